@@ -53,6 +53,8 @@ var layers = []struct {
 	// Edges: each leads to one service outside of the process.
 	{"shared/admission", "", ""},
 	{"shared/telemetry", "", "http"},
+	{"shared/telemetry/export", "telemetry", ""},
+	{"shared/telemetry/clients", "telemetry", ""},
 	{"shared/auth", "config fault limit", "http"},
 	{"shared/httpapi", "admission fault limit telemetry", "http"},
 	{"shared/client", "api", "http"},
@@ -60,9 +62,9 @@ var layers = []struct {
 	{"shared/config/configdb", "catalog config limit schema strategy", "firestore grpc"},
 	{"shared/openapi/internal/tree", "", ""},
 	{"shared/openapi", "httpapi openapi/internal/tree", "http"},
-	{"shared/bus/pubsub", "bus config", "pubsub grpc"},
+	{"shared/bus/pubsub", "bus config telemetry telemetry/clients", "pubsub grpc"},
 	{"shared/queue", "", ""},
-	{"shared/queue/taskqueue", "config queue", "tasks grpc"},
+	{"shared/queue/taskqueue", "config queue telemetry telemetry/clients", "tasks grpc"},
 	{"shared/purge", "config event queue", ""},
 	{"shared/imported", "config queue", ""},
 	{"shared/banded", "config queue", ""},
@@ -70,7 +72,7 @@ var layers = []struct {
 
 	// Engine: it reaches Bigtable through store, and nothing else does.
 	{"shared/store/rowstream", "", "bigtable grpc"},
-	{"shared/store", "affinity auditlog catalog crowd event history schema segment store/rowstream terraform usage", "bigtable grpc"},
+	{"shared/store", "affinity auditlog catalog crowd event history schema segment store/rowstream telemetry/clients terraform usage", "bigtable grpc"},
 	{"shared/refused", "store", ""},
 	{"shared/enrich", "admission affinity bus catalog config event history schema store", ""},
 	{"shared/dictionary", "affinity history", ""},
@@ -99,8 +101,8 @@ var layers = []struct {
 	{"shared/job/deletion", "config job store", ""},
 
 	// What functions are made of.
-	{"shared/function", "httpapi telemetry", "http"},
-	{"shared/backend", "auditlog config config/configdb function httpapi limit store telemetry usage", "firestore grpc http"},
+	{"shared/function", "httpapi telemetry telemetry/export", "http"},
+	{"shared/backend", "auditlog config config/configdb function httpapi limit store telemetry telemetry/clients usage", "firestore grpc http"},
 	{"shared/backend/jobrunner", "backend job job/jobdb queue", ""},
 	{"shared/backend/jobs", "backend config enrich job job/backtests job/crowdbuild job/daterows job/migration job/recompute job/reenrich job/segmentbuild job/segmentexport profile segment/query", ""},
 
@@ -113,7 +115,7 @@ var layers = []struct {
 	{"functions/catalog", "admission api auditlog auth backend banded catalog config function httpapi queue queue/taskqueue store", "http"},
 	{"functions/recomputes", "admission affinity api audit auditlog auth backend backend/jobrunner backend/jobs backtest config crowd event export fault function history httpapi job job/backtests job/crowdbuild job/migration job/recompute job/reenrich job/segmentbuild job/segmentexport limit profile profile/view queue queue/taskqueue schema segment segment/query store strategy tune usage", "http"},
 	{"functions/docs", "function httpapi openapi", "http"},
-	{"functions/process", "admission apply backend bus bus/pubsub enrich function httpapi marked profile queue/taskqueue refused", "http"},
+	{"functions/process", "admission apply backend bus bus/pubsub enrich function httpapi marked profile queue/taskqueue refused telemetry", "http"},
 	{"functions/worker", "audit backend backend/jobrunner backend/jobs banded bus/pubsub config config/configdb function httpapi imported job job/crowdbuild job/deletion job/recompute job/reenrich job/segmentbuild marked profile purge queue queue/taskqueue store", "http"},
 
 	// Never deployed: tests and the engine on one machine. Only the scripts may
@@ -158,7 +160,7 @@ var domain = []string{
 }
 
 // all are the packages under shared/ that every function on the data links.
-const all = "admission affinity auditlog backend catalog config config/configdb crowd event fault function history httpapi limit schema segment store store/rowstream strategy telemetry usage"
+const all = "admission affinity auditlog backend catalog config config/configdb crowd event fault function history httpapi limit schema segment store store/rowstream strategy telemetry telemetry/clients telemetry/export usage"
 
 // links are the packages under shared/ that a function's zip holds. A function
 // is deployed again when one of them changes.
@@ -169,7 +171,7 @@ var links = map[string]string{
 	"rank":       all + " api auth backend/jobrunner boost config/kmscipher feed feed/page job job/daterows job/jobdb profile queue queue/taskqueue ranking rerank recent dictionary",
 	"strategies": all + " api auth backend/jobrunner job job/jobdb job/recompute preview profile queue queue/taskqueue ranking recent dictionary",
 	"catalog":    all + " api auth banded queue queue/taskqueue",
-	"docs":       "admission fault function httpapi limit openapi openapi/internal/tree telemetry",
+	"docs":       "admission fault function httpapi limit openapi openapi/internal/tree telemetry telemetry/export",
 	"process":    all + " apply bus bus/pubsub enrich marked profile queue queue/taskqueue refused recent dictionary",
 	"recomputes": all + " api auth audit backend/jobrunner backend/jobs backtest banded bus enrich export job job/backtests job/crowdbuild job/daterows job/jobdb job/migration job/recompute job/reenrich job/segmentbuild job/segmentexport profile profile/view segment/query queue queue/taskqueue ranking tune recent dictionary",
 	"worker":     all + " api audit backend/jobrunner backend/jobs backtest banded bus bus/pubsub enrich imported marked job job/backtests job/crowdbuild job/daterows job/deletion job/jobdb job/migration job/recompute job/reenrich job/segmentbuild job/segmentexport profile segment/query purge queue queue/taskqueue ranking tune recent dictionary",

@@ -82,7 +82,7 @@ func (h handler) run(w http.ResponseWriter, r *http.Request) error {
 		h.noteImport(r.Context(), app.ID)
 	}
 	if unknown > 0 {
-		h.Metrics.UnknownObjects.Add(float64(unknown))
+		h.Metrics.CountUnknownObjects(r.Context(), unknown)
 		h.Log.LogAttrs(r.Context(), slog.LevelInfo, "imported events name objects that the catalog does not know", slog.String("app", app.ID),
 			slog.Int("events", len(events)), slog.Int("withUnknownObjects", unknown))
 	}

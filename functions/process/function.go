@@ -18,11 +18,14 @@ import (
 	"net/http"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+
 	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/apply"
 	"github.com/affinityengine/affinity/shared/bus"
 	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/refused"
+	"github.com/affinityengine/affinity/shared/telemetry"
 )
 
 type handler struct {
@@ -33,7 +36,7 @@ type handler struct {
 // New returns the function over its backends.
 func New(b Backends) http.Handler {
 	h := handler{b, &apply.Applier{Config: b.CachedConfig, Catalog: b.Enricher, Bus: b.Bus, Store: b.Store, Profiles: b.Profiles}}
-	rt := b.PrivateRouter()
+	rt := b.Router()
 	rt.Wait = maxWait
 	rt.Handle("POST /", h.push)
 	return rt
@@ -71,8 +74,11 @@ func (h handler) push(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return httpapi.Errorf(http.StatusBadRequest, "Bad Request: %v", err)
 	}
-	result, err := h.messages.Deliver(r.Context(), delivery)
-	h.report(r.Context(), delivery, result)
+	ctx, span := telemetry.StartDelivery(r.Context(), delivery.Subscription, delivery.DeliveryAttempt, delivery.Message.Attributes)
+	defer span.End()
+	result, err := h.messages.Deliver(ctx, delivery)
+	span.SetAttributes(attribute.String("affinity.fate", string(result.Fate)))
+	h.report(ctx, delivery, result)
 	if err != nil {
 		return err
 	}
@@ -83,7 +89,7 @@ func (h handler) push(w http.ResponseWriter, r *http.Request) error {
 // report logs and counts the outcome of a message.
 func (h handler) report(ctx context.Context, delivery bus.Push, result apply.Result) {
 	if result.Fate != "" {
-		h.Metrics.Messages.WithLabelValues(string(result.Fate)).Inc()
+		h.Metrics.CountMessage(ctx, string(result.Fate))
 	}
 	if result.Refused > 0 {
 		h.Refused.Count(result.App, refused.OptedOut, int64(result.Refused))
@@ -96,19 +102,17 @@ func (h handler) report(ctx context.Context, delivery bus.Push, result apply.Res
 		h.Log.LogAttrs(ctx, slog.LevelInfo, "message of a deleted app dropped", slog.String("app", result.App))
 	case result.Fate != apply.Applied:
 	case result.Kind == bus.Reenriched:
-		h.count("reenriched", result)
+		h.count(ctx, "reenriched", result)
 		h.Log.LogAttrs(ctx, slog.LevelInfo, "events reenriched", slog.String("app", result.App), slog.Int("events", result.Events),
 			slog.Int("deleted", result.Deleted), slog.Int("refused", result.Refused), slog.Int("superseded", result.Superseded))
 	default:
 		if result.Lane == bus.SlowLane {
 			h.Limits.Applied(result.App, time.UnixMilli(result.ReceivedAt))
 		}
-		h.count("applied", result)
-		h.Metrics.UnknownObjects.Add(float64(result.WithUnknownObjects))
+		h.count(ctx, "applied", result)
+		h.Metrics.CountUnknownObjects(ctx, result.WithUnknownObjects)
 		lag := h.Now().Sub(time.UnixMilli(result.ReceivedAt))
-		for range result.Events + result.Deleted + result.Refused {
-			h.Metrics.Lag.Observe(lag.Seconds())
-		}
+		h.Metrics.RecordLag(ctx, lag, result.Events+result.Deleted+result.Refused)
 		// The one line of a message. Fields of rare outcomes are left out where they are 0:
 		// Logging bills every byte.
 		h.Log.LogAttrs(ctx, slog.LevelInfo, "events applied", slog.String("app", result.App), slog.Int("events", result.Events), slog.Int64("lagMs", lag.Milliseconds()),
@@ -125,9 +129,9 @@ func rare[T comparable](key string, value T) slog.Attr {
 }
 
 // count counts the events of a message.
-func (h handler) count(outcome string, result apply.Result) {
-	h.Metrics.Events.WithLabelValues(outcome).Add(float64(result.Events))
-	h.Metrics.Events.WithLabelValues("deleted").Add(float64(result.Deleted))
-	h.Metrics.Events.WithLabelValues("refused").Add(float64(result.Refused))
-	h.Metrics.Events.WithLabelValues("superseded").Add(float64(result.Superseded))
+func (h handler) count(ctx context.Context, outcome string, result apply.Result) {
+	h.Metrics.CountEvents(ctx, outcome, result.Events)
+	h.Metrics.CountEvents(ctx, "deleted", result.Deleted)
+	h.Metrics.CountEvents(ctx, "refused", result.Refused)
+	h.Metrics.CountEvents(ctx, "superseded", result.Superseded)
 }

@@ -30,7 +30,7 @@ type handler struct{ Backends }
 
 // New returns the function over its backends.
 func New(b Backends) http.Handler {
-	rt := b.PrivateRouter()
+	rt := b.Router()
 	h := handler{b}
 	rt.Handle("POST "+purge.Path, h.purge)
 	h.register(rt, b.Recompute.Runner)

@@ -21,7 +21,6 @@ func TestWorker(t *testing.T) {
 	functiontest.Check(t, h,
 		functiontest.Ask("", "GET", "/purge", "", 405, "Method Not Allowed"),
 		functiontest.Ask("", "POST", "/other", "", 404, "Path not supported"),
-		functiontest.Ask("", "GET", "/metrics", "", 200, "affinity_"),
 		functiontest.Ask("", "POST", "/purge", `{"app":"shop","userToken":"ann","deletedUntil":1}`, 200, `{"purged":0,"refused":0}`),
 		functiontest.Ask("", "POST", "/audit", `{"app":"shop","sample":10}`, 200, `"sampled":0`),
 		// Tasks that can never run are answered 200, so that they are not

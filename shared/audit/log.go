@@ -9,8 +9,7 @@ import (
 
 // Log logs each difference of an audit, and counts users and differences.
 func (r Report) Log(ctx context.Context, log *slog.Logger, m *telemetry.Metrics, app string) {
-	m.AuditUsers.Add(float64(r.Compared))
-	m.AuditDifferences.Add(float64(len(r.Differences) + r.Omitted))
+	m.CountAudit(ctx, r.Compared, len(r.Differences)+r.Omitted)
 	for _, d := range r.Differences {
 		log.LogAttrs(ctx, slog.LevelError, "audit found a difference", slog.String("app", app),
 			slog.String("user", d.User), slog.String("which", d.Which), slog.String("what", d.What),

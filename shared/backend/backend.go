@@ -8,11 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"time"
 
 	"cloud.google.com/go/firestore"
-	"google.golang.org/api/option"
+	"go.opentelemetry.io/otel"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -24,6 +23,7 @@ import (
 	"github.com/affinityengine/affinity/shared/limit"
 	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/telemetry"
+	"github.com/affinityengine/affinity/shared/telemetry/clients"
 	"github.com/affinityengine/affinity/shared/usage"
 )
 
@@ -83,7 +83,7 @@ type Base struct {
 func New(log *slog.Logger, now func() time.Time, s *store.Store, c config.Store, ttl time.Duration) Base {
 	cached := config.NewCached(c, ttl)
 	return Base{
-		Log: log, Metrics: telemetry.NewMetrics(), Now: now, Store: s, Usage: usage.NewCounter(Buffered{s, cached}, now, log),
+		Log: log, Metrics: telemetry.NewMetrics(otel.GetMeterProvider()), Now: now, Store: s, Usage: usage.NewCounter(Buffered{s, cached}, now, log),
 		Config: c, CachedConfig: cached, Propagation: 2 * ttl,
 	}.WithLimits(limit.Defaults)
 }
@@ -96,8 +96,7 @@ func Open(ctx context.Context, log *slog.Logger, s Settings) (Base, error) {
 	if err := s.Histories.Validate(); err != nil {
 		return Base{}, err
 	}
-	// Nothing reads the client's traces and counts of requests.
-	client, err := firestore.NewClientWithDatabase(ctx, s.Firestore.Project, s.Firestore.Database, option.WithTelemetryDisabled())
+	client, err := firestore.NewClientWithDatabase(ctx, s.Firestore.Project, s.Firestore.Database, clients.Options()...)
 	if err != nil {
 		return Base{}, fmt.Errorf("open Firestore of %s: %w", s.Firestore.Project, err)
 	}
@@ -131,17 +130,6 @@ func (b Base) WithLimits(defaults limit.Numbers) Base {
 func (b Base) Router() *httpapi.Router {
 	rt := httpapi.NewRouter(b.Log)
 	rt.Transient, rt.Limits = transient, b.Limits
-	return rt
-}
-
-// PrivateRouter is Router for a function that only the platform calls: it also
-// shows the process's metrics.
-func (b Base) PrivateRouter() *httpapi.Router {
-	rt := b.Router()
-	rt.Handle("GET /metrics", func(w http.ResponseWriter, r *http.Request) error {
-		b.Metrics.Handler().ServeHTTP(w, r)
-		return nil
-	})
 	return rt
 }
 

@@ -41,16 +41,6 @@ func TestFaultsOfBackends(t *testing.T) {
 	}
 }
 
-func TestMetricsArePrivate(t *testing.T) {
-	for want, rt := range map[int]http.Handler{http.StatusNotFound: base().Router(), http.StatusOK: base().PrivateRouter()} {
-		w := httptest.NewRecorder()
-		rt.ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
-		if w.Code != want {
-			t.Errorf("GET /metrics: %d, want %d", w.Code, want)
-		}
-	}
-}
-
 func TestHistoryFormats(t *testing.T) {
 	for format, want := range map[int]bool{-1: false, 0: true, 1: true, 2: true, 3: false} {
 		if err := (backend.HistorySettings{Format: format}).Validate(); (err == nil) != want {

@@ -81,12 +81,14 @@ func (rt *Router) Count(k limit.Kind, patterns ...string) {
 
 // ServeHTTP routes a request, and answers in JSON if no route takes it. It is the
 // one place where the telemetry of a request begins and ends, for all functions:
-// log lines carry the request's trace, and a panic or a failure is logged. It is
+// it has a span, log lines carry its trace, and a panic or a failure is logged. It is
 // also where a request enters the process's gate and leaves it.
 func (rt *Router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	ctx, leave := rt.Gate.EnterFor(telemetry.WithTrace(r.Context(), r.Header), cmp.Or(rt.Wait, time.Second))
+	ctx, w, span := telemetry.StartRequest(telemetry.WithTrace(r.Context(), r.Header), w, r)
+	ctx, leave := rt.Gate.EnterFor(ctx, cmp.Or(rt.Wait, time.Second))
 	defer leave()
 	r = r.WithContext(ctx)
+	defer func() { span.End(route(r)) }()
 	if r.ContentLength != 0 {
 		// For a body that no handler reads: the server reads the rest of it before it
 		// sends the answer.

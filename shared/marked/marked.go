@@ -154,6 +154,6 @@ func (e *Enqueuer) remember(name string) {
 
 // Each calls fn with the metric name, the help text and the value of each counter.
 func (e *Enqueuer) Each(fn func(name, help string, read func() int64)) {
-	fn("affinity_window_tasks_total", "Tasks that refresh a user at the end of a write window.", e.created.Load)
-	fn("affinity_window_task_faults_total", "Such tasks that could not be created.", e.failed.Load)
+	fn("affinity.window_tasks", "Tasks that refresh a user at the end of a write window.", e.created.Load)
+	fn("affinity.window_task_faults", "Such tasks that could not be created.", e.failed.Load)
 }

@@ -110,7 +110,7 @@ func TestProcessAsksOnceAWindow(t *testing.T) {
 	}
 	counts := map[string]int64{}
 	e.Each(func(name, _ string, read func() int64) { counts[name] = read() })
-	if counts["affinity_window_tasks_total"] != 2 || counts["affinity_window_task_faults_total"] != 3 {
+	if counts["affinity.window_tasks"] != 2 || counts["affinity.window_task_faults"] != 3 {
 		t.Errorf("counted %v", counts)
 	}
 }

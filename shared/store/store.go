@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/affinityengine/affinity/shared/store/rowstream"
+	"github.com/affinityengine/affinity/shared/telemetry/clients"
 )
 
 // Config names the Bigtable instance and the two ways into it.
@@ -96,8 +97,7 @@ type client struct {
 
 func newClient(ctx context.Context, cfg Config, profile string, m *meter, opts []option.ClientOption) (client, error) {
 	conns := rowstream.NewConns()
-	// Nothing reads the client's traces and counts of requests.
-	opts = slices.Concat(m.options(conns), []option.ClientOption{option.WithTelemetryDisabled()}, opts)
+	opts = slices.Concat(m.options(conns), clients.Options(), opts)
 	// For its own metrics the client would look for a metadata server at every start.
 	// The engine has other metrics. Requests in sessions pass by the interceptors that
 	// count rows.

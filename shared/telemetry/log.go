@@ -1,6 +1,7 @@
 // Package telemetry reports what the engine does: structured log lines in the form
-// that Cloud Logging reads, and metrics of the process, which the private
-// functions serve at /metrics in Prometheus' text format.
+// that Cloud Logging reads, spans of requests and messages, and metrics of the process.
+// Spans and metrics are OpenTelemetry's: package export sends them where the environment
+// says. The package keeps no data.
 package telemetry
 
 import (

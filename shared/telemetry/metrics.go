@@ -1,62 +1,104 @@
 package telemetry
 
 import (
-	"net/http"
+	"context"
+	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
 )
 
-// Metrics are the metrics of one process.
+// Metrics are what one process counts. The provider that made them says who reads them,
+// see package export. Names are those of OpenTelemetry: Prometheus shows affinity.events
+// as affinity_events_total.
 type Metrics struct {
-	registry *prometheus.Registry
-	// Lag is the time in seconds from the receipt of an event until its user's
-	// profile counts it. Each event is one observation.
-	Lag prometheus.Histogram
-	// Events counts events by outcome: applied; deleted, with their user;
-	// reenriched with objects that arrived later; or superseded by the log.
-	Events *prometheus.CounterVec
-	// UnknownObjects counts events that were logged while the catalog did not hold
-	// all their objects.
-	UnknownObjects prometheus.Counter
-	// Messages counts messages by outcome: applied, split, retried, dead.
-	Messages *prometheus.CounterVec
-	// AuditUsers counts users whose profiles an audit compared with the log, and
-	// AuditDifferences the differences it found.
-	AuditUsers, AuditDifferences prometheus.Counter
+	meter                                                  metric.Meter
+	lag                                                    metric.Float64Histogram
+	events, messages, unknown, auditUsers, auditDifference metric.Int64Counter
 }
 
 // NewMetrics returns metrics that are all zero.
-func NewMetrics() *Metrics {
-	m := &Metrics{
-		registry: prometheus.NewRegistry(),
-		Lag: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "affinity_event_to_visible_seconds",
-			Help: "Time from receipt of an event until every read of its user's profile counts it.",
-			// From a millisecond to half an hour, each bucket twice the last.
-			Buckets: prometheus.ExponentialBuckets(0.001, 2, 21),
-		}),
-		Events: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "affinity_events_total", Help: "Events by outcome.",
-		}, []string{"outcome"}),
-		UnknownObjects: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "affinity_events_with_unknown_objects_total", Help: "Events that were logged while the catalog did not know all of their objects.",
-		}),
-		Messages: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "affinity_messages_total", Help: "Messages by outcome: applied, split, retried, dropped, dead.",
-		}, []string{"outcome"}),
-		AuditUsers: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "affinity_audit_users_total", Help: "Users whose profiles were compared with the log.",
-		}),
-		AuditDifferences: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "affinity_audit_differences_total", Help: "Differences between profiles and the log that audits have found.",
-		}),
+func NewMetrics(p metric.MeterProvider) *Metrics {
+	m := &Metrics{meter: p.Meter(scope)}
+	var err error
+	m.lag, err = m.meter.Float64Histogram("affinity.event_to_visible", metric.WithUnit("s"),
+		metric.WithDescription("Time from receipt of an event until every read of its user's profile counts it."),
+		metric.WithExplicitBucketBoundaries(lagBuckets()...))
+	report(err)
+	m.events = m.counter("affinity.events", "{event}", "Events by outcome: applied, deleted, refused, superseded, reenriched.")
+	m.messages = m.counter("affinity.messages", "{message}", "Messages by outcome: applied, split, retried, dropped, dead.")
+	m.unknown = m.counter("affinity.events_with_unknown_objects", "{event}", "Events that were logged while the catalog did not know all of their objects.")
+	m.auditUsers = m.counter("affinity.audit_users", "{user}", "Users whose profiles were compared with the log.")
+	m.auditDifference = m.counter("affinity.audit_differences", "{difference}", "Differences between profiles and the log that audits have found.")
+	for _, c := range []metric.Int64Counter{m.unknown, m.auditUsers, m.auditDifference} {
+		c.Add(context.Background(), 0) // a reader sees them before they count
 	}
-	m.registry.MustRegister(m.Lag, m.Events, m.UnknownObjects, m.Messages, m.AuditUsers, m.AuditDifferences)
 	return m
 }
 
-// Handler serves the metrics in Prometheus' text format.
-func (m *Metrics) Handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+// lagBuckets go from a millisecond to half an hour, each twice the last.
+func lagBuckets() []float64 {
+	bounds := make([]float64, 21)
+	for i := range bounds {
+		bounds[i] = 0.001 * float64(int64(1)<<i)
+	}
+	return bounds
+}
+
+func (m *Metrics) counter(name, unit, description string) metric.Int64Counter {
+	c, err := m.meter.Int64Counter(name, metric.WithUnit(unit), metric.WithDescription(description))
+	report(err)
+	return c
+}
+
+// report reports an instrument that cannot be made. It records nothing then.
+func report(err error) {
+	if err != nil {
+		otel.Handle(err)
+	}
+}
+
+// CountEvents counts n events by outcome: applied; deleted, with their user; refused, by
+// an opt-out; reenriched with objects that arrived later; or superseded by the log.
+func (m *Metrics) CountEvents(ctx context.Context, outcome string, n int) {
+	m.events.Add(ctx, int64(n), by(outcome))
+}
+
+// CountMessage counts a message by outcome: applied, split, retried, dropped or dead.
+func (m *Metrics) CountMessage(ctx context.Context, outcome string) {
+	m.messages.Add(ctx, 1, by(outcome))
+}
+
+func by(outcome string) metric.MeasurementOption {
+	return metric.WithAttributes(attribute.String("outcome", outcome))
+}
+
+// CountUnknownObjects counts n events that were logged while the catalog did not hold all
+// their objects.
+func (m *Metrics) CountUnknownObjects(ctx context.Context, n int) { m.unknown.Add(ctx, int64(n)) }
+
+// RecordLag records, for each of n events, the time from its receipt until its user's
+// profile counts it.
+func (m *Metrics) RecordLag(ctx context.Context, lag time.Duration, n int) {
+	for range n {
+		m.lag.Record(ctx, lag.Seconds())
+	}
+}
+
+// CountAudit counts users whose profiles an audit compared with the log, and the
+// differences that it found.
+func (m *Metrics) CountAudit(ctx context.Context, users, differences int) {
+	m.auditUsers.Add(ctx, int64(users))
+	m.auditDifference.Add(ctx, int64(differences))
+}
+
+// Watch adds a counter whose value read returns. Its name has no suffix _total.
+func (m *Metrics) Watch(name, description string, read func() int64) {
+	_, err := m.meter.Int64ObservableCounter(name, metric.WithDescription(description),
+		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
+			o.Observe(read())
+			return nil
+		}))
+	report(err)
 }

@@ -18,6 +18,8 @@ import (
 
 	"github.com/affinityengine/affinity/shared/bus"
 	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/telemetry"
+	"github.com/affinityengine/affinity/shared/telemetry/clients"
 )
 
 // Config names the project and topics.
@@ -45,9 +47,9 @@ type Bus struct {
 
 // Open returns a Bus. It connects at the first publish.
 func Open(ctx context.Context, cfg Config, opts ...option.ClientOption) (*Bus, error) {
-	// Nothing reads the client's traces and counts of requests.
-	opts = append([]option.ClientOption{option.WithTelemetryDisabled()}, opts...)
-	client, err := pubsub.NewClient(ctx, cfg.Project, opts...)
+	// With it the client writes the span of a publish into the message.
+	tracing := &pubsub.ClientConfig{EnableOpenTelemetryTracing: telemetry.Recording()}
+	client, err := pubsub.NewClientWithConfig(ctx, cfg.Project, tracing, append(clients.Options(), opts...)...)
 	if err != nil {
 		return nil, fmt.Errorf("open Pub/Sub of %s: %w", cfg.Project, err)
 	}

@@ -4,6 +4,7 @@
 package functiontest
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -77,5 +78,24 @@ func Check(t *testing.T, h http.Handler, requests ...Request) {
 				t.Errorf("%d %s\nwant %d, with %s", status, answer, r.status, r.want)
 			}
 		})
+	}
+}
+
+// Count checks that the engine's metrics have these lines.
+func Count(t *testing.T, s *stack.Stack, lines ...string) {
+	t.Helper()
+	answer, err := http.Get(s.URL + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range lines {
+		if !strings.Contains(string(text), "\n"+line+"\n") {
+			t.Errorf("the metrics lack %q:\n%s", line, text)
+		}
 	}
 }

@@ -33,6 +33,7 @@ import (
 	"github.com/affinityengine/affinity/shared/queue"
 	"github.com/affinityengine/affinity/shared/queue/taskqueue"
 	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/telemetry/clients"
 	"github.com/affinityengine/affinity/terraform"
 )
 
@@ -58,7 +59,7 @@ func (s *Stack) openBigtable(ctx context.Context, o Options) (*store.Store, erro
 		s.onClose(func() error { server.Close(); return nil })
 		s.place.Bigtable, opts = server.Addr, s.local(server.Addr)
 	}
-	admin, err := bigtable.NewAdminClient(ctx, Project, Instance, opts...)
+	admin, err := bigtable.NewAdminClient(ctx, Project, Instance, append(opts, option.WithTelemetryDisabled())...)
 	if err != nil {
 		return nil, fmt.Errorf("open Bigtable administration: %w", err)
 	}
@@ -104,7 +105,7 @@ func (s *Stack) openConfig(ctx context.Context, log *slog.Logger) (database, err
 		return memory, nil
 	}
 	// The database that the commands of `affinity app` open.
-	client, err := firestore.NewClientWithDatabase(ctx, Project, terraform.Database)
+	client, err := firestore.NewClientWithDatabase(ctx, Project, terraform.Database, clients.Options()...)
 	if err != nil {
 		return database{}, fmt.Errorf("open Firestore: %w", err)
 	}
@@ -131,7 +132,8 @@ func (s *Stack) openPubSub(ctx context.Context, o Options) (messaging, error) {
 		s.onClose(func() error { server.Close(); return nil })
 		s.pubsub, s.place.PubSub, opts = server, server.Addr, s.local(server.Addr)
 	}
-	client, err := pubsub.NewClient(ctx, Project, opts...)
+	// The platform's part has no spans.
+	client, err := pubsub.NewClient(ctx, Project, append(opts, option.WithTelemetryDisabled())...)
 	if err != nil {
 		return messaging{}, fmt.Errorf("open Pub/Sub: %w", err)
 	}
@@ -246,7 +248,7 @@ func (s *Stack) openTasks(ctx context.Context, o Options, workerURL string, head
 	}
 	s.tasks, s.place.Tasks = server, server.Addr
 	s.onClose(func() error { server.Close(); return nil })
-	client, err := cloudtasks.NewClient(ctx, s.local(server.Addr)...)
+	client, err := cloudtasks.NewClient(ctx, append(s.local(server.Addr), clients.Options()...)...)
 	if err != nil {
 		return nil, fmt.Errorf("open Cloud Tasks: %w", err)
 	}

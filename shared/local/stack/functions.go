@@ -27,7 +27,7 @@ const (
 
 // publicFunctions routes requests by the prefix of their path, as the load balancer
 // does.
-func publicFunctions(b *Backends, operator http.Handler) http.Handler {
+func publicFunctions(b *Backends, metrics, operator http.Handler) http.Handler {
 	own := httpapi.NewRouter(b.Log)
 	own.Handle("GET /healthz", func(w http.ResponseWriter, _ *http.Request) error {
 		return httpapi.WriteJSON(w, http.StatusOK, api.Health{Status: http.StatusOK, Message: "OK", Version: api.Version})
@@ -60,6 +60,7 @@ func publicFunctions(b *Backends, operator http.Handler) http.Handler {
 		{"/openapi.json", docs.New(b.Log)},
 		{"/docs", docs.New(b.Log)},
 		{"/local", operator},
+		{"/metrics", metrics},
 		{"", own},
 	}
 }

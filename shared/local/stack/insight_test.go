@@ -158,10 +158,9 @@ func TestAuditNamesWrongProfile(t *testing.T) {
 	}
 	idle(t, s)
 	// The request counts one user and one difference, and so does the task.
-	scraped := httptest.NewRecorder()
-	b.Metrics.Handler().ServeHTTP(scraped, httptest.NewRequest("GET", "/metrics", nil))
+	scraped := metrics(t, s)
 	for _, line := range []string{"affinity_audit_users_total 2\n", "affinity_audit_differences_total 2\n"} {
-		if !strings.Contains(scraped.Body.String(), line) {
+		if !strings.Contains(scraped, line) {
 			t.Errorf("metrics do not say %q", line)
 		}
 	}
@@ -179,10 +178,8 @@ func TestNightlyAudit(t *testing.T) {
 			t.Fatalf("%d %s", w.Code, w.Body)
 		}
 		idle(t, s)
-		w = httptest.NewRecorder()
-		functions.ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
-		if !strings.Contains(w.Body.String(), "\naffinity_audit_users_total 1\n") {
-			t.Errorf("want the only user to be audited, once a day:\n%s", w.Body)
+		if text := metrics(t, s); !strings.Contains(text, "\naffinity_audit_users_total 1\n") {
+			t.Errorf("want the only user to be audited, once a day:\n%s", text)
 		}
 	}
 }

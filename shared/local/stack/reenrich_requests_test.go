@@ -2,8 +2,8 @@ package stack_test
 
 import (
 	"fmt"
+	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -15,9 +15,16 @@ import (
 // metrics returns the metrics of an engine.
 func metrics(t *testing.T, s *stack.Stack) string {
 	t.Helper()
-	w := httptest.NewRecorder()
-	s.Backends.Metrics.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
-	return w.Body.String()
+	answer, err := http.Get(s.URL + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		t.Fatalf("GET /metrics: %d %s, %v", answer.StatusCode, text, err)
+	}
+	return string(text)
 }
 
 func TestEventsWithUnknownObjectsAreCounted(t *testing.T) {

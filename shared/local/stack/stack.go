@@ -39,6 +39,7 @@ import (
 	"github.com/affinityengine/affinity/shared/local/operator"
 	"github.com/affinityengine/affinity/shared/queue"
 	"github.com/affinityengine/affinity/shared/schema"
+	"github.com/affinityengine/affinity/shared/telemetry"
 )
 
 // Names of the resources that the local stack creates.
@@ -121,6 +122,7 @@ type Stack struct {
 	pubsub  *emulator.PubSub            // nil where an official emulator runs
 	bridges map[string]*emulator.Bridge // by subscription
 	tasks   *emulator.Tasks
+	metrics http.Handler
 	// archived are the subscriptions (full names) that write the archive.
 	archived []string
 	closers  []func() error // in the order of creation; closed in reverse
@@ -188,7 +190,7 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 		return fmt.Errorf("public functions: %w", err)
 	}
 	s.URL = "http://" + public.Addr().String()
-	functions := publicFunctions(b, operator.Handler(o.Log, s.Operator, s.place, auditlog.NewOperated(b.Config, b.Recorder()), b.Store, b.Now, b.Cipher, b.Deletions))
+	functions := publicFunctions(b, s.metrics, operator.Handler(o.Log, s.Operator, s.place, auditlog.NewOperated(b.Config, b.Recorder()), b.Store, b.Now, b.Cipher, b.Deletions))
 	s.serve(public, guardPublic(public.Addr(), o.Hosts, functions))
 	return nil
 }
@@ -196,6 +198,10 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 // open opens the backends of the functions.
 func (s *Stack) open(ctx context.Context, o Options, workerURL string, header http.Header) (messaging, error) {
 	if err := s.openDisk(o); err != nil {
+		return messaging{}, err
+	}
+	meters, err := s.startExporters(ctx, o)
+	if err != nil {
 		return messaging{}, err
 	}
 	opened, err := s.openBigtable(ctx, o)
@@ -215,6 +221,7 @@ func (s *Stack) open(ctx context.Context, o Options, workerURL string, header ht
 		return messaging{}, err
 	}
 	base := backend.New(o.Log, clock(o.Now), opened, db.config, cmp.Or(o.ConfigTTL, config.TTL)).WithLimits(o.limits())
+	base.Metrics = telemetry.NewMetrics(meters)
 	if base.HistoryFormat, err = historyFormat(); err != nil {
 		return messaging{}, err
 	}

@@ -24,6 +24,8 @@ import (
 
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/queue"
+	"github.com/affinityengine/affinity/shared/telemetry"
+	"github.com/affinityengine/affinity/shared/telemetry/clients"
 )
 
 // Config names the queue and the worker.
@@ -88,9 +90,7 @@ func Open(ctx context.Context, cfg Config, opts ...option.ClientOption) (*Client
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("open the task queue: %w", err)
 	}
-	// Nothing reads the client's traces and counts of requests.
-	opts = append([]option.ClientOption{option.WithTelemetryDisabled()}, opts...)
-	client, err := cloudtasks.NewClient(ctx, opts...)
+	client, err := cloudtasks.NewClient(ctx, append(clients.Options(), opts...)...)
 	if err != nil {
 		return nil, fmt.Errorf("open the task queue %s: %w", cfg.Queue, err)
 	}
@@ -179,7 +179,7 @@ func unavailable(err error) bool {
 
 // create adds a task to the queue of a name.
 func (q tasks) create(ctx context.Context, in string, task queue.Task) error {
-	_, err := q.client.CreateTask(ctx, q.request(in, task), retry, gax.WithTimeout(maxWait))
+	_, err := q.client.CreateTask(ctx, q.request(ctx, in, task), retry, gax.WithTimeout(maxWait))
 	switch status.Code(err) {
 	case codes.OK, codes.AlreadyExists:
 		return nil
@@ -189,11 +189,14 @@ func (q tasks) create(ctx context.Context, in string, task queue.Task) error {
 	return fmt.Errorf("create task %s in %s: %w", task.Name, in, err)
 }
 
-func (q tasks) request(in string, task queue.Task) *cloudtaskspb.CreateTaskRequest {
+func (q tasks) request(ctx context.Context, in string, task queue.Task) *cloudtaskspb.CreateTaskRequest {
 	worker := strings.TrimSuffix(q.cfg.WorkerURL, "/")
 	headers := map[string]string{}
 	maps.Copy(headers, q.cfg.Header)
 	headers["Content-Type"] = "application/json"
+	if cause := telemetry.Cause(ctx); cause != "" {
+		headers[telemetry.CauseHeader] = cause
+	}
 	post := &cloudtaskspb.HttpRequest{
 		HttpMethod: cloudtaskspb.HttpMethod_POST,
 		Url:        worker + task.Path,
