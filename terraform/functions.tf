@@ -99,6 +99,11 @@ module "function" {
     BIGTABLE_APP_PROFILE = module.bigtable.app_profiles[local.access[each.value.of].app_profile]
   })
 
+  # Terraform names the service, or all functions would have the name of the engine.
+  more_environment = length(var.telemetry.variables) == 0 ? {} : merge({ OTEL_SERVICE_NAME = each.key }, var.telemetry.variables)
+  secrets          = var.telemetry.headers_secret == null ? {} : { OTEL_EXPORTER_OTLP_HEADERS = var.telemetry.headers_secret }
+  project_id       = var.project_id
+
   min_instances   = local.size[each.key].min_instances
   max_instances   = local.size[each.key].max_instances
   concurrency     = local.size[each.key].concurrency
@@ -109,5 +114,5 @@ module "function" {
   ingress  = local.functions[each.value.of].kind == "public" ? "ALLOW_INTERNAL_AND_GCLB" : "ALLOW_INTERNAL_ONLY"
   invokers = var.paused && each.value.of == "imports" ? {} : local.invokers[local.functions[each.value.of].kind]
 
-  depends_on = [google_project_iam_member.build, terraform_data.project]
+  depends_on = [google_project_iam_member.build, google_project_service.secrets, terraform_data.project]
 }

@@ -88,7 +88,9 @@ func (rt *Router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, leave := rt.Gate.EnterFor(ctx, cmp.Or(rt.Wait, time.Second))
 	defer leave()
 	r = r.WithContext(ctx)
-	defer func() { span.End(route(r)) }()
+	if span != nil {
+		defer func() { span.End(route(r)) }()
+	}
 	if r.ContentLength != 0 {
 		// For a body that no handler reads: the server reads the rest of it before it
 		// sends the answer.

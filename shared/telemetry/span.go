@@ -34,9 +34,8 @@ func Recording() bool { return recording.Load() }
 
 func tracer() trace.Tracer { return otel.Tracer(scope) }
 
-// Request is the span of a request. A nil Request records nothing. A span names the
-// route, not the path, which may hold a user token: of what a client sends, only the
-// method of HTTP gets into a span.
+// Request is the span of a request. It names the route, not the path, which may hold a
+// user token: of what a client sends, only the method of HTTP gets into a span.
 type Request struct {
 	http.ResponseWriter
 	span   trace.Span
@@ -44,9 +43,9 @@ type Request struct {
 	status int
 }
 
-// StartRequest begins the span of a request. The returned context holds it; the handler
-// must write its answer to the returned writer. If the header says which trace created the
-// request as a task, the span has a link to that trace.
+// StartRequest begins the span of a request. It is nil if the process records no spans. The
+// returned context holds it; the handler must write its answer to the returned writer. If
+// the header says which trace created the request as a task, the span has a link to it.
 func StartRequest(ctx context.Context, w http.ResponseWriter, r *http.Request) (context.Context, http.ResponseWriter, *Request) {
 	if !Recording() {
 		return ctx, w, nil
@@ -64,9 +63,6 @@ func StartRequest(ctx context.Context, w http.ResponseWriter, r *http.Request) (
 // End ends the span of a request that a route has answered: a pattern of http.ServeMux
 // without its method, or "" if no route took the request.
 func (r *Request) End(route string) {
-	if r == nil {
-		return
-	}
 	if r.span.IsRecording() {
 		attributes := []attribute.KeyValue{semconv.HTTPResponseStatusCode(r.status)}
 		if route != "" {

@@ -2,6 +2,7 @@ package stack
 
 import (
 	"context"
+	"net/http"
 
 	"cloud.google.com/go/bigtable"
 	"google.golang.org/api/option"
@@ -17,3 +18,6 @@ func (s *Stack) OpenLibrary(ctx context.Context) (*bigtable.Client, error) {
 		bigtable.ClientConfig{MetricsProvider: bigtable.NoopMetricsProvider{}, DisableSession: true},
 		append(s.local(s.place.Bigtable), option.WithTelemetryDisabled())...)
 }
+
+// Metrics is the handler of /metrics.
+func (s *Stack) Metrics() http.Handler { return s.metrics }

@@ -3,6 +3,7 @@ package stack
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"time"
@@ -31,7 +32,10 @@ func (s *Stack) startExporters(ctx context.Context, o Options) (metric.MeterProv
 	s.onClose(func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		return exporters.Shutdown(ctx)
+		if err := exporters.Shutdown(ctx); err != nil {
+			o.Log.Warn("the engine ends and loses its last spans and metrics", slog.Any("error", err))
+		}
+		return nil
 	})
 	s.metrics = loopbackOnly(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	return exporters.Meters, nil

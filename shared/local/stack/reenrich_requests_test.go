@@ -2,8 +2,8 @@ package stack_test
 
 import (
 	"fmt"
-	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -15,16 +15,30 @@ import (
 // metrics returns the metrics of an engine.
 func metrics(t *testing.T, s *stack.Stack) string {
 	t.Helper()
-	answer, err := http.Get(s.URL + "/metrics")
-	if err != nil {
-		t.Fatal(err)
+	status, text := scrape(s, "[::1]:1234")
+	if status != http.StatusOK {
+		t.Fatalf("GET /metrics: %d %s", status, text)
 	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil || answer.StatusCode != http.StatusOK {
-		t.Fatalf("GET /metrics: %d %s, %v", answer.StatusCode, text, err)
+	return text
+}
+
+// scrape asks for the metrics from an address.
+func scrape(s *stack.Stack, from string) (int, string) {
+	r := httptest.NewRequest("GET", "/metrics", nil)
+	r.RemoteAddr = from
+	w := httptest.NewRecorder()
+	s.Metrics().ServeHTTP(w, r)
+	return w.Code, w.Body.String()
+}
+
+// Other machines do not read the metrics.
+func TestMetricsAreForThisMachine(t *testing.T) {
+	s := start(t, stack.Options{})
+	for from, want := range map[string]int{"127.0.0.1:1234": 200, "[::1]:1234": 200, "192.0.2.1:1234": 403, "[2001:db8::1]:1234": 403, "": 403} {
+		if status, text := scrape(s, from); status != want {
+			t.Errorf("from %q: %d %s, want %d", from, status, text, want)
+		}
 	}
-	return string(text)
 }
 
 func TestEventsWithUnknownObjectsAreCounted(t *testing.T) {

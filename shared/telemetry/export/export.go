@@ -2,8 +2,9 @@
 // standard variables say. It sends nothing if they say nothing. It keeps no data but what
 // waits to be sent.
 //
-// OTEL_TRACES_EXPORTER and OTEL_METRICS_EXPORTER are otlp, console, none or, for metrics,
-// prometheus. OTEL_EXPORTER_OTLP_ENDPOINT alone means otlp for both. All variables:
+// OTEL_TRACES_EXPORTER and OTEL_METRICS_EXPORTER are otlp, console or none, for traces also
+// google (Cloud Trace), for metrics also prometheus. OTEL_EXPORTER_OTLP_ENDPOINT alone means
+// otlp for both. All variables:
 // https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/
 package export
 
@@ -20,6 +21,7 @@ import (
 
 	"go.opentelemetry.io/contrib/exporters/autoexport"
 	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/metric/noop"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
@@ -43,8 +45,11 @@ type Exporters struct {
 // before Google's clients are opened. The error names the variable that is wrong.
 func Start(ctx context.Context, log *slog.Logger, service string, readers ...sdkmetric.Reader) (*Exporters, error) {
 	e := &Exporters{Meters: noop.NewMeterProvider()}
-	from, err := resource.New(ctx, resource.WithTelemetrySDK(),
-		resource.WithAttributes(semconv.ServiceName(service), semconv.ServiceInstanceID(rand.Text())), resource.WithFromEnv())
+	attributes := []attribute.KeyValue{semconv.ServiceName(service), semconv.ServiceInstanceID(rand.Text())}
+	if project := os.Getenv("GOOGLE_CLOUD_PROJECT"); project != "" {
+		attributes = append(attributes, attribute.String("gcp.project_id", project)) // Cloud Trace asks for it
+	}
+	from, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(attributes...), resource.WithFromEnv())
 	if err != nil {
 		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}

@@ -64,9 +64,24 @@ resource "google_cloudfunctions2_function" "this" {
     service_account_email            = google_service_account.this.email
     environment_variables = merge(
       { for v in var.variables : v => lookup(var.environment, v, "") },
+      var.more_environment,
       { GOMEMLIMIT = "${local.memory_limit_mib}MiB" },
     )
+
+    dynamic "secret_environment_variables" {
+      for_each = var.secrets
+
+      content {
+        key        = secret_environment_variables.key
+        project_id = var.project_id
+        secret     = secret_environment_variables.value
+        version    = "latest"
+      }
+    }
   }
+
+  # A revision does not start before its account may read its secrets.
+  depends_on = [google_secret_manager_secret_iam_member.reader]
 
   lifecycle {
     precondition {
@@ -74,6 +89,15 @@ resource "google_cloudfunctions2_function" "this" {
       error_message = "Function ${var.name} reads variables that the deployment does not set: ${join(", ", setsubtract(var.variables, keys(var.environment)))}."
     }
   }
+}
+
+resource "google_secret_manager_secret_iam_member" "reader" {
+  for_each = var.secrets
+
+  project   = var.project_id
+  secret_id = each.value
+  role      = "roles/secretmanager.secretAccessor"
+  member    = google_service_account.this.member
 }
 
 # A function of the second generation is a Cloud Run service of the same name. The

@@ -32,3 +32,8 @@ output "invokers" {
   description = "Members that may call the function."
   value       = sort([for m in google_cloud_run_service_iam_member.invoker : m.member])
 }
+
+output "secrets" {
+  description = "The secrets that the function reads, by variable."
+  value       = { for s in google_cloudfunctions2_function.this.service_config[0].secret_environment_variables : s.key => s.secret }
+}

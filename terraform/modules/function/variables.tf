@@ -71,6 +71,26 @@ variable "environment" {
   nullable    = false
 }
 
+variable "more_environment" {
+  description = "Environment variables that libraries read, beside `variables`. The function gets all of them."
+  type        = map(string)
+  default     = {}
+  nullable    = false
+}
+
+variable "secrets" {
+  description = "Environment variables with the newest version of a secret: the id of the secret in Secret Manager, by variable. The function's account may read these secrets."
+  type        = map(string)
+  default     = {}
+  nullable    = false
+}
+
+variable "project_id" {
+  description = "Project of the secrets. Needed with `secrets`."
+  type        = string
+  default     = null
+}
+
 variable "min_instances" {
   description = "Number of instances that stay warm. With 0 the function costs nothing while it has no calls."
   type        = number

@@ -188,3 +188,28 @@ run "memory_without_a_unit" {
 
   expect_failures = [var.memory]
 }
+
+run "secrets" {
+  command = plan
+
+  variables {
+    project_id       = "affinity-test"
+    more_environment = { OTEL_SERVICE_NAME = "ingest" }
+    secrets          = { OTEL_EXPORTER_OTLP_HEADERS = "otlp-headers" }
+  }
+
+  assert {
+    condition     = google_cloudfunctions2_function.this.service_config[0].environment_variables["OTEL_SERVICE_NAME"] == "ingest" && length(google_cloudfunctions2_function.this.service_config[0].environment_variables) == 4
+    error_message = "The function does not get the variables of its libraries beside its own."
+  }
+
+  assert {
+    condition     = [for s in google_cloudfunctions2_function.this.service_config[0].secret_environment_variables : [s.key, s.secret, s.project_id, s.version]] == [["OTEL_EXPORTER_OTLP_HEADERS", "otlp-headers", "affinity-test", "latest"]]
+    error_message = "The function does not get its secret."
+  }
+
+  assert {
+    condition     = google_secret_manager_secret_iam_member.reader["OTEL_EXPORTER_OTLP_HEADERS"].role == "roles/secretmanager.secretAccessor" && google_secret_manager_secret_iam_member.reader["OTEL_EXPORTER_OTLP_HEADERS"].secret_id == "otlp-headers"
+    error_message = "The function's account may not read the secret."
+  }
+}
