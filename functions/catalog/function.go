@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -38,6 +39,7 @@ func New(b Backends) http.Handler { return newGrouped(b, groupBytes) }
 func newGrouped(b Backends, groupBytes int) http.Handler {
 	h := handler{b, groupBytes}
 	rt := b.Router()
+	rt.Hint = ofSearch
 	rt.Handle("POST /1/indexes/{index}/batch", h.batch)
 	rt.Handle("GET /1/indexes/{index}/task/{task}", h.task)
 	rt.Handle("GET /1/indexes/{index}/settings", h.settings)
@@ -45,6 +47,15 @@ func newGrouped(b Backends, groupBytes int) http.Handler {
 	rt.Handle("GET /1/indexes/{index}/{objectID}", h.get)
 	rt.Handle("DELETE /1/indexes/{index}/{objectID}", h.delete)
 	return rt
+}
+
+// ofSearch tells a client of Algolia which searches here that it is in the wrong place.
+func ofSearch(r *http.Request) string {
+	switch path.Base(r.URL.Path) {
+	case "query", "queries", "browse":
+		return "Affinity is no search engine: ask yours, and order its results with POST /1/rank, or send it the filters of GET /1/boosts/{userToken}"
+	}
+	return ""
 }
 
 // tenant returns the app and the index that a request names.

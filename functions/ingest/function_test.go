@@ -17,8 +17,8 @@ func TestIngest(t *testing.T) {
 	h := ingest.New(s.Backends.ForIngest())
 	events := `{"events":[` + event + `]}`
 	functiontest.Check(t, h,
-		functiontest.Ask("", "POST", "/1/events", events, 401, `{"status":401,"message":"Invalid credentials"}`),
-		functiontest.Ask("wrong", "POST", "/1/events", events, 401, "Invalid credentials"),
+		functiontest.Ask("", "POST", "/1/events", events, 401, `{"status":401,"message":"Invalid credentials: send the headers X-Algolia-Application-Id and X-Algolia-API-Key"}`),
+		functiontest.Ask("wrong", "POST", "/1/events", events, 401, `{"status":401,"message":"Invalid credentials"}`),
 		functiontest.Ask("admin", "POST", "/1/events", events, 403, "Method not allowed with this API key"),
 		functiontest.Ask("search", "GET", "/1/events", "", 405, "Method Not Allowed"),
 		functiontest.Ask("search", "POST", "/1/event", events, 404, "Path not supported by Insights REST API"),

@@ -49,6 +49,8 @@ var (
 	// ErrCredentials says that the app and the key do not belong together, or that
 	// the key has ended. It does not say which of the two is wrong.
 	ErrCredentials error = fault.New(fault.Unauthenticated, "Invalid credentials")
+	// ErrMissing says that the request names no app or no key. No secret was guessed.
+	ErrMissing error = fault.New(fault.Unauthenticated, "Invalid credentials: send the headers X-Algolia-Application-Id and X-Algolia-API-Key")
 	// ErrForbidden says that the key is the app's but lacks the ACL.
 	ErrForbidden error = fault.New(fault.Forbidden, "Method not allowed with this API key")
 	// ErrIndex says that the key is for other indexes.
@@ -217,8 +219,8 @@ func (a *Authenticator) app(ctx context.Context, appID string) (config.App, erro
 	return app, nil
 }
 
-// Check returns what the key of a request permits. It returns ErrCredentials if
-// the key is not the app's or has ended, ErrForbidden if it holds none of the ACLs
+// Check returns what the key of a request permits. It returns ErrMissing if there is none,
+// ErrCredentials if the key is not the app's or has ended, ErrForbidden if it holds none of the ACLs
 // in anyOf and anyOf is not empty, ErrReferer if it is for other pages, ErrHost if
 // the host does not serve the app, ErrNoCustomer, and ErrAddressRate; of a secured
 // key also ErrSecured, ErrSource, and errors that name a restriction. Any other
@@ -229,7 +231,10 @@ func (a *Authenticator) app(ctx context.Context, appID string) (config.App, erro
 // the app before, and none when it is repeated. A process that has not served
 // the app reads twice for a wrong key; app ids are no secrets, web pages hold them.
 func (a *Authenticator) Check(ctx context.Context, r Request, anyOf ...string) (Grant, error) {
-	if !config.ValidAppID(r.App) || r.Key == "" {
+	if r.App == "" || r.Key == "" {
+		return Grant{}, ErrMissing
+	}
+	if !config.ValidAppID(r.App) {
 		return Grant{}, ErrCredentials
 	}
 	if s, ok := parseSecured(r.Key); ok {

@@ -59,8 +59,8 @@ func TestApp(t *testing.T) {
 		{"hash in the place of the key", "shop", auth.Hash("search"), []string{auth.Search}, auth.ErrCredentials},
 		{"unknown app", "shop2", "search", []string{auth.Search}, auth.ErrCredentials},
 		{"app of another case", "Shop", "search", []string{auth.Search}, auth.ErrCredentials},
-		{"no app", "", "search", []string{auth.Search}, auth.ErrCredentials},
-		{"no key", "shop", "", []string{auth.Search}, auth.ErrCredentials},
+		{"no app", "", "search", []string{auth.Search}, auth.ErrMissing},
+		{"no key", "shop", "", []string{auth.Search}, auth.ErrMissing},
 		{"malformed app", "shop,", "search", []string{auth.Search}, auth.ErrCredentials},
 		{"app that is no text", "\xff", "search", []string{auth.Search}, auth.ErrCredentials},
 	}

@@ -37,6 +37,9 @@ type Router struct {
 	Limits *limit.Limiter
 	// NotFound is the message for a path that does not exist.
 	NotFound string
+	// Hint returns what a client that no route serves may have looked for, or "". The
+	// message of the answer ends with it. It may be nil.
+	Hint func(*http.Request) string
 	// Transient reports whether an error that Status does not know may be gone at
 	// the next attempt. It may be nil.
 	Transient func(error) bool
@@ -147,10 +150,20 @@ func (rt *Router) refuse(handler http.Handler, w http.ResponseWriter, r *http.Re
 	handler.ServeHTTP(&plain, r)
 	if plain.status == http.StatusMethodNotAllowed {
 		w.Header().Set("Allow", plain.header.Get("Allow"))
-		rt.fail(w, r, Errorf(http.StatusMethodNotAllowed, "Method Not Allowed"))
+		rt.fail(w, r, Errorf(http.StatusMethodNotAllowed, "%s", rt.hinted("Method Not Allowed", r)))
 		return
 	}
-	rt.fail(w, r, Errorf(http.StatusNotFound, "%s", rt.NotFound))
+	rt.fail(w, r, Errorf(http.StatusNotFound, "%s", rt.hinted(rt.NotFound, r)))
+}
+
+func (rt *Router) hinted(message string, r *http.Request) string {
+	if rt.Hint == nil {
+		return message
+	}
+	if hint := rt.Hint(r); hint != "" {
+		return message + ": " + hint
+	}
+	return message
 }
 
 // answer keeps the status and the header of an answer that is not sent.
