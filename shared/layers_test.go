@@ -101,8 +101,8 @@ var layers = []struct {
 	{"shared/job/deletion", "config job store", ""},
 
 	// What functions are made of.
-	{"shared/function", "httpapi telemetry telemetry/export", "http"},
-	{"shared/backend", "auditlog config config/configdb function httpapi limit store telemetry telemetry/clients usage", "firestore grpc http"},
+	{"shared/function", "httpapi telemetry", "http"},
+	{"shared/backend", "auditlog config config/configdb function httpapi limit store telemetry telemetry/clients telemetry/export usage", "firestore grpc http"},
 	{"shared/backend/jobrunner", "backend job job/jobdb queue", ""},
 	{"shared/backend/jobs", "backend config enrich job job/backtests job/crowdbuild job/daterows job/migration job/recompute job/reenrich job/segmentbuild job/segmentexport profile segment/query", ""},
 
@@ -171,7 +171,7 @@ var links = map[string]string{
 	"rank":       all + " api auth backend/jobrunner boost config/kmscipher feed feed/page job job/daterows job/jobdb profile queue queue/taskqueue ranking rerank recent dictionary",
 	"strategies": all + " api auth backend/jobrunner job job/jobdb job/recompute preview profile queue queue/taskqueue ranking recent dictionary",
 	"catalog":    all + " api auth banded queue queue/taskqueue",
-	"docs":       "admission fault function httpapi limit openapi openapi/internal/tree telemetry telemetry/export",
+	"docs":       "admission fault function httpapi limit openapi openapi/internal/tree telemetry",
 	"process":    all + " apply bus bus/pubsub enrich marked profile queue queue/taskqueue refused recent dictionary",
 	"recomputes": all + " api auth audit backend/jobrunner backend/jobs backtest banded bus enrich export job job/backtests job/crowdbuild job/daterows job/jobdb job/migration job/recompute job/reenrich job/segmentbuild job/segmentexport profile profile/view segment/query queue queue/taskqueue ranking tune recent dictionary",
 	"worker":     all + " api audit backend/jobrunner backend/jobs backtest banded bus bus/pubsub enrich imported marked job job/backtests job/crowdbuild job/daterows job/deletion job/jobdb job/migration job/recompute job/reenrich job/segmentbuild job/segmentexport profile segment/query purge queue queue/taskqueue ranking tune recent dictionary",

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"cloud.google.com/go/firestore"
@@ -24,6 +25,7 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/telemetry"
 	"github.com/affinityengine/affinity/shared/telemetry/clients"
+	"github.com/affinityengine/affinity/shared/telemetry/export"
 	"github.com/affinityengine/affinity/shared/usage"
 )
 
@@ -91,9 +93,22 @@ func New(log *slog.Logger, now func() time.Time, s *store.Store, c config.Store,
 // Buffered returns the tables that the process writes behind its requests.
 func (b Base) Buffered() Buffered { return Buffered{b.Store, b.CachedConfig} }
 
-// Open opens Bigtable and Firestore.
+// startExporters starts what exports the process's spans and metrics, once: a function
+// whose backends do not open tries again.
+var startExporters = sync.OnceValue(func() error {
+	exporters, err := export.Start(context.Background(), telemetry.Default(), "affinity")
+	if err == nil {
+		function.AtExit(exporters.Shutdown)
+	}
+	return err
+})
+
+// Open opens Bigtable and Firestore, and before them what exports spans and metrics.
 func Open(ctx context.Context, log *slog.Logger, s Settings) (Base, error) {
 	if err := s.Histories.Validate(); err != nil {
+		return Base{}, err
+	}
+	if err := startExporters(); err != nil {
 		return Base{}, err
 	}
 	client, err := firestore.NewClientWithDatabase(ctx, s.Firestore.Project, s.Firestore.Database, clients.Options()...)

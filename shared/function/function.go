@@ -19,7 +19,6 @@ import (
 
 	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/telemetry"
-	"github.com/affinityengine/affinity/shared/telemetry/export"
 )
 
 // Open returns the handler of a function with these settings. Requests outlive
@@ -96,9 +95,6 @@ func (l *lazy[Settings]) opened() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := startExporters(); err != nil {
-		return nil, err
-	}
 	// Not the request's context: the clients stay open after the request.
 	l.handler, err = l.open(context.Background(), l.log, s)
 	if err == nil {
@@ -106,16 +102,6 @@ func (l *lazy[Settings]) opened() (http.Handler, error) {
 	}
 	return l.handler, err
 }
-
-// startExporters starts what exports the process's spans and metrics, once, before its
-// clients open.
-var startExporters = sync.OnceValue(func() error {
-	exporters, err := export.Start(context.Background(), telemetry.Default(), "affinity")
-	if err == nil {
-		AtExit(exporters.Shutdown)
-	}
-	return err
-})
 
 // platformService is the variable by which the framework recognizes Cloud Run. There
 // it writes two empty lines after every request, to flush what a function printed
