@@ -2,18 +2,21 @@ package main
 
 import (
 	"fmt"
+	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/event"
 )
 
 func userCommand(t *tool) *cobra.Command {
 	return cli.Group(&cobra.Command{
 		Use:   "user",
-		Short: "Delete a user",
-	}, deleteUserCommand(t))
+		Short: "List users, find some by their tokens, and delete one",
+	}, listUsersCommand(t), deleteUserCommand(t))
 }
 
 func deleteUserCommand(t *tool) *cobra.Command {
@@ -39,4 +42,74 @@ func deleteUserCommand(t *tool) *cobra.Command {
 			return err
 		},
 	}
+}
+
+func listUsersCommand(t *tool) *cobra.Command {
+	q := api.UsersQuery{}
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List users, or find some by how their tokens begin",
+		Long: "List users who have an event within the retention, in the order in which they are stored: that of their tokens. VALUES is how\n" +
+			"many values their events score. `affinity segment query` finds users by what they like. The key needs the right admin.",
+		Example: "  affinity user list --prefix ann\n  affinity user list --limit 100000 -o csv > users.csv",
+		Args:    cli.Subcommand,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if q.Limit < 1 {
+				return cli.Usagef("--limit must be at least 1")
+			}
+			list, err := readUsers(cmd, t, q)
+			if err != nil {
+				return fmt.Errorf("list users: %w", err)
+			}
+			if asJSON {
+				return cli.PrintJSON(t.out, list)
+			}
+			return printUserList(t, list)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&q.Prefix, "prefix", "", "only users whose tokens begin with this")
+	flags.IntVar(&q.Limit, "limit", api.DefaultUsers, "how many users to print")
+	flags.StringVar(&q.Cursor, "cursor", "", "go on after the users of an earlier call, which printed it")
+	flags.BoolVar(&asJSON, "json", false, jsonUsage)
+	return cmd
+}
+
+// readUsers reads pages until it has as many users as were asked for.
+func readUsers(cmd *cobra.Command, t *tool, q api.UsersQuery) (api.Users, error) {
+	c, err := t.client()
+	if err != nil {
+		return api.Users{}, err
+	}
+	list := api.Users{Users: []api.ListedUser{}, Cursor: q.Cursor}
+	for wanted := q.Limit; ; {
+		q.Limit, q.Cursor = min(wanted-len(list.Users), api.MaxProfiles), list.Cursor
+		page, err := c.Users(cmd.Context(), q)
+		if err != nil {
+			return list, err
+		}
+		list.Users, list.Faulty, list.Cursor = append(list.Users, page.Users...), append(list.Faulty, page.Faulty...), page.Cursor
+		if len(list.Users) >= wanted || page.Cursor == "" {
+			return list, nil
+		}
+	}
+}
+
+func printUserList(t *tool, list api.Users) error {
+	table := tabwriter.NewWriter(t.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "USER\tLAST EVENT\tVALUES")
+	for _, u := range list.Users {
+		fmt.Fprintf(table, "%s\t%s\t%d\n", cli.Printable(u.UserToken), u.LastEventAt.UTC().Format(time.RFC3339), u.Total)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	for _, user := range list.Faulty {
+		fmt.Fprintf(t.err, "the profile of %s cannot be read: the log of the engine says why\n", cli.Printable(user))
+	}
+	if list.Cursor != "" {
+		fmt.Fprintf(t.err, "more follow: --cursor %s\n", list.Cursor)
+	}
+	return nil
 }

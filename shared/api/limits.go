@@ -48,7 +48,8 @@ const (
 // Limits of profiles.
 const (
 	DefaultAffinities = 100     // affinities that a profile lists unless limit says otherwise
-	MaxProfiles       = 1000    // user tokens of one POST /1/profiles/batch
+	MaxProfiles       = 1000    // user tokens of one POST /1/profiles/batch, and of a page of GET /1/usertokens
+	DefaultUsers      = 100     // user tokens of a page of GET /1/usertokens
 	MaxProfilesBody   = 1 << 20 // bytes of its body
 	// MaxProfilesAnswer is the maximum size in bytes of the profiles in its answer. A
 	// larger one is refused with 422.

@@ -108,3 +108,33 @@ type DeletedUser struct {
 	// differ.
 	DeletedUntil Time `json:"deletedUntil"`
 }
+
+// UsersQuery are the query parameters of GET /1/usertokens.
+type UsersQuery struct {
+	// Prefix is how the tokens begin. "": all users.
+	Prefix string
+	// Limit is how many users a page lists, at most MaxProfiles. 0: DefaultUsers.
+	Limit int
+	// Cursor is that of the page before. "": the first page.
+	Cursor string
+}
+
+// Users is the answer of GET /1/usertokens: users with an event within the retention, in the
+// order in which they are stored.
+type Users struct {
+	Users []ListedUser `json:"users"`
+	// Faulty are users whose profiles cannot be read, as in Profiles.
+	Faulty []string `json:"faulty,omitempty"`
+	// Cursor leads to the next page; absent on the last one. A page may have fewer users
+	// than asked for, or none, and still a next one: deleted users count too.
+	Cursor string `json:"cursor,omitempty"`
+}
+
+// ListedUser is a user of a list.
+type ListedUser struct {
+	UserToken string `json:"userToken"`
+	// LastEventAt is the time of the newest event within the retention.
+	LastEventAt Time `json:"lastEventAt"`
+	// Total is how many values the user's events score.
+	Total int `json:"total"`
+}

@@ -47,6 +47,24 @@ func (c *Client) PersonalizationProfile(ctx context.Context, user string) (api.P
 	return answer, err
 }
 
+// Users returns a page of the users who have an event within the retention. The key needs
+// the right admin.
+func (c *Client) Users(ctx context.Context, q api.UsersQuery) (api.Users, error) {
+	query := url.Values{}
+	if q.Prefix != "" {
+		query.Set("prefix", q.Prefix)
+	}
+	if q.Limit > 0 {
+		query.Set("limit", strconv.Itoa(q.Limit))
+	}
+	if q.Cursor != "" {
+		query.Set("cursor", q.Cursor)
+	}
+	var answer api.Users
+	err := c.call(ctx, always, http.MethodGet, withQuery("/1/usertokens", query), nil, &answer)
+	return answer, err
+}
+
 // DeleteProfile deletes a user: their events until now no longer count. The key
 // needs the right recommendation or deleteObject.
 func (c *Client) DeleteProfile(ctx context.Context, user string) (api.DeletedUser, error) {

@@ -87,7 +87,7 @@ func (r UserRange) keys(app string) (from, to string) {
 }
 
 // prefixEnd returns the first key after all keys with a prefix. The prefix must
-// end in a comma.
+// end in an ASCII character.
 func prefixEnd(prefix string) string {
 	return prefix[:len(prefix)-1] + string(prefix[len(prefix)-1]+1)
 }

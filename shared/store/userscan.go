@@ -46,6 +46,28 @@ func (s *Store) ScanUserKeys(ctx context.Context, app, from, to string, fn func(
 	return nil
 }
 
+// ListUsers returns up to limit users whose tokens begin with prefix, in the order of
+// their keys, from the first one behind the user after; "" begins with the first of all.
+// Rows remain of users without events: they are among them.
+func (s *Store) ListUsers(ctx context.Context, app, prefix, after string, limit int) ([]string, error) {
+	first, end := app+","+prefix, prefixEnd(app+","+prefix)
+	if after != "" {
+		first = max(first, prefixEnd(userKey(app, after)))
+	}
+	if first >= end {
+		return nil, nil
+	}
+	users := make([]string, 0, limit)
+	err := s.scanUserKeys(ctx, app, bigtable.NewRange(first, end), func(user string) error {
+		users = append(users, user)
+		return nil
+	}, bigtable.LimitRows(int64(limit)))
+	if err != nil {
+		return nil, fmt.Errorf("list users of %s: %w", app, err)
+	}
+	return users, nil
+}
+
 func (s *Store) scanUserKeys(ctx context.Context, app string, rows bigtable.RowRange, fn func(user string) error,
 	opts ...bigtable.ReadOption) error {
 	return s.readRows(ctx, s.tables.of(app, allUsers).users, rows, func(r *rowstream.Row) error {

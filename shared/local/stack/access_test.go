@@ -35,6 +35,7 @@ var routes = []struct {
 	{"POST", "/1/profiles/batch", `{"userTokens":["u"]}`, []string{auth.Recommendation, auth.ProfilesRead}},
 	{"GET", "/1/profiles/personalization/u", "", []string{auth.Recommendation, auth.ProfilesRead}},
 	{"DELETE", "/1/profiles/u", "", []string{auth.Recommendation, auth.DeleteObject}},
+	{"GET", "/1/usertokens", "", []string{auth.Admin}},
 	{"DELETE", "/1/usertokens/u", "", []string{auth.DeleteObject}},
 	{"GET", "/1/optouts/u", "", []string{auth.DeleteObject}},
 	{"PUT", "/1/optouts/u", `{"eventTypes":["click"]}`, []string{auth.DeleteObject}},

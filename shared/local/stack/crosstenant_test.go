@@ -70,6 +70,7 @@ func (a attacker) request() *http.Request {
 		[3]string{"GET", "/1/explain/ann", ""},
 		[3]string{"DELETE", "/1/profiles/ann", ""},
 		[3]string{"DELETE", "/1/usertokens/ann", ""},
+		[3]string{"GET", "/1/usertokens?prefix=a", ""},
 		[3]string{"PUT", "/1/optouts/ann", ""},
 		[3]string{"GET", "/1/optouts/ann", ""},
 		[3]string{"POST", "/1/rank", `{"userToken":"ann","index":"i","objectIDs":["1"]}`},
@@ -174,7 +175,7 @@ func TestCrossTenant(t *testing.T) {
 	public.Handle("/1/events", ingest.New(b.ForIngest()))
 	public.Handle("/v1/batch", ingest.New(b.ForIngest()))
 	public.Handle("/1/events/refused", ingest.New(b.ForIngest()))
-	for _, path := range []string{"/1/profiles/", "/1/explain/", "/1/usertokens/", "/1/optouts/"} {
+	for _, path := range []string{"/1/profiles/", "/1/explain/", "/1/usertokens", "/1/usertokens/", "/1/optouts/"} {
 		public.Handle(path, profiles.New(b.ForProfiles()))
 	}
 	public.Handle("/1/rank", rank.New(b.ForRank()))

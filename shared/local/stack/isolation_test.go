@@ -161,6 +161,7 @@ func TestEveryRequestNamesItsAppProfile(t *testing.T) {
 		{"drop", move("drop", `{"schema":"wide"}`), nil, "ReadRows events"},
 		{"opt-out", ask("PUT", "/1/optouts/w", ""), nil, "CheckAndMutateRow users"},
 		{"state of an opt-out", ask("GET", "/1/optouts/w", ""), nil, row},
+		{"list of users", ask("GET", "/1/usertokens", ""), []string{row}, "ReadRows users"},
 		{"deletion and purge", ask("DELETE", "/1/usertokens/u", ""), nil, "CheckAndMutateRow users"},
 	} {
 		t.Run(path.name, func(t *testing.T) {
