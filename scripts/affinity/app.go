@@ -48,7 +48,29 @@ func appCommand(t *tool) *cobra.Command {
 	flags.StringVar(&a.bigtable.Instance, "instance", "affinity", "Bigtable instance of a deployed engine, which holds the audit log")
 	flags.StringVar(&a.bigtable.Profile, "app-profile", a.bigtable.Profile, "app profile of the instance")
 	group.AddCommand(a.createCommand(), a.listCommand(), a.retentionCommand(), a.consistencyCommand(), a.rankingCommand(), a.segmentsCommand(), a.limitsCommand(), a.ticketsCommand(), a.encodingCommand(), a.keyCommand(), a.topCommand(), a.deleteCommand())
+	a.completeApps(group)
 	return group
+}
+
+// completeApps makes the shells complete the ids of apps, where a command takes one.
+func (a *appTool) completeApps(cmd *cobra.Command) {
+	if strings.Contains(cmd.Use, " ID") && cmd.Name() != "create" {
+		cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) (ids []string, _ cobra.ShellCompDirective) {
+			if changed := cmd.Flags().Changed; len(args) == 0 && a.complete(changed) == nil && a.fromContext(changed) == nil {
+				ctx, cancel := context.WithTimeout(cmp.Or(cmd.Context(), context.Background()), completionWait)
+				defer cancel()
+				cmd.SetContext(ctx)
+				_ = a.with(cmd, func(s appStore) (err error) { // it completes nothing if that fails
+					ids, err = s.Apps(ctx)
+					return err
+				})
+			}
+			return ids, cobra.ShellCompDirectiveNoFileComp
+		}
+	}
+	for _, child := range cmd.Commands() {
+		a.completeApps(child)
+	}
 }
 
 // with opens the store, calls do and closes it.

@@ -230,6 +230,9 @@ func TestAppCommandsOnALocalEngine(t *testing.T) {
 	auditLog("--cursor", "x").wants(t, cli.ExitFailed, "cursor must be the cursor of another answer")
 	auditLog("--user", "ann").wants(t, cli.ExitOK, "TIME  ACTOR")
 
+	if r := affinity(t, "", "__complete", "app", "retention", "--url", s.URL, ""); !strings.Contains(r.out, "shop\n") || !strings.HasSuffix(r.out, ":4\n") {
+		t.Errorf("app retention completes %q, want shop among the apps", r.out)
+	}
 	t.Setenv(operator.Variable, "another-engines-token")
 	app("list").wants(t, cli.ExitFailed, "has another operator's token", "set AFFINITY_OPERATOR")
 	t.Setenv(operator.Variable, "")

@@ -15,8 +15,9 @@ import (
 	"github.com/affinityengine/affinity/shared/schema"
 )
 
-// lister lists values of an engine that an argument or a flag can have.
-type lister func(ctx context.Context, c *client.Client) ([]string, error)
+// lister lists values of an engine that an argument or a flag can have, if they begin with
+// what is typed already. The shell drops those that do not.
+type lister func(ctx context.Context, c *client.Client, typed string) ([]string, error)
 
 // argumentsOf are the listers of commands' arguments, by the words behind affinity.
 var argumentsOf = map[string]lister{
@@ -24,6 +25,8 @@ var argumentsOf = map[string]lister{
 	"segment show": segmentNames, "segment save": segmentNames, "segment delete": segmentNames, "segment export": segmentNames,
 	"recompute watch": recomputeIDs, "recompute cancel": recomputeIDs, "reenrich cancel": reenrichIDs, "backtest cancel": backtestIDs,
 	"strategy restore": strategyVersions, "strategy diff": strategyVersions,
+	"profile": userTokens, "explain": userTokens, "boosts": userTokens, "export": userTokens, "user delete": userTokens, "recompute user": userTokens,
+	"optout show": userTokens, "optout set": userTokens, "optout clear": userTokens, "events send": userTokens,
 }
 
 // completeValues makes the shells complete the arguments and flags of all commands.
@@ -56,7 +59,7 @@ const completionWait = 2 * time.Second
 
 // completeBy asks the engine. It completes nothing if that fails.
 func (t *tool) completeBy(list lister) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		const none = cobra.ShellCompDirectiveNoFileComp
 		if t.complete(cmd.Flags().Changed) != nil || t.fromContext(cmd.Flags().Changed) != nil {
 			return nil, none
@@ -71,7 +74,7 @@ func (t *tool) completeBy(list lister) cobra.CompletionFunc {
 		}
 		ctx, cancel := context.WithTimeout(parent, completionWait)
 		defer cancel()
-		values, err := list(ctx, c.WithRetry(client.NoRetry))
+		values, err := list(ctx, c.WithRetry(client.NoRetry), typed)
 		if err != nil {
 			return nil, none
 		}
@@ -79,38 +82,48 @@ func (t *tool) completeBy(list lister) cobra.CompletionFunc {
 	}
 }
 
-func feedNames(ctx context.Context, c *client.Client) ([]string, error) {
+func feedNames(ctx context.Context, c *client.Client, _ string) ([]string, error) {
 	answer, err := c.Feeds(ctx)
 	return each(answer.Feeds, func(f api.FeedDefinition) string { return f.Name }), err
 }
 
-func segmentNames(ctx context.Context, c *client.Client) ([]string, error) {
+func segmentNames(ctx context.Context, c *client.Client, _ string) ([]string, error) {
 	answer, err := c.Segments(ctx)
 	return each(answer.Segments, func(s api.Segment) string { return s.Name }), err
 }
 
-func recomputeIDs(ctx context.Context, c *client.Client) ([]string, error) {
+func recomputeIDs(ctx context.Context, c *client.Client, _ string) ([]string, error) {
 	answer, err := c.Recomputes(ctx)
 	return each(answer.Recomputes, func(r api.Recompute) string { return r.ID }), err
 }
 
-func reenrichIDs(ctx context.Context, c *client.Client) ([]string, error) {
+func reenrichIDs(ctx context.Context, c *client.Client, _ string) ([]string, error) {
 	answer, err := c.Reenrichments(ctx)
 	return each(answer.Reenrichments, func(r api.Reenrichment) string { return r.ID }), err
 }
 
-func backtestIDs(ctx context.Context, c *client.Client) ([]string, error) {
+func backtestIDs(ctx context.Context, c *client.Client, _ string) ([]string, error) {
 	answer, err := c.Backtests(ctx)
 	return each(answer.Backtests, func(b api.BacktestSummary) string { return b.ID }), err
 }
 
-func strategyVersions(ctx context.Context, c *client.Client) ([]string, error) {
+func strategyVersions(ctx context.Context, c *client.Client, _ string) ([]string, error) {
 	answer, err := c.StrategyVersions(ctx)
 	return each(answer.Versions, func(v api.StrategyVersion) string { return strconv.FormatInt(v.Version, 10) }), err
 }
 
+// userTokens are the first users whose tokens begin with what is typed. The key needs the
+// right admin.
+func userTokens(ctx context.Context, c *client.Client, typed string) ([]string, error) {
+	answer, err := c.Users(ctx, api.UsersQuery{Prefix: typed, Limit: completions})
+	return each(answer.Users, func(u api.ListedUser) string { return u.UserToken }), err
+}
+
+// completions is how many users a shell offers.
+const completions = 50
+
 // facetNames are the facets that the strategy scores, or has aliases of.
-func facetNames(ctx context.Context, c *client.Client) ([]string, error) {
+func facetNames(ctx context.Context, c *client.Client, _ string) ([]string, error) {
 	s, err := c.Strategy(ctx)
 	names := slices.Collect(maps.Keys(s.Aliases))
 	for _, f := range s.FacetsScoring {

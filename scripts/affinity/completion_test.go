@@ -17,7 +17,16 @@ func TestCompletionOfValues(t *testing.T) {
 	run("segment", "save", "reds", "--where", "color:Red", "--url", s.URL).wants(t, cli.ExitOK)
 	strategy := file(t, "strategy.json", `{"eventsScoring":[{"eventName":"Seen","eventType":"view","score":1}],"facetsScoring":[{"facetName":"color","score":1},{"facetName":"brand","score":1}],"personalizationImpact":50}`)
 	run("strategy", "set", strategy, "--url", s.URL).wants(t, cli.ExitOK)
+	run("events", "send", "ann", "--filter", "color:Red", "--index", "i", "--url", s.URL).wants(t, cli.ExitOK)
+	run("events", "send", "bob", "--filter", "color:Red", "--index", "i", "--url", s.URL).wants(t, cli.ExitOK)
+	if err := s.Idle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if r := run("__complete", "--url", s.URL, "user", "delete", "b"); r.out != "bob\n:4\n" {
+		t.Errorf("user delete b completes %q, want bob", r.out)
+	}
 	for line, want := range map[string]string{
+		"profile":                "ann\nbob\n:4\n",
 		"feed show":              "news\n:4\n",
 		"segment export":         "reds\n:4\n",
 		"strategy restore":       "1\n:4\n",
