@@ -35,6 +35,8 @@ module "monitoring" {
   bigtable_instance        = module.bigtable.instance
   firestore_database       = module.firestore.database
   security_policy          = one(module.edge[*].security_policy)
+  thresholds               = var.alert_thresholds
+  objectives               = var.objectives
   project_id               = var.project_id
   hosts                    = toset(concat(var.default_host[*], [for c in values(var.customers) : c.host]))
 

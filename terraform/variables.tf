@@ -254,6 +254,35 @@ variable "alert_email" {
   default     = null
 }
 
+variable "objectives" {
+  description = "What the engine promises over 28 days, as modules/monitoring describes it; what is not set has the default there. Cloud Monitoring shows whether it is kept, and alerts open before it is missed."
+  type = object({
+    availability  = optional(number)
+    latency       = optional(number)
+    latency_ms    = optional(number)
+    freshness     = optional(number)
+    fresh_seconds = optional(number)
+  })
+  default  = {}
+  nullable = false
+}
+
+variable "alert_thresholds" {
+  description = "When alerts open, as modules/monitoring describes it; what is not set has the default there."
+  type = object({
+    oldest_message_seconds = optional(number)
+    lag_ms                 = optional(number)
+    dead_letters           = optional(number)
+    error_ratio            = optional(number)
+    failures_per_minute    = optional(number)
+    denied_per_minute      = optional(number)
+    failed_folds           = optional(number)
+    renotify_seconds       = optional(number)
+  })
+  default  = {}
+  nullable = false
+}
+
 variable "request_log_sample" {
   description = "Share of Cloud Run's request logs that Logging keeps of requests that succeeded within a second, from 0 to 1. It keeps those of all other requests. The load balancer's log is a sample of its own."
   type        = number

@@ -176,3 +176,29 @@ run "restored" {
     error_message = "The outputs name the old instance or database: ${output.next_steps}"
   }
 }
+
+run "objectives_of_ones_own" {
+  command = plan
+
+  variables {
+    objectives       = { latency = 0.95, latency_ms = 400 }
+    alert_thresholds = { error_ratio = 0.05 }
+    default_host     = "api.example.com"
+    customers        = { acme = { host = "acme.example.com", app_id = "acme" } }
+  }
+
+  assert {
+    condition     = module.monitoring.objectives == { availability = 0.995, latency = 0.95, freshness = 0.99 }
+    error_message = "The objectives are not those that are set, with the defaults of the others: ${jsonencode(module.monitoring.objectives)}"
+  }
+
+  assert {
+    condition     = module.monitoring.checked_hosts == toset(["api.example.com", "acme.example.com"])
+    error_message = "Google does not call every host: ${join(", ", module.monitoring.checked_hosts)}"
+  }
+
+  assert {
+    condition     = module.monitoring.thresholds.error_ratio == 0.05 && module.monitoring.thresholds.lag_ms == 30000
+    error_message = "Alerts open at other limits: ${jsonencode(module.monitoring.thresholds)}"
+  }
+}

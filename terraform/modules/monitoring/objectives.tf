@@ -1,29 +1,45 @@
-# What the engine promises over 28 days: availability, latency and freshness. An alert
-# opens if the last hour spent the error budget at more than 14 times the even rate: at
-# that rate the budget of 28 days lasts two days. Cloud Run counts requests only after
-# DNS, the certificate and Cloud Armor let them pass: uptime.tf checks these.
+# What the engine promises over 28 days: availability, latency and freshness. Cloud Run
+# counts requests only after DNS, the certificate and Cloud Armor let them pass: uptime.tf
+# checks these.
 
 locals {
+  # When an alert opens: if the error budget was spent at more than this multiple of the even
+  # rate, over a long window, so that it matters, and over a short one, so that it goes on.
+  # The numbers are those of https://sre.google/workbook/alerting-on-slos/, for 28 days.
+  burn_rates = {
+    fast = { rate = 14.4, long = "3600s", short = "300s", severity = "ERROR", left = "two days" }
+    slow = { rate = 6, long = "21600s", short = "1800s", severity = "WARNING", left = "five days" }
+  }
+
   served = "resource.type=\"cloud_run_revision\" AND resource.labels.service_name=one_of(${join(", ", [for s in local.public : "\"${s}\""])})"
   reads  = "resource.type=\"cloud_run_revision\" AND resource.labels.service_name=one_of(${join(", ", [for s in sort(var.services["profiles"]) : "\"${s}\""])})"
 
-  burning = {
+  objectives = {
     availability = {
       slo     = google_monitoring_slo.availability.id
-      title   = "the availability objective is missed soon"
-      runbook = "Public functions answer 5xx so often that the error budget of 28 days is gone in two days. Follow the alert on 5xx: read the services' lines \"request failed\"."
+      what    = "Public functions answer 5xx"
+      runbook = "Follow the alert on 5xx: read the services' lines \"request failed\"."
     }
     latency = {
       slo     = google_monitoring_slo.latency.id
-      title   = "the latency objective is missed soon"
-      runbook = "Reads of profiles take longer than ${var.objectives.latency_ms} ms so often that the error budget of 28 days is gone in two days. Compare the charts of reads and of Bigtable's CPU: if a node is hot, raise the number of nodes; if profiles is at its maximum of instances, raise max_instances; if a recompute runs, reads compute profiles themselves until it ends."
+      what    = "Reads of profiles take longer than ${var.objectives.latency_ms} ms"
+      runbook = "Compare the charts of reads and of Bigtable's CPU: if a node is hot, raise the number of nodes; if profiles is at its maximum of instances, raise max_instances; if a recompute runs, reads compute profiles themselves until it ends."
     }
     freshness = {
       slo     = google_monitoring_slo.freshness.id
-      title   = "the freshness objective is missed soon"
-      runbook = "Messages of events wait longer than ${var.objectives.fresh_seconds} s in so many minutes that the error budget of 28 days is gone in two days. Follow the alert that events wait to be applied: look at process's lines \"request failed\", its number of instances, and Bigtable's CPU."
+      what    = "Messages of events wait longer than ${var.objectives.fresh_seconds} s"
+      runbook = "Follow the alert that events wait to be applied: look at process's lines \"request failed\", its number of instances, and Bigtable's CPU."
     }
   }
+
+  burning = merge([for objective, o in local.objectives : { for speed, b in local.burn_rates : "${objective}-${speed}" => {
+    title    = "the ${objective} objective is missed in ${b.left}"
+    severity = b.severity
+    runbook  = "${o.what} so often that the error budget of 28 days is gone in ${b.left}. ${o.runbook}"
+    windows  = [b.long, b.short]
+    slo      = o.slo
+    rate     = b.rate
+  } }]...)
 }
 
 resource "google_monitoring_custom_service" "this" {
@@ -89,22 +105,26 @@ resource "google_monitoring_alert_policy" "burning" {
   for_each = local.burning
 
   display_name          = "${var.name_prefix}: ${each.value.title}"
-  combiner              = "OR"
-  severity              = "ERROR"
+  combiner              = "AND"
+  severity              = each.value.severity
   notification_channels = local.channels
   user_labels           = var.labels
 
-  conditions {
-    display_name = each.value.title
+  dynamic "conditions" {
+    for_each = each.value.windows
 
-    condition_threshold {
-      filter          = "select_slo_burn_rate(\"${each.value.slo}\", \"3600s\")"
-      comparison      = "COMPARISON_GT"
-      threshold_value = 14
-      duration        = "0s"
+    content {
+      display_name = "${each.value.title}: the last ${conditions.value}"
 
-      trigger {
-        count = 1
+      condition_threshold {
+        filter          = "select_slo_burn_rate(\"${each.value.slo}\", \"${conditions.value}\")"
+        comparison      = "COMPARISON_GT"
+        threshold_value = each.value.rate
+        duration        = "0s"
+
+        trigger {
+          count = 1
+        }
       }
     }
   }

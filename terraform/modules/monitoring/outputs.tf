@@ -19,3 +19,22 @@ output "alerts" {
     p.display_name => one(p.documentation).content
   }
 }
+
+output "objectives" {
+  description = "Goal of each objective over 28 days."
+  value = {
+    availability = google_monitoring_slo.availability.goal
+    latency      = google_monitoring_slo.latency.goal
+    freshness    = google_monitoring_slo.freshness.goal
+  }
+}
+
+output "checked_hosts" {
+  description = "Hosts that Google calls every minute."
+  value       = toset([for c in google_monitoring_uptime_check_config.edge : one(c.monitored_resource).labels.host])
+}
+
+output "thresholds" {
+  description = "When alerts open."
+  value       = var.thresholds
+}
