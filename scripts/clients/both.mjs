@@ -2,10 +2,10 @@ import algolia, { createInsightsClient, getRequesterForBrowser } from 'search-in
 
 const affinity = createInsightsClient(getRequesterForBrowser());
 
-// start begins to send: to Algolia as before, and to an Affinity engine.
-export function start(toAlgolia, toAffinity) {
-  algolia('init', toAlgolia);
+// start begins to send to an Affinity engine, and, if toAlgolia is given, to Algolia as before.
+export function start(toAffinity, toAlgolia) {
   affinity('init', toAffinity);
+  if (toAlgolia) algolia('init', toAlgolia);
 }
 
 // both takes the place of aa, search-insights' function: it sends each event to both. What
@@ -16,4 +16,9 @@ export function both(method, ...args) {
     affinity(method, ...args.filter((arg) => !arg?.headers));
   }
   return algolia(method, ...args);
+}
+
+// alone takes the place of both once nothing goes to Algolia any more.
+export function alone(method, ...args) {
+  if (method !== 'init') return affinity(method, ...args.filter((arg) => !arg?.headers));
 }

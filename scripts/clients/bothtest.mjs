@@ -16,8 +16,8 @@ const algolia = createServer(async (request, response) => {
 await new Promise((resolve) => algolia.listen(0, '127.0.0.1', resolve));
 
 start(
-  { appId: 'ALGOLIAAPP', apiKey: 'algolia-key', host: `http://127.0.0.1:${algolia.address().port}`, userToken: 'both' },
   { appId: 'demo', apiKey: 'demokey', host: engine, userToken: 'both' },
+  { appId: 'ALGOLIAAPP', apiKey: 'algolia-key', host: `http://127.0.0.1:${algolia.address().port}`, userToken: 'both' },
 );
 say('both', await both('viewedObjectIDs', { eventName: 'Product Viewed', index: 'products', objectIDs: ['1'] }));
 both('setUserToken', 'both-2');

@@ -53,7 +53,7 @@ func TestJavaScriptClients(t *testing.T) {
 		unavailable = t.Fatalf
 	}
 	dir := t.TempDir()
-	for _, name := range []string{"package.json", "package-lock.json", "clients.mjs", "segment.mjs", "both.mjs", "bothtest.mjs"} {
+	for _, name := range []string{"package.json", "package-lock.json", "clients.mjs", "segment.mjs", "both.mjs", "bothtest.mjs", "widgets.mjs"} {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
@@ -72,6 +72,7 @@ func TestJavaScriptClients(t *testing.T) {
 	}
 	t.Run("Algolia", func(t *testing.T) { prints(t, dir, "clients.mjs", start(t).URL, "testdata/clients.txt") })
 	t.Run("Algolia and Affinity", func(t *testing.T) { prints(t, dir, "bothtest.mjs", start(t).URL, "testdata/both.txt") })
+	t.Run("InstantSearch and Autocomplete", func(t *testing.T) { prints(t, dir, "widgets.mjs", start(t).URL, "testdata/widgets.txt") })
 	t.Run("Segment", func(t *testing.T) {
 		s := start(t)
 		c, err := client.New(client.Config{URL: s.URL, App: "demo", Key: "demokey", Retry: client.NoRetry})
