@@ -25,8 +25,9 @@ var layers = []struct {
 	// network, not even through another package.
 	{"terraform", "", ""}, // names and schemas that the deployment and the code share
 	{"shared/fault", "", ""},
+	{"shared/deadline", "", ""},
 	{"shared/event", "fault", ""},
-	{"shared/usage", "", ""},
+	{"shared/usage", "deadline", ""},
 	{"shared/strategy", "event fault", ""},
 	{"shared/catalog", "event fault", ""},
 	{"shared/crowd", "event", ""},
@@ -45,7 +46,7 @@ var layers = []struct {
 	{"shared/track", "api fault", ""},
 	{"shared/backtest", "affinity api crowd event fault ranking strategy", ""},
 	{"shared/tune", "api backtest event fault strategy", ""},
-	{"shared/limit", "", ""},
+	{"shared/limit", "deadline", ""},
 	{"shared/config", "catalog fault limit schema strategy", ""},
 	{"shared/auditlog", "config limit", ""},
 	{"shared/bus", "event", ""},
@@ -56,7 +57,7 @@ var layers = []struct {
 	{"shared/telemetry/export", "telemetry", ""},
 	{"shared/telemetry/clients", "telemetry", ""},
 	{"shared/auth", "config fault limit", "http"},
-	{"shared/httpapi", "admission fault limit telemetry", "http"},
+	{"shared/httpapi", "admission deadline fault limit telemetry", "http"},
 	{"shared/client", "api", "http"},
 	{"shared/config/kmscipher", "config", "kms http"},
 	{"shared/config/configdb", "catalog config limit schema strategy", "firestore grpc"},
@@ -72,8 +73,8 @@ var layers = []struct {
 
 	// Engine: it reaches Bigtable through store, and nothing else does.
 	{"shared/store/rowstream", "", "bigtable grpc"},
-	{"shared/store", "affinity auditlog catalog crowd event history schema segment store/rowstream telemetry/clients terraform usage", "bigtable grpc"},
-	{"shared/refused", "store", ""},
+	{"shared/store", "affinity auditlog catalog crowd deadline event history schema segment store/rowstream telemetry/clients terraform usage", "bigtable grpc"},
+	{"shared/refused", "deadline store", ""},
 	{"shared/enrich", "admission affinity bus catalog config event history schema store", ""},
 	{"shared/dictionary", "affinity history", ""},
 	{"shared/recent", "", ""},
@@ -101,7 +102,7 @@ var layers = []struct {
 	{"shared/job/deletion", "config job store", ""},
 
 	// What functions are made of.
-	{"shared/function", "httpapi telemetry", "http"},
+	{"shared/function", "deadline httpapi telemetry", "http"},
 	{"shared/backend", "auditlog config config/configdb function httpapi limit store telemetry telemetry/clients telemetry/export usage", "firestore grpc http"},
 	{"shared/backend/jobrunner", "backend job job/jobdb queue", ""},
 	{"shared/backend/jobs", "backend config enrich job job/backtests job/crowdbuild job/daterows job/migration job/recompute job/reenrich job/segmentbuild job/segmentexport profile segment/query", ""},
@@ -155,12 +156,12 @@ var libraries = map[string]string{
 
 // domain are the packages whose dependencies, too, stay within the process.
 var domain = []string{
-	"shared/fault", "shared/event", "shared/usage", "shared/strategy", "shared/catalog", "shared/crowd", "shared/vocabulary", "shared/affinity", "shared/segment", "shared/history", "shared/schema",
+	"shared/fault", "shared/deadline", "shared/event", "shared/usage", "shared/strategy", "shared/catalog", "shared/crowd", "shared/vocabulary", "shared/affinity", "shared/segment", "shared/history", "shared/schema",
 	"shared/explain", "shared/preview", "shared/ranking", "shared/feed", "shared/boost", "shared/boost/simulate", "shared/backtest", "shared/tune", "shared/api", "shared/track", "shared/limit", "shared/config", "shared/auditlog", "shared/bus",
 }
 
 // all are the packages under shared/ that every function on the data links.
-const all = "admission affinity auditlog backend catalog config config/configdb crowd event fault function history httpapi limit schema segment store store/rowstream strategy telemetry telemetry/clients telemetry/export usage"
+const all = "admission affinity auditlog backend catalog config config/configdb crowd deadline event fault function history httpapi limit schema segment store store/rowstream strategy telemetry telemetry/clients telemetry/export usage"
 
 // links are the packages under shared/ that a function's zip holds. A function
 // is deployed again when one of them changes.
@@ -171,7 +172,7 @@ var links = map[string]string{
 	"rank":       all + " api auth backend/jobrunner boost config/kmscipher feed feed/page job job/daterows job/jobdb profile queue queue/taskqueue ranking rerank recent dictionary",
 	"strategies": all + " api auth backend/jobrunner job job/jobdb job/recompute preview profile queue queue/taskqueue ranking recent dictionary",
 	"catalog":    all + " api auth banded queue queue/taskqueue",
-	"docs":       "admission fault function httpapi limit openapi openapi/internal/tree telemetry",
+	"docs":       "admission deadline fault function httpapi limit openapi openapi/internal/tree telemetry",
 	"process":    all + " apply bus bus/pubsub enrich marked profile queue queue/taskqueue refused recent dictionary",
 	"recomputes": all + " api auth audit backend/jobrunner backend/jobs backtest banded bus enrich export job job/backtests job/crowdbuild job/daterows job/jobdb job/migration job/recompute job/reenrich job/segmentbuild job/segmentexport profile profile/view segment/query queue queue/taskqueue ranking tune recent dictionary",
 	"worker":     all + " api audit backend/jobrunner backend/jobs backtest banded bus bus/pubsub enrich imported marked job job/backtests job/crowdbuild job/daterows job/deletion job/jobdb job/migration job/recompute job/reenrich job/segmentbuild job/segmentexport profile segment/query purge queue queue/taskqueue ranking tune recent dictionary",

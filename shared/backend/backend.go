@@ -74,6 +74,8 @@ type Base struct {
 	// function: a request may use what it read from a cache for as long as that
 	// was cached.
 	Propagation time.Duration
+	// Life is that of Router: 0 but in tests.
+	Life time.Duration
 	// Limits counts what apps ask of this process.
 	Limits *limit.Limiter
 	// Firestore is the client of the configuration's database. It is nil in a local
@@ -144,7 +146,7 @@ func (b Base) WithLimits(defaults limit.Numbers) Base {
 // the next attempt.
 func (b Base) Router() *httpapi.Router {
 	rt := httpapi.NewRouter(b.Log)
-	rt.Transient, rt.Limits = transient, b.Limits
+	rt.Transient, rt.Limits, rt.Life = transient, b.Limits, b.Life
 	return rt
 }
 

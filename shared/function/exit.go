@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/affinityengine/affinity/shared/deadline"
 	"github.com/affinityengine/affinity/shared/telemetry"
 )
 
@@ -46,7 +47,7 @@ func AtExit(f func(context.Context) error) {
 }
 
 func runExits() error {
-	ctx, cancel := context.WithTimeout(context.Background(), exitTime)
+	ctx, cancel := deadline.Begin(context.Background(), exitTime)
 	defer cancel()
 	exits.mu.Lock()
 	defer exits.mu.Unlock()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/admission"
+	"github.com/affinityengine/affinity/shared/deadline"
 	"github.com/affinityengine/affinity/shared/fault"
 	"github.com/affinityengine/affinity/shared/limit"
 	"github.com/affinityengine/affinity/shared/telemetry"
@@ -33,6 +34,9 @@ type Router struct {
 	// Wait is how long a request waits for its first bytes of the gate. 0: a second,
 	// because a client waits for the answer.
 	Wait time.Duration
+	// Life is how long a request may use Bigtable, itself and by what it leaves behind. 0:
+	// as long as package deadline permits.
+	Life time.Duration
 	// Limits counts what apps ask for. It may be nil.
 	Limits *limit.Limiter
 	// NotFound is the message for a path that does not exist.
@@ -85,9 +89,11 @@ func (rt *Router) Count(k limit.Kind, patterns ...string) {
 // ServeHTTP routes a request, and answers in JSON if no route takes it. It is the
 // one place where the telemetry of a request begins and ends, for all functions:
 // it has a span, log lines carry its trace, and a panic or a failure is logged. It is
-// also where a request enters the process's gate and leaves it.
+// also where a request enters the process's gate and leaves it, and where its time begins.
 func (rt *Router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, w, span := telemetry.StartRequest(telemetry.WithTrace(r.Context(), r.Header), w, r)
+	ctx, over := deadline.Begin(ctx, cmp.Or(rt.Life, deadline.Longest))
+	defer over()
 	ctx, leave := rt.Gate.EnterFor(ctx, cmp.Or(rt.Wait, time.Second))
 	defer leave()
 	r = r.WithContext(ctx)

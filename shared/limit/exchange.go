@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/affinityengine/affinity/shared/deadline"
 )
 
 // Board is the table through which processes share limits.
@@ -121,7 +123,7 @@ func (a *app) note(now time.Time) note {
 // exchange tells the board what this process says, and keeps what the others say.
 // A fault changes nothing: what the others said grows old.
 func (l *Limiter) exchange(a *app, said note) {
-	ctx, cancel := context.WithTimeout(context.Background(), exchangeTime)
+	ctx, cancel := deadline.Begin(context.Background(), exchangeTime)
 	defer cancel()
 	encoded, err := json.Marshal(said)
 	var all map[string][]byte

@@ -20,6 +20,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/affinityengine/affinity/shared/deadline"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -144,7 +145,7 @@ func (r *Recorder) keep(of *refusals, e store.Refused) {
 
 // write writes in the background, and arranges the next write if refusals wait.
 func (r *Recorder) write() {
-	ctx, cancel := context.WithTimeout(context.Background(), writeTime)
+	ctx, cancel := deadline.Begin(context.Background(), writeTime)
 	defer cancel()
 	r.mu.Lock()
 	r.began = r.now()

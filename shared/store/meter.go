@@ -5,11 +5,15 @@ import (
 	"context"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
+	"github.com/affinityengine/affinity/shared/deadline"
 	"github.com/affinityengine/affinity/shared/store/rowstream"
 	"github.com/affinityengine/affinity/shared/usage"
 )
@@ -42,6 +46,9 @@ func (m *meter) received() (count func(key []byte, bytes int), end func()) {
 }
 
 func (m *meter) unary(ctx context.Context, method string, req, resp any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	if err := inTime(ctx); err != nil {
+		return err
+	}
 	if c := m.counter.Load(); c != nil {
 		t := tally{counter: c}
 		t.request(req)
@@ -52,12 +59,24 @@ func (m *meter) unary(ctx context.Context, method string, req, resp any, cc *grp
 
 func (m *meter) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string,
 	streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	if err := inTime(ctx); err != nil {
+		return nil, err
+	}
 	stream, err := streamer(ctx, desc, cc, method, opts...)
 	c := m.counter.Load()
 	if err != nil || c == nil {
 		return stream, err
 	}
 	return &meteredStream{ClientStream: stream, tally: tally{counter: c}}, nil
+}
+
+// inTime refuses a request to Bigtable whose work is over. Each attempt of a request comes
+// here.
+func inTime(ctx context.Context) error {
+	if err := deadline.Check(ctx, time.Now()); err != nil {
+		return status.Error(codes.Canceled, err.Error()) // which the client does not try again
+	}
+	return nil
 }
 
 // meteredStream counts what a stream sends and receives.

@@ -8,6 +8,8 @@ import (
 	mathrand "math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/affinityengine/affinity/shared/deadline"
 )
 
 const (
@@ -218,7 +220,7 @@ func (c *Counter) Close() {
 func (c *Counter) Flush(ctx context.Context) error {
 	c.flushing.Lock()
 	defer c.flushing.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, flushTime)
+	ctx, cancel := deadline.Begin(ctx, flushTime)
 	defer cancel()
 	var (
 		group  sync.WaitGroup

@@ -15,20 +15,23 @@ import (
 
 	"github.com/affinityengine/affinity/functions/worker"
 	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/deadline"
 	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
 // watch records every request to Bigtable: its method, its table and its app
-// profile.
+// profile, and whether it ends.
 type watch struct {
 	mu   sync.Mutex
 	seen map[string]bool
+	// endless are the requests that do not end with the work that they belong to.
+	endless []string
 }
 
 func (w *watch) options() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.ChainUnaryInterceptor(func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-			w.note(info.FullMethod, req)
+			w.note(ctx, info.FullMethod, req)
 			return handle(ctx, req)
 		}),
 		grpc.ChainStreamInterceptor(func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
@@ -46,12 +49,12 @@ type watched struct {
 func (s *watched) RecvMsg(m any) error {
 	err := s.ServerStream.RecvMsg(m)
 	if err == nil {
-		s.w.note(s.method, m)
+		s.w.note(s.Context(), s.method, m)
 	}
 	return err
 }
 
-func (w *watch) note(method string, req any) {
+func (w *watch) note(ctx context.Context, method string, req any) {
 	r, ok := req.(interface {
 		GetAppProfileId() string
 		GetTableName() string
@@ -61,6 +64,9 @@ func (w *watch) note(method string, req any) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if end, ok := ctx.Deadline(); !ok || time.Until(end) > deadline.Longest {
+		w.endless = append(w.endless, method)
+	}
 	table := r.GetTableName()
 	w.seen[fmt.Sprint(r.GetAppProfileId(), ": ", method[strings.LastIndexByte(method, '/')+1:], " ", table[strings.LastIndexByte(table, '/')+1:])] = true
 }
@@ -81,7 +87,7 @@ func (w *watch) take(profile string) []string {
 }
 
 // Reads of stored profiles use one app profile. Code that computes or writes uses
-// the other.
+// the other. Each request ends with the request or task that made it.
 func TestEveryRequestNamesItsAppProfile(t *testing.T) {
 	w := &watch{seen: map[string]bool{}}
 	s := start(t, stack.Options{AppProfile: "processing", ServingAppProfile: "serving", Bigtable: w.options(), ConfigTTL: time.Millisecond, RetentionDays: 90})
@@ -182,6 +188,11 @@ func TestEveryRequestNamesItsAppProfile(t *testing.T) {
 				t.Errorf("requests of another app profile, or of none: %q", other)
 			}
 		})
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.endless) > 0 {
+		t.Errorf("%d requests end after their work, or never: %q", len(w.endless), w.endless[:min(len(w.endless), 5)])
 	}
 }
 

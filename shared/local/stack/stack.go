@@ -89,6 +89,8 @@ type Options struct {
 	// ConfigTTL is how long functions cache the configuration. A recompute waits
 	// twice as long before it begins. Zero: config.TTL.
 	ConfigTTL time.Duration
+	// Life is how long a request or a task may use Bigtable. Zero: deadline.Longest.
+	Life time.Duration
 	// LateWrites is how long after its end a deleted app is looked for once more. Zero:
 	// half a minute, since no request of the stack runs as long.
 	LateWrites time.Duration
@@ -221,6 +223,7 @@ func (s *Stack) open(ctx context.Context, o Options, workerURL string, header ht
 		return messaging{}, err
 	}
 	base := backend.New(o.Log, clock(o.Now), opened, db.config, cmp.Or(o.ConfigTTL, config.TTL)).WithLimits(o.limits())
+	base.Life = o.Life
 	base.Metrics = telemetry.NewMetrics(meters)
 	if base.HistoryFormat, err = historyFormat(); err != nil {
 		return messaging{}, err

@@ -1,0 +1,46 @@
+package stack_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc"
+
+	"github.com/affinityengine/affinity/shared/local/stack"
+)
+
+// A delivery whose request to Bigtable takes longer than a delivery lives gives up, and the
+// next one applies the message.
+func TestDeliveryThatLivesTooLong(t *testing.T) {
+	const life = 500 * time.Millisecond
+	var first sync.Once
+	begun, letGo := make(chan struct{}), make(chan struct{})
+	hold := grpc.ChainUnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+		answer, err := handle(ctx, req)
+		if _, ticket := req.(*bigtablepb.ReadModifyWriteRowRequest); ticket {
+			first.Do(func() { // the ticket is drawn, and its answer does not arrive
+				close(begun)
+				<-letGo
+			})
+		}
+		return answer, err
+	})
+	s := start(t, stack.Options{Life: life, Bigtable: []grpc.ServerOption{hold}})
+	ok(t, s, "/1/strategies/personalization", seenStrategy)
+	ok(t, s, "/1/events", `{"events":[{"eventType":"view","eventName":"Seen","index":"i","userToken":"u","filters":["color:Red"]}]}`)
+	<-begun
+	<-time.After(2 * life)
+	close(letGo)
+	idle(t, s)
+	row, err := s.Backends.Store.ReadUser(t.Context(), "demo", "u")
+	if err != nil || row.Ticket < 2 {
+		t.Fatalf("%+v, %v; want a second delivery, which draws a ticket of its own", row, err)
+	}
+	if code, answer := call(t, s, "GET", "/1/explain/u", ""); code != 200 || !strings.Contains(answer, `"accepted":1`) {
+		t.Errorf("%d %s; want the event once", code, answer)
+	}
+}
