@@ -5,6 +5,7 @@ module "bigtable" {
   instance_name = var.bigtable_instance
   clusters = { for id, c in var.clusters : id => {
     zone       = coalesce(c.zone, "${var.region}-b")
+    serves     = c.serves
     min_nodes  = c.min_nodes
     max_nodes  = c.max_nodes
     cpu_target = c.cpu_target

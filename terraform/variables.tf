@@ -36,12 +36,13 @@ variable "region" {
 variable "clusters" {
   description = <<-EOT
     Bigtable clusters by id. A cluster without a zone is in zone b of the region. Bigtable keeps between min_nodes and
-    max_nodes, so that CPU stays near cpu_target percent. All clusters serve stored profiles; the engine writes to
-    primary_cluster. Do not change the zone of a cluster: Terraform would replace the instance and lose its data. Add a
+    max_nodes, so that CPU stays near cpu_target percent. Clusters serve stored profiles unless serves is false; the engine
+    writes to primary_cluster. Do not change the zone of a cluster: Terraform would replace the instance and lose its data. Add a
     cluster with a new id, fail over, and remove the old one.
   EOT
   type = map(object({
     zone       = optional(string)
+    serves     = optional(bool, true)
     min_nodes  = optional(number, 1)
     max_nodes  = optional(number, 1)
     cpu_target = optional(number, 60)
@@ -277,6 +278,10 @@ variable "alert_thresholds" {
     failures_per_minute    = optional(number)
     denied_per_minute      = optional(number)
     failed_folds           = optional(number)
+    cpu_load               = optional(number)
+    hottest_load           = optional(number)
+    storage_utilization    = optional(number)
+    replication_seconds    = optional(number)
     renotify_seconds       = optional(number)
   })
   default  = {}

@@ -15,7 +15,7 @@ import (
 )
 
 // Longest is how long a request or a task lives. No function has a longer timeout, see
-// terraform/sizes.tf. Whoever waits for Longest after a change of the configuration, and
+// terraform/sizes.tf. Code that waits for Longest after a change of the configuration, and
 // for the time that caches keep it, knows that nobody acts on the earlier one.
 const Longest = 10 * time.Minute
 

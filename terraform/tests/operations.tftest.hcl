@@ -32,6 +32,20 @@ run "added_cluster" {
   }
 }
 
+run "cluster_that_serves_alone" {
+  command = plan
+
+  variables {
+    clusters        = { cluster-1 = { serves = false }, cluster-2 = { zone = "europe-west1-c" } }
+    primary_cluster = "cluster-1"
+  }
+
+  assert {
+    condition     = module.bigtable.serving_clusters == tolist(["cluster-2"])
+    error_message = "Other clusters serve: ${join(", ", module.bigtable.serving_clusters)}"
+  }
+}
+
 run "primary_cluster_not_set" {
   command = plan
 

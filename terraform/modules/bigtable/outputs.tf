@@ -17,3 +17,8 @@ output "primary_cluster" {
   description = "Cluster that the engine writes to."
   value       = var.primary_cluster
 }
+
+output "serving_clusters" {
+  description = "Clusters that answer reads of stored profiles."
+  value       = local.serving
+}

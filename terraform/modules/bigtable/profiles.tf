@@ -1,13 +1,20 @@
-# The app profiles. Only reads of stored profiles may use every cluster. Tickets and
-# folds are row transactions, which are correct in one cluster only, and everything
-# that computes must read the same cluster.
+# The app profiles. Only reads of stored profiles may use several clusters: those that
+# serve. Tickets and folds are row transactions, which are correct in one cluster only, and
+# everything that computes must read the same cluster.
+
+locals {
+  serving = sort([for id, c in var.clusters : id if c.serves])
+}
 
 resource "google_bigtable_app_profile" "serving" {
   instance                      = google_bigtable_instance.this.name
   app_profile_id                = "serving"
-  description                   = "Reads of stored profiles, from whichever cluster answers. A row is read from the same one while it answers, which finds it in its cache."
+  description                   = "Reads of stored profiles, from whichever cluster that serves answers. A row is read from the same one while it answers, which finds it in its cache."
   multi_cluster_routing_use_any = true
   row_affinity                  = true
+
+  # No list means every cluster, also one that is added later.
+  multi_cluster_routing_cluster_ids = length(local.serving) == length(var.clusters) ? null : local.serving
 
   standard_isolation {
     priority = "PRIORITY_HIGH"

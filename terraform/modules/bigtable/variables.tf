@@ -17,9 +17,10 @@ variable "instance_name" {
 }
 
 variable "clusters" {
-  description = "Clusters by id. Each is in its own zone, which may be in another region. Bigtable keeps between min_nodes and max_nodes, so that CPU stays near cpu_target percent."
+  description = "Clusters by id. Each is in its own zone, which may be in another region. Bigtable keeps between min_nodes and max_nodes, so that CPU stays near cpu_target percent. serves: whether the cluster answers reads of stored profiles."
   type = map(object({
     zone       = string
+    serves     = optional(bool, true)
     min_nodes  = optional(number, 1)
     max_nodes  = optional(number, 1)
     cpu_target = optional(number, 60)
@@ -34,6 +35,11 @@ variable "clusters" {
   validation {
     condition     = alltrue([for id in keys(var.clusters) : can(regex("^[a-z][a-z0-9-]{4,28}[a-z0-9]$", id))])
     error_message = "A cluster's id must be 6 to 30 lower-case letters, digits and hyphens: ${join(", ", [for id in keys(var.clusters) : id if !can(regex("^[a-z][a-z0-9-]{4,28}[a-z0-9]$", id))])}."
+  }
+
+  validation {
+    condition     = anytrue([for c in values(var.clusters) : c.serves])
+    error_message = "No cluster serves stored profiles: at least one needs serves = true."
   }
 
   validation {

@@ -66,6 +66,58 @@ locals {
       by       = ["resource.label.service_name"]
       runbook  = "Read the service's lines \"request failed\". Pub/Sub and Cloud Tasks retry, and give up after 20 and 100 attempts. What still fails then becomes a dead letter, or a failed job."
     }
+    cpu = {
+      title    = "a Bigtable cluster is near its CPU"
+      severity = "WARNING"
+      filter   = "${local.cluster} AND metric.type=\"bigtable.googleapis.com/cluster/cpu_load\""
+      of       = null
+      above    = var.thresholds.cpu_load
+      period   = "300s"
+      duration = "600s"
+      aligner  = "ALIGN_MEAN"
+      reducer  = "REDUCE_MEAN"
+      by       = ["resource.label.cluster"]
+      runbook  = "Reads and writes grow slow, and then fail. The dashboard's chart of CPU by app profile says who uses it. batch: a recompute, an import or a migration; it has low priority, and may be cancelled: `go run ./scripts/affinity recompute list`, with ${local.as_admin}. serving or processing: the traffic has grown; raise max_nodes of the cluster and apply."
+    }
+    hottest = {
+      title    = "a Bigtable node is near its CPU"
+      severity = "WARNING"
+      filter   = "${local.cluster} AND metric.type=\"bigtable.googleapis.com/cluster/cpu_load_hottest_node_high_granularity\""
+      of       = null
+      above    = var.thresholds.hottest_load
+      period   = "300s"
+      duration = "1800s"
+      aligner  = "ALIGN_MEAN"
+      reducer  = "REDUCE_MAX"
+      by       = ["resource.label.cluster"]
+      runbook  = "One node works much more than the others: rows that lie together are asked for very often. More nodes help only once Bigtable has split them. Key Visualizer in the console shows the keys, which begin with the app's id: `go run ./scripts/affinity app top --project PROJECT` names the apps that use the most, and its limits bound one: `go run ./scripts/affinity app limits APP --project PROJECT --database ${var.firestore_database}`."
+    }
+    storage = {
+      title    = "a Bigtable cluster is nearly full"
+      severity = "ERROR"
+      filter   = "${local.cluster} AND metric.type=\"bigtable.googleapis.com/cluster/storage_utilization\""
+      of       = null
+      above    = var.thresholds.storage_utilization
+      period   = "300s"
+      duration = "600s"
+      aligner  = "ALIGN_MEAN"
+      reducer  = "REDUCE_MAX"
+      by       = ["resource.label.cluster"]
+      runbook  = "Bigtable refuses writes when the disks of the nodes are full. Raise max_nodes of the cluster and apply: each node brings 5 TB. Then see whose data it is, `go run ./scripts/affinity app top --project PROJECT`, and whether a shorter retention does."
+    }
+    replication = {
+      title    = "a replica lags behind"
+      severity = "WARNING"
+      filter   = "resource.type=\"bigtable_table\" AND resource.labels.instance=\"${var.bigtable_instance}\" AND metric.type=\"bigtable.googleapis.com/replication/max_delay\""
+      of       = null
+      above    = var.thresholds.replication_seconds
+      period   = "60s"
+      duration = "300s"
+      aligner  = "ALIGN_MAX"
+      reducer  = "REDUCE_MAX"
+      by       = ["resource.label.table"]
+      runbook  = "Reads that the replica serves lack what was written since, also deletions: the delay adds to the time until an event is in a profile. Reads with consistency=strong are not affected. Look at the CPU of the replica's cluster: it needs as many nodes for the writes as the primary has. A failover to it loses what it lacks, see terraform/FAILOVER.md."
+    }
     # The worker's own attempts at a shard take less than half an hour.
     persists = {
       title    = "the worker fails again and again"

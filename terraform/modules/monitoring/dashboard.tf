@@ -86,6 +86,10 @@ locals {
       lines = [{ filter = "${local.cluster} AND metric.type=\"bigtable.googleapis.com/cluster/cpu_load_by_app_profile_by_method_by_table\"", align = "ALIGN_MEAN", reduce = "REDUCE_SUM", by = ["metric.label.app_profile", "resource.label.cluster"] }]
     },
     {
+      title = "How far replicas lag behind, by table"
+      lines = [{ filter = "resource.type=\"bigtable_table\" AND resource.labels.instance=\"${var.bigtable_instance}\" AND metric.type=\"bigtable.googleapis.com/replication/max_delay\"", align = "ALIGN_MAX", reduce = "REDUCE_MAX", by = ["resource.label.table"] }]
+    },
+    {
       title = "Requests that failed, by function and status"
       lines = [{ filter = local.counted["requests_failed"], align = "ALIGN_DELTA", reduce = "REDUCE_SUM", by = ["resource.label.service_name", "metric.label.status"] }]
     },

@@ -114,6 +114,10 @@ variable "thresholds" {
     failures_per_minute: 5xx answers of a private function a minute, for ten minutes. Its callers retry, so a few are normal.
     denied_per_minute: requests with wrong credentials for one app, at one instance of a function.
     failed_folds: histories of an app that could not be packed in ten minutes, for an hour.
+    cpu_load: share of the CPU of a Bigtable cluster that is in use, for ten minutes.
+    hottest_load: the same of a cluster's busiest node, for half an hour.
+    storage_utilization: share of a Bigtable cluster's storage that is in use.
+    replication_seconds: how far a Bigtable replica lags behind, for five minutes.
     renotify_seconds: minimum time between two mails about failed jobs, or about differences that audits found.
   EOT
   type = object({
@@ -124,6 +128,10 @@ variable "thresholds" {
     failures_per_minute    = optional(number, 10)
     denied_per_minute      = optional(number, 600)
     failed_folds           = optional(number, 0)
+    cpu_load               = optional(number, 0.8)
+    hottest_load           = optional(number, 0.9)
+    storage_utilization    = optional(number, 0.7)
+    replication_seconds    = optional(number, 60)
     renotify_seconds       = optional(number, 3600)
   })
   default  = {}
@@ -135,8 +143,8 @@ variable "thresholds" {
   }
 
   validation {
-    condition     = var.thresholds.error_ratio < 1
-    error_message = "thresholds.error_ratio ${var.thresholds.error_ratio} must be a share below 1."
+    condition     = alltrue([for name in ["error_ratio", "cpu_load", "hottest_load", "storage_utilization"] : var.thresholds[name] < 1])
+    error_message = "A threshold must be a share below 1: ${join(", ", [for name in ["error_ratio", "cpu_load", "hottest_load", "storage_utilization"] : "thresholds.${name} ${var.thresholds[name]}" if var.thresholds[name] >= 1])}."
   }
 
   validation {

@@ -118,6 +118,40 @@ run "backup_days_too_small" {
   expect_failures = [var.backup_days]
 }
 
+run "roles" {
+  command = plan
+
+  variables {
+    clusters = {
+      pipelines = { zone = "europe-west1-b", serves = false }
+      serving-1 = { zone = "europe-west1-c" }
+      serving-2 = { zone = "europe-west4-a" }
+    }
+    primary_cluster = "pipelines"
+  }
+
+  assert {
+    condition     = toset(google_bigtable_app_profile.serving.multi_cluster_routing_cluster_ids) == toset(["serving-1", "serving-2"])
+    error_message = "Stored profiles are read from another cluster than those that serve."
+  }
+
+  assert {
+    condition     = alltrue([for p in google_bigtable_app_profile.single : p.single_cluster_routing[0].cluster_id == "pipelines"])
+    error_message = "Something that writes or computes uses a cluster that serves."
+  }
+}
+
+run "nobody_serves" {
+  command = plan
+
+  variables {
+    clusters        = { cluster-1 = { zone = "europe-west1-b", serves = false } }
+    primary_cluster = "cluster-1"
+  }
+
+  expect_failures = [var.clusters]
+}
+
 run "app_profiles" {
   command = plan
 
@@ -132,6 +166,11 @@ run "app_profiles" {
   assert {
     condition     = google_bigtable_app_profile.serving.multi_cluster_routing_use_any && google_bigtable_app_profile.serving.row_affinity && length(google_bigtable_app_profile.serving.single_cluster_routing) == 0
     error_message = "The app profile serving does not use every cluster."
+  }
+
+  assert {
+    condition     = length(coalesce(google_bigtable_app_profile.serving.multi_cluster_routing_cluster_ids, [])) == 0
+    error_message = "The app profile serving does not use a cluster that is added later."
   }
 
   # If two clusters drew tickets, both could draw the same one.

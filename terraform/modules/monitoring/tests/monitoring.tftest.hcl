@@ -93,6 +93,7 @@ run "alert_parts" {
       "affinity: the availability objective is missed in two days", "affinity: the latency objective is missed in two days", "affinity: the freshness objective is missed in two days",
       "affinity: the availability objective is missed in five days", "affinity: the latency objective is missed in five days", "affinity: the freshness objective is missed in five days",
       "affinity: api.example.com is not reachable",
+      "affinity: a Bigtable cluster is near its CPU", "affinity: a Bigtable node is near its CPU", "affinity: a Bigtable cluster is nearly full", "affinity: a replica lags behind",
     ])
     error_message = "The alerts in the output are wrong: ${jsonencode(keys(output.alerts))}"
   }
@@ -191,13 +192,15 @@ run "thresholds" {
       dead_letters           = 9
       error_ratio            = 0.5
       failures_per_minute    = 30
+      cpu_load               = 0.6
+      replication_seconds    = 5
       renotify_seconds       = 600
     }
   }
 
   assert {
     condition = { for name, p in google_monitoring_alert_policy.measured : name => one(one(p.conditions).condition_threshold).threshold_value } == {
-      backlog = 7, dead_letters = 9, errors = 0.5, failures = 0.5, persists = 0
+      backlog = 7, dead_letters = 9, errors = 0.5, failures = 0.5, persists = 0, cpu = 0.6, hottest = 0.9, storage = 0.7, replication = 5
     }
     error_message = "The alerts do not use the thresholds that are set: ${jsonencode({ for name, p in google_monitoring_alert_policy.measured : name => one(one(p.conditions).condition_threshold).threshold_value })}"
   }
@@ -228,7 +231,7 @@ run "dashboard" {
 
   # Each tile has a position of its own.
   assert {
-    condition     = length(distinct([for t in jsondecode(google_monitoring_dashboard.this.dashboard_json).mosaicLayout.tiles : "${try(t.xPos, 0)} ${try(t.yPos, 0)}"])) == 17
+    condition     = length(distinct([for t in jsondecode(google_monitoring_dashboard.this.dashboard_json).mosaicLayout.tiles : "${try(t.xPos, 0)} ${try(t.yPos, 0)}"])) == 18
     error_message = "Two tiles have the same position."
   }
 
