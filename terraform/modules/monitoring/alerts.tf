@@ -90,7 +90,7 @@ locals {
       aligner  = "ALIGN_MEAN"
       reducer  = "REDUCE_MAX"
       by       = ["resource.label.cluster"]
-      runbook  = "One node works much more than the others: rows that lie together are asked for very often. More nodes help only once Bigtable has split them. Key Visualizer in the console shows the keys, which begin with the app's id: `go run ./scripts/affinity app top --project PROJECT` names the apps that use the most, and its limits bound one: `go run ./scripts/affinity app limits APP --project PROJECT --database ${var.firestore_database}`."
+      runbook  = "One node works much more than the others: rows that lie together are asked for very often. More nodes help only once Bigtable has split them. Key Visualizer in the console shows the keys, which begin with the app's id: `go run ./scripts/affinity app top --project PROJECT --database ${var.firestore_database} --instance ${var.bigtable_instance}` names the apps that use the most, and its limits bound one: `go run ./scripts/affinity app limits APP --project PROJECT --database ${var.firestore_database}`."
     }
     storage = {
       title    = "a Bigtable cluster is nearly full"
@@ -103,7 +103,7 @@ locals {
       aligner  = "ALIGN_MEAN"
       reducer  = "REDUCE_MAX"
       by       = ["resource.label.cluster"]
-      runbook  = "Bigtable refuses writes when the disks of the nodes are full. Raise max_nodes of the cluster and apply: each node brings 5 TB. Then see whose data it is, `go run ./scripts/affinity app top --project PROJECT`, and whether a shorter retention does."
+      runbook  = "Bigtable refuses writes when the disks of the nodes are full. Raise max_nodes of the cluster and apply: each node brings 5 TB. Then see whose data it is, `go run ./scripts/affinity app top --project PROJECT --database ${var.firestore_database} --instance ${var.bigtable_instance}`, and whether a shorter retention does."
     }
     replication = {
       title    = "a replica lags behind"
