@@ -225,8 +225,8 @@ run "dashboard" {
   command = plan
 
   assert {
-    condition     = length(jsondecode(google_monitoring_dashboard.this.dashboard_json).mosaicLayout.tiles) == 17
-    error_message = "The dashboard does not have 17 charts: ${jsonencode([for t in jsondecode(google_monitoring_dashboard.this.dashboard_json).mosaicLayout.tiles : t.widget.title])}"
+    condition     = length(jsondecode(google_monitoring_dashboard.this.dashboard_json).mosaicLayout.tiles) == 18
+    error_message = "The dashboard does not have 18 charts: ${jsonencode([for t in jsondecode(google_monitoring_dashboard.this.dashboard_json).mosaicLayout.tiles : t.widget.title])}"
   }
 
   # Each tile has a position of its own.
