@@ -105,50 +105,16 @@ func caused(s *trace.Span, by []byte) bool {
 	return false
 }
 
+// clientTrace is the trace that a client's requests name.
+const clientTrace = "0af7651916cd43dd8448eb211c80319c"
+
 // The standard variables export spans and metrics. Spans lead from an event to its row and
 // from a deletion to its task, and no user, key, object or value is in them.
 func TestTelemetry(t *testing.T) {
 	t.Parallel()
 	c := startCollector(t)
 	engine := startProcess(t, append(os.Environ(), asTool+"=1", "OTEL_EXPORTER_OTLP_ENDPOINT="+c.URL, "OTEL_BSP_SCHEDULE_DELAY=50"))
-	const clientTrace = "0af7651916cd43dd8448eb211c80319c"
-	ask := func(method, path, body string, status int) {
-		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), method, engine.url+path, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header = http.Header{"X-Algolia-Application-Id": {"demo"}, "X-Algolia-Api-Key": {"demokey"}, "Traceparent": {"00-" + clientTrace + "-b7ad6b7169203331-01"}}
-		answer, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		answer.Body.Close()
-		if answer.StatusCode != status {
-			t.Errorf("%s %s: %s, want %d", method, path, answer.Status, status)
-		}
-	}
-	ask("POST", "/1/strategies/personalization", `{"eventsScoring":[{"eventName":"secret-name","eventType":"view","score":3}],
-		"facetsScoring":[{"facetName":"secret-facet","score":7}],"personalizationImpact":50}`, 200)
-	ask("POST", "/1/indexes/secret-index/batch", `{"requests":[{"action":"addObject","body":{"objectID":"secret-object","secret-facet":"secret-value"}}]}`, 200)
-	ask("POST", "/1/events", `{"events":[{"eventType":"view","eventName":"secret-name","index":"secret-index","userToken":"secret-user","objectIDs":["secret-object"]}]}`, 200)
-	err := cli.Poll(t.Context(), time.Minute, func() (bool, error) {
-		_, text := get(t, engine.url+"/metrics")
-		return strings.Contains(text, "\naffinity_events_total{outcome=\"applied\"} 1\n"), nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ask("GET", "/1/profiles/secret-user", "", 200)
-	ask("GET", "/1/profiles/secret-user?secret-parameter=secret-value", "", 422)
-	ask("GET", "/1/profiles/secret-user%2Fsecret-path/secret-path", "", 404)
-	ask("SECRET-METHOD", "/1/profiles/secret-user", "", 405)
-	ask("POST", "/1/events", `{"events":[{"userToken":"secret-user"}]}`, 422)
-	ask("DELETE", "/1/usertokens/secret-user", "", 204)
-	if err := cli.Poll(t.Context(), time.Minute, func() (bool, error) { return c.has("POST /purge"), nil }); err != nil {
-		t.Fatal(err)
-	}
-	ask("GET", "/1/usage", "", 200)
+	sendSecrets(t, engine, c)
 	if err := engine.cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
@@ -187,4 +153,48 @@ func TestTelemetry(t *testing.T) {
 			t.Errorf("a span or a metric tells what a client sent: %s", line)
 		}
 	}
+}
+
+// sendSecrets sends requests of each kind whose every part is a secret. It returns after
+// the event is applied and its user purged.
+func sendSecrets(t *testing.T, engine *process, c *collector) {
+	t.Helper()
+	ask := func(method, path, body string, status int) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), method, engine.url+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header = http.Header{"X-Algolia-Application-Id": {"demo"}, "X-Algolia-Api-Key": {"demokey"}, "Traceparent": {"00-" + clientTrace + "-b7ad6b7169203331-01"}}
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode != status {
+			t.Errorf("%s %s: %s, want %d", method, path, answer.Status, status)
+		}
+	}
+	until := func(reached func() (bool, error)) {
+		t.Helper()
+		if err := cli.Poll(t.Context(), time.Minute, reached); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask("POST", "/1/strategies/personalization", `{"eventsScoring":[{"eventName":"secret-name","eventType":"view","score":3}],
+		"facetsScoring":[{"facetName":"secret-facet","score":7}],"personalizationImpact":50}`, 200)
+	ask("POST", "/1/indexes/secret-index/batch", `{"requests":[{"action":"addObject","body":{"objectID":"secret-object","secret-facet":"secret-value"}}]}`, 200)
+	ask("POST", "/1/events", `{"events":[{"eventType":"view","eventName":"secret-name","index":"secret-index","userToken":"secret-user","objectIDs":["secret-object"]}]}`, 200)
+	until(func() (bool, error) {
+		_, text := get(t, engine.url+"/metrics")
+		return strings.Contains(text, "\naffinity_events_total{outcome=\"applied\"} 1\n"), nil
+	})
+	ask("GET", "/1/profiles/secret-user", "", 200)
+	ask("GET", "/1/profiles/secret-user?secret-parameter=secret-value", "", 422)
+	ask("GET", "/1/profiles/secret-user%2Fsecret-path/secret-path", "", 404)
+	ask("SECRET-METHOD", "/1/profiles/secret-user", "", 405)
+	ask("POST", "/1/events", `{"events":[{"userToken":"secret-user"}]}`, 422)
+	ask("DELETE", "/1/usertokens/secret-user", "", 204)
+	until(func() (bool, error) { return c.has("POST /purge"), nil })
+	ask("GET", "/1/usage", "", 200)
 }
