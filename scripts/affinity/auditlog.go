@@ -64,17 +64,26 @@ func readAuditLog(cmd *cobra.Command, t *tool, q api.AuditLogQuery) (api.AuditLo
 		return api.AuditLog{}, err
 	}
 	list := api.AuditLog{Entries: []api.AuditLogEntry{}, Cursor: q.Cursor}
-	for wanted := q.Limit; ; {
-		q.Limit, q.Cursor = min(wanted-len(list.Entries), api.MaxAuditEntries), list.Cursor
+	err = readPages(q.Limit, api.MaxAuditEntries, func(limit int) (int, bool, error) {
+		q.Limit, q.Cursor = limit, list.Cursor
 		page, err := c.AuditLog(cmd.Context(), q)
-		if err != nil {
-			return list, err
-		}
 		list.Entries, list.Cursor = append(list.Entries, page.Entries...), page.Cursor
-		if len(list.Entries) >= wanted || page.Cursor == "" {
-			return list, nil
+		return len(list.Entries), page.Cursor != "", err
+	})
+	return list, err
+}
+
+// readPages reads pages of at most most items until it has read wanted items or no page
+// follows. read is given how many items to ask for; it returns how many there are so far,
+// and whether a page follows.
+func readPages(wanted, most int, read func(limit int) (have int, more bool, err error)) error {
+	for have, more := 0, true; more && have < wanted; {
+		var err error
+		if have, more, err = read(min(wanted-have, most)); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
 func printAuditLog(t *tool, list api.AuditLog) error {

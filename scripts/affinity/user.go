@@ -83,17 +83,13 @@ func readUsers(cmd *cobra.Command, t *tool, q api.UsersQuery) (api.Users, error)
 		return api.Users{}, err
 	}
 	list := api.Users{Users: []api.ListedUser{}, Cursor: q.Cursor}
-	for wanted := q.Limit; ; {
-		q.Limit, q.Cursor = min(wanted-len(list.Users), api.MaxProfiles), list.Cursor
+	err = readPages(q.Limit, api.MaxProfiles, func(limit int) (int, bool, error) {
+		q.Limit, q.Cursor = limit, list.Cursor
 		page, err := c.Users(cmd.Context(), q)
-		if err != nil {
-			return list, err
-		}
 		list.Users, list.Faulty, list.Cursor = append(list.Users, page.Users...), append(list.Faulty, page.Faulty...), page.Cursor
-		if len(list.Users) >= wanted || page.Cursor == "" {
-			return list, nil
-		}
-	}
+		return len(list.Users), page.Cursor != "", err
+	})
+	return list, err
 }
 
 func printUserList(t *tool, list api.Users) error {

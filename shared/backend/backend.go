@@ -98,7 +98,7 @@ func (b Base) Buffered() Buffered { return Buffered{b.Store, b.CachedConfig} }
 // startExporters starts what exports the process's spans and metrics, once: a function
 // whose backends do not open tries again.
 var startExporters = sync.OnceValue(func() error {
-	exporters, err := export.Start(context.Background(), telemetry.Default(), "affinity")
+	exporters, err := export.Start(context.Background(), telemetry.Default())
 	if err == nil {
 		function.AtExit(exporters.Shutdown)
 	}

@@ -101,7 +101,7 @@ func methodOf(r *http.Request) attribute.KeyValue {
 // runs later, and often: it has traces of its own, with a link to that span.
 const CauseHeader = "Affinity-Cause"
 
-// Cause returns the value of CauseHeader for a task that the bearer of ctx creates, or "".
+// Cause returns the value of CauseHeader for a task that the span of ctx creates, or "".
 func Cause(ctx context.Context) string {
 	if !Recording() {
 		return ""

@@ -25,7 +25,7 @@ func (s *Stack) startExporters(ctx context.Context, o Options) (metric.MeterProv
 	if err != nil {
 		return nil, fmt.Errorf("metrics for Prometheus: %w", err)
 	}
-	exporters, err := export.Start(ctx, o.Log, "affinity", reader)
+	exporters, err := export.Start(ctx, o.Log, reader)
 	if err != nil {
 		return nil, err
 	}

@@ -40,10 +40,13 @@ type Exporters struct {
 	shutdowns []func(context.Context) error
 }
 
-// Start starts the exporters that the environment names, for a service of this name if the
-// environment gives no other. Readers read the metrics besides. Start must be called
-// before Google's clients are opened. The error names the variable that is wrong.
-func Start(ctx context.Context, log *slog.Logger, service string, readers ...sdkmetric.Reader) (*Exporters, error) {
+// service is the name of the service if the environment gives no other.
+const service = "affinity"
+
+// Start starts the exporters that the environment names. Readers read the metrics besides.
+// Start must be called before Google's clients are opened. The error names the variable
+// that is wrong.
+func Start(ctx context.Context, log *slog.Logger, readers ...sdkmetric.Reader) (*Exporters, error) {
 	e := &Exporters{Meters: noop.NewMeterProvider()}
 	attributes := []attribute.KeyValue{semconv.ServiceName(service), semconv.ServiceInstanceID(rand.Text())}
 	if project := os.Getenv("GOOGLE_CLOUD_PROJECT"); project != "" {

@@ -49,7 +49,7 @@ func TestNone(t *testing.T) {
 		for name, value := range variables {
 			t.Setenv(name, value)
 		}
-		e, err := export.Start(t.Context(), quiet, "affinity")
+		e, err := export.Start(t.Context(), quiet)
 		if err != nil || telemetry.Recording() {
 			t.Errorf("%v: %v, records spans: %v", variables, err, telemetry.Recording())
 		} else if err := e.Shutdown(t.Context()); err != nil {
@@ -67,7 +67,7 @@ func TestWrongVariables(t *testing.T) {
 		"OTEL_TRACES_EXPORTER": "zebra", "OTEL_METRICS_EXPORTER": "zebra", "OTEL_RESOURCE_ATTRIBUTES": "no pair",
 	} {
 		t.Setenv(name, value)
-		if _, err := export.Start(t.Context(), quiet, "affinity"); err == nil || !strings.Contains(err.Error(), name) {
+		if _, err := export.Start(t.Context(), quiet); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s=%s: %v", name, value, err)
 		}
 		os.Unsetenv(name)
@@ -86,7 +86,7 @@ func TestSpansCarryNoErrorText(t *testing.T) {
 		}
 		return
 	}
-	e, err := export.Start(t.Context(), quiet, "affinity")
+	e, err := export.Start(t.Context(), quiet)
 	if err != nil || !telemetry.Recording() {
 		t.Fatalf("%v, records spans: %v", err, telemetry.Recording())
 	}
@@ -124,7 +124,7 @@ func TestLostExportsAreLogged(t *testing.T) {
 		return
 	}
 	var lines bytes.Buffer
-	e, err := export.Start(t.Context(), slog.New(slog.NewTextHandler(&lines, nil)), "affinity")
+	e, err := export.Start(t.Context(), slog.New(slog.NewTextHandler(&lines, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ import (
 func TestGoogle(t *testing.T) {
 	const child = "AFFINITY_TEST_GOOGLE"
 	if os.Getenv(child) != "" {
-		e, err := export.Start(t.Context(), quiet, "affinity")
+		e, err := export.Start(t.Context(), quiet)
 		if err != nil {
 			t.Fatal(err)
 		}
