@@ -90,32 +90,40 @@ func started(tb testing.TB, start func(...grpc.ServerOption) (*emulator.Bigtable
 // opens a store on them. Tests may share one emulator.
 func OpenAt(tb testing.TB, addr string, dial ...grpc.DialOption) (*store.Store, *bigtable.Client) {
 	tb.Helper()
-	return OpenInstance(tb, addr, "test-"+strings.ToLower(rand.Text()), dial...)
+	return OpenInstance(tb, addr, newInstance(), dial...)
 }
+
+func newInstance() string { return "test-" + strings.ToLower(rand.Text()) }
 
 // OpenInstance is OpenAt of an instance that may have the tables, so that two processes can
 // share it.
 func OpenInstance(tb testing.TB, addr, instance string, dial ...grpc.DialOption) (*store.Store, *bigtable.Client) {
 	tb.Helper()
-	const project = "test"
+	return open(tb, addr, store.Config{Instance: instance}, dial)
+}
+
+// open opens the instance and the app profiles of cfg.
+func open(tb testing.TB, addr string, cfg store.Config, dial []grpc.DialOption) (*store.Store, *bigtable.Client) {
+	tb.Helper()
+	cfg.Project, cfg.FilterColumns = "test", FilterColumns
 	ctx := context.Background()
 	opts := []option.ClientOption{option.WithEndpoint(addr), option.WithoutAuthentication(), option.WithGRPCConnectionPool(1),
 		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials()))}
-	admin, err := bigtable.NewAdminClient(ctx, project, instance, opts...)
+	admin, err := bigtable.NewAdminClient(ctx, cfg.Project, cfg.Instance, opts...)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	if err := errors.Join(store.CreateTables(ctx, admin), admin.Close()); err != nil {
 		tb.Fatal(err)
 	}
-	client, err := bigtable.NewClientWithConfig(ctx, project, instance, bigtable.ClientConfig{MetricsProvider: bigtable.NoopMetricsProvider{}}, opts...)
+	client, err := bigtable.NewClientWithConfig(ctx, cfg.Project, cfg.Instance, bigtable.ClientConfig{MetricsProvider: bigtable.NoopMetricsProvider{}}, opts...)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	for _, d := range dial {
 		opts = append(opts, option.WithGRPCDialOption(d))
 	}
-	s, err := store.Open(ctx, store.Config{Project: project, Instance: instance, FilterColumns: FilterColumns}, opts...)
+	s, err := store.Open(ctx, cfg, opts...)
 	if err != nil {
 		tb.Fatal(err)
 	}
