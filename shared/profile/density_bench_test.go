@@ -110,12 +110,12 @@ func benchWays(b *testing.B, events []store.LogEvent, st strategy.Strategy) {
 // machine does.
 func benchCPU(b *testing.B, name string, do func(i int) error) {
 	b.Run(name, func(b *testing.B) {
-		began := cpu()
+		began := storetest.CPU()
 		for i := 0; b.Loop(); i++ {
 			if err := do(i); err != nil {
 				b.Fatal(err)
 			}
 		}
-		b.ReportMetric(float64((cpu()-began).Nanoseconds())/float64(b.N), "cpu-ns/op")
+		b.ReportMetric(float64((storetest.CPU()-began).Nanoseconds())/float64(b.N), "cpu-ns/op")
 	})
 }

@@ -143,7 +143,7 @@ func New(s *store.Store, apps config.Store, cached *config.Cached, now func() ti
 		writer: &writer{env: v, logs: l, tickets: t, computer: c, folder: f, flights: newFlights(), changes: ch,
 			adder: &adder{env: v, bases: recent.Of[storedBase](v.recent)}, tails: recent.Of[*tail](v.recent),
 			refreshed: semaphore.NewWeighted(maxRefreshed), most: maxRefreshed},
-		reader:   &reader{env: v, logs: l, tickets: t, computer: c},
+		reader:   &reader{env: v, logs: l, tickets: t, computer: c, current: current},
 		bulk:     &bulk{env: v, logs: l, tickets: t, computer: c, folder: f, orphans: o},
 		deletion: &deletion{env: v, logs: l, orphans: o, changes: ch},
 		sweeper:  &sweeper{env: v, logs: l},

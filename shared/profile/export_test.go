@@ -9,6 +9,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/store"
 )
 
 // SetInlineEvents sets the largest number of events of a block in the user's row.
@@ -125,4 +126,15 @@ func (e *Engine) AwaitAppends(app string, messages int) {
 		}
 		a.mu.Unlock()
 	}
+}
+
+// SetSplitUsers sets from how many users on a strong read asks two clusters.
+func (e *Engine) SetSplitUsers(users int) { e.env.limits.splitUsers = users }
+
+// Current is what SetCurrent replaces.
+var Current = current
+
+// SetCurrent sets what decides whether a strong read serves the profile of a replica.
+func (e *Engine) SetCurrent(current func(primary, replica store.User) (store.User, bool)) {
+	e.reader.current = current
 }

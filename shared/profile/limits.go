@@ -53,12 +53,14 @@ type limits struct {
 	writeBytes int
 	// groupBytes is the size of the profiles that a read of many users holds at a time.
 	groupBytes int
+	// splitUsers is from how many users on a strong read asks two clusters.
+	splitUsers int
 }
 
 var defaultLimits = limits{
 	foldEvents: 256, maintainEvents: 32, foldAge: FoldAge, maxYoung: 500,
 	maxFold: 200_000, inlineEvents: InlineEvents, blockEvents: 1 << 20, keepRows: 8_192,
 	sessionEvents: affinity.MaxSessionEvents, sessionUnknown: maxUnknown, maxAdditions: affinity.MaxAdditions,
-	bounds: affinity.StandardBounds(), hold: affinity.Hold{Values: 200_000, Bytes: 32 << 20}, writeBytes: 4 << 20, groupBytes: 8 << 20,
+	bounds: affinity.StandardBounds(), hold: affinity.Hold{Values: 200_000, Bytes: 32 << 20}, writeBytes: 4 << 20, groupBytes: 8 << 20, splitUsers: splitUsers,
 	patience: 10 * time.Second, bulkPatience: 5 * time.Minute,
 }

@@ -33,6 +33,7 @@ type reader struct {
 	logs     *logs
 	tickets  *tickets
 	computer *computer
+	current  func(primary, replica store.User) (store.User, bool) // current; tests replace it
 }
 
 // read reads a user whose row it reads in these parts: with UserSession the result
@@ -110,7 +111,7 @@ func (r *reader) serve(ctx context.Context, app *config.App, row store.User, lim
 		return Result{}, false, nil
 	}
 	if p.StrategyVersion > app.StrategyVersion {
-		if *app, err = r.logs.readFresh(ctx, app.ID); err != nil {
+		if *app, err = r.newer(ctx, *app); err != nil {
 			return Result{}, false, err
 		}
 	}

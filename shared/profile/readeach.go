@@ -56,8 +56,13 @@ func (r *reader) profileBytes(row store.User, limit int) int64 {
 func (r *reader) readEach(ctx context.Context, app config.App, tokens []string, limit int,
 	fn func(token string, result Result) error) error {
 	failed, rest := Faulty{}, distinct(tokens)
+	var err error
+	if r.splits(app, len(rest)) {
+		if app, rest, err = r.readEachSplit(ctx, app, rest, limit, fn); err != nil {
+			return err
+		}
+	}
 	for len(rest) > 0 {
-		var err error
 		if app, rest, err = r.readGroup(ctx, app, rest, limit, failed, fn); err != nil {
 			return err
 		}
@@ -72,41 +77,16 @@ func (r *reader) readGroup(ctx context.Context, app config.App, tokens []string,
 	fn func(token string, result Result) error) (config.App, []string, error) {
 	ctx, end := admission.Part(ctx)
 	defer end()
-	group, rest := tokens[:min(len(tokens), groupUsers)], tokens[min(len(tokens), groupUsers):]
 	scan, written := r.store.ScanServing, r.store.ServingIsAuthoritative()
 	if app.Consistency == config.Strong {
 		scan, written = r.store.ScanPrimary, true
 	}
-	rows, bytes := make(map[string]store.User, len(group)), 0
-	err := scan(ctx, app.ID, group, func(token string, row store.User) error {
-		rows[token] = row
-		bytes += len(row.Profile)
-		if err := admission.Take(ctx, rowBytes(row)); err != nil {
-			return err
-		}
-		if bytes >= r.limits.groupBytes {
-			return errGroupFull
-		}
-		return nil
-	})
-	if errors.Is(err, errGroupFull) {
-		unread := slices.DeleteFunc(slices.Clone(group), func(token string) bool { _, ok := rows[token]; return ok })
-		group = slices.DeleteFunc(slices.Clone(group), func(token string) bool { _, ok := rows[token]; return !ok })
-		rest = append(unread, rest...)
-	} else if err != nil {
+	rows, group, rest, err := r.scanGroup(ctx, app.ID, tokens, scan)
+	if err != nil {
 		return app, nil, err
 	}
-	// Any row may show that the cached configuration is out of date. One group uses
-	// one strategy for all users.
-	for _, row := range rows {
-		if row.Version > app.StrategyVersion {
-			asked := app.Consistency // the next group is read like this one
-			if app, err = r.logs.readFresh(ctx, app.ID); err != nil {
-				return app, nil, err
-			}
-			app.Consistency = asked
-			break
-		}
+	if app, err = r.newestOf(ctx, app, rows); err != nil {
+		return app, nil, err
 	}
 	stale, err := r.serveEach(ctx, &app, group, rows, limit, fn)
 	if err != nil || len(stale) == 0 {
@@ -131,6 +111,52 @@ func (r *reader) readGroup(ctx context.Context, app config.App, tokens []string,
 		failed[token] = err
 	}
 	return app, rest, err
+}
+
+// scanGroup reads the rows of the first users of a list by scan. It returns them, the
+// users whose rows it has read, and those that are left.
+func (r *reader) scanGroup(ctx context.Context, appID string, tokens []string,
+	scan func(context.Context, string, []string, func(string, store.User) error) error) (rows map[string]store.User, group, rest []string, err error) {
+	group, rest = tokens[:min(len(tokens), groupUsers)], tokens[min(len(tokens), groupUsers):]
+	rows = make(map[string]store.User, len(group))
+	bytes := 0
+	err = scan(ctx, appID, group, func(token string, row store.User) error {
+		rows[token] = row
+		bytes += len(row.Profile)
+		if err := admission.Take(ctx, rowBytes(row)); err != nil {
+			return err
+		}
+		if bytes >= r.limits.groupBytes {
+			return errGroupFull
+		}
+		return nil
+	})
+	if errors.Is(err, errGroupFull) {
+		err = nil
+		unread := slices.DeleteFunc(slices.Clone(group), func(token string) bool { _, ok := rows[token]; return ok })
+		group = slices.DeleteFunc(slices.Clone(group), func(token string) bool { _, ok := rows[token]; return !ok })
+		rest = append(unread, rest...)
+	}
+	return rows, group, rest, err
+}
+
+// newestOf returns the configuration for the rows of a group. Any row may show that the
+// cached configuration is out of date. One group uses one strategy for all users.
+func (r *reader) newestOf(ctx context.Context, app config.App, rows map[string]store.User) (config.App, error) {
+	for _, row := range rows {
+		if row.Version > app.StrategyVersion {
+			return r.newer(ctx, app)
+		}
+	}
+	return app, nil
+}
+
+// newer reads the configuration that is newer than that of a request. It keeps the
+// consistency that the request asks for.
+func (r *reader) newer(ctx context.Context, app config.App) (config.App, error) {
+	fresh, err := r.logs.readFresh(ctx, app.ID)
+	fresh.Consistency = app.Consistency
+	return fresh, err
 }
 
 // serveEach passes the stored profiles that are valid to fn. It returns the other

@@ -165,9 +165,9 @@ func BenchmarkObjects(b *testing.B) {
 			timed := func(name string, do func()) {
 				runtime.GC()
 				defer debug.SetGCPercent(debug.SetGCPercent(-1))
-				before := cpu()
+				before := storetest.CPU()
 				do()
-				sums[name] += cpu() - before
+				sums[name] += storetest.CPU() - before
 			}
 			for b.Loop() {
 				timed("blocks", func() { sweep(folded, 0) })

@@ -188,6 +188,11 @@ func (s *Store) ReadUserHistories(ctx context.Context, app string, users []strin
 	return s.readUsers(ctx, app, users, UserHistory)
 }
 
+// ReadUserStates is ReadUsers of the states alone.
+func (s *Store) ReadUserStates(ctx context.Context, app string, users []string) (map[string]User, error) {
+	return s.readUsers(ctx, app, users, UserState)
+}
+
 // ReadTickets reads the tickets of many users in one request. It returns no entry for a user
 // who has none.
 func (s *Store) ReadTickets(ctx context.Context, app string, users []string) (map[string]int64, error) {

@@ -40,7 +40,8 @@ type Replicated struct {
 type Row struct{ Table, Key string }
 
 // StartReplicated starts both clusters. serving is the name of the serving app profile.
-func StartReplicated(serving string) (*Replicated, error) {
+// opts may hold interceptors, which see the requests that the primary answers.
+func StartReplicated(serving string, opts ...grpc.ServerOption) (*Replicated, error) {
 	replica, err := StartBigtable()
 	if err != nil {
 		return nil, err
@@ -51,7 +52,7 @@ func StartReplicated(serving string) (*Replicated, error) {
 		return nil, err
 	}
 	r.data = btpb.NewBigtableClient(r.conn)
-	r.Bigtable, err = StartBigtable(grpc.ChainUnaryInterceptor(r.unary), grpc.ChainStreamInterceptor(r.stream))
+	r.Bigtable, err = StartBigtable(slices.Concat([]grpc.ServerOption{grpc.ChainUnaryInterceptor(r.unary), grpc.ChainStreamInterceptor(r.stream)}, opts)...)
 	if err != nil {
 		return nil, errors.Join(err, r.closeReplica())
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc"
@@ -39,8 +40,17 @@ type Process struct {
 	answers *bufio.Reader
 }
 
-// Counts counts what a Bigtable has answered to reads of rows.
-type Counts struct{ Requests, Rows, Cells, Bytes int64 }
+// Counts counts what a Bigtable has answered to reads of rows, and the processor time
+// that its process has used for everything.
+type Counts struct {
+	Requests, Rows, Cells, Bytes int64
+	CPU                          time.Duration
+}
+
+// Sub returns what was counted since before.
+func (c Counts) Sub(before Counts) Counts {
+	return Counts{c.Requests - before.Requests, c.Rows - before.Rows, c.Cells - before.Cells, c.Bytes - before.Bytes, c.CPU - before.CPU}
+}
 
 // StartProcess starts a Bigtable that ends with the test. The TestMain of the package must
 // be Main.
@@ -99,7 +109,7 @@ func serve(in io.Reader, out io.Writer) error {
 	_, err = fmt.Fprintln(out, server.Addr)
 	questions := bufio.NewScanner(in)
 	for err == nil && questions.Scan() {
-		err = json.NewEncoder(out).Encode(Counts{n.requests.Load(), n.rows.Load(), n.cells.Load(), n.bytes.Load()})
+		err = json.NewEncoder(out).Encode(n.counts())
 	}
 	if err != nil {
 		return fmt.Errorf("serve a Bigtable: %w", err)
@@ -108,6 +118,10 @@ func serve(in io.Reader, out io.Writer) error {
 }
 
 type counter struct{ requests, rows, cells, bytes atomic.Int64 }
+
+func (n *counter) counts() Counts {
+	return Counts{n.requests.Load(), n.rows.Load(), n.cells.Load(), n.bytes.Load(), CPU()}
+}
 
 func (n *counter) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 	if info.FullMethod != btpb.Bigtable_ReadRows_FullMethodName {

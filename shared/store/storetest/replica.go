@@ -1,10 +1,13 @@
 package storetest
 
 import (
+	"context"
+	"strings"
 	"testing"
 
 	"cloud.google.com/go/bigtable"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/affinityengine/affinity/shared/local/emulator"
 	"github.com/affinityengine/affinity/shared/store"
@@ -14,16 +17,41 @@ import (
 // answer requests.
 const ServingProfile = "serving"
 
+// Replicated is a Bigtable with a replica.
+type Replicated struct {
+	*emulator.Replicated
+	read counter
+}
+
+// PrimaryCounts returns what the cluster that is written has answered since the start.
+func (r *Replicated) PrimaryCounts() Counts { return r.read.counts() }
+
 // NewReplicated is NewWithClient on a Bigtable with a replica, which the store reads
 // through ServingProfile. What the store writes reaches the replica when the test says
 // so. The client reads the cluster that is written.
-func NewReplicated(tb testing.TB, dial ...grpc.DialOption) (*emulator.Replicated, *store.Store, *bigtable.Client) {
+func NewReplicated(tb testing.TB, dial ...grpc.DialOption) (*Replicated, *store.Store, *bigtable.Client) {
 	tb.Helper()
-	server, err := emulator.StartReplicated(ServingProfile)
+	r := &Replicated{}
+	server, err := emulator.StartReplicated(ServingProfile, grpc.ChainStreamInterceptor(r.read.stream))
 	if err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(server.Close)
-	s, client := open(tb, server.Addr, store.Config{Instance: newInstance(), ServingProfile: ServingProfile}, dial)
-	return server, s, client
+	r.Replicated = server
+	s, client := OpenServing(tb, server.Addr, newInstance(), dial...)
+	return r, s, client
+}
+
+// OpenServing is OpenInstance of a store that reads through ServingProfile to answer
+// requests.
+func OpenServing(tb testing.TB, addr, instance string, dial ...grpc.DialOption) (*store.Store, *bigtable.Client) {
+	tb.Helper()
+	return open(tb, addr, store.Config{Instance: instance, ServingProfile: ServingProfile}, dial)
+}
+
+// Serving reports whether the context of a request to Bigtable, in an interceptor, says
+// that it goes through ServingProfile.
+func Serving(ctx context.Context) bool {
+	headers, _ := metadata.FromOutgoingContext(ctx)
+	return strings.Contains(strings.Join(headers["x-goog-request-params"], "&"), "app_profile_id="+ServingProfile)
 }

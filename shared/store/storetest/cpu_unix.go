@@ -1,15 +1,15 @@
 //go:build unix
 
-package profile_test
+package storetest
 
 import (
 	"syscall"
 	"time"
 )
 
-// cpu returns the time that this process has had of the processor: others may
+// CPU returns the time that this process has had of the processor: others may
 // be busy on it too.
-func cpu() time.Duration {
+func CPU() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
 		return 0
