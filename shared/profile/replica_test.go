@@ -138,12 +138,13 @@ func TestStrongBatchSparesPrimary(t *testing.T) {
 	}{
 		{"behind", func() {}, 3},
 		{"caught up", b.catchUp, 2},
+		{"few users", func() { b.eng.SetSplitUsers(10) }, 3},
 		{"a refresh is under way", func() {
+			b.eng.SetSplitUsers(1)
 			if _, err := b.store.TakeTicket(ctx, appID, "u"); err != nil {
 				t.Fatal(err)
 			}
 		}, 3},
-		{"few users", func() { b.catchUp(); b.eng.SetSplitUsers(10) }, 3},
 	} {
 		step.do()
 		before := b.server.PrimaryCounts()
@@ -161,20 +162,24 @@ func TestStrongBatchSparesPrimary(t *testing.T) {
 // A batch stays strong if one of its profiles shows that the cached configuration is out of
 // date.
 func TestBatchStaysStrong(t *testing.T) {
-	b := newReplicated(t)
-	cached := b.with(config.Strong)
-	b.setStrategy(decaying)
-	b.apply(bought("newer", b.clock), bought("u", b.clock))
-	older := bigtable.NewMutation() // as a process writes that has the configuration in its cache, too
-	older.Set("u", "v", bigtable.ServerTime, []byte{0, 0, 0, 0, 0, 0, 0, byte(cached.StrategyVersion)})
-	if err := b.client.Open(store.TableUsers).Apply(ctx, appID+",newer,", older); err != nil {
-		t.Fatal(err)
-	}
-	b.catchUp()
-	b.apply(bought("u", b.clock-1))
-	read, err := b.eng.ReadMany(ctx, cached, []string{"newer", "u"}, 0)
-	if err != nil || !near(red(read["newer"]), 35) || red(read["u"]) < 69 {
-		t.Errorf("%v, %v, %v; want 35 and almost 70", red(read["newer"]), red(read["u"]), err)
+	for _, row := range []string{"of the profile's version", "of an older version"} {
+		b := newReplicated(t)
+		cached := b.with(config.Strong)
+		b.setStrategy(decaying)
+		b.apply(bought("newer", b.clock), bought("u", b.clock))
+		if row == "of an older version" { // as a process writes that has the configuration in its cache, too
+			older := bigtable.NewMutation()
+			older.Set("u", "v", bigtable.ServerTime, []byte{0, 0, 0, 0, 0, 0, 0, byte(cached.StrategyVersion)})
+			if err := b.client.Open(store.TableUsers).Apply(ctx, appID+",newer,", older); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.catchUp()
+		b.apply(bought("u", b.clock-1))
+		read, err := b.eng.ReadMany(ctx, cached, []string{"newer", "u"}, 0)
+		if err != nil || !near(red(read["newer"]), 35) || red(read["u"]) < 69 {
+			t.Errorf("row %s: %v, %v, %v; want 35 and almost 70", row, red(read["newer"]), red(read["u"]), err)
+		}
 	}
 }
 
