@@ -223,6 +223,12 @@ func (c *Cached) UpdateLog(ctx context.Context, appID string, change func(*App) 
 	return c.store.UpdateLog(ctx, appID, change)
 }
 
+// UpdateMove is UpdateMove of the Store.
+func (c *Cached) UpdateMove(ctx context.Context, appID string, change func(*App) error) (App, error) {
+	defer c.apps.evict(appID)
+	return c.store.UpdateMove(ctx, appID, change)
+}
+
 // PutKey is PutKey of the Store.
 func (c *Cached) PutKey(ctx context.Context, appID string, key Key) error {
 	defer c.evictKey(appID, key.Hash)

@@ -67,9 +67,13 @@ type App struct {
 	// Migration is the last migration of the log to the other schema; zero if there
 	// was none.
 	Migration Migration
+	// Region is where the app lives; empty in a deployment without named regions.
+	Region string
+	// Move is the move to another region that is under way; zero if there is none.
+	Move      Move
 	CreatedAt time.Time // to the microsecond
-	// ChangedAt is when the app was created, or when its retention, its strategy, the
-	// schemas of its log, its dates, its numeric bands or its segments last changed. It is by the store's clock, to the
+	// ChangedAt is when the app was created, or when its retention, its strategy, its region, the phase
+	// of its move, the schemas of its log, its dates, its numeric bands or its segments last changed. It is by the store's clock, to the
 	// millisecond. A job that needs the change to have reached every function waits
 	// until two TTLs after it.
 	ChangedAt time.Time
@@ -129,7 +133,7 @@ type Store interface {
 	UpdateDeletion(ctx context.Context, appID string, change func(*Deletion) error) (Deletion, error)
 	// CreateApp stores a new app, or returns ErrExists, or a DeletedError if the id may
 	// not be used again yet. It ignores app's strategy,
-	// private facets, numeric bands, feeds, segments, consistency, browser ranking and migration. A zero CreatedAt becomes the current time, and a zero Log
+	// private facets, numeric bands, feeds, segments, consistency, browser ranking, migration and move. A zero CreatedAt becomes the current time, and a zero Log
 	// becomes schema.Default(). ChangedAt is always set to the current time.
 	CreateApp(ctx context.Context, app App) error
 	// SetRetention changes how long an app's events count. It returns ErrNotFound
@@ -158,6 +162,9 @@ type Store interface {
 	// ChangedAt is set if the schemas change. A new encoding alone does not set it,
 	// since a reader recognizes the encoding of each value.
 	UpdateLog(ctx context.Context, appID string, change func(*App) error) (App, error)
+	// UpdateMove is UpdateLog for the Region and the Move of an app. ChangedAt is set if
+	// what requests go by changes: see Move.
+	UpdateMove(ctx context.Context, appID string, change func(*App) error) (App, error)
 
 	// Key returns the key with that hash, or ErrNotFound.
 	Key(ctx context.Context, appID, hash string) (Key, error)

@@ -233,6 +233,19 @@ func (m *memory) UpdateLog(ctx context.Context, appID string, change func(*App) 
 	return app, err
 }
 
+func (m *memory) UpdateMove(ctx context.Context, appID string, change func(*App) error) (App, error) {
+	var app App
+	err := m.change(ctx, appID, func(a *memoryApp) error {
+		to, _, err := a.WithMove(change)
+		if err != nil {
+			return fmt.Errorf("change region of app %q: %w", appID, err)
+		}
+		a.App, app = to, to
+		return nil
+	})
+	return app, err
+}
+
 func (m *memory) Key(ctx context.Context, appID, hash string) (Key, error) {
 	var key Key
 	err := m.with(ctx, appID, func(a *memoryApp) error {

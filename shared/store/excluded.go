@@ -54,7 +54,7 @@ func (u *User) parseExcluded(value []byte) error {
 	if len(value) < 8 {
 		return fmt.Errorf("column %q: %d bytes, want 8 at least", columnExcluded, len(value))
 	}
-	u.ReceivedUntil = int64(binary.BigEndian.Uint64(value))
+	u.exclusion, u.ReceivedUntil = value, int64(binary.BigEndian.Uint64(value))
 	if len(value) > 8 {
 		u.OptedOut = event.Types(value[8])
 	}

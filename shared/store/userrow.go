@@ -82,6 +82,8 @@ func (p *userParser) state(column string, value []byte) (err error) {
 		p.Version, err = stateNumber(column, value)
 	case columnMarks:
 		p.Marks, err = stateNumber(column, value)
+	case columnOwner:
+		p.Owner, err = parseOwner(value)
 	}
 	return err
 }

@@ -20,6 +20,7 @@ const (
 	columnExcluded  = "x"
 	columnVersion   = "v"
 	columnMarks     = "k"
+	columnOwner     = "w"
 	columnProfile   = "p"
 	columnSummary   = "s"
 	columnSession   = "n"
@@ -50,6 +51,8 @@ type User struct {
 	// Marks counts the marks of the user: tickets after which no profile was written.
 	// A profile of fewer marks lacks events.
 	Marks int64
+	// Owner says who owns the user. It is zero in a ticket that TakeTicket or TakeMark drew.
+	Owner Owner
 	// Profile is the newest profile cell; empty means a marker. Summary is the same
 	// without affinities. HasProfile reports whether the row has a cell of the part
 	// that the caller asked for. TakeTicket reads neither part.
@@ -65,17 +68,20 @@ type User struct {
 	// newest session cell is of another ticket than the profile: an old release
 	// writes profiles alone. So is Counted, which lists what the profile counts.
 	Session, Counted []byte
+	// exclusion is the cell of ReceivedUntil and OptedOut, with what a newer version has
+	// appended.
+	exclusion []byte
 }
 
-// nextTicket and nextMark are what the request of a ticket does to a row, whichever it
-// is.
-var nextTicket, nextMark = ticketOf(0), ticketOf(1)
+// nextTicket, nextMark and nextOwned are what the request of a ticket does to a row,
+// whichever it is.
+var nextTicket, nextMark, nextOwned = ticketOf(0), ticketOf(1), ticketOf(0, columnOwner)
 
-func ticketOf(marks int64) *bigtable.ReadModifyWrite {
+func ticketOf(marks int64, more ...string) *bigtable.ReadModifyWrite {
 	rmw := bigtable.NewReadModifyWrite()
 	rmw.Increment(familyState, columnCounter, 1)
 	rmw.Increment(familyState, columnMarks, marks)
-	for _, column := range []string{columnManifest, columnDeleted, columnExcluded, columnVersion} {
+	for _, column := range append([]string{columnManifest, columnDeleted, columnExcluded, columnVersion}, more...) {
 		rmw.AppendValue(familyState, column, nil) // which makes the answer hold it
 	}
 	return rmw
@@ -93,6 +99,12 @@ func (s *Store) TakeTicket(ctx context.Context, app, user string) (User, error) 
 // profile of an earlier row, so the caller need not write one.
 func (s *Store) TakeMark(ctx context.Context, app, user string) (User, error) {
 	return s.takeTicket(ctx, app, user, nextMark)
+}
+
+// TakeOwned is TakeTicket, and returns the owner of the same instant. The ticket counts only
+// if the user is owned here.
+func (s *Store) TakeOwned(ctx context.Context, app, user string) (User, error) {
+	return s.takeTicket(ctx, app, user, nextOwned)
 }
 
 func (s *Store) takeTicket(ctx context.Context, app, user string, next *bigtable.ReadModifyWrite) (User, error) {

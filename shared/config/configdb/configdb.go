@@ -161,7 +161,7 @@ func (s *store) CreateApp(ctx context.Context, app config.App) error {
 		return fmt.Errorf("create app: %w", err)
 	}
 	layout := logDocument(app.Log)
-	d := appDocument{ID: app.ID, RetentionDays: app.RetentionDays, CreatedAt: app.CreatedAt, ChangedAt: app.ChangedAt, Limits: newLimitsDocument(app.Limits), Log: &layout}
+	d := appDocument{ID: app.ID, RetentionDays: app.RetentionDays, CreatedAt: app.CreatedAt, ChangedAt: app.ChangedAt, Limits: newLimitsDocument(app.Limits), Log: &layout, Region: app.Region}
 	if err := s.createApp(ctx, app.ID, d); err != nil {
 		return fmt.Errorf("create app %q: %w", app.ID, named(err, codes.AlreadyExists, config.ErrExists))
 	}
@@ -221,40 +221,73 @@ func newLimitsDocument(n limit.Numbers) *limitsDocument {
 }
 
 func (s *store) UpdateLog(ctx context.Context, appID string, change func(*config.App) error) (config.App, error) {
-	var app config.App
+	app, err := s.updateApp(ctx, appID, func(old config.App) (config.App, []firestore.Update, error) {
+		app, changed, err := old.WithLog(change)
+		if err != nil || !changed {
+			return app, nil, err
+		}
+		var stored any = migrationDocument(app.Migration)
+		if app.Migration == (config.Migration{}) {
+			stored = firestore.Delete
+		}
+		return app, []firestore.Update{{Path: "log", Value: logDocument(app.Log)}, {Path: "move", Value: stored}}, nil
+	})
+	if err != nil {
+		return config.App{}, fmt.Errorf("change log of app %q: %w", appID, err)
+	}
+	return app, nil
+}
+
+func (s *store) UpdateMove(ctx context.Context, appID string, change func(*config.App) error) (config.App, error) {
+	app, err := s.updateApp(ctx, appID, func(old config.App) (config.App, []firestore.Update, error) {
+		app, changed, err := old.WithMove(change)
+		if err != nil || !changed {
+			return app, nil, err
+		}
+		var stored any = moveDocument(app.Move)
+		if app.Move == (config.Move{}) {
+			stored = firestore.Delete
+		}
+		return app, []firestore.Update{{Path: "region", Value: app.Region}, {Path: "regionMove", Value: stored}}, nil
+	})
+	if err != nil {
+		return config.App{}, fmt.Errorf("change region of app %q: %w", appID, err)
+	}
+	return app, nil
+}
+
+// updateApp makes the updates of an app that change leads to, as a compare-and-set: if
+// another caller changes the app first, it calls change again. Without updates it changes
+// nothing.
+func (s *store) updateApp(ctx context.Context, appID string,
+	change func(old config.App) (config.App, []firestore.Update, error)) (app config.App, err error) {
 	backoff := gax.Backoff{Initial: 10 * time.Millisecond, Max: time.Second}
 	for attempt := 1; ; attempt++ {
 		var conflict bool
-		var err error
-		if app, conflict, err = s.tryUpdateLog(ctx, appID, change); err == nil {
+		if app, conflict, err = s.tryUpdateApp(ctx, appID, change); err == nil {
 			return app, nil
 		}
 		if conflict && attempt < maxAttempts {
 			err = gax.Sleep(ctx, backoff.Pause())
 		}
 		if err != nil {
-			return config.App{}, fmt.Errorf("change log of app %q: %w", appID, err)
+			return config.App{}, err
 		}
 	}
 }
 
-// tryUpdateLog changes the log if no other caller changes the app at the same
-// time, and reports whether it failed because one did. It takes no lock, like
-// trySetStrategy.
-func (s *store) tryUpdateLog(ctx context.Context, appID string, change func(*config.App) error) (app config.App, conflict bool, err error) {
+// tryUpdateApp makes updates if no other caller changes the app at the same time, and
+// reports whether it failed because one did. It takes no lock, like trySetStrategy.
+func (s *store) tryUpdateApp(ctx context.Context, appID string,
+	change func(old config.App) (config.App, []firestore.Update, error)) (app config.App, conflict bool, err error) {
 	snapshot, old, err := s.readApp(ctx, appID)
 	if err != nil {
 		return config.App{}, false, err
 	}
-	app, changed, err := old.WithLog(change)
-	if err != nil || !changed {
+	app, updates, err := change(old)
+	if err != nil || len(updates) == 0 {
 		return app, false, err
 	}
-	var stored any = migrationDocument(app.Migration)
-	if app.Migration == (config.Migration{}) {
-		stored = firestore.Delete
-	}
-	updates := []firestore.Update{{Path: "log", Value: logDocument(app.Log)}, {Path: "move", Value: stored}}
 	if !app.ChangedAt.Equal(old.ChangedAt) {
 		updates = append(updates, changedNow)
 	}

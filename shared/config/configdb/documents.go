@@ -40,6 +40,10 @@ type (
 		// is nil if the log was never migrated.
 		Log       *logDocument       `firestore:"log,omitempty"`
 		Migration *migrationDocument `firestore:"move,omitempty"`
+		// Region is empty, and Move nil, in a document of an app that was never given a
+		// region. Both are unknown to older functions.
+		Region string        `firestore:"region,omitempty"`
+		Move   *moveDocument `firestore:"regionMove,omitempty"`
 		// PrivateFacets is JSON. Empty: there are none.
 		PrivateFacets string `firestore:"privateFacets,omitempty"`
 		// NumericBands is JSON. Empty: there never were any.
@@ -74,6 +78,16 @@ type (
 		Rate      int          `firestore:"rate"`
 		Undone    bool         `firestore:"undone"`
 		StartedAt time.Time    `firestore:"startedAt"`
+	}
+	moveDocument struct {
+		ID        string           `firestore:"id"`
+		From      string           `firestore:"from"`
+		To        string           `firestore:"to"`
+		Births    string           `firestore:"births"`
+		Phase     config.MovePhase `firestore:"phase"`
+		Back      bool             `firestore:"back"`
+		Job       string           `firestore:"job"`
+		StartedAt time.Time        `firestore:"startedAt"`
 	}
 	keyDocument struct {
 		Hash      string    `firestore:"hash"`
@@ -136,6 +150,11 @@ func (d appDocument) app() (config.App, error) {
 	if d.Migration != nil {
 		d.Migration.StartedAt = d.Migration.StartedAt.UTC()
 		a.Migration = config.Migration(*d.Migration)
+	}
+	a.Region = d.Region
+	if d.Move != nil {
+		d.Move.StartedAt = d.Move.StartedAt.UTC()
+		a.Move = config.Move(*d.Move)
 	}
 	// An app whose private facets are unknown must not look like one without any.
 	if d.PrivateFacets != "" {

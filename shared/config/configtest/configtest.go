@@ -83,6 +83,8 @@ func Run(t *testing.T, open func(*testing.T) config.Store) {
 		{"UpdateLogOnly", testUpdateLogOnly},
 		{"LogChangedAt", testLogChangedAt},
 		{"LogAtOnce", testLogAtOnce},
+		{"UpdateMove", testUpdateMove},
+		{"UpdateMoveRefused", testUpdateMoveRefused},
 		{"Keys", testKeys},
 		{"KeysOfApps", testKeysOfApps},
 		{"KeysRefused", testKeysRefused},
@@ -321,6 +323,10 @@ func testUnknown(t *testing.T, s config.Store) {
 		"SetSegments":       func() error { return s.SetSegments(ctx, "shop", true) },
 		"UpdateLog": func() error {
 			_, err := s.UpdateLog(ctx, "shop", func(*config.App) error { return nil })
+			return err
+		},
+		"UpdateMove": func() error {
+			_, err := s.UpdateMove(ctx, "shop", func(*config.App) error { return nil })
 			return err
 		},
 		"Key":              func() error { _, err := s.Key(ctx, "shop", hash("a")); return err },

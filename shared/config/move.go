@@ -1,0 +1,124 @@
+package config
+
+import (
+	"fmt"
+	"regexp"
+	"time"
+)
+
+// Move is the move of an app from one region to another that is under way. It is zero if
+// there is none: then all users live in the region of the app, and no row says who owns
+// them.
+//
+// While an app moves, each user has an owner of their own: the region whose row of the user
+// counts. Region of the app is the entry: its row of a user is asked first, and decides
+// where a new user begins.
+type Move struct {
+	ID       string // unique, and never used again
+	From, To string // regions
+	// Births is the region in which new users begin.
+	Births string
+	Phase  MovePhase
+	// Back reports that the move undoes an earlier one, which had not dropped anything.
+	Back bool
+	// Job is the id of the job that does the work of the phase; empty if none does.
+	Job string
+	// StartedAt is by the engine's clock, to the microsecond.
+	StartedAt time.Time
+}
+
+// MovePhase is the state of a move.
+type MovePhase string
+
+// The phases of a move. Each begins with a wait until nobody acts on the configuration of
+// the one before.
+const (
+	// MoveMarking gives the rows of all users an owner. A row without one counts.
+	MoveMarking MovePhase = "mark"
+	// MoveClearing removes what is left in To of users who have moved from there: before the way
+	// back alone, in which users still move nowhere. MoveCleared is the wait behind it.
+	MoveClearing MovePhase = "clear"
+	MoveCleared  MovePhase = "cleared"
+	// MoveUsers moves the users. New ones begin in To.
+	MoveUsers MovePhase = "users"
+	// MoveSwitched makes To the region of the app. MoveDropping deletes what is in From.
+	MoveSwitched MovePhase = "switch"
+	MoveDropping MovePhase = "drop"
+	// MoveFinishing is the wait before the end. A row without an owner counts.
+	MoveFinishing MovePhase = "finish"
+)
+
+// ValidRegion reports whether a region may have that name: 1 to 40 of [a-z0-9-].
+func ValidRegion(s string) bool { return regionForm.MatchString(s) }
+
+var regionForm = regexp.MustCompile(`^[a-z0-9-]{1,40}$`)
+
+// Moving reports whether each user of the app has an owner of their own.
+func (a App) Moving() bool { return a.Move.Phase != "" }
+
+// Births returns the region in which a new user begins.
+func (a App) Births() string {
+	if a.Moving() {
+		return a.Move.Births
+	}
+	return a.Region
+}
+
+// Unmarked reports whether a row that names no owner counts in the region of the app.
+func (a App) Unmarked() bool {
+	return !a.Moving() || a.Move.Phase == MoveMarking || a.Move.Phase == MoveFinishing
+}
+
+// WithMove returns the app that a change of its region or move leads to, and reports whether
+// it differs from a. Only Region and Move are taken from what change does.
+func (a App) WithMove(change func(*App) error) (App, bool, error) {
+	draft := a
+	if err := change(&draft); err != nil {
+		return App{}, false, err
+	}
+	to := a
+	to.Region, to.Move = draft.Region, draft.Move
+	if to.Move != (Move{}) {
+		to.Move.StartedAt = Stamp(to.Move.StartedAt)
+	}
+	if to.Region == a.Region && to.Move == a.Move {
+		return to, false, nil
+	}
+	if err := to.checkMove(); err != nil {
+		return App{}, false, err
+	}
+	if to.places() != a.places() {
+		to.ChangedAt = Stamp(time.Time{})
+	}
+	return to, true, nil
+}
+
+// places is what requests go by.
+type places struct {
+	region, births string
+	unmarked       bool
+	phase          MovePhase
+}
+
+func (a App) places() places { return places{a.Region, a.Births(), a.Unmarked(), a.Move.Phase} }
+
+func (a App) checkMove() error {
+	m := a.Move
+	for _, region := range []string{a.Region, m.From, m.To, m.Births} {
+		if region != "" && !ValidRegion(region) {
+			return fmt.Errorf("region %q: want 1 to 40 of a-z, 0-9 and -", region)
+		}
+	}
+	if m == (Move{}) {
+		return nil
+	}
+	switch m.Phase {
+	case MoveMarking, MoveClearing, MoveCleared, MoveUsers, MoveSwitched, MoveDropping, MoveFinishing:
+	default:
+		return fmt.Errorf("move of app %q: unknown phase %q", a.ID, m.Phase)
+	}
+	if m.ID == "" || m.From == m.To || (a.Region != m.From && a.Region != m.To) || (m.Births != m.From && m.Births != m.To) {
+		return fmt.Errorf("move of app %q from %q to %q: the app is in %q, and its new users in %q", a.ID, m.From, m.To, a.Region, m.Births)
+	}
+	return nil
+}

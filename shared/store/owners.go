@@ -1,0 +1,128 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"cloud.google.com/go/bigtable"
+)
+
+// A user has one owner: the region, which is a Bigtable instance, whose row of the user
+// counts. The cell u:w of each row says who that is, as 8 bytes of the epoch, a byte of the
+// state and the other region. Rows of an app that never moved have no such cell.
+
+// Owner is what a user row says of who owns the user.
+type Owner struct {
+	// Epoch rises with every change of the owner's state, in the rows of all regions.
+	Epoch int64
+	State OwnerState
+	// Region is the other region, which gets the user or has them. Rows that are Nobodys or
+	// Own name none.
+	Region string
+}
+
+// OwnerState is what a row is to its user.
+type OwnerState byte
+
+// A row is Nobodys until a writer gives the user an owner. While it is Leaving it still is
+// the one that counts, and whoever logs an event logs it in the other region, too. The row
+// of the other region counts once a row is Moved and the other one is Own, of the same epoch or
+// a later one.
+const (
+	Nobodys OwnerState = iota
+	Own
+	Leaving
+	Moved
+)
+
+var ownerStates = [...]string{"nobody's", "own", "leaving", "moved"}
+
+func (s OwnerState) String() string {
+	if int(s) < len(ownerStates) {
+		return ownerStates[s]
+	}
+	return fmt.Sprintf("state %d", byte(s))
+}
+
+// Here reports whether the row is the one that counts.
+func (o Owner) Here() bool { return o.State == Own || o.State == Leaving }
+
+// String says it for log lines and errors.
+func (o Owner) String() string {
+	text := fmt.Sprintf("%s since epoch %d", o.State, o.Epoch)
+	if o.Region != "" {
+		text += ", to " + o.Region
+	}
+	return text
+}
+
+const ownerHead = 9 // bytes before the region
+
+func (o Owner) appendBinary(dst []byte) []byte {
+	dst = binary.BigEndian.AppendUint64(dst, uint64(o.Epoch))
+	return append(append(dst, byte(o.State)), o.Region...)
+}
+
+func parseOwner(value []byte) (Owner, error) {
+	if len(value) == 0 {
+		return Owner{}, nil
+	}
+	o := Owner{}
+	if len(value) >= ownerHead {
+		o = Owner{int64(binary.BigEndian.Uint64(value)), OwnerState(value[ownerHead-1]), string(value[ownerHead:])}
+	}
+	if o.Epoch <= 0 || o.State < Own || o.State > Moved || (o.State == Own) != (o.Region == "") {
+		return Owner{}, fmt.Errorf("column %q: %x is no owner", familyState+":"+columnOwner, value)
+	}
+	return o, nil
+}
+
+// SetOwner changes who owns a user if the row of this region says so far that it is from.
+// It returns false if the row says something else, or if the first answer was lost; then the
+// owner may have been changed.
+func (s *Store) SetOwner(ctx context.Context, app, user string, from, to Owner) (bool, error) {
+	change := replace(columnOwner, to.appendBinary(nil))
+	if from == (Owner{}) {
+		return s.swap(ctx, app, user, bigtable.NewCondMutation(latest(columnOwner, []byte{0}, nil), nil, change), true)
+	}
+	now := from.appendBinary(nil)
+	return s.swap(ctx, app, user, bigtable.NewCondMutation(latest(columnOwner, now, append(bytes.Clone(now), 0)), change, nil), false)
+}
+
+// Arrival is a user row as it begins in the region that the user has moved to.
+type Arrival struct {
+	Epoch int64 // of the owner's state, which becomes Own
+	// Row has the ticket, the deletions, the opt-out and the marks with which the row begins,
+	// and the profile and session that are valid at that ticket. Without a profile the row has
+	// a marker.
+	Row User
+	// Manifest names no block. Its version is one that no manifest of the user has had.
+	Manifest []byte
+}
+
+// Arrive makes the row of this region the one that counts, unless the row has the epoch of
+// the arrival or a later one. Whatever the row held is replaced. It returns false if it
+// changed nothing or if the first answer was lost.
+func (s *Store) Arrive(ctx context.Context, app, user string, a Arrival) (bool, error) {
+	m := bigtable.NewMutation()
+	for column, value := range map[string][]byte{
+		columnOwner: Owner{Epoch: a.Epoch, State: Own}.appendBinary(nil), columnManifest: a.Manifest,
+		columnCounter: bigEndian(a.Row.Ticket), columnMarks: bigEndian(a.Row.Marks), columnVersion: bigEndian(a.Row.Version),
+		columnDeleted: bigEndian(a.Row.DeletedUntil), columnExcluded: a.Row.exclusion,
+	} {
+		m.DeleteCellsInColumn(familyState, column)
+		m.Set(familyState, column, bigtable.ServerTime, value)
+	}
+	DropInline()(m)
+	at := bigtable.Timestamp(a.Row.Ticket * microsPerTicket)
+	for column, value := range map[string][]byte{
+		columnProfile: a.Row.Profile, columnSummary: a.Row.Summary, columnSession: a.Row.Session, columnCounted: nil,
+	} {
+		m.DeleteCellsInColumn(familyProfile, column)
+		m.Set(familyProfile, column, at, value)
+	}
+	reached := latest(columnOwner, bigEndian(a.Epoch), nil)
+	return s.swap(ctx, app, user, bigtable.NewCondMutation(reached, nil, m), true)
+}
