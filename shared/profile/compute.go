@@ -2,7 +2,6 @@ package profile
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -184,7 +183,7 @@ func (c *computer) score(ctx context.Context, w work, all []*computation) error 
 			}
 			c.counters.Restarts.Add(1)
 			switch err := c.prepare(ctx, w.app.ID, u, w.readRow); {
-			case errors.Is(err, ErrManifest):
+			case ofOne(err):
 				u.fault = err
 			case err != nil:
 				return err

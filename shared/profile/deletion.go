@@ -62,25 +62,31 @@ const maxOptOuts = 100
 // before this ticket and this clock. So the tombstone covers what it has dropped, or has
 // written.
 func (d *deletion) optOut(ctx context.Context, appID, token string, types event.Types) (time.Time, error) {
+	t, err := d.setOptOut(ctx, appID, token, types)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return time.UnixMilli(t.ReceivedUntil), d.forget(ctx, appID, token)
+}
+
+// setOptOut sets the types, and returns the tombstone of the same instant.
+func (d *deletion) setOptOut(ctx context.Context, appID, token string, types event.Types) (affinity.Tombstone, error) {
 	for range maxOptOuts {
 		row, err := d.store.TakeTicket(ctx, appID, token)
 		if err != nil {
-			return time.Time{}, err
+			return affinity.Tombstone{}, err
 		}
 		if row.OptedOut == types && !row.Gone() {
 			// An earlier attempt may have ended before it dropped what is derived. Nothing is
 			// deleted: the user's events since then count.
-			return time.UnixMilli(row.ReceivedUntil), d.forget(ctx, appID, token)
+			return row.Deleted(), nil
 		}
 		t, done, err := d.store.SetOptOut(ctx, appID, token, row.Ticket, types, d.tombstone())
-		if err != nil {
-			return time.Time{}, err
-		}
-		if done {
-			return time.UnixMilli(t.ReceivedUntil), d.forget(ctx, appID, token)
+		if done || err != nil {
+			return t, err
 		}
 	}
-	return time.Time{}, fmt.Errorf("set opt-out of %s,%s: messages drew tickets %d times", appID, token, maxOptOuts)
+	return affinity.Tombstone{}, fmt.Errorf("set opt-out of %s,%s: messages drew tickets %d times", appID, token, maxOptOuts)
 }
 
 // restore adds types to those of which the user is out, and covers what t does. A process
@@ -88,23 +94,25 @@ func (d *deletion) optOut(ctx context.Context, appID, token string, types event.
 // that would count: the types grow, and so does the tombstone. So t need not cover what is
 // on its way, as that of optOut does.
 func (d *deletion) restore(ctx context.Context, appID, token string, types event.Types, t affinity.Tombstone) error {
+	if err := d.addOptOut(ctx, appID, token, types, t); err != nil {
+		return err
+	}
+	return d.forget(ctx, appID, token)
+}
+
+// addOptOut adds the types, and advances the tombstone.
+func (d *deletion) addOptOut(ctx context.Context, appID, token string, types event.Types, t affinity.Tombstone) error {
 	for range maxOptOuts {
 		row, err := d.store.TakeTicket(ctx, appID, token)
 		if err != nil {
 			return err
 		}
 		if types&^row.OptedOut == 0 {
-			if err := d.store.AdvanceTombstone(ctx, appID, token, t); err != nil {
-				return err
-			}
-			return d.forget(ctx, appID, token)
+			return d.store.AdvanceTombstone(ctx, appID, token, t)
 		}
 		_, done, err := d.store.SetOptOut(ctx, appID, token, row.Ticket, row.OptedOut|types, t)
-		if err != nil {
+		if done || err != nil {
 			return err
-		}
-		if done {
-			return d.forget(ctx, appID, token)
 		}
 	}
 	return fmt.Errorf("restore opt-out of %s,%s: messages drew tickets %d times", appID, token, maxOptOuts)

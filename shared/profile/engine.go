@@ -2,7 +2,6 @@ package profile
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"time"
 
@@ -48,6 +47,10 @@ type env struct {
 	recent *recent.Memory
 	// dictionaries are those that blocks name.
 	dictionaries *dictionary.Cache
+	// region is that of the store, and regions has the engines of all; nil in a deployment
+	// without regions.
+	region  string
+	regions *regions
 }
 
 // What computations hold together in a process with a soft limit of memory in bytes: a
@@ -162,7 +165,14 @@ type Outcome struct {
 // users. After an error the caller must apply the events again. If one user is
 // faulty, Apply refreshes the others and returns the error of that user.
 func (e *Engine) Apply(ctx context.Context, app config.App, events []store.LogEvent) (Outcome, error) {
-	return e.writer.apply(ctx, app, events)
+	at, err := e.at(app)
+	switch {
+	case err != nil:
+		return Outcome{}, err
+	case app.Moving():
+		return at.writeMoving(ctx, app, events, true, refreshOwned)
+	}
+	return at.writer.apply(ctx, app, events)
 }
 
 // SetLater sets what makes sure that a marked user is refreshed at the end of a write
@@ -172,14 +182,29 @@ func (e *Engine) SetLater(later Later) { e.writer.later = later }
 // RefreshMarked stores the profile of a user who was marked, unless the stored one is
 // valid, as after another task or a read, and reports whether it computed one.
 func (e *Engine) RefreshMarked(ctx context.Context, app config.App, user string) (bool, error) {
-	return e.reader.refreshMarked(ctx, app, user, e.folder)
+	at, err := e.at(app)
+	switch {
+	case err != nil:
+		return false, err
+	case app.Moving():
+		result, err := at.readMoving(ctx, app, user, store.UserProfile, 0)
+		return !result.Stored, err
+	}
+	return at.reader.refreshMarked(ctx, app, user, at.folder)
 }
 
 // Import writes events to the log and leaves a marker for each of their users, so
 // that the next read computes the profile. History arrives in pieces, and a
 // refresh for each piece would read a user's log many times.
 func (e *Engine) Import(ctx context.Context, app config.App, events []store.LogEvent) (Outcome, error) {
-	return e.writer.importEvents(ctx, app, events)
+	at, err := e.at(app)
+	switch {
+	case err != nil:
+		return Outcome{}, err
+	case app.Moving():
+		return at.writeMoving(ctx, app, events, true, markOwned)
+	}
+	return at.writer.importEvents(ctx, app, events)
 }
 
 // Abandon leaves a marker for each user of the events. Call it before giving up a
@@ -187,7 +212,15 @@ func (e *Engine) Import(ctx context.Context, app config.App, events []store.LogE
 // of type Faulty names users who have their marker, and a manifest of a newer version:
 // its blocks may cover an event that they do not hold. All others have theirs.
 func (e *Engine) Abandon(ctx context.Context, app config.App, events []store.LogEvent) error {
-	return e.writer.abandon(ctx, app, events)
+	at, err := e.at(app)
+	switch {
+	case err != nil:
+		return err
+	case app.Moving():
+		_, err := at.writeMoving(ctx, app, events, false, markOwned)
+		return err
+	}
+	return at.writer.abandon(ctx, app, events)
 }
 
 // Read returns a user's profile as of now. If the stored profile is not valid, Read
@@ -197,20 +230,41 @@ func (e *Engine) Abandon(ctx context.Context, app config.App, events []store.Log
 // app, Read, ReadRanking and ReadMany read the cluster that is written; otherwise
 // they may answer from a replica.
 func (e *Engine) Read(ctx context.Context, app config.App, user string, limit int) (Result, error) {
-	return e.reader.read(ctx, app, user, store.UserProfile, limit)
+	at, err := e.at(app)
+	switch {
+	case err != nil:
+		return Result{}, err
+	case app.Moving():
+		return at.readMoving(ctx, app, user, store.UserProfile, limit)
+	}
+	return at.reader.read(ctx, app, user, store.UserProfile, limit)
 }
 
 // Refresh computes a user's profile from blocks and log, whatever is stored, stores it
 // and returns it. Known is false for a user without an event in the window.
 func (e *Engine) Refresh(ctx context.Context, app config.App, user string) (Result, error) {
-	return e.reader.refresh(ctx, app, user)
+	at, err := e.at(app)
+	switch {
+	case err != nil:
+		return Result{}, err
+	case app.Moving():
+		return at.readMoving(ctx, app, user, store.UserHistory, 0)
+	}
+	return at.reader.refresh(ctx, app, user)
 }
 
 // ReadRanking is Read with the user's session and all affinities: what a ranking
 // needs to know of a user. A bulk recompute stores profiles without sessions, so
 // the first such read after it computes both and stores them.
 func (e *Engine) ReadRanking(ctx context.Context, app config.App, user string) (Result, error) {
-	return e.reader.read(ctx, app, user, store.UserSession, 0)
+	at, err := e.at(app)
+	switch {
+	case err != nil:
+		return Result{}, err
+	case app.Moving():
+		return at.readMoving(ctx, app, user, store.UserSession, 0)
+	}
+	return at.reader.read(ctx, app, user, store.UserSession, 0)
 }
 
 // ReadEach is Read for many users. It reads some at a time, calls fn for each result,
@@ -219,7 +273,14 @@ func (e *Engine) ReadRanking(ctx context.Context, app config.App, user string) (
 // others are read.
 func (e *Engine) ReadEach(ctx context.Context, app config.App, users []string, limit int,
 	fn func(user string, result Result) error) error {
-	return e.reader.readEach(ctx, app, users, limit, fn)
+	at, err := e.at(app)
+	switch {
+	case err != nil:
+		return err
+	case app.Moving():
+		return at.readEachMoving(ctx, app, users, limit, fn)
+	}
+	return at.reader.readEach(ctx, app, users, limit, fn)
 }
 
 // ReadStored passes the stored form of users' profiles to fn, in the order of the users,
@@ -228,7 +289,15 @@ func (e *Engine) ReadEach(ctx context.Context, app config.App, users []string, l
 // had drawn a ticket. It leaves out users who have no row or are deleted. An error of type
 // Faulty names others that it left out; an error of fn ends the reads.
 func (e *Engine) ReadStored(ctx context.Context, app config.App, users []string, fn func(user string, stored []byte) error) error {
-	return e.reader.readStored(ctx, app, users, func(user string, stored []byte, _ int64) error { return fn(user, stored) })
+	pass := func(user string, stored []byte, _ int64) error { return fn(user, stored) }
+	at, err := e.at(app)
+	switch {
+	case err != nil:
+		return err
+	case app.Moving():
+		return at.readStoredMoving(ctx, app, users, pass)
+	}
+	return at.reader.readStored(ctx, app, users, pass)
 }
 
 // ReadChanged is ReadStored for users of whom some have been read before, by the tickets of
@@ -237,7 +306,14 @@ func (e *Engine) ReadStored(ctx context.Context, app config.App, users []string,
 // now: whatever changes a profile draws a ticket before it answers. Of the others it also
 // passes the ticket. It passes users in no order.
 func (e *Engine) ReadChanged(ctx context.Context, app config.App, users map[string]int64, fn func(user string, stored []byte, ticket int64) error) error {
-	return e.reader.readChanged(ctx, app, users, fn)
+	at, err := e.at(app)
+	switch {
+	case err != nil:
+		return err
+	case app.Moving():
+		return at.readChangedMoving(ctx, app, users, fn)
+	}
+	return at.reader.readChanged(ctx, app, users, fn)
 }
 
 // Admit takes the memory of a row and of its whole profile, decoded, from the gate of
@@ -250,7 +326,8 @@ func (e *Engine) Admit(ctx context.Context, row store.User) error { return e.rea
 // who are not among them; the profiles of all others are valid.
 func (e *Engine) Compute(ctx context.Context, app config.App, users []string,
 	strategies ...*affinity.Compiled) (map[string][]affinity.Profile, error) {
-	return e.reader.compute(ctx, app, users, strategies, &Reading{})
+	profiles, _, err := e.ComputeCounting(ctx, app, users, strategies...)
+	return profiles, err
 }
 
 // Reading is what a computation under one strategy read.
@@ -263,14 +340,32 @@ type Reading struct {
 func (e *Engine) ComputeCounting(ctx context.Context, app config.App, users []string,
 	strategies ...*affinity.Compiled) (map[string][]affinity.Profile, Reading, error) {
 	var read Reading
-	profiles, err := e.reader.compute(ctx, app, users, strategies, &read)
+	at, err := e.at(app)
+	if err != nil {
+		return nil, read, err
+	}
+	if app.Moving() {
+		profiles, err := at.computeMoving(ctx, app, users, strategies, &read)
+		return profiles, read, err
+	}
+	profiles, err := at.reader.compute(ctx, app, users, strategies, &read)
 	return profiles, read, err
 }
 
 // ComputeRanking computes what ReadRanking returns, under the strategy of app,
 // which need not be the active one, and stores nothing. c is that strategy.
 func (e *Engine) ComputeRanking(ctx context.Context, app config.App, user string, c *affinity.Compiled) (Result, error) {
-	return e.reader.computeRanking(ctx, app, user, c)
+	at, err := e.at(app)
+	if err == nil && app.Moving() {
+		var found place
+		if found, err = at.locate(ctx, app, user, store.UserState); err == nil {
+			at = found.at
+		}
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	return at.reader.computeRanking(ctx, app, user, c)
 }
 
 // CheckSchema returns ErrSchemaChanged if the schemas of the app's log have
@@ -279,120 +374,6 @@ func (e *Engine) ComputeRanking(ctx context.Context, app config.App, user string
 // reading the log and before using the result.
 func (e *Engine) CheckSchema(ctx context.Context, app config.App) error {
 	return e.logs.check(ctx, app)
-}
-
-// Fold packs the unfolded events of a user into blocks, however many they are and
-// however often new ones arrive. It reports whether it committed a fold. False
-// without an error means that no event was old enough to fold, or that another
-// change of the manifest came first.
-func (e *Engine) Fold(ctx context.Context, app config.App, user string) (bool, error) {
-	return e.folder.fold(ctx, app, user)
-}
-
-// Recompute computes the profiles of a range of an app's users. It stores each at
-// the ticket of the row from which it was computed, so that it hides no refresh
-// that began later. Its memory holds some hundred profiles. It calls progress
-// after each group of users, in order, and an error from progress ends the
-// recompute. It completes at least one group, even if o.Until has passed.
-func (e *Engine) Recompute(ctx context.Context, app config.App, r store.Range, o RecomputeOptions,
-	progress func(Progress) error) (Progress, error) {
-	return e.bulk.recompute(ctx, app, r, o, progress)
-}
-
-// RenewDictionary makes the next dictionary of an app, from a sample of the users who
-// follow each of some user tokens, if the newest one is a day old and another one pays.
-// It deletes dictionaries that no block can name any more. No profile depends on it, so
-// it only logs its errors.
-func (e *Engine) RenewDictionary(ctx context.Context, app config.App, starts []string) {
-	e.sampler.renew(ctx, app, starts)
-}
-
-// SweepObjects reads the objects of the events of a range of an app's users, from
-// blocks where they have them, otherwise from the log. It calls fn for each event
-// in the window, users in the order of their rows, events in the order of the log,
-// by time and then event ID. An event has its time, kind and objects and no counts
-// unless o.Counts is set; fn may keep it. The memory holds a few blocks and some hundred rows, however many
-// events a user has.
-//
-// It calls progress after each group of users. Only then the group is complete, as
-// of the time of its reading: after an error the caller must drop what fn received
-// since the last call of progress, and may sweep again from that Next. An error from
-// fn or progress ends the sweep. It completes at least one group, even if o.Until
-// has passed.
-func (e *Engine) SweepObjects(ctx context.Context, app config.App, r store.Range, o SweepOptions,
-	fn func(user string, ev affinity.Event) error, progress func(SweepProgress) error) (SweepProgress, error) {
-	return e.sweeper.sweep(ctx, app, r, o, fn, progress)
-}
-
-// ObjectsOf is SweepObjects of one user as of event.MaxAhead after now, so that events of
-// clocks that are ahead are among them. c limits the events to kinds that
-// it scores above 0; nil: all kinds. After an error the caller must drop what fn
-// received.
-func (e *Engine) ObjectsOf(ctx context.Context, app config.App, user string, c *affinity.Compiled,
-	fn func(ev affinity.Event) error) error {
-	return e.sweeper.objectsOf(ctx, app, user, c, fn)
-}
-
-// Verify counts the users in a range whose stored profile has another scoring
-// version or retention than the app. A user without a stored profile, or with a
-// marker, does not count.
-func (e *Engine) Verify(ctx context.Context, app config.App, r store.Range) (int64, error) {
-	return e.bulk.verify(ctx, app, r)
-}
-
-// Delete deletes a user. From its return on, no read counts an event received
-// before the call, by clocks that differ by less than the slack. It returns the time of
-// receipt up to which events are deleted, which is the slack after now; events received
-// later start a new profile. Purge removes the deleted ones.
-func (e *Engine) Delete(ctx context.Context, appID, user string) (time.Time, error) {
-	return e.deletion.delete(ctx, appID, user)
-}
-
-// OptOut sets the types of events that a user has opted out of; without types, all. It
-// deletes the user in the same instant, as Delete does, and returns the same time. From
-// its return on, events of these types are dropped and counted as refused. A user who has
-// opted out of all types is unknown to every read, and nothing is stored for them. If some
-// types are set already, OptOut deletes nothing. Call Purge afterwards, as after Delete.
-// ErrTypes means that the engine keeps no events of a type.
-func (e *Engine) OptOut(ctx context.Context, appID, user string, types ...event.Type) (time.Time, error) {
-	set := event.AllTypes
-	if len(types) > 0 {
-		var ok bool
-		if set, ok = event.TypesOf(types...); !ok {
-			return time.Time{}, ErrTypes
-		}
-	}
-	return e.deletion.optOut(ctx, appID, user, set)
-}
-
-// OptIn ends a user's opt-out. Nothing that was received until the time that it returns
-// counts: also what is still on its way stays out. Call Purge afterwards. For a user who
-// has never opted out and was never deleted, it does nothing and returns the zero time.
-func (e *Engine) OptIn(ctx context.Context, appID, user string) (time.Time, error) {
-	return e.deletion.optIn(ctx, appID, user)
-}
-
-// RestoreDeletion makes an earlier deletion of a user, and their opt-out of types, hold
-// here too: it excludes the events that t covers and those of the types, in addition to
-// what is excluded already. Call Purge afterwards, as after Delete.
-func (e *Engine) RestoreDeletion(ctx context.Context, appID, user string, t affinity.Tombstone, types event.Types) error {
-	return e.deletion.restore(ctx, appID, user, types, t)
-}
-
-// OptedOut returns the types of events that a user has opted out of, and the time of
-// receipt up to which events are deleted, the zero time if none are.
-func (e *Engine) OptedOut(ctx context.Context, appID, user string) (event.Types, time.Time, error) {
-	return e.deletion.optedOut(ctx, appID, user)
-}
-
-// ErrTypes reports a type of which the engine keeps no events.
-var ErrTypes = errors.New("a user can opt out of events of the types view, click and conversion")
-
-// Purge removes a user's orphan blocks and old sessions, their token from segments, and the
-// events that a deletion covers, whose time of receipt Delete returned, from the log. It removes no event that
-// the user's tombstone does not cover. It returns the number of events.
-func (e *Engine) Purge(ctx context.Context, appID, user string, until time.Time) (int, error) {
-	return e.deletion.purge(ctx, appID, user, until)
 }
 
 // Counters returns the engine's counters.

@@ -105,6 +105,11 @@ func (w *writer) mark(ctx context.Context, app config.App, events []store.LogEve
 	if err != nil {
 		return nil, err
 	}
+	return w.markDrawn(ctx, app, users)
+}
+
+// markDrawn leaves markers for users at their tickets, and returns their rows.
+func (w *writer) markDrawn(ctx context.Context, app config.App, users []*user) (map[string]store.User, error) {
 	listed := w.changes.begin(ctx, app, users)
 	faulty := Faulty{}
 	marks, rows := make([]store.ProfileWrite, 0, len(users)), make(map[string]store.User, len(users))
@@ -224,20 +229,20 @@ func (w *writer) run(ctx context.Context, app config.App, fs map[string]*flight,
 		}
 		return u.row.Gone()
 	})
-	err = w.refresh(ctx, app, users, events, end)
+	draw := func(ctx context.Context, u *user) error { return w.tickets.draw(ctx, app.ID, u, events[u.token].at) }
+	err = w.refresh(ctx, app, users, events, draw, end)
 }
 
 // refresh writes the profiles of users at their tickets: their bases with the events, or
 // else computed from blocks and log. Then it folds logs with many unfolded events, and
-// calls end for each user who is done.
-func (w *writer) refresh(ctx context.Context, app config.App, users []*user, events map[string]own,
+// calls end for each user who is done. draw draws another ticket.
+func (w *writer) refresh(ctx context.Context, app config.App, users []*user, events map[string]own, draw rowReader,
 	end func(*user, error)) error {
 	app, err := w.logs.newest(ctx, app, users)
 	if err != nil {
 		return err
 	}
 	compiled := w.compile(app)
-	draw := func(ctx context.Context, u *user) error { return w.tickets.draw(ctx, app.ID, u, events[u.token].at) }
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(maxScans)
 	for chunk := range slices.Chunk(users, scanUsers) {

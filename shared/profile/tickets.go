@@ -69,13 +69,20 @@ func (t *tickets) drawEach(ctx context.Context, appID string, events map[string]
 		users = append(users, u)
 		g.Go(func() error {
 			err := t.drawWith(ctx, appID, u, positions, take)
-			if errors.Is(err, ErrManifest) {
+			if ofOne(err) {
 				u.fault, err = err, nil
 			}
 			return err
 		})
 	}
 	return users, g.Wait()
+}
+
+// ofOne reports whether an error of a ticket concerns its user alone: their manifest is of a
+// newer version, or another region owns them.
+func ofOne(err error) bool {
+	_, moved := errors.AsType[elsewhere](err)
+	return moved || errors.Is(err, ErrManifest)
 }
 
 // draw draws a ticket at which no block covers the given events of a user. An event

@@ -47,6 +47,9 @@ func (u User) Tombstone() affinity.Tombstone {
 	return u.Deleted()
 }
 
+// Covers reports whether the user's deletions cover all that t does.
+func (u User) Covers(t affinity.Tombstone) bool { return advanced(u.Deleted(), t) == u.Deleted() }
+
 func (u *User) parseExcluded(value []byte) error {
 	if len(value) == 0 {
 		return nil

@@ -1,0 +1,153 @@
+package profile
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// The steps of a move, for one user each. Every step begins from what the row says, so it is
+// safe to repeat, after a crash at any point and by several movers at once. Package
+// move decides when each may run.
+
+// MarkUser makes the region of the app the owner of a user whose row names nobody.
+func (e *Engine) MarkUser(ctx context.Context, app config.App, user string) error {
+	at, err := e.at(app)
+	if err != nil {
+		return err
+	}
+	_, err = at.env.store.SetOwner(ctx, app.ID, user, store.Owner{}, store.Owner{Epoch: 1, State: store.Own})
+	return err
+}
+
+// MoveUser moves a user to the region to which the app moves. It returns the number of rows
+// of the log that it copied; none if another mover was faster. It moves nobody who has no
+// owner yet: they begin where they belong.
+func (e *Engine) MoveUser(ctx context.Context, app config.App, user string) (int, error) {
+	from, to, err := e.move(app)
+	if err != nil {
+		return 0, err
+	}
+	copied := 0
+	for range maxOwnerChanges {
+		row, err := from.env.store.ReadPrimary(ctx, app.ID, user, store.UserState)
+		if err != nil {
+			return copied, err
+		}
+		switch o := row.Owner; o.State {
+		case store.Nobodys:
+			if app.Region != from.env.region || !row.Exists {
+				return copied, nil
+			}
+			_, err = from.beget(ctx, app, user) // a writer has ended before it did
+		case store.Own:
+			_, err = from.env.store.SetOwner(ctx, app.ID, user, o, store.Owner{Epoch: o.Epoch + 1, State: store.Leaving, Region: to.env.region})
+		case store.Leaving:
+			// Whoever has logged an event in this region alone did so before the row was
+			// Leaving, so the copy holds it.
+			if copied, err = to.env.store.CopyLogFrom(ctx, from.env.store, app.ID, app.Log, user); err == nil {
+				_, err = from.env.store.SetOwner(ctx, app.ID, user, o, store.Owner{Epoch: o.Epoch + 1, State: store.Moved, Region: to.env.region})
+			}
+		default:
+			return copied, e.arrive(ctx, app, user, from, to)
+		}
+		if err != nil {
+			return copied, err
+		}
+	}
+	return copied, fmt.Errorf("move %s,%s: the owner of the user changed %d times", app.ID, user, maxOwnerChanges)
+}
+
+// arrive completes the hand-over. A purge may have ended before the copy brought the
+// deleted events, so they are removed here, too.
+func (e *Engine) arrive(ctx context.Context, app config.App, user string, from, to *Engine) error {
+	if err := to.complete(ctx, app, user); err != nil {
+		return err
+	}
+	row, err := to.env.store.ReadPrimary(ctx, app.ID, user, store.UserState)
+	if err != nil || row.DeletedUntil == 0 || !row.Owner.Here() {
+		return err
+	}
+	_, err = to.env.store.PurgeLog(ctx, app.ID, user, row.Deleted())
+	return err
+}
+
+// StayUser gives up the move of a user who is about to leave the region to which the app
+// moves back.
+func (e *Engine) StayUser(ctx context.Context, app config.App, user string) error {
+	_, to, err := e.move(app)
+	if err != nil {
+		return err
+	}
+	row, err := to.env.store.ReadPrimary(ctx, app.ID, user, store.UserState)
+	if err != nil || row.Owner.State != store.Leaving {
+		return err
+	}
+	_, err = to.env.store.SetOwner(ctx, app.ID, user, row.Owner, store.Owner{Epoch: row.Owner.Epoch + 1, State: store.Own})
+	return err
+}
+
+// ClearUser removes what the region to which the app moves back still holds of a user who
+// has moved away from there, but for the row that says so. It removes nothing of anybody else: what
+// has no owner yet may be on its way.
+func (e *Engine) ClearUser(ctx context.Context, app config.App, user string) error {
+	_, to, err := e.move(app)
+	if err != nil {
+		return err
+	}
+	return to.leave(ctx, app, user)
+}
+
+// DropUser removes what the region from which the app moves holds of a user, but for the
+// row that says that they have moved. It returns false for a user who has not.
+func (e *Engine) DropUser(ctx context.Context, app config.App, user string) (bool, error) {
+	from, _, err := e.move(app)
+	if err != nil {
+		return false, err
+	}
+	row, err := from.env.store.ReadPrimary(ctx, app.ID, user, store.UserState)
+	if err != nil || row.Owner.Here() {
+		return false, err
+	}
+	return true, from.leave(ctx, app, user)
+}
+
+func (e *Engine) leave(ctx context.Context, app config.App, user string) error {
+	row, err := e.env.store.ReadPrimary(ctx, app.ID, user, store.UserState)
+	if err != nil || row.Owner.State != store.Moved {
+		return err
+	}
+	return e.env.store.LeaveUser(ctx, app.ID, user)
+}
+
+// CheckUser returns the keys of a user's events that count in the region that the user has
+// left, and are not in the log of the one where they are. There are none.
+func (e *Engine) CheckUser(ctx context.Context, app config.App, token string) ([]string, error) {
+	from, to, err := e.move(app)
+	if err != nil {
+		return nil, err
+	}
+	row, err := to.env.store.ReadPrimary(ctx, app.ID, token, store.UserState)
+	if err != nil || !row.Owner.Here() {
+		return nil, err
+	}
+	u := user{row: row}
+	u.setWindow(e.env.now().UnixMilli(), app)
+	first := u.foldStart() // before it, receipts decide what counts
+	return to.env.store.MissingInLog(ctx, from.env.store, app.ID, app.Log, token, func(ev store.LogEvent) bool {
+		return ev.Time >= first.Time && !row.Gone()
+	})
+}
+
+// move returns the engines of the two regions of a move.
+func (e *Engine) move(app config.App) (from, to *Engine, err error) {
+	if !app.Moving() {
+		return nil, nil, fmt.Errorf("app %s does not move", app.ID)
+	}
+	if from, err = e.env.in(app.Move.From); err == nil {
+		to, err = e.env.in(app.Move.To)
+	}
+	return from, to, err
+}

@@ -1,0 +1,184 @@
+package profile
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/history"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// Messages of an app that moves. They go from region to region, and share no flight with
+// others: a ticket may lead each of them elsewhere. Write windows wait until the app rests.
+
+// visit is what a message has to do in one region.
+type visit struct {
+	events []store.LogEvent
+	log    bool             // write the events
+	need   map[string]int64 // the epochs that the rows of users must have reached
+}
+
+// ownedWork does the work of a message for users who are owned in a region, at tickets that count.
+// A user of whom another ticket says that they have moved on has a fault of type elsewhere.
+type ownedWork func(ctx context.Context, at *Engine, app config.App, users []*user, events map[string]own) (map[string]store.User, error)
+
+// writeMoving draws tickets for the users of events in the regions where they are owned,
+// and calls do there. With log it writes the events to the log first. e is the engine of the
+// entry, which is asked first for all of them.
+func (e *Engine) writeMoving(ctx context.Context, app config.App, events []store.LogEvent, log bool, do ownedWork) (Outcome, error) {
+	visits, total, failed := map[*Engine]visit{e: {events: events, log: log}}, Outcome{}, Faulty{}
+	for range maxHops {
+		next := map[*Engine]visit{}
+		for at, v := range visits {
+			done, err := at.visit(ctx, app, v, do, next)
+			faulty, ok := errors.AsType[Faulty](err)
+			if err != nil && !ok {
+				return Outcome{}, err
+			}
+			for token, err := range faulty {
+				failed[token] = err
+			}
+			total.Applied, total.Deleted, total.Refused = total.Applied+done.Applied, total.Deleted+done.Deleted, total.Refused+done.Refused
+		}
+		if len(next) == 0 {
+			return total, failed.orNil()
+		}
+		visits = next
+	}
+	return Outcome{}, errHops
+}
+
+// visit does what a message has to do in the region of e. To next it adds the users who
+// are owned elsewhere, with their events.
+func (e *Engine) visit(ctx context.Context, app config.App, v visit, do ownedWork, next map[*Engine]visit) (Outcome, error) {
+	refused := Faulty{}
+	if v.log {
+		var err error
+		if _, refused, err = e.logs.append(ctx, app, v.events); err != nil {
+			return Outcome{}, err
+		}
+	}
+	events := owns(v.events, refused)
+	users, err := e.drawOwned(ctx, app, v, events)
+	if err != nil {
+		return Outcome{}, err
+	}
+	moved := map[string]elsewhere{}
+	rows, err := do(ctx, e, app, withoutMoved(users, moved), events)
+	faulty, ok := errors.AsType[Faulty](err)
+	if err != nil && !ok {
+		return Outcome{}, err
+	}
+	for token, fault := range faulty {
+		if m, ok := errors.AsType[elsewhere](fault); ok {
+			moved[token] = m
+			delete(faulty, token)
+		}
+	}
+	var here []store.LogEvent
+	for _, ev := range v.events {
+		if m, gone := moved[ev.User]; gone {
+			delete(refused, ev.User) // the other region decides
+			if err := e.sendOn(next, v, ev, m); err != nil {
+				return Outcome{}, err
+			}
+		} else if faulty[ev.User] == nil {
+			here = append(here, ev)
+		}
+	}
+	outcome, err := e.writer.outcome(ctx, app, here, rows, refused)
+	if err == nil {
+		err = faulty.orNil()
+	}
+	return outcome, err
+}
+
+// sendOn adds an event to the visit of the region that owns its user.
+func (e *Engine) sendOn(next map[*Engine]visit, v visit, ev store.LogEvent, m elsewhere) error {
+	to, err := e.env.in(m.region)
+	if err != nil {
+		return err
+	}
+	n, ok := next[to]
+	if !ok {
+		n = visit{log: v.log, need: map[string]int64{}}
+	}
+	n.events, n.need[ev.User] = append(n.events, ev), m.epoch
+	next[to] = n
+	return nil
+}
+
+// withoutMoved takes out the users who are owned elsewhere, and adds them to moved.
+func withoutMoved(users []*user, moved map[string]elsewhere) []*user {
+	here := users[:0]
+	for _, u := range users {
+		if m, ok := errors.AsType[elsewhere](u.fault); ok {
+			moved[u.token] = m
+		} else {
+			here = append(here, u)
+		}
+	}
+	return here
+}
+
+// drawOwned draws a ticket for each user, at which no block covers the user's events.
+func (e *Engine) drawOwned(ctx context.Context, app config.App, v visit, events map[string]own) ([]*user, error) {
+	at := make(map[string][]history.Pos, len(events))
+	for token, own := range events {
+		at[token] = own.at
+	}
+	return e.writer.tickets.drawEach(ctx, app.ID, at, e.owned(app, v.log, v.need, events))
+}
+
+// owned returns what draws the tickets of users with their events, which the log holds if
+// logged says so.
+func (e *Engine) owned(app config.App, logged bool, need map[string]int64, events map[string]own) taker {
+	return func(ctx context.Context, _, token string) (store.User, error) {
+		if !logged {
+			return e.takeOwned(ctx, app, token, need[token], nil)
+		}
+		return e.takeOwned(ctx, app, token, need[token], events[token].events)
+	}
+}
+
+// refreshOwned writes the profiles of users at their tickets.
+func refreshOwned(ctx context.Context, at *Engine, app config.App, users []*user, events map[string]own) (map[string]store.User, error) {
+	places, err := at.writer.takePlaces(ctx, len(users))
+	if err != nil {
+		return nil, err
+	}
+	defer places.leave(int64(at.writer.most))
+	rows, faulty := make(map[string]store.User, len(users)), Faulty{}
+	var living []*user
+	for _, u := range users {
+		rows[u.token] = u.row
+		if !u.row.Gone() {
+			living = append(living, u)
+		}
+	}
+	var mu sync.Mutex // of rows and faulty
+	take := at.owned(app, true, nil, events)
+	draw := func(ctx context.Context, u *user) error {
+		return at.writer.tickets.drawWith(ctx, app.ID, u, events[u.token].at, take)
+	}
+	err = at.writer.refresh(ctx, app, living, events, draw, func(u *user, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		rows[u.token] = u.row
+		if _, moved := errors.AsType[elsewhere](u.fault); err == nil && u.fault != nil && !moved {
+			at.env.logFault(ctx, app.ID, u.token, u.fault)
+		}
+		faulty.note(u)
+	})
+	if err == nil {
+		err = faulty.orNil()
+	}
+	return rows, err
+}
+
+// markOwned leaves markers for users at their tickets.
+func markOwned(ctx context.Context, at *Engine, app config.App, users []*user, _ map[string]own) (map[string]store.User, error) {
+	return at.writer.markDrawn(ctx, app, users)
+}

@@ -1,0 +1,263 @@
+package profile
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"math"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/affinityengine/affinity/shared/admission"
+	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// Reads of users whose app moves. They read the cluster that is written, because a replica
+// may lack what makes a row count.
+
+// place is where a user is, with the row that counts. Without at there is no such user.
+type place struct {
+	at  *Engine
+	row store.User
+	// departed means that the row of the region to which the user has moved does not count
+	// yet. Until it does, this one has everything that was acknowledged. Nothing is stored.
+	departed bool
+}
+
+// locate finds the row of a user that counts, from that of the entry on. e is the engine of
+// the entry.
+func (e *Engine) locate(ctx context.Context, app config.App, token string, parts store.UserParts) (place, error) {
+	row, err := e.env.store.ReadPrimary(ctx, app.ID, token, parts)
+	if err != nil {
+		return place{}, err
+	}
+	if row.Owner.State == store.Nobodys {
+		return e.locateNew(ctx, app, token, place{at: e, row: row}, parts)
+	}
+	return follow(ctx, app, token, place{at: e, row: row}, parts)
+}
+
+// locateNew finds the row of a user whom the entry does not know. They may have been born
+// in the region that another process takes for the entry.
+func (e *Engine) locateNew(ctx context.Context, app config.App, token string, entry place, parts store.UserParts) (place, error) {
+	if app.Unmarked() {
+		return entry, nil
+	}
+	births, err := e.env.in(app.Births())
+	if err != nil || births == e {
+		return place{row: entry.row}, err
+	}
+	row, err := births.env.store.ReadPrimary(ctx, app.ID, token, parts)
+	if err != nil || row.Owner.State == store.Nobodys {
+		return place{row: entry.row}, err
+	}
+	return follow(ctx, app, token, place{at: births, row: row}, parts)
+}
+
+// follow goes where rows point to.
+func follow(ctx context.Context, app config.App, token string, from place, parts store.UserParts) (place, error) {
+	for range maxHops {
+		if from.row.Owner.State != store.Moved {
+			return from, nil
+		}
+		to, err := from.at.env.in(from.row.Owner.Region)
+		if err != nil {
+			return place{}, err
+		}
+		row, err := to.env.store.ReadPrimary(ctx, app.ID, token, parts)
+		if err != nil {
+			return place{}, err
+		}
+		if row.Owner.Epoch < from.row.Owner.Epoch {
+			from.departed = true
+			return from, nil
+		}
+		from = place{at: to, row: row}
+	}
+	return place{}, errHops
+}
+
+// readMoving reads a user. With UserHistory as the parts it ignores the stored profile.
+func (e *Engine) readMoving(ctx context.Context, app config.App, token string, parts store.UserParts, limit int) (Result, error) {
+	for range maxHops {
+		found, err := e.locate(ctx, app, token, parts)
+		if err != nil {
+			return Result{}, err
+		}
+		if found.at == nil {
+			return unknown(app, e.env.now().UnixMilli()), nil
+		}
+		result, err := found.at.reader.readAt(ctx, app, token, found, parts, limit)
+		if err != nil || result.Stored {
+			return result, err
+		}
+		// The log may have been dropped while it was read.
+		now, err := found.at.env.store.ReadPrimary(ctx, app.ID, token, store.UserState)
+		if err != nil {
+			return Result{}, err
+		}
+		if now.Owner == found.row.Owner {
+			return result, nil
+		}
+	}
+	return Result{}, errHops
+}
+
+// readAt answers from a row that counts.
+func (r *reader) readAt(ctx context.Context, app config.App, token string, found place, parts store.UserParts, limit int) (Result, error) {
+	row := found.row
+	if parts != store.UserHistory {
+		if err := r.admit(ctx, row, limit); err != nil {
+			return Result{}, err
+		}
+		result, ok, err := r.serve(ctx, &app, row, limit)
+		if ok && parts == store.UserSession && !row.Gone() {
+			ok = r.serveSession(ctx, &result, row)
+		}
+		if ok || err != nil {
+			return result, err
+		}
+	}
+	if found.departed {
+		row.Ticket = 0 // at which nothing is stored
+	}
+	row.Profile, row.Session = nil, nil // the computation does not need them
+	var result Result
+	faulty, err := r.computeAndStore(ctx, app, []string{token}, map[string]store.User{token: row}, func(_ string, computed Result) error {
+		result = computed
+		return admission.Take(ctx, affinityBytes*int64(len(computed.Affinities)))
+	})
+	if err == nil {
+		err = faulty.orNil()
+	}
+	return result, err
+}
+
+// unknown is the profile of a user without events.
+func unknown(app config.App, now int64) Result {
+	return Result{App: app, Profile: affinity.Profile{
+		StrategyVersion: app.ScoringVersion, RetentionDays: app.RetentionDays, HalfLives: app.Strategy.HalfLives, Anchor: now, Until: math.MaxInt64,
+	}}
+}
+
+// maxMovingReads is how many users of an app that moves a request reads at a time.
+const maxMovingReads = 16
+
+// each calls read for each of some users, and pass with what it returned, one at a time.
+// Users whose read fails alone are in the error of type Faulty.
+func each[T any](ctx context.Context, tokens []string, read func(ctx context.Context, token string) (T, error), pass func(token string, v T) error) error {
+	var mu sync.Mutex
+	failed := Faulty{}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(maxMovingReads)
+	for _, token := range distinct(tokens) {
+		g.Go(func() error {
+			ctx, end := admission.Part(ctx)
+			defer end()
+			v, err := read(ctx, token)
+			mu.Lock()
+			defer mu.Unlock()
+			if faulty, ok := errors.AsType[Faulty](err); ok {
+				maps.Copy(failed, faulty)
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			return pass(token, v)
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	return failed.orNil()
+}
+
+func (e *Engine) readEachMoving(ctx context.Context, app config.App, tokens []string, limit int, fn func(string, Result) error) error {
+	read := func(ctx context.Context, token string) (Result, error) {
+		result, err := e.readMoving(ctx, app, token, store.UserProfile, limit)
+		result.Session = affinity.Session{} // nobody asked for it
+		return result, err
+	}
+	return each(ctx, tokens, read, fn)
+}
+
+// storedForm is the stored form of a profile; nil if there is no such user.
+type storedForm struct {
+	profile []byte
+	ticket  int64 // of the row
+	same    bool  // the row still has the ticket that the caller knows
+}
+
+func (e *Engine) readStoredMoving(ctx context.Context, app config.App, tokens []string, fn func(string, []byte, int64) error) error {
+	known := make(map[string]int64, len(tokens))
+	for _, token := range tokens {
+		known[token] = 0
+	}
+	return e.readChangedMoving(ctx, app, known, fn)
+}
+
+func (e *Engine) readChangedMoving(ctx context.Context, app config.App, known map[string]int64, fn func(string, []byte, int64) error) error {
+	read := func(ctx context.Context, token string) (storedForm, error) {
+		return e.storedMoving(ctx, app, token, known[token])
+	}
+	return each(ctx, slices.Collect(maps.Keys(known)), read, func(token string, v storedForm) error {
+		if len(v.profile) == 0 && !v.same {
+			return nil
+		}
+		return fn(token, v.profile, v.ticket)
+	})
+}
+
+func (e *Engine) storedMoving(ctx context.Context, app config.App, token string, known int64) (storedForm, error) {
+	found, err := e.locate(ctx, app, token, store.UserProfile)
+	if err != nil || found.at == nil || found.row.Gone() || found.row.Ticket == 0 {
+		return storedForm{}, err
+	}
+	v := storedForm{ticket: found.row.Ticket, same: known > 0 && known == found.row.Ticket}
+	if v.same {
+		return v, nil
+	}
+	if _, ok := validAtTicket(found.row, app, e.env.now().UnixMilli()); ok {
+		v.profile = found.row.Profile
+		return v, nil
+	}
+	result, err := e.readMoving(ctx, app, token, store.UserHistory, 0)
+	if err == nil {
+		v.profile = result.AppendBinary(nil)
+	}
+	return v, err
+}
+
+// computeMoving is compute, in the regions where the users are.
+func (e *Engine) computeMoving(ctx context.Context, app config.App, tokens []string, strategies []*affinity.Compiled, read *Reading) (map[string][]affinity.Profile, error) {
+	places := map[*Engine][]string{}
+	find := func(ctx context.Context, token string) (place, error) {
+		return e.locate(ctx, app, token, store.UserState)
+	}
+	err := each(ctx, tokens, find, func(token string, found place) error {
+		if found.at == nil {
+			found.at = e // nobody's
+		}
+		places[found.at] = append(places[found.at], token)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	all, failed := make(map[string][]affinity.Profile, len(tokens)), Faulty{}
+	for at, tokens := range places {
+		profiles, err := at.reader.compute(ctx, app, tokens, strategies, read)
+		faulty, ok := errors.AsType[Faulty](err)
+		if err != nil && !ok {
+			return nil, err
+		}
+		maps.Copy(failed, faulty)
+		maps.Copy(all, profiles)
+	}
+	return all, failed.orNil()
+}

@@ -1,0 +1,112 @@
+package profile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/affinityengine/affinity/shared/config"
+)
+
+// ErrMoving reports that an app moves to another region. Work over all of its users waits
+// until it has arrived.
+var ErrMoving error = moving{}
+
+type moving struct{}
+
+func (moving) Error() string {
+	return "the app is moving to another region; work over all of its users waits until it has arrived"
+}
+
+// Transient says that the work may succeed later.
+func (moving) Transient() bool { return true }
+
+// regions are the engines of a process, one for each region whose Bigtable it reaches.
+type regions struct {
+	first   string // of apps that name none
+	engines map[string]*Engine
+}
+
+// Join makes the engines of a process know each other, by the names of their regions.
+// From then on each serves all apps: it hands the work to the engine of the region where
+// the app lives or, while the app moves, where the user is owned. Apps that name no region
+// live in the first one. Call it before the engines are used.
+func Join(first string, engines map[string]*Engine) error {
+	if engines[first] == nil {
+		return fmt.Errorf("no engine for the region %q, in which apps live that name none", first)
+	}
+	r := &regions{first, engines}
+	for name, e := range engines {
+		if !config.ValidRegion(name) {
+			return fmt.Errorf("region %q: want 1 to 40 of a-z, 0-9 and -", name)
+		}
+		e.env.regions, e.env.region = r, name
+	}
+	return nil
+}
+
+// in returns the engine of a region.
+func (v *env) in(region string) (*Engine, error) {
+	if v.regions == nil {
+		return nil, fmt.Errorf("this deployment has no regions, and the app names %q", region)
+	}
+	if region == "" {
+		region = v.regions.first
+	}
+	e := v.regions.engines[region]
+	if e == nil {
+		return nil, fmt.Errorf("this deployment has no region %q", region)
+	}
+	return e, nil
+}
+
+// at returns the engine of the region of an app, which is the entry while the app moves.
+func (e *Engine) at(app config.App) (*Engine, error) {
+	if e.env.regions == nil && app.Region == "" {
+		return e, nil
+	}
+	return e.env.in(app.Region)
+}
+
+// of is at, for callers who know the id of the app alone.
+func (e *Engine) of(ctx context.Context, appID string) (config.App, *Engine, error) {
+	if e.env.regions == nil {
+		return config.App{ID: appID}, e, nil // there is nowhere else
+	}
+	app, err := e.logs.readCached(ctx, appID)
+	if err != nil {
+		return app, nil, err
+	}
+	at, err := e.at(app)
+	return app, at, err
+}
+
+// resting is at, for work over all users of an app.
+func (e *Engine) resting(app config.App) (*Engine, error) {
+	if app.Moving() {
+		return nil, fmt.Errorf("app %s: %w", app.ID, ErrMoving)
+	}
+	return e.at(app)
+}
+
+// other returns the engine of the other region of a move.
+func (v *env) other(app config.App) (*Engine, error) {
+	if v.region == app.Move.From {
+		return v.in(app.Move.To)
+	}
+	return v.in(app.Move.From)
+}
+
+// elsewhere reports that another region owns a user.
+type elsewhere struct {
+	region string
+	epoch  int64 // the row there must have reached it
+}
+
+func (e elsewhere) Error() string { return "the user is owned in region " + e.region }
+
+// maxHops bounds how often work follows a user from region to region. A user moves at most
+// a few times in the life of a request.
+const maxHops = 20
+
+var errHops = errors.New("the user moved between regions too often")
