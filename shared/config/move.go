@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"time"
@@ -41,9 +42,12 @@ const (
 	MoveCleared  MovePhase = "cleared"
 	// MoveUsers moves the users. New ones begin in To.
 	MoveUsers MovePhase = "users"
-	// MoveSwitched makes To the region of the app. MoveDropping deletes what is in From.
+	// MoveSwitched makes To the region of the app. Until its end the move can be undone.
 	MoveSwitched MovePhase = "switch"
+	// MoveDropping deletes what From holds, but for the rows that say who has moved, and
+	// MoveErasing deletes these.
 	MoveDropping MovePhase = "drop"
+	MoveErasing  MovePhase = "erase"
 	// MoveFinishing is the wait before the end. A row without an owner counts.
 	MoveFinishing MovePhase = "finish"
 )
@@ -67,6 +71,65 @@ func (a App) Births() string {
 // Unmarked reports whether a row that names no owner counts in the region of the app.
 func (a App) Unmarked() bool {
 	return !a.Moving() || a.Move.Phase == MoveMarking || a.Move.Phase == MoveFinishing
+}
+
+// Errors of a move that cannot begin or be undone.
+var (
+	ErrMoving    = errors.New("the app is moving to another region")
+	ErrNoWayBack = errors.New("the move cannot be undone any more")
+)
+
+// StartMove begins a move of an app to another region. id is one that was never used.
+func (a *App) StartMove(id, to string, now time.Time) error {
+	switch {
+	case a.Moving():
+		return fmt.Errorf("app %q moves from %s to %s, phase %s: %w", a.ID, a.Move.From, a.Move.To, a.Move.Phase, ErrMoving)
+	case !ValidRegion(a.Region) || !ValidRegion(to) || a.Region == to:
+		return fmt.Errorf("app %q is in region %q: it cannot move to %q", a.ID, a.Region, to)
+	}
+	a.Move = Move{ID: id, From: a.Region, To: to, Births: a.Region, Phase: MoveMarking, StartedAt: now}
+	return nil
+}
+
+// AdvanceMove ends the phase of a move, whose work is done, and begins the next one.
+func (a *App) AdvanceMove() {
+	m := &a.Move
+	m.Job = ""
+	switch m.Phase {
+	case MoveClearing:
+		m.Phase = MoveCleared
+	case MoveMarking, MoveCleared:
+		m.Phase, m.Births = MoveUsers, m.To
+	case MoveUsers:
+		m.Phase, a.Region = MoveSwitched, m.To
+	case MoveSwitched:
+		m.Phase = MoveDropping
+	case MoveDropping:
+		m.Phase = MoveErasing
+	case MoveErasing:
+		m.Phase = MoveFinishing
+	default:
+		*m = Move{}
+	}
+}
+
+// UndoMove turns a move back, once: users go back to where they came from, and nothing is
+// left of them in the region to which the app moved. It returns ErrNoWayBack from
+// MoveDropping on, and for a move that goes back already.
+func (a *App) UndoMove() error {
+	m := &a.Move
+	switch {
+	case m.Back:
+		return fmt.Errorf("app %q already goes back to %s: %w", a.ID, m.To, ErrNoWayBack)
+	case m.Phase == MoveMarking: // nobody has moved
+		m.Phase = MoveFinishing
+	case m.Phase == MoveUsers || m.Phase == MoveSwitched:
+		m.From, m.To, m.Phase = m.To, m.From, MoveClearing
+	default:
+		return fmt.Errorf("app %q, phase %q: %w", a.ID, m.Phase, ErrNoWayBack)
+	}
+	m.Back, m.Job = true, ""
+	return nil
 }
 
 // WithMove returns the app that a change of its region or move leads to, and reports whether
@@ -113,7 +176,7 @@ func (a App) checkMove() error {
 		return nil
 	}
 	switch m.Phase {
-	case MoveMarking, MoveClearing, MoveCleared, MoveUsers, MoveSwitched, MoveDropping, MoveFinishing:
+	case MoveMarking, MoveClearing, MoveCleared, MoveUsers, MoveSwitched, MoveDropping, MoveErasing, MoveFinishing:
 	default:
 		return fmt.Errorf("move of app %q: unknown phase %q", a.ID, m.Phase)
 	}

@@ -16,11 +16,12 @@ import (
 // equal the sum over the log.
 func (w *simulation) exact(when string) {
 	app := w.app()
-	row, err := w.store.ReadUser(ctx, w.appID, "u")
+	home := w.home()
+	row, err := home.ReadUser(ctx, w.appID, "u")
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	events, err := readLive(w.store, app, "u", row)
+	events, err := readLive(home, app, "u", row)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -88,6 +89,10 @@ func (w *simulation) check(when string) {
 	known := func(n int) bool { return w.alive(n, least, true) && !row.OptedOut.Has(w.events[n].Type) }
 	possible := func(n int) bool { return w.alive(n, most, false) && !row.OptedOut.Has(w.events[n].Type) }
 	w.lawful(when, app, w.peek(app).Profile, known, possible)
+	if w.us != nil { // and as the oldest configuration has it that anybody may know
+		got := w.peek(w.configs[w.floor])
+		w.lawful(when, got.App, got.Profile, known, possible)
+	}
 	w.checkSession(when, app, known, possible)
 	w.checkPacked(when, app, known)
 }

@@ -46,6 +46,28 @@ func value(n, catalog int) string {
 
 // deliver starts a process on a message.
 func (w *simulation) deliver(m message, bulk bool) {
+	app := w.app() // which may be out of date when it is used
+	if w.us != nil {
+		app = w.known()
+	}
+	events := w.eventsOf(m)
+	if len(events) == 0 {
+		return
+	}
+	do, done := w.applier(bulk)
+	w.pending = append(w.pending, m)
+	w.start(fmt.Sprint("message ", m), func(ctx context.Context) error {
+		defer done()
+		_, err := do(ctx, app, events)
+		if err == nil {
+			w.ack(m)
+		}
+		return err
+	})
+}
+
+// eventsOf returns the events of a message, which is sent now or was before.
+func (w *simulation) eventsOf(m message) []store.LogEvent {
 	// Ingest gives an event that is further ahead another time.
 	m.events = slices.DeleteFunc(m.events, func(n int) bool { return w.events[n].Time > m.received+event.MaxAhead.Milliseconds() })
 	events := make([]store.LogEvent, len(m.events))
@@ -60,20 +82,7 @@ func (w *simulation) deliver(m message, bulk bool) {
 		}
 		w.resolved[n][value(n, m.catalog)] = true
 	}
-	if len(events) == 0 {
-		return
-	}
-	app := w.app() // which may be out of date when it is used
-	do, done := w.applier(bulk)
-	w.pending = append(w.pending, m)
-	w.start(fmt.Sprint("message ", m), func(ctx context.Context) error {
-		defer done()
-		_, err := do(ctx, app, events)
-		if err == nil {
-			w.ack(m)
-		}
-		return err
-	})
+	return events
 }
 
 // applier returns how a process applies a message, and what to call afterwards. It is a

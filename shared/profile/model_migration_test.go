@@ -75,7 +75,8 @@ func (w *simulation) ahead() {
 
 // changed records the app's new configuration.
 func (w *simulation) changed() {
-	if app := w.app(); len(w.configs) == 0 || !app.Log.Equal(w.configs[len(w.configs)-1].Log) || app.StrategyVersion != w.configs[len(w.configs)-1].StrategyVersion {
+	if app := w.app(); len(w.configs) == 0 || !app.Log.Equal(w.configs[len(w.configs)-1].Log) ||
+		app.Region != w.configs[len(w.configs)-1].Region || app.Move != w.configs[len(w.configs)-1].Move || app.StrategyVersion != w.configs[len(w.configs)-1].StrategyVersion {
 		w.configs, w.settled = append(w.configs, app), false
 	}
 }

@@ -91,7 +91,7 @@ func (w *simulation) restoreDeletion() {
 
 // checkOptOut returns the user's row, which says what an answered change has set.
 func (w *simulation) checkOptOut(when string) store.User {
-	row, err := w.store.ReadUser(ctx, w.appID, "u")
+	row, err := w.home().ReadUser(ctx, w.appID, "u")
 	if err != nil {
 		w.t.Fatal(err)
 	}

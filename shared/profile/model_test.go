@@ -71,6 +71,7 @@ type simulation struct {
 	receipts  map[int][]receipt  // by event
 	packed    *packedProfile     // nil: nobody has packed the user
 	optOuts
+	regional
 }
 
 func TestModel(t *testing.T) {
@@ -112,7 +113,15 @@ func (w *simulation) process() *profile.Engine { return w.processAt(w.skew()) }
 
 func (w *simulation) processAt(skew int64) *profile.Engine {
 	clock := func() time.Time { return time.UnixMilli(w.clock.Load() + skew) }
-	e := profile.New(w.store, w.apps, config.NewCached(w.cache(), 0), clock, slog.New(slog.DiscardHandler))
+	open := func(s *store.Store, cached *config.Cached) *profile.Engine { return w.openEngine(s, cached, clock) }
+	if w.us != nil {
+		return w.joined(open)
+	}
+	return open(w.store, config.NewCached(w.cache(), 0))
+}
+
+func (w *simulation) openEngine(s *store.Store, cached *config.Cached, clock func() time.Time) *profile.Engine {
+	e := profile.New(s, w.apps, cached, clock, slog.New(slog.DiscardHandler))
 	e.SetSlack(w.slack)
 	e.SetLimits(w.small[0], w.small[1], w.small[2], w.small[3], w.settle)
 	e.SetSessionEvents(w.session)
@@ -150,8 +159,11 @@ func (w *simulation) step() {
 		kinds = []string{"advance", "advance", "advance", "advance", "advance", "advance", "message", "message", "message", "message", "redeliver", "redeliver",
 			"read", "rank", "earlier", "fold", "pack", "delete", "time", "minutes", "window", "marked"}
 	}
-	kind := rapid.SampledFrom(kinds).Draw(w.t, "step")
-	app := w.app() // which may be out of date when it is used
+	w.stepOf(rapid.SampledFrom(kinds).Draw(w.t, "step"), w.app())
+}
+
+// stepOf takes a step of a kind. app may be out of date when it is used.
+func (w *simulation) stepOf(kind string, app config.App) {
 	switch kind {
 	case "advance":
 		if len(w.working) > 0 {
@@ -323,6 +335,7 @@ func (w *simulation) arrived(a *actor) bool {
 
 func (w *simulation) advance(i int, v verdict) {
 	a := w.working[i]
+	w.t.Logf("%s: %v", a.name, v)
 	a.verdict <- v
 	if !w.arrived(a) {
 		w.working = slices.Delete(w.working, i, i+1)

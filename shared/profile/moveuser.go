@@ -2,9 +2,11 @@ package profile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/history"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -119,26 +121,52 @@ func (e *Engine) leave(ctx context.Context, app config.App, user string) error {
 	if err != nil || row.Owner.State != store.Moved {
 		return err
 	}
+	// The user may come back once the phase is over.
+	now, err := e.logs.readFresh(ctx, app.ID)
+	if err != nil {
+		return err
+	}
+	if now.Move.ID != app.Move.ID || now.Move.Phase != app.Move.Phase || now.Move.Back != app.Move.Back {
+		return fmt.Errorf("remove what is left of %s,%s: %w", app.ID, user, ErrPhaseOver)
+	}
 	return e.env.store.LeaveUser(ctx, app.ID, user)
 }
 
-// CheckUser returns the keys of a user's events that count in the region that the user has
-// left, and are not in the log of the one where they are. There are none.
-func (e *Engine) CheckUser(ctx context.Context, app config.App, token string) ([]string, error) {
+// ErrPhaseOver reports that the phase of a move has ended, and with it the right to remove
+// what was left behind.
+var ErrPhaseOver = errors.New("the phase of the move is over")
+
+// ReconcileUser copies events of a user that count in the region that the user has left,
+// and are not in the log of the one where they are, and leaves a marker. Only a process that
+// died before it acknowledged a message leaves such events, as one does who dies between
+// log and ticket in an app that rests. It returns their number.
+func (e *Engine) ReconcileUser(ctx context.Context, app config.App, token string) (int, error) {
 	from, to, err := e.move(app)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	row, err := to.env.store.ReadPrimary(ctx, app.ID, token, store.UserState)
-	if err != nil || !row.Owner.Here() {
-		return nil, err
+	u := user{token: token}
+	if u.row, err = to.env.store.ReadPrimary(ctx, app.ID, token, store.UserState); err != nil || !u.row.Owner.Here() || u.row.OptedOut != 0 {
+		return 0, err // what a user has opted out of is not copied
 	}
-	u := user{row: row}
 	u.setWindow(e.env.now().UnixMilli(), app)
 	first := u.foldStart() // before it, receipts decide what counts
-	return to.env.store.MissingInLog(ctx, from.env.store, app.ID, app.Log, token, func(ev store.LogEvent) bool {
-		return ev.Time >= first.Time && !row.Gone()
-	})
+	missing, err := to.env.store.MissingInLog(ctx, from.env.store, app.ID, app.Log, token, first)
+	if err != nil || len(missing) == 0 {
+		return 0, err
+	}
+	if _, err := to.env.store.CopyLogFrom(ctx, from.env.store, app.ID, app.Log, token); err != nil {
+		return 0, err
+	}
+	take := func(ctx context.Context, _, token string) (store.User, error) {
+		return to.takeOwned(ctx, app, token, 0, nil)
+	}
+	users, err := to.writer.tickets.drawEach(ctx, app.ID, map[string][]history.Pos{token: missing}, take)
+	if err != nil {
+		return 0, err
+	}
+	_, err = to.writer.markDrawn(ctx, app, users)
+	return len(missing), err
 }
 
 // move returns the engines of the two regions of a move.

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 
 	"cloud.google.com/go/bigtable"
 
+	"github.com/affinityengine/affinity/shared/history"
 	"github.com/affinityengine/affinity/shared/schema"
 )
 
@@ -86,34 +86,39 @@ func countedCells(r bigtable.Row) map[string]bigtable.ReadItem {
 	return counted
 }
 
-// MissingInLog returns the keys of a user's events that the log in another region holds, and
-// this one lacks, of those for which counts returns true. An event of which this one holds
-// another content is not missing: it was written later.
-func (s *Store) MissingInLog(ctx context.Context, from *Store, app string, l schema.Layout, user string,
-	counts func(LogEvent) bool) ([]string, error) {
-	n := l.Read
-	here, missing := map[string]bool{}, map[string]bool{}
-	scan := func(s *Store, fn func(key string)) error {
-		rows := bigtable.PrefixRange(userKey(app, user))
-		return s.tables.of(app, user).logs[n].ReadRows(ctx, rows, func(r bigtable.Row) bool { fn(r.Key()); return true }, keysOnly)
-	}
-	err := scan(from, func(key string) {
-		if _, _, ms, id, err := parseLogKey(key); err != nil || counts(LogEvent{User: user, Time: ms, ID: id}) {
-			missing[key] = true
-		}
-	})
-	if err == nil {
-		err = scan(s, func(key string) { here[key] = true })
-	}
+// MissingInLog returns the positions of a user's events, from a position on, that the log
+// in another region holds and this one lacks.
+func (s *Store) MissingInLog(ctx context.Context, from *Store, app string, l schema.Layout, user string, first history.Pos) ([]history.Pos, error) {
+	there, err := from.positions(ctx, app, l.Read, user, first)
 	if err != nil {
-		return nil, fmt.Errorf("compare logs of %s,%s, %s: %w", app, user, n, err)
+		return nil, err
 	}
-	maps.DeleteFunc(missing, func(key string, _ bool) bool { return here[key] })
-	keys := make([]string, 0, len(missing))
-	for key := range missing {
-		keys = append(keys, key)
+	here, err := s.positions(ctx, app, l.Read, user, first)
+	if err != nil {
+		return nil, err
 	}
-	return keys, nil
+	var missing []history.Pos
+	for p := range there {
+		if !here[p] {
+			missing = append(missing, p)
+		}
+	}
+	return missing, nil
+}
+
+func (s *Store) positions(ctx context.Context, app string, n schema.Name, user string, first history.Pos) (map[history.Pos]bool, error) {
+	found := map[history.Pos]bool{}
+	rows := bigtable.NewRange(logKey(app, user, first.Time, first.ID), prefixEnd(userKey(app, user)))
+	err := s.tables.of(app, user).logs[n].ReadRows(ctx, rows, func(r bigtable.Row) bool {
+		if _, _, ms, id, err := parseLogKey(r.Key()); err == nil {
+			found[history.Pos{Time: ms, ID: id}] = true
+		}
+		return true
+	}, keysOnly)
+	if err != nil {
+		return nil, fmt.Errorf("list log of %s,%s, %s: %w", app, user, n, err)
+	}
+	return found, nil
 }
 
 // LeaveUser deletes what a region holds of a user who has moved away, but for who owns them
