@@ -4,7 +4,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"log/slog"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -121,13 +120,12 @@ func (w *simulation) regionalStep() {
 	case "move":
 		w.move()
 	case "abandon":
-		w.startOnEvents("abandon", func(ctx context.Context, app config.App, events []store.LogEvent) error {
-			return w.process().Abandon(ctx, app, events)
-		})
+		e := w.process()
+		w.startOnEvents("abandon", e.Abandon)
 	case "stored":
-		app := w.known()
+		app, e := w.known(), w.process()
 		w.start("stored", func(ctx context.Context) error {
-			return w.process().ReadStored(ctx, app, []string{"u"}, func(string, []byte) error { return nil })
+			return e.ReadStored(ctx, app, []string{"u"}, func(string, []byte) error { return nil })
 		})
 	default:
 		w.stepOf(kind, w.known())
@@ -281,5 +279,3 @@ func (w *simulation) checkElsewhereEmpty() {
 		}
 	}
 }
-
-var _ = slog.LevelInfo

@@ -181,13 +181,15 @@ func (w *simulation) stepOf(kind string, app config.App) {
 			w.deliver(w.pending[rapid.IntRange(0, len(w.pending)-1).Draw(w.t, "message")], false)
 		}
 	case "read":
+		e := w.process()
 		w.start("read", func(ctx context.Context) error {
-			_, err := w.process().Read(ctx, app, "u", 0)
+			_, err := e.Read(ctx, app, "u", 0)
 			return err
 		})
 	case "rank":
+		e := w.process()
 		w.start("rank", func(ctx context.Context) error {
-			_, err := w.process().ReadRanking(ctx, app, "u")
+			_, err := e.ReadRanking(ctx, app, "u")
 			return err
 		})
 	case "earlier":
@@ -195,8 +197,9 @@ func (w *simulation) stepOf(kind string, app config.App) {
 		refresh := rapid.Bool().Draw(w.t, "refresh")
 		w.start("earlier version", func(ctx context.Context) error { return w.writeAlone(ctx, app, refresh) })
 	case "fold":
+		e := w.process()
 		w.start("fold", func(ctx context.Context) error {
-			_, err := w.process().Fold(ctx, app, "u")
+			_, err := e.Fold(ctx, app, "u")
 			return err
 		})
 	case "pack":
@@ -213,8 +216,9 @@ func (w *simulation) stepOf(kind string, app config.App) {
 		for n := range w.receipts {
 			w.checkCovered(begun, n)
 		}
+		e := w.processAt(skew)
 		w.start("delete", func(ctx context.Context) error {
-			_, err := w.processAt(skew).Delete(ctx, w.appID, "u")
+			_, err := e.Delete(ctx, w.appID, "u")
 			if err == nil {
 				w.deletedBy = raised(w.deletedBy, begun)
 			}
@@ -225,15 +229,17 @@ func (w *simulation) stepOf(kind string, app config.App) {
 	case "restore":
 		w.restoreDeletion()
 	case "purge":
+		e := w.process()
 		w.start("purge", func(ctx context.Context) error {
-			_, err := w.process().Purge(ctx, w.appID, "u", time.UnixMilli(w.deletedBy.ReceivedUntil))
+			_, err := e.Purge(ctx, w.appID, "u", time.UnixMilli(w.deletedBy.ReceivedUntil))
 			return err
 		})
 	case "window":
 		w.setWindow()
 	case "marked":
+		e := w.process()
 		w.start("end of a window", func(ctx context.Context) error {
-			_, err := w.process().RefreshMarked(ctx, app, "u")
+			_, err := e.RefreshMarked(ctx, app, "u")
 			return err
 		})
 	case "strategy":
@@ -335,7 +341,6 @@ func (w *simulation) arrived(a *actor) bool {
 
 func (w *simulation) advance(i int, v verdict) {
 	a := w.working[i]
-	w.t.Logf("%s: %v", a.name, v)
 	a.verdict <- v
 	if !w.arrived(a) {
 		w.working = slices.Delete(w.working, i, i+1)

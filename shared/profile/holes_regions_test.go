@@ -1,0 +1,477 @@
+package profile_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/history"
+	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// Each test leads processes into the interleaving that breaks a simpler way to move a user
+// from one region to another.
+
+// A process that knows nothing of the move yet follows the row.
+func TestStaleReaderFollowsRow(t *testing.T) {
+	tr := newTravels(t)
+	tr.apply(tr.at(1))
+	tr.begin()
+	before := tr.app()
+	tr.moveUser()
+	tr.switched()
+	tr.apply(tr.at(2))
+	tr.expectUnder(before, 2)
+	m := tr.messageUnder(before, tr.at(3))
+	tr.finish(m)
+	tr.expectUnder(before, 3)
+	tr.expectUnder(tr.app(), 3)
+}
+
+// A message that meets the mover at any of its requests, and ends at any time, is counted.
+func TestMessageMeetsMover(t *testing.T) {
+	for message := range 12 {
+		for mover := range 12 {
+			tr := newTravels(t)
+			tr.apply(tr.at(1))
+			tr.begin()
+			a, m := tr.message(tr.at(2)), tr.mover()
+			for range message {
+				if a.before != "" {
+					tr.step(a, 1)
+				}
+			}
+			for range mover {
+				if m.before != "" {
+					tr.step(m, 1)
+				}
+			}
+			tr.finish(a)
+			tr.expect(2)
+			tr.finish(m)
+			tr.expect(2)
+			tr.switched()
+			tr.end()
+			tr.expect(2)
+			if a.before == "" && m.before == "" && message > 10 && mover > 10 {
+				return
+			}
+		}
+	}
+}
+
+// An event that is logged before the user leaves is copied, since the copy begins later.
+func TestCopyBeginsAfterLeaving(t *testing.T) {
+	tr := newTravels(t)
+	tr.apply(tr.at(1))
+	tr.begin()
+	m := tr.mover()
+	tr.stepTo(m, "CheckAndMutateRow") // it has read Own
+	tr.apply(tr.at(2))
+	tr.finish(m)
+	tr.switched()
+	tr.end()
+	tr.expect(2)
+}
+
+// A deletion that meets the mover at any of its requests deletes the user.
+func TestDeletionMeetsMover(t *testing.T) {
+	for deletion := range 8 {
+		for mover := range 10 {
+			tr := newTravels(t)
+			tr.apply(tr.at(1))
+			tr.begin()
+			d, m := tr.deletion(), tr.mover()
+			for range deletion {
+				if d.before != "" {
+					tr.step(d, 1)
+				}
+			}
+			for range mover {
+				if m.before != "" {
+					tr.step(m, 1)
+				}
+			}
+			tr.finish(d)
+			tr.expect(0)
+			tr.finish(m)
+			tr.expect(0)
+			tr.switched()
+			tr.end()
+			tr.expect(0)
+		}
+	}
+}
+
+// The deletion raises the tombstone in a row that does not count yet. The arrival replaces
+// it, and the deletion raises it again.
+func TestDeletionBeforeArrival(t *testing.T) {
+	tr := newTravels(t)
+	tr.apply(tr.at(1))
+	tr.begin()
+	m := tr.mover()
+	tr.stepToOwner(m, "eu", store.Moved)
+	d := tr.deletion()
+	tr.finish(d)
+	tr.expect(0)
+	tr.finish(m)
+	tr.expect(0)
+}
+
+// Tickets rise along the way, so the profile that lies in the region left is not newer than
+// what is written after the way back.
+func TestTicketsRiseOnTheWay(t *testing.T) {
+	tr := newTravels(t)
+	tr.apply(tr.at(1))
+	tr.apply(tr.at(2))
+	tr.begin()
+	tr.moveUser()
+	there, err := tr.us.ReadUser(ctx, appID, "u")
+	tr.must(err)
+	tr.apply(tr.at(3))
+	tr.undo()
+	tr.moveUser()
+	tr.expect(3)
+	back, err := tr.store.ReadUser(ctx, appID, "u")
+	tr.must(err)
+	if there.Ticket != 3 || back.Ticket != 5 { // 2 and a move; a message and a move
+		t.Errorf("tickets %d and %d after two events, a move, an event and the way back; want 3 and 5", there.Ticket, back.Ticket)
+	}
+	tr.switched()
+	tr.end()
+	tr.expect(3)
+}
+
+// A refresh has its ticket and has not stored its profile when the user moves. The older
+// profile is not the one with which they arrive.
+func TestOlderProfileDoesNotTravel(t *testing.T) {
+	tr := newTravels(t)
+	tr.apply(tr.at(1))
+	tr.begin()
+	a := tr.message(tr.at(2))
+	tr.stepToWrite(a)
+	tr.moveUser()
+	tr.finish(a)
+	tr.expect(2)
+}
+
+// The newest profile travels, so no read after the move computes.
+func TestNewestProfileTravels(t *testing.T) {
+	tr := newTravels(t)
+	tr.apply(tr.at(1))
+	tr.begin()
+	tr.moveUser()
+	if r := tr.read("u"); !r.Stored || red(r) != 30 {
+		t.Errorf("first read after the move: stored %v, %v; want the stored profile, 30", r.Stored, red(r))
+	}
+}
+
+// A second mover, which has slept, does not let the user arrive again.
+func TestUserArrivesOnce(t *testing.T) {
+	tr := newTravels(t)
+	tr.apply(tr.at(1))
+	tr.begin()
+	first := tr.mover()
+	tr.stepToOwner(first, "eu", store.Moved)
+	second := tr.mover()
+	tr.stepTo(second, "CheckAndMutateRow") // it has read the row that was left
+	tr.finish(first)
+	tr.apply(tr.at(2))
+	tr.apply(tr.at(3))
+	before, err := tr.us.ReadUser(ctx, appID, "u")
+	tr.must(err)
+	for second.before != "" {
+		tr.step(second, 1)
+	}
+	after, err := tr.us.ReadUser(ctx, appID, "u")
+	tr.must(err)
+	if after.Ticket != before.Ticket {
+		t.Errorf("ticket %d, and %d after the second mover: the user arrived twice", before.Ticket, after.Ticket)
+	}
+	tr.expect(3)
+}
+
+// A mover that slept while the move was given up and began again does not end it: its copy
+// is old.
+func TestSleepingMoverEndsNoOtherMove(t *testing.T) {
+	tr := newTravels(t)
+	tr.apply(tr.at(1))
+	tr.begin()
+	m := tr.mover()
+	tr.stepToOwner(m, "eu", store.Leaving)
+	tr.step(m, 1) // it has read Leaving
+	tr.stepTo(m, "CheckAndMutateRow")
+	tr.change((*config.App).UndoMove)
+	tr.must(tr.eng.StayUser(ctx, tr.undone(), "u"))
+	tr.apply(tr.at(2))
+	tr.change(func(a *config.App) error { a.Move, a.Region = config.Move{}, "eu"; return nil })
+	tr.begin()
+	o := tr.owner("eu")
+	if done, err := tr.store.SetOwner(ctx, appID, "u", o, store.Owner{Epoch: o.Epoch + 1, State: store.Leaving, Region: "us"}); !done || err != nil {
+		t.Fatalf("leave again: %v, %v", done, err)
+	}
+	for m.before != "" {
+		tr.step(m, 1)
+		tr.expect(2)
+	}
+	tr.switched()
+	tr.end()
+	tr.expect(2)
+}
+
+// undone is the configuration in which users go back.
+func (tr *travels) undone() config.App {
+	app := tr.app()
+	app.AdvanceMove()
+	app.AdvanceMove()
+	return app
+}
+
+// What is left over in the region to which the user returns is removed before: the copy
+// stands behind what was appended there, and would not replace other filters.
+func TestWayBackRemovesLeftovers(t *testing.T) {
+	tr := newTravels(t)
+	e := tr.at(1)
+	tr.apply(e)
+	tr.begin()
+	tr.moveUser()
+	e.Counts = []affinity.Count{{Facet: "color", Value: "blue", N: 1}} // the catalog knows better now
+	tr.apply(e)
+	tr.undo()
+	tr.moveUser()
+	tr.switched()
+	got := tr.read("u")
+	if red(got) != 0 || scoreOf(got.Profile, "blue") != 30 {
+		t.Errorf("red %v and blue %v, want 0 and 30", red(got), scoreOf(got.Profile, "blue"))
+	}
+}
+
+// The leftovers of a user who has not left are their log.
+func TestLeftoversOfNobodyElse(t *testing.T) {
+	tr := newTravels(t)
+	tr.apply(tr.at(1))
+	tr.begin()
+	born := bought("new", tr.clock-day)
+	a := tr.messageUnder(tr.app(), born) // logged in eu, and no row yet
+	tr.step(a, 1)
+	tr.change((*config.App).UndoMove)
+	for _, user := range []string{"u", "new"} {
+		tr.must(tr.eng.ClearUser(ctx, tr.app(), user))
+	}
+	tr.finish(a)
+	tr.expect(1)
+	if r := tr.read("new"); red(r) != 30 {
+		t.Errorf("a user who was born meanwhile has %v, want 30", red(r))
+	}
+}
+
+// Who clears or drops looks at the phase before each user: they may come back.
+func TestClearingEndsWithItsPhase(t *testing.T) {
+	tr := newTravels(t)
+	tr.apply(tr.at(1))
+	tr.begin()
+	tr.moveUser()
+	tr.change((*config.App).UndoMove)
+	clearing := tr.app()
+	tr.nextPhase()
+	tr.nextPhase()
+	tr.moveUser()
+	if err := tr.eng.ClearUser(ctx, clearing, "u"); err != nil {
+		t.Errorf("a user who is back: %v", err)
+	}
+	tr.expect(1)
+	tr.switched()
+	tr.moveUserAgain()
+	if err := tr.eng.ClearUser(ctx, clearing, "u"); err == nil {
+		t.Error("a process of an earlier phase removed what it calls left over")
+	}
+}
+
+// moveUserAgain makes the row of the region of the app say that the user has moved.
+func (tr *travels) moveUserAgain() {
+	o := tr.owner("eu")
+	_, err := tr.store.SetOwner(ctx, appID, "u", o, store.Owner{Epoch: o.Epoch + 1, State: store.Moved, Region: "us"})
+	tr.must(err)
+}
+
+// A message that finds out that the user has moved leaves the row of the log that it has
+// written: an earlier delivery may have written the same one, at a ticket that counted.
+func TestMessageRemovesNothingBehindIt(t *testing.T) {
+	tr := newTravels(t)
+	tr.begin()
+	before := tr.app()
+	a := tr.messageUnder(before, tr.at(1))
+	tr.stepToOwner(a, "eu", store.Moved) // born in us
+	r, _ := tr.reader(before)
+	tr.finish(a)
+	tr.finish(r)
+	rows := 0
+	tr.must(tr.store.ReadLog(ctx, appID, before.Log, []store.UserRange{{User: "u", To: history.End}}, func(string, store.LogRow) error { rows++; return nil }))
+	if rows != 1 {
+		t.Errorf("%d rows in the log where the message was first, want 1", rows)
+	}
+	tr.expect(1)
+}
+
+// Two processes, of which one knows that births have moved, give a new user one owner.
+func TestNewUserHasOneOwner(t *testing.T) {
+	for requests := range 8 {
+		tr := newTravels(t)
+		tr.change(func(a *config.App) error { return a.StartMove("move-1", "us", tr.now()) })
+		before := tr.app()
+		tr.nextPhase()
+		old, young := tr.messageUnder(before, tr.at(1)), tr.message(tr.at(2))
+		for range requests {
+			if old.before != "" {
+				tr.step(old, 1)
+			}
+		}
+		tr.finish(young)
+		tr.finish(old)
+		if eu, us := tr.owner("eu"), tr.owner("us"); eu.Here() == us.Here() {
+			t.Errorf("after %d requests: the owner is %v in eu and %v in us", requests, eu, us)
+		}
+		tr.expect(2)
+		tr.expectUnder(before, 2)
+		tr.moveUser()
+		tr.expect(2)
+	}
+}
+
+// Between the two rows' changes a user is known, with all that was acknowledged.
+func TestReadBeforeArrival(t *testing.T) {
+	tr := newTravels(t)
+	tr.apply(tr.at(1))
+	tr.begin()
+	m := tr.mover()
+	tr.stepToOwner(m, "eu", store.Moved)
+	tr.expect(1)
+	if tr.owner("us").Here() {
+		t.Error("a read let the user arrive")
+	}
+	tr.setStrategy(decaying) // no stored profile is valid
+	if r := tr.read("u"); !r.Known {
+		t.Error("unknown before the arrival")
+	}
+	tr.finish(m)
+}
+
+// A message before the arrival completes it, without the mover.
+func TestMessageCompletesMove(t *testing.T) {
+	tr := newTravels(t)
+	tr.apply(tr.at(1))
+	tr.begin()
+	m := tr.mover()
+	tr.stepToOwner(m, "eu", store.Moved)
+	tr.kill(m)
+	tr.apply(tr.at(2))
+	if !tr.owner("us").Here() {
+		t.Error("the user has not arrived")
+	}
+	tr.expect(2)
+}
+
+// A copy stands behind what was appended in the meantime.
+func TestCopyHidesNothing(t *testing.T) {
+	tr := newTravels(t)
+	e := tr.at(1)
+	tr.apply(e)
+	tr.begin()
+	m := tr.mover()
+	tr.stepToOwner(m, "eu", store.Leaving)
+	tr.step(m, 1)
+	tr.step(m, 1) // it has read the log, and stands before the write of the copy
+	e.Counts = []affinity.Count{{Facet: "color", Value: "blue", N: 1}}
+	tr.apply(e)
+	tr.finish(m)
+	got := tr.read("u")
+	if red(got) != 0 || scoreOf(got.Profile, "blue") != 30 {
+		t.Errorf("red %v and blue %v, want 0 and 30", red(got), scoreOf(got.Profile, "blue"))
+	}
+}
+
+// Blocks do not travel, and no manifest names them.
+func TestBlocksStay(t *testing.T) {
+	tr := newTravels(t)
+	tr.apply(tr.at(1), tr.at(5))
+	if done, err := tr.eng.Fold(ctx, tr.app(), "u"); !done || err != nil {
+		t.Fatalf("fold: %v, %v", done, err)
+	}
+	tr.begin()
+	tr.moveUser()
+	tr.setStrategy(decaying)
+	if got := tr.read("u"); !got.Known || got.Stored {
+		t.Errorf("after the move: known %v, stored %v", got.Known, got.Stored)
+	}
+	tr.setStrategy(plain)
+	tr.expect(2)
+}
+
+// A process that has not heard of the switch finds users who were born after it.
+func TestStaleReaderFindsNewUser(t *testing.T) {
+	tr := newTravels(t)
+	tr.begin()
+	before := tr.app()
+	tr.switched()
+	tr.apply(tr.at(1))
+	if tr.owner("eu") != (store.Owner{}) {
+		t.Fatalf("eu knows the user: %v", tr.owner("eu"))
+	}
+	tr.expectUnder(before, 1)
+}
+
+// Work over all users waits while their app moves, and says so.
+func TestJobsWaitForMove(t *testing.T) {
+	tr := newTravels(t)
+	tr.apply(tr.at(1))
+	tr.begin()
+	_, err := tr.eng.Recompute(ctx, tr.app(), store.Range{}, profile.RecomputeOptions{}, func(profile.Progress) error { return nil })
+	if err == nil {
+		t.Error("a recompute runs while the app moves")
+	}
+	tr.moveUser()
+	tr.switched()
+	tr.end()
+	if _, err := tr.eng.Recompute(ctx, tr.app(), store.Range{}, profile.RecomputeOptions{}, func(profile.Progress) error { return nil }); err != nil {
+		t.Error(err)
+	}
+	tr.expect(1)
+}
+
+// An opt-out that meets the mover at any of its requests holds.
+func TestOptOutMeetsMover(t *testing.T) {
+	for optOut := range 8 {
+		for mover := range 10 {
+			tr := newTravels(t)
+			tr.apply(tr.at(1))
+			tr.begin()
+			e := tr.process(stuck{tr.apps, tr.app()})
+			o := tr.start("opt-out", func(ctx context.Context) error {
+				_, err := e.OptOut(ctx, appID, "u")
+				return err
+			})
+			m := tr.mover()
+			for range optOut {
+				if o.before != "" {
+					tr.step(o, 1)
+				}
+			}
+			for range mover {
+				if m.before != "" {
+					tr.step(m, 1)
+				}
+			}
+			tr.finish(o)
+			tr.finish(m)
+			tr.clock += hour
+			tr.apply(bought("u", tr.clock))
+			tr.expect(0)
+			if types, _, err := tr.eng.OptedOut(ctx, appID, "u"); types != event.AllTypes || err != nil {
+				t.Errorf("%d, %d: the user is out of %v, %v", optOut, mover, types.List(), err)
+			}
+		}
+	}
+}
