@@ -33,7 +33,9 @@
 //     newest events that the profile counts says which are new.
 //  9. A writer of an app with segments lists its users as changed before it
 //     acknowledges. An entry is at most 5 s older than the answer of its write.
-//  10. A process may repeat every step at any time: after a crash, after a lost
+//  10. While an app moves between regions, a ticket counts only in the region that owns
+//     the user. REGIONS.md has the rules.
+//  11. A process may repeat every step at any time: after a crash, after a lost
 //     answer, for a duplicate. It skips no step because the step seems done.
 //
 // # Parts
@@ -52,6 +54,9 @@
 //	sweeper  (sweep.go)     -> logs
 //	logs     (logs.go)      -> appends (appends.go)
 //	sampler  (sample.go)    -> logs
+//
+// While an app moves, owners.go, moving.go, moving_read.go and moving_delete.go stand between Engine and
+// its parts, and moveuser.go has the steps of the mover.
 //
 // tickets, flights, orphans and changeList use no other part. The computer finds sessions
 // in sessions.go.

@@ -63,6 +63,26 @@ func TestMessageMeetsMover(t *testing.T) {
 	}
 }
 
+// A message whose user leaves logs its event in both regions, and draws another ticket
+// after the second: a reader may have computed the profile before that.
+func TestSecondLogDrawsAnotherTicket(t *testing.T) {
+	tr := newTravels(t)
+	tr.apply(tr.at(1))
+	tr.begin()
+	m := tr.mover()
+	tr.stepToOwner(m, "eu", store.Leaving)
+	tr.stepTo(m, "CheckAndMutateRow") // it has copied the log
+	a := tr.message(tr.at(2))
+	tr.stepTo(a, "ReadModifyWriteRow")
+	tr.step(a, 1) // it stands before the second write
+	tr.finish(m)
+	r, _ := tr.reader(tr.app())
+	tr.stepTo(r, "MutateRow") // it has computed the profile
+	tr.finish(a)
+	tr.finish(r)
+	tr.expect(2)
+}
+
 // An event that is logged before the user leaves is copied, since the copy begins later.
 func TestCopyBeginsAfterLeaving(t *testing.T) {
 	tr := newTravels(t)
@@ -106,18 +126,24 @@ func TestDeletionMeetsMover(t *testing.T) {
 	}
 }
 
-// The deletion raises the tombstone in a row that does not count yet. The arrival replaces
-// it, and the deletion raises it again.
+// The deletion raises the tombstone in a row that does not count yet, after the arrival has
+// read the row that was left. The arrival replaces it, and the deletion raises it again.
 func TestDeletionBeforeArrival(t *testing.T) {
 	tr := newTravels(t)
 	tr.apply(tr.at(1))
 	tr.begin()
 	m := tr.mover()
 	tr.stepToOwner(m, "eu", store.Moved)
+	tr.stepTo(m, "CheckAndMutateRow") // it has read the row that was left
 	d := tr.deletion()
-	tr.finish(d)
-	tr.expect(0)
+	for raised := false; !raised; {
+		tr.step(d, 1)
+		row, err := tr.us.ReadUser(ctx, appID, "u")
+		tr.must(err)
+		raised = row.DeletedUntil > 0
+	}
 	tr.finish(m)
+	tr.finish(d)
 	tr.expect(0)
 }
 
@@ -264,7 +290,7 @@ func TestLeftoversOfNobodyElse(t *testing.T) {
 	tr.finish(a)
 	tr.expect(1)
 	if r := tr.read("new"); red(r) != 30 {
-		t.Errorf("a user who was born meanwhile has %v, want 30", red(r))
+		t.Errorf("a user who was born in between has %v, want 30", red(r))
 	}
 }
 

@@ -50,7 +50,7 @@ func (w *simulation) deliver(m message, bulk bool) {
 	if w.us != nil {
 		app = w.known()
 	}
-	events := w.eventsOf(m)
+	events := w.eventsOf(&m)
 	if len(events) == 0 {
 		return
 	}
@@ -67,7 +67,7 @@ func (w *simulation) deliver(m message, bulk bool) {
 }
 
 // eventsOf returns the events of a message, which is sent now or was before.
-func (w *simulation) eventsOf(m message) []store.LogEvent {
+func (w *simulation) eventsOf(m *message) []store.LogEvent {
 	// Ingest gives an event that is further ahead another time.
 	m.events = slices.DeleteFunc(m.events, func(n int) bool { return w.events[n].Time > m.received+event.MaxAhead.Milliseconds() })
 	events := make([]store.LogEvent, len(m.events))

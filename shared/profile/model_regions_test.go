@@ -26,7 +26,7 @@ type regional struct {
 	us       *store.Store // nil: there are no regions
 	usClient *bigtable.Client
 	moves    int
-	outlived bool // nobody acts on a configuration before the newest
+	waited   bool // nobody acts on a configuration before the newest
 	worked   bool // the work of the phase is done
 }
 
@@ -138,19 +138,19 @@ func (w *simulation) startOnEvents(name string, do func(context.Context, config.
 		return
 	}
 	m := w.pending[rapid.IntRange(0, len(w.pending)-1).Draw(w.t, "message")]
-	events, app := w.eventsOf(m), w.known()
+	events, app := w.eventsOf(&m), w.known()
 	w.start(name, func(ctx context.Context) error { return do(ctx, app, events) })
 }
 
-// outlive waits as a job does before it begins a phase: caches have expired, and whoever
-// began earlier has ended or sends nothing more.
-func (w *simulation) outlive() {
+// settleAll waits as a job does before it begins a phase: caches have expired, and who began
+// earlier has ended or sends nothing more.
+func (w *simulation) settleAll() {
 	w.floor = len(w.configs) - 1
 	for len(w.working) > 0 {
 		i := rapid.IntRange(0, len(w.working)-1).Draw(w.t, "actor")
 		w.advance(i, rapid.SampledFrom([]verdict{proceed, proceed, proceed, proceed, proceed, crash}).Draw(w.t, "verdict"))
 	}
-	w.outlived = true
+	w.waited = true
 }
 
 // move takes the next step of a move: the wait, the work of the phase, or the next phase. Now
@@ -166,8 +166,8 @@ func (w *simulation) move() {
 		w.changeMove(func(a *config.App) error {
 			return a.StartMove(fmt.Sprint("move-", w.moves), to, time.UnixMilli(w.clock.Load()))
 		})
-	case !w.outlived:
-		w.outlive()
+	case !w.waited:
+		w.settleAll()
 	case w.worked:
 		w.changeMove(func(a *config.App) error { a.AdvanceMove(); return nil })
 	default:
@@ -180,7 +180,7 @@ func (w *simulation) changeMove(change func(*config.App) error) {
 		w.t.Fatal(err)
 	}
 	w.changed()
-	w.outlived, w.worked = false, false
+	w.waited, w.worked = false, false
 }
 
 // startWork starts a process on the work of a phase. Several may run.
@@ -252,7 +252,7 @@ func (w *simulation) finishRegional() {
 		}
 		w.exact("in phase " + string(w.app().Move.Phase))
 	}
-	w.outlive()
+	w.settleAll()
 	w.check("moved")
 	w.exact("moved")
 	w.checkElsewhereEmpty()

@@ -332,7 +332,7 @@ func (w *simulation) arrived(a *actor) bool {
 		return true
 	case <-a.ended:
 		// Errors that the test causes are expected.
-		if c := grpcCode(a.err); a.err != nil && !errors.Is(a.err, profile.ErrSchemaChanged) && c != codes.FailedPrecondition && c != codes.Unavailable {
+		if c := grpcCode(a.err); a.err != nil && !errors.Is(a.err, profile.ErrSchemaChanged) && !errors.Is(a.err, profile.ErrPhaseOver) && c != codes.FailedPrecondition && c != codes.Unavailable {
 			w.t.Fatalf("%s: %v", a.name, a.err)
 		}
 		return false

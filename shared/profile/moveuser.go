@@ -47,7 +47,7 @@ func (e *Engine) MoveUser(ctx context.Context, app config.App, user string) (int
 		case store.Own:
 			_, err = from.env.store.SetOwner(ctx, app.ID, user, o, store.Owner{Epoch: o.Epoch + 1, State: store.Leaving, Region: to.env.region})
 		case store.Leaving:
-			// Whoever has logged an event in this region alone did so before the row was
+			// An event that is in the log of this region alone was written before the row was
 			// Leaving, so the copy holds it.
 			if copied, err = to.env.store.CopyLogFrom(ctx, from.env.store, app.ID, app.Log, user); err == nil {
 				_, err = from.env.store.SetOwner(ctx, app.ID, user, o, store.Owner{Epoch: o.Epoch + 1, State: store.Moved, Region: to.env.region})

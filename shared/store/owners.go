@@ -27,7 +27,7 @@ type Owner struct {
 type OwnerState byte
 
 // A row is Nobodys until a writer gives the user an owner. While it is Leaving it still is
-// the one that counts, and whoever logs an event logs it in the other region, too. The row
+// the one that counts, and who logs an event logs it in the other region, too. The row
 // of the other region counts once a row is Moved and the other one is Own, of the same epoch or
 // a later one.
 const (
