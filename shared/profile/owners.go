@@ -52,9 +52,9 @@ func (e *Engine) takeOwned(ctx context.Context, app config.App, token string, ne
 	return store.User{}, fmt.Errorf("draw a ticket of %s,%s: the owner of the user changed %d times", app.ID, token, maxOwnerChanges)
 }
 
-// beget gives a user whose row is nobody's an owner. e is the engine of the entry: whoever
-// comes to another region was sent there by a row with an epoch. It reports whether the owner is this
-// region; otherwise the caller draws a ticket again, which says who it is.
+// beget gives a user whose row is nobody's an owner. e is the engine of the entry: who comes
+// to another region was sent there by a row with an epoch. It reports whether the owner is
+// this region; otherwise the caller draws a ticket again, which says who it is.
 func (e *Engine) beget(ctx context.Context, app config.App, token string) (bool, error) {
 	births, err := e.env.in(app.Births())
 	if err != nil {
