@@ -1,0 +1,172 @@
+package profile_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// Two processes, of which one knows that births have moved, give a new user one owner.
+func TestNewUserHasOneOwner(t *testing.T) {
+	for requests := range 8 {
+		tr := newTravels(t)
+		tr.change(func(a *config.App) error { return a.StartMove("move-1", "us", tr.now()) })
+		before := tr.app()
+		tr.nextPhase()
+		old, young := tr.messageUnder(before, tr.at(1)), tr.message(tr.at(2))
+		for range requests {
+			if old.before != "" {
+				tr.step(old, 1)
+			}
+		}
+		tr.finish(young)
+		tr.finish(old)
+		if eu, us := tr.owner("eu"), tr.owner("us"); eu.Here() == us.Here() {
+			t.Errorf("after %d requests: the owner is %v in eu and %v in us", requests, eu, us)
+		}
+		tr.expect(2)
+		tr.expectUnder(before, 2)
+		tr.moveUser()
+		tr.expect(2)
+	}
+}
+
+// Between the two rows' changes a user is known, with all that was acknowledged.
+func TestReadBeforeArrival(t *testing.T) {
+	tr := newTravels(t)
+	tr.apply(tr.at(1))
+	tr.begin()
+	m := tr.mover()
+	tr.stepToOwner(m, "eu", store.Moved)
+	tr.expect(1)
+	if tr.owner("us").Here() {
+		t.Error("a read let the user arrive")
+	}
+	tr.setStrategy(decaying) // no stored profile is valid
+	if r := tr.read("u"); !r.Known {
+		t.Error("unknown before the arrival")
+	}
+	tr.finish(m)
+}
+
+// A message before the arrival completes it, without the mover.
+func TestMessageCompletesMove(t *testing.T) {
+	tr := newTravels(t)
+	tr.apply(tr.at(1))
+	tr.begin()
+	m := tr.mover()
+	tr.stepToOwner(m, "eu", store.Moved)
+	tr.kill(m)
+	tr.apply(tr.at(2))
+	if !tr.owner("us").Here() {
+		t.Error("the user has not arrived")
+	}
+	tr.expect(2)
+}
+
+// A copy stands behind what was appended in the meantime.
+func TestCopyHidesNothing(t *testing.T) {
+	tr := newTravels(t)
+	e := tr.at(1)
+	tr.apply(e)
+	tr.begin()
+	m := tr.mover()
+	tr.stepToOwner(m, "eu", store.Leaving)
+	tr.step(m, 1)
+	tr.step(m, 1) // it has read the log, and stands before the write of the copy
+	e.Counts = []affinity.Count{{Facet: "color", Value: "blue", N: 1}}
+	tr.apply(e)
+	tr.finish(m)
+	got := tr.read("u")
+	if red(got) != 0 || scoreOf(got.Profile, "blue") != 30 {
+		t.Errorf("red %v and blue %v, want 0 and 30", red(got), scoreOf(got.Profile, "blue"))
+	}
+}
+
+// Blocks do not travel, and no manifest names them.
+func TestBlocksStay(t *testing.T) {
+	tr := newTravels(t)
+	tr.apply(tr.at(1), tr.at(5))
+	if done, err := tr.eng.Fold(ctx, tr.app(), "u"); !done || err != nil {
+		t.Fatalf("fold: %v, %v", done, err)
+	}
+	tr.begin()
+	tr.moveUser()
+	tr.setStrategy(decaying)
+	if got := tr.read("u"); !got.Known || got.Stored {
+		t.Errorf("after the move: known %v, stored %v", got.Known, got.Stored)
+	}
+	tr.setStrategy(plain)
+	tr.expect(2)
+}
+
+// A process that has not heard of the switch finds users who were born after it.
+func TestStaleReaderFindsNewUser(t *testing.T) {
+	tr := newTravels(t)
+	tr.begin()
+	before := tr.app()
+	tr.switched()
+	tr.apply(tr.at(1))
+	if tr.owner("eu") != (store.Owner{}) {
+		t.Fatalf("eu knows the user: %v", tr.owner("eu"))
+	}
+	tr.expectUnder(before, 1)
+}
+
+// Work over all users waits while their app moves, and says so.
+func TestJobsWaitForMove(t *testing.T) {
+	tr := newTravels(t)
+	tr.apply(tr.at(1))
+	tr.begin()
+	_, err := tr.eng.Recompute(ctx, tr.app(), store.Range{}, profile.RecomputeOptions{}, func(profile.Progress) error { return nil })
+	if err == nil {
+		t.Error("a recompute runs while the app moves")
+	}
+	tr.moveUser()
+	tr.switched()
+	tr.end()
+	if _, err := tr.eng.Recompute(ctx, tr.app(), store.Range{}, profile.RecomputeOptions{}, func(profile.Progress) error { return nil }); err != nil {
+		t.Error(err)
+	}
+	tr.expect(1)
+}
+
+// An opt-out that meets the mover at any of its requests holds.
+func TestOptOutMeetsMover(t *testing.T) {
+	for optOut := range 8 {
+		for mover := range 10 {
+			tr := newTravels(t)
+			tr.apply(tr.at(1))
+			tr.begin()
+			e := tr.process(stuck{tr.apps, tr.app()})
+			o := tr.start("opt-out", func(ctx context.Context) error {
+				_, err := e.OptOut(ctx, appID, "u")
+				return err
+			})
+			m := tr.mover()
+			for range optOut {
+				if o.before != "" {
+					tr.step(o, 1)
+				}
+			}
+			for range mover {
+				if m.before != "" {
+					tr.step(m, 1)
+				}
+			}
+			tr.finish(o)
+			tr.finish(m)
+			tr.clock += hour
+			tr.apply(bought("u", tr.clock))
+			tr.expect(0)
+			if types, _, err := tr.eng.OptedOut(ctx, appID, "u"); types != event.AllTypes || err != nil {
+				t.Errorf("%d, %d: the user is out of %v, %v", optOut, mover, types.List(), err)
+			}
+		}
+	}
+}
