@@ -36,8 +36,11 @@ type MovePhase string
 const (
 	// MoveMarking gives the rows of all users an owner. A row without one counts.
 	MoveMarking MovePhase = "mark"
-	// MoveClearing removes what is left in To of users who have moved from there: before the way
-	// back alone, in which users still move nowhere. MoveCleared is the wait behind it.
+	// MoveArriving completes the moves of users that were left halfway: before the way back
+	// alone, in which users still move nowhere.
+	MoveArriving MovePhase = "arrive"
+	// MoveClearing removes what is left in To of users who have moved from there. MoveCleared is
+	// the wait behind it.
 	MoveClearing MovePhase = "clear"
 	MoveCleared  MovePhase = "cleared"
 	// MoveUsers moves the users. New ones begin in To.
@@ -96,6 +99,8 @@ func (a *App) AdvanceMove() {
 	m := &a.Move
 	m.Job = ""
 	switch m.Phase {
+	case MoveArriving:
+		m.Phase = MoveClearing
 	case MoveClearing:
 		m.Phase = MoveCleared
 	case MoveMarking, MoveCleared:
@@ -124,7 +129,7 @@ func (a *App) UndoMove() error {
 	case m.Phase == MoveMarking: // nobody has moved
 		m.Phase = MoveFinishing
 	case m.Phase == MoveUsers || m.Phase == MoveSwitched:
-		m.From, m.To, m.Phase = m.To, m.From, MoveClearing
+		m.From, m.To, m.Phase = m.To, m.From, MoveArriving
 	default:
 		return fmt.Errorf("app %q, phase %q: %w", a.ID, m.Phase, ErrNoWayBack)
 	}
@@ -176,7 +181,7 @@ func (a App) checkMove() error {
 		return nil
 	}
 	switch m.Phase {
-	case MoveMarking, MoveClearing, MoveCleared, MoveUsers, MoveSwitched, MoveDropping, MoveErasing, MoveFinishing:
+	case MoveMarking, MoveArriving, MoveClearing, MoveCleared, MoveUsers, MoveSwitched, MoveDropping, MoveErasing, MoveFinishing:
 	default:
 		return fmt.Errorf("move of app %q: unknown phase %q", a.ID, m.Phase)
 	}

@@ -250,6 +250,7 @@ func (tr *travels) undone() config.App {
 	app := tr.app()
 	app.AdvanceMove()
 	app.AdvanceMove()
+	app.AdvanceMove()
 	return app
 }
 
@@ -272,6 +273,28 @@ func TestWayBackRemovesLeftovers(t *testing.T) {
 	}
 }
 
+// A mover dies before the user arrives, and the move turns back. What the user left is what
+// readers take, until the arrival is completed.
+func TestWayBackCompletesArrival(t *testing.T) {
+	tr := newTravels(t)
+	tr.apply(tr.at(1))
+	tr.begin()
+	m := tr.mover()
+	tr.stepToOwner(m, "eu", store.Moved)
+	tr.kill(m)
+	tr.change((*config.App).UndoMove)
+	clearing := tr.app()
+	clearing.AdvanceMove()
+	if err := tr.eng.ClearUser(ctx, clearing, "u"); err == nil {
+		t.Error("what the user left was removed before they arrived")
+	}
+	tr.expect(1)
+	tr.must(tr.eng.ArriveUser(ctx, tr.app(), "u"))
+	tr.nextPhase()
+	tr.must(tr.eng.ClearUser(ctx, tr.app(), "u"))
+	tr.expect(1)
+}
+
 // The leftovers of a user who has not left are their log.
 func TestLeftoversOfNobodyElse(t *testing.T) {
 	tr := newTravels(t)
@@ -281,6 +304,7 @@ func TestLeftoversOfNobodyElse(t *testing.T) {
 	a := tr.messageUnder(tr.app(), born) // logged in eu, and no row yet
 	tr.step(a, 1)
 	tr.change((*config.App).UndoMove)
+	tr.nextPhase()
 	for _, user := range []string{"u", "new"} {
 		tr.must(tr.eng.ClearUser(ctx, tr.app(), user))
 	}
@@ -298,6 +322,7 @@ func TestClearingEndsWithItsPhase(t *testing.T) {
 	tr.begin()
 	tr.moveUser()
 	tr.change((*config.App).UndoMove)
+	tr.nextPhase()
 	clearing := tr.app()
 	tr.nextPhase()
 	tr.nextPhase()

@@ -196,6 +196,10 @@ func (w *simulation) startWork(app config.App) {
 			if exists(app.Region) {
 				err = e.MarkUser(ctx, app, "u")
 			}
+		case config.MoveArriving:
+			if exists(m.To) {
+				err = e.ArriveUser(ctx, app, "u")
+			}
 		case config.MoveClearing:
 			if exists(m.To) {
 				err = e.ClearUser(ctx, app, "u")

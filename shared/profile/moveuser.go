@@ -91,21 +91,31 @@ func (e *Engine) StayUser(ctx context.Context, app config.App, user string) erro
 	return err
 }
 
+// ArriveUser completes the move of a user who has moved away from the region to which the
+// app moves back. Until then readers take the log there.
+func (e *Engine) ArriveUser(ctx context.Context, app config.App, user string) error {
+	from, _, err := e.move(app)
+	if err != nil {
+		return err
+	}
+	return from.complete(ctx, app, user)
+}
+
 // ClearUser removes what the region to which the app moves back still holds of a user who
 // has moved away from there, but for the row that says so. It removes nothing of anybody else: what
 // has no owner yet may be on its way.
 func (e *Engine) ClearUser(ctx context.Context, app config.App, user string) error {
-	_, to, err := e.move(app)
+	from, to, err := e.move(app)
 	if err != nil {
 		return err
 	}
-	return to.leave(ctx, app, user)
+	return to.leave(ctx, app, user, from)
 }
 
 // DropUser removes what the region from which the app moves holds of a user, but for the
 // row that says that they have moved. It returns false for a user who has not.
 func (e *Engine) DropUser(ctx context.Context, app config.App, user string) (bool, error) {
-	from, _, err := e.move(app)
+	from, to, err := e.move(app)
 	if err != nil {
 		return false, err
 	}
@@ -113,13 +123,21 @@ func (e *Engine) DropUser(ctx context.Context, app config.App, user string) (boo
 	if err != nil || row.Owner.Here() {
 		return false, err
 	}
-	return true, from.leave(ctx, app, user)
+	return true, from.leave(ctx, app, user, to)
 }
 
-func (e *Engine) leave(ctx context.Context, app config.App, user string) error {
+// leave removes what the region of e holds of a user who lives elsewhere.
+func (e *Engine) leave(ctx context.Context, app config.App, user string, elsewhere *Engine) error {
 	row, err := e.env.store.ReadPrimary(ctx, app.ID, user, store.UserState)
 	if err != nil || row.Owner.State != store.Moved {
 		return err
+	}
+	there, err := elsewhere.env.store.ReadPrimary(ctx, app.ID, user, store.UserState)
+	if err != nil {
+		return err
+	}
+	if there.Owner.Epoch < row.Owner.Epoch {
+		return fmt.Errorf("remove what is left of %s,%s: the user is %s there, and has not arrived", app.ID, user, row.Owner)
 	}
 	// The user may come back once the phase is over.
 	now, err := e.logs.readFresh(ctx, app.ID)

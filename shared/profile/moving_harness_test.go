@@ -83,6 +83,8 @@ func (tr *travels) begin() {
 func (tr *travels) undo() {
 	tr.t.Helper()
 	tr.change((*config.App).UndoMove)
+	tr.must(tr.eng.ArriveUser(ctx, tr.app(), "u"))
+	tr.nextPhase()
 	tr.must(tr.eng.ClearUser(ctx, tr.app(), "u"))
 	tr.nextPhase()
 	tr.nextPhase()
