@@ -100,6 +100,7 @@ var layers = []struct {
 	{"shared/job/reenrich", "admission affinity banded bus config enrich event job profile queue schema store", ""},
 	{"shared/job/migration", "affinity config event history job schema store", ""},
 	{"shared/job/deletion", "config job store", ""},
+	{"shared/job/relocation", "config job profile store", ""},
 
 	// What functions are made of.
 	{"shared/function", "deadline httpapi telemetry", "http"},

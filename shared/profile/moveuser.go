@@ -187,6 +187,33 @@ func (e *Engine) ReconcileUser(ctx context.Context, app config.App, token string
 	return len(missing), err
 }
 
+// UserIsDone reports whether the phase of a move has nothing left to do for a user.
+func (e *Engine) UserIsDone(ctx context.Context, app config.App, user string) (bool, error) {
+	from, to, err := e.move(app)
+	if err != nil {
+		return false, err
+	}
+	there, err := to.env.store.ReadPrimary(ctx, app.ID, user, store.UserState)
+	if err != nil {
+		return false, err
+	}
+	left, err := from.env.store.ReadPrimary(ctx, app.ID, user, store.UserState)
+	if err != nil {
+		return false, err
+	}
+	switch app.Move.Phase {
+	case config.MoveMarking:
+		return left.Owner.State != store.Nobodys, nil
+	case config.MoveArriving, config.MoveClearing:
+		return there.Owner.State != store.Moved || left.Owner.Epoch >= there.Owner.Epoch, nil
+	case config.MoveUsers:
+		return !left.Owner.Here() && there.Owner.State != store.Leaving && there.Owner.Epoch >= left.Owner.Epoch, nil
+	case config.MoveDropping:
+		return !left.Owner.Here() && (left.Owner.State == store.Nobodys || left.Ticket == 0), nil
+	}
+	return true, nil
+}
+
 // move returns the engines of the two regions of a move.
 func (e *Engine) move(app config.App) (from, to *Engine, err error) {
 	if !app.Moving() {

@@ -1,0 +1,303 @@
+// Package relocation moves the users of an app from one region to another while the app is
+// in use. It runs the phases of a move one after the other: each is a job over all
+// users, which begins with a wait until nobody acts on the configuration of the phase
+// before, and ends by beginning the next. Package profile moves each user, and its page
+// REGIONS.md says why that loses nothing.
+//
+// The app's configuration holds the phase (config.Move); the jobs lie beside it:
+//
+//	apps/{app}/relocations/{job}
+//
+// Jobs over all users of other kinds wait until the app has arrived.
+package relocation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// Collection names the collection of the jobs under an app.
+var Collection = job.Collection{Name: "relocations", Decode: job.DecodeParams[Params]}
+
+// maxInFlight is how many shards of a move have tasks at a time, which leaves capacity for
+// clients.
+const maxInFlight = 4
+
+// Params are the parameters of the job of a phase.
+type Params struct {
+	Move  string           `firestore:"move"`
+	Phase config.MovePhase `firestore:"phase"`
+	// Region is where the users are whom the phase works on.
+	Region string `firestore:"region"`
+	Back   bool   `firestore:"back"`
+}
+
+var _ job.Params = Params{}
+
+// LogAttrs returns the phase and the region.
+func (p Params) LogAttrs() []slog.Attr {
+	return []slog.Attr{slog.String("move", p.Move), slog.String("phase", string(p.Phase)), slog.String("region", p.Region)}
+}
+
+// Refused is the error of a move that cannot begin, or not be undone.
+type Refused struct {
+	// Message says what prevents it, and what comes first.
+	Message string
+}
+
+// Error returns the message.
+func (r *Refused) Error() string { return r.Message }
+
+func refuse(format string, args ...any) error { return &Refused{fmt.Sprintf(format, args...)} }
+
+// Rows are the rows of apps in the Bigtable of one region.
+type Rows interface {
+	job.Users
+	DeleteRows(ctx context.Context, r store.AppRows, progress func(rows int, last string) error) error
+	FindRows(ctx context.Context, r store.AppRows, limit int) ([]string, error)
+}
+
+var _ Rows = (*store.Store)(nil)
+
+// Regions are the regions of a deployment by name. Apps that name none live in First.
+type Regions struct {
+	First string
+	Rows  map[string]Rows
+}
+
+// Runner begins moves, turns them back, and runs the tasks of their phases. It is safe for
+// concurrent use.
+type Runner struct {
+	*job.Runner
+	config  config.Store
+	regions Regions
+	arrived func(ctx context.Context, app config.App) error
+}
+
+// New returns the runner. It sets the name, the users and the work of r. longest is how long
+// a request or a task lives; each phase waits for that, besides the propagation of the
+// configuration. arrived is called when an app rests in another region than before: work that
+// has waited for it may begin. It may be called again.
+func New(r job.Runner, c config.Store, regions Regions, mover Mover, longest time.Duration,
+	arrived func(ctx context.Context, app config.App) error) *Runner {
+	r.Name, r.StaleText = "relocation", "users are not where they should be"
+	r.Propagation += longest
+	moves := &Runner{config: c, regions: regions, arrived: arrived}
+	r.Users = usersOf{c, regions}
+	r.Work = &work{regions: regions, mover: mover, now: r.Now, moves: moves}
+	moves.Runner = job.New(r)
+	return moves
+}
+
+// Status is where the move of an app is.
+type Status struct {
+	Region string // of the app; new requests begin there
+	Move   config.Move
+	// Job is the job of the phase; nil if the app rests, or if nobody has created it yet.
+	Job *job.Job
+	// Waits is how long the phase still waits before it begins.
+	Waits time.Duration
+}
+
+// Start begins a move of an app to another region. For an app that moves there already it
+// resumes the job, in case the queue has lost its tasks. The error is of type Refused if the
+// app cannot move now.
+func (r *Runner) Start(ctx context.Context, appID, to string) (Status, error) {
+	app, err := r.config.App(ctx, appID)
+	if err != nil {
+		return Status{}, err
+	}
+	if app.Moving() && app.Move.To == to {
+		return r.resume(ctx, app)
+	}
+	if err := r.check(ctx, app, to); err != nil {
+		return Status{}, err
+	}
+	id := job.NewID("relocation", r.Now())
+	app, err = r.config.UpdateMove(ctx, appID, func(a *config.App) error {
+		if a.Move.ID == id {
+			return nil // the answer to an earlier attempt was lost
+		}
+		if a.Region == "" {
+			a.Region = r.regions.First
+		}
+		return a.StartMove(id, to, job.Stamp(r.Now()))
+	})
+	if errors.Is(err, config.ErrMoving) {
+		return Status{}, refuse("%v", err)
+	}
+	if err != nil {
+		return Status{}, err
+	}
+	return r.resume(ctx, app)
+}
+
+// check returns why an app cannot move.
+func (r *Runner) check(ctx context.Context, app config.App, to string) error {
+	from := app.Region
+	if from == "" {
+		from = r.regions.First
+	}
+	switch {
+	case r.regions.Rows[to] == nil:
+		return refuse("There is no region %q: the regions are %s", to, strings.Join(slices.Sorted(maps.Keys(r.regions.Rows)), ", "))
+	case app.Moving():
+		return refuse("App %s moves from %s to %s, phase %s: it must arrive, or go back, first", app.ID, app.Move.From, app.Move.To, app.Move.Phase)
+	case from == to:
+		return refuse("App %s is in region %s already", app.ID, to)
+	case len(app.Log.Write) > 1:
+		return refuse("The log of app %s migrates to another schema: finish that, or roll it back, first", app.ID)
+	}
+	for _, table := range tables {
+		keys, err := r.regions.Rows[to].FindRows(ctx, store.AppRows{App: app.ID, Table: table}, 1)
+		if err != nil {
+			return err
+		}
+		if len(keys) > 0 {
+			return refuse("Region %s still holds rows of app %s, in table %s: delete them first", to, app.ID, table)
+		}
+	}
+	return nil
+}
+
+// Undo turns the move of an app back. It is possible until the app drops what it left
+// behind. The error is of type Refused if it is not.
+func (r *Runner) Undo(ctx context.Context, appID string) (Status, error) {
+	app, err := r.config.App(ctx, appID)
+	if err != nil {
+		return Status{}, err
+	}
+	if !app.Moving() {
+		return Status{}, refuse("App %s does not move", appID)
+	}
+	if app.Move.Back {
+		return r.resume(ctx, app)
+	}
+	id := app.Move.ID
+	app, err = r.config.UpdateMove(ctx, appID, func(a *config.App) error {
+		if a.Move.ID != id || a.Move.Back {
+			return nil // another caller was faster, or the answer was lost
+		}
+		return a.UndoMove()
+	})
+	if errors.Is(err, config.ErrNoWayBack) {
+		return Status{}, refuse("%v: it is a move like any other once it has ended", err)
+	}
+	if err != nil {
+		return Status{}, err
+	}
+	return r.resume(ctx, app)
+}
+
+// Status returns where the move of an app is.
+func (r *Runner) Status(ctx context.Context, appID string) (Status, error) {
+	app, err := r.config.App(ctx, appID)
+	if err != nil {
+		return Status{}, err
+	}
+	return r.status(ctx, app)
+}
+
+func (r *Runner) status(ctx context.Context, app config.App) (Status, error) {
+	s := Status{Region: app.Region, Move: app.Move, Waits: max(0, app.ChangedAt.Add(r.Propagation).Sub(r.Clock()))}
+	if app.Move.Job == "" {
+		return s, nil
+	}
+	j, err := r.Find(ctx, app.ID, app.Move.Job)
+	if errors.Is(err, job.ErrNotFound) {
+		return s, nil
+	}
+	s.Job = &j
+	return s, err
+}
+
+// resume starts the job of the phase of a move, or resumes it. A job that has failed is
+// followed by another one.
+func (r *Runner) resume(ctx context.Context, app config.App) (Status, error) {
+	if !app.Moving() {
+		return r.status(ctx, app)
+	}
+	s, err := r.status(ctx, app)
+	if err != nil {
+		return s, err
+	}
+	if app.Move.Job == "" || s.Job != nil && s.Job.State.Ended() && s.Job.State != job.Done {
+		was, id := app.Move, job.NewID(string(app.Move.Phase), r.Now())
+		app, err = r.config.UpdateMove(ctx, app.ID, func(a *config.App) error {
+			if a.Move == was {
+				a.Move.Job = id
+			}
+			return nil // or another caller was faster
+		})
+		if err != nil || !app.Moving() {
+			return s, err
+		}
+	}
+	if _, err := r.Runner.Start(ctx, draft(app), 0); err != nil {
+		return s, err
+	}
+	return r.status(ctx, app)
+}
+
+// draft returns the job of an app's phase.
+func draft(app config.App) job.Job {
+	m := app.Move
+	p := Params{Move: m.ID, Phase: m.Phase, Region: m.From, Back: m.Back}
+	switch m.Phase {
+	case config.MoveMarking:
+		p.Region = app.Region
+	case config.MoveArriving, config.MoveClearing:
+		p.Region = m.To // where users have moved away from
+	}
+	return job.Job{App: app.ID, ID: m.Job, Kind: string(m.Phase), MaxInFlight: maxInFlight, Params: p}
+}
+
+// next ends the phase of a job that is done, and begins the following one.
+func (r *Runner) next(ctx context.Context, j job.Job) error {
+	app, err := r.config.UpdateMove(ctx, j.App, func(a *config.App) error {
+		if a.Move.Job == j.ID {
+			a.AdvanceMove()
+		}
+		return nil // or an earlier attempt did it
+	})
+	if errors.Is(err, config.ErrNotFound) {
+		return nil // the app has been deleted
+	}
+	if err != nil {
+		return err
+	}
+	if app.Moving() {
+		_, err = r.resume(ctx, app)
+		return err
+	}
+	return r.arrived(ctx, app)
+}
+
+// usersOf are the users of the region that the phase of an app works on.
+type usersOf struct {
+	config  config.Store
+	regions Regions
+}
+
+func (u usersOf) ScanUserKeys(ctx context.Context, appID, from, to string, fn func(string) error) error {
+	app, err := u.config.App(ctx, appID)
+	if err != nil {
+		return err
+	}
+	region := draft(app).Params.(Params).Region
+	rows := u.regions.Rows[region]
+	if rows == nil {
+		return nil // the move has ended
+	}
+	return rows.ScanUserKeys(ctx, appID, from, to, fn)
+}

@@ -1,0 +1,249 @@
+package relocation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// Mover takes the steps of a move for one user. Each may be repeated.
+type Mover interface {
+	MarkUser(ctx context.Context, app config.App, user string) error
+	MoveUser(ctx context.Context, app config.App, user string) (rows int, err error)
+	StayUser(ctx context.Context, app config.App, user string) error
+	ArriveUser(ctx context.Context, app config.App, user string) error
+	ClearUser(ctx context.Context, app config.App, user string) error
+	ReconcileUser(ctx context.Context, app config.App, user string) (rows int, err error)
+	DropUser(ctx context.Context, app config.App, user string) (gone bool, err error)
+	// UserIsDone reports whether the phase has nothing left to do for a user.
+	UserIsDone(ctx context.Context, app config.App, user string) (bool, error)
+}
+
+var _ Mover = (*profile.Engine)(nil)
+
+// tables hold what belongs to users, and the app leaves behind.
+var tables = []string{store.TableUsers, store.TableEvents, store.TableEventsNarrow, store.TableHistories}
+
+const (
+	groupUsers = 64 // between two checkpoints
+	atOnce     = 16 // users of a task
+)
+
+// work is the work of all phases.
+type work struct {
+	regions Regions
+	mover   Mover
+	now     func() time.Time
+	moves   *Runner
+}
+
+var _ job.Closing = (*work)(nil)
+
+// Obsolete says that the move has gone on, or has turned back.
+func (w *work) Obsolete(j job.Job, app config.App) string {
+	if app.Move.Job != j.ID {
+		return fmt.Sprintf("the move is in phase %q now", app.Move.Phase)
+	}
+	return ""
+}
+
+// Close begins the next phase.
+func (w *work) Close(ctx context.Context, j job.Job) error {
+	if j.State != job.Done {
+		return nil
+	}
+	return w.moves.next(ctx, j)
+}
+
+// userStep is what a phase does for a user; nil: nothing. It returns the number of rows of the log that
+// it has copied.
+func (w *work) userStep(phase config.MovePhase) func(ctx context.Context, app config.App, user string) (int, error) {
+	plain := func(step func(context.Context, config.App, string) error) func(context.Context, config.App, string) (int, error) {
+		return func(ctx context.Context, app config.App, user string) (int, error) { return 0, step(ctx, app, user) }
+	}
+	switch phase {
+	case config.MoveMarking:
+		return plain(w.mover.MarkUser)
+	case config.MoveArriving:
+		return plain(w.mover.ArriveUser)
+	case config.MoveClearing:
+		return plain(w.mover.ClearUser)
+	case config.MoveUsers:
+		return w.mover.MoveUser
+	case config.MoveDropping:
+		return func(ctx context.Context, app config.App, user string) (int, error) {
+			rows, err := w.mover.ReconcileUser(ctx, app, user)
+			if err == nil {
+				_, err = w.mover.DropUser(ctx, app, user)
+			}
+			return rows, err
+		}
+	}
+	return nil
+}
+
+// Process takes the step of the phase for the users of a range. Its places are user tokens.
+func (w *work) Process(ctx context.Context, j job.Job, app config.App, shard job.Shard, until time.Time,
+	progress func(job.Progress) error) (job.Progress, error) {
+	p := job.Progress{Next: shard.Next}
+	params := job.ParamsOf[Params](j)
+	if params.Phase == config.MoveErasing {
+		return w.erase(ctx, app, params.Region, shard, until, progress)
+	}
+	step := w.userStep(params.Phase)
+	for step != nil {
+		group, next, err := w.group(ctx, app.ID, params.Region, p.Next, shard.To)
+		if err != nil {
+			return p, err
+		}
+		rows, err := all(ctx, group, func(ctx context.Context, user string) (int, error) { return step(ctx, app, user) })
+		p.Visited, p.Events = p.Visited+int64(len(group)), p.Events+int64(rows)
+		if err != nil {
+			return p, err
+		}
+		if next == "" {
+			break
+		}
+		p.Next = next
+		if err := progress(p); err != nil {
+			return p, err
+		}
+		if !w.now().Before(until) {
+			return p, nil
+		}
+	}
+	if params.Phase == config.MoveUsers && params.Back {
+		if err := w.stay(ctx, app, shard); err != nil {
+			return p, err
+		}
+	}
+	p.Done = true
+	return p, nil
+}
+
+// all calls step for users, some at a time, and returns the sum.
+func all(ctx context.Context, users []string, step func(ctx context.Context, user string) (int, error)) (int, error) {
+	counts := make([]int, len(users))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(atOnce)
+	for i, user := range users {
+		g.Go(func() (err error) {
+			counts[i], err = step(ctx, user)
+			return err
+		})
+	}
+	err, sum := g.Wait(), 0
+	for _, n := range counts {
+		sum += n
+	}
+	return sum, err
+}
+
+var errGroup = errors.New("the group is complete")
+
+// group returns the next users of a range, and the one behind them, "" at its end.
+func (w *work) group(ctx context.Context, appID, region, from, to string) (users []string, next string, err error) {
+	err = w.regions.Rows[region].ScanUserKeys(ctx, appID, from, to, func(user string) error {
+		if len(users) == groupUsers {
+			next = strings.Clone(user)
+			return errGroup
+		}
+		users = append(users, strings.Clone(user))
+		return nil
+	})
+	if errors.Is(err, errGroup) {
+		err = nil
+	}
+	return users, next, err
+}
+
+// stay gives up the moves of users who were about to leave the region to which the app goes
+// back. They are few: a mover leaves each within some requests.
+func (w *work) stay(ctx context.Context, app config.App, shard job.Shard) error {
+	for from, more := shard.From, true; more; {
+		group, next, err := w.group(ctx, app.ID, app.Move.To, from, shard.To)
+		if err != nil {
+			return err
+		}
+		stay := func(ctx context.Context, user string) (int, error) { return 0, w.mover.StayUser(ctx, app, user) }
+		if _, err := all(ctx, group, stay); err != nil {
+			return err
+		}
+		from, more = next, next != ""
+	}
+	return nil
+}
+
+// erase deletes the rows of a range of users, who live elsewhere.
+func (w *work) erase(ctx context.Context, app config.App, region string, shard job.Shard, until time.Time,
+	progress func(job.Progress) error) (job.Progress, error) {
+	p := job.Progress{Next: shard.Next}
+	for _, table := range tables {
+		r := store.AppRows{App: app.ID, Table: table, From: shard.From, To: shard.To}
+		err := w.regions.Rows[region].DeleteRows(ctx, r, func(rows int, _ string) error {
+			p.Changed += int64(rows)
+			if err := progress(p); err != nil {
+				return err
+			}
+			if !w.now().Before(until) {
+				return errGroup
+			}
+			return nil
+		})
+		if errors.Is(err, errGroup) {
+			return p, nil // what is deleted is not found again
+		}
+		if err != nil {
+			return p, err
+		}
+	}
+	p.Done = true
+	return p, nil
+}
+
+// Verify counts the users for whom the phase has something left to do, or rows that it has
+// left.
+func (w *work) Verify(ctx context.Context, j job.Job, app config.App, shard job.Shard) (int64, error) {
+	params := job.ParamsOf[Params](j)
+	left := int64(0)
+	if params.Phase == config.MoveErasing {
+		for _, table := range tables {
+			keys, err := w.regions.Rows[params.Region].FindRows(ctx, store.AppRows{App: app.ID, Table: table, From: shard.From, To: shard.To}, 10)
+			if err != nil {
+				return 0, err
+			}
+			left += int64(len(keys))
+		}
+		return left, nil
+	}
+	if w.userStep(params.Phase) == nil {
+		return 0, nil
+	}
+	for from, more := shard.From, true; more; {
+		group, next, err := w.group(ctx, app.ID, params.Region, from, shard.To)
+		if err != nil {
+			return 0, err
+		}
+		n, err := all(ctx, group, func(ctx context.Context, user string) (int, error) {
+			done, err := w.mover.UserIsDone(ctx, app, user)
+			if done || err != nil {
+				return 0, err
+			}
+			return 1, nil
+		})
+		if err != nil {
+			return 0, err
+		}
+		left, from, more = left+int64(n), next, next != ""
+	}
+	return left, nil
+}
