@@ -317,7 +317,12 @@ func (p *dumpPage) events(ctx context.Context) error {
 	window := affinity.Window{Now: p.now.UnixMilli(), RetentionDays: p.app.RetentionDays}
 	var entries []store.Entry
 	size := len(p.lines)
-	err := p.Store.Log(p.app.ID, p.app.Log).Scan(ctx, p.app.Log.Read, store.Range{From: p.at.After}, window.From(), func(e store.Entry) error {
+	log := p.Store.Log(p.app.ID, p.app.Log)
+	scan := log.ScanLong
+	if p.app.ChangedAt.After(p.now.Add(-store.AnalysisLag)) {
+		scan = log.Scan // perhaps the layout has changed
+	}
+	err := scan(ctx, p.app.Log.Read, store.Range{From: p.at.After}, window.From(), func(e store.Entry) error {
 		entries = append(entries, e)
 		if size += len(e.Original); size >= dumpBytes {
 			return errPageFull

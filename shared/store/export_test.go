@@ -39,6 +39,11 @@ func (s *Store) ListDatedOf(ctx context.Context, app string, q DatedQuery, maxRo
 	return s.listDated(ctx, app, q, maxRows)
 }
 
+// ScanLongOf is ScanLong with smaller chunks.
+func (l Log) ScanLongOf(ctx context.Context, n schema.Name, r Range, since int64, bytes, users int, fn func(Entry) error) error {
+	return l.scanLong(ctx, r, longScan{l, n, since, fn, bytes, users})
+}
+
 // SetClock replaces the clock of date rows.
 func (s *Store) SetClock(now func() time.Time) { s.clock = now }
 

@@ -20,13 +20,14 @@ import (
 // Log is the log of one app in the schemas of a layout. Make a Log for each use,
 // because an app's layout can change.
 type Log struct {
-	s      *Store
-	app    string
-	layout schema.Layout
+	s        *Store
+	app      string
+	layout   schema.Layout
+	analysis bool // reads through the app profile for analysis
 }
 
 // Log returns the log of an app in the schemas of a layout.
-func (s *Store) Log(app string, l schema.Layout) Log { return Log{s, app, l} }
+func (s *Store) Log(app string, l schema.Layout) Log { return Log{s: s, app: app, layout: l} }
 
 // LogEvent is a row of the log to write.
 type LogEvent struct {
@@ -68,6 +69,9 @@ const (
 
 // table returns the table of a schema that holds a user's log.
 func (l Log) table(n schema.Name, user string) *bigtable.Table {
+	if l.analysis {
+		return l.s.tables.analysis[n]
+	}
 	return l.s.tables.of(l.app, user).logs[n]
 }
 

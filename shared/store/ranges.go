@@ -27,11 +27,18 @@ func (r Range) Within() string {
 
 // keys returns the log's rows in the range. False means that the range is empty.
 func (r Range) keys(app string) (bigtable.RowRange, bool) {
-	from, to := placeKey(app, r.From), prefixEnd(app+",")
+	from, to := r.ends(app)
+	return bigtable.NewRange(from, to), from < to
+}
+
+// ends returns the key of the log that the range starts at, and the one that it ends
+// before.
+func (r Range) ends(app string) (from, to string) {
+	from, to = placeKey(app, r.From), prefixEnd(app+",")
 	if r.To != "" {
 		to = placeKey(app, r.To)
 	}
-	return bigtable.NewRange(from, to), from < to
+	return from, to
 }
 
 // escapedPlace starts a place that is escaped. No user token contains it.

@@ -10,8 +10,9 @@ import (
 // tables finds the tables that hold a user of an app. Nothing else in this
 // package keeps a *bigtable.Table. Today one Bigtable instance holds all apps.
 type tables struct {
-	all    *tableSet
-	client *bigtable.Client
+	all      *tableSet
+	client   *bigtable.Client
+	analysis map[schema.Name]*bigtable.Table // logs, through the app profile for analysis; nil: there is none
 }
 
 // allUsers selects the tables of all users of an app: for a request that covers
@@ -44,11 +45,13 @@ type tableSet struct {
 	changes               *bigtable.Table // the list of changed users
 }
 
+func openLogs(c client) map[schema.Name]*bigtable.Table {
+	return map[schema.Name]*bigtable.Table{schema.Narrow: c.Open(TableEventsNarrow), schema.Wide: c.Open(TableEvents)}
+}
+
 func openTables(client, serving client) tables {
 	t := &tableSet{
-		logs: map[schema.Name]*bigtable.Table{
-			schema.Narrow: client.Open(TableEventsNarrow), schema.Wide: client.Open(TableEvents),
-		},
+		logs:     openLogs(client),
 		users:    client.Open(TableUsers),
 		serving:  serving.Open(TableUsers),
 		blocks:   client.Open(TableHistories),

@@ -28,6 +28,9 @@ type Config struct {
 	// ServingProfile may be multi-cluster: it only reads stored profiles. Empty means
 	// Profile.
 	ServingProfile string `env:"BIGTABLE_SERVING_APP_PROFILE"`
+	// AnalysisProfile may be a profile of Data Boost, which does not see what was written
+	// within AnalysisLag: it only serves ScanLong. Empty means Profile.
+	AnalysisProfile string `env:"BIGTABLE_ANALYSIS_APP_PROFILE"`
 	// FilterColumns is the largest number of columns in a filter. For a strategy that
 	// scores more columns, or whose filter would be too large, Bigtable sends whole
 	// rows. The best value depends on the server: an emulator copies a row once for
@@ -38,6 +41,7 @@ type Config struct {
 // Store reads and writes the tables. It is safe for concurrent use.
 type Store struct {
 	client, serving *bigtable.Client
+	analysis        *bigtable.Client // nil: none of its own
 	tables          tables
 	separateServing bool
 	filterColumns   int
@@ -86,6 +90,13 @@ func Open(ctx context.Context, cfg Config, opts ...option.ClientOption) (*Store,
 		s.serving = serving.Client
 	}
 	s.tables = openTables(primary, serving)
+	if cfg.AnalysisProfile != "" && cfg.AnalysisProfile != cfg.Profile {
+		analysis, err := newClient(ctx, cfg, cfg.AnalysisProfile, m, opts)
+		if err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+		s.analysis, s.tables.analysis = analysis.Client, openLogs(analysis)
+	}
 	return s, nil
 }
 
@@ -114,6 +125,9 @@ func (s *Store) Close() error {
 	err := s.client.Close()
 	if s.separateServing {
 		err = errors.Join(err, s.serving.Close())
+	}
+	if s.analysis != nil {
+		err = errors.Join(err, s.analysis.Close())
 	}
 	return err
 }

@@ -42,6 +42,14 @@ func NewReplicated(tb testing.TB, dial ...grpc.DialOption) (*Replicated, *store.
 	return r, s, client
 }
 
+// OpenAnalysis opens a store that reads through the app profile ServingProfile for analysis,
+// and not to answer requests.
+func OpenAnalysis(tb testing.TB, addr string) *store.Store {
+	tb.Helper()
+	s, _ := open(tb, addr, store.Config{Instance: newInstance(), AnalysisProfile: ServingProfile}, nil)
+	return s
+}
+
 // OpenServing is OpenInstance of a store that reads through ServingProfile to answer
 // requests.
 func OpenServing(tb testing.TB, addr, instance string, dial ...grpc.DialOption) (*store.Store, *bigtable.Client) {
