@@ -15,6 +15,7 @@ module "bigtable" {
   longest_retention_days = var.longest_retention_days
   deletion_protection    = var.deletion_protection
   backup_days            = var.backup_days
+  data_boost             = var.data_boost
 
   clients = local.members
   grants  = local.table_grants

@@ -97,6 +97,8 @@ module "function" {
   variables = local.functions[each.value.of].env
   environment = merge(local.environment, {
     BIGTABLE_APP_PROFILE = module.bigtable.app_profiles[local.access[each.value.of].app_profile]
+    # Only dumps are long scans that may be late: README.md of the module bigtable.
+    BIGTABLE_ANALYSIS_APP_PROFILE = each.value.of == "recomputes" ? lookup(module.bigtable.app_profiles, "analysis", "") : ""
   })
 
   # Terraform names the service, or all functions would have the name of the engine.

@@ -345,6 +345,13 @@ variable "deletion_slack" {
   }
 }
 
+variable "data_boost" {
+  type        = bool
+  default     = false
+  nullable    = false
+  description = "Whether dumps of apps read the log by Bigtable's Data Boost, so that they take no CPU from the clusters. It costs at least 60 seconds of a serverless processing unit for each request, and needs SSD and the edition Enterprise."
+}
+
 variable "history_format" {
   type        = number
   default     = 2

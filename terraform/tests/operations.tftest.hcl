@@ -46,6 +46,19 @@ run "cluster_that_serves_alone" {
   }
 }
 
+run "data_boost" {
+  command = plan
+
+  variables {
+    data_boost = true
+  }
+
+  assert {
+    condition     = [for name, f in module.function : name if try(f.environment.BIGTABLE_ANALYSIS_APP_PROFILE, "") != ""] == ["recomputes"] && module.function["recomputes"].environment.BIGTABLE_ANALYSIS_APP_PROFILE == "analysis"
+    error_message = "Data Boost is not used by dumps alone, which recomputes answers."
+  }
+}
+
 run "primary_cluster_not_set" {
   command = plan
 

@@ -10,6 +10,7 @@ output "app_profiles" {
   value = merge(
     { serving = google_bigtable_app_profile.serving.app_profile_id },
     { for name, p in google_bigtable_app_profile.single : name => p.app_profile_id },
+    { for p in google_bigtable_app_profile.analysis : "analysis" => p.app_profile_id },
   )
 }
 

@@ -118,6 +118,13 @@ variable "backup_days" {
   }
 }
 
+variable "data_boost" {
+  description = "Whether there is an app profile of Data Boost, analysis. The project of the instance pays for it."
+  type        = bool
+  default     = false
+  nullable    = false
+}
+
 variable "clients" {
   description = "Members that use the instance, by any label. They may open connections, but not read or write."
   type        = map(string)

@@ -190,6 +190,48 @@ run "app_profiles" {
   }
 }
 
+run "no_data_boost" {
+  command = plan
+
+  assert {
+    condition     = length(google_bigtable_app_profile.analysis) == 0 && !contains(keys(output.app_profiles), "analysis")
+    error_message = "Data Boost is on although nobody asked for it."
+  }
+}
+
+run "data_boost" {
+  command = plan
+
+  variables {
+    clusters = {
+      cluster-1 = { zone = "europe-west1-b" }
+      cluster-2 = { zone = "europe-west4-a" }
+    }
+    primary_cluster = "cluster-2"
+    data_boost      = true
+  }
+
+  assert {
+    condition     = google_bigtable_app_profile.analysis[0].data_boost_isolation_read_only[0].compute_billing_owner == "HOST_PAYS" && length(google_bigtable_app_profile.analysis[0].standard_isolation) == 0
+    error_message = "The app profile analysis is not one of Data Boost."
+  }
+
+  assert {
+    condition     = google_bigtable_app_profile.analysis[0].single_cluster_routing[0].cluster_id == "cluster-2" && google_bigtable_app_profile.analysis[0].multi_cluster_routing_use_any == null
+    error_message = "The app profile analysis does not read the primary cluster."
+  }
+
+  assert {
+    condition     = google_bigtable_app_profile.analysis[0].single_cluster_routing[0].allow_transactional_writes != true
+    error_message = "The app profile analysis allows writes."
+  }
+
+  assert {
+    condition     = output.app_profiles["analysis"] == "analysis"
+    error_message = "The functions do not get the app profile analysis."
+  }
+}
+
 run "access" {
   variables {
     clients = { ingest = "serviceAccount:fn-ingest@affinity-test.iam.gserviceaccount.com" }
