@@ -75,6 +75,9 @@ func (r *Runner) plan(ctx context.Context, job Job, app config.App) (Outcome, er
 	if early := r.unpropagated(app); early > 0 {
 		return r.nextPlanStep(ctx, job, early)
 	}
+	if r.waits(app) {
+		return r.nextPlanStep(ctx, job, movingPause)
+	}
 	switch err := r.cutAll(ctx, job, r.Now().Add(r.Budget)); {
 	case errors.Is(err, errBudget):
 		return r.nextPlanStep(ctx, job, 0)

@@ -93,6 +93,10 @@ type Runner struct {
 	Now func() time.Time
 	Log *slog.Logger
 
+	// DuringMoves says that the jobs work while their app moves to another region, as those
+	// of the move itself do. Other jobs wait until the app has arrived.
+	DuringMoves bool
+
 	// CheckpointEvery is the shortest time between two checkpoints of a shard.
 	// Default: a second, because Firestore recommends at most one write a
 	// second to a document. If it is negative, every call of progress makes a

@@ -45,7 +45,11 @@ func (r *Runner) shard(ctx context.Context, t ShardTask, retries int, until time
 		return r.drop(ctx, t.App, t.Job, "step %d of shard %d is not %d, the current one", t.Step, t.Shard, shard.Step), nil
 	}
 	w := &worker{Runner: r, job: job, app: app, shard: shard, until: until}
-	o, err := w.attempt(ctx, retries)
+	work := w.attempt
+	if r.waits(app) {
+		work = w.pause
+	}
+	o, err := work(ctx, retries)
 	switch {
 	case errors.Is(err, errOvertaken), errors.Is(err, ErrEnded):
 		return r.shard(ctx, t, retries, until) // the shard has changed: decide again what to do
@@ -67,6 +71,24 @@ type worker struct {
 // errLost is the error of a shard whose task crashed its process at every
 // attempt.
 var errLost = errors.New("the task ended without an answer at every attempt")
+
+// movingPause is how long a task waits before it looks again whether its app has arrived.
+const movingPause = time.Minute
+
+// waits reports whether a job waits because its app moves to another region. A task that
+// has begun before the move ends before anybody moves: a move waits for it.
+func (r *Runner) waits(app config.App) bool { return app.Moving() && !r.DuringMoves }
+
+// pause ends the current step, and enqueues the task of the next one for later.
+func (w *worker) pause(ctx context.Context, _ int) (Outcome, error) {
+	err := w.write(ctx, func(s *Shard) {
+		s.Step, s.LastTry, s.NotBefore = s.Step+1, false, Stamp(w.Clock().Add(movingPause))
+	})
+	if err != nil {
+		return Outcome{}, err
+	}
+	return Outcome{Next: fmt.Sprintf("step %d, once the app has arrived in its new region", w.shard.Step)}, w.enqueueShard(ctx, w.job, w.shard)
+}
 
 // attempt works on the shard. A shard that is still open after all attempts has
 // crashed their processes, because none of them stored an error. attempt allows

@@ -92,6 +92,7 @@ func New(r job.Runner, c config.Store, regions Regions, mover Mover, longest tim
 	arrived func(ctx context.Context, app config.App) error) *Runner {
 	r.Name, r.StaleText = "relocation", "users are not where they should be"
 	r.Propagation += longest
+	r.DuringMoves = true
 	moves := &Runner{config: c, regions: regions, arrived: arrived}
 	r.Users = usersOf{c, regions}
 	r.Work = &work{regions: regions, mover: mover, now: r.Now, moves: moves}
