@@ -31,7 +31,7 @@ type appUser struct{ app, user string }
 // is that of an app without segments.
 type listing struct {
 	*changeList
-	app  string
+	app  config.App
 	at   time.Time // of the entries
 	done chan struct{}
 	err  error
@@ -42,14 +42,14 @@ func (c *changeList) begin(ctx context.Context, app config.App, users []*user) *
 	if !app.Segments.On() {
 		return nil
 	}
-	l := &listing{changeList: c, app: app.ID, at: c.now(), done: make(chan struct{})}
+	l := &listing{changeList: c, app: app, at: c.now(), done: make(chan struct{})}
 	tokens := make([]string, len(users))
 	for i, u := range users {
 		tokens[i] = u.token
 	}
 	go func() {
 		defer close(l.done)
-		l.err = c.listAt(ctx, app.ID, l.at, tokens)
+		l.err = c.listAt(ctx, app, l.at, tokens)
 	}()
 	return l
 }
@@ -78,17 +78,17 @@ func (c *changeList) list(ctx context.Context, app config.App, users ...string) 
 		return nil
 	}
 	at := c.now()
-	if err := c.listAt(ctx, app.ID, at, users); err != nil {
+	if err := c.listAt(ctx, app, at, users); err != nil {
 		return err
 	}
-	return c.until(ctx, app.ID, at, users)
+	return c.until(ctx, app, at, users)
 }
 
 // until lists users again until an entry is answered in time. at is the time of the last.
-func (c *changeList) until(ctx context.Context, appID string, at time.Time, users []string) error {
+func (c *changeList) until(ctx context.Context, app config.App, at time.Time, users []string) error {
 	for c.now().Sub(at) > maxListed {
 		at = c.now()
-		if err := c.listAt(ctx, appID, at, users); err != nil {
+		if err := c.listAt(ctx, app, at, users); err != nil {
 			return err
 		}
 	}
@@ -96,20 +96,31 @@ func (c *changeList) until(ctx context.Context, appID string, at time.Time, user
 }
 
 // listAt lists those users whom the process has not yet listed in the slot of an instant.
-func (c *changeList) listAt(ctx context.Context, appID string, at time.Time, users []string) error {
+// While the app moves, it lists them in both regions, because either may be that of a
+// process which asks.
+func (c *changeList) listAt(ctx context.Context, app config.App, at time.Time, users []string) error {
 	slot := store.SlotOf(at)
-	missing := c.missing(appID, slot, users)
+	missing := c.missing(app.ID, slot, users)
 	if len(missing) == 0 {
 		return nil
 	}
-	if err := c.store.AddChanges(ctx, appID, slot, missing); err != nil {
+	if err := c.store.AddChanges(ctx, app.ID, slot, missing); err != nil {
 		return err
+	}
+	if app.Moving() {
+		other, err := c.other(app)
+		if err != nil {
+			return err
+		}
+		if err := other.env.store.AddChanges(ctx, app.ID, slot, missing); err != nil {
+			return err
+		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, user := range missing {
 		if c.slot == slot {
-			c.listed[appUser{appID, user}] = true
+			c.listed[appUser{app.ID, user}] = true
 		}
 	}
 	return nil

@@ -36,6 +36,27 @@ func (w *simulation) pack() {
 	})
 }
 
+// listedSince reports whether the user has been listed, wherever a process may ask.
+func (w *simulation) listedSince(cut store.ChangeSlot) bool {
+	lists := []*store.Store{w.store}
+	if w.us != nil {
+		lists = nil
+		for _, app := range w.configs[w.floor:] {
+			lists = append(lists, w.in(app.Region))
+		}
+	}
+	for _, s := range lists {
+		listed, _, err := s.Changes(ctx, w.appID, cut, 0)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if _, ok := listed["u"]; !ok {
+			return false
+		}
+	}
+	return true
+}
+
 // checkPacked checks that a profile which was packed is still lawful, unless the user has
 // been listed since, or the profile ends, or has not begun.
 func (w *simulation) checkPacked(when string, app config.App, known func(int) bool) {
@@ -44,11 +65,7 @@ func (w *simulation) checkPacked(when string, app config.App, known func(int) bo
 		return
 	}
 	now := w.clock.Load()
-	listed, _, err := w.store.Changes(ctx, w.appID, p.cut, 0)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	if _, ok := listed["u"]; ok || now >= p.Until || !app.ScoresAs(p.app.ScoringVersion) {
+	if w.listedSince(p.cut) || now >= p.Until || !app.ScoresAs(p.app.ScoringVersion) {
 		w.packed = nil
 		return
 	}

@@ -116,7 +116,7 @@ func (w *simulation) rowIn(region string) store.User {
 
 func (w *simulation) regionalStep() {
 	kinds := []string{"advance", "advance", "advance", "advance", "advance", "advance", "advance", "advance", "message", "message", "redeliver",
-		"import", "abandon", "read", "rank", "stored", "delete", "opt out", "opt in", "restore", "purge", "strategy", "minutes", "window", "marked", "move", "move", "move", "move"}
+		"import", "abandon", "read", "rank", "stored", "delete", "opt out", "opt in", "restore", "purge", "strategy", "minutes", "window", "marked", "pack", "pack", "move", "move", "move", "move"}
 	switch kind := rapid.SampledFrom(kinds).Draw(w.t, "step"); kind {
 	case "move":
 		w.move()

@@ -31,7 +31,7 @@ type Mover interface {
 var _ Mover = (*profile.Engine)(nil)
 
 // tables hold what belongs to users, and the app leaves behind.
-var tables = []string{store.TableUsers, store.TableEvents, store.TableEventsNarrow, store.TableHistories}
+var tables = []string{store.TableUsers, store.TableEvents, store.TableEventsNarrow, store.TableHistories, store.TableChanges, store.TableSegments}
 
 const (
 	groupUsers = 64 // between two checkpoints
