@@ -170,3 +170,28 @@ func TestOptOutMeetsMover(t *testing.T) {
 		}
 	}
 }
+
+// A process that packs profiles asks in the region of the app for users who have changed, and may
+// know an older region.
+func TestChangesAreListedInBothRegions(t *testing.T) {
+	tr := newTravels(t)
+	tr.must(tr.apps.SetSegments(ctx, appID, true))
+	tr.apply(tr.at(1))
+	tr.begin()
+	tr.moveUser()
+	tr.clock += hour
+	cut := store.SlotOf(tr.now())
+	for what, change := range map[string]func(){
+		"an event":   func() { tr.apply(tr.at(2)) },
+		"a deletion": func() { tr.delete("u") },
+	} {
+		change()
+		for region, s := range map[string]*store.Store{"eu": tr.store, "us": tr.us} {
+			if listed, _, err := s.Changes(ctx, appID, cut, 0); err != nil || len(listed) != 1 {
+				t.Errorf("%s: %s lists %v, %v", what, region, listed, err)
+			}
+		}
+		tr.clock += hour
+		cut = store.SlotOf(tr.now())
+	}
+}
