@@ -2,6 +2,7 @@ package profile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -48,12 +49,41 @@ func (c *computer) computeAlone(ctx context.Context, w work, u *computation, don
 	defer func() { <-c.alone }()
 	c.counters.Alone.Add(1)
 	defer func() { u.pass, u.scorer = nil, nil }() // the next attempt, under another schema, is a first one
+	for range maxRestarts {
+		err := c.inPasses(ctx, w, u)
+		switch {
+		case errors.Is(err, errOtherTicket):
+			// Events of writers before the new ticket may be later than the window.
+			if err := c.score(ctx, w, []*computation{u}); err != nil || u.fault != nil {
+				return err
+			}
+			u.release()
+		case err != nil || u.fault != nil:
+			return err
+		default:
+			return complete([]*computation{u}, done)
+		}
+	}
+	u.fault = fmt.Errorf("compute %s,%s alone: the history changed %d times", w.app.ID, u.token, maxRestarts)
+	return nil
+}
+
+var errOtherTicket = errors.New("the row was read again, at another ticket")
+
+// inPasses computes the user in passes that all have the window of the first one, and the
+// ticket. After errOtherTicket, u is one that no pass has seen.
+func (c *computer) inPasses(ctx context.Context, w work, u *computation) error {
+	ticket := u.row.Ticket
 	_, err := affinity.InPasses(w.compiled, u.window, c.limits.hold, func(sc *affinity.Scorer) error {
 		u.pass = sc
-		return c.score(ctx, w, []*computation{u})
-	})
-	if err != nil || u.fault != nil {
+		err := c.score(ctx, w, []*computation{u})
+		if err == nil && u.fault == nil && u.row.Ticket != ticket {
+			return errOtherTicket
+		}
 		return err
+	})
+	if errors.Is(err, errOtherTicket) {
+		u.pass, u.scorer = nil, nil
 	}
-	return complete([]*computation{u}, done)
+	return err
 }

@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/history"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/store/storetest"
 )
 
 // fatTo returns an event that gives a user more values than the memory of all holds.
@@ -87,5 +89,37 @@ func TestNobodyWaitsForLargeUser(t *testing.T) {
 	}
 	if r := b.read("fat"); red(r) != 30 || !r.Stored {
 		t.Errorf("fat: %v (stored: %v), want 30", red(r), r.Stored)
+	}
+}
+
+// A computation in passes finds that a block is lost, and draws another ticket. An event
+// that another process has counted before that ticket is in the profile, although it is
+// later than the clock of this one.
+func TestAloneCountsEventsBeforeItsTicket(t *testing.T) {
+	for requests, ended := 0, false; !ended; requests++ {
+		s := newHarness(t, storetest.NewWithClient)
+		s.apply(fatTo("u", s.clock-day+hour), fatTo("u", s.clock-day+5*hour))
+		s.fold()
+		block := s.manifest().Blocks[0].ID
+		slow := s.neverFolding()
+		slow.SetMemory(5)
+		a := s.startApply(slow, s.at(6))
+		for range requests {
+			if a.before != "" {
+				s.step(a, 1)
+			}
+		}
+		ended = a.before == ""
+		if err := s.store.DeleteBlocks(ctx, appID, "u", []history.BlockID{block}); err != nil {
+			t.Fatal(err)
+		}
+		ahead := bought("u", s.clock+30*second)
+		if _, err := s.eng.Import(ctx, s.app(), []store.LogEvent{ahead}); err != nil {
+			t.Fatal(err)
+		}
+		s.finish(a)
+		if r := s.read("u"); red(r) != 120 {
+			t.Errorf("after %d requests: %v (stored: %v), want 120", requests, red(r), r.Stored)
+		}
 	}
 }

@@ -34,6 +34,7 @@ type computation struct {
 	// the newest event that it counts: other machines receive events, their clocks may
 	// be ahead, and so may those of users.
 	own, ahead int64
+	sought     bool // a reading since the row was read has looked for events ahead
 
 	scorer  *affinity.Scorer
 	pass    *affinity.Scorer // of a user who is computed alone
@@ -210,6 +211,7 @@ func (c *computer) prepare(ctx context.Context, appID string, u *computation, re
 	if err := readRow(ctx, u.user); err != nil {
 		return err
 	}
+	u.sought = false // the new ticket is that of later writers, too
 	for _, b := range u.manifest.Blocks {
 		if missing[b.ID] {
 			c.addBadBlock(ctx, appID, u.user, b.ID, errLost)

@@ -74,15 +74,16 @@ func (c *computer) readParts(ctx context.Context, w work, all []*computation) er
 }
 
 // findAhead reports whether the reading found events later than its window, and no
-// reading before it did. The next one is then as of the newest of these. What that finds
+// reading at the same row did before. The next one is then as of the newest of these. What that finds
 // ahead of itself came into the log after the first began, so nobody waits for it:
 // its writer draws a later ticket.
 func (u *computation) findAhead() bool {
-	if u.pass != nil || u.ahead != 0 || u.fault != nil {
+	if u.pass != nil || u.sought || u.fault != nil {
 		return false
 	}
-	u.ahead = u.scorer.Ahead()
-	return u.ahead != 0
+	found := u.scorer.Ahead()
+	u.ahead, u.sought = max(u.ahead, found), found != 0
+	return u.sought
 }
 
 // plan adds a user's blocks and log ranges to the reading.
