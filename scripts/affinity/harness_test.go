@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -32,7 +33,7 @@ func affinity(t *testing.T, stdin string, args ...string) ran {
 
 func affinityWith(t *testing.T, ctx context.Context, stdin string, change func(*tool), args ...string) ran {
 	t.Helper()
-	var out, err bytes.Buffer
+	var out, err output
 	tl := &tool{
 		in: strings.NewReader(stdin), out: &out, err: &err,
 		openConfig: func(context.Context, string, string) (configStore, error) {
@@ -46,6 +47,24 @@ func affinityWith(t *testing.T, ctx context.Context, stdin string, change func(*
 	change(tl)
 	code := tl.run(ctx, args)
 	return ran{code, out.String(), err.String()}
+}
+
+// output is what a command has printed. What a local stack has started may log after it.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
 }
 
 // wants fails the test unless the exit code is this one and each text was printed,

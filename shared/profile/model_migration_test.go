@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"pgregory.net/rapid"
@@ -29,6 +30,7 @@ type migrations struct {
 	// return the one at floor or any later one.
 	configs []config.App
 	floor   int
+	mu      sync.Mutex // of both: a process may make two requests at a time
 	// settled reports that the last change of the configuration has propagated.
 	settled   bool
 	processes int
@@ -77,7 +79,9 @@ func (w *simulation) ahead() {
 func (w *simulation) changed() {
 	if app := w.app(); len(w.configs) == 0 || !app.Log.Equal(w.configs[len(w.configs)-1].Log) ||
 		app.Region != w.configs[len(w.configs)-1].Region || app.Move != w.configs[len(w.configs)-1].Move || app.StrategyVersion != w.configs[len(w.configs)-1].StrategyVersion {
+		w.mu.Lock()
 		w.configs, w.settled = append(w.configs, app), false
+		w.mu.Unlock()
 	}
 }
 
@@ -90,6 +94,8 @@ type stale struct {
 }
 
 func (s stale) App(context.Context, string) (config.App, error) {
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
 	return s.w.configs[max(s.born, s.w.floor)], nil
 }
 
@@ -101,11 +107,18 @@ func (w *simulation) cache() config.Store {
 	return stale{w.apps, w, len(w.configs) - 1}
 }
 
+// expire lets caches forget every configuration but the newest.
+func (w *simulation) expire() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.floor = len(w.configs) - 1
+}
+
 // settleConfig lets the time pass after which the configuration has propagated:
 // caches have expired, and every process that read one has made its next
 // request.
 func (w *simulation) settleConfig() {
-	w.floor = len(w.configs) - 1
+	w.expire()
 	for _, a := range slices.Clone(w.working) {
 		if i := slices.Index(w.working, a); i >= 0 {
 			w.advance(i, rapid.SampledFrom([]verdict{proceed, proceed, crash}).Draw(w.t, "verdict"))

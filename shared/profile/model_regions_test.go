@@ -57,7 +57,7 @@ func newRegional(t *rapid.T, eu, us *store.Store, euClient, usClient *bigtable.C
 		t.Fatal(err)
 	}
 	w.changed()
-	w.floor = len(w.configs) - 1
+	w.expire()
 	w.engine = w.processAt(0)
 	return w
 }
@@ -146,7 +146,7 @@ func (w *simulation) startOnEvents(name string, do func(context.Context, config.
 // settleAll waits as a job does before it begins a phase: caches have expired, and who began
 // earlier has ended or sends nothing more.
 func (w *simulation) settleAll() {
-	w.floor = len(w.configs) - 1
+	w.expire()
 	for len(w.working) > 0 {
 		i := rapid.IntRange(0, len(w.working)-1).Draw(w.t, "actor")
 		w.advance(i, rapid.SampledFrom([]verdict{proceed, proceed, proceed, proceed, proceed, crash}).Draw(w.t, "verdict"))
