@@ -76,6 +76,30 @@ func (a App) Unmarked() bool {
 	return !a.Moving() || a.Move.Phase == MoveMarking || a.Move.Phase == MoveFinishing
 }
 
+// Place says in which regions the rows of an app lie that belong to no user: its catalog,
+// its usage and the like. They move as a whole.
+type Place struct {
+	// Read is the region whose rows count.
+	Read string
+	// Write are the regions into which what clients change is written, Read first. While an
+	// app moves it may be written there already, or be written there still.
+	Write []string
+}
+
+// Place returns where the rows of the app lie that belong to no user. Until the move can no
+// longer be undone, those of the region count from which the app came first. What changes
+// is in both, so that a process with an older configuration may use either.
+func (a App) Place() Place {
+	m := a.Move
+	switch {
+	case !a.Moving(), m.Phase == MoveMarking, m.Phase == MoveErasing, m.Phase == MoveFinishing:
+		return Place{a.Region, []string{a.Region}}
+	case m.Back, m.Phase == MoveDropping:
+		return Place{m.To, []string{m.To, m.From}}
+	}
+	return Place{m.From, []string{m.From, m.To}}
+}
+
 // Errors of a move that cannot begin or be undone.
 var (
 	ErrMoving    = errors.New("the app is moving to another region")
@@ -155,7 +179,7 @@ func (a App) WithMove(change func(*App) error) (App, bool, error) {
 	if err := to.checkMove(); err != nil {
 		return App{}, false, err
 	}
-	if to.places() != a.places() {
+	if to.places() != a.places() { // Place follows from them
 		to.ChangedAt = Stamp(time.Time{})
 	}
 	return to, true, nil

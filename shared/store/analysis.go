@@ -35,7 +35,7 @@ func (l Log) ScanLong(ctx context.Context, n schema.Name, r Range, since int64, 
 }
 
 func (l Log) scanLong(ctx context.Context, r Range, s longScan) error {
-	if l.s.tables.analysis == nil {
+	if l.s.tables.in(l.app).analysis == nil {
 		return l.Scan(ctx, s.n, r, s.since, s.fn)
 	}
 	for from, to := r.ends(l.app); from < to; {

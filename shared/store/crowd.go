@@ -132,10 +132,12 @@ func (s *Store) CheckCrowdTable(ctx context.Context, app string) error {
 func (s *Store) NoteImport(ctx context.Context, app string, at time.Time) error {
 	m := bigtable.NewMutation()
 	m.Set(familyPointer, columnImport, bigtable.Timestamp(max(at.UnixMilli(), 0)*1000), bigEndian(at.UnixMilli()))
-	if err := s.tables.of(app, allUsers).crowd.Apply(ctx, app+",", m); err != nil && !s.missing(ctx, err) {
-		return fmt.Errorf("note an import of %s: %w", app, err)
-	}
-	return nil
+	return s.each(app, func(s *Store) error {
+		if err := s.tables.of(app, allUsers).crowd.Apply(ctx, app+",", m); err != nil && !s.missing(ctx, err) {
+			return fmt.Errorf("note an import of %s: %w", app, err)
+		}
+		return nil
+	})
 }
 
 // LastImport returns the time that NoteImport stored, zero if none.

@@ -70,7 +70,7 @@ const (
 // table returns the table of a schema that holds a user's log.
 func (l Log) table(n schema.Name, user string) *bigtable.Table {
 	if l.analysis {
-		return l.s.tables.analysis[n]
+		return l.s.tables.in(l.app).analysis[n]
 	}
 	return l.s.tables.of(l.app, user).logs[n]
 }

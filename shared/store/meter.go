@@ -24,7 +24,12 @@ import (
 type meter struct{ counter atomic.Pointer[usage.Counter] }
 
 // CountIn makes the store count rows and bytes of apps.
-func (s *Store) CountIn(c *usage.Counter) { s.meter.counter.Store(c) }
+func (s *Store) CountIn(c *usage.Counter) {
+	s.meter.counter.Store(c)
+	for _, at := range s.Regions() {
+		at.CountIn(c)
+	}
+}
 
 // options are those of a client whose connections are conns.
 func (m *meter) options(conns *rowstream.Conns) []option.ClientOption {

@@ -70,7 +70,15 @@ func decodeFilters(b []byte) (ObjectFilters, error) {
 // attributes of the index whose instants have date rows. After an error some of the
 // objects may be stored.
 func (s *Store) PutObjects(ctx context.Context, app, index string, objects []Object, dates ...string) error {
-	d := s.dating(app, index, dates)
+	err := s.each(app, func(s *Store) error { return s.dating(app, index, dates).replace(ctx, objects) })
+	if err != nil {
+		return fmt.Errorf("store objects of %s/%s: %w", app, index, err)
+	}
+	return nil
+}
+
+// replace writes objects and their date rows.
+func (d *dating) replace(ctx context.Context, objects []Object) error {
 	err := d.readOld(ctx, len(objects), func(i int) string { return objects[i].ID })
 	if err == nil {
 		err = d.insert(ctx, objects)
@@ -81,10 +89,7 @@ func (s *Store) PutObjects(ctx context.Context, app, index string, objects []Obj
 	if err == nil {
 		err = d.written(ctx, objects)
 	}
-	if err != nil {
-		return fmt.Errorf("store objects of %s/%s: %w", app, index, err)
-	}
-	return nil
+	return err
 }
 
 // put writes the rows of objects.
@@ -113,14 +118,17 @@ func (d *dating) put(ctx context.Context, objects []Object) error {
 // DeleteObjects deletes objects. An id that does not exist is not an error. dates are
 // as in PutObjects.
 func (s *Store) DeleteObjects(ctx context.Context, app, index string, ids []string, dates ...string) error {
-	d := s.dating(app, index, dates)
-	err := d.readOld(ctx, len(ids), func(i int) string { return ids[i] })
-	if err == nil {
-		err = d.delete(ctx, ids)
-	}
-	if err == nil {
-		err = d.written(ctx, nil)
-	}
+	err := s.each(app, func(s *Store) error {
+		d := s.dating(app, index, dates)
+		err := d.readOld(ctx, len(ids), func(i int) string { return ids[i] })
+		if err == nil {
+			err = d.delete(ctx, ids)
+		}
+		if err == nil {
+			err = d.written(ctx, nil)
+		}
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("delete objects of %s/%s: %w", app, index, err)
 	}
@@ -142,7 +150,15 @@ func (d *dating) delete(ctx context.Context, ids []string) error {
 
 // ClearIndex deletes every object of an index. dates are as in PutObjects.
 func (s *Store) ClearIndex(ctx context.Context, app, index string, dates ...string) error {
-	d, b := s.dating(app, index, dates), newBulk(ctx)
+	err := s.each(app, func(s *Store) error { return s.clearIndex(ctx, s.dating(app, index, dates)) })
+	if err != nil {
+		return fmt.Errorf("clear index %s/%s: %w", app, index, err)
+	}
+	return nil
+}
+
+func (s *Store) clearIndex(ctx context.Context, d *dating) error {
+	app, index, b := d.app, d.index, newBulk(ctx)
 	var failed error
 	table, rows := s.tables.of(app, allUsers).objects, bigtable.PrefixRange(indexPrefix(app, index))
 	err := table.ReadRows(ctx, rows, func(r bigtable.Row) bool {
@@ -154,10 +170,7 @@ func (s *Store) ClearIndex(ctx context.Context, app, index string, dates ...stri
 	if err = errors.Join(err, failed, b.flush()); err == nil {
 		err = d.cleared(ctx)
 	}
-	if err != nil {
-		return fmt.Errorf("clear index %s/%s: %w", app, index, err)
-	}
-	return nil
+	return err
 }
 
 // ObjectRef names an object of an app.

@@ -176,6 +176,16 @@ func newestOfEach(ring map[string][]Refused) []Refused {
 // kept in part and name the user. It returns how many. The counts stay: they say
 // nothing about users.
 func (s *Store) ForgetRefused(ctx context.Context, app, user string) (int, error) {
+	forgotten := 0
+	err := s.each(app, func(s *Store) error {
+		n, err := s.forgetRefused(ctx, app, user)
+		forgotten = max(forgotten, n)
+		return err
+	})
+	return forgotten, err
+}
+
+func (s *Store) forgetRefused(ctx context.Context, app, user string) (int, error) {
 	type cells struct {
 		key string
 		*bigtable.Mutation

@@ -8,22 +8,31 @@ import (
 )
 
 // tables finds the tables that hold a user of an app. Nothing else in this
-// package keeps a *bigtable.Table. Today one Bigtable instance holds all apps.
+// package keeps a *bigtable.Table.
 type tables struct {
 	all      *tableSet
 	client   *bigtable.Client
 	analysis map[schema.Name]*bigtable.Table // logs, through the app profile for analysis; nil: there is none
+	regions  *regions                        // of a store of several regions; nil: all apps are here
 }
 
 // allUsers selects the tables of all users of an app: for a request that covers
 // several users, and for rows that belong to no user.
 const allUsers = ""
 
+// in returns the tables of the region of an app.
+func (t tables) in(app string) tables {
+	if t.regions == nil {
+		return t
+	}
+	return t.regions.reads(app).tables
+}
+
 // of returns the tables that hold a user of an app.
-func (t tables) of(_, _ string) *tableSet { return t.all }
+func (t tables) of(app, _ string) *tableSet { return t.in(app).all }
 
 // named returns the table of that name that holds rows of an app.
-func (t tables) named(_, name string) *bigtable.Table { return t.client.Open(name) }
+func (t tables) named(app, name string) *bigtable.Table { return t.in(app).client.Open(name) }
 
 // tableSet is one set of tables.
 type tableSet struct {

@@ -15,6 +15,16 @@ import (
 // BlankSegmentToken takes a user's token out of the parts of the app's manifest that have
 // it. Ordinals stay. It returns the number of parts that had it.
 func (s *Store) BlankSegmentToken(ctx context.Context, app, user string) (int, error) {
+	most := 0
+	err := s.each(app, func(s *Store) error {
+		blanked, err := s.blankToken(ctx, app, user)
+		most = max(most, blanked)
+		return err
+	})
+	return most, err
+}
+
+func (s *Store) blankToken(ctx context.Context, app, user string) (int, error) {
 	m, err := s.ReadSegmentManifest(ctx, app)
 	if err != nil {
 		return 0, err

@@ -54,7 +54,12 @@ type Store struct {
 
 // LogTo makes the store log faults that it does not return. It must be called
 // before any other method.
-func (s *Store) LogTo(log *slog.Logger) { s.log = log }
+func (s *Store) LogTo(log *slog.Logger) {
+	s.log = log
+	for _, at := range s.Regions() {
+		at.LogTo(log)
+	}
+}
 
 func (s *Store) logger() *slog.Logger {
 	if s.log == nil {
@@ -122,6 +127,9 @@ func newClient(ctx context.Context, cfg Config, profile string, m *meter, opts [
 
 // Close closes the clients.
 func (s *Store) Close() error {
+	if r := s.tables.regions; r != nil {
+		return errors.Join(r.all((*Store).Close), r.nowhere.Close())
+	}
 	err := s.client.Close()
 	if s.separateServing {
 		err = errors.Join(err, s.serving.Close())

@@ -35,6 +35,7 @@ var ctx = context.Background()
 type world struct {
 	t      *testing.T
 	stores map[string]*store.Store
+	rows   *store.Store // over both
 	apps   config.Store
 	engine *profile.Engine
 	moves  *relocation.Runner
@@ -43,6 +44,7 @@ type world struct {
 	tasks   []queue.Task // in the queue, in order
 	names   map[string]bool
 	ahead   time.Duration // of the jobs' clocks
+	slow    bool          // each look at the clock takes two minutes
 	arrived int
 }
 
@@ -117,26 +119,41 @@ func newWorld(t *testing.T, longest time.Duration) *world {
 			return open(ctx, desc, cc, method, opts...)
 		}),
 	}
-	rows, engines := map[string]relocation.Rows{}, map[string]*profile.Engine{}
+	engines := map[string]*profile.Engine{}
 	cached := config.NewCached(w.apps, 0)
 	for _, region := range []string{"eu", "us"} {
 		s := storetest.New(t, gate...)
-		w.stores[region], rows[region] = s, s
+		w.stores[region] = s
 		engines[region] = profile.New(s, w.apps, cached, time.Now, slog.New(slog.DiscardHandler))
 	}
 	w.must(profile.Join("eu", engines))
+	rows, err := store.Regional("eu", w.stores, func(id string) (store.Place, error) {
+		a, err := w.apps.App(ctx, id)
+		at := a.Place()
+		if a.Region == "" {
+			at = config.Place{Read: "eu", Write: []string{"eu"}}
+		}
+		return store.Place{Read: at.Read, Write: at.Write}, err
+	})
+	w.must(err)
+	w.rows = rows
 	w.engine = engines["eu"]
 	w.must(w.apps.CreateApp(ctx, config.App{ID: app, RetentionDays: 90}))
-	_, _, err := w.apps.SetStrategy(ctx, app, strategy.Strategy{
+	_, _, err = w.apps.SetStrategy(ctx, app, strategy.Strategy{
 		EventsScoring: []strategy.EventScore{{EventName: "Viewed", EventType: event.View, Score: 1}},
 		FacetsScoring: []strategy.FacetScore{{FacetName: "color", Score: 1}},
 	})
 	w.must(err)
-	clock := func() time.Time { return time.Now().Add(w.ahead) }
+	clock := func() time.Time {
+		if w.slow {
+			w.ahead += 2 * time.Minute
+		}
+		return time.Now().Add(w.ahead)
+	}
 	w.moves = relocation.New(job.Runner{
 		Settings: job.Settings{ShardUsers: 7, Budget: time.Minute, Attempts: 1 << 30}, Jobs: mortalJobs{job.NewMemory()}, Config: w.apps, Queue: w,
 		CheckpointEvery: -1, Now: clock, Clock: clock, Log: slog.New(slog.DiscardHandler),
-	}, mortalConfig{w.apps}, relocation.Regions{First: "eu", Rows: rows}, w.engine, longest, func(context.Context, config.App) error {
+	}, mortalConfig{w.apps}, relocation.Regions{First: "eu", Rows: w.stores}, w.engine, longest, func(context.Context, config.App) error {
 		w.arrived++
 		return nil
 	})
@@ -261,11 +278,13 @@ func (w *world) exact(when string, counts map[string]int) {
 // empty checks that a region holds nothing of the app.
 func (w *world) empty(region string) {
 	w.t.Helper()
-	for _, table := range []string{store.TableUsers, store.TableEvents, store.TableEventsNarrow, store.TableHistories} {
-		keys, err := w.stores[region].FindRows(ctx, store.AppRows{App: app, Table: table}, 5)
+	all, err := store.Tables()
+	w.must(err)
+	for _, table := range all {
+		keys, err := w.stores[region].FindRows(ctx, store.AppRows{App: app, Table: table.Name}, 5)
 		w.must(err)
 		if len(keys) > 0 {
-			w.t.Errorf("%s still holds %q in %s", region, keys, table)
+			w.t.Errorf("%s still holds %q in %s", region, keys, table.Name)
 		}
 	}
 }

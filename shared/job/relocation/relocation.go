@@ -60,19 +60,11 @@ func (r *Refused) Error() string { return r.Message }
 
 func refuse(format string, args ...any) error { return &Refused{fmt.Sprintf(format, args...)} }
 
-// Rows are the rows of apps in the Bigtable of one region.
-type Rows interface {
-	job.Users
-	DeleteRows(ctx context.Context, r store.AppRows, progress func(rows int, last string) error) error
-	FindRows(ctx context.Context, r store.AppRows, limit int) ([]string, error)
-}
-
-var _ Rows = (*store.Store)(nil)
-
-// Regions are the regions of a deployment by name. Apps that name none live in First.
+// Regions are the Bigtables of a deployment by the names of their regions. Apps that name
+// none live in First.
 type Regions struct {
 	First string
-	Rows  map[string]Rows
+	Rows  map[string]*store.Store
 }
 
 // Runner begins moves, turns them back, and runs the tasks of their phases. It is safe for
@@ -159,7 +151,11 @@ func (r *Runner) check(ctx context.Context, app config.App, to string) error {
 	case len(app.Log.Write) > 1:
 		return refuse("The log of app %s migrates to another schema: finish that, or roll it back, first", app.ID)
 	}
-	for _, table := range tables {
+	names, err := tables()
+	if err != nil {
+		return err
+	}
+	for _, table := range names {
 		keys, err := r.regions.Rows[to].FindRows(ctx, store.AppRows{App: app.ID, Table: table}, 1)
 		if err != nil {
 			return err

@@ -12,7 +12,6 @@ import (
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/profile"
-	"github.com/affinityengine/affinity/shared/store"
 )
 
 // Mover takes the steps of a move for one user. Each may be repeated.
@@ -30,9 +29,6 @@ type Mover interface {
 
 var _ Mover = (*profile.Engine)(nil)
 
-// tables hold what belongs to users, and the app leaves behind.
-var tables = []string{store.TableUsers, store.TableEvents, store.TableEventsNarrow, store.TableHistories, store.TableChanges, store.TableSegments}
-
 const (
 	groupUsers = 64 // between two checkpoints
 	atOnce     = 16 // users of a task
@@ -46,7 +42,10 @@ type work struct {
 	moves   *Runner
 }
 
-var _ job.Closing = (*work)(nil)
+var (
+	_ job.Closing   = (*work)(nil)
+	_ job.Continued = (*work)(nil)
+)
 
 // Obsolete says that the move has gone on, or has turned back.
 func (w *work) Obsolete(j job.Job, app config.App) string {
@@ -94,11 +93,11 @@ func (w *work) userStep(phase config.MovePhase) func(ctx context.Context, app co
 // Process takes the step of the phase for the users of a range. Its places are user tokens.
 func (w *work) Process(ctx context.Context, j job.Job, app config.App, shard job.Shard, until time.Time,
 	progress func(job.Progress) error) (job.Progress, error) {
+	if shard.From == lastFrom {
+		return w.moveRows(ctx, app, shard, until, progress)
+	}
 	p := job.Progress{Next: shard.Next}
 	params := job.ParamsOf[Params](j)
-	if params.Phase == config.MoveErasing {
-		return w.erase(ctx, app, params.Region, shard, until, progress)
-	}
 	step := w.userStep(params.Phase)
 	for step != nil {
 		group, next, err := w.group(ctx, app.ID, params.Region, p.Next, shard.To)
@@ -183,48 +182,14 @@ func (w *work) stay(ctx context.Context, app config.App, shard job.Shard) error 
 	return nil
 }
 
-// erase deletes the rows of a range of users, who live elsewhere.
-func (w *work) erase(ctx context.Context, app config.App, region string, shard job.Shard, until time.Time,
-	progress func(job.Progress) error) (job.Progress, error) {
-	p := job.Progress{Next: shard.Next}
-	for _, table := range tables {
-		r := store.AppRows{App: app.ID, Table: table, From: shard.From, To: shard.To}
-		err := w.regions.Rows[region].DeleteRows(ctx, r, func(rows int, _ string) error {
-			p.Changed += int64(rows)
-			if err := progress(p); err != nil {
-				return err
-			}
-			if !w.now().Before(until) {
-				return errGroup
-			}
-			return nil
-		})
-		if errors.Is(err, errGroup) {
-			return p, nil // what is deleted is not found again
-		}
-		if err != nil {
-			return p, err
-		}
-	}
-	p.Done = true
-	return p, nil
-}
-
 // Verify counts the users for whom the phase has something left to do, or rows that it has
 // left.
 func (w *work) Verify(ctx context.Context, j job.Job, app config.App, shard job.Shard) (int64, error) {
 	params := job.ParamsOf[Params](j)
-	left := int64(0)
-	if params.Phase == config.MoveErasing {
-		for _, table := range tables {
-			keys, err := w.regions.Rows[params.Region].FindRows(ctx, store.AppRows{App: app.ID, Table: table, From: shard.From, To: shard.To}, 10)
-			if err != nil {
-				return 0, err
-			}
-			left += int64(len(keys))
-		}
-		return left, nil
+	if shard.From == lastFrom {
+		return w.verifyRows(ctx, app)
 	}
+	left := int64(0)
 	if w.userStep(params.Phase) == nil {
 		return 0, nil
 	}

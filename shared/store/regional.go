@@ -1,0 +1,125 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+
+	"google.golang.org/api/option"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+)
+
+// Place says in which regions the rows of an app lie that belong to no user.
+type Place struct {
+	// Read is the region whose rows count.
+	Read string
+	// Write are the regions into which what clients change is written, in this order.
+	Write []string
+}
+
+// regions are the stores of a deployment with a Bigtable instance for each region.
+type regions struct {
+	home    *Store // of the process: holds what belongs to no app
+	stores  map[string]*Store
+	place   func(app string) (Place, error)
+	nowhere *Store // fails every request
+}
+
+// Regional returns a store of several regions. It reads the rows of an app in the region
+// where they count, and writes what clients change into all regions of its place. place
+// should not wait long. If it fails, requests for the app fail with the code Unavailable.
+//
+// It is for the rows of an app that belong to no user, and for users while their app rests.
+// profile.Join finds users while their app moves.
+//
+// home is the region of the process. Close closes the stores of all regions.
+func Regional(home string, stores map[string]*Store, place func(app string) (Place, error)) (*Store, error) {
+	at := stores[home]
+	if at == nil {
+		return nil, fmt.Errorf("no Bigtable instance for the region %q: there are %v", home, slices.Sorted(maps.Keys(stores)))
+	}
+	nowhere, err := openNowhere()
+	if err != nil {
+		return nil, err
+	}
+	return &Store{
+		tables: tables{regions: &regions{at, stores, place, nowhere}}, separateServing: at.separateServing,
+		filterColumns: at.filterColumns, meter: at.meter, log: at.log,
+	}, nil
+}
+
+// reads returns the store in which the rows of an app count.
+func (r *regions) reads(app string) *Store {
+	if app == "" {
+		return r.home
+	}
+	place, err := r.place(app)
+	if s := r.stores[place.Read]; err == nil && s != nil {
+		return s
+	}
+	return r.nowhere
+}
+
+// each calls do with the stores into which changes of an app are written, until it fails.
+func (s *Store) each(app string, do func(*Store) error) error {
+	r := s.tables.regions
+	if r == nil {
+		return do(s)
+	}
+	place, err := r.place(app)
+	if err != nil {
+		return status.Errorf(codes.Unavailable, "the region of app %s is unknown: %v", app, err)
+	}
+	for _, region := range place.Write {
+		at := r.stores[region]
+		if at == nil {
+			return fmt.Errorf("this deployment has no region %q, in which app %s is", region, app)
+		}
+		if err := do(at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Regions returns the stores of all regions by name; nil for a store of one.
+func (s *Store) Regions() map[string]*Store {
+	if s.tables.regions == nil {
+		return nil
+	}
+	return s.tables.regions.stores
+}
+
+// all calls do with the stores of all regions.
+func (r *regions) all(do func(*Store) error) error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(r.stores)) {
+		errs = append(errs, do(r.stores[name]))
+	}
+	return errors.Join(errs...)
+}
+
+// openNowhere returns a store whose requests fail. The connection is never used.
+func openNowhere() (*Store, error) {
+	lost := status.Error(codes.Unavailable, "the region of the app is unknown: its configuration cannot be read, or names a region that this deployment does not have")
+	return Open(context.Background(), Config{Project: "-", Instance: "-"},
+		option.WithEndpoint("passthrough:///nowhere"), option.WithoutAuthentication(), option.WithGRPCConnectionPool(1),
+		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())),
+		option.WithGRPCDialOption(grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) { return nil, lost })),
+		option.WithGRPCDialOption(grpc.WithChainUnaryInterceptor(func(_ context.Context, method string, _, _ any, _ *grpc.ClientConn, _ grpc.UnaryInvoker, _ ...grpc.CallOption) error {
+			if strings.HasSuffix(method, "/PingAndWarm") { // as Open does
+				return nil
+			}
+			return lost
+		})),
+		option.WithGRPCDialOption(grpc.WithChainStreamInterceptor(func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, grpc.Streamer, ...grpc.CallOption) (grpc.ClientStream, error) {
+			return nil, lost
+		})))
+}

@@ -1,0 +1,190 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/store/storetest"
+	"github.com/affinityengine/affinity/shared/usage"
+)
+
+// twoRegions returns the stores of two regions, and the one over both, for an app of the
+// place that it points to. before is called before each write in us.
+func twoRegions(t *testing.T, place *store.Place, before func()) (eu, us, both *store.Store) {
+	t.Helper()
+	hook := grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+		if strings.HasSuffix(method, "/MutateRows") {
+			before()
+		}
+		return open(ctx, desc, cc, method, opts...)
+	})
+	one := grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		if strings.HasSuffix(method, "/MutateRow") {
+			before()
+		}
+		return invoke(ctx, method, req, reply, cc, opts...)
+	})
+	eu, us = storetest.New(t), storetest.New(t, hook, one)
+	both, err := store.Regional("eu", map[string]*store.Store{"eu": eu, "us": us}, func(app string) (store.Place, error) {
+		if app == "unknown" {
+			return store.Place{}, errors.New("no such app")
+		}
+		return *place, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return eu, us, both
+}
+
+func object(id, color string) store.Object {
+	return store.Object{ID: id, Record: []byte(`{"color":"` + color + `"}`), Filters: store.ObjectFilters{SettingsVersion: 1, Filters: []event.Filter{{Facet: "color", Value: color}}}}
+}
+
+// colors returns the colors of the objects of an index by their ids.
+func colors(t *testing.T, s *store.Store) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	err := s.ScanObjectFilters(t.Context(), "shop", "products", func(id string, f store.ObjectFilters) error {
+		found[id] = f.Filters[0].Value
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func nothing(int, string) error { return nil }
+
+func catalogOf(table string) store.AppRows { return store.AppRows{App: "shop", Table: table} }
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Rows lie in the region of their app, what clients change in all regions of its place,
+// and nothing is written if the place is unknown.
+func TestRegional(t *testing.T) {
+	place := store.Place{Read: "us", Write: []string{"us"}}
+	eu, us, both := twoRegions(t, &place, func() {})
+	ctx := t.Context()
+	must(t, both.PutObjects(ctx, "shop", "products", []store.Object{object("1", "red")}))
+	if len(colors(t, eu)) > 0 || colors(t, us)["1"] != "red" || colors(t, both)["1"] != "red" {
+		t.Errorf("in eu %v, in us %v, both %v", colors(t, eu), colors(t, us), colors(t, both))
+	}
+	place = store.Place{Read: "us", Write: []string{"us", "eu"}}
+	must(t, both.PutObjects(ctx, "shop", "products", []store.Object{object("2", "blue"), object("3", "blue")}))
+	must(t, both.DeleteObjects(ctx, "shop", "products", []string{"3"}))
+	if e, u := colors(t, eu), colors(t, us); len(e) != 1 || e["2"] != "blue" || len(u) != 2 {
+		t.Errorf("in eu %v, in us %v", e, u)
+	}
+	must(t, both.ClearIndex(ctx, "shop", "products"))
+	if len(colors(t, eu))+len(colors(t, us)) > 0 {
+		t.Error("the index is not clear")
+	}
+	err := both.AddUsage(ctx, usage.Batch{App: "unknown", Process: "p"})
+	if status.Code(errors.Unwrap(err)) != codes.Unavailable && status.Code(err) != codes.Unavailable {
+		t.Errorf("an app without a place: %v", err)
+	}
+	if err := both.PutObjects(ctx, "unknown", "products", []store.Object{object("1", "red")}); err == nil || !strings.Contains(err.Error(), "region") {
+		t.Errorf("an app without a place: %v", err)
+	}
+	must(t, both.BeginDelivery(ctx, "message", "2")) // of no app: in the region of the process
+	if d, err := eu.Deliveries(ctx, "message"); err != nil || d.Open != 1 {
+		t.Errorf("deliveries %+v, %v", d, err)
+	}
+}
+
+// A copy of the catalog loses to what a client writes before it, between its read and its
+// write, or after it.
+func TestCopyOfTheCatalogStandsBehind(t *testing.T) {
+	place := store.Place{Read: "eu", Write: []string{"eu", "us"}}
+	during := func() {}
+	eu, us, both := twoRegions(t, &place, func() { during() })
+	ctx := t.Context()
+	for _, id := range []string{"1", "2", "3", "4", "5"} {
+		must(t, eu.PutObjects(ctx, "shop", "products", []store.Object{object(id, "old")}))
+	}
+	put := func(id string) { must(t, both.PutObjects(ctx, "shop", "products", []store.Object{object(id, "new")})) }
+	put("1")
+	during = func() { // the copier has read its rows
+		during = func() {}
+		put("2")
+		put("6")
+		must(t, both.DeleteObjects(ctx, "shop", "products", []string{"4"}))
+	}
+	must(t, us.CopyRows(ctx, eu, "eu", catalogOf(store.TableObjects), nothing))
+	put("3")
+	if got := colors(t, us)["4"]; got != "old" {
+		t.Errorf("the object that was deleted during the copy is %q there: the test shows nothing", got)
+	}
+	must(t, us.DropStaleCopies(ctx, eu, catalogOf(store.TableObjects), nothing))
+	there, here := colors(t, eu), colors(t, us)
+	for id, want := range map[string]string{"1": "new", "2": "new", "3": "new", "4": "", "5": "old", "6": "new"} {
+		if there[id] != want || here[id] != want {
+			t.Errorf("object %s is %q in eu and %q in us, want %q", id, there[id], here[id], want)
+		}
+	}
+	if n, err := us.MissingRows(ctx, eu, catalogOf(store.TableObjects), 10); err != nil || n != 0 {
+		t.Errorf("%d rows are missing, %v", n, err)
+	}
+	must(t, us.DeleteObjects(ctx, "shop", "products", []string{"5"}))
+	if n, err := us.MissingRows(ctx, eu, catalogOf(store.TableObjects), 10); err != nil || n != 1 {
+		t.Errorf("%d rows are missing, %v, want 1", n, err)
+	}
+}
+
+// Counters of both regions add up, however often they are copied, and however far they
+// have come.
+func TestCopiedCountersAddUp(t *testing.T) {
+	place := store.Place{Read: "eu", Write: []string{"eu"}}
+	eu, us, _ := twoRegions(t, &place, func() {})
+	ctx, day := t.Context(), usage.DayOf(time.Now())
+	number := int64(0)
+	add := func(s *store.Store, n int64) {
+		number++
+		must(t, s.AddUsage(ctx, usage.Batch{App: "shop", Day: day, Process: "p", Number: number, Counts: usage.Counts{Events: n}}))
+		must(t, s.RecordRefused(ctx, "shop", time.Now(), store.Refusals{Counts: map[string]int64{"late": n}}))
+	}
+	copyTo := func(to, from *store.Store, region string) {
+		for _, table := range []string{store.TableUsage, store.TableRefused} {
+			must(t, to.CopyRows(ctx, from, region, catalogOf(table), nothing))
+		}
+	}
+	want := func(s *store.Store, n int64) {
+		t.Helper()
+		days, err := s.Usage(ctx, "shop", day, day)
+		must(t, err)
+		_, refused, err := s.ReadRefused(ctx, "shop", time.Now())
+		must(t, err)
+		if days[day].Events != n || refused["late"] != n {
+			t.Errorf("%d events and %d refusals, want %d", days[day].Events, refused["late"], n)
+		}
+	}
+	add(eu, 1)
+	copyTo(us, eu, "eu")
+	add(eu, 2)
+	add(us, 4)
+	copyTo(us, eu, "eu")
+	copyTo(us, eu, "eu")
+	want(us, 7)
+	for _, table := range []string{store.TableUsage, store.TableRefused} {
+		must(t, eu.DeleteRows(ctx, catalogOf(table), nothing))
+	}
+	add(eu, 8)
+	copyTo(eu, us, "us") // back again
+	want(eu, 15)
+}
