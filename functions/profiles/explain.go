@@ -40,14 +40,18 @@ func (h handler) explain(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer leave()
-	if err := h.window(r.Context(), app, user, &q); err != nil {
+	holder, err := h.Profiles.StoreOf(r.Context(), app, user)
+	if err == nil {
+		err = h.window(r.Context(), holder, app, user, &q)
+	}
+	if err != nil {
 		return fmt.Errorf("explain profile: %w", err)
 	}
 	x, held, rows := explain.New(q), 0, 0
 	if err := admission.Take(r.Context(), explainBytes); err != nil {
 		return fmt.Errorf("explain profile: %w", err)
 	}
-	err = h.Store.Log(app.ID, app.Log).ReadOriginals(r.Context(), []store.UserRange{{User: user, To: history.End}},
+	err = holder.Log(app.ID, app.Log).ReadOriginals(r.Context(), []store.UserRange{{User: user, To: history.End}},
 		func(_ string, row store.LogRow, original []byte) error {
 			if rows++; rows == heavyRows {
 				if err := admission.AwaitTurn(r.Context(), admission.TurnWait); err != nil {
@@ -87,8 +91,8 @@ const (
 // window sets the strategy and the instant of an explanation to those that a
 // read of the profile has now. A stored profile of a machine whose clock is
 // ahead is read as of its own time.
-func (h handler) window(ctx context.Context, app config.App, user string, q *explain.Question) error {
-	row, err := h.Store.ReadUser(ctx, app.ID, user)
+func (h handler) window(ctx context.Context, holder *store.Store, app config.App, user string, q *explain.Question) error {
+	row, err := holder.ReadUser(ctx, app.ID, user)
 	if err == nil {
 		err = h.Profiles.Admit(ctx, row)
 	}
@@ -105,7 +109,7 @@ func (h handler) window(ctx context.Context, app config.App, user string, q *exp
 	q.Window = affinity.Window{
 		RetentionDays: app.RetentionDays, DeletedUntil: row.DeletedUntil, ReceivedUntil: row.ReceivedUntil,
 	}
-	if q.Window.Now, err = h.asOf(ctx, app, user, row); err != nil || row.Gone() {
+	if q.Window.Now, err = h.asOf(ctx, holder, app, user, row); err != nil || row.Gone() {
 		return err
 	}
 	if len(row.Profile) == 0 {
@@ -131,10 +135,10 @@ func (h handler) window(ctx context.Context, app config.App, user string, q *exp
 
 // asOf returns the time (ms) of an explanation: now or, if one is later, the newest event
 // of the user that counts.
-func (h handler) asOf(ctx context.Context, app config.App, user string, of store.User) (int64, error) {
+func (h handler) asOf(ctx context.Context, holder *store.Store, app config.App, user string, of store.User) (int64, error) {
 	now := h.Now().UnixMilli()
 	later := []store.UserRange{{User: user, From: history.Pos{Time: now + 1}, To: history.End}}
-	err := h.Store.Log(app.ID, app.Log).ReadOriginals(ctx, later, func(_ string, row store.LogRow, original []byte) error {
+	err := holder.Log(app.ID, app.Log).ReadOriginals(ctx, later, func(_ string, row store.LogRow, original []byte) error {
 		if e, err := row.Event(); err == nil && !of.Excludes(e.Type, row.Time, row.ReceivedAt(original)) {
 			now = max(now, row.Time)
 		}

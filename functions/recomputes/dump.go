@@ -109,6 +109,9 @@ func (h handler) dump(w http.ResponseWriter, r *http.Request) error {
 	if p.app, err = h.Config.App(ctx, app.ID); err != nil {
 		return fmt.Errorf("dump an app: %w", err)
 	}
+	if p.app.Moving() {
+		return httpapi.Errorf(http.StatusConflict, "App %s is moving to another region: dump it once it has arrived", app.ID)
+	}
 	if at.Part == dumpSettings { // a dump begins
 		change := auditlog.Change{App: app.ID, Actor: key, Action: auditlog.AppDump}
 		err = h.Recorder().Do(ctx, change, func() (auditlog.End, error) { return auditlog.End{}, p.read(ctx) })

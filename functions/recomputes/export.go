@@ -38,7 +38,8 @@ type exportOf struct {
 	handler
 	app     config.App
 	user    string
-	row     store.User // at the beginning
+	holder  *store.Store // of the user
+	row     store.User   // at the beginning
 	profile affinity.Profile
 	window  affinity.Window
 	out     *bufio.Writer
@@ -94,7 +95,10 @@ func (x *exportOf) begin(ctx context.Context, appID string) (err error) {
 	if x.app, err = x.Config.App(ctx, appID); err != nil {
 		return fmt.Errorf("export a user: %w", err)
 	}
-	if x.row, err = x.Store.ReadUser(ctx, appID, x.user); err != nil {
+	if x.holder, err = x.Profiles.StoreOf(ctx, x.app, x.user); err != nil {
+		return fmt.Errorf("export a user: %w", err)
+	}
+	if x.row, err = x.holder.ReadUser(ctx, appID, x.user); err != nil {
 		return fmt.Errorf("export a user: %w", err)
 	}
 	profiles, err := x.Profiles.Compute(ctx, x.app, []string{x.user}, affinity.Compile(x.app.Strategy))
@@ -157,7 +161,7 @@ func (x *exportOf) sendAll(ctx context.Context) error {
 	}
 	x.profile = affinity.Profile{}
 	window := store.UserRange{User: x.user, From: history.Pos{Time: x.window.From()}, To: history.End}
-	err := x.Store.Log(x.app.ID, x.app.Log).ReadOriginals(ctx, []store.UserRange{window}, x.event)
+	err := x.holder.Log(x.app.ID, x.app.Log).ReadOriginals(ctx, []store.UserRange{window}, x.event)
 	if err != nil {
 		return fmt.Errorf("read the log: %w", err)
 	}
@@ -209,7 +213,7 @@ func (x *exportOf) unchanged(ctx context.Context) error {
 	if err := x.Profiles.CheckSchema(ctx, x.app); err != nil {
 		return err
 	}
-	row, err := x.Store.ReadUser(ctx, x.app.ID, x.user)
+	row, err := x.holder.ReadUser(ctx, x.app.ID, x.user)
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/bus"
 	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/enrich"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/store"
@@ -45,6 +46,7 @@ type Bus interface {
 
 // Profiles writes the log and keeps profiles consistent with it.
 type Profiles interface {
+	enrich.Holder
 	Apply(ctx context.Context, app config.App, events []store.LogEvent) (profile.Outcome, error)
 	Abandon(ctx context.Context, app config.App, events []store.LogEvent) error
 }

@@ -58,6 +58,7 @@ func filtersOf(id string, n int) []event.Filter {
 
 // written counts what an engine is given.
 type written struct {
+	store  *store.Store
 	events map[enrich.Place]int // the number of filters of each
 	most   int                  // bytes of counts in one call
 }
@@ -81,6 +82,10 @@ func (w *written) Apply(_ context.Context, _ config.App, rows []store.LogEvent) 
 	}
 	w.most = max(w.most, bytes)
 	return profile.Outcome{Applied: len(rows)}, nil
+}
+
+func (w *written) StoreOf(context.Context, config.App, string) (*store.Store, error) {
+	return w.store, nil
 }
 
 func (*written) Abandon(context.Context, config.App, []store.LogEvent) error { return nil }
@@ -124,7 +129,7 @@ func TestHostileRequestIsBounded(t *testing.T) {
 	for _, filters := range sizes {
 		t.Run(fmt.Sprint(filters), func(t *testing.T) {
 			h := newHarness(t)
-			catalog, engine, n := &rich{filters: filters}, &written{events: map[enrich.Place]int{}}, *hostileEvents
+			catalog, engine, n := &rich{filters: filters}, &written{store: h.Store, events: map[enrich.Place]int{}}, *hostileEvents
 			enricher, err := enrich.New(catalog, config.NewCached(h.apps, 0))
 			h.check(err)
 			h.Catalog, h.Profiles = enricher, engine
@@ -206,7 +211,7 @@ func TestCostlyFiltersAreSplit(t *testing.T) {
 	h.check(err)
 	for name, m := range map[string]bus.Message{"accepted": accepted.Part(events, 0), "reenriched": again} {
 		t.Run(name, func(t *testing.T) {
-			engine := &written{events: map[enrich.Place]int{}}
+			engine := &written{store: h.Store, events: map[enrich.Place]int{}}
 			h.Profiles, h.Catalog = engine, nil
 			_, parts := h.deliverAll(m)
 			if parts < 3 || engine.most > enrich.MaxCost || len(engine.events) != n {

@@ -190,7 +190,7 @@ func (a *Applier) unknownInLog(ctx context.Context, app config.App, events map[e
 	if len(events) == 0 {
 		return nil, nil
 	}
-	rows, err := enrich.Rows(ctx, a.Store.Log(app.ID, app.Log), maps.Keys(events))
+	rows, err := enrich.Rows(ctx, a.Profiles, app, maps.Keys(events))
 	if err == nil {
 		err = a.checkSchema(ctx, app)
 	}

@@ -45,6 +45,7 @@ type Catalog interface {
 
 // Profiles writes the log and keeps profiles consistent with it.
 type Profiles interface {
+	enrich.Holder
 	Import(ctx context.Context, app config.App, events []store.LogEvent) (profile.Outcome, error)
 	Abandon(ctx context.Context, app config.App, events []store.LogEvent) error
 	CheckSchema(ctx context.Context, app config.App) error
@@ -69,7 +70,7 @@ type Outcome struct {
 func (r *Restorer) Restore(ctx context.Context, app config.App, events []Event) (all Outcome, err error) {
 	given := len(events)
 	events = best(events)
-	rows, err := enrich.Rows(ctx, r.Store.Log(app.ID, app.Log), places(events))
+	rows, err := enrich.Rows(ctx, r.Profiles, app, places(events))
 	if err == nil {
 		err = r.Profiles.CheckSchema(ctx, app)
 	}

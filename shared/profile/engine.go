@@ -38,7 +38,7 @@ type env struct {
 	limits   limits
 	slack    time.Duration
 	inline   bool // small histories are stored in the user's row
-	counters Counters
+	counters *Counters
 	// memory is what the scorers of all requests hold together. A user who does not
 	// fit is computed alone.
 	memory *affinity.Memory
@@ -111,12 +111,20 @@ const (
 
 // SetSlack sets the slack of the engine's deletions, which is MinSlack otherwise. Call it
 // before the engine is used.
-func (e *Engine) SetSlack(slack time.Duration) { e.env.slack = min(max(slack, MinSlack), MaxSlack) }
+func (e *Engine) SetSlack(slack time.Duration) {
+	for _, at := range e.all() {
+		at.env.slack = min(max(slack, MinSlack), MaxSlack)
+	}
+}
 
 // SetHistoryFormat sets the newest format in which the engine stores histories; it reads
 // all. 1 is what the version before reads: an operator sets it while instances of that
 // version run. Any other number is 2. Call it before the engine is used.
-func (e *Engine) SetHistoryFormat(format int) { e.env.inline = format != 1 }
+func (e *Engine) SetHistoryFormat(format int) {
+	for _, at := range e.all() {
+		at.env.inline = format != 1
+	}
+}
 
 // compile prepares the strategy of an app for scoring within the engine's bounds.
 func (v *env) compile(app config.App) *affinity.Compiled {
@@ -125,7 +133,8 @@ func (v *env) compile(app config.App) *affinity.Compiled {
 
 // New makes an Engine. apps reads the current configuration. The engine calls it
 // only when it finds that the cached configuration is out of date. cached must be
-// the cache from which the requests take their configuration.
+// the cache from which the requests take their configuration. For a store of several regions
+// the engine serves the apps of all; see Join.
 func New(s *store.Store, apps config.Store, cached *config.Cached, now func() time.Time,
 	log *slog.Logger) *Engine {
 	v := &env{
@@ -133,7 +142,23 @@ func New(s *store.Store, apps config.Store, cached *config.Cached, now func() ti
 		memory: affinity.NewMemory(heldWithin(admission.MemoryLimit()), heldFree), alone: make(chan struct{}, maxAlone),
 		recent:       recent.New(Recent(admission.MemoryLimit())),
 		dictionaries: dictionary.NewCache(s, Dictionaries(admission.MemoryLimit()), now, log),
+		counters:     &Counters{},
 	}
+	all, first := s.Regions()
+	if all == nil {
+		return newEngine(v, apps, cached)
+	}
+	engines := make(map[string]*Engine, len(all))
+	for name, at := range all {
+		there := *v
+		there.store, there.dictionaries = at, dictionary.NewCache(at, Dictionaries(admission.MemoryLimit())/int64(len(all)), now, log)
+		engines[name] = newEngine(&there, apps, cached)
+	}
+	join(first, engines)
+	return engines[first]
+}
+
+func newEngine(v *env, apps config.Store, cached *config.Cached) *Engine {
 	l := &logs{env: v, fresh: apps.App, cached: cached.App}
 	l.appends = newAppends(l)
 	t := &tickets{env: v}
@@ -177,7 +202,11 @@ func (e *Engine) Apply(ctx context.Context, app config.App, events []store.LogEv
 
 // SetLater sets what makes sure that a marked user is refreshed at the end of a write
 // window. Without it the engine knows no windows. Call it before the engine is used.
-func (e *Engine) SetLater(later Later) { e.writer.later = later }
+func (e *Engine) SetLater(later Later) {
+	for _, at := range e.all() {
+		at.writer.later = later
+	}
+}
 
 // RefreshMarked stores the profile of a user who was marked, unless the stored one is
 // valid, as after another task or a read, and reports whether it computed one.
@@ -377,4 +406,4 @@ func (e *Engine) CheckSchema(ctx context.Context, app config.App) error {
 }
 
 // Counters returns the engine's counters.
-func (e *Engine) Counters() *Counters { return &e.env.counters }
+func (e *Engine) Counters() *Counters { return e.env.counters }

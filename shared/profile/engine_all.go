@@ -71,18 +71,14 @@ func (e *Engine) SweepObjects(ctx context.Context, app config.App, r store.Range
 // received.
 func (e *Engine) ObjectsOf(ctx context.Context, app config.App, user string, c *affinity.Compiled,
 	fn func(ev affinity.Event) error) error {
-	found := place{at: e}
 	at, err := e.at(app)
 	if err == nil {
-		found.at = at
-		if app.Moving() {
-			found, err = at.locate(ctx, app, user, store.UserState)
-		}
+		at, err = at.holding(ctx, app, user)
 	}
 	if err != nil {
 		return err
 	}
-	return found.at.sweeper.objectsOf(ctx, app, user, c, fn)
+	return at.sweeper.objectsOf(ctx, app, user, c, fn)
 }
 
 // Verify counts the users in a range whose stored profile has another scoring

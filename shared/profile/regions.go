@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/store"
 )
 
 // ErrMoving reports that an app moves to another region. Work over all of its users waits
@@ -35,14 +38,55 @@ func Join(first string, engines map[string]*Engine) error {
 	if engines[first] == nil {
 		return fmt.Errorf("no engine for the region %q, in which apps live that name none", first)
 	}
-	r := &regions{first, engines}
-	for name, e := range engines {
+	for name := range engines {
 		if !config.ValidRegion(name) {
 			return fmt.Errorf("region %q: want 1 to 40 of a-z, 0-9 and -", name)
 		}
+	}
+	join(first, engines)
+	return nil
+}
+
+func join(first string, engines map[string]*Engine) {
+	r := &regions{first, engines}
+	for name, e := range engines {
 		e.env.regions, e.env.region = r, name
 	}
-	return nil
+}
+
+// all returns the engines of all regions.
+func (e *Engine) all() []*Engine {
+	if e.env.regions == nil {
+		return []*Engine{e}
+	}
+	return slices.Collect(maps.Values(e.env.regions.engines))
+}
+
+// StoreOf returns the Bigtable that holds a user: that of the app's region or, while the app
+// moves, of the region that owns the user. They may move at any time; what was read in the
+// region that they have left is what was true before.
+func (e *Engine) StoreOf(ctx context.Context, app config.App, user string) (*store.Store, error) {
+	at, err := e.at(app)
+	if err == nil {
+		at, err = at.holding(ctx, app, user)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return at.env.store, nil
+}
+
+// holding returns the engine of the region that holds a user, e's if none does. e is that of
+// the app's region.
+func (e *Engine) holding(ctx context.Context, app config.App, user string) (*Engine, error) {
+	if !app.Moving() {
+		return e, nil
+	}
+	found, err := e.locate(ctx, app, user, store.UserState)
+	if err != nil || found.at == nil {
+		return e, err
+	}
+	return found.at, nil
 }
 
 // in returns the engine of a region.

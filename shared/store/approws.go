@@ -37,8 +37,13 @@ func (r AppRows) set() bigtable.RowRange {
 
 // DeleteRows deletes the rows of a range. After each request that deletes some it
 // calls progress with their number and the last of their keys, and returns the
-// error that progress returns.
+// error that progress returns. A store of several regions deletes them in each; a caller that
+// goes on behind a key looks at all once more.
 func (s *Store) DeleteRows(ctx context.Context, r AppRows, progress func(rows int, last string) error) error {
+	if all := s.tables.regions; all != nil {
+		r.After = ""
+		return all.all(func(s *Store) error { return s.DeleteRows(ctx, r, progress) })
+	}
 	table, m := s.tables.named(r.App, r.Table), bigtable.NewMutation()
 	m.DeleteRow()
 	for {
@@ -65,8 +70,18 @@ func (s *Store) DeleteRows(ctx context.Context, r AppRows, progress func(rows in
 	}
 }
 
-// FindRows returns the keys of the first rows of a range, at most limit.
+// FindRows returns the keys of the first rows of a range, at most limit. A store of several
+// regions looks in each.
 func (s *Store) FindRows(ctx context.Context, r AppRows, limit int) ([]string, error) {
+	if all := s.tables.regions; all != nil {
+		var found []string
+		err := all.all(func(s *Store) error {
+			keys, err := s.FindRows(ctx, r, limit)
+			found = append(found, keys...)
+			return err
+		})
+		return found[:min(limit, len(found))], err
+	}
 	keys, err := scanKeys(ctx, s.tables.named(r.App, r.Table), r.set(), limit)
 	if err != nil {
 		return nil, fmt.Errorf("read the rows of app %s in %s: %w", r.App, r.Table, err)

@@ -26,7 +26,8 @@ type meter struct{ counter atomic.Pointer[usage.Counter] }
 // CountIn makes the store count rows and bytes of apps.
 func (s *Store) CountIn(c *usage.Counter) {
 	s.meter.counter.Store(c)
-	for _, at := range s.Regions() {
+	all, _ := s.Regions()
+	for _, at := range all {
 		at.CountIn(c)
 	}
 }

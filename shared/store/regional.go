@@ -27,6 +27,7 @@ type Place struct {
 // regions are the stores of a deployment with a Bigtable instance for each region.
 type regions struct {
 	home    *Store // of the process: holds what belongs to no app
+	first   string // where apps live that name no region
 	stores  map[string]*Store
 	place   func(app string) (Place, error)
 	nowhere *Store // fails every request
@@ -39,18 +40,21 @@ type regions struct {
 // It is for the rows of an app that belong to no user, and for users while their app rests.
 // profile.Join finds users while their app moves.
 //
-// home is the region of the process. Close closes the stores of all regions.
-func Regional(home string, stores map[string]*Store, place func(app string) (Place, error)) (*Store, error) {
-	at := stores[home]
-	if at == nil {
-		return nil, fmt.Errorf("no Bigtable instance for the region %q: there are %v", home, slices.Sorted(maps.Keys(stores)))
+// home is the region of the process, and first the one in which apps live that name none.
+// Close closes the stores of all regions.
+func Regional(home, first string, stores map[string]*Store, place func(app string) (Place, error)) (*Store, error) {
+	for _, region := range []string{home, first} {
+		if stores[region] == nil {
+			return nil, fmt.Errorf("no Bigtable instance for the region %q: there are %v", region, slices.Sorted(maps.Keys(stores)))
+		}
 	}
+	at := stores[home]
 	nowhere, err := openNowhere()
 	if err != nil {
 		return nil, err
 	}
 	return &Store{
-		tables: tables{regions: &regions{at, stores, place, nowhere}}, separateServing: at.separateServing,
+		tables: tables{regions: &regions{at, first, stores, place, nowhere}}, separateServing: at.separateServing,
 		filterColumns: at.filterColumns, meter: at.meter, log: at.log,
 	}, nil
 }
@@ -89,21 +93,32 @@ func (s *Store) each(app string, do func(*Store) error) error {
 	return nil
 }
 
-// Regions returns the stores of all regions by name; nil for a store of one.
-func (s *Store) Regions() map[string]*Store {
+// Regions returns the stores of all regions by name, and the name of the first one; nil
+// for a store of one.
+func (s *Store) Regions() (stores map[string]*Store, first string) {
 	if s.tables.regions == nil {
-		return nil
+		return nil, ""
 	}
-	return s.tables.regions.stores
+	return s.tables.regions.stores, s.tables.regions.first
 }
 
-// all calls do with the stores of all regions.
+// all calls do with the stores of all regions until it fails.
 func (r *regions) all(do func(*Store) error) error {
-	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(r.stores)) {
-		errs = append(errs, do(r.stores[name]))
+		if err := do(r.stores[name]); err != nil {
+			return err
+		}
 	}
-	return errors.Join(errs...)
+	return nil
+}
+
+// close closes the stores.
+func (r *regions) close() error {
+	err := r.nowhere.Close()
+	for _, s := range r.stores {
+		err = errors.Join(err, s.Close())
+	}
+	return err
 }
 
 // openNowhere returns a store whose requests fail. The connection is never used.

@@ -34,7 +34,7 @@ func twoRegions(t *testing.T, place *store.Place, before func()) (eu, us, both *
 		return invoke(ctx, method, req, reply, cc, opts...)
 	})
 	eu, us = storetest.New(t), storetest.New(t, hook, one)
-	both, err := store.Regional("eu", map[string]*store.Store{"eu": eu, "us": us}, func(app string) (store.Place, error) {
+	both, err := store.Regional("eu", "eu", map[string]*store.Store{"eu": eu, "us": us}, func(app string) (store.Place, error) {
 		if app == "unknown" {
 			return store.Place{}, errors.New("no such app")
 		}

@@ -56,7 +56,8 @@ type Store struct {
 // before any other method.
 func (s *Store) LogTo(log *slog.Logger) {
 	s.log = log
-	for _, at := range s.Regions() {
+	all, _ := s.Regions()
+	for _, at := range all {
 		at.LogTo(log)
 	}
 }
@@ -128,7 +129,7 @@ func newClient(ctx context.Context, cfg Config, profile string, m *meter, opts [
 // Close closes the clients.
 func (s *Store) Close() error {
 	if r := s.tables.regions; r != nil {
-		return errors.Join(r.all((*Store).Close), r.nowhere.Close())
+		return r.close()
 	}
 	err := s.client.Close()
 	if s.separateServing {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 
 	"cloud.google.com/go/bigtable"
@@ -50,6 +51,18 @@ func (s *Store) ScanUserKeys(ctx context.Context, app, from, to string, fn func(
 // their keys, from the first one behind the user after; "" begins with the first of all.
 // Rows remain of users without events: they are among them.
 func (s *Store) ListUsers(ctx context.Context, app, prefix, after string, limit int) ([]string, error) {
+	var users []string
+	err := s.each(app, func(s *Store) error { // the users of an app that moves are in two regions
+		there, err := s.listUsers(ctx, app, prefix, after, limit)
+		users = append(users, there...)
+		return err
+	})
+	slices.SortFunc(users, UserOrder)
+	users = slices.Compact(users)
+	return users[:min(limit, len(users))], err
+}
+
+func (s *Store) listUsers(ctx context.Context, app, prefix, after string, limit int) ([]string, error) {
 	first, end := app+","+prefix, prefixEnd(app+","+prefix)
 	if after != "" {
 		first = max(first, prefixEnd(userKey(app, after)))

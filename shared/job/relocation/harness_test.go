@@ -127,7 +127,7 @@ func newWorld(t *testing.T, longest time.Duration) *world {
 		engines[region] = profile.New(s, w.apps, cached, time.Now, slog.New(slog.DiscardHandler))
 	}
 	w.must(profile.Join("eu", engines))
-	rows, err := store.Regional("eu", w.stores, func(id string) (store.Place, error) {
+	rows, err := store.Regional("eu", "eu", w.stores, func(id string) (store.Place, error) {
 		a, err := w.apps.App(ctx, id)
 		at := a.Place()
 		if a.Region == "" {
