@@ -104,9 +104,9 @@ var layers = []struct {
 
 	// What functions are made of.
 	{"shared/function", "deadline httpapi telemetry", "http"},
-	{"shared/backend", "auditlog config config/configdb function httpapi limit store telemetry telemetry/clients telemetry/export usage", "firestore grpc http"},
+	{"shared/backend", "auditlog config config/configdb deadline function httpapi limit store telemetry telemetry/clients telemetry/export usage", "firestore grpc http"},
 	{"shared/backend/jobrunner", "backend job job/jobdb queue", ""},
-	{"shared/backend/jobs", "backend config enrich job job/backtests job/crowdbuild job/daterows job/migration job/recompute job/reenrich job/segmentbuild job/segmentexport profile segment/query", ""},
+	{"shared/backend/jobs", "backend config enrich job job/backtests job/crowdbuild job/daterows job/migration job/recompute job/reenrich job/relocation job/segmentbuild job/segmentexport profile segment/query", ""},
 
 	// Functions decode, call and encode. None reaches a service by itself.
 	{"functions/ingest", "admission api auth backend bus bus/pubsub config/kmscipher enrich event fault function httpapi limit refused store track", "http"},
@@ -129,7 +129,7 @@ var layers = []struct {
 	{"shared/local/race", "", ""},
 	{"shared/local/seal", "config", ""},
 	{"shared/local/realdata", "catalog event strategy", ""},
-	{"shared/local/operator", "api client config fault httpapi job/deletion limit schema usage", "http"},
+	{"shared/local/operator", "api client config fault httpapi job job/deletion job/relocation limit schema usage", "http"},
 	{"shared/local/stack", anything, anything},
 	{"shared/local/functiontest", anything, anything},
 	{"shared/local/apicheck", "openapi", anything},
@@ -175,8 +175,8 @@ var links = map[string]string{
 	"catalog":    all + " api auth banded queue queue/taskqueue",
 	"docs":       "admission deadline fault function httpapi limit openapi openapi/internal/tree telemetry",
 	"process":    all + " apply bus bus/pubsub enrich marked profile queue queue/taskqueue refused recent dictionary",
-	"recomputes": all + " api auth audit backend/jobrunner backend/jobs backtest banded bus enrich export job job/backtests job/crowdbuild job/daterows job/jobdb job/migration job/recompute job/reenrich job/segmentbuild job/segmentexport profile profile/view segment/query queue queue/taskqueue ranking tune recent dictionary",
-	"worker":     all + " api audit backend/jobrunner backend/jobs backtest banded bus bus/pubsub enrich imported marked job job/backtests job/crowdbuild job/daterows job/deletion job/jobdb job/migration job/recompute job/reenrich job/segmentbuild job/segmentexport profile segment/query purge queue queue/taskqueue ranking tune recent dictionary",
+	"recomputes": all + " api auth audit backend/jobrunner backend/jobs backtest banded bus enrich export job job/backtests job/crowdbuild job/daterows job/jobdb job/migration job/recompute job/reenrich job/relocation job/segmentbuild job/segmentexport profile profile/view segment/query queue queue/taskqueue ranking tune recent dictionary",
+	"worker":     all + " api audit backend/jobrunner backend/jobs backtest banded bus bus/pubsub enrich imported marked job job/backtests job/crowdbuild job/daterows job/deletion job/jobdb job/migration job/recompute job/reenrich job/relocation job/segmentbuild job/segmentexport profile segment/query purge queue queue/taskqueue ranking tune recent dictionary",
 }
 
 const module = "github.com/affinityengine/affinity/"

@@ -37,6 +37,7 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	if err != nil {
 		return nil, err
 	}
+	s.Queue.Where = base.RegionOf
 	tasks, err := taskqueue.Open(ctx, s.Queue)
 	if err != nil {
 		return nil, errors.Join(err, base.Close())

@@ -47,6 +47,7 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	if err != nil {
 		return nil, errors.Join(err, base.Close())
 	}
+	s.Bus.Where = base.RegionOf
 	messages, err := pubsub.Open(ctx, s.Bus)
 	if err != nil {
 		return nil, errors.Join(err, base.Close())

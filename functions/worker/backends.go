@@ -43,10 +43,12 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	if err != nil {
 		return nil, err
 	}
+	s.Bus.Where = base.RegionOf
 	messages, err := pubsub.Open(ctx, s.Bus)
 	if err != nil {
 		return nil, errors.Join(err, base.Close())
 	}
+	s.Queue.Where = base.RegionOf
 	tasks, err := taskqueue.Open(ctx, s.Queue)
 	if err != nil {
 		return nil, errors.Join(err, messages.Close(), base.Close())

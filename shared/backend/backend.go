@@ -19,6 +19,7 @@ import (
 	"github.com/affinityengine/affinity/shared/auditlog"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/config/configdb"
+	"github.com/affinityengine/affinity/shared/deadline"
 	"github.com/affinityengine/affinity/shared/function"
 	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/limit"
@@ -34,6 +35,13 @@ type Settings struct {
 	Store     store.Config
 	Firestore FirestoreSettings
 	Histories HistorySettings
+	Regions   RegionSettings
+}
+
+// RegionSettings say which regions the deployment has, and in which one the process runs.
+type RegionSettings struct {
+	All config.Regions `env:"REGIONS"`
+	Own string         `env:"REGION"`
 }
 
 // HistorySettings say how histories are stored.
@@ -81,11 +89,16 @@ type Base struct {
 	// Firestore is the client of the configuration's database. It is nil in a local
 	// stack that keeps the configuration in memory.
 	Firestore *firestore.Client
+	// Regions are those of the deployment; none if it has one Bigtable instance.
+	Regions config.Regions
 }
 
 // New returns a Base over a configuration that is cached for ttl.
 func New(log *slog.Logger, now func() time.Time, s *store.Store, c config.Store, ttl time.Duration) Base {
-	cached := config.NewCached(c, ttl)
+	return newBase(log, now, s, c, config.NewCached(c, ttl), ttl)
+}
+
+func newBase(log *slog.Logger, now func() time.Time, s *store.Store, c config.Store, cached *config.Cached, ttl time.Duration) Base {
 	return Base{
 		Log: log, Metrics: telemetry.NewMetrics(otel.GetMeterProvider()), Now: now, Store: s, Usage: usage.NewCounter(Buffered{s, cached}, now, log),
 		Config: c, CachedConfig: cached, Propagation: 2 * ttl,
@@ -117,12 +130,11 @@ func Open(ctx context.Context, log *slog.Logger, s Settings) (Base, error) {
 	if err != nil {
 		return Base{}, fmt.Errorf("open Firestore of %s: %w", s.Firestore.Project, err)
 	}
-	opened, err := store.Open(ctx, s.Store)
+	b, err := openStores(ctx, log, s, configdb.New(client, log))
 	if err != nil {
 		return Base{}, errors.Join(err, client.Close())
 	}
-	opened.LogTo(log)
-	b := New(log, time.Now, opened, configdb.New(client, log), config.TTL)
+	b.Store.LogTo(log)
 	b.Firestore, b.HistoryFormat = client, s.Histories.Format
 	b.CountUsage()
 	function.AtExit(func(context.Context) error { b.Usage.Close(); return nil })
@@ -167,6 +179,14 @@ func transient(err error) bool {
 // Recorder returns a Recorder that writes the audit log.
 func (b Base) Recorder() *auditlog.Recorder {
 	return auditlog.New(b.Store, b.Now, b.Log, telemetry.TraceID)
+}
+
+// Longest returns how long a request or a task may use Bigtable.
+func (b Base) Longest() time.Duration {
+	if b.Life > 0 {
+		return b.Life
+	}
+	return deadline.Longest
 }
 
 // CountUsage makes the store count, and starts to store the counts.

@@ -103,6 +103,7 @@ func (a App) Place() Place {
 // Errors of a move that cannot begin or be undone.
 var (
 	ErrMoving    = errors.New("the app is moving to another region")
+	ErrMigrating = errors.New("finish that, or roll it back, first")
 	ErrNoWayBack = errors.New("the move cannot be undone any more")
 )
 
@@ -113,6 +114,8 @@ func (a *App) StartMove(id, to string, now time.Time) error {
 		return fmt.Errorf("app %q moves from %s to %s, phase %s: %w", a.ID, a.Move.From, a.Move.To, a.Move.Phase, ErrMoving)
 	case !ValidRegion(a.Region) || !ValidRegion(to) || a.Region == to:
 		return fmt.Errorf("app %q is in region %q: it cannot move to %q", a.ID, a.Region, to)
+	case len(a.Log.Write) > 1:
+		return fmt.Errorf("the log of app %q migrates to another schema: %w", a.ID, ErrMigrating)
 	}
 	a.Move = Move{ID: id, From: a.Region, To: to, Births: a.Region, Phase: MoveMarking, StartedAt: now}
 	return nil

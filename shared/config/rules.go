@@ -86,6 +86,9 @@ func (a App) WithLog(change func(*App) error) (App, bool, error) {
 	if err := CheckLog(draft.Log); err != nil {
 		return App{}, false, err
 	}
+	if a.Moving() && len(draft.Log.Write) > len(a.Log.Write) {
+		return App{}, false, fmt.Errorf("app %q, a migration of the log: %w", a.ID, ErrMoving)
+	}
 	to := a
 	to.Log, to.Migration = cloneLayout(draft.Log), draft.Migration.prepare()
 	to.Log.Generation = a.Log.Generation

@@ -17,6 +17,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job/migration"
 	"github.com/affinityengine/affinity/shared/job/recompute"
 	"github.com/affinityengine/affinity/shared/job/reenrich"
+	"github.com/affinityengine/affinity/shared/job/relocation"
 	"github.com/affinityengine/affinity/shared/job/segmentbuild"
 	"github.com/affinityengine/affinity/shared/job/segmentexport"
 	"github.com/affinityengine/affinity/shared/profile"
@@ -36,6 +37,8 @@ type Jobs struct {
 	// segments.
 	Exports *segmentexport.Runner
 	Query   *query.Reader
+	// Relocation moves apps between regions; it is nil in a deployment without regions.
+	Relocation *relocation.Runner
 }
 
 // Before returns how many unfinished jobs of all apps are before a job in its queue:
@@ -43,6 +46,9 @@ type Jobs struct {
 func (all Jobs) Before(ctx context.Context, j job.Job) (int, error) {
 	runners := []*job.Runner{all.Recompute.Runner, all.Migrations.Runner, all.Reenrich.Runner, all.Crowd.Runner, all.Backtests.Runner, all.DateRows.Runner,
 		all.Segments.Runner, all.Exports.Runner}
+	if all.Relocation != nil {
+		runners = append(runners, all.Relocation.Runner)
+	}
 	counts := make([]int, len(runners))
 	g, ctx := errgroup.WithContext(ctx)
 	for i, r := range runners {
@@ -78,7 +84,7 @@ func New(b backend.Base, runner func(collection job.Collection) job.Runner, prof
 	})
 	reader = query.New(b.Store, profiles, segments, b.Now, b.Log)
 	reenrichments := runner(reenrich.Collection)
-	return Jobs{
+	all := Jobs{
 		Segments:   segments,
 		Query:      reader,
 		Exports:    segmentexport.New(runner(segmentexport.Collection), reader, b.Store),
@@ -90,5 +96,15 @@ func New(b backend.Base, runner func(collection job.Collection) job.Runner, prof
 		}),
 		DateRows: daterows.New(runner(daterows.Collection), b.Store, b.Config),
 		Crowd:    crowdbuild.New(runner(crowdbuild.Collection), crowdbuild.Work{Store: b.Store, Source: profiles, Settings: b.Config}),
-	}, nil
+	}
+	if stores, first := b.Store.Regions(); stores != nil {
+		all.Relocation = relocation.New(runner(relocation.Collection), b.Config, relocation.Regions{First: first, Rows: stores}, profiles, b.Longest(), all.arrived)
+	}
+	return all, nil
+}
+
+// arrived begins what an app in another region needs: blocks of histories do not travel.
+func (all Jobs) arrived(ctx context.Context, app config.App) error {
+	_, err := all.Recompute.StartManual(ctx, app.ID, recompute.Options{Fold: true})
+	return err
 }

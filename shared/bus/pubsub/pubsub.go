@@ -6,8 +6,6 @@ package pubsub
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -34,15 +32,17 @@ type Config struct {
 	Dedicated config.Dedicated `env:"DEDICATED_APPS"`
 	// DeadLetters is the topic for messages that cannot be applied.
 	DeadLetters string `env:"PUBSUB_DEAD_LETTER_TOPIC" envDefault:"events-dead-letter"`
+	// Regions have topics of their own; see config.Regions.Named. Where returns the region to
+	// whose topics the messages of an app go; nil: to those of the first one.
+	Regions config.Regions                                        `env:"REGIONS"`
+	Where   func(ctx context.Context, app string) (string, error) `env:"-"`
 }
 
 // Bus publishes messages. Safe for concurrent use.
 type Bus struct {
-	client      *pubsub.Client
-	events      *pubsub.Publisher
-	slow        *pubsub.Publisher
-	deadLetters *pubsub.Publisher
-	own         map[string]*pubsub.Publisher // by app
+	client *pubsub.Client
+	cfg    Config
+	topics map[string]*pubsub.Publisher
 }
 
 // Open returns a Bus. It connects at the first publish.
@@ -53,26 +53,29 @@ func Open(ctx context.Context, cfg Config, opts ...option.ClientOption) (*Bus, e
 	if err != nil {
 		return nil, fmt.Errorf("open Pub/Sub of %s: %w", cfg.Project, err)
 	}
-	b := &Bus{client: client, events: client.Publisher(cfg.Events), slow: client.Publisher(cfg.Slow), deadLetters: client.Publisher(cfg.DeadLetters)}
-	b.own = map[string]*pubsub.Publisher{}
+	b := &Bus{client: client, cfg: cfg, topics: map[string]*pubsub.Publisher{}}
+	names := []string{cfg.Events, cfg.Slow, cfg.DeadLetters}
 	for app := range cfg.Dedicated {
 		topic, _ := cfg.Dedicated.Named(cfg.Events, app)
-		b.own[app] = client.Publisher(topic)
+		names = append(names, topic)
 	}
-	for _, p := range b.publishers() {
-		// A request waits for its publish, so a batch must not wait for more messages.
-		p.PublishSettings.DelayThreshold = time.Millisecond
+	for _, region := range append([]string{""}, cfg.Regions.Names()...) {
+		for _, name := range names {
+			topic := cfg.Regions.Named(name, region)
+			if b.topics[topic] != nil {
+				continue
+			}
+			b.topics[topic] = client.Publisher(topic)
+			// A request waits for its publish, so a batch must not wait for more messages.
+			b.topics[topic].PublishSettings.DelayThreshold = time.Millisecond
+		}
 	}
 	return b, nil
 }
 
-func (b *Bus) publishers() []*pubsub.Publisher {
-	return slices.AppendSeq([]*pubsub.Publisher{b.events, b.slow, b.deadLetters}, maps.Values(b.own))
-}
-
 // Close sends the messages that are not yet sent, and closes the client.
 func (b *Bus) Close() error {
-	for _, p := range b.publishers() {
+	for _, p := range b.topics {
 		p.Stop()
 	}
 	return b.client.Close()
@@ -82,6 +85,10 @@ func (b *Bus) Close() error {
 // message's lane. It makes one part at a time. On nil, Pub/Sub holds all of it. On an error, it may hold a
 // part; the client's retry sends all of it again, and events are idempotent.
 func (b *Bus) Publish(ctx context.Context, m bus.Message) error {
+	region, err := b.region(ctx, m.App)
+	if err != nil {
+		return fmt.Errorf("publish events of %s: %w", m.App, err)
+	}
 	for data, err := range m.Parts(bus.MaxMessage) {
 		if err != nil {
 			return fmt.Errorf("publish events of %s: %w", m.App, err)
@@ -90,7 +97,7 @@ func (b *Bus) Publish(ctx context.Context, m bus.Message) error {
 		if m.Lane != bus.FastLane {
 			attrs[bus.AttrLane] = string(m.Lane)
 		}
-		for _, to := range b.topics(m) {
+		for _, to := range b.of(m, region) {
 			// A deployment makes and opens a topic beside the functions, which may be
 			// first. Wherever a message goes, process applies it.
 			if err = b.send(ctx, to, data, attrs); !unavailable(err) {
@@ -104,17 +111,31 @@ func (b *Bus) Publish(ctx context.Context, m bus.Message) error {
 	return nil
 }
 
-// topics returns the topic of a message and, in order, those that take it where that
-// one cannot be used.
-func (b *Bus) topics(m bus.Message) []*pubsub.Publisher {
+// region returns the region to whose topics the messages of an app go.
+func (b *Bus) region(ctx context.Context, app string) (string, error) {
+	if b.cfg.Where == nil || len(b.cfg.Regions) == 0 {
+		return "", nil
+	}
+	region, err := b.cfg.Where(ctx, app)
+	if err == nil {
+		err = b.cfg.Regions.Check(region)
+	}
+	return region, err
+}
+
+// of returns the topic of a message and, in order, those that take it where that
+// one cannot be used. All are of its region: a message never leaves it.
+func (b *Bus) of(m bus.Message, region string) []*pubsub.Publisher {
 	var topics []*pubsub.Publisher
-	if own := b.own[m.App]; own != nil {
-		topics = append(topics, own)
+	add := func(name string) { topics = append(topics, b.topics[b.cfg.Regions.Named(name, region)]) }
+	if own, ok := b.cfg.Dedicated.Named(b.cfg.Events, m.App); ok {
+		add(own)
 	}
 	if m.Lane == bus.SlowLane {
-		topics = append(topics, b.slow)
+		add(b.cfg.Slow)
 	}
-	return append(topics, b.events)
+	add(b.cfg.Events)
+	return topics
 }
 
 // unavailable reports whether an error says that the topic does not exist, or that
@@ -137,7 +158,11 @@ func (b *Bus) Bury(ctx context.Context, p bus.Push, reason string) error {
 	}
 	attrs["messageId"] = p.Message.MessageID
 	attrs["deliveryAttempt"] = fmt.Sprint(p.DeliveryAttempt)
-	return b.send(ctx, b.deadLetters, p.Message.Data, attrs)
+	region, err := b.region(ctx, attrs[bus.AttrApp])
+	if err != nil {
+		return fmt.Errorf("bury a message of %s: %w", attrs[bus.AttrApp], err)
+	}
+	return b.send(ctx, b.topics[b.cfg.Regions.Named(b.cfg.DeadLetters, region)], p.Message.Data, attrs)
 }
 
 // truncate limits an attribute to n bytes of valid UTF-8. Pub/Sub allows 1,024.

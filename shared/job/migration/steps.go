@@ -31,6 +31,8 @@ func (m *Migrator) Start(ctx context.Context, appID string, to schema.Name) (Sta
 			s.Migration.From, s.Migration.To, s.Migration.Phase)
 	case app.Log.Read == to:
 		return s, outOfOrder("The log is in %s already", to)
+	case app.Moving():
+		return s, outOfOrder("The app moves from region %s to %s (%s): it must arrive, or go back, first", app.Move.From, app.Move.To, app.Move.Phase)
 	}
 	empty, err := m.logs.Log(appID, app.Log).Empty(ctx, to)
 	if err != nil {

@@ -12,6 +12,7 @@
 package relocation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -126,7 +127,7 @@ func (r *Runner) Start(ctx context.Context, appID, to string) (Status, error) {
 		}
 		return a.StartMove(id, to, job.Stamp(r.Now()))
 	})
-	if errors.Is(err, config.ErrMoving) {
+	if errors.Is(err, config.ErrMoving) || errors.Is(err, config.ErrMigrating) {
 		return Status{}, refuse("%v", err)
 	}
 	if err != nil {
@@ -135,12 +136,49 @@ func (r *Runner) Start(ctx context.Context, appID, to string) (Status, error) {
 	return r.resume(ctx, app)
 }
 
+// Estimate is what a move would do.
+type Estimate struct {
+	From, To string
+	// Users is the number of users of the app, at most MaxCounted.
+	Users int
+	// Least is how long the move takes at least: its phases wait.
+	Least time.Duration
+}
+
+// MaxCounted is how many users an estimate counts.
+const MaxCounted = 100_000
+
+// forward is the number of phases of a move.
+const forward = 6
+
+var errCounted = errors.New("enough users are counted")
+
+// Estimate returns what a move would do, and does nothing. The error is of type Refused if the
+// app cannot move now.
+func (r *Runner) Estimate(ctx context.Context, appID, to string) (Estimate, error) {
+	app, err := r.config.App(ctx, appID)
+	if err != nil {
+		return Estimate{}, err
+	}
+	if err := r.check(ctx, app, to); err != nil {
+		return Estimate{}, err
+	}
+	p := Estimate{From: cmp.Or(app.Region, r.regions.First), To: to, Least: forward * r.Propagation}
+	err = r.regions.Rows[p.From].ScanUserKeys(ctx, appID, "", "", func(string) error {
+		if p.Users++; p.Users == MaxCounted {
+			return errCounted
+		}
+		return nil
+	})
+	if errors.Is(err, errCounted) {
+		err = nil
+	}
+	return p, err
+}
+
 // check returns why an app cannot move.
 func (r *Runner) check(ctx context.Context, app config.App, to string) error {
-	from := app.Region
-	if from == "" {
-		from = r.regions.First
-	}
+	from := cmp.Or(app.Region, r.regions.First)
 	switch {
 	case r.regions.Rows[to] == nil:
 		return refuse("There is no region %q: the regions are %s", to, strings.Join(slices.Sorted(maps.Keys(r.regions.Rows)), ", "))
@@ -206,7 +244,7 @@ func (r *Runner) Status(ctx context.Context, appID string) (Status, error) {
 }
 
 func (r *Runner) status(ctx context.Context, app config.App) (Status, error) {
-	s := Status{Region: app.Region, Move: app.Move, Waits: max(0, app.ChangedAt.Add(r.Propagation).Sub(r.Clock()))}
+	s := Status{Region: cmp.Or(app.Region, r.regions.First), Move: app.Move, Waits: max(0, app.ChangedAt.Add(r.Propagation).Sub(r.Clock()))}
 	if app.Move.Job == "" {
 		return s, nil
 	}

@@ -48,6 +48,10 @@ type Config struct {
 	// Audience is the audience of the identity token. Default: WorkerURL, which
 	// is what Cloud Run wants; Cloud Tasks' own default would include the path.
 	Audience string `env:"TASKS_AUDIENCE"`
+	// Regions have queues and workers of their own. Where returns the region to whose queues
+	// the tasks of an app go; nil: to those of this configuration.
+	Regions config.Regions                                        `env:"REGIONS"`
+	Where   func(ctx context.Context, app string) (string, error) `env:"-"`
 	// Every task carries Header. The local stack passes its worker's token
 	// here.
 	Header map[string]string
@@ -132,13 +136,57 @@ func (q tasks) Create(ctx context.Context, task queue.Task) error {
 	if err := task.Validate(); err != nil {
 		return fmt.Errorf("create task %q: %w", task.Name, err)
 	}
-	var err error
-	for _, in := range q.cfg.of(task) {
-		if err = q.create(ctx, in, task); !unavailable(err) {
+	there, err := q.in(ctx, task.App)
+	if err != nil {
+		return fmt.Errorf("create task %s of app %s: %w", task.Name, task.App, err)
+	}
+	for _, in := range there.cfg.of(task) {
+		if err = there.create(ctx, in, task); !unavailable(err) {
 			break
 		}
 	}
 	return err
+}
+
+// in returns the queues of the region to which the tasks of an app go.
+func (q tasks) in(ctx context.Context, app string) (tasks, error) {
+	if q.cfg.Where == nil || len(q.cfg.Regions) == 0 || app == "" {
+		return q, nil
+	}
+	name, err := q.cfg.Where(ctx, app)
+	if err != nil {
+		return q, err
+	}
+	region, ok := q.cfg.Regions.Find(name)
+	if !ok {
+		return q, q.cfg.Regions.Check(name)
+	}
+	q.cfg = q.cfg.at(region)
+	return q, nil
+}
+
+// at returns the configuration of the queues and the worker of a region.
+func (c Config) at(r config.Region) Config {
+	if r.Worker != "" {
+		c.WorkerURL = r.Worker
+	}
+	if r.Location == "" {
+		return c
+	}
+	moved := func(name string) string {
+		parts := strings.Split(name, "/")
+		if len(parts) > 3 {
+			parts[3] = r.Location // projects/P/locations/L/queues/Q
+		}
+		return strings.Join(parts, "/")
+	}
+	c.Queue, c.Purges = moved(c.Queue), moved(c.Purges)
+	refreshes := make([]string, len(c.Refreshes))
+	for i, name := range c.Refreshes {
+		refreshes[i] = moved(name)
+	}
+	c.Refreshes = refreshes
+	return c
 }
 
 // Customer returns the name of the customer who has the queues of the app to

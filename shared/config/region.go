@@ -1,0 +1,112 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Region is a region in which apps may live: what it has of its own.
+type Region struct {
+	Name string `json:"name"`
+	// Instance is the Bigtable instance.
+	Instance string `json:"instance"`
+	// Location is where the queues are, and Worker the address to which they send tasks.
+	// Empty: those of the process.
+	Location string `json:"location,omitempty"`
+	Worker   string `json:"worker,omitempty"`
+}
+
+// Regions are the regions of a deployment. Apps that name none live in the first one. A
+// deployment without any has one Bigtable instance, and its apps name no region.
+type Regions []Region
+
+var locationForm = regexp.MustCompile(`^[a-z0-9-]{1,40}$`)
+
+// UnmarshalText decodes the form that the deployment sets: a JSON array of regions.
+func (r *Regions) UnmarshalText(text []byte) error {
+	var given []Region
+	if err := json.Unmarshal(text, &given); err != nil {
+		return fmt.Errorf("regions: want a JSON array of objects with name and instance: %w", err)
+	}
+	seen := map[string]bool{}
+	for _, one := range given {
+		u, err := url.Parse(one.Worker)
+		switch {
+		case !ValidRegion(one.Name):
+			return fmt.Errorf("regions: name %q: want 1 to 40 of a-z, 0-9 and -", one.Name)
+		case seen[one.Name]:
+			return fmt.Errorf("regions: %q is there twice", one.Name)
+		case one.Instance == "":
+			return fmt.Errorf("regions: %q has no Bigtable instance", one.Name)
+		case one.Location != "" && !locationForm.MatchString(one.Location):
+			return fmt.Errorf("regions: %q has the location %q", one.Name, one.Location)
+		case one.Worker != "" && (err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != ""):
+			return fmt.Errorf("regions: the worker of %q is %q, which is no URL without a query", one.Name, one.Worker)
+		}
+		seen[one.Name] = true
+	}
+	*r = given
+	return nil
+}
+
+// Names returns the names in the order of the regions.
+func (r Regions) Names() []string {
+	names := make([]string, len(r))
+	for i, one := range r {
+		names[i] = one.Name
+	}
+	return names
+}
+
+// First returns the name of the region in which apps live that name none; empty if there
+// are no regions.
+func (r Regions) First() string {
+	if len(r) == 0 {
+		return ""
+	}
+	return r[0].Name
+}
+
+// Find returns the region of that name; an empty name is that of the first one.
+func (r Regions) Find(name string) (Region, bool) {
+	if name == "" {
+		name = r.First()
+	}
+	i := slices.IndexFunc(r, func(one Region) bool { return one.Name == name })
+	if i < 0 {
+		return Region{}, false
+	}
+	return r[i], true
+}
+
+// Named returns the form of the name of a topic in a region: that of the first one is the
+// name itself, and others end with a dot and the name of the region, because customers have names without dots.
+func (r Regions) Named(name, region string) string {
+	if region == "" || region == r.First() {
+		return name
+	}
+	return name + "." + region
+}
+
+// Check returns an error that names the regions if there is none of that name.
+func (r Regions) Check(name string) error {
+	if _, ok := r.Find(name); ok || name == "" {
+		return nil
+	}
+	if len(r) == 0 {
+		return fmt.Errorf("there is no region %q: this deployment has no regions", name)
+	}
+	return fmt.Errorf("there is no region %q: the regions are %s", name, strings.Join(r.Names(), ", "))
+}
+
+// Place is that of the app, whose region is the first one if it names none.
+func (r Regions) Place(a App) Place {
+	if a.Region == "" {
+		a.Region = r.First()
+	}
+	return a.Place()
+}
