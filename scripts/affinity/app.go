@@ -47,7 +47,7 @@ func appCommand(t *tool) *cobra.Command {
 	flags.StringVar(&a.database, "database", terraform.Database, "Firestore database, by Terraform's name for it")
 	flags.StringVar(&a.bigtable.Instance, "instance", "affinity", "Bigtable instance of a deployed engine, which holds the audit log")
 	flags.StringVar(&a.bigtable.Profile, "app-profile", a.bigtable.Profile, "app profile of the instance")
-	group.AddCommand(a.createCommand(), a.listCommand(), a.retentionCommand(), a.consistencyCommand(), a.rankingCommand(), a.segmentsCommand(), a.limitsCommand(), a.ticketsCommand(), a.encodingCommand(), a.keyCommand(), a.topCommand(), a.deleteCommand())
+	group.AddCommand(a.createCommand(), a.listCommand(), a.retentionCommand(), a.consistencyCommand(), a.rankingCommand(), a.segmentsCommand(), a.limitsCommand(), a.ticketsCommand(), a.encodingCommand(), a.keyCommand(), a.topCommand(), a.moveCommand(), a.regionCommand(), a.deleteCommand())
 	a.completeApps(group)
 	return group
 }
@@ -112,7 +112,7 @@ func (a *appTool) projectID() string {
 }
 
 func (a *appTool) createCommand() *cobra.Command {
-	days, log := 90, layoutFlags{}
+	days, log, region := 90, layoutFlags{}, ""
 	cmd := &cobra.Command{
 		Use:   "create ID",
 		Short: "Create an app and its first two keys",
@@ -125,11 +125,15 @@ func (a *appTool) createCommand() *cobra.Command {
 			if err := errors.Join(checkID(args[0]), checkDays(days), err); err != nil {
 				return cli.Usagef("%v", err)
 			}
-			app := config.App{ID: args[0], RetentionDays: days, Log: layout}
+			if region != "" && !config.ValidRegion(region) {
+				return cli.Usagef("--region %q: a region has 1 to 40 of a-z, 0-9 and -", region)
+			}
+			app := config.App{ID: args[0], RetentionDays: days, Log: layout, Region: region}
 			return a.with(cmd, func(s appStore) error { return a.create(cmd.Context(), s, app) })
 		},
 	}
 	cmd.Flags().IntVar(&days, "retention-days", days, "how many days an event counts, 0 for no limit")
+	cmd.Flags().StringVar(&region, "region", "", "the region in which the app lives (default: the first one of the engine)")
 	log.add(cmd)
 	return cmd
 }

@@ -19,10 +19,11 @@ type runningStack interface {
 func startStack(ctx context.Context, o upOptions) (runningStack, error) {
 	apps := make([]stack.App, len(o.Apps))
 	for i, a := range o.Apps {
-		apps[i] = stack.App(a)
+		apps[i] = stack.App{ID: a.ID, Key: a.Key}
 	}
 	s, err := stack.Start(ctx, stack.Options{
 		Addr: o.Addr, Apps: apps, Now: o.Now, RetentionDays: o.RetentionDays, Layout: o.Layout, Archive: o.Archive, Data: o.Data, KeepRetention: o.Data != "" && o.KeepRetention,
+		Regions:  o.Regions,
 		Operator: o.Operator, Log: o.Log})
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -32,6 +33,7 @@ type upOptions struct {
 	KeepRetention bool          // of apps that exist in Data
 	Operator      string        // the operator's token
 	MadeOperator  bool          // the token is not the environment's
+	Regions       []string      // in which apps may live
 	Log           *slog.Logger
 }
 
@@ -48,6 +50,7 @@ type upFlags struct {
 	archive, data string
 	apps          []string
 	retentionDays int
+	regions       []string
 }
 
 // layoutFlags are the flags for the layout of a new app's log, as they were given.
@@ -87,6 +90,8 @@ func upCommand(t *tool) *cobra.Command {
 			"--retention-days is given, its retention. One process at a time uses a folder.\n" +
 			"BIGTABLE_EMULATOR_HOST, PUBSUB_EMULATOR_HOST and FIRESTORE_EMULATOR_HOST name official emulators, which exclude --data.\n" +
 			"With a Bigtable emulator alone apps are created at each start: give the --schema that their events have.\n" +
+			"With --regions eu,us apps live in one of several regions, the first one unless `affinity app create --region` names\n" +
+			"another, and `affinity app move` moves them. Requests and tasks then end after 30 seconds, because a move waits for them.\n" +
 			"The operator's token is taken from AFFINITY_OPERATOR, or made and printed.\n" +
 			"Without --app the engine has the app and the key of AFFINITY_APP and AFFINITY_KEY (or AFFINITY_KEY_FILE), or else demo\n" +
 			"and demokey, so that the other commands in the same environment reach it.",
@@ -117,6 +122,7 @@ func (f *upFlags) add(cmd *cobra.Command) {
 	flags.IntVar(&f.retentionDays, "retention-days", 90, "how many days an event counts, 0 for no limit")
 	flags.StringVar(&f.data, "data", "", "folder to keep everything in, for the next start (default: all data is in memory)")
 	flags.StringVar(&f.archive, "archive", "", "folder to write accepted events to, in files that import --archive restores")
+	flags.StringSliceVar(&f.regions, "regions", nil, "regions in which apps may live, as eu,us: each has a Bigtable instance, topics and queues of its own")
 	f.layoutFlags.add(cmd)
 	for _, name := range []string{"url", "key"} { // upOptions refuses them
 		flags.String(name, "", "")
@@ -151,6 +157,12 @@ func (f *upFlags) options(cmd *cobra.Command) (upOptions, error) {
 		}
 		o.Now = now
 	}
+	for i, name := range f.regions {
+		if !config.ValidRegion(name) || slices.Contains(f.regions[:i], name) {
+			return o, cli.Usagef("--regions %s: %q must be 1 to 40 of a-z, 0-9 and -, and there once", strings.Join(f.regions, ","), name)
+		}
+	}
+	o.Regions = f.regions
 	texts := f.apps
 	if !cmd.Flags().Changed("app") {
 		app, err := appOfEnvironment()

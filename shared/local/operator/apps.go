@@ -49,12 +49,15 @@ type request struct {
 }
 
 // handleApps adds the operations to a router.
-func handleApps(rt *httpapi.Router, s config.Store, defaults limit.Numbers, c config.Cipher) {
+func handleApps(rt *httpapi.Router, s config.Store, defaults limit.Numbers, c config.Cipher, regions config.Regions) {
 	handle(rt, defaultsPath, func(context.Context, request) (any, error) { return defaults, nil })
 	handle(rt, appsPath, func(ctx context.Context, _ request) (any, error) { return s.Apps(ctx) })
 	handle(rt, appPath, func(ctx context.Context, r request) (any, error) { return s.App(ctx, r.App.ID) })
 	handle(rt, createPath, func(ctx context.Context, r request) (any, error) {
 		if _, err := r.App.Prepare(); err != nil {
+			return nil, invalid(err)
+		}
+		if err := regions.Check(r.App.Region); err != nil {
 			return nil, invalid(err)
 		}
 		return nil, s.CreateApp(ctx, r.App)

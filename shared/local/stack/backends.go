@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"cloud.google.com/go/bigtable"
@@ -23,6 +25,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/affinityengine/affinity/shared/backend"
 	buspubsub "github.com/affinityengine/affinity/shared/bus/pubsub"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/config/configdb"
@@ -48,7 +51,9 @@ func (s *Stack) local(addr string) []option.ClientOption {
 // guard returns the options of an in-process emulator.
 func (s *Stack) guard() []grpc.ServerOption { return emulator.Guard(s.place.Token) }
 
-func (s *Stack) openBigtable(ctx context.Context, o Options) (*store.Store, error) {
+// openBigtable opens the Bigtable of each region, by its name; that of a stack without
+// regions has none.
+func (s *Stack) openBigtable(ctx context.Context, o Options, regions config.Regions) (map[string]*store.Store, error) {
 	var opts []option.ClientOption
 	s.place.Bigtable = os.Getenv("BIGTABLE_EMULATOR_HOST")
 	if s.place.Bigtable == "" {
@@ -59,23 +64,58 @@ func (s *Stack) openBigtable(ctx context.Context, o Options) (*store.Store, erro
 		s.onClose(func() error { server.Close(); return nil })
 		s.place.Bigtable, opts = server.Addr, s.local(server.Addr)
 	}
-	admin, err := bigtable.NewAdminClient(ctx, Project, Instance, append(opts, option.WithTelemetryDisabled())...)
+	if len(regions) == 0 {
+		regions = config.Regions{{Instance: Instance}}
+	}
+	stores := map[string]*store.Store{}
+	for _, region := range regions {
+		admin, err := bigtable.NewAdminClient(ctx, Project, region.Instance, append(opts, option.WithTelemetryDisabled())...)
+		if err != nil {
+			return nil, fmt.Errorf("open Bigtable administration: %w", err)
+		}
+		if err := errors.Join(store.CreateTables(ctx, admin), admin.Close()); err != nil {
+			return nil, err
+		}
+		cfg := store.Config{
+			Project: Project, Instance: region.Instance, Profile: o.AppProfile, ServingProfile: o.ServingAppProfile, FilterColumns: 6,
+		}
+		opened, err := store.Open(ctx, cfg, opts...)
+		if err != nil {
+			return nil, err
+		}
+		opened.LogTo(o.Log)
+		stores[region.Name] = opened
+	}
+	return stores, nil
+}
+
+// openBase opens Bigtable and the configuration.
+func (s *Stack) openBase(ctx context.Context, o Options) (backend.Base, database, error) {
+	regions, err := s.regions(o)
 	if err != nil {
-		return nil, fmt.Errorf("open Bigtable administration: %w", err)
+		return backend.Base{}, database{}, err
 	}
-	if err := errors.Join(store.CreateTables(ctx, admin), admin.Close()); err != nil {
-		return nil, err
-	}
-	cfg := store.Config{
-		Project: Project, Instance: Instance, Profile: o.AppProfile, ServingProfile: o.ServingAppProfile, FilterColumns: 6,
-	}
-	opened, err := store.Open(ctx, cfg, opts...)
+	stores, err := s.openBigtable(ctx, o, regions)
 	if err != nil {
-		return nil, err
+		return backend.Base{}, database{}, err
 	}
-	opened.LogTo(o.Log)
-	s.onClose(opened.Close)
-	return opened, nil
+	db, err := s.openConfig(ctx, o.Log)
+	if err != nil {
+		return backend.Base{}, db, err
+	}
+	if err := s.settle(ctx, db.config, regions); err != nil {
+		return backend.Base{}, db, err
+	}
+	now, ttl := clock(o.Now), cmp.Or(o.ConfigTTL, config.TTL)
+	if len(regions) == 0 {
+		s.onClose(stores[""].Close)
+		return backend.New(o.Log, now, stores[""], db.config, ttl), db, nil
+	}
+	b, err := backend.NewRegional(o.Log, now, backend.RegionSettings{All: regions}, stores, db.config, ttl)
+	if err == nil {
+		s.onClose(b.Store.Close)
+	}
+	return b, db, err
 }
 
 // jobStore returns the store of a collection's jobs.
@@ -120,7 +160,7 @@ type messaging struct {
 	bus    *buspubsub.Bus
 }
 
-func (s *Stack) openPubSub(ctx context.Context, o Options) (messaging, error) {
+func (s *Stack) openPubSub(ctx context.Context, o Options, base backend.Base) (messaging, error) {
 	dedicated := o.Dedicated
 	var opts []option.ClientOption
 	s.place.PubSub = os.Getenv("PUBSUB_EMULATOR_HOST")
@@ -138,10 +178,18 @@ func (s *Stack) openPubSub(ctx context.Context, o Options) (messaging, error) {
 		return messaging{}, fmt.Errorf("open Pub/Sub: %w", err)
 	}
 	s.onClose(client.Close)
-	topics := map[string]string{EventsTopic: EventsSubscription, SlowTopic: SlowSubscription, DeadLetterTopic: DeadLetters}
-	for app := range dedicated {
-		topic, _ := dedicated.Named(EventsTopic, app)
-		topics[topic] = ownSubscription(dedicated, app)
+	topics := map[string]string{}
+	for _, region := range regionNames(base.Regions) {
+		add := func(topic, subscription string) {
+			topics[base.Regions.Named(topic, region)] = base.Regions.Named(subscription, region)
+		}
+		add(EventsTopic, EventsSubscription)
+		add(SlowTopic, SlowSubscription)
+		add(DeadLetterTopic, DeadLetters)
+		for app := range dedicated {
+			topic, _ := dedicated.Named(EventsTopic, app)
+			add(topic, ownSubscription(dedicated, app))
+		}
 	}
 	for topic, subscription := range topics {
 		if err := createTopic(ctx, client, topic, subscription); err != nil {
@@ -150,7 +198,7 @@ func (s *Stack) openPubSub(ctx context.Context, o Options) (messaging, error) {
 	}
 	if o.Archive != "" {
 		for topic := range topics {
-			if topic == DeadLetterTopic {
+			if strings.HasPrefix(topic, DeadLetterTopic) {
 				continue // its messages are in the archive
 			}
 			if err := s.archive(ctx, messaging{client: client}, topic, o.Archive, o.Log); err != nil {
@@ -158,7 +206,8 @@ func (s *Stack) openPubSub(ctx context.Context, o Options) (messaging, error) {
 			}
 		}
 	}
-	cfg := buspubsub.Config{Project: Project, Events: EventsTopic, Slow: SlowTopic, DeadLetters: DeadLetterTopic, Dedicated: dedicated}
+	cfg := buspubsub.Config{Project: Project, Events: EventsTopic, Slow: SlowTopic, DeadLetters: DeadLetterTopic, Dedicated: dedicated,
+		Regions: base.Regions, Where: base.RegionOf}
 	opened, err := buspubsub.Open(ctx, cfg, opts...)
 	if err != nil {
 		return messaging{}, err
@@ -201,11 +250,11 @@ const (
 	slowPushesAtOnce = 1
 )
 
-func (s *Stack) startBridge(ctx context.Context, m messaging, subscription string, concurrency int, endpoint string, header http.Header, log *slog.Logger) error {
+func (s *Stack) startBridge(ctx context.Context, m messaging, subscription, deadLetters string, concurrency int, endpoint string, header http.Header, log *slog.Logger) error {
 	// The end of ctx must not stop it: messages that were pulled are delivered before
 	// Close returns.
 	bridge, err := emulator.StartBridge(context.WithoutCancel(ctx), m.client, emulator.BridgeConfig{
-		Subscription: subscriptionName(subscription), Endpoint: endpoint, Header: header, DeadLetterTopic: topicName(DeadLetterTopic),
+		Subscription: subscriptionName(subscription), Endpoint: endpoint, Header: header, DeadLetterTopic: topicName(deadLetters),
 		// More than process allows, because process buries a message with the reason and
 		// the bridge without.
 		MaxAttempts: 30, MinBackoff: 100 * time.Millisecond, MaxBackoff: 10 * time.Second, Concurrency: concurrency, Unary: s.pubsub == nil, Log: log,
@@ -225,22 +274,31 @@ const (
 	refreshesAtOnce = 1
 )
 
-func (s *Stack) openTasks(ctx context.Context, o Options, workerURL string, header http.Header) (queue.Queue, error) {
-	// A shard of a recompute may use several cores, so a few occupy a machine.
-	queues := []*cloudtaskspb.Queue{localQueue(tasksQueue, tasksAtOnce), localQueue(purgesQueue, purgesAtOnce)}
+func (s *Stack) openTasks(ctx context.Context, o Options, base backend.Base, workerURL string, header http.Header) (queue.Queue, error) {
+	var queues []*cloudtaskspb.Queue
 	var refreshes []string
 	for i := range queue.Refreshes {
 		refreshes = append(refreshes, fmt.Sprint(refreshQueues, i))
-		queues = append(queues, localQueue(refreshes[i], refreshesAtOnce))
 	}
-	for app := range o.Dedicated {
+	for i, region := range regionNames(base.Regions) {
+		// A shard of a recompute may use several cores, so a few occupy a machine.
+		atOnce := map[string]int32{tasksQueue: tasksAtOnce, purgesQueue: purgesAtOnce}
 		for _, name := range refreshes {
-			own, _ := o.Dedicated.Named(name, app)
-			queues = append(queues, localQueue(own, refreshesAtOnce))
+			atOnce[name] = refreshesAtOnce
 		}
-		tasks, _ := o.Dedicated.Named(tasksQueue, app)
-		purges, _ := o.Dedicated.Named(purgesQueue, app)
-		queues = append(queues, localQueue(tasks, tasksAtOnce), localQueue(purges, purgesAtOnce))
+		for name, n := range atOnce {
+			names := []string{name}
+			for app := range o.Dedicated {
+				own, _ := o.Dedicated.Named(name, app)
+				names = append(names, own)
+			}
+			for _, name := range names {
+				if i > 0 {
+					name = strings.Replace(name, "/locations/local/", "/locations/"+region+"/", 1)
+				}
+				queues = append(queues, localQueue(name, n))
+			}
+		}
 	}
 	server, err := emulator.StartTasks(emulator.TasksConfig{Queues: queues, Kept: s.keptTasks(workerURL, header), Server: s.guard(), Log: o.Log})
 	if err != nil {
@@ -254,7 +312,8 @@ func (s *Stack) openTasks(ctx context.Context, o Options, workerURL string, head
 	}
 	s.onClose(client.Close)
 	return taskqueue.New(client, taskqueue.Config{
-		Queue: tasksQueue, Purges: purgesQueue, Refreshes: refreshes, Dedicated: o.Dedicated, WorkerURL: workerURL, Header: map[string]string{"Authorization": header.Get("Authorization")},
+		Queue: tasksQueue, Purges: purgesQueue, Refreshes: refreshes, Dedicated: o.Dedicated,
+		Regions: base.Regions, Where: base.RegionOf, WorkerURL: workerURL, Header: map[string]string{"Authorization": header.Get("Authorization")},
 	}), nil
 }
 

@@ -25,9 +25,14 @@ import (
 
 // bigtableOf is a client of the engine's Bigtable.
 func bigtableOf(t *testing.T, s *stack.Stack) *bigtable.Client {
+	return bigtableAt(t, s, stack.Instance)
+}
+
+// bigtableAt is bigtableOf of another instance.
+func bigtableAt(t *testing.T, s *stack.Stack, instance string) *bigtable.Client {
 	t.Helper()
 	at := place(t, s)
-	client, err := bigtable.NewClientWithConfig(t.Context(), at.Project, stack.Instance, bigtable.ClientConfig{MetricsProvider: bigtable.NoopMetricsProvider{}},
+	client, err := bigtable.NewClientWithConfig(t.Context(), at.Project, instance, bigtable.ClientConfig{MetricsProvider: bigtable.NoopMetricsProvider{}},
 		option.WithEndpoint(at.Bigtable), option.WithoutAuthentication(), option.WithGRPCDialOption(emulator.WithToken(at.Token)),
 		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())))
 	if err != nil {

@@ -60,7 +60,8 @@ const (
 
 // App is an app that exists from the start, with a key that holds every ACL and is
 // a parent of secured keys.
-type App struct{ ID, Key string }
+// Region is where the app lives; empty: in the first one.
+type App struct{ ID, Key, Region string }
 
 // Options say what to start.
 type Options struct {
@@ -94,6 +95,9 @@ type Options struct {
 	// LateWrites is how long after its end a deleted app is looked for once more. Zero:
 	// half a minute, since no request of the stack runs as long.
 	LateWrites time.Duration
+	// Regions are those in which apps may live, each with a Bigtable instance, topics and
+	// queues of its own. Empty: those of Data, or none.
+	Regions []string
 	// Data is a folder in which everything outlives the process: what was acknowledged is
 	// there again when another one starts with it. Empty: all is in memory. It excludes the
 	// official emulators.
@@ -174,9 +178,12 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 	for app := range o.Dedicated {
 		concurrencies[ownSubscription(o.Dedicated, app)] = pushesAtOnce
 	}
-	for subscription, concurrency := range concurrencies {
-		if err := s.startBridge(ctx, pubsub, subscription, concurrency, privateURL+processPath, authorization, o.Log); err != nil {
-			return err
+	for _, region := range regionNames(b.Regions) {
+		for name, concurrency := range concurrencies {
+			subscription, deadLetters := b.Regions.Named(name, region), b.Regions.Named(DeadLetterTopic, region)
+			if err := s.startBridge(ctx, pubsub, subscription, deadLetters, concurrency, privateURL+processPath, authorization, o.Log); err != nil {
+				return err
+			}
 		}
 	}
 	if s.disk != nil || emulated("FIRESTORE_EMULATOR_HOST") {
@@ -185,6 +192,11 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 		if err := errors.Join(b.Recompute.Resume(ctx), b.Reenrich.Resume(ctx), b.Backtests.Resume(ctx), b.Migrations.Resume(ctx), b.Deletions.Resume(ctx)); err != nil {
 			return err
 		}
+		if b.Relocation != nil {
+			if err := b.Relocation.Resume(ctx); err != nil {
+				return err
+			}
+		}
 	}
 	s.startScheduler(privateURL+workerPath+"/nightly", authorization)
 	public, err := net.Listen("tcp", address(o.Addr))
@@ -192,7 +204,7 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 		return fmt.Errorf("public functions: %w", err)
 	}
 	s.URL = "http://" + public.Addr().String()
-	functions := publicFunctions(b, s.metrics, operator.Handler(o.Log, s.Operator, s.place, auditlog.NewOperated(b.Config, b.Recorder()), b.Store, b.Now, b.Cipher, b.Deletions))
+	functions := publicFunctions(b, s.metrics, operator.Handler(o.Log, s.Operator, s.place, auditlog.NewOperated(b.Config, b.Recorder()), b.Store, b.Now, b.Cipher, b.Deletions, b.Regions, b.Relocation))
 	s.serve(public, guardPublic(public.Addr(), o.Hosts, functions))
 	return nil
 }
@@ -206,24 +218,25 @@ func (s *Stack) open(ctx context.Context, o Options, workerURL string, header ht
 	if err != nil {
 		return messaging{}, err
 	}
-	opened, err := s.openBigtable(ctx, o)
+	base, db, err := s.openBase(ctx, o)
 	if err != nil {
 		return messaging{}, err
 	}
-	db, err := s.openConfig(ctx, o.Log)
+	pubsub, err := s.openPubSub(ctx, o, base)
 	if err != nil {
 		return messaging{}, err
 	}
-	pubsub, err := s.openPubSub(ctx, o)
+	tasks, err := s.openTasks(ctx, o, base, workerURL, header)
 	if err != nil {
 		return messaging{}, err
 	}
-	tasks, err := s.openTasks(ctx, o, workerURL, header)
-	if err != nil {
-		return messaging{}, err
+	base = base.WithLimits(o.limits())
+	if base.Life = o.Life; base.Life == 0 && len(base.Regions) > 0 {
+		base.Life = RegionalLife
 	}
-	base := backend.New(o.Log, clock(o.Now), opened, db.config, cmp.Or(o.ConfigTTL, config.TTL)).WithLimits(o.limits())
-	base.Life = o.Life
+	if base.Life > 0 {
+		o.Recompute.Budget = min(o.Recompute.Budget, max(base.Life/2, time.Second))
+	}
 	base.Metrics = telemetry.NewMetrics(meters)
 	if base.HistoryFormat, err = historyFormat(); err != nil {
 		return messaging{}, err
@@ -308,7 +321,7 @@ func clock(start time.Time) func() time.Time {
 // keeps its layout. The first keys of an app become parents, as many as may.
 func createApps(ctx context.Context, apps config.Store, c config.Cipher, o Options) error {
 	for _, a := range o.Apps {
-		err := apps.CreateApp(ctx, config.App{ID: a.ID, RetentionDays: o.RetentionDays, Log: o.Layout, CreatedAt: time.Now()})
+		err := apps.CreateApp(ctx, config.App{ID: a.ID, Region: a.Region, RetentionDays: o.RetentionDays, Log: o.Layout, CreatedAt: time.Now()})
 		if errors.Is(err, config.ErrExists) && o.KeepRetention {
 			err = nil
 		}

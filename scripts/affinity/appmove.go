@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/googleapis/gax-go/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/job/relocation"
+	"github.com/affinityengine/affinity/shared/local/operator"
+)
+
+// moveOptions are the flags of `affinity app move`.
+type moveOptions struct {
+	to                         string
+	back, dryRun, wait, noWait bool
+}
+
+// mover moves apps: an operator.Client does.
+type mover interface {
+	Move(ctx context.Context, appID, to string) (operator.MoveStatus, error)
+	PlanMove(ctx context.Context, appID, to string) (relocation.Estimate, error)
+	MoveBack(ctx context.Context, appID string) (operator.MoveStatus, error)
+	Moving(ctx context.Context, appID string) (operator.MoveStatus, error)
+}
+
+func (a *appTool) moveCommand() *cobra.Command {
+	o := moveOptions{}
+	cmd := &cobra.Command{
+		Use:   "move ID",
+		Short: "Move an app to another region while it is in use",
+		Long: "Move an app to another region, or with --back back to where it was. Its users send events and its pages read profiles\n" +
+			"all the time: no request fails, and no event is lost or counted twice. The command returns when the new region owns every\n" +
+			"user; behind it the job deletes what the old region holds, which --wait waits for. Ended early, it may be repeated.\n\n" +
+			"Until the job begins to delete, --back turns the move back. Jobs over all users of the app wait until it has arrived.\n" +
+			"shared/profile/REGIONS.md says how users move, and what is where until when.",
+		Example: "  affinity app move shop --to us --dry-run\n  affinity app move shop --to us\n  affinity app move shop --back",
+		Args:    cli.Args("ID"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkID(args[0]); err != nil {
+				return cli.Usagef("%v", err)
+			}
+			switch {
+			case (o.to == "") == !o.back:
+				return cli.Usagef("give either --to REGION or --back")
+			case o.to != "" && !config.ValidRegion(o.to):
+				return cli.Usagef("--to %q: a region has 1 to 40 of a-z, 0-9 and -", o.to)
+			case o.back && o.dryRun, o.wait && o.noWait:
+				return cli.Usagef("--dry-run goes with --to, and --wait excludes --no-wait")
+			}
+			return a.moving(cmd, func(m mover) error { return a.move(cmd.Context(), m, args[0], o) })
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.to, "to", "", "the region to which the app moves")
+	flags.BoolVar(&o.back, "back", false, "turn the move back")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "say what would move, and move nothing")
+	flags.BoolVar(&o.wait, "wait", false, "wait until the old region holds nothing of the app")
+	flags.BoolVar(&o.noWait, "no-wait", false, "begin, and do not wait")
+	return cmd
+}
+
+func (a *appTool) regionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "region ID",
+		Short:   "Print the region of an app, and how far its move is",
+		Example: "  affinity app region shop",
+		Args:    cli.Args("ID"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkID(args[0]); err != nil {
+				return cli.Usagef("%v", err)
+			}
+			return a.moving(cmd, func(m mover) error {
+				s, err := m.Moving(cmd.Context(), args[0])
+				if err != nil {
+					return fmt.Errorf("region of app %s: %w", args[0], missingApp(err))
+				}
+				text := "app " + args[0] + " is in region " + s.Region
+				if s.Move.Phase != "" {
+					text = moveProgress(args[0], s)
+				}
+				_, err = fmt.Fprintln(a.out, text)
+				return err
+			})
+		},
+	}
+}
+
+// moving calls do with what moves apps.
+func (a *appTool) moving(cmd *cobra.Command, do func(mover) error) error {
+	return a.with(cmd, func(s appStore) error {
+		m, ok := s.(*operator.Client)
+		if !ok {
+			return fmt.Errorf("the regions of a deployed engine are not served yet: the command works on an engine of `affinity up --regions`")
+		}
+		return do(m)
+	})
+}
+
+func (a *appTool) move(ctx context.Context, m mover, id string, o moveOptions) error {
+	if o.dryRun {
+		p, err := m.PlanMove(ctx, id, o.to)
+		if err != nil {
+			return fmt.Errorf("move app %s: %w", id, missingApp(err))
+		}
+		users := cli.Count(p.Users, "user")
+		if p.Users == relocation.MaxCounted {
+			users = "at least " + users
+		}
+		_, err = fmt.Fprintf(a.out, "app %s can move from %s to %s: %s, in %s or more; nothing has moved\n", id, p.From, p.To, users, p.Least.Round(time.Second))
+		return err
+	}
+	begin := func() (operator.MoveStatus, error) { return m.Move(ctx, id, o.to) }
+	if o.back {
+		begin = func() (operator.MoveStatus, error) { return m.MoveBack(ctx, id) }
+	}
+	s, err := begin()
+	if err != nil {
+		return fmt.Errorf("move app %s: %w", id, missingApp(err))
+	}
+	if o.noWait {
+		_, err := fmt.Fprintln(a.out, moveProgress(id, s))
+		return err
+	}
+	return a.watchMove(ctx, m, id, o.wait)
+}
+
+// watchMove prints how far a move is until the new region owns every user or, with end, until
+// it has ended.
+func (a *appTool) watchMove(ctx context.Context, m mover, id string, end bool) error {
+	shown := ""
+	for {
+		s, err := m.Moving(ctx, id)
+		if err != nil {
+			return fmt.Errorf("watch the move of app %s: %w", id, err)
+		}
+		switch p := s.Move.Phase; {
+		case p == "":
+			_, err := fmt.Fprintf(a.out, "app %s is in region %s, and no other region holds anything of it\n", id, s.Region)
+			return err
+		case !end && (p == config.MoveDropping || p == config.MoveErasing || p == config.MoveFinishing):
+			_, err := fmt.Fprintf(a.out, "app %s is in region %s; a job deletes what the other region holds (affinity app region %s says how far it is)\n", id, s.Region, id)
+			return err
+		case s.State == job.Failed:
+			return fmt.Errorf("the move of app %s stands still in phase %s, run the command again: %s", id, p, s.Error)
+		}
+		if now := moveProgress(id, s); now != shown {
+			fmt.Fprintln(a.err, now)
+			shown = now
+		}
+		if err := gax.Sleep(ctx, a.watchEvery); err != nil {
+			return fmt.Errorf("%w; the move goes on, and the command may be repeated", err)
+		}
+	}
+}
+
+// phaseTexts say what the phases of a move do.
+var phaseTexts = map[config.MovePhase]string{
+	config.MoveMarking:   "giving each user an owner",
+	config.MoveArriving:  "completing what was left halfway",
+	config.MoveClearing:  "removing what users have left behind",
+	config.MoveCleared:   "waiting",
+	config.MoveUsers:     "moving users and the catalog",
+	config.MoveSwitched:  "asking the new region first, and moving statistics",
+	config.MoveDropping:  "deleting what users have left behind",
+	config.MoveErasing:   "deleting the rest",
+	config.MoveFinishing: "ending the move",
+}
+
+func moveProgress(id string, s operator.MoveStatus) string {
+	text := fmt.Sprintf("app %s moves from %s to %s: %s", id, s.Move.From, s.Move.To, phaseTexts[s.Move.Phase])
+	switch {
+	case s.Waits > 0:
+		return text + fmt.Sprintf(" in %s", s.Waits.Round(5*time.Second))
+	case s.Users > 0:
+		return text + fmt.Sprintf(", %s of %d", cli.Count(int(s.Users), "user"), s.Planned)
+	}
+	return text
+}

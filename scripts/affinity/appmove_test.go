@@ -1,0 +1,48 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/shared/local/operator"
+	"github.com/affinityengine/affinity/shared/local/stack"
+)
+
+// An app moves, and turns back, by commands, which say how far it is and what comes first.
+func TestAppMove(t *testing.T) {
+	s := startEngine(t, stack.Options{ConfigTTL: time.Millisecond, Life: time.Second, Regions: []string{"eu", "us"}})
+	t.Setenv(operator.Variable, s.Operator)
+	app := func(line string) ran {
+		return affinity(t, "", strings.Fields("app --url "+s.URL+" "+line)...)
+	}
+	app("create shop --region mars").wants(t, cli.ExitFailed, `there is no region "mars": the regions are eu, us`)
+	app("create shop --region Mars!").wants(t, cli.ExitUsage, "a region has 1 to 40 of")
+	app("create shop --region eu").wants(t, cli.ExitOK)
+	app("region shop").wants(t, cli.ExitOK, "app shop is in region eu\n")
+	app("region nowhere").wants(t, cli.ExitFailed, "there is no such app")
+	app("move shop").wants(t, cli.ExitUsage, "give either --to REGION or --back")
+	app("move shop --to us --back").wants(t, cli.ExitUsage, "give either --to REGION or --back")
+	app("move shop --back --dry-run").wants(t, cli.ExitUsage, "--dry-run goes with --to")
+	app("move shop --to asia").wants(t, cli.ExitFailed, `There is no region "asia": the regions are eu, us`)
+	app("move shop --back").wants(t, cli.ExitFailed, "App shop does not move")
+	app("move nowhere --to us").wants(t, cli.ExitFailed, "there is no such app")
+	app("move shop --to us --dry-run").wants(t, cli.ExitOK, "app shop can move from eu to us: 0 users, in 6s or more; nothing has moved")
+	app("region shop").wants(t, cli.ExitOK, "app shop is in region eu\n")
+	app("move shop --to us --no-wait").wants(t, cli.ExitOK, "app shop moves from eu to us: giving each user an owner")
+	app("move shop --to eu").wants(t, cli.ExitFailed, "App shop moves from eu to us, phase mark: it must arrive, or go back, first")
+	app("move shop --back --wait").wants(t, cli.ExitOK, "app shop is in region eu, and no other region holds anything of it")
+	app("move shop --to us").wants(t, cli.ExitOK, "moving users and the catalog", "app shop is in region us; a job deletes what the other region holds")
+	app("move shop --back").wants(t, cli.ExitFailed, "the move cannot be undone any more")
+	app("move shop --to us --wait").wants(t, cli.ExitOK, "app shop is in region us, and no other region holds anything of it")
+}
+
+// An engine without regions says how it gets some.
+func TestAppMoveWithoutRegions(t *testing.T) {
+	s := startEngine(t, stack.Options{})
+	t.Setenv(operator.Variable, s.Operator)
+	affinity(t, "", "app", "--url", s.URL, "move", "demo", "--to", "us").wants(t, cli.ExitFailed, "This engine has no regions: start it with --regions eu,us")
+	affinity(t, "", "app", "--url", s.URL, "create", "shop", "--region", "us").wants(t, cli.ExitFailed, "this deployment has no regions")
+	affinity(t, "", "up", "--regions", "eu,eu").wants(t, cli.ExitUsage, "there once")
+}

@@ -1,0 +1,93 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/fault"
+	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/job/relocation"
+)
+
+const (
+	movePath     = "/local/apps/move"
+	movePlanPath = "/local/apps/move/plan"
+	moveBackPath = "/local/apps/move/back"
+	movingPath   = "/local/apps/moving"
+)
+
+// noRegions is the answer to a request about regions where there are none.
+const noRegions = "This engine has no regions: start it with --regions eu,us"
+
+// MoveStatus is where the move of an app is.
+type MoveStatus struct {
+	Region string      `json:"region"`
+	Move   config.Move `json:"move"` // zero: the app does not move
+	// State and Error are those of the job of the phase; empty if there is none yet.
+	State job.State `json:"state,omitempty"`
+	Error string    `json:"error,omitempty"`
+	// Users is how many users the phase has visited, of Planned.
+	Users   int64 `json:"users"`
+	Planned int64 `json:"planned"`
+	// Waits is how long the phase still waits before it begins.
+	Waits time.Duration `json:"waits"`
+}
+
+func statusOf(s relocation.Status, err error) (MoveStatus, error) {
+	m := MoveStatus{Region: s.Region, Move: s.Move, Waits: s.Waits}
+	if s.Job != nil {
+		m.State, m.Error, m.Users, m.Planned = s.Job.State, s.Job.Error, s.Job.Totals.Visited, s.Job.Totals.PlannedUsers
+	}
+	return m, err
+}
+
+// handleMoves adds the operations on the regions of apps to a router. moves is nil in an
+// engine without regions.
+func handleMoves(rt *httpapi.Router, moves *relocation.Runner) {
+	add := func(path string, do func(ctx context.Context, r request) (any, error)) {
+		handle(rt, path, func(ctx context.Context, r request) (any, error) {
+			switch {
+			case !config.ValidAppID(r.App.ID):
+				return nil, config.ErrNotFound
+			case moves == nil:
+				return nil, fault.New(fault.Invalid, noRegions)
+			}
+			answer, err := do(ctx, r)
+			if refused, ok := errors.AsType[*relocation.Refused](err); ok {
+				return nil, fault.New(fault.Invalid, "%s", refused.Message)
+			}
+			return answer, err
+		})
+	}
+	add(movePath, func(ctx context.Context, r request) (any, error) {
+		return statusOf(moves.Start(ctx, r.App.ID, r.App.Region))
+	})
+	add(movePlanPath, func(ctx context.Context, r request) (any, error) { return moves.Estimate(ctx, r.App.ID, r.App.Region) })
+	add(moveBackPath, func(ctx context.Context, r request) (any, error) { return statusOf(moves.Undo(ctx, r.App.ID)) })
+	add(movingPath, func(ctx context.Context, r request) (any, error) { return statusOf(moves.Status(ctx, r.App.ID)) })
+}
+
+// The methods below are those of relocation.Runner.
+
+// Move begins the move of an app to another region, or resumes it.
+func (c *Client) Move(ctx context.Context, appID, to string) (MoveStatus, error) {
+	return post[MoveStatus](ctx, c, movePath, request{App: config.App{ID: appID, Region: to}})
+}
+
+// PlanMove returns what a move would do.
+func (c *Client) PlanMove(ctx context.Context, appID, to string) (relocation.Estimate, error) {
+	return post[relocation.Estimate](ctx, c, movePlanPath, request{App: config.App{ID: appID, Region: to}})
+}
+
+// MoveBack turns the move of an app back.
+func (c *Client) MoveBack(ctx context.Context, appID string) (MoveStatus, error) {
+	return post[MoveStatus](ctx, c, moveBackPath, request{App: config.App{ID: appID}})
+}
+
+// Moving returns where the move of an app is.
+func (c *Client) Moving(ctx context.Context, appID string) (MoveStatus, error) {
+	return post[MoveStatus](ctx, c, movingPath, request{App: config.App{ID: appID}})
+}

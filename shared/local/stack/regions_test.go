@@ -1,0 +1,176 @@
+package stack_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/bigtable"
+
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/local/stack"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// regional starts an engine of two regions, whose moves wait for little.
+func regional(t *testing.T, o stack.Options) *stack.Stack {
+	t.Helper()
+	o.Regions, o.ConfigTTL, o.Life = []string{"eu", "us"}, 20*time.Millisecond, 2*time.Second
+	return start(t, o)
+}
+
+// moved waits until an app has moved.
+func moved(t *testing.T, s *stack.Stack, app string) config.App {
+	t.Helper()
+	for {
+		a, err := s.Backends.Config.App(t.Context(), app)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !a.Moving() {
+			return a
+		}
+		select {
+		case <-t.Context().Done():
+			t.Fatalf("the move stands still: %+v", a.Move)
+		case <-time.After(20 * time.Millisecond): // phases wait
+		}
+	}
+}
+
+const regionsStrategy = `{"eventsScoring":[{"eventName":"Viewed","eventType":"view","score":1}],
+	"facetsScoring":[{"facetName":"color","score":1}],"personalizationImpact":50}`
+
+// visitor sends events of a few users and reads their profiles until it is stopped.
+type visitor struct {
+	t    *testing.T
+	s    *stack.Stack
+	sent [4]int
+}
+
+func (x *visitor) run(ctx context.Context) {
+	for i := 0; ctx.Err() == nil; i++ {
+		user := i % len(x.sent)
+		code, answer := call(x.t, x.s, "POST", "/1/events", fmt.Sprintf(
+			`{"events":[{"eventType":"view","eventName":"Viewed","index":"products","userToken":"traveller-%d","objectIDs":["red"]}]}`, user))
+		if code != http.StatusOK {
+			x.t.Errorf("event: %d %s", code, answer)
+			return
+		}
+		x.sent[user]++
+		for _, path := range []string{"/1/profiles/traveller-0", "/1/explain/traveller-0", "/1/usertokens?limit=10"} {
+			if code, answer := call(x.t, x.s, "GET", path, ""); code != http.StatusOK && !(code == http.StatusNotFound && i == 0) {
+				x.t.Errorf("GET %s: %d %s", path, code, answer)
+				return
+			}
+		}
+		if code, answer := call(x.t, x.s, "POST", "/1/indexes/products/batch", fmt.Sprintf(`{"requests":[{"action":"addObject","body":{"objectID":"blue","color":"blue%d"}}]}`, i)); code >= 300 {
+			x.t.Errorf("object: %d %s", code, answer)
+			return
+		}
+	}
+}
+
+// eventsOf returns how many events of a user an explanation of the profile counts.
+func eventsOf(t *testing.T, s *stack.Stack, user int) int {
+	t.Helper()
+	_, answer := call(t, s, "GET", fmt.Sprintf("/1/explain/traveller-%d", user), "")
+	var x struct{ Events struct{ Counted int } }
+	if err := json.Unmarshal([]byte(answer), &x); err != nil {
+		t.Fatalf("explain: %v %s", err, answer)
+	}
+	return x.Events.Counted
+}
+
+// An app moves to the other region while it is in use: no request fails, every event counts
+// once, and the region that it has left holds nothing of it, in any table. What cannot be is
+// refused, and what there is is there again at the next start.
+func TestMoveRegion(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	s := regional(t, stack.Options{Data: data})
+	refused := func(want string, err error) {
+		t.Helper()
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	moves := s.Backends.Relocation
+	_, err := moves.Start(t.Context(), "demo", "asia")
+	refused(`There is no region "asia": the regions are eu, us`, err)
+	_, err = moves.Start(t.Context(), "demo", "eu")
+	refused("App demo is in region eu already", err)
+	_, err = moves.Undo(t.Context(), "demo")
+	refused("App demo does not move", err)
+	if code, answer := call(t, s, "POST", "/1/strategies/personalization", regionsStrategy); code != http.StatusOK {
+		t.Fatal(code, answer)
+	}
+	for path, body := range map[string]string{
+		"/1/indexes/products/settings": `{"attributesForFaceting":["color"]}`,
+		"/1/indexes/products/batch":    `{"requests":[{"action":"addObject","body":{"objectID":"red","color":"red"}}]}`,
+	} {
+		method := "POST"
+		if strings.HasSuffix(path, "settings") {
+			method = "PUT"
+		}
+		if code, answer := call(t, s, method, path, body); code >= 300 {
+			t.Fatal(path, code, answer)
+		}
+	}
+	x := &visitor{t: t, s: s}
+	ctx, stop := context.WithCancel(t.Context())
+	var visiting sync.WaitGroup
+	visiting.Go(func() { x.run(ctx) })
+	if _, err := moves.Start(t.Context(), "demo", "us"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = moves.Estimate(t.Context(), "demo", "us")
+	refused("App demo moves from eu to us", err)
+	app := moved(t, s, "demo")
+	stop()
+	visiting.Wait()
+	idle(t, s)
+	check := func(s *stack.Stack) {
+		t.Helper()
+		if app.Region != "us" {
+			t.Errorf("the app is in %q", app.Region)
+		}
+		for user, n := range x.sent {
+			if got := eventsOf(t, s, user); got != n {
+				t.Errorf("user %d has %d events, want %d", user, got, n)
+			}
+		}
+		nothingOf(t, s, stack.Instance)
+	}
+	check(s)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = stack.Start(t.Context(), stack.Options{Data: data, Regions: []string{"eu", "asia"}})
+	refused("app demo has data in region us: start with it (--regions eu,asia,us), and move the app first", err)
+	_, err = stack.Start(t.Context(), stack.Options{Data: data, Regions: []string{"us"}})
+	refused("the first region eu", err)
+	check(start(t, stack.Options{Data: data})) // with the regions of the folder
+}
+
+// nothingOf checks that an instance holds nothing of the app demo and its users, neither in
+// keys nor in values.
+func nothingOf(t *testing.T, s *stack.Stack, instance string) {
+	t.Helper()
+	eachRow(t, bigtableAt(t, s, instance), func(table store.Table, row bigtable.Row) {
+		text := row.Key()
+		for _, items := range row {
+			for _, item := range items {
+				text += " " + item.Column + " " + string(item.Value)
+			}
+		}
+		if strings.Contains(text, "traveller") || strings.HasPrefix(row.Key(), "demo,") {
+			t.Errorf("%s, table %s: %.200q", instance, table.Name, text)
+		}
+	})
+}
