@@ -2,7 +2,7 @@
 // and cell formats, and makes every read and write. No other package knows a key,
 // a column or a gRPC code of Bigtable.
 //
-// There are fourteen tables. Every key begins with the app id and a comma:
+// There are fifteen tables. Every key begins with the app id and a comma:
 //
 //	events   app,user,2019-05-28T00:04:34.000Z,<id>   the log, the truth: one row an event
 //	           e:<type>,<name>,<facet>   the event's filters of one facet (see shared/schema)
@@ -48,6 +48,8 @@
 //	         app,salt                                  s:salt the app's secret for hashes of users
 //	changes  app,<salt %x>,<slot %08x>,user            c: one empty cell, its time is the slot's: the profile of the user
 //	           may have changed in the slot of ten seconds (see changes.go)
+//	jobs     app,collection,job,<shard %07d>           what a job or a shard says of users; Firestore has the rest (see shared/job)
+//	           o:<version> while it may change, e:<version> after its end; the document names the version
 //
 // A user token never contains a comma, so the keys of one user are exactly those
 // that begin with "app,user,". The comma is part of the prefix because '+' sorts
@@ -56,6 +58,6 @@
 // terraform/bigtable.json declares the tables, their families and the garbage
 // collection of each family, and says of each whose it is, whether it is personal, in
 // which formats and of what it is made: TABLES.md shows it. Terraform reads the same
-// file. Bigtable drops events, refused events, usage, changes and what segments hold by
-// age, and of everything else only superseded cells.
+// file. Bigtable drops events, refused events, usage, changes, details of jobs and what
+// segments hold by age, and of everything else only superseded cells.
 package store

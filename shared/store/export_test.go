@@ -27,6 +27,7 @@ var Families = map[string][]string{
 	TableRates:        {familySaid},
 	TableAuditLog:     {familyEntry, familySecret},
 	TableChanges:      {familyChange},
+	TableJobs:         {familyOpen, familyEnded},
 }
 
 // ScanAuditLog is AuditLog with another number of entries that it reads at most.

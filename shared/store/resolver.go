@@ -52,6 +52,7 @@ type tableSet struct {
 	rates                 *bigtable.Table
 	auditLog              *bigtable.Table
 	changes               *bigtable.Table // the list of changed users
+	jobs                  *bigtable.Table // details of jobs
 }
 
 func openLogs(c client) map[schema.Name]*bigtable.Table {
@@ -74,6 +75,7 @@ func openTables(client, serving client) tables {
 		rates:    client.Open(TableRates),
 		auditLog: client.Open(TableAuditLog),
 		changes:  client.Open(TableChanges),
+		jobs:     client.Open(TableJobs),
 	}
 	for parts, filter := range userFilters {
 		t.userRows[parts] = rowstream.NewPoint(client.conns, t.users, filter)

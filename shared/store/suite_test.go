@@ -96,6 +96,8 @@ func testStore(t *testing.T, open func(*testing.T) fixture) {
 		{"OlderVersions", testOlderVersions},
 		{"Changes", testChanges},
 		{"ChangesAreBounded", testChangesAreBounded},
+		{"JobDetails", testJobDetails},
+		{"ManyJobDetails", testManyJobDetails},
 		{"LaterClock", testLaterClock},
 		{"OneSwapOfMany", testOneSwapOfMany},
 		{"Dictionaries", testDictionaries},

@@ -32,6 +32,7 @@ const (
 	TableRates        = "rates"
 	TableAuditLog     = "audit_log"
 	TableChanges      = "changes"
+	TableJobs         = "jobs"
 )
 
 // Column families. They are single letters because every cell of an answer carries
@@ -67,6 +68,9 @@ const (
 	familySecret = "s"
 	// The family of the list of changes.
 	familyChange = "c"
+	// The families of the details of jobs: of what may change, and of what has ended.
+	familyOpen  = "o"
+	familyEnded = "e"
 )
 
 // Table is one table with its families.
@@ -193,7 +197,7 @@ func (f Family) Policy(longestRetentionDays int) bigtable.GCPolicy {
 // aged are the tables whose cells have the time of their writing, so that they may
 // have an age. Everywhere else a cell has the time of the data that it describes.
 var aged = map[string]bool{TableSegments: true, TableRefused: true, TableUsage: true, TableRates: true, TableAuditLog: true,
-	TableChanges: true}
+	TableChanges: true, TableJobs: true}
 
 // Tables returns all tables as terraform/bigtable.json declares them. Its error
 // says what is wrong with that file.
