@@ -137,6 +137,9 @@ type Job struct {
 	ExpiresAt time.Time `firestore:"expiresAt,omitempty"`
 	// Error is why a job failed or was superseded.
 	Error string `firestore:"error"`
+	// Details names the version of the details that Detailed keeps apart. It is empty
+	// everywhere else.
+	Details string `firestore:"details,omitempty"`
 }
 
 // Shard is a part of a job.
@@ -176,6 +179,8 @@ type Shard struct {
 	NotBefore time.Time `firestore:"notBefore,omitempty"`
 	// Error is why the shard failed.
 	Error string `firestore:"error"`
+	// Details means the same as in Job.
+	Details string `firestore:"details,omitempty"`
 }
 
 // Kept is the time for which ended jobs and shards are kept. TTL deletes them

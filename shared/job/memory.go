@@ -279,13 +279,19 @@ func (m *memory) UpdateShard(ctx context.Context, app, id string, n int, change 
 }
 
 func (m *memory) Faults(ctx context.Context, app, id string, limit int) ([]string, error) {
+	faulty, err := m.FaultyShards(ctx, app, id, limit)
+	return FirstFaults(faulty, limit), err
+}
+
+func (m *memory) FaultyShards(ctx context.Context, app, id string, limit int) ([]Shard, error) {
 	var faulty []Shard
 	err := m.each(ctx, app, id, func(shard Shard) {
 		if shard.Faulty > 0 {
 			faulty = append(faulty, shard)
 		}
 	})
-	return FirstFaults(faulty, limit), err
+	slices.SortFunc(faulty, byNumber)
+	return faulty[:min(limit, len(faulty))], err
 }
 
 func (m *memory) Forget(ctx context.Context, app string) error {

@@ -210,7 +210,7 @@ func (r *Runner) finish(ctx context.Context, app, id string) error {
 	}
 	open, err := r.Jobs.ShardsIn(ctx, app, id, ShardOpen, limit)
 	if err != nil {
-		return fmt.Errorf("finish %s: %w", r.Name, err)
+		return r.endLost(ctx, job, fmt.Errorf("finish %s: %w", r.Name, err))
 	}
 	if len(open) > 0 {
 		if job.MaxInFlight == 0 && continued == nil {
@@ -236,6 +236,15 @@ func (r *Runner) finish(ctx context.Context, app, id string) error {
 		}
 	}
 	_, err = r.end(ctx, job, Done, "")
+	return err
+}
+
+// endLost ends a job of which a shard has lost its details, and returns any other error. The
+// tables of a restored Bigtable may lack them.
+func (r *Runner) endLost(ctx context.Context, job Job, err error) error {
+	if errors.Is(err, ErrLost) {
+		_, err = r.end(ctx, job, Failed, errorText(err))
+	}
 	return err
 }
 

@@ -45,6 +45,9 @@ type Jobs interface {
 	// the first shards.
 	Faults(ctx context.Context, app, id string, limit int) ([]string, error)
 
+	// FaultyShards returns the shards of which Faults tells, at most limit, in any order.
+	FaultyShards(ctx context.Context, app, id string, limit int) ([]Shard, error)
+
 	// Forget deletes all jobs of an app with their shards. After an error some are
 	// left.
 	Forget(ctx context.Context, app string) error

@@ -123,7 +123,7 @@ func (r *Runner) ResumeJob(ctx context.Context, job Job) error {
 	case job.MaxInFlight == 0: // otherwise finish enqueues them
 		open, err := r.Jobs.ShardsIn(ctx, job.App, job.ID, ShardOpen, maxResumedShards)
 		if err != nil {
-			return fmt.Errorf("resume %s %s: %w", r.Name, job.ID, err)
+			return r.endLost(ctx, job, fmt.Errorf("resume %s %s: %w", r.Name, job.ID, err))
 		}
 		if err := r.enqueueShards(ctx, job, open); err != nil {
 			return err

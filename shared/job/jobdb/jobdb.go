@@ -190,7 +190,7 @@ func (s *store) Update(ctx context.Context, app, id string, change func(*job.Job
 		j, err := j.Apply(change)
 		return j, []firestore.Update{
 			{Path: "state", Value: j.State}, {Path: "planStep", Value: j.PlanStep}, {Path: "totals", Value: j.Totals},
-			{Path: "finishedAt", Value: j.FinishedAt}, {Path: "error", Value: j.Error},
+			{Path: "finishedAt", Value: j.FinishedAt}, {Path: "error", Value: j.Error}, {Path: "details", Value: textField(j.Details)},
 			{Path: "expiresAt", Value: timeField(j.ExpiresAt)}, {Path: "runningAt", Value: timeField(j.RunningAt)},
 		}, err
 	})
@@ -207,6 +207,14 @@ func timeField(at time.Time) any {
 		return firestore.Delete
 	}
 	return at
+}
+
+// textField is the stored form of an optional text.
+func textField(text string) any {
+	if text == "" {
+		return firestore.Delete
+	}
+	return text
 }
 
 // update changes a document on condition that nobody has written it since

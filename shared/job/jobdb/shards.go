@@ -76,6 +76,7 @@ func (s *store) UpdateShard(ctx context.Context, app, id string, n int,
 		s, err := s.Apply(change)
 		return s, []firestore.Update{
 			{Path: "state", Value: s.State}, {Path: "step", Value: s.Step}, {Path: "pass", Value: s.Pass},
+			{Path: "from", Value: s.From}, {Path: "to", Value: s.To}, {Path: "details", Value: textField(s.Details)},
 			{Path: "next", Value: s.Next}, {Path: "swept", Value: s.Processed}, {Path: "lastTry", Value: s.LastTry},
 			{Path: "visited", Value: s.Visited}, {Path: "users", Value: s.Users}, {Path: "events", Value: s.Events},
 			{Path: "changed", Value: s.Changed}, {Path: "left", Value: s.Left}, {Path: "faulty", Value: s.Faulty},
@@ -90,6 +91,11 @@ func (s *store) UpdateShard(ctx context.Context, app, id string, n int,
 }
 
 func (s *store) Faults(ctx context.Context, app, id string, limit int) ([]string, error) {
+	faulty, err := s.FaultyShards(ctx, app, id, limit)
+	return job.FirstFaults(faulty, limit), err
+}
+
+func (s *store) FaultyShards(ctx context.Context, app, id string, limit int) ([]job.Shard, error) {
 	query, err := s.shards(app, id)
 	if err != nil {
 		return nil, err
@@ -97,8 +103,7 @@ func (s *store) Faults(ctx context.Context, app, id string, limit int) ([]string
 	// Each of these shards has at least one fault, so limit shards suffice. The
 	// query sorts them by their count of faults: to sort them by number would
 	// need an index over both fields.
-	faulty, err := list(ctx, query.Where("faulty", ">", 0).Limit(limit), decodeShard, "faulty shards of job "+id)
-	return job.FirstFaults(faulty, limit), err
+	return list(ctx, query.Where("faulty", ">", 0).Limit(limit), decodeShard, "faulty shards of job "+id)
 }
 
 func (s *store) Totals(ctx context.Context, app, id string) (job.Totals, error) {

@@ -113,6 +113,10 @@ func (g gatedJobs) Faults(ctx context.Context, app, id string, limit int) ([]str
 	return gated(g, ctx, "faults", func() ([]string, error) { return g.inner.Faults(ctx, app, id, limit) })
 }
 
+func (g gatedJobs) FaultyShards(ctx context.Context, app, id string, limit int) ([]job.Shard, error) {
+	return gated(g, ctx, "faulty shards", func() ([]job.Shard, error) { return g.inner.FaultyShards(ctx, app, id, limit) })
+}
+
 // forward reports whether a shard may become another: what is done stays done.
 func forward(was, now job.Shard) bool {
 	if now.Step < was.Step || now.Pass < was.Pass {
