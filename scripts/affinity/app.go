@@ -45,7 +45,7 @@ func appCommand(t *tool) *cobra.Command {
 	flags := group.PersistentFlags()
 	flags.StringVar(&a.project, "project", "", "Google Cloud project of a deployed engine (default: $GOOGLE_CLOUD_PROJECT)")
 	flags.StringVar(&a.database, "database", terraform.Database, "Firestore database, by Terraform's name for it")
-	flags.StringVar(&a.bigtable.Instance, "instance", "affinity", "Bigtable instance of a deployed engine, which holds the audit log")
+	flags.StringVar(&a.bigtable.Instance, "instance", "affinity", "Bigtable instance of a deployed engine, which holds the audit log and what jobs say of users")
 	flags.StringVar(&a.bigtable.Profile, "app-profile", a.bigtable.Profile, "app profile of the instance")
 	group.AddCommand(a.createCommand(), a.listCommand(), a.retentionCommand(), a.consistencyCommand(), a.rankingCommand(), a.segmentsCommand(), a.limitsCommand(), a.ticketsCommand(), a.encodingCommand(), a.keyCommand(), a.topCommand(), a.moveCommand(), a.regionCommand(), a.deleteCommand())
 	a.completeApps(group)
@@ -94,8 +94,9 @@ func (a *appTool) with(cmd *cobra.Command, do func(appStore) error) (err error) 
 	}
 	a.bigtable.Project = project
 	recorded, log := a.recorded(deployed.Store)
-	defer func() { err = errors.Join(err, log.Close(), deployed.close()) }()
-	deployed.Store = recorded
+	details := &laterDetails{open: func(ctx context.Context) (jobDetails, error) { return a.openDetails(ctx, a.bigtable) }}
+	defer func() { err = errors.Join(err, log.Close(), details.Close(), deployed.close()) }()
+	deployed.Store, deployed.details = recorded, details
 	deployed.cipher = func(ctx context.Context) (config.Cipher, error) { return a.openCipher(ctx, a.kmsKey) }
 	deployed.queue = func(ctx context.Context) (queue.Queue, func() error, error) { return a.openTasks(ctx, a.queue) }
 	deployed.usage = func(ctx context.Context) (usageTable, error) { return a.openUsage(ctx, a.bigtable) }

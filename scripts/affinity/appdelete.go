@@ -149,7 +149,8 @@ func openTasks(ctx context.Context, name string) (queue.Queue, func() error, err
 // start jobs if start is true.
 func (s configStore) deletions(ctx context.Context, start bool, do func(*deletion.Runner) (deletion.Status, error)) (status deletion.Status, err error) {
 	r := job.Runner{
-		Jobs: s.jobs(deletion.Collection), Propagation: 2 * config.TTL, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		Jobs: job.Detailed(s.jobs(deletion.Collection), s.details, deletion.Collection), Propagation: 2 * config.TTL, Now: time.Now,
+		Log: slog.New(slog.DiscardHandler),
 	}
 	if start {
 		tasks, closeTasks, err := s.queue(ctx)

@@ -52,7 +52,9 @@ type configStore struct {
 	close func() error
 	// cipher opens the Cipher of parents.
 	cipher func(ctx context.Context) (config.Cipher, error)
-	jobs   func(job.Collection) job.Jobs
+	// jobs has the documents of jobs, and details what they say of users.
+	jobs    func(job.Collection) job.Jobs
+	details job.Details
 	// queue opens the queue of the worker.
 	queue func(ctx context.Context) (queue.Queue, func() error, error)
 	// usage opens the table of usage.

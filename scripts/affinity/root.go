@@ -53,14 +53,15 @@ type tool struct {
 	given    bool                   // a flag or a variable gives url, app or key
 	readKey  func() (string, error) // of a context; nil: key has it
 
-	start      func(context.Context, upOptions) (runningStack, error)
-	openConfig func(ctx context.Context, project, database string) (configStore, error)
-	openCipher func(ctx context.Context, kmsKey string) (config.Cipher, error)
-	openUsage  func(ctx context.Context, c store.Config) (usageTable, error)
-	openLog    func(ctx context.Context, cfg store.Config) (changeLog, error)
-	openTasks  func(ctx context.Context, name string) (queue.Queue, func() error, error)
-	retry      client.Retry  // of commands that wait for the engine
-	watchEvery time.Duration // how often a job is asked for
+	start       func(context.Context, upOptions) (runningStack, error)
+	openConfig  func(ctx context.Context, project, database string) (configStore, error)
+	openCipher  func(ctx context.Context, kmsKey string) (config.Cipher, error)
+	openUsage   func(ctx context.Context, c store.Config) (usageTable, error)
+	openDetails func(ctx context.Context, c store.Config) (jobDetails, error)
+	openLog     func(ctx context.Context, cfg store.Config) (changeLog, error)
+	openTasks   func(ctx context.Context, name string) (queue.Queue, func() error, error)
+	retry       client.Retry  // of commands that wait for the engine
+	watchEvery  time.Duration // how often a job is asked for
 }
 
 // run executes one command line and returns the exit code of the process.
@@ -68,7 +69,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	t := &tool{
 		in: stdin, out: stdout, err: stderr,
 		start:      startStack,
-		openConfig: openFirestore, openCipher: openKMS, openUsage: openBigtable, openLog: openAuditLog, openTasks: openTasks,
+		openConfig: openFirestore, openCipher: openKMS, openUsage: openBigtable, openDetails: openDetails, openLog: openAuditLog, openTasks: openTasks,
 		retry:      client.Retry{Total: 2 * time.Minute},
 		watchEvery: 500 * time.Millisecond,
 	}

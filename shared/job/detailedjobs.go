@@ -74,13 +74,13 @@ func (d *detailed) UpdateShard(ctx context.Context, app, id string, n int, chang
 	return c.change(ctx, func(f func(*Shard) error) (Shard, error) { return d.Jobs.UpdateShard(ctx, app, id, n, f) })
 }
 
-// Forget deletes the documents first: one without details would be of no use.
+// Forget deletes the documents last. While the document of a job is there, the task that
+// forgets it is retried.
 func (d *detailed) Forget(ctx context.Context, app string) error {
-	if err := d.Jobs.Forget(ctx, app); err != nil {
-		return err
+	if config.ValidAppID(app) {
+		if err := d.apart.ForgetJobDetails(ctx, app, d.collection+","); err != nil {
+			return err
+		}
 	}
-	if !config.ValidAppID(app) {
-		return nil
-	}
-	return d.apart.ForgetJobDetails(ctx, app, d.collection+",")
+	return d.Jobs.Forget(ctx, app)
 }

@@ -17,11 +17,13 @@ type AppRows struct {
 	App, Table string
 	From, To   string
 	After      string // a key
+	// Except leaves out the rows whose keys begin with it, behind the app's id and the comma.
+	Except string
 }
 
-// set returns the keys of the range. Ranges with one's To as the other's From meet
-// without a gap, in tables of any keys.
-func (r AppRows) set() bigtable.RowRange {
+// set returns the keys of the range, false if there are none. Ranges with one's To as the
+// other's From meet without a gap, in tables of any keys.
+func (r AppRows) set() (bigtable.RowRangeList, bool) {
 	first, end := r.App+",", prefixEnd(r.App+",")
 	if r.From != "" {
 		first = userKey(r.App, r.From)
@@ -32,7 +34,17 @@ func (r AppRows) set() bigtable.RowRange {
 	if r.After >= first {
 		first = r.After + "\x00"
 	}
-	return bigtable.NewRange(first, end)
+	if r.Except == "" {
+		return bigtable.RowRangeList{bigtable.NewRange(first, end)}, first < end
+	}
+	var ranges bigtable.RowRangeList
+	except := r.App + "," + r.Except
+	for _, part := range [][2]string{{first, min(end, except)}, {max(first, prefixEnd(except)), end}} {
+		if part[0] < part[1] {
+			ranges = append(ranges, bigtable.NewRange(part[0], part[1]))
+		}
+	}
+	return ranges, len(ranges) > 0
 }
 
 // DeleteRows deletes the rows of a range. After each request that deletes some it
@@ -47,7 +59,11 @@ func (s *Store) DeleteRows(ctx context.Context, r AppRows, progress func(rows in
 	table, m := s.tables.named(r.App, r.Table), bigtable.NewMutation()
 	m.DeleteRow()
 	for {
-		keys, err := scanKeys(ctx, table, r.set(), bulkRows)
+		rows, ok := r.set()
+		if !ok {
+			return nil
+		}
+		keys, err := scanKeys(ctx, table, rows, bulkRows)
 		if err != nil {
 			return fmt.Errorf("read the rows of app %s in %s: %w", r.App, r.Table, err)
 		}
@@ -82,7 +98,11 @@ func (s *Store) FindRows(ctx context.Context, r AppRows, limit int) ([]string, e
 		})
 		return found[:min(limit, len(found))], err
 	}
-	keys, err := scanKeys(ctx, s.tables.named(r.App, r.Table), r.set(), limit)
+	rows, ok := r.set()
+	if !ok {
+		return nil, nil
+	}
+	keys, err := scanKeys(ctx, s.tables.named(r.App, r.Table), rows, limit)
 	if err != nil {
 		return nil, fmt.Errorf("read the rows of app %s in %s: %w", r.App, r.Table, err)
 	}

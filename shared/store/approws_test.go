@@ -69,3 +69,42 @@ func TestRowsOfAnApp(t *testing.T) {
 		t.Errorf("behind u2 and limited to one: %q, %v", keys, err)
 	}
 }
+
+// Rows that a range leaves out stay, wherever the range begins and ends.
+func TestRowsOfAnAppExcept(t *testing.T) {
+	t.Parallel()
+	s, client := storetest.NewWithClient(t)
+	keys := []string{"a1,d", "a1,d,", "a1,d,1", "a1,d,2", "a1,d-", "a1,e,"}
+	for _, key := range append(keys, "a2,d,1") {
+		m := bigtable.NewMutation()
+		m.Set("o", "c", 0, nil)
+		if err := client.Open(store.TableJobs).Apply(t.Context(), key, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, test := range []struct {
+		rows store.AppRows
+		want []string
+	}{
+		{store.AppRows{}, []string{"a1,d", "a1,d-", "a1,e,"}},
+		{store.AppRows{From: "d", To: "e"}, []string{"a1,d-"}},
+		{store.AppRows{From: "e"}, []string{"a1,e,"}},
+		{store.AppRows{To: "d"}, []string{"a1,d"}},
+		{store.AppRows{From: "d", To: "d"}, nil},
+		{store.AppRows{After: "a1,d,1"}, []string{"a1,d-", "a1,e,"}},
+		{store.AppRows{After: "a1,d,1", To: "d"}, nil},
+	} {
+		test.rows.App, test.rows.Table, test.rows.Except = "a1", store.TableJobs, "d,"
+		if got, err := s.FindRows(t.Context(), test.rows, 9); err != nil || !slices.Equal(got, test.want) {
+			t.Errorf("%+v: %q, %v; want %q", test.rows, got, err, test.want)
+		}
+	}
+	all := store.AppRows{App: "a1", Table: store.TableJobs, Except: "d,"}
+	if err := s.DeleteRows(t.Context(), all, func(int, string) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	all.Except = ""
+	if got, err := s.FindRows(t.Context(), all, 9); err != nil || !slices.Equal(got, keys[1:4]) {
+		t.Errorf("left are %q, %v; want %q", got, err, keys[1:4])
+	}
+}

@@ -11,13 +11,14 @@ import (
 
 // Open returns a runner of the jobs in a collection of Firestore.
 func Open(b backend.Base, q queue.Queue, c job.Settings, collection job.Collection) job.Runner {
-	return New(b, q, c, jobdb.New(b.Firestore, collection))
+	return New(b, q, c, collection, jobdb.New(b.Firestore, collection))
 }
 
-// New returns a runner of jobs. The kind of job adds its name and its work.
-func New(b backend.Base, q queue.Queue, c job.Settings, jobs job.Jobs) job.Runner {
+// New returns a runner of the jobs in a collection, whose documents are in jobs. What they say
+// of users is in Bigtable. The kind of job adds its name and its work.
+func New(b backend.Base, q queue.Queue, c job.Settings, collection job.Collection, jobs job.Jobs) job.Runner {
 	return job.Runner{
-		Settings: c, Jobs: jobs, Config: b.Config, Queue: q, Users: b.Store,
+		Settings: c, Jobs: job.Detailed(jobs, b.Store, collection), Config: b.Config, Queue: q, Users: b.Store,
 		Propagation: b.Propagation, Now: b.Now, Log: b.Log,
 	}
 }

@@ -76,6 +76,33 @@ func (d documents) Holding(_ context.Context, app string, _ int) ([]string, erro
 	return d.names[app], nil
 }
 
+// details are gated.
+type details struct {
+	h *jobtest.Harness
+	*store.Store
+}
+
+func (d details) PutJobDetails(ctx context.Context, app, row, version string, ended bool, value []byte) error {
+	return d.h.Call(ctx, "put details", func() error { return d.Store.PutJobDetails(ctx, app, row, version, ended, value) })
+}
+
+func (d details) JobDetails(ctx context.Context, app string, versions map[string]string) (found map[string][]byte, err error) {
+	err = d.h.Call(ctx, "details", func() (err error) { found, err = d.Store.JobDetails(ctx, app, versions); return err })
+	return found, err
+}
+
+func (d details) DropJobDetails(ctx context.Context, app, row string, versions ...string) error {
+	return d.h.Call(ctx, "drop details", func() error { return d.Store.DropJobDetails(ctx, app, row, versions...) })
+}
+
+func (d details) DropOpenJobDetails(ctx context.Context, app, row string) error {
+	return d.h.Call(ctx, "drop open details", func() error { return d.Store.DropOpenJobDetails(ctx, app, row) })
+}
+
+func (d details) ForgetJobDetails(ctx context.Context, app, prefix string) error {
+	return d.h.Call(ctx, "forget details", func() error { return d.Store.ForgetJobDetails(ctx, app, prefix) })
+}
+
 // users lists the users of the store's rows.
 type users struct{ *store.Store }
 
@@ -85,7 +112,8 @@ func newHarness(t *testing.T, s *store.Store, client *bigtable.Client, cfg job.S
 	h.rows = &rows{Store: s, client: client, h: h}
 	h.documents = documents{h, map[string][]string{jobtest.App: {"recomputes"}, "shop-": {"keys"}}}
 	parts := h.Parts(cfg)
-	parts.Users = users{s}
+	parts.Users, parts.Jobs = users{s}, job.Detailed(parts.Jobs, details{h.Harness, s}, deletion.Collection)
+	h.Jobs = job.Detailed(h.Jobs, s, deletion.Collection)
 	h.runner = deletion.New(parts, h.Config, h.rows, h.documents, 0)
 	h.Runner = h.runner.Runner
 	if keys, err := s.FindRows(t.Context(), store.AppRows{App: neighbours[0], Table: store.TableUsers}, 1); err != nil || len(keys) == 0 {
@@ -151,6 +179,9 @@ func (h *harness) wantGone(what string) {
 	}
 	if jobs, err := h.Jobs.List(h.T.Context(), jobtest.App, 9); err != nil || len(jobs) != 0 {
 		h.T.Errorf("%s: jobs %+v (%v) are left", what, jobs, err)
+	}
+	if keys, err := h.rows.Store.FindRows(h.T.Context(), store.AppRows{App: jobtest.App, Table: store.TableJobs}, 9); err != nil || len(keys) != 0 {
+		h.T.Errorf("%s: details %q (%v) of its own jobs are left", what, keys, err)
 	}
 	tables, _ := store.Tables()
 	for _, app := range neighbours {

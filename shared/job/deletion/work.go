@@ -88,7 +88,7 @@ func (w Work) Process(ctx context.Context, j job.Job, _ config.App, shard job.Sh
 	at, after := place(shard)
 	first := max(0, slices.Index(names, at))
 	for i, name := range names[first:] {
-		all.Table, all.After = name, after
+		all.Table, all.After, all.Except = name, after, spared(name)
 		after = ""
 		err := w.Rows.DeleteRows(ctx, all, func(rows int, last string) error {
 			p.Next, p.Changed = fmt.Sprintf("~%02d,%s,%s", first+i, name, url.QueryEscape(last)), p.Changed+int64(rows)
@@ -126,6 +126,15 @@ func place(s job.Shard) (table, after string) {
 		return "", ""
 	}
 	return parts[1], after
+}
+
+// spared returns the prefix of the rows of a table that a job leaves: the details of the jobs
+// of the deletion. Close deletes them with the documents of these jobs.
+func spared(table string) string {
+	if table == store.TableJobs {
+		return Collection.Name + ","
+	}
+	return ""
 }
 
 // tables returns the names of all tables.
@@ -183,7 +192,7 @@ func Left(ctx context.Context, rows Rows, documents Documents, app string) (map[
 		return nil, err
 	}
 	for _, table := range all {
-		keys, err := rows.FindRows(ctx, store.AppRows{App: app, Table: table}, listed)
+		keys, err := rows.FindRows(ctx, store.AppRows{App: app, Table: table, Except: spared(table)}, listed)
 		if err != nil {
 			return nil, err
 		}

@@ -118,7 +118,7 @@ func (s *Stack) openBase(ctx context.Context, o Options) (backend.Base, database
 	return b, db, err
 }
 
-// jobStore returns the store of a collection's jobs.
+// jobStore returns the store of the documents of a collection's jobs.
 type jobStore func(collection job.Collection) job.Jobs
 
 // database keeps the configuration and the jobs.
