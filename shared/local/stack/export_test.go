@@ -6,6 +6,8 @@ import (
 
 	"cloud.google.com/go/bigtable"
 	"google.golang.org/api/option"
+
+	"github.com/affinityengine/affinity/shared/local/disk"
 )
 
 // TasksAtOnce is how many tasks run at a time, beside purges.
@@ -21,3 +23,7 @@ func (s *Stack) OpenLibrary(ctx context.Context) (*bigtable.Client, error) {
 
 // Metrics is the handler of /metrics.
 func (s *Stack) Metrics() http.Handler { return s.metrics }
+
+// DatabaseSpaces are the spaces of a data folder that hold what the database of a deployed
+// engine holds.
+var DatabaseSpaces = []disk.Space{spaceConfig, spaceJobs}
