@@ -11,9 +11,15 @@
 // collection for each runner. Package jobdb keeps them in Firestore:
 //
 //	apps/{app}/{collection}/{id}             state, kind, parameters, ..., totals once ended
-//	apps/{app}/{collection}/{id}/shards/{n}  from, to, state, step, next, counts
+//	apps/{app}/{collection}/{id}/shards/{n}  state, step, counts, ...
 //
 // The jobs that delete an app lie below deletions/{app} instead.
+//
+// Firestore has one database for all regions, so no document may name a user. What may do
+// so are the details of a shard or a job: range, place, faults, result and error. Detailed
+// keeps them apart, in a table of Bigtable in the region of the app, and a document names
+// the version of its details. A write stores a new version first, and then the document.
+// Documents of earlier versions of the engine hold their details themselves.
 //
 // Firestore's TTL deletes jobs and shards some months after they have ended
 // (see Kept), at the time expiresAt in their documents. Documents of unfinished

@@ -1,5 +1,6 @@
 // Package jobdb keeps jobs and their shards in Firestore, beside the
-// configuration of their app; package job describes the documents. It is
+// configuration of their app; package job describes the documents. It stores what
+// it is given: job.Detailed takes out what may name a user. It is
 // separate from package job so that a runner needs no cloud library.
 package jobdb
 

@@ -1,6 +1,7 @@
 package jobdb_test
 
 import (
+	"context"
 	"crypto/rand"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job/jobdb"
 	"github.com/affinityengine/affinity/shared/job/jobtest"
 	"github.com/affinityengine/affinity/shared/local/gcloudtest"
+	"github.com/affinityengine/affinity/shared/store/storetest"
 )
 
 // Collections of jobs of the harness.
@@ -35,6 +37,19 @@ func TestFirestore(t *testing.T) {
 	})
 	t.Run("ExpiryFields", func(t *testing.T) { testExpiryFields(t, database(t)) })
 	t.Run("OldDocuments", func(t *testing.T) { testOldDocuments(t, database(t)) })
+	details := storetest.New(t)
+	t.Run("Detailed", func(t *testing.T) {
+		jobtest.TestJobs(t, func(t *testing.T) job.Jobs {
+			t.Cleanup(func() {
+				if err := details.ForgetJobDetails(context.WithoutCancel(t.Context()), "shop", ""); err != nil {
+					t.Error(err)
+				}
+			})
+			return job.Detailed(jobdb.New(database(t), recomputes), details, recomputes)
+		})
+	})
+	t.Run("OldShardLosesDetails", func(t *testing.T) { testOldShardLosesDetails(t, database(t), details) })
+	t.Run("SupersededInChange", func(t *testing.T) { testSupersededInChange(t, database(t), details) })
 }
 
 // database returns a new database.
