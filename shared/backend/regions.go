@@ -62,8 +62,7 @@ func placeOf(cached *config.Cached, all config.Regions, appID string) (config.Pl
 	defer cancel()
 	app, err := cached.App(ctx, appID)
 	if errors.Is(err, config.ErrNotFound) {
-		// Deleted. What is still written of its deletion is not personal.
-		return all.Place(config.App{ID: appID}), nil
+		app, err = deletedApp(ctx, cached, appID)
 	}
 	return all.Place(app), err
 }
@@ -76,7 +75,17 @@ func (b Base) RegionOf(ctx context.Context, appID string) (string, error) {
 	}
 	app, err := b.CachedConfig.App(ctx, appID)
 	if errors.Is(err, config.ErrNotFound) {
-		return "", nil // deleted
+		app, err = deletedApp(ctx, b.CachedConfig, appID)
 	}
 	return app.Births(), err
+}
+
+// deletedApp returns where an app lived that has been deleted, and where its deletion works.
+// An app that nobody knows is in the first region.
+func deletedApp(ctx context.Context, cached *config.Cached, appID string) (config.App, error) {
+	d, err := cached.Deletion(ctx, appID)
+	if errors.Is(err, config.ErrNotFound) {
+		err = nil
+	}
+	return config.App{ID: appID, Region: d.Region}, err
 }

@@ -11,6 +11,9 @@ import (
 type Deletion struct {
 	// App is the id, which no app may have until ReusableFrom.
 	App string `firestore:"id"`
+	// Region is where the app lived, and the job that deletes it has its tasks; empty: in the
+	// first one.
+	Region string `firestore:"region,omitempty"`
 	// StartedAt is when the app ended, by the store's clock.
 	StartedAt time.Time `firestore:"startedAt"`
 	// Attempt is the number of the job that deletes, from 1.

@@ -123,8 +123,8 @@ func (m *memory) DeleteApp(ctx context.Context, appID string) (Deletion, error) 
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.apps[appID] != nil {
-		if err := m.replace(appID, nil, &Deletion{App: appID, StartedAt: Stamp(time.Time{}), Attempt: 1}); err != nil {
+	if a := m.apps[appID]; a != nil {
+		if err := m.replace(appID, nil, &Deletion{App: appID, Region: a.Place().Read, StartedAt: Stamp(time.Time{}), Attempt: 1}); err != nil {
 			return Deletion{}, err
 		}
 	}

@@ -55,10 +55,12 @@ func (s *Store) DropOpenJobDetails(ctx context.Context, app, row string) error {
 }
 
 func (s *Store) changeJobDetails(ctx context.Context, app, row string, m *bigtable.Mutation) error {
-	if err := s.tables.of(app, allUsers).jobs.Apply(ctx, jobsKey(app, row), m); err != nil {
-		return fmt.Errorf("write details of job %s of %s: %w", row, app, noTable(err, ErrNoJobsTable))
-	}
-	return nil
+	return s.each(app, func(s *Store) error {
+		if err := s.tables.of(app, allUsers).jobs.Apply(ctx, jobsKey(app, row), m); err != nil {
+			return fmt.Errorf("write details of job %s of %s: %w", row, app, noTable(err, ErrNoJobsTable))
+		}
+		return nil
+	})
 }
 
 // jobRows is how many rows one request reads. Their keys must fit into it.
@@ -93,6 +95,10 @@ func (s *Store) JobDetails(ctx context.Context, app string, versions map[string]
 
 // ForgetJobDetails deletes the rows of an app whose names begin with a prefix.
 func (s *Store) ForgetJobDetails(ctx context.Context, app, prefix string) error {
+	return s.each(app, func(s *Store) error { return s.forgetJobDetails(ctx, app, prefix) })
+}
+
+func (s *Store) forgetJobDetails(ctx context.Context, app, prefix string) error {
 	table, rows := s.tables.of(app, allUsers).jobs, bigtable.PrefixRange(jobsKey(app, prefix))
 	for {
 		keys, err := scanKeys(ctx, table, rows, bulkRows)

@@ -42,9 +42,13 @@ func (s *Store) CopyRows(ctx context.Context, from *Store, region string, r AppR
 		options = append(options, newestCells)
 	}
 	for {
+		within, ok := r.set()
+		if !ok {
+			return nil
+		}
 		b, rows := newBulk(ctx), 0
 		var failed error
-		err := source.ReadRows(ctx, r.set(), func(row bigtable.Row) bool {
+		err := source.ReadRows(ctx, within, func(row bigtable.Row) bool {
 			m, size := copyAsIs(row, isCatalog(r.Table))
 			rows, r.After = rows+1, row.Key()
 			failed = b.add(to, copiedKey(r, row.Key(), region), m, size)
@@ -88,8 +92,12 @@ func copyAsIs(row bigtable.Row, behind bool) (*bigtable.Mutation, int) {
 func (s *Store) DropStaleCopies(ctx context.Context, from *Store, r AppRows, progress func(rows int, last string) error) error {
 	table, source := s.tables.named(r.App, r.Table), from.tables.named(r.App, r.Table)
 	for {
+		within, ok := r.set()
+		if !ok {
+			return nil
+		}
 		var found []bigtable.Row
-		err := table.ReadRows(ctx, r.set(), func(row bigtable.Row) bool {
+		err := table.ReadRows(ctx, within, func(row bigtable.Row) bool {
 			found, r.After = append(found, row), row.Key()
 			return true
 		}, bigtable.LimitRows(copyPage), bigtable.RowFilter(bigtable.StripValueFilter()))
@@ -163,7 +171,11 @@ func staleCopy(row bigtable.Row, there, catalog bool) *bigtable.Mutation {
 func (s *Store) MissingRows(ctx context.Context, from *Store, r AppRows, limit int) (int, error) {
 	missing := 0
 	for missing < limit {
-		keys, err := scanKeys(ctx, from.tables.named(r.App, r.Table), r.set(), copyPage)
+		within, ok := r.set()
+		if !ok {
+			break
+		}
+		keys, err := scanKeys(ctx, from.tables.named(r.App, r.Table), within, copyPage)
 		if err != nil {
 			return missing, fmt.Errorf("read the rows of app %s in %s: %w", r.App, r.Table, err)
 		}

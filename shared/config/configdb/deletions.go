@@ -45,13 +45,15 @@ func (s *store) DeleteApp(ctx context.Context, appID string) (config.Deletion, e
 	var d config.Deletion
 	err := s.client.RunTransaction(ctx, func(_ context.Context, tx *firestore.Transaction) error {
 		snapshot, err := tx.Get(s.appRef(appID))
-		if err := into(new(appDocument), snapshot, err); errors.Is(err, config.ErrNotFound) {
+		var document appDocument
+		if err := into(&document, snapshot, err); errors.Is(err, config.ErrNotFound) {
 			snapshot, err := tx.Get(ended)
 			return into(&d, snapshot, err)
 		} else if err != nil && snapshot == nil {
 			return err
 		} // else the document is damaged, and goes as well
-		d = config.Deletion{App: appID, StartedAt: config.Stamp(time.Time{}), Attempt: 1}
+		app, _ := document.app() // of a damaged one, what can be read
+		d = config.Deletion{App: appID, Region: app.Place().Read, StartedAt: config.Stamp(time.Time{}), Attempt: 1}
 		if err := tx.Delete(s.appRef(appID)); err != nil {
 			return err
 		}

@@ -35,12 +35,15 @@ type rowStep struct {
 // Processes write the rest in the region that counts until MoveDropping: it is copied before,
 // for those who read it, and again when nobody writes it there any more.
 //
+// Of the details of jobs, too, what changes is written in both: the others are copied before
+// anybody reads them in the other region.
+//
 // Tables that are missing here need no copy: users move one by one, dictionaries belong to
 // blocks, which do not travel, and rates are of the last minutes.
 var (
 	catalogTables = []string{store.TableObjects, store.TableDated}
 	builtTables   = []string{store.TableCrowd, store.TableSegments}
-	addedTables   = []string{store.TableChanges, store.TableUsage, store.TableRefused, store.TableAuditLog}
+	addedTables   = []string{store.TableChanges, store.TableUsage, store.TableRefused, store.TableAuditLog, store.TableJobs}
 	lateTables    = []string{store.TableCrowd, store.TableUsage, store.TableRefused, store.TableAuditLog}
 )
 
