@@ -11,6 +11,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/jobtest"
+	"github.com/affinityengine/affinity/shared/local/race"
 	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/store/storetest"
 )
@@ -101,7 +102,7 @@ func TestFaultAtEveryRequestOfDetails(t *testing.T) {
 		for inFlight := range 3 {
 			t.Run(fmt.Sprintf("%s, %d in flight", name, inFlight), func(t *testing.T) {
 				calls := 1
-				for at := 0; at < calls; at++ {
+				for at := 0; at < calls; at += race.Or(1, 7) {
 					w, documents := divided(t, s, 5)
 					w.Users["b"].Relapses = 1
 					w.Users["c"].Fault, w.Users["e"].Fault = "bent", "broken"
@@ -134,7 +135,7 @@ func TestFaultAtEveryRequestOfDetails(t *testing.T) {
 func TestFaultAtEveryRequestUntilJobFails(t *testing.T) {
 	s := storetest.New(t)
 	calls := 1
-	for at := 0; at < calls && !t.Failed(); at++ {
+	for at := 0; at < calls && !t.Failed(); at += race.Or(1, 7) {
 		w, documents := divided(t, s, 5)
 		w.Poisoned, w.Poison = "e", errors.New("user e is poisoned")
 		calls = 0
