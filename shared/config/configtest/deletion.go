@@ -18,13 +18,16 @@ func testDeletion(t *testing.T, s config.Store) {
 		create(t, s, id)
 	}
 	setStrategy(t, s, "shop", scores(1), 1, true)
+	if _, err := s.UpdateMove(ctx, "shop", func(a *config.App) error { a.Region = "us"; return nil }); err != nil {
+		t.Fatal(err)
+	}
 	if err := s.PutKey(ctx, "shop", config.Key{Hash: hash("a")}); err != nil {
 		t.Fatal(err)
 	}
 	_, err := s.Deletion(ctx, "shop")
 	wantError(t, "deletion of a living app", err, config.ErrNotFound)
 	began, err := s.DeleteApp(ctx, "shop")
-	if err != nil || began.App != "shop" || began.Attempt != 1 || began.Ended() || time.Since(began.StartedAt) > time.Hour {
+	if err != nil || began.App != "shop" || began.Region != "us" || began.Attempt != 1 || began.Ended() || time.Since(began.StartedAt) > time.Hour {
 		t.Fatalf("deletion %+v, error %v", began, err)
 	}
 	_, appErr := s.App(ctx, "shop")

@@ -151,7 +151,7 @@ func newWorld(t *testing.T, longest time.Duration) *world {
 		return time.Now().Add(w.ahead)
 	}
 	w.moves = relocation.New(job.Runner{
-		Settings: job.Settings{ShardUsers: 7, Budget: time.Minute, Attempts: 1 << 30}, Jobs: mortalJobs{job.NewMemory()}, Config: w.apps, Queue: w,
+		Settings: job.Settings{ShardUsers: 7, Budget: time.Minute, Attempts: 1 << 30}, Jobs: mortalJobs{job.Detailed(job.NewMemory(), rows, relocation.Collection)}, Config: w.apps, Queue: w,
 		CheckpointEvery: -1, Now: clock, Clock: clock, Log: slog.New(slog.DiscardHandler),
 	}, mortalConfig{w.apps}, relocation.Regions{First: "eu", Rows: w.stores}, w.engine, longest, func(context.Context, config.App) error {
 		w.arrived++

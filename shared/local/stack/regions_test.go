@@ -155,7 +155,26 @@ func TestMoveRegion(t *testing.T) {
 	refused("app demo has data in region us: start with it (--regions eu,asia,us), and move the app first", err)
 	_, err = stack.Start(t.Context(), stack.Options{Data: data, Regions: []string{"us"}})
 	refused("the first region eu", err)
-	check(start(t, stack.Options{Data: data})) // with the regions of the folder
+	again := start(t, stack.Options{Data: data, ConfigTTL: 20 * time.Millisecond, LateWrites: time.Millisecond}) // with the regions of the folder
+	check(again)
+
+	// The deletion of the app reaches every region, and keeps what it says of users in the
+	// app's own.
+	if _, err := again.Backends.Deletions.Delete(t.Context(), "demo", false); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		status, err := again.Backends.Deletions.Status(t.Context(), "demo")
+		if err != nil {
+			t.Fatal(err)
+		}
+		nothingOf(t, again, stack.Instance)
+		if status.Ended() {
+			break
+		}
+		time.Sleep(10 * time.Millisecond) // it waits for caches
+	}
+	nothingOf(t, again, stack.Instance+"-us")
 }
 
 // nothingOf checks that an instance holds nothing of the app demo and its users, neither in
