@@ -83,6 +83,9 @@ func (b Base) RegionOf(ctx context.Context, appID string) (string, error) {
 // deletedApp returns where an app lived that has been deleted, and where its deletion works.
 // An app that nobody knows is in the first region.
 func deletedApp(ctx context.Context, cached *config.Cached, appID string) (config.App, error) {
+	if !config.ValidAppID(appID) {
+		return config.App{ID: appID}, nil
+	}
 	d, err := cached.Deletion(ctx, appID)
 	if errors.Is(err, config.ErrNotFound) {
 		err = nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -118,4 +119,49 @@ func TestSlowLane(t *testing.T) {
 	}
 	check("unavailable", nil, codes.OK)
 	fail(codes.OK) // else Close waits for the client's attempts
+}
+
+// Messages and dead letters of an app go to the topics of its region, and to no others,
+// whatever is missing there.
+func TestTopicsOfRegions(t *testing.T) {
+	f := &topics{}
+	server, err := emulator.StartPubSub(grpc.UnaryInterceptor(f.intercept))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	conn, err := grpc.NewClient(server.Addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := pubsub.Open(t.Context(), pubsub.Config{
+		Project: "p", Events: "events", Slow: "events-slow", DeadLetters: "dead", Dedicated: config.Dedicated{"acme_shop": "acme"},
+		Regions: config.Regions{{Name: "eu"}, {Name: "us"}},
+		Where: func(_ context.Context, app string) (string, error) {
+			return map[string]string{"european": "eu", "american": "us", "acme_shop": "us", "lost": "asia"}[app], nil
+		},
+	}, option.WithGRPCConn(conn))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.Close() })
+	for _, topic := range []string{"events", "events-slow", "dead", "events.us", "dead.us"} {
+		if _, err := pb.NewPublisherClient(conn).CreateTopic(t.Context(), &pb.Topic{Name: "projects/p/topics/" + topic}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct{ app, want string }{
+		{"", "events dead"}, {"european", "events dead"}, {"american", "events.us dead.us"}, {"acme_shop", "events.us dead.us"}, {"lost", ""},
+	} {
+		f.published = nil
+		m := bus.Message{App: c.app, ReceivedAt: 1, Resolved: true, Body: []byte(`{"events":[{"eventType":"view","eventName":"a","index":"i","userToken":"u","filters":["f:v"]}]}`)}
+		published := b.Publish(t.Context(), m)
+		var push bus.Push
+		push.Message.MessageID, push.Message.Data, push.Message.Attributes = "1", []byte("{}"), map[string]string{bus.AttrApp: c.app}
+		buried := b.Bury(t.Context(), push, "why")
+		got := strings.TrimSpace(strings.ReplaceAll(strings.Join(f.published, ""), "projects/p/topics/", ""))
+		if (published == nil) != (c.want != "") || (buried == nil) != (c.want != "") || strings.Join(strings.Fields(got), " ") != c.want {
+			t.Errorf("app %q: %q, %v, %v, want %q", c.app, got, published, buried, c.want)
+		}
+	}
 }
