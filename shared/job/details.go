@@ -39,9 +39,7 @@ type details struct {
 func (d details) empty() bool { return d.equal(details{}) }
 
 func (d details) equal(e details) bool {
-	faults := slices.Equal(d.Faults, e.Faults)
-	d.Faults, e.Faults = nil, nil
-	return faults && d.From == e.From && d.To == e.To && d.Next == e.Next && d.Result == e.Result && d.Error == e.Error
+	return slices.Equal(d.Faults, e.Faults) && d.From == e.From && d.To == e.To && d.Next == e.Next && d.Result == e.Result && d.Error == e.Error
 }
 
 // over returns the fields of d, and those of e where d has none.
