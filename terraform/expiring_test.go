@@ -16,6 +16,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job/migration"
 	"github.com/affinityengine/affinity/shared/job/recompute"
 	"github.com/affinityengine/affinity/shared/job/reenrich"
+	"github.com/affinityengine/affinity/shared/job/relocation"
 	"github.com/affinityengine/affinity/shared/job/segmentbuild"
 	"github.com/affinityengine/affinity/shared/job/segmentexport"
 )
@@ -39,7 +40,7 @@ func TestExpiringMatchesJobs(t *testing.T) {
 		}
 		expiring = append(expiring, name)
 	}
-	want := []string{backtests.Collection.Name, crowdbuild.Collection.Name, daterows.Collection.Name, migration.Collection.Name, recompute.Collection.Name, reenrich.Collection.Name, segmentbuild.Collection.Name, segmentexport.Collection.Name, "shards"}
+	want := []string{backtests.Collection.Name, crowdbuild.Collection.Name, daterows.Collection.Name, migration.Collection.Name, recompute.Collection.Name, reenrich.Collection.Name, relocation.Collection.Name, segmentbuild.Collection.Name, segmentexport.Collection.Name, "shards"}
 	if slices.Sort(expiring); !slices.Equal(expiring, want) {
 		t.Errorf("documents of %q expire, but jobs and shards are in %q", expiring, want)
 	}
