@@ -4,6 +4,7 @@ module "edge" {
   count  = var.default_host == null && length(var.customers) == 0 ? 0 : 1
 
   region       = var.region
+  more_regions = var.serving_regions
   default_host = var.default_host
   functions    = { for name in local.public : name => module.function[name].name }
   customers = { for name, c in var.customers : name => {
@@ -14,7 +15,8 @@ module "edge" {
     services   = { for key, d in local.deployed : d.of => module.function[key].name if d.customer == name && contains(local.public, d.of) }
   } }
 
-  depends_on = [terraform_data.project]
+  # A group points to a service of that name in its region.
+  depends_on = [terraform_data.project, module.serving]
 }
 
 module "monitoring" {

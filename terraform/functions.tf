@@ -71,6 +71,22 @@ locals {
     WORKER_URL                   = local.worker_url
   }
 
+  environments = { for key, d in local.deployed : key => merge(local.environment, {
+    BIGTABLE_APP_PROFILE = module.bigtable.app_profiles[local.access[d.of].app_profile]
+    # Only dumps are long scans that may be late: README.md of the module bigtable.
+    BIGTABLE_ANALYSIS_APP_PROFILE = d.of == "recomputes" ? lookup(module.bigtable.app_profiles, "analysis", "") : ""
+  }) }
+
+  # Terraform names the service, or all functions would have the name of the engine.
+  telemetry_environments = { for key in keys(local.deployed) : key => length(var.telemetry.variables) == 0 ? {} : merge({ OTEL_SERVICE_NAME = key }, var.telemetry.variables) }
+  telemetry_secrets      = var.telemetry.headers_secret == null ? {} : { OTEL_EXPORTER_OTLP_HEADERS = var.telemetry.headers_secret }
+
+  # The public functions in the other serving regions, each with the name that it has in the
+  # region of the deployment.
+  serving = merge([for region in var.serving_regions : {
+    for key, d in local.deployed : "${key}/${region}" => { key = key, of = d.of, region = region } if contains(local.public, d.of)
+  }]...)
+
   # The callers of a function, by its kind. The load balancer sends no identity, so
   # allUsers may invoke public functions; ingress admits only the load balancer.
   invokers = {
@@ -95,15 +111,9 @@ module "function" {
   build_service_account = google_service_account.build.id
 
   variables = local.functions[each.value.of].env
-  environment = merge(local.environment, {
-    BIGTABLE_APP_PROFILE = module.bigtable.app_profiles[local.access[each.value.of].app_profile]
-    # Only dumps are long scans that may be late: README.md of the module bigtable.
-    BIGTABLE_ANALYSIS_APP_PROFILE = each.value.of == "recomputes" ? lookup(module.bigtable.app_profiles, "analysis", "") : ""
-  })
-
-  # Terraform names the service, or all functions would have the name of the engine.
-  more_environment = length(var.telemetry.variables) == 0 ? {} : merge({ OTEL_SERVICE_NAME = each.key }, var.telemetry.variables)
-  secrets          = var.telemetry.headers_secret == null ? {} : { OTEL_EXPORTER_OTLP_HEADERS = var.telemetry.headers_secret }
+  environment      = local.environments[each.key]
+  more_environment = local.telemetry_environments[each.key]
+  secrets          = local.telemetry_secrets
   project_id       = var.project_id
 
   min_instances   = local.size[each.key].min_instances
@@ -117,4 +127,41 @@ module "function" {
   invokers = var.paused && each.value.of == "imports" ? {} : local.invokers[local.functions[each.value.of].kind]
 
   depends_on = [google_project_iam_member.build, google_project_service.secrets, terraform_data.project]
+}
+
+# Google's load balancer sends a request to the nearest region. The functions there run as
+# those of the same name here, so they have the same access.
+module "serving" {
+  source   = "./modules/function"
+  for_each = local.serving
+
+  name        = each.value.key
+  description = "Affinity: ${each.value.key} in ${each.value.region}"
+  region      = each.value.region
+  entry_point = local.functions[each.value.of].entryPoint
+
+  bucket                = google_storage_bucket.source.name
+  source_zip            = var.source_dir == null ? null : "${var.source_dir}/${each.value.of}.zip"
+  source_prefix         = "${each.value.region}-"
+  build_service_account = google_service_account.build.id
+  service_account = {
+    email  = module.function[each.value.key].service_account_email
+    member = module.function[each.value.key].service_account_member
+  }
+
+  variables        = local.functions[each.value.of].env
+  environment      = local.environments[each.value.key]
+  more_environment = local.telemetry_environments[each.value.key]
+  secrets          = local.telemetry_secrets
+  project_id       = var.project_id
+
+  min_instances   = local.size[each.value.key].min_instances
+  max_instances   = local.size[each.value.key].max_instances
+  concurrency     = local.size[each.value.key].concurrency
+  cpu             = local.size[each.value.key].cpu
+  memory          = local.size[each.value.key].memory
+  timeout_seconds = local.size[each.value.key].timeout_seconds
+
+  ingress  = "ALLOW_INTERNAL_AND_GCLB"
+  invokers = var.paused && each.value.of == "imports" ? {} : local.invokers.public
 }

@@ -33,6 +33,23 @@ variable "region" {
   }
 }
 
+variable "serving_regions" {
+  description = "Regions besides region in which the public functions run, behind the same address: a request goes to the nearest one. Each has instances of its own, of the same sizes. Bigtable clusters may lie there too (clusters), so that stored profiles are read nearby."
+  type        = list(string)
+  default     = []
+  nullable    = false
+
+  validation {
+    condition     = length(setsubtract(var.serving_regions, local.regions)) == 0
+    error_message = "serving_regions has ${join(", ", setsubtract(var.serving_regions, local.regions))}, which is no known region of Google Cloud. Add a newer region in regions.tf."
+  }
+
+  validation {
+    condition     = !contains(var.serving_regions, var.region) && length(distinct(var.serving_regions)) == length(var.serving_regions)
+    error_message = "serving_regions must name each region once, and not ${var.region}, where the functions run anyway: ${join(", ", var.serving_regions)}."
+  }
+}
+
 variable "clusters" {
   description = <<-EOT
     Bigtable clusters by id. A cluster without a zone is in zone b of the region. Bigtable keeps between min_nodes and

@@ -7,6 +7,15 @@ locals {
     }]...
   )
 
+  # A group for each backend and region. Those of the first region have the names that they
+  # had when there was no other.
+  groups = merge(
+    { for key, b in local.backends : key => { backend = key, service = b.service, region = var.region, name = key } },
+    [for region in var.more_regions : {
+      for key, b in local.backends : "${key}/${region}" => { backend = key, service = b.service, region = region, name = "${substr(sha256(region), 0, 4)}-${key}" }
+    }]...
+  )
+
   # The path matchers, each with its host and its own functions.
   matchers = merge(
     { for host in var.default_host[*] : "default" => { host = host, own = [], customer = "-" } },
@@ -28,12 +37,12 @@ resource "google_compute_global_address" "this" {
 }
 
 resource "google_compute_region_network_endpoint_group" "this" {
-  for_each = local.backends
+  for_each = local.groups
 
   # The service is part of the name, so that another service gets another group while
   # the old one is in use.
-  name                  = "${var.name_prefix}-${each.key}-${substr(sha256(each.value.service), 0, 4)}"
-  region                = var.region
+  name                  = "${var.name_prefix}-${each.value.name}-${substr(sha256(each.value.service), 0, 4)}"
+  region                = each.value.region
   network_endpoint_type = "SERVERLESS"
 
   cloud_run {
@@ -58,8 +67,11 @@ resource "google_compute_backend_service" "this" {
   # headers of this kind come from its functions.
   custom_response_headers = ["Strict-Transport-Security: max-age=31536000"]
 
-  backend {
-    group = google_compute_region_network_endpoint_group.this[each.key].id
+  dynamic "backend" {
+    for_each = [for key, g in local.groups : key if g.backend == each.key]
+    content {
+      group = google_compute_region_network_endpoint_group.this[backend.value].id
+    }
   }
 
   log_config {

@@ -39,3 +39,8 @@ output "security_policy" {
   description = "Name of the Cloud Armor policy."
   value       = google_compute_security_policy.this.name
 }
+
+output "groups" {
+  description = "Cloud Run services that the load balancer reaches, by region."
+  value       = { for region in concat([var.region], var.more_regions) : region => sort([for key, g in google_compute_region_network_endpoint_group.this : g.cloud_run[0].service if local.groups[key].region == region]) }
+}

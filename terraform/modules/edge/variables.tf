@@ -16,6 +16,13 @@ variable "region" {
   nullable    = false
 }
 
+variable "more_regions" {
+  description = "Other regions in which there are functions of the same names. A request goes to the nearest region."
+  type        = list(string)
+  default     = []
+  nullable    = false
+}
+
 variable "labels" {
   description = "Labels of the certificates."
   type        = map(string)

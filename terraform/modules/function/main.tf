@@ -1,4 +1,6 @@
 locals {
+  account = var.service_account == null ? google_service_account.this[0].email : var.service_account.email
+
   # Go's soft limit of memory: nine tenths of the instance. Near it the garbage
   # collector works harder, and requests may hold four ninths of it at a time.
   memory_mib       = try(tonumber(trimsuffix(var.memory, "Gi")) * 1024, tonumber(trimsuffix(var.memory, "Mi")), 0)
@@ -6,12 +8,20 @@ locals {
 
   # The object's name contains the hash of the zip, so Terraform deploys the function
   # exactly when its source has changed.
-  object = "${var.name}-${var.source_zip == null ? "unpackaged" : try(filesha256(var.source_zip), "missing")}.zip"
+  object = "${var.source_prefix}${var.name}-${var.source_zip == null ? "unpackaged" : try(filesha256(var.source_zip), "missing")}.zip"
 }
 
+# A function in a serving region runs as that of the same name in the deployment's region.
 resource "google_service_account" "this" {
+  count = var.service_account == null ? 1 : 0
+
   account_id   = "fn-${var.name}"
   display_name = "Function ${var.name}"
+}
+
+moved {
+  from = google_service_account.this
+  to   = google_service_account.this[0]
 }
 
 resource "google_storage_bucket_object" "source" {
@@ -61,7 +71,7 @@ resource "google_cloudfunctions2_function" "this" {
     max_instance_request_concurrency = var.concurrency
     ingress_settings                 = var.ingress
     all_traffic_on_latest_revision   = true
-    service_account_email            = google_service_account.this.email
+    service_account_email            = local.account
     environment_variables = merge(
       { for v in var.variables : v => lookup(var.environment, v, "") },
       var.more_environment,
@@ -92,12 +102,12 @@ resource "google_cloudfunctions2_function" "this" {
 }
 
 resource "google_secret_manager_secret_iam_member" "reader" {
-  for_each = var.secrets
+  for_each = var.service_account == null ? var.secrets : {}
 
   project   = var.project_id
   secret_id = each.value
   role      = "roles/secretmanager.secretAccessor"
-  member    = google_service_account.this.member
+  member    = google_service_account.this[0].member
 }
 
 # A function of the second generation is a Cloud Run service of the same name. The

@@ -10,12 +10,12 @@ output "uri" {
 
 output "service_account_email" {
   description = "Email of the account that the function runs as."
-  value       = google_service_account.this.email
+  value       = local.account
 }
 
 output "service_account_member" {
   description = "The account that the function runs as, as a member of a policy."
-  value       = google_service_account.this.member
+  value       = var.service_account == null ? google_service_account.this[0].member : var.service_account.member
 }
 
 output "ingress" {

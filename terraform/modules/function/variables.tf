@@ -51,6 +51,19 @@ variable "source_zip" {
   default     = null
 }
 
+variable "source_prefix" {
+  description = "What the names of the source's objects begin with. Two functions of one name need different ones."
+  type        = string
+  default     = ""
+  nullable    = false
+}
+
+variable "service_account" {
+  description = "Account that the function runs as. Null: one of its own."
+  type        = object({ email = string, member = string })
+  default     = null
+}
+
 variable "build_service_account" {
   description = "Account that Cloud Build builds the function as: projects/PROJECT/serviceAccounts/EMAIL."
   type        = string

@@ -45,7 +45,7 @@ run "private_by_default" {
   }
 
   assert {
-    condition     = google_service_account.this.account_id == "fn-ingest"
+    condition     = google_service_account.this[0].account_id == "fn-ingest"
     error_message = "The function does not have its own account."
   }
 }

@@ -1,0 +1,84 @@
+# The public functions run in other regions too, behind the same address.
+
+mock_provider "google" {
+  source = "./tests/mocks"
+}
+
+variables {
+  project_id      = "affinity-test"
+  source_dir      = null
+  default_host    = "api.example.com"
+  run_quota       = { cpu = 200, memory_gib = 200 }
+  serving_regions = ["us-central1", "asia-northeast1"]
+  customers = {
+    acme = { host = "acme.example.com", app_id = "acme_shop", dedicated = true }
+  }
+}
+
+run "functions" {
+  assert {
+    condition = toset(keys(module.serving)) == toset(flatten([for region in ["us-central1", "asia-northeast1"] : [
+      for name in ["catalog", "docs", "imports", "ingest", "ingest-acme", "profiles", "profiles-acme", "rank", "recomputes", "strategies"] : "${name}/${region}"
+    ]]))
+    error_message = "Other functions are in the serving regions: ${join(", ", keys(module.serving))}"
+  }
+
+  # Nothing tells them apart from those of the same name: access, logs, metrics and limits
+  # go by account and name.
+  assert {
+    condition = alltrue([for key, f in module.serving :
+      f.name == local.serving[key].key &&
+      f.service_account_email == module.function[f.name].service_account_email &&
+      f.environment == module.function[f.name].environment &&
+      f.invokers == module.function[f.name].invokers &&
+      f.ingress == "ALLOW_INTERNAL_AND_GCLB"
+    ])
+    error_message = "A function in a serving region differs from that of the same name."
+  }
+
+  assert {
+    condition     = toset(keys(module.edge[0].groups)) == toset(["asia-northeast1", "europe-west1", "us-central1"]) && alltrue([for region, services in module.edge[0].groups : length(services) == 10])
+    error_message = "The load balancer does not have each public function in each region: ${jsonencode(module.edge[0].groups)}"
+  }
+}
+
+run "none" {
+  variables {
+    serving_regions = []
+  }
+
+  assert {
+    condition     = length(module.serving) == 0 && keys(module.edge[0].groups) == ["europe-west1"]
+    error_message = "There are functions in other regions."
+  }
+}
+
+run "unknown" {
+  command = plan
+
+  variables {
+    serving_regions = ["mars-north1"]
+  }
+
+  expect_failures = [var.serving_regions]
+}
+
+run "the_same" {
+  command = plan
+
+  variables {
+    serving_regions = ["europe-west1"]
+  }
+
+  expect_failures = [var.serving_regions]
+}
+
+run "twice" {
+  command = plan
+
+  variables {
+    serving_regions = ["us-central1", "us-central1"]
+  }
+
+  expect_failures = [var.serving_regions]
+}
