@@ -77,7 +77,9 @@ func TestDeployedVariables(t *testing.T) {
 			}
 		}
 		// Terraform deploys no regions yet.
-		want = slices.DeleteFunc(want, func(name string) bool { return strings.HasPrefix(name, "OTEL_") || name == "REGION" || name == "REGIONS" })
+		want = slices.DeleteFunc(want, func(name string) bool {
+			return strings.HasPrefix(name, "OTEL_") || name == "REGION" || name == "REGIONS"
+		})
 		slices.Sort(want)
 		got := slices.Sorted(slices.Values(fn.Env))
 		if diff := cmp.Diff(slices.Compact(want), got); diff != "" {
