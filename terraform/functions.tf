@@ -110,7 +110,7 @@ module "function" {
   source_zip            = var.source_dir == null ? null : "${var.source_dir}/${each.value.of}.zip"
   build_service_account = google_service_account.build.id
 
-  variables = local.functions[each.value.of].env
+  variables        = local.functions[each.value.of].env
   environment      = local.environments[each.key]
   more_environment = local.telemetry_environments[each.key]
   secrets          = local.telemetry_secrets
