@@ -60,6 +60,13 @@ func cleanTask(app, generation string) (queue.Task, error) {
 // list of changes that no part needs. It is idempotent.
 func (r *Runner) Clean(ctx context.Context, request Request) error {
 	s := r.work.Store
+	app, err := r.Config.App(ctx, request.App)
+	if err != nil {
+		return fmt.Errorf("drop old parts of segments: %w", err)
+	}
+	if app.Moving() {
+		return nil // its segments are being copied; the next swap is followed by another task
+	}
 	if _, err := s.DropChanges(ctx, request.App, store.SlotOf(r.Now().Add(-store.ChangeDays*24*time.Hour))); err != nil {
 		return err
 	}

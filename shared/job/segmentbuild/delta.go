@@ -61,6 +61,9 @@ func (r *Runner) Delta(ctx context.Context, request Request) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, fmt.Errorf("make a delta of segments: %w", err)
 	}
+	if app.Moving() {
+		return Outcome{}, nil // its segments are being copied; queries order another delta
+	}
 	m, err := r.work.Store.ReadSegmentManifest(ctx, app.ID)
 	if errors.Is(err, segment.ErrNewer) {
 		return Outcome{}, nil
