@@ -11,11 +11,17 @@ output "uri" {
 output "service_account_email" {
   description = "Email of the account that the function runs as."
   value       = local.account
+
+  # A function in another region starts as this account, and needs its secrets.
+  depends_on = [google_secret_manager_secret_iam_member.reader]
 }
 
 output "service_account_member" {
   description = "The account that the function runs as, as a member of a policy."
   value       = var.service_account == null ? google_service_account.this[0].member : var.service_account.member
+
+  # A function in another region starts as this account, and needs its secrets.
+  depends_on = [google_secret_manager_secret_iam_member.reader]
 }
 
 output "ingress" {
