@@ -233,6 +233,16 @@ func decodeTables(text string) ([]Table, error) {
 	return file.Tables, nil
 }
 
+// TableNames returns the names of Tables.
+func TableNames() ([]string, error) {
+	all, err := Tables()
+	names := make([]string, len(all))
+	for i, t := range all {
+		names[i] = t.Name
+	}
+	return names, err
+}
+
 // CreateTables creates the missing tables and families, for a local stack or a
 // test; Terraform creates the deployed tables. No family has an age here, and
 // families of events have no policy: an age follows the wall clock and not the

@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/config"
@@ -53,16 +50,12 @@ const (
 // listed is how many rows and documents of a kind Verify counts.
 const listed = 10
 
-// errBudget ends a call of Process whose time is over.
-var errBudget = errors.New("the time of the task is over")
-
 // Obsolete returns "": a deletion goes on whatever happens.
 func (Work) Obsolete(job.Job, config.App) string { return "" }
 
 // Process deletes the rows of a range of users in all tables; the last shard deletes
-// documents first, and then the rows of all users. Its places are the number and the
-// name of a table and a key in it: they grow, and are behind every user. A task that
-// takes over from one that died finds only what is left.
+// documents first, and then the rows of all users. Its places are those of
+// job.Tables. A task that takes over from one that died finds only what is left.
 func (w Work) Process(ctx context.Context, j job.Job, _ config.App, shard job.Shard, until time.Time,
 	progress func(job.Progress) error) (job.Progress, error) {
 	p := job.Progress{Next: shard.Next}
@@ -81,51 +74,15 @@ func (w Work) Process(ctx context.Context, j job.Job, _ config.App, shard job.Sh
 			return p, err
 		}
 	}
-	names, err := tables()
+	names, err := store.TableNames()
 	if err != nil {
 		return p, fmt.Errorf("%w: %w", job.ErrFailed, err)
 	}
-	at, after := place(shard)
-	first := max(0, slices.Index(names, at))
-	for i, name := range names[first:] {
-		all.Table, all.After, all.Except = name, after, spared(name)
-		after = ""
-		err := w.Rows.DeleteRows(ctx, all, func(rows int, last string) error {
-			p.Next, p.Changed = fmt.Sprintf("~%02d,%s,%s", first+i, name, url.QueryEscape(last)), p.Changed+int64(rows)
-			if err := progress(p); err != nil {
-				return err
-			}
-			if !w.Now().Before(until) {
-				return errBudget
-			}
-			return nil
-		})
-		if errors.Is(err, errBudget) {
-			return p, nil
-		}
-		if err != nil {
-			return p, err
-		}
-	}
-	p.Done = true
-	return p, nil
-}
-
-// place returns the table in which a shard continues, and the key behind which it
-// does, both empty at the beginning of a pass.
-func place(s job.Shard) (table, after string) {
-	if s.Next == s.From {
-		return "", ""
-	}
-	parts := strings.SplitN(s.Next, ",", 3)
-	if len(parts) < 3 {
-		return "", ""
-	}
-	after, err := url.QueryUnescape(parts[2])
-	if err != nil {
-		return "", ""
-	}
-	return parts[1], after
+	over := func() bool { return !w.Now().Before(until) }
+	return job.Tables(shard, names, over, progress, func(i int, after string, done func(int, string) error) error {
+		all.Table, all.After, all.Except = names[i], after, spared(names[i])
+		return w.Rows.DeleteRows(ctx, all, done)
+	})
 }
 
 // spared returns the prefix of the rows of a table that a job leaves: the details of the jobs
@@ -135,19 +92,6 @@ func spared(table string) string {
 		return Collection.Name + ","
 	}
 	return ""
-}
-
-// tables returns the names of all tables.
-func tables() ([]string, error) {
-	all, err := store.Tables()
-	if err != nil {
-		return nil, err
-	}
-	names := make([]string, len(all))
-	for i, t := range all {
-		names[i] = t.Name
-	}
-	return names, nil
 }
 
 // Following returns the last shard after those over the users.
@@ -187,7 +131,7 @@ func Left(ctx context.Context, rows Rows, documents Documents, app string) (map[
 	if len(names) > 0 {
 		left["documents"] = len(names)
 	}
-	all, err := tables()
+	all, err := store.TableNames()
 	if err != nil {
 		return nil, err
 	}

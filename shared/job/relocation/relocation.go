@@ -189,7 +189,7 @@ func (r *Runner) check(ctx context.Context, app config.App, to string) error {
 	case len(app.Log.Write) > 1:
 		return refuse("The log of app %s migrates to another schema: finish that, or roll it back, first", app.ID)
 	}
-	names, err := tables()
+	names, err := store.TableNames()
 	if err != nil {
 		return err
 	}

@@ -2,11 +2,7 @@ package relocation
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/url"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/config"
@@ -24,10 +20,14 @@ const (
 // listed is how many rows that are wrong a verification counts.
 const listed = 10
 
-// rowStep is work on one table of an app. Each may be repeated.
+// rowWork is work on rows of an app that moves between two regions; region is the name of
+// the one that it leaves. It may be repeated.
+type rowWork func(ctx context.Context, from, to *store.Store, region string, r store.AppRows, progress func(int, string) error) error
+
+// rowStep is work on one table of an app.
 type rowStep struct {
 	table string
-	do    func(ctx context.Context, from, to *store.Store, region string, r store.AppRows, progress func(int, string) error) error
+	do    rowWork
 }
 
 // What a move does with tables. Clients change the catalog in both regions from MoveUsers on,
@@ -59,7 +59,7 @@ func deleteRows(ctx context.Context, from, _ *store.Store, _ string, r store.App
 	return from.DeleteRows(ctx, r, progress)
 }
 
-func steps(do func(context.Context, *store.Store, *store.Store, string, store.AppRows, func(int, string) error) error, tables []string) []rowStep {
+func steps(do rowWork, tables []string) []rowStep {
 	all := make([]rowStep, len(tables))
 	for i, table := range tables {
 		all[i] = rowStep{table, do}
@@ -78,7 +78,7 @@ func rowSteps(m config.Move) ([]rowStep, error) {
 		all = append(steps(dropStale, catalogTables), steps(copyRows, builtTables)...)
 		all = append(append(all, steps(dropStale, builtTables)...), steps(copyRows, addedTables)...)
 	case m.Phase == config.MoveErasing:
-		names, err := tables()
+		names, err := store.TableNames()
 		if err != nil {
 			return nil, err
 		}
@@ -90,19 +90,6 @@ func rowSteps(m config.Move) ([]rowStep, error) {
 	return all, nil
 }
 
-// tables returns the names of all tables.
-func tables() ([]string, error) {
-	all, err := store.Tables()
-	if err != nil {
-		return nil, err
-	}
-	names := make([]string, len(all))
-	for i, t := range all {
-		names[i] = t.Name
-	}
-	return names, nil
-}
-
 // Following returns the shard over the rows of the app, behind those over its users.
 func (w *work) Following(_ context.Context, _ job.Job, last job.Shard) ([]job.Shard, error) {
 	if last.From == lastFrom {
@@ -111,62 +98,28 @@ func (w *work) Following(_ context.Context, _ job.Job, last job.Shard) ([]job.Sh
 	return []job.Shard{{From: lastFrom, To: lastTo}}, nil
 }
 
-// moveRows takes the steps of the phase for the rows of the app. Its places are the number
-// of a step and the key behind which it goes on.
+// moveRows takes the steps of the phase for the rows of the app.
 func (w *work) moveRows(ctx context.Context, app config.App, shard job.Shard, until time.Time,
 	progress func(job.Progress) error) (job.Progress, error) {
-	p := job.Progress{Next: shard.Next}
 	all, err := rowSteps(app.Move)
 	if err != nil {
-		return p, fmt.Errorf("%w: %w", job.ErrFailed, err)
+		return job.Progress{Next: shard.Next}, fmt.Errorf("%w: %w", job.ErrFailed, err)
 	}
 	from, to := w.regions.Rows[app.Move.From], w.regions.Rows[app.Move.To]
 	if len(all) > 0 && app.Move.Phase == config.MoveSwitched {
 		// The other region must not make another secret.
 		if _, err := from.AuditSalt(ctx, app.ID); err != nil {
-			return p, err
+			return job.Progress{Next: shard.Next}, err
 		}
 	}
-	first, after := rowPlace(shard)
-	for i := first; i < len(all); i++ {
-		rows := store.AppRows{App: app.ID, Table: all[i].table, After: after}
-		after = ""
-		err := all[i].do(ctx, from, to, app.Move.From, rows, func(n int, last string) error {
-			p.Next, p.Changed = fmt.Sprintf("~%02d,%s", i, url.QueryEscape(last)), p.Changed+int64(n)
-			if err := progress(p); err != nil {
-				return err
-			}
-			if !w.now().Before(until) {
-				return errGroup
-			}
-			return nil
-		})
-		if errors.Is(err, errGroup) {
-			return p, nil
-		}
-		if err != nil {
-			return p, err
-		}
+	names := make([]string, len(all))
+	for i, step := range all {
+		names[i] = step.table
 	}
-	p.Done = true
-	return p, nil
-}
-
-// rowPlace returns the step with which a shard goes on, and the key behind which it does:
-// zero at the beginning of a pass.
-func rowPlace(s job.Shard) (step int, after string) {
-	number, key, ok := strings.Cut(strings.TrimPrefix(s.Next, "~"), ",")
-	if s.Next == s.From || !ok {
-		return 0, ""
-	}
-	step, err := strconv.Atoi(number)
-	if err == nil {
-		after, err = url.QueryUnescape(key)
-	}
-	if err != nil {
-		return 0, ""
-	}
-	return step, after
+	over := func() bool { return !w.now().Before(until) }
+	return job.Tables(shard, names, over, progress, func(i int, after string, done func(int, string) error) error {
+		return all[i].do(ctx, from, to, app.Move.From, store.AppRows{App: app.ID, Table: names[i], After: after}, done)
+	})
 }
 
 // verifyRows counts rows that the phase should have copied or deleted.

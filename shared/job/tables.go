@@ -1,0 +1,68 @@
+package job
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// TableStep works on the rows of a table behind a key. After each request it calls done with
+// the number of rows and the key of the last one, and returns the error that done returns.
+type TableStep func(step int, after string, done func(rows int, last string) error) error
+
+// errTableBudget ends a step whose time is over.
+var errTableBudget = errors.New("the time of the task is over")
+
+// Tables works on tables one after the other, for the Process of a Work. tables are their
+// names, one for each step; over says that the time of the task is over. The places of such
+// a shard are the number of a step, the name of its table and a key in it: they grow, and
+// begin with a tilde, which is behind every user. The rows count as Changed.
+func Tables(shard Shard, tables []string, over func() bool, progress func(Progress) error, step TableStep) (Progress, error) {
+	p := Progress{Next: shard.Next}
+	first, after := tablePlace(shard, tables)
+	for i := first; i < len(tables); i++ {
+		err := step(i, after, func(rows int, last string) error {
+			p.Next, p.Changed = fmt.Sprintf("~%02d,%s,%s", i, tables[i], url.QueryEscape(last)), p.Changed+int64(rows)
+			if err := progress(p); err != nil {
+				return err
+			}
+			if over() {
+				return errTableBudget
+			}
+			return nil
+		})
+		if errors.Is(err, errTableBudget) {
+			return p, nil
+		}
+		if err != nil {
+			return p, err
+		}
+		after = ""
+	}
+	p.Done = true
+	return p, nil
+}
+
+// tablePlace returns the step with which a shard goes on, and the key behind which it does:
+// zero at the beginning of a pass. Another version of the engine may have more tables, so
+// the name of the table decides where the number is of another one.
+func tablePlace(s Shard, tables []string) (step int, after string) {
+	parts := strings.SplitN(strings.TrimPrefix(s.Next, "~"), ",", 3)
+	if s.Next == s.From || len(parts) < 3 {
+		return 0, ""
+	}
+	after, err := url.QueryUnescape(parts[2])
+	if err != nil {
+		return 0, ""
+	}
+	if n, err := strconv.Atoi(parts[0]); err == nil && n >= 0 && n < len(tables) && tables[n] == parts[1] {
+		return n, after
+	}
+	if n := slices.Index(tables, parts[1]); n >= 0 {
+		return n, after
+	}
+	return 0, ""
+}
