@@ -56,8 +56,7 @@ func (s *Store) DeleteRows(ctx context.Context, r AppRows, progress func(rows in
 		r.After = ""
 		return all.all(func(s *Store) error { return s.DeleteRows(ctx, r, progress) })
 	}
-	table, m := s.tables.named(r.App, r.Table), bigtable.NewMutation()
-	m.DeleteRow()
+	table := s.tables.named(r.App, r.Table)
 	for {
 		rows, ok := r.set()
 		if !ok {
@@ -70,13 +69,7 @@ func (s *Store) DeleteRows(ctx context.Context, r AppRows, progress func(rows in
 		if len(keys) == 0 {
 			return nil
 		}
-		b := newBulk(ctx)
-		for _, key := range keys {
-			if err := b.add(table, key, m, 0); err != nil {
-				return fmt.Errorf("delete rows of app %s in %s: %w", r.App, r.Table, err)
-			}
-		}
-		if err := b.flush(); err != nil {
+		if err := deleteKeys(ctx, table, keys); err != nil {
 			return fmt.Errorf("delete rows of app %s in %s: %w", r.App, r.Table, err)
 		}
 		r.After = keys[len(keys)-1]
@@ -109,6 +102,18 @@ func (s *Store) FindRows(ctx context.Context, r AppRows, limit int) ([]string, e
 	return keys, nil
 }
 
+// deleteKeys deletes rows.
+func deleteKeys(ctx context.Context, table *bigtable.Table, keys []string) error {
+	b, m := newBulk(ctx), deletion()
+	for _, key := range keys {
+		if err := b.add(table, key, m, 0); err != nil {
+			return err
+		}
+	}
+	return b.flush()
+}
+
+// scanKeys returns the keys of rows, at most limit.
 func scanKeys(ctx context.Context, table *bigtable.Table, rows bigtable.RowSet, limit int) ([]string, error) {
 	var keys []string
 	err := table.ReadRows(ctx, rows, func(r bigtable.Row) bool {

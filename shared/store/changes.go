@@ -122,7 +122,7 @@ func (s *Store) DropChanges(ctx context.Context, app string, before ChangeSlot) 
 		for {
 			keys, err := scanKeys(ctx, table, bigtable.NewRange(prefix, prefix+slotKey(before)), bulkRows)
 			if err == nil && len(keys) > 0 {
-				err = s.deleteChanges(ctx, table, keys)
+				err = deleteKeys(ctx, table, keys)
 			}
 			if err != nil {
 				return n, fmt.Errorf("drop changes of %s: %w", app, noTable(err, ErrNoChangesTable))
@@ -133,16 +133,6 @@ func (s *Store) DropChanges(ctx context.Context, app string, before ChangeSlot) 
 		}
 	}
 	return n, nil
-}
-
-func (s *Store) deleteChanges(ctx context.Context, table *bigtable.Table, keys []string) error {
-	b, m := newBulk(ctx), deletion()
-	for _, key := range keys {
-		if err := b.add(table, key, m, 0); err != nil {
-			return err
-		}
-	}
-	return b.flush()
 }
 
 func changePrefix(app string, salt int) string { return fmt.Sprintf("%s,%x,", app, salt) }

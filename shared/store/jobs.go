@@ -102,12 +102,8 @@ func (s *Store) forgetJobDetails(ctx context.Context, app, prefix string) error 
 	table, rows := s.tables.of(app, allUsers).jobs, bigtable.PrefixRange(jobsKey(app, prefix))
 	for {
 		keys, err := scanKeys(ctx, table, rows, bulkRows)
-		if err == nil && len(keys) > 0 {
-			b, m := newBulk(ctx), deletion()
-			for _, key := range keys {
-				err = errors.Join(err, b.add(table, key, m, 0))
-			}
-			err = errors.Join(err, b.flush())
+		if err == nil {
+			err = deleteKeys(ctx, table, keys)
 		}
 		if err != nil {
 			return fmt.Errorf("delete details of jobs of %s: %w", app, noTable(err, ErrNoJobsTable))

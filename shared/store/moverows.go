@@ -107,11 +107,7 @@ func (s *Store) DropStaleCopies(ctx context.Context, from *Store, r AppRows, pro
 		if len(found) == 0 {
 			return nil
 		}
-		there := map[string]bool{}
-		err = source.ReadRows(ctx, bigtable.NewRange(found[0].Key(), r.After+"\x00"), func(row bigtable.Row) bool {
-			there[row.Key()] = true
-			return true
-		}, keysOnly)
+		there, err := keysWithin(ctx, source, found[0].Key(), r.After)
 		if err != nil {
 			return fmt.Errorf("read the rows of app %s in %s: %w", r.App, r.Table, err)
 		}
@@ -183,11 +179,7 @@ func (s *Store) MissingRows(ctx context.Context, from *Store, r AppRows, limit i
 			break
 		}
 		r.After = keys[len(keys)-1]
-		here := map[string]bool{}
-		err = s.tables.named(r.App, r.Table).ReadRows(ctx, bigtable.NewRange(keys[0], r.After+"\x00"), func(row bigtable.Row) bool {
-			here[row.Key()] = true
-			return true
-		}, keysOnly)
+		here, err := keysWithin(ctx, s.tables.named(r.App, r.Table), keys[0], r.After)
 		if err != nil {
 			return missing, fmt.Errorf("read the rows of app %s in %s: %w", r.App, r.Table, err)
 		}
@@ -198,4 +190,14 @@ func (s *Store) MissingRows(ctx context.Context, from *Store, r AppRows, limit i
 		}
 	}
 	return missing, nil
+}
+
+// keysWithin returns the keys of a table from one to another, both included.
+func keysWithin(ctx context.Context, table *bigtable.Table, first, last string) (map[string]bool, error) {
+	found := map[string]bool{}
+	err := table.ReadRows(ctx, bigtable.NewRange(first, last+"\x00"), func(row bigtable.Row) bool {
+		found[row.Key()] = true
+		return true
+	}, keysOnly)
+	return found, err
 }

@@ -39,6 +39,7 @@ const (
 
 var ownerStates = [...]string{"nobody's", "own", "leaving", "moved"}
 
+// String returns the name of the state.
 func (s OwnerState) String() string {
 	if int(s) < len(ownerStates) {
 		return ownerStates[s]
