@@ -48,12 +48,9 @@ func (f *topics) intercept(ctx context.Context, request any, _ *grpc.UnaryServer
 	return answer, err
 }
 
-const events, slow = "projects/p/topics/events", "projects/p/topics/events-slow"
-
-// An event of the slow lane takes the other one while the slow topic is missing or
-// closed, with the mark of its lane. While Pub/Sub cannot be reached it is refused, so
-// that its client sends it again.
-func TestSlowLane(t *testing.T) {
+// startTopics starts a Pub/Sub.
+func startTopics(t *testing.T) (*topics, *grpc.ClientConn) {
+	t.Helper()
 	f := &topics{}
 	server, err := emulator.StartPubSub(grpc.UnaryInterceptor(f.intercept))
 	if err != nil {
@@ -64,6 +61,16 @@ func TestSlowLane(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return f, conn
+}
+
+const events, slow = "projects/p/topics/events", "projects/p/topics/events-slow"
+
+// An event of the slow lane takes the other one while the slow topic is missing or
+// closed, with the mark of its lane. While Pub/Sub cannot be reached it is refused, so
+// that its client sends it again.
+func TestSlowLane(t *testing.T) {
+	f, conn := startTopics(t)
 	b, err := pubsub.Open(t.Context(), pubsub.Config{Project: "p", Events: "events", Slow: "events-slow", DeadLetters: "dead", Dedicated: config.Dedicated{"acme_shop": "acme"}}, option.WithGRPCConn(conn))
 	if err != nil {
 		t.Fatal(err)
@@ -124,16 +131,7 @@ func TestSlowLane(t *testing.T) {
 // Messages and dead letters of an app go to the topics of its region, and to no others,
 // whatever is missing there.
 func TestTopicsOfRegions(t *testing.T) {
-	f := &topics{}
-	server, err := emulator.StartPubSub(grpc.UnaryInterceptor(f.intercept))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Close)
-	conn, err := grpc.NewClient(server.Addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f, conn := startTopics(t)
 	b, err := pubsub.Open(t.Context(), pubsub.Config{
 		Project: "p", Events: "events", Slow: "events-slow", DeadLetters: "dead", Dedicated: config.Dedicated{"acme_shop": "acme"},
 		Regions: config.Regions{{Name: "eu"}, {Name: "us"}},
