@@ -250,6 +250,25 @@ const (
 	slowPushesAtOnce = 1
 )
 
+// startBridges delivers the messages of all regions to process.
+func (s *Stack) startBridges(ctx context.Context, o Options, m messaging, endpoint string, header http.Header) error {
+	s.bridges = map[string]*emulator.Bridge{}
+	concurrencies := map[string]int{EventsSubscription: pushesAtOnce, SlowSubscription: slowPushesAtOnce}
+	for app := range o.Dedicated {
+		concurrencies[ownSubscription(o.Dedicated, app)] = pushesAtOnce
+	}
+	regions := s.Backends.Regions
+	for _, region := range regionNames(regions) {
+		for name, concurrency := range concurrencies {
+			err := s.startBridge(ctx, m, regions.Named(name, region), regions.Named(DeadLetterTopic, region), concurrency, endpoint, header, o.Log)
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 func (s *Stack) startBridge(ctx context.Context, m messaging, subscription, deadLetters string, concurrency int, endpoint string, header http.Header, log *slog.Logger) error {
 	// The end of ctx must not stop it: messages that were pulled are delivered before
 	// Close returns.

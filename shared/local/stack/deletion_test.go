@@ -226,21 +226,26 @@ func rowsOfApps(t *testing.T, client *bigtable.Client, apps []string) map[string
 // deleted waits until an app is deleted.
 func deleted(t *testing.T, s *stack.Stack, app string) deletion.Status {
 	t.Helper()
-	deadline := time.After(time.Minute)
-	poll := time.NewTicker(5 * time.Millisecond)
+	return waitForDeletion(t, s, app, deletion.Status.Ended)
+}
+
+// waitForDeletion waits until a deletion has come to a status.
+func waitForDeletion(t *testing.T, s *stack.Stack, app string, until func(deletion.Status) bool) deletion.Status {
+	t.Helper()
+	deadline, poll := time.After(time.Minute), time.NewTicker(5*time.Millisecond)
 	defer poll.Stop()
 	for {
 		status, err := s.Backends.Deletions.Status(t.Context(), app)
 		if err != nil || status.State == job.Failed {
 			t.Fatalf("deletion %+v, %v", status, err)
 		}
-		if status.Ended() {
+		if until(status) {
 			return status
 		}
 		select {
 		case <-poll.C:
 		case <-deadline:
-			t.Fatalf("the deletion has not ended: %+v", status)
+			t.Fatalf("the deletion comes no further than %+v", status)
 		}
 	}
 }

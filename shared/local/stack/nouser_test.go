@@ -25,6 +25,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/backtests"
 	"github.com/affinityengine/affinity/shared/job/crowdbuild"
+	"github.com/affinityengine/affinity/shared/job/deletion"
 	"github.com/affinityengine/affinity/shared/job/migration"
 	"github.com/affinityengine/affinity/shared/job/recompute"
 	"github.com/affinityengine/affinity/shared/job/reenrich"
@@ -166,30 +167,10 @@ func (b *burdened) run(t *testing.T, o stack.Options) *stack.Stack {
 	if _, err := s.Backends.Deletions.Delete(t.Context(), "gone", false); err != nil {
 		t.Fatal(err)
 	}
-	waitForLast(t, s, "gone")
+	// Only the last shard is left.
+	waitForDeletion(t, s, "gone", func(status deletion.Status) bool { return !status.WaitsUntil.IsZero() })
 	b.wantDetails(t, client)
 	return s
-}
-
-// waitForLast waits until only the last shard of a deletion is left.
-func waitForLast(t *testing.T, s *stack.Stack, app string) {
-	t.Helper()
-	deadline, poll := time.After(time.Minute), time.NewTicker(5*time.Millisecond)
-	defer poll.Stop()
-	for {
-		status, err := s.Backends.Deletions.Status(t.Context(), app)
-		if err != nil || status.State == job.Failed {
-			t.Fatalf("deletion %+v, %v", status, err)
-		}
-		if !status.WaitsUntil.IsZero() {
-			return
-		}
-		select {
-		case <-poll.C:
-		case <-deadline:
-			t.Fatalf("the deletion does not come to its last shard: %+v", status)
-		}
-	}
 }
 
 // fill gives an app users, one of whom has an event that nobody can decode.

@@ -3,6 +3,7 @@ package stack
 import (
 	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/affinityengine/affinity/functions/catalog"
@@ -83,6 +84,19 @@ func newBackends(base backend.Base, cipher config.Cipher, o Options, messages *p
 
 // lateWrites is longer than a request takes on one machine.
 const lateWrites = 30 * time.Second
+
+// resume enqueues the tasks that unfinished jobs wait for.
+func (b *Backends) resume(ctx context.Context) error {
+	runners := []interface{ Resume(context.Context) error }{b.Recompute, b.Reenrich, b.Backtests, b.Migrations, b.Deletions}
+	if b.Relocation != nil {
+		runners = append(runners, b.Relocation)
+	}
+	var errs []error
+	for _, r := range runners {
+		errs = append(errs, r.Resume(ctx))
+	}
+	return errors.Join(errs...)
+}
 
 // flush writes what functions keep in memory, as they do when their process ends.
 func (b *Backends) flush() error {

@@ -14,6 +14,7 @@ import (
 	"cloud.google.com/go/bigtable"
 
 	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/job/deletion"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -163,17 +164,10 @@ func TestMoveRegion(t *testing.T) {
 	if _, err := again.Backends.Deletions.Delete(t.Context(), "demo", false); err != nil {
 		t.Fatal(err)
 	}
-	for {
-		status, err := again.Backends.Deletions.Status(t.Context(), "demo")
-		if err != nil {
-			t.Fatal(err)
-		}
+	waitForDeletion(t, again, "demo", func(status deletion.Status) bool {
 		nothingOf(t, again, stack.Instance)
-		if status.Ended() {
-			break
-		}
-		time.Sleep(10 * time.Millisecond) // it waits for caches
-	}
+		return status.Ended()
+	})
 	nothingOf(t, again, stack.Instance+"-us")
 }
 

@@ -173,29 +173,14 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 	}
 	b := s.Backends
 	s.serve(private, guard(token, privateFunctions(b)))
-	s.bridges = map[string]*emulator.Bridge{}
-	concurrencies := map[string]int{EventsSubscription: pushesAtOnce, SlowSubscription: slowPushesAtOnce}
-	for app := range o.Dedicated {
-		concurrencies[ownSubscription(o.Dedicated, app)] = pushesAtOnce
-	}
-	for _, region := range regionNames(b.Regions) {
-		for name, concurrency := range concurrencies {
-			subscription, deadLetters := b.Regions.Named(name, region), b.Regions.Named(DeadLetterTopic, region)
-			if err := s.startBridge(ctx, pubsub, subscription, deadLetters, concurrency, privateURL+processPath, authorization, o.Log); err != nil {
-				return err
-			}
-		}
+	if err := s.startBridges(ctx, o, pubsub, privateURL+processPath, authorization); err != nil {
+		return err
 	}
 	if s.disk != nil || emulated("FIRESTORE_EMULATOR_HOST") {
 		// The jobs of an earlier process still exist, but their tasks only in a folder, and
 		// there not those that it was about to create.
-		if err := errors.Join(b.Recompute.Resume(ctx), b.Reenrich.Resume(ctx), b.Backtests.Resume(ctx), b.Migrations.Resume(ctx), b.Deletions.Resume(ctx)); err != nil {
+		if err := b.resume(ctx); err != nil {
 			return err
-		}
-		if b.Relocation != nil {
-			if err := b.Relocation.Resume(ctx); err != nil {
-				return err
-			}
 		}
 	}
 	s.startScheduler(privateURL+workerPath+"/nightly", authorization)
