@@ -50,6 +50,7 @@ module "events" {
   events               = local.deployment.topics.events
   dead_letters         = local.deployment.topics.deadLetters
   slow_events          = local.deployment.topics.slowEvents
+  storage_regions      = length(var.data_regions) == 0 ? null : [var.region]
   process_uri          = module.function["process"].uri
   process_slow_uri     = module.function["process-slow"].uri
   paused               = var.paused

@@ -29,18 +29,22 @@ module "monitoring" {
     project_id      = var.project_id
     project_number  = data.google_project.this.number
   }
-  services                 = { for name in keys(local.functions) : name => [for key, d in local.deployed : module.function[key].name if d.of == name] }
-  private_functions        = [for name, f in local.functions : name if f.kind != "public"]
-  events_subscriptions     = concat([local.deployment.topics.events.subscription], values(module.events.dedicated_subscriptions))
-  dead_letter_subscription = local.deployment.topics.deadLetters.subscription
-  queues                   = concat([local.deployment.queue, local.deployment.purgeQueue], local.refresh_queues, module.tasks.dedicated_queues)
-  bigtable_instance        = module.bigtable.instance
-  firestore_database       = module.firestore.database
-  security_policy          = one(module.edge[*].security_policy)
-  thresholds               = var.alert_thresholds
-  objectives               = var.objectives
-  project_id               = var.project_id
-  hosts                    = toset(concat(var.default_host[*], [for c in values(var.customers) : c.host]))
+  services          = { for name in keys(local.functions) : name => [for key, d in local.deployed : module.function[key].name if d.of == name] }
+  private_functions = [for name, f in local.functions : name if f.kind != "public"]
+  events_subscriptions = concat(
+    [local.deployment.topics.events.subscription], values(module.events.dedicated_subscriptions),
+    flatten([for e in values(module.regional_events) : concat([e.subscriptions.events], values(e.dedicated_subscriptions))]),
+  )
+  dead_letter_subscriptions = concat([local.deployment.topics.deadLetters.subscription], [for e in values(module.regional_events) : e.subscriptions.dead_letters])
+  # Queues have the same names in each region.
+  queues             = concat([local.deployment.queue, local.deployment.purgeQueue], local.refresh_queues, module.tasks.dedicated_queues)
+  bigtable_instances = concat([module.bigtable.instance], [for b in values(module.regional_bigtable) : b.instance])
+  firestore_database = module.firestore.database
+  security_policy    = one(module.edge[*].security_policy)
+  thresholds         = var.alert_thresholds
+  objectives         = var.objectives
+  project_id         = var.project_id
+  hosts              = toset(concat(var.default_host[*], [for c in values(var.customers) : c.host]))
 
   depends_on = [terraform_data.project]
 }

@@ -69,12 +69,14 @@ locals {
     TASKS_SERVICE_ACCOUNT        = module.tasks.tasks_email
     TASKS_AUDIENCE               = local.worker_url
     WORKER_URL                   = local.worker_url
+    REGIONS                      = local.regions_json
   }
 
   environments = { for key, d in local.deployed : key => merge(local.environment, {
     BIGTABLE_APP_PROFILE = module.bigtable.app_profiles[local.access[d.of].app_profile]
     # Only dumps are long scans that may be late: README.md of the module bigtable.
     BIGTABLE_ANALYSIS_APP_PROFILE = d.of == "recomputes" ? lookup(module.bigtable.app_profiles, "analysis", "") : ""
+    REGION                        = length(var.data_regions) == 0 ? "" : local.home
   }) }
 
   # Terraform names the service, or all functions would have the name of the engine.
@@ -150,7 +152,7 @@ module "serving" {
   }
 
   variables        = local.functions[each.value.of].env
-  environment      = local.environments[each.value.key]
+  environment      = merge(local.environments[each.value.key], lookup(local.regions_at, each.value.region, null) == null ? {} : { REGION = local.regions_at[each.value.region] })
   more_environment = local.telemetry_environments[each.value.key]
   secrets          = local.telemetry_secrets
   project_id       = var.project_id

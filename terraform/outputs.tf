@@ -34,6 +34,11 @@ output "bigtable" {
   value       = { instance = module.bigtable.instance, primary_cluster = module.bigtable.primary_cluster }
 }
 
+output "regions" {
+  description = "Regions in which apps may live, for --regions of affinity app; empty without data_regions."
+  value       = local.regions_json
+}
+
 output "parents_kms_key" {
   description = "Key of Cloud KMS that encrypts parents of secured keys, for --kms-key; null without secured_keys."
   value       = one(google_kms_crypto_key.parents[*].id)
@@ -42,6 +47,11 @@ output "parents_kms_key" {
 output "archive_bucket" {
   description = "Bucket with the archive of accepted events; null without archive_days."
   value       = module.events.archive_bucket
+}
+
+output "regional_archive_buckets" {
+  description = "The same of each data region: that of its apps' events."
+  value       = { for name, e in module.regional_events : name => e.archive_bucket if e.archive_bucket != null }
 }
 
 output "tasks_queue" {

@@ -50,6 +50,72 @@ variable "serving_regions" {
   }
 }
 
+variable "data_regions" {
+  description = <<-EOT
+    Regions besides region in which apps may live, by the name that `affinity app create --region` and `app move --to` take: the region
+    of Google Cloud, the clusters of its Bigtable instance as in clusters, and by function the instances of process, process-slow and
+    worker that wait. The instance is named affinity-NAME unless bigtable_instance says another name. Take a region out only
+    when no app lives there (`affinity app list`): the requests of an app whose region is missing fail.
+  EOT
+  type = map(object({
+    region = string
+    clusters = optional(map(object({
+      zone       = optional(string)
+      serves     = optional(bool, true)
+      min_nodes  = optional(number, 1)
+      max_nodes  = optional(number, 1)
+      cpu_target = optional(number, 60)
+    })), { cluster-1 = {} })
+    primary_cluster   = optional(string)
+    bigtable_instance = optional(string)
+    min_instances     = optional(map(number), {})
+  }))
+  default  = {}
+  nullable = false
+
+  validation {
+    condition     = alltrue([for name in keys(var.data_regions) : can(regex("^[a-z0-9-]{1,40}$", name)) && name != local.home])
+    error_message = "The name of a data region must be 1 to 40 lower-case letters, digits and hyphens, and not ${local.home}, the name of the region of the deployment: ${join(", ", keys(var.data_regions))}."
+  }
+
+  validation {
+    condition     = alltrue([for r in values(var.data_regions) : contains(local.regions, r.region)])
+    error_message = "data_regions has ${join(", ", [for name, r in var.data_regions : "${name} in ${r.region}" if !contains(local.regions, r.region)])}, which is no known region of Google Cloud. Add a newer region in regions.tf."
+  }
+
+  # Functions and queues have the same names in each region.
+  validation {
+    condition     = length(distinct(concat([var.region], [for r in values(var.data_regions) : r.region]))) == length(var.data_regions) + 1
+    error_message = "Each data region must be in a region of its own, and not in ${var.region}, where apps live that name no region: ${join(", ", [for name, r in var.data_regions : "${name} in ${r.region}"])}."
+  }
+
+  validation {
+    condition     = alltrue([for r in values(var.data_regions) : length(r.clusters) >= 1 && (r.primary_cluster == null ? length(r.clusters) == 1 : contains(keys(r.clusters), coalesce(r.primary_cluster, "-")))])
+    error_message = "A data region needs a cluster and, with several, primary_cluster with the id of one of them: ${join(", ", [for name, r in var.data_regions : "${name} has ${join(", ", keys(r.clusters))}" if length(r.clusters) == 0 || (r.primary_cluster == null ? length(r.clusters) != 1 : !contains(keys(r.clusters), coalesce(r.primary_cluster, "-")))])}."
+  }
+
+  validation {
+    condition     = alltrue([for r in values(var.data_regions) : length(setsubtract(keys(r.min_instances), [for key, d in local.deployed : key if !contains(local.public, d.of)])) == 0])
+    error_message = "min_instances of a data region may name ${join(", ", [for key, d in local.deployed : key if !contains(local.public, d.of)])}, and not ${join(", ", flatten([for r in values(var.data_regions) : setsubtract(keys(r.min_instances), [for key, d in local.deployed : key if !contains(local.public, d.of)])]))}."
+  }
+
+  validation {
+    condition     = alltrue(flatten([for r in values(var.data_regions) : [for c in values(r.clusters) : c.zone == null || can(regex("^(${join("|", local.regions)})-[a-z]$", coalesce(c.zone, "-")))]]))
+    error_message = "These clusters of data regions are not in a zone of a known region, such as us-central1-b: ${join(", ", flatten([for name, r in var.data_regions : [for id, c in r.clusters : "${id} of ${name} (${c.zone})" if c.zone != null && !can(regex("^(${join("|", local.regions)})-[a-z]$", coalesce(c.zone, "-")))]]))}."
+  }
+}
+
+variable "region_name" {
+  description = "Name of region as a region of data, such as eu: what `affinity app region` prints for an app that names no region. Null: as region. Do not change it once apps have been created with it or moved back to it."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.region_name == null || can(regex("^[a-z0-9-]{1,40}$", coalesce(var.region_name, "-")))
+    error_message = "region_name \"${coalesce(var.region_name, "null")}\" must be 1 to 40 lower-case letters, digits and hyphens."
+  }
+}
+
 variable "clusters" {
   description = <<-EOT
     Bigtable clusters by id. A cluster without a zone is in zone b of the region. Bigtable keeps between min_nodes and

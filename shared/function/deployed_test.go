@@ -76,10 +76,7 @@ func TestDeployedVariables(t *testing.T) {
 				t.Errorf("%s has no default, and the deployment does not set it", p.Key)
 			}
 		}
-		// Terraform deploys no regions yet.
-		want = slices.DeleteFunc(want, func(name string) bool {
-			return strings.HasPrefix(name, "OTEL_") || name == "REGION" || name == "REGIONS"
-		})
+		want = slices.DeleteFunc(want, func(name string) bool { return strings.HasPrefix(name, "OTEL_") })
 		slices.Sort(want)
 		got := slices.Sorted(slices.Values(fn.Env))
 		if diff := cmp.Diff(slices.Compact(want), got); diff != "" {

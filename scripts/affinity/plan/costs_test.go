@@ -32,7 +32,7 @@ func TestCostsPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := string(page)
-	for name, table := range map[string]string{"prices": pricesTable(), "figures": figuresTable(), "bills": billsTable(t), "delivery": deliveryTable(t), "log": logTable(t)} {
+	for name, table := range map[string]string{"prices": pricesTable(), "figures": figuresTable(), "bills": billsTable(t), "delivery": deliveryTable(t), "log": logTable(t), "regions": regionsTable(t)} {
 		part := regexp.MustCompile(`(?s)(<!-- ` + name + `: written by a test -->\n).*?(<!-- end -->)`)
 		if !part.MatchString(text) {
 			t.Fatalf("COSTS.md has no part %s", name)
@@ -142,6 +142,28 @@ func deliveryTable(t *testing.T) string {
 			fmt.Fprintf(&b, " %s, %s | %s |", render.Quantity(bill.Needs.VCPU), render.Quantity(bill.Needs.Requests), render.Dollars(&run))
 		}
 		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// regionsTable compares one region with two that share its apps. The load balancer and the
+// nightly schedules are those of one.
+func regionsTable(t *testing.T) string {
+	prices := remembered(t)
+	var b strings.Builder
+	b.WriteString("| workload | one region: nodes, USD | a second region, half of the apps in each: nodes, USD | more |\n|---|---|---|---|\n")
+	for _, w := range []plan.Workload{shop, market} {
+		one, half := plan.Compute(w, plan.Now, prices, plan.Push), w
+		half.EventsPerDay, half.Users, half.ReadsPerSecond = w.EventsPerDay/2, w.Users/2, w.ReadsPerSecond/2
+		each := plan.Compute(half, plan.Now, prices, plan.Push)
+		two := 2 * each.Sum
+		for _, line := range each.Lines {
+			if line.Price == "lb_rules" || line.Price == "scheduler_jobs" {
+				two -= *line.USD
+			}
+		}
+		fmt.Fprintf(&b, "| %s events a day | %s, %.2f | %s, %.2f | %.0f %% |\n", render.Quantity(w.EventsPerDay),
+			render.Quantity(one.Needs.Nodes.Total), one.Sum, render.Quantity(2*each.Needs.Nodes.Total), two, 100*(two/one.Sum-1))
 	}
 	return b.String()
 }

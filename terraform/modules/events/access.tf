@@ -78,10 +78,17 @@ resource "google_pubsub_subscription_iam_member" "dedicated_agent" {
 
 # In projects older than April 2021, Pub/Sub cannot create tokens without this role.
 resource "google_service_account_iam_member" "agent" {
-  service_account_id = google_service_account.push.name
+  count = var.push_account == null ? 1 : 0
+
+  service_account_id = google_service_account.push[0].name
   role               = "roles/iam.serviceAccountTokenCreator"
   member             = local.agent
 
   # Google creates Pub/Sub's account with the first topic of the project.
   depends_on = [google_pubsub_topic.lane["events"]]
+}
+
+moved {
+  from = google_service_account_iam_member.agent
+  to   = google_service_account_iam_member.agent[0]
 }

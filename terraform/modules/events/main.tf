@@ -1,16 +1,19 @@
 locals {
+  # The account as which Pub/Sub calls process, the same in all regions.
+  push = var.push_account == null ? google_service_account.push[0].email : var.push_account.email
+
   # The lanes of events, each with a consumer of its own: the events of apps that are
   # over their limit are slow, and must not wait before those of other apps.
   lanes = merge(
     {
-      events = { topic = var.events.name, subscription = var.events.subscription, uri = var.process_uri }
-      slow   = { topic = var.slow_events.name, subscription = var.slow_events.subscription, uri = var.process_slow_uri }
+      events = { topic = "${var.events.name}${var.ending}", subscription = "${var.events.subscription}${var.ending}", uri = var.process_uri }
+      slow   = { topic = "${var.slow_events.name}${var.ending}", subscription = "${var.slow_events.subscription}${var.ending}", uri = var.process_slow_uri }
     },
     # A dedicated customer's events never wait for another customer's, so they need no
     # slow lane.
     { for customer, d in var.dedicated : "customer-${customer}" => {
-      topic        = "${var.events.name}-${customer}"
-      subscription = "${var.events.name}-${customer}-process"
+      topic        = "${var.events.name}-${customer}${var.ending}"
+      subscription = "${var.events.name}-${customer}-process${var.ending}"
       uri          = d.process_uri
     } },
   )
@@ -23,13 +26,29 @@ resource "google_pubsub_topic" "lane" {
 
   # Pub/Sub keeps acknowledged messages for this long, so that they can be applied again.
   message_retention_duration = var.replay_days == 0 ? null : "${var.replay_days * 86400}s"
+
+  dynamic "message_storage_policy" {
+    for_each = var.storage_regions == null ? [] : [var.storage_regions]
+    content {
+      allowed_persistence_regions = message_storage_policy.value
+    }
+  }
 }
 
 resource "google_pubsub_topic" "dead_letters" {
-  name = var.dead_letters.name
+  name = "${var.dead_letters.name}${var.ending}"
+
+  dynamic "message_storage_policy" {
+    for_each = var.storage_regions == null ? [] : [var.storage_regions]
+    content {
+      allowed_persistence_regions = message_storage_policy.value
+    }
+  }
 }
 
 resource "google_service_account" "push" {
+  count = var.push_account == null ? 1 : 0
+
   account_id   = "push-events"
   display_name = "Pub/Sub pushing events to process"
 }
@@ -55,7 +74,7 @@ resource "google_pubsub_subscription" "lane" {
       push_endpoint = "${push_config.value}/"
 
       oidc_token {
-        service_account_email = google_service_account.push.email
+        service_account_email = local.push
         audience              = push_config.value
       }
     }
@@ -74,13 +93,18 @@ resource "google_pubsub_subscription" "lane" {
 
 # A topic without a subscription does not keep its messages.
 resource "google_pubsub_subscription" "dead_letters" {
-  name                       = var.dead_letters.subscription
+  name                       = "${var.dead_letters.subscription}${var.ending}"
   topic                      = google_pubsub_topic.dead_letters.id
   ack_deadline_seconds       = 60
   message_retention_duration = "2678400s" # 31 days, Pub/Sub's maximum
   expiration_policy {
     ttl = ""
   }
+}
+
+moved {
+  from = google_service_account.push
+  to   = google_service_account.push[0]
 }
 
 # The topic and the subscription of events had no lanes at first.

@@ -1,6 +1,11 @@
 output "push_member" {
   description = "Account that Pub/Sub calls process as; only this member may invoke process."
-  value       = google_service_account.push.member
+  value       = "serviceAccount:${local.push}"
+}
+
+output "push_account" {
+  description = "Email of the same account."
+  value       = local.push
 }
 
 output "topics" {
@@ -31,6 +36,11 @@ output "slow_push_endpoint" {
 output "ack_deadline_seconds" {
   description = "Seconds that Pub/Sub waits for an answer to a push."
   value       = google_pubsub_subscription.lane["events"].ack_deadline_seconds
+}
+
+output "storage_regions" {
+  description = "Regions in which Pub/Sub may store the messages of each topic, by topic; empty: anywhere."
+  value       = { for t in concat(values(google_pubsub_topic.lane), [google_pubsub_topic.dead_letters]) : t.name => flatten(t.message_storage_policy[*].allowed_persistence_regions) }
 }
 
 output "archive_bucket" {

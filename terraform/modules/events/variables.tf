@@ -37,6 +37,30 @@ variable "dead_letters" {
   }
 }
 
+variable "ending" {
+  description = "Ending of the names of the topics and subscriptions, behind that of a dedicated customer, such as .us: the engine expects the name of the data region behind a dot."
+  type        = string
+  default     = ""
+  nullable    = false
+
+  validation {
+    condition     = can(regex("^([.][a-z0-9-]{1,40})?$", var.ending))
+    error_message = "ending \"${var.ending}\" must be a dot and the name of a data region, or empty."
+  }
+}
+
+variable "storage_regions" {
+  description = "The only regions in which Pub/Sub may store messages. Null: Pub/Sub chooses, mostly that of who publishes."
+  type        = list(string)
+  default     = null
+}
+
+variable "push_account" {
+  description = "An account as which Pub/Sub calls process. Null: one is created."
+  type        = object({ email = string })
+  default     = null
+}
+
 variable "process_uri" {
   description = "run.app URL of the function process, which Pub/Sub pushes events to."
   type        = string

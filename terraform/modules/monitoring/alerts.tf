@@ -30,15 +30,15 @@ locals {
     dead_letters = {
       title    = "dead letters wait for a replay"
       severity = "ERROR"
-      filter   = "resource.type=\"pubsub_subscription\" AND resource.labels.subscription_id=\"${var.dead_letter_subscription}\" AND metric.type=\"pubsub.googleapis.com/subscription/num_undelivered_messages\""
+      filter   = "resource.type=\"pubsub_subscription\" AND ${local.dead_letter_subscriptions} AND metric.type=\"pubsub.googleapis.com/subscription/num_undelivered_messages\""
       of       = null
       above    = var.thresholds.dead_letters
       period   = "60s"
       duration = "0s"
       aligner  = "ALIGN_MAX"
       reducer  = "REDUCE_MAX"
-      by       = []
-      runbook  = "Read the reason in process's line \"message went to the dead-letter topic\", or with `go run ./scripts/affinity replay --project PROJECT --dry-run`. Fix the cause, then run `go run ./scripts/affinity replay --project PROJECT` before the subscription's retention of 31 days ends. Until then only these events are missing from profiles."
+      by       = ["resource.label.subscription_id"]
+      runbook  = "Read the reason in process's line \"message went to the dead-letter topic\", or with `go run ./scripts/affinity replay --project PROJECT --dry-run`. Of a data region, such as us, add `--dead-letter-subscription events-dead-letter.us --topic events.us`. Fix the cause, then run `go run ./scripts/affinity replay --project PROJECT` before the subscription's retention of 31 days ends. Until then only these events are missing from profiles."
     }
     errors = {
       title    = "a public function answers 5xx"
@@ -76,7 +76,7 @@ locals {
       duration = "600s"
       aligner  = "ALIGN_MEAN"
       reducer  = "REDUCE_MEAN"
-      by       = ["resource.label.cluster"]
+      by       = ["resource.label.instance", "resource.label.cluster"]
       runbook  = "Reads and writes grow slow, and then fail. The dashboard's chart of CPU by app profile says who uses it. batch: a recompute, an import or a migration; it has low priority, and may be cancelled: `go run ./scripts/affinity recompute list`, with ${local.as_admin}. serving or processing: the traffic has grown; raise max_nodes of the cluster and apply."
     }
     hottest = {
@@ -89,8 +89,8 @@ locals {
       duration = "1800s"
       aligner  = "ALIGN_MEAN"
       reducer  = "REDUCE_MAX"
-      by       = ["resource.label.cluster"]
-      runbook  = "One node works much more than the others: rows that lie together are asked for very often. More nodes help only once Bigtable has split them. Key Visualizer in the console shows the keys, which begin with the app's id: `go run ./scripts/affinity app top --project PROJECT --database ${var.firestore_database} --instance ${var.bigtable_instance}` names the apps that use the most, and its limits bound one: `go run ./scripts/affinity app limits APP --project PROJECT --database ${var.firestore_database}`."
+      by       = ["resource.label.instance", "resource.label.cluster"]
+      runbook  = "One node works much more than the others: rows that lie together are asked for very often. More nodes help only once Bigtable has split them. Key Visualizer in the console shows the keys, which begin with the app's id: `go run ./scripts/affinity app top --project PROJECT --database ${var.firestore_database} --instance ${var.bigtable_instances[0]}` names the apps that use the most, and its limits bound one: `go run ./scripts/affinity app limits APP --project PROJECT --database ${var.firestore_database}`."
     }
     storage = {
       title    = "a Bigtable cluster is nearly full"
@@ -102,13 +102,13 @@ locals {
       duration = "600s"
       aligner  = "ALIGN_MEAN"
       reducer  = "REDUCE_MAX"
-      by       = ["resource.label.cluster"]
-      runbook  = "Bigtable refuses writes when the disks of the nodes are full. Raise max_nodes of the cluster and apply: each node brings 5 TB. Then see whose data it is, `go run ./scripts/affinity app top --project PROJECT --database ${var.firestore_database} --instance ${var.bigtable_instance}`, and whether a shorter retention does."
+      by       = ["resource.label.instance", "resource.label.cluster"]
+      runbook  = "Bigtable refuses writes when the disks of the nodes are full. Raise max_nodes of the cluster and apply: each node brings 5 TB. Then see whose data it is, `go run ./scripts/affinity app top --project PROJECT --database ${var.firestore_database} --instance ${var.bigtable_instances[0]}`, and whether a shorter retention does."
     }
     replication = {
       title    = "a replica lags behind"
       severity = "WARNING"
-      filter   = "resource.type=\"bigtable_table\" AND resource.labels.instance=\"${var.bigtable_instance}\" AND metric.type=\"bigtable.googleapis.com/replication/max_delay\""
+      filter   = "resource.type=\"bigtable_table\" AND ${local.bigtable_instances} AND metric.type=\"bigtable.googleapis.com/replication/max_delay\""
       of       = null
       above    = var.thresholds.replication_seconds
       period   = "60s"
@@ -258,7 +258,7 @@ resource "google_monitoring_alert_policy" "measured" {
 # What a client waits for, who reads from a replica: the lag ends when the primary cluster has
 # the profile, and then the replica gets it. An instance of one cluster has no such delay.
 locals {
-  replication_delay = "bigtable_googleapis_com:replication_max_delay{monitored_resource=\"bigtable_table\",instance=\"${var.bigtable_instance}\",table=\"users\"}"
+  replication_delay = "bigtable_googleapis_com:replication_max_delay{monitored_resource=\"bigtable_table\",instance=~\"${join("|", var.bigtable_instances)}\",table=\"users\"}"
 }
 
 resource "google_monitoring_alert_policy" "lag" {

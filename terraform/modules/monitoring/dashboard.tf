@@ -6,7 +6,7 @@ locals {
   run_request = "resource.type=\"cloud_run_revision\" AND metric.type=\"run.googleapis.com/request_count\""
   of          = { for f, services in var.services : f => "resource.labels.service_name=one_of(${join(", ", [for s in services : "\"${s}\""])})" }
   counted     = { for name in keys(local.metrics) : name => "resource.type=\"cloud_run_revision\" AND metric.type=\"logging.googleapis.com/user/${var.name_prefix}/${name}\"" }
-  cluster     = "resource.type=\"bigtable_cluster\" AND resource.labels.instance=\"${var.bigtable_instance}\""
+  cluster     = "resource.type=\"bigtable_cluster\" AND ${local.bigtable_instances}"
 
   # The charts in order. A line is a filter with its aligner and reducer, or a PromQL
   # query. mark draws the threshold of an alert.
@@ -66,7 +66,7 @@ locals {
     {
       title = "Dead letters: waiting, and given up"
       lines = [
-        { filter = "resource.type=\"pubsub_subscription\" AND resource.labels.subscription_id=\"${var.dead_letter_subscription}\" AND metric.type=\"pubsub.googleapis.com/subscription/num_undelivered_messages\"", align = "ALIGN_MAX", reduce = "REDUCE_MAX", by = [], legend = "waiting" },
+        { filter = "resource.type=\"pubsub_subscription\" AND ${local.dead_letter_subscriptions} AND metric.type=\"pubsub.googleapis.com/subscription/num_undelivered_messages\"", align = "ALIGN_MAX", reduce = "REDUCE_MAX", by = [], legend = "waiting" },
         { filter = local.counted["dead_letters"], align = "ALIGN_DELTA", reduce = "REDUCE_SUM", by = [], legend = "given up" },
       ]
     },
@@ -87,7 +87,7 @@ locals {
     },
     {
       title = "How far replicas lag behind, by table"
-      lines = [{ filter = "resource.type=\"bigtable_table\" AND resource.labels.instance=\"${var.bigtable_instance}\" AND metric.type=\"bigtable.googleapis.com/replication/max_delay\"", align = "ALIGN_MAX", reduce = "REDUCE_MAX", by = ["resource.label.table"] }]
+      lines = [{ filter = "resource.type=\"bigtable_table\" AND ${local.bigtable_instances} AND metric.type=\"bigtable.googleapis.com/replication/max_delay\"", align = "ALIGN_MAX", reduce = "REDUCE_MAX", by = ["resource.label.table"] }]
     },
     {
       title = "Requests that failed, by function and status"

@@ -5,9 +5,11 @@ locals {
   public   = sort(distinct(flatten([for f, s in var.services : s if !contains(var.private_functions, f)])))
   private  = sort(distinct(flatten([for f, s in var.services : s if contains(var.private_functions, f)])))
 
-  # Filters for several subscriptions and queues.
-  events_subscriptions = "resource.labels.subscription_id=one_of(${join(", ", [for s in var.events_subscriptions : "\"${s}\""])})"
-  queues               = "resource.labels.queue_id=one_of(${join(", ", [for q in var.queues : "\"${q}\""])})"
+  # Filters for several subscriptions, queues and instances.
+  events_subscriptions      = "resource.labels.subscription_id=one_of(${join(", ", [for s in var.events_subscriptions : "\"${s}\""])})"
+  dead_letter_subscriptions = "resource.labels.subscription_id=one_of(${join(", ", [for s in var.dead_letter_subscriptions : "\"${s}\""])})"
+  bigtable_instances        = "resource.labels.instance=one_of(${join(", ", [for i in var.bigtable_instances : "\"${i}\""])})"
+  queues                    = "resource.labels.queue_id=one_of(${join(", ", [for q in var.queues : "\"${q}\""])})"
 
   # A metric's filter: the message of its lines, with the name of each job in place of
   # <job>, and the required values of fields.

@@ -57,10 +57,15 @@ variable "events_subscriptions" {
   }
 }
 
-variable "dead_letter_subscription" {
-  description = "Subscription that keeps dead letters until they are replayed."
-  type        = string
+variable "dead_letter_subscriptions" {
+  description = "Subscriptions that keep dead letters until they are replayed: one for each data region."
+  type        = list(string)
   nullable    = false
+
+  validation {
+    condition     = length(var.dead_letter_subscriptions) > 0
+    error_message = "The alert on dead letters needs a subscription."
+  }
 }
 
 variable "queues" {
@@ -81,10 +86,15 @@ variable "firestore_database" {
   nullable    = false
 }
 
-variable "bigtable_instance" {
-  description = "Bigtable instance."
-  type        = string
+variable "bigtable_instances" {
+  description = "Bigtable instances: one for each data region. The commands of the runbooks name the first."
+  type        = list(string)
   nullable    = false
+
+  validation {
+    condition     = length(var.bigtable_instances) > 0
+    error_message = "The alerts on Bigtable need an instance."
+  }
 }
 
 variable "budget" {

@@ -1,9 +1,14 @@
 resource "google_service_account" "tasks" {
+  count = var.tasks_account == null ? 1 : 0
+
   account_id   = "call-tasks"
   display_name = "Cloud Tasks calling worker"
 }
 
 locals {
+  # The account as which Cloud Tasks calls worker, the same in all regions.
+  tasks = var.tasks_account == null ? google_service_account.tasks[0].email : var.tasks_account.email
+
   # The workers and the endings of their queues' names and keys.
   workers = merge(
     { "" = { uri = var.worker_uri, max_concurrent = var.max_concurrent } },
@@ -50,7 +55,7 @@ resource "google_cloud_tasks_queue" "worker" {
     }
 
     oidc_token {
-      service_account_email = google_service_account.tasks.email
+      service_account_email = local.tasks
       audience              = each.value.uri
     }
   }
@@ -115,11 +120,16 @@ resource "google_cloud_tasks_queue_iam_member" "dedicated_enqueuer" {
 
 # A member may enqueue a task with an account only if it may act as that account.
 resource "google_service_account_iam_member" "enqueuer" {
-  for_each = var.enqueuers
+  for_each = var.tasks_account == null ? var.enqueuers : {}
 
-  service_account_id = google_service_account.tasks.name
+  service_account_id = google_service_account.tasks[0].name
   role               = "roles/iam.serviceAccountUser"
   member             = each.value
+}
+
+moved {
+  from = google_service_account.tasks
+  to   = google_service_account.tasks[0]
 }
 
 # Purges had no queue of their own at first.

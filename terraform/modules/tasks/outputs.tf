@@ -1,16 +1,16 @@
 output "tasks_email" {
   description = "Account as which tasks call the worker."
-  value       = google_service_account.tasks.email
+  value       = local.tasks
 }
 
 output "tasks_member" {
   description = "The same account as an IAM member; it may invoke the worker."
-  value       = google_service_account.tasks.member
+  value       = "serviceAccount:${local.tasks}"
 }
 
 output "scheduler_member" {
-  description = "Account as which Cloud Scheduler calls the worker, as an IAM member; it may invoke the worker."
-  value       = google_service_account.scheduler.member
+  description = "Account as which Cloud Scheduler calls the worker, as an IAM member; it may invoke the worker. Null without schedules."
+  value       = one(google_service_account.scheduler[*].member)
 }
 
 # Built from variables, not read from the queue: functions need the name before the

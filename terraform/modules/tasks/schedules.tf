@@ -1,15 +1,17 @@
 resource "google_service_account" "scheduler" {
+  count = var.nightly == null ? 0 : 1
+
   account_id   = "call-nightly"
   display_name = "Cloud Scheduler calling worker"
 }
 
 locals {
-  nightly = merge(
+  nightly = var.nightly == null ? {} : merge(
     { nightly = {
       what      = "every app without a schedule of its own"
-      schedule  = var.nightly.schedule
-      time_zone = var.nightly.time_zone
-      body      = jsonencode({ spread = var.nightly.spread, except = sort([for s in values(var.schedules) : s.app_id]) })
+      schedule  = try(var.nightly.schedule, "")
+      time_zone = try(var.nightly.time_zone, "")
+      body      = jsonencode({ spread = try(var.nightly.spread, ""), except = sort([for s in values(var.schedules) : s.app_id]) })
     } },
     { for name, s in var.schedules : "nightly-${name}" => {
       what      = "the customer ${name}"
@@ -52,8 +54,13 @@ resource "google_cloud_scheduler_job" "nightly" {
     body        = base64encode(each.value.body)
 
     oidc_token {
-      service_account_email = google_service_account.scheduler.email
+      service_account_email = google_service_account.scheduler[0].email
       audience              = var.worker_uri
     }
   }
+}
+
+moved {
+  from = google_service_account.scheduler
+  to   = google_service_account.scheduler[0]
 }

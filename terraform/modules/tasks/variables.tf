@@ -59,6 +59,12 @@ variable "dedicated" {
   nullable    = false
 }
 
+variable "tasks_account" {
+  description = "An account as which Cloud Tasks calls worker, and as which the enqueuers may act. Null: one is created."
+  type        = object({ email = string })
+  default     = null
+}
+
 variable "paused" {
   description = "Whether the queue and the schedules are paused."
   type        = bool
@@ -110,18 +116,17 @@ variable "enqueuers" {
 }
 
 variable "nightly" {
-  description = "When the nightly round starts for apps without their own schedule, and the time over which its work is spread."
+  description = "When the nightly round starts for apps without their own schedule, and the time over which its work is spread. Null: no schedules, as in a region where another one's worker starts the rounds."
   type = object({
     schedule  = optional(string, "0 3 * * *")
     time_zone = optional(string, "Etc/UTC")
     spread    = optional(string, "1h")
   })
-  default  = {}
-  nullable = false
+  default = {}
 
   validation {
-    condition     = can(regex("^([0-9]{1,6}[hms])+$", var.nightly.spread)) && sum(concat([0], [for p in regexall("([0-9]+)([hms])", var.nightly.spread) : tonumber(p[0]) * { h = 3600, m = 60, s = 1 }[p[1]]])) <= 86400
-    error_message = "The nightly round's spread \"${var.nightly.spread}\" must be a duration of at most 24h, such as 1h or 1h30m."
+    condition     = var.nightly == null || can(regex("^([0-9]{1,6}[hms])+$", try(var.nightly.spread, ""))) && sum(concat([0], [for p in regexall("([0-9]+)([hms])", try(var.nightly.spread, "")) : tonumber(p[0]) * { h = 3600, m = 60, s = 1 }[p[1]]])) <= 86400
+    error_message = "The nightly round's spread \"${try(var.nightly.spread, "")}\" must be a duration of at most 24h, such as 1h or 1h30m."
   }
 }
 

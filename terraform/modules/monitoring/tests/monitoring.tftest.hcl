@@ -16,14 +16,14 @@ variables {
     process    = ["affinity-process"]
     worker     = ["affinity-worker"]
   }
-  events_subscriptions     = ["affinity-events-process", "affinity-events-acme-process"]
-  dead_letter_subscription = "affinity-events-dead-letter"
-  queues                   = ["affinity-worker", "affinity-purges"]
-  bigtable_instance        = "affinity"
-  security_policy          = "affinity-edge"
-  alert_email              = "oncall@example.com"
-  project_id               = "shop-prod"
-  hosts                    = ["api.example.com"]
+  events_subscriptions      = ["affinity-events-process", "affinity-events-acme-process"]
+  dead_letter_subscriptions = ["affinity-events-dead-letter", "affinity-events-dead-letter.us"]
+  queues                    = ["affinity-worker", "affinity-purges"]
+  bigtable_instances        = ["affinity", "affinity-us"]
+  security_policy           = "affinity-edge"
+  alert_email               = "oncall@example.com"
+  project_id                = "shop-prod"
+  hosts                     = ["api.example.com"]
 }
 
 run "metric_filters" {
@@ -110,7 +110,7 @@ run "alert_conditions" {
   assert {
     condition = (
       strcontains(one(one(google_monitoring_alert_policy.measured["backlog"].conditions).condition_threshold).filter, "subscription_id=one_of(\"affinity-events-process\", \"affinity-events-acme-process\") AND metric.type=\"pubsub.googleapis.com/subscription/oldest_unacked_message_age\"") &&
-      strcontains(one(one(google_monitoring_alert_policy.measured["dead_letters"].conditions).condition_threshold).filter, "subscription_id=\"affinity-events-dead-letter\" AND metric.type=\"pubsub.googleapis.com/subscription/num_undelivered_messages\"")
+      strcontains(one(one(google_monitoring_alert_policy.measured["dead_letters"].conditions).condition_threshold).filter, "subscription_id=one_of(\"affinity-events-dead-letter\", \"affinity-events-dead-letter.us\") AND metric.type=\"pubsub.googleapis.com/subscription/num_undelivered_messages\"")
     )
     error_message = "An alert on a subscription reads another subscription or metric."
   }
@@ -127,7 +127,7 @@ run "alert_conditions" {
   }
 
   assert {
-    condition     = one(one(google_monitoring_alert_policy.lag.conditions).condition_prometheus_query_language).query == "histogram_quantile(0.99, sum by (le, app) (rate(logging_googleapis_com:user_affinity_lag_bucket{monitored_resource=\"cloud_run_revision\"}[5m]))) + on () group_left () (1000 * max(bigtable_googleapis_com:replication_max_delay{monitored_resource=\"bigtable_table\",instance=\"affinity\",table=\"users\"}) or vector(0)) > 30000"
+    condition     = one(one(google_monitoring_alert_policy.lag.conditions).condition_prometheus_query_language).query == "histogram_quantile(0.99, sum by (le, app) (rate(logging_googleapis_com:user_affinity_lag_bucket{monitored_resource=\"cloud_run_revision\"}[5m]))) + on () group_left () (1000 * max(bigtable_googleapis_com:replication_max_delay{monitored_resource=\"bigtable_table\",instance=~\"affinity|affinity-us\",table=\"users\"}) or vector(0)) > 30000"
     error_message = "The query of the lag alert is wrong: ${one(one(google_monitoring_alert_policy.lag.conditions).condition_prometheus_query_language).query}"
   }
 

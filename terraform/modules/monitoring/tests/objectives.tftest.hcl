@@ -18,14 +18,14 @@ variables {
     process    = ["affinity-process"]
     worker     = ["affinity-worker"]
   }
-  events_subscriptions     = ["affinity-events-process", "affinity-events-acme-process"]
-  dead_letter_subscription = "affinity-events-dead-letter"
-  queues                   = ["affinity-worker", "affinity-purges"]
-  bigtable_instance        = "affinity"
-  security_policy          = "affinity-edge"
-  alert_email              = "oncall@example.com"
-  project_id               = "shop-prod"
-  hosts                    = ["api.example.com"]
+  events_subscriptions      = ["affinity-events-process", "affinity-events-acme-process"]
+  dead_letter_subscriptions = ["affinity-events-dead-letter"]
+  queues                    = ["affinity-worker", "affinity-purges"]
+  bigtable_instances        = ["affinity"]
+  security_policy           = "affinity-edge"
+  alert_email               = "oncall@example.com"
+  project_id                = "shop-prod"
+  hosts                     = ["api.example.com"]
 }
 
 run "objectives" {
