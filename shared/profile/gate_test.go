@@ -31,6 +31,7 @@ type actor struct {
 	verdict chan verdict
 	ended   chan struct{}
 	err     error
+	after   func() // is called when the test sees that it has ended; may be nil
 }
 
 type actorKey struct{}

@@ -56,13 +56,15 @@ func (w *simulation) deliver(m message, bulk bool) {
 	}
 	do, done := w.applier(bulk)
 	w.pending = append(w.pending, m)
-	w.start(fmt.Sprint("message ", m), func(ctx context.Context) error {
-		defer done()
-		_, err := do(ctx, app, events)
+	var err error
+	w.startThen(fmt.Sprint("message ", m), func(ctx context.Context) error {
+		_, err = do(ctx, app, events)
+		return err
+	}, func() {
+		done()
 		if err == nil {
 			w.ack(m)
 		}
-		return err
 	})
 }
 

@@ -317,7 +317,13 @@ func (w *simulation) blocks() []history.BlockID {
 }
 
 func (w *simulation) start(name string, do func(context.Context) error) {
+	w.startThen(name, do, nil)
+}
+
+// startThen is start of an actor with what to call after its end.
+func (w *simulation) startThen(name string, do func(context.Context) error, after func()) {
 	a := newActor(name)
+	a.after = after
 	a.run(do)
 	if w.arrived(a) {
 		w.working = append(w.working, a)
@@ -331,6 +337,9 @@ func (w *simulation) arrived(a *actor) bool {
 	case <-a.arrived:
 		return true
 	case <-a.ended:
+		if a.after != nil {
+			a.after()
+		}
 		// Errors that the test causes are expected.
 		if c := grpcCode(a.err); a.err != nil && !errors.Is(a.err, profile.ErrSchemaChanged) && !errors.Is(a.err, profile.ErrPhaseOver) && c != codes.FailedPrecondition && c != codes.Unavailable {
 			w.t.Fatalf("%s: %v", a.name, a.err)
