@@ -164,6 +164,7 @@ func (b *burdened) run(t *testing.T, o stack.Options) *stack.Stack {
 	if failed.State != api.JobFailed || !strings.Contains(failed.Error, token+"07") {
 		t.Errorf("the recompute is %s, %q; want an error that names a user", failed.State, failed.Error)
 	}
+	b.fails.Store("")
 	if _, err := s.Backends.Deletions.Delete(t.Context(), "gone", false); err != nil {
 		t.Fatal(err)
 	}
