@@ -129,7 +129,7 @@ var layers = []struct {
 	{"shared/local/race", "", ""},
 	{"shared/local/seal", "config", ""},
 	{"shared/local/realdata", "catalog event strategy", ""},
-	{"shared/local/operator", "api client config fault httpapi job job/deletion job/relocation limit schema usage", "http"},
+	{"shared/local/operator", "api auditlog client config fault httpapi job job/deletion job/relocation limit schema usage", "http"},
 	{"shared/local/stack", anything, anything},
 	{"shared/local/functiontest", anything, anything},
 	{"shared/local/apicheck", "openapi", anything},

@@ -30,6 +30,7 @@ type appTool struct {
 	kmsKey            string // of parents
 	queue             string // of the worker
 	bigtable          store.Config
+	regions           config.Regions
 }
 
 func appCommand(t *tool) *cobra.Command {
@@ -47,6 +48,12 @@ func appCommand(t *tool) *cobra.Command {
 	flags.StringVar(&a.database, "database", terraform.Database, "Firestore database, by Terraform's name for it")
 	flags.StringVar(&a.bigtable.Instance, "instance", "affinity", "Bigtable instance of a deployed engine, which holds the audit log and what jobs say of users")
 	flags.StringVar(&a.bigtable.Profile, "app-profile", a.bigtable.Profile, "app profile of the instance")
+	flags.Func("regions", "regions of a deployed engine that has some: terraform output -raw regions", func(text string) error {
+		if text == "" {
+			return nil // Terraform prints that of an engine without regions
+		}
+		return a.regions.UnmarshalText([]byte(text))
+	})
 	group.AddCommand(a.createCommand(), a.listCommand(), a.retentionCommand(), a.consistencyCommand(), a.rankingCommand(), a.segmentsCommand(), a.limitsCommand(), a.ticketsCommand(), a.encodingCommand(), a.keyCommand(), a.topCommand(), a.moveCommand(), a.regionCommand(), a.deleteCommand())
 	a.completeApps(group)
 	return group
@@ -93,13 +100,17 @@ func (a *appTool) with(cmd *cobra.Command, do func(appStore) error) (err error) 
 		return err
 	}
 	a.bigtable.Project = project
+	if err := a.checkRegion(cmd, deployed.Store); err != nil {
+		return errors.Join(err, deployed.close())
+	}
+	tables, tasks := a.bigtables(deployed.Store), a.taskConfig(deployed.Store)
 	recorded, log := a.recorded(deployed.Store)
-	details := &laterDetails{open: func(ctx context.Context) (jobDetails, error) { return a.openDetails(ctx, a.bigtable) }}
+	details := &laterDetails{open: func(ctx context.Context) (jobDetails, error) { return a.openDetails(ctx, tables) }}
 	defer func() { err = errors.Join(err, log.Close(), details.Close(), deployed.close()) }()
 	deployed.Store, deployed.details = recorded, details
 	deployed.cipher = func(ctx context.Context) (config.Cipher, error) { return a.openCipher(ctx, a.kmsKey) }
-	deployed.queue = func(ctx context.Context) (queue.Queue, func() error, error) { return a.openTasks(ctx, a.queue) }
-	deployed.usage = func(ctx context.Context) (usageTable, error) { return a.openUsage(ctx, a.bigtable) }
+	deployed.queue = func(ctx context.Context) (queue.Queue, func() error, error) { return a.openTasks(ctx, tasks) }
+	deployed.usage = func(ctx context.Context) (usageTable, error) { return a.openUsage(ctx, tables) }
 	return do(deployed)
 }
 
@@ -129,6 +140,9 @@ func (a *appTool) createCommand() *cobra.Command {
 			if region != "" && !config.ValidRegion(region) {
 				return cli.Usagef("--region %q: a region has 1 to 40 of a-z, 0-9 and -", region)
 			}
+			if err := a.regions.Check(region); err != nil && len(a.regions) > 0 {
+				return cli.Usagef("%v", err)
+			}
 			app := config.App{ID: args[0], RetentionDays: days, Log: layout, Region: region}
 			return a.with(cmd, func(s appStore) error { return a.create(cmd.Context(), s, app) })
 		},
@@ -141,6 +155,9 @@ func (a *appTool) createCommand() *cobra.Command {
 
 func (a *appTool) create(ctx context.Context, s appStore, app config.App) error {
 	id := app.ID
+	if _, deployed := s.(configStore); deployed && app.Region != "" && len(a.regions) == 0 {
+		return cli.Usagef("--region %s: %s", app.Region, needRegions)
+	}
 	err := s.CreateApp(ctx, app)
 	if errors.Is(err, config.ErrExists) {
 		return fmt.Errorf("app %s exists: for another key run `affinity app key add %s --acl ...`", id, id)
@@ -185,6 +202,9 @@ type listedApp struct {
 	Schema          schema.Name `json:"schema"`
 	StrategyVersion int64       `json:"strategyVersion"`
 	CreatedAt       time.Time   `json:"createdAt"`
+	// Region is empty for an app that lives in the first region and names none.
+	Region   string `json:"region,omitempty"`
+	MovingTo string `json:"movingTo,omitempty"`
 }
 
 func (a *appTool) list(ctx context.Context, s appStore, asJSON bool) error {
@@ -202,11 +222,11 @@ func (a *appTool) list(ctx context.Context, s appStore, asJSON bool) error {
 			return fmt.Errorf("read app %s: %w", id, err)
 		}
 		if asJSON {
-			listed = append(listed, listedApp{id, app.RetentionDays, app.Log.Read, app.StrategyVersion, app.CreatedAt.UTC()})
+			listed = append(listed, listedApp{id, app.RetentionDays, app.Log.Read, app.StrategyVersion, app.CreatedAt.UTC(), app.Region, app.Move.To})
 			continue
 		}
-		fmt.Fprintf(a.out, "%s  %s  %s  strategy version %d  created %s\n", id, retention(app.RetentionDays), layout(app.Log), app.StrategyVersion,
-			app.CreatedAt.UTC().Format(time.RFC3339))
+		fmt.Fprintf(a.out, "%s  %s  %s  strategy version %d  created %s%s\n", id, retention(app.RetentionDays), layout(app.Log), app.StrategyVersion,
+			app.CreatedAt.UTC().Format(time.RFC3339), livesIn(app))
 	}
 	if asJSON {
 		return cli.PrintJSON(a.out, map[string]any{"apps": listed})
@@ -215,6 +235,17 @@ func (a *appTool) list(ctx context.Context, s appStore, asJSON bool) error {
 		fmt.Fprintln(a.err, "there are no apps: create one with `affinity app create ID`")
 	}
 	return nil
+}
+
+// livesIn says where an app lives that names a region.
+func livesIn(app config.App) string {
+	switch {
+	case app.Moving():
+		return "  moves from " + app.Move.From + " to " + app.Move.To
+	case app.Region != "":
+		return "  in region " + app.Region
+	}
+	return ""
 }
 
 func (a *appTool) retentionCommand() *cobra.Command {

@@ -16,7 +16,6 @@ import (
 	"github.com/affinityengine/affinity/shared/local/seal"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/schema"
-	bigtable "github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/usage"
 )
 
@@ -31,7 +30,7 @@ func TestAppCommands(t *testing.T) {
 				project, database = p, d
 				return configStore{Store: store, close: func() error { return nil }}, nil
 			}
-			tl.openLog = func(_ context.Context, cfg bigtable.Config) (changeLog, error) {
+			tl.openLog = func(_ context.Context, cfg bigtables) (changeLog, error) {
 				instance = cfg.Project + "/" + cfg.Instance
 				return log, nil
 			}

@@ -55,8 +55,12 @@ func (a *appTool) deleteCommand() *cobra.Command {
 	flags.BoolVar(&o.yes, "yes", false, "do not ask for the id")
 	flags.BoolVar(&o.again, "again", false, "delete a deleted app again")
 	flags.BoolVar(&leave, "no-wait", false, "start the job and do not wait for its end")
-	flags.StringVar(&a.queue, "queue", "", "queue of the worker, on a deployed engine: terraform output -raw tasks_queue")
+	a.queueFlag(cmd)
 	return cmd
+}
+
+func (a *appTool) queueFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&a.queue, "queue", "", "queue of the worker, on a deployed engine: terraform output -raw tasks_queue")
 }
 
 // delete asks for the id, ends the app and starts the job.
@@ -134,11 +138,11 @@ func ignoreEOF(err error) error {
 const workerURL = "https://worker"
 
 // openTasks connects with the operator's Google credentials.
-func openTasks(ctx context.Context, name string) (queue.Queue, func() error, error) {
-	if name == "" {
+func openTasks(ctx context.Context, c taskqueue.Config) (queue.Queue, func() error, error) {
+	if c.Queue == "" {
 		return nil, nil, cli.Usagef("--queue is required on a deployed engine: `terraform output -raw tasks_queue` prints it")
 	}
-	tasks, err := taskqueue.Open(ctx, taskqueue.Config{Queue: name, WorkerURL: workerURL})
+	tasks, err := taskqueue.Open(ctx, c)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/affinityengine/affinity/shared/local/operator"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/queue"
+	"github.com/affinityengine/affinity/shared/queue/taskqueue"
 )
 
 // On a local engine the command asks for the id, ends the app and waits until it is
@@ -60,9 +61,9 @@ func TestAppDeleteDeployed(t *testing.T) {
 			tl.openConfig = func(context.Context, string, string) (configStore, error) {
 				return configStore{Store: store, jobs: jobs.Open, close: func() error { return nil }}, nil
 			}
-			tl.openTasks = func(ctx context.Context, name string) (queue.Queue, func() error, error) {
-				if name == "" {
-					return openTasks(ctx, name)
+			tl.openTasks = func(ctx context.Context, c taskqueue.Config) (queue.Queue, func() error, error) {
+				if c.Queue == "" {
+					return openTasks(ctx, c)
 				}
 				return &created, func() error { return nil }, nil
 			}

@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"github.com/affinityengine/affinity/shared/job"
-	"github.com/affinityengine/affinity/shared/store"
 )
 
 // jobDetails is what a deployed engine's jobs say of users.
@@ -16,7 +15,7 @@ type jobDetails interface {
 
 // openDetails connects with the operator's Google credentials, or to the emulator that
 // BIGTABLE_EMULATOR_HOST names.
-func openDetails(ctx context.Context, c store.Config) (jobDetails, error) { return store.Open(ctx, c) }
+func openDetails(ctx context.Context, tables bigtables) (jobDetails, error) { return tables.open(ctx) }
 
 // laterDetails open the table when they are first asked for: most commands read no job.
 type laterDetails struct {
@@ -26,13 +25,17 @@ type laterDetails struct {
 	table jobDetails
 }
 
-func (l *laterDetails) opened(ctx context.Context) (_ jobDetails, err error) {
+func (l *laterDetails) opened(ctx context.Context) (jobDetails, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.table == nil {
-		l.table, err = l.open(ctx)
+		table, err := l.open(ctx)
+		if err != nil {
+			return nil, err
+		}
+		l.table = table
 	}
-	return l.table, err
+	return l.table, nil
 }
 
 // Close closes the table if it is open.

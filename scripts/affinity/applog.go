@@ -3,14 +3,12 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/auditlog"
 	"github.com/affinityengine/affinity/shared/config"
-	"github.com/affinityengine/affinity/shared/store"
 )
 
 // changeLog is an audit log that the tool has opened.
@@ -21,15 +19,11 @@ type changeLog interface {
 
 // openAuditLog opens the audit log of a deployed engine, with the operator's Google
 // credentials.
-func openAuditLog(ctx context.Context, cfg store.Config) (changeLog, error) {
+func openAuditLog(ctx context.Context, tables bigtables) (changeLog, error) {
 	if os.Getenv("BIGTABLE_EMULATOR_HOST") == "" && os.Getenv("FIRESTORE_EMULATOR_HOST") != "" {
 		return nil, errors.New("set BIGTABLE_EMULATOR_HOST too, which holds the audit log; for an engine of `affinity up` give --url and AFFINITY_OPERATOR")
 	}
-	s, err := store.Open(ctx, cfg)
-	if err != nil {
-		return nil, fmt.Errorf("%w (--instance and --app-profile name it)", err)
-	}
-	return s, nil
+	return tables.open(ctx)
 }
 
 // laterLog opens a log when it is first written: commands that change nothing need
@@ -39,11 +33,15 @@ type laterLog struct {
 	log  changeLog
 }
 
-func (l *laterLog) opened(ctx context.Context) (_ auditlog.Log, err error) {
+func (l *laterLog) opened(ctx context.Context) (auditlog.Log, error) {
 	if l.log == nil {
-		l.log, err = l.open(ctx)
+		log, err := l.open(ctx)
+		if err != nil {
+			return nil, err
+		}
+		l.log = log
 	}
-	return l.log, err
+	return l.log, nil
 }
 
 func (l *laterLog) BeginEntry(ctx context.Context, app string, e auditlog.Entry) error {
@@ -79,7 +77,7 @@ func (l *laterLog) Close() error {
 
 // recorded makes the changes of a deployed engine's configuration recorded ones.
 func (a *appTool) recorded(s config.Store) (config.Store, *laterLog) {
-	log := &laterLog{open: func(ctx context.Context) (changeLog, error) { return a.openLog(ctx, a.bigtable) }}
+	log := &laterLog{open: func(ctx context.Context) (changeLog, error) { return a.openLog(ctx, a.bigtables(s)) }}
 	return auditlog.NewOperated(s, a.recorder(log)), log
 }
 

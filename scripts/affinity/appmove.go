@@ -21,7 +21,7 @@ type moveOptions struct {
 	back, dryRun, wait, noWait bool
 }
 
-// mover moves apps: an operator.Client does.
+// mover moves apps: an operator.Client does, and operator.Moves.
 type mover interface {
 	Move(ctx context.Context, appID, to string) (operator.MoveStatus, error)
 	PlanMove(ctx context.Context, appID, to string) (relocation.Estimate, error)
@@ -39,8 +39,9 @@ func (a *appTool) moveCommand() *cobra.Command {
 			"user; behind it the job deletes what the old region holds, which --wait waits for. Ended early, it may be repeated.\n\n" +
 			"Until the job begins to delete, --back turns the move back. Jobs over all users of the app wait until it has arrived.\n" +
 			"shared/profile/REGIONS.md says how users move, and what is where until when.",
-		Example: "  affinity app move shop --to us --dry-run\n  affinity app move shop --to us\n  affinity app move shop --back",
-		Args:    cli.Args("ID"),
+		Example: "  affinity app move shop --to us --dry-run\n  affinity app move shop --to us\n  affinity app move shop --back\n" +
+			"  affinity app move shop --to us --project my-project --regions \"$(terraform output -raw regions)\" --queue \"$(terraform output -raw tasks_queue)\"",
+		Args: cli.Args("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkID(args[0]); err != nil {
 				return cli.Usagef("%v", err)
@@ -53,7 +54,7 @@ func (a *appTool) moveCommand() *cobra.Command {
 			case o.back && o.dryRun, o.wait && o.noWait:
 				return cli.Usagef("--dry-run goes with --to, and --wait excludes --no-wait")
 			}
-			return a.moving(cmd, func(m mover) error { return a.move(cmd.Context(), m, args[0], o) })
+			return a.moving(cmd, !o.dryRun, func(m mover) error { return a.move(cmd.Context(), m, args[0], o) })
 		},
 	}
 	flags := cmd.Flags()
@@ -62,6 +63,7 @@ func (a *appTool) moveCommand() *cobra.Command {
 	flags.BoolVar(&o.dryRun, "dry-run", false, "say what would move, and move nothing")
 	flags.BoolVar(&o.wait, "wait", false, "wait until the old region holds nothing of the app")
 	flags.BoolVar(&o.noWait, "no-wait", false, "begin, and do not wait")
+	a.queueFlag(cmd)
 	return cmd
 }
 
@@ -75,7 +77,7 @@ func (a *appTool) regionCommand() *cobra.Command {
 			if err := checkID(args[0]); err != nil {
 				return cli.Usagef("%v", err)
 			}
-			return a.moving(cmd, func(m mover) error {
+			return a.moving(cmd, false, func(m mover) error {
 				s, err := m.Moving(cmd.Context(), args[0])
 				if err != nil {
 					return fmt.Errorf("region of app %s: %w", args[0], missingApp(err))
@@ -91,14 +93,16 @@ func (a *appTool) regionCommand() *cobra.Command {
 	}
 }
 
-// moving calls do with what moves apps.
-func (a *appTool) moving(cmd *cobra.Command, do func(mover) error) error {
+// moving calls do with what moves apps. begin says whether do begins anything.
+func (a *appTool) moving(cmd *cobra.Command, begin bool, do func(mover) error) error {
 	return a.with(cmd, func(s appStore) error {
-		m, ok := s.(*operator.Client)
-		if !ok {
-			return fmt.Errorf("the regions of a deployed engine are not served yet: the command works on an engine of `affinity up --regions`")
+		switch s := s.(type) {
+		case *operator.Client:
+			return do(s)
+		case configStore:
+			return a.deployedMoves(cmd.Context(), s, begin, do)
 		}
-		return do(m)
+		return fmt.Errorf("no moves over %T", s)
 	})
 }
 

@@ -19,7 +19,6 @@ import (
 	"github.com/affinityengine/affinity/shared/local/operator"
 	"github.com/affinityengine/affinity/shared/queue"
 	"github.com/affinityengine/affinity/shared/schema"
-	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/usage"
 )
 
@@ -114,4 +113,4 @@ func openKMS(ctx context.Context, key string) (config.Cipher, error) {
 
 // openBigtable connects with the operator's Google credentials, or to the emulator
 // that BIGTABLE_EMULATOR_HOST names.
-func openBigtable(ctx context.Context, c store.Config) (usageTable, error) { return store.Open(ctx, c) }
+func openBigtable(ctx context.Context, tables bigtables) (usageTable, error) { return tables.open(ctx) }

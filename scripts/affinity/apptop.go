@@ -96,7 +96,10 @@ func (a *appTool) usageOfApps(ctx context.Context, s appStore, o topOptions) (to
 	if err != nil {
 		return nil, fmt.Errorf("list apps: %w", err)
 	}
-	table, err := a.openUsage(ctx, a.bigtable)
+	if err := a.checkRegions(ctx, s.(configStore).Store, apps...); err != nil {
+		return nil, err
+	}
+	table, err := a.openUsage(ctx, a.bigtables(s.(configStore).Store))
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/affinityengine/affinity/shared/client"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/local/stack"
-	"github.com/affinityengine/affinity/shared/store"
 )
 
 // ran is the outcome of one command line.
@@ -39,9 +38,9 @@ func affinityWith(t *testing.T, ctx context.Context, stdin string, change func(*
 		openConfig: func(context.Context, string, string) (configStore, error) {
 			return configStore{Store: config.NewMemory(), close: func() error { return nil }}, nil
 		},
-		openUsage:   func(context.Context, store.Config) (usageTable, error) { return nil, errors.New("no Bigtable here") },
-		openDetails: func(context.Context, store.Config) (jobDetails, error) { return nil, errors.New("no Bigtable here") },
-		openLog:     func(context.Context, store.Config) (changeLog, error) { return &memoryLog{}, nil },
+		openUsage:   func(context.Context, bigtables) (usageTable, error) { return nil, errors.New("no Bigtable here") },
+		openDetails: func(context.Context, bigtables) (jobDetails, error) { return nil, errors.New("no Bigtable here") },
+		openLog:     func(context.Context, bigtables) (changeLog, error) { return &memoryLog{}, nil },
 		retry:       client.Retry{First: time.Millisecond, Max: 4 * time.Millisecond, Total: 10 * time.Second},
 		watchEvery:  time.Millisecond,
 	}

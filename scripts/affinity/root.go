@@ -22,7 +22,7 @@ import (
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/local/operator"
 	"github.com/affinityengine/affinity/shared/queue"
-	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/queue/taskqueue"
 )
 
 // Environment variables for --url, --app, --key and --key-file. A flag takes precedence.
@@ -56,10 +56,10 @@ type tool struct {
 	start       func(context.Context, upOptions) (runningStack, error)
 	openConfig  func(ctx context.Context, project, database string) (configStore, error)
 	openCipher  func(ctx context.Context, kmsKey string) (config.Cipher, error)
-	openUsage   func(ctx context.Context, c store.Config) (usageTable, error)
-	openDetails func(ctx context.Context, c store.Config) (jobDetails, error)
-	openLog     func(ctx context.Context, cfg store.Config) (changeLog, error)
-	openTasks   func(ctx context.Context, name string) (queue.Queue, func() error, error)
+	openUsage   func(ctx context.Context, tables bigtables) (usageTable, error)
+	openDetails func(ctx context.Context, tables bigtables) (jobDetails, error)
+	openLog     func(ctx context.Context, tables bigtables) (changeLog, error)
+	openTasks   func(ctx context.Context, c taskqueue.Config) (queue.Queue, func() error, error)
 	retry       client.Retry  // of commands that wait for the engine
 	watchEvery  time.Duration // how often a job is asked for
 }

@@ -74,6 +74,7 @@ const (
 	AppEncoding    Action = "app.encoding"
 	AppTickets     Action = "app.tickets"
 	AppDump        Action = "app.dump"
+	AppMove        Action = "app.move"
 	KeyAdd         Action = "key.add"
 	KeyRotate      Action = "key.rotate"
 	KeyChange      Action = "key.change"
@@ -85,7 +86,7 @@ var Actions = []Action{
 	StrategySet, StrategyRestore, SettingsSet, IndexClear, FeedSet, FeedDelete, SegmentSet, SegmentDelete, SegmentExport, SegmentRefresh, UserDelete, UserExport, UsersRestore, OptOutSet, OptOutRemove,
 	RecomputeStart, RecomputeCancel, ReenrichStart, ReenrichCancel, CrowdStart, CrowdCancel, BacktestStart, BacktestCancel,
 	SchemaStart, SchemaBackfill, SchemaVerify, SchemaCutover, SchemaRollback, SchemaDrop,
-	AppCreate, AppRetention, AppConsistency, AppRanking, AppSegments, AppLimits, AppEncoding, AppTickets, AppDump, KeyAdd, KeyRotate, KeyChange, KeyRemove,
+	AppCreate, AppRetention, AppConsistency, AppRanking, AppSegments, AppLimits, AppEncoding, AppTickets, AppDump, AppMove, KeyAdd, KeyRotate, KeyChange, KeyRemove,
 }
 
 // Outcome is how a change ended.

@@ -56,7 +56,15 @@ func (o Operated) CreateApp(ctx context.Context, app config.App) error {
 		return err
 	}
 	c := Change{App: app.ID, Action: AppCreate, Detail: fmt.Sprintf("retention %d days", app.RetentionDays)}
-	return o.do(ctx, c, func() error { return o.Store.CreateApp(ctx, app) })
+	if app.Region == "" {
+		return o.do(ctx, c, func() error { return o.Store.CreateApp(ctx, app) })
+	}
+	// The log lies in the app's region, which only its configuration says.
+	if err := o.Store.CreateApp(ctx, app); err != nil {
+		return err
+	}
+	c.Detail += ", region " + app.Region
+	return o.do(ctx, c, func() error { return nil })
 }
 
 // SetRetention records app.retention.

@@ -124,17 +124,20 @@ func (r *regions) close() error {
 // openNowhere returns a store whose requests fail. The connection is never used.
 func openNowhere() (*Store, error) {
 	lost := status.Error(codes.Unavailable, "the region of the app is unknown: its configuration cannot be read, or names a region that this deployment does not have")
-	return Open(context.Background(), Config{Project: "-", Instance: "-"},
-		option.WithEndpoint("passthrough:///nowhere"), option.WithoutAuthentication(), option.WithGRPCConnectionPool(1),
-		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())),
-		option.WithGRPCDialOption(grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) { return nil, lost })),
-		option.WithGRPCDialOption(grpc.WithChainUnaryInterceptor(func(_ context.Context, method string, _, _ any, _ *grpc.ClientConn, _ grpc.UnaryInvoker, _ ...grpc.CallOption) error {
+	// A connection of its own, because BIGTABLE_EMULATOR_HOST would lead any other one to the emulator.
+	conn, err := grpc.NewClient("passthrough:///nowhere", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) { return nil, lost }),
+		grpc.WithChainUnaryInterceptor(func(_ context.Context, method string, _, _ any, _ *grpc.ClientConn, _ grpc.UnaryInvoker, _ ...grpc.CallOption) error {
 			if strings.HasSuffix(method, "/PingAndWarm") { // as Open does
 				return nil
 			}
 			return lost
-		})),
-		option.WithGRPCDialOption(grpc.WithChainStreamInterceptor(func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, grpc.Streamer, ...grpc.CallOption) (grpc.ClientStream, error) {
+		}),
+		grpc.WithChainStreamInterceptor(func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, grpc.Streamer, ...grpc.CallOption) (grpc.ClientStream, error) {
 			return nil, lost
-		})))
+		}))
+	if err != nil {
+		return nil, err
+	}
+	return Open(context.Background(), Config{Project: "-", Instance: "-"}, option.WithGRPCConn(conn), option.WithGRPCConnectionPool(1))
 }

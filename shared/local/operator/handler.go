@@ -8,15 +8,14 @@ import (
 
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/httpapi"
-	"github.com/affinityengine/affinity/shared/job/relocation"
 	"github.com/affinityengine/affinity/shared/usage"
 )
 
 // Handler serves the paths that begin with /local. It answers a request that
 // comes from this machine and carries the operator's token. To a request from
-// elsewhere or from a web page there is no such path. now is the engine's clock, moves nil in an engine without regions.
+// elsewhere or from a web page there is no such path. now is the engine's clock, moves.Runner nil in an engine without regions.
 func Handler(log *slog.Logger, token string, place Place, apps config.Store, reader usage.Reader, now func() time.Time, c config.Cipher, deletions Deletions,
-	regions config.Regions, moves *relocation.Runner) http.Handler {
+	regions config.Regions, moves Moves) http.Handler {
 	rt := httpapi.NewRouter(log)
 	rt.Handle("GET /local", func(w http.ResponseWriter, _ *http.Request) error {
 		return httpapi.WriteJSON(w, http.StatusOK, place)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/affinityengine/affinity/shared/auditlog"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/fault"
 	"github.com/affinityengine/affinity/shared/httpapi"
@@ -44,15 +45,55 @@ func statusOf(s relocation.Status, err error) (MoveStatus, error) {
 	return m, err
 }
 
-// handleMoves adds the operations on the regions of apps to a router. moves is nil in an
+// Moves moves apps between regions, and records that the operator did so.
+type Moves struct {
+	Runner   *relocation.Runner
+	Recorder *auditlog.Recorder
+}
+
+// Move begins the move of an app to another region, or resumes it.
+func (m Moves) Move(ctx context.Context, appID, to string) (MoveStatus, error) {
+	return m.recorded(ctx, appID, "to "+to, func() (relocation.Status, error) { return m.Runner.Start(ctx, appID, to) })
+}
+
+// PlanMove returns what a move would do.
+func (m Moves) PlanMove(ctx context.Context, appID, to string) (relocation.Estimate, error) {
+	return m.Runner.Estimate(ctx, appID, to)
+}
+
+// MoveBack turns the move of an app back.
+func (m Moves) MoveBack(ctx context.Context, appID string) (MoveStatus, error) {
+	return m.recorded(ctx, appID, "back", func() (relocation.Status, error) { return m.Runner.Undo(ctx, appID) })
+}
+
+// Moving returns where the move of an app is.
+func (m Moves) Moving(ctx context.Context, appID string) (MoveStatus, error) {
+	return statusOf(m.Runner.Status(ctx, appID))
+}
+
+// recorded records a change of an app that exists: the log of an app that never existed must
+// not begin.
+func (m Moves) recorded(ctx context.Context, appID, detail string, do func() (relocation.Status, error)) (status MoveStatus, err error) {
+	if _, err := m.Runner.Status(ctx, appID); err != nil {
+		return MoveStatus{}, err
+	}
+	c := auditlog.Change{App: appID, Actor: auditlog.Operator, Action: auditlog.AppMove, Detail: detail}
+	err = m.Recorder.Do(ctx, c, func() (auditlog.End, error) {
+		status, err = statusOf(do())
+		return auditlog.End{}, err
+	})
+	return status, err
+}
+
+// handleMoves adds the operations on the regions of apps to a router. moves.Runner is nil in an
 // engine without regions.
-func handleMoves(rt *httpapi.Router, moves *relocation.Runner) {
+func handleMoves(rt *httpapi.Router, moves Moves) {
 	add := func(path string, do func(ctx context.Context, r request) (any, error)) {
 		handle(rt, path, func(ctx context.Context, r request) (any, error) {
 			switch {
 			case !config.ValidAppID(r.App.ID):
 				return nil, config.ErrNotFound
-			case moves == nil:
+			case moves.Runner == nil:
 				return nil, fault.New(fault.Invalid, noRegions)
 			}
 			answer, err := do(ctx, r)
@@ -63,16 +104,14 @@ func handleMoves(rt *httpapi.Router, moves *relocation.Runner) {
 		})
 	}
 	add(movePath, func(ctx context.Context, r request) (any, error) {
-		return statusOf(moves.Start(ctx, r.App.ID, r.App.Region))
+		return moves.Move(ctx, r.App.ID, r.App.Region)
 	})
-	add(movePlanPath, func(ctx context.Context, r request) (any, error) { return moves.Estimate(ctx, r.App.ID, r.App.Region) })
-	add(moveBackPath, func(ctx context.Context, r request) (any, error) { return statusOf(moves.Undo(ctx, r.App.ID)) })
-	add(movingPath, func(ctx context.Context, r request) (any, error) { return statusOf(moves.Status(ctx, r.App.ID)) })
+	add(movePlanPath, func(ctx context.Context, r request) (any, error) { return moves.PlanMove(ctx, r.App.ID, r.App.Region) })
+	add(moveBackPath, func(ctx context.Context, r request) (any, error) { return moves.MoveBack(ctx, r.App.ID) })
+	add(movingPath, func(ctx context.Context, r request) (any, error) { return moves.Moving(ctx, r.App.ID) })
 }
 
-// The methods below are those of relocation.Runner.
-
-// Move begins the move of an app to another region, or resumes it.
+// Move is that of Moves, as are the following.
 func (c *Client) Move(ctx context.Context, appID, to string) (MoveStatus, error) {
 	return post[MoveStatus](ctx, c, movePath, request{App: config.App{ID: appID, Region: to}})
 }

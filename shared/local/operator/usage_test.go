@@ -42,7 +42,7 @@ func TestTop(t *testing.T) {
 		t.Fatal(err)
 	}
 	token := operator.NewToken()
-	server := httptest.NewServer(operator.Handler(slog.New(slog.DiscardHandler), token, operator.Place{}, store, used{}, today.Time, seal.New(), nil, nil, nil))
+	server := httptest.NewServer(operator.Handler(slog.New(slog.DiscardHandler), token, operator.Place{}, store, used{}, today.Time, seal.New(), nil, nil, operator.Moves{}))
 	defer server.Close()
 	c, err := operator.NewClient(server.URL, token)
 	if err != nil {

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/shared/backend"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/deadline"
+	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/job/relocation"
+	"github.com/affinityengine/affinity/shared/local/operator"
+	"github.com/affinityengine/affinity/shared/queue/taskqueue"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// theOnly stands for the region of a deployment that has no others.
+const theOnly = "the-only"
+
+// needRegions is what an operator must give who names an app in a region.
+const needRegions = "give --regions, which `terraform output -raw regions` prints"
+
+// bigtables is the Bigtable of a deployed engine: the instance of --instance or, with
+// --regions, those of all regions.
+type bigtables struct {
+	store.Config
+	regions config.Regions
+	apps    config.Store // says where apps live
+}
+
+// open connects with the operator's Google credentials, or to the emulator that
+// BIGTABLE_EMULATOR_HOST names. An app is found in its region.
+func (b bigtables) open(ctx context.Context) (*store.Store, error) {
+	base, err := b.base(ctx)
+	return base.Store, err
+}
+
+func (b bigtables) base(ctx context.Context) (backend.Base, error) {
+	regions := b.regions
+	if len(regions) == 0 {
+		regions = config.Regions{{Name: theOnly, Instance: b.Instance}}
+	}
+	stores := map[string]*store.Store{}
+	for _, region := range regions {
+		cfg := b.Config
+		cfg.Instance = region.Instance
+		opened, err := store.Open(ctx, cfg)
+		if err != nil {
+			for _, at := range stores {
+				err = errors.Join(err, at.Close())
+			}
+			return backend.Base{}, fmt.Errorf("%w (--instance or --regions, and --app-profile, name it)", err)
+		}
+		stores[region.Name] = opened
+	}
+	return backend.NewRegional(slog.New(slog.DiscardHandler), time.Now, backend.RegionSettings{All: regions}, stores, b.apps, config.TTL)
+}
+
+// checkRegion refuses a command on an app that lives in a region if the regions are not given:
+// what it writes of the app would be lost in another one.
+func (a *appTool) checkRegion(cmd *cobra.Command, apps config.Store) error {
+	if !strings.Contains(cmd.Use, " ID") {
+		return nil
+	}
+	return a.checkRegions(cmd.Context(), apps, cmd.Flags().Arg(0))
+}
+
+// checkRegions is checkRegion of a command on several apps.
+func (a *appTool) checkRegions(ctx context.Context, apps config.Store, ids ...string) error {
+	if len(a.regions) > 0 {
+		return nil
+	}
+	for _, id := range ids {
+		region, err := homeOf(ctx, apps, id)
+		if err != nil {
+			return err
+		}
+		if region != "" {
+			return cli.Usagef("app %s is in region %s: %s", id, region, needRegions)
+		}
+	}
+	return nil
+}
+
+// homeOf returns the region in which new users of an app begin, and of a deleted app that in
+// which it lived; empty if it names none.
+func homeOf(ctx context.Context, apps config.Store, id string) (string, error) {
+	app, err := apps.App(ctx, id)
+	if !errors.Is(err, config.ErrNotFound) {
+		return app.Births(), err
+	}
+	d, err := apps.Deletion(ctx, id)
+	if errors.Is(err, config.ErrNotFound) {
+		err = nil
+	}
+	return d.Region, err
+}
+
+// bigtables are those of the apps in a configuration.
+func (a *appTool) bigtables(apps config.Store) bigtables {
+	return bigtables{a.bigtable, a.regions, apps}
+}
+
+// taskConfig is the configuration of the worker's queues in all regions.
+func (a *appTool) taskConfig(apps config.Store) taskqueue.Config {
+	return taskqueue.Config{Queue: a.queue, WorkerURL: workerURL, Regions: a.regions, Where: func(ctx context.Context, appID string) (string, error) {
+		return homeOf(ctx, apps, appID)
+	}}
+}
+
+// deployedMoves calls do with what moves the apps of a deployed engine. begin says whether do
+// begins anything.
+func (a *appTool) deployedMoves(ctx context.Context, s configStore, begin bool, do func(mover) error) (err error) {
+	if len(a.regions) == 0 {
+		return cli.Usagef("%s", needRegions)
+	}
+	base, err := a.bigtables(s.Store).base(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, base.Store.Close()) }()
+	r := job.Runner{
+		Jobs:        job.Detailed(s.jobs(relocation.Collection), base.Store, relocation.Collection),
+		Config:      s.Store,
+		Propagation: 2 * config.TTL, Now: time.Now, Log: base.Log,
+	}
+	if begin {
+		tasks, closeTasks, err := s.queue(ctx)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, closeTasks()) }()
+		r.Queue = tasks
+	}
+	stores, first := base.Store.Regions()
+	moves := relocation.New(r, s.Store, relocation.Regions{First: first, Rows: stores}, nil, deadline.Longest, nil)
+	return do(operator.Moves{Runner: moves, Recorder: a.recorder(base.Store)})
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/shared/auditlog"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/job/relocation"
+	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/queue"
+	"github.com/affinityengine/affinity/shared/queue/taskqueue"
+	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/store/storetest"
+)
+
+// worker runs the tasks of moves that commands create, as the deployed one would. Its clock
+// is ahead, so that no phase waits.
+type worker struct {
+	tasks
+	seen  map[string]bool
+	moves *relocation.Runner
+}
+
+func (w *worker) Create(ctx context.Context, t queue.Task) error {
+	if w.seen[t.Name] {
+		return nil
+	}
+	w.seen[t.Name] = true
+	return w.tasks.Create(ctx, t)
+}
+
+func (w *worker) run(t *testing.T) {
+	t.Helper()
+	for len(w.tasks) > 0 {
+		next, err := w.tasks[0], error(nil)
+		w.tasks = w.tasks[1:]
+		if strings.HasSuffix(next.Path, "/plan") {
+			var task job.PlanTask
+			if err = json.Unmarshal(next.Body, &task); err == nil {
+				_, err = w.moves.Plan(t.Context(), task, 0)
+			}
+		} else {
+			var task job.ShardTask
+			if err = json.Unmarshal(next.Body, &task); err == nil {
+				_, err = w.moves.Shard(t.Context(), task, 0)
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// On a deployed engine the commands read Firestore and the Bigtable of each region, and give
+// a move to the worker's queue.
+func TestAppMoveDeployed(t *testing.T) {
+	addr := storetest.Start(t)
+	t.Setenv("BIGTABLE_EMULATOR_HOST", addr)
+	eu, _ := storetest.OpenInstance(t, addr, "affinity")
+	us, _ := storetest.OpenInstance(t, addr, "affinity-us")
+	apps, jobs := config.NewMemory(), job.NewMemories()
+	w := &worker{seen: map[string]bool{}}
+	var queueOf taskqueue.Config
+	app := func(line string) ran {
+		t.Helper()
+		return affinityWith(t, t.Context(), "", func(tl *tool) {
+			tl.openLog, tl.openDetails, tl.openUsage = openAuditLog, openDetails, openBigtable
+			tl.openConfig = func(context.Context, string, string) (configStore, error) {
+				return configStore{Store: apps, jobs: jobs.Open, close: func() error { return nil }}, nil
+			}
+			tl.openTasks = func(ctx context.Context, c taskqueue.Config) (queue.Queue, func() error, error) {
+				if queueOf = c; c.Queue == "" {
+					return openTasks(ctx, c)
+				}
+				return w, func() error { return nil }, nil
+			}
+		}, strings.Fields("app --project test "+line)...)
+	}
+	engine := profile.New(eu, apps, config.NewCached(apps, 0), time.Now, slog.New(slog.DiscardHandler))
+	var ahead time.Duration
+	clock := func() time.Time { ahead += 20 * time.Minute; return time.Now().Add(ahead) }
+	// Its phases follow one another at once, so it caches no configuration.
+	named := config.Regions{{Name: "eu"}, {Name: "us"}}
+	rows, err := store.Regional("eu", "eu", map[string]*store.Store{"eu": eu, "us": us}, func(id string) (store.Place, error) {
+		a, err := apps.App(t.Context(), id)
+		at := named.Place(a)
+		return store.Place{Read: at.Read, Write: at.Write}, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.moves = relocation.New(job.Runner{
+		Settings: job.Settings{ShardUsers: 7, Budget: time.Minute, Attempts: 8}, Jobs: job.Detailed(jobs.Open(relocation.Collection), rows, relocation.Collection),
+		Config: apps, Queue: w, Propagation: 2 * config.TTL, Now: clock, Clock: clock, Log: slog.New(slog.DiscardHandler),
+	}, apps, relocation.Regions{First: "eu", Rows: map[string]*store.Store{"eu": eu, "us": us}}, engine, time.Minute, func(context.Context, config.App) error { return nil })
+
+	const regions = ` --regions [{"name":"eu","instance":"affinity","location":"europe-west1"},{"name":"us","instance":"affinity-us","location":"us-central1"}]`
+	app("create shop --region us").wants(t, cli.ExitUsage, "--region us: give --regions, which `terraform output -raw regions` prints")
+	app("create shop --region asia"+regions).wants(t, cli.ExitUsage, `there is no region "asia": the regions are eu, us`)
+	app("create shop --region us"+regions).wants(t, cli.ExitOK)
+	app("create old").wants(t, cli.ExitOK)
+	app("list").wants(t, cli.ExitOK, "  in region us\n")
+	app("list --json").wants(t, cli.ExitOK, `"region": "us"`)
+	app("retention shop 30").wants(t, cli.ExitUsage, "app shop is in region us: give --regions")
+	app("retention shop 30"+regions).wants(t, cli.ExitOK)
+	app("retention old 30"+regions).wants(t, cli.ExitOK)
+	app("retention old 30").wants(t, cli.ExitOK)
+	app("top").wants(t, cli.ExitUsage, "app shop is in region us: give --regions")
+	app("top"+regions).wants(t, cli.ExitOK)
+
+	app("region old").wants(t, cli.ExitUsage, "give --regions")
+	app("region old --regions [").wants(t, cli.ExitUsage, "want a JSON array of objects with name and instance")
+	app("region old"+regions).wants(t, cli.ExitOK, "app old is in region eu\n")
+	app("move old --to asia --queue q"+regions).wants(t, cli.ExitFailed, `There is no region "asia"`)
+	app("move old --to us --dry-run"+regions).wants(t, cli.ExitOK, "app old can move from eu to us: 0 users, in 1h")
+	app("move old --to us"+regions).wants(t, cli.ExitUsage, "--queue is required")
+	if a, err := apps.App(t.Context(), "old"); err != nil || a.Moving() {
+		t.Fatalf("the app moves without a job: %+v (%v)", a, err)
+	}
+	app("move old --to us --no-wait --queue q"+regions).wants(t, cli.ExitOK, "app old moves from eu to us")
+	if region, err := queueOf.Where(t.Context(), "shop"); err != nil || region != "us" || len(queueOf.Regions) != 2 {
+		t.Errorf("the task goes to region %q (%v)", region, err)
+	}
+	app("list").wants(t, cli.ExitOK, "  moves from eu to us\n")
+	w.run(t)
+	app("move old --back --queue q"+regions).wants(t, cli.ExitFailed, "does not move")
+	app("region old"+regions).wants(t, cli.ExitOK, "app old is in region us\n")
+	for _, id := range []string{"old", "shop"} {
+		names, err := store.TableNames()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, table := range names {
+			if left, err := eu.FindRows(t.Context(), store.AppRows{App: id, Table: table}, 1); err != nil || len(left) > 0 {
+				t.Errorf("eu has rows of app %s in %s: %q (%v)", id, table, left, err)
+			}
+		}
+	}
+	entries, _, err := us.AuditLog(t.Context(), "old", auditlog.Query{Limit: 10})
+	if err != nil || len(entries) < 4 || entries[1].Action != auditlog.AppMove || entries[1].Detail != "to us" || entries[1].Outcome != auditlog.Done {
+		t.Errorf("audit log %+v (%v)", entries, err)
+	}
+}
