@@ -54,7 +54,7 @@ func appCommand(t *tool) *cobra.Command {
 		}
 		return a.regions.UnmarshalText([]byte(text))
 	})
-	group.AddCommand(a.createCommand(), a.listCommand(), a.retentionCommand(), a.consistencyCommand(), a.rankingCommand(), a.segmentsCommand(), a.limitsCommand(), a.ticketsCommand(), a.encodingCommand(), a.keyCommand(), a.topCommand(), a.moveCommand(), a.regionCommand(), a.deleteCommand())
+	group.AddCommand(a.createCommand(), a.listCommand(), a.retentionCommand(), a.consistencyCommand(), a.rankingCommand(), a.segmentsCommand(), a.limitsCommand(), a.ticketsCommand(), a.encodingCommand(), a.keyCommand(), a.topCommand(), a.moveCommand(), a.isolateCommand(), a.regionCommand(), a.deleteCommand())
 	a.completeApps(group)
 	return group
 }

@@ -27,6 +27,7 @@ type mover interface {
 	PlanMove(ctx context.Context, appID, to string) (relocation.Estimate, error)
 	MoveBack(ctx context.Context, appID string) (operator.MoveStatus, error)
 	Moving(ctx context.Context, appID string) (operator.MoveStatus, error)
+	Isolation(ctx context.Context, appID, tables string, back bool) (string, error)
 }
 
 func (a *appTool) moveCommand() *cobra.Command {
@@ -60,10 +61,47 @@ func (a *appTool) moveCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&o.to, "to", "", "the region to which the app moves")
 	flags.BoolVar(&o.back, "back", false, "turn the move back")
+	a.moveFlags(cmd, &o)
+	return cmd
+}
+
+// moveFlags adds the flags of every move.
+func (a *appTool) moveFlags(cmd *cobra.Command, o *moveOptions) {
+	flags := cmd.Flags()
 	flags.BoolVar(&o.dryRun, "dry-run", false, "say what would move, and move nothing")
-	flags.BoolVar(&o.wait, "wait", false, "wait until the old region holds nothing of the app")
+	flags.BoolVar(&o.wait, "wait", false, "wait until the old place holds nothing of the app")
 	flags.BoolVar(&o.noWait, "no-wait", false, "begin, and do not wait")
 	a.queueFlag(cmd)
+}
+
+func (a *appTool) isolateCommand() *cobra.Command {
+	o, tables, common := moveOptions{}, "", false
+	cmd := &cobra.Command{
+		Use:   "isolate ID",
+		Short: "Move an app to tables of its own in its region, or back to the common ones, while it is in use",
+		Long: "Move an app to a set of Bigtable tables of its own in the instance of its region, or with --common back to the common\n" +
+			"ones. It is a move as `affinity app move` makes it, so `affinity app move ID --back` turns it back. A large app then has\n" +
+			"its own tablets, charts and backups. The sets are those of `affinity up --tables`, or of dedicated_tables in Terraform.",
+		Example: "  affinity app isolate shop\n  affinity app isolate shop --tables big --dry-run\n  affinity app isolate shop --common",
+		Args:    cli.Args("ID"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkID(args[0]); err != nil {
+				return cli.Usagef("%v", err)
+			}
+			if common && tables != "" || o.wait && o.noWait {
+				return cli.Usagef("--common excludes --tables, and --wait excludes --no-wait")
+			}
+			return a.moving(cmd, !o.dryRun, func(m mover) (err error) {
+				if o.to, err = m.Isolation(cmd.Context(), args[0], tables, common); err != nil {
+					return fmt.Errorf("isolate app %s: %w", args[0], missingApp(err))
+				}
+				return a.move(cmd.Context(), m, args[0], o)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&tables, "tables", "", "the set of tables (default: the only one of the region)")
+	cmd.Flags().BoolVar(&common, "common", false, "move the app back to the common tables of its region")
+	a.moveFlags(cmd, &o)
 	return cmd
 }
 

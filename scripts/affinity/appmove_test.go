@@ -46,3 +46,28 @@ func TestAppMoveWithoutRegions(t *testing.T) {
 	affinity(t, "", "app", "--url", s.URL, "create", "shop", "--region", "us").wants(t, cli.ExitFailed, "this deployment has no regions")
 	affinity(t, "", "up", "--regions", "eu,eu").wants(t, cli.ExitUsage, "there once")
 }
+
+// An app moves to tables of its own and back, by commands that find them.
+func TestAppIsolate(t *testing.T) {
+	s := startEngine(t, stack.Options{ConfigTTL: time.Millisecond, Life: time.Second, Tables: []string{"big"}})
+	t.Setenv(operator.Variable, s.Operator)
+	app := func(line string) ran {
+		return affinity(t, "", strings.Fields("app --url "+s.URL+" "+line)...)
+	}
+	app("isolate demo --common").wants(t, cli.ExitFailed, "App demo is not isolated: it is in the common tables of region main")
+	app("isolate demo --tables huge").wants(t, cli.ExitFailed, `Region main has no set of tables "huge": there are big`)
+	app("isolate nowhere").wants(t, cli.ExitFailed, "there is no such app")
+	app("isolate demo --tables big --common").wants(t, cli.ExitUsage, "--common excludes --tables")
+	app("isolate demo --dry-run").wants(t, cli.ExitOK, "app demo can move from main to big: 0 users")
+	app("isolate demo --wait").wants(t, cli.ExitOK, "app demo is in region big, and no other region holds anything of it")
+	app("isolate demo").wants(t, cli.ExitFailed, "App demo is in region big already")
+	app("isolate demo --common --wait").wants(t, cli.ExitOK, "app demo is in region main, and no other region holds anything of it")
+	affinity(t, "", "up", "--tables", "us/big").wants(t, cli.ExitUsage, "REGION/NAME with a region of --regions")
+	affinity(t, "", "up", "--tables", "Big!").wants(t, cli.ExitUsage, `--tables "Big!"`)
+}
+
+func TestAppIsolateWithoutTables(t *testing.T) {
+	s := startEngine(t, stack.Options{ConfigTTL: time.Millisecond, Regions: []string{"eu", "us"}})
+	t.Setenv(operator.Variable, s.Operator)
+	affinity(t, "", "app", "--url", s.URL, "isolate", "demo").wants(t, cli.ExitFailed, "Region eu has no set of tables for isolated apps: `affinity up --tables NAME`")
+}

@@ -50,7 +50,7 @@ func (b bigtables) base(ctx context.Context) (backend.Base, error) {
 	stores := map[string]*store.Store{}
 	for _, region := range regions {
 		cfg := b.Config
-		cfg.Instance = region.Instance
+		cfg.Instance, cfg.Ending = region.Instance, region.Ending()
 		opened, err := store.Open(ctx, cfg)
 		if err != nil {
 			for _, at := range stores {
@@ -141,5 +141,5 @@ func (a *appTool) deployedMoves(ctx context.Context, s configStore, begin bool, 
 	}
 	stores, first := base.Store.Regions()
 	moves := relocation.New(r, s.Store, relocation.Regions{First: first, Rows: stores}, nil, deadline.Longest, nil)
-	return do(operator.Moves{Runner: moves, Recorder: a.recorder(base.Store)})
+	return do(operator.Moves{Runner: moves, Recorder: a.recorder(base.Store), Regions: a.regions, Apps: s.Store})
 }

@@ -24,6 +24,7 @@ func startStack(ctx context.Context, o upOptions) (runningStack, error) {
 	s, err := stack.Start(ctx, stack.Options{
 		Addr: o.Addr, Apps: apps, Now: o.Now, RetentionDays: o.RetentionDays, Layout: o.Layout, Archive: o.Archive, Data: o.Data, KeepRetention: o.Data != "" && o.KeepRetention,
 		Regions:  o.Regions,
+		Tables:   o.Tables,
 		Operator: o.Operator, Log: o.Log})
 	if err != nil {
 		return nil, err

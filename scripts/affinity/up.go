@@ -34,6 +34,7 @@ type upOptions struct {
 	Operator      string        // the operator's token
 	MadeOperator  bool          // the token is not the environment's
 	Regions       []string      // in which apps may live
+	Tables        []string      // sets of tables for isolated apps
 	Log           *slog.Logger
 }
 
@@ -51,6 +52,7 @@ type upFlags struct {
 	apps          []string
 	retentionDays int
 	regions       []string
+	tables        []string
 }
 
 // layoutFlags are the flags for the layout of a new app's log, as they were given.
@@ -123,6 +125,7 @@ func (f *upFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.data, "data", "", "folder to keep everything in, for the next start (default: all data is in memory)")
 	flags.StringVar(&f.archive, "archive", "", "folder to write accepted events to, in files that import --archive restores")
 	flags.StringSliceVar(&f.regions, "regions", nil, "regions in which apps may live, as eu,us: each has a Bigtable instance, topics and queues of its own")
+	flags.StringSliceVar(&f.tables, "tables", nil, "sets of tables to which affinity app isolate moves an app: NAME, or REGION/NAME with --regions")
 	f.layoutFlags.add(cmd)
 	for _, name := range []string{"url", "key"} { // upOptions refuses them
 		flags.String(name, "", "")
@@ -162,7 +165,16 @@ func (f *upFlags) options(cmd *cobra.Command) (upOptions, error) {
 			return o, cli.Usagef("--regions %s: %q must be 1 to 40 of a-z, 0-9 and -, and there once", strings.Join(f.regions, ","), name)
 		}
 	}
-	o.Regions = f.regions
+	for _, set := range f.tables {
+		in, name, ok := strings.Cut(set, "/")
+		if !ok {
+			in, name = "", set
+		}
+		if !config.ValidRegion(name) || ok && !slices.Contains(f.regions, in) {
+			return o, cli.Usagef("--tables %q must be NAME, or REGION/NAME with a region of --regions; a name has 1 to 40 of a-z, 0-9 and -", set)
+		}
+	}
+	o.Regions, o.Tables = f.regions, f.tables
 	texts := f.apps
 	if !cmd.Flags().Changed("app") {
 		app, err := appOfEnvironment()

@@ -19,7 +19,7 @@ func openStores(ctx context.Context, log *slog.Logger, s Settings, c config.Stor
 	stores := map[string]*store.Store{}
 	for _, region := range s.Regions.All {
 		cfg := s.Store
-		cfg.Instance = region.Instance
+		cfg.Instance, cfg.Ending = region.Instance, region.Ending()
 		opened, err := store.Open(ctx, cfg)
 		if err != nil {
 			for _, at := range stores {

@@ -10,8 +10,13 @@ import (
 )
 
 // Region is a region in which apps may live: what it has of its own.
+//
+// A region within another one shares everything with it but the tables: it has a set of tables
+// of its own in the same Bigtable instance, for an app that is isolated from others.
 type Region struct {
 	Name string `json:"name"`
+	// In is the region that this one is within, and from which it has all that follows.
+	In string `json:"in,omitempty"`
 	// Instance is the Bigtable instance.
 	Instance string `json:"instance"`
 	// Location is where the queues are, and Worker the address to which they send tasks.
@@ -33,7 +38,15 @@ func (r *Regions) UnmarshalText(text []byte) error {
 		return fmt.Errorf("regions: want a JSON array of objects with name and instance: %w", err)
 	}
 	seen := map[string]bool{}
-	for _, one := range given {
+	for i, one := range given {
+		if one.In != "" {
+			at := slices.IndexFunc(given[:i], func(r Region) bool { return r.Name == one.In && r.In == "" })
+			if at < 0 {
+				return fmt.Errorf("regions: %q is in %q, which is no region before it", one.Name, one.In)
+			}
+			one.Instance, one.Location, one.Worker = given[at].Instance, given[at].Location, given[at].Worker
+			given[i] = one
+		}
 		u, err := url.Parse(one.Worker)
 		switch {
 		case !ValidRegion(one.Name):
@@ -83,9 +96,36 @@ func (r Regions) Find(name string) (Region, bool) {
 	return r[i], true
 }
 
+// Within returns the names of the regions within a region.
+func (r Regions) Within(name string) []string {
+	var names []string
+	for _, one := range r {
+		if one.In == name {
+			names = append(names, one.Name)
+		}
+	}
+	return names
+}
+
+// Whole returns the regions that are not within others.
+func (r Regions) Whole() Regions {
+	return slices.DeleteFunc(slices.Clone(r), func(one Region) bool { return one.In != "" })
+}
+
+// Ending is what the names of the region's tables end with.
+func (r Region) Ending() string {
+	if r.In == "" {
+		return ""
+	}
+	return "." + r.Name
+}
+
 // Named returns the form of the name of a topic in a region: that of the first one is the
 // name itself, and others end with a dot and the name of the region, because customers have names without dots.
 func (r Regions) Named(name, region string) string {
+	if one, ok := r.Find(region); ok && one.In != "" {
+		region = one.In
+	}
 	if region == "" || region == r.First() {
 		return name
 	}

@@ -42,14 +42,37 @@ func TestRegions(t *testing.T) {
 	}
 }
 
+// A region within another one has everything of it but the tables.
+func TestRegionsWithin(t *testing.T) {
+	var r config.Regions
+	err := r.UnmarshalText([]byte(`[{"name":"eu","instance":"affinity"},{"name":"us","instance":"affinity-us","location":"us-central1","worker":"https://worker.example"},{"name":"big","in":"us"},{"name":"old","in":"eu"}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	big, _ := r.Find("big")
+	if want := (config.Region{Name: "big", In: "us", Instance: "affinity-us", Location: "us-central1", Worker: "https://worker.example"}); big != want || big.Ending() != ".big" {
+		t.Errorf("%+v, want %+v", big, want)
+	}
+	if us, _ := r.Find("us"); us.Ending() != "" || !slices.Equal(r.Within("us"), []string{"big"}) || !slices.Equal(r.Whole().Names(), []string{"eu", "us"}) {
+		t.Errorf("within us: %v, whole: %v", r.Within("us"), r.Whole())
+	}
+	for region, want := range map[string]string{"big": "events.us", "old": "events", "us": "events.us"} {
+		if got := r.Named("events", region); got != want {
+			t.Errorf("topic of %s: %s, want %s", region, got, want)
+		}
+	}
+}
+
 func TestFaultyRegions(t *testing.T) {
 	for text, want := range map[string]string{
-		`{}`:                             "want a JSON array",
-		`[{"name":"EU","instance":"a"}]`: `name "EU"`,
-		`[{"name":"eu"}]`:                `"eu" has no Bigtable instance`,
-		`[{"name":"eu","instance":"a"},{"name":"eu","instance":"b"}]`: `"eu" is there twice`,
-		`[{"name":"eu","instance":"a","location":"a/b"}]`:             `the location "a/b"`,
-		`[{"name":"eu","instance":"a","worker":"worker"}]`:            `the worker of "eu" is "worker"`,
+		`{}`:                      "want a JSON array",
+		`[{"name":"a","in":"b"}]`: `"a" is in "b", which is no region before it`,
+		`[{"name":"eu","instance":"a"},{"name":"x","in":"eu"},{"name":"y","in":"x"}]`: `"y" is in "x", which is no region before it`,
+		`[{"name":"EU","instance":"a"}]`:                                              `name "EU"`,
+		`[{"name":"eu"}]`:                                                             `"eu" has no Bigtable instance`,
+		`[{"name":"eu","instance":"a"},{"name":"eu","instance":"b"}]`:                 `"eu" is there twice`,
+		`[{"name":"eu","instance":"a","location":"a/b"}]`:                             `the location "a/b"`,
+		`[{"name":"eu","instance":"a","worker":"worker"}]`:                            `the worker of "eu" is "worker"`,
 	} {
 		var r config.Regions
 		if err := r.UnmarshalText([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {

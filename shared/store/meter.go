@@ -118,7 +118,12 @@ func (s *meteredStream) RecvMsg(msg any) error {
 	return err
 }
 
-func ownTable(name string) bool { return strings.HasSuffix(name, "/tables/"+TableUsage) }
+// ownTable reports whether the full name is that of the table of usage, in any set of tables.
+func ownTable(name string) bool {
+	_, table, _ := strings.Cut(name, "/tables/")
+	table, _, _ = strings.Cut(table, ".")
+	return table == TableUsage
+}
 
 // tally adds up the rows of one app that follow each other.
 type tally struct {

@@ -12,6 +12,7 @@ import (
 type tables struct {
 	all      *tableSet
 	client   *bigtable.Client
+	ending   string                          // of the names of tables
 	analysis map[schema.Name]*bigtable.Table // logs, through the app profile for analysis; nil: there is none
 	regions  *regions                        // of a store of several regions; nil: all apps are here
 }
@@ -32,7 +33,10 @@ func (t tables) in(app string) tables {
 func (t tables) of(app, _ string) *tableSet { return t.in(app).all }
 
 // named returns the table of that name that holds rows of an app.
-func (t tables) named(app, name string) *bigtable.Table { return t.in(app).client.Open(name) }
+func (t tables) named(app, name string) *bigtable.Table {
+	at := t.in(app)
+	return at.client.Open(name + at.ending)
+}
 
 // tableSet is one set of tables.
 type tableSet struct {
@@ -56,30 +60,30 @@ type tableSet struct {
 }
 
 func openLogs(c client) map[schema.Name]*bigtable.Table {
-	return map[schema.Name]*bigtable.Table{schema.Narrow: c.Open(TableEventsNarrow), schema.Wide: c.Open(TableEvents)}
+	return map[schema.Name]*bigtable.Table{schema.Narrow: c.table(TableEventsNarrow), schema.Wide: c.table(TableEvents)}
 }
 
 func openTables(client, serving client) tables {
 	t := &tableSet{
 		logs:     openLogs(client),
-		users:    client.Open(TableUsers),
-		serving:  serving.Open(TableUsers),
-		blocks:   client.Open(TableHistories),
-		terms:    client.Open(TableDictionaries),
-		objects:  client.Open(TableObjects),
-		dated:    client.Open(TableDated),
-		refused:  client.Open(TableRefused),
-		crowd:    client.Open(TableCrowd),
-		segments: client.Open(TableSegments),
-		usage:    client.Open(TableUsage),
-		rates:    client.Open(TableRates),
-		auditLog: client.Open(TableAuditLog),
-		changes:  client.Open(TableChanges),
-		jobs:     client.Open(TableJobs),
+		users:    client.table(TableUsers),
+		serving:  serving.table(TableUsers),
+		blocks:   client.table(TableHistories),
+		terms:    client.table(TableDictionaries),
+		objects:  client.table(TableObjects),
+		dated:    client.table(TableDated),
+		refused:  client.table(TableRefused),
+		crowd:    client.table(TableCrowd),
+		segments: client.table(TableSegments),
+		usage:    client.table(TableUsage),
+		rates:    client.table(TableRates),
+		auditLog: client.table(TableAuditLog),
+		changes:  client.table(TableChanges),
+		jobs:     client.table(TableJobs),
 	}
 	for parts, filter := range userFilters {
 		t.userRows[parts] = rowstream.NewPoint(client.conns, t.users, filter)
 		t.servingRows[parts] = rowstream.NewPoint(serving.conns, t.serving, filter)
 	}
-	return tables{client: client.Client, all: t}
+	return tables{client: client.Client, ending: client.ending, all: t}
 }

@@ -22,6 +22,9 @@ import (
 type Config struct {
 	Project  string `env:"BIGTABLE_PROJECT,required"`
 	Instance string `env:"BIGTABLE_INSTANCE,required"`
+	// Ending is what the names of all tables end with, of a set of tables beside the common
+	// one; see config.Region.
+	Ending string `env:"-"`
 	// Profile is a single-cluster app profile with row transactions. Every write, and
 	// every read that leads to a write, must see one cluster.
 	Profile string `env:"BIGTABLE_APP_PROFILE"`
@@ -109,8 +112,11 @@ func Open(ctx context.Context, cfg Config, opts ...option.ClientOption) (*Store,
 // client is a client of Bigtable and its connections.
 type client struct {
 	*bigtable.Client
-	conns *rowstream.Conns
+	conns  *rowstream.Conns
+	ending string // of the names of tables
 }
+
+func (c client) table(name string) *bigtable.Table { return c.Open(name + c.ending) }
 
 func newClient(ctx context.Context, cfg Config, profile string, m *meter, opts []option.ClientOption) (client, error) {
 	conns := rowstream.NewConns()
@@ -123,7 +129,7 @@ func newClient(ctx context.Context, cfg Config, profile string, m *meter, opts [
 	if err != nil {
 		return client{}, fmt.Errorf("open Bigtable instance %s/%s: %w", cfg.Project, cfg.Instance, err)
 	}
-	return client{c, conns}, nil
+	return client{c, conns, cfg.Ending}, nil
 }
 
 // Close closes the clients.

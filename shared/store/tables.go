@@ -248,22 +248,28 @@ func TableNames() ([]string, error) {
 // families of events have no policy: an age follows the wall clock and not the
 // engine's, and any other policy makes an emulator scan the log for nothing.
 func CreateTables(ctx context.Context, admin *bigtable.AdminClient) error {
+	return CreateTablesEnding(ctx, admin, "")
+}
+
+// CreateTablesEnding is CreateTables of a set of tables whose names have an ending.
+func CreateTablesEnding(ctx context.Context, admin *bigtable.AdminClient, ending string) error {
 	tables, err := Tables()
 	if err != nil {
 		return err
 	}
 	for _, t := range tables {
-		if err := admin.CreateTable(ctx, t.Name); err != nil && status.Code(err) != codes.AlreadyExists {
-			return fmt.Errorf("create table %s: %w", t.Name, err)
+		name := t.Name + ending
+		if err := admin.CreateTable(ctx, name); err != nil && status.Code(err) != codes.AlreadyExists {
+			return fmt.Errorf("create table %s: %w", name, err)
 		}
 		for _, f := range t.Families {
 			var family bigtable.Family
 			if f.Collect == ButNewest {
 				family.GCPolicy = bigtable.MaxVersionsPolicy(1)
 			}
-			err := admin.CreateColumnFamilyWithConfig(ctx, t.Name, f.Name, family)
+			err := admin.CreateColumnFamilyWithConfig(ctx, name, f.Name, family)
 			if err != nil && status.Code(err) != codes.AlreadyExists {
-				return fmt.Errorf("create family %s of table %s: %w", f.Name, t.Name, err)
+				return fmt.Errorf("create family %s of table %s: %w", f.Name, name, err)
 			}
 		}
 	}

@@ -46,6 +46,8 @@ type request struct {
 	On bool `json:"on,omitempty"`
 	// Again deletes a deleted app again.
 	Again bool `json:"again,omitempty"`
+	// Back asks for the common tables of a region.
+	Back bool `json:"back,omitempty"`
 }
 
 // handleApps adds the operations to a router.

@@ -1,8 +1,12 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/auditlog"
@@ -18,6 +22,7 @@ const (
 	movePlanPath = "/local/apps/move/plan"
 	moveBackPath = "/local/apps/move/back"
 	movingPath   = "/local/apps/moving"
+	isolatePath  = "/local/apps/isolation"
 )
 
 // noRegions is the answer to a request about regions where there are none.
@@ -49,6 +54,9 @@ func statusOf(s relocation.Status, err error) (MoveStatus, error) {
 type Moves struct {
 	Runner   *relocation.Runner
 	Recorder *auditlog.Recorder
+	// Regions and Apps say where an app can be isolated.
+	Regions config.Regions
+	Apps    config.Store
 }
 
 // Move begins the move of an app to another region, or resumes it.
@@ -69,6 +77,45 @@ func (m Moves) MoveBack(ctx context.Context, appID string) (MoveStatus, error) {
 // Moving returns where the move of an app is.
 func (m Moves) Moving(ctx context.Context, appID string) (MoveStatus, error) {
 	return statusOf(m.Runner.Status(ctx, appID))
+}
+
+// Isolation returns the region that is a set of tables of its own within the region of an app:
+// that of the name tables, or the only one. With back it returns the region that the app's set
+// is within. The error is of type relocation.Refused if there is none.
+func (m Moves) Isolation(ctx context.Context, appID, tables string, back bool) (string, error) {
+	app, err := m.Apps.App(ctx, appID)
+	if err != nil {
+		return "", err
+	}
+	at, ok := m.Regions.Find(app.Region)
+	if app.Moving() {
+		at, ok = m.Regions.Find(app.Move.To)
+	}
+	if !ok {
+		return "", fmt.Errorf("app %s is in region %s, which this deployment does not have", appID, app.Region)
+	}
+	in := cmp.Or(at.In, at.Name)
+	sets := m.Regions.Within(in)
+	refuse := func(format string, args ...any) (string, error) {
+		return "", &relocation.Refused{Message: fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case back && at.In == "" && !app.Moving():
+		return refuse("App %s is not isolated: it is in the common tables of region %s", appID, in)
+	case back:
+		return in, nil
+	case len(sets) == 0:
+		return refuse("Region %s has no set of tables for isolated apps: `affinity up --tables NAME`, or dedicated_tables in Terraform, makes one", in)
+	case slices.Contains(sets, tables):
+		return tables, nil
+	case tables != "":
+		return refuse("Region %s has no set of tables %q: there are %s", in, tables, strings.Join(sets, ", "))
+	case at.In != "":
+		return at.Name, nil
+	case len(sets) > 1:
+		return refuse("Region %s has several sets of tables: give --tables with one of %s", in, strings.Join(sets, ", "))
+	}
+	return sets[0], nil
 }
 
 // recorded records a change of an app that exists: the log of an app that never existed must
@@ -106,6 +153,9 @@ func handleMoves(rt *httpapi.Router, moves Moves) {
 	add(movePath, func(ctx context.Context, r request) (any, error) {
 		return moves.Move(ctx, r.App.ID, r.App.Region)
 	})
+	add(isolatePath, func(ctx context.Context, r request) (any, error) {
+		return moves.Isolation(ctx, r.App.ID, r.App.Region, r.Back)
+	})
 	add(movePlanPath, func(ctx context.Context, r request) (any, error) { return moves.PlanMove(ctx, r.App.ID, r.App.Region) })
 	add(moveBackPath, func(ctx context.Context, r request) (any, error) { return moves.MoveBack(ctx, r.App.ID) })
 	add(movingPath, func(ctx context.Context, r request) (any, error) { return moves.Moving(ctx, r.App.ID) })
@@ -124,6 +174,11 @@ func (c *Client) PlanMove(ctx context.Context, appID, to string) (relocation.Est
 // MoveBack turns the move of an app back.
 func (c *Client) MoveBack(ctx context.Context, appID string) (MoveStatus, error) {
 	return post[MoveStatus](ctx, c, moveBackPath, request{App: config.App{ID: appID}})
+}
+
+// Isolation is that of Moves.
+func (c *Client) Isolation(ctx context.Context, appID, tables string, back bool) (string, error) {
+	return post[string](ctx, c, isolatePath, request{App: config.App{ID: appID, Region: tables}, Back: back})
 }
 
 // Moving returns where the move of an app is.

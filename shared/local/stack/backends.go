@@ -73,11 +73,11 @@ func (s *Stack) openBigtable(ctx context.Context, o Options, regions config.Regi
 		if err != nil {
 			return nil, fmt.Errorf("open Bigtable administration: %w", err)
 		}
-		if err := errors.Join(store.CreateTables(ctx, admin), admin.Close()); err != nil {
+		if err := errors.Join(store.CreateTablesEnding(ctx, admin, region.Ending()), admin.Close()); err != nil {
 			return nil, err
 		}
 		cfg := store.Config{
-			Project: Project, Instance: region.Instance, Profile: o.AppProfile, ServingProfile: o.ServingAppProfile, FilterColumns: 6,
+			Project: Project, Instance: region.Instance, Ending: region.Ending(), Profile: o.AppProfile, ServingProfile: o.ServingAppProfile, FilterColumns: 6,
 		}
 		opened, err := store.Open(ctx, cfg, opts...)
 		if err != nil {
@@ -179,7 +179,7 @@ func (s *Stack) openPubSub(ctx context.Context, o Options, base backend.Base) (m
 	}
 	s.onClose(client.Close)
 	topics := map[string]string{}
-	for _, region := range regionNames(base.Regions) {
+	for _, region := range regionNames(base.Regions.Whole()) {
 		add := func(topic, subscription string) {
 			topics[base.Regions.Named(topic, region)] = base.Regions.Named(subscription, region)
 		}
@@ -258,7 +258,7 @@ func (s *Stack) startBridges(ctx context.Context, o Options, m messaging, endpoi
 		concurrencies[ownSubscription(o.Dedicated, app)] = pushesAtOnce
 	}
 	regions := s.Backends.Regions
-	for _, region := range regionNames(regions) {
+	for _, region := range regionNames(regions.Whole()) {
 		for name, concurrency := range concurrencies {
 			err := s.startBridge(ctx, m, regions.Named(name, region), regions.Named(DeadLetterTopic, region), concurrency, endpoint, header, o.Log)
 			if err != nil {
@@ -299,7 +299,7 @@ func (s *Stack) openTasks(ctx context.Context, o Options, base backend.Base, wor
 	for i := range queue.Refreshes {
 		refreshes = append(refreshes, fmt.Sprint(refreshQueues, i))
 	}
-	for i, region := range regionNames(base.Regions) {
+	for i, region := range regionNames(base.Regions.Whole()) {
 		// A shard of a recompute may use several cores, so a few occupy a machine.
 		atOnce := map[string]int32{tasksQueue: tasksAtOnce, purgesQueue: purgesAtOnce}
 		for _, name := range refreshes {

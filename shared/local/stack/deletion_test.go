@@ -49,12 +49,18 @@ func bigtableAt(t *testing.T, s *stack.Stack, instance string) *bigtable.Client 
 // eachRow calls f with every row of every table that terraform/bigtable.json names.
 func eachRow(t *testing.T, client *bigtable.Client, f func(table store.Table, row bigtable.Row)) {
 	t.Helper()
+	eachRowIn(t, client, "", f)
+}
+
+// eachRowIn is eachRow of the set of tables whose names end so.
+func eachRowIn(t *testing.T, client *bigtable.Client, ending string, f func(table store.Table, row bigtable.Row)) {
+	t.Helper()
 	tables, err := store.Tables()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, table := range tables {
-		err := client.Open(table.Name).ReadRows(t.Context(), bigtable.InfiniteRange(""), func(r bigtable.Row) bool {
+		err := client.Open(table.Name+ending).ReadRows(t.Context(), bigtable.InfiniteRange(""), func(r bigtable.Row) bool {
 			f(table, r)
 			return true
 		})

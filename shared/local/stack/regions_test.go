@@ -48,6 +48,26 @@ func moved(t *testing.T, s *stack.Stack, app string) config.App {
 const regionsStrategy = `{"eventsScoring":[{"eventName":"Viewed","eventType":"view","score":1}],
 	"facetsScoring":[{"facetName":"color","score":1}],"personalizationImpact":50}`
 
+// furnish gives the app a strategy and the object that visitors view.
+func furnish(t *testing.T, s *stack.Stack) {
+	t.Helper()
+	if code, answer := call(t, s, "POST", "/1/strategies/personalization", regionsStrategy); code != http.StatusOK {
+		t.Fatal(code, answer)
+	}
+	for path, body := range map[string]string{
+		"/1/indexes/products/settings": `{"attributesForFaceting":["color"]}`,
+		"/1/indexes/products/batch":    `{"requests":[{"action":"addObject","body":{"objectID":"red","color":"red"}}]}`,
+	} {
+		method := "POST"
+		if strings.HasSuffix(path, "settings") {
+			method = "PUT"
+		}
+		if code, answer := call(t, s, method, path, body); code >= 300 {
+			t.Fatal(path, code, answer)
+		}
+	}
+}
+
 // visitor sends events of a few users and reads their profiles until it is stopped.
 type visitor struct {
 	t    *testing.T
@@ -108,21 +128,7 @@ func TestMoveRegion(t *testing.T) {
 	refused("App demo is in region eu already", err)
 	_, err = moves.Undo(t.Context(), "demo")
 	refused("App demo does not move", err)
-	if code, answer := call(t, s, "POST", "/1/strategies/personalization", regionsStrategy); code != http.StatusOK {
-		t.Fatal(code, answer)
-	}
-	for path, body := range map[string]string{
-		"/1/indexes/products/settings": `{"attributesForFaceting":["color"]}`,
-		"/1/indexes/products/batch":    `{"requests":[{"action":"addObject","body":{"objectID":"red","color":"red"}}]}`,
-	} {
-		method := "POST"
-		if strings.HasSuffix(path, "settings") {
-			method = "PUT"
-		}
-		if code, answer := call(t, s, method, path, body); code >= 300 {
-			t.Fatal(path, code, answer)
-		}
-	}
+	furnish(t, s)
 	x := &visitor{t: t, s: s}
 	ctx, stop := context.WithCancel(t.Context())
 	var visiting sync.WaitGroup
@@ -153,7 +159,7 @@ func TestMoveRegion(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = stack.Start(t.Context(), stack.Options{Data: data, Regions: []string{"eu", "asia"}})
-	refused("app demo has data in region us: start with it (--regions eu,asia,us), and move the app first", err)
+	refused("app demo has data in region us: start with it (--regions eu,asia,us, or --tables if it is a set of tables), and move the app first", err)
 	_, err = stack.Start(t.Context(), stack.Options{Data: data, Regions: []string{"us"}})
 	refused("the first region eu", err)
 	again := start(t, stack.Options{Data: data, ConfigTTL: 20 * time.Millisecond, LateWrites: time.Millisecond}) // with the regions of the folder
@@ -175,7 +181,15 @@ func TestMoveRegion(t *testing.T) {
 // keys nor in values.
 func nothingOf(t *testing.T, s *stack.Stack, instance string) {
 	t.Helper()
-	eachRow(t, bigtableAt(t, s, instance), func(table store.Table, row bigtable.Row) {
+	for _, row := range rowsOfDemo(t, s, instance, "") {
+		t.Errorf("%s has %s", instance, row)
+	}
+}
+
+// rowsOfDemo returns the rows of a set of tables that name the app demo or its users.
+func rowsOfDemo(t *testing.T, s *stack.Stack, instance, ending string) (found []string) {
+	t.Helper()
+	eachRowIn(t, bigtableAt(t, s, instance), ending, func(table store.Table, row bigtable.Row) {
 		text := row.Key()
 		for _, items := range row {
 			for _, item := range items {
@@ -183,7 +197,56 @@ func nothingOf(t *testing.T, s *stack.Stack, instance string) {
 			}
 		}
 		if strings.Contains(text, "traveller") || strings.HasPrefix(row.Key(), "demo,") {
-			t.Errorf("%s, table %s: %.200q", instance, table.Name, text)
+			found = append(found, fmt.Sprintf("table %s: %.200q", table.Name, text))
 		}
 	})
+	return found
+}
+
+// An app moves to tables of its own in the same instance, under events and reads, and its other
+// tables then hold nothing of it; the engine starts again with the sets of the folder.
+func TestIsolate(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	s := start(t, stack.Options{Data: data, Tables: []string{"big"}, ConfigTTL: 20 * time.Millisecond, Life: time.Second})
+	furnish(t, s)
+	x := &visitor{t: t, s: s}
+	ctx, stop := context.WithCancel(t.Context())
+	var visiting sync.WaitGroup
+	visiting.Go(func() { x.run(ctx) })
+	if _, err := s.Backends.Relocation.Start(t.Context(), "demo", "big"); err != nil {
+		t.Fatal(err)
+	}
+	moved(t, s, "demo")
+	stop()
+	visiting.Wait()
+	idle(t, s)
+	check := func(s *stack.Stack, ending string) {
+		t.Helper()
+		for user, n := range x.sent {
+			if got := eventsOf(t, s, user); got != n {
+				t.Errorf("user %d has %d events, want %d", user, got, n)
+			}
+		}
+		for _, row := range rowsOfDemo(t, s, stack.Instance, map[string]string{"": ".big", ".big": ""}[ending]) {
+			t.Errorf("the tables that were left have %s", row)
+		}
+		if len(rowsOfDemo(t, s, stack.Instance, ending)) == 0 {
+			t.Errorf("no table with the ending %q has rows of the app", ending)
+		}
+	}
+	check(s, ".big")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stack.Start(t.Context(), stack.Options{Data: data, Tables: []string{"other"}}); err == nil || !strings.Contains(err.Error(), "app demo has data in region big") {
+		t.Errorf("started without the app's tables: %v", err)
+	}
+	again := start(t, stack.Options{Data: data, ConfigTTL: 20 * time.Millisecond, Life: time.Second})
+	check(again, ".big")
+	if _, err := again.Backends.Relocation.Start(t.Context(), "demo", "main"); err != nil {
+		t.Fatal(err)
+	}
+	moved(t, again, "demo")
+	idle(t, again)
+	check(again, "")
 }

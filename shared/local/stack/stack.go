@@ -98,6 +98,9 @@ type Options struct {
 	// Regions are those in which apps may live, each with a Bigtable instance, topics and
 	// queues of its own. Empty: those of Data, or none.
 	Regions []string
+	// Tables are sets of tables of their own, each as NAME, in the first region, or as
+	// REGION/NAME. An app moves to one like to a region.
+	Tables []string
 	// Data is a folder in which everything outlives the process: what was acknowledged is
 	// there again when another one starts with it. Empty: all is in memory. It excludes the
 	// official emulators.
@@ -189,7 +192,7 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 		return fmt.Errorf("public functions: %w", err)
 	}
 	s.URL = "http://" + public.Addr().String()
-	functions := publicFunctions(b, s.metrics, operator.Handler(o.Log, s.Operator, s.place, auditlog.NewOperated(b.Config, b.Recorder()), b.Store, b.Now, b.Cipher, b.Deletions, b.Regions, operator.Moves{Runner: b.Relocation, Recorder: b.Recorder()}))
+	functions := publicFunctions(b, s.metrics, operator.Handler(o.Log, s.Operator, s.place, auditlog.NewOperated(b.Config, b.Recorder()), b.Store, b.Now, b.Cipher, b.Deletions, b.Regions, operator.Moves{Runner: b.Relocation, Recorder: b.Recorder(), Regions: b.Regions, Apps: b.Config}))
 	s.serve(public, guardPublic(public.Addr(), o.Hosts, functions))
 	return nil
 }
