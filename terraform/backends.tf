@@ -12,6 +12,7 @@ module "bigtable" {
   } }
   primary_cluster        = coalesce(var.primary_cluster, keys(var.clusters)[0]) # null only where there is one
   tables                 = jsondecode(file("${path.module}/bigtable.json")).tables
+  table_sets             = [for name, set in var.dedicated_tables : name if coalesce(set.region, local.home) == local.home]
   longest_retention_days = var.longest_retention_days
   deletion_protection    = var.deletion_protection
   backup_days            = var.backup_days

@@ -6,11 +6,13 @@ locals {
   home = coalesce(var.region_name, var.region)
 
   # What config.Regions reads. The first is the region of the deployment.
-  places = length(var.data_regions) == 0 ? [] : concat(
+  regional = length(var.data_regions) + length(var.dedicated_tables) > 0
+  places = !local.regional ? [] : concat(
     [{ name = local.home, instance = module.bigtable.instance, location = var.region, worker = local.worker_url }],
     [for name, r in var.data_regions : { name = name, instance = local.instances[name], location = r.region, worker = local.regional_worker_urls[name] }],
+    [for name, set in var.dedicated_tables : { name = name, in = coalesce(set.region, local.home) }],
   )
-  regions_json = length(var.data_regions) == 0 ? "" : jsonencode(local.places)
+  regions_json = !local.regional ? "" : jsonencode(local.places)
   # Built from variables, because functions need the names, and the grants need the functions.
   instances            = { for name, r in var.data_regions : name => coalesce(r.bigtable_instance, "affinity-${name}") }
   regional_worker_urls = { for name, r in var.data_regions : name => "https://worker-${data.google_project.this.number}.${r.region}.run.app" }
@@ -40,6 +42,7 @@ module "regional_bigtable" {
   } }
   primary_cluster        = coalesce(each.value.primary_cluster, keys(each.value.clusters)[0]) # null only where there is one
   tables                 = jsondecode(file("${path.module}/bigtable.json")).tables
+  table_sets             = [for name, set in var.dedicated_tables : name if set.region == each.key]
   longest_retention_days = var.longest_retention_days
   deletion_protection    = var.deletion_protection
   backup_days            = var.backup_days

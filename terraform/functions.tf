@@ -76,7 +76,7 @@ locals {
     BIGTABLE_APP_PROFILE = module.bigtable.app_profiles[local.access[d.of].app_profile]
     # Only dumps are long scans that may be late: README.md of the module bigtable.
     BIGTABLE_ANALYSIS_APP_PROFILE = d.of == "recomputes" ? lookup(module.bigtable.app_profiles, "analysis", "") : ""
-    REGION                        = length(var.data_regions) == 0 ? "" : local.home
+    REGION                        = local.regional ? local.home : ""
   }) }
 
   # Terraform names the service, or all functions would have the name of the engine.

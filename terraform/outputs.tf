@@ -35,7 +35,7 @@ output "bigtable" {
 }
 
 output "regions" {
-  description = "Regions in which apps may live, for --regions of affinity app; empty without data_regions."
+  description = "Regions in which apps may live, for --regions of affinity app; empty without data_regions and dedicated_tables."
   value       = local.regions_json
 }
 

@@ -116,6 +116,25 @@ variable "region_name" {
   }
 }
 
+variable "dedicated_tables" {
+  description = "Sets of Bigtable tables beside the common ones, by name, each for an app that `affinity app isolate` moves there: in the instance of region, or in that of the data region that it names. Take a set out only when no app is there: the requests of an app whose tables are missing fail."
+  type = map(object({
+    region = optional(string)
+  }))
+  default  = {}
+  nullable = false
+
+  validation {
+    condition     = alltrue([for name in keys(var.dedicated_tables) : can(regex("^[a-z0-9-]{1,36}$", name)) && name != local.home && !contains(keys(var.data_regions), name)])
+    error_message = "The name of a set of tables must be 1 to 36 lower-case letters, digits and hyphens, and not that of a region of data: ${join(", ", keys(var.dedicated_tables))}."
+  }
+
+  validation {
+    condition     = alltrue([for set in values(var.dedicated_tables) : contains(concat([local.home], keys(var.data_regions)), coalesce(set.region, local.home))])
+    error_message = "dedicated_tables names regions that do not exist: ${join(", ", [for name, set in var.dedicated_tables : "${name} in ${coalesce(set.region, local.home)}" if !contains(concat([local.home], keys(var.data_regions)), coalesce(set.region, local.home))])}. Regions of data: ${join(", ", concat([local.home], keys(var.data_regions)))}."
+  }
+}
+
 variable "clusters" {
   description = <<-EOT
     Bigtable clusters by id. A cluster without a zone is in zone b of the region. Bigtable keeps between min_nodes and

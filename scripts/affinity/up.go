@@ -93,7 +93,8 @@ func upCommand(t *tool) *cobra.Command {
 			"BIGTABLE_EMULATOR_HOST, PUBSUB_EMULATOR_HOST and FIRESTORE_EMULATOR_HOST name official emulators, which exclude --data.\n" +
 			"With a Bigtable emulator alone apps are created at each start: give the --schema that their events have.\n" +
 			"With --regions eu,us apps live in one of several regions, the first one unless `affinity app create --region` names\n" +
-			"another, and `affinity app move` moves them. Requests and tasks then end after 30 seconds, because a move waits for them.\n" +
+			"another, and `affinity app move` moves them. With --tables big `affinity app isolate` moves an app to tables of its own.\n" +
+			"Requests and tasks then end after 30 seconds, because a move waits for them.\n" +
 			"The operator's token is taken from AFFINITY_OPERATOR, or made and printed.\n" +
 			"Without --app the engine has the app and the key of AFFINITY_APP and AFFINITY_KEY (or AFFINITY_KEY_FILE), or else demo\n" +
 			"and demokey, so that the other commands in the same environment reach it.",

@@ -135,6 +135,62 @@ run "none" {
   }
 }
 
+# Sets of tables are regions within others.
+run "dedicated_tables" {
+  variables {
+    dedicated_tables = { big = { region = "us" }, old = {} }
+  }
+
+  assert {
+    condition     = [for p in jsondecode(output.regions) : [p.name, lookup(p, "in", "")]] == [["eu", ""], ["jp", ""], ["us", ""], ["big", "us"], ["old", "eu"]]
+    error_message = "The functions know other sets of tables: ${output.regions}"
+  }
+
+  assert {
+    condition = (
+      toset([for t in module.bigtable.tables : t if strcontains(t, ".")]) == toset([for t in module.bigtable.tables : "${t}.old" if !strcontains(t, ".")]) &&
+      toset([for t in module.regional_bigtable["us"].tables : t if strcontains(t, ".")]) == toset([for t in module.bigtable.tables : "${t}.big" if !strcontains(t, ".")]) &&
+      !anytrue([for t in module.regional_bigtable["jp"].tables : strcontains(t, ".")])
+    )
+    error_message = "The instances have other tables: ${join(", ", module.bigtable.tables)}"
+  }
+
+  # No topic, queue or function is theirs.
+  assert {
+    condition     = keys(module.regional_events) == ["jp", "us"] && keys(module.regional_tasks) == ["jp", "us"] && length(module.processing) == 10
+    error_message = "A set of tables has topics, queues or functions of its own."
+  }
+}
+
+run "dedicated_tables_without_data_regions" {
+  variables {
+    data_regions     = {}
+    region_name      = null
+    dedicated_tables = { big = {} }
+  }
+
+  assert {
+    condition     = [for p in jsondecode(output.regions) : p.name] == ["europe-west1", "big"] && module.function["worker"].environment.REGION == "europe-west1" && alltrue([for regions in values(module.events.storage_regions) : length(regions) == 0])
+    error_message = "A set of tables needs data regions: ${output.regions}"
+  }
+}
+
+run "dedicated_tables_in_unknown_region" {
+  command = plan
+  variables {
+    dedicated_tables = { big = { region = "mars" } }
+  }
+  expect_failures = [var.dedicated_tables]
+}
+
+run "dedicated_tables_named_as_a_region" {
+  command = plan
+  variables {
+    dedicated_tables = { us = {} }
+  }
+  expect_failures = [var.dedicated_tables]
+}
+
 run "named_as_the_first" {
   command = plan
   variables {

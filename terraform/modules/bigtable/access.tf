@@ -16,7 +16,7 @@ resource "google_bigtable_instance_iam_member" "connect" {
 }
 
 resource "google_bigtable_table_iam_member" "data" {
-  for_each = var.grants
+  for_each = merge([for ending in local.endings : { for label, g in var.grants : "${label}${ending}" => merge(g, { table = "${g.table}${ending}" }) }]...)
 
   instance_name = google_bigtable_instance.this.name
   table         = google_bigtable_table.this[each.value.table].name

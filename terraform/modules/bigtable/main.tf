@@ -20,8 +20,15 @@ resource "google_bigtable_instance" "this" {
   }
 }
 
+locals {
+  # The common tables, and those of each further set: their names end with the set's, behind a
+  # dot, as the engine expects it (shared/config).
+  endings = concat([""], [for set in var.table_sets : ".${set}"])
+  tables  = merge([for ending in local.endings : { for t in var.tables : "${t.name}${ending}" => t }]...)
+}
+
 resource "google_bigtable_table" "this" {
-  for_each = { for t in var.tables : t.name => t }
+  for_each = local.tables
 
   name                = each.key
   instance_name       = google_bigtable_instance.this.name
@@ -43,8 +50,8 @@ resource "google_bigtable_table" "this" {
 }
 
 locals {
-  families = merge([for t in var.tables : {
-    for f in t.families : "${t.name}/${f.name}" => { table = t.name, family = f.name, collect = f.collect, days = f.days }
+  families = merge([for name, t in local.tables : {
+    for f in t.families : "${name}/${f.name}" => { table = name, family = f.name, collect = f.collect, days = f.days }
   }]...)
 
   # The age is one day longer than the retention, because clocks differ. Without a

@@ -14,6 +14,11 @@ output "app_profiles" {
   )
 }
 
+output "tables" {
+  description = "Names of all tables."
+  value       = keys(google_bigtable_table.this)
+}
+
 output "primary_cluster" {
   description = "Cluster that the engine writes to."
   value       = var.primary_cluster

@@ -88,6 +88,19 @@ variable "tables" {
   }
 }
 
+variable "table_sets" {
+  description = "Names of further sets of the same tables, for apps that have tables of their own."
+  type        = list(string)
+  default     = []
+  nullable    = false
+
+  # Bigtable's limit for the name of a table is 50.
+  validation {
+    condition     = alltrue([for set in var.table_sets : can(regex("^[a-z0-9-]{1,36}$", set))])
+    error_message = "The name of a set of tables must be 1 to 36 lower-case letters, digits and hyphens: ${join(", ", var.table_sets)}."
+  }
+}
+
 variable "longest_retention_days" {
   description = "Longest retention of all apps, in days. Bigtable may drop older events. 0: an app keeps its events forever, so Bigtable drops none."
   type        = number

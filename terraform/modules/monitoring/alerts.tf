@@ -258,7 +258,7 @@ resource "google_monitoring_alert_policy" "measured" {
 # What a client waits for, who reads from a replica: the lag ends when the primary cluster has
 # the profile, and then the replica gets it. An instance of one cluster has no such delay.
 locals {
-  replication_delay = "bigtable_googleapis_com:replication_max_delay{monitored_resource=\"bigtable_table\",instance=~\"${join("|", var.bigtable_instances)}\",table=\"users\"}"
+  replication_delay = "bigtable_googleapis_com:replication_max_delay{monitored_resource=\"bigtable_table\",instance=~\"${join("|", var.bigtable_instances)}\",table=~\"users([.].*)?\"}"
 }
 
 resource "google_monitoring_alert_policy" "lag" {

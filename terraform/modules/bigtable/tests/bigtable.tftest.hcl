@@ -251,6 +251,39 @@ run "access" {
   }
 }
 
+# A set has all tables, with their policies and backups, and the same grants.
+run "table_sets" {
+  variables {
+    table_sets = ["big"]
+    grants = {
+      "ingest/users" = { table = "users", role = "roles/bigtable.reader", member = "serviceAccount:fn-ingest@affinity-test.iam.gserviceaccount.com" }
+    }
+  }
+
+  assert {
+    condition     = toset([for t in output.tables : trimsuffix(t, ".big") if endswith(t, ".big")]) == toset([for t in output.tables : t if !endswith(t, ".big")])
+    error_message = "The set has other tables: ${join(", ", output.tables)}"
+  }
+
+  assert {
+    condition     = google_bigtable_table_iam_member.data["ingest/users.big"].table == "users.big" && google_bigtable_table_iam_member.data["ingest/users"].table == "users"
+    error_message = "A client may not use the tables of the set, or not the common ones."
+  }
+
+  assert {
+    condition     = alltrue([for key, p in google_bigtable_gc_policy.this : p.gc_rules == google_bigtable_gc_policy.this[replace(key, ".big/", "/")].gc_rules]) && length([for key in keys(google_bigtable_gc_policy.this) : key if strcontains(key, ".big/")]) * 2 == length(google_bigtable_gc_policy.this)
+    error_message = "The families of the set have other policies."
+  }
+}
+
+run "table_set_with_a_dot" {
+  command = plan
+  variables {
+    table_sets = ["a.b"]
+  }
+  expect_failures = [var.table_sets]
+}
+
 run "unknown_primary_cluster" {
   command = plan
 

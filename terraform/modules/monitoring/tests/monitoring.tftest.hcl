@@ -127,7 +127,7 @@ run "alert_conditions" {
   }
 
   assert {
-    condition     = one(one(google_monitoring_alert_policy.lag.conditions).condition_prometheus_query_language).query == "histogram_quantile(0.99, sum by (le, app) (rate(logging_googleapis_com:user_affinity_lag_bucket{monitored_resource=\"cloud_run_revision\"}[5m]))) + on () group_left () (1000 * max(bigtable_googleapis_com:replication_max_delay{monitored_resource=\"bigtable_table\",instance=~\"affinity|affinity-us\",table=\"users\"}) or vector(0)) > 30000"
+    condition     = one(one(google_monitoring_alert_policy.lag.conditions).condition_prometheus_query_language).query == "histogram_quantile(0.99, sum by (le, app) (rate(logging_googleapis_com:user_affinity_lag_bucket{monitored_resource=\"cloud_run_revision\"}[5m]))) + on () group_left () (1000 * max(bigtable_googleapis_com:replication_max_delay{monitored_resource=\"bigtable_table\",instance=~\"affinity|affinity-us\",table=~\"users([.].*)?\"}) or vector(0)) > 30000"
     error_message = "The query of the lag alert is wrong: ${one(one(google_monitoring_alert_policy.lag.conditions).condition_prometheus_query_language).query}"
   }
 
