@@ -80,6 +80,7 @@ func drawQuery(t *rapid.T) *ranking.Query {
 			Facet: f.Facet, Value: f.Value, Scores: []float64{numbers.Draw(t, "score"), numbers.Draw(t, "second score")},
 		})
 	}
+	leaveOutCoarse(q.Affinities)
 	for range rapid.IntRange(0, 5).Draw(t, "events") {
 		e := affinity.Event{Time: times.Draw(t, "time"), Type: event.View, Name: rapid.SampledFrom([]string{"View", "Buy", "Off"}).Draw(t, "name")}
 		for range rapid.IntRange(0, 3).Draw(t, "counts") {
@@ -137,4 +138,22 @@ func drawCandidates(t *rapid.T) []ranking.Candidate {
 		candidates = append(candidates, c)
 	}
 	return candidates
+}
+
+// leaveOutCoarse leaves out scores whose shares of the highest are so small that floating
+// point rounds them coarsely, because two formulas then differ when nothing else matches.
+func leaveOutCoarse(affinities []affinity.Affinity) {
+	for n := range 2 {
+		highest := 0.0
+		for _, a := range affinities {
+			if s := a.Scores[n]; !math.IsInf(s, 0) {
+				highest = max(highest, s)
+			}
+		}
+		for _, a := range affinities {
+			if s := a.Scores[n]; s > 0 && s/highest < 0x1p-1022 {
+				a.Scores[n] = 0
+			}
+		}
+	}
 }
