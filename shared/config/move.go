@@ -26,6 +26,9 @@ type Move struct {
 	Job string
 	// StartedAt is by the engine's clock, to the microsecond.
 	StartedAt time.Time
+	// ChangedAt is when the phase began, by the clock of App.ChangedAt. Other changes of the app
+	// do not change it: a phase does not wait for them. Zero in a move that an earlier version began.
+	ChangedAt time.Time
 }
 
 // MovePhase is the state of a move.
@@ -184,8 +187,19 @@ func (a App) WithMove(change func(*App) error) (App, bool, error) {
 	}
 	if to.places() != a.places() { // Place follows from them
 		to.ChangedAt = Stamp(time.Time{})
+		if to.Moving() {
+			to.Move.ChangedAt = to.ChangedAt
+		}
 	}
 	return to, true, nil
+}
+
+// PlacedAt is when the last change of what Place and Births return was made.
+func (a App) PlacedAt() time.Time {
+	if a.Move.ChangedAt.IsZero() {
+		return a.ChangedAt
+	}
+	return a.Move.ChangedAt
 }
 
 // places is what requests go by.

@@ -118,9 +118,13 @@ func New(r Runner) *Runner {
 }
 
 // unpropagated is the time until every process has read the app's
-// configuration.
+// configuration; of a job of a move, until it has read where the app's rows are.
 func (r *Runner) unpropagated(app config.App) time.Duration {
-	return max(0, app.ChangedAt.Add(r.Propagation).Sub(r.Clock()))
+	changed := app.ChangedAt
+	if r.DuringMoves {
+		changed = app.PlacedAt()
+	}
+	return max(0, changed.Add(r.Propagation).Sub(r.Clock()))
 }
 
 // expiry is the expiry time of a job or shard that ends now.

@@ -244,7 +244,11 @@ func (s *store) UpdateMove(ctx context.Context, appID string, change func(*confi
 		if err != nil || !changed {
 			return app, nil, err
 		}
-		var stored any = moveDocument(app.Move)
+		move := moveDocument(app.Move)
+		if !app.Move.ChangedAt.Equal(old.Move.ChangedAt) {
+			move.ChangedAt = time.Time{}
+		}
+		var stored any = move
 		if app.Move == (config.Move{}) {
 			stored = firestore.Delete
 		}

@@ -88,6 +88,8 @@ type (
 		Back      bool             `firestore:"back"`
 		Job       string           `firestore:"job"`
 		StartedAt time.Time        `firestore:"startedAt"`
+		// ChangedAt is set by Firestore's clock if it is zero.
+		ChangedAt time.Time `firestore:"changedAt,serverTimestamp"`
 	}
 	keyDocument struct {
 		Hash      string    `firestore:"hash"`

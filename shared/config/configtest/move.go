@@ -48,8 +48,17 @@ func testUpdateMove(t *testing.T, s config.Store) {
 	if !got.ChangedAt.After(want.ChangedAt) {
 		t.Errorf("the move began and ChangedAt is %v, as before", got.ChangedAt)
 	}
-	want.ChangedAt = got.ChangedAt
+	want.ChangedAt, want.Move.ChangedAt = got.ChangedAt, got.ChangedAt
 	read(t, "app", got, nil, want)
+	pass(got.ChangedAt)
+	if err := s.SetRetention(t.Context(), "shop", 12); err != nil {
+		t.Fatal(err)
+	}
+	if app := readApp(t, s, "shop"); !app.PlacedAt().Equal(want.ChangedAt) || !app.ChangedAt.After(want.ChangedAt) {
+		t.Errorf("another change at %v: the app's place has changed at %v, want %v as before", app.ChangedAt, app.PlacedAt(), want.ChangedAt)
+	} else {
+		want.ChangedAt = app.ChangedAt
+	}
 	if got := updateMove(t, s, func(a *config.App) { a.Move.Job = "job-3" }); !got.ChangedAt.Equal(want.ChangedAt) {
 		t.Errorf("another job of the same phase set ChangedAt from %v to %v", want.ChangedAt, got.ChangedAt)
 	}

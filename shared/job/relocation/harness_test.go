@@ -104,7 +104,12 @@ func (m mortalJobs) UpdateShard(ctx context.Context, app, id string, n int, chan
 
 func newWorld(t *testing.T, longest time.Duration) *world {
 	t.Helper()
-	w := &world{t: t, apps: config.NewMemory(), names: map[string]bool{}, stores: map[string]*store.Store{}}
+	return newWorldOn(t, longest, config.NewMemory())
+}
+
+func newWorldOn(t *testing.T, longest time.Duration, apps config.Store) *world {
+	t.Helper()
+	w := &world{t: t, apps: apps, names: map[string]bool{}, stores: map[string]*store.Store{}}
 	gate := []grpc.DialOption{
 		grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 			if dies(ctx) {

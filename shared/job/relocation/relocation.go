@@ -244,7 +244,7 @@ func (r *Runner) Status(ctx context.Context, appID string) (Status, error) {
 }
 
 func (r *Runner) status(ctx context.Context, app config.App) (Status, error) {
-	s := Status{Region: cmp.Or(app.Region, r.regions.First), Move: app.Move, Waits: max(0, app.ChangedAt.Add(r.Propagation).Sub(r.Clock()))}
+	s := Status{Region: cmp.Or(app.Region, r.regions.First), Move: app.Move, Waits: max(0, app.PlacedAt().Add(r.Propagation).Sub(r.Clock()))}
 	if app.Move.Job == "" {
 		return s, nil
 	}

@@ -134,6 +134,33 @@ func TestPhasesWait(t *testing.T) {
 	w.exact("moved", counts)
 }
 
+// restless is the configuration of apps whose strategies change all the time.
+type restless struct{ config.Store }
+
+func (r restless) App(ctx context.Context, id string) (config.App, error) {
+	app, err := r.Store.App(ctx, id)
+	app.ChangedAt = time.Now().Add(24 * time.Hour)
+	return app, err
+}
+
+// A phase waits for the phase before, and not for changes of the strategy, which may come more
+// often than it waits.
+func TestPhasesWaitForNothingElse(t *testing.T) {
+	w := newWorldOn(t, 10*time.Minute, restless{config.NewMemory()})
+	counts := w.populate(3)
+	w.start("us")
+	for steps := 0; len(w.tasks) > 0; steps++ {
+		if w.ahead += 3 * time.Minute; steps > 200 { // ten hours
+			t.Fatalf("the move stands still: %+v", w.app().Move)
+		}
+		w.step()
+	}
+	if a := w.app(); a.Moving() || a.Region != "us" {
+		t.Errorf("the app is in %q, %+v", a.Region, a.Move)
+	}
+	w.exact("moved", counts)
+}
+
 // What cannot be done now is refused with what comes first, and changes nothing.
 func TestRefused(t *testing.T) {
 	w := newWorld(t, 0)
