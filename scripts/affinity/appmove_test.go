@@ -1,11 +1,15 @@
 package main
 
 import (
+	"context"
+	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/shared/client"
 	"github.com/affinityengine/affinity/shared/local/operator"
 	"github.com/affinityengine/affinity/shared/local/stack"
 )
@@ -70,4 +74,53 @@ func TestAppIsolateWithoutTables(t *testing.T) {
 	s := startEngine(t, stack.Options{ConfigTTL: time.Millisecond, Regions: []string{"eu", "us"}})
 	t.Setenv(operator.Variable, s.Operator)
 	affinity(t, "", "app", "--url", s.URL, "isolate", "demo").wants(t, cli.ExitFailed, "Region eu has no set of tables for isolated apps: `affinity up --tables NAME`")
+}
+
+// The demo of a move shows that clients notice nothing.
+func TestDemoMove(t *testing.T) {
+	ran := affinityWith(t, t.Context(), "", func(tl *tool) {
+		tl.start = func(ctx context.Context, o upOptions) (runningStack, error) {
+			s, err := stack.Start(ctx, stack.Options{Addr: o.Addr, Apps: []stack.App{{ID: "demo", Key: demoKey}}, Regions: o.Regions, Life: o.RequestLimit,
+				Operator: o.Operator, ConfigTTL: time.Millisecond, Log: slog.New(slog.DiscardHandler)})
+			return localStack{s}, err
+		}
+	}, strings.Fields("demo move --moves 1 --rate 50 --rest 200ms --request-limit 1s")...)
+	ran.wants(t, cli.ExitOK, "at rest ", "to us ", "of 40 users are in region us, each once; no request failed, and no profile lost what it had shown")
+	affinity(t, "", "demo", "move", "--moves", "0").wants(t, cli.ExitUsage, "--moves must be at least 1")
+}
+
+// A visitor says what is wrong.
+func TestVisitorsNotice(t *testing.T) {
+	s := startEngine(t, stack.Options{})
+	c, err := client.New(client.Config{URL: s.URL, App: "demo", Key: demoKey, Retry: client.NoRetry})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.SetStrategyJSON(t.Context(), []byte(moveStrategy)); err != nil {
+		t.Fatal(err)
+	}
+	v := &visitors{c: c}
+	v.timed.Store(newTimes())
+	ctx, stop := context.WithCancel(t.Context())
+	var sending sync.WaitGroup
+	sending.Go(func() { v.send(ctx, 500) })
+	for v.total.Load() < moveUsers {
+		time.Sleep(time.Millisecond) // until each has an event
+	}
+	stop()
+	sending.Wait()
+	if err := v.check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	v.shown[0] = 1e9
+	ctx, stop = context.WithCancel(t.Context())
+	sending.Go(func() { v.read(ctx, 500) })
+	for v.timed.Load().count() < moveUsers {
+		time.Sleep(time.Millisecond) // until one is read
+	}
+	stop()
+	sending.Wait()
+	if err := v.check(t.Context()); err == nil || !strings.Contains(err.Error(), "the profile of visitor-0 shows") {
+		t.Errorf("a profile that lost events: %v", err)
+	}
 }

@@ -97,6 +97,7 @@ func demoCommand(t *tool) *cobra.Command {
 		},
 	}
 	f.add(cmd)
+	cmd.AddCommand(demoMoveCommand(t))
 	cmd.Flags().Uint64Var(&o.seed, "seed", 1, "seed of the shop: the same seed gives the same shop")
 	cmd.Flags().BoolVar(&o.once, "once", false, "end after the last page instead of serving")
 	return cmd

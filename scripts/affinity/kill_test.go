@@ -86,6 +86,8 @@ const killWorkers = 8
 // acknowledged is what the engine has answered with success.
 type acknowledged struct {
 	now int64
+	// pause is how long a client waits between two requests.
+	pause time.Duration
 
 	mu      sync.Mutex
 	events  int
@@ -138,6 +140,10 @@ func (a *acknowledged) load(ctx context.Context, c *client.Client, worker int) {
 		}
 		if err != nil {
 			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(a.pause):
 		}
 	}
 }

@@ -25,6 +25,7 @@ func startStack(ctx context.Context, o upOptions) (runningStack, error) {
 		Addr: o.Addr, Apps: apps, Now: o.Now, RetentionDays: o.RetentionDays, Layout: o.Layout, Archive: o.Archive, Data: o.Data, KeepRetention: o.Data != "" && o.KeepRetention,
 		Regions:  o.Regions,
 		Tables:   o.Tables,
+		Life:     o.RequestLimit,
 		Operator: o.Operator, Log: o.Log})
 	if err != nil {
 		return nil, err

@@ -35,6 +35,7 @@ type upOptions struct {
 	MadeOperator  bool          // the token is not the environment's
 	Regions       []string      // in which apps may live
 	Tables        []string      // sets of tables for isolated apps
+	RequestLimit  time.Duration // how long a request or a task may run, with regions; 0: half a minute
 	Log           *slog.Logger
 }
 
@@ -53,6 +54,7 @@ type upFlags struct {
 	retentionDays int
 	regions       []string
 	tables        []string
+	requestLimit  time.Duration
 }
 
 // layoutFlags are the flags for the layout of a new app's log, as they were given.
@@ -94,7 +96,7 @@ func upCommand(t *tool) *cobra.Command {
 			"With a Bigtable emulator alone apps are created at each start: give the --schema that their events have.\n" +
 			"With --regions eu,us apps live in one of several regions, the first one unless `affinity app create --region` names\n" +
 			"another, and `affinity app move` moves them. With --tables big `affinity app isolate` moves an app to tables of its own.\n" +
-			"Requests and tasks then end after 30 seconds, because a move waits for them.\n" +
+			"Requests and tasks then end after 30 seconds (--request-limit), because a move waits for them.\n" +
 			"The operator's token is taken from AFFINITY_OPERATOR, or made and printed.\n" +
 			"Without --app the engine has the app and the key of AFFINITY_APP and AFFINITY_KEY (or AFFINITY_KEY_FILE), or else demo\n" +
 			"and demokey, so that the other commands in the same environment reach it.",
@@ -127,6 +129,7 @@ func (f *upFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.archive, "archive", "", "folder to write accepted events to, in files that import --archive restores")
 	flags.StringSliceVar(&f.regions, "regions", nil, "regions in which apps may live, as eu,us: each has a Bigtable instance, topics and queues of its own")
 	flags.StringSliceVar(&f.tables, "tables", nil, "sets of tables to which affinity app isolate moves an app: NAME, or REGION/NAME with --regions")
+	flags.DurationVar(&f.requestLimit, "request-limit", 0, "how long a request or a task may run, with --regions or --tables: each phase of a move waits as long (default 30s)")
 	f.layoutFlags.add(cmd)
 	for _, name := range []string{"url", "key"} { // upOptions refuses them
 		flags.String(name, "", "")
@@ -175,7 +178,10 @@ func (f *upFlags) options(cmd *cobra.Command) (upOptions, error) {
 			return o, cli.Usagef("--tables %q must be NAME, or REGION/NAME with a region of --regions; a name has 1 to 40 of a-z, 0-9 and -", set)
 		}
 	}
-	o.Regions, o.Tables = f.regions, f.tables
+	if f.requestLimit != 0 && f.requestLimit < time.Second {
+		return o, cli.Usagef("--request-limit %s: must be at least 1s", f.requestLimit)
+	}
+	o.Regions, o.Tables, o.RequestLimit = f.regions, f.tables, f.requestLimit
 	texts := f.apps
 	if !cmd.Flags().Changed("app") {
 		app, err := appOfEnvironment()
