@@ -78,6 +78,7 @@ func TestAppIsolateWithoutTables(t *testing.T) {
 
 // The demo of a move shows that clients notice nothing.
 func TestDemoMove(t *testing.T) {
+	t.Parallel()
 	ran := affinityWith(t, t.Context(), "", func(tl *tool) {
 		tl.start = func(ctx context.Context, o upOptions) (runningStack, error) {
 			s, err := stack.Start(ctx, stack.Options{Addr: o.Addr, Apps: []stack.App{{ID: "demo", Key: demoKey}}, Regions: o.Regions, Life: o.RequestLimit,

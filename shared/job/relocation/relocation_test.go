@@ -3,6 +3,7 @@ package relocation_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"strings"
 	"testing"
@@ -84,33 +85,75 @@ func TestUndo(t *testing.T) {
 	}
 }
 
-// A task dies after any number of requests, five times, and is delivered again.
+var everyRequest = flag.Bool("every-request", false, "let tasks die at each single request of a move, and not at some")
+
+// A task dies after any number of its requests, five times, and is delivered again. Every
+// profile is exact after each death. With -every-request that is each task of a move and each
+// number, so that it dies between any two requests.
 func TestTasksDie(t *testing.T) {
-	for requests := int64(1); requests < 40; requests += 3 {
-		w := newWorld(t, 0)
-		counts := w.populate(5)
-		w.start("us")
-		for deaths := map[string]int{}; len(w.tasks) > 0; {
-			task := w.tasks[0]
-			a := &allowance{}
-			a.left.Store(requests * int64(1+deaths[task.Name]))
-			if deaths[task.Name] >= 5 {
-				a.left.Store(1 << 40)
-			}
-			err := w.run(context.WithValue(ctx, allowanceKey{}, a), task)
-			if err != nil {
-				deaths[task.Name]++
-				w.exact("after a death", counts)
-				continue
-			}
-			w.tasks = w.tasks[1:]
-		}
-		if a := w.app(); a.Region != "us" || a.Moving() {
-			t.Fatalf("region %q, move %+v", a.Region, a.Move)
-		}
-		w.exact("moved", counts)
-		w.empty("eu")
+	var requests []int64 // of each task, in a move without deaths
+	w, counts := beginMove(t)
+	for len(w.tasks) > 0 {
+		a := &allowance{}
+		a.left.Store(1 << 40)
+		w.must(w.run(context.WithValue(ctx, allowanceKey{}, a), w.tasks[0]))
+		w.tasks = w.tasks[1:]
+		requests = append(requests, 1<<40-a.left.Load())
 	}
+	w.exact("moved", counts)
+	stride, deaths, n := 11, 0, 0
+	if *everyRequest {
+		stride = 1
+	}
+	for task, most := range requests {
+		for after := range most {
+			if n++; n%stride == 0 {
+				deaths += dieAt(t, task, after)
+			}
+		}
+	}
+	t.Logf("%d tasks with %d requests, %d deaths", len(requests), n, deaths)
+	if deaths < n/stride {
+		t.Errorf("%d deaths at %d requests", deaths, n/stride)
+	}
+}
+
+// beginMove returns a world in which an app begins to move, and the events of its users.
+func beginMove(t *testing.T) (*world, map[string]int) {
+	t.Helper()
+	w := newWorld(t, 0)
+	counts := w.populate(3)
+	w.start("us")
+	return w, counts
+}
+
+// dieAt makes a move whose task of a number dies five times after so many requests. It
+// returns the number of deaths.
+func dieAt(t *testing.T, number int, requests int64) (deaths int) {
+	w, counts := beginMove(t)
+	for i := 0; len(w.tasks) > 0; i++ {
+		task := w.tasks[0]
+		for range 5 {
+			if i != number {
+				break
+			}
+			a := &allowance{}
+			a.left.Store(requests)
+			if err := w.run(context.WithValue(ctx, allowanceKey{}, a), task); err == nil {
+				break
+			}
+			deaths++
+			w.exact(fmt.Sprintf("after death %d of task %d behind request %d", deaths, number, requests), counts)
+		}
+		w.must(w.run(ctx, task))
+		w.tasks = w.tasks[1:]
+	}
+	if a := w.app(); a.Region != "us" || a.Moving() {
+		t.Fatalf("task %d, request %d: region %q, move %+v", number, requests, a.Region, a.Move)
+	}
+	w.exact("moved", counts)
+	w.empty("eu")
+	return deaths
 }
 
 // Each phase waits until nobody acts on the one before: for caches, and for the longest

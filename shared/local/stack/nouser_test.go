@@ -78,6 +78,7 @@ var collections = []job.Collection{recompute.Collection, backtests.Collection, c
 type burdened struct {
 	between func()       // is called while jobs have open shards
 	fails   atomic.Value // the user whose row cannot be written
+	region  string       // of the apps; empty: there are no regions
 }
 
 // refuse answers requests for the user's row with an error that names it.
@@ -119,11 +120,14 @@ func (r refusing) RecvMsg(m any) error {
 // deletion of an app, whose last shard waits.
 func (b *burdened) run(t *testing.T, o stack.Options) *stack.Stack {
 	t.Helper()
-	o.Apps = []stack.App{{ID: "demo", Key: "demokey"}, {ID: "gone", Key: "gonekey"}}
+	o.Apps = []stack.App{{ID: "demo", Key: "demokey", Region: b.region}, {ID: "gone", Key: "gonekey", Region: b.region}}
 	o.ConfigTTL, o.LateWrites, o.Layout, o.Bigtable = time.Millisecond, time.Hour, schema.Of(schema.Wide), b.refuse()
 	o.Recompute = job.Settings{ShardUsers: 3, Budget: time.Second, Attempts: 2, Lanes: 2}
 	s := start(t, o)
 	client := bigtableOf(t, s)
+	if b.region != "" {
+		client = bigtableAt(t, s, stack.Instance+"-"+b.region)
+	}
 	for _, app := range []string{"demo", "gone"} {
 		b.fill(t, s, client, app)
 	}
@@ -151,7 +155,13 @@ func (b *burdened) run(t *testing.T, o stack.Options) *stack.Stack {
 	if err := s.Backends.Config.SetSegments(t.Context(), "demo", true); err != nil {
 		t.Fatal(err)
 	}
-	wantStatus(t, s, http.StatusOK, "POST", "/1/segments/refresh", "")
+	code := http.StatusConflict
+	for code == http.StatusConflict { // until functions have read the setting
+		code, _ = call(t, s, "POST", "/1/segments/refresh", "")
+	}
+	if code != http.StatusOK {
+		t.Fatalf("refresh of segments: %d", code)
+	}
 	ended()
 	wantStatus(t, s, http.StatusOK, "PUT", "/1/segments/fans", `{"where":{"filter":"color:Red"}}`)
 	wantStatus(t, s, http.StatusOK, "POST", "/1/segments/fans/export", "")

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -113,6 +115,7 @@ func eventsOf(t *testing.T, s *stack.Stack, user int) int {
 // once, and the region that it has left holds nothing of it, in any table. What cannot be is
 // refused, and what there is is there again at the next start.
 func TestMoveRegion(t *testing.T) {
+	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
 	s := regional(t, stack.Options{Data: data})
 	refused := func(want string, err error) {
@@ -206,6 +209,7 @@ func rowsOfDemo(t *testing.T, s *stack.Stack, instance, ending string) (found []
 // An app moves to tables of its own in the same instance, under events and reads, and its other
 // tables then hold nothing of it; the engine starts again with the sets of the folder.
 func TestIsolate(t *testing.T) {
+	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
 	s := start(t, stack.Options{Data: data, Tables: []string{"big"}, ConfigTTL: 20 * time.Millisecond, Life: time.Second})
 	furnish(t, s)
@@ -249,4 +253,51 @@ func TestIsolate(t *testing.T) {
 	moved(t, again, "demo")
 	idle(t, again)
 	check(again, "")
+}
+
+// Nothing of an app that is pinned to a region is written anywhere else, whatever jobs run and
+// fail: neither rows nor messages.
+func TestPinnedApp(t *testing.T) {
+	t.Parallel()
+	archive := t.TempDir()
+	b := &burdened{region: "us"}
+	s := b.run(t, stack.Options{Regions: []string{"eu", "us"}, Archive: archive})
+	wantStatus(t, s, http.StatusOK, "GET", "/1/export/"+token+"03", "")
+	wantStatus(t, s, http.StatusNoContent, "DELETE", "/1/usertokens/"+token+"03", "")
+	idle(t, s)
+	eachRow(t, bigtableAt(t, s, stack.Instance), func(table store.Table, row bigtable.Row) {
+		text := row.Key()
+		for _, items := range row {
+			for _, item := range items {
+				text += " " + item.Column + " " + string(item.Value)
+			}
+		}
+		if strings.Contains(text, token) || strings.HasPrefix(row.Key(), "demo,") || strings.HasPrefix(row.Key(), "gone,") {
+			t.Errorf("eu, table %s: %.200q", table.Name, text)
+		}
+	})
+	if err := s.Close(); err != nil { // the archive has all messages
+		t.Fatal(err)
+	}
+	in := map[string]int{}
+	err := filepath.WalkDir(archive, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		topic := strings.Split(strings.TrimPrefix(path, archive+"/"), "/")[0]
+		in[topic] += strings.Count(string(text), token)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for topic, n := range in {
+		if (n > 0) != strings.HasSuffix(topic, ".us") {
+			t.Errorf("the messages of topic %s name users %d times", topic, n)
+		}
+	}
+	if in["events.us"] == 0 {
+		t.Errorf("the archive has messages of %v", in)
+	}
 }
