@@ -85,7 +85,7 @@ func TestDemoMove(t *testing.T) {
 				Operator: o.Operator, ConfigTTL: time.Millisecond, Log: slog.New(slog.DiscardHandler)})
 			return localStack{s}, err
 		}
-	}, strings.Fields("demo move --moves 1 --rate 50 --rest 200ms --request-limit 1s")...)
+	}, strings.Fields("demo move --moves 1 --rate 50 --users 40 --rest 200ms --request-limit 1s")...)
 	ran.wants(t, cli.ExitOK, "at rest ", "to us ", "of 40 users are in region us, each once; no request failed, and no profile lost what it had shown")
 	affinity(t, "", "demo", "move", "--moves", "0").wants(t, cli.ExitUsage, "--moves must be at least 1")
 }
@@ -100,12 +100,12 @@ func TestVisitorsNotice(t *testing.T) {
 	if err := c.SetStrategyJSON(t.Context(), []byte(moveStrategy)); err != nil {
 		t.Fatal(err)
 	}
-	v := &visitors{c: c}
+	v := newVisitors(c, 40)
 	v.timed.Store(newTimes())
 	ctx, stop := context.WithCancel(t.Context())
 	var sending sync.WaitGroup
 	sending.Go(func() { v.send(ctx, 500) })
-	for v.total.Load() < moveUsers {
+	for v.total.Load() < 40 {
 		time.Sleep(time.Millisecond) // until each has an event
 	}
 	stop()
@@ -116,7 +116,7 @@ func TestVisitorsNotice(t *testing.T) {
 	v.shown[0] = 1e9
 	ctx, stop = context.WithCancel(t.Context())
 	sending.Go(func() { v.read(ctx, 500) })
-	for v.timed.Load().count() < moveUsers {
+	for v.timed.Load().count() < 40 {
 		time.Sleep(time.Millisecond) // until one is read
 	}
 	stop()

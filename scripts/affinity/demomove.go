@@ -23,15 +23,12 @@ import (
 // demoRegions are the regions of `affinity demo move`.
 var demoRegions = []string{"eu", "us"}
 
-const (
-	moveStrategy = `{"eventsScoring":[{"eventName":"Seen","eventType":"view","score":1}],
+const moveStrategy = `{"eventsScoring":[{"eventName":"Seen","eventType":"view","score":1}],
 		"facetsScoring":[{"facetName":"color","score":1}],"personalizationImpact":50}`
-	moveUsers = 40
-)
 
 type demoMoveOptions struct {
-	moves, rate int
-	rest, limit time.Duration
+	moves, rate, users int
+	rest, limit        time.Duration
 }
 
 func demoMoveCommand(t *tool) *cobra.Command {
@@ -39,14 +36,14 @@ func demoMoveCommand(t *tool) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "move",
 		Short: "Start the engine with two regions, and move an app between them under load",
-		Long: "Start the engine with the regions eu and us, send events of 40 users and read their profiles at a steady rate, and move\n" +
-			"the app to us and back while that goes on. The command fails if a request fails, if a profile shows less than an earlier\n" +
-			"read of it, or if at the end a user has more or fewer events than were sent.",
+		Long: "Start the engine with the regions eu and us, send events and read profiles at a steady rate, and move the app to us and\n" +
+			"back while that goes on. The command fails if a request fails, if a profile shows less than an earlier read of it, or if\n" +
+			"at the end a user has more or fewer events than were sent.",
 		Example: "  affinity demo move\n  affinity demo move --moves 20 --rate 100",
 		Args:    cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if o.moves < 1 || o.rate < 1 || o.rate > 1000 || o.limit < time.Second {
-				return cli.Usagef("--moves must be at least 1, --rate 1 to 1000, and --request-limit at least 1s")
+			if o.moves < 1 || o.rate < 1 || o.rate > 1000 || o.users < 1 || o.users > 100_000 || o.limit < time.Second {
+				return cli.Usagef("--moves must be at least 1, --rate 1 to 1000, --users 1 to 100000, and --request-limit at least 1s")
 			}
 			up := upOptions{
 				Addr: "127.0.0.1:0", Apps: []upApp{{ID: "demo", Key: demoKey}}, RetentionDays: 90, Regions: demoRegions, RequestLimit: o.limit,
@@ -60,6 +57,7 @@ func demoMoveCommand(t *tool) *cobra.Command {
 	flags := cmd.Flags()
 	flags.IntVar(&o.moves, "moves", 2, "how many moves, each to the other region")
 	flags.IntVar(&o.rate, "rate", 100, "events a second, and as many reads")
+	flags.IntVar(&o.users, "users", 1000, "how many users have the events: while an app moves, each event reads all events of its user")
 	flags.DurationVar(&o.rest, "rest", 10*time.Second, "how long it measures before the first move")
 	flags.DurationVar(&o.limit, "request-limit", 2*time.Second, "how long a request or a task may run: each phase of a move waits as long")
 	return cmd
@@ -78,7 +76,7 @@ func showMoves(ctx context.Context, t *tool, url, token string, o demoMoveOption
 	if err != nil {
 		return err
 	}
-	v := &visitors{c: c}
+	v := newVisitors(c, o.users)
 	visits, stop := context.WithCancel(ctx)
 	var all sync.WaitGroup
 	all.Go(func() { v.send(visits, o.rate) })
@@ -107,7 +105,7 @@ func showMoves(ctx context.Context, t *tool, url, token string, o demoMoveOption
 		return err
 	}
 	_, err = fmt.Fprintf(t.out, "%d events of %d users are in region %s, each once; no request failed, and no profile lost what it had shown\n",
-		v.total.Load(), moveUsers, demoRegions[o.moves%len(demoRegions)])
+		v.total.Load(), o.users, demoRegions[o.moves%len(demoRegions)])
 	return err
 }
 
@@ -161,11 +159,15 @@ type visitors struct {
 	c     *client.Client
 	timed atomic.Pointer[times]
 	total atomic.Int64
-	sent  [moveUsers]atomic.Int64
+	sent  []atomic.Int64 // by user
 
 	mu     sync.Mutex
-	shown  [moveUsers]float64
+	shown  []float64 // by user, the most that a profile has shown
 	faults []error
+}
+
+func newVisitors(c *client.Client, users int) *visitors {
+	return &visitors{c: c, sent: make([]atomic.Int64, users), shown: make([]float64, users)}
 }
 
 func visitorToken(n int) string { return fmt.Sprintf("visitor-%d", n) }
@@ -193,7 +195,7 @@ func (v *visitors) steadily(ctx context.Context, rate int, do func(user int)) {
 			v.fail(fmt.Errorf("%d requests wait for the engine", most))
 			continue
 		}
-		running.Go(func() { defer func() { <-room }(); do(n % moveUsers) })
+		running.Go(func() { defer func() { <-room }(); do(n % len(v.sent)) })
 	}
 }
 
