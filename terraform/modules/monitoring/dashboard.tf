@@ -77,17 +77,17 @@ locals {
     {
       title = "Bigtable CPU: cluster, and its hottest node"
       lines = [
-        { filter = "${local.cluster} AND metric.type=\"bigtable.googleapis.com/cluster/cpu_load\"", align = "ALIGN_MEAN", reduce = "REDUCE_MEAN", by = ["resource.label.cluster"], legend = "$${resource.labels.cluster}" },
-        { filter = "${local.cluster} AND metric.type=\"bigtable.googleapis.com/cluster/cpu_load_hottest_node\"", align = "ALIGN_MAX", reduce = "REDUCE_MAX", by = ["resource.label.cluster"], legend = "hottest of $${resource.labels.cluster}" },
+        { filter = "${local.cluster} AND metric.type=\"bigtable.googleapis.com/cluster/cpu_load\"", align = "ALIGN_MEAN", reduce = "REDUCE_MEAN", by = ["resource.label.instance", "resource.label.cluster"], legend = "$${resource.labels.instance} $${resource.labels.cluster}" },
+        { filter = "${local.cluster} AND metric.type=\"bigtable.googleapis.com/cluster/cpu_load_hottest_node\"", align = "ALIGN_MAX", reduce = "REDUCE_MAX", by = ["resource.label.instance", "resource.label.cluster"], legend = "hottest of $${resource.labels.instance} $${resource.labels.cluster}" },
       ]
     },
     {
       title = "Bigtable CPU by app profile"
-      lines = [{ filter = "${local.cluster} AND metric.type=\"bigtable.googleapis.com/cluster/cpu_load_by_app_profile_by_method_by_table\"", align = "ALIGN_MEAN", reduce = "REDUCE_SUM", by = ["metric.label.app_profile", "resource.label.cluster"] }]
+      lines = [{ filter = "${local.cluster} AND metric.type=\"bigtable.googleapis.com/cluster/cpu_load_by_app_profile_by_method_by_table\"", align = "ALIGN_MEAN", reduce = "REDUCE_SUM", by = ["metric.label.app_profile", "resource.label.instance", "resource.label.cluster"] }]
     },
     {
       title = "How far replicas lag behind, by table"
-      lines = [{ filter = "resource.type=\"bigtable_table\" AND ${local.bigtable_instances} AND metric.type=\"bigtable.googleapis.com/replication/max_delay\"", align = "ALIGN_MAX", reduce = "REDUCE_MAX", by = ["resource.label.table"] }]
+      lines = [{ filter = "resource.type=\"bigtable_table\" AND ${local.bigtable_instances} AND metric.type=\"bigtable.googleapis.com/replication/max_delay\"", align = "ALIGN_MAX", reduce = "REDUCE_MAX", by = ["resource.label.instance", "resource.label.table"] }]
     },
     {
       title = "Requests that failed, by function and status"
