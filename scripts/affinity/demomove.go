@@ -17,6 +17,7 @@ import (
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/client"
+	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/local/operator"
 )
 
@@ -91,7 +92,7 @@ func showMoves(ctx context.Context, t *tool, url, token string, o demoMoveOption
 	fmt.Fprintf(t.out, "at rest      %s\n", rest)
 	for n := range o.moves {
 		to := demoRegions[(n+1)%len(demoRegions)]
-		took, err := moveApp(ctx, t, moves, to)
+		took, err := moveApp(ctx, t, moves, to, patience*(o.limit+2*config.TTL))
 		if err != nil {
 			return err
 		}
@@ -109,11 +110,17 @@ func showMoves(ctx context.Context, t *tool, url, token string, o demoMoveOption
 	return err
 }
 
+// patience is how many waits of a phase a move may take; it has six phases.
+const patience = 20
+
 // moveApp moves the app and waits until the region that it left holds nothing of it.
-func moveApp(ctx context.Context, t *tool, m mover, to string) (time.Duration, error) {
+func moveApp(ctx context.Context, t *tool, m mover, to string, longest time.Duration) (time.Duration, error) {
 	began, shown := time.Now(), ""
 	s, err := m.Move(ctx, "demo", to)
 	for err == nil && s.Move.Phase != "" {
+		if time.Since(began) > longest {
+			return 0, fmt.Errorf("the move stands still in phase %s: this machine needs a lower --rate or a longer --request-limit; %s", s.Move.Phase, s.Error)
+		}
 		if now := moveProgress("demo", s); now != shown {
 			fmt.Fprintln(t.err, now)
 			shown = now
