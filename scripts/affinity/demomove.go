@@ -58,7 +58,7 @@ func demoMoveCommand(t *tool) *cobra.Command {
 	flags := cmd.Flags()
 	flags.IntVar(&o.moves, "moves", 2, "how many moves, each to the other region")
 	flags.IntVar(&o.rate, "rate", 100, "events a second, and as many reads")
-	flags.IntVar(&o.users, "users", 1000, "how many users have the events: while an app moves, each event reads all events of its user")
+	flags.IntVar(&o.users, "users", 1000, "how many users have the events")
 	flags.DurationVar(&o.rest, "rest", 10*time.Second, "how long it measures before the first move")
 	flags.DurationVar(&o.limit, "request-limit", 2*time.Second, "how long a request or a task may run: each phase of a move waits as long")
 	return cmd
