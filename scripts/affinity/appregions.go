@@ -47,20 +47,11 @@ func (b bigtables) base(ctx context.Context) (backend.Base, error) {
 	if len(regions) == 0 {
 		regions = config.Regions{{Name: theOnly, Instance: b.Instance}}
 	}
-	stores := map[string]*store.Store{}
-	for _, region := range regions {
-		cfg := b.Config
-		cfg.Instance, cfg.Ending = region.Instance, region.Ending()
-		opened, err := store.Open(ctx, cfg)
-		if err != nil {
-			for _, at := range stores {
-				err = errors.Join(err, at.Close())
-			}
-			return backend.Base{}, fmt.Errorf("%w (--instance or --regions, and --app-profile, name it)", err)
-		}
-		stores[region.Name] = opened
+	base, err := backend.OpenRegional(ctx, slog.New(slog.DiscardHandler), b.Config, backend.RegionSettings{All: regions}, b.apps)
+	if err != nil {
+		return base, fmt.Errorf("%w (--instance or --regions, and --app-profile, name it)", err)
 	}
-	return backend.NewRegional(slog.New(slog.DiscardHandler), time.Now, backend.RegionSettings{All: regions}, stores, b.apps, config.TTL)
+	return base, nil
 }
 
 // checkRegion refuses a command on an app that lives in a region if the regions are not given:
@@ -78,7 +69,7 @@ func (a *appTool) checkRegions(ctx context.Context, apps config.Store, ids ...st
 		return nil
 	}
 	for _, id := range ids {
-		region, err := homeOf(ctx, apps, id)
+		region, err := backend.BirthsOf(ctx, apps, id)
 		if err != nil {
 			return err
 		}
@@ -89,20 +80,6 @@ func (a *appTool) checkRegions(ctx context.Context, apps config.Store, ids ...st
 	return nil
 }
 
-// homeOf returns the region in which new users of an app begin, and of a deleted app that in
-// which it lived; empty if it names none.
-func homeOf(ctx context.Context, apps config.Store, id string) (string, error) {
-	app, err := apps.App(ctx, id)
-	if !errors.Is(err, config.ErrNotFound) {
-		return app.Births(), err
-	}
-	d, err := apps.Deletion(ctx, id)
-	if errors.Is(err, config.ErrNotFound) {
-		err = nil
-	}
-	return d.Region, err
-}
-
 // bigtables are those of the apps in a configuration.
 func (a *appTool) bigtables(apps config.Store) bigtables {
 	return bigtables{a.bigtable, a.regions, apps}
@@ -111,7 +88,7 @@ func (a *appTool) bigtables(apps config.Store) bigtables {
 // taskConfig is the configuration of the worker's queues in all regions.
 func (a *appTool) taskConfig(apps config.Store) taskqueue.Config {
 	return taskqueue.Config{Queue: a.queue, WorkerURL: workerURL, Regions: a.regions, Where: func(ctx context.Context, appID string) (string, error) {
-		return homeOf(ctx, apps, appID)
+		return backend.BirthsOf(ctx, apps, appID)
 	}}
 }
 

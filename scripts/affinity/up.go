@@ -164,24 +164,9 @@ func (f *upFlags) options(cmd *cobra.Command) (upOptions, error) {
 		}
 		o.Now = now
 	}
-	for i, name := range f.regions {
-		if !config.ValidRegion(name) || slices.Contains(f.regions[:i], name) {
-			return o, cli.Usagef("--regions %s: %q must be 1 to 40 of a-z, 0-9 and -, and there once", strings.Join(f.regions, ","), name)
-		}
+	if err := f.regionOptions(&o); err != nil {
+		return o, err
 	}
-	for _, set := range f.tables {
-		in, name, ok := strings.Cut(set, "/")
-		if !ok {
-			in, name = "", set
-		}
-		if !config.ValidRegion(name) || ok && !slices.Contains(f.regions, in) {
-			return o, cli.Usagef("--tables %q must be NAME, or REGION/NAME with a region of --regions; a name has 1 to 40 of a-z, 0-9 and -", set)
-		}
-	}
-	if f.requestLimit != 0 && f.requestLimit < time.Second {
-		return o, cli.Usagef("--request-limit %s: must be at least 1s", f.requestLimit)
-	}
-	o.Regions, o.Tables, o.RequestLimit = f.regions, f.tables, f.requestLimit
 	texts := f.apps
 	if !cmd.Flags().Changed("app") {
 		app, err := appOfEnvironment()
@@ -204,6 +189,29 @@ func (f *upFlags) options(cmd *cobra.Command) (upOptions, error) {
 		return o, cli.Usagef("%v", err)
 	}
 	return o, checkAddr(o)
+}
+
+// regionOptions checks the flags of regions.
+func (f *upFlags) regionOptions(o *upOptions) error {
+	for i, name := range f.regions {
+		if !config.ValidRegion(name) || slices.Contains(f.regions[:i], name) {
+			return cli.Usagef("--regions %s: %q must be 1 to 40 of a-z, 0-9 and -, and there once", strings.Join(f.regions, ","), name)
+		}
+	}
+	for _, set := range f.tables {
+		in, name, ok := strings.Cut(set, "/")
+		if !ok {
+			in, name = "", set
+		}
+		if !config.ValidRegion(name) || ok && !slices.Contains(f.regions, in) {
+			return cli.Usagef("--tables %q must be NAME, or REGION/NAME with a region of --regions; a name has 1 to 40 of a-z, 0-9 and -", set)
+		}
+	}
+	if f.requestLimit != 0 && f.requestLimit < time.Second {
+		return cli.Usagef("--request-limit %s: must be at least 1s", f.requestLimit)
+	}
+	o.Regions, o.Tables, o.RequestLimit = f.regions, f.tables, f.requestLimit
+	return nil
 }
 
 // appOfEnvironment returns the app, as ID:KEY, that other commands name when no

@@ -16,9 +16,13 @@ func openStores(ctx context.Context, log *slog.Logger, s Settings, c config.Stor
 		opened, err := store.Open(ctx, s.Store)
 		return New(log, time.Now, opened, c, config.TTL), err
 	}
+	return OpenRegional(ctx, log, s.Store, s.Regions, c)
+}
+
+// OpenRegional opens the Bigtable of each region. Instance and Ending of cfg do not count.
+func OpenRegional(ctx context.Context, log *slog.Logger, cfg store.Config, r RegionSettings, c config.Store) (Base, error) {
 	stores := map[string]*store.Store{}
-	for _, region := range s.Regions.All {
-		cfg := s.Store
+	for _, region := range r.All {
 		cfg.Instance, cfg.Ending = region.Instance, region.Ending()
 		opened, err := store.Open(ctx, cfg)
 		if err != nil {
@@ -29,7 +33,7 @@ func openStores(ctx context.Context, log *slog.Logger, s Settings, c config.Stor
 		}
 		stores[region.Name] = opened
 	}
-	return NewRegional(log, time.Now, s.Regions, stores, c, config.TTL)
+	return NewRegional(log, time.Now, r, stores, c, config.TTL)
 }
 
 // NewRegional is New over the Bigtables of several regions.
@@ -60,10 +64,7 @@ const placeTimeout = 10 * time.Second
 func placeOf(cached *config.Cached, all config.Regions, appID string) (config.Place, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), placeTimeout)
 	defer cancel()
-	app, err := cached.App(ctx, appID)
-	if errors.Is(err, config.ErrNotFound) {
-		app, err = deletedApp(ctx, cached, appID)
-	}
+	app, err := appOf(ctx, cached, appID)
 	return all.Place(app), err
 }
 
@@ -73,20 +74,38 @@ func (b Base) RegionOf(ctx context.Context, appID string) (string, error) {
 	if len(b.Regions) == 0 {
 		return "", nil
 	}
-	app, err := b.CachedConfig.App(ctx, appID)
-	if errors.Is(err, config.ErrNotFound) {
-		app, err = deletedApp(ctx, b.CachedConfig, appID)
-	}
+	return BirthsOf(ctx, b.CachedConfig, appID)
+}
+
+// Homes say where apps live: a config.Store does, and a config.Cached.
+type Homes interface {
+	App(ctx context.Context, appID string) (config.App, error)
+	Deletion(ctx context.Context, appID string) (config.Deletion, error)
+}
+
+// BirthsOf returns the region where new users of an app begin, and of a deleted app that in
+// which it lived; empty if it names none.
+func BirthsOf(ctx context.Context, homes Homes, appID string) (string, error) {
+	app, err := appOf(ctx, homes, appID)
 	return app.Births(), err
+}
+
+// appOf returns an app, also one that has been deleted; see deletedApp.
+func appOf(ctx context.Context, homes Homes, appID string) (config.App, error) {
+	app, err := homes.App(ctx, appID)
+	if errors.Is(err, config.ErrNotFound) {
+		return deletedApp(ctx, homes, appID)
+	}
+	return app, err
 }
 
 // deletedApp returns where an app lived that has been deleted, and where its deletion works.
 // An app that nobody knows is in the first region.
-func deletedApp(ctx context.Context, cached *config.Cached, appID string) (config.App, error) {
+func deletedApp(ctx context.Context, homes Homes, appID string) (config.App, error) {
 	if !config.ValidAppID(appID) {
 		return config.App{ID: appID}, nil
 	}
-	d, err := cached.Deletion(ctx, appID)
+	d, err := homes.Deletion(ctx, appID)
 	if errors.Is(err, config.ErrNotFound) {
 		err = nil
 	}

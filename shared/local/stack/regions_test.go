@@ -189,16 +189,22 @@ func nothingOf(t *testing.T, s *stack.Stack, instance string) {
 	}
 }
 
+// textOf returns the key of a row with its columns and values.
+func textOf(row bigtable.Row) string {
+	text := row.Key()
+	for _, items := range row {
+		for _, item := range items {
+			text += " " + item.Column + " " + string(item.Value)
+		}
+	}
+	return text
+}
+
 // rowsOfDemo returns the rows of a set of tables that name the app demo or its users.
 func rowsOfDemo(t *testing.T, s *stack.Stack, instance, ending string) (found []string) {
 	t.Helper()
 	eachRowIn(t, bigtableAt(t, s, instance), ending, func(table store.Table, row bigtable.Row) {
-		text := row.Key()
-		for _, items := range row {
-			for _, item := range items {
-				text += " " + item.Column + " " + string(item.Value)
-			}
-		}
+		text := textOf(row)
 		if strings.Contains(text, "traveller") || strings.HasPrefix(row.Key(), "demo,") {
 			found = append(found, fmt.Sprintf("table %s: %.200q", table.Name, text))
 		}
@@ -266,12 +272,7 @@ func TestPinnedApp(t *testing.T) {
 	wantStatus(t, s, http.StatusNoContent, "DELETE", "/1/usertokens/"+token+"03", "")
 	idle(t, s)
 	eachRow(t, bigtableAt(t, s, stack.Instance), func(table store.Table, row bigtable.Row) {
-		text := row.Key()
-		for _, items := range row {
-			for _, item := range items {
-				text += " " + item.Column + " " + string(item.Value)
-			}
-		}
+		text := textOf(row)
 		if strings.Contains(text, token) || strings.HasPrefix(row.Key(), "demo,") || strings.HasPrefix(row.Key(), "gone,") {
 			t.Errorf("eu, table %s: %.200q", table.Name, text)
 		}
