@@ -160,7 +160,7 @@ func (w *worker) process(ctx context.Context) error {
 // checkpoint stores how far the pass has come. base is the shard at the start
 // of this call of Process.
 func (w *worker) checkpoint(ctx context.Context, base Shard, p Progress) error {
-	if !p.Done && p.Next == w.shard.Next {
+	if !p.Done && p.Next == w.shard.Next && p.Counts == (Counts{}) {
 		return nil
 	}
 	return w.write(ctx, func(s *Shard) {

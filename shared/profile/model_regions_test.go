@@ -206,7 +206,7 @@ func (w *simulation) startWork(app config.App) {
 			}
 		case config.MoveUsers:
 			if err = e.StayUser(ctx, app, "u"); err == nil {
-				_, err = e.MoveUser(ctx, app, "u")
+				_, err = e.MoveUser(ctx, app, "u", endless)
 			}
 		case config.MoveDropping:
 			if _, err = e.ReconcileUser(ctx, app, "u"); err == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/history"
@@ -24,10 +25,18 @@ func (e *Engine) MarkUser(ctx context.Context, app config.App, user string) erro
 	return err
 }
 
+// ErrUnfinished reports that the log of a user has not been copied within the time of a call.
+// The next call continues.
+var ErrUnfinished = errors.New("more of the user's log is left to copy than there was time for")
+
+// logPage is how many rows of a log are copied between two looks at the clock.
+const logPage = 20_000
+
 // MoveUser moves a user to the region to which the app moves. It returns the number of rows
 // of the log that it copied; none if another mover was faster. It moves nobody who has no
-// owner yet: they begin where they belong.
-func (e *Engine) MoveUser(ctx context.Context, app config.App, user string) (int, error) {
+// owner yet: they begin where they belong. Once the engine's clock has reached until, it copies
+// no further page of a log and returns ErrUnfinished.
+func (e *Engine) MoveUser(ctx context.Context, app config.App, user string, until time.Time) (int, error) {
 	from, to, err := e.move(app)
 	if err != nil {
 		return 0, err
@@ -49,7 +58,16 @@ func (e *Engine) MoveUser(ctx context.Context, app config.App, user string) (int
 		case store.Leaving:
 			// An event that is in the log of this region alone was written before the row was
 			// Leaving, so the copy holds it.
-			if copied, err = to.env.store.CopyLogFrom(ctx, from.env.store, app.ID, app.Log, user); err == nil {
+			done := row.Copied
+			if done.Epoch != o.Epoch {
+				done = store.LogCopy{Epoch: o.Epoch}
+			}
+			rows, all, failed := to.env.store.CopyLogFrom(ctx, from.env.store, app.ID, app.Log, user, done, logPage,
+				func() bool { return e.env.now().Before(until) })
+			if copied, err = copied+rows, failed; err == nil && !all {
+				err = ErrUnfinished
+			}
+			if err == nil {
 				_, err = from.env.store.SetOwner(ctx, app.ID, user, o, store.Owner{Epoch: o.Epoch + 1, State: store.Moved, Region: to.env.region})
 			}
 		default:
@@ -173,7 +191,7 @@ func (e *Engine) ReconcileUser(ctx context.Context, app config.App, token string
 	if err != nil || len(missing) == 0 {
 		return 0, err
 	}
-	if _, err := to.env.store.CopyLogFrom(ctx, from.env.store, app.ID, app.Log, token); err != nil {
+	if err := to.env.store.CopyEventsFrom(ctx, from.env.store, app.ID, app.Log, token, missing); err != nil {
 		return 0, err
 	}
 	take := func(ctx context.Context, _, token string) (store.User, error) {

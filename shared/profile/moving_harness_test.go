@@ -98,10 +98,13 @@ func (tr *travels) must(err error) {
 	}
 }
 
+// endless is an instant that no test reaches.
+var endless = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+
 // moveUser moves the user.
 func (tr *travels) moveUser() {
 	tr.t.Helper()
-	_, err := tr.eng.MoveUser(ctx, tr.app(), "u")
+	_, err := tr.eng.MoveUser(ctx, tr.app(), "u", endless)
 	tr.must(err)
 }
 
@@ -158,7 +161,7 @@ func (tr *travels) messageUnder(app config.App, events ...store.LogEvent) *actor
 func (tr *travels) mover() *actor {
 	app, e := tr.app(), tr.process(tr.apps)
 	return tr.start("mover", func(ctx context.Context) error {
-		_, err := e.MoveUser(ctx, app, "u")
+		_, err := e.MoveUser(ctx, app, "u", endless)
 		return err
 	})
 }

@@ -2,8 +2,12 @@ package store
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
+	"slices"
+	"strings"
 
 	"cloud.google.com/go/bigtable"
 
@@ -11,35 +15,118 @@ import (
 	"github.com/affinityengine/affinity/shared/schema"
 )
 
-// CopyLogFrom copies a user's events from the log in another region, in the schemas of the
-// layout. A copy stands behind what writers append, before or after: see Log.Copy. So they
-// may write to both regions in the meantime. A second run writes the same cells. It returns
-// the number of rows.
-func (s *Store) CopyLogFrom(ctx context.Context, from *Store, app string, l schema.Layout, user string) (int, error) {
-	copied := 0
-	for _, n := range from.Log(app, l).written() {
-		rows, err := s.copyRows(ctx, from, app, n, user)
-		copied = max(copied, rows)
-		if err != nil {
-			return copied, fmt.Errorf("copy log of %s,%s, %s: %w", app, user, n, err)
-		}
-	}
-	return copied, nil
+// LogCopy is how far the log of a user has been copied to the region that gets them.
+type LogCopy struct {
+	// Epoch is that of the owner's state under which the copy began. Under another one the
+	// copy begins again.
+	Epoch int64
+	// Schema is the schema that is being copied, by its place in the layout, and Last the key of
+	// the last row, behind the user's prefix. All rows of the schemas before are copied.
+	Schema byte
+	Last   string
 }
 
-func (s *Store) copyRows(ctx context.Context, from *Store, app string, n schema.Name, user string) (int, error) {
-	b, to, rows := newBulk(ctx), s.tables.of(app, user).logs[n], 0
+func (c LogCopy) appendBinary(dst []byte) []byte {
+	dst = binary.BigEndian.AppendUint64(dst, uint64(c.Epoch))
+	return append(append(dst, c.Schema), c.Last...)
+}
+
+func parseLogCopy(value []byte) (LogCopy, error) {
+	switch {
+	case len(value) == 0:
+		return LogCopy{}, nil
+	case len(value) <= 9:
+		return LogCopy{}, fmt.Errorf("column %q: %x is no progress of a copy", familyState+":"+columnCopied, value)
+	}
+	return LogCopy{int64(binary.BigEndian.Uint64(value)), value[8], string(value[9:])}, nil
+}
+
+// CopyLogFrom copies a user's events from the log in another region, in the schemas of the
+// layout. A copy stands behind what writers append, before or after: see Log.Copy. So they
+// may write to both regions in the meantime. It continues behind done, whose epoch must be that
+// of the user's row, and keeps its progress in the row of the other region after each page of so many
+// rows. Between two pages it asks more, and ends early if that returns false. It returns the number of rows that it copied,
+// and whether all are copied.
+func (s *Store) CopyLogFrom(ctx context.Context, from *Store, app string, l schema.Layout, user string, done LogCopy, page int, more func() bool) (rows int, all bool, err error) {
+	for i, n := range from.Log(app, l).written() {
+		if byte(i) < done.Schema {
+			continue
+		}
+		if byte(i) > done.Schema {
+			done.Schema, done.Last = byte(i), ""
+		}
+		for {
+			count, last, err := s.copyLogPage(ctx, from, app, n, user, done.Last, page)
+			rows += count
+			if err != nil {
+				return rows, false, fmt.Errorf("copy log of %s,%s, %s: %w", app, user, n, err)
+			}
+			if count < page {
+				break
+			}
+			done.Last = last
+			if err := from.keepCopied(ctx, app, user, done); err != nil {
+				return rows, false, err
+			}
+			if !more() {
+				return rows, false, nil
+			}
+		}
+	}
+	return rows, true, nil
+}
+
+// copyLogPage copies the next rows of a log, and returns their number and the end of the last key.
+func (s *Store) copyLogPage(ctx context.Context, from *Store, app string, n schema.Name, user, after string, page int) (count int, last string, err error) {
+	prefix := userKey(app, user)
+	start := prefix
+	if after != "" {
+		start += after + "\x00"
+	}
+	err = s.copyEvents(ctx, from, app, n, user, bigtable.NewRange(start, prefixEnd(prefix)), func(key string) {
+		count, last = count+1, key[len(prefix):]
+	}, bigtable.LimitRows(int64(page)))
+	return count, last, err
+}
+
+// CopyEventsFrom copies some events of a user from the log in another region.
+func (s *Store) CopyEventsFrom(ctx context.Context, from *Store, app string, l schema.Layout, user string, events []history.Pos) error {
+	for _, n := range from.Log(app, l).written() {
+		for some := range slices.Chunk(events, copyPage) {
+			keys := make(bigtable.RowList, len(some))
+			for i, p := range some {
+				keys[i] = logKey(app, user, p.Time, p.ID)
+			}
+			if err := s.copyEvents(ctx, from, app, n, user, keys, func(string) {}); err != nil {
+				return fmt.Errorf("copy events of %s,%s, %s: %w", app, user, n, err)
+			}
+		}
+	}
+	return nil
+}
+
+// copyEvents copies rows of a log. It calls each with their keys.
+func (s *Store) copyEvents(ctx context.Context, from *Store, app string, n schema.Name, user string, rows bigtable.RowSet, each func(key string), options ...bigtable.ReadOption) error {
+	b, to := newBulk(ctx), s.tables.of(app, user).logs[n]
 	var failed error
-	err := from.tables.of(app, user).logs[n].ReadRows(ctx, bigtable.PrefixRange(userKey(app, user)), func(r bigtable.Row) bool {
-		rows++
+	err := from.tables.of(app, user).logs[n].ReadRows(ctx, rows, func(r bigtable.Row) bool {
+		each(r.Key())
 		m, size := copyOf(r)
 		failed = b.add(to, r.Key(), m, size)
 		return failed == nil
-	})
+	}, options...)
 	if err := errors.Join(err, failed); err != nil {
-		return rows, err
+		return err
 	}
-	return rows, b.flush()
+	return b.flush()
+}
+
+func (s *Store) keepCopied(ctx context.Context, app, user string, c LogCopy) error {
+	err := s.tables.of(app, user).users.Apply(ctx, userKey(app, user), replace(columnCopied, c.appendBinary(nil)))
+	if err != nil {
+		return fmt.Errorf("keep how far the log of %s,%s is copied: %w", app, user, err)
+	}
+	return nil
 }
 
 // copyOf returns a mutation that writes the cells of a row of the log that count, a
@@ -87,38 +174,47 @@ func countedCells(r bigtable.Row) map[string]bigtable.ReadItem {
 }
 
 // MissingInLog returns the positions of a user's events, from a position on, that the log
-// in another region holds and this one lacks.
+// in another region holds and this one lacks. It reads both logs side by side, and holds
+// neither.
 func (s *Store) MissingInLog(ctx context.Context, from *Store, app string, l schema.Layout, user string, first history.Pos) ([]history.Pos, error) {
-	there, err := from.positions(ctx, app, l.Read, user, first)
-	if err != nil {
-		return nil, err
-	}
-	here, err := s.positions(ctx, app, l.Read, user, first)
-	if err != nil {
-		return nil, err
-	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	there, stop := iter.Pull2(from.positions(ctx, app, l.Read, user, first))
+	defer stop()
+	here, stop := iter.Pull2(s.positions(ctx, app, l.Read, user, first))
+	defer stop()
 	var missing []history.Pos
-	for p := range there {
-		if !here[p] {
-			missing = append(missing, p)
+	own, err, more := here()
+	for {
+		wanted, failed, ok := there()
+		for more && err == nil && ok && own.Compare(wanted) < 0 {
+			own, err, more = here()
+		}
+		switch {
+		case err != nil || failed != nil:
+			return nil, errors.Join(err, failed)
+		case !ok:
+			return missing, nil
+		case !more || own != wanted:
+			missing = append(missing, wanted)
 		}
 	}
-	return missing, nil
 }
 
-func (s *Store) positions(ctx context.Context, app string, n schema.Name, user string, first history.Pos) (map[history.Pos]bool, error) {
-	found := map[history.Pos]bool{}
-	rows := bigtable.NewRange(logKey(app, user, first.Time, first.ID), prefixEnd(userKey(app, user)))
-	err := s.tables.of(app, user).logs[n].ReadRows(ctx, rows, func(r bigtable.Row) bool {
-		if _, _, ms, id, err := parseLogKey(r.Key()); err == nil {
-			found[history.Pos{Time: ms, ID: id}] = true
+// positions lists a user's events in a log, in order. An error is the last item.
+func (s *Store) positions(ctx context.Context, app string, n schema.Name, user string, first history.Pos) iter.Seq2[history.Pos, error] {
+	return func(yield func(history.Pos, error) bool) {
+		rows, on := bigtable.NewRange(logKey(app, user, first.Time, first.ID), prefixEnd(userKey(app, user))), true
+		err := s.tables.of(app, user).logs[n].ReadRows(ctx, rows, func(r bigtable.Row) bool {
+			if _, _, ms, id, err := parseLogKey(r.Key()); err == nil {
+				on = yield(history.Pos{Time: ms, ID: strings.Clone(id)}, nil)
+			}
+			return on
+		}, keysOnly)
+		if err != nil && on {
+			yield(history.Pos{}, fmt.Errorf("list log of %s,%s, %s: %w", app, user, n, err))
 		}
-		return true
-	}, keysOnly)
-	if err != nil {
-		return nil, fmt.Errorf("list log of %s,%s, %s: %w", app, user, n, err)
 	}
-	return found, nil
 }
 
 // LeaveUser deletes what a region holds of a user who has moved away, but for who owns them
@@ -142,7 +238,7 @@ func (s *Store) LeaveUser(ctx context.Context, app, user string) error {
 	m := bigtable.NewMutation()
 	m.DeleteCellsInFamily(familyProfile)
 	m.DeleteCellsInFamily(familyInline)
-	for _, column := range []string{columnCounter, columnManifest, columnDeleted, columnExcluded, columnVersion, columnMarks} {
+	for _, column := range []string{columnCounter, columnManifest, columnDeleted, columnExcluded, columnVersion, columnMarks, columnCopied} {
 		m.DeleteCellsInColumn(familyState, column)
 	}
 	if err := s.tables.of(app, user).users.Apply(ctx, userKey(app, user), m); err != nil {

@@ -82,9 +82,11 @@ func parseOwner(value []byte) (Owner, error) {
 
 // SetOwner changes who owns a user if the row of this region says so far that it is from.
 // It returns false if the row says something else, or if the first answer was lost; then the
-// owner may have been changed.
+// owner may have been changed. How far the log has been copied is forgotten, because a copy
+// counts only under the epoch in which it began.
 func (s *Store) SetOwner(ctx context.Context, app, user string, from, to Owner) (bool, error) {
 	change := replace(columnOwner, to.appendBinary(nil))
+	change.DeleteCellsInColumn(familyState, columnCopied)
 	if from == (Owner{}) {
 		return s.swap(ctx, app, user, bigtable.NewCondMutation(latest(columnOwner, []byte{0}, nil), nil, change), true)
 	}

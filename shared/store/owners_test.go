@@ -157,10 +157,10 @@ func testCopyFromRegion(t *testing.T, s fixture) {
 	must(s.log().Append(ctx, events))
 	copied := func(want ...string) {
 		t.Helper()
-		n, err := there.CopyLogFrom(ctx, s.Store, app, s.layout, "u")
+		n, all, err := there.CopyLogFrom(ctx, s.Store, app, s.layout, "u", store.LogCopy{}, 100, nil)
 		must(err)
 		l := there.Log(app, s.layout)
-		if diff := cmp.Diff(want, entries(t, l, s.layout.Read)); n != 3 || diff != "" {
+		if diff := cmp.Diff(want, entries(t, l, s.layout.Read)); n != 3 || !all || diff != "" {
 			t.Errorf("%d rows copied (-want +got):\n%s", n, diff)
 		}
 	}
@@ -194,5 +194,69 @@ func testCopyFromRegion(t *testing.T, s fixture) {
 	}
 	if row := read(t, s, "u"); row.Owner != moved || row.Ticket != 0 || row.HasProfile {
 		t.Errorf("the row that says who owns the user: %+v", row)
+	}
+}
+
+// The copy of a long log goes on behind its last page, also in another process, and begins again
+// under another owner.
+func testCopyInPages(t *testing.T, s fixture) {
+	ctx, there := context.Background(), storetest.New(t)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var events []store.LogEvent
+	for i := range 7 {
+		events = append(events, click("u", int64(1000*i)))
+	}
+	must(s.log().Append(ctx, events))
+	own := func(from, to store.Owner) {
+		t.Helper()
+		took, err := s.SetOwner(ctx, app, "u", from, to)
+		if must(err); !took {
+			t.Fatalf("the owner is not %s", from)
+		}
+	}
+	first := store.Owner{Epoch: 1, State: store.Leaving, Region: "us"}
+	own(store.Owner{}, first)
+	copied := func(page, rows int, whole, more bool) {
+		t.Helper()
+		done := read(t, s, "u").Copied
+		done.Epoch = 1
+		n, all, err := there.CopyLogFrom(ctx, s.Store, app, s.layout, "u", done, page, func() bool { return more })
+		if must(err); n != rows || all != whole {
+			t.Errorf("%d rows copied, all: %v; want %d, %v", n, all, rows, whole)
+		}
+	}
+	copied(3, 3, false, false)
+	copied(2, 2, false, false)
+	copied(2, 2, false, false) // a full page may be the last one
+	copied(2, 0, true, false)
+	copied(2, 0, true, true)
+	if diff := cmp.Diff(entries(t, s.log(), s.layout.Read), entries(t, there.Log(app, s.layout), s.layout.Read)); diff != "" {
+		t.Errorf("the copy (-want +got):\n%s", diff)
+	}
+	own(first, store.Owner{Epoch: 2, State: store.Own})
+	if got := read(t, s, "u").Copied; got != (store.LogCopy{}) {
+		t.Errorf("under another owner the row says that %+v is copied", got)
+	}
+	copied(2, 7, true, true)
+	lacking := []history.Pos{{Time: 1000, ID: events[1].ID}, {Time: 6000, ID: events[6].ID}}
+	must(there.Log(app, s.layout).Delete(ctx, []store.LogEvent{events[1], events[6]}))
+	missing, err := there.MissingInLog(ctx, s.Store, app, s.layout, "u", history.Pos{})
+	if must(err); !slices.Equal(missing, lacking) {
+		t.Errorf("missing %v, want %v", missing, lacking)
+	}
+	must(there.Log(app, s.layout).Delete(ctx, events[3:4])) // a crash elsewhere, which nobody asks to repair
+	must(there.CopyEventsFrom(ctx, s.Store, app, s.layout, "u", missing))
+	if missing, err = there.MissingInLog(ctx, s.Store, app, s.layout, "u", history.Pos{}); err != nil || len(missing) != 1 || missing[0].Time != 3000 {
+		t.Errorf("missing %v, %v; want the event of 3000", missing, err)
+	}
+	stopped, stop := context.WithCancel(ctx)
+	stop()
+	if missing, err = there.MissingInLog(stopped, s.Store, app, s.layout, "u", history.Pos{}); err == nil {
+		t.Errorf("a log that cannot be read lacks %v", missing)
 	}
 }

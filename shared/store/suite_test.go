@@ -159,6 +159,7 @@ func testLog(t *testing.T, layout schema.Layout, open func(*testing.T) fixture) 
 		{"Originals", testOriginals},
 		{"CopiesStayBelow", testCopiesStayBelow},
 		{"CopyFromRegion", testCopyFromRegion},
+		{"CopyInPages", testCopyInPages},
 		{"Ranges", testRanges},
 		{"RowsForAStrategy", testRowsForAStrategy},
 		{"LogScoresAppendedEvents", testLogScoresAppendedEvents},

@@ -21,6 +21,7 @@ const (
 	columnVersion   = "v"
 	columnMarks     = "k"
 	columnOwner     = "w"
+	columnCopied    = "y"
 	columnProfile   = "p"
 	columnSummary   = "s"
 	columnSession   = "n"
@@ -53,6 +54,8 @@ type User struct {
 	Marks int64
 	// Owner says who owns the user. It is zero in a ticket that TakeTicket or TakeMark drew.
 	Owner Owner
+	// Copied says how far the log of a user who is Leaving has been copied.
+	Copied LogCopy
 	// Profile is the newest profile cell; empty means a marker. Summary is the same
 	// without affinities. HasProfile reports whether the row has a cell of the part
 	// that the caller asked for. TakeTicket reads neither part.

@@ -43,7 +43,7 @@ type world struct {
 	mu      sync.Mutex
 	tasks   []queue.Task // in the queue, in order
 	names   map[string]bool
-	ahead   time.Duration // of the jobs' clocks
+	ahead   time.Duration // of the engine's clock and the jobs'
 	slow    bool          // each look at the clock takes two minutes
 	arrived int
 }
@@ -129,7 +129,7 @@ func newWorldOn(t *testing.T, longest time.Duration, apps config.Store) *world {
 	for _, region := range []string{"eu", "us"} {
 		s := storetest.New(t, gate...)
 		w.stores[region] = s
-		engines[region] = profile.New(s, w.apps, cached, time.Now, slog.New(slog.DiscardHandler))
+		engines[region] = profile.New(s, w.apps, cached, func() time.Time { return time.Now().Add(w.ahead) }, slog.New(slog.DiscardHandler))
 	}
 	w.must(profile.Join("eu", engines))
 	rows, err := store.Regional("eu", "eu", w.stores, func(id string) (store.Place, error) {

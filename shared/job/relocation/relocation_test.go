@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -184,6 +185,44 @@ func (r restless) App(ctx context.Context, id string) (config.App, error) {
 	app, err := r.Store.App(ctx, id)
 	app.ChangedAt = time.Now().Add(24 * time.Hour)
 	return app, err
+}
+
+// A user with many events moves in several tasks, each of which goes on where the one before ended. The
+// other users of the shard move with them.
+func TestLongLogMovesInSteps(t *testing.T) {
+	w := newWorld(t, 0)
+	counts := w.populate(2) // who have 3 events
+	const many = 45_000
+	events := make([]store.LogEvent, many)
+	for i := range events {
+		events[i] = seen("user00+", 0, "red")
+		events[i].Time, events[i].ID = events[i].Time-int64(i), fmt.Sprintf("many%07d", i)
+	}
+	for some := range slices.Chunk(events, 5000) {
+		_, err := w.engine.Import(ctx, w.app(), some)
+		w.must(err)
+	}
+	counts["user00+"] = many
+	w.slow = true
+	w.start("us")
+	tasks, rows := 0, int64(0)
+	for w.app().Move.Phase != config.MoveSwitched && w.step() {
+		if w.app().Move.Phase == config.MoveUsers {
+			tasks++
+		}
+		if j, err := w.moves.Find(ctx, app, w.app().Move.Job); err == nil && j.Kind == string(config.MoveUsers) {
+			rows = j.Totals.Events
+		}
+	}
+	w.slow = false
+	w.exact("moved", counts)
+	if want := int64(many + 3); rows != want || tasks < 4 {
+		t.Errorf("%d tasks copied %d rows; want 4 or more tasks, and each of %d rows once", tasks, rows, want)
+	}
+	for w.step() {
+	}
+	w.exact("in us", counts)
+	w.empty("eu")
 }
 
 // A phase waits for the phase before, and not for changes of the strategy, which may come more

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -17,7 +19,9 @@ import (
 // Mover takes the steps of a move for one user. Each may be repeated.
 type Mover interface {
 	MarkUser(ctx context.Context, app config.App, user string) error
-	MoveUser(ctx context.Context, app config.App, user string) (rows int, err error)
+	// MoveUser returns profile.ErrUnfinished if the user has more events than it could copy until
+	// then.
+	MoveUser(ctx context.Context, app config.App, user string, until time.Time) (rows int, err error)
 	StayUser(ctx context.Context, app config.App, user string) error
 	ArriveUser(ctx context.Context, app config.App, user string) error
 	ClearUser(ctx context.Context, app config.App, user string) error
@@ -64,8 +68,8 @@ func (w *work) Close(ctx context.Context, j job.Job) error {
 }
 
 // userStep is what a phase does for a user; nil: nothing. It returns the number of rows of the log that
-// it has copied.
-func (w *work) userStep(phase config.MovePhase) func(ctx context.Context, app config.App, user string) (int, error) {
+// it has copied. What copies for longer than until is left unfinished.
+func (w *work) userStep(phase config.MovePhase, until time.Time) func(ctx context.Context, app config.App, user string) (int, error) {
 	plain := func(step func(context.Context, config.App, string) error) func(context.Context, config.App, string) (int, error) {
 		return func(ctx context.Context, app config.App, user string) (int, error) { return 0, step(ctx, app, user) }
 	}
@@ -77,7 +81,9 @@ func (w *work) userStep(phase config.MovePhase) func(ctx context.Context, app co
 	case config.MoveClearing:
 		return plain(w.mover.ClearUser)
 	case config.MoveUsers:
-		return w.mover.MoveUser
+		return func(ctx context.Context, app config.App, user string) (int, error) {
+			return w.mover.MoveUser(ctx, app, user, until)
+		}
 	case config.MoveDropping:
 		return func(ctx context.Context, app config.App, user string) (int, error) {
 			rows, err := w.mover.ReconcileUser(ctx, app, user)
@@ -98,17 +104,31 @@ func (w *work) Process(ctx context.Context, j job.Job, app config.App, shard job
 	}
 	p := job.Progress{Next: shard.Next}
 	params := job.ParamsOf[Params](j)
-	step := w.userStep(params.Phase)
+	step := w.userStep(params.Phase, until)
 	for step != nil {
 		group, next, err := w.group(ctx, app.ID, params.Region, p.Next, shard.To)
 		if err != nil {
 			return p, err
 		}
-		rows, err := all(ctx, group, func(ctx context.Context, user string) (int, error) { return step(ctx, app, user) })
-		p.Visited, p.Events = p.Visited+int64(len(group)), p.Events+int64(rows)
+		var unfinished first
+		rows, err := all(ctx, group, func(ctx context.Context, user string) (int, error) {
+			rows, err := step(ctx, app, user)
+			if errors.Is(err, profile.ErrUnfinished) {
+				unfinished.add(user)
+				err = nil
+			}
+			return rows, err
+		})
+		p.Events += int64(rows)
 		if err != nil {
 			return p, err
 		}
+		if unfinished.user != "" {
+			p.Visited += int64(slices.Index(group, unfinished.user))
+			p.Next = unfinished.user
+			return p, nil
+		}
+		p.Visited += int64(len(group))
 		if next == "" {
 			break
 		}
@@ -127,6 +147,20 @@ func (w *work) Process(ctx context.Context, j job.Job, app config.App, shard job
 	}
 	p.Done = true
 	return p, nil
+}
+
+// first keeps the first of some users, in the order of the rows.
+type first struct {
+	mu   sync.Mutex
+	user string
+}
+
+func (f *first) add(user string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.user == "" || user < f.user {
+		f.user = user
+	}
 }
 
 // all calls step for users, some at a time, and returns the sum.
@@ -190,7 +224,7 @@ func (w *work) Verify(ctx context.Context, j job.Job, app config.App, shard job.
 		return w.verifyRows(ctx, app)
 	}
 	left := int64(0)
-	if w.userStep(params.Phase) == nil {
+	if w.userStep(params.Phase, time.Time{}) == nil {
 		return 0, nil
 	}
 	for from, more := shard.From, true; more; {
