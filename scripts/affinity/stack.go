@@ -11,8 +11,9 @@ const demoKey = stack.DemoKey
 
 // runningStack is an engine in this process.
 type runningStack interface {
-	URL() string  // base URL of the public functions
-	Close() error // finishes the work under way and ends the engine
+	URL() string                        // base URL of the public functions
+	ConsoleLink(app, key string) string // opens the console once, within ten minutes
+	Close() error                       // finishes the work under way and ends the engine
 }
 
 // startStack starts an engine. ctx bounds the start, not the life of the engine.
@@ -36,3 +37,7 @@ func startStack(ctx context.Context, o upOptions) (runningStack, error) {
 type localStack struct{ *stack.Stack }
 
 func (s localStack) URL() string { return s.Stack.URL }
+
+func (s localStack) ConsoleLink(app, key string) string {
+	return s.Stack.ConsoleLink(stack.App{ID: app, Key: key})
+}

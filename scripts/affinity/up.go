@@ -294,6 +294,9 @@ func serve(ctx context.Context, t *tool, o upOptions, do func(context.Context, r
 	} else {
 		fmt.Fprintf(t.err, "all data is kept in %s\n", o.Data)
 	}
+	if len(o.Apps) > 0 {
+		fmt.Fprintf(t.err, "the console of app %s, for one use within ten minutes: %s\n", o.Apps[0].ID, stack.ConsoleLink(o.Apps[0].ID, o.Apps[0].Key))
+	}
 	if _, err := fmt.Fprintf(t.out, "ready %s\n", stack.URL()); err != nil {
 		return fmt.Errorf("print the ready line: %w", err)
 	}

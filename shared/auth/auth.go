@@ -189,7 +189,7 @@ func (a *Authenticator) held(r Request) bool {
 	if _, secured := parseSecured(r.Key); secured {
 		return a.config.HoldsParents(r.App)
 	}
-	return a.config.Holds(r.App, Hash(r.Key))
+	return a.config.Holds(r.App, r.hash())
 }
 
 // TenantGrant is Grant and the app.
@@ -231,7 +231,7 @@ func (a *Authenticator) app(ctx context.Context, appID string) (config.App, erro
 // the app before, and none when it is repeated. A process that has not served
 // the app reads twice for a wrong key; app ids are no secrets, web pages hold them.
 func (a *Authenticator) Check(ctx context.Context, r Request, anyOf ...string) (Grant, error) {
-	if r.App == "" || r.Key == "" {
+	if r.App == "" || r.Key == "" && r.session == nil {
 		return Grant{}, ErrMissing
 	}
 	if !config.ValidAppID(r.App) {
@@ -240,7 +240,7 @@ func (a *Authenticator) Check(ctx context.Context, r Request, anyOf ...string) (
 	if s, ok := parseSecured(r.Key); ok {
 		return a.checkSecured(ctx, r, s, anyOf)
 	}
-	hash := Hash(r.Key)
+	hash := r.hash()
 	key, err := a.config.Access(ctx, r.App, hash)
 	if err != nil {
 		return Grant{}, credentials(fmt.Errorf("look up app %q and its key: %w", r.App, err))
@@ -255,7 +255,7 @@ func (a *Authenticator) Check(ctx context.Context, r Request, anyOf ...string) (
 // permit returns what a request's key permits under further restrictions, if it
 // permits the request.
 func (a *Authenticator) permit(r Request, now time.Time, key config.Key, only restrictions, anyOf []string) (Grant, error) {
-	g := Grant{App: r.App, Key: nameOf(key), acl: key.ACL, user: only.user}
+	g := Grant{App: r.App, Key: nameOf(key), acl: r.rights(key.ACL), user: only.user}
 	for _, patterns := range [][]string{key.Indexes, only.indexes} {
 		if len(patterns) > 0 {
 			g.indexes = append(g.indexes, patterns)

@@ -21,6 +21,8 @@ type Request struct {
 	// at the other end of the connection.
 	ForwardedFor []string
 	Remote       string
+
+	session *Session // in whose name the request is; nil: in that of its credentials
 }
 
 // NewRequest returns what a check reads of r.
@@ -30,7 +32,8 @@ func NewRequest(r *http.Request) Request {
 	if referer == "" {
 		referer = r.Header.Get("Origin")
 	}
-	return Request{Customer: r.Header.Get(CustomerHeader), App: app, Key: key, Referer: referer, ForwardedFor: r.Header.Values("X-Forwarded-For"), Remote: r.RemoteAddr}
+	made := Request{Customer: r.Header.Get(CustomerHeader), App: app, Key: key, Referer: referer, ForwardedFor: r.Header.Values("X-Forwarded-For"), Remote: r.RemoteAddr}
+	return made.in(r.Context())
 }
 
 // address returns the client's address; the zero value if it is unknown. A client

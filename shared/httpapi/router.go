@@ -47,6 +47,9 @@ type Router struct {
 	// Transient reports whether an error that Status does not know may be gone at
 	// the next attempt. It may be nil.
 	Transient func(error) bool
+	// OwnOrigin keeps the pages of other origins from reading the answers, which are for
+	// people with a cookie.
+	OwnOrigin bool
 }
 
 // UnknownPath is the message for a path that does not exist, if the Router has no
@@ -110,9 +113,11 @@ func (rt *Router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			rt.fail(w, r, fmt.Errorf("panic: %v\n%s", cause, debug.Stack()))
 		}
 	}()
-	allowOrigin(w.Header())
+	if !rt.OwnOrigin {
+		allowOrigin(w.Header())
+	}
 	forbidStoring(w.Header())
-	if r.Method == http.MethodOptions {
+	if r.Method == http.MethodOptions && !rt.OwnOrigin {
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}

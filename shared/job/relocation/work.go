@@ -35,7 +35,7 @@ var _ Mover = (*profile.Engine)(nil)
 
 const (
 	groupUsers = 64 // between two checkpoints
-	atOnce     = 16 // users of a task
+	atOnce     = 4  // users of a task, which leaves capacity for clients
 )
 
 // work is the work of all phases.

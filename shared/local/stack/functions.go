@@ -3,9 +3,10 @@ package stack
 import (
 	"crypto/subtle"
 	"net/http"
-	"strings"
+	"slices"
 
 	"github.com/affinityengine/affinity/functions/catalog"
+	"github.com/affinityengine/affinity/functions/console"
 	"github.com/affinityengine/affinity/functions/docs"
 	"github.com/affinityengine/affinity/functions/imports"
 	"github.com/affinityengine/affinity/functions/ingest"
@@ -27,49 +28,43 @@ const (
 
 // publicFunctions routes requests by the prefix of their path, as the load balancer
 // does.
-func publicFunctions(b *Backends, metrics, operator http.Handler) http.Handler {
+func publicFunctions(b *Backends, metrics, operator http.Handler, links *console.Links) http.Handler {
 	own := httpapi.NewRouter(b.Log)
 	own.Handle("GET /healthz", func(w http.ResponseWriter, _ *http.Request) error {
 		return httpapi.WriteJSON(w, http.StatusOK, api.Health{Status: http.StatusOK, Message: "OK", Version: api.Version})
 	})
-	return prefixes{
-		{"/1/events/import", imports.New(b.ForImports())},
-		{"/1/events", ingest.New(b.ForIngest())},
-		{"/v1", ingest.New(b.ForIngest())},
-		{"/1/profiles", profiles.New(b.ForProfiles())},
-		{"/1/usertokens", profiles.New(b.ForProfiles())},
-		{"/1/explain", profiles.New(b.ForProfiles())},
-		{"/1/optouts", profiles.New(b.ForProfiles())},
-		{"/1/rank", rank.New(b.ForRank())},
-		{"/1/boosts", rank.New(b.ForRank())},
-		{"/1/feeds", rank.New(b.ForRank())},
-		{"/1/strategies", strategies.New(b.ForStrategies())},
-		{"/1/indexes", catalog.New(b.ForCatalog())},
-		{"/1/recomputes", recomputes.New(b.ForRecomputes())},
-		{"/1/reenrich", recomputes.New(b.ForRecomputes())},
-		{"/1/export", recomputes.New(b.ForRecomputes())},
-		{"/1/dump", recomputes.New(b.ForRecomputes())},
-		{"/1/audit-log", recomputes.New(b.ForRecomputes())},
-		{"/1/usage", recomputes.New(b.ForRecomputes())},
-		{"/1/crowd", recomputes.New(b.ForRecomputes())},
-		{"/1/segments", recomputes.New(b.ForRecomputes())},
-		{"/1/values", recomputes.New(b.ForRecomputes())},
-		{"/1/backtests", recomputes.New(b.ForRecomputes())},
-		{"/1/schema", recomputes.New(b.ForRecomputes())},
-		{"/1/audits", recomputes.New(b.ForRecomputes())},
-		{"/openapi.json", docs.New(b.Log)},
-		{"/docs", docs.New(b.Log)},
-		{"/local", operator},
-		{"/metrics", metrics},
-		{"", own},
-	}
+	routes := console.API{
+		Ingest: ingest.New(b.ForIngest()), Imports: imports.New(b.ForImports()), Profiles: profiles.New(b.ForProfiles()), Rank: rank.New(b.ForRank()),
+		Strategies: strategies.New(b.ForStrategies()), Catalog: catalog.New(b.ForCatalog()), Recomputes: recomputes.New(b.ForRecomputes()),
+	}.Routes()
+	pages := console.New(console.Options{Log: b.Log, API: routes, Auth: b.Auth, Secret: console.NewSecret(), Now: b.Now, Links: links})
+	return append(slices.Clone(routes), []httpapi.Prefix{
+		{Prefix: "/openapi.json", Handler: docs.New(b.Log)},
+		{Prefix: "/docs", Handler: docs.New(b.Log)},
+		{Prefix: "/local", Handler: operator},
+		{Prefix: "/metrics", Handler: metrics},
+		{Prefix: "/console", Handler: pages},
+		{Prefix: "/healthz", Handler: own},
+		{Prefix: "", Handler: firstPage(pages, own)},
+	}...)
+}
+
+// firstPage serves the console at /, and nothing else of it.
+func firstPage(pages, others http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.EscapedPath() == "/" {
+			pages.ServeHTTP(w, r)
+			return
+		}
+		others.ServeHTTP(w, r)
+	})
 }
 
 func privateFunctions(b *Backends) http.Handler {
-	return prefixes{
-		{processPath, http.StripPrefix(processPath, root(process.New(b.ForProcess())))},
-		{workerPath, http.StripPrefix(workerPath, worker.New(b.ForWorker()))},
-		{"", httpapi.NewRouter(b.Log)},
+	return httpapi.Prefixes{
+		{Prefix: processPath, Handler: http.StripPrefix(processPath, root(process.New(b.ForProcess())))},
+		{Prefix: workerPath, Handler: http.StripPrefix(workerPath, worker.New(b.ForWorker()))},
+		{Prefix: "", Handler: httpapi.NewRouter(b.Log)},
 	}
 }
 
@@ -92,21 +87,4 @@ func guard(token string, h http.Handler) http.Handler {
 		}
 		h.ServeHTTP(w, r)
 	})
-}
-
-// prefixes serves a request with the first handler whose prefix matches whole
-// segments of the path.
-type prefixes []struct {
-	prefix  string
-	handler http.Handler
-}
-
-func (p prefixes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	for _, c := range p {
-		rest, ok := strings.CutPrefix(r.URL.EscapedPath(), c.prefix)
-		if ok && (rest == "" || rest[0] == '/') {
-			c.handler.ServeHTTP(w, r)
-			return
-		}
-	}
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/caarlos0/env/v11"
 	"google.golang.org/grpc"
 
+	"github.com/affinityengine/affinity/functions/console"
 	"github.com/affinityengine/affinity/shared/auditlog"
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/backend"
@@ -126,6 +127,7 @@ type Stack struct {
 	Backends *Backends
 
 	place operator.Place
+	links *console.Links
 
 	disk    *disk.Disk                  // nil without Options.Data
 	pubsub  *emulator.PubSub            // nil where an official emulator runs
@@ -192,7 +194,8 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 		return fmt.Errorf("public functions: %w", err)
 	}
 	s.URL = "http://" + public.Addr().String()
-	functions := publicFunctions(b, s.metrics, operator.Handler(o.Log, s.Operator, s.place, auditlog.NewOperated(b.Config, b.Recorder()), b.Store, b.Now, b.Cipher, b.Deletions, b.Regions, operator.Moves{Runner: b.Relocation, Recorder: b.Recorder(), Regions: b.Regions, Apps: b.Config}))
+	s.links = console.NewLinks(time.Now)
+	functions := publicFunctions(b, s.metrics, operator.Handler(o.Log, s.Operator, s.place, auditlog.NewOperated(b.Config, b.Recorder()), b.Store, b.Now, b.Cipher, b.Deletions, b.Regions, operator.Moves{Runner: b.Relocation, Recorder: b.Recorder(), Regions: b.Regions, Apps: b.Config}), s.links)
 	s.serve(public, guardPublic(public.Addr(), o.Hosts, functions))
 	return nil
 }
@@ -253,6 +256,10 @@ func historyFormat() (int, error) {
 	}
 	return s.Format, s.Validate()
 }
+
+// ConsoleLink returns a link that opens the console once, within ten minutes, with the key of
+// an app.
+func (s *Stack) ConsoleLink(a App) string { return s.URL + s.links.New(a.ID, a.Key) }
 
 // Idle waits until every accepted event is in its user's profile and in the archive, if
 // there is one, and every task that is due is done. The official Pub/Sub emulator does

@@ -1,0 +1,252 @@
+// Package console is the public function that shows an app to people: its users, its
+// strategy, what a change would do, what comes in and what runs. Its pages are made on the
+// server, work without JavaScript, and load nothing from elsewhere.
+//
+// A page makes the requests of the API, within the process and with the rights of the key that
+// opened the session, and shows them. It keeps no data. The session is in a cookie that only
+// this function can read.
+package console
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/client"
+	"github.com/affinityengine/affinity/shared/httpapi"
+)
+
+// Options are what the console needs.
+type Options struct {
+	Log *slog.Logger
+	// API answers the requests of pages: the other public functions, in this process.
+	API http.Handler
+	// Auth checks the keys that open sessions.
+	Auth *auth.Authenticator
+	// Secret encrypts the cookies of sessions.
+	Secret Secret
+	// Now is the engine's clock, at which pages are made; the wall clock ends sessions.
+	Now func() time.Time
+	// Links open the console without a key. Nil: there are none.
+	Links *Links
+	// URL is the address of the API, for commands that pages show. Empty: the address of the
+	// console.
+	URL string
+}
+
+// console serves the pages.
+type console struct {
+	Options
+	engine   engine
+	sessions *sessions
+	origin   *http.CrossOriginProtection
+}
+
+// New returns the function.
+func New(o Options) http.Handler {
+	c := &console{Options: o, engine: engine{o.API}, sessions: newSessions(o.Secret, time.Now), origin: http.NewCrossOriginProtection()}
+	rt := httpapi.NewRouter(o.Log)
+	rt.OwnOrigin = true
+	rt.NotFound = "This page does not exist: the console begins at /"
+	handle := func(pattern string, h httpapi.Handler) { rt.Handle(pattern, h) }
+	handle("GET /console/login", c.showLogin)
+	handle("POST /console/login", c.login)
+	handle("POST /console/logout", c.logout)
+	handle("GET /console/open", c.open)
+	handle("GET /console/static/{file}", serveStatic)
+	for _, p := range pages {
+		handle(p.pattern, c.page(p))
+	}
+	return rt
+}
+
+// page is a page of the console, or what a form of it does.
+type page struct {
+	pattern string // of http.ServeMux
+	// section is the entry of the navigation that the page belongs to.
+	section string
+	// template is the file of the page without its ending.
+	template string
+	// fragment is the template's block that is shown alone to htmx. Empty: the page is shown whole.
+	fragment string
+	// load returns what the template shows.
+	load func(*visit) (any, error)
+}
+
+// pages are all pages. Each file of the package adds its own.
+var pages []page
+
+// visit is a request for a page, in a session.
+type visit struct {
+	*http.Request
+	w       http.ResponseWriter
+	console *console
+	session session
+	grant   auth.Grant
+	engine  *client.Client
+	made    *calls
+
+	// What a page says of itself beside what its template shows.
+	title   string
+	command string // of the command line that does the same
+	notice  string
+}
+
+// now is the engine's clock.
+func (v *visit) now() time.Time { return v.console.Now() }
+
+// may reports whether the session has one of the rights.
+func (v *visit) may(anyOf ...string) bool { return v.grant.Require(anyOf...) == nil }
+
+// redirect is the error of a handler that sends the browser elsewhere.
+type redirect struct{ to string }
+
+func (r redirect) Error() string { return "see " + r.to }
+
+// done returns to a page after a change. what is a key of notices.
+func done(path, what string) error {
+	separator := "?"
+	if strings.Contains(path, "?") {
+		separator = "&"
+	}
+	return redirect{path + separator + "done=" + what}
+}
+
+// notices are what pages say after a change. They are constants, so that an address cannot make
+// a page say anything else.
+var notices = map[string]string{}
+
+// page returns the handler of a page.
+func (c *console) page(p page) httpapi.Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		secure(w.Header())
+		v, err := c.enter(w, r)
+		if err != nil {
+			return c.toLogin(w, r, err)
+		}
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			if err := c.permitChange(v); err != nil {
+				return c.fail(v, p, err)
+			}
+		}
+		v.notice = notices[r.URL.Query().Get("done")]
+		shown, err := p.load(v)
+		var to redirect
+		if errors.As(err, &to) {
+			return see(w, r, to.to)
+		}
+		if err != nil {
+			return c.fail(v, p, err)
+		}
+		return c.render(v, p, http.StatusOK, shown)
+	}
+}
+
+// maxForm is how many bytes a form may have.
+const maxForm = 1 << 20
+
+// enter returns the visit of a request that is part of a session.
+func (c *console) enter(w http.ResponseWriter, r *http.Request) (*visit, error) {
+	s, err := c.sessions.of(r)
+	if err != nil {
+		return nil, err
+	}
+	of := auth.Session{App: s.App, Key: s.Key, Rights: s.Rights}
+	grant, err := c.Auth.Resume(r.Context(), of)
+	if errors.Is(err, auth.ErrCredentials) {
+		return nil, errNoSession
+	}
+	if err != nil {
+		return nil, err
+	}
+	made := &calls{}
+	engine, err := c.engine.client(of, made)
+	if err != nil {
+		return nil, err
+	}
+	return &visit{Request: r, w: w, console: c, session: s, grant: grant, engine: engine, made: made}, nil
+}
+
+// permitChange refuses a change that no page of the session asks for.
+func (c *console) permitChange(v *visit) error {
+	if err := c.origin.Check(v.Request); err != nil {
+		return httpapi.Errorf(http.StatusForbidden, "This change was asked for by a page of another site")
+	}
+	v.Body = http.MaxBytesReader(v.w, v.Body, maxForm)
+	if err := v.ParseForm(); err != nil {
+		return httpapi.Errorf(http.StatusBadRequest, "The form cannot be read, or is larger than 1 MiB")
+	}
+	if !c.sessions.knows(v.session, v.PostForm.Get("csrf")) {
+		return httpapi.Errorf(http.StatusForbidden, "This form belongs to another session: reload the page and send it again")
+	}
+	return nil
+}
+
+// toLogin asks for a key if a request is part of no session.
+func (c *console) toLogin(w http.ResponseWriter, r *http.Request, err error) error {
+	if !errors.Is(err, errNoSession) {
+		return err
+	}
+	to := "/console/login"
+	if _, had := r.Cookie(cookieName); had == nil {
+		to += "?ended=1"
+		http.SetCookie(w, cookie("", -1))
+	}
+	return see(w, r, to)
+}
+
+// see sends the browser to another page of the console.
+func see(w http.ResponseWriter, r *http.Request, to string) error {
+	if r.Header.Get("Hx-Request") != "" {
+		w.Header().Set("Hx-Redirect", to)
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	http.Redirect(w, r, to, http.StatusSeeOther)
+	return nil
+}
+
+// fail shows why a page cannot be shown.
+func (c *console) fail(v *visit, p page, err error) error {
+	status, message := httpapi.Status(err)
+	var refused *api.Error
+	if errors.As(err, &refused) {
+		status, message = refused.Status, refused.Message
+	}
+	if status >= http.StatusInternalServerError && v.Context().Err() == nil {
+		c.Log.ErrorContext(v.Context(), "page failed", "page", p.template, "status", status, "error", err)
+	}
+	return c.render(v, page{section: p.section, template: "problem", fragment: "content"}, status, problem{Status: status, Message: message})
+}
+
+type problem struct {
+	Status  int
+	Message string
+}
+
+// Forbidden and Busy say what a person can do about it.
+func (p problem) Forbidden() bool { return p.Status == http.StatusForbidden }
+
+// Busy reports whether the same may work later.
+func (p problem) Busy() bool {
+	return p.Status == http.StatusTooManyRequests || p.Status >= http.StatusInternalServerError
+}
+
+// contentPolicy lets pages load what the console serves, and nothing else.
+const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+func secure(h http.Header) {
+	h.Set("Content-Security-Policy", contentPolicy)
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+}
+
+// rights of the session's key, in words for the page about it.
+func (v *visit) rights() []string { return slices.Sorted(slices.Values(v.grant.Rights())) }

@@ -1,0 +1,106 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"sync"
+
+	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/client"
+)
+
+// engine makes requests to the API within the process: through the client that programs use, to the
+// handlers that answer them, in the name of a session. So a page can do and show what the API does
+// with the session's rights, under the limits of the app, and nothing else.
+type engine struct{ api http.Handler }
+
+// maxCalls is how many requests of a page are shown.
+const maxCalls = 12
+
+// calls are the requests that a page has made. Some are made at the same time.
+type calls struct {
+	mu   sync.Mutex
+	made []call
+}
+
+type call struct{ Method, Path, Body string }
+
+func (c *calls) add(one call) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.made) < maxCalls {
+		c.made = append(c.made, one)
+	}
+}
+
+// list returns the calls so far.
+func (c *calls) list() []call {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]call(nil), c.made...)
+}
+
+// client returns a client for a session, which notes its requests.
+func (e engine) client(s auth.Session, made *calls) (*client.Client, error) {
+	return client.New(client.Config{
+		URL: "http://engine", App: s.App, Key: "session", // the key is not read, see auth.WithSession
+		HTTPClient: &http.Client{Transport: transport{e.api, s, made}}, Retry: client.NoRetry,
+	})
+}
+
+type transport struct {
+	api     http.Handler
+	session auth.Session
+	made    *calls
+}
+
+// RoundTrip answers a request without a connection.
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	var body []byte
+	if r.Body != nil {
+		var err error
+		if body, err = io.ReadAll(r.Body); err != nil {
+			return nil, err
+		}
+		_ = r.Body.Close()
+	}
+	t.made.add(call{r.Method, r.URL.RequestURI(), string(body)})
+	ctx := auth.WithSession(r.Context(), t.session)
+	in, err := http.NewRequestWithContext(ctx, r.Method, r.URL.RequestURI(), bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	in.RequestURI, in.Host = r.URL.RequestURI(), r.Host
+	w := &recorder{header: http.Header{}, status: http.StatusOK}
+	t.api.ServeHTTP(w, in)
+	if err := context.Cause(r.Context()); err != nil {
+		return nil, err
+	}
+	return &http.Response{
+		Status: http.StatusText(w.status), StatusCode: w.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: w.header, Body: io.NopCloser(&w.body), ContentLength: int64(w.body.Len()), Request: r,
+	}, nil
+}
+
+// recorder keeps an answer.
+type recorder struct {
+	header http.Header
+	body   bytes.Buffer
+	status int
+	sent   bool
+}
+
+func (w *recorder) Header() http.Header { return w.header }
+
+func (w *recorder) WriteHeader(status int) {
+	if !w.sent {
+		w.status, w.sent = status, true
+	}
+}
+
+func (w *recorder) Write(b []byte) (int, error) {
+	w.sent = true
+	return w.body.Write(b)
+}

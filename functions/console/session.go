@@ -1,0 +1,167 @@
+package console
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/auth"
+)
+
+const (
+	// sessionLife is how long a session lasts.
+	sessionLife = 8 * time.Hour
+	// linkLife is how long a link to the console may be used.
+	linkLife = 10 * time.Minute
+	// cookieName has a prefix with which browsers accept the cookie only from this host, for all
+	// paths, and over TLS or from the machine itself.
+	cookieName = "__Host-affinity-console"
+)
+
+// Secret encrypts the cookies of sessions. Instances of a deployment share one.
+type Secret [32]byte
+
+// NewSecret returns a random secret. Sessions under it end with the process.
+func NewSecret() Secret {
+	var s Secret
+	_, _ = rand.Read(s[:]) // it never fails
+	return s
+}
+
+// UnmarshalText decodes a secret: 32 bytes in base64, as `openssl rand -base64 32` prints them.
+func (s *Secret) UnmarshalText(text []byte) error {
+	decoded, err := base64.StdEncoding.DecodeString(string(text))
+	if err != nil || len(decoded) != len(s) {
+		return errors.New("the secret of the console's sessions must be 32 bytes in base64: openssl rand -base64 32")
+	}
+	copy(s[:], decoded)
+	return nil
+}
+
+// session is what a cookie holds.
+type session struct {
+	App    string    `json:"app"`
+	Key    string    `json:"key"` // the hash
+	Rights []string  `json:"rights"`
+	Ends   time.Time `json:"ends"`
+	ID     []byte    `json:"id"` // random; the forms of the session's pages prove that they know it
+}
+
+var errNoSession = errors.New("the session has ended")
+
+// sessions encrypts and decrypts cookies.
+type sessions struct {
+	secret Secret
+	aead   cipher.AEAD
+	now    func() time.Time
+}
+
+func newSessions(secret Secret, now func() time.Time) *sessions {
+	block, err := aes.NewCipher(secret[:])
+	if err != nil {
+		panic(err) // a secret has the size of a key
+	}
+	aead, err := cipher.NewGCM(block)
+	if err != nil {
+		panic(err) // AES has the right block size
+	}
+	return &sessions{secret, aead, now}
+}
+
+// begin returns the cookie of a new session.
+func (s *sessions) begin(of auth.Session) (*http.Cookie, error) {
+	id := make([]byte, 16)
+	_, _ = rand.Read(id)
+	text, err := json.Marshal(session{of.App, of.Key, of.Rights, s.now().Add(sessionLife), id})
+	if err != nil {
+		return nil, fmt.Errorf("begin a session: %w", err)
+	}
+	nonce := make([]byte, s.aead.NonceSize())
+	_, _ = rand.Read(nonce)
+	value := base64.RawURLEncoding.EncodeToString(s.aead.Seal(nonce, nonce, text, []byte(cookieName)))
+	return cookie(value, int(sessionLife/time.Second)), nil
+}
+
+func cookie(value string, maxAge int) *http.Cookie {
+	return &http.Cookie{Name: cookieName, Value: value, Path: "/", MaxAge: maxAge, Secure: true, HttpOnly: true, SameSite: http.SameSiteStrictMode}
+}
+
+// of returns the session of a request. The error is errNoSession if it has none.
+func (s *sessions) of(r *http.Request) (session, error) {
+	c, err := r.Cookie(cookieName)
+	if err != nil {
+		return session{}, errNoSession
+	}
+	sealed, err := base64.RawURLEncoding.DecodeString(c.Value)
+	if err != nil || len(sealed) < s.aead.NonceSize() {
+		return session{}, errNoSession
+	}
+	text, err := s.aead.Open(nil, sealed[:s.aead.NonceSize()], sealed[s.aead.NonceSize():], []byte(cookieName))
+	if err != nil {
+		return session{}, errNoSession
+	}
+	var found session
+	if json.Unmarshal(text, &found) != nil || !s.now().Before(found.Ends) {
+		return session{}, errNoSession
+	}
+	return found, nil
+}
+
+// token returns what the forms of a session's pages send along with a change.
+func (s *sessions) token(of session) string {
+	mac := hmac.New(sha256.New, s.secret[:])
+	mac.Write([]byte("form\x00"))
+	mac.Write(of.ID)
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:16])
+}
+
+// knows reports whether a form was part of a page of the session.
+func (s *sessions) knows(of session, token string) bool {
+	return hmac.Equal([]byte(token), []byte(s.token(of)))
+}
+
+// Links are links that open the console once each. They are for an engine on one machine, whose
+// operator starts it with the key. It is safe for concurrent use.
+type Links struct {
+	now func() time.Time
+	mu  sync.Mutex
+	all map[string]link
+}
+
+type link struct {
+	app, key string // the hash of the key
+	ends     time.Time
+}
+
+// NewLinks returns Links without a link.
+func NewLinks(now func() time.Time) *Links { return &Links{now: now, all: map[string]link{}} }
+
+// New returns the path of a link that opens the console with a key of an app, within ten minutes.
+func (l *Links) New(app, key string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	code := rand.Text()
+	l.all[code] = link{app, auth.Hash(key), l.now().Add(linkLife)}
+	return "/console/open?code=" + code
+}
+
+// use returns the app and the hash of the key of a link, and ends the link.
+func (l *Links) use(code string) (app, key string, ok bool) {
+	if l == nil {
+		return "", "", false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	found, ok := l.all[code]
+	delete(l.all, code)
+	return found.app, found.key, ok && l.now().Before(found.ends)
+}
