@@ -242,7 +242,7 @@ const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; 
 
 func secure(h http.Header) {
 	h.Set("Content-Security-Policy", contentPolicy)
-	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Referrer-Policy", "same-origin") // with no-referrer forms would be sent with the origin null
 	h.Set("X-Frame-Options", "DENY")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
