@@ -21,8 +21,9 @@ const maxCalls = 12
 
 // calls are the requests that a page has made. Some are made at the same time.
 type calls struct {
-	mu   sync.Mutex
-	made []call
+	mu      sync.Mutex
+	made    []call
+	headers http.Header // of the last answer
 }
 
 type call struct{ Method, Path, Body string }
@@ -33,6 +34,19 @@ func (c *calls) add(one call) {
 	if len(c.made) < maxCalls {
 		c.made = append(c.made, one)
 	}
+}
+
+func (c *calls) answered(h http.Header) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.headers = h
+}
+
+// header returns a header of the last answer.
+func (c *calls) header(name string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.headers.Get(name)
 }
 
 // list returns the calls so far.
@@ -75,6 +89,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	in.RequestURI, in.Host = r.URL.RequestURI(), r.Host
 	w := &recorder{header: http.Header{}, status: http.StatusOK}
 	t.api.ServeHTTP(w, in)
+	t.made.answered(w.header)
 	if err := context.Cause(r.Context()); err != nil {
 		return nil, err
 	}

@@ -27,6 +27,8 @@ var functions = template.FuncMap{
 	"curl":  curl,
 	"spark": spark,
 	"map":   dictionary,
+	"scale": func(share float64) float64 { return 100 * min(max(share, 0), 1) },
+	"minus": func(a, b float64) float64 { return a - b },
 	"add":   func(a, b int) int { return a + b },
 	"join":  strings.Join,
 }

@@ -1,13 +1,203 @@
 package console
 
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/auth"
+)
+
 func init() {
-	pages = append(pages, page{pattern: "GET /{$}", section: "overview", template: "overview", load: loadOverview})
+	pages = append(pages,
+		page{pattern: "GET /{$}", section: "overview", template: "overview", load: loadOverview},
+		page{pattern: "POST /console/audit", section: "overview", template: "audit", fragment: "content", load: runAudit},
+	)
 }
 
 // overview is what the first page shows.
-type overview struct{}
+type overview struct {
+	Now       time.Time
+	Attention []attention
+	Usage     part[api.Usage]
+	Days      []int64 // events of the last thirty days, today last
+	Today     api.UsageDay
+	Before    api.UsageDay // a week ago
+	Refused   part[api.RefusedEvents]
+	Reasons   []reason
+	Strategy  part[api.StrategyVersions]
+	Active    *api.StrategyVersion
+	Crowd     part[api.Crowd]
+	Recompute part[api.Recomputes]
+	Changes   part[api.AuditLog]
+	Running   []job
+	Limit     limits
+}
+
+// attention is something that a person should look at.
+type attention struct {
+	Level string // good, warn or bad
+	Text  string
+	Path  string
+	Link  string
+}
+
+// reason is why events were refused, with an example.
+type reason struct {
+	Text    string
+	Count   int64
+	At      time.Time
+	Example string
+}
+
+// limits is what the app may still ask for in this second.
+type limits struct{ Most, Left string }
+
+const (
+	overviewDays   = 30
+	shownReasons   = 5
+	shownChanges   = 6
+	recentlyFailed = 7 * 24 * time.Hour
+)
 
 func loadOverview(v *visit) (any, error) {
-	v.title = "Overview"
-	return overview{}, nil
+	v.title, v.command = "Overview", "affinity usage\naffinity events refused\naffinity recompute list"
+	o := &overview{Now: v.now()}
+	ctx, a := v.Context(), &asks{}
+	day := o.Now.UTC()
+	ask(a, &o.Usage, func() (api.Usage, error) {
+		return v.engine.Usage(ctx, day.AddDate(0, 0, 1-overviewDays).Format(time.DateOnly), day.Format(time.DateOnly))
+	})
+	ask(a, &o.Refused, func() (api.RefusedEvents, error) { return v.engine.RefusedEvents(ctx) })
+	ask(a, &o.Strategy, func() (api.StrategyVersions, error) { return v.engine.StrategyVersions(ctx) })
+	ask(a, &o.Crowd, func() (api.Crowd, error) { return v.engine.Crowd(ctx) })
+	ask(a, &o.Recompute, func() (api.Recomputes, error) { return v.engine.Recomputes(ctx) })
+	ask(a, &o.Changes, func() (api.AuditLog, error) { return v.engine.AuditLog(ctx, api.AuditLogQuery{Limit: shownChanges}) })
+	a.wait()
+	o.Limit = limits{v.made.header("X-Ratelimit-Limit"), v.made.header("X-Ratelimit-Remaining")}
+	o.count()
+	o.list()
+	o.judge(v)
+	return o, nil
+}
+
+// count takes what the cards show from the usage.
+func (o *overview) count() {
+	days := o.Usage.Got.Days
+	for _, d := range days {
+		o.Days = append(o.Days, d.Events)
+	}
+	if n := len(days); n > 7 {
+		o.Today, o.Before = days[n-1], days[n-8]
+	}
+}
+
+// list takes what the tables show from the other answers.
+func (o *overview) list() {
+	for text, n := range o.Refused.Got.Counts {
+		o.Reasons = append(o.Reasons, reason{Text: text, Count: n})
+	}
+	slices.SortFunc(o.Reasons, func(a, b reason) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(a.Text, b.Text))
+	})
+	o.Reasons = o.Reasons[:min(len(o.Reasons), shownReasons)]
+	for i := range o.Reasons {
+		for _, r := range o.Refused.Got.Refused { // the newest first
+			if r.Reason == o.Reasons[i].Text {
+				o.Reasons[i].At, o.Reasons[i].Example = r.At, string(r.Event)
+				break
+			}
+		}
+	}
+	if versions := o.Strategy.Got.Versions; len(versions) > 0 {
+		o.Active = &versions[0]
+	}
+	for _, r := range o.Recompute.Got.Recomputes {
+		if !r.State.Ended() {
+			o.Running = append(o.Running, recomputeJob(r))
+		}
+	}
+	for _, b := range o.Crowd.Got.Builds {
+		if !b.State.Ended() {
+			o.Running = append(o.Running, crowdJob(b))
+		}
+	}
+}
+
+// judge finds what needs attention, the worst first.
+func (o *overview) judge(v *visit) {
+	add := func(level, text, path, link string) {
+		o.Attention = append(o.Attention, attention{level, text, path, link})
+	}
+	for _, j := range o.failed() {
+		add("bad", fmt.Sprintf("The %s of %s failed", j.What, j.Started.UTC().Format("2 January 15:04 MST")), "/console/jobs", "See the jobs")
+	}
+	if o.Strategy.OK && o.Active == nil {
+		add("bad", "No strategy is set, so every profile is empty", "/console/strategy", "Set a strategy")
+	}
+	if o.Usage.OK && o.Usage.Got.Total.Events == 0 {
+		add("warn", fmt.Sprintf("No events in %d days", overviewDays), "/console/data", "Send a test event")
+	} else if o.Usage.OK && o.Today.Events == 0 && o.Before.Events > 0 {
+		add("bad", "No events today, and a week ago there were some", "/console/data", "Look at what comes in")
+	}
+	if n := o.Today.RefusedEvents; n > 0 {
+		add("warn", number(n)+" requests with events were refused today", "#refused", "See why")
+	}
+	if o.Crowd.OK && len(o.Crowd.Got.Generations) == 0 && o.Usage.Got.Total.Events > 0 {
+		add("warn", "There are no crowd statistics, so rankings know nothing of what is popular", "/console/jobs", "Build them")
+	}
+	if len(o.Attention) == 0 && o.Usage.OK {
+		add("good", "Nothing needs attention", "", "")
+	}
+}
+
+// failed lists the jobs that failed lately and of which no later one succeeded.
+func (o *overview) failed() []job {
+	var found []job
+	for _, r := range o.Recompute.Got.Recomputes {
+		if r.State == api.JobDone {
+			break
+		}
+		if j := recomputeJob(r); j.Failed() && o.Now.Sub(j.Started) < recentlyFailed {
+			found = append(found, j)
+		}
+	}
+	for _, b := range o.Crowd.Got.Builds {
+		if b.State == api.JobDone {
+			break
+		}
+		if j := crowdJob(b); j.Failed() && o.Now.Sub(j.Started) < recentlyFailed {
+			found = append(found, j)
+		}
+	}
+	return found
+}
+
+// Most is the number of events of the busiest day.
+func (o *overview) Most() int64 { return slices.Max(append([]int64{0}, o.Days...)) }
+
+// Change says how many events there are against a week ago.
+func (o *overview) Change() string {
+	switch {
+	case o.Before.Events == 0 && o.Today.Events == 0:
+		return "as a week ago"
+	case o.Before.Events == 0:
+		return "none a week ago"
+	}
+	return fmt.Sprintf("%s on the whole day a week ago", number(o.Before.Events))
+}
+
+// checkedUsers is how many users an audit from the page compares.
+const checkedUsers = 50
+
+func runAudit(v *visit) (any, error) {
+	v.title, v.command = "Audit", fmt.Sprintf("affinity audit --sample %d", checkedUsers)
+	if !v.may(auth.Admin) {
+		return nil, &api.Error{Status: http.StatusForbidden, Message: "An audit needs a key with the right admin"}
+	}
+	return v.engine.Audit(v.Context(), api.AuditRequest{Sample: new(checkedUsers)})
 }

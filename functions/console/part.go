@@ -1,0 +1,36 @@
+package console
+
+import (
+	"errors"
+	"net/http"
+	"sync"
+
+	"github.com/affinityengine/affinity/shared/api"
+)
+
+// part is something that a page shows if the session may see it, and if it can be had now.
+type part[T any] struct {
+	Got    T
+	OK     bool
+	Denied bool   // the key lacks the right
+	Why    string // it is missing
+}
+
+// asks makes requests of a page at the same time.
+type asks struct{ wg sync.WaitGroup }
+
+// ask makes a request for a part of a page. The part is complete after wait.
+func ask[T any](a *asks, into *part[T], request func() (T, error)) {
+	a.wg.Go(func() {
+		got, err := request()
+		into.Got, into.OK = got, err == nil
+		if err != nil {
+			into.Why = "The engine did not answer"
+		}
+		if refused, ok := errors.AsType[*api.Error](err); ok {
+			into.Denied, into.Why = refused.Status == http.StatusForbidden, refused.Message
+		}
+	})
+}
+
+func (a *asks) wait() { a.wg.Wait() }
