@@ -75,6 +75,7 @@ var layers = []struct {
 	{"shared/store/rowstream", "", "bigtable grpc"},
 	{"shared/store", "affinity auditlog catalog crowd deadline event history schema segment store/rowstream telemetry/clients terraform usage", "bigtable grpc"},
 	{"shared/refused", "deadline store", ""},
+	{"shared/sampled", "deadline schema store", ""},
 	{"shared/enrich", "admission affinity bus catalog config event history schema store", ""},
 	{"shared/dictionary", "affinity history", ""},
 	{"shared/recent", "", ""},
@@ -117,7 +118,7 @@ var layers = []struct {
 	{"functions/catalog", "admission api auditlog auth backend banded catalog config function httpapi queue queue/taskqueue store", "http"},
 	{"functions/recomputes", "admission affinity api audit auditlog auth backend backend/jobrunner backend/jobs backtest config crowd event export fault function history httpapi job job/backtests job/crowdbuild job/migration job/recompute job/reenrich job/segmentbuild job/segmentexport limit profile profile/view queue queue/taskqueue schema segment segment/query store strategy tune usage", "http"},
 	{"functions/docs", "function httpapi openapi", "http"},
-	{"functions/process", "admission apply backend bus bus/pubsub enrich function httpapi marked profile queue/taskqueue refused telemetry", "http"},
+	{"functions/process", "admission apply backend bus bus/pubsub enrich function httpapi marked profile queue/taskqueue refused sampled telemetry", "http"},
 	{"functions/worker", "audit backend backend/jobrunner backend/jobs banded bus/pubsub config config/configdb function httpapi imported job job/crowdbuild job/deletion job/recompute job/reenrich job/segmentbuild marked profile purge queue queue/taskqueue store", "http"},
 
 	// Never deployed: tests and the engine on one machine. Only the scripts may
@@ -174,7 +175,7 @@ var links = map[string]string{
 	"strategies": all + " api auth backend/jobrunner job job/jobdb job/recompute preview profile queue queue/taskqueue ranking recent dictionary",
 	"catalog":    all + " api auth banded queue queue/taskqueue",
 	"docs":       "admission deadline fault function httpapi limit openapi openapi/internal/tree telemetry",
-	"process":    all + " apply bus bus/pubsub enrich marked profile queue queue/taskqueue refused recent dictionary",
+	"process":    all + " apply bus bus/pubsub enrich marked profile queue queue/taskqueue refused recent dictionary sampled",
 	"recomputes": all + " api auth audit backend/jobrunner backend/jobs backtest banded bus enrich export job job/backtests job/crowdbuild job/daterows job/jobdb job/migration job/recompute job/reenrich job/relocation job/segmentbuild job/segmentexport profile profile/view segment/query queue queue/taskqueue ranking tune recent dictionary",
 	"worker":     all + " api audit backend/jobrunner backend/jobs backtest banded bus bus/pubsub enrich imported marked job job/backtests job/crowdbuild job/daterows job/deletion job/jobdb job/migration job/recompute job/reenrich job/relocation job/segmentbuild job/segmentexport profile segment/query purge queue queue/taskqueue ranking tune recent dictionary",
 }
