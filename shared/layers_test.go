@@ -110,9 +110,9 @@ var layers = []struct {
 	{"shared/backend/jobs", "backend config enrich job job/backtests job/crowdbuild job/daterows job/migration job/recompute job/reenrich job/relocation job/segmentbuild job/segmentexport profile segment/query", ""},
 
 	// Functions decode, call and encode. None reaches a service by itself.
-	{"functions/ingest", "admission api auth backend bus bus/pubsub config/kmscipher enrich event fault function httpapi limit refused store track", "http"},
-	{"functions/imports", "admission affinity api archive auditlog auth backend config enrich event export function httpapi imported limit profile purge queue queue/taskqueue refused store", "http"},
-	{"functions/profiles", "admission affinity api auditlog auth backend config event explain config/kmscipher function history httpapi limit profile profile/view purge queue queue/taskqueue segment store strategy", "http"},
+	{"functions/ingest", "admission api auth backend bus bus/pubsub config/kmscipher enrich event fault function httpapi limit refused store track usage", "http"},
+	{"functions/imports", "admission affinity api archive auditlog auth backend config enrich event export function httpapi imported limit profile purge queue queue/taskqueue refused store usage", "http"},
+	{"functions/profiles", "admission affinity api auditlog auth backend config event explain config/kmscipher function history httpapi limit profile profile/view purge queue queue/taskqueue sampled segment store strategy", "http"},
 	{"functions/rank", "admission api auditlog auth backend backend/jobrunner boost catalog config config/kmscipher event fault feed feed/page function httpapi job job/daterows limit profile queue/taskqueue ranking rerank store strategy", "http"},
 	{"functions/strategies", "admission affinity api auditlog auth backend backend/jobrunner config event function httpapi job job/recompute limit preview profile queue queue/taskqueue ranking store strategy", "http"},
 	{"functions/catalog", "admission api auditlog auth backend banded catalog config function httpapi queue queue/taskqueue store", "http"},
@@ -170,7 +170,7 @@ const all = "admission affinity auditlog backend catalog config config/configdb 
 var links = map[string]string{
 	"ingest":     all + " api auth bus bus/pubsub enrich refused track config/kmscipher",
 	"imports":    all + " api archive auth bus enrich export imported profile purge queue queue/taskqueue refused recent dictionary",
-	"profiles":   all + " api auth explain profile profile/view purge queue queue/taskqueue config/kmscipher recent dictionary",
+	"profiles":   all + " api auth explain profile profile/view purge queue queue/taskqueue config/kmscipher recent dictionary sampled",
 	"rank":       all + " api auth backend/jobrunner boost config/kmscipher feed feed/page job job/daterows job/jobdb profile queue queue/taskqueue ranking rerank recent dictionary",
 	"strategies": all + " api auth backend/jobrunner job job/jobdb job/recompute preview profile queue queue/taskqueue ranking recent dictionary",
 	"catalog":    all + " api auth banded queue queue/taskqueue",

@@ -34,6 +34,7 @@ func publicFunctions(b *Backends, metrics, operator http.Handler) http.Handler {
 	})
 	return prefixes{
 		{"/1/events/import", imports.New(b.ForImports())},
+		{"/1/events/recent", profiles.New(b.ForProfiles())},
 		{"/1/events", ingest.New(b.ForIngest())},
 		{"/v1", ingest.New(b.ForIngest())},
 		{"/1/profiles", profiles.New(b.ForProfiles())},
