@@ -5,14 +5,14 @@ locals {
   access = {
     ingest     = { app_profile = "processing", reads = ["objects"], writes = ["refused", "usage", "rates"], firestore = "viewer", publishes = true, buries = false }
     imports    = { app_profile = "batch", reads = ["objects"], writes = ["events", "events_narrow", "users", "changes", "crowd", "refused", "usage", "rates", "audit_log"], firestore = "viewer", publishes = false, buries = false }
-    profiles   = { app_profile = "processing", reads = ["events", "events_narrow", "histories", "dictionaries"], writes = ["users", "changes", "usage", "rates", "audit_log"], firestore = "viewer", publishes = false, buries = false }
+    profiles   = { app_profile = "processing", reads = ["events", "events_narrow", "histories", "dictionaries", "recent"], writes = ["users", "changes", "usage", "rates", "audit_log"], firestore = "viewer", publishes = false, buries = false }
     rank       = { app_profile = "processing", reads = ["objects", "dated", "crowd", "events", "events_narrow", "histories", "dictionaries"], writes = ["users", "usage", "rates", "audit_log", "jobs"], firestore = "user", publishes = false, buries = false }
     strategies = { app_profile = "processing", reads = ["objects", "events", "events_narrow", "histories", "dictionaries", "users"], writes = ["usage", "rates", "audit_log", "jobs"], firestore = "user", publishes = false, buries = false }
     catalog    = { app_profile = "processing", reads = [], writes = ["objects", "dated", "usage", "rates", "audit_log"], firestore = "user", publishes = false, buries = false }
     recomputes = { app_profile = "processing", reads = ["objects", "events", "events_narrow", "histories", "dictionaries", "users", "crowd", "changes"], writes = ["segments", "usage", "rates", "audit_log", "jobs"], firestore = "user", publishes = false, buries = false }
     # docs reaches no backend, so its app profile is never used.
     docs    = { app_profile = "processing", reads = [], writes = [], firestore = "none", publishes = false, buries = false }
-    process = { app_profile = "processing", reads = ["objects", "dictionaries"], writes = ["events", "events_narrow", "users", "changes", "histories", "refused", "usage", "rates"], firestore = "viewer", publishes = true, buries = true }
+    process = { app_profile = "processing", reads = ["objects", "dictionaries"], writes = ["events", "events_narrow", "users", "changes", "histories", "refused", "usage", "rates", "recent"], firestore = "viewer", publishes = true, buries = true }
     # worker deletes the rows of a deleted app in every table.
     worker = { app_profile = "batch", reads = [], writes = [for t in jsondecode(file("${path.module}/bigtable.json")).tables : t.name], firestore = "user", publishes = true, buries = false }
   }

@@ -15,6 +15,7 @@ type API struct {
 func (a API) Routes() httpapi.Prefixes {
 	return httpapi.Prefixes{
 		{Prefix: "/1/events/import", Handler: a.Imports},
+		{Prefix: "/1/events/recent", Handler: a.Profiles},
 		{Prefix: "/1/events", Handler: a.Ingest},
 		{Prefix: "/v1", Handler: a.Ingest},
 		{Prefix: "/1/profiles", Handler: a.Profiles},

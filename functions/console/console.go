@@ -147,8 +147,11 @@ func (c *console) page(p page) httpapi.Handler {
 	}
 }
 
-// maxForm is how many bytes a form may have.
-const maxForm = 1 << 20
+// maxForm is how many bytes a form may have, and maxUpload one with a file.
+const (
+	maxForm   = 1 << 20
+	maxUpload = 8 << 20
+)
 
 // enter returns the visit of a request that is part of a session.
 func (c *console) enter(w http.ResponseWriter, r *http.Request) (*visit, error) {
@@ -177,9 +180,13 @@ func (c *console) permitChange(v *visit) error {
 	if err := c.origin.Check(v.Request); err != nil {
 		return httpapi.Errorf(http.StatusForbidden, "This change was asked for by a page of another site")
 	}
-	v.Body = http.MaxBytesReader(v.w, v.Body, maxForm)
-	if err := v.ParseForm(); err != nil {
-		return httpapi.Errorf(http.StatusBadRequest, "The form cannot be read, or is larger than 1 MiB")
+	most, parse := int64(maxForm), v.ParseForm
+	if strings.HasPrefix(v.Header.Get("Content-Type"), "multipart/form-data") {
+		most, parse = maxUpload, func() error { return v.ParseMultipartForm(maxUpload) }
+	}
+	v.Body = http.MaxBytesReader(v.w, v.Body, most)
+	if err := parse(); err != nil {
+		return httpapi.Errorf(http.StatusBadRequest, "The form cannot be read, or is larger than %d MiB", most>>20)
 	}
 	if !c.sessions.knows(v.session, v.PostForm.Get("csrf")) {
 		return httpapi.Errorf(http.StatusForbidden, "This form belongs to another session: reload the page and send it again")

@@ -30,6 +30,7 @@ var functions = template.FuncMap{
 	"scale": func(share float64) float64 { return 100 * min(max(share, 0), 1) },
 	"minus": func(a, b float64) float64 { return a - b },
 	"add":   func(a, b int) int { return a + b },
+	"list":  func(all ...string) []string { return all },
 	"join":  strings.Join,
 }
 

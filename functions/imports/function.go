@@ -29,6 +29,8 @@ import (
 	"github.com/affinityengine/affinity/shared/limit"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/refused"
+	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/usage"
 )
 
 type handler struct {
@@ -125,6 +127,7 @@ func (h handler) write(ctx context.Context, app config.App, l lines, receivedAt 
 		if err != nil {
 			return 0, fmt.Errorf("import exported events of %s: %w", app.ID, err)
 		}
+		h.countNames(app.ID, l.exported)
 		add(more)
 	}
 	if len(l.archived) > 0 {
@@ -133,6 +136,7 @@ func (h handler) write(ctx context.Context, app config.App, l lines, receivedAt 
 		if err != nil {
 			return 0, fmt.Errorf("restore events of %s: %w", app.ID, err)
 		}
+		h.countNames(app.ID, l.logged())
 		add(more.Outcome)
 		answer.Present = more.Present
 	}
@@ -163,14 +167,26 @@ func (h handler) importAll(ctx context.Context, app config.App, events []event.E
 		}
 		ctx = admission.Exempt(ctx)
 		part := events[:n]
-		outcome, err := h.Profiles.Import(ctx, app, enrich.LogEvents(part, known, receivedAt))
+		rows := enrich.LogEvents(part, known, receivedAt)
+		outcome, err := h.Profiles.Import(ctx, app, rows)
 		if err != nil {
 			return 0, all, err
 		}
+		h.countNames(app.ID, rows)
 		all.Applied, all.Deleted, all.Refused = all.Applied+outcome.Applied, all.Deleted+outcome.Deleted, all.Refused+outcome.Refused
 		unknown, events = unknown+len(enrich.Incomplete(part, known.Objects)), events[n:]
 	}
 	return unknown, all, nil
+}
+
+// countNames counts events that are in the log by their kinds and facets.
+func (h handler) countNames(app string, rows []store.LogEvent) {
+	h.Usage.Named(app, len(rows), func(i int) usage.Kind { return usage.Kind{Type: string(rows[i].Type), Name: rows[i].Name} },
+		func(i int, add func(facet string)) {
+			for _, c := range rows[i].Counts {
+				add(c.Facet)
+			}
+		})
 }
 
 // decode decodes each line. The answer lists the lines that are refused.

@@ -26,6 +26,7 @@ import (
 	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/limit"
 	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/usage"
 )
 
 type handler struct {
@@ -44,6 +45,7 @@ func New(b Backends) http.Handler {
 	rt.HandleOwn("POST /v1/batch", h.batch, "index")
 	rt.HandleOwn("POST /v1/{call}", h.call, "index")
 	rt.HandleOwn("GET /1/events/refused", h.refused)
+	rt.HandleOwn("GET /1/events/seen", h.seen, "days")
 	return rt
 }
 
@@ -119,10 +121,11 @@ func (h handler) store(ctx context.Context, header http.Header, in request, body
 	}
 	m, events = h.dropSurplus(in.limits, m, events)
 	if !anyStored(events) {
-		h.count(app, events)
+		h.count(app, events, nil)
 		return nil
 	}
 	h.resolve(ctx, &m, events)
+	objects := m.Objects
 	err = h.packer.Publish(ctx, m, events)
 	if errors.As(err, &bus.TooLarge{}) {
 		m.Resolved, m.Objects = false, nil
@@ -132,7 +135,7 @@ func (h handler) store(ctx context.Context, header http.Header, in request, body
 		h.Log.LogAttrs(ctx, slog.LevelError, "events are not published", slog.String("app", app), slog.Any("error", err))
 		return httpapi.Errorf(http.StatusServiceUnavailable, "The events were not accepted, send them again")
 	}
-	h.count(app, events)
+	h.count(app, events, objects)
 	return nil
 }
 
@@ -152,9 +155,17 @@ func permitted(grant auth.Grant, events []event.Event) error {
 	return nil
 }
 
-// count counts accepted events.
-func (h handler) count(app string, events []event.Event) {
+// count counts accepted events, by the filters of their objects too. A message that is
+// delivered again counts once, because ingest sees its events once. Facets of objects
+// that process resolves are not counted.
+func (h handler) count(app string, events []event.Event, objects bus.Objects) {
 	h.Usage.Events(app, len(events), func(i int) string { return events[i].UserToken })
+	h.Usage.Named(app, len(events), func(i int) usage.Kind {
+		if events[i].Type == event.InstantSearch {
+			return usage.Kind{} // not kept
+		}
+		return usage.Kind{Type: string(events[i].Type), Name: events[i].Name}
+	}, func(i int, add func(facet string)) { enrich.Facets(&events[i], objects, add) })
 }
 
 // resolve gives a message the filters of its objects. If it cannot, process reads

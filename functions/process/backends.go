@@ -14,6 +14,7 @@ import (
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/queue/taskqueue"
 	"github.com/affinityengine/affinity/shared/refused"
+	"github.com/affinityengine/affinity/shared/sampled"
 )
 
 func init() { function.Register("Process", open) }
@@ -32,6 +33,7 @@ type Backends struct {
 	Enricher *enrich.Enricher
 	Profiles *profile.Engine
 	Refused  *refused.Recorder
+	Sampled  *sampled.Recorder
 }
 
 func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, error) {
@@ -61,7 +63,9 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	profiles.Counters().Each(base.Metrics.Watch)
 	refusals := refused.New(base.Buffered(), base.Now, log)
 	function.AtExit(refusals.Flush)
-	return New(Backends{Base: base, Bus: messages, Enricher: enricher, Profiles: profiles, Refused: refusals}), nil
+	recent := sampled.New(base.Buffered(), profiles.StatesOf, base.Now, log)
+	function.AtExit(recent.Flush)
+	return New(Backends{Base: base, Bus: messages, Enricher: enricher, Profiles: profiles, Refused: refusals, Sampled: recent}), nil
 }
 
 // Validate checks the settings of the queue.

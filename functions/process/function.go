@@ -35,7 +35,9 @@ type handler struct {
 
 // New returns the function over its backends.
 func New(b Backends) http.Handler {
-	h := handler{b, &apply.Applier{Config: b.CachedConfig, Catalog: b.Enricher, Bus: b.Bus, Store: b.Store, Profiles: b.Profiles}}
+	h := handler{b, &apply.Applier{
+		Config: b.CachedConfig, Catalog: b.Enricher, Bus: b.Bus, Store: b.Store, Profiles: b.Profiles, Sample: b.Sampled.Record,
+	}}
 	rt := b.Router()
 	rt.Wait = maxWait
 	rt.Handle("POST /", h.push)

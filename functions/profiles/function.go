@@ -1,5 +1,6 @@
 // Package profiles is the public function that serves users' profiles, explains
-// them, lists and deletes users, and keeps who has opted out. Profiles and opt-outs are stored in
+// them, lists and deletes users, and keeps who has opted out. It also lists recent events
+// and their users. Profiles and opt-outs are stored in
 // the table users. A profile that is no longer valid is computed from the log when it is
 // read.
 package profiles
@@ -45,6 +46,8 @@ func newBounded(b Backends, maxAnswer int) http.Handler {
 	rt.Handle("DELETE /1/profiles/{userToken}", h.deleteProfile)
 	rt.Handle("DELETE /1/usertokens/{userToken}", h.deleteUserToken)
 	rt.HandleOwn("GET /1/usertokens", h.users, "prefix", "limit", "cursor")
+	rt.HandleOwn("GET /1/usertokens/recent", h.recentUsers, "limit")
+	rt.HandleOwn("GET /1/events/recent", h.recentEvents, "limit", "after")
 	rt.HandleOwn("GET /1/explain/{userToken}", h.explain, "facet", "value", "limit")
 	rt.HandleOwn("GET /1/optouts/{userToken}", h.getOptOut)
 	rt.HandleOwn("PUT /1/optouts/{userToken}", h.optOut)

@@ -9,6 +9,8 @@
 package worker
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -16,11 +18,13 @@ import (
 
 	"github.com/affinityengine/affinity/shared/audit"
 	"github.com/affinityengine/affinity/shared/banded"
+	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/imported"
 	"github.com/affinityengine/affinity/shared/job/segmentbuild"
 	"github.com/affinityengine/affinity/shared/marked"
 	"github.com/affinityengine/affinity/shared/purge"
+	"github.com/affinityengine/affinity/shared/store"
 )
 
 // maxBody is the maximum size of a task in bytes.
@@ -79,6 +83,9 @@ func (h handler) purge(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("purge user: %w", err)
 	}
+	if err := h.forgetRecent(r.Context(), request); err != nil {
+		return fmt.Errorf("purge user: %w", err)
+	}
 	if !request.Last {
 		request.Last = true
 		if err := purge.Enqueue(r.Context(), h.Queue, request); err != nil {
@@ -87,4 +94,20 @@ func (h handler) purge(w http.ResponseWriter, r *http.Request) error {
 	}
 	h.Log.LogAttrs(r.Context(), slog.LevelInfo, "user purged", slog.String("app", request.App), slog.Int("events", n), slog.Int("refused", refused))
 	return httpapi.WriteJSON(w, http.StatusOK, map[string]any{"purged": n, "refused": refused})
+}
+
+// forgetRecent removes the events of a user from the app's sample that are deleted, or of
+// types that the user has opted out of.
+func (h handler) forgetRecent(ctx context.Context, request purge.Request) error {
+	states, err := h.Profiles.StatesOf(ctx, request.App, []string{request.User})
+	if errors.Is(err, config.ErrNotFound) {
+		return nil // the deletion of the app removes the sample
+	}
+	if err != nil {
+		return err
+	}
+	state, known := states[request.User]
+	return h.Store.ForgetRecent(ctx, request.App, request.User, func(e store.RecentEvent) bool {
+		return !known || state.Excludes(e.Type, e.Time, e.Receipt)
+	})
 }

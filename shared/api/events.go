@@ -153,3 +153,63 @@ type RefusedEvent struct {
 	// Sequence orders refusals: a later one has a higher number.
 	Sequence int64 `json:"sequence"`
 }
+
+// SeenEvents is the answer of GET /1/events/seen: what the accepted events of the last
+// days contained. Counts are some seconds old.
+type SeenEvents struct {
+	// Days is how many days in UTC it covers, today included.
+	Days int  `json:"days"`
+	AsOf Time `json:"asOf"`
+	// Events are at most MaxSeen kinds of events, those of the most events first, whether
+	// the strategy scores them or not.
+	Events []SeenEvent `json:"events"`
+	// Facets are at most MaxSeen facets, those of the most events first.
+	Facets []SeenFacet `json:"facets"`
+	// Truncated says that some events or facets are missing: on one of the days there were
+	// more than the engine counts by name, or there are more than the answer lists.
+	Truncated bool `json:"truncated"`
+}
+
+// SeenEvent counts events of a type and name.
+type SeenEvent struct {
+	EventType string `json:"eventType"`
+	EventName string `json:"eventName"`
+	Count     int64  `json:"count"`
+}
+
+// SeenFacet counts events that carried at least one filter of a facet.
+type SeenFacet struct {
+	Facet string `json:"facet"`
+	Count int64  `json:"count"`
+}
+
+// RecentEventsQuery are the query parameters of GET /1/events/recent.
+type RecentEventsQuery struct {
+	// Limit is how many events to list, at most MaxRecentEvents. 0: DefaultRecentEvents.
+	Limit int
+	// After is the cursor of an earlier answer: only events that the sample got since. "":
+	// all.
+	After string
+}
+
+// RecentEvents is the answer of GET /1/events/recent: a sample of the events that were
+// received in the last 15 minutes, the newest first.
+type RecentEvents struct {
+	Events []RecentEvent `json:"events"`
+	// Cursor leads to newer events. Absent if the sample is empty and the request had none.
+	Cursor string `json:"cursor,omitempty"`
+	// Sampled is always true: of a busy app the sample has a few events of each second.
+	Sampled bool `json:"sampled"`
+}
+
+// RecentEvent is an event of the sample. It lists at most 5 objects and 5 filters, the
+// first ones. Filters are what the event counts for: its own, or those of its objects.
+type RecentEvent struct {
+	ReceivedAt Time     `json:"receivedAt"`
+	UserToken  string   `json:"userToken"`
+	EventType  string   `json:"eventType"`
+	EventName  string   `json:"eventName"`
+	Index      string   `json:"index"`
+	ObjectIDs  []string `json:"objectIDs"`
+	Filters    []string `json:"filters"`
+}

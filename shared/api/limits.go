@@ -45,6 +45,21 @@ const (
 	MaxRefusedDays   = 30  // age of what is listed and counted
 )
 
+// Limits of GET /1/events/seen.
+const (
+	DefaultSeenDays = 7   // days, today included
+	MaxSeenDays     = 30  // days
+	MaxSeen         = 200 // kinds of events, and facets, that the answer lists
+)
+
+// Limits of GET /1/events/recent and GET /1/usertokens/recent.
+const (
+	DefaultRecentEvents = 50
+	MaxRecentEvents     = 200
+	DefaultRecentUsers  = 20
+	MaxRecentUsers      = 200
+)
+
 // Limits of profiles.
 const (
 	DefaultAffinities = 100     // affinities that a profile lists unless limit says otherwise

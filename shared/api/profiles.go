@@ -138,3 +138,18 @@ type ListedUser struct {
 	// Total is how many values the user's events score.
 	Total int `json:"total"`
 }
+
+// RecentUsers is the answer of GET /1/usertokens/recent: users of the sample of recent
+// events, those of the newest event first.
+type RecentUsers struct {
+	Users []RecentUser `json:"users"`
+}
+
+// RecentUser is a user of the sample.
+type RecentUser struct {
+	UserToken string `json:"userToken"`
+	// LastEventAt is when their newest event of the sample was received.
+	LastEventAt Time `json:"lastEventAt"`
+	// Events is how many events of the user are in the sample.
+	Events int `json:"events"`
+}

@@ -51,14 +51,17 @@ type Profiles interface {
 	Abandon(ctx context.Context, app config.App, events []store.LogEvent) error
 }
 
-// Applier applies messages. All of its exported fields must be set. It is safe for
-// concurrent use.
+// Applier applies messages. All of its exported fields but Sample must be set. It is safe
+// for concurrent use.
 type Applier struct {
 	Config   Configuration
 	Catalog  Catalog
 	Bus      Bus
 	Store    *store.Store
 	Profiles Profiles
+	// Sample is given the rows of accepted events that are in the log, those of users who
+	// are deleted or have opted out too. It must not keep them, and must not wait.
+	Sample func(app string, events []store.LogEvent)
 
 	turns turns
 }

@@ -47,6 +47,9 @@ func (a *Applier) accepted(ctx context.Context, m bus.Message) (Result, error) {
 	}
 	result, err := a.write(ctx, app, m, kept, left)
 	result.WithUnknownObjects = len(incomplete)
+	if err == nil && a.Sample != nil {
+		a.Sample(app.ID, kept)
+	}
 	return result, err
 }
 

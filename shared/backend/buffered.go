@@ -11,7 +11,7 @@ import (
 )
 
 // Buffered are the tables that a process writes some time after the requests: usage,
-// refusals and rates. An idle instance may do so hours later. Of an app that has
+// refusals, recent events and rates. An idle instance may do so hours later. Of an app that has
 // been deleted in the meantime it writes nothing.
 type Buffered struct {
 	*store.Store
@@ -59,6 +59,14 @@ func (b Buffered) RecordRefused(ctx context.Context, app string, at time.Time, r
 		return nil
 	}
 	return b.Store.RecordRefused(ctx, app, at, r)
+}
+
+// AddRecent is that of the Store.
+func (b Buffered) AddRecent(ctx context.Context, app string, events []store.RecentEvent) error {
+	if b.deleted(ctx, app) {
+		return nil
+	}
+	return b.Store.AddRecent(ctx, app, events)
 }
 
 // ExchangeRates is that of the Store.

@@ -33,13 +33,14 @@ func TestBufferedWritesOfADeletedApp(t *testing.T) {
 			"hot users": b.PutHotUsers(ctx, app, today, 0, "p", []usage.User{{Token: "ann", Events: 1}}),
 			"keys":      b.PutKeyDays(ctx, app, map[string]usage.Day{"k": today}),
 			"refusals":  b.RecordRefused(ctx, app, time.Now(), store.Refusals{Counts: map[string]int64{"r": 1}}),
+			"recent":    b.AddRecent(ctx, app, []store.RecentEvent{{User: "ann", Receipt: time.Now().UnixMilli()}}),
 			"rates":     ratesErr,
 		} {
 			if err != nil {
 				t.Errorf("%s of %s: %v", what, app, err)
 			}
 		}
-		for _, table := range []string{store.TableUsage, store.TableRefused, store.TableRates} {
+		for _, table := range []string{store.TableUsage, store.TableRefused, store.TableRates, store.TableRecent} {
 			rows, err := s.FindRows(ctx, store.AppRows{App: app, Table: table}, 1)
 			if err != nil || len(rows) != want {
 				t.Errorf("%s has %q of %s (%v), want %d", table, rows, app, err, want)

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 
 	"github.com/affinityengine/affinity/shared/api"
 )
@@ -33,6 +34,33 @@ func (c *Client) SendEvents(ctx context.Context, events ...api.Event) error {
 func (c *Client) RefusedEvents(ctx context.Context) (api.RefusedEvents, error) {
 	var answer api.RefusedEvents
 	err := c.call(ctx, always, http.MethodGet, "/1/events/refused", nil, &answer)
+	return answer, err
+}
+
+// SeenEvents returns what the accepted events of the last days contained, today included;
+// 0: of api.DefaultSeenDays. The key needs the right recommendation.
+func (c *Client) SeenEvents(ctx context.Context, days int) (api.SeenEvents, error) {
+	query := url.Values{}
+	if days != 0 {
+		query.Set("days", strconv.Itoa(days))
+	}
+	var answer api.SeenEvents
+	err := c.call(ctx, always, http.MethodGet, withQuery("/1/events/seen", query), nil, &answer)
+	return answer, err
+}
+
+// RecentEvents returns a sample of the events that were received in the last 15 minutes,
+// the newest first. The key needs the right admin.
+func (c *Client) RecentEvents(ctx context.Context, q api.RecentEventsQuery) (api.RecentEvents, error) {
+	query := url.Values{}
+	if q.Limit != 0 {
+		query.Set("limit", strconv.Itoa(q.Limit))
+	}
+	if q.After != "" {
+		query.Set("after", q.After)
+	}
+	var answer api.RecentEvents
+	err := c.call(ctx, always, http.MethodGet, withQuery("/1/events/recent", query), nil, &answer)
 	return answer, err
 }
 

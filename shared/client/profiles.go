@@ -65,6 +65,18 @@ func (c *Client) Users(ctx context.Context, q api.UsersQuery) (api.Users, error)
 	return answer, err
 }
 
+// RecentUsers returns users of the sample of recent events, those of the newest event
+// first; limit 0: api.DefaultRecentUsers. The key needs the right admin.
+func (c *Client) RecentUsers(ctx context.Context, limit int) (api.RecentUsers, error) {
+	query := url.Values{}
+	if limit != 0 {
+		query.Set("limit", strconv.Itoa(limit))
+	}
+	var answer api.RecentUsers
+	err := c.call(ctx, always, http.MethodGet, withQuery("/1/usertokens/recent", query), nil, &answer)
+	return answer, err
+}
+
 // DeleteProfile deletes a user: their events until now no longer count. The key
 // needs the right recommendation or deleteObject.
 func (c *Client) DeleteProfile(ctx context.Context, user string) (api.DeletedUser, error) {

@@ -166,6 +166,27 @@ func Counts(e *event.Event, objects bus.Objects) []affinity.Count {
 	return counts
 }
 
+// Facets calls add with the facet of each filter of Counts, as often as there are filters.
+func Facets(e *event.Event, objects bus.Objects, add func(facet string)) {
+	if len(e.ObjectIDs) == 0 {
+		for _, f := range e.Filters {
+			add(f.Facet)
+		}
+		return
+	}
+	if len(e.ObjectIDs) == 1 {
+		for _, f := range objects[e.Index][e.ObjectIDs[0]] {
+			add(f[0])
+		}
+		return
+	}
+	for filters := range counted(e, objects) {
+		for _, f := range filters {
+			add(f[0])
+		}
+	}
+}
+
 // countsOf returns the filters of one object.
 func countsOf(filters []bus.Filter) []affinity.Count {
 	counts := make([]affinity.Count, len(filters))

@@ -1,8 +1,7 @@
-// Package purge is the task that removes a deleted user's events from the log and
-// from the refused events of the app. The function profiles enqueues it and the
+// Package purge is the task that removes a deleted user's events from the log, and
+// from the refused and the recent events of the app. The function profiles enqueues it and the
 // worker runs it. The user counts as deleted before the task is enqueued. A second
-// task follows an hour later, because refused events may wait in the memory of a
-// process. The package keeps no data.
+// task follows an hour later, because such events may wait in the memory of a process. The package keeps no data.
 package purge
 
 import (
@@ -30,9 +29,9 @@ type Request struct {
 	Last bool `json:"last,omitempty"`
 }
 
-// Again is the time between the two tasks of a deletion. It is longer than package
-// refused keeps an event in memory, so the last task finds those that were written
-// after the first one.
+// Again is the time between the two tasks of a deletion. It is longer than packages
+// refused and sampled keep an event in memory, so the last task finds those that were
+// written after the first one.
 const Again = 70 * time.Minute
 
 // Task returns the task of a request. Equal requests give the same task. The last

@@ -2,7 +2,7 @@
 // and cell formats, and makes every read and write. No other package knows a key,
 // a column or a gRPC code of Bigtable.
 //
-// There are fifteen tables. Every key begins with the app id and a comma:
+// There are sixteen tables. Every key begins with the app id and a comma:
 //
 //	events   app,user,2019-05-28T00:04:34.000Z,<id>   the log, the truth: one row an event
 //	           e:<type>,<name>,<facet>   the event's filters of one facet (see shared/schema)
@@ -39,7 +39,8 @@
 //	         app,s,<segment>                           s:<day> the size of a saved segment
 //	         app,x,<job>,<n %08x>                      x:x a piece of an exported file
 //	usage    app,2026-11-22,<shard %02d>               c:<name> counters of the day, b:<process> number of its batches in them,
-//	           h:<process> users with the most events (see shared/usage)
+//	           h:<process> users with the most events, n:e,<type>,<name> and n:f,<facet> events by what they contain,
+//	           n:left those counted under no name (see shared/usage)
 //	         app,keys                                  k:<hash> last day on which a key was used, cell time = that day
 //	rates    app,                                      s:<process> what a process said of the app's limits (see shared/limit)
 //	audit_log
@@ -50,6 +51,8 @@
 //	           may have changed in the slot of ten seconds (see changes.go)
 //	jobs     app,collection,job,<shard %07d>           what a job or a shard says of users; Firestore has the rest (see shared/job)
 //	           o:<version> while it may change, e:<version> after its end; the document names the version
+//	recent   app,<99999999 - minute>                   a sample of the events of the last minutes (see shared/sampled)
+//	           e:<9999999999999 - receipt in ms>,user,<id> an event in short, cell time = when it was written
 //
 // A user token never contains a comma, so the keys of one user are exactly those
 // that begin with "app,user,". The comma is part of the prefix because '+' sorts
@@ -58,6 +61,6 @@
 // terraform/bigtable.json declares the tables, their families and the garbage
 // collection of each family, and says of each whose it is, whether it is personal, in
 // which formats and of what it is made: TABLES.md shows it. Terraform reads the same
-// file. Bigtable drops events, refused events, usage, changes, details of jobs and what
-// segments hold by age, and of everything else only superseded cells.
+// file. Bigtable drops events, refused and recent events, usage, changes, details of jobs and
+// what segments hold by age, and of everything else only superseded cells.
 package store

@@ -23,11 +23,12 @@ var Families = map[string][]string{
 	TableRefused:      {familyCounts, familyRing},
 	TableCrowd:        {familyPointer, familyGeneration},
 	TableSegments:     {familyManifest, familyPart, familyPostings, familySizes, familyExport},
-	TableUsage:        {familyCounts, familyBatches, familyHot, familyKeys},
+	TableUsage:        {familyCounts, familyBatches, familyNames, familyHot, familyKeys},
 	TableRates:        {familySaid},
 	TableAuditLog:     {familyEntry, familySecret},
 	TableChanges:      {familyChange},
 	TableJobs:         {familyOpen, familyEnded},
+	TableRecent:       {familyRecent},
 }
 
 // ScanAuditLog is AuditLog with another number of entries that it reads at most.

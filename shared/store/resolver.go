@@ -57,6 +57,7 @@ type tableSet struct {
 	auditLog              *bigtable.Table
 	changes               *bigtable.Table // the list of changed users
 	jobs                  *bigtable.Table // details of jobs
+	recent                *bigtable.Table // the sample of recent events
 }
 
 func openLogs(c client) map[schema.Name]*bigtable.Table {
@@ -80,6 +81,7 @@ func openTables(client, serving client) tables {
 		auditLog: client.table(TableAuditLog),
 		changes:  client.table(TableChanges),
 		jobs:     client.table(TableJobs),
+		recent:   client.table(TableRecent),
 	}
 	for parts, filter := range userFilters {
 		t.userRows[parts] = rowstream.NewPoint(client.conns, t.users, filter)

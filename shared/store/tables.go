@@ -33,6 +33,7 @@ const (
 	TableAuditLog     = "audit_log"
 	TableChanges      = "changes"
 	TableJobs         = "jobs"
+	TableRecent       = "recent"
 )
 
 // Column families. They are single letters because every cell of an answer carries
@@ -57,9 +58,10 @@ const (
 	familyPostings = "p"
 	familySizes    = "s"
 	familyExport   = "x"
-	// The families of usage, beside familyCounts: numbers of batches, hot users, last
-	// days of keys.
+	// The families of usage, beside familyCounts: numbers of batches, names of events and
+	// facets, hot users, last days of keys.
 	familyBatches = "b"
+	familyNames   = "n"
 	familyHot     = "h"
 	familyKeys    = "k"
 	familySaid    = "s"
@@ -71,6 +73,8 @@ const (
 	// The families of the details of jobs: of what may change, and of what has ended.
 	familyOpen  = "o"
 	familyEnded = "e"
+	// The family of the sample of recent events.
+	familyRecent = "e"
 )
 
 // Table is one table with its families.
@@ -197,7 +201,7 @@ func (f Family) Policy(longestRetentionDays int) bigtable.GCPolicy {
 // aged are the tables whose cells have the time of their writing, so that they may
 // have an age. Everywhere else a cell has the time of the data that it describes.
 var aged = map[string]bool{TableSegments: true, TableRefused: true, TableUsage: true, TableRates: true, TableAuditLog: true,
-	TableChanges: true, TableJobs: true}
+	TableChanges: true, TableJobs: true, TableRecent: true}
 
 // Tables returns all tables as terraform/bigtable.json declares them. Its error
 // says what is wrong with that file.

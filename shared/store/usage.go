@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"cloud.google.com/go/bigtable"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/affinityengine/affinity/shared/usage"
 )
@@ -48,6 +50,19 @@ func (s *Store) AddUsage(ctx context.Context, b usage.Batch) error {
 			return nil
 		}
 	}
+	_, err := table.ApplyReadModifyWrite(ctx, key, usageOf(b, true))
+	if status.Code(err) == codes.NotFound && len(b.Names.Events) > 0 {
+		// A table of an earlier version has no family of names. The counts matter more.
+		_, err = table.ApplyReadModifyWrite(ctx, key, usageOf(b, false))
+	}
+	if err != nil {
+		return fmt.Errorf("add usage of %s: %w", b.App, noTable(err, ErrNoUsageTable))
+	}
+	return nil
+}
+
+// usageOf returns the increments of a batch.
+func usageOf(b usage.Batch, named bool) *bigtable.ReadModifyWrite {
 	rmw := bigtable.NewReadModifyWrite()
 	rmw.Increment(familyBatches, b.Process, 1)
 	for column, of := range usageColumns {
@@ -55,10 +70,66 @@ func (s *Store) AddUsage(ctx context.Context, b usage.Batch) error {
 			rmw.Increment(familyCounts, column, n)
 		}
 	}
-	if _, err := table.ApplyReadModifyWrite(ctx, key, rmw); err != nil {
-		return fmt.Errorf("add usage of %s: %w", b.App, noTable(err, ErrNoUsageTable))
+	if !named {
+		return rmw
 	}
-	return nil
+	for kind, n := range b.Names.Events {
+		rmw.Increment(familyNames, kindColumn+kind.Type+","+kind.Name, n)
+	}
+	for facet, n := range b.Names.Facets {
+		rmw.Increment(familyNames, facetColumn+facet, n)
+	}
+	if b.Names.Left != 0 {
+		rmw.Increment(familyNames, leftColumn, b.Names.Left)
+	}
+	return rmw
+}
+
+// Columns of names: a letter before the type and the name of events, and before a facet.
+const (
+	kindColumn  = "e,"
+	facetColumn = "f,"
+	leftColumn  = "left"
+)
+
+// addName adds the count of a column to names. It ignores columns of a newer version.
+func addName(names *usage.Names, column string, n int64) {
+	if facet, ok := strings.CutPrefix(column, facetColumn); ok {
+		names.Facets[facet] += n
+	} else if text, ok := strings.CutPrefix(column, kindColumn); ok {
+		typ, name, _ := strings.Cut(text, ",")
+		names.Events[usage.Kind{Type: typ, Name: name}] += n
+	} else if column == leftColumn {
+		names.Left += n
+	}
+}
+
+func noNames() usage.Names {
+	return usage.Names{Events: map[usage.Kind]int64{}, Facets: map[string]int64{}}
+}
+
+// KnownNames returns the names that a shard of an app's day has.
+func (s *Store) KnownNames(ctx context.Context, app string, day usage.Day, shard int) (usage.Names, error) {
+	names := noNames()
+	row, err := s.tables.of(app, allUsers).usage.ReadRow(ctx, usageKey(app, day, shard),
+		bigtable.RowFilter(bigtable.ChainFilters(bigtable.FamilyFilter(familyNames), bigtable.LatestNFilter(1))))
+	if err != nil {
+		return names, fmt.Errorf("read names of events of %s: %w", app, noTable(err, ErrNoUsageTable))
+	}
+	for _, item := range row[familyNames] {
+		addName(&names, item.Column[len(familyNames)+1:], number(item.Value))
+	}
+	return names, nil
+}
+
+// Names returns how many events of some days had which kinds and facets.
+func (s *Store) Names(ctx context.Context, app string, from, to usage.Day) (usage.Names, error) {
+	names := noNames()
+	err := s.scanUsage(ctx, app, from, to, familyNames, func(_ usage.Day, column string, value []byte) error {
+		addName(&names, column, number(value))
+		return nil
+	})
+	return names, err
 }
 
 // PutHotUsers replaces the hot users of a process in a day.

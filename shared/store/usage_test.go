@@ -59,6 +59,42 @@ func testUsage(t *testing.T, s fixture) {
 	}
 }
 
+// Names are added with the counts of their batch, once.
+func testNames(t *testing.T, s fixture) {
+	ctx := t.Context()
+	seen, bought := usage.Kind{Type: "view", Name: "Seen, again"}, usage.Kind{Type: "conversion", Name: "Bought"}
+	batch := usage.Batch{App: app, Day: usageDay, Process: "p", Number: 1, Counts: usage.Counts{Events: 3}, Names: usage.Names{
+		Events: map[usage.Kind]int64{seen: 2, bought: 1}, Facets: map[string]int64{"brand": 3, "a,b": 1, "left": 1}, Left: 7,
+	}}
+	other := usage.Batch{App: app, Day: usageDay + 1, Shard: 3, Process: "q", Number: 1, Names: usage.Names{Events: map[usage.Kind]int64{seen: 10}}}
+	foreign := other
+	foreign.App = app + "2"
+	for _, b := range []usage.Batch{batch, other, foreign} {
+		for range 2 {
+			if err := s.AddUsage(ctx, b); err != nil {
+				t.Fatal(err)
+			}
+			b.Repeated = true
+		}
+	}
+	for days, want := range map[usage.Day]usage.Names{
+		0: batch.Names,
+		1: {Events: map[usage.Kind]int64{seen: 12, bought: 1}, Facets: batch.Names.Facets, Left: 7},
+	} {
+		got, err := s.Names(ctx, app, usageDay, usageDay+days)
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("%d days later: %v (-want +got):\n%s", days, err, diff)
+		}
+	}
+	known, err := s.KnownNames(ctx, app, usageDay, 0)
+	if diff := cmp.Diff(batch.Names, known); diff != "" || err != nil {
+		t.Errorf("known: %v (-want +got):\n%s", err, diff)
+	}
+	if diff := cmp.Diff(map[usage.Day]usage.Counts{usageDay: {Events: 3}}, usageOf(t, s, usageDay, usageDay+1)); diff != "" {
+		t.Errorf("counts (-want +got):\n%s", diff)
+	}
+}
+
 func testHotUsers(t *testing.T, s fixture) {
 	ctx := context.Background()
 	put := func(day usage.Day, shard int, process string, users ...usage.User) {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	mathrand "math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/deadline"
@@ -20,11 +21,13 @@ const (
 	flushTime = 5 * time.Second
 	// atOnce is how many apps a flush writes at the same time.
 	atOnce = 8
-	// maxDays, maxSketches and maxKeys bound the memory of a process whose table
-	// fails, or that serves very many apps: days of apps, sketches of their users,
-	// and keys. What is above them is not counted, and logged.
+	// maxDays, maxSketches, maxAllNames and maxKeys bound the memory of a process whose
+	// table fails, or that serves very many apps: days of apps, sketches of their users,
+	// names of all days, and keys. What is above them is not counted, and logged. Names
+	// count as those beyond MaxNames.
 	maxDays     = 20_000
 	maxSketches = 400
+	maxAllNames = 200_000
 	maxKeys     = 50_000
 )
 
@@ -44,6 +47,7 @@ type Counter struct {
 	lost    int64          // counts above the bounds
 
 	sketches int // guarded by mu
+	names    atomic.Int64
 
 	flushing sync.Mutex
 	cancel   context.CancelFunc
@@ -61,6 +65,7 @@ type appKey struct{ app, hash string }
 type entry struct {
 	mu      sync.Mutex
 	counts  Counts // of no batch yet
+	names   names
 	sending *Batch // the batch that is not stored yet
 	number  int64  // of batches
 	users   *sketch
@@ -268,6 +273,9 @@ func (c *Counter) store(ctx context.Context, at appDay, e *entry) error {
 	// A batch that failed may have been written, so it stays as it is and what was
 	// counted since goes into the next one.
 	for {
+		if err := c.admitNames(ctx, at, e); err != nil {
+			return err
+		}
 		batch := c.batch(at, e)
 		if batch == nil {
 			return c.storeUsers(ctx, at, e)
@@ -290,9 +298,12 @@ func (c *Counter) store(ctx context.Context, at appDay, e *entry) error {
 func (c *Counter) batch(at appDay, e *entry) *Batch {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.sending == nil && e.counts != (Counts{}) {
+	if e.sending != nil {
+		return e.sending
+	}
+	if names := e.names.take(); e.counts != (Counts{}) || !names.empty() {
 		e.number++
-		e.sending = &Batch{App: at.app, Day: at.day, Shard: c.shard, Counts: e.counts, Process: c.process, Number: e.number}
+		e.sending = &Batch{App: at.app, Day: at.day, Shard: c.shard, Counts: e.counts, Names: names, Process: c.process, Number: e.number}
 		e.counts = Counts{}
 	}
 	return e.sending
@@ -354,8 +365,9 @@ func (c *Counter) forget(ctx context.Context) {
 	today := DayOf(c.now())
 	for at, e := range c.days {
 		e.mu.Lock()
-		if at.day < today-1 && e.sending == nil && e.counts == (Counts{}) && !e.changed {
+		if at.day < today-1 && e.sending == nil && e.counts == (Counts{}) && !e.names.waiting() && !e.changed {
 			delete(c.days, at)
+			c.names.Add(-int64(e.names.size()))
 			if e.users != nil {
 				c.sketches--
 			}

@@ -20,7 +20,8 @@ type table struct {
 	mu      sync.Mutex
 	fail    string // "", "before" or "after"
 	counts  map[string]map[usage.Day]usage.Counts
-	batches map[string]int64 // of a process in a row
+	names   map[string]usage.Names // of an app's day
+	batches map[string]int64       // of a process in a row
 	users   map[string][]usage.User
 	keys    map[string]map[string]usage.Day
 	writes  int
@@ -28,7 +29,7 @@ type table struct {
 
 func newTable() *table {
 	return &table{
-		counts: map[string]map[usage.Day]usage.Counts{}, batches: map[string]int64{},
+		counts: map[string]map[usage.Day]usage.Counts{}, names: map[string]usage.Names{}, batches: map[string]int64{},
 		users: map[string][]usage.User{}, keys: map[string]map[string]usage.Day{},
 	}
 }
@@ -62,7 +63,20 @@ func (tb *table) AddUsage(_ context.Context, b usage.Batch) error {
 		counts := tb.counts[b.App][b.Day]
 		counts.Add(b.Counts)
 		tb.counts[b.App][b.Day] = counts
+		names := tb.names[b.App+b.Day.String()]
+		names.Add(b.Names)
+		if len(names.Events) > 0 || names.Left > 0 {
+			tb.names[b.App+b.Day.String()] = names
+		}
 	})
+}
+
+func (tb *table) KnownNames(_ context.Context, app string, day usage.Day, _ int) (usage.Names, error) {
+	tb.mu.Lock()
+	defer tb.mu.Unlock()
+	known := usage.Names{}
+	known.Add(tb.names[app+day.String()])
+	return known, nil
 }
 
 func (tb *table) PutHotUsers(_ context.Context, app string, _ usage.Day, _ int, _ string, users []usage.User) error {
@@ -218,6 +232,10 @@ type silent struct{}
 func (silent) wait(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 
 func (s silent) AddUsage(ctx context.Context, _ usage.Batch) error { return s.wait(ctx) }
+
+func (s silent) KnownNames(ctx context.Context, _ string, _ usage.Day, _ int) (usage.Names, error) {
+	return usage.Names{}, s.wait(ctx)
+}
 
 func (s silent) PutHotUsers(ctx context.Context, _ string, _ usage.Day, _ int, _ string, _ []usage.User) error {
 	return s.wait(ctx)

@@ -71,10 +71,11 @@ func (d Day) String() string { return d.Time().Format(dayForm) }
 // write the same row.
 const Shards = 16
 
-// Keep is how many days the table keeps counts and the last use of keys, and
-// KeepUsers how many days it keeps hot users.
+// Keep is how many days the table keeps counts and the last use of keys, KeepNames how
+// many it keeps the names of events and facets, and KeepUsers how many hot users.
 const (
 	Keep      = 400
+	KeepNames = 32
 	KeepUsers = 7
 )
 
@@ -91,6 +92,7 @@ type Batch struct {
 	Day    Day
 	Shard  int // 0 to Shards-1
 	Counts Counts
+	Names  Names
 	// Process and Number make a batch count once: Number is 1 for the process's first
 	// batch of this app and day, and one more for each next batch. Repeated says that
 	// an earlier attempt may have written it.
@@ -103,6 +105,8 @@ type Batch struct {
 type Table interface {
 	// AddUsage adds a batch, once even if it is repeated.
 	AddUsage(ctx context.Context, b Batch) error
+	// KnownNames returns the names that a shard of an app's day has.
+	KnownNames(ctx context.Context, app string, day Day, shard int) (Names, error)
 	// PutHotUsers replaces what a process counted of an app's users in a day.
 	PutHotUsers(ctx context.Context, app string, day Day, shard int, process string, users []User) error
 	// PutKeyDays stores days on which keys were used, by the keys' hashes. A later

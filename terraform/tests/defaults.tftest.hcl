@@ -203,6 +203,7 @@ run "least_privilege" {
       "profiles/events_narrow"     = "reader"
       "profiles/histories"         = "reader"
       "profiles/dictionaries"      = "reader"
+      "profiles/recent"            = "reader"
       "profiles/users"             = "user"
       "profiles/changes"           = "user"
       "profiles/usage"             = "user"
@@ -258,6 +259,7 @@ run "least_privilege" {
       "process/refused"            = "user"
       "process/usage"              = "user"
       "process/rates"              = "user"
+      "process/recent"             = "user"
       "worker/objects"             = "user"
       "worker/dated"               = "user"
       "worker/events"              = "user"
@@ -273,6 +275,7 @@ run "least_privilege" {
       "worker/segments"            = "user"
       "worker/audit_log"           = "user"
       "worker/jobs"                = "user"
+      "worker/recent"              = "user"
       "process-slow/objects"       = "reader"
       "process-slow/dictionaries"  = "reader"
       "process-slow/events"        = "user"
@@ -283,6 +286,7 @@ run "least_privilege" {
       "process-slow/refused"       = "user"
       "process-slow/usage"         = "user"
       "process-slow/rates"         = "user"
+      "process-slow/recent"        = "user"
     }
     error_message = "A function has other access than README.md lists: ${jsonencode({ for key, g in local.table_grants : key => g.role })}"
   }

@@ -39,7 +39,7 @@ type rowStep struct {
 // anybody reads them in the other region.
 //
 // Tables that are missing here need no copy: users move one by one, dictionaries belong to
-// blocks, which do not travel, and rates are of the last minutes.
+// blocks, which do not travel, and rates and recent events are of the last minutes.
 var (
 	catalogTables = []string{store.TableObjects, store.TableDated}
 	builtTables   = []string{store.TableCrowd, store.TableSegments}

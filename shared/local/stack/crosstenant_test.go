@@ -64,6 +64,9 @@ func (a attacker) request() *http.Request {
 		[3]string{"POST", "/1/events", `{"app":"shop","events":[` + seenIn + `]}`},
 		[3]string{"POST", "/v1/batch", `{"app":"shop","writeKey":"shop:","batch":[` + seenCall + `]}`},
 		[3]string{"GET", "/1/events/refused", ""},
+		[3]string{"GET", "/1/events/seen", ""},
+		[3]string{"GET", "/1/events/recent", ""},
+		[3]string{"GET", "/1/usertokens/recent", ""},
 		[3]string{"GET", "/1/profiles/ann", ""},
 		[3]string{"GET", "/1/profiles/personalization/ann", ""},
 		[3]string{"POST", "/1/profiles/batch", `{"userTokens":["ann"],"appId":"shop"}`},
@@ -175,7 +178,8 @@ func TestCrossTenant(t *testing.T) {
 	public.Handle("/1/events", ingest.New(b.ForIngest()))
 	public.Handle("/v1/batch", ingest.New(b.ForIngest()))
 	public.Handle("/1/events/refused", ingest.New(b.ForIngest()))
-	for _, path := range []string{"/1/profiles/", "/1/explain/", "/1/usertokens", "/1/usertokens/", "/1/optouts/"} {
+	public.Handle("/1/events/seen", ingest.New(b.ForIngest()))
+	for _, path := range []string{"/1/events/recent", "/1/profiles/", "/1/explain/", "/1/usertokens", "/1/usertokens/", "/1/optouts/"} {
 		public.Handle(path, profiles.New(b.ForProfiles()))
 	}
 	public.Handle("/1/rank", rank.New(b.ForRank()))

@@ -142,6 +142,9 @@ func TestEveryRequestNamesItsAppProfile(t *testing.T) {
 	}{
 		{"ingest and process", ask("POST", "/1/events", event("u")), nil, "MutateRow events"},
 		{"refused", ask("GET", "/1/events/refused", ""), nil, "ReadRows refused"},
+		{"seen", ask("GET", "/1/events/seen", ""), nil, "ReadRows usage"},
+		{"recent events", ask("GET", "/1/events/recent", ""), nil, "ReadRows recent"},
+		{"recent users", ask("GET", "/1/usertokens/recent", ""), nil, "ReadRows recent"},
 		{"stored read", ask("GET", "/1/profiles/u", ""), []string{row}, ""},
 		{"stored reads of many", ask("POST", "/1/profiles/batch", `{"userTokens":["u"]}`), []string{row}, ""},
 		{"Algolia's form", ask("GET", "/1/profiles/personalization/u", ""), []string{row}, ""},

@@ -30,6 +30,7 @@ import (
 	"github.com/affinityengine/affinity/shared/queue"
 	"github.com/affinityengine/affinity/shared/refused"
 	"github.com/affinityengine/affinity/shared/rerank"
+	"github.com/affinityengine/affinity/shared/sampled"
 )
 
 // Backends are the backends of all functions of the stack. Its methods return those
@@ -52,6 +53,7 @@ type Backends struct {
 	Orderer  *rerank.Orderer
 	Pages    *page.Reader
 	Refused  *refused.Recorder
+	Sampled  *sampled.Recorder
 }
 
 func newBackends(base backend.Base, cipher config.Cipher, o Options, messages *pubsub.Bus, tasks queue.Queue, db database) (*Backends, error) {
@@ -65,6 +67,7 @@ func newBackends(base backend.Base, cipher config.Cipher, o Options, messages *p
 		Refused:  refused.New(base.Buffered(), base.Now, base.Log),
 	}
 	b.Profiles.SetHistoryFormat(base.HistoryFormat)
+	b.Sampled = sampled.New(base.Buffered(), b.Profiles.StatesOf, base.Now, base.Log)
 	refreshes := marked.New(tasks, base.Now, base.Log)
 	refreshes.Each(b.Metrics.Watch)
 	b.Profiles.SetLater(refreshes.Enqueue)
@@ -102,7 +105,7 @@ func (b *Backends) resume(ctx context.Context) error {
 func (b *Backends) flush() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	return b.Refused.Flush(ctx)
+	return errors.Join(b.Refused.Flush(ctx), b.Sampled.Flush(ctx))
 }
 
 // ForIngest returns the backends of ingest.
@@ -142,7 +145,7 @@ func (b *Backends) ForRecomputes() recomputes.Backends {
 
 // ForProcess returns the backends of process.
 func (b *Backends) ForProcess() process.Backends {
-	return process.Backends{Base: b.Base, Bus: b.Bus, Enricher: b.Enricher, Profiles: b.Profiles, Refused: b.Refused}
+	return process.Backends{Base: b.Base, Bus: b.Bus, Enricher: b.Enricher, Profiles: b.Profiles, Refused: b.Refused, Sampled: b.Sampled}
 }
 
 // ForWorker returns the backends of worker.

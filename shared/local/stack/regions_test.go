@@ -87,7 +87,7 @@ func (x *visitor) run(ctx context.Context) {
 			return
 		}
 		x.sent[user]++
-		for _, path := range []string{"/1/profiles/traveller-0", "/1/explain/traveller-0", "/1/usertokens?limit=10"} {
+		for _, path := range []string{"/1/profiles/traveller-0", "/1/explain/traveller-0", "/1/usertokens?limit=10", "/1/events/recent", "/1/usertokens/recent"} {
 			if code, answer := call(x.t, x.s, "GET", path, ""); code != http.StatusOK && !(code == http.StatusNotFound && i == 0) {
 				x.t.Errorf("GET %s: %d %s", path, code, answer)
 				return

@@ -261,8 +261,9 @@ func historyFormat() (int, error) {
 // an app.
 func (s *Stack) ConsoleLink(a App) string { return s.URL + s.links.New(a.ID, a.Key) }
 
-// Idle waits until every accepted event is in its user's profile and in the archive, if
-// there is one, and every task that is due is done. The official Pub/Sub emulator does
+// Idle waits until every accepted event is in its user's profile, in the sample of recent
+// events, if that takes it, and in the archive, if there is one, and every task that is due
+// is done. The official Pub/Sub emulator does
 // not report its backlog, so only the events that it has delivered are known.
 func (s *Stack) Idle(ctx context.Context) error {
 	for subscription := range s.bridges { // a message stays in its lane
@@ -278,6 +279,9 @@ func (s *Stack) Idle(ctx context.Context) error {
 		if err := s.pubsub.Idle(ctx, s.archived...); err != nil {
 			return fmt.Errorf("wait for the archive: %w", err)
 		}
+	}
+	if err := s.Backends.Sampled.Flush(ctx); err != nil {
+		return fmt.Errorf("write recent events: %w", err)
 	}
 	if err := s.tasks.Idle(ctx); err != nil {
 		return fmt.Errorf("wait for tasks: %w", err)

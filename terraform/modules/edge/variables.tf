@@ -76,7 +76,7 @@ variable "routes" {
   default = {
     ingest     = ["/1/events", "/v1"]
     imports    = ["/1/events/import"]
-    profiles   = ["/1/profiles", "/1/usertokens", "/1/explain", "/1/optouts"]
+    profiles   = ["/1/profiles", "/1/usertokens", "/1/explain", "/1/optouts", "/1/events/recent"]
     rank       = ["/1/rank", "/1/boosts", "/1/feeds"]
     strategies = ["/1/strategies"]
     catalog    = ["/1/indexes"]

@@ -1,0 +1,145 @@
+package console
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/auth"
+)
+
+func init() {
+	pages = append(pages,
+		page{pattern: "GET /console/data", section: "data", template: "data", load: loadData},
+		page{pattern: "GET /console/data/tail", section: "data", template: "data", fragment: "tail", load: loadData},
+		page{pattern: "POST /console/data/event", section: "data", template: "data", fragment: "sent", load: sendEvent},
+		page{pattern: "POST /console/data/import", section: "data", template: "imported", load: importFile},
+	)
+}
+
+// data is what the page about incoming events shows.
+type data struct {
+	Now     time.Time
+	Seen    part[api.SeenEvents]
+	Recent  part[api.RecentEvents]
+	Tail    bool // the session may see events of users
+	Form    eventForm
+	Sent    string // the user of the event that was just sent
+	Problem string // with it
+	Names   []string
+	Busiest int64 // the highest count of Seen
+	Facets  int64
+}
+
+// eventForm is the form of a test event.
+type eventForm struct{ Type, Name, Index, User, About string }
+
+const (
+	seenDays  = 7
+	tailLines = 30
+)
+
+func loadData(v *visit) (any, error) {
+	v.title, v.command = "Data in", "affinity events seen --days 7\naffinity events tail --follow"
+	return fillData(v, &data{Form: eventForm{Type: api.EventView, User: "test-user"}})
+}
+
+func fillData(v *visit, d *data) (any, error) {
+	ctx, a := v.Context(), &asks{}
+	d.Now, d.Tail = v.now(), v.may(auth.Admin)
+	ask(a, &d.Seen, func() (api.SeenEvents, error) { return v.engine.SeenEvents(ctx, seenDays) })
+	if d.Tail {
+		ask(a, &d.Recent, func() (api.RecentEvents, error) {
+			return v.engine.RecentEvents(ctx, api.RecentEventsQuery{Limit: tailLines})
+		})
+	}
+	a.wait()
+	for _, e := range d.Seen.Got.Events {
+		d.Names, d.Busiest = append(d.Names, e.EventName), max(d.Busiest, e.Count)
+	}
+	for _, f := range d.Seen.Got.Facets {
+		d.Facets = max(d.Facets, f.Count)
+	}
+	slices.Sort(d.Names)
+	d.Names = slices.Compact(d.Names)
+	if d.Form.Index == "" && len(d.Recent.Got.Events) > 0 {
+		d.Form.Index = d.Recent.Got.Events[0].Index
+	}
+	return d, nil
+}
+
+// Of returns a count as a share of the highest one.
+func (d *data) Of(count, highest int64) float64 {
+	if highest == 0 {
+		return 0
+	}
+	return float64(count) / float64(highest)
+}
+
+// sendEvent sends the event of the form as a page would.
+func sendEvent(v *visit) (any, error) {
+	v.title, v.command = "Data in", "affinity events send --user test-user ..."
+	f := v.PostForm
+	d := &data{Form: eventForm{f.Get("type"), strings.TrimSpace(f.Get("name")), strings.TrimSpace(f.Get("index")), strings.TrimSpace(f.Get("user")), strings.TrimSpace(f.Get("about"))}}
+	event := api.Event{EventType: d.Form.Type, EventName: d.Form.Name, Index: d.Form.Index, UserToken: d.Form.User}
+	for _, one := range strings.Split(d.Form.About, ",") {
+		if one = strings.TrimSpace(one); strings.Contains(one, ":") {
+			event.Filters = append(event.Filters, strings.ReplaceAll(one, "%", "%25"))
+		} else if one != "" {
+			event.ObjectIDs = append(event.ObjectIDs, one)
+		}
+	}
+	err := v.engine.SendEvents(v.Context(), event)
+	if refused, ok := asRefusal(err); ok {
+		d.Problem = refused.Message
+		return fillData(v, d)
+	}
+	if err != nil {
+		return nil, err
+	}
+	d.Sent = event.UserToken
+	return fillData(v, d)
+}
+
+// importAnswer is what the page about an import shows.
+type importAnswer struct {
+	api.ImportAnswer
+	Lines []api.RefusedLine // the first
+	More  int
+}
+
+const shownLines = 100
+
+// importFile imports the lines of the form or of its file.
+func importFile(v *visit) (any, error) {
+	v.title, v.command = "Import", "affinity import --index INDEX FILE"
+	text := v.PostForm.Get("lines")
+	if file, header, err := v.FormFile("file"); err == nil {
+		defer file.Close()
+		if header.Size > 0 {
+			answer, err := v.engine.ImportAll(v.Context(), v.PostForm.Get("index"), file)
+			return imported(answer), err
+		}
+	}
+	if strings.TrimSpace(text) == "" {
+		return nil, &api.Error{Status: http.StatusUnprocessableEntity, Message: "Choose a file, or paste lines: one event as JSON in each"}
+	}
+	answer, err := v.engine.ImportAll(v.Context(), v.PostForm.Get("index"), strings.NewReader(text))
+	return imported(answer), err
+}
+
+func imported(a api.ImportAnswer) *importAnswer {
+	shown := min(len(a.Refused), shownLines)
+	return &importAnswer{a, a.Refused[:shown], len(a.Refused) - shown}
+}
+
+// Plural writes a number with its noun.
+func (importAnswer) Plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
+}

@@ -1,0 +1,70 @@
+package ingest
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/usage"
+)
+
+// seen answers what the events of the last days contained, whether the strategy scores it
+// or not.
+func (h handler) seen(w http.ResponseWriter, r *http.Request) error {
+	app, err := h.Auth.AppID(r, auth.Recommendation)
+	if err != nil {
+		return err
+	}
+	days := api.DefaultSeenDays
+	if values, given := r.URL.Query()["days"]; given {
+		if days, err = strconv.Atoi(values[0]); err != nil || days < 1 || days > api.MaxSeenDays {
+			return httpapi.Errorf(http.StatusUnprocessableEntity, "days must be an integer from 1 to %d", api.MaxSeenDays)
+		}
+	}
+	now := h.Now()
+	today := usage.DayOf(now)
+	names, err := h.Store.Names(r.Context(), app, today-usage.Day(days)+1, today)
+	if errors.Is(err, store.ErrNoUsageTable) {
+		return httpapi.Errorf(http.StatusServiceUnavailable, "This deployment does not count usage yet: its operator must create the table usage")
+	}
+	if err != nil {
+		return fmt.Errorf("read what events contained: %w", err)
+	}
+	answer := api.SeenEvents{Days: days, AsOf: api.At(now), Events: seenEvents(names), Facets: seenFacets(names), Truncated: names.Left > 0}
+	if len(answer.Events) > api.MaxSeen {
+		answer.Events, answer.Truncated = answer.Events[:api.MaxSeen], true
+	}
+	if len(answer.Facets) > api.MaxSeen {
+		answer.Facets, answer.Truncated = answer.Facets[:api.MaxSeen], true
+	}
+	return httpapi.WriteJSON(w, http.StatusOK, answer)
+}
+
+func seenEvents(names usage.Names) []api.SeenEvent {
+	events := make([]api.SeenEvent, 0, len(names.Events))
+	for kind, n := range names.Events {
+		events = append(events, api.SeenEvent{EventType: kind.Type, EventName: kind.Name, Count: n})
+	}
+	slices.SortFunc(events, func(a, b api.SeenEvent) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.EventType, b.EventType), cmp.Compare(a.EventName, b.EventName))
+	})
+	return events
+}
+
+func seenFacets(names usage.Names) []api.SeenFacet {
+	facets := make([]api.SeenFacet, 0, len(names.Facets))
+	for facet, n := range names.Facets {
+		facets = append(facets, api.SeenFacet{Facet: facet, Count: n})
+	}
+	slices.SortFunc(facets, func(a, b api.SeenFacet) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Facet, b.Facet))
+	})
+	return facets
+}

@@ -1,0 +1,247 @@
+package usage
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Anybody with a key of a page can send events of any names and facets. So of an app's
+// day at most MaxNames kinds of events and as many facets are counted by name in each
+// shard, and of facets only those of at most maxFacet bytes. What comes beyond is Left.
+const (
+	MaxNames = 200
+	maxFacet = 256
+)
+
+// Kind is the type and the name of events.
+type Kind struct{ Type, Name string }
+
+// Names are the accepted events of a day by kind and by facet. An event counts once for
+// each facet of which it has a filter.
+type Names struct {
+	Events map[Kind]int64
+	Facets map[string]int64
+	// Left is how many events, and facets of events, are counted under no name.
+	Left int64
+}
+
+// Add adds other names.
+func (n *Names) Add(other Names) {
+	if n.Events == nil {
+		n.Events, n.Facets = map[Kind]int64{}, map[string]int64{}
+	}
+	for kind, count := range other.Events {
+		n.Events[kind] += count
+	}
+	for facet, count := range other.Facets {
+		n.Facets[facet] += count
+	}
+	n.Left += other.Left
+}
+
+func (n Names) empty() bool { return len(n.Events) == 0 && len(n.Facets) == 0 && n.Left == 0 }
+
+// names are those that a process counts for an app's day.
+type names struct {
+	events map[Kind]*named
+	facets map[string]*named
+	left   int64  // in no batch yet
+	event  uint64 // number of the event that is counted
+	fresh  bool   // some are not admitted
+	counts bool   // some admitted ones, or left, are in no batch yet
+}
+
+// named counts the events of a name.
+type named struct {
+	n     int64  // in no batch yet
+	event uint64 // that it counted last
+	state state
+}
+
+// state says whether the table has a place for a name.
+type state byte
+
+const (
+	unknown state = iota
+	admitted
+	refused
+)
+
+// Named counts n accepted events by kind and facet. kind returns that of the i-th event,
+// or none for an event that is not counted. facets calls add with the facet of each
+// filter of the i-th event, in any order and as often as it likes.
+func (c *Counter) Named(app string, n int, kind func(i int) Kind, facets func(i int, add func(facet string))) {
+	if c == nil || app == "" || n == 0 {
+		return
+	}
+	e := c.entry(app)
+	if e == nil {
+		return
+	}
+	add := func(facet string) { e.names.countFacet(c, facet) }
+	one := func(i int) { // an event may have 2,000 filters, so others may count between two
+		k := kind(i)
+		if k == (Kind{}) {
+			return
+		}
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.names.event++
+		e.names.countEvent(c, k)
+		facets(i, add)
+	}
+	for i := range n {
+		one(i)
+	}
+}
+
+func (s *names) countEvent(c *Counter, k Kind) {
+	t := s.events[k]
+	if t == nil {
+		if len(s.events) >= MaxNames || !c.roomForName() {
+			s.leave(1)
+			return
+		}
+		if s.events == nil {
+			s.events = map[Kind]*named{}
+		}
+		t = &named{}
+		s.events[Kind{strings.Clone(k.Type), strings.Clone(k.Name)}] = t
+	}
+	s.count(t)
+}
+
+func (s *names) countFacet(c *Counter, facet string) {
+	t := s.facets[facet]
+	if t == nil {
+		if len(s.facets) >= MaxNames || len(facet) > maxFacet || !c.roomForName() {
+			s.leave(1)
+			return
+		}
+		if s.facets == nil {
+			s.facets = map[string]*named{}
+		}
+		t = &named{}
+		s.facets[strings.Clone(facet)] = t
+	}
+	s.count(t)
+}
+
+// count counts the event, once.
+func (s *names) count(t *named) {
+	if t.event == s.event {
+		return
+	}
+	t.event = s.event
+	switch t.state {
+	case refused:
+		s.leave(1)
+		return
+	case unknown:
+		s.fresh = true
+	case admitted:
+		s.counts = true
+	}
+	t.n++
+}
+
+func (s *names) leave(n int64) {
+	s.left += n
+	s.counts = true
+}
+
+// roomForName takes a place for a name of any day.
+func (c *Counter) roomForName() bool {
+	if c.names.Add(1) <= maxAllNames {
+		return true
+	}
+	c.names.Add(-1)
+	return false
+}
+
+func (s *names) size() int { return len(s.events) + len(s.facets) }
+
+// waiting reports whether something is in no batch yet.
+func (s *names) waiting() bool { return s.fresh || s.counts }
+
+// admitNames asks the table for places for the names that it does not know of this
+// process yet, if there are any. Processes that ask at the same time may exceed the
+// number of places by their own names.
+func (c *Counter) admitNames(ctx context.Context, at appDay, e *entry) error {
+	e.mu.Lock()
+	fresh := e.names.fresh
+	e.mu.Unlock()
+	if !fresh {
+		return nil
+	}
+	known, err := c.table.KnownNames(ctx, at.app, at.day, c.shard)
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.names.fresh = false
+	admit(&e.names, e.names.events, known.Events)
+	admit(&e.names, e.names.facets, known.Facets)
+	return nil
+}
+
+// admit gives names a place while there are any, those of the most events first.
+func admit[K comparable](s *names, all map[K]*named, known map[K]int64) {
+	places := MaxNames - len(known)
+	for k, t := range all {
+		if _, ok := known[k]; t.state == admitted && !ok {
+			places-- // its batch is not stored
+		}
+	}
+	keys := slices.SortedFunc(maps.Keys(all), func(a, b K) int { return cmp.Compare(all[b].n, all[a].n) })
+	for _, k := range keys {
+		t := all[k]
+		if t.state != unknown {
+			continue
+		}
+		_, ok := known[k]
+		switch {
+		case ok:
+			t.state = admitted
+		case places > 0:
+			places--
+			t.state = admitted
+		default:
+			t.state = refused
+			s.leave(t.n)
+			t.n = 0
+			continue
+		}
+		s.counts = s.counts || t.n > 0
+	}
+}
+
+// take returns what is in no batch yet.
+func (s *names) take() Names {
+	if !s.counts {
+		return Names{}
+	}
+	taken := Names{Left: s.left}
+	s.left, s.counts = 0, false
+	for k, t := range s.events {
+		if t.state == admitted && t.n > 0 {
+			if taken.Events == nil {
+				taken.Events = map[Kind]int64{}
+			}
+			taken.Events[k], t.n = t.n, 0
+		}
+	}
+	for k, t := range s.facets {
+		if t.state == admitted && t.n > 0 {
+			if taken.Facets == nil {
+				taken.Facets = map[string]int64{}
+			}
+			taken.Facets[k], t.n = t.n, 0
+		}
+	}
+	return taken
+}
