@@ -118,7 +118,7 @@ func (j job) faults(n int64, text string) job {
 }
 
 func recomputeJob(r api.Recompute) job {
-	j := newJob(kindRecompute, "recompute of profiles", r.ID, r.State, r.VisitedUsers, r.PlannedUsers, r.StartedAt, r.FinishedAt).because(r.Trigger).waits(r.Place).faults(r.Faulty, r.Error)
+	j := newJob(kindRecompute, "Recompute of profiles", r.ID, r.State, r.VisitedUsers, r.PlannedUsers, r.StartedAt, r.FinishedAt).because(r.Trigger).waits(r.Place).faults(r.Faulty, r.Error)
 	if r.EstimatedEndAt != nil {
 		j.Ends = r.EstimatedEndAt.Time
 	}
@@ -126,7 +126,7 @@ func recomputeJob(r api.Recompute) job {
 }
 
 func crowdJob(b api.CrowdBuild) job {
-	what := "build of crowd statistics"
+	what := "Build of crowd statistics"
 	if len(b.Indexes) > 0 {
 		what += " of " + shown(strings.Join(b.Indexes, ", "))
 	}
@@ -134,11 +134,11 @@ func crowdJob(b api.CrowdBuild) job {
 }
 
 func segmentJob(b api.SegmentBuild) job {
-	return newJob(kindSegments, "build of segments", b.ID, b.State, b.VisitedUsers, b.PlannedUsers, b.StartedAt, b.FinishedAt).because(b.Trigger).waits(b.Place).faults(b.Faulty, b.Error)
+	return newJob(kindSegments, "Build of segments", b.ID, b.State, b.VisitedUsers, b.PlannedUsers, b.StartedAt, b.FinishedAt).because(b.Trigger).waits(b.Place).faults(b.Faulty, b.Error)
 }
 
 func reenrichJob(r api.Reenrichment) job {
-	what := "re-enrichment of events"
+	what := "Re-enrichment of events"
 	if r.DryRun {
 		what += ", as a trial"
 	}
@@ -146,9 +146,9 @@ func reenrichJob(r api.Reenrichment) job {
 }
 
 func backtestJob(b api.BacktestSummary) job {
-	what, kind := "backtest", kindBacktest
+	what, kind := "Backtest", kindBacktest
 	if b.Search != nil {
-		what, kind = "tuning", kindTune
+		what, kind = "Tuning", kindTune
 	}
 	j := newJob(kind, what, b.ID, b.State, b.Users, b.PlannedUsers, b.StartedAt, b.FinishedAt).waits(b.Place).faults(b.Faulty, b.Error)
 	if b.Search != nil && !b.State.Ended() && b.Search.Most > 0 {

@@ -134,7 +134,7 @@ func (o *overview) judge(v *visit) {
 		o.Attention = append(o.Attention, attention{level, text, path, link})
 	}
 	for _, j := range o.failed() {
-		add("bad", fmt.Sprintf("The %s of %s failed", j.What, j.Started.UTC().Format("2 January 15:04 MST")), "/console/jobs", "See the jobs")
+		add("bad", fmt.Sprintf("%s, started %s, failed", j.What, j.Started.UTC().Format("2 January 15:04 MST")), "/console/jobs", "See the jobs")
 	}
 	if o.Strategy.OK && o.Active == nil {
 		add("bad", "No strategy is set, so every profile is empty", "/console/strategy", "Set a strategy")
