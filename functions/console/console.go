@@ -79,7 +79,9 @@ type page struct {
 }
 
 // pages are all pages. Each file of the package adds its own.
-var pages []page
+var pages = []page{{pattern: "GET /console/{rest...}", template: "problem", load: func(*visit) (any, error) {
+	return nil, httpapi.Errorf(http.StatusNotFound, "There is no such page")
+}}}
 
 // visit is a request for a page, in a session.
 type visit struct {

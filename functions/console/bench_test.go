@@ -1,0 +1,71 @@
+package console_test
+
+import (
+	"io"
+	"net/http"
+	"regexp"
+	"slices"
+	"testing"
+	"time"
+)
+
+// firstPaint is how many bytes a page and what it loads may have.
+const firstPaint = 100 << 10
+
+var loaded = regexp.MustCompile(`(?:href|src)="(/console/static/[^"#]+)`)
+
+// A page and all that it loads come in few bytes.
+func TestFirstPaint(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.fill(60)
+	p := s.login(key)
+	for _, path := range sections {
+		page := p.page(path)
+		files := []string{}
+		for _, found := range loaded.FindAllStringSubmatch(page, -1) {
+			files = append(files, found[1])
+		}
+		slices.Sort(files)
+		total := len(page)
+		for _, file := range slices.Compact(files) {
+			r, err := http.NewRequest("GET", s.stack.URL+file, nil)
+			s.must(err)
+			r.Header.Set("Accept-Encoding", "gzip")
+			answer, err := http.DefaultTransport.RoundTrip(r)
+			s.must(err)
+			body, err := io.ReadAll(answer.Body)
+			s.must(err)
+			_ = answer.Body.Close()
+			if answer.StatusCode != http.StatusOK || answer.Header.Get("Cache-Control") != "public, max-age=31536000, immutable" {
+				t.Errorf("%s: status %d, Cache-Control %q", file, answer.StatusCode, answer.Header.Get("Cache-Control"))
+			}
+			total += len(body)
+		}
+		if t.Logf("%s: %d bytes, of which the page %d", path, total, len(page)); total > firstPaint {
+			t.Errorf("%s takes %d bytes, want at most %d", path, total, firstPaint)
+		}
+	}
+}
+
+// BenchmarkPages measures how long the server takes for each page, over a connection.
+func BenchmarkPages(b *testing.B) {
+	s := newSite(b)
+	s.fill(700)
+	p := s.login(key)
+	for _, path := range append(sections, "/console/users/runner-000") {
+		b.Run(path, func(b *testing.B) {
+			var took []time.Duration
+			for b.Loop() {
+				begun := time.Now()
+				if answer, body := p.send("GET", path, nil); answer.StatusCode != http.StatusOK {
+					b.Fatal(answer.Status, body)
+				}
+				took = append(took, time.Since(begun))
+			}
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
+			b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
+		})
+	}
+}

@@ -1,0 +1,230 @@
+package console_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+)
+
+// browser is a tab of a headless Chromium, in which a person uses the console.
+type browser struct {
+	*site
+	ctx context.Context
+
+	mu       sync.Mutex
+	foreign  []string // addresses outside of the site that the pages asked for
+	messages []string // errors of the pages
+}
+
+// newBrowser starts a browser. The test is skipped where there is no Chromium, unless
+// AFFINITY_REQUIRE_BROWSER is set.
+func newBrowser(t *testing.T, s *site) *browser {
+	t.Helper()
+	path, err := exec.LookPath("chromium")
+	if err != nil {
+		if os.Getenv("AFFINITY_REQUIRE_BROWSER") != "" {
+			t.Fatal(err)
+		}
+		t.Skip("no chromium on this machine: pages are not tried in a browser (apt-get install chromium)")
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()),
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true))
+	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewContext(ctx)
+	t.Cleanup(cancel)
+	b := &browser{site: s, ctx: ctx}
+	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil { // which starts the browser
+		t.Fatal(err)
+	}
+	b.must(chromedp.Listen(ctx, func(event any) {
+		sent, ok := event.(*network.EventRequestWillBeSent)
+		if !ok || strings.HasPrefix(sent.Request.URL, s.stack.URL) || strings.HasPrefix(sent.Request.URL, "data:") {
+			return
+		}
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.foreign = append(b.foreign, sent.Request.URL)
+	}))
+	_, err = chromedp.Call(ctx, network.Enable, network.EnableParams{})
+	b.must(err)
+	said := chromedp.Console(ctx)
+	go func() {
+		for m, err := range said {
+			if err != nil {
+				return
+			}
+			if m.IsException() || m.Type == "error" || strings.Contains(m.Text, "Content Security Policy") {
+				b.mu.Lock()
+				b.messages = append(b.messages, m.String())
+				b.mu.Unlock()
+			}
+		}
+	}()
+	return b
+}
+
+// within bounds a step: a page that lacks what a test waits for fails the test.
+const within = 30 * time.Second
+
+func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, within)
+	defer cancel()
+	if err := chromedp.Do(ctx, steps...); err != nil {
+		b.t.Fatalf("%v, at %s", err, b.where())
+	}
+}
+
+// where returns the address and the text of the page, for failures.
+func (b *browser) where() string {
+	ctx, cancel := context.WithTimeout(b.ctx, 5*time.Second)
+	defer cancel()
+	text, _ := chromedp.Run(ctx, chromedp.Evaluate[string](`location.href + ": " + document.body.innerText.slice(0, 2000)`))
+	return text
+}
+
+// eval evaluates JavaScript.
+func eval[T any](b *browser, expression string) T {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, within)
+	defer cancel()
+	got, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	if err != nil {
+		b.t.Fatalf("%s: %v, at %s", expression, err, b.where())
+	}
+	return got
+}
+
+// open opens a page.
+func (b *browser) open(path string) {
+	b.t.Helper()
+	b.do(chromedp.Navigate(b.stack.URL+path), chromedp.WaitVisible("h1"))
+}
+
+// enter logs in.
+func (b *browser) enter() {
+	b.t.Helper()
+	b.open("/console/login")
+	b.do(chromedp.SendKeys("#app", "shop"), chromedp.SendKeys("#key", key), chromedp.Click("form.login button.primary"), chromedp.WaitVisible(".side nav"))
+}
+
+// look sets the size of the window and the colors.
+func (b *browser) look(width int64, scheme string) {
+	b.t.Helper()
+	b.do(chromedp.EmulateViewport(width, 844))
+	_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
+	b.must(err)
+}
+
+// keep keeps a picture of the page among the artefacts of the test (go test -artifacts).
+func (b *browser) keep(name string) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, within)
+	defer cancel()
+	png, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
+	b.must(err)
+	b.must(os.WriteFile(filepath.Join(b.t.(*testing.T).ArtifactDir(), name+".png"), png, 0o600))
+}
+
+// axe is the checker of accessibility, see testdata/README.md.
+var axe = sync.OnceValue(func() string {
+	packed, err := os.Open("testdata/axe.min.js.gz")
+	if err != nil {
+		panic(err)
+	}
+	defer packed.Close()
+	r, err := gzip.NewReader(packed)
+	if err != nil {
+		panic(err)
+	}
+	text, err := io.ReadAll(r)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+})
+
+// accessible fails if axe-core finds something serious on the page.
+func (b *browser) accessible(name string) {
+	b.t.Helper()
+	b.do(chromedp.Evaluate[chromedp.Void](axe()))
+	found := eval[[]byte](b, `axe.run().then(r => r.violations.filter(v => v.impact === "serious" || v.impact === "critical")
+		.map(v => ({id: v.id, help: v.help, nodes: v.nodes.slice(0, 3).map(n => n.html + " " + n.failureSummary)})))`)
+	if !bytes.Equal(found, []byte("[]")) {
+		var shown bytes.Buffer
+		_ = json.Indent(&shown, found, "", " ")
+		b.t.Errorf("%s: axe-core finds %s", name, &shown)
+	}
+}
+
+// fits fails if the page is wider than the window.
+func (b *browser) fits(name string) {
+	b.t.Helper()
+	if over := eval[int](b, `document.documentElement.scrollWidth - document.documentElement.clientWidth`); over > 0 {
+		wide := eval[string](b, `[...document.querySelectorAll("main *")].filter(e => e.getBoundingClientRect().right > document.documentElement.clientWidth + 1 && !e.closest(".scroll, pre, nav")).slice(0, 5).map(e => e.outerHTML.slice(0, 120)).join("\n")`)
+		b.t.Errorf("%s is %d pixels wider than the window: %s", name, over, wide)
+	}
+}
+
+// settled fails if a page asked for something elsewhere, or complained.
+func (b *browser) settled() {
+	b.t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.foreign) > 0 {
+		b.t.Errorf("pages asked for %q", b.foreign)
+	}
+	if len(b.messages) > 0 {
+		b.t.Errorf("pages complained: %q", b.messages)
+	}
+}
+
+// Every page looks right in a window and on a phone, in light and dark, and asks for nothing
+// elsewhere.
+func TestLook(t *testing.T) {
+	for _, filling := range []struct {
+		name string
+		fill func(*site)
+	}{{"empty", func(*site) {}}, {"full", func(s *site) { s.fill(150) }}, {"hostile", (*site).fillHostile}} {
+		t.Run(filling.name, func(t *testing.T) {
+			s := newSite(t)
+			filling.fill(s)
+			b := newBrowser(t, s)
+			b.enter()
+			paths := sections
+			if filling.name == "full" {
+				paths = append([]string{"/console/users/runner-000"}, paths...)
+			} else if filling.name == "hostile" {
+				paths = append([]string{"/console/users/attacked"}, paths...)
+			}
+			for _, path := range paths {
+				for _, width := range []int64{1280, 390} {
+					for _, scheme := range []string{"light", "dark"} {
+						b.look(width, scheme)
+						b.open(path)
+						name := fmt.Sprintf("%s%s-%d-%s", filling.name, strings.ReplaceAll(strings.TrimSuffix(path, "/"), "/", "-"), width, scheme)
+						b.keep(name)
+						b.fits(name)
+						b.accessible(name)
+					}
+				}
+			}
+			b.settled()
+		})
+	}
+}

@@ -1,0 +1,154 @@
+package console_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/config"
+)
+
+// sections are the pages of the navigation.
+var sections = []string{"/", "/console/data", "/console/jobs"}
+
+// Every page is there for an app without data, and says what to do.
+func TestPagesWithoutData(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	p := s.login(key)
+	for _, path := range sections {
+		page := p.page(path)
+		s.shows(page, "<h1>", `aria-current="page"`)
+		s.lacks(page, "ZgotmplZ", "%!", "<nil>")
+	}
+	s.shows(p.page("/"), "No strategy is set, so every profile is empty", "No events in 30 days")
+	s.shows(p.page("/console/jobs"), "No job is running.", "No job has run yet.")
+	s.shows(p.page("/console/data"), "No events yet.", "Nothing has arrived in the last 15 minutes.")
+}
+
+func TestPagesWithData(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.fill(60)
+	p := s.login(key)
+	for _, path := range sections {
+		page := p.page(path)
+		s.lacks(page, "ZgotmplZ", "%!", "<nil>")
+		if len(page) > 60_000 {
+			t.Errorf("%s has %d bytes", path, len(page))
+		}
+	}
+	s.shows(p.page("/"), "Version 1 is active", "strategy.set", "curl -sS -H", "affinity usage")
+	s.shows(p.page("/console/data"), "Product Viewed", "categories.lvl0", "affinity events seen", "host: &#39;"+s.stack.URL)
+}
+
+// What attackers write is a text on every page, and nothing else.
+func TestPagesEscape(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.fillHostile()
+	p := s.login(key)
+	paths := append([]string{"/console/users/attacked", "/console/users/" + url.PathEscape("attacker/1"), "/console/simulator?user=attacked&index=products"}, sections...)
+	for _, path := range paths {
+		s.lacks(p.page(path), raw...)
+	}
+	for _, text := range hostile {
+		for _, path := range []string{"/console/users?user=", "/console/users?prefix=", "/console/simulator?user=", "/?done=", "/console/login?app="} {
+			_, page := p.send("GET", path+url.QueryEscape(text), nil)
+			s.lacks(page, raw...)
+		}
+		_, page := p.send("POST", "/console/login", url.Values{"app": {text}, "key": {text}})
+		s.lacks(page, raw...)
+		_, page = p.post("/console/data/event", url.Values{"type": {text}, "name": {text}, "user": {text}, "index": {text}, "about": {text}})
+		s.lacks(page, raw...)
+	}
+}
+
+// A page shows what the key permits, and no button for the rest.
+func TestPagesFollowRights(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.fill(20)
+	const reader = "a-key-that-only-reads-profiles"
+	s.must(s.stack.Backends.Config.PutKey(t.Context(), "shop", config.Key{Hash: auth.Hash(reader), Name: "reader", ACL: []string{auth.ProfilesRead}}))
+	p := s.login(reader)
+	overview := p.page("/")
+	s.shows(overview, "The key of this session lacks the right usage", "reader")
+	s.lacks(overview, "/console/audit")
+	s.lacks(p.page("/console/jobs"), "/console/jobs/start")
+	s.shows(p.page("/console/data"), "it needs a key with the right admin")
+	for path, form := range map[string]url.Values{
+		"/console/audit": {}, "/console/jobs/start": {"kind": {"recompute"}}, "/console/jobs/cancel": {"kind": {"recompute"}, "id": {"strategy-1"}},
+		"/console/data/import": {"lines": {"{}"}},
+	} {
+		if answer, body := p.post(path, form); answer.StatusCode != http.StatusForbidden || !strings.Contains(body, "Not permitted") {
+			t.Errorf("POST %s: status %d", path, answer.StatusCode)
+		}
+	}
+}
+
+func TestTestEventAndImport(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	p := s.login(key)
+	form := url.Values{"type": {"view"}, "name": {"Product Viewed"}, "user": {"me"}, "index": {"products"}, "about": {"brand:Acme, color:50 % red"}}
+	answer, page := p.post("/console/data/event", form)
+	if answer.StatusCode != http.StatusOK {
+		t.Fatalf("status %d: %s", answer.StatusCode, page)
+	}
+	s.shows(page, "Accepted.", `href="/console/users/me"`)
+	s.idle()
+	s.shows(p.page("/console/data"), "color:50 % red")
+	form.Set("user", "a b")
+	_, page = p.post("/console/data/event", form)
+	s.shows(page, "The engine refused the event: UserToken must contain only")
+	line := `{"eventType":"view","eventName":"Product Viewed","index":"products","userToken":"u","filters":["brand:Acme"],"timestamp":1}`
+	_, page = p.post("/console/data/import", url.Values{"lines": {line + "\n{}\n" + `{"eventType":"<b>"}`}})
+	s.shows(page, "1 line accepted, 2 refused", "Refused lines")
+	_, page = p.post("/console/data/import", url.Values{"lines": {" "}})
+	s.shows(page, "Choose a file, or paste lines")
+}
+
+func TestJobsFromThePage(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.fill(60)
+	p := s.login(key)
+	for _, kind := range []string{"recompute", "crowd", "reenrich"} {
+		answer, body := p.post("/console/jobs/start", url.Values{"kind": {kind}})
+		if to := answer.Header.Get("Location"); answer.StatusCode != http.StatusSeeOther || to != "/console/jobs?done=started" {
+			t.Errorf("start %s: status %d, to %q: %s", kind, answer.StatusCode, to, body)
+		}
+	}
+	s.shows(p.page("/console/jobs?done=started"), "The job has been started.")
+	if answer, body := p.post("/console/jobs/start", url.Values{"kind": {"segments"}}); answer.StatusCode != http.StatusConflict || !strings.Contains(body, "Segments are off for this app") {
+		t.Errorf("start segments: status %d: %s", answer.StatusCode, body)
+	}
+	answer, body := p.post("/console/jobs/start", url.Values{"kind": {"backtest"}, "index": {"products"}})
+	path := answer.Header.Get("Location")
+	if !strings.HasPrefix(path, "/console/backtests/") {
+		t.Fatalf("backtest: status %d: %s", answer.StatusCode, body)
+	}
+	var page string
+	for { // the job waits for the propagation of the configuration, and the test for the job
+		s.idle()
+		if page = p.page(path); !strings.Contains(page, "hx-trigger") {
+			break
+		}
+		if t.Context().Err() != nil {
+			t.Fatal("the backtest does not end")
+		}
+	}
+	s.shows(page, "Best sellers", "than the order by popularity", "nDCG@10")
+	s.shows(p.page("/console/jobs"), "Recompute of profiles", "Backtest", "Build of crowd statistics")
+	if answer, _ := p.post("/console/jobs/start", url.Values{"kind": {"<b>"}}); answer.StatusCode != http.StatusUnprocessableEntity {
+		t.Errorf("a job of no kind: status %d", answer.StatusCode)
+	}
+	if answer, _ := p.send("GET", "/console/backtests/none", nil); answer.StatusCode != http.StatusNotFound {
+		t.Errorf("an unknown backtest: status %d", answer.StatusCode)
+	}
+	_, page = p.post("/console/audit", nil)
+	s.shows(page, "profiles are equal")
+}

@@ -1,0 +1,238 @@
+package console_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/affinityengine/affinity/scripts/affinity/shop"
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/client"
+	"github.com/affinityengine/affinity/shared/local/stack"
+)
+
+// key is that of the app shop of every site.
+const key = "a-key-with-every-right"
+
+// site is an engine with a console.
+type site struct {
+	t      testing.TB
+	stack  *stack.Stack
+	engine *client.Client
+}
+
+// newSite starts an engine without data.
+func newSite(t testing.TB) *site {
+	t.Helper()
+	s, err := stack.Start(context.Background(), stack.Options{Apps: []stack.App{{ID: "shop", Key: key}}, ConfigTTL: 10 * time.Millisecond, RetentionDays: 90})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	c, err := client.New(client.Config{URL: s.URL, App: "shop", Key: key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &site{t: t, stack: s, engine: c}
+}
+
+func (s *site) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// shopStrategy scores what the simulated shop sends.
+const shopStrategy = `{"eventsScoring":[{"eventName":"Product Viewed","eventType":"view","score":5},{"eventName":"Product Clicked","eventType":"click","score":20},
+	{"eventName":"Order Completed","eventType":"conversion","score":80}],
+	"facetsScoring":[{"facetName":"brand","score":90},{"facetName":"color","score":40},{"facetName":"categories.lvl0","score":60}],"personalizationImpact":60}`
+
+// fill gives the engine a catalog, a strategy and the events of some users.
+func (s *site) fill(users int) {
+	s.t.Helper()
+	ctx, simulated, now := context.Background(), shop.New(1), time.Now()
+	var actions []api.BatchAction
+	for _, o := range simulated.Objects() {
+		body, err := json.Marshal(o)
+		s.must(err)
+		actions = append(actions, api.BatchAction{Action: "addObject", ObjectID: o.ObjectID, Body: body})
+	}
+	_, err := s.engine.Batch(ctx, shop.Index, actions...)
+	s.must(err)
+	s.must(s.engine.SetStrategyJSON(ctx, json.RawMessage(shopStrategy)))
+	kept, lines := map[string]bool{}, bytes.Buffer{}
+	for _, e := range simulated.History(now) {
+		if !kept[e.UserToken] && len(kept) == users {
+			continue
+		}
+		kept[e.UserToken] = true
+		s.must(json.NewEncoder(&lines).Encode(e))
+	}
+	answer, err := s.engine.ImportEvents(ctx, "", lines.Bytes())
+	s.must(err)
+	if len(answer.Refused) > 0 {
+		s.t.Fatalf("refused: %+v", answer.Refused[0])
+	}
+	s.idle()
+}
+
+func (s *site) idle() {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	s.must(s.stack.Idle(ctx))
+	s.must(s.stack.Backends.Usage.Flush(ctx))
+}
+
+// person is a client that has logged in.
+type person struct {
+	*site
+	cookie *http.Cookie
+}
+
+// login logs in with a key.
+func (s *site) login(key string) *person {
+	s.t.Helper()
+	p := &person{site: s}
+	answer, body := p.send("POST", "/console/login", url.Values{"app": {"shop"}, "key": {key}})
+	for _, c := range answer.Cookies() {
+		p.cookie = c
+	}
+	if p.cookie == nil {
+		s.t.Fatalf("login: status %d: %s", answer.StatusCode, body)
+	}
+	return p
+}
+
+// send sends a request as a browser does, and follows nothing.
+func (p *person) send(method, path string, form url.Values) (*http.Response, string) {
+	p.t.Helper()
+	var in io.Reader
+	if form != nil {
+		in = strings.NewReader(form.Encode())
+	}
+	r, err := http.NewRequest(method, p.stack.URL+path, in)
+	p.must(err)
+	if form != nil {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Origin", p.stack.URL)
+	}
+	if p.cookie != nil {
+		r.AddCookie(&http.Cookie{Name: p.cookie.Name, Value: p.cookie.Value})
+	}
+	answer, err := http.DefaultTransport.RoundTrip(r)
+	p.must(err)
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	p.must(err)
+	return answer, string(body)
+}
+
+// page returns a page that must be there.
+func (p *person) page(path string) string {
+	p.t.Helper()
+	answer, body := p.send("GET", path, nil)
+	if answer.StatusCode != http.StatusOK {
+		p.t.Fatalf("GET %s: status %d: %s", path, answer.StatusCode, body)
+	}
+	return body
+}
+
+// post sends a form of a page, and returns where it leads.
+func (p *person) post(path string, form url.Values) (*http.Response, string) {
+	p.t.Helper()
+	if form == nil {
+		form = url.Values{}
+	}
+	if !form.Has("csrf") {
+		form.Set("csrf", p.csrf())
+	}
+	return p.send("POST", path, form)
+}
+
+// csrf returns what the forms of the session hold.
+func (p *person) csrf() string {
+	p.t.Helper()
+	_, rest, ok := strings.Cut(p.page("/"), `name="csrf" value="`)
+	token, _, found := strings.Cut(rest, `"`)
+	if !ok || !found {
+		p.t.Fatal("the page has no form")
+	}
+	return token
+}
+
+// shows fails unless a page holds all texts.
+func (s *site) shows(page string, texts ...string) {
+	s.t.Helper()
+	for _, text := range texts {
+		if !strings.Contains(page, text) {
+			s.t.Errorf("the page lacks %q:\n%s", text, page)
+			return
+		}
+	}
+}
+
+// lacks fails if a page holds one of the texts.
+func (s *site) lacks(page string, texts ...string) {
+	s.t.Helper()
+	for _, text := range texts {
+		if i := strings.Index(page, text); i >= 0 {
+			s.t.Errorf("the page has %q: …%s…", text, page[max(0, i-80):min(len(page), i+80)])
+		}
+	}
+}
+
+// hostile are texts that somebody may send as a name or a value.
+var hostile = []string{
+	"<script>alert(1)</script>", `"><img src=x onerror=alert(1)>`, "'; alert(1) //", "{{.}}", "javascript:alert(1)", "\u202egnp.exe", "\u0000\u0007\u001b[2J", "a\u200bb", strings.Repeat("long ", 800),
+}
+
+// raw are texts that no page may contain: each would be one of hostile that is not escaped.
+var raw = []string{"<script>alert", "<img src=x", "\u202e", "\u0007", "\u001b", "\u200b", strings.Repeat("long ", 300)}
+
+// fillHostile sends events and objects with hostile texts, as far as the engine takes them.
+func (s *site) fillHostile() {
+	s.t.Helper()
+	ctx := context.Background()
+	s.must(s.engine.SetStrategyJSON(ctx, json.RawMessage(shopStrategy)))
+	for i, text := range hostile {
+		filters := []string{"brand:" + url.PathEscape(text), "color:Red"}
+		for _, e := range []api.Event{
+			{EventType: "view", EventName: "Product Viewed", Index: shop.Index, UserToken: "attacked", Filters: filters},
+			{EventType: "view", EventName: printable(text), Index: shop.Index, UserToken: fmt.Sprintf("attacker/%d", i), Filters: filters},
+			{EventType: "view", EventName: "Product Viewed", Index: shop.Index, UserToken: "attacked", Filters: []string{url.PathEscape(text[:min(len(text), 60)]) + ":x"}},
+		} {
+			_ = s.engine.SendEvents(ctx, e) // the engine may refuse it, and shows that on a page
+		}
+		body, err := json.Marshal(map[string]any{"name": text, "brand": text, "color": []string{text}})
+		s.must(err)
+		_, _ = s.engine.Batch(ctx, shop.Index, api.BatchAction{Action: "addObject", ObjectID: fmt.Sprint("H", i), Body: body})
+	}
+	s.idle()
+}
+
+// printable is a name of an event that the engine takes.
+func printable(text string) string {
+	var b strings.Builder
+	for _, c := range text {
+		if c >= ' ' && c < 0x7f && b.Len() < 60 {
+			b.WriteRune(c)
+		}
+	}
+	if b.Len() == 0 {
+		return "x"
+	}
+	return b.String()
+}
