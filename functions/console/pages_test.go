@@ -41,7 +41,7 @@ func TestPagesWithData(t *testing.T) {
 		}
 	}
 	s.shows(p.page("/"), "Version 1 is active", "strategy.set", "curl -sS -H", "affinity usage")
-	s.shows(p.page("/console/data"), "Product Viewed", "categories.lvl0", "affinity events seen", "host: &#39;"+s.stack.URL)
+	s.shows(p.page("/console/data"), "Product Viewed", "categories.lvl0", "affinity events seen", "host: '"+s.stack.URL)
 }
 
 // What attackers write is a text on every page, and nothing else.
