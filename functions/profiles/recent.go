@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/config"
@@ -16,8 +17,12 @@ import (
 )
 
 // maxRecent is how many events of the sample a request reads at most: the newest. Each
-// has at most some kilobytes.
-const maxRecent = 2_000
+// has at most some kilobytes. statesAtOnce is for how many events it reads the states of
+// users at a time.
+const (
+	maxRecent    = 2_000
+	statesAtOnce = 200
+)
 
 // recentEvents answers with the sample of the last minutes.
 func (h handler) recentEvents(w http.ResponseWriter, r *http.Request) error {
@@ -96,22 +101,25 @@ func (h handler) recentUsers(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	events, err := h.sample(r, app, time.Time{})
-	if err == nil {
-		events, err = h.counted(r, app, events)
-	}
+	all, err := h.sample(r, app, time.Time{})
 	if err != nil {
 		return err
 	}
 	answer, at := api.RecentUsers{Users: []api.RecentUser{}}, map[string]int{}
-	for _, e := range events {
-		i, known := at[e.User]
-		if !known {
-			i = len(answer.Users)
-			at[e.User] = i
-			answer.Users = append(answer.Users, api.RecentUser{UserToken: e.User, LastEventAt: api.AtMillis(e.Receipt)})
+	for events := range slices.Chunk(all, statesAtOnce) {
+		counted, err := h.counted(r, app, events)
+		if err != nil {
+			return err
 		}
-		answer.Users[i].Events++
+		for _, e := range counted {
+			i, known := at[e.User]
+			if !known {
+				i = len(answer.Users)
+				at[e.User] = i
+				answer.Users = append(answer.Users, api.RecentUser{UserToken: e.User, LastEventAt: api.AtMillis(e.Receipt)})
+			}
+			answer.Users[i].Events++
+		}
 	}
 	answer.Users = answer.Users[:min(len(answer.Users), limit)]
 	return httpapi.WriteJSON(w, http.StatusOK, answer)
@@ -133,7 +141,14 @@ func (h handler) sample(r *http.Request, app config.App, since time.Time) ([]sto
 	} else if err != nil {
 		err = fmt.Errorf("read recent events: %w", err)
 	}
-	return events, err
+	if err != nil {
+		return nil, err
+	}
+	bytes := 0
+	for i := range events {
+		bytes += events[i].Size()
+	}
+	return events, admission.Take(r.Context(), answerWeight*int64(bytes))
 }
 
 // counted returns the events that no deletion and no opt-out excludes, as of now.

@@ -20,8 +20,8 @@ import (
 func eventsCommand(t *tool) *cobra.Command {
 	return cli.Group(&cobra.Command{
 		Use:   "events",
-		Short: "Send an event, or list those that were refused",
-	}, sendEventCommand(t), refusedEventsCommand(t))
+		Short: "Send an event, see what events contain and which arrive, or list those that were refused",
+	}, sendEventCommand(t), seenEventsCommand(t), tailEventsCommand(t), refusedEventsCommand(t))
 }
 
 func sendEventCommand(t *tool) *cobra.Command {

@@ -9,14 +9,57 @@ import (
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/client"
 	"github.com/affinityengine/affinity/shared/event"
 )
 
 func userCommand(t *tool) *cobra.Command {
 	return cli.Group(&cobra.Command{
 		Use:   "user",
-		Short: "List users, find some by their tokens, and delete one",
-	}, listUsersCommand(t), deleteUserCommand(t))
+		Short: "List users, find some by their tokens or by what they just did, and delete one",
+	}, listUsersCommand(t), recentUsersCommand(t), deleteUserCommand(t))
+}
+
+func recentUsersCommand(t *tool) *cobra.Command {
+	limit, asJSON := api.DefaultRecentUsers, false
+	cmd := &cobra.Command{
+		Use:   "recent",
+		Short: "List users who have just sent events",
+		Long: "List users of the sample of events that the engine received in the last 15 minutes, those of the newest event first. EVENTS is\n" +
+			"how many of their events are in the sample. `affinity events tail` prints the events. The key needs the right admin.",
+		Example: "  affinity user recent\n  affinity user recent --limit 1 --json | jq -r .users[0].userToken",
+		Args:    cli.Subcommand,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if limit < 1 || limit > api.MaxRecentUsers {
+				return cli.Usagef("--limit %d: must be from 1 to %d", limit, api.MaxRecentUsers)
+			}
+			c, err := t.client()
+			if err != nil {
+				return err
+			}
+			var raw []byte
+			answer, err := c.RecentUsers(client.WithRawAnswer(cmd.Context(), &raw), limit)
+			if err != nil {
+				return fmt.Errorf("list recent users: %w", err)
+			}
+			if asJSON {
+				return printRaw(t.out, raw)
+			}
+			if len(answer.Users) == 0 {
+				fmt.Fprintln(t.err, "no event arrived in the last 15 minutes")
+				return nil
+			}
+			table := tabwriter.NewWriter(t.out, 0, 0, 2, ' ', 0)
+			fmt.Fprintln(table, "USER\tLAST EVENT\tEVENTS")
+			for _, u := range answer.Users {
+				fmt.Fprintf(table, "%s\t%s\t%d\n", cli.Printable(u.UserToken), u.LastEventAt.UTC().Format(time.RFC3339), u.Events)
+			}
+			return table.Flush()
+		},
+	}
+	cmd.Flags().IntVar(&limit, "limit", limit, "users to list")
+	cmd.Flags().BoolVar(&asJSON, "json", false, jsonUsage)
+	return cmd
 }
 
 func deleteUserCommand(t *tool) *cobra.Command {

@@ -59,9 +59,10 @@ type Applier struct {
 	Bus      Bus
 	Store    *store.Store
 	Profiles Profiles
-	// Sample is given the rows of accepted events that are in the log, those of users who
-	// are deleted or have opted out too. It must not keep them, and must not wait.
-	Sample func(app string, events []store.LogEvent)
+	// Sample is given the rows of accepted events after they have been applied. excluded
+	// says that some are of users who are deleted or have opted out. It must not keep the
+	// rows, and must not wait.
+	Sample func(app string, events []store.LogEvent, excluded bool)
 
 	turns turns
 }

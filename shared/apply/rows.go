@@ -48,7 +48,7 @@ func (a *Applier) accepted(ctx context.Context, m bus.Message) (Result, error) {
 	result, err := a.write(ctx, app, m, kept, left)
 	result.WithUnknownObjects = len(incomplete)
 	if err == nil && a.Sample != nil {
-		a.Sample(app.ID, kept)
+		a.Sample(app.ID, kept, result.Deleted+result.Refused > 0)
 	}
 	return result, err
 }

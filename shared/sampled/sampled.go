@@ -4,9 +4,9 @@
 // them to the table recent of package store in the background. So no message waits for a
 // write or fails because of one, and what cannot be written is lost.
 //
-// The sample is personal data. The Recorder leaves out events of users who have been
-// deleted or have opted out since, readers do so again, and the purge of a user removes
-// them. It is a package of its own because process, which writes the sample, links
+// The sample is personal data. The Recorder leaves out events of users who are deleted or
+// have opted out. Readers read the states of users and do so again, and the purge of a user
+// removes what was written before it, its second task what was written at the same time. It is a package of its own because process, which writes the sample, links
 // nothing of those who read it.
 package sampled
 
@@ -19,6 +19,8 @@ import (
 	"sync"
 	"time"
 	"unicode/utf8"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/affinityengine/affinity/shared/deadline"
 	"github.com/affinityengine/affinity/shared/schema"
@@ -42,6 +44,11 @@ const (
 	// next request, when nobody asks for the event any more. It is much less than the
 	// time between the two purges of a deletion.
 	maxHeld = store.RecentMinutes * time.Minute
+	// sure is how long an event may wait whose user was not excluded when it was applied:
+	// after it, the user's state is read before the write.
+	sure = 2 * time.Second
+	// appsAtOnce is how many apps are written at a time.
+	appsAtOnce = 8
 	// writeTime limits a write of all apps.
 	writeTime = 5 * time.Second
 	// quiet is the time between two lines of the log about writes that fail.
@@ -70,7 +77,7 @@ type Recorder struct {
 	mu      sync.Mutex
 	second  int64          // since 1970, in which taken counts
 	taken   map[string]int // by app
-	waiting map[string][]store.RecentEvent
+	waiting map[string][]waiting
 	held    int // waiting events
 	due     bool
 	began   time.Time
@@ -78,16 +85,25 @@ type Recorder struct {
 	said    time.Time        // when the last failure was logged
 }
 
+// waiting is an event that waits for a write.
+type waiting struct {
+	store.RecentEvent
+	// unsure says that the user may have been excluded when the event was applied.
+	unsure bool
+	since  time.Time
+}
+
 // New returns a Recorder that writes in the background.
 func New(s Store, states States, now func() time.Time, log *slog.Logger) *Recorder {
 	return &Recorder{
 		store: s, states: states, log: log, now: now, after: func(d time.Duration, f func()) { time.AfterFunc(d, f) },
-		writing: make(chan struct{}, 1), taken: map[string]int{}, waiting: map[string][]store.RecentEvent{}, dropped: map[string]int64{},
+		writing: make(chan struct{}, 1), taken: map[string]int{}, waiting: map[string][]waiting{}, dropped: map[string]int64{},
 	}
 }
 
-// Record takes some of the events that an app has sent. It does not keep their memory.
-func (r *Recorder) Record(app string, events []store.LogEvent) {
+// Record takes some of the events of an app that were applied. excluded says that some of
+// their users are deleted or have opted out. It does not keep the memory of the events.
+func (r *Recorder) Record(app string, events []store.LogEvent, excluded bool) {
 	if r == nil || len(events) == 0 {
 		return
 	}
@@ -96,7 +112,7 @@ func (r *Recorder) Record(app string, events []store.LogEvent) {
 		if e.Receipt <= now.Add(-maxHeld).UnixMilli() {
 			continue // nobody reads its row
 		}
-		r.keep(app, inShort(&e))
+		r.keep(app, waiting{inShort(&e), excluded, now})
 	}
 }
 
@@ -149,7 +165,7 @@ func cut(text string) string {
 }
 
 // keep lets an event wait for a write.
-func (r *Recorder) keep(app string, e store.RecentEvent) {
+func (r *Recorder) keep(app string, e waiting) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.waiting[app] = append(r.waiting[app], e)
@@ -198,28 +214,47 @@ func (r *Recorder) Flush(ctx context.Context) error {
 		return fmt.Errorf("write recent events: %w", ctx.Err())
 	}
 	r.mu.Lock()
-	waiting := r.waiting
-	r.waiting, r.held = map[string][]store.RecentEvent{}, 0
+	apps := r.waiting
+	r.waiting, r.held = map[string][]waiting{}, 0
 	r.mu.Unlock()
+	var mu sync.Mutex
 	var errs []error
-	for app, events := range waiting {
-		errs = append(errs, r.writeApp(ctx, app, events))
+	var g errgroup.Group
+	g.SetLimit(appsAtOnce)
+	for app, events := range apps {
+		g.Go(func() error {
+			if err := r.writeApp(ctx, app, events); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				errs = append(errs, err)
+			}
+			return nil
+		})
 	}
+	_ = g.Wait()
 	return errors.Join(errs...)
 }
 
-// writeApp writes events of an app, without those that are excluded by now. Once a minute
-// it drops the rows that nobody reads any more.
-func (r *Recorder) writeApp(ctx context.Context, app string, events []store.RecentEvent) error {
-	users := make([]string, len(events))
-	for i := range events {
-		users[i] = events[i].User
+// writeApp writes events of an app, without those that are excluded. Once a minute it drops
+// the rows that nobody reads any more.
+func (r *Recorder) writeApp(ctx context.Context, app string, all []waiting) error {
+	var events, unsure []store.RecentEvent
+	var users []string
+	for _, e := range all {
+		if e.unsure || r.now().Sub(e.since) > sure {
+			unsure, users = append(unsure, e.RecentEvent), append(users, e.User)
+		} else {
+			events = append(events, e.RecentEvent)
+		}
 	}
-	states, err := r.states(ctx, app, users)
-	if err != nil {
-		return err
+	if len(unsure) > 0 { // a quiet app pays one request for its sample, not two
+		states, err := r.states(ctx, app, users)
+		if err != nil {
+			return err
+		}
+		events = append(events, Counted(unsure, states)...)
 	}
-	if events = Counted(events, states); len(events) == 0 {
+	if len(events) == 0 {
 		return nil
 	}
 	if err := r.store.AddRecent(ctx, app, events); err != nil {

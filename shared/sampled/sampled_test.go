@@ -81,27 +81,27 @@ func TestSomeEventsOfEachSecond(t *testing.T) {
 	now := noon
 	r, w, waits := recorder(&now)
 	for range 10 {
-		r.Record("shop", many(100, now))
-		r.Record("zoo", many(1, now))
+		r.Record("shop", many(100, now), false)
+		r.Record("zoo", many(1, now), false)
 	}
 	if len(w.events) != 0 || len(*waits) != 1 || (*waits)[0] != 0 {
 		t.Fatalf("%d apps written by messages, writes after %v; want one at once", len(w.events), *waits)
 	}
 	r.write()
 	now = now.Add(time.Second / 2)
-	r.Record("shop", many(1, now))
+	r.Record("shop", many(1, now), false)
 	if len(w.events["shop"]) != PerSecond || len(w.events["zoo"]) != PerSecond || len(*waits) != 1 {
 		t.Errorf("%d and %d events, writes after %v; want %d of each", len(w.events["shop"]), len(w.events["zoo"]), *waits, PerSecond)
 	}
 	now = now.Add(time.Second / 2)
-	r.Record("shop", many(100, now))
+	r.Record("shop", many(100, now), false)
 	if len(*waits) != 2 || (*waits)[1] != 0 {
 		t.Errorf("writes after %v; want the second at once, a second later", *waits)
 	}
 	now = now.Add(time.Second / 4)
 	r.write()
 	now = now.Add(time.Second / 4 * 3)
-	r.Record("shop", many(1, now))
+	r.Record("shop", many(1, now), false)
 	if len(*waits) != 3 || (*waits)[2] != time.Second/4 {
 		t.Errorf("writes after %v; want the third after a pause", *waits)
 	}
@@ -120,7 +120,7 @@ func TestEventInShort(t *testing.T) {
 		e.Counts = append(e.Counts, affinity.Count{Facet: "f", Value: strings.Repeat("\u00e9", 99*i), N: 1})
 	}
 	e.Original = schema.Original{ReceivedAt: 1, Index: "i", Event: []byte(`{}`)}.Append(nil)
-	r.Record("shop", []store.LogEvent{e})
+	r.Record("shop", []store.LogEvent{e}, false)
 	r.write()
 	got := w.events["shop"][0]
 	if len(got.ObjectIDs) != MaxListed || len(got.Filters) != MaxListed || got.Index != "i" || got.User != "ann" || got.Receipt != e.Receipt {
@@ -141,9 +141,9 @@ func TestExcludedEventsAreNotWritten(t *testing.T) {
 	w.states["out"] = store.User{OptedOut: event.Views}
 	w.states["clicks"] = store.User{OptedOut: event.Clicks}
 	for _, user := range []string{"gone", "out", "clicks", "nobody"} {
-		r.Record("shop", []store.LogEvent{viewOf(user, noon)})
+		r.Record("shop", []store.LogEvent{viewOf(user, noon)}, true)
 	}
-	r.Record("shop", []store.LogEvent{viewOf("old", noon.Add(-maxHeld))})
+	r.Record("shop", []store.LogEvent{viewOf("old", noon.Add(-maxHeld))}, false)
 	r.write()
 	var users []string
 	for _, e := range w.events["shop"] {
@@ -151,6 +151,13 @@ func TestExcludedEventsAreNotWritten(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"clicks"}, users); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	now = now.Add(time.Second)
+	r.Record("zoo", []store.LogEvent{viewOf("ann", noon), viewOf("gone", noon)}, false)
+	now = now.Add(time.Minute) // the process had no CPU
+	r.write()
+	if got := w.events["zoo"]; len(got) != 1 || got[0].User != "ann" {
+		t.Errorf("of events that waited for a minute %v are written, want that of ann", got)
 	}
 }
 
@@ -160,7 +167,7 @@ func TestFailingTableHoldsNobody(t *testing.T) {
 	r, w, waits := recorder(&now)
 	w.fails = true
 	for i := range maxWaiting {
-		r.Record(fmt.Sprint("app", i), many(2, now))
+		r.Record(fmt.Sprint("app", i), many(2, now), false)
 	}
 	if r.held != maxWaiting {
 		t.Errorf("%d events wait, want %d", r.held, maxWaiting)
@@ -171,13 +178,13 @@ func TestFailingTableHoldsNobody(t *testing.T) {
 	}
 	w.fails = false
 	now = now.Add(time.Minute)
-	r.Record("shop", many(1, now))
+	r.Record("shop", many(1, now), false)
 	r.write()
 	if len(w.events["shop"]) != 1 {
 		t.Errorf("written: %v", w.events)
 	}
 	var none *Recorder
-	none.Record("shop", many(1, now))
+	none.Record("shop", many(1, now), false)
 	if err := none.Flush(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -51,6 +51,17 @@ type RecentEvent struct {
 	Written time.Time `json:"-"`
 }
 
+// Size returns roughly how many bytes of memory the event takes.
+func (e *RecentEvent) Size() int {
+	size := 256 + len(e.User) + len(e.ID) + len(e.Name) + len(e.Index)
+	for _, list := range [][]string{e.ObjectIDs, e.Filters} {
+		for _, text := range list {
+			size += 16 + len(text)
+		}
+	}
+	return size
+}
+
 func recentKey(app string, at time.Time) string {
 	return fmt.Sprintf("%s,%08d", app, lastMinute-at.Unix()/60)
 }

@@ -51,7 +51,7 @@ func (s *Store) AddUsage(ctx context.Context, b usage.Batch) error {
 		}
 	}
 	_, err := table.ApplyReadModifyWrite(ctx, key, usageOf(b, true))
-	if status.Code(err) == codes.NotFound && len(b.Names.Events) > 0 {
+	if status.Code(err) == codes.NotFound && !b.Names.Empty() {
 		// A table of an earlier version has no family of names. The counts matter more.
 		_, err = table.ApplyReadModifyWrite(ctx, key, usageOf(b, false))
 	}

@@ -8,11 +8,16 @@ import (
 	"testing"
 	"time"
 
+	"cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/schema"
 	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/store/storetest"
 	"github.com/affinityengine/affinity/shared/usage"
 )
 
@@ -92,6 +97,27 @@ func testNames(t *testing.T, s fixture) {
 	}
 	if diff := cmp.Diff(map[usage.Day]usage.Counts{usageDay: {Events: 3}}, usageOf(t, s, usageDay, usageDay+1)); diff != "" {
 		t.Errorf("counts (-want +got):\n%s", diff)
+	}
+}
+
+// A table of an earlier version has no family of names. Usage is counted all the same.
+func TestUsageWithoutNames(t *testing.T) {
+	s := storetest.New(t, grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		if r, ok := req.(*bigtablepb.ReadModifyWriteRowRequest); ok {
+			for _, rule := range r.Rules {
+				if rule.FamilyName == "n" {
+					return status.Error(codes.NotFound, "Requested column family not found")
+				}
+			}
+		}
+		return invoke(ctx, method, req, reply, cc, opts...)
+	}))
+	b := usage.Batch{App: app, Day: usageDay, Process: "p", Number: 1, Counts: usage.Counts{Events: 3}, Names: usage.Names{Facets: map[string]int64{"brand": 3}}}
+	if err := s.AddUsage(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[usage.Day]usage.Counts{usageDay: {Events: 3}}, usageOf(t, fixture{Store: s}, usageDay, usageDay)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

@@ -301,7 +301,7 @@ func (c *Counter) batch(at appDay, e *entry) *Batch {
 	if e.sending != nil {
 		return e.sending
 	}
-	if names := e.names.take(); e.counts != (Counts{}) || !names.empty() {
+	if names := e.names.take(); e.counts != (Counts{}) || !names.Empty() {
 		e.number++
 		e.sending = &Batch{App: at.app, Day: at.day, Shard: c.shard, Counts: e.counts, Names: names, Process: c.process, Number: e.number}
 		e.counts = Counts{}

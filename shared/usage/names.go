@@ -42,7 +42,8 @@ func (n *Names) Add(other Names) {
 	n.Left += other.Left
 }
 
-func (n Names) empty() bool { return len(n.Events) == 0 && len(n.Facets) == 0 && n.Left == 0 }
+// Empty reports whether nothing is counted.
+func (n Names) Empty() bool { return len(n.Events) == 0 && len(n.Facets) == 0 && n.Left == 0 }
 
 // names are those that a process counts for an app's day.
 type names struct {

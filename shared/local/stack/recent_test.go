@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/bus"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -168,5 +169,23 @@ func wantInRecent(t *testing.T, s *stack.Stack, want map[string]int) {
 	})
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("cells that name users: %v (-want +got):\n%s", err, diff)
+	}
+}
+
+// A message that is delivered again is one event of the sample, and its events are counted
+// as often as they were accepted.
+func TestRedeliveredEventIsSampledOnce(t *testing.T) {
+	s := start(t, stack.Options{})
+	w := watcher{t, s, "demo", "demokey"}
+	m := bus.Message{App: "demo", ReceivedAt: time.Now().UnixMilli(), Request: 9, Resolved: true, Body: []byte(seenBy("ann"))}
+	for range 3 {
+		if err := s.Backends.Bus.Publish(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+		idle(t, s)
+	}
+	w.want("delivered three times", []string{"ann view i [1] []"}, []string{"ann 1"})
+	if got := w.seen(); len(got.Events) != 0 {
+		t.Errorf("deliveries are counted: %+v", got)
 	}
 }
