@@ -92,6 +92,7 @@ func demoCommand(t *tool) *cobra.Command {
 				if err != nil {
 					return err
 				}
+				d.console = func() string { return stack.ConsoleLink(up.Apps[0].ID, up.Apps[0].Key) }
 				return d.show(ctx)
 			}, o.once)
 		},
@@ -116,6 +117,8 @@ type demo struct {
 	// engine's future.
 	now    func() time.Time
 	colors *render.Palette
+	// console returns a link that opens the console once.
+	console func() string
 }
 
 func newDemo(t *tool, base string, up upOptions, o demoOptions) (*demo, error) {
@@ -312,6 +315,8 @@ func (d *demo) farewell() {
 	d.print("            %s rank %s --user you --index %s P106 P306 P406", calledAs(), engine, shop.Index)
 	d.print("            %s boosts %s you --engine typesense --limit 3", calledAs(), engine)
 	if !d.once {
+		d.print("look at it: the console, with this link once within ten minutes, or with app %s and its key:", d.c.App())
+		d.print("            %s", d.console())
 		d.print("serving on %s until Ctrl-C", d.c.URL())
 	}
 }
