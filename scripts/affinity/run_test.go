@@ -177,7 +177,9 @@ type runningEngine struct {
 
 func (r runningEngine) URL() string { return r.fakeEngine.URL }
 
-func (r runningEngine) ConsoleLink(app, _ string) string { return r.URL() + "/console/open?code=" + app }
+func (r runningEngine) ConsoleLink(app, _ string) string {
+	return r.URL() + "/console/open?code=" + app
+}
 
 func (r runningEngine) Close() error {
 	*r.closed = true
