@@ -102,6 +102,22 @@ func TestWhyOfManyEvents(t *testing.T) {
 	}
 }
 
+func TestCompareUsers(t *testing.T) {
+	t.Parallel()
+	u := newUsersSite(t)
+	u.must(u.engine.SetStrategyJSON(t.Context(), json.RawMessage(usersStrategy)))
+	u.did("ann", "view", "Product Viewed", hour, "brand:Acme", "color:Blue")
+	u.did("bob", "view", "Product Viewed", hour, "brand:Acme", "brand:Zeta", "tags:x")
+	u.idle()
+	u.inOrder(u.get(200, "/console/users/ann"), `action="/console/users/ann/compare"`)
+	page := u.get(200, "/console/users/ann/compare?with=bob")
+	u.inOrder(page, "brand", "50 % in common", "Acme", "100 %", "50 %", "Zeta", "–", "50 %", "color", "0 % in common", "tags")
+	u.inOrder(u.get(404, "/console/users/ann/compare?with=nobody"), `role="alert"`, "nobody has no profile")
+	u.inOrder(u.get(422, "/console/users/ann/compare?with=ann"), "This is the same user")
+	u.lacks(u.get(422, "/console/users/ann/compare?with="+url.QueryEscape("<b>\u202e")), "<b>", "\u202e")
+	u.leads("/console/users/nobody/compare?with=ann", nil, "/console/users/nobody")
+}
+
 func TestUserWithoutScores(t *testing.T) {
 	t.Parallel()
 	u := newUsersSite(t)
@@ -194,11 +210,12 @@ func TestUsersEscape(t *testing.T) {
 		u.did("attacked", "view", "Product Viewed", hour, filter, "color:Red")
 		u.did("attacked", "conversion", "Order Completed", hour, filter)
 	}
+	u.did("attacked-too", "view", "Product Viewed", hour, "brand:"+url.PathEscape(attacks[0]))
 	u.did("attacked", "click", `<script>alert(1)</script>"'`, hour, "color:<script>alert(1)</script>")
 	u.idle()
 	profile, err := u.engine.Profile(t.Context(), "attacked", api.ProfileQuery{})
 	u.must(err)
-	paths := []string{"/console/users", "/console/users?by=token", "/console/users/attacked", "/console/users/attacked?all=brand", "/console/users/attacked/events", "/console/users/attacked/optout"}
+	paths := []string{"/console/users", "/console/users?by=token", "/console/users/attacked", "/console/users/attacked?all=brand", "/console/users/attacked/events", "/console/users/attacked/optout", "/console/users/attacked/compare?with=attacked-too"}
 	values := 0
 	for _, a := range profile.Affinities {
 		if a.Facet == "brand" {
