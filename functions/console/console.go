@@ -8,6 +8,7 @@
 package console
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -97,6 +98,7 @@ type visit struct {
 	title   string
 	command string // of the command line that does the same
 	notice  string
+	status  int // of a page that is no problem and not the usual answer; 0: 200
 }
 
 // now is the engine's clock.
@@ -145,7 +147,7 @@ func (c *console) page(p page) httpapi.Handler {
 		if err != nil {
 			return c.fail(v, p, err)
 		}
-		return c.render(v, p, http.StatusOK, shown)
+		return c.render(v, p, cmp.Or(v.status, http.StatusOK), shown)
 	}
 }
 

@@ -3,6 +3,7 @@ package console
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"sync"
@@ -99,6 +100,10 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
+// maxAnswer is how many bytes of an answer a page keeps. A handler sees a longer one as a
+// connection that broke.
+const maxAnswer = 32 << 20
+
 // recorder keeps an answer.
 type recorder struct {
 	header http.Header
@@ -117,5 +122,8 @@ func (w *recorder) WriteHeader(status int) {
 
 func (w *recorder) Write(b []byte) (int, error) {
 	w.sent = true
+	if w.body.Len()+len(b) > maxAnswer {
+		return 0, errors.New("the answer is too large for a page")
+	}
 	return w.body.Write(b)
 }

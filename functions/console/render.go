@@ -17,7 +17,7 @@ var templateFiles embed.FS
 
 // layout are the templates that all pages share; each page is parsed on top of a copy.
 var layout = sync.OnceValue(func() *template.Template {
-	return template.Must(template.New("").Funcs(functions).ParseFS(templateFiles, "templates/layout.html", "templates/parts.html"))
+	return template.Must(template.New("").Funcs(functions).ParseFS(templateFiles, "templates/layout.html", "templates/parts*.html"))
 })
 
 // templates are those of the pages, by the name of their file.
@@ -29,7 +29,7 @@ var templates = sync.OnceValue(func() map[string]*template.Template {
 	all := map[string]*template.Template{}
 	for _, file := range files {
 		name := strings.TrimSuffix(path.Base(file), ".html")
-		if name != "layout" && name != "parts" {
+		if name != "layout" && !strings.HasPrefix(name, "parts") {
 			all[name] = template.Must(template.Must(layout().Clone()).ParseFS(templateFiles, file))
 		}
 	}

@@ -1,0 +1,156 @@
+package console
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/auth"
+)
+
+func init() {
+	pages = append(pages,
+		page{pattern: "GET /console/users/{token}", section: "users", template: "user", load: loadUser},
+		page{pattern: "GET /console/users/{token}/json", section: "users", template: "userjson", fragment: "profile-json", load: loadUserJSON},
+	)
+}
+
+// maxValues is how many values of a profile a page reads.
+const maxValues = 1000
+
+// userPage is what the page of a user shows.
+type userPage struct {
+	Token, Path string
+	Now         time.Time
+	Profile     api.Profile
+	Words       words
+	Facets      []facetBars
+	// HalfLives are the strategy's, if there is a choice.
+	HalfLives []choice
+	// Explained counts the user's events; nil if NotExplained says why not.
+	Explained    *api.Explanation
+	NotExplained string
+	// OptOut is nil if the session may not see it.
+	OptOut *api.OptOut
+	// MayDelete, MayOptOut and MayExport say what the session may do with the user.
+	MayDelete, MayOptOut, MayExport bool
+	// HalfLifeQuery is the chosen half-life for other addresses.
+	HalfLifeQuery string
+}
+
+// choice is an entry of a list of which one is chosen.
+type choice struct {
+	Text, Path string
+	Current    bool
+}
+
+// loadUser loads the page of a user, or one that says why there is no profile.
+func loadUser(v *visit) (any, error) {
+	token, err := v.userOf()
+	if err != nil {
+		return nil, err
+	}
+	v.title, v.command = shown(token), "affinity profile "+userArg(token)
+	halfLife := v.URL.Query().Get("halfLife")
+	p := &userPage{
+		Token: token, Path: userPath(token, ""), Now: v.now(),
+		MayDelete: v.may(auth.Recommendation, auth.DeleteObject), MayOptOut: v.may(auth.DeleteObject), MayExport: v.may(auth.Admin),
+	}
+	profile, err := v.engine.Profile(v.Context(), token, api.ProfileQuery{Limit: maxValues, HalfLife: halfLife})
+	var refused *api.Error
+	unknown := errors.As(err, &refused) && refused.Status == http.StatusNotFound
+	if err != nil && !unknown {
+		return nil, fmt.Errorf("read a profile: %w", err)
+	}
+	if p.MayOptOut {
+		state, err := v.engine.GetOptOut(v.Context(), token)
+		if err != nil {
+			return nil, fmt.Errorf("read an opt-out: %w", err)
+		}
+		p.OptOut = &state
+	}
+	if unknown {
+		v.status = http.StatusNotFound
+		p.explain(v, api.ExplainQuery{Limit: 1})
+		return p, nil
+	}
+	if halfLife != "" {
+		p.HalfLifeQuery = "?" + url.Values{"halfLife": {halfLife}}.Encode()
+		v.command = "affinity profile --half-life=" + shellArg(halfLife) + " " + userArg(token)
+	}
+	p.Profile = profile
+	p.Facets = byFacet(p.Path, profile, halfLife, v.URL.Query().Get("all"))
+	p.Words = inWords(p.Facets)
+	p.HalfLives, err = halfLivesOf(v, p.Path, profile, halfLife)
+	if err != nil {
+		return nil, err
+	}
+	p.explainStrongest(v, halfLife)
+	return p, nil
+}
+
+// explain asks which events count. A page without the answer says so.
+func (p *userPage) explain(v *visit, q api.ExplainQuery) {
+	x, err := v.engine.Explain(v.Context(), p.Token, q)
+	if err != nil {
+		p.NotExplained = because(err)
+		return
+	}
+	p.Explained = &x
+}
+
+// explainStrongest explains the strongest value with the same request that counts the events.
+func (p *userPage) explainStrongest(v *visit, halfLife string) {
+	if len(p.Profile.Affinities) == 0 {
+		p.explain(v, api.ExplainQuery{Limit: 1})
+		return
+	}
+	strongest := p.Profile.Affinities[0]
+	p.explain(v, api.ExplainQuery{Facet: strongest.Facet, Value: strongest.Value})
+	if p.Explained == nil {
+		return
+	}
+	for i := range p.Facets {
+		bars := p.Facets[i].Values
+		if p.Facets[i].Facet == strongest.Facet && len(bars) > 0 && bars[0].Value == strongest.Value {
+			reason := newWhy(*p.Explained, p.Path, halfLife, whyShown)
+			bars[0].Why = &reason
+		}
+	}
+}
+
+// because is what a part of a page says of an error.
+func because(err error) string {
+	var refused *api.Error
+	if errors.As(err, &refused) {
+		return refused.Message
+	}
+	return "The engine did not answer"
+}
+
+// userJSON is what the profile as the API answers it is shown as.
+type userJSON struct{ Token, Path, Text string }
+
+func loadUserJSON(v *visit) (any, error) {
+	token, err := v.userOf()
+	if err != nil {
+		return nil, err
+	}
+	v.title, v.command = "Profile of "+shown(token), "affinity profile --json "+userArg(token)
+	path := "/1/profiles/" + url.PathEscape(token)
+	if h := v.URL.Query().Get("halfLife"); h != "" {
+		path += "?halfLife=" + url.QueryEscape(h)
+	}
+	raw, err := v.engine.Do(v.Context(), http.MethodGet, path, nil)
+	if err != nil {
+		return nil, fmt.Errorf("read a profile: %w", err)
+	}
+	text, err := readable(raw)
+	if err != nil {
+		return nil, fmt.Errorf("read a profile: %w", err)
+	}
+	return userJSON{token, userPath(token, ""), text}, nil
+}

@@ -1,0 +1,97 @@
+package console_test
+
+import (
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/config"
+)
+
+// usersSite is a site whose pages about users somebody reads.
+type usersSite struct{ *person }
+
+// newUsersSite starts an engine with half-lives, and logs in with every right.
+func newUsersSite(t testing.TB) *usersSite {
+	t.Helper()
+	s := newSite(t)
+	return &usersSite{s.login(key)}
+}
+
+// enter logs in with a key that has one right.
+func (u *usersSite) enter(right string) {
+	u.t.Helper()
+	name := "a-key-for-" + right
+	u.must(u.stack.Backends.Config.PutKey(u.t.Context(), "shop", config.Key{Hash: auth.Hash(name), ACL: []string{right}}))
+	u.person = u.login(name)
+}
+
+// get returns a page that answers with a status.
+func (u *usersSite) get(status int, path string) string {
+	u.t.Helper()
+	answer, body := u.send("GET", path, nil)
+	if answer.StatusCode != status {
+		u.t.Fatalf("GET %s: %d, want %d: %s", path, answer.StatusCode, status, body)
+	}
+	return body
+}
+
+// leads fails unless a request, or a form if there is one, leads to a page.
+func (u *usersSite) leads(path string, form url.Values, to string) {
+	u.t.Helper()
+	ask := func() (*http.Response, string) { return u.send("GET", path, nil) }
+	if form != nil {
+		ask = func() (*http.Response, string) { return u.post(path, form) }
+	}
+	answer, body := ask()
+	if got := answer.Header.Get("Location"); answer.StatusCode != http.StatusSeeOther || got != to {
+		u.t.Fatalf("%s: %d, to %q, want to %q: %s", path, answer.StatusCode, got, to, body)
+	}
+}
+
+// fragment returns what htmx gets.
+func (u *usersSite) fragment(path string) string {
+	u.t.Helper()
+	r, err := http.NewRequest("GET", u.stack.URL+path, nil)
+	u.must(err)
+	r.Header.Set("Hx-Request", "true")
+	r.AddCookie(&http.Cookie{Name: u.cookie.Name, Value: u.cookie.Value})
+	answer, err := http.DefaultTransport.RoundTrip(r)
+	u.must(err)
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	u.must(err)
+	u.lacks(string(body), "<html", "<nav")
+	return string(body)
+}
+
+// inOrder fails unless a page has texts one after the other.
+func (u *usersSite) inOrder(page string, texts ...string) {
+	u.t.Helper()
+	rest := page
+	for _, text := range texts {
+		_, after, found := strings.Cut(rest, text)
+		if !found {
+			u.t.Errorf("the page lacks %q after the texts before it:\n%s", text, page)
+			return
+		}
+		rest = after
+	}
+}
+
+const usersStrategy = `{"eventsScoring":[{"eventName":"Product Viewed","eventType":"view","score":1},{"eventName":"Product Clicked","eventType":"click","score":10},
+	{"eventName":"Order Completed","eventType":"conversion","score":100}],
+	"facetsScoring":[{"facetName":"brand","score":10},{"facetName":"color","score":5},{"facetName":"tags","score":2}],"personalizationImpact":50,"halfLives":[7,30]}`
+
+// did sends an event of some age.
+func (u *usersSite) did(user, typ, name string, age time.Duration, filters ...string) {
+	u.t.Helper()
+	u.must(u.engine.SendEvents(u.t.Context(), api.Event{
+		EventType: typ, EventName: name, Index: "products", UserToken: user, Filters: filters, Timestamp: time.Now().Add(-age).UnixMilli(),
+	}))
+}
