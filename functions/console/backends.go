@@ -41,10 +41,10 @@ type Settings struct {
 	Queue         taskqueue.Config
 	Jobs          job.Settings
 	DeletionSlack time.Duration `env:"DELETION_SLACK" envDefault:"3s"`
-	Secret        Secret        `env:"CONSOLE_SECRET,required"`
+	Secret        Secret        `env:"CONSOLE_SECRET,required,notEmpty"`
 	// URL is the public address of the API, for commands that pages show. An app with a host of
 	// its own is shown that one.
-	URL string `env:"CONSOLE_API_URL,required"`
+	URL string `env:"CONSOLE_API_URL,required,notEmpty"`
 }
 
 // Validate checks the settings of the queue, of jobs, of deletions, and the address.
