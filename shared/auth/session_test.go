@@ -160,7 +160,7 @@ func TestSessionOfNoKey(t *testing.T) {
 	}
 }
 
-// Whoever guesses keys at the login is refused, as anywhere else.
+// A client that guesses keys at the login is refused, as anywhere else.
 func TestSessionsAreNotGuessed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &counting{Store: newStore(t)}
