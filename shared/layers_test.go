@@ -113,11 +113,13 @@ var layers = []struct {
 	{"functions/ingest", "admission api auth backend bus bus/pubsub config/kmscipher enrich event fault function httpapi limit refused store track usage", "http"},
 	{"functions/imports", "admission affinity api archive auditlog auth backend config enrich event export function httpapi imported limit profile purge queue queue/taskqueue refused store usage", "http"},
 	{"functions/profiles", "admission affinity api auditlog auth backend config event explain config/kmscipher function history httpapi limit profile profile/view purge queue queue/taskqueue sampled segment store strategy", "http"},
-	{"functions/rank", "admission api auditlog auth backend backend/jobrunner boost catalog config config/kmscipher event fault feed feed/page function httpapi job job/daterows limit profile queue/taskqueue ranking rerank store strategy", "http"},
+	{"functions/rank", "admission api auditlog auth backend backend/jobrunner boost catalog config config/kmscipher event fault feed feed/page function httpapi job job/daterows limit profile queue queue/taskqueue ranking rerank store strategy", "http"},
 	{"functions/strategies", "admission affinity api auditlog auth backend backend/jobrunner config event function httpapi job job/recompute limit preview profile queue queue/taskqueue ranking store strategy", "http"},
 	{"functions/catalog", "admission api auditlog auth backend banded catalog config function httpapi queue queue/taskqueue store", "http"},
 	{"functions/recomputes", "admission affinity api audit auditlog auth backend backend/jobrunner backend/jobs backtest config crowd event export fault function history httpapi job job/backtests job/crowdbuild job/migration job/recompute job/reenrich job/segmentbuild job/segmentexport limit profile profile/view queue queue/taskqueue schema segment segment/query store strategy tune usage", "http"},
 	{"functions/docs", "function httpapi openapi", "http"},
+	// console answers with pages: it makes the requests of the public functions, within its process.
+	{"functions/console", "api auth backend bus/pubsub client enrich event function functions/catalog functions/imports functions/ingest functions/profiles functions/rank functions/recomputes functions/strategies httpapi job profile queue/taskqueue refused strategy usage", "http"},
 	{"functions/process", "admission apply backend bus bus/pubsub enrich function httpapi marked profile queue/taskqueue refused sampled telemetry", "http"},
 	{"functions/worker", "audit backend backend/jobrunner backend/jobs banded bus/pubsub config config/configdb function httpapi imported job job/crowdbuild job/deletion job/recompute job/reenrich job/segmentbuild marked profile purge queue queue/taskqueue store", "http"},
 
@@ -175,6 +177,7 @@ var links = map[string]string{
 	"strategies": all + " api auth backend/jobrunner job job/jobdb job/recompute preview profile queue queue/taskqueue ranking recent dictionary",
 	"catalog":    all + " api auth banded queue queue/taskqueue",
 	"docs":       "admission deadline fault function httpapi limit openapi openapi/internal/tree telemetry",
+	"console":    all + " api archive audit auth backend/jobrunner backend/jobs backtest banded boost bus bus/pubsub client config/kmscipher dictionary enrich explain export feed feed/page imported job job/backtests job/crowdbuild job/daterows job/jobdb job/migration job/recompute job/reenrich job/relocation job/segmentbuild job/segmentexport preview profile profile/view purge queue queue/taskqueue ranking recent refused rerank sampled segment/query track tune",
 	"process":    all + " apply bus bus/pubsub enrich marked profile queue queue/taskqueue refused recent dictionary sampled",
 	"recomputes": all + " api auth audit backend/jobrunner backend/jobs backtest banded bus enrich export job job/backtests job/crowdbuild job/daterows job/jobdb job/migration job/recompute job/reenrich job/relocation job/segmentbuild job/segmentexport profile profile/view segment/query queue queue/taskqueue ranking tune recent dictionary",
 	"worker":     all + " api audit backend/jobrunner backend/jobs backtest banded bus bus/pubsub enrich imported marked job job/backtests job/crowdbuild job/daterows job/deletion job/jobdb job/migration job/recompute job/reenrich job/relocation job/segmentbuild job/segmentexport profile segment/query purge queue queue/taskqueue ranking tune recent dictionary",

@@ -132,7 +132,7 @@ module "processing" {
   variables        = local.functions[each.value.of].env
   environment      = merge(local.environments[each.value.key], { REGION = each.value.data_region })
   more_environment = local.telemetry_environments[each.value.key]
-  secrets          = local.telemetry_secrets
+  secrets          = local.secrets[each.value.key]
   project_id       = var.project_id
 
   # No instance waits, as a data region may have little traffic.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -16,10 +17,10 @@ import (
 func TestEdgeAndLocalRoutesMatch(t *testing.T) {
 	deployed, local := edgeRoutes(t), stackRoutes(t)
 	if !maps.Equal(deployed, local) {
-		t.Errorf("modules/edge/variables.tf has the routes %v, but shared/local/stack/functions.go has %v", deployed, local)
+		t.Errorf("modules/edge/variables.tf has the routes %v, but the local stack has %v", deployed, local)
 	}
 	if len(local) < 10 {
-		t.Errorf("found only %d routes, so publicFunctions has another form", len(local))
+		t.Errorf("found only %d routes, so functions/console/api.go has another form", len(local))
 	}
 }
 
@@ -49,31 +50,48 @@ func edgeRoutes(t *testing.T) map[string]string {
 	return routes
 }
 
-// stackRoutes returns the local stack's function of each path prefix: its
-// publicFunctions has an entry {"/1/x", pkg.New(b)} for each.
+// stackRoutes returns the local stack's function of each path prefix: that of the public
+// functions that the console calls too, and of those that only the stack serves.
 func stackRoutes(t *testing.T) map[string]string {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "../shared/local/stack/functions.go", nil, parser.SkipObjectResolution)
+	routes := prefixes(t, "../functions/console/api.go", "Routes")
+	maps.Copy(routes, prefixes(t, "../shared/local/stack/functions.go", "publicFunctions"))
+	return routes
+}
+
+// prefixes returns the function of each path prefix in a function's entries
+// {Prefix: "/1/x", Handler: api.Function} or {Prefix: "/x", Handler: function.New(b)}.
+func prefixes(t *testing.T, path, within string) map[string]string {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
 	if err != nil {
 		t.Fatal(err)
 	}
 	at := slices.IndexFunc(file.Decls, func(d ast.Decl) bool {
 		fn, ok := d.(*ast.FuncDecl)
-		return ok && fn.Name.Name == "publicFunctions"
+		return ok && fn.Name.Name == within
 	})
 	if at < 0 {
-		t.Fatal("shared/local/stack has no publicFunctions")
+		t.Fatalf("%s has no %s", path, within)
 	}
 	routes := map[string]string{}
 	ast.Inspect(file.Decls[at], func(n ast.Node) bool {
 		entry, ok := n.(*ast.CompositeLit)
-		if !ok || len(entry.Elts) != 2 || literal(entry.Elts[0]) == "" {
+		if !ok || len(entry.Elts) != 2 {
 			return true
 		}
-		if call, ok := entry.Elts[1].(*ast.CallExpr); ok {
-			if made, ok := call.Fun.(*ast.SelectorExpr); ok && made.Sel.Name == "New" {
+		prefix, ok := entry.Elts[0].(*ast.KeyValueExpr)
+		handler, second := entry.Elts[1].(*ast.KeyValueExpr)
+		if !ok || !second || literal(prefix.Value) == "" {
+			return true
+		}
+		switch h := handler.Value.(type) {
+		case *ast.SelectorExpr: // of API
+			routes[literal(prefix.Value)] = strings.ToLower(h.Sel.Name)
+		case *ast.CallExpr:
+			if made, ok := h.Fun.(*ast.SelectorExpr); ok && made.Sel.Name == "New" {
 				if pkg, ok := made.X.(*ast.Ident); ok {
-					routes[literal(entry.Elts[0])] = pkg.Name
+					routes[literal(prefix.Value)] = pkg.Name
 				}
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -49,7 +50,12 @@ type Function struct {
 	Kind       Kind   `json:"kind"`
 	// Env lists the environment variables that the deployment sets.
 	Env []string `json:"env"`
+	// Secrets lists those that it sets from Secret Manager.
+	Secrets []string `json:"secrets"`
 }
+
+// Variables are all variables that the deployment sets.
+func (f Function) Variables() []string { return slices.Concat(f.Env, f.Secrets) }
 
 // Kind says who calls a function. Clients can reach only a public function.
 type Kind string
@@ -130,7 +136,7 @@ func (d Deployment) validate() error {
 		default:
 			fault("function %q: unknown kind %q", f.Name, f.Kind)
 		}
-		for _, v := range f.Env {
+		for _, v := range f.Variables() {
 			if !variable.MatchString(v) || repeated(f.Name+" "+v) {
 				fault("function %q: %q is not an environment variable, or is repeated", f.Name, v)
 			}

@@ -4,7 +4,7 @@ locals {
   # The queues of the refreshes at the end of write windows.
   refresh_queues = [for i in range(local.deployment.refreshQueues.count) : "${local.deployment.refreshQueues.name}-${i}"]
 
-  functions = { for f in local.deployment.functions : f.name => f }
+  functions = { for f in local.deployment.functions : f.name => f if f.name != "console" || var.console_host != null }
 
   # All deployed functions: those of functions.json, the second process for the events of
   # apps that are over their limit, and the dedicated customers' own. The maximum
@@ -70,6 +70,7 @@ locals {
     TASKS_AUDIENCE               = local.worker_url
     WORKER_URL                   = local.worker_url
     REGIONS                      = local.regions_json
+    CONSOLE_API_URL              = "https://${local.first_host}"
   }
 
   environments = { for key, d in local.deployed : key => merge(local.environment, {
@@ -82,6 +83,10 @@ locals {
   # Terraform names the service, or all functions would have the name of the engine.
   telemetry_environments = { for key in keys(local.deployed) : key => length(var.telemetry.variables) == 0 ? {} : merge({ OTEL_SERVICE_NAME = key }, var.telemetry.variables) }
   telemetry_secrets      = var.telemetry.headers_secret == null ? {} : { OTEL_EXPORTER_OTLP_HEADERS = var.telemetry.headers_secret }
+
+  # The variables of functions.json that hold a secret, and its id in Secret Manager.
+  secret_ids = { CONSOLE_SECRET = var.console_secret }
+  secrets    = { for key, d in local.deployed : key => merge(local.telemetry_secrets, { for v in try(local.functions[d.of].secrets, []) : v => local.secret_ids[v] }) }
 
   # The public functions in the other serving regions, each with the name that it has in the
   # region of the deployment.
@@ -115,7 +120,7 @@ module "function" {
   variables        = local.functions[each.value.of].env
   environment      = local.environments[each.key]
   more_environment = local.telemetry_environments[each.key]
-  secrets          = local.telemetry_secrets
+  secrets          = local.secrets[each.key]
   project_id       = var.project_id
 
   min_instances   = local.size[each.key].min_instances
@@ -154,7 +159,7 @@ module "serving" {
   variables        = local.functions[each.value.of].env
   environment      = merge(local.environments[each.value.key], lookup(local.regions_at, each.value.region, null) == null ? {} : { REGION = local.regions_at[each.value.region] })
   more_environment = local.telemetry_environments[each.value.key]
-  secrets          = local.telemetry_secrets
+  secrets          = local.secrets[each.value.key]
   project_id       = var.project_id
 
   min_instances   = local.size[each.value.key].min_instances

@@ -32,6 +32,7 @@ func TestDecodeRejectsInvalidDeployment(t *testing.T) {
 		`"Ingest"`:             `"ingest"`,
 		`"B_2"`:                `"A"`,
 		`"A"`:                  `"A=B"`,
+		`"B_2"]`:               `"B_2"], "secrets": ["A"]`,
 		`"q"`:                  `""`,
 		`"p"`:                  `""`,
 		`"r"`:                  `""`,

@@ -29,7 +29,7 @@ const (
 
 // largestBody is the largest body that each function reads, in bytes.
 var largestBody = map[string]int64{
-	"ingest": api.MaxEventsBody, "profiles": api.MaxProfilesBody, "catalog": api.MaxCatalogBody, "rank": api.MaxRankBody, "docs": 0,
+	"ingest": api.MaxEventsBody, "profiles": api.MaxProfilesBody, "catalog": api.MaxCatalogBody, "rank": api.MaxRankBody, "docs": 0, "console": 1 << 20,
 	"imports": api.MaxImportBody, "strategies": api.MaxPreviewBody, "recomputes": api.MaxBacktestBody,
 	"process": bus.MaxPush, "process-slow": bus.MaxPush, "worker": 100 << 10,
 }
@@ -40,11 +40,15 @@ var largestBody = map[string]int64{
 // of indexes, twice while they are replaced, with their pairs; of feed/page, candidates,
 // a list of which is read while another is there, and records.
 var caches = map[string]int64{
-	"ingest": 40 * mib, "imports": 40 * mib, "process": 40 * mib, "process-slow": 40 * mib, "rank": (64 + 128 + 128 + 16 + 48 + 16 + 48) * mib,
+	"ingest": 40 * mib, "imports": 40 * mib, "process": 40 * mib, "process-slow": 40 * mib, "rank": ranking,
+	// What enrich and rerank hold, and the answers of which each page is made.
+	"console": 40*mib + ranking + 16*8*mib,
 }
 
+const ranking = (64 + 128 + 128 + 16 + 48 + 16 + 48) * mib
+
 // computing are the functions that compute profiles.
-var computing = map[string]bool{"profiles": true, "rank": true, "strategies": true, "recomputes": true, "process": true, "process-slow": true, "worker": true}
+var computing = map[string]bool{"profiles": true, "rank": true, "strategies": true, "recomputes": true, "console": true, "process": true, "process-slow": true, "worker": true}
 
 // refreshing are the functions that refresh profiles, and keep of users what the next
 // refresh needs.

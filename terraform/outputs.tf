@@ -3,6 +3,11 @@ output "endpoint" {
   value       = var.default_host == null ? null : "https://${var.default_host}"
 }
 
+output "console" {
+  description = "URL of the console; null without console_host."
+  value       = var.console_host == null ? null : "https://${var.console_host}"
+}
+
 output "customers" {
   description = "Each customer's URL, app, own functions, and schedules of the nightly round and of full recomputes."
   value = { for name, c in var.customers : name => {
@@ -83,6 +88,10 @@ output "next_steps" {
       "  go run ./scripts/affinity app create ${local.first_app} --project ${var.project_id} --database ${module.firestore.database}",
       "Then send an event, with the key search:",
       "  curl -i https://${local.first_host}/1/events -H 'X-Algolia-Application-Id: ${local.first_app}' -H 'X-Algolia-API-Key: SEARCH_KEY' -d '{\"events\":[{\"eventType\":\"view\",\"eventName\":\"Product Viewed\",\"index\":\"products\",\"userToken\":\"user-1\",\"filters\":[\"color:Red\"]}]}'",
+    ],
+    var.console_host == null ? [] : [
+      "Open the console in a browser, and log in with the app and its key admin:",
+      "  https://${var.console_host}",
     ],
     length(var.customers) == 0 ? [] : [
       "A customer's host accepts only the keys of its app. With another app's key the answer must be 403; any other answer means that the functions do not know the customer:",

@@ -10,6 +10,10 @@ locals {
     # rank keeps candidates, records and statistics in memory, up to 450 MB, and a request
     # may have candidates of 32 MiB.
     rank = { cpu = "1", memory = "1536Mi", concurrency = 40, max_instances = 2, timeout_seconds = 60 }
+    # console serves people. It makes the requests of the other public functions in its process, so it
+    # has rank's caches. Some of these requests take as long as those of strategies. It is
+    # deployed only with console_host.
+    console = { cpu = "1", memory = "2Gi", concurrency = 16, max_instances = 1, timeout_seconds = 120 }
     # docs answers with pages that do not change, which clients cache.
     docs = { cpu = "1", memory = "256Mi", concurrency = 80, max_instances = 1, timeout_seconds = 10 }
 

@@ -15,7 +15,7 @@ import (
 // report is what the page of a backtest or a tuning shows.
 type report struct {
 	Now     time.Time
-	Job     job
+	Job     jobLine
 	Test    api.BacktestJob
 	Results []result
 	Verdict []string // in words

@@ -36,8 +36,9 @@ type Options struct {
 	// Links open the console without a key. Nil: there are none.
 	Links *Links
 	// URL is the address of the API, for commands that pages show. Empty: the address of the
-	// console.
-	URL string
+	// console. Hosts are those of customers: no other host answers for their apps.
+	URL   string
+	Hosts auth.Hosts
 }
 
 // console serves the pages.
@@ -63,7 +64,10 @@ func New(o Options) http.Handler {
 	for _, p := range pages {
 		handle(p.pattern, c.page(p))
 	}
-	return rt
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		secure(w.Header()) // also of answers that no page makes
+		rt.ServeHTTP(w, r)
+	})
 }
 
 // page is a page of the console, or what a form of it does.
@@ -128,7 +132,6 @@ var notices = map[string]string{}
 // page returns the handler of a page.
 func (c *console) page(p page) httpapi.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		secure(w.Header())
 		v, err := c.enter(w, r)
 		if err != nil {
 			return c.toLogin(w, r, err)

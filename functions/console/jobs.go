@@ -33,8 +33,8 @@ const (
 	kindTune      = "tune"
 )
 
-// job is a job of any kind.
-type job struct {
+// jobLine is a job of any kind.
+type jobLine struct {
 	Kind, ID string
 	What     string // in words
 	Why      string // it was started
@@ -51,13 +51,13 @@ type job struct {
 }
 
 // Running and Failed say what people look for.
-func (j job) Running() bool { return !j.State.Ended() }
+func (j jobLine) Running() bool { return !j.State.Ended() }
 
 // Failed reports whether the job ended with an error.
-func (j job) Failed() bool { return j.State == api.JobFailed }
+func (j jobLine) Failed() bool { return j.State == api.JobFailed }
 
 // Tone is how the state looks.
-func (j job) Tone() string {
+func (j jobLine) Tone() string {
 	switch j.State {
 	case api.JobDone:
 		return "good"
@@ -70,7 +70,7 @@ func (j job) Tone() string {
 }
 
 // Took says how long the job ran, or has been running.
-func (j job) Took(now time.Time) string {
+func (j jobLine) Took(now time.Time) string {
 	end := j.Ended
 	if end.IsZero() {
 		end = now
@@ -79,8 +79,8 @@ func (j job) Took(now time.Time) string {
 }
 
 // newJob makes a job of what all kinds have.
-func newJob(kind, what, id string, state api.JobState, visited, planned int64, started api.Time, finished *api.Time) job {
-	j := job{Kind: kind, What: what, ID: id, State: state, Started: started.Time, Users: number(visited) + " users"}
+func newJob(kind, what, id string, state api.JobState, visited, planned int64, started api.Time, finished *api.Time) jobLine {
+	j := jobLine{Kind: kind, What: what, ID: id, State: state, Started: started.Time, Users: number(visited) + " users"}
 	if planned > 0 {
 		j.Done, j.Users = min(1, float64(visited)/float64(planned)), number(visited)+" of "+number(max(visited, planned))+" users"
 	}
@@ -100,24 +100,24 @@ var triggers = map[string]string{
 	api.TriggerStrategy: "a new strategy", api.TriggerManual: "asked for", api.TriggerNightly: "every night", api.TriggerImport: "an import",
 }
 
-func (j job) because(trigger string) job {
+func (j jobLine) because(trigger string) jobLine {
 	j.Why = triggers[trigger]
 	return j
 }
 
-func (j job) waits(p api.Place) job {
+func (j jobLine) waits(p api.Place) jobLine {
 	if p.JobsBefore != nil {
 		j.Before = *p.JobsBefore
 	}
 	return j
 }
 
-func (j job) faults(n int64, text string) job {
+func (j jobLine) faults(n int64, text string) jobLine {
 	j.Faulty, j.Error = n, text
 	return j
 }
 
-func recomputeJob(r api.Recompute) job {
+func recomputeJob(r api.Recompute) jobLine {
 	j := newJob(kindRecompute, "Recompute of profiles", r.ID, r.State, r.VisitedUsers, r.PlannedUsers, r.StartedAt, r.FinishedAt).because(r.Trigger).waits(r.Place).faults(r.Faulty, r.Error)
 	if r.EstimatedEndAt != nil {
 		j.Ends = r.EstimatedEndAt.Time
@@ -125,7 +125,7 @@ func recomputeJob(r api.Recompute) job {
 	return j
 }
 
-func crowdJob(b api.CrowdBuild) job {
+func crowdJob(b api.CrowdBuild) jobLine {
 	what := "Build of crowd statistics"
 	if len(b.Indexes) > 0 {
 		what += " of " + shown(strings.Join(b.Indexes, ", "))
@@ -133,11 +133,11 @@ func crowdJob(b api.CrowdBuild) job {
 	return newJob(kindCrowd, what, b.ID, b.State, b.VisitedUsers, b.PlannedUsers, b.StartedAt, b.FinishedAt).because(b.Trigger).waits(b.Place).faults(b.Faulty, b.Error)
 }
 
-func segmentJob(b api.SegmentBuild) job {
+func segmentJob(b api.SegmentBuild) jobLine {
 	return newJob(kindSegments, "Build of segments", b.ID, b.State, b.VisitedUsers, b.PlannedUsers, b.StartedAt, b.FinishedAt).because(b.Trigger).waits(b.Place).faults(b.Faulty, b.Error)
 }
 
-func reenrichJob(r api.Reenrichment) job {
+func reenrichJob(r api.Reenrichment) jobLine {
 	what := "Re-enrichment of events"
 	if r.DryRun {
 		what += ", as a trial"
@@ -145,7 +145,7 @@ func reenrichJob(r api.Reenrichment) job {
 	return newJob(kindReenrich, what, r.ID, r.State, r.VisitedUsers, r.PlannedUsers, r.StartedAt, r.FinishedAt).waits(r.Place).faults(r.Faulty, r.Error)
 }
 
-func backtestJob(b api.BacktestSummary) job {
+func backtestJob(b api.BacktestSummary) jobLine {
 	what, kind := "Backtest", kindBacktest
 	if b.Search != nil {
 		what, kind = "Tuning", kindTune
@@ -161,8 +161,8 @@ func backtestJob(b api.BacktestSummary) job {
 // jobs is what the page of jobs shows.
 type jobs struct {
 	Now        time.Time
-	Running    []job
-	Ended      []job
+	Running    []jobLine
+	Ended      []jobLine
 	Indexes    []string // those with statistics: a backtest is about one
 	Denied     bool     // the key may not see jobs
 	Statistics part[api.Crowd]
@@ -183,7 +183,7 @@ func loadJobs(v *visit) (any, error) {
 	ask(a, &segments, func() (api.Segments, error) { return v.engine.Segments(ctx) })
 	ask(a, &backtests, func() (api.Backtests, error) { return v.engine.Backtests(ctx) })
 	a.wait()
-	var all []job
+	var all []jobLine
 	for _, r := range recomputes.Got.Recomputes {
 		all = append(all, recomputeJob(r))
 	}
@@ -270,10 +270,10 @@ func cancelJob(v *visit) (any, error) {
 }
 
 // Cancellable reports whether a job of this kind can be cancelled.
-func (j job) Cancellable() bool { return j.Running() && j.Kind != kindSegments }
+func (j jobLine) Cancellable() bool { return j.Running() && j.Kind != kindSegments }
 
 // Right is the right with which a session may cancel the job.
-func (j job) Right() string {
+func (j jobLine) Right() string {
 	if j.Kind == kindCrowd {
 		return auth.Recommendation
 	}

@@ -17,13 +17,11 @@ type loginForm struct {
 }
 
 func (c *console) showLogin(w http.ResponseWriter, r *http.Request) error {
-	secure(w.Header())
 	return c.renderLogin(w, http.StatusOK, loginForm{Ended: r.URL.Query().Get("ended") != ""})
 }
 
 // login begins a session with a key.
 func (c *console) login(w http.ResponseWriter, r *http.Request) error {
-	secure(w.Header())
 	form := loginForm{}
 	if err := c.origin.Check(r); err != nil {
 		form.Message = "The form was sent by a page of another site"
@@ -69,7 +67,6 @@ func (c *console) begin(w http.ResponseWriter, of auth.Session) error {
 
 // open begins a session with a link that the terminal has printed.
 func (c *console) open(w http.ResponseWriter, r *http.Request) error {
-	secure(w.Header())
 	if r.Method == http.MethodHead {
 		return nil // what looks whether the link is there must not use it up
 	}
@@ -88,7 +85,6 @@ func (c *console) open(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (c *console) logout(w http.ResponseWriter, r *http.Request) error {
-	secure(w.Header())
 	v, err := c.enter(w, r)
 	if err == nil {
 		if err := c.permitChange(v); err != nil {

@@ -34,7 +34,7 @@ type overview struct {
 	Crowd     part[api.Crowd]
 	Recompute part[api.Recomputes]
 	Changes   part[api.AuditLog]
-	Running   []job
+	Running   []jobLine
 	Limit     limits
 }
 
@@ -156,8 +156,8 @@ func (o *overview) judge(v *visit) {
 }
 
 // failed lists the jobs that failed lately and of which no later one succeeded.
-func (o *overview) failed() []job {
-	var found []job
+func (o *overview) failed() []jobLine {
+	var found []jobLine
 	for _, r := range o.Recompute.Got.Recomputes {
 		if r.State == api.JobDone {
 			break

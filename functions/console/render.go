@@ -73,22 +73,29 @@ func (c *console) render(v *visit, p page, status int, shown any) error {
 	if t == nil {
 		return fmt.Errorf("the page %q has no template", p.template)
 	}
-	url := c.URL
-	if url == "" {
-		url = "http://" + v.Host
-		if v.TLS != nil || v.Header.Get("X-Forwarded-Proto") == "https" {
-			url = "https://" + v.Host
-		}
-	}
 	view := view{
 		Page: shown, Title: v.title, Section: p.section, Sections: sections, App: v.session.App, Key: v.grant.Key, CSRF: c.sessions.token(v.session),
-		Notice: v.notice, Calls: v.made.list(), Command: v.command, URL: url, can: v.may,
+		Notice: v.notice, Calls: v.made.list(), Command: v.command, URL: c.urlFor(v), can: v.may,
 	}
 	block := "layout"
 	if p.fragment != "" && v.Header.Get("Hx-Request") != "" {
 		block = p.fragment
 	}
 	return write(v.w, t, block, status, view)
+}
+
+// urlFor returns the address at which the API answers for the app of a visit.
+func (c *console) urlFor(v *visit) string {
+	if host := c.Hosts.For(v.session.App); host != "" && c.URL != "" {
+		return "https://" + host
+	}
+	if c.URL != "" {
+		return c.URL
+	}
+	if v.TLS != nil || v.Header.Get("X-Forwarded-Proto") == "https" {
+		return "https://" + v.Host
+	}
+	return "http://" + v.Host
 }
 
 func (c *console) renderLogin(w http.ResponseWriter, status int, form loginForm) error {

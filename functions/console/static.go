@@ -72,7 +72,6 @@ func serveStatic(w http.ResponseWriter, r *http.Request) error {
 	h := w.Header()
 	h.Set("Content-Type", a.contentType)
 	h.Set("Vary", "Accept-Encoding")
-	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	if r.PathValue("file") == a.name {
 		h.Set("Cache-Control", "public, max-age=31536000, immutable")
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/daterows"
 	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/queue"
 	"github.com/affinityengine/affinity/shared/queue/taskqueue"
 	"github.com/affinityengine/affinity/shared/rerank"
 )
@@ -56,12 +57,17 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	}
 	profiles := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
 	profiles.SetHistoryFormat(base.HistoryFormat)
+	return Over(base, auth.New(parents, s.Auth).Note(base.Usage.Key), profiles, tasks, s.Jobs), nil
+}
+
+// Over returns the function over services that other functions of the process may use too.
+func Over(base backend.Base, who *auth.Authenticator, profiles *profile.Engine, tasks queue.Queue, settings job.Settings) http.Handler {
 	orderer := rerank.New(base.Store, base.CachedConfig, profiles, base.Now, base.Log)
 	return New(Backends{
-		Base: base, Auth: auth.New(parents, s.Auth).Note(base.Usage.Key), Profiles: profiles, Orderer: orderer,
+		Base: base, Auth: who, Profiles: profiles, Orderer: orderer,
 		Pages:    page.New(base.Store, base.CachedConfig, orderer, base.Now, base.Log),
-		DateRows: daterows.New(jobrunner.Open(base, tasks, s.Jobs, daterows.Collection), base.Store, base.Config),
-	}), nil
+		DateRows: daterows.New(jobrunner.Open(base, tasks, settings, daterows.Collection), base.Store, base.Config),
+	})
 }
 
 // Validate checks the settings of the queue and of jobs.

@@ -13,6 +13,7 @@ import (
 	"github.com/affinityengine/affinity/shared/function"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/queue"
 	"github.com/affinityengine/affinity/shared/queue/taskqueue"
 )
 
@@ -46,13 +47,22 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	}
 	profiles := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
 	profiles.SetHistoryFormat(base.HistoryFormat)
-	all, err := jobs.New(base, func(collection job.Collection) job.Runner {
-		return jobrunner.Open(base, tasks, s.Jobs, collection)
-	}, profiles, nil)
+	h, err := Over(base, auth.New(base.CachedConfig, s.Auth).Note(base.Usage.Key), profiles, tasks, s.Jobs)
 	if err != nil {
 		return nil, errors.Join(err, tasks.Close(), base.Close())
 	}
-	return New(Backends{Base: base, Jobs: all, Auth: auth.New(base.CachedConfig, s.Auth).Note(base.Usage.Key), Profiles: profiles}), nil
+	return h, nil
+}
+
+// Over returns the function over services that other functions of the process may use too.
+func Over(base backend.Base, who *auth.Authenticator, profiles *profile.Engine, tasks queue.Queue, settings job.Settings) (http.Handler, error) {
+	all, err := jobs.New(base, func(collection job.Collection) job.Runner {
+		return jobrunner.Open(base, tasks, settings, collection)
+	}, profiles, nil)
+	if err != nil {
+		return nil, err
+	}
+	return New(Backends{Base: base, Jobs: all, Auth: who, Profiles: profiles}), nil
 }
 
 // Validate checks the settings of the queue and of jobs.

@@ -13,6 +13,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/recompute"
 	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/queue"
 	"github.com/affinityengine/affinity/shared/queue/taskqueue"
 )
 
@@ -46,10 +47,13 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	}
 	profiles := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
 	profiles.SetHistoryFormat(base.HistoryFormat)
-	runner := jobrunner.Open(base, tasks, s.Jobs, recompute.Collection)
-	return New(Backends{
-		Base: base, Auth: auth.New(base.CachedConfig, s.Auth).Note(base.Usage.Key), Profiles: profiles, Recompute: recompute.New(runner, profiles),
-	}), nil
+	return Over(base, auth.New(base.CachedConfig, s.Auth).Note(base.Usage.Key), profiles, tasks, s.Jobs), nil
+}
+
+// Over returns the function over services that other functions of the process may use too.
+func Over(base backend.Base, who *auth.Authenticator, profiles *profile.Engine, tasks queue.Queue, settings job.Settings) http.Handler {
+	runner := jobrunner.Open(base, tasks, settings, recompute.Collection)
+	return New(Backends{Base: base, Auth: who, Profiles: profiles, Recompute: recompute.New(runner, profiles)})
 }
 
 // Validate checks the settings of the queue and of jobs.

@@ -119,7 +119,7 @@ const logProject = "GOOGLE_CLOUD_PROJECT"
 
 // needsVariables reports whether a function answers 503 without its variables.
 func needsVariables(fn terraform.Function) bool {
-	return slices.ContainsFunc(fn.Env, func(name string) bool { return name != logProject })
+	return slices.ContainsFunc(fn.Variables(), func(name string) bool { return name != logProject })
 }
 
 // answered checks the answer of a function that has no variables: it must say that it
@@ -154,7 +154,7 @@ func lacking(log []byte, fn terraform.Function) ([]string, error) {
 	var lacks, unknown []string
 	for _, match := range quotedVariable.FindAllStringSubmatch(causes, -1) {
 		lacks = append(lacks, match[1])
-		if !slices.Contains(fn.Env, match[1]) {
+		if !slices.Contains(fn.Variables(), match[1]) {
 			unknown = append(unknown, match[1])
 		}
 	}

@@ -55,6 +55,16 @@ func (h Hosts) Of(host string) string {
 	return AnyCustomer
 }
 
+// For returns the host of an app's own; "" if it has none.
+func (h Hosts) For(app string) string {
+	for host, a := range h { // a few hundred at most: the load balancer has a limit of hosts
+		if a == app {
+			return host
+		}
+	}
+	return ""
+}
+
 // check returns nil if a request with that CustomerHeader may be about the app.
 // Without the header nothing may: then the request avoided the load balancer, or the
 // load balancer is older than this engine.
@@ -64,20 +74,10 @@ func (h Hosts) check(customer, app string) error {
 		return nil
 	case customer == "":
 		return ErrNoCustomer
-	case customer != AnyCustomer || h.own(app):
+	case customer != AnyCustomer || h.For(app) != "":
 		return ErrHost
 	}
 	return nil
-}
-
-// own reports whether an app has a host of its own.
-func (h Hosts) own(app string) bool {
-	for _, a := range h { // a few hundred at most: the load balancer has a limit of hosts
-		if a == app {
-			return true
-		}
-	}
-	return false
 }
 
 // hostName returns the name of a host, without the port, as Hosts has it.

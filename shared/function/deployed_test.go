@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	_ "github.com/affinityengine/affinity/functions/catalog"
+	_ "github.com/affinityengine/affinity/functions/console"
 	_ "github.com/affinityengine/affinity/functions/docs"
 	_ "github.com/affinityengine/affinity/functions/imports"
 	_ "github.com/affinityengine/affinity/functions/ingest"
@@ -78,10 +79,34 @@ func TestDeployedVariables(t *testing.T) {
 		}
 		want = slices.DeleteFunc(want, func(name string) bool { return strings.HasPrefix(name, "OTEL_") })
 		slices.Sort(want)
-		got := slices.Sorted(slices.Values(fn.Env))
+		got := slices.Sorted(slices.Values(fn.Variables()))
 		if diff := cmp.Diff(slices.Compact(want), got); diff != "" {
 			t.Errorf("variables of %s (-read +set):\n%s", fn.Name, diff)
 		}
+	}
+}
+
+// A function links another one, whose entry point is then in its process too, only if
+// both are public: a private one must not be reachable where clients are.
+func TestPublicFunctionsLinkNoPrivateOnes(t *testing.T) {
+	kinds := map[string]terraform.Kind{}
+	for _, fn := range deployment(t).Functions {
+		kinds[fn.Name] = fn.Kind
+	}
+	linking := 0
+	for name, kind := range kinds {
+		for _, dir := range dependencies(t, name) {
+			if filepath.Base(filepath.Dir(dir)) != "functions" || filepath.Base(dir) == name {
+				continue
+			}
+			linking++
+			if other := filepath.Base(dir); kind != terraform.Public || kinds[other] != terraform.Public {
+				t.Errorf("%s (%s) links %s (%s)", name, kind, other, kinds[other])
+			}
+		}
+	}
+	if linking < 7 {
+		t.Errorf("functions link %d others, so this test looks in the wrong folders", linking)
 	}
 }
 

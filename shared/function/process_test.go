@@ -117,6 +117,16 @@ func TestUnconfiguredFunctionListsAllFaults(t *testing.T) {
 	}
 }
 
+// The program of console also holds the functions whose requests it makes. It serves the one
+// that it is started for, and no other.
+func TestConsoleServesNoOtherFunction(t *testing.T) {
+	var out bytes.Buffer
+	code, body, _ := firstAnswer(t, &out, build(t, "console"), "Console", "CONSOLE_API_URL=https://api.example.com")
+	if code != http.StatusServiceUnavailable || !strings.Contains(out.String(), "CONSOLE_SECRET") || strings.Contains(out.String(), "CONSOLE_API_URL") {
+		t.Errorf("/1/events is answered %d %s, not by console: %s", code, body, &out)
+	}
+}
+
 // BenchmarkFirstAnswer measures from the start of a function's process to its
 // first answer, with backends that cannot be reached.
 func BenchmarkFirstAnswer(b *testing.B) {

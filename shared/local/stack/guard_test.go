@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/affinityengine/affinity/shared/auth"
@@ -43,13 +44,14 @@ func TestGuardOnLoopback(t *testing.T) {
 			{"an extension", "localhost:8080", []string{"chrome-extension://localhost"}, 403},
 			{"two origins", "localhost:8080", []string{"http://localhost:3000", "https://evil.example"}, 403},
 		} {
-			for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodOptions} {
-				r := httptest.NewRequest(method, "/1/strategies/personalization", nil)
+			for _, target := range []string{"GET /1/strategies/personalization", "POST /1/strategies/personalization", "OPTIONS /1/strategies/personalization", "GET /", "GET /console/users", "GET /console/open?code=x", "POST /console/login"} {
+				method, path, _ := strings.Cut(target, " ")
+				r := httptest.NewRequest(method, path, nil)
 				r.Host, r.Header["Origin"] = test.host, test.origins
 				w := httptest.NewRecorder()
 				h.ServeHTTP(w, r)
 				if w.Code != test.want || test.want != 200 && (!json.Valid(w.Body.Bytes()) || w.Header().Get("Access-Control-Allow-Origin") != "") {
-					t.Errorf("%s, %s: %d %s %v, want %d", test.name, method, w.Code, w.Body, w.Header(), test.want)
+					t.Errorf("%s, %s: %d %s %v, want %d", test.name, target, w.Code, w.Body, w.Header(), test.want)
 				}
 			}
 		}

@@ -30,6 +30,32 @@ resource "google_compute_security_policy" "this" {
   }
 
   dynamic "rule" {
+    for_each = var.console[*]
+    content {
+      description = "console"
+      priority    = 2147483645
+      action      = "throttle"
+
+      match {
+        expr {
+          expression = "request.headers['host'].lower() == '${rule.value.host}' || request.headers['host'].lower() == '${rule.value.host}:443'"
+        }
+      }
+
+      rate_limit_options {
+        conform_action = "allow"
+        exceed_action  = "deny(429)"
+        enforce_on_key = "IP"
+
+        rate_limit_threshold {
+          count        = rule.value.rate_limit
+          interval_sec = 60
+        }
+      }
+    }
+  }
+
+  dynamic "rule" {
     for_each = var.default_host[*]
     content {
       description = "default host"

@@ -1,7 +1,8 @@
 locals {
-  # The backends: the shared functions, and the dedicated customers' own.
+  # The backends: the shared functions, the console, and the dedicated customers' own.
   backends = merge(
     { for function, service in var.functions : "fn-${function}" => { service = service, customer = null } },
+    { for c in var.console[*] : "fn-console" => { service = c.service, customer = null } },
     [for name, c in var.customers : {
       for function, service in c.services : "customer-${name}-${function}" => { service = service, customer = name }
     }]...
@@ -16,10 +17,12 @@ locals {
     }]...
   )
 
-  # The path matchers, each with its host and its own functions.
+  # The path matchers, each with its host, its own functions, and the function of other paths. That
+  # of the console has no other.
   matchers = merge(
-    { for host in var.default_host[*] : "default" => { host = host, own = [], customer = "-" } },
-    { for name, c in var.customers : "customer-${name}" => { host = c.host, own = keys(c.services), customer = c.app_id } },
+    { for host in var.default_host[*] : "default" => { host = host, own = [], customer = "-", fallback = var.fallback_function } },
+    { for name, c in var.customers : "customer-${name}" => { host = c.host, own = keys(c.services), customer = c.app_id, fallback = var.fallback_function } },
+    { for c in var.console[*] : "console" => { host = c.host, own = [], customer = "-", fallback = "console" } },
   )
 
   # Keyed by host, not by customer: a changed host gets a second certificate, because
@@ -103,7 +106,7 @@ resource "google_compute_url_map" "this" {
     iterator = matcher
     content {
       name            = matcher.key
-      default_service = google_compute_backend_service.this[contains(matcher.value.own, var.fallback_function) ? "${matcher.key}-${var.fallback_function}" : "fn-${var.fallback_function}"].id
+      default_service = google_compute_backend_service.this[contains(matcher.value.own, matcher.value.fallback) ? "${matcher.key}-${matcher.value.fallback}" : "fn-${matcher.value.fallback}"].id
 
       # The functions go by this header, whatever a client or a proxy put into Host.
       header_action {
@@ -115,7 +118,7 @@ resource "google_compute_url_map" "this" {
       }
 
       dynamic "path_rule" {
-        for_each = var.routes
+        for_each = { for function, paths in var.routes : function => paths if matcher.key != "console" }
         content {
           paths   = flatten([for p in path_rule.value : [p, "${p}/*"]])
           service = google_compute_backend_service.this[contains(matcher.value.own, path_rule.key) ? "${matcher.key}-${path_rule.key}" : "fn-${path_rule.key}"].id

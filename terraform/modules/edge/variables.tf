@@ -69,6 +69,26 @@ variable "functions" {
   }
 }
 
+variable "console" {
+  description = "Host and Cloud Run service of the console. The host serves nothing else, and no other host serves the console. Null: there is none."
+  type = object({
+    host       = string
+    service    = string
+    rate_limit = optional(number, 600)
+  })
+  default = null
+
+  validation {
+    condition     = var.console == null || can(regex("^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\\.)+[a-z]{2,63}$", var.console.host))
+    error_message = "The console's host must be a domain name in lower case, such as console.example.com."
+  }
+
+  validation {
+    condition     = var.console == null || !contains(concat(var.default_host[*], [for c in values(var.customers) : c.host]), try(var.console.host, "-"))
+    error_message = "The console's host is also a host of the API."
+  }
+}
+
 variable "routes" {
   description = "Path prefixes that each function serves, in whole segments. The longest matching prefix decides."
   type        = map(list(string))

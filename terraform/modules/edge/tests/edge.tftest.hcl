@@ -312,6 +312,61 @@ run "outputs" {
   }
 }
 
+# The console has a host of its own: it serves nothing else, and no other host serves it.
+run "console" {
+  variables {
+    console = { host = "console.example.com", service = "affinity-console" }
+  }
+
+  assert {
+    condition = (
+      one([for r in google_compute_url_map.this.host_rule : r.path_matcher if one(r.hosts) == "console.example.com"]) == "console" &&
+      one([for m in google_compute_url_map.this.path_matcher : m.default_service if m.name == "console"]) == google_compute_backend_service.this["fn-console"].id &&
+      one([for m in google_compute_url_map.this.path_matcher : length(m.path_rule) if m.name == "console"]) == 0
+    )
+    error_message = "The console's host serves something else: ${jsonencode([for m in google_compute_url_map.this.path_matcher : m if m.name == "console"])}"
+  }
+
+  assert {
+    condition     = one([for m in google_compute_url_map.this.path_matcher : one(one(m.header_action).request_headers_to_add).header_value if m.name == "console"]) == "-"
+    error_message = "The console's host is that of a customer."
+  }
+
+  assert {
+    condition = alltrue([for m in google_compute_url_map.this.path_matcher :
+      length(m.path_rule) > 0 && !contains(concat([m.default_service], [for r in m.path_rule : r.service]), google_compute_backend_service.this["fn-console"].id) if m.name != "console"
+    ]) && google_compute_url_map.this.default_service != google_compute_backend_service.this["fn-console"].id
+    error_message = "A host of the API serves the console, or no longer serves the API."
+  }
+
+  assert {
+    condition     = one([for r in google_compute_security_policy.this.rule : "${r.action} ${r.priority} ${one(one(r.rate_limit_options).rate_limit_threshold).count}" if r.description == "console"]) == "throttle 2147483645 600"
+    error_message = "The requests to the console's host are not limited."
+  }
+
+  assert {
+    condition     = google_certificate_manager_certificate_map_entry.this["console.example.com"].hostname == "console.example.com" && length(output.dns_records["console.example.com"]) == 2
+    error_message = "The console's host has no certificate or no DNS records."
+  }
+}
+
+run "without_a_console" {
+  assert {
+    condition     = !contains(keys(google_compute_backend_service.this), "fn-console") && !contains([for m in google_compute_url_map.this.path_matcher : m.name], "console") && !contains([for r in google_compute_security_policy.this.rule : r.description], "console")
+    error_message = "There is something of a console that is not deployed."
+  }
+}
+
+run "console_on_a_customers_host" {
+  command = plan
+
+  variables {
+    console = { host = "acme.example.com", service = "affinity-console" }
+  }
+
+  expect_failures = [var.console]
+}
+
 run "without_a_default_host" {
   command = plan
 

@@ -1,0 +1,98 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/affinityengine/affinity/functions/catalog"
+	"github.com/affinityengine/affinity/functions/imports"
+	"github.com/affinityengine/affinity/functions/ingest"
+	"github.com/affinityengine/affinity/functions/profiles"
+	"github.com/affinityengine/affinity/functions/rank"
+	"github.com/affinityengine/affinity/functions/recomputes"
+	"github.com/affinityengine/affinity/functions/strategies"
+	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/backend"
+	"github.com/affinityengine/affinity/shared/bus/pubsub"
+	"github.com/affinityengine/affinity/shared/enrich"
+	"github.com/affinityengine/affinity/shared/function"
+	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/queue/taskqueue"
+	"github.com/affinityengine/affinity/shared/refused"
+)
+
+// The packages of the other functions register theirs in this process too. The platform
+// serves the one that it starts the process for.
+func init() { function.Register("Console", open) }
+
+// Settings are the environment variables that the function reads: those of the functions whose
+// requests its pages make, and its own. Sessions refuse secured keys, so it decrypts no parent
+// of one.
+type Settings struct {
+	backend.Settings
+	Auth          auth.Environment
+	Bus           pubsub.Config
+	Queue         taskqueue.Config
+	Jobs          job.Settings
+	DeletionSlack time.Duration `env:"DELETION_SLACK" envDefault:"3s"`
+	Secret        Secret        `env:"CONSOLE_SECRET,required,notEmpty"`
+	// URL is the public address of the API, for commands that pages show. An app with a host of
+	// its own is shown that one.
+	URL string `env:"CONSOLE_API_URL,required,notEmpty"`
+}
+
+// Validate checks the settings of the queue, of jobs, of deletions, and the address.
+func (s Settings) Validate() error {
+	var wrong error
+	if u, err := url.Parse(s.URL); err != nil || u.Scheme != "https" || u.Host == "" || u.Path != "" || u.RawQuery != "" {
+		wrong = fmt.Errorf("CONSOLE_API_URL %q is not https://HOST", s.URL)
+	}
+	return errors.Join(profiles.Settings{Queue: s.Queue, DeletionSlack: s.DeletionSlack}.Validate(), s.Jobs.Validate(), wrong)
+}
+
+// open opens each service once, and makes all public functions over them.
+func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, error) {
+	base, err := backend.Open(ctx, log, s.Settings)
+	if err != nil {
+		return nil, err
+	}
+	enricher, err := enrich.New(base.Store, base.CachedConfig)
+	if err != nil {
+		return nil, errors.Join(err, base.Close())
+	}
+	s.Queue.Where, s.Bus.Where = base.RegionOf, base.RegionOf
+	tasks, err := taskqueue.Open(ctx, s.Queue)
+	if err != nil {
+		return nil, errors.Join(err, base.Close())
+	}
+	messages, err := pubsub.Open(ctx, s.Bus)
+	if err != nil {
+		return nil, errors.Join(err, tasks.Close(), base.Close())
+	}
+	engine := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
+	engine.SetHistoryFormat(base.HistoryFormat)
+	engine.SetSlack(s.DeletionSlack)
+	who := auth.New(base.CachedConfig, s.Auth).Note(base.Usage.Key)
+	jobs, err := recomputes.Over(base, who, engine, tasks, s.Jobs)
+	if err != nil {
+		return nil, errors.Join(err, messages.Close(), tasks.Close(), base.Close())
+	}
+	refusals := refused.New(base.Buffered(), base.Now, log)
+	function.AtExit(refusals.Flush)
+	api := API{
+		Ingest:     ingest.New(ingest.Backends{Base: base, Auth: who, Bus: messages, Enricher: enricher, Refused: refusals}),
+		Imports:    imports.New(imports.Backends{Base: base, Auth: who, Queue: tasks, Enricher: enricher, Profiles: engine, Refused: refusals}),
+		Profiles:   profiles.New(profiles.Backends{Base: base, Auth: who, Queue: tasks, Profiles: engine}),
+		Rank:       rank.Over(base, who, engine, tasks, s.Jobs),
+		Strategies: strategies.Over(base, who, engine, tasks, s.Jobs),
+		Catalog:    catalog.New(catalog.Backends{Base: base, Auth: who, Queue: tasks}),
+		Recomputes: jobs,
+	}
+	return New(Options{Log: log, API: api.Routes(), Auth: who, Secret: s.Secret, Now: base.Now, URL: s.URL, Hosts: s.Auth.Hosts}), nil
+}
