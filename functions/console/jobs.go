@@ -202,7 +202,7 @@ func loadJobs(v *visit) (any, error) {
 	for _, b := range backtests.Got.Backtests {
 		all = append(all, backtestJob(b))
 	}
-	slices.SortStableFunc(all, func(a, b job) int { return b.Started.Compare(a.Started) })
+	slices.SortStableFunc(all, func(a, b jobLine) int { return b.Started.Compare(a.Started) })
 	for _, j := range all {
 		if j.Running() {
 			found.Running = append(found.Running, j)
