@@ -2,7 +2,9 @@ package relocation
 
 import (
 	"context"
+	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -87,5 +89,75 @@ func TestScanOfBothRegions(t *testing.T) {
 	stop()
 	if err := r.scan(stopped, "shop", Params{Region: "eu", Also: "us"}, "", "", func(string) error { return nil }); err == nil {
 		t.Error("a scan that cannot read ends well")
+	}
+}
+
+// onceOpen says of each user once that the phase has something left to do, and of "stuck"
+// always.
+type onceOpen struct {
+	Mover
+	mu   sync.Mutex
+	seen map[string]bool
+}
+
+func (o *onceOpen) UserIsDone(_ context.Context, _ config.App, user string) (bool, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	done := o.seen[user] && user != "stuck"
+	o.seen[user] = true
+	return done, nil
+}
+
+// What clients are just changing is not left to do: a verification looks again before it
+// counts a user, or a row that is in one region alone.
+func TestVerificationLooksAgain(t *testing.T) {
+	ctx, eu, us := t.Context(), storetest.New(t), storetest.New(t)
+	app := config.App{ID: "shop", Region: "eu", Move: config.Move{ID: "m", From: "eu", To: "us", Births: "us", Phase: config.MoveUsers}}
+	w := &work{regions: Regions{"eu", map[string]*store.Store{"eu": eu, "us": us}}, mover: &onceOpen{seen: map[string]bool{}}, now: time.Now}
+	put := func(s *store.Store, ids ...string) {
+		for _, id := range ids {
+			if err := s.PutObjects(ctx, "shop", "products", []store.Object{{ID: id, Record: []byte("{}")}}); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	verify := func(s job.Shard, want int64) {
+		t.Helper()
+		if n, err := w.Verify(ctx, draft(app), app, s); err != nil || n != want {
+			t.Errorf("%d are left (%v), want %d", n, err, want)
+		}
+	}
+	for _, user := range []string{"a", "stuck", "z"} {
+		if _, err := eu.TakeTicket(ctx, "shop", user); err != nil {
+			t.Fatal(err)
+		}
+	}
+	verify(job.Shard{}, 1)
+
+	put(eu, "1", "2", "3")
+	put(us, "2")
+	var writing sync.WaitGroup
+	writing.Go(func() {
+		time.Sleep(lookAgain / 5)
+		put(us, "1", "3")
+	})
+	verify(job.Shard{From: lastFrom, To: lastTo}, 0)
+	writing.Wait()
+	put(eu, "4")
+	verify(job.Shard{From: lastFrom, To: lastTo}, 1)
+}
+
+// A phase whose region the deployment lacks fails, and says what comes first.
+func TestRegionIsMissing(t *testing.T) {
+	app := config.App{ID: "shop", Region: "eu", Move: config.Move{ID: "m", From: "asia", To: "eu", Births: "eu", Phase: config.MoveUsers, Back: true}}
+	w := &work{regions: Regions{"eu", map[string]*store.Store{"eu": storetest.New(t)}}, now: time.Now}
+	for _, s := range []job.Shard{{}, {From: lastFrom, To: lastTo}} {
+		_, err := w.Process(t.Context(), draft(app), app, s, time.Now(), nil)
+		_, failed := w.Verify(t.Context(), draft(app), app, s)
+		for _, err := range []error{err, failed} {
+			if !errors.Is(err, job.ErrFailed) || !strings.Contains(err.Error(), `needs region "asia", which this deployment does not have: add it to the regions again`) {
+				t.Errorf("%v", err)
+			}
+		}
 	}
 }
