@@ -85,7 +85,7 @@ type Runner struct {
 // has waited for it may begin. It may be called again.
 func New(r job.Runner, c config.Store, regions Regions, mover Mover, longest time.Duration,
 	arrived func(ctx context.Context, app config.App) error) *Runner {
-	r.Name, r.StaleText = "relocation", "users are not where they should be"
+	r.Name, r.StaleText = "relocation", "users or rows of the app are not where they should be"
 	r.Propagation += longest
 	r.DuringMoves = true
 	moves := &Runner{config: c, regions: regions, arrived: arrived}
@@ -184,6 +184,8 @@ func (r *Runner) check(ctx context.Context, app config.App, to string) error {
 	switch {
 	case r.regions.Rows[to] == nil:
 		return refuse("There is no region %q: the regions are %s", to, strings.Join(slices.Sorted(maps.Keys(r.regions.Rows)), ", "))
+	case app.Moving() && app.Move.Back:
+		return refuse("App %s goes back from %s to %s, phase %s: it must arrive first", app.ID, app.Move.From, app.Move.To, app.Move.Phase)
 	case app.Moving():
 		return refuse("App %s moves from %s to %s, phase %s: it must arrive, or go back, first", app.ID, app.Move.From, app.Move.To, app.Move.Phase)
 	case r.regions.Rows[from] == nil:
@@ -239,6 +241,38 @@ func (r *Runner) Undo(ctx context.Context, appID string) (Status, error) {
 		return Status{}, err
 	}
 	return r.resume(ctx, app)
+}
+
+// Resume enqueues the tasks that the moves of all apps wait for, in case the queue has lost
+// them. A job that has failed stays as it is, for an operator to look at.
+func (r *Runner) Resume(ctx context.Context) error {
+	apps, err := r.config.Apps(ctx)
+	if err != nil {
+		return fmt.Errorf("resume moves: %w", err)
+	}
+	var faults []error
+	for _, id := range apps {
+		if err := r.resumeApp(ctx, id); err != nil {
+			faults = append(faults, fmt.Errorf("resume the move of app %s: %w", id, err))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+func (r *Runner) resumeApp(ctx context.Context, id string) error {
+	app, err := r.config.App(ctx, id)
+	if errors.Is(err, config.ErrNotFound) {
+		return nil // it has been deleted
+	}
+	if err != nil || !app.Moving() {
+		return err
+	}
+	s, err := r.status(ctx, app)
+	if err != nil || s.Job != nil && s.Job.State.Ended() && s.Job.State != job.Done {
+		return err
+	}
+	_, err = r.resume(ctx, app)
+	return err
 }
 
 // Status returns where the move of an app is.
