@@ -10,6 +10,7 @@ import (
 	"github.com/affinityengine/affinity/functions/worker"
 	"github.com/affinityengine/affinity/shared/imported"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
+	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/purge"
 	"github.com/affinityengine/affinity/shared/queue"
 	"github.com/affinityengine/affinity/shared/refused"
@@ -142,5 +143,27 @@ func TestNightly(t *testing.T) {
 	jobs, err := s.Backends.Recompute.List(t.Context(), functiontest.App, 10)
 	if err != nil || len(jobs) != 2 || !strings.HasSuffix(jobs[0].ID, "-full") {
 		t.Errorf("recomputes %+v, %v: want the nightly one and a full one", jobs, err)
+	}
+}
+
+// The nightly round also enqueues what the moves of apps wait for.
+func TestNightlyResumesMoves(t *testing.T) {
+	s, err := stack.Start(t.Context(), stack.Options{Apps: []stack.App{{ID: functiontest.App, Key: "all"}}, Regions: []string{"eu", "us"}, ConfigTTL: time.Minute, Life: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if _, err := s.Backends.Relocation.Start(t.Context(), functiontest.App, "us"); err != nil {
+		t.Fatal(err)
+	}
+	b, q := s.Backends.ForWorker(), &tasks{}
+	b.Relocation.Queue = q
+	functiontest.Check(t, worker.New(b), functiontest.Ask("", "POST", "/nightly", `{"spread":"24h"}`, 200, `{"leftOut":0,"started":1}`))
+	if len(q.created) != 1 || q.created[0].Path != b.Relocation.PlanPath() {
+		t.Errorf("the round creates %+v, want the task of the move", q.created)
 	}
 }

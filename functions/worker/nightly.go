@@ -59,12 +59,16 @@ func (h handler) nightly(w http.ResponseWriter, r *http.Request) error {
 }
 
 // resume enqueues again the tasks that unfinished migrations, re-enrichments, builds
-// of crowd statistics and segments, repairs of date rows and deletions wait for, in case one was lost.
+// of crowd statistics and segments, repairs of date rows, deletions and moves wait for, in case one was lost.
 func (h handler) resume(ctx context.Context, wanted round) error {
 	if wanted.App != nil {
 		return nil // the round of all apps does it
 	}
-	return errors.Join(h.Migrations.Resume(ctx), h.Reenrich.Resume(ctx), h.Backtests.Resume(ctx), h.Crowd.Resume(ctx), h.DateRows.Resume(ctx), h.Segments.Resume(ctx), h.Deletions.Resume(ctx))
+	faults := []error{h.Migrations.Resume(ctx), h.Reenrich.Resume(ctx), h.Backtests.Resume(ctx), h.Crowd.Resume(ctx), h.DateRows.Resume(ctx), h.Segments.Resume(ctx), h.Deletions.Resume(ctx)}
+	if h.Relocation != nil {
+		faults = append(faults, h.Relocation.Resume(ctx))
+	}
+	return errors.Join(faults...)
 }
 
 // choose returns those of apps that the round is for.

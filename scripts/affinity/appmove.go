@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -37,8 +38,8 @@ func (a *appTool) moveCommand() *cobra.Command {
 		Short: "Move an app to another region while it is in use",
 		Long: "Move an app to another region, or with --back back to where it was. Its users send events and its pages read profiles\n" +
 			"all the time: no request fails, and no event is lost or counted twice. The command returns when the new region owns every\n" +
-			"user; behind it the job deletes what the old region holds, which --wait waits for. Ended early, it may be repeated.\n\n" +
-			"Until the job begins to delete, --back turns the move back. Jobs over all users of the app wait until it has arrived.\n" +
+			"user; behind it the job deletes what the old region holds, which --wait waits for. If you interrupt it, run it again.\n\n" +
+			"Until the job begins to delete, --back undoes the move. Jobs over all users of the app wait until it has arrived.\n" +
 			"shared/profile/REGIONS.md says how users move, and what is where until when.",
 		Example: "  affinity app move shop --to us --dry-run\n  affinity app move shop --to us\n  affinity app move shop --back\n" +
 			"  affinity app move shop --to us --project my-project --regions \"$(terraform output -raw regions)\" --queue \"$(terraform output -raw tasks_queue)\"",
@@ -60,7 +61,7 @@ func (a *appTool) moveCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.to, "to", "", "the region to which the app moves")
-	flags.BoolVar(&o.back, "back", false, "turn the move back")
+	flags.BoolVar(&o.back, "back", false, "undo the move")
 	a.moveFlags(cmd, &o)
 	return cmd
 }
@@ -80,7 +81,7 @@ func (a *appTool) isolateCommand() *cobra.Command {
 		Use:   "isolate ID",
 		Short: "Move an app to tables of its own in its region, or back to the common ones, while it is in use",
 		Long: "Move an app to a set of Bigtable tables of its own in the instance of its region, or with --common back to the common\n" +
-			"ones. It is a move as `affinity app move` makes it, so `affinity app move ID --back` turns it back. A large app then has\n" +
+			"ones. It is a move as `affinity app move` makes it, so `affinity app move ID --back` undoes it. A large app then has\n" +
 			"its own tablets, charts and backups. The sets are those of `affinity up --tables`, or of dedicated_tables in Terraform.",
 		Example: "  affinity app isolate shop\n  affinity app isolate shop --tables big --dry-run\n  affinity app isolate shop --common",
 		Args:    cli.Args("ID"),
@@ -182,14 +183,17 @@ func (a *appTool) watchMove(ctx context.Context, m mover, id string, end bool) e
 			return fmt.Errorf("watch the move of app %s: %w", id, err)
 		}
 		switch p := s.Move.Phase; {
+		case p != "" && stopped(s):
+			return fmt.Errorf("the move of app %s has stopped in phase %s; run the command again: %s", id, p, cmp.Or(s.Error, "its job is "+string(s.State)))
 		case p == "":
 			_, err := fmt.Fprintf(a.out, "app %s is in region %s, and no other region holds anything of it\n", id, s.Region)
 			return err
-		case !end && (p == config.MoveDropping || p == config.MoveErasing || p == config.MoveFinishing):
+		case !end && p == config.MoveFinishing:
+			_, err := fmt.Fprintf(a.out, "app %s is in region %s, and no other region holds anything of it; its move is about to end\n", id, s.Region)
+			return err
+		case !end && (p == config.MoveDropping || p == config.MoveErasing):
 			_, err := fmt.Fprintf(a.out, "app %s is in region %s; a job deletes what the other region holds (affinity app region %s says how far it is)\n", id, s.Region, id)
 			return err
-		case s.State == job.Failed:
-			return fmt.Errorf("the move of app %s stands still in phase %s, run the command again: %s", id, p, s.Error)
 		}
 		if now := moveProgress(id, s); now != shown {
 			fmt.Fprintln(a.err, now)
@@ -214,9 +218,20 @@ var phaseTexts = map[config.MovePhase]string{
 	config.MoveFinishing: "ending the move",
 }
 
+// stopped reports whether the job of the phase has ended before its work was done.
+func stopped(s operator.MoveStatus) bool {
+	return s.State.Ended() && s.State != job.Done && s.State != ""
+}
+
 func moveProgress(id string, s operator.MoveStatus) string {
 	text := fmt.Sprintf("app %s moves from %s to %s: %s", id, s.Move.From, s.Move.To, phaseTexts[s.Move.Phase])
 	switch {
+	case stopped(s):
+		again := "--to " + s.Move.To
+		if s.Move.Back {
+			again = "--back"
+		}
+		return text + fmt.Sprintf("; the job of the phase is %s, and affinity app move %s %s resumes it: %s", s.State, id, again, cmp.Or(s.Error, "it names no error"))
 	case s.Waits > 0:
 		return text + fmt.Sprintf(" in %s", s.Waits.Round(5*time.Second))
 	case s.Users > 0:

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"strings"
 	"sync"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/client"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/local/operator"
 	"github.com/affinityengine/affinity/shared/local/stack"
 )
@@ -40,6 +43,46 @@ func TestAppMove(t *testing.T) {
 	app("move shop --to us").wants(t, cli.ExitOK, "moving users and the catalog", "app shop is in region us; a job deletes what the other region holds")
 	app("move shop --back").wants(t, cli.ExitFailed, "the move cannot be undone any more")
 	app("move shop --to us --wait").wants(t, cli.ExitOK, "app shop is in region us, and no other region holds anything of it")
+}
+
+// stoppedMove is the move of an app whose job has failed in a phase.
+type stoppedMove struct {
+	mover
+	back  bool
+	phase config.MovePhase
+}
+
+func (m stoppedMove) Moving(context.Context, string) (operator.MoveStatus, error) {
+	return operator.MoveStatus{
+		Region: "us", Move: config.Move{ID: "m", From: "eu", To: "us", Births: "us", Phase: m.phase, Back: m.back},
+		State: job.Failed, Error: "2 rows are left",
+	}, nil
+}
+
+func (m stoppedMove) Move(ctx context.Context, id, _ string) (operator.MoveStatus, error) {
+	return m.Moving(ctx, id)
+}
+
+// A job that has failed is shown in every phase, also to who does not wait for its end.
+func TestAppMoveShowsFailedJobs(t *testing.T) {
+	for _, phase := range []config.MovePhase{config.MoveUsers, config.MoveDropping, config.MoveErasing, config.MoveFinishing} {
+		var out strings.Builder
+		a := &appTool{tool: &tool{out: &out, err: io.Discard, watchEvery: time.Millisecond}}
+		want := "the move of app shop has stopped in phase " + string(phase) + "; run the command again: 2 rows are left"
+		for _, wait := range []bool{false, true} {
+			err := a.move(t.Context(), stoppedMove{phase: phase}, "shop", moveOptions{to: "us", wait: wait})
+			if err == nil || err.Error() != want || out.Len() > 0 {
+				t.Errorf("%q (%v), want %q", out.String(), err, want)
+			}
+		}
+		for back, again := range map[bool]string{false: "--to us", true: "--back"} {
+			s, _ := stoppedMove{phase: phase, back: back}.Moving(t.Context(), "shop")
+			want := "; the job of the phase is failed, and affinity app move shop " + again + " resumes it: 2 rows are left"
+			if got := moveProgress("shop", s); !strings.HasSuffix(got, want) {
+				t.Errorf("%q, want %q", got, want)
+			}
+		}
+	}
 }
 
 // An engine without regions says how it gets some.

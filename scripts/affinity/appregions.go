@@ -15,8 +15,10 @@ import (
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/deadline"
 	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/job/recompute"
 	"github.com/affinityengine/affinity/shared/job/relocation"
 	"github.com/affinityengine/affinity/shared/local/operator"
+	"github.com/affinityengine/affinity/shared/queue"
 	"github.com/affinityengine/affinity/shared/queue/taskqueue"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -92,6 +94,10 @@ func (a *appTool) taskConfig(apps config.Store) taskqueue.Config {
 	}}
 }
 
+// recomputeLanes is how many shards of the recompute of an app that has arrived have tasks at a
+// time, as the worker has it.
+const recomputeLanes = 8
+
 // deployedMoves calls do with what moves the apps of a deployed engine. begin says whether do
 // begins anything.
 func (a *appTool) deployedMoves(ctx context.Context, s configStore, begin bool, do func(mover) error) (err error) {
@@ -103,20 +109,28 @@ func (a *appTool) deployedMoves(ctx context.Context, s configStore, begin bool, 
 		return err
 	}
 	defer func() { err = errors.Join(err, base.Store.Close()) }()
-	r := job.Runner{
-		Jobs:        job.Detailed(s.jobs(relocation.Collection), base.Store, relocation.Collection),
-		Config:      s.Store,
-		Propagation: 2 * config.TTL, Now: time.Now, Log: base.Log,
-	}
+	var tasks queue.Queue
 	if begin {
-		tasks, closeTasks, err := s.queue(ctx)
+		opened, closeTasks, err := s.queue(ctx)
 		if err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, closeTasks()) }()
-		r.Queue = tasks
+		tasks = opened
+	}
+	runner := func(c job.Collection) job.Runner {
+		return job.Runner{
+			Jobs: job.Detailed(s.jobs(c), base.Store, c), Config: s.Store, Queue: tasks, Propagation: 2 * config.TTL, Now: time.Now, Log: base.Log,
+		}
+	}
+	// A command ends a move whose worker died before it could.
+	arrived := func(ctx context.Context, app config.App) error {
+		r := runner(recompute.Collection)
+		r.Lanes = recomputeLanes
+		_, err := recompute.New(r, nil).StartManual(ctx, app.ID, recompute.Options{Fold: true})
+		return err
 	}
 	stores, first := base.Store.Regions()
-	moves := relocation.New(r, s.Store, relocation.Regions{First: first, Rows: stores}, nil, deadline.Longest, nil)
+	moves := relocation.New(runner(relocation.Collection), s.Store, relocation.Regions{First: first, Rows: stores}, nil, deadline.Longest, arrived)
 	return do(operator.Moves{Runner: moves, Recorder: a.recorder(base.Store), Regions: a.regions, Apps: s.Store})
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/affinityengine/affinity/shared/auditlog"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/job/recompute"
 	"github.com/affinityengine/affinity/shared/job/relocation"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/queue"
@@ -36,6 +38,21 @@ func (w *worker) Create(ctx context.Context, t queue.Task) error {
 	return w.tasks.Create(ctx, t)
 }
 
+// dying is a configuration whose process dies before it ends a move.
+type dying struct {
+	config.Store
+	dead bool
+}
+
+var errDied = errors.New("the worker died")
+
+func (d *dying) UpdateMove(ctx context.Context, id string, change func(*config.App) error) (config.App, error) {
+	if a, err := d.App(ctx, id); err == nil && d.dead && a.Move.Phase == config.MoveFinishing && a.Move.Job != "" {
+		return a, errDied
+	}
+	return d.Store.UpdateMove(ctx, id, change)
+}
+
 func (w *worker) run(t *testing.T) {
 	t.Helper()
 	for len(w.tasks) > 0 {
@@ -51,6 +68,9 @@ func (w *worker) run(t *testing.T) {
 			if err = json.Unmarshal(next.Body, &task); err == nil {
 				_, err = w.moves.Shard(t.Context(), task, 0)
 			}
+		}
+		if errors.Is(err, errDied) {
+			return // and the queue loses the task
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -96,10 +116,11 @@ func TestAppMoveDeployed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	ends := &dying{Store: apps}
 	w.moves = relocation.New(job.Runner{
 		Settings: job.Settings{ShardUsers: 7, Budget: time.Minute, Attempts: 8}, Jobs: job.Detailed(jobs.Open(relocation.Collection), rows, relocation.Collection),
 		Config: apps, Queue: w, Propagation: 2 * config.TTL, Now: clock, Clock: clock, Log: slog.New(slog.DiscardHandler),
-	}, apps, relocation.Regions{First: "eu", Rows: map[string]*store.Store{"eu": eu, "us": us}}, engine, time.Minute, func(context.Context, config.App) error { return nil })
+	}, ends, relocation.Regions{First: "eu", Rows: map[string]*store.Store{"eu": eu, "us": us}}, engine, time.Minute, func(context.Context, config.App) error { return nil })
 
 	const regions = ` --regions [{"name":"eu","instance":"affinity","location":"europe-west1"},{"name":"us","instance":"affinity-us","location":"us-central1"}]`
 	app("create shop --region us").wants(t, cli.ExitUsage, "--region us: give --regions, which `terraform output -raw regions` prints")
@@ -146,5 +167,17 @@ func TestAppMoveDeployed(t *testing.T) {
 	entries, _, err := us.AuditLog(t.Context(), "old", auditlog.Query{Limit: 10})
 	if err != nil || len(entries) < 4 || entries[1].Action != auditlog.AppMove || entries[1].Detail != "to us" || entries[1].Outcome != auditlog.Done {
 		t.Errorf("audit log %+v (%v)", entries, err)
+	}
+
+	// The worker dies before it ends a move whose work is done. The command ends it, and begins
+	// what the app needs in its region.
+	ends.dead = true
+	app("move old --to eu --no-wait --queue q"+regions).wants(t, cli.ExitOK, "app old moves from us to eu")
+	w.run(t)
+	app("region old"+regions).wants(t, cli.ExitOK, "app old moves from us to eu: ending the move")
+	app("move old --to eu --queue q"+regions).wants(t, cli.ExitOK, "app old is in region eu, and no other region holds anything of it")
+	started, err := jobs.Open(recompute.Collection).List(t.Context(), "old", 10)
+	if err != nil || len(started) != 1 || !job.ParamsOf[recompute.Params](started[0]).Fold || len(w.tasks) != 1 || w.tasks[0].Path != "/recompute/plan" {
+		t.Errorf("recomputes %+v (%v), tasks %+v; want one that folds", started, err, w.tasks)
 	}
 }

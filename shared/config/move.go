@@ -157,7 +157,7 @@ func (a *App) UndoMove() error {
 	case m.Back:
 		return fmt.Errorf("app %q already goes back to %s: %w", a.ID, m.To, ErrNoWayBack)
 	case m.Phase == MoveMarking: // nobody has moved
-		m.Phase = MoveFinishing
+		m.From, m.To, m.Phase = m.To, m.From, MoveFinishing
 	case m.Phase == MoveUsers || m.Phase == MoveSwitched:
 		m.From, m.To, m.Phase = m.To, m.From, MoveArriving
 	default:

@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -106,6 +107,13 @@ func TestPlace(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+	early := config.App{ID: "shop", Region: "eu"}
+	if err := errors.Join(early.StartMove("m", "us", time.Unix(1_800_000_000, 0)), early.UndoMove()); err != nil {
+		t.Fatal(err)
+	}
+	if got := say(early) + ", to " + early.Move.To + ", births in " + early.Births(); got != "finish: eu of eu, to eu, births in eu" {
+		t.Errorf("undone at once: %q", got)
 	}
 	if err := undone.UndoMove(); err != nil {
 		t.Fatal(err)

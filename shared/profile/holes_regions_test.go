@@ -363,3 +363,65 @@ func TestMessageRemovesNothingBehindIt(t *testing.T) {
 	}
 	tr.expect(1)
 }
+
+// What an earlier move has left in the row is no part of a move, though its epoch is the same:
+// neither a copy of which a part was made, nor the region that gets the user.
+func TestMoverTakesNothingFromEarlierMoves(t *testing.T) {
+	copied := func(tr *travels, move string, epoch int64) {
+		_, _, err := tr.us.CopyLogFrom(ctx, tr.store, appID, tr.app().Log, "u", store.LogCopy{Move: move, Epoch: epoch}, 1, func() bool { return false })
+		tr.must(err)
+		tr.must(tr.us.DeleteRows(ctx, store.AppRows{App: appID, Table: store.TableEvents}, func(int, string) error { return nil }))
+		tr.must(tr.us.DeleteRows(ctx, store.AppRows{App: appID, Table: store.TableEventsNarrow}, func(int, string) error { return nil }))
+	}
+	leave := func(tr *travels, epoch int64, region string) {
+		_, err := tr.store.SetOwner(ctx, appID, "u", tr.owner("eu"), store.Owner{Epoch: epoch, State: store.Leaving, Region: region})
+		tr.must(err)
+	}
+	for name, left := range map[string]func(tr *travels){
+		"leaving at rest":         func(tr *travels) { leave(tr, 2, "us"); copied(tr, "move-us", 2); tr.begin() },
+		"leaving to a third one":  func(tr *travels) { tr.begin(); leave(tr, 2, "asia"); copied(tr, "move-us", 2) },
+		"a copy of another move":  func(tr *travels) { tr.begin(); leave(tr, 2, "us"); copied(tr, "move-0", 2) },
+		"a copy of no known move": func(tr *travels) { tr.begin(); leave(tr, 2, "us"); copied(tr, "", 2) },
+		"a copy of a lower epoch": func(tr *travels) { tr.begin(); leave(tr, 2, "us"); copied(tr, "move-us", 1) },
+		"moved away, and at rest": func(tr *travels) { tr.moveUserAgain(); tr.begin() },
+	} {
+		tr := newTravels(t)
+		tr.apply(tr.at(1))
+		tr.apply(tr.at(2))
+		left(tr)
+		tr.moveUser()
+		tr.switched()
+		_, err := tr.eng.Refresh(ctx, tr.app(), "u")
+		tr.must(err)
+		if tr.expect(2); t.Failed() {
+			t.Fatal(name)
+		}
+		tr.end()
+		tr.expect(2)
+	}
+}
+
+// A request sends a new user on and ends there. Who removes what is left behind completes the
+// arrival.
+func TestClearingCompletesBirths(t *testing.T) {
+	tr := newTravels(t)
+	tr.begin()
+	a := tr.message(tr.at(1))
+	tr.stepToOwner(a, "eu", store.Moved)
+	tr.kill(a)
+	tr.change((*config.App).UndoMove)
+	tr.nextPhase()
+	tr.must(tr.eng.ClearUser(ctx, tr.app(), "u"))
+	if o := tr.owner("us"); o.State != store.Own {
+		t.Errorf("us says %s", o)
+	}
+	tr.nextPhase()
+	tr.nextPhase()
+	tr.must(tr.eng.StayUser(ctx, tr.app(), "u"))
+	tr.moveUser()
+	tr.apply(tr.at(1))
+	tr.expect(1)
+	tr.switched()
+	tr.end()
+	tr.expect(1)
+}

@@ -209,6 +209,14 @@ func (w *simulation) startWork(app config.App) {
 				_, err = e.MoveUser(ctx, app, "u", endless)
 			}
 		case config.MoveDropping:
+			if m.Back {
+				if err = e.StayUser(ctx, app, "u"); err == nil {
+					_, err = e.MoveUser(ctx, app, "u", endless)
+				}
+			}
+			if err != nil {
+				return err
+			}
 			if _, err = e.ReconcileUser(ctx, app, "u"); err == nil {
 				_, err = e.DropUser(ctx, app, "u")
 			}

@@ -15,19 +15,29 @@ import (
 // safe to repeat, after a crash at any point and by several movers at once. Package
 // move decides when each may run.
 
-// MarkUser makes the region of the app the owner of a user whose row names nobody.
+// MarkUser makes the region of the app the owner of a user. The app has rested there, so the
+// row counts whatever it says. A row that an earlier move has left in another state gets a new
+// epoch: what was done under the old one is no part of this move.
 func (e *Engine) MarkUser(ctx context.Context, app config.App, user string) error {
 	at, err := e.at(app)
 	if err != nil {
 		return err
 	}
-	_, err = at.env.store.SetOwner(ctx, app.ID, user, store.Owner{}, store.Owner{Epoch: 1, State: store.Own})
+	marked, err := at.env.store.SetOwner(ctx, app.ID, user, store.Owner{}, store.Owner{Epoch: birthEpoch, State: store.Own})
+	if marked || err != nil {
+		return err
+	}
+	row, err := at.env.store.ReadPrimary(ctx, app.ID, user, store.UserState)
+	if err != nil || row.Owner.State == store.Own {
+		return err
+	}
+	_, err = at.env.store.SetOwner(ctx, app.ID, user, row.Owner, store.Owner{Epoch: row.Owner.Epoch + 1, State: store.Own})
 	return err
 }
 
 // ErrUnfinished reports that the log of a user has not been copied within the time of a call.
 // The next call continues.
-var ErrUnfinished = errors.New("more of the user's log is left to copy than there was time for")
+var ErrUnfinished = errors.New("ran out of time while copying the user's log")
 
 // logPage is how many rows of a log are copied between two looks at the clock.
 const logPage = 20_000
@@ -47,20 +57,23 @@ func (e *Engine) MoveUser(ctx context.Context, app config.App, user string, unti
 		if err != nil {
 			return copied, err
 		}
-		switch o := row.Owner; o.State {
-		case store.Nobodys:
+		switch o := row.Owner; {
+		case o.State == store.Nobodys:
 			if app.Region != from.env.region || !row.Exists {
 				return copied, nil
 			}
 			_, err = from.beget(ctx, app, user) // a writer has ended before it did
-		case store.Own:
+		case o.State == store.Leaving && o.Region != to.env.region:
+			// Another move has left it. What writers have logged since lies elsewhere.
+			_, err = from.env.store.SetOwner(ctx, app.ID, user, o, store.Owner{Epoch: o.Epoch + 1, State: store.Own})
+		case o.State == store.Own:
 			_, err = from.env.store.SetOwner(ctx, app.ID, user, o, store.Owner{Epoch: o.Epoch + 1, State: store.Leaving, Region: to.env.region})
-		case store.Leaving:
+		case o.State == store.Leaving:
 			// An event that is in the log of this region alone was written before the row was
 			// Leaving, so the copy holds it.
 			done := row.Copied
-			if done.Epoch != o.Epoch {
-				done = store.LogCopy{Epoch: o.Epoch}
+			if done.Move != app.Move.ID || done.Epoch != o.Epoch {
+				done = store.LogCopy{Move: app.Move.ID, Epoch: o.Epoch}
 			}
 			rows, all, failed := to.env.store.CopyLogFrom(ctx, from.env.store, app.ID, app.Log, user, done, logPage,
 				func() bool { return e.env.now().Before(until) })
@@ -94,16 +107,27 @@ func (e *Engine) arrive(ctx context.Context, app config.App, user string, from, 
 	return err
 }
 
-// StayUser gives up the move of a user who is about to leave the region to which the app
-// moves back.
+// StayUser settles a user in the region to which the app moves back. It gives up the move of
+// a user who is about to leave that region. It completes the arrival of one who has left it:
+// a new user may have been sent on by a request that ended there. MoveUser brings them back.
 func (e *Engine) StayUser(ctx context.Context, app config.App, user string) error {
-	_, to, err := e.move(app)
+	from, to, err := e.move(app)
 	if err != nil {
 		return err
 	}
 	row, err := to.env.store.ReadPrimary(ctx, app.ID, user, store.UserState)
-	if err != nil || row.Owner.State != store.Leaving {
+	if err != nil {
 		return err
+	}
+	switch row.Owner.State {
+	case store.Nobodys, store.Own:
+		return nil
+	case store.Moved:
+		there, err := from.env.store.ReadPrimary(ctx, app.ID, user, store.UserState)
+		if err != nil || there.Owner.Epoch >= row.Owner.Epoch {
+			return err
+		}
+		return from.complete(ctx, app, user)
 	}
 	_, err = to.env.store.SetOwner(ctx, app.ID, user, row.Owner, store.Owner{Epoch: row.Owner.Epoch + 1, State: store.Own})
 	return err
@@ -144,7 +168,9 @@ func (e *Engine) DropUser(ctx context.Context, app config.App, user string) (boo
 	return true, from.leave(ctx, app, user, to)
 }
 
-// leave removes what the region of e holds of a user who lives elsewhere.
+// leave removes what the region of e holds of a user who lives elsewhere. It completes their
+// arrival there first. A new user has left nothing that was acknowledged. Of anybody else
+// readers take what is left until the arrival, so that it stays until the next attempt.
 func (e *Engine) leave(ctx context.Context, app config.App, user string, elsewhere *Engine) error {
 	row, err := e.env.store.ReadPrimary(ctx, app.ID, user, store.UserState)
 	if err != nil || row.Owner.State != store.Moved {
@@ -155,7 +181,12 @@ func (e *Engine) leave(ctx context.Context, app config.App, user string, elsewhe
 		return err
 	}
 	if there.Owner.Epoch < row.Owner.Epoch {
-		return fmt.Errorf("remove what is left of %s,%s: the user is %s there, and has not arrived", app.ID, user, row.Owner)
+		if err := elsewhere.complete(ctx, app, user); err != nil {
+			return err
+		}
+		if row.Owner.Epoch > birthEpoch {
+			return fmt.Errorf("remove what is left of %s,%s: the row here is %s, but the row in %s was not active yet", app.ID, user, row.Owner, elsewhere.env.region)
+		}
 	}
 	// The user may come back once the phase is over.
 	now, err := e.logs.readFresh(ctx, app.ID)
@@ -219,15 +250,17 @@ func (e *Engine) UserIsDone(ctx context.Context, app config.App, user string) (b
 	if err != nil {
 		return false, err
 	}
+	// In the region to which the app moves, nobody is about to leave and nobody has left.
+	settled := there.Owner.State == store.Nobodys || there.Owner.State == store.Own
 	switch app.Move.Phase {
 	case config.MoveMarking:
-		return left.Owner.State != store.Nobodys, nil
+		return left.Owner.State == store.Own, nil
 	case config.MoveArriving, config.MoveClearing:
 		return there.Owner.State != store.Moved || left.Owner.Epoch >= there.Owner.Epoch, nil
 	case config.MoveUsers:
-		return !left.Owner.Here() && there.Owner.State != store.Leaving && there.Owner.Epoch >= left.Owner.Epoch, nil
+		return !left.Owner.Here() && settled && there.Owner.Epoch >= left.Owner.Epoch, nil
 	case config.MoveDropping:
-		return !left.Owner.Here() && (left.Owner.State == store.Nobodys || left.Ticket == 0), nil
+		return !left.Owner.Here() && settled && (left.Owner.State == store.Nobodys || left.Ticket == 0), nil
 	}
 	return true, nil
 }

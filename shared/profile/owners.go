@@ -52,6 +52,9 @@ func (e *Engine) takeOwned(ctx context.Context, app config.App, token string, ne
 	return store.User{}, fmt.Errorf("draw a ticket of %s,%s: the owner of the user changed %d times", app.ID, token, maxOwnerChanges)
 }
 
+// birthEpoch is the epoch of a row that gives a user the first owner.
+const birthEpoch = 1
+
 // beget gives a user whose row is nobody's an owner. e is the engine of the entry: who comes
 // to another region was sent there by a row with an epoch. It reports whether the owner is
 // this region; otherwise the caller draws a ticket again, which says who it is.
@@ -61,10 +64,10 @@ func (e *Engine) beget(ctx context.Context, app config.App, token string) (bool,
 		return false, err
 	}
 	if births == e {
-		return e.env.store.SetOwner(ctx, app.ID, token, store.Owner{}, store.Owner{Epoch: 1, State: store.Own})
+		return e.env.store.SetOwner(ctx, app.ID, token, store.Owner{}, store.Owner{Epoch: birthEpoch, State: store.Own})
 	}
 	_, err = e.env.store.SetOwner(ctx, app.ID, token, store.Owner{},
-		store.Owner{Epoch: 1, State: store.Moved, Region: births.env.region})
+		store.Owner{Epoch: birthEpoch, State: store.Moved, Region: births.env.region})
 	return false, err
 }
 

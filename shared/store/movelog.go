@@ -17,8 +17,10 @@ import (
 
 // LogCopy is how far the log of a user has been copied to the region that gets them.
 type LogCopy struct {
-	// Epoch is that of the owner's state under which the copy began. Under another one the
-	// copy begins again.
+	// Move is the id of the move of the app, and Epoch that of the owner's state under which the
+	// copy began. Under others the copy begins again: epochs begin again, too, with a row that
+	// was deleted.
+	Move  string
 	Epoch int64
 	// Schema is the schema that is being copied, by its place in the layout, and Last the key of
 	// the last row, behind the user's prefix. All rows of the schemas before are copied.
@@ -28,23 +30,26 @@ type LogCopy struct {
 
 func (c LogCopy) appendBinary(dst []byte) []byte {
 	dst = binary.BigEndian.AppendUint64(dst, uint64(c.Epoch))
+	dst = append(append(dst, byte(len(c.Move))), c.Move...)
 	return append(append(dst, c.Schema), c.Last...)
 }
 
 func parseLogCopy(value []byte) (LogCopy, error) {
-	switch {
-	case len(value) == 0:
+	if len(value) == 0 {
 		return LogCopy{}, nil
-	case len(value) <= 9:
-		return LogCopy{}, fmt.Errorf("column %q: %x is no progress of a copy", familyState+":"+columnCopied, value)
 	}
-	return LogCopy{int64(binary.BigEndian.Uint64(value)), value[8], string(value[9:])}, nil
+	if len(value) > 9 {
+		if n, rest := int(value[8]), value[9:]; len(rest) > n {
+			return LogCopy{string(rest[:n]), int64(binary.BigEndian.Uint64(value)), rest[n], string(rest[n+1:])}, nil
+		}
+	}
+	return LogCopy{}, fmt.Errorf("column %q: %x is no progress of a copy", familyState+":"+columnCopied, value)
 }
 
 // CopyLogFrom copies a user's events from the log in another region, in the schemas of the
 // layout. A copy stands behind what writers append, before or after: see Log.Copy. So they
-// may write to both regions in the meantime. It continues behind done, whose epoch must be that
-// of the user's row, and keeps its progress in the row of the other region after each page of so many
+// may write to both regions in the meantime. It continues behind done, which must be of this
+// move and of the epoch of the user's row, and keeps its progress in the row of the other region after each page of so many
 // rows. Between two pages it asks more, and ends early if that returns false. It returns the number of rows that it copied,
 // and whether all are copied.
 func (s *Store) CopyLogFrom(ctx context.Context, from *Store, app string, l schema.Layout, user string, done LogCopy, page int, more func() bool) (rows int, all bool, err error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"cloud.google.com/go/bigtable"
@@ -162,11 +163,12 @@ func staleCopy(row bigtable.Row, there, catalog bool) *bigtable.Mutation {
 	return m
 }
 
-// MissingRows returns how many rows of a range the region from has and this one lacks, at
-// most limit. A row that is deleted or written at that time may count.
-func (s *Store) MissingRows(ctx context.Context, from *Store, r AppRows, limit int) (int, error) {
-	missing := 0
-	for missing < limit {
+// MissingRows returns the first keys of rows of a range that the region from has and this one
+// lacks, at most limit. A row that is deleted or written at that time may be among them:
+// StillMissing tells.
+func (s *Store) MissingRows(ctx context.Context, from *Store, r AppRows, limit int) ([]string, error) {
+	var missing []string
+	for len(missing) < limit {
 		within, ok := r.set()
 		if !ok {
 			break
@@ -185,6 +187,28 @@ func (s *Store) MissingRows(ctx context.Context, from *Store, r AppRows, limit i
 		}
 		for _, key := range keys {
 			if !here[key] {
+				missing = append(missing, key)
+			}
+		}
+	}
+	return missing[:min(limit, len(missing))], nil
+}
+
+// StillMissing returns how many rows of an app the region from has and this one lacks, of
+// those with the given keys.
+func (s *Store) StillMissing(ctx context.Context, from *Store, app, table string, keys []string) (int, error) {
+	missing := 0
+	for some := range slices.Chunk(keys, copyPage) {
+		there, err := keysOf(ctx, from.tables.named(app, table), bigtable.RowList(some))
+		if err != nil {
+			return missing, fmt.Errorf("read the rows of app %s in %s: %w", app, table, err)
+		}
+		here, err := keysOf(ctx, s.tables.named(app, table), bigtable.RowList(some))
+		if err != nil {
+			return missing, fmt.Errorf("read the rows of app %s in %s: %w", app, table, err)
+		}
+		for key := range there {
+			if !here[key] {
 				missing++
 			}
 		}
@@ -194,8 +218,13 @@ func (s *Store) MissingRows(ctx context.Context, from *Store, r AppRows, limit i
 
 // keysWithin returns the keys of a table from one to another, both included.
 func keysWithin(ctx context.Context, table *bigtable.Table, first, last string) (map[string]bool, error) {
+	return keysOf(ctx, table, bigtable.NewRange(first, last+"\x00"))
+}
+
+// keysOf returns the keys of those rows of a set that a table has.
+func keysOf(ctx context.Context, table *bigtable.Table, rows bigtable.RowSet) (map[string]bool, error) {
 	found := map[string]bool{}
-	err := table.ReadRows(ctx, bigtable.NewRange(first, last+"\x00"), func(row bigtable.Row) bool {
+	err := table.ReadRows(ctx, rows, func(row bigtable.Row) bool {
 		found[row.Key()] = true
 		return true
 	}, keysOnly)

@@ -224,7 +224,7 @@ func testCopyInPages(t *testing.T, s fixture) {
 	copied := func(page, rows int, whole, more bool) {
 		t.Helper()
 		done := read(t, s, "u").Copied
-		done.Epoch = 1
+		done.Move, done.Epoch = "move-1", 1
 		n, all, err := there.CopyLogFrom(ctx, s.Store, app, s.layout, "u", done, page, func() bool { return more })
 		if must(err); n != rows || all != whole {
 			t.Errorf("%d rows copied, all: %v; want %d, %v", n, all, rows, whole)

@@ -35,7 +35,7 @@ type regions struct {
 
 // Regional returns a store of several regions. It reads the rows of an app in the region
 // where they count, and writes what clients change into all regions of its place. place
-// should not wait long. If it fails, requests for the app fail with the code Unavailable.
+// should return quickly. If it fails, requests for the app fail with the code Unavailable.
 //
 // It is for the rows of an app that belong to no user, and for users while their app rests.
 // profile.Join finds users while their app moves.

@@ -138,13 +138,23 @@ func TestCopyOfTheCatalogStandsBehind(t *testing.T) {
 			t.Errorf("object %s is %q in eu and %q in us, want %q", id, there[id], here[id], want)
 		}
 	}
-	if n, err := us.MissingRows(ctx, eu, catalogOf(store.TableObjects), 10); err != nil || n != 0 {
-		t.Errorf("%d rows are missing, %v", n, err)
+	if keys, err := us.MissingRows(ctx, eu, catalogOf(store.TableObjects), 10); err != nil || len(keys) > 0 {
+		t.Errorf("%q are missing, %v", keys, err)
 	}
 	must(t, us.DeleteObjects(ctx, "shop", "products", []string{"5"}))
-	if n, err := us.MissingRows(ctx, eu, catalogOf(store.TableObjects), 10); err != nil || n != 1 {
-		t.Errorf("%d rows are missing, %v, want 1", n, err)
+	missing, err := us.MissingRows(ctx, eu, catalogOf(store.TableObjects), 10)
+	if err != nil || len(missing) != 1 {
+		t.Errorf("%q are missing, %v, want one row", missing, err)
 	}
+	still := func(want int) {
+		t.Helper()
+		if n, err := us.StillMissing(ctx, eu, "shop", store.TableObjects, missing); err != nil || n != want {
+			t.Errorf("%d rows are still missing, %v, want %d", n, err, want)
+		}
+	}
+	still(1)
+	must(t, eu.DeleteObjects(ctx, "shop", "products", []string{"5"}))
+	still(0)
 }
 
 // Counters of both regions add up, however often they are copied, and however far they

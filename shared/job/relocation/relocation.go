@@ -40,7 +40,9 @@ type Params struct {
 	Phase config.MovePhase `firestore:"phase"`
 	// Region is where the users are whom the phase works on.
 	Region string `firestore:"region"`
-	Back   bool   `firestore:"back"`
+	// Also is another region whose users the phase works on; empty if there is none.
+	Also string `firestore:"also,omitempty"`
+	Back bool   `firestore:"back"`
 }
 
 var _ job.Params = Params{}
@@ -83,7 +85,7 @@ type Runner struct {
 // has waited for it may begin. It may be called again.
 func New(r job.Runner, c config.Store, regions Regions, mover Mover, longest time.Duration,
 	arrived func(ctx context.Context, app config.App) error) *Runner {
-	r.Name, r.StaleText = "relocation", "users are not where they should be"
+	r.Name, r.StaleText = "relocation", "users or rows of the app are not where they should be"
 	r.Propagation += longest
 	r.DuringMoves = true
 	moves := &Runner{config: c, regions: regions, arrived: arrived}
@@ -112,7 +114,7 @@ func (r *Runner) Start(ctx context.Context, appID, to string) (Status, error) {
 		return Status{}, err
 	}
 	if app.Moving() && app.Move.To == to {
-		return r.resume(ctx, app)
+		return r.proceed(ctx, app)
 	}
 	if err := r.check(ctx, app, to); err != nil {
 		return Status{}, err
@@ -182,8 +184,12 @@ func (r *Runner) check(ctx context.Context, app config.App, to string) error {
 	switch {
 	case r.regions.Rows[to] == nil:
 		return refuse("There is no region %q: the regions are %s", to, strings.Join(slices.Sorted(maps.Keys(r.regions.Rows)), ", "))
+	case app.Moving() && app.Move.Back:
+		return refuse("App %s goes back from %s to %s, phase %s: it must arrive first", app.ID, app.Move.From, app.Move.To, app.Move.Phase)
 	case app.Moving():
 		return refuse("App %s moves from %s to %s, phase %s: it must arrive, or go back, first", app.ID, app.Move.From, app.Move.To, app.Move.Phase)
+	case r.regions.Rows[from] == nil:
+		return refuse("App %s is in region %q, which this deployment does not have: add it to the regions first", app.ID, from)
 	case from == to:
 		return refuse("App %s is in region %s already", app.ID, to)
 	case len(app.Log.Write) > 1:
@@ -216,7 +222,10 @@ func (r *Runner) Undo(ctx context.Context, appID string) (Status, error) {
 		return Status{}, refuse("App %s does not move", appID)
 	}
 	if app.Move.Back {
-		return r.resume(ctx, app)
+		return r.proceed(ctx, app)
+	}
+	if err := r.regions.known(app); err != nil {
+		return Status{}, refuse("%v", err)
 	}
 	id := app.Move.ID
 	app, err = r.config.UpdateMove(ctx, appID, func(a *config.App) error {
@@ -232,6 +241,38 @@ func (r *Runner) Undo(ctx context.Context, appID string) (Status, error) {
 		return Status{}, err
 	}
 	return r.resume(ctx, app)
+}
+
+// Resume enqueues the tasks that the moves of all apps wait for, in case the queue has lost
+// them. A job that has failed stays as it is, for an operator to look at.
+func (r *Runner) Resume(ctx context.Context) error {
+	apps, err := r.config.Apps(ctx)
+	if err != nil {
+		return fmt.Errorf("resume moves: %w", err)
+	}
+	var faults []error
+	for _, id := range apps {
+		if err := r.resumeApp(ctx, id); err != nil {
+			faults = append(faults, fmt.Errorf("resume the move of app %s: %w", id, err))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+func (r *Runner) resumeApp(ctx context.Context, id string) error {
+	app, err := r.config.App(ctx, id)
+	if errors.Is(err, config.ErrNotFound) {
+		return nil // it has been deleted
+	}
+	if err != nil || !app.Moving() {
+		return err
+	}
+	s, err := r.status(ctx, app)
+	if err != nil || s.Job != nil && s.Job.State.Ended() && s.Job.State != job.Done {
+		return err
+	}
+	_, err = r.resume(ctx, app)
+	return err
 }
 
 // Status returns where the move of an app is.
@@ -254,6 +295,14 @@ func (r *Runner) status(ctx context.Context, app config.App) (Status, error) {
 	}
 	s.Job = &j
 	return s, err
+}
+
+// proceed is resume for an operator, who learns what prevents it.
+func (r *Runner) proceed(ctx context.Context, app config.App) (Status, error) {
+	if err := r.regions.known(app); err != nil {
+		return Status{}, refuse("%v", err)
+	}
+	return r.resume(ctx, app)
 }
 
 // resume starts the job of the phase of a move, or resumes it. A job that has failed is
@@ -293,6 +342,12 @@ func draft(app config.App) job.Job {
 		p.Region = app.Region
 	case config.MoveArriving, config.MoveClearing:
 		p.Region = m.To // where users have moved away from
+	case config.MoveUsers, config.MoveDropping:
+		// On the way back the other region may be the only one to have a row, of a user who was
+		// about to leave it, or whom it has sent on and who never arrived.
+		if m.Back {
+			p.Also = m.To
+		}
 	}
 	return job.Job{App: app.ID, ID: m.Job, Kind: string(m.Phase), MaxInFlight: maxInFlight, Params: p}
 }
@@ -316,23 +371,4 @@ func (r *Runner) next(ctx context.Context, j job.Job) error {
 		return err
 	}
 	return r.arrived(ctx, app)
-}
-
-// usersOf are the users of the region that the phase of an app works on.
-type usersOf struct {
-	config  config.Store
-	regions Regions
-}
-
-func (u usersOf) ScanUserKeys(ctx context.Context, appID, from, to string, fn func(string) error) error {
-	app, err := u.config.App(ctx, appID)
-	if err != nil {
-		return err
-	}
-	region := draft(app).Params.(Params).Region
-	rows := u.regions.Rows[region]
-	if rows == nil {
-		return nil // the move has ended
-	}
-	return rows.ScanUserKeys(ctx, appID, from, to, fn)
 }

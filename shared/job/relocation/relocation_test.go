@@ -276,3 +276,89 @@ func TestRefused(t *testing.T) {
 	_, err = w.moves.Start(ctx, app, "eu")
 	refused(err, "must arrive, or go back, first")
 }
+
+// A deployment that lacks a region which an app needs refuses to begin, to resume and to turn
+// back, and says what comes first.
+func TestRefusedWithoutItsRegion(t *testing.T) {
+	w := newWorld(t, 0)
+	refused := func(_ any, err error) {
+		t.Helper()
+		if r, ok := errors.AsType[*relocation.Refused](err); !ok || !strings.Contains(r.Message, `which this deployment does not have: add it to the regions`) {
+			t.Errorf("%v", err)
+		}
+	}
+	eu := w.stores["eu"]
+	delete(w.stores, "eu")
+	refused(w.moves.Start(ctx, app, "us"))
+	refused(w.moves.Estimate(ctx, app, "us"))
+	w.stores["eu"] = eu
+	w.start("us")
+	w.until(config.MoveUsers)
+	delete(w.stores, "eu")
+	refused(w.moves.Start(ctx, app, "us"))
+	refused(w.moves.Undo(ctx, app))
+	if w.app().Move.Back {
+		t.Error("the move has turned back")
+	}
+	w.stores["eu"] = eu
+	_, err := w.moves.Undo(ctx, app)
+	w.must(err)
+	delete(w.stores, "us")
+	refused(w.moves.Undo(ctx, app))
+}
+
+// A move that turns back at once ends where it began. Who asks for the move again learns
+// that it is not under way.
+func TestUndoAtOnceIsNoMoveToTheOtherRegion(t *testing.T) {
+	w := newWorld(t, 0)
+	counts := w.populate(3)
+	w.start("us")
+	_, err := w.moves.Undo(ctx, app)
+	w.must(err)
+	_, err = w.moves.Start(ctx, app, "us")
+	if r, ok := errors.AsType[*relocation.Refused](err); !ok || !strings.Contains(r.Message, "App shop goes back from us to eu, phase finish: it must arrive first") {
+		t.Errorf("%v", err)
+	}
+	w.start("eu") // resumes
+	w.rest("eu")
+	w.exact("back", counts)
+	w.start("us")
+	w.rest("us")
+}
+
+// The queue loses every task. What resumes moves finds what each waits for: its job, the end of
+// a phase, or its first task. A job that has failed waits for an operator.
+func TestResumeFindsWhatIsLost(t *testing.T) {
+	w := newWorld(t, 0)
+	counts := w.populate(3)
+	w.must(w.moves.Resume(ctx)) // nothing moves
+	w.start("us")
+	lose := func() {
+		t.Helper()
+		w.tasks, w.names = nil, map[string]bool{}
+		w.must(w.moves.Resume(ctx))
+	}
+	for n := int64(0); w.app().Moving(); n++ {
+		if lose(); !w.app().Moving() {
+			break // only the end of the last phase was lost
+		}
+		if len(w.tasks) == 0 || n > 1000 {
+			t.Fatalf("nobody goes on with %+v", w.app().Move)
+		}
+		a := &allowance{} // the task dies, and is lost too
+		a.left.Store(n % 40)
+		_ = w.run(context.WithValue(ctx, allowanceKey{}, a), w.tasks[0])
+	}
+	w.rest("us")
+	w.exact("moved", counts)
+
+	w.start("eu")
+	id := w.app().Move.Job
+	_, err := w.moves.Cancel(ctx, app, id)
+	w.must(err)
+	if lose(); len(w.tasks) > 0 || w.app().Move.Job != id {
+		t.Errorf("a job that has ended otherwise is followed by %q", w.app().Move.Job)
+	}
+	w.start("eu")
+	w.rest("eu")
+}

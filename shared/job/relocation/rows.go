@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/googleapis/gax-go/v2"
+
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/store"
@@ -17,8 +19,12 @@ const (
 	lastTo   = "~~"
 )
 
-// listed is how many rows that are wrong a verification counts.
-const listed = 10
+// listed is how many rows that are wrong a verification counts, and unsure how many rows it
+// looks at again at a time.
+const (
+	listed = 10
+	unsure = 5000
+)
 
 // rowWork is work on rows of an app that moves between two regions; region is the name of
 // the one that it leaves. It may be repeated.
@@ -137,7 +143,7 @@ func (w *work) verifyRows(ctx context.Context, app config.App) (int64, error) {
 			keys, err = from.FindRows(ctx, rows, listed)
 			n = len(keys)
 		case app.Move.Phase == config.MoveUsers, step.table == store.TableCrowd, step.table == store.TableSegments:
-			n, err = to.MissingRows(ctx, from, rows, listed)
+			n, err = missing(ctx, from, to, rows)
 		}
 		if err != nil {
 			return 0, err
@@ -145,4 +151,24 @@ func (w *work) verifyRows(ctx context.Context, app config.App) (int64, error) {
 		left += n
 	}
 	return int64(left), nil
+}
+
+// missing returns how many rows of a range the region to lacks. Clients write a row there a
+// moment after they have written it in the other region, so that only a row counts that is
+// missing at two looks. It ends once it has found some.
+func missing(ctx context.Context, from, to *store.Store, rows store.AppRows) (int, error) {
+	for left := 0; ; {
+		keys, err := to.MissingRows(ctx, from, rows, unsure)
+		if err != nil || len(keys) == 0 {
+			return left, err
+		}
+		if err := gax.Sleep(ctx, lookAgain); err != nil {
+			return left, err
+		}
+		n, err := to.StillMissing(ctx, from, rows.App, rows.Table, keys)
+		if left += n; err != nil || left >= listed || len(keys) < unsure {
+			return left, err
+		}
+		rows.After = keys[len(keys)-1]
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/googleapis/gax-go/v2"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/affinityengine/affinity/shared/config"
@@ -69,11 +70,22 @@ func (w *work) Close(ctx context.Context, j job.Job) error {
 
 // userStep is what a phase does for a user; nil: nothing. It returns the number of rows of the log that
 // it has copied. What copies for longer than until is left unfinished.
-func (w *work) userStep(phase config.MovePhase, until time.Time) func(ctx context.Context, app config.App, user string) (int, error) {
+func (w *work) userStep(p Params, until time.Time) func(ctx context.Context, app config.App, user string) (int, error) {
 	plain := func(step func(context.Context, config.App, string) error) func(context.Context, config.App, string) (int, error) {
 		return func(ctx context.Context, app config.App, user string) (int, error) { return 0, step(ctx, app, user) }
 	}
-	switch phase {
+	move := func(ctx context.Context, app config.App, user string) (int, error) {
+		return w.mover.MoveUser(ctx, app, user, until)
+	}
+	if p.Back {
+		move = func(ctx context.Context, app config.App, user string) (int, error) {
+			if err := w.mover.StayUser(ctx, app, user); err != nil {
+				return 0, err
+			}
+			return w.mover.MoveUser(ctx, app, user, until)
+		}
+	}
+	switch p.Phase {
 	case config.MoveMarking:
 		return plain(w.mover.MarkUser)
 	case config.MoveArriving:
@@ -81,16 +93,19 @@ func (w *work) userStep(phase config.MovePhase, until time.Time) func(ctx contex
 	case config.MoveClearing:
 		return plain(w.mover.ClearUser)
 	case config.MoveUsers:
-		return func(ctx context.Context, app config.App, user string) (int, error) {
-			return w.mover.MoveUser(ctx, app, user, until)
-		}
+		return move
 	case config.MoveDropping:
-		return func(ctx context.Context, app config.App, user string) (int, error) {
-			rows, err := w.mover.ReconcileUser(ctx, app, user)
+		return func(ctx context.Context, app config.App, user string) (rows int, err error) {
+			if p.Back { // a request may have sent on a new user who arrived after the users moved
+				if rows, err = move(ctx, app, user); err != nil {
+					return rows, err
+				}
+			}
+			more, err := w.mover.ReconcileUser(ctx, app, user)
 			if err == nil {
 				_, err = w.mover.DropUser(ctx, app, user)
 			}
-			return rows, err
+			return rows + more, err
 		}
 	}
 	return nil
@@ -99,18 +114,21 @@ func (w *work) userStep(phase config.MovePhase, until time.Time) func(ctx contex
 // Process takes the step of the phase for the users of a range. Its places are user tokens.
 func (w *work) Process(ctx context.Context, j job.Job, app config.App, shard job.Shard, until time.Time,
 	progress func(job.Progress) error) (job.Progress, error) {
+	if err := w.regions.known(app); err != nil {
+		return job.Progress{Next: shard.Next}, fmt.Errorf("%w: %w", job.ErrFailed, err)
+	}
 	if shard.From == lastFrom {
 		return w.moveRows(ctx, app, shard, until, progress)
 	}
 	p := job.Progress{Next: shard.Next}
 	params := job.ParamsOf[Params](j)
-	step := w.userStep(params.Phase, until)
+	step := w.userStep(params, until)
 	for step != nil {
-		group, next, err := w.group(ctx, app.ID, params.Region, p.Next, shard.To)
+		group, next, err := w.group(ctx, app.ID, params, p.Next, shard.To)
 		if err != nil {
 			return p, err
 		}
-		var unfinished first
+		var unfinished some
 		rows, err := all(ctx, group, func(ctx context.Context, user string) (int, error) {
 			rows, err := step(ctx, app, user)
 			if errors.Is(err, profile.ErrUnfinished) {
@@ -123,9 +141,9 @@ func (w *work) Process(ctx context.Context, j job.Job, app config.App, shard job
 		if err != nil {
 			return p, err
 		}
-		if unfinished.user != "" {
-			p.Visited += int64(slices.Index(group, unfinished.user))
-			p.Next = unfinished.user
+		if i := slices.IndexFunc(group, unfinished.has); i >= 0 {
+			p.Visited += int64(i)
+			p.Next = group[i]
 			return p, nil
 		}
 		p.Visited += int64(len(group))
@@ -140,28 +158,23 @@ func (w *work) Process(ctx context.Context, j job.Job, app config.App, shard job
 			return p, nil
 		}
 	}
-	if params.Phase == config.MoveUsers && params.Back {
-		if err := w.stay(ctx, app, shard); err != nil {
-			return p, err
-		}
-	}
 	p.Done = true
 	return p, nil
 }
 
-// first keeps the first of some users, in the order of the rows.
-type first struct {
-	mu   sync.Mutex
-	user string
+// some keeps some users of a group.
+type some struct {
+	mu    sync.Mutex
+	users []string
 }
 
-func (f *first) add(user string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.user == "" || user < f.user {
-		f.user = user
-	}
+func (s *some) add(user string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.users = append(s.users, user)
 }
+
+func (s *some) has(user string) bool { return slices.Contains(s.users, user) }
 
 // all calls step for users, some at a time, and returns the sum.
 func all(ctx context.Context, users []string, step func(ctx context.Context, user string) (int, error)) (int, error) {
@@ -184,8 +197,8 @@ func all(ctx context.Context, users []string, step func(ctx context.Context, use
 var errGroup = errors.New("the group is complete")
 
 // group returns the next users of a range, and the one behind them, "" at its end.
-func (w *work) group(ctx context.Context, appID, region, from, to string) (users []string, next string, err error) {
-	err = w.regions.Rows[region].ScanUserKeys(ctx, appID, from, to, func(user string) error {
+func (w *work) group(ctx context.Context, appID string, p Params, from, to string) (users []string, next string, err error) {
+	err = w.regions.scan(ctx, appID, p, from, to, func(user string) error {
 		if len(users) == groupUsers {
 			next = strings.Clone(user)
 			return errGroup
@@ -199,50 +212,49 @@ func (w *work) group(ctx context.Context, appID, region, from, to string) (users
 	return users, next, err
 }
 
-// stay gives up the moves of users who were about to leave the region to which the app goes
-// back. They are few: a mover leaves each within some requests.
-func (w *work) stay(ctx context.Context, app config.App, shard job.Shard) error {
-	for from, more := shard.From, true; more; {
-		group, next, err := w.group(ctx, app.ID, app.Move.To, from, shard.To)
-		if err != nil {
-			return err
-		}
-		stay := func(ctx context.Context, user string) (int, error) { return 0, w.mover.StayUser(ctx, app, user) }
-		if _, err := all(ctx, group, stay); err != nil {
-			return err
-		}
-		from, more = next, next != ""
-	}
-	return nil
-}
-
 // Verify counts the users for whom the phase has something left to do, or rows that it has
 // left.
 func (w *work) Verify(ctx context.Context, j job.Job, app config.App, shard job.Shard) (int64, error) {
+	if err := w.regions.known(app); err != nil {
+		return 0, fmt.Errorf("%w: %w", job.ErrFailed, err)
+	}
 	params := job.ParamsOf[Params](j)
 	if shard.From == lastFrom {
 		return w.verifyRows(ctx, app)
 	}
-	left := int64(0)
-	if w.userStep(params.Phase, time.Time{}) == nil {
+	if w.userStep(params, time.Time{}) == nil {
 		return 0, nil
 	}
-	for from, more := shard.From, true; more; {
-		group, next, err := w.group(ctx, app.ID, params.Region, from, shard.To)
-		if err != nil {
-			return 0, err
+	var open some // users at the first look
+	looks := func(ctx context.Context, user string) (int, error) {
+		done, err := w.mover.UserIsDone(ctx, app, user)
+		if err == nil && !done {
+			open.add(user)
 		}
-		n, err := all(ctx, group, func(ctx context.Context, user string) (int, error) {
-			done, err := w.mover.UserIsDone(ctx, app, user)
-			if done || err != nil {
-				return 0, err
-			}
-			return 1, nil
-		})
-		if err != nil {
-			return 0, err
-		}
-		left, from, more = left+int64(n), next, next != ""
+		return 0, err
 	}
-	return left, nil
+	for from, more := shard.From, true; more; {
+		group, next, err := w.group(ctx, app.ID, params, from, shard.To)
+		if err != nil {
+			return 0, err
+		}
+		if _, err := all(ctx, group, looks); err != nil {
+			return 0, err
+		}
+		from, more = next, next != ""
+	}
+	if len(open.users) == 0 {
+		return 0, nil
+	}
+	// A request may have been between two steps for a user. It has ended by now.
+	if err := gax.Sleep(ctx, lookAgain); err != nil {
+		return 0, err
+	}
+	seen := open.users
+	open.users = nil
+	_, err := all(ctx, seen, looks)
+	return int64(len(open.users)), err
 }
+
+// lookAgain is the time between two looks at what seems to be left to do.
+const lookAgain = time.Second
