@@ -53,7 +53,7 @@ func BenchmarkPages(b *testing.B) {
 	s := newSite(b)
 	s.fill(700)
 	p := s.login(key)
-	for _, path := range append(sections, "/console/users/runner-000") {
+	for _, path := range append(sections, "/console/users/"+known) {
 		b.Run(path, func(b *testing.B) {
 			var took []time.Duration
 			for b.Loop() {

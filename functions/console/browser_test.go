@@ -208,7 +208,7 @@ func TestLook(t *testing.T) {
 			b.enter()
 			paths := sections
 			if filling.name == "full" {
-				paths = append([]string{"/console/users/runner-000"}, paths...)
+				paths = append([]string{"/console/users/" + known}, paths...)
 			} else if filling.name == "hostile" {
 				paths = append([]string{"/console/users/attacked"}, paths...)
 			}

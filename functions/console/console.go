@@ -175,7 +175,7 @@ func (c *console) enter(w http.ResponseWriter, r *http.Request) (*visit, error) 
 		return nil, err
 	}
 	made := &calls{}
-	engine, err := c.engine.client(of, made)
+	engine, err := c.engine.client(r, of, made)
 	if err != nil {
 		return nil, err
 	}

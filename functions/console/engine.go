@@ -57,16 +57,18 @@ func (c *calls) list() []call {
 	return append([]call(nil), c.made...)
 }
 
-// client returns a client for a session, which notes its requests.
-func (e engine) client(s auth.Session, made *calls) (*client.Client, error) {
+// client returns a client for a session, which notes its requests. They come from where the
+// request for the page came from.
+func (e engine) client(page *http.Request, s auth.Session, made *calls) (*client.Client, error) {
 	return client.New(client.Config{
 		URL: "http://engine", App: s.App, Key: "session", // the key is not read, see auth.WithSession
-		HTTPClient: &http.Client{Transport: transport{e.api, s, made}}, Retry: client.NoRetry,
+		HTTPClient: &http.Client{Transport: transport{e.api, page, s, made}}, Retry: client.NoRetry,
 	})
 }
 
 type transport struct {
 	api     http.Handler
+	page    *http.Request
 	session auth.Session
 	made    *calls
 }
@@ -87,7 +89,10 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	in.RequestURI, in.Host = r.URL.RequestURI(), r.Host
+	in.RequestURI, in.Host, in.RemoteAddr = r.URL.RequestURI(), r.Host, t.page.RemoteAddr
+	if from := t.page.Header.Values("X-Forwarded-For"); from != nil {
+		in.Header["X-Forwarded-For"] = from
+	}
 	w := &recorder{header: http.Header{}, status: http.StatusOK}
 	t.api.ServeHTTP(w, in)
 	t.made.answered(w.header)

@@ -237,7 +237,7 @@ func TestChanges(t *testing.T) {
 			t.Errorf("%s: %d, want %d", name, w.Code, test.want)
 		}
 	}
-	if w := h.do("GET", "/console/test/change?csrf="+csrf, "", as(c)); w.Code != http.StatusMethodNotAllowed {
+	if w := h.do("GET", "/console/test/change?csrf="+csrf, "", as(c)); w.Code != http.StatusNotFound {
 		t.Errorf("a change by GET: %d", w.Code)
 	}
 	if w := h.do("POST", "/console/logout", "csrf=wrong", as(c)); w.Code != http.StatusForbidden || len(w.Result().Cookies()) != 0 {
@@ -261,7 +261,7 @@ func TestHeadersOfAllAnswers(t *testing.T) {
 		{"GET", "/console/login", "", 200}, {"POST", "/console/login", "app=shop&key=x", 401}, {"POST", "/console/login", "%", 400},
 		{"GET", "/console/open?code=x", "", 403}, {"HEAD", "/console/open?code=x", "", 200},
 		{"GET", "/console/test/what", "", 200}, {"GET", "/console/test/problem", "", 404}, {"GET", "/console/test/fault", "", 500}, {"GET", "/console/test/crash", "", 500},
-		{"POST", "/console/test/change", "csrf=" + csrf, 303}, {"POST", "/console/test/change", "", 403}, {"GET", "/console/test/change", "", 405},
+		{"POST", "/console/test/change", "csrf=" + csrf, 303}, {"POST", "/console/test/change", "", 403}, {"GET", "/console/test/change", "", 404},
 		{"GET", "/console/nothing", "", 404}, {"GET", "/1/usage", "", 404}, {"POST", "/1/events", "", 404}, {"OPTIONS", "/console/login", "", 405}, {"GET", "/console/static/x.js", "", 404},
 	} {
 		w := h.do(ask.method, ask.path, ask.form, as(c))
