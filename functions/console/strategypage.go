@@ -59,6 +59,7 @@ type sliderRow struct {
 	Slide     int
 	Was       int   // in the active strategy
 	Seen      int64 // -1: not known
+	Days      int   // in which it was seen
 	Scored    bool  // the draft has an entry for it
 	Default   bool  // the draft does not give it
 	Fault     string
@@ -204,7 +205,7 @@ func (p *strategyPage) group(d draft, field, list string, was map[string]int, co
 		if r.Fault == "" {
 			r.Fault = p.fault(path)
 		}
-		r.Packed, r.Name, r.Seen = url.QueryEscape(name), name, -1
+		r.Packed, r.Name, r.Seen, r.Days = url.QueryEscape(name), name, -1, p.Seen.Days
 		if field == "event" {
 			r.Type, r.Name, _ = strings.Cut(name, "/")
 		}
