@@ -7,6 +7,31 @@ document.addEventListener("input", (event) => {
   if (shown) shown.textContent = event.target.value;
 });
 
+// A slider and the number beside it have one value: data-with is the id of the other. The number's
+// output says how far it is from data-was.
+document.addEventListener("input", (event) => {
+  const other = event.target.dataset.with && document.getElementById(event.target.dataset.with);
+  if (!other || event.target.value === "") return;
+  other.value = event.target.value;
+  const number = event.target.type === "number" ? event.target : other;
+  const shown = document.querySelector(`output[for="${CSS.escape(number.id)}"]`);
+  const change = Math.round(number.value - shown?.dataset.was);
+  if (shown) shown.textContent = change > 0 ? `+${change}` : change < 0 ? `−${-change}` : "";
+});
+
+// A field with data-filter hides the rows of a list whose names lack its text. It sends nothing.
+for (const field of document.querySelectorAll("input[data-filter]")) {
+  const list = document.getElementById(field.dataset.filter);
+  field.parentElement.hidden = false;
+  field.addEventListener("input", (event) => {
+    event.stopPropagation();
+    const wanted = field.value.trim().toLowerCase();
+    for (const group of list.querySelectorAll("details")) if (wanted) group.open = true;
+    for (const row of list.querySelectorAll(".score")) row.hidden = !row.querySelector("label").textContent.toLowerCase().includes(wanted);
+  });
+  field.addEventListener("keydown", (event) => { if (event.key === "Enter") event.preventDefault(); });
+}
+
 // A form with data-confirm asks before it is sent.
 document.addEventListener("submit", (event) => {
   const question = event.target.dataset.confirm;

@@ -1,0 +1,226 @@
+package console
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+
+	"github.com/affinityengine/affinity/shared/fault"
+	"github.com/affinityengine/affinity/shared/strategy"
+)
+
+// draft is a strategy that a person edits. It is the JSON of a stored strategy, of which a page
+// changes only what it shows: keys that the console does not know stay.
+type draft struct{ root map[string]any }
+
+// parseDraft reads the JSON of a strategy. Whether the engine accepts it is another matter: checkStrategy.
+func parseDraft(text string) (draft, error) {
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.UseNumber()
+	var d draft
+	if err := decoder.Decode(&d.root); err != nil || d.root == nil {
+		return draft{map[string]any{}}, errors.New("the draft is not a JSON object")
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return draft{map[string]any{}}, errors.New("the draft is more than one JSON object")
+	}
+	return d, nil
+}
+
+// checkStrategy returns the strategy of a text, or the engine's messages about it.
+func checkStrategy(text string) (strategy.Strategy, []string) {
+	s, err := strategy.Decode([]byte(text))
+	var refused *fault.Error
+	if errors.As(err, &refused) {
+		return s, append([]string{refused.Message}, refused.Others...)
+	}
+	if err != nil {
+		return s, []string{err.Error()}
+	}
+	return s, nil
+}
+
+// at returns what is at a path of keys, nil if nothing is.
+func (d draft) at(path ...string) any {
+	var v any = d.root
+	for _, key := range path {
+		object, ok := v.(map[string]any)
+		if !ok {
+			return nil
+		}
+		v = object[key]
+	}
+	return v
+}
+
+// set sets what is at a path of keys. It makes the objects on the way.
+func (d draft) set(v any, path ...string) {
+	object := d.root
+	for _, key := range path[:len(path)-1] {
+		inner, ok := object[key].(map[string]any)
+		if !ok {
+			inner = map[string]any{}
+			object[key] = inner
+		}
+		object = inner
+	}
+	object[path[len(path)-1]] = v
+}
+
+// list returns the entries of a list of scores that are objects, with their places in the list.
+func (d draft) list(key string) (entries []map[string]any, places []int) {
+	all, _ := d.root[key].([]any)
+	for i, v := range all {
+		if entry, ok := v.(map[string]any); ok {
+			entries, places = append(entries, entry), append(places, i)
+		}
+	}
+	return entries, places
+}
+
+func (d draft) add(key string, entry map[string]any) {
+	all, _ := d.root[key].([]any)
+	d.root[key] = append(all, entry)
+}
+
+// typedValue is the JSON value of a text that a person typed where a number or a text may stand.
+func typedValue(text string) any {
+	if n := json.Number(text); text != "" && json.Valid([]byte(text)) {
+		if _, err := n.Float64(); err == nil {
+			return n
+		}
+	}
+	return text
+}
+
+// fieldText is the text of a JSON value in a field of a form.
+func fieldText(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	case json.Number:
+		return v.String()
+	}
+	text, _ := json.Marshal(v) // it was decoded from JSON
+	return string(text)
+}
+
+// JSON returns the draft as the engine takes it.
+func (d draft) JSON() string {
+	var b strings.Builder
+	writeDraft(&b, d.root, 0)
+	return b.String()
+}
+
+// keyOrder is how keys of a strategy are ordered where a person reads them. Others follow.
+var keyOrder = []string{
+	"eventsScoring", "facetsScoring", "personalizationImpact", "halfLives", "ranking", "aliases", "eventName", "eventType", "facetName", "score",
+	"contrast", "session", "popularity", "pairs", "freshness", "attribute", "halfLife", "weight",
+}
+
+// writeDraft writes a value as JSON with a line for each entry down to the second level.
+func writeDraft(b *strings.Builder, v any, depth int) {
+	const levels = 2
+	breaks, pad := depth < levels, strings.Repeat("  ", depth+1)
+	separate := func(i int) {
+		switch {
+		case i > 0 && !breaks:
+			b.WriteString(", ")
+		case i > 0:
+			b.WriteString(",\n" + pad)
+		case breaks:
+			b.WriteString("\n" + pad)
+		}
+	}
+	end := func(n int, bracket string) {
+		if n > 0 && breaks {
+			b.WriteString("\n" + pad[2:])
+		}
+		b.WriteString(bracket)
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		b.WriteString("{")
+		for i, key := range draftKeys(v) {
+			separate(i)
+			b.WriteString(jsonScalar(key) + ": ")
+			writeDraft(b, v[key], depth+1)
+		}
+		end(len(v), "}")
+	case []any:
+		b.WriteString("[")
+		breaks = breaks && slices.ContainsFunc(v, isNested)
+		for i, e := range v {
+			separate(i)
+			writeDraft(b, e, depth+1)
+		}
+		end(len(v), "]")
+	default:
+		b.WriteString(jsonScalar(v))
+	}
+}
+
+func isNested(v any) bool {
+	switch v.(type) {
+	case map[string]any, []any:
+		return true
+	}
+	return false
+}
+
+func draftKeys(object map[string]any) []string {
+	keys := make([]string, 0, len(object))
+	for key := range object {
+		keys = append(keys, key)
+	}
+	rank := func(key string) int {
+		if i := slices.Index(keyOrder, key); i >= 0 {
+			return i
+		}
+		return len(keyOrder)
+	}
+	slices.SortFunc(keys, func(a, b string) int {
+		if d := rank(a) - rank(b); d != 0 {
+			return d
+		}
+		return strings.Compare(a, b)
+	})
+	return keys
+}
+
+// jsonScalar writes a value without entries. Characters that a person does not see, or that change the
+// direction of others, are escaped: a form changes some of them.
+func jsonScalar(v any) string {
+	var encoded bytes.Buffer
+	encoder := json.NewEncoder(&encoded)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(v) // it was decoded from JSON
+	var b strings.Builder
+	for _, c := range strings.TrimSuffix(encoded.String(), "\n") {
+		switch {
+		case unicode.IsPrint(c):
+			b.WriteRune(c)
+		case c > 0xffff:
+			high, low := utf16.EncodeRune(c)
+			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, c)
+		}
+	}
+	return b.String()
+}
+
+// sliderValue reads a score or a weight. ok is false for what a slider cannot show.
+func sliderValue(text string) (n int, ok bool) {
+	n, err := strconv.Atoi(text)
+	return n, err == nil && n >= 0 && n <= 100
+}

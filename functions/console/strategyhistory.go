@@ -1,0 +1,127 @@
+package console
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/strategy"
+)
+
+// shownVersions is how many versions a page lists.
+const shownVersions = 50
+
+// versionsPage lists the strategies that the app has and had.
+type versionsPage struct {
+	Now   time.Time
+	List  []api.StrategyVersion
+	Total int
+	Next  int64 // older versions follow; 0: none
+}
+
+func loadVersions(v *visit) (any, error) {
+	v.title, v.command = "Versions of the strategy", "affinity strategy list"
+	all, err := v.engine.StrategyVersions(v.Context())
+	if err != nil {
+		return nil, err
+	}
+	p := &versionsPage{Now: v.now(), List: all.Versions, Total: len(all.Versions)}
+	if before, ok := versionOf(v.URL.Query().Get("before")); ok {
+		p.List = slices.DeleteFunc(slices.Clone(p.List), func(version api.StrategyVersion) bool { return version.Version >= before })
+	}
+	if len(p.List) > shownVersions {
+		p.List = p.List[:shownVersions]
+		p.Next = p.List[shownVersions-1].Version
+	}
+	return p, nil
+}
+
+// versionPage compares a version with the active strategy.
+type versionPage struct {
+	Version  int64
+	At       *api.StrategyVersion // nil: it is not in the list
+	Now      time.Time
+	Active   activeStrategy
+	Changes  []string // from the active strategy to this version
+	Effect   string
+	DiffJSON string
+	JSON     string
+	Same     bool
+	Raced    bool
+}
+
+func loadVersion(v *visit) (any, error) {
+	version, ok := versionOf(v.PathValue("version"))
+	if !ok || version == 0 {
+		return nil, httpapi.Errorf(http.StatusNotFound, "The versions of a strategy are numbers from 1 on")
+	}
+	return newVersionPage(v, version)
+}
+
+func newVersionPage(v *visit, version int64) (*versionPage, error) {
+	active, versions, err := readActive(v)
+	if err != nil {
+		return nil, err
+	}
+	v.title = fmt.Sprintf("Version %d of the strategy", version)
+	v.command = fmt.Sprintf("affinity strategy diff %d %d && affinity strategy restore %d", active.Version, version, version)
+	s, raw, err := readVersion(v, version)
+	if err != nil {
+		return nil, err
+	}
+	p := &versionPage{Version: version, Now: v.now(), Active: active, Same: active.Strategy.Equal(s)}
+	for i := range versions {
+		if versions[i].Version == version {
+			p.At = &versions[i]
+		}
+	}
+	changes := strategy.Diff(active.Strategy, s)
+	p.Changes, p.Effect = changeWords(active.Strategy, s), effectWords(active.Strategy, s)
+	text, err := json.Marshal(struct {
+		From          int64             `json:"from"`
+		To            int64             `json:"to"`
+		ScoringChange bool              `json:"scoringChange"`
+		Changes       []strategy.Change `json:"changes"`
+	}{active.Version, version, !active.Strategy.SameScoring(s), append([]strategy.Change{}, changes...)})
+	if err != nil {
+		return nil, fmt.Errorf("write the difference: %w", err)
+	}
+	p.DiffJSON, p.JSON = readable(string(text)), readable(raw)
+	return p, nil
+}
+
+// readable indents JSON, and escapes the characters that a person does not see.
+func readable(text string) string {
+	d, err := parseDraft(text)
+	if err != nil {
+		return shown(text)
+	}
+	return d.JSON()
+}
+
+// restoreVersion makes the strategy of a version the active one again.
+func restoreVersion(v *visit) (any, error) {
+	version, ok := versionOf(v.PathValue("version"))
+	if !ok || version == 0 {
+		return nil, httpapi.Errorf(http.StatusNotFound, "The versions of a strategy are numbers from 1 on")
+	}
+	p, err := newVersionPage(v, version)
+	if err != nil {
+		return nil, err
+	}
+	if p.Raced = v.PostForm.Get("active") != strconv.FormatInt(p.Active.Version, 10); p.Raced {
+		return p, nil
+	}
+	if p.Same {
+		return nil, done("/console/strategy/versions", "strategy-same")
+	}
+	if err := v.engine.RestoreStrategy(v.Context(), version); err != nil {
+		return nil, err
+	}
+	return nil, done("/console/strategy/versions", "strategy-"+published(v, p.Active.Version, "restored"))
+}

@@ -1,0 +1,176 @@
+package console
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/strategy"
+)
+
+// halfLifeWords says what a half-life does to the worth of an event.
+func halfLifeWords(h strategy.HalfLife) string {
+	if n, ok := h.Events(); ok {
+		if n == 1 {
+			return "an event is worth half after one newer event"
+		}
+		return fmt.Sprintf("an event is worth half after %g newer events", n)
+	}
+	return "an event is worth half after " + lengthWords(h)
+}
+
+// lengthWords writes how long a half-life is.
+func lengthWords(h strategy.HalfLife) string {
+	of := func(n int64, unit string) string {
+		if n == 1 {
+			return "1 " + unit
+		}
+		return number(n) + " " + unit + "s"
+	}
+	minutes := int64(time.Duration(h.Millis()) * time.Millisecond / time.Minute)
+	switch {
+	case minutes%(24*60) == 0:
+		return of(minutes/(24*60), "day")
+	case minutes%60 == 0:
+		return of(minutes/60, "hour")
+	}
+	return of(minutes, "minute")
+}
+
+// halfLivesWords says what the half-lives of a strategy do.
+func halfLivesWords(all []strategy.HalfLife) string {
+	switch len(all) {
+	case 0:
+		return "Events keep their worth for the whole retention."
+	case 1:
+		return "A view is worth half after " + lengthWords(all[0]) + ", and so is every other event."
+	}
+	rest := make([]string, len(all)-1)
+	for i, h := range all[1:] {
+		rest[i] = lengthWords(h)
+	}
+	return "A view is worth half after " + lengthWords(all[0]) + ": this first half-life orders profiles. Each profile also has scores for " + strings.Join(rest, ", ") + "."
+}
+
+// changeWords says each difference between two strategies in a sentence.
+func changeWords(before, after strategy.Strategy) []string {
+	changes := strategy.Diff(before, after)
+	words := make([]string, len(changes))
+	for i, c := range changes {
+		words[i] = changeSentence(c)
+	}
+	return words
+}
+
+func changeSentence(c strategy.Change) string {
+	switch c.Key {
+	case "eventsScoring":
+		return scoreSentence(fmt.Sprintf("%s “%s”", capitalized(c.Of[0]), shown(c.Of[1])), "counts", c)
+	case "facetsScoring":
+		return scoreSentence("Facet "+shown(c.Of[0]), "weighs", c)
+	case "aliases":
+		value := fmt.Sprintf("%s “%s”", shown(c.Of[0]), shown(c.Of[1]))
+		switch {
+		case c.Before == nil:
+			return fmt.Sprintf("%s counts as “%s”", value, valueWords(c.After))
+		case c.After == nil:
+			return fmt.Sprintf("%s counts for itself, not as “%s”", value, valueWords(c.Before))
+		}
+		return fmt.Sprintf("%s counts as “%s” instead of “%s”", value, valueWords(c.After), valueWords(c.Before))
+	case "eventsScoring.order":
+		return "The events are in another order"
+	case "facetsScoring.order":
+		return "The facets are in another order"
+	}
+	none := "the default"
+	if c.Key == "halfLives" {
+		none = "none"
+	}
+	words := func(v any) string {
+		if v == nil {
+			return none
+		}
+		return valueWords(v)
+	}
+	return fmt.Sprintf("%s: %s → %s", keyWords(c.Key), words(c.Before), words(c.After))
+}
+
+// scoreSentence says how the score of an event or a facet changes.
+func scoreSentence(what, verb string, c strategy.Change) string {
+	switch {
+	case c.Before == nil:
+		return fmt.Sprintf("%s %s %v; it did not count before", what, verb, c.After)
+	case c.After == nil:
+		return fmt.Sprintf("%s no longer counts; it had %v", what, c.Before)
+	}
+	return fmt.Sprintf("%s: %v → %v", what, c.Before, c.After)
+}
+
+// keyWords name the keys of a strategy that have one value.
+func keyWords(key string) string {
+	names := map[string]string{
+		"personalizationImpact": "Impact", "halfLives": "Half-lives", "ranking.contrast": "Contrast",
+		"ranking.session.weight": "Weight of the session", "ranking.session.halfLife": "Half-life of the session",
+		"ranking.popularity.weight": "Weight of popularity", "ranking.popularity.halfLife": "Half-life of popularity",
+		"ranking.pairs.weight": "Weight of pairs", "ranking.freshness.weight": "Weight of freshness",
+		"ranking.freshness.halfLife": "Half-life of freshness", "ranking.freshness.attribute": "Attribute of freshness",
+	}
+	if name, ok := names[key]; ok {
+		return name
+	}
+	return key
+}
+
+func valueWords(v any) string {
+	switch v := v.(type) {
+	case strategy.HalfLife:
+		if _, events := v.Events(); events {
+			return v.String()
+		}
+		return lengthWords(v)
+	case []strategy.HalfLife:
+		words := make([]string, len(v))
+		for i, h := range v {
+			words[i] = lengthWords(h)
+		}
+		return strings.Join(words, ", ")
+	}
+	return shown(fmt.Sprint(v))
+}
+
+func capitalized(word string) string {
+	if word == "" {
+		return word
+	}
+	return strings.ToUpper(word[:1]) + word[1:]
+}
+
+// effectWords says what happens when a strategy replaces another.
+func effectWords(before, after strategy.Strategy) string {
+	switch {
+	case before.Equal(after):
+		return "Nothing changes: it is the active strategy."
+	case before.SameScoring(after):
+		return "Every read uses it within five seconds. No profile is recomputed: only the ranking or the impact changes, and scores stay."
+	}
+	return "Every read uses it within five seconds. Stored profiles are recomputed in the background."
+}
+
+// tauWords says how alike two orders are.
+func tauWords(tau float64) string {
+	switch {
+	case tau >= 0.995:
+		return "the same order"
+	case tau >= 0.9:
+		return "almost the same order"
+	case tau >= 0.7:
+		return "a similar order"
+	case tau >= 0.4:
+		return "a clearly different order"
+	case tau >= 0.1:
+		return "an order with little in common"
+	case tau > -0.1:
+		return "an unrelated order"
+	}
+	return "an order turned around"
+}
