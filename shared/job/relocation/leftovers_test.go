@@ -2,9 +2,12 @@ package relocation_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/store"
 )
 
 // reach runs tasks until the move is in a phase.
@@ -28,4 +31,113 @@ func TestRankingOfAnUnknownUser(t *testing.T) {
 			t.Errorf("phase %s: %+v", w.app().Move.Phase, got)
 		}
 	}
+}
+
+// leaves makes a user's row in eu say that the user is about to move to us, as a mover does that
+// dies behind its first request.
+func (w *world) leaves(user string) {
+	w.t.Helper()
+	row, err := w.stores["eu"].ReadPrimary(ctx, app, user, store.UserState)
+	w.must(err)
+	left, err := w.stores["eu"].SetOwner(ctx, app, user, row.Owner, store.Owner{Epoch: row.Owner.Epoch + 1, State: store.Leaving, Region: "us"})
+	if w.must(err); !left {
+		w.t.Fatalf("%s does not leave: %v", user, row.Owner)
+	}
+}
+
+// holds checks how many events of a user each region has in its log.
+func (w *world) holds(when, user string, eu, us int) {
+	w.t.Helper()
+	for region, want := range map[string]int{"eu": eu, "us": us} {
+		got, err := w.stores[region].EventsOf(ctx, app, user, event.AllTypes)
+		w.must(err)
+		if len(got) != want {
+			w.t.Errorf("%s: %s holds %d events of %s, want %d", when, region, len(got), user, want)
+		}
+	}
+}
+
+// blocks returns how many blocks of a user a region has, and whether it has a profile of them.
+func (w *world) blocks(region, user string) (blocks int, profile bool) {
+	w.t.Helper()
+	ids, err := w.stores[region].ListBlocks(ctx, app, user)
+	w.must(err)
+	row, err := w.stores[region].ReadPrimary(ctx, app, user, store.UserHistory)
+	w.must(err)
+	stored, err := w.stores[region].ReadPrimary(ctx, app, user, store.UserSession)
+	w.must(err)
+	blocks = len(ids)
+	if len(row.Inline) > 0 {
+		blocks++
+	}
+	return blocks, len(stored.Profile) > 0
+}
+
+func (w *world) apply(events ...store.LogEvent) {
+	w.t.Helper()
+	_, err := w.engine.Apply(ctx, w.app(), events)
+	w.must(err)
+}
+
+// deleted deletes a user and purges what the deletion covers.
+func (w *world) deleted(user string) {
+	w.t.Helper()
+	until, err := w.engine.Delete(ctx, app, user)
+	w.must(err)
+	_, err = w.engine.Purge(ctx, app, user, until)
+	w.must(err)
+}
+
+// A purge removes what a deletion covers from both regions, whether the user has moved or is
+// about to.
+func TestPurgeReachesBothRegions(t *testing.T) {
+	w := newWorld(t, 0)
+	for _, user := range []string{"ann", "bob"} {
+		w.apply(seen(user, 0, "red"))
+		_, err := w.engine.Fold(ctx, w.app(), user)
+		w.must(err)
+	}
+	w.start("us")
+	w.reach(config.MoveUsers)
+	w.leaves("bob")
+	w.apply(seen("bob", 1, "red"))
+	w.holds("leaving", "bob", 2, 1)
+	w.deleted("bob")
+	w.holds("purged while leaving", "bob", 0, 0)
+	w.reach(config.MoveSwitched)
+	w.holds("moved", "ann", 1, 1)
+	w.deleted("ann")
+	w.holds("purged", "ann", 0, 0)
+	if blocks, profile := w.blocks("eu", "ann"); blocks > 0 || profile {
+		t.Errorf("eu holds %d blocks of ann, and a profile: %v", blocks, profile)
+	}
+	time.Sleep(2 * time.Millisecond) // the slack of deletions
+	later := seen("ann", 0, "blue")
+	later.Time, later.Receipt, later.ID = time.Now().UnixMilli(), time.Now().UnixMilli(), "later"
+	w.apply(later)
+	w.exact("moved", map[string]int{"ann": 1, "bob": 0})
+	for w.step() {
+	}
+	w.exact("at rest", map[string]int{"ann": 1, "bob": 0})
+	w.empty("eu")
+}
+
+// What a slow mover copies behind a purge is removed when the app drops what it has left behind.
+func TestDropRemovesDeletedCopies(t *testing.T) {
+	w := newWorld(t, 0)
+	for _, user := range []string{"ann", "out"} {
+		w.apply(seen(user, 0, "red"))
+	}
+	w.start("us")
+	w.reach(config.MoveSwitched)
+	w.deleted("ann")
+	_, err := w.engine.OptOut(ctx, app, "out")
+	w.must(err)
+	late := seen("out", 0, "red")
+	late.Time, late.Receipt, late.ID = time.Now().Add(time.Minute).UnixMilli(), time.Now().Add(time.Second).UnixMilli(), "late"
+	w.must(w.stores["us"].Log(app, w.app().Log).Copy(ctx, w.app().Log.Read, []store.LogEvent{seen("ann", 0, "red"), late}))
+	for w.step() {
+	}
+	w.holds("at rest", "ann", 0, 0)
+	w.holds("at rest", "out", 0, 0)
 }
