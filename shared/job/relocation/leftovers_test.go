@@ -141,3 +141,47 @@ func TestDropRemovesDeletedCopies(t *testing.T) {
 	w.holds("at rest", "ann", 0, 0)
 	w.holds("at rest", "out", 0, 0)
 }
+
+// Events that a user has opted out of are not written to the log of the region to which the user is about to move.
+func TestOptedOutEventsStayOut(t *testing.T) {
+	w := newWorld(t, 0)
+	until, err := w.engine.OptOut(ctx, app, "out", event.View)
+	w.must(err)
+	w.start("us")
+	w.reach(config.MoveUsers)
+	w.leaves("out")
+	at := until.Add(time.Minute).UnixMilli()
+	view, click := seen("out", 0, "red"), seen("out", 1, "red")
+	view.Time, view.Receipt, click.Time, click.Receipt, click.Type = at, at, at, at, event.Click
+	done, err := w.engine.Apply(ctx, w.app(), []store.LogEvent{view, click})
+	w.must(err)
+	if done.Refused != 1 || done.Applied != 1 {
+		t.Errorf("%+v", done)
+	}
+	w.holds("leaving", "out", 1, 1)
+	w.reach(config.MoveSwitched)
+	w.holds("moved", "out", 1, 1)
+}
+
+// A message that only marks users, because the log says more of their events, does not leave
+// these in the region that the users leave.
+func TestAbandonedEventsMoveAlong(t *testing.T) {
+	w := newWorld(t, 0)
+	w.populate(1)
+	w.apply(seen("ann", 0, "red"), seen("bob", 0, "red"))
+	w.start("us")
+	w.reach(config.MoveUsers)
+	w.leaves("ann")
+	w.leaves("bob")
+	// The mover has copied the log. A delivery writes the events and dies.
+	late := []store.LogEvent{seen("ann", 1, "red"), seen("bob", 1, "red")}
+	w.must(w.stores["eu"].Log(app, w.app().Log).Append(ctx, late))
+	w.must(w.engine.Abandon(ctx, w.app(), late[:1]))
+	w.holds("abandoned while leaving", "ann", 2, 1)
+	row, err := w.stores["eu"].ReadPrimary(ctx, app, "bob", store.UserState)
+	w.must(err)
+	_, err = w.stores["eu"].SetOwner(ctx, app, "bob", row.Owner, store.Owner{Epoch: row.Owner.Epoch + 1, State: store.Moved, Region: "us"})
+	w.must(err)
+	w.must(w.engine.Abandon(ctx, w.app(), late[1:]))
+	w.holds("abandoned behind the copy", "bob", 2, 1)
+}
