@@ -1,6 +1,7 @@
 package relocation_test
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -184,4 +185,34 @@ func TestAbandonedEventsMoveAlong(t *testing.T) {
 	w.must(err)
 	w.must(w.engine.Abandon(ctx, w.app(), late[1:]))
 	w.holds("abandoned behind the copy", "bob", 2, 1)
+}
+
+// Refused events of a user who is purged in any phase do not come back, and those of others stay.
+func TestPurgedSamplesStayAway(t *testing.T) {
+	for _, phase := range []config.MovePhase{config.MoveUsers, config.MoveSwitched, config.MoveDropping, config.MoveErasing, config.MoveFinishing} {
+		w := newWorld(t, 0)
+		w.populate(3)
+		refuse := func(user string) {
+			w.must(w.rows.RecordRefused(ctx, app, time.Now(), store.Refusals{Counts: map[string]int64{user: 1},
+				Events: []store.Refused{{At: time.Now(), Reason: user, Event: json.RawMessage(`{"userToken":"` + user + `"}`)}}}))
+		}
+		refuse("ann")
+		refuse("bob")
+		w.start("us")
+		w.reach(phase)
+		refuse("zoe")
+		_, err := w.rows.ForgetRefused(ctx, app, "ann")
+		w.must(err)
+		for w.step() {
+		}
+		left, counts, err := w.rows.ReadRefused(ctx, app, time.Now())
+		w.must(err)
+		users := map[string]bool{}
+		for _, r := range left {
+			users[r.Reason] = true
+		}
+		if users["ann"] || !users["bob"] || !users["zoe"] || counts["ann"] != 1 || counts["zoe"] != 1 {
+			t.Errorf("purged in phase %s: events of %v, counts %v", phase, users, counts)
+		}
+	}
 }
