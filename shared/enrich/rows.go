@@ -4,6 +4,9 @@ import (
 	"context"
 	"iter"
 	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/history"
@@ -22,17 +25,42 @@ type Holder interface {
 	StoreOf(ctx context.Context, app config.App, user string) (*store.Store, error)
 }
 
+// maxHolders is how many users a message looks for at a time.
+const maxHolders = 16
+
+// holdersOf returns the Bigtable of each user. While the app moves, each costs up to three reads.
+func holdersOf(ctx context.Context, h Holder, app config.App, users map[string][]store.UserRange) (map[string]*store.Store, error) {
+	holders := make(map[string]*store.Store, len(users))
+	var mu sync.Mutex
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(maxHolders)
+	for user := range users {
+		g.Go(func() error {
+			s, err := h.StoreOf(ctx, app, user)
+			mu.Lock()
+			defer mu.Unlock()
+			holders[user] = s
+			return err
+		})
+	}
+	return holders, g.Wait()
+}
+
 // Rows reads the rows of events in the log of an app. Events that are not in it are missing
 // in the answer.
 func Rows(ctx context.Context, h Holder, app config.App, places iter.Seq[Place]) (map[Place]Row, error) {
-	ranges := map[*store.Store][]store.UserRange{}
+	byUser := map[string][]store.UserRange{}
 	for at := range places {
-		s, err := h.StoreOf(ctx, app, at.User)
-		if err != nil {
-			return nil, err
-		}
 		from, to := history.Pos{Time: at.Time, ID: at.ID}, history.Pos{Time: at.Time, ID: at.ID + "\x00"}
-		ranges[s] = append(ranges[s], store.UserRange{User: at.User, From: from, To: to})
+		byUser[at.User] = append(byUser[at.User], store.UserRange{User: at.User, From: from, To: to})
+	}
+	holders, err := holdersOf(ctx, h, app, byUser)
+	if err != nil {
+		return nil, err
+	}
+	ranges := map[*store.Store][]store.UserRange{}
+	for user, of := range byUser {
+		ranges[holders[user]] = append(ranges[holders[user]], of...)
 	}
 	rows := map[Place]Row{}
 	for s, of := range ranges {

@@ -159,9 +159,7 @@ func (d *deletion) purge(ctx context.Context, appID, token string, until time.Ti
 	if err := d.dropUnnamed(ctx, appID, token, row); err != nil {
 		return 0, err
 	}
-	covered := row.Deleted()
-	covered.DeletedUntil = min(covered.DeletedUntil, until.UnixMilli())
-	covered.ReceivedUntil = min(covered.ReceivedUntil, until.UnixMilli())
+	covered := coveredUntil(row, until)
 	if covered.DeletedUntil <= 0 {
 		return 0, nil
 	}
@@ -169,6 +167,14 @@ func (d *deletion) purge(ctx context.Context, appID, token string, until time.Ti
 		return 0, err
 	}
 	return d.store.PurgeLog(ctx, appID, token, covered)
+}
+
+// coveredUntil is what the deletions of a row cover, up to a time.
+func coveredUntil(row store.User, until time.Time) affinity.Tombstone {
+	covered := row.Deleted()
+	covered.DeletedUntil = min(covered.DeletedUntil, until.UnixMilli())
+	covered.ReceivedUntil = min(covered.ReceivedUntil, until.UnixMilli())
+	return covered
 }
 
 // purgeTypes deletes events of types that the user is out of, and that no tombstone covers:

@@ -340,11 +340,8 @@ func (e *Engine) ComputeCounting(ctx context.Context, app config.App, users []st
 // which need not be the active one, and stores nothing. c is that strategy.
 func (e *Engine) ComputeRanking(ctx context.Context, app config.App, user string, c *affinity.Compiled) (Result, error) {
 	at, err := e.at(app)
-	if err == nil && app.Moving() {
-		var found place
-		if found, err = at.locate(ctx, app, user, store.UserState); err == nil {
-			at = found.at
-		}
+	if err == nil {
+		at, err = at.holding(ctx, app, user)
 	}
 	if err != nil {
 		return Result{}, err

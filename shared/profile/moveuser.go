@@ -99,12 +99,7 @@ func (e *Engine) arrive(ctx context.Context, app config.App, user string, from, 
 	if err := to.complete(ctx, app, user); err != nil {
 		return err
 	}
-	row, err := to.env.store.ReadPrimary(ctx, app.ID, user, store.UserState)
-	if err != nil || row.DeletedUntil == 0 || !row.Owner.Here() {
-		return err
-	}
-	_, err = to.env.store.PurgeLog(ctx, app.ID, user, row.Deleted())
-	return err
+	return to.purgeArrived(ctx, app, user)
 }
 
 // StayUser settles a user in the region to which the app moves back. It gives up the move of
@@ -207,32 +202,44 @@ var ErrPhaseOver = errors.New("the phase of the move is over")
 // and are not in the log of the one where they are, and leaves a marker. Only a process that
 // died before it acknowledged a message leaves such events, as one does who dies between
 // log and ticket in an app that rests. It returns their number.
+//
+// It then removes what the user's row excludes from the log of the new region: a mover that
+// was slow may have copied it after the user had arrived.
 func (e *Engine) ReconcileUser(ctx context.Context, app config.App, token string) (int, error) {
 	from, to, err := e.move(app)
 	if err != nil {
 		return 0, err
 	}
+	rows, err := to.reconcile(ctx, app, token, from)
+	if err != nil {
+		return rows, err
+	}
+	return rows, to.purgeArrived(ctx, app, token)
+}
+
+// reconcile copies such events to the region of e.
+func (e *Engine) reconcile(ctx context.Context, app config.App, token string, from *Engine) (_ int, err error) {
 	u := user{token: token}
-	if u.row, err = to.env.store.ReadPrimary(ctx, app.ID, token, store.UserState); err != nil || !u.row.Owner.Here() || u.row.OptedOut != 0 {
+	if u.row, err = e.env.store.ReadPrimary(ctx, app.ID, token, store.UserState); err != nil || !u.row.Owner.Here() || u.row.OptedOut != 0 {
 		return 0, err // what a user has opted out of is not copied
 	}
 	u.setWindow(e.env.now().UnixMilli(), app)
 	first := u.foldStart() // before it, receipts decide what counts
-	missing, err := to.env.store.MissingInLog(ctx, from.env.store, app.ID, app.Log, token, first)
+	missing, err := e.env.store.MissingInLog(ctx, from.env.store, app.ID, app.Log, token, first)
 	if err != nil || len(missing) == 0 {
 		return 0, err
 	}
-	if err := to.env.store.CopyEventsFrom(ctx, from.env.store, app.ID, app.Log, token, missing); err != nil {
+	if err := e.env.store.CopyEventsFrom(ctx, from.env.store, app.ID, app.Log, token, missing); err != nil {
 		return 0, err
 	}
 	take := func(ctx context.Context, _, token string) (store.User, error) {
-		return to.takeOwned(ctx, app, token, 0, nil)
+		return e.takeOwned(ctx, app, token, 0, nil)
 	}
-	users, err := to.writer.tickets.drawEach(ctx, app.ID, map[string][]history.Pos{token: missing}, take)
+	users, err := e.writer.tickets.drawEach(ctx, app.ID, map[string][]history.Pos{token: missing}, take)
 	if err != nil {
 		return 0, err
 	}
-	_, err = to.writer.markDrawn(ctx, app, users)
+	_, err = e.writer.markDrawn(ctx, app, users)
 	return len(missing), err
 }
 

@@ -16,7 +16,7 @@ import (
 // visit is what a message has to do in one region.
 type visit struct {
 	events []store.LogEvent
-	log    bool             // write the events
+	log    bool             // write the events; otherwise they may be in the log
 	need   map[string]int64 // the epochs that the rows of users must have reached
 }
 
@@ -61,6 +61,11 @@ func (e *Engine) visit(ctx context.Context, app config.App, v visit, do ownedWor
 		}
 	}
 	events := owns(v.events, refused)
+	if !v.log {
+		if err := e.copyOn(ctx, app, v, events); err != nil {
+			return Outcome{}, err
+		}
+	}
 	users, err := e.drawOwned(ctx, app, v, events)
 	if err != nil {
 		return Outcome{}, err
@@ -88,6 +93,9 @@ func (e *Engine) visit(ctx context.Context, app config.App, v visit, do ownedWor
 			here = append(here, ev)
 		}
 	}
+	if err := e.dropBoth(ctx, app, here, rows); err != nil {
+		return Outcome{}, err
+	}
 	outcome, err := e.writer.outcome(ctx, app, here, rows, refused)
 	if err == nil {
 		err = faulty.orNil()
@@ -107,6 +115,45 @@ func (e *Engine) sendOn(next map[*Engine]visit, v visit, ev store.LogEvent, m el
 	}
 	n.events, n.need[ev.User] = append(n.events, ev), m.epoch
 	next[to] = n
+	return nil
+}
+
+// copyOn copies the events of users whom a visit to the other region has sent here. They
+// may be in the log there alone.
+func (e *Engine) copyOn(ctx context.Context, app config.App, v visit, events map[string]own) error {
+	if len(v.need) == 0 {
+		return nil
+	}
+	from, err := e.env.other(app)
+	if err != nil {
+		return err
+	}
+	for token, own := range events {
+		if err := from.copyAgain(app, token, own.events)(ctx, e, store.User{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropBoth removes events that are excluded from the log of the region to which their users
+// are about to move. They may have been written there before they were excluded.
+func (e *Engine) dropBoth(ctx context.Context, app config.App, events []store.LogEvent, rows map[string]store.User) error {
+	excluded := map[string][]store.LogEvent{}
+	for _, ev := range events {
+		if row := rows[ev.User]; row.Owner.State == store.Leaving && row.Excludes(ev.Type, ev.Time, ev.ReceivedAt()) {
+			excluded[row.Owner.Region] = append(excluded[row.Owner.Region], ev)
+		}
+	}
+	for region, some := range excluded {
+		to, err := e.env.in(region)
+		if err == nil {
+			err = to.logs.of(app).DropExcluded(ctx, some, func(user string) store.User { return rows[user] })
+		}
+		if err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -132,14 +179,15 @@ func (e *Engine) drawOwned(ctx context.Context, app config.App, v visit, events 
 	return e.writer.tickets.drawEach(ctx, app.ID, at, e.owned(app, v.log, v.need, events))
 }
 
-// owned returns what draws the tickets of users with their events, which the log holds if
-// logged says so.
+// owned returns what draws the tickets of users with their events. logged says that the log
+// holds them; otherwise it may.
 func (e *Engine) owned(app config.App, logged bool, need map[string]int64, events map[string]own) taker {
 	return func(ctx context.Context, _, token string) (store.User, error) {
+		log := logAgain(app, events[token].events)
 		if !logged {
-			return e.takeOwned(ctx, app, token, need[token], nil)
+			log = e.copyAgain(app, token, events[token].events)
 		}
-		return e.takeOwned(ctx, app, token, need[token], events[token].events)
+		return e.takeOwned(ctx, app, token, need[token], log)
 	}
 }
 

@@ -87,19 +87,124 @@ func (e *Engine) optedOutMoving(ctx context.Context, app config.App, token strin
 	return found.row.OptedOut, time.UnixMilli(found.row.ReceivedUntil), nil
 }
 
-// purgeMoving removes what a deletion covers in both regions: a copy may hold it, too.
+// purgeMoving removes what a deletion covers in both regions: a copy may hold it, too. The row
+// of the owner decides in both, because the row that the user has left says nothing of later
+// deletions.
 func (e *Engine) purgeMoving(ctx context.Context, app config.App, token string, until time.Time) (int, error) {
 	other, err := e.env.other(app)
 	if err != nil {
 		return 0, err
 	}
+	owner, err := e.settled(ctx, app, token)
+	if err != nil {
+		return 0, err
+	}
 	purged := 0
 	for _, at := range []*Engine{e, other} {
-		n, err := at.deletion.purge(ctx, app.ID, token, until)
+		n := 0
+		if at == owner.at {
+			n, err = at.deletion.purge(ctx, app.ID, token, until)
+		} else {
+			n, err = e.purgeLeftovers(ctx, app, at, token, until, owner.row)
+		}
 		if err != nil {
 			return purged, err
 		}
 		purged = max(purged, n)
 	}
 	return purged, nil
+}
+
+// settled is locate. It completes an arrival that a mover has left halfway.
+func (e *Engine) settled(ctx context.Context, app config.App, token string) (place, error) {
+	for range maxHops {
+		found, err := e.locate(ctx, app, token, store.UserState)
+		if err != nil || !found.departed {
+			return found, err
+		}
+		to, err := found.at.env.in(found.row.Owner.Region)
+		if err == nil {
+			err = to.complete(ctx, app, token)
+		}
+		if err != nil {
+			return place{}, err
+		}
+	}
+	return place{}, errHops
+}
+
+// purgeLeftovers is purge in the region of at, which is not that of the owner; owner is the row
+// that counts. Blocks and profiles that the user has left there may hold deleted events, and
+// nobody needs them. Of the log it removes what the owner's row excludes, and nothing else:
+// other rows may be those of a message that is on its way.
+func (e *Engine) purgeLeftovers(ctx context.Context, app config.App, at *Engine, token string, until time.Time, owner store.User) (int, error) {
+	s := at.env.store
+	if _, err := s.BlankSegmentToken(ctx, app.ID, token); err != nil {
+		return 0, err
+	}
+	if err := e.purgeLeftTypes(ctx, app, at, token, owner); err != nil {
+		return 0, err
+	}
+	covered := coveredUntil(owner, until)
+	if covered.DeletedUntil <= 0 {
+		return 0, nil
+	}
+	row, err := s.ReadPrimary(ctx, app.ID, token, store.UserState)
+	if err != nil {
+		return 0, err
+	}
+	if row.Owner.State == store.Moved && row.Owner.Epoch <= owner.Owner.Epoch {
+		if err := s.ForgetLeft(ctx, app.ID, token, row.Owner); err != nil {
+			return 0, err
+		}
+	}
+	return s.PurgeLog(ctx, app.ID, token, covered)
+}
+
+// purgeLeftTypes is purgeTypes in the region of at, which is not that of the owner. The ticket
+// that it draws is one of the owner's.
+func (e *Engine) purgeLeftTypes(ctx context.Context, app config.App, at *Engine, token string, owner store.User) error {
+	if owner.OptedOut == 0 {
+		return nil
+	}
+	events, err := at.env.store.EventsOf(ctx, app.ID, token, owner.OptedOut)
+	if err != nil || len(events) == 0 {
+		return err
+	}
+	row, err := e.takeAnywhere(ctx, app, token)
+	if err != nil || row.OptedOut&owner.OptedOut != owner.OptedOut {
+		return err // the change that came between has a purge of its own
+	}
+	return at.logs.of(app).DropExcluded(ctx, events, func(string) store.User { return row })
+}
+
+// takeAnywhere draws a ticket where the user is owned.
+func (e *Engine) takeAnywhere(ctx context.Context, app config.App, token string) (store.User, error) {
+	at, need := e, int64(0)
+	for range maxHops {
+		row, err := at.takeOwned(ctx, app, token, need, nil)
+		m, moved := errors.AsType[elsewhere](err)
+		if !moved {
+			return row, err
+		}
+		if at, err = at.env.in(m.region); err != nil {
+			return row, err
+		}
+		need = m.epoch
+	}
+	return store.User{}, errHops
+}
+
+// purgeArrived removes from the log of the region of e, which owns the user, what the row
+// excludes: a copy may have brought it after a purge had ended.
+func (e *Engine) purgeArrived(ctx context.Context, app config.App, token string) error {
+	row, err := e.env.store.ReadPrimary(ctx, app.ID, token, store.UserState)
+	if err != nil || row.DeletedUntil == 0 || !row.Owner.Here() { // an opt-out sets it, too
+		return err
+	}
+	if err := e.deletion.purgeTypes(ctx, app.ID, token); err != nil {
+		return err
+	}
+	_, err = e.env.store.PurgeLog(ctx, app.ID, token, row.Deleted())
+	return err
 }

@@ -193,12 +193,41 @@ type storedForm struct {
 	same    bool  // the row still has the ticket that the caller knows
 }
 
+// readStoredMoving passes users in order, so it holds the profiles of those that it reads at a time.
 func (e *Engine) readStoredMoving(ctx context.Context, app config.App, tokens []string, fn func(string, []byte, int64) error) error {
-	known := make(map[string]int64, len(tokens))
-	for _, token := range tokens {
-		known[token] = 0
+	failed, rest := Faulty{}, distinct(tokens)
+	slices.SortFunc(rest, store.UserOrder)
+	for group := range slices.Chunk(rest, maxMovingReads) {
+		err := e.passStoredMoving(ctx, app, group, fn)
+		faulty, ok := errors.AsType[Faulty](err)
+		if err != nil && !ok {
+			return err
+		}
+		maps.Copy(failed, faulty)
 	}
-	return e.readChangedMoving(ctx, app, known, fn)
+	return failed.orNil()
+}
+
+func (e *Engine) passStoredMoving(ctx context.Context, app config.App, group []string, fn func(string, []byte, int64) error) error {
+	part, end := admission.Part(ctx)
+	defer end()
+	found := make(map[string]storedForm, len(group))
+	read := func(ctx context.Context, token string) (storedForm, error) { return e.storedMoving(ctx, app, token, 0) }
+	err := each(part, group, read, func(token string, v storedForm) error {
+		found[token] = v
+		return admission.Take(part, int64(len(v.profile)))
+	})
+	if _, faulty := errors.AsType[Faulty](err); err != nil && !faulty {
+		return err
+	}
+	for _, token := range group {
+		if v := found[token]; len(v.profile) > 0 {
+			if err := fn(token, v.profile, v.ticket); err != nil {
+				return err
+			}
+		}
+	}
+	return err
 }
 
 func (e *Engine) readChangedMoving(ctx context.Context, app config.App, known map[string]int64, fn func(string, []byte, int64) error) error {

@@ -16,12 +16,16 @@ import (
 // maxOwnerChanges bounds how often a ticket is drawn again because the owner changed.
 const maxOwnerChanges = 50
 
-// takeOwned draws a user's ticket in the region of e. logged are the events that the caller
-// has written to the log here, before. need is the epoch that the row must have reached, of
-// the row that named this region. An error of type elsewhere names another region: the
-// caller logs the events there, and draws the ticket there.
-func (e *Engine) takeOwned(ctx context.Context, app config.App, token string, need int64, logged []*store.LogEvent) (store.User, error) {
-	both := len(logged) == 0 // the events are in the logs of both regions
+// again brings events of a user that are in the log of one region to the log of another one,
+// which the user is about to move to. row is that of a ticket which counts.
+type again func(ctx context.Context, to *Engine, row store.User) error
+
+// takeOwned draws a user's ticket in the region of e. log brings the events that are in
+// the log here to another one, too; nil if the ticket is of no events. need is the epoch that
+// the row must have reached, of the row that named this region. An error of type elsewhere
+// names another region: the caller logs the events there, and draws the ticket there.
+func (e *Engine) takeOwned(ctx context.Context, app config.App, token string, need int64, log again) (store.User, error) {
+	both := log == nil // the events are in the logs of both regions
 	for range maxOwnerChanges {
 		row, err := e.env.store.TakeOwned(ctx, app.ID, token)
 		if err != nil {
@@ -36,7 +40,10 @@ func (e *Engine) takeOwned(ctx context.Context, app config.App, token string, ne
 		case o.State == store.Leaving:
 			// The copy of the log may have passed the events. A new ticket is one at which both
 			// logs hold them.
-			both, err = true, e.logBoth(ctx, app, o.Region, logged)
+			var to *Engine
+			if to, err = e.env.in(o.Region); err == nil {
+				both, err = true, log(ctx, to, row)
+			}
 		case o.State == store.Moved:
 			return row, elsewhere{o.Region, o.Epoch}
 		default:
@@ -71,21 +78,47 @@ func (e *Engine) beget(ctx context.Context, app config.App, token string) (bool,
 	return false, err
 }
 
-// logBoth writes events to the log of the other region.
-func (e *Engine) logBoth(ctx context.Context, app config.App, region string, logged []*store.LogEvent) error {
-	to, err := e.env.in(region)
-	if err != nil {
+// counting returns those of some events that a row does not exclude. What it excludes never
+// counts again: the tombstone of a later opt-in covers it.
+func counting(events []*store.LogEvent, row store.User) []store.LogEvent {
+	var kept []store.LogEvent
+	for _, ev := range events {
+		if !row.Excludes(ev.Type, ev.Time, ev.ReceivedAt()) {
+			kept = append(kept, *ev)
+		}
+	}
+	return kept
+}
+
+// logAgain writes events of a message.
+func logAgain(app config.App, events []*store.LogEvent) again {
+	return func(ctx context.Context, to *Engine, row store.User) error {
+		kept := counting(events, row)
+		if len(kept) == 0 {
+			return nil
+		}
+		_, refused, err := to.logs.append(ctx, app, kept)
+		if err == nil && len(refused) > 0 {
+			err = refused
+		}
 		return err
 	}
-	events := make([]store.LogEvent, len(logged))
-	for i, ev := range logged {
-		events[i] = *ev
+}
+
+// copyAgain copies events of a user that may be in the log of the region of e, for a message
+// that does not say how they are written there.
+func (e *Engine) copyAgain(app config.App, token string, events []*store.LogEvent) again {
+	return func(ctx context.Context, to *Engine, row store.User) error {
+		kept := counting(events, row)
+		if len(kept) == 0 {
+			return nil
+		}
+		at := make([]history.Pos, len(kept))
+		for i := range kept {
+			at[i] = position(&kept[i])
+		}
+		return to.env.store.CopyEventsFrom(ctx, e.env.store, app.ID, app.Log, token, at)
 	}
-	_, refused, err := to.logs.append(ctx, app, events)
-	if err == nil && len(refused) > 0 {
-		err = refused
-	}
-	return err
 }
 
 // complete makes the row of this region the one that counts, if the other region's row

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -220,6 +221,25 @@ func (s *Store) positions(ctx context.Context, app string, n schema.Name, user s
 			yield(history.Pos{}, fmt.Errorf("list log of %s,%s, %s: %w", app, user, n, err))
 		}
 	}
+}
+
+// ForgetLeft deletes the blocks and the profiles of a user who has moved away, and the manifest,
+// if the row still says of the owner what the caller has read. A reader that finds no block
+// takes the log, and nobody else needs them: blocks do not travel.
+func (s *Store) ForgetLeft(ctx context.Context, app, user string, owner Owner) error {
+	m, now := bigtable.NewMutation(), owner.appendBinary(nil)
+	m.DeleteCellsInFamily(familyProfile)
+	m.DeleteCellsInFamily(familyInline)
+	m.DeleteCellsInColumn(familyState, columnManifest)
+	left, err := s.swap(ctx, app, user, bigtable.NewCondMutation(latest(columnOwner, now, append(bytes.Clone(now), 0)), m, nil), false)
+	if err != nil || !left {
+		return err
+	}
+	ids, err := s.ListBlocks(ctx, app, user)
+	if err != nil {
+		return err
+	}
+	return s.DeleteBlocks(ctx, app, user, ids)
 }
 
 // LeaveUser deletes what a region holds of a user who has moved away, but for who owns them

@@ -50,7 +50,7 @@ func (s *Store) CopyRows(ctx context.Context, from *Store, region string, r AppR
 		b, rows := newBulk(ctx), 0
 		var failed error
 		err := source.ReadRows(ctx, within, func(row bigtable.Row) bool {
-			m, size := copyAsIs(row, isCatalog(r.Table))
+			m, size := copyAsIs(row, r.Table)
 			rows, r.After = rows+1, row.Key()
 			failed = b.add(to, copiedKey(r, row.Key(), region), m, size)
 			return failed == nil
@@ -70,10 +70,14 @@ func (s *Store) CopyRows(ctx context.Context, from *Store, region string, r AppR
 	}
 }
 
-// copyAsIs returns a mutation that writes the cells of a row, at their times or at
-// copyTime.
-func copyAsIs(row bigtable.Row, behind bool) (*bigtable.Mutation, int) {
-	m, size := bigtable.NewMutation(), 0
+// copyAsIs returns a mutation that writes the cells of a row of a table, at their times or, in
+// the catalog, at copyTime. Samples of refused events replace those of an earlier copy, which
+// would count again when a purge removes the newest cell of a slot.
+func copyAsIs(row bigtable.Row, table string) (*bigtable.Mutation, int) {
+	m, size, behind := bigtable.NewMutation(), 0, isCatalog(table)
+	if table == TableRefused {
+		m.DeleteCellsInFamily(familyRing)
+	}
 	for family, items := range row {
 		for _, item := range items {
 			at := item.Timestamp

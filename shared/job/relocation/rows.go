@@ -30,6 +30,17 @@ const (
 // the one that it leaves. It may be repeated.
 type rowWork func(ctx context.Context, from, to *store.Store, region string, r store.AppRows, progress func(int, string) error) error
 
+// ScrubSegments and the removal of stale samples only remove. They run when nobody copies any
+// more, and a purge works in both regions until then: what it removed from the first while
+// a copy was on its way is removed from the other.
+func scrubSegments(ctx context.Context, from, to *store.Store, _ string, r store.AppRows, progress func(int, string) error) error {
+	return to.ScrubSegments(ctx, from, r, progress)
+}
+
+func dropStaleRefused(ctx context.Context, from, to *store.Store, region string, r store.AppRows, progress func(int, string) error) error {
+	return to.DropStaleRefused(ctx, from, region, r, progress)
+}
+
 // rowStep is work on one table of an app.
 type rowStep struct {
 	table string
@@ -37,9 +48,14 @@ type rowStep struct {
 }
 
 // What a move does with tables. Clients change the catalog in both regions from MoveUsers on,
-// so that it is copied in this phase. Jobs alone write statistics and segments, and they wait.
+// so that it is copied in this phase. Statistics and segments are what jobs have built: jobs
+// wait while these are copied. Purges alone change them then, in both regions.
 // Processes write the rest in the region that counts until MoveDropping: it is copied before,
 // for those who read it, and again when nobody writes it there any more.
+//
+// Refused events name users, and a purge removes them. In MoveErasing it works in one region
+// alone. So their last copy is in MoveDropping, and MoveErasing begins with the removal of
+// what a purge removed during that copy.
 //
 // Of the details of jobs, too, what changes is written in both: the others are copied before
 // anybody reads them in the other region.
@@ -50,7 +66,7 @@ var (
 	catalogTables = []string{store.TableObjects, store.TableDated}
 	builtTables   = []string{store.TableCrowd, store.TableSegments}
 	addedTables   = []string{store.TableChanges, store.TableUsage, store.TableRefused, store.TableAuditLog, store.TableJobs}
-	lateTables    = []string{store.TableCrowd, store.TableUsage, store.TableRefused, store.TableAuditLog}
+	lateTables    = []string{store.TableCrowd, store.TableUsage, store.TableAuditLog}
 )
 
 func copyRows(ctx context.Context, from, to *store.Store, region string, r store.AppRows, progress func(int, string) error) error {
@@ -83,13 +99,15 @@ func rowSteps(m config.Move) ([]rowStep, error) {
 	case m.Phase == config.MoveSwitched && !m.Back:
 		all = append(steps(dropStale, catalogTables), steps(copyRows, builtTables)...)
 		all = append(append(all, steps(dropStale, builtTables)...), steps(copyRows, addedTables)...)
+	case m.Phase == config.MoveDropping && !m.Back:
+		all = []rowStep{{store.TableRefused, copyRows}, {store.TableSegments, scrubSegments}}
 	case m.Phase == config.MoveErasing:
 		names, err := store.TableNames()
 		if err != nil {
 			return nil, err
 		}
 		if !m.Back {
-			all = steps(copyRows, lateTables)
+			all = append([]rowStep{{store.TableRefused, dropStaleRefused}}, steps(copyRows, lateTables)...)
 		}
 		all = append(all, steps(deleteRows, names)...)
 	}

@@ -53,7 +53,7 @@ func TestDeltaSurvivesCrashes(t *testing.T) {
 			h.order() // the next one is joined with this
 			change(2)
 			h.Now = h.Now.Add(time.Minute)
-			if err := h.runner.Order(t.Context(), app); err != nil {
+			if _, err := h.runner.Order(t.Context(), app); err != nil {
 				t.Fatal(err)
 			}
 			task := h.beside[0]
@@ -83,7 +83,7 @@ func TestDeltaMeetsAnotherWriter(t *testing.T) {
 			h.run()
 			h.apply(h.seen(token(1), "c1", time.Hour), h.seen(token(2), "c2", time.Hour), h.seen("new", "c0", time.Hour))
 			h.Now = h.Now.Add(time.Minute)
-			if err := h.runner.Order(t.Context(), app); err != nil {
+			if _, err := h.runner.Order(t.Context(), app); err != nil {
 				t.Fatal(err)
 			}
 			task, calls := h.beside[0], 0

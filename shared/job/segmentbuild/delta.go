@@ -29,26 +29,51 @@ type Outcome struct {
 // stays taken after it has run.
 const orderEvery = time.Minute
 
-// Order orders a delta for the app's manifest, if it has one. Orders of the same minute
-// are one.
-func (r *Runner) Order(ctx context.Context, app string) error {
+// Order orders a delta for the app's manifest, if it has one and deltas need not wait. It
+// reports whether it has. Orders of the same minute are one.
+func (r *Runner) Order(ctx context.Context, app string) (bool, error) {
+	now, err := r.Config.App(ctx, app)
+	if err != nil {
+		return false, fmt.Errorf("order a delta of segments: %w", err)
+	}
+	if r.copied(now) {
+		return false, nil
+	}
 	m, err := r.work.Store.ReadSegmentManifest(ctx, app)
 	if errors.Is(err, segment.ErrNewer) || err == nil && m.Version == 0 {
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	minute := r.Now().UnixMilli() / orderEvery.Milliseconds()
 	task, err := Request{App: app, Version: m.Version}.task(DeltaPath, 0, "segments-delta", app,
 		strconv.FormatInt(m.Version, 10), strconv.FormatInt(minute, 10))
 	if err != nil {
-		return err
+		return false, err
 	}
 	if err := r.Queue.Create(ctx, task); err != nil {
-		return fmt.Errorf("order a delta of segments: %w", err)
+		return false, fmt.Errorf("order a delta of segments: %w", err)
 	}
-	return nil
+	return true, nil
+}
+
+// copied reports whether the rows of an app's segments are being copied to the region to which
+// it moves. What is added meanwhile would be copied in part. Behind the copy, when the rows of
+// the other region begin to count, some processes still use those of the first: a delta
+// would write its parts into one region and its manifest into the other. Otherwise all of a
+// delta is in one region, whatever phase begins while it runs: a move waits for the longest
+// task before it copies. Users may be owned in either: deltas read their profiles there.
+func (r *Runner) copied(app config.App) bool {
+	switch m := app.Move; {
+	case m.Back:
+		return false // the region to which the app returns has had the rows that count all the time
+	case m.Phase == config.MoveSwitched:
+		return true
+	case m.Phase == config.MoveDropping:
+		return r.Clock().Before(app.PlacedAt().Add(r.Propagation))
+	}
+	return false
 }
 
 // Delta adds a part of the users who have changed, or whose profiles have expired, to a
@@ -61,8 +86,8 @@ func (r *Runner) Delta(ctx context.Context, request Request) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, fmt.Errorf("make a delta of segments: %w", err)
 	}
-	if app.Moving() {
-		return Outcome{}, nil // its segments are being copied; queries order another delta
+	if r.copied(app) {
+		return Outcome{}, nil // queries order another one
 	}
 	m, err := r.work.Store.ReadSegmentManifest(ctx, app.ID)
 	if errors.Is(err, segment.ErrNewer) {
@@ -78,6 +103,10 @@ func (r *Runner) Delta(ctx context.Context, request Request) (Outcome, error) {
 	}
 	return outcome, r.startChanged(ctx, app.ID, m.Version)
 }
+
+// movingFactor is how many times more users a delta may have while its app moves to another
+// region.
+const movingFactor = 8
 
 // delta is one call of Delta.
 type delta struct {
@@ -142,6 +171,9 @@ func (d *delta) remaining() []segment.Part {
 // changes no longer names all of them.
 func (d *delta) changed(ctx context.Context) (users []string, tooMany bool, err error) {
 	most := 2 * d.DeltaUsers * d.Joined * d.Joined
+	if d.app.Moving() {
+		most *= movingFactor // a build would wait until the app has arrived
+	}
 	since, newest := int64(-1), int64(0)
 	for _, p := range d.manifest.Parts {
 		if p.Delta {

@@ -13,13 +13,21 @@ import (
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/segment"
 	"github.com/affinityengine/affinity/shared/segment/query"
+	"github.com/affinityengine/affinity/shared/store"
 )
 
 // profiles reads the profiles of all users as of now, as clients see them.
 func (h *harness) profiles() map[string]affinity.Profile {
 	h.T.Helper()
 	var users []string
-	err := h.store.ScanUserKeys(h.T.Context(), app, "", "", func(user string) error { users = append(users, user); return nil })
+	stores, _ := h.store.Regions()
+	if stores == nil {
+		stores = map[string]*store.Store{"": h.store}
+	}
+	var err error
+	for _, s := range stores {
+		err = errors.Join(err, s.ScanUserKeys(h.T.Context(), app, "", "", func(user string) error { users = append(users, user); return nil }))
+	}
 	profiles := map[string]affinity.Profile{}
 	if err == nil {
 		err = h.engine.ReadEach(h.T.Context(), h.app(), users, 0, func(user string, r profile.Result) error { profiles[user] = r.Profile; return nil })

@@ -185,7 +185,7 @@ func (h *harness) deliver(ctx context.Context, task queue.Task) (segmentbuild.Ou
 func (h *harness) order() []segmentbuild.Outcome {
 	h.T.Helper()
 	h.Now = h.Now.Add(time.Minute) // each minute has an order
-	if err := h.runner.Order(h.T.Context(), app); err != nil {
+	if _, err := h.runner.Order(h.T.Context(), app); err != nil {
 		h.T.Fatal(err)
 	}
 	return h.run()

@@ -99,7 +99,7 @@ func history(t *testing.T, r *rapid.T) {
 		},
 		"delta": func(r *rapid.T) {
 			h.Now = h.Now.Add(time.Minute)
-			if err := h.runner.Order(r.Context(), app); err != nil {
+			if _, err := h.runner.Order(r.Context(), app); err != nil {
 				r.Fatal(err)
 			}
 			h.work(r)

@@ -8,7 +8,6 @@ import (
 	"cloud.google.com/go/bigtable"
 	"google.golang.org/grpc"
 
-	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/segmentbuild"
 	"github.com/affinityengine/affinity/shared/store"
@@ -78,34 +77,6 @@ func TestDeltaOfOldPartsOrdersABuild(t *testing.T) {
 		t.Fatalf("manifest %+v is still of the old build", m)
 	}
 	h.wantExact("built")
-}
-
-// While an app moves to another region its segments stay as they are: they are being copied.
-func TestNoDeltaWhileAnAppMoves(t *testing.T) {
-	h := newHarness(t, in(t), small)
-	h.fill(30)
-	h.build()
-	h.run()
-	h.apply(h.seen(token(3), "c1", time.Hour), h.seen(token(5), "c1", time.Hour))
-	before := h.manifest()
-	move := func(region string, m config.Move) {
-		t.Helper()
-		_, err := h.Config.UpdateMove(t.Context(), app, func(a *config.App) error { a.Region, a.Move = region, m; return nil })
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	move("eu", config.Move{ID: "m", From: "eu", To: "us", Births: "us", Phase: config.MoveUsers})
-	h.order()
-	if m := h.manifest(); m.Version != before.Version {
-		t.Errorf("version %d of the manifest follows %d", m.Version, before.Version)
-	}
-	move("", config.Move{})
-	h.order()
-	if m := h.manifest(); m.Version == before.Version {
-		t.Error("no delta follows the move")
-	}
-	h.wantExact("moved")
 }
 
 // Deltas pack those who have changed, and are joined when they are many.

@@ -124,7 +124,7 @@ func (t *task) swapTo(ctx context.Context, parts []segment.Part) (bool, error) {
 // after orders what follows a swap: a delta of the users who have changed since their
 // part was packed, and the removal of what nothing names any more.
 func (t *task) after(ctx context.Context) error {
-	if err := t.runner.Order(ctx, t.app.ID); err != nil {
+	if _, err := t.runner.Order(ctx, t.app.ID); err != nil {
 		return err
 	}
 	clean, err := cleanTask(t.app.ID, t.params.Generation)

@@ -46,9 +46,16 @@ type bench struct {
 }
 
 // builds counts what a Reader orders.
-type builds struct{ ordered int }
+type builds struct {
+	ordered int
+	waiting bool // nothing can be ordered
+}
 
-func (b *builds) Order(context.Context, string) error              { b.ordered++; return nil }
+func (b *builds) Order(context.Context, string) (bool, error) {
+	b.ordered++
+	return !b.waiting, nil
+}
+
 func (b *builds) Progress(context.Context, string) (string, error) { return "it is half done", nil }
 
 func newBench(tb testing.TB, halfLives ...int) *bench {

@@ -46,11 +46,11 @@ func (e *evaluation) overlay(ctx context.Context, most int) ([]string, error) {
 	}
 	unnamed := e.setOutExpired(expired)
 	n := len(changed) + len(unnamed)
+	if n > most {
+		return nil, e.tooMany(ctx, most)
+	}
 	if n > UpdateFrom {
 		e.update(ctx, e.view)
-	}
-	if n > most {
-		return nil, tooMany(most)
 	}
 	tokens, err := e.tokensAt(ctx, unnamed)
 	if err != nil {
@@ -92,8 +92,7 @@ func (e *evaluation) changed(ctx context.Context, most int) ([]string, error) {
 		return nil, err
 	}
 	if more {
-		e.update(ctx, e.view)
-		return nil, tooMany(most)
+		return nil, e.tooMany(ctx, most)
 	}
 	e.listed = listed
 	var changed []string

@@ -49,7 +49,7 @@ func (e *evaluation) judge(ctx context.Context, users []string) error {
 					return err
 				}
 				if !e.scored(p) {
-					return e.notReady(ctx, e.appID, scoringChanged)
+					return e.notReady(ctx, e.app, scoringChanged)
 				}
 				if score, holds := e.q.Holds(p); p.Known && holds {
 					mu.Lock()

@@ -48,8 +48,9 @@ const (
 
 // Builds orders what queries find missing. The functions' job runner does it.
 type Builds interface {
-	// Order orders an update of an app's lists, unless one is under way.
-	Order(ctx context.Context, app string) error
+	// Order orders an update of an app's lists, unless one is under way. It returns false if
+	// there can be none at the moment.
+	Order(ctx context.Context, app string) (bool, error)
 	// Progress says in a sentence how far the app's build is, or that none runs.
 	Progress(ctx context.Context, app string) (string, error)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/fault"
 	"github.com/affinityengine/affinity/shared/segment"
 	"github.com/affinityengine/affinity/shared/segment/query"
@@ -184,6 +185,16 @@ func TestUpdatesAreOrdered(t *testing.T) {
 	}
 	if _, _, err := b.reader.Histogram(t.Context(), b.app(), *c.Filter); err != nil {
 		t.Errorf("a histogram: %v", err)
+	}
+	b.builds.waiting = true
+	moving := b.app()
+	moving.Move.Phase = config.MoveSwitched
+	for want, app := range map[string]config.App{"The app is moving to another region": moving, "cannot be ordered at the moment": b.app()} {
+		b.newReader()
+		_, err := b.reader.Page(t.Context(), app, c, 10, "")
+		if message, is := query.IsNotReady(err); !is || !strings.Contains(message, want) || strings.Contains(message, "is ordered") {
+			t.Errorf("error %v, want %q", err, want)
+		}
 	}
 }
 

@@ -25,7 +25,8 @@ type view struct {
 	newest  store.ChangeSlot // the cut of the newest delta, 0 without one
 	setOut  [][]uint16       // by part: the users whom a newer part has
 
-	order sync.Once // an update of the lists is ordered once
+	order   sync.Once // an update of the lists is ordered once
+	ordered bool      // behind order: it is
 
 	mu     sync.Mutex
 	places map[string][]position // of tokens, in all parts
@@ -51,7 +52,7 @@ func (r *Reader) view(ctx context.Context, app config.App) (*view, error) {
 	v := r.views[app.ID]
 	r.mu.Unlock()
 	if v != nil && now.Sub(v.readAt) < manifestAge && now.Sub(v.readAt) >= 0 {
-		return v, r.checkReach(ctx, v, now)
+		return v, r.checkReach(ctx, app, v, now)
 	}
 	m, err := r.store.ReadSegmentManifest(ctx, app.ID)
 	if err != nil {
@@ -59,9 +60,9 @@ func (r *Reader) view(ctx context.Context, app config.App) (*view, error) {
 	}
 	switch {
 	case m.Version == 0 || m.Generation == "" || m.Since != app.Segments.Since.UnixMilli():
-		return nil, r.notReady(ctx, app.ID, "The lists of the app's segments are not built yet. "+later)
+		return nil, r.notReady(ctx, app, "The lists of the app's segments are not built yet. "+later)
 	case !app.ScoresAs(m.ScoringVersion) || m.RetentionDays != app.RetentionDays:
-		return nil, r.notReady(ctx, app.ID, scoringChanged)
+		return nil, r.notReady(ctx, app, scoringChanged)
 	}
 	if v != nil && v.version == m.Version {
 		// What is known of the parts stays known.
@@ -69,23 +70,23 @@ func (r *Reader) view(ctx context.Context, app config.App) (*view, error) {
 		v.mu.Lock()
 		next.places = v.places
 		v.mu.Unlock()
-		return r.keep(next), r.checkReach(ctx, next, now)
+		return r.keep(next), r.checkReach(ctx, app, next, now)
 	}
 	v = &view{appID: app.ID, readAt: now, version: m.Version, builtAt: m.BuiltAt, parts: m.Parts, places: map[string][]position{}}
 	if err := v.load(ctx, r.store); err != nil {
 		return nil, err
 	}
-	return r.keep(v), r.checkReach(ctx, v, now)
+	return r.keep(v), r.checkReach(ctx, app, v, now)
 }
 
 // checkReach returns the error that no query can be answered because the list of changes
 // has lost entries that the parts lack. It orders an update.
-func (r *Reader) checkReach(ctx context.Context, v *view, now time.Time) error {
+func (r *Reader) checkReach(ctx context.Context, app config.App, v *view, now time.Time) error {
 	if store.ChangesReach(v.since, now) {
 		return nil
 	}
 	r.update(ctx, v)
-	return r.notReady(ctx, v.appID, fmt.Sprintf("The lists of the app's segments are more than %d days old, so they are built again. ", store.ChangeDays-1)+later)
+	return r.notReady(ctx, app, fmt.Sprintf("The lists of the app's segments are more than %d days old, so they are built again. ", store.ChangeDays-1)+later)
 }
 
 func (r *Reader) keep(v *view) *view {
@@ -151,10 +152,13 @@ const (
 )
 
 // notReady returns the error that answers why, with the progress of the build.
-func (r *Reader) notReady(ctx context.Context, app, why string) error {
-	progress, err := r.builds.Progress(ctx, app)
+func (r *Reader) notReady(ctx context.Context, app config.App, why string) error {
+	progress, err := r.builds.Progress(ctx, app.ID)
+	if err == nil && app.Moving() {
+		progress += "; builds wait until the app has arrived in its new region"
+	}
 	if err != nil {
-		r.log.LogAttrs(ctx, slog.LevelWarn, "progress of a build of segments is unknown", slog.String("app", app), slog.Any("error", err))
+		r.log.LogAttrs(ctx, slog.LevelWarn, "progress of a build of segments is unknown", slog.String("app", app.ID), slog.Any("error", err))
 		progress = "the progress of their build is unknown"
 	}
 	return &NotReadyError{why + progress}
@@ -163,16 +167,26 @@ func (r *Reader) notReady(ctx context.Context, app, why string) error {
 // update orders an update of the lists, once for a view.
 func (r *Reader) update(ctx context.Context, v *view) {
 	v.order.Do(func() {
-		if err := r.builds.Order(ctx, v.appID); err != nil {
+		var err error
+		if v.ordered, err = r.builds.Order(ctx, v.appID); err != nil {
 			r.log.LogAttrs(ctx, slog.LevelWarn, "an update of segments is not ordered", slog.String("app", v.appID), slog.Any("error", err))
 		}
 	})
 }
 
-// tooMany returns the error of a query that would read too many profiles.
-func tooMany(most int) error {
-	return &NotReadyError{fmt.Sprintf("More than %d users have changed since the lists of the app's segments were built. "+
-		"An update of the lists is ordered: send the request again in some seconds", most)}
+// tooMany orders an update of the lists, and returns the error of a query that would read
+// too many profiles.
+func (e *evaluation) tooMany(ctx context.Context, most int) error {
+	e.update(ctx, e.view)
+	then := "An update of the lists is ordered: send the request again in some seconds"
+	switch {
+	case e.ordered:
+	case e.app.Moving():
+		then = "The app is moving to another region, and the lists are being copied: they are updated afterwards. Send the request again later"
+	default:
+		then = "An update of the lists cannot be ordered at the moment: send the request again later"
+	}
+	return &NotReadyError{fmt.Sprintf("More than %d users have changed since the lists of the app's segments were built. %s", most, then)}
 }
 
 // IsNotReady returns the message of an error that says that a query cannot be answered
