@@ -91,17 +91,17 @@ func newVersionPage(v *visit, version int64) (*versionPage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write the difference: %w", err)
 	}
-	p.DiffJSON, p.JSON = readable(string(text)), readable(raw)
+	p.DiffJSON, p.JSON = indented(string(text)), indented(raw)
 	return p, nil
 }
 
-// readable indents JSON, and escapes the characters that a person does not see.
-func readable(text string) string {
-	d, err := parseDraft(text)
+// indented is JSON for people, and shown what is none.
+func indented(text string) string {
+	got, err := readable([]byte(text))
 	if err != nil {
 		return shown(text)
 	}
-	return d.JSON()
+	return got
 }
 
 // restoreVersion makes the strategy of a version the active one again.

@@ -74,12 +74,6 @@ func (w *world) blocks(region, user string) (blocks int, profile bool) {
 	return blocks, len(stored.Profile) > 0
 }
 
-func (w *world) apply(events ...store.LogEvent) {
-	w.t.Helper()
-	_, err := w.engine.Apply(ctx, w.app(), events)
-	w.must(err)
-}
-
 // deleted deletes a user and purges what the deletion covers.
 func (w *world) deleted(user string) {
 	w.t.Helper()
