@@ -80,13 +80,18 @@ func TestStrategyFromNothing(t *testing.T) {
 	page = b.post("/console/strategy", form)
 
 	review := b.post("/console/strategy/review", page.form())
-	review.shows(t, "2 changes", "Facet color weighs 10; it did not count before", "Stored profiles are recomputed in the background")
-	if answer := b.post("/console/strategy/publish", review.form()); answer.To != "/console/strategy?done=strategy-published" {
+	review.shows(t, "Note", "2 changes", "Facet color weighs 10; it did not count before", "Stored profiles are recomputed in the background")
+	form = review.form()
+	form.Set("note", strings.Repeat("n", 201))
+	b.post("/console/strategy/publish", form).shows(t, "A note has at most 200 characters")
+	form.Set("note", "why <b>not</b>")
+	if answer := b.post("/console/strategy/publish", form); answer.To != "/console/strategy?done=strategy-published" {
 		t.Fatalf("published: %d to %q\n%s", answer.Status, answer.To, answer.plain())
 	}
 	if got, version := active(t, s); got.EventScore("view", "Seen") != 10 || got.FacetScore("color") != 10 || version == 0 {
 		t.Errorf("version %d is %+v", version, got)
 	}
+	b.get("/console/strategy/versions").shows(t, "why <b>not</b>")
 }
 
 // A draft changes what the page shows, and keeps everything else.

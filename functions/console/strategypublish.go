@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
@@ -24,9 +25,6 @@ type reviewPage struct {
 	Problem string
 	Ago     string
 }
-
-// maxNote is how many characters a note may have.
-const maxNote = 200
 
 // reviewDraft shows what a draft changes.
 func reviewDraft(v *visit) (any, error) {
@@ -48,7 +46,7 @@ func newReview(v *visit, text, began string) (*reviewPage, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.command = fmt.Sprintf("affinity strategy diff %d draft.json && affinity strategy set draft.json", active.Version)
+	v.command = fmt.Sprintf("affinity strategy diff %d draft.json && affinity strategy set draft.json --note WHY", active.Version)
 	r := &reviewPage{Active: active, JSON: text, Ago: ago(v.now(), active.SetAt)}
 	var wanted strategy.Strategy
 	if wanted, r.Faults = checkStrategy(text); len(r.Faults) > 0 {
@@ -71,8 +69,8 @@ func publishDraft(v *visit) (any, error) {
 		return nil, err
 	}
 	r.Note = strings.TrimSpace(v.PostForm.Get("note"))
-	if utf8.RuneCountInString(r.Note) > maxNote {
-		r.Problem = fmt.Sprintf("A note has at most %d characters", maxNote)
+	if utf8.RuneCountInString(r.Note) > api.MaxStrategyNote {
+		r.Problem = fmt.Sprintf("A note has at most %d characters", api.MaxStrategyNote)
 	}
 	if len(r.Faults) > 0 || r.Raced || r.Problem != "" {
 		return r, nil
@@ -80,7 +78,7 @@ func publishDraft(v *visit) (any, error) {
 	if r.Same {
 		return nil, done("/console/strategy", "strategy-same")
 	}
-	if err := v.engine.SetStrategyJSON(v.Context(), []byte(text)); err != nil {
+	if err := v.engine.SetNotedStrategyJSON(v.Context(), []byte(text), r.Note); err != nil {
 		return nil, err
 	}
 	return nil, done("/console/strategy", "strategy-"+published(v, r.Active.Version, "published"))

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/auditlog"
@@ -72,13 +74,27 @@ func (h handler) set(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return h.activate(w, r, auditlog.Change{App: app.ID, Actor: key, Action: auditlog.StrategySet}, wanted)
+	note, err := parseNote(r)
+	if err != nil {
+		return err
+	}
+	return h.activate(w, r, auditlog.Change{App: app.ID, Actor: key, Action: auditlog.StrategySet}, wanted, note)
+}
+
+// parseNote returns the query option note: why the strategy is set, "" if the request
+// does not say.
+func parseNote(r *http.Request) (string, error) {
+	note := strings.TrimSpace(r.URL.Query().Get("note"))
+	if !utf8.ValidString(note) || utf8.RuneCountInString(note) > api.MaxStrategyNote {
+		return "", httpapi.Errorf(http.StatusUnprocessableEntity, "note must have at most %d characters", api.MaxStrategyNote)
+	}
+	return note, nil
 }
 
 // activate makes a strategy the active one and records the change.
-func (h handler) activate(w http.ResponseWriter, r *http.Request, c auditlog.Change, s strategy.Strategy) error {
+func (h handler) activate(w http.ResponseWriter, r *http.Request, c auditlog.Change, s strategy.Strategy, note string) error {
 	err := h.Recorder().Do(r.Context(), c, func() (end auditlog.End, err error) {
-		end.Detail, err = h.makeActive(r.Context(), c.App, s)
+		end.Detail, err = h.makeActive(r.Context(), c.App, s, note)
 		return end, err
 	})
 	if err != nil {
@@ -89,14 +105,16 @@ func (h handler) activate(w http.ResponseWriter, r *http.Request, c auditlog.Cha
 
 // makeActive makes a strategy the active one. If no recompute of its scoring has
 // been started, it starts one. It returns the change of the version in words.
-func (h handler) makeActive(ctx context.Context, appID string, s strategy.Strategy) (string, error) {
-	app, changed, err := h.CachedConfig.SetStrategy(ctx, appID, s)
+func (h handler) makeActive(ctx context.Context, appID string, s strategy.Strategy, note string) (string, error) {
+	app, changed, err := h.CachedConfig.SetNotedStrategy(ctx, appID, s, note)
 	if err != nil {
 		return "", fmt.Errorf("set strategy: %w", err)
 	}
 	detail := fmt.Sprintf("version %d, unchanged", app.StrategyVersion)
 	if changed {
-		detail = fmt.Sprintf("version %d to %d", app.StrategyVersion-1, app.StrategyVersion)
+		if detail = fmt.Sprintf("version %d to %d", app.StrategyVersion-1, app.StrategyVersion); note != "" {
+			detail += ": " + note
+		}
 	}
 	h.Log.LogAttrs(ctx, slog.LevelInfo, "strategy set", slog.String("app", appID), slog.Int64("version", app.StrategyVersion),
 		slog.Int64("scoringVersion", app.ScoringVersion), slog.Bool("changed", changed))

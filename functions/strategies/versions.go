@@ -30,7 +30,7 @@ func (h handler) versions(w http.ResponseWriter, r *http.Request) error {
 	answer := api.StrategyVersions{Versions: make([]api.StrategyVersion, len(list))}
 	for i, v := range list {
 		// A version becomes active when it is set.
-		answer.Versions[i] = api.StrategyVersion{Version: v.Version, ScoringVersion: v.ScoringVersion, SetAt: api.At(v.SetAt), Active: i == 0}
+		answer.Versions[i] = api.StrategyVersion{Version: v.Version, ScoringVersion: v.ScoringVersion, SetAt: api.At(v.SetAt), Active: i == 0, Note: v.Note}
 	}
 	return httpapi.WriteJSON(w, http.StatusOK, answer)
 }
@@ -55,7 +55,7 @@ func (h handler) restore(w http.ResponseWriter, r *http.Request) error {
 	}
 	return h.activate(w, r, auditlog.Change{
 		App: app.ID, Actor: key, Action: auditlog.StrategyRestore, Subject: "version " + strconv.FormatInt(version, 10),
-	}, s)
+	}, s, "")
 }
 
 // version returns a kept strategy.

@@ -37,12 +37,13 @@ func strategyCommand(t *tool) *cobra.Command {
 		},
 	}
 	get.Flags().Int64Var(&version, "version", 0, "the version to print (default: the active one)")
+	note := ""
 	set := &cobra.Command{
 		Use:   "set FILE",
 		Short: "Set the strategy from a JSON file",
 		Long: "Set the strategy from a JSON file, - for standard input. Every read that begins 5 s later uses it.\n" +
-			"A file without personalizationImpact is sent with 50.",
-		Example: "  affinity strategy set strategy.json",
+			"A file without personalizationImpact is sent with 50. A note is kept with the version: affinity strategy list shows it.",
+		Example: "  affinity strategy set strategy.json\n  affinity strategy set strategy.json --note 'brands count more before the sale'",
 		Args:    cli.Args("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := t.client()
@@ -53,13 +54,14 @@ func strategyCommand(t *tool) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := c.SetStrategyJSON(cmd.Context(), strategy); err != nil {
+			if err := c.SetNotedStrategyJSON(cmd.Context(), strategy, note); err != nil {
 				return fmt.Errorf("set the strategy: %w", err)
 			}
 			_, err = fmt.Fprintln(t.out, "the strategy is set: reads use it within 5 s, and stored profiles follow (affinity recompute watch)")
 			return err
 		},
 	}
+	set.Flags().StringVar(&note, "note", "", "why the strategy is set, at most 200 characters")
 	return cli.Group(&cobra.Command{
 		Use:   "strategy",
 		Short: "Get, preview, set, compare or restore the strategy: how much each event and each facet counts",

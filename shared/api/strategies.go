@@ -12,6 +12,9 @@ import (
 // after. A recompute updates the stored profiles.
 type Strategy = strategy.Strategy
 
+// MaxStrategyNote is the maximum number of characters of a note on a strategy.
+const MaxStrategyNote = 200
+
 // EventScore gives points to the events of one type and name.
 type EventScore = strategy.EventScore
 
@@ -48,6 +51,9 @@ type StrategyVersion struct {
 	SetAt          Time  `json:"setAt"`
 	// Active reports that it is the strategy of the app now.
 	Active bool `json:"active"`
+	// Note says why it was set, in the words of who set it: at most MaxStrategyNote
+	// characters. Absent: they gave none.
+	Note string `json:"note,omitempty"`
 }
 
 // RestoreStrategyRequest is the body of POST

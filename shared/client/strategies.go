@@ -31,6 +31,16 @@ func (c *Client) SetStrategyJSON(ctx context.Context, strategy json.RawMessage) 
 	return c.callRaw(ctx, always, http.MethodPost, strategyPath, strategy, nil)
 }
 
+// SetNotedStrategyJSON is SetStrategyJSON with a note that is kept with the version. ""
+// is none.
+func (c *Client) SetNotedStrategyJSON(ctx context.Context, strategy json.RawMessage, note string) error {
+	query := url.Values{}
+	if note != "" {
+		query.Set("note", note)
+	}
+	return c.callRaw(ctx, always, http.MethodPost, withQuery(strategyPath, query), strategy, nil)
+}
+
 // PreviewStrategy reports what a strategy would change, and changes nothing.
 // The key needs the right recommendation.
 func (c *Client) PreviewStrategy(ctx context.Context, request api.PreviewRequest) (api.Preview, error) {

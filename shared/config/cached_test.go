@@ -55,8 +55,8 @@ func (w *watched) Key(ctx context.Context, appID, hash string) (config.Key, erro
 	return w.Store.Key(ctx, appID, hash)
 }
 
-func (w *watched) SetStrategy(ctx context.Context, appID string, s strategy.Strategy) (config.App, bool, error) {
-	app, changed, err := w.Store.SetStrategy(ctx, appID, s)
+func (w *watched) SetNotedStrategy(ctx context.Context, appID string, s strategy.Strategy, note string) (config.App, bool, error) {
+	app, changed, err := w.Store.SetNotedStrategy(ctx, appID, s, note)
 	if w.failing.Load() {
 		return config.App{}, false, errBackend
 	}

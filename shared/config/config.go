@@ -96,6 +96,7 @@ type Version struct {
 	Version        int64
 	ScoringVersion int64 // as in App
 	SetAt          time.Time
+	Note           string `json:",omitempty"` // why it was set, in the words of who set it
 }
 
 // A Store keeps the newest KeptVersions strategies of an app, and all that were
@@ -187,6 +188,8 @@ type Store interface {
 	// afterwards, with a ChangedAt by the caller's clock, or ErrNotFound if the app
 	// does not exist.
 	SetStrategy(ctx context.Context, appID string, s strategy.Strategy) (app App, changed bool, err error)
+	// SetNotedStrategy is SetStrategy with a note that is kept with the version.
+	SetNotedStrategy(ctx context.Context, appID string, s strategy.Strategy, note string) (app App, changed bool, err error)
 	// StrategyVersion returns the strategy with that version, or ErrNotFound if it
 	// never existed or is no longer kept.
 	StrategyVersion(ctx context.Context, appID string, version int64) (strategy.Strategy, error)

@@ -27,7 +27,11 @@ func Versions(out io.Writer, versions []api.StrategyVersion, colors *Palette) er
 		if v.Active {
 			active = colors.Bold("active")
 		}
-		fmt.Fprintf(w, "version %d\tset %s\t%s\t%s\n", v.Version, timestamp(v.SetAt), scores, active)
+		note := ""
+		if v.Note != "" {
+			note = "\t" + cli.Printable(v.Note)
+		}
+		fmt.Fprintf(w, "version %d\tset %s\t%s\t%s%s\n", v.Version, timestamp(v.SetAt), scores, active, note)
 	}
 	return w.Flush()
 }

@@ -117,6 +117,7 @@ type (
 		// ScoringVersion is 0 in a document that an older function wrote.
 		ScoringVersion int64  `firestore:"scoringVersion"`
 		Ranking        string `firestore:"ranking"`
+		Note           string `firestore:"note,omitempty"`
 	}
 	feedDocument struct {
 		Name       string `firestore:"name"`
@@ -207,7 +208,7 @@ func newStrategyDocument(app config.App) (strategyDocument, error) {
 }
 
 func (d strategyDocument) kept() config.Version {
-	return config.Version{Version: d.Version, ScoringVersion: cmp.Or(d.ScoringVersion, d.Version), SetAt: d.CreatedAt.UTC()}
+	return config.Version{Version: d.Version, ScoringVersion: cmp.Or(d.ScoringVersion, d.Version), SetAt: d.CreatedAt.UTC(), Note: d.Note}
 }
 
 func (d keyDocument) key() config.Key {

@@ -13,8 +13,12 @@ import (
 )
 
 func (s *store) SetStrategy(ctx context.Context, appID string, active strategy.Strategy) (app config.App, changed bool, err error) {
+	return s.SetNotedStrategy(ctx, appID, active, "")
+}
+
+func (s *store) SetNotedStrategy(ctx context.Context, appID string, active strategy.Strategy, note string) (app config.App, changed bool, err error) {
 	err = retryOvertaken(ctx, func() error {
-		app, changed, err = s.trySetStrategy(ctx, appID, active)
+		app, changed, err = s.trySetStrategy(ctx, appID, active, note)
 		return err
 	})
 	if err != nil {
@@ -33,7 +37,7 @@ func (s *store) SetStrategy(ctx context.Context, appID string, active strategy.S
 // trySetStrategy changes the strategy if no other caller changes the app at the
 // same time. A transaction that reads the app would lock it, and the others would
 // wait for seconds; without a lock they only try again.
-func (s *store) trySetStrategy(ctx context.Context, appID string, active strategy.Strategy) (config.App, bool, error) {
+func (s *store) trySetStrategy(ctx context.Context, appID string, active strategy.Strategy, note string) (config.App, bool, error) {
 	snapshot, app, err := s.readApp(ctx, appID)
 	if err != nil {
 		return config.App{}, false, err
@@ -46,6 +50,7 @@ func (s *store) trySetStrategy(ctx context.Context, appID string, active strateg
 	if err != nil {
 		return config.App{}, false, err
 	}
+	kept.Note = note
 	err = s.client.RunTransaction(ctx, func(_ context.Context, tx *firestore.Transaction) error {
 		// Create, not Set: no version is used twice.
 		if err := tx.Create(s.strategyRef(appID, kept.Version), kept); err != nil {
@@ -75,7 +80,7 @@ func (s *store) StrategyVersion(ctx context.Context, appID string, version int64
 }
 
 func (s *store) StrategyVersions(ctx context.Context, appID string) ([]config.Version, error) {
-	snapshots, err := s.strategies(appID).Select("version", "scoringVersion", "createdAt").
+	snapshots, err := s.strategies(appID).Select("version", "scoringVersion", "createdAt", "note").
 		OrderBy("version", firestore.Desc).Limit(config.MaxVersions).Documents(ctx).GetAll()
 	if err == nil && len(snapshots) == 0 {
 		err = s.mustExist(ctx, appID)
