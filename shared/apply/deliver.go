@@ -9,6 +9,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/bus"
+	"github.com/affinityengine/affinity/shared/deadline"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -92,7 +93,7 @@ func (a *Applier) Deliver(ctx context.Context, p bus.Push) (Result, error) {
 func (a *Applier) deliverFirst(ctx context.Context, d *delivery) (result Result, err error) {
 	defer func() { // also after a panic, which is answered
 		if result.Fate == "" || result.Fate == Retried {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), firstEndTimeout)
+			ctx, cancel := deadline.Detach(ctx, firstEndTimeout)
 			defer cancel()
 			err = errors.Join(err, a.Store.EndDelivery(ctx, d.Message.MessageID, store.FirstDelivery, !errors.Is(err, admission.ErrFull)))
 		}
@@ -151,7 +152,7 @@ func (a *Applier) deliverMarked(ctx context.Context, d *delivery) (result Result
 
 // end writes that a delivery has ended with an answer.
 func (a *Applier) end(ctx context.Context, d *delivery, fate Fate, err error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
+	ctx, cancel := deadline.Detach(ctx, endTimeout)
 	defer cancel()
 	if fate == "" || fate == Retried {
 		return a.Store.EndDelivery(ctx, d.Message.MessageID, d.name, !errors.Is(err, admission.ErrFull))

@@ -17,6 +17,8 @@ import (
 	"log/slog"
 	"regexp"
 	"time"
+
+	"github.com/affinityengine/affinity/shared/deadline"
 )
 
 // Days is how long entries are kept. Bigtable drops them then.
@@ -239,7 +241,7 @@ func (r *Recorder) Do(ctx context.Context, c Change, do func() (End, error)) err
 	}
 	end.Subject, end.Detail = cut(end.Subject), cut(end.Detail)
 	// The client may be gone by now.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
+	ctx, cancel := deadline.Detach(ctx, endTime)
 	defer cancel()
 	if err := r.log.EndEntry(ctx, c.App, e.ID, end); err != nil {
 		r.lines.LogAttrs(ctx, slog.LevelError, "the audit log does not say how a change ended", slog.String("app", c.App),

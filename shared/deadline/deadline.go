@@ -36,6 +36,12 @@ func Begin(ctx context.Context, life time.Duration) (context.Context, context.Ca
 	return context.WithDeadline(context.WithValue(ctx, endKey{}, end.Round(0)), end)
 }
 
+// Detach returns a context that goes on when ctx is cancelled, and ends within longest. It ends
+// with the work of ctx at the latest, and takes what is under way then with it.
+func Detach(ctx context.Context, longest time.Duration) (context.Context, context.CancelFunc) {
+	return Begin(context.WithoutCancel(ctx), longest)
+}
+
 // End returns when the work of ctx ends, if it has begun with Begin.
 func End(ctx context.Context) (time.Time, bool) {
 	end, ok := ctx.Value(endKey{}).(time.Time)

@@ -43,6 +43,12 @@ func TestEnds(t *testing.T) {
 	if end, ok := second.Deadline(); !ok || end.After(time.Now().Add(time.Minute)) {
 		t.Errorf("the context ends at %v", end)
 	}
+	detached, stop := deadline.Detach(first, time.Hour)
+	defer stop()
+	cancel()
+	if end, ok := detached.Deadline(); !ok || end.After(time.Now().Add(time.Minute)) || detached.Err() != nil {
+		t.Errorf("the detached work ends at %v, %v", end, detached.Err())
+	}
 	if _, ok := context.WithoutCancel(second).Deadline(); ok {
 		t.Error("a detached context has a deadline of its own")
 	}

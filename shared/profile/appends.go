@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/deadline"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -177,7 +178,7 @@ func (a *appends) next(key appendKey) {
 }
 
 // write writes the rows of a group. Its messages wait for it, so the end of the request
-// of one of them does not end it. No request recovers a panic of this goroutine, so write
+// of one of them does not end it, as long as the request may send anything. No request recovers a panic of this goroutine, so write
 // does.
 func (a *appends) write(key appendKey, g *appendGroup) {
 	defer a.next(key)
@@ -190,7 +191,13 @@ func (a *appends) write(key appendKey, g *appendGroup) {
 		}
 	}()
 	first := g.messages[0]
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(first.ctx), maxGroupWrite)
+	life := maxGroupWrite
+	for _, m := range g.messages {
+		if end, ok := deadline.End(m.ctx); ok {
+			life = min(life, time.Until(end)) // nothing is sent for a message that is over
+		}
+	}
+	ctx, cancel := deadline.Detach(first.ctx, life)
 	defer cancel()
 	events := make([]store.LogEvent, 0, g.rows)
 	for _, m := range g.messages {

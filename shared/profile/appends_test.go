@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc"
@@ -16,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/deadline"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/schema"
 	"github.com/affinityengine/affinity/shared/store"
@@ -309,4 +311,75 @@ func TestGroupsAreBounded(t *testing.T) {
 	if want := fmt.Sprint([]int{profile.AloneRows, 990, 198}); fmt.Sprint(w.rows) != want {
 		t.Errorf("requests of %v rows, want %v", w.rows, want)
 	}
+}
+
+// ends records until when requests of a kind may run.
+type ends struct {
+	mu  sync.Mutex
+	all []time.Time
+}
+
+func (e *ends) note(ctx context.Context) {
+	end, ok := ctx.Deadline()
+	if by, begun := deadline.End(ctx); !ok || begun && by.Before(end) {
+		end = time.Time{}.AddDate(9998, 0, 0) // a request under way goes on
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.all = append(e.all, end)
+}
+
+func (e *ends) check(t *testing.T, what string, by time.Time) {
+	t.Helper()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, end := range e.all {
+		if end.After(by.Add(time.Millisecond)) {
+			t.Errorf("%s may run until %v, want %v", what, end, by)
+		}
+	}
+	if len(e.all) == 0 {
+		t.Errorf("no %s", what)
+	}
+}
+
+// What a message shares with others, or leaves behind, ends with the message: the write of a
+// group with the first of its messages that ends.
+func TestSharedWorkEndsInTime(t *testing.T) {
+	w, groups, tickets := newWrites(), &ends{}, &ends{}
+	b := w.fixture(t, grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+		if strings.HasSuffix(method, "/MutateRows") {
+			groups.note(ctx)
+		}
+		return open(ctx, desc, cc, method, opts...)
+	}), grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		if strings.HasSuffix(method, "/ReadModifyWriteRow") {
+			tickets.note(ctx)
+		}
+		return invoke(ctx, method, req, reply, cc, opts...)
+	}))
+	long, cancel := deadline.Begin(ctx, 2*time.Minute)
+	defer cancel()
+	short, cancel := deadline.Begin(ctx, 4*time.Second)
+	defer cancel()
+	longEnd, _ := deadline.End(long)
+	shortEnd, _ := deadline.End(short)
+	var all sync.WaitGroup
+	apply := func(ctx context.Context, user string) {
+		all.Go(func() {
+			if _, err := b.eng.Apply(ctx, b.app(), b.of(user)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	apply(long, "first")
+	<-w.begun
+	apply(long, "u0")
+	b.eng.AwaitAppends(appID, 1)
+	apply(short, "u1")
+	b.eng.AwaitAppends(appID, 2)
+	close(w.goOn)
+	all.Wait()
+	groups.check(t, "the write of a group", shortEnd)
+	tickets.check(t, "a refresh", longEnd)
 }

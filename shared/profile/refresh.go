@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/deadline"
 	"github.com/affinityengine/affinity/shared/history"
 	"github.com/affinityengine/affinity/shared/recent"
 	"github.com/affinityengine/affinity/shared/store"
@@ -191,7 +192,7 @@ func (w *writer) run(ctx context.Context, app config.App, fs map[string]*flight,
 	if len(fs) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, maxFlight)
+	ctx, cancel := deadline.Begin(ctx, maxFlight)
 	defer cancel()
 	events, at := make(map[string]own, len(fs)), make(map[string][]history.Pos, len(fs))
 	for token, f := range fs {

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/affinityengine/affinity/shared/deadline"
 )
 
 // forever is the TTL of what never changes.
@@ -78,7 +80,8 @@ func (c *cache[K, V]) attempt(ctx context.Context, w wanted[K, V]) (own bool, er
 	entries := make([]*entry[K, V], w.n)
 	missing, due := c.lookUp(&w, entries)
 	if len(missing) > 0 {
-		go c.fetch(context.WithoutCancel(ctx), missing, w.read)
+		detached, end := deadline.Detach(ctx, deadline.Longest)
+		go func() { defer end(); c.fetch(detached, missing, w.read) }()
 	}
 	var last *batch
 	for i, e := range entries {
@@ -96,7 +99,8 @@ func (c *cache[K, V]) attempt(ctx context.Context, w wanted[K, V]) (own bool, er
 		w.take(i, e.value)
 	}
 	if due && c.refreshing.CompareAndSwap(false, true) {
-		go c.refresh(context.WithoutCancel(ctx), entries, w.read)
+		detached, end := deadline.Detach(ctx, deadline.Longest)
+		go func() { defer end(); c.refresh(detached, entries, w.read) }()
 	}
 	return true, nil
 }

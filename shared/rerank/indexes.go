@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"github.com/affinityengine/affinity/shared/crowd"
+	"github.com/affinityengine/affinity/shared/deadline"
 	"github.com/affinityengine/affinity/shared/ranking"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -138,7 +139,8 @@ func (x *indexes) look(ctx context.Context, name indexName) (*slot, *indexRead) 
 		wait = x.firstWait
 	}
 	s.read = &indexRead{late: closedAfter(wait), done: make(chan struct{})}
-	go x.refresh(context.WithoutCancel(ctx), name, s)
+	detached, end := deadline.Detach(ctx, deadline.Longest)
+	go func() { defer end(); x.refresh(detached, name, s) }()
 	return s, s.read
 }
 

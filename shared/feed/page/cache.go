@@ -8,6 +8,8 @@ import (
 
 	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/maypok86/otter/v2"
+
+	"github.com/affinityengine/affinity/shared/deadline"
 )
 
 const (
@@ -137,7 +139,7 @@ func (c *cache[K, V]) get(ctx context.Context, a ask[K, V]) (map[K]V, error) {
 // read reads values for the cache.
 func (c *cache[K, V]) read(ctx context.Context, keys []K, load func(context.Context, []K) (map[K]V, error)) (map[K]held[V], error) {
 	began := c.now()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
+	ctx, cancel := deadline.Detach(ctx, readTimeout)
 	defer cancel()
 	values, err := load(ctx, keys)
 	if err != nil {
