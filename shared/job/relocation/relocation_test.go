@@ -346,7 +346,7 @@ func TestResumeFindsWhatIsLost(t *testing.T) {
 			t.Fatalf("nobody goes on with %+v", w.app().Move)
 		}
 		a := &allowance{} // the task dies, and is lost too
-		a.left.Store(n % 40)
+		a.left.Store(n % 100)
 		_ = w.run(context.WithValue(ctx, allowanceKey{}, a), w.tasks[0])
 	}
 	w.rest("us")

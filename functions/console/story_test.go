@@ -1,0 +1,150 @@
+package console_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/auth"
+)
+
+// pictures says where TestStory keeps the pictures of the guides: go test -run TestStory -pictures pictures
+var pictures = flag.String("pictures", "", "folder for the pictures of the guides")
+
+// picture keeps what the window shows.
+func (b *browser) picture(name string) {
+	b.t.Helper()
+	if *pictures == "" {
+		return
+	}
+	png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+	b.must(err)
+	b.must(os.WriteFile(filepath.Join(*pictures, name+".png"), png, 0o600))
+}
+
+// until waits until JavaScript that the page evaluates is true.
+func (b *browser) until(expression string) {
+	b.t.Helper()
+	for ended := time.Now().Add(within); !eval[bool](b, "Boolean("+expression+")"); b.do(chromedp.Sleep(20 * time.Millisecond)) {
+		if time.Now().After(ended) {
+			b.t.Fatalf("%s does not become true, at %s", expression, b.where())
+		}
+	}
+}
+
+// press presses a key so many times.
+func (b *browser) press(key string, times int) {
+	b.t.Helper()
+	for range times {
+		b.do(chromedp.KeyEvent(key))
+	}
+}
+
+// tabTo presses Tab until JavaScript says that what has the focus is what is looked for.
+func (b *browser) tabTo(what, expression string) {
+	b.t.Helper()
+	for range 300 {
+		if b.press(kb.Tab, 1); eval[bool](b, "(e => Boolean("+expression+"))(document.activeElement)") {
+			if !eval[bool](b, `document.activeElement.matches(":focus-visible")`) {
+				b.t.Errorf("the focus on %s cannot be seen", what)
+			}
+			return
+		}
+	}
+	b.t.Fatalf("Tab does not reach %s, at %s", what, b.where())
+}
+
+const (
+	named     = `e.textContent.trim() === `
+	labelled  = `e.type === "range" && document.getElementById(e.getAttribute("aria-labelledby"))?.textContent.trim() === `
+	previewed = `document.querySelector("#preview .headline")`
+)
+
+// A merchandiser tunes the strategy without a mouse: they move a slider, see what it would
+// change, and publish. The next version is in force.
+func TestStoryByKeyboard(t *testing.T) {
+	s := newSite(t)
+	s.fill(120)
+	b := newBrowser(t, s)
+	b.enter()
+	b.look(1280, "light")
+	b.open("/")
+	b.press(kb.Tab, 1)
+	if text := eval[string](b, `document.activeElement.textContent`); text != "Skip to the content" {
+		t.Errorf("Tab reaches %q first", text)
+	}
+	b.tabTo("the strategy", named+`"Strategy"`)
+	b.press(kb.Enter, 1)
+	b.until(`location.pathname === "/console/strategy"`)
+	b.tabTo("the slider of the color", labelled+`"color"`)
+	b.press(kb.End, 1)
+	b.until(previewed)
+	b.picture("strategy")
+	b.accessible("a preview")
+	b.tabTo("the review", named+`"Review and publish"`)
+	b.press(kb.Enter, 1)
+	b.until(`document.querySelector("h1")?.textContent === "Publish the strategy"`)
+	b.picture("publish")
+	b.accessible("a review")
+	b.tabTo("the note", `e.id === "note"`)
+	b.do(chromedp.KeyEvent("Colors sell this week"))
+	b.tabTo("the button", named+`"Publish"`)
+	b.press(kb.Enter, 1)
+	b.until(`document.querySelector("[role=status]")`)
+	versions, err := s.engine.StrategyVersions(t.Context())
+	s.must(err)
+	active, err := s.engine.Strategy(t.Context())
+	s.must(err)
+	if versions.Versions[0].Version != 2 || active.FacetsScoring[1].FacetName != "color" || active.FacetsScoring[1].Score != 100 {
+		t.Errorf("version %d is active, with %+v", versions.Versions[0].Version, active.FacetsScoring)
+	}
+	b.settled()
+}
+
+// Someone looks at a user, asks for the reason of a score, and deletes the user.
+func TestStoryOfAUser(t *testing.T) {
+	s := newSite(t)
+	s.fill(120)
+	b := newBrowser(t, s)
+	b.enter()
+	b.look(1280, "light")
+	b.open("/")
+	b.picture("overview")
+	b.open("/console/users/" + known)
+	b.do(chromedp.Click(".user-bar:not([open]) summary"))
+	b.until(`document.querySelector(".user-bar[open] table")`)
+	b.picture("user")
+	b.accessible("an explanation")
+	b.do(chromedp.Evaluate[chromedp.Void](`[...document.querySelectorAll("a, button")].find(e => e.textContent.trim() === "Delete").click()`), chromedp.WaitVisible("button.danger"))
+	b.accessible("a deletion")
+	b.do(chromedp.Click("form button.danger"))
+	b.until(`document.querySelector("[role=status]")`)
+	if _, err := s.engine.Profile(t.Context(), known, api.ProfileQuery{}); err == nil || !strings.Contains(err.Error(), "404") {
+		t.Errorf("the deleted user: %v", err)
+	}
+	b.open("/console/jobs")
+	b.picture("jobs")
+	b.settled()
+}
+
+// A session ends with its key: the next click shows the login, and why.
+func TestStoryOfASessionThatEnds(t *testing.T) {
+	s := newSite(t)
+	s.fill(20)
+	b := newBrowser(t, s)
+	b.enter()
+	s.must(s.stack.Backends.Config.DeleteKey(t.Context(), "shop", auth.Hash(key)))
+	b.until(`fetch("/").then(r => r.url.includes("/console/login"))`)
+	b.do(chromedp.Navigate(s.stack.URL+"/console/users"), chromedp.WaitVisible("form.login"))
+	if text := eval[string](b, `document.body.innerText`); !strings.Contains(text, "Open the console") {
+		t.Errorf("the page says %q", text)
+	}
+	b.settled()
+}
