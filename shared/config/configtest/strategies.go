@@ -87,6 +87,12 @@ func testStrategyVersions(t *testing.T, s config.Store) {
 			t.Errorf("version %d: %+v, error %v", v, kept, err)
 		}
 	}
+	if _, _, err := s.SetNotedStrategy(t.Context(), "shop", scores(99), "why"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err = s.StrategyVersions(t.Context(), "shop"); err != nil || got[0].Note != "why" || got[1].Note != "" {
+		t.Errorf("versions with a note: %+v, error %v", got, err)
+	}
 	others, err := s.StrategyVersions(t.Context(), "other")
 	read(t, "versions of another app", others, err, nil)
 	if _, err := s.StrategyVersion(t.Context(), "other", 1); !errors.Is(err, config.ErrNotFound) {
