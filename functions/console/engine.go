@@ -27,7 +27,13 @@ type calls struct {
 	headers http.Header // of the last answer
 }
 
-type call struct{ Method, Path, Body string }
+type call struct {
+	Method, Path, Body string
+	User               string // of the header that keeps a token out of addresses
+}
+
+// userHeader names the user of a request whose address does not.
+const userHeader = "X-Algolia-Usertoken"
 
 func (c *calls) add(one call) {
 	c.mu.Lock()
@@ -83,7 +89,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		_ = r.Body.Close()
 	}
-	t.made.add(call{r.Method, r.URL.RequestURI(), string(body)})
+	t.made.add(call{r.Method, r.URL.RequestURI(), string(body), r.Header.Get(userHeader)})
 	ctx := auth.WithSession(r.Context(), t.session)
 	in, err := http.NewRequestWithContext(ctx, r.Method, r.URL.RequestURI(), bytes.NewReader(body))
 	if err != nil {
@@ -92,6 +98,9 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	in.RequestURI, in.Host, in.RemoteAddr = r.URL.RequestURI(), r.Host, t.page.RemoteAddr
 	if from := t.page.Header.Values("X-Forwarded-For"); from != nil {
 		in.Header["X-Forwarded-For"] = from
+	}
+	if user := r.Header.Get(userHeader); user != "" {
+		in.Header.Set(userHeader, user)
 	}
 	w := &recorder{header: http.Header{}, status: http.StatusOK}
 	t.api.ServeHTTP(w, in)

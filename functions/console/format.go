@@ -143,8 +143,11 @@ func curl(url string, c call) string {
 		b.WriteString(" -X " + c.Method)
 	}
 	b.WriteString(` -H "X-Algolia-Application-Id: $AFFINITY_APP" -H "X-Algolia-API-Key: $AFFINITY_KEY"`)
+	if c.User != "" {
+		b.WriteString(" -H " + quoted(userHeader+": "+c.User))
+	}
 	if c.Body != "" {
-		b.WriteString(" -d " + quoted(clipped(c.Body)))
+		b.WriteString(" -d " + quoted(visibleJSON(clipped(c.Body))))
 	}
 	b.WriteString(" " + quoted(url+c.Path))
 	return b.String()

@@ -1,0 +1,196 @@
+package console_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/api"
+)
+
+// simIDs is a page of the shop with the maker Zeta last.
+const simIDs = "acme-red\nacme-blue\nzeta-red\nzeta-blue\n"
+
+func TestSimulatorWithoutData(t *testing.T) {
+	s := newSimSite(t)
+	page := s.get(http.StatusOK)
+	s.has(page, "<h1>Simulator</h1>", "Nobody has an event that counts yet", "No objects to order", "affinity import --objects")
+	s.lacks(page, "sim-boost")
+
+	page = s.get(http.StatusOK, "user", "ann", "index", "products", "ids", "a\nb")
+	s.has(page, "The engine knows no events of", "ann", "holds none of these objects", "affinity catalog import --index products objects.ndjson.gz",
+		"affinity crowd build --index products", "This person has no profile")
+}
+
+func TestSimulatorOrders(t *testing.T) {
+	s := newSimSite(t)
+	s.shop()
+	s.views("ann", "zeta-blue", "zeta-blue", "zeta-red")
+	page := s.get(http.StatusOK, "user", "ann", "index", "products", "ids", simIDs, "impact", "100")
+	s.has(page, "Another object comes first.", "Today", "Red Shoe", "Acme", "49.5", "Blue Shoe", "Red Boot", "Blue Boot",
+		"For this person", "Blue Boot", "▲", "3<span class=\"hidden\"> places up", "likes <bdi>brand:Zeta</bdi>", "Score 1.", "Red Boot", "▼", "places down")
+	s.has(page, "affinity rank --user ann --index products --explain acme-red acme-blue zeta-red zeta-blue")
+	s.has(page, "/1/rank")
+
+	page = s.get(http.StatusOK, "user", "", "index", "products", "ids", simIDs)
+	s.has(page, "A new person", "nothing moves", "For a new person", "Red Shoe", "Blue Shoe", "Red Boot", "Blue Boot")
+
+	s.has(s.get(http.StatusOK, "user", "ann", "index", "products", "ids", simIDs, "impact", "0"), "At impact 0 there is nothing to add")
+
+	page = s.get(http.StatusOK, "user", "ann", "index", "products", "ids", simIDs, "seen", "exclude")
+	s.has(page, "For this person", "2 left out: the person has seen them.")
+	page = s.get(http.StatusOK, "user", "ann", "index", "products", "ids", simIDs, "diversity", "strong")
+	s.has(page, "diversity&#34;:{&#34;lambda&#34;:0.5}")
+}
+
+// The first visit shows somebody and what people looked at, and the buttons choose others.
+func TestSimulatorChooses(t *testing.T) {
+	s := newSimSite(t)
+	s.shop()
+	s.views("ann", "zeta-blue", "zeta-red", "acme-red")
+	s.views("bob", "acme-blue")
+	page := s.get(http.StatusOK)
+	s.has(page, `value="ann"`, `value="products"`, "acme-blue", "For this person", "Boot")
+	page = s.post(false, "user", "ann", "index", "products", "ids", simIDs, "pick", "new")
+	s.has(page, `name="user" type="text" value=""`, "acme-red", "A new person")
+	page = s.post(false, "user", "", "index", "products", "ids", simIDs, "pick", "random")
+	s.has(page, "acme-red", "For this person")
+	page = s.post(false, "user", "bob", "index", "products", "ids", simIDs, "from", "person", "fill", "1")
+	s.has(page, ">\nacme-blue\n</textarea>")
+	page = s.post(false, "user", "nobody", "index", "products", "ids", simIDs, "from", "person", "fill", "1")
+	s.has(page, "acme-red", "the list stays as it was")
+	page = s.post(false, "user", "bob", "index", "products", "ids", simIDs, "from", "latest:news", "fill", "1")
+	s.has(page, "acme-red", "The feed cannot be read")
+}
+
+// htmx gets the result alone, and the engine keeps to the chosen search engine.
+func TestSimulatorFragment(t *testing.T) {
+	s := newSimSite(t)
+	s.shop()
+	s.views("ann", "zeta-blue")
+	live := s.post(true, "user", "ann", "index", "products", "ids", simIDs, "impact", "80", "engine", "algolia", "show", "solr")
+	s.has(live, `id="sim-said"`, `hx-swap-oob="true"`, "sim-columns", `name="engine" value="solr"`, "rqq")
+	s.lacks(live, "<html", "<nav", "<form", "sim-form")
+	for engine, key := range map[string]string{
+		"algolia": "optionalFilters", "elasticsearch": "function_score", "opensearch": "function_score", "typesense": "sort_by", "postgres": "expression",
+		"minisearch": "impact",
+	} {
+		s.has(s.post(true, "user", "ann", "index", "products", "ids", simIDs, "engine", engine), "shared/boost/engines/"+engine+".md", "&#34;"+key)
+	}
+	// Without statistics the engine does not know which values a catalog holds.
+	s.has(s.post(true, "user", "ann", "index", "products", "ids", simIDs, "engine", "prompt"), "Nothing of the profile can be said", "left out of the query, and why", "brand:Zeta")
+}
+
+func TestSimulatorComparesVersions(t *testing.T) {
+	s := newSimSite(t)
+	s.shop()
+	s.views("ann", "zeta-blue", "zeta-blue")
+	s.must(s.engine.SetStrategyJSON(t.Context(), []byte(strings.Replace(simStrategy, `"halfLives":[7,30]`, `"halfLives":[3]`, 1))))
+	page := s.get(http.StatusOK, "user", "ann", "index", "products", "ids", simIDs, "version", "1", "halfLife", "3")
+	s.has(page, `<option value="1" selected>Version 1 of`, "Today", "For this person", "With version 1", "Arrows compare with the active strategy")
+	page = s.get(http.StatusOK, "user", "ann", "index", "products", "ids", simIDs, "version", "77")
+	s.has(page, `role="alert"`)
+	s.lacks(page, "sim-columns")
+}
+
+func TestSimulatorRights(t *testing.T) {
+	s := newSimSite(t)
+	s.shop()
+	s.views("ann", "zeta-blue")
+	s.login("admin")
+	s.has(s.get(http.StatusOK), "This key cannot order objects")
+	s.login("recommendation")
+	page := s.get(http.StatusOK)
+	s.has(page, "A list of users needs a key with the right admin", "No objects to order")
+	s.lacks(page, "At random", "What people looked at")
+	page = s.get(http.StatusOK, "user", "ann", "index", "products", "ids", simIDs)
+	s.has(page, "to read names, the key needs the right addObject", "For this person", "zeta-blue", "likes")
+	if answer, _ := s.send("POST", "/console/simulator", url.Values{"csrf": {"wrong"}, "ids": {"a"}}, false); answer.StatusCode != http.StatusForbidden {
+		t.Errorf("a form of another session: %s", answer.Status)
+	}
+}
+
+func TestSimulatorRefusals(t *testing.T) {
+	s := newSimSite(t)
+	s.shop()
+	page := s.get(http.StatusOK, "user", "a/b?c#d%e <x>", "index", "products", "ids", simIDs)
+	s.has(page, `role="alert"`, "A user token has 1 to 129 letters")
+	s.lacks(page, "<x>")
+	page = s.get(http.StatusOK, "user", "ann", "index", "", "ids", simIDs)
+	s.has(page, `role="alert"`, "The index must have 1 to")
+	page = s.get(http.StatusOK, "user", "ann", "index", "products", "ids", simIDs, "impact", "1e9", "seen", "?", "engine", "vespa", "version", "-3", "halfLife", "9z")
+	s.has(page, "For this person")
+}
+
+func TestSimulatorOfManyObjects(t *testing.T) {
+	s := newSimSite(t)
+	s.shop()
+	s.views("ann", "zeta-blue")
+	ids := make([]string, 1000)
+	for i := range ids {
+		ids[i] = fmt.Sprintf("object-%04d", i)
+	}
+	ids[999] = "zeta-blue"
+	page := s.post(false, "user", "ann", "index", "products", "ids", strings.Join(ids, "\r\n"), "impact", "90")
+	s.has(page, "Today", "and 950 more", "For this person", "Blue Boot", "999<span", "and 950 more", "- &lt; ids.txt")
+	s.lacks(page, "Link to this comparison")
+	if strings.Count(page, `<li class="sim-card">`) != 100 {
+		t.Error("not 50 cards in each column")
+	}
+}
+
+// What attackers write stays text: markup, directions, controls, quotes and long values.
+func TestSimulatorOfHostileData(t *testing.T) {
+	s := newSimSite(t)
+	s.shop()
+	hostile := []string{
+		"<script>alert(1)</script>", "a\u202eb", `"quoted' & "`, "tab\tbell\a", "[1]", strings.Repeat("x", 400), "e\U000e0041tag", "'; rm -rf /",
+	}
+	for i, text := range hostile {
+		s.object(text, map[string]any{"name": text + strings.Repeat("y", 4<<10), "brand": text, "color": "Red", "price": []any{map[string]any{"value": text}}})
+		s.views(fmt.Sprint("user-", i), text)
+	}
+	list, err := json.Marshal(hostile)
+	s.must(err)
+	for _, engine := range []string{"algolia", "postgres", "minisearch", "prompt"} {
+		page := s.get(http.StatusOK, "user", "user-1", "index", "products", "ids", string(list), "engine", engine)
+		s.has(page, "For this person", `\u202e`)
+		s.lacks(page, "<script>alert", "\u202e", "\a", "\U000e0041", strings.Repeat("y", 1100))
+	}
+	// The list that the form shows gives the same objects again.
+	page := s.get(http.StatusOK, "user", "user-0", "index", "products", "ids", string(list))
+	_, text, _ := strings.Cut(page, "<textarea")
+	_, text, _ = strings.Cut(text, ">\n")
+	text, _, _ = strings.Cut(text, "</textarea>")
+	again := s.get(http.StatusOK, "user", "user-0", "index", "products", "ids", strings.NewReplacer("&#34;", `"`, "&#39;", "'", "&lt;", "<", "&gt;", ">", "&amp;", "&", "&#43;", "+").Replace(text))
+	if cut := func(p string) string {
+		_, p, _ = strings.Cut(p, "<textarea")
+		p, _, _ = strings.Cut(p, "</textarea>")
+		return p
+	}; cut(page) != cut(again) {
+		t.Errorf("the list reads back as another one:\n%s\n%s", cut(page), cut(again))
+	}
+}
+
+func TestSimulatorFillsFromFeeds(t *testing.T) {
+	s := newSimSite(t)
+	s.shop()
+	s.object("old", map[string]any{"name": "Old", "brand": "Acme", "at": "2026-01-01T00:00:00Z"})
+	s.object("newer", map[string]any{"name": "Newer", "brand": "Acme", "at": "2026-02-01T00:00:00Z"})
+	_, err := s.engine.SetFeed(t.Context(), "news", api.FeedRequest{Index: "products", Date: "at"})
+	s.must(err)
+	s.must(s.stack.Idle(t.Context()))
+	page := ""
+	for range 150 { // a feed lists new records after some seconds at most
+		page = s.post(false, "user", "ann", "index", "", "ids", "x", "from", "latest:news", "fill", "1")
+		if strings.Contains(page, "newer") {
+			break
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	s.has(page, `value="products"`, ">\nnewer\nold\n</textarea>", "Feed news, the newest first", "Newer", "Old")
+}

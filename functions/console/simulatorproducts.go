@@ -1,0 +1,149 @@
+package console
+
+import (
+	"cmp"
+	"encoding/json"
+	"hash/fnv"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/affinityengine/affinity/shared/api"
+)
+
+// product is what a card shows of an object.
+type product struct {
+	Known    bool // the catalog holds it
+	Name     string
+	Brand    string
+	Price    string
+	Initials string
+	Hue      int // of the tile that stands for a picture
+}
+
+// The attributes that name an object, its maker and its price, in the order in which they are
+// looked for.
+var (
+	nameAttributes  = []string{"name", "title", "productName", "label", "headline"}
+	brandAttributes = []string{"brand", "brand_name", "manufacturer", "author", "category", "categories"}
+	priceAttributes = []string{"price", "price_range", "salePrice", "amount"}
+)
+
+// productOf reads what a card shows from a record.
+func productOf(id string, record json.RawMessage) product {
+	p := product{Known: record != nil}
+	var attributes map[string]any
+	if json.Unmarshal(record, &attributes) == nil {
+		p.Name, p.Brand, p.Price = first(attributes, nameAttributes), first(attributes, brandAttributes), first(attributes, priceAttributes)
+	}
+	p.Initials = initials(cmp.Or(p.Name, id))
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(cmp.Or(p.Brand, id)))
+	p.Hue = int(h.Sum32()>>8%16) * 22 // far enough apart to tell makers from each other
+	return p
+}
+
+// first is the first attribute that holds a text or a number.
+func first(attributes map[string]any, names []string) string {
+	for _, name := range names {
+		if text := scalar(attributes[name]); text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// scalar is the text of a value, or of the first one of a list or of a hierarchy.
+func scalar(value any) string {
+	switch value := value.(type) {
+	case string:
+		return strings.TrimSpace(value)
+	case float64:
+		return strconv.FormatFloat(value, 'f', -1, 64)
+	case []any:
+		if len(value) > 0 {
+			return scalar(value[0])
+		}
+	case map[string]any:
+		return first(value, []string{"lvl0", "name", "value", "amount"})
+	}
+	return ""
+}
+
+// initials are the first letters of the first two words.
+func initials(text string) string {
+	var b strings.Builder
+	n := 0
+	for _, word := range strings.FieldsFunc(text, func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsDigit(c) }) {
+		for _, c := range word {
+			b.WriteRune(unicode.ToUpper(c))
+			break
+		}
+		if n++; n == 2 {
+			break
+		}
+	}
+	return b.String()
+}
+
+// readers is how many records are read at the same time.
+const readers = 8
+
+// records reads the objects that cards show, and those that reasons name.
+func (s *simulation) records(v *visit, orders []api.RankAnswer) (map[string]product, error) {
+	ids := append([]string{}, s.Form.IDs[:min(len(s.Form.IDs), maxCards)]...)
+	for _, order := range orders {
+		for _, item := range order.Items[:min(len(order.Items), maxCards)] {
+			ids = append(ids, item.ObjectID)
+			for _, f := range item.Features {
+				if (f.Name == "pairs" || f.Name == "diversity") && len(f.Parts) > 0 {
+					ids = append(ids, f.Parts[0].Name)
+				}
+			}
+		}
+	}
+	ids = once(ids)
+	if !v.may(mayReadRecords) {
+		s.Missing.Records = true
+		ids = nil
+	}
+	all := make([]product, len(ids))
+	group, ctx := errgroup.WithContext(v.Context())
+	group.SetLimit(readers)
+	for i, id := range ids {
+		group.Go(func() error {
+			record, err := v.engine.Object(ctx, s.Form.Index, id)
+			if err != nil && !isRefusal(err) {
+				return err
+			}
+			all[i] = productOf(id, record)
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	read := 0
+	v.made.keep(func(c call) bool { // the first record stands for all
+		if strings.HasPrefix(c.Path, "/1/indexes/") {
+			read++
+		}
+		return read <= 1 || !strings.HasPrefix(c.Path, "/1/indexes/")
+	})
+	shown, known := map[string]product{}, 0
+	for i, id := range ids {
+		shown[id] = all[i]
+		if all[i].Known {
+			known++
+		}
+	}
+	s.Missing.Catalog = len(ids) > 0 && known == 0
+	for _, id := range s.Form.IDs {
+		if _, ok := shown[id]; !ok {
+			shown[id] = productOf(id, nil)
+		}
+	}
+	return shown, nil
+}

@@ -1,0 +1,180 @@
+package console
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/auth"
+)
+
+// simPerson is whom the page is for.
+type simPerson struct {
+	Known bool
+	Total int
+	Likes []api.Affinity
+	AsOf  api.Time
+	Last  api.Time
+}
+
+// simColumn is a list of objects in an order.
+type simColumn struct {
+	Title    string
+	Hint     string
+	Against  string // which order the arrows compare with
+	Fallback bool   // the engine knows nothing of the person
+	Cards    []simCard
+	More     int // objects below the last card
+	LeftOut  int // objects that the person has seen
+}
+
+// simCard is an object at its place.
+type simCard struct {
+	product
+	ID      string
+	Place   int
+	Moved   int // places, up above 0
+	Score   float64
+	Reasons []simReason
+	Terms   []simTerm
+}
+
+// Up and Down are by how many places the object moved.
+func (c simCard) Up() int   { return max(c.Moved, 0) }
+func (c simCard) Down() int { return max(-c.Moved, 0) }
+
+// rank orders the objects by a version of the strategy; 0 is the active one. The place in the
+// order of today is the relevancy of an object, so that the impact weighs the person against it.
+func (s *simulation) rank(v *visit, version int64) (api.RankAnswer, error) {
+	f, by := s.Form, s.Strategy
+	if version > 0 {
+		var err error
+		if by, err = v.engine.StrategyVersion(v.Context(), version); err != nil {
+			return api.RankAnswer{}, err
+		}
+	}
+	items := make([]api.RankItem, len(f.IDs))
+	for i, id := range f.IDs {
+		items[i] = api.RankItem{ID: id, Fields: []api.RankField{{Name: api.FieldRelevancy, Value: float64(len(f.IDs) - i)}}}
+	}
+	return v.engine.Rank(v.Context(), api.RankRequest{
+		UserToken: f.Token(), Index: f.Index, Items: items, Impact: &f.Impact, HalfLife: f.halfLife(by), Explain: len(items) <= explained,
+		Seen: f.Seen, Diversity: f.diversity(), Strategy: version,
+	})
+}
+
+// explained is how many objects an order has at most whose scores are explained: the engine
+// refuses explanations that take too much memory.
+const explained = 1000
+
+// describe adds what the engine knows of the person.
+func (s *simulation) describe(v *visit) error {
+	if s.Form.User == "" {
+		return nil
+	}
+	profile, err := v.engine.Profile(v.Context(), s.Form.User, api.ProfileQuery{Limit: 6, HalfLife: s.Form.halfLife(s.Strategy).String()})
+	if isRefusal(err) {
+		return nil // the engine knows nobody of this token
+	}
+	if err != nil {
+		return fmt.Errorf("read the profile: %w", err)
+	}
+	s.Person = simPerson{Known: true, Total: profile.Total, Likes: profile.Affinities, AsOf: profile.AsOf, Last: profile.LastEventAt}
+	return nil
+}
+
+// columns are the orders side by side.
+func (s *simulation) columns(orders []api.RankAnswer, shown map[string]product) []simColumn {
+	today := simColumn{Title: "Today", Hint: "The same for everybody: the order in which you gave the objects."}
+	for i, id := range s.Form.IDs[:min(len(s.Form.IDs), maxCards)] {
+		today.Cards = append(today.Cards, simCard{product: shown[id], ID: id, Place: i + 1})
+	}
+	today.More = len(s.Form.IDs) - len(today.Cards)
+	all, given := []simColumn{today}, places(s.Form.IDs)
+	for i, order := range orders {
+		c := simColumn{
+			Title: "For this person", Hint: "Strategy version " + strconv.FormatInt(order.StrategyVersion, 10) + ", the active one.",
+			Against: "today", Fallback: order.Fallback != nil, LeftOut: len(s.Form.IDs) - len(order.Items),
+		}
+		if s.Form.User == "" {
+			c.Title = "For a new person"
+		}
+		if i > 0 {
+			c.Title, c.Hint = fmt.Sprintf("With version %d", s.Form.Version), "The same person, another strategy."
+			c.Against = "the active strategy"
+		}
+		for place, item := range order.Items[:min(len(order.Items), maxCards)] {
+			terms := termsOf(item.Features, shown)
+			c.Cards = append(c.Cards, simCard{
+				product: shown[item.ObjectID], ID: item.ObjectID, Place: place + 1, Moved: given[item.ObjectID] - place,
+				Score: item.Score, Reasons: reasonsOf(item.Features, shown), Terms: terms,
+			})
+		}
+		c.More = len(order.Items) - len(c.Cards)
+		all = append(all, c)
+		given = ordered(order)
+	}
+	return all
+}
+
+// ordered are the places of objects in an answer.
+func ordered(a api.RankAnswer) map[string]int {
+	ids := make([]string, len(a.Items))
+	for i, item := range a.Items {
+		ids[i] = item.ObjectID
+	}
+	return places(ids)
+}
+
+// command is the command line that orders the same objects.
+func (s *simulation) command() string {
+	f := s.Form
+	words := []string{"affinity rank --user", shellWord(f.Token()), "--index", shellWord(f.Index), "--explain"}
+	if f.HalfLife != "" {
+		words = append(words, "--half-life", shellWord(f.HalfLife))
+	}
+	if f.Seen != api.SeenKeep {
+		words = append(words, "--seen", f.Seen)
+	}
+	if d := f.diversity(); d != nil {
+		words = append(words, "--lambda", strconv.FormatFloat(d.Lambda, 'g', -1, 64))
+	}
+	if f.Version > 0 {
+		words = append(words, "--strategy", strconv.FormatInt(f.Version, 10))
+	}
+	if len(f.IDs) > 20 {
+		words = append(words, "- < ids.txt")
+	} else {
+		for _, id := range f.IDs {
+			words = append(words, shellWord(id))
+		}
+	}
+	return "# orders by the person alone, as at impact 100: the command knows no order of today\n" + strings.Join(words, " ") +
+		fmt.Sprintf("\naffinity boosts %s --engine %s --impact %d", shellWord(f.Token()), f.Engine, f.Impact)
+}
+
+// shellWord writes a text as one word of a shell, in characters that are seen as they are.
+func shellWord(text string) string {
+	odd := func(c rune) bool {
+		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("-_./:=+@", c))
+	}
+	switch {
+	case text != "" && !strings.ContainsFunc(text, odd) && text[0] != '-':
+		return text
+	case plain(text):
+		return quoted(text)
+	}
+	var b strings.Builder
+	for i := range len(text) {
+		if c := text[i]; c >= ' ' && c < 0x7f && c != '\'' && c != '\\' {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, `\x%02x`, c)
+		}
+	}
+	return "$'" + b.String() + "'"
+}
+
+// mayReadRecords is the right that reading a record needs.
+const mayReadRecords = auth.AddObject
