@@ -16,7 +16,7 @@ import (
 	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
-// simSite is an engine whose simulator somebody uses.
+// simSite is an engine whose simulator a person uses.
 type simSite struct {
 	testing.TB
 	stack  *stack.Stack

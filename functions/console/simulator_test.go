@@ -47,7 +47,7 @@ func TestSimulatorOrders(t *testing.T) {
 	s.has(page, "diversity&#34;:{&#34;lambda&#34;:0.5}")
 }
 
-// The first visit shows somebody and what people looked at, and the buttons choose others.
+// The first visit shows a user and what people looked at, and the buttons choose others.
 func TestSimulatorChooses(t *testing.T) {
 	s := newSimSite(t)
 	s.shop()

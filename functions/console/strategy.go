@@ -31,7 +31,7 @@ func init() {
 	notices["strategy-published"] = "The strategy is published. Every read uses it within five seconds."
 	notices["strategy-restored"] = "The strategy is restored as a new version. Every read uses it within five seconds."
 	notices["strategy-same"] = "Nothing was published: the draft is the active strategy."
-	notices["strategy-raced"] = "The strategy is published. Somebody else published one in the same moment, which yours follows: compare the two newest versions."
+	notices["strategy-raced"] = "The strategy is published. Another person published one in the same moment, which yours follows: compare the two newest versions."
 }
 
 // activeStrategy is the strategy of the app now.

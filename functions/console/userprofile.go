@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// barsShown is how many values of a facet are shown before somebody asks for all, and
+	// barsShown is how many values of a facet are shown before a person asks for all, and
 	// facetsShown how many facets with that many: of the others the best value is.
 	barsShown   = 5
 	facetsShown = 12

@@ -9,7 +9,7 @@ import (
 )
 
 // BenchmarkUserPages measures pages about users on the data of the demo, with a request over
-// HTTP each. The 99th percentile is what somebody waits.
+// HTTP each. The 99th percentile is what a person waits.
 func BenchmarkUserPages(b *testing.B) {
 	u := newUsersSite(b)
 	u.fill(150)

@@ -13,7 +13,7 @@ import (
 	"github.com/affinityengine/affinity/shared/config"
 )
 
-// usersSite is a site whose pages about users somebody reads.
+// usersSite is a site whose pages about users a person reads.
 type usersSite struct{ *person }
 
 // newUsersSite starts an engine with half-lives, and logs in with every right.

@@ -131,7 +131,7 @@ func TestDropCompletesBirths(t *testing.T) {
 	}
 }
 
-// The same on the way back, in each of its phases, after which the message comes again.
+// The same on the way back, in each of its phases, after which the message is delivered again.
 func TestWayBackTakesBirthsAlong(t *testing.T) {
 	back := []config.MovePhase{config.MoveArriving, config.MoveClearing, config.MoveCleared, config.MoveUsers, config.MoveSwitched, config.MoveDropping, config.MoveErasing, config.MoveFinishing}
 	for i, died := range back[:5] {

@@ -59,7 +59,7 @@ func (r *Runner) Order(ctx context.Context, app string) (bool, error) {
 }
 
 // copied reports whether the rows of an app's segments are being copied to the region to which
-// it moves. What is added meanwhile would be copied in part. Behind the copy, when the rows of
+// it moves. What is added in between would be copied in part. Behind the copy, when the rows of
 // the other region begin to count, some processes still use those of the first: a delta
 // would write its parts into one region and its manifest into the other. Otherwise all of a
 // delta is in one region, whatever phase begins while it runs: a move waits for the longest
