@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
@@ -119,6 +122,29 @@ func (r *regions) close() error {
 		err = errors.Join(err, s.Close())
 	}
 	return err
+}
+
+// pingTime is how long Open waits for an instance that it may do without.
+const pingTime = 2 * time.Second
+
+// Unreachable returns an option with which Open succeeds also if the instance does not answer.
+// Requests fail then, until it does. So a process serves the apps of other regions.
+func Unreachable(log *slog.Logger, instance string) option.ClientOption {
+	var said sync.Once // each connection pings
+	return option.WithGRPCDialOption(grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		if !strings.HasSuffix(method, "/PingAndWarm") {
+			return invoke(ctx, method, req, reply, cc, opts...)
+		}
+		within, cancel := context.WithTimeout(ctx, pingTime)
+		defer cancel()
+		if err := invoke(within, method, req, reply, cc, opts...); err != nil && ctx.Err() == nil {
+			said.Do(func() {
+				log.LogAttrs(ctx, slog.LevelWarn, "a Bigtable instance does not answer; requests for the apps of its region fail until it does",
+					slog.String("instance", instance), slog.Any("error", err))
+			})
+		}
+		return ctx.Err()
+	}))
 }
 
 // openNowhere returns a store whose requests fail. The connection is never used.

@@ -3,12 +3,17 @@ package store_test
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"google.golang.org/api/option"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
 	"github.com/affinityengine/affinity/shared/event"
@@ -197,4 +202,46 @@ func TestCopiedCountersAddUp(t *testing.T) {
 	add(eu, 8)
 	copyTo(eu, us, "us") // back again
 	want(eu, 15)
+}
+
+// A process starts while the instance of a region does not answer, and uses it as soon as it
+// does.
+func TestUnreachableRegion(t *testing.T) {
+	addr, instance := storetest.Start(t), "late"
+	_, client := storetest.OpenInstance(t, addr, instance) // makes the tables
+	must(t, client.Close())
+	var up atomic.Bool
+	open := func(opts ...option.ClientOption) (*store.Store, error) {
+		opts = append(opts, option.WithEndpoint("passthrough:///"+addr), option.WithoutAuthentication(), option.WithGRPCConnectionPool(1),
+			option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())),
+			option.WithGRPCDialOption(grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
+				if !up.Load() {
+					return nil, errors.New("no route")
+				}
+				return new(net.Dialer).DialContext(ctx, "tcp", addr)
+			})))
+		return store.Open(t.Context(), store.Config{Project: "test", Instance: instance}, opts...)
+	}
+	if s, err := open(); err == nil {
+		t.Error("Open succeeds anyhow: the test shows nothing")
+		must(t, s.Close())
+	}
+	s, err := open(store.Unreachable(slog.New(slog.DiscardHandler), instance))
+	must(t, err)
+	defer func() { must(t, s.Close()) }()
+	soon, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if err := s.AddUsage(soon, usage.Batch{App: "shop", Process: "p"}); err == nil {
+		t.Error("a request succeeds")
+	}
+	up.Store(true)
+	for begun := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		err := s.AddUsage(t.Context(), usage.Batch{App: "shop", Process: "p"})
+		if err == nil {
+			return
+		}
+		if status.Code(errors.Unwrap(err)) != codes.Unavailable || time.Since(begun) > 20*time.Second {
+			t.Fatal(err) // which would not be answered 503
+		}
+	}
 }
