@@ -160,7 +160,7 @@ func testCopyFromRegion(t *testing.T, s fixture) {
 		n, all, err := there.CopyLogFrom(ctx, s.Store, app, s.layout, "u", store.LogCopy{}, 100, nil)
 		must(err)
 		l := there.Log(app, s.layout)
-		if diff := cmp.Diff(want, entries(t, l, s.layout.Read)); n != 3 || !all || diff != "" {
+		if diff := cmp.Diff(want, entries(t, l, s.layout.Read)); n != 3*len(s.layout.Write) || !all || diff != "" {
 			t.Errorf("%d rows copied (-want +got):\n%s", n, diff)
 		}
 	}
@@ -200,6 +200,9 @@ func testCopyFromRegion(t *testing.T, s fixture) {
 // The copy of a long log goes on behind its last page, also in another process, and begins again
 // under another owner.
 func testCopyInPages(t *testing.T, s fixture) {
+	if len(s.layout.Write) > 1 {
+		return // an app whose log migrates does not move
+	}
 	ctx, there := context.Background(), storetest.New(t)
 	must := func(err error) {
 		t.Helper()
