@@ -79,6 +79,8 @@ type page struct {
 	template string
 	// fragment is the template's block that is shown alone to htmx. Empty: the page is shown whole.
 	fragment string
+	// upload is whether the form of the page may have a file.
+	upload bool
 	// load returns what the template shows.
 	load func(*visit) (any, error)
 }
@@ -132,12 +134,18 @@ var notices = map[string]string{}
 // page returns the handler of a page.
 func (c *console) page(p page) httpapi.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
+		if strings.Contains(r.Header.Get("Sec-Purpose"), "prefetch") {
+			return httpapi.Errorf(http.StatusForbidden, "Pages are not loaded ahead")
+		}
 		v, err := c.enter(w, r)
 		if err != nil {
 			return c.toLogin(w, r, err)
 		}
+		if r.Method == http.MethodHead {
+			return nil // what looks whether a page is there must not make its requests
+		}
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			if err := c.permitChange(v); err != nil {
+			if err := c.permitChange(v, p.upload); err != nil {
 				return c.fail(v, p, err)
 			}
 		}
@@ -183,12 +191,12 @@ func (c *console) enter(w http.ResponseWriter, r *http.Request) (*visit, error) 
 }
 
 // permitChange refuses a change that no page of the session asks for.
-func (c *console) permitChange(v *visit) error {
+func (c *console) permitChange(v *visit, upload bool) error {
 	if err := c.origin.Check(v.Request); err != nil {
 		return httpapi.Errorf(http.StatusForbidden, "This change was asked for by a page of another site")
 	}
 	most, parse := int64(maxForm), v.ParseForm
-	if strings.HasPrefix(v.Header.Get("Content-Type"), "multipart/form-data") {
+	if upload && strings.HasPrefix(v.Header.Get("Content-Type"), "multipart/form-data") {
 		most, parse = maxUpload, func() error { return v.ParseMultipartForm(maxUpload) }
 	}
 	v.Body = http.MaxBytesReader(v.w, v.Body, most)
@@ -233,18 +241,29 @@ func (c *console) fail(v *visit, p page, err error) error {
 		status, message = refused.Status, refused.Message
 	}
 	if status >= http.StatusInternalServerError && v.Context().Err() == nil {
-		c.Log.ErrorContext(v.Context(), "page failed", "page", p.template, "status", status, "error", err)
+		c.Log.ErrorContext(v.Context(), "page failed", "page", v.Pattern, "status", status, "error", withoutPath(err))
 	}
-	return c.render(v, page{section: p.section, template: "problem", fragment: "content"}, status, problem{Status: status, Message: message})
+	changing := v.Method != http.MethodGet && v.Method != http.MethodHead
+	shown := problem{Status: status, Message: message, Forbidden: refused != nil && status == http.StatusForbidden, Changing: changing}
+	return c.render(v, page{section: p.section, template: "problem", fragment: "content"}, status, shown)
 }
 
+// withoutPath returns the cause of an error of a page's request. The error itself names the path,
+// which may hold a user token.
+func withoutPath(err error) error {
+	if unreachable, ok := errors.AsType[*client.UnreachableError](err); ok {
+		return unreachable.Unwrap()
+	}
+	return err
+}
+
+// problem says why something did not work.
 type problem struct {
-	Status  int
-	Message string
+	Status    int
+	Message   string
+	Forbidden bool // the key lacks a right
+	Changing  bool // the request was for a change, of which a part may have been made
 }
-
-// Forbidden and Busy say what a person can do about it.
-func (p problem) Forbidden() bool { return p.Status == http.StatusForbidden }
 
 // Busy reports whether the same may work later.
 func (p problem) Busy() bool {

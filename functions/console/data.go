@@ -1,6 +1,7 @@
 package console
 
 import (
+	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -14,9 +15,9 @@ import (
 func init() {
 	pages = append(pages,
 		page{pattern: "GET /console/data", section: "data", template: "data", load: loadData},
-		page{pattern: "GET /console/data/tail", section: "data", template: "data", fragment: "tail", load: loadData},
+		page{pattern: "GET /console/data/tail", section: "data", template: "data", fragment: "tail", load: loadTail},
 		page{pattern: "POST /console/data/event", section: "data", template: "data", fragment: "sent", load: sendEvent},
-		page{pattern: "POST /console/data/import", section: "data", template: "imported", load: importFile},
+		page{pattern: "POST /console/data/import", section: "data", template: "imported", upload: true, load: importFile},
 	)
 }
 
@@ -71,6 +72,19 @@ func fillData(v *visit, d *data) (any, error) {
 	return d, nil
 }
 
+// loadTail returns the page with the live tail alone, if htmx asks for it.
+func loadTail(v *visit) (any, error) {
+	if v.Header.Get("Hx-Request") == "" {
+		return loadData(v)
+	}
+	d, a := &data{Now: v.now()}, &asks{}
+	ask(a, &d.Recent, func() (api.RecentEvents, error) {
+		return v.engine.RecentEvents(v.Context(), api.RecentEventsQuery{Limit: tailLines})
+	})
+	a.wait()
+	return d, nil
+}
+
 // Of returns a count as a share of the highest one.
 func (d *data) Of(count, highest int64) float64 {
 	if highest == 0 {
@@ -107,8 +121,9 @@ func sendEvent(v *visit) (any, error) {
 // importAnswer is what the page about an import shows.
 type importAnswer struct {
 	api.ImportAnswer
-	Lines []api.RefusedLine // the first
-	More  int
+	Lines   []api.RefusedLine // the first
+	More    int
+	Problem string // why later lines were not sent
 }
 
 const shownLines = 100
@@ -120,20 +135,29 @@ func importFile(v *visit) (any, error) {
 	if file, header, err := v.FormFile("file"); err == nil {
 		defer file.Close()
 		if header.Size > 0 {
-			answer, err := v.engine.ImportAll(v.Context(), v.PostForm.Get("index"), file)
-			return imported(answer), err
+			return imported(v.engine.ImportAll(v.Context(), v.PostForm.Get("index"), file))
 		}
 	}
 	if strings.TrimSpace(text) == "" {
 		return nil, &api.Error{Status: http.StatusUnprocessableEntity, Message: "Choose a file, or paste lines: one event as JSON in each"}
 	}
-	answer, err := v.engine.ImportAll(v.Context(), v.PostForm.Get("index"), strings.NewReader(text))
-	return imported(answer), err
+	return imported(v.engine.ImportAll(v.Context(), v.PostForm.Get("index"), strings.NewReader(text)))
 }
 
-func imported(a api.ImportAnswer) *importAnswer {
+// imported shows the answer to an import, also of one that ended early.
+func imported(a api.ImportAnswer, err error) (any, error) {
+	if err != nil && a.Accepted == 0 && len(a.Refused) == 0 {
+		return nil, err
+	}
 	shown := min(len(a.Refused), shownLines)
-	return &importAnswer{a, a.Refused[:shown], len(a.Refused) - shown}
+	answer := &importAnswer{ImportAnswer: a, Lines: a.Refused[:shown], More: len(a.Refused) - shown}
+	if err != nil {
+		answer.Problem = "the engine did not answer"
+	}
+	if refused, ok := errors.AsType[*api.Error](err); ok {
+		answer.Problem = refused.Message
+	}
+	return answer, nil
 }
 
 // Plural writes a number with its noun.

@@ -80,15 +80,15 @@ func (j jobLine) Took(now time.Time) string {
 
 // newJob makes a job of what all kinds have.
 func newJob(kind, what, id string, state api.JobState, visited, planned int64, started api.Time, finished *api.Time) jobLine {
-	j := jobLine{Kind: kind, What: what, ID: id, State: state, Started: started.Time, Users: number(visited) + " users"}
+	j := jobLine{Kind: kind, What: what, ID: id, State: state, Started: started.Time, Users: plural(visited, "user")}
 	if planned > 0 {
-		j.Done, j.Users = min(1, float64(visited)/float64(planned)), number(visited)+" of "+number(max(visited, planned))+" users"
+		j.Done, j.Users = min(1, float64(visited)/float64(planned)), number(visited)+" of "+plural(max(visited, planned), "user")
 	}
 	if state == api.JobPlanning {
 		j.Users = "the work is being divided"
 	}
 	if state == api.JobDone {
-		j.Done, j.Users = 1, number(visited)+" users"
+		j.Done, j.Users = 1, plural(visited, "user")
 	}
 	if finished != nil {
 		j.Ended = finished.Time

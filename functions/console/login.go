@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/httpapi"
@@ -32,11 +33,11 @@ func (c *console) login(w http.ResponseWriter, r *http.Request) error {
 		form.Message = "The form cannot be read"
 		return c.renderLogin(w, http.StatusBadRequest, form)
 	}
-	form.App = r.PostForm.Get("app")
+	form.App = strings.TrimSpace(r.PostForm.Get("app"))
 	request := r.Clone(r.Context())
 	request.URL.RawQuery = ""
 	request.Header.Set("X-Algolia-Application-Id", form.App)
-	request.Header.Set("X-Algolia-Api-Key", r.PostForm.Get("key"))
+	request.Header.Set("X-Algolia-Api-Key", strings.TrimSpace(r.PostForm.Get("key")))
 	request.Header.Set(auth.CustomerHeader, form.App) // the console's host serves every app
 	begun, err := c.Auth.Begin(request)
 	if err == nil && !slices.ContainsFunc(begun.Rights, func(right string) bool { return right != auth.Search }) {
@@ -85,11 +86,15 @@ func (c *console) open(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (c *console) logout(w http.ResponseWriter, r *http.Request) error {
+	if err := c.origin.Check(r); err != nil {
+		return httpapi.Errorf(http.StatusForbidden, "This change was asked for by a page of another site")
+	}
 	v, err := c.enter(w, r)
-	if err == nil {
-		if err := c.permitChange(v); err != nil {
-			return c.fail(v, page{}, err)
-		}
+	if err != nil {
+		return c.toLogin(w, r, err)
+	}
+	if err := c.permitChange(v, false); err != nil {
+		return c.fail(v, page{}, err)
 	}
 	http.SetCookie(w, cookie("", -1))
 	return see(w, r, "/console/login")

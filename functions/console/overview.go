@@ -145,7 +145,7 @@ func (o *overview) judge(v *visit) {
 		add("bad", "No events today, and a week ago there were some", "/console/data", "Look at what comes in")
 	}
 	if n := o.Today.RefusedEvents; n > 0 {
-		add("warn", number(n)+" requests with events were refused today", "#refused", "See why")
+		add("warn", plural(n, "refusal")+" of events today", "#refused", "See why")
 	}
 	if o.Crowd.OK && len(o.Crowd.Got.Generations) == 0 && o.Usage.Got.Total.Events > 0 {
 		add("warn", "There are no crowd statistics, so rankings know nothing of what is popular", "/console/jobs", "Build them")

@@ -93,7 +93,7 @@ func span(halfLife string) string {
 }
 
 // plural counts things whose plural ends with an s.
-func plural(n int, of string) string {
+func plural[N int | int64](n N, of string) string {
 	if n == 1 {
 		return "1 " + of
 	}
@@ -110,6 +110,17 @@ func factor(x float64) string {
 
 func init() {
 	functions["span"] = span
-	functions["plural"] = plural
+	functions["plural"] = pluralOf
 	functions["factor"] = factor
+}
+
+// pluralOf is plural for templates, whose counts are of either type.
+func pluralOf(n any, of string) (string, error) {
+	switch n := n.(type) {
+	case int:
+		return plural(n, of), nil
+	case int64:
+		return plural(n, of), nil
+	}
+	return "", fmt.Errorf("%v is no count", n)
 }

@@ -267,7 +267,7 @@ func (a *Authenticator) permit(r Request, now time.Time, key config.Key, only re
 	if err := g.Require(anyOf...); err != nil {
 		return Grant{}, err
 	}
-	if !refererAllowed(key.Referers, r.Referer) {
+	if r.session == nil && !refererAllowed(key.Referers, r.Referer) { // which it was when the session began
 		return Grant{}, ErrReferer
 	}
 	if err := a.env.Hosts.check(r.Customer, r.App); err != nil {

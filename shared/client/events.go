@@ -121,6 +121,9 @@ func (c *Client) ImportAll(ctx context.Context, index string, r io.Reader) (api.
 		total.Received += answer.Received
 		total.Deleted += answer.Deleted
 		total.OutsideRetention += answer.OutsideRetention
+		total.OptedOut += answer.OptedOut
+		total.Present += answer.Present
+		total.UserDeletions += answer.UserDeletions
 		for _, refused := range answer.Refused {
 			refused.Line += sent
 			total.Refused = append(total.Refused, refused)
