@@ -34,6 +34,7 @@ type overview struct {
 	Crowd     part[api.Crowd]
 	Recompute part[api.Recomputes]
 	Changes   part[api.AuditLog]
+	Recent    part[api.RecentEvents]
 	Running   []jobLine
 	Limit     limits
 }
@@ -77,6 +78,11 @@ func loadOverview(v *visit) (any, error) {
 	ask(a, &o.Crowd, func() (api.Crowd, error) { return v.engine.Crowd(ctx) })
 	ask(a, &o.Recompute, func() (api.Recomputes, error) { return v.engine.Recomputes(ctx) })
 	ask(a, &o.Changes, func() (api.AuditLog, error) { return v.engine.AuditLog(ctx, api.AuditLogQuery{Limit: shownChanges}) })
+	if v.may(auth.Admin) {
+		ask(a, &o.Recent, func() (api.RecentEvents, error) {
+			return v.engine.RecentEvents(ctx, api.RecentEventsQuery{Limit: 1})
+		})
+	}
 	a.wait()
 	o.Limit = limits{v.made.header("X-Ratelimit-Limit"), v.made.header("X-Ratelimit-Remaining")}
 	o.count()
@@ -175,6 +181,14 @@ func (o *overview) failed() []jobLine {
 		}
 	}
 	return found
+}
+
+// Last says when the newest event came; "" if none came lately, or the session may not know.
+func (o *overview) Last() string {
+	if len(o.Recent.Got.Events) == 0 {
+		return ""
+	}
+	return ago(o.Now, o.Recent.Got.Events[0].ReceivedAt.Time)
 }
 
 // Most is the number of events of the busiest day.

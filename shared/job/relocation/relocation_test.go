@@ -109,7 +109,8 @@ func TestTasksDie(t *testing.T) {
 	for task, most := range requests {
 		for after := range most {
 			if n++; n%stride == 0 {
-				deaths += dieAt(t, task, after)
+				// Each in a test of its own, which closes its Bigtables.
+				t.Run(fmt.Sprintf("task %d, request %d", task, after), func(t *testing.T) { deaths += dieAt(t, task, after) })
 			}
 		}
 	}
