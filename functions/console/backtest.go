@@ -69,8 +69,8 @@ func (r *report) fill() {
 		}
 		r.Results = append(r.Results, line)
 		if line.Own && !strings.HasPrefix(x.Name, "plain:") && popularity > 0 {
-			r.Verdict = append(r.Verdict, fmt.Sprintf("%s puts what users turned to next %s than the order by popularity: nDCG@%d %s against %s.",
-				line.Title, higher(x.NDCG/popularity-1), r.Test.At, score(x.NDCG), score(popularity)))
+			r.Verdict = append(r.Verdict, fmt.Sprintf("%s: nDCG is %s the order by popularity (nDCG@%d %s against %s).",
+				line.Title, above(x.NDCG/popularity-1), r.Test.At, score(x.NDCG), score(popularity)))
 		}
 	}
 }
@@ -79,7 +79,7 @@ func (r *report) fill() {
 func (r *report) judge() {
 	t := r.Test.Tune
 	if t.Recommended {
-		r.Verdict = append([]string{fmt.Sprintf("The tuned strategy is better than the given one on users whom the search has not seen: its nDCG is %s higher, with 95 %% certainty between %s and %s.",
+		r.Verdict = append([]string{fmt.Sprintf("The tuned strategy is better than the given one on users whom the search has not seen: its nDCG is %s higher (95 %% interval: %s to %s).",
 			score(t.Tuned.NDCG-t.Given.NDCG), score(t.GainLow), score(t.GainHigh))}, r.Verdict...)
 	} else {
 		r.Verdict = append([]string{"The search has found nothing that is better than the given strategy by more than chance. Keep what you have."}, r.Verdict...)
@@ -120,13 +120,13 @@ func change(ratio float64) string {
 	return "+" + text
 }
 
-// higher writes a ratio in words.
-func higher(ratio float64) string {
+// above writes a ratio in words.
+func above(ratio float64) string {
 	text := strconv.FormatFloat(math.Abs(100*ratio), 'f', 0, 64) + " %"
 	if ratio < 0 {
-		return text + " lower"
+		return text + " below"
 	}
-	return text + " higher"
+	return text + " above"
 }
 
 // activeVersion returns the active strategy as a backtest names it.

@@ -142,7 +142,7 @@ func TestJobsFromThePage(t *testing.T) {
 			t.Fatal("the backtest does not end")
 		}
 	}
-	s.shows(page, "Best sellers", "than the order by popularity", "nDCG@10")
+	s.shows(page, "Best sellers", " the order by popularity (nDCG@10", "nDCG@10")
 	s.shows(p.page("/console/jobs"), "Recompute of profiles", "Backtest", "Build of crowd statistics")
 	if answer, _ := p.post("/console/jobs/start", url.Values{"kind": {"<b>"}}); answer.StatusCode != http.StatusUnprocessableEntity {
 		t.Errorf("a job of no kind: status %d", answer.StatusCode)

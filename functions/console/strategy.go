@@ -31,7 +31,6 @@ func init() {
 	notices["strategy-published"] = "The strategy is published. Every read uses it within five seconds."
 	notices["strategy-restored"] = "The strategy is restored as a new version. Every read uses it within five seconds."
 	notices["strategy-same"] = "Nothing was published: the draft is the active strategy."
-	notices["strategy-raced"] = "The strategy is published. Another person published one in the same moment, which yours follows: compare the two newest versions."
 }
 
 // activeStrategy is the strategy of the app now.
@@ -167,20 +166,22 @@ func changeDraft(v *visit) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.Began = p.Active.Version
+	if f.Has("version") { // else the draft begins now
+		var ok bool
+		if p.Began, ok = versionOf(f.Get("version")); !ok {
+			return nil, errNoVersion
+		}
+	}
 	d, text, err := f.draft()
 	if err != nil {
 		p.Problem = err.Error()
-		p.Began = p.Active.Version
 		p.show(d, text, true)
 		_, p.Faults = checkStrategy(text)
 		return p, nil
 	}
 	if p.Problem = f.change(d); p.Problem == "" && f.Get("do") != "" {
 		text = d.JSON()
-	}
-	p.Began = p.Active.Version
-	if began, ok := versionOf(f.Get("version")); ok {
-		p.Began = began
 	}
 	if f.Get("do") == "suggest" {
 		p.Suggestions = suggest(v, d)

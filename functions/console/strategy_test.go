@@ -169,6 +169,11 @@ func TestStrategyFaults(t *testing.T) {
 	b.post("/console/strategy/review", form).shows(t, "The engine does not take this draft", "got 500")
 	b.post("/console/strategy/publish", url.Values{"csrf": form["csrf"], "version": form["version"], "json": {`{"eventsScoring":1}`}}).shows(t, "eventsScoring must be a list")
 	form = b.get("/console/strategy").form()
+	form["halfLife"][0] = "2e"
+	page = b.post("/console/strategy", form)
+	page.shows(t, `halfLives[0] must be a time, got "2e": only ranking.session.halfLife counts events`)
+	page.lacks(t, "0 days")
+	form = b.get("/console/strategy").form()
 	form.Set("json", `{"eventsScoring":[`)
 	b.post("/console/strategy", form).shows(t, "the draft is not a JSON object", "not valid JSON", "Repair it below")
 	b.live = true
@@ -200,6 +205,94 @@ func TestStrategyRace(t *testing.T) {
 	}
 	if got, now := active(t, s); now != version+1 || got.FacetScore("color") != 40 {
 		t.Errorf("version %d is %+v", now, got)
+	}
+}
+
+// A form that does not say which version its author saw publishes nothing.
+func TestStrategyVersionIsNeeded(t *testing.T) {
+	s := functiontest.Start(t)
+	setStrategy(t, s, shoes())
+	_, version := active(t, s)
+	b := strategistOf(t, s, "recommendation")
+	form := b.get("/console/strategy").form()
+	form["eventScore"][0] = "60"
+	review := b.post("/console/strategy/review", form).form()
+	review.Set("active", "x")
+	for _, bad := range []string{"", "x", "-1", "1.5", "99999999999999999999"} {
+		form.Set("version", bad)
+		review.Set("version", bad)
+		for path, form := range map[string]url.Values{
+			"": form, "/review": form, "/publish": review, fmt.Sprintf("/versions/%d/restore", version): review,
+		} {
+			if answer := b.post("/console/strategy"+path, form); answer.Status != http.StatusUnprocessableEntity {
+				t.Errorf("%s with the version %q: %d\n%s", path, bad, answer.Status, answer.plain())
+			}
+		}
+	}
+	review.Del("version")
+	if answer := b.post("/console/strategy/publish", review); answer.Status != http.StatusUnprocessableEntity {
+		t.Errorf("without a version: %d", answer.Status)
+	}
+	if got, now := active(t, s); now != version || !got.Equal(shoes()) {
+		t.Errorf("version %d is %+v", now, got)
+	}
+}
+
+// Of persons who publish at once, after the same version, one does, and the others see their drafts again.
+func TestStrategyAtOnce(t *testing.T) {
+	s := functiontest.Start(t)
+	b := strategistOf(t, s, "recommendation")
+	_, before := active(t, s)
+	const persons = 8
+	answers := make(chan strategyView, persons)
+	page := b.get("/console/strategy").form()
+	for i := range persons {
+		form := url.Values{"csrf": page["csrf"], "version": page["version"], "note": {fmt.Sprintf("note %d", i)},
+			"json": {fmt.Sprintf(`{"eventsScoring":[],"facetsScoring":[{"facetName":"color","score":%d}],"personalizationImpact":1}`, i+1)}}
+		go func() { answers <- b.post("/console/strategy/publish", form) }()
+	}
+	published := 0
+	for range persons {
+		if answer := <-answers; answer.Status == http.StatusSeeOther {
+			published++
+		} else {
+			answer.shows(t, "after your draft began", "Nothing was published so far", "note ", "Replace version")
+		}
+	}
+	versions, err := s.Backends.Config.StrategyVersions(t.Context(), functiontest.App)
+	if _, now := active(t, s); err != nil || published != 1 || len(versions) != 1 || now <= before {
+		t.Errorf("%d published, %d versions, error %v", published, len(versions), err)
+	}
+}
+
+// What is too large or too deep is not parsed, and a page has no more sliders than the engine takes entries.
+func TestStrategyDraftLimits(t *testing.T) {
+	s := functiontest.Start(t)
+	setStrategy(t, s, shoes())
+	b := strategistOf(t, s, "recommendation")
+	form := b.get("/console/strategy").form()
+	deep := func(n int) string { return `{"later":` + strings.Repeat("[", n-1) + strings.Repeat("]", n-1) + `}` }
+	form.Set("json", deep(21))
+	b.post("/console/strategy", form).shows(t, "nested deeper than 20 levels", "Repair it below")
+	b.post("/console/strategy/review", form).shows(t, "nested deeper than 20 levels")
+	form.Set("json", strings.Replace(deep(20), `[]`, `["[[[[[[{\"[["]`, 1))
+	b.post("/console/strategy", form).lacks(t, "nested deeper")
+	form.Set("json", `{"x":"`+strings.Repeat("a", 900_000)+`"}`)
+	b.post("/console/strategy/review", form).shows(t, "the draft has 900,008 bytes, and the engine takes 900,000")
+	var entries []string
+	for i := range 300 {
+		entries = append(entries, fmt.Sprintf(`{"facetName":"facet%d","score":1}`, i))
+	}
+	form.Set("json", `{"eventsScoring":[],"facetsScoring":[`+strings.Join(entries, ",")+`],"personalizationImpact":1}`)
+	page := b.post("/console/strategy", form)
+	page.shows(t, "200 more are only in the JSON below", "facetsScoring must have at most 100 entries, got 300")
+	if n := strings.Count(page.Text, `name="facetSlide"`); n != strategy.MaxEntries {
+		t.Errorf("%d sliders", n)
+	}
+	form = page.form()
+	form["facetScore"][0] = "2"
+	if text := b.post("/console/strategy", form).form().Get("json"); !strings.Contains(text, "facet299") || !strings.Contains(text, `"score": 2`) {
+		t.Errorf("entries without sliders are lost: %s", text)
 	}
 }
 

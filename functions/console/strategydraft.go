@@ -12,6 +12,7 @@ import (
 	"unicode"
 	"unicode/utf16"
 
+	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/fault"
 	"github.com/affinityengine/affinity/shared/strategy"
 )
@@ -22,6 +23,9 @@ type draft struct{ root map[string]any }
 
 // parseDraft reads the JSON of a strategy. Whether the engine accepts it is another matter: checkStrategy.
 func parseDraft(text string) (draft, error) {
+	if fault := tooMuch(text); fault != "" {
+		return draft{map[string]any{}}, errors.New(fault)
+	}
 	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.UseNumber()
 	var d draft
@@ -34,8 +38,38 @@ func parseDraft(text string) (draft, error) {
 	return d, nil
 }
 
+// maxDraftLevels is how deep a draft may be nested. A strategy has four levels.
+const maxDraftLevels = 20
+
+// tooMuch says why a draft is not parsed, "" if it is.
+func tooMuch(text string) string {
+	if len(text) > api.MaxStrategyBody {
+		return fmt.Sprintf("the draft has %s bytes, and the engine takes %s", number(len(text)), number(api.MaxStrategyBody))
+	}
+	level, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			if level++; level > maxDraftLevels {
+				return fmt.Sprintf("the draft is nested deeper than %d levels", maxDraftLevels)
+			}
+		case c == '}' || c == ']':
+			level--
+		}
+	}
+	return ""
+}
+
 // checkStrategy returns the strategy of a text, or the engine's messages about it.
 func checkStrategy(text string) (strategy.Strategy, []string) {
+	if fault := tooMuch(text); fault != "" {
+		return strategy.Strategy{}, []string{fault}
+	}
 	s, err := strategy.Decode([]byte(text))
 	var refused *fault.Error
 	if errors.As(err, &refused) {
@@ -130,7 +164,10 @@ var keyOrder = []string{
 // writeDraft writes a value as JSON with a line for each entry down to the second level.
 func writeDraft(b *strings.Builder, v any, depth int) {
 	const levels = 2
-	breaks, pad := depth < levels, strings.Repeat("  ", depth+1)
+	breaks, pad := depth < levels, ""
+	if breaks {
+		pad = strings.Repeat("  ", depth+1)
+	}
 	separate := func(i int) {
 		switch {
 		case i > 0 && !breaks:

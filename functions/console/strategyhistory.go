@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/api"
@@ -114,14 +113,28 @@ func restoreVersion(v *visit) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.Raced = v.PostForm.Get("active") != strconv.FormatInt(p.Active.Version, 10); p.Raced {
+	saw, ok := versionOf(v.PostForm.Get("active"))
+	if !ok {
+		return nil, errNoVersion
+	}
+	if p.Raced = saw != p.Active.Version; p.Raced {
 		return p, nil
 	}
 	if p.Same {
 		return nil, done("/console/strategy/versions", "strategy-same")
 	}
-	if err := v.engine.RestoreStrategy(v.Context(), version); err != nil {
+	refused := v.engine.RestoreStrategyIf(v.Context(), version, saw)
+	if refused == nil {
+		return nil, done("/console/strategy/versions", "strategy-restored")
+	}
+	if !isConflict(refused) {
+		return nil, refused
+	}
+	if p, err = newVersionPage(v, version); err != nil {
 		return nil, err
 	}
-	return nil, done("/console/strategy/versions", "strategy-"+published(v, p.Active.Version, "restored"))
+	if p.Raced = saw != p.Active.Version; !p.Raced { // the engine refuses changes for another reason
+		return nil, refused
+	}
+	return p, nil
 }

@@ -99,6 +99,7 @@ func (*strategyPage) Types() []string { return []string{"view", "click", "conver
 // scoreGroup are the sliders of events, or of facets.
 type scoreGroup struct {
 	Scored, Others []sliderRow
+	More           int // entries of the draft beyond those that the engine takes
 }
 
 // Many reports whether a person needs help to find a slider.
@@ -217,7 +218,13 @@ func (p *strategyPage) group(d draft, field, list string, was map[string]int, co
 	}
 	entries, places := d.list(list)
 	for i, entry := range entries {
-		if name := entryName(entry); !have[name] {
+		name := entryName(entry)
+		switch {
+		case have[name]:
+		case len(g.Scored) == strategy.MaxEntries:
+			have[name] = true
+			g.More++
+		default:
 			r := row(name, fieldText(entry["score"]), fmt.Sprintf("%s[%d]", list, places[i]))
 			r.Scored = true
 			g.Scored = append(g.Scored, r)
@@ -250,6 +257,9 @@ func draftHalfLives(d draft) string {
 			return "“" + shown(text) + "” is no half-life: type a number of days, or a time such as 12h or 45m."
 		}
 		all = append(all, h)
+	}
+	if err := (strategy.Strategy{HalfLives: all}).Validate(); err != nil {
+		return err.Error()
 	}
 	return halfLivesWords(all)
 }

@@ -1,12 +1,15 @@
 package console
 
 import (
+	"errors"
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
@@ -29,34 +32,40 @@ type reviewPage struct {
 // reviewDraft shows what a draft changes.
 func reviewDraft(v *visit) (any, error) {
 	f := readForm(v.PostForm)
-	_, text, err := f.draft()
-	if err != nil {
-		_, faults := checkStrategy(text)
-		v.title = "Publish the strategy"
-		return &reviewPage{JSON: text, Faults: faults}, nil
-	}
+	_, text, broken := f.draft()
 	r, err := newReview(v, text, f.Get("version"))
-	return r, err
+	if err != nil {
+		return nil, err
+	}
+	if broken != nil && len(r.Faults) == 0 {
+		r.Faults = []string{broken.Error()}
+	}
+	return r, nil
 }
 
-// newReview compares a draft with the active strategy.
+// errNoVersion refuses a form that does not say which version its author saw.
+var errNoVersion = httpapi.Errorf(http.StatusUnprocessableEntity, "The form does not name the version that was active: open the page again")
+
+// newReview compares a draft with the active strategy. began is the version that its author saw.
 func newReview(v *visit, text, began string) (*reviewPage, error) {
-	v.title, v.command = "Publish the strategy", "affinity strategy diff "+"ACTIVE draft.json && affinity strategy set draft.json"
+	v.title = "Publish the strategy"
 	active, _, err := readActive(v)
 	if err != nil {
 		return nil, err
 	}
-	v.command = fmt.Sprintf("affinity strategy diff %d draft.json && affinity strategy set draft.json --note WHY", active.Version)
+	v.command = fmt.Sprintf("affinity strategy diff %d draft.json && affinity strategy set draft.json --note WHY --if-version %d", active.Version, active.Version)
 	r := &reviewPage{Active: active, JSON: text, Ago: ago(v.now(), active.SetAt)}
+	var ok bool
+	if r.Began, ok = versionOf(began); !ok {
+		return nil, errNoVersion
+	}
+	r.Raced = r.Began != active.Version
 	var wanted strategy.Strategy
 	if wanted, r.Faults = checkStrategy(text); len(r.Faults) > 0 {
 		return r, nil
 	}
 	r.Changes, r.Effect = changeWords(active.Strategy, wanted), effectWords(active.Strategy, wanted)
 	r.Same, r.Rescore = active.Strategy.Equal(wanted), !active.Strategy.SameScoring(wanted)
-	if n, ok := versionOf(began); ok {
-		r.Began, r.Raced = n, n != active.Version
-	}
 	return r, nil
 }
 
@@ -78,20 +87,29 @@ func publishDraft(v *visit) (any, error) {
 	if r.Same {
 		return nil, done("/console/strategy", "strategy-same")
 	}
-	if err := v.engine.SetNotedStrategyJSON(v.Context(), []byte(text), r.Note); err != nil {
+	refused := v.engine.SetStrategyIf(v.Context(), []byte(text), r.Note, r.Began)
+	if refused == nil {
+		return nil, done("/console/strategy", "strategy-published")
+	}
+	if !isConflict(refused) {
+		return nil, refused
+	}
+	// Another version came between the look at the active one and the request.
+	again, err := newReview(v, text, v.PostForm.Get("version"))
+	if err != nil {
 		return nil, err
 	}
-	return nil, done("/console/strategy", "strategy-"+published(v, r.Active.Version, "published"))
+	if !again.Raced { // the engine refuses changes for another reason
+		return nil, refused
+	}
+	again.Note = r.Note
+	return again, nil
 }
 
-// published tells what a notice says after a publication: another may have come between the look at
-// the active version and it.
-func published(v *visit, before int64, what string) string {
-	list, err := v.engine.StrategyVersions(v.Context())
-	if err == nil && before > 0 && len(list.Versions) > 0 && list.Versions[0].Version > before+1 {
-		return "raced"
-	}
-	return what
+// isConflict reports whether the engine refuses a request as things are now.
+func isConflict(err error) bool {
+	refused, ok := errors.AsType[*api.Error](err)
+	return ok && refused.Status == http.StatusConflict
 }
 
 // versionPath is the address of a version's page.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/api"
@@ -96,7 +97,7 @@ func loadUser(v *visit) (any, error) {
 func (p *userPage) explain(v *visit, q api.ExplainQuery) {
 	x, err := v.engine.Explain(v.Context(), p.Token, q)
 	if err != nil {
-		p.NotExplained = because(err)
+		p.NotExplained = strings.TrimSuffix(because(err), ".")
 		return
 	}
 	p.Explained = &x

@@ -6,9 +6,11 @@ package strategies
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -74,11 +76,14 @@ func (h handler) set(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	note, err := parseNote(r)
-	if err != nil {
+	var p config.Publication
+	if p.Note, err = parseNote(r); err != nil {
 		return err
 	}
-	return h.activate(w, r, auditlog.Change{App: app.ID, Actor: key, Action: auditlog.StrategySet}, wanted, note)
+	if p.IfVersion, err = parseIfVersion(r); err != nil {
+		return err
+	}
+	return h.activate(w, r, auditlog.Change{App: app.ID, Actor: key, Action: auditlog.StrategySet}, wanted, p)
 }
 
 // parseNote returns the query option note: why the strategy is set, "" if the request
@@ -91,10 +96,31 @@ func parseNote(r *http.Request) (string, error) {
 	return note, nil
 }
 
+// parseIfVersion returns the query option ifVersion: the version that must be active.
+// It is nil if the request has none.
+func parseIfVersion(r *http.Request) (*int64, error) {
+	values, given := r.URL.Query()["ifVersion"]
+	if !given {
+		return nil, nil
+	}
+	n, err := strconv.ParseInt(values[0], 10, 64)
+	if err != nil {
+		n = -1
+	}
+	return &n, checkIfVersion(&n)
+}
+
+func checkIfVersion(n *int64) error {
+	if n != nil && *n < 0 {
+		return httpapi.Errorf(http.StatusUnprocessableEntity, "ifVersion must be an integer of at least 0")
+	}
+	return nil
+}
+
 // activate makes a strategy the active one and records the change.
-func (h handler) activate(w http.ResponseWriter, r *http.Request, c auditlog.Change, s strategy.Strategy, note string) error {
+func (h handler) activate(w http.ResponseWriter, r *http.Request, c auditlog.Change, s strategy.Strategy, p config.Publication) error {
 	err := h.Recorder().Do(r.Context(), c, func() (end auditlog.End, err error) {
-		end.Detail, err = h.makeActive(r.Context(), c.App, s, note)
+		end.Detail, err = h.makeActive(r.Context(), c.App, s, p)
 		return end, err
 	})
 	if err != nil {
@@ -105,15 +131,18 @@ func (h handler) activate(w http.ResponseWriter, r *http.Request, c auditlog.Cha
 
 // makeActive makes a strategy the active one. If no recompute of its scoring has
 // been started, it starts one. It returns the change of the version in words.
-func (h handler) makeActive(ctx context.Context, appID string, s strategy.Strategy, note string) (string, error) {
-	app, changed, err := h.CachedConfig.SetNotedStrategy(ctx, appID, s, note)
+func (h handler) makeActive(ctx context.Context, appID string, s strategy.Strategy, p config.Publication) (string, error) {
+	app, changed, err := h.CachedConfig.PublishStrategy(ctx, appID, s, p)
+	if other, ok := errors.AsType[*config.OtherVersionError](err); ok {
+		return "", httpapi.Errorf(http.StatusConflict, "Version %d is active, not %d: look at it and send the strategy again", other.Active, other.Expected)
+	}
 	if err != nil {
 		return "", fmt.Errorf("set strategy: %w", err)
 	}
 	detail := fmt.Sprintf("version %d, unchanged", app.StrategyVersion)
 	if changed {
-		if detail = fmt.Sprintf("version %d to %d", app.StrategyVersion-1, app.StrategyVersion); note != "" {
-			detail += ": " + note
+		if detail = fmt.Sprintf("version %d to %d", app.StrategyVersion-1, app.StrategyVersion); p.Note != "" {
+			detail += ": " + p.Note
 		}
 	}
 	h.Log.LogAttrs(ctx, slog.LevelInfo, "strategy set", slog.String("app", appID), slog.Int64("version", app.StrategyVersion),

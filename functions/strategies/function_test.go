@@ -40,6 +40,18 @@ func TestStrategies(t *testing.T) {
 		functiontest.Ask(key, "POST", path+"/preview", `{"strategy":`+body+`,"userTokens":["ann"]}`, 200,
 			`{"sampled":1,"known":0,"changed":0,"unchanged":0,"strategyVersion":1,"values":{"changed":0,"topFiveChanged":0,"topChanged":0},"objects":null,"scale":null,"cost":{"events":0,"blocks":0,"took":`),
 	)
+	other := strings.Replace(body, `"score":3`, `"score":4`, 1)
+	functiontest.Check(t, strategies.New(s.Backends.ForStrategies()),
+		functiontest.Ask(key, "POST", path+"?ifVersion=0", other, 409, `{"status":409,"message":"Version 1 is active, not 0: look at it and send the strategy again"}`),
+		functiontest.Ask(key, "POST", path+"?ifVersion=2", other, 409, "Version 1 is active, not 2"),
+		functiontest.Ask(key, "POST", path+"?ifVersion=", other, 422, "ifVersion must be an integer of at least 0"),
+		functiontest.Ask(key, "POST", path+"?ifVersion=-1", other, 422, "ifVersion must be"),
+		functiontest.Ask(key, "POST", path+"?ifVersion=x", other, 422, "ifVersion must be"),
+		functiontest.Ask(key, "GET", path, "", 200, body),
+		functiontest.Ask(key, "POST", path+"?ifVersion=1", body, 200, "updated"),
+		functiontest.Ask(key, "POST", path+"?ifVersion=0", body, 200, "updated"), // a retry
+		functiontest.Ask(key, "GET", path+"/versions", "", 200, `{"versions":[{"version":1,`),
+	)
 	// Another impact or ranking starts no recompute.
 	const ranked = `{"eventsScoring":[{"eventName":"Seen","eventType":"view","score":3}],"facetsScoring":[{"facetName":"color","score":10}],"personalizationImpact":60,"ranking":{"contrast":"none","session":{"halfLife":"2e"}}}`
 	functiontest.Check(t, strategies.New(s.Backends.ForStrategies()),
@@ -68,7 +80,10 @@ func TestStrategies(t *testing.T) {
 		functiontest.Ask(key, "POST", path+"/restore", `{}`, 422, "version must be a positive integer"),
 		functiontest.Ask(key, "POST", path+"/restore", `{"version":3}`, 404, "No strategy: version 3"),
 		functiontest.Ask(key, "POST", path+"/restore?now=1", `{"version":1}`, 422, "Unknown query option"),
-		functiontest.Ask(key, "POST", path+"/restore", `{"version":1}`, 200, "updated"), // other ranking, the same scoring
+		functiontest.Ask(key, "POST", path+"/restore", `{"version":1,"ifVersion":1}`, 409, "Version 2 is active, not 1: look at it"),
+		functiontest.Ask(key, "POST", path+"/restore", `{"version":1,"ifVersion":-1}`, 422, "ifVersion must be"),
+		functiontest.Ask(key, "GET", path, "", 200, ranked),
+		functiontest.Ask(key, "POST", path+"/restore", `{"version":1,"ifVersion":2}`, 200, "updated"), // other ranking, the same scoring
 		functiontest.Ask(key, "GET", path, "", 200, body),
 		functiontest.Ask(key, "POST", path+"/restore", `{"version":1}`, 200, "updated"),
 		functiontest.Ask(key, "GET", path+"/versions", "", 200, `{"versions":[{"version":3,"scoringVersion":1,`),

@@ -45,17 +45,17 @@ func (h handler) restore(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	version, err := decodeRestore(body)
+	in, err := decodeRestore(body)
 	if err != nil {
 		return err
 	}
-	s, err := h.version(r, app.ID, version)
+	s, err := h.version(r, app.ID, in.Version)
 	if err != nil {
 		return err
 	}
 	return h.activate(w, r, auditlog.Change{
-		App: app.ID, Actor: key, Action: auditlog.StrategyRestore, Subject: "version " + strconv.FormatInt(version, 10),
-	}, s, "")
+		App: app.ID, Actor: key, Action: auditlog.StrategyRestore, Subject: "version " + strconv.FormatInt(in.Version, 10),
+	}, s, config.Publication{IfVersion: in.IfVersion})
 }
 
 // version returns a kept strategy.
@@ -83,17 +83,16 @@ func parseVersion(r *http.Request) (int64, error) {
 	return n, nil
 }
 
-// decodeRestore reads {"version":N}.
-func decodeRestore(body []byte) (int64, error) {
+// decodeRestore reads {"version":N} and its optional ifVersion.
+func decodeRestore(body []byte) (in *api.RestoreStrategyRequest, err error) {
 	if !jsontext.Value(body).IsValid(jsontext.AllowDuplicateNames(true)) {
-		return 0, httpapi.Errorf(http.StatusBadRequest, "Bad Request: the body is not valid JSON")
+		return nil, httpapi.Errorf(http.StatusBadRequest, "Bad Request: the body is not valid JSON")
 	}
-	var in *api.RestoreStrategyRequest
 	if err := json.Unmarshal(body, &in, json.RejectUnknownMembers(true)); err != nil || in == nil {
-		return 0, httpapi.Errorf(http.StatusUnprocessableEntity, `The body must be {"version":N}, and no other key`)
+		return nil, httpapi.Errorf(http.StatusUnprocessableEntity, `The body must be {"version":N} or {"version":N,"ifVersion":M}, and no other key`)
 	}
 	if in.Version < 1 {
-		return 0, httpapi.Errorf(http.StatusUnprocessableEntity, "version must be a positive integer")
+		return nil, httpapi.Errorf(http.StatusUnprocessableEntity, "version must be a positive integer")
 	}
-	return in.Version, nil
+	return in, checkIfVersion(in.IfVersion)
 }

@@ -37,15 +37,19 @@ func strategyCommand(t *tool) *cobra.Command {
 		},
 	}
 	get.Flags().Int64Var(&version, "version", 0, "the version to print (default: the active one)")
-	note := ""
+	note, ifVersion := "", int64(0)
 	set := &cobra.Command{
 		Use:   "set FILE",
 		Short: "Set the strategy from a JSON file",
 		Long: "Set the strategy from a JSON file, - for standard input. Every read that begins 5 s later uses it.\n" +
-			"A file without personalizationImpact is sent with 50. A note is kept with the version: affinity strategy list shows it.",
-		Example: "  affinity strategy set strategy.json\n  affinity strategy set strategy.json --note 'brands count more before the sale'",
+			"A file without personalizationImpact is sent with 50. A note is kept with the version: affinity strategy list shows it.\n" +
+			"With --if-version, nothing is set if another version is active: nothing that you have not seen is replaced.",
+		Example: "  affinity strategy set strategy.json\n  affinity strategy set strategy.json --note 'brands count more before the sale'\n  affinity strategy set strategy.json --if-version 7",
 		Args:    cli.Args("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if ifVersion < 0 {
+				return cli.Usagef("--if-version %d: must be 0 or more", ifVersion)
+			}
 			c, err := t.client()
 			if err != nil {
 				return err
@@ -54,7 +58,12 @@ func strategyCommand(t *tool) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := c.SetNotedStrategyJSON(cmd.Context(), strategy, note); err != nil {
+			if cmd.Flags().Changed("if-version") {
+				err = c.SetStrategyIf(cmd.Context(), strategy, note, ifVersion)
+			} else {
+				err = c.SetNotedStrategyJSON(cmd.Context(), strategy, note)
+			}
+			if err != nil {
 				return fmt.Errorf("set the strategy: %w", err)
 			}
 			_, err = fmt.Fprintln(t.out, "the strategy is set: reads use it within 5 s, and stored profiles follow (affinity recompute watch)")
@@ -62,6 +71,7 @@ func strategyCommand(t *tool) *cobra.Command {
 		},
 	}
 	set.Flags().StringVar(&note, "note", "", "why the strategy is set, at most 200 characters")
+	set.Flags().Int64Var(&ifVersion, "if-version", 0, "the version that must be active, 0 if none was ever set (default: any)")
 	return cli.Group(&cobra.Command{
 		Use:   "strategy",
 		Short: "Get, preview, set, compare or restore the strategy: how much each event and each facet counts",

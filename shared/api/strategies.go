@@ -61,6 +61,8 @@ type StrategyVersion struct {
 // active one as a new version. The answer is a [Message].
 type RestoreStrategyRequest struct {
 	Version int64 `json:"version"`
+	// IfVersion is the version that must be active, 0 if none was ever set; absent: any.
+	IfVersion *int64 `json:"ifVersion,omitempty"`
 }
 
 // PreviewRequest is the body of POST /1/strategies/personalization/preview. It

@@ -34,7 +34,17 @@ func (c *Client) SetStrategyJSON(ctx context.Context, strategy json.RawMessage) 
 // SetNotedStrategyJSON is SetStrategyJSON with a note that is kept with the version. ""
 // is none.
 func (c *Client) SetNotedStrategyJSON(ctx context.Context, strategy json.RawMessage, note string) error {
-	query := url.Values{}
+	return c.setStrategyJSON(ctx, strategy, note, url.Values{})
+}
+
+// SetStrategyIf is SetNotedStrategyJSON for a strategy that may replace one version
+// alone: ifVersion, 0 if none was ever set. If another is active, nothing changes and
+// the error is an *api.Error with status 409.
+func (c *Client) SetStrategyIf(ctx context.Context, strategy json.RawMessage, note string, ifVersion int64) error {
+	return c.setStrategyJSON(ctx, strategy, note, url.Values{"ifVersion": {strconv.FormatInt(ifVersion, 10)}})
+}
+
+func (c *Client) setStrategyJSON(ctx context.Context, strategy json.RawMessage, note string, query url.Values) error {
 	if note != "" {
 		query.Set("note", note)
 	}
@@ -70,6 +80,15 @@ func (c *Client) StrategyVersions(ctx context.Context) (api.StrategyVersions, er
 // RestoreStrategy sets the strategy of an earlier version again, as a new
 // version. The key needs the right recommendation.
 func (c *Client) RestoreStrategy(ctx context.Context, version int64) error {
-	request := api.RestoreStrategyRequest{Version: version}
+	return c.restoreStrategy(ctx, api.RestoreStrategyRequest{Version: version})
+}
+
+// RestoreStrategyIf is RestoreStrategy for a version that may replace one other alone,
+// as in SetStrategyIf.
+func (c *Client) RestoreStrategyIf(ctx context.Context, version, ifVersion int64) error {
+	return c.restoreStrategy(ctx, api.RestoreStrategyRequest{Version: version, IfVersion: &ifVersion})
+}
+
+func (c *Client) restoreStrategy(ctx context.Context, request api.RestoreStrategyRequest) error {
 	return c.call(ctx, always, http.MethodPost, strategyPath+"/restore", request, nil)
 }

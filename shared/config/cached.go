@@ -243,16 +243,16 @@ func (c *Cached) DeleteKey(ctx context.Context, appID, hash string) error {
 
 // SetStrategy is SetStrategy of the Store.
 func (c *Cached) SetStrategy(ctx context.Context, appID string, s strategy.Strategy) (app App, changed bool, err error) {
-	return c.SetNotedStrategy(ctx, appID, s, "")
+	return c.PublishStrategy(ctx, appID, s, Publication{})
 }
 
-// SetNotedStrategy is SetNotedStrategy of the Store.
-func (c *Cached) SetNotedStrategy(ctx context.Context, appID string, s strategy.Strategy, note string) (app App, changed bool, err error) {
+// PublishStrategy is PublishStrategy of the Store.
+func (c *Cached) PublishStrategy(ctx context.Context, appID string, s strategy.Strategy, p Publication) (app App, changed bool, err error) {
 	defer func() {
 		c.apps.evict(appID)
 		c.strategies.evict(strategyID{appID, app.StrategyVersion})
 	}()
-	return c.store.SetNotedStrategy(ctx, appID, s, note)
+	return c.store.PublishStrategy(ctx, appID, s, p)
 }
 
 // SetIndexSettings is SetIndexSettings of the Store.

@@ -55,8 +55,8 @@ func (w *watched) Key(ctx context.Context, appID, hash string) (config.Key, erro
 	return w.Store.Key(ctx, appID, hash)
 }
 
-func (w *watched) SetNotedStrategy(ctx context.Context, appID string, s strategy.Strategy, note string) (config.App, bool, error) {
-	app, changed, err := w.Store.SetNotedStrategy(ctx, appID, s, note)
+func (w *watched) PublishStrategy(ctx context.Context, appID string, s strategy.Strategy, p config.Publication) (config.App, bool, error) {
+	app, changed, err := w.Store.PublishStrategy(ctx, appID, s, p)
 	if w.failing.Load() {
 		return config.App{}, false, errBackend
 	}

@@ -188,8 +188,9 @@ type Store interface {
 	// afterwards, with a ChangedAt by the caller's clock, or ErrNotFound if the app
 	// does not exist.
 	SetStrategy(ctx context.Context, appID string, s strategy.Strategy) (app App, changed bool, err error)
-	// SetNotedStrategy is SetStrategy with a note that is kept with the version.
-	SetNotedStrategy(ctx context.Context, appID string, s strategy.Strategy, note string) (app App, changed bool, err error)
+	// PublishStrategy is SetStrategy with a note and a condition. It returns an
+	// *OtherVersionError, and changes nothing, if the condition does not hold.
+	PublishStrategy(ctx context.Context, appID string, s strategy.Strategy, p Publication) (app App, changed bool, err error)
 	// StrategyVersion returns the strategy with that version, or ErrNotFound if it
 	// never existed or is no longer kept.
 	StrategyVersion(ctx context.Context, appID string, version int64) (strategy.Strategy, error)

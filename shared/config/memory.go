@@ -308,17 +308,20 @@ func (m *memory) DeleteKey(ctx context.Context, appID, hash string) error {
 }
 
 func (m *memory) SetStrategy(ctx context.Context, appID string, s strategy.Strategy) (app App, changed bool, err error) {
-	return m.SetNotedStrategy(ctx, appID, s, "")
+	return m.PublishStrategy(ctx, appID, s, Publication{})
 }
 
-func (m *memory) SetNotedStrategy(ctx context.Context, appID string, s strategy.Strategy, note string) (app App, changed bool, err error) {
-	err = m.change(ctx, appID, func(a *memoryApp) error {
+func (m *memory) PublishStrategy(ctx context.Context, appID string, s strategy.Strategy, p Publication) (app App, changed bool, err error) {
+	err = m.change(ctx, appID, func(a *memoryApp) (err error) {
 		first := a.StrategyVersion == 0
-		if a.App, changed = a.WithStrategy(s); changed {
+		if a.App, changed, err = a.Publish(s, p); err != nil {
+			return fmt.Errorf("set strategy of app %q: %w", appID, err)
+		}
+		if changed {
 			if first {
 				a.StrategyVersion, a.ScoringVersion = m.after+1, m.after+1
 			}
-			v := Version{Version: a.StrategyVersion, ScoringVersion: a.ScoringVersion, SetAt: a.ChangedAt, Note: note}
+			v := Version{Version: a.StrategyVersion, ScoringVersion: a.ScoringVersion, SetAt: a.ChangedAt, Note: p.Note}
 			a.strategies = append(a.strategies, memoryStrategy{v, s})
 			a.strategies = slices.DeleteFunc(a.strategies, func(old memoryStrategy) bool { return a.Expired(old.Version, a.ChangedAt) })
 		}

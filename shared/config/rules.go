@@ -60,6 +60,32 @@ func (a App) WithStrategy(s strategy.Strategy) (App, bool) {
 	return a, true
 }
 
+// Publication is what belongs to a change of the strategy beside the strategy.
+type Publication struct {
+	Note string // why it is set; it is kept with the version
+	// IfVersion, if not nil, is the version that must be active, 0 if none may have been
+	// set. A strategy that is active already needs no change, whatever its version is: so
+	// a request whose answer was lost can be sent again.
+	IfVersion *int64
+}
+
+// OtherVersionError reports that the strategy of another version is active than a
+// change expects.
+type OtherVersionError struct{ Active, Expected int64 }
+
+func (e *OtherVersionError) Error() string {
+	return fmt.Sprintf("version %d of the strategy is active, not %d", e.Active, e.Expected)
+}
+
+// Publish is WithStrategy under the condition of a publication.
+func (a App) Publish(s strategy.Strategy, p Publication) (to App, changed bool, err error) {
+	to, changed = a.WithStrategy(s)
+	if changed && p.IfVersion != nil && *p.IfVersion != a.StrategyVersion {
+		return a, false, &OtherVersionError{a.StrategyVersion, *p.IfVersion}
+	}
+	return to, changed, nil
+}
+
 // ScoresAs reports whether the active strategy scores as the strategy of that
 // version did. It holds for every version since the scoring last changed: an
 // older engine, which does not know ScoringVersion, stores profiles with the

@@ -13,12 +13,12 @@ import (
 )
 
 func (s *store) SetStrategy(ctx context.Context, appID string, active strategy.Strategy) (app config.App, changed bool, err error) {
-	return s.SetNotedStrategy(ctx, appID, active, "")
+	return s.PublishStrategy(ctx, appID, active, config.Publication{})
 }
 
-func (s *store) SetNotedStrategy(ctx context.Context, appID string, active strategy.Strategy, note string) (app config.App, changed bool, err error) {
+func (s *store) PublishStrategy(ctx context.Context, appID string, active strategy.Strategy, p config.Publication) (app config.App, changed bool, err error) {
 	err = retryOvertaken(ctx, func() error {
-		app, changed, err = s.trySetStrategy(ctx, appID, active, note)
+		app, changed, err = s.tryPublish(ctx, appID, active, p)
 		return err
 	})
 	if err != nil {
@@ -34,23 +34,23 @@ func (s *store) SetNotedStrategy(ctx context.Context, appID string, active strat
 	return app, changed, nil
 }
 
-// trySetStrategy changes the strategy if no other caller changes the app at the
+// tryPublish changes the strategy if no other caller changes the app at the
 // same time. A transaction that reads the app would lock it, and the others would
 // wait for seconds; without a lock they only try again.
-func (s *store) trySetStrategy(ctx context.Context, appID string, active strategy.Strategy, note string) (config.App, bool, error) {
+func (s *store) tryPublish(ctx context.Context, appID string, active strategy.Strategy, p config.Publication) (config.App, bool, error) {
 	snapshot, app, err := s.readApp(ctx, appID)
 	if err != nil {
 		return config.App{}, false, err
 	}
-	app, changed := app.WithStrategy(active)
-	if !changed {
-		return app, false, nil
+	app, changed, err := app.Publish(active, p)
+	if err != nil || !changed {
+		return app, false, err
 	}
 	kept, err := newStrategyDocument(app)
 	if err != nil {
 		return config.App{}, false, err
 	}
-	kept.Note = note
+	kept.Note = p.Note
 	err = s.client.RunTransaction(ctx, func(_ context.Context, tx *firestore.Transaction) error {
 		// Create, not Set: no version is used twice.
 		if err := tx.Create(s.strategyRef(appID, kept.Version), kept); err != nil {

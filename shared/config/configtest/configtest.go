@@ -93,6 +93,7 @@ func Run(t *testing.T, open func(*testing.T) config.Store) {
 		{"StrategyForms", testStrategyForms},
 		{"ScoringVersion", testScoringVersion},
 		{"StrategyVersions", testStrategyVersions},
+		{"StrategyCondition", testStrategyCondition},
 		{"StrategiesAtOnce", testStrategiesAtOnce},
 		{"ChangesAtOnce", testChangesAtOnce},
 		{"IndexSettings", testIndexSettings},

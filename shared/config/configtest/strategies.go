@@ -87,7 +87,7 @@ func testStrategyVersions(t *testing.T, s config.Store) {
 			t.Errorf("version %d: %+v, error %v", v, kept, err)
 		}
 	}
-	if _, _, err := s.SetNotedStrategy(t.Context(), "shop", scores(99), "why"); err != nil {
+	if _, _, err := s.PublishStrategy(t.Context(), "shop", scores(99), config.Publication{Note: "why"}); err != nil {
 		t.Fatal(err)
 	}
 	if got, err = s.StrategyVersions(t.Context(), "shop"); err != nil || got[0].Note != "why" || got[1].Note != "" {
@@ -97,5 +97,68 @@ func testStrategyVersions(t *testing.T, s config.Store) {
 	read(t, "versions of another app", others, err, nil)
 	if _, err := s.StrategyVersion(t.Context(), "other", 1); !errors.Is(err, config.ErrNotFound) {
 		t.Errorf("version of another app: error %v", err)
+	}
+}
+
+// A strategy that is set for one version never replaces another.
+func testStrategyCondition(t *testing.T, s config.Store) {
+	publish := func(score int, version int64) (config.App, bool, error) {
+		return s.PublishStrategy(t.Context(), "shop", scores(score), config.Publication{IfVersion: &version})
+	}
+	_, _, err := publish(1, 0)
+	wantError(t, "a strategy of an unknown app", err, config.ErrNotFound)
+	create(t, s, "shop")
+	for i, step := range []struct {
+		score     int
+		ifVersion int64
+		version   int64 // active afterwards
+		changed   bool
+		refused   bool
+	}{
+		{1, 1, 0, false, true},
+		{1, 0, 1, true, false},
+		{1, 0, 1, false, false}, // sent again
+		{1, 1, 1, false, false},
+		{2, 0, 1, false, true},
+		{2, 2, 1, false, true},
+		{2, 1, 2, true, false},
+		{2, 1, 2, false, false},
+		{1, 1, 2, false, true},
+	} {
+		set, changed, err := publish(step.score, step.ifVersion)
+		var other *config.OtherVersionError
+		if errors.As(err, &other) != step.refused || !step.refused && (err != nil || set.StrategyVersion != step.version) || changed != step.changed {
+			t.Errorf("step %d: version %d, changed %v, error %v; want %+v", i, set.StrategyVersion, changed, err, step)
+		}
+		if other != nil && *other != (config.OtherVersionError{Active: step.version, Expected: step.ifVersion}) {
+			t.Errorf("step %d: refused with %+v, want version %d active", i, *other, step.version)
+		}
+		app, err := s.App(t.Context(), "shop")
+		if err != nil || app.StrategyVersion != step.version {
+			t.Errorf("step %d: version %d is active, error %v; want %d", i, app.StrategyVersion, err, step.version)
+		}
+	}
+	// Of callers that saw the same version, one sets its strategy.
+	const callers = 6
+	errs := make(chan error, callers)
+	for i := range callers {
+		go func() {
+			_, _, err := publish(10+i, 2)
+			errs <- err
+		}()
+	}
+	set := 0
+	for range callers {
+		var other *config.OtherVersionError
+		switch err := <-errs; {
+		case err == nil:
+			set++
+		case !errors.As(err, &other):
+			t.Errorf("set at once: %v", err)
+		}
+	}
+	app, err := s.App(t.Context(), "shop")
+	if err != nil || set != 1 || app.StrategyVersion != 3 {
+		t.Errorf("%d of %d callers set a strategy, version %d is active, error %v; want 1 and version 3", set, callers, app.StrategyVersion, err)
 	}
 }
