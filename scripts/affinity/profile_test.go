@@ -34,6 +34,7 @@ func TestStrategyGetAndSet(t *testing.T) {
 	engine := newFakeEngine(t)
 	strategy := `{"eventsScoring":[{"eventName":"n","eventType":"view","score":2}],"facetsScoring":[]}`
 	affinity(t, strategy, "strategy", "set", "-", "--url", engine.URL).wants(t, cli.ExitOK, "has no personalizationImpact: it is sent with 50")
+	affinity(t, strategy, "strategy", "set", "-", "--if-version", "-1", "--url", engine.URL).wants(t, cli.ExitUsage, "must be 0 or more")
 	affinity(t, "", "strategy", "get", "--url", engine.URL).wants(t, cli.ExitOK, `"eventName": "n"`, `"personalizationImpact": 50`)
 
 	engine.failures = append(engine.failures, refusing(422))

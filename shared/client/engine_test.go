@@ -89,6 +89,15 @@ func TestEngineServesUsers(t *testing.T) {
 		t.Errorf("strategy %+v", got)
 	}
 	wantStatus(t, c.SetStrategyJSON(ctx, json.RawMessage(`{"eventScoring":[]}`)), 422)
+	next := json.RawMessage(`{"eventsScoring":[{"eventName":"Viewed","eventType":"view","score":2}],"facetsScoring":[{"facetName":"color","score":50}],"personalizationImpact":1}`)
+	wantStatus(t, c.SetStrategyIf(ctx, next, "why", 0), 409)
+	if err := c.SetStrategyIf(ctx, next, "why", 1); err != nil {
+		t.Error(err)
+	}
+	wantStatus(t, c.RestoreStrategyIf(ctx, 1, 1), 409)
+	if err := c.RestoreStrategyIf(ctx, 1, 2); err != nil {
+		t.Error(err)
+	}
 
 	put := api.BatchAction{Action: api.ActionAddObject, Body: json.RawMessage(`{"objectID":"1","color":"Red"}`)}
 	if a := check[api.BatchAnswer](t)(c.Batch(ctx, "shoes", put)); len(a.ObjectIDs) != 1 || a.ObjectIDs[0] != "1" {
