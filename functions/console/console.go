@@ -12,7 +12,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -280,6 +279,3 @@ func secure(h http.Header) {
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 }
-
-// rights of the session's key, in words for the page about it.
-func (v *visit) rights() []string { return slices.Sorted(slices.Values(v.grant.Rights())) }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -110,9 +109,4 @@ func publishDraft(v *visit) (any, error) {
 func isConflict(err error) bool {
 	refused, ok := errors.AsType[*api.Error](err)
 	return ok && refused.Status == http.StatusConflict
-}
-
-// versionPath is the address of a version's page.
-func versionPath(version int64) string {
-	return "/console/strategy/versions/" + strconv.FormatInt(version, 10)
 }

@@ -8,17 +8,6 @@ import (
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
-// halfLifeWords says what a half-life does to the worth of an event.
-func halfLifeWords(h strategy.HalfLife) string {
-	if n, ok := h.Events(); ok {
-		if n == 1 {
-			return "an event is worth half after one newer event"
-		}
-		return fmt.Sprintf("an event is worth half after %g newer events", n)
-	}
-	return "an event is worth half after " + lengthWords(h)
-}
-
 // lengthWords writes how long a half-life is.
 func lengthWords(h strategy.HalfLife) string {
 	of := func(n int64, unit string) string {
