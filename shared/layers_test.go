@@ -48,7 +48,7 @@ var layers = []struct {
 	{"shared/tune", "api backtest event fault strategy", ""},
 	{"shared/limit", "deadline", ""},
 	{"shared/config", "catalog fault limit schema strategy", ""},
-	{"shared/auditlog", "config limit", ""},
+	{"shared/auditlog", "config deadline limit", ""},
 	{"shared/bus", "event", ""},
 
 	// Edges: each leads to one service outside of the process.
@@ -79,13 +79,13 @@ var layers = []struct {
 	{"shared/enrich", "admission affinity bus catalog config event history schema store", ""},
 	{"shared/dictionary", "affinity history", ""},
 	{"shared/recent", "", ""},
-	{"shared/profile", "admission affinity config dictionary event history recent store", ""},
+	{"shared/profile", "admission affinity config deadline dictionary event history recent store", ""},
 	{"shared/profile/view", "affinity api config event profile strategy", ""},
-	{"shared/rerank", "admission affinity catalog config crowd event fault profile ranking store strategy", ""},
+	{"shared/rerank", "admission affinity catalog config crowd deadline event fault profile ranking store strategy", ""},
 	{"shared/segment/query", "admission affinity config event fault profile segment store strategy", ""},
-	{"shared/feed/page", "admission catalog config event feed ranking rerank store", ""},
+	{"shared/feed/page", "admission catalog config deadline event feed ranking rerank store", ""},
 	{"shared/export", "affinity api event fault schema store", ""},
-	{"shared/apply", "admission bus config enrich event history profile schema store", ""},
+	{"shared/apply", "admission bus config deadline enrich event history profile schema store", ""},
 	{"shared/archive", "admission affinity api bus config enrich event export profile store", ""},
 	{"shared/audit", "admission affinity config event history queue schema store strategy telemetry", ""},
 
@@ -119,7 +119,7 @@ var layers = []struct {
 	{"functions/recomputes", "admission affinity api audit auditlog auth backend backend/jobrunner backend/jobs backtest config crowd event export fault function history httpapi job job/backtests job/crowdbuild job/migration job/recompute job/reenrich job/segmentbuild job/segmentexport limit profile profile/view queue queue/taskqueue schema segment segment/query store strategy tune usage", "http"},
 	{"functions/docs", "function httpapi openapi", "http"},
 	// console answers with pages: it makes the requests of the public functions, within its process.
-	{"functions/console", "api auth backend bus/pubsub client enrich event function functions/catalog functions/imports functions/ingest functions/profiles functions/rank functions/recomputes functions/strategies httpapi job profile queue/taskqueue refused strategy usage", "http"},
+	{"functions/console", "api auth backend bus/pubsub catalog client enrich event fault function functions/catalog functions/imports functions/ingest functions/profiles functions/rank functions/recomputes functions/strategies httpapi job profile queue/taskqueue refused strategy usage vocabulary", "http"},
 	{"functions/process", "admission apply backend bus bus/pubsub enrich function httpapi marked profile queue/taskqueue refused sampled telemetry", "http"},
 	{"functions/worker", "audit backend backend/jobrunner backend/jobs banded bus/pubsub config config/configdb function httpapi imported job job/crowdbuild job/deletion job/recompute job/reenrich job/segmentbuild marked profile purge queue queue/taskqueue store", "http"},
 
@@ -177,7 +177,7 @@ var links = map[string]string{
 	"strategies": all + " api auth backend/jobrunner job job/jobdb job/recompute preview profile queue queue/taskqueue ranking recent dictionary",
 	"catalog":    all + " api auth banded queue queue/taskqueue",
 	"docs":       "admission deadline fault function httpapi limit openapi openapi/internal/tree telemetry",
-	"console":    all + " api archive audit auth backend/jobrunner backend/jobs backtest banded boost bus bus/pubsub client config/kmscipher dictionary enrich explain export feed feed/page imported job job/backtests job/crowdbuild job/daterows job/jobdb job/migration job/recompute job/reenrich job/relocation job/segmentbuild job/segmentexport preview profile profile/view purge queue queue/taskqueue ranking recent refused rerank sampled segment/query track tune",
+	"console":    all + " api archive audit auth backend/jobrunner backend/jobs backtest banded boost bus bus/pubsub client config/kmscipher dictionary enrich explain export feed feed/page imported job job/backtests job/crowdbuild job/daterows job/jobdb job/migration job/recompute job/reenrich job/relocation job/segmentbuild job/segmentexport preview profile profile/view purge queue queue/taskqueue ranking recent refused rerank sampled segment/query track tune vocabulary",
 	"process":    all + " apply bus bus/pubsub enrich marked profile queue queue/taskqueue refused recent dictionary sampled",
 	"recomputes": all + " api auth audit backend/jobrunner backend/jobs backtest banded bus enrich export job job/backtests job/crowdbuild job/daterows job/jobdb job/migration job/recompute job/reenrich job/relocation job/segmentbuild job/segmentexport profile profile/view segment/query queue queue/taskqueue ranking tune recent dictionary",
 	"worker":     all + " api audit backend/jobrunner backend/jobs backtest banded bus bus/pubsub enrich imported marked job job/backtests job/crowdbuild job/daterows job/deletion job/jobdb job/migration job/recompute job/reenrich job/relocation job/segmentbuild job/segmentexport profile segment/query purge queue queue/taskqueue ranking tune recent dictionary",
