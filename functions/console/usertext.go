@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
-	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/affinityengine/affinity/shared/strategy"
@@ -58,19 +57,7 @@ func readable(raw []byte) (string, error) {
 	if err := json.Indent(&indented, raw, "", "  "); err != nil {
 		return "", fmt.Errorf("indent: %w", err)
 	}
-	var b strings.Builder
-	for _, c := range indented.String() {
-		switch {
-		case c == '\n' || c == ' ' || unicode.IsPrint(c):
-			b.WriteRune(c)
-		case c > 0xffff:
-			high, low := utf16.EncodeRune(c)
-			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
-		default:
-			fmt.Fprintf(&b, `\u%04x`, c)
-		}
-	}
-	return b.String(), nil
+	return visibleJSON(indented.String()), nil
 }
 
 // span writes a half-life: "7 days", "12 hours".
