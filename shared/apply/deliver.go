@@ -103,8 +103,21 @@ func (a *Applier) deliverFirst(ctx context.Context, d *delivery) (result Result,
 		return a.settle(ctx, d, Result{}, err)
 	}
 	defer leave()
-	result, err = a.apply(ctx, d.Push)
+	result, err = a.applyInTime(ctx, d.Push)
 	return a.settle(ctx, d, result, err)
+}
+
+// applyInTime applies a message, and leaves time to write the end of the delivery. Without
+// it, a delivery that waits for a slow backend to the end of its request would look like
+// one that ended its process, and three of them would bury the message.
+func (a *Applier) applyInTime(ctx context.Context, p bus.Push) (Result, error) {
+	if end, ok := deadline.End(ctx); ok {
+		left := time.Until(end)
+		var over context.CancelFunc
+		ctx, over = deadline.Begin(ctx, left-min(endTimeout, left/4))
+		defer over()
+	}
+	return a.apply(ctx, p)
 }
 
 // turn reads the marks of a message and waits for its turn. It always returns a
@@ -146,7 +159,7 @@ func (a *Applier) deliverMarked(ctx context.Context, d *delivery) (result Result
 	if d.unanswered() >= MaxUnanswered {
 		return a.giveUp(ctx, d)
 	}
-	result, err = a.apply(ctx, d.Push)
+	result, err = a.applyInTime(ctx, d.Push)
 	return a.settle(ctx, d, result, err)
 }
 

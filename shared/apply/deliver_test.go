@@ -17,6 +17,7 @@ import (
 	"github.com/affinityengine/affinity/shared/apply"
 	"github.com/affinityengine/affinity/shared/bus"
 	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/deadline"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -180,6 +181,33 @@ func TestAnsweredErrorsAreNotDeaths(t *testing.T) {
 	got, err := h.Deliver(t.Context(), h.push(seen(both), apply.MaxAttempts))
 	if got.Fate != apply.Dead || err != nil || len(h.bus.reasons) != 1 {
 		t.Errorf("result %+v, %v, buried for %q", got, err, h.bus.reasons)
+	}
+}
+
+// hangs is an engine that waits for its backend until its time is over.
+type hangs struct{ apply.Profiles }
+
+func (hangs) Apply(ctx context.Context, _ config.App, _ []store.LogEvent) (profile.Outcome, error) {
+	<-ctx.Done()
+	return profile.Outcome{}, ctx.Err()
+}
+
+// Deliveries that wait for a slow backend until their requests end leave no mark, so that
+// the message is applied once the backend answers.
+func TestSlowBackendIsNotADeath(t *testing.T) {
+	h := newHarness(t)
+	h.Profiles = hangs{h.profiles}
+	for attempt := 1; attempt <= apply.MaxUnanswered+1; attempt++ {
+		ctx, over := deadline.Begin(t.Context(), 2*time.Second)
+		if got, err := h.Deliver(ctx, h.push(seen(both), attempt)); got.Fate != apply.Retried || !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("attempt %d: result %+v, %v", attempt, got, err)
+		}
+		over()
+		h.wantOpen(0, "after a slow delivery")
+	}
+	h.Profiles = h.profiles
+	if got, err := h.Deliver(t.Context(), h.push(seen(both), apply.MaxUnanswered+2)); got.Fate != apply.Applied || err != nil {
+		t.Errorf("result %+v, %v", got, err)
 	}
 }
 
