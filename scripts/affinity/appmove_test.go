@@ -128,8 +128,8 @@ func TestDemoMove(t *testing.T) {
 				Operator: o.Operator, ConfigTTL: time.Millisecond, Log: slog.New(slog.DiscardHandler)})
 			return localStack{s}, err
 		}
-	}, strings.Fields("demo move --moves 1 --rate 20 --users 10 --rest 1s --request-limit 3s")...)
-	ran.wants(t, cli.ExitOK, "at rest ", "to us ", "of 10 users are in region us, each once; no request failed, and no profile lost what it had shown")
+	}, strings.Fields("demo move --moves 1 --rate 5 --users 5 --rest 1s --request-limit 5s")...)
+	ran.wants(t, cli.ExitOK, "at rest ", "to us ", "of 5 users are in region us, each once; no request failed, and no profile lost what it had shown")
 	affinity(t, "", "demo", "move", "--moves", "0").wants(t, cli.ExitUsage, "--moves must be at least 1")
 }
 
