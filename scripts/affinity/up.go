@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -270,6 +271,11 @@ func checkAddr(o upOptions) error {
 func serve(ctx context.Context, t *tool, o upOptions, do func(context.Context, runningStack) error, once bool) (err error) {
 	if t.start == nil {
 		return errors.New("this build of the tool has no local stack")
+	}
+	// The database is in this process. At the usual rate the collection of its heap would take
+	// much of a small machine from requests.
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400)
 	}
 	stack, err := t.start(ctx, o)
 	if err != nil && ctx.Err() != nil {

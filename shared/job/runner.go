@@ -44,6 +44,10 @@ type Settings struct {
 	// waits for at most this number of tasks of each job before it, not for all
 	// shards of a large app. 0: all shards have tasks.
 	Lanes int `env:"RECOMPUTE_LANES" envDefault:"8"`
+	// MovedAtOnce is how many users a task of a relocation moves at a time. 0: 4, which leaves
+	// capacity of the database for clients. An engine that is one process with its database
+	// sets less.
+	MovedAtOnce int
 }
 
 // The bounds of a budget: a task must reach its first users, and must have some

@@ -36,7 +36,7 @@ var _ Mover = (*profile.Engine)(nil)
 
 const (
 	groupUsers = 64 // between two checkpoints
-	atOnce     = 4  // users of a task, which leaves capacity for clients
+	atOnce     = 4  // users of a task, unless the settings say another number
 )
 
 // work is the work of all phases.
@@ -45,6 +45,7 @@ type work struct {
 	mover   Mover
 	now     func() time.Time
 	moves   *Runner
+	atOnce  int // users of a task
 }
 
 var (
@@ -129,7 +130,7 @@ func (w *work) Process(ctx context.Context, j job.Job, app config.App, shard job
 			return p, err
 		}
 		var unfinished some
-		rows, err := all(ctx, group, func(ctx context.Context, user string) (int, error) {
+		rows, err := w.all(ctx, group, func(ctx context.Context, user string) (int, error) {
 			rows, err := step(ctx, app, user)
 			if errors.Is(err, profile.ErrUnfinished) {
 				unfinished.add(user)
@@ -177,10 +178,10 @@ func (s *some) add(user string) {
 func (s *some) has(user string) bool { return slices.Contains(s.users, user) }
 
 // all calls step for users, some at a time, and returns the sum.
-func all(ctx context.Context, users []string, step func(ctx context.Context, user string) (int, error)) (int, error) {
+func (w *work) all(ctx context.Context, users []string, step func(ctx context.Context, user string) (int, error)) (int, error) {
 	counts := make([]int, len(users))
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(atOnce)
+	g.SetLimit(w.atOnce)
 	for i, user := range users {
 		g.Go(func() (err error) {
 			counts[i], err = step(ctx, user)
@@ -238,7 +239,7 @@ func (w *work) Verify(ctx context.Context, j job.Job, app config.App, shard job.
 		if err != nil {
 			return 0, err
 		}
-		if _, err := all(ctx, group, looks); err != nil {
+		if _, err := w.all(ctx, group, looks); err != nil {
 			return 0, err
 		}
 		from, more = next, next != ""
@@ -252,7 +253,7 @@ func (w *work) Verify(ctx context.Context, j job.Job, app config.App, shard job.
 	}
 	seen := open.users
 	open.users = nil
-	_, err := all(ctx, seen, looks)
+	_, err := w.all(ctx, seen, looks)
 	return int64(len(open.users)), err
 }
 

@@ -161,6 +161,7 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 	if err := o.Recompute.Validate(); err != nil {
 		return err
 	}
+	o.Recompute.MovedAtOnce = cmp.Or(o.Recompute.MovedAtOnce, 1) // the database and clients share this machine
 	token := rand.Text()
 	s.Operator = cmp.Or(o.Operator, operator.NewToken())
 	s.place = operator.Place{Project: Project, EventsTopic: EventsTopic, DeadLetterSubscription: DeadLetters, Token: rand.Text(), Limits: o.limits()}
