@@ -45,6 +45,7 @@ module "monitoring" {
   thresholds         = var.alert_thresholds
   objectives         = var.objectives
   project_id         = var.project_id
+  console_host       = var.console_host
   hosts              = toset(concat(var.default_host[*], [for c in values(var.customers) : c.host]))
 
   depends_on = [terraform_data.project]

@@ -45,6 +45,11 @@ run "deployed" {
   }
 
   assert {
+    condition     = module.monitoring.checked_hosts == toset(["api.example.com", "acme.example.com", "console.example.com"])
+    error_message = "Google does not call every host: ${join(", ", module.monitoring.checked_hosts)}"
+  }
+
+  assert {
     condition     = strcontains(output.next_steps, "https://console.example.com") && local.run_total.cpu <= 20
     error_message = "The next steps do not name the console, or it does not fit the quota."
   }

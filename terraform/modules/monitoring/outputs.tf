@@ -30,7 +30,7 @@ output "objectives" {
 }
 
 output "checked_hosts" {
-  description = "Hosts that Google calls every minute."
+  description = "Hosts that Google calls: those of the API every minute, that of the console every five."
   value       = toset([for c in google_monitoring_uptime_check_config.edge : one(c.monitored_resource).labels.host])
 }
 

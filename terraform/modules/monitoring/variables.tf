@@ -203,6 +203,12 @@ variable "hosts" {
   nullable    = false
 }
 
+variable "console_host" {
+  description = "Host of the console, which Google calls every five minutes. Null: there is none."
+  type        = string
+  default     = null
+}
+
 variable "project_id" {
   description = "Project that owns the uptime checks."
   type        = string

@@ -26,6 +26,7 @@ variables {
   alert_email               = "oncall@example.com"
   project_id                = "shop-prod"
   hosts                     = ["api.example.com"]
+  console_host              = "console.example.com"
 }
 
 run "objectives" {
@@ -57,6 +58,11 @@ run "objectives" {
   assert {
     condition     = one(google_monitoring_uptime_check_config.edge["api.example.com"].monitored_resource).labels.host == "api.example.com" && one(google_monitoring_uptime_check_config.edge["api.example.com"].http_check).validate_ssl && one(google_monitoring_uptime_check_config.edge["api.example.com"].http_check).path == "/docs"
     error_message = "The uptime check does not call /docs of the host with TLS."
+  }
+
+  assert {
+    condition     = one(google_monitoring_uptime_check_config.edge["console.example.com"].http_check).path == "/console/login" && google_monitoring_uptime_check_config.edge["console.example.com"].period == "300s" && google_monitoring_alert_policy.unreachable["console.example.com"].severity == "WARNING"
+    error_message = "The console's host is not called every five minutes, or its alert wakes people."
   }
 }
 
