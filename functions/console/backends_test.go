@@ -77,7 +77,7 @@ func TestOpen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]int{"/": 303, "/console/login": 200, "/console/open?code=x": 403, "/1/usage": 404, "/1/events": 404, "/docs": 404, "/healthz": 404, "/local": 404} {
+	for path, want := range map[string]int{"/": 401, "/console/login": 200, "/console/open?code=x": 403, "/1/usage": 404, "/1/events": 404, "/docs": 404, "/healthz": 404, "/local": 404} {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
 		if w.Code != want || strings.Contains(w.Body.String(), "your machine") {

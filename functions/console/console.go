@@ -45,15 +45,17 @@ type console struct {
 	Options
 	engine   engine
 	sessions *sessions
+	products *products
 	origin   *http.CrossOriginProtection
 }
 
 // New returns the function.
 func New(o Options) http.Handler {
-	c := &console{Options: o, engine: engine{o.API}, sessions: newSessions(o.Secret, time.Now), origin: http.NewCrossOriginProtection()}
+	c := &console{Options: o, engine: engine{o.API}, sessions: newSessions(o.Secret, time.Now), products: newProducts(time.Now), origin: http.NewCrossOriginProtection()}
 	rt := httpapi.NewRouter(o.Log)
 	rt.OwnOrigin = true
 	rt.NotFound = "This page does not exist: the console begins at /"
+	rt.Refuse = refuse
 	handle := func(pattern string, h httpapi.Handler) { rt.Handle(pattern, h) }
 	handle("GET /console/login", c.showLogin)
 	handle("POST /console/login", c.login)
@@ -78,6 +80,9 @@ type page struct {
 	template string
 	// fragment is the template's block that is shown alone to htmx. Empty: the page is shown whole.
 	fragment string
+	// poll is whether htmx asks for the fragment again and again. It then shows what it has until
+	// the engine answers.
+	poll bool
 	// upload is whether the form of the page may have a file.
 	upload bool
 	// load returns what the template shows.
@@ -138,7 +143,7 @@ func (c *console) page(p page) httpapi.Handler {
 		}
 		v, err := c.enter(w, r)
 		if err != nil {
-			return c.toLogin(w, r, err)
+			return c.toLogin(w, r, p, err)
 		}
 		if r.Method == http.MethodHead {
 			return nil // what looks whether a page is there must not make its requests
@@ -169,7 +174,7 @@ const (
 
 // enter returns the visit of a request that is part of a session.
 func (c *console) enter(w http.ResponseWriter, r *http.Request) (*visit, error) {
-	s, err := c.sessions.of(r)
+	s, err := c.sessions.of(r, c.cookieName(r))
 	if err != nil {
 		return nil, err
 	}
@@ -208,19 +213,6 @@ func (c *console) permitChange(v *visit, upload bool) error {
 	return nil
 }
 
-// toLogin asks for a key if a request is part of no session.
-func (c *console) toLogin(w http.ResponseWriter, r *http.Request, err error) error {
-	if !errors.Is(err, errNoSession) {
-		return err
-	}
-	to := "/console/login"
-	if _, had := r.Cookie(cookieName); had == nil {
-		to += "?ended=1"
-		http.SetCookie(w, cookie("", -1))
-	}
-	return see(w, r, to)
-}
-
 // see sends the browser to another page of the console.
 func see(w http.ResponseWriter, r *http.Request, to string) error {
 	if r.Header.Get("Hx-Request") != "" {
@@ -244,6 +236,10 @@ func (c *console) fail(v *visit, p page, err error) error {
 	}
 	changing := v.Method != http.MethodGet && v.Method != http.MethodHead
 	shown := problem{Status: status, Message: message, Forbidden: refused != nil && status == http.StatusForbidden, Changing: changing}
+	if p.poll && shown.Busy() && v.Header.Get("Hx-Request") != "" {
+		v.w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
 	return c.render(v, page{section: p.section, template: "problem", fragment: "content"}, status, shown)
 }
 
@@ -262,6 +258,16 @@ type problem struct {
 	Message   string
 	Forbidden bool // the key lacks a right
 	Changing  bool // the request was for a change, of which a part may have been made
+}
+
+// refuse shows why a request has no page: it is part of no session, or nothing serves it.
+func refuse(w http.ResponseWriter, r *http.Request, status int, message string) {
+	block := "alone"
+	if r.Header.Get("Hx-Request") != "" {
+		block = "content"
+	}
+	shown := problem{Status: status, Message: message, Changing: r.Method != http.MethodGet && r.Method != http.MethodHead}
+	_ = write(w, templates()["problem"], block, status, view{Page: shown, Title: "Not shown"})
 }
 
 // Busy reports whether the same may work later.

@@ -15,7 +15,7 @@ import (
 func init() {
 	pages = append(pages,
 		page{pattern: "GET /console/data", section: "data", template: "data", load: loadData},
-		page{pattern: "GET /console/data/tail", section: "data", template: "data", fragment: "tail", load: loadTail},
+		page{pattern: "GET /console/data/tail", section: "data", template: "data", fragment: "tail", poll: true, load: loadTail},
 		page{pattern: "POST /console/data/event", section: "data", template: "data", fragment: "sent", load: sendEvent},
 		page{pattern: "POST /console/data/import", section: "data", template: "imported", upload: true, load: importFile},
 	)

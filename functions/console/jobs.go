@@ -14,10 +14,10 @@ import (
 
 func init() {
 	pages = append(pages,
-		page{pattern: "GET /console/jobs", section: "jobs", template: "jobs", fragment: "list", load: loadJobs},
+		page{pattern: "GET /console/jobs", section: "jobs", template: "jobs", fragment: "list", poll: true, load: loadJobs},
 		page{pattern: "POST /console/jobs/start", section: "jobs", template: "jobs", load: startJob},
 		page{pattern: "POST /console/jobs/cancel", section: "jobs", template: "jobs", load: cancelJob},
-		page{pattern: "GET /console/backtests/{id}", section: "jobs", template: "backtest", fragment: "report", load: loadBacktest},
+		page{pattern: "GET /console/backtests/{id}", section: "jobs", template: "backtest", fragment: "report", poll: true, load: loadBacktest},
 	)
 	notices["started"] = "The job has been started."
 	notices["cancelled"] = "The job has been cancelled. What it has done so far stays."

@@ -3,22 +3,76 @@ package console
 import (
 	"errors"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/httpapi"
 )
 
-// login shows what the page of the form shows.
+// loginForm is what the page of the form shows.
 type loginForm struct {
 	App, Message string
 	Ended        bool
-	Links        bool // the terminal prints links
+	Links        bool   // the terminal prints links
+	To           string // the page that was asked for; empty: the first one
+	Draft        string // of a strategy that was sent after the session's end; empty: none
+}
+
+// maxTo is how long the address of a page may be that a login goes on to.
+const maxTo = 2000
+
+// toLogin asks for a key if a request is part of no session.
+func (c *console) toLogin(w http.ResponseWriter, r *http.Request, p page, err error) error {
+	if !errors.Is(err, errNoSession) {
+		return err
+	}
+	form := loginForm{}
+	if _, had := r.Cookie(c.cookieName(r)); had == nil {
+		form.Ended = true
+		c.setCookie(w, r, "", -1)
+	}
+	if r.Header.Get("Hx-Request") != "" {
+		return write(w, templates()["login"], "ended", http.StatusUnauthorized, view{Page: p.section == "strategy"})
+	}
+	to := r.URL.RequestURI()
+	switch {
+	case r.Method == http.MethodPost:
+		form.Draft = c.draftOf(w, r)
+	case !form.Ended && r.Header.Get("Sec-Fetch-Site") == "cross-site":
+		// Another site or program led here, so the browser sent no strict cookie. It does once a
+		// page of the console asks.
+		return write(w, templates()["login"], "opened", http.StatusOK, view{Title: "Welcome", Page: opened{To: local(to)}})
+	default:
+		form.To = local(to)
+	}
+	return c.renderLogin(w, http.StatusUnauthorized, form)
+}
+
+// draftOf returns the draft of a strategy that a page of the console sends, so that it outlives the
+// session. What another site sends is dropped.
+func (c *console) draftOf(w http.ResponseWriter, r *http.Request) string {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	if c.origin.Check(r) != nil || r.ParseForm() != nil || r.PostForm.Get("json") == "" {
+		return ""
+	}
+	_, text, _ := readForm(r.PostForm).draft()
+	return text
+}
+
+// local returns the address of a page of the console, or "/".
+func local(to string) string {
+	u, err := url.Parse(to)
+	if err != nil || len(to) > maxTo || u.Scheme != "" || u.Host != "" || u.User != nil || !strings.HasPrefix(to, "/console/") || strings.ContainsAny(to, "\\\r\n\t") {
+		return "/"
+	}
+	return to
 }
 
 func (c *console) showLogin(w http.ResponseWriter, r *http.Request) error {
-	return c.renderLogin(w, http.StatusOK, loginForm{Ended: r.URL.Query().Get("ended") != ""})
+	return c.renderLogin(w, http.StatusOK, loginForm{})
 }
 
 // login begins a session with a key.
@@ -28,12 +82,12 @@ func (c *console) login(w http.ResponseWriter, r *http.Request) error {
 		form.Message = "The form was sent by a page of another site"
 		return c.renderLogin(w, http.StatusForbidden, form)
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, 16<<10)
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if err := r.ParseForm(); err != nil {
 		form.Message = "The form cannot be read"
 		return c.renderLogin(w, http.StatusBadRequest, form)
 	}
-	form.App = strings.TrimSpace(r.PostForm.Get("app"))
+	form.App, form.To, form.Draft = strings.TrimSpace(r.PostForm.Get("app")), local(r.PostForm.Get("to")), r.PostForm.Get("json")
 	request := r.Clone(r.Context())
 	request.URL.RawQuery = ""
 	request.Header.Set("X-Algolia-Application-Id", form.App)
@@ -51,19 +105,27 @@ func (c *console) login(w http.ResponseWriter, r *http.Request) error {
 		form.Message = message
 		return c.renderLogin(w, status, form)
 	}
-	return c.begin(w, begun)
+	return c.begin(w, r, begun, form)
 }
 
-// begin sets the cookie of a session, and shows a page that goes on to the first one. A
+// opened is the page after the login.
+type opened struct {
+	To    string // the page to go on to
+	Draft string // of a strategy, to go on with; empty: none
+}
+
+// begin sets the cookie of a session, and shows a page that goes on to the one that was asked for. A
 // redirect would not do: a browser that has followed a link of another program sends a strict
 // cookie only once a page of the console asks for the next.
-func (c *console) begin(w http.ResponseWriter, of auth.Session) error {
-	cookie, err := c.sessions.begin(of)
+func (c *console) begin(w http.ResponseWriter, r *http.Request, of auth.Session, form loginForm) error {
+	begun, value, err := c.sessions.begin(of)
 	if err != nil {
 		return err
 	}
-	http.SetCookie(w, cookie)
-	return write(w, templates()["login"], "opened", http.StatusOK, view{Title: "Welcome", App: of.App})
+	c.setCookie(w, r, value, int(sessionLife/time.Second))
+	return write(w, templates()["login"], "opened", http.StatusOK, view{
+		Title: "Welcome", App: of.App, CSRF: c.sessions.token(begun), Page: opened{To: local(form.To), Draft: form.Draft},
+	})
 }
 
 // open begins a session with a link that the terminal has printed.
@@ -82,7 +144,7 @@ func (c *console) open(w http.ResponseWriter, r *http.Request) error {
 		return c.renderLogin(w, status, loginForm{App: app, Message: "The key of this link is no longer valid"})
 	}
 	begun.Rights = grant.Rights()
-	return c.begin(w, begun)
+	return c.begin(w, r, begun, loginForm{})
 }
 
 func (c *console) logout(w http.ResponseWriter, r *http.Request) error {
@@ -91,11 +153,11 @@ func (c *console) logout(w http.ResponseWriter, r *http.Request) error {
 	}
 	v, err := c.enter(w, r)
 	if err != nil {
-		return c.toLogin(w, r, err)
+		return c.toLogin(w, r, page{}, err)
 	}
 	if err := c.permitChange(v, false); err != nil {
 		return c.fail(v, page{}, err)
 	}
-	http.SetCookie(w, cookie("", -1))
+	c.setCookie(w, r, "", -1)
 	return see(w, r, "/console/login")
 }

@@ -3,6 +3,7 @@ package console
 import (
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -55,7 +56,7 @@ func TestLoginReadsItsForm(t *testing.T) {
 		"a frame without origin": {right, header("Origin", "null"), 403},
 		"its own page":           {right, header("Origin", "https://console.example.com"), 200},
 		"another customer":       {right, header(auth.CustomerHeader, "zoo"), 200}, // the load balancer's of a host that serves all
-		"too large":              {right + "&a=" + strings.Repeat("a", 16<<10), func(*http.Request) {}, 400},
+		"too large":              {right + "&a=" + strings.Repeat("a", maxForm), func(*http.Request) {}, 400},
 	} {
 		if w := h.do("POST", "/console/login", c.form, c.with); w.Code != c.want || (len(w.Result().Cookies()) == 1) != (c.want == 200) {
 			t.Errorf("%s: %d, want %d", name, w.Code, c.want)
@@ -116,4 +117,132 @@ func TestLinks(t *testing.T) {
 			t.Error("a deployment has links")
 		}
 	})
+}
+
+// The login goes on to the page that was asked for, and to no other site.
+func TestLoginGoesOn(t *testing.T) {
+	h := newTest(t)
+	const asked = "/console/users/a%2Fb?halfLife=7&x=%22"
+	w := h.do("GET", asked, "")
+	if want := `name="to" value="/console/users/a%2Fb?halfLife=7&amp;x=%22"`; !strings.Contains(w.Body.String(), want) {
+		t.Errorf("the login lacks %s: %s", want, w.Body)
+	}
+	form := func(to string) string {
+		return url.Values{"app": {testApp}, "key": {testKey}, "to": {to}}.Encode()
+	}
+	for to, want := range map[string]string{
+		asked: "/console/users/a%2Fb?halfLife=7&amp;x=%22", "": "/", "/": "/", "/1/events": "/", "//evil.example/console/": "/", "https://evil.example/console/": "/",
+		"/console/\\evil.example": "/", "javascript:alert(1)": "/", "/console/users\r\nSet-Cookie: a=b": "/", "/console/" + strings.Repeat("a", maxTo): "/",
+	} {
+		w := h.do("POST", "/console/login", form(to))
+		if refresh := `http-equiv="refresh" content="0; url=` + want + `"`; w.Code != http.StatusOK || !strings.Contains(w.Body.String(), refresh) {
+			t.Errorf("to %q: %d, want %s: %s", to, w.Code, refresh, w.Body)
+		}
+	}
+	// A wrong key forgets nothing.
+	w = h.do("POST", "/console/login", url.Values{"app": {testApp}, "key": {"wrong"}, "to": {"/console/jobs"}, "json": {`{"a":1}`}}.Encode())
+	if body := w.Body.String(); !strings.Contains(body, `value="/console/jobs"`) || !strings.Contains(body, "{&#34;a&#34;:1}") {
+		t.Errorf("after a wrong key: %s", body)
+	}
+}
+
+// Who follows a link of another program has a session, although the browser sends its cookie only
+// once a page of the console asks.
+func TestLinkOfAnotherProgram(t *testing.T) {
+	h := newTest(t)
+	w := h.do("GET", "/console/jobs", "", header("Sec-Fetch-Site", "cross-site"))
+	if body := w.Body.String(); w.Code != http.StatusOK || !strings.Contains(body, `content="0; url=/console/jobs"`) || strings.Contains(body, "csrf") {
+		t.Errorf("from another site: %d %s", w.Code, body)
+	}
+	w = h.do("GET", "/console/jobs", "", header("Sec-Fetch-Site", "same-origin"))
+	if w.Code != http.StatusUnauthorized || !strings.Contains(w.Body.String(), `action="/console/login"`) {
+		t.Errorf("from the page itself: %d %s", w.Code, w.Body)
+	}
+}
+
+// The draft of a strategy outlives the session in which it was made.
+func TestDraftOutlivesItsSession(t *testing.T) {
+	h := newTest(t)
+	draft := url.Values{"json": {`{"eventsScoring":[],"note":"</textarea><script>"}`}, "csrf": {"old"}, "version": {"3"}}.Encode()
+	w := h.do("POST", "/console/strategy/review", draft, header("Origin", "https://console.example.com"))
+	body := w.Body.String()
+	if w.Code != http.StatusUnauthorized || !strings.Contains(body, "&#34;note&#34;:&#34;&lt;/textarea&gt;") || strings.Contains(body, "<script>\"") {
+		t.Fatalf("the login after the end: %d %s", w.Code, body)
+	}
+	w = h.do("POST", "/console/login", url.Values{"app": {testApp}, "key": {testKey}, "json": {`{"eventsScoring":[]}`}}.Encode())
+	c, csrf := w.Result().Cookies()[0], csrfOf(t, w.Body.String())
+	if body := w.Body.String(); strings.Contains(body, "refresh") || !strings.Contains(body, `action="/console/strategy"`) || !strings.Contains(body, "{&#34;eventsScoring&#34;:[]}") {
+		t.Errorf("after the login: %s", body)
+	}
+	if w := h.do("POST", "/console/test/change", "csrf="+csrf, as(c)); w.Code != http.StatusSeeOther {
+		t.Errorf("the form of that page belongs to another session: %d %s", w.Code, w.Body)
+	}
+	// What another site sends is not shown.
+	w = h.do("POST", "/console/strategy", draft, header("Origin", "https://evil.example"))
+	if body := w.Body.String(); w.Code != http.StatusUnauthorized || strings.Contains(body, "eventsScoring") {
+		t.Errorf("from another site: %d %s", w.Code, body)
+	}
+	w = h.do("POST", "/console/strategy/preview", draft, header("Hx-Request", "true"))
+	if body := w.Body.String(); w.Code != http.StatusUnauthorized || !strings.Contains(body, "press Preview to log in") {
+		t.Errorf("of htmx: %d %s", w.Code, body)
+	}
+}
+
+func csrfOf(t *testing.T, page string) string {
+	t.Helper()
+	_, after, ok := strings.Cut(page, `name="csrf" value="`)
+	token, _, _ := strings.Cut(after, `"`)
+	if !ok || token == "" {
+		t.Fatalf("no form: %s", page)
+	}
+	return token
+}
+
+// Engines on one machine keep their sessions apart, and Safari, which takes no secure cookie from
+// them, gets another.
+func TestCookiesOnOneMachine(t *testing.T) {
+	h := newTest(t)
+	const safari = "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.0 Safari/605.1.15"
+	const chrome = "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36"
+	local := func(r *http.Request) { r.Host, r.TLS = "localhost:8080", nil }
+	for name, c := range map[string]struct {
+		agent  string
+		with   func(*http.Request)
+		cookie string
+		secure bool
+	}{
+		"deployed":            {chrome, func(*http.Request) {}, "__Host-affinity-console", true},
+		"deployed, Safari":    {safari, func(*http.Request) {}, "__Host-affinity-console", true},
+		"the machine":         {chrome, local, "__Host-affinity-console-8080", true},
+		"the machine, Safari": {safari, local, "affinity-console-8080", false},
+	} {
+		w := h.do("POST", "/console/login", url.Values{"app": {testApp}, "key": {testKey}}.Encode(), c.with, header("User-Agent", c.agent))
+		got := w.Result().Cookies()[0]
+		if got.Name != c.cookie || got.Secure != c.secure || !got.HttpOnly || got.SameSite != http.SameSiteStrictMode || got.Domain != "" {
+			t.Errorf("%s: %+v, want %s", name, got, c.cookie)
+		}
+		if w := h.do("GET", "/console/test/what", "", as(got), c.with, header("User-Agent", c.agent)); w.Code != http.StatusOK {
+			t.Errorf("%s: the session is not known again: %d", name, w.Code)
+		}
+	}
+}
+
+// What has no page, or cannot have one now, is answered as a page.
+func TestRefusalsArePages(t *testing.T) {
+	h := newTest(t)
+	c, _ := h.login(testKey)
+	for name, w := range map[string]*httptest.ResponseRecorder{
+		"no route":       h.do("GET", "/nowhere", ""),
+		"another method": h.do("DELETE", "/console/jobs", "", as(c)),
+		"no file":        h.do("GET", "/console/static/none.js", ""),
+		"loaded ahead":   h.do("GET", "/console/jobs", "", as(c), header("Sec-Purpose", "prefetch")),
+		"a bug":          h.do("GET", "/console/test/crash", "", as(c)),
+	} {
+		if body := w.Body.String(); w.Code < 400 || !strings.HasPrefix(body, "<!doctype html>") || !strings.Contains(body, "To the console") {
+			t.Errorf("%s: %d %s", name, w.Code, body)
+		}
+	}
+	if w := h.do("GET", "/nowhere", "", header("Hx-Request", "true")); strings.Contains(w.Body.String(), "<html") {
+		t.Errorf("htmx gets a whole page: %s", w.Body)
+	}
 }

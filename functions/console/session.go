@@ -10,7 +10,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,8 +25,11 @@ const (
 	// linkLife is how long a link to the console may be used.
 	linkLife = 10 * time.Minute
 	// cookieName has a prefix with which browsers accept the cookie only from this host, for all
-	// paths, and over TLS or from the machine itself.
-	cookieName = "__Host-affinity-console"
+	// paths, and over TLS or from the machine itself. plainName is for Safari on the machine itself,
+	// which takes no such cookie there.
+	cookieName = hostPrefix + plainName
+	hostPrefix = "__Host-"
+	plainName  = "affinity-console"
 )
 
 // Secret encrypts the cookies of sessions. Instances of a deployment share one.
@@ -77,27 +82,43 @@ func newSessions(secret Secret, now func() time.Time) *sessions {
 	return &sessions{secret, aead, now}
 }
 
-// begin returns the cookie of a new session.
-func (s *sessions) begin(of auth.Session) (*http.Cookie, error) {
-	id := make([]byte, 16)
-	_, _ = rand.Read(id)
-	text, err := json.Marshal(session{of.App, of.Key, of.Rights, s.now().Add(sessionLife), id})
+// begin returns a new session, and the value of its cookie.
+func (s *sessions) begin(of auth.Session) (session, string, error) {
+	begun := session{of.App, of.Key, of.Rights, s.now().Add(sessionLife), make([]byte, 16)}
+	_, _ = rand.Read(begun.ID)
+	text, err := json.Marshal(begun)
 	if err != nil {
-		return nil, fmt.Errorf("begin a session: %w", err)
+		return session{}, "", fmt.Errorf("begin a session: %w", err)
 	}
 	nonce := make([]byte, s.aead.NonceSize())
 	_, _ = rand.Read(nonce)
-	value := base64.RawURLEncoding.EncodeToString(s.aead.Seal(nonce, nonce, text, []byte(cookieName)))
-	return cookie(value, int(sessionLife/time.Second)), nil
+	return begun, base64.RawURLEncoding.EncodeToString(s.aead.Seal(nonce, nonce, text, []byte(cookieName))), nil
 }
 
-func cookie(value string, maxAge int) *http.Cookie {
-	return &http.Cookie{Name: cookieName, Value: value, Path: "/", MaxAge: maxAge, Secure: true, HttpOnly: true, SameSite: http.SameSiteStrictMode}
+// cookieName returns the name of the cookie. Engines on one machine have a name each, because
+// browsers send a host's cookies to all of its ports.
+func (c *console) cookieName(r *http.Request) string {
+	name := cookieName
+	if agent := r.UserAgent(); c.Links != nil && r.TLS == nil && strings.Contains(agent, "Safari/") && !strings.Contains(agent, "Chrom") {
+		name = plainName
+	}
+	if _, port, err := net.SplitHostPort(r.Host); err == nil && port != "" && strings.Trim(port, "0123456789") == "" {
+		name += "-" + port
+	}
+	return name
+}
+
+// setCookie sets the cookie of a session, or removes it with a maxAge below 0.
+func (c *console) setCookie(w http.ResponseWriter, r *http.Request, value string, maxAge int) {
+	name := c.cookieName(r)
+	http.SetCookie(w, &http.Cookie{
+		Name: name, Value: value, Path: "/", MaxAge: maxAge, Secure: strings.HasPrefix(name, hostPrefix), HttpOnly: true, SameSite: http.SameSiteStrictMode,
+	})
 }
 
 // of returns the session of a request. The error is errNoSession if it has none.
-func (s *sessions) of(r *http.Request) (session, error) {
-	c, err := r.Cookie(cookieName)
+func (s *sessions) of(r *http.Request, name string) (session, error) {
+	c, err := r.Cookie(name)
 	if err != nil {
 		return session{}, errNoSession
 	}

@@ -105,7 +105,7 @@ func (h *tested) login(key string) (c *http.Cookie, csrf string) {
 	s := newSessions(h.secret, time.Now)
 	r := httptest.NewRequest("GET", "/", nil)
 	r.AddCookie(cookies[0])
-	of, err := s.of(r)
+	of, err := s.of(r, cookieName)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -136,22 +136,18 @@ func TestCookie(t *testing.T) {
 func TestNoSession(t *testing.T) {
 	h := newTest(t)
 	c, _ := h.login(testKey)
-	forged, err := newSessions(NewSecret(), time.Now).begin(auth.Session{App: testApp, Key: auth.Hash(testKey), Rights: auth.All})
-	if err != nil {
-		t.Fatal(err)
+	value := func(value string) *http.Cookie { return &http.Cookie{Name: cookieName, Value: value} }
+	of := func(secret Secret, age time.Duration) *http.Cookie {
+		_, sealed, err := newSessions(secret, func() time.Time { return time.Now().Add(-age) }).begin(auth.Session{App: testApp, Key: auth.Hash(testKey), Rights: auth.All})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value(sealed)
 	}
-	ended, err := newSessions(h.secret, func() time.Time { return time.Now().Add(-sessionLife) }).begin(auth.Session{App: testApp, Key: auth.Hash(testKey), Rights: auth.All})
-	if err != nil {
-		t.Fatal(err)
-	}
-	late, err := newSessions(h.secret, func() time.Time { return time.Now().Add(time.Minute - sessionLife) }).begin(auth.Session{App: testApp, Key: auth.Hash(testKey), Rights: auth.All})
-	if err != nil {
-		t.Fatal(err)
-	}
+	forged, ended, late := of(NewSecret(), 0), of(h.secret, sessionLife), of(h.secret, sessionLife-time.Minute)
 	if w := h.do("GET", "/console/test/what", "", as(late)); w.Code != http.StatusOK {
 		t.Errorf("a minute before the end: %d", w.Code)
 	}
-	value := func(value string) *http.Cookie { return &http.Cookie{Name: cookieName, Value: value} }
 	changed := []byte(c.Value)
 	changed[len(changed)/2] ^= 1
 	for name, c := range map[string]*http.Cookie{
@@ -167,17 +163,20 @@ func TestNoSession(t *testing.T) {
 		for _, method := range []string{"GET", "POST"} {
 			path := map[string]string{"GET": "/console/test/what", "POST": "/console/test/change"}[method]
 			w := h.do(method, path, "csrf=x", as(c))
-			if to := w.Header().Get("Location"); w.Code != http.StatusSeeOther || !strings.HasPrefix(to, "/console/login") {
-				t.Errorf("%s, %s: %d to %q, want the login", name, method, w.Code, to)
+			if w.Code != http.StatusUnauthorized || !strings.Contains(w.Body.String(), `action="/console/login"`) {
+				t.Errorf("%s, %s: %d, want the login: %s", name, method, w.Code, w.Body)
 			}
 			w = h.do(method, path, "csrf=x", as(c), header("Hx-Request", "true"))
-			if to := w.Header().Get("Hx-Redirect"); w.Code != http.StatusNoContent || !strings.HasPrefix(to, "/console/login") {
-				t.Errorf("%s, %s of htmx: %d to %q, want the login", name, method, w.Code, to)
+			if body := w.Body.String(); w.Code != http.StatusUnauthorized || !strings.HasPrefix(body, `<p class="problem" role="alert">Your session has ended.`) {
+				t.Errorf("%s, %s of htmx: %d, want that the session has ended: %s", name, method, w.Code, body)
 			}
 		}
 	}
-	if w := h.do("GET", "/", ""); w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/console/login" {
+	if w := h.do("GET", "/", ""); w.Code != http.StatusUnauthorized || strings.Contains(w.Body.String(), "has ended") || len(w.Result().Cookies()) != 0 {
 		t.Errorf("no cookie: %d %v", w.Code, w.Header())
+	}
+	if len(h.asked) != 1 {
+		t.Errorf("%d requests were made of the API, want 1 of the session that goes on", len(h.asked))
 	}
 }
 
@@ -196,8 +195,8 @@ func TestSessionOfARemovedKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := h.do("GET", "/console/test/what", "", as(c))
-	if to := w.Header().Get("Location"); w.Code != http.StatusSeeOther || to != "/console/login?ended=1" {
-		t.Errorf("a removed key: %d to %q", w.Code, to)
+	if w.Code != http.StatusUnauthorized || !strings.Contains(w.Body.String(), "Your session has ended") {
+		t.Errorf("a removed key: %d %s", w.Code, w.Body)
 	}
 	if gone := w.Result().Cookies(); len(gone) != 1 || gone[0].MaxAge >= 0 || gone[0].Name != cookieName {
 		t.Errorf("the cookie stays: %v", gone)

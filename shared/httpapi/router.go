@@ -21,8 +21,9 @@ import (
 type Handler func(w http.ResponseWriter, r *http.Request) error
 
 // Router is a ServeMux whose every answer is JSON and readable from any web page,
-// including those to an unknown path, a wrong method, a failure and a panic. It
-// matches paths as they were escaped, so that a token may hold a slash.
+// including those to an unknown path, a wrong method, a failure and a panic, unless its
+// fields say otherwise. It matches paths as they were escaped, so that a token may hold
+// a slash.
 type Router struct {
 	mux    *http.ServeMux
 	log    *slog.Logger
@@ -50,6 +51,9 @@ type Router struct {
 	// OwnOrigin keeps the pages of other origins from reading the answers, which are for
 	// people with a cookie.
 	OwnOrigin bool
+	// Refuse answers a request that fails in another form than JSON, such as a page. It may
+	// be nil.
+	Refuse func(w http.ResponseWriter, r *http.Request, status int, message string)
 }
 
 // UnknownPath is the message for a path that does not exist, if the Router has no
@@ -147,6 +151,10 @@ func (rt *Router) fail(w http.ResponseWriter, r *http.Request, err error) {
 		w.Header().Set("Retry-After", "1")
 	case http.StatusTooManyRequests:
 		writeRetry(w.Header(), err)
+	}
+	if rt.Refuse != nil {
+		rt.Refuse(w, r, code, message)
+		return
 	}
 	answer := statusMessage{Status: code, Message: message}
 	if refusal, ok := errors.AsType[*fault.Error](err); ok && refusal.Message == message {
