@@ -31,19 +31,21 @@ import (
 type handler struct {
 	Backends
 	groupBytes int // of the records that a batch merges at a time
+	mostRead   int // objects that a page of a list reads
 }
 
 // New returns the function over its backends.
-func New(b Backends) http.Handler { return newGrouped(b, groupBytes) }
+func New(b Backends) http.Handler { return newSized(b, groupBytes, api.MaxObjectsRead) }
 
-func newGrouped(b Backends, groupBytes int) http.Handler {
-	h := handler{b, groupBytes}
+func newSized(b Backends, groupBytes, mostRead int) http.Handler {
+	h := handler{b, groupBytes, mostRead}
 	rt := b.Router()
 	rt.Hint = ofSearch
 	rt.Handle("POST /1/indexes/{index}/batch", h.batch)
 	rt.Handle("GET /1/indexes/{index}/task/{task}", h.task)
 	rt.Handle("GET /1/indexes/{index}/settings", h.settings)
 	rt.Handle("PUT /1/indexes/{index}/settings", h.setSettings)
+	rt.HandleOwn("GET /1/indexes/{index}", h.list, "filter", "limit", "cursor")
 	rt.Handle("GET /1/indexes/{index}/{objectID}", h.get)
 	rt.Handle("DELETE /1/indexes/{index}/{objectID}", h.delete)
 	return rt

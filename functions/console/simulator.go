@@ -112,17 +112,21 @@ func (s *simulation) offer(v *visit) error {
 // compare orders the objects, and adds what the page says of them and of the person.
 func (s *simulation) compare(v *visit) error {
 	v.made.keep(func(call) bool { return false }) // what chose the objects is no part of how to order them
-	mine, err := s.rank(v, 0)
+	mine, err := s.rank(v, ranker{by: s.Strategy})
 	if err != nil {
 		return err
 	}
 	orders := []api.RankAnswer{mine}
-	if s.Form.Version > 0 {
-		other, err := s.rank(v, s.Form.Version)
+	other, err := s.other(v)
+	if err != nil {
+		return err
+	}
+	if other != nil {
+		order, err := s.rank(v, *other)
 		if err != nil {
 			return err
 		}
-		orders = append(orders, other)
+		orders = append(orders, order)
 	}
 	if err := s.describe(v); err != nil {
 		return err
@@ -135,7 +139,7 @@ func (s *simulation) compare(v *visit) error {
 		return err
 	}
 	s.Missing.Statistics = mine.CrowdAsOf == nil
-	s.Columns = s.columns(orders, shown)
+	s.Columns = s.columns(orders, other, shown)
 	s.Said = s.summary(mine)
 	return nil
 }

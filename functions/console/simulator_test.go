@@ -3,8 +3,10 @@ package console_test
 import (
 	"encoding/json"
 	"fmt"
+	"html"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -63,6 +65,12 @@ func TestSimulatorChooses(t *testing.T) {
 	s.has(page, ">\nacme-blue\n</textarea>")
 	page = s.post(false, "user", "nobody", "index", "products", "ids", simIDs, "from", "person", "fill", "1")
 	s.has(page, "acme-red", "the list stays as it was")
+	page = s.post(false, "user", "bob", "index", "products", "ids", simIDs, "from", "value", "with", "brand:Zeta", "fill", "1")
+	s.has(page, ">\nzeta-blue\nzeta-red\n</textarea>", `value="value" selected`, `name="with" value="brand:Zeta"`, "For this person")
+	page = s.post(false, "user", "bob", "index", "products", "ids", simIDs, "from", "value", "with", "brand:None", "fill", "1")
+	s.has(page, "acme-red", "No object of the index has this value")
+	page = s.post(false, "user", "bob", "index", "products", "ids", simIDs, "from", "value", "with", "Zeta", "fill", "1")
+	s.has(page, "acme-red", "The objects cannot be listed: filter must be")
 	page = s.post(false, "user", "bob", "index", "products", "ids", simIDs, "from", "latest:news", "fill", "1")
 	s.has(page, "acme-red", "The feed cannot be read")
 }
@@ -193,4 +201,56 @@ func TestSimulatorFillsFromFeeds(t *testing.T) {
 		time.Sleep(200 * time.Millisecond)
 	}
 	s.has(page, `value="products"`, ">\nnewer\nold\n</textarea>", "Feed news, the newest first", "Newer", "Old")
+}
+
+// A draft that nobody has published ranks beside the active strategy, and goes back to the page of
+// the strategy as it came.
+func TestSimulatorComparesTheDraft(t *testing.T) {
+	s := newSimSite(t)
+	s.shop()
+	s.views("ann", "acme-red", "zeta-red", "zeta-red")
+	page := s.get(http.StatusOK, "user", "ann", "index", "products", "ids", simIDs)
+	s.lacks(page, "The draft</option>", "Back to the draft")
+	s.has(page, "open the draft here")
+
+	// From the page of the strategy: its sliders make the draft, and the page chooses the rest.
+	_, strategyPage := s.send("GET", "/console/strategy", nil, false)
+	hash := regexp.MustCompile(`name="hash" value="([^"]+)"`).FindStringSubmatch(strategyPage)[1]
+	_, text, _ := strings.Cut(strategyPage, `<textarea id="json"`)
+	_, text, _ = strings.Cut(text, ">")
+	text, _, _ = strings.Cut(text, "</textarea>")
+	page = s.post(false, "json", html.UnescapeString(text), "hash", hash, "version", "1",
+		"facet", "brand", "facetScore", "0", "facetSlide", "60", "impact", "100", "impactSlide", "50", "index", "another", "halfLife", "9")
+	s.has(page, "now and with your draft", `name="began" value="1"`, `value="draft" selected>The draft`, "Back to the draft", `name="version" value="1"`,
+		"Today", "For this person", "Strategy version 1", "With the draft", "have not published. Its impact is 100.", "--draft draft.json", "draft&#34;")
+	s.has(page, `{&#34;facetName&#34;: &#34;brand&#34;, &#34;score&#34;: 0}`)
+	s.lacks(page, "Link to this comparison")
+
+	// Ann likes red and the maker Zeta; the draft knows no makers.
+	draft := `{"eventsScoring":[{"eventName":"Viewed","eventType":"view","score":10}],"facetsScoring":[{"facetName":"color","score":1}],"personalizationImpact":50,
+		"unknown\u202e":1}`
+	fields := []string{"user", "ann", "index", "products", "ids", "acme-blue\nzeta-blue\nacme-red", "began", "1", "json", draft}
+	page = s.post(false, append(fields, "version", "draft")...)
+	s.has(page, `role="alert"`, "The engine does not take the draft: Unknown field")
+	s.lacks(page, "\u202e", "sim-columns")
+	fields[len(fields)-1] = strings.Replace(draft, `,
+		"unknown\u202e":1`, "", 1)
+	live := s.post(true, append(fields, "version", "draft", "impact", "100")...)
+	_, drafted, _ := strings.Cut(live, "With the draft")
+	s.has(drafted, "Red Shoe", "Blue Shoe", "Blue Boot")
+	_, now, _ := strings.Cut(live, "For this person")
+	now, _, _ = strings.Cut(now, "With the draft")
+	s.has(now, "Red Shoe", "Blue Boot", "Blue Shoe")
+	page = s.post(false, append(fields, "version", "")...)
+	s.has(page, "Back to the draft", `value="draft">The draft`)
+	s.lacks(page, "With the draft")
+
+	form := simValues(fields)
+	form = url.Values{"csrf": {simCSRF.FindStringSubmatch(page)[1]}, "json": form["json"], "version": {"1"}}
+	_, strategyPage = s.send("POST", "/console/strategy", form, false)
+	s.has(strategyPage, "What it would change", "brand")
+	s.lacks(strategyPage, "after this draft began")
+	if version, err := s.engine.StrategyVersions(t.Context()); err != nil || len(version.Versions) != 1 {
+		t.Errorf("drafts were stored: %+v, %v", version, err)
+	}
 }

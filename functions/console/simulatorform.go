@@ -29,10 +29,17 @@ type simulatorForm struct {
 	Seen      string
 	Diversity string // a key of diversities
 	Version   int64  // to compare with; 0: none
+	Drafted   bool   // to compare with the draft
 	Engine    string // of the boost
+
+	Draft      string // the JSON of a strategy that is not published; empty: there is none
+	Began      string // the version that was active when the draft began
+	draftFault string // why the draft cannot rank
+	draft      strategy.Strategy
 
 	pick string // whom to choose: "new", "active", "random", or nobody else
 	from string // what to fill the list of objects with
+	with string // a facet and a value that the objects have
 	fill bool
 }
 
@@ -58,13 +65,15 @@ func (simulatorForm) SeenChoices() [][2]string {
 // readSimulator reads the form from the address, or from the body.
 func readSimulator(v *visit, active api.Strategy) simulatorForm {
 	values := v.URL.Query()
+	var f simulatorForm
 	if v.Method == http.MethodPost {
-		values = v.PostForm
+		values = f.readDraft(v.PostForm)
 	}
-	f := simulatorForm{
+	f = simulatorForm{
+		Draft: f.Draft, Began: f.Began, draftFault: f.draftFault, draft: f.draft,
 		User: strings.TrimSpace(values.Get("user")), Index: strings.TrimSpace(values.Get("index")), IDs: objectLines(values.Get("ids")),
 		Impact: active.PersonalizationImpact, HalfLife: values.Get("halfLife"), Seen: values.Get("seen"), Diversity: values.Get("diversity"),
-		Engine: values.Get("engine"), pick: values.Get("pick"), from: values.Get("from"), fill: values.Get("fill") != "",
+		Engine: values.Get("engine"), pick: values.Get("pick"), from: values.Get("from"), with: strings.TrimSpace(values.Get("with")), fill: values.Get("fill") != "",
 	}
 	if n, err := strconv.Atoi(values.Get("impact")); err == nil {
 		f.Impact = min(max(n, 0), strategy.MaxImpact)
@@ -81,12 +90,48 @@ func readSimulator(v *visit, active api.Strategy) simulatorForm {
 	if !slices.ContainsFunc(boostEngines, func(e boostEngine) bool { return e.Key == f.Engine }) {
 		f.Engine = boostEngines[0].Key
 	}
+	f.Drafted = f.Draft != "" && (values.Get("version") == draftChoice || !values.Has("ids"))
 	first := !values.Has("user") && !values.Has("ids")
 	if first && f.pick == "" {
 		f.pick = "active"
 	}
 	f.fill = f.fill || !values.Has("ids")
 	return f
+}
+
+// draftChoice is the choice of the draft among the versions to compare with.
+const draftChoice = "draft"
+
+// readDraft takes the draft from a form: that of this page, or that of the page of the strategy, of
+// which nothing else counts here. It returns the other values.
+func (f *simulatorForm) readDraft(values url.Values) url.Values {
+	if strings.TrimSpace(values.Get("json")) == "" {
+		return values
+	}
+	edited := readForm(values)
+	d, text, err := edited.draft()
+	if f.Draft = text; err == nil {
+		f.Draft = d.JSON()
+	}
+	f.Began = values.Get("began")
+	var faults []string
+	if f.draft, faults = checkStrategy(f.Draft); len(faults) > 0 {
+		f.draftFault = "The engine does not take the draft: " + strings.Join(faults, "; ")
+	}
+	if values.Has("hash") {
+		f.Began = values.Get("version")
+		return url.Values{}
+	}
+	return values
+}
+
+// impact is how much the person counts under a strategy: as much as the strategy says, until
+// someone moves the slider away from what the active one says.
+func (f simulatorForm) impact(active, by api.Strategy) int {
+	if f.Impact == active.PersonalizationImpact {
+		return by.PersonalizationImpact
+	}
+	return f.Impact
 }
 
 // objectLines reads a list of objectIDs: one a line, or a JSON list. A line in double quotes is
@@ -142,6 +187,8 @@ func (f simulatorForm) userFault() string {
 // fault says why no request can be made of the objects, empty if one can.
 func (f simulatorForm) fault() string {
 	switch {
+	case f.draftFault != "":
+		return f.draftFault
 	case len(f.IDs) > 0 && !catalog.ValidIndex(f.Index):
 		return fmt.Sprintf("The index must have 1 to %s bytes", number(api.MaxIndex))
 	case len(f.IDs) > api.MaxCandidates:
@@ -153,6 +200,9 @@ func (f simulatorForm) fault() string {
 // UserField and IndexField are the texts of the form, as long as they can be seen as they are.
 func (f simulatorForm) UserField() string  { return safeField(f.User, api.MaxUserToken) }
 func (f simulatorForm) IndexField() string { return safeField(f.Index, api.MaxIndex) }
+
+// maxValue is how many bytes a facet and a value have together: those of a filter.
+const maxValue = 2048
 
 func safeField(text string, most int) string {
 	if len(text) > most || !plain(text) {
@@ -192,7 +242,7 @@ func (f simulatorForm) halfLife(of api.Strategy) strategy.HalfLife {
 // maxLink is how long an address may be that people send each other.
 const maxLink = 4000
 
-// link is the address of the comparison, empty if it is too long for one.
+// link is the address of the comparison, empty if it is too long for one: as with a draft.
 func (f simulatorForm) link() string {
 	values := url.Values{
 		"user": {f.User}, "index": {f.Index}, "ids": {f.List()}, "impact": {strconv.Itoa(f.Impact)}, "seen": {f.Seen}, "engine": {f.Engine},
@@ -206,7 +256,7 @@ func (f simulatorForm) link() string {
 		values.Set("version", strconv.FormatInt(f.Version, 10))
 	}
 	to := "/console/simulator?" + values.Encode()
-	if len(to) > maxLink {
+	if len(to) > maxLink || f.Drafted {
 		return ""
 	}
 	return to
@@ -217,8 +267,9 @@ func plain(text string) bool {
 	return !strings.ContainsFunc(text, func(c rune) bool { return c != ' ' && !unicode.IsPrint(c) || c == unicode.ReplacementChar })
 }
 
-// From is what the list was filled with.
+// From is what the list was filled with, and With the value that its objects have.
 func (f simulatorForm) From() string { return f.from }
+func (f simulatorForm) With() string { return safeField(f.with, maxValue) }
 
 // CatalogCommand loads a catalog into the index.
 func (f simulatorForm) CatalogCommand() string {

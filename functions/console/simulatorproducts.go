@@ -6,8 +6,10 @@ import (
 	"hash/fnv"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
+	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/affinityengine/affinity/shared/api"
@@ -88,6 +90,45 @@ func initials(text string) string {
 	return b.String()
 }
 
+// products keeps what cards show for a short while, because each step of a slider shows nearly the
+// same objects, and each reading of a record counts against the limits of the app. The rights are
+// checked before: by the ranking for the index, and by records for its readers. It is safe for
+// concurrent use.
+type products struct {
+	now  func() time.Time
+	kept *lru.Cache[productKey, keptProduct]
+}
+
+type productKey struct{ app, index, id string }
+
+type keptProduct struct {
+	product
+	at time.Time
+}
+
+const (
+	productLife  = 30 * time.Second
+	keptProducts = 5000
+	// productBytes bounds the texts of a product that is kept.
+	productBytes = 1000
+)
+
+func newProducts(now func() time.Time) *products {
+	kept, _ := lru.New[productKey, keptProduct](keptProducts) // fails only if the size is not positive
+	return &products{now, kept}
+}
+
+func (p *products) get(key productKey) (product, bool) {
+	found, ok := p.kept.Get(key)
+	return found.product, ok && p.now().Sub(found.at) < productLife
+}
+
+func (p *products) put(key productKey, of product) {
+	if of.Known && len(key.index)+len(key.id)+len(of.Name)+len(of.Brand)+len(of.Price) <= productBytes {
+		p.kept.Add(key, keptProduct{of, p.now()})
+	}
+}
+
 // readers is how many records are read at the same time.
 const readers = 8
 
@@ -113,12 +154,18 @@ func (s *simulation) records(v *visit, orders []api.RankAnswer) (map[string]prod
 	group, ctx := errgroup.WithContext(v.Context())
 	group.SetLimit(readers)
 	for i, id := range ids {
+		key := productKey{v.session.App, s.Form.Index, id}
+		if kept, ok := v.console.products.get(key); ok {
+			all[i] = kept
+			continue
+		}
 		group.Go(func() error {
 			record, err := v.engine.Object(ctx, s.Form.Index, id)
 			if err != nil && !isRefusal(err) {
 				return err
 			}
 			all[i] = productOf(id, record)
+			v.console.products.put(key, all[i])
 			return nil
 		})
 	}

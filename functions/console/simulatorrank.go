@@ -1,6 +1,7 @@
 package console
 
 import (
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -44,23 +45,36 @@ type simCard struct {
 func (c simCard) Up() int   { return max(c.Moved, 0) }
 func (c simCard) Down() int { return max(-c.Moved, 0) }
 
-// rank orders the objects by a version of the strategy; 0 is the active one. The place in the
-// order of today is the relevancy of an object, so that the impact weighs the person against it.
-func (s *simulation) rank(v *visit, version int64) (api.RankAnswer, error) {
-	f, by := s.Form, s.Strategy
-	if version > 0 {
-		var err error
-		if by, err = v.engine.StrategyVersion(v.Context(), version); err != nil {
-			return api.RankAnswer{}, err
-		}
+// ranker is a strategy that orders the objects: the active one, a version, or a draft.
+type ranker struct {
+	by      api.Strategy
+	version int64           // 0: the active one, or a draft
+	draft   json.RawMessage // empty: none
+}
+
+// other is the strategy beside the active one, nil if the form names none.
+func (s *simulation) other(v *visit) (*ranker, error) {
+	switch f := s.Form; {
+	case f.Drafted:
+		return &ranker{by: f.draft, draft: json.RawMessage(f.Draft)}, nil
+	case f.Version > 0:
+		by, err := v.engine.StrategyVersion(v.Context(), f.Version)
+		return &ranker{by: by, version: f.Version}, err
 	}
+	return nil, nil
+}
+
+// rank orders the objects by a strategy. The place in the order of today is the relevancy of
+// an object, so that the impact weighs the person against it.
+func (s *simulation) rank(v *visit, r ranker) (api.RankAnswer, error) {
+	f, impact := s.Form, s.Form.impact(s.Strategy, r.by)
 	items := make([]api.RankItem, len(f.IDs))
 	for i, id := range f.IDs {
 		items[i] = api.RankItem{ID: id, Fields: []api.RankField{{Name: api.FieldRelevancy, Value: float64(len(f.IDs) - i)}}}
 	}
 	return v.engine.Rank(v.Context(), api.RankRequest{
-		UserToken: f.Token(), Index: f.Index, Items: items, Impact: &f.Impact, HalfLife: f.halfLife(by), Explain: len(items) <= explained,
-		Seen: f.Seen, Diversity: f.diversity(), Strategy: version,
+		UserToken: f.Token(), Index: f.Index, Items: items, Impact: &impact, HalfLife: f.halfLife(r.by), Explain: len(items) <= explained,
+		Seen: f.Seen, Diversity: f.diversity(), Strategy: r.version, Draft: r.draft,
 	})
 }
 
@@ -84,8 +98,9 @@ func (s *simulation) describe(v *visit) error {
 	return nil
 }
 
-// columns are the orders side by side.
-func (s *simulation) columns(orders []api.RankAnswer, shown map[string]product) []simColumn {
+// columns are the orders side by side: that of today, that of the active strategy and, if there is
+// one, that of the other.
+func (s *simulation) columns(orders []api.RankAnswer, other *ranker, shown map[string]product) []simColumn {
 	today := simColumn{Title: "Today", Hint: "The same for everybody: the order in which you gave the objects."}
 	for i, id := range s.Form.IDs[:min(len(s.Form.IDs), maxCards)] {
 		today.Cards = append(today.Cards, simCard{product: shown[id], ID: id, Place: i + 1})
@@ -101,8 +116,13 @@ func (s *simulation) columns(orders []api.RankAnswer, shown map[string]product) 
 			c.Title = "For a new person"
 		}
 		if i > 0 {
-			c.Title, c.Hint = fmt.Sprintf("With version %d", s.Form.Version), "The same person, another strategy."
-			c.Against = "the active strategy"
+			c.Title, c.Hint, c.Against = "With the draft", "The same person, and the strategy that you have not published.", "the active strategy"
+			if other.version > 0 {
+				c.Title, c.Hint = fmt.Sprintf("With version %d", other.version), "The same person, another strategy."
+			}
+			if impact := s.Form.impact(s.Strategy, other.by); impact != s.Form.Impact {
+				c.Hint += fmt.Sprintf(" Its impact is %d.", impact)
+			}
 		}
 		for place, item := range order.Items[:min(len(order.Items), maxCards)] {
 			terms := termsOf(item.Features, shown)
@@ -140,7 +160,10 @@ func (s *simulation) command() string {
 	if d := f.diversity(); d != nil {
 		words = append(words, "--lambda", strconv.FormatFloat(d.Lambda, 'g', -1, 64))
 	}
-	if f.Version > 0 {
+	switch {
+	case f.Drafted:
+		words = append(words, "--draft", "draft.json")
+	case f.Version > 0:
 		words = append(words, "--strategy", strconv.FormatInt(f.Version, 10))
 	}
 	if len(f.IDs) > 20 {

@@ -26,6 +26,7 @@ const (
 const (
 	fromPeople = "people"
 	fromPerson = "person"
+	fromValue  = "value"
 )
 
 // choose decides whom the page is for and which objects it orders, as far as the form leaves
@@ -127,6 +128,9 @@ func (s *simulation) source(v *visit, people []someone) (ids []string, index str
 			return s.feed(v, name, order)
 		}
 	}
+	if f.from == fromValue {
+		return s.segment(v, f.Index, f.with)
+	}
 	users := []string{f.User}
 	if f.from != fromPerson {
 		others := slices.DeleteFunc(slices.Clone(people), func(u someone) bool { return u.token == f.User })
@@ -175,6 +179,26 @@ func (s *simulation) feed(v *visit, name, order string) (ids []string, index str
 		s.Missing.Fill = "The feed is empty, so the list stays as it was."
 	}
 	return ids, definition.Index, nil
+}
+
+// segment returns the first objects of an index that have a value, or any if it is empty.
+func (s *simulation) segment(v *visit, index, with string) (ids []string, of string, err error) {
+	if index == "" {
+		s.Missing.Fill = "Type the index of the objects."
+		return nil, "", nil
+	}
+	objects, err := v.engine.Objects(v.Context(), index, api.ObjectsQuery{Filter: with, Limit: maxCards})
+	switch {
+	case isRefusal(err):
+		s.Missing.Fill = "The objects cannot be listed: " + err.Error()
+	case err != nil:
+		return nil, "", fmt.Errorf("list objects: %w", err)
+	case len(objects.ObjectIDs) == 0 && objects.Cursor != "":
+		s.Missing.Fill = fmt.Sprintf("None of the first %s objects has this value, so the list stays as it was.", number(api.MaxObjectsRead))
+	case len(objects.ObjectIDs) == 0:
+		s.Missing.Fill = "No object of the index has this value, so the list stays as it was."
+	}
+	return objects.ObjectIDs, index, nil
 }
 
 // touched returns objects of an index that a user's events name, the last ones first: those that

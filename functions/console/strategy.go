@@ -23,7 +23,7 @@ func init() {
 		page{pattern: "POST /console/strategy/review", section: section, template: "strategyreview", load: reviewDraft},
 		page{pattern: "POST /console/strategy/publish", section: section, template: "strategyreview", load: publishDraft},
 		page{pattern: "POST /console/strategy/backtest", section: section, template: "strategybacktest", fragment: "progress", load: backtestDraft},
-		page{pattern: "GET /console/strategy/backtests/{id}", section: section, template: "strategybacktest", fragment: "progress", load: loadDraftBacktest},
+		page{pattern: "GET /console/strategy/backtests/{id}", section: section, template: "strategybacktest", fragment: "progress", poll: true, load: loadDraftBacktest},
 		page{pattern: "GET /console/strategy/versions", section: section, template: "strategyversions", load: loadVersions},
 		page{pattern: "GET /console/strategy/versions/{version}", section: section, template: "strategyversion", load: loadVersion},
 		page{pattern: "POST /console/strategy/versions/{version}/restore", section: section, template: "strategyversion", load: restoreVersion},

@@ -24,7 +24,8 @@ import (
 // request is a body whose fields are checked, but for the half-life and the
 // version of the strategy, which depend on the app.
 type request struct {
-	id string // empty: make one
+	id         string // empty: make one
+	draftBytes int    // of the draft in the body
 	// weighs is the first option of the body that weighs the user's profile, and tells
 	// more of it than an order does; empty: none.
 	weighs string
@@ -125,6 +126,8 @@ func (d *decoder) complete(users []string) error {
 		return invalid("the candidates are required: objectIDs, or items")
 	case d.objectIDs && d.items:
 		return invalid("the candidates must be in objectIDs or in items, not in both")
+	case d.out.Draft != nil && d.out.Version > 0:
+		return invalid("strategy names a version and draft brings a strategy: give one of them")
 	}
 	return nil
 }
@@ -139,7 +142,7 @@ func (d *decoder) request() error {
 // field reads the value of a key. null equals absent.
 func (d *decoder) field(name string) error {
 	switch name {
-	case "id", "userToken", "index", "objectIDs", "items", "limit", "impact", "halfLife", "explain", "seen", "diversity", "strategy":
+	case "id", "userToken", "index", "objectIDs", "items", "limit", "impact", "halfLife", "explain", "seen", "diversity", "strategy", "draft":
 	default:
 		return invalid("Unknown field %s", quote(name))
 	}
@@ -147,7 +150,7 @@ func (d *decoder) field(name string) error {
 		return d.json.SkipValue()
 	}
 	switch name {
-	case "impact", "halfLife", "explain", "seen", "strategy":
+	case "impact", "halfLife", "explain", "seen", "strategy", "draft":
 		d.out.weighs = cmp.Or(d.out.weighs, name)
 	}
 	switch name {
@@ -173,6 +176,8 @@ func (d *decoder) field(name string) error {
 		return d.halfLife()
 	case "diversity":
 		return d.diversity()
+	case "draft":
+		return d.draft()
 	case "explain":
 		return d.boolean(&d.out.Explain)
 	}
@@ -316,6 +321,33 @@ func (d *decoder) diversity() error {
 	if err == nil {
 		d.out.Diversity, err = strategy.DecodeDiversity(value)
 	}
+	return err
+}
+
+// draft reads a strategy. Its faults are those that POST /1/strategies/personalization
+// names, behind the name of the field.
+func (d *decoder) draft() error {
+	if kind := d.json.PeekKind(); kind != jsontext.KindBeginObject {
+		return d.wrong("a strategy", kind)
+	}
+	value, err := d.json.ReadValue()
+	if err != nil {
+		return err
+	}
+	if len(value) > api.MaxStrategyBody {
+		return invalid("draft must have at most %d bytes, got %d", api.MaxStrategyBody, len(value))
+	}
+	d.out.draftBytes = len(value)
+	s, err := strategy.Decode(value)
+	var refused *fault.Error
+	if errors.As(err, &refused) {
+		named := fault.New(fault.Invalid, "draft: %s", refused.Message)
+		for _, other := range refused.Others {
+			named.Others = append(named.Others, "draft: "+other)
+		}
+		return named
+	}
+	d.out.Draft = &s
 	return err
 }
 

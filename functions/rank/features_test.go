@@ -250,16 +250,22 @@ func TestFeaturesEqualReference(t *testing.T) {
 	}
 }
 
-// Another version is computed with its session, as if it were active.
-func TestEarlierVersionEqualsReference(t *testing.T) {
+// Another version, and a draft, is computed with its session, as if it were active.
+func TestOtherStrategyEqualsReference(t *testing.T) {
 	b := newBoutique(t)
 	h := rank.New(b.Backends.ForRank())
 	if _, _, err := b.Backends.CachedConfig.SetStrategy(t.Context(), functiontest.App, strategy.Strategy{}); err != nil {
 		t.Fatal(err)
 	}
-	got := ranked(t, h, `{"userToken":"ann","index":"i","explain":true,"strategy":1,"objectIDs":["o0","o1","o2","o3","o4","o5"]}`)
-	if diff := cmp.Diff(b.reference(ranking.Query{}), got.Items, near); diff != "" || got.StrategyVersion != 1 {
-		t.Errorf("version %d (-reference +got):\n%s", got.StrategyVersion, diff)
+	draft, err := json.Marshal(allFeatures())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for version, asked := range []string{`"draft":` + string(draft), `"strategy":1`} {
+		got := ranked(t, h, `{"userToken":"ann","index":"i","explain":true,`+asked+`,"objectIDs":["o0","o1","o2","o3","o4","o5"]}`)
+		if diff := cmp.Diff(b.reference(ranking.Query{}), got.Items, near); diff != "" || got.StrategyVersion != int64(version) {
+			t.Errorf("%.20s: version %d (-reference +got):\n%s", asked, got.StrategyVersion, diff)
+		}
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/fault"
@@ -21,6 +22,10 @@ import (
 	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/limit"
 )
+
+// draftWeight is how many bytes a draft takes from the process's gate for each byte of it:
+// its values, and the forms in which it ranks.
+const draftWeight = 8
 
 type handler struct{ Backends }
 
@@ -59,6 +64,9 @@ func (h handler) rank(w http.ResponseWriter, r *http.Request) error {
 	}
 	if sight == auth.SightOrder && in.weighs != "" {
 		return fault.New(fault.Forbidden, "%s is not allowed with this API key: the right search alone gets the order of objects", in.weighs)
+	}
+	if err := admission.Take(r.Context(), draftWeight*int64(in.draftBytes)); err != nil {
+		return err
 	}
 	h.Usage.Reads(app.ID, 1)
 	answer, err := h.Orderer.Order(r.Context(), app, in.Request)

@@ -210,6 +210,15 @@ func TestRefusals(t *testing.T) {
 		ask(with(`"objectIDs":[],"halfLife":30`), 422, "halfLife must be one of the strategy's halfLives: it has none"),
 		ask(with(`"objectIDs":[],"strategy":0`), 422, "strategy must be the version of a strategy, 1 or higher, got 0"),
 		ask(with(`"objectIDs":[],"strategy":7`), 422, "strategy 7 does not exist or is no longer kept"),
+		ask(with(`"objectIDs":[],"draft":7`), 422, "draft must be a strategy, got a number"),
+		ask(with(`"objectIDs":[],"draft":{}`), 422, "draft: eventsScoring is required"),
+		ask(with(`"objectIDs":[],"draft":{"eventsScoring":[],"eventsScoring":[]}`), 422, "draft.eventsScoring is there twice"),
+		ask(with(`"objectIDs":[],"draft":{"eventsScoring":[],"facetsScoring":[],"personalizationImpact":0},"strategy":1`), 422,
+			"strategy names a version and draft brings a strategy: give one of them"),
+		ask(with(`"objectIDs":[],"draft":{"eventsScoring":[],"facetsScoring":[],"personalizationImpact":0},"halfLife":30`), 422,
+			"halfLife must be one of the strategy's halfLives: it has none"),
+		ask(with(`"objectIDs":[],"draft":{"eventsScoring":[],"facetsScoring":[],"personalizationImpact":0`+strings.Repeat(" ", api.MaxStrategyBody)+`}`), 422,
+			"draft must have at most 900000 bytes, got "),
 	)
 }
 
@@ -245,5 +254,28 @@ func TestStrategyOfRequest(t *testing.T) {
 		if diff := cmp.Diff(want, order(got)); diff != "" || got.StrategyVersion != int64(version) {
 			t.Errorf("under strategy %d: version %d (-want +got):\n%s", version, got.StrategyVersion, diff)
 		}
+	}
+}
+
+// A draft ranks as the version that it becomes once it is stored. One draft is not taken for
+// another, nor for the strategy of an app that has none.
+func TestDraftOfRequest(t *testing.T) {
+	s := shop(t)
+	h := rank.New(s.Backends.ForRank())
+	for facet, want := range map[string][]string{"size": {"blue", "red"}, "color": {"red", "blue"}} {
+		for _, seen := range []string{"keep", "demote"} {
+			got := ranked(t, h, fmt.Sprintf(`{"userToken":"ann","index":"i","objectIDs":["blue","red"],"seen":%q,"draft":{
+				"eventsScoring":[{"eventName":"Seen","eventType":"view","score":3}],"facetsScoring":[{"facetName":%q,"score":1}],"personalizationImpact":50,
+				"ranking":{"session":{"weight":0},"popularity":{"weight":0},"pairs":{"weight":0},"freshness":{"weight":0}}}}`, seen, facet))
+			if diff := cmp.Diff(want, order(got)); diff != "" || got.StrategyVersion != 0 || got.ScoringVersion != 0 {
+				t.Errorf("with %s, seen %s: versions %d and %d (-want +got):\n%s", facet, seen, got.StrategyVersion, got.ScoringVersion, diff)
+			}
+		}
+	}
+	if got := ranked(t, h, `{"userToken":"ann","index":"i","objectIDs":["blue","red"]}`); got.StrategyVersion != 1 {
+		t.Errorf("after drafts version %d ranks, want 1", got.StrategyVersion)
+	}
+	if app, err := s.Backends.Config.App(t.Context(), functiontest.App); err != nil || app.StrategyVersion != 1 {
+		t.Errorf("after drafts version %d is active, want 1; %v", app.StrategyVersion, err)
 	}
 }

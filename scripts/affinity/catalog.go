@@ -2,21 +2,25 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/scripts/affinity/importer"
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/client"
 )
 
 func catalogCommand(t *tool) *cobra.Command {
 	return cli.Group(&cobra.Command{
 		Use:   "catalog",
-		Short: "Import the objects that events are about, or show one",
-	}, importCatalogCommand(t), showObjectCommand(t))
+		Short: "Import the objects that events are about, list them, or show one",
+	}, importCatalogCommand(t), listObjectsCommand(t), showObjectCommand(t))
 }
 
 func importCatalogCommand(t *tool) *cobra.Command {
@@ -68,6 +72,59 @@ func importCatalog(ctx context.Context, t *tool, im *importer.Importer, path, in
 	fmt.Fprintf(t.out, "imported %s into the index %s in %.1f s\n", cli.Count(stored, "object"), cli.Printable(index), time.Since(begun).Seconds())
 	if err := im.BadLines(); err != nil {
 		return cli.WithCode(err, exitLines)
+	}
+	return nil
+}
+
+func listObjectsCommand(t *tool) *cobra.Command {
+	index, q, asJSON := defaultIndex, api.ObjectsQuery{}, false
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the objects of an index",
+		Long: "List objectIDs of an index, one a line, in the order of their bytes. With --filter, those of the objects that have the\n" +
+			"value. The key needs the right addObject.",
+		Example: "  affinity catalog list --index shoes --filter brand:Acme | affinity rank --user ann --index shoes -",
+		Args:    cli.Args(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if q.Limit < 1 {
+				return cli.Usagef("--limit %d: must be 1 or more", q.Limit)
+			}
+			c, err := t.client()
+			if err != nil {
+				return err
+			}
+			return listObjects(cmd.Context(), c, t.out, index, q, asJSON)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&index, "index", index, "index of the objects")
+	flags.StringVar(&q.Filter, "filter", "", "list the objects that have this value: brand:Acme (default: all)")
+	flags.IntVar(&q.Limit, "limit", 50, "how many objects to list")
+	flags.BoolVar(&asJSON, "json", false, jsonUsage)
+	return cmd
+}
+
+// listObjects lists up to a number of objects, in as many requests as that takes.
+func listObjects(ctx context.Context, c *client.Client, out io.Writer, index string, q api.ObjectsQuery, asJSON bool) error {
+	all, most := api.Objects{ObjectIDs: []string{}}, q.Limit
+	for len(all.ObjectIDs) < most {
+		q.Limit = min(most-len(all.ObjectIDs), api.MaxObjects)
+		page, err := c.Objects(ctx, index, q)
+		if err != nil {
+			return fmt.Errorf("list objects of %s: %w", cli.Printable(index), err)
+		}
+		all.ObjectIDs = append(all.ObjectIDs, page.ObjectIDs...)
+		if all.Cursor, q.Cursor = page.Cursor, page.Cursor; page.Cursor == "" {
+			break
+		}
+	}
+	if asJSON {
+		return json.NewEncoder(out).Encode(all)
+	}
+	for _, id := range all.ObjectIDs {
+		if _, err := fmt.Fprintln(out, cli.Printable(id)); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -43,6 +43,11 @@ func TestCatalogCommands(t *testing.T) {
 	run("", "catalog", "show", "9").wants(t, cli.ExitFailed, "show object 9 of products", "404")
 	run("", "import", "--objects", file(t, "objects.ndjson", `{"objectID":"5"}`)).wants(t, cli.ExitOK, "imported 1 object into the index products")
 	run("", "catalog", "show", "5").wants(t, cli.ExitOK, `"objectID": "5"`)
+	run("", "catalog", "list", "--index", "shoes").wants(t, cli.ExitOK, "1\n")
+	run("", "catalog", "list", "--index", "shoes", "--filter", "color:Red", "--json").wants(t, cli.ExitOK, `{"objectIDs":["1"]}`)
+	run("", "catalog", "list", "--limit", "1", "--json").wants(t, cli.ExitOK, `{"objectIDs":["3"],"cursor":"3"}`)
+	run("", "catalog", "list", "--limit", "0").wants(t, cli.ExitUsage, "--limit 0")
+	run("", "catalog", "list", "--filter", "color").wants(t, cli.ExitFailed, "filter must be a facet and a value")
 	run("", "catalog", "import").wants(t, cli.ExitUsage, "FILE is missing")
 	run("", "catalog", "import", "x", "--retry-for", "0s").wants(t, cli.ExitUsage, "--retry-for 0s")
 }

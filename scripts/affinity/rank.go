@@ -17,7 +17,7 @@ import (
 )
 
 func rankCommand(t *tool) *cobra.Command {
-	r, diversity, impact, halfLife, asJSON := api.RankRequest{}, strategy.Diversity{}, 0, "", false
+	r, diversity, impact, halfLife, draft, asJSON := api.RankRequest{}, strategy.Diversity{}, 0, "", "", false
 	cmd := &cobra.Command{
 		Use:   "rank --user USER --index INDEX {ID...|-}",
 		Short: "Order objects for a user, with the reason for each place",
@@ -26,7 +26,8 @@ func rankCommand(t *tool) *cobra.Command {
 			"recommendation.",
 		Example: "  affinity rank --user ann --index products shoe-1 shoe-2 shirt-7\n" +
 			"  affinity rank --user ann --index products --limit 10 --explain - < ids.txt\n" +
-			"  affinity rank --user ann --index products --diverse-by brand --max-per-value 2 - < ids.txt",
+			"  affinity rank --user ann --index products --diverse-by brand --max-per-value 2 - < ids.txt\n" +
+			"  affinity rank --user ann --index products --draft draft.json - < ids.txt",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			err := checkRank(cmd, &r, impact, halfLife)
 			if err != nil {
@@ -37,6 +38,11 @@ func rankCommand(t *tool) *cobra.Command {
 			}
 			if r.ObjectIDs, err = t.objectIDs(args); err != nil {
 				return err
+			}
+			if draft != "" {
+				if r.Draft, err = t.readFile(draft); err != nil {
+					return err
+				}
 			}
 			c, err := t.client()
 			if err != nil {
@@ -58,6 +64,8 @@ func rankCommand(t *tool) *cobra.Command {
 	flags.StringVar(&diversity.Facet, "diverse-by", "", "make the objects differ by the values of this facet (default: by all filters)")
 	flags.IntVar(&diversity.MaxPerValue, "max-per-value", 0, "how many objects with the same value of --diverse-by stand before the others")
 	flags.Int64Var(&r.Strategy, "strategy", 0, "rank by this version of the strategy (default: the active one)")
+	flags.StringVar(&draft, "draft", "", "rank by the strategy in this file, which is not published (\"-\" with objects as arguments: standard input)")
+	cmd.MarkFlagsMutuallyExclusive("strategy", "draft")
 	flags.BoolVar(&asJSON, "json", false, jsonUsage)
 	return cmd
 }

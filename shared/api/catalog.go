@@ -55,6 +55,21 @@ type TaskAnswer struct {
 	Status      string `json:"status"`      // "published"
 }
 
+// ObjectsQuery says which objects GET /1/indexes/{index} lists.
+type ObjectsQuery struct {
+	Filter string // those that have it, such as brand:Acme; empty: all
+	Limit  int    // 1 to MaxObjects; 0: DefaultObjects
+	Cursor string // of the answer before; empty: from the first on
+}
+
+// Objects is a page of the objects of an index, in the order of the bytes of their objectIDs.
+type Objects struct {
+	ObjectIDs []string `json:"objectIDs"`
+	// Cursor begins the next page; empty: this is the last one. A page with a filter may be short
+	// before the end, since the engine reads up to MaxObjectsRead objects for it.
+	Cursor string `json:"cursor,omitempty"`
+}
+
 // DeletedObject is the answer of DELETE /1/indexes/{index}/{objectID}, even if
 // the object did not exist.
 type DeletedObject struct {

@@ -66,6 +66,10 @@ const (
 	MaxProfiles       = 1000    // user tokens of one POST /1/profiles/batch, and of a page of GET /1/usertokens
 	DefaultUsers      = 100     // user tokens of a page of GET /1/usertokens
 	MaxProfilesBody   = 1 << 20 // bytes of its body
+	DefaultObjects    = 50      // objectIDs of a page of GET /1/indexes/{index}
+	MaxObjects        = 1000    // objectIDs of a page of it
+	MaxObjectsRead    = 10_000  // objects that it reads for a page with a filter
+	ObjectsOfARead    = 100     // objects that it reads for each read that it counts
 	// MaxProfilesAnswer is the maximum size in bytes of the profiles in its answer. A
 	// larger one is refused with 422.
 	MaxProfilesAnswer    = 16 << 20

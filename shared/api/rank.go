@@ -1,6 +1,10 @@
 package api
 
-import "github.com/affinityengine/affinity/shared/strategy"
+import (
+	"encoding/json"
+
+	"github.com/affinityengine/affinity/shared/strategy"
+)
 
 // What POST /1/rank does with candidates that the user's events name. Events
 // that the strategy does not score do not count.
@@ -46,6 +50,9 @@ type RankRequest struct {
 	// Strategy ranks by another version of the strategy. 0 stands for the
 	// active one.
 	Strategy int64 `json:"strategy,omitempty"`
+	// Draft ranks by a strategy that is not stored, in the form that POST /1/strategies/personalization
+	// takes. Empty: Strategy counts.
+	Draft json.RawMessage `json:"draft,omitempty"`
 }
 
 // RankItem is a candidate with fields that the caller knows.
@@ -64,7 +71,8 @@ type RankField struct {
 type RankAnswer struct {
 	ID string `json:"id"`
 	// Took is the time in the engine, in whole milliseconds.
-	Took            int64 `json:"took"`
+	Took int64 `json:"took"`
+	// StrategyVersion is 0 if the request brings a draft.
 	StrategyVersion int64 `json:"strategyVersion"`
 	// ScoringVersion is the version at which the scoring of events last
 	// changed; absent if it equals StrategyVersion, or if the request names a

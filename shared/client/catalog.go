@@ -55,6 +55,26 @@ func (c *Client) Object(ctx context.Context, index, objectID string) (json.RawMe
 	return answer, err
 }
 
+// Objects lists the objects of an index. The key needs the right addObject.
+func (c *Client) Objects(ctx context.Context, index string, q api.ObjectsQuery) (api.Objects, error) {
+	values := url.Values{}
+	for name, value := range map[string]string{"filter": q.Filter, "cursor": q.Cursor} {
+		if value != "" {
+			values.Set(name, value)
+		}
+	}
+	if q.Limit != 0 {
+		values.Set("limit", strconv.Itoa(q.Limit))
+	}
+	path := indexPath(index)
+	if len(values) > 0 {
+		path += "?" + values.Encode()
+	}
+	var answer api.Objects
+	err := c.call(ctx, always, http.MethodGet, path, nil, &answer)
+	return answer, err
+}
+
 // DeleteObject removes a record, if it exists. The key needs the right
 // deleteObject.
 func (c *Client) DeleteObject(ctx context.Context, index, objectID string) (api.DeletedObject, error) {

@@ -106,6 +106,11 @@ func TestEngineServesUsers(t *testing.T) {
 	if o := check[json.RawMessage](t)(c.Object(ctx, "shoes", "1")); string(o) != `{"objectID":"1","color":"Red"}` {
 		t.Errorf("object %s", o)
 	}
+	for filter, want := range map[string]int{"color:Red": 1, "color:Blue": 0, "": 1} {
+		if o := check[api.Objects](t)(c.Objects(ctx, "shoes", api.ObjectsQuery{Filter: filter, Limit: 1, Cursor: "0"})); len(o.ObjectIDs) != want || o.Cursor != "" {
+			t.Errorf("objects with %q: %+v", filter, o)
+		}
+	}
 	view := api.Event{EventType: api.EventView, EventName: "Viewed", Index: "shoes", UserToken: "ann", ObjectIDs: []string{"1"}}
 	view.Timestamp = time.Now().Add(-time.Hour).UnixMilli()
 	if err := c.SendEvents(ctx, view); err != nil {

@@ -25,7 +25,7 @@ type input struct {
 
 // read reads the input of a ranking, and fills in the candidates. app has the
 // strategy that the request asks for.
-func (o *Orderer) read(ctx context.Context, app config.App, r Request) (input, error) {
+func (o *Orderer) read(ctx context.Context, app config.App, r asked) (input, error) {
 	var in input
 	date := dateOf(app.Strategy)
 	g, group := errgroup.WithContext(ctx)
@@ -57,7 +57,7 @@ func (o *Orderer) read(ctx context.Context, app config.App, r Request) (input, e
 // readUser reads what the request needs of the user: the profile, the session and
 // the objects seen. A request that has a UserWait gets a user without events if that
 // takes longer or fails.
-func (o *Orderer) readUser(ctx context.Context, app config.App, r Request, in *input) error {
+func (o *Orderer) readUser(ctx context.Context, app config.App, r asked, in *input) error {
 	in.user = profile.Result{App: app}
 	if r.User == "" {
 		return nil
@@ -76,7 +76,7 @@ func (o *Orderer) readUser(ctx context.Context, app config.App, r Request, in *i
 	return nil
 }
 
-func (o *Orderer) readKnown(ctx context.Context, app config.App, r Request, in *input) error {
+func (o *Orderer) readKnown(ctx context.Context, app config.App, r asked, in *input) error {
 	if r.Seen != ranking.Demote && r.Seen != ranking.Exclude {
 		var err error
 		in.user, err = o.user(ctx, app, r)
@@ -92,7 +92,7 @@ func (o *Orderer) readKnown(ctx context.Context, app config.App, r Request, in *
 
 // neighbours reads the pairs of the objects of the user's last instant. A request
 // that has a UserWait goes without them if they cannot be read in time.
-func (o *Orderer) neighbours(ctx context.Context, app config.App, r Request, in *input) ([]ranking.Neighbours, error) {
+func (o *Orderer) neighbours(ctx context.Context, app config.App, r asked, in *input) ([]ranking.Neighbours, error) {
 	short := ctx
 	if r.UserWait > 0 {
 		var cancel context.CancelFunc
@@ -118,38 +118,38 @@ func dateOf(s strategy.Strategy) string {
 	return ""
 }
 
-// user reads the user's profile and session. Under another version of the
-// strategy, which scores in another way than the active one, it computes them.
+// user reads the user's profile and session. Under another strategy, which scores in
+// another way than the active one, it computes them.
 // The App of the result has the strategy that ranks.
-func (o *Orderer) user(ctx context.Context, app config.App, r Request) (profile.Result, error) {
+func (o *Orderer) user(ctx context.Context, app config.App, r asked) (profile.Result, error) {
 	active, err := o.config.App(ctx, app.ID)
 	if err != nil {
 		return profile.Result{}, fmt.Errorf("read configuration of %s: %w", app.ID, err)
 	}
-	if r.Version == 0 || app.Strategy.SameScoring(active.Strategy) {
+	if r.active() || app.Strategy.SameScoring(active.Strategy) {
 		user, err := o.profiles.ReadRanking(ctx, active, r.User)
 		switch {
 		case err != nil:
 			return profile.Result{}, fmt.Errorf("read profile: %w", err)
-		case r.Version == 0:
+		case r.active():
 			return user, nil
 		case app.Strategy.SameScoring(user.App.Strategy):
 			user.App = app
 			return user, nil
 		} // else the strategy has just changed
 	}
-	user, err := o.profiles.ComputeRanking(ctx, app, r.User, o.prepare(app).scoring)
+	user, err := o.profiles.ComputeRanking(ctx, app, r.User, o.prepare(app, r).scoring)
 	if err != nil {
-		return profile.Result{}, fmt.Errorf("compute profile under strategy %d: %w", r.Version, err)
+		return profile.Result{}, fmt.Errorf("compute profile under another strategy: %w", err)
 	}
 	return user, nil
 }
 
 // seen returns the objects of the index that the user's events name: events that
 // the strategy scores.
-func (o *Orderer) seen(ctx context.Context, app config.App, r Request) (map[string]bool, error) {
+func (o *Orderer) seen(ctx context.Context, app config.App, r asked) (map[string]bool, error) {
 	named := map[string]bool{}
-	err := o.profiles.ObjectsOf(ctx, app, r.User, o.prepare(app).scoring, func(e affinity.Event) error {
+	err := o.profiles.ObjectsOf(ctx, app, r.User, o.prepare(app, r).scoring, func(e affinity.Event) error {
 		if e.Index == r.Index {
 			for _, id := range e.ObjectIDs {
 				named[id] = true

@@ -47,14 +47,21 @@ type Request struct {
 	Seen      ranking.Seen
 	Diversity *strategy.Diversity // valid; nil: none
 	Version   int64               // of the strategy; 0: the active one
+	Draft     *strategy.Strategy  // valid, ranks instead of a stored strategy; nil: none
+}
+
+// asked is a request under way.
+type asked struct {
+	Request
+	draft *prepared // nil: a stored strategy ranks
 }
 
 // Answer is an order, and what it was made from.
 type Answer struct {
 	ranking.Result
-	StrategyVersion int64
+	StrategyVersion int64 // 0: the request brings a draft
 	// ScoringVersion is that of the app. It equals StrategyVersion if the request
-	// names a version.
+	// names a version or brings a draft.
 	ScoringVersion int64
 	CrowdAsOf      int64 // ms; 0: the index has no statistics
 	// Unread is why the order knows nothing of the user, if UserWait permits that; nil:
@@ -104,10 +111,14 @@ func New(s *store.Store, c *config.Cached, profiles *profile.Engine, now func() 
 // statistics are no errors: the scores then have fewer features. The error is a
 // *fault.Error if the request names a half-life or a version that does not
 // exist, or if its candidates have too many filters. Order changes the candidates of the request.
-func (o *Orderer) Order(ctx context.Context, app config.App, r Request) (Answer, error) {
-	app, err := o.under(ctx, app, r.Version)
+func (o *Orderer) Order(ctx context.Context, app config.App, request Request) (Answer, error) {
+	r := asked{Request: request}
+	app, err := o.under(ctx, app, request)
 	if err != nil {
 		return Answer{}, err
+	}
+	if r.Draft != nil {
+		r.draft = prepare(*r.Draft)
 	}
 	in, err := o.read(ctx, app, r)
 	if err != nil {
@@ -132,7 +143,7 @@ func (o *Orderer) Order(ctx context.Context, app config.App, r Request) (Answer,
 			return Answer{}, err
 		}
 	}
-	result := o.prepare(app).ranker.Rank(&ranking.Query{
+	result := o.prepare(app, r).ranker.Rank(&ranking.Query{
 		Now: max(in.user.Anchor, o.now().UnixMilli()), Affinities: in.user.Affinities, HalfLife: halfLife, Session: in.user.Session,
 		Neighbours: in.neighbours, HighestCount: in.statistics.highest, Frequencies: in.statistics.frequencies,
 		Candidates: r.Candidates, Impact: r.Impact, Seen: r.Seen, Diversity: r.Diversity, Limit: r.Limit, Explain: r.Explain,
@@ -143,12 +154,16 @@ func (o *Orderer) Order(ctx context.Context, app config.App, r Request) (Answer,
 	}, nil
 }
 
-// under returns app with another version of its strategy, unless version is 0.
-func (o *Orderer) under(ctx context.Context, app config.App, version int64) (config.App, error) {
-	switch version {
-	case 0:
+// under returns app with the strategy that a request asks for.
+func (o *Orderer) under(ctx context.Context, app config.App, r Request) (config.App, error) {
+	version := r.Version
+	switch {
+	case r.Draft != nil:
+		app.Strategy, app.StrategyVersion, app.ScoringVersion = *r.Draft, 0, 0
 		return app, nil
-	case app.StrategyVersion:
+	case version == 0:
+		return app, nil
+	case version == app.StrategyVersion:
 		app.ScoringVersion = version
 		return app, nil
 	}
@@ -163,13 +178,23 @@ func (o *Orderer) under(ctx context.Context, app config.App, version int64) (con
 	return app, nil
 }
 
+// active reports whether the strategy ranks that the app has when the user is read.
+func (r *asked) active() bool { return r.Version == 0 && r.Draft == nil }
+
+func prepare(s strategy.Strategy) *prepared {
+	return &prepared{ranking.New(s), affinity.Compile(s)}
+}
+
 // prepare returns the strategy of app in the forms that a request needs.
-func (o *Orderer) prepare(app config.App) *prepared {
+func (o *Orderer) prepare(app config.App, r asked) *prepared {
+	if r.draft != nil {
+		return r.draft
+	}
 	key := strategyKey{app.ID, app.StrategyVersion}
 	if p, ok := o.strategies.Get(key); ok {
 		return p
 	}
-	p := &prepared{ranking.New(app.Strategy), affinity.Compile(app.Strategy)}
+	p := prepare(app.Strategy)
 	o.strategies.Add(key, p)
 	return p
 }

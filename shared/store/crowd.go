@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/affinityengine/affinity/shared/crowd"
+	"github.com/affinityengine/affinity/shared/event"
 )
 
 const (
@@ -214,15 +215,39 @@ func firstIndexes(ctx context.Context, table *bigtable.Table, app string, most i
 
 // ScanObjectIDs streams the ids of the objects of an index, in order.
 func (s *Store) ScanObjectIDs(ctx context.Context, app, index string, fn func(id string) error) error {
-	return s.scanObjects(ctx, app, index, keysOnly, func(id string, _ bigtable.Row) error { return fn(id) })
+	return s.scanObjectsFrom(ctx, app, index, "", keysOnly, func(id string, _ bigtable.Row) error { return fn(id) })
+}
+
+// ScanObjectIDsAfter is ScanObjectIDs of the objects behind an objectID, which need not exist.
+// The empty one stands before all.
+func (s *Store) ScanObjectIDsAfter(ctx context.Context, app, index, after string, fn func(id string) error) error {
+	return s.scanObjectsFrom(ctx, app, index, nextID(after), keysOnly, func(id string, _ bigtable.Row) error { return fn(id) })
+}
+
+// ScanFiltersAfter streams the filters of the objects behind an objectID, as ScanObjectIDsAfter
+// does their ids.
+func (s *Store) ScanFiltersAfter(ctx context.Context, app, index, after string, fn func(id string, f []event.Filter) error) error {
+	return s.scanFilters(ctx, app, index, nextID(after), func(id string, f ObjectFilters) error { return fn(id, f.Filters) })
+}
+
+// nextID returns the first objectID that sorts behind another; "" of all that sort behind none.
+func nextID(id string) string {
+	if id == "" {
+		return ""
+	}
+	return id + "\x00"
 }
 
 // ScanObjectFilters streams the ids of the objects of an index with their
 // filters, in order.
 func (s *Store) ScanObjectFilters(ctx context.Context, app, index string, fn func(id string, f ObjectFilters) error) error {
+	return s.scanFilters(ctx, app, index, "", fn)
+}
+
+func (s *Store) scanFilters(ctx context.Context, app, index, from string, fn func(id string, f ObjectFilters) error) error {
 	filters := bigtable.RowFilter(bigtable.ChainFilters(
 		bigtable.ColumnRangeFilter(familyObject, columnFilters, columnFilters+"\x00"), bigtable.LatestNFilter(1)))
-	return s.scanObjects(ctx, app, index, filters, func(id string, r bigtable.Row) error {
+	return s.scanObjectsFrom(ctx, app, index, from, filters, func(id string, r bigtable.Row) error {
 		items := r[familyObject]
 		if len(items) == 0 {
 			return nil
@@ -233,10 +258,6 @@ func (s *Store) ScanObjectFilters(ctx context.Context, app, index string, fn fun
 		}
 		return fn(id, f)
 	})
-}
-
-func (s *Store) scanObjects(ctx context.Context, app, index string, filter bigtable.ReadOption, fn func(string, bigtable.Row) error) error {
-	return s.scanObjectsFrom(ctx, app, index, "", filter, fn)
 }
 
 // ScanObjectRecords streams the objects of an index as the client sent them, from an id

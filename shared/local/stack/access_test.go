@@ -101,6 +101,7 @@ var routes = []struct {
 	{"POST", "/1/schema/drop", `{"schema":"wide"}`, []string{auth.Admin}},
 	{"POST", "/1/indexes/i/batch", addOne, []string{auth.AddObject}},
 	{"POST", "/1/indexes/i/batch", removeOne, []string{auth.DeleteObject}},
+	{"GET", "/1/indexes/i", "", []string{auth.AddObject}},
 	{"GET", "/1/indexes/i/1", "", []string{auth.AddObject}},
 	{"DELETE", "/1/indexes/i/1", "", []string{auth.DeleteObject}},
 	{"GET", "/1/indexes/i/settings", "", []string{auth.Settings}},

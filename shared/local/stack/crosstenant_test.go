@@ -84,6 +84,7 @@ func (a attacker) request() *http.Request {
 		[3]string{"GET", "/1/feeds", ""},
 		[3]string{"GET", "/1/strategies/personalization", ""},
 		[3]string{"POST", "/1/strategies/personalization", `{}`},
+		[3]string{"GET", "/1/indexes/i", ""},
 		[3]string{"GET", "/1/indexes/i/1", ""},
 		[3]string{"POST", "/1/indexes/i/batch", addOne},
 		[3]string{"DELETE", "/1/indexes/i/1", ""},

@@ -1,0 +1,101 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/catalog"
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/limit"
+)
+
+// listQuery is what a request for a page of objects asks for.
+type listQuery struct {
+	filter event.Filter // zero: every object
+	limit  int
+	after  string // the objectID behind which the page begins
+}
+
+func readListQuery(r *http.Request) (listQuery, error) {
+	values, q := r.URL.Query(), listQuery{limit: api.DefaultObjects}
+	invalid := func(format string, args ...any) (listQuery, error) {
+		return listQuery{}, httpapi.Errorf(http.StatusUnprocessableEntity, format, args...)
+	}
+	if values.Has("filter") {
+		f, err := event.ParseFilter(values.Get("filter"))
+		if err != nil {
+			return invalid("filter must be a facet and a value, such as brand:Acme")
+		}
+		q.filter = f
+	}
+	if values.Has("limit") {
+		n, err := strconv.Atoi(values.Get("limit"))
+		if err != nil || n < 1 || n > api.MaxObjects {
+			return invalid("limit must be an integer from 1 to %d", api.MaxObjects)
+		}
+		q.limit = n
+	}
+	if q.after = values.Get("cursor"); len(q.after) > catalog.MaxObjectID || !utf8.ValidString(q.after) {
+		return invalid("cursor must be the cursor of another answer of this route")
+	}
+	return q, nil
+}
+
+// errPage ends a reading of objects.
+var errPage = errors.New("the page is full")
+
+// list answers a page of the objectIDs of an index. It reads a bounded number of objects.
+// Those that have not the filter count, so a page may be short, or empty, before the end.
+func (h handler) list(w http.ResponseWriter, r *http.Request) error {
+	app, index, err := h.tenant(r, auth.AddObject)
+	if err != nil {
+		return err
+	}
+	q, err := readListQuery(r)
+	if err != nil {
+		return err
+	}
+	answer, read, err := h.page(r.Context(), app, index, q)
+	if err != nil {
+		return fmt.Errorf("list objects: %w", err)
+	}
+	if err := h.Charge(r.Context(), app, limit.Reads, read/api.ObjectsOfARead); err != nil {
+		return err
+	}
+	return httpapi.WriteJSON(w, http.StatusOK, answer)
+}
+
+func (h handler) page(ctx context.Context, app, index string, q listQuery) (answer api.Objects, read int, err error) {
+	answer.ObjectIDs = []string{}
+	last := q.after
+	take := func(id string, has bool) error {
+		if len(answer.ObjectIDs) == q.limit || read == h.mostRead {
+			answer.Cursor = last
+			return errPage
+		}
+		read, last = read+1, id
+		if has {
+			answer.ObjectIDs = append(answer.ObjectIDs, id)
+		}
+		return nil
+	}
+	if q.filter == (event.Filter{}) {
+		err = h.Store.ScanObjectIDsAfter(ctx, app, index, q.after, func(id string) error { return take(id, true) })
+	} else {
+		err = h.Store.ScanFiltersAfter(ctx, app, index, q.after, func(id string, f []event.Filter) error {
+			return take(id, slices.Contains(f, q.filter))
+		})
+	}
+	if errors.Is(err, errPage) {
+		err = nil
+	}
+	return answer, read, err
+}
