@@ -33,6 +33,7 @@ func (a API) Routes() httpapi.Prefixes {
 		{Prefix: "/1/dump", Handler: a.Recomputes},
 		{Prefix: "/1/audit-log", Handler: a.Recomputes},
 		{Prefix: "/1/usage", Handler: a.Recomputes},
+		{Prefix: "/1/app", Handler: a.Recomputes},
 		{Prefix: "/1/crowd", Handler: a.Recomputes},
 		{Prefix: "/1/segments", Handler: a.Recomputes},
 		{Prefix: "/1/values", Handler: a.Recomputes},

@@ -200,7 +200,7 @@ func TestLook(t *testing.T) {
 	for _, filling := range []struct {
 		name string
 		fill func(*site)
-	}{{"empty", func(*site) {}}, {"full", func(s *site) { s.fill(150) }}, {"hostile", (*site).fillHostile}} {
+	}{{"empty", func(*site) {}}, {"full", func(s *site) { s.fill(150); s.fillKeys(30) }}, {"hostile", (*site).fillHostile}} {
 		t.Run(filling.name, func(t *testing.T) {
 			s := newSite(t)
 			filling.fill(s)

@@ -10,8 +10,8 @@ import (
 	"github.com/affinityengine/affinity/shared/config"
 )
 
-// sections are the pages of the navigation.
-var sections = []string{"/", "/console/users", "/console/strategy", "/console/simulator", "/console/data", "/console/jobs"}
+// sections are the pages of the navigation, and the page of the app.
+var sections = []string{"/", "/console/users", "/console/strategy", "/console/simulator", "/console/data", "/console/jobs", appPath}
 
 // Every page is there for an app without data, and says what to do.
 func TestPagesWithoutData(t *testing.T) {

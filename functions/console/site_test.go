@@ -227,6 +227,7 @@ func (s *site) fillHostile() {
 		s.must(err)
 		_, _ = s.engine.Batch(ctx, shop.Index, api.BatchAction{Action: "addObject", ObjectID: fmt.Sprint("H", i), Body: body})
 	}
+	s.fillHostileKeys()
 	s.idle()
 }
 

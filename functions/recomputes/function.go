@@ -1,8 +1,8 @@
 // Package recomputes is the public function for the operator of an app. It
 // starts, lists and cancels recomputes of the profiles and re-enrichments of
 // the log, builds crowd statistics, migrates the log to another schema, and
-// compares profiles with the log. It also answers with what an app used, and with
-// the audit log.
+// compares profiles with the log. It also answers with what an app used, with
+// the audit log, and with the app's settings and keys.
 //
 // It exports users, and dumps apps.
 //
@@ -43,6 +43,7 @@ func New(b Backends) http.Handler {
 	rt.HandleOwn("DELETE /1/recomputes/{id}", h.cancel)
 	rt.HandleOwn("POST /1/audits", h.audit)
 	rt.HandleOwn("GET /1/usage", h.usage, "from", "to")
+	rt.HandleOwn("GET /1/app", h.appSettings, "limit", "cursor")
 	rt.HandleOwn("GET /1/export/{userToken}", h.export)
 	rt.HandleOwn("GET /1/dump", h.dump, "cursor")
 	rt.HandleOwn("GET /1/audit-log", h.auditLog, "limit", "cursor", "action", "userToken")

@@ -175,7 +175,8 @@ func (a *appTool) removeKeyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "remove ID HASH | remove ID --name NAME",
 		Short:   "Revoke a key; it stops working within 5 seconds",
-		Example: "  affinity app key remove shop --name web --project my-project\n  affinity app key remove shop 3f1c... --project my-project",
+		Long:    "Revoke a key. HASH is its hash, or the first 12 digits of it, by which the audit log and the console name keys.",
+		Example: "  affinity app key remove shop --name web --project my-project\n  affinity app key remove shop 3f1c09ab27de --project my-project",
 		Args:    cobra.MaximumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
@@ -217,10 +218,17 @@ func (a *appTool) removeKey(ctx context.Context, s appStore, id, hash string) er
 	if err != nil {
 		return fmt.Errorf("list the keys of app %s: %w", id, err)
 	}
-	if !slices.ContainsFunc(keys, func(k config.Key) bool { return k.Hash == hash }) {
+	keys = slices.DeleteFunc(keys, func(k config.Key) bool {
+		return k.Hash != hash && (len(hash) < len(k.ID()) || !strings.HasPrefix(k.Hash, hash))
+	})
+	switch len(keys) {
+	case 0:
 		return fmt.Errorf("app %s has no key with the hash %s (affinity app key list %s shows all)", id, cli.Printable(hash), id)
+	case 1:
+	default:
+		return fmt.Errorf("app %s has %d keys whose hashes begin with %s: give the whole hash (affinity app key list %s shows all)", id, len(keys), cli.Printable(hash), id)
 	}
-	if err := s.DeleteKey(ctx, id, hash); err != nil && !errors.Is(err, config.ErrNotFound) {
+	if err := s.DeleteKey(ctx, id, keys[0].Hash); err != nil && !errors.Is(err, config.ErrNotFound) {
 		return fmt.Errorf("remove a key of app %s: %w", id, err)
 	}
 	fmt.Fprintln(a.out, "the key is revoked: it stops working within 5 seconds")

@@ -117,7 +117,7 @@ func rootCommand(t *tool) *cobra.Command {
 		},
 	}, upCommand(t), demoCommand(t), importCommand(t), eventsCommand(t), catalogCommand(t), profileCommand(t), userCommand(t), optOutCommand(t), rankCommand(t), boostsCommand(t), feedCommand(t), segmentCommand(t), valuesCommand(t), indexCommand(t), strategyCommand(t), appCommand(t), replayCommand(t),
 		loadCommand(t), recomputeCommand(t), reenrichCommand(t), crowdCommand(t), schemaCommand(t), explainCommand(t), auditCommand(t), benchCommand(t),
-		backtestCommand(t), tuneCommand(t), tryCommand(t), usageCommand(t), auditLogCommand(t), exportCommand(t), dumpCommand(t), restoreDumpCommand(t),
+		backtestCommand(t), tuneCommand(t), tryCommand(t), usageCommand(t), settingsCommand(t), auditLogCommand(t), exportCommand(t), dumpCommand(t), restoreDumpCommand(t),
 		wordpressCommand(t), contextCommand(t), migrateCommand(t), planCommand(t), healthyCommand(t), versionCommand(t))
 	root.Version = version()
 	root.SetVersionTemplate("{{.Version}}\n")

@@ -139,7 +139,7 @@ func (o Operated) PutKey(ctx context.Context, appID string, key config.Key) erro
 	if _, err := key.Prepare(); err != nil {
 		return err
 	}
-	c := Change{App: appID, Action: KeyAdd, Subject: keyName(key), Detail: describe(key)}
+	c := Change{App: appID, Action: KeyAdd, Subject: key.Called(), Detail: describe(key)}
 	for _, k := range keys {
 		switch {
 		case k.Hash == key.Hash:
@@ -157,22 +157,14 @@ func (o Operated) DeleteKey(ctx context.Context, appID, hash string) error {
 	if err != nil {
 		return err
 	}
-	return o.do(ctx, Change{App: appID, Action: KeyRemove, Subject: keyName(key), Detail: describe(key)}, func() error {
+	return o.do(ctx, Change{App: appID, Action: KeyRemove, Subject: key.Called(), Detail: describe(key)}, func() error {
 		return o.Store.DeleteKey(ctx, appID, hash)
 	})
 }
 
-// keyName is what people call a key.
-func keyName(k config.Key) string {
-	if k.Name == "" {
-		return k.Hash[:min(len(k.Hash), 12)]
-	}
-	return k.Name
-}
-
 // describe says which of the keys with a name is meant, and what it permits.
 func describe(k config.Key) string {
-	parts := []string{"hash " + k.Hash[:min(len(k.Hash), 12)], "rights " + strings.Join(k.ACL, ",")}
+	parts := []string{"hash " + k.ID(), "rights " + strings.Join(k.ACL, ",")}
 	if !k.ValidUntil.IsZero() {
 		parts = append(parts, "ends "+k.ValidUntil.UTC().Format(time.RFC3339))
 	}

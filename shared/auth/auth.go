@@ -255,7 +255,7 @@ func (a *Authenticator) Check(ctx context.Context, r Request, anyOf ...string) (
 // permit returns what a request's key permits under further restrictions, if it
 // permits the request.
 func (a *Authenticator) permit(r Request, now time.Time, key config.Key, only restrictions, anyOf []string) (Grant, error) {
-	g := Grant{App: r.App, Key: nameOf(key), acl: r.rights(key.ACL), user: only.user}
+	g := Grant{App: r.App, Key: key.Called(), hash: key.Hash, acl: r.rights(key.ACL), user: only.user}
 	for _, patterns := range [][]string{key.Indexes, only.indexes} {
 		if len(patterns) > 0 {
 			g.indexes = append(g.indexes, patterns)

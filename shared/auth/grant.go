@@ -14,18 +14,15 @@ type Grant struct {
 	// Key is what people call the key: its name, or the start of its hash.
 	Key string
 
+	hash    string // of the key; of a secured key that of its parent
 	acl     []string
 	indexes [][]string // lists of patterns; an index must match one of each
 	user    string     // the only user; empty: all
 }
 
-// nameOf returns what people call a key.
-func nameOf(k config.Key) string {
-	if k.Name == "" {
-		return k.Hash[:min(len(k.Hash), 12)]
-	}
-	return k.Name
-}
+// Is reports whether the grant is that of a key. Keys that replace one another have one
+// name, so Key does not say.
+func (g Grant) Is(k config.Key) bool { return g.hash == k.Hash }
 
 // Require returns ErrForbidden if the key holds none of the ACLs. It needs no ACL
 // if none is named.

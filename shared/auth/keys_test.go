@@ -170,3 +170,17 @@ func TestNameOfAKey(t *testing.T) {
 		}
 	}
 }
+
+// Of keys with one name, a grant is that of one.
+func TestGrantIsOfOneKey(t *testing.T) {
+	g, err := with(t, auth.Environment{}, config.Key{Name: "web"}).Check(t.Context(), auth.Request{App: "shop", Key: "key"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if old := (config.Key{Name: "web", Hash: auth.Hash("old")}); g.Is(old) || !g.Is(config.Key{Hash: auth.Hash("key")}) {
+		t.Errorf("the grant is that of the old key: %v", g.Is(old))
+	}
+	if (auth.Grant{}).Is(config.Key{Hash: auth.Hash("key")}) {
+		t.Error("a grant of no key is that of a key")
+	}
+}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -49,6 +50,9 @@ const (
 	maxSealed      = 1_000 // bytes of Parent
 )
 
+// idDigits is how many hexadecimal digits of its hash name a key.
+const idDigits = 12
+
 var (
 	hashForm    = regexp.MustCompile(`^[0-9a-f]{64}$`)
 	keyNameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,49}$`)
@@ -57,6 +61,12 @@ var (
 // ValidKeyName reports whether s is 1 to 50 letters, digits, dots, - and _, and
 // begins with a letter or a digit. No name can be mistaken for a hash.
 func ValidKeyName(s string) bool { return keyNameForm.MatchString(s) }
+
+// ID is the start of the key's hash: it names the key to people, and opens nothing.
+func (k Key) ID() string { return k.Hash[:min(len(k.Hash), idDigits)] }
+
+// Called is what people call the key: its name, or its ID if it has none.
+func (k Key) Called() string { return cmp.Or(k.Name, k.ID()) }
 
 // Ended reports whether the key is no longer valid.
 func (k Key) Ended(now time.Time) bool { return !k.ValidUntil.IsZero() && !now.Before(k.ValidUntil) }

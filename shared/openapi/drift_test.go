@@ -77,7 +77,7 @@ func TestDescribedTypes(t *testing.T) {
 		api.FeedPage{}, api.Boost{}, api.BoostAffinity{}, api.DroppedAffinity{}, api.BacktestJob{}, api.Backtests{}, api.BacktestSummary{}, api.BacktestRequest{}, api.BacktestResult{}, api.BacktestWithin{}, api.BacktestGain{}, api.TuneRequest{}, api.TuneSearch{}, api.Tuning{}, api.Recompute{}, api.RecomputeRequest{}, api.Recomputes{}, api.ReenrichRequest{}, api.Reenrichment{},
 		api.Reenrichments{}, api.RefusedEvent{}, api.RefusedEvents{}, api.SeenEvents{}, api.SeenEvent{}, api.SeenFacet{}, api.RecentEvents{}, api.RecentEvent{}, api.RecentUsers{}, api.RecentUser{}, api.RefusedLine{}, api.Schema{}, api.SchemaBackfillRequest{},
 		api.SchemaDropRequest{}, api.SchemaStartRequest{}, api.Settings{}, api.SettingsAnswer{}, api.Shards{}, api.TaskAnswer{},
-		api.ExportLine{}, api.ExportedUser{}, api.ExportedEvent{}, api.ExportedFault{}, api.ExportEnd{}, api.ExportedApp{}, api.ExportedSettings{}, api.ExportedFeed{}, api.ExportedSegment{}, api.ExportedObject{}, api.ExportedDeletion{}, api.ExportNext{}, api.AuditLog{}, api.AuditLogEntry{}, api.Usage{}, api.UsageDay{}, api.UsageCounts{}, api.StrategyVersions{}, api.StrategyVersion{}, api.RestoreStrategyRequest{},
+		api.ExportLine{}, api.ExportedUser{}, api.ExportedEvent{}, api.ExportedFault{}, api.ExportEnd{}, api.ExportedApp{}, api.ExportedSettings{}, api.ExportedFeed{}, api.ExportedSegment{}, api.ExportedObject{}, api.ExportedDeletion{}, api.ExportNext{}, api.AuditLog{}, api.AuditLogEntry{}, api.AppSettings{}, api.AppLimits{}, api.AppKey{}, api.Usage{}, api.UsageDay{}, api.UsageCounts{}, api.StrategyVersions{}, api.StrategyVersion{}, api.RestoreStrategyRequest{},
 		api.Strategy{}, api.EventScore{}, api.FacetScore{}, api.Ranking{}, api.SessionRanking{}, api.PopularityRanking{},
 		api.PairsRanking{}, api.FreshnessRanking{},
 	} {
@@ -179,6 +179,7 @@ func TestDescribedLimits(t *testing.T) {
 		"impact of a boost":          {schemas["Boost"].Properties["impact"].Maximum, boost.MaxImpact},
 		"private facets of an index": {schemas["SettingsRequest"].Properties["privateFacets"].MaxItems, api.MaxPrivateFacets},
 		"jobs of a list":             {schemas["Recomputes"].Properties["recomputes"].MaxItems, api.MaxJobsListed},
+		"keys of a page":             {schemas["AppSettings"].Properties["keys"].MaxItems, api.MaxKeys},
 		"sample of an audit":         {schemas["AuditRequest"].Properties["sample"].Maximum, api.MaxAuditSample},
 		"differences of an audit":    {schemas["Audit"].Properties["differences"].MaxItems, api.MaxAuditReport},
 		"rate of a backfill":         {schemas["SchemaBackfillRequest"].Properties["rate"].Maximum, api.MaxBackfillRate},

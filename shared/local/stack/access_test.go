@@ -61,6 +61,7 @@ var routes = []struct {
 	{"POST", "/1/audits", "", []string{auth.Admin}},
 	{"GET", "/1/usage", "", []string{auth.Usage}},
 	{"GET", "/1/audit-log", "", []string{auth.Admin}},
+	{"GET", "/1/app", "", []string{auth.Admin}},
 	{"GET", "/1/export/u", "", []string{auth.Admin}},
 	{"GET", "/1/dump", "", []string{auth.Admin}},
 	{"POST", "/1/recomputes", "", []string{auth.Admin}},

@@ -55,7 +55,7 @@ func TestConsole(t *testing.T) {
 	if res := ask("GET", "/", nil); res.StatusCode != http.StatusSeeOther {
 		t.Errorf("the first page without a session: %d", res.StatusCode)
 	}
-	for _, path := range []string{"/1/usage", "/1/strategies/personalization", "/1/export/ann", "/1/usertokens", "/1/audit-log", "/1/profiles/personalization/ann"} {
+	for _, path := range []string{"/1/usage", "/1/strategies/personalization", "/1/export/ann", "/1/usertokens", "/1/audit-log", "/1/app", "/1/profiles/personalization/ann"} {
 		if res := ask("GET", path, session); res.StatusCode != http.StatusUnauthorized {
 			t.Errorf("%s with the cookie: %d, want 401", path, res.StatusCode)
 		}

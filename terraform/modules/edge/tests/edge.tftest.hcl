@@ -121,6 +121,8 @@ run "routes" {
       "/1/audits/*"        = google_compute_backend_service.this["fn-recomputes"].id
       "/1/usage"           = google_compute_backend_service.this["fn-recomputes"].id
       "/1/usage/*"         = google_compute_backend_service.this["fn-recomputes"].id
+      "/1/app"             = google_compute_backend_service.this["fn-recomputes"].id
+      "/1/app/*"           = google_compute_backend_service.this["fn-recomputes"].id
       "/1/export"          = google_compute_backend_service.this["fn-recomputes"].id
       "/1/export/*"        = google_compute_backend_service.this["fn-recomputes"].id
       "/1/dump"            = google_compute_backend_service.this["fn-recomputes"].id

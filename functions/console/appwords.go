@@ -1,0 +1,114 @@
+package console
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/auth"
+)
+
+// setting is what an operator has set, in words.
+type setting struct {
+	Name, Value, Hint string
+	Own               bool   // it is set for this app alone
+	Command           string // that changes it; empty: none does
+	Path, Link        string // to the page that is about it
+}
+
+// right is a right of a key, in words.
+type right struct{ Name, Words string }
+
+// rightWords say what each right permits.
+var rightWords = map[string]string{
+	auth.Search:         "sends events",
+	auth.Recommendation: "reads and deletes profiles, ranks, reads and sets the strategy, counts segments",
+	auth.AddObject:      "puts objects into the catalog",
+	auth.DeleteObject:   "removes objects and users",
+	auth.Settings:       "reads and sets the settings of indexes, and feeds",
+	auth.ProfilesRead:   "reads and explains profiles",
+	auth.Admin:          "imports events, starts jobs, lists and exports users, reads the audit log and this page",
+	auth.Usage:          "reads what the app used",
+}
+
+func rightOf(name string) right { return right{name, rightWords[name]} }
+
+// settingsOf says how an app is set up.
+func settingsOf(a api.AppSettings) []setting {
+	app := func(command string) string { return "affinity app " + command }
+	all := []setting{{Name: "App", Value: a.ID, Hint: "Created on " + a.CreatedAt.UTC().Format("2 January 2006") + "."}}
+	if a.Region != "" {
+		region := setting{Name: "Region", Value: a.Region, Hint: "The events and profiles of the app are stored there.", Command: app("move " + a.ID + " --to REGION")}
+		if a.MovingTo != "" {
+			region.Value, region.Command = "Moves from "+a.Region+" to "+a.MovingTo, app("region "+a.ID)
+		}
+		all = append(all, region, either(a.Isolated, setting{
+			Name: "Tables", Value: "Its own", Hint: "No other app has rows in the Bigtable tables of this one.", Command: app("isolate " + a.ID + " --common"),
+		}, setting{Name: "Tables", Value: "Shared", Hint: "Apps share the Bigtable tables of the region. Each sees its own rows.", Command: app("isolate " + a.ID)}))
+	}
+	if a.Dedicated {
+		all = append(all, setting{Name: "Queues", Value: "Its own", Hint: "Events and jobs of the app wait behind no other app. The Terraform configuration of the engine says so."})
+	}
+	keeps := setting{Name: "Retention", Value: "Events count for " + plural(a.RetentionDays, "day"), Command: app(fmt.Sprintf("retention %s %d", a.ID, a.RetentionDays))}
+	if a.RetentionDays == 0 {
+		keeps.Value = "Events count for ever"
+	}
+	all = append(all, keeps,
+		either(a.Consistency == "strong", setting{
+			Name: "Reads of profiles", Value: "Strong", Hint: "Reads see each deletion at once, and go to the cluster that events are written to.", Command: app("consistency " + a.ID + " eventual"),
+		}, setting{
+			Name: "Reads of profiles", Value: "Eventual", Hint: "Reads go to the nearest cluster, which may lag behind by seconds. With one cluster that is the same as strong.",
+			Command: app("consistency " + a.ID + " strong"),
+		}),
+		either(a.BrowserRanking, setting{
+			Name: "Ranking from web pages", Value: "On", Hint: "Keys with the right search get the order of objects for every user whose token they know.", Command: app("ranking " + a.ID + " --browser off"),
+		}, setting{
+			Name: "Ranking from web pages", Value: "Off", Hint: "Keys with the right search alone get no order. Secured keys get that of their own user.", Command: app("ranking " + a.ID + " --browser on"),
+		}),
+		either(a.Segments, setting{
+			Name: "Segments", Value: "On", Hint: "Users can be found by what they like.", Command: app("segments " + a.ID + " off"),
+		}, setting{Name: "Segments", Value: "Off", Hint: "Users cannot be found by what they like.", Command: app("segments " + a.ID + " on")}))
+	strategy := setting{Name: "Strategy", Value: "Version " + number(a.StrategyVersion) + " is active", Path: "/console/strategy", Link: "See it"}
+	if a.StrategyVersion == 0 {
+		strategy.Value, strategy.Link = "None is set", "Set one"
+	}
+	return append(all, strategy)
+}
+
+func either(so bool, yes, no setting) setting {
+	if so {
+		return yes
+	}
+	return no
+}
+
+// limitsOf says what an app may send and ask for.
+func limitsOf(a api.AppSettings) []setting {
+	var all []setting
+	for _, l := range []struct {
+		field, flag, name, hint string
+		n                       int
+	}{
+		{"eventsPerSecond", "events-per-second", "Events per second", "More take the slow lane; beyond twice as many they are refused.", a.Limits.EventsPerSecond},
+		{"importsPerSecond", "imports-per-second", "Imported events per second", "More are refused.", a.Limits.ImportsPerSecond},
+		{"readsPerSecond", "reads-per-second", "Reads and other requests per second", "More are refused.", a.Limits.ReadsPerSecond},
+		{"jobsPerHour", "jobs-per-hour", "Jobs started per hour", "More are refused.", a.Limits.JobsPerHour},
+		{"strategiesPerHour", "strategies-per-hour", "Strategies set per hour", "More are refused.", a.Limits.StrategiesPerHour},
+		{"userEventsPerDay", "user-events-per-day", "Events of one user per day", "More are accepted and do not count.", a.Limits.UserEventsPerDay},
+	} {
+		all = append(all, setting{
+			Name: l.name, Value: number(l.n), Hint: l.hint, Own: slices.Contains(a.OwnLimits, l.field), Command: fmt.Sprintf("affinity app limits %s --%s %d", a.ID, l.flag, l.n),
+		})
+	}
+	window := setting{
+		Name: "Write window", Value: "None", Hint: "Events change the stored profile one message at a time.", Own: slices.Contains(a.OwnLimits, "writeWindowMs"),
+		Command: "affinity app limits " + a.ID + " --write-window 2s",
+	}
+	if ms := a.Limits.WriteWindowMs; ms > 0 {
+		window.Value = (time.Duration(ms) * time.Millisecond).String()
+		window.Hint = "The events of a user in this time share one write of the profile. Reads count them at once."
+		window.Command = "affinity app limits " + a.ID + " --write-window 0"
+	}
+	return append(all, window)
+}
