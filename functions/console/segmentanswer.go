@@ -38,6 +38,9 @@ type segmentAnswer struct {
 	JSON, Hash string // the text that htmx replaces; empty: it stays
 }
 
+// One reports whether exactly one user meets the condition.
+func (s *segmentAnswer) One() bool { return s.Count.N == 1 && !s.Count.Fewer }
+
 // askedFilter is a filter of the condition whose scores a histogram shows.
 type askedFilter struct {
 	event.Filter

@@ -89,6 +89,13 @@ func (f *segmentForm) takeJSON() {
 	}
 }
 
+// tidy writes the JSON that a person has typed as the page writes it.
+func (f *segmentForm) tidy() {
+	if f.Broken == "" && !f.empty {
+		f.JSON = jsonLines(f.where)
+	}
+}
+
 // parseCondition reads the JSON of a condition, or of the body of a query. Whether the engine accepts
 // it is another matter.
 func parseCondition(text string) (c api.SegmentCondition, broken string) {

@@ -36,7 +36,7 @@ type histogramLine struct {
 }
 
 // pick is a limit that a button sets.
-type pick struct{ Text, Value string }
+type pick struct{ Text, Value, Shown string }
 
 func newHistogram(f askedFilter, got api.SegmentHistogram) histogram {
 	h := histogram{Filter: f.Facet + event.Operator + f.Value, Row: f.row, Users: got.Users}
@@ -78,8 +78,12 @@ func newHistogram(f askedFilter, got api.SegmentHistogram) histogram {
 	for _, p := range []struct {
 		text  string
 		score float64
-	}{{"Upper half", q.P50}, {"Top tenth", q.P90}, {"Top hundredth", q.P99}} {
-		h.Picks = append(h.Picks, pick{p.text, rounded(p.score)})
+		least int64 // users for whom it is more than one or two
+	}{{"Upper half", q.P50, 20}, {"Top tenth", q.P90, 20}, {"Top hundredth", q.P99, 200}} {
+		if got.Users.N >= p.least {
+			limit := rounded(p.score)
+			h.Picks = append(h.Picks, pick{p.text, plainNumber(limit), score(limit)})
+		}
 	}
 	h.Label = fmt.Sprintf("Histogram of the scores of %s over %s: half have %s or less, nine tenths %s or less, all but a hundredth %s or less",
 		shown(h.Filter), plural(got.Users.N, "user"), score(q.P50), score(q.P90), score(q.P99))
@@ -101,11 +105,15 @@ func place(buckets []api.SegmentBucket, at float64) float64 {
 	return float64(len(buckets))
 }
 
-// rounded writes a score with three digits, as a limit that people read.
-func rounded(x float64) string {
-	short, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 3, 64), 64)
-	if err != nil {
-		return plainNumber(x)
+// rounded is the highest number of three digits that is not above a score, as a limit that people read.
+func rounded(x float64) float64 {
+	if x <= 0 || math.IsInf(x, 0) || math.IsNaN(x) {
+		return 0
 	}
-	return plainNumber(short)
+	unit := math.Pow10(int(math.Floor(math.Log10(x))) - 2)
+	short, err := strconv.ParseFloat(strconv.FormatFloat(math.Floor(x/unit)*unit, 'g', 3, 64), 64)
+	if err != nil || short > x {
+		return x
+	}
+	return short
 }

@@ -82,6 +82,7 @@ func newSegment(v *visit) (any, error) {
 	case query.Has("where"):
 		form = &segmentForm{JSON: query.Get("where")}
 		form.takeJSON()
+		form.tidy()
 	case query.Has("facet"):
 		form = &segmentForm{Shown: true, Rows: []segmentRow{{Facet: query.Get("facet"), Value: query.Get("value")}}}
 		form.write()
@@ -122,9 +123,7 @@ func changeSegment(v *visit) (any, error) {
 	if v.Header.Get("Hx-Request") != "" && v.PostForm.Get("do") == "" {
 		return p, p.live(v)
 	}
-	if p.Form.Edited && p.Form.Broken == "" && !p.Form.empty {
-		p.Form.JSON = jsonLines(p.Form.where)
-	}
+	p.Form.tidy()
 	p.Form.change(v.PostForm.Get("do"))
 	if err := p.reopen(v); err != nil {
 		return nil, err

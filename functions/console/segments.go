@@ -73,7 +73,11 @@ type segmentLine struct {
 	Day        string
 	Share      float64 // of all users
 	Trend      []int64
-	SetAt      time.Time
+}
+
+// Trends reports whether a segment of the list has sizes of several days.
+func (p *segmentsPage) Trends() bool {
+	return slices.ContainsFunc(p.Saved, func(s segmentLine) bool { return len(s.Trend) > 1 })
 }
 
 // canQuery reports whether the session may count users.
@@ -126,7 +130,7 @@ func (p *segmentsPage) list(saved []api.Segment, after string) {
 }
 
 func (p *segmentsPage) line(s api.Segment) segmentLine {
-	line := segmentLine{Name: s.Name, Path: segmentPath(s.Name, ""), Words: shortWords(s.Where), SetAt: s.SetAt.Time}
+	line := segmentLine{Name: s.Name, Path: segmentPath(s.Name, ""), Words: shortWords(s.Where)}
 	if n := len(s.Sizes); n > 0 {
 		last := s.Sizes[n-1]
 		line.Users, line.Day = &last.Users, dayText(last.Day)

@@ -46,11 +46,11 @@ func (s *site) built() {
 	}
 }
 
-// stridewell are users who like a brand of the simulated shop, and nestedSegment says more than fields
-// can show.
+// nestedSegment says more than fields can show; stridewell are users who like a brand of the simulated
+// shop.
 const nestedSegment = `{"or":[{"filter":"brand:Stridewell","above":100},{"and":[{"filter":"color:Blue"},{"filter":"categories.lvl0:Running"}]}]}`
 
-var stridewell = api.SegmentCondition{And: []api.SegmentCondition{{Filter: "brand:Stridewell", Above: 100}, {Not: &api.SegmentCondition{Filter: "color:Red"}}}}
+var stridewell = api.SegmentCondition{And: []api.SegmentCondition{{Filter: "brand:Stridewell", Above: 1000}, {Not: &api.SegmentCondition{Filter: "color:Red", Above: 5000}}}}
 
 // save saves two segments and builds the lists, so that they have sizes.
 func (s *site) save() {

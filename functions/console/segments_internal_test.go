@@ -65,8 +65,11 @@ func TestSegmentsOfManyAndLong(t *testing.T) {
 		case "/1/segments":
 			list := api.Segments{Lists: &api.SegmentLists{Users: 1_000_000, BuiltAt: api.At(time.Now())}, Builds: []api.SegmentBuild{}}
 			for i := range 1000 {
-				s := api.Segment{Name: fmt.Sprintf("%s-%04d", strings.Repeat("n", 59), i), Where: where}
-				for d := range 400 {
+				s := api.Segment{Name: fmt.Sprintf("%s-%04d", strings.Repeat("n", 59), i), Where: filter}
+				if i < 50 || i > 900 {
+					s.Where = where
+				}
+				for d := range 30 {
 					s.Sizes = append(s.Sizes, api.SegmentSize{Day: "2026-11-23", Users: api.UserCount{N: int64(d * 1000)}})
 				}
 				list.Segments = append(list.Segments, s)
@@ -226,8 +229,13 @@ func TestSegmentHistogram(t *testing.T) {
 	if len(h.Bars) != 2 || h.Bars[0].Class != "out" || h.Bars[1].Class != "in" || h.Limit != "500.0" || h.Bars[0].High != "100.0" || h.Bars[1].High != "50.0" {
 		t.Errorf("a limit between bars: %+v", h)
 	}
-	if h.Lines[0].More != 30 || h.Lines[1].More != 10 || h.Picks[0].Value != "12.3" || h.First != "10" || h.Last != "50" {
+	if h.Lines[0].More != 30 || h.Lines[1].More != 10 || len(h.Picks) != 2 || h.Picks[0].Value != "12.3" || h.First != "10" || h.Last != "50" {
 		t.Errorf("the table: %+v", h)
+	}
+	for x, want := range map[float64]float64{12.3999: 12.3, 450: 450, 0.0012399: 0.00123, 87799: 87700, 0: 0} {
+		if got := rounded(x); got != want {
+			t.Errorf("%v is rounded to %v, want %v", x, got, want)
+		}
 	}
 	if h = newHistogram(askedFilter{above: 15}, got); len(h.Bars) != 3 || h.Bars[0].Class != "out" || h.Bars[1].Class != "in" || h.Bars[1].Y != h.Bars[0].Y {
 		t.Errorf("a limit within a bar: %+v", h.Bars)
