@@ -3,10 +3,12 @@ package console
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -245,6 +247,39 @@ func TestSegmentHistogram(t *testing.T) {
 	}
 	if h = newHistogram(askedFilter{}, api.SegmentHistogram{Users: api.UserCount{Fewer: true}}); len(h.Bars) != 0 || !h.Users.Fewer {
 		t.Errorf("a hidden histogram: %+v", h)
+	}
+}
+
+// Half-lives are those of the strategy, and one that it no longer has can still be seen.
+func TestSegmentHalfLives(t *testing.T) {
+	var bodies []string
+	h := engineOf(t, func(r *http.Request) (int, any) {
+		if r.URL.Path == "/1/strategies/personalization" {
+			return http.StatusOK, json.RawMessage(`{"eventsScoring":[],"facetsScoring":[{"facetName":"brand","score":5},{"facetName":"off","score":0}],"personalizationImpact":0,"halfLives":[7,"12h"]}`)
+		}
+		if r.URL.Path == "/1/segments/query" {
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				t.Error(err)
+			}
+			bodies = append(bodies, string(body))
+			return http.StatusOK, api.SegmentPage{Total: api.UserCount{Fewer: true}, AsOf: api.At(time.Now())}
+		}
+		return http.StatusNotFound, api.Error{Status: http.StatusNotFound, Message: "none"}
+	})
+	cookie, csrf := h.login(auth.Recommendation)
+	page := h.do("GET", "/console/segments/query?where="+url.QueryEscape(`{"filter":"brand:Acme","halfLife":30,"above":2}`), "", as(cookie)).Body.String()
+	for _, want := range []string{`<option value="">7 days, the first</option>`, `<option value="12h">12 hours</option>`, `<option value="30" selected>30 days</option>`, `<datalist id="facets"><option value="brand"></option></datalist>`,
+		"fewer than 20</strong>", "(half-life 30 days)", "--where &#39;brand:Acme &gt; 2 @30&#39;"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q: %s", want, page)
+		}
+	}
+	form := url.Values{"csrf": {csrf}, "match": {"all"}, "side": {"with"}, "facet": {"brand"}, "value": {"50 % off"}, "halfLife": {"12h"}, "hash": {jsonHash("")}}
+	h.do("POST", "/console/segments/query", form.Encode(), as(cookie), header("Hx-Request", "true"))
+	want := []string{`{"where":{"filter":"brand:Acme","halfLife":30,"above":2},"limit":0}`, `{"where":{"filter":"brand:50 %25 off","halfLife":"12h"},"limit":0}`}
+	if !slices.Equal(bodies, want) {
+		t.Errorf("the engine was asked %q, want %q", bodies, want)
 	}
 }
 

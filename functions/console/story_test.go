@@ -159,6 +159,7 @@ func TestStoryOfASegment(t *testing.T) {
 	b.do(chromedp.SendKeys("#value1", "Green"), chromedp.SendKeys("#above1", "20000"))
 	b.until(`document.querySelector(".seg-total").textContent.includes("but not color: Green above 20,000")`)
 	b.accessible("a condition")
+	b.do(chromedp.Evaluate[chromedp.Void](`scrollTo(0, 0)`))
 	b.picture("segment")
 	b.do(chromedp.SendKeys("#name", "runners"), chromedp.Click(".seg-save .primary"), chromedp.WaitVisible(".notice"))
 	users := count()
