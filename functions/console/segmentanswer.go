@@ -13,7 +13,7 @@ import (
 
 const (
 	// usersShown is how many users a page names.
-	usersShown = 8
+	usersShown = 5
 	// histogramsShown is how many filters of a condition have a histogram.
 	histogramsShown = 3
 )
