@@ -73,11 +73,7 @@ func (s *site) as(right string) *person {
 }
 
 // fields are what the form of a page sends.
-func fields(page string) url.Values {
-	values := (strategyView{Text: page}).form()
-	delete(values, "suggested")
-	return values
-}
+func fields(page string) url.Values { return strategyView{Text: page}.form() }
 
 // ask sends the form of a segment as htmx does while a person types.
 func (p *person) ask(form url.Values) string {

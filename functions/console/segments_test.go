@@ -300,6 +300,7 @@ func mark(page string) string {
 	return of
 }
 
+// withToken makes a form of rows without a condition before them.
 func withToken(form url.Values, p *person) url.Values {
 	form.Set("csrf", p.csrf())
 	form.Set("match", "all")
