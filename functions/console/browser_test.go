@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -200,7 +201,11 @@ func TestLook(t *testing.T) {
 	for _, filling := range []struct {
 		name string
 		fill func(*site)
-	}{{"empty", func(*site) {}}, {"full", func(s *site) { s.fill(150); s.fillKeys(30) }}, {"hostile", (*site).fillHostile}} {
+	}{
+		{"empty", func(*site) {}},
+		{"full", func(s *site) { s.fill(150); s.fillKeys(30); s.pack(); s.save() }},
+		{"hostile", func(s *site) { s.fillHostile(); s.pack() }},
+	} {
 		t.Run(filling.name, func(t *testing.T) {
 			s := newSite(t)
 			filling.fill(s)
@@ -208,16 +213,20 @@ func TestLook(t *testing.T) {
 			b.enter()
 			paths := sections
 			if filling.name == "full" {
-				paths = append([]string{"/console/users/" + known}, paths...)
+				paths = append([]string{"/console/users/" + known, "/console/segments/stridewell-not-red", "/console/segments/query?where=" + url.QueryEscape(nestedSegment)}, paths...)
 			} else if filling.name == "hostile" {
-				paths = append([]string{"/console/users/attacked"}, paths...)
+				paths = append([]string{"/console/users/attacked", "/console/segments/query?facet=brand&value=" + url.QueryEscape(hostile[1])}, paths...)
 			}
 			for _, path := range paths {
 				for _, width := range []int64{1280, 390} {
 					for _, scheme := range []string{"light", "dark"} {
 						b.look(width, scheme)
 						b.open(path)
-						name := fmt.Sprintf("%s%s-%d-%s", filling.name, strings.ReplaceAll(strings.TrimSuffix(path, "/"), "/", "-"), width, scheme)
+						page, query, _ := strings.Cut(path, "?")
+						name := fmt.Sprintf("%s%s-%d-%s", filling.name, strings.ReplaceAll(strings.TrimSuffix(page, "/"), "/", "-"), width, scheme)
+						if query != "" {
+							name += "-asked"
+						}
 						b.keep(name)
 						b.fits(name)
 						b.accessible(name)

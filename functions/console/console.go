@@ -159,6 +159,9 @@ func (c *console) page(p page) httpapi.Handler {
 		if errors.As(err, &to) {
 			return see(w, r, to.to)
 		}
+		if errors.Is(err, errSent) {
+			return nil
+		}
 		if err != nil {
 			return c.fail(v, p, err)
 		}

@@ -11,7 +11,7 @@ import (
 )
 
 // sections are the pages of the navigation, and the page of the app.
-var sections = []string{"/", "/console/users", "/console/strategy", "/console/simulator", "/console/data", "/console/jobs", appPath}
+var sections = []string{"/", "/console/users", "/console/strategy", "/console/simulator", "/console/segments", "/console/data", "/console/jobs", appPath}
 
 // Every page is there for an app without data, and says what to do.
 func TestPagesWithoutData(t *testing.T) {

@@ -63,6 +63,7 @@ var sections = []section{
 	{"users", "/console/users", "Users", "i-users"},
 	{"strategy", "/console/strategy", "Strategy", "i-strategy"},
 	{"simulator", "/console/simulator", "Simulator", "i-simulator"},
+	{"segments", "/console/segments", "Segments", "i-segments"},
 	{"data", "/console/data", "Data in", "i-data"},
 	{"jobs", "/console/jobs", "Jobs", "i-jobs"},
 }

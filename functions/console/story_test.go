@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -131,6 +132,45 @@ func TestStoryOfAUser(t *testing.T) {
 	}
 	b.open("/console/jobs")
 	b.picture("jobs")
+	b.settled()
+}
+
+// A marketer asks who likes a brand, moves the limit, leaves users out, saves the segment, and
+// downloads the list.
+func TestStoryOfASegment(t *testing.T) {
+	s := newSite(t)
+	s.fill(150)
+	s.pack()
+	b := newBrowser(t, s)
+	b.enter()
+	b.look(1280, "light")
+	b.open("/console/segments")
+	b.do(chromedp.Evaluate[chromedp.Void](`[...document.querySelectorAll(".seg-values a")].find(e => e.textContent.trim() === "Stridewell").click()`), chromedp.WaitVisible("#slide0"))
+	count := func() string {
+		return eval[string](b, `document.querySelector(".seg-total .figure")?.textContent ?? ""`)
+	}
+	before := count()
+	b.do(chromedp.Focus("#slide0"))
+	b.press(kb.ArrowRight, 40)
+	b.until(`document.querySelector(".seg-plot .limit") && document.querySelector(".seg-total .figure").textContent !== "` + before + `"`)
+	b.until(`document.activeElement.id === "slide0" && document.getElementById("json").value.includes('"above": ' + document.getElementById("above0").value)`)
+	b.do(chromedp.Click(`button[value="without"]`), chromedp.WaitVisible("#facet1"), chromedp.SendKeys("#facet1", "color"))
+	b.until(`document.querySelectorAll("#offers1 option").length > 3`)
+	b.do(chromedp.SendKeys("#value1", "Green"), chromedp.SendKeys("#above1", "20000"))
+	b.until(`document.querySelector(".seg-total").textContent.includes("but not color: Green above 20,000")`)
+	b.accessible("a condition")
+	b.do(chromedp.Evaluate[chromedp.Void](`scrollTo(0, 0)`))
+	b.picture("segment")
+	b.do(chromedp.SendKeys("#name", "runners"), chromedp.Click(".seg-save .primary"), chromedp.WaitVisible(".notice"))
+	users := count()
+	b.do(chromedp.Click(".seg-exports button"), chromedp.WaitVisible(`a[href$="/file"]`))
+	b.accessible("an export")
+	if lines := eval[int](b, `fetch(document.querySelector('a[href$="/file"]').href).then(r => r.text()).then(t => t.trim().split("\n").length)`); users == "0" || strconv.Itoa(lines) != users {
+		t.Errorf("the file has %d lines, and the page said %s users", lines, users)
+	}
+	b.open("/console/segments/runners/delete")
+	b.accessible("the deletion of a segment")
+	b.do(chromedp.Click("form button.danger"), chromedp.WaitVisible(".notice"))
 	b.settled()
 }
 

@@ -51,6 +51,7 @@ type userLine struct {
 	Total       int // values
 	Events      int // in the sample of recent events
 	Exact       bool
+	Score       float64 // of the filter that a list is ordered by
 }
 
 // errToken says that a page about a user cannot be.
