@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -182,11 +183,15 @@ func (b *browser) fits(name string) {
 	}
 }
 
-// settled fails if a page asked for something elsewhere, or complained.
-func (b *browser) settled() {
+// settled fails if a page asked for something elsewhere, or complained of something else than
+// what the test is about.
+func (b *browser) settled(but ...string) {
 	b.t.Helper()
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.messages = slices.DeleteFunc(b.messages, func(m string) bool {
+		return slices.ContainsFunc(but, func(known string) bool { return strings.Contains(m, known) })
+	})
 	if len(b.foreign) > 0 {
 		b.t.Errorf("pages asked for %q", b.foreign)
 	}

@@ -242,7 +242,7 @@ func TestSimulatorComparesTheDraft(t *testing.T) {
 	now, _, _ = strings.Cut(now, "With the draft")
 	s.has(now, "Red Shoe", "Blue Boot", "Blue Shoe")
 	page = s.post(false, append(fields, "version", "")...)
-	s.has(page, "Back to the draft", `value="draft">The draft`)
+	s.has(page, `value="draft">The draft`, "Back to the draft")
 	s.lacks(page, "With the draft")
 
 	form := simValues(fields)

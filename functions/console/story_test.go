@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -109,6 +111,49 @@ func TestStoryByKeyboard(t *testing.T) {
 	b.settled()
 }
 
+// A merchandiser sees a draft in the simulator and goes back to it. Their session ends, and the
+// draft is there after the next login.
+func TestStoryOfADraft(t *testing.T) {
+	s := newSite(t)
+	s.fill(120)
+	b := newBrowser(t, s)
+	b.enter()
+	b.look(1280, "light")
+	const moved = `[...document.querySelectorAll("input[type=range]")].some(e => document.getElementById(e.getAttribute("aria-labelledby"))?.textContent.trim() === "color" && e.value === "100")`
+	press := func(text string) {
+		t.Helper()
+		b.do(chromedp.Evaluate[chromedp.Void](`[...document.querySelectorAll("button")].find(e => e.textContent.trim() === ` + strconv.Quote(text) + `).click()`))
+	}
+	b.open("/console/strategy")
+	b.tabTo("the slider of the color", labelled+`"color"`)
+	b.press(kb.End, 1)
+	b.until(previewed)
+	press("See it in the simulator")
+	b.until(`document.querySelectorAll(".sim-column").length === 3 && document.querySelectorAll(".sim-column h2")[2].textContent === "With the draft"`)
+	b.accessible("a draft in the simulator")
+	b.picture("simulator")
+	b.look(390, "dark")
+	b.fits("a draft in the simulator")
+	b.look(1280, "light")
+	said := eval[string](b, `document.querySelector("#sim-said").textContent`)
+	b.do(chromedp.Focus("#impact"))
+	b.press(kb.Home, 1)
+	b.until(`document.querySelector("#sim-said").textContent !== ` + strconv.Quote(said))
+	press("Back to the draft")
+	b.until(`location.pathname === "/console/strategy" && ` + moved)
+
+	_, err := chromedp.Call(b.ctx, network.ClearBrowserCookies, cdp.Empty{})
+	s.must(err)
+	press("Review and publish")
+	b.do(chromedp.WaitVisible("form.login #key"))
+	b.accessible("a login with a draft")
+	b.do(chromedp.SendKeys("#app", "shop"), chromedp.SendKeys("#key", key), chromedp.Click("form.login button.primary"))
+	b.until(`document.querySelector("h1")?.textContent === "The console is open"`)
+	press("Go on with the draft")
+	b.until(`location.pathname === "/console/strategy" && ` + moved)
+	b.settled("status of 401")
+}
+
 // Someone looks at a user, asks for the reason of a score, and deletes the user.
 func TestStoryOfAUser(t *testing.T) {
 	s := newSite(t)
@@ -186,5 +231,5 @@ func TestStoryOfASessionThatEnds(t *testing.T) {
 	if text := eval[string](b, `document.body.innerText`); !strings.Contains(text, "Open the console") {
 		t.Errorf("the page says %q", text)
 	}
-	b.settled()
+	b.settled("status of 401")
 }
