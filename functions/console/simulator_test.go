@@ -222,7 +222,7 @@ func TestSimulatorComparesTheDraft(t *testing.T) {
 	page = s.post(false, "json", html.UnescapeString(text), "hash", hash, "version", "1",
 		"facet", "brand", "facetScore", "0", "facetSlide", "60", "impact", "100", "impactSlide", "50", "index", "another", "halfLife", "9")
 	s.has(page, "now and with your draft", `name="began" value="1"`, `value="draft" selected>The draft`, "Back to the draft", `name="version" value="1"`,
-		"Today", "For this person", "Strategy version 1", "With the draft", "have not published. Its impact is 100.", "--draft draft.json", "draft&#34;")
+		"Today", "For this person", "Strategy version 1", "With the draft", "your draft. Its impact is 100.", "--draft draft.json", "draft&#34;")
 	s.has(page, `{&#34;facetName&#34;: &#34;brand&#34;, &#34;score&#34;: 0}`)
 	s.lacks(page, "Link to this comparison")
 

@@ -116,7 +116,7 @@ func (s *simulation) columns(orders []api.RankAnswer, other *ranker, shown map[s
 			c.Title = "For a new person"
 		}
 		if i > 0 {
-			c.Title, c.Hint, c.Against = "With the draft", "The same person, and the strategy that you have not published.", "the active strategy"
+			c.Title, c.Hint, c.Against = "With the draft", "The same person, and your draft.", "the active strategy"
 			if other.version > 0 {
 				c.Title, c.Hint = fmt.Sprintf("With version %d", other.version), "The same person, another strategy."
 			}

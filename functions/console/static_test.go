@@ -88,3 +88,23 @@ func TestStaticFilesAreKept(t *testing.T) {
 		t.Errorf("a name of no file: %d %v", w.Code, w.Header())
 	}
 }
+
+// The style sheet is whole: a rule that is not closed swallows what follows.
+func TestStyleSheetIsWhole(t *testing.T) {
+	text, err := os.ReadFile("static/console.css")
+	if err != nil {
+		t.Fatal(err)
+	}
+	depth := 0
+	for i, line := range strings.Split(string(text), "\n") {
+		if strings.HasPrefix(line, "/*") && depth > 0 {
+			t.Fatalf("line %d begins a section within a rule", i+1)
+		}
+		if depth += strings.Count(line, "{") - strings.Count(line, "}"); depth < 0 {
+			t.Fatalf("line %d closes what is not open", i+1)
+		}
+	}
+	if depth != 0 {
+		t.Errorf("%d rules are not closed", depth)
+	}
+}
