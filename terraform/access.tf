@@ -12,7 +12,7 @@ locals {
     recomputes = { app_profile = "processing", reads = ["objects", "events", "events_narrow", "histories", "dictionaries", "users", "crowd", "changes"], writes = ["segments", "usage", "rates", "audit_log", "jobs"], firestore = "user", publishes = false, buries = false }
     # console makes the requests of the other public functions in its process: it may do what they
     # may together, but decrypt no parents of secured keys.
-    console = { app_profile = "processing", reads = ["histories", "dictionaries"], writes = ["objects", "dated", "events", "events_narrow", "users", "changes", "crowd", "segments", "refused", "usage", "rates", "audit_log", "jobs"], firestore = "user", publishes = true, buries = false }
+    console = { app_profile = "processing", reads = ["histories", "dictionaries", "recent"], writes = ["objects", "dated", "events", "events_narrow", "users", "changes", "crowd", "segments", "refused", "usage", "rates", "audit_log", "jobs"], firestore = "user", publishes = true, buries = false }
     # docs reaches no backend, so its app profile is never used.
     docs    = { app_profile = "processing", reads = [], writes = [], firestore = "none", publishes = false, buries = false }
     process = { app_profile = "processing", reads = ["objects", "dictionaries"], writes = ["events", "events_narrow", "users", "changes", "histories", "refused", "usage", "rates", "recent"], firestore = "viewer", publishes = true, buries = true }

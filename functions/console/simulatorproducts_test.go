@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A step of a slider reads no record again, and half a minute later records are read anew.
+// A step of a slider reads no record again, and half a minute later records are read again.
 func TestStepsReadNoRecords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newTest(t)

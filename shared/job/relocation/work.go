@@ -1,6 +1,7 @@
 package relocation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,7 +46,7 @@ type work struct {
 	mover   Mover
 	now     func() time.Time
 	moves   *Runner
-	atOnce  int // users of a task
+	atOnce  int // users of a task; 0: the usual number
 }
 
 var (
@@ -181,7 +182,7 @@ func (s *some) has(user string) bool { return slices.Contains(s.users, user) }
 func (w *work) all(ctx context.Context, users []string, step func(ctx context.Context, user string) (int, error)) (int, error) {
 	counts := make([]int, len(users))
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(w.atOnce)
+	g.SetLimit(cmp.Or(w.atOnce, atOnce))
 	for i, user := range users {
 		g.Go(func() (err error) {
 			counts[i], err = step(ctx, user)
