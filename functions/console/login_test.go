@@ -246,3 +246,15 @@ func TestRefusalsArePages(t *testing.T) {
 		t.Errorf("htmx gets a whole page: %s", w.Body)
 	}
 }
+
+// A part of a page that asks again and again stays as it is while the engine does not answer.
+func TestPollsOutlastAnOutage(t *testing.T) {
+	h := newTest(t)
+	c, _ := h.login(testKey)
+	if w := h.do("GET", "/console/test/busy", "", as(c), header("Hx-Request", "true")); w.Code != http.StatusNoContent || w.Body.Len() > 0 {
+		t.Errorf("of htmx: %d %s", w.Code, w.Body)
+	}
+	if w := h.do("GET", "/console/test/busy", "", as(c)); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "Not now") {
+		t.Errorf("of a person: %d %s", w.Code, w.Body)
+	}
+}

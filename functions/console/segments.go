@@ -13,7 +13,7 @@ import (
 func init() {
 	const section = "segments"
 	pages = append(pages,
-		page{pattern: "GET /console/segments", section: section, template: "segments", fragment: "lists", load: loadSegments},
+		page{pattern: "GET /console/segments", section: section, template: "segments", fragment: "lists", poll: true, load: loadSegments},
 		page{pattern: "POST /console/segments/refresh", section: section, template: "segments", load: refreshSegments},
 		// The words query, refresh and values are names of no segment.
 		page{pattern: "GET /console/segments/values", section: section, template: "segmentvalues", load: loadSegmentValues},
@@ -24,7 +24,7 @@ func init() {
 		page{pattern: "GET /console/segments/{name}/delete", section: section, template: "segmentdelete", load: confirmSegmentDelete},
 		page{pattern: "POST /console/segments/{name}/delete", section: section, template: "segmentdelete", load: deleteSegment},
 		page{pattern: "POST /console/segments/{name}/exports", section: section, template: "segmentexport", load: startSegmentExport},
-		page{pattern: "GET /console/segments/{name}/exports/{id}", section: section, template: "segmentexport", fragment: "progress", load: loadSegmentExport},
+		page{pattern: "GET /console/segments/{name}/exports/{id}", section: section, template: "segmentexport", fragment: "progress", poll: true, load: loadSegmentExport},
 		page{pattern: "GET /console/segments/{name}/exports/{id}/file", section: section, template: "segmentexport", load: sendSegmentFile},
 	)
 	notices["segments-refresh"] = "A build of the profiles' lists has been started."

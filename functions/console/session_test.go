@@ -29,6 +29,9 @@ func init() {
 		page{pattern: "POST /console/test/change", load: func(*visit) (any, error) { return nil, done("/console/test/changed", "") }},
 		page{pattern: "GET /console/test/problem", load: func(*visit) (any, error) { return nil, httpapi.Errorf(http.StatusNotFound, "No such thing") }},
 		page{pattern: "GET /console/test/fault", load: func(*visit) (any, error) { return nil, errors.New("a fault with details") }},
+		page{pattern: "GET /console/test/busy", poll: true, load: func(*visit) (any, error) {
+			return nil, httpapi.Errorf(http.StatusServiceUnavailable, "Busy")
+		}},
 		page{pattern: "GET /console/test/crash", load: func(*visit) (any, error) { panic("a bug") }},
 		page{pattern: "GET /console/test/what", template: "overview", load: func(v *visit) (any, error) {
 			_, err := v.engine.Do(v.Context(), "GET", "/1/what", nil)
