@@ -19,7 +19,7 @@ func init() {
 }
 
 // maxCards is how many objects of an order are shown.
-const maxCards = 50
+const maxCards = 20
 
 // simulation is what the page shows: one list of objects in the order of today, and as one
 // person would see it.
