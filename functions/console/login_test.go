@@ -213,6 +213,7 @@ func TestCookiesOnOneMachine(t *testing.T) {
 	}{
 		"deployed":            {chrome, func(*http.Request) {}, "__Host-affinity-console", true},
 		"deployed, Safari":    {safari, func(*http.Request) {}, "__Host-affinity-console", true},
+		"a network, Safari":   {safari, func(r *http.Request) { r.Host, r.TLS = "10.0.0.7:8080", nil }, "__Host-affinity-console-8080", true},
 		"the machine":         {chrome, local, "__Host-affinity-console-8080", true},
 		"the machine, Safari": {safari, local, "affinity-console-8080", false},
 	} {

@@ -99,10 +99,15 @@ func (s *sessions) begin(of auth.Session) (session, string, error) {
 // browsers send a host's cookies to all of its ports.
 func (c *console) cookieName(r *http.Request) string {
 	name := cookieName
-	if agent := r.UserAgent(); c.Links != nil && r.TLS == nil && strings.Contains(agent, "Safari/") && !strings.Contains(agent, "Chrom") {
+	host, port, err := net.SplitHostPort(r.Host)
+	if err != nil {
+		host, port = r.Host, ""
+	}
+	own := r.TLS == nil && (host == "localhost" || net.ParseIP(host).IsLoopback())
+	if agent := r.UserAgent(); c.Links != nil && own && strings.Contains(agent, "Safari/") && !strings.Contains(agent, "Chrom") {
 		name = plainName
 	}
-	if _, port, err := net.SplitHostPort(r.Host); err == nil && port != "" && strings.Trim(port, "0123456789") == "" {
+	if port != "" && strings.Trim(port, "0123456789") == "" {
 		name += "-" + port
 	}
 	return name
