@@ -115,7 +115,7 @@ var layers = []struct {
 	{"functions/profiles", "admission affinity api auditlog auth backend config event explain config/kmscipher function history httpapi limit profile profile/view purge queue queue/taskqueue sampled segment store strategy", "http"},
 	{"functions/rank", "admission api auditlog auth backend backend/jobrunner boost catalog config config/kmscipher event fault feed feed/page function httpapi job job/daterows limit profile queue queue/taskqueue ranking rerank store strategy", "http"},
 	{"functions/strategies", "admission affinity api auditlog auth backend backend/jobrunner config event function httpapi job job/recompute limit preview profile queue queue/taskqueue ranking store strategy", "http"},
-	{"functions/catalog", "admission api auditlog auth backend banded catalog config function httpapi queue queue/taskqueue store", "http"},
+	{"functions/catalog", "admission api auditlog auth backend banded catalog config event function httpapi limit queue queue/taskqueue store", "http"},
 	{"functions/recomputes", "admission affinity api audit auditlog auth backend backend/jobrunner backend/jobs backtest config crowd event export fault function history httpapi job job/backtests job/crowdbuild job/migration job/recompute job/reenrich job/segmentbuild job/segmentexport limit profile profile/view queue queue/taskqueue schema segment segment/query store strategy tune usage", "http"},
 	{"functions/docs", "function httpapi openapi", "http"},
 	// console answers with pages: it makes the requests of the public functions, within its process.

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -48,6 +49,7 @@ type tested struct {
 	auth   *auth.Authenticator
 	links  *Links
 	log    *bytes.Buffer
+	mu     sync.Mutex
 	asked  []*http.Request // of the API
 	all    bytes.Buffer    // bodies of all answers
 	secret Secret
@@ -67,7 +69,9 @@ func newTest(t *testing.T) *tested {
 	h.Handler = New(Options{
 		Log: slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Auth: h.auth, Secret: h.secret, Now: time.Now, Links: h.links,
 		API: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			h.mu.Lock()
 			h.asked = append(h.asked, r.WithContext(context.WithoutCancel(r.Context())))
+			h.mu.Unlock()
 			_ = httpapi.WriteJSON(w, http.StatusOK, struct{}{})
 		}),
 	})
