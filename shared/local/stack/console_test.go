@@ -52,7 +52,7 @@ func TestConsole(t *testing.T) {
 	if res := ask("GET", "/", session); res.StatusCode != http.StatusOK || res.Header.Get("Access-Control-Allow-Origin") != "" {
 		t.Errorf("the first page: %d %v", res.StatusCode, res.Header)
 	}
-	if res := ask("GET", "/", nil); res.StatusCode != http.StatusSeeOther {
+	if res := ask("GET", "/", nil); res.StatusCode != http.StatusUnauthorized {
 		t.Errorf("the first page without a session: %d", res.StatusCode)
 	}
 	for _, path := range []string{"/1/usage", "/1/strategies/personalization", "/1/export/ann", "/1/usertokens", "/1/audit-log", "/1/app", "/1/profiles/personalization/ann"} {

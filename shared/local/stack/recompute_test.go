@@ -86,7 +86,7 @@ func newest(t *testing.T, s *stack.Stack) job.Job {
 func waitForJob(t *testing.T, s *stack.Stack) string {
 	t.Helper()
 	newest := newest(t, s)
-	deadline := time.After(time.Minute)
+	deadline := time.After(3 * time.Minute)
 	poll := time.NewTicker(2 * time.Millisecond)
 	defer poll.Stop()
 	for {

@@ -32,6 +32,7 @@ var aboutAnIndex = []struct{ method, path, body string }{
 	{"POST", "/1/backtests", `{"index":"i","strategies":[` + seenStrategy + `]}`},
 	{"POST", "/1/indexes/i/batch", addOne},
 	{"POST", "/1/indexes/i/batch", removeOne},
+	{"GET", "/1/indexes/i", ""},
 	{"GET", "/1/indexes/i/1", ""},
 	{"DELETE", "/1/indexes/i/1", ""},
 	{"GET", "/1/indexes/i/settings", ""},
