@@ -35,11 +35,12 @@ type result struct {
 
 func loadBacktest(v *visit) (any, error) {
 	id := v.PathValue("id")
-	v.title, v.command = "Backtest", "affinity backtest --id "+quoted(id)
+	v.title = "Backtest"
 	test, err := v.engine.Backtest(v.Context(), id)
 	if err != nil {
 		return nil, err
 	}
+	v.command = backtestCommand(v)
 	r := &report{Now: v.now(), Job: backtestJob(test.BacktestSummary), Test: test}
 	if test.Backtest != nil {
 		r.fill()
@@ -48,6 +49,12 @@ func loadBacktest(v *visit) (any, error) {
 		r.judge()
 	}
 	return r, nil
+}
+
+// backtestCommand is the command line that judges a strategy on the engine. A job does not say
+// which index it is about.
+func backtestCommand(v *visit) string {
+	return "affinity backtest --url=" + shellArg(v.console.urlFor(v)) + " --index=INDEX --strategy=strategy.json"
 }
 
 // fill makes the lines of the results.

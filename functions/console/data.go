@@ -95,7 +95,7 @@ func (d *data) Of(count, highest int64) float64 {
 
 // sendEvent sends the event of the form as a page would.
 func sendEvent(v *visit) (any, error) {
-	v.title, v.command = "Data in", "affinity events send --user test-user ..."
+	v.title = "Data in"
 	f := v.PostForm
 	d := &data{Form: eventForm{f.Get("type"), strings.TrimSpace(f.Get("name")), strings.TrimSpace(f.Get("index")), strings.TrimSpace(f.Get("user")), strings.TrimSpace(f.Get("about"))}}
 	event := api.Event{EventType: d.Form.Type, EventName: d.Form.Name, Index: d.Form.Index, UserToken: d.Form.User}
@@ -106,6 +106,7 @@ func sendEvent(v *visit) (any, error) {
 			event.ObjectIDs = append(event.ObjectIDs, one)
 		}
 	}
+	v.command = sendCommand(event)
 	err := v.engine.SendEvents(v.Context(), event)
 	if refused, ok := asRefusal(err); ok {
 		d.Problem = refused.Message
@@ -116,6 +117,18 @@ func sendEvent(v *visit) (any, error) {
 	}
 	d.Sent = event.UserToken
 	return fillData(v, d)
+}
+
+// sendCommand is the command line that sends an event.
+func sendCommand(e api.Event) string {
+	words := []string{"affinity events send", "--type=" + shellArg(e.EventType), "--name=" + shellArg(e.EventName), "--index=" + shellArg(e.Index)}
+	for _, id := range e.ObjectIDs {
+		words = append(words, "--object="+shellArg(id))
+	}
+	for _, filter := range e.Filters {
+		words = append(words, "--filter="+shellArg(filter))
+	}
+	return strings.Join(append(words, userArg(e.UserToken)), " ")
 }
 
 // importAnswer is what the page about an import shows.

@@ -171,7 +171,7 @@ type jobs struct {
 const shownJobs = 40
 
 func loadJobs(v *visit) (any, error) {
-	v.title, v.command = "Jobs", "affinity recompute list\naffinity backtest --index INDEX --strategy FILE"
+	v.title, v.command = "Jobs", "affinity recompute list\n"+backtestCommand(v)
 	found, ctx, a := &jobs{Now: v.now()}, v.Context(), &asks{}
 	var recomputes part[api.Recomputes]
 	var reenrichments part[api.Reenrichments]

@@ -99,7 +99,7 @@ func TestTestEventAndImport(t *testing.T) {
 	if answer.StatusCode != http.StatusOK {
 		t.Fatalf("status %d: %s", answer.StatusCode, page)
 	}
-	s.shows(page, "Accepted.", `href="/console/users/me"`)
+	s.shows(page, "Accepted.", `href="/console/users/me"`, "affinity events send --type=view --name=&#39;Product Viewed&#39; --index=products --filter=brand:Acme --filter=&#39;color:50 %25 red&#39; me")
 	s.idle()
 	s.shows(p.page("/console/data"), "color:50 % red")
 	form.Set("user", "a b")
