@@ -263,7 +263,7 @@ func (p *dumpPage) objects(ctx context.Context) error {
 		if index > p.at.Index {
 			p.at.Index, p.at.After = index, ""
 		}
-		err := p.Store.ScanObjectRecords(ctx, p.app.ID, index, behind(p.at.After), func(id string, record []byte) error {
+		err := p.Store.ScanObjectRecords(ctx, p.app.ID, index, p.at.After, func(id string, record []byte) error {
 			p.at.After = id
 			p.at.Sent.Objects++
 			if err := p.add(api.ExportLine{Object: &api.ExportedObject{Index: index, Object: record}}); err != nil {
@@ -283,14 +283,6 @@ func (p *dumpPage) objects(ctx context.Context) error {
 	}
 	p.goOn(dumpDeletions)
 	return nil
-}
-
-// behind returns the first name after a name, and "" for none.
-func behind(name string) string {
-	if name == "" {
-		return ""
-	}
-	return name + "\x00"
 }
 
 // deletions adds who was deleted or has opted out.

@@ -215,27 +215,19 @@ func firstIndexes(ctx context.Context, table *bigtable.Table, app string, most i
 
 // ScanObjectIDs streams the ids of the objects of an index, in order.
 func (s *Store) ScanObjectIDs(ctx context.Context, app, index string, fn func(id string) error) error {
-	return s.scanObjectsFrom(ctx, app, index, "", keysOnly, func(id string, _ bigtable.Row) error { return fn(id) })
+	return s.ScanObjectIDsAfter(ctx, app, index, "", fn)
 }
 
 // ScanObjectIDsAfter is ScanObjectIDs of the objects behind an objectID, which need not exist.
 // The empty one stands before all.
 func (s *Store) ScanObjectIDsAfter(ctx context.Context, app, index, after string, fn func(id string) error) error {
-	return s.scanObjectsFrom(ctx, app, index, nextID(after), keysOnly, func(id string, _ bigtable.Row) error { return fn(id) })
+	return s.scanObjects(ctx, app, index, after, keysOnly, func(id string, _ bigtable.Row) error { return fn(id) })
 }
 
 // ScanFiltersAfter streams the filters of the objects behind an objectID, as ScanObjectIDsAfter
 // does their ids.
 func (s *Store) ScanFiltersAfter(ctx context.Context, app, index, after string, fn func(id string, f []event.Filter) error) error {
-	return s.scanFilters(ctx, app, index, nextID(after), func(id string, f ObjectFilters) error { return fn(id, f.Filters) })
-}
-
-// nextID returns the first objectID that sorts behind another; "" of all that sort behind none.
-func nextID(id string) string {
-	if id == "" {
-		return ""
-	}
-	return id + "\x00"
+	return s.scanFilters(ctx, app, index, after, func(id string, f ObjectFilters) error { return fn(id, f.Filters) })
 }
 
 // ScanObjectFilters streams the ids of the objects of an index with their
@@ -244,10 +236,10 @@ func (s *Store) ScanObjectFilters(ctx context.Context, app, index string, fn fun
 	return s.scanFilters(ctx, app, index, "", fn)
 }
 
-func (s *Store) scanFilters(ctx context.Context, app, index, from string, fn func(id string, f ObjectFilters) error) error {
+func (s *Store) scanFilters(ctx context.Context, app, index, after string, fn func(id string, f ObjectFilters) error) error {
 	filters := bigtable.RowFilter(bigtable.ChainFilters(
 		bigtable.ColumnRangeFilter(familyObject, columnFilters, columnFilters+"\x00"), bigtable.LatestNFilter(1)))
-	return s.scanObjectsFrom(ctx, app, index, from, filters, func(id string, r bigtable.Row) error {
+	return s.scanObjects(ctx, app, index, after, filters, func(id string, r bigtable.Row) error {
 		items := r[familyObject]
 		if len(items) == 0 {
 			return nil
@@ -260,11 +252,11 @@ func (s *Store) scanFilters(ctx context.Context, app, index, from string, fn fun
 	})
 }
 
-// ScanObjectRecords streams the objects of an index as the client sent them, from an id
-// on, in order.
-func (s *Store) ScanObjectRecords(ctx context.Context, app, index, from string, fn func(id string, record []byte) error) error {
+// ScanObjectRecords streams the objects of an index as the client sent them, in order: those
+// behind an objectID, as ScanObjectIDsAfter does.
+func (s *Store) ScanObjectRecords(ctx context.Context, app, index, after string, fn func(id string, record []byte) error) error {
 	records := bigtable.RowFilter(bigtable.ChainFilters(column(familyObject, columnRecord), bigtable.LatestNFilter(1)))
-	return s.scanObjectsFrom(ctx, app, index, from, records, func(id string, r bigtable.Row) error {
+	return s.scanObjects(ctx, app, index, after, records, func(id string, r bigtable.Row) error {
 		for _, item := range r[familyObject] {
 			if err := fn(id, item.Value); err != nil {
 				return err
@@ -274,11 +266,10 @@ func (s *Store) ScanObjectRecords(ctx context.Context, app, index, from string, 
 	})
 }
 
-func (s *Store) scanObjectsFrom(ctx context.Context, app, index, from string, filter bigtable.ReadOption, fn func(string, bigtable.Row) error) error {
+func (s *Store) scanObjects(ctx context.Context, app, index, after string, filter bigtable.ReadOption, fn func(string, bigtable.Row) error) error {
 	var failed error
 	prefix := indexPrefix(app, index)
-	rows := bigtable.NewRange(prefix+from, prefixEnd(prefix))
-	err := s.tables.of(app, allUsers).objects.ReadRows(ctx, rows, func(r bigtable.Row) bool {
+	err := s.tables.of(app, allUsers).objects.ReadRows(ctx, behind(prefix, after), func(r bigtable.Row) bool {
 		failed = fn(strings.TrimPrefix(r.Key(), prefix), r)
 		return failed == nil
 	}, filter)
