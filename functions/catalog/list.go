@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"unicode/utf8"
 
 	"github.com/affinityengine/affinity/shared/api"
@@ -25,26 +24,19 @@ type listQuery struct {
 }
 
 func readListQuery(r *http.Request) (listQuery, error) {
-	values, q := r.URL.Query(), listQuery{limit: api.DefaultObjects}
-	invalid := func(format string, args ...any) (listQuery, error) {
-		return listQuery{}, httpapi.Errorf(http.StatusUnprocessableEntity, format, args...)
+	var q listQuery
+	var err error
+	if q.limit, err = httpapi.CountOption(r, "limit", api.DefaultObjects, api.MaxObjects); err != nil {
+		return q, err
 	}
+	values := r.URL.Query()
 	if values.Has("filter") {
-		f, err := event.ParseFilter(values.Get("filter"))
-		if err != nil {
-			return invalid("filter must be a facet and a value, such as brand:Acme")
+		if q.filter, err = event.ParseFilter(values.Get("filter")); err != nil {
+			return q, httpapi.Errorf(http.StatusUnprocessableEntity, "filter must be a facet and a value, such as brand:Acme")
 		}
-		q.filter = f
-	}
-	if values.Has("limit") {
-		n, err := strconv.Atoi(values.Get("limit"))
-		if err != nil || n < 1 || n > api.MaxObjects {
-			return invalid("limit must be an integer from 1 to %d", api.MaxObjects)
-		}
-		q.limit = n
 	}
 	if q.after = values.Get("cursor"); len(q.after) > catalog.MaxObjectID || !utf8.ValidString(q.after) {
-		return invalid("cursor must be the cursor of another answer of this route")
+		return q, httpapi.Errorf(http.StatusUnprocessableEntity, "cursor must be the cursor of another answer of this route")
 	}
 	return q, nil
 }
@@ -52,8 +44,8 @@ func readListQuery(r *http.Request) (listQuery, error) {
 // errPage ends a reading of objects.
 var errPage = errors.New("the page is full")
 
-// list answers a page of the objectIDs of an index. It reads a bounded number of objects.
-// Those that have not the filter count, so a page may be short, or empty, before the end.
+// list answers a page of the objectIDs of an index. It reads a bounded number of objects,
+// with the filter or without, so a page may be short, or empty, before the end.
 func (h handler) list(w http.ResponseWriter, r *http.Request) error {
 	app, index, err := h.tenant(r, auth.AddObject)
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/auth"
@@ -22,11 +21,9 @@ func (h handler) seen(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	days := api.DefaultSeenDays
-	if values, given := r.URL.Query()["days"]; given {
-		if days, err = strconv.Atoi(values[0]); err != nil || days < 1 || days > api.MaxSeenDays {
-			return httpapi.Errorf(http.StatusUnprocessableEntity, "days must be an integer from 1 to %d", api.MaxSeenDays)
-		}
+	days, err := httpapi.CountOption(r, "days", api.DefaultSeenDays, api.MaxSeenDays)
+	if err != nil {
+		return err
 	}
 	now := h.Now()
 	today := usage.DayOf(now)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -33,7 +32,7 @@ func (h handler) appSettings(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	// Not from a cache: who has just changed something looks here whether it is so.
+	// Not from a cache: an operator who has just changed something looks here.
 	app, err := h.Config.App(r.Context(), grant.App)
 	if err != nil {
 		return settingsError(err)
@@ -122,14 +121,10 @@ func (p keyPlace) compare(q keyPlace) int {
 // keysQuery returns how many keys a request asks for, and behind which place; nil: from the
 // first one on.
 func keysQuery(r *http.Request) (most int, after *keyPlace, err error) {
-	values := r.URL.Query()
-	most = api.DefaultKeys
-	if values.Has("limit") {
-		if most, err = strconv.Atoi(values.Get("limit")); err != nil || most < 1 || most > api.MaxKeys {
-			return most, nil, httpapi.Errorf(http.StatusUnprocessableEntity, "limit must be an integer from 1 to %d", api.MaxKeys)
-		}
+	if most, err = httpapi.CountOption(r, "limit", api.DefaultKeys, api.MaxKeys); err != nil {
+		return most, nil, err
 	}
-	if values.Has("cursor") {
+	if values := r.URL.Query(); values.Has("cursor") {
 		text, err := base64.RawURLEncoding.DecodeString(values.Get("cursor"))
 		if err == nil {
 			err = json.Unmarshal(text, &after)

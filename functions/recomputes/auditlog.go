@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/auditlog"
@@ -57,12 +56,10 @@ func auditLogError(err error) error {
 // for the entries about one.
 func auditQuery(r *http.Request) (q auditlog.Query, user string, err error) {
 	values := r.URL.Query()
-	q = auditlog.Query{After: values.Get("cursor"), Limit: api.DefaultAuditEntries, Action: auditlog.Action(values.Get("action"))}
+	q = auditlog.Query{After: values.Get("cursor"), Action: auditlog.Action(values.Get("action"))}
 	user = values.Get("userToken")
-	if values.Has("limit") {
-		if q.Limit, err = strconv.Atoi(values.Get("limit")); err != nil || q.Limit < 1 || q.Limit > api.MaxAuditEntries {
-			return q, "", httpapi.Errorf(http.StatusUnprocessableEntity, "limit must be an integer from 1 to %d", api.MaxAuditEntries)
-		}
+	if q.Limit, err = httpapi.CountOption(r, "limit", api.DefaultAuditEntries, api.MaxAuditEntries); err != nil {
+		return q, "", err
 	}
 	switch {
 	case values.Has("cursor") && !auditlog.ValidID(q.After):

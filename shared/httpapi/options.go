@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -28,4 +29,18 @@ func (rt *Router) HandleOwn(pattern string, h Handler, options ...string) {
 		}
 		return h(w, r)
 	})
+}
+
+// CountOption returns the query option of a request that says how many are asked for, from 1
+// to most, or absent if the URL has none.
+func CountOption(r *http.Request, name string, absent, most int) (int, error) {
+	values, given := r.URL.Query()[name]
+	if !given {
+		return absent, nil
+	}
+	n, err := strconv.Atoi(values[0])
+	if err != nil || n < 1 || n > most {
+		return 0, Errorf(http.StatusUnprocessableEntity, "%s must be an integer from 1 to %d", name, most)
+	}
+	return n, nil
 }
