@@ -146,8 +146,8 @@ func TestLoginGoesOn(t *testing.T) {
 	}
 }
 
-// Who follows a link of another program has a session, although the browser sends its cookie only
-// once a page of the console asks.
+// A person who follows a link of another program keeps their session, although the browser sends
+// its cookie only once a page of the console asks.
 func TestLinkOfAnotherProgram(t *testing.T) {
 	h := newTest(t)
 	w := h.do("GET", "/console/jobs", "", header("Sec-Fetch-Site", "cross-site"))

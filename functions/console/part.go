@@ -3,6 +3,7 @@ package console
 import (
 	"errors"
 	"net/http"
+	"strings"
 	"sync"
 
 	"github.com/affinityengine/affinity/shared/api"
@@ -37,6 +38,15 @@ func ask[T any](a *asks, into *part[T], request func() (T, error)) {
 func asRefusal(err error) (*api.Error, bool) {
 	refused, ok := errors.AsType[*api.Error](err)
 	return refused, ok && refused.Status < http.StatusInternalServerError && refused.Status != http.StatusForbidden && refused.Status != http.StatusTooManyRequests
+}
+
+// refusalText is the message of an answer that is no success, with what to do.
+func refusalText(err error) string {
+	refused, ok := errors.AsType[*api.Error](err)
+	if !ok {
+		return "The engine did not answer. Ask again."
+	}
+	return strings.Join(append([]string{refused.Message}, refused.Others...), "; ")
 }
 
 func (a *asks) wait() { a.wg.Wait() }

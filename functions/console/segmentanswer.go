@@ -91,25 +91,7 @@ func (p *segmentPage) ask(v *visit) {
 	a := &asks{}
 	offered := p.offer(v, a)
 	defer func() { a.wait(); offered() }()
-	for _, r := range p.Form.Rows {
-		answer.Skipped = answer.Skipped || r.partial() != ""
-	}
-	switch {
-	case p.Form.Broken != "":
-		answer.Message = capitalized(p.Form.Broken)
-		return
-	case p.Form.faulty():
-		for _, r := range p.Form.Rows {
-			if r.Fault != "" {
-				answer.Message = r.Fault + ": " + shown(r.Text())
-			}
-		}
-		return
-	case p.Form.OnlyWithout():
-		answer.Message = "Add a value that users like. Without one, almost everybody would belong to the segment, and the engine would have to read all profiles."
-		return
-	case p.Form.empty:
-		answer.Empty = true
+	if answer.look(p.Form); !p.Form.ready() {
 		return
 	}
 	answer.Words = conditionWords(p.Form.where)
@@ -131,8 +113,8 @@ func (p *segmentPage) ask(v *visit) {
 		return
 	}
 	answer.OK, answer.Count, answer.AsOf = true, page.Total, page.AsOf.Time
-	if p.All > 0 && !page.Total.Fewer {
-		answer.Share = min(1, float64(page.Total.N)/float64(p.All))
+	if !page.Total.Fewer {
+		answer.Share = shareOf(page.Total, p.All)
 	}
 	for _, u := range page.Users[:min(len(page.Users), usersShown)] {
 		answer.Users = append(answer.Users, userLine{Token: u.UserToken, Path: userPath(u.UserToken, ""), Score: u.Score})
@@ -148,6 +130,27 @@ func (p *segmentPage) ask(v *visit) {
 		if f.row >= 0 {
 			p.Rows[f.row].slider(f.above, found[i].Got)
 		}
+	}
+}
+
+// look says what a form lacks before the engine can be asked.
+func (s *segmentAnswer) look(f *segmentForm) {
+	for _, r := range f.Rows {
+		s.Skipped = s.Skipped || r.partial() != ""
+	}
+	switch {
+	case f.Broken != "":
+		s.Message = capitalized(f.Broken)
+	case f.faulty():
+		for _, r := range f.Rows {
+			if r.Fault != "" {
+				s.Message = r.Fault + ": " + shown(r.Text())
+			}
+		}
+	case f.OnlyWithout():
+		s.Message = "Add a value that users like. Without one, almost everybody would belong to the segment, and the engine would have to read all profiles."
+	case f.empty:
+		s.Empty = true
 	}
 }
 

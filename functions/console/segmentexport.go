@@ -55,7 +55,7 @@ func exportPath(segment, id string) string {
 
 // exportCommand writes the file of an export.
 func exportCommand(segment string) string {
-	return "affinity segment export " + shellWord(segment) + " --out " + shellWord(segment+".ndjson")
+	return "affinity segment export " + shellArg(segment) + " --out " + shellArg(segment+".ndjson")
 }
 
 // startSegmentExport starts a job that writes the users of a segment to a file.

@@ -30,7 +30,7 @@ type segmentForm struct {
 
 // readSegmentForm reads what a page has sent.
 func readSegmentForm(values url.Values) *segmentForm {
-	f := &segmentForm{JSON: strings.TrimSpace(strings.ReplaceAll(values.Get("json"), "\r\n", "\n"))}
+	f := &segmentForm{JSON: typedJSON(values)}
 	f.Edited = jsonHash(f.JSON) != values.Get("hash")
 	if f.Edited || !values.Has("match") {
 		f.takeJSON()

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -174,11 +173,7 @@ func (p *segmentPage) load(v *visit) error {
 	if lists.OK && lists.Got.Lists != nil {
 		p.All, p.Built = lists.Got.Lists.Users, lists.Got.Lists.BuiltAt.Time
 	}
-	for _, f := range active.Got.FacetsScoring {
-		if f.Score > 0 && plain(f.FacetName) {
-			p.Facets = append(p.Facets, f.FacetName)
-		}
-	}
+	p.Facets = slices.DeleteFunc(scoredFacets(active.Got), func(facet string) bool { return !plain(facet) })
 	for i, h := range active.Got.HalfLives {
 		text := span(h.String())
 		if i == 0 {
@@ -240,7 +235,7 @@ func (p *segmentPage) command(admin bool) string {
 	}
 	for _, h := range p.Answer.Histograms {
 		if arg, ok := filterArg(api.SegmentCondition{Filter: strings.ReplaceAll(h.Filter, "%", "%25")}); ok {
-			lines = append(lines, "affinity segment histogram "+shellWord(arg))
+			lines = append(lines, "affinity segment histogram "+shellArg(arg))
 			break
 		}
 	}
@@ -253,13 +248,4 @@ func (p *segmentPage) command(admin bool) string {
 		lines = append(lines, exportCommand(p.Opened))
 	}
 	return strings.Join(lines, "\n")
-}
-
-// refusalText is the message of an answer that is no success, with what to do.
-func refusalText(err error) string {
-	refused, ok := errors.AsType[*api.Error](err)
-	if !ok {
-		return "The engine did not answer. Ask again."
-	}
-	return strings.Join(append([]string{refused.Message}, refused.Others...), "; ")
 }

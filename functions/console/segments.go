@@ -134,7 +134,7 @@ func (p *segmentsPage) line(s api.Segment) segmentLine {
 	if n := len(s.Sizes); n > 0 {
 		last := s.Sizes[n-1]
 		line.Users, line.Day = &last.Users, dayText(last.Day)
-		line.Share = shareOf(last.Users, p.Lists)
+		line.Share = shareOf(last.Users, usersOf(p.Lists))
 		for _, size := range s.Sizes[max(0, n-trendDays):] {
 			line.Trend = append(line.Trend, size.Users.N)
 		}
@@ -142,12 +142,20 @@ func (p *segmentsPage) line(s api.Segment) segmentLine {
 	return line
 }
 
-// shareOf is which share a count is of the users in the lists, at most 1; 0 if it is not known.
-func shareOf(n api.UserCount, lists *api.SegmentLists) float64 {
-	if lists == nil || lists.Users == 0 {
+// usersOf is how many users are in the lists, 0 if they are not built.
+func usersOf(lists *api.SegmentLists) int64 {
+	if lists == nil {
 		return 0
 	}
-	return min(1, float64(n.N)/float64(lists.Users))
+	return lists.Users
+}
+
+// shareOf is which share a count is of all users, at most 1; 0 if their number is not known.
+func shareOf(n api.UserCount, all int64) float64 {
+	if all == 0 {
+		return 0
+	}
+	return min(1, float64(n.N)/float64(all))
 }
 
 // dayText writes a day such as 2026-11-23 for people.
@@ -198,7 +206,12 @@ func strategyFacets(v *visit) (facets []string) {
 	if err != nil {
 		return nil // a person types the facet
 	}
-	for _, f := range active.FacetsScoring {
+	return scoredFacets(active)
+}
+
+// scoredFacets are the facets with a weight in a strategy.
+func scoredFacets(s api.Strategy) (facets []string) {
+	for _, f := range s.FacetsScoring {
 		if f.Score > 0 {
 			facets = append(facets, f.FacetName)
 		}
@@ -241,7 +254,7 @@ func newFacetValues(facet string, got api.Values, most int, lists *api.SegmentLi
 	got.Values = got.Values[:min(len(got.Values), most)]
 	f := facetValues{Facet: facet, Path: segmentsPath + "/values?" + url.Values{"facet": {facet}}.Encode(), Total: got.Total, Rest: got.Total - len(got.Values)}
 	for _, value := range got.Values {
-		line := valueLine{Value: visible(value.Value, 60), Users: value.Users, Share: shareOf(value.Users, lists)}
+		line := valueLine{Value: visible(value.Value, 60), Users: value.Users, Share: shareOf(value.Users, usersOf(lists))}
 		if len(facet)+len(value.Value) <= maxValueLink {
 			line.Path = queryPath + "?" + url.Values{"facet": {facet}, "value": {value.Value}}.Encode()
 		}

@@ -78,7 +78,7 @@ type segmentDelete struct {
 
 func confirmSegmentDelete(v *visit) (any, error) {
 	name := v.PathValue("name")
-	v.title, v.command = "Delete a segment", "affinity segment delete "+shellWord(name)
+	v.title, v.command = "Delete a segment", "affinity segment delete "+shellArg(name)
 	s, err := v.engine.Segment(v.Context(), name)
 	if err != nil {
 		return nil, err

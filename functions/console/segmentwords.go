@@ -145,7 +145,7 @@ func segmentArgs(c api.SegmentCondition) string {
 		if !ok {
 			return "condition.json"
 		}
-		args = append(args, flag+shellWord(text))
+		args = append(args, flag+shellArg(text))
 	}
 	if !holds {
 		return "condition.json"

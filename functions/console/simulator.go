@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/auth"
@@ -183,7 +182,7 @@ func (s *simulation) refused(err error) error {
 	var refusal *api.Error
 	correctable := []int{http.StatusBadRequest, http.StatusNotFound, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity}
 	if errors.As(err, &refusal) && slices.Contains(correctable, refusal.Status) {
-		s.Problem = strings.Join(append([]string{refusal.Message}, refusal.Others...), "; ")
+		s.Problem = refusalText(err)
 		return nil
 	}
 	return err

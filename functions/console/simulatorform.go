@@ -32,10 +32,7 @@ type simulatorForm struct {
 	Drafted   bool   // to compare with the draft
 	Engine    string // of the boost
 
-	Draft      string // the JSON of a strategy that is not published; empty: there is none
-	Began      string // the version that was active when the draft began
-	draftFault string // why the draft cannot rank
-	draft      strategy.Strategy
+	simulatedDraft
 
 	pick string // whom to choose: "new", "active", "random", or nobody else
 	from string // what to fill the list of objects with
@@ -65,13 +62,13 @@ func (simulatorForm) SeenChoices() [][2]string {
 // readSimulator reads the form from the address, or from the body.
 func readSimulator(v *visit, active api.Strategy) simulatorForm {
 	values := v.URL.Query()
-	var f simulatorForm
+	var drafted simulatedDraft
 	if v.Method == http.MethodPost {
-		values = f.readDraft(v.PostForm)
+		drafted, values = readSimulatedDraft(v.PostForm)
 	}
-	f = simulatorForm{
-		Draft: f.Draft, Began: f.Began, draftFault: f.draftFault, draft: f.draft,
-		User: strings.TrimSpace(values.Get("user")), Index: strings.TrimSpace(values.Get("index")), IDs: objectLines(values.Get("ids")),
+	f := simulatorForm{
+		simulatedDraft: drafted,
+		User:           strings.TrimSpace(values.Get("user")), Index: strings.TrimSpace(values.Get("index")), IDs: objectLines(values.Get("ids")),
 		Impact: active.PersonalizationImpact, HalfLife: values.Get("halfLife"), Seen: values.Get("seen"), Diversity: values.Get("diversity"),
 		Engine: values.Get("engine"), pick: values.Get("pick"), from: values.Get("from"), with: strings.TrimSpace(values.Get("with")), fill: values.Get("fill") != "",
 	}
@@ -102,27 +99,34 @@ func readSimulator(v *visit, active api.Strategy) simulatorForm {
 // draftChoice is the choice of the draft among the versions to compare with.
 const draftChoice = "draft"
 
-// readDraft takes the draft from a form: that of this page, or that of the page of the strategy, of
-// which nothing else counts here. It returns the other values.
-func (f *simulatorForm) readDraft(values url.Values) url.Values {
-	if strings.TrimSpace(values.Get("json")) == "" {
-		return values
+// simulatedDraft is a strategy that is not published. The zero value is none.
+type simulatedDraft struct {
+	Draft      string // its JSON
+	Began      string // the version that was active when it began
+	draftFault string // why it cannot rank
+	draft      strategy.Strategy
+}
+
+// readSimulatedDraft takes the draft from a form: that of this page, or that of the page of the
+// strategy, of which nothing else counts here. rest are the values that count beside the draft.
+func readSimulatedDraft(values url.Values) (s simulatedDraft, rest url.Values) {
+	if typedJSON(values) == "" {
+		return s, values
 	}
-	edited := readForm(values)
-	d, text, err := edited.draft()
-	if f.Draft = text; err == nil {
-		f.Draft = d.JSON()
+	d, text, err := readForm(values).draft()
+	if s.Draft = text; err == nil {
+		s.Draft = d.JSON()
 	}
-	f.Began = values.Get("began")
 	var faults []string
-	if f.draft, faults = checkStrategy(f.Draft); len(faults) > 0 {
-		f.draftFault = "The engine does not take the draft: " + strings.Join(faults, "; ")
+	if s.draft, faults = checkStrategy(s.Draft); len(faults) > 0 {
+		s.draftFault = "The engine does not take the draft: " + strings.Join(faults, "; ")
 	}
 	if values.Has("hash") {
-		f.Began = values.Get("version")
-		return url.Values{}
+		s.Began = values.Get("version")
+		return s, url.Values{}
 	}
-	return values
+	s.Began = values.Get("began")
+	return s, values
 }
 
 // impact is how much the person counts under a strategy: as much as the strategy says, until
@@ -273,12 +277,12 @@ func (f simulatorForm) With() string { return safeField(f.with, maxValue) }
 
 // CatalogCommand loads a catalog into the index.
 func (f simulatorForm) CatalogCommand() string {
-	return "affinity catalog import --index " + shellWord(f.Index) + " objects.ndjson.gz"
+	return "affinity catalog import --index " + shellArg(f.Index) + " objects.ndjson.gz"
 }
 
 // CrowdCommand builds the statistics of the index.
 func (f simulatorForm) CrowdCommand() string {
-	return "affinity crowd build --index " + shellWord(f.Index)
+	return "affinity crowd build --index " + shellArg(f.Index)
 }
 
 // HalfLifeText is a half-life in words: a number of days has no unit in a strategy.

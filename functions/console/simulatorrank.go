@@ -150,9 +150,9 @@ func ordered(a api.RankAnswer) map[string]int {
 // command is the command line that orders the same objects.
 func (s *simulation) command() string {
 	f := s.Form
-	words := []string{"affinity rank --user", shellWord(f.Token()), "--index", shellWord(f.Index), "--explain"}
+	words := []string{"affinity rank --user", shellArg(f.Token()), "--index", shellArg(f.Index), "--explain"}
 	if f.HalfLife != "" {
-		words = append(words, "--half-life", shellWord(f.HalfLife))
+		words = append(words, "--half-life", shellArg(f.HalfLife))
 	}
 	if f.Seen != api.SeenKeep {
 		words = append(words, "--seen", f.Seen)
@@ -170,33 +170,11 @@ func (s *simulation) command() string {
 		words = append(words, "- < ids.txt")
 	} else {
 		for _, id := range f.IDs {
-			words = append(words, shellWord(id))
+			words = append(words, shellArg(id))
 		}
 	}
 	return "# orders by the person alone, as at impact 100: the command knows no order of today\n" + strings.Join(words, " ") +
-		fmt.Sprintf("\naffinity boosts %s --engine %s --impact %d", shellWord(f.Token()), f.Engine, f.Impact)
-}
-
-// shellWord writes a text as one word of a shell, in characters that are seen as they are.
-func shellWord(text string) string {
-	odd := func(c rune) bool {
-		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("-_./:=+@", c))
-	}
-	switch {
-	case text != "" && !strings.ContainsFunc(text, odd) && text[0] != '-':
-		return text
-	case plain(text):
-		return quoted(text)
-	}
-	var b strings.Builder
-	for i := range len(text) {
-		if c := text[i]; c >= ' ' && c < 0x7f && c != '\'' && c != '\\' {
-			b.WriteByte(c)
-		} else {
-			fmt.Fprintf(&b, `\x%02x`, c)
-		}
-	}
-	return "$'" + b.String() + "'"
+		fmt.Sprintf("\naffinity boosts %s --engine %s --impact %d", shellArg(f.Token()), f.Engine, f.Impact)
 }
 
 // mayReadRecords is the right that reading a record needs.

@@ -3,7 +3,6 @@ package console
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -173,7 +172,7 @@ func (s *simulation) feed(v *visit, name, order string) (ids []string, index str
 	}
 	switch {
 	case isRefusal(err):
-		s.Missing.Fill = "The feed cannot be read: " + refusalOf(err)
+		s.Missing.Fill = "The feed cannot be read: " + refusalText(err)
 	case err != nil:
 		return nil, "", fmt.Errorf("read a feed: %w", err)
 	case len(ids) == 0:
@@ -191,7 +190,7 @@ func (s *simulation) segment(v *visit, index, with string) (ids []string, of str
 	objects, err := v.engine.Objects(v.Context(), index, api.ObjectsQuery{Filter: with, Limit: maxCards})
 	switch {
 	case isRefusal(err):
-		s.Missing.Fill = "The objects cannot be listed: " + refusalOf(err)
+		s.Missing.Fill = "The objects cannot be listed: " + refusalText(err)
 	case err != nil:
 		return nil, "", fmt.Errorf("list objects: %w", err)
 	case len(objects.ObjectIDs) == 0 && objects.Cursor != "":
@@ -200,12 +199,6 @@ func (s *simulation) segment(v *visit, index, with string) (ids []string, of str
 		s.Missing.Fill = "No object of the index has this value, so the list stays as it was."
 	}
 	return objects.ObjectIDs, index, nil
-}
-
-// refusalOf is the engine's message in a refusal.
-func refusalOf(err error) string {
-	refusal, _ := errors.AsType[*api.Error](err)
-	return refusal.Message
 }
 
 // touched returns objects of an index that a user's events name, the last ones first: those that

@@ -26,8 +26,13 @@ func jsonHash(text string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
+// typedJSON returns the JSON of a form as it was typed, with the line ends of this machine.
+func typedJSON(values url.Values) string {
+	return strings.TrimSpace(strings.ReplaceAll(values.Get("json"), "\r\n", "\n"))
+}
+
 func readForm(values url.Values) draftForm {
-	f := draftForm{Values: values, text: strings.TrimSpace(strings.ReplaceAll(values.Get("json"), "\r\n", "\n"))}
+	f := draftForm{Values: values, text: typedJSON(values)}
 	f.Edited = jsonHash(f.text) != values.Get("hash")
 	return f
 }

@@ -19,6 +19,9 @@ const (
 	previewSample = 200
 	// leastSample is how many it compares where that takes too long.
 	leastSample = 20
+	// resentBytes bounds the JSON that each step of a slider sends again. A strategy of many aliases
+	// has more.
+	resentBytes = 16 << 10
 	// previewTime is how long a preview while a slider moves may take.
 	previewTime = 250 * time.Millisecond
 )
@@ -99,8 +102,7 @@ func livePreview(v *visit, f draftForm) (any, error) {
 		_, shown.Faults = checkStrategy(text)
 	}
 	shown.HalfLives, shown.Sample = draftHalfLives(d), cmp.Or(shown.Sample, f.sample())
-	// A strategy of many aliases is not sent again with each step of a slider.
-	if const16k := 16 << 10; !f.Edited && len(text) < const16k {
+	if !f.Edited && len(text) < resentBytes {
 		shown.JSON, shown.Hash = text, jsonHash(text)
 	}
 	page := &strategyPage{Now: v.now(), Preview: shown, Sample: shown.Sample}

@@ -71,7 +71,7 @@ func newReview(v *visit, text, began string) (*reviewPage, error) {
 // publishDraft makes a draft the active strategy, unless another has been published since the person
 // saw the difference.
 func publishDraft(v *visit) (any, error) {
-	text := strings.TrimSpace(strings.ReplaceAll(v.PostForm.Get("json"), "\r\n", "\n"))
+	text := typedJSON(v.PostForm)
 	r, err := newReview(v, text, v.PostForm.Get("version"))
 	if err != nil {
 		return nil, err

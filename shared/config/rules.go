@@ -73,6 +73,7 @@ type Publication struct {
 // change expects.
 type OtherVersionError struct{ Active, Expected int64 }
 
+// Error names both versions.
 func (e *OtherVersionError) Error() string {
 	return fmt.Sprintf("version %d of the strategy is active, not %d", e.Active, e.Expected)
 }
