@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/auth"
@@ -38,16 +37,6 @@ func TestSegmentsBeginWithLists(t *testing.T) {
 	s.lacks(reader.page("/console/segments"), "Build now")
 }
 
-// eventually waits until something that other processes do is true.
-func (s *site) eventually(is func() bool) {
-	s.t.Helper()
-	for until := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(until) {
-			s.t.Fatal("it does not become true")
-		}
-	}
-}
-
 // The page counts what the engine counts, draws the scores, and names users to keys that may know them.
 func TestSegmentsAnswer(t *testing.T) {
 	t.Parallel()
@@ -77,10 +66,8 @@ func TestSegmentsAnswer(t *testing.T) {
 // the JSON follows the fields. While a person types, htmx gets the answer alone.
 func TestSegmentsForm(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	s.fill(60)
-	s.pack()
-	p := s.login(key)
+	p := packed(t)
+	s := p.site
 	form := fields(p.page("/console/segments/query"))
 	live := p.ask(row(form, 0, "brand", "Stridewell", "50"))
 	s.shows(live, "users like", `id="range0" hx-swap-oob="true"`, `id="offers0" hx-swap-oob="true"`, `id="seg-json" hx-swap-oob="true"`, "brand:Stridewell", "&#34;above&#34;: 50", `id="seg-said"`)
@@ -121,10 +108,8 @@ func TestSegmentsForm(t *testing.T) {
 // The JSON is the condition: an expert writes what fields cannot show, and a fault is said beside it.
 func TestSegmentsOfJSON(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	s.fill(60)
-	s.pack()
-	p := s.login(key)
+	p := packed(t)
+	s := p.site
 	form := fields(p.page("/console/segments/query"))
 	form.Set("json", `{"where":`+nestedSegment+`}`)
 	live := p.ask(form)
@@ -154,10 +139,8 @@ func TestSegmentsOfJSON(t *testing.T) {
 // A person saves, changes and deletes a segment, and is refused beside the field.
 func TestSegmentsAreSaved(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	s.fill(60)
-	s.pack()
-	p := s.login(key)
+	p := packed(t)
+	s := p.site
 	const save = "/console/segments/query/save"
 	form := row(fields(p.page("/console/segments/query")), 0, "brand", "Stridewell", "50 ")
 	for name, why := range map[string]string{

@@ -14,7 +14,9 @@ import (
 
 	"github.com/affinityengine/affinity/scripts/affinity/shop"
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/client"
+	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
@@ -123,21 +125,35 @@ func (s *site) login(key string) *person {
 	return p
 }
 
+// htmx makes a request one of htmx.
+func htmx(r *http.Request) { r.Header.Set("Hx-Request", "true") }
+
+// htmxIf is what makes a request one of htmx, if it is to be one.
+func htmxIf(live bool) (with []func(*http.Request)) {
+	if live {
+		with = append(with, htmx)
+	}
+	return with
+}
+
 // send sends a request as a browser does, and follows nothing.
-func (p *person) send(method, path string, form url.Values) (*http.Response, string) {
+func (p *person) send(method, path string, form url.Values, with ...func(*http.Request)) (*http.Response, string) {
 	p.t.Helper()
 	var in io.Reader
 	if form != nil {
 		in = strings.NewReader(form.Encode())
 	}
-	r, err := http.NewRequest(method, p.stack.URL+path, in)
+	r, err := http.NewRequestWithContext(context.Background(), method, p.stack.URL+path, in)
 	p.must(err)
 	if form != nil {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		r.Header.Set("Origin", p.stack.URL)
 	}
 	if p.cookie != nil {
-		r.AddCookie(&http.Cookie{Name: p.cookie.Name, Value: p.cookie.Value})
+		r.AddCookie(&http.Cookie{Name: p.cookie.Name, Value: p.cookie.Value}) // a client's jar sends it only over TLS
+	}
+	for _, change := range with {
+		change(r)
 	}
 	answer, err := http.DefaultTransport.RoundTrip(r)
 	p.must(err)
@@ -178,6 +194,38 @@ func (p *person) csrf() string {
 		p.t.Fatal("the page has no form")
 	}
 	return token
+}
+
+// as logs in with a key that has one right.
+func (s *site) as(right string) *person {
+	s.t.Helper()
+	name := "a-key-for-" + right
+	s.must(s.stack.Backends.Config.PutKey(context.Background(), "shop", config.Key{Hash: auth.Hash(name), ACL: []string{right}}))
+	return s.login(name)
+}
+
+// eventually waits until something that other processes do is true.
+func (s *site) eventually(is func() bool) {
+	s.t.Helper()
+	for until := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(until) {
+			s.t.Fatal("it does not become true")
+		}
+	}
+}
+
+// inOrder fails unless a page has texts one after the other.
+func (s *site) inOrder(page string, texts ...string) {
+	s.t.Helper()
+	rest := page
+	for _, text := range texts {
+		_, after, found := strings.Cut(rest, text)
+		if !found {
+			s.t.Errorf("the page lacks %q after the texts before it:\n%s", text, page)
+			return
+		}
+		rest = after
+	}
 }
 
 // shows fails unless a page holds all texts.

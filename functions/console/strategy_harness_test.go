@@ -2,56 +2,24 @@ package console_test
 
 import (
 	"html"
-	"io"
-	"net/http"
 	"net/url"
 	"regexp"
 	"strings"
 	"testing"
 
-	"github.com/affinityengine/affinity/shared/local/functiontest"
 	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
 // strategist is a session of the console, in a browser without JavaScript.
 type strategist struct {
-	t      *testing.T
-	url    string
-	cookie string
-	live   bool // requests are those of htmx
+	*person
+	live bool // requests are those of htmx
 }
 
 // strategistOf logs in with a key of the app of functiontest.
 func strategistOf(t *testing.T, s *stack.Stack, key string) *strategist {
 	t.Helper()
-	b := &strategist{t: t, url: s.URL}
-	answer := b.send("POST", "/console/login", url.Values{"app": {functiontest.App}, "key": {key}})
-	answer.Body.Close()
-	for _, c := range answer.Cookies() {
-		b.cookie = c.Name + "=" + c.Value
-	}
-	if b.cookie == "" {
-		t.Fatalf("no session with the key %q: %s", key, answer.Status)
-	}
-	return b
-}
-
-func (b *strategist) send(method, path string, form url.Values) *http.Response {
-	b.t.Helper()
-	r, err := http.NewRequestWithContext(b.t.Context(), method, b.url+path, strings.NewReader(form.Encode()))
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	r.Header.Set("Cookie", b.cookie)
-	if b.live {
-		r.Header.Set("Hx-Request", "true")
-	}
-	answer, err := http.DefaultTransport.RoundTrip(r)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	return answer
+	return &strategist{person: (&site{t: t, stack: s}).login(key)}
 }
 
 // strategyView is an answer of the console.
@@ -63,13 +31,8 @@ type strategyView struct {
 
 func (b *strategist) view(method, path string, form url.Values) strategyView {
 	b.t.Helper()
-	answer := b.send(method, path, form)
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	return strategyView{answer.StatusCode, answer.Header.Get("Location"), string(text)}
+	answer, text := b.send(method, path, form, htmxIf(b.live)...)
+	return strategyView{answer.StatusCode, answer.Header.Get("Location"), text}
 }
 
 func (b *strategist) get(path string) strategyView { return b.view("GET", path, nil) }

@@ -1,16 +1,12 @@
 package console_test
 
 import (
-	"io"
 	"net/http"
 	"net/url"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/api"
-	"github.com/affinityengine/affinity/shared/auth"
-	"github.com/affinityengine/affinity/shared/config"
 )
 
 // usersSite is a site whose pages about users a person reads.
@@ -24,12 +20,7 @@ func newUsersSite(t testing.TB) *usersSite {
 }
 
 // enter logs in with a key that has one right.
-func (u *usersSite) enter(right string) {
-	u.t.Helper()
-	name := "a-key-for-" + right
-	u.must(u.stack.Backends.Config.PutKey(u.t.Context(), "shop", config.Key{Hash: auth.Hash(name), ACL: []string{right}}))
-	u.person = u.login(name)
-}
+func (u *usersSite) enter(right string) { u.person = u.as(right) }
 
 // get returns a page that answers with a status.
 func (u *usersSite) get(status int, path string) string {
@@ -57,31 +48,9 @@ func (u *usersSite) leads(path string, form url.Values, to string) {
 // fragment returns what htmx gets.
 func (u *usersSite) fragment(path string) string {
 	u.t.Helper()
-	r, err := http.NewRequest("GET", u.stack.URL+path, nil)
-	u.must(err)
-	r.Header.Set("Hx-Request", "true")
-	r.AddCookie(&http.Cookie{Name: u.cookie.Name, Value: u.cookie.Value})
-	answer, err := http.DefaultTransport.RoundTrip(r)
-	u.must(err)
-	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
-	u.must(err)
-	u.lacks(string(body), "<html", "<nav")
-	return string(body)
-}
-
-// inOrder fails unless a page has texts one after the other.
-func (u *usersSite) inOrder(page string, texts ...string) {
-	u.t.Helper()
-	rest := page
-	for _, text := range texts {
-		_, after, found := strings.Cut(rest, text)
-		if !found {
-			u.t.Errorf("the page lacks %q after the texts before it:\n%s", text, page)
-			return
-		}
-		rest = after
-	}
+	_, body := u.send("GET", path, nil, htmx)
+	u.lacks(body, "<html", "<nav")
+	return body
 }
 
 const usersStrategy = `{"eventsScoring":[{"eventName":"Product Viewed","eventType":"view","score":1},{"eventName":"Product Clicked","eventType":"click","score":10},
