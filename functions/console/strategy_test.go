@@ -180,91 +180,6 @@ func TestStrategyFaults(t *testing.T) {
 	b.post("/console/strategy/preview", form).shows(t, "not valid JSON")
 }
 
-// A draft never replaces a version that its author has not seen.
-func TestStrategyRace(t *testing.T) {
-	s := functiontest.Start(t)
-	setStrategy(t, s, shoes())
-	b := strategistOf(t, s, "recommendation")
-	form := b.get("/console/strategy").form()
-	form["eventScore"][0] = "60"
-	review := b.post("/console/strategy/review", form)
-	other := shoes()
-	other.FacetsScoring[0].Score = 77
-	setStrategy(t, s, other)
-	_, version := active(t, s)
-
-	page := b.post("/console/strategy", form)
-	page.shows(t, "after this draft began with version")
-	asked := b.post("/console/strategy/publish", review.form())
-	asked.shows(t, fmt.Sprintf("Version %d was published", version), "Nothing was published so far", "Facet color: 77 → 40", "View “Seen”: 10 → 60")
-	if got, now := active(t, s); now != version || !got.Equal(other) {
-		t.Fatalf("version %d replaced version %d", now, version)
-	}
-	if answer := b.post("/console/strategy/publish", asked.form()); answer.Status != http.StatusSeeOther {
-		t.Errorf("asked again and agreed: %d\n%s", answer.Status, answer.plain())
-	}
-	if got, now := active(t, s); now != version+1 || got.FacetScore("color") != 40 {
-		t.Errorf("version %d is %+v", now, got)
-	}
-}
-
-// A form that does not say which version its author saw publishes nothing.
-func TestStrategyVersionIsNeeded(t *testing.T) {
-	s := functiontest.Start(t)
-	setStrategy(t, s, shoes())
-	_, version := active(t, s)
-	b := strategistOf(t, s, "recommendation")
-	form := b.get("/console/strategy").form()
-	form["eventScore"][0] = "60"
-	review := b.post("/console/strategy/review", form).form()
-	review.Set("active", "x")
-	for _, bad := range []string{"", "x", "-1", "1.5", "99999999999999999999"} {
-		form.Set("version", bad)
-		review.Set("version", bad)
-		for path, form := range map[string]url.Values{
-			"": form, "/review": form, "/publish": review, fmt.Sprintf("/versions/%d/restore", version): review,
-		} {
-			if answer := b.post("/console/strategy"+path, form); answer.Status != http.StatusUnprocessableEntity {
-				t.Errorf("%s with the version %q: %d\n%s", path, bad, answer.Status, answer.plain())
-			}
-		}
-	}
-	review.Del("version")
-	if answer := b.post("/console/strategy/publish", review); answer.Status != http.StatusUnprocessableEntity {
-		t.Errorf("without a version: %d", answer.Status)
-	}
-	if got, now := active(t, s); now != version || !got.Equal(shoes()) {
-		t.Errorf("version %d is %+v", now, got)
-	}
-}
-
-// Of persons who publish at once, after the same version, one does, and the others see their drafts again.
-func TestStrategyAtOnce(t *testing.T) {
-	s := functiontest.Start(t)
-	b := strategistOf(t, s, "recommendation")
-	_, before := active(t, s)
-	const persons = 8
-	answers := make(chan strategyView, persons)
-	page := b.get("/console/strategy").form()
-	for i := range persons {
-		form := url.Values{"csrf": page["csrf"], "version": page["version"], "note": {fmt.Sprintf("note %d", i)},
-			"json": {fmt.Sprintf(`{"eventsScoring":[],"facetsScoring":[{"facetName":"color","score":%d}],"personalizationImpact":1}`, i+1)}}
-		go func() { answers <- b.post("/console/strategy/publish", form) }()
-	}
-	published := 0
-	for range persons {
-		if answer := <-answers; answer.Status == http.StatusSeeOther {
-			published++
-		} else {
-			answer.shows(t, "after your draft began", "Nothing was published so far", "note ", "Replace version")
-		}
-	}
-	versions, err := s.Backends.Config.StrategyVersions(t.Context(), functiontest.App)
-	if _, now := active(t, s); err != nil || published != 1 || len(versions) != 1 || now <= before {
-		t.Errorf("%d published, %d versions, error %v", published, len(versions), err)
-	}
-}
-
 // What is too large or too deep is not parsed, and a page has no more sliders than the engine takes entries.
 func TestStrategyDraftLimits(t *testing.T) {
 	s := functiontest.Start(t)
@@ -293,36 +208,6 @@ func TestStrategyDraftLimits(t *testing.T) {
 	form["facetScore"][0] = "2"
 	if text := b.post("/console/strategy", form).form().Get("json"); !strings.Contains(text, "facet299") || !strings.Contains(text, `"score": 2`) {
 		t.Errorf("entries without sliders are lost: %s", text)
-	}
-}
-
-func TestStrategyHistory(t *testing.T) {
-	s := functiontest.Start(t)
-	setStrategy(t, s, shoes())
-	_, first := active(t, s)
-	other := shoes()
-	other.FacetsScoring[0].Score, other.HalfLives = 77, nil
-	setStrategy(t, s, other)
-	b := strategistOf(t, s, "recommendation")
-	b.get("/console/strategy/versions").shows(t, fmt.Sprintf("Version %d active", first+1), fmt.Sprintf("Compare version %d with the active one", first))
-	path := fmt.Sprintf("/console/strategy/versions/%d", first)
-	page := b.get(path)
-	page.shows(t, "Facet color: 77 → 40", "Half-lives: none → 30 days", "recomputed in the background", `"scoringChange": true`, "Edit it first")
-	b.get(fmt.Sprintf("/console/strategy?from=%d", first)).shows(t, fmt.Sprintf("This draft is version %d", first), "−37")
-
-	form := page.form()
-	stale := url.Values{"csrf": form["csrf"], "active": {fmt.Sprint(first)}}
-	b.post(path+"/restore", stale).shows(t, "Nothing was restored")
-	if answer := b.post(path+"/restore", form); answer.To != "/console/strategy/versions?done=strategy-restored" {
-		t.Fatalf("restored: %d to %q", answer.Status, answer.To)
-	}
-	if got, now := active(t, s); now != first+2 || !got.Equal(shoes()) {
-		t.Errorf("version %d is %+v", now, got)
-	}
-	for _, unknown := range []string{"/console/strategy/versions/0", "/console/strategy/versions/x", "/console/strategy/versions/987654", "/console/strategy?from=987654"} {
-		if page := b.get(unknown); page.Status != http.StatusNotFound {
-			t.Errorf("%s: %d", unknown, page.Status)
-		}
 	}
 }
 
