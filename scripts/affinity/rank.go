@@ -65,7 +65,6 @@ func rankCommand(t *tool) *cobra.Command {
 	flags.IntVar(&diversity.MaxPerValue, "max-per-value", 0, "how many objects with the same value of --diverse-by stand before the others")
 	flags.Int64Var(&r.Strategy, "strategy", 0, "rank by this version of the strategy (default: the active one)")
 	flags.StringVar(&draft, "draft", "", "rank by the strategy in this file, which is not published (\"-\" with objects as arguments: standard input)")
-	cmd.MarkFlagsMutuallyExclusive("strategy", "draft")
 	flags.BoolVar(&asJSON, "json", false, jsonUsage)
 	return cmd
 }
@@ -85,6 +84,8 @@ func checkRank(cmd *cobra.Command, r *api.RankRequest, impact int, halfLife stri
 		return cli.Usagef("--limit %d: must be 1 or more", r.Limit)
 	case impact < 0 || impact > strategy.MaxImpact:
 		return cli.Usagef("--impact %d: must be from 0 to %d", impact, strategy.MaxImpact)
+	case flags.Changed("strategy") && flags.Changed("draft"):
+		return cli.Usagef("--draft excludes --strategy: an order follows one strategy")
 	case flags.Changed("strategy") && r.Strategy < 1:
 		return cli.Usagef("--strategy %d: must be a version, 1 or more", r.Strategy)
 	case r.Seen != api.SeenKeep && r.Seen != api.SeenDemote && r.Seen != api.SeenExclude:

@@ -47,6 +47,10 @@ func TestRankCommand(t *testing.T) {
 	affinity(t, "", "rank", "--url", s.URL, "--user", "bob", "--index", "i", "red").wants(t, cli.ExitOK,
 		"no event of this user counts: the order is the same for all such users", "  1  0.000  red  nothing speaks for it\n")
 	affinity(t, "", rank("--strategy", "9", "red")...).wants(t, cli.ExitFailed, "rank for ann", "422 strategy 9 does not exist")
+	draft := file(t, "draft.json", `{"eventsScoring":[{"eventName":"Seen","eventType":"view","score":10}],"facetsScoring":[],"personalizationImpact":50}`)
+	affinity(t, "", rank("--draft", draft, "red")...).wants(t, cli.ExitOK, "ann  no published strategy  ", "  1  0.000  red  nothing speaks for it\n")
+	affinity(t, "{}", rank("--draft", "-", "red")...).wants(t, cli.ExitFailed, "422 draft: eventsScoring is required")
+	affinity(t, "", rank("--draft", draft, "--strategy", "1", "red")...).wants(t, cli.ExitUsage, "--draft excludes --strategy")
 	affinity(t, "", rank("--half-life", "30", "red")...).wants(t, cli.ExitFailed, "422 halfLife must be one of the strategy's halfLives")
 
 	r := affinity(t, "", rank("--json", "--impact", "100", "red")...)

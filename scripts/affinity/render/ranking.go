@@ -22,7 +22,11 @@ const maxReasons = 3
 // answer must have features.
 func Ranking(out io.Writer, r api.RankAnswer, user string, detailed bool, colors *Palette) error {
 	var text bytes.Buffer
-	fmt.Fprintf(&text, "%s  strategy version %d  %s  %d ms\n", colors.Bold(cli.Printable(user)), r.StrategyVersion, statistics(r), r.Took)
+	by := "no published strategy" // a draft, or none was ever set
+	if r.StrategyVersion > 0 {
+		by = fmt.Sprintf("strategy version %d", r.StrategyVersion)
+	}
+	fmt.Fprintf(&text, "%s  %s  %s  %d ms\n", colors.Bold(cli.Printable(user)), by, statistics(r), r.Took)
 	if r.Fallback != nil {
 		fmt.Fprintln(&text, "  no event of this user counts: the order is the same for all such users")
 	}
