@@ -40,6 +40,8 @@ func (w *written) AddRecent(_ context.Context, app string, events []store.Recent
 }
 
 func (w *written) DropRecent(context.Context, string, time.Time) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.drops++
 	return nil
 }
