@@ -124,7 +124,7 @@ func TestDemoMove(t *testing.T) {
 	t.Parallel()
 	ran := affinityWith(t, t.Context(), "", func(tl *tool) {
 		tl.start = func(ctx context.Context, o upOptions) (runningStack, error) {
-			s, err := stack.Start(ctx, stack.Options{Addr: o.Addr, Apps: []stack.App{{ID: "demo", Key: demoKey}}, Regions: o.Regions, Life: o.RequestLimit,
+			s, err := stack.Start(ctx, stack.Options{Addr: o.Addr, Data: o.Data, Apps: []stack.App{{ID: "demo", Key: demoKey}}, Regions: o.Regions, Life: o.RequestLimit,
 				Operator: o.Operator, ConfigTTL: time.Millisecond, Log: slog.New(slog.DiscardHandler)})
 			return localStack{s}, err
 		}

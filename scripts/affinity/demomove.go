@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,15 +40,21 @@ func demoMoveCommand(t *tool) *cobra.Command {
 		Short: "Start the engine with two regions, and move an app between them under load",
 		Long: "Start the engine with the regions eu and us, send events and read profiles at a steady rate, and move the app to us and\n" +
 			"back while that goes on. The command fails if a request fails, if a profile shows less than an earlier read of it, or if\n" +
-			"at the end a user has more or fewer events than were sent.",
+			"at the end a user has more or fewer events than were sent. Its data lies in a temporary folder, which the command removes.",
 		Example: "  affinity demo move\n  affinity demo move --moves 20 --rate 100",
 		Args:    cli.Subcommand,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if o.moves < 1 || o.rate < 1 || o.rate > 1000 || o.users < 1 || o.users > 100_000 || o.limit < time.Second {
 				return cli.Usagef("--moves must be at least 1, --rate 1 to 1000, --users 1 to 100000, and --request-limit at least 1s")
 			}
+			// On disk: the log grows with each move, and a collection of a heap that held all of it would show in the reads.
+			data, err := os.MkdirTemp("", "affinity-move-")
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, os.RemoveAll(data)) }()
 			up := upOptions{
-				Addr: "127.0.0.1:0", Apps: []upApp{{ID: "demo", Key: demoKey}}, RetentionDays: 90, Regions: demoRegions, RequestLimit: o.limit,
+				Addr: "127.0.0.1:0", Data: data, Apps: []upApp{{ID: "demo", Key: demoKey}}, RetentionDays: 90, Regions: demoRegions, RequestLimit: o.limit,
 				Operator: operator.NewToken(), Log: slog.New(slog.NewTextHandler(t.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
 			}
 			return serve(cmd.Context(), t, up, func(ctx context.Context, s runningStack) error {
