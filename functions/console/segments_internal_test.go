@@ -59,6 +59,7 @@ func TestSegmentsOfABusyEngine(t *testing.T) {
 
 // A page stays small, however many segments, values and filters there are.
 func TestSegmentsOfManyAndLong(t *testing.T) {
+	t.Parallel()
 	long := strings.Repeat("\u202e", 600)
 	filter := api.SegmentCondition{Filter: "brand:" + long, Above: 1.5}
 	where := api.SegmentCondition{And: []api.SegmentCondition{filter, filter, filter, filter, filter, filter, filter, filter}}

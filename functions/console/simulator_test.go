@@ -156,6 +156,7 @@ func TestSimulatorOfManyObjects(t *testing.T) {
 
 // What attackers write stays text: markup, directions, controls, quotes and long values.
 func TestSimulatorOfHostileData(t *testing.T) {
+	t.Parallel()
 	s := newSimSite(t)
 	s.shop()
 	hostile := []string{
@@ -188,6 +189,7 @@ func TestSimulatorOfHostileData(t *testing.T) {
 }
 
 func TestSimulatorFillsFromFeeds(t *testing.T) {
+	t.Parallel()
 	s := newSimSite(t)
 	s.shop()
 	s.object("old", map[string]any{"name": "Old", "brand": "Acme", "at": "2026-01-01T00:00:00Z"})

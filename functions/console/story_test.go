@@ -73,6 +73,7 @@ const (
 // A merchandiser tunes the strategy without a mouse: they move a slider, see what it would
 // change, and publish. The next version is in force.
 func TestStoryByKeyboard(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.fill(120)
 	b := newBrowser(t, s)
@@ -114,6 +115,7 @@ func TestStoryByKeyboard(t *testing.T) {
 // A merchandiser sees a draft in the simulator and goes back to it. Their session ends, and the
 // draft is there after the next login.
 func TestStoryOfADraft(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.fill(120)
 	b := newBrowser(t, s)
@@ -156,6 +158,7 @@ func TestStoryOfADraft(t *testing.T) {
 
 // Someone looks at a user, asks for the reason of a score, and deletes the user.
 func TestStoryOfAUser(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.fill(120)
 	b := newBrowser(t, s)
@@ -183,6 +186,7 @@ func TestStoryOfAUser(t *testing.T) {
 // A marketer asks who likes a brand, moves the limit, leaves users out, saves the segment, and
 // downloads the list.
 func TestStoryOfASegment(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.fill(150)
 	s.pack()
@@ -221,6 +225,7 @@ func TestStoryOfASegment(t *testing.T) {
 
 // A session ends with its key: the next click shows the login, and why.
 func TestStoryOfASessionThatEnds(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.fill(20)
 	b := newBrowser(t, s)

@@ -156,6 +156,7 @@ func compare(t *testing.T, s *stack.Stack, want []realProfile) {
 }
 
 func TestRealDataImported(t *testing.T) {
+	t.Parallel()
 	eachRealData(t, func(t *testing.T, d realData) {
 		s := startEngine(t, stack.Options{RetentionDays: 0})
 		want := d.expected(t)
@@ -181,6 +182,7 @@ type realEvent struct {
 }
 
 func TestRealDataSentAsEvents(t *testing.T) {
+	t.Parallel()
 	eachRealData(t, func(t *testing.T, d realData) {
 		if race.On && d != "onlineretail" {
 			t.Skip("the smaller data set is enough under the race detector")

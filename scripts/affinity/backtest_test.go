@@ -197,6 +197,7 @@ func TestBacktestBadInput(t *testing.T) {
 // The figures of README, on real data: the order with the default ranking is
 // far better than popularity.
 func TestBacktestRealData(t *testing.T) {
+	t.Parallel()
 	if race.On {
 		t.Skip("under the race detector the real data take most of a minute: shared/backtest judges a part of them")
 	}

@@ -203,6 +203,7 @@ func TestRestoreNamesWhatIsWrong(t *testing.T) {
 
 // An interrupted restore says where to go on, and going on there restores the rest.
 func TestInterruptedRestore(t *testing.T) {
+	t.Parallel()
 	s := startEngine(t, stack.Options{})
 	var text strings.Builder
 	text.WriteString(`{"exportedApp":{"app":"shop"}}` + "\n")

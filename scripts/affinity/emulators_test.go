@@ -14,12 +14,14 @@ import (
 	"github.com/affinityengine/affinity/shared/local/gcloudtest"
 	"github.com/affinityengine/affinity/shared/local/race"
 	"github.com/affinityengine/affinity/shared/local/stack"
+	"github.com/affinityengine/affinity/shared/local/testmain"
 )
 
 // TestKilledOnTheOfficialEmulators runs the engine as a process of its own on
 // Google's emulators, kills it while it works and starts it again. Every accepted
 // event must count once.
 func TestKilledOnTheOfficialEmulators(t *testing.T) {
+	t.Parallel()
 	environment := append(os.Environ(), asTool+"=1",
 		"BIGTABLE_EMULATOR_HOST="+gcloudtest.Bigtable(t),
 		"PUBSUB_EMULATOR_HOST="+gcloudtest.PubSub(t),
@@ -99,7 +101,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asTool) != "" {
 		main()
 	}
-	os.Exit(m.Run())
+	os.Exit(testmain.Main(m))
 }
 
 // process is an engine in a process of its own.

@@ -257,6 +257,7 @@ const wholeArchive = "AFFINITY_WHOLE_ARCHIVE"
 // The archive of real events, sent as a shop sends them and some of them twice, restores
 // to equal profiles.
 func TestRealArchiveRestores(t *testing.T) {
+	t.Parallel()
 	const set = realData("clickstream")
 	one := race.Or(20, 200)
 	if os.Getenv(wholeArchive) == "1" {

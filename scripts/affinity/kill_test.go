@@ -24,6 +24,7 @@ const killsVariable = "AFFINITY_KILLS"
 // TestKilledWithData kills an engine with a data folder at random moments, under load, and
 // starts it again. Whatever was acknowledged is there, and each event counts once.
 func TestKilledWithData(t *testing.T) {
+	t.Parallel()
 	kills := 4
 	if text := os.Getenv(killsVariable); text != "" {
 		var err error

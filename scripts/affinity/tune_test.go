@@ -95,6 +95,7 @@ func TestTuneJSON(t *testing.T) {
 
 // A search on an engine's log gives what one on the same files gives.
 func TestTuneOfAnEngine(t *testing.T) {
+	t.Parallel()
 	s := startEngine(t, stack.Options{ConfigTTL: time.Millisecond})
 	f := newTasteFiles(t)
 	dir := t.TempDir()

@@ -16,6 +16,7 @@ import (
 // A delivery whose request to Bigtable takes longer than a delivery lives gives up, and the
 // next one applies the message.
 func TestDeliveryThatLivesTooLong(t *testing.T) {
+	t.Parallel()
 	const life = 500 * time.Millisecond
 	var first sync.Once
 	begun, letGo := make(chan struct{}), make(chan struct{})

@@ -65,6 +65,7 @@ type load struct {
 // The log is migrated there and back while events, duplicates, deletions,
 // strategies, recomputes and nightly rounds arrive.
 func TestMigrationUnderLoad(t *testing.T) {
+	t.Parallel()
 	newLoad(t, 1).run(schema.Wide, schema.Narrow)
 }
 

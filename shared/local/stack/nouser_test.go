@@ -46,29 +46,29 @@ const token = "token-x9q-"
 // The database of the configuration and the jobs has no region. No document of it names a
 // user, while jobs run and after they have ended.
 func TestDatabaseNamesNoUser(t *testing.T) {
-	t.Run("data folder", func(t *testing.T) {
-		b, folder := &burdened{}, t.TempDir()
-		s := b.run(t, stack.Options{Data: folder})
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
+	t.Parallel()
+	b, folder := &burdened{}, t.TempDir()
+	s := b.run(t, stack.Options{Data: folder})
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	wantNoUser(t, recordsOf(t, folder))
+}
+
+func TestFirestoreNamesNoUser(t *testing.T) {
+	t.Setenv("FIRESTORE_EMULATOR_HOST", gcloudtest.Firestore(t))
+	client, err := firestore.NewClientWithDatabase(t.Context(), stack.Project, terraform.Database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := client.Close(); err != nil {
+			t.Error(err)
 		}
-		wantNoUser(t, recordsOf(t, folder))
 	})
-	t.Run("Firestore", func(t *testing.T) {
-		t.Setenv("FIRESTORE_EMULATOR_HOST", gcloudtest.Firestore(t))
-		client, err := firestore.NewClientWithDatabase(t.Context(), stack.Project, terraform.Database)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := client.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-		b := &burdened{between: func() { wantNoUser(t, documentsOf(t, client)) }}
-		b.run(t, stack.Options{})
-		wantNoUser(t, documentsOf(t, client))
-	})
+	b := &burdened{between: func() { wantNoUser(t, documentsOf(t, client)) }}
+	b.run(t, stack.Options{})
+	wantNoUser(t, documentsOf(t, client))
 }
 
 var collections = []job.Collection{recompute.Collection, backtests.Collection, crowdbuild.Collection, reenrich.Collection,

@@ -250,6 +250,7 @@ func (sh *shopper) fold() {
 // sent, imported and folded. After each re-enrichment every profile is as if the
 // objects had been known all along.
 func TestLateCatalog(t *testing.T) {
+	t.Parallel()
 	for _, layout := range []schema.Name{schema.Wide, schema.Narrow} {
 		t.Run(string(layout), func(t *testing.T) { catalogThatComesLate(t, layout) })
 	}

@@ -16,15 +16,17 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/affinityengine/affinity/shared/local/emulator"
+	"github.com/affinityengine/affinity/shared/local/testmain"
 )
 
 // role is the variable that makes a process of a test a Bigtable.
 const role = "AFFINITY_STORETEST_ROLE"
 
-// Main is the TestMain of a package that calls StartProcess.
+// Main is the TestMain of a package that calls StartProcess. It runs tests as testmain.Main
+// does.
 func Main(m *testing.M) {
 	if os.Getenv(role) == "" {
-		os.Exit(m.Run())
+		os.Exit(testmain.Main(m))
 	}
 	if err := serve(os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
