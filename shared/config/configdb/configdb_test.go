@@ -26,21 +26,28 @@ func TestFirestore(t *testing.T) {
 	open := func(t *testing.T) config.Store {
 		return configdb.New(newClient(t, newProject()), slog.New(slog.DiscardHandler))
 	}
-	t.Run("Plain", func(t *testing.T) { configtest.Run(t, open) })
-	t.Run("Cached", func(t *testing.T) {
-		configtest.Run(t, func(t *testing.T) config.Store { return configtest.Cached(open(t)) })
-	})
-	t.Run("Processes", func(t *testing.T) {
-		project := newProject()
-		configtest.RunShared(t, configdb.New(newClient(t, project), slog.New(slog.DiscardHandler)), configdb.New(newClient(t, project), slog.New(slog.DiscardHandler)))
-	})
-	t.Run("CorruptStrategy", testCorruptStrategy)
-	t.Run("DamagedPrivateFacets", testDamagedPrivateFacets)
-	t.Run("OldDocument", testOldDocument)
-	t.Run("OldWriter", testOldWriter)
-	t.Run("OldVersions", testOldVersions)
-	t.Run("DamagedOldVersion", testDamagedOldVersion)
-	t.Run("Documents", testDocuments)
+	for name, test := range map[string]func(*testing.T){
+		"Plain": func(t *testing.T) { configtest.Run(t, open) },
+		"Cached": func(t *testing.T) {
+			configtest.Run(t, func(t *testing.T) config.Store { return configtest.Cached(open(t)) })
+		},
+		"Processes": func(t *testing.T) {
+			project := newProject()
+			configtest.RunShared(t, configdb.New(newClient(t, project), slog.New(slog.DiscardHandler)), configdb.New(newClient(t, project), slog.New(slog.DiscardHandler)))
+		},
+		"CorruptStrategy":      testCorruptStrategy,
+		"DamagedPrivateFacets": testDamagedPrivateFacets,
+		"OldDocument":          testOldDocument,
+		"OldWriter":            testOldWriter,
+		"OldVersions":          testOldVersions,
+		"DamagedOldVersion":    testDamagedOldVersion,
+		"Documents":            testDocuments,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t)
+		})
+	}
 }
 
 func newProject() string { return "affinity-" + strings.ToLower(rand.Text()) }
