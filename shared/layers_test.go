@@ -140,7 +140,7 @@ var layers = []struct {
 	{"shared/openapi/spec", "openapi/internal/tree", anything},
 	{"shared/affinity/affinitytest", "affinity event strategy", ""},
 	{"shared/boost/boosttest", "boost boost/simulate", ""},
-	{"shared/store/storetest", "local/disk local/emulator local/rows store", anything},
+	{"shared/store/storetest", "local/disk local/emulator local/rows local/testmain store", anything},
 	{"shared/config/configtest", "catalog config event fault limit schema strategy", "grpc"},
 	{"shared/job/jobtest", "config event job queue strategy", "grpc"},
 }
