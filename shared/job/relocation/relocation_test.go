@@ -188,6 +188,27 @@ func (r restless) App(ctx context.Context, id string) (config.App, error) {
 	return app, err
 }
 
+// A task whose time is over leaves the rest of its group to the next one, so that a slow
+// region makes a move slow, and never stops it.
+func TestSlowTasksTakeOneUserEach(t *testing.T) {
+	w := newWorld(t, 0)
+	counts := w.populate(10)
+	w.slow = true
+	w.start("us")
+	tasks := map[config.MovePhase]int{}
+	for w.step() {
+		tasks[w.app().Move.Phase]++
+	}
+	w.slow = false
+	for _, phase := range []config.MovePhase{config.MoveMarking, config.MoveUsers, config.MoveDropping} {
+		if tasks[phase] < 10 {
+			t.Errorf("%d tasks in phase %s, want one or more for each of 10 users", tasks[phase], phase)
+		}
+	}
+	w.exact("in us", counts)
+	w.empty("eu")
+}
+
 // A user with many events moves in several tasks, each of which goes on where the one before ended. The
 // other users of the shard move with them.
 func TestLongLogMovesInSteps(t *testing.T) {

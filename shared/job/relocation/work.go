@@ -132,6 +132,10 @@ func (w *work) Process(ctx context.Context, j job.Job, app config.App, shard job
 		}
 		var unfinished some
 		rows, err := w.all(ctx, group, func(ctx context.Context, user string) (int, error) {
+			if user != group[0] && !w.now().Before(until) { // the next task begins with them
+				unfinished.add(user)
+				return 0, nil
+			}
 			rows, err := step(ctx, app, user)
 			if errors.Is(err, profile.ErrUnfinished) {
 				unfinished.add(user)
