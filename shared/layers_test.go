@@ -130,7 +130,7 @@ var layers = []struct {
 	{"shared/local/emulator", "config local/disk local/rows", anything},
 	{"shared/local/gcloudtest", "", anything},
 	{"shared/local/race", "", ""},
-	{"shared/local/testmain", "", ""},
+	{"shared/local/testmain", "local/race", ""},
 	{"shared/local/seal", "config", ""},
 	{"shared/local/realdata", "catalog event strategy", ""},
 	{"shared/local/operator", "api auditlog client config fault httpapi job job/deletion job/relocation limit schema usage", "http"},

@@ -14,6 +14,7 @@ import (
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/local/operator"
+	"github.com/affinityengine/affinity/shared/local/race"
 	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
@@ -128,7 +129,7 @@ func TestDemoMove(t *testing.T) {
 				Operator: o.Operator, ConfigTTL: time.Millisecond, Log: slog.New(slog.DiscardHandler)})
 			return localStack{s}, err
 		}
-	}, strings.Fields("demo move --moves 1 --rate 5 --users 5 --rest 1s --request-limit 5s")...)
+	}, strings.Fields("demo move --moves 1 --rate 5 --users 5 --rest 1s --request-limit "+race.Or("5s", "15s"))...)
 	ran.wants(t, cli.ExitOK, "at rest ", "to us ", "of 5 users are in region us, each once; no request failed, and no profile lost what it had shown")
 	affinity(t, "", "demo", "move", "--moves", "0").wants(t, cli.ExitUsage, "--moves must be at least 1")
 }

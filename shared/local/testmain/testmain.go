@@ -9,10 +9,13 @@ import (
 	"runtime/debug"
 	"strconv"
 	"testing"
+
+	"github.com/affinityengine/affinity/shared/local/race"
 )
 
-// atOnce is how many parallel tests of a package run at a time.
-const atOnce = 8
+// atOnce is how many parallel tests of a package run at a time. The race detector makes
+// them so slow that they compete for the cores.
+var atOnce = race.Or(8, 0)
 
 // Main runs the tests of a package and returns the exit status. More parallel tests run at
 // once than there are cores, unless -parallel says how many. Their servers keep all data in
