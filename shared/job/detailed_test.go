@@ -101,8 +101,8 @@ func TestFaultAtEveryRequestOfDetails(t *testing.T) {
 	} {
 		for inFlight := range 3 {
 			t.Run(fmt.Sprintf("%s, %d in flight", name, inFlight), func(t *testing.T) {
-				calls := 1
-				for at := 0; at < calls; at += race.Or(1, 7) {
+				calls := inFlight + 1
+				for at := inFlight; at < calls; at += race.Or(3, 7) { // the three together at each
 					w, documents := divided(t, s, 5)
 					w.Users["b"].Relapses = 1
 					w.Users["c"].Fault, w.Users["e"].Fault = "bent", "broken"

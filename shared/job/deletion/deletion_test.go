@@ -256,7 +256,7 @@ func TestDeletionOfNothing(t *testing.T) {
 // all the same.
 func TestDeletionSurvivesDeaths(t *testing.T) {
 	s, client := storetest.NewWithClient(t)
-	for at := 0; ; at += race.Or(3, 29) {
+	for at := 0; ; at += race.Or(5, 29) {
 		h := newHarness(t, s, client, settings)
 		calls, died := 0, false
 		h.Gate = func(ctx context.Context, _ string) jobtest.Fault {

@@ -19,7 +19,7 @@ import (
 
 // huge is how many events one user has: many batches, and several checkpoints
 // of a verification.
-var huge = race.Or(20_000, 5_500)
+var huge = race.Or(8_000, 5_500)
 
 // The tables of the schemas.
 const (

@@ -15,7 +15,7 @@ import (
 // A build whose process dies at any request ends, and its answers are exact.
 func TestBuildSurvivesCrashes(t *testing.T) {
 	for _, f := range []jobtest.Fault{jobtest.FailBefore, jobtest.FailAfter} {
-		for at := 0; ; at += race.Or(3, 17) {
+		for at := 0; ; at += race.Or(5, 17) {
 			h := newHarness(t, in(t), small)
 			h.fill(30)
 			h.Now = h.Now.Add(time.Second)
@@ -41,7 +41,7 @@ func TestBuildSurvivesCrashes(t *testing.T) {
 // repetition.
 func TestDeltaSurvivesCrashes(t *testing.T) {
 	for _, f := range []jobtest.Fault{jobtest.FailBefore, jobtest.FailAfter} {
-		for at := 0; ; at += race.Or(2, 13) {
+		for at := 0; ; at += race.Or(3, 13) {
 			h := newHarness(t, in(t), small)
 			h.fill(40)
 			h.build()
@@ -76,7 +76,7 @@ func TestDeltaSurvivesCrashes(t *testing.T) {
 // manifest.
 func TestDeltaMeetsAnotherWriter(t *testing.T) {
 	for _, other := range []string{"delta", "build"} {
-		for at := 0; ; at += race.Or(3, 17) {
+		for at := 0; ; at += race.Or(5, 17) {
 			h := newHarness(t, in(t), small)
 			h.fill(40)
 			h.build()

@@ -23,7 +23,7 @@ import (
 
 // campaign makes the model test longer: go test ./shared/job/segmentbuild -run Model
 // -campaign 2000
-var campaign = flag.Int("campaign", race.Or(25, 5), "how many random histories TestModel runs")
+var campaign = flag.Int("campaign", race.Or(15, 5), "how many random histories TestModel runs")
 
 // TestModel checks after each step of random histories that the answers from the parts
 // are those of a scan of all profiles. A history has events, late ones too, deletions and
