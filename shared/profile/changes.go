@@ -96,7 +96,7 @@ func (c *changeList) until(ctx context.Context, app config.App, at time.Time, us
 }
 
 // listAt lists those users whom the process has not yet listed in the slot of an instant.
-// While the app moves, it lists them in both regions, because either may be that of a
+// While both regions hold the app, it lists them in both, because either may be that of a
 // process which asks.
 func (c *changeList) listAt(ctx context.Context, app config.App, at time.Time, users []string) error {
 	slot := store.SlotOf(at)
@@ -107,7 +107,7 @@ func (c *changeList) listAt(ctx context.Context, app config.App, at time.Time, u
 	if err := c.store.AddChanges(ctx, app.ID, slot, missing); err != nil {
 		return err
 	}
-	if app.Moving() {
+	if len(app.Place().Write) > 1 {
 		other, err := c.other(app)
 		if err != nil {
 			return err

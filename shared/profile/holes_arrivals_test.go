@@ -171,6 +171,44 @@ func TestOptOutMeetsMover(t *testing.T) {
 	}
 }
 
+// Where only one region holds the app, the other gets no list of users: nothing would remove it.
+func TestChangesAreListedWhereTheAppIs(t *testing.T) {
+	for name, c := range map[string]struct {
+		move func(*travels)
+		left func(*travels) *store.Store
+	}{
+		"turned back at once": {func(tr *travels) {
+			tr.change(func(a *config.App) error { return a.StartMove("m", "us", tr.now()) })
+			tr.delete("someone")
+			tr.change((*config.App).UndoMove)
+			tr.nextPhase()
+		}, func(tr *travels) *store.Store { return tr.us }},
+		"moved": {func(tr *travels) {
+			tr.begin()
+			tr.moveUser()
+			tr.switched()
+			tr.nextPhase() // drop
+			tr.nextPhase() // erase
+			tr.must(tr.store.DeleteRows(ctx, store.AppRows{App: appID, Table: store.TableChanges}, func(int, string) error { return nil }))
+			tr.delete("someone")
+			tr.nextPhase() // finish
+			tr.clock += hour
+			tr.delete("another")
+			tr.nextPhase()
+		}, func(tr *travels) *store.Store { return tr.store }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tr := newTravels(t)
+			tr.must(tr.apps.SetSegments(ctx, appID, true))
+			c.move(tr)
+			keys, err := c.left(tr).FindRows(ctx, store.AppRows{App: appID, Table: store.TableChanges}, 10)
+			if err != nil || len(keys) > 0 || tr.app().Moving() {
+				t.Errorf("the region without the app lists %q, %v; moving: %v", keys, err, tr.app().Moving())
+			}
+		})
+	}
+}
+
 // A process that packs profiles asks in the region of the app for users who have changed, and may
 // know an older region.
 func TestChangesAreListedInBothRegions(t *testing.T) {
