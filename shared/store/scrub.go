@@ -17,13 +17,17 @@ import (
 // regions. They only remove, so that a purge beside them loses nothing.
 
 // DropStaleRefused deletes samples of refused events from the copies of an app's rows that the
-// region from, whose name is region, does not have.
+// region from, whose name is region, does not have. It leaves the copies of rows that from has
+// no more: a purge leaves a row its counters, so that only a deletion of all rows, which
+// follows, can have taken them.
 func (s *Store) DropStaleRefused(ctx context.Context, from *Store, region string, r AppRows, progress func(rows int, last string) error) error {
-	there := map[string]bool{} // copy, column and time of each sample
+	there, copied := map[string]bool{}, map[string]bool{} // copy, column and time of each sample; copies of rows
 	sample := func(key string, c bigtable.ReadItem) string { return fmt.Sprint(key, " ", c.Column, " ", c.Timestamp) }
 	err := from.readRefused(ctx, r.App, func(row bigtable.Row) bool {
+		key := copiedKey(r, row.Key(), region)
+		copied[key] = true
 		for _, item := range row[familyRing] {
-			there[sample(copiedKey(r, row.Key(), region), item)] = true
+			there[sample(key, item)] = true
 		}
 		return true
 	})
@@ -40,7 +44,7 @@ func (s *Store) DropStaleRefused(ctx context.Context, from *Store, region string
 				stale = true
 			}
 		}
-		if rows, last = rows+1, row.Key(); stale && strings.HasSuffix(last, "~"+region) {
+		if rows, last = rows+1, row.Key(); stale && copied[last] {
 			failed = b.add(table, last, m, 0)
 		}
 		return failed == nil

@@ -53,6 +53,13 @@ func TestStaleSamplesAreDropped(t *testing.T) {
 	if n, want := of(us, "abe"), of(eu, "abe"); of(us, "bob") > 0 || n != want || n == 0 {
 		t.Errorf("%d events of bob, and %d of abe, want %d", of(us, "bob"), n, want)
 	}
+	// The rows are deleted next. The step may begin again after that.
+	left := of(us, "abe")
+	must(t, eu.DeleteRows(ctx, rows, nothing))
+	must(t, us.DropStaleRefused(ctx, eu, "eu", rows, nothing))
+	if n := of(us, "abe"); n != left {
+		t.Errorf("%d events of abe after the region left has none, want %d", n, left)
+	}
 	_, err := us.ForgetRefused(ctx, app, "abe")
 	must(t, err)
 	if of(us, "ann") > 0 {
