@@ -267,12 +267,7 @@ func (r *Runner) resumeApp(ctx context.Context, id string) error {
 	if err != nil || !app.Moving() {
 		return err
 	}
-	s, err := r.status(ctx, app)
-	if err != nil || s.Job != nil && s.Job.State.Ended() && s.Job.State != job.Done {
-		return err
-	}
-	_, err = r.resume(ctx, app)
-	return err
+	return r.resumeUnlessFailed(ctx, app)
 }
 
 // Status returns where the move of an app is.
@@ -366,9 +361,23 @@ func (r *Runner) next(ctx context.Context, j job.Job) error {
 	if err != nil {
 		return err
 	}
-	if app.Moving() {
-		_, err = r.resume(ctx, app)
+	p := job.ParamsOf[Params](j)
+	switch {
+	case app.Moving() && app.Move.ID == p.Move:
+		return r.resumeUnlessFailed(ctx, app)
+	case !app.Moving() && p.Phase == config.MoveFinishing:
+		return r.arrived(ctx, app)
+	}
+	return nil // a late task of a move that has ended
+}
+
+// resumeUnlessFailed starts the job of the app's phase again, unless it has failed: then it
+// stays as it is, for an operator.
+func (r *Runner) resumeUnlessFailed(ctx context.Context, app config.App) error {
+	s, err := r.status(ctx, app)
+	if err != nil || s.Job != nil && s.Job.State.Ended() && s.Job.State != job.Done {
 		return err
 	}
-	return r.arrived(ctx, app)
+	_, err = r.resume(ctx, app)
+	return err
 }

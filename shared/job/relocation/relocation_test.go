@@ -15,6 +15,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/relocation"
 	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/queue"
 	"github.com/affinityengine/affinity/shared/schema"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -186,6 +187,39 @@ func (r restless) App(ctx context.Context, id string) (config.App, error) {
 	app, err := r.Store.App(ctx, id)
 	app.ChangedAt = time.Now().Add(24 * time.Hour)
 	return app, err
+}
+
+// The queue may deliver the task of an earlier phase once more when the app has arrived.
+func TestLateTasksDoNothing(t *testing.T) {
+	w := newWorld(t, 0)
+	counts := w.populate(2)
+	w.start("us")
+	var late []queue.Task
+	for len(w.tasks) > 0 {
+		if w.app().Move.Phase != config.MoveFinishing {
+			late = append(late, w.tasks[0])
+		}
+		w.step()
+	}
+	was := w.app().Move
+	for _, task := range late {
+		w.must(w.run(ctx, task))
+	}
+	if w.app().Move != was || w.arrived != 1 || len(w.tasks) > 0 {
+		t.Errorf("%d late tasks: %+v, arrived %d times, %d tasks", len(late), w.app().Move, w.arrived, len(w.tasks))
+	}
+	w.start("eu")
+	was = w.app().Move
+	for _, task := range late {
+		w.must(w.run(ctx, task))
+	}
+	if w.app().Move != was || len(w.tasks) != 1 {
+		t.Errorf("during the next move: %+v, %d tasks", w.app().Move, len(w.tasks))
+	}
+	for w.step() {
+	}
+	w.exact("in eu", counts)
+	w.empty("us")
 }
 
 // A task whose time is over leaves the rest of its group to the next one, so that a slow
