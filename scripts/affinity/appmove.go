@@ -121,11 +121,7 @@ func (a *appTool) regionCommand() *cobra.Command {
 				if err != nil {
 					return fmt.Errorf("region of app %s: %w", args[0], missingApp(err))
 				}
-				text := "app " + args[0] + " is in region " + s.Region
-				if s.Move.Phase != "" {
-					text = moveProgress(args[0], s)
-				}
-				_, err = fmt.Fprintln(a.out, text)
+				_, err = fmt.Fprintln(a.out, movePlace(args[0], s))
 				return err
 			})
 		},
@@ -170,17 +166,20 @@ func (a *appTool) move(ctx context.Context, m mover, id string, o moveOptions) e
 		_, err := fmt.Fprintln(a.out, moveProgress(id, s))
 		return err
 	}
-	return a.watchMove(ctx, m, id, o.wait)
+	return a.watchMove(ctx, m, id, s, o.wait)
 }
 
 // watchMove prints how far a move is until the new region owns every user or, with end, until
-// it has ended.
-func (a *appTool) watchMove(ctx context.Context, m mover, id string, end bool) error {
+// it has ended. It fails if another command turns the move back or begins another one.
+func (a *appTool) watchMove(ctx context.Context, m mover, id string, begun operator.MoveStatus, end bool) error {
 	shown := ""
 	for {
 		s, err := m.Moving(ctx, id)
 		if err != nil {
 			return fmt.Errorf("watch the move of app %s: %w", id, err)
+		}
+		if turned(begun, s) {
+			return fmt.Errorf("the move of app %s to %s has been changed by another command: %s", id, begun.Move.To, movePlace(id, s))
 		}
 		switch p := s.Move.Phase; {
 		case p != "" && stopped(s):
@@ -203,6 +202,26 @@ func (a *appTool) watchMove(ctx context.Context, m mover, id string, end bool) e
 			return fmt.Errorf("%w; the move goes on, and the command may be repeated", err)
 		}
 	}
+}
+
+// turned reports whether an app has another move than the one that a command began, or rests
+// elsewhere than that led to.
+func turned(begun, now operator.MoveStatus) bool {
+	switch {
+	case begun.Move.Phase == "":
+		return false // it rested at once
+	case now.Move.Phase == "":
+		return now.Region != begun.Move.To
+	}
+	return now.Move.ID != begun.Move.ID || now.Move.Back != begun.Move.Back
+}
+
+// movePlace says where an app is, or how far its move is.
+func movePlace(id string, s operator.MoveStatus) string {
+	if s.Move.Phase == "" {
+		return "app " + id + " is in region " + s.Region
+	}
+	return moveProgress(id, s)
 }
 
 // phaseTexts say what the phases of a move do.

@@ -86,6 +86,34 @@ func TestAppMoveShowsFailedJobs(t *testing.T) {
 	}
 }
 
+// turnedMove is a move that another command turns back.
+type turnedMove struct {
+	mover
+	now operator.MoveStatus
+}
+
+func (m turnedMove) Moving(context.Context, string) (operator.MoveStatus, error) { return m.now, nil }
+
+func (turnedMove) Move(context.Context, string, string) (operator.MoveStatus, error) {
+	return operator.MoveStatus{Region: "eu", Move: config.Move{ID: "m", From: "eu", To: "us", Births: "us", Phase: config.MoveUsers}}, nil
+}
+
+// Who waits for a move hears when another command has turned it back.
+func TestAppMoveTurnedBack(t *testing.T) {
+	for want, now := range map[string]operator.MoveStatus{
+		"app shop is in region eu":                                       {Region: "eu"},
+		"app shop moves from us to eu: completing what was left halfway": {Region: "eu", Move: config.Move{ID: "m", From: "us", To: "eu", Births: "eu", Phase: config.MoveArriving, Back: true}},
+		"app shop moves from eu to asia: giving each user an owner":      {Region: "eu", Move: config.Move{ID: "n", From: "eu", To: "asia", Births: "eu", Phase: config.MoveMarking}},
+	} {
+		var out strings.Builder
+		a := &appTool{tool: &tool{out: &out, err: io.Discard, watchEvery: time.Millisecond}}
+		err := a.move(t.Context(), turnedMove{now: now}, "shop", moveOptions{to: "us", wait: true})
+		if want = "the move of app shop to us has been changed by another command: " + want; err == nil || !strings.HasPrefix(err.Error(), want) || out.Len() > 0 {
+			t.Errorf("%q (%v), want %q", out.String(), err, want)
+		}
+	}
+}
+
 // An engine without regions says how it gets some.
 func TestAppMoveWithoutRegions(t *testing.T) {
 	s := startEngine(t, stack.Options{})
