@@ -19,6 +19,11 @@ const copyTime = bigtable.Timestamp(1000)
 // copyPage is how many rows are read at a time.
 const copyPage = 500
 
+// keysPage is how many rows' keys are read at a time, without their values. A verification has
+// no checkpoint: with so many a task of ten minutes compares tens of millions of rows, each
+// page with two requests.
+const keysPage = 10_000
+
 // isCatalog reports whether clients change the rows of a table in both regions while an app
 // moves.
 func isCatalog(table string) bool { return table == TableObjects || table == TableDated }
@@ -177,7 +182,7 @@ func (s *Store) MissingRows(ctx context.Context, from *Store, r AppRows, limit i
 		if !ok {
 			break
 		}
-		keys, err := scanKeys(ctx, from.tables.named(r.App, r.Table), within, copyPage)
+		keys, err := scanKeys(ctx, from.tables.named(r.App, r.Table), within, keysPage)
 		if err != nil {
 			return missing, fmt.Errorf("read the rows of app %s in %s: %w", r.App, r.Table, err)
 		}
