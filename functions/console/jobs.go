@@ -165,8 +165,12 @@ type jobs struct {
 	Ended      []jobLine
 	Indexes    []string // those with statistics: a backtest is about one
 	Denied     bool     // the key may not see jobs
+	Missing    string   // why some jobs are not in the lists; empty: all are
 	Statistics part[api.Crowd]
 }
+
+// Follow reports whether the lists may soon be others.
+func (j *jobs) Follow() bool { return len(j.Running) > 0 || j.Missing != "" }
 
 const shownJobs = 40
 
@@ -183,6 +187,10 @@ func loadJobs(v *visit) (any, error) {
 	ask(a, &segments, func() (api.Segments, error) { return v.engine.Segments(ctx) })
 	ask(a, &backtests, func() (api.Backtests, error) { return v.engine.Backtests(ctx) })
 	a.wait()
+	var err error
+	if found.Missing, err = firstMissing(recomputes, found.Statistics, reenrichments, segments, backtests); err != nil && v.Header.Get("Hx-Request") != "" {
+		return nil, err // the page keeps what it shows
+	}
 	var all []jobLine
 	for _, r := range recomputes.Got.Recomputes {
 		all = append(all, recomputeJob(r))

@@ -36,6 +36,7 @@ type overview struct {
 	Changes   part[api.AuditLog]
 	Recent    part[api.RecentEvents]
 	Running   []jobLine
+	Missing   string // why some jobs are not in the list; empty: all are
 	Limit     limits
 }
 
@@ -122,6 +123,7 @@ func (o *overview) list() {
 	if versions := o.Strategy.Got.Versions; len(versions) > 0 {
 		o.Active = &versions[0]
 	}
+	o.Missing, _ = firstMissing(o.Recompute, o.Crowd)
 	for _, r := range o.Recompute.Got.Recomputes {
 		if !r.State.Ended() {
 			o.Running = append(o.Running, recomputeJob(r))

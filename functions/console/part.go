@@ -15,6 +15,25 @@ type part[T any] struct {
 	OK     bool
 	Denied bool   // the key lacks the right
 	Why    string // it is missing
+	err    error
+}
+
+// missing returns why the part is missing, unless that is a right.
+func (p part[T]) missing() (why string, err error) {
+	if p.OK || p.Denied {
+		return "", nil
+	}
+	return p.Why, p.err
+}
+
+// firstMissing returns why the first part is missing for another reason than a right.
+func firstMissing(parts ...interface{ missing() (string, error) }) (why string, err error) {
+	for _, p := range parts {
+		if why, err = p.missing(); err != nil {
+			break
+		}
+	}
+	return why, err
 }
 
 // asks makes requests of a page at the same time.
@@ -24,7 +43,7 @@ type asks struct{ wg sync.WaitGroup }
 func ask[T any](a *asks, into *part[T], request func() (T, error)) {
 	a.wg.Go(func() {
 		got, err := request()
-		into.Got, into.OK = got, err == nil
+		into.Got, into.OK, into.err = got, err == nil, err
 		if err != nil {
 			into.Why = "The engine did not answer"
 		}
