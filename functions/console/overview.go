@@ -23,6 +23,7 @@ func init() {
 type overview struct {
 	Now       time.Time
 	Attention []attention
+	Unchecked []string // what could not be looked at, so that something there may need attention
 	Usage     part[api.Usage]
 	Days      []int64 // events of the last thirty days, today last
 	Today     api.UsageDay
@@ -158,7 +159,15 @@ func (o *overview) judge(v *visit) {
 	if o.Crowd.OK && len(o.Crowd.Got.Generations) == 0 && o.Usage.Got.Total.Events > 0 {
 		add("warn", "There are no crowd statistics, so rankings know nothing of what is popular", "/console/jobs", "Build them")
 	}
-	if len(o.Attention) == 0 && o.Usage.OK {
+	for _, part := range []struct {
+		ok   bool
+		what string
+	}{{o.Usage.OK, "usage"}, {o.Strategy.OK, "the strategy"}, {o.Crowd.OK, "crowd statistics"}, {o.Recompute.OK, "recomputes"}} {
+		if !part.ok {
+			o.Unchecked = append(o.Unchecked, part.what)
+		}
+	}
+	if len(o.Attention) == 0 && len(o.Unchecked) == 0 {
 		add("good", "Nothing needs attention", "", "")
 	}
 }

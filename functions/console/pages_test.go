@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/config"
 )
@@ -152,4 +153,21 @@ func TestJobsFromThePage(t *testing.T) {
 	}
 	_, page = p.post("/console/audit", nil)
 	s.shows(page, "profiles are equal")
+}
+
+// The overview says that nothing needs attention only if it could look at everything.
+func TestOverviewThatCannotLook(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.must(s.engine.SendEvents(t.Context(), api.Event{EventType: "view", EventName: "Product Viewed", Index: "products", UserToken: "u", Filters: []string{"brand:Acme"}}))
+	s.idle()
+	page := s.as(auth.Usage).page("/")
+	s.shows(page, "The console could not look at the strategy, crowd statistics, recomputes, so it cannot tell.")
+	s.lacks(page, "Nothing needs attention", ">Fine<")
+	page = s.as(auth.ProfilesRead).page("/")
+	s.shows(page, "The console could not look at usage, ")
+	s.lacks(page, ">Fine<")
+	page = s.login(key).page("/")
+	s.shows(page, "No strategy is set")
+	s.lacks(page, "could not look", ">Fine<")
 }
