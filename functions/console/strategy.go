@@ -30,6 +30,8 @@ func init() {
 	)
 	notices["strategy-published"] = "The strategy is published. Every read uses it within five seconds."
 	notices["strategy-restored"] = "The strategy is restored as a new version. Every read uses it within five seconds."
+	notices["strategy-is"] = "This draft is published: it is the active strategy."
+	notices["strategy-same-version"] = "The strategy of this version is the active one."
 	notices["strategy-same"] = "Nothing was published: the draft is the active strategy."
 }
 

@@ -117,11 +117,11 @@ func restoreVersion(v *visit) (any, error) {
 	if !ok {
 		return nil, errNoVersion
 	}
+	if p.Same { // also if the form was sent twice
+		return nil, done("/console/strategy/versions", "strategy-same-version")
+	}
 	if p.Raced = saw != p.Active.Version; p.Raced {
 		return p, nil
-	}
-	if p.Same {
-		return nil, done("/console/strategy/versions", "strategy-same")
 	}
 	refused := v.engine.RestoreStrategyIf(v.Context(), version, saw)
 	if refused == nil {
@@ -132,6 +132,9 @@ func restoreVersion(v *visit) (any, error) {
 	}
 	if p, err = newVersionPage(v, version); err != nil {
 		return nil, err
+	}
+	if p.Same {
+		return nil, done("/console/strategy/versions", "strategy-same-version")
 	}
 	if p.Raced = saw != p.Active.Version; !p.Raced { // the engine refuses changes for another reason
 		return nil, refused

@@ -80,11 +80,11 @@ func publishDraft(v *visit) (any, error) {
 	if utf8.RuneCountInString(r.Note) > api.MaxStrategyNote {
 		r.Problem = fmt.Sprintf("A note has at most %d characters", api.MaxStrategyNote)
 	}
+	if r.Same {
+		return nil, r.alreadyActive()
+	}
 	if len(r.Faults) > 0 || r.Raced || r.Problem != "" {
 		return r, nil
-	}
-	if r.Same {
-		return nil, done("/console/strategy", "strategy-same")
 	}
 	refused := v.engine.SetStrategyIf(v.Context(), []byte(text), r.Note, r.Began)
 	if refused == nil {
@@ -98,11 +98,23 @@ func publishDraft(v *visit) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if again.Same {
+		return nil, again.alreadyActive()
+	}
 	if !again.Raced { // the engine refuses changes for another reason
 		return nil, refused
 	}
 	again.Note = r.Note
 	return again, nil
+}
+
+// alreadyActive returns to the draft, which is the active strategy. If it was not when its author began,
+// the form was sent twice, or another person published the same.
+func (r *reviewPage) alreadyActive() error {
+	if r.Raced {
+		return done("/console/strategy", "strategy-is")
+	}
+	return done("/console/strategy", "strategy-same")
 }
 
 // isConflict reports whether the engine refuses a request as things are now.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/affinityengine/affinity/shared/local/functiontest"
@@ -33,6 +34,43 @@ func TestStrategyRace(t *testing.T) {
 		t.Errorf("asked again and agreed: %d\n%s", answer.Status, answer.plain())
 	}
 	if got, now := active(t, s); now != version+1 || got.FacetScore("color") != 40 {
+		t.Errorf("version %d is %+v", now, got)
+	}
+}
+
+// A form that is sent twice publishes once, and the second answer does not deny it. So does another
+// person's draft of the same strategy.
+func TestStrategyPublishedTwice(t *testing.T) {
+	s := functiontest.Start(t)
+	setStrategy(t, s, shoes())
+	b := strategistOf(t, s, "recommendation")
+	draft := b.get("/console/strategy").form()
+	draft["eventScore"][0] = "60"
+	form := b.post("/console/strategy/review", draft).form()
+	if answer := b.post("/console/strategy/publish", form); answer.To != "/console/strategy?done=strategy-published" {
+		t.Fatalf("%d to %q", answer.Status, answer.To)
+	}
+	_, version := active(t, s)
+	for _, note := range []string{"", strings.Repeat("x", 201)} { // a note that nothing needs is no fault
+		form.Set("note", note)
+		again := b.post("/console/strategy/publish", form)
+		if again.To != "/console/strategy?done=strategy-is" {
+			t.Fatalf("sent again: %d to %q: %s", again.Status, again.To, again.plain())
+		}
+		b.get(again.To).shows(t, "This draft is published: it is the active strategy.")
+	}
+	review := b.post("/console/strategy/review", draft)
+	review.shows(t, fmt.Sprintf("Version %d, which was published", version), "is this draft.", "No changes")
+	review.lacks(t, "Nothing was published", "If you publish")
+
+	first := fmt.Sprintf("/console/strategy/versions/%d", version-1)
+	form = b.get(first).form()
+	for _, want := range []string{"strategy-restored", "strategy-same-version"} {
+		if answer := b.post(first+"/restore", form); answer.To != "/console/strategy/versions?done="+want {
+			t.Errorf("restored: %d to %q, want %s", answer.Status, answer.To, want)
+		}
+	}
+	if got, now := active(t, s); now != version+1 || !got.Equal(shoes()) {
 		t.Errorf("version %d is %+v", now, got)
 	}
 }
