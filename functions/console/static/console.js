@@ -32,11 +32,17 @@ for (const field of document.querySelectorAll("input[data-filter]")) {
   field.addEventListener("keydown", (event) => { if (event.key === "Enter") event.preventDefault(); });
 }
 
-// A form with data-confirm asks before it is sent.
+// A form with data-confirm asks before it is sent. A form that changes something is sent once until
+// its page is shown again; those that htmx sends come here prevented. Buttons stay enabled, because
+// the form is sent with the name of the one that was pressed.
+const sent = new Set();
 document.addEventListener("submit", (event) => {
-  const question = event.target.dataset.confirm;
-  if (question && !window.confirm(question)) event.preventDefault();
+  const form = event.target, question = form.dataset.confirm;
+  if (event.defaultPrevented || form.method !== "post") return;
+  if (sent.has(form) || question && !window.confirm(question)) event.preventDefault();
+  else sent.add(form);
 });
+window.addEventListener("pageshow", () => sent.clear());
 
 // On a narrow screen the navigation scrolls: the current section must be in sight.
 document.querySelector(".side nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
