@@ -83,8 +83,9 @@ type page struct {
 	// poll is whether htmx asks for the fragment again and again. It then shows what it has until
 	// the engine answers.
 	poll bool
-	// upload is whether the form of the page may have a file.
-	upload bool
+	// upload is whether the form of the page may have a file, and draft whether it may have a draft of
+	// a strategy.
+	upload, draft bool
 	// load returns what the template shows.
 	load func(*visit) (any, error)
 }
@@ -103,6 +104,7 @@ type visit struct {
 	grant   auth.Grant
 	engine  *client.Client
 	made    *calls
+	draft   bool // the form may have the draft of a strategy
 
 	// What a page says of itself beside what its template shows.
 	title   string
@@ -149,6 +151,7 @@ func (c *console) page(p page) httpapi.Handler {
 			return nil // what looks whether a page is there must not make its requests
 		}
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			v.draft = p.draft
 			if err := c.permitChange(v, p.upload); err != nil {
 				return c.fail(v, p, err)
 			}
@@ -169,10 +172,13 @@ func (c *console) page(p page) httpapi.Handler {
 	}
 }
 
-// maxForm is how many bytes a form may have, and maxUpload one with a file.
+// maxForm is how many bytes a form may have, maxDraftForm one with the draft of a strategy, and
+// maxUpload one with a file. A form has three bytes for each of a text that is not in ASCII, so the
+// largest strategy that the engine takes, of api.MaxStrategyBody bytes, fits beside other fields.
 const (
-	maxForm   = 1 << 20
-	maxUpload = 8 << 20
+	maxForm      = 1 << 20
+	maxDraftForm = 4 << 20
+	maxUpload    = 8 << 20
 )
 
 // enter returns the visit of a request that is part of a session.
@@ -203,6 +209,9 @@ func (c *console) permitChange(v *visit, upload bool) error {
 		return httpapi.Errorf(http.StatusForbidden, "This change was asked for by a page of another site")
 	}
 	most, parse := int64(maxForm), v.ParseForm
+	if v.draft {
+		most = maxDraftForm
+	}
 	if upload && strings.HasPrefix(v.Header.Get("Content-Type"), "multipart/form-data") {
 		most, parse = maxUpload, func() error { return v.ParseMultipartForm(maxUpload) }
 	}

@@ -14,7 +14,7 @@ func init() {
 	pages = append(pages,
 		page{pattern: "GET /console/simulator", section: "simulator", template: "simulator", fragment: "live", load: simulate},
 		// What a form asks for can be longer than an address: a list of objects.
-		page{pattern: "POST /console/simulator", section: "simulator", template: "simulator", fragment: "live", load: simulate})
+		page{pattern: "POST /console/simulator", section: "simulator", draft: true, template: "simulator", fragment: "live", load: simulate})
 }
 
 // maxCards is how many objects of an order are shown.

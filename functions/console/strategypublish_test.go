@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -73,6 +74,42 @@ func TestStrategyPublishedTwice(t *testing.T) {
 	if got, now := active(t, s); now != version+1 || !got.Equal(shoes()) {
 		t.Errorf("version %d is %+v", now, got)
 	}
+}
+
+// The largest strategies have texts that a form needs three bytes for each byte of.
+func TestStrategyOfManyAliases(t *testing.T) {
+	s := functiontest.Start(t)
+	setStrategy(t, s, shoes())
+	b := strategistOf(t, s, "recommendation")
+	large, same := shoes(), strings.Repeat("ж", 90)
+	pairs := map[string]string{}
+	for i := range 2_200 {
+		pairs[fmt.Sprintf("%s %d", same, i)] = "синий"
+	}
+	large.Aliases = map[string]map[string]string{"color": pairs}
+	text, err := json.Marshal(large)
+	if err != nil {
+		t.Fatal(err)
+	}
+	form := url.Values{"csrf": b.get("/console/strategy").form()["csrf"], "version": b.get("/console/strategy").form()["version"], "json": {string(text)}}
+	if len(text) < 400_000 || len(form.Encode()) < 1<<20 {
+		t.Fatalf("the strategy has %d bytes, the form %d", len(text), len(form.Encode()))
+	}
+	for _, path := range []string{"/console/strategy", "/console/strategy/preview", "/console/simulator"} {
+		if page := b.post(path, form); page.Status != http.StatusOK {
+			t.Fatalf("%s: %d: %s", path, page.Status, page.plain()[:min(500, len(page.plain()))])
+		}
+	}
+	review := b.post("/console/strategy/review", form)
+	if answer := b.post("/console/strategy/publish", review.form()); answer.To != "/console/strategy?done=strategy-published" {
+		t.Fatalf("%d to %q", answer.Status, answer.To)
+	}
+	if got, _ := active(t, s); !got.Equal(large) {
+		t.Errorf("%d aliases are published", len(got.Aliases["color"]))
+	}
+	form.Set("json", strings.Repeat("x", 5<<20))
+	b.post("/console/strategy/review", form).shows(t, "larger than 4 MiB")
+	b.post("/console/jobs/start", form).shows(t, "larger than 1 MiB")
 }
 
 // A form that does not say which version its author saw publishes nothing.
