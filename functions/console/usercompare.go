@@ -65,6 +65,10 @@ func loadComparison(v *visit) (any, error) {
 	if slices.Contains(answer.NotFound, token) {
 		return nil, redirect{c.Path} // which says why
 	}
+	if len(answer.Faulty) > 0 {
+		c.Problem, v.status = "The profile of "+shown(answer.Faulty[0])+" cannot be read: part of what is stored of them is damaged, or of a newer version", http.StatusInternalServerError
+		return c, nil
+	}
 	if len(answer.Profiles) != 2 {
 		c.Problem, v.status = "The user "+shown(c.With)+" has no profile: no event of them counts", http.StatusNotFound
 		return c, nil

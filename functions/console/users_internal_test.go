@@ -1,6 +1,7 @@
 package console
 
 import (
+	"net/http"
 	"reflect"
 	"strings"
 	"testing"
@@ -78,5 +79,20 @@ func TestChart(t *testing.T) {
 	years := newChart([]point{{now.AddDate(-5, 0, 0), "view", 1}, {now, "conversion", 1}}, now, nil, score)
 	if years.Step != 21 || len(years.Bars) != 2 || years.Bars[0].X == years.Bars[1].X {
 		t.Errorf("%+v", years)
+	}
+}
+
+// A damaged profile is that of the user who has it.
+func TestCompareWithADamagedProfile(t *testing.T) {
+	for _, damaged := range []string{"ann", "bob"} {
+		h := engineOf(t, func(*http.Request) (int, any) {
+			other := map[string]string{"ann": "bob", "bob": "ann"}[damaged]
+			return http.StatusOK, api.Profiles{Profiles: []api.Profile{{UserToken: other}}, Faulty: []string{damaged}}
+		})
+		cookie, _ := h.login(testKey)
+		w := h.do("GET", "/console/users/ann/compare?with=bob", "", as(cookie))
+		if page := w.Body.String(); w.Code != http.StatusInternalServerError || !strings.Contains(page, "The profile of "+damaged+" cannot be read") || !strings.Contains(page, "damaged") || strings.Contains(page, "has no profile") {
+			t.Errorf("%s: %d: %s", damaged, w.Code, page)
+		}
 	}
 }
