@@ -37,6 +37,7 @@ func TestSimulatorOrders(t *testing.T) {
 		"For this person", "Blue Boot", "▲", "3<span class=\"hidden\"> places up", "likes <bdi>brand:Zeta</bdi>", "Score 1.", "Red Boot", "▼", "places down")
 	s.inOrder(page, "affinity rank --user ann --index products --explain acme-red acme-blue zeta-red zeta-blue")
 	s.inOrder(page, "/1/rank")
+	s.shows(page, `<a href="`+s.stack.URL+`/docs/boosts">`) // at the API: a console of its own host has no reference
 
 	page = s.get(http.StatusOK, "user", "", "index", "products", "ids", simIDs)
 	s.inOrder(page, "A new person", "nothing moves", "For a new person", "Red Shoe", "Blue Shoe", "Red Boot", "Blue Boot")
