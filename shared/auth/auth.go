@@ -75,6 +75,8 @@ type Authenticator struct {
 	env       Environment
 	addresses *limit.Addresses
 	note      func(appID, hash string) // of an accepted key; nil: none
+	refused   string                   // the hash of a key that is never accepted; empty: none
+	why       error                    // it is not
 }
 
 // Environment is what a deployment says of the requests that reach it.
@@ -98,6 +100,13 @@ func New(c *config.Cached, env Environment) *Authenticator {
 // accepted request. It must be called before any other method.
 func (a *Authenticator) Note(f func(appID, hash string)) *Authenticator {
 	a.note = f
+	return a
+}
+
+// Refuse makes the Authenticator refuse a key of any app, and secured keys of it: the error is why, and
+// ErrCredentials for a session of the key. It must be called before any other method.
+func (a *Authenticator) Refuse(key string, why error) *Authenticator {
+	a.refused, a.why = Hash(key), why
 	return a
 }
 
@@ -223,8 +232,8 @@ func (a *Authenticator) app(ctx context.Context, appID string) (config.App, erro
 // ErrCredentials if the key is not the app's or has ended, ErrForbidden if it holds none of the ACLs
 // in anyOf and anyOf is not empty, ErrReferer if it is for other pages, ErrHost if
 // the host does not serve the app, ErrNoCustomer, and ErrAddressRate; of a secured
-// key also ErrSecured, ErrSource, and errors that name a restriction. Any other
-// error is a fault of the configuration's store or of its Cipher.
+// key also ErrSecured, ErrSource, and errors that name a restriction; and that of
+// Refuse. Any other error is a fault of the configuration's store or of its Cipher.
 //
 // A caller cannot tell an unknown app from a wrong key: the answers are equal, and
 // either costs one read of the store the first time, if the process has served
@@ -255,6 +264,12 @@ func (a *Authenticator) Check(ctx context.Context, r Request, anyOf ...string) (
 // permit returns what a request's key permits under further restrictions, if it
 // permits the request.
 func (a *Authenticator) permit(r Request, now time.Time, key config.Key, only restrictions, anyOf []string) (Grant, error) {
+	if key.Hash == a.refused {
+		if r.session != nil {
+			return Grant{}, ErrCredentials
+		}
+		return Grant{}, a.why
+	}
 	g := Grant{App: r.App, Key: key.Called(), hash: key.Hash, acl: r.rights(key.ACL), user: only.user}
 	for _, patterns := range [][]string{key.Indexes, only.indexes} {
 		if len(patterns) > 0 {

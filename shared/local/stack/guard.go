@@ -7,6 +7,7 @@ import (
 	"net/url"
 
 	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/fault"
 	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/local/operator"
 )
@@ -23,10 +24,10 @@ const DemoKey = "demokey"
 // guard refuses hosts and origins other than loopback and customers' hosts.
 //
 // An address that other machines reach has hosts and origins that the engine
-// cannot know. There only keys protect the engine, so the guard refuses DemoKey.
+// cannot know. There only keys protect the engine, see keysFor.
 func guardPublic(at net.Addr, customers auth.Hosts, h http.Handler) http.Handler {
-	refuse := refuseDemoKey
-	if tcp, ok := at.(*net.TCPAddr); ok && tcp.IP.IsLoopback() {
+	refuse := func(*http.Request) (int, string) { return 0, "" }
+	if loopback(at) {
 		refuse = func(r *http.Request) (int, string) { return refuseForeign(r, customers) }
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -64,12 +65,23 @@ func localOrigin(origin string) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && operator.Loopback(u.Host)
 }
 
-// refuseDemoKey returns 401 for a request with DemoKey. An emulator may hold the
-// key from an engine that ran on loopback.
-func refuseDemoKey(r *http.Request) (int, string) {
-	_, key := auth.Credentials(r.Header.Get, r.URL.Query())
-	if key != DemoKey {
-		return 0, ""
+// loopback reports whether only programs of this machine reach an address.
+func loopback(at net.Addr) bool {
+	tcp, ok := at.(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback()
+}
+
+// errDemoKey says that DemoKey is not accepted.
+var errDemoKey error = fault.New(fault.Unauthenticated, "The key %s is public, so only an engine on loopback accepts it", DemoKey)
+
+// keysFor makes every function refuse DemoKey at an address that other machines
+// reach. A folder or an emulator may hold the key from an engine that ran on
+// loopback. The authenticators refuse it, because it does not arrive in headers alone:
+// the console reads it from a form.
+func (b *Backends) keysFor(at net.Addr) {
+	if loopback(at) {
+		return
 	}
-	return http.StatusUnauthorized, "The key " + DemoKey + " is public, so only an engine on loopback accepts it"
+	b.Auth.Refuse(DemoKey, errDemoKey)
+	b.AuthSecured.Refuse(DemoKey, errDemoKey)
 }

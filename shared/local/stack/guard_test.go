@@ -1,10 +1,17 @@
 package stack
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -58,28 +65,90 @@ func TestGuardOnLoopback(t *testing.T) {
 	}
 }
 
-// Where other machines reach the engine, any host and origin pass, and a key that
-// everybody knows does not.
+// Where other machines reach the engine, any host and origin pass.
 func TestGuardBeyondLoopback(t *testing.T) {
 	for _, at := range []net.Addr{&net.TCPAddr{IP: net.IPv6unspecified}, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)}, &net.UnixAddr{Name: "/s"}} {
-		h := guardPublic(at, nil, guarded)
-		for _, test := range []struct {
-			name, url, key string
-			want           int
-		}{
-			{"a key of one's own", "/1/events", "s3cret", 200},
-			{"no key", "/docs", "", 200},
-			{"the key of the demo", "/1/events", "demokey", 401},
-			{"the key of the demo in the query", "/1/events?X-Algolia-API-Key=demokey&x-algolia-application-id=demo", "", 401},
-		} {
-			r := httptest.NewRequest(http.MethodPost, test.url, nil)
-			r.Host = "shop.example"
-			r.Header.Set("Origin", "https://shop.example")
-			r.Header.Set("X-Algolia-API-Key", test.key)
-			w := httptest.NewRecorder()
-			h.ServeHTTP(w, r)
-			if w.Code != test.want {
-				t.Errorf("%v, %s: %d %s, want %d", at, test.name, w.Code, w.Body, test.want)
+		r := httptest.NewRequest(http.MethodPost, "/1/events", nil)
+		r.Host = "shop.example"
+		r.Header.Set("Origin", "https://shop.example")
+		w := httptest.NewRecorder()
+		guardPublic(at, nil, guarded).ServeHTTP(w, r)
+		if w.Code != 200 {
+			t.Errorf("%v: %d %s", at, w.Code, w.Body)
+		}
+	}
+}
+
+// Where other machines reach the engine, no entrance takes the key that everybody knows, although the
+// engine has it from an earlier one on loopback; and its own keys open all of them.
+func TestDemoKeyBeyondLoopback(t *testing.T) {
+	const own = "a-key-of-ones-own"
+	for _, test := range []struct {
+		addr    string
+		refused bool
+	}{{"127.0.0.1:0", false}, {"0.0.0.0:0", true}} {
+		s, err := Start(t.Context(), Options{Addr: test.addr, Apps: []App{{ID: "demo", Key: DemoKey}, {ID: "shop", Key: own}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		_, port, _ := net.SplitHostPort(strings.TrimPrefix(s.URL, "http://"))
+		ask := func(method, path string, header http.Header, form url.Values) (int, string) {
+			t.Helper()
+			r, err := http.NewRequestWithContext(t.Context(), method, "http://127.0.0.1:"+port+path, strings.NewReader(form.Encode()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Header = header; form != nil {
+				r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			}
+			res, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer res.Body.Close()
+			body, err := io.ReadAll(res.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return res.StatusCode, string(body)
+		}
+		for app, key := range map[string]string{"demo": DemoKey, "shop": own} {
+			refused := test.refused && key == DemoKey
+			mac := hmac.New(sha256.New, []byte(key))
+			mac.Write([]byte("userToken=ann"))
+			secured := base64.StdEncoding.EncodeToString([]byte(hex.EncodeToString(mac.Sum(nil)) + "userToken=ann"))
+			basic := "Basic " + base64.StdEncoding.EncodeToString([]byte(app+":"+key+":"))
+			const profile = "/1/profiles/personalization/ann"
+			for name, entrance := range map[string]struct {
+				method, path string
+				header       http.Header
+				form         url.Values
+			}{
+				"headers":      {"GET", "/1/app", http.Header{"X-Algolia-Application-Id": {app}, "X-Algolia-Api-Key": {key}}, nil},
+				"query":        {"GET", "/1/app?x-algolia-api-key=" + key + "&X-Algolia-Application-Id=" + app, http.Header{}, nil},
+				"write key":    {"GET", "/1/app", http.Header{"Authorization": {basic}}, nil},
+				"secured key":  {"GET", profile, http.Header{"X-Algolia-Application-Id": {app}, "X-Algolia-Api-Key": {secured}}, nil},
+				"login":        {"POST", "/console/login", http.Header{}, url.Values{"app": {app}, "key": {key}}},
+				"console link": {"GET", strings.TrimPrefix(s.ConsoleLink(App{ID: app, Key: key}), s.URL), http.Header{}, nil},
+			} {
+				status, body := ask(entrance.method, entrance.path, entrance.header, entrance.form)
+				if (status == http.StatusUnauthorized) != refused || !refused && status >= 400 && (entrance.path != profile || status != http.StatusNotFound) {
+					t.Errorf("%s, %s of %s: %d, want that it is refused: %t; %s", test.addr, name, app, status, refused, body)
+				}
+				if refused && name != "console link" && !strings.Contains(body, "The key demokey is public, so only an engine on loopback accepts it") {
+					t.Errorf("%s, %s of %s does not say why: %s", test.addr, name, app, body)
+				}
+			}
+			// A session that began where the key was accepted.
+			for _, a := range []*auth.Authenticator{s.Backends.Auth, s.Backends.AuthSecured} {
+				if _, err := a.Resume(t.Context(), auth.Session{App: app, Key: auth.Hash(key), Rights: auth.All}); errors.Is(err, auth.ErrCredentials) != refused || !refused && err != nil {
+					t.Errorf("%s, a session of %s: %v, want that it has ended: %t", test.addr, app, err, refused)
+				}
 			}
 		}
 	}
