@@ -1,7 +1,9 @@
 package console
 
 import (
+	"bufio"
 	"errors"
+	"io"
 	"net/http"
 	"slices"
 	"strconv"
@@ -133,13 +135,23 @@ func sendCommand(e api.Event) string {
 
 // importAnswer is what the page about an import shows.
 type importAnswer struct {
-	api.ImportAnswer
-	Lines   []api.RefusedLine // the first
-	More    int
-	Problem string // why later lines were not sent
+	api.ImportAnswer        // with the first refused lines
+	Lines            int    // that were sent
+	NotTaken         int    // how many were refused
+	Problem          string // why later lines were not sent
+	Enough           bool   // the page sends no more
 }
 
-const shownLines = 100
+const (
+	shownLines = 100
+	// An import from a page ends after maxRefused refused lines, which are all of a file of another
+	// kind, and after maxLines lines, more than maxUpload holds of events: the rest is blank.
+	maxRefused = 1_000
+	maxLines   = 200_000
+)
+
+// errEnough ends an import.
+var errEnough = errors.New("enough lines")
 
 // importFile imports the lines of the form or of its file.
 func importFile(v *visit) (any, error) {
@@ -148,30 +160,50 @@ func importFile(v *visit) (any, error) {
 	if file, header, err := v.FormFile("file"); err == nil {
 		defer file.Close()
 		if header.Size > 0 {
-			return imported(v.engine.ImportAll(v.Context(), v.PostForm.Get("index"), file))
+			return importLines(v, file)
 		}
 	}
 	if strings.TrimSpace(text) == "" {
 		return nil, &api.Error{Status: http.StatusUnprocessableEntity, Message: "Choose a file, or paste lines: one event as JSON in each"}
 	}
-	return imported(v.engine.ImportAll(v.Context(), v.PostForm.Get("index"), strings.NewReader(text)))
+	return importLines(v, strings.NewReader(text))
 }
 
-// imported shows the answer to an import, also of one that ended early.
-func imported(a api.ImportAnswer, err error) (any, error) {
-	if err != nil && a.Accepted == 0 && len(a.Refused) == 0 {
+// importLines imports lines, and shows the answer, also of an import that ended early.
+func importLines(v *visit, r io.Reader) (any, error) {
+	in := bufio.NewReader(r)
+	if magic, err := in.Peek(2); err == nil && string(magic) == "\x1f\x8b" {
+		return nil, &api.Error{Status: http.StatusUnprocessableEntity, Message: "This file is compressed with gzip, and a page imports plain lines alone: " +
+			"unpack it, or import it with the command affinity import, which takes gzip and files of any size"}
+	}
+	answer := &importAnswer{}
+	err := v.engine.ImportEach(v.Context(), v.PostForm.Get("index"), in, func(further api.ImportAnswer, lines int) error {
+		answer.Lines, answer.NotTaken = lines, answer.NotTaken+len(further.Refused)
+		further.Refused = further.Refused[:min(len(further.Refused), shownLines-len(answer.Refused))]
+		answer.Add(further)
+		if answer.NotTaken >= maxRefused || lines >= maxLines {
+			return errEnough
+		}
+		return nil
+	})
+	if err != nil && answer.Lines == 0 {
 		return nil, err
 	}
-	shown := min(len(a.Refused), shownLines)
-	answer := &importAnswer{ImportAnswer: a, Lines: a.Refused[:shown], More: len(a.Refused) - shown}
-	if err != nil {
-		answer.Problem = "the engine did not answer"
-	}
-	if refused, ok := errors.AsType[*api.Error](err); ok {
+	switch refused, ok := errors.AsType[*api.Error](err); {
+	case errors.Is(err, errEnough) && answer.NotTaken >= maxRefused:
+		answer.Enough, answer.Problem = true, "a page sends no more lines once 1,000 were refused"
+	case errors.Is(err, errEnough):
+		answer.Enough, answer.Problem = true, "a page sends no more than 200,000 lines"
+	case ok:
 		answer.Problem = refused.Message
+	case err != nil:
+		answer.Problem = "the engine did not answer"
 	}
 	return answer, nil
 }
+
+// More is how many refused lines are not shown.
+func (a importAnswer) More() int { return a.NotTaken - len(a.Refused) }
 
 // Plural writes a number with its noun.
 func (importAnswer) Plural(n int, noun string) string {

@@ -2,6 +2,9 @@ package console_test
 
 import (
 	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
 	"mime/multipart"
 	"net/http"
 	"net/url"
@@ -67,28 +70,31 @@ func TestHeadAndPrefetchLoadNothing(t *testing.T) {
 	}
 }
 
+// upload sends a file with a form.
+func (p *person) upload(path string, content []byte) (*http.Response, string) {
+	p.t.Helper()
+	var body bytes.Buffer
+	form := multipart.NewWriter(&body)
+	p.must(form.WriteField("csrf", p.csrf()))
+	file, err := form.CreateFormFile("file", "events.ndjson")
+	p.must(err)
+	_, err = file.Write(content)
+	p.must(err)
+	p.must(form.Close())
+	return p.send("POST", path, nil, func(r *http.Request) {
+		r.Header.Set("Content-Type", form.FormDataContentType())
+		r.Header.Set("Origin", p.stack.URL)
+		r.Body, r.ContentLength = io.NopCloser(&body), int64(body.Len())
+	})
+}
+
 // A file is taken by the import alone.
 func TestOnlyTheImportTakesFiles(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	p := s.login(key)
 	for path, want := range map[string]int{"/console/data/import": http.StatusOK, "/console/data/event": http.StatusForbidden, "/console/strategy": http.StatusForbidden} {
-		var body bytes.Buffer
-		form := multipart.NewWriter(&body)
-		s.must(form.WriteField("csrf", p.csrf()))
-		file, err := form.CreateFormFile("file", "events.ndjson")
-		s.must(err)
-		_, err = file.Write([]byte(strings.Repeat(`{"eventType":"view","eventName":"x","index":"products","userToken":"u","filters":["brand:Acme"],"timestamp":1}`+"\n", 20_000)))
-		s.must(err)
-		s.must(form.Close())
-		r, err := http.NewRequest("POST", s.stack.URL+path, &body)
-		s.must(err)
-		r.Header.Set("Content-Type", form.FormDataContentType())
-		r.Header.Set("Origin", s.stack.URL)
-		r.AddCookie(&http.Cookie{Name: p.cookie.Name, Value: p.cookie.Value})
-		answer, err := http.DefaultTransport.RoundTrip(r)
-		s.must(err)
-		_ = answer.Body.Close()
+		answer, _ := p.upload(path, []byte(strings.Repeat(`{"eventType":"view","eventName":"x","index":"products","userToken":"u","filters":["brand:Acme"],"timestamp":1}`+"\n", 20_000)))
 		if answer.StatusCode != want {
 			t.Errorf("%s: %s, want %d", path, answer.Status, want)
 		}
@@ -133,4 +139,33 @@ func TestImportThatEndsEarly(t *testing.T) {
 	line := `{"eventType":"view","eventName":"x","index":"products","userToken":"u","filters":["brand:Acme"],"timestamp":1}` + "\n"
 	_, page := p.post("/console/data/import", url.Values{"lines": {strings.Repeat(line, 5000)}})
 	s.shows(page, "The import ended early:", "2000 lines accepted")
+}
+
+// A file that holds no events ends its import soon, whatever its size, and a page unpacks none.
+func TestImportOfAnotherKindOfFile(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	p := s.login(key)
+	event := `{"eventType":"view","eventName":"x","index":"products","userToken":"u","filters":["brand:Acme"],"timestamp":1}` + "\n"
+	_, page := p.upload("/console/data/import", []byte(strings.Repeat(event, 3)+strings.Repeat("x\n", 1_000_000)))
+	s.shows(page, "3 lines accepted, 1,997 refused", "The import ended early: a page sends no more lines once 1,000 were refused. The first 2,000 lines were read, and none after them.",
+		"events with a time count once, and those without one again", "And 1,897 more")
+	if n := strings.Count(page, `<td class="n">`); n != 100 {
+		t.Errorf("the page shows %d refused lines, want 100", n)
+	}
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	_, err := w.Write([]byte(event))
+	s.must(errors.Join(err, w.Close()))
+	for name, send := range map[string]func() (*http.Response, string){
+		"a file": func() (*http.Response, string) { return p.upload("/console/data/import", packed.Bytes()) },
+		"lines": func() (*http.Response, string) {
+			return p.post("/console/data/import", url.Values{"lines": {packed.String()}})
+		},
+	} {
+		answer, page := send()
+		if answer.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(page, "compressed with gzip") || !strings.Contains(page, "affinity import") {
+			t.Errorf("%s of gzip: %s: %s", name, answer.Status, page)
+		}
+	}
 }

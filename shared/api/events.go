@@ -124,6 +124,18 @@ type ImportAnswer struct {
 	Refused []RefusedLine `json:"refused"`
 }
 
+// Add adds the answer to a further request of the same import. The numbers of its lines stay as they are.
+func (a *ImportAnswer) Add(further ImportAnswer) {
+	a.Accepted += further.Accepted
+	a.Received += further.Received
+	a.Deleted += further.Deleted
+	a.OutsideRetention += further.OutsideRetention
+	a.OptedOut += further.OptedOut
+	a.Present += further.Present
+	a.UserDeletions += further.UserDeletions
+	a.Refused = append(a.Refused, further.Refused...)
+}
+
 // RefusedLine is a line of an import that was not taken.
 type RefusedLine struct {
 	Line    int    `json:"line"` // from 1; blank lines count

@@ -106,9 +106,21 @@ const (
 // events with a timestamp, which count once.
 func (c *Client) ImportAll(ctx context.Context, index string, r io.Reader) (api.ImportAnswer, error) {
 	total := api.ImportAnswer{Refused: []api.RefusedLine{}}
+	err := c.ImportEach(ctx, index, r, func(answer api.ImportAnswer, _ int) error {
+		total.Add(answer)
+		return nil
+	})
+	return total, err
+}
+
+// ImportEach is ImportAll for a caller that shows how far the import is, or ends it: after
+// each request it calls each with its answer, whose refused lines have their numbers in r, and
+// the number of lines that were sent so far. It ends with the first error of each, and
+// returns that.
+func (c *Client) ImportEach(ctx context.Context, index string, r io.Reader, each func(answer api.ImportAnswer, lines int) error) error {
 	lines, err := scan(r)
 	if err != nil {
-		return total, fmt.Errorf("read events: %w", err)
+		return fmt.Errorf("read events: %w", err)
 	}
 	var chunk []byte
 	sent, read := 0, 0 // lines
@@ -117,24 +129,16 @@ func (c *Client) ImportAll(ctx context.Context, index string, r io.Reader) (api.
 		if err != nil {
 			return fmt.Errorf("import lines %d to %d: %w", sent+1, read, err)
 		}
-		total.Accepted += answer.Accepted
-		total.Received += answer.Received
-		total.Deleted += answer.Deleted
-		total.OutsideRetention += answer.OutsideRetention
-		total.OptedOut += answer.OptedOut
-		total.Present += answer.Present
-		total.UserDeletions += answer.UserDeletions
-		for _, refused := range answer.Refused {
-			refused.Line += sent
-			total.Refused = append(total.Refused, refused)
+		for i := range answer.Refused {
+			answer.Refused[i].Line += sent
 		}
 		chunk, sent = chunk[:0], read
-		return nil
+		return each(answer, sent)
 	}
 	for lines.Scan() {
 		if read-sent == chunkLines || len(chunk) > 0 && len(chunk)+len(lines.Bytes()) >= chunkBytes {
 			if err := flush(); err != nil {
-				return total, err
+				return err
 			}
 		}
 		chunk = append(append(chunk, lines.Bytes()...), '\n')
@@ -142,13 +146,13 @@ func (c *Client) ImportAll(ctx context.Context, index string, r io.Reader) (api.
 	}
 	if read > sent {
 		if err := flush(); err != nil {
-			return total, err
+			return err
 		}
 	}
 	if err := lines.Err(); err != nil {
-		return total, fmt.Errorf("read events beyond line %d: %w", read, err)
+		return fmt.Errorf("read events beyond line %d: %w", read, err)
 	}
-	return total, nil
+	return nil
 }
 
 // scan returns a scanner of the lines of r. It unpacks r if that is gzip.

@@ -76,6 +76,26 @@ func TestImportAll(t *testing.T) {
 	}
 }
 
+// An import can be ended after any of its requests.
+func TestImportEach(t *testing.T) {
+	enough, requests, seen := errors.New("enough"), []int{}, []int{}
+	var refused []api.RefusedLine
+	lines := strings.Repeat("{}\n", 2999) + "bad\n" + strings.Repeat("{}\n", 3000)
+	err := once(t, importer(t, &requests)).ImportEach(t.Context(), "shoes", strings.NewReader(lines), func(a api.ImportAnswer, lines int) error {
+		seen, refused = append(seen, a.Accepted, lines), append(refused, a.Refused...)
+		if lines == 4000 {
+			return enough
+		}
+		return nil
+	})
+	if !errors.Is(err, enough) || !slices.Equal(requests, []int{2000, 2000}) || !slices.Equal(seen, []int{2000, 2000, 1999, 4000}) {
+		t.Errorf("%v; lines of the requests %v, accepted and sent %v", err, requests, seen)
+	}
+	if want := []api.RefusedLine{{Line: 3000, Message: "bad"}}; !slices.Equal(refused, want) {
+		t.Errorf("refused %v, want %v", refused, want)
+	}
+}
+
 func TestImportAllCutsByBytes(t *testing.T) {
 	var requests []int
 	c := once(t, importer(t, &requests))
