@@ -37,6 +37,9 @@ func (c *console) toLogin(w http.ResponseWriter, r *http.Request, p page, err er
 	if r.Header.Get("Hx-Request") != "" {
 		return write(w, templates()["login"], "ended", http.StatusUnauthorized, view{Page: p.section == "strategy"})
 	}
+	if !keepsSession(r) {
+		return refuseInsecure(w, r)
+	}
 	to := r.URL.RequestURI()
 	switch {
 	case r.Method == http.MethodPost:
@@ -72,11 +75,17 @@ func local(to string) string {
 }
 
 func (c *console) showLogin(w http.ResponseWriter, r *http.Request) error {
+	if !keepsSession(r) {
+		return refuseInsecure(w, r)
+	}
 	return c.renderLogin(w, http.StatusOK, loginForm{})
 }
 
 // login begins a session with a key.
 func (c *console) login(w http.ResponseWriter, r *http.Request) error {
+	if !keepsSession(r) {
+		return refuseInsecure(w, r)
+	}
 	form := loginForm{}
 	if err := c.origin.Check(r); err != nil {
 		form.Message = "The form was sent by a page of another site"
@@ -132,6 +141,9 @@ func (c *console) begin(w http.ResponseWriter, r *http.Request, of auth.Session,
 func (c *console) open(w http.ResponseWriter, r *http.Request) error {
 	if r.Method == http.MethodHead {
 		return nil // what looks whether the link is there must not use it up
+	}
+	if !keepsSession(r) {
+		return refuseInsecure(w, r)
 	}
 	app, key, ok := c.Links.use(r.URL.Query().Get("code"))
 	if !ok {

@@ -211,9 +211,12 @@ func TestCookiesOnOneMachine(t *testing.T) {
 		cookie string
 		secure bool
 	}{
-		"deployed":            {chrome, func(*http.Request) {}, "__Host-affinity-console", true},
-		"deployed, Safari":    {safari, func(*http.Request) {}, "__Host-affinity-console", true},
-		"a network, Safari":   {safari, func(r *http.Request) { r.Host, r.TLS = "10.0.0.7:8080", nil }, "__Host-affinity-console-8080", true},
+		"deployed":         {chrome, func(*http.Request) {}, "__Host-affinity-console", true},
+		"deployed, Safari": {safari, func(*http.Request) {}, "__Host-affinity-console", true},
+		"a network, Safari": {safari, func(r *http.Request) {
+			r.Host, r.TLS = "10.0.0.7:8080", nil
+			r.Header.Set("X-Forwarded-Proto", "https")
+		}, "__Host-affinity-console-8080", true},
 		"the machine":         {chrome, local, "__Host-affinity-console-8080", true},
 		"the machine, Safari": {safari, local, "affinity-console-8080", false},
 	} {
@@ -224,6 +227,52 @@ func TestCookiesOnOneMachine(t *testing.T) {
 		}
 		if w := h.do("GET", "/console/test/what", "", as(got), c.with, header("User-Agent", c.agent)); w.Code != http.StatusOK {
 			t.Errorf("%s: the session is not known again: %d", name, w.Code)
+		}
+	}
+}
+
+// At an address from which browsers keep no session nobody is asked for a key, and a link is not used up.
+func TestLoginWhereNoSessionIsKept(t *testing.T) {
+	h := newTest(t)
+	at := func(host string) func(*http.Request) { return func(r *http.Request) { r.Host, r.TLS = host, nil } }
+	form := url.Values{"app": {testApp}, "key": {testKey}}.Encode()
+	for host, tunnel := range map[string]string{
+		"192.0.2.2:18232":       "ssh -L 18232:192.0.2.2:18232 192.0.2.2",
+		"engine.lan":            "ssh -L 8080:engine.lan:80 engine.lan",
+		"[2001:db8::1]:8080":    "ssh -L &#39;8080:[2001:db8::1]:8080&#39; 2001:db8::1",
+		"0.0.0.0:8080":          "ssh -L 8080:localhost:8080 HOST",
+		"[::]:8080":             "ssh -L 8080:localhost:8080 HOST",
+		"localhost.example:80":  "ssh -L 80:localhost.example:80 localhost.example",
+		"-oProxyCommand=x:8080": "ssh -L 8080:localhost:8080 HOST",
+	} {
+		link := h.links.New(testApp, testKey)
+		for name, w := range map[string]*httptest.ResponseRecorder{
+			"the login": h.do("GET", "/console/login", "", at(host)), "a page": h.do("GET", "/console/jobs", "", at(host)), "the form": h.do("POST", "/console/login", form, at(host)), "a link": h.do("GET", link, "", at(host)),
+		} {
+			body, here := w.Body.String(), "<code>http://localhost:"
+			if name == "a link" {
+				here = link
+			}
+			if w.Code != http.StatusForbidden || len(w.Result().Cookies()) != 0 || strings.Contains(body, "<form") || !strings.Contains(body, "only over https, or at localhost") || !strings.Contains(body, tunnel+"</code>") || !strings.Contains(body, here) || strings.Contains(body, "has not been used") != (name == "a link") {
+				t.Errorf("%s at %s: %d %v, want %q: %s", name, host, w.Code, w.Header(), tunnel, body)
+			}
+		}
+		if w := h.do("GET", link, "", at("localhost:8080")); w.Code != http.StatusOK || len(w.Result().Cookies()) != 1 {
+			t.Errorf("the link of %s at localhost: %d", host, w.Code)
+		}
+	}
+	for name, with := range map[string]func(*http.Request){
+		"localhost":             at("localhost:8080"),
+		"loopback":              at("127.0.0.1:8080"),
+		"loopback by IPv6":      at("[::1]:8080"),
+		"TLS":                   func(*http.Request) {},
+		"a proxy that says so":  func(r *http.Request) { at("engine.lan")(r); r.Header.Set("X-Forwarded-Proto", "https") },
+		"a proxy that does not": func(r *http.Request) { at("engine.lan")(r); r.Header.Set("Sec-Fetch-Site", "same-origin") },
+	} {
+		for _, w := range []*httptest.ResponseRecorder{h.do("POST", "/console/login", form, with), h.do("GET", h.links.New(testApp, testKey), "", with)} {
+			if w.Code != http.StatusOK || len(w.Result().Cookies()) != 1 {
+				t.Errorf("%s: %d with %d cookies: %s", name, w.Code, len(w.Result().Cookies()), w.Body)
+			}
 		}
 	}
 }

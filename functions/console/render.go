@@ -93,7 +93,7 @@ func (c *console) urlFor(v *visit) string {
 	if c.URL != "" {
 		return c.URL
 	}
-	if v.TLS != nil || v.Header.Get("X-Forwarded-Proto") == "https" {
+	if overTLS(v.Request) {
 		return "https://" + v.Host
 	}
 	return "http://" + v.Host

@@ -10,13 +10,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/httpapi"
 )
 
 const (
@@ -99,15 +100,11 @@ func (s *sessions) begin(of auth.Session) (session, string, error) {
 // browsers send a host's cookies to all of its ports.
 func (c *console) cookieName(r *http.Request) string {
 	name := cookieName
-	host, port, err := net.SplitHostPort(r.Host)
-	if err != nil {
-		host, port = r.Host, ""
-	}
-	own := r.TLS == nil && (host == "localhost" || net.ParseIP(host).IsLoopback())
+	own := r.TLS == nil && httpapi.Loopback(r.Host)
 	if agent := r.UserAgent(); c.Links != nil && own && strings.Contains(agent, "Safari/") && !strings.Contains(agent, "Chrom") {
 		name = plainName
 	}
-	if port != "" && strings.Trim(port, "0123456789") == "" {
+	if port := (&url.URL{Host: r.Host}).Port(); port != "" {
 		name += "-" + port
 	}
 	return name

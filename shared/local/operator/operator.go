@@ -10,11 +10,9 @@ package operator
 import (
 	"crypto/rand"
 	"errors"
-	"net"
-	"net/url"
 	"regexp"
-	"strings"
 
+	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/limit"
 )
 
@@ -38,14 +36,7 @@ func CheckToken(token string) error {
 // Loopback reports whether a host names this machine: localhost or an address of
 // loopback, with any port or none. The port does not count, because a forwarded
 // port has another number on the client's side.
-func Loopback(host string) bool {
-	name := (&url.URL{Host: host}).Hostname()
-	if strings.EqualFold(strings.TrimSuffix(name, "."), "localhost") {
-		return true
-	}
-	ip := net.ParseIP(name)
-	return ip != nil && ip.IsLoopback()
-}
+func Loopback(host string) bool { return httpapi.Loopback(host) }
 
 // Place names the services behind an engine.
 type Place struct {
