@@ -57,7 +57,7 @@ func (c *console) toLogin(w http.ResponseWriter, r *http.Request, p page, err er
 // draftOf returns the draft of a strategy that a page of the console sends, so that it outlives the
 // session. What another site sends is dropped.
 func (c *console) draftOf(w http.ResponseWriter, r *http.Request) string {
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	r.Body = http.MaxBytesReader(w, r.Body, maxDraftForm)
 	if c.origin.Check(r) != nil || r.ParseForm() != nil || r.PostForm.Get("json") == "" {
 		return ""
 	}
@@ -91,7 +91,7 @@ func (c *console) login(w http.ResponseWriter, r *http.Request) error {
 		form.Message = "The form was sent by a page of another site"
 		return c.renderLogin(w, http.StatusForbidden, form)
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	r.Body = http.MaxBytesReader(w, r.Body, maxDraftForm)
 	if err := r.ParseForm(); err != nil {
 		form.Message = "The form cannot be read"
 		return c.renderLogin(w, http.StatusBadRequest, form)

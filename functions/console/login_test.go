@@ -56,7 +56,7 @@ func TestLoginReadsItsForm(t *testing.T) {
 		"a frame without origin": {right, header("Origin", "null"), 403},
 		"its own page":           {right, header("Origin", "https://console.example.com"), 200},
 		"another customer":       {right, header(auth.CustomerHeader, "zoo"), 200}, // the load balancer's of a host that serves all
-		"too large":              {right + "&a=" + strings.Repeat("a", maxForm), func(*http.Request) {}, 400},
+		"too large":              {right + "&a=" + strings.Repeat("a", maxDraftForm), func(*http.Request) {}, 400},
 	} {
 		if w := h.do("POST", "/console/login", c.form, c.with); w.Code != c.want || (len(w.Result().Cookies()) == 1) != (c.want == 200) {
 			t.Errorf("%s: %d, want %d", name, w.Code, c.want)
