@@ -79,7 +79,9 @@ func TestOpen(t *testing.T) {
 	}
 	for path, want := range map[string]int{"/": 401, "/console/login": 200, "/console/open?code=x": 403, "/1/usage": 404, "/1/events": 404, "/docs": 404, "/healthz": 404, "/local": 404} {
 		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		r := httptest.NewRequest(http.MethodGet, path, nil)
+		r.Header.Set("X-Forwarded-Proto", "https") // as the platform does
+		h.ServeHTTP(w, r)
 		if w.Code != want || strings.Contains(w.Body.String(), "your machine") {
 			t.Errorf("%s: %d %s, want %d", path, w.Code, w.Body, want)
 		}
