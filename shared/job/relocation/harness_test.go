@@ -43,8 +43,8 @@ type world struct {
 	mu      sync.Mutex
 	tasks   []queue.Task // in the queue, in order
 	names   map[string]bool
-	ahead   time.Duration // of the engine's clock and the jobs'
-	slow    bool          // each look at the clock takes two minutes
+	ahead   clockAhead // of the engine's clock and the jobs'
+	slow    bool       // each look at the clock takes two minutes
 	arrived int
 }
 
@@ -54,6 +54,12 @@ type (
 	allowance    struct{ left atomic.Int64 }
 	allowanceKey struct{}
 )
+
+// clockAhead is a duration that several goroutines read and change.
+type clockAhead struct{ ns atomic.Int64 }
+
+func (c *clockAhead) get() time.Duration  { return time.Duration(c.ns.Load()) }
+func (c *clockAhead) add(d time.Duration) { c.ns.Add(int64(d)) }
 
 var errDied = status.Error(codes.FailedPrecondition, "the task died")
 
@@ -129,7 +135,7 @@ func newWorldOn(t *testing.T, longest time.Duration, apps config.Store) *world {
 	for _, region := range []string{"eu", "us"} {
 		s := storetest.New(t, gate...)
 		w.stores[region] = s
-		engines[region] = profile.New(s, w.apps, cached, func() time.Time { return time.Now().Add(w.ahead) }, slog.New(slog.DiscardHandler))
+		engines[region] = profile.New(s, w.apps, cached, func() time.Time { return time.Now().Add(w.ahead.get()) }, slog.New(slog.DiscardHandler))
 	}
 	w.must(profile.Join("eu", engines))
 	rows, err := store.Regional("eu", "eu", w.stores, func(id string) (store.Place, error) {
@@ -151,9 +157,9 @@ func newWorldOn(t *testing.T, longest time.Duration, apps config.Store) *world {
 	w.must(err)
 	clock := func() time.Time {
 		if w.slow {
-			w.ahead += 2 * time.Minute
+			w.ahead.add(2 * time.Minute)
 		}
-		return time.Now().Add(w.ahead)
+		return time.Now().Add(w.ahead.get())
 	}
 	w.moves = relocation.New(job.Runner{
 		Settings: job.Settings{ShardUsers: 7, Budget: time.Minute, Attempts: 1 << 30}, Jobs: mortalJobs{job.Detailed(job.NewMemory(), rows, relocation.Collection)}, Config: w.apps, Queue: w,

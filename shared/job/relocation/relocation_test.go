@@ -166,12 +166,12 @@ func TestPhasesWait(t *testing.T) {
 	counts := w.populate(3)
 	for w.start("us"); len(w.tasks) > 0; {
 		phase := w.app().Move.Phase
-		for w.ahead = 0; w.ahead < 10*time.Minute; w.ahead += 3 * time.Minute {
+		for w.ahead.ns.Store(0); w.ahead.get() < 10*time.Minute; w.ahead.add(3 * time.Minute) {
 			w.step()
 			st, err := w.moves.Status(ctx, app)
 			w.must(err)
 			if st.Move.Phase != phase || st.Job == nil || st.Job.State != job.Planning {
-				t.Fatalf("phase %s, %v after it began: phase %s, job %+v", phase, w.ahead, st.Move.Phase, st.Job)
+				t.Fatalf("phase %s, %v after it began: phase %s, job %+v", phase, w.ahead.get(), st.Move.Phase, st.Job)
 			}
 		}
 		for w.app().Move.Phase == phase && w.step() {
@@ -288,7 +288,7 @@ func TestPhasesWaitForNothingElse(t *testing.T) {
 	counts := w.populate(3)
 	w.start("us")
 	for steps := 0; len(w.tasks) > 0; steps++ {
-		if w.ahead += 3 * time.Minute; steps > 200 { // ten hours
+		if w.ahead.add(3 * time.Minute); steps > 200 { // ten hours
 			t.Fatalf("the move stands still: %+v", w.app().Move)
 		}
 		w.step()
