@@ -104,7 +104,6 @@ type visit struct {
 	grant   auth.Grant
 	engine  *client.Client
 	made    *calls
-	draft   bool // the form may have the draft of a strategy
 
 	// What a page says of itself beside what its template shows.
 	title   string
@@ -151,8 +150,7 @@ func (c *console) page(p page) httpapi.Handler {
 			return nil // what looks whether a page is there must not make its requests
 		}
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			v.draft = p.draft
-			if err := c.permitChange(v, p.upload); err != nil {
+			if err := c.permitChange(v, p); err != nil {
 				return c.fail(v, p, err)
 			}
 		}
@@ -203,16 +201,16 @@ func (c *console) enter(w http.ResponseWriter, r *http.Request) (*visit, error) 
 	return &visit{Request: r, w: w, console: c, session: s, grant: grant, engine: engine, made: made}, nil
 }
 
-// permitChange refuses a change that no page of the session asks for.
-func (c *console) permitChange(v *visit, upload bool) error {
+// permitChange refuses a change that no page of the session asks for. p is the page that makes it.
+func (c *console) permitChange(v *visit, p page) error {
 	if err := c.origin.Check(v.Request); err != nil {
 		return httpapi.Errorf(http.StatusForbidden, "This change was asked for by a page of another site")
 	}
 	most, parse := int64(maxForm), v.ParseForm
-	if v.draft {
+	if p.draft {
 		most = maxDraftForm
 	}
-	if upload && strings.HasPrefix(v.Header.Get("Content-Type"), "multipart/form-data") {
+	if p.upload && strings.HasPrefix(v.Header.Get("Content-Type"), "multipart/form-data") {
 		most, parse = maxUpload, func() error { return v.ParseMultipartForm(maxUpload) }
 	}
 	v.Body = http.MaxBytesReader(v.w, v.Body, most)

@@ -167,7 +167,7 @@ func (c *console) logout(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return c.toLogin(w, r, page{}, err)
 	}
-	if err := c.permitChange(v, false); err != nil {
+	if err := c.permitChange(v, page{}); err != nil {
 		return c.fail(v, page{}, err)
 	}
 	c.setCookie(w, r, "", -1)
