@@ -126,6 +126,12 @@ type ImportAnswer struct {
 
 // Add adds the answer to a further request of the same import. The numbers of its lines stay as they are.
 func (a *ImportAnswer) Add(further ImportAnswer) {
+	a.AddCounts(further)
+	a.Refused = append(a.Refused, further.Refused...)
+}
+
+// AddCounts is Add without the refused lines.
+func (a *ImportAnswer) AddCounts(further ImportAnswer) {
 	a.Accepted += further.Accepted
 	a.Received += further.Received
 	a.Deleted += further.Deleted
@@ -133,7 +139,6 @@ func (a *ImportAnswer) Add(further ImportAnswer) {
 	a.OptedOut += further.OptedOut
 	a.Present += further.Present
 	a.UserDeletions += further.UserDeletions
-	a.Refused = append(a.Refused, further.Refused...)
 }
 
 // RefusedLine is a line of an import that was not taken.

@@ -94,7 +94,7 @@ func (im *Importer) Archive(ctx context.Context, a Archive) (total ArchiveAnswer
 			answer, err := im.events(ctx, src, r.next, func(ctx context.Context, c *client.Client, lines []byte) (api.ImportAnswer, error) {
 				return c.RestoreEvents(ctx, lines)
 			})
-			addCounts(&total.ImportAnswer, answer)
+			total.AddCounts(answer)
 			return err
 		})
 		total.Others, total.Without = r.others, r.without

@@ -102,7 +102,7 @@ func (im *Importer) events(ctx context.Context, src *Source, next func() (line, 
 			if unbroken = unbroken && !ch.failed; unbroken {
 				im.through = ch.numbers[len(ch.numbers)-1]
 			}
-			addCounts(&total, ch.counts)
+			total.AddCounts(ch.counts)
 			for _, r := range ch.refused {
 				im.bad.add(m, src, r.Line, r.Message)
 			}
@@ -114,16 +114,6 @@ func (im *Importer) events(ctx context.Context, src *Source, next func() (line, 
 		return total, err
 	}
 	return total, unread
-}
-
-func addCounts(to *api.ImportAnswer, more api.ImportAnswer) {
-	to.Accepted += more.Accepted
-	to.Received += more.Received
-	to.Deleted += more.Deleted
-	to.OptedOut += more.OptedOut
-	to.OutsideRetention += more.OutsideRetention
-	to.Present += more.Present
-	to.UserDeletions += more.UserDeletions
 }
 
 // chunks cuts the lines that next reads from src into chunks and passes each to handle.
@@ -180,7 +170,7 @@ func (c *chunk) send(to func(lines []byte) (api.ImportAnswer, error), first, end
 	if err != nil {
 		return fmt.Errorf("import lines %d to %d: %w", c.numbers[first], c.numbers[end-1], err)
 	}
-	addCounts(&c.counts, answer)
+	c.counts.AddCounts(answer)
 	for _, r := range answer.Refused {
 		if r.Line < 1 || r.Line > end-first {
 			return fmt.Errorf("the engine refused line %d of %d sent: %s", r.Line, end-first, r.Message)
