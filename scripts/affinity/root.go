@@ -20,7 +20,7 @@ import (
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/client"
 	"github.com/affinityengine/affinity/shared/config"
-	"github.com/affinityengine/affinity/shared/local/operator"
+	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/queue"
 	"github.com/affinityengine/affinity/shared/queue/taskqueue"
 )
@@ -215,7 +215,7 @@ func (t *tool) client() (*client.Client, error) {
 // for an address with https or of this machine.
 func unencrypted(address string) string {
 	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "http" || operator.Loopback(u.Host) {
+	if err != nil || u.Scheme != "http" || httpapi.Loopback(u.Host) {
 		return ""
 	}
 	return u.Host

@@ -22,7 +22,7 @@ import (
 	"github.com/affinityengine/affinity/scripts/affinity/wordpress"
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/client"
-	"github.com/affinityengine/affinity/shared/local/operator"
+	"github.com/affinityengine/affinity/shared/httpapi"
 )
 
 // passwordVariable is the environment variable for --password.
@@ -97,7 +97,7 @@ func (o wordpressOptions) check() error {
 		return cli.Usagef("--retry-for %s: must be more than 0", o.retryFor)
 	case (o.user == "") != (o.password == ""):
 		return cli.Usagef("--user and --password (or $%s) belong together", passwordVariable)
-	case o.user != "" && site.Scheme == "http" && !operator.Loopback(site.Host):
+	case o.user != "" && site.Scheme == "http" && !httpapi.Loopback(site.Host):
 		return cli.Usagef("--user: http would send the password to %s unencrypted: give the site as https://", site.Host)
 	}
 	return nil

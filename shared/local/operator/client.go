@@ -12,6 +12,7 @@ import (
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/client"
 	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/httpapi"
 )
 
 // requestTimeout is longer than any route takes to answer.
@@ -26,7 +27,7 @@ func NewClient(engine, token string) (*Client, error) {
 	if err := CheckToken(token); err != nil {
 		return nil, err
 	}
-	if u, err := url.Parse(engine); err == nil && u.Host != "" && !Loopback(u.Host) {
+	if u, err := url.Parse(engine); err == nil && u.Host != "" && !httpapi.Loopback(u.Host) {
 		return nil, fmt.Errorf("the operator's token is for an engine on this machine, not at %s: name it as http://127.0.0.1:PORT, or give --project", u.Host)
 	}
 	// The transport replaces the app and its key.

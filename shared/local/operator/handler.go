@@ -42,5 +42,5 @@ const refused = "This path needs the operator's token, as `authorization: Bearer
 // local reports whether a program of this machine sent the request. A browser
 // says with Origin which page did.
 func local(r *http.Request) bool {
-	return Loopback(r.RemoteAddr) && Loopback(r.Host) && len(r.Header.Values("Origin")) == 0
+	return httpapi.Loopback(r.RemoteAddr) && httpapi.Loopback(r.Host) && len(r.Header.Values("Origin")) == 0
 }

@@ -12,7 +12,6 @@ import (
 	"errors"
 	"regexp"
 
-	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/limit"
 )
 
@@ -32,11 +31,6 @@ func CheckToken(token string) error {
 	}
 	return nil
 }
-
-// Loopback reports whether a host names this machine: localhost or an address of
-// loopback, with any port or none. The port does not count, because a forwarded
-// port has another number on the client's side.
-func Loopback(host string) bool { return httpapi.Loopback(host) }
 
 // Place names the services behind an engine.
 type Place struct {

@@ -9,7 +9,6 @@ import (
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/fault"
 	"github.com/affinityengine/affinity/shared/httpapi"
-	"github.com/affinityengine/affinity/shared/local/operator"
 )
 
 // DemoKey is a key that everybody knows. It is accepted on loopback only.
@@ -45,7 +44,7 @@ func guardPublic(at net.Addr, customers auth.Hosts, h http.Handler) http.Handler
 // refuseForeign returns a status other than 0 if a request does not name this
 // machine or comes from a web page of another one.
 func refuseForeign(r *http.Request, customers auth.Hosts) (int, string) {
-	if !operator.Loopback(r.Host) && !customers.Has(r.Host) {
+	if !httpapi.Loopback(r.Host) && !customers.Has(r.Host) {
 		return http.StatusMisdirectedRequest, fmt.Sprintf("This engine listens on loopback and does not answer for the host %.100q: "+
 			"call it at localhost or 127.0.0.1, or start it with an --addr that other machines reach, and keys of your own", r.Host)
 	}
@@ -62,7 +61,7 @@ func refuseForeign(r *http.Request, customers auth.Hosts) (int, string) {
 // that of a file, but also of a sandboxed frame in any page.
 func localOrigin(origin string) bool {
 	u, err := url.Parse(origin)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && operator.Loopback(u.Host)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && httpapi.Loopback(u.Host)
 }
 
 // loopback reports whether only programs of this machine reach an address.
