@@ -20,6 +20,7 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 )
 
@@ -88,7 +89,7 @@ func newBrowser(t *testing.T, s *site) *browser {
 }
 
 // within bounds a step: a page that lacks what a test waits for fails the test.
-const within = 30 * time.Second
+const within = time.Minute
 
 func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
@@ -103,7 +104,7 @@ func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 func (b *browser) where() string {
 	ctx, cancel := context.WithTimeout(b.ctx, 5*time.Second)
 	defer cancel()
-	text, _ := chromedp.Run(ctx, chromedp.Evaluate[string](`location.href + ": " + document.body.innerText.slice(0, 2000)`))
+	text, _ := chromedp.Run(ctx, chromedp.Evaluate[string](`location.href + " (" + document.readyState + "): " + document.body.innerText.slice(0, 2000)`))
 	return text
 }
 
@@ -119,10 +120,39 @@ func eval[T any](b *browser, expression string) T {
 	return got
 }
 
-// open opens a page.
+// load opens a page and returns when all of it is there. It asks the page itself, since
+// chromedp.Navigate waits for events, and on a busy machine waited for one that had passed.
+func (b *browser) load(path string) {
+	b.t.Helper()
+	eval[bool](b, `window.left = true`)
+	ctx, cancel := context.WithTimeout(b.ctx, within)
+	defer cancel()
+	answer, err := chromedp.Call(ctx, page.Navigate, page.NavigateParams{URL: b.stack.URL + path})
+	b.must(err)
+	if answer.ErrorText != "" {
+		b.t.Fatalf("%s: %s", path, answer.ErrorText)
+	}
+	for {
+		// An error is that of a page which is being replaced.
+		loaded, err := chromedp.Run(ctx, chromedp.Evaluate[bool](`!window.left && document.readyState === "complete"`))
+		if loaded {
+			return
+		}
+		if ctx.Err() != nil {
+			b.t.Fatalf("%s: %v, %v, at %s", path, ctx.Err(), err, b.where())
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// open opens a page that has a title.
 func (b *browser) open(path string) {
 	b.t.Helper()
-	b.do(chromedp.Navigate(b.stack.URL+path), chromedp.WaitVisible("h1"))
+	b.load(path)
+	b.do(chromedp.WaitVisible("h1"))
 }
 
 // enter logs in.

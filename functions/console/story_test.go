@@ -236,7 +236,8 @@ func TestStoryOfASessionThatEnds(t *testing.T) {
 	b.enter()
 	s.must(s.stack.Backends.Config.DeleteKey(t.Context(), "shop", auth.Hash(key)))
 	b.until(`fetch("/").then(r => r.status === 401)`)
-	b.do(chromedp.Navigate(s.stack.URL+"/console/users"), chromedp.WaitVisible("form.login"))
+	b.load("/console/users")
+	b.do(chromedp.WaitVisible("form.login"))
 	if text := eval[string](b, `document.body.innerText`); !strings.Contains(text, "Open the console") {
 		t.Errorf("the page says %q", text)
 	}
