@@ -150,7 +150,11 @@ func (c *console) page(p page) httpapi.Handler {
 			return nil // what looks whether a page is there must not make its requests
 		}
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			if err := c.permitChange(v, p); err != nil {
+			err := c.permitChange(v, p)
+			if errors.Is(err, errOtherSession) && p.draft {
+				return c.keepDraft(v, p)
+			}
+			if err != nil {
 				return c.fail(v, p, err)
 			}
 		}
@@ -218,10 +222,14 @@ func (c *console) permitChange(v *visit, p page) error {
 		return httpapi.Errorf(http.StatusBadRequest, "The form cannot be read, or is larger than %d MiB", most>>20)
 	}
 	if !c.sessions.knows(v.session, v.PostForm.Get("csrf")) {
-		return httpapi.Errorf(http.StatusForbidden, "This form belongs to another session: reload the page and send it again")
+		return errOtherSession
 	}
 	return nil
 }
+
+// errOtherSession says that a form was part of a page of an earlier session: the person has logged in
+// again in another tab.
+var errOtherSession = httpapi.Errorf(http.StatusForbidden, "This form belongs to another session: reload the page and send it again")
 
 // see sends the browser to another page of the console.
 func see(w http.ResponseWriter, r *http.Request, to string) error {

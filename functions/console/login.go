@@ -65,6 +65,20 @@ func (c *console) draftOf(w http.ResponseWriter, r *http.Request) string {
 	return text
 }
 
+// keepDraft shows the draft of an earlier session in a form of this one. It changes nothing.
+func (c *console) keepDraft(v *visit, p page) error {
+	text, live := c.draftOf(v.w, v.Request), v.Header.Get("Hx-Request") != ""
+	if live && p.section == "strategy" {
+		return write(v.w, templates()["login"], "again", http.StatusForbidden, view{})
+	}
+	if live || text == "" {
+		return c.fail(v, p, errOtherSession)
+	}
+	return write(v.w, templates()["login"], "opened", http.StatusForbidden, view{
+		Title: "Your draft", App: v.session.App, CSRF: c.sessions.token(v.session), Page: opened{To: "/", Draft: text},
+	})
+}
+
 // local returns the address of a page of the console, or "/".
 func local(to string) string {
 	u, err := url.Parse(to)

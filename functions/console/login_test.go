@@ -188,6 +188,35 @@ func TestDraftOutlivesItsSession(t *testing.T) {
 	}
 }
 
+// So does one whose author has logged in again in another tab: it goes on in the new session.
+func TestDraftOfAnotherTab(t *testing.T) {
+	h := newTest(t)
+	cookie, csrf := h.login(testKey)
+	_, other := h.login(testKey)
+	draft := func(csrf string) string {
+		return url.Values{"json": {`{"eventsScoring":[],"note":"</textarea><script>"}`}, "csrf": {csrf}, "version": {"3"}}.Encode()
+	}
+	for _, path := range []string{"/console/strategy", "/console/strategy/review", "/console/strategy/publish", "/console/strategy/backtest", "/console/simulator"} {
+		w := h.do("POST", path, draft(other), as(cookie))
+		body := w.Body.String()
+		if w.Code != http.StatusForbidden || !strings.Contains(body, "&#34;note&#34;:&#34;&lt;/textarea&gt;") || strings.Contains(body, "<script>\"") || csrfOf(t, body) != csrf || !strings.Contains(body, "<bdi>"+testApp+"</bdi>") {
+			t.Errorf("%s: %d %s", path, w.Code, body)
+		}
+		if w := h.do("POST", path, draft(other), as(cookie), header("Origin", "https://evil.example")); w.Code != http.StatusForbidden || strings.Contains(w.Body.String(), "eventsScoring") {
+			t.Errorf("%s from another site: %d %s", path, w.Code, w.Body)
+		}
+		if w := h.do("POST", path, "csrf="+other, as(cookie)); w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), "another session") {
+			t.Errorf("%s without a draft: %d %s", path, w.Code, w.Body)
+		}
+	}
+	for path, says := range map[string]string{"/console/strategy/preview": "Your draft is still here: press Preview", "/console/simulator": "reload the page"} {
+		w := h.do("POST", path, draft(other), as(cookie), header("Hx-Request", "true"))
+		if w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), says) || strings.Contains(w.Body.String(), "<html") {
+			t.Errorf("%s of htmx: %d %s", path, w.Code, w.Body)
+		}
+	}
+}
+
 func csrfOf(t *testing.T, page string) string {
 	t.Helper()
 	_, after, ok := strings.Cut(page, `name="csrf" value="`)
