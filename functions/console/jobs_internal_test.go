@@ -2,9 +2,11 @@ package console
 
 import (
 	"net/http"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/affinityengine/affinity/shared/api"
 )
@@ -44,6 +46,47 @@ func TestJobsThatCannotBeListed(t *testing.T) {
 			if w := h.do("GET", "/console/jobs", "", as(cookie), live); w.Code != http.StatusOK || strings.Contains(w.Body.String(), "hx-trigger") {
 				t.Errorf("%s answers again: the poll is answered %d: %s", path, w.Code, w.Body)
 			}
+		}
+	}
+}
+
+// What the keyboard reaches in the list has an id that stays when the list is replaced, by which
+// htmx keeps the focus there.
+func TestJobsKeepTheFocus(t *testing.T) {
+	started := api.Time{Time: time.Now().Add(-time.Minute)}
+	state := api.JobRunning
+	h := engineOf(t, func(r *http.Request) (int, any) {
+		switch r.URL.Path {
+		case "/1/recomputes":
+			return http.StatusOK, api.Recomputes{Recomputes: []api.Recompute{{ID: "1", State: api.JobRunning, StartedAt: started}}}
+		case "/1/backtests":
+			return http.StatusOK, api.Backtests{Backtests: []api.BacktestSummary{{ID: "1", State: state, StartedAt: started}}}
+		case "/1/crowd":
+			return http.StatusOK, api.Crowd{Builds: []api.CrowdBuild{{ID: "1", State: api.JobDone, StartedAt: started, FinishedAt: &started}}}
+		}
+		return http.StatusOK, struct{}{}
+	})
+	cookie, _ := h.login(testKey)
+	reached := func() map[string]bool {
+		t.Helper()
+		list := h.do("GET", "/console/jobs", "", as(cookie), header("Hx-Request", "true")).Body.String()
+		ids := map[string]bool{}
+		for _, tag := range regexp.MustCompile(`<(?:a|button|summary|select|textarea)\b[^>]*>|<[^>]* tabindex="0"[^>]*>`).FindAllString(list, -1) {
+			id := regexp.MustCompile(` id="([^"]+)"`).FindStringSubmatch(tag)
+			if id == nil || ids[id[1]] {
+				t.Errorf("%s has no id of its own, in %s", tag, list)
+				continue
+			}
+			ids[id[1]] = true
+		}
+		return ids
+	}
+	running := reached()
+	state = api.JobDone
+	ended := reached()
+	for _, id := range []string{"job-backtest-1", "cancel-recompute-1", "ended"} {
+		if !running[id] || !ended[id] {
+			t.Errorf("no %s among %v, then %v", id, running, ended)
 		}
 	}
 }

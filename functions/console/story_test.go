@@ -14,6 +14,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/affinityengine/affinity/scripts/affinity/shop"
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/auth"
 )
@@ -154,10 +155,68 @@ func TestStoryOfADraft(t *testing.T) {
 	b.do(chromedp.WaitVisible("form.login #key"))
 	b.accessible("a login with a draft")
 	b.do(chromedp.SendKeys("#app", "shop"), chromedp.SendKeys("#key", key), chromedp.Click("form.login button.primary"))
-	b.until(`document.querySelector("h1")?.textContent === "The console is open"`)
+	b.until(`document.querySelector("h1")?.textContent === "Your draft is here"`)
 	press("Go on with the draft")
 	b.until(`location.pathname === "/console/strategy" && ` + moved)
-	b.settled("status of 401")
+
+	// They log in again in another tab, so the page is one of an earlier session.
+	again := eval[int](b, `fetch("/console/login", {method: "POST", body: new URLSearchParams({app: "shop", key: "`+key+`"})}).then(r => r.status)`)
+	if again != 200 {
+		t.Fatalf("the login of another tab: %d", again)
+	}
+	b.tabTo("the slider of the brand", labelled+`"brand"`)
+	b.press(kb.Home, 1)
+	b.until(`document.querySelector("#preview [role=alert]")?.textContent.includes("press Preview")`)
+	press("Preview")
+	b.until(`document.querySelector("h1")?.textContent === "Your draft is here"`)
+	b.accessible("a draft of an earlier session")
+	press("Go on with the draft")
+	b.until(`location.pathname === "/console/strategy" && ` + moved)
+	b.settled("status of 401", "status of 403")
+}
+
+// A developer watches the live tail, and stops it to read: it stands still while it is paused, while
+// the focus of the keyboard is in it, and while it is scrolled down.
+func TestStoryOfTheTail(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.fill(120)
+	b := newBrowser(t, s)
+	b.enter()
+	b.look(1280, "light")
+	b.open("/console/data")
+	sent := 0
+	// arrives sends an event and reports whether the tail shows it, or was asked again in vain.
+	arrives := func() bool {
+		t.Helper()
+		sent++
+		user := "late-" + strconv.Itoa(sent)
+		s.must(s.engine.SendEvents(t.Context(), api.Event{EventType: "view", EventName: "Product Viewed", Index: shop.Index, UserToken: user, ObjectIDs: []string{"P106"}}))
+		b.do(chromedp.Evaluate[chromedp.Void](`refused = 0`))
+		shown := `document.querySelector("#tail").textContent.includes(` + strconv.Quote(user) + `)`
+		b.until(`refused > 0 || ` + shown)
+		return eval[bool](b, shown)
+	}
+	b.do(chromedp.Evaluate[chromedp.Void](`refused = 0; addEventListener("htmx:beforeRequest", e => { if (e.defaultPrevented) refused++ })`))
+	if !arrives() {
+		t.Error("the tail does not move")
+	}
+	for name, stop := range map[string][2]string{
+		"paused":        {`document.querySelector("#tail-pause").click()`, `document.querySelector("#tail-pause").click()`},
+		"focused":       {`document.querySelector("#tail a").focus()`, `document.activeElement.blur()`},
+		"scrolled down": {`(e => { e.style.height = "40px"; e.scrollTop = 20 })(document.querySelector("#tail .scroll"))`, `document.querySelector("#tail .scroll").scrollTop = 0`},
+	} {
+		b.do(chromedp.Evaluate[chromedp.Void](stop[0]))
+		if arrives() {
+			t.Errorf("the tail moves while it is %s", name)
+		}
+		b.do(chromedp.Evaluate[chromedp.Void](stop[1]))
+		if !arrives() {
+			t.Errorf("the tail stands still after it was %s", name)
+		}
+	}
+	b.accessible("a tail that can be paused")
+	b.settled()
 }
 
 // Someone looks at a user, asks for the reason of a score, and deletes the user.

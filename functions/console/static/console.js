@@ -44,5 +44,19 @@ document.addEventListener("submit", (event) => {
 });
 window.addEventListener("pageshow", () => sent.clear());
 
+// The live tail stands still while it is paused, scrolled down, or has the focus.
+const tail = document.getElementById("tail"), pause = document.getElementById("tail-pause");
+if (tail && pause) {
+  let paused = false;
+  const still = () => paused || tail.contains(document.activeElement) || tail.querySelector(".scroll")?.scrollTop > 0;
+  pause.hidden = false;
+  pause.addEventListener("click", () => {
+    paused = !paused;
+    pause.textContent = paused ? "Go on" : "Pause";
+  });
+  tail.addEventListener("htmx:beforeRequest", (event) => { if (still()) event.preventDefault(); });
+  tail.addEventListener("htmx:beforeSwap", (event) => { if (still()) event.detail.shouldSwap = false; });
+}
+
 // On a narrow screen the navigation scrolls: the current section must be in sight.
 document.querySelector(".side nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
