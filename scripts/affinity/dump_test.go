@@ -207,9 +207,10 @@ func TestInterruptedRestore(t *testing.T) {
 	s := startEngine(t, stack.Options{})
 	var text strings.Builder
 	text.WriteString(`{"exportedApp":{"app":"shop"}}` + "\n")
-	for i := range 17_000 {
+	now := time.Now().UnixMilli()
+	for i := range 17_000 { // of few users, each at a time of its own
 		fmt.Fprintf(&text, `{"exportedEvent":{"time":%d,"id":"AAAAAAAAAAA","receivedAt":"2026-11-21T10:00:00.000Z","filters":[["a","b",1]],"event":{"eventType":"view","eventName":"Seen","userToken":"u%d","index":"i","filters":["a:b"]}}}`+"\n",
-			time.Now().UnixMilli(), i)
+			now-int64(i), i%100)
 	}
 	text.WriteString(`{"exportEnd":{"events":17000,"faults":0}}` + "\n")
 	path := file(t, "dump.ndjson", text.String())

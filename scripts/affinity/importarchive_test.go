@@ -259,7 +259,7 @@ const wholeArchive = "AFFINITY_WHOLE_ARCHIVE"
 func TestRealArchiveRestores(t *testing.T) {
 	t.Parallel()
 	const set = realData("clickstream")
-	one := race.Or(20, 200)
+	one := race.Or(60, 200)
 	if os.Getenv(wholeArchive) == "1" {
 		one = 1
 	}

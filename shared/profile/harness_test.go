@@ -148,6 +148,34 @@ func (s *harness) step(a *actor, requests int) {
 	}
 }
 
+// upTo lets an actor make so many requests, or as many as it has, and reports whether it has more.
+func (s *harness) upTo(a *actor, requests int) bool {
+	s.t.Helper()
+	for ; requests > 0 && a.before != ""; requests-- {
+		s.step(a, 1)
+	}
+	return a.before != ""
+}
+
+// atEvery calls run with every number of requests that an actor makes before it meets another. run
+// reports whether the actor has more.
+func atEvery(run func(requests int) (goesOn bool)) {
+	for requests := 0; run(requests); requests++ {
+	}
+}
+
+// atEveryPair calls run with every pair of numbers of requests that two actors make before they
+// meet. run reports whether each of them has more.
+func atEveryPair(run func(first, second int) (firstGoesOn, secondGoesOn bool)) {
+	atEvery(func(first int) (firstGoesOn bool) {
+		atEvery(func(second int) (secondGoesOn bool) {
+			firstGoesOn, secondGoesOn = run(first, second)
+			return secondGoesOn
+		})
+		return firstGoesOn
+	})
+}
+
 func (s *harness) answer(a *actor, v verdict) {
 	s.t.Helper()
 	if a.before == "" {

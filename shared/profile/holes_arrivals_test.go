@@ -13,17 +13,13 @@ import (
 
 // Two processes, of which one knows that births have moved, give a new user one owner.
 func TestNewUserHasOneOwner(t *testing.T) {
-	for requests := range 8 {
+	atEvery(func(requests int) bool {
 		tr := newTravels(t)
 		tr.change(func(a *config.App) error { return a.StartMove("move-1", "us", tr.now()) })
 		before := tr.app()
 		tr.nextPhase()
 		old, young := tr.messageUnder(before, tr.at(1)), tr.message(tr.at(2))
-		for range requests {
-			if old.before != "" {
-				tr.step(old, 1)
-			}
-		}
+		goesOn := tr.upTo(old, requests)
 		tr.finish(young)
 		tr.finish(old)
 		if eu, us := tr.owner("eu"), tr.owner("us"); eu.Here() == us.Here() {
@@ -33,7 +29,8 @@ func TestNewUserHasOneOwner(t *testing.T) {
 		tr.expectUnder(before, 2)
 		tr.moveUser()
 		tr.expect(2)
-	}
+		return goesOn
+	})
 }
 
 // Between the two rows' changes a user is known, with all that was acknowledged.
@@ -138,37 +135,27 @@ func TestJobsWaitForMove(t *testing.T) {
 
 // An opt-out that meets the mover at any of its requests holds.
 func TestOptOutMeetsMover(t *testing.T) {
-	for optOut := range 8 {
-		for mover := range 10 {
-			tr := newTravels(t)
-			tr.apply(tr.at(1))
-			tr.begin()
-			e := tr.process(stuck{tr.apps, tr.app()})
-			o := tr.start("opt-out", func(ctx context.Context) error {
-				_, err := e.OptOut(ctx, appID, "u")
-				return err
-			})
-			m := tr.mover()
-			for range optOut {
-				if o.before != "" {
-					tr.step(o, 1)
-				}
-			}
-			for range mover {
-				if m.before != "" {
-					tr.step(m, 1)
-				}
-			}
-			tr.finish(o)
-			tr.finish(m)
-			tr.clock += hour
-			tr.apply(bought("u", tr.clock))
-			tr.expect(0)
-			if types, _, err := tr.eng.OptedOut(ctx, appID, "u"); types != event.AllTypes || err != nil {
-				t.Errorf("%d, %d: the user is out of %v, %v", optOut, mover, types.List(), err)
-			}
+	atEveryPair(func(optOut, mover int) (bool, bool) {
+		tr := newTravels(t)
+		tr.apply(tr.at(1))
+		tr.begin()
+		e := tr.process(stuck{tr.apps, tr.app()})
+		o := tr.start("opt-out", func(ctx context.Context) error {
+			_, err := e.OptOut(ctx, appID, "u")
+			return err
+		})
+		m := tr.mover()
+		optOutGoesOn, moverGoesOn := tr.upTo(o, optOut), tr.upTo(m, mover)
+		tr.finish(o)
+		tr.finish(m)
+		tr.clock += hour
+		tr.apply(bought("u", tr.clock))
+		tr.expect(0)
+		if types, _, err := tr.eng.OptedOut(ctx, appID, "u"); types != event.AllTypes || err != nil {
+			t.Errorf("%d, %d: the user is out of %v, %v", optOut, mover, types.List(), err)
 		}
-	}
+		return optOutGoesOn, moverGoesOn
+	})
 }
 
 // Where only one region holds the app, the other gets no list of users: nothing would remove it.

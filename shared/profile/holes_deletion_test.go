@@ -83,15 +83,11 @@ func TestFoldMeetsDeletion(t *testing.T) { onEveryBigtable(t, testFoldMeetsDelet
 
 func testFoldMeetsDeletion(t *testing.T, open opener) {
 	s := newHarness(t, open)
-	for requests := range 6 {
+	atEvery(func(requests int) bool {
 		s.clear()
 		s.apply(s.at(1), s.at(5))
 		f := s.startFold()
-		for range requests {
-			if f.before != "" {
-				s.step(f, 1)
-			}
-		}
+		goesOn := s.upTo(f, requests)
 		until := s.delete("u")
 		if _, err := s.eng.Purge(ctx, appID, "u", time.UnixMilli(until)); err != nil {
 			t.Fatal(err)
@@ -108,7 +104,8 @@ func testFoldMeetsDeletion(t *testing.T, open opener) {
 				t.Errorf("after %d requests: block %+v covers deleted events", requests, b)
 			}
 		}
-	}
+		return goesOn
+	})
 }
 
 // The deletion of orphans meets a fold at each of its requests, and either ends
@@ -133,12 +130,7 @@ func testOrphanDeletionMeetsFold(t *testing.T, open opener) {
 				want++
 			}
 			f := begin(s)
-			for range requests {
-				if f.before != "" {
-					s.step(f, 1)
-				}
-			}
-			ended = f.before == ""
+			ended = !s.upTo(f, requests)
 			if busy { // another ticket is drawn in between
 				s.apply(bought("u", s.clock))
 				want++

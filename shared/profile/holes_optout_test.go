@@ -101,7 +101,7 @@ func TestMessageMeetsOptOut(t *testing.T) { onEveryBigtable(t, testMessageMeetsO
 func testMessageMeetsOptOut(t *testing.T, open opener) {
 	s := newHarness(t, open)
 	for _, types := range [][]event.Type{nil, {event.Conversion}} {
-		for requests := range 6 {
+		atEvery(func(requests int) bool {
 			s.clear()
 			s.apply(s.ahead(0))
 			events := []store.LogEvent{s.ahead(second)}
@@ -109,11 +109,7 @@ func testMessageMeetsOptOut(t *testing.T, open opener) {
 				events = append(events, received(bought("u", s.clock+60*second), s.clock+60*second))
 			}
 			m := s.startApply(s.neverFolding(), events...)
-			for range requests {
-				if m.before != "" {
-					s.step(m, 1)
-				}
-			}
+			goesOn := s.upTo(m, requests)
 			o := s.startOptOut(types...)
 			for o.before != "" { // in turns or, for every other number, at once
 				s.step(o, 1)
@@ -133,7 +129,8 @@ func testMessageMeetsOptOut(t *testing.T, open opener) {
 			} else if n := s.rowCount(); n != 0 {
 				t.Errorf("%d events are in the log, want none", n)
 			}
-		}
+			return goesOn
+		})
 	}
 }
 
@@ -182,17 +179,13 @@ func TestOptInBringsNothingBack(t *testing.T) { onEveryBigtable(t, testOptInBrin
 
 func testOptInBringsNothingBack(t *testing.T, open opener) {
 	s := newHarness(t, open)
-	for requests := range 6 {
+	atEvery(func(requests int) bool {
 		s.clear()
 		s.apply(s.ahead(0))
 		s.optOut()
 		again := s.ahead(10 * second)
 		m := s.startApply(s.neverFolding(), again)
-		for range requests {
-			if m.before != "" {
-				s.step(m, 1)
-			}
-		}
+		goesOn := s.upTo(m, requests)
 		s.optIn()
 		s.expect(0)
 		s.apply(received(again, s.clock)) // the same event, received later
@@ -202,7 +195,8 @@ func testOptInBringsNothingBack(t *testing.T, open opener) {
 		s.purge(s.clock)
 		s.apply(s.ahead(0))
 		s.expect(2)
-	}
+		return goesOn
+	})
 }
 
 // A user opts in with a clock that was read long ago, while a message of theirs is refused
@@ -245,7 +239,7 @@ func TestChangeOfOptOutDies(t *testing.T) { onEveryBigtable(t, testChangeOfOptOu
 
 func testChangeOfOptOutDies(t *testing.T, open opener) {
 	s := newHarness(t, open)
-	for requests := range 6 {
+	atEvery(func(requests int) bool {
 		s.clear()
 		s.apply(s.at(1), s.at(2))
 		s.fold()
@@ -254,11 +248,7 @@ func testChangeOfOptOutDies(t *testing.T, open opener) {
 			t.Fatal("no profile is stored")
 		}
 		o := s.startOptOut()
-		for range requests {
-			if o.before != "" {
-				s.step(o, 1)
-			}
-		}
+		outGoesOn := s.upTo(o, requests)
 		s.kill(o)
 		types, _, err := s.eng.OptedOut(ctx, appID, "u")
 		if err != nil {
@@ -271,18 +261,15 @@ func testChangeOfOptOutDies(t *testing.T, open opener) {
 		s.expectGone()
 		s.apply(s.ahead(0))
 		i := s.startOptIn()
-		for range requests {
-			if i.before != "" {
-				s.step(i, 1)
-			}
-		}
+		inGoesOn := s.upTo(i, requests)
 		s.kill(i)
 		s.expect(0)
 		s.optIn()
 		s.expect(0)
 		s.apply(s.ahead(0))
 		s.expect(1)
-	}
+		return outGoesOn || inGoesOn
+	})
 }
 
 // A recompute that reads a user's row again, because a block is lost, finds that the user
@@ -360,15 +347,11 @@ func TestMessageMeetsRestoredOptOut(t *testing.T) { onEveryBigtable(t, testMessa
 
 func testMessageMeetsRestoredOptOut(t *testing.T, open opener) {
 	s := newHarness(t, open)
-	for requests := range 6 {
+	atEvery(func(requests int) bool {
 		s.clear()
 		s.apply(s.ahead(0))
 		m := s.startApply(s.neverFolding(), s.ahead(second))
-		for range requests {
-			if m.before != "" {
-				s.step(m, 1)
-			}
-		}
+		goesOn := s.upTo(m, requests)
 		until := s.clock - hour
 		o := s.start("restore", func(ctx context.Context) error {
 			return s.neverFolding().RestoreDeletion(ctx, appID, "u", affinity.Tombstone{DeletedUntil: until, ReceivedUntil: until}, event.Conversions)
@@ -382,5 +365,6 @@ func testMessageMeetsRestoredOptOut(t *testing.T, open opener) {
 		s.finish(o)
 		s.finish(m)
 		s.expect(0)
-	}
+		return goesOn
+	})
 }

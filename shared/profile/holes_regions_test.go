@@ -30,34 +30,21 @@ func TestStaleReaderFollowsRow(t *testing.T) {
 
 // A message that meets the mover at any of its requests, and ends at any time, is counted.
 func TestMessageMeetsMover(t *testing.T) {
-	for message := range 12 {
-		for mover := range 12 {
-			tr := newTravels(t)
-			tr.apply(tr.at(1))
-			tr.begin()
-			a, m := tr.message(tr.at(2)), tr.mover()
-			for range message {
-				if a.before != "" {
-					tr.step(a, 1)
-				}
-			}
-			for range mover {
-				if m.before != "" {
-					tr.step(m, 1)
-				}
-			}
-			tr.finish(a)
-			tr.expect(2)
-			tr.finish(m)
-			tr.expect(2)
-			tr.switched()
-			tr.end()
-			tr.expect(2)
-			if a.before == "" && m.before == "" && message > 10 && mover > 10 {
-				return
-			}
-		}
-	}
+	atEveryPair(func(message, mover int) (bool, bool) {
+		tr := newTravels(t)
+		tr.apply(tr.at(1))
+		tr.begin()
+		a, m := tr.message(tr.at(2)), tr.mover()
+		messageGoesOn, moverGoesOn := tr.upTo(a, message), tr.upTo(m, mover)
+		tr.finish(a)
+		tr.expect(2)
+		tr.finish(m)
+		tr.expect(2)
+		tr.switched()
+		tr.end()
+		tr.expect(2)
+		return messageGoesOn, moverGoesOn
+	})
 }
 
 // A message whose user leaves logs its event in both regions, and draws another ticket
@@ -96,31 +83,21 @@ func TestCopyBeginsAfterLeaving(t *testing.T) {
 
 // A deletion that meets the mover at any of its requests deletes the user.
 func TestDeletionMeetsMover(t *testing.T) {
-	for deletion := range 8 {
-		for mover := range 10 {
-			tr := newTravels(t)
-			tr.apply(tr.at(1))
-			tr.begin()
-			d, m := tr.deletion(), tr.mover()
-			for range deletion {
-				if d.before != "" {
-					tr.step(d, 1)
-				}
-			}
-			for range mover {
-				if m.before != "" {
-					tr.step(m, 1)
-				}
-			}
-			tr.finish(d)
-			tr.expect(0)
-			tr.finish(m)
-			tr.expect(0)
-			tr.switched()
-			tr.end()
-			tr.expect(0)
-		}
-	}
+	atEveryPair(func(deletion, mover int) (bool, bool) {
+		tr := newTravels(t)
+		tr.apply(tr.at(1))
+		tr.begin()
+		d, m := tr.deletion(), tr.mover()
+		deletionGoesOn, moverGoesOn := tr.upTo(d, deletion), tr.upTo(m, mover)
+		tr.finish(d)
+		tr.expect(0)
+		tr.finish(m)
+		tr.expect(0)
+		tr.switched()
+		tr.end()
+		tr.expect(0)
+		return deletionGoesOn, moverGoesOn
+	})
 }
 
 // The deletion raises the tombstone in a row that does not count yet, after the arrival has

@@ -3,6 +3,7 @@ package profile_test
 import (
 	"cmp"
 	"context"
+	"flag"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -93,34 +94,38 @@ func (q *dueTasks) Create(_ context.Context, k queue.Task) error {
 	return err
 }
 
-// stream is 1,000 events, each in a message of its own.
+// stream is events of users, each in a message of its own.
 type stream struct {
 	name  string
 	users int
 	span  time.Duration // from the first event to the last, each user's events spread over it
 }
 
-// What 1,000 events cost with and without a write window, through three processes. A
+var windowEvents = flag.Int("window-events", 250, "how many events TestRequestsOfWindows sends, by 50")
+
+// What events cost with and without a write window, through three processes. A
 // window of w costs at most ceil(span/w)+1 writes of a profile for the events of a user
-// within a span, because each user's windows follow a grid. Run it with -v for the table.
+// within a span, because each user's windows follow a grid. For the table of 1,000 events: -v
+// -window-events 1000.
 func TestRequestsOfWindows(t *testing.T) {
 	const processes = 3
+	few := *windowEvents / 50
 	for _, st := range []stream{
-		{"20 users, 50 events each within 1 s", 20, time.Second},
-		{"20 users, 50 events each within 8 s", 20, 8 * time.Second},
-		{"20 users, 50 events each within 9 s", 20, 9 * time.Second},
-		{"20 users, 50 events each within 60 s", 20, time.Minute},
-		{"1,000 users, one event each", 1000, 10 * time.Second},
+		{"50 events each within 1 s", few, time.Second},
+		{"50 events each within 8 s", few, 8 * time.Second},
+		{"50 events each within 9 s", few, 9 * time.Second},
+		{"50 events each within 60 s", few, time.Minute},
+		{"one event each", 50 * few, 10 * time.Second},
 	} {
 		for _, window := range []time.Duration{0, 2 * time.Second, 10 * time.Second} {
-			t.Run(fmt.Sprint(st.name, ", window ", window), func(t *testing.T) {
-				made, delays := runStream(t, st, window, processes)
+			t.Run(fmt.Sprint(st.users, " users, ", st.name, ", window ", window), func(t *testing.T) {
+				made, delays := runStream(t, st, 50*few, window, processes)
 				kinds := make([]string, 0, len(made))
 				for _, kind := range slices.Sorted(maps.Keys(made)) {
 					kinds = append(kinds, fmt.Sprintf("%s %d", kind, made[kind]))
 				}
 				t.Logf("%s; stored after p50 %d ms, at most %d ms", strings.Join(kinds, ", "), delays[len(delays)/2], delays[len(delays)-1])
-				want := 1000
+				want := 50 * few
 				if window > 0 {
 					want = min(want, st.users*(int((st.span+window-1)/window)+1))
 				}
@@ -137,7 +142,7 @@ func TestRequestsOfWindows(t *testing.T) {
 
 // runStream applies a stream, and returns the requests by kind and after how many ms each
 // event was in the stored profile, sorted. A refresh takes no time.
-func runStream(t *testing.T, st stream, window time.Duration, processes int) (map[string]int, []int64) {
+func runStream(t *testing.T, st stream, events int, window time.Duration, processes int) (map[string]int, []int64) {
 	r := &tableRequests{made: map[string]int{}}
 	b := newFixture(t, 90, plain)
 	b.store = storetest.New(t, r.options()...)
@@ -167,12 +172,12 @@ func runStream(t *testing.T, st stream, window time.Duration, processes int) (ma
 			delete(waiting, user)
 		}
 	}
-	begin, per := b.clock, 1000/st.users
-	for i := range 1000 {
+	begin, per := b.clock, events/st.users
+	for i := range events {
 		if per > 1 {
 			b.clock = begin + int64(i/st.users)*st.span.Milliseconds()/int64(per-1)
 		} else {
-			b.clock = begin + int64(i)*st.span.Milliseconds()/1000
+			b.clock = begin + int64(i)*st.span.Milliseconds()/int64(events)
 		}
 		end()
 		user := fmt.Sprint("u", i%st.users)
@@ -190,8 +195,8 @@ func runStream(t *testing.T, st stream, window time.Duration, processes int) (ma
 		end()
 	}
 	slices.Sort(delays)
-	if len(delays) != 1000 {
-		t.Fatalf("%d events are in stored profiles, want 1000", len(delays))
+	if len(delays) != events {
+		t.Fatalf("%d events are in stored profiles, want %d", len(delays), events)
 	}
 	return byKind(r.take(), tasks.created), delays
 }

@@ -78,7 +78,10 @@ type visitor struct {
 }
 
 func (x *visitor) run(ctx context.Context) {
+	pace := time.NewTicker(20 * time.Millisecond)
+	defer pace.Stop()
 	for i := 0; ctx.Err() == nil; i++ {
+		<-pace.C // so that the move has the processors
 		user := i % len(x.sent)
 		code, answer := call(x.t, x.s, "POST", "/1/events", fmt.Sprintf(
 			`{"events":[{"eventType":"view","eventName":"Viewed","index":"products","userToken":"traveller-%d","objectIDs":["red"]}]}`, user))
