@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -132,34 +133,47 @@ func (b *browser) load(path string) {
 	if answer.ErrorText != "" {
 		b.t.Fatalf("%s: %s", path, answer.ErrorText)
 	}
+	b.until(`!window.left && document.readyState === "complete"`)
+}
+
+// until waits until JavaScript is true of the page. Another page may take its place while it waits.
+func (b *browser) until(expression string) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, within)
+	defer cancel()
 	for {
-		// An error is that of a page which is being replaced.
-		loaded, err := chromedp.Run(ctx, chromedp.Evaluate[bool](`!window.left && document.readyState === "complete"`))
-		if loaded {
+		// An error is that of a page that is being replaced, or ends with the time.
+		is, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("(async () => Boolean(await ("+expression+")))()", chromedp.EvalAwaitPromise))
+		if is {
 			return
-		}
-		if ctx.Err() != nil {
-			b.t.Fatalf("%s: %v, %v, at %s", path, ctx.Err(), err, b.where())
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(10 * time.Millisecond):
+			b.t.Fatalf("%s does not become true (%v), at %s", expression, err, b.where())
+		case <-time.After(20 * time.Millisecond):
 		}
 	}
+}
+
+// sees waits until the page shows what a selector finds.
+func (b *browser) sees(selector string) {
+	b.t.Helper()
+	b.until("document.querySelector(" + strconv.Quote(selector) + ")?.checkVisibility()")
 }
 
 // open opens a page that has a title.
 func (b *browser) open(path string) {
 	b.t.Helper()
 	b.load(path)
-	b.do(chromedp.WaitVisible("h1"))
+	b.sees("h1")
 }
 
 // enter logs in.
 func (b *browser) enter() {
 	b.t.Helper()
 	b.open("/console/login")
-	b.do(chromedp.SendKeys("#app", "shop"), chromedp.SendKeys("#key", key), chromedp.Click("form.login button.primary"), chromedp.WaitVisible(".side nav"))
+	b.do(chromedp.SendKeys("#app", "shop"), chromedp.SendKeys("#key", key), chromedp.Click("form.login button.primary"))
+	b.sees(".side nav")
 }
 
 // look sets the size of the window and the colors.

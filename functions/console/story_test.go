@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/network"
@@ -33,14 +32,12 @@ func (b *browser) picture(name string) {
 	b.must(os.WriteFile(filepath.Join(*pictures, name+".png"), png, 0o600))
 }
 
-// until waits until JavaScript that the page evaluates is true.
-func (b *browser) until(expression string) {
+// click clicks the first of what a selector finds that has a text. It does so after the answer, which
+// the next page would take the place of.
+func (b *browser) click(selector, text string) {
 	b.t.Helper()
-	for ended := time.Now().Add(within); !eval[bool](b, "Boolean("+expression+")"); b.do(chromedp.Sleep(20 * time.Millisecond)) {
-		if time.Now().After(ended) {
-			b.t.Fatalf("%s does not become true, at %s", expression, b.where())
-		}
-	}
+	b.do(chromedp.Evaluate[chromedp.Void](`(e => { setTimeout(() => e.click()) })([...document.querySelectorAll(` + strconv.Quote(selector) +
+		`)].find(e => e.textContent.trim() === ` + strconv.Quote(text) + `))`))
 }
 
 // press presses a key so many times.
@@ -129,7 +126,7 @@ func TestStoryOfADraft(t *testing.T) {
 	const moved = `[...document.querySelectorAll("input[type=range]")].some(e => document.getElementById(e.getAttribute("aria-labelledby"))?.textContent.trim() === "color" && e.value === "100")`
 	press := func(text string) {
 		t.Helper()
-		b.do(chromedp.Evaluate[chromedp.Void](`[...document.querySelectorAll("button")].find(e => e.textContent.trim() === ` + strconv.Quote(text) + `).click()`))
+		b.click("button", text)
 	}
 	b.open("/console/strategy")
 	b.tabTo("the slider of the color", labelled+`"color"`)
@@ -152,7 +149,7 @@ func TestStoryOfADraft(t *testing.T) {
 	_, err := chromedp.Call(b.ctx, network.ClearBrowserCookies, cdp.Empty{})
 	s.must(err)
 	press("Review and publish")
-	b.do(chromedp.WaitVisible("form.login #key"))
+	b.sees("form.login #key")
 	b.accessible("a login with a draft")
 	b.do(chromedp.SendKeys("#app", "shop"), chromedp.SendKeys("#key", key), chromedp.Click("form.login button.primary"))
 	b.until(`document.querySelector("h1")?.textContent === "Your draft is here"`)
@@ -234,7 +231,8 @@ func TestStoryOfAUser(t *testing.T) {
 	b.until(`document.querySelector(".user-bar[open] table")`)
 	b.picture("user")
 	b.accessible("an explanation")
-	b.do(chromedp.Evaluate[chromedp.Void](`[...document.querySelectorAll("a, button")].find(e => e.textContent.trim() === "Delete").click()`), chromedp.WaitVisible("button.danger"))
+	b.click("a, button", "Delete")
+	b.sees("button.danger")
 	b.accessible("a deletion")
 	b.do(chromedp.Click("form button.danger"))
 	b.until(`document.querySelector("[role=status]")`)
@@ -257,7 +255,8 @@ func TestStoryOfASegment(t *testing.T) {
 	b.enter()
 	b.look(1280, "light")
 	b.open("/console/segments")
-	b.do(chromedp.Evaluate[chromedp.Void](`[...document.querySelectorAll(".seg-values a")].find(e => e.textContent.trim() === "Stridewell").click()`), chromedp.WaitVisible("#slide0"))
+	b.click(".seg-values a", "Stridewell")
+	b.sees("#slide0")
 	count := func() string {
 		return eval[string](b, `document.querySelector(".seg-total .figure")?.textContent ?? ""`)
 	}
@@ -266,23 +265,28 @@ func TestStoryOfASegment(t *testing.T) {
 	b.press(kb.ArrowRight, 40)
 	b.until(`document.querySelector(".seg-plot .limit") && document.querySelector(".seg-total .figure").textContent !== "` + before + `"`)
 	b.until(`document.activeElement.id === "slide0" && document.getElementById("json").value.includes('"above": ' + document.getElementById("above0").value)`)
-	b.do(chromedp.Click(`button[value="without"]`), chromedp.WaitVisible("#facet1"), chromedp.SendKeys("#facet1", "color"))
+	b.do(chromedp.Click(`button[value="without"]`))
+	b.sees("#facet1")
+	b.do(chromedp.SendKeys("#facet1", "color"))
 	b.until(`document.querySelectorAll("#offers1 option").length > 3`)
 	b.do(chromedp.SendKeys("#value1", "Green"), chromedp.SendKeys("#above1", "20000"))
 	b.until(`document.querySelector(".seg-total").textContent.includes("but not color: Green above 20,000")`)
 	b.accessible("a condition")
 	b.do(chromedp.Evaluate[chromedp.Void](`scrollTo(0, 0)`))
 	b.picture("segment")
-	b.do(chromedp.SendKeys("#name", "runners"), chromedp.Click(".seg-save .primary"), chromedp.WaitVisible(".notice"))
+	b.do(chromedp.SendKeys("#name", "runners"), chromedp.Click(".seg-save .primary"))
+	b.sees(".notice")
 	users := count()
-	b.do(chromedp.Click(".seg-exports button"), chromedp.WaitVisible(`a[href$="/file"]`))
+	b.do(chromedp.Click(".seg-exports button"))
+	b.sees(`a[href$="/file"]`)
 	b.accessible("an export")
 	if lines := eval[int](b, `fetch(document.querySelector('a[href$="/file"]').href).then(r => r.text()).then(t => t.trim().split("\n").length)`); users == "0" || strconv.Itoa(lines) != users {
 		t.Errorf("the file has %d lines, and the page said %s users", lines, users)
 	}
 	b.open("/console/segments/runners/delete")
 	b.accessible("the deletion of a segment")
-	b.do(chromedp.Click("form button.danger"), chromedp.WaitVisible(".notice"))
+	b.do(chromedp.Click("form button.danger"))
+	b.sees(".notice")
 	b.settled()
 }
 
@@ -296,7 +300,7 @@ func TestStoryOfASessionThatEnds(t *testing.T) {
 	s.must(s.stack.Backends.Config.DeleteKey(t.Context(), "shop", auth.Hash(key)))
 	b.until(`fetch("/").then(r => r.status === 401)`)
 	b.load("/console/users")
-	b.do(chromedp.WaitVisible("form.login"))
+	b.sees("form.login")
 	if text := eval[string](b, `document.body.innerText`); !strings.Contains(text, "Open the console") {
 		t.Errorf("the page says %q", text)
 	}
