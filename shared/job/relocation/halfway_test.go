@@ -2,7 +2,6 @@ package relocation_test
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -81,15 +80,7 @@ func TestUndoGivesUpLeavingOfTheFirstUser(t *testing.T) {
 func TestUndoForgetsHowFarALogIsCopied(t *testing.T) {
 	w := newWorld(t, 0)
 	const many = 21_000
-	events := make([]store.LogEvent, many)
-	for i := range events {
-		events[i] = seen("ann", 0, "red")
-		events[i].Time, events[i].ID = events[i].Time-int64(i), fmt.Sprintf("many%07d", i)
-	}
-	for part := range slices.Chunk(events, 5000) {
-		_, err := w.engine.Import(ctx, w.app(), part)
-		w.must(err)
-	}
+	w.importMany("ann", many)
 	w.slow = true
 	w.start("us")
 	for copied := false; !copied; {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -236,6 +237,20 @@ func seen(user string, n int, color string) store.LogEvent {
 	at := time.Now().Add(-time.Duration(n+1) * time.Minute).UnixMilli()
 	return store.LogEvent{User: user, Time: at, ID: fmt.Sprintf("id%09d", n), Type: event.View, Name: "Viewed", Original: []byte("{}"),
 		Counts: []affinity.Count{{Facet: "color", Value: color, N: 1}}, Receipt: at}
+}
+
+// importMany gives a user so many events, each at a time of its own.
+func (w *world) importMany(user string, n int) {
+	w.t.Helper()
+	events := make([]store.LogEvent, n)
+	for i := range events {
+		events[i] = seen(user, 0, "red")
+		events[i].Time, events[i].ID = events[i].Time-int64(i), fmt.Sprintf("many%07d", i)
+	}
+	for some := range slices.Chunk(events, 5000) {
+		_, err := w.engine.Import(ctx, w.app(), some)
+		w.must(err)
+	}
 }
 
 // populate gives users of all kinds some events. It returns how many each has.

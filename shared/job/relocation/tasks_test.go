@@ -1,13 +1,10 @@
 package relocation_test
 
 import (
-	"fmt"
-	"slices"
 	"testing"
 
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/queue"
-	"github.com/affinityengine/affinity/shared/store"
 )
 
 // The queue may deliver the task of an earlier phase once more when the app has arrived.
@@ -70,15 +67,7 @@ func TestLongLogMovesInSteps(t *testing.T) {
 	w := newWorld(t, 0)
 	counts := w.populate(2) // who have 3 events
 	const many = 45_000
-	events := make([]store.LogEvent, many)
-	for i := range events {
-		events[i] = seen("user00+", 0, "red")
-		events[i].Time, events[i].ID = events[i].Time-int64(i), fmt.Sprintf("many%07d", i)
-	}
-	for some := range slices.Chunk(events, 5000) {
-		_, err := w.engine.Import(ctx, w.app(), some)
-		w.must(err)
-	}
+	w.importMany("user00+", many)
 	counts["user00+"] = many
 	w.slow = true
 	w.start("us")
