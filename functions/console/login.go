@@ -67,10 +67,11 @@ func (c *console) draftOf(w http.ResponseWriter, r *http.Request) string {
 
 // keepDraft shows the draft of an earlier session in a form of this one. It changes nothing.
 func (c *console) keepDraft(v *visit, p page) error {
-	text, live := c.draftOf(v.w, v.Request), v.Header.Get("Hx-Request") != ""
+	live := v.Header.Get("Hx-Request") != ""
 	if live && p.section == "strategy" {
 		return write(v.w, templates()["login"], "again", http.StatusForbidden, view{})
 	}
+	text := c.draftOf(v.w, v.Request)
 	if live || text == "" {
 		return c.fail(v, p, errOtherSession)
 	}

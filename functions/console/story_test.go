@@ -70,15 +70,22 @@ const (
 	pressedTwice = `(button => { let n = 0; addEventListener("submit", e => { if (!e.defaultPrevented) n++ }); button.click(); button.click(); return n })(document.activeElement)`
 )
 
-// A merchandiser tunes the strategy without a mouse: they move a slider, see what it would
-// change, and publish. The next version is in force.
-func TestStoryByKeyboard(t *testing.T) {
-	t.Parallel()
+// newStory returns a site with the data of 120 users, and a browser that has logged in to it.
+func newStory(t *testing.T) (*site, *browser) {
+	t.Helper()
 	s := newSite(t)
 	s.fill(120)
 	b := newBrowser(t, s)
 	b.enter()
 	b.look(1280, "light")
+	return s, b
+}
+
+// A merchandiser tunes the strategy without a mouse: they move a slider, see what it would
+// change, and publish. The next version is in force.
+func TestStoryByKeyboard(t *testing.T) {
+	t.Parallel()
+	s, b := newStory(t)
 	b.open("/")
 	b.press(kb.Tab, 1)
 	if text := eval[string](b, `document.activeElement.textContent`); text != "Skip to the content" {
@@ -118,11 +125,7 @@ func TestStoryByKeyboard(t *testing.T) {
 // draft is there after the next login.
 func TestStoryOfADraft(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	s.fill(120)
-	b := newBrowser(t, s)
-	b.enter()
-	b.look(1280, "light")
+	s, b := newStory(t)
 	const moved = `[...document.querySelectorAll("input[type=range]")].some(e => document.getElementById(e.getAttribute("aria-labelledby"))?.textContent.trim() === "color" && e.value === "100")`
 	press := func(text string) {
 		t.Helper()
@@ -176,11 +179,7 @@ func TestStoryOfADraft(t *testing.T) {
 // the focus of the keyboard is in it, and while it is scrolled down.
 func TestStoryOfTheTail(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	s.fill(120)
-	b := newBrowser(t, s)
-	b.enter()
-	b.look(1280, "light")
+	s, b := newStory(t)
 	b.open("/console/data")
 	sent := 0
 	// arrives sends an event and reports whether the tail shows it, or was asked again in vain.
@@ -219,11 +218,7 @@ func TestStoryOfTheTail(t *testing.T) {
 // Someone looks at a user, asks for the reason of a score, and deletes the user.
 func TestStoryOfAUser(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	s.fill(120)
-	b := newBrowser(t, s)
-	b.enter()
-	b.look(1280, "light")
+	s, b := newStory(t)
 	b.open("/")
 	b.picture("overview")
 	b.open("/console/users/" + known)
