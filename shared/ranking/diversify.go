@@ -15,6 +15,7 @@ type greedy struct {
 	inRow      int         // deferred since the last was chosen
 	exceeding  bool        // all that are left exceed
 	loss       float64     // of those; below 0: the first of them is not chosen yet
+	behind     float64     // what each item loses that is not chosen
 	exceeded   []string    // the value by which each of the last chosen items exceeds
 	perValue   tally       // chosen items by their values of the facet
 	carriers   carriers
@@ -93,9 +94,9 @@ func (w *work) follow(n int) []ranked {
 		w.order[i].score = g.contenders[w.order[i].candidate].score
 	}
 	rest, last := w.first(n), g.last()
-	loss := max(rest[0].score-last, 0)
+	g.behind = max(rest[0].score-last, 0)
 	for i := range rest {
-		rest[i].score = behindLast(rest[i].score, loss, last)
+		rest[i].score = behindLast(rest[i].score, g.behind, last)
 	}
 	return rest
 }
@@ -239,17 +240,21 @@ func (g *greedy) update(q *Query, heap []ranked) bool {
 	return top.score < before
 }
 
-// explain returns the feature of the item at a place; its Value may be 0.
-func (g *greedy) explain(q *Query, place int, item Item) Feature {
-	c := &g.contenders[item.Candidate]
-	f := Feature{Name: Diversified, Value: item.Score - c.score}
+// explain returns the feature of the candidate at a place; its Value may be 0. The
+// Value is what diversity takes, also where the score is too large to show it.
+func (g *greedy) explain(q *Query, place int, candidate int32) Feature {
+	f := Feature{Name: Diversified}
 	if place >= len(g.chosen) {
+		f.Value = -g.behind
 		return f
 	}
+	c := &g.contenders[candidate]
 	if near := g.penalty * c.overlap; near > 0 {
+		f.Value -= near
 		f.Parts = append(f.Parts, Part{Name: q.Candidates[c.nearest].ObjectID, Value: -near})
 	}
 	if n := place - (len(g.chosen) - len(g.exceeded)); n >= 0 && g.loss > 0 {
+		f.Value -= g.loss
 		f.Parts = append(f.Parts, Part{Name: q.Diversity.Facet + ":" + g.exceeded[n], Value: -g.loss})
 	}
 	slices.SortStableFunc(f.Parts, func(a, b Part) int { return compareParts(b, a) })

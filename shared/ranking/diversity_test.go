@@ -2,6 +2,7 @@ package ranking_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -153,6 +154,20 @@ func TestDiversityExplains(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, items[3].Features, cmpopts.EquateApprox(0, tolerance)); diff != "" || items[3].ObjectID != "b" {
 		t.Errorf("features of %s (-want +got):\n%s", items[3].ObjectID, diff)
+	}
+}
+
+// A penalty may be too small to change a score. It is shown all the same.
+func TestDiversityExplainsSmallPenalties(t *testing.T) {
+	q := shelf(0, object("brand:Nike", "colour:red"), object("brand:Nike", "colour:blue"))
+	q.Diversity = &strategy.Diversity{Lambda: math.Nextafter(1, 0)}
+	loss := (1 - q.Diversity.Lambda) / q.Diversity.Lambda * (1. / 3) // one of three filters
+	want := ranking.Item{ObjectID: "b", Candidate: 1, Score: 1, Features: []ranking.Feature{
+		{Name: ranking.Relevancy, Value: 1},
+		{Name: ranking.Diversified, Value: -loss, Parts: []ranking.Part{{Name: "a", Value: -loss}}},
+	}}
+	if diff := cmp.Diff(want, ranking.New(scoring()).Rank(&q).Items[1]); diff != "" {
+		t.Errorf("second item (-want +got):\n%s", diff)
 	}
 }
 

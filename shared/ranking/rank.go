@@ -244,7 +244,7 @@ func (w *work) items(order []ranked) []Item {
 			if w.q.Diversity == nil {
 				continue
 			}
-			if f := w.greedy.explain(w.q, i, items[i]); f.Value != 0 {
+			if f := w.greedy.explain(w.q, i, o.candidate); f.Value != 0 {
 				items[i].Features = append(items[i].Features, f)
 			}
 		}
