@@ -139,6 +139,9 @@ func (a *answer[V]) wait(ctx context.Context) (V, error) {
 // replaces if that is younger than maxStale. guessed says that anybody may have made
 // up the key.
 func (c *cache[K, V]) answer(ctx context.Context, key K, read reader[V], guessed bool) (a, old *answer[V], err error) {
+	if err := ctx.Err(); err != nil { // a quick read would hide it
+		return nil, nil, err
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.now()

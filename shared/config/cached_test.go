@@ -206,6 +206,22 @@ func TestReadContinuesWithoutItsCaller(t *testing.T) {
 	wantRetention(t, "next caller", s, 90, inner, 1)
 }
 
+// A call that is cancelled before it begins reads nothing, and does not return what
+// the cache holds either.
+func TestCancelledCallReadsNothing(t *testing.T) {
+	s, inner, _ := newWatched(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := s.App(ctx, "shop")
+	wantError(t, "unknown app", err, context.Canceled)
+	wantRetention(t, "next caller", s, 90, inner, 1)
+	_, err = s.App(ctx, "shop")
+	wantError(t, "known app", err, context.Canceled)
+	_, err = s.Access(ctx, "shop", hash(1))
+	wantError(t, "access", err, context.Canceled)
+	wantRetention(t, "afterwards", s, 90, inner, 1)
+}
+
 // A read in progress during a change may have seen the old state.
 func TestChangeDiscardsReadsInProgress(t *testing.T) {
 	s, inner, _ := newWatched(t)
