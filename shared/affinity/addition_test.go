@@ -59,6 +59,19 @@ func newestLogged(a, b logged) int {
 	return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(b.id, a.id))
 }
 
+// rounded returns how much later (ms) a profile may be valid than p. If p leaves out values,
+// it is valid until a score fades. A relative difference of 1e-9 in the score moves this time
+// by 1.5e-9 of the half-life.
+func rounded(p affinity.Profile) int64 {
+	later := 0.0
+	for _, h := range p.HalfLives {
+		if p.Truncated() {
+			later = max(later, 1+1.5e-9*h.Millis())
+		}
+	}
+	return int64(later)
+}
+
 // equalBase says in what a base differs from one that was computed from all events.
 func equalBase(got affinity.Base, log []logged, s strategy.Strategy, b affinity.Bounds, w affinity.Window, limit int) string {
 	events := make([]affinity.Event, len(log))
@@ -72,8 +85,8 @@ func equalBase(got affinity.Base, log []logged, s strategy.Strategy, b affinity.
 		return fault
 	}
 	p := got.Profile
-	if p.Until > want.Until || p.Until <= p.Anchor {
-		return fmt.Sprintf("valid until %d, want at most %d and later than %d", p.Until, want.Until, p.Anchor)
+	if later := rounded(want); p.Until-later > want.Until || p.Until <= p.Anchor {
+		return fmt.Sprintf("valid until %d, want at most %d + %d and later than %d", p.Until, want.Until, later, p.Anchor)
 	}
 	p.Until = want.Until
 	if a, b := facts(p), facts(want); a != b {

@@ -141,8 +141,8 @@ func (b Bounds) boundWhole(p *Profile, size func(Affinity) int) {
 	p.Affinities = p.Affinities[:end:end]
 }
 
-// smallest is the smallest score with all the digits of a float64.
-const smallest = 0x1p-1022
+// leastExponent is the exponent of 2 of the smallest score with all the digits of a float64.
+const leastExponent = -1022
 
 // fades returns the time (ms) at which the first of the scores becomes too small
 // for all the digits of a float64. It is later than the anchor.
@@ -155,7 +155,7 @@ func (p *Profile) fades(affinities []Affinity) int64 {
 				least = min(least, s)
 			}
 		}
-		if lasts := math.Log2(least/smallest) * h.Millis(); lasts < float64(math.MaxInt64-max(p.Anchor, 0)) {
+		if lasts := (math.Log2(least) - leastExponent) * h.Millis(); lasts < float64(math.MaxInt64-max(p.Anchor, 0)) {
 			until = min(until, p.Anchor+max(1, int64(lasts)))
 		}
 	}

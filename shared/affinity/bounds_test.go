@@ -220,6 +220,26 @@ func TestStandardBounds(t *testing.T) {
 	}
 }
 
+// A profile that leaves out values is valid until the first score fades, however high the
+// scores are.
+func TestCutProfileFades(t *testing.T) {
+	s := strategy.Strategy{
+		EventsScoring: []strategy.EventScore{{EventName: "a", EventType: event.View, Score: 1}},
+		FacetsScoring: []strategy.FacetScore{{FacetName: "f", Score: 1}},
+		HalfLives:     []strategy.HalfLife{strategy.Days(1)},
+	}
+	w := affinity.Window{Now: now}
+	for n, lasts := range map[int]int64{1: 1022, 4: 1024, 1 << 20: 1042} { // halved so often, n is 2^-1022
+		e := affinity.Event{Time: now, Type: event.View, Name: "a", Counts: []affinity.Count{
+			{Facet: "f", Value: "x", N: n}, {Facet: "f", Value: "y", N: n},
+		}}
+		p := affinity.Bounds{Values: 1}.Reference([]affinity.Event{e}, s, w)
+		if want := now + lasts*dayMS; p.Until != want || p.Total != 2 || len(p.Affinities) != 1 {
+			t.Errorf("%d events: %d of %d values, valid until %d, want 1 of 2 until %d", n, len(p.Affinities), p.Total, p.Until, want)
+		}
+	}
+}
+
 // Scorers that share a memory become full instead of taking more, and give back
 // what they took.
 func TestSharedMemory(t *testing.T) {
