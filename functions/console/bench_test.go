@@ -1,12 +1,16 @@
 package console_test
 
 import (
+	"encoding/json"
 	"io"
 	"net/http"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/affinityengine/affinity/shared/api"
 )
 
 // firstPaint is how many bytes a page and what it loads may have.
@@ -68,4 +72,19 @@ func BenchmarkPages(b *testing.B) {
 			b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
 		})
 	}
+}
+
+// BenchmarkPreview measures a preview of 200 users right after an import, when no history is folded
+// yet.
+func BenchmarkPreview(b *testing.B) {
+	s := newSite(b)
+	s.fill(700)
+	sample, draft := 200, strings.Replace(shopStrategy, `"score":90`, `"score":10`, 1)
+	events := 0
+	for b.Loop() {
+		got, err := s.engine.PreviewStrategy(b.Context(), api.PreviewRequest{Strategy: json.RawMessage(draft), Sample: &sample})
+		s.must(err)
+		events += got.Cost.Events
+	}
+	b.ReportMetric(float64(events)/float64(b.N), "events/op")
 }

@@ -138,7 +138,8 @@ func (x *Index) Size() int {
 	return size
 }
 
-// entryBytes is about what an entry of a map takes, with the header of a string.
-const entryBytes = 48
+// entryBytes is about what an entry of a map that has just grown takes, with the header of a
+// string and what the allocator adds to its text.
+const entryBytes = 56
 
 func filterSize(f event.Filter) int { return len(f.Facet) + len(f.Value) + entryBytes + 16 }
