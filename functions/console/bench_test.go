@@ -74,17 +74,24 @@ func BenchmarkPages(b *testing.B) {
 	}
 }
 
-// BenchmarkPreview measures a preview of 200 users right after an import, when no history is folded
-// yet.
+// BenchmarkPreview measures a preview of 200 users: right after an import, and once the recompute
+// that follows an import has folded the histories.
 func BenchmarkPreview(b *testing.B) {
 	s := newSite(b)
 	s.fill(700)
 	sample, draft := 200, strings.Replace(shopStrategy, `"score":90`, `"score":10`, 1)
-	events := 0
-	for b.Loop() {
-		got, err := s.engine.PreviewStrategy(b.Context(), api.PreviewRequest{Strategy: json.RawMessage(draft), Sample: &sample})
-		s.must(err)
-		events += got.Cost.Events
+	run := func(b *testing.B) {
+		events := 0
+		for b.Loop() {
+			got, err := s.engine.PreviewStrategy(b.Context(), api.PreviewRequest{Strategy: json.RawMessage(draft), Sample: &sample})
+			s.must(err)
+			events += got.Cost.Events
+		}
+		b.ReportMetric(float64(events)/float64(b.N), "events/op")
 	}
-	b.ReportMetric(float64(events)/float64(b.N), "events/op")
+	b.Run("imported", run)
+	_, err := s.engine.StartRecompute(b.Context(), api.RecomputeRequest{Fold: true})
+	s.must(err)
+	s.idle()
+	b.Run("folded", run)
 }
