@@ -199,7 +199,7 @@ func TestSimulatorFillsFromFeeds(t *testing.T) {
 	s.must(err)
 	s.must(s.stack.Idle(t.Context()))
 	page := ""
-	for range 150 { // a feed lists new records after some seconds at most
+	for range 150 { // an empty feed is read again after some seconds
 		page = s.post(false, "user", "ann", "index", "", "ids", "x", "from", "latest:news", "fill", "1")
 		if strings.Contains(page, "newer") {
 			break

@@ -22,6 +22,9 @@ import (
 const (
 	// listTTL is how long a new record may go unnoticed.
 	listTTL = 30 * time.Second
+	// emptyTTL is the same for the first record of an empty list: most are read by the person who has just
+	// set the feed, while the rows of its attribute are still written.
+	emptyTTL = 2 * time.Second
 	// listWait is how long a page waits for a list of candidates.
 	listWait = 5 * time.Second
 	// listsBytes bounds the lists in memory, and listBytes one of them.
@@ -102,7 +105,10 @@ func (r *Reader) candidates(ctx context.Context, app config.App, q Request, star
 	defer cancel()
 	found, err := r.lists.get(ctx, ask[listKey, *list]{
 		app: app.ID, keys: []listKey{key}, late: late.Done(),
-		usable: func(l *list) bool { return l.asOf >= start || r.now().UnixMilli()-l.asOf < recheck.Milliseconds() },
+		usable: func(l *list) bool {
+			age := time.Duration(r.now().UnixMilli()-l.asOf) * time.Millisecond
+			return age < recheck || l.asOf >= start && (len(l.all) > 0 || age < emptyTTL)
+		},
 		load: func(ctx context.Context, keys []listKey) (map[listKey]*list, error) {
 			l, err := r.readList(ctx, app.ID, q.Feed, settings)
 			return map[listKey]*list{key: l}, err

@@ -200,6 +200,25 @@ func TestRefreshAhead(t *testing.T) {
 	})
 }
 
+// An empty list is read again soon: the feed may have just been set.
+func TestFirstRecordAppearsSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := real(t, 0)
+		q := Request{Order: feed.Latest, Limit: 5}
+		for second, lists := range []int{1, 1, 2, 2, 3} {
+			if p := w.read(t, 0, q); len(ids(p)) > 0 || p.Stale != nil || w.store.lists != lists {
+				t.Errorf("after %d s: %v, stale %v, %d lists read, want %d", second, ids(p), p.Stale, w.store.lists, lists)
+			}
+			time.Sleep(time.Second)
+		}
+		w.store.set(func(f *fakeStore) { f.posts["first"] = post{time.Now().UnixMilli(), "red"} })
+		time.Sleep(time.Second) // two since the last list
+		if p := w.read(t, 0, q); len(ids(p)) != 1 {
+			t.Errorf("two seconds after the last list: %v, want the first record", ids(p))
+		}
+	})
+}
+
 // The caches hold a bounded number of bytes.
 func TestBoundedMemory(t *testing.T) {
 	c := newCache(time.Minute, 100_000, time.Now, func(_ int, v []byte) int { return len(v) })
