@@ -43,6 +43,9 @@ var browsing sync.Mutex
 // AFFINITY_REQUIRE_BROWSER is set.
 func newBrowser(t *testing.T, s *site) *browser {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("-short starts no browser")
+	}
 	path, err := exec.LookPath("chromium")
 	if err != nil {
 		if os.Getenv("AFFINITY_REQUIRE_BROWSER") != "" {

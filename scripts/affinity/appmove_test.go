@@ -150,6 +150,9 @@ func TestAppIsolateWithoutTables(t *testing.T) {
 
 // The demo of a move shows that clients notice nothing.
 func TestDemoMove(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short waits for no demo of half a minute")
+	}
 	t.Parallel()
 	ran := affinityWith(t, t.Context(), "", func(tl *tool) {
 		tl.start = func(ctx context.Context, o upOptions) (runningStack, error) {

@@ -11,6 +11,9 @@ import (
 // In a checkout `affinity bench` builds the benchmarks and runs them, from any
 // directory of it, with all arguments and their exit code.
 func TestBenchInCheckout(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short builds no program")
+	}
 	t.Chdir("shop")
 	affinity(t, "", "bench", "read", "--reads", "0").
 		wants(t, cli.ExitUsage, "--reads 0", "Run 'affinity bench read --help' for its usage.")

@@ -24,6 +24,9 @@ const killsVariable = "AFFINITY_KILLS"
 // TestKilledWithData kills an engine with a data folder at random moments, under load, and
 // starts it again. Whatever was acknowledged is there, and each event counts once.
 func TestKilledWithData(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short kills no process")
+	}
 	t.Parallel()
 	kills := 4
 	if text := os.Getenv(killsVariable); text != "" {

@@ -228,6 +228,9 @@ func interrupt(t *testing.T, text string, args ...string) ran {
 
 // An interrupted command leaves the work running.
 func TestSchemaInterrupted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short waits for no migration of half a minute")
+	}
 	t.Parallel()
 	// Several commands must run before the instances follow, also on a busy machine.
 	s := startNarrow(t, 4*time.Second)

@@ -82,6 +82,9 @@ func hasKeys(t *testing.T, object map[string]any, keys ...string) {
 
 // The whole comparison of schemas, the server in a process of its own.
 func TestSchemas(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short measures nothing")
+	}
 	t.Parallel()
 	out := filepath.Join(t.TempDir(), "bench")
 	const line = "schemas --scenarios few,shape --counts 500,1000 --facets 3 --selected 1 --repeat 1 --json --out "
@@ -124,6 +127,9 @@ func TestSchemasTable(t *testing.T) {
 }
 
 func TestTables(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short measures nothing")
+	}
 	t.Parallel()
 	bench(t, strings.Fields("recompute --users 10 --events 5,6 --repeat 1 --data /nowhere --in-process")...).
 		Wants(t, cli.ExitOK, "5 events a user (synthetic: 10 users, 50 events)", "narrow ", "history ", "x narrow CPU", "rows written", "no real data in /nowhere", "the server shares the process")

@@ -48,6 +48,9 @@ func start(t *testing.T) *stack.Stack {
 
 // TestJavaScriptClients needs Node and npm's registry.
 func TestJavaScriptClients(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short installs no clients")
+	}
 	unavailable := t.Skipf
 	if os.Getenv("AFFINITY_REQUIRE_CLIENTS") == "1" {
 		unavailable = t.Fatalf

@@ -21,6 +21,7 @@ const luceneTolerance = 1e-5
 
 func startLucene(t *testing.T, docs []boosttest.Document) engine {
 	t.Helper()
+	slow(t)
 	for _, jar := range jars {
 		if _, err := os.Stat(jar); err != nil {
 			missing(t, "AFFINITY_REQUIRE_LUCENE", "Lucene is not installed, so its order is not tested: apt-get install liblucene8-java: %v", err)

@@ -19,6 +19,7 @@ const minisearchTolerance = 1e-12
 // startMinisearch needs Node and npm's registry.
 func startMinisearch(t *testing.T) engine {
 	t.Helper()
+	slow(t)
 	dir := t.TempDir()
 	for _, name := range []string{"package.json", "package-lock.json", "minisearch.mjs"} {
 		text, err := os.ReadFile(name)

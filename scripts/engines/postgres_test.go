@@ -61,6 +61,7 @@ func unprivileged(t *testing.T, dir string) *syscall.SysProcAttr {
 // directory that only its user may enter.
 func startPostgres(t *testing.T) *postgres {
 	t.Helper()
+	slow(t)
 	bin := programs(t)
 	dir, err := os.MkdirTemp("", "affinity-pg") // a socket's path has at most 107 bytes
 	if err != nil {

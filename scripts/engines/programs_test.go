@@ -142,6 +142,7 @@ func run(t *testing.T, dir, program string, arguments ...string) []received {
 // The middleware of each page sends the request that the page shows, and without
 // a boost the plain one.
 func TestPagesRunInJavaScript(t *testing.T) {
+	slow(t)
 	t.Parallel()
 	node, err := exec.LookPath("node")
 	if err != nil {

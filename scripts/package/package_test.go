@@ -70,6 +70,9 @@ func packed(t *testing.T) ([]terraform.Function, map[string][]byte) {
 // The smallest zip of a function with variables is built, started and asked as on
 // the platform. `package check` does so with all zips.
 func TestZipBuildsAndAnswers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short builds no program")
+	}
 	functions, zips := packed(t)
 	fn := functions[0]
 	for _, other := range functions {

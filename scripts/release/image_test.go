@@ -65,6 +65,9 @@ func (m image) start(t *testing.T, port string) *exec.Cmd {
 // TestImage builds the image's files, starts the default command with a key of its
 // own, kills it and starts it again: the data are in the volume.
 func TestImage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short builds no program")
+	}
 	m := built(t)
 	port := freePort(t)
 	engine := m.start(t, port)

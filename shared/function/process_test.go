@@ -22,6 +22,9 @@ import (
 // server.
 func build(tb testing.TB, function string) string {
 	tb.Helper()
+	if testing.Short() {
+		tb.Skip("-short builds no program")
+	}
 	dir := tb.TempDir()
 	source := filepath.Join(dir, "main.go")
 	main := fmt.Sprintf(`package main

@@ -68,6 +68,9 @@ func TestDuckTimes(t *testing.T) {
 
 // PostgreSQL computes the profiles of the formula.
 func TestPostgresComputesProfiles(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short starts no PostgreSQL")
+	}
 	dir, err := findPostgres("")
 	if err != nil {
 		if os.Getenv("AFFINITY_REQUIRE_POSTGRES") == "1" {

@@ -256,7 +256,11 @@ func TestDeletionOfNothing(t *testing.T) {
 // all the same.
 func TestDeletionSurvivesDeaths(t *testing.T) {
 	s, client := storetest.NewWithClient(t)
-	for at := 0; ; at += race.Or(5, 29) {
+	step := race.Or(5, 29)
+	if testing.Short() {
+		step = 17
+	}
+	for at := 0; ; at += step {
 		h := newHarness(t, s, client, settings)
 		calls, died := 0, false
 		h.Gate = func(ctx context.Context, _ string) jobtest.Fault {

@@ -78,6 +78,9 @@ func TestUndoGivesUpLeavingOfTheFirstUser(t *testing.T) {
 // The move turns back when a part of a long log is copied. What the next move believes of the copy is not
 // what the region has lost since.
 func TestUndoForgetsHowFarALogIsCopied(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short moves no long log")
+	}
 	w := newWorld(t, 0)
 	const many = 21_000
 	w.importMany("ann", many)

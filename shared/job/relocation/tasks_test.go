@@ -64,6 +64,9 @@ func TestSlowTasksTakeOneUserEach(t *testing.T) {
 // A user with many events moves in several tasks, each of which goes on where the one before ended. The
 // other users of the shard move with them.
 func TestLongLogMovesInSteps(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short moves no long log")
+	}
 	w := newWorld(t, 0)
 	counts := w.populate(2) // who have 3 events
 	const many = 45_000

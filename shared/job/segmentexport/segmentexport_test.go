@@ -121,11 +121,19 @@ func (h *harness) wantOneLook(id, when string) {
 	}
 }
 
+// step is how many requests lie between two that a test tries.
+func step() int {
+	if testing.Short() {
+		return 4
+	}
+	return 1
+}
+
 // An export whose process dies at any request ends with the users of one look: a task
 // that takes over writes the file from its beginning, also if it is now shorter.
 func TestExportSurvivesCrashes(t *testing.T) {
 	for _, f := range []jobtest.Fault{jobtest.FailBefore, jobtest.FailAfter} {
-		for at := 0; ; at++ {
+		for at := 0; ; at += step() {
 			h := newHarness(t, 20_000, 9_000)
 			j := h.start()
 			calls := h.DieAt(at, f)
@@ -142,7 +150,7 @@ func TestExportSurvivesCrashes(t *testing.T) {
 // Two deliveries of the task run at once: the file that the result names holds the users
 // of one look.
 func TestTwoTasksOfAnExport(t *testing.T) {
-	for at := 0; ; at++ {
+	for at := 0; ; at += step() {
 		h, calls := newHarness(t, 20_000, 9_000), 0
 		j := h.start()
 		h.Gate = func(context.Context, string) jobtest.Fault {

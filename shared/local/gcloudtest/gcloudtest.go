@@ -6,8 +6,8 @@
 //
 // Each function returns the host:port for the usual variable
 // (FIRESTORE_EMULATOR_HOST and so on). If the variable is set, the function
-// returns its value and starts no emulator. If the emulator is not installed,
-// the test is skipped with the reason. With AFFINITY_REQUIRE_EMULATORS=1 the
+// returns its value and starts no emulator. If the emulator is not installed, or
+// with -short, the test is skipped with the reason. With AFFINITY_REQUIRE_EMULATORS=1 the
 // test fails instead, so that a machine that has to run these tests cannot skip
 // them unnoticed.
 //
@@ -75,6 +75,9 @@ func emulator(t testing.TB, variable string, command ...string) string {
 	t.Helper()
 	if host := os.Getenv(variable); host != "" {
 		return host
+	}
+	if testing.Short() {
+		t.Skip("-short starts no emulator")
 	}
 	p, err := start(t.TempDir(), command)
 	if err != nil {

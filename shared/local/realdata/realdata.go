@@ -1,6 +1,6 @@
 // Package realdata reads the logs and catalogs of real shops that may lie beside
 // the checkout, in ../shared/data. They are not part of the project: a test that
-// wants one is skipped where it is absent.
+// wants one is skipped where it is absent, and with -short.
 package realdata
 
 import (
@@ -67,6 +67,9 @@ func Path(tb testing.TB, set, file string) string {
 // runs in.
 func folder(tb testing.TB) string {
 	tb.Helper()
+	if testing.Short() {
+		tb.Skip("-short reads no real data")
+	}
 	dir, err := os.Getwd()
 	if err != nil {
 		tb.Fatal(err)

@@ -218,6 +218,9 @@ func rowsOfDemo(t *testing.T, s *stack.Stack, instance, ending string) (found []
 // An app moves to tables of its own in the same instance, under events and reads, and its other
 // tables then hold nothing of it; the engine starts again with the sets of the folder.
 func TestIsolate(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short moves to other regions only")
+	}
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
 	s := start(t, stack.Options{Data: data, Tables: []string{"big"}, ConfigTTL: 20 * time.Millisecond, Life: time.Second})
