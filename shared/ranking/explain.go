@@ -30,7 +30,7 @@ func (w *work) parts(name string, value float64, i int32) []Part {
 	default:
 		return nil
 	}
-	parts = merge(parts)
+	parts = merge(ofLargest(parts))
 	whole := total(parts)
 	for n := range parts {
 		parts[n].Value = value * (parts[n].Value / whole)
@@ -83,6 +83,19 @@ func (w *work) partsOfPairs() map[string][]Part {
 		}
 	}
 	return parts
+}
+
+// ofLargest divides parts by the largest of them, so that their sum stays finite.
+func ofLargest(parts []Part) []Part {
+	top := 0.0
+	for _, p := range parts {
+		top = max(top, p.Value)
+	}
+	scaled := slices.Clone(parts)
+	for n := range scaled {
+		scaled[n].Value /= top
+	}
+	return scaled
 }
 
 // merge adds up the parts of one name.

@@ -100,9 +100,14 @@ func compare[T float64 | string | int](a, b T) int {
 
 func near(a, b float64) bool { return math.Abs(a-b) <= tolerance }
 
+// visible leaves out features so small that rounding decides whether they are 0.
+func visible(features []ranking.Feature) []ranking.Feature {
+	return slices.DeleteFunc(slices.Clone(features), func(f ranking.Feature) bool { return math.Abs(f.Value) < 1e-300 })
+}
+
 // sameFeatures ignores the order of parts, in which rounding may decide.
 func sameFeatures(a, b []ranking.Feature) bool {
-	return slices.EqualFunc(a, b, func(a, b ranking.Feature) bool {
+	return slices.EqualFunc(visible(a), visible(b), func(a, b ranking.Feature) bool {
 		parts := map[string]float64{}
 		for _, p := range b.Parts {
 			parts[p.Name] = p.Value

@@ -347,6 +347,18 @@ func TestExplainPairsOfTwins(t *testing.T) {
 	}
 }
 
+// The sum of ratios that a float64 just holds stays finite, so that JSON can have it.
+func TestExplainHugePairs(t *testing.T) {
+	a := ranking.Neighbours{ObjectID: "A", Events: 1, Pairs: []ranking.Pair{{"x", 1.5e308}}}
+	q := ranking.Query{Now: now, Explain: true, Neighbours: []ranking.Neighbours{a, a}, Candidates: []ranking.Candidate{{ObjectID: "x"}}}
+	want := []ranking.Feature{{Name: ranking.Pairs, Value: 1, Parts: []ranking.Part{{Name: "A", Value: 1}}}}
+	for name, items := range map[string][]ranking.Item{"rank": ranking.New(scoring()).Rank(&q).Items, "definition": ranking.Reference(scoring(), &q).Items} {
+		if diff := cmp.Diff(want, items[0].Features); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 func TestObject(t *testing.T) {
 	given := []event.Filter{filter("size", "L"), filter("brand", "Apple"), filter("brand", "Acme"), filter("brand", "Apple"), filter("a", "b:c"), filter("a:b", "c")}
 	want := []event.Filter{filter("a", "b:c"), filter("a:b", "c"), filter("brand", "Acme"), filter("brand", "Apple"), filter("size", "L")}

@@ -168,6 +168,7 @@ func demoted(q *Query, c Candidate) float64 {
 // ones; parts of one name are one part.
 func feature(name string, weight, value float64, parts []Part) Feature {
 	f := Feature{Name: name, Value: weight * value}
+	parts = ofLargest(parts)
 	sums := map[string]float64{}
 	for _, p := range parts {
 		sums[p.Name] += p.Value
