@@ -62,7 +62,7 @@ func (w *work) pairsWith(objectID string) []Part {
 	if w.pairParts == nil {
 		w.pairParts = w.partsOfPairs()
 	}
-	return slices.Clone(w.pairParts[objectID]) // which merge changes
+	return w.pairParts[objectID]
 }
 
 // partsOfPairs returns the parts of the pairs of each candidate.
@@ -85,7 +85,7 @@ func (w *work) partsOfPairs() map[string][]Part {
 	return parts
 }
 
-// ofLargest divides parts by the largest of them, so that their sum stays finite.
+// ofLargest returns parts divided by the largest of them, so that their sum stays finite.
 func ofLargest(parts []Part) []Part {
 	top := 0.0
 	for _, p := range parts {
