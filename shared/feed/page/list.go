@@ -22,8 +22,8 @@ import (
 const (
 	// listTTL is how long a new record may go unnoticed.
 	listTTL = 30 * time.Second
-	// emptyTTL is the same for the first record of an empty list: most are read by the person who has just
-	// set the feed, while the rows of its attribute are still written.
+	// emptyTTL is the same for an empty list. A person who has just set a feed looks at it while
+	// the rows of its attribute are still written.
 	emptyTTL = 2 * time.Second
 	// listWait is how long a page waits for a list of candidates.
 	listWait = 5 * time.Second
