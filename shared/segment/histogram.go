@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sort"
 )
 
 // Histogram counts the scores of one filter over many parts. It takes 8 bytes of
@@ -123,52 +124,56 @@ func (h *Histogram) quantile(bands []Order, n int) float64 {
 	return 0
 }
 
-// buckets counts scores between the numbers 1, 2 and 5 and their decimal multiples.
+// buckets counts scores between the numbers 1, 2 and 5 and their decimal multiples. It
+// compares Orders alone: a score that comes back from its Order can lie on the other side
+// of an edge.
 func (h *Histogram) buckets(bands []Order) []HistogramBucket {
-	d := h.term.Decay
+	lowest := slices.Min(h.bands[bands[0]])
 	highest := slices.Max(h.bands[bands[len(bands)-1]])
-	edge := edgeAbove(d.Score(highest, h.at))
-	var buckets []HistogramBucket
-	rest := h.users
-	for i := len(bands) - 1; rest > 0; edge-- {
-		b := HistogramBucket{From: edgeAt(edge - 1), To: edgeAt(edge)}
-		if len(buckets) == maxBuckets-1 {
-			b.From = 0
-		}
-		from := NoOrder
-		if b.From > 0 {
-			from = d.orderOf(b.From, h.at)
-		}
-		for ; i >= 0; i-- {
-			orders := h.bands[bands[i]]
-			if bands[i]<<lowBits >= from { // wholly in this bucket, but for what earlier ones counted
-				b.Users += h.below(orders, b.To)
-				continue
-			}
-			for _, o := range orders {
-				if o >= from && o < d.orderOf(b.To, h.at) {
-					b.Users++
-				}
-			}
-			break
-		}
-		rest -= b.Users
-		buckets = append(buckets, b)
+	first, last := h.bucketOf(lowest), h.bucketOf(highest)
+	if last-first >= maxBuckets {
+		first = last - maxBuckets + 1
 	}
-	slices.Reverse(buckets)
+	buckets, starts := make([]HistogramBucket, last-first+1), make([]Order, last-first+1)
+	for i := range buckets {
+		buckets[i].From, buckets[i].To = edgeAt(first+i), edgeAt(first+i+1)
+		starts[i] = h.term.Decay.orderOf(buckets[i].From, h.at)
+	}
+	if lowest < starts[0] {
+		buckets[0].From = 0
+	}
+	starts[0] = NoOrder
+	i := 0
+	for _, band := range bands { // ascending, so that i does not fall from band to band
+		for i+1 < len(starts) && starts[i+1] <= band<<lowBits {
+			i++
+		}
+		for _, o := range h.bands[band] {
+			in := i
+			for in+1 < len(starts) && starts[in+1] <= o {
+				in++
+			}
+			buckets[in].Users++
+		}
+	}
 	return buckets
 }
 
-// below counts the Orders of scores below a number.
-func (h *Histogram) below(orders []Order, score float64) int {
-	n, to := 0, h.term.Decay.orderOf(score, h.at)
-	for _, o := range orders {
-		if o < to {
-			n++
-		}
-	}
-	return n
+// bucketOf returns the n of the edge at which the bucket of an Order begins: of the
+// last edge that is not above it.
+func (h *Histogram) bucketOf(o Order) int {
+	above := sort.Search(lastEdge-firstEdge, func(i int) bool {
+		return h.term.Decay.orderOf(edgeAt(firstEdge+i), h.at) > o
+	})
+	return firstEdge + above - 1
 }
+
+// firstEdge and lastEdge are the n of edges below Least and above every float64: each
+// score lies in between.
+const (
+	firstEdge = 3 * -251
+	lastEdge  = 3 * 308
+)
 
 // edgeAt returns the nth of the numbers ... 0.5, 1, 2, 5, 10 ..., 1 being the 0th.
 func edgeAt(n int) float64 {
@@ -177,16 +182,4 @@ func edgeAt(n int) float64 {
 		decade, step = decade-1, step+3
 	}
 	return []float64{1, 2, 5}[step] * math.Pow10(decade)
-}
-
-// edgeAbove returns the n of the lowest number above a score.
-func edgeAbove(score float64) int {
-	n := 3 * int(math.Floor(math.Log10(score)))
-	for edgeAt(n) > score {
-		n--
-	}
-	for edgeAt(n) <= score {
-		n++
-	}
-	return n
 }
