@@ -77,6 +77,17 @@ func Take(ctx context.Context, n int64) error {
 	return p.take(ctx, n)
 }
 
+// Keep makes n the bytes that a request holds from now on, for an answer that the
+// process has encoded and has to send: it ends the parts and the turn of the request, and
+// takes nothing more for it. The answer is in memory already, so if the request held less,
+// Keep does not wait: others wait until it is sent. The context is the one that Enter
+// returned. A later call can only lower n.
+func Keep(ctx context.Context, n int64) {
+	if p := partOf(ctx); p != nil {
+		p.keep(n)
+	}
+}
+
 type partKey struct{}
 
 // partOf returns the part that a context belongs to, or nil.
@@ -92,7 +103,7 @@ type request struct {
 	held  int64 // bytes, of all parts
 	light bool  // held is of the share of light requests
 	turn  *part // the part that has a turn; nil: none
-	left  bool
+	left  bool  // takes nothing more, and its parts give nothing back
 	// What remains of the time to wait, before the request holds bytes and then.
 	firstWait, wait time.Duration
 }
@@ -176,6 +187,29 @@ func (p *part) end() {
 	}
 	p.own, p.ended = 0, true
 	p.endTurn()
+}
+
+// keep holds n bytes for the answer of the request that the part is the whole of.
+func (p *part) keep(n int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n = min(n, p.gate.capacity)
+	switch {
+	case n <= p.held:
+		p.giveBack(p.held - n)
+	case p.left:
+		return
+	case p.held == 0 && n <= Light && p.gate.tryLight(n):
+		p.light, p.held = true, n
+	default:
+		p.giveBack(p.held)
+		p.gate.force(n)
+		p.light, p.held = false, n
+	}
+	p.left = true
+	if p.turn != nil {
+		p.turn.endTurn()
+	}
 }
 
 // leave ends the request that the part is the whole of.

@@ -346,3 +346,77 @@ func BenchmarkRequest(b *testing.B) {
 		}
 	})
 }
+
+// A request holds what its answer needs once that is encoded, and no more: neither what it
+// took before, in parts or not, nor what its parts would give back.
+func TestAnswerIsKept(t *testing.T) {
+	for _, answer := range []int64{0, 1, 30, 60, 80, 200} {
+		synctest.Test(t, func(t *testing.T) {
+			g := admission.NewGate(100)
+			ctx, leave := g.EnterFor(t.Context(), 0)
+			take(t, "computing", ctx, 40, nil)
+			in, end := admission.Part(ctx)
+			take(t, "a part", in, 20, nil)
+			admission.Keep(ctx, answer)
+			end()
+			take(t, "after the answer", ctx, 100, nil) // takes nothing
+			// Another request that holds one byte may take all that is free.
+			held := func(what string, n int64) {
+				other, leaveOther := g.EnterFor(t.Context(), 0)
+				defer leaveOther()
+				if n >= 75 { // the first bytes leave a quarter to those who have begun
+					take(t, what, other, 1, admission.ErrFull)
+					return
+				}
+				take(t, what, other, 1, nil)
+				began := time.Now()
+				take(t, what+", the rest", other, 99-n, nil)
+				if time.Since(began) > 0 {
+					t.Errorf("%s: waits for the rest", what)
+				}
+				if n > 0 {
+					take(t, what+", more", other, 1, admission.ErrFull)
+				}
+			}
+			held("kept", min(answer, 100))
+			admission.Keep(ctx, 10)
+			held("half sent", min(answer, 10))
+			admission.Keep(ctx, 50)
+			held("an answer does not grow", min(answer, 10))
+			leave()
+			held("sent", 0)
+		})
+	}
+}
+
+// An answer that is larger than what is free is held all the same, and others wait for it.
+func TestAnswerOfFullGate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := admission.NewGate(100)
+		other, leaveOther := g.EnterFor(t.Context(), 0)
+		take(t, "other", other, 70, nil)
+		ctx, leave := g.EnterFor(t.Context(), 0)
+		admission.Keep(ctx, 60)
+		take(t, "other, more", other, 1, admission.ErrFull)
+		leave()
+		take(t, "other, once the answer is sent", other, 30, nil)
+		leaveOther()
+		last, leaveLast := g.EnterFor(t.Context(), 0)
+		defer leaveLast()
+		take(t, "all", last, 100, nil)
+	})
+}
+
+// A light answer stays in the share of light requests.
+func TestLightAnswerStaysLight(t *testing.T) {
+	g := admission.NewGate(1 << 30)
+	all, leaveAll := g.Enter(t.Context())
+	take(t, "all but the share", all, 1<<30, nil)
+	ctx, leave := g.EnterFor(t.Context(), 0)
+	defer leave()
+	admission.Keep(ctx, admission.Light)
+	leaveAll()
+	next, leaveNext := g.EnterFor(t.Context(), 0)
+	defer leaveNext()
+	take(t, "all but the share", next, 1<<30, nil)
+}

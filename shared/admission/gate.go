@@ -24,7 +24,7 @@ type Gate struct {
 
 	mu      sync.Mutex
 	light   int64     // bytes that are free for light requests
-	free    int64     // of capacity
+	free    int64     // of capacity; below 0 while answers hold more than was left
 	begun   []*waiter // those who hold bytes, in the order in which they came
 	waiting []*waiter // those who hold none
 }
@@ -86,6 +86,13 @@ func (g *Gate) try(n int64, first bool) bool {
 	}
 	g.free -= n
 	return true
+}
+
+// force takes n bytes, whether they are free or not.
+func (g *Gate) force(n int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.free -= n
 }
 
 // acquire takes n bytes once they are free.
