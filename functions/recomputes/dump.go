@@ -1,7 +1,6 @@
 package recomputes
 
 import (
-	"bufio"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -121,11 +120,7 @@ func (h handler) dump(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("dump an app: %w", err)
 	}
-	// A client that is gone, or too slow, does not see the last line.
-	_ = sendLines(w, func(out *bufio.Writer) error {
-		_, err := out.Write(p.lines)
-		return err
-	})
+	httpapi.WriteLines(w, p.lines)
 	return nil
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"time"
 
 	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/affinity"
@@ -26,8 +25,6 @@ import (
 const (
 	// exportBuffer is how many bytes of lines are sent together.
 	exportBuffer = 64 << 10
-	// exportWait is how long a client may take to receive them.
-	exportWait = 30 * time.Second
 	// exportBytes is what an export takes from the process's gate: a profile of 10,000
 	// values and 1 MiB of names, its answer, and the rows that it reads ahead.
 	exportBytes = 24 << 20
@@ -84,6 +81,13 @@ func (h handler) export(w http.ResponseWriter, r *http.Request) error {
 	return err
 }
 
+// sendLines answers with the lines that write writes.
+func sendLines(w http.ResponseWriter, write func(*bufio.Writer) error) error {
+	w.Header().Set("Content-Type", httpapi.LinesType)
+	out := bufio.NewWriterSize(w, exportBuffer)
+	return errors.Join(write(out), out.Flush())
+}
+
 // cutError is why an export whose first bytes may have been sent did not end.
 type cutError struct{ err error }
 
@@ -131,18 +135,6 @@ func (x *exportOf) send(ctx context.Context, w http.ResponseWriter) error {
 		return &cutError{err}
 	}
 	return nil
-}
-
-// sendLines answers with the lines that write writes, to a client that takes them in time.
-func sendLines(w http.ResponseWriter, write func(*bufio.Writer) error) error {
-	w.Header().Set("Content-Type", "application/x-ndjson; charset=utf-8")
-	w.WriteHeader(http.StatusOK)
-	connection := http.NewResponseController(w)
-	out := bufio.NewWriterSize(&patient{w, connection}, exportBuffer)
-	err := errors.Join(write(out), out.Flush())
-	// The connection may carry another request.
-	_ = connection.SetWriteDeadline(time.Time{})
-	return err
 }
 
 func (x *exportOf) sendAll(ctx context.Context) error {
@@ -250,22 +242,4 @@ func (x *exportOf) renderProfile() *api.Profile {
 		}
 	}
 	return v
-}
-
-// patient writes to a client that takes its bytes in time, and flushes them.
-type patient struct {
-	w          http.ResponseWriter
-	connection *http.ResponseController
-}
-
-func (p *patient) Write(b []byte) (int, error) {
-	// A test that calls the handler has no connection.
-	_ = p.connection.SetWriteDeadline(time.Now().Add(exportWait))
-	n, err := p.w.Write(b)
-	if err == nil {
-		if flushed := p.connection.Flush(); !errors.Is(flushed, http.ErrNotSupported) {
-			err = flushed
-		}
-	}
-	return n, err
 }

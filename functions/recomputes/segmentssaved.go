@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"time"
 
@@ -234,7 +233,9 @@ func (h handler) segmentFile(w http.ResponseWriter, r *http.Request) error {
 	if !complete || !h.Now().Before(j.FinishedAt.Add(segmentexport.Kept)) {
 		return httpapi.Errorf(http.StatusNotFound, "The file of export %s is gone: the engine keeps it for 7 days", j.ID)
 	}
-	err = sendLines(w, func(out *bufio.Writer) error {
+	// If it fails after the first bytes, the connection ends, and the client knows that
+	// lines are missing.
+	return sendLines(w, func(out *bufio.Writer) error {
 		for n := range chunks {
 			chunk, err := h.Store.ReadExportChunk(r.Context(), j.App, result.File, n)
 			if err == nil && chunk == nil {
@@ -249,9 +250,4 @@ func (h handler) segmentFile(w http.ResponseWriter, r *http.Request) error {
 		}
 		return nil
 	})
-	if err != nil {
-		// The answer has begun. The client misses lines, whose number the job has.
-		h.Log.LogAttrs(r.Context(), slog.LevelError, "the file of an export is cut off", slog.String("app", j.App), slog.Any("error", err))
-	}
-	return nil
 }

@@ -52,7 +52,7 @@ func ReadBodyWithin(w http.ResponseWriter, r *http.Request, limit int64, within 
 	}
 	setReadDeadline(w, time.Now().Add(within))
 	// One byte more, so that a body of exactly limit bytes passes.
-	packed := http.MaxBytesReader(w, r.Body, limit+1)
+	packed := http.MaxBytesReader(nil, r.Body, limit+1)
 	body, err := readArriving(r.Context(), packed, r.ContentLength, limit)
 	if err == nil && zipped {
 		body, err = unpack(r.Context(), body, limit, within)

@@ -103,14 +103,12 @@ func WriteAppended(w http.ResponseWriter, code int, encode func([]byte) ([]byte,
 func write(w http.ResponseWriter, code int, encode func(*bytes.Buffer) error) error {
 	body := bodies.Get().(*bytes.Buffer)
 	body.Reset()
-	err := encode(body)
-	if err == nil {
-		writeBody(w, code, body.Bytes())
-	}
-	if body.Cap() <= maxPooledBody {
+	if err := encode(body); err != nil {
 		bodies.Put(body)
+		return err
 	}
-	return err
+	writeBody(w, code, jsonType, body.Bytes(), body)
+	return nil
 }
 
 // bodies holds the memory of answers that have been sent.
@@ -121,16 +119,35 @@ const maxPooledBody = 64 << 10
 
 // WriteEncoded answers with a status and a JSON document that is encoded already.
 func WriteEncoded(w http.ResponseWriter, code int, document []byte) error {
-	writeBody(w, code, append(document, '\n'))
+	writeBody(w, code, jsonType, append(document, '\n'), nil)
 	return nil
 }
 
-// writeBody sends a body, which ends with a newline.
-func writeBody(w http.ResponseWriter, code int, body []byte) {
-	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+// WriteLines answers with lines of JSON. It keeps them until they are sent.
+func WriteLines(w http.ResponseWriter, lines []byte) {
+	writeBody(w, http.StatusOK, LinesType, lines, nil)
+}
+
+const (
+	jsonType = "application/json; charset=utf-8"
+	// LinesType is the content type of lines of JSON.
+	LinesType = "application/x-ndjson; charset=utf-8"
+)
+
+// writeBody answers with a body, whose memory belongs to pooled if that is not nil. The
+// Router sends it once the handler has returned.
+func writeBody(w http.ResponseWriter, code int, contentType string, body []byte, pooled *bytes.Buffer) {
+	w.Header().Set("Content-Type", contentType)
+	if a, ok := w.(*answer); ok {
+		a.keep(code, body, pooled)
+		return
+	}
 	w.WriteHeader(code)
 	// An error means that the client went away.
 	_, _ = w.Write(body)
+	if pooled != nil && pooled.Cap() <= maxPooledBody {
+		bodies.Put(pooled)
+	}
 }
 
 // statusMessage is the body of every error, and of answers without data.

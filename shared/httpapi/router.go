@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -35,8 +36,9 @@ type Router struct {
 	// Wait is how long a request waits for its first bytes of the gate. 0: a second,
 	// because a client waits for the answer.
 	Wait time.Duration
-	// Life is how long a request may use Bigtable, itself and by what it leaves behind. 0:
-	// as long as package deadline permits.
+	// Life is when a request has an answer at the latest. Shortly before, the request may no
+	// longer use Bigtable, neither itself nor by what it leaves behind. 0: as long as package
+	// deadline permits.
 	Life time.Duration
 	// Limits counts what apps ask for. It may be nil.
 	Limits *limit.Limiter
@@ -97,39 +99,114 @@ func (rt *Router) Count(k limit.Kind, patterns ...string) {
 // one place where the telemetry of a request begins and ends, for all functions:
 // it has a span, log lines carry its trace, and a panic or a failure is logged. It is
 // also where a request enters the process's gate and leaves it, and where its time begins.
+//
+// The context of the handler ends some time before Life is over. A handler that has not
+// returned when it is over has ignored that: the client gets a 503, or the connection
+// ends if the handler has begun to answer. Nothing can stop the handler. It keeps what it
+// has of the gate until it returns, so that its memory is counted.
 func (rt *Router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, w, span := telemetry.StartRequest(telemetry.WithTrace(r.Context(), r.Header), w, r)
-	ctx, over := deadline.Begin(ctx, cmp.Or(rt.Life, deadline.Longest))
-	defer over()
+	life := cmp.Or(rt.Life, deadline.Longest)
+	ctx, over := deadline.Begin(ctx, life-grace(life))
 	ctx, leave := rt.Gate.EnterFor(ctx, cmp.Or(rt.Wait, time.Second))
-	defer leave()
+	asked := r
 	r = r.WithContext(ctx)
-	if span != nil {
-		defer func() { span.End(route(r)) }()
-	}
 	if r.ContentLength != 0 {
 		// For a body that no handler reads: the server reads the rest of it before it
 		// sends the answer.
 		setReadDeadline(w, time.Now().Add(BodyTime))
 	}
+	a := rt.newAnswer(w)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		rt.serve(a, r)
+	}()
+	if !rt.await(ctx, a, done, grace(life)) {
+		go func() { <-done; leave(); over() }()
+		rt.answerLate(w, asked.WithContext(ctx), a, span)
+		return
+	}
+	defer over()
+	defer leave()
+	if span != nil {
+		defer func() { span.End(route(r)) }()
+	}
+	a.send(ctx)
+	if a.cut {
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// grace is how long before the end of a request its handler learns of it.
+func grace(life time.Duration) time.Duration { return min(time.Second, life/10) }
+
+// newAnswer returns an answer with the headers that all have.
+func (rt *Router) newAnswer(w http.ResponseWriter) *answer {
+	a := newAnswer(w)
+	if !rt.OwnOrigin {
+		allowOrigin(a.header)
+	}
+	forbidStoring(a.header)
+	return a
+}
+
+// serve routes a request. It returns when the handler does.
+func (rt *Router) serve(a *answer, r *http.Request) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			rt.fail(w, r, fmt.Errorf("panic: %v\n%s", cause, debug.Stack()))
+			rt.fail(a, r, fmt.Errorf("panic: %v\n%s", cause, debug.Stack()))
 		}
 	}()
-	if !rt.OwnOrigin {
-		allowOrigin(w.Header())
-	}
-	forbidStoring(w.Header())
 	if r.Method == http.MethodOptions && !rt.OwnOrigin {
-		w.WriteHeader(http.StatusNoContent)
+		a.WriteHeader(http.StatusNoContent)
 		return
 	}
 	if handler, pattern := rt.mux.Handler(r); pattern == "" {
-		rt.refuse(handler, w, r)
+		rt.refuse(handler, a, r)
 		return
 	}
-	rt.mux.ServeHTTP(w, r)
+	rt.mux.ServeHTTP(a, r)
+}
+
+// await waits until a handler is done. It returns false if the handler is late.
+func (rt *Router) await(ctx context.Context, a *answer, done <-chan struct{}, grace time.Duration) bool {
+	select {
+	case <-done:
+		return true
+	case <-ctx.Done():
+	}
+	// A handler whose client is gone has until the end, too: its work may go on.
+	end, _ := deadline.End(ctx)
+	for wait := time.Until(end) + grace; ; wait = AnswerTime {
+		timer := time.NewTimer(wait)
+		select {
+		case <-done:
+			timer.Stop()
+			return true
+		case <-timer.C:
+		}
+		if a.end() {
+			return false
+		}
+	}
+}
+
+// errLate says that a handler goes on after the end of its request.
+var errLate = fmt.Errorf("the handler has not returned, and goes on without a client: %w", context.DeadlineExceeded)
+
+// answerLate answers a request whose handler still runs.
+func (rt *Router) answerLate(w http.ResponseWriter, r *http.Request, a *answer, span *telemetry.Request) {
+	_, r.Pattern = rt.mux.Handler(r) // the handler's own copy of the request may change
+	if span != nil {
+		defer func() { span.End(route(r)) }()
+	}
+	late := rt.newAnswer(w)
+	rt.fail(late, r, errLate)
+	if a.cut {
+		panic(http.ErrAbortHandler) // so that the client sees that the answer is not whole
+	}
+	late.send(admission.Exempt(r.Context()))
 }
 
 // fail answers with {"status":N,"message":"..."}, and logs what is not the
@@ -139,7 +216,7 @@ func (rt *Router) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if code == http.StatusInternalServerError && rt.Transient != nil && rt.Transient(err) {
 		code, message = http.StatusServiceUnavailable, unavailable
 	}
-	if code >= http.StatusInternalServerError && r.Context().Err() == nil { // else the client is gone
+	if code >= http.StatusInternalServerError && !errors.Is(r.Context().Err(), context.Canceled) { // else the client is gone
 		// The route and not the path, which may hold a user token.
 		rt.log.LogAttrs(r.Context(), slog.LevelError, "request failed",
 			slog.String("method", r.Method), slog.String("path", route(r)), slog.Int("status", code), slog.Any("error", err))
@@ -165,8 +242,8 @@ func (rt *Router) fail(w http.ResponseWriter, r *http.Request, err error) {
 
 // refuse replaces the mux's own answer, which is plain text.
 func (rt *Router) refuse(handler http.Handler, w http.ResponseWriter, r *http.Request) {
-	plain := answer{header: http.Header{}}
-	handler.ServeHTTP(&plain, r)
+	plain := newAnswer(nil) // is not sent
+	handler.ServeHTTP(plain, r)
 	if plain.status == http.StatusMethodNotAllowed {
 		w.Header().Set("Allow", plain.header.Get("Allow"))
 		rt.fail(w, r, Errorf(http.StatusMethodNotAllowed, "%s", rt.hinted("Method Not Allowed", r)))
@@ -184,16 +261,6 @@ func (rt *Router) hinted(message string, r *http.Request) string {
 	}
 	return message
 }
-
-// answer keeps the status and the header of an answer that is not sent.
-type answer struct {
-	header http.Header
-	status int
-}
-
-func (a *answer) Header() http.Header         { return a.header }
-func (a *answer) WriteHeader(code int)        { a.status = code }
-func (a *answer) Write(b []byte) (int, error) { return len(b), nil }
 
 // route is the pattern that matched a request, without its method.
 func route(r *http.Request) string {
