@@ -259,7 +259,7 @@ variable "source_dir" {
 }
 
 variable "functions" {
-  description = "Sizes of functions that differ from sizes.tf, by name, such as { profiles = { min_instances = 2 } }. A dedicated customer's functions have the same sizes, unless they are named, such as process-acme."
+  description = "Sizes of functions that differ from sizes.tf, by name, such as { profiles = { min_instances = 2 } }. A function ends a request itself after the timeout of sizes.tf, so a longer timeout_seconds changes nothing. A dedicated customer's functions have the same sizes, unless they are named, such as process-acme."
   type = map(object({
     min_instances   = optional(number)
     max_instances   = optional(number)

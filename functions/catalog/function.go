@@ -28,6 +28,9 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
+// Timeout is how long a request may take, as Terraform has it.
+const Timeout = time.Minute
+
 type handler struct {
 	Backends
 	groupBytes int // of the records that a batch merges at a time
@@ -39,7 +42,7 @@ func New(b Backends) http.Handler { return newSized(b, groupBytes, api.MaxObject
 
 func newSized(b Backends, groupBytes, mostRead int) http.Handler {
 	h := handler{b, groupBytes, mostRead}
-	rt := b.Router()
+	rt := b.Router(Timeout)
 	rt.Hint = ofSearch
 	rt.Handle("POST /1/indexes/{index}/batch", h.batch)
 	rt.Handle("GET /1/indexes/{index}/task/{task}", h.task)

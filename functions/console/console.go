@@ -49,11 +49,14 @@ type console struct {
 	origin   *http.CrossOriginProtection
 }
 
+// Timeout is how long a request may take, as Terraform has it.
+const Timeout = 2 * time.Minute
+
 // New returns the function.
 func New(o Options) http.Handler {
 	c := &console{Options: o, engine: engine{o.API}, sessions: newSessions(o.Secret, time.Now), products: newProducts(time.Now), origin: http.NewCrossOriginProtection()}
 	rt := httpapi.NewRouter(o.Log)
-	rt.OwnOrigin = true
+	rt.OwnOrigin, rt.Life = true, Timeout
 	rt.NotFound = "This page does not exist: the console begins at /"
 	rt.Refuse = refuse
 	handle := func(pattern string, h httpapi.Handler) { rt.Handle(pattern, h) }

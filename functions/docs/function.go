@@ -7,6 +7,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"time"
 
 	"github.com/affinityengine/affinity/shared/function"
 	"github.com/affinityengine/affinity/shared/httpapi"
@@ -22,9 +23,13 @@ func open(_ context.Context, log *slog.Logger, _ Settings) (http.Handler, error)
 	return New(log), nil
 }
 
+// Timeout is how long a request may take, as Terraform has it.
+const Timeout = 10 * time.Second
+
 // New returns the function.
 func New(log *slog.Logger) http.Handler {
 	rt := httpapi.NewRouter(log)
+	rt.Life = Timeout
 	rt.Handle("/", openapi.Serve)
 	return rt
 }

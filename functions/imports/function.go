@@ -33,6 +33,9 @@ import (
 	"github.com/affinityengine/affinity/shared/usage"
 )
 
+// Timeout is how long a request may take, as Terraform has it.
+const Timeout = 5 * time.Minute
+
 type handler struct {
 	Backends
 	slots *slots
@@ -40,7 +43,7 @@ type handler struct {
 
 // New returns the function over its backends.
 func New(b Backends) http.Handler {
-	rt := b.Router()
+	rt := b.Router(Timeout)
 	h := handler{b, &slots{last: map[string]int64{}}}
 	rt.Count(limit.Imports, "POST /1/events/import")
 	rt.HandleOwn("POST /1/events/import", h.run, "index", "receipts")

@@ -29,6 +29,9 @@ import (
 	"github.com/affinityengine/affinity/shared/usage"
 )
 
+// Timeout is how long a request may take, as Terraform has it.
+const Timeout = time.Minute
+
 type handler struct {
 	Backends
 	packer *bus.Packer
@@ -37,7 +40,7 @@ type handler struct {
 // New returns the function over its backends.
 func New(b Backends) http.Handler {
 	h := handler{b, bus.NewPacker(b.Bus.Publish, b.Now)}
-	rt := b.Router()
+	rt := b.Router(Timeout)
 	rt.NotFound = "Path not supported by Insights REST API. Please have a look at " +
 		"[https://www.algolia.com/doc/rest-api/insights/](https://www.algolia.com/doc/rest-api/insights/) for the list of valid commands."
 	rt.Count(limit.Nothing, "POST /1/events", "POST /v1/batch", "POST /v1/{call}") // store counts events

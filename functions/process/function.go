@@ -28,6 +28,9 @@ import (
 	"github.com/affinityengine/affinity/shared/telemetry"
 )
 
+// Timeout is how long a request may take, as Terraform has it.
+const Timeout = 9 * time.Minute
+
 type handler struct {
 	Backends
 	messages *apply.Applier
@@ -38,7 +41,7 @@ func New(b Backends) http.Handler {
 	h := handler{b, &apply.Applier{
 		Config: b.CachedConfig, Catalog: b.Enricher, Bus: b.Bus, Store: b.Store, Profiles: b.Profiles, Sample: b.Sampled.Record,
 	}}
-	rt := b.Router()
+	rt := b.Router(Timeout)
 	rt.Wait = maxWait
 	rt.Handle("POST /", h.push)
 	return rt

@@ -28,6 +28,9 @@ import (
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
+// Timeout is how long a request may take, as Terraform has it.
+const Timeout = time.Minute
+
 type handler struct {
 	Backends
 	maxAnswer int // bytes of the profiles of a batch
@@ -39,7 +42,7 @@ func New(b Backends) http.Handler { return newBounded(b, api.MaxProfilesAnswer) 
 
 func newBounded(b Backends, maxAnswer int) http.Handler {
 	h := handler{b, maxAnswer, newMembership(b.CachedConfig)}
-	rt := b.Router()
+	rt := b.Router(Timeout)
 	rt.HandleOwn("GET /1/profiles/{userToken}", h.get, "limit", "halfLife", "consistency", "segments")
 	rt.HandleOwn("POST /1/profiles/batch", h.batch)
 	rt.Handle("GET /1/profiles/personalization/{userToken}", h.personalization)

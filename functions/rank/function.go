@@ -27,12 +27,15 @@ import (
 // its values, and the forms in which it ranks.
 const draftWeight = 8
 
+// Timeout is how long a request may take, as Terraform has it.
+const Timeout = time.Minute
+
 type handler struct{ Backends }
 
 // New returns the function over its backends.
 func New(b Backends) http.Handler {
 	h := handler{b}
-	rt := b.Router()
+	rt := b.Router(Timeout)
 	rt.Count(limit.Jobs, "PUT /1/feeds/{name}")
 	rt.HandleOwn("POST /1/rank", h.rank)
 	rt.HandleOwn("GET /1/boosts", h.boosts, boostOptions...)

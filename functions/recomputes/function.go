@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/auditlog"
@@ -28,12 +29,15 @@ import (
 	"github.com/affinityengine/affinity/shared/limit"
 )
 
+// Timeout is how long a request may take, as Terraform has it.
+const Timeout = 10 * time.Minute
+
 type handler struct{ Backends }
 
 // New returns the function over its backends.
 func New(b Backends) http.Handler {
 	h := handler{b}
-	rt := b.Router()
+	rt := b.Router(Timeout)
 	rt.Count(limit.Jobs, "POST /1/recomputes", "POST /1/backtests", "POST /1/reenrich", "POST /1/crowd", "POST /1/segments/refresh", "POST /1/segments/{name}/export",
 		"POST /1/schema/start", "POST /1/schema/backfill", "POST /1/schema/verify")
 	rt.HandleOwn("POST /1/recomputes", h.start)

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/affinityengine/affinity/shared/api"
@@ -24,12 +25,15 @@ import (
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
+// Timeout is how long a request may take, as Terraform has it.
+const Timeout = 2 * time.Minute
+
 type handler struct{ Backends }
 
 // New returns the function over its backends.
 func New(b Backends) http.Handler {
 	h := handler{b}
-	rt := b.Router()
+	rt := b.Router(Timeout)
 	rt.Handle("GET /1/strategies/personalization", h.get)
 	rt.Count(limit.Strategies, "POST /1/strategies/personalization", "POST /1/strategies/personalization/restore")
 	rt.Handle("POST /1/strategies/personalization", h.set)

@@ -30,11 +30,14 @@ import (
 // maxBody is the maximum size of a task in bytes.
 const maxBody = 100 << 10
 
+// Timeout is how long a request may take, as Terraform has it.
+const Timeout = 10 * time.Minute
+
 type handler struct{ Backends }
 
 // New returns the function over its backends.
 func New(b Backends) http.Handler {
-	rt := b.Router()
+	rt := b.Router(Timeout)
 	h := handler{b}
 	rt.Handle("POST "+purge.Path, h.purge)
 	h.register(rt, b.Recompute.Runner)

@@ -36,7 +36,7 @@ type upOptions struct {
 	MadeOperator  bool          // the token is not the environment's
 	Regions       []string      // in which apps may live
 	Tables        []string      // sets of tables for isolated apps
-	RequestLimit  time.Duration // how long a request or a task may run, with regions; 0: half a minute
+	RequestLimit  time.Duration // how long a request or a task may take; 0: as deployed, with regions half a minute
 	Log           *slog.Logger
 }
 
@@ -97,7 +97,9 @@ func upCommand(t *tool) *cobra.Command {
 			"With a Bigtable emulator alone apps are created at each start: give the --schema that their events have.\n" +
 			"With --regions eu,us apps live in one of several regions, the first one unless `affinity app create --region` names\n" +
 			"another, and `affinity app move` moves them. With --tables big `affinity app isolate` moves an app to tables of its own.\n" +
-			"Requests and tasks then end after 30 seconds (--request-limit), because a move waits for them.\n" +
+			"A request is answered in the time that its function has in a deployment: 10 seconds for /docs, one minute to ingest,\n" +
+			"read and rank, two for the console and previews, five for imports, ten for exports and tasks. With --regions or --tables\n" +
+			"requests and tasks end after 30 seconds, because a move waits for them. --request-limit sets a shorter time.\n" +
 			"The operator's token is taken from AFFINITY_OPERATOR, or made and printed.\n" +
 			"Without --app the engine has the app and the key of AFFINITY_APP and AFFINITY_KEY (or AFFINITY_KEY_FILE), or else demo\n" +
 			"and demokey, so that the other commands in the same environment reach it.",
@@ -130,7 +132,7 @@ func (f *upFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.archive, "archive", "", "folder to write accepted events to, in files that import --archive restores")
 	flags.StringSliceVar(&f.regions, "regions", nil, "regions in which apps may live, as eu,us: each has a Bigtable instance, topics and queues of its own")
 	flags.StringSliceVar(&f.tables, "tables", nil, "sets of tables to which affinity app isolate moves an app: NAME, or REGION/NAME with --regions")
-	flags.DurationVar(&f.requestLimit, "request-limit", 0, "how long a request or a task may run, with --regions or --tables: each phase of a move waits as long (default 30s)")
+	flags.DurationVar(&f.requestLimit, "request-limit", 0, "how long a request or a task may take at most; each phase of a move waits as long (default: as in a deployment, 30s with --regions or --tables)")
 	f.layoutFlags.add(cmd)
 	for _, name := range []string{"url", "key"} { // upOptions refuses them
 		flags.String(name, "", "")

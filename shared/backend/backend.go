@@ -82,7 +82,8 @@ type Base struct {
 	// function: a request may use what it read from a cache for as long as that
 	// was cached.
 	Propagation time.Duration
-	// Life is that of Router: 0 but in tests.
+	// Life bounds the time of a request or a task further than its function does, if it is
+	// not 0. Only local stacks set it.
 	Life time.Duration
 	// Limits counts what apps ask of this process.
 	Limits *limit.Limiter
@@ -154,11 +155,11 @@ func (b Base) WithLimits(defaults limit.Numbers) Base {
 	return b
 }
 
-// Router returns a Router that answers 503 where a backend's fault may be gone at
-// the next attempt.
-func (b Base) Router() *httpapi.Router {
+// Router returns a Router of a function whose requests have a timeout. It answers 503
+// where a backend's fault may be gone at the next attempt.
+func (b Base) Router(timeout time.Duration) *httpapi.Router {
 	rt := httpapi.NewRouter(b.Log)
-	rt.Transient, rt.Limits, rt.Life = transient, b.Limits, b.Life
+	rt.Transient, rt.Limits, rt.Life = transient, b.Limits, min(timeout, b.Longest())
 	return rt
 }
 

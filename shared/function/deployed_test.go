@@ -8,25 +8,27 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/caarlos0/env/v11"
 	"github.com/google/go-cmp/cmp"
 
-	_ "github.com/affinityengine/affinity/functions/catalog"
-	_ "github.com/affinityengine/affinity/functions/console"
-	_ "github.com/affinityengine/affinity/functions/docs"
-	_ "github.com/affinityengine/affinity/functions/imports"
-	_ "github.com/affinityengine/affinity/functions/ingest"
-	_ "github.com/affinityengine/affinity/functions/process"
-	_ "github.com/affinityengine/affinity/functions/profiles"
-	_ "github.com/affinityengine/affinity/functions/rank"
-	_ "github.com/affinityengine/affinity/functions/recomputes"
-	_ "github.com/affinityengine/affinity/functions/strategies"
-	_ "github.com/affinityengine/affinity/functions/worker"
+	"github.com/affinityengine/affinity/functions/catalog"
+	"github.com/affinityengine/affinity/functions/console"
+	"github.com/affinityengine/affinity/functions/docs"
+	"github.com/affinityengine/affinity/functions/imports"
+	"github.com/affinityengine/affinity/functions/ingest"
+	"github.com/affinityengine/affinity/functions/process"
+	"github.com/affinityengine/affinity/functions/profiles"
+	"github.com/affinityengine/affinity/functions/rank"
+	"github.com/affinityengine/affinity/functions/recomputes"
+	"github.com/affinityengine/affinity/functions/strategies"
+	"github.com/affinityengine/affinity/functions/worker"
 	"github.com/affinityengine/affinity/shared/bus"
 	"github.com/affinityengine/affinity/shared/bus/pubsub"
 	"github.com/affinityengine/affinity/shared/function"
@@ -57,6 +59,31 @@ func TestDeployedFunctions(t *testing.T) {
 	}
 	if diff := cmp.Diff(entryPoints(t), got); diff != "" {
 		t.Errorf("entry points (-in the code +deployed):\n%s", diff)
+	}
+}
+
+// A function ends a request when the platform would, so that the client reads why, and a
+// local engine ends it at the same time.
+func TestDeployedTimeouts(t *testing.T) {
+	text, err := os.ReadFile("../../terraform/sizes.tf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]time.Duration{}
+	for _, m := range regexp.MustCompile(`(?m)^    (\S+) +=.* timeout_seconds = (\d+)`).FindAllStringSubmatch(string(text), -1) {
+		seconds, err := strconv.Atoi(m[2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[m[1]] = time.Duration(seconds) * time.Second
+	}
+	want := map[string]time.Duration{
+		"catalog": catalog.Timeout, "console": console.Timeout, "docs": docs.Timeout, "imports": imports.Timeout, "ingest": ingest.Timeout,
+		"process": process.Timeout, "process-slow": process.Timeout, "profiles": profiles.Timeout, "rank": rank.Timeout,
+		"recomputes": recomputes.Timeout, "strategies": strategies.Timeout, "worker": worker.Timeout,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("timeouts (-in the code +deployed):\n%s", diff)
 	}
 }
 

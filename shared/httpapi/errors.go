@@ -143,8 +143,7 @@ func writeBody(w http.ResponseWriter, code int, contentType string, body []byte,
 		return
 	}
 	w.WriteHeader(code)
-	// An error means that the client went away.
-	_, _ = w.Write(body)
+	_, _ = newAnswer(w).sendNow(body) // an error means that the client went away
 	if pooled != nil && pooled.Cap() <= maxPooledBody {
 		bodies.Put(pooled)
 	}

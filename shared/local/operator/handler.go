@@ -17,6 +17,7 @@ import (
 func Handler(log *slog.Logger, token string, place Place, apps config.Store, reader usage.Reader, now func() time.Time, c config.Cipher, deletions Deletions,
 	regions config.Regions, moves Moves) http.Handler {
 	rt := httpapi.NewRouter(log)
+	rt.Life = time.Minute
 	rt.Handle("GET /local", func(w http.ResponseWriter, _ *http.Request) error {
 		return httpapi.WriteJSON(w, http.StatusOK, place)
 	})

@@ -4,6 +4,7 @@ import (
 	"crypto/subtle"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/affinityengine/affinity/functions/catalog"
 	"github.com/affinityengine/affinity/functions/console"
@@ -26,6 +27,9 @@ const (
 	workerPath  = "/worker"
 )
 
+// localLife is how long a request may take that no deployed function answers.
+const localLife = 10 * time.Second
+
 // publicFunctions routes requests by the prefix of their path, as the load balancer
 // does.
 func publicFunctions(b *Backends, metrics, operator http.Handler, links *console.Links) http.Handler {
@@ -33,6 +37,13 @@ func publicFunctions(b *Backends, metrics, operator http.Handler, links *console
 	own.Handle("GET /healthz", func(w http.ResponseWriter, _ *http.Request) error {
 		return httpapi.WriteJSON(w, http.StatusOK, api.Health{Status: http.StatusOK, Message: "OK", Version: api.Version})
 	})
+	measured := httpapi.NewRouter(b.Log)
+	measured.OwnOrigin = true
+	measured.Handle("/", func(w http.ResponseWriter, r *http.Request) error {
+		metrics.ServeHTTP(w, r)
+		return nil
+	})
+	own.Life, measured.Life = localLife, localLife
 	routes := console.API{
 		Ingest: ingest.New(b.ForIngest()), Imports: imports.New(b.ForImports()), Profiles: profiles.New(b.ForProfiles()), Rank: rank.New(b.ForRank()),
 		Strategies: strategies.New(b.ForStrategies()), Catalog: catalog.New(b.ForCatalog()), Recomputes: recomputes.New(b.ForRecomputes()),
@@ -42,7 +53,7 @@ func publicFunctions(b *Backends, metrics, operator http.Handler, links *console
 		{Prefix: "/openapi.json", Handler: docs.New(b.Log)},
 		{Prefix: "/docs", Handler: docs.New(b.Log)},
 		{Prefix: "/local", Handler: operator},
-		{Prefix: "/metrics", Handler: metrics},
+		{Prefix: "/metrics", Handler: measured},
 		{Prefix: "/console", Handler: pages},
 		{Prefix: "/healthz", Handler: own},
 		{Prefix: "", Handler: firstPage(pages, own)},

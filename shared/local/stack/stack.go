@@ -91,7 +91,8 @@ type Options struct {
 	// ConfigTTL is how long functions cache the configuration. A recompute waits
 	// twice as long before it begins. Zero: config.TTL.
 	ConfigTTL time.Duration
-	// Life is how long a request or a task may use Bigtable. Zero: deadline.Longest.
+	// Life is how long a request or a task may take at most. Zero: as long as its deployed
+	// function may, and with regions RegionalLife at most.
 	Life time.Duration
 	// LateWrites is how long after its end a deleted app is looked for once more. Zero:
 	// half a minute, since no request of the stack runs as long.
