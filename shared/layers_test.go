@@ -43,7 +43,7 @@ var layers = []struct {
 	{"shared/boost", "fault", ""},
 	{"shared/boost/simulate", "", ""},
 	{"shared/api", "catalog event strategy", ""},
-	{"shared/track", "api fault", ""},
+	{"shared/track", "api event fault", ""},
 	{"shared/backtest", "affinity api crowd event fault ranking strategy", ""},
 	{"shared/tune", "api backtest event fault strategy", ""},
 	{"shared/limit", "deadline", ""},

@@ -20,20 +20,34 @@ func TestDate(t *testing.T) {
 		`{"at":1795176000000}`:               noon,
 		`{"at":1.795176e9}`:                  noon,
 		`{"at":"1795176000"}`:                noon,
-		`{"at":"1960-01-01"}`:                time.Date(1960, 1, 1, 0, 0, 0, 0, time.UTC),
-		`{"objectID":"1","at":null,"b":2}`:   {},
-		`{"objectID":"1"}`:                   {},
-		`{"at":""}`:                          {},
-		`{"at":"yesterday"}`:                 {},
-		`{"at":"NaN"}`:                       {},
-		`{"at":"Inf"}`:                       {},
-		`{"at":1e300}`:                       {},
-		`{"at":-1e300}`:                      {},
-		`{"at":true}`:                        {},
-		`{"at":["2026-11-20"]}`:              {},
-		`{"at":{"at":"2026-11-20"}}`:         {},
-		`{"at`:                               {},
-		`[]`:                                 {},
+		`{"at":1795176000000000}`:            noon,
+		`{"at":"1795176000000000000"}`:       noon,
+		`{"at":"2026-11-20 09:00:00 -0300"}`: noon,
+		`{"at":"2026-11-20T12:00Z"}`:         noon,
+
+		`{"at":"Fri, 20 Nov 2026 12:00:00 GMT"}`: noon, // of RSS
+		`{"at":"2026-11-20 12:00:00 UTC"}`:       noon, // of BigQuery
+
+		`{"at":"1960-01-01"}`:              time.Date(1960, 1, 1, 0, 0, 0, 0, time.UTC),
+		`{"at":"2026-11-20 12:00:00 EST"}`: {},
+		`{"at":0}`:                         {},
+		`{"at":2026}`:                      {},
+		`{"at":"20261120"}`:                {},
+		`{"at":-315619200}`:                {},
+		`{"at":"0001-01-01T00:00:00Z"}`:    {},
+		`{"objectID":"1","at":null,"b":2}`: {},
+		`{"objectID":"1"}`:                 {},
+		`{"at":""}`:                        {},
+		`{"at":"yesterday"}`:               {},
+		`{"at":"NaN"}`:                     {},
+		`{"at":"Inf"}`:                     {},
+		`{"at":1e300}`:                     {},
+		`{"at":-1e300}`:                    {},
+		`{"at":true}`:                      {},
+		`{"at":["2026-11-20"]}`:            {},
+		`{"at":{"at":"2026-11-20"}}`:       {},
+		`{"at`:                             {},
+		`[]`:                               {},
 	} {
 		ms, ok := catalog.Date([]byte(record), "at")
 		if ok == want.IsZero() || ok && !time.UnixMilli(ms).Equal(want) {
@@ -44,13 +58,13 @@ func TestDate(t *testing.T) {
 
 func TestDateOfNestedAttribute(t *testing.T) {
 	for _, record := range []string{
-		`{"meta":{"published":{"at":86400}}}`,
-		`{"meta.published":{"at":86400}}`,
-		`{"meta":{"published.at":86400}}`,
-		`{"meta":{"other":1},"meta.published.at":86400}`,
+		`{"meta":{"published":{"at":1795176000}}}`,
+		`{"meta.published":{"at":1795176000}}`,
+		`{"meta":{"published.at":1795176000}}`,
+		`{"meta":{"other":1},"meta.published.at":1795176000}`,
 	} {
-		if ms, ok := catalog.Date([]byte(record), "meta.published.at"); !ok || ms != 86_400_000 {
-			t.Errorf("%s: %d, %v, want a day after 1970", record, ms, ok)
+		if ms, ok := catalog.Date([]byte(record), "meta.published.at"); !ok || ms != 1_795_176_000_000 {
+			t.Errorf("%s: %d, %v, want 1795176000000", record, ms, ok)
 		}
 	}
 	if ms, ok := catalog.Date([]byte(`{"meta":{"published":5}}`), "meta.published.at"); ok {

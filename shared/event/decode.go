@@ -1,7 +1,9 @@
 package event
 
 import (
+	"bytes"
 	"io"
+	"strconv"
 	"time"
 	"unicode/utf8"
 
@@ -19,6 +21,11 @@ type Rules struct {
 	Ahead time.Duration
 	// MaxAge is how long before Now a timestamp may lie; 0 means no limit.
 	MaxAge time.Duration
+	// History says that the events are those of a file, not of a client of the
+	// Insights API: a timestamp has any of the forms of ParseTime, as a string or a
+	// number, and one that cannot be read or is later than Now + Ahead is refused.
+	// The events' Raw then have it in ms.
+	History bool
 	// Index is the index of events that do not name one. If it is empty, events
 	// must name one.
 	Index string
@@ -131,7 +138,7 @@ func (p *parser) event(position int) error {
 		p.refuse(typeMessage("object", kind), position, raw)
 		return err
 	}
-	p.draft = draft{}
+	p.draft, p.times = draft{}, p.times[:0]
 	p.draft.ordinal, p.draft.request = p.rules.Ordinal+position, p.rules.Request
 	start, err := p.objectAt((*parser).eventField)
 	if err != nil {
@@ -143,8 +150,30 @@ func (p *parser) event(position int) error {
 		p.refuse(message, position, p.draft.Raw)
 		return nil
 	}
+	if p.rules.History {
+		p.draft.Raw = p.inMillis(int(start), int(end))
+	}
 	p.events = append(p.events, p.draft.Event)
 	return nil
+}
+
+// inMillis returns the JSON of the event that lies at a place of the body, with
+// its timestamp in ms, so that it is one as the Insights API takes it.
+func (p *parser) inMillis(start, end int) []byte {
+	want := append(make([]byte, 0, 20), "null"...)
+	if !p.draft.Received {
+		want = strconv.AppendInt(want[:0], p.draft.Time, 10)
+	}
+	same := func(at [2]int) bool { return bytes.Equal(p.body[at[0]:at[1]], want) }
+	if len(p.times) == 0 || len(p.times) == 1 && same(p.times[0]) {
+		return p.draft.Raw
+	}
+	var raw []byte
+	for _, at := range p.times { // the names of an object may repeat
+		raw = append(append(raw, p.body[start:at[0]]...), want...)
+		start = at[1]
+	}
+	return append(raw, p.body[start:end]...)
 }
 
 func (p *parser) refuse(message string, position int, raw []byte) {

@@ -13,7 +13,7 @@ import (
 type draft struct {
 	Event
 	typeFault   string // message about the first value with a wrong type
-	timestamp   string // the number's literal
+	timestamp   string // the number's literal; of history, the text of any time
 	rawFilters  []string
 	objectCount int
 	filterCount int
@@ -62,6 +62,20 @@ func (p *parser) eventField(name string) error {
 }
 
 func (p *parser) timestamp() error {
+	if p.rules.History {
+		value, err := p.dec.ReadValue()
+		end := int(p.dec.InputOffset())
+		p.times = append(p.times, [2]int{end - len(value), end})
+		switch value.Kind() {
+		case jsontext.KindNull, jsontext.KindInvalid:
+			p.draft.timestamp = ""
+		case jsontext.KindString:
+			p.draft.timestamp = p.unquote(value)
+		default:
+			p.draft.timestamp = p.source(value)
+		}
+		return err
+	}
 	p.draft.timestamp = ""
 	if p.dec.PeekKind() == jsontext.KindNull {
 		return p.dec.SkipValue()

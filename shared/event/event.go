@@ -68,7 +68,7 @@ type Event struct {
 
 	ObjectIDs []string // distinct, in order of first mention
 	Filters   []Filter // distinct, in order of first mention
-	Raw       []byte   // the event's JSON as sent; valid UTF-8
+	Raw       []byte   // the event's JSON as sent, but for Rules.History; valid UTF-8
 
 	ordinal int      // position in its request
 	request uint64   // random number of its request

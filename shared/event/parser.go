@@ -19,6 +19,7 @@ type parser struct {
 	draft   draft    // the current event
 	strings []string // backs the events' lists of objectIDs
 	events  []Event
+	times   [][2]int // of an event of history: where its timestamps begin and end
 	refused *Refusal // the first bad event, or the fault of the body
 }
 

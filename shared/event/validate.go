@@ -185,6 +185,16 @@ func checkTimestamp(d *draft, r *Rules) string {
 		d.Time, d.Received = now, true
 		return ""
 	}
+	if r.History {
+		at, err := ParseTime(d.timestamp)
+		if err == nil && at > now+r.Ahead.Milliseconds() {
+			err = ErrTimeAhead
+		}
+		if d.Time = at; err != nil {
+			return err.Error()
+		}
+		return ""
+	}
 	sent, ok := integer(d.timestamp)
 	switch {
 	case !ok || sent < 0:

@@ -8,14 +8,11 @@ package track
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
-	"time"
 
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/fault"
 )
 
@@ -28,8 +25,6 @@ var (
 		"or set properties.event_type to view, click or conversion")
 	// ErrObjects says that the call is about no object.
 	ErrObjects error = fault.New(fault.Invalid, "The track call names no product: set properties.product_id, properties.sku or properties.products")
-	// ErrTime says that the time of the call cannot be read.
-	ErrTime error = fault.New(fault.Invalid, "The timestamp of the call is neither RFC 3339, such as 2026-11-21T10:00:00Z, nor a number")
 )
 
 // types are the names of events for which Segment's specification of e-commerce says what
@@ -66,7 +61,7 @@ type Call struct {
 	// missing.
 	ObjectIDs []string
 	// Time is when the user acted, as the sender wrote it: timestamp, or
-	// originalTimestamp. It may be empty.
+	// originalTimestamp. It is empty if the call has none.
 	Time string
 }
 
@@ -79,6 +74,14 @@ func (t *text) UnmarshalJSON(raw []byte) error {
 		return nil
 	}
 	return json.Unmarshal(raw, (*string)(t))
+}
+
+// instant is a time as JSON has it.
+type instant string
+
+func (i *instant) UnmarshalJSON(raw []byte) error {
+	*i = instant(event.TimeText(raw))
+	return nil
 }
 
 // product names an object.
@@ -94,8 +97,8 @@ func Parse(raw []byte) (Call, error) {
 		Event             string          `json:"event"`
 		UserID            text            `json:"userId"`
 		AnonymousID       text            `json:"anonymousId"`
-		Timestamp         text            `json:"timestamp"`
-		OriginalTimestamp text            `json:"originalTimestamp"`
+		Timestamp         instant         `json:"timestamp"`
+		OriginalTimestamp instant         `json:"originalTimestamp"`
 		Properties        json.RawMessage `json:"properties"` // of a page it may be anything
 	}
 	if len(raw) == 0 || raw[0] != '{' || json.Unmarshal(raw, &sent) != nil {
@@ -128,7 +131,7 @@ func Parse(raw []byte) (Call, error) {
 	return c, nil
 }
 
-func first(texts ...text) string {
+func first[T ~string](texts ...T) string {
 	for _, t := range texts {
 		if t != "" {
 			return string(t)
@@ -141,7 +144,7 @@ func first(texts ...text) string {
 // api.MaxEventTargets objects, so a call with more becomes several events, which count
 // the same together: an event counts once for each of its objects. The times of the
 // events are that of the call; if it has none, they have none either. The error is
-// ErrType, ErrObjects or ErrTime.
+// ErrType, ErrObjects, or that of event.ParseTime.
 //
 // The same call gives the same events each time, so a call that an SDK sends again
 // changes nothing. sentAt, which SDKs set for each attempt, plays no part.
@@ -152,40 +155,18 @@ func (c Call) Events() ([]api.Event, error) {
 	case len(c.ObjectIDs) == 0:
 		return nil, ErrObjects
 	}
-	event := api.Event{EventType: c.EventType, EventName: c.Name, UserToken: c.UserToken, Index: c.Index}
+	one := api.Event{EventType: c.EventType, EventName: c.Name, UserToken: c.UserToken, Index: c.Index}
 	if c.Time != "" {
-		at, err := ParseTime(c.Time)
+		at, err := event.ParseTime(c.Time)
 		if err != nil {
-			return nil, ErrTime
+			return nil, err
 		}
-		event.Timestamp = at.UnixMilli()
+		one.Timestamp = at
 	}
 	var events []api.Event
 	for part := range slices.Chunk(c.ObjectIDs, api.MaxEventTargets) {
-		event.ObjectIDs = part
-		events = append(events, event)
+		one.ObjectIDs = part
+		events = append(events, one)
 	}
 	return events, nil
-}
-
-// layouts are the forms of times. One without a zone is UTC.
-var layouts = []string{time.RFC3339, "2006-01-02 15:04:05 MST", "2006-01-02 15:04:05.999999999", "2006-01-02T15:04:05.999999999", time.DateOnly}
-
-// ParseTime reads a time: RFC 3339, as databases write it, or a number of seconds or
-// milliseconds since 1970.
-func ParseTime(text string) (time.Time, error) {
-	text = strings.TrimSpace(text)
-	if n, err := strconv.ParseFloat(text, 64); err == nil {
-		const seconds = 1e11 // the year 5138; in milliseconds the year 1973
-		if n < seconds {
-			n *= 1000
-		}
-		return time.UnixMilli(int64(n)), nil
-	}
-	for _, layout := range layouts {
-		if at, err := time.Parse(layout, text); err == nil {
-			return at, nil
-		}
-	}
-	return time.Time{}, fmt.Errorf("the timestamp %q is neither RFC 3339, such as 2026-11-21T10:00:00Z, nor a number", text)
 }

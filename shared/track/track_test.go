@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/track"
 )
 
@@ -35,6 +36,14 @@ func TestCallsAreEvents(t *testing.T) {
 		"of RudderStack": {
 			`{"type":"track","event":"Product Added","anonymousId":"a1","originalTimestamp":"2026-11-21T13:00:00.123+01:00","properties":{"sku":"s1"}}`,
 			api.Event{EventType: "click", EventName: "Product Added", UserToken: "a1", ObjectIDs: []string{"s1"}, Timestamp: at},
+		},
+		"with a time in seconds": {
+			`{"type":"track","event":"Product Viewed","userId":"ann","timestamp":1795262400.123,"properties":{"product_id":"1"}}`,
+			api.Event{EventType: "view", EventName: "Product Viewed", UserToken: "ann", ObjectIDs: []string{"1"}, Timestamp: at},
+		},
+		"without a time": {
+			`{"type":"track","event":"Product Viewed","userId":"ann","timestamp":null,"originalTimestamp":"","properties":{"product_id":"1"}}`,
+			api.Event{EventType: "view", EventName: "Product Viewed", UserToken: "ann", ObjectIDs: []string{"1"}},
 		},
 		"with ids that are numbers": {
 			`{"type":"track","event":"Order Completed","userId":17,"properties":{"products":[{"product_id":5},{"product_id":"6"},{"product_id":5}]}}`,
@@ -80,12 +89,16 @@ func TestCallsThatAreNoEvents(t *testing.T) {
 	for call, want := range map[string]error{
 		`[]`:                              track.ErrForm,
 		`{"type":"track","properties":5}`: track.ErrForm,
-		`{"type":"track","event":"Signed Up","userId":"ann"}`:                                                              track.ErrType,
-		`{"type":"track","event":"Product Viewed","userId":"ann","properties":{}}`:                                         track.ErrObjects,
-		`{"type":"track","event":"Product Viewed","userId":"ann","timestamp":"yesterday","properties":{"product_id":"1"}}`: track.ErrTime,
-		`{"type":"track","event":"Product Viewed","userId":"ann","timestamp":{"at":1},"properties":{"product_id":"1"}}`:    track.ErrForm,
-		`{"type":"track","event":"Product Viewed","userId":["ann"],"properties":{"product_id":"1"}}`:                       track.ErrForm,
-		`{"type":"track","event":"Product Viewed","userId":"ann","properties":{"products":{"product_id":"1"}}}`:            track.ErrForm,
+		`{"type":"track","event":"Signed Up","userId":"ann"}`:                                                                                                 track.ErrType,
+		`{"type":"track","event":"Product Viewed","userId":"ann","properties":{}}`:                                                                            track.ErrObjects,
+		`{"type":"track","event":"Product Viewed","userId":"ann","timestamp":"yesterday","properties":{"product_id":"1"}}`:                                    event.ErrTimeForm,
+		`{"type":"track","event":"Product Viewed","userId":"ann","timestamp":{"at":1},"properties":{"product_id":"1"}}`:                                       event.ErrTimeForm,
+		`{"type":"track","event":"Product Viewed","userId":"ann","timestamp":0,"properties":{"product_id":"1"}}`:                                              event.ErrTimeNumber,
+		`{"type":"track","event":"Product Viewed","userId":"ann","timestamp":"0","originalTimestamp":"2026-11-21T12:00:00Z","properties":{"product_id":"1"}}`: event.ErrTimeNumber,
+		`{"type":"track","event":"Product Viewed","userId":"ann","timestamp":"1970-01-01T00:00:00Z","properties":{"product_id":"1"}}`:                         event.ErrTimeRange,
+		`{"type":"track","event":"Product Viewed","userId":"ann","timestamp":"2026-11-24 02:05:31 EST","properties":{"product_id":"1"}}`:                      event.ErrTimeZone,
+		`{"type":"track","event":"Product Viewed","userId":["ann"],"properties":{"product_id":"1"}}`:                                                          track.ErrForm,
+		`{"type":"track","event":"Product Viewed","userId":"ann","properties":{"products":{"product_id":"1"}}}`:                                               track.ErrForm,
 	} {
 		if got, err := events(t, call); !errors.Is(err, want) {
 			t.Errorf("%s: %v, %v; want %v", call, got, err, want)
