@@ -63,7 +63,7 @@ func (h handler) run(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	rules := event.Rules{Now: h.Now(), Ahead: event.MaxAhead, Request: rand.Uint64(), Index: r.URL.Query().Get("index")}
+	rules := event.Rules{Now: h.Now(), Ahead: event.MaxAhead, History: true, Request: rand.Uint64(), Index: r.URL.Query().Get("index")}
 	kept, err := keepsReceipts(r)
 	if err != nil {
 		return err

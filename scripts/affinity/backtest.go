@@ -101,13 +101,13 @@ func runBacktest(ctx context.Context, t *tool, o backtestOptions) error {
 		}
 	}
 	if o.json {
-		return cli.PrintJSON(t.out, report.API())
+		return o.judged(cli.PrintJSON(t.out, report.API()))
 	}
 	within := render.Gains(nil)
 	if report.Within != nil {
 		within = gains(report.Within)
 	}
-	return render.Backtest(t.out, report.API(), gains(report), within, render.NewPalette(cli.Colored(t.out)))
+	return o.judged(render.Backtest(t.out, report.API(), gains(report), within, render.NewPalette(cli.Colored(t.out))))
 }
 
 // readGiven reads strategy files and checks that each can rank.

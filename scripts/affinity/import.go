@@ -146,7 +146,7 @@ func (o importOptions) shiftToNow(now time.Time) (time.Duration, error) {
 	}
 	defer events.Close()
 	events.As(o.form)
-	newest, err := events.Newest()
+	newest, err := events.Newest(now)
 	if err != nil || newest == 0 {
 		return 0, err
 	}
@@ -178,7 +178,8 @@ func importAll(ctx context.Context, t *tool, c *client.Client, o importOptions) 
 	defer func() { err = errors.Join(err, events.Close()) }()
 	defer context.AfterFunc(ctx, func() { events.Interrupt(ctx.Err()) })()
 	if o.shift {
-		if o.form.Shift, err = o.shiftToNow(time.Now()); err != nil {
+		o.form.Now = time.Now()
+		if o.form.Shift, err = o.shiftToNow(o.form.Now); err != nil {
 			return err
 		}
 		fmt.Fprintf(t.err, "events are moved by %s\n", cli.Count(int64(o.form.Shift/(24*time.Hour)), "day"))
@@ -244,7 +245,7 @@ func importData(ctx context.Context, t *tool, im *importer.Importer, objects, so
 // warn prints what became of events that do not count as their file says.
 func warn(t *tool, counts api.ImportAnswer) {
 	if counts.Received > 0 {
-		fmt.Fprintf(t.err, "warning: without a usable timestamp: %s; they got the time of import, and importing them again counts them again\n",
+		fmt.Fprintf(t.err, "warning: without a timestamp: %s; they got the time of import, and importing them again counts them again\n",
 			cli.Count(counts.Received, "event"))
 	}
 	if counts.OutsideRetention > 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,6 +19,7 @@ type logFiles struct {
 	index, objects string
 	events         []string
 	written        eventForm
+	leftOut        int // lines, whose events have a time that cannot be
 }
 
 func (f *logFiles) flags(cmd *cobra.Command) {
@@ -69,14 +71,23 @@ func (f *logFiles) read(ctx context.Context, t *tool, dates []string) (log *back
 	if err != nil {
 		return nil, err
 	}
-	files := importer.Files{Index: f.index, Objects: sources[0], Events: sources[1:], Dates: dates}
+	files := importer.Files{Index: f.index, Objects: sources[0], Events: sources[1:], Dates: dates, Now: time.Now()}
 	for i, src := range files.Events {
 		src.As(f.written.of(f.events[i]))
 	}
 	if files.Index == "" {
 		files.Index = firstIndex(files.Events[0])
 	}
-	return importer.ReadLog(ctx, files, t.err)
+	log, f.leftOut, err = importer.ReadLog(ctx, files, t.err)
+	return log, err
+}
+
+// judged ends a command that has printed its figures: err, or what they leave out.
+func (f *logFiles) judged(err error) error {
+	if err != nil || f.leftOut == 0 {
+		return err
+	}
+	return cli.WithCode(importer.LeftOutError(f.leftOut), exitLines)
 }
 
 // judgeFlags say how to judge.

@@ -33,7 +33,7 @@ const (
 	keyFileVariable = "AFFINITY_KEY_FILE"
 )
 
-// exitLines is the exit code of an import whose bad lines were left out.
+// exitLines is the exit code of a command that left out bad lines.
 const exitLines = 3
 
 // tool is what the commands share: the streams, the engine's address, and what

@@ -72,14 +72,14 @@ func runTry(ctx context.Context, t *tool, f tuneFlags) error {
 		return err
 	}
 	if f.json {
-		return cli.PrintJSON(t.out, outcome.API())
+		return f.judged(cli.PrintJSON(t.out, outcome.API()))
 	}
 	if tried.Shown, err = drawn(outcome.Untouched, tried.Strategy); err != nil {
 		return err
 	}
 	report := outcome.Report()
 	tried.Report, tried.Gains = report.API(), gains(report)
-	return render.Trial(t.out, tried, render.NewPalette(cli.Colored(t.out)))
+	return f.judged(render.Trial(t.out, tried, render.NewPalette(cli.Colored(t.out))))
 }
 
 // shownUsers is how many users' results try shows, minHistory how many objects

@@ -112,10 +112,10 @@ func runTune(ctx context.Context, t *tool, f tuneFlags) error {
 		return err
 	}
 	if f.json {
-		return cli.PrintJSON(t.out, outcome.API())
+		return f.judged(cli.PrintJSON(t.out, outcome.API()))
 	}
 	report := outcome.Report()
-	return render.Tuning(t.out, outcome, given, report.API(), gains(report), f.out, render.NewPalette(cli.Colored(t.out)))
+	return f.judged(render.Tuning(t.out, outcome, given, report.API(), gains(report), f.out, render.NewPalette(cli.Colored(t.out))))
 }
 
 // freshnessAttributes are the attributes whose dates a search may rank by.

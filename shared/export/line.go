@@ -123,8 +123,8 @@ func check(l *api.ExportedEvent, e *event.Event, now time.Time) error {
 		return fault.New(fault.Invalid, "An exported event cannot be of type instantsearch")
 	case !idForm.MatchString(l.ID):
 		return fault.New(fault.Invalid, "The id of an exported event must have 11 characters of base64url")
-	case l.Time < 0 || l.Time > now.Add(event.MaxAhead).UnixMilli():
-		return fault.New(fault.Invalid, "The time of an exported event must not be in the future, or before 1970")
+	case l.Time < event.MinTime || l.Time > now.Add(event.MaxAhead).UnixMilli():
+		return fault.New(fault.Invalid, "The time of an exported event must not be in the future, or before 1980")
 	case l.UnknownObjects < 0 || l.LeftOutObjects < 0:
 		return fault.New(fault.Invalid, "An exported event cannot have fewer than 0 unknown objects")
 	}

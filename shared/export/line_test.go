@@ -63,7 +63,7 @@ func TestOnlyOwnLinesAreParsed(t *testing.T) {
 
 func TestBadLinesAreRefused(t *testing.T) {
 	line := func(old, with string) string {
-		good := `{"exportedEvent":{"time":1,"id":"AAAAAAAAAAA","receivedAt":"2026-11-22T00:00:00Z","filters":[["a","b",1]],"event":{"eventType":"view","eventName":"Seen","userToken":"ann","index":"i","filters":["a:b"]}}}`
+		good := `{"exportedEvent":{"time":1700000000000,"id":"AAAAAAAAAAA","receivedAt":"2026-11-22T00:00:00Z","filters":[["a","b",1]],"event":{"eventType":"view","eventName":"Seen","userToken":"ann","index":"i","filters":["a:b"]}}}`
 		if !strings.Contains(good, old) {
 			t.Fatalf("%s is not in the line", old)
 		}
@@ -72,9 +72,9 @@ func TestBadLinesAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		line(`"AAAAAAAAAAA"`, `"A,B/../xyz_"`):                                    "11 characters of base64url",
 		line(`"AAAAAAAAAAA"`, `""`):                                               "11 characters of base64url",
-		line(`"time":1`, `"time":-1`):                                             "must not be in the future",
-		line(`"time":1`, `"time":99999999999999`):                                 "must not be in the future",
-		line(`"time":1`, `"time":1.5`):                                            "cannot be read",
+		line(`"time":1700000000000`, `"time":315532799999`):                       "must not be in the future",
+		line(`"time":1700000000000`, `"time":99999999999999`):                     "must not be in the future",
+		line(`"time":1700000000000`, `"time":1.5`):                                "cannot be read",
 		line(`["a","b",1]`, `["a","b",0]`):                                        "Filter 1 of an exported event",
 		line(`["a","b",1]`, `["a","b",21]`):                                       "Filter 1 of an exported event",
 		line(`["a","b",1]`, `["","b",1]`):                                         "Filter 1 of an exported event",

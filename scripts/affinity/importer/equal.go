@@ -24,7 +24,7 @@ type equalLines struct {
 // add looks at a line of an event as a client sends it. It leaves out lines that the
 // engine will refuse, and events without a timestamp, which are never equal.
 func (e *equalLines) add(text []byte) {
-	parsed, err := event.Decode(text, event.Rules{Now: e.now, Ahead: event.MaxAhead, Index: e.index})
+	parsed, err := event.Decode(text, event.Rules{Now: e.now, Ahead: event.MaxAhead, History: true, Index: e.index})
 	if err != nil || parsed.Received || parsed.Type == event.InstantSearch {
 		return
 	}

@@ -13,8 +13,8 @@ import (
 )
 
 // Form says how the events of a file are written. The zero Form takes lines, or a list,
-// of JSON objects: events as the engine takes them, whose timestamp may also be a text,
-// events with names such as user_token, and track calls of Segment and RudderStack.
+// of JSON objects: events as the engine imports them, events with names such as
+// user_token, and track calls of Segment and RudderStack.
 type Form struct {
 	// CSV says that the file is CSV with a line of names.
 	CSV bool
@@ -24,8 +24,10 @@ type Form struct {
 	Columns map[string]string
 	// Types are types of events by the name that the file has for them.
 	Types map[string]string
-	// Shift is added to each timestamp.
+	// Shift is added to each timestamp. With it, Now is the time of reading: a
+	// timestamp that lies ahead of it is refused as it is written, not as it is shifted.
 	Shift time.Duration
+	Now   time.Time
 }
 
 // Fields are the fields of an event that a column can hold. A column of several objects
@@ -97,12 +99,7 @@ func (f *Form) concerns(text []byte) bool {
 			return true
 		}
 	}
-	_, value, ok := bytes.Cut(text, []byte(`"timestamp"`))
-	if !ok {
-		return false
-	}
-	value = bytes.TrimLeft(value, ": \t\r\n")
-	return len(value) > 0 && value[0] == '"'
+	return false
 }
 
 // retype sets the type of an event whose type is a name of the file's own.
@@ -154,26 +151,26 @@ func firstOf(texts ...string) string {
 	return ""
 }
 
-// retime makes the timestamp a number of milliseconds, and shifts it.
+// retime shifts the timestamp. Without a shift, the engine reads it.
 func (f *Form) retime(members map[string]json.RawMessage) error {
-	raw, ok := members["timestamp"]
-	if !ok {
+	text := event.TimeText(members["timestamp"])
+	if f.Shift == 0 || text == "" {
 		return nil
 	}
-	var text string
-	var ms int64
-	switch {
-	case json.Unmarshal(raw, &text) == nil:
-		at, err := track.ParseTime(text)
-		if err != nil {
-			return err
-		}
-		ms = at.UnixMilli()
-	case json.Unmarshal(raw, &ms) != nil:
-		return nil // the engine says what is wrong with it
+	ms, err := event.ParseTime(text)
+	if err == nil {
+		ms, err = f.shifted(ms)
 	}
-	members["timestamp"] = strconv.AppendInt(nil, ms+f.Shift.Milliseconds(), 10)
-	return nil
+	members["timestamp"] = strconv.AppendInt(nil, ms, 10)
+	return err
+}
+
+// shifted shifts a time in ms.
+func (f *Form) shifted(ms int64) (int64, error) {
+	if f.Shift != 0 && time.UnixMilli(ms).Sub(f.Now) > event.MaxAhead {
+		return 0, event.ErrTimeAhead
+	}
+	return ms + f.Shift.Milliseconds(), nil
 }
 
 // track converts a track call of Segment, which RudderStack shares. One with many products
@@ -196,8 +193,10 @@ func (f *Form) track(text []byte) ([][]byte, error) {
 	}
 	lines := make([][]byte, len(events))
 	for i := range events {
-		if events[i].Timestamp != 0 {
-			events[i].Timestamp += f.Shift.Milliseconds()
+		if events[i].Timestamp != 0 { // it has one
+			if events[i].Timestamp, err = f.shifted(events[i].Timestamp); err != nil {
+				return nil, err
+			}
 		}
 		if lines[i], err = json.Marshal(events[i]); err != nil {
 			return nil, err
@@ -209,11 +208,14 @@ func (f *Form) track(text []byte) ([][]byte, error) {
 // finish encodes an event.
 func (f *Form) finish(r record) ([]byte, error) {
 	if r.occurredAt != "" {
-		at, err := track.ParseTime(r.occurredAt)
+		ms, err := event.ParseTime(r.occurredAt)
+		if err == nil {
+			ms, err = f.shifted(ms)
+		}
 		if err != nil {
 			return nil, err
 		}
-		r.Timestamp = strconv.AppendInt(nil, at.Add(f.Shift).UnixMilli(), 10)
+		r.Timestamp = strconv.AppendInt(nil, ms, 10)
 	}
 	return json.Marshal(r)
 }

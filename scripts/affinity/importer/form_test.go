@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/track"
 )
 
@@ -39,6 +40,7 @@ func all(t *testing.T, f Form, text string) []string {
 func TestForms(t *testing.T) {
 	const own = `{"eventType":"view","eventName":"Seen","userToken":"u","objectIDs":["1"],"timestamp":1795255200000}`
 	types := map[string]string{"cart": "click", "Shared": "conversion"}
+	shift := Form{Shift: 24 * time.Hour, Now: time.Date(2026, 11, 22, 11, 55, 0, 0, time.UTC)}
 	for name, c := range map[string]struct {
 		form Form
 		text string
@@ -46,10 +48,15 @@ func TestForms(t *testing.T) {
 	}{
 		"events stay as they are": {Form{}, own + "\n" + ` {"a": 1, "timestamp": 7 }`, []string{"1 " + own, `2 {"a": 1, "timestamp": 7 }`}},
 		"what is no JSON too":     {Form{}, "nonsense\n{\"timestamp\":\"x\"\n[", []string{"1 nonsense", `2 {"timestamp":"x"`, "3 ["}},
-		"RFC 3339": {Form{}, `{"eventType":"view","timestamp":"2026-11-21T10:00:00.5+01:00"}`,
-			[]string{`1 {"eventType":"view","timestamp":1795251600500}`}},
-		"a time of a database": {Form{}, `{"eventType":"view","timestamp": "2026-11-21 09:00:00 UTC"}`, []string{`1 {"eventType":"view","timestamp":1795251600000}`}},
-		"no time":              {Form{}, `{"eventType":"view","timestamp":"yesterday"}`, []string{`1 fault the timestamp "yesterday" is neither RFC 3339, such as 2026-11-21T10:00:00Z, nor a number`}},
+		"a time that the engine reads": {Form{}, `{"eventType":"view","timestamp":"2026-11-21T10:00:00.5+01:00"}`,
+			[]string{`1 {"eventType":"view","timestamp":"2026-11-21T10:00:00.5+01:00"}`}},
+		"a time that is shifted":           {shift, `{"eventType":"view","timestamp": "2026-11-21 09:00:00 UTC"}`, []string{`1 {"eventType":"view","timestamp":1795338000000}`}},
+		"a number that is shifted":         {shift, `{"eventType":"view","timestamp":1795251600}`, []string{`1 {"eventType":"view","timestamp":1795338000000}`}},
+		"no time to shift":                 {shift, `{"eventType":"view","timestamp":null}`, []string{`1 {"eventType":"view","timestamp":null}`}},
+		"a time that no shift can read":    {shift, `{"eventType":"view","timestamp":"yesterday"}`, []string{"1 fault " + event.ErrTimeForm.Error()}},
+		"a time ahead that is not shifted": {shift, `{"eventType":"view","timestamp":1795348800001}`, []string{"1 fault " + event.ErrTimeAhead.Error()}},
+		"a call ahead that is not shifted": {shift, `{"type":"track","event":"Product Viewed","userId":"u","properties":{"sku":"1"},"timestamp":"2026-11-22T12:06:00Z"}`,
+			[]string{"1 fault " + event.ErrTimeAhead.Error()}},
 		"names with underscores": {Form{}, `{"app_id":"shop","user_token":"u","object_ids":["1"],"timestamp":1795255200000,"event_type":"view","event_name":"Seen"}`,
 			[]string{`1 {"eventName":"Seen","eventType":"view","objectIDs":["1"],"timestamp":1795255200000,"userToken":"u"}`}},
 		"one object":          {Form{}, `{"user_token":"u","object_id":"1"}`, []string{`1 {"objectIDs":["1"],"userToken":"u"}`}},
@@ -57,8 +64,8 @@ func TestForms(t *testing.T) {
 		"a name of its own":   {Form{Types: types}, `{"eventName":"Shared","userToken":"u"}`, []string{`1 {"eventName":"Shared","eventType":"conversion","userToken":"u"}`}},
 		"a type as a name":    {Form{Types: types}, `{"eventName":"view","userToken":"u"}`, []string{`1 {"eventName":"view","eventType":"view","userToken":"u"}`}},
 		"an unknown type":     {Form{Types: types}, `{"eventType":"remove"}`, []string{`1 fault "remove" is no type of event: say which it is, such as --event "remove=click"`}},
-		"a shift":             {Form{Shift: 24 * time.Hour}, own, []string{"1 " + `{"eventName":"Seen","eventType":"view","objectIDs":["1"],"timestamp":1795341600000,"userToken":"u"}`}},
-		"a line of an export": {Form{Shift: time.Hour}, `{"event":{"timestamp":"2026-11-21T10:00:00Z"}}`, []string{`1 {"event":{"timestamp":"2026-11-21T10:00:00Z"}}`}},
+		"a shift":             {shift, own, []string{"1 " + `{"eventName":"Seen","eventType":"view","objectIDs":["1"],"timestamp":1795341600000,"userToken":"u"}`}},
+		"a line of an export": {shift, `{"event":{"timestamp":"2026-11-21T10:00:00Z"}}`, []string{`1 {"event":{"timestamp":"2026-11-21T10:00:00Z"}}`}},
 		"a track call": {Form{}, `{"type":"track","event":"Product Viewed","anonymousId":"a","properties":{"product_id":"1","sku":"s"},"timestamp":"2026-11-21T09:00:00Z"}`,
 			[]string{`1 {"eventType":"view","eventName":"Product Viewed","userToken":"a","timestamp":1795251600000,"objectIDs":["1"]}`}},
 		"a track call of an order": {Form{}, `{"type":"track","event":"Order Completed","userId":"u","anonymousId":"a","properties":{"products":[{"sku":"1"},{"product_id":"2"},{"sku":"1"}]}}`,
@@ -68,7 +75,7 @@ func TestForms(t *testing.T) {
 		"an unknown track call": {Form{}, `{"type":"track","event":"Signed Up","userId":"u"}`,
 			[]string{`1 fault the track call "Signed Up" is none of Cart Viewed, Order Completed, Product Added, Product Added to Wishlist, Product Clicked, Product List Viewed, Product Purchased, Product Viewed: say which type it is, such as --event "Signed Up=click"`}},
 		"a track call without a product": {Form{}, `{"type":"track","event":"Product Viewed","userId":"u"}`, []string{"1 fault " + track.ErrObjects.Error()}},
-		"an order of more objects than an event may have": {Form{Shift: time.Hour}, fmt.Sprintf(`{"type":"track","event":"Order Completed","userId":"u","timestamp":"2026-11-21T09:00:00Z","properties":{"products":[{"sku":"1"}%s]}}`+"\n"+own,
+		"an order of more objects than an event may have": {Form{Shift: time.Hour, Now: shift.Now}, fmt.Sprintf(`{"type":"track","event":"Order Completed","userId":"u","timestamp":"2026-11-21T09:00:00Z","properties":{"products":[{"sku":"1"}%s]}}`+"\n"+own,
 			`,{"sku":"2"},{"sku":"3"},{"sku":"4"},{"sku":"5"},{"sku":"6"},{"sku":"7"},{"sku":"8"},{"sku":"9"},{"sku":"10"},{"sku":"11"},{"sku":"12"},{"sku":"13"},{"sku":"14"},{"sku":"15"},{"sku":"16"},{"sku":"17"},{"sku":"18"},{"sku":"19"},{"sku":"20"},{"sku":"21"}`),
 			[]string{
 				`1 {"eventType":"conversion","eventName":"Order Completed","userToken":"u","timestamp":1795255200000,"objectIDs":["1","2","3","4","5","6","7","8","9","10","11","12","13","14","15","16","17","18","19","20"]}`,
@@ -105,6 +112,16 @@ func TestCSV(t *testing.T) {
 			}},
 		"by their names": {Form{CSV: true}, "userToken,eventType,eventName,filters\nu,view,Seen,color:Red|size:L\n",
 			[]string{`2 {"eventType":"view","eventName":"Seen","userToken":"u","filters":["color:Red","size:L"]}`}},
+		"times": {Form{CSV: true, Columns: columns, Shift: time.Hour, Now: time.Date(2019, 10, 1, 0, 0, 0, 0, time.UTC)},
+			head + "2019-10-01T02:00:00 +02,view,1,2,3\n1569888000000000,view,1,2,3\n,view,1,2,3\n2019-10-01 EST,view,1,2,3\n2019-10-01 00:00:00 EST,view,1,2,3\n" +
+				"0,view,1,2,3\n9999-12-31,view,1,2,3\n2019-10-01 00:05:01,view,1,2,3\n",
+			[]string{
+				`2 {"eventType":"view","eventName":"view","userToken":"2","objectIDs":["1"],"timestamp":1569891600000}`,
+				`3 {"eventType":"view","eventName":"view","userToken":"2","objectIDs":["1"],"timestamp":1569891600000}`,
+				`4 {"eventType":"view","eventName":"view","userToken":"2","objectIDs":["1"]}`,
+				"5 fault " + event.ErrTimeForm.Error(), "6 fault " + event.ErrTimeZone.Error(), "7 fault " + event.ErrTimeNumber.Error(),
+				"8 fault " + event.ErrTimeRange.Error(), "9 fault " + event.ErrTimeAhead.Error(),
+			}},
 		"bad rows": {Form{CSV: true, Columns: columns}, head + "2019-10-01,view,1\n\"2019-10-01\n\",view,1,2,3\n2019-10-01,steal,1,2,3\n2019-10-01,view,1,2,3\n",
 			[]string{
 				"2 fault wrong number of fields",
@@ -128,7 +145,8 @@ func TestCSV(t *testing.T) {
 func TestNewest(t *testing.T) {
 	var zipped bytes.Buffer
 	w := gzip.NewWriter(&zipped)
-	if _, err := io.WriteString(w, `[{"timestamp":"1970-01-01T00:00:05Z"},{"timestamp":7000},{"timestamp":"never"},{"a":1}]`); err != nil {
+	if _, err := io.WriteString(w, `[{"timestamp":"2019-10-01T00:00:05Z"},{"timestamp":1569888007},{"timestamp":"never"},{"timestamp":0},{"a":1},`+
+		`{"timestamp":"9999-12-31"},{"timestamp":"2026-11-21T10:05:00.001Z"},{"timestamp":7}]`); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Close(); err != nil {
@@ -136,7 +154,7 @@ func TestNewest(t *testing.T) {
 	}
 	s := NewSource("x", &zipped, -1)
 	s.As(Form{})
-	if newest, err := s.Newest(); newest != 7000 || err != nil {
-		t.Errorf("%d, %v; want 7000", newest, err)
+	if newest, err := s.Newest(time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)); newest != 1_569_888_007_000 || err != nil {
+		t.Errorf("%d, %v; want 1569888007000", newest, err)
 	}
 }

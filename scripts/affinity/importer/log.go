@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"runtime"
 	"time"
 
@@ -25,42 +24,51 @@ type Files struct {
 	// Dates are the attributes of objects that the freshness of a ranking may go
 	// by.
 	Dates []string
+	Now   time.Time // of reading: no event can be more than event.MaxAhead later
 }
 
 // ReadLog reads files as an import takes them into a log for backtests, without
 // an engine. Every attribute of the objects is a facet, as in an index without
 // settings. It prints progress and bad lines. Unlike an import it fails if a
-// line is bad: figures that leave out a part of the log would mislead.
-func ReadLog(ctx context.Context, f Files, progress io.Writer) (*backtest.Log, error) {
-	bad := &badLines{}
+// line is bad: figures that leave out a part of the log would mislead. But it
+// leaves out events with a time that no event can have, such as 1970-01-01, and
+// counts them: large files have some, and one of them would move the cut.
+func ReadLog(ctx context.Context, f Files, progress io.Writer) (log *backtest.Log, leftOut int, err error) {
+	bad, impossible := &badLines{}, &badLines{}
 	var objects []backtest.Object
-	err := readLines(ctx, f.Objects, "objects", progress, bad, f.parseObject, func(o backtest.Object) { objects = append(objects, o) })
+	refuse := func(string) *badLines { return bad }
+	err = readLines(ctx, f.Objects, "objects", progress, refuse, f.parseObject, func(o backtest.Object) { objects = append(objects, o) })
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	if len(objects) == 0 && bad.count == 0 {
-		return nil, fmt.Errorf("%s holds no objects", f.Objects.name)
+		return nil, 0, fmt.Errorf("%s holds no objects", f.Objects.name)
 	}
-	var log *backtest.Log
 	if bad.count == 0 {
 		if log, err = backtest.NewLog(f.Index, objects); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 	}
+	refuse = func(reason string) *badLines {
+		if event.ImpossibleTime(reason) {
+			return impossible
+		}
+		return bad
+	}
 	for _, src := range f.Events {
-		err := readLines(ctx, src, "events", progress, bad, f.parseEvent, func(e backtest.Event) {
+		err := readLines(ctx, src, "events", progress, refuse, f.parseEvent, func(e backtest.Event) {
 			if log != nil && e.Type != event.InstantSearch { // the engine drops such events
 				log.Add(e)
 			}
 		})
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 	}
 	if bad.count > 0 {
-		return nil, bad.unread()
+		return nil, 0, bad.unread()
 	}
-	return log, nil
+	return log, impossible.count, nil
 }
 
 // ReadObjects reads a catalog as an import takes it and passes on the filters of
@@ -69,7 +77,8 @@ func ReadLog(ctx context.Context, f Files, progress io.Writer) (*backtest.Log, e
 func ReadObjects(ctx context.Context, src *Source, progress io.Writer, add func([]event.Filter)) error {
 	bad := &badLines{}
 	n := 0
-	err := readLines(ctx, src, "objects", progress, bad, Files{}.parseObject, func(o backtest.Object) {
+	refuse := func(string) *badLines { return bad }
+	err := readLines(ctx, src, "objects", progress, refuse, Files{}.parseObject, func(o backtest.Object) {
 		n++
 		add(o.Filters)
 	})
@@ -86,11 +95,23 @@ func ReadObjects(ctx context.Context, src *Source, progress io.Writer, add func(
 
 // unread says that the bad lines ended the command.
 func (b *badLines) unread() error {
-	text := cli.Count(b.count, "line") + " cannot be read"
-	if b.count > maxBadLines {
-		text += fmt.Sprintf(" (the first %d are shown above)", maxBadLines)
+	return errors.New(cli.Count(b.count, "line") + " cannot be read" + shown(b.count) + ": correct or remove them")
+}
+
+// LeftOutError is the number of lines that ReadLog left out.
+type LeftOutError int
+
+// Error counts the lines and says that all others count.
+func (e LeftOutError) Error() string {
+	return cli.Count(int(e), "line") + " left out" + shown(int(e)) + ", because no event can have such a time; all others count"
+}
+
+// shown says how many of the lines were printed, if not all were.
+func shown(lines int) string {
+	if lines <= maxBadLines {
+		return ""
 	}
-	return errors.New(text + ": correct or remove them")
+	return fmt.Sprintf(" (the first %d are shown above)", maxBadLines)
 }
 
 func (f Files) parseObject(text []byte) (o backtest.Object, err error) {
@@ -117,13 +138,14 @@ func (f Files) parseObject(text []byte) (o backtest.Object, err error) {
 	return o, err
 }
 
-// never is a time of receipt behind all timestamps: the log says what is now.
-var never = time.UnixMilli(math.MaxInt64)
-
 func (f Files) parseEvent(text []byte) (backtest.Event, error) {
-	e, err := event.Decode(text, event.Rules{Now: never, Index: f.Index})
+	e, err := event.Decode(text, event.Rules{Now: f.Now, Ahead: event.MaxAhead, History: true, Index: f.Index})
 	if err == nil && e.Received && e.Type != event.InstantSearch {
 		err = errors.New("timestamp is missing: a backtest needs the time of every event")
+	}
+	var refusal *event.Refusal
+	if errors.As(err, &refusal) {
+		err = errors.New(refusal.Message)
 	}
 	if err != nil {
 		return backtest.Event{}, err
@@ -153,8 +175,8 @@ const (
 )
 
 // readLines parses the lines of src, several at a time, and adds what they hold
-// in the order of the file.
-func readLines[T any](ctx context.Context, src *Source, what string, progress io.Writer, bad *badLines,
+// in the order of the file. It adds a bad line to the bad lines of its reason.
+func readLines[T any](ctx context.Context, src *Source, what string, progress io.Writer, bad func(reason string) *badLines,
 	parse func([]byte) (T, error), add func(T)) error {
 	m := newMeter(progress, what, src)
 	defer m.finish()
@@ -186,7 +208,7 @@ func readLines[T any](ctx context.Context, src *Source, what string, progress io
 			<-p.done
 			for i, err := range p.errs {
 				if err != nil {
-					bad.add(m, src, p.numbers[i], err.Error())
+					bad(err.Error()).add(m, src, p.numbers[i], err.Error())
 					continue
 				}
 				add(p.parsed[i])

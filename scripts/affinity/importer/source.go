@@ -11,10 +11,12 @@ import (
 	"io"
 	"os"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/event"
 )
 
 // maxLine is the longest line that is read, in bytes. The import route takes no
@@ -135,9 +137,9 @@ func (s *Source) begin() error {
 }
 
 // Newest reads the source to its end and returns the time (ms) of its newest event, 0 if
-// none has a time.
-func (s *Source) Newest() (int64, error) {
-	newest := int64(0)
+// none has a time. It leaves out times that an import refuses at this time.
+func (s *Source) Newest(now time.Time) (int64, error) {
+	newest, latest := int64(0), now.Add(event.MaxAhead).UnixMilli()
 	for {
 		l, err := s.next()
 		if errors.Is(err, io.EOF) {
@@ -147,10 +149,13 @@ func (s *Source) Newest() (int64, error) {
 			return 0, err
 		}
 		var e struct {
-			Timestamp int64 `json:"timestamp"`
+			Timestamp json.RawMessage `json:"timestamp"`
 		}
-		if json.Unmarshal(l.text, &e) == nil { // the import names bad lines
-			newest = max(newest, e.Timestamp)
+		if json.Unmarshal(l.text, &e) != nil { // the import names bad lines
+			continue
+		}
+		if ms, err := event.ParseTime(event.TimeText(e.Timestamp)); err == nil && ms <= latest {
+			newest = max(newest, ms)
 		}
 	}
 }

@@ -26,7 +26,7 @@ func (o Guard) read(ctx context.Context) (log *backtest.Log, given strategy.Stra
 	if given, err = readStrategy(o.Strategy); err != nil {
 		return nil, given, err
 	}
-	files := importer.Files{Index: o.Index}
+	files := importer.Files{Index: o.Index, Now: time.Now()}
 	open := func(path string) *importer.Source {
 		source, failed := importer.Open(path, os.Stdin)
 		err = errors.Join(err, failed)
@@ -44,7 +44,10 @@ func (o Guard) read(ctx context.Context) (log *backtest.Log, given strategy.Stra
 	if err != nil {
 		return nil, given, err
 	}
-	log, err = importer.ReadLog(ctx, files, io.Discard)
+	log, leftOut, err := importer.ReadLog(ctx, files, io.Discard)
+	if err == nil && leftOut > 0 {
+		err = importer.LeftOutError(leftOut)
+	}
 	return log, given, err
 }
 
