@@ -94,7 +94,7 @@ func TestOnlyTheImportTakesFiles(t *testing.T) {
 	s := newSite(t)
 	p := s.login(key)
 	for path, want := range map[string]int{"/console/data/import": http.StatusOK, "/console/data/event": http.StatusForbidden, "/console/strategy": http.StatusForbidden} {
-		answer, _ := p.upload(path, []byte(strings.Repeat(`{"eventType":"view","eventName":"x","index":"products","userToken":"u","filters":["brand:Acme"],"timestamp":1}`+"\n", 20_000)))
+		answer, _ := p.upload(path, []byte(strings.Repeat(`{"eventType":"view","eventName":"x","index":"products","userToken":"u","filters":["brand:Acme"],"timestamp":1795168800000}`+"\n", 20_000)))
 		if answer.StatusCode != want {
 			t.Errorf("%s: %s, want %d", path, answer.Status, want)
 		}
@@ -136,7 +136,7 @@ func TestImportThatEndsEarly(t *testing.T) {
 	s := newSite(t)
 	s.must(s.stack.Backends.Config.SetLimits(t.Context(), "shop", limit.Numbers{ImportsPerSecond: 100}))
 	p := s.login(key)
-	line := `{"eventType":"view","eventName":"x","index":"products","userToken":"u","filters":["brand:Acme"],"timestamp":1}` + "\n"
+	line := `{"eventType":"view","eventName":"x","index":"products","userToken":"u","filters":["brand:Acme"],"timestamp":1795168800000}` + "\n"
 	_, page := p.post("/console/data/import", url.Values{"lines": {strings.Repeat(line, 5000)}})
 	s.shows(page, "The import ended early:", "2000 lines accepted")
 }
@@ -146,7 +146,7 @@ func TestImportOfAnotherKindOfFile(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	p := s.login(key)
-	event := `{"eventType":"view","eventName":"x","index":"products","userToken":"u","filters":["brand:Acme"],"timestamp":1}` + "\n"
+	event := `{"eventType":"view","eventName":"x","index":"products","userToken":"u","filters":["brand:Acme"],"timestamp":1795168800000}` + "\n"
 	_, page := p.upload("/console/data/import", []byte(strings.Repeat(event, 3)+strings.Repeat("x\n", 1_000_000)))
 	s.shows(page, "3 lines accepted, 1,997 refused", "The import ended early: a page sends no more lines once 1,000 were refused. The first 2,000 lines were read, and none after them.",
 		"events with a time count once, and those without one again", "And 1,897 more")

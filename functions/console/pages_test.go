@@ -106,7 +106,7 @@ func TestTestEventAndImport(t *testing.T) {
 	form.Set("user", "a b")
 	_, page = p.post("/console/data/event", form)
 	s.shows(page, "The engine refused the event: UserToken must contain only")
-	line := `{"eventType":"view","eventName":"Product Viewed","index":"products","userToken":"u","filters":["brand:Acme"],"timestamp":1}`
+	line := `{"eventType":"view","eventName":"Product Viewed","index":"products","userToken":"u","filters":["brand:Acme"],"timestamp":1795168800000}`
 	_, page = p.post("/console/data/import", url.Values{"lines": {line + "\n{}\n" + `{"eventType":"<b>"}`}})
 	s.shows(page, "1 line accepted, 2 refused", "Refused lines")
 	_, page = p.post("/console/data/import", url.Values{"lines": {" "}})

@@ -1,13 +1,52 @@
 package imports_test
 
 import (
+	"encoding/json"
+	"fmt"
+	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/affinityengine/affinity/functions/imports"
+	"github.com/affinityengine/affinity/functions/profiles"
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
 )
+
+// The engine reads the times of history in all forms, and replaces none by its clock.
+func TestTimesOfHistory(t *testing.T) {
+	s := functiontest.Start(t)
+	h := imports.New(s.Backends.ForImports())
+	at := s.Backends.Now().Add(-time.Hour).UTC().Truncate(time.Second)
+	line := func(timestamp any) string {
+		value, err := json.Marshal(timestamp)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprintf(`{"eventType":"view","eventName":"Seen","userToken":"ann","timestamp":%s,"filters":["color:Red"]}`+"\n", value)
+	}
+	one := line(at.UnixMilli()) + line(at.Unix()) + line(at.UnixMicro()) + line(at.UnixNano()) + line(fmt.Sprint(at.UnixMicro())) +
+		line(at.Format("2006-01-02 15:04:05")) + line(at.In(time.FixedZone("", -3*3600)).Format("2006-01-02 15:04:05 -07")) + line(at.Format(http.TimeFormat))
+	ahead := s.Backends.Now().Add(48 * time.Hour)
+	none := line(0) + line("1970-01-01T00:00:00Z") + line(at.Format("2006-01-02 15:04:05 EST")) + line("yesterday") + line(ahead) + line(true)
+	var refused []string
+	for i, reason := range []error{event.ErrTimeNumber, event.ErrTimeRange, event.ErrTimeZone, event.ErrTimeForm, event.ErrTimeAhead, event.ErrTimeForm} {
+		refused = append(refused, fmt.Sprintf(`{"line":%d,"message":%q}`, i+9, reason))
+	}
+	functiontest.Check(t, h, functiontest.Ask("admin", "POST", "/1/events/import?index=shoes", one+none, 200,
+		`{"accepted":8,"received":0,"deleted":0,"optedOut":0,"outsideRetention":0,"refused":[`+strings.Join(refused, ",")+`]}`))
+	app, err := s.Backends.Config.App(t.Context(), functiontest.App)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := s.Backends.Profiles.Read(t.Context(), app, "ann", 0)
+	if err != nil || p.LastEventAt != at.UnixMilli() {
+		t.Errorf("the profile %+v, %v is not of %s", p, err, at)
+	}
+	functiontest.Check(t, profiles.New(s.Backends.ForProfiles()), functiontest.Ask("recommendation", "GET", "/1/explain/ann", "", 200, `"accepted":1`))
+}
 
 func TestImports(t *testing.T) {
 	s := functiontest.Start(t)

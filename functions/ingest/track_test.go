@@ -17,6 +17,7 @@ import (
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/config"
+	domain "github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/limit"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
 	"github.com/affinityengine/affinity/shared/local/stack"
@@ -97,6 +98,42 @@ func TestOtherCallsAreCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	functiontest.Check(t, profiles.New(s.Backends.ForProfiles()), functiontest.Ask("recommendation", "GET", "/1/explain/ann", "", 200, `"accepted":1`))
+}
+
+// A call with a time that is none is refused, however often it is sent: it does not become
+// an event of now. One whose clock is ahead does, and one without a time.
+func TestTimesOfCalls(t *testing.T) {
+	s := functiontest.Start(t)
+	h := ingest.New(s.Backends.ForIngest())
+	call := func(user, timestamp string) string {
+		return fmt.Sprintf(`{"type":"track","event":"Product Viewed","userId":%q,"timestamp":%s,"properties":{"product_id":"1","search_index":"shoes"}}`, user, timestamp)
+	}
+	at := s.Backends.Now().Add(-time.Hour).UTC().Truncate(time.Second)
+	bad := []string{
+		call("bad", `"1970-01-01T00:00:00Z"`), call("bad", `0`), call("bad", `"0"`), call("bad", `20261121`),
+		call("bad", `"`+at.Format("2006-01-02 15:04:05")+` EST"`), call("bad", `"yesterday"`), call("bad", `{"at":1}`),
+	}
+	good := []string{
+		call("good", fmt.Sprint(at.Unix())), call("good", fmt.Sprint(at.UnixMicro())), call("good", fmt.Sprintf("%q", at.In(time.FixedZone("", -5*3600)).Format("2006-01-02 15:04:05-07"))),
+		call("good", fmt.Sprintf("%q", at.Format(http.TimeFormat))),
+	}
+	ahead := call("ahead", fmt.Sprintf("%q", at.Add(49*time.Hour).Format(time.RFC3339)))
+	calls := append(append(bad, good...), ahead, call("none", "null"))
+	functiontest.Check(t, h, functiontest.Ask("search", "POST", "/v1/batch", batch(calls...), 200, success))
+	want := map[string]int64{domain.ErrTimeRange.Error(): 1, domain.ErrTimeNumber.Error(): 3, domain.ErrTimeZone.Error(): 1, domain.ErrTimeForm.Error(): 2}
+	if diff := cmp.Diff(want, counts(t, s)); diff != "" {
+		t.Errorf("counts (-want +got):\n%s", diff)
+	}
+	if err := s.Idle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p := profiles.New(s.Backends.ForProfiles())
+	functiontest.Check(t, p,
+		functiontest.Ask("recommendation", "GET", "/1/profiles/bad", "", 404, ""),
+		functiontest.Ask("recommendation", "GET", "/1/explain/good", "", 200, `"accepted":1`),
+		functiontest.Ask("recommendation", "GET", "/1/explain/ahead", "", 200, `"accepted":1`),
+		functiontest.Ask("recommendation", "GET", "/1/explain/none", "", 200, `"accepted":1`),
+	)
 }
 
 func TestRequestsOfSDKsAreRefused(t *testing.T) {

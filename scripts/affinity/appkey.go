@@ -13,6 +13,7 @@ import (
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/event"
 )
 
 func (a *appTool) keyCommand() *cobra.Command {
@@ -40,7 +41,7 @@ func (f *keyFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.name, "name", "", "name of the key, by which it is rotated and removed")
 	flags.StringVar(&f.description, "description", "", "text for people")
 	flags.DurationVar(&f.validFor, "valid-for", 0, "how long the key is valid, such as 720h (default: without an end)")
-	flags.StringVar(&f.validUntil, "valid-until", "", "when the key ends, RFC 3339")
+	flags.StringVar(&f.validUntil, "valid-until", "", "when the key ends, such as 2026-11-21T10:00:00Z")
 	flags.StringSliceVar(&f.indexes, "indexes", nil, "indexes that the key is for; * stands for any characters (default: all)")
 	flags.StringSliceVar(&f.referers, "referers", nil, "pages that the key is for, such as https://*.shop.example/* (default: all, and servers)")
 	flags.BoolVar(&f.parent, "parent", false, "make the key a parent of secured keys")
@@ -67,11 +68,11 @@ func (f *keyFlags) key(now time.Time) (config.Key, error) {
 	case f.validFor > 0:
 		key.ValidUntil = now.Add(f.validFor)
 	case f.validUntil != "":
-		until, err := time.Parse(time.RFC3339, f.validUntil)
+		until, err := event.ParseDate(f.validUntil)
 		if err != nil {
-			return key, fmt.Errorf("--valid-until %q is not a time like 2026-11-21T12:00:00Z", f.validUntil)
+			return key, fmt.Errorf("--valid-until %q: %w", f.validUntil, err)
 		}
-		if key.ValidUntil = until; key.Ended(now) {
+		if key.ValidUntil = time.UnixMilli(until).UTC(); key.Ended(now) {
 			return key, fmt.Errorf("--valid-until %s has passed", f.validUntil)
 		}
 	}

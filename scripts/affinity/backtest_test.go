@@ -117,6 +117,41 @@ func TestBacktestJSON(t *testing.T) {
 	}
 }
 
+// A row with a time that no event can have is named, and moves neither the cut nor a
+// figure. The exit code says that a line was left out.
+func TestRowWithImpossibleTimeDoesNotDecide(t *testing.T) {
+	f := newTasteFiles(t)
+	line := func(timestamp string) string {
+		return fmt.Sprintf(`{"eventType":"view","eventName":"Viewed","userToken":"odd","timestamp":%s,"objectIDs":["o001"]}`, timestamp)
+	}
+	const day = 24 * time.Hour
+	ahead := time.Now().Add(2 * day).UnixMilli()
+	odd := file(t, "odd.ndjson", line("0"), line(`"1970-01-01T00:00:00Z"`), line(`"2100-01-01"`), line(fmt.Sprint(ahead)), line("20261121"))
+	csv := file(t, "odd.csv", "eventType,eventName,userToken,objectIDs,timestamp", "view,Viewed,odd,o001,9999-12-31 00:00:00")
+	out := filepath.Join(t.TempDir(), "out.json")
+	for name, judge := range map[string][]string{
+		"backtest": {"backtest", "--objects", f.objects, "--strategy", f.strategy, "--json"},
+		"tune":     {"tune", "--objects", f.objects, "--strategy", f.strategy, "--json", "--trials", "3", "--out", out},
+		"try":      {"try", "--objects", f.objects, "--json", "--trials", "3", "--out", out},
+	} {
+		want := affinity(t, "", append(judge, f.events)...)
+		if want.code != 0 {
+			t.Fatalf("%s: %s", name, want.err)
+		}
+		got := affinity(t, "", append(judge, f.events, odd)...)
+		got.wants(t, exitLines, odd+":1: The timestamp is a number that is no time from 1980", odd+":2: The timestamp lies before 1980 or after 2199",
+			odd+":3: The timestamp lies more than 5 minutes in the future", odd+":4: The timestamp lies more", odd+":5: The timestamp is a number that",
+			"5 lines left out, because no event can have such a time; all others count")
+		if diff := cmp.Diff(want.out, got.out); diff != "" {
+			t.Errorf("%s: the odd rows change the figures (-without +with):\n%s", name, diff)
+		}
+		if name == "backtest" {
+			got = affinity(t, "", append(judge, "--csv", csv)...)
+			got.wants(t, 1, "odd.csv:2: The timestamp lies before 1980 or after 2199", "the log holds no events")
+		}
+	}
+}
+
 // Events may be in several files and in any order.
 func TestBacktestOrderOfFiles(t *testing.T) {
 	f := newShopFiles(t)
@@ -134,7 +169,7 @@ func TestBacktestOrderOfFiles(t *testing.T) {
 func TestBacktestBadInput(t *testing.T) {
 	f := newShopFiles(t)
 	event := func(user string, ms int64, object string) string {
-		return fmt.Sprintf(`{"eventType":"view","eventName":"Viewed","userToken":%q,"timestamp":%d,"objectIDs":[%q]}`, user, ms, object)
+		return fmt.Sprintf(`{"eventType":"view","eventName":"Viewed","userToken":%q,"timestamp":%d,"objectIDs":[%q]}`, user, 1_700_000_000_000+ms, object)
 	}
 	strategyOf := func(name, events, facets, more string) string {
 		return file(t, name, fmt.Sprintf(`{"eventsScoring":[%s],"facetsScoring":[%s]%s}`, events, facets, more))

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,6 +16,7 @@ import (
 	"github.com/affinityengine/affinity/scripts/affinity/importer"
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/client"
+	"github.com/affinityengine/affinity/shared/event"
 )
 
 // defaultIndex is the index of objects and events if nothing names one.
@@ -39,13 +41,14 @@ func importCommand(t *tool) *cobra.Command {
 			"do equal lines, unless each has an eventId of its own. The key needs the right admin for events, addObject for objects, recommendation for the strategy.\n" +
 			"\n" +
 			"EVENTS may also be one list of JSON objects, or a CSV file whose first line names the columns: give --csv, unless the name\n" +
-			"ends with .csv or .csv.gz. The timestamp of an event may be a text such as 2026-11-21T10:00:00Z, and its fields may have\n" +
-			"names such as user_token. An event may be a track call of Segment or RudderStack. A line may also be one of an export: its\n" +
-			"event keeps its id and its filters.\n" +
+			"ends with .csv or .csv.gz. The fields of an event may have names such as user_token. An event may be a track call of\n" +
+			"Segment or RudderStack. A line may also be one of an export: its event keeps its id and its filters.\n" +
 			"\n" +
 			"--map names the columns of a CSV file: --map userToken=visitor,objectIDs=sku,timestamp=time. Cells hold one object, or\n" +
-			"several with | between them, and times as 2026-11-21T10:00:00Z, 2026-11-21 10:00:00, or seconds or milliseconds since\n" +
-			"1970. --event gives the type of events with a name of your own: --event cart=click --event purchase=conversion.\n" +
+			"several with | between them. --event gives the type of events with a name of your own: --event cart=click --event\n" +
+			"purchase=conversion.\n" +
+			"\n" +
+			timesHelp() +
 			"\n" +
 			"--shift-to-now moves all events by whole days, so that the newest one is less than a day old. Use it for data that are\n" +
 			"older than the app's retention, which count in no profile. The same file, imported on another day, counts again.\n" +
@@ -70,6 +73,16 @@ func importCommand(t *tool) *cobra.Command {
 	}
 	o.flags(cmd.Flags(), t.retry.Total)
 	return cmd
+}
+
+// timesHelp says in which forms a timestamp may be.
+func timesHelp() string {
+	text := "A timestamp, a number or a text, has one of these forms:\n"
+	for _, f := range event.TimeForms {
+		text += "  " + f.Form + "\n      " + strings.Join(f.Examples, ", ") + "\n"
+	}
+	return text + "A time without a zone is UTC. The name of another zone, such as EST, is refused: write its offset, -05:00. So is a time that\n" +
+		"no event can have: before 1980, such as a database's 1970-01-01, or more than 5 minutes in the future.\n"
 }
 
 func (o *importOptions) run(ctx context.Context, t *tool, args []string) error {
@@ -203,10 +216,12 @@ func importAll(ctx context.Context, t *tool, c *client.Client, o importOptions) 
 // firstIndex is the index that the first event names, so that objects are where
 // the events look for them.
 func firstIndex(events *importer.Source) string {
-	var event api.Event
+	var first struct {
+		Index string `json:"index"`
+	}
 	text, err := events.First()
-	if err == nil && json.Unmarshal(text, &event) == nil && event.Index != "" {
-		return event.Index
+	if err == nil && json.Unmarshal(text, &first) == nil && first.Index != "" {
+		return first.Index
 	}
 	return defaultIndex // the import reports any error
 }

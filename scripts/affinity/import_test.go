@@ -196,7 +196,7 @@ func TestImportOfEventsWithoutTime(t *testing.T) {
 	t.Parallel()
 	engine := newFakeEngine(t)
 	affinity(t, `{"userToken":"u","eventName":"n"}`, "import", "--url", engine.URL, "-").
-		wants(t, cli.ExitOK, "warning: without a usable timestamp: 1 event;", "counts them again")
+		wants(t, cli.ExitOK, "warning: without a timestamp: 1 event;", "counts them again")
 }
 
 func TestImportOfNothing(t *testing.T) {

@@ -1,10 +1,15 @@
 package main
 
 import (
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
@@ -45,6 +50,67 @@ func TestImportOfOtherForms(t *testing.T) {
 			compare(t, s, []realProfile{{"u", at, map[string]map[string]float64{"brand": {"Acme": 1, "Zeta": 10}}}})
 		})
 	}
+}
+
+// One row of a time that cannot be, such as a database's end of all days, is a bad line.
+// All others move to today.
+func TestOddRowDoesNotShiftTheOthers(t *testing.T) {
+	const day = 24 * time.Hour
+	last := time.Date(2019, 10, 20, 12, 0, 0, 0, time.UTC)
+	for name, odd := range map[string]string{
+		"the end of all days": "9999-12-31 00:00:00,brand:Acme",
+		"1970":                "0,brand:Acme",
+		"two days ahead":      time.Now().Add(2*day).UTC().Format(time.RFC3339) + ",brand:Acme",
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := startEngine(t, stack.Options{ConfigTTL: time.Millisecond, RetentionDays: 90})
+			strategy := file(t, "strategy.json", `{"eventsScoring":[{"eventName":"Seen","eventType":"view","score":1}],"facetsScoring":[{"facetName":"brand","score":1}],"personalizationImpact":50}`)
+			rows := []string{"timestamp,filters,eventType,eventName,userToken"}
+			for i := range 20 {
+				rows = append(rows, last.Add(time.Duration(i-19)*day).Format(time.DateTime)+",brand:Acme,view,Seen,u")
+			}
+			events := file(t, "events.csv", append(rows, odd+",view,Seen,odd")...)
+			days := int64(time.Since(last) / day)
+			affinity(t, "", "import", "--strategy", strategy, events, "--shift-to-now", "--url", s.URL).
+				wants(t, exitLines, "events are moved by "+cli.Count(days, "day")+"\n", "imported 20 events", "events.csv:22: The timestamp ", "1 line did not go in")
+			at := last.Add(time.Duration(days) * day).UnixMilli()
+			compare(t, s, []realProfile{{"u", at, map[string]map[string]float64{"brand": {"Acme": 20}}}})
+		})
+	}
+}
+
+// The forms of a time that the help and the documents show are those that the engine reads.
+func TestTimeFormsAreShown(t *testing.T) {
+	help := affinity(t, "", "import", "--help")
+	help.wants(t, cli.ExitOK, "A time without a zone is UTC")
+	page, err := os.ReadFile("../../functions/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := "| form | such as |\n|---|---|\n"
+	for _, form := range event.TimeForms {
+		table += "| " + form.Form + " | `" + strings.Join(form.Examples, "`, `") + "` |\n"
+		if want := "  " + form.Form + "\n      " + strings.Join(form.Examples, ", ") + "\n"; !strings.Contains(help.out, want) {
+			t.Errorf("the help of import lacks %q", want)
+		}
+	}
+	if !strings.Contains(string(page), table+"\n") {
+		t.Errorf("functions/README.md lacks the table\n%s", table)
+	}
+}
+
+// The zone of the machine does not move an event, and its name is no offset.
+func TestImportOfTimesInZones(t *testing.T) {
+	s := startEngine(t, stack.Options{ConfigTTL: time.Millisecond})
+	at := time.Now().UTC().Add(-48 * time.Hour).Truncate(time.Second)
+	var rows []string
+	for _, zone := range []string{"EST", "-05", "-0500", " -05:00"} {
+		rows = append(rows, fmt.Sprintf("view,Seen,u,brand:Acme,%s%s", at.Add(-5*time.Hour).Format(time.DateTime), zone))
+	}
+	rows = append(rows, "view,Seen,u,brand:Acme,"+fmt.Sprint(at.UnixMicro()), "view,Seen,u,brand:Acme,\""+at.Format(http.TimeFormat)+"\"")
+	events := file(t, "events.csv", append([]string{"eventType,eventName,userToken,filters,timestamp"}, rows...)...)
+	affinity(t, "", "import", events, "--url", s.URL).wants(t, exitLines, "events.csv:2: The timestamp names a time zone other than UTC: write the offset alone, such as -05:00",
+		"imported 1 event from 5 lines, 4 equal to another line")
 }
 
 func TestImportRefusesWrongForms(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/local/operator"
 	"github.com/affinityengine/affinity/shared/schema"
 )
@@ -126,7 +127,7 @@ func (f *upFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.addr, "addr", "127.0.0.1:8080", "address to serve on; port 0 chooses a free one")
 	flags.StringArrayVar(&f.apps, "app", nil, "app and a key with all rights, as ID:KEY (repeatable; default: $"+appVariable+" and $"+keyVariable+", or demo:"+demoKey+")")
-	flags.StringVar(&f.now, "now", "", "start the engine's clock at this time, RFC 3339 (default: the machine's clock)")
+	flags.StringVar(&f.now, "now", "", "start the engine's clock at this time, such as 2026-11-21T10:00:00Z (default: the machine's clock)")
 	flags.IntVar(&f.retentionDays, "retention-days", 90, "how many days an event counts, 0 for no limit")
 	flags.StringVar(&f.data, "data", "", "folder to keep everything in, for the next start (default: all data is in memory)")
 	flags.StringVar(&f.archive, "archive", "", "folder to write accepted events to, in files that import --archive restores")
@@ -158,14 +159,11 @@ func (f *upFlags) options(cmd *cobra.Command) (upOptions, error) {
 		return o, cli.Usagef("--retention-days %d: must be 0 (no limit) to %d", f.retentionDays, maxRetention)
 	}
 	if f.now != "" {
-		now, err := time.Parse(time.RFC3339, f.now)
+		now, err := event.ParseTime(f.now)
 		if err != nil {
-			return o, cli.Usagef("--now %q is not a time like 2026-11-21T12:00:00Z", f.now)
+			return o, cli.Usagef("--now %q: %v", f.now, err)
 		}
-		if now.Year() < 1971 || now.Year() > 9998 {
-			return o, cli.Usagef("--now %q: the year must be 1971 to 9998", f.now)
-		}
-		o.Now = now
+		o.Now = time.UnixMilli(now).UTC()
 	}
 	if err := f.regionOptions(&o); err != nil {
 		return o, err
