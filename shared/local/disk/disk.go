@@ -85,11 +85,25 @@ func open(dir string, fs vfs.FS, join Merge, log *slog.Logger) (*Disk, error) {
 		return nil, errors.Join(err, lock.Close())
 	}
 	d.late = newLateFS(fs, log)
-	if d.db, err = pebble.Open(filepath.Join(dir, engineDir), options(d.late, join, log)); err != nil {
+	if d.db, err = openEngine(filepath.Join(dir, engineDir), options(d.late, join, log)); err != nil {
 		d.late.close()
 		return nil, errors.Join(fmt.Errorf("open the data folder %s: %w", dir, err), lock.Close())
 	}
 	return d, nil
+}
+
+// openEngine opens the engine of a folder, and a new one twice: Pebble writes the first log of
+// a new engine in an older form, in which damage looks like the end of the log.
+func openEngine(dir string, o *pebble.Options) (*pebble.DB, error) {
+	_, err := o.FS.Stat(dir)
+	db, openErr := pebble.Open(dir, o)
+	if openErr != nil || err == nil {
+		return db, openErr
+	}
+	if err := db.Close(); err != nil {
+		return nil, err
+	}
+	return pebble.Open(dir, o)
 }
 
 func options(fs vfs.FS, join Merge, log *slog.Logger) *pebble.Options {

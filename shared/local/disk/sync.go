@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -94,9 +95,23 @@ func (l *lateFS) late(name string) func(vfs.File, error) (vfs.File, error) {
 // logFile is a log that is open for writing.
 type logFile struct {
 	vfs.File
-	fs     *lateFS
-	mu     sync.Mutex
-	closed bool
+	fs      *lateFS
+	buf     []byte       // of Write, which one goroutine calls
+	written atomic.Int64 // bytes
+	synced  atomic.Int64 // of them, those that are on the disk
+	mu      sync.Mutex   // of closed
+	closed  bool
+}
+
+// Write corrects what the chunks say of the log. Pebble takes Sync at its word, and would
+// not open a log after a failure of the machine that has kept a later page of the last
+// second and lost an earlier one.
+func (f *logFile) Write(p []byte) (int, error) {
+	f.buf = append(f.buf[:0], p...)
+	setSynced(f.buf, f.written.Load(), f.synced.Load())
+	n, err := f.File.Write(f.buf)
+	f.written.Add(int64(n))
+	return n, err
 }
 
 func (f *logFile) Sync() error     { return f.later() }
@@ -112,13 +127,19 @@ func (f *logFile) later() error {
 	return nil
 }
 
+// sync writes the file to the disk, or has it written with the next sync.
 func (f *logFile) sync() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
 		return nil
 	}
-	return f.File.SyncData()
+	written := f.written.Load()
+	if err := f.File.SyncData(); err != nil {
+		return errors.Join(err, f.later())
+	}
+	f.synced.Store(written)
+	return nil
 }
 
 // Close syncs the file and closes it.

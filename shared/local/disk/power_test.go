@@ -1,0 +1,315 @@
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"pgregory.net/rapid"
+)
+
+// powerFS is a disk in memory that loses what is not synced when the power fails. dir is
+// the data folder on it.
+type powerFS struct {
+	*vfs.MemFS
+	dir string
+}
+
+func (powerFS) GetDiskUsage(string) (vfs.DiskUsage, error) {
+	return vfs.DiskUsage{AvailBytes: 2 * reserve}, nil
+}
+
+func newPowerFS(t *testing.T) powerFS {
+	t.Helper()
+	fs := powerFS{vfs.NewCrashableMem(), t.TempDir()}
+	if err := fs.MkdirAll(fs.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for dir := fs.dir; ; dir = filepath.Dir(dir) { // its parents are on the disk for good
+		f, err := fs.OpenDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(f.Sync(), f.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if dir == filepath.Dir(dir) {
+			return fs
+		}
+	}
+}
+
+// fail returns the disk as a failure of the power would leave it now: with all synced
+// pages, and with this share of the others, by chance. The folder has another name, so
+// that it can be opened beside the first one.
+func (f powerFS) fail(t *testing.T, percent int, seed uint64) powerFS {
+	t.Helper()
+	after := powerFS{f.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(seed, 0))}), t.TempDir()}
+	err := errors.Join(after.MkdirAll(after.dir, 0o700),
+		after.Rename(filepath.Join(f.dir, engineDir), filepath.Join(after.dir, engineDir)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return after
+}
+
+func (f powerFS) open() (*Disk, error) { return open(f.dir, f, joinLines, silent) }
+
+// prefix returns how many of n writes with the keys 0, 1, 2, ... the disk holds. A write
+// that is lost before one that is there is an error, as is a folder that does not open.
+func (f powerFS) prefix(n int) (int, error) {
+	d, err := f.open()
+	if err != nil {
+		return 0, fmt.Errorf("after a failure of the power: %w", err)
+	}
+	held := 0
+	for i := range n {
+		there, getErr := d.Get([]byte(strconv.Itoa(i)), func([]byte) error { return nil })
+		if there && held < i {
+			getErr = fmt.Errorf("write %d is there, and write %d is lost", i, held)
+		}
+		if err = errors.Join(err, getErr); there {
+			held++
+		}
+	}
+	return held, errors.Join(err, d.Close())
+}
+
+// second lets a second pass, and its sync end. The clock is that of the test.
+func second() {
+	time.Sleep(syncEvery)
+	synctest.Wait()
+}
+
+// A write returns before it is on the disk, and is on it a second later.
+func TestLogIsSyncedOnceASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := newPowerFS(t)
+		d, err := fs.open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := d.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		time.Sleep(syncEvery / 2)
+		for n := range 8 {
+			if err := set(d, strconv.Itoa(n), "1"); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := fs.fail(t, 0, 0).prefix(n + 1); got != n || err != nil {
+				t.Errorf("after a failure at once, %d writes are there (%v), want %d", got, err, n)
+			}
+			second()
+			if got, err := fs.fail(t, 0, 0).prefix(n + 1); got != n+1 || err != nil {
+				t.Errorf("after a failure a second later, %d writes are there (%v), want %d", got, err, n+1)
+			}
+			if n%3 == 2 { // the next writes go to another log
+				if err := d.db.Flush(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	})
+}
+
+// A later page of the last second may have reached the disk without an earlier one.
+func TestMissingPageOfTheLastSecondIsTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := newPowerFS(t)
+		d, err := fs.open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := d.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		for n := range 20 {
+			if n == 10 {
+				second()
+			}
+			if err := set(d, strconv.Itoa(n), strings.Repeat("x", 5_000)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for page := 13; page < 24; page++ { // ten writes are 12.3 pages
+			after := fs.fail(t, 100, 0)
+			after.damage(t, func(log []byte) { clear(log[page*4096 : (page+1)*4096]) })
+			if got, err := after.prefix(20); got < 10 || got > page*4096/5_000 || err != nil {
+				t.Errorf("without page %d, %d writes are there (%v), want those before it", page, got, err)
+			}
+		}
+		for page := range 11 {
+			after := fs.fail(t, 100, 0)
+			after.damage(t, func(log []byte) { log[page*4096+2048] ^= 1 })
+			if again, err := after.open(); err == nil {
+				t.Errorf("the folder opens, although page %d was damaged after it was synced (%v)", page, again.Close())
+			}
+		}
+	})
+}
+
+// damage changes the content of the newest log.
+func (f powerFS) damage(t *testing.T, change func(log []byte)) {
+	t.Helper()
+	names, err := f.List(filepath.Join(f.dir, engineDir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return !isLog(name) })
+	log, err := f.UnsafeGetFileDataBuffer(filepath.Join(f.dir, engineDir, slices.Max(names)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	change(log)
+}
+
+// A log says that bytes are on the disk only if they are.
+func TestSyncClaimsOnlyWhatIsOnTheDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := newPowerFS(t)
+		late := newLateFS(fs, silent)
+		defer late.close()
+		f, err := late.Create(filepath.Join(fs.dir, "1.log"), vfs.WriteCategoryUnspecified)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = f.Write(make([]byte, 100))
+		whole, syncErr := f.SyncTo(50)
+		if err = errors.Join(err, syncErr); err != nil || whole {
+			t.Errorf("SyncTo says %v, %v, and nothing is on the disk", whole, err)
+		}
+		log := f.(*logFile)
+		if got := log.synced.Load(); got != 0 {
+			t.Errorf("%d bytes are said to be on the disk, and none is", got)
+		}
+		second()
+		if got := log.synced.Load(); got != 100 {
+			t.Errorf("%d bytes are said to be on the disk a second later, want 100", got)
+		}
+		_, err = f.Write(make([]byte, 50))
+		folder, openErr := fs.OpenDir(fs.dir)
+		if err := errors.Join(err, openErr, f.Close(), folder.Sync(), folder.Close()); err != nil {
+			t.Fatal(err)
+		}
+		info, err := fs.CrashClone(vfs.CrashCloneCfg{}).Stat(filepath.Join(fs.dir, "1.log"))
+		if err != nil || info.Size() != 150 {
+			t.Errorf("the closed log has %v (%v) on the disk, want 150 bytes", info, err)
+		}
+	})
+}
+
+// brokenFile fails to sync a number of times.
+type brokenFile struct {
+	vfs.File
+	fails int
+}
+
+func (f *brokenFile) SyncData() error {
+	if f.fails--; f.fails >= 0 {
+		return errors.New("the disk is away")
+	}
+	return f.File.SyncData()
+}
+
+func TestFailedSyncIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := newPowerFS(t)
+		late := newLateFS(fs, silent)
+		defer late.close()
+		inner, err := fs.Create(filepath.Join(fs.dir, "1.log"), vfs.WriteCategoryUnspecified)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := &logFile{File: &brokenFile{File: inner, fails: 2}, fs: late}
+		if _, err := f.Write(make([]byte, 100)); err != nil || f.Sync() != nil {
+			t.Fatal(err)
+		}
+		for n, want := range []int64{0, 0, 100} {
+			if second(); f.synced.Load() != want {
+				t.Errorf("after try %d, %d bytes are on the disk, want %d", n+1, f.synced.Load(), want)
+			}
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// powerStep is a step of a disk's life.
+type powerStep struct {
+	what  string
+	bytes int // of the value that "write" writes
+	// pages is how many of 100 unsynced pages are on the disk when the power fails.
+	pages int
+	seed  uint64
+}
+
+// Of the last second, any pages may have reached the disk. The folder opens, and holds
+// what it held at some moment since the last sync.
+func TestPowerFailureLeavesAPrefix(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		steps := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) powerStep {
+			return powerStep{
+				what:  rapid.SampledFrom([]string{"write", "write", "write", "write", "second", "flush", "fail"}).Draw(rt, "step"),
+				bytes: rapid.SampledFrom([]int{1, 100, 5_000, 40_000}).Draw(rt, "bytes"),
+				pages: rapid.IntRange(0, 100).Draw(rt, "pages"), seed: rapid.Uint64().Draw(rt, "seed"),
+			}
+		}), 1, 30).Draw(rt, "steps")
+		var err error
+		synctest.Test(t, func(t *testing.T) { err = live(t, steps) })
+		if err != nil {
+			rt.Fatal(err)
+		}
+	})
+}
+
+// live takes the steps on a new disk.
+func live(t *testing.T, steps []powerStep) (err error) {
+	fs := newPowerFS(t)
+	d, err := fs.open()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	time.Sleep(syncEvery / 2)
+	n, synced := 0, 0
+	for _, s := range steps {
+		switch s.what {
+		case "write":
+			if err := set(d, strconv.Itoa(n), strings.Repeat("x", s.bytes)); err != nil {
+				return err
+			}
+			n++
+		case "second":
+			second()
+			synced = n
+		case "flush":
+			if err := d.db.Flush(); err != nil {
+				return err
+			}
+			synced = n
+		case "fail":
+			held, err := fs.fail(t, s.pages, s.seed).prefix(n)
+			if err == nil && held < synced {
+				err = fmt.Errorf("%d of %d writes are there, and %d were synced", held, n, synced)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
