@@ -3,9 +3,12 @@ package query_test
 import (
 	"errors"
 	"fmt"
+	"log/slog"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/fault"
@@ -359,4 +362,37 @@ func TestKnownProfilesOlderThanTheList(t *testing.T) {
 	b.reader = reader
 	b.clock += 2 * day
 	b.check("expired in the delta", where)
+}
+
+// Profiles may be computed after the instant of an answer: another process computes one
+// while the answer is under way, or its clock is ahead. The answer has scores of its instant.
+func TestScoresAreAsOfTheAnswer(t *testing.T) {
+	b := newBench(t, 1, 30)
+	b.see("eve", b.clock, "brand:v2")
+	b.build()
+	seen, early := b.clock-day, int64(3_000)
+	b.see("ann", seen, "brand:v1")
+	b.see("bob", b.clock+60_000, "brand:v1") // ahead: their profile does not decay until then
+	asked := b.clock - early
+	reader := query.New(b.store, b.engine, b.builds, func() time.Time { return time.UnixMilli(asked) }, slog.New(slog.DiscardHandler))
+	for range 2 { // the second time the reader knows the profiles
+		page, err := reader.Page(t.Context(), b.app(), b.condition(`{"filter":"brand:v1"}`), 10, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]float64{"ann": 30 * math.Exp2(-float64(asked-seen)/float64(day)), "bob": 30}
+		if len(page.Users) != len(want) || page.AsOf != asked {
+			t.Fatalf("%+v, want the users %v as of %d", page, want, asked)
+		}
+		for _, u := range page.Users {
+			if math.Abs(u.Score/want[u.Token]-1) > 1e-10 {
+				t.Errorf("score of %s = %v, want %v as of the answer", u.Token, u.Score, want[u.Token])
+			}
+		}
+		above := fmt.Sprintf(`{"filter":"brand:v1","above":%v}`, want["ann"]*(1-1e-9))
+		if page, err := reader.Page(t.Context(), b.app(), b.condition(above), 10, ""); err != nil || page.Total != 2 {
+			t.Errorf("above a little less than the score of ann: %d users, %v; want 2", page.Total, err)
+		}
+		asked++
+	}
 }
