@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"time"
 
 	"github.com/affinityengine/affinity/shared/backend"
 	"github.com/affinityengine/affinity/shared/bus/pubsub"
@@ -34,6 +35,7 @@ type Backends struct {
 	Profiles *profile.Engine
 	Refused  *refused.Recorder
 	Sampled  *sampled.Recorder
+	Uptime   func() time.Duration // of apply.Applier; nil but in tests
 }
 
 func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, error) {
@@ -65,7 +67,9 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	function.AtExit(refusals.Flush)
 	recent := sampled.New(base.Buffered(), profiles.StatesOf, base.Now, log)
 	function.AtExit(recent.Flush)
-	return New(Backends{Base: base, Bus: messages, Enricher: enricher, Profiles: profiles, Refused: refusals, Sampled: recent}), nil
+	h := newHandler(Backends{Base: base, Bus: messages, Enricher: enricher, Profiles: profiles, Refused: refusals, Sampled: recent})
+	function.AtExit(h.messages.Flush)
+	return h.router(), nil
 }
 
 // Validate checks the settings of the queue.

@@ -37,11 +37,16 @@ type handler struct {
 }
 
 // New returns the function over its backends.
-func New(b Backends) http.Handler {
-	h := handler{b, &apply.Applier{
-		Config: b.CachedConfig, Catalog: b.Enricher, Bus: b.Bus, Store: b.Store, Profiles: b.Profiles, Sample: b.Sampled.Record,
+func New(b Backends) http.Handler { return newHandler(b).router() }
+
+func newHandler(b Backends) handler {
+	return handler{b, &apply.Applier{
+		Config: b.CachedConfig, Catalog: b.Enricher, Bus: b.Bus, Store: b.Store, Profiles: b.Profiles, Sample: b.Sampled.Record, Uptime: b.Uptime,
 	}}
-	rt := b.Router(Timeout)
+}
+
+func (h handler) router() http.Handler {
+	rt := h.Router(Timeout)
 	rt.Wait = maxWait
 	rt.Handle("POST /", h.push)
 	return rt

@@ -6,8 +6,8 @@
 // until it is acknowledged. It may deliver it more than once, in any order, to
 // several instances at a time. Applying it again changes nothing. A message
 // that can never be applied, or that has failed MaxAttempts times, is buried:
-// it goes to the dead-letter topic with the reason. So is one whose deliveries left
-// no answer MaxUnanswered times (see deliver.go and bury.go).
+// it goes to the dead-letter topic with the reason. So is one that has ended
+// MaxUnanswered processes. Deliver says how it is told from one that is slow.
 //
 // The package keeps no data and uses no HTTP. Package store holds the tables of
 // rows and profiles.
@@ -17,6 +17,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/affinityengine/affinity/shared/bus"
 	"github.com/affinityengine/affinity/shared/config"
@@ -51,7 +52,7 @@ type Profiles interface {
 	Abandon(ctx context.Context, app config.App, events []store.LogEvent) error
 }
 
-// Applier applies messages. All of its exported fields but Sample must be set. It is safe
+// Applier applies messages. All of its exported fields but Sample and Uptime must be set. It is safe
 // for concurrent use.
 type Applier struct {
 	Config   Configuration
@@ -64,7 +65,11 @@ type Applier struct {
 	// rows, and must not wait.
 	Sample func(app string, events []store.LogEvent, excluded bool)
 
+	// Uptime returns how long the process has run. Nil: since it started.
+	Uptime func() time.Duration
+
 	turns turns
+	marks marks
 }
 
 // Fate is the outcome of a delivery.

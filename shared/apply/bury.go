@@ -15,8 +15,8 @@ import (
 // the process as well, the next delivery buries the message without it; reads then
 // count its events from the next refresh of their users on.
 func (a *Applier) giveUp(ctx context.Context, d *delivery) (Result, error) {
-	var cause error = fmt.Errorf("%d deliveries left no answer: the process may have ended because of this message", d.unanswered())
-	if d.unanswered() == MaxUnanswered {
+	var cause error = fmt.Errorf("%d deliveries left no answer: the process may have ended because of this message", d.unanswered)
+	if d.unanswered == MaxUnanswered {
 		var err error
 		if cause, err = a.places(ctx, d.Message.Data, cause); err != nil {
 			return a.settle(ctx, d, Result{}, err)

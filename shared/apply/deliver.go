@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"time"
@@ -17,23 +16,26 @@ const (
 	// MaxAttempts is how many deliveries of a message may fail before it is buried
 	// with the reason of the last failure. With waits of up to a minute between
 	// deliveries, a backend may fail for a quarter of an hour. A delivery that found
-	// no room in the process does not count.
+	// no room in the process, or came too early, does not count.
 	MaxAttempts = 20
-	// MaxUnanswered is how many deliveries of a message may leave no answer before it is
-	// buried: each may have ended the process, and with it the deliveries of other
-	// messages.
+	// MaxUnanswered is how many marked deliveries of a message may have ended their
+	// processes before the message is buried: each took the deliveries of other messages
+	// along, or would have.
 	MaxUnanswered = 3
+	// MaxWaits is how many deliveries leave the message unapplied before it is buried as
+	// one that ends its process. Pub/Sub waits ever longer between them, for minutes in all.
+	MaxWaits = 5
+	// quietTime is how long a process must have run before it applies a message that may
+	// have ended two. If processes end for another reason, they do so in this time, too.
+	quietTime = 10 * time.Second
 	// lastAttempt buries a message, whatever its deliveries found. Soon afterwards
 	// Pub/Sub would do that itself: the dead-letter policy of the subscription knows
 	// no reasons, and marks no profiles.
 	lastAttempt = 95
 	// markedBytes is the size of a message whose first delivery is marked, too.
 	markedBytes = 256 << 10
-	// endTimeout limits the write of a mark after the work has ended, firstEndTimeout
-	// that of a first delivery without a mark of its beginning. Nothing depends on it
-	// but a count.
-	endTimeout      = 10 * time.Second
-	firstEndTimeout = time.Second
+	// settleTime is what a delivery leaves of its time to bury its message.
+	settleTime = 10 * time.Second
 )
 
 // delivery is one delivery of a message.
@@ -41,45 +43,66 @@ type delivery struct {
 	bus.Push
 	name   string // of its mark; empty if it has none
 	before store.Deliveries
+	// unanswered are the open deliveries of other processes. This process lives, so its own
+	// are only slow.
+	unanswered int
 }
 
-// marked reports whether the beginning and the end of a delivery are written. They
-// are two requests and a read.
+// small reports whether the first delivery of a message has no marks.
 //
-// The first delivery of a small message goes without. What a message costs is
-// bounded, so hardly one ends its process, and with marks the delivery of one event
-// takes 2.4 times as much CPU, that of Bigtable included (BenchmarkDeliver, 2026-11-22).
-// Only if it ends and the message must be delivered again, that end is written.
-func marked(p bus.Push) bool {
-	return p.DeliveryAttempt != 1 || len(p.Message.Data) >= markedBytes
-}
+// Marks are two requests and a read. What a small message costs is bounded, so hardly
+// one ends its process, and with marks the delivery of one event takes 2.4 times as much
+// CPU, that of Bigtable included (BenchmarkDeliver, 2026-11-22).
+func small(p bus.Push) bool { return len(p.Message.Data) < markedBytes }
 
-// attempts returns how many deliveries have failed if this one does.
-func (d *delivery) attempts() int { return d.before.Failed + 1 }
-
-// unanswered returns how many earlier deliveries left no answer. A first one without
-// marks of which no end is written counts as one. It may not have reached a process,
-// or its end could not be written in an outage. So it adds one at most and
-// makes no message wait to be applied alone, and none is buried before a marked one,
-// too, left no answer while it was alone in its process.
-func (d *delivery) unanswered() int {
-	n := d.before.Open
-	if d.DeliveryAttempt > 1 && len(d.Message.Data) < markedBytes && !d.before.FirstEnded {
+// attempts returns how many deliveries have failed if this one does. The first one of a
+// small message must have failed if there is another.
+func (d *delivery) attempts() int {
+	n := d.before.Failed + 1
+	if d.DeliveryAttempt > 1 && small(d.Push) {
 		n++
 	}
 	return n
 }
 
+// early is the error of a delivery that must not apply its message yet. It counts as one
+// that found no room.
+type early string
+
+func (e early) Error() string { return string(e) }
+
+// Is makes an early delivery one that is to be sent again, as from a full process.
+func (early) Is(target error) bool { return target == admission.ErrFull }
+
 // Deliver applies a message. An error means that Pub/Sub must deliver it again.
 //
-// A message whose earlier delivery left no answer may have ended the process. It is
-// applied alone in the process, and marked once its turn has come. So it takes no
-// other message along if it ends the process again, and a message that died with it
-// gets no second mark.
+// A message may end its process: with it the deliveries of other messages end, and their
+// next deliveries find a mark that began and did not end. So does the next delivery after
+// one that is only slow. These rules tell them apart:
+//
+//   - A process that lives ends its marks, however late: a mark has time of its own behind
+//     the deadline of its delivery, the process repeats a write that failed, and it ends all
+//     marks before it exits (see marks.go). So a delivery that ran into a deadline, a stop,
+//     or an overload has failed. It is one of MaxAttempts.
+//   - A mark names its process. A process never counts its own open marks against a message.
+//   - A message with an open mark of another process is applied alone in the process. If it
+//     ends this one too, it takes no other message along, and no other message has a mark.
+//   - Processes also end for other reasons. A message that may have ended two waits until the
+//     process has lived quietTime without it, and others are applied before it. So the next
+//     such end hits another message.
+//   - A message that may have ended MaxUnanswered processes is not applied. Its deliveries
+//     only wait, MaxWaits times: a process that was stopped, or could not reach the store,
+//     then ends its marks. No clock is compared, so none can be wrong.
 func (a *Applier) Deliver(ctx context.Context, p bus.Push) (Result, error) {
 	d := &delivery{Push: p}
-	if !marked(p) {
-		return a.deliverFirst(ctx, d)
+	if p.DeliveryAttempt == 1 && small(p) {
+		leave, err := a.turns.beside(ctx)
+		if err != nil {
+			return a.settle(ctx, d, Result{}, err)
+		}
+		defer leave()
+		result, err := a.applyInTime(ctx, p)
+		return a.settle(ctx, d, result, err)
 	}
 	ctx, leave, err := a.turn(ctx, d)
 	if err != nil {
@@ -89,32 +112,12 @@ func (a *Applier) Deliver(ctx context.Context, p bus.Push) (Result, error) {
 	return a.deliverMarked(ctx, d)
 }
 
-// deliverFirst applies a message for the first time, without a mark of the beginning.
-func (a *Applier) deliverFirst(ctx context.Context, d *delivery) (result Result, err error) {
-	defer func() { // also after a panic, which is answered
-		if result.Fate == "" || result.Fate == Retried {
-			ctx, cancel := deadline.Detach(ctx, firstEndTimeout)
-			defer cancel()
-			err = errors.Join(err, a.Store.EndDelivery(ctx, d.Message.MessageID, store.FirstDelivery, !errors.Is(err, admission.ErrFull)))
-		}
-	}()
-	leave, err := a.turns.beside(ctx)
-	if err != nil {
-		return a.settle(ctx, d, Result{}, err)
-	}
-	defer leave()
-	result, err = a.applyInTime(ctx, d.Push)
-	return a.settle(ctx, d, result, err)
-}
-
-// applyInTime applies a message, and leaves time to write the end of the delivery. Without
-// it, a delivery that waits for a slow backend to the end of its request would look like
-// one that ended its process, and three of them would bury the message.
+// applyInTime applies a message, and leaves time to bury it.
 func (a *Applier) applyInTime(ctx context.Context, p bus.Push) (Result, error) {
 	if end, ok := deadline.End(ctx); ok {
 		left := time.Until(end)
 		var over context.CancelFunc
-		ctx, over = deadline.Begin(ctx, left-min(endTimeout, left/4))
+		ctx, over = deadline.Begin(ctx, left-min(settleTime, left/4))
 		defer over()
 	}
 	return a.apply(ctx, p)
@@ -123,11 +126,10 @@ func (a *Applier) applyInTime(ctx context.Context, p bus.Push) (Result, error) {
 // turn reads the marks of a message and waits for its turn. It always returns a
 // context.
 func (a *Applier) turn(ctx context.Context, d *delivery) (context.Context, func(), error) {
-	var err error
-	if d.before, err = a.Store.Deliveries(ctx, d.Message.MessageID); err != nil {
+	if err := a.look(ctx, d); err != nil {
 		return ctx, nil, err
 	}
-	if d.before.Open == 0 {
+	if d.unanswered == 0 {
 		leave, err := a.turns.beside(ctx)
 		return ctx, leave, err
 	}
@@ -136,41 +138,58 @@ func (a *Applier) turn(ctx context.Context, d *delivery) (context.Context, func(
 		return ctx, nil, err
 	}
 	// Another delivery of the message may have ended, or died, in the meantime.
-	if d.before, err = a.Store.Deliveries(turn, d.Message.MessageID); err != nil {
+	if err = a.look(turn, d); err != nil {
 		leave()
 		return ctx, nil, err
 	}
 	return turn, leave, nil
 }
 
+// look reads the marks of a message, and refuses to apply it too early.
+func (a *Applier) look(ctx context.Context, d *delivery) (err error) {
+	if d.before, err = a.Store.Deliveries(ctx, d.Message.MessageID); err != nil {
+		return err
+	}
+	d.unanswered = 0
+	for _, name := range d.before.Open {
+		if !a.marks.own(name) {
+			d.unanswered++
+		}
+	}
+	switch {
+	case d.unanswered >= MaxUnanswered && d.before.Waited < MaxWaits:
+		err := a.Store.EndDelivery(ctx, d.Message.MessageID, a.marks.name(), store.DeliveryWaited)
+		return errors.Join(early(fmt.Sprintf("%d deliveries have left no answer yet", d.unanswered)), err)
+	case d.unanswered == MaxUnanswered-1 && a.uptime() < quietTime:
+		return early("the process has just started, and the message may have ended two")
+	}
+	return nil
+}
+
+// started is when the process started.
+var started = time.Now()
+
+func (a *Applier) uptime() time.Duration {
+	if a.Uptime != nil {
+		return a.Uptime()
+	}
+	return time.Since(started)
+}
+
 // deliverMarked applies a message between the marks of its delivery.
 func (a *Applier) deliverMarked(ctx context.Context, d *delivery) (result Result, err error) {
-	d.name = rand.Text()
+	d.name = a.marks.begin(d.Message.MessageID)
 	// Also after a panic, which is answered, and if the answer to the mark of the
 	// beginning was lost.
-	defer func() {
-		if endErr := a.end(ctx, d, result.Fate, err); endErr != nil {
-			result, err = Result{Fate: Retried}, errors.Join(err, endErr)
-		}
-	}()
+	defer func() { a.end(d.name, result.Fate, err) }()
 	if err := a.Store.BeginDelivery(ctx, d.Message.MessageID, d.name); err != nil {
 		return a.settle(ctx, d, Result{}, err)
 	}
-	if d.unanswered() >= MaxUnanswered {
+	if d.unanswered >= MaxUnanswered {
 		return a.giveUp(ctx, d)
 	}
 	result, err = a.applyInTime(ctx, d.Push)
 	return a.settle(ctx, d, result, err)
-}
-
-// end writes that a delivery has ended with an answer.
-func (a *Applier) end(ctx context.Context, d *delivery, fate Fate, err error) error {
-	ctx, cancel := deadline.Detach(ctx, endTimeout)
-	defer cancel()
-	if fate == "" || fate == Retried {
-		return a.Store.EndDelivery(ctx, d.Message.MessageID, d.name, !errors.Is(err, admission.ErrFull))
-	}
-	return a.Store.ForgetDeliveries(ctx, d.Message.MessageID)
 }
 
 // settle decides what an error means for the message.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,7 +25,7 @@ import (
 
 // process is an Applier as another process makes it.
 func (h *harness) process(profiles apply.Profiles) *apply.Applier {
-	return &apply.Applier{Config: h.Config, Catalog: h.Catalog, Bus: h.bus, Store: h.store, Profiles: profiles}
+	return &apply.Applier{Config: h.Config, Catalog: h.Catalog, Bus: h.bus, Store: h.store, Profiles: profiles, Uptime: old}
 }
 
 // deadly is an engine that never returns, as if its process had been killed after
@@ -62,14 +63,34 @@ func (h *harness) kill(p bus.Push) {
 // wantOpen checks how many deliveries of the message 42 have no end.
 func (h *harness) wantOpen(want int, when string) {
 	h.t.Helper()
-	if d, err := h.store.Deliveries(h.t.Context(), "42"); err != nil || d.Open != want {
-		h.t.Errorf("%s: %d deliveries are open, %v; want %d", when, d.Open, err, want)
+	if d, err := h.store.Deliveries(h.t.Context(), "42"); err != nil || len(d.Open) != want {
+		h.t.Errorf("%s: %d deliveries are open, %v; want %d", when, len(d.Open), err, want)
 	}
 }
 
-// A message that ends its process is buried once three deliveries left no answer. The
-// first delivery of a small message has no mark, because it must cost a healthy
-// message nothing.
+// wantFate delivers a message to a process, and checks the outcome.
+func (h *harness) wantFate(process *apply.Applier, p bus.Push, want apply.Fate) {
+	h.t.Helper()
+	got, err := process.Deliver(h.t.Context(), p)
+	if got.Fate != want || (err != nil) != (want == apply.Retried) {
+		h.t.Fatalf("attempt %d of %s: %+v, %v; want %s", p.DeliveryAttempt, p.Message.MessageID, got, err, want)
+	}
+}
+
+// wait delivers a message that may have ended three processes, until it is to be buried.
+// It returns the next attempt.
+func (h *harness) wait(m bus.Message, attempt int) int {
+	h.t.Helper()
+	for range apply.MaxWaits {
+		h.wantFate(h.process(h.profiles), h.push(m, attempt), apply.Retried)
+		attempt++
+	}
+	return attempt
+}
+
+// A message that ends its process is buried once three marked deliveries left no answer,
+// and their processes had time to end them. The first delivery of a small message has no
+// mark, because it must cost a healthy message nothing.
 func TestMessageThatKillsIsBuried(t *testing.T) {
 	large := seen(both)
 	large.Body = append([]byte(`{"x":"`+strings.Repeat("x", 256<<10)+`",`), large.Body[1:]...)
@@ -79,16 +100,16 @@ func TestMessageThatKillsIsBuried(t *testing.T) {
 	}{"small": {seen(both), 1}, "large": {large, 0}} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)
-			attempt := 0
-			for ; attempt < apply.MaxUnanswered; attempt++ {
-				h.wantOpen(max(0, attempt-test.unmarked), "before a delivery")
-				h.kill(h.push(test.message, attempt+1))
+			attempt := 1
+			for ; attempt <= apply.MaxUnanswered+test.unmarked; attempt++ {
+				h.wantOpen(max(0, attempt-1-test.unmarked), "before a delivery")
+				h.kill(h.push(test.message, attempt))
 			}
+			attempt = h.wait(test.message, attempt)
 			engine := &away{Profiles: h.profiles}
-			got, err := h.process(engine).Deliver(t.Context(), h.push(test.message, attempt+1))
-			h.check(err)
-			if got.Fate != apply.Dead || len(h.bus.reasons) != 1 || !strings.HasPrefix(h.bus.reasons[0], "3 deliveries left no answer") {
-				t.Errorf("result %+v, buried for %q", got, h.bus.reasons)
+			h.wantFate(h.process(engine), h.push(test.message, attempt), apply.Dead)
+			if len(h.bus.reasons) != 1 || !strings.HasPrefix(h.bus.reasons[0], "3 deliveries left no answer") {
+				t.Errorf("buried for %q", h.bus.reasons)
 			}
 			if len(engine.abandoned) != 1 || engine.abandoned[0].User != user {
 				t.Errorf("abandoned %+v, want the event that is in the log", engine.abandoned)
@@ -105,39 +126,128 @@ func TestMessageThatKillsTheBurialIsBuried(t *testing.T) {
 	for i := range apply.MaxUnanswered + 1 {
 		h.check(h.store.BeginDelivery(t.Context(), "42", fmt.Sprint(i)))
 	}
+	attempt := h.wait(seen(both), 6)
 	h.Config = &away{} // places would fail
-	got, err := h.Deliver(t.Context(), h.push(seen(both), 6))
-	h.check(err)
-	if got.Fate != apply.Dead || len(h.bus.reasons) != 1 {
-		t.Errorf("result %+v, buried for %q", got, h.bus.reasons)
+	h.wantFate(h.Applier, h.push(seen(both), attempt), apply.Dead)
+	if len(h.bus.reasons) != 1 {
+		t.Errorf("buried for %q", h.bus.reasons)
 	}
 }
 
-// A first delivery without marks that was answered is no death, whatever its answer. Two
-// marked ones that left none do not bury the message then.
-func TestAnsweredFirstDeliveryIsNotADeath(t *testing.T) {
-	for name, engine := range map[string]func(h *harness) apply.Profiles{
-		"error": func(h *harness) apply.Profiles { return &away{Profiles: h.profiles} },
-		"full":  func(h *harness) apply.Profiles { return &away{Profiles: h.profiles, full: true} },
-		"panic": func(*harness) apply.Profiles { return nil },
-	} {
-		t.Run(name, func(t *testing.T) {
-			h := newHarness(t)
-			h.Profiles = engine(h)
-			func() {
-				defer func() { _ = recover() }()
-				if got, err := h.Deliver(t.Context(), h.push(seen(both), 1)); got.Fate != apply.Retried || err == nil {
-					t.Errorf("result %+v, %v", got, err)
+// stalled is a store to which no end of a delivery can be written while it is set.
+type stalled struct{ atomic.Bool }
+
+func (s *stalled) option() grpc.DialOption {
+	return grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		if m, ok := req.(*bigtablepb.MutateRowRequest); ok && s.Load() && strings.HasPrefix(string(m.RowKey), ",message,") {
+			if set := m.Mutations[0].GetSetCell(); set == nil || set.TimestampMicros > 0 {
+				return status.Error(codes.PermissionDenied, "stalled by the test") // not retried
+			}
+		}
+		return invoke(ctx, method, req, reply, cc, opts...)
+	})
+}
+
+// A process that was stopped, or whose store is slow, begins deliveries and cannot end
+// them. It lives, so they count for nothing but the 20 that may fail.
+func TestSlowProcessIsNotADeath(t *testing.T) {
+	var stall stalled
+	h := newHarness(t, stall.option())
+	stall.Store(true)
+	for attempt := 1; attempt <= 2*apply.MaxUnanswered; attempt++ {
+		ctx, over := deadline.Begin(t.Context(), 20*time.Millisecond)
+		h.Profiles = hangs{h.profiles}
+		if got, err := h.Deliver(ctx, h.push(seen(both), attempt)); got.Fate != apply.Retried || err == nil {
+			t.Fatalf("attempt %d: result %+v, %v", attempt, got, err)
+		}
+		over()
+	}
+	h.Profiles = h.profiles
+	h.wantFate(h.Applier, h.push(seen(both), 10), apply.Applied)
+	stall.Store(false)
+	other := h.push(green, 2)
+	other.Message.MessageID = "43"
+	h.wantFate(h.Applier, other, apply.Applied)
+	h.wantOpen(0, "the store answers")
+}
+
+// Other processes give one that lives time to end its deliveries.
+func TestLateEndIsNotADeath(t *testing.T) {
+	var stall stalled
+	h := newHarness(t, stall.option())
+	stall.Store(true)
+	slow := h.process(&away{Profiles: h.profiles})
+	for attempt := 2; attempt < 2+apply.MaxUnanswered; attempt++ {
+		h.wantFate(slow, h.push(seen(both), attempt), apply.Retried)
+	}
+	h.wantOpen(apply.MaxUnanswered, "the store is slow")
+	stall.Store(false)
+	h.wait(seen(both), 6)
+	other := h.push(green, 2)
+	other.Message.MessageID = "43"
+	h.wantFate(slow, other, apply.Retried)
+	h.wantOpen(0, "the slow process has reached the store")
+	h.wantFate(h.process(h.profiles), h.push(seen(both), 20), apply.Applied)
+}
+
+// A process that exits ends the deliveries that run.
+func TestExitIsNotADeath(t *testing.T) {
+	h := newHarness(t)
+	for attempt := 2; attempt < 2+2*apply.MaxUnanswered; attempt++ {
+		p := h.process(h.profiles)
+		ended := h.stop(p, h.push(seen(both), attempt))
+		h.wantOpen(1, "it runs")
+		h.check(p.Flush(t.Context()))
+		h.wantOpen(0, "the process has exited")
+		t.Cleanup(ended)
+	}
+	h.wantFate(h.process(h.profiles), h.push(seen(both), 20), apply.Applied)
+}
+
+// Processes that end for another reason soon after their start, with many messages under
+// way, bury none: each end hits another message that is alone.
+func TestHealthyBacklogOutlivesKills(t *testing.T) {
+	h := newHarness(t)
+	backlog := make([]bus.Push, 40)
+	for i := range backlog {
+		backlog[i] = h.push(seen(both), 2)
+		backlog[i].Message.MessageID = fmt.Sprint("m", i)
+		h.kill(backlog[i]) // the first kill: all are under way
+	}
+	for range 5 {
+		p := h.process(h.profiles)
+		p.Uptime = func() time.Duration { return time.Second }
+		alone := false
+		for _, message := range backlog {
+			if !alone {
+				d := &deadly{Profiles: h.profiles, began: make(chan struct{}), test: make(chan struct{})}
+				p.Profiles = d
+				ended := make(chan error, 1)
+				go func() {
+					_, err := p.Deliver(context.Background(), message)
+					ended <- err
+				}()
+				t.Cleanup(func() { close(d.test) })
+				select {
+				case <-d.began:
+					alone = true // the kill hits it
+				case <-ended: // it comes too early
 				}
-			}()
-			h.Profiles = h.profiles
-			for attempt := 2; attempt <= 3; attempt++ {
-				h.kill(h.push(seen(both), attempt))
+				continue
 			}
-			if got, err := h.Deliver(t.Context(), h.push(seen(both), 4)); got.Fate != apply.Applied || err != nil {
-				t.Errorf("result %+v, %v", got, err)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+			if got, _ := p.Deliver(ctx, message); got.Fate != apply.Retried {
+				t.Fatalf("message %s beside one that is alone: %+v", message.Message.MessageID, got)
 			}
-		})
+			cancel()
+		}
+	}
+	last := h.process(h.profiles)
+	for _, message := range backlog {
+		h.wantFate(last, message, apply.Applied)
+	}
+	if len(h.bus.reasons) > 0 {
+		t.Errorf("buried for %q", h.bus.reasons)
 	}
 }
 
@@ -149,9 +259,7 @@ func TestOutageBuriesNothing(t *testing.T) {
 	other := h.push(seen(both), 1)
 	other.Message.MessageID = "43"
 	ended := h.stop(p, other)
-	if got, err := p.Deliver(t.Context(), h.push(seen(both), apply.MaxAttempts)); got.Fate != apply.Applied || err != nil {
-		t.Errorf("result %+v, %v", got, err)
-	}
+	h.wantFate(p, h.push(seen(both), apply.MaxAttempts), apply.Applied)
 	ended()
 }
 
@@ -198,7 +306,7 @@ func TestSlowBackendIsNotADeath(t *testing.T) {
 	h := newHarness(t)
 	h.Profiles = hangs{h.profiles}
 	for attempt := 1; attempt <= apply.MaxUnanswered+1; attempt++ {
-		ctx, over := deadline.Begin(t.Context(), 2*time.Second)
+		ctx, over := deadline.Begin(t.Context(), 200*time.Millisecond)
 		if got, err := h.Deliver(ctx, h.push(seen(both), attempt)); got.Fate != apply.Retried || !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("attempt %d: result %+v, %v", attempt, got, err)
 		}
@@ -282,8 +390,8 @@ func TestSuspectRunsAlone(t *testing.T) {
 	h.wantOpen(2, "it runs alone")
 	short(other(1), process, "beside a suspect")
 	short(other(2), process, "beside a suspect")
-	if d, err := h.store.Deliveries(t.Context(), "43"); d.Open != 0 || err != nil {
-		t.Errorf("a message that waits has %d marks, %v", d.Open, err)
+	if d, err := h.store.Deliveries(t.Context(), "43"); len(d.Open) != 0 || err != nil {
+		t.Errorf("a message that waits has %d marks, %v", len(d.Open), err)
 	}
 	ended()
 	if got, err := h.Deliver(t.Context(), other(3)); got.Fate != apply.Applied || err != nil {

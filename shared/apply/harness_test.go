@@ -58,9 +58,12 @@ func newHarness(t testing.TB, dial ...grpc.DialOption) *harness {
 	h.check(err)
 	cached := config.NewCached(h.apps, 0)
 	h.profiles = profile.New(h.store, h.apps, cached, func() time.Time { return now }, slog.New(slog.DiscardHandler))
-	h.Applier = &apply.Applier{Config: cached, Catalog: h.enricher(), Bus: h.bus, Store: h.store, Profiles: h.profiles}
+	h.Applier = &apply.Applier{Config: cached, Catalog: h.enricher(), Bus: h.bus, Store: h.store, Profiles: h.profiles, Uptime: old}
 	return h
 }
+
+// old is the uptime of a process that applies every message.
+func old() time.Duration { return time.Hour }
 
 // enricher resolves objects, with an empty cache.
 func (h *harness) enricher() *enrich.Enricher {
@@ -132,8 +135,8 @@ func (h *harness) push(m bus.Message, attempt int) bus.Push {
 // last is a message as Pub/Sub delivers it after all other attempts have failed.
 func (h *harness) last(m bus.Message) bus.Push {
 	h.t.Helper()
-	for i := 1; i < apply.MaxAttempts; i++ {
-		h.check(h.store.EndDelivery(h.t.Context(), "42", fmt.Sprint(i), true))
+	for i := range apply.MaxAttempts {
+		h.check(h.store.EndDelivery(h.t.Context(), "42", fmt.Sprint(i), store.DeliveryFailed))
 	}
 	return h.push(m, apply.MaxAttempts)
 }

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// turnWait is how long a message waits until the others of the process have
-	// ended. No other begins in that time, so it must not wait for a slow one.
+	// turnWait is how long a message waits for its turn. No other begins while one waits to
+	// be alone, so it must not wait for a slow one.
 	turnWait = 30 * time.Second
 	// turnTime is how long a message may be applied alone.
 	turnTime = 2 * time.Minute
@@ -32,8 +32,15 @@ const allTurns = 1 << 20
 
 func (t *turns) take(ctx context.Context, n int64) (leave func(), err error) {
 	t.once.Do(func() { t.free = semaphore.NewWeighted(allTurns) })
-	if err := t.free.Acquire(ctx, n); err != nil {
-		return nil, fmt.Errorf("wait for other messages: %w", err)
+	wait := turnWait
+	if end, ok := ctx.Deadline(); ok {
+		// A turn without time to use it would keep others waiting for nothing.
+		wait = min(wait, time.Until(end)/2)
+	}
+	waiting, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	if err := t.free.Acquire(waiting, n); err != nil {
+		return nil, errors.Join(admission.ErrFull, fmt.Errorf("wait for other messages: %w", err))
 	}
 	return func() { t.free.Release(n) }, nil
 }
@@ -46,13 +53,8 @@ func (t *turns) beside(ctx context.Context) (leave func(), err error) { return t
 // from the gate of the process: those who wait for their turn hold most of it, and
 // have decoded nothing yet.
 func (t *turns) alone(ctx context.Context) (turn context.Context, leave func(), err error) {
-	waiting, cancel := context.WithTimeout(ctx, turnWait)
-	defer cancel()
-	free, err := t.take(waiting, allTurns)
+	free, err := t.take(ctx, allTurns)
 	if err != nil {
-		if ctx.Err() == nil {
-			err = errors.Join(admission.ErrFull, err)
-		}
 		return nil, nil, err
 	}
 	turn, end := context.WithTimeout(admission.Exempt(ctx), turnTime)

@@ -16,24 +16,29 @@ const columnDelivery = "a"
 // is right in whatever order the writes arrive, and writing one twice changes
 // nothing.
 const (
-	deliveryBegun  = "begun"
-	deliveryFailed = "failed"
-	deliveryEnded  = "ended"
-	atBegin        = bigtable.Timestamp(0)
-	atEnd          = bigtable.Timestamp(1000)
+	deliveryBegun = "begun"
+	atBegin       = bigtable.Timestamp(0)
+	atEnd         = bigtable.Timestamp(1000)
 )
 
-// Deliveries counts the marked deliveries of a message.
-type Deliveries struct {
-	Open   int // began and did not end: they run, or their process ended before it answered
-	Failed int // ended, and failed for a reason that may lie in the message
-	// FirstEnded is whether FirstDelivery ended. Its beginning has no mark.
-	FirstEnded bool
-}
+// DeliveryEnd is how a delivery ended.
+type DeliveryEnd string
 
-// FirstDelivery is the name of the first delivery of a message if only its end is
-// marked. Other names have no lower-case letters.
-const FirstDelivery = "first"
+// The ends of a delivery that leaves the message to a later one.
+const (
+	DeliveryFailed DeliveryEnd = "failed" // for a reason that may lie in the message
+	DeliveryEnded  DeliveryEnd = "ended"  // for another reason
+	DeliveryWaited DeliveryEnd = "waited" // it left earlier deliveries time to end
+)
+
+// Deliveries are the marked deliveries of a message.
+type Deliveries struct {
+	// Open are the names of those that began and did not end: they run, or their
+	// process has not written their end yet, or it is gone.
+	Open   []string
+	Failed int
+	Waited int
+}
 
 func deliveryKey(message string) string { return ",message," + message }
 
@@ -48,14 +53,13 @@ func (s *Store) Deliveries(ctx context.Context, message string) (Deliveries, err
 		if !strings.HasPrefix(item.Column, familyState+":"+columnDelivery) {
 			continue
 		}
-		if item.Column == familyState+":"+columnDelivery+FirstDelivery {
-			d.FirstEnded = true
-		}
 		switch string(item.Value) {
 		case deliveryBegun:
-			d.Open++
-		case deliveryFailed:
+			d.Open = append(d.Open, strings.TrimPrefix(item.Column, familyState+":"+columnDelivery))
+		case string(DeliveryFailed):
 			d.Failed++
+		case string(DeliveryWaited):
+			d.Waited++
 		}
 	}
 	return d, nil
@@ -68,14 +72,10 @@ func (s *Store) BeginDelivery(ctx context.Context, message, delivery string) err
 	return s.markDelivery(ctx, message, delivery, atBegin, deliveryBegun)
 }
 
-// EndDelivery marks that a delivery ended with an answer, and whether it failed. It
-// also ends a delivery whose mark of the beginning arrives later.
-func (s *Store) EndDelivery(ctx context.Context, message, delivery string, failed bool) error {
-	state := deliveryEnded
-	if failed {
-		state = deliveryFailed
-	}
-	return s.markDelivery(ctx, message, delivery, atEnd, state)
+// EndDelivery marks that a delivery ended with an answer, and how. It also ends a
+// delivery whose mark of the beginning arrives later, or that has none.
+func (s *Store) EndDelivery(ctx context.Context, message, delivery string, end DeliveryEnd) error {
+	return s.markDelivery(ctx, message, delivery, atEnd, string(end))
 }
 
 func (s *Store) markDelivery(ctx context.Context, message, delivery string, at bigtable.Timestamp, state string) error {

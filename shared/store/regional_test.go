@@ -108,7 +108,7 @@ func TestRegional(t *testing.T) {
 		t.Errorf("an app without a place: %v", err)
 	}
 	must(t, both.BeginDelivery(ctx, "message", "2")) // of no app: in the region of the process
-	if d, err := eu.Deliveries(ctx, "message"); err != nil || d.Open != 1 {
+	if d, err := eu.Deliveries(ctx, "message"); err != nil || len(d.Open) != 1 {
 		t.Errorf("deliveries %+v, %v", d, err)
 	}
 }
