@@ -54,7 +54,8 @@ type BridgeConfig struct {
 	// further failure, up to MaxBackoff. The defaults are 100 ms and 10 s.
 	// Pub/Sub's are 10 s and 600 s; here a developer is waiting.
 	MinBackoff, MaxBackoff time.Duration
-	// Concurrency bounds the pushes under way at one time. Default 16.
+	// Concurrency bounds the pushes under way at one time. Default 16. After failures
+	// fewer are under way, as with Pub/Sub.
 	Concurrency int
 	// Timeout is how long a push may take. Default 10 minutes, the longest that
 	// Pub/Sub has.
@@ -130,7 +131,7 @@ type Bridge struct {
 	ctx         context.Context // ends every push under way
 	http        *http.Client
 	deadLetters *pubsub.Publisher // nil without a dead-letter topic
-	slots       chan struct{}     // one element for each push under way
+	window      *pushWindow
 	stop        context.CancelFunc
 	done        chan struct{} // closed when receiving has ended
 	patience    time.Duration // closePatience, or less in a test
@@ -157,7 +158,7 @@ func StartBridge(ctx context.Context, client *pubsub.Client, cfg BridgeConfig) (
 		cfg:      cfg,
 		ctx:      ctx,
 		http:     pushClient(cfg.Concurrency),
-		slots:    make(chan struct{}, cfg.Concurrency),
+		window:   newPushWindow(cfg.Concurrency),
 		done:     make(chan struct{}),
 		patience: closePatience,
 	}

@@ -91,22 +91,20 @@ func (b *Bridge) settle(ctx context.Context, m held) {
 	}
 }
 
-// attempt pushes a message once, when a slot is free.
+// attempt pushes a message once, when the window has room.
 func (b *Bridge) attempt(ctx context.Context, m held, attempt int) error {
-	select {
-	case b.slots <- struct{}{}:
-		defer func() { <-b.slots }()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	if ctx.Err() != nil { // both were ready
-		return ctx.Err()
+	round, err := b.window.enter(ctx)
+	if err != nil {
+		return err
 	}
 	body, err := json.Marshal(newPush(m.Message, b.cfg.Subscription, attempt))
 	if err != nil {
+		b.window.leave(round, true)
 		return fmt.Errorf("encode push: %w", err)
 	}
-	return b.post(body)
+	err = b.post(body)
+	b.window.leave(round, err == nil)
+	return err
 }
 
 // post sends a push. Only its timeout or the end of the Bridge's context

@@ -275,8 +275,8 @@ func (s *Stack) startBridge(ctx context.Context, m messaging, subscription, dead
 	bridge, err := emulator.StartBridge(context.WithoutCancel(ctx), m.client, emulator.BridgeConfig{
 		Subscription: subscriptionName(subscription), Endpoint: endpoint, Header: header, DeadLetterTopic: topicName(deadLetters),
 		// More than process allows, because process buries a message with the reason and
-		// the bridge without.
-		MaxAttempts: 30, MinBackoff: 100 * time.Millisecond, MaxBackoff: 10 * time.Second, Concurrency: concurrency, Unary: s.pubsub == nil, Log: log,
+		// the bridge without. As in a deployment.
+		MaxAttempts: 100, MinBackoff: 100 * time.Millisecond, MaxBackoff: 10 * time.Second, Concurrency: concurrency, Unary: s.pubsub == nil, Log: log,
 	})
 	if err != nil {
 		return err
