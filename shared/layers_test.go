@@ -58,7 +58,7 @@ var layers = []struct {
 	{"shared/telemetry/clients", "telemetry", ""},
 	{"shared/auth", "config fault limit", "http"},
 	{"shared/httpapi", "admission deadline fault limit telemetry", "http"},
-	{"shared/client", "api", "http"},
+	{"shared/client", "api fault", "http"},
 	{"shared/config/kmscipher", "config", "kms http"},
 	{"shared/config/configdb", "catalog config limit schema strategy", "firestore grpc"},
 	{"shared/openapi/internal/tree", "", ""},

@@ -2,8 +2,6 @@ package client
 
 import (
 	"bufio"
-	"bytes"
-	"compress/gzip"
 	"context"
 	"fmt"
 	"io"
@@ -99,8 +97,8 @@ const (
 	chunkBytes = 4_000_000
 )
 
-// ImportAll reads events from r to its end, one JSON event a line, plain or
-// gzip, and imports them in several requests, one after the other. The answer
+// ImportAll reads events from r to its end, one JSON event a line, as Text reads
+// them, and imports them in several requests, one after the other. The answer
 // adds up theirs, and refused lines have their numbers in r. With an error, the
 // answer is that of the requests before it. Importing r again is harmless for
 // events with a timestamp, which count once.
@@ -155,15 +153,11 @@ func (c *Client) ImportEach(ctx context.Context, index string, r io.Reader, each
 	return nil
 }
 
-// scan returns a scanner of the lines of r. It unpacks r if that is gzip.
+// scan returns a scanner of the lines of r, see Text.
 func scan(r io.Reader) (*bufio.Scanner, error) {
-	in := bufio.NewReader(r)
-	if magic, err := in.Peek(2); err == nil && bytes.Equal(magic, []byte{0x1f, 0x8b}) {
-		unpacked, err := gzip.NewReader(in)
-		if err != nil {
-			return nil, err
-		}
-		in = bufio.NewReader(unpacked)
+	in, err := Text(r)
+	if err != nil {
+		return nil, err
 	}
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, api.MaxImportBody-1)
