@@ -1,37 +1,369 @@
 package importer
 
 import (
-	"encoding/csv"
+	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/fault"
 )
 
-// table reads the records of a CSV file.
+// rows reads the records of a CSV file as RFC 4180 describes them. LF and CRLF end a line.
+// CR does too in a file whose first line it ends, and in a line that is a bad record with
+// its CRs as characters. Blank lines are not records. Spaces around a quoted cell do not
+// count. A quote within a cell that does not begin with one is a character of the cell. So is
+// a quote in a quoted cell that neither a comma nor the end of the line follows, as in
+// "5" pipe".
+//
+// A quoted cell may hold line breaks. Three signs say that its quote is a stray one: nothing
+// closes it within maxCellLines lines and maxLine bytes; the quote that closes it has other
+// text behind it; or a good record begins at a later line of the cell. Then the record is its
+// first line alone, which is refused, and the next line begins a record. So a stray quote
+// costs its record and no other. A record without these signs that has the wrong number of
+// cells is refused with all of its lines.
+type rows struct {
+	lines physical
+	// ahead are lines that were read to find the end of a cell, those from at on are yet
+	// to be read. keep adds further ones.
+	ahead []physicalLine
+	at    int
+	keep  bool
+	width int // cells of a record; 0: any number
+	// whole reports whether cells of the right number are a good record; nil: none are.
+	whole func(cells []string) bool
+	cells []string
+}
+
+const maxCellLines = 10_000
+
+// row is a record, or the reason for which it is refused.
+type row struct {
+	first, last int // lines, from 1
+	cells       []string
+	fault       string
+	tooLong     bool
+}
+
+// next returns the next record. Its cells are valid until the following call.
+func (r *rows) next() (row, error) {
+	for {
+		l, err := r.line()
+		if err != nil {
+			return row{}, err
+		}
+		found := row{first: l.number, last: l.number, tooLong: l.tooLong}
+		text := string(l.text)
+		if l.tooLong || strings.TrimSpace(text) == "" {
+			if l.tooLong {
+				return found, nil
+			}
+			continue
+		}
+		s := cellScanner{cells: r.cells[:0]}
+		if s.line(text, l.end); s.open {
+			found.last, found.fault = r.complete(&s, l)
+		}
+		r.cells, found.cells = s.cells, s.cells
+		if found.fault == "" && r.width > 0 && len(s.cells) != r.width {
+			found.fault = fmt.Sprintf("the row has %d cells, and the line of names has %d", len(s.cells), r.width)
+		}
+		switch {
+		case found.fault != "" && found.last == found.first && strings.Contains(text, "\r"):
+			r.split(l.number, text)
+			continue
+		case found.fault != "":
+		case slices.ContainsFunc(s.cells, func(cell string) bool { return !utf8.ValidString(cell) }):
+			found.fault = fault.NotUTF8([]byte(strings.Join(s.cells, ",")))
+		}
+		if found.fault != "" && found.last > found.first {
+			found.fault += fmt.Sprintf(" (lines %d to %d)", found.first, found.last)
+		}
+		return found, nil
+	}
+}
+
+// split has the parts of a line between its CRs read as lines.
+func (r *rows) split(number int, text string) {
+	var parts []physicalLine
+	for part := range strings.SplitSeq(text, "\r") {
+		parts = append(parts, physicalLine{number: number, text: []byte(part), end: "\n"})
+	}
+	r.ahead, r.at = append(parts, r.ahead[r.at:]...), 0
+}
+
+// complete reads the lines behind a first one that ends within a quoted cell, and returns
+// the last line of the record. If the quote is a stray one, it says so and takes none of
+// them.
+func (r *rows) complete(s *cellScanner, first physicalLine) (last int, stray string) {
+	opened, cell := string(first.text), len(s.cells)+1
+	r.ahead, r.at, r.keep = slices.Delete(r.ahead, 0, r.at), 0, true
+	defer func() { r.keep = false }()
+	for size := len(first.text); s.open; {
+		column := len(s.cells) // of the cell that is open
+		l, ok := r.further(s, &size)
+		// The last line of a cell in the first column has as many cells as a record
+		// has, whatever its text.
+		if !ok || r.begins(r.at-1) && (column > 0 || s.open && len(s.cells) == 0 || r.good(strings.Replace(opened, `"`, "", 1))) {
+			r.at = 0
+			return first.number, fmt.Sprintf("a quote begins cell %d of the row, and no quote ends it: write \"\" for a quote in a quoted cell", cell)
+		}
+		last = l.number
+	}
+	return last, ""
+}
+
+// further adds a line to a record of size bytes that ends within a quoted cell. It reports
+// whether the cell may go on, or end, in that line.
+func (r *rows) further(s *cellScanner, size *int) (physicalLine, bool) {
+	if s.inner {
+		return physicalLine{}, false
+	}
+	l, err := r.line()
+	if *size += len(l.text); err != nil || l.tooLong || *size > maxLine || r.at > maxCellLines { // an error comes again
+		return l, false
+	}
+	s.line(string(l.text), l.end)
+	return l, !s.inner
+}
+
+// begins reports whether a good record begins at a line ahead.
+func (r *rows) begins(at int) bool {
+	if r.whole == nil {
+		return false
+	}
+	back := r.at
+	defer func() { r.at = back }()
+	r.at = at + 1
+	s := cellScanner{}
+	s.line(string(r.ahead[at].text), r.ahead[at].end)
+	for size := len(r.ahead[at].text); s.open; {
+		if _, ok := r.further(&s, &size); !ok {
+			return false
+		}
+	}
+	return len(s.cells) == r.width && r.whole(s.cells)
+}
+
+// good reports whether a line is a good record.
+func (r *rows) good(text string) bool {
+	s := cellScanner{}
+	s.line(text, "")
+	return r.whole != nil && !s.open && len(s.cells) == r.width && r.whole(s.cells)
+}
+
+func (r *rows) line() (physicalLine, error) {
+	if r.at == len(r.ahead) {
+		if !r.keep {
+			r.ahead, r.at = r.ahead[:0], 0
+			return r.lines.next()
+		}
+		l, err := r.lines.next()
+		if err != nil {
+			return l, err
+		}
+		l.text = bytes.Clone(l.text)
+		r.ahead = append(r.ahead, l)
+	}
+	r.at++
+	return r.ahead[r.at-1], nil
+}
+
+// cellScanner cuts lines into cells.
+type cellScanner struct {
+	cells []string
+	open  bool // the last line ended within a quoted cell
+	inner bool // a quote within a quoted cell has other text behind it
+	cell  strings.Builder
+}
+
+// line adds the cells of a line. end is what ends the line, of which a quoted cell has
+// every character.
+func (s *cellScanner) line(text, end string) {
+	if !s.open && strings.IndexByte(text, '"') < 0 { // nearly all lines
+		for {
+			cell, rest, more := strings.Cut(text, ",")
+			s.cells = append(s.cells, cell)
+			if !more {
+				return
+			}
+			text = rest
+		}
+	}
+	for {
+		if !s.open {
+			unquoted := strings.TrimLeft(text, " \t")
+			if !strings.HasPrefix(unquoted, `"`) {
+				cell, rest, more := strings.Cut(text, ",")
+				s.cells = append(s.cells, cell)
+				if !more {
+					return
+				}
+				text = rest
+				continue
+			}
+			text = unquoted[1:]
+			s.cell.Reset()
+		}
+		rest, closed := s.quoted(text)
+		if s.open = !closed; s.open {
+			s.cell.WriteString(end)
+			return
+		}
+		s.cells = append(s.cells, s.cell.String())
+		if rest == "" {
+			return
+		}
+		text = rest[1:] // behind the comma
+	}
+}
+
+// quoted adds text to a quoted cell up to the quote that closes it. It returns what is
+// behind that, without spaces: a comma, or nothing.
+func (s *cellScanner) quoted(text string) (rest string, closed bool) {
+	for {
+		before, behind, found := strings.Cut(text, `"`)
+		s.cell.WriteString(before)
+		if !found {
+			return "", false
+		}
+		if strings.HasPrefix(behind, `"`) {
+			s.cell.WriteByte('"')
+			text = behind[1:]
+			continue
+		}
+		if rest := strings.TrimLeft(behind, " \t\r"); rest == "" || rest[0] == ',' {
+			return rest, true
+		}
+		s.inner = true
+		s.cell.WriteByte('"')
+		text = behind
+	}
+}
+
+// physical reads lines that LF or CRLF ends. If CR alone ends the first one, it ends all.
+type physical struct {
+	in     *bufio.Reader
+	number int // of the last line
+	cr     bool
+}
+
+// physicalLine is a line without its end.
+type physicalLine struct {
+	number  int
+	text    []byte
+	end     string // what a cell has of its end: LF for CRLF
+	tooLong bool   // longer than maxLine; text is missing
+}
+
+// next returns the next line, io.EOF behind the last one. Its text is valid until the
+// following call. With another error, the text before it is not a line.
+func (p *physical) next() (physicalLine, error) {
+	l := physicalLine{number: p.number + 1, end: "\n"}
+	var long []byte // the line so far, if the buffer does not hold all of it
+	for begun := false; ; begun = true {
+		if _, err := p.in.Peek(1); err != nil {
+			if !errors.Is(err, io.EOF) || !begun {
+				return physicalLine{}, err
+			}
+			p.number, l.text = l.number, long
+			return l, nil
+		}
+		end, width := p.end()
+		window, _ := p.in.Peek(end + width)
+		if l.tooLong = l.tooLong || len(long)+end > maxLine; l.tooLong {
+			long = nil
+		} else if long != nil || width == 0 {
+			long = append(long, window[:end]...)
+		}
+		if width > 0 {
+			p.number = l.number
+			switch {
+			case l.tooLong:
+			case long != nil:
+				l.text = bytes.TrimSuffix(long, []byte("\r"))
+			default:
+				l.text = window[:end]
+			}
+			if window[end] == '\r' && width == 1 {
+				l.end = "\r"
+			}
+		}
+		_, _ = p.in.Discard(end + width) // these bytes were peeked
+		if width > 0 {
+			return l, nil
+		}
+	}
+}
+
+// end returns how much of what has arrived belongs to the line, and the width of what
+// ends it, 0 if it goes on.
+func (p *physical) end() (end, width int) {
+	window, _ := p.in.Peek(p.in.Buffered())
+	end = len(window)
+	if i := bytes.IndexByte(window, '\n'); i >= 0 {
+		end, width = i, 1
+		if i > 0 && window[i-1] == '\r' {
+			end, width = i-1, 2
+		}
+	}
+	if !p.cr && p.number > 0 {
+		return end, width
+	}
+	i := bytes.IndexByte(window[:end], '\r')
+	switch {
+	case i < 0:
+		return end, width
+	case i > 0 && i+3 > p.in.Size(): // what follows does not fit into the buffer
+		return i, 0
+	}
+	behind, _ := p.in.Peek(i + 3)
+	switch behind = behind[i+1:]; {
+	case bytes.HasPrefix(behind, []byte("\n")):
+		return i, 2
+	case p.cr:
+		return i, 1
+	case bytes.HasPrefix(behind, []byte("\r\n")): // as a program writes that converts CRLF to CRLF
+		return i, 3
+	}
+	p.cr = true
+	return i, 1
+}
+
+// table reads the events of a CSV file.
 type table struct {
 	form    *Form
-	reader  *csv.Reader
+	rows    rows
 	columns map[string]int // by field of the event
 }
 
-// columnsError says which column of a CSV file is missing.
+// columnsError says what is wrong with the line of names of a CSV file.
 type columnsError string
 
 func (e columnsError) Error() string { return string(e) }
 
-// newTable reads the line of names. The error is a columnsError if a column is missing.
-func newTable(r io.Reader, f *Form) (*table, error) {
-	t := &table{form: f, reader: csv.NewReader(r), columns: map[string]int{}}
-	t.reader.ReuseRecord, t.reader.LazyQuotes = true, true
-	names, err := t.reader.Read()
-	if err != nil {
+// newTable reads the line of names. The error is a columnsError if that is wrong.
+func newTable(in *bufio.Reader, f *Form) (*table, error) {
+	t := &table{form: f, rows: rows{lines: physical{in: in}}, columns: map[string]int{}}
+	head, err := t.rows.next()
+	switch {
+	case err != nil:
 		return nil, fmt.Errorf("read the names of the columns: %w", err)
+	case head.fault != "" || head.tooLong:
+		return nil, columnsError("the line of names cannot be read: " + firstOf(head.fault, "it is too long"))
 	}
+	names := make([]string, len(head.cells))
 	for i := range names {
-		names[i] = strings.TrimSpace(names[i])
+		names[i] = strings.TrimSpace(head.cells[i])
 	}
+	t.rows.width = len(names)
+	t.rows.whole = t.good
 	for _, field := range Fields {
 		if column, mapped := f.Columns[field]; mapped {
 			if t.columns[field] = slices.Index(names, column); t.columns[field] < 0 {
@@ -55,20 +387,26 @@ func newTable(r io.Reader, f *Form) (*table, error) {
 
 // next returns the next record as an event.
 func (t *table) next() (line, error) {
-	record, err := t.reader.Read()
-	var bad *csv.ParseError
-	switch {
-	case errors.As(err, &bad):
-		return line{number: bad.StartLine, fault: bad.Err.Error()}, nil
-	case err != nil:
+	found, err := t.rows.next()
+	if err != nil {
 		return line{}, err
 	}
-	number, _ := t.reader.FieldPos(0)
-	text, err := t.event(record)
-	if err != nil {
-		return line{number: number, fault: err.Error()}, nil
+	l := line{number: found.first, fault: found.fault, tooLong: found.tooLong}
+	if l.fault == "" && !l.tooLong {
+		if l.text, err = t.event(found.cells); err != nil {
+			l.fault = err.Error()
+		}
 	}
-	return line{number: number, text: text}, nil
+	return l, nil
+}
+
+// good reports whether cells are an event that the engine takes.
+func (t *table) good(cells []string) bool {
+	text, err := t.event(cells)
+	if err == nil {
+		_, err = event.Decode(text, event.Rules{Now: time.Now(), Ahead: event.MaxAhead, History: true, Index: "any"})
+	}
+	return err == nil
 }
 
 func (t *table) event(cells []string) ([]byte, error) {

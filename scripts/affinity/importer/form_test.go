@@ -124,7 +124,7 @@ func TestCSV(t *testing.T) {
 			}},
 		"bad rows": {Form{CSV: true, Columns: columns}, head + "2019-10-01,view,1\n\"2019-10-01\n\",view,1,2,3\n2019-10-01,steal,1,2,3\n2019-10-01,view,1,2,3\n",
 			[]string{
-				"2 fault wrong number of fields",
+				"2 fault the row has 3 cells, and the line of names has 5",
 				`3 {"eventType":"view","eventName":"view","userToken":"2","objectIDs":["1"],"timestamp":1569888000000}`,
 				`5 fault "steal" is no type of event: say which it is, such as --event "steal=click"`,
 				`6 {"eventType":"view","eventName":"view","userToken":"2","objectIDs":["1"],"timestamp":1569888000000}`,

@@ -3,7 +3,6 @@ package importer
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,7 +15,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/client"
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/fault"
 )
 
 // maxLine is the longest line that is read, in bytes. The import route takes no
@@ -29,8 +30,8 @@ type Source struct {
 	name   string       // for messages
 	size   int64        // bytes of the file on disk; -1 if unknown
 	read   atomic.Int64 // bytes of it that were read
-	raw    *bufio.Reader
-	lines  *bufio.Reader        // raw, unzipped; nil before the first read
+	raw    io.Reader
+	lines  *bufio.Reader        // the text of raw; nil before the first read
 	one    func() (line, error) // the next line, of a list or of CSV; nil: of lines
 	form   *Form                // of events; nil: lines stay as they are
 	peeked func() (line, error) // what peek found
@@ -64,7 +65,7 @@ func Open(path string, stdin io.Reader) (*Source, error) {
 // that is unknown. It reads nothing yet: r may be a pipe without input.
 func NewSource(name string, r io.Reader, size int64) *Source {
 	s := &Source{name: name, size: size}
-	s.raw = bufio.NewReader(countingReader{r, &s.read})
+	s.raw = countingReader{r, &s.read}
 	return s
 }
 
@@ -114,26 +115,21 @@ type line struct {
 	fault string
 }
 
-// begin detects gzip by its first bytes and skips a byte order mark.
-func (s *Source) begin() error {
-	magic, err := s.raw.Peek(2)
-	if err != nil && !errors.Is(err, io.EOF) {
+// begin finds out how the file is written.
+func (s *Source) begin() (err error) {
+	if s.lines, err = client.Text(s.raw); err != nil {
 		return err
 	}
-	s.lines = bufio.NewReaderSize(s.raw, 1<<16)
-	if bytes.Equal(magic, []byte{0x1f, 0x8b}) {
-		unzipped, err := gzip.NewReader(s.raw)
-		if err != nil {
-			return err
-		}
-		s.lines = bufio.NewReaderSize(unzipped, 1<<16)
-	}
-	if mark, err := s.lines.Peek(3); err == nil && string(mark) == "\ufeff" {
-		if _, err = s.lines.Discard(3); err != nil {
-			return err
-		}
-	}
 	return s.detect() // the next read returns any error of this Peek again
+}
+
+// checked returns a line, as a bad one if its text is not UTF-8: whoever decodes it would
+// replace what it cannot read.
+func (l line) checked() line {
+	if reason := fault.NotUTF8(l.text); reason != "" {
+		l.text, l.fault = nil, reason
+	}
+	return l
 }
 
 // Newest reads the source to its end and returns the time (ms) of its newest event, 0 if
@@ -206,7 +202,7 @@ func (s *Source) list() func() (line, error) {
 		if len(value) > maxLine {
 			l.tooLong, l.text = true, nil
 		}
-		return l, nil
+		return l.checked(), nil
 	}
 }
 
@@ -293,7 +289,7 @@ func (s *Source) any() (line, error) {
 		}
 		s.last = l.number
 		l.text = bytes.TrimSpace(text)
-		return l, nil
+		return l.checked(), nil
 	}
 }
 
@@ -302,7 +298,8 @@ func (s *Source) fault(err error) error {
 		return err // interrupted: the input is not at fault
 	}
 	var columns columnsError
-	if errors.As(err, &columns) {
+	var format *fault.Error
+	if errors.As(err, &columns) || errors.As(err, &format) {
 		return fmt.Errorf("%s: %w", s.name, err)
 	}
 	return fmt.Errorf("read %s beyond line %d (is it damaged or cut short?): %w", s.name, s.last, err)
