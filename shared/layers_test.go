@@ -86,7 +86,7 @@ var layers = []struct {
 	{"shared/feed/page", "admission catalog config deadline event feed ranking rerank store", ""},
 	{"shared/export", "affinity api event fault schema store", ""},
 	{"shared/apply", "admission bus config deadline enrich event history profile schema store", ""},
-	{"shared/archive", "admission affinity api bus config enrich event export profile store", ""},
+	{"shared/archive", "admission affinity api bus config enrich event export fault profile store", ""},
 	{"shared/audit", "admission affinity config event history queue schema store strategy telemetry", ""},
 
 	// Jobs: work over all users of an app.

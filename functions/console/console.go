@@ -12,8 +12,10 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/auth"
@@ -223,6 +225,11 @@ func (c *console) permitChange(v *visit, p page) error {
 	v.Body = http.MaxBytesReader(v.w, v.Body, most)
 	if err := parse(); err != nil {
 		return httpapi.Errorf(http.StatusBadRequest, "The form cannot be read, or is larger than %d MiB", most>>20)
+	}
+	for _, values := range v.PostForm {
+		if slices.ContainsFunc(values, func(value string) bool { return !utf8.ValidString(value) }) {
+			return httpapi.Errorf(http.StatusBadRequest, "The form is not valid UTF-8")
+		}
 	}
 	if !c.sessions.knows(v.session, v.PostForm.Get("csrf")) {
 		return errOtherSession

@@ -64,6 +64,8 @@ func TestImports(t *testing.T) {
 		functiontest.Ask("admin", "POST", path, strings.Repeat(" ", api.MaxImportBody+1), 413, "Request Entity Too Large"),
 		functiontest.Ask("admin", "POST", path, line, 200, `"accepted":0,"received":0,"deleted":0,"optedOut":0,"outsideRetention":0,"refused":[{"line":1,"message":"The index field is required"}]`),
 		functiontest.Ask("admin", "POST", path+"?receipts=dropped", line, 422, `receipts \"dropped\" must be kept, or missing`),
+		functiontest.Ask("admin", "POST", path+"?index=shoes", strings.Replace(line, "Red", "Caf\xe9", 1), 200, `"refused":[{"line":1,"message":"Bad Request: invalid UTF-8 at byte 104: it is probably WINDOWS-1252, which`),
+		functiontest.Ask("admin", "POST", path, "{\"exportedEvent\":{\"filters\":[{\"facet\":\"Caf\xe9\"}]}}", 200, `"refused":[{"line":1,"message":"The line of an export is not valid UTF-8: it is probably WINDOWS-1252`),
 		functiontest.Ask("admin", "POST", path+"?index=shoes", "\n"+line+"\nbad\n", 200, `{"accepted":1,"received":0,"deleted":0,"optedOut":0,"outsideRetention":0,"refused":[{"line":3,`),
 	)
 	app, err := s.Backends.Config.App(t.Context(), functiontest.App)

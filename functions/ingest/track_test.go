@@ -136,6 +136,35 @@ func TestTimesOfCalls(t *testing.T) {
 	)
 }
 
+// spoiled is a call about a product whose id is not text.
+func spoiled(product string) string {
+	return strings.Replace(viewed("ann", "spoiled"), "spoiled", product, 1)
+}
+
+// A call that is not UTF-8 is refused alone, and nothing of it is stored.
+func TestCallsThatAreNotUTF8(t *testing.T) {
+	s := functiontest.Start(t)
+	h := ingest.New(s.Backends.ForIngest())
+	functiontest.Check(t, h,
+		functiontest.Ask("search", "POST", "/v1/batch", batch(viewed("ann", "1"), spoiled("caf\xe9"), spoiled("\x83V\x83\x83"), viewed("ann", "2")), 200, success),
+		functiontest.Ask("search", "POST", "/v1/track", spoiled("caf\xe9"), 200, success),
+		functiontest.Ask("search", "POST", "/v1/identify", "{\"userId\":\"caf\xe9\"}", 200, success),
+		functiontest.Ask("search", "POST", "/v1/track", "\ufeff"+viewed("ann", "3"), 200, success),
+		functiontest.Ask("search", "POST", "/1/events", "\ufeff{\"events\":[{\"eventType\":\"view\",\"eventName\":\"V\",\"userToken\":\"ann\",\"index\":\"shoes\",\"objectIDs\":[\"4\"]}]}", 200, "OK"),
+	)
+	want := map[string]int64{}
+	for reason, n := range map[string]int64{"WINDOWS-1252": 3, "SHIFT_JIS": 1} {
+		want["The call is not valid UTF-8: it is probably "+reason+", which `iconv -f "+reason+" -t UTF-8 FILE` converts"] = n
+	}
+	if diff := cmp.Diff(want, counts(t, s)); diff != "" {
+		t.Errorf("counts (-want +got):\n%s", diff)
+	}
+	if err := s.Idle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	functiontest.Check(t, profiles.New(s.Backends.ForProfiles()), functiontest.Ask("recommendation", "GET", "/1/explain/ann", "", 200, `"accepted":4`))
+}
+
 func TestRequestsOfSDKsAreRefused(t *testing.T) {
 	s := functiontest.Start(t)
 	h := ingest.New(s.Backends.ForIngest())

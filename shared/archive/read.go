@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/affinityengine/affinity/shared/bus"
+	"github.com/affinityengine/affinity/shared/fault"
 )
 
 // maxLine is the longest line of a message, in bytes.
@@ -53,6 +54,9 @@ func (r *Reader) Next() (bus.Message, int, error) {
 	}
 	if first.tooLong {
 		return bus.Message{}, 0, &Fault{first.number, fmt.Sprintf("the line is longer than %d bytes", maxLine)}
+	}
+	if reason := fault.NotUTF8(first.text); reason != "" {
+		return bus.Message{}, 0, &Fault{first.number, "not valid UTF-8: " + reason}
 	}
 	m, lines, err := bus.DecodeHead(first.text)
 	if err != nil {
@@ -114,6 +118,9 @@ func join(kind bus.Kind, body []line) []byte {
 
 // decodable returns an error if the body of a message is broken.
 func decodable(m bus.Message) (err error) {
+	if reason := fault.NotUTF8(m.Body); reason != "" {
+		return fault.New(fault.Malformed, "not valid UTF-8: %s", reason)
+	}
 	if m.Kind == bus.Reenriched {
 		_, err = m.Logged()
 	} else {

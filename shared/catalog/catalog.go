@@ -68,8 +68,8 @@ func unmarshal(body []byte, v any) error {
 	if len(body) > MaxBody {
 		return refuse(fault.TooLarge, "the body has %d bytes, at most %d are accepted", len(body), MaxBody)
 	}
-	if !utf8.Valid(body) {
-		return refuse(fault.Malformed, "the body is not valid UTF-8")
+	if reason := fault.NotUTF8(body); reason != "" {
+		return refuse(fault.Malformed, "the body is not valid UTF-8: %s", reason)
 	}
 	err := json.Unmarshal(body, v, lenient)
 	var semantic *json.SemanticError

@@ -5,7 +5,6 @@ import (
 	"io"
 	"strconv"
 	"time"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -64,8 +63,10 @@ func decode(body []byte, r Rules, read func(*parser) error) ([]Event, error) {
 	if len(body) > MaxBody && !r.AnySize {
 		return nil, &Refusal{Kind: fault.TooLarge, Message: msgTooLarge, Position: -1}
 	}
-	if !utf8.Valid(body) {
-		return nil, badRequest("invalid UTF-8", invalidUTF8(body))
+	if reason := fault.NotUTF8(body); reason != "" {
+		refusal := badRequest("invalid UTF-8", invalidUTF8(body))
+		refusal.Message += ": " + reason
+		return nil, refusal
 	}
 	p := newParser(body, r)
 	if err := read(p); err != nil {

@@ -48,9 +48,9 @@ func TestInvalidUTF8IsABadRequest(t *testing.T) {
 	tests := []struct {
 		name, body, message string
 	}{
-		{"in a string", "{\"events\":[{\"eventName\":\"\xff\"}]}", "Bad Request: invalid UTF-8 at byte 25"},
-		{"cut within a character", "{\"events\":\"\xc3", "Bad Request: invalid UTF-8 at byte 11"},
-		{"UTF-16", "\xff\xfe{\x00}\x00", "Bad Request: invalid UTF-8 at byte 0"},
+		{"in a string", "{\"events\":[{\"eventName\":\"\xff\"}]}", "Bad Request: invalid UTF-8 at byte 25: it is probably WINDOWS-1252, which `iconv -f WINDOWS-1252 -t UTF-8 FILE` converts"},
+		{"cut within a character", "{\"events\":\"\xc3", "Bad Request: invalid UTF-8 at byte 11: it is probably WINDOWS-1252, which `iconv -f WINDOWS-1252 -t UTF-8 FILE` converts"},
+		{"UTF-16", "\xff\xfe{\x00}\x00", "Bad Request: invalid UTF-8 at byte 0: it is probably UTF-16, which `iconv -f UTF-16 -t UTF-8 FILE` converts"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

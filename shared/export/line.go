@@ -52,6 +52,9 @@ func Parse(text []byte) (line api.ExportLine, own bool, err error) {
 	if !ok || !bytes.HasPrefix(bytes.TrimSpace(rest), []byte(prefix)) {
 		return line, false, nil
 	}
+	if reason := fault.NotUTF8(text); reason != "" {
+		return line, true, fault.New(fault.Malformed, "The line of an export is not valid UTF-8: %s", reason)
+	}
 	var members map[string]json.RawMessage
 	if json.Unmarshal(text, &members) != nil || len(members) != 1 {
 		return line, false, nil

@@ -5,14 +5,14 @@ import (
 	"unicode/utf8"
 )
 
-// NotUTF8 returns "" for text that is UTF-8, and otherwise in which encoding the text
-// probably is and how to convert it. There are few answers, and none holds data of a
-// client, so refusals can be counted by them.
+// NotUTF8 returns "" for text that is UTF-8, and otherwise a clause that says in which
+// encoding the text probably is, and how to convert it. There are few clauses, and none
+// holds data of a client, so refusals can be counted by them.
 func NotUTF8(text []byte) string {
 	if utf8.Valid(text) {
 		return ""
 	}
-	return "the text is not UTF-8: " + guess(text)
+	return guess(text)
 }
 
 // converts says how a file in an encoding of the program iconv is converted.

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -93,8 +92,8 @@ func Decode(name string, body []byte) (Definition, error) {
 	if len(body) > MaxDefinition {
 		return d, fault.New(fault.TooLarge, "the body has %d bytes, at most %d are accepted", len(body), MaxDefinition)
 	}
-	if !utf8.Valid(body) {
-		return d, fault.New(fault.Malformed, "the body is not valid UTF-8")
+	if reason := fault.NotUTF8(body); reason != "" {
+		return d, fault.New(fault.Malformed, "the body is not valid UTF-8: %s", reason)
 	}
 	var sent map[string]jsontext.Value
 	if err := jsonv2.Unmarshal(body, &sent); err != nil {

@@ -28,7 +28,8 @@ const (
 )
 
 // ReadBody reads a request's body of at most limit bytes, both before and after
-// decompression. It ignores the content type: clients send JSON under many.
+// decompression. It ignores the content type: clients send JSON under many. A byte order
+// mark is not a part of the body.
 //
 // The request holds BodyWeight bytes of the process's gate for each byte of the
 // body until it is answered: the bytes themselves as they arrive, the rest once
@@ -67,8 +68,11 @@ func ReadBodyWithin(w http.ResponseWriter, r *http.Request, limit int64, within 
 	// The server reads on, to notice a client that goes away. A deadline that passed
 	// while the request is handled would look like that.
 	setReadDeadline(w, time.Time{})
-	return body, nil
+	return bytes.TrimPrefix(body, []byte(byteOrderMark)), nil
 }
+
+// byteOrderMark begins what some programs write as UTF-8.
+const byteOrderMark = "\ufeff"
 
 // unpack decompresses a body that has arrived, to at most limit bytes. If they are many,
 // it waits for a turn.

@@ -90,7 +90,8 @@ type product struct {
 	SKU text `json:"sku"`
 }
 
-// Parse reads a call. The error is ErrForm.
+// Parse reads a call. The error is ErrForm, or names the probable encoding of a call that
+// is not UTF-8.
 func Parse(raw []byte) (Call, error) {
 	var sent struct {
 		Type              string          `json:"type"`
@@ -100,6 +101,9 @@ func Parse(raw []byte) (Call, error) {
 		Timestamp         instant         `json:"timestamp"`
 		OriginalTimestamp instant         `json:"originalTimestamp"`
 		Properties        json.RawMessage `json:"properties"` // of a page it may be anything
+	}
+	if reason := fault.NotUTF8(raw); reason != "" {
+		return Call{}, fault.New(fault.Malformed, "The call is not valid UTF-8: %s", reason)
 	}
 	if len(raw) == 0 || raw[0] != '{' || json.Unmarshal(raw, &sent) != nil {
 		return Call{}, ErrForm
