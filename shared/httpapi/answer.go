@@ -14,8 +14,9 @@ import (
 
 const (
 	// AnswerTime is how long a client may take to receive AnswerStep bytes of an answer.
-	// A connection that takes longer ends.
+	// If it takes longer, its connection ends.
 	AnswerTime = 30 * time.Second
+	// AnswerStep is how many bytes of an answer are sent at a time.
 	AnswerStep = 16 << 10
 
 	// slowStep is how long a step takes to a client that reads slowly: the engine then
@@ -45,7 +46,7 @@ type answer struct {
 	memory int    // bytes that held keeps from the garbage collector
 	pooled *bytes.Buffer
 	wrote  time.Time // when the handler sent its last bytes
-	cut    bool      // the handler has sent bytes, and no others follow that should
+	cut    bool      // bytes are sent, and the rest of the answer does not follow
 }
 
 type answerState int
@@ -190,6 +191,13 @@ func (a *answer) send(ctx context.Context) {
 	if a.pooled != nil && a.pooled.Cap() <= maxPooledBody {
 		bodies.Put(a.pooled)
 	}
+}
+
+// abort ends the connection, so that the client sees that the answer is not whole: the
+// server cannot send the end of it. A panic would not do, because the framework of Cloud
+// Run functions recovers from it and ends the answer.
+func (a *answer) abort() {
+	_ = http.NewResponseController(a.w).SetWriteDeadline(time.Unix(1, 0))
 }
 
 // shrink frees what has been sent once that is more than half of the memory.

@@ -134,7 +134,7 @@ func (rt *Router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	a.send(ctx)
 	if a.cut {
-		panic(http.ErrAbortHandler)
+		a.abort()
 	}
 }
 
@@ -204,7 +204,8 @@ func (rt *Router) answerLate(w http.ResponseWriter, r *http.Request, a *answer, 
 	late := rt.newAnswer(w)
 	rt.fail(late, r, errLate)
 	if a.cut {
-		panic(http.ErrAbortHandler) // so that the client sees that the answer is not whole
+		a.abort()
+		return
 	}
 	late.send(admission.Exempt(r.Context()))
 }
