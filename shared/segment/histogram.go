@@ -62,6 +62,9 @@ func (h *Histogram) AddPart(p Part, list []Cell, out *Set) error {
 
 func (h *Histogram) put(o Order) { h.bands[o>>lowBits] = append(h.bands[o>>lowBits], o) }
 
+// Users is how many users the histogram has counted.
+func (h *Histogram) Users() int { return h.users }
+
 // AddScore adds the score of a user as of the histogram's instant, if it counts.
 func (h *Histogram) AddScore(score float64) {
 	if o := h.term.Decay.Order(score, h.at); o > h.none {

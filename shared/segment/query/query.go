@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/segment"
@@ -44,6 +45,9 @@ const (
 	// profiles run.
 	scanners = 2
 	readers  = 4
+	// orderBytes is what a histogram takes from the process's gate for each user whose
+	// score it keeps: the lists of scores grow by copies.
+	orderBytes = 16
 )
 
 // Builds orders what queries find missing. The functions' job runner does it.
@@ -210,11 +214,19 @@ func (r *Reader) Histogram(ctx context.Context, app config.App, filter segment.F
 	if err != nil {
 		return segment.Summary{}, 0, err
 	}
-	h := segment.NewHistogram(q.Terms[0], at)
+	h, charged := segment.NewHistogram(q.Terms[0], at), 0
 	for i, p := range e.parts {
-		if err := h.AddPart(p, e.lists[i][0], e.out[i]); err != nil {
+		err := ctx.Err()
+		if err == nil {
+			err = h.AddPart(p, e.lists[i][0], e.out[i])
+		}
+		if err == nil {
+			err = admission.Take(ctx, orderBytes*int64(h.Users()-charged))
+		}
+		if err != nil {
 			return segment.Summary{}, 0, err
 		}
+		charged = h.Users()
 	}
 	for _, u := range e.read {
 		h.AddScore(q.Score(u.Order, at))
@@ -283,6 +295,9 @@ func (e *evaluation) scan(ctx context.Context, most int, after *segment.Cursor) 
 			continue
 		}
 		g.Go(func() error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
 			in := segment.Input{Part: p, Lists: e.lists[i], Out: e.out[i], After: after, AfterOrdinal: from[i]}
 			found, err := e.q.Scan(in, e.at, most)
 			e.hits[i], edges[i], totals[i] = found.Hits, found.Edge, found.Total
