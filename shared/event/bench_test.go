@@ -51,6 +51,23 @@ func BenchmarkDecode(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")
 }
 
+// An import reads events whose times are numbers, as most are, or texts.
+func BenchmarkDecodeHistory(b *testing.B) {
+	rules := event.Rules{Now: benchRules.Now, Index: "shop", History: true}
+	for name, timestamp := range map[string]string{"number": "1207008001000", "text": `"2008-04-01T00:00:01Z"`} {
+		b.Run(name, func(b *testing.B) {
+			raw := []byte(`{"eventType":"click","eventName":"Product Clicked","userToken":"session-1","timestamp":` + timestamp + `,"objectIDs":["A13"]}`)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := event.Decode(raw, rules); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")
+		})
+	}
+}
+
 func BenchmarkID(b *testing.B) {
 	events, err := event.DecodeBatch(typicalBatch(), benchRules)
 	if err != nil {
