@@ -1,6 +1,10 @@
 package ranking
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+)
 
 // greedy computes what Diversify defines by lazy evaluation. While items are
 // chosen, the score of a candidate can only fall, so that of some places ago is an
@@ -236,7 +240,7 @@ func (g *greedy) update(q *Query, heap []ranked) bool {
 	}
 	c.overlap, c.nearest = highest, g.chosen[place].candidate
 	before := top.score
-	top.score = c.score - g.penalty*highest
+	top.score = affinity.Rounded(c.score - g.penalty*highest)
 	return top.score < before
 }
 

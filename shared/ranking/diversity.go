@@ -3,6 +3,7 @@ package ranking
 import (
 	"slices"
 
+	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/event"
 )
 
@@ -89,7 +90,7 @@ func spaced(q *Query, before []Item, item Item) Item {
 		}
 	}
 	loss := penalty(q) * highest
-	item.Score -= loss
+	item.Score = affinity.Rounded(item.Score - loss)
 	if q.Explain && loss > 0 {
 		item.Features = append(slices.Clip(item.Features), Feature{
 			Name: Diversified, Value: -loss, Parts: []Part{{Name: nearest, Value: -loss}},

@@ -10,7 +10,7 @@ import (
 	"github.com/affinityengine/affinity/shared/ranking"
 )
 
-const tolerance = 1e-12
+const tolerance = 1e-11 // scores have 12 significant digits
 
 func TestRankEqualsReference(t *testing.T) { rapid.Check(t, rankEqualsReference) }
 
@@ -98,7 +98,7 @@ func compare[T float64 | string | int](a, b T) int {
 	return 0
 }
 
-func near(a, b float64) bool { return math.Abs(a-b) <= tolerance }
+func near(a, b float64) bool { return math.Abs(a-b) <= tolerance*max(1, math.Abs(a), math.Abs(b)) }
 
 // visible leaves out features so small that rounding decides whether they are 0.
 func visible(features []ranking.Feature) []ranking.Feature {

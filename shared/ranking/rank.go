@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/affinityengine/affinity/shared/affinity"
 )
 
 // work is the memory of one ranking. Requests take it from a pool, so that a
@@ -18,7 +20,7 @@ type work struct {
 	logHighest float64 // log(1 + the query's highest count), 0 if that is not positive
 
 	terms table
-	pairs map[string]float64 // B -> sum over the objects A of the last instant
+	pairs map[string]sum // B -> sum over the objects A of the last instant
 	// pairParts are the parts of these sums, made when an answer explains the first.
 	pairParts map[string][]Part
 
@@ -40,7 +42,7 @@ type ranked struct {
 	candidate int32
 }
 
-var pool = sync.Pool{New: func() any { return &work{pairs: map[string]float64{}} }}
+var pool = sync.Pool{New: func() any { return &work{pairs: map[string]sum{}} }}
 
 // Rank ranks the candidates of a query. It does not change or keep the query.
 func (r *Ranker) Rank(q *Query) Result {
@@ -76,7 +78,9 @@ func (w *work) addPairs() {
 		a := &w.q.Neighbours[i]
 		for _, b := range a.Pairs {
 			if ratio := b.Count / a.Events; positive(b.Count) && positive(a.Events) && positive(ratio) {
-				w.pairs[b.ObjectID] = bounded(w.pairs[b.ObjectID] + ratio)
+				ratios := w.pairs[b.ObjectID]
+				ratios.addBounded(ratio)
+				w.pairs[b.ObjectID] = ratios
 			}
 		}
 	}
@@ -99,7 +103,7 @@ func (w *work) match() {
 			w.topAffinity, w.topSession = max(w.topAffinity, w.affinity[i]), max(w.topSession, w.session[i])
 		}
 		if len(w.pairs) > 0 {
-			w.pairing[i] = w.pairs[c.ObjectID]
+			w.pairing[i] = w.pairs[c.ObjectID].value()
 			w.topPairing = max(w.topPairing, w.pairing[i])
 		}
 	}
@@ -120,7 +124,8 @@ func (w *work) fetch() {
 	w.fetched = sum // or the compiler would leave out the reads
 }
 
-func (w *work) matchObject(o *Object) (profile, session float64) {
+func (w *work) matchObject(o *Object) (_, _ float64) {
+	var profile, session sum
 	scored, start := 0, int32(0)
 	for i := range o.facets {
 		f := &o.facets[i]
@@ -129,8 +134,8 @@ func (w *work) matchObject(o *Object) (profile, session float64) {
 			for j := start; j < f.until; j++ {
 				if k := w.terms.find(o.values[j].hash, facet, o.values[j].name.of(o.text)); k != nil {
 					e := &w.terms.terms[k.term]
-					profile += e.profile
-					session += e.session
+					profile.add(e.profile)
+					session.add(e.session)
 				}
 			}
 		}
@@ -140,7 +145,7 @@ func (w *work) matchObject(o *Object) (profile, session float64) {
 		return 0, 0
 	}
 	root := math.Sqrt(float64(scored))
-	return profile / root, session / root
+	return (profile.high + profile.low) / root, (session.high + session.low) / root
 }
 
 // weighted are the features of a candidate with their weights, in the order of
@@ -153,19 +158,22 @@ func (w *work) features(i int32) (f weighted) {
 	c, r := &w.q.Candidates[i], &w.r.ranking
 	f[0] = (1 - w.impact) * w.relevancy.of(c)
 	f[1] = w.impact * share(w.affinity[i], w.topAffinity)
-	f[2] = w.impact * percent(r.Session.Weight) * share(w.session[i], w.topSession)
+	f[2] = w.impact * w.r.weights.session * share(w.session[i], w.topSession)
 	if r.Popularity.Weight > 0 && w.logHighest > 0 && positive(c.Count) {
-		f[3] = percent(r.Popularity.Weight) * min(math.Log1p(c.Count)/w.logHighest, 1)
+		f[3] = w.r.weights.popularity * min(math.Log1p(c.Count)/w.logHighest, 1)
 	}
-	f[4] = percent(r.Pairs.Weight) * share(w.pairing[i], w.topPairing)
+	f[4] = w.r.weights.pairs * share(w.pairing[i], w.topPairing)
 	if r.Freshness.Weight > 0 && c.Dated {
-		f[5] = percent(r.Freshness.Weight) * FreshnessOf(w.q.Now, c.Published, r.Freshness.HalfLife.Millis())
+		f[5] = w.r.weights.freshness * FreshnessOf(w.q.Now, c.Published, r.Freshness.HalfLife.Millis())
 	}
 	if c.Seen && w.q.Seen == Demote {
 		f[6] = -w.impact * demotion
 	}
 	return f
 }
+
+// sum adds up the features, in the order of the formula.
+func (f *weighted) sum() float64 { return f[0] + f[1] + f[2] + f[3] + f[4] + f[5] + f[6] }
 
 // best returns the candidates that the query asks for, in order.
 func (w *work) best() []ranked {
@@ -174,17 +182,23 @@ func (w *work) best() []ranked {
 		if excluded(w.q, &w.q.Candidates[i]) {
 			continue
 		}
-		score := 0.0
-		for _, f := range w.features(int32(i)) {
-			score += f
-		}
-		w.order = append(w.order, ranked{score, int32(i)})
+		f := w.features(int32(i))
+		w.order = append(w.order, ranked{f.sum(), int32(i)})
 	}
 	n := limited(w.q, len(w.order))
 	if w.q.Diversity != nil {
+		roundAll(w.order)
 		return w.diversify(n)
 	}
-	return w.first(n)
+	best := w.first(n)
+	roundAll(best)
+	return best
+}
+
+func roundAll(order []ranked) {
+	for i := range order {
+		order[i].score = affinity.Rounded(order[i].score)
+	}
 }
 
 // first returns the best n of the order, sorted.
@@ -223,7 +237,16 @@ func (w *work) sink(heap []ranked, i int) {
 	}
 }
 
+// near is a bit more than the largest part of a score between it and the next rounded
+// one.
+const near = 1.1e-11
+
+// compare orders two candidates by their rounded scores, but rounds only those that are
+// near each other: the order of others is the same without.
 func (w *work) compare(a, b ranked) int {
+	if math.Abs(a.score-b.score) <= near*math.Abs(a.score) {
+		a.score, b.score = affinity.Rounded(a.score), affinity.Rounded(b.score)
+	}
 	switch {
 	case a.score > b.score:
 		return -1

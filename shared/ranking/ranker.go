@@ -12,9 +12,13 @@ import (
 type Ranker struct {
 	strategy strategy.Strategy
 	ranking  strategy.FullRanking
+	weights  weights
 	points   map[kind]float64 // kinds of events that score
 	facets   facetTable
 }
+
+// weights are those of ranking, as fractions.
+type weights struct{ session, popularity, pairs, freshness float64 }
 
 // kind is a type and a name of events.
 type kind struct {
@@ -42,6 +46,8 @@ func (f *scoredFacet) alias(value string) string {
 // New prepares a valid strategy.
 func New(s strategy.Strategy) *Ranker {
 	r := &Ranker{strategy: s, ranking: s.RankingOrDefault(), points: make(map[kind]float64, len(s.EventsScoring))}
+	full := &r.ranking
+	r.weights = weights{percent(full.Session.Weight), percent(full.Popularity.Weight), percent(full.Pairs.Weight), percent(full.Freshness.Weight)}
 	for _, e := range s.EventsScoring {
 		if e.Score > 0 {
 			r.points[kind{e.EventType, e.EventName}] = float64(e.Score)

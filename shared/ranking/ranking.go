@@ -138,8 +138,8 @@ type Result struct {
 type Item struct {
 	ObjectID  string
 	Candidate int     // its index in the query
-	Score     float64 // finite
-	// Features add up to Score. Only those that are not 0 are listed, in the
+	Score     float64 // finite, with 12 significant digits
+	// Features add up to Score, but for its rounding. Only those that are not 0 are listed, in the
 	// order of the formula, and only if the query asks to explain.
 	Features []Feature
 }

@@ -234,7 +234,7 @@ func TestAliases(t *testing.T) {
 			{ObjectID: "blue", Object: object("colour:blue")},
 		},
 	}
-	check(t, scores(t, s, q), map[string]float64{"one": math.Sqrt2 / 2 * 2, "two": 2, "blue": 0})
+	check(t, scores(t, s, q), map[string]float64{"one": affinity.Rounded(math.Sqrt2), "two": 2, "blue": 0})
 }
 
 func TestSeen(t *testing.T) {

@@ -52,6 +52,7 @@ func Reference(s strategy.Strategy, q *Query) Result {
 				item.Features = append(item.Features, f)
 			}
 		}
+		item.Score = affinity.Rounded(item.Score)
 		items = append(items, item)
 	}
 	slices.SortFunc(items, compareItems)
@@ -80,12 +81,16 @@ func impact(s strategy.Strategy, q *Query, relevancies scale) float64 {
 // profileScores returns the profile's scores of filters in facets that the
 // strategy scores.
 func profileScores(s strategy.Strategy, q *Query) map[event.Filter]float64 {
-	scores := map[event.Filter]float64{}
+	parts := map[event.Filter][]Part{}
 	for _, a := range q.Affinities {
 		if q.HalfLife < len(a.Scores) && positive(a.Scores[q.HalfLife]) && s.FacetScore(a.Facet) > 0 {
 			f := event.Filter{Facet: a.Facet, Value: s.Alias(a.Facet, a.Value)}
-			scores[f] = bounded(scores[f] + a.Scores[q.HalfLife])
+			parts[f] = append(parts[f], Part{Value: a.Scores[q.HalfLife]})
 		}
+	}
+	scores := map[event.Filter]float64{}
+	for f := range parts {
+		scores[f] = total(parts[f])
 	}
 	return ofHighest(scores)
 }
@@ -169,15 +174,15 @@ func demoted(q *Query, c Candidate) float64 {
 func feature(name string, weight, value float64, parts []Part) Feature {
 	f := Feature{Name: name, Value: weight * value}
 	parts = ofLargest(parts)
-	sums := map[string]float64{}
+	named := map[string][]Part{}
 	for _, p := range parts {
-		sums[p.Name] += p.Value
+		named[p.Name] = append(named[p.Name], p)
 	}
 	if f.Value == 0 {
 		return f
 	}
-	for name, sum := range sums {
-		f.Parts = append(f.Parts, Part{Name: name, Value: f.Value * (sum / total(parts))})
+	for name := range named {
+		f.Parts = append(f.Parts, Part{Name: name, Value: f.Value * (total(named[name]) / total(parts))})
 	}
 	slices.SortFunc(f.Parts, compareParts)
 	return f
@@ -194,11 +199,11 @@ func ofHighest(scores map[event.Filter]float64) map[event.Filter]float64 {
 }
 
 func total(parts []Part) float64 {
-	sum := 0.0
+	var s sum
 	for _, p := range parts {
-		sum += p.Value
+		s.addBounded(p.Value)
 	}
-	return bounded(sum)
+	return s.value()
 }
 
 func highest[K comparable](values map[K]float64) float64 {

@@ -15,12 +15,14 @@ func (w *work) sorted(order []ranked) []ranked {
 		low, high = min(low, o.score), max(high, o.score)
 	}
 	parts := float64(len(order)) / (high - low)
-	if !positive(parts) { // all scores are equal, or nearly
+	// Candidates whose rounded scores are equal lie in two parts at most, because a part is
+	// longer than the distance of such scores.
+	if !positive(parts) || near*max(high, -low)*parts >= 1 { // all scores are equal, or nearly
 		slices.SortFunc(order, w.compare)
 		return order
 	}
-	// Rounding keeps the order of numbers, so no score gets into a later part than
-	// a lower one, and equal scores get into the same.
+	// Rounding keeps the order of numbers, so no score gets into a later part than a
+	// lower one.
 	part := func(score float64) int { return min(int((high-score)*parts), len(order)-1) }
 	w.ends = slices.Grow(w.ends[:0], len(order)+1)[:len(order)+1]
 	clear(w.ends)
@@ -36,12 +38,18 @@ func (w *work) sorted(order []ranked) []ranked {
 		w.spread[*at] = o
 		*at++
 	}
-	start := int32(0)
+	before, start := int32(0), int32(0) // the starts of a part and of the next one
 	for _, end := range w.ends[:len(order)] {
+		if end == start {
+			continue
+		}
 		if end-start > 1 {
 			slices.SortFunc(w.spread[start:end], w.compare)
 		}
-		start = end
+		if start > 0 && w.compare(w.spread[start], w.spread[start-1]) < 0 {
+			slices.SortFunc(w.spread[before:end], w.compare) // equal scores lie in both
+		}
+		before, start = start, end
 	}
 	return w.spread
 }

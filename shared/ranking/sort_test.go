@@ -18,8 +18,12 @@ func TestSortedEqualsSortByComparison(t *testing.T) {
 		"outlier":   func() float64 { return 1e9 * float64(1/(1+random.IntN(40))) },
 		"neighbour": func() float64 { return math.Nextafter(1, float64(2*random.IntN(2))) },
 		"negative":  func() float64 { return random.NormFloat64() },
-		"range":     func() float64 { return math.MaxFloat64 * float64(random.IntN(3)-1) },
-		"tiny":      func() float64 { return math.SmallestNonzeroFloat64 * float64(random.IntN(9)) },
+		// Equal but for the last bits, on both sides of where parts may end.
+		"clusters": func() float64 { return float64(1+random.IntN(5)) / 7 * (1 + float64(random.IntN(9)-4)*0x1p-52) },
+		"ulps":     func() float64 { return 1 + float64(random.IntN(9))*0x1p-52 },
+		"grid":     func() float64 { return 0.3 + float64(random.IntN(40))*3e-13 },
+		"range":    func() float64 { return math.MaxFloat64 * float64(random.IntN(3)-1) },
+		"tiny":     func() float64 { return math.SmallestNonzeroFloat64 * float64(random.IntN(9)) },
 	} {
 		w := &work{q: &Query{}}
 		for _, n := range []int{300, 0, 1, 2, 40} {

@@ -11,8 +11,11 @@ import (
 type term struct {
 	facet            int32 // in Ranker.facets
 	value            string
-	profile, session float64 // its scores, from finish on with contrast
+	profile, session float64 // its scores with contrast, from finish on
 }
+
+// scores are those of a term while they are added up.
+type scores struct{ profile, session sum }
 
 // key is a filter of objects that counts as a term: the term's own filter, or
 // one with an alias to it.
@@ -25,6 +28,7 @@ type key struct {
 // table finds the terms of a request by the filters of objects.
 type table struct {
 	terms []term
+	added []scores // by term
 	keys  []key
 	slots []slot // a power of 2; keys are indexes in keys + 1
 }
@@ -33,7 +37,7 @@ type table struct {
 func (t *table) reset(n int) {
 	clear(t.terms) // the strings belong to the last request
 	clear(t.keys)
-	t.terms, t.keys = t.terms[:0], t.keys[:0]
+	t.terms, t.added, t.keys = t.terms[:0], t.added[:0], t.keys[:0]
 	if size := tableSize(n); size <= cap(t.slots) {
 		t.slots = t.slots[:size]
 		clear(t.slots)
@@ -81,15 +85,15 @@ func (t *table) grow() {
 	}
 }
 
-// term returns the term of a filter and adds it where it is new.
-func (t *table) term(r *Ranker, facet int32, value string) *term {
+// term returns the scores of a filter's term and adds the term where it is new.
+func (t *table) term(r *Ranker, facet int32, value string) *scores {
 	hash := hashFilter(r.facets.facets[facet].hash, value)
 	if k := t.find(hash, facet, value); k != nil {
-		return &t.terms[k.term]
+		return &t.added[k.term]
 	}
-	t.terms = append(t.terms, term{facet: facet, value: value})
+	t.terms, t.added = append(t.terms, term{facet: facet, value: value}), append(t.added, scores{})
 	t.put(hash, facet, value, int32(len(t.terms)-1))
-	return &t.terms[len(t.terms)-1]
+	return &t.added[len(t.added)-1]
 }
 
 // fill makes the table of a query's profile and session. personal reports
@@ -106,8 +110,7 @@ func (t *table) fill(r *Ranker, q *Query) (personal bool) {
 			continue
 		}
 		if facet := r.facets.byName(a.Facet); facet >= 0 {
-			e := t.term(r, facet, r.facets.facets[facet].alias(a.Value))
-			e.profile = bounded(e.profile + a.Scores[q.HalfLife])
+			t.term(r, facet, r.facets.facets[facet].alias(a.Value)).profile.addBounded(a.Scores[q.HalfLife])
 		}
 	}
 	for rank := range q.Session.Events {
@@ -128,7 +131,7 @@ func (t *table) addEvent(r *Ranker, q *Query, rank int) {
 		}
 		f := &r.facets.facets[facet]
 		if score := points * f.weight * float64(c.N); score > 0 {
-			t.term(r, facet, f.alias(c.Value)).session += score
+			t.term(r, facet, f.alias(c.Value)).session.add(score)
 		}
 	}
 }
@@ -146,14 +149,14 @@ func decay(h strategy.HalfLife, rank int, age float64) float64 {
 // and adds the filters that are aliases of terms.
 func (t *table) finish(r *Ranker, known *Frequencies) {
 	profile, session := 0.0, 0.0
-	for i := range t.terms {
-		profile, session = max(profile, t.terms[i].profile), max(session, t.terms[i].session)
+	for i := range t.added {
+		profile, session = max(profile, t.added[i].profile.value()), max(session, t.added[i].session.value())
 	}
 	for i := range t.terms {
-		e := &t.terms[i]
+		e, a := &t.terms[i], &t.added[i]
 		c := r.contrast(known, e)
-		e.profile = share(e.profile, profile) * c
-		e.session = share(e.session, session) * c
+		e.profile = share(a.profile.value(), profile) * c
+		e.session = share(a.session.value(), session) * c
 		f := &r.facets.facets[e.facet]
 		for _, from := range f.merged[e.value] {
 			t.put(hashFilter(f.hash, from), e.facet, from, int32(i))
