@@ -190,6 +190,8 @@ func compareScores(t rapid.TB, c *Cases, r *reference, s strategy.Strategy) {
 		for _, item := range items {
 			if got := scores[c.log.known[item.ObjectID]]; !near(got, item.Score) {
 				t.Fatalf("case %d, candidate %s: score %g, want %g", i, item.ObjectID, got, item.Score)
+			} else if got != affinity.Rounded(got) {
+				t.Fatalf("case %d, candidate %s: rounding decides between %v and equal scores", i, item.ObjectID, got)
 			}
 		}
 		order := slices.Clone(want.candidates) // by objectID

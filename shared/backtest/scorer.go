@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/ranking"
 )
 
@@ -48,6 +49,9 @@ func (s *scorer) rank(in *instant, candidates []int32, scores []float64) {
 		for _, o := range candidates {
 			scores[o] += s.freshness(o, in.time)
 		}
+	}
+	for _, o := range candidates {
+		scores[o] = affinity.Rounded(scores[o])
 	}
 	s.clear()
 }
