@@ -40,7 +40,7 @@ var layers = []struct {
 	{"shared/ranking", "affinity event strategy", ""},
 	{"shared/preview", "affinity ranking strategy", ""},
 	{"shared/feed", "catalog fault ranking strategy", ""},
-	{"shared/boost", "fault", ""},
+	{"shared/boost", "affinity fault", ""},
 	{"shared/boost/simulate", "", ""},
 	{"shared/api", "catalog event strategy", ""},
 	{"shared/track", "api event fault", ""},

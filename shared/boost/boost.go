@@ -27,6 +27,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/affinityengine/affinity/shared/affinity"
 )
 
 const (
@@ -165,7 +167,7 @@ func Render(r Request) (Answer, error) {
 // the order of profiles, so that they are seldom sorted here.
 func (r Request) strongest() []Affinity {
 	byStrength := func(a, b Affinity) int {
-		if c := cmp.Compare(b.Score, a.Score); c != 0 {
+		if c := cmp.Compare(affinity.Rounded(b.Score), affinity.Rounded(a.Score)); c != 0 {
 			return c
 		}
 		return cmp.Or(strings.Compare(a.Facet, b.Facet), strings.Compare(a.Value, b.Value))
@@ -184,7 +186,7 @@ func (r Request) asks(a Affinity) bool {
 
 // term returns an affinity with its field in the engine.
 func (r Request) term(a Affinity) term {
-	t := term{facet: a.Facet, field: a.Facet, value: a.Value, score: a.Score}
+	t := term{facet: a.Facet, field: a.Facet, value: a.Value, score: affinity.Rounded(a.Score)}
 	if field, ok := r.FieldMap[a.Facet]; ok {
 		t.field, t.mapped = field, true
 	}

@@ -98,6 +98,20 @@ func TestWeights(t *testing.T) {
 	}
 }
 
+// Scores that differ by rounding alone are equal: they have the same weight, and facet and
+// value decide their order.
+func TestRoundingDecidesNoWeight(t *testing.T) {
+	third := math.Nextafter(0.3, 1)
+	r := request("algolia", "", []boost.Affinity{{"b", "y", third}, {"a", "x", 0.3}})
+	got, err := boost.Render(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := got.Affinities; len(a) != 2 || a[0].Facet != "a" || a[0].Weight != a[1].Weight {
+		t.Errorf("affinities = %v, want a:x before b:y with the same weight", a)
+	}
+}
+
 func TestExtremeScores(t *testing.T) {
 	for _, scores := range [][]float64{
 		{math.MaxFloat64, math.MaxFloat64},
