@@ -152,7 +152,7 @@ func orderOf(pairs []pair, score func(pair) float64) []int {
 		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Compare(rounded(score(pairs[b])), rounded(score(pairs[a])))
+		return cmp.Compare(affinity.Rounded(score(pairs[b])), affinity.Rounded(score(pairs[a])))
 	})
 	return order
 }

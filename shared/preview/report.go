@@ -104,4 +104,4 @@ func (p *Preview) facets() []Facet {
 
 // distance is how far the mean share changes, up or down. It is rounded, because a sum
 // depends on the order of the users in its last bits.
-func (m Mover) distance() float64 { return rounded(math.Abs(m.ShareAfter - m.ShareBefore)) }
+func (m Mover) distance() float64 { return affinity.Rounded(math.Abs(m.ShareAfter - m.ShareBefore)) }

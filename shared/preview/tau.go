@@ -33,7 +33,7 @@ func RankCorrelation(before, after []affinity.Affinity) float64 {
 func correlation(pairs []pair, alike bool) float64 {
 	points := make([]point, len(pairs))
 	for i, p := range pairs {
-		points[i] = point{rounded(p.before), rounded(p.after)}
+		points[i] = point{affinity.Rounded(p.before), affinity.Rounded(p.after)}
 	}
 	n := int64(len(points))
 	all := n * (n - 1) / 2
@@ -105,15 +105,4 @@ func exchanges(points, spare []point) int64 {
 	merged = append(append(merged, left...), right...)
 	copy(points, merged)
 	return n
-}
-
-// noise is the number of low bits, of 52, in which two float64 sums of the same
-// terms in different orders may differ: a relative 5e-13.
-const noise = 12
-
-// rounded drops the bits of a score that are noise, so that equal scores
-// compare as equal.
-func rounded(score float64) float64 {
-	bits := math.Float64bits(score) + 1<<(noise-1)
-	return math.Float64frombits(bits &^ (1<<noise - 1))
 }
