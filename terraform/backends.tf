@@ -1,3 +1,7 @@
+locals {
+  longest_retention_days = coalesce(var.longest_retention_days, 90)
+}
+
 module "bigtable" {
   source = "./modules/bigtable"
 
@@ -13,7 +17,7 @@ module "bigtable" {
   primary_cluster        = coalesce(var.primary_cluster, keys(var.clusters)[0]) # null only where there is one
   tables                 = jsondecode(file("${path.module}/bigtable.json")).tables
   table_sets             = [for name, set in var.dedicated_tables : name if coalesce(set.region, local.home) == local.home]
-  longest_retention_days = var.longest_retention_days
+  longest_retention_days = local.longest_retention_days
   deletion_protection    = var.deletion_protection
   backup_days            = var.backup_days
   data_boost             = var.data_boost
@@ -21,7 +25,7 @@ module "bigtable" {
   clients = local.members
   grants  = local.table_grants
 
-  depends_on = [terraform_data.project]
+  depends_on = [google_storage_bucket_object.applied]
 }
 
 module "firestore" {
@@ -41,7 +45,7 @@ module "firestore" {
   viewers = local.viewers
   users   = local.users
 
-  depends_on = [terraform_data.project]
+  depends_on = [google_storage_bucket_object.applied]
 }
 
 module "events" {
@@ -67,7 +71,7 @@ module "events" {
     publishers  = { for key, member in local.publishers : key => member if local.deployed[key].customer == null || local.deployed[key].customer == customer }
   } }
 
-  depends_on = [terraform_data.project]
+  depends_on = [google_storage_bucket_object.applied]
 }
 
 module "tasks" {
@@ -102,5 +106,5 @@ module "tasks" {
     enqueuers      = { for key, member in local.enqueuers : key => member if local.deployed[key].customer == null || local.deployed[key].customer == customer }
   } }
 
-  depends_on = [terraform_data.project]
+  depends_on = [google_storage_bucket_object.applied]
 }

@@ -43,7 +43,7 @@ module "regional_bigtable" {
   primary_cluster        = coalesce(each.value.primary_cluster, keys(each.value.clusters)[0]) # null only where there is one
   tables                 = jsondecode(file("${path.module}/bigtable.json")).tables
   table_sets             = [for name, set in var.dedicated_tables : name if set.region == each.key]
-  longest_retention_days = var.longest_retention_days
+  longest_retention_days = local.longest_retention_days
   deletion_protection    = var.deletion_protection
   backup_days            = var.backup_days
   data_boost             = var.data_boost
@@ -52,7 +52,7 @@ module "regional_bigtable" {
   clients = local.members
   grants  = local.table_grants
 
-  depends_on = [terraform_data.project]
+  depends_on = [google_storage_bucket_object.applied]
 }
 
 module "regional_events" {
@@ -81,7 +81,7 @@ module "regional_events" {
     publishers  = { for key, member in local.publishers : key => member if local.deployed[key].customer == null || local.deployed[key].customer == customer }
   } }
 
-  depends_on = [terraform_data.project]
+  depends_on = [google_storage_bucket_object.applied]
 }
 
 # The schedules are those of the region of the deployment: its worker starts the rounds of all
@@ -108,7 +108,7 @@ module "regional_tasks" {
     enqueuers      = { for key, member in local.enqueuers : key => member if local.deployed[key].customer == null || local.deployed[key].customer == customer }
   } }
 
-  depends_on = [terraform_data.project]
+  depends_on = [google_storage_bucket_object.applied]
 }
 
 module "processing" {

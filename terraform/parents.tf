@@ -15,7 +15,7 @@ resource "google_project_service" "kms" {
   service            = "cloudkms.googleapis.com"
   disable_on_destroy = false
 
-  depends_on = [terraform_data.project]
+  depends_on = [google_storage_bucket_object.applied]
 }
 
 resource "google_kms_crypto_key" "parents" {
@@ -24,6 +24,9 @@ resource "google_kms_crypto_key" "parents" {
   name            = "parents"
   key_ring        = google_kms_key_ring.affinity[0].id
   rotation_period = "7776000s" # 90 days; earlier versions go on decrypting
+
+  # Without the key Terraform would also destroy the versions, and so every parent.
+  deletion_policy = var.deletion_protection ? "PREVENT" : "DELETE"
 }
 
 # The functions that check secured keys are those that read the key's name.

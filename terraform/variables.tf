@@ -191,14 +191,19 @@ variable "firestore_database" {
 }
 
 variable "longest_retention_days" {
-  description = "Longest retention of all apps, in days. Bigtable drops events that are more than a day older, so raise it before you raise an app's retention. 0: an app keeps its events forever."
+  description = "Longest retention of all apps, in days. Bigtable drops events that are more than a day older, so raise it before you raise an app's retention. 0: an app keeps its events forever. Null: 90, only in the environment dev. A smaller value than that of the last apply needs allow_loss."
   type        = number
-  default     = 90
-  nullable    = false
+  default     = null
 
   validation {
-    condition     = var.longest_retention_days >= 0 && floor(var.longest_retention_days) == var.longest_retention_days && var.longest_retention_days <= 36500
-    error_message = "longest_retention_days ${var.longest_retention_days} must be a whole number from 0 to 36500."
+    condition     = coalesce(var.longest_retention_days, 0) >= 0 && floor(coalesce(var.longest_retention_days, 0)) == coalesce(var.longest_retention_days, 0) && coalesce(var.longest_retention_days, 0) <= 36500
+    error_message = "longest_retention_days ${coalesce(var.longest_retention_days, 0)} must be a whole number from 0 to 36500."
+  }
+
+  # A default would shorten the retention of a deployment whose file lost the line.
+  validation {
+    condition     = var.environment == "dev" || var.longest_retention_days != null
+    error_message = "longest_retention_days is not set, and only the environment dev has a default: state the longest retention of all apps of ${var.environment}, or Bigtable drops events that an app still counts."
   }
 }
 
@@ -226,8 +231,20 @@ variable "archive_days" {
   }
 }
 
+variable "allow_loss" {
+  description = "Names of variables of which this one apply may keep less than the last one, such as [\"longest_retention_days\"], although Google then deletes data. Give it on the command line, not in a file: a plan refuses a name by which it loses nothing."
+  type        = set(string)
+  default     = []
+  nullable    = false
+
+  validation {
+    condition     = length(setsubtract(var.allow_loss, keys(local.losses))) == 0
+    error_message = "allow_loss names ${join(", ", setsubtract(var.allow_loss, keys(local.losses)))}. It may name ${join(", ", keys(local.losses))}."
+  }
+}
+
 variable "deletion_protection" {
-  description = "Whether Bigtable and Firestore refuse to be deleted. Set it to false, and apply, before a teardown."
+  description = "Whether Bigtable, Firestore and the key of parents refuse to be deleted. Set it to false, and apply, before a teardown."
   type        = bool
   default     = true
   nullable    = false
@@ -331,7 +348,7 @@ variable "nightly" {
 }
 
 variable "secured_keys" {
-  description = "Whether keys may be parents of secured keys. It creates a key ring and a key of Cloud KMS in the region, which Google bills and never deletes; a destroyed key makes every parent useless."
+  description = "Whether keys may be parents of secured keys. It creates a key ring, which Google never deletes, and a key of Cloud KMS in the region. Without the key every parent is useless, so false after true needs allow_loss."
   type        = bool
   default     = false
   nullable    = false

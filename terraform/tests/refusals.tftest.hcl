@@ -120,6 +120,16 @@ run "negative_retention" {
   expect_failures = [var.longest_retention_days]
 }
 
+run "retention_of_production_not_set" {
+  command = plan
+
+  variables {
+    environment = "prod"
+  }
+
+  expect_failures = [var.longest_retention_days]
+}
+
 run "replay_days_too_large" {
   command = plan
 
