@@ -122,16 +122,13 @@ func (h handler) write(ctx context.Context, app config.App, l lines, receivedAt 
 	if err != nil {
 		return 0, fmt.Errorf("import events of %s: %w", app.ID, err)
 	}
-	add := func(o profile.Outcome) {
-		outcome.Deleted, outcome.Refused = outcome.Deleted+o.Deleted, outcome.Refused+o.Refused
-	}
 	if len(l.exported) > 0 {
 		more, err := h.Profiles.Import(ctx, app, l.exported)
 		if err != nil {
 			return 0, fmt.Errorf("import exported events of %s: %w", app.ID, err)
 		}
 		h.countNames(app.ID, l.exported)
-		add(more)
+		outcome.Add(more)
 	}
 	if len(l.archived) > 0 {
 		restorer := archive.Restorer{Catalog: h.Enricher, Store: h.Store, Profiles: h.Profiles}
@@ -140,12 +137,15 @@ func (h handler) write(ctx context.Context, app config.App, l lines, receivedAt 
 			return 0, fmt.Errorf("restore events of %s: %w", app.ID, err)
 		}
 		h.countNames(app.ID, l.logged())
-		add(more.Outcome)
+		outcome.Add(more.Outcome)
 		answer.Present = more.Present
 	}
 	answer.Deleted, answer.OptedOut = outcome.Deleted, outcome.Refused
 	if outcome.Refused > 0 {
 		h.Refused.Count(app.ID, refused.OptedOut, int64(outcome.Refused))
+	}
+	if outcome.Ahead > 0 {
+		h.Refused.Count(app.ID, refused.Ahead, int64(outcome.Ahead))
 	}
 	return unknown, nil
 }
@@ -176,7 +176,7 @@ func (h handler) importAll(ctx context.Context, app config.App, events []event.E
 			return 0, all, err
 		}
 		h.countNames(app.ID, rows)
-		all.Applied, all.Deleted, all.Refused = all.Applied+outcome.Applied, all.Deleted+outcome.Deleted, all.Refused+outcome.Refused
+		all.Add(outcome)
 		unknown, events = unknown+len(enrich.Incomplete(part, known.Objects)), events[n:]
 	}
 	return unknown, all, nil

@@ -104,6 +104,9 @@ func (h handler) report(ctx context.Context, delivery bus.Push, result apply.Res
 	if result.Refused > 0 {
 		h.Refused.Count(result.App, refused.OptedOut, int64(result.Refused))
 	}
+	if result.Ahead > 0 {
+		h.Refused.Count(result.App, refused.Ahead, int64(result.Ahead))
+	}
 	switch {
 	case result.Fate == apply.Dead:
 		h.Log.LogAttrs(ctx, slog.LevelError, "message went to the dead-letter topic", slog.String("messageId", delivery.Message.MessageID),
@@ -126,7 +129,7 @@ func (h handler) report(ctx context.Context, delivery bus.Push, result apply.Res
 		// The one line of a message. Fields of rare outcomes are left out where they are 0:
 		// Logging bills every byte.
 		h.Log.LogAttrs(ctx, slog.LevelInfo, "events applied", slog.String("app", result.App), slog.Int("events", result.Events), slog.Int64("lagMs", lag.Milliseconds()),
-			rare("deleted", result.Deleted), rare("refused", result.Refused), rare("withUnknownObjects", result.WithUnknownObjects), rare("lane", string(result.Lane)))
+			rare("deleted", result.Deleted), rare("refused", result.Refused), rare("ahead", result.Ahead), rare("withUnknownObjects", result.WithUnknownObjects), rare("lane", string(result.Lane)))
 	}
 }
 

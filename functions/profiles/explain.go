@@ -109,7 +109,10 @@ func (h handler) window(ctx context.Context, holder *store.Store, app config.App
 	q.Window = affinity.Window{
 		RetentionDays: app.RetentionDays, DeletedUntil: row.DeletedUntil, ReceivedUntil: row.ReceivedUntil,
 	}
-	if q.Window.Now, err = h.asOf(ctx, holder, app, user, row); err != nil || row.Gone() {
+	now := h.Now().UnixMilli()
+	q.Window.Clock, q.Window.Ahead = now, h.Profiles.Reach().Milliseconds()
+	latest := now + q.Window.Ahead
+	if q.Window.Now, err = h.asOf(ctx, holder, app, user, row, now, latest); err != nil || row.Gone() {
 		return err
 	}
 	if len(row.Profile) == 0 {
@@ -119,7 +122,7 @@ func (h handler) window(ctx context.Context, holder *store.Store, app config.App
 	if err != nil {
 		return nil // a damaged profile is not served
 	}
-	served := app.ScoresAs(stored.StrategyVersion) && stored.RetentionDays == app.RetentionDays && stored.Anchor < stored.Until
+	served := app.ScoresAs(stored.StrategyVersion) && stored.RetentionDays == app.RetentionDays && stored.Anchor < stored.Until && stored.Anchor <= latest
 	if served && stored.Tombstone() == row.Tombstone() && stored.Marks == row.Marks {
 		q.Window.Now = max(q.Window.Now, stored.Anchor)
 		if stored.Truncated() && q.Window.Now < stored.Until {
@@ -135,9 +138,8 @@ func (h handler) window(ctx context.Context, holder *store.Store, app config.App
 
 // asOf returns the time (ms) of an explanation: now or, if one is later, the newest event
 // of the user that counts.
-func (h handler) asOf(ctx context.Context, holder *store.Store, app config.App, user string, of store.User) (int64, error) {
-	now := h.Now().UnixMilli()
-	later := []store.UserRange{{User: user, From: history.Pos{Time: now + 1}, To: history.End}}
+func (h handler) asOf(ctx context.Context, holder *store.Store, app config.App, user string, of store.User, now, latest int64) (int64, error) {
+	later := []store.UserRange{{User: user, From: history.Pos{Time: now + 1}, To: history.Pos{Time: latest + 1}}}
 	err := holder.Log(app.ID, app.Log).ReadOriginals(ctx, later, func(_ string, row store.LogRow, original []byte) error {
 		if e, err := row.Event(); err == nil && !of.Excludes(e.Type, row.Time, row.ReceivedAt(original)) {
 			now = max(now, row.Time)

@@ -94,6 +94,8 @@ func upCommand(t *tool) *cobra.Command {
 			"again at the next start with the folder, even after a kill (a failure of the machine may lose the last second): events, objects, profiles, strategies, apps, keys, jobs,\n" +
 			"tasks, and events that wait to be processed. An app in the folder keeps its schema, its encoding and, unless\n" +
 			"--retention-days is given, its retention. One process at a time uses a folder.\n" +
+			"If a process with a later clock has used the folder, the start says so: events of that time do not count until the\n" +
+			"clock is there, and what it deleted stays deleted, but no longer covers new events.\n" +
 			"BIGTABLE_EMULATOR_HOST, PUBSUB_EMULATOR_HOST and FIRESTORE_EMULATOR_HOST name official emulators, which exclude --data.\n" +
 			"With a Bigtable emulator alone apps are created at each start: give the --schema that their events have.\n" +
 			"With --regions eu,us apps live in one of several regions, the first one unless `affinity app create --region` names\n" +

@@ -84,7 +84,7 @@ type Profile struct {
 	// Until (ms) is the time from which the profile is no longer valid.
 	// While max(now, Anchor) < Until, decay alone brings the profile up to
 	// date: no scoring event has left the window, whether its filters are listed or
-	// not, no event later than Anchor has entered it, and the Bounds choose the same
+	// not, no event later than Anchor has entered it (see Window.Ahead), and the Bounds choose the same
 	// filters. It is math.MaxInt64 if the profile never expires.
 	Until int64
 

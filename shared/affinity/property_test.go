@@ -154,6 +154,53 @@ func TestUntilIsExact(t *testing.T) {
 	})
 }
 
+// A reader takes nothing from further ahead of its clock than it may. What it computes is a
+// function of the events and its clock, and stays right until the instant that it says.
+func TestReaderTakesNothingFromFarAhead(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s, w := drawStrategy(t), drawWindow(t)
+		events := drawEvents(t, w)
+		w.Ahead = rapid.SampledFrom([]int64{1, 2, 1000, dayMS / 2, 2 * dayMS}).Draw(t, "ahead")
+		p, asOf := read(events, s, w, w.Now)
+		newest := w.Now
+		for _, e := range events {
+			if e.Time <= w.Now+w.Ahead && e.Time > w.DeletedUntil {
+				newest = max(newest, e.Time)
+			}
+		}
+		if asOf.Now != newest {
+			t.Fatalf("as of %d by the clock %d, want %d", asOf.Now, w.Now, newest)
+		}
+		if fault := differ(p, affinity.Reference(events, s, asOf), 1e-12); fault != "" {
+			t.Fatalf("as of %d by the clock %d: %s", asOf.Now, w.Now, fault)
+		}
+		clock := w.Now + rapid.OneOf(rapid.Int64Range(0, 3), rapid.Int64Range(0, 100*dayMS)).Draw(t, "later")
+		later, at := read(events, s, w, clock)
+		served := p.Until == math.MaxInt64 || max(clock, p.Anchor) < p.Until
+		if !served {
+			return
+		}
+		if at.Now != max(clock, p.Anchor) {
+			t.Fatalf("served as of %d by the clock %d, computed as of %d", max(clock, p.Anchor), clock, at.Now)
+		}
+		later.Until = p.Until
+		if fault := differ(p.At(at.Now), later, 1e-9); fault != "" {
+			t.Fatalf("served by the clock %d: %s", clock, fault)
+		}
+	})
+}
+
+// read computes a profile as a reader with a clock does, and returns it with its window.
+func read(events []affinity.Event, s strategy.Strategy, w affinity.Window, clock int64) (affinity.Profile, affinity.Window) {
+	w.Now, w.Clock = clock, clock
+	sc := affinity.NewScorer(affinity.Compile(s), w)
+	for _, e := range events {
+		sc.AddEvent(e)
+	}
+	w.Now = max(clock, sc.Ahead())
+	return score(events, s, w), w
+}
+
 // counting says which events score in a window, and which is the last of all in
 // it.
 func counting(events []affinity.Event, s strategy.Strategy, w affinity.Window) string {

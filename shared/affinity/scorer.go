@@ -34,7 +34,7 @@ type Scorer struct {
 	known, scored  bool
 	latest, oldest int64 // time of the latest event, and of the oldest that scores
 	upcoming       int64 // time of the first event later than the window
-	ahead          int64 // time of the last event later than the window, 0 = none
+	ahead          int64 // of the last event later than the window that may count, 0 = none
 	chosenUntil    int64 // until when the last profile's filters are the chosen ones
 
 	// Scratch space for building a profile.
@@ -126,12 +126,15 @@ func (sc *Scorer) Begin(time int64) bool {
 // noteOutside records an event outside the window.
 func (sc *Scorer) noteOutside(time int64) {
 	if enters := sc.window.enters(time); enters < math.MaxInt64 {
-		sc.upcoming, sc.ahead = min(sc.upcoming, enters), max(sc.ahead, enters)
+		sc.upcoming = min(sc.upcoming, enters)
+	}
+	if sc.window.ahead(time) {
+		sc.ahead = max(sc.ahead, time)
 	}
 }
 
-// Ahead returns the time (ms) of the newest event later than the window, or 0 if
-// there is none.
+// Ahead returns the time (ms) of the newest event later than the window, but not later
+// than Clock + Ahead of the window. It returns 0 if there is none.
 func (sc *Scorer) Ahead() int64 { return sc.ahead }
 
 // noteEvent records an event inside the window.

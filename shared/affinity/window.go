@@ -20,6 +20,12 @@ type Window struct {
 	ReceivedUntil int64
 	// Marks is the number of marks of the user when the events were read.
 	Marks int64
+	// Clock and Ahead (ms) are those of a reader that does not name Now. Now is then the
+	// reader's clock or, if one is later, the time of the newest event of up to Clock +
+	// Ahead. No machine can have received a later event, unless its clock was wrong. It is
+	// not in the window until the clock comes that near to it. Ahead is 0 for a caller
+	// that names Now: each event enters the window at its time.
+	Clock, Ahead int64
 }
 
 // Tombstone returns what is deleted.
@@ -74,14 +80,19 @@ func (w Window) leaves(t int64) int64 {
 	return math.MaxInt64
 }
 
-// enters returns the first Now (ms) at which the window contains time t, if t
+// enters returns the first instant (ms) at which the window contains time t, if t
 // is later than Now. Otherwise, or if t is deleted, it returns math.MaxInt64.
 // Clock skew between servers produces such events.
 func (w Window) enters(t int64) int64 {
 	if t <= w.Now || w.deleted(t) {
 		return math.MaxInt64
 	}
-	return t
+	return max(t, math.MinInt64+w.Ahead) - w.Ahead
+}
+
+// ahead reports whether the window would contain a time t later than Now, if Now were t.
+func (w Window) ahead(t int64) bool {
+	return t > w.Now && !w.deleted(t) && (w.Ahead == 0 || t <= w.Clock+w.Ahead)
 }
 
 func (w Window) deleted(t int64) bool {

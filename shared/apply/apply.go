@@ -102,6 +102,8 @@ type Result struct {
 	// events that were not written because their row in the log knows more of
 	// their objects, or is gone.
 	Events, Deleted, Refused, Superseded int
+	// Ahead counts those of them that a wrong clock keeps from counting.
+	Ahead int
 	// WithUnknownObjects counts accepted events with objects that the catalog
 	// did not know.
 	WithUnknownObjects int

@@ -175,7 +175,7 @@ func (a *Applier) write(ctx context.Context, app config.App, m bus.Message, rows
 	}
 	return Result{
 		Fate: Applied, App: app.ID, Kind: m.Kind, ReceivedAt: m.ReceivedAt, Lane: m.Lane,
-		Events: outcome.Applied, Deleted: outcome.Deleted, Refused: outcome.Refused, Superseded: len(left),
+		Events: outcome.Applied, Deleted: outcome.Deleted, Refused: outcome.Refused, Superseded: len(left), Ahead: outcome.Ahead,
 	}, nil
 }
 

@@ -108,7 +108,7 @@ func (r *Restorer) Restore(ctx context.Context, app config.App, events []Event) 
 		if err != nil {
 			return all, err
 		}
-		all.Applied, all.Deleted, all.Refused = all.Applied+outcome.Applied, all.Deleted+outcome.Deleted, all.Refused+outcome.Refused
+		all.Add(outcome)
 		missing = missing[n:]
 	}
 	return all, nil

@@ -7,9 +7,11 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/history"
 	"github.com/affinityengine/affinity/shared/schema"
 	"github.com/affinityengine/affinity/shared/store"
@@ -162,6 +164,10 @@ func (r *run) begin(user string, row store.User, computed affinity.Profile, earl
 	return rd
 }
 
+// maxApart is how much later (ms) than another profile that is computed now a profile that is
+// served can be: as of an event ahead, by a machine whose clock is ahead.
+const maxApart = 2 * int64(event.MaxAhead/time.Millisecond)
+
 // served returns the stored profile that a client would get now, or nil if the
 // engine would compute one. An error means that the stored profile is damaged;
 // then the engine would compute one too.
@@ -175,7 +181,7 @@ func (r *run) served(row store.User, now int64) (*affinity.Profile, error) {
 	}
 	switch {
 	case !r.app.ScoresAs(p.StrategyVersion), p.RetentionDays != r.app.RetentionDays,
-		p.Tombstone() != row.Tombstone(), p.Marks != row.Marks,
+		p.Tombstone() != row.Tombstone(), p.Marks != row.Marks, p.Anchor > now+maxApart,
 		p.Until != math.MaxInt64 && max(now, p.Anchor) >= p.Until:
 		return nil, nil
 	}

@@ -56,6 +56,16 @@ func (g Generation) Index() Index {
 	return x
 }
 
+// maxAhead is how far ahead of the clock a right one can have built a generation.
+const maxAhead = time.Hour
+
+// Supersedes reports whether the generation is newer than one of a name that a build makes
+// now. A generation that was built ahead of now is that of a clock that was wrong, and newer
+// than nothing.
+func (g Generation) Supersedes(name string, now time.Time) bool {
+	return g.Name > name && g.BuiltAt <= now.Add(maxAhead).UnixMilli()
+}
+
 // GenerationName returns the name of the generation that a job builds.
 func GenerationName(started time.Time, job string) string {
 	return fmt.Sprintf("g%012x-%s", max(started.UnixMilli(), 0), job)

@@ -25,6 +25,7 @@ func (x *Explanation) reasons(score *Score) []string {
 	say(out == event.AllTypes, "the user has opted out: none of their events count")
 	say(out != 0 && out != event.AllTypes, "the user has opted out of some types of events, which do not count: %s", out)
 	say(w.DeletedUntil != 0, "the user was deleted: events received up to %s do not count", event.FormatTime(max(w.ReceivedUntil, w.DeletedUntil)))
+	say(w.Ahead > 0 && w.DeletedUntil > w.Now+w.Ahead, "this deletion is ahead of now: the clock of the machine that made it was wrong. Once the next event of the user has ended it, later ones count")
 	switch s := x.q.Strategy; {
 	case x.q.StrategyVersion == 0:
 		say(true, "no strategy is set: nothing scores until one is")
@@ -42,8 +43,8 @@ func (x *Explanation) reasons(score *Score) []string {
 	say(e.Deleted > 0, "%s %s and about to be removed", x.share(e.Deleted, "is", "are"), why)
 	say(e.OutsideWindow > 0, "%s older than the retention of %s: the last of them is of %s",
 		x.share(e.OutsideWindow, "is", "are"), days(w.RetentionDays), event.FormatTime(x.seen.latestOld))
-	say(e.Ahead > 0, "%s later than now, by the clock of the server that received it: the first will count from %s on",
-		x.share(e.Ahead, "is", "are"), event.FormatTime(x.seen.firstAhead))
+	say(e.Ahead > 0, "%s ahead of now, by the clock of the server that received it: the first will count from %s on",
+		x.share(e.Ahead, "is", "are"), event.FormatTime(x.seen.firstAhead-w.Ahead))
 	x.strategyReasons(say)
 	x.catalogReasons(say)
 	if score != nil {

@@ -146,12 +146,13 @@ func (d *adder) addTo(ctx context.Context, app config.App, c *affinity.Compiled,
 		d.log.LogAttrs(ctx, slog.LevelError, "stored profile is damaged, computing it",
 			slog.String("app", app.ID), slog.String("user", u.token), slog.Any("error", err))
 	}
-	p := base.Profile
-	if err != nil || !app.ScoresAs(p.StrategyVersion) || p.RetentionDays != app.RetentionDays || p.Tombstone() != u.row.Tombstone() || p.Marks != u.row.Marks {
+	p, now := base.Profile, d.now().UnixMilli()
+	if err != nil || !app.ScoresAs(p.StrategyVersion) || p.RetentionDays != app.RetentionDays || p.Tombstone() != u.row.Tombstone() ||
+		p.Marks != u.row.Marks || p.Anchor > now+d.reach() {
 		d.counters.NotAddedNoBase.Add(1)
 		return addition{}, false
 	}
-	at, arrivals := max(d.now().UnixMilli(), p.Anchor), make([]affinity.Arrival, 0, len(events.events))
+	at, arrivals := max(now, p.Anchor), make([]affinity.Arrival, 0, len(events.events))
 	for i, e := range events.events {
 		if u.row.Excludes(e.Type, e.Time, math.MaxInt64) {
 			continue // whatever its receipt
@@ -162,12 +163,16 @@ func (d *adder) addTo(ctx context.Context, app config.App, c *affinity.Compiled,
 			return addition{}, false
 		}
 		time := events.at[i].Time
+		if time > now+d.reach() { // it may not count yet
+			d.counters.notAdded(affinity.Unclear)
+			return addition{}, false
+		}
 		at = max(at, time)
 		arrivals = append(arrivals, affinity.Arrival{ID: e.ID, Event: affinity.Event{
 			Time: time, Type: e.Type, Name: e.Name, Counts: e.Counts, Index: e.Index, ObjectIDs: e.ObjectIDs,
 		}})
 	}
-	u.setWindow(at, app)
+	d.setReading(u, now, at, app)
 	next, why := base.Add(c, u.window, arrivals, d.limits.additions(u.token))
 	if why != affinity.NotRefused {
 		d.counters.notAdded(why)

@@ -229,7 +229,7 @@ func (run *bulkRun) next(ctx context.Context, r store.Range) (*group, error) {
 			}
 		}
 		run.setRowOf(ctx, run.app.ID, &u.user, row)
-		u.setWindow(now, run.app)
+		run.setReading(&u.user, now, now, run.app)
 		if u.stale {
 			gr.stale++
 		}
@@ -247,24 +247,24 @@ func (run *bulkRun) next(ctx context.Context, r store.Range) (*group, error) {
 // not yet written the profile.
 func (run *bulkRun) stored(row store.User, now int64) (known, ok bool) {
 	if run.options.Each != nil {
-		return validAtTicket(row, run.app, now)
+		return run.validAtTicket(row, run.app, now)
 	}
 	if len(row.Summary) == 0 {
 		return false, false
 	}
 	p, err := affinity.ParseProfile(row.Summary, 0)
-	return p.Known, err == nil && valid(p, run.app, row, now)
+	return p.Known, err == nil && run.valid(p, run.app, row, now)
 }
 
 // validAtTicket reports whether the profile of a row is valid, counts every event whose
 // writer has drawn a ticket, and carries the scoring version itself, and whether its
 // user is known.
-func validAtTicket(row store.User, app config.App, now int64) (known, ok bool) {
+func (v *env) validAtTicket(row store.User, app config.App, now int64) (known, ok bool) {
 	if row.ProfileTicket < row.Ticket || len(row.Profile) == 0 {
 		return false, false
 	}
 	p, err := affinity.ParseProfile(row.Profile, 1)
-	return p.Known, err == nil && p.StrategyVersion == app.ScoringVersion && valid(p, app, row, now)
+	return p.Known, err == nil && p.StrategyVersion == app.ScoringVersion && v.valid(p, app, row, now)
 }
 
 // deliver passes the profiles of a group's known users to each, which may be nil.
@@ -309,6 +309,11 @@ func (run *bulkRun) process(ctx context.Context, gr *group) error {
 	users := make([]*user, len(gr.users))
 	for i, u := range gr.users {
 		users[i] = &u.user
+		if run.unsettled(u.row) {
+			if err := run.settle(ctx, run.app.ID, u.token, u.row); err != nil {
+				return err
+			}
+		}
 	}
 	run.tickets.repair(ctx, run.app.ID, users)
 	var err error

@@ -27,16 +27,10 @@ func (d *deletion) delete(ctx context.Context, appID, token string) (time.Time, 
 	return time.UnixMilli(t.ReceivedUntil), d.forget(ctx, appID, token)
 }
 
-// tombstone is that of a deletion now.
-func (d *deletion) tombstone() affinity.Tombstone {
-	now := d.now().UnixMilli()
-	return affinity.Tombstone{DeletedUntil: now, ReceivedUntil: now + d.slack.Milliseconds()}
-}
-
 // forget drops what is derived from deleted events, leaves a marker, and lists the user
 // as changed. The tombstone must be in the row.
 func (d *deletion) forget(ctx context.Context, appID, token string) error {
-	row, err := d.store.TakeTicket(ctx, appID, token)
+	row, err := d.take(ctx, appID, token)
 	if err != nil {
 		return err
 	}
@@ -72,7 +66,7 @@ func (d *deletion) optOut(ctx context.Context, appID, token string, types event.
 // setOptOut sets the types, and returns the tombstone of the same instant.
 func (d *deletion) setOptOut(ctx context.Context, appID, token string, types event.Types) (affinity.Tombstone, error) {
 	for range maxOptOuts {
-		row, err := d.store.TakeTicket(ctx, appID, token)
+		row, err := d.take(ctx, appID, token)
 		if err != nil {
 			return affinity.Tombstone{}, err
 		}
@@ -103,7 +97,7 @@ func (d *deletion) restore(ctx context.Context, appID, token string, types event
 // addOptOut adds the types, and advances the tombstone.
 func (d *deletion) addOptOut(ctx context.Context, appID, token string, types event.Types, t affinity.Tombstone) error {
 	for range maxOptOuts {
-		row, err := d.store.TakeTicket(ctx, appID, token)
+		row, err := d.take(ctx, appID, token)
 		if err != nil {
 			return err
 		}
@@ -153,6 +147,11 @@ func (d *deletion) purge(ctx context.Context, appID, token string, until time.Ti
 		return 0, err
 	}
 	row, err := d.store.ReadPrimary(ctx, appID, token, store.UserHistory)
+	if err == nil && d.unsettled(row) {
+		if err = d.settle(ctx, appID, token, row); err == nil {
+			row, err = d.store.ReadPrimary(ctx, appID, token, store.UserHistory)
+		}
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -166,7 +165,12 @@ func (d *deletion) purge(ctx context.Context, appID, token string, until time.Ti
 	if err := d.store.DropSessions(ctx, appID, token, row.Ticket); err != nil {
 		return 0, err
 	}
-	return d.store.PurgeLog(ctx, appID, token, covered)
+	n, err := d.store.PurgeLog(ctx, appID, token, covered)
+	if err != nil {
+		return n, err
+	}
+	// Events of a wrong clock would count in the future. Nobody knows when they were received.
+	return n, d.dropAhead(ctx, appID, token, history.End.Time-1)
 }
 
 // coveredUntil is what the deletions of a row cover, up to a time.

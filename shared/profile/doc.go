@@ -26,7 +26,8 @@
 //  6. A deletion advances the tombstone, draws a ticket, and leaves a marker at
 //     that ticket. An empty profile would hide newer events.
 //     It covers what was received until then, too. In the band after the tombstone,
-//     where receipts decide, readers take the log.
+//     where receipts decide, readers take the log. A tombstone that a right clock
+//     cannot have set is replaced by the next writer (settle.go).
 //  7. A session comes from the reading of its profile, and one mutation writes
 //     both. Readers take it only beside that very profile.
 //  8. A refresh may add its events to a profile of the ticket before. A list of the

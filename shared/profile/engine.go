@@ -139,6 +139,15 @@ type Outcome struct {
 	Applied int // in the log, and counted by every read from now on
 	Deleted int // dropped: they were received before the deletion of their user
 	Refused int // dropped: their user has opted out of their types
+	// Ahead counts those of the events before that a wrong clock keeps from counting: they are
+	// further ahead of the engine's clock than a right one allows, or covered by the deletion
+	// of a clock that was ahead, which ends with the first of them.
+	Ahead int
+}
+
+// Add adds the events of another outcome.
+func (o *Outcome) Add(more Outcome) {
+	o.Applied, o.Deleted, o.Refused, o.Ahead = o.Applied+more.Applied, o.Deleted+more.Deleted, o.Refused+more.Refused, o.Ahead+more.Ahead
 }
 
 // Apply writes events to the log and refreshes the profile of each of their
@@ -146,6 +155,7 @@ type Outcome struct {
 // faulty, Apply refreshes the others and returns the error of that user.
 func (e *Engine) Apply(ctx context.Context, app config.App, events []store.LogEvent) (Outcome, error) {
 	at, err := e.at(app)
+	events = e.env.doubt(events)
 	switch {
 	case err != nil:
 		return Outcome{}, err
@@ -182,6 +192,7 @@ func (e *Engine) RefreshMarked(ctx context.Context, app config.App, user string)
 // refresh for each piece would read a user's log many times.
 func (e *Engine) Import(ctx context.Context, app config.App, events []store.LogEvent) (Outcome, error) {
 	at, err := e.at(app)
+	events = e.env.doubt(events)
 	switch {
 	case err != nil:
 		return Outcome{}, err
@@ -197,6 +208,7 @@ func (e *Engine) Import(ctx context.Context, app config.App, events []store.LogE
 // its blocks may cover an event that they do not hold. All others have theirs.
 func (e *Engine) Abandon(ctx context.Context, app config.App, events []store.LogEvent) error {
 	at, err := e.at(app)
+	events = e.env.doubt(events)
 	switch {
 	case err != nil:
 		return err

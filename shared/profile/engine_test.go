@@ -177,6 +177,7 @@ func TestStrategyAppliesToNextRead(t *testing.T) {
 func TestEventLeavesWindow(t *testing.T) {
 	b := newFixture(t, 10, plain)
 	first := b.clock
+	b.clock += day
 	b.apply(bought("u", first), logEvent("u", first+day, "Ignored", event.Click))
 	b.clock = first + 10*day - 1
 	if r := b.read("u"); red(r) != 30 || !r.Stored {

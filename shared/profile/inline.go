@@ -141,7 +141,7 @@ func (run *bulkRun) readInline(ctx context.Context, gr *group) error {
 	for token, row := range rows {
 		u := gr.byUser[token]
 		run.setRowOf(ctx, run.app.ID, &u.user, row)
-		u.setWindow(u.window.Now, run.app)
+		run.setReading(&u.user, u.window.Clock, u.window.Clock, run.app)
 		if row.Gone() {
 			u.stale, gr.stale = false, gr.stale-1
 		}

@@ -47,7 +47,7 @@ func (r *reader) refreshMarked(ctx context.Context, app config.App, token string
 	}
 	if len(row.Summary) > 0 {
 		p, err := r.limits.bounds.Parse(row.Summary, 0)
-		if err == nil && valid(p, app, row, r.now().UnixMilli()) {
+		if err == nil && r.valid(p, app, row, r.now().UnixMilli()) {
 			r.counters.Spared.Add(1)
 			return false, nil
 		}

@@ -40,7 +40,7 @@ func (e *Engine) writeMoving(ctx context.Context, app config.App, events []store
 			for token, err := range faulty {
 				failed[token] = err
 			}
-			total.Applied, total.Deleted, total.Refused = total.Applied+done.Applied, total.Deleted+done.Deleted, total.Refused+done.Refused
+			total.Add(done)
 		}
 		if len(next) == 0 {
 			return total, failed.orNil()

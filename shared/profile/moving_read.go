@@ -251,7 +251,7 @@ func (e *Engine) storedMoving(ctx context.Context, app config.App, token string,
 	if v.same {
 		return v, nil
 	}
-	if _, ok := validAtTicket(found.row, app, e.env.now().UnixMilli()); ok {
+	if _, ok := e.env.validAtTicket(found.row, app, e.env.now().UnixMilli()); ok {
 		v.profile = found.row.Profile
 		return v, nil
 	}

@@ -116,7 +116,7 @@ func (r *reader) serve(ctx context.Context, app *config.App, row store.User, lim
 		}
 	}
 	now := r.now().UnixMilli()
-	if !valid(p, *app, row, now) {
+	if !r.valid(p, *app, row, now) {
 		return Result{}, false, nil
 	}
 	p = r.limits.bounds.At(p, now)
@@ -149,12 +149,12 @@ func (r *reader) serveSession(ctx context.Context, result *Result, row store.Use
 }
 
 // valid reports whether a reader may serve a stored profile now: it has the scores of
-// the active strategy, the app's retention, the user's tombstone and marks, and no event has left or
-// entered the window since.
-func valid(p affinity.Profile, app config.App, row store.User, now int64) bool {
+// the active strategy, the app's retention, the user's tombstone and marks, no event has left or
+// entered the window since, and it is not as of a time that only a wrong clock can have shown.
+func (v *env) valid(p affinity.Profile, app config.App, row store.User, now int64) bool {
 	return app.ScoresAs(p.StrategyVersion) && p.RetentionDays == app.RetentionDays &&
 		p.Tombstone() == row.Tombstone() && p.Marks == row.Marks &&
-		(p.Until == math.MaxInt64 || max(now, p.Anchor) < p.Until)
+		p.Anchor <= now+v.reach() && (p.Until == math.MaxInt64 || max(now, p.Anchor) < p.Until)
 }
 
 // computeAndStore computes profiles from blocks and log and stores them at the

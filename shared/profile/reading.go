@@ -73,8 +73,8 @@ func (c *computer) readParts(ctx context.Context, w work, all []*computation) er
 	return r.sessions(ctx, all)
 }
 
-// findAhead reports whether the reading found events later than its window, and no
-// reading at the same row did before. The next one is then as of the newest of these. What that finds
+// findAhead reports whether the reading found events later than its window that may count, and
+// no reading at the same row did before. The next one is then as of the newest of these. What that finds
 // ahead of itself came into the log after the first began, so nobody waits for it:
 // its writer draws a later ticket.
 func (u *computation) findAhead() bool {
@@ -93,11 +93,11 @@ func (r *reading) plan(u *computation) {
 		u.scorer = u.pass
 		u.scorer.Reset(u.window)
 	default:
-		at := max(r.now().UnixMilli(), u.ahead)
-		if u.own >= u.row.Tombstone().Alive() { // else it may be deleted
+		now, at := r.now().UnixMilli(), u.ahead
+		if u.own >= u.row.Tombstone().Alive() && u.own <= now+r.reach() { // else it may be deleted
 			at = max(at, u.own)
 		}
-		u.setWindow(at, r.app)
+		r.setReading(u.user, now, at, r.app)
 		u.release() // of an earlier attempt
 		u.scorer = r.newScorer(u)
 	}

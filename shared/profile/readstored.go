@@ -81,7 +81,7 @@ func (r *reader) storedOf(ctx context.Context, app config.App, group []string, f
 			return err
 		}
 		tickets[token] = row.Ticket
-		switch _, ok := validAtTicket(row, app, r.now().UnixMilli()); {
+		switch _, ok := r.validAtTicket(row, app, r.now().UnixMilli()); {
 		case row.Gone() || row.Ticket == 0:
 		case ok:
 			encoded[token] = row.Profile

@@ -336,6 +336,10 @@ func newestTime(events []history.Pos) int64 {
 	return newest
 }
 
+// maxInFlight (ms) is for how long a message may wait before it is applied: Pub/Sub keeps it
+// for 7 days.
+const maxInFlight = 7 * 24 * int64(time.Hour/time.Millisecond)
+
 // dropExcluded removes events from the log that are deleted, or of types that their users
 // have opted out of: their users did either before these events were written, or while.
 // No profile counted them in between. An event stays if another delivery of it, received
@@ -344,12 +348,17 @@ func (w *writer) dropExcluded(ctx context.Context, app config.App, events []stor
 	rows map[string]store.User) (Outcome, error) {
 	var o Outcome
 	var dropped []store.LogEvent
+	now := w.now().UnixMilli()
 	for i := range events {
 		e, row := &events[i], rows[events[i].User]
+		later, covered := e.Time > now+w.reach(), row.Deleted().Covers(e.Time, e.ReceivedAt())
+		if later || covered && row.Settled {
+			o.Ahead++
+		}
 		switch {
 		case row.OptedOut.Has(e.Type):
 			o.Refused++
-		case row.Deleted().Covers(e.Time, e.ReceivedAt()):
+		case covered, later && row.ReceivedUntil > now-maxInFlight: // perhaps received before the deletion
 			o.Deleted++
 		default:
 			o.Applied++

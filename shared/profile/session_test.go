@@ -102,6 +102,7 @@ func TestSessionExpires(t *testing.T) {
 	first := b.clock
 	bare := viewed(first, "o1")
 	bare.Counts = nil
+	b.clock += day
 	b.apply(bare, bought("u", first+day))
 	b.clock = first + 10*day - 1
 	if r := b.rank(); !r.Stored || len(r.Session.Events) != 2 {

@@ -75,6 +75,7 @@ func newNewest(c *affinity.Compiled, w affinity.Window, blocks []history.Block, 
 	})
 	events := 0
 	for i := range byAge {
+		byAge[i].Newest = min(byAge[i].Newest, w.Now)        // events ahead do not count
 		if events >= searchShare*limit && !byAge[i].Inline { // that one is read in any case
 			n.rest = append(n.rest, byAge[i])
 			continue

@@ -8,7 +8,6 @@ import (
 
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/config"
-	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -147,7 +146,7 @@ func (s *sweeper) objectsOf(ctx context.Context, app config.App, token string, c
 	if err := s.setRow(ctx, app.ID, u, row); err != nil {
 		return err
 	}
-	u.setWindow(s.now().Add(event.MaxAhead).UnixMilli(), app) // events ahead count
+	u.setWindow(s.now().UnixMilli()+s.reach(), app) // events ahead count
 	sw := s.read(app, []*user{u}, c, func(_ string, e affinity.Event) error { return fn(e) })
 	if err := sw.run(ctx); err != nil {
 		return err

@@ -95,11 +95,20 @@ func (t *tickets) draw(ctx context.Context, appID string, u *user, events []hist
 
 func (t *tickets) drawWith(ctx context.Context, appID string, u *user, events []history.Pos, take taker) error {
 	u.late = false
+	settled := false
 	for range maxUncovers {
 		row, err := take(ctx, appID, u.token)
 		if err != nil {
 			return err
 		}
+		if t.unsettled(row) {
+			if err := t.settle(ctx, appID, u.token, row); err != nil {
+				return err
+			}
+			settled = true
+			continue
+		}
+		row.Settled = settled
 		if err := t.setRow(ctx, appID, u, row); err != nil {
 			return err
 		}

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"time"
 
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/history"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -110,6 +112,25 @@ func (u *user) sifted() bool {
 // deletion, or reaches into its band. A deletion may have died before it emptied the
 // manifest.
 func leftover(t affinity.Tombstone, r history.Range) bool { return r.From.Time < t.Alive() }
+
+// reach returns how far ahead of this clock the time of an event can be, in ms: MaxAhead
+// ahead of its receipt, by a clock that is less than the slack ahead. What is further ahead
+// is of a clock that was wrong.
+func (v *env) reach() int64 { return (event.MaxAhead + v.slack).Milliseconds() }
+
+// Reach returns how far ahead of the engine's clock an event may be to count. What is further
+// ahead is of a machine whose clock was wrong, and counts once the clock comes near.
+func (e *Engine) Reach() time.Duration { return event.MaxAhead + e.env.slack }
+
+// setReading sets the window of a reading as of a time (ms) that is now or, if it is not
+// too far ahead, the time of an event.
+func (v *env) setReading(u *user, now, at int64, app config.App) {
+	if at > now+v.reach() {
+		at = now
+	}
+	u.setWindow(max(now, at), app)
+	u.window.Clock, u.window.Ahead = now, v.reach()
+}
 
 // setWindow sets the window as of now (ms).
 func (u *user) setWindow(now int64, app config.App) {

@@ -55,9 +55,11 @@ func CutAt(began time.Time) ChangeSlot { return SlotOf(began.Add(-cutMargin)) }
 func (s ChangeSlot) Start() time.Time { return time.Unix(int64(s)*int64(SlotWidth/time.Second), 0) }
 
 // ChangesReach reports whether the list still has all entries from a slot on, at an
-// instant. It leaves an hour for reading them and for clocks that differ.
-func ChangesReach(since ChangeSlot, now time.Time) bool {
-	return since > SlotOf(now.Add(time.Hour-ChangeDays*24*time.Hour))
+// instant, and the latest slot of its readers is not ahead of it. It leaves an hour for
+// reading entries and for clocks that differ. A slot that is ahead is that of a reader whose
+// clock was wrong: the entries since then lie before it.
+func ChangesReach(since, latest ChangeSlot, now time.Time) bool {
+	return since > SlotOf(now.Add(time.Hour-ChangeDays*24*time.Hour)) && latest <= SlotOf(now)
 }
 
 // AddChanges adds users of an app to the list of a slot. A user who is there already

@@ -129,6 +129,20 @@ func (e exclusion) with(t affinity.Tombstone, types event.Types) exclusion {
 	return next
 }
 
+// SettleTombstone replaces a tombstone that is ahead of every clock, from, by one that an
+// earlier clock has set. If the tombstone is no longer from, it changes nothing. Its caller
+// draws a ticket afterwards, and sees which tombstone is there.
+func (s *Store) SettleTombstone(ctx context.Context, app, user string, from, to affinity.Tombstone) error {
+	row, old, err := s.readExclusion(ctx, app, user)
+	if err == nil && row.Deleted() == from {
+		_, err = s.swapExclusion(ctx, app, user, old, old.with(to, row.OptedOut))
+	}
+	if err != nil {
+		return fmt.Errorf("settle tombstone of %s,%s: %w", app, user, err)
+	}
+	return nil
+}
+
 // advanced returns a tombstone that covers at least what both cover.
 func advanced(t, by affinity.Tombstone) affinity.Tombstone {
 	t.ReceivedUntil = max(t.ReceivedUntil, t.DeletedUntil, by.ReceivedUntil, by.DeletedUntil)

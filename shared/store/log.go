@@ -330,6 +330,38 @@ func (l Log) purgeReceived(ctx context.Context, user string, t affinity.Tombston
 	return len(covered), l.DropReceived(ctx, l.layout.Read, covered, t.ReceivedUntil)
 }
 
+// DropAhead deletes a user's events of times after one and up to another (ms) from both
+// schemas, if their receipts are later than latest, which it calls once it has read them: the
+// clocks that stamped them were wrong. It leaves a row to which a later receipt has come.
+func (s *Store) DropAhead(ctx context.Context, app, user string, after, until int64, latest func() int64) error {
+	ahead := []UserRange{{User: user, From: history.Pos{Time: after + 1}, To: history.Pos{Time: until + 1}}}
+	for _, n := range schema.Names {
+		l := s.Log(app, schema.Layout{Read: n})
+		var rows []*LogRow
+		err := l.ReadObjects(ctx, ahead, func(_ string, row LogRow) error {
+			rows = append(rows, &row)
+			return nil
+		})
+		if err == nil {
+			err = l.CompleteReceipts(ctx, rows)
+		}
+		var events []LogEvent
+		received := latest()
+		for _, row := range rows {
+			if row.receipt > received {
+				events = append(events, LogEvent{User: user, Time: row.Time, ID: row.ID, Receipt: row.receipt})
+			}
+		}
+		if err == nil {
+			err = l.DropExcludedFrom(ctx, n, events, func(string) User { return User{} })
+		}
+		if err = ignoreMissingTable(err); err != nil {
+			return fmt.Errorf("drop what is ahead from log of %s, %s: %w", app, n, err)
+		}
+	}
+	return nil
+}
+
 // deleteRange deletes the rows of a user from one key up to another.
 func (l Log) deleteRange(ctx context.Context, n schema.Name, user, from, to string) (int, error) {
 	b, table, count := newBulk(ctx), l.table(n, user), 0

@@ -21,7 +21,7 @@ func (t *task) replaced(ctx context.Context, index string) (bool, error) {
 	if errors.Is(err, crowd.ErrNewer) {
 		return true, nil // by a newer version of the engine, since the job began
 	}
-	return m.Current.Name > t.params.Generation, err
+	return m.Current.Supersedes(t.params.Generation, t.now()), err
 }
 
 // merge merges the runs of buckets of an index, from the last checkpoint on.
@@ -266,7 +266,7 @@ func (t *task) swapIndex(ctx context.Context, index string, totals job.Totals) e
 			return nil
 		case err != nil:
 			return err
-		case m.Current.Name > t.params.Generation: // a newer build has ended before
+		case m.Current.Supersedes(t.params.Generation, t.now()): // a newer build has ended before
 			return nil
 		case m.Current.Name == t.params.Generation:
 			return t.drop(ctx, index, m)

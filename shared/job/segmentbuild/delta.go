@@ -174,8 +174,9 @@ func (d *delta) changed(ctx context.Context) (users []string, tooMany bool, err 
 	if d.app.Moving() {
 		most *= movingFactor // a build would wait until the app has arrived
 	}
-	since, newest := int64(-1), int64(0)
+	since, newest, latest := int64(-1), int64(0), int64(0)
 	for _, p := range d.manifest.Parts {
+		latest = max(latest, p.Cut)
 		if p.Delta {
 			newest = max(newest, p.Cut)
 		} else if since < 0 || p.Cut < since {
@@ -183,7 +184,7 @@ func (d *delta) changed(ctx context.Context) (users []string, tooMany bool, err 
 		}
 	}
 	since = max(since, newest)
-	if !store.ChangesReach(store.ChangeSlot(since), d.runner.Now()) {
+	if !store.ChangesReach(store.ChangeSlot(since), store.ChangeSlot(latest), d.runner.Now()) {
 		return nil, true, nil
 	}
 	listed, tooMany, err := d.Store.Changes(ctx, d.app.ID, store.ChangeSlot(since), most)

@@ -179,6 +179,9 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 		return errors.Join(err, private.Close())
 	}
 	b := s.Backends
+	if err := s.checkClock(ctx, b); err != nil {
+		return errors.Join(err, private.Close())
+	}
 	s.serve(private, guard(token, privateFunctions(b)))
 	if err := s.startBridges(ctx, o, pubsub, privateURL+processPath, authorization); err != nil {
 		return err

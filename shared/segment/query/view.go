@@ -23,6 +23,7 @@ type view struct {
 	parts   []segment.Part
 	since   store.ChangeSlot // no part lacks a change of an earlier slot
 	newest  store.ChangeSlot // the cut of the newest delta, 0 without one
+	latest  store.ChangeSlot // the latest cut of any part
 	setOut  [][]uint16       // by part: the users whom a newer part has
 
 	order   sync.Once // an update of the lists is ordered once
@@ -66,7 +67,7 @@ func (r *Reader) view(ctx context.Context, app config.App) (*view, error) {
 	}
 	if v != nil && v.version == m.Version {
 		// What is known of the parts stays known.
-		next := &view{appID: v.appID, readAt: now, version: v.version, builtAt: v.builtAt, parts: v.parts, since: v.since, newest: v.newest, setOut: v.setOut}
+		next := &view{appID: v.appID, readAt: now, version: v.version, builtAt: v.builtAt, parts: v.parts, since: v.since, newest: v.newest, latest: v.latest, setOut: v.setOut}
 		v.mu.Lock()
 		next.places = v.places
 		v.mu.Unlock()
@@ -82,11 +83,11 @@ func (r *Reader) view(ctx context.Context, app config.App) (*view, error) {
 // checkReach returns the error that no query can be answered because the list of changes
 // has lost entries that the parts lack. It orders an update.
 func (r *Reader) checkReach(ctx context.Context, app config.App, v *view, now time.Time) error {
-	if store.ChangesReach(v.since, now) {
+	if store.ChangesReach(v.since, v.latest, now) {
 		return nil
 	}
 	r.update(ctx, v)
-	return r.notReady(ctx, app, fmt.Sprintf("The lists of the app's segments are more than %d days old, so they are built again. ", store.ChangeDays-1)+later)
+	return r.notReady(ctx, app, fmt.Sprintf("The lists of the app's segments are more than %d days old, or of a clock that was ahead, so they are built again. ", store.ChangeDays-1)+later)
 }
 
 func (r *Reader) keep(v *view) *view {
@@ -101,6 +102,7 @@ func (v *view) load(ctx context.Context, s *store.Store) error {
 	var deltas []segment.PartID
 	v.since = -1
 	for _, p := range v.parts {
+		v.latest = max(v.latest, store.ChangeSlot(p.Cut))
 		if p.Delta {
 			deltas = append(deltas, p.ID)
 			v.newest = max(v.newest, store.ChangeSlot(p.Cut))

@@ -1,0 +1,108 @@
+package stack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/event"
+)
+
+// clockFile holds the latest time at which the data folder was in use, by the clock of that
+// process.
+const clockFile = "clock"
+
+// clockEvery is how often the file is written.
+const clockEvery = time.Minute
+
+// checkClock warns of a data folder that was in use at a time which is ahead of this clock, and
+// ends the deletions and opt-outs of that time: what is received from now on counts. From
+// then on it keeps the time.
+func (s *Stack) checkClock(ctx context.Context, b *Backends) error {
+	if s.disk == nil {
+		return nil
+	}
+	latest, err := s.latestClock()
+	if err != nil {
+		return err
+	}
+	if now := b.Now(); latest.After(now.Add(event.MaxAhead)) {
+		ended, err := settleAll(ctx, b)
+		if err != nil {
+			return err
+		}
+		b.Log.LogAttrs(ctx, slog.LevelWarn, "the data folder was used by a clock ahead of this one: its events of later times do not count yet",
+			slog.Time("until", latest), slog.Time("now", now), slog.Int("deletionsEnded", ended))
+	}
+	keep := func() error {
+		latest = later(latest, b.Now())
+		return s.disk.WriteFile(clockFile, []byte(latest.UTC().Format(time.RFC3339)+"\n"))
+	}
+	if err := keep(); err != nil {
+		return err
+	}
+	ticker, ended, done := time.NewTicker(clockEvery), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-ticker.C:
+				if err := keep(); err != nil {
+					b.Log.LogAttrs(context.Background(), slog.LevelWarn, "the time is not kept in the data folder", slog.Any("error", err))
+				}
+			case <-ended:
+				return
+			}
+		}
+	}()
+	s.onClose(func() error {
+		ticker.Stop()
+		close(ended)
+		<-done
+		return keep()
+	})
+	return nil
+}
+
+// latestClock reads the file; the zero time if there is none.
+func (s *Stack) latestClock() (time.Time, error) {
+	text, err := s.disk.ReadFile(clockFile)
+	if errors.Is(err, os.ErrNotExist) {
+		return time.Time{}, nil
+	}
+	if err != nil {
+		return time.Time{}, err
+	}
+	at, err := time.Parse(time.RFC3339+"\n", string(text))
+	if err != nil {
+		return at, fmt.Errorf("the file %s of the data folder is damaged, remove it: %w", clockFile, err)
+	}
+	return at, nil
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// settleAll settles the deletions of all apps, and returns how many.
+func settleAll(ctx context.Context, b *Backends) (int, error) {
+	ids, err := b.Config.Apps(ctx)
+	all := 0
+	for _, id := range ids {
+		app, appErr := b.Config.App(ctx, id)
+		if err = errors.Join(err, appErr); err != nil {
+			return all, err
+		}
+		n, err := b.Profiles.Settle(ctx, app)
+		if all += n; err != nil {
+			return all, fmt.Errorf("end the deletions of %s that are ahead of this clock: %w", id, err)
+		}
+	}
+	return all, err
+}
