@@ -50,7 +50,7 @@ type ExplainedEvents struct {
 	Deleted int `json:"deleted"`
 	// OutsideWindow: older than the retention.
 	OutsideWindow int `json:"outsideWindow"`
-	// Ahead: later than now, by the clock of the instance that received it.
+	// Ahead: ahead of now, by the clock of the instance that received it.
 	Ahead int `json:"ahead"`
 	// NotInStrategy: of a type and name that the strategy does not score, or
 	// only with facets that it does not score.

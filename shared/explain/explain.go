@@ -45,7 +45,7 @@ type Events struct {
 	Deleted int `json:"deleted"`
 	// OutsideWindow: older than the retention.
 	OutsideWindow int `json:"outsideWindow"`
-	// Ahead: later than now.
+	// Ahead: later than now, so that it does not count yet.
 	Ahead int `json:"ahead"`
 	// NotInStrategy: in the window, but the strategy does not score the type
 	// and name, or none of the facets.

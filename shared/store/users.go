@@ -71,7 +71,7 @@ type User struct {
 	// newest session cell is of another ticket than the profile: an old release
 	// writes profiles alone. So is Counted, which lists what the profile counts.
 	Session, Counted []byte
-	// Settled means that whoever drew the ticket of the row has settled its tombstone before. It
+	// Settled means that the process that drew the ticket of the row settled its tombstone before. It
 	// is not in the row.
 	Settled bool
 	// exclusion is the cell of ReceivedUntil and OptedOut, with what a newer version has
