@@ -42,7 +42,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	for _, c := range commands {
 		root.AddCommand(c.cobra())
 	}
-	root.AddCommand(serveCommand(), attackCommand(), engineCommand())
+	root.AddCommand(serveCommand(), attackCommand(), engineCommand(), differCommand())
 	return cli.Execute(ctx, root, args, cli.Streams{In: stdin, Out: stdout, Err: stderr}, nil)
 }
 
