@@ -48,9 +48,23 @@ func (w *world) settled() error {
 	}
 }
 
+// exported reads the lines of a user, none of one who is not known.
+func (w *world) exported(c *caller, token string) (*answer, error) {
+	a, err := c.do(http.MethodGet, "/1/export/"+url.PathEscape(token), nil)
+	switch {
+	case err != nil:
+		return nil, err
+	case a.status == http.StatusNotFound:
+		a.body = nil
+	case a.status != http.StatusOK || !bytes.Contains(a.body, []byte(`{"exportEnd"`)):
+		return nil, a.differs("export", fmt.Sprintf("%d %s", a.status, a.body), "200 and complete, or 404")
+	}
+	return a, nil
+}
+
 // receipts reads the times of a user's events that got the time of receipt.
 func (w *world) receipts(token string, u *user) error {
-	a, err := w.want(http.MethodGet, "/1/export/"+url.PathEscape(token), nil, http.StatusOK)
+	a, err := w.exported(w.caller, token)
 	if err != nil {
 		return err
 	}
@@ -229,7 +243,14 @@ func (w *world) sameProfile(a *answer, got gotProfile, token string, k int) erro
 	case got.LastEventAt.UnixMilli() != p.last:
 		return differs("last event", got.LastEventAt.UnixMilli(), p.last)
 	case got.Total != len(p.scores):
-		return differs("total", got.Total, len(p.scores))
+		engine, model := map[string]int{}, map[string]int{}
+		for _, affinity := range got.Affinities {
+			engine[filter{affinity.Facet, affinity.Value}.String()]++
+		}
+		for f := range p.scores {
+			model[f.String()]++
+		}
+		return differs("values", fmt.Sprintf("%d, only here %q", got.Total, missing(engine, model)), fmt.Sprintf("%d, only here %q", len(p.scores), missing(model, engine)))
 	}
 	seen, before := map[filter]bool{}, math.Inf(1)
 	for n, affinity := range got.Affinities {
@@ -420,7 +441,7 @@ func orderOf(a, b int64, then int) int {
 
 // compareExport compares the events of a user.
 func (w *world) compareExport(token string) error {
-	a, err := w.want(http.MethodGet, "/1/export/"+url.PathEscape(token), nil, http.StatusOK)
+	a, err := w.exported(w.caller, token)
 	if err != nil {
 		return err
 	}
@@ -532,7 +553,7 @@ func (w *world) compareRank(token string) error {
 	var candidates []candidate
 	var items []map[string]any
 	relevancies := w.r.IntN(2) == 0
-	for _, id := range distinct(append(w.objectIDs(2+w.r.IntN(14)), "not there")) {
+	for _, id := range distinct(append(w.objectIDs(name, 2+w.r.IntN(14)), "not there")) {
 		c := candidate{id: id, filters: w.indexes[name].filters(w.indexes[name].objects[id])}
 		item := map[string]any{"id": id}
 		if relevancies {
@@ -835,8 +856,7 @@ func (w *world) compareHistogram() error {
 		if below < from || below > to {
 			return a.differs("buckets of "+f.String(), fmt.Sprintf("%d below %v: %+v", below, b.To, got.Buckets), fmt.Sprintf("%d to %d of %v", from, to, scores))
 		}
-		digits := strings.TrimRight(strings.ReplaceAll(strconv.FormatFloat(b.To, 'e', -1, 64), ".", ""), "0")
-		if !strings.ContainsAny(digits[:1], "125") || strings.IndexByte(digits, 'e') != 1 {
+		if digits, _, _ := strings.Cut(strconv.FormatFloat(b.To, 'e', 12, 64), "e"); !slices.Contains([]string{"1.000000000000", "2.000000000000", "5.000000000000"}, digits) {
 			return a.differs("edge of a bucket", fmt.Sprint(b.To), "1, 2 or 5 times a power of ten")
 		}
 	}
