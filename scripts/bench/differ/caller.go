@@ -94,9 +94,6 @@ func (c *caller) do(method, path string, body []byte) (*answer, error) {
 		case time.Now().After(end):
 			return nil, a.differs("no answer that counts", fmt.Sprintf("for %v: %d %s %v", patience, a.status, a.body, err), "an answer")
 		}
-		if os.Getenv("DEBUG") != "" { //DEBUG
-			fmt.Fprintln(os.Stderr, c.app, time.Since(from), method, path, a.status, string(a.body), err, ended) //DEBUG
-		} //DEBUG
 		if !ended {
 			time.Sleep(wait) // as long as the engine asks for
 		}

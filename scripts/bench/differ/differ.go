@@ -22,8 +22,10 @@ import (
 
 // Options configure a campaign.
 type Options struct {
-	// Engine is the program `affinity`.
-	Engine string
+	// Engine is the program `affinity`, and Environment what it gets besides the environment of this
+	// process, of which it gets no variable of Affinity.
+	Engine      string
+	Environment []string
 	// Seed determines the operations. The moments of kills are not part of it.
 	Seed uint64
 	// For is how long to go on. An episode begins with an empty engine and has a seed of its own: Seed,
@@ -113,7 +115,7 @@ func episode(ctx context.Context, o Options, seed uint64, began time.Time, t *ta
 	for _, name := range names {
 		args = append(args, "--app", name+":"+key)
 	}
-	e, err := newEngine(ctx, fail, o.Engine, folder, o.Memory, args...)
+	e, err := newEngine(ctx, fail, o, folder, args...)
 	if err == nil {
 		err = e.start()
 	}
@@ -121,7 +123,11 @@ func episode(ctx context.Context, o Options, seed uint64, began time.Time, t *ta
 		return err
 	}
 	defer func() {
-		stopped := e.stop(os.Interrupt)
+		last := os.Signal(os.Interrupt)
+		if err != nil {
+			last = syscall.SIGKILL // what differs must not change any more
+		}
+		stopped := e.stop(last)
 		var d *Difference
 		if err == nil && stopped != nil {
 			err = &Difference{What: "end of the engine", Engine: stopped.Error(), Model: "ends"}
@@ -142,7 +148,7 @@ func episode(ctx context.Context, o Options, seed uint64, began time.Time, t *ta
 		w := &world{
 			caller: &caller{engine: e, app: name, key: key, http: http}, operator: operator,
 			model: model{rules: rules{retention: int64(retention) * day}, users: map[string]*user{}, indexes: map[string]*index{}},
-			r:     rand.New(rand.NewPCG(seed, uint64(n)+1)), tally: t, options: &o, base: time.Now().UnixMilli(),
+			r:     rand.New(rand.NewPCG(seed, uint64(n)+1)), tally: t, base: time.Now().UnixMilli(),
 		}
 		for c := range copies {
 			w.copies = append(w.copies, fmt.Sprint(name, "copy", c))
@@ -274,7 +280,7 @@ func (d *disturber) disturb(ctx context.Context) error {
 			d.tally.did(what)
 		}
 		if err := d.ready(); err != nil {
-			return nil
+			return nil // the campaign has ended, which says why
 		}
 		d.again()
 	}

@@ -26,11 +26,12 @@ const startTime = 2 * time.Minute
 
 // engine is an engine in a process of its own, which is killed and started again.
 type engine struct {
-	program string
-	args    []string
-	folder  string // log and data
-	addr    string
-	most    int64 // bytes of resident memory
+	program     string
+	args        []string
+	environment []string
+	folder      string // log and data
+	addr        string
+	most        int64 // bytes of resident memory
 
 	ctx  context.Context
 	fail func(error) // ends the campaign
@@ -44,7 +45,7 @@ type engine struct {
 	pending map[*request]bool
 }
 
-func newEngine(ctx context.Context, fail func(error), program, folder string, most int64, args ...string) (*engine, error) {
+func newEngine(ctx context.Context, fail func(error), o Options, folder string, args ...string) (*engine, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("find a free port: %w", err)
@@ -52,7 +53,13 @@ func newEngine(ctx context.Context, fail func(error), program, folder string, mo
 	defer l.Close()
 	addr := l.Addr().String() // that of all starts, so that a printed request can be repeated
 	args = append([]string{"up", "--addr", addr, "--data", filepath.Join(folder, "data")}, args...)
-	return &engine{program: program, args: args, folder: folder, addr: addr, most: most, ctx: ctx, fail: fail,
+	// The campaign's engine has no other services and apps than its own.
+	environment := slices.DeleteFunc(os.Environ(), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return strings.HasPrefix(name, "AFFINITY_") || strings.HasSuffix(name, "_EMULATOR_HOST")
+	})
+	environment = append(append(environment, "AFFINITY_OPERATOR="+operatorToken), o.Environment...)
+	return &engine{program: o.Engine, args: args, environment: environment, folder: folder, addr: addr, most: o.Memory, ctx: ctx, fail: fail,
 		up: make(chan struct{}), pending: map[*request]bool{}}, nil
 }
 
@@ -64,11 +71,7 @@ func (e *engine) start() error {
 	}
 	defer log.Close()
 	run := exec.Command(e.program, e.args...)
-	// The engine of the campaign has no other services and apps than its own.
-	run.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool {
-		name, _, _ := strings.Cut(v, "=")
-		return strings.HasPrefix(name, "AFFINITY_") || strings.HasSuffix(name, "_EMULATOR_HOST")
-	}), "AFFINITY_OPERATOR="+operatorToken)
+	run.Env = e.environment
 	run.Stderr = log
 	out, err := run.StdoutPipe()
 	if err != nil {

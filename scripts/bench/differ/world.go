@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -41,7 +40,6 @@ type world struct {
 	marks   int
 	edges   int // users that were made for an edge
 	copies  []string
-	options *Options
 }
 
 // batch is a request of events that was accepted.
@@ -970,8 +968,8 @@ func (w *world) dump(to string) error {
 func (w *world) command(args []string) (out []byte, err error) {
 	for range 5 {
 		starts := w.engine.count()
-		c := exec.Command(w.options.Engine, args...)
-		c.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "AFFINITY_") })
+		c := exec.Command(w.engine.program, args...)
+		c.Env = w.engine.environment
 		if out, err = c.CombinedOutput(); err == nil {
 			return out, nil
 		}
