@@ -473,7 +473,7 @@ func (w *world) compareExport(token string) error {
 		}
 	}
 	events := w.user(token).all()
-	for _, at := range []int64{a.at(), a.done()} { // an event may leave the window meanwhile
+	for _, at := range []int64{a.at(), a.done()} { // an event may leave the window in between
 		clear(want)
 		for _, e := range w.window(events, instant(events, at)) {
 			want[describe(e.Time, e.counts)]++

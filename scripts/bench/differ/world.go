@@ -963,7 +963,7 @@ func (w *world) dump(to string) error {
 	return nil
 }
 
-// command runs a command, and once more if the engine was ended meanwhile: the command says
+// command runs a command, and again if the engine was ended during it: the command says
 // itself that this continues it.
 func (w *world) command(args []string) (out []byte, err error) {
 	for range 5 {
