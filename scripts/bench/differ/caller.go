@@ -22,7 +22,7 @@ const (
 	answerTime = 40 * time.Second
 	// patience is for how long a request is sent again, while the engine answers that it is busy or
 	// that it builds what the answer needs.
-	patience = 90 * time.Second
+	patience = 3 * time.Minute
 )
 
 // caller sends the requests of one app.

@@ -18,10 +18,14 @@ import (
 // everything is the limit of a list that is not cut.
 const everything = 1_000_000
 
+// visible is how long an accepted event may take to count. It takes milliseconds unless the machine has
+// much else to do.
+const visible = time.Minute
+
 // settled waits until the engine counts all events that it has accepted, and uses the newest
 // configuration. After that every answer must be right at once.
 func (w *world) settled() error {
-	for end := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(visible); ; time.Sleep(100 * time.Millisecond) {
 		for token, u := range w.users {
 			// What the engine received without an answer comes soon after its start.
 			time.Sleep(time.Until(time.UnixMilli(u.tried).Add(3 * time.Second)))

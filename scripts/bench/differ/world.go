@@ -260,6 +260,7 @@ var steps = []struct {
 	{"deletions", 4, (*world).deleteUser},
 	{"opt-outs", 4, (*world).optOut},
 	{"opt-ins", 4, (*world).optIn},
+	{"users on the edge of the window", 4, (*world).windowEdge},
 	{"users of many values", 1, (*world).hoard},
 	{"recomputes", 2, (*world).recompute},
 	{"segment builds", 2, (*world).buildSegments},
@@ -315,7 +316,9 @@ func (w *world) sendEvents() error {
 	if err != nil {
 		return err
 	}
-	_, err = w.post("/1/events", body, all, true)
+	if _, err = w.post("/1/events", body, all, true); err == nil && w.r.IntN(3) == 0 {
+		err = w.again(w.sent[len(w.sent)-1]) // while the engine still applies the first
+	}
 	return err
 }
 
@@ -324,7 +327,10 @@ func (w *world) repeat() error {
 	if len(w.sent) == 0 {
 		return nil
 	}
-	b := pick(w.r, w.sent)
+	return w.again(pick(w.r, w.sent))
+}
+
+func (w *world) again(b batch) error {
 	if b.free { // its events without a time would have the mark of other ones
 		return nil
 	}
@@ -466,6 +472,33 @@ func (w *world) edge() error {
 	}
 	_, err = w.post("/1/events", body, all, true)
 	return err
+}
+
+// windowEdge makes a user whose profile is as of an event ahead of the clock, with events whose times
+// lie a millisecond around the start of the window of that instant.
+func (w *world) windowEdge() error {
+	if w.retention == 0 {
+		return nil
+	}
+	w.edges++
+	token, at := fmt.Sprint("window-", w.edges), time.Now().UnixMilli()+2*minute+w.r.Int64N(2*minute)
+	var body bytes.Buffer
+	var all []added
+	for n, t := range []int64{at - w.retention - 1, at - w.retention, at - w.retention + 1, at} {
+		e := event{Type: "conversion", Name: "Order Completed", Index: "shop", Time: t, Filters: []filter{{"edge", fmt.Sprint(n)}, {"all", "everybody"}}}
+		line, err := json.Marshal(map[string]any{"eventType": e.Type, "eventName": e.Name, "index": e.Index, "userToken": token,
+			"filters": []string{e.Filters[0].String(), e.Filters[1].String()}, "timestamp": t})
+		if err != nil {
+			return err
+		}
+		body.Write(append(line, '\n'))
+		all = append(all, added{token: token, event: e})
+	}
+	_, err := w.post("/1/events/import", body.Bytes(), all, false)
+	if err != nil {
+		return err
+	}
+	return w.exact(token)
 }
 
 // hoard gives a user more values of a facet than a profile lists.
