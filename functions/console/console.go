@@ -226,8 +226,8 @@ func (c *console) permitChange(v *visit, p page) error {
 	if err := parse(); err != nil {
 		return httpapi.Errorf(http.StatusBadRequest, "The form cannot be read, or is larger than %d MiB", most>>20)
 	}
-	for _, values := range v.PostForm {
-		if slices.ContainsFunc(values, func(value string) bool { return !utf8.ValidString(value) }) {
+	for name, values := range v.PostForm {
+		if name != "lines" && slices.ContainsFunc(values, func(value string) bool { return !utf8.ValidString(value) }) {
 			return httpapi.Errorf(http.StatusBadRequest, "The form is not valid UTF-8")
 		}
 	}

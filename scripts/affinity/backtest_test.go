@@ -71,7 +71,7 @@ func TestBacktestOfCSV(t *testing.T) {
 	if diff := cmp.Diff(want.out, got.out); diff != "" || got.code != 0 {
 		t.Errorf("exit code %d; (-lines +CSV):\n%s%s", got.code, diff, got.err)
 	}
-	affinity(t, "", append(judge, file(t, "events.csv", lines...))...).wants(t, 1, `events.csv:2: "Viewed" is no type of event`, "72 lines cannot be read")
+	affinity(t, "", append(judge, file(t, "events.csv", lines...))...).wants(t, 1, `events.csv:2: "Viewed" is no type of event`, "72 of 92 lines cannot be read")
 	affinity(t, "", append(judge, "--event", "Viewed=seen", f.events)...).wants(t, 2, "--event Viewed=seen")
 }
 
@@ -198,7 +198,7 @@ func TestBacktestBadInput(t *testing.T) {
 		"bad strategy":     {strategy: strategyOf("s", view, brand, `,"colour":1`), code: 1, want: "colour"},
 		"no attribute":     {more: []string{"--within", "size"}, code: 1, want: `has the attribute "size": they have brand, publishedAt`},
 		"bad lines":        {events: broken, code: 1, want: broken + ":2: "},
-		"bad lines, count": {events: broken, code: 1, want: "2 lines cannot be read"},
+		"bad lines, count": {events: broken, code: 1, want: "2 of 24 lines cannot be read"},
 		"no timestamp":     {events: broken, code: 1, want: broken + ":4: timestamp is missing"},
 		"bad object":       {objects: file(t, "o", `{"name":"x"}`), code: 1, want: ":1: objectID is missing"},
 		"no file":          {events: "/nowhere", code: 1, want: "/nowhere"},

@@ -24,29 +24,30 @@ func catalogCommand(t *tool) *cobra.Command {
 }
 
 func importCatalogCommand(t *tool) *cobra.Command {
-	index, retryFor := defaultIndex, t.retry.Total
+	index, retryFor, check := defaultIndex, t.retry.Total, false
 	cmd := &cobra.Command{
 		Use:   "import FILE",
 		Short: "Import objects into an index",
 		Long: "Import FILE into an index: one JSON object a line, or one list of objects, plain or gzip, - for standard input. Each has an\n" +
 			"objectID; of two with the same one, the later one stays. Bad lines are printed with their number; the others are imported\n" +
 			"(exit 3). Running the same command again resumes an import. Events that came before their objects get their filters by\n" +
-			"`affinity reenrich`. The key needs the right addObject.",
-		Example: "  affinity catalog import --index shoes shoes.ndjson.gz",
+			"`affinity reenrich`. --check needs no engine: it prints all bad lines and the counts. The key needs the right addObject.",
+		Example: "  affinity catalog import --index shoes shoes.ndjson.gz\n  affinity catalog import --check shoes.ndjson.gz",
 		Args:    cli.Args("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if retryFor <= 0 {
 				return cli.Usagef("--retry-for %s: must be more than 0", retryFor)
 			}
-			c, err := t.client()
+			c, err := t.clientUnless(check)
 			if err != nil {
 				return err
 			}
 			t.retry.Total = retryFor
-			return importCatalog(cmd.Context(), t, importer.New(c, t.retry, t.err), args[0], index)
+			return importCatalog(cmd.Context(), t, t.importer(c), args[0], index)
 		},
 	}
 	cmd.Flags().StringVar(&index, "index", index, "index of the objects")
+	cmd.Flags().BoolVar(&check, "check", false, checkUsage)
 	cmd.Flags().DurationVar(&retryFor, "retry-for", retryFor, "how long to repeat a request while the engine is busy or away")
 	return cmd
 }
@@ -69,7 +70,8 @@ func importCatalog(ctx context.Context, t *tool, im *importer.Importer, path, in
 	if err != nil {
 		return fmt.Errorf("%w\n%s went in: run the same command again to resume", err, cli.Count(stored, "object"))
 	}
-	fmt.Fprintf(t.out, "imported %s into the index %s in %.1f s\n", cli.Count(stored, "object"), cli.Printable(index), time.Since(begun).Seconds())
+	t.printCounts(im, fmt.Sprintf("imported %s into the index %s in %.1f s", cli.Count(stored, "object"), cli.Printable(index), time.Since(begun).Seconds()),
+		lines(im, "line", equalObjects))
 	if err := im.BadLines(); err != nil {
 		return cli.WithCode(err, exitLines)
 	}

@@ -24,7 +24,7 @@ const defaultIndex = "products"
 
 type importOptions struct {
 	index, objects, strategy, events, withoutUsers string
-	archive, shift                                 bool
+	archive, shift, check                          bool
 	written                                        eventForm
 	form                                           importer.Form
 	retryFor                                       time.Duration
@@ -37,7 +37,7 @@ func importCommand(t *tool) *cobra.Command {
 		Short: "Import a history of events, with its catalog and strategy",
 		Long: "Import EVENTS (one JSON event per line, plain or gzip, - for standard input), after the strategy and the catalog if\n" +
 			"they are given. Events of any age are imported, with up to 20 objects each. Bad lines are printed with their number;\n" +
-			"the others are imported (exit 3). Running the same command again resumes an import: an event counts once, and so\n" +
+			"the others are imported (exit 3). The last lines say how many lines were read, imported, equal to another and refused. Running the same command again resumes an import: an event counts once, and so\n" +
 			"do equal lines, unless each has an eventId of its own. The key needs the right admin for events, addObject for objects, recommendation for the strategy.\n" +
 			"\n" +
 			"EVENTS may also be one list of JSON objects, or a CSV file whose first line names the columns: give --csv, unless the name\n" +
@@ -53,6 +53,13 @@ func importCommand(t *tool) *cobra.Command {
 			"--shift-to-now moves all events by whole days, so that the newest one is less than a day old. Use it for data that are\n" +
 			"older than the app's retention, which count in no profile. The same file, imported on another day, counts again.\n" +
 			"\n" +
+			"--check reads all files, prints every bad line with the reason, and the counts. It needs no engine and sends nothing. Its exit\n" +
+			"code is that of the import. It does not know what only an engine knows: the rights of a key, and limits.\n" +
+			"\n" +
+			"Text is UTF-8, or UTF-16 with a byte order mark. A line of other bytes is bad; the reason names the probable encoding and\n" +
+			"how to convert the file. A quote that a row of CSV does not close costs that row, and no other one. A quoted cell may hold\n" +
+			"line breaks.\n" +
+			"\n" +
 			"With --archive, restore the events of the app from files of the archive, with the ids, times of receipt and filters that\n" +
 			"they had. Of a folder, all files whose names end with .ndjson or .ndjson.gz are read, those of its folders too. Give all\n" +
 			"files at once: a later one may hold better filters of an event. Events that the log has stay as they are, so a second\n" +
@@ -61,6 +68,7 @@ func importCommand(t *tool) *cobra.Command {
 			"line at which a broken message begins; all others are restored (exit 3).",
 		Example: "  affinity import --strategy strategy.json --objects objects.ndjson.gz events.ndjson.gz\n" +
 			"  zcat 2026-*.gz | affinity import --index shoes -\n" +
+			"  affinity import --check --map userToken=visitor --objects objects.ndjson events.csv\n" +
 			"  affinity import --map userToken=user_id,objectIDs=product_id,timestamp=event_time --event cart=click --event purchase=conversion \\\n    --shift-to-now 2019-Oct.csv.gz\n" +
 			"  gcloud storage cp -r gs://PROJECT-affinity-archive/events . && affinity import --archive events --app shop --key KEY",
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -89,11 +97,11 @@ func (o *importOptions) run(ctx context.Context, t *tool, args []string) error {
 	if len(args) > 0 {
 		o.events = args[0]
 	}
-	if err := o.check(); err != nil {
+	if err := o.valid(); err != nil {
 		return err
 	}
 	o.form = o.written.of(o.events)
-	c, err := t.client()
+	c, err := t.clientUnless(o.check)
 	switch {
 	case err != nil:
 		return err
@@ -114,7 +122,7 @@ func importObjectsAlone(ctx context.Context, t *tool, c *client.Client, o import
 	if err := t.setStrategy(ctx, c, o.strategy); err != nil {
 		return err
 	}
-	return importCatalog(ctx, t, importer.New(c, t.retry, t.err), o.objects, cmp.Or(o.index, defaultIndex))
+	return importCatalog(ctx, t, t.importer(c), o.objects, cmp.Or(o.index, defaultIndex))
 }
 
 // flags defines the flags. retryFor is the default of --retry-for.
@@ -127,11 +135,12 @@ func (o *importOptions) flags(flags *pflag.FlagSet, retryFor time.Duration) {
 	flags.StringVar(&o.withoutUsers, "without-users", "", "file of user tokens, one a line, whose events of an archive are not restored")
 	o.written.flags(flags)
 	flags.BoolVar(&o.shift, "shift-to-now", false, "move the events by whole days, so that the newest one is less than a day old")
+	flags.BoolVar(&o.check, "check", false, checkUsage)
 	flags.DurationVar(&o.retryFor, "retry-for", retryFor, "how long to repeat a request while the engine is busy or away")
 }
 
-// check checks the flags.
-func (o importOptions) check() error {
+// valid checks the flags.
+func (o importOptions) valid() error {
 	switch {
 	case o.retryFor <= 0:
 		return cli.Usagef("--retry-for %s: must be more than 0", o.retryFor)
@@ -210,7 +219,7 @@ func importAll(ctx context.Context, t *tool, c *client.Client, o importOptions) 
 			fmt.Fprintf(t.err, "objects go to the index %q (--index names another)\n", cli.Printable(index))
 		}
 	}
-	return importData(ctx, t, importer.New(c, t.retry, t.err), objects, events, index)
+	return importData(ctx, t, t.importer(c), objects, events, index)
 }
 
 // firstIndex is the index that the first event names, so that objects are where
@@ -226,31 +235,76 @@ func firstIndex(events *importer.Source) string {
 	return defaultIndex // the import reports any error
 }
 
+// checkUsage describes the flag --check.
+const checkUsage = "print all bad lines and the counts, and send nothing"
+
+// clientUnless returns no client for a command that sends nothing.
+func (t *tool) clientUnless(check bool) (*client.Client, error) {
+	if check {
+		return nil, nil
+	}
+	return t.client()
+}
+
+// importer returns an importer that sends to c, or one that checks if c is nil.
+func (t *tool) importer(c *client.Client) *importer.Importer {
+	if c == nil {
+		return importer.NewCheck(t.err)
+	}
+	return importer.New(c, t.retry, t.err)
+}
+
+// What Tally.Text says of lines that are equal to others.
+const (
+	equalEvents  = "equal to another line and counted once (an eventId makes each count)"
+	equalObjects = "with the objectID of another line, of which the last one stays"
+)
+
+// printCounts prints what an import did, or that it was a check, and what became of the
+// lines of a file.
+func (t *tool) printCounts(im *importer.Importer, did string, counts ...string) {
+	if im.Checks() {
+		did = "checked the files: nothing was sent"
+	}
+	fmt.Fprintln(t.out, did)
+	for _, count := range counts {
+		fmt.Fprintln(t.out, count)
+	}
+}
+
+// lines says what became of the lines of the last file of an import.
+func lines(im *importer.Importer, line, equal string) string {
+	did := "imported"
+	if im.Checks() {
+		did = "can go in"
+	}
+	return im.Tally().Text(line, did, equal)
+}
+
 func importData(ctx context.Context, t *tool, im *importer.Importer, objects, source *importer.Source, index string) error {
 	begun := time.Now()
-	stored := 0
+	stored, counted := 0, []string(nil)
 	if objects != nil {
 		var err error
 		if stored, err = im.Objects(ctx, objects, index); err != nil {
 			return fmt.Errorf("%w\n%s and no events went in: run the same command again to resume", err, cli.Count(stored, "object"))
 		}
+		counted = append(counted, "objects: "+lines(im, "line", equalObjects))
 	}
 	eventsBegun := time.Now()
 	counts, err := im.Events(ctx, source, index)
 	warn(t, counts)
 	if err != nil {
-		return fmt.Errorf("%w\n%s went in before that: run the same command again to resume; they count once", err, cli.Count(counts.Accepted, "event"))
+		return fmt.Errorf("%w\n%s went in before that (%s): run the same command again to resume; they count once", err,
+			cli.Count(counts.Accepted, "event"), lines(im, "line", equalEvents))
 	}
+	counted = append(counted, "events: "+lines(im, "line", equalEvents))
 	with := ""
 	if objects != nil {
 		with = " and " + cli.Count(stored, "object")
 	}
-	events, from := cli.Count(counts.Accepted-im.Equal(), "event"), ""
-	if im.Equal() > 0 {
-		from = fmt.Sprintf(" from %s, %d equal to another line and counted once (an eventId makes each count),", cli.Count(counts.Accepted, "line"), im.Equal())
-	}
-	fmt.Fprintf(t.out, "imported %s%s%s in %.1f s (%.0f events/s)\n", events, from, with, time.Since(begun).Seconds(),
-		cli.PerSecond(counts.Accepted, time.Since(eventsBegun)))
+	t.printCounts(im, fmt.Sprintf("imported %s%s in %.1f s (%.0f events/s)", cli.Count(im.Tally().Imported, "event"), with, time.Since(begun).Seconds(),
+		cli.PerSecond(counts.Accepted, time.Since(eventsBegun))), counted...)
 	if err := im.BadLines(); err != nil {
 		return cli.WithCode(err, exitLines)
 	}

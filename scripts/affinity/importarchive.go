@@ -29,7 +29,7 @@ func restoreAll(ctx context.Context, t *tool, c *client.Client, o importOptions,
 	if err := t.setStrategy(ctx, c, o.strategy); err != nil {
 		return err
 	}
-	im := importer.New(c, t.retry, t.err)
+	im := t.importer(c)
 	if o.objects != "" {
 		index := cmp.Or(o.index, defaultIndex)
 		stored, err := t.sendObjects(ctx, im, o.objects, index)
@@ -58,8 +58,9 @@ func restoreArchive(ctx context.Context, t *tool, im *importer.Importer, archive
 	if err != nil {
 		return fmt.Errorf("%w\n%s went in before that: run the same command again; they count once", err, cli.Count(answer.Accepted, "event"))
 	}
-	fmt.Fprintf(t.out, "restored %s of %s from %s in %.1f s: %d were in the log, %d are new\n", cli.Count(answer.Accepted, "event"),
-		t.app, cli.Count(len(archive.Files), "file"), time.Since(begun).Seconds(), answer.Present, answer.Accepted-answer.Present-answer.Deleted-answer.OptedOut)
+	t.printCounts(im, fmt.Sprintf("restored %s of %s from %s in %.1f s: %d were in the log, %d are new", cli.Count(answer.Accepted, "event"),
+		t.app, cli.Count(len(archive.Files), "file"), time.Since(begun).Seconds(), answer.Present, answer.Accepted-answer.Present-answer.Deleted-answer.OptedOut),
+		lines(im, "event", "that the log or the archive has another time"))
 	if answer.Others > 0 {
 		fmt.Fprintf(t.err, "skipped %s of other apps\n", cli.Count(answer.Others, "message"))
 	}

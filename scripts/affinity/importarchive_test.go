@@ -229,7 +229,7 @@ func TestBrokenArchiveIsNamedByLine(t *testing.T) {
 	put("notes.txt", "not of the archive")
 	s := startEngine(t, stack.Options{RetentionDays: 90})
 	affinity(t, "", "import", "--archive", folder, "--url", s.URL).wants(t, exitLines, "restored 3 events of demo from 3 files",
-		first+":3: decode message", first+":8: ", cut+":", "is it damaged or cut short?", "3 lines did not go in; all others did")
+		first+":3: decode message", first+":8: ", cut+":", "is it damaged or cut short?", "3 of 6 lines did not go in; all others did")
 	if all := profiles(t, s, []string{"ann", "bob", "eve", "joe", "torn"}); len(all) != 3 {
 		t.Errorf("restored %v, want ann, bob and joe", all)
 	}

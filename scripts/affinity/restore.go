@@ -85,6 +85,7 @@ func restoreDump(ctx context.Context, t *tool, c *client.Client, o restoreOption
 		cli.Printable(done.App.App), time.Since(begun).Seconds(), cli.Count(done.Settings, "index setting"), cli.Count(done.Feeds, "feed"),
 		cli.Count(done.Segments, "segment"), cli.Count(done.Objects, "object"), cli.Count(a.Accepted, "event"), a.Present,
 		cli.Count(a.UserDeletions, "deletion or opt-out line"))
+	fmt.Fprintln(t.out, lines(im, "line", "that the log has, or with the objectID of another line"))
 	if done.Missing > 0 {
 		fmt.Fprintf(t.err, "%s could not be read when the dump was made\n", cli.Count(done.Missing, "event"))
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/affinityengine/affinity/scripts/affinity/render"
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/client"
+	domain "github.com/affinityengine/affinity/shared/strategy"
 )
 
 // defaultImpact is the personalizationImpact of a strategy file without one. The
@@ -116,9 +117,16 @@ func (t *tool) setStrategy(ctx context.Context, c *client.Client, path string) e
 	return t.sendStrategy(ctx, c, strategy)
 }
 
-// sendStrategy sets a strategy that has been read, if there is one.
+// sendStrategy sets a strategy that has been read, if there is one. Without a client it
+// checks the strategy.
 func (t *tool) sendStrategy(ctx context.Context, c *client.Client, strategy json.RawMessage) error {
 	if strategy == nil {
+		return nil
+	}
+	if c == nil { // to be checked
+		if _, err := domain.Decode(strategy); err != nil {
+			return fmt.Errorf("the strategy: %w", err)
+		}
 		return nil
 	}
 	if err := t.patient(c).SetStrategyJSON(ctx, strategy); err != nil {

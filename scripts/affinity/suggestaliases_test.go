@@ -38,5 +38,5 @@ func TestSuggestAliases(t *testing.T) {
 	run(objects).wants(t, cli.ExitUsage, "--objects")
 	run(objects, "--objects", "-", "--limit", "0").wants(t, cli.ExitUsage, "--limit 0: must be from 1 to 5000")
 	run(objects, "--objects", "-", "--facet", "size").wants(t, cli.ExitFailed, "no object of - has the facet size")
-	run("{}", "--objects", "-").wants(t, cli.ExitFailed, "1 line cannot be read")
+	run("{}", "--objects", "-").wants(t, cli.ExitFailed, "1 of 1 line cannot be read")
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/archive"
 	"github.com/affinityengine/affinity/shared/bus"
-	"github.com/affinityengine/affinity/shared/client"
 	"github.com/affinityengine/affinity/shared/enrich"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/export"
@@ -83,7 +82,8 @@ func Users(src *Source) (map[string]bool, error) {
 // event says, wherever they are. Of each re-enriched event of the app it keeps some tens
 // of bytes.
 func (im *Importer) Archive(ctx context.Context, a Archive) (total ArchiveAnswer, err error) {
-	r := restore{Archive: a, better: map[[16]byte]archive.Rank{}}
+	r := restore{Archive: a, better: map[[16]byte]archive.Rank{}, lines: &im.lines}
+	im.begin()
 	for _, path := range a.Files {
 		if err := r.open(path, func(*Source) error { return r.index(ctx) }); err != nil {
 			return total, err
@@ -91,9 +91,7 @@ func (im *Importer) Archive(ctx context.Context, a Archive) (total ArchiveAnswer
 	}
 	for _, path := range a.Files {
 		err := r.open(path, func(src *Source) error {
-			answer, err := im.events(ctx, src, r.next, func(ctx context.Context, c *client.Client, lines []byte) (api.ImportAnswer, error) {
-				return c.RestoreEvents(ctx, lines)
-			})
+			answer, err := im.restoreEvents(ctx, src, r.next)
 			total.AddCounts(answer)
 			return err
 		})
@@ -110,6 +108,7 @@ type restore struct {
 	Archive
 	messages *archive.Reader
 	pending  []line
+	lines    *tally
 	// better are the best re-enrichments of events, by place.
 	better          map[[16]byte]archive.Rank
 	others, without int
@@ -156,7 +155,12 @@ func (r *restore) index(ctx context.Context) error {
 }
 
 func keyOf(p enrich.Place) [16]byte {
-	sum := sha256.Sum256([]byte(p.User + "," + strconv.FormatInt(p.Time, 10) + "," + p.ID))
+	return sha128(p.User + "," + strconv.FormatInt(p.Time, 10) + "," + p.ID)
+}
+
+// sha128 is a hash of which two texts never have the same one.
+func sha128(text string) [16]byte {
+	sum := sha256.Sum256([]byte(text))
 	return [16]byte(sum[:16])
 }
 
@@ -193,9 +197,11 @@ func (r *restore) next() (line, error) {
 func (r *restore) add(number int, l archive.Line) error {
 	if r.Without[l.Place.User] {
 		r.without++
+		r.lines.add(Tally{Read: 1, Skipped: 1})
 		return nil
 	}
 	if best, ok := r.better[keyOf(l.Place)]; ok && best.Better(l.Rank) {
+		r.lines.add(Tally{Read: 1, Equal: 1})
 		return nil
 	}
 	text, err := export.Encode(api.ExportLine{Event: l.Event})

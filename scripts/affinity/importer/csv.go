@@ -80,7 +80,7 @@ func (r *rows) next() (row, error) {
 			continue
 		case found.fault != "":
 		case slices.ContainsFunc(s.cells, func(cell string) bool { return !utf8.ValidString(cell) }):
-			found.fault = fault.NotUTF8([]byte(strings.Join(s.cells, ",")))
+			found.fault = "not valid UTF-8: " + fault.NotUTF8([]byte(strings.Join(s.cells, ",")))
 		}
 		if found.fault != "" && found.last > found.first {
 			found.fault += fmt.Sprintf(" (lines %d to %d)", found.first, found.last)
@@ -209,6 +209,15 @@ func (s *cellScanner) line(text, end string) {
 				continue
 			}
 			text = unquoted[1:]
+			cell, behind, closed := strings.Cut(text, `"`)
+			if closed && (behind == "" || behind[0] == ',') { // nearly all quoted cells
+				s.cells = append(s.cells, cell)
+				if behind == "" {
+					return
+				}
+				text = behind[1:]
+				continue
+			}
 			s.cell.Reset()
 		}
 		rest, closed := s.quoted(text)

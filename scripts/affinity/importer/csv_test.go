@@ -2,6 +2,7 @@ package importer
 
 import (
 	"bufio"
+	"context"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
@@ -167,6 +168,15 @@ func TestBadRowsCostNoOthers(t *testing.T) {
 		if !slices.Equal(faults, f.fault) {
 			t.Errorf("faults are named at lines %v, want %v", faults, f.fault)
 		}
+		im := NewCheck(io.Discard)
+		again := NewSource("x", strings.NewReader(f.text+f.end+f.text[strings.IndexAny(f.text, "\r\n")+1:]), -1)
+		again.As(Form{CSV: true})
+		if _, err := im.Events(context.Background(), again, "i"); err != nil {
+			t.Errorf("check: %v", err)
+		}
+		if c := im.Tally(); c.Read != c.Imported+c.Equal+c.Refused || c.Skipped != 0 || c.Imported > len(f.good) {
+			t.Errorf("the counts of %d good rows and %d bad ones, and of the same again, are %+v", len(f.good), len(f.fault), c)
+		}
 		if t.Failed() {
 			t.Logf("%q", f.text)
 		}
@@ -277,4 +287,44 @@ func TestMemoryOfRowsIsBounded(t *testing.T) {
 			t.Errorf("%s: %d bytes in %d lines are kept", name, kept, lines)
 		}
 	}
+}
+
+// benchmarkLines reads files of events as an import does before it sends them.
+func benchmarkLines(b *testing.B, form Form, text string) {
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		s := NewSource("x", strings.NewReader(text), -1)
+		s.As(form)
+		for {
+			if _, err := s.next(); err != nil {
+				break
+			}
+		}
+	}
+}
+
+func BenchmarkReadCSV(b *testing.B) {
+	var text strings.Builder
+	text.WriteString("event_time,event_type,product_id,user_id,category,price\n")
+	for i := range 20_000 {
+		fmt.Fprintf(&text, "2019-10-01 00:00:00 UTC,view,%d,%d,electronics.smartphone,35.79\n", 44_600_062+i%500, 541_312_140+i%700)
+	}
+	benchmarkLines(b, Form{CSV: true, Columns: map[string]string{"timestamp": "event_time", "objectIDs": "product_id", "userToken": "user_id"}}, text.String())
+}
+
+func BenchmarkReadQuotedCSV(b *testing.B) {
+	var text strings.Builder
+	text.WriteString("eventType,eventName,userToken,filters,timestamp\n")
+	for i := range 20_000 {
+		fmt.Fprintf(&text, "\"view\",\"Product Viewed\",\"u%d\",\"brand:Acme, Inc. \"\"X\"\"\",\"%d\"\n", i%700, 1_795_175_000_000+i)
+	}
+	benchmarkLines(b, Form{CSV: true}, text.String())
+}
+
+func BenchmarkReadLines(b *testing.B) {
+	var text strings.Builder
+	for i := range 20_000 {
+		fmt.Fprintf(&text, `{"eventType":"view","eventName":"Product Viewed","userToken":"u%d","timestamp":%d,"objectIDs":["o%d"]}`+"\n", i%700, 1_795_175_000_000+i, i%500)
+	}
+	benchmarkLines(b, Form{}, text.String())
 }

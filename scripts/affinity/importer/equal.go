@@ -7,8 +7,8 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 )
 
-// maxRemembered bounds the events that equalLines remembers: some 600 MB of memory. It
-// finds no line that is equal to a later one.
+// maxRemembered bounds the events or objects that an import remembers: some 600 MB of
+// memory. Later ones are equal to none.
 const maxRemembered = 10_000_000
 
 // equalLines finds lines of a file whose events are one event in the log: they have equal
@@ -18,20 +18,26 @@ type equalLines struct {
 	seen  map[[16]byte]struct{}
 	index string // of events that name none
 	now   time.Time
-	count int
 }
 
-// add looks at a line of an event as a client sends it. It leaves out lines that the
-// engine will refuse, and events without a timestamp, which are never equal.
-func (e *equalLines) add(text []byte) {
+// has reports whether a line of an event, as a client sends it, is equal to an earlier
+// one. Lines that the engine will refuse are equal to none, and neither are events without
+// a timestamp.
+func (e *equalLines) has(text []byte) bool {
 	parsed, err := event.Decode(text, event.Rules{Now: e.now, Ahead: event.MaxAhead, History: true, Index: e.index})
 	if err != nil || parsed.Received || parsed.Type == event.InstantSearch {
-		return
+		return false
 	}
-	key := keyOf(enrich.Place{User: parsed.UserToken, Time: parsed.Time, ID: parsed.ID()})
-	if _, found := e.seen[key]; found {
-		e.count++
-	} else if len(e.seen) < maxRemembered {
-		e.seen[key] = struct{}{}
+	return !remember(e.seen, keyOf(enrich.Place{User: parsed.UserToken, Time: parsed.Time, ID: parsed.ID()}))
+}
+
+// remember reports whether a key is new, and keeps it.
+func remember(seen map[[16]byte]struct{}, key [16]byte) bool {
+	if _, found := seen[key]; found {
+		return false
 	}
+	if len(seen) < maxRemembered {
+		seen[key] = struct{}{}
+	}
+	return true
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/client"
+	"github.com/affinityengine/affinity/shared/event"
 )
 
 // Chunks are smaller than the import route allows, so that several requests are
@@ -30,14 +31,18 @@ type chunk struct {
 	body    []byte
 	starts  []int // offset of each line in body
 	numbers []int // number of each line in the file
+	equal   []int // places of lines that are equal to earlier ones
 
 	done    chan struct{}
 	counts  api.ImportAnswer
-	refused []api.RefusedLine // by their number in the file
+	refused map[int]string // by their place in the chunk
 	failed  bool
 }
 
 func (c *chunk) add(l line) {
+	if l.equal {
+		c.equal = append(c.equal, len(c.numbers))
+	}
 	c.starts = append(c.starts, len(c.body))
 	c.numbers = append(c.numbers, l.number)
 	c.body = append(append(c.body, l.text...), '\n')
@@ -46,21 +51,23 @@ func (c *chunk) add(l line) {
 // Events sends all events of src, several chunks in flight, and adds up the
 // answers in the order of the file. index is the index of events that name none.
 // With an error, the counts are those of the events imported before it. The
-// answer names no refused lines: they are printed.
+// answer names no refused lines: they are printed. Tally counts the lines.
 func (im *Importer) Events(ctx context.Context, src *Source, index string) (api.ImportAnswer, error) {
 	equal := equalLines{seen: map[[16]byte]struct{}{}, index: index, now: time.Now()}
 	next := func() (line, error) {
 		l, err := src.next()
 		if err == nil && !l.tooLong && l.fault == "" {
-			equal.add(l.text)
+			l.equal = equal.has(l.text)
 		}
 		return l, err
 	}
-	answer, err := im.events(ctx, src, next, func(ctx context.Context, c *client.Client, lines []byte) (api.ImportAnswer, error) {
+	im.begin()
+	return im.events(ctx, src, next, func(ctx context.Context, c *client.Client, lines []byte) (api.ImportAnswer, error) {
+		if im.Checks() {
+			return checkEvents(lines, event.Rules{Now: equal.now, Ahead: event.MaxAhead, Index: index}), nil
+		}
 		return c.ImportEvents(ctx, index, lines)
 	})
-	im.equal = equal.count
-	return answer, err
 }
 
 // post sends lines to the import route.
@@ -103,8 +110,11 @@ func (im *Importer) events(ctx context.Context, src *Source, next func() (line, 
 				im.through = ch.numbers[len(ch.numbers)-1]
 			}
 			total.AddCounts(ch.counts)
-			for _, r := range ch.refused {
-				im.bad.add(m, src, r.Line, r.Message)
+			im.lines.add(ch.tally())
+			for place, number := range ch.numbers {
+				if reason, refused := ch.refused[place]; refused {
+					im.lines.refuse(m, src, number, reason)
+				}
 			}
 			m.add(ch.counts.Accepted)
 		}
@@ -131,11 +141,14 @@ func (im *Importer) chunks(src *Source, next func() (line, error), m *meter, han
 			return nil
 		case err != nil:
 			return err
+		}
+		im.lines.add(Tally{Read: 1})
+		switch {
 		case l.fault != "":
-			im.bad.add(m, src, l.number, l.fault)
+			im.lines.refuse(m, src, l.number, l.fault)
 			continue
 		case l.tooLong || len(l.text) > maxLine:
-			im.bad.add(m, src, l.number, fmt.Sprintf("the line is longer than %d bytes", maxLine))
+			im.lines.refuse(m, src, l.number, fmt.Sprintf("the line is longer than %d bytes", maxLine))
 			continue
 		}
 		if len(c.numbers) == chunkLines || (len(c.numbers) > 0 && len(c.body)+len(l.text) >= chunkBytes) {
@@ -158,7 +171,7 @@ func (c *chunk) send(to func(lines []byte) (api.ImportAnswer, error), first, end
 	answer, err := to(c.body[c.starts[first]:stop])
 	if refused := refusal(err); refused != nil && refused.Status == http.StatusRequestEntityTooLarge {
 		if end-first == 1 {
-			c.refused = append(c.refused, api.RefusedLine{Line: c.numbers[first], Message: refused.Error()})
+			c.refuse(first, refused.Error())
 			return nil
 		}
 		middle := first + (end-first)/2
@@ -175,7 +188,29 @@ func (c *chunk) send(to func(lines []byte) (api.ImportAnswer, error), first, end
 		if r.Line < 1 || r.Line > end-first {
 			return fmt.Errorf("the engine refused line %d of %d sent: %s", r.Line, end-first, r.Message)
 		}
-		c.refused = append(c.refused, api.RefusedLine{Line: c.numbers[first+r.Line-1], Message: r.Message})
+		c.refuse(first+r.Line-1, r.Message)
 	}
 	return nil
+}
+
+func (c *chunk) refuse(place int, reason string) {
+	if c.refused == nil {
+		c.refused = map[int]string{}
+	}
+	c.refused[place] = reason
+}
+
+// tally counts the lines that were answered, but for the refused ones.
+func (c *chunk) tally() Tally {
+	t := Tally{Imported: c.counts.Accepted + c.counts.UserDeletions - c.counts.Present, Equal: c.counts.Present}
+	if c.failed {
+		return t
+	}
+	t.Skipped = len(c.numbers) - t.Imported - t.Equal - len(c.refused)
+	for _, place := range c.equal {
+		if _, refused := c.refused[place]; !refused {
+			t.Imported, t.Equal = t.Imported-1, t.Equal+1
+		}
+	}
+	return t
 }

@@ -15,19 +15,21 @@ import (
 	"github.com/affinityengine/affinity/shared/client"
 )
 
-// Importer sends data to one app. It counts the bad lines of all that it sends.
+// Importer sends data to one app. It counts the lines of all that it sends.
 type Importer struct {
-	client   *client.Client
+	client   *client.Client // nil: nothing is sent, see NewCheck
 	retry    client.Retry
 	progress io.Writer
-	bad      badLines
-	equal    int // lines of the last file of events, see Equal
-	through  int // number of a line: it and all before it were sent and answered
+	lines    tally
+	before   Tally // of the files before the last one
+	through  int   // number of a line: it and all before it were sent and answered
 }
 
-// Equal returns how many lines of the last file of events were equal to an earlier line of
-// it, timestamp and eventId too. Such an event is in the log once.
-func (im *Importer) Equal() int { return im.equal }
+// Tally counts what became of the lines of the last file, or of the last archive.
+func (im *Importer) Tally() Tally { return im.lines.counts().less(im.before) }
+
+// begin begins a file.
+func (im *Importer) begin() { im.before = im.lines.counts() }
 
 // Through returns the number of a line of the last file: all lines up to it were sent and
 // answered. It is 0 if that is not known.
@@ -39,18 +41,29 @@ func New(c *client.Client, retry client.Retry, progress io.Writer) *Importer {
 	return &Importer{client: c, retry: retry, progress: progress}
 }
 
+// NewCheck returns an importer that sends nothing. It refuses the lines that an engine
+// would refuse of any app: what an engine's key, limits and catalog do not permit it cannot
+// know. It prints all bad lines.
+func NewCheck(progress io.Writer) *Importer {
+	return &Importer{progress: progress, lines: tally{all: true}}
+}
+
+// Checks reports whether the importer sends nothing.
+func (im *Importer) Checks() bool { return im.client == nil }
+
 // BadLines is a BadLinesError if any line was refused so far, else nil.
 func (im *Importer) BadLines() error {
-	im.bad.mu.Lock()
-	defer im.bad.mu.Unlock()
-	if im.bad.count == 0 {
-		return nil
+	if count := im.lines.counts(); count.Refused > 0 {
+		return BadLinesError{Tally: count, checked: im.Checks(), shown: im.lines.shown()}
 	}
-	return BadLinesError(im.bad.count)
+	return nil
 }
 
 // retrying is the client with this meter as the place for notices of retries.
 func (im *Importer) retrying(m *meter) *client.Client {
+	if im.Checks() {
+		return nil
+	}
 	retry := im.retry
 	retry.Notify = m.retrying
 	return im.client.WithRetry(retry)

@@ -13,6 +13,7 @@ import (
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/backtest"
 	"github.com/affinityengine/affinity/shared/catalog"
+	"github.com/affinityengine/affinity/shared/enrich"
 	"github.com/affinityengine/affinity/shared/event"
 )
 
@@ -34,29 +35,28 @@ type Files struct {
 // leaves out events with a time that no event can have, such as 1970-01-01, and
 // counts them: large files have some, and one of them would move the cut.
 func ReadLog(ctx context.Context, f Files, progress io.Writer) (log *backtest.Log, leftOut int, err error) {
-	bad, impossible := &badLines{}, &badLines{}
+	bad := &tally{}
 	var objects []backtest.Object
-	refuse := func(string) *badLines { return bad }
-	err = readLines(ctx, f.Objects, "objects", progress, refuse, f.parseObject, func(o backtest.Object) { objects = append(objects, o) })
+	err = readLines(ctx, f.Objects, "objects", progress, bad, f.parseObject, func(o backtest.Object) { objects = append(objects, o) })
 	if err != nil {
 		return nil, 0, err
 	}
-	if len(objects) == 0 && bad.count == 0 {
+	if len(objects) == 0 && bad.unreadable() == 0 {
 		return nil, 0, fmt.Errorf("%s holds no objects", f.Objects.name)
 	}
-	if bad.count == 0 {
+	if bad.unreadable() == 0 {
 		if log, err = backtest.NewLog(f.Index, objects); err != nil {
 			return nil, 0, err
 		}
 	}
-	refuse = func(reason string) *badLines {
-		if event.ImpossibleTime(reason) {
-			return impossible
-		}
-		return bad
+	ids := map[[16]byte]struct{}{}
+	for _, o := range objects {
+		bad.once(remember(ids, sha128(o.ID)))
 	}
+	seen := map[[16]byte]struct{}{}
 	for _, src := range f.Events {
-		err := readLines(ctx, src, "events", progress, refuse, f.parseEvent, func(e backtest.Event) {
+		err := readLines(ctx, src, "events", progress, bad, f.parseEvent, func(e backtest.Event) {
+			bad.once(remember(seen, keyOf(enrich.Place{User: e.User, Time: e.Time, ID: e.ID})))
 			if log != nil && e.Type != event.InstantSearch { // the engine drops such events
 				log.Add(e)
 			}
@@ -65,27 +65,27 @@ func ReadLog(ctx context.Context, f Files, progress io.Writer) (log *backtest.Lo
 			return nil, 0, err
 		}
 	}
-	if bad.count > 0 {
+	if bad.unreadable() > 0 {
 		return nil, 0, bad.unread()
 	}
-	return log, impossible.count, nil
+	fmt.Fprintln(progress, bad.counts().Text("line", "taken", "equal to another line"))
+	return log, bad.counts().Refused, nil
 }
 
 // ReadObjects reads a catalog as an import takes it and passes on the filters of
 // each object, in the order of the file. Every attribute is a facet, as in an index
 // without settings. It fails if a line is bad.
 func ReadObjects(ctx context.Context, src *Source, progress io.Writer, add func([]event.Filter)) error {
-	bad := &badLines{}
+	bad := &tally{}
 	n := 0
-	refuse := func(string) *badLines { return bad }
-	err := readLines(ctx, src, "objects", progress, refuse, Files{}.parseObject, func(o backtest.Object) {
+	err := readLines(ctx, src, "objects", progress, bad, Files{}.parseObject, func(o backtest.Object) {
 		n++
 		add(o.Filters)
 	})
 	switch {
 	case err != nil:
 		return err
-	case bad.count > 0:
+	case bad.counts().Refused > 0:
 		return bad.unread()
 	case n == 0:
 		return fmt.Errorf("%s holds no objects", src.name)
@@ -94,8 +94,8 @@ func ReadObjects(ctx context.Context, src *Source, progress io.Writer, add func(
 }
 
 // unread says that the bad lines ended the command.
-func (b *badLines) unread() error {
-	return errors.New(cli.Count(b.count, "line") + " cannot be read" + shown(b.count) + ": correct or remove them")
+func (t *tally) unread() error {
+	return fmt.Errorf("%d of %s cannot be read%s: correct or remove them", t.unreadable(), cli.Count(t.counts().Read, "line"), t.shown())
 }
 
 // LeftOutError is the number of lines that ReadLog left out.
@@ -106,26 +106,16 @@ func (e LeftOutError) Error() string {
 	return cli.Count(int(e), "line") + " left out" + shown(int(e)) + ", because no event can have such a time; all others count"
 }
 
-// shown says how many of the lines were printed, if not all were.
-func shown(lines int) string {
-	if lines <= maxBadLines {
-		return ""
-	}
-	return fmt.Sprintf(" (the first %d are shown above)", maxBadLines)
-}
-
 func (f Files) parseObject(text []byte) (o backtest.Object, err error) {
 	if fault := objectFault(line{text: text}); fault != "" {
 		return o, errors.New(fault)
 	}
-	// The record as the catalog would store it.
-	body := append(append([]byte(`{"requests":[{"action":"updateObject","body":`), text...), "}]}"...)
-	actions, err := catalog.DecodeBatch(body)
+	action, err := decodeObject(text)
 	if err != nil {
 		return o, err
 	}
-	record := actions[0].Record
-	o.ID = actions[0].ObjectID
+	record := action.Record
+	o.ID = action.ObjectID
 	for _, attribute := range f.Dates {
 		if ms, ok := catalog.Date(record, attribute); ok {
 			if o.Dates == nil {
@@ -136,6 +126,16 @@ func (f Files) parseObject(text []byte) (o backtest.Object, err error) {
 	}
 	o.Filters, err = catalog.Filters(record, catalog.Settings{})
 	return o, err
+}
+
+// decodeObject returns a record as the catalog would store it.
+func decodeObject(text []byte) (catalog.Action, error) {
+	body := append(append([]byte(`{"requests":[{"action":"updateObject","body":`), text...), "}]}"...)
+	actions, err := catalog.DecodeBatch(body)
+	if err != nil {
+		return catalog.Action{}, err
+	}
+	return actions[0], nil
 }
 
 func (f Files) parseEvent(text []byte) (backtest.Event, error) {
@@ -175,8 +175,8 @@ const (
 )
 
 // readLines parses the lines of src, several at a time, and adds what they hold
-// in the order of the file. It adds a bad line to the bad lines of its reason.
-func readLines[T any](ctx context.Context, src *Source, what string, progress io.Writer, bad func(reason string) *badLines,
+// in the order of the file.
+func readLines[T any](ctx context.Context, src *Source, what string, progress io.Writer, bad *tally,
 	parse func([]byte) (T, error), add func(T)) error {
 	m := newMeter(progress, what, src)
 	defer m.finish()
@@ -206,9 +206,10 @@ func readLines[T any](ctx context.Context, src *Source, what string, progress io
 	group.Go(func() error {
 		for p := range pieces {
 			<-p.done
+			bad.add(Tally{Read: len(p.errs)})
 			for i, err := range p.errs {
 				if err != nil {
-					bad(err.Error()).add(m, src, p.numbers[i], err.Error())
+					bad.refuse(m, src, p.numbers[i], err.Error())
 					continue
 				}
 				add(p.parsed[i])

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/client"
@@ -29,6 +30,7 @@ type objects struct {
 	batch  []line // to be sent
 	size   int    // of batch, in bytes
 	stored int
+	seen   map[[16]byte]struct{} // objectIDs that are stored
 }
 
 // Objects puts all objects of src into the index, one request after the other:
@@ -37,9 +39,15 @@ type objects struct {
 func (im *Importer) Objects(ctx context.Context, src *Source, index string) (int, error) {
 	m := newMeter(im.progress, "objects", src)
 	defer m.finish()
-	o := &objects{im: im, src: src, m: m, client: im.retrying(m), index: index}
+	im.begin()
+	o := newObjects(im, src, m, im.retrying(m))
+	o.index = index
 	err := o.run(ctx)
 	return o.stored, err
+}
+
+func newObjects(im *Importer, src *Source, m *meter, c *client.Client) *objects {
+	return &objects{im: im, src: src, m: m, client: c, seen: map[[16]byte]struct{}{}}
 }
 
 func (o *objects) run(ctx context.Context) error {
@@ -54,8 +62,9 @@ func (o *objects) run(ctx context.Context) error {
 			}
 			return err
 		}
+		o.im.lines.add(Tally{Read: 1})
 		if reason := objectFault(l); reason != "" {
-			o.im.bad.add(o.m, o.src, l.number, reason)
+			o.im.lines.refuse(o.m, o.src, l.number, reason)
 			continue
 		}
 		l.text = bytes.Clone(l.text)
@@ -96,6 +105,9 @@ func objectFault(l line) string {
 	if l.tooLong {
 		return fmt.Sprintf("the line is longer than %d bytes", maxLine)
 	}
+	if l.fault != "" {
+		return l.fault
+	}
 	var object map[string]json.RawMessage // a struct would take "OBJECTID" too, which the engine ignores
 	if err := json.Unmarshal(l.text, &object); err != nil {
 		if bytes.HasPrefix(l.text, []byte("[")) {
@@ -112,6 +124,9 @@ func objectFault(l line) string {
 // send sends some objects. If the engine refuses them it sends each half, so that
 // the bad ones are found and the others are stored.
 func (o *objects) send(ctx context.Context, batch []line) error {
+	if o.im.Checks() {
+		return o.check(batch)
+	}
 	actions := make([]api.BatchAction, len(batch))
 	for i, l := range batch {
 		actions[i] = api.BatchAction{Action: api.ActionAddObject, Body: l.text}
@@ -126,14 +141,46 @@ func (o *objects) send(ctx context.Context, batch []line) error {
 	if err != nil {
 		return fmt.Errorf("import objects, lines %d to %d of %s: %w", batch[0].number, batch[len(batch)-1].number, o.src.name, err)
 	}
-	o.stored += len(batch)
-	o.m.add(len(batch))
+	o.count(batch)
 	return nil
+}
+
+// check takes what the catalog would take.
+func (o *objects) check(batch []line) error {
+	var good []line
+	for _, l := range batch {
+		if _, err := decodeObject(l.text); err != nil {
+			o.im.lines.refuse(o.m, o.src, l.number, err.Error())
+		} else {
+			good = append(good, l)
+		}
+	}
+	o.count(good)
+	return nil
+}
+
+// count counts objects that are stored.
+func (o *objects) count(batch []line) {
+	t := Tally{}
+	for _, l := range batch {
+		var object struct {
+			ObjectID json.RawMessage `json:"objectID"`
+		}
+		_ = json.Unmarshal(l.text, &object) // objectFault has read it
+		if remember(o.seen, sha128(o.index+"\n"+strings.Trim(string(object.ObjectID), `"`))) {
+			t.Imported++
+		} else {
+			t.Equal++
+		}
+	}
+	o.stored += len(batch)
+	o.im.lines.add(t)
+	o.m.add(len(batch))
 }
 
 func (o *objects) split(ctx context.Context, batch []line, refused *api.Error) error {
 	if len(batch) == 1 {
-		o.im.bad.add(o.m, o.src, batch[0].number, refused.Error())
+		o.im.lines.refuse(o.m, o.src, batch[0].number, refused.Error())
 		return nil
 	}
 	middle := len(batch) / 2

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/client"
@@ -49,10 +50,18 @@ func (im *Importer) Restore(ctx context.Context, src *Source, from int,
 		return d.done, err
 	}
 	src.peeked = func() (line, error) { return first, nil }
-	d.done.Events, err = im.events(ctx, src, d.next, func(ctx context.Context, c *client.Client, lines []byte) (api.ImportAnswer, error) {
+	d.done.Events, err = im.restoreEvents(ctx, src, d.next)
+	return d.done, err
+}
+
+// restoreEvents sends lines of an export that keep their receipts.
+func (im *Importer) restoreEvents(ctx context.Context, src *Source, next func() (line, error)) (api.ImportAnswer, error) {
+	return im.events(ctx, src, next, func(ctx context.Context, c *client.Client, lines []byte) (api.ImportAnswer, error) {
+		if im.Checks() {
+			return checkRestored(lines, time.Now()), nil
+		}
 		return c.RestoreEvents(ctx, lines)
 	})
-	return d.done, err
 }
 
 // settings restores the lines before the first one of an event or a deletion, which it
@@ -62,8 +71,9 @@ func (d *dump) settings(ctx context.Context) (line, error) {
 	defer m.finish()
 	defer context.AfterFunc(ctx, func() { d.src.Interrupt(ctx.Err()) })()
 	d.client = d.im.retrying(m)
-	o := &objects{im: d.im, src: d.src, m: m, client: d.client}
+	o := newObjects(d.im, d.src, m, d.client)
 	defer func() { d.done.Objects = o.stored }()
+	d.im.begin()
 	for {
 		l, err := d.src.next()
 		if errors.Is(err, io.EOF) {
@@ -76,17 +86,24 @@ func (d *dump) settings(ctx context.Context) (line, error) {
 			l.text = bytes.Clone(l.text)
 			return l, o.flush(ctx)
 		}
+		d.im.lines.add(Tally{Read: 1})
 		parsed, err := d.parse(l)
 		if err != nil {
-			d.im.bad.add(m, d.src, l.number, err.Error())
+			d.im.lines.refuse(m, d.src, l.number, err.Error())
 			continue
 		}
 		if l.number < d.from && parsed.App == nil && parsed.End == nil {
+			d.im.lines.add(Tally{Skipped: 1})
 			continue
 		}
 		if parsed.Object == nil {
 			if err := errors.Join(o.flush(ctx), d.apply(ctx, parsed)); err != nil {
 				return line{}, fmt.Errorf("restore line %d of %s: %w", l.number, d.src.name, err)
+			}
+			if parsed.App != nil || parsed.End != nil || parsed.Fault != nil {
+				d.im.lines.add(Tally{Skipped: 1})
+			} else {
+				d.im.lines.add(Tally{Imported: 1})
 			}
 			continue
 		}
@@ -154,6 +171,7 @@ func (d *dump) next() (line, error) {
 			return l, err
 		}
 		if isEvent(l.text) {
+			d.im.lines.add(Tally{Read: 1, Skipped: 1})
 			continue
 		}
 		parsed, err := d.parse(l)
@@ -167,5 +185,6 @@ func (d *dump) next() (line, error) {
 		case parsed.Next == nil:
 			return line{number: l.number, fault: "settings and objects must stand before all events"}, nil
 		}
+		d.im.lines.add(Tally{Read: 1, Skipped: 1})
 	}
 }

@@ -113,6 +113,7 @@ type line struct {
 	tooLong bool // longer than maxLine; text is missing
 	// fault says why the line is bad, before the engine has seen it; text is missing.
 	fault string
+	equal bool // to an earlier line
 }
 
 // begin finds out how the file is written.
@@ -127,7 +128,7 @@ func (s *Source) begin() (err error) {
 // replace what it cannot read.
 func (l line) checked() line {
 	if reason := fault.NotUTF8(l.text); reason != "" {
-		l.text, l.fault = nil, reason
+		l.text, l.fault = nil, "not valid UTF-8: "+reason
 	}
 	return l
 }

@@ -1,0 +1,77 @@
+package importer
+
+import (
+	"bytes"
+	"errors"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/archive"
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/export"
+	"github.com/affinityengine/affinity/shared/fault"
+)
+
+// checkEvents answers as an engine does that imports lines, but knows no app.
+func checkEvents(lines []byte, rules event.Rules) api.ImportAnswer {
+	return check(lines, func(text []byte, answer *api.ImportAnswer) error {
+		exported, own, err := export.Parse(text)
+		switch {
+		case err != nil:
+			return err
+		case !own:
+			e, err := event.Decode(text, rules)
+			if err == nil && e.Received {
+				answer.Received++
+			}
+			return taken(err, &answer.Accepted)
+		case exported.Deletion != nil:
+			return fault.New(fault.Invalid, "A deletion can only be imported with receipts=kept")
+		case exported.Event == nil:
+			return export.Refusal(exported)
+		}
+		_, err = export.LogEvent(exported.Event, rules.Now)
+		return taken(err, &answer.Accepted)
+	})
+}
+
+// checkRestored answers as an engine does that restores lines of an export.
+func checkRestored(lines []byte, now time.Time) api.ImportAnswer {
+	return check(lines, func(text []byte, answer *api.ImportAnswer) error {
+		exported, _, err := export.Parse(text)
+		switch {
+		case err != nil:
+			return err
+		case exported.Deletion != nil:
+			_, _, err = export.Deletion(exported.Deletion, now)
+			return taken(err, &answer.UserDeletions)
+		case exported.Event == nil:
+			return export.Refusal(exported)
+		}
+		_, err = archive.Decode(exported.Event, now)
+		return taken(err, &answer.Accepted)
+	})
+}
+
+func check(lines []byte, one func(text []byte, answer *api.ImportAnswer) error) (answer api.ImportAnswer) {
+	number := 0
+	for text := range bytes.Lines(lines) {
+		number++
+		if err := one(bytes.TrimSuffix(text, []byte("\n")), &answer); err != nil {
+			message := err.Error()
+			if refusal, ok := errors.AsType[*event.Refusal](err); ok {
+				message = refusal.Message
+			}
+			answer.Refused = append(answer.Refused, api.RefusedLine{Line: number, Message: message})
+		}
+	}
+	return answer
+}
+
+// taken counts what is not refused.
+func taken(err error, count *int) error {
+	if err == nil {
+		*count++
+	}
+	return err
+}
