@@ -269,7 +269,7 @@ func TestStrayQuotesCostTheirRows(t *testing.T) {
 func TestMemoryOfRowsIsBounded(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
-		"blank lines": "a,b\n\"x" + strings.Repeat("\n", 100_000), "long lines": "a,b\n\"x" + strings.Repeat("\n"+strings.Repeat("y", 100_000), 200),
+		"CRs": "a,b\nx" + strings.Repeat("\r", 100_000), "blank lines": "a,b\n\"x" + strings.Repeat("\n", 100_000), "long lines": "a,b\n\"x" + strings.Repeat("\n"+strings.Repeat("y", 100_000), 200),
 	} {
 		r := rows{lines: physical{in: bufio.NewReader(strings.NewReader(text))}, width: 2}
 		kept, lines := 0, 0

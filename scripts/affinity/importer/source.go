@@ -124,8 +124,8 @@ func (s *Source) begin() (err error) {
 	return s.detect() // the next read returns any error of this Peek again
 }
 
-// checked returns a line, as a bad one if its text is not UTF-8: whoever decodes it would
-// replace what it cannot read.
+// checked returns a line, as a bad one if its text is not UTF-8. A decoder of JSON would
+// replace the bytes that it cannot read.
 func (l line) checked() line {
 	if reason := fault.NotUTF8(l.text); reason != "" {
 		l.text, l.fault = nil, "not valid UTF-8: "+reason
