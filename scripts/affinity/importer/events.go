@@ -64,7 +64,7 @@ func (im *Importer) Events(ctx context.Context, src *Source, index string) (api.
 	im.begin()
 	return im.events(ctx, src, next, func(ctx context.Context, c *client.Client, lines []byte) (api.ImportAnswer, error) {
 		if im.Checks() {
-			return checkEvents(lines, event.Rules{Now: equal.now, Ahead: event.MaxAhead, Index: index}), nil
+			return checkEvents(lines, event.Rules{Now: equal.now, Ahead: event.MaxAhead, History: true, Index: index}), nil
 		}
 		return c.ImportEvents(ctx, index, lines)
 	})
