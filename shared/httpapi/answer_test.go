@@ -208,7 +208,7 @@ func TestHandlerThatDoesNotEnd(t *testing.T) {
 	}
 }
 
-// A client that goes away does not end the work on its request, and nobody is told of it.
+// A client that goes away does not end the work on its request. The router logs nothing then.
 func TestHandlerOutlivesItsClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var logged bytes.Buffer
