@@ -77,7 +77,7 @@ func (r *rows) next() (row, error) {
 		case found.fault != "" && found.last == found.first && r.split(l.number, text):
 			continue
 		case found.fault != "":
-		case slices.ContainsFunc(s.cells, func(cell string) bool { return !utf8.ValidString(cell) }):
+		case !utf8.ValidString(text), found.last > found.first && !utf8.ValidString(strings.Join(s.cells, "")):
 			found.fault = "not valid UTF-8: " + fault.NotUTF8([]byte(strings.Join(s.cells, ",")))
 		}
 		if found.fault != "" && found.last > found.first {
