@@ -45,11 +45,11 @@ func (v *env) settle(ctx context.Context, appID, token string, row store.User) e
 	return v.store.ForgetUser(ctx, appID, token, settled.Ticket, empty.AppendBinary(nil))
 }
 
-// dropAhead drops a user's events up to a time that wrong clocks have received: no right one
-// can have stamped their receipts yet.
+// dropAhead drops a user's events up to a time whose receipts are beyond the reach: wrong clocks
+// have stamped them.
 func (v *env) dropAhead(ctx context.Context, appID, token string, until int64) error {
 	now := func() int64 { return v.now().UnixMilli() }
-	return v.store.DropAhead(ctx, appID, token, now(), until, func() int64 { return now() + v.slack.Milliseconds() })
+	return v.store.DropAhead(ctx, appID, token, now(), until, func() int64 { return now() + v.reach() })
 }
 
 // tombstone is that of a deletion now.
