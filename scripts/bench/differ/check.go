@@ -124,7 +124,14 @@ func (w *world) checkpoint() error {
 		return err
 	}
 	for range 16 {
-		if err := w.compareSegment(); err != nil {
+		c := w.condition(2)
+		if w.r.IntN(2) == 0 { // the answer computes a profile, after the instant that it is of
+			if err := w.importOne(); err != nil {
+				return err
+			}
+			c = w.leafOf(filter{"all", "everybody"})
+		}
+		if err := w.compareSegment(c); err != nil {
 			return err
 		}
 		if err := w.compareHistogram(); err != nil {
@@ -353,7 +360,9 @@ func (w *world) filterOf(token string) filter {
 
 func (w *world) compareExplain(token string) error {
 	f := w.filterOf(token)
-	if w.r.IntN(4) > 0 {
+	if merged := w.merged(); len(merged) > 0 && w.r.IntN(3) == 0 {
+		f = merged[1]
+	} else if w.r.IntN(4) > 0 {
 		f = w.target(f)
 	}
 	query := url.Values{"facet": {f.Facet}, "value": {f.Value}, "limit": {"10000"}}
@@ -659,11 +668,7 @@ func (w *world) condition(depth int) *condition {
 func (w *world) leaf() *condition {
 	token := pick(w.r, slices.Sorted(maps.Keys(w.users)))
 	f := w.filterOf(token)
-	c := &condition{filter: f, Filter: w.encode(f)}
-	if n := len(w.HalfLives); n > 0 && w.r.IntN(3) > 0 {
-		c.k = w.r.IntN(n)
-		c.Half = &w.HalfLives[c.k]
-	}
+	c := w.leafOf(f)
 	switch w.r.IntN(4) {
 	case 0, 1:
 	case 2:
@@ -671,6 +676,16 @@ func (w *world) leaf() *condition {
 	case 3:
 		p := w.profile(w.user(token).all(), time.Now().UnixMilli())
 		c.Above = p.score(w.target(f), c.k)
+	}
+	return c
+}
+
+// leafOf makes a filter without a threshold.
+func (w *world) leafOf(f filter) *condition {
+	c := &condition{filter: f, Filter: w.encode(f)}
+	if n := len(w.HalfLives); n > 0 && w.r.IntN(3) > 0 {
+		c.k = w.r.IntN(n)
+		c.Half = &w.HalfLives[c.k]
 	}
 	return c
 }
@@ -693,8 +708,7 @@ func (w *world) members(c *condition, at int64) (sure, unsure map[string]*profil
 	return sure, unsure
 }
 
-func (w *world) compareSegment() error {
-	c := w.condition(2)
+func (w *world) compareSegment(c *condition) error {
 	first := c.first(false)
 	limit := pick(w.r, []int{0, 1, 3, 7, 1000})
 	seen, cursor := map[string]bool{}, ""

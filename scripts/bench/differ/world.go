@@ -135,6 +135,12 @@ func (w *world) event(token string, imported bool) (map[string]any, event) {
 			e.Filters = append(e.Filters, f)
 			sent = append(sent, w.encode(f))
 		}
+		if merged := w.merged(); len(merged) > 0 && w.r.IntN(3) == 0 {
+			for _, f := range merged {
+				e.Filters = append(e.Filters, f)
+				sent = append(sent, w.encode(f))
+			}
+		}
 		m["filters"] = sent
 		e.Filters = distinct(e.Filters)
 	}
@@ -144,6 +150,20 @@ func (w *world) event(token string, imported bool) (map[string]any, event) {
 		m["eventId"] = e.ID
 	}
 	return m, e
+}
+
+// merged returns two filters that an alias counts as one, or none.
+func (w *world) merged() []filter {
+	var pairs [][]filter
+	for _, facet := range slices.Sorted(maps.Keys(w.Aliases)) {
+		for _, from := range slices.Sorted(maps.Keys(w.Aliases[facet])) {
+			pairs = append(pairs, []filter{{facet, from}, w.target(filter{facet, from})})
+		}
+	}
+	if len(pairs) == 0 {
+		return nil
+	}
+	return pick(w.r, pairs)
 }
 
 // stamp sets the time of a sent event. Now and then it is too far ahead, which counts as none.
@@ -499,6 +519,19 @@ func (w *world) windowEdge() error {
 		return err
 	}
 	return w.exact(token)
+}
+
+// importOne imports an event of now, so that the next answer computes the profile of its user.
+func (w *world) importOne() error {
+	token := w.token()
+	e := event{Type: "conversion", Name: "Order Completed", Index: "shop", Time: time.Now().UnixMilli() - 1, Filters: []filter{{"all", "everybody"}}}
+	line, err := json.Marshal(map[string]any{"eventType": e.Type, "eventName": e.Name, "index": e.Index, "userToken": token,
+		"filters": []string{e.Filters[0].String()}, "timestamp": e.Time})
+	if err != nil {
+		return err
+	}
+	_, err = w.post("/1/events/import", line, []added{{token: token, event: e}}, false)
+	return err
 }
 
 // hoard gives a user more values of a facet than a profile lists.
