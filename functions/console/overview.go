@@ -148,6 +148,9 @@ func (o *overview) judge(v *visit) {
 	if o.Strategy.OK && o.Active == nil {
 		add("bad", "No strategy is set, so every profile is empty", "/console/strategy", "Set a strategy")
 	}
+	if n := o.Usage.Got.DeadLetters; n > 0 {
+		add("bad", plural(int64(n), "message")+" of accepted events could not be applied: no profile counts the events until the operator runs affinity replay", "", "")
+	}
 	if o.Usage.OK && o.Usage.Got.Total.Events == 0 {
 		add("warn", fmt.Sprintf("No events in %d days", overviewDays), "/console/data", "Send a test event")
 	} else if o.Usage.OK && o.Today.Events == 0 && o.Before.Events > 0 {

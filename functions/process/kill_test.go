@@ -138,6 +138,7 @@ func (e *engine) deliver(attempt int, messages map[string]string) (acknowledged 
 	for id, data := range messages {
 		p := bus.Push{Subscription: "s", DeliveryAttempt: attempt}
 		p.Message.MessageID, p.Message.Data = id, []byte(data)
+		p.Message.Attributes = map[string]string{bus.AttrReturns: fmt.Sprint(apply.MaxReturns)}
 		body, err := json.Marshal(p)
 		if err != nil {
 			e.Fatal(err)

@@ -29,7 +29,11 @@ func (h handler) usage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("read usage: %w", err)
 	}
-	answer := api.Usage{From: from.String(), To: to.String(), Days: make([]api.UsageDay, 0, to-from+1)}
+	dead, err := h.Store.DeadLetters(r.Context(), app)
+	if err != nil {
+		return fmt.Errorf("read usage: %w", err)
+	}
+	answer := api.Usage{From: from.String(), To: to.String(), DeadLetters: dead, Days: make([]api.UsageDay, 0, to-from+1)}
 	var total usage.Counts
 	for day := from; day <= to; day++ {
 		c := counted[day]

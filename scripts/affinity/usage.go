@@ -22,7 +22,8 @@ func usageCommand(t *tool) *cobra.Command {
 			"EVENTS are accepted events, those of imports and repeated ones too. REFUSED are refused requests of events, and\n" +
 			"refused lines of imports. READS are users whose profile a request asked for. ROWS are rows of Bigtable that the\n" +
 			"engine wrote or was sent for the app, by requests and by jobs, and BYTES are their keys, columns and values.\n" +
-			"The engine counts in memory and writes the counts every 5 seconds. The key needs the right usage.",
+			"The engine counts in memory and writes the counts every 5 seconds. A last line says how many\n" +
+			"messages of accepted events wait as dead letters, if any does. The key needs the right usage.",
 		Example: "  affinity usage\n  affinity usage --from 2026-11-01 --to 2026-11-30 --json",
 		Args:    cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -67,5 +68,10 @@ func printUsage(t *tool, answer api.Usage) error {
 	}
 	total := answer.Total
 	fmt.Fprintf(table, "total\t%d\t%d\t%d\t%d\t%d\t\n", total.Events, total.RefusedEvents, total.Reads, total.Rows, total.Bytes)
-	return table.Flush()
+	if err := table.Flush(); err != nil || answer.DeadLetters == 0 {
+		return err
+	}
+	_, err := fmt.Fprintf(t.out, "%s of accepted events could not be applied: no profile counts the events until the operator runs `affinity replay`\n",
+		cli.Count(answer.DeadLetters, "message"))
+	return err
 }

@@ -19,6 +19,9 @@ type Usage struct {
 	Days []UsageDay `json:"days"`
 	// Total adds up Days.
 	Total UsageCounts `json:"total"`
+	// DeadLetters is how many messages of accepted events the engine could not apply. They
+	// wait for the operator, and their events do not count. At most 10,000.
+	DeadLetters int `json:"deadLetters"`
 }
 
 // UsageDay is what an app used in a day.

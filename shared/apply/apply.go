@@ -6,8 +6,9 @@
 // until it is acknowledged. It may deliver it more than once, in any order, to
 // several instances at a time. Applying it again changes nothing. A message
 // that can never be applied, or that has failed MaxAttempts times, is buried:
-// it goes to the dead-letter topic with the reason. So is one that has ended
-// MaxUnanswered processes. Deliver says how it is told from one that is slow.
+// it goes to the dead-letter topic with the reason. One that has ended MaxUnanswered
+// processes is published again MaxReturns times, and then buried. Deliver says why a slow
+// delivery is not taken for one that ended its process.
 //
 // The package keeps no data and uses no HTTP. Package store holds the tables of
 // rows and profiles.
@@ -42,6 +43,7 @@ type Catalog interface {
 // Bus publishes messages again, and buries them.
 type Bus interface {
 	Publish(ctx context.Context, m bus.Message) error
+	Return(ctx context.Context, p bus.Push) error
 	Bury(ctx context.Context, p bus.Push, reason string) error
 }
 
@@ -78,6 +80,7 @@ type Fate string
 // The outcomes of a delivery. All but Retried acknowledge the message.
 const (
 	Applied Fate = "applied" // the events count in every read that begins now
+	Back    Fate = "back"    // published again, because it may have ended processes
 	Split   Fate = "split"   // published again in parts, each of which may be in memory
 	Retried Fate = "retried" // it must be delivered again
 	Dropped Fate = "dropped" // its app has been deleted
@@ -87,7 +90,7 @@ const (
 // Result is the outcome of a delivery for the message and its events.
 type Result struct {
 	Fate Fate
-	// Reason says why a dead message could not be applied.
+	// Reason says why a message is dead or went back.
 	Reason error
 
 	// The rest is set for applied messages.

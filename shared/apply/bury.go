@@ -10,12 +10,18 @@ import (
 	"github.com/affinityengine/affinity/shared/profile"
 )
 
-// giveUp buries a message whose deliveries left no answer. Its events may be in the
+// giveUp returns a message whose deliveries left no answer to its topic, or buries it. Its events may be in the
 // log. To mark the profiles of their users, giveUp decodes the message. If that ends
 // the process as well, the next delivery buries the message without it; reads then
 // count its events from the next refresh of their users on.
 func (a *Applier) giveUp(ctx context.Context, d *delivery) (Result, error) {
 	var cause error = fmt.Errorf("%d deliveries left no answer: the process may have ended because of this message", d.unanswered)
+	if d.Returns() < MaxReturns {
+		if err := a.Bus.Return(ctx, d.Push); err != nil {
+			return a.settle(ctx, d, Result{}, err)
+		}
+		return Result{Fate: Back, Reason: cause}, nil
+	}
 	if d.unanswered == MaxUnanswered {
 		var err error
 		if cause, err = a.places(ctx, d.Message.Data, cause); err != nil {
@@ -71,5 +77,20 @@ func (a *Applier) bury(ctx context.Context, d *delivery, cause error) (Result, e
 	if err := a.Bus.Bury(ctx, d.Push, cause.Error()); err != nil {
 		return Result{}, err
 	}
+	if app := d.Message.Attributes[bus.AttrApp]; app != "" {
+		// The dead letter itself is what counts: without the row it only is in no number.
+		if err := a.Store.PutDeadLetter(ctx, app, d.BuriedAs()); err != nil {
+			cause = fmt.Errorf("%w; the app's number of dead letters lacks it: %w", cause, err)
+		}
+	}
 	return Result{Fate: Dead, Reason: cause}, nil
+}
+
+// revived counts a message no longer as a dead letter if it was one.
+func (a *Applier) revived(ctx context.Context, d *delivery, result Result) error {
+	id := d.Message.Attributes[bus.AttrBuried]
+	if id == "" || result.App == "" || result.Fate != Applied {
+		return nil
+	}
+	return a.Store.ForgetDeadLetter(ctx, result.App, id)
 }

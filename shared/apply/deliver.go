@@ -23,8 +23,12 @@ const (
 	// along, or would have.
 	MaxUnanswered = 3
 	// MaxWaits is how many deliveries leave the message unapplied before it is buried as
-	// one that ends its process. Pub/Sub waits ever longer between them, for minutes in all.
+	// one that ends its process, or goes back. Pub/Sub waits ever longer between them, for minutes in all.
 	MaxWaits = 5
+	// MaxReturns is how often a message goes back to its topic, as a new one, before it is
+	// buried as one that ends its process. Processes may have ended for another reason each
+	// time, and nobody has to look for a message that only was unlucky.
+	MaxReturns = 1
 	// quietTime is how long a process must have run before it applies a message that may
 	// have ended two. If processes end for another reason, they do so in this time, too.
 	quietTime = 10 * time.Second
@@ -92,7 +96,8 @@ func (early) Is(target error) bool { return target == admission.ErrFull }
 //     such end hits another message.
 //   - A message that may have ended MaxUnanswered processes is not applied. Its deliveries
 //     only wait, MaxWaits times: a process that was stopped, or could not reach the store,
-//     then ends its marks. No clock is compared, so none can be wrong.
+//     then ends its marks. No clock is compared, so none can be wrong. Then it goes back to
+//     its topic, MaxReturns times, and after that it is buried.
 func (a *Applier) Deliver(ctx context.Context, p bus.Push) (Result, error) {
 	d := &delivery{Push: p}
 	if p.DeliveryAttempt == 1 && small(p) {
@@ -194,6 +199,9 @@ func (a *Applier) deliverMarked(ctx context.Context, d *delivery) (result Result
 
 // settle decides what an error means for the message.
 func (a *Applier) settle(ctx context.Context, d *delivery, result Result, err error) (Result, error) {
+	if err == nil {
+		err = a.revived(ctx, d, result)
+	}
 	if err == nil {
 		return result, nil
 	}

@@ -88,6 +88,58 @@ func (h *harness) wait(m bus.Message, attempt int) int {
 	return attempt
 }
 
+// returned is a message that has gone back as often as it may.
+func (h *harness) returned(m bus.Message, attempt int) bus.Push {
+	h.t.Helper()
+	p := h.push(m, attempt)
+	p.Message.Attributes[bus.AttrReturns] = fmt.Sprint(apply.MaxReturns)
+	return p
+}
+
+// A message that may have ended three processes goes back before it is buried, and leaves no
+// mark: its processes may have ended for another reason.
+func TestMessageThatKillsGoesBackFirst(t *testing.T) {
+	h := newHarness(t)
+	attempt := 2
+	for range apply.MaxUnanswered {
+		h.kill(h.push(seen(both), attempt))
+		attempt++
+	}
+	attempt = h.wait(seen(both), attempt)
+	h.wantFate(h.process(h.profiles), h.push(seen(both), attempt), apply.Back)
+	if len(h.bus.returned) != 1 || len(h.bus.reasons) > 0 {
+		t.Errorf("returned %d messages, buried for %q", len(h.bus.returned), h.bus.reasons)
+	}
+	h.wantOpen(0, "returned")
+}
+
+// An app's dead letters are counted once each, until they have been applied.
+func TestDeadLettersAreCounted(t *testing.T) {
+	h := newHarness(t)
+	want := func(want int, when string) {
+		t.Helper()
+		if n, err := h.store.DeadLetters(t.Context(), appID); n != want || err != nil {
+			t.Errorf("%s: %d dead letters, %v; want %d", when, n, err, want)
+		}
+	}
+	want(0, "at first")
+	bad := seen(both)
+	bad.Body = []byte("{")
+	h.wantFate(h.Applier, h.push(bad, 1), apply.Dead)
+	want(1, "buried")
+	replay := h.push(bad, 1)
+	replay.Message.MessageID, replay.Message.Attributes[bus.AttrBuried] = "43", "42"
+	h.wantFate(h.Applier, replay, apply.Dead)
+	want(1, "buried once more")
+	good := h.push(seen(both), 1)
+	good.Message.MessageID = "44"
+	h.wantFate(h.Applier, good, apply.Applied)
+	want(1, "another is applied")
+	good.Message.Attributes[bus.AttrBuried] = "42"
+	h.wantFate(h.Applier, good, apply.Applied)
+	want(0, "applied")
+}
+
 // A message that ends its process is buried once three marked deliveries left no answer,
 // and their processes had time to end them. The first delivery of a small message has no
 // mark, because it must cost a healthy message nothing.
@@ -107,7 +159,7 @@ func TestMessageThatKillsIsBuried(t *testing.T) {
 			}
 			attempt = h.wait(test.message, attempt)
 			engine := &away{Profiles: h.profiles}
-			h.wantFate(h.process(engine), h.push(test.message, attempt), apply.Dead)
+			h.wantFate(h.process(engine), h.returned(test.message, attempt), apply.Dead)
 			if len(h.bus.reasons) != 1 || !strings.HasPrefix(h.bus.reasons[0], "3 deliveries left no answer") {
 				t.Errorf("buried for %q", h.bus.reasons)
 			}
@@ -128,7 +180,7 @@ func TestMessageThatKillsTheBurialIsBuried(t *testing.T) {
 	}
 	attempt := h.wait(seen(both), 6)
 	h.Config = &away{} // places would fail
-	h.wantFate(h.Applier, h.push(seen(both), attempt), apply.Dead)
+	h.wantFate(h.Applier, h.returned(seen(both), attempt), apply.Dead)
 	if len(h.bus.reasons) != 1 {
 		t.Errorf("buried for %q", h.bus.reasons)
 	}

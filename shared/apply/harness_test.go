@@ -128,7 +128,7 @@ func (h *harness) push(m bus.Message, attempt int) bus.Push {
 	data, err := m.Encode()
 	h.check(err)
 	p := bus.Push{DeliveryAttempt: attempt}
-	p.Message.Data, p.Message.MessageID = data, "42"
+	p.Message.Data, p.Message.MessageID, p.Message.Attributes = data, "42", map[string]string{bus.AttrApp: appID}
 	return p
 }
 
@@ -186,12 +186,18 @@ func (h *harness) rows() []affinity.Event {
 // recorder is a bus that records its calls, or fails.
 type recorder struct {
 	published []bus.Message
+	returned  []bus.Push
 	reasons   []string
 	err       error
 }
 
 func (r *recorder) Publish(_ context.Context, m bus.Message) error {
 	r.published = append(r.published, m)
+	return r.err
+}
+
+func (r *recorder) Return(_ context.Context, p bus.Push) error {
+	r.returned = append(r.returned, p)
 	return r.err
 }
 

@@ -48,6 +48,12 @@ const (
 	// AttrPublished is when Pub/Sub first took a message that was published again
 	// unchanged (ms): a dead letter, and its replay.
 	AttrPublished = "publishedAt"
+	// AttrReturns is how often process has published the message again because it may have
+	// ended processes. The message keeps it as a dead letter, and when that is replayed.
+	AttrReturns = "returns"
+	// AttrBuried is the id that a message had when it became a dead letter for the first time.
+	// Its replay has it, too.
+	AttrBuried = "buriedAs"
 )
 
 // Kind is what a message holds.

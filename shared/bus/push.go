@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -40,6 +41,19 @@ func (p Push) Published() int64 {
 	}
 	return max(p.Message.PublishTime.UnixMilli(), 0)
 }
+
+// Returns returns how often the message was published again because it may have ended
+// processes.
+func (p Push) Returns() int {
+	n, err := strconv.Atoi(p.Message.Attributes[AttrReturns])
+	if err != nil || n < 0 {
+		return 0
+	}
+	return n
+}
+
+// BuriedAs returns the id that names the message among the dead letters of its app.
+func (p Push) BuriedAs() string { return cmp.Or(p.Message.Attributes[AttrBuried], p.Message.MessageID) }
 
 // MaxPush is the largest envelope: a message in base64, and its attributes.
 const MaxPush = MaxMessage*4/3 + 1<<20

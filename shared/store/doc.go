@@ -41,6 +41,7 @@
 //	usage    app,2026-11-22,<shard %02d>               c:<name> counters of the day, b:<process> number of its batches in them,
 //	           h:<process> users with the most events, n:e,<type>,<name> and n:f,<facet> events by what they contain,
 //	           n:left those counted under no name (see shared/usage)
+//	         app,dead,<message>                        n:dead empty: the message waits as a dead letter
 //	         app,keys                                  k:<hash> last day on which a key was used, cell time = that day
 //	rates    app,                                      s:<process> what a process said of the app's limits (see shared/limit)
 //	audit_log

@@ -145,17 +145,42 @@ func unavailable(err error) bool {
 	return code == codes.NotFound || code == codes.PermissionDenied
 }
 
-// Bury sends a message that cannot be applied to the dead-letter topic, unchanged
-// and with the reason as an attribute.
-func (b *Bus) Bury(ctx context.Context, p bus.Push, reason string) error {
+// Return publishes a message again, unchanged and to the topics that it came from, as one
+// that has been returned once more. It is new to Pub/Sub.
+func (b *Bus) Return(ctx context.Context, p bus.Push) error {
+	attrs := again(p)
+	attrs[bus.AttrReturns] = fmt.Sprint(p.Returns() + 1)
+	m := bus.Message{App: attrs[bus.AttrApp], Lane: bus.Lane(attrs[bus.AttrLane])}
+	region, err := b.region(ctx, m.App)
+	if err != nil {
+		return fmt.Errorf("return a message of %s: %w", m.App, err)
+	}
+	for _, to := range b.of(m, region) {
+		if err = b.send(ctx, to, p.Message.Data, attrs); !unavailable(err) {
+			break
+		}
+	}
+	return err
+}
+
+// again returns the attributes of a message that is published again.
+func again(p bus.Push) map[string]string {
 	attrs := map[string]string{}
 	for k, v := range p.Message.Attributes {
 		attrs[k] = v
 	}
-	attrs[bus.AttrReason] = truncate(reason, 1000)
 	if published := p.Published(); published > 0 {
 		attrs[bus.AttrPublished] = fmt.Sprint(published)
 	}
+	return attrs
+}
+
+// Bury sends a message that cannot be applied to the dead-letter topic, unchanged
+// and with the reason as an attribute.
+func (b *Bus) Bury(ctx context.Context, p bus.Push, reason string) error {
+	attrs := again(p)
+	attrs[bus.AttrReason] = truncate(reason, 1000)
+	attrs[bus.AttrBuried] = p.BuriedAs()
 	attrs["messageId"] = p.Message.MessageID
 	attrs["deliveryAttempt"] = fmt.Sprint(p.DeliveryAttempt)
 	region, err := b.region(ctx, attrs[bus.AttrApp])
