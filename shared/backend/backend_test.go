@@ -29,7 +29,7 @@ func TestFaultsOfBackends(t *testing.T) {
 		codes.PermissionDenied:  http.StatusInternalServerError,
 		codes.NotFound:          http.StatusInternalServerError,
 	} {
-		rt := base().Router()
+		rt := base().Router(time.Minute)
 		rt.Handle("GET /", func(http.ResponseWriter, *http.Request) error {
 			return fmt.Errorf("read: %w", status.Error(code, "a fault"))
 		})

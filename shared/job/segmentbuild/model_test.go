@@ -136,7 +136,16 @@ func (h *harness) work(r *rapid.T) {
 func (h *harness) served() bool {
 	h.T.Helper()
 	m, a := h.manifest(), h.app()
-	return m.Version > 0 && a.ScoresAs(m.ScoringVersion) && m.Since == a.Segments.Since.UnixMilli() && store.ChangesReach(cutOf(m), h.Now)
+	return m.Version > 0 && a.ScoresAs(m.ScoringVersion) && m.Since == a.Segments.Since.UnixMilli() && store.ChangesReach(cutOf(m), latestCut(m), h.Now)
+}
+
+// latestCut returns the latest slot at which a part of a manifest was cut.
+func latestCut(m segment.Manifest) store.ChangeSlot {
+	latest := int64(0)
+	for _, p := range m.Parts {
+		latest = max(latest, p.Cut)
+	}
+	return store.ChangeSlot(latest)
 }
 
 // cutOf returns the slot from which parts of a manifest lack changes.
