@@ -30,7 +30,7 @@ func (v *env) unsettled(row store.User) bool {
 func (v *env) settle(ctx context.Context, appID, token string, row store.User) error {
 	ahead := row.Deleted()
 	v.log.LogAttrs(ctx, slog.LevelWarn, "a deletion is ahead of this clock, events from now on count", slog.String("app", appID),
-		slog.String("user", token), slog.Time("deletedUntil", time.UnixMilli(ahead.DeletedUntil)))
+		slog.Time("deletedUntil", time.UnixMilli(ahead.DeletedUntil)))
 	if err := v.dropAhead(ctx, appID, token, ahead.DeletedUntil); err != nil {
 		return err
 	}
