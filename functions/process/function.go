@@ -109,11 +109,11 @@ func (h handler) report(ctx context.Context, delivery bus.Push, result apply.Res
 	}
 	switch {
 	case result.Fate == apply.Dead:
-		h.Log.LogAttrs(ctx, slog.LevelError, "message went to the dead-letter topic", slog.String("messageId", delivery.Message.MessageID),
-			slog.Int("attempt", delivery.DeliveryAttempt), slog.Any("error", result.Reason))
+		h.Log.LogAttrs(ctx, slog.LevelError, "message went to the dead-letter topic", slog.String("app", delivery.Message.Attributes[bus.AttrApp]),
+			slog.String("messageId", delivery.Message.MessageID), slog.Int("attempt", delivery.DeliveryAttempt), slog.Any("error", result.Reason))
 	case result.Fate == apply.Back:
-		h.Log.LogAttrs(ctx, slog.LevelWarn, "message went back to its topic", slog.String("messageId", delivery.Message.MessageID),
-			slog.Int("attempt", delivery.DeliveryAttempt), slog.Any("error", result.Reason))
+		h.Log.LogAttrs(ctx, slog.LevelWarn, "message went back to its topic", slog.String("app", delivery.Message.Attributes[bus.AttrApp]),
+			slog.String("messageId", delivery.Message.MessageID), slog.Int("attempt", delivery.DeliveryAttempt), slog.Any("error", result.Reason))
 	case result.Fate == apply.Dropped:
 		h.Log.LogAttrs(ctx, slog.LevelInfo, "message of a deleted app dropped", slog.String("app", result.App))
 	case result.Fate != apply.Applied:

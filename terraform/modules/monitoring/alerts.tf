@@ -141,6 +141,13 @@ locals {
 
   # Alerts that open at the first matching log line.
   matched = {
+    dead_letter = {
+      title    = "accepted events of an app do not count"
+      severity = "ERROR"
+      filter   = local.metrics["dead_letters"].filter
+      labels   = { app = "EXTRACT(jsonPayload.app)" }
+      runbook  = "Process gave up a message of accepted events of the app: the line's `error` says why. `GET /1/usage` of the app and `go run ./scripts/affinity usage` say how many wait. Fix the cause, then replay them as the alert \"dead letters wait for a replay\" says."
+    }
     job_failed = {
       title    = "a job failed"
       severity = "ERROR"
