@@ -166,7 +166,8 @@ func (w *world) merged() []filter {
 	return pick(w.r, pairs)
 }
 
-// stamp sets the time of a sent event. Now and then it is too far ahead, which counts as none.
+// stamp sets the time of a sent event. Now and then it is too far ahead: an import refuses the
+// event, and elsewhere it counts as one without a time.
 func (w *world) stamp(m map[string]any, e *event) {
 	switch {
 	case e.Time != 0:
@@ -377,6 +378,15 @@ func (w *world) importEvents() error {
 		}
 		token := w.token()
 		m, e := w.event(token, true)
+		if _, tooFar := m["timestamp"]; tooFar && e.Time == 0 {
+			line, err := json.Marshal(m)
+			if err != nil {
+				return err
+			}
+			bad++
+			body.Write(append(line, '\n'))
+			continue
+		}
 		a := added{token: token, event: e}
 		if e.Time == 0 {
 			a.mark = w.mark(m, &e)
