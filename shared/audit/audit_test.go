@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -19,6 +20,9 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/strategy"
 )
+
+// soon (ms) is as far ahead of a clock as that of another machine may be.
+const soon = int64(4 * time.Minute / time.Millisecond)
 
 // Users with events in blocks and outside, with unfolded events only, unknown,
 // deleted, with events that are all too old, and without a stored profile.
@@ -39,13 +43,13 @@ func TestCorrectEngineHasNoDifferences(t *testing.T) {
 			t.Fatal(err)
 		}
 		// A process writes a purchase, and has yet to drop it.
-		inFlight := bought(user, b.clock+hour, "Red", "Acme")
-		inFlight.Receipt = b.clock + hour
+		inFlight := bought(user, b.clock+soon, "Red", "Acme")
+		inFlight.Receipt = b.clock + soon
 		if err := b.store.Log(appID, b.app().Log).Append(ctx, []store.LogEvent{inFlight}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	b.apply(store.LogEvent{User: "half", Time: b.clock + hour, ID: "y", Receipt: b.clock + hour, Type: event.View, Name: "n", Original: []byte("{}")})
+	b.apply(store.LogEvent{User: "half", Time: b.clock + soon, ID: "y", Receipt: b.clock + soon, Type: event.View, Name: "n", Original: []byte("{}")})
 	if _, err := b.eng.Import(ctx, b.app(), []store.LogEvent{bought("imported", b.clock-day, "Red", "Acme")}); err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +151,7 @@ func TestServedProfiles(t *testing.T) {
 	b := newBench(t)
 	b.apply(bought("gone", b.clock-hour, "Red", "Acme"), bought("ahead", b.clock-hour, "Red", "Acme"))
 	b.must(b.store.AdvanceTombstone(ctx, appID, "gone", affinity.Tombstone{DeletedUntil: b.clock}))
-	b.clock -= hour / 2
+	b.clock -= soon
 	r := b.run("gone", "ahead")
 	if r.Stored != 1 || r.Differing != 0 || b.waits != 0 {
 		t.Errorf("%+v after %d waits", r, b.waits)
