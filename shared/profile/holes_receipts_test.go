@@ -124,8 +124,10 @@ func testFoldLeavesTheBand(t *testing.T, open opener) {
 		s.kill(m) // nobody drops its row
 		until := s.delete("u")
 		s.clock = until + 1
-		s.apply(s.ahead(3*second), received(bought("u", s.clock+hour), s.clock+hour))
-		s.clock += 2 * hour
+		s.apply(s.ahead(3 * second))
+		s.clock += hour
+		s.apply(received(bought("u", s.clock), s.clock))
+		s.clock += hour
 		s.expect(2)
 		fold(s)
 		s.expect(2)
