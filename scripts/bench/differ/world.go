@@ -46,7 +46,6 @@ type world struct {
 type batch struct {
 	path  string
 	body  []byte
-	users []string
 	add   func(spans []span)
 	free  bool // sent again, its events count again
 }
