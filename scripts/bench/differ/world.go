@@ -44,10 +44,10 @@ type world struct {
 
 // batch is a request of events that was accepted.
 type batch struct {
-	path  string
-	body  []byte
-	add   func(spans []span)
-	free  bool // sent again, its events count again
+	path string
+	body []byte
+	add  func(spans []span)
+	free bool // sent again, its events count again
 }
 
 var (
