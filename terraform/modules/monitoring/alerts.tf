@@ -38,7 +38,7 @@ locals {
       aligner  = "ALIGN_MAX"
       reducer  = "REDUCE_MAX"
       by       = ["resource.label.subscription_id"]
-      runbook  = "Read the reason in process's line \"message went to the dead-letter topic\", or with `go run ./scripts/affinity replay --project PROJECT --dry-run`. Of a data region, such as us, add `--dead-letter-subscription events-dead-letter.us --topic events.us`. Fix the cause, then run `go run ./scripts/affinity replay --project PROJECT` before the subscription's retention of 31 days ends. Until then only these events are missing from profiles. `affinity usage`, GET /1/usage and the console's overview say how many messages of an app wait."
+      runbook  = "Read the reason in process's line \"message went to the dead-letter topic\", or with `go run ./scripts/affinity replay --project PROJECT --dry-run`. Of a data region, such as us, add `--dead-letter-subscription events-dead-letter.us --topic events.us`. Fix the cause, then run `go run ./scripts/affinity replay --project PROJECT` before the subscription's retention of 31 days ends. Until then only these events are missing from profiles. `GET /1/usage` and the console's overview say how many messages of an app wait."
     }
     errors = {
       title    = "a public function answers 5xx"
@@ -146,7 +146,7 @@ locals {
       severity = "ERROR"
       filter   = local.metrics["dead_letters"].filter
       labels   = { app = "EXTRACT(jsonPayload.app)" }
-      runbook  = "Process gave up a message of accepted events of the app: the line's `error` says why. `GET /1/usage` of the app and `go run ./scripts/affinity usage` say how many wait. Fix the cause, then replay them as the alert \"dead letters wait for a replay\" says."
+      runbook  = "Process gave up a message of accepted events of the app: the line's `error` says why. `GET /1/usage` of the app and the console's overview say how many wait. Fix the cause, then replay them as the alert \"dead letters wait for a replay\" says."
     }
     job_failed = {
       title    = "a job failed"

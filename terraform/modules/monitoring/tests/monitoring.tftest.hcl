@@ -86,6 +86,7 @@ run "alert_parts" {
   assert {
     condition = toset(keys(output.alerts)) == toset([
       "affinity: events wait to be applied", "affinity: profiles lag behind events", "affinity: dead letters wait for a replay",
+      "affinity: accepted events of an app do not count",
       "affinity: a public function answers 5xx", "affinity: a private function keeps failing", "affinity: many requests have wrong credentials",
       "affinity: a job failed", "affinity: an audit found a difference",
       "affinity: the worker fails again and again", "affinity: the worker dropped a task", "affinity: a nightly round did not begin",
