@@ -10,10 +10,11 @@ import (
 	"github.com/affinityengine/affinity/shared/profile"
 )
 
-// giveUp returns a message whose deliveries left no answer to its topic, or buries it. Its events may be in the
-// log. To mark the profiles of their users, giveUp decodes the message. If that ends
-// the process as well, the next delivery buries the message without it; reads then
-// count its events from the next refresh of their users on.
+// giveUp takes a message whose deliveries left no answer. It publishes the message again,
+// or buries it. Its events may be in the log, so giveUp decodes a message that it buries to
+// mark the profiles of their users. If that ends the process as well, the next delivery
+// buries the message without it; reads then count its events from the next refresh of
+// their users on.
 func (a *Applier) giveUp(ctx context.Context, d *delivery) (Result, error) {
 	var cause error = fmt.Errorf("%d deliveries left no answer: the process may have ended because of this message", d.unanswered)
 	if d.Returns() < MaxReturns {

@@ -22,8 +22,9 @@ const (
 	// processes before the message is buried: each took the deliveries of other messages
 	// along, or would have.
 	MaxUnanswered = 3
-	// MaxWaits is how many deliveries leave the message unapplied before it is buried as
-	// one that ends its process, or goes back. Pub/Sub waits ever longer between them, for minutes in all.
+	// MaxWaits is how many deliveries leave the message unapplied before it goes back, or is
+	// buried, as one that ends its process. Pub/Sub waits ever longer between them, for
+	// minutes in all.
 	MaxWaits = 5
 	// MaxReturns is how often a message goes back to its topic, as a new one, before it is
 	// buried as one that ends its process. Processes may have ended for another reason each
@@ -186,7 +187,7 @@ func (a *Applier) deliverMarked(ctx context.Context, d *delivery) (result Result
 	d.name = a.marks.begin(d.Message.MessageID)
 	// Also after a panic, which is answered, and if the answer to the mark of the
 	// beginning was lost.
-	defer func() { a.end(d.name, result.Fate, err) }()
+	defer func() { a.end(d.Message.MessageID, d.name, result.Fate, err) }()
 	if err := a.Store.BeginDelivery(ctx, d.Message.MessageID, d.name); err != nil {
 		return a.settle(ctx, d, Result{}, err)
 	}

@@ -108,11 +108,9 @@ func (m *marks) unwritten(n int) map[string]mark {
 	return found
 }
 
-// end writes that a delivery has ended with an answer, or remembers to.
-func (a *Applier) end(name string, fate Fate, err error) {
-	a.marks.mu.Lock()
-	k := mark{message: a.marks.open[name].message, over: true}
-	a.marks.mu.Unlock()
+// end writes that a delivery of a message has ended with an answer, or remembers to.
+func (a *Applier) end(message, name string, fate Fate, err error) {
+	k := mark{message: message, over: true}
 	if fate == "" || fate == Retried {
 		k.end = store.DeliveryFailed
 		if errors.Is(err, admission.ErrFull) {
