@@ -205,6 +205,7 @@ type Difference struct {
 	Start   string // the command that starts the engine again
 }
 
+// Error says what differs, and how to see it again.
 func (d *Difference) Error() string {
 	text := fmt.Sprintf("%s: the engine differs from the model (seed %d, app %s, step %d)\n  engine: %s\n  model:  %s\n", d.What, d.Seed, d.App, d.Step, d.Engine, d.Model)
 	if d.Request != "" {

@@ -864,13 +864,7 @@ func (w *world) compareHistogram() error {
 			slack = 0
 		}
 		from, _ := slices.BinarySearch(scores, b.To-slack)
-		to, _ := slices.BinarySearch(scores, math.Nextafter(b.To+slack, b.To))
-		if slack > 0 {
-			to, _ = slices.BinarySearch(scores, b.To+slack)
-		}
-		if slack == 0 {
-			to = from
-		}
+		to, _ := slices.BinarySearch(scores, b.To+slack)
 		if below < from || below > to {
 			return a.differs("buckets of "+f.String(), fmt.Sprintf("%d below %v: %+v", below, b.To, got.Buckets), fmt.Sprintf("%d to %d of %v", from, to, scores))
 		}
