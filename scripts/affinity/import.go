@@ -37,8 +37,9 @@ func importCommand(t *tool) *cobra.Command {
 		Short: "Import a history of events, with its catalog and strategy",
 		Long: "Import EVENTS (one JSON event per line, plain or gzip, - for standard input), after the strategy and the catalog if\n" +
 			"they are given. Events of any age are imported, with up to 20 objects each. Bad lines are printed with their number;\n" +
-			"the others are imported (exit 3). The last lines say how many lines were read, imported, equal to another and refused. Running the same command again resumes an import: an event counts once, and so\n" +
-			"do equal lines, unless each has an eventId of its own. The key needs the right admin for events, addObject for objects, recommendation for the strategy.\n" +
+			"the others are imported (exit 3). The last lines say how many lines were read, imported, equal to another and refused.\n" +
+			"Running the same command again resumes an import: an event counts once, and so do equal lines, unless each has an\n" +
+			"eventId of its own. The key needs the right admin for events, addObject for objects, recommendation for the strategy.\n" +
 			"\n" +
 			"EVENTS may also be one list of JSON objects, or a CSV file whose first line names the columns: give --csv, unless the name\n" +
 			"ends with .csv or .csv.gz. The fields of an event may have names such as user_token. An event may be a track call of\n" +
