@@ -70,11 +70,11 @@ func (p *inPhases) Process(ctx context.Context, j job.Job, app config.App, shard
 	return job.Progress{Next: shard.To, Done: true}, nil
 }
 
-func (p *inPhases) Verify(ctx context.Context, j job.Job, app config.App, shard job.Shard) (int64, error) {
+func (p *inPhases) Verify(ctx context.Context, j job.Job, app config.App, shard job.Shard, until time.Time) (job.Verified, error) {
 	if strings.HasPrefix(shard.From, ",") {
-		return 0, nil
+		return job.Verified{}, nil
 	}
-	return p.Work.Verify(ctx, j, app, shard)
+	return p.Work.Verify(ctx, j, app, shard, until)
 }
 
 func withPhases(t *testing.T, users int) (*jobtest.Harness, *inPhases) {

@@ -24,6 +24,7 @@ func TestInterleavings(t *testing.T) {
 			Attempts:   1 << 30,
 		}
 		w := startedIn(rt, rapid.IntRange(0, 3).Draw(rt, "inFlight"), rapid.IntRange(0, 8).Draw(rt, "users"), cfg)
+		w.VerifyTakes = time.Duration(rapid.IntRange(0, 6).Draw(rt, "seconds a verified user")) * time.Second
 		for _, name := range slices.Sorted(maps.Keys(w.Users)) {
 			w.Users[name].Relapses = max(0, rapid.IntRange(-6, 3).Draw(rt, "relapses of "+name))
 			if rapid.IntRange(0, 3).Draw(rt, name+" is faulty") == 0 {

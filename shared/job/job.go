@@ -159,9 +159,9 @@ type Shard struct {
 	// increments it and enqueues the next task.
 	Step int `firestore:"step"`
 	// Pass is 0 for the first pass over the range. Another pass follows if
-	// Verify finds stale users or rows. Next is the place where the pass
-	// continues, in a format of the Work; a pass begins at From. Processed
-	// means that the pass is over and Verify comes next.
+	// Verify finds stale users or rows. Processed means that the pass is over
+	// and Verify comes next. Next is the place where the pass continues, or its
+	// verification, in a format of the Work; both begin at From.
 	Pass      int    `firestore:"pass"`
 	Next      string `firestore:"next"`
 	Processed bool   `firestore:"swept"`

@@ -323,6 +323,43 @@ func TestSecondPass(t *testing.T) {
 	}
 }
 
+// A verification that takes longer than a task goes on in the next one, and counts what all
+// of them have found.
+func TestSlowVerification(t *testing.T) {
+	for _, relapsing := range []int{0, 2} {
+		w := started(t, 8, job.Settings{ShardUsers: 100, Budget: 3 * time.Second, Attempts: 1})
+		w.VerifyTakes = 2 * time.Second
+		for _, name := range w.Within("", "")[:relapsing] {
+			w.Users[name].Relapses = 99
+		}
+		longest, verified := time.Duration(0), 0
+		w.Gate = func(_ context.Context, what string) jobtest.Fault {
+			if what == "verify" {
+				verified++
+			}
+			return jobtest.None
+		}
+		for len(w.Waiting()) > 0 {
+			begun, task := w.Now, w.Waiting()[0]
+			if _, err := w.Deliver(t.Context(), task); err != nil {
+				t.Fatal(err)
+			}
+			if task.Path == w.Runner.ShardPath() {
+				longest = max(longest, w.Now.Sub(begun))
+			}
+		}
+		state, text := job.Done, ""
+		if relapsing > 0 {
+			state, text = job.Failed, "2 users are still of another version after 3 more passes"
+		}
+		j := w.WantState("strategy-1", state, text)
+		if j.Totals.Stale != int64(relapsing) || longest > 5*time.Second || verified < 4 {
+			t.Errorf("%d relapsing: %d are stale; %d verifications, the longest task took %s; want 4 or more, 5s at most",
+				relapsing, j.Totals.Stale, verified, longest)
+		}
+	}
+}
+
 // A task stores at most one checkpoint in CheckpointEvery.
 func TestCheckpointsAreRare(t *testing.T) {
 	w := started(t, 20, job.Settings{ShardUsers: 100, Budget: time.Hour, Attempts: 1})

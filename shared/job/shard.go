@@ -81,13 +81,11 @@ func (r *Runner) waits(app config.App) bool { return app.Moving() && !r.DuringMo
 
 // pause ends the current step, and enqueues the task of the next one for later.
 func (w *worker) pause(ctx context.Context, _ int) (Outcome, error) {
-	err := w.write(ctx, func(s *Shard) {
-		s.Step, s.LastTry, s.NotBefore = s.Step+1, false, Stamp(w.Clock().Add(movingPause))
-	})
-	if err != nil {
-		return Outcome{}, err
+	o, err := w.nextStep(ctx, movingPause)
+	if err == nil {
+		o.Next += ", once the app has arrived in its new region"
 	}
-	return Outcome{Next: fmt.Sprintf("step %d, once the app has arrived in its new region", w.shard.Step)}, w.enqueueShard(ctx, w.job, w.shard)
+	return o, err
 }
 
 // attempt works on the shard. A shard that is still open after all attempts has
@@ -115,16 +113,18 @@ func (w *worker) work(ctx context.Context) (Outcome, error) {
 				return Outcome{}, err
 			}
 		}
+		var pause time.Duration
 		if w.shard.Processed {
-			if err := w.verify(ctx); err != nil {
+			var err error
+			if pause, err = w.verify(ctx); err != nil {
 				return Outcome{}, err
 			}
 		}
 		if w.shard.State != ShardOpen {
 			return Outcome{Next: "the shard is " + string(w.shard.State)}, w.finish(ctx, w.job.App, w.job.ID)
 		}
-		if !w.Now().Before(w.until) {
-			return w.nextStep(ctx)
+		if pause > 0 || !w.Now().Before(w.until) {
+			return w.nextStep(ctx, pause)
 		}
 	}
 }
@@ -166,7 +166,7 @@ func (w *worker) checkpoint(ctx context.Context, base Shard, p Progress) error {
 	return w.write(ctx, func(s *Shard) {
 		s.Next, s.Processed = p.Next, p.Done
 		if p.Done {
-			s.Result = p.Result
+			s.Next, s.Stale, s.Result = s.From, 0, p.Result
 		}
 		if s.Pass > 0 {
 			return // the first pass has counted every user
@@ -195,21 +195,26 @@ func (r *Runner) checkUnfinished(ctx context.Context, job Job) error {
 	return err
 }
 
-// verify checks the range. If nothing is stale, the shard is done; otherwise
-// another pass begins. If the range is still stale after maxPasses more passes,
-// something keeps undoing the work, such as a process with an old
-// configuration, and the shard fails. Only a verified shard is done.
-func (w *worker) verify(ctx context.Context) error {
-	stale, err := w.Work.Verify(ctx, w.job, w.app, w.shard)
+// verify continues the verification of the range, and returns how long it must
+// pause. If nothing is stale at the end, the shard is done; otherwise another
+// pass begins. If the range is still stale after maxPasses more passes, something
+// keeps undoing the work, such as a process with an old configuration, and the
+// shard fails. Only a verified shard is done.
+func (w *worker) verify(ctx context.Context) (time.Duration, error) {
+	found, err := w.Work.Verify(ctx, w.job, w.app, w.shard, w.until)
 	if err != nil {
-		return fmt.Errorf("verify shard %d of %s: %w", w.shard.N, w.job.ID, err)
+		return 0, fmt.Errorf("verify shard %d of %s: %w", w.shard.N, w.job.ID, err)
+	}
+	stale := w.shard.Stale + found.Stale
+	if found.Next != "" {
+		return found.Pause, w.write(ctx, func(s *Shard) { s.Next, s.Stale = found.Next, stale })
 	}
 	if stale > 0 {
 		w.Log.LogAttrs(ctx, slog.LevelWarn, w.StaleText+" after a "+w.Name, slog.String("app", w.job.App),
 			slog.String(w.Name, w.job.ID), slog.Int("shard", w.shard.N), slog.Int("pass", w.shard.Pass),
 			slog.Int64("stale", stale))
 	}
-	return w.write(ctx, func(s *Shard) {
+	return 0, w.write(ctx, func(s *Shard) {
 		s.Stale = stale
 		switch {
 		case stale == 0:
@@ -222,10 +227,16 @@ func (w *worker) verify(ctx context.Context) error {
 	})
 }
 
-// nextStep ends the current step and enqueues the task of the next one. If the
-// process dies between the two writes, the retried task repeats the second.
-func (w *worker) nextStep(ctx context.Context) (Outcome, error) {
-	err := w.write(ctx, func(s *Shard) { s.Step, s.LastTry = s.Step+1, false })
+// nextStep ends the current step and enqueues the task of the next one, for after a
+// pause. If the process dies between the two writes, the retried task repeats the
+// second.
+func (w *worker) nextStep(ctx context.Context, pause time.Duration) (Outcome, error) {
+	err := w.write(ctx, func(s *Shard) {
+		s.Step, s.LastTry = s.Step+1, false
+		if pause > 0 {
+			s.NotBefore = Stamp(w.Clock().Add(pause))
+		}
+	})
 	if err != nil {
 		return Outcome{}, err
 	}

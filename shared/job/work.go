@@ -28,10 +28,20 @@ type Work interface {
 	// returns that error.
 	Process(ctx context.Context, job Job, app config.App, shard Shard, until time.Time,
 		progress func(Progress) error) (Progress, error)
-	// Verify counts the stale users or rows of a processed shard. If it finds
-	// any, the runner processes the shard again from its beginning, in at most
-	// maxPasses further passes.
-	Verify(ctx context.Context, job Job, app config.App, shard Shard) (int64, error)
+	// Verify counts the stale users or rows of a processed shard, from shard.Next
+	// up to shard.To. It stops at the end of the range, or once the engine's clock
+	// has reached until, but always makes one step. If it finds any up to the end,
+	// the runner processes the shard again from its beginning, in at most maxPasses
+	// further passes.
+	Verify(ctx context.Context, job Job, app config.App, shard Shard, until time.Time) (Verified, error)
+}
+
+// Verified describes what one call of Verify has found. The zero value means that the end
+// of the range is reached and nothing is stale.
+type Verified struct {
+	Next  string        // where the next call continues, in a format of the Work; "" at the end
+	Pause time.Duration // before the next call
+	Stale int64         // in this call
 }
 
 // Progress describes the work that one call of Process has done so far.

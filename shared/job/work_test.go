@@ -18,8 +18,8 @@ import (
 // hopeless is work whose verification fails.
 type hopeless struct{ job.Work }
 
-func (hopeless) Verify(context.Context, job.Job, config.App, job.Shard) (int64, error) {
-	return 0, fmt.Errorf("the second table is gone: %w", job.ErrFailed)
+func (hopeless) Verify(context.Context, job.Job, config.App, job.Shard, time.Time) (job.Verified, error) {
+	return job.Verified{}, fmt.Errorf("the second table is gone: %w", job.ErrFailed)
 }
 
 // ErrFailed fails the shard at its first attempt. The shard keeps its counts,

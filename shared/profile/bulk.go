@@ -2,8 +2,10 @@ package profile
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -121,9 +123,17 @@ func (b *bulk) recompute(ctx context.Context, app config.App, r store.Range, o R
 	}
 }
 
-func (b *bulk) verify(ctx context.Context, app config.App, r store.Range) (int64, error) {
-	var stale int64
-	err := b.store.ScanUsers(ctx, app.ID, r.From, r.To, 0, store.UserSummary, func(_ string, row store.User) error {
+// errUntil ends a scan whose time is over.
+var errUntil = errors.New("the time of the scan is over")
+
+func (b *bulk) verify(ctx context.Context, app config.App, r store.Range, until time.Time) (stale int64, next string, err error) {
+	seen := 0
+	err = b.store.ScanUsers(ctx, app.ID, r.From, r.To, 0, store.UserSummary, func(user string, row store.User) error {
+		if seen > 0 && !until.IsZero() && !b.now().Before(until) {
+			next = strings.Clone(user)
+			return errUntil
+		}
+		seen++
 		if len(row.Summary) == 0 || row.Gone() {
 			return nil
 		}
@@ -133,7 +143,10 @@ func (b *bulk) verify(ctx context.Context, app config.App, r store.Range) (int64
 		}
 		return nil
 	})
-	return stale, err
+	if errors.Is(err, errUntil) {
+		err = nil
+	}
+	return stale, next, err
 }
 
 // bulkRun is one recompute. It processes some groups of users at a time.

@@ -2,6 +2,7 @@ package profile
 
 import (
 	"context"
+	"time"
 
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/config"
@@ -83,11 +84,12 @@ func (e *Engine) ObjectsOf(ctx context.Context, app config.App, user string, c *
 
 // Verify counts the users in a range whose stored profile has another scoring
 // version or retention than the app. A user without a stored profile, or with a
-// marker, does not count.
-func (e *Engine) Verify(ctx context.Context, app config.App, r store.Range) (int64, error) {
+// marker, does not count. If the engine's clock reaches until, Verify returns the user
+// with whom it must continue; otherwise next is "". A zero until has no effect.
+func (e *Engine) Verify(ctx context.Context, app config.App, r store.Range, until time.Time) (stale int64, next string, err error) {
 	at, err := e.resting(app)
 	if err != nil {
-		return 0, err
+		return 0, "", err
 	}
-	return at.bulk.verify(ctx, app, r)
+	return at.bulk.verify(ctx, app, r, until)
 }

@@ -94,7 +94,7 @@ func TestFaultyUserFailsAlone(t *testing.T) {
 					t.Errorf("recompute %+v: %+v, %v; want u2 counted and named", o, p, err)
 				}
 			}
-			if stale, err := b.eng.Verify(ctx, b.app(), store.Range{}); stale != 0 || err != nil {
+			if stale, _, err := b.eng.Verify(ctx, b.app(), store.Range{}, time.Time{}); stale != 0 || err != nil {
 				t.Errorf("%d profiles are stale, %v", stale, err)
 			}
 			if r := b.read("u3"); red(r) != 30 || !r.Stored {
@@ -170,7 +170,7 @@ func TestRefusedProfileFailsAlone(t *testing.T) {
 	if err != nil || p.Written != 2 || p.Faulty != 1 || len(p.Faults) != 1 || !strings.Contains(p.Faults[0], "u1") || p.Known != 3 {
 		t.Errorf("recompute: %+v, %v; want two written and u1 named", p, err)
 	}
-	if stale, err := b.eng.Verify(ctx, b.app(), store.Range{}); stale != 0 || err != nil {
+	if stale, _, err := b.eng.Verify(ctx, b.app(), store.Range{}, time.Time{}); stale != 0 || err != nil {
 		t.Errorf("%d profiles are stale, %v", stale, err)
 	}
 }

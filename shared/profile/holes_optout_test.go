@@ -165,7 +165,7 @@ func testEventsOfOptedOutUserAreRefused(t *testing.T, open opener) {
 	s.round(profile.RecomputeOptions{Maintain: true})
 	s.round(profile.RecomputeOptions{OnlyStale: true})
 	s.expectGone()
-	if n, err := s.eng.Verify(ctx, s.app(), store.Range{}); n != 0 || err != nil {
+	if n, _, err := s.eng.Verify(ctx, s.app(), store.Range{}, time.Time{}); n != 0 || err != nil {
 		t.Errorf("%d stale profiles, %v", n, err)
 	}
 	if types, _, err := s.eng.OptedOut(ctx, appID, "u"); types != event.AllTypes || err != nil {

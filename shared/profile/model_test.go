@@ -377,7 +377,7 @@ func (w *simulation) finish() {
 	w.check("a day later")
 	w.exact("a day later")
 	w.settleHistories()
-	if stale, err := w.engine.Verify(ctx, w.app(), store.Range{}); stale > 0 || err != nil {
+	if stale, _, err := w.engine.Verify(ctx, w.app(), store.Range{}, time.Time{}); stale > 0 || err != nil {
 		w.t.Fatalf("%d profiles are stale after the nightly rounds, %v", stale, err)
 	}
 	w.checkNoOrphans()

@@ -39,7 +39,7 @@ func TestRecompute(t *testing.T) {
 	const users = 520 // more than two groups of 256
 	b := newFixture(t, 90, plain)
 	crowd(t, b, users)
-	if stale, err := b.eng.Verify(ctx, b.app(), store.Range{}); err != nil || stale != 0 {
+	if stale, _, err := b.eng.Verify(ctx, b.app(), store.Range{}, time.Time{}); err != nil || stale != 0 {
 		t.Errorf("%d stale, %v: profiles that are computed when read are not", stale, err)
 	}
 	b.delete("u0001")
@@ -75,7 +75,7 @@ func TestRecompute(t *testing.T) {
 	twice := plain
 	twice.FacetsScoring = []strategy.FacetScore{{FacetName: "color", Score: 6}}
 	b.setStrategy(twice)
-	if stale, err := b.eng.Verify(ctx, b.app(), store.Range{}); err != nil || stale != users {
+	if stale, _, err := b.eng.Verify(ctx, b.app(), store.Range{}, time.Time{}); err != nil || stale != users {
 		t.Errorf("%d stale, %v; want all", stale, err)
 	}
 	for i := range 10 {

@@ -2,6 +2,7 @@ package profile_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/profile"
@@ -39,7 +40,7 @@ func (b *fixture) bulk(o profile.RecomputeOptions) (written, stale int64) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	if stale, err = b.eng.Verify(ctx, b.app(), store.Range{}); err != nil {
+	if stale, _, err = b.eng.Verify(ctx, b.app(), store.Range{}, time.Time{}); err != nil {
 		b.t.Fatal(err)
 	}
 	return p.Written, stale

@@ -172,35 +172,32 @@ func staleCopy(row bigtable.Row, there, catalog bool) *bigtable.Mutation {
 	return m
 }
 
-// MissingRows returns the first keys of rows of a range that the region from has and this one
-// lacks, at most limit. A row that is deleted or written at that time may be among them:
-// StillMissing tells.
-func (s *Store) MissingRows(ctx context.Context, from *Store, r AppRows, limit int) ([]string, error) {
-	var missing []string
-	for len(missing) < limit {
-		within, ok := r.set()
-		if !ok {
-			break
-		}
-		keys, err := scanKeys(ctx, from.tables.named(r.App, r.Table), within, keysPage)
-		if err != nil {
-			return missing, fmt.Errorf("read the rows of app %s in %s: %w", r.App, r.Table, err)
-		}
-		if len(keys) == 0 {
-			break
-		}
-		r.After = keys[len(keys)-1]
-		here, err := keysWithin(ctx, s.tables.named(r.App, r.Table), keys[0], r.After)
-		if err != nil {
-			return missing, fmt.Errorf("read the rows of app %s in %s: %w", r.App, r.Table, err)
-		}
-		for _, key := range keys {
-			if !here[key] {
-				missing = append(missing, key)
-			}
+// MissingRows reads some rows of a range in the region from, and returns the keys of those that
+// this region lacks, and the last key that it has read; "" at the end of the range. A row that is
+// deleted or written at that time may be among them: StillMissing tells.
+func (s *Store) MissingRows(ctx context.Context, from *Store, r AppRows) (missing []string, last string, err error) {
+	within, ok := r.set()
+	if !ok {
+		return nil, "", nil
+	}
+	keys, err := scanKeys(ctx, from.tables.named(r.App, r.Table), within, keysPage)
+	if err != nil {
+		return nil, "", fmt.Errorf("read the rows of app %s in %s: %w", r.App, r.Table, err)
+	}
+	if len(keys) == 0 {
+		return nil, "", nil
+	}
+	last = keys[len(keys)-1]
+	here, err := keysWithin(ctx, s.tables.named(r.App, r.Table), keys[0], last)
+	if err != nil {
+		return nil, "", fmt.Errorf("read the rows of app %s in %s: %w", r.App, r.Table, err)
+	}
+	for _, key := range keys {
+		if !here[key] {
+			missing = append(missing, key)
 		}
 	}
-	return missing[:min(limit, len(missing))], nil
+	return missing, last, nil
 }
 
 // StillMissing returns how many rows of an app the region from has and this one lacks, of

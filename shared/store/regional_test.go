@@ -143,11 +143,11 @@ func TestCopyOfTheCatalogStandsBehind(t *testing.T) {
 			t.Errorf("object %s is %q in eu and %q in us, want %q", id, there[id], here[id], want)
 		}
 	}
-	if keys, err := us.MissingRows(ctx, eu, catalogOf(store.TableObjects), 10); err != nil || len(keys) > 0 {
+	if keys, _, err := us.MissingRows(ctx, eu, catalogOf(store.TableObjects)); err != nil || len(keys) > 0 {
 		t.Errorf("%q are missing, %v", keys, err)
 	}
 	must(t, us.DeleteObjects(ctx, "shop", "products", []string{"5"}))
-	missing, err := us.MissingRows(ctx, eu, catalogOf(store.TableObjects), 10)
+	missing, _, err := us.MissingRows(ctx, eu, catalogOf(store.TableObjects))
 	if err != nil || len(missing) != 1 {
 		t.Errorf("%q are missing, %v, want one row", missing, err)
 	}

@@ -24,7 +24,9 @@ import (
 func (Work) Obsolete(job.Job, config.App) string { return "" }
 
 // Verify finds nothing: a job writes nothing.
-func (Work) Verify(context.Context, job.Job, config.App, job.Shard) (int64, error) { return 0, nil }
+func (Work) Verify(context.Context, job.Job, config.App, job.Shard, time.Time) (job.Verified, error) {
+	return job.Verified{}, nil
+}
 
 // Process reads and judges. Its place is the user that it reads next, but it
 // always starts from the beginning: what it has read is in memory alone.

@@ -200,7 +200,9 @@ func (*Work) Obsolete(j job.Job, app config.App) string {
 }
 
 // Verify finds nothing: readers check what they read.
-func (*Work) Verify(context.Context, job.Job, config.App, job.Shard) (int64, error) { return 0, nil }
+func (*Work) Verify(context.Context, job.Job, config.App, job.Shard, time.Time) (job.Verified, error) {
+	return job.Verified{}, nil
+}
 
 // Process does the work of a shard: that of its phase.
 func (w *Work) Process(ctx context.Context, j job.Job, app config.App, shard job.Shard, until time.Time,

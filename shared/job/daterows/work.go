@@ -51,7 +51,9 @@ func (*work) Obsolete(j job.Job, app config.App) string {
 }
 
 // Verify finds nothing: the next job finds what goes wrong later.
-func (*work) Verify(context.Context, job.Job, config.App, job.Shard) (int64, error) { return 0, nil }
+func (*work) Verify(context.Context, job.Job, config.App, job.Shard, time.Time) (job.Verified, error) {
+	return job.Verified{}, nil
+}
 
 // Following returns the shards after the planned one.
 func (*work) Following(_ context.Context, _ job.Job, last job.Shard) ([]job.Shard, error) {

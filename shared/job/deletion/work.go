@@ -108,16 +108,16 @@ func (w Work) Following(ctx context.Context, j job.Job, last job.Shard) ([]job.S
 
 // Verify counts, in the last shard, rows and documents that hold the app's id, some of
 // each kind.
-func (w Work) Verify(ctx context.Context, j job.Job, _ config.App, shard job.Shard) (int64, error) {
+func (w Work) Verify(ctx context.Context, j job.Job, _ config.App, shard job.Shard, _ time.Time) (job.Verified, error) {
 	if shard.From != lastFrom {
-		return 0, nil
+		return job.Verified{}, nil
 	}
 	left, err := Left(ctx, w.Rows, w.Documents, j.App)
 	for where, n := range left {
 		w.Log.LogAttrs(ctx, slog.LevelError, "a deleted app's id is still stored", slog.String("app", j.App),
 			slog.String("where", where), slog.Int("atLeast", n))
 	}
-	return int64(len(left)), err
+	return job.Verified{Stale: int64(len(left))}, err
 }
 
 // Left counts what holds an app's id, some of each kind, by the name of its table or

@@ -122,5 +122,8 @@ func forward(was, now job.Shard) bool {
 	if now.Step < was.Step || now.Pass < was.Pass {
 		return false
 	}
-	return now.Pass > was.Pass || now.Next >= was.Next && (now.Processed || !was.Processed)
+	if now.Pass > was.Pass || now.Processed && !was.Processed {
+		return true
+	}
+	return now.Processed == was.Processed && now.Next >= was.Next
 }

@@ -51,6 +51,9 @@ type Harness struct {
 	Users map[string]*User
 	Tasks []*Task // in the order of their creation
 
+	// VerifyTakes is the time that the verification of a user takes.
+	VerifyTakes time.Duration
+
 	// Poisoned is a user whose work fails with Poison.
 	Poisoned string
 	Poison   error

@@ -76,14 +76,20 @@ func (h *Harness) Within(from, to string) []string {
 	return names
 }
 
-// Stale counts the users in [from, to) who have another version.
-func (h *Harness) Stale(version int64, from, to string) (stale int64) {
-	for _, name := range h.Within(from, to) {
-		if h.Users[name].Version != version {
-			stale++
+// Verify counts the users from a place on who have another version. Each takes
+// VerifyTakes.
+func (h *Harness) Verify(version int64, from, to string, until time.Time) (v job.Verified) {
+	for i, name := range h.Within(from, to) {
+		if i > 0 && !h.Now.Before(until) {
+			v.Next = name
+			break
 		}
+		if h.Users[name].Version != version {
+			v.Stale++
+		}
+		h.Now = h.Now.Add(h.VerifyTakes)
 	}
-	return stale
+	return v
 }
 
 // Params are the parameters of the jobs of a harness.
@@ -125,10 +131,10 @@ func (w gatedWork) Process(ctx context.Context, j job.Job, _ config.App, s job.S
 	return p, nil
 }
 
-func (w gatedWork) Verify(ctx context.Context, j job.Job, _ config.App, s job.Shard) (stale int64, err error) {
+func (w gatedWork) Verify(ctx context.Context, j job.Job, _ config.App, s job.Shard, until time.Time) (v job.Verified, err error) {
 	err = w.Call(ctx, "verify", func() error {
-		stale = w.Stale(job.ParamsOf[Params](j).Version, s.From, s.To)
+		v = w.Harness.Verify(job.ParamsOf[Params](j).Version, s.Next, s.To, until)
 		return nil
 	})
-	return stale, err
+	return v, err
 }

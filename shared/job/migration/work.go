@@ -63,12 +63,12 @@ func (w *work) Process(ctx context.Context, j job.Job, app config.App, s job.Sha
 // Verify fails a shard in which the schemas differ. A backfill does not fail on
 // rows that it cannot copy: it lists them as faults, and the verification finds
 // them.
-func (w *work) Verify(_ context.Context, j job.Job, _ config.App, s job.Shard) (int64, error) {
+func (w *work) Verify(_ context.Context, j job.Job, _ config.App, s job.Shard, _ time.Time) (job.Verified, error) {
 	different := VerifyCountsOf(s.Counts).Different
 	if j.Kind != kindVerify || different == 0 {
-		return 0, nil
+		return job.Verified{}, nil
 	}
-	return 0, fmt.Errorf("%d rows or profiles are not the same in both schemas, first %s: %w",
+	return job.Verified{}, fmt.Errorf("%d rows or profiles are not the same in both schemas, first %s: %w",
 		different, strings.Join(s.Faults, "; "), job.ErrFailed)
 }
 

@@ -74,12 +74,13 @@ func computed(p job.Progress) profile.Progress {
 	return profile.Progress{Next: p.Next, Done: p.Done, Users: p.Visited, Known: p.Users, Events: p.Events, Written: p.Changed}
 }
 
-func (w gatedEngine) Verify(ctx context.Context, a config.App, part store.Range) (stale int64, err error) {
+func (w gatedEngine) Verify(ctx context.Context, a config.App, part store.Range, until time.Time) (stale int64, next string, err error) {
+	var v job.Verified
 	err = w.Call(ctx, "verify", func() error {
-		stale = w.Stale(a.ScoringVersion, part.From, part.To)
+		v = w.Harness.Verify(a.ScoringVersion, part.From, part.To, until)
 		return nil
 	})
-	return stale, err
+	return v.Stale, v.Next, err
 }
 
 // A job with few or many tasks computes every user and adds up the engine's

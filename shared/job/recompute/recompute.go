@@ -97,7 +97,7 @@ func (c Counts) stored() job.Counts {
 type Engine interface {
 	Recompute(ctx context.Context, app config.App, users store.Range, o profile.RecomputeOptions,
 		progress func(profile.Progress) error) (profile.Progress, error)
-	Verify(ctx context.Context, app config.App, users store.Range) (stale int64, err error)
+	Verify(ctx context.Context, app config.App, users store.Range, until time.Time) (stale int64, next string, err error)
 	RenewDictionary(ctx context.Context, app config.App, starts []string)
 }
 
@@ -183,6 +183,7 @@ func progressOf(p profile.Progress) job.Progress {
 }
 
 // Verify counts the users who carry another scoring version or retention.
-func (w Work) Verify(ctx context.Context, _ job.Job, app config.App, shard job.Shard) (int64, error) {
-	return w.Engine.Verify(ctx, app, store.Range{From: shard.From, To: shard.To})
+func (w Work) Verify(ctx context.Context, _ job.Job, app config.App, shard job.Shard, until time.Time) (job.Verified, error) {
+	stale, next, err := w.Engine.Verify(ctx, app, store.Range{From: shard.Next, To: shard.To}, until)
+	return job.Verified{Next: next, Stale: stale}, err
 }

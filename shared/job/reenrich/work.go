@@ -67,7 +67,9 @@ var _ job.Work = Work{}
 func (Work) Obsolete(job.Job, config.App) string { return "" }
 
 // Verify finds nothing: process applies the published messages.
-func (Work) Verify(context.Context, job.Job, config.App, job.Shard) (int64, error) { return 0, nil }
+func (Work) Verify(context.Context, job.Job, config.App, job.Shard, time.Time) (job.Verified, error) {
+	return job.Verified{}, nil
+}
 
 // pass is one call of Process.
 type pass struct {

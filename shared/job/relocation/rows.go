@@ -19,8 +19,8 @@ const (
 	lastTo   = "~~"
 )
 
-// listed is how many rows that are wrong a verification counts, and unsure how many rows it
-// looks at again at a time.
+// listed is how many rows that are left a verification of MoveErasing counts, and unsure how
+// many missing rows another one looks at again at a time, at least.
 const (
 	listed = 10
 	unsure = 5000
@@ -147,46 +147,69 @@ func (w *work) moveRows(ctx context.Context, app config.App, shard job.Shard, un
 }
 
 // verifyRows counts rows that the phase should have copied or deleted.
-func (w *work) verifyRows(ctx context.Context, app config.App) (int64, error) {
+func (w *work) verifyRows(ctx context.Context, app config.App, shard job.Shard, until time.Time) (v job.Verified, err error) {
 	all, err := rowSteps(app.Move)
 	if err != nil {
-		return 0, err
+		return v, err
 	}
-	from, to, left := w.regions.Rows[app.Move.From], w.regions.Rows[app.Move.To], 0
-	for _, step := range all {
-		n, rows := 0, store.AppRows{App: app.ID, Table: step.table}
+	names := make([]string, len(all))
+	for i, step := range all {
+		names[i] = step.table
+	}
+	from, to := w.regions.Rows[app.Move.From], w.regions.Rows[app.Move.To]
+	over := func() bool { return !w.now().Before(until) }
+	goOn := func(job.Progress) error { return nil }
+	p, err := job.Tables(shard, names, over, goOn, func(i int, after string, done func(int, string) error) error {
+		rows := store.AppRows{App: app.ID, Table: names[i], After: after}
 		switch {
 		case app.Move.Phase == config.MoveErasing:
-			var keys []string
-			keys, err = from.FindRows(ctx, rows, listed)
-			n = len(keys)
-		case app.Move.Phase == config.MoveUsers, step.table == store.TableCrowd, step.table == store.TableSegments:
-			n, err = missing(ctx, from, to, rows)
+			keys, err := from.FindRows(ctx, rows, listed)
+			v.Stale += int64(len(keys))
+			return err
+		case app.Move.Phase == config.MoveUsers, rows.Table == store.TableCrowd, rows.Table == store.TableSegments:
+			return missing(ctx, from, to, rows, over, func(n int, last string) error {
+				v.Stale += int64(n)
+				return done(n, last)
+			})
 		}
-		if err != nil {
-			return 0, err
-		}
-		left += n
+		return nil
+	})
+	if !p.Done {
+		v.Next = p.Next
 	}
-	return int64(left), nil
+	return v, err
 }
 
-// missing returns how many rows of a range the region to lacks. Clients write a row there a
+// missing counts the rows of a table that the region to lacks. Clients write a row there a
 // moment after they have written it in the other region, so that only a row counts that is
-// missing at two looks. It ends once it has found some.
-func missing(ctx context.Context, from, to *store.Store, rows store.AppRows) (int, error) {
-	for left := 0; ; {
-		keys, err := to.MissingRows(ctx, from, rows, unsure)
-		if err != nil || len(keys) == 0 {
-			return left, err
+// missing at two looks. It calls done with the rows up to a key once it has looked twice,
+// and returns the error that done returns.
+func missing(ctx context.Context, from, to *store.Store, rows store.AppRows, over func() bool,
+	done func(rows int, last string) error) error {
+	var keys []string // missing at the first look
+	for {
+		some, last, err := to.MissingRows(ctx, from, rows)
+		if err != nil || last == "" && len(keys) == 0 {
+			return err
 		}
-		if err := gax.Sleep(ctx, lookAgain); err != nil {
-			return left, err
+		keys = append(keys, some...)
+		if last != "" {
+			if rows.After = last; len(keys) < unsure && !over() {
+				continue
+			}
 		}
-		n, err := to.StillMissing(ctx, from, rows.App, rows.Table, keys)
-		if left += n; err != nil || left >= listed || len(keys) < unsure {
-			return left, err
+		n := 0
+		if len(keys) > 0 {
+			if err := gax.Sleep(ctx, lookAgain); err != nil {
+				return err
+			}
+			if n, err = to.StillMissing(ctx, from, rows.App, rows.Table, keys); err != nil {
+				return err
+			}
 		}
-		rows.After = keys[len(keys)-1]
+		if err := done(n, rows.After); err != nil {
+			return err
+		}
+		keys = nil
 	}
 }

@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/googleapis/gax-go/v2"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/affinityengine/affinity/shared/config"
@@ -130,29 +128,16 @@ func (w *work) Process(ctx context.Context, j job.Job, app config.App, shard job
 		if err != nil {
 			return p, err
 		}
-		var unfinished some
-		rows, err := w.all(ctx, group, func(ctx context.Context, user string) (int, error) {
-			if user != group[0] && !w.now().Before(until) { // the next task begins with them
-				unfinished.add(user)
-				return 0, nil
-			}
-			rows, err := step(ctx, app, user)
-			if errors.Is(err, profile.ErrUnfinished) {
-				unfinished.add(user)
-				err = nil
-			}
-			return rows, err
-		})
+		finished, rows, err := w.each(ctx, group, until, func(ctx context.Context, i int) (int, error) { return step(ctx, app, group[i]) })
 		p.Events += int64(rows)
 		if err != nil {
 			return p, err
 		}
-		if i := slices.IndexFunc(group, unfinished.has); i >= 0 {
-			p.Visited += int64(i)
-			p.Next = group[i]
+		p.Visited += int64(finished)
+		if finished < len(group) { // the next task begins with them
+			p.Next = group[finished]
 			return p, nil
 		}
-		p.Visited += int64(len(group))
 		if next == "" {
 			break
 		}
@@ -168,36 +153,35 @@ func (w *work) Process(ctx context.Context, j job.Job, app config.App, shard job
 	return p, nil
 }
 
-// some keeps some users of a group.
-type some struct {
-	mu    sync.Mutex
-	users []string
-}
-
-func (s *some) add(user string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.users = append(s.users, user)
-}
-
-func (s *some) has(user string) bool { return slices.Contains(s.users, user) }
-
-// all calls step for users, some at a time, and returns the sum.
-func (w *work) all(ctx context.Context, users []string, step func(ctx context.Context, user string) (int, error)) (int, error) {
-	counts := make([]int, len(users))
+// each calls step with the numbers of users, some at a time, and returns the sum. It calls it for
+// the first user, and for others until the time is over. finished is the number of users, from
+// the first one on, who are finished.
+func (w *work) each(ctx context.Context, users []string, until time.Time,
+	step func(ctx context.Context, i int) (int, error)) (finished, sum int, err error) {
+	counts, left := make([]int, len(users)), make([]bool, len(users))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(cmp.Or(w.atOnce, atOnce))
-	for i, user := range users {
+	for i := range users {
 		g.Go(func() (err error) {
-			counts[i], err = step(ctx, user)
+			if i > 0 && !w.now().Before(until) {
+				left[i] = true
+				return nil
+			}
+			counts[i], err = step(ctx, i)
+			if errors.Is(err, profile.ErrUnfinished) {
+				left[i], err = true, nil
+			}
 			return err
 		})
 	}
-	err, sum := g.Wait(), 0
+	err = g.Wait()
 	for _, n := range counts {
 		sum += n
 	}
-	return sum, err
+	if finished = slices.Index(left, true); finished < 0 {
+		finished = len(users)
+	}
+	return finished, sum, err
 }
 
 var errGroup = errors.New("the group is complete")
@@ -219,47 +203,68 @@ func (w *work) group(ctx context.Context, appID string, p Params, from, to strin
 }
 
 // Verify counts the users for whom the phase has something left to do, or rows that it has
-// left.
-func (w *work) Verify(ctx context.Context, j job.Job, app config.App, shard job.Shard) (int64, error) {
+// left. A request may be between two steps for a user: one counts who is open at two looks,
+// with a pause between. A place is the user with whom the first looks continue, empty at the
+// end of the range, and the users who were open at the first look, each behind a tilde.
+func (w *work) Verify(ctx context.Context, j job.Job, app config.App, shard job.Shard, until time.Time) (job.Verified, error) {
 	if err := w.regions.known(app); err != nil {
-		return 0, fmt.Errorf("%w: %w", job.ErrFailed, err)
+		return job.Verified{}, fmt.Errorf("%w: %w", job.ErrFailed, err)
 	}
 	params := job.ParamsOf[Params](j)
 	if shard.From == lastFrom {
-		return w.verifyRows(ctx, app)
+		return w.verifyRows(ctx, app, shard, until)
 	}
 	if w.userStep(params, time.Time{}) == nil {
-		return 0, nil
+		return job.Verified{}, nil
 	}
-	var open some // users at the first look
-	looks := func(ctx context.Context, user string) (int, error) {
-		done, err := w.mover.UserIsDone(ctx, app, user)
-		if err == nil && !done {
-			open.add(user)
-		}
-		return 0, err
+	place := strings.Split(shard.Next, "~")
+	from, seen := place[0], place[1:]
+	more := from != "" || len(seen) == 0
+	open, left, err := w.open(ctx, app, seen, until)
+	v := job.Verified{Stale: int64(len(open))}
+	if err != nil || len(left) > 0 {
+		v.Next = strings.Join(append([]string{from}, left...), "~")
+		return v, err
 	}
-	for from, more := shard.From, true; more; {
+	open = nil
+	for first := len(seen) == 0; more && len(open) < groupUsers && (first || w.now().Before(until)); first = false {
 		group, next, err := w.group(ctx, app.ID, params, from, shard.To)
 		if err != nil {
-			return 0, err
+			return v, err
 		}
-		if _, err := w.all(ctx, group, looks); err != nil {
-			return 0, err
+		some, left, err := w.open(ctx, app, group, until)
+		if err != nil {
+			return v, err
 		}
-		from, more = next, next != ""
+		if len(left) > 0 {
+			next = left[0]
+		}
+		open, from, more = append(open, some...), next, next != ""
 	}
-	if len(open.users) == 0 {
-		return 0, nil
+	if len(open) > 0 {
+		v.Pause = lookAgain
 	}
-	// A request may have been between two steps for a user. It has ended by now.
-	if err := gax.Sleep(ctx, lookAgain); err != nil {
+	if more || len(open) > 0 {
+		v.Next = strings.Join(append([]string{from}, open...), "~")
+	}
+	return v, nil
+}
+
+// open returns those of some users for whom the phase has something left to do, and the users
+// at whom it had no time to look.
+func (w *work) open(ctx context.Context, app config.App, users []string, until time.Time) (open, left []string, err error) {
+	isOpen := make([]bool, len(users))
+	looked, _, err := w.each(ctx, users, until, func(ctx context.Context, i int) (int, error) {
+		done, err := w.mover.UserIsDone(ctx, app, users[i])
+		isOpen[i] = !done
 		return 0, err
+	})
+	for i, user := range users[:looked] {
+		if isOpen[i] {
+			open = append(open, user)
+		}
 	}
-	seen := open.users
-	open.users = nil
-	_, err := w.all(ctx, seen, looks)
-	return int64(len(open.users)), err
+	return open, users[looked:], err
 }
 
 // lookAgain is the time between two looks at what seems to be left to do.

@@ -176,7 +176,9 @@ func (*Work) Obsolete(j job.Job, app config.App) string {
 }
 
 // Verify finds nothing: the swap checks that the parts cover all users.
-func (*Work) Verify(context.Context, job.Job, config.App, job.Shard) (int64, error) { return 0, nil }
+func (*Work) Verify(context.Context, job.Job, config.App, job.Shard, time.Time) (job.Verified, error) {
+	return job.Verified{}, nil
+}
 
 // The place of the shard that swaps begins with a comma, which no user token contains.
 const (

@@ -135,7 +135,9 @@ var _ job.Continued = work{}
 func (work) Obsolete(job.Job, config.App) string { return "" }
 
 // Verify finds nothing.
-func (work) Verify(context.Context, job.Job, config.App, job.Shard) (int64, error) { return 0, nil }
+func (work) Verify(context.Context, job.Job, config.App, job.Shard, time.Time) (job.Verified, error) {
+	return job.Verified{}, nil
+}
 
 // Following returns the shard over the segment.
 func (work) Following(_ context.Context, _ job.Job, last job.Shard) ([]job.Shard, error) {

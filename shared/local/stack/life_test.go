@@ -41,7 +41,7 @@ func TestDeliveryThatLivesTooLong(t *testing.T) {
 	if err != nil || row.Ticket < 2 {
 		t.Fatalf("%+v, %v; want a second delivery, which draws a ticket of its own", row, err)
 	}
-	if code, answer := call(t, s, "GET", "/1/explain/u", ""); code != 200 || !strings.Contains(answer, `"accepted":1`) {
+	if code, answer := ask(t, s, "GET", "/1/explain/u", ""); code != 200 || !strings.Contains(answer, `"accepted":1`) {
 		t.Errorf("%d %s; want the event once", code, answer)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"cloud.google.com/go/bigtable"
 
 	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/deletion"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/store"
@@ -31,6 +32,7 @@ func regional(t *testing.T, o stack.Options) *stack.Stack {
 // moved waits until an app has moved.
 func moved(t *testing.T, s *stack.Stack, app string) config.App {
 	t.Helper()
+	deadline := time.After(5 * time.Minute)
 	for {
 		a, err := s.Backends.Config.App(t.Context(), app)
 		if err != nil {
@@ -39,8 +41,11 @@ func moved(t *testing.T, s *stack.Stack, app string) config.App {
 		if !a.Moving() {
 			return a
 		}
+		if status, err := s.Backends.Relocation.Status(t.Context(), app); err != nil || status.Job != nil && status.Job.State == job.Failed {
+			t.Fatalf("the move stands still: %+v, %v", status, err)
+		}
 		select {
-		case <-t.Context().Done():
+		case <-deadline:
 			t.Fatalf("the move stands still: %+v", a.Move)
 		case <-time.After(20 * time.Millisecond): // phases wait
 		}
@@ -83,20 +88,20 @@ func (x *visitor) run(ctx context.Context) {
 	for i := 0; ctx.Err() == nil; i++ {
 		<-pace.C // so that the move has the processors
 		user := i % len(x.sent)
-		code, answer := call(x.t, x.s, "POST", "/1/events", fmt.Sprintf(
-			`{"events":[{"eventType":"view","eventName":"Viewed","index":"products","userToken":"traveller-%d","objectIDs":["red"]}]}`, user))
+		code, answer := ask(x.t, x.s, "POST", "/1/events", fmt.Sprintf(
+			`{"events":[{"eventType":"view","eventName":"Viewed","index":"products","userToken":"traveller-%d","objectIDs":["red"],"eventID":"%d"}]}`, user, i))
 		if code != http.StatusOK {
 			x.t.Errorf("event: %d %s", code, answer)
 			return
 		}
 		x.sent[user]++
 		for _, path := range []string{"/1/profiles/traveller-0", "/1/explain/traveller-0", "/1/usertokens?limit=10", "/1/events/recent", "/1/usertokens/recent"} {
-			if code, answer := call(x.t, x.s, "GET", path, ""); code != http.StatusOK && !(code == http.StatusNotFound && i == 0) {
+			if code, answer := ask(x.t, x.s, "GET", path, ""); code != http.StatusOK && !(code == http.StatusNotFound && i == 0) {
 				x.t.Errorf("GET %s: %d %s", path, code, answer)
 				return
 			}
 		}
-		if code, answer := call(x.t, x.s, "POST", "/1/indexes/products/batch", fmt.Sprintf(`{"requests":[{"action":"addObject","body":{"objectID":"blue","color":"blue%d"}}]}`, i)); code >= 300 {
+		if code, answer := ask(x.t, x.s, "POST", "/1/indexes/products/batch", fmt.Sprintf(`{"requests":[{"action":"addObject","body":{"objectID":"blue","color":"blue%d"}}]}`, i)); code >= 300 {
 			x.t.Errorf("object: %d %s", code, answer)
 			return
 		}
@@ -106,7 +111,7 @@ func (x *visitor) run(ctx context.Context) {
 // eventsOf returns how many events of a user an explanation of the profile counts.
 func eventsOf(t *testing.T, s *stack.Stack, user int) int {
 	t.Helper()
-	_, answer := call(t, s, "GET", fmt.Sprintf("/1/explain/traveller-%d", user), "")
+	_, answer := ask(t, s, "GET", fmt.Sprintf("/1/explain/traveller-%d", user), "")
 	var x struct{ Events struct{ Counted int } }
 	if err := json.Unmarshal([]byte(answer), &x); err != nil {
 		t.Fatalf("explain: %v %s", err, answer)

@@ -82,6 +82,18 @@ func callAs(tb testing.TB, s *stack.Stack, app, key, method, path, body string) 
 	return callAt(tb, s, "", app, key, method, path, body)
 }
 
+// ask is call, three times more after an answer 503, as clients do: where requests may not take
+// long and the machine is busy, one may pass its deadline.
+func ask(tb testing.TB, s *stack.Stack, method, path, body string) (code int, answer string) {
+	tb.Helper()
+	for range 4 {
+		if code, answer = call(tb, s, method, path, body); code != http.StatusServiceUnavailable {
+			break
+		}
+	}
+	return code, answer
+}
+
 // callAt is callAs at a host; "" is that of s.URL.
 func callAt(tb testing.TB, s *stack.Stack, host, app, key, method, path, body string) (int, string) {
 	tb.Helper()
