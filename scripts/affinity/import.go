@@ -287,7 +287,11 @@ func importData(ctx context.Context, t *tool, im *importer.Importer, objects, so
 	stored, counted := 0, []string(nil)
 	if objects != nil {
 		var err error
-		if stored, err = im.Objects(ctx, objects, index); err != nil {
+		stored, err = im.Objects(ctx, objects, index)
+		if err != nil && im.Checks() {
+			return err
+		}
+		if err != nil {
 			return fmt.Errorf("%w\n%s and no events went in: run the same command again to resume", err, cli.Count(stored, "object"))
 		}
 		counted = append(counted, "objects: "+lines(im, "line", equalObjects))
@@ -295,6 +299,9 @@ func importData(ctx context.Context, t *tool, im *importer.Importer, objects, so
 	eventsBegun := time.Now()
 	counts, err := im.Events(ctx, source, index)
 	warn(t, counts)
+	if err != nil && im.Checks() {
+		return err
+	}
 	if err != nil {
 		return fmt.Errorf("%w\n%s went in before that (%s): run the same command again to resume; they count once", err,
 			cli.Count(counts.Accepted, "event"), lines(im, "line", equalEvents))

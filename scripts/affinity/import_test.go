@@ -193,6 +193,11 @@ func TestImportOfADamagedFile(t *testing.T) {
 	if len(engine.events) == 0 {
 		t.Error("the readable part was not imported")
 	}
+	checked := affinity(t, "", "import", "--check", path)
+	checked.wants(t, cli.ExitFailed, "is it damaged or cut short?")
+	if strings.Contains(checked.err, "went in") {
+		t.Errorf("a check says that something went in: %s", checked.err)
+	}
 }
 
 func TestImportOfEventsWithoutTime(t *testing.T) {

@@ -31,11 +31,19 @@ func TestDeliveryThatLivesTooLong(t *testing.T) {
 		return answer, err
 	})
 	s := start(t, stack.Options{Life: life, Bigtable: []grpc.ServerOption{hold}})
-	ok(t, s, "/1/strategies/personalization", seenStrategy)
-	ok(t, s, "/1/events", `{"events":[{"eventType":"view","eventName":"Seen","index":"i","userToken":"u","filters":["color:Red"]}]}`)
+	release := sync.OnceFunc(func() { close(letGo) })
+	t.Cleanup(release)
+	for _, post := range [][2]string{
+		{"/1/strategies/personalization", seenStrategy},
+		{"/1/events", `{"events":[{"eventType":"view","eventName":"Seen","index":"i","userToken":"u","filters":["color:Red"],"eventID":"1"}]}`},
+	} {
+		if code, answer := ask(t, s, "POST", post[0], post[1]); code != 200 {
+			t.Fatal(post[0], code, answer)
+		}
+	}
 	<-begun
 	<-time.After(2 * life)
-	close(letGo)
+	release()
 	idle(t, s)
 	row, err := s.Backends.Store.ReadUser(t.Context(), "demo", "u")
 	if err != nil || row.Ticket < 2 {

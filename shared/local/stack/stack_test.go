@@ -54,6 +54,7 @@ func idle(tb testing.TB, s *stack.Stack) {
 // waitForJobs waits until no job of the app is unfinished.
 func waitForJobs(t *testing.T, s *stack.Stack, jobs job.Jobs) {
 	t.Helper()
+	deadline := time.After(5 * time.Minute)
 	for {
 		idle(t, s)
 		unfinished, err := jobs.Unfinished(t.Context(), "demo")
@@ -64,8 +65,8 @@ func waitForJobs(t *testing.T, s *stack.Stack, jobs job.Jobs) {
 			return
 		}
 		select {
-		case <-t.Context().Done():
-			t.Fatal("a job does not end")
+		case <-deadline:
+			t.Fatalf("jobs do not end: %+v", unfinished)
 		case <-time.After(5 * time.Millisecond): // its plan task is delayed
 		}
 	}
