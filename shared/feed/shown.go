@@ -12,8 +12,8 @@ import (
 //
 // Fingerprints of two records may be equal. The set then says the wrong thing of one of
 // them, and holds that record's whole key as an exception. So it is exact for every
-// record that the pages have seen. A record that entered the feed after the walk began
-// may be taken for one that was shown.
+// record that all pages have seen, and no record is shown twice. A record that entered the
+// feed after the walk began, or left it for a while, may be taken for one that was shown.
 type Shown struct {
 	bits      int // of a fingerprint
 	salt      uint64
@@ -70,6 +70,7 @@ func (s *Shown) Has(key uint64) bool {
 // every record of the walk's start that still exists. Otherwise a fingerprint could be
 // that of a record which is not among them, so the page becomes exceptions.
 func (s *Shown) Add(keys []uint64, shown func(i int) bool, complete bool) {
+	away := s.away(keys)
 	if complete {
 		n := 0
 		for i := range keys {
@@ -77,18 +78,29 @@ func (s *Shown) Add(keys []uint64, shown func(i int) bool, complete bool) {
 				n++
 			}
 		}
-		if !s.remaining && 2*n > len(keys) {
-			s.remaining = true
-			clear(s.words)
-		}
-		if s.remaining {
+		switch {
+		case s.remaining:
 			s.set(keys, shown, true, false)
-			s.set(keys, shown, false, true) // it may have the fingerprint of one that was shown
-		} else {
+		case 2*n > len(keys):
+			s.turn(keys, shown)
+		default:
 			s.set(keys, shown, true, true)
 		}
 	}
-	s.except(keys, shown)
+	s.except(keys, shown, away)
+}
+
+// turn lets the words hold the records that remain. One of them whose fingerprint a shown
+// record has, also one that is not among the candidates now, becomes an exception: no
+// fingerprint is set from then on, so what was shown stays shown.
+func (s *Shown) turn(keys []uint64, shown func(i int) bool) {
+	was := s.words
+	s.remaining, s.words = true, make([]uint64, len(was))
+	s.set(keys, shown, false, true)
+	for i := range s.words {
+		s.words[i] &^= was[i]
+	}
+	s.set(keys, shown, true, false)
 }
 
 // set sets or clears the fingerprints of those keys that were shown, or that were not.
@@ -111,24 +123,34 @@ func (s *Shown) set(keys []uint64, shown func(i int) bool, which, to bool) {
 // 100 records.
 const maxExceptions = 1000
 
-// except finds the exceptions among the candidates. It keeps those of records that are
-// not among them at the moment.
-func (s *Shown) except(keys []uint64, shown func(i int) bool) {
+// away returns the exceptions that are not among the candidates, and whether each of them was
+// shown.
+func (s *Shown) away(keys []uint64) map[uint64]bool {
+	if len(s.exceptions) == 0 {
+		return nil
+	}
+	away := make(map[uint64]bool, len(s.exceptions))
+	for _, k := range s.exceptions {
+		away[k] = s.Has(k)
+	}
+	for _, k := range keys {
+		delete(away, k)
+	}
+	return away
+}
+
+// except finds the exceptions among the candidates and those that are away.
+func (s *Shown) except(keys []uint64, shown func(i int) bool, away map[uint64]bool) {
 	var wrong []uint64
+	says := func(k uint64) bool { return s.has(s.fingerprint(k)) != s.remaining }
 	for i, k := range keys {
-		if (s.has(s.fingerprint(k)) != s.remaining) != shown(i) {
+		if says(k) != shown(i) {
 			wrong = append(wrong, k)
 		}
 	}
-	if len(s.exceptions) > 0 {
-		current := make(map[uint64]bool, len(keys))
-		for _, k := range keys {
-			current[k] = true
-		}
-		for _, k := range s.exceptions {
-			if !current[k] {
-				wrong = append(wrong, k)
-			}
+	for k, was := range away {
+		if says(k) != was {
+			wrong = append(wrong, k)
 		}
 	}
 	slices.Sort(wrong)
