@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/affinityengine/affinity/shared/local/ports"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write what the commands of the README and of guides print into the pages")
@@ -177,12 +179,15 @@ func startShell(t *testing.T, port string) *guide {
 
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	address, err := ports.Free()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = l.Close() }()
-	return fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
 }
 
 // reading matches commands that change nothing. They are run until they print what

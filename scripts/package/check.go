@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/affinityengine/affinity/shared/local/ports"
 	"github.com/affinityengine/affinity/terraform"
 )
 
@@ -185,10 +186,10 @@ func listening(ctx context.Context, url string) error {
 }
 
 func freePort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := ports.Free()
 	if err != nil {
-		return "", fmt.Errorf("find a free port: %w", err)
+		return "", err
 	}
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	return port, errors.Join(err, l.Close())
+	_, port, err := net.SplitHostPort(address)
+	return port, err
 }

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"net"
 	"os"
@@ -18,6 +17,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/affinityengine/affinity/shared/client"
+	"github.com/affinityengine/affinity/shared/local/ports"
 )
 
 // nonroot is the user of the image, and its group.
@@ -130,15 +130,13 @@ func engineAt(t *testing.T, port, key string) *client.Client {
 	return c
 }
 
-// freePort returns a port that was free a moment ago.
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	address, err := ports.Free()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
+	_, port, err := net.SplitHostPort(address)
 	if err != nil {
 		t.Fatal(err)
 	}

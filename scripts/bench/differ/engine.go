@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -45,13 +46,26 @@ type engine struct {
 	pending map[*request]bool
 }
 
-func newEngine(ctx context.Context, fail func(error), o Options, folder string, args ...string) (*engine, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, fmt.Errorf("find a free port: %w", err)
+// freeAddress returns an address with a port below the range from which the kernel takes ports:
+// no other program gets it between two starts of the engine.
+func freeAddress() (string, error) {
+	var last error
+	for range 100 {
+		address := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000))
+		l, err := net.Listen("tcp", address)
+		if err == nil {
+			return address, l.Close()
+		}
+		last = err
 	}
-	defer l.Close()
-	addr := l.Addr().String() // that of all starts, so that a printed request can be repeated
+	return "", fmt.Errorf("find a free port: %w", last)
+}
+
+func newEngine(ctx context.Context, fail func(error), o Options, folder string, args ...string) (*engine, error) {
+	addr, err := freeAddress() // that of all starts, so that a printed request can be repeated
+	if err != nil {
+		return nil, err
+	}
 	args = append([]string{"up", "--addr", addr, "--data", filepath.Join(folder, "data")}, args...)
 	// The campaign's engine has no other services and apps than its own.
 	environment := slices.DeleteFunc(os.Environ(), func(v string) bool {

@@ -26,6 +26,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/affinityengine/affinity/shared/local/ports"
 )
 
 const (
@@ -128,7 +130,7 @@ const leashed = `{ read -r _ <&3; kill -KILL -$$; } & exec "$@" 3<&-`
 // startOnce starts the emulator on one free port and waits until it accepts
 // connections.
 func startOnce(dir string, command []string) (*process, error) {
-	addr, err := freeAddr()
+	addr, err := ports.Free()
 	if err != nil {
 		return nil, err
 	}
@@ -165,16 +167,6 @@ func startOnce(dir string, command []string) (*process, error) {
 		return nil, err
 	}
 	return p, nil
-}
-
-// freeAddr returns a loopback address that nothing listens on.
-func freeAddr() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("find a free port: %w", err)
-	}
-	defer l.Close()
-	return l.Addr().String(), nil
 }
 
 // wait returns when the emulator accepts connections, or the reason why it will
