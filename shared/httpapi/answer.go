@@ -46,7 +46,11 @@ type answer struct {
 	memory int    // bytes that held keeps from the garbage collector
 	pooled *bytes.Buffer
 	wrote  time.Time // when the handler sent its last bytes
+	done   bool      // the handler has returned
 	cut    bool      // bytes are sent, and the rest of the answer does not follow
+
+	watchdog *time.Timer
+	answered chan struct{} // of a late handler: closed once its client has an answer
 }
 
 type answerState int
@@ -153,15 +157,47 @@ func (a *answer) keep(status int, document []byte, pooled *bytes.Buffer) {
 	}
 }
 
-// end makes the writes of a handler fail that is late. It returns false if the handler
-// sends and its last bytes are not older than AnswerTime.
-func (a *answer) end() bool {
+// watch calls late if the handler has not returned after some time, and makes its writes fail
+// from then on. A handler that sends has AnswerTime more after its last bytes.
+func (a *answer) watch(wait time.Duration, late func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.state == answerBegun && time.Since(a.wrote) < AnswerTime {
-		return false
+	a.watchdog = time.AfterFunc(wait, func() {
+		if answered := a.end(); answered != nil {
+			late()
+			close(answered)
+		}
+	})
+}
+
+// end is the end of a handler's time. It returns nil if the handler has returned or gets more.
+func (a *answer) end() chan struct{} {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case a.done:
+		return nil
+	case a.state == answerBegun && time.Since(a.wrote) < AnswerTime:
+		a.watchdog.Reset(AnswerTime)
+		return nil
 	}
 	a.cut, a.state = a.state == answerBegun, answerOver
+	a.answered = make(chan struct{})
+	return a.answered
+}
+
+// finish ends watch once the handler has returned. It reports whether the handler was late, and
+// then returns once the function of watch has.
+func (a *answer) finish() bool {
+	a.mu.Lock()
+	a.done = true
+	answered := a.answered
+	a.mu.Unlock()
+	a.watchdog.Stop()
+	if answered == nil {
+		return false
+	}
+	<-answered
 	return true
 }
 
@@ -198,6 +234,16 @@ func (a *answer) send(ctx context.Context) {
 // Run functions recovers from it and ends the answer.
 func (a *answer) abort() {
 	_ = http.NewResponseController(a.w).SetWriteDeadline(time.Unix(1, 0))
+}
+
+// close ends the connection while the handler runs.
+func (a *answer) close() {
+	conn, _, err := http.NewResponseController(a.w).Hijack()
+	if err != nil {
+		a.abort()
+		return
+	}
+	_ = conn.Close()
 }
 
 // shrink frees what has been sent once that is more than half of the memory.

@@ -3,7 +3,6 @@ package httpapi_test
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -309,11 +308,17 @@ func TestLoopingRouteIsAnswered(t *testing.T) {
 		}
 		return nil
 	})
-	w := httptest.NewRecorder()
-	rt.ServeHTTP(w, httptest.NewRequestWithContext(context.Background(), "GET", "/", nil))
-	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
-		t.Errorf("%d %s", w.Code, w.Body)
+	server := httptest.NewServer(rt)
+	defer server.Close()
+	response, err := server.Client().Get(server.URL)
+	if err != nil {
+		t.Fatal(err)
 	}
+	body, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusServiceUnavailable || response.Header.Get("Retry-After") == "" || len(body) == 0 {
+		t.Errorf("%d %s, %v", response.StatusCode, body, err)
+	}
+	_ = response.Body.Close()
 	stop.Store(true)
 	<-ended
 }

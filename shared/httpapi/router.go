@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"time"
 
@@ -102,8 +103,8 @@ func (rt *Router) Count(k limit.Kind, patterns ...string) {
 //
 // The context of the handler ends some time before Life is over. A handler that has not
 // returned when it is over has ignored that: the client gets a 503, or the connection
-// ends if the handler has begun to answer. Nothing can stop the handler. It keeps what it
-// has of the gate until it returns, so that its memory is counted.
+// ends if the handler has begun to answer. Nothing can stop the handler. ServeHTTP returns
+// when it does. It keeps what it has of the gate until then, so that its memory is counted.
 func (rt *Router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, w, span := telemetry.StartRequest(telemetry.WithTrace(r.Context(), r.Header), w, r)
 	life := cmp.Or(rt.Life, deadline.Longest)
@@ -117,18 +118,16 @@ func (rt *Router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		setReadDeadline(w, time.Now().Add(BodyTime))
 	}
 	a := rt.newAnswer(w)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		rt.serve(a, r)
-	}()
-	if !rt.await(ctx, a, done, grace(life)) {
-		go func() { <-done; leave(); over() }()
-		rt.answerLate(w, asked.WithContext(ctx), a, span)
-		return
-	}
+	end, _ := deadline.End(ctx)
+	// The handler runs in the goroutine of its connection: to start another one wakes a second
+	// processor, which takes longer than a small answer.
+	a.watch(time.Until(end)+grace(life), func() { rt.answerLate(w, asked.WithContext(ctx), a, span) })
+	rt.serve(a, r)
 	defer over()
 	defer leave()
+	if a.finish() {
+		return
+	}
 	if span != nil {
 		defer func() { span.End(route(r)) }()
 	}
@@ -169,33 +168,11 @@ func (rt *Router) serve(a *answer, r *http.Request) {
 	rt.mux.ServeHTTP(a, r)
 }
 
-// await waits until a handler is done. It returns false if the handler is late.
-func (rt *Router) await(ctx context.Context, a *answer, done <-chan struct{}, grace time.Duration) bool {
-	select {
-	case <-done:
-		return true
-	case <-ctx.Done():
-	}
-	// A handler whose client is gone has until the end, too: its work may go on.
-	end, _ := deadline.End(ctx)
-	for wait := time.Until(end) + grace; ; wait = AnswerTime {
-		timer := time.NewTimer(wait)
-		select {
-		case <-done:
-			timer.Stop()
-			return true
-		case <-timer.C:
-		}
-		if a.end() {
-			return false
-		}
-	}
-}
-
 // errLate says that a handler goes on after the end of its request.
 var errLate = fmt.Errorf("the handler has not returned, and goes on without a client: %w", context.DeadlineExceeded)
 
-// answerLate answers a request whose handler still runs.
+// answerLate answers a request whose handler still runs. The connection takes no other request,
+// because its goroutine is that of the handler.
 func (rt *Router) answerLate(w http.ResponseWriter, r *http.Request, a *answer, span *telemetry.Request) {
 	_, r.Pattern = rt.mux.Handler(r) // the handler's own copy of the request may change
 	if span != nil {
@@ -204,10 +181,13 @@ func (rt *Router) answerLate(w http.ResponseWriter, r *http.Request, a *answer, 
 	late := rt.newAnswer(w)
 	rt.fail(late, r, errLate)
 	if a.cut {
-		a.abort()
+		a.close()
 		return
 	}
+	late.header.Set("Connection", "close")
+	late.header.Set("Content-Length", strconv.Itoa(len(late.held)))
 	late.send(admission.Exempt(r.Context()))
+	_ = http.NewResponseController(w).Flush()
 }
 
 // fail answers with {"status":N,"message":"..."}, and logs what is not the
