@@ -94,9 +94,9 @@ func (a *appTool) taskConfig(apps config.Store) taskqueue.Config {
 	}}
 }
 
-// recomputeLanes is how many shards of the recompute of an app that has arrived have tasks at a
+// recomputeConcurrency is how many shards of the recompute of an app that has arrived have tasks at a
 // time, as the worker has it.
-const recomputeLanes = 8
+const recomputeConcurrency = 8
 
 // deployedMoves calls do with what moves the apps of a deployed engine. begin says whether do
 // begins anything.
@@ -126,7 +126,7 @@ func (a *appTool) deployedMoves(ctx context.Context, s configStore, begin bool, 
 	// A command ends a move whose worker died before it could.
 	arrived := func(ctx context.Context, app config.App) error {
 		r := runner(recompute.Collection)
-		r.Lanes = recomputeLanes
+		r.Concurrency = recomputeConcurrency
 		_, err := recompute.New(r, nil).StartManual(ctx, app.ID, recompute.Options{Fold: true})
 		return err
 	}

@@ -37,7 +37,7 @@ import (
 )
 
 // tuning are variables whose defaults suit the deployment, which does not set them.
-var tuning = []string{"BIGTABLE_FILTER_COLUMNS", "RECOMPUTE_SHARD_USERS", "RECOMPUTE_BUDGET", "RECOMPUTE_ATTEMPTS", "RECOMPUTE_LANES"}
+var tuning = []string{"BIGTABLE_FILTER_COLUMNS", "JOB_SHARD_USERS", "JOB_BUDGET", "JOB_ATTEMPTS", "JOB_CONCURRENCY"}
 
 const functionsDir = "../../functions"
 

@@ -115,10 +115,10 @@ type Job struct {
 	// Kind distinguishes the jobs of a runner that has several kinds.
 	Kind  string `firestore:"kind"`
 	State State  `firestore:"state"`
-	// MaxInFlight is how many shards have tasks at a time: the open shards with
+	// Concurrency is how many shards have tasks at a time: the open shards with
 	// the lowest numbers. 0 means that every shard gets its task as soon as it
 	// is planned.
-	MaxInFlight int `firestore:"lanes"`
+	Concurrency int `firestore:"concurrency"`
 	// Params are of the type that the runner's package defines.
 	Params Params `firestore:"-"`
 

@@ -12,7 +12,7 @@ import (
 )
 
 // Plan runs a plan task that has failed retries times before. It cuts the app's
-// users into shards and enqueues a task for each. For a job with MaxInFlight it
+// users into shards and enqueues a task for each. For a job with Concurrency it
 // enqueues the first tasks once all shards are planned. The stored shards are
 // the checkpoint of the planning. After an error the queue must retry the task.
 func (r *Runner) Plan(ctx context.Context, t PlanTask, retries int) (Outcome, error) {
@@ -227,9 +227,9 @@ func (c *cutter) cut(ctx context.Context, to string) error {
 }
 
 // enqueuePlanned enqueues the first task of a shard. For a job with
-// MaxInFlight, finish enqueues it.
+// Concurrency, finish enqueues it.
 func (r *Runner) enqueuePlanned(ctx context.Context, job Job, s Shard) error {
-	if s.State != ShardOpen || job.MaxInFlight > 0 {
+	if s.State != ShardOpen || job.Concurrency > 0 {
 		return nil
 	}
 	return r.enqueueShard(ctx, job, s)

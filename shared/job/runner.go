@@ -23,27 +23,25 @@ type Config interface {
 	Apps(ctx context.Context) ([]string, error)
 }
 
-// Settings bound the shards and tasks of all jobs: recomputes, re-enrichments
-// and migrations. Their variables carry the name of the first kind of job,
-// recompute, because deployments set them.
+// Settings bound the shards and tasks of all kinds of jobs.
 type Settings struct {
 	// ShardUsers is how many users a new shard has. It should be large enough
 	// that tasks and documents cost little beside the work, and small enough
 	// that every worker gets a shard.
-	ShardUsers int `env:"RECOMPUTE_SHARD_USERS" envDefault:"5000"`
+	ShardUsers int `env:"JOB_SHARD_USERS" envDefault:"5000"`
 	// Budget is how long a task works before it enqueues the next task. At the
 	// end of its budget a task still completes the users that it has begun.
 	// Both must fit in the 10 minutes after which Cloud Tasks gives up on a
 	// task.
-	Budget time.Duration `env:"RECOMPUTE_BUDGET" envDefault:"4m"`
+	Budget time.Duration `env:"JOB_BUDGET" envDefault:"4m"`
 	// Attempts is how often a shard task may fail before its shard fails, and a
 	// plan task before its job fails. The queue must allow more attempts.
-	Attempts int `env:"RECOMPUTE_ATTEMPTS" envDefault:"8"`
-	// Lanes is how many shards of a recompute have tasks at a time. The queue runs
+	Attempts int `env:"JOB_ATTEMPTS" envDefault:"8"`
+	// Concurrency is how many shards of a recompute have tasks at a time. The queue runs
 	// tasks about in the order in which it gets them. So a job that comes later
 	// waits for at most this number of tasks of each job before it, not for all
 	// shards of a large app. 0: all shards have tasks.
-	Lanes int `env:"RECOMPUTE_LANES" envDefault:"8"`
+	Concurrency int `env:"JOB_CONCURRENCY" envDefault:"8"`
 	// MovedAtOnce is how many users a task of a relocation moves at a time. 0: 4, which leaves
 	// capacity of the database for clients. An engine that is one process with its database
 	// sets less.
@@ -61,16 +59,16 @@ const (
 func (s Settings) Validate() error {
 	var faults []error
 	if s.ShardUsers < 1 {
-		faults = append(faults, fmt.Errorf("RECOMPUTE_SHARD_USERS %d: want 1 or more", s.ShardUsers))
+		faults = append(faults, fmt.Errorf("JOB_SHARD_USERS %d: want 1 or more", s.ShardUsers))
 	}
 	if s.Budget < minBudget || s.Budget > maxBudget {
-		faults = append(faults, fmt.Errorf("RECOMPUTE_BUDGET %s: want %s to %s", s.Budget, minBudget, maxBudget))
+		faults = append(faults, fmt.Errorf("JOB_BUDGET %s: want %s to %s", s.Budget, minBudget, maxBudget))
 	}
 	if s.Attempts < 1 {
-		faults = append(faults, fmt.Errorf("RECOMPUTE_ATTEMPTS %d: want 1 or more", s.Attempts))
+		faults = append(faults, fmt.Errorf("JOB_ATTEMPTS %d: want 1 or more", s.Attempts))
 	}
-	if s.Lanes < 0 {
-		faults = append(faults, fmt.Errorf("RECOMPUTE_LANES %d: want 0 or more", s.Lanes))
+	if s.Concurrency < 0 {
+		faults = append(faults, fmt.Errorf("JOB_CONCURRENCY %d: want 0 or more", s.Concurrency))
 	}
 	return errors.Join(faults...)
 }
@@ -212,7 +210,7 @@ func (r *Runner) finish(ctx context.Context, app, id string) error {
 	if err != nil {
 		return fmt.Errorf("finish %s: %w", r.Name, err)
 	}
-	limit := max(1, job.MaxInFlight)
+	limit := max(1, job.Concurrency)
 	if continued != nil {
 		limit = inFlight(job) // addShards may have stored shards and not enqueued them
 	}
@@ -221,7 +219,7 @@ func (r *Runner) finish(ctx context.Context, app, id string) error {
 		return r.endLost(ctx, job, fmt.Errorf("finish %s: %w", r.Name, err))
 	}
 	if len(open) > 0 {
-		if job.MaxInFlight == 0 && continued == nil {
+		if job.Concurrency == 0 && continued == nil {
 			return nil // every shard has its task
 		}
 		return r.enqueueShards(ctx, job, open)
@@ -258,10 +256,10 @@ func (r *Runner) endLost(ctx context.Context, job Job, err error) error {
 
 // inFlight returns how many open shards of a job may have tasks.
 func inFlight(job Job) int {
-	if job.MaxInFlight == 0 {
+	if job.Concurrency == 0 {
 		return maxResumedShards
 	}
-	return job.MaxInFlight
+	return job.Concurrency
 }
 
 // continued returns the work of a job and the job's last shard, or nil if no

@@ -19,7 +19,7 @@ var (
 
 // draft is a job for the first strategy.
 func draft(inFlight int) job.Job {
-	return job.Job{App: jobtest.App, ID: "strategy-1", MaxInFlight: inFlight, Params: jobtest.Params{Version: 1}}
+	return job.Job{App: jobtest.App, ID: "strategy-1", Concurrency: inFlight, Params: jobtest.Params{Version: 1}}
 }
 
 // started returns a harness with a job.
@@ -28,7 +28,7 @@ func started(t jobtest.T, users int, cfg job.Settings) *jobtest.Harness {
 	return startedIn(t, 0, users, cfg)
 }
 
-// startedIn is like started, for a job with MaxInFlight.
+// startedIn is like started, for a job with Concurrency.
 func startedIn(t jobtest.T, inFlight, users int, cfg job.Settings) *jobtest.Harness {
 	t.Helper()
 	w := jobtest.New(t, users, cfg)

@@ -120,7 +120,7 @@ func (r *Runner) ResumeJob(ctx context.Context, job Job) error {
 			return fmt.Errorf("resume %s %s: %w", r.Name, job.ID, err)
 		}
 		return r.enqueuePlanStep(ctx, job, r.unpropagated(app))
-	case job.MaxInFlight == 0: // otherwise finish enqueues them
+	case job.Concurrency == 0: // otherwise finish enqueues them
 		open, err := r.Jobs.ShardsIn(ctx, job.App, job.ID, ShardOpen, maxResumedShards)
 		if err != nil {
 			return r.endLost(ctx, job, fmt.Errorf("resume %s %s: %w", r.Name, job.ID, err))

@@ -14,7 +14,7 @@ func TestConfig(t *testing.T) {
 		t.Error(err)
 	}
 	err := job.Settings{Budget: 9 * time.Minute}.Validate()
-	for _, variable := range []string{"RECOMPUTE_SHARD_USERS", "RECOMPUTE_BUDGET", "RECOMPUTE_ATTEMPTS"} {
+	for _, variable := range []string{"JOB_SHARD_USERS", "JOB_BUDGET", "JOB_ATTEMPTS"} {
 		if err == nil || !strings.Contains(err.Error(), variable) {
 			t.Errorf("error %v does not name %s", err, variable)
 		}

@@ -75,7 +75,7 @@ type Continued interface {
 }
 
 // Preparing is a Work that has something to do once the shards of a job are stored,
-// before the job runs. If the job has no MaxInFlight, tasks may run at the same time.
+// before the job runs. If the job has no Concurrency, tasks may run at the same time.
 type Preparing interface {
 	Work
 	// Prepare is called with a function that returns the first users of some shards,

@@ -336,9 +336,9 @@ func newestTime(events []history.Pos) int64 {
 	return newest
 }
 
-// maxInFlight (ms) is for how long a message may wait before it is applied: Pub/Sub keeps it
+// concurrency (ms) is for how long a message may wait before it is applied: Pub/Sub keeps it
 // for 7 days.
-const maxInFlight = 7 * 24 * int64(time.Hour/time.Millisecond)
+const concurrency = 7 * 24 * int64(time.Hour/time.Millisecond)
 
 // dropExcluded removes events from the log that are deleted, or of types that their users
 // have opted out of: their users did either before these events were written, or while.
@@ -358,7 +358,7 @@ func (w *writer) dropExcluded(ctx context.Context, app config.App, events []stor
 		switch {
 		case row.OptedOut.Has(e.Type):
 			o.Refused++
-		case covered, later && row.ReceivedUntil > now-maxInFlight: // perhaps received before the deletion
+		case covered, later && row.ReceivedUntil > now-concurrency: // perhaps received before the deletion
 			o.Deleted++
 		default:
 			o.Applied++

@@ -75,9 +75,9 @@ func (o Options) Check() error {
 const (
 	samplesPerSecond = 20               // events whose lag is measured, half of them of new users
 	sampleTimeout    = 30 * time.Second // a sampled event that takes longer counts as never seen
-	// maxInFlight bounds the requests in flight, so that a stuck engine does not
+	// concurrency bounds the requests in flight, so that a stuck engine does not
 	// exhaust this machine. Requests beyond it count as not sent.
-	maxInFlight = 4096
+	concurrency = 4096
 )
 
 // Run sends the events, the reads and the rank requests of one run and waits for the
@@ -153,7 +153,7 @@ func histogram() *hdrhistogram.Histogram {
 func newLoader(c *client.Client, o Options, m *mix) *loader {
 	return &loader{
 		c: c, o: o, mix: m, name: fmt.Sprintf("load-%08x", rand.Uint32()),
-		slots: make(chan struct{}, maxInFlight), lag: &samples{took: histogram()}, lagNew: &samples{took: histogram()}, reads: &stream{took: histogram()}, ranks: &stream{took: histogram()},
+		slots: make(chan struct{}, concurrency), lag: &samples{took: histogram()}, lagNew: &samples{took: histogram()}, reads: &stream{took: histogram()}, ranks: &stream{took: histogram()},
 		feeds: &stream{took: histogram()}, walks: map[string]walk{},
 	}
 }

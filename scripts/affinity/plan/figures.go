@@ -130,7 +130,7 @@ const (
 	processMemory  = 1.0
 	workerMemory   = 2.0
 
-	shardUsers   = 5000 // RECOMPUTE_SHARD_USERS
+	shardUsers   = 5000 // JOB_SHARD_USERS
 	taskRequests = 2    // a task is created and delivered
 	replayDays   = 1    // replay_days of terraform/variables.tf
 	configEvery  = 5.0  // seconds for which functions cache an app's configuration

@@ -123,9 +123,9 @@ const (
 	// shardUsers is the number of users of a shard. It is larger than for other
 	// jobs: each task reads the catalog, and runs of many users lose fewer pairs.
 	shardUsers = 10_000
-	// maxInFlight bounds how many shards have tasks at a time. One of users takes
+	// concurrency bounds how many shards have tasks at a time. One of users takes
 	// up to some 300 MB.
-	maxInFlight = 4
+	concurrency = 4
 	// maxDifferent bounds the different pairs that a task holds, of 32 bytes each
 	// with the space to merge them.
 	maxDifferent = 3_000_000

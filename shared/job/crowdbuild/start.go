@@ -83,7 +83,7 @@ func (r *Runner) start(ctx context.Context, appID, index string, trigger Trigger
 		return job.Job{}, fmt.Errorf("start crowd: %w", err)
 	}
 	now := r.Now()
-	return r.startWith(ctx, app, job.Job{App: appID, ID: id, MaxInFlight: maxInFlight, Params: Params{
+	return r.startWith(ctx, app, job.Job{App: appID, ID: id, Concurrency: concurrency, Params: Params{
 		Trigger: trigger, Indexes: indexes, Generation: crowd.GenerationName(now, id), AsOf: job.Stamp(now.Truncate(time.Millisecond)),
 		RetentionDays: app.RetentionDays, ScoringVersion: app.ScoringVersion,
 		HalfLife: app.Strategy.RankingOrDefault().Popularity.HalfLife.Millis(), Share: share,
@@ -191,7 +191,7 @@ func (r *Runner) sample(ctx context.Context, j job.Job, share float64) error {
 	id := j.ID + "-sampled"
 	p.Share, p.Generation = min(share, maxShare), crowd.GenerationName(r.Now(), id)
 	const reason = "the app has too many events: crowd %s reads a sample of the users"
-	if _, err := r.startWith(ctx, app, job.Job{App: j.App, ID: id, MaxInFlight: maxInFlight, Params: p}, 0, reason); err != nil {
+	if _, err := r.startWith(ctx, app, job.Job{App: j.App, ID: id, Concurrency: concurrency, Params: p}, 0, reason); err != nil {
 		return err
 	}
 	// The job of the sample may have ended before the process could supersede this

@@ -37,8 +37,8 @@ var Collection = job.Collection{Name: "deletionJobs", Decode: job.DecodeParams[P
 // the app while Firestore fails.
 const Late = 15 * time.Minute
 
-// lanes is how many shards have tasks at a time.
-const lanes = 3
+// concurrency is how many shards have tasks at a time.
+const concurrency = 3
 
 // Params are the parameters of a deletion. It has none.
 type Params struct{}
@@ -117,7 +117,7 @@ func (r *Runner) Delete(ctx context.Context, app string, again bool) (Status, er
 
 // start starts the current job of a deletion, or resumes it.
 func (r *Runner) start(ctx context.Context, d config.Deletion) (Status, error) {
-	j, err := r.Start(ctx, job.Job{App: d.App, ID: jobID(d), Kind: "deletion", MaxInFlight: lanes, Params: Params{}}, 0)
+	j, err := r.Start(ctx, job.Job{App: d.App, ID: jobID(d), Kind: "deletion", Concurrency: concurrency, Params: Params{}}, 0)
 	if errors.Is(err, config.ErrNotFound) { // the job has ended the deletion in the meantime
 		return r.Status(ctx, d.App)
 	}

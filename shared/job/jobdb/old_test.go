@@ -23,7 +23,7 @@ import (
 // had the same fields, with the fields of a kind set.
 func oldDocument(id string, set map[string]any) map[string]any {
 	document := map[string]any{
-		"app": "shop", "id": id, "kind": "", "state": "running", "lanes": int64(0),
+		"app": "shop", "id": id, "kind": "", "state": "running", "concurrency": int64(0),
 		"trigger": "", "strategyVersion": int64(0), "retentionDays": int64(90), "onlyStale": false, "maintain": false,
 		"from": "", "to": "", "rate": int64(0), "since": time.Time{},
 		"planStep": int64(3), "startedAt": started, "finishedAt": time.Time{}, "error": "",
@@ -70,21 +70,21 @@ func testOldDocuments(t *testing.T, client *firestore.Client) {
 		"backfill": {
 			migration.Collection,
 			oldDocument("backfill-1", map[string]any{
-				"kind": "backfill", "lanes": int64(4), "from": "wide", "to": "narrow", "rate": int64(1000), "since": since,
+				"kind": "backfill", "concurrency": int64(4), "from": "wide", "to": "narrow", "rate": int64(1000), "since": since,
 			}),
 			job.Job{
-				App: "shop", ID: "backfill-1", Kind: "backfill", State: job.Running, MaxInFlight: 4, PlanStep: 3, StartedAt: started,
+				App: "shop", ID: "backfill-1", Kind: "backfill", State: job.Running, Concurrency: 4, PlanStep: 3, StartedAt: started,
 				Params: migration.Params{From: schema.Wide, To: schema.Narrow, Rate: 1000, LogWindow: window},
 			},
 		},
 		"drop that has ended": {
 			migration.Collection,
 			oldDocument("drop-1", map[string]any{
-				"kind": "drop", "state": "failed", "lanes": int64(4), "from": "narrow", "to": "wide", "totals": totals,
+				"kind": "drop", "state": "failed", "concurrency": int64(4), "from": "narrow", "to": "wide", "totals": totals,
 				"finishedAt": started, "expiresAt": started.Add(job.Kept), "error": "why",
 			}),
 			job.Job{
-				App: "shop", ID: "drop-1", Kind: "drop", State: job.Failed, MaxInFlight: 4, PlanStep: 3,
+				App: "shop", ID: "drop-1", Kind: "drop", State: job.Failed, Concurrency: 4, PlanStep: 3,
 				StartedAt: started, FinishedAt: started, ExpiresAt: started.Add(job.Kept), Error: "why",
 				Params: migration.Params{From: schema.Narrow, To: schema.Wide, LogWindow: job.LogWindow{RetentionDays: 90}},
 				Totals: job.Totals{Shards: 1, Done: 2, Failed: 3, PlannedUsers: 4, Stale: 11,
@@ -93,9 +93,9 @@ func testOldDocuments(t *testing.T, client *firestore.Client) {
 		},
 		"re-enrichment": {
 			reenrich.Collection,
-			oldDocument("reenrich-1", map[string]any{"kind": "dryRun", "lanes": int64(4), "since": since}),
+			oldDocument("reenrich-1", map[string]any{"kind": "dryRun", "concurrency": int64(4), "since": since}),
 			job.Job{
-				App: "shop", ID: "reenrich-1", Kind: reenrich.DryRun, State: job.Running, MaxInFlight: 4, PlanStep: 3, StartedAt: started,
+				App: "shop", ID: "reenrich-1", Kind: reenrich.DryRun, State: job.Running, Concurrency: 4, PlanStep: 3, StartedAt: started,
 				Params: reenrich.Params{LogWindow: window},
 			},
 		},

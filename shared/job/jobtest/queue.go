@@ -118,18 +118,18 @@ func (h *Harness) checkInFlight(ctx context.Context, body taskBody) {
 	if err != nil {
 		h.T.Errorf("task of an unknown job: %v", err)
 	}
-	if body.Shard == nil || j.MaxInFlight == 0 {
+	if body.Shard == nil || j.Concurrency == 0 {
 		return
 	}
 	s, err := h.Jobs.Shard(ctx, body.App, body.Job, *body.Shard)
 	if err != nil {
 		h.T.Errorf("task of an unknown shard: %v", err)
 	}
-	open, err := h.Jobs.ShardsIn(ctx, body.App, body.Job, job.ShardOpen, j.MaxInFlight)
+	open, err := h.Jobs.ShardsIn(ctx, body.App, body.Job, job.ShardOpen, j.Concurrency)
 	if err != nil {
 		h.T.Error(err)
 	}
 	if s.State == job.ShardOpen && !slices.ContainsFunc(open, func(o job.Shard) bool { return o.N == s.N }) {
-		h.T.Errorf("shard %d of %s has a task beyond the %d in flight", s.N, j.ID, j.MaxInFlight)
+		h.T.Errorf("shard %d of %s has a task beyond the %d in flight", s.N, j.ID, j.Concurrency)
 	}
 }

@@ -49,7 +49,7 @@ var begun = time.Date(2026, 11, 21, 3, 0, 0, 123456000, time.UTC)
 // Draft returns a new job.
 func Draft(app, id string) job.Job {
 	return job.Job{
-		App: app, ID: id, Kind: "backfill", State: job.Planning, MaxInFlight: 4, StartedAt: begun,
+		App: app, ID: id, Kind: "backfill", State: job.Planning, Concurrency: 4, StartedAt: begun,
 		Params: Params{
 			Version: 7, OnlyStale: true,
 			LogWindow: job.LogWindow{RetentionDays: 90, Since: begun.Add(-90 * 24 * time.Hour)},

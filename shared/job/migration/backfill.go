@@ -84,7 +84,7 @@ func (p *pass) limiter(ctx context.Context) (*rate.Limiter, error) {
 	if p.params.Rate == 0 {
 		return rate.NewLimiter(rate.Inf, batchRows), nil
 	}
-	open, err := p.jobs.ShardsIn(ctx, p.app.ID, p.job.ID, job.ShardOpen, max(1, p.job.MaxInFlight))
+	open, err := p.jobs.ShardsIn(ctx, p.app.ID, p.job.ID, job.ShardOpen, max(1, p.job.Concurrency))
 	if err != nil {
 		return nil, fmt.Errorf("read the open shards of %s: %w", p.job.ID, err)
 	}

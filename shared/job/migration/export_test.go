@@ -14,7 +14,7 @@ const (
 	BatchRows    = batchRows
 	CheckRows    = checkRows
 	MaxDifferent = maxDifferent
-	MaxInFlight  = maxInFlight
+	Concurrency  = concurrency
 )
 
 // Limiter returns the limiter of a task of a job.

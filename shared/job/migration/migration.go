@@ -43,9 +43,9 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// maxInFlight is how many shards of a migration have tasks at a time, which
+// concurrency is how many shards of a migration have tasks at a time, which
 // leaves capacity for clients.
-const maxInFlight = 4
+const concurrency = 4
 
 // OutOfOrder is the error of a step that is not possible now.
 type OutOfOrder struct {
@@ -325,7 +325,7 @@ func (m *Migrator) draft(app config.App, id string) job.Job {
 			p.From, p.To = p.To, p.From
 		}
 	}
-	return job.Job{App: app.ID, ID: id, Kind: kind, MaxInFlight: maxInFlight, Params: p}
+	return job.Job{App: app.ID, ID: id, Kind: kind, Concurrency: concurrency, Params: p}
 }
 
 // newID makes an id that no other job and no other migration has.

@@ -120,7 +120,7 @@ func minutely(t *testing.T, user string, n int) func(func(store.LogEvent) bool) 
 func TestRate(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t, schema.Wide, usual)
-	j := job.Job{App: jobtest.App, ID: "backfill-x", Kind: "backfill", State: job.Planning, StartedAt: jobtest.Noon, MaxInFlight: migration.MaxInFlight}
+	j := job.Job{App: jobtest.App, ID: "backfill-x", Kind: "backfill", State: job.Planning, StartedAt: jobtest.Noon, Concurrency: migration.Concurrency}
 	if err := w.Harness.Jobs.Create(t.Context(), j); err != nil {
 		t.Fatal(err)
 	}
@@ -136,11 +136,11 @@ func TestRate(t *testing.T) {
 		if err := w.Harness.Jobs.CreateShard(t.Context(), jobtest.App, j.ID, job.Shard{N: n, From: fmt.Sprint(n), State: job.ShardOpen}); err != nil {
 			t.Fatal(err)
 		}
-		lanes := min(n+1, migration.MaxInFlight)
+		tasks := min(n+1, migration.Concurrency)
 		for _, rate := range []int{1, 3, 100, 3_999, 10_000, 1_000_000} {
 			share, burst := limit(rate)
-			if total := share * float64(lanes); total > float64(rate)+1e-6 || total < float64(rate)*0.999 {
-				t.Errorf("%d shards of %d rows a second each, of %d", lanes, int(share), rate)
+			if total := share * float64(tasks); total > float64(rate)+1e-6 || total < float64(rate)*0.999 {
+				t.Errorf("%d shards of %d rows a second each, of %d", tasks, int(share), rate)
 			}
 			if burst < 1 || burst > migration.BatchRows || burst > 1 && float64(burst) > share {
 				t.Errorf("rate %d: bursts of %d", rate, burst)
@@ -179,7 +179,7 @@ func TestRateIsKept(t *testing.T) {
 	}
 }
 
-// In every step with a job, at most maxInFlight shards have tasks at a time.
+// In every step with a job, at most concurrency shards have tasks at a time.
 func TestMaxInFlight(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t, schema.Narrow, job.Settings{ShardUsers: 1, Budget: time.Minute, Attempts: 3})
@@ -193,8 +193,8 @@ func TestMaxInFlight(t *testing.T) {
 		return jobtest.None
 	}
 	w.moves(schema.Wide)
-	if most != migration.MaxInFlight {
-		t.Errorf("%d tasks were in the queue at a time, want %d", most, migration.MaxInFlight)
+	if most != migration.Concurrency {
+		t.Errorf("%d tasks were in the queue at a time, want %d", most, migration.Concurrency)
 	}
 	w.wantRows(schema.Wide, 0)
 }

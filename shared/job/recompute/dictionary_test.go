@@ -34,7 +34,7 @@ func TestDictionaryIsMadeFirst(t *testing.T) {
 // repeats that.
 func TestDictionaryOfManyShards(t *testing.T) {
 	settings := roomy
-	settings.ShardUsers, settings.Lanes = 1, 2
+	settings.ShardUsers, settings.Concurrency = 1, 2
 	w := newHarness(t, 0, settings)
 	for _, first := range "abc" {
 		for _, second := range "abcdefghijklmnopqrstuvwxyz" {

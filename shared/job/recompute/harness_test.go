@@ -110,10 +110,10 @@ func TestRecompute(t *testing.T) {
 	}
 }
 
-// A task that arrives after a recompute of many shards waits for its lanes only.
-func TestRecomputeRunsInLanes(t *testing.T) {
+// A task that arrives after a recompute of many shards waits for those that have tasks only.
+func TestRecomputeConcurrency(t *testing.T) {
 	settings := roomy
-	settings.Lanes = 2
+	settings.Concurrency = 2
 	w := started(t, 26, settings) // 9 shards
 	if _, err := w.Deliver(t.Context(), w.Tasks[0]); err != nil {
 		t.Fatal(err)

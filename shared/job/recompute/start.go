@@ -142,7 +142,7 @@ func (r *Runner) start(ctx context.Context, appID string, delay time.Duration,
 			return job.Job{}, fmt.Errorf("start recompute: %w", err)
 		}
 	}
-	j, err := r.Create(ctx, job.Job{App: appID, ID: id, MaxInFlight: r.Lanes, Params: p}, delay)
+	j, err := r.Create(ctx, job.Job{App: appID, ID: id, Concurrency: r.Concurrency, Params: p}, delay)
 	if err != nil || j.State.Ended() {
 		return j, err
 	}

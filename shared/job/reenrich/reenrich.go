@@ -78,9 +78,9 @@ func (c Counts) stored() job.Counts {
 	}
 }
 
-// maxInFlight bounds how many shards have tasks at a time, because their
+// concurrency bounds how many shards have tasks at a time, because their
 // messages share a topic with the events of clients.
-const maxInFlight = 4
+const concurrency = 4
 
 // Runner starts jobs and runs their tasks. It is safe for concurrent use.
 type Runner struct{ *job.Runner }
@@ -115,7 +115,7 @@ func (r *Runner) StartOne(ctx context.Context, appID string, dryRun bool) (job.J
 // start creates a job and returns the job of the app that continues: this one, or
 // another that was created at the same time.
 func (r *Runner) start(ctx context.Context, app config.App, kind string, p Params, delay time.Duration) (job.Job, error) {
-	j := job.Job{App: app.ID, ID: job.NewID("reenrich", r.Now()), Kind: kind, MaxInFlight: maxInFlight, Params: p}
+	j := job.Job{App: app.ID, ID: job.NewID("reenrich", r.Now()), Kind: kind, Concurrency: concurrency, Params: p}
 	j, err := r.Create(ctx, j, delay)
 	if err != nil {
 		return job.Job{}, err

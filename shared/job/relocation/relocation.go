@@ -30,9 +30,9 @@ import (
 // Collection names the collection of the jobs under an app.
 var Collection = job.Collection{Name: "relocations", Decode: job.DecodeParams[Params]}
 
-// maxInFlight is how many shards of a move have tasks at a time, which leaves capacity for
+// concurrency is how many shards of a move have tasks at a time, which leaves capacity for
 // clients.
-const maxInFlight = 4
+const concurrency = 4
 
 // Params are the parameters of the job of a phase.
 type Params struct {
@@ -344,7 +344,7 @@ func draft(app config.App) job.Job {
 			p.Also = m.To
 		}
 	}
-	return job.Job{App: app.ID, ID: m.Job, Kind: string(m.Phase), MaxInFlight: maxInFlight, Params: p}
+	return job.Job{App: app.ID, ID: m.Job, Kind: string(m.Phase), Concurrency: concurrency, Params: p}
 }
 
 // next ends the phase of a job that is done, and begins the following one.

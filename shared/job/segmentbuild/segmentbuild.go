@@ -107,9 +107,9 @@ const (
 	// shardUsers is the number of users of a shard: a common value has a row in each
 	// part, so parts should be as large as they may be.
 	shardUsers = 60_000
-	// maxInFlight bounds how many shards have tasks at a time. One takes up to some
+	// concurrency bounds how many shards have tasks at a time. One takes up to some
 	// 250 MB.
-	maxInFlight = 4
+	concurrency = 4
 	// deltaUsers is how many changed users make a delta, and joined how many deltas of
 	// about one size become one.
 	deltaUsers = 500

@@ -78,7 +78,7 @@ func (r *Runner) start(ctx context.Context, appID string, trigger Trigger, id st
 	if err != nil {
 		return job.Job{}, fmt.Errorf("start a build of segments: %w", err)
 	}
-	j, err := r.Create(ctx, job.Job{App: appID, ID: id, MaxInFlight: maxInFlight, Params: Params{
+	j, err := r.Create(ctx, job.Job{App: appID, ID: id, Concurrency: concurrency, Params: Params{
 		Trigger: trigger, Generation: fmt.Sprintf("g%012x-%s", max(r.Now().UnixMilli(), 0), id),
 		ScoringVersion: app.ScoringVersion, RetentionDays: app.RetentionDays, Since: app.Segments.Since,
 	}}, delay)

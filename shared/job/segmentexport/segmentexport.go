@@ -92,7 +92,7 @@ func (r *Runner) Start(ctx context.Context, appID string, s config.SavedSegment)
 	if err != nil {
 		return job.Job{}, fmt.Errorf("start segmentexport: %w", err)
 	}
-	j, err := r.Create(ctx, job.Job{App: appID, ID: job.NewID("export", r.Now()), MaxInFlight: 1, Params: Params{s.Name, s.Where}}, 0)
+	j, err := r.Create(ctx, job.Job{App: appID, ID: job.NewID("export", r.Now()), Concurrency: 1, Params: Params{s.Name, s.Where}}, 0)
 	if err != nil {
 		return job.Job{}, err
 	}

@@ -27,7 +27,7 @@ import (
 
 // Format is the number of the form in which this version keeps a folder. Another
 // number is refused.
-const Format = 1
+const Format = 2
 
 // Names in the folder.
 const (
@@ -146,7 +146,7 @@ func (d *Disk) checkFormat() error {
 		return fmt.Errorf("open the data folder: %w", err)
 	}
 	if have := strings.TrimSpace(string(text)); have != strconv.Itoa(Format) {
-		return fmt.Errorf("the data folder %s has format %q and this version reads format %d: start it with the version that made it, or use another folder", d.dir, have, Format)
+		return fmt.Errorf("the data folder %s has format %q and this version reads format %d: start it with the version that made it and carry its apps over with affinity dump, or use another folder", d.dir, have, Format)
 	}
 	return nil
 }

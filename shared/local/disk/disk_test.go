@@ -3,6 +3,7 @@ package disk
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -74,10 +75,10 @@ func TestOtherFormatIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(d.Close(), os.WriteFile(filepath.Join(dir, formatFile), []byte("2\n"), 0o600)); err != nil {
+	if err := errors.Join(d.Close(), os.WriteFile(filepath.Join(dir, formatFile), []byte("1\n"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err = Open(dir, joinLines, silent); err == nil || !strings.Contains(err.Error(), `has format "2" and this version reads format 1`) {
+	if _, err = Open(dir, joinLines, silent); err == nil || !strings.Contains(err.Error(), fmt.Sprintf(`has format "1" and this version reads format %d`, Format)) {
 		t.Errorf("%v, want an error that names both formats", err)
 	}
 }

@@ -76,7 +76,7 @@ func TestDeletedAppIsFoundNowhere(t *testing.T) {
 	const gone = "gone-7f3"
 	apps := []string{gone, gone + "-", "gone-7f"}
 	o := stack.Options{ConfigTTL: time.Millisecond, LateWrites: time.Millisecond, Layout: schema.Of(schema.Wide),
-		Recompute: job.Settings{ShardUsers: 2, Budget: time.Minute, Attempts: 3, Lanes: 2}}
+		Recompute: job.Settings{ShardUsers: 2, Budget: time.Minute, Attempts: 3, Concurrency: 2}}
 	for _, app := range apps {
 		o.Apps = append(o.Apps, stack.App{ID: app, Key: "k"})
 	}

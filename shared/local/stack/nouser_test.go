@@ -122,7 +122,7 @@ func (b *burdened) run(t *testing.T, o stack.Options) *stack.Stack {
 	t.Helper()
 	o.Apps = []stack.App{{ID: "demo", Key: "demokey", Region: b.region}, {ID: "gone", Key: "gonekey", Region: b.region}}
 	o.ConfigTTL, o.LateWrites, o.Layout, o.Bigtable = time.Millisecond, time.Hour, schema.Of(schema.Wide), b.refuse()
-	o.Recompute = job.Settings{ShardUsers: 3, Budget: time.Second, Attempts: 2, Lanes: 2}
+	o.Recompute = job.Settings{ShardUsers: 3, Budget: time.Second, Attempts: 2, Concurrency: 2}
 	s := start(t, o)
 	client := bigtableOf(t, s)
 	if b.region != "" {

@@ -157,7 +157,7 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 		if err := env.Parse(&o.Recompute); err != nil {
 			return err
 		}
-		o.Recompute.Lanes = min(o.Recompute.Lanes, tasksAtOnce-1)
+		o.Recompute.Concurrency = min(o.Recompute.Concurrency, tasksAtOnce-1)
 	}
 	if err := o.Recompute.Validate(); err != nil {
 		return err

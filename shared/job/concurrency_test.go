@@ -74,7 +74,7 @@ func TestMaxInFlight(t *testing.T) {
 	}
 }
 
-// Without MaxInFlight every shard has its task as soon as it is planned.
+// Without Concurrency every shard has its task as soon as it is planned.
 func TestUnboundedInFlight(t *testing.T) {
 	w := started(t, 11, roomy)
 	if _, err := w.Deliver(t.Context(), w.Tasks[0]); err != nil {

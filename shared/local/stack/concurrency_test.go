@@ -53,7 +53,7 @@ func (q *inOrder) next(t *testing.T, worker http.Handler) {
 }
 
 // A recompute of another app that is asked for after a large one ends before it, on
-// a queue that runs its tasks one by one. Without lanes it would wait for all shards
+// a queue that runs its tasks one by one. Without a limit it would wait for all shards
 // of the large one.
 func TestRecomputePassesALargeOne(t *testing.T) {
 	const users = 20
@@ -61,10 +61,10 @@ func TestRecomputePassesALargeOne(t *testing.T) {
 	seen(t, s, "demo", "demokey", users)
 	seen(t, s, "other", "otherkey", 2)
 	runner := s.Backends.Recompute
-	for lanes, passes := range map[int]bool{2: true, 8: true, 0: false} {
-		t.Run(fmt.Sprint(lanes, " lanes"), func(t *testing.T) {
+	for concurrency, passes := range map[int]bool{2: true, 8: true, 0: false} {
+		t.Run(fmt.Sprint(concurrency, " at a time"), func(t *testing.T) {
 			q := &inOrder{names: map[string]bool{}}
-			runner.Queue, runner.Lanes = q, lanes
+			runner.Queue, runner.Concurrency = q, concurrency
 			work := worker.New(s.Backends.ForWorker())
 			large := manual(t, runner, "demo")
 			find := func(j job.Job) job.Job {
