@@ -38,7 +38,7 @@ func (h handler) feedPage(order feed.Order) httpapi.Handler {
 		if err != nil {
 			return err
 		}
-		sight, err := feedSight(app, grant, q)
+		access, err := feedAccess(app, grant, q)
 		if err != nil {
 			return err
 		}
@@ -51,7 +51,7 @@ func (h handler) feedPage(order feed.Order) httpapi.Handler {
 		if q.Format == "" {
 			q.Format = q.Feed.Format
 		}
-		if sight != auth.SightAll {
+		if access != auth.FullAccess {
 			q.Feed.Seen = ranking.Keep // it would say which records the user's events name
 		}
 		h.Usage.Reads(app.ID, 1)
@@ -59,7 +59,7 @@ func (h handler) feedPage(order feed.Order) httpapi.Handler {
 		if err != nil {
 			return fmt.Errorf("read feed: %w", err)
 		}
-		if sight != auth.SightAll {
+		if access != auth.FullAccess {
 			p.Fallback = "" // it would say whether the user is known
 		}
 		return writeFeed(w, r, q, p)
@@ -72,19 +72,19 @@ func (h handler) feedGrant(r *http.Request, order feed.Order) (config.App, auth.
 	if order == feed.Latest {
 		return h.Auth.TenantUserGrant(r, auth.Recommendation, auth.OwnUser, auth.Search)
 	}
-	return h.Auth.TenantSightGrant(r)
+	return h.Auth.TenantAccessGrant(r)
 }
 
-// feedSight refuses a page for a user for whom the key is not, and returns what a page
+// feedAccess refuses a page for a user for whom the key is not, and returns what a page
 // may say of the user. The order latest needs no user.
-func feedSight(app config.App, grant auth.Grant, q page.Request) (auth.Sight, error) {
+func feedAccess(app config.App, grant auth.Grant, q page.Request) (auth.Access, error) {
 	switch {
 	case q.Order != feed.Latest:
-		return grant.Sight(app, q.User)
+		return grant.Access(app, q.User)
 	case q.User != "":
-		return auth.SightAll, grant.User(q.User)
+		return auth.FullAccess, grant.User(q.User)
 	}
-	return auth.SightAll, nil
+	return auth.FullAccess, nil
 }
 
 // feedOf returns the definition of a feed, as it was at most some seconds ago.

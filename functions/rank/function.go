@@ -48,7 +48,7 @@ func New(b Backends) http.Handler {
 
 func (h handler) rank(w http.ResponseWriter, r *http.Request) error {
 	began := time.Now()
-	app, grant, err := h.Auth.TenantSightGrant(r)
+	app, grant, err := h.Auth.TenantAccessGrant(r)
 	if err != nil {
 		return err
 	}
@@ -61,11 +61,11 @@ func (h handler) rank(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer in.release()
-	sight, err := grant.Sight(app, in.Request.User)
+	access, err := grant.Access(app, in.Request.User)
 	if err = errors.Join(err, grant.Index(in.Request.Index)); err != nil {
 		return err
 	}
-	if sight == auth.SightOrder && in.weighs != "" {
+	if access == auth.OrderOnly && in.weighs != "" {
 		return fault.New(fault.Forbidden, "%s is not allowed with this API key: the right search alone gets the order of objects", in.weighs)
 	}
 	if err := admission.Take(r.Context(), draftWeight*int64(in.draftBytes)); err != nil {
@@ -80,7 +80,7 @@ func (h handler) rank(w http.ResponseWriter, r *http.Request) error {
 	buffer := buffers.Get().(*[]byte)
 	defer buffers.Put(buffer)
 	var encoded []byte
-	if sight == auth.SightOrder {
+	if access == auth.OrderOnly {
 		encoded, err = encodeOrder((*buffer)[:0], id, answer.Items)
 	} else {
 		view := render(answer, in.Explain)

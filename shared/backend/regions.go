@@ -19,12 +19,12 @@ func openStores(ctx context.Context, log *slog.Logger, s Settings, c config.Stor
 	return OpenRegional(ctx, log, s.Store, s.Regions, c)
 }
 
-// OpenRegional opens the Bigtable of each region. Instance and Ending of cfg do not count. A
+// OpenRegional opens the Bigtable of each region. Instance and Suffix of cfg do not count. A
 // region that does not answer keeps nobody from those of the others.
 func OpenRegional(ctx context.Context, log *slog.Logger, cfg store.Config, r RegionSettings, c config.Store) (Base, error) {
 	stores := map[string]*store.Store{}
 	for _, region := range r.All {
-		cfg.Instance, cfg.Ending = region.Instance, region.Ending()
+		cfg.Instance, cfg.Suffix = region.Instance, region.Suffix()
 		opened, err := store.Open(ctx, cfg, store.Unreachable(log, region.Instance))
 		if err != nil {
 			for _, at := range stores {

@@ -112,8 +112,8 @@ func (r Regions) Whole() Regions {
 	return slices.DeleteFunc(slices.Clone(r), func(one Region) bool { return one.In != "" })
 }
 
-// Ending is what the names of the region's tables end with.
-func (r Region) Ending() string {
+// Suffix is appended to the names of the region's tables.
+func (r Region) Suffix() string {
 	if r.In == "" {
 		return ""
 	}

@@ -51,10 +51,10 @@ func TestRegionsWithin(t *testing.T) {
 		t.Fatal(err)
 	}
 	big, _ := r.Find("big")
-	if want := (config.Region{Name: "big", In: "us", Instance: "affinity-us", Location: "us-central1", Worker: "https://worker.example"}); big != want || big.Ending() != ".big" {
+	if want := (config.Region{Name: "big", In: "us", Instance: "affinity-us", Location: "us-central1", Worker: "https://worker.example"}); big != want || big.Suffix() != ".big" {
 		t.Errorf("%+v, want %+v", big, want)
 	}
-	if us, _ := r.Find("us"); us.Ending() != "" || !slices.Equal(r.Within("us"), []string{"big"}) || !slices.Equal(r.Whole().Names(), []string{"eu", "us"}) {
+	if us, _ := r.Find("us"); us.Suffix() != "" || !slices.Equal(r.Within("us"), []string{"big"}) || !slices.Equal(r.Whole().Names(), []string{"eu", "us"}) {
 		t.Errorf("within us: %v, whole: %v", r.Within("us"), r.Whole())
 	}
 	for region, want := range map[string]string{"big": "events.us", "old": "events", "us": "events.us"} {

@@ -12,7 +12,7 @@ import (
 type tables struct {
 	all      *tableSet
 	client   *bigtable.Client
-	ending   string                          // of the names of tables
+	suffix   string                          // of the names of tables
 	analysis map[schema.Name]*bigtable.Table // logs, through the app profile for analysis; nil: there is none
 	regions  *regions                        // of a store of several regions; nil: all apps are here
 }
@@ -35,7 +35,7 @@ func (t tables) of(app, _ string) *tableSet { return t.in(app).all }
 // named returns the table of that name that holds rows of an app.
 func (t tables) named(app, name string) *bigtable.Table {
 	at := t.in(app)
-	return at.client.Open(name + at.ending)
+	return at.client.Open(name + at.suffix)
 }
 
 // tableSet is one set of tables.
@@ -87,5 +87,5 @@ func openTables(client, serving client) tables {
 		t.userRows[parts] = rowstream.NewPoint(client.conns, t.users, filter)
 		t.servingRows[parts] = rowstream.NewPoint(serving.conns, t.serving, filter)
 	}
-	return tables{client: client.Client, ending: client.ending, all: t}
+	return tables{client: client.Client, suffix: client.suffix, all: t}
 }

@@ -18,13 +18,13 @@ import (
 	"github.com/affinityengine/affinity/shared/telemetry/clients"
 )
 
-// Config names the Bigtable instance and the two ways into it.
+// Config names the Bigtable instance and the ways into it.
 type Config struct {
 	Project  string `env:"BIGTABLE_PROJECT,required"`
 	Instance string `env:"BIGTABLE_INSTANCE,required"`
-	// Ending is what the names of all tables end with, of a set of tables beside the common
-	// one; see config.Region.
-	Ending string `env:"-"`
+	// Suffix is appended to the name of every table. Dedicated sets of tables have one, the
+	// common set has none; see config.Region.
+	Suffix string `env:"-"`
 	// Profile is a single-cluster app profile with row transactions. Every write, and
 	// every read that leads to a write, must see one cluster.
 	Profile string `env:"BIGTABLE_APP_PROFILE"`
@@ -113,10 +113,10 @@ func Open(ctx context.Context, cfg Config, opts ...option.ClientOption) (*Store,
 type client struct {
 	*bigtable.Client
 	conns  *rowstream.Conns
-	ending string // of the names of tables
+	suffix string // of the names of tables
 }
 
-func (c client) table(name string) *bigtable.Table { return c.Open(name + c.ending) }
+func (c client) table(name string) *bigtable.Table { return c.Open(name + c.suffix) }
 
 func newClient(ctx context.Context, cfg Config, profile string, m *meter, opts []option.ClientOption) (client, error) {
 	conns := rowstream.NewConns()
@@ -129,7 +129,7 @@ func newClient(ctx context.Context, cfg Config, profile string, m *meter, opts [
 	if err != nil {
 		return client{}, fmt.Errorf("open Bigtable instance %s/%s: %w", cfg.Project, cfg.Instance, err)
 	}
-	return client{c, conns, cfg.Ending}, nil
+	return client{c, conns, cfg.Suffix}, nil
 }
 
 // Close closes the clients.

@@ -252,17 +252,17 @@ func TableNames() ([]string, error) {
 // families of events have no policy: an age follows the wall clock and not the
 // engine's, and any other policy makes an emulator scan the log for nothing.
 func CreateTables(ctx context.Context, admin *bigtable.AdminClient) error {
-	return CreateTablesEnding(ctx, admin, "")
+	return CreateTablesWith(ctx, admin, "")
 }
 
-// CreateTablesEnding is CreateTables of a set of tables whose names have an ending.
-func CreateTablesEnding(ctx context.Context, admin *bigtable.AdminClient, ending string) error {
+// CreateTablesWith is CreateTables for a set of tables whose names have a suffix.
+func CreateTablesWith(ctx context.Context, admin *bigtable.AdminClient, suffix string) error {
 	tables, err := Tables()
 	if err != nil {
 		return err
 	}
 	for _, t := range tables {
-		name := t.Name + ending
+		name := t.Name + suffix
 		if err := admin.CreateTable(ctx, name); err != nil && status.Code(err) != codes.AlreadyExists {
 			return fmt.Errorf("create table %s: %w", name, err)
 		}

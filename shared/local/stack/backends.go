@@ -73,11 +73,11 @@ func (s *Stack) openBigtable(ctx context.Context, o Options, regions config.Regi
 		if err != nil {
 			return nil, fmt.Errorf("open Bigtable administration: %w", err)
 		}
-		if err := errors.Join(store.CreateTablesEnding(ctx, admin, region.Ending()), admin.Close()); err != nil {
+		if err := errors.Join(store.CreateTablesWith(ctx, admin, region.Suffix()), admin.Close()); err != nil {
 			return nil, err
 		}
 		cfg := store.Config{
-			Project: Project, Instance: region.Instance, Ending: region.Ending(), Profile: o.AppProfile, ServingProfile: o.ServingAppProfile, FilterColumns: 6,
+			Project: Project, Instance: region.Instance, Suffix: region.Suffix(), Profile: o.AppProfile, ServingProfile: o.ServingAppProfile, FilterColumns: 6,
 		}
 		opened, err := store.Open(ctx, cfg, opts...)
 		if err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // What a key sees of the user ann.
-func TestSight(t *testing.T) {
+func TestAccess(t *testing.T) {
 	f := newFamily(t)
 	f.add(t, "shop", "public", config.Key{ACL: []string{auth.Search}})
 	for text, acl := range map[string][]string{
@@ -22,21 +22,21 @@ func TestSight(t *testing.T) {
 		}
 	}
 	for key, want := range map[string]struct {
-		off, on   auth.Sight
+		off, on   auth.Access
 		offe, one error
 	}{
-		"page":   {0, auth.SightOrder, auth.ErrForbidden, nil},
-		"server": {auth.SightAll, auth.SightAll, nil, nil},
-		"plain":  {auth.SightAll, auth.SightAll, nil, nil}, // which holds every right
+		"page":   {0, auth.OrderOnly, auth.ErrForbidden, nil},
+		"server": {auth.FullAccess, auth.FullAccess, nil, nil},
+		"plain":  {auth.FullAccess, auth.FullAccess, nil, nil}, // which holds every right
 		"reader": {0, 0, auth.ErrForbidden, auth.ErrForbidden},
 		"owner":  {0, 0, auth.ErrForbidden, auth.ErrForbidden},
 
-		secure("public", "userToken=ann"):           {auth.SightAll, auth.SightAll, nil, nil},
+		secure("public", "userToken=ann"):           {auth.FullAccess, auth.FullAccess, nil, nil},
 		secure("public", "userToken=bob"):           {0, 0, auth.ErrUser, auth.ErrUser},
-		secure("public", "restrictIndices=i"):       {0, auth.SightOrder, auth.ErrForbidden, nil},
-		secure("parent", "userToken=ann"):           {auth.SightAll, auth.SightAll, nil, nil},
+		secure("public", "restrictIndices=i"):       {0, auth.OrderOnly, auth.ErrForbidden, nil},
+		secure("parent", "userToken=ann"):           {auth.FullAccess, auth.FullAccess, nil, nil},
 		secure("parent", "userToken=bob"):           {0, 0, auth.ErrUser, auth.ErrUser},
-		secure("parent", "validUntil=999999999999"): {auth.SightAll, auth.SightAll, nil, nil},
+		secure("parent", "validUntil=999999999999"): {auth.FullAccess, auth.FullAccess, nil, nil},
 	} {
 		for _, on := range []bool{false, true} {
 			if err := f.SetBrowserRanking(t.Context(), "shop", on); err != nil {
@@ -49,10 +49,10 @@ func TestSight(t *testing.T) {
 			r := httptest.NewRequest("POST", "/1/rank", nil)
 			r.Header.Set("X-Algolia-Application-Id", "shop")
 			r.Header.Set("X-Algolia-API-Key", key)
-			app, g, err := f.authenticator(auth.Environment{}).TenantSightGrant(r)
-			var got auth.Sight
+			app, g, err := f.authenticator(auth.Environment{}).TenantAccessGrant(r)
+			var got auth.Access
 			if err == nil {
-				got, err = g.Sight(app, "ann")
+				got, err = g.Access(app, "ann")
 			}
 			if got != sight || !errors.Is(err, wantErr) {
 				t.Errorf("browser ranking %t: %.40s sees %d, %v; want %d, %v", on, key, got, err, sight, wantErr)
