@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/affinityengine/affinity/shared/job/deletion"
+	"github.com/affinityengine/affinity/shared/job/kinds/deletion"
 )
 
 // The last shard of a deletion begins when no request or task of the app runs any

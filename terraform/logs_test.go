@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/affinityengine/affinity/shared/openapi"
+	"github.com/affinityengine/affinity/shared/web/openapi"
 )
 
 // TestURLsWithTokensAreNotLogged compares the exclusion of request logs with the

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/app/config"
 )
 
 // The functions understand the regions that Terraform gives them: the test of Terraform

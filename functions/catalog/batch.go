@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/affinityengine/affinity/shared/admission"
+	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/catalog"
-	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/store"
 )
 

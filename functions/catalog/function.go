@@ -19,13 +19,13 @@ import (
 
 	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/api"
-	"github.com/affinityengine/affinity/shared/auditlog"
-	"github.com/affinityengine/affinity/shared/auth"
-	"github.com/affinityengine/affinity/shared/banded"
+	"github.com/affinityengine/affinity/shared/app/auditlog"
+	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/catalog"
-	"github.com/affinityengine/affinity/shared/config"
-	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/job/tasks/bands"
 	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/web/auth"
+	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
 // Timeout is how long a request may take, as Terraform has it.
@@ -254,7 +254,7 @@ func (h handler) startBands(ctx context.Context, app, index string, version int6
 	if version == 0 {
 		return // there never were any
 	}
-	task, err := banded.Task(app, index, version)
+	task, err := bands.Task(app, index, version)
 	if err == nil {
 		err = h.Queue.Create(ctx, task)
 	}

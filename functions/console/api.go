@@ -3,7 +3,7 @@ package console
 import (
 	"net/http"
 
-	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
 // API are the public functions that answer with JSON.

@@ -16,15 +16,15 @@ import (
 	"github.com/affinityengine/affinity/functions/rank"
 	"github.com/affinityengine/affinity/functions/recomputes"
 	"github.com/affinityengine/affinity/functions/strategies"
-	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/backend"
-	"github.com/affinityengine/affinity/shared/bus/pubsub"
-	"github.com/affinityengine/affinity/shared/enrich"
-	"github.com/affinityengine/affinity/shared/function"
+	"github.com/affinityengine/affinity/shared/backend/function"
+	"github.com/affinityengine/affinity/shared/intake/enrich"
+	"github.com/affinityengine/affinity/shared/intake/refused"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/queue/pubsub"
 	"github.com/affinityengine/affinity/shared/queue/taskqueue"
-	"github.com/affinityengine/affinity/shared/refused"
+	"github.com/affinityengine/affinity/shared/web/auth"
 )
 
 // The packages of the other functions register theirs in this process too. The platform

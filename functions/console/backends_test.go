@@ -11,8 +11,8 @@ import (
 
 	"github.com/caarlos0/env/v11"
 
-	"github.com/affinityengine/affinity/shared/auth"
-	"github.com/affinityengine/affinity/shared/store/storetest"
+	"github.com/affinityengine/affinity/shared/local/storetest"
+	"github.com/affinityengine/affinity/shared/web/auth"
 )
 
 // environment is what the deployment sets of the function.

@@ -8,8 +8,8 @@ import (
 	"net/http"
 	"sync"
 
-	"github.com/affinityengine/affinity/shared/auth"
-	"github.com/affinityengine/affinity/shared/client"
+	"github.com/affinityengine/affinity/shared/api/client"
+	"github.com/affinityengine/affinity/shared/web/auth"
 )
 
 // engine makes requests to the API within the process: through the client that programs use, to the

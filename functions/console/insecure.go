@@ -7,7 +7,7 @@ import (
 	"net/url"
 	"regexp"
 
-	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
 // overTLS reports whether a browser asked by https, perhaps a proxy.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/affinityengine/affinity/shared/auth"
-	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/web/auth"
+	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
 // loginForm is what the page of the form shows.

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/affinityengine/affinity/shared/api"
-	"github.com/affinityengine/affinity/shared/auth"
-	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/web/auth"
 )
 
 // sections are the pages of the navigation, and the page of the app.

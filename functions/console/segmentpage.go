@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/api"
-	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/web/auth"
 )
 
 // segmentPage is what the page of one segment shows: a condition, and who meets it.

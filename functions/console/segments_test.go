@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/affinityengine/affinity/shared/api"
-	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/web/auth"
 )
 
 // An app without segments is shown what to do first, step by step.

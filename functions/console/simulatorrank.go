@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/affinityengine/affinity/shared/api"
-	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/web/auth"
 )
 
 // simPerson is whom the page is for.

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
 // The files that pages load. static/README.md says where those of others are from; a test

@@ -15,7 +15,7 @@ import (
 
 	"github.com/affinityengine/affinity/scripts/affinity/shop"
 	"github.com/affinityengine/affinity/shared/api"
-	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/web/auth"
 )
 
 // pictures says where TestStory keeps the pictures of the guides: go test -run TestStory -pictures pictures

@@ -14,7 +14,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/fault"
-	"github.com/affinityengine/affinity/shared/strategy"
+	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
 // draft is a strategy that a person edits. It is the JSON of a stored strategy, of which a page

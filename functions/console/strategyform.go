@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/affinityengine/affinity/shared/strategy"
+	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
 // draftForm is what the page of the draft sends: the JSON that it was made from, and the fields that

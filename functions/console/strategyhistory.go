@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/api"
-	"github.com/affinityengine/affinity/shared/httpapi"
-	"github.com/affinityengine/affinity/shared/strategy"
+	"github.com/affinityengine/affinity/shared/score/strategy"
+	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
 // shownVersions is how many versions a page lists.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/api"
-	"github.com/affinityengine/affinity/shared/strategy"
+	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
 // strategyPage is what the page of the draft shows.

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/affinityengine/affinity/shared/api"
-	"github.com/affinityengine/affinity/shared/httpapi"
-	"github.com/affinityengine/affinity/shared/strategy"
+	"github.com/affinityengine/affinity/shared/score/strategy"
+	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
 // reviewPage shows what the publication of a draft changes, and asks for it.

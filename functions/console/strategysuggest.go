@@ -6,8 +6,8 @@ import (
 	"net/http"
 
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/catalog/vocabulary"
 	"github.com/affinityengine/affinity/shared/event"
-	"github.com/affinityengine/affinity/shared/vocabulary"
 )
 
 // suggestions are values that probably mean the same.

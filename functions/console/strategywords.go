@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/affinityengine/affinity/shared/strategy"
+	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
 // lengthWords writes how long a half-life is.

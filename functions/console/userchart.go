@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/event"
-	"github.com/affinityengine/affinity/shared/strategy"
+	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
 // point is an event of a chart, with how much it counts there.

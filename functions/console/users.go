@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/api"
-	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/event"
-	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/web/auth"
+	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
 func init() {

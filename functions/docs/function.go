@@ -9,9 +9,9 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/affinityengine/affinity/shared/function"
-	"github.com/affinityengine/affinity/shared/httpapi"
-	"github.com/affinityengine/affinity/shared/openapi"
+	"github.com/affinityengine/affinity/shared/backend/function"
+	"github.com/affinityengine/affinity/shared/web/httpapi"
+	"github.com/affinityengine/affinity/shared/web/openapi"
 )
 
 func init() { function.Register("Docs", open) }

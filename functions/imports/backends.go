@@ -6,14 +6,14 @@ import (
 	"log/slog"
 	"net/http"
 
-	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/backend"
-	"github.com/affinityengine/affinity/shared/enrich"
-	"github.com/affinityengine/affinity/shared/function"
+	"github.com/affinityengine/affinity/shared/backend/function"
+	"github.com/affinityengine/affinity/shared/intake/enrich"
+	"github.com/affinityengine/affinity/shared/intake/refused"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/queue"
 	"github.com/affinityengine/affinity/shared/queue/taskqueue"
-	"github.com/affinityengine/affinity/shared/refused"
+	"github.com/affinityengine/affinity/shared/web/auth"
 )
 
 func init() { function.Register("Imports", open) }

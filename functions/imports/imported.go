@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"sync"
 
-	"github.com/affinityengine/affinity/shared/imported"
+	"github.com/affinityengine/affinity/shared/job/tasks/afterimport"
 )
 
 // slots holds by app the slot of the last task that this process has enqueued.
@@ -38,8 +38,8 @@ func (s *slots) forget(app string) {
 func (h handler) noteImport(ctx context.Context, app string) {
 	now := h.Now()
 	err := h.Store.NoteImport(ctx, app, now)
-	if slot := imported.Slot(now); err == nil && h.slots.begins(app, slot) {
-		task, taskErr := imported.Task(app, slot)
+	if slot := afterimport.Slot(now); err == nil && h.slots.begins(app, slot) {
+		task, taskErr := afterimport.Task(app, slot)
 		if err = taskErr; err == nil {
 			err = h.Queue.Create(ctx, task)
 		}

@@ -4,14 +4,14 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/api"
-	"github.com/affinityengine/affinity/shared/archive"
-	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/event"
-	"github.com/affinityengine/affinity/shared/export"
-	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/intake/archive"
+	"github.com/affinityengine/affinity/shared/intake/export"
+	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/web/auth"
+	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
 // keepsReceipts reports whether a request restores events with their receipts.

@@ -6,13 +6,13 @@ import (
 	"log/slog"
 	"net/http"
 
-	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/app/config/kmscipher"
 	"github.com/affinityengine/affinity/shared/backend"
-	"github.com/affinityengine/affinity/shared/bus/pubsub"
-	"github.com/affinityengine/affinity/shared/config/kmscipher"
-	"github.com/affinityengine/affinity/shared/enrich"
-	"github.com/affinityengine/affinity/shared/function"
-	"github.com/affinityengine/affinity/shared/refused"
+	"github.com/affinityengine/affinity/shared/backend/function"
+	"github.com/affinityengine/affinity/shared/intake/enrich"
+	"github.com/affinityengine/affinity/shared/intake/refused"
+	"github.com/affinityengine/affinity/shared/queue/pubsub"
+	"github.com/affinityengine/affinity/shared/web/auth"
 )
 
 func init() { function.Register("Ingest", open) }

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/affinityengine/affinity/functions/ingest"
+	"github.com/affinityengine/affinity/shared/app/limit"
 	events "github.com/affinityengine/affinity/shared/event"
-	"github.com/affinityengine/affinity/shared/limit"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
 	"github.com/affinityengine/affinity/shared/store"
 )

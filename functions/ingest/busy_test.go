@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/functions/ingest"
-	"github.com/affinityengine/affinity/shared/limit"
+	"github.com/affinityengine/affinity/shared/app/limit"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
-	"github.com/affinityengine/affinity/shared/strategy"
+	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
 // While an app sends half as much again as its limit, every event is accepted and

@@ -8,7 +8,7 @@ import (
 
 	"github.com/affinityengine/affinity/functions/ingest"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
-	"github.com/affinityengine/affinity/shared/strategy"
+	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
 // Events of one user in requests that arrive together count once each, also if they are

@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/backend"
-	"github.com/affinityengine/affinity/shared/bus/pubsub"
-	"github.com/affinityengine/affinity/shared/enrich"
-	"github.com/affinityengine/affinity/shared/function"
-	"github.com/affinityengine/affinity/shared/marked"
+	"github.com/affinityengine/affinity/shared/backend/function"
+	"github.com/affinityengine/affinity/shared/intake/enrich"
+	"github.com/affinityengine/affinity/shared/intake/recent"
+	"github.com/affinityengine/affinity/shared/intake/refused"
+	"github.com/affinityengine/affinity/shared/job/tasks/refresh"
 	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/queue/pubsub"
 	"github.com/affinityengine/affinity/shared/queue/taskqueue"
-	"github.com/affinityengine/affinity/shared/refused"
-	"github.com/affinityengine/affinity/shared/sampled"
 )
 
 func init() { function.Register("Process", open) }
@@ -34,7 +34,7 @@ type Backends struct {
 	Enricher *enrich.Enricher
 	Profiles *profile.Engine
 	Refused  *refused.Recorder
-	Sampled  *sampled.Recorder
+	Sampled  *recent.Recorder
 	Uptime   func() time.Duration // of apply.Applier; nil but in tests
 }
 
@@ -57,7 +57,7 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	if err != nil {
 		return nil, errors.Join(err, messages.Close(), base.Close())
 	}
-	refreshes := marked.New(tasks, base.Now, base.Log)
+	refreshes := refresh.New(tasks, base.Now, base.Log)
 	refreshes.Each(base.Metrics.Watch)
 	profiles := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
 	profiles.SetHistoryFormat(base.HistoryFormat)
@@ -65,7 +65,7 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	profiles.Counters().Each(base.Metrics.Watch)
 	refusals := refused.New(base.Buffered(), base.Now, log)
 	function.AtExit(refusals.Flush)
-	recent := sampled.New(base.Buffered(), profiles.StatesOf, base.Now, log)
+	recent := recent.New(base.Buffered(), profiles.StatesOf, base.Now, log)
 	function.AtExit(recent.Flush)
 	h := newHandler(Backends{Base: base, Bus: messages, Enricher: enricher, Profiles: profiles, Refused: refusals, Sampled: recent})
 	function.AtExit(h.messages.Flush)

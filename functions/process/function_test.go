@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/affinityengine/affinity/functions/process"
+	"github.com/affinityengine/affinity/shared/intake/refused"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
-	"github.com/affinityengine/affinity/shared/refused"
 )
 
 // push is the body of a delivery of Pub/Sub.

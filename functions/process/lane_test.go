@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/functions/process"
-	"github.com/affinityengine/affinity/shared/limit"
+	"github.com/affinityengine/affinity/shared/app/limit"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
 )
 

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/affinityengine/affinity/shared/bus"
-	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/event/bus"
+	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
 // ReadBody takes as many bytes from the gate as a push and its decoded message hold.

@@ -8,13 +8,13 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/app/config/kmscipher"
 	"github.com/affinityengine/affinity/shared/backend"
-	"github.com/affinityengine/affinity/shared/config/kmscipher"
-	"github.com/affinityengine/affinity/shared/function"
+	"github.com/affinityengine/affinity/shared/backend/function"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/queue"
 	"github.com/affinityengine/affinity/shared/queue/taskqueue"
+	"github.com/affinityengine/affinity/shared/web/auth"
 )
 
 func init() { function.Register("Profiles", open) }

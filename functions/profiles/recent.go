@@ -9,11 +9,11 @@ import (
 
 	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/api"
-	"github.com/affinityengine/affinity/shared/auth"
-	"github.com/affinityengine/affinity/shared/config"
-	"github.com/affinityengine/affinity/shared/httpapi"
-	"github.com/affinityengine/affinity/shared/sampled"
+	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/intake/recent"
 	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/web/auth"
+	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
 // maxRecent is how many events of the sample a request reads at most: the newest. Each
@@ -161,5 +161,5 @@ func (h handler) counted(r *http.Request, app config.App, events []store.RecentE
 	if err != nil {
 		return nil, fmt.Errorf("read the states of users: %w", err)
 	}
-	return sampled.Counted(events, states), nil
+	return recent.Counted(events, states), nil
 }

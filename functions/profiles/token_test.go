@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
 func TestUserToken(t *testing.T) {

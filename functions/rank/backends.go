@@ -6,18 +6,18 @@ import (
 	"log/slog"
 	"net/http"
 
-	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/app/config/kmscipher"
 	"github.com/affinityengine/affinity/shared/backend"
+	"github.com/affinityengine/affinity/shared/backend/function"
 	"github.com/affinityengine/affinity/shared/backend/jobrunner"
-	"github.com/affinityengine/affinity/shared/config/kmscipher"
-	"github.com/affinityengine/affinity/shared/feed/page"
-	"github.com/affinityengine/affinity/shared/function"
 	"github.com/affinityengine/affinity/shared/job"
-	"github.com/affinityengine/affinity/shared/job/daterows"
+	"github.com/affinityengine/affinity/shared/job/kinds/daterows"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/queue"
 	"github.com/affinityengine/affinity/shared/queue/taskqueue"
-	"github.com/affinityengine/affinity/shared/rerank"
+	"github.com/affinityengine/affinity/shared/serve/page"
+	"github.com/affinityengine/affinity/shared/serve/ranker"
+	"github.com/affinityengine/affinity/shared/web/auth"
 )
 
 func init() { function.Register("Rank", open) }
@@ -36,7 +36,7 @@ type Backends struct {
 	backend.Base
 	Auth     *auth.Authenticator
 	Profiles *profile.Engine
-	Orderer  *rerank.Orderer
+	Orderer  *ranker.Orderer
 	Pages    *page.Reader
 	DateRows *daterows.Runner
 }
@@ -62,7 +62,7 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 
 // Over returns the function over services that other functions of the process may use too.
 func Over(base backend.Base, who *auth.Authenticator, profiles *profile.Engine, tasks queue.Queue, settings job.Settings) http.Handler {
-	orderer := rerank.New(base.Store, base.CachedConfig, profiles, base.Now, base.Log)
+	orderer := ranker.New(base.Store, base.CachedConfig, profiles, base.Now, base.Log)
 	return New(Backends{
 		Base: base, Auth: who, Profiles: profiles, Orderer: orderer,
 		Pages:    page.New(base.Store, base.CachedConfig, orderer, base.Now, base.Log),

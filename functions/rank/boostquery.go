@@ -8,10 +8,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/affinityengine/affinity/shared/api"
-	"github.com/affinityengine/affinity/shared/boost"
-	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/event"
-	"github.com/affinityengine/affinity/shared/strategy"
+	"github.com/affinityengine/affinity/shared/rank/boost"
+	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
 // boostOptions are the query options of a boost.

@@ -4,7 +4,7 @@ import (
 	"hash/maphash"
 	"sync"
 
-	"github.com/affinityengine/affinity/shared/ranking"
+	"github.com/affinityengine/affinity/shared/rank/ranking"
 )
 
 // candidateList holds the candidates of a request, each once. It finds them by

@@ -6,7 +6,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/catalog"
-	"github.com/affinityengine/affinity/shared/ranking"
+	"github.com/affinityengine/affinity/shared/rank/ranking"
 )
 
 // cut reads the candidates of a body in the form that programs write, and returns

@@ -16,9 +16,9 @@ import (
 	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/fault"
-	"github.com/affinityengine/affinity/shared/ranking"
-	"github.com/affinityengine/affinity/shared/rerank"
-	"github.com/affinityengine/affinity/shared/strategy"
+	"github.com/affinityengine/affinity/shared/rank/ranking"
+	"github.com/affinityengine/affinity/shared/score/strategy"
+	"github.com/affinityengine/affinity/shared/serve/ranker"
 )
 
 // request is a body whose fields are checked, but for the half-life and the
@@ -29,7 +29,7 @@ type request struct {
 	// weighs is the first option of the body that weighs the user's profile, and tells
 	// more of it than an order does; empty: none.
 	weighs string
-	rerank.Request
+	ranker.Request
 	list *candidateList
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/affinityengine/affinity/shared/api"
-	"github.com/affinityengine/affinity/shared/ranking"
+	"github.com/affinityengine/affinity/shared/rank/ranking"
 )
 
 // encode appends the JSON of an answer to b, and room for a character.

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/affinityengine/affinity/functions/rank"
-	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
 )
 

@@ -17,7 +17,7 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
 	"github.com/affinityengine/affinity/shared/local/stack"
-	"github.com/affinityengine/affinity/shared/strategy"
+	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
 // shop starts a shop with three shirts, and a user who likes red.

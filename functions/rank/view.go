@@ -2,12 +2,12 @@ package rank
 
 import (
 	"github.com/affinityengine/affinity/shared/api"
-	"github.com/affinityengine/affinity/shared/ranking"
-	"github.com/affinityengine/affinity/shared/rerank"
+	"github.com/affinityengine/affinity/shared/rank/ranking"
+	"github.com/affinityengine/affinity/shared/serve/ranker"
 )
 
 // render returns the answer without its id and its time.
-func render(a rerank.Answer, explain bool) api.RankAnswer {
+func render(a ranker.Answer, explain bool) api.RankAnswer {
 	view := api.RankAnswer{StrategyVersion: a.StrategyVersion, Items: make([]api.RankedItem, len(a.Items))}
 	if a.ScoringVersion != a.StrategyVersion {
 		view.ScoringVersion = a.ScoringVersion

@@ -11,16 +11,16 @@ import (
 	"strconv"
 
 	"github.com/affinityengine/affinity/shared/api"
-	"github.com/affinityengine/affinity/shared/auditlog"
-	"github.com/affinityengine/affinity/shared/auth"
-	"github.com/affinityengine/affinity/shared/backtest"
-	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/app/auditlog"
+	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/fault"
-	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/job"
-	"github.com/affinityengine/affinity/shared/job/backtests"
-	"github.com/affinityengine/affinity/shared/strategy"
-	"github.com/affinityengine/affinity/shared/tune"
+	"github.com/affinityengine/affinity/shared/job/kinds/backtests"
+	"github.com/affinityengine/affinity/shared/judge/backtest"
+	"github.com/affinityengine/affinity/shared/judge/tune"
+	"github.com/affinityengine/affinity/shared/score/strategy"
+	"github.com/affinityengine/affinity/shared/web/auth"
+	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
 // registerBacktests registers the routes of backtests.

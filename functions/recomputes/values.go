@@ -9,11 +9,11 @@ import (
 
 	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/api"
-	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/app/limit"
 	"github.com/affinityengine/affinity/shared/fault"
-	"github.com/affinityengine/affinity/shared/httpapi"
-	"github.com/affinityengine/affinity/shared/limit"
-	"github.com/affinityengine/affinity/shared/segment/query"
+	"github.com/affinityengine/affinity/shared/serve/query"
+	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
 // maxSampledUsers is how many users the sample of a count is chosen from at most.

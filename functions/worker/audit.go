@@ -8,9 +8,9 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/affinityengine/affinity/shared/audit"
-	"github.com/affinityengine/affinity/shared/config"
-	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/job/audit"
+	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
 // auditTime is how long a task compares. It is less than the ten minutes after

@@ -6,16 +6,16 @@ import (
 	"log/slog"
 	"net/http"
 
+	"github.com/affinityengine/affinity/shared/app/config/configdb"
 	"github.com/affinityengine/affinity/shared/backend"
+	"github.com/affinityengine/affinity/shared/backend/function"
 	"github.com/affinityengine/affinity/shared/backend/jobrunner"
 	"github.com/affinityengine/affinity/shared/backend/jobs"
-	"github.com/affinityengine/affinity/shared/bus/pubsub"
-	"github.com/affinityengine/affinity/shared/config/configdb"
-	"github.com/affinityengine/affinity/shared/function"
 	"github.com/affinityengine/affinity/shared/job"
-	"github.com/affinityengine/affinity/shared/job/deletion"
+	"github.com/affinityengine/affinity/shared/job/kinds/deletion"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/queue"
+	"github.com/affinityengine/affinity/shared/queue/pubsub"
 	"github.com/affinityengine/affinity/shared/queue/taskqueue"
 )
 

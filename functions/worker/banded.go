@@ -4,10 +4,10 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/affinityengine/affinity/shared/banded"
-	"github.com/affinityengine/affinity/shared/config"
-	"github.com/affinityengine/affinity/shared/httpapi"
-	"github.com/affinityengine/affinity/shared/job/reenrich"
+	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/job/kinds/reenrich"
+	"github.com/affinityengine/affinity/shared/job/tasks/bands"
+	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
 // bandsStarted is the answer to the task that follows a change of numeric bands: the
@@ -22,7 +22,7 @@ func (h handler) banded(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	app, err := banded.Decode(body)
+	app, err := bands.Decode(body)
 	if err != nil {
 		return h.drop(w, r, err)
 	}

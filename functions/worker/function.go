@@ -16,15 +16,15 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/affinityengine/affinity/shared/audit"
-	"github.com/affinityengine/affinity/shared/banded"
-	"github.com/affinityengine/affinity/shared/config"
-	"github.com/affinityengine/affinity/shared/httpapi"
-	"github.com/affinityengine/affinity/shared/imported"
-	"github.com/affinityengine/affinity/shared/job/segmentbuild"
-	"github.com/affinityengine/affinity/shared/marked"
-	"github.com/affinityengine/affinity/shared/purge"
+	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/job/audit"
+	"github.com/affinityengine/affinity/shared/job/kinds/segmentbuild"
+	"github.com/affinityengine/affinity/shared/job/tasks/afterimport"
+	"github.com/affinityengine/affinity/shared/job/tasks/bands"
+	"github.com/affinityengine/affinity/shared/job/tasks/purge"
+	"github.com/affinityengine/affinity/shared/job/tasks/refresh"
 	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
 // maxBody is the maximum size of a task in bytes.
@@ -56,9 +56,9 @@ func New(b Backends) http.Handler {
 	}
 	rt.Handle("POST /nightly", h.nightly)
 	rt.Handle("POST "+audit.Path, h.audit)
-	rt.Handle("POST "+imported.Path, h.imported)
-	rt.Handle("POST "+marked.Path, h.refresh)
-	rt.Handle("POST "+banded.Path, h.banded)
+	rt.Handle("POST "+afterimport.Path, h.imported)
+	rt.Handle("POST "+refresh.Path, h.refresh)
+	rt.Handle("POST "+bands.Path, h.banded)
 	return rt
 }
 

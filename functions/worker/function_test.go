@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/functions/worker"
-	"github.com/affinityengine/affinity/shared/imported"
+	"github.com/affinityengine/affinity/shared/intake/refused"
+	"github.com/affinityengine/affinity/shared/job/tasks/afterimport"
+	"github.com/affinityengine/affinity/shared/job/tasks/purge"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
 	"github.com/affinityengine/affinity/shared/local/stack"
-	"github.com/affinityengine/affinity/shared/purge"
 	"github.com/affinityengine/affinity/shared/queue"
-	"github.com/affinityengine/affinity/shared/refused"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -114,11 +114,11 @@ func TestImportedRunsEarly(t *testing.T) {
 	}
 	b := s.Backends.ForWorker()
 	b.Queue = q
-	b.Now = func() time.Time { return last.Add(imported.Quiet - time.Millisecond) }
+	b.Now = func() time.Time { return last.Add(afterimport.Quiet - time.Millisecond) }
 	h := worker.New(b)
 	look := func(body string, created int) {
 		t.Helper()
-		if status, answer := functiontest.Call(h, "", "POST", imported.Path, body); status != 200 || answer != `{"started":false}` || len(q.created) != created {
+		if status, answer := functiontest.Call(h, "", "POST", afterimport.Path, body); status != 200 || answer != `{"started":false}` || len(q.created) != created {
 			t.Fatalf("%d %s, %d tasks; want %d", status, answer, len(q.created), created)
 		}
 	}

@@ -8,12 +8,12 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/affinityengine/affinity/shared/config"
-	"github.com/affinityengine/affinity/shared/httpapi"
-	"github.com/affinityengine/affinity/shared/imported"
-	"github.com/affinityengine/affinity/shared/job/crowdbuild"
-	"github.com/affinityengine/affinity/shared/job/recompute"
+	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/job/kinds/crowdbuild"
+	"github.com/affinityengine/affinity/shared/job/kinds/recompute"
+	"github.com/affinityengine/affinity/shared/job/tasks/afterimport"
 	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
 // importEnded is the answer to the task that follows an import: the jobs that follow
@@ -32,7 +32,7 @@ func (h handler) imported(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	request, err := imported.Decode(body)
+	request, err := afterimport.Decode(body)
 	if err != nil {
 		return h.drop(w, r, err)
 	}
@@ -43,8 +43,8 @@ func (h handler) imported(w http.ResponseWriter, r *http.Request) error {
 	if last.IsZero() {
 		return httpapi.WriteJSON(w, http.StatusOK, importEnded{})
 	}
-	if wait := last.Add(imported.Quiet).Sub(h.Now()); wait > 0 {
-		if err := h.lookLater(r.Context(), request, last, min(wait, imported.Quiet)); err != nil {
+	if wait := last.Add(afterimport.Quiet).Sub(h.Now()); wait > 0 {
+		if err := h.lookLater(r.Context(), request, last, min(wait, afterimport.Quiet)); err != nil {
 			return err
 		}
 		return httpapi.WriteJSON(w, http.StatusOK, importEnded{})
@@ -64,7 +64,7 @@ func (h handler) imported(w http.ResponseWriter, r *http.Request) error {
 
 // foldImported starts the recompute that folds what an app's last import brought. While
 // another recompute of the app is under way it starts none, and looks again later.
-func (h handler) foldImported(ctx context.Context, request imported.Request, last time.Time) (id string, err error) {
+func (h handler) foldImported(ctx context.Context, request afterimport.Request, last time.Time) (id string, err error) {
 	j, err := h.Recompute.StartImport(ctx, request.App, last)
 	switch {
 	case !errors.Is(err, recompute.ErrBusy):
@@ -74,7 +74,7 @@ func (h handler) foldImported(ctx context.Context, request imported.Request, las
 			slog.String("app", request.App))
 		return "", nil
 	}
-	return "", h.lookLater(ctx, request, last, imported.Quiet)
+	return "", h.lookLater(ctx, request, last, afterimport.Quiet)
 }
 
 // buildImported starts the build of crowd statistics that follows an app's last import,
@@ -87,7 +87,7 @@ func (h handler) buildImported(ctx context.Context, app string, last time.Time) 
 	return j.ID, err
 }
 
-func (h handler) lookLater(ctx context.Context, request imported.Request, last time.Time, wait time.Duration) error {
+func (h handler) lookLater(ctx context.Context, request afterimport.Request, last time.Time, wait time.Duration) error {
 	task, err := request.Later(last, wait)
 	if err != nil {
 		return err

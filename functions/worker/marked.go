@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/affinityengine/affinity/shared/config"
-	"github.com/affinityengine/affinity/shared/httpapi"
-	"github.com/affinityengine/affinity/shared/marked"
+	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/job/tasks/refresh"
+	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
 // refresh stores the profile of a user at the end of a write window. A task whose app is
@@ -17,7 +17,7 @@ func (h handler) refresh(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	request, err := marked.Decode(body)
+	request, err := refresh.Decode(body)
 	if err != nil {
 		return h.drop(w, r, err)
 	}

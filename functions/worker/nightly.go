@@ -11,7 +11,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
 const (

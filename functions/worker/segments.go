@@ -5,9 +5,9 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/affinityengine/affinity/shared/config"
-	"github.com/affinityengine/affinity/shared/httpapi"
-	"github.com/affinityengine/affinity/shared/job/segmentbuild"
+	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/job/kinds/segmentbuild"
+	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
 // delta adds the users who have changed to the parts of an app's segments.

@@ -7,8 +7,8 @@ import (
 	"os"
 	"time"
 
-	"github.com/affinityengine/affinity/shared/auditlog"
-	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/app/auditlog"
+	"github.com/affinityengine/affinity/shared/app/config"
 )
 
 // changeLog is an audit log that the tool has opened.

@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/shared/app/usage"
 	"github.com/affinityengine/affinity/shared/local/operator"
-	"github.com/affinityengine/affinity/shared/usage"
 )
 
 // topOrders are the values of --by.

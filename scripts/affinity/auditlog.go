@@ -12,7 +12,7 @@ import (
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/api"
-	"github.com/affinityengine/affinity/shared/auditlog"
+	"github.com/affinityengine/affinity/shared/app/auditlog"
 )
 
 func auditLogCommand(t *tool) *cobra.Command {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/affinityengine/affinity/shared/auditlog"
+	"github.com/affinityengine/affinity/shared/app/auditlog"
 )
 
 // memoryLog keeps entries as the actions and subjects of changes.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/scripts/affinity/render"
-	"github.com/affinityengine/affinity/shared/backtest"
-	"github.com/affinityengine/affinity/shared/strategy"
+	"github.com/affinityengine/affinity/shared/judge/backtest"
+	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
 type backtestOptions struct {

@@ -234,7 +234,7 @@ func TestBacktestBadInput(t *testing.T) {
 func TestBacktestRealData(t *testing.T) {
 	t.Parallel()
 	if race.On {
-		t.Skip("under the race detector the real data take most of a minute: shared/backtest judges a part of them")
+		t.Skip("under the race detector the real data take most of a minute: shared/judge/backtest judges a part of them")
 	}
 	for name, want := range map[string]float64{"clickstream": 2.5, "onlineretail": 1.3} {
 		t.Run(name, func(t *testing.T) {

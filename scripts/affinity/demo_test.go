@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
-	"github.com/affinityengine/affinity/shared/boost"
+	"github.com/affinityengine/affinity/shared/rank/boost"
 )
 
 func TestDemo(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/affinityengine/affinity/scripts/affinity/render"
 	"github.com/affinityengine/affinity/scripts/affinity/shop"
 	"github.com/affinityengine/affinity/shared/api"
-	"github.com/affinityengine/affinity/shared/boost/simulate"
+	"github.com/affinityengine/affinity/shared/local/simulate"
 )
 
 const (

@@ -12,7 +12,7 @@ import (
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/api"
-	"github.com/affinityengine/affinity/shared/client"
+	"github.com/affinityengine/affinity/shared/api/client"
 )
 
 func tailEventsCommand(t *tool) *cobra.Command {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/scripts/affinity/importer"
-	"github.com/affinityengine/affinity/shared/backtest"
+	"github.com/affinityengine/affinity/shared/judge/backtest"
 )
 
 // logFiles are the files that backtest, tune and try judge on, as flags and

@@ -9,7 +9,7 @@ import (
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/local/operator"
-	"github.com/affinityengine/affinity/shared/schema"
+	"github.com/affinityengine/affinity/shared/score/schema"
 )
 
 func TestExitCodes(t *testing.T) {

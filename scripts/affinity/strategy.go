@@ -11,8 +11,8 @@ import (
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/scripts/affinity/render"
 	"github.com/affinityengine/affinity/shared/api"
-	"github.com/affinityengine/affinity/shared/client"
-	domain "github.com/affinityengine/affinity/shared/strategy"
+	"github.com/affinityengine/affinity/shared/api/client"
+	domain "github.com/affinityengine/affinity/shared/score/strategy"
 )
 
 // defaultImpact is the personalizationImpact of a strategy file without one. The

@@ -14,9 +14,9 @@ import (
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/scripts/affinity/importer"
 	"github.com/affinityengine/affinity/shared/api"
-	"github.com/affinityengine/affinity/shared/client"
-	"github.com/affinityengine/affinity/shared/strategy"
-	"github.com/affinityengine/affinity/shared/vocabulary"
+	"github.com/affinityengine/affinity/shared/api/client"
+	"github.com/affinityengine/affinity/shared/catalog/vocabulary"
+	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
 // defaultSuggestions is how many suggestions a person reads at once.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/local/stack"
-	"github.com/affinityengine/affinity/shared/strategy"
+	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
 // newTasteFiles are a shop whose users each stay with a size. The strategy scores

@@ -10,9 +10,9 @@ import (
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/scripts/affinity/render"
 	"github.com/affinityengine/affinity/shared/api"
-	"github.com/affinityengine/affinity/shared/backtest"
-	"github.com/affinityengine/affinity/shared/client"
-	"github.com/affinityengine/affinity/shared/tune"
+	"github.com/affinityengine/affinity/shared/api/client"
+	"github.com/affinityengine/affinity/shared/judge/backtest"
+	"github.com/affinityengine/affinity/shared/judge/tune"
 )
 
 // activeStrategy is the value of --strategy for the strategy of the app.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/api"
-	"github.com/affinityengine/affinity/shared/client"
-	"github.com/affinityengine/affinity/shared/usage"
+	"github.com/affinityengine/affinity/shared/api/client"
+	"github.com/affinityengine/affinity/shared/app/usage"
 )
 
 func usageCommand(t *tool) *cobra.Command {

@@ -8,8 +8,8 @@ import (
 	"github.com/algolia/algoliasearch-client-go/v3/algolia/search"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/affinityengine/affinity/shared/boost"
-	"github.com/affinityengine/affinity/shared/boost/boosttest"
+	"github.com/affinityengine/affinity/shared/local/boosttest"
+	"github.com/affinityengine/affinity/shared/rank/boost"
 )
 
 // Algolia's Go client knows every parameter of the default mode, and writes what

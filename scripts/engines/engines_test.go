@@ -11,9 +11,9 @@ import (
 	"os/exec"
 	"testing"
 
-	"github.com/affinityengine/affinity/shared/boost/boosttest"
-	"github.com/affinityengine/affinity/shared/boost/simulate"
+	"github.com/affinityengine/affinity/shared/local/boosttest"
 	"github.com/affinityengine/affinity/shared/local/race"
+	"github.com/affinityengine/affinity/shared/local/simulate"
 )
 
 var (

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/affinityengine/affinity/shared/boost"
-	"github.com/affinityengine/affinity/shared/boost/boosttest"
-	"github.com/affinityengine/affinity/shared/boost/simulate"
+	"github.com/affinityengine/affinity/shared/local/boosttest"
+	"github.com/affinityengine/affinity/shared/local/simulate"
+	"github.com/affinityengine/affinity/shared/rank/boost"
 )
 
 // jars are where Debian's liblucene8-java puts Lucene.

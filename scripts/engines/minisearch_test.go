@@ -7,9 +7,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/affinityengine/affinity/shared/boost"
-	"github.com/affinityengine/affinity/shared/boost/boosttest"
-	"github.com/affinityengine/affinity/shared/boost/simulate"
+	"github.com/affinityengine/affinity/shared/local/boosttest"
+	"github.com/affinityengine/affinity/shared/local/simulate"
+	"github.com/affinityengine/affinity/shared/rank/boost"
 )
 
 // MiniSearch and the formula both compute in float64. MiniSearch multiplies the

@@ -18,12 +18,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/affinityengine/affinity/shared/api"
-	"github.com/affinityengine/affinity/shared/boost"
+	"github.com/affinityengine/affinity/shared/rank/boost"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write the answers and requests of the pages in shared/boost/engines")
+var rewrite = flag.Bool("rewrite", false, "write the answers and requests of the pages in shared/rank/boost/engines")
 
-const pages = "../../shared/boost/engines"
+const pages = "../../shared/rank/boost/engines"
 
 // block is a fenced block of a page: its language, and what its fence says.
 var block = regexp.MustCompile("(?ms)^```(\\w+) ?([^\n]*)\n(.*?)^```$")

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/affinityengine/affinity/shared/boost"
+	"github.com/affinityengine/affinity/shared/rank/boost"
 )
 
 // The expression finds the numbers of a range in columns of every type, and in no row a

@@ -14,9 +14,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/affinityengine/affinity/shared/boost"
-	"github.com/affinityengine/affinity/shared/boost/boosttest"
-	"github.com/affinityengine/affinity/shared/boost/simulate"
+	"github.com/affinityengine/affinity/shared/local/boosttest"
+	"github.com/affinityengine/affinity/shared/local/simulate"
+	"github.com/affinityengine/affinity/shared/rank/boost"
 )
 
 // PostgreSQL and the formula both compute in float64, and add in different orders.

@@ -130,9 +130,9 @@ func TestChangedZips(t *testing.T) {
 		}
 	}
 	want := map[string]string{
-		"shared/job/migration": "console recomputes worker",
-		"shared/job/recompute": "console recomputes strategies worker",
-		"shared/explain":       "console profiles",
+		"shared/job/kinds/migration": "console recomputes worker",
+		"shared/job/kinds/recompute": "console recomputes strategies worker",
+		"shared/score/explain":       "console profiles",
 	}
 	for pkg := range want {
 		paths, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(pkg), "*.go"))

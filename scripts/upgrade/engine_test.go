@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/affinityengine/affinity/shared/client"
+	"github.com/affinityengine/affinity/shared/api/client"
 	"github.com/affinityengine/affinity/shared/local/emulator"
 	"github.com/affinityengine/affinity/shared/local/gcloudtest"
 )

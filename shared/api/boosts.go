@@ -1,6 +1,6 @@
 package api
 
-import "github.com/affinityengine/affinity/shared/strategy"
+import "github.com/affinityengine/affinity/shared/score/strategy"
 
 // BoostQuery are the query parameters of GET /1/boosts.
 type BoostQuery struct {

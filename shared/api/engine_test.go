@@ -7,10 +7,10 @@ import (
 	"testing"
 
 	"github.com/affinityengine/affinity/shared/api"
-	"github.com/affinityengine/affinity/shared/audit"
-	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/job/audit"
 	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
 // TestLimitsOfTheEngine compares limits with those that the engine applies. The

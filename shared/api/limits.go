@@ -3,7 +3,7 @@ package api
 import (
 	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/event"
-	"github.com/affinityengine/affinity/shared/strategy"
+	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
 // Limits of events: POST /1/events and the lines of POST /1/events/import.

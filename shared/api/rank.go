@@ -3,7 +3,7 @@ package api
 import (
 	"encoding/json"
 
-	"github.com/affinityengine/affinity/shared/strategy"
+	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
 // What POST /1/rank does with candidates that the user's events name. Events

@@ -3,7 +3,7 @@ package api
 import (
 	"encoding/json"
 
-	"github.com/affinityengine/affinity/shared/strategy"
+	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
 // Strategy says which events and facets score, and how scores decay: the answer

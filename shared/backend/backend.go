@@ -16,18 +16,18 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/affinityengine/affinity/shared/auditlog"
-	"github.com/affinityengine/affinity/shared/config"
-	"github.com/affinityengine/affinity/shared/config/configdb"
+	"github.com/affinityengine/affinity/shared/app/auditlog"
+	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/app/config/configdb"
+	"github.com/affinityengine/affinity/shared/app/limit"
+	"github.com/affinityengine/affinity/shared/app/usage"
+	"github.com/affinityengine/affinity/shared/backend/function"
 	"github.com/affinityengine/affinity/shared/deadline"
-	"github.com/affinityengine/affinity/shared/function"
-	"github.com/affinityengine/affinity/shared/httpapi"
-	"github.com/affinityengine/affinity/shared/limit"
 	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/telemetry"
 	"github.com/affinityengine/affinity/shared/telemetry/clients"
 	"github.com/affinityengine/affinity/shared/telemetry/export"
-	"github.com/affinityengine/affinity/shared/usage"
+	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
 // Settings are the variables that every function on the data reads.

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"time"
 
-	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/app/usage"
 	"github.com/affinityengine/affinity/shared/store"
-	"github.com/affinityengine/affinity/shared/usage"
 )
 
 // Buffered are the tables that a process writes some time after the requests: usage,

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/affinityengine/affinity/shared/limit"
+	"github.com/affinityengine/affinity/shared/app/limit"
 )
 
 // Charge counts n more of a kind for a request that its app's limit let through.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/job"
-	"github.com/affinityengine/affinity/shared/job/jobtest"
+	"github.com/affinityengine/affinity/shared/local/jobtest"
 )
 
 // A cancellation of a job that becomes done at the same time returns ErrEnded.

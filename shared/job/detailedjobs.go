@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/app/config"
 )
 
 func (d *detailed) Create(ctx context.Context, job Job) error {

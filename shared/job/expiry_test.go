@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/job"
-	"github.com/affinityengine/affinity/shared/job/jobtest"
+	"github.com/affinityengine/affinity/shared/local/jobtest"
 )
 
 // Jobs and shards expire by the real clock, job.Kept after their end, in every

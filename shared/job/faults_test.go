@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/job"
-	"github.com/affinityengine/affinity/shared/job/jobtest"
+	"github.com/affinityengine/affinity/shared/local/jobtest"
 )
 
 // One call fails, before or after its effect, alone or with all later calls of

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/affinityengine/affinity/shared/job"
-	"github.com/affinityengine/affinity/shared/job/jobtest"
+	"github.com/affinityengine/affinity/shared/local/jobtest"
 )
 
 // Concurrent deliveries make their calls in random order. Tasks are delivered

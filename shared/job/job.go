@@ -41,7 +41,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/app/config"
 )
 
 var (

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/app/config"
 )
 
 // memory keeps the jobs of one process.

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/affinityengine/affinity/shared/job"
-	"github.com/affinityengine/affinity/shared/job/jobtest"
+	"github.com/affinityengine/affinity/shared/local/jobtest"
 )
 
 func TestMemory(t *testing.T) {

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/job"
-	"github.com/affinityengine/affinity/shared/job/jobtest"
+	"github.com/affinityengine/affinity/shared/local/jobtest"
 )
 
 // setMoving begins or ends the move of the harness's app.

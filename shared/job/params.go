@@ -3,7 +3,7 @@ package job
 import (
 	"time"
 
-	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/score/affinity"
 )
 
 // ParamsOf returns the parameters of a job if they are of type P, else zero

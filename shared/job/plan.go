@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/app/config"
 )
 
 // Plan runs a plan task that has failed retries times before. It cuts the app's

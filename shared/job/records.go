@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/app/config"
 )
 
 // NewStored returns stores that keep their jobs in memory and in records. They begin

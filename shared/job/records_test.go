@@ -8,9 +8,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/affinityengine/affinity/shared/config/configtest"
 	"github.com/affinityengine/affinity/shared/job"
-	"github.com/affinityengine/affinity/shared/job/jobtest"
+	"github.com/affinityengine/affinity/shared/local/configtest"
+	"github.com/affinityengine/affinity/shared/local/jobtest"
 )
 
 var storedCollection = job.Collection{Name: "recomputes", Decode: job.DecodeParams[jobtest.Params]}

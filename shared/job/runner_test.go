@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/job"
-	"github.com/affinityengine/affinity/shared/job/jobtest"
+	"github.com/affinityengine/affinity/shared/local/jobtest"
 )
 
 // Two configurations: tasks with enough time, and tasks that run out of time.

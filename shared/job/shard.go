@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/app/config"
 )
 
 // maxPasses bounds the passes over a shard after the first one. They are rare:

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/queue"
 )
 

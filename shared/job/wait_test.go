@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/job"
-	"github.com/affinityengine/affinity/shared/job/jobtest"
+	"github.com/affinityengine/affinity/shared/local/jobtest"
 )
 
 // running is a job that began to run at noon and has visited some of its users.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/app/config"
 )
 
 // ErrFailed marks an error of Process or Verify that another attempt would not

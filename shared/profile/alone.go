@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/score/affinity"
 )
 
 // errBusy is the fault of a user who has waited too long to be computed alone.

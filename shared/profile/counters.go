@@ -3,7 +3,7 @@ package profile
 import (
 	"sync/atomic"
 
-	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/score/affinity"
 )
 
 // Counters count what an engine has done since it was made.

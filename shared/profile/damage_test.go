@@ -7,10 +7,10 @@ import (
 
 	"cloud.google.com/go/bigtable"
 
-	"github.com/affinityengine/affinity/shared/history"
+	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/store"
-	"github.com/affinityengine/affinity/shared/store/storetest"
 )
 
 // A read, a refresh or a recompute that finds a damaged or lost block logs and

@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/affinityengine/affinity/shared/admission"
-	"github.com/affinityengine/affinity/shared/affinity"
-	"github.com/affinityengine/affinity/shared/config"
-	"github.com/affinityengine/affinity/shared/dictionary"
+	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/event"
-	"github.com/affinityengine/affinity/shared/recent"
+	"github.com/affinityengine/affinity/shared/profile/dictionary"
+	"github.com/affinityengine/affinity/shared/profile/memory"
+	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -44,7 +44,7 @@ type env struct {
 	memory *affinity.Memory
 	alone  chan struct{} // an item for each user who is computed alone
 	// recent is what refreshes keep of users for the next ones.
-	recent *recent.Memory
+	recent *memory.Memory
 	// dictionaries are those that blocks name.
 	dictionaries *dictionary.Cache
 	// region is that of the store, and regions has the engines of all; nil in a deployment
@@ -95,7 +95,7 @@ func New(s *store.Store, apps config.Store, cached *config.Cached, now func() ti
 	v := &env{
 		store: s, now: now, log: log, limits: defaultLimits, slack: MinSlack, inline: true,
 		memory: affinity.NewMemory(heldWithin(admission.MemoryLimit()), heldFree), alone: make(chan struct{}, maxAlone),
-		recent:       recent.New(Recent(admission.MemoryLimit())),
+		recent:       memory.New(Recent(admission.MemoryLimit())),
 		dictionaries: dictionary.NewCache(s, Dictionaries(admission.MemoryLimit()), now, log),
 		counters:     &Counters{},
 	}
@@ -124,7 +124,7 @@ func newEngine(v *env, apps config.Store, cached *config.Cached) *Engine {
 	return &Engine{
 		env: v, logs: l, folder: f,
 		writer: &writer{env: v, logs: l, tickets: t, computer: c, folder: f, flights: newFlights(), changes: ch,
-			adder: &adder{env: v, bases: recent.Of[storedBase](v.recent)}, tails: recent.Of[*tail](v.recent),
+			adder: &adder{env: v, bases: memory.Of[storedBase](v.recent)}, tails: memory.Of[*tail](v.recent),
 			refreshed: semaphore.NewWeighted(maxRefreshed), most: maxRefreshed},
 		reader:   &reader{env: v, logs: l, tickets: t, computer: c, current: current},
 		bulk:     &bulk{env: v, logs: l, tickets: t, computer: c, folder: f, orphans: o},

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/score/affinity"
 )
 
 // Delete deletes a user. From its return on, no read counts an event received

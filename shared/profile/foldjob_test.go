@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/score/strategy"
 	"github.com/affinityengine/affinity/shared/store"
-	"github.com/affinityengine/affinity/shared/strategy"
 )
 
 // A recompute that folds takes every user with an event that is old enough, also those

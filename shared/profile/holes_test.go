@@ -3,8 +3,8 @@ package profile_test
 import (
 	"testing"
 
-	"github.com/affinityengine/affinity/shared/affinity"
-	"github.com/affinityengine/affinity/shared/strategy"
+	"github.com/affinityengine/affinity/shared/score/affinity"
+	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
 // Each test here leads processes into the shortest interleaving in which a

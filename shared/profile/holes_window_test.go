@@ -5,11 +5,11 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/affinityengine/affinity/shared/config"
-	"github.com/affinityengine/affinity/shared/limit"
+	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/app/limit"
+	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/store"
-	"github.com/affinityengine/affinity/shared/store/storetest"
 )
 
 // window gives the app of a harness a write window of 2 s. It returns an engine that

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/affinityengine/affinity/shared/config"
-	"github.com/affinityengine/affinity/shared/history"
+	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/store"
 )
 

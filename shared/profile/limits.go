@@ -3,7 +3,7 @@ package profile
 import (
 	"time"
 
-	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/score/affinity"
 )
 
 // limits of folds and sessions. Tests make them small.

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/store"
 )
 

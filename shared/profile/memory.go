@@ -1,6 +1,6 @@
 package profile
 
-import "github.com/affinityengine/affinity/shared/affinity"
+import "github.com/affinityengine/affinity/shared/score/affinity"
 
 // What computations hold together in a process with a soft limit of memory in bytes: a
 // sixth of it above the free part of each, at most 160 MB, and some 60 MB for each user

@@ -4,8 +4,8 @@ import (
 	"cloud.google.com/go/bigtable"
 	"pgregory.net/rapid"
 
-	"github.com/affinityengine/affinity/shared/history"
 	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/store"
 )
 

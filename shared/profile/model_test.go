@@ -16,14 +16,14 @@ import (
 	"google.golang.org/grpc/codes"
 	"pgregory.net/rapid"
 
-	"github.com/affinityengine/affinity/shared/affinity"
-	"github.com/affinityengine/affinity/shared/config"
-	"github.com/affinityengine/affinity/shared/history"
+	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/local/race"
+	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/score/affinity"
+	"github.com/affinityengine/affinity/shared/score/history"
+	"github.com/affinityengine/affinity/shared/score/strategy"
 	"github.com/affinityengine/affinity/shared/store"
-	"github.com/affinityengine/affinity/shared/store/storetest"
-	"github.com/affinityengine/affinity/shared/strategy"
 )
 
 // campaign makes the model test longer: go test ./shared/profile -run Model

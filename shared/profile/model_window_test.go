@@ -3,7 +3,7 @@ package profile_test
 import (
 	"pgregory.net/rapid"
 
-	"github.com/affinityengine/affinity/shared/limit"
+	"github.com/affinityengine/affinity/shared/app/limit"
 )
 
 // setWindow gives the app a write window or takes it away. Processes learn of it at

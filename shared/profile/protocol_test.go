@@ -15,7 +15,7 @@ func TestProtocolNamesTests(t *testing.T) {
 		t.Fatal(err)
 	}
 	var files []string
-	for _, folder := range []string{".", "../job/segmentbuild", "../segment/query"} {
+	for _, folder := range []string{".", "../job/kinds/segmentbuild", "../serve/query"} {
 		some, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
 		if err != nil {
 			t.Fatal(err)

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/admission"
-	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/store"
 )
 

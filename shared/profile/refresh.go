@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 
-	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/deadline"
-	"github.com/affinityengine/affinity/shared/history"
-	"github.com/affinityengine/affinity/shared/recent"
+	"github.com/affinityengine/affinity/shared/profile/memory"
+	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -43,7 +43,7 @@ type writer struct {
 	adder    *adder
 	changes  *changeList
 	flights  *flights
-	tails    recent.Values[*tail]
+	tails    memory.Values[*tail]
 	later    Later
 	// refreshed counts the users of refreshes. A message takes its users before it
 	// joins a flight, so every flight that it waits for runs, and ends.

@@ -13,9 +13,9 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/affinityengine/affinity/shared/local/emulator"
+	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/store"
-	"github.com/affinityengine/affinity/shared/store/storetest"
 )
 
 // serverRows counts, at the server, the rows that it sends and those that it writes, by

@@ -3,7 +3,7 @@ package profile
 import (
 	"context"
 
-	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/store"
 )
 

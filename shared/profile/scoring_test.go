@@ -4,10 +4,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/score/affinity"
+	"github.com/affinityengine/affinity/shared/score/strategy"
 	"github.com/affinityengine/affinity/shared/store"
-	"github.com/affinityengine/affinity/shared/strategy"
 )
 
 // reranked is the plain strategy with another impact and ranking, in versions

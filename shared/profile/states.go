@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/store"
 )
 

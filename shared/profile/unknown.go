@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/affinityengine/affinity/shared/history"
+	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/store"
 )
 

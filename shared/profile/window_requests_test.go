@@ -15,12 +15,12 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/affinityengine/affinity/shared/limit"
-	"github.com/affinityengine/affinity/shared/marked"
+	"github.com/affinityengine/affinity/shared/app/limit"
+	"github.com/affinityengine/affinity/shared/job/tasks/refresh"
+	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/queue"
 	"github.com/affinityengine/affinity/shared/store"
-	"github.com/affinityengine/affinity/shared/store/storetest"
 )
 
 // tableRequests counts what goes to Bigtable, by method and table.
@@ -89,7 +89,7 @@ func (q *dueTasks) Create(_ context.Context, k queue.Task) error {
 		return nil
 	}
 	q.names[k.Name] = true
-	r, err := marked.Decode(k.Body)
+	r, err := refresh.Decode(k.Body)
 	q.due[r.User] = q.clock() + k.Delay.Milliseconds()
 	return err
 }
@@ -153,7 +153,7 @@ func runStream(t *testing.T, st stream, events int, window time.Duration, proces
 	engines := make([]*profile.Engine, processes)
 	for i := range engines {
 		engines[i] = b.engine()
-		engines[i].SetLater(marked.New(tasks, func() time.Time { return time.UnixMilli(b.clock) }, slog.New(slog.DiscardHandler)).Enqueue)
+		engines[i].SetLater(refresh.New(tasks, func() time.Time { return time.UnixMilli(b.clock) }, slog.New(slog.DiscardHandler)).Enqueue)
 	}
 	var delays []int64
 	waiting := map[string][]int64{} // by user, when their events were applied

@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/affinityengine/affinity/shared/store/storetest"
+	"github.com/affinityengine/affinity/shared/local/storetest"
 )
 
 func TestAdvanceTickets(t *testing.T) {

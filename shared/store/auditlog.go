@@ -10,7 +10,7 @@ import (
 
 	"cloud.google.com/go/bigtable"
 
-	"github.com/affinityengine/affinity/shared/auditlog"
+	"github.com/affinityengine/affinity/shared/app/auditlog"
 )
 
 // ErrNoAuditTable means that the deployment has no table for the audit log yet. The

@@ -8,7 +8,7 @@ import (
 
 	"cloud.google.com/go/bigtable"
 
-	"github.com/affinityengine/affinity/shared/crowd"
+	"github.com/affinityengine/affinity/shared/rank/crowd"
 )
 
 // CrowdRef names a generation of the statistics of an index.

@@ -16,8 +16,8 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/store"
-	"github.com/affinityengine/affinity/shared/store/storetest"
 )
 
 const hour = int64(time.Hour / time.Millisecond)

@@ -5,7 +5,7 @@
 // There are sixteen tables. Every key begins with the app id and a comma:
 //
 //	events   app,user,2019-05-28T00:04:34.000Z,<id>   the log, the truth: one row an event
-//	           e:<type>,<name>,<facet>   the event's filters of one facet (see shared/schema)
+//	           e:<type>,<name>,<facet>   the event's filters of one facet (see shared/score/schema)
 //	           m:event                   the event as it was sent, with receipt time and index
 //	events_narrow                                      the same log in the other schema; an app has one, or both
 //	           view:<name>, click:<name>, conversion:<name>   all of the event's filters
@@ -32,7 +32,7 @@
 //	         app,index,<generation>,c|f,<n>            g:g decayed counts of objects, document frequencies
 //	         app,index,<generation>,o,objectID         g:g an object's pairs
 //	         app,index,<generation>,h|r,...            g:... what a job has counted until it has merged it
-//	segments app,manifest                             m:m the parts that queries read (see shared/segment)
+//	segments app,manifest                             m:m the parts that queries read (see shared/rank/segment)
 //	         app,f,<generation>,<user>                 d:d a part of a generation that is being built, by its first user
 //	         app,p,<part %016x>,i|t|u|n|h|o,...        d:... what describes a part, p:... lists of a part of few users
 //	         app,v,<facet>,<value>,<part %016x>        p:... the users of a part who have a filter, by score
@@ -40,19 +40,19 @@
 //	         app,x,<job>,<n %08x>                      x:x a piece of an exported file
 //	usage    app,2026-11-22,<shard %02d>               c:<name> counters of the day, b:<process> number of its batches in them,
 //	           h:<process> users with the most events, n:e,<type>,<name> and n:f,<facet> events by what they contain,
-//	           n:left those counted under no name (see shared/usage)
+//	           n:left those counted under no name (see shared/app/usage)
 //	         app,dead,<message>                        n:dead empty: the message waits as a dead letter
 //	         app,keys                                  k:<hash> last day on which a key was used, cell time = that day
-//	rates    app,                                      s:<process> what a process said of the app's limits (see shared/limit)
+//	rates    app,                                      s:<process> what a process said of the app's limits (see shared/app/limit)
 //	audit_log
-//	         app,<16 digits that fall with time>-<random>   a change (see shared/auditlog)
+//	         app,<16 digits that fall with time>-<random>   a change (see shared/app/auditlog)
 //	           e:begun the change before it was made, e:ended how it ended
 //	         app,salt                                  s:salt the app's secret for hashes of users
 //	changes  app,<salt %x>,<slot %08x>,user            c: one empty cell, its time is the slot's: the profile of the user
 //	           may have changed in the slot of ten seconds (see changes.go)
 //	jobs     app,collection,job,<shard %07d>           what a job or a shard says of users; Firestore has the rest (see shared/job)
 //	           o:<version> while it may change, e:<version> after its end; the document names the version
-//	recent   app,<99999999 - minute>                   a sample of the events of the last minutes (see shared/sampled)
+//	recent   app,<99999999 - minute>                   a sample of the events of the last minutes (see shared/intake/recent)
 //	           e:<9999999999999 - receipt in ms>,user,<id> an event in short, cell time = when it was written
 //
 // A user token never contains a comma, so the keys of one user are exactly those

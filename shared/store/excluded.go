@@ -8,8 +8,8 @@ import (
 
 	"cloud.google.com/go/bigtable"
 
-	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/score/affinity"
 )
 
 // Two cells of the user row say which events are excluded. u:d holds the time up to

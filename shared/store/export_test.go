@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/affinityengine/affinity/shared/auditlog"
-	"github.com/affinityengine/affinity/shared/schema"
+	"github.com/affinityengine/affinity/shared/app/auditlog"
+	"github.com/affinityengine/affinity/shared/score/schema"
 )
 
 // DecodeTables is how terraform/bigtable.json is read.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/affinityengine/affinity/shared/history"
+	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/store"
 )
 

@@ -11,10 +11,10 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/event"
-	"github.com/affinityengine/affinity/shared/history"
-	"github.com/affinityengine/affinity/shared/schema"
+	"github.com/affinityengine/affinity/shared/score/affinity"
+	"github.com/affinityengine/affinity/shared/score/history"
+	"github.com/affinityengine/affinity/shared/score/schema"
 )
 
 // Log is the log of one app in the schemas of a layout. Make a Log for each use,

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/affinityengine/affinity/shared/schema"
+	"github.com/affinityengine/affinity/shared/score/schema"
 )
 
 // CompleteObjects gives kind and objects to rows that lack them, because an older

@@ -13,9 +13,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/affinityengine/affinity/shared/app/usage"
 	"github.com/affinityengine/affinity/shared/deadline"
 	"github.com/affinityengine/affinity/shared/store/rowstream"
-	"github.com/affinityengine/affinity/shared/usage"
 )
 
 // meter counts the rows of each app that requests write and answers hold, and their

@@ -6,7 +6,7 @@ import (
 
 	"cloud.google.com/go/bigtable"
 
-	"github.com/affinityengine/affinity/shared/history"
+	"github.com/affinityengine/affinity/shared/score/history"
 )
 
 // Range is a range of an app's users, or of its log, in the order of their keys:

@@ -9,8 +9,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/affinityengine/affinity/shared/affinity"
-	"github.com/affinityengine/affinity/shared/schema"
+	"github.com/affinityengine/affinity/shared/score/affinity"
+	"github.com/affinityengine/affinity/shared/score/schema"
 )
 
 // maxReconciliations bounds how often one append copies rows that other writers

@@ -8,10 +8,10 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/affinityengine/affinity/shared/affinity"
-	"github.com/affinityengine/affinity/shared/schema"
+	"github.com/affinityengine/affinity/shared/local/storetest"
+	"github.com/affinityengine/affinity/shared/score/affinity"
+	"github.com/affinityengine/affinity/shared/score/schema"
 	"github.com/affinityengine/affinity/shared/store"
-	"github.com/affinityengine/affinity/shared/store/storetest"
 )
 
 // second lets something else happen before each write to the table that is written

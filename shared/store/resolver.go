@@ -3,7 +3,7 @@ package store
 import (
 	"cloud.google.com/go/bigtable"
 
-	"github.com/affinityengine/affinity/shared/schema"
+	"github.com/affinityengine/affinity/shared/score/schema"
 	"github.com/affinityengine/affinity/shared/store/rowstream"
 )
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/affinityengine/affinity/shared/segment"
+	"github.com/affinityengine/affinity/shared/rank/segment"
 	"github.com/affinityengine/affinity/shared/store"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"cloud.google.com/go/bigtable"
 
-	"github.com/affinityengine/affinity/shared/segment"
+	"github.com/affinityengine/affinity/shared/rank/segment"
 )
 
 // SegmentWriter writes the rows of a part in bulk. Nothing reads them before a manifest

@@ -13,7 +13,7 @@ import (
 
 	"cloud.google.com/go/bigtable"
 
-	"github.com/affinityengine/affinity/shared/segment"
+	"github.com/affinityengine/affinity/shared/rank/segment"
 	"github.com/affinityengine/affinity/shared/store/rowstream"
 )
 

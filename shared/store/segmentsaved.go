@@ -7,7 +7,7 @@ import (
 
 	"cloud.google.com/go/bigtable"
 
-	"github.com/affinityengine/affinity/shared/segment"
+	"github.com/affinityengine/affinity/shared/rank/segment"
 )
 
 // SegmentSize is the size of a saved segment on a day.

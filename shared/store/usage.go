@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/affinityengine/affinity/shared/usage"
+	"github.com/affinityengine/affinity/shared/app/usage"
 )
 
 // ErrNoUsageTable means that the deployment has no table for usage yet. The

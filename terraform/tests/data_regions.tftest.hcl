@@ -29,7 +29,7 @@ variables {
 }
 
 run "what_each_has" {
-  # shared/config/region_test.go reads this text.
+  # shared/app/config/region_test.go reads this text.
   assert {
     condition     = output.regions == "[{\"instance\":\"affinity\",\"location\":\"europe-west1\",\"name\":\"eu\",\"worker\":\"https://worker-123456789012.europe-west1.run.app\"},{\"instance\":\"affinity-tokyo\",\"location\":\"asia-northeast1\",\"name\":\"jp\",\"worker\":\"https://worker-123456789012.asia-northeast1.run.app\"},{\"instance\":\"affinity-us\",\"location\":\"us-central1\",\"name\":\"us\",\"worker\":\"https://worker-123456789012.us-central1.run.app\"}]"
     error_message = "The functions know other regions: ${output.regions}"

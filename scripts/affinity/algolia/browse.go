@@ -1,6 +1,6 @@
 // Package algolia reads what an Algolia application has and the engine's own client does
 // not read: the objects of an index. It also compares profiles. Algolia's APIs for
-// strategies, settings and profiles are those that the engine speaks, so shared/client
+// strategies, settings and profiles are those that the engine speaks, so shared/api/client
 // reads them from either.
 //
 // It keeps nothing: package main writes what it reads to an engine.
@@ -14,7 +14,7 @@ import (
 	"net/http"
 	"net/url"
 
-	"github.com/affinityengine/affinity/shared/client"
+	"github.com/affinityengine/affinity/shared/api/client"
 )
 
 // Page is an answer of POST /1/indexes/{indexName}/browse:

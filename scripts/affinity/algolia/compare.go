@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/api"
-	"github.com/affinityengine/affinity/shared/preview"
+	"github.com/affinityengine/affinity/shared/judge/preview"
+	"github.com/affinityengine/affinity/shared/score/affinity"
 )
 
 // Comparison is how the profiles of one user differ.

@@ -14,11 +14,11 @@ import (
 	"strings"
 
 	"github.com/affinityengine/affinity/shared/api"
-	"github.com/affinityengine/affinity/shared/archive"
-	"github.com/affinityengine/affinity/shared/bus"
-	"github.com/affinityengine/affinity/shared/enrich"
 	"github.com/affinityengine/affinity/shared/event"
-	"github.com/affinityengine/affinity/shared/export"
+	"github.com/affinityengine/affinity/shared/event/bus"
+	"github.com/affinityengine/affinity/shared/intake/archive"
+	"github.com/affinityengine/affinity/shared/intake/enrich"
+	"github.com/affinityengine/affinity/shared/intake/export"
 )
 
 // Archive is what to restore.

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/api"
-	"github.com/affinityengine/affinity/shared/archive"
 	"github.com/affinityengine/affinity/shared/event"
-	"github.com/affinityengine/affinity/shared/export"
 	"github.com/affinityengine/affinity/shared/fault"
+	"github.com/affinityengine/affinity/shared/intake/archive"
+	"github.com/affinityengine/affinity/shared/intake/export"
 )
 
 // checkEvents answers as an engine does that imports lines, but knows no app.

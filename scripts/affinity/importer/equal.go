@@ -3,8 +3,8 @@ package importer
 import (
 	"time"
 
-	"github.com/affinityengine/affinity/shared/enrich"
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/intake/enrich"
 )
 
 // maxRemembered bounds the events or objects that an import remembers: some 600 MB of

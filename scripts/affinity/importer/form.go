@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/affinityengine/affinity/shared/api/track"
 	"github.com/affinityengine/affinity/shared/event"
-	"github.com/affinityengine/affinity/shared/track"
 )
 
 // Form says how the events of a file are written. The zero Form takes lines, or a list,

@@ -12,7 +12,7 @@ import (
 	"io"
 
 	"github.com/affinityengine/affinity/shared/api"
-	"github.com/affinityengine/affinity/shared/client"
+	"github.com/affinityengine/affinity/shared/api/client"
 )
 
 // Importer sends data to one app. It counts the lines of all that it sends.

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/affinityengine/affinity/shared/api"
-	"github.com/affinityengine/affinity/shared/client"
+	"github.com/affinityengine/affinity/shared/api/client"
 )
 
 // How much of a catalog one request carries at most.

@@ -15,9 +15,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/affinityengine/affinity/shared/api/track"
 	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/event"
-	"github.com/affinityengine/affinity/shared/track"
 )
 
 // now is when the files are read.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/api"
-	"github.com/affinityengine/affinity/shared/backtest"
+	"github.com/affinityengine/affinity/shared/judge/backtest"
 )
 
 // Gains returns the gain of a result over the baseline popularity, with its

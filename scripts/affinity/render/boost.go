@@ -145,7 +145,7 @@ func merged(a, b map[string]any) map[string]any {
 
 // libraries say what to do with the query of an engine that no request reaches.
 var libraries = map[string]string{
-	"minisearch": "MiniSearch runs in the page: shared/boost/README.md has the function that takes this query.\n",
+	"minisearch": "MiniSearch runs in the page: shared/rank/boost/README.md has the function that takes this query.\n",
 	"postgres":   "In SQL: multiply your score by the expression, bind the params in their order, and add your own parameters behind them.\n",
 }
 

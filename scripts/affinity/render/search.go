@@ -8,7 +8,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
-	"github.com/affinityengine/affinity/shared/boost/simulate"
+	"github.com/affinityengine/affinity/shared/local/simulate"
 )
 
 // SearchResults are the orders of one search by several engines, each with the

@@ -11,10 +11,10 @@ import (
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/api"
-	"github.com/affinityengine/affinity/shared/backtest"
-	"github.com/affinityengine/affinity/shared/ranking"
-	"github.com/affinityengine/affinity/shared/strategy"
-	"github.com/affinityengine/affinity/shared/tune"
+	"github.com/affinityengine/affinity/shared/judge/backtest"
+	"github.com/affinityengine/affinity/shared/judge/tune"
+	"github.com/affinityengine/affinity/shared/rank/ranking"
+	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
 // Tried is what an attempt on a log found.

@@ -20,8 +20,8 @@ import (
 	"github.com/affinityengine/affinity/scripts/affinity/wordpress"
 	"github.com/affinityengine/affinity/scripts/affinity/wordpress/wordpresstest"
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/api/client"
 	"github.com/affinityengine/affinity/shared/catalog"
-	"github.com/affinityengine/affinity/shared/client"
 )
 
 // engine holds one index in memory.

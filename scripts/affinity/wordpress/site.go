@@ -18,7 +18,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/affinityengine/affinity/shared/client"
+	"github.com/affinityengine/affinity/shared/api/client"
 )
 
 // maxBody is the largest answer that is read, in bytes after unpacking. A page of

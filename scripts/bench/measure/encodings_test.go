@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/score/affinity"
 )
 
 // BenchmarkDecode decodes the values of narrow rows of 12 filters on average and scores

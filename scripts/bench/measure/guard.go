@@ -9,9 +9,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/affinityengine/affinity/shared/backtest"
-	"github.com/affinityengine/affinity/shared/strategy"
-	"github.com/affinityengine/affinity/shared/tune"
+	"github.com/affinityengine/affinity/shared/judge/backtest"
+	"github.com/affinityengine/affinity/shared/judge/tune"
+	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
 // Guard counts how often tuning recommends a strategy where none can help: on

@@ -11,10 +11,10 @@ import (
 
 	"github.com/affinityengine/affinity/scripts/affinity/importer"
 	"github.com/affinityengine/affinity/scripts/affinity/shop"
-	"github.com/affinityengine/affinity/shared/backtest"
 	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/event"
-	"github.com/affinityengine/affinity/shared/strategy"
+	"github.com/affinityengine/affinity/shared/judge/backtest"
+	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
 // read returns the log to draw on, and the strategy that tuning begins with.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/score/affinity"
 )
 
 const (

@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/score/affinity"
 )
 
 // Peers computes the profiles of the same events with the engine, with DuckDB and with

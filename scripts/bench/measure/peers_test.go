@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/score/affinity"
 )
 
 func smallPeers(t *testing.T) Peers {

@@ -11,13 +11,13 @@ import (
 
 	"github.com/affinityengine/affinity/functions/rank"
 	"github.com/affinityengine/affinity/shared/api"
-	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/backend"
-	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/profile"
-	"github.com/affinityengine/affinity/shared/rerank"
+	"github.com/affinityengine/affinity/shared/score/strategy"
+	"github.com/affinityengine/affinity/shared/serve/ranker"
 	"github.com/affinityengine/affinity/shared/store"
-	"github.com/affinityengine/affinity/shared/strategy"
+	"github.com/affinityengine/affinity/shared/web/auth"
 )
 
 // Rank measures POST /1/rank with the function's handler in this process, from the
@@ -131,7 +131,7 @@ func (r *rankRun) backends() rank.Backends {
 	now := func() time.Time { return instant }
 	b := backend.New(slog.New(slog.DiscardHandler), now, r.c.store, r.config, time.Hour)
 	profiles := profile.New(b.Store, b.Config, b.CachedConfig, b.Now, b.Log)
-	return rank.Backends{Base: b, Auth: auth.New(b.CachedConfig, auth.Environment{}), Orderer: rerank.New(b.Store, b.CachedConfig, profiles, b.Now, b.Log)}
+	return rank.Backends{Base: b, Auth: auth.New(b.CachedConfig, auth.Environment{}), Orderer: ranker.New(b.Store, b.CachedConfig, profiles, b.Now, b.Log)}
 }
 
 // measure takes the measurements of warm requests in turn.

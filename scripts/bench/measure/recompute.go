@@ -20,7 +20,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/affinityengine/affinity/shared/schema"
+	"github.com/affinityengine/affinity/shared/score/schema"
 )
 
 // The readers that can be measured.

@@ -3,7 +3,7 @@ package measure
 import (
 	"slices"
 
-	"github.com/affinityengine/affinity/shared/schema"
+	"github.com/affinityengine/affinity/shared/score/schema"
 )
 
 // The schemas to compare: those of the log in both encodings, narrow in two others,

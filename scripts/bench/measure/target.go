@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/store"
 )
 

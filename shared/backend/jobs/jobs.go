@@ -7,21 +7,21 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/backend"
-	"github.com/affinityengine/affinity/shared/config"
-	"github.com/affinityengine/affinity/shared/enrich"
+	"github.com/affinityengine/affinity/shared/intake/enrich"
 	"github.com/affinityengine/affinity/shared/job"
-	"github.com/affinityengine/affinity/shared/job/backtests"
-	"github.com/affinityengine/affinity/shared/job/crowdbuild"
-	"github.com/affinityengine/affinity/shared/job/daterows"
-	"github.com/affinityengine/affinity/shared/job/migration"
-	"github.com/affinityengine/affinity/shared/job/recompute"
-	"github.com/affinityengine/affinity/shared/job/reenrich"
-	"github.com/affinityengine/affinity/shared/job/relocation"
-	"github.com/affinityengine/affinity/shared/job/segmentbuild"
-	"github.com/affinityengine/affinity/shared/job/segmentexport"
+	"github.com/affinityengine/affinity/shared/job/kinds/backtests"
+	"github.com/affinityengine/affinity/shared/job/kinds/crowdbuild"
+	"github.com/affinityengine/affinity/shared/job/kinds/daterows"
+	"github.com/affinityengine/affinity/shared/job/kinds/migration"
+	"github.com/affinityengine/affinity/shared/job/kinds/recompute"
+	"github.com/affinityengine/affinity/shared/job/kinds/reenrich"
+	"github.com/affinityengine/affinity/shared/job/kinds/relocation"
+	"github.com/affinityengine/affinity/shared/job/kinds/segmentbuild"
+	"github.com/affinityengine/affinity/shared/job/kinds/segmentexport"
 	"github.com/affinityengine/affinity/shared/profile"
-	"github.com/affinityengine/affinity/shared/segment/query"
+	"github.com/affinityengine/affinity/shared/serve/query"
 )
 
 // Jobs are the runners of all kinds of jobs.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/jobdb"
-	"github.com/affinityengine/affinity/shared/job/jobtest"
+	"github.com/affinityengine/affinity/shared/local/jobtest"
 	"github.com/affinityengine/affinity/shared/store"
 )
 

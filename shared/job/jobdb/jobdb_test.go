@@ -11,9 +11,9 @@ import (
 
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/jobdb"
-	"github.com/affinityengine/affinity/shared/job/jobtest"
 	"github.com/affinityengine/affinity/shared/local/gcloudtest"
-	"github.com/affinityengine/affinity/shared/store/storetest"
+	"github.com/affinityengine/affinity/shared/local/jobtest"
+	"github.com/affinityengine/affinity/shared/local/storetest"
 )
 
 // Collections of jobs of the harness.

@@ -11,12 +11,12 @@ import (
 
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/jobdb"
-	"github.com/affinityengine/affinity/shared/job/jobtest"
-	"github.com/affinityengine/affinity/shared/job/migration"
-	"github.com/affinityengine/affinity/shared/job/recompute"
-	"github.com/affinityengine/affinity/shared/job/reenrich"
+	"github.com/affinityengine/affinity/shared/job/kinds/migration"
+	"github.com/affinityengine/affinity/shared/job/kinds/recompute"
+	"github.com/affinityengine/affinity/shared/job/kinds/reenrich"
 	"github.com/affinityengine/affinity/shared/local/gcloudtest"
-	"github.com/affinityengine/affinity/shared/schema"
+	"github.com/affinityengine/affinity/shared/local/jobtest"
+	"github.com/affinityengine/affinity/shared/score/schema"
 )
 
 // oldDocument is the document of a job as it was written when all kinds of jobs

@@ -23,7 +23,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"github.com/affinityengine/affinity/shared/openapi"
+	"github.com/affinityengine/affinity/shared/web/openapi"
 )
 
 // Checker checks exchanges against the description. Safe for concurrent use.

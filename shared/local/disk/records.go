@@ -1,6 +1,6 @@
 package disk
 
-import "github.com/affinityengine/affinity/shared/config"
+import "github.com/affinityengine/affinity/shared/app/config"
 
 // Records are the records of one space.
 type Records struct {

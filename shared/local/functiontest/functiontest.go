@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/affinityengine/affinity/shared/auth"
-	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/local/stack"
+	"github.com/affinityengine/affinity/shared/web/auth"
 )
 
 // App is the app of a test. Its keys are the names of the rights that they hold,

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/app/limit"
 	"github.com/affinityengine/affinity/shared/fault"
-	"github.com/affinityengine/affinity/shared/httpapi"
-	"github.com/affinityengine/affinity/shared/limit"
-	"github.com/affinityengine/affinity/shared/schema"
+	"github.com/affinityengine/affinity/shared/score/schema"
+	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
 // Paths of the operations on apps and keys. Each is a POST of a request.

@@ -3,9 +3,9 @@ package operator
 import (
 	"context"
 
-	"github.com/affinityengine/affinity/shared/config"
-	"github.com/affinityengine/affinity/shared/httpapi"
-	"github.com/affinityengine/affinity/shared/job/deletion"
+	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/job/kinds/deletion"
+	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
 const (

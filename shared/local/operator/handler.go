@@ -6,9 +6,9 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/affinityengine/affinity/shared/config"
-	"github.com/affinityengine/affinity/shared/httpapi"
-	"github.com/affinityengine/affinity/shared/usage"
+	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/app/usage"
+	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
 // Handler serves the paths that begin with /local. It answers a request that

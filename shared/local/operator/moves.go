@@ -9,12 +9,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/affinityengine/affinity/shared/auditlog"
-	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/app/auditlog"
+	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/fault"
-	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/job"
-	"github.com/affinityengine/affinity/shared/job/relocation"
+	"github.com/affinityengine/affinity/shared/job/kinds/relocation"
+	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
 const (

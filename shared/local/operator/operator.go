@@ -12,7 +12,7 @@ import (
 	"errors"
 	"regexp"
 
-	"github.com/affinityengine/affinity/shared/limit"
+	"github.com/affinityengine/affinity/shared/app/limit"
 )
 
 // Variable is the environment variable that holds the operator's token, for

@@ -8,7 +8,7 @@ import (
 	"crypto/cipher"
 	"crypto/rand"
 
-	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/app/config"
 )
 
 type sealer struct{ aead cipher.AEAD }

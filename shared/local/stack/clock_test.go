@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/affinityengine/affinity/shared/intake/refused"
 	"github.com/affinityengine/affinity/shared/local/stack"
-	"github.com/affinityengine/affinity/shared/refused"
 )
 
 // lines collects log lines.

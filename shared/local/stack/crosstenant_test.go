@@ -20,9 +20,9 @@ import (
 	"github.com/affinityengine/affinity/functions/rank"
 	"github.com/affinityengine/affinity/functions/recomputes"
 	"github.com/affinityengine/affinity/functions/strategies"
-	"github.com/affinityengine/affinity/shared/auth"
-	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/local/stack"
+	"github.com/affinityengine/affinity/shared/web/auth"
 )
 
 var crossTenant = flag.Int("cross-tenant", 1_000, "how many random attempts of one app's customer on another app")

@@ -15,15 +15,15 @@ import (
 
 	"github.com/affinityengine/affinity/functions/worker"
 	"github.com/affinityengine/affinity/shared/api"
-	"github.com/affinityengine/affinity/shared/crowd"
 	"github.com/affinityengine/affinity/shared/event"
-	"github.com/affinityengine/affinity/shared/imported"
 	"github.com/affinityengine/affinity/shared/job"
-	"github.com/affinityengine/affinity/shared/job/crowdbuild"
-	"github.com/affinityengine/affinity/shared/job/recompute"
+	"github.com/affinityengine/affinity/shared/job/kinds/crowdbuild"
+	"github.com/affinityengine/affinity/shared/job/kinds/recompute"
+	"github.com/affinityengine/affinity/shared/job/tasks/afterimport"
 	"github.com/affinityengine/affinity/shared/local/race"
 	"github.com/affinityengine/affinity/shared/local/realdata"
 	"github.com/affinityengine/affinity/shared/local/stack"
+	"github.com/affinityengine/affinity/shared/rank/crowd"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -214,7 +214,7 @@ func TestOneBuildFollowsAnImport(t *testing.T) {
 	}
 	const task = `{"app":"demo"}`
 	for range 3 { // too early: the import may go on
-		if answer := work(t, s, imported.Path, task); answer != `{"started":false}` {
+		if answer := work(t, s, afterimport.Path, task); answer != `{"started":false}` {
 			t.Fatalf("the task answers %s", answer)
 		}
 	}
@@ -226,20 +226,20 @@ func TestOneBuildFollowsAnImport(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The import lies further back than the engine waits.
-	s.Backends.Base.Now = func() time.Time { return last.Add(imported.Quiet) }
+	s.Backends.Base.Now = func() time.Time { return last.Add(afterimport.Quiet) }
 	s.Backends.Recompute.Now = s.Backends.Base.Now
 	other := job.Job{App: "demo", ID: "manual-1", State: job.Planning, StartedAt: last, Params: recompute.Params{Trigger: recompute.Manual}}
 	if err := s.Backends.Recompute.Jobs.Create(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}
-	if answer := work(t, s, imported.Path, task); !strings.Contains(answer, `{"started":true,"crowd":"import-`) {
+	if answer := work(t, s, afterimport.Path, task); !strings.Contains(answer, `{"started":true,"crowd":"import-`) {
 		t.Fatalf("beside another recompute the task answers %s", answer)
 	}
 	if _, err := s.Backends.Recompute.Cancel(t.Context(), "demo", other.ID); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {
-		if answer := work(t, s, imported.Path, task); !strings.Contains(answer, `{"started":true,"recompute":"import-`) || !strings.Contains(answer, `"crowd":"import-`) {
+		if answer := work(t, s, afterimport.Path, task); !strings.Contains(answer, `{"started":true,"recompute":"import-`) || !strings.Contains(answer, `"crowd":"import-`) {
 			t.Fatalf("the task answers %s", answer)
 		}
 	}

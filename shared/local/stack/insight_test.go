@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/functions/worker"
-	"github.com/affinityengine/affinity/shared/affinity"
-	"github.com/affinityengine/affinity/shared/audit"
+	"github.com/affinityengine/affinity/shared/job/audit"
 	"github.com/affinityengine/affinity/shared/local/stack"
+	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/store"
 )
 

@@ -5,7 +5,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/local/gcloudtest"
 	"github.com/affinityengine/affinity/shared/local/stack"
-	"github.com/affinityengine/affinity/shared/schema"
+	"github.com/affinityengine/affinity/shared/score/schema"
 )
 
 func TestLayout(t *testing.T) {

@@ -3,7 +3,7 @@ package stack
 import (
 	"runtime"
 
-	"github.com/affinityengine/affinity/shared/limit"
+	"github.com/affinityengine/affinity/shared/app/limit"
 )
 
 // eventsPerCore is how many events per second an engine keeps up with on each core,

@@ -13,8 +13,8 @@ import (
 	otelprometheus "go.opentelemetry.io/otel/exporters/prometheus"
 	"go.opentelemetry.io/otel/metric"
 
-	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/telemetry/export"
+	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
 // startExporters starts what exports the engine's spans and metrics where the environment

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/affinityengine/affinity/shared/auth"
-	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/local/stack"
+	"github.com/affinityengine/affinity/shared/web/auth"
 )
 
 // changing are the texts of answers that differ from one call to the next: ids and

@@ -15,22 +15,22 @@ import (
 	"github.com/affinityengine/affinity/functions/recomputes"
 	"github.com/affinityengine/affinity/functions/strategies"
 	"github.com/affinityengine/affinity/functions/worker"
-	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/backend"
 	"github.com/affinityengine/affinity/shared/backend/jobrunner"
 	"github.com/affinityengine/affinity/shared/backend/jobs"
-	"github.com/affinityengine/affinity/shared/bus/pubsub"
-	"github.com/affinityengine/affinity/shared/config"
-	"github.com/affinityengine/affinity/shared/enrich"
-	"github.com/affinityengine/affinity/shared/feed/page"
+	"github.com/affinityengine/affinity/shared/intake/enrich"
+	"github.com/affinityengine/affinity/shared/intake/recent"
+	"github.com/affinityengine/affinity/shared/intake/refused"
 	"github.com/affinityengine/affinity/shared/job"
-	"github.com/affinityengine/affinity/shared/job/deletion"
-	"github.com/affinityengine/affinity/shared/marked"
+	"github.com/affinityengine/affinity/shared/job/kinds/deletion"
+	"github.com/affinityengine/affinity/shared/job/tasks/refresh"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/queue"
-	"github.com/affinityengine/affinity/shared/refused"
-	"github.com/affinityengine/affinity/shared/rerank"
-	"github.com/affinityengine/affinity/shared/sampled"
+	"github.com/affinityengine/affinity/shared/queue/pubsub"
+	"github.com/affinityengine/affinity/shared/serve/page"
+	"github.com/affinityengine/affinity/shared/serve/ranker"
+	"github.com/affinityengine/affinity/shared/web/auth"
 )
 
 // Backends are the backends of all functions of the stack. Its methods return those
@@ -50,10 +50,10 @@ type Backends struct {
 	Queue    queue.Queue
 	Enricher *enrich.Enricher
 	Profiles *profile.Engine
-	Orderer  *rerank.Orderer
+	Orderer  *ranker.Orderer
 	Pages    *page.Reader
 	Refused  *refused.Recorder
-	Sampled  *sampled.Recorder
+	Sampled  *recent.Recorder
 }
 
 func newBackends(base backend.Base, cipher config.Cipher, o Options, messages *pubsub.Bus, tasks queue.Queue, db database) (*Backends, error) {
@@ -67,11 +67,11 @@ func newBackends(base backend.Base, cipher config.Cipher, o Options, messages *p
 		Refused:  refused.New(base.Buffered(), base.Now, base.Log),
 	}
 	b.Profiles.SetHistoryFormat(base.HistoryFormat)
-	b.Sampled = sampled.New(base.Buffered(), b.Profiles.StatesOf, base.Now, base.Log)
-	refreshes := marked.New(tasks, base.Now, base.Log)
+	b.Sampled = recent.New(base.Buffered(), b.Profiles.StatesOf, base.Now, base.Log)
+	refreshes := refresh.New(tasks, base.Now, base.Log)
 	refreshes.Each(b.Metrics.Watch)
 	b.Profiles.SetLater(refreshes.Enqueue)
-	b.Orderer = rerank.New(base.Store, base.CachedConfig, b.Profiles, base.Now, base.Log)
+	b.Orderer = ranker.New(base.Store, base.CachedConfig, b.Profiles, base.Now, base.Log)
 	b.Pages = page.New(base.Store, base.CachedConfig, b.Orderer, base.Now, base.Log)
 	b.Profiles.Counters().Each(b.Metrics.Watch)
 	var err error

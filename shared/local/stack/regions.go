@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/app/config"
 )
 
 // regionsFile says in the data folder which region has which instance, in the order of the

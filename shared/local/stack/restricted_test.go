@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/affinityengine/affinity/shared/auth"
-	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/local/stack"
+	"github.com/affinityengine/affinity/shared/web/auth"
 )
 
 // seenIn is an event of index i.

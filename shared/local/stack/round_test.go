@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/affinityengine/affinity/functions/worker"
-	"github.com/affinityengine/affinity/shared/job/recompute"
+	"github.com/affinityengine/affinity/shared/job/kinds/recompute"
 	"github.com/affinityengine/affinity/shared/local/stack"
 )
 

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/api"
-	"github.com/affinityengine/affinity/shared/auth"
-	"github.com/affinityengine/affinity/shared/config"
-	"github.com/affinityengine/affinity/shared/limit"
+	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/app/limit"
 	"github.com/affinityengine/affinity/shared/local/stack"
+	"github.com/affinityengine/affinity/shared/web/auth"
 )
 
 const viewsScore = `{"eventsScoring":[{"eventName":"Seen","eventType":"view","score":%d}],"facetsScoring":[{"facetName":"brand","score":1}],"personalizationImpact":50}`

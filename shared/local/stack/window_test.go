@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/affinityengine/affinity/shared/limit"
+	"github.com/affinityengine/affinity/shared/app/limit"
 	"github.com/affinityengine/affinity/shared/local/stack"
 )
 

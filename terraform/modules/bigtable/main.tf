@@ -22,7 +22,7 @@ resource "google_bigtable_instance" "this" {
 
 locals {
   # The common tables, and those of each further set: their names end with the set's, behind a
-  # dot, as the engine expects it (shared/config).
+  # dot, as the engine expects it (shared/app/config).
   endings = concat([""], [for set in var.table_sets : ".${set}"])
   tables  = merge([for ending in local.endings : { for t in var.tables : "${t.name}${ending}" => t }]...)
 }

@@ -1,0 +1,290 @@
+package client_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/api/client"
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/stack"
+)
+
+// startEngine starts a whole engine and returns a client of it.
+func startEngine(t *testing.T) (*stack.Stack, *client.Client) {
+	t.Helper()
+	s, err := stack.Start(t.Context(), stack.Options{Apps: []stack.App{{ID: "shop", Key: "s3cret"}}, ConfigTTL: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s, newClient(t, client.Config{URL: s.URL})
+}
+
+// check returns an answer, and fails the test if there is an error.
+func check[T any](t *testing.T) func(answer T, err error) T {
+	return func(answer T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer
+	}
+}
+
+// wantStatus checks that a request was refused.
+func wantStatus(t *testing.T, err error, status int) {
+	t.Helper()
+	var refused *api.Error
+	if !errors.As(err, &refused) || refused.Status != status {
+		t.Errorf("error %v, want status %d", err, status)
+	}
+}
+
+func idle(t *testing.T, s *stack.Stack) {
+	t.Helper()
+	if err := s.Idle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// await polls until a job has ended, and fails the test after a minute.
+func await[T any](t *testing.T, look func() (T, error), state func(T) api.JobState) T {
+	t.Helper()
+	deadline := time.After(time.Minute)
+	for {
+		job := check[T](t)(look())
+		if state(job).Ended() {
+			return job
+		}
+		select {
+		case <-deadline:
+			t.Fatalf("not ended after a minute: %+v", job)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+func TestEngineServesUsers(t *testing.T) {
+	s, c := startEngine(t)
+	ctx := t.Context()
+	if h := check[api.Health](t)(c.Health(ctx)); h.Version != api.Version {
+		t.Errorf("health %+v", h)
+	}
+	strategy := api.Strategy{
+		EventsScoring: []api.EventScore{{EventName: "Viewed", EventType: api.EventView, Score: 2}},
+		FacetsScoring: []api.FacetScore{{FacetName: "color", Score: 50}},
+	}
+	if err := c.SetStrategy(ctx, strategy); err != nil {
+		t.Fatal(err)
+	}
+	if got := check[api.Strategy](t)(c.Strategy(ctx)); !got.Equal(strategy) {
+		t.Errorf("strategy %+v", got)
+	}
+	wantStatus(t, c.SetStrategyJSON(ctx, json.RawMessage(`{"eventScoring":[]}`)), 422)
+	next := json.RawMessage(`{"eventsScoring":[{"eventName":"Viewed","eventType":"view","score":2}],"facetsScoring":[{"facetName":"color","score":50}],"personalizationImpact":1}`)
+	wantStatus(t, c.SetStrategyIf(ctx, next, "why", 0), 409)
+	if err := c.SetStrategyIf(ctx, next, "why", 1); err != nil {
+		t.Error(err)
+	}
+	wantStatus(t, c.RestoreStrategyIf(ctx, 1, 1), 409)
+	if err := c.RestoreStrategyIf(ctx, 1, 2); err != nil {
+		t.Error(err)
+	}
+
+	put := api.BatchAction{Action: api.ActionAddObject, Body: json.RawMessage(`{"objectID":"1","color":"Red"}`)}
+	if a := check[api.BatchAnswer](t)(c.Batch(ctx, "shoes", put)); len(a.ObjectIDs) != 1 || a.ObjectIDs[0] != "1" {
+		t.Errorf("batch %+v", a)
+	}
+	if o := check[json.RawMessage](t)(c.Object(ctx, "shoes", "1")); string(o) != `{"objectID":"1","color":"Red"}` {
+		t.Errorf("object %s", o)
+	}
+	for filter, want := range map[string]int{"color:Red": 1, "color:Blue": 0, "": 1} {
+		if o := check[api.Objects](t)(c.Objects(ctx, "shoes", api.ObjectsQuery{Filter: filter, Limit: 1, Cursor: "0"})); len(o.ObjectIDs) != want || o.Cursor != "" {
+			t.Errorf("objects with %q: %+v", filter, o)
+		}
+	}
+	view := api.Event{EventType: api.EventView, EventName: "Viewed", Index: "shoes", UserToken: "ann", ObjectIDs: []string{"1"}}
+	view.Timestamp = time.Now().Add(-time.Hour).UnixMilli()
+	if err := c.SendEvents(ctx, view); err != nil {
+		t.Fatal(err)
+	}
+	line, err := json.Marshal(view)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := check[api.ImportAnswer](t)(c.ImportAll(ctx, "shoes", strings.NewReader(string(line)+"\n{}\n"))); a.Accepted != 1 || len(a.Refused) != 1 {
+		t.Errorf("import %+v", a)
+	}
+	wantStatus(t, c.SendEvents(ctx, api.Event{}), 422)
+	if a := check[api.RefusedEvents](t)(c.RefusedEvents(ctx)); len(a.Refused) != 1 || a.Refused[0].Sequence < 1 {
+		t.Errorf("refused events %+v", a)
+	}
+	idle(t, s)
+
+	p := check[api.Profile](t)(c.Profile(ctx, "ann", api.ProfileQuery{Limit: 5}))
+	if len(p.Affinities) != 1 || p.Affinities[0].Value != "Red" || p.Affinities[0].Score != 100 || p.LastEventAt.UnixMilli() != view.Timestamp {
+		t.Errorf("profile %+v", p)
+	}
+	limit := 1
+	many := check[api.Profiles](t)(c.Profiles(ctx, api.ProfilesRequest{UserTokens: []string{"bob", "ann"}, Limit: &limit}))
+	if len(many.Profiles) != 1 || len(many.NotFound) != 1 {
+		t.Errorf("profiles %+v", many)
+	}
+	none, half := 0, 50
+	for user, want := range map[string]int{"ann": 1, "nobody": 0} {
+		b := check[api.Boost](t)(c.Boost(ctx, user, api.BoostQuery{Engine: "algolia", Impact: &half, Limit: 5, Fields: []string{"color"}, FieldMap: map[string]string{"color": "c"}}))
+		if b.UserToken != user || b.Engine != "algolia" || len(b.Affinities) != want || (len(b.Query) > 0) != (want > 0) {
+			t.Errorf("boost %+v", b)
+		}
+	}
+	if b := check[api.Boost](t)(c.Boost(ctx, "ann", api.BoostQuery{Engine: "elasticsearch", Mode: "rescore", Impact: &none, Consistency: "strong"})); b.Mode != "rescore" || len(b.Query) != 0 {
+		t.Errorf("boost %+v", b)
+	}
+	_, none404 := c.FeedPage(ctx, "news", api.OrderSuggested, api.FeedQuery{User: "ann", Limit: 5, Cursor: "AAAA", Format: api.FormatIDs})
+	wantStatus(t, none404, 404)
+	_, refused := c.Boost(ctx, "ann", api.BoostQuery{Engine: "sphinx"})
+	wantStatus(t, refused, 422)
+	if a := check[api.PersonalizationProfile](t)(c.PersonalizationProfile(ctx, "ann")); a.Scores["color"]["Red"] != 20 {
+		t.Errorf("personalization profile %+v", a)
+	}
+	x := check[api.Explanation](t)(c.Explain(ctx, "ann", api.ExplainQuery{Facet: "color", Value: "Red", Limit: 3}))
+	if !x.Known || x.ScoreExplanation == nil || x.Score != 100 || len(x.Contributions) != 1 || x.Contributions[0].ContributedEvent.Name != "Viewed" {
+		t.Errorf("explanation %+v", x)
+	}
+	raw, err := json.Marshal(strategy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	preview := check[api.Preview](t)(c.PreviewStrategy(ctx, api.PreviewRequest{Strategy: raw, UserTokens: []string{"ann"}}))
+	if preview.Known != 1 || preview.Unchanged != 1 {
+		t.Errorf("preview %+v", preview)
+	}
+	if d := check[api.DeletedUser](t)(c.DeleteProfile(ctx, "ann")); d.DeletedUntil.Before(p.LastEventAt.Time) {
+		t.Errorf("deleted user %+v", d)
+	}
+	if err := c.DeleteUserToken(ctx, "ann"); err != nil {
+		t.Error(err)
+	}
+	if o := check[api.OptOut](t)(c.OptOut(ctx, "bob", api.OptOutRequest{EventTypes: []event.Type{event.Click}})); !o.OptedOut || len(o.EventTypes) != 1 || o.DeletedUntil == nil {
+		t.Errorf("opt-out %+v", o)
+	}
+	if o := check[api.OptOut](t)(c.OptOut(ctx, "bob", api.OptOutRequest{})); len(o.EventTypes) != 3 {
+		t.Errorf("opt-out %+v", o)
+	}
+	if o := check[api.OptOut](t)(c.GetOptOut(ctx, "bob")); len(o.EventTypes) != 3 {
+		t.Errorf("opt-out %+v", o)
+	}
+	if o := check[api.OptOut](t)(c.OptIn(ctx, "bob")); o.OptedOut || len(o.EventTypes) != 0 {
+		t.Errorf("opt-out %+v", o)
+	}
+	_, err = c.Profile(ctx, "ann", api.ProfileQuery{})
+	wantStatus(t, err, 404)
+}
+
+func TestEngineServesTheCatalog(t *testing.T) {
+	_, c := startEngine(t)
+	ctx := t.Context()
+	if got := check[api.Settings](t)(c.Settings(ctx, "shoes")); got.AttributesForFaceting != nil {
+		t.Errorf("settings that were never set: %+v", got)
+	}
+	set := check[api.SettingsAnswer](t)(c.SetSettings(ctx, "shoes", api.Settings{AttributesForFaceting: []string{"color"}}))
+	if set.UpdatedAt.IsZero() {
+		t.Errorf("settings %+v", set)
+	}
+	if got := check[api.Settings](t)(c.Settings(ctx, "shoes")); len(got.AttributesForFaceting) != 1 {
+		t.Errorf("settings %+v", got)
+	}
+	if task := check[api.TaskAnswer](t)(c.Task(ctx, "shoes", set.TaskID)); task.PendingTask || task.Status != "published" {
+		t.Errorf("task %+v", task)
+	}
+	if d := check[api.DeletedObject](t)(c.DeleteObject(ctx, "shoes", "1")); d.DeletedAt.IsZero() {
+		t.Errorf("deleted object %+v", d)
+	}
+	_, err := c.Object(ctx, "shoes", "1")
+	wantStatus(t, err, 404)
+}
+
+func TestEngineServesOperators(t *testing.T) {
+	_, c := startEngine(t)
+	ctx := t.Context()
+	started := check[api.Recompute](t)(c.StartRecompute(ctx, api.RecomputeRequest{OnlyStale: true}))
+	if started.Trigger != api.TriggerManual || !started.OnlyStale || started.State.Ended() {
+		t.Errorf("recompute %+v", started)
+	}
+	ended := await(t, func() (api.Recompute, error) { return c.Recompute(ctx, started.ID) }, func(r api.Recompute) api.JobState { return r.State })
+	if ended.State != api.JobDone || ended.FinishedAt == nil {
+		t.Errorf("recompute %+v", ended)
+	}
+	if list := check[api.Recomputes](t)(c.Recomputes(ctx)); len(list.Recomputes) != 1 {
+		t.Errorf("recomputes %+v", list)
+	}
+	_, err := c.CancelRecompute(ctx, started.ID)
+	wantStatus(t, err, 409)
+
+	dry := check[api.Reenrichment](t)(c.StartReenrichment(ctx, api.ReenrichRequest{DryRun: true}))
+	dry = await(t, func() (api.Reenrichment, error) { return c.Reenrichment(ctx, dry.ID) }, func(r api.Reenrichment) api.JobState { return r.State })
+	if dry.State != api.JobDone || !dry.DryRun {
+		t.Errorf("re-enrichment %+v", dry)
+	}
+	if list := check[api.Reenrichments](t)(c.Reenrichments(ctx)); len(list.Reenrichments) != 1 {
+		t.Errorf("re-enrichments %+v", list)
+	}
+	_, err = c.CancelReenrichment(ctx, "none")
+	wantStatus(t, err, 404)
+
+	sample := 10
+	if a := check[api.Audit](t)(c.Audit(ctx, api.AuditRequest{Sample: &sample})); a.Differing != 0 || a.Differences == nil {
+		t.Errorf("audit %+v", a)
+	}
+}
+
+func TestEngineMigrates(t *testing.T) {
+	_, c := startEngine(t)
+	ctx := t.Context()
+	before := check[api.Schema](t)(c.Schema(ctx))
+	if before.Read != api.SchemaWide || before.Migration != nil {
+		t.Fatalf("schema %+v", before)
+	}
+	_, err := c.SchemaVerify(ctx)
+	wantStatus(t, err, 409)
+	rate := 0
+	steps := []struct {
+		phase string
+		take  func() (api.Schema, error)
+	}{
+		{"dual", func() (api.Schema, error) { return c.SchemaStart(ctx, api.SchemaStartRequest{To: api.SchemaNarrow}) }},
+		{"backfill", func() (api.Schema, error) { return c.SchemaBackfill(ctx, api.SchemaBackfillRequest{Rate: &rate}) }},
+		{"verify", func() (api.Schema, error) { return c.SchemaVerify(ctx) }},
+		{"cutover", func() (api.Schema, error) { return c.SchemaCutover(ctx) }},
+		{"drop", func() (api.Schema, error) { return c.SchemaDrop(ctx, api.SchemaDropRequest{Schema: api.SchemaWide}) }},
+	}
+	for _, step := range steps {
+		a := check[api.Schema](t)(step.take())
+		if a.Migration == nil || a.Migration.Phase != step.phase {
+			t.Fatalf("after %s: %+v", step.phase, a)
+		}
+		await(t, func() (api.Schema, error) { return c.Schema(ctx) }, func(a api.Schema) api.JobState {
+			if a.SettlesInMs > 0 {
+				return api.JobRunning
+			}
+			if a.Migration.Job == nil {
+				return api.JobDone
+			}
+			return a.Migration.Job.State
+		})
+	}
+	after := check[api.Schema](t)(c.Schema(ctx))
+	if after.Read != api.SchemaNarrow || after.Migration.Moving || after.Migration.Job.State != api.JobDone {
+		t.Errorf("schema %+v, move %+v, job %+v", after, after.Migration, after.Migration.Job)
+	}
+	_, err = c.SchemaRollback(ctx)
+	wantStatus(t, err, 409)
+}

@@ -1,0 +1,305 @@
+package config
+
+import (
+	"context"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/app/limit"
+	"github.com/affinityengine/affinity/shared/catalog"
+	"github.com/affinityengine/affinity/shared/score/strategy"
+)
+
+// TTL is how long a function may use what it read from Firestore. Every request
+// that begins this long after a change sees the change. In return, a process
+// reads each document it uses at most once in that time.
+const TTL = 5 * time.Second
+
+// The number of answers that a Cached keeps, and as many answers that there is no
+// such thing. A strategy can take half a megabyte, so few old ones are kept.
+const (
+	cachedApps       = 1_000
+	cachedKeys       = 10_000
+	cachedIndexes    = 10_000
+	cachedStrategies = 100
+	cachedDeletions  = 1_000
+	cachedFeeds      = 1_000
+	cachedSegments   = 1_000
+)
+
+// Cached is the configuration as it was at most one TTL ago. It reads from memory
+// what it has read from its Store within that time. Only Access and Limits may answer
+// from five minutes ago, while the Store fails.
+//
+// Each guess of an app or a key costs the Store one read, evicts nothing that
+// exists, and gets an error while too many guesses wait for the Store.
+//
+// It is deliberately not a Store, since it lacks Apps, Keys, Deletions, Feeds, SavedSegment and StrategyVersions: code that takes a
+// Store gets the current configuration, code that takes a *Cached gets one that
+// may be old, and passing the wrong one does not compile. It is safe for
+// concurrent use.
+type Cached struct {
+	store      Store
+	apps       *cache[string, App]
+	keys       *cache[keyID, Key]
+	strategies *cache[strategyID, strategy.Strategy]
+	indexes    *cache[indexID, catalog.Settings]
+	deletions  *cache[string, Deletion]
+	feeds      *cache[feedID, Feed]
+	segments   *cache[string, []SavedSegment]
+	parents    *parents // nil without a Cipher
+}
+
+type (
+	keyID      struct{ app, hash string }
+	indexID    struct{ app, index string }
+	feedID     struct{ app, name string }
+	strategyID struct {
+		app     string
+		version int64
+	}
+)
+
+// NewCached returns a cache of store. A ttl of 0 caches nothing.
+//
+// App, Key, StrategyVersion, IndexSettings, Feed and SavedSegments return the result of a read that
+// began less than ttl ago, ErrNotFound included. A call that begins ttl or more
+// after a change sees that change. Concurrent calls for the same thing share one
+// read. Other errors are returned and not cached. A change made through the
+// Cached is visible through it at once. The memory it uses is bounded.
+func NewCached(store Store, ttl time.Duration) *Cached {
+	return newCached(store, ttl, time.Now)
+}
+
+func newCached(store Store, ttl time.Duration, now func() time.Time) *Cached {
+	return &Cached{
+		store:      store,
+		apps:       newCache[string, App](cachedApps, ttl, now),
+		keys:       newCache[keyID, Key](cachedKeys, ttl, now),
+		strategies: newCache[strategyID, strategy.Strategy](cachedStrategies, ttl, now),
+		indexes:    newCache[indexID, catalog.Settings](cachedIndexes, ttl, now),
+		deletions:  newCache[string, Deletion](cachedDeletions, ttl, now),
+		feeds:      newCache[feedID, Feed](cachedFeeds, ttl, now),
+		segments:   newCache[string, []SavedSegment](cachedSegments, ttl, now),
+	}
+}
+
+// App returns an app, or ErrNotFound.
+func (c *Cached) App(ctx context.Context, appID string) (App, error) {
+	return c.apps.get(ctx, appID, func(ctx context.Context) (App, error) {
+		return c.store.App(ctx, appID)
+	})
+}
+
+// Deletion returns the deletion of an app, or ErrNotFound.
+func (c *Cached) Deletion(ctx context.Context, appID string) (Deletion, error) {
+	return c.deletions.get(ctx, appID, func(ctx context.Context) (Deletion, error) {
+		return c.store.Deletion(ctx, appID)
+	})
+}
+
+// Key returns the key with that hash, or ErrNotFound.
+func (c *Cached) Key(ctx context.Context, appID, hash string) (Key, error) {
+	return c.keys.get(ctx, keyID{appID, hash}, func(ctx context.Context) (Key, error) {
+		return c.store.Key(ctx, appID, hash)
+	})
+}
+
+// Access returns the key with that hash if the app exists, and ErrNotFound if the
+// app or the key does not. While the Store fails or hangs, it answers for an app
+// and a key that it found within the last five minutes. No other part of an app
+// may be that old: writers and readers of the log rely on the layout of one TTL
+// ago.
+//
+// An unknown app costs one read, of the app. The read of the key follows that of
+// an app which the cache does not know, and runs beside that of one it knows.
+func (c *Cached) Access(ctx context.Context, appID, hash string) (Key, error) {
+	id := keyID{appID, hash}
+	app := func(ctx context.Context) (App, error) { return c.store.App(ctx, appID) }
+	key := func(ctx context.Context) (Key, error) { return c.store.Key(ctx, appID, hash) }
+	if c.apps.knows(appID) {
+		c.keys.prefetch(ctx, id, key)
+	}
+	if _, err := c.apps.getStale(ctx, appID, app); err != nil {
+		return Key{}, err
+	}
+	return c.keys.getStale(ctx, id, key)
+}
+
+// Limits returns what an app may ask for. While the Store fails or hangs, it answers
+// what it found within the last five minutes, as Access does.
+func (c *Cached) Limits(ctx context.Context, appID string) (limit.Numbers, error) {
+	app, err := c.apps.getStale(ctx, appID, func(ctx context.Context) (App, error) { return c.store.App(ctx, appID) })
+	return app.Limits, err
+}
+
+// Holds reports whether the last read of that key found one. It reads nothing.
+func (c *Cached) Holds(appID, hash string) bool { return c.keys.knows(keyID{appID, hash}) }
+
+// StrategyVersion returns the strategy of that version, or ErrNotFound.
+func (c *Cached) StrategyVersion(ctx context.Context, appID string, version int64) (strategy.Strategy, error) {
+	return c.strategies.get(ctx, strategyID{appID, version}, func(ctx context.Context) (strategy.Strategy, error) {
+		return c.store.StrategyVersion(ctx, appID, version)
+	})
+}
+
+// IndexSettings returns the settings of an index, or ErrNotFound.
+func (c *Cached) IndexSettings(ctx context.Context, appID, index string) (catalog.Settings, error) {
+	return c.indexes.get(ctx, indexID{appID, index}, func(ctx context.Context) (catalog.Settings, error) {
+		return c.store.IndexSettings(ctx, appID, index)
+	})
+}
+
+// Feed returns the feed of that name, or ErrNotFound.
+func (c *Cached) Feed(ctx context.Context, appID, name string) (Feed, error) {
+	return c.feeds.get(ctx, feedID{appID, name}, func(ctx context.Context) (Feed, error) {
+		return c.store.Feed(ctx, appID, name)
+	})
+}
+
+// SavedSegments returns all segments that an app has saved, sorted by name, or
+// ErrNotFound.
+func (c *Cached) SavedSegments(ctx context.Context, appID string) ([]SavedSegment, error) {
+	return c.segments.get(ctx, appID, func(ctx context.Context) ([]SavedSegment, error) {
+		return c.store.SavedSegments(ctx, appID)
+	})
+}
+
+// A change evicts what it concerns even if it failed: it may have been made all
+// the same.
+
+// DeleteApp is DeleteApp of the Store.
+func (c *Cached) DeleteApp(ctx context.Context, appID string) (Deletion, error) {
+	defer c.deletions.evict(appID)
+	defer c.apps.evict(appID)
+	return c.store.DeleteApp(ctx, appID)
+}
+
+// UpdateDeletion is UpdateDeletion of the Store.
+func (c *Cached) UpdateDeletion(ctx context.Context, appID string, change func(*Deletion) error) (Deletion, error) {
+	defer c.deletions.evict(appID)
+	return c.store.UpdateDeletion(ctx, appID, change)
+}
+
+// CreateApp is CreateApp of the Store.
+func (c *Cached) CreateApp(ctx context.Context, app App) error {
+	defer c.deletions.evict(app.ID)
+	defer c.apps.evict(app.ID)
+	return c.store.CreateApp(ctx, app)
+}
+
+// SetRetention is SetRetention of the Store.
+func (c *Cached) SetRetention(ctx context.Context, appID string, days int) error {
+	defer c.apps.evict(appID)
+	return c.store.SetRetention(ctx, appID, days)
+}
+
+// SetConsistency is SetConsistency of the Store.
+func (c *Cached) SetConsistency(ctx context.Context, appID string, to Consistency) error {
+	defer c.apps.evict(appID)
+	return c.store.SetConsistency(ctx, appID, to)
+}
+
+// SetBrowserRanking is SetBrowserRanking of the Store.
+func (c *Cached) SetBrowserRanking(ctx context.Context, appID string, on bool) error {
+	defer c.apps.evict(appID)
+	return c.store.SetBrowserRanking(ctx, appID, on)
+}
+
+// SetSegments is SetSegments of the Store.
+func (c *Cached) SetSegments(ctx context.Context, appID string, on bool) error {
+	defer c.apps.evict(appID)
+	return c.store.SetSegments(ctx, appID, on)
+}
+
+// SetLimits is SetLimits of the Store.
+func (c *Cached) SetLimits(ctx context.Context, appID string, n limit.Numbers) error {
+	defer c.apps.evict(appID)
+	return c.store.SetLimits(ctx, appID, n)
+}
+
+// UpdateLog is UpdateLog of the Store.
+func (c *Cached) UpdateLog(ctx context.Context, appID string, change func(*App) error) (App, error) {
+	defer c.apps.evict(appID)
+	return c.store.UpdateLog(ctx, appID, change)
+}
+
+// UpdateMove is UpdateMove of the Store.
+func (c *Cached) UpdateMove(ctx context.Context, appID string, change func(*App) error) (App, error) {
+	defer c.apps.evict(appID)
+	return c.store.UpdateMove(ctx, appID, change)
+}
+
+// PutKey is PutKey of the Store.
+func (c *Cached) PutKey(ctx context.Context, appID string, key Key) error {
+	defer c.evictKey(appID, key.Hash)
+	return c.store.PutKey(ctx, appID, key)
+}
+
+// DeleteKey is DeleteKey of the Store.
+func (c *Cached) DeleteKey(ctx context.Context, appID, hash string) error {
+	defer c.evictKey(appID, hash)
+	return c.store.DeleteKey(ctx, appID, hash)
+}
+
+// SetStrategy is SetStrategy of the Store.
+func (c *Cached) SetStrategy(ctx context.Context, appID string, s strategy.Strategy) (app App, changed bool, err error) {
+	return c.PublishStrategy(ctx, appID, s, Publication{})
+}
+
+// PublishStrategy is PublishStrategy of the Store.
+func (c *Cached) PublishStrategy(ctx context.Context, appID string, s strategy.Strategy, p Publication) (app App, changed bool, err error) {
+	defer func() {
+		c.apps.evict(appID)
+		c.strategies.evict(strategyID{appID, app.StrategyVersion})
+	}()
+	return c.store.PublishStrategy(ctx, appID, s, p)
+}
+
+// SetIndexSettings is SetIndexSettings of the Store.
+func (c *Cached) SetIndexSettings(ctx context.Context, appID, index string, change catalog.Change) (catalog.Settings, error) {
+	defer c.apps.evict(appID)
+	defer c.indexes.evict(indexID{appID, index})
+	return c.store.SetIndexSettings(ctx, appID, index, change)
+}
+
+// ApplyBands is ApplyBands of the Store.
+func (c *Cached) ApplyBands(ctx context.Context, appID string, versions map[string]int64) error {
+	defer c.apps.evict(appID)
+	return c.store.ApplyBands(ctx, appID, versions)
+}
+
+// SetPrivateFacets is SetPrivateFacets of the Store.
+func (c *Cached) SetPrivateFacets(ctx context.Context, appID, index string, facets []string) error {
+	defer c.apps.evict(appID)
+	return c.store.SetPrivateFacets(ctx, appID, index, facets)
+}
+
+// SetFeed is SetFeed of the Store.
+func (c *Cached) SetFeed(ctx context.Context, appID string, f Feed, now time.Time) (set Feed, changed bool, err error) {
+	defer c.evictFeed(appID, f.Name)
+	return c.store.SetFeed(ctx, appID, f, now)
+}
+
+// DeleteFeed is DeleteFeed of the Store.
+func (c *Cached) DeleteFeed(ctx context.Context, appID, name string, now time.Time) error {
+	defer c.evictFeed(appID, name)
+	return c.store.DeleteFeed(ctx, appID, name, now)
+}
+
+// SaveSegment is SaveSegment of the Store.
+func (c *Cached) SaveSegment(ctx context.Context, appID string, s SavedSegment, create bool) (set SavedSegment, changed bool, err error) {
+	defer c.segments.evict(appID)
+	return c.store.SaveSegment(ctx, appID, s, create)
+}
+
+// DeleteSegment is DeleteSegment of the Store.
+func (c *Cached) DeleteSegment(ctx context.Context, appID, name string) error {
+	defer c.segments.evict(appID)
+	return c.store.DeleteSegment(ctx, appID, name)
+}
+
+// evictFeed evicts a feed, and its app, which has the dates of all feeds.
+func (c *Cached) evictFeed(appID, name string) {
+	c.feeds.evict(feedID{appID, name})
+	c.apps.evict(appID)
+}

@@ -1,0 +1,280 @@
+package configdb
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"cloud.google.com/go/firestore"
+
+	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/app/limit"
+	"github.com/affinityengine/affinity/shared/catalog"
+	"github.com/affinityengine/affinity/shared/score/schema"
+	"github.com/affinityengine/affinity/shared/score/strategy"
+)
+
+// The documents; the package comment says where each lies.
+type (
+	appDocument struct {
+		ID            string `firestore:"id"`
+		RetentionDays int    `firestore:"retentionDays"`
+		// Consistency is empty in a document in which nobody set it.
+		Consistency config.Consistency `firestore:"consistency,omitempty"`
+		// BrowserRanking is unknown to older functions, which refuse pages.
+		BrowserRanking bool `firestore:"browserRanking,omitempty"`
+		// SegmentsSince is zero while segments are off, and unknown to older functions.
+		SegmentsSince   time.Time `firestore:"segmentsSince,omitempty"`
+		Strategy        string    `firestore:"strategy"`
+		StrategyVersion int64     `firestore:"strategyVersion"`
+		// More is nil in a document that an older function wrote.
+		More      *moreDocument `firestore:"strategyMore,omitempty"`
+		CreatedAt time.Time     `firestore:"createdAt"`
+		ChangedAt time.Time     `firestore:"changedAt"`
+		// Limits is nil in a document of an app that has only defaults, and in one that
+		// an older function wrote.
+		Limits *limitsDocument `firestore:"limits,omitempty"`
+		// Log is nil in a document that is older than the narrow schema. Migration
+		// is nil if the log was never migrated.
+		Log       *logDocument       `firestore:"log,omitempty"`
+		Migration *migrationDocument `firestore:"move,omitempty"`
+		// Region is empty, and Move nil, in a document of an app that was never given a
+		// region. Both are unknown to older functions.
+		Region string        `firestore:"region,omitempty"`
+		Move   *moveDocument `firestore:"regionMove,omitempty"`
+		// PrivateFacets is JSON. Empty: there are none.
+		PrivateFacets string `firestore:"privateFacets,omitempty"`
+		// NumericBands is JSON. Empty: there never were any.
+		NumericBands string `firestore:"numericBands,omitempty"`
+		// Dates is JSON. Empty: there are none.
+		Dates       string `firestore:"dates,omitempty"`
+		FeedVersion int64  `firestore:"feedVersion,omitempty"`
+	}
+	limitsDocument struct {
+		EventsPerSecond   int `firestore:"eventsPerSecond,omitempty"`
+		ImportsPerSecond  int `firestore:"importsPerSecond,omitempty"`
+		ReadsPerSecond    int `firestore:"readsPerSecond,omitempty"`
+		JobsPerHour       int `firestore:"jobsPerHour,omitempty"`
+		StrategiesPerHour int `firestore:"strategiesPerHour,omitempty"`
+		UserEventsPerDay  int `firestore:"userEventsPerDay,omitempty"`
+		WriteWindowMs     int `firestore:"writeWindowMs,omitempty"`
+	}
+	logDocument struct {
+		Write    []schema.Name   `firestore:"write"`
+		Read     schema.Name     `firestore:"read"`
+		Encoding schema.Encoding `firestore:"encoding"`
+		// Generation is as in schema.Layout.
+		Generation int64 `firestore:"generation"`
+	}
+	migrationDocument struct {
+		ID        string       `firestore:"id"`
+		From      schema.Name  `firestore:"from"`
+		To        schema.Name  `firestore:"to"`
+		Phase     config.Phase `firestore:"phase"`
+		Job       string       `firestore:"job"`
+		Backfill  string       `firestore:"backfill"`
+		Rate      int          `firestore:"rate"`
+		Undone    bool         `firestore:"undone"`
+		StartedAt time.Time    `firestore:"startedAt"`
+	}
+	moveDocument struct {
+		ID        string           `firestore:"id"`
+		From      string           `firestore:"from"`
+		To        string           `firestore:"to"`
+		Births    string           `firestore:"births"`
+		Phase     config.MovePhase `firestore:"phase"`
+		Back      bool             `firestore:"back"`
+		Job       string           `firestore:"job"`
+		StartedAt time.Time        `firestore:"startedAt"`
+		// ChangedAt is set by Firestore's clock if it is zero.
+		ChangedAt time.Time `firestore:"changedAt,serverTimestamp"`
+	}
+	keyDocument struct {
+		Hash      string    `firestore:"hash"`
+		ACL       []string  `firestore:"acl"`
+		CreatedAt time.Time `firestore:"createdAt"`
+		// The fields below are absent in a document without these attributes, and
+		// unknown to older functions.
+		Name        string    `firestore:"name,omitempty"`
+		Description string    `firestore:"description,omitempty"`
+		ValidUntil  time.Time `firestore:"validUntil,omitempty"`
+		Indexes     []string  `firestore:"indexes,omitempty"`
+		Referers    []string  `firestore:"referers,omitempty"`
+		AddressRate int       `firestore:"addressRate,omitempty"`
+		Parent      []byte    `firestore:"parent,omitempty"`
+	}
+	moreDocument struct {
+		Version        int64  `firestore:"version"`
+		ScoringVersion int64  `firestore:"scoringVersion"`
+		Ranking        string `firestore:"ranking"` // JSON; empty: none
+	}
+	strategyDocument struct {
+		Version   int64     `firestore:"version"`
+		Strategy  string    `firestore:"strategy"`
+		CreatedAt time.Time `firestore:"createdAt"`
+		// ScoringVersion is 0 in a document that an older function wrote.
+		ScoringVersion int64  `firestore:"scoringVersion"`
+		Ranking        string `firestore:"ranking"`
+		Note           string `firestore:"note,omitempty"`
+	}
+	feedDocument struct {
+		Name       string `firestore:"name"`
+		Version    int64  `firestore:"version"`
+		Index      string `firestore:"index"`
+		Date       string `firestore:"date"`
+		Definition string `firestore:"definition"`
+	}
+	indexDocument struct {
+		Index                 string   `firestore:"index"`
+		AttributesForFaceting []string `firestore:"attributesForFaceting"`
+		Version               int64    `firestore:"version"`
+		// NumericBands is JSON. Both fields are absent in the document of an index that
+		// never had bands, and unknown to older functions.
+		NumericBands string `firestore:"numericBands,omitempty"`
+		BandsVersion int64  `firestore:"bandsVersion,omitempty"`
+	}
+)
+
+func (d appDocument) app() (config.App, error) {
+	a := config.App{ID: d.ID, RetentionDays: d.RetentionDays, StrategyVersion: d.StrategyVersion, Consistency: d.Consistency,
+		BrowserRanking: d.BrowserRanking, Segments: config.Segments{Since: d.SegmentsSince.UTC()}, Log: schema.Default(), CreatedAt: d.CreatedAt.UTC(), ChangedAt: d.ChangedAt.UTC()}
+	if d.Limits != nil {
+		a.Limits = limit.Numbers(*d.Limits)
+	}
+	if d.Log != nil {
+		a.Log = schema.Layout(*d.Log)
+	}
+	// Reading an unknown layout as another one would lose events.
+	if err := config.CheckLog(a.Log); err != nil {
+		return config.App{}, fmt.Errorf("stored %w", err)
+	}
+	if d.Migration != nil {
+		d.Migration.StartedAt = d.Migration.StartedAt.UTC()
+		a.Migration = config.Migration(*d.Migration)
+	}
+	a.Region = d.Region
+	if d.Move != nil {
+		d.Move.StartedAt = d.Move.StartedAt.UTC()
+		a.Move = config.Move(*d.Move)
+	}
+	// An app whose private facets are unknown must not look like one without any.
+	if d.PrivateFacets != "" {
+		if err := json.Unmarshal([]byte(d.PrivateFacets), &a.PrivateFacets); err != nil {
+			return config.App{}, fmt.Errorf("parse stored private facets: %w", err)
+		}
+	}
+	if d.NumericBands != "" {
+		if err := json.Unmarshal([]byte(d.NumericBands), &a.NumericBands); err != nil {
+			return config.App{}, fmt.Errorf("parse stored numeric bands: %w", err)
+		}
+	}
+	// Nor one whose dates are unknown: its objects would leave the feeds.
+	a.FeedVersion = d.FeedVersion
+	if d.Dates != "" {
+		if err := json.Unmarshal([]byte(d.Dates), &a.Dates); err != nil {
+			return config.App{}, fmt.Errorf("parse stored dates: %w", err)
+		}
+	}
+	if d.StrategyVersion == 0 {
+		return a, nil
+	}
+	a.ScoringVersion = d.StrategyVersion
+	ranking := ""
+	if d.More != nil && d.More.Version == d.StrategyVersion {
+		a.ScoringVersion, ranking = d.More.ScoringVersion, d.More.Ranking
+	}
+	var err error
+	a.Strategy, err = parseStrategy(d.Strategy, ranking)
+	return a, err
+}
+
+// newStrategyDocument returns the document of an app's active strategy.
+func newStrategyDocument(app config.App) (strategyDocument, error) {
+	d := strategyDocument{Version: app.StrategyVersion, ScoringVersion: app.ScoringVersion, CreatedAt: config.Stamp(time.Time{})}
+	if app.Strategy.Ranking != nil {
+		text, err := json.Marshal(app.Strategy.Ranking)
+		if err != nil {
+			return d, err
+		}
+		d.Ranking = string(text)
+	}
+	known := app.Strategy
+	known.Ranking = nil
+	text, err := json.Marshal(known)
+	d.Strategy = string(text)
+	return d, err
+}
+
+func (d strategyDocument) kept() config.Version {
+	return config.Version{Version: d.Version, ScoringVersion: cmp.Or(d.ScoringVersion, d.Version), SetAt: d.CreatedAt.UTC(), Note: d.Note}
+}
+
+func (d keyDocument) key() config.Key {
+	d.CreatedAt, d.ValidUntil = d.CreatedAt.UTC(), d.ValidUntil.UTC()
+	return config.Key(d)
+}
+
+func (d indexDocument) settings() (catalog.Settings, error) {
+	s := catalog.Settings{AttributesForFaceting: d.AttributesForFaceting, Version: d.Version, BandsVersion: d.BandsVersion}
+	if d.NumericBands == "" {
+		return s, nil
+	}
+	if err := json.Unmarshal([]byte(d.NumericBands), &s.NumericBands); err != nil {
+		return s, fmt.Errorf("parse stored numeric bands: %w", err)
+	}
+	return s, nil
+}
+
+func newIndexDocument(index string, s catalog.Settings) (indexDocument, error) {
+	d := indexDocument{Index: index, AttributesForFaceting: s.AttributesForFaceting, Version: s.Version, BandsVersion: s.BandsVersion}
+	if len(s.NumericBands) == 0 {
+		return d, nil
+	}
+	text, err := json.Marshal(s.NumericBands)
+	d.NumericBands = string(text)
+	return d, err
+}
+
+// parseStrategy decodes a stored strategy. It was validated when it was set, under
+// the limits of that time.
+func parseStrategy(text, ranking string) (strategy.Strategy, error) {
+	var s strategy.Strategy
+	if err := json.Unmarshal([]byte(text), &s); err != nil {
+		return s, fmt.Errorf("parse stored strategy: %w", err)
+	}
+	if ranking == "" {
+		return s, nil
+	}
+	if err := json.Unmarshal([]byte(ranking), &s.Ranking); err != nil {
+		return s, fmt.Errorf("parse stored ranking: %w", err)
+	}
+	return s, nil
+}
+
+// escaper escapes slashes, which Firestore would read as path separators.
+var escaper = strings.NewReplacer("~", "~~", "/", "~s")
+
+// documentID returns the id of the document with that name: the name itself,
+// escaped if Firestore would refuse it as an id.
+func documentID(name string) string {
+	id := escaper.Replace(name)
+	if id == "" || strings.HasPrefix(id, ".") || strings.HasPrefix(id, "__") {
+		return "~p" + id
+	}
+	return id
+}
+
+// into decodes the result of a read.
+func into(document any, snapshot *firestore.DocumentSnapshot, err error) error {
+	// A missing database also answers NotFound, but without a snapshot. That is a
+	// fault and says nothing about the document.
+	if snapshot != nil && !snapshot.Exists() {
+		return config.ErrNotFound
+	}
+	if err != nil {
+		return err
+	}
+	return snapshot.DataTo(document)
+}

@@ -1,0 +1,168 @@
+package archive
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/admission"
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/event/bus"
+	"github.com/affinityengine/affinity/shared/intake/enrich"
+	"github.com/affinityengine/affinity/shared/intake/export"
+	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// Event is an event to restore.
+type Event struct {
+	Row store.LogEvent
+	// unresolved is the event if its filters have to be read from the catalog.
+	unresolved *event.Event
+	// unknown is of how many of its objects the filters are not known.
+	unknown int
+}
+
+// Decode decodes a line that is restored now. The errors say what is wrong with it.
+func Decode(l *api.ExportedEvent, now time.Time) (Event, error) {
+	row, e, err := export.Restored(l, now)
+	if err != nil {
+		return Event{}, err
+	}
+	if l.Unresolved {
+		return Event{row, &e, len(e.ObjectIDs)}, nil
+	}
+	return Event{row, nil, l.UnknownObjects}, nil
+}
+
+// Catalog looks up the filters of the objects of events, as apply.Catalog does.
+type Catalog interface {
+	ResolveFirst(ctx context.Context, appID string, events []event.Event) (bus.Resolution, int, error)
+}
+
+// Profiles writes the log and keeps profiles consistent with it.
+type Profiles interface {
+	enrich.Holder
+	Import(ctx context.Context, app config.App, events []store.LogEvent) (profile.Outcome, error)
+	Abandon(ctx context.Context, app config.App, events []store.LogEvent) error
+	CheckSchema(ctx context.Context, app config.App) error
+}
+
+// Restorer writes archived events to the log. All of its fields must be set.
+type Restorer struct {
+	Catalog  Catalog
+	Store    *store.Store
+	Profiles Profiles
+}
+
+// Outcome counts restored events by their fate.
+type Outcome struct {
+	profile.Outcome
+	// Present counts the events that the log had, with as many known objects.
+	Present int
+}
+
+// Restore writes events to the log, but those that it has. After an error, some may be
+// written; restoring all again completes them.
+func (r *Restorer) Restore(ctx context.Context, app config.App, events []Event) (all Outcome, err error) {
+	given := len(events)
+	events = best(events)
+	rows, err := enrich.Rows(ctx, r.Profiles, app, places(events))
+	if err == nil {
+		err = r.Profiles.CheckSchema(ctx, app)
+	}
+	if err != nil {
+		return all, fmt.Errorf("read events in the log of %s: %w", app.ID, err)
+	}
+	var missing []Event
+	var present []store.LogEvent
+	for _, e := range events {
+		row, ok := rows[enrich.PlaceOf(&e.Row)]
+		if ok && !row.Damaged && row.UnknownObjects <= e.unknown {
+			present = append(present, e.Row)
+		} else {
+			missing = append(missing, e)
+		}
+	}
+	all.Present = given - len(missing)
+	// The request that wrote these rows may have ended before it marked their users.
+	if len(present) > 0 {
+		if err := r.Profiles.Abandon(ctx, app, present); err != nil {
+			return all, err
+		}
+	}
+	for len(missing) > 0 {
+		n, err := r.resolve(ctx, app.ID, missing)
+		if err != nil {
+			return all, err
+		}
+		part := make([]store.LogEvent, n)
+		for i := range part {
+			part[i] = missing[i].Row
+			missing[i] = Event{}
+		}
+		outcome, err := r.Profiles.Import(ctx, app, part)
+		if err != nil {
+			return all, err
+		}
+		all.Add(outcome)
+		missing = missing[n:]
+	}
+	return all, nil
+}
+
+// resolve gives the first of events their filters, as many as may be in memory at a
+// time, and returns their number.
+func (r *Restorer) resolve(ctx context.Context, app string, events []Event) (int, error) {
+	var unresolved []event.Event
+	var at []int
+	for i := range events {
+		if e := events[i].unresolved; e != nil {
+			unresolved, at = append(unresolved, *e), append(at, i)
+		}
+	}
+	if len(unresolved) == 0 {
+		return len(events), nil
+	}
+	ctx, leave := admission.Process().Enter(ctx)
+	defer leave()
+	known, n, err := r.Catalog.ResolveFirst(ctx, app, unresolved)
+	if err != nil {
+		return 0, err
+	}
+	for i, place := range at[:n] {
+		row := &events[place].Row
+		*row = enrich.Relogged([]bus.Logged{{User: row.User, Time: row.Time, ID: row.ID, ReceivedAt: row.Receipt, Event: unresolved[i]}}, known)[0]
+	}
+	if n < len(at) {
+		return at[n], nil
+	}
+	return len(events), nil
+}
+
+// best returns each event once, in the write that knows most of its objects.
+func best(events []Event) []Event {
+	at := make(map[enrich.Place]int, len(events))
+	var all []Event
+	for _, e := range events {
+		place := enrich.PlaceOf(&e.Row)
+		if i, ok := at[place]; !ok {
+			at[place] = len(all)
+			all = append(all, e)
+		} else if e.unknown < all[i].unknown {
+			all[i] = e
+		}
+	}
+	return all
+}
+
+func places(events []Event) func(func(enrich.Place) bool) {
+	all := make(map[enrich.Place]struct{}, len(events))
+	for i := range events {
+		all[enrich.PlaceOf(&events[i].Row)] = struct{}{}
+	}
+	return maps.Keys(all)
+}

@@ -1,0 +1,178 @@
+// Package export is the form of what an app exports of a user, and of a dump of the app:
+// lines of JSON, each an object with one member that says what the line is. The first lines
+// of an export say who the user is and what their profile was, then comes a line for each
+// event of the log that counts, in the order of the log, and the last line says that the
+// export is complete. A dump has the events of all users, behind what the app has set. The
+// package keeps no data.
+//
+// A line of an event has the filters that the log counts, so that an import into any
+// app restores the event as it was, without the catalog and under the same id.
+package export
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"time"
+	"unicode/utf8"
+
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/fault"
+	"github.com/affinityengine/affinity/shared/score/affinity"
+	"github.com/affinityengine/affinity/shared/score/schema"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// NewEvent returns the line of a row of the log.
+func NewEvent(e affinity.Event, id, original []byte) (api.ExportLine, error) {
+	o, err := schema.ParseOriginal(original)
+	if err != nil {
+		return api.ExportLine{}, err
+	}
+	l := &api.ExportedEvent{
+		Time: e.Time, ID: string(id), ReceivedAt: api.AtMillis(o.ReceivedAt), Index: o.Index,
+		UnknownObjects: o.UnknownObjects, LeftOutObjects: o.LeftOutObjects, Filters: make([]api.ExportedFilter, len(e.Counts)), Event: o.Event,
+	}
+	for i, c := range e.Counts {
+		l.Filters[i] = api.ExportedFilter{Facet: c.Facet, Value: c.Value, N: c.N}
+	}
+	return api.ExportLine{Event: l}, nil
+}
+
+// prefix begins the names of all members of lines. An event may have such a member
+// too, which nobody reads: a line of an export has no other.
+const prefix = `"export`
+
+// Parse reads a line of an export. own is false if the line is none, but an event as
+// a client sends it.
+func Parse(text []byte) (line api.ExportLine, own bool, err error) {
+	rest, ok := bytes.CutPrefix(bytes.TrimSpace(text), []byte("{"))
+	if !ok || !bytes.HasPrefix(bytes.TrimSpace(rest), []byte(prefix)) {
+		return line, false, nil
+	}
+	if reason := fault.NotUTF8(text); reason != "" {
+		return line, true, fault.New(fault.Malformed, "The line of an export is not valid UTF-8: %s", reason)
+	}
+	var members map[string]json.RawMessage
+	if json.Unmarshal(text, &members) != nil || len(members) != 1 {
+		return line, false, nil
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&line); err != nil {
+		return line, true, fault.New(fault.Invalid, "The line of an export cannot be read: %v", err)
+	}
+	return line, true, nil
+}
+
+const (
+	maxObjects = 20 // of an event
+	// maxFilters is more than an event of any version counts.
+	maxFilters = maxObjects * event.MaxCounted
+	maxText    = 100_000 // bytes of a facet, and of a value: those of a record
+)
+
+var idForm = regexp.MustCompile(`^[A-Za-z0-9_-]{11}$`)
+
+// LogEvent returns the row of an exported event that is imported at a time, which is
+// that of its receipt. The errors say what is wrong with the line.
+func LogEvent(l *api.ExportedEvent, now time.Time) (store.LogEvent, error) {
+	if l.Unresolved {
+		return store.LogEvent{}, fault.New(fault.Invalid, "An unresolved event can only be imported with receipts=kept")
+	}
+	row, _, err := logEvent(l, now, now.UnixMilli())
+	return row, err
+}
+
+// Restored is LogEvent with the time of receipt that the line says, so that a deletion
+// of its user since then covers the event. It returns the decoded event too, since the
+// row of an unresolved one needs filters.
+func Restored(l *api.ExportedEvent, now time.Time) (store.LogEvent, event.Event, error) {
+	received := l.ReceivedAt.UnixMilli()
+	if received <= 0 || received > now.UnixMilli() {
+		return store.LogEvent{}, event.Event{}, fault.New(fault.Invalid, "The receipt of a restored event must not be in the future, or before 1970")
+	}
+	return logEvent(l, now, received)
+}
+
+func logEvent(l *api.ExportedEvent, now time.Time, received int64) (store.LogEvent, event.Event, error) {
+	e, err := event.Decode(l.Event, event.Rules{Now: now, Ahead: event.MaxAhead, Index: l.Index})
+	if err == nil {
+		err = check(l, &e, now)
+	}
+	if err != nil {
+		return store.LogEvent{}, e, err
+	}
+	counts, err := counts(l.Filters)
+	if err != nil {
+		return store.LogEvent{}, e, err
+	}
+	named := schema.ObjectsOf(&e)
+	original := schema.Original{
+		ReceivedAt: received, Index: e.Index, UnknownObjects: l.UnknownObjects, LeftOutObjects: l.LeftOutObjects, Event: e.Raw,
+	}
+	return store.LogEvent{
+		User: e.UserToken, Time: l.Time, ID: l.ID, Type: e.Type, Name: e.Name, Index: named.Index, ObjectIDs: named.ObjectIDs,
+		Counts: counts, Receipt: received, Original: original.Append(nil),
+	}, e, nil
+}
+
+// check checks an exported event, but for its filters.
+func check(l *api.ExportedEvent, e *event.Event, now time.Time) error {
+	switch {
+	case e.Type == event.InstantSearch:
+		return fault.New(fault.Invalid, "An exported event cannot be of type instantsearch")
+	case !idForm.MatchString(l.ID):
+		return fault.New(fault.Invalid, "The id of an exported event must have 11 characters of base64url")
+	case l.Time < event.MinTime || l.Time > now.Add(event.MaxAhead).UnixMilli():
+		return fault.New(fault.Invalid, "The time of an exported event must not be in the future, or before 1980")
+	case l.UnknownObjects < 0 || l.LeftOutObjects < 0:
+		return fault.New(fault.Invalid, "An exported event cannot have fewer than 0 unknown objects")
+	}
+	return nil
+}
+
+// counts checks the filters of an exported event. A filter that is there twice would
+// count twice.
+func counts(filters []api.ExportedFilter) ([]affinity.Count, error) {
+	if len(filters) > maxFilters {
+		return nil, fault.New(fault.Invalid, "An exported event can have at most %d filters", maxFilters)
+	}
+	counts, seen := make([]affinity.Count, len(filters)), make(map[[2]string]bool, len(filters))
+	for i, f := range filters {
+		of := [2]string{f.Facet, f.Value}
+		if f.Facet == "" || len(f.Facet) > maxText || len(f.Value) > maxText || !utf8.ValidString(f.Facet+f.Value) || f.N < 1 || f.N > maxObjects || seen[of] {
+			return nil, fault.New(fault.Invalid, "Filter %d of an exported event must have a facet, a number of objects from 1 to %d, and be there once", i+1, maxObjects)
+		}
+		seen[of], counts[i] = true, affinity.Count{Facet: f.Facet, Value: f.Value, N: f.N}
+	}
+	return counts, nil
+}
+
+// Refusal is why an import refuses a line of an export that says that something is
+// missing, nil if the line is none of these.
+func Refusal(l api.ExportLine) error {
+	switch {
+	case l.Cut != nil:
+		return fault.New(fault.Invalid, "The export was cut off here: %.200s", l.Cut.Message)
+	case l.App != nil || l.Strategy != nil || l.Settings != nil || l.Feed != nil || l.Segment != nil || l.Object != nil:
+		return fault.New(fault.Invalid, "The line is that of a dump: `affinity restore` restores it")
+	case l.Fault != nil:
+		return fault.New(fault.Invalid, "The export could not read the event %.50s of %d", l.Fault.ID, l.Fault.Time)
+	}
+	return nil
+}
+
+// Encode encodes a line with its end. Records and events stay as the client sent them, but
+// for spaces between their tokens.
+func Encode(l api.ExportLine) ([]byte, error) {
+	var line bytes.Buffer
+	encoder := json.NewEncoder(&line)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(l); err != nil {
+		return nil, fmt.Errorf("encode a line of an export: %w", err)
+	}
+	return line.Bytes(), nil
+}

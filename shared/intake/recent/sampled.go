@@ -1,0 +1,288 @@
+// Package recent keeps a sample of the events that an app has sent in the last minutes:
+// for a person who looks whether events arrive, and what they contain. Process records
+// events that it has applied. A Recorder takes a few of each app and second, and writes
+// them to the table recent of package store in the background. So no message waits for a
+// write or fails because of one, and what cannot be written is lost.
+//
+// The sample is personal data. The Recorder leaves out events of users who are deleted or
+// have opted out. Readers read the states of users and do so again, and the purge of a user
+// removes what was written before it, its second task what was written at the same time. It is a package of its own because process, which writes the sample, links
+// nothing of those who read it.
+package recent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/affinityengine/affinity/shared/deadline"
+	"github.com/affinityengine/affinity/shared/score/schema"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+const (
+	// PerSecond is how many events of an app a process takes in a second.
+	PerSecond = 5
+	// MaxListed is how many objects and filters of an event are kept, and maxText how
+	// many bytes of each.
+	MaxListed = 5
+	maxText   = 256
+	// maxWaiting and maxApps bound the memory of a process whose table fails, or that
+	// serves very many apps. Further events are left out.
+	maxWaiting = 2_000
+	maxApps    = 10_000
+	// every is the time between two writes. The first event after it is written at once.
+	every = time.Second
+	// maxHeld is how long an event may wait. An idle instance may get no CPU until its
+	// next request, when nobody asks for the event any more. It is much less than the
+	// time between the two purges of a deletion.
+	maxHeld = store.RecentMinutes * time.Minute
+	// sure is how long an event may wait whose user was not excluded when it was applied:
+	// after it, the user's state is read before the write.
+	sure = 2 * time.Second
+	// appsAtOnce is how many apps are written at a time.
+	appsAtOnce = 8
+	// writeTime limits a write of all apps.
+	writeTime = 5 * time.Second
+	// quiet is the time between two lines of the log about writes that fail.
+	quiet = time.Minute
+)
+
+// Store keeps samples.
+type Store interface {
+	AddRecent(ctx context.Context, app string, events []store.RecentEvent) error
+	DropRecent(ctx context.Context, app string, now time.Time) error
+}
+
+// States reads the states of users of an app. Users without one are missing.
+type States func(ctx context.Context, app string, users []string) (map[string]store.User, error)
+
+// Recorder takes samples. It is safe for concurrent use. A nil Recorder takes none.
+type Recorder struct {
+	store  Store
+	states States
+	log    *slog.Logger
+	now    func() time.Time
+	after  func(time.Duration, func()) // time.AfterFunc
+
+	writing chan struct{} // holds a value during a write
+
+	mu      sync.Mutex
+	second  int64          // since 1970, in which taken counts
+	taken   map[string]int // by app
+	waiting map[string][]waiting
+	held    int // waiting events
+	due     bool
+	began   time.Time
+	dropped map[string]int64 // the last minute in which the rows of an app were dropped
+	said    time.Time        // when the last failure was logged
+}
+
+// waiting is an event that waits for a write.
+type waiting struct {
+	store.RecentEvent
+	// unsure says that the user may have been excluded when the event was applied.
+	unsure bool
+	since  time.Time
+}
+
+// New returns a Recorder that writes in the background.
+func New(s Store, states States, now func() time.Time, log *slog.Logger) *Recorder {
+	return &Recorder{
+		store: s, states: states, log: log, now: now, after: func(d time.Duration, f func()) { time.AfterFunc(d, f) },
+		writing: make(chan struct{}, 1), taken: map[string]int{}, waiting: map[string][]waiting{}, dropped: map[string]int64{},
+	}
+}
+
+// Record takes some of the events of an app that were applied. excluded says that some of
+// their users are deleted or have opted out. It does not keep the memory of the events.
+func (r *Recorder) Record(app string, events []store.LogEvent, excluded bool) {
+	if r == nil || len(events) == 0 {
+		return
+	}
+	now := r.now()
+	for _, e := range events[:r.take(app, len(events), now)] {
+		if e.Receipt <= now.Add(-maxHeld).UnixMilli() {
+			continue // nobody reads its row
+		}
+		r.keep(app, waiting{inShort(&e), excluded, now})
+	}
+}
+
+// take returns how many of n events the sample takes.
+func (r *Recorder) take(app string, n int, now time.Time) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if second := now.Unix(); second != r.second {
+		r.second = second
+		clear(r.taken)
+	}
+	taken, known := r.taken[app]
+	if n = min(n, PerSecond-taken, maxWaiting-r.held); n <= 0 || !known && len(r.taken) >= maxApps {
+		return 0
+	}
+	r.taken[app] = taken + n
+	return n
+}
+
+// inShort returns what the sample keeps of an event.
+func inShort(e *store.LogEvent) store.RecentEvent {
+	short := store.RecentEvent{
+		User: strings.Clone(e.User), ID: strings.Clone(e.ID), Time: e.Time, Receipt: e.Receipt, Type: e.Type, Name: strings.Clone(e.Name), Index: e.Index,
+	}
+	if short.Index == "" { // an event by filters has it in its original alone
+		if o, err := schema.ParseOriginal(e.Original); err == nil {
+			short.Index = o.Index
+		}
+	}
+	short.Index = strings.Clone(short.Index)
+	for _, id := range e.ObjectIDs[:min(len(e.ObjectIDs), MaxListed)] {
+		short.ObjectIDs = append(short.ObjectIDs, cut(id))
+	}
+	for _, c := range e.Counts[:min(len(e.Counts), MaxListed)] {
+		short.Filters = append(short.Filters, cut(c.Facet+":"+c.Value))
+	}
+	return short
+}
+
+// cut returns the beginning of a text, in memory of its own.
+func cut(text string) string {
+	if len(text) <= maxText {
+		return strings.Clone(text)
+	}
+	end := maxText
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + "..."
+}
+
+// keep lets an event wait for a write.
+func (r *Recorder) keep(app string, e waiting) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.waiting[app] = append(r.waiting[app], e)
+	r.held++
+	if !r.due {
+		r.due = true
+		r.after(max(0, every-r.now().Sub(r.began)), r.write)
+	}
+}
+
+// write writes in the background.
+func (r *Recorder) write() {
+	ctx, cancel := deadline.Begin(context.Background(), writeTime)
+	defer cancel()
+	r.mu.Lock()
+	r.began, r.due = r.now(), false
+	r.mu.Unlock()
+	if err := r.Flush(ctx); err != nil {
+		r.say(ctx, err)
+	}
+}
+
+// say logs a failure, unless it has logged one a short time ago.
+func (r *Recorder) say(ctx context.Context, err error) {
+	now := r.now()
+	r.mu.Lock()
+	logged := now.Sub(r.said) < quiet
+	if !logged {
+		r.said = now
+	}
+	r.mu.Unlock()
+	if !logged {
+		r.log.LogAttrs(ctx, slog.LevelWarn, "recent events are not written", slog.Any("error", err))
+	}
+}
+
+// Flush writes the events that wait. Those that cannot be written are lost.
+func (r *Recorder) Flush(ctx context.Context) error {
+	if r == nil {
+		return nil
+	}
+	select {
+	case r.writing <- struct{}{}:
+		defer func() { <-r.writing }()
+	case <-ctx.Done():
+		return fmt.Errorf("write recent events: %w", ctx.Err())
+	}
+	r.mu.Lock()
+	apps := r.waiting
+	r.waiting, r.held = map[string][]waiting{}, 0
+	r.mu.Unlock()
+	var mu sync.Mutex
+	var errs []error
+	var g errgroup.Group
+	g.SetLimit(appsAtOnce)
+	for app, events := range apps {
+		g.Go(func() error {
+			if err := r.writeApp(ctx, app, events); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				errs = append(errs, err)
+			}
+			return nil
+		})
+	}
+	_ = g.Wait()
+	return errors.Join(errs...)
+}
+
+// writeApp writes events of an app, without those that are excluded. Once a minute it drops
+// the rows that nobody reads any more.
+func (r *Recorder) writeApp(ctx context.Context, app string, all []waiting) error {
+	var events, unsure []store.RecentEvent
+	var users []string
+	for _, e := range all {
+		if e.unsure || r.now().Sub(e.since) > sure {
+			unsure, users = append(unsure, e.RecentEvent), append(users, e.User)
+		} else {
+			events = append(events, e.RecentEvent)
+		}
+	}
+	if len(unsure) > 0 { // a quiet app pays one request for its sample, not two
+		states, err := r.states(ctx, app, users)
+		if err != nil {
+			return err
+		}
+		events = append(events, Counted(unsure, states)...)
+	}
+	if len(events) == 0 {
+		return nil
+	}
+	if err := r.store.AddRecent(ctx, app, events); err != nil {
+		return err
+	}
+	now := r.now()
+	minute := now.Unix() / 60
+	r.mu.Lock()
+	drop := r.dropped[app] != minute
+	if len(r.dropped) >= maxApps {
+		clear(r.dropped)
+	}
+	r.dropped[app] = minute
+	r.mu.Unlock()
+	if !drop {
+		return nil
+	}
+	return r.store.DropRecent(ctx, app, now)
+}
+
+// Counted returns those of some events that count: their users have a state, have not
+// been deleted since, and have not opted out of the type.
+func Counted(events []store.RecentEvent, states map[string]store.User) []store.RecentEvent {
+	var counted []store.RecentEvent
+	for _, e := range events {
+		if state, known := states[e.User]; known && !state.Excludes(e.Type, e.Time, e.Receipt) {
+			counted = append(counted, e)
+		}
+	}
+	return counted
+}

@@ -1,0 +1,262 @@
+package crowdbuild_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/bigtable"
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/job/kinds/crowdbuild"
+	"github.com/affinityengine/affinity/shared/local/jobtest"
+	"github.com/affinityengine/affinity/shared/local/storetest"
+	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/rank/crowd"
+	"github.com/affinityengine/affinity/shared/score/affinity"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+const (
+	app   = jobtest.App
+	shoes = "shoes"
+	hats  = "hats, red"
+	known = 20 // objects of each
+)
+
+// harness has users with events, a catalog, and a store whose requests pass the
+// gate of the harness of jobs.
+type harness struct {
+	*jobtest.Harness
+	t      *testing.T
+	store  *store.Store
+	client *bigtable.Client
+	events map[string][]affinity.Event // by user, in order
+	runner *crowdbuild.Runner
+	group  int // users that a sweep reads at a time, 0 means 1
+}
+
+var settings = job.Settings{ShardUsers: 3, Budget: time.Minute, Attempts: 100}
+
+// newHarness returns a harness with users named a, b, c ..., and a catalog with
+// some objects of two indexes.
+func newHarness(t *testing.T, users int, work crowdbuild.Work) *harness {
+	h := &harness{t: t, Harness: jobtest.New(t, users, settings), events: map[string][]affinity.Event{}}
+	h.store, h.client = storetest.NewWithClient(t, h.Dial()...)
+	h.use(work)
+	for _, index := range []string{shoes, hats} {
+		var objects []store.Object
+		for i := range known {
+			filters := []event.Filter{{Facet: "index", Value: index}, {Facet: "parity", Value: fmt.Sprint(i % 2)}}
+			objects = append(objects, store.Object{ID: objectID(i), Filters: store.ObjectFilters{Filters: filters}})
+		}
+		if err := h.store.PutObjects(t.Context(), app, index, objects); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return h
+}
+
+// use makes the harness run builds with the bounds of work.
+func (h *harness) use(work crowdbuild.Work) {
+	work.Store, work.Source, work.Settings = h.store, h, h.Config
+	work.ShardUsers = settings.ShardUsers
+	h.runner = crowdbuild.New(h.Parts(settings), work)
+	h.Runner = h.runner.Runner
+}
+
+func objectID(i int) string { return fmt.Sprintf("sku,%02d", i) }
+
+// SweepObjects streams the events of the harness. Each user takes a second.
+func (h *harness) SweepObjects(_ context.Context, app config.App, users store.Range, o profile.SweepOptions,
+	fn func(string, affinity.Event) error, progress func(profile.SweepProgress) error) (p profile.SweepProgress, err error) {
+	window := affinity.Window{Now: o.AsOf.UnixMilli(), RetentionDays: app.RetentionDays}
+	within := h.Within(users.From, users.To)
+	for i, user := range within {
+		if begins := i%max(h.group, 1) == 0; begins && i > 0 && !h.Now.Before(o.Until) {
+			return p, nil
+		}
+		h.Now = h.Now.Add(time.Second)
+		if o.Only == nil || o.Only(user) {
+			p.Users++
+			for _, e := range h.events[user] {
+				if window.Contains(e.Time) && app.Strategy.EventScore(e.Type, e.Name) > 0 {
+					p.Events++
+					if err := fn(user, e); err != nil {
+						return p, err
+					}
+				}
+			}
+		}
+		if p.Done = i == len(within)-1; !p.Done {
+			p.Next = within[i+1]
+		}
+		if (i+1)%max(h.group, 1) != 0 && !p.Done {
+			continue
+		}
+		if err := progress(p); err != nil {
+			return p, err
+		}
+	}
+	p.Done = true
+	return p, nil
+}
+
+// fill gives every user random events within an hour before now.
+func (h *harness) fill(seed uint64) {
+	r := rand.New(rand.NewPCG(seed, seed))
+	for name := range h.Users {
+		time := h.Now.UnixMilli() - 3_600_000
+		for range r.IntN(20) {
+			time += int64(r.IntN(300_000))
+			e := affinity.Event{Time: min(time, h.Now.UnixMilli()), Type: event.View, Name: "Seen", Index: []string{shoes, hats}[r.IntN(2)]}
+			if r.IntN(5) == 0 {
+				e.Name = "Ignored" // by the strategy
+			}
+			for range r.IntN(4) {
+				e.ObjectIDs = append(e.ObjectIDs, objectID(r.IntN(known+3))) // some are unknown
+			}
+			h.events[name] = append(h.events[name], e)
+		}
+		slices.SortStableFunc(h.events[name], func(a, b affinity.Event) int { return cmp.Compare(a.Time, b.Time) })
+	}
+}
+
+// build starts a build of all indexes and runs its tasks to the end.
+func (h *harness) build() job.Job {
+	h.t.Helper()
+	j := h.start(h.t.Context())
+	h.Drain()
+	return h.Find(j.ID)
+}
+
+// start starts a build as a client does that retries.
+func (h *harness) start(ctx context.Context) job.Job {
+	h.t.Helper()
+	h.Now = h.Now.Add(time.Minute)
+	for {
+		j, err := h.runner.StartImport(jobtest.Process(ctx), app, h.Now)
+		if err == nil {
+			return j
+		}
+		if h.Gate == nil {
+			h.t.Fatal(err)
+		}
+	}
+}
+
+// expected computes the statistics of an index by brute force, of the given
+// users, as of the start of a job.
+func (h *harness) expected(j job.Job, index string, selected func(user string) bool) (crowd.Index, map[string]crowd.Object) {
+	p := job.ParamsOf[crowdbuild.Params](j)
+	window := affinity.Window{Now: p.AsOf.UnixMilli(), RetentionDays: p.RetentionDays}
+	x := crowd.Index{
+		AsOf: window.Now, HalfLife: p.HalfLife, Objects: known, Sampled: p.Sampled(),
+		Frequencies: map[event.Filter]int{{Facet: "index", Value: index}: known, {Facet: "parity", Value: "0"}: known / 2, {Facet: "parity", Value: "1"}: known / 2},
+	}
+	var users [][]crowd.Event
+	for name, events := range h.events {
+		if selected != nil && !selected(name) {
+			continue
+		}
+		var of []crowd.Event
+		for _, e := range events {
+			c := crowd.Event{Time: e.Time}
+			for _, id := range e.ObjectIDs {
+				if id < objectID(known) {
+					c.ObjectIDs = append(c.ObjectIDs, id)
+				}
+			}
+			if e.Index == index && e.Name == "Seen" && len(c.ObjectIDs) > 0 && window.Contains(e.Time) {
+				of = append(of, c)
+			}
+		}
+		if len(of) > 0 {
+			x.Users++
+			x.Events += int64(len(of))
+			users = append(users, of)
+		}
+	}
+	counts, objects := crowd.Reference(users, window.Now, p.HalfLife)
+	x.Counts = counts
+	for _, n := range counts {
+		x.Highest = max(x.Highest, n)
+	}
+	for id, o := range objects {
+		o.Pairs = o.Pairs[:min(len(o.Pairs), crowd.Best)]
+		objects[id] = o
+	}
+	return x, objects
+}
+
+// read reads the current statistics of an index.
+func (h *harness) read(index string) (crowd.Manifest, crowd.Index, map[string]crowd.Object) {
+	h.t.Helper()
+	gate := h.Gate
+	h.Gate = nil
+	defer func() { h.Gate = gate }()
+	m, _, err := h.store.ReadCrowdManifest(h.t.Context(), app, index)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if m.Current.Name == "" {
+		return m, crowd.Index{}, nil
+	}
+	x, err := h.store.ReadCrowdIndex(h.t.Context(), app, index, m.Current, 1<<30)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	ids := make([]string, 40)
+	for i := range ids {
+		ids[i] = objectID(i)
+	}
+	objects, err := h.store.ReadCrowdObjects(h.t.Context(), store.CrowdRef{App: app, Index: index, Generation: m.Current.Name}, ids)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return m, x, objects
+}
+
+// wantBuilt checks that the statistics of an index are those of a job.
+func (h *harness) wantBuilt(j job.Job, index string, selected func(user string) bool) {
+	h.t.Helper()
+	m, x, objects := h.read(index)
+	if m.Current.Job != j.ID {
+		h.t.Fatalf("statistics of %s are of %q, want those of %s", index, m.Current.Job, j.ID)
+	}
+	wantIndex, wantObjects := h.expected(j, index, selected)
+	if diff := gocmp.Diff(wantIndex, x, cmpopts.EquateApprox(1e-9, 0), cmpopts.EquateEmpty()); diff != "" {
+		h.t.Errorf("statistics of %s (-reference +built):\n%s", index, diff)
+	}
+	if diff := gocmp.Diff(wantObjects, objects, cmpopts.EquateEmpty()); diff != "" {
+		h.t.Errorf("pairs of %s (-reference +built):\n%s", index, diff)
+	}
+}
+
+// generations returns the generations of an index that have rows, and whether
+// any has rows of runs.
+func (h *harness) generations(index string) (names []string, runs bool) {
+	h.t.Helper()
+	err := h.store.DropCrowd(h.t.Context(), app, index, func(name string) bool {
+		names = append(names, name)
+		headers, err := h.store.CrowdRunHeaders(h.t.Context(), store.CrowdRef{App: app, Index: index, Generation: name})
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		runs = runs || len(headers) > 0
+		return false
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	slices.Sort(names)
+	return names, runs
+}

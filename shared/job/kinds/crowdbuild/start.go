@@ -1,0 +1,205 @@
+package crowdbuild
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/rank/crowd"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// ErrNoObjects means that no index to build has objects.
+var ErrNoObjects = errors.New("the catalog holds no objects")
+
+// StartManual starts a build of an index, or of all indexes of the app if index
+// is "". ErrNoObjects if there is nothing to build.
+func (r *Runner) StartManual(ctx context.Context, app, index string) (job.Job, error) {
+	return r.start(ctx, app, index, Manual, job.NewID(string(Manual), r.Now()), 0)
+}
+
+// StartImport starts the build that follows an app's last import, at the given
+// time. It is idempotent. If a build of all indexes has started since, StartImport
+// returns that one.
+func (r *Runner) StartImport(ctx context.Context, app string, at time.Time) (job.Job, error) {
+	indexes, err := r.indexes(ctx, app, "")
+	if err != nil {
+		return job.Job{}, fmt.Errorf("start crowd: %w", err)
+	}
+	latest, err := r.Jobs.List(ctx, app, maxListed)
+	if err != nil {
+		return job.Job{}, fmt.Errorf("list the latest crowd jobs: %w", err)
+	}
+	whole := job.Job{Params: Params{Indexes: indexes}}
+	for _, j := range latest {
+		if j.StartedAt.After(at) && covers(j, whole) && (j.State == job.Done || !j.State.Ended()) {
+			return j, r.ResumeJob(ctx, j)
+		}
+	}
+	return r.start(ctx, app, "", Import, string(Import)+"-"+strconv.FormatInt(at.UnixMilli(), 10), 0)
+}
+
+// maxListed is how many of the latest jobs StartImport looks at.
+const maxListed = 10
+
+// Nightly starts the day's build of all indexes of each app, by the engine's
+// clock, in the given order, and spreads the starts evenly over the time spread.
+// It is idempotent within a day. It skips apps without objects.
+func (r *Runner) Nightly(ctx context.Context, apps []string, spread time.Duration) error {
+	id := string(Nightly) + "-" + r.Now().UTC().Format(time.DateOnly)
+	var faults []error
+	for i, app := range apps {
+		_, err := r.start(ctx, app, "", Nightly, id, spread/time.Duration(len(apps))*time.Duration(i))
+		switch {
+		case errors.Is(err, store.ErrNoCrowdTable):
+			r.Log.LogAttrs(ctx, slog.LevelWarn, "no crowd statistics, the deployment has no table for them", slog.String("app", app))
+		case err != nil && !errors.Is(err, ErrNoObjects):
+			faults = append(faults, err) // the other apps go on
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// start creates a job, supersedes the unfinished jobs that build nothing more,
+// and enqueues the plan task. If the process dies in between, the next start of
+// the same job completes these steps.
+func (r *Runner) start(ctx context.Context, appID, index string, trigger Trigger, id string, delay time.Duration) (job.Job, error) {
+	app, err := r.Config.App(ctx, appID)
+	if err != nil {
+		return job.Job{}, fmt.Errorf("start crowd: %w", err)
+	}
+	indexes, err := r.indexes(ctx, appID, index)
+	if err != nil {
+		return job.Job{}, fmt.Errorf("start crowd: %w", err)
+	}
+	indexes, share, err := r.share(ctx, appID, indexes)
+	if err != nil {
+		return job.Job{}, fmt.Errorf("start crowd: %w", err)
+	}
+	now := r.Now()
+	return r.startWith(ctx, app, job.Job{App: appID, ID: id, Concurrency: concurrency, Params: Params{
+		Trigger: trigger, Indexes: indexes, Generation: crowd.GenerationName(now, id), AsOf: job.Stamp(now.Truncate(time.Millisecond)),
+		RetentionDays: app.RetentionDays, ScoringVersion: app.ScoringVersion,
+		HalfLife: app.Strategy.RankingOrDefault().Popularity.HalfLife.Millis(), Share: share,
+	}}, delay, "crowd %s takes its place")
+}
+
+// startWith starts a job, or completes its start. reason is a format in which %s
+// stands for the id of the job that supersedes another one.
+func (r *Runner) startWith(ctx context.Context, app config.App, j job.Job, delay time.Duration, reason string) (job.Job, error) {
+	j, err := r.Create(ctx, j, delay)
+	if err != nil || j.State.Ended() {
+		return j, err
+	}
+	unfinished, err := r.Jobs.Unfinished(ctx, app.ID)
+	if err != nil {
+		return j, fmt.Errorf("list the unfinished crowd jobs: %w", err)
+	}
+	for _, other := range unfinished {
+		older := job.NewestFirst(j, other) < 0
+		switch {
+		case other.ID == j.ID:
+		case older && covers(j, other):
+			if _, err := r.Supersede(ctx, other, fmt.Sprintf(reason, j.ID)); err != nil {
+				return j, err
+			}
+		case !older && covers(other, j):
+			return r.Supersede(ctx, j, fmt.Sprintf(reason, other.ID))
+		}
+	}
+	if j.State != job.Planning {
+		return j, r.ResumeJob(ctx, j)
+	}
+	return j, r.EnqueuePlan(ctx, j, app, delay)
+}
+
+// covers reports whether a job builds all indexes that another one builds.
+func covers(j, other job.Job) bool {
+	built := job.ParamsOf[Params](j).Indexes
+	return !slices.ContainsFunc(job.ParamsOf[Params](other).Indexes, func(index string) bool {
+		return !slices.Contains(built, index)
+	})
+}
+
+// indexes returns the indexes to build: the given one, or all that have objects
+// or statistics.
+func (r *Runner) indexes(ctx context.Context, app, index string) ([]string, error) {
+	if err := r.work.Store.CheckCrowdTable(ctx, app); err != nil {
+		return nil, err
+	}
+	cataloged, err := r.work.Store.CatalogIndexes(ctx, app)
+	if err != nil {
+		return nil, err
+	}
+	built, err := r.work.Store.CrowdIndexes(ctx, app)
+	if err != nil {
+		return nil, err
+	}
+	all := append(cataloged, built...)
+	slices.Sort(all)
+	all = slices.Compact(all)
+	if index != "" {
+		all = slices.DeleteFunc(all, func(other string) bool { return other != index })
+	}
+	if len(all) == 0 {
+		return nil, ErrNoObjects
+	}
+	return all, nil
+}
+
+// share returns the share of users to read, by what the last builds have read. It
+// leaves out indexes whose statistics a newer version of the engine has built. The
+// error is crowd.ErrNewer if none remains.
+func (r *Runner) share(ctx context.Context, app string, indexes []string) (left []string, share float64, err error) {
+	read := 0.0
+	var newer error
+	for _, index := range indexes {
+		m, _, err := r.work.Store.ReadCrowdManifest(ctx, app, index)
+		if errors.Is(err, crowd.ErrNewer) {
+			r.Log.LogAttrs(ctx, slog.LevelWarn, "no build of an index, a newer version of the engine has built it",
+				slog.String("app", app), slog.String("index", index), slog.Any("error", err))
+			newer = err
+			continue
+		}
+		if err != nil {
+			return nil, 0, err
+		}
+		left = append(left, index)
+		if m.Current.Share > 0 {
+			read = max(read, float64(m.Current.Read)/m.Current.Share)
+		}
+	}
+	if len(left) == 0 {
+		return nil, 0, newer
+	}
+	return left, min(1, float64(r.work.MaxEvents)/max(read, 1)), nil
+}
+
+// sample replaces an unfinished job by one that reads a share of the users.
+func (r *Runner) sample(ctx context.Context, j job.Job, share float64) error {
+	app, err := r.Config.App(ctx, j.App)
+	if err != nil {
+		return fmt.Errorf("sample users for %s: %w", j.ID, err)
+	}
+	p := job.ParamsOf[Params](j)
+	id := j.ID + "-sampled"
+	p.Share, p.Generation = min(share, maxShare), crowd.GenerationName(r.Now(), id)
+	const reason = "the app has too many events: crowd %s reads a sample of the users"
+	if _, err := r.startWith(ctx, app, job.Job{App: j.App, ID: id, Concurrency: concurrency, Params: p}, 0, reason); err != nil {
+		return err
+	}
+	// The job of the sample may have ended before the process could supersede this
+	// one.
+	_, err = r.Supersede(ctx, j, fmt.Sprintf(reason, id))
+	return err
+}
+
+// maxShare is the largest share of a sample. It is below 1, so that a job knows
+// that it reads a sample.
+const maxShare = 0.999

@@ -1,0 +1,171 @@
+package crowdbuild_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/job/kinds/crowdbuild"
+	"github.com/affinityengine/affinity/shared/local/jobtest"
+)
+
+// A build that ends without its swap leaves rows that the next one drops.
+func TestUnfinishedBuildIsDropped(t *testing.T) {
+	for _, want := range []job.State{job.Superseded, job.Cancelled, job.Failed} {
+		t.Run(string(want), func(t *testing.T) {
+			h := newHarness(t, 7, crowdbuild.Work{})
+			h.fill(6)
+			before := h.build()
+			lost := h.start(t.Context())
+			for n := len(h.Tasks); len(h.Waiting()) > 0 && len(h.Tasks) < n+8; {
+				if _, err := h.Deliver(t.Context(), h.Waiting()[0]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			switch want {
+			case job.Superseded:
+				h.SetStrategy(2)
+			case job.Cancelled:
+				if _, err := h.Runner.Cancel(t.Context(), app, lost.ID); err != nil {
+					t.Fatal(err)
+				}
+			case job.Failed:
+				h.Gate = func(_ context.Context, what string) jobtest.Fault {
+					if strings.HasPrefix(what, "/google.bigtable") {
+						return jobtest.FailBefore
+					}
+					return jobtest.None
+				}
+			}
+			h.Drain()
+			h.Gate = nil
+			h.WantState(lost.ID, want, "")
+			h.wantBuilt(before, shoes, nil)
+			if names, _ := h.generations(shoes); len(names) != 2 {
+				t.Errorf("generations %q, want one and the rows of the lost build", names)
+			}
+			after := h.build()
+			h.WantState(after.ID, job.Done, "")
+			h.wantBuilt(after, shoes, nil)
+			if names, runs := h.generations(shoes); len(names) != 2 || runs {
+				t.Errorf("generations %q, runs left: %v; want the last two without runs", names, runs)
+			}
+		})
+	}
+}
+
+// A newer build supersedes one that builds nothing more, and only such a one.
+func TestNewerBuildTakesPlace(t *testing.T) {
+	h := newHarness(t, 3, crowdbuild.Work{})
+	h.fill(7)
+	start := func(index string) job.Job {
+		t.Helper()
+		h.Now = h.Now.Add(time.Second)
+		j, err := h.runner.StartManual(t.Context(), app, index)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return j
+	}
+	ofShoes, ofHats := start(shoes), start(hats)
+	h.WantState(ofShoes.ID, job.Planning, "")
+	ofAll := start("")
+	h.WantState(ofShoes.ID, job.Superseded, ofAll.ID)
+	h.WantState(ofHats.ID, job.Superseded, ofAll.ID)
+	again := start(shoes)
+	h.WantState(ofAll.ID, job.Planning, "")
+	h.Drain()
+	h.WantState(ofAll.ID, job.Done, "")
+	h.WantState(again.ID, job.Done, "")
+	h.wantBuilt(ofAll, hats, nil)
+	h.wantBuilt(again, shoes, nil) // although the older build has ended too
+}
+
+// No build follows an import if one of all indexes has started since.
+func TestBuildSinceTheImportIsEnough(t *testing.T) {
+	h := newHarness(t, 3, crowdbuild.Work{})
+	h.fill(13)
+	at := h.Now
+	h.Now = h.Now.Add(time.Second)
+	manual, err := h.runner.StartManual(t.Context(), app, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, state := range []job.State{job.Planning, job.Done} {
+		h.WantState(manual.ID, state, "")
+		if j, err := h.runner.StartImport(t.Context(), app, at); err != nil || j.ID != manual.ID {
+			t.Errorf("while the build is %s, the import starts %s, %v", state, j.ID, err)
+		}
+		h.Drain()
+	}
+	h.Now = h.Now.Add(time.Second)
+	if _, err := h.runner.StartManual(t.Context(), app, shoes); err != nil { // of one index only
+		t.Fatal(err)
+	}
+	if j, err := h.runner.StartImport(t.Context(), app, h.Now.Add(-time.Millisecond)); err != nil || j.ID == manual.ID {
+		t.Errorf("a later import starts %s, %v", j.ID, err)
+	}
+}
+
+func TestAnOlderBuildReplacesNothing(t *testing.T) {
+	h := newHarness(t, 3, crowdbuild.Work{})
+	h.fill(8)
+	older, err := h.runner.StartManual(t.Context(), app, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tasks := slices.Clone(h.Tasks)
+	h.Now = h.Now.Add(time.Second)
+	newer, err := h.runner.StartManual(t.Context(), app, shoes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for len(h.Find(newer.ID).FinishedAt.String()) == 0 || !h.Find(newer.ID).State.Ended() {
+		for _, k := range h.Waiting() {
+			if !slices.Contains(tasks, k) {
+				_, _ = h.Deliver(t.Context(), k)
+			}
+		}
+	}
+	h.Drain()
+	h.WantState(older.ID, job.Done, "")
+	h.wantBuilt(newer, shoes, nil)
+	h.wantBuilt(older, hats, nil)
+}
+
+func TestNothingToBuild(t *testing.T) {
+	h := newHarness(t, 3, crowdbuild.Work{})
+	for _, index := range []string{shoes, hats} {
+		if err := h.store.ClearIndex(t.Context(), app, index); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, index := range []string{"", shoes} {
+		if _, err := h.runner.StartManual(t.Context(), app, index); !errors.Is(err, crowdbuild.ErrNoObjects) {
+			t.Errorf("a build of %q: %v, want ErrNoObjects", index, err)
+		}
+	}
+	if err := h.runner.Nightly(t.Context(), []string{app}, time.Hour); err != nil || len(h.Tasks) != 0 {
+		t.Errorf("the nightly round: %v, %d tasks", err, len(h.Tasks))
+	}
+}
+
+func TestNightlyBuilds(t *testing.T) {
+	h := newHarness(t, 3, crowdbuild.Work{})
+	h.fill(10)
+	for range 3 { // the scheduler may call twice
+		if err := h.runner.Nightly(t.Context(), []string{app}, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.Drain()
+	jobs, err := h.Jobs.List(t.Context(), app, 10)
+	if err != nil || len(jobs) != 1 {
+		t.Fatalf("jobs %+v, %v; want one", jobs, err)
+	}
+	h.wantBuilt(jobs[0], shoes, nil)
+}

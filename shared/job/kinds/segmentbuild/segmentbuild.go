@@ -1,0 +1,236 @@
+// Package segmentbuild packs the profiles of an app's users into the parts that
+// answer questions about segments (package segment), and keeps them close to the
+// profiles of the moment.
+//
+// A build is a job over all users. Its shards compute stale profiles, as a recompute
+// does, and pack these and the valid ones into base parts. The last shard puts the
+// parts into the manifest. Between builds, deltas pack the users who have changed: see
+// Runner.Delta.
+//
+// Answers are exact by the cut of a part, a slot of the list of changes. A part counts
+// every change that is listed in an earlier slot: a writer lists a user after it has
+// drawn a ticket, and a row is packed only with the profile of its last ticket. Queries
+// read the profiles of the users who are listed from the cut on.
+//
+// A crash at any point leaves the manifest of before, or the next one: nothing reads a
+// part that no manifest names. What a crash leaves behind is dropped by the task that
+// cleans up after the next build. Parts lie in the table segments. Package job runs the
+// builds, which lie in a collection of this package:
+//
+//	apps/{app}/segmentBuilds/{id}
+package segmentbuild
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/admission"
+	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/rank/segment"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// Collection names the collection of the builds under an app.
+var Collection = job.Collection{Name: "segmentBuilds", Decode: job.DecodeParams[Params]}
+
+// ErrOff means that segments are off for the app.
+var ErrOff = errors.New("segments are off for the app")
+
+// Trigger is what started a build. It begins the build's id.
+type Trigger string
+
+// An operator, the nightly schedule, the end of a recompute and too many changed users
+// start builds.
+const (
+	Manual    Trigger = "manual"
+	Nightly   Trigger = "nightly"
+	Recompute Trigger = "recompute"
+	Changes   Trigger = "changes"
+)
+
+// Params are the parameters of a build.
+type Params struct {
+	Trigger Trigger `firestore:"trigger"`
+	// Generation is the name of what the build makes. Of two, the newer is greater.
+	Generation string `firestore:"generation"`
+	// ScoringVersion and RetentionDays are those of the profiles, Since is when
+	// segments were turned on. Others supersede the build.
+	ScoringVersion int64     `firestore:"scoringVersion"`
+	RetentionDays  int       `firestore:"retentionDays"`
+	Since          time.Time `firestore:"since"`
+}
+
+var _ job.Params = Params{}
+
+// LogAttrs returns the trigger and the scoring version.
+func (p Params) LogAttrs() []slog.Attr {
+	return []slog.Attr{slog.String("trigger", string(p.Trigger)), slog.Int64("scoringVersion", p.ScoringVersion)}
+}
+
+// Counts counts the work of a build.
+type Counts struct {
+	Users      int64 // processed
+	Packed     int64 // processed users who are in a part
+	Affinities int64 // in parts
+	Computed   int64 // profiles that were stale
+	Parts      int64
+	Faulty     int64 // users whose profiles could not be computed or packed
+}
+
+// CountsOf names the counts of a build.
+func CountsOf(c job.Counts) Counts {
+	return Counts{Users: c.Visited, Packed: c.Users, Affinities: c.Events, Computed: c.Changed, Parts: c.Left, Faulty: c.Faulty}
+}
+
+func (c Counts) stored() job.Counts {
+	return job.Counts{Visited: c.Users, Users: c.Packed, Events: c.Affinities, Changed: c.Computed, Left: c.Parts, Faulty: c.Faulty}
+}
+
+// Profiles computes and reads the profiles to pack.
+type Profiles interface {
+	Recompute(ctx context.Context, app config.App, users store.Range, o profile.RecomputeOptions,
+		progress func(profile.Progress) error) (profile.Progress, error)
+	ReadStored(ctx context.Context, app config.App, users []string, fn func(user string, stored []byte) error) error
+}
+
+var _ Profiles = (*profile.Engine)(nil)
+
+// The bounds of builds and deltas; tests replace them.
+const (
+	// shardUsers is the number of users of a shard: a common value has a row in each
+	// part, so parts should be as large as they may be.
+	shardUsers = 60_000
+	// concurrency bounds how many shards have tasks at a time. One takes up to some
+	// 250 MB.
+	concurrency = 4
+	// deltaUsers is how many changed users make a delta, and joined how many deltas of
+	// about one size become one.
+	deltaUsers = 500
+	joined     = 8
+	// smallLimit is the memory, in bytes, below which parts are half as large.
+	smallLimit = 400 << 20
+)
+
+// Work packs and swaps. The function that runs its tasks must set Store and Profiles.
+type Work struct {
+	Store    *store.Store
+	Profiles Profiles
+	// Sizes stores the sizes of an app's saved segments, after each build and delta.
+	// nil: nobody asks.
+	Sizes func(ctx context.Context, app config.App) error
+	// Tests replace the bounds. 0 means the default.
+	ShardUsers int
+	PartUsers  int // in a part
+	Affinities int // in a part
+	DeltaUsers int
+	Joined     int
+
+	runner *Runner
+}
+
+var _ job.Continued = &Work{}
+
+// Runner starts builds, runs their tasks, and makes deltas. It is safe for concurrent
+// use.
+type Runner struct {
+	*job.Runner
+	work *Work
+}
+
+// New returns the runner of builds. It sets the name and the work of r.
+func New(r job.Runner, work Work) *Runner {
+	work.ShardUsers = cmp.Or(work.ShardUsers, shardUsers)
+	work.PartUsers = cmp.Or(work.PartUsers, segment.MaxUsers)
+	if work.Affinities == 0 && admission.MemoryLimit() < smallLimit {
+		work.Affinities = segment.MaxAffinities / 2
+	}
+	work.Affinities = cmp.Or(work.Affinities, segment.MaxAffinities)
+	work.DeltaUsers = cmp.Or(work.DeltaUsers, deltaUsers)
+	work.Joined = cmp.Or(work.Joined, joined)
+	r.Name, r.Work, r.ShardUsers = "segments", &work, work.ShardUsers
+	work.runner = &Runner{job.New(r), &work}
+	return work.runner
+}
+
+// Obsolete ends a build whose parts no query may read.
+func (*Work) Obsolete(j job.Job, app config.App) string {
+	p := job.ParamsOf[Params](j)
+	switch {
+	case !app.Segments.On():
+		return "segments are off"
+	case !app.Segments.Since.Equal(p.Since):
+		return "segments were turned off and on again"
+	case app.ScoringVersion != p.ScoringVersion:
+		return fmt.Sprintf("scoring version %d has replaced %d", app.ScoringVersion, p.ScoringVersion)
+	case app.RetentionDays != p.RetentionDays:
+		return fmt.Sprintf("a retention of %d days has replaced %d", app.RetentionDays, p.RetentionDays)
+	}
+	return ""
+}
+
+// Verify finds nothing: the swap checks that the parts cover all users.
+func (*Work) Verify(context.Context, job.Job, config.App, job.Shard, time.Time) (job.Verified, error) {
+	return job.Verified{}, nil
+}
+
+// The place of the shard that swaps begins with a comma, which no user token contains.
+const (
+	swapPlace = ",swap"
+	swapEnd   = ",swapped"
+)
+
+// Following returns the shard that swaps the manifest, once all users are packed.
+func (*Work) Following(_ context.Context, _ job.Job, last job.Shard) ([]job.Shard, error) {
+	if last.From == swapPlace {
+		return nil, nil
+	}
+	return []job.Shard{{From: swapPlace, To: swapEnd}}, nil
+}
+
+// Process packs the users of a shard, or swaps the manifest.
+func (w *Work) Process(ctx context.Context, j job.Job, app config.App, shard job.Shard, until time.Time,
+	progress func(job.Progress) error) (job.Progress, error) {
+	t := &task{Work: w, job: j, app: app, params: job.ParamsOf[Params](j)}
+	if shard.From == swapPlace {
+		return t.swap(ctx, until, progress)
+	}
+	return t.pack(ctx, store.Range{From: shard.Next, To: shard.To}, computing(until), progress)
+}
+
+// task is one call of Process.
+type task struct {
+	*Work
+	job    job.Job
+	app    config.App
+	params Params
+}
+
+// computing returns the options of the recompute that a build packs.
+func computing(until time.Time) profile.RecomputeOptions {
+	return profile.RecomputeOptions{OnlyStale: true, Until: until}
+}
+
+// cut returns the slot from which changes may be missing in what is read from now on.
+func (w *Work) cut() int64 { return int64(store.CutAt(w.runner.Now())) }
+
+// newPart returns the name of a part that is begun now.
+func (w *Work) newPart() segment.PartID { return segment.NewPartID(w.runner.Now(), rand.Uint32()) }
+
+// scoring returns what the profiles of an app have in common.
+func scoring(app config.App) segment.Scoring {
+	return segment.Scoring{Version: app.ScoringVersion, RetentionDays: app.RetentionDays, HalfLives: app.Strategy.HalfLives}
+}
+
+// serves reports whether queries of an app read the parts of a manifest. The list of
+// changes has gaps while segments are off.
+func serves(m segment.Manifest, app config.App) bool {
+	return m.Version > 0 && m.Generation != "" && app.Segments.On() && m.Since == app.Segments.Since.UnixMilli() &&
+		app.ScoresAs(m.ScoringVersion) && m.RetentionDays == app.RetentionDays
+}

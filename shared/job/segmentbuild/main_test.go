@@ -1,9 +1,0 @@
-package segmentbuild_test
-
-import (
-	"testing"
-
-	"github.com/affinityengine/affinity/shared/store/storetest"
-)
-
-func TestMain(m *testing.M) { storetest.Main(m) }

@@ -1,0 +1,86 @@
+// Package afterimport is the task that follows an app's import of history. Once no
+// import has come for a while it starts a recompute, which folds the history of
+// every user, and a build of crowd statistics. So an import in many pieces starts
+// one of each.
+//
+// The function imports notes the time of each import in the table crowd and
+// enqueues the task, at most once a minute for each app. The worker runs it. The
+// package keeps no data.
+package afterimport
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/queue"
+)
+
+// Path is the worker's route for the task.
+const Path = "/imported"
+
+// Quiet is the time without an import after which the jobs start. Events that were
+// imported without a time are then old enough to be folded.
+const Quiet = time.Minute
+
+// maxLooks is how many tasks, a minute apart, wait for another recompute of the app
+// to end.
+const maxLooks = 24 * 60
+
+// Request is the body of a task.
+type Request struct {
+	App string `json:"app"`
+	// Last is the time of the last import (ms) that an earlier task has seen, Looks
+	// how many tasks have seen it. Both are 0 in the first task.
+	Last  int64 `json:"last,omitempty"`
+	Looks int   `json:"looks,omitempty"`
+}
+
+// Slot is the number of the minute of an import. Imports of one slot share a
+// task.
+func Slot(at time.Time) int64 { return at.UnixMilli() / Quiet.Milliseconds() }
+
+// Task returns the task of an app's imports in a slot.
+func Task(app string, slot int64) (queue.Task, error) {
+	return task(Request{App: app}, Quiet, "imported", app, strconv.FormatInt(slot, 10))
+}
+
+// Exhausted reports whether so many tasks have seen the app's last import, at the
+// given time, that none is to follow.
+func (r Request) Exhausted(last time.Time) bool {
+	return r.Last == last.UnixMilli() && r.Looks >= maxLooks
+}
+
+// Later returns the task that looks again after wait, because the app's last
+// import at the given time is too recent, or another recompute under way. Tasks that see one last import for the
+// first time share it. It never has the name of the task of r, which may run
+// before its time by another machine's clock: a name is used once.
+func (r Request) Later(last time.Time, wait time.Duration) (queue.Task, error) {
+	later := Request{App: r.App, Last: last.UnixMilli(), Looks: 1}
+	if r.Last == later.Last {
+		later.Looks = r.Looks + 1
+	}
+	return task(later, wait, "imported-later", r.App, strconv.FormatInt(later.Last, 10), strconv.Itoa(later.Looks))
+}
+
+func task(r Request, delay time.Duration, name ...string) (queue.Task, error) {
+	body, err := json.Marshal(r)
+	if err != nil {
+		return queue.Task{}, fmt.Errorf("encode the task of an import: %w", err)
+	}
+	return queue.Task{Name: queue.TaskName(name...), App: r.App, Path: Path, Body: body, Delay: delay}, nil
+}
+
+// Decode reads the body of a task. After an error the task can never run.
+func Decode(body []byte) (Request, error) {
+	var r Request
+	if err := json.Unmarshal(body, &r); err != nil {
+		return Request{}, fmt.Errorf("decode the task of an import: %w", err)
+	}
+	if !config.ValidAppID(r.App) {
+		return Request{}, fmt.Errorf("decode the task of an import: app must be present and well-formed")
+	}
+	return r, nil
+}

@@ -1,0 +1,73 @@
+// Package purge is the task that removes a deleted user's events from the log, and
+// from the refused and the recent events of the app. The function profiles enqueues it and the
+// worker runs it. The user counts as deleted before the task is enqueued. A second
+// task follows an hour later, because such events may wait in the memory of a process. The package keeps no data.
+package purge
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/queue"
+)
+
+// Path is the worker's route for purges.
+const Path = "/purge"
+
+// Request is the body of a task: a user, and the time until which they are
+// deleted.
+type Request struct {
+	App          string `json:"app"`
+	User         string `json:"userToken"`
+	DeletedUntil int64  `json:"deletedUntil"` // ms
+	// Last is true in the second of the two tasks of a deletion.
+	Last bool `json:"last,omitempty"`
+}
+
+// Again is the time between the two tasks of a deletion. It is longer than packages
+// refused and sampled keep an event in memory, so the last task finds those that were
+// written after the first one.
+const Again = 70 * time.Minute
+
+// Task returns the task of a request. Equal requests give the same task. The last
+// task of a deletion waits for the time Again.
+func Task(r Request) (queue.Task, error) {
+	body, err := json.Marshal(r)
+	if err != nil {
+		return queue.Task{}, fmt.Errorf("encode purge: %w", err)
+	}
+	of, delay := "purge", time.Duration(0)
+	if r.Last {
+		of, delay = "purge-last", Again
+	}
+	return queue.Task{Name: queue.TaskName(of, r.App, r.User, strconv.FormatInt(r.DeletedUntil, 10)), App: r.App, Path: Path, Body: body, Delay: delay, Purge: true}, nil
+}
+
+// Enqueue enqueues the task of a request.
+func Enqueue(ctx context.Context, q queue.Queue, r Request) error {
+	task, err := Task(r)
+	if err == nil {
+		err = q.Create(ctx, task)
+	}
+	if err != nil {
+		return fmt.Errorf("enqueue the purge of a deleted user: %w", err)
+	}
+	return nil
+}
+
+// Decode reads the body of a task. After an error the task can never run.
+func Decode(body []byte) (Request, error) {
+	var r Request
+	if err := json.Unmarshal(body, &r); err != nil {
+		return Request{}, fmt.Errorf("decode purge: %w", err)
+	}
+	if !config.ValidAppID(r.App) || !event.ValidUserToken(r.User) || r.DeletedUntil <= 0 {
+		return Request{}, fmt.Errorf("decode purge: app, userToken and deletedUntil must be present and well-formed")
+	}
+	return r, nil
+}

@@ -1,0 +1,81 @@
+package backtest_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/judge/backtest"
+)
+
+func TestKindsAndFacets(t *testing.T) {
+	objects := []backtest.Object{
+		{ID: "a", Filters: []event.Filter{{Facet: "brand", Value: "X"}, {Facet: "tag", Value: "new"}, {Facet: "tag", Value: "sale"}}},
+		{ID: "b", Filters: []event.Filter{{Facet: "brand", Value: "X"}, {Facet: "name", Value: "B"}}, Dates: map[string]int64{"at": 1}},
+		{ID: "c", Filters: []event.Filter{{Facet: "name", Value: "C"}, {Facet: "tag", Value: "sale"}}},
+	}
+	l := log(t, objects, "u:0:a", "u:5:gone", "v:7:b+gone")
+	l.Add(backtest.Event{User: "u", Time: 9, Type: event.Click, Name: "Clicked", Filters: []event.Filter{{Facet: "color", Value: "red"}}})
+	wantKinds := []backtest.Kind{
+		{Type: event.Click, Name: "Clicked", Events: 1}, {Type: event.View, Name: "Viewed", Events: 3, Named: 2},
+	}
+	if diff := cmp.Diff(wantKinds, l.Kinds()); diff != "" {
+		t.Error(diff)
+	}
+	wantFacets := []backtest.Facet{
+		{Name: "brand", Objects: 2, Values: 1, Shared: 2},
+		{Name: "name", Objects: 2, Values: 2},
+		{Name: "tag", Objects: 2, Values: 2, Shared: 2},
+	}
+	if diff := cmp.Diff(wantFacets, l.Facets()); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"at"}, l.DateAttributes()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Random relevant objects are candidates, as many as before, and every candidate
+// is as likely: all orders have the same expected nDCG, which is that of a random
+// order.
+func TestRandomRelevantHelpsNoOrder(t *testing.T) {
+	l := log(t, catalog(), "u:0:a", "u:10:b", "v:20:c", "w:30:a", "w:40:b", "u:100:d", "v:90:a+e+c", "x:95:a")
+	c, err := l.Cases(t.Context(), views, backtest.Options{At: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// At 1, a list gains 1 with probability relevant / candidates: case u has 1 of
+	// 3 candidates, case v 2 of 4.
+	const seeds, want = 4000, (1.0/3 + 2.0/4) / 2
+	popular, judged := 0.0, 0.0
+	for seed := range uint64(seeds) {
+		drawn := c.RandomRelevant(seed)
+		r, err := drawn.Judge(t.Context(), views)
+		if err != nil {
+			t.Fatal(err)
+		}
+		popular += popularity(t, drawn) / seeds
+		judged += r.NDCG / seeds
+	}
+	for name, got := range map[string]float64{"popularity": popular, "the strategy": judged} {
+		if got < want-0.03 || got > want+0.03 { // five standard errors
+			t.Errorf("mean nDCG of %s = %.4f, want %.4f", name, got, want)
+		}
+	}
+	before := popularity(t, c)
+	c.RandomRelevant(1)
+	if after := popularity(t, c); after != before {
+		t.Errorf("drawing changed the cases: nDCG of popularity %v, before %v", after, before)
+	}
+}
+
+// popularity returns the nDCG of popularity.
+func popularity(t *testing.T, c *backtest.Cases) float64 {
+	t.Helper()
+	r, err := c.Popularity(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.NDCG
+}

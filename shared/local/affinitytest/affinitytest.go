@@ -1,0 +1,113 @@
+// Package affinitytest draws random strategies, windows and times for property
+// tests of packages that score events. It keeps no data.
+package affinitytest
+
+import (
+	"strconv"
+
+	"pgregory.net/rapid"
+
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/score/affinity"
+	"github.com/affinityengine/affinity/shared/score/strategy"
+)
+
+// DayMS is a day in ms, and Now the instant around which windows lie.
+const (
+	DayMS = int64(24 * 60 * 60 * 1000)
+	Now   = int64(1_790_000_000_000) // in 2026, in ms since the epoch
+)
+
+// Few names and values, so that random events and strategies meet: event names a
+// and b may score, c never does; facets f0 to f3 may score, f4 never does; values
+// v0 to v2 may be aliases of v3 and of "merged", which no event carries.
+var (
+	Types      = []event.Type{event.View, event.Click, event.Conversion}
+	EventNames = []string{"a", "b", "c"}
+	Facets     = []string{"f0", "f1", "f2", "f3", "f4"}
+	Values     = []string{"v0", "v1", "v2", "v3", "v4"}
+)
+
+// DrawStrategy draws a valid strategy.
+func DrawStrategy(t *rapid.T) strategy.Strategy {
+	score := rapid.OneOf(rapid.Just(0), rapid.IntRange(1, strategy.MaxScore))
+	var s strategy.Strategy
+	for _, typ := range Types {
+		for _, name := range EventNames[:2] {
+			if rapid.Bool().Draw(t, "named event") {
+				s.EventsScoring = append(s.EventsScoring, strategy.EventScore{EventName: name, EventType: typ, Score: score.Draw(t, "points")})
+			}
+		}
+	}
+	for _, facet := range Facets[:4] {
+		if rapid.Bool().Draw(t, "named facet") {
+			s.FacetsScoring = append(s.FacetsScoring, strategy.FacetScore{FacetName: facet, Score: score.Draw(t, "weight")})
+		}
+	}
+	s.HalfLives = DrawHalfLives(t, 3)
+	s.Aliases = map[string]map[string]string{}
+	for _, facet := range Facets {
+		to := rapid.SampledFrom([]string{"v3", "merged"})
+		s.Aliases[facet] = rapid.MapOfN(rapid.SampledFrom(Values[:3]), to, 0, 3).Draw(t, "aliases")
+	}
+	if err := s.Validate(); err != nil {
+		t.Fatalf("the generator made an invalid strategy: %v", err)
+	}
+	return s
+}
+
+// DrawBounds draws bounds that few values reach.
+func DrawBounds(t *rapid.T) affinity.Bounds {
+	few := rapid.SampledFrom([]int{0, 1, 2, 3, 10})
+	return affinity.Bounds{
+		FacetValues: few.Draw(t, "facet values"), Values: few.Draw(t, "all values"),
+		NameBytes: rapid.SampledFrom([]int{0, 0, 1, 7, 100}).Draw(t, "name bytes"),
+	}
+}
+
+// DrawHalfLives draws at most this many different half-lives in every form that
+// the formula takes: days, and times of minutes to years.
+func DrawHalfLives(t *rapid.T, most int) []strategy.HalfLife {
+	days := rapid.Map(rapid.OneOf(rapid.IntRange(1, 40), rapid.IntRange(1, strategy.MaxHalfLifeDays)), strategy.Days)
+	text := rapid.Custom(func(t *rapid.T) strategy.HalfLife {
+		unit := rapid.SampledFrom([]string{"m", "h", "d"}).Draw(t, "unit")
+		h, err := strategy.ParseHalfLife(strconv.Itoa(rapid.IntRange(1, strategy.MaxHalfLifeDays).Draw(t, "number")) + unit)
+		if err != nil {
+			t.Fatalf("the generator made an invalid half-life: %v", err)
+		}
+		return h
+	})
+	return rapid.SliceOfNDistinct(rapid.OneOf(days, text), 0, most, strategy.HalfLife.Millis).Draw(t, "half-lives")
+}
+
+// DrawWindow draws a window around Now.
+func DrawWindow(t *rapid.T) affinity.Window {
+	w := affinity.Window{
+		Now:           Now + rapid.Int64Range(-DayMS, DayMS).Draw(t, "now"),
+		RetentionDays: rapid.SampledFrom([]int{0, 1, 30, 90, 4_000}).Draw(t, "retention"),
+	}
+	if rapid.Bool().Draw(t, "deleted") {
+		w.DeletedUntil = DrawTime(t, w)
+		w.ReceivedUntil = w.DeletedUntil + rapid.Int64Range(0, 2).Draw(t, "slack")
+	}
+	if rapid.Bool().Draw(t, "marked") {
+		w.Marks = rapid.Int64Range(1, 1000).Draw(t, "marks")
+	}
+	return w
+}
+
+// DrawTime draws any time, and often one next to the start or the end of the
+// window.
+func DrawTime(t *rapid.T, w affinity.Window) int64 {
+	edges := []int64{w.Now, w.From()}
+	if w.RetentionDays == 0 && w.DeletedUntil == 0 {
+		edges[1] = 0
+	}
+	return rapid.OneOf(
+		rapid.Custom(func(t *rapid.T) int64 {
+			return rapid.SampledFrom(edges).Draw(t, "edge") + rapid.Int64Range(-2, 2).Draw(t, "off by")
+		}),
+		rapid.Int64Range(w.Now-100*DayMS, w.Now+DayMS),
+		rapid.Int64Range(w.Now-5_000*DayMS, w.Now+DayMS),
+	).Draw(t, "time")
+}

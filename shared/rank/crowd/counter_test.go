@@ -1,0 +1,228 @@
+package crowd_test
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/affinityengine/affinity/shared/local/race"
+	"github.com/affinityengine/affinity/shared/rank/crowd"
+)
+
+const minute = 60_000
+
+// recorder is a Sink that keeps what it receives.
+type recorder struct {
+	events map[uint32][]int64
+	pairs  map[[2]uint32]int64
+}
+
+func newRecorder() *recorder {
+	return &recorder{events: map[uint32][]int64{}, pairs: map[[2]uint32]int64{}}
+}
+
+func (r *recorder) Event(object uint32, time int64) {
+	r.events[object] = append(r.events[object], time)
+}
+
+func (r *recorder) Pair(first, second uint32) { r.pairs[[2]uint32{first, second}]++ }
+
+// name is the objectID of a number; names sort as the numbers do.
+func name(object uint32) string { return fmt.Sprintf("o%06d", object) }
+
+// objects returns what the recorder has received as Reference returns it.
+func (r *recorder) objects(asOf int64, halfLife float64) (map[string]float64, map[string]crowd.Object) {
+	counts, objects := map[string]float64{}, map[string]crowd.Object{}
+	for o, times := range r.events {
+		for _, t := range times {
+			counts[name(o)] += math.Exp2(-float64(asOf-t) / halfLife)
+		}
+		objects[name(o)] = crowd.Object{Events: int64(len(times))}
+	}
+	for p, n := range r.pairs {
+		o := objects[name(p[0])]
+		o.Pairs = append(o.Pairs, crowd.Pair{ObjectID: name(p[1]), Count: n})
+		objects[name(p[0])] = o
+	}
+	for id := range objects {
+		slices.SortFunc(objects[id].Pairs, func(p, q crowd.Pair) int {
+			if p.Count != q.Count {
+				return int(q.Count - p.Count)
+			}
+			return strings.Compare(p.ObjectID, q.ObjectID)
+		})
+	}
+	return counts, objects
+}
+
+type step struct {
+	time    int64
+	objects []uint32
+}
+
+func events(steps []step) []crowd.Event {
+	all := make([]crowd.Event, len(steps))
+	for i, s := range steps {
+		all[i].Time = s.time
+		for _, o := range s.objects {
+			all[i].ObjectIDs = append(all[i].ObjectIDs, name(o))
+		}
+	}
+	return all
+}
+
+func genUser(t *rapid.T) []step {
+	// Times crowd around midnight, where the budgets of two days meet.
+	time := int64(86_400_000 - 40*minute)
+	catalog := rapid.SampledFrom([]uint32{2, 5, 25, 60}).Draw(t, "catalog")
+	gap := rapid.SampledFrom([]int64{0, 1, 20_000, 3 * minute, 31 * minute, 7 * 3_600_000})
+	var user []step
+	for range rapid.IntRange(0, 120).Draw(t, "events") {
+		if rapid.IntRange(0, 2).Draw(t, "moves") > 0 {
+			time += gap.Draw(t, "gap")
+		}
+		user = append(user, step{time, rapid.SliceOfN(rapid.Uint32Range(0, catalog), 0, 20).Draw(t, "objects")})
+	}
+	return user
+}
+
+func compareWithReference(t rapid.TB, users [][]step) {
+	t.Helper()
+	const asOf, halfLife = 3 * 86_400_000, 86_400_000
+	r := newRecorder()
+	c := crowd.NewCounter(r)
+	var all [][]crowd.Event
+	for _, user := range users {
+		for _, s := range user {
+			c.Add(s.time, s.objects)
+		}
+		c.End()
+		all = append(all, events(user))
+	}
+	wantCounts, wantObjects := crowd.Reference(all, asOf, halfLife)
+	gotCounts, gotObjects := r.objects(asOf, halfLife)
+	if diff := cmp.Diff(wantCounts, gotCounts, cmpopts.EquateApprox(1e-12, 0)); diff != "" {
+		t.Fatalf("counts (-reference +counter):\n%s", diff)
+	}
+	if diff := cmp.Diff(wantObjects, gotObjects); diff != "" {
+		t.Fatalf("objects (-reference +counter):\n%s", diff)
+	}
+}
+
+func TestCounterEqualsReference(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		compareWithReference(t, [][]step{genUser(t), genUser(t)})
+	})
+}
+
+// Bursts make a Counter count pairs before it has seen all that may follow.
+func TestCounterEqualsReferenceInBursts(t *testing.T) {
+	events := race.Or(3000, 1000)
+	for name, at := range map[string]func(i int) int64{
+		"one instant":  func(int) int64 { return 86_400_000 - 1 },
+		"one minute":   func(i int) int64 { return 86_400_000 - 100 + int64(i)/4 },
+		"ten minutes":  func(i int) int64 { return 86_400_000 - 5*minute + int64(i)*200 },
+		"some minutes": func(i int) int64 { return 86_400_000 + int64(i/500)*minute },
+	} {
+		for _, catalog := range []uint32{1, 21, 22, 2000} {
+			t.Run(name+" of "+strconv.Itoa(int(catalog)), func(t *testing.T) {
+				var user []step
+				for i := range events {
+					user = append(user, step{at(i), []uint32{uint32(i*7) % catalog}})
+				}
+				compareWithReference(t, [][]step{user, user[events-100:]})
+			})
+		}
+	}
+}
+
+// The definition, by hand.
+func TestPairs(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		steps []step
+		want  string
+	}{
+		{"an event with itself, both ways", []step{{0, []uint32{1, 2}}}, "12 21"},
+		{"two events at one instant, both ways", []step{{0, []uint32{1}}, {0, []uint32{2}}}, "12 21"},
+		{"a later event follows", []step{{0, []uint32{1}}, {1, []uint32{2}}}, "12"},
+		{"30 minutes later", []step{{0, []uint32{1}}, {30 * minute, []uint32{2}}}, "12"},
+		{"after 30 minutes", []step{{0, []uint32{1}}, {30*minute + 1, []uint32{2}}}, ""},
+		{"not with itself", []step{{0, []uint32{1}}, {1, []uint32{1}}}, ""},
+		{"once for each first event", []step{{0, []uint32{1}}, {1, []uint32{1}}, {2, []uint32{2}}, {3, []uint32{2}}}, "12 12"},
+		{"an object named twice", []step{{0, []uint32{1, 1, 2}}}, "12 21"},
+	} {
+		r := newRecorder()
+		c := crowd.NewCounter(r)
+		for _, s := range test.steps {
+			c.Add(s.time, s.objects)
+		}
+		c.End()
+		var got []string
+		for _, p := range slices.SortedFunc(maps.Keys(r.pairs), func(p, q [2]uint32) int { return slices.Compare(p[:], q[:]) }) {
+			for range r.pairs[p] {
+				got = append(got, fmt.Sprint(p[0], p[1])[:1]+fmt.Sprint(p[1]))
+			}
+		}
+		if strings.Join(got, " ") != test.want {
+			t.Errorf("%s: pairs %q, want %q", test.name, got, test.want)
+		}
+	}
+}
+
+// A Counter holds a bounded number of events, whatever a user does.
+func TestCounterIsBounded(t *testing.T) {
+	for name, at := range map[string]func(i int) int64{
+		"one instant":  func(int) int64 { return 0 },
+		"one minute":   func(i int) int64 { return int64(i) / 10 },
+		"two days":     func(i int) int64 { return 86_400_000 - 1000 + int64(i)/50 },
+		"one a second": func(i int) int64 { return int64(i) * 1000 },
+	} {
+		for _, catalog := range []int{1, 2, 21, 22, 50_000} {
+			c := crowd.NewCounter(newRecorder())
+			for i := range race.Or(100_000, 20_000) {
+				c.Add(at(i), []uint32{uint32(i % catalog)})
+				if n := c.Waiting(); n > 5000 {
+					t.Fatalf("%s, %d objects: %d wait after %d events", name, catalog, n, i)
+				}
+			}
+			c.End()
+		}
+	}
+}
+
+// A robot adds at most MaxEvents to the count of an object and MaxPairs pairs a
+// day.
+func TestRobotIsBounded(t *testing.T) {
+	r := newRecorder()
+	c := crowd.NewCounter(r)
+	for i := range 200_000 { // one day, two events a second
+		c.Add(int64(i)*430, []uint32{uint32(i % 3), uint32(i % 7)})
+		if n := c.Waiting(); n > 5000 {
+			t.Fatalf("%d objects wait after %d events", n, i)
+		}
+	}
+	if n := c.End(); n > 7*crowd.MaxEvents {
+		t.Errorf("%d events count, want at most %d", n, 7*crowd.MaxEvents)
+	}
+	for o, times := range r.events {
+		if len(times) != crowd.MaxEvents {
+			t.Errorf("object %d has %d events, want %d", o, len(times), crowd.MaxEvents)
+		}
+	}
+	var pairs int64
+	for _, n := range r.pairs {
+		pairs += n
+	}
+	if pairs != crowd.MaxPairs {
+		t.Errorf("%d pairs, want %d", pairs, crowd.MaxPairs)
+	}
+}

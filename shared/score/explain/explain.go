@@ -1,0 +1,247 @@
+// Package explain explains a user's profile. It says in words why the user's
+// events count or do not count, and lists the events that make up a score. It
+// uses only the log and computes each term of the formula itself, so an
+// explanation does not repeat a fault of the engine. It is pure and keeps
+// nothing: the caller reads the log and adds each event.
+package explain
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/score/affinity"
+	"github.com/affinityengine/affinity/shared/score/schema"
+	"github.com/affinityengine/affinity/shared/score/strategy"
+)
+
+// Question holds a user's window, the strategy, and the score to explain.
+type Question struct {
+	Window affinity.Window
+	// OptedOut holds the types of events that the user has opted out of.
+	OptedOut        event.Types
+	Strategy        strategy.Strategy
+	StrategyVersion int64 // 0: no strategy was ever set
+
+	// Profile is the profile that clients read, if it leaves out values: see
+	// affinity.Bounds. It may be absent even then.
+	Profile *affinity.Profile
+
+	// Facet and Value name a score as profiles list it. Without a facet the
+	// answer explains no score.
+	Facet, Value string
+	// Limit is how many contributions the answer lists, the latest ones. It
+	// adds up the earlier ones.
+	Limit int
+}
+
+// Events counts a user's events. Each accepted event counts in exactly one of
+// the six fields from Deleted to Counted: the first whose condition holds.
+// WithUnknownObjects is independent of them.
+type Events struct {
+	Accepted int `json:"accepted"` // all in the log
+	// Deleted: not after the user's tombstone, or of a type that the user has opted out
+	// of, and not removed yet.
+	Deleted int `json:"deleted"`
+	// OutsideWindow: older than the retention.
+	OutsideWindow int `json:"outsideWindow"`
+	// Ahead: later than now, so that it does not count yet.
+	Ahead int `json:"ahead"`
+	// NotInStrategy: in the window, but the strategy does not score the type
+	// and name, or none of the facets.
+	NotInStrategy int `json:"notInStrategy"`
+	// WithoutFilters: in the window and of a type and name that scores, but its
+	// objects have no filters. Also an event without filters whose type and
+	// name can no longer be read.
+	WithoutFilters int `json:"withoutFilters"`
+	// Counted: in the window, and some of its filters score.
+	Counted int `json:"counted"`
+
+	// WithUnknownObjects: in the window, with objects that the catalog did not
+	// know when ingest received the event.
+	WithUnknownObjects int `json:"withUnknownObjects"`
+}
+
+// Explanation collects a user's events in the order of the log. Its memory is
+// bounded.
+type Explanation struct {
+	q      Question
+	points map[affinity.Pair]int
+	facets map[string]int
+
+	events      Events
+	first, last int64
+	seen        seen
+	parts       parts
+}
+
+// seen collects facts about the events for the reasons.
+type seen struct {
+	kinds       tally // types and names that do not score
+	facets      tally // facets that do not score, in events of types and names that do
+	unscored    int   // events with no other facets
+	indexes     tally // of unknown objects
+	unknown     int   // all unknown objects
+	crowded     int   // events with objects that do not count beside the others
+	leftOut     int   // these objects
+	unreadable  int   // events whose original cannot be read
+	latestOld   int64 // of the events outside the window
+	firstAhead  int64
+	lastCounted int64
+	scratch     []string
+}
+
+// New returns an explanation of no events.
+func New(q Question) *Explanation {
+	x := &Explanation{q: q, points: map[affinity.Pair]int{}, facets: map[string]int{}}
+	for _, e := range q.Strategy.EventsScoring {
+		if e.Score > 0 {
+			x.points[affinity.Pair{Type: string(e.EventType), Name: e.EventName}] = e.Score
+		}
+	}
+	for _, f := range q.Strategy.FacetsScoring {
+		if f.Score > 0 {
+			x.facets[f.FacetName] = f.Score
+		}
+	}
+	x.parts = newParts(q)
+	return x
+}
+
+// Add adds the next event, with its receipt (ms) and its original. It retains the originals of the
+// latest contributions only.
+func (x *Explanation) Add(e affinity.Event, receipt int64, original []byte) {
+	if x.events.Accepted == 0 {
+		x.first = e.Time
+	}
+	x.events.Accepted++
+	x.last = e.Time
+	w := x.q.Window
+	switch {
+	case w.Tombstone().Covers(e.Time, receipt), x.q.OptedOut.Has(e.Type):
+		x.events.Deleted++
+	case e.Time > w.Now:
+		if x.events.Ahead++; x.events.Ahead == 1 {
+			x.seen.firstAhead = e.Time
+		}
+	case !w.Contains(e.Time):
+		x.events.OutsideWindow++
+		x.seen.latestOld = e.Time
+	default:
+		x.addInWindow(e, original)
+	}
+}
+
+// addInWindow adds an event that is in the window.
+func (x *Explanation) addInWindow(e affinity.Event, original []byte) {
+	o, err := schema.ParseOriginal(original) // a damaged original is read in part
+	readable := err == nil
+	if o.UnknownObjects > 0 {
+		x.events.WithUnknownObjects++
+		x.seen.unknown += o.UnknownObjects
+		x.seen.indexes.add(o.Index)
+	}
+	if o.LeftOutObjects > 0 {
+		x.seen.crowded++
+		x.seen.leftOut += o.LeftOutObjects
+	}
+	pair := affinity.Pair{Type: string(e.Type), Name: e.Name}
+	if pair.Type == "" && readable { // only the original has the type and name
+		e, err := o.Decode()
+		pair, readable = affinity.Pair{Type: string(e.Type), Name: e.Name}, err == nil
+	}
+	if !readable {
+		x.seen.unreadable++
+	}
+	points := x.points[pair]
+	switch {
+	case pair.Type == "":
+		x.events.WithoutFilters++ // an event without filters and without a readable original
+	case points == 0:
+		x.events.NotInStrategy++
+		x.seen.kinds.add(fmt.Sprintf("%s %q", pair.Type, pair.Name))
+	case len(e.Counts) == 0:
+		x.events.WithoutFilters++
+	case !x.scores(e):
+		x.events.NotInStrategy++
+		x.seen.unscored++
+	default:
+		x.events.Counted++
+		x.seen.lastCounted = e.Time
+		x.parts.add(e, points, original)
+	}
+}
+
+// Held returns how many bytes of contributions the explanation keeps.
+func (x *Explanation) Held() int { return x.parts.bytes }
+
+// scores reports whether a filter of an event scores, and counts the facets
+// that do not.
+func (x *Explanation) scores(e affinity.Event) bool {
+	scores, others := false, x.seen.scratch[:0]
+	for _, c := range e.Counts {
+		switch {
+		case x.facets[c.Facet] == 0:
+			others = append(others, c.Facet)
+		case c.N > 0:
+			scores = true
+		}
+	}
+	x.seen.facets.addEach(others)
+	x.seen.scratch = others
+	return scores
+}
+
+// Answer is the explanation of a user's profile.
+type Answer struct {
+	Known  bool // some event is in the window
+	Events Events
+	// First and Last are the times (ms) of the first and the last event in the
+	// log; 0 if the log has no event.
+	First, Last int64
+	Reasons     []string
+	// Score is the score of the question; nil if the question names no score.
+	Score *Score
+}
+
+// Answer returns the explanation of the events so far.
+func (x *Explanation) Answer() Answer {
+	a := Answer{Known: x.known(), Events: x.events, First: x.first, Last: x.last}
+	if x.q.Facet != "" {
+		score := x.parts.score()
+		a.Score = &score
+	}
+	a.Reasons = x.reasons(a.Score)
+	return a
+}
+
+func (x *Explanation) known() bool {
+	return x.events.NotInStrategy+x.events.WithoutFilters+x.events.Counted > 0
+}
+
+// vanished reports whether even the last event that counts has decayed to zero
+// under every half-life.
+func (x *Explanation) vanished() bool {
+	if x.events.Counted == 0 {
+		return false
+	}
+	for _, factor := range decays(x.q.Strategy.HalfLives, x.q.Window.Now-x.seen.lastCounted) {
+		if factor > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// decays returns the factors by which an event of an age in ms counts under
+// each half-life, or 1 without half-lives.
+func decays(halfLives []strategy.HalfLife, age int64) []float64 {
+	if len(halfLives) == 0 {
+		return []float64{1}
+	}
+	factors := make([]float64, len(halfLives))
+	for i, h := range halfLives {
+		factors[i] = math.Exp2(-float64(age) / h.Millis())
+	}
+	return factors
+}

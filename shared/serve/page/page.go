@@ -1,0 +1,346 @@
+// Package page makes the pages of feeds. A page is a part of one of a feed's two
+// orders: suggested, by the scores of package ranking, or latest, by date.
+//
+// It keeps no data. Candidates come from the table dated and records from the table
+// objects, through caches in memory that the README describes; package rerank reads the
+// user's row for every suggested page. It knows no HTTP.
+package page
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/catalog"
+	"github.com/affinityengine/affinity/shared/rank/feed"
+	"github.com/affinityengine/affinity/shared/rank/ranking"
+	"github.com/affinityengine/affinity/shared/serve/ranker"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+const (
+	// userWait is how long a page waits for the user's row, and userStrikes after how
+	// many slow ones in a row the pages of an app go without it for a while.
+	userWait    = time.Second
+	userStrikes = 5
+	// spare is how many candidates beyond the limit a page may try, in the place of those
+	// whose records are not there.
+	spare = 64
+	// maxPassed bounds a cursor of latest.
+	maxPassed = 1000
+)
+
+// Source reads candidates and records. *store.Store is one.
+type Source interface {
+	ListDated(ctx context.Context, app string, q store.DatedQuery) (list []store.DatedObject, truncated bool, err error)
+	ScanRecords(ctx context.Context, app string, refs []store.ObjectRef, fn func(store.ObjectRef, []byte) error) error
+}
+
+// Orderer orders candidates. *ranker.Orderer is one.
+type Orderer interface {
+	Order(ctx context.Context, app config.App, r ranker.Request) (ranker.Answer, error)
+}
+
+// Settings reads the settings of an index. *config.Cached is one.
+type Settings interface {
+	IndexSettings(ctx context.Context, app, index string) (catalog.Settings, error)
+}
+
+// Request asks for a page.
+type Request struct {
+	Feed   feed.Definition
+	Order  feed.Order
+	User   string // for Suggested; empty: the order of a user without events
+	Limit  int    // at most so many items, 1 to api.MaxFeedLimit
+	Cursor string // of the page before; empty: the first page
+	// Format is what the items are. With feed.WordPress only records with a post are
+	// candidates.
+	Format feed.Format
+}
+
+// Page is a part of a feed.
+type Page struct {
+	Items []Item
+	// Cursor is that of the next page. Empty: this is the last one.
+	Cursor string
+	// AsOf (ms) is when the candidates were listed.
+	AsOf int64
+	// Fallback is "popularity" if the order knows nothing of the user.
+	Fallback string
+	// Total is the number of the walk's candidates.
+	Total int
+	// Stale is why the page was made from values that are older than they should be; nil:
+	// it was not.
+	Stale error
+}
+
+// Item is a record of a page.
+type Item struct {
+	ObjectID string
+	// Text is the record as it was stored, or the post of WordPress. It is shared: nobody
+	// may change it.
+	Text []byte
+}
+
+// Reader reads pages. It is safe for concurrent use.
+type Reader struct {
+	store    Source
+	settings Settings
+	orderer  Orderer
+	now      func() time.Time
+	log      *slog.Logger
+	lists    *cache[listKey, *list]
+	kept     *cache[recordKey, record]
+	users    *slowApps
+	buffers  sync.Pool // of *[]ranking.Candidate
+}
+
+// New returns a Reader. now is the engine's clock.
+func New(s Source, c Settings, o Orderer, now func() time.Time, log *slog.Logger) *Reader {
+	// Caches go by the clock of the machine, like that of the configuration.
+	return newReader(s, c, o, now, time.Now, log)
+}
+
+func newReader(s Source, c Settings, o Orderer, now, machine func() time.Time, log *slog.Logger) *Reader {
+	return &Reader{
+		store: s, settings: c, orderer: o, now: now, log: log,
+		lists:   newCache(listTTL, listsBytes, machine, listSize),
+		kept:    newCache(recordTTL, recordsBytes, machine, recordSize),
+		users:   newSlowApps(userStrikes, machine),
+		buffers: sync.Pool{New: func() any { return new([]ranking.Candidate) }},
+	}
+}
+
+// Read returns a page. The error is a *fault.Error if the cursor is of no use.
+func (r *Reader) Read(ctx context.Context, app config.App, q Request) (Page, error) {
+	walk := &feed.Walk{Order: q.Order, Feed: feed.HashOf(app.ID, q.Feed.Name), Version: q.Feed.Version}
+	if q.Cursor != "" {
+		var err error
+		want := feed.Want{Order: walk.Order, Feed: walk.Feed, Version: walk.Version, Now: r.now()}
+		if walk, err = feed.ParseCursor(q.Cursor, want); err != nil {
+			return Page{}, err
+		}
+	}
+	l, stale := r.candidates(ctx, app, q, walk.Start)
+	if l == nil {
+		return Page{}, stale
+	}
+	if q.Cursor == "" {
+		walk.Start = l.asOf
+	}
+	p := pager{Reader: r, app: app, q: q, walk: walk, window: l.window(q.Feed, walk.Start), complete: l.asOf >= walk.Start}
+	p.page = Page{AsOf: l.asOf, Total: len(p.window.all), Stale: stale, Items: []Item{}}
+	var err error
+	if q.Order == feed.Latest {
+		err = p.latest(ctx)
+	} else {
+		err = p.suggested(ctx)
+	}
+	return p.page, err
+}
+
+// pager makes one page.
+type pager struct {
+	*Reader
+	app    config.App
+	q      Request
+	walk   *feed.Walk
+	window window
+	// complete says that the window holds every record of the walk's start that still
+	// exists.
+	complete bool
+	page     Page
+}
+
+// tried is what fill found of the candidates that it has tried.
+type tried struct {
+	n    int          // the first n of the order
+	slow map[int]bool // of them, candidates whose read has not ended in time
+}
+
+// fill adds the records of candidates to the page, in the given order, until the page
+// is full. It leaves out those that the catalog no longer holds or that wrong refuses,
+// and those whose reads are slow.
+func (p *pager) fill(ctx context.Context, order []int, wrong func(c candidate, r record) bool) (tried, error) {
+	late, cancel := context.WithTimeout(ctx, recordsWait)
+	defer cancel()
+	t := tried{slow: map[int]bool{}}
+	for t.n < len(order) && len(p.page.Items) < p.q.Limit {
+		batch := order[t.n:min(t.n+p.q.Limit-len(p.page.Items), len(order))]
+		ids := make([]string, len(batch))
+		for i, at := range batch {
+			ids[i] = p.window.all[at].id
+		}
+		records, err := p.records(ctx, p.app.ID, p.q, ids, late.Done())
+		if ctx.Err() != nil {
+			return t, ctx.Err()
+		}
+		if err != nil {
+			p.page.Stale = err
+		}
+		for i, at := range batch {
+			switch found, read := records[ids[i]]; {
+			case !read:
+				t.slow[at] = true
+			case found.text != nil && !wrong(p.window.all[at], found):
+				p.page.Items = append(p.page.Items, Item{ids[i], found.text})
+			}
+		}
+		t.n += len(batch)
+	}
+	if len(p.page.Items) == 0 && len(t.slow) > 0 {
+		// An empty page would look like the end of the feed.
+		return t, &unread{fmt.Errorf("read the records of a page: %w", p.page.Stale)}
+	}
+	return t, nil
+}
+
+// unread says that the store did not give what a page needs. The next request may
+// succeed, whatever the store's error is.
+type unread struct{ error }
+
+func (u *unread) Unwrap() error { return u.error }
+
+// Transient is a method of errors that package httpapi answers with 503.
+func (u *unread) Transient() bool { return true }
+
+// outside reports whether a record is dated outside of the walk.
+func (p *pager) outside(r record) bool {
+	return !r.dated || r.at > p.walk.Start || r.at < oldest(p.q.Feed, p.walk.Start)
+}
+
+// suggested makes a page of the suggested order.
+func (p *pager) suggested(ctx context.Context) error {
+	w, n := p.window, 0
+	shown := make([]bool, len(w.all))
+	if p.walk.Shown == nil {
+		p.walk.Shown = feed.NewShown(len(w.all), p.walk.Start)
+	} else {
+		for i, k := range w.keys {
+			if shown[i] = p.walk.Shown.Has(k); shown[i] {
+				n++
+			}
+		}
+	}
+	limit := n + p.q.Limit + spare
+	items, err := p.rank(ctx, limit)
+	if err != nil {
+		return err
+	}
+	order := make([]int, 0, p.q.Limit+spare)
+	for _, item := range items {
+		if !shown[item.Candidate] {
+			order = append(order, item.Candidate)
+		}
+	}
+	t, err := p.fill(ctx, order, func(_ candidate, r record) bool { return p.outside(r) })
+	if err != nil {
+		return err
+	}
+	for _, at := range order[:t.n] {
+		shown[at] = !t.slow[at] // also what is not there: or the next page would try it again
+	}
+	if t.n == len(order) && len(items) < limit && len(t.slow) == 0 && p.complete {
+		return nil
+	}
+	p.walk.Shown.Add(w.keys, func(i int) bool { return shown[i] }, p.complete)
+	p.page.Cursor = p.walk.Cursor()
+	return nil
+}
+
+// rank orders the candidates of the window for the user.
+func (p *pager) rank(ctx context.Context, limit int) ([]ranking.Item, error) {
+	buffer := p.buffers.Get().(*[]ranking.Candidate)
+	defer p.buffers.Put(buffer)
+	candidates := (*buffer)[:0]
+	for _, c := range p.window.all {
+		candidates = append(candidates, ranking.Candidate{ObjectID: c.id, Object: c.object, Published: c.at, Dated: true})
+	}
+	*buffer = candidates
+	defer clear(candidates) // they must not stay in memory
+	q := ranker.Request{
+		User: p.q.User, Index: p.q.Feed.Index, Candidates: candidates, Prepared: true, UserWait: userWait, Limit: limit,
+		Seen: p.q.Feed.Seen, Diversity: p.q.Feed.Diversity,
+	}
+	if q.User != "" && !p.users.mayWait(p.app.ID) {
+		q.User = ""
+	}
+	answer, err := p.orderer.Order(ctx, p.app, q)
+	if err != nil {
+		return nil, fmt.Errorf("order feed %s/%s: %w", p.app.ID, p.q.Feed.Name, err)
+	}
+	if q.User != "" && p.users.note(p.app.ID, answer.Unread == nil) {
+		p.log.LogAttrs(ctx, slog.LevelError, "rows of users cannot be read, suggested feeds go by popularity",
+			slog.String("app", p.app.ID), slog.Any("error", answer.Unread))
+	}
+	p.page.Fallback = answer.Fallback
+	return answer.Items, nil
+}
+
+// latest makes a page of the latest order.
+func (p *pager) latest(ctx context.Context) error {
+	w := p.window
+	next := 0
+	if p.q.Cursor != "" {
+		next = p.after(p.walk.Date, p.walk.ObjectID)
+	}
+	passed := make(map[uint64]bool, len(p.walk.Passed))
+	for _, k := range p.walk.Passed {
+		passed[k] = true
+	}
+	var order []int
+	for i := range next {
+		if passed[w.keys[i]] {
+			order = append(order, i)
+		}
+	}
+	most := min(p.q.Limit+spare, maxPassed)
+	for i := next; i < len(w.all) && len(order) < most; i++ {
+		order = append(order, i)
+	}
+	t, err := p.fill(ctx, order, func(c candidate, r record) bool {
+		return p.outside(r) || r.at < c.at // its place comes later
+	})
+	if err != nil {
+		return err
+	}
+	p.walk.Passed = p.walk.Passed[:0]
+	for i, at := range order {
+		tried := i < t.n
+		if tried && t.slow[at] || !tried && passed[w.keys[at]] {
+			p.walk.Passed = append(p.walk.Passed, w.keys[at])
+		}
+		if tried {
+			next = max(next, at+1)
+		}
+		delete(passed, w.keys[at])
+	}
+	if !p.complete { // they may be in the next list
+		p.walk.Passed = append(p.walk.Passed, slices.Sorted(maps.Keys(passed))...)
+	}
+	if next == len(w.all) && len(p.walk.Passed) == 0 && p.complete {
+		return nil
+	}
+	if next > 0 {
+		p.walk.Date, p.walk.ObjectID = w.all[next-1].at, w.all[next-1].id
+	} else if p.q.Cursor == "" {
+		p.walk.Date, p.walk.ObjectID = p.walk.Start+1, ""
+	}
+	p.page.Cursor = p.walk.Cursor()
+	return nil
+}
+
+// after returns the position of the first candidate behind a place in the order.
+func (p *pager) after(date int64, objectID string) int {
+	for i, c := range p.window.all {
+		if c.at < date || c.at == date && c.id > objectID {
+			return i
+		}
+	}
+	return len(p.window.all)
+}

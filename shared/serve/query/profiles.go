@@ -1,0 +1,119 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/affinityengine/affinity/shared/admission"
+	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/rank/segment"
+	"github.com/affinityengine/affinity/shared/score/affinity"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// judge looks at the profiles of users and keeps those who meet the condition. It reads
+// the profiles that it does not know.
+//
+// A profile that was read before is used as a delta uses one. It was read at the last
+// ticket of its row, so it counts every change that is listed before the cut of that
+// read. It holds while the user is not listed from that cut on, and until it expires. The
+// list must have been read from that cut on. Otherwise it holds if the user's row still has
+// the ticket of then, which costs a read of the ticket alone.
+func (e *evaluation) judge(ctx context.Context, users []string) error {
+	unknown := e.judgeKnown(users)
+	if len(unknown) == 0 {
+		return nil
+	}
+	keep := len(unknown) <= MaxPageChanges // more would drive out all rows
+	cut := store.CutAt(e.now())
+	var mu sync.Mutex
+	g, ctx := errgroup.WithContext(ctx)
+	for some := range slices.Chunk(unknown, max(1, (len(unknown)+readers-1)/readers)) {
+		g.Go(func() error {
+			var l segment.Lookup
+			before, tickets := make(map[string]kept, len(some)), make(map[string]int64, len(some))
+			for _, u := range some {
+				before[u.user], tickets[u.user] = u.kept, u.ticket
+			}
+			err := e.profiles.ReadChanged(ctx, e.app, tickets, func(user string, stored []byte, ticket int64) error {
+				if stored == nil {
+					stored = before[user].profile
+				}
+				p, err := l.Find(e.q, stored, e.at)
+				if err != nil {
+					return err
+				}
+				if !e.scored(p) {
+					return e.notReady(ctx, e.app, scoringChanged)
+				}
+				if score, holds := e.q.Holds(p); p.Known && holds {
+					mu.Lock()
+					e.add(user, score)
+					mu.Unlock()
+				}
+				if !keep {
+					return nil
+				}
+				if err := admission.Take(ctx, int64(len(stored))); err != nil {
+					return err
+				}
+				e.rows.kept.Set(rowKey{app: e.appID, user: user}, kept{profile: stored, cut: cut, ticket: ticket, bytes: len(stored)})
+				return nil
+			})
+			var faulty profile.Faulty
+			if errors.As(err, &faulty) {
+				return nil // the engine has logged them; all others are read
+			}
+			return err
+		})
+	}
+	return g.Wait()
+}
+
+// unknown is a user whose profile must be read, unless their row has the ticket of the
+// kept one.
+type unknown struct {
+	user string
+	kept
+}
+
+// judgeKnown does it for the users whose profiles are known, and returns the others.
+func (e *evaluation) judgeKnown(users []string) (rest []unknown) {
+	var l segment.Lookup
+	for _, user := range users {
+		known, is := e.rows.kept.GetIfPresent(rowKey{app: e.appID, user: user})
+		if !is {
+			rest = append(rest, unknown{user: user})
+			continue
+		}
+		p, err := l.Find(e.q, known.profile, e.at)
+		if err != nil || !e.scored(p) || p.Until != math.MaxInt64 && p.Anchor >= p.Until {
+			rest = append(rest, unknown{user: user})
+			continue
+		}
+		if slot, listed := e.listed[user]; known.cut < e.since || listed && slot >= known.cut {
+			rest = append(rest, unknown{user, known})
+			continue
+		}
+		if score, holds := e.q.Holds(p); p.Known && holds {
+			e.add(user, score)
+		}
+	}
+	return rest
+}
+
+// scored reports whether a profile is scored as the app scores.
+func (e *evaluation) scored(p affinity.Profile) bool {
+	return e.app.ScoresAs(p.StrategyVersion) && p.RetentionDays == e.app.RetentionDays
+}
+
+// add keeps a user who meets the condition.
+func (e *evaluation) add(user string, score float64) {
+	// A profile of an instant to come does not decay until then.
+	e.read = append(e.read, segment.User{Order: e.q.Order(score, e.at), Token: user, Part: -1})
+}

@@ -1,0 +1,103 @@
+package ranker
+
+import (
+	"context"
+	"fmt"
+	"hash/maphash"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/rank/ranking"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+const (
+	// namesTTL is how long the names of the indexes with statistics are kept.
+	namesTTL   = 15 * time.Second
+	namesBytes = 4 << 20
+	// spokenIndexes is how many indexes of an app are asked.
+	spokenIndexes = 100
+)
+
+// names are the indexes of apps that have statistics, through a cache.
+type names struct{ *cache[string, []string] }
+
+func newNames(now func() time.Time) names {
+	return names{newCache(namesTTL, namesBytes, now, func(app string, indexes []string) int {
+		size := len(app)
+		for _, name := range indexes {
+			size += 16 + len(name)
+		}
+		return size
+	})}
+}
+
+func (n names) of(ctx context.Context, s *store.Store, app string) ([]string, error) {
+	var found []string
+	err := n.get(ctx, wanted[string, []string]{
+		n: 1, key: func(int) string { return app }, hash: func(int) uint64 { return maphash.String(seed, app) }, keep: strings.Clone,
+		read: func(ctx context.Context, apps []string, into [][]string) (err error) {
+			into[0], err = s.FirstCrowdIndexes(ctx, apps[0], spokenIndexes)
+			return err
+		},
+		take: func(_ int, indexes []string) { found = indexes },
+	})
+	return found, err
+}
+
+// Spoken returns a function that reports whether a catalog of the app holds a
+// filter, by the document frequencies of its crowd statistics, or nil if it has
+// none. Of a value that aliases lead to, a catalog may hold any of those. What
+// users send never makes a filter known.
+//
+// It reads no pairs. An app's first hundred indexes count, as far as their
+// statistics take half of the memory for statistics and are read within two
+// seconds: what is not known in time is not spoken.
+func (o *Orderer) Spoken(ctx context.Context, app config.App) (func(facet, value string) bool, error) {
+	indexes, err := o.names.of(ctx, o.statistics.store, app.ID)
+	if err != nil {
+		return nil, fmt.Errorf("list crowd statistics: %w", err)
+	}
+	var all []*ranking.Frequencies
+	size, began := 0, o.statistics.now()
+	for _, index := range indexes {
+		if size > o.statistics.maxBytes/2 || o.statistics.now().Sub(began) >= o.statistics.firstWait {
+			break
+		}
+		x, err := o.statistics.get(ctx, app.ID, index)
+		if err != nil {
+			return nil, err
+		}
+		if x.frequencies != nil {
+			all, size = append(all, x.frequencies), size+x.size
+		}
+	}
+	if len(all) == 0 {
+		return nil, nil
+	}
+	held := func(facet, value string) bool {
+		for _, f := range all {
+			if f.Filters[event.Filter{Facet: facet, Value: value}] > 0 {
+				return true
+			}
+		}
+		return false
+	}
+	merged := sync.OnceValue(func() map[event.Filter]bool {
+		to := map[event.Filter]bool{}
+		for facet, values := range app.Strategy.Aliases {
+			for from, into := range values {
+				if held(facet, from) {
+					to[event.Filter{Facet: facet, Value: into}] = true
+				}
+			}
+		}
+		return to
+	})
+	return func(facet, value string) bool {
+		return held(facet, value) || merged()[event.Filter{Facet: facet, Value: value}]
+	}, nil
+}

@@ -1,0 +1,174 @@
+package ranker
+
+import (
+	"context"
+	"hash/maphash"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"github.com/affinityengine/affinity/shared/rank/crowd"
+	"github.com/affinityengine/affinity/shared/rank/ranking"
+	"github.com/affinityengine/affinity/shared/score/affinity"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+const (
+	// pairsWait is how long a request waits for pairs. They are some rows, which
+	// are read for every new last instant of a user.
+	pairsWait = time.Second
+	// pairsRetry is how long the requests for an index go without pairs after
+	// these could not be read in time.
+	pairsRetry = 5 * time.Second
+
+	pairBytes = 16 << 20
+	// maxFailed bounds the indexes whose failures are remembered.
+	maxFailed = 1000
+)
+
+// indexStatistics are the statistics of an index in one generation. The zero
+// value stands for an index without statistics.
+type indexStatistics struct {
+	ref         store.CrowdRef
+	asOf        int64 // ms
+	counts      map[string]float64
+	highest     float64
+	frequencies *ranking.Frequencies
+	size        int
+}
+
+// of returns the counts of candidates.
+func (x indexStatistics) of(candidates []ranking.Candidate) []float64 {
+	counts := make([]float64, len(candidates))
+	for i := range candidates {
+		counts[i] = x.counts[candidates[i].ObjectID]
+	}
+	return counts
+}
+
+// pairsKey names an object of a generation.
+type pairsKey struct {
+	store.CrowdRef
+	id string
+}
+
+// statistics reads crowd statistics through caches.
+type statistics struct {
+	*indexes
+	store     *store.Store
+	pairs     *cache[pairsKey, crowd.Object]
+	pairsWait time.Duration
+	failed    *lru.Cache[indexName, time.Time] // when pairs could not be read
+}
+
+func newStatistics(s *store.Store, log *slog.Logger, now func() time.Time) *statistics {
+	failed, _ := lru.New[indexName, time.Time](maxFailed) // fails only if the size is not positive
+	return &statistics{
+		indexes: newIndexes(s, log, now), store: s,
+		pairs: newCache(forever, pairBytes, now, pairsSize), pairsWait: pairsWait, failed: failed,
+	}
+}
+
+func pairsSize(k pairsKey, o crowd.Object) int {
+	size := len(k.id)
+	for _, p := range o.Pairs {
+		size += len(p.ObjectID) + 24
+	}
+	return size
+}
+
+// undecided returns the objects that decide which instant is the user's last one
+// and that the statistics do not know: only the catalog says whether it holds
+// them. Without any known object there are no pairs, and nothing to decide.
+func (x indexStatistics) undecided(session affinity.Session) []string {
+	var ids []string
+	var instant int64
+	newer := 0                         // objects of newer instants
+	for _, e := range session.Events { // newest first
+		if e.Index != x.ref.Index {
+			continue
+		}
+		if e.Time != instant {
+			instant, newer = e.Time, len(ids)
+		}
+		if slices.ContainsFunc(e.ObjectIDs, x.knows) {
+			return ids[:newer]
+		}
+		ids = append(ids, e.ObjectIDs...)
+	}
+	return nil
+}
+
+// knows reports whether the statistics count an object. The catalog held it when
+// they were built.
+func (x indexStatistics) knows(id string) bool {
+	_, ok := x.counts[id]
+	return ok
+}
+
+// lastObjects returns the objects of the user's last instant that the statistics
+// know. held are the undecided objects that the catalog holds.
+func (x indexStatistics) lastObjects(session affinity.Session, held map[string]bool) []string {
+	ids := ranking.LastObjects(session, x.ref.Index, func(id string) bool { return x.knows(id) || held[id] })
+	return slices.DeleteFunc(ids, func(id string) bool { return !x.knows(id) })
+}
+
+// neighbours reads the pairs of objects that the statistics know. Those that are
+// not cached are read in one batch. If they cannot be read, or not in time, it
+// returns none, and so do the next calls for some seconds. The error is that of
+// ctx.
+func (s *statistics) neighbours(ctx context.Context, x indexStatistics, ids []string) ([]ranking.Neighbours, error) {
+	ref := x.ref
+	name := indexName{ref.App, ref.Index}
+	if failed, ok := s.failed.Get(name); ok && s.now().Sub(failed) < pairsRetry || len(ids) == 0 {
+		return nil, nil
+	}
+	short, cancel := context.WithTimeout(ctx, s.pairsWait)
+	defer cancel()
+	all := make([]ranking.Neighbours, len(ids))
+	err := s.pairs.get(short, wanted[pairsKey, crowd.Object]{
+		n:    len(ids),
+		key:  func(i int) pairsKey { return pairsKey{ref, ids[i]} },
+		hash: func(i int) uint64 { return maphash.Comparable(seed, pairsKey{ref, ids[i]}) },
+		keep: func(k pairsKey) pairsKey { k.id = strings.Clone(k.id); return k },
+		read: func(ctx context.Context, keys []pairsKey, into []crowd.Object) error {
+			missing := make([]string, len(keys))
+			for i, k := range keys {
+				missing[i] = k.id
+			}
+			objects, err := s.store.ReadCrowdObjects(ctx, ref, missing)
+			for i, id := range missing {
+				into[i] = objects[id]
+			}
+			return err
+		},
+		take: func(i int, o crowd.Object) {
+			n := ranking.Neighbours{ObjectID: ids[i], Events: float64(o.Events), Pairs: make([]ranking.Pair, len(o.Pairs))}
+			for j, p := range o.Pairs {
+				n.Pairs[j] = ranking.Pair{ObjectID: p.ObjectID, Count: float64(p.Count)}
+			}
+			all[i] = n
+		},
+	})
+	if err != nil {
+		if ctx.Err() == nil {
+			s.withoutPairs(ctx, name, err)
+		}
+		return nil, ctx.Err()
+	}
+	return all, nil
+}
+
+// withoutPairs remembers that the pairs of an index cannot be read. The first of
+// several requests logs it.
+func (s *statistics) withoutPairs(ctx context.Context, name indexName, err error) {
+	now := s.now()
+	failed, ok := s.failed.Peek(name)
+	s.failed.Add(name, now)
+	if !ok || now.Sub(failed) >= pairsRetry {
+		s.warn(ctx, name.app, name.index, "pairs of an index cannot be read, ranking without them", err)
+	}
+}

@@ -1,0 +1,93 @@
+package auth
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/affinityengine/affinity/shared/app/config"
+)
+
+// Grant is what the key of a request permits.
+type Grant struct {
+	// App is the id of the key's app.
+	App string
+	// Key is what people call the key: its name, or the start of its hash.
+	Key string
+
+	hash    string // of the key; of a secured key that of its parent
+	acl     []string
+	indexes [][]string // lists of patterns; an index must match one of each
+	user    string     // the only user; empty: all
+}
+
+// Is reports whether the grant is that of a key. Keys that replace one another have one
+// name, so Key does not say.
+func (g Grant) Is(k config.Key) bool { return g.hash == k.Hash }
+
+// Require returns ErrForbidden if the key holds none of the ACLs. It needs no ACL
+// if none is named.
+func (g Grant) Require(anyOf ...string) error {
+	if len(anyOf) > 0 && !slices.ContainsFunc(g.acl, func(held string) bool { return slices.Contains(anyOf, held) }) {
+		return ErrForbidden
+	}
+	return nil
+}
+
+// Index returns ErrIndex if the key is for other indexes. No index stands for all
+// of them.
+func (g Grant) Index(name string) error {
+	if name == "" && len(g.indexes) > 0 {
+		return ErrAnyIndex
+	}
+	for _, patterns := range g.indexes {
+		if !slices.ContainsFunc(patterns, func(p string) bool { return matches(p, name) }) {
+			return ErrIndex
+		}
+	}
+	return nil
+}
+
+// OnlyIndex returns the one index that the key is for, empty if it may be for others.
+func (g Grant) OnlyIndex() string {
+	for _, patterns := range g.indexes {
+		if len(patterns) == 1 && !strings.Contains(patterns[0], "*") {
+			return patterns[0]
+		}
+	}
+	return ""
+}
+
+// User returns ErrUser if the key is for another user. No user stands for all of
+// them.
+func (g Grant) User(token string) error {
+	switch {
+	case g.user == "" || g.user == token:
+		return nil
+	case token == "":
+		return ErrAnyUser
+	}
+	return ErrUser
+}
+
+// matches reports whether a text matches a pattern, in which each * stands for
+// any characters.
+func matches(pattern, text string) bool {
+	first, rest, star := strings.Cut(pattern, "*")
+	if !star {
+		return pattern == text
+	}
+	text, ok := strings.CutPrefix(text, first)
+	if !ok {
+		return false
+	}
+	parts := strings.Split(rest, "*")
+	last := len(parts) - 1
+	for _, part := range parts[:last] {
+		_, after, found := strings.Cut(text, part)
+		if !found {
+			return false
+		}
+		text = after
+	}
+	return strings.HasSuffix(text, parts[last])
+}

@@ -1,0 +1,163 @@
+// Package httpapi is what all functions share in how they answer: routes, JSON
+// answers to every mistake, CORS, bodies with limits, the statuses of errors, and
+// the telemetry of a request. It keeps no data.
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+
+	"github.com/affinityengine/affinity/shared/admission"
+	"github.com/affinityengine/affinity/shared/app/limit"
+	"github.com/affinityengine/affinity/shared/fault"
+)
+
+// Error is an answer to the client: a status and a message that may be shown.
+type Error struct {
+	Status  int
+	Message string
+}
+
+// Error returns the message.
+func (e *Error) Error() string { return e.Message }
+
+// Errorf returns an Error.
+func Errorf(status int, format string, args ...any) error {
+	return &Error{Status: status, Message: fmt.Sprintf(format, args...)}
+}
+
+// statuses are the answers to the faults of a request.
+var statuses = map[fault.Kind]int{
+	fault.Malformed:       http.StatusBadRequest,
+	fault.Invalid:         http.StatusUnprocessableEntity,
+	fault.TooLarge:        http.StatusRequestEntityTooLarge,
+	fault.Unauthenticated: http.StatusUnauthorized,
+	fault.Forbidden:       http.StatusForbidden,
+	fault.TooMany:         http.StatusTooManyRequests,
+}
+
+// Status returns the status and the message with which an error is answered. The
+// client's own mistakes are described in full. Faults of the engine are described
+// in general; the log holds the details.
+func Status(err error) (int, string) {
+	var e *Error
+	var refusal *fault.Error
+	switch {
+	case errors.As(err, &e):
+		return e.Status, e.Message
+	case errors.As(err, &refusal):
+		return statuses[refusal.Kind], refusal.Message
+	case errors.As(err, new(*limit.Refused)):
+		return http.StatusTooManyRequests, limited(err).Error()
+	case errors.Is(err, admission.ErrFull):
+		return http.StatusTooManyRequests, busy
+	case transient(err):
+		return http.StatusServiceUnavailable, unavailable
+	}
+	return http.StatusInternalServerError, "Internal error"
+}
+
+// unavailable is the answer to a fault that may be gone at the next attempt.
+const unavailable = "The service is unavailable, try again"
+
+// busy is the answer to a request for which the process has no memory at the
+// moment. It says when to try again in Retry-After.
+const busy = "The service handles as many requests as it can at the moment, send this one again later"
+
+// transient reports whether a fault may be gone at the next attempt. An error says
+// so itself by a method Transient() bool.
+func transient(err error) bool {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return true
+	}
+	var t interface{ Transient() bool }
+	return errors.As(err, &t) && t.Transient()
+}
+
+// WriteJSON answers with a status and a JSON document.
+func WriteJSON(w http.ResponseWriter, code int, v any) error {
+	return write(w, code, func(body *bytes.Buffer) error {
+		if err := json.NewEncoder(body).Encode(v); err != nil { // ends with a newline
+			return fmt.Errorf("encode answer: %w", err)
+		}
+		return nil
+	})
+}
+
+// WriteAppended answers with a status and the JSON document that encode appends. It
+// returns an error of encode.
+func WriteAppended(w http.ResponseWriter, code int, encode func([]byte) ([]byte, error)) error {
+	return write(w, code, func(body *bytes.Buffer) error {
+		document, err := encode(body.AvailableBuffer())
+		body.Write(append(document, '\n')) // in place, if it fits
+		return err
+	})
+}
+
+// write answers with what encode writes.
+func write(w http.ResponseWriter, code int, encode func(*bytes.Buffer) error) error {
+	body := bodies.Get().(*bytes.Buffer)
+	body.Reset()
+	if err := encode(body); err != nil {
+		bodies.Put(body)
+		return err
+	}
+	writeBody(w, code, jsonType, body.Bytes(), body)
+	return nil
+}
+
+// bodies holds the memory of answers that have been sent.
+var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// maxPooledBody bounds the memory that the pool keeps of one answer.
+const maxPooledBody = 64 << 10
+
+// WriteEncoded answers with a status and a JSON document that is encoded already.
+func WriteEncoded(w http.ResponseWriter, code int, document []byte) error {
+	writeBody(w, code, jsonType, append(document, '\n'), nil)
+	return nil
+}
+
+// WriteLines answers with lines of JSON. It keeps them until they are sent.
+func WriteLines(w http.ResponseWriter, lines []byte) {
+	writeBody(w, http.StatusOK, LinesType, lines, nil)
+}
+
+const (
+	jsonType = "application/json; charset=utf-8"
+	// LinesType is the content type of lines of JSON.
+	LinesType = "application/x-ndjson; charset=utf-8"
+)
+
+// writeBody answers with a body, whose memory belongs to pooled if that is not nil. The
+// Router sends it once the handler has returned.
+func writeBody(w http.ResponseWriter, code int, contentType string, body []byte, pooled *bytes.Buffer) {
+	w.Header().Set("Content-Type", contentType)
+	if a, ok := w.(*answer); ok {
+		a.keep(code, body, pooled)
+		return
+	}
+	w.WriteHeader(code)
+	_, _ = newAnswer(w).sendNow(body) // an error means that the client went away
+	if pooled != nil && pooled.Cap() <= maxPooledBody {
+		bodies.Put(pooled)
+	}
+}
+
+// statusMessage is the body of every error, and of answers without data.
+type statusMessage struct {
+	Status  int    `json:"status"`
+	Message string `json:"message"`
+	// Others are the messages of further faults.
+	Others []string `json:"others,omitempty"`
+}
+
+// WriteMessage answers with {"status":N,"message":"..."}.
+func WriteMessage(w http.ResponseWriter, code int, message string) error {
+	return WriteJSON(w, code, statusMessage{Status: code, Message: message})
+}
