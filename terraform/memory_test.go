@@ -30,7 +30,7 @@ const (
 // largestBody is the largest body that each function reads, in bytes.
 var largestBody = map[string]int64{
 	"ingest": api.MaxEventsBody, "profiles": api.MaxProfilesBody, "catalog": api.MaxCatalogBody, "rank": api.MaxRankBody, "docs": 0, "console": 1 << 20,
-	"imports": api.MaxImportBody, "strategies": api.MaxPreviewBody, "recomputes": api.MaxBacktestBody,
+	"imports": api.MaxImportBody, "strategies": api.MaxPreviewBody, "admin": api.MaxBacktestBody,
 	"process": bus.MaxPush, "process-slow": bus.MaxPush, "worker": 100 << 10,
 }
 
@@ -48,7 +48,7 @@ var caches = map[string]int64{
 const ranking = (64 + 128 + 128 + 16 + 48 + 16 + 48) * mib
 
 // computing are the functions that compute profiles.
-var computing = map[string]bool{"profiles": true, "rank": true, "strategies": true, "recomputes": true, "console": true, "process": true, "process-slow": true, "worker": true}
+var computing = map[string]bool{"profiles": true, "rank": true, "strategies": true, "admin": true, "console": true, "process": true, "process-slow": true, "worker": true}
 
 // refreshing are the functions that refresh profiles, and keep of users what the next
 // refresh needs.

@@ -21,7 +21,7 @@ locals {
     imports    = { cpu = "1", memory = "1Gi", concurrency = 8, max_instances = 1, timeout_seconds = 300 }
     strategies = { cpu = "1", memory = "1Gi", concurrency = 10, max_instances = 1, timeout_seconds = 120 }
     # An export of a user with ten million events takes minutes.
-    recomputes = { cpu = "1", memory = "1Gi", concurrency = 10, max_instances = 1, timeout_seconds = 600 }
+    admin = { cpu = "1", memory = "1Gi", concurrency = 10, max_instances = 1, timeout_seconds = 600 }
 
     # process shares refreshes between the messages of an instance, so more messages
     # at once cost less each. A message can take minutes; Pub/Sub waits at most ten.

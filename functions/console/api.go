@@ -8,7 +8,7 @@ import (
 
 // API are the public functions that answer with JSON.
 type API struct {
-	Ingest, Imports, Profiles, Rank, Strategies, Catalog, Recomputes http.Handler
+	Ingest, Imports, Profiles, Rank, Strategies, Catalog, Admin http.Handler
 }
 
 // Routes returns the paths of the functions, as the load balancer has them.
@@ -27,18 +27,18 @@ func (a API) Routes() httpapi.Prefixes {
 		{Prefix: "/1/feeds", Handler: a.Rank},
 		{Prefix: "/1/strategies", Handler: a.Strategies},
 		{Prefix: "/1/indexes", Handler: a.Catalog},
-		{Prefix: "/1/recomputes", Handler: a.Recomputes},
-		{Prefix: "/1/reenrich", Handler: a.Recomputes},
-		{Prefix: "/1/export", Handler: a.Recomputes},
-		{Prefix: "/1/dump", Handler: a.Recomputes},
-		{Prefix: "/1/audit-log", Handler: a.Recomputes},
-		{Prefix: "/1/usage", Handler: a.Recomputes},
-		{Prefix: "/1/app", Handler: a.Recomputes},
-		{Prefix: "/1/crowd", Handler: a.Recomputes},
-		{Prefix: "/1/segments", Handler: a.Recomputes},
-		{Prefix: "/1/values", Handler: a.Recomputes},
-		{Prefix: "/1/backtests", Handler: a.Recomputes},
-		{Prefix: "/1/schema", Handler: a.Recomputes},
-		{Prefix: "/1/audits", Handler: a.Recomputes},
+		{Prefix: "/1/recomputes", Handler: a.Admin},
+		{Prefix: "/1/reenrich", Handler: a.Admin},
+		{Prefix: "/1/export", Handler: a.Admin},
+		{Prefix: "/1/dump", Handler: a.Admin},
+		{Prefix: "/1/audit-log", Handler: a.Admin},
+		{Prefix: "/1/usage", Handler: a.Admin},
+		{Prefix: "/1/app", Handler: a.Admin},
+		{Prefix: "/1/crowd", Handler: a.Admin},
+		{Prefix: "/1/segments", Handler: a.Admin},
+		{Prefix: "/1/values", Handler: a.Admin},
+		{Prefix: "/1/backtests", Handler: a.Admin},
+		{Prefix: "/1/schema", Handler: a.Admin},
+		{Prefix: "/1/audits", Handler: a.Admin},
 	}
 }

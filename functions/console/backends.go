@@ -9,12 +9,12 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/affinityengine/affinity/functions/admin"
 	"github.com/affinityengine/affinity/functions/catalog"
 	"github.com/affinityengine/affinity/functions/imports"
 	"github.com/affinityengine/affinity/functions/ingest"
 	"github.com/affinityengine/affinity/functions/profiles"
 	"github.com/affinityengine/affinity/functions/rank"
-	"github.com/affinityengine/affinity/functions/recomputes"
 	"github.com/affinityengine/affinity/functions/strategies"
 	"github.com/affinityengine/affinity/shared/backend"
 	"github.com/affinityengine/affinity/shared/backend/function"
@@ -79,7 +79,7 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	engine.SetHistoryFormat(base.HistoryFormat)
 	engine.SetSlack(s.DeletionSlack)
 	who := auth.New(base.CachedConfig, s.Auth).Note(base.Usage.Key)
-	jobs, err := recomputes.Over(base, who, engine, tasks, s.Jobs)
+	operator, err := admin.Over(base, who, engine, tasks, s.Jobs)
 	if err != nil {
 		return nil, errors.Join(err, messages.Close(), tasks.Close(), base.Close())
 	}
@@ -92,7 +92,7 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 		Rank:       rank.Over(base, who, engine, tasks, s.Jobs),
 		Strategies: strategies.Over(base, who, engine, tasks, s.Jobs),
 		Catalog:    catalog.New(catalog.Backends{Base: base, Auth: who, Queue: tasks}),
-		Recomputes: jobs,
+		Admin:      operator,
 	}
 	return New(Options{Log: log, API: api.Routes(), Auth: who, Secret: s.Secret, Now: base.Now, URL: s.URL, Hosts: s.Auth.Hosts}), nil
 }

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/affinityengine/affinity/functions/admin"
 	"github.com/affinityengine/affinity/functions/imports"
 	"github.com/affinityengine/affinity/functions/rank"
-	"github.com/affinityengine/affinity/functions/recomputes"
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
 	"github.com/affinityengine/affinity/shared/local/realdata"
@@ -139,7 +139,7 @@ func realShop(b *testing.B, set string) (s *stack.Stack, users, ids []string) {
 	if status, answer := functiontest.Call(imports.New(s.Backends.ForImports()), "admin", "POST", "/1/events/import", lines.String()); status != http.StatusOK {
 		b.Fatalf("%d %s", status, answer)
 	}
-	if status, answer := functiontest.Call(recomputes.New(s.Backends.ForRecomputes()), "recommendation", "POST", "/1/crowd", ""); status >= 300 {
+	if status, answer := functiontest.Call(admin.New(s.Backends.ForAdmin()), "recommendation", "POST", "/1/crowd", ""); status >= 300 {
 		b.Fatalf("%d %s", status, answer)
 	}
 	if err := s.Idle(b.Context()); err != nil {

@@ -130,8 +130,8 @@ func TestChangedZips(t *testing.T) {
 		}
 	}
 	want := map[string]string{
-		"shared/job/kinds/migration": "console recomputes worker",
-		"shared/job/kinds/recompute": "console recomputes strategies worker",
+		"shared/job/kinds/migration": "admin console worker",
+		"shared/job/kinds/recompute": "admin console strategies worker",
 		"shared/score/explain":       "console profiles",
 	}
 	for pkg := range want {

@@ -236,19 +236,19 @@ run "least_privilege" {
       "catalog/usage"              = "user"
       "catalog/audit_log"          = "user"
       "catalog/rates"              = "user"
-      "recomputes/objects"         = "reader"
-      "recomputes/crowd"           = "reader"
-      "recomputes/events"          = "reader"
-      "recomputes/events_narrow"   = "reader"
-      "recomputes/histories"       = "reader"
-      "recomputes/dictionaries"    = "reader"
-      "recomputes/users"           = "reader"
-      "recomputes/changes"         = "reader"
-      "recomputes/segments"        = "user"
-      "recomputes/usage"           = "user"
-      "recomputes/audit_log"       = "user"
-      "recomputes/jobs"            = "user"
-      "recomputes/rates"           = "user"
+      "admin/objects"              = "reader"
+      "admin/crowd"                = "reader"
+      "admin/events"               = "reader"
+      "admin/events_narrow"        = "reader"
+      "admin/histories"            = "reader"
+      "admin/dictionaries"         = "reader"
+      "admin/users"                = "reader"
+      "admin/changes"              = "reader"
+      "admin/segments"             = "user"
+      "admin/usage"                = "user"
+      "admin/audit_log"            = "user"
+      "admin/jobs"                 = "user"
+      "admin/rates"                = "user"
       "process/objects"            = "reader"
       "process/dictionaries"       = "reader"
       "process/events"             = "user"
@@ -322,8 +322,8 @@ run "least_privilege" {
   }
 
   assert {
-    condition     = toset(keys(local.users)) == toset(["strategies", "catalog", "rank", "recomputes", "worker"]) && length(setintersection(keys(local.users), keys(local.viewers))) == 0
-    error_message = "The functions that may change the configuration are not strategies, catalog, rank, recomputes and worker: ${join(", ", keys(local.users))}"
+    condition     = toset(keys(local.users)) == toset(["strategies", "catalog", "rank", "admin", "worker"]) && length(setintersection(keys(local.users), keys(local.viewers))) == 0
+    error_message = "The functions that may change the configuration are not strategies, catalog, rank, admin and worker: ${join(", ", keys(local.users))}"
   }
 
   assert {
@@ -332,7 +332,7 @@ run "least_privilege" {
   }
 
   assert {
-    condition     = toset(keys(local.enqueuers)) == toset(["catalog", "imports", "process", "process-slow", "profiles", "rank", "recomputes", "strategies", "worker"])
+    condition     = toset(keys(local.enqueuers)) == toset(["catalog", "imports", "process", "process-slow", "profiles", "rank", "admin", "strategies", "worker"])
     error_message = "The functions that may enqueue tasks are not those that do: ${join(", ", keys(local.enqueuers))}"
   }
 }

@@ -54,8 +54,8 @@ run "data_boost" {
   }
 
   assert {
-    condition     = [for name, f in module.function : name if try(f.environment.BIGTABLE_ANALYSIS_APP_PROFILE, "") != ""] == ["recomputes"] && module.function["recomputes"].environment.BIGTABLE_ANALYSIS_APP_PROFILE == "analysis"
-    error_message = "Data Boost is not used by dumps alone, which recomputes answers."
+    condition     = [for name, f in module.function : name if try(f.environment.BIGTABLE_ANALYSIS_APP_PROFILE, "") != ""] == ["admin"] && module.function["admin"].environment.BIGTABLE_ANALYSIS_APP_PROFILE == "analysis"
+    error_message = "Data Boost is not used by dumps alone, which admin answers."
   }
 }
 

@@ -18,7 +18,7 @@ variables {
 run "functions" {
   assert {
     condition = toset(keys(module.serving)) == toset(flatten([for region in ["us-central1", "asia-northeast1"] : [
-      for name in ["catalog", "docs", "imports", "ingest", "ingest-acme", "profiles", "profiles-acme", "rank", "recomputes", "strategies"] : "${name}/${region}"
+      for name in ["admin", "catalog", "docs", "imports", "ingest", "ingest-acme", "profiles", "profiles-acme", "rank", "strategies"] : "${name}/${region}"
     ]]))
     error_message = "Other functions are in the serving regions: ${join(", ", keys(module.serving))}"
   }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/affinityengine/affinity/functions/admin"
 	"github.com/affinityengine/affinity/functions/catalog"
 	"github.com/affinityengine/affinity/functions/console"
 	"github.com/affinityengine/affinity/functions/docs"
@@ -14,7 +15,6 @@ import (
 	"github.com/affinityengine/affinity/functions/process"
 	"github.com/affinityengine/affinity/functions/profiles"
 	"github.com/affinityengine/affinity/functions/rank"
-	"github.com/affinityengine/affinity/functions/recomputes"
 	"github.com/affinityengine/affinity/functions/strategies"
 	"github.com/affinityengine/affinity/functions/worker"
 	"github.com/affinityengine/affinity/shared/api"
@@ -46,7 +46,7 @@ func publicFunctions(b *Backends, metrics, operator http.Handler, links *console
 	own.Life, measured.Life = localLife, localLife
 	routes := console.API{
 		Ingest: ingest.New(b.ForIngest()), Imports: imports.New(b.ForImports()), Profiles: profiles.New(b.ForProfiles()), Rank: rank.New(b.ForRank()),
-		Strategies: strategies.New(b.ForStrategies()), Catalog: catalog.New(b.ForCatalog()), Recomputes: recomputes.New(b.ForRecomputes()),
+		Strategies: strategies.New(b.ForStrategies()), Catalog: catalog.New(b.ForCatalog()), Admin: admin.New(b.ForAdmin()),
 	}.Routes()
 	pages := console.New(console.Options{Log: b.Log, API: routes, Auth: b.Auth, Secret: console.NewSecret(), Now: b.Now, Links: links})
 	return append(slices.Clone(routes), []httpapi.Prefix{

@@ -6,13 +6,13 @@ import (
 	"errors"
 	"time"
 
+	"github.com/affinityengine/affinity/functions/admin"
 	"github.com/affinityengine/affinity/functions/catalog"
 	"github.com/affinityengine/affinity/functions/imports"
 	"github.com/affinityengine/affinity/functions/ingest"
 	"github.com/affinityengine/affinity/functions/process"
 	"github.com/affinityengine/affinity/functions/profiles"
 	"github.com/affinityengine/affinity/functions/rank"
-	"github.com/affinityengine/affinity/functions/recomputes"
 	"github.com/affinityengine/affinity/functions/strategies"
 	"github.com/affinityengine/affinity/functions/worker"
 	"github.com/affinityengine/affinity/shared/app/config"
@@ -138,9 +138,9 @@ func (b *Backends) ForStrategies() strategies.Backends {
 	return strategies.Backends{Base: b.Base, Auth: b.Auth, Profiles: b.Profiles, Recompute: b.Recompute}
 }
 
-// ForRecomputes returns the backends of recomputes.
-func (b *Backends) ForRecomputes() recomputes.Backends {
-	return recomputes.Backends{Base: b.Base, Jobs: b.Jobs, Auth: b.Auth, Profiles: b.Profiles}
+// ForAdmin returns the backends of admin.
+func (b *Backends) ForAdmin() admin.Backends {
+	return admin.Backends{Base: b.Base, Jobs: b.Jobs, Auth: b.Auth, Profiles: b.Profiles}
 }
 
 // ForProcess returns the backends of process.

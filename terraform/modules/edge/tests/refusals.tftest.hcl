@@ -13,7 +13,7 @@ variables {
     rank       = "affinity-rank"
     strategies = "affinity-strategies"
     catalog    = "affinity-catalog"
-    recomputes = "affinity-recomputes"
+    admin      = "affinity-admin"
     docs       = "affinity-docs"
   }
 }
@@ -127,7 +127,7 @@ run "private_function" {
       rank       = "affinity-rank"
       strategies = "affinity-strategies"
       catalog    = "affinity-catalog"
-      recomputes = "affinity-recomputes"
+      admin      = "affinity-admin"
       docs       = "affinity-docs"
       worker     = "affinity-worker"
     }

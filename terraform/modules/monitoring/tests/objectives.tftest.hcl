@@ -14,7 +14,7 @@ variables {
     rank       = ["affinity-rank"]
     strategies = ["affinity-strategies"]
     catalog    = ["affinity-catalog"]
-    recomputes = ["affinity-recomputes"]
+    admin      = ["affinity-admin"]
     process    = ["affinity-process"]
     worker     = ["affinity-worker"]
   }

@@ -1,4 +1,4 @@
-package recomputes_test
+package admin_test
 
 import (
 	"fmt"
@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/affinityengine/affinity/functions/admin"
 	"github.com/affinityengine/affinity/functions/imports"
-	"github.com/affinityengine/affinity/functions/recomputes"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
 )
 
@@ -15,7 +15,7 @@ import (
 // body, and no job starts.
 func TestRefreshOneUser(t *testing.T) {
 	s := functiontest.Start(t)
-	h := recomputes.New(s.Backends.ForRecomputes())
+	h := admin.New(s.Backends.ForAdmin())
 	const line = `{"eventType":"view","eventName":"Seen","userToken":"ann","index":"i","filters":["color:Red"],"timestamp":%d}`
 	functiontest.Check(t, imports.New(s.Backends.ForImports()),
 		functiontest.Ask("admin", "POST", "/1/events/import", fmt.Sprintf(line, time.Now().UnixMilli()), 200, ""))

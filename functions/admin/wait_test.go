@@ -1,4 +1,4 @@
-package recomputes_test
+package admin_test
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/affinityengine/affinity/functions/recomputes"
+	"github.com/affinityengine/affinity/functions/admin"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
 )
@@ -22,7 +22,7 @@ func (noIndex) Before(context.Context, string, time.Time) (int, error) {
 // Without its place a job is answered all the same.
 func TestJobWithoutPlace(t *testing.T) {
 	s := functiontest.Start(t)
-	h := recomputes.New(s.Backends.ForRecomputes())
+	h := admin.New(s.Backends.ForAdmin())
 	start := func() string {
 		t.Helper()
 		status, answer := functiontest.Call(h, "admin", "POST", "/1/reenrich", "")

@@ -1,4 +1,4 @@
-package recomputes
+package admin
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 	"github.com/affinityengine/affinity/shared/web/auth"
 )
 
-func init() { function.Register("Recomputes", open) }
+func init() { function.Register("Admin", open) }
 
 // Settings are the environment variables that the function reads.
 type Settings struct {

@@ -1,4 +1,4 @@
-package recomputes
+package admin
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package recomputes_test
+package admin_test
 
 import (
 	"encoding/json"
@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/affinityengine/affinity/functions/recomputes"
+	"github.com/affinityengine/affinity/functions/admin"
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/app/limit"
@@ -22,7 +22,7 @@ import (
 
 func TestAppSettingsRequests(t *testing.T) {
 	s := functiontest.Start(t)
-	h := recomputes.New(s.Backends.ForRecomputes())
+	h := admin.New(s.Backends.ForAdmin())
 	indexed := config.Key{Hash: auth.Hash("indexed"), ACL: auth.All, Indexes: []string{"products"}}
 	if err := s.Backends.Config.PutKey(t.Context(), functiontest.App, indexed); err != nil {
 		t.Fatal(err)
@@ -46,7 +46,7 @@ func TestAppSettingsRequests(t *testing.T) {
 func TestAppSettings(t *testing.T) {
 	s := functiontest.Start(t)
 	store := s.Backends.Config
-	h := recomputes.New(s.Backends.ForRecomputes())
+	h := admin.New(s.Backends.ForAdmin())
 	before := settings(t, h, "")
 	if before.Region != "" || before.Isolated || before.Dedicated || before.Consistency != "eventual" || before.BrowserRanking || before.Segments || len(before.OwnLimits) > 0 {
 		t.Errorf("a new app: %+v", before)
@@ -111,7 +111,7 @@ func TestAppSettings(t *testing.T) {
 func TestPagesOfKeys(t *testing.T) {
 	s := functiontest.Start(t)
 	store := s.Backends.Config
-	h := recomputes.New(s.Backends.ForRecomputes())
+	h := admin.New(s.Backends.ForAdmin())
 	begun, hashes := time.Now().Add(-time.Hour), []string{}
 	for i := range 25 {
 		hashes = append(hashes, auth.Hash(fmt.Sprint("page-", i)))

@@ -1,5 +1,5 @@
-// Package recomputes is the public function for the operator of an app. It
-// starts, lists and cancels recomputes of the profiles and re-enrichments of
+// Package admin is the public function for the operator of an app. It starts,
+// lists and cancels recomputes of the profiles and re-enrichments of
 // the log, builds crowd statistics, migrates the log to another schema, and
 // compares profiles with the log. It also answers with what an app used, with
 // the audit log, and with the app's settings and keys.
@@ -8,7 +8,7 @@
 //
 // Jobs are stored in Firestore, and function worker runs them. An audit runs
 // within its request.
-package recomputes
+package admin
 
 import (
 	"bytes"

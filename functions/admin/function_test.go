@@ -1,16 +1,16 @@
-package recomputes_test
+package admin_test
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/affinityengine/affinity/functions/recomputes"
+	"github.com/affinityengine/affinity/functions/admin"
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
 )
 
 func TestRecomputes(t *testing.T) {
-	h := recomputes.New(functiontest.Start(t).Backends.ForRecomputes())
+	h := admin.New(functiontest.Start(t).Backends.ForAdmin())
 	functiontest.Check(t, h,
 		functiontest.Ask("", "GET", "/1/recomputes", "", 401, "Invalid credentials"),
 		functiontest.Ask("recommendation", "GET", "/1/recomputes", "", 403, "Method not allowed with this API key"),
@@ -32,7 +32,7 @@ func TestRecomputes(t *testing.T) {
 }
 
 func TestReenrichments(t *testing.T) {
-	h := recomputes.New(functiontest.Start(t).Backends.ForRecomputes())
+	h := admin.New(functiontest.Start(t).Backends.ForAdmin())
 	functiontest.Check(t, h,
 		functiontest.Ask("search", "POST", "/1/reenrich", "", 403, "Method not allowed with this API key"),
 		functiontest.Ask("admin", "GET", "/1/reenrich", "", 200, `{"reenrichments":[]}`),
@@ -44,7 +44,7 @@ func TestReenrichments(t *testing.T) {
 }
 
 func TestAudits(t *testing.T) {
-	h := recomputes.New(functiontest.Start(t).Backends.ForRecomputes())
+	h := admin.New(functiontest.Start(t).Backends.ForAdmin())
 	functiontest.Check(t, h,
 		functiontest.Ask("search", "POST", "/1/audits", "", 403, "Method not allowed with this API key"),
 		functiontest.Ask("admin", "POST", "/1/audits", "{", 400, "Bad Request"),
@@ -54,7 +54,7 @@ func TestAudits(t *testing.T) {
 }
 
 func TestSchema(t *testing.T) {
-	h := recomputes.New(functiontest.Start(t).Backends.ForRecomputes())
+	h := admin.New(functiontest.Start(t).Backends.ForAdmin())
 	functiontest.Check(t, h,
 		functiontest.Ask("search", "GET", "/1/schema", "", 403, "Method not allowed with this API key"),
 		functiontest.Ask("admin", "GET", "/1/schema", "", 200, `{"read":"wide","written":["wide"],"encoding":"compact","move":null,"settlesInMs":`),
