@@ -9,7 +9,8 @@ locals {
     rank       = { app_profile = "processing", reads = ["objects", "dated", "crowd", "events", "events_narrow", "histories", "dictionaries"], writes = ["users", "usage", "rates", "audit_log", "jobs"], firestore = "user", publishes = false, buries = false }
     strategies = { app_profile = "processing", reads = ["objects", "events", "events_narrow", "histories", "dictionaries", "users"], writes = ["usage", "rates", "audit_log", "jobs"], firestore = "user", publishes = false, buries = false }
     catalog    = { app_profile = "processing", reads = [], writes = ["objects", "dated", "usage", "rates", "audit_log"], firestore = "user", publishes = false, buries = false }
-    admin      = { app_profile = "processing", reads = ["objects", "events", "events_narrow", "histories", "dictionaries", "users", "crowd", "changes"], writes = ["segments", "usage", "rates", "audit_log", "jobs"], firestore = "user", publishes = false, buries = false }
+    admin      = { app_profile = "processing", reads = ["objects", "events", "events_narrow", "histories", "dictionaries", "users", "crowd", "changes", "segments"], writes = ["usage", "rates", "audit_log", "jobs"], firestore = "user", publishes = false, buries = false }
+    segments   = { app_profile = "processing", reads = ["events", "events_narrow", "histories", "dictionaries", "users", "changes"], writes = ["segments", "usage", "rates", "audit_log", "jobs"], firestore = "user", publishes = false, buries = false }
     # console makes the requests of the other public functions in its process: it may do what they
     # may together, but decrypt no parents of secured keys.
     console = { app_profile = "processing", reads = ["histories", "dictionaries", "recent"], writes = ["objects", "dated", "events", "events_narrow", "users", "changes", "crowd", "segments", "refused", "usage", "rates", "audit_log", "jobs"], firestore = "user", publishes = true, buries = false }

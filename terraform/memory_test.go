@@ -10,6 +10,7 @@ import (
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/event/bus"
 	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/serve/query"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
@@ -30,7 +31,7 @@ const (
 // largestBody is the largest body that each function reads, in bytes.
 var largestBody = map[string]int64{
 	"ingest": api.MaxEventsBody, "profiles": api.MaxProfilesBody, "catalog": api.MaxCatalogBody, "rank": api.MaxRankBody, "docs": 0, "console": 1 << 20,
-	"imports": api.MaxImportBody, "strategies": api.MaxPreviewBody, "admin": api.MaxBacktestBody,
+	"imports": api.MaxImportBody, "strategies": api.MaxPreviewBody, "admin": api.MaxBacktestBody, "segments": api.MaxSegmentBody,
 	"process": bus.MaxPush, "process-slow": bus.MaxPush, "worker": 100 << 10,
 }
 
@@ -38,17 +39,18 @@ var largestBody = map[string]int64{
 // configuration of the apps that it serves: of enrich, 20,000 objects of 100 filters in
 // theory and some tens of megabytes in practice; of rerank, objects, and the statistics
 // of indexes, twice while they are replaced, with their pairs; of feed/page, candidates,
-// a list of which is read while another is there, and records.
+// a list of which is read while another is there, and records; of query, rows of lists and profiles.
 var caches = map[string]int64{
 	"ingest": 40 * mib, "imports": 40 * mib, "process": 40 * mib, "process-slow": 40 * mib, "rank": ranking,
-	// What enrich and rerank hold, and the answers of which each page is made.
-	"console": 40*mib + ranking + 16*8*mib,
+	"admin": query.CacheBytes, "segments": query.CacheBytes,
+	// What enrich, rerank and query hold, and the answers of which each page is made.
+	"console": 40*mib + ranking + query.CacheBytes + 16*8*mib,
 }
 
 const ranking = (64 + 128 + 128 + 16 + 48 + 16 + 48) * mib
 
 // computing are the functions that compute profiles.
-var computing = map[string]bool{"profiles": true, "rank": true, "strategies": true, "admin": true, "console": true, "process": true, "process-slow": true, "worker": true}
+var computing = map[string]bool{"profiles": true, "rank": true, "strategies": true, "admin": true, "segments": true, "console": true, "process": true, "process-slow": true, "worker": true}
 
 // refreshing are the functions that refresh profiles, and keep of users what the next
 // refresh needs.

@@ -4,7 +4,7 @@ locals {
   # instance is kept warm; in production set min_instances in var.functions.
   sizes = {
     # Clients wait for these functions, which do little work for each of many requests.
-    ingest   = { cpu = "1", memory = "512Mi", concurrency = 80, max_instances = 4, timeout_seconds = 60 }
+    ingest   = { cpu = "1", memory = "512Mi", concurrency = 80, max_instances = 3, timeout_seconds = 60 }
     profiles = { cpu = "1", memory = "512Mi", concurrency = 80, max_instances = 3, timeout_seconds = 60 }
     catalog  = { cpu = "1", memory = "512Mi", concurrency = 40, max_instances = 1, timeout_seconds = 60 }
     # rank keeps candidates, records and statistics in memory, up to 450 MB, and a request
@@ -22,6 +22,9 @@ locals {
     strategies = { cpu = "1", memory = "1Gi", concurrency = 10, max_instances = 1, timeout_seconds = 120 }
     # An export of a user with ten million events takes minutes.
     admin = { cpu = "1", memory = "1Gi", concurrency = 10, max_instances = 1, timeout_seconds = 600 }
+    # segments keeps rows of lists and profiles in memory, up to 64 MB. A file of millions of users takes
+    # minutes, too.
+    segments = { cpu = "1", memory = "1Gi", concurrency = 10, max_instances = 1, timeout_seconds = 600 }
 
     # process shares refreshes between the messages of an instance, so more messages
     # at once cost less each. A message can take minutes; Pub/Sub waits at most ten.

@@ -12,6 +12,7 @@ import (
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/app/limit"
+	"github.com/affinityengine/affinity/shared/backend/answers"
 	"github.com/affinityengine/affinity/shared/job/audit"
 	"github.com/affinityengine/affinity/shared/serve/query"
 	"github.com/affinityengine/affinity/shared/web/auth"
@@ -37,7 +38,7 @@ func (h handler) audit(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if request.Segments && !app.Segments.On() {
-		return segmentsAnswer(w, query.ErrOff)
+		return answers.Segments(w, query.ErrOff)
 	}
 	leave, err := h.Limits.Enter(app.ID, limit.Audit)
 	if err != nil {
@@ -53,7 +54,7 @@ func (h handler) audit(w http.ResponseWriter, r *http.Request) error {
 	if request.Segments {
 		answer, err := h.auditSegments(ctx, app, *request.Sample)
 		if err != nil {
-			return segmentsAnswer(w, err)
+			return answers.Segments(w, err)
 		}
 		return httpapi.WriteJSON(w, http.StatusOK, answer)
 	}

@@ -8,11 +8,9 @@ import (
 
 	"github.com/affinityengine/affinity/shared/backend"
 	"github.com/affinityengine/affinity/shared/backend/function"
-	"github.com/affinityengine/affinity/shared/backend/jobrunner"
 	"github.com/affinityengine/affinity/shared/backend/jobs"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/profile"
-	"github.com/affinityengine/affinity/shared/queue"
 	"github.com/affinityengine/affinity/shared/queue/taskqueue"
 	"github.com/affinityengine/affinity/shared/web/auth"
 )
@@ -47,22 +45,11 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	}
 	profiles := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
 	profiles.SetHistoryFormat(base.HistoryFormat)
-	h, err := Over(base, auth.New(base.CachedConfig, s.Auth).Note(base.Usage.Key), profiles, tasks, s.Jobs)
+	all, err := jobs.Open(base, tasks, s.Jobs, profiles, nil)
 	if err != nil {
 		return nil, errors.Join(err, tasks.Close(), base.Close())
 	}
-	return h, nil
-}
-
-// Over returns the function over services that other functions of the process may use too.
-func Over(base backend.Base, who *auth.Authenticator, profiles *profile.Engine, tasks queue.Queue, settings job.Settings) (http.Handler, error) {
-	all, err := jobs.New(base, func(collection job.Collection) job.Runner {
-		return jobrunner.Open(base, tasks, settings, collection)
-	}, profiles, nil)
-	if err != nil {
-		return nil, err
-	}
-	return New(Backends{Base: base, Jobs: all, Auth: who, Profiles: profiles}), nil
+	return New(Backends{Base: base, Jobs: all, Auth: auth.New(base.CachedConfig, s.Auth).Note(base.Usage.Key), Profiles: profiles}), nil
 }
 
 // Validate checks the settings of the queue and of jobs.

@@ -13,6 +13,7 @@ import (
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/app/auditlog"
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/backend/answers"
 	"github.com/affinityengine/affinity/shared/fault"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/kinds/backtests"
@@ -54,7 +55,7 @@ func (h handler) startBacktest(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	change := auditlog.Change{App: app.ID, Actor: grant.Key, Action: auditlog.BacktestStart, Detail: "index " + q.Index}
-	j, err := h.recordJob(r.Context(), change, func() (job.Job, error) { return h.Backtests.Start(r.Context(), app.ID, q) })
+	j, err := h.jobs.Record(r.Context(), change, func() (job.Job, error) { return h.Backtests.Start(r.Context(), app.ID, q) })
 	switch {
 	case errors.Is(err, backtests.ErrBusy):
 		return httpapi.Errorf(http.StatusConflict, "Backtest %s is under way: the app can have one at a time", j.ID)
@@ -200,7 +201,7 @@ func (h handler) summarizeBacktest(ctx context.Context, j job.Job) api.BacktestS
 	}
 	return api.BacktestSummary{
 		ID: j.ID, State: state, Users: j.Totals.Visited, PlannedUsers: j.Totals.PlannedUsers, Events: j.Totals.Events,
-		StartedAt: api.At(j.StartedAt), FinishedAt: finished(j), Place: h.place(ctx, j), Faulty: j.Totals.Faulty, Error: fault, Search: backtests.Search(j),
+		StartedAt: api.At(j.StartedAt), FinishedAt: answers.Finished(j), Place: h.jobs.Place(ctx, j), Faulty: j.Totals.Faulty, Error: fault, Search: backtests.Search(j),
 	}
 }
 

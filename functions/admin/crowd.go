@@ -12,6 +12,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/app/auditlog"
+	"github.com/affinityengine/affinity/shared/backend/answers"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/kinds/crowdbuild"
 	"github.com/affinityengine/affinity/shared/rank/crowd"
@@ -30,9 +31,9 @@ func (h handler) registerCrowd(rt *httpapi.Router) {
 func (h handler) renderCrowd(ctx context.Context, j job.Job) api.CrowdBuild {
 	p, c := job.ParamsOf[crowdbuild.Params](j), crowdbuild.CountsOf(j.Totals.Counts)
 	return api.CrowdBuild{
-		ID: j.ID, State: api.JobState(j.State), Indexes: p.Indexes, AsOf: api.At(p.AsOf), Sampled: p.Sampled(), Shards: shards(j),
-		Users: c.Users, Events: c.Events, WithUnknownObjects: c.Unknown, StartedAt: api.At(j.StartedAt), FinishedAt: finished(j),
-		Place: h.place(ctx, j), Trigger: string(p.Trigger), PlannedUsers: j.Totals.PlannedUsers, VisitedUsers: c.Visited, Faulty: c.Faulty, Error: j.Error,
+		ID: j.ID, State: api.JobState(j.State), Indexes: p.Indexes, AsOf: api.At(p.AsOf), Sampled: p.Sampled(), Shards: answers.Shards(j),
+		Users: c.Users, Events: c.Events, WithUnknownObjects: c.Unknown, StartedAt: api.At(j.StartedAt), FinishedAt: answers.Finished(j),
+		Place: h.jobs.Place(ctx, j), Trigger: string(p.Trigger), PlannedUsers: j.Totals.PlannedUsers, VisitedUsers: c.Visited, Faulty: c.Faulty, Error: j.Error,
 	}
 }
 
@@ -65,7 +66,7 @@ func (h handler) startCrowd(w http.ResponseWriter, r *http.Request) error {
 	if index != "" {
 		change.Detail = "index " + index
 	}
-	j, err := h.recordJob(r.Context(), change, func() (job.Job, error) { return h.Crowd.StartManual(r.Context(), app.ID, index) })
+	j, err := h.jobs.Record(r.Context(), change, func() (job.Job, error) { return h.Crowd.StartManual(r.Context(), app.ID, index) })
 	switch {
 	case errors.Is(err, crowdbuild.ErrNoObjects) && index != "":
 		return httpapi.Errorf(http.StatusUnprocessableEntity, "Index %q has no objects: load its catalog first", index)

@@ -23,8 +23,6 @@ import (
 )
 
 const (
-	// exportBuffer is how many bytes of lines are sent together.
-	exportBuffer = 64 << 10
 	// exportBytes is what an export takes from the process's gate: a profile of 10,000
 	// values and 1 MiB of names, its answer, and the rows that it reads ahead.
 	exportBytes = 24 << 20
@@ -81,13 +79,6 @@ func (h handler) export(w http.ResponseWriter, r *http.Request) error {
 	return err
 }
 
-// sendLines answers with the lines that write writes.
-func sendLines(w http.ResponseWriter, write func(*bufio.Writer) error) error {
-	w.Header().Set("Content-Type", httpapi.LinesType)
-	out := bufio.NewWriterSize(w, exportBuffer)
-	return errors.Join(write(out), out.Flush())
-}
-
 // cutError is why an export whose first bytes may have been sent did not end.
 type cutError struct{ err error }
 
@@ -121,7 +112,7 @@ func (x *exportOf) begin(ctx context.Context, appID string) (err error) {
 
 // send sends the lines. An error that is a *cutError came after the first one.
 func (x *exportOf) send(ctx context.Context, w http.ResponseWriter) error {
-	err := sendLines(w, func(out *bufio.Writer) error {
+	err := httpapi.SendLines(w, func(out *bufio.Writer) error {
 		x.out = out
 		err := x.sendAll(ctx)
 		if err == nil {

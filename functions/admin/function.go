@@ -1,8 +1,8 @@
 // Package admin is the public function for the operator of an app. It starts,
-// lists and cancels recomputes of the profiles and re-enrichments of
-// the log, builds crowd statistics, migrates the log to another schema, and
-// compares profiles with the log. It also answers with what an app used, with
-// the audit log, and with the app's settings and keys.
+// lists and cancels recomputes of the profiles and re-enrichments of the log,
+// builds crowd statistics, judges strategies on past events, migrates the log to
+// another schema, and compares profiles with the log. It also answers with what an
+// app used, with the audit log, and with the app's settings and keys.
 //
 // It exports users, and dumps apps.
 //
@@ -23,6 +23,7 @@ import (
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/app/auditlog"
 	"github.com/affinityengine/affinity/shared/app/limit"
+	"github.com/affinityengine/affinity/shared/backend/answers"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/kinds/recompute"
 	"github.com/affinityengine/affinity/shared/web/auth"
@@ -32,13 +33,16 @@ import (
 // Timeout is how long a request may take, as Terraform has it.
 const Timeout = 10 * time.Minute
 
-type handler struct{ Backends }
+type handler struct {
+	Backends
+	jobs answers.Jobs
+}
 
 // New returns the function over its backends.
 func New(b Backends) http.Handler {
-	h := handler{b}
+	h := handler{b, answers.Jobs{Base: b.Base, Before: b.Before}}
 	rt := b.Router(Timeout)
-	rt.Count(limit.Jobs, "POST /1/recomputes", "POST /1/backtests", "POST /1/reenrich", "POST /1/crowd", "POST /1/segments/refresh", "POST /1/segments/{name}/export",
+	rt.Count(limit.Jobs, "POST /1/recomputes", "POST /1/backtests", "POST /1/reenrich", "POST /1/crowd",
 		"POST /1/schema/start", "POST /1/schema/backfill", "POST /1/schema/verify")
 	rt.HandleOwn("POST /1/recomputes", h.start)
 	rt.HandleOwn("GET /1/recomputes", h.list)
@@ -54,7 +58,6 @@ func New(b Backends) http.Handler {
 	h.registerReenrich(rt)
 	h.registerCrowd(rt)
 	h.registerBacktests(rt)
-	h.registerSegments(rt)
 	h.registerSchema(rt)
 	return rt
 }
@@ -62,9 +65,9 @@ func New(b Backends) http.Handler {
 func (h handler) render(ctx context.Context, j job.Job) api.Recompute {
 	p, c := job.ParamsOf[recompute.Params](j), recompute.CountsOf(j.Totals.Counts)
 	answer := api.Recompute{
-		ID: j.ID, State: api.JobState(j.State), StrategyVersion: p.StrategyVersion, Shards: shards(j),
-		Users: c.Known, Events: c.Events, StartedAt: api.At(j.StartedAt), FinishedAt: finished(j),
-		Wait: h.wait(ctx, j), Trigger: string(p.Trigger), RetentionDays: p.RetentionDays, OnlyStale: p.OnlyStale, Maintain: p.Maintain,
+		ID: j.ID, State: api.JobState(j.State), StrategyVersion: p.StrategyVersion, Shards: answers.Shards(j),
+		Users: c.Known, Events: c.Events, StartedAt: api.At(j.StartedAt), FinishedAt: answers.Finished(j),
+		Wait: h.jobs.Wait(ctx, j), Trigger: string(p.Trigger), RetentionDays: p.RetentionDays, OnlyStale: p.OnlyStale, Maintain: p.Maintain,
 		Fold: p.Fold, FoldedUsers: c.Folded,
 		PlannedUsers: j.Totals.PlannedUsers, VisitedUsers: c.Users, StaleUsers: j.Totals.Stale, Faulty: c.Faulty, Error: j.Error,
 	}
@@ -72,19 +75,6 @@ func (h handler) render(ctx context.Context, j job.Job) api.Recompute {
 		answer.ScoringVersion = p.Scoring()
 	}
 	return answer
-}
-
-func shards(j job.Job) api.Shards {
-	return api.Shards{Total: j.Totals.Shards, Done: j.Totals.Done, Failed: j.Totals.Failed}
-}
-
-// finished is the time at which a job ended, or nil.
-func finished(j job.Job) *api.Time {
-	if j.FinishedAt.IsZero() {
-		return nil
-	}
-	at := api.At(j.FinishedAt)
-	return &at
 }
 
 func (h handler) start(w http.ResponseWriter, r *http.Request) error {
@@ -108,7 +98,7 @@ func (h handler) start(w http.ResponseWriter, r *http.Request) error {
 	}
 	change := auditlog.Change{App: app.ID, Actor: key, Action: auditlog.RecomputeStart}
 	change.Detail = detail(request)
-	j, err := h.recordJob(r.Context(), change, func() (job.Job, error) {
+	j, err := h.jobs.Record(r.Context(), change, func() (job.Job, error) {
 		return h.Recompute.StartManual(r.Context(), app.ID, recompute.Options{OnlyStale: request.OnlyStale, Fold: request.Fold, Full: request.Full})
 	})
 	if err != nil {
@@ -199,15 +189,6 @@ func (h handler) cancel(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.WriteJSON(w, http.StatusOK, h.render(r.Context(), j))
 }
 
-// recordJob starts or cancels a job, and records it under the job's id.
-func (h handler) recordJob(ctx context.Context, c auditlog.Change, do func() (job.Job, error)) (j job.Job, err error) {
-	err = h.Recorder().Do(ctx, c, func() (auditlog.End, error) {
-		j, err = do()
-		return auditlog.End{Subject: j.ID}, err
-	})
-	return j, err
-}
-
 // cancelJob cancels the job that a request with the right names. what is the name
 // of its kind.
 func (h handler) cancelJob(r *http.Request, right string, action auditlog.Action, runner *job.Runner, what string,
@@ -222,7 +203,7 @@ func (h handler) cancelJob(r *http.Request, right string, action auditlog.Action
 		err = job.ErrEnded
 	}
 	if err == nil {
-		j, err = h.recordJob(r.Context(), auditlog.Change{App: app.ID, Actor: key, Action: action, Subject: j.ID}, func() (job.Job, error) {
+		j, err = h.jobs.Record(r.Context(), auditlog.Change{App: app.ID, Actor: key, Action: action, Subject: j.ID}, func() (job.Job, error) {
 			return runner.Cancel(r.Context(), app.ID, j.ID)
 		})
 	}

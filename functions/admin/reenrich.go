@@ -8,6 +8,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/app/auditlog"
+	"github.com/affinityengine/affinity/shared/backend/answers"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/kinds/reenrich"
 	"github.com/affinityengine/affinity/shared/web/auth"
@@ -25,11 +26,11 @@ func (h handler) registerReenrich(rt *httpapi.Router) {
 func (h handler) renderReenrich(ctx context.Context, j job.Job) api.Reenrichment {
 	p, c := job.ParamsOf[reenrich.Params](j), reenrich.CountsOf(j.Totals.Counts)
 	return api.Reenrichment{
-		ID: j.ID, State: api.JobState(j.State), DryRun: j.Kind == reenrich.DryRun, NumericBands: p.Versions(), Shards: shards(j),
+		ID: j.ID, State: api.JobState(j.State), DryRun: j.Kind == reenrich.DryRun, NumericBands: p.Versions(), Shards: answers.Shards(j),
 		Users: c.Users, Events: c.Events,
 		WithUnknownObjects: c.Resolved + c.StillUnknown, Resolved: c.Resolved, StillUnknown: c.StillUnknown,
-		Faulty: c.Unreadable, StartedAt: api.At(j.StartedAt), FinishedAt: finished(j),
-		Wait: h.wait(ctx, j), RetentionDays: p.RetentionDays, PlannedUsers: j.Totals.PlannedUsers, VisitedUsers: c.Visited, Error: j.Error,
+		Faulty: c.Unreadable, StartedAt: api.At(j.StartedAt), FinishedAt: answers.Finished(j),
+		Wait: h.jobs.Wait(ctx, j), RetentionDays: p.RetentionDays, PlannedUsers: j.Totals.PlannedUsers, VisitedUsers: c.Visited, Error: j.Error,
 	}
 }
 
@@ -58,7 +59,7 @@ func (h handler) startReenrich(w http.ResponseWriter, r *http.Request) error {
 		change.Detail = "numeric bands"
 		start = func() (job.Job, error) { return h.Reenrich.StartBands(r.Context(), app.ID, true, 0) }
 	}
-	j, err := h.recordJob(r.Context(), change, start)
+	j, err := h.jobs.Record(r.Context(), change, start)
 	if errors.Is(err, reenrich.ErrNoBands) {
 		return httpapi.Errorf(http.StatusConflict, "No index of the app has numericBands: set them in its settings first")
 	}

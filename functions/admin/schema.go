@@ -10,6 +10,7 @@ import (
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/app/auditlog"
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/backend/answers"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/kinds/migration"
 	"github.com/affinityengine/affinity/shared/score/schema"
@@ -54,10 +55,10 @@ func (h handler) renderMoveJob(ctx context.Context, s migration.Status) *api.Mig
 	}
 	j := s.Job
 	v := &api.MigrationJob{
-		ID: j.ID, Kind: j.Kind, State: api.JobState(j.State), Shards: shards(*j),
+		ID: j.ID, Kind: j.Kind, State: api.JobState(j.State), Shards: answers.Shards(*j),
 		Users: j.Totals.Visited, PlannedUsers: j.Totals.PlannedUsers,
 		Rows: j.Totals.Events, Changed: j.Totals.Changed, Faulty: j.Totals.Faulty, Faults: append([]string{}, s.Faults...),
-		StartedAt: api.At(j.StartedAt), FinishedAt: finished(*j), Wait: h.wait(ctx, *j), Error: j.Error,
+		StartedAt: api.At(j.StartedAt), FinishedAt: answers.Finished(*j), Wait: h.jobs.Wait(ctx, *j), Error: j.Error,
 	}
 	if j.ID == s.Migration.Backfill {
 		rate := job.ParamsOf[migration.Params](*j).Rate

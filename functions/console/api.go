@@ -8,7 +8,7 @@ import (
 
 // API are the public functions that answer with JSON.
 type API struct {
-	Ingest, Imports, Profiles, Rank, Strategies, Catalog, Admin http.Handler
+	Ingest, Imports, Profiles, Rank, Strategies, Catalog, Admin, Segments http.Handler
 }
 
 // Routes returns the paths of the functions, as the load balancer has them.
@@ -35,8 +35,8 @@ func (a API) Routes() httpapi.Prefixes {
 		{Prefix: "/1/usage", Handler: a.Admin},
 		{Prefix: "/1/app", Handler: a.Admin},
 		{Prefix: "/1/crowd", Handler: a.Admin},
-		{Prefix: "/1/segments", Handler: a.Admin},
-		{Prefix: "/1/values", Handler: a.Admin},
+		{Prefix: "/1/segments", Handler: a.Segments},
+		{Prefix: "/1/values", Handler: a.Segments},
 		{Prefix: "/1/backtests", Handler: a.Admin},
 		{Prefix: "/1/schema", Handler: a.Admin},
 		{Prefix: "/1/audits", Handler: a.Admin},

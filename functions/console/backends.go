@@ -15,9 +15,11 @@ import (
 	"github.com/affinityengine/affinity/functions/ingest"
 	"github.com/affinityengine/affinity/functions/profiles"
 	"github.com/affinityengine/affinity/functions/rank"
+	"github.com/affinityengine/affinity/functions/segments"
 	"github.com/affinityengine/affinity/functions/strategies"
 	"github.com/affinityengine/affinity/shared/backend"
 	"github.com/affinityengine/affinity/shared/backend/function"
+	runners "github.com/affinityengine/affinity/shared/backend/jobs"
 	"github.com/affinityengine/affinity/shared/intake/enrich"
 	"github.com/affinityengine/affinity/shared/intake/refused"
 	"github.com/affinityengine/affinity/shared/job"
@@ -79,7 +81,7 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	engine.SetHistoryFormat(base.HistoryFormat)
 	engine.SetSlack(s.DeletionSlack)
 	who := auth.New(base.CachedConfig, s.Auth).Note(base.Usage.Key)
-	operator, err := admin.Over(base, who, engine, tasks, s.Jobs)
+	all, err := runners.Open(base, tasks, s.Jobs, engine, nil)
 	if err != nil {
 		return nil, errors.Join(err, messages.Close(), tasks.Close(), base.Close())
 	}
@@ -92,7 +94,8 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 		Rank:       rank.Over(base, who, engine, tasks, s.Jobs),
 		Strategies: strategies.Over(base, who, engine, tasks, s.Jobs),
 		Catalog:    catalog.New(catalog.Backends{Base: base, Auth: who, Queue: tasks}),
-		Admin:      operator,
+		Admin:      admin.New(admin.Backends{Base: base, Jobs: all, Auth: who, Profiles: engine}),
+		Segments:   segments.New(segments.Backends{Base: base, Segmenting: all.Segmenting, Before: all.Before, Auth: who}),
 	}
 	return New(Options{Log: log, API: api.Routes(), Auth: who, Secret: s.Secret, Now: base.Now, URL: s.URL, Hosts: s.Auth.Hosts}), nil
 }

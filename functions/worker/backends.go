@@ -56,9 +56,7 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	profiles := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
 	profiles.SetHistoryFormat(base.HistoryFormat)
 	profiles.Counters().Each(base.Metrics.Watch)
-	all, err := jobs.New(base, func(collection job.Collection) job.Runner {
-		return jobrunner.Open(base, tasks, s.Jobs, collection)
-	}, profiles, messages)
+	all, err := jobs.Open(base, tasks, s.Jobs, profiles, messages)
 	if err != nil {
 		return nil, errors.Join(err, tasks.Close(), messages.Close(), base.Close())
 	}

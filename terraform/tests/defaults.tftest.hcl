@@ -244,11 +244,22 @@ run "least_privilege" {
       "admin/dictionaries"         = "reader"
       "admin/users"                = "reader"
       "admin/changes"              = "reader"
-      "admin/segments"             = "user"
+      "admin/segments"             = "reader"
       "admin/usage"                = "user"
       "admin/audit_log"            = "user"
       "admin/jobs"                 = "user"
       "admin/rates"                = "user"
+      "segments/events"            = "reader"
+      "segments/events_narrow"     = "reader"
+      "segments/histories"         = "reader"
+      "segments/dictionaries"      = "reader"
+      "segments/users"             = "reader"
+      "segments/changes"           = "reader"
+      "segments/segments"          = "user"
+      "segments/usage"             = "user"
+      "segments/audit_log"         = "user"
+      "segments/jobs"              = "user"
+      "segments/rates"             = "user"
       "process/objects"            = "reader"
       "process/dictionaries"       = "reader"
       "process/events"             = "user"
@@ -322,8 +333,8 @@ run "least_privilege" {
   }
 
   assert {
-    condition     = toset(keys(local.users)) == toset(["strategies", "catalog", "rank", "admin", "worker"]) && length(setintersection(keys(local.users), keys(local.viewers))) == 0
-    error_message = "The functions that may change the configuration are not strategies, catalog, rank, admin and worker: ${join(", ", keys(local.users))}"
+    condition     = toset(keys(local.users)) == toset(["strategies", "catalog", "rank", "admin", "segments", "worker"]) && length(setintersection(keys(local.users), keys(local.viewers))) == 0
+    error_message = "The functions that may change the configuration are not strategies, catalog, rank, admin, segments and worker: ${join(", ", keys(local.users))}"
   }
 
   assert {
@@ -332,7 +343,7 @@ run "least_privilege" {
   }
 
   assert {
-    condition     = toset(keys(local.enqueuers)) == toset(["catalog", "imports", "process", "process-slow", "profiles", "rank", "admin", "strategies", "worker"])
+    condition     = toset(keys(local.enqueuers)) == toset(["catalog", "imports", "process", "process-slow", "profiles", "rank", "admin", "segments", "strategies", "worker"])
     error_message = "The functions that may enqueue tasks are not those that do: ${join(", ", keys(local.enqueuers))}"
   }
 }

@@ -18,7 +18,7 @@ variables {
 run "functions" {
   assert {
     condition = toset(keys(module.serving)) == toset(flatten([for region in ["us-central1", "asia-northeast1"] : [
-      for name in ["admin", "catalog", "docs", "imports", "ingest", "ingest-acme", "profiles", "profiles-acme", "rank", "strategies"] : "${name}/${region}"
+      for name in ["admin", "catalog", "docs", "imports", "ingest", "ingest-acme", "profiles", "profiles-acme", "rank", "segments", "strategies"] : "${name}/${region}"
     ]]))
     error_message = "Other functions are in the serving regions: ${join(", ", keys(module.serving))}"
   }
@@ -37,7 +37,7 @@ run "functions" {
   }
 
   assert {
-    condition     = toset(keys(module.edge[0].groups)) == toset(["asia-northeast1", "europe-west1", "us-central1"]) && alltrue([for region, services in module.edge[0].groups : length(services) == 10])
+    condition     = toset(keys(module.edge[0].groups)) == toset(["asia-northeast1", "europe-west1", "us-central1"]) && alltrue([for region, services in module.edge[0].groups : length(services) == 11])
     error_message = "The load balancer does not have each public function in each region: ${jsonencode(module.edge[0].groups)}"
   }
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/affinityengine/affinity/functions/process"
 	"github.com/affinityengine/affinity/functions/profiles"
 	"github.com/affinityengine/affinity/functions/rank"
+	"github.com/affinityengine/affinity/functions/segments"
 	"github.com/affinityengine/affinity/functions/strategies"
 	"github.com/affinityengine/affinity/functions/worker"
 	"github.com/affinityengine/affinity/shared/backend/function"
@@ -80,7 +81,7 @@ func TestDeployedTimeouts(t *testing.T) {
 	want := map[string]time.Duration{
 		"catalog": catalog.Timeout, "console": console.Timeout, "docs": docs.Timeout, "imports": imports.Timeout, "ingest": ingest.Timeout,
 		"process": process.Timeout, "process-slow": process.Timeout, "profiles": profiles.Timeout, "rank": rank.Timeout,
-		"admin": admin.Timeout, "strategies": strategies.Timeout, "worker": worker.Timeout,
+		"admin": admin.Timeout, "segments": segments.Timeout, "strategies": strategies.Timeout, "worker": worker.Timeout,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("timeouts (-in the code +deployed):\n%s", diff)

@@ -3,6 +3,8 @@
 package jobrunner
 
 import (
+	"context"
+
 	"github.com/affinityengine/affinity/shared/backend"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/jobdb"
@@ -21,4 +23,14 @@ func New(b backend.Base, q queue.Queue, c job.Settings, collection job.Collectio
 		Settings: c, Jobs: job.Detailed(jobs, b.Store, collection), Config: b.Config, Queue: q, Users: b.Store,
 		Propagation: b.Propagation, Now: b.Now, Log: b.Log,
 	}
+}
+
+// Before returns what counts the unfinished jobs of all apps before a job in its queue. It
+// counts those of every kind, and needs the code of none.
+func Before(b backend.Base) func(ctx context.Context, j job.Job) (int, error) {
+	stores := make([]job.Jobs, len(job.Queued))
+	for i, name := range job.Queued {
+		stores[i] = jobdb.New(b.Firestore, job.Collection{Name: name})
+	}
+	return func(ctx context.Context, j job.Job) (int, error) { return job.Before(ctx, j, stores...) }
 }

@@ -5,10 +5,10 @@ package jobs
 import (
 	"context"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/backend"
+	"github.com/affinityengine/affinity/shared/backend/jobrunner"
+	"github.com/affinityengine/affinity/shared/backend/segmentjobs"
 	"github.com/affinityengine/affinity/shared/intake/enrich"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/kinds/backtests"
@@ -18,10 +18,8 @@ import (
 	"github.com/affinityengine/affinity/shared/job/kinds/recompute"
 	"github.com/affinityengine/affinity/shared/job/kinds/reenrich"
 	"github.com/affinityengine/affinity/shared/job/kinds/relocation"
-	"github.com/affinityengine/affinity/shared/job/kinds/segmentbuild"
-	"github.com/affinityengine/affinity/shared/job/kinds/segmentexport"
 	"github.com/affinityengine/affinity/shared/profile"
-	"github.com/affinityengine/affinity/shared/serve/query"
+	"github.com/affinityengine/affinity/shared/queue"
 )
 
 // Jobs are the runners of all kinds of jobs.
@@ -32,11 +30,7 @@ type Jobs struct {
 	Crowd      *crowdbuild.Runner
 	Backtests  *backtests.Runner
 	DateRows   *daterows.Runner
-	Segments   *segmentbuild.Runner
-	// Exports write the users of segments to files, and Query answers questions about
-	// segments.
-	Exports *segmentexport.Runner
-	Query   *query.Reader
+	segmentjobs.Segmenting
 	// Relocation moves apps between regions; it is nil in a deployment without regions.
 	Relocation *relocation.Runner
 }
@@ -49,46 +43,30 @@ func (all Jobs) Before(ctx context.Context, j job.Job) (int, error) {
 	if all.Relocation != nil {
 		runners = append(runners, all.Relocation.Runner)
 	}
-	counts := make([]int, len(runners))
-	g, ctx := errgroup.WithContext(ctx)
+	stores := make([]job.Jobs, len(runners))
 	for i, r := range runners {
-		g.Go(func() (err error) {
-			counts[i], err = r.Jobs.Before(ctx, j.Queue, j.QueuedAt)
-			return err
-		})
+		stores[i] = r.Jobs
 	}
-	err := g.Wait()
-	before := 0
-	for _, n := range counts {
-		before += n
-	}
-	return before, err
+	return job.Before(ctx, j, stores...)
+}
+
+// Open returns the runners of the jobs in Firestore, whose tasks go to q. publish may be nil in
+// a function that starts jobs and does not run them.
+func Open(b backend.Base, q queue.Queue, settings job.Settings, profiles *profile.Engine, publish reenrich.Publisher) (Jobs, error) {
+	return New(b, func(collection job.Collection) job.Runner { return jobrunner.Open(b, q, settings, collection) }, profiles, publish)
 }
 
 // New returns the runners. runner returns the runner of the jobs in a collection.
-// publish may be nil in a function that starts jobs and does not run them.
 func New(b backend.Base, runner func(collection job.Collection) job.Runner, profiles *profile.Engine, publish reenrich.Publisher) (Jobs, error) {
 	catalog, err := enrich.NewFresh(b.Store, b.Config)
 	if err != nil {
 		return Jobs{}, err
 	}
-	var reader *query.Reader
-	segments := segmentbuild.New(runner(segmentbuild.Collection), segmentbuild.Work{
-		Store: b.Store, Profiles: profiles, Sizes: func(ctx context.Context, app config.App) error {
-			saved, err := b.Config.SavedSegments(ctx, app.ID)
-			if err != nil {
-				return err
-			}
-			return reader.StoreSizes(ctx, app, saved)
-		},
-	})
-	reader = query.New(b.Store, profiles, segments, b.Now, b.Log)
+	segments := segmentjobs.New(b, runner, profiles)
 	reenrichments := runner(reenrich.Collection)
 	all := Jobs{
-		Segments:   segments,
-		Query:      reader,
-		Exports:    segmentexport.New(runner(segmentexport.Collection), reader, b.Store),
-		Recompute:  recompute.New(runner(recompute.Collection), profiles, segments.StartAfter),
+		Segmenting: segments,
+		Recompute:  recompute.New(runner(recompute.Collection), profiles, segments.Segments.StartAfter),
 		Migrations: migration.New(runner(migration.Collection), b.Config, b.Store),
 		Backtests:  backtests.New(runner(backtests.Collection), backtests.Work{Store: b.Store, Source: profiles, Config: b.Config, Now: b.Now}),
 		Reenrich: reenrich.New(reenrichments, reenrich.Work{

@@ -14,11 +14,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/affinityengine/affinity/functions/admin"
 	"github.com/affinityengine/affinity/functions/catalog"
 	"github.com/affinityengine/affinity/functions/ingest"
 	"github.com/affinityengine/affinity/functions/profiles"
 	"github.com/affinityengine/affinity/functions/rank"
+	"github.com/affinityengine/affinity/functions/segments"
 	"github.com/affinityengine/affinity/functions/strategies"
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/local/stack"
@@ -190,7 +190,7 @@ func TestCrossTenant(t *testing.T) {
 	public.Handle("/1/strategies/", strategies.New(b.ForStrategies()))
 	public.Handle("/1/indexes/", catalog.New(b.ForCatalog()))
 	for _, path := range []string{"/1/segments", "/1/segments/", "/1/values"} {
-		public.Handle(path, admin.New(b.ForAdmin()))
+		public.Handle(path, segments.New(b.ForSegments()))
 	}
 	own, refused := 0, 0
 	for range *crossTenant {

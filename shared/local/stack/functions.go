@@ -15,6 +15,7 @@ import (
 	"github.com/affinityengine/affinity/functions/process"
 	"github.com/affinityengine/affinity/functions/profiles"
 	"github.com/affinityengine/affinity/functions/rank"
+	"github.com/affinityengine/affinity/functions/segments"
 	"github.com/affinityengine/affinity/functions/strategies"
 	"github.com/affinityengine/affinity/functions/worker"
 	"github.com/affinityengine/affinity/shared/api"
@@ -47,6 +48,7 @@ func publicFunctions(b *Backends, metrics, operator http.Handler, links *console
 	routes := console.API{
 		Ingest: ingest.New(b.ForIngest()), Imports: imports.New(b.ForImports()), Profiles: profiles.New(b.ForProfiles()), Rank: rank.New(b.ForRank()),
 		Strategies: strategies.New(b.ForStrategies()), Catalog: catalog.New(b.ForCatalog()), Admin: admin.New(b.ForAdmin()),
+		Segments: segments.New(b.ForSegments()),
 	}.Routes()
 	pages := console.New(console.Options{Log: b.Log, API: routes, Auth: b.Auth, Secret: console.NewSecret(), Now: b.Now, Links: links})
 	return append(slices.Clone(routes), []httpapi.Prefix{

@@ -13,6 +13,7 @@ import (
 	"github.com/affinityengine/affinity/functions/process"
 	"github.com/affinityengine/affinity/functions/profiles"
 	"github.com/affinityengine/affinity/functions/rank"
+	"github.com/affinityengine/affinity/functions/segments"
 	"github.com/affinityengine/affinity/functions/strategies"
 	"github.com/affinityengine/affinity/functions/worker"
 	"github.com/affinityengine/affinity/shared/app/config"
@@ -141,6 +142,11 @@ func (b *Backends) ForStrategies() strategies.Backends {
 // ForAdmin returns the backends of admin.
 func (b *Backends) ForAdmin() admin.Backends {
 	return admin.Backends{Base: b.Base, Jobs: b.Jobs, Auth: b.Auth, Profiles: b.Profiles}
+}
+
+// ForSegments returns the backends of segments.
+func (b *Backends) ForSegments() segments.Backends {
+	return segments.Backends{Base: b.Base, Segmenting: b.Segmenting, Before: b.Before, Auth: b.Auth}
 }
 
 // ForProcess returns the backends of process.

@@ -4,6 +4,7 @@
 package httpapi
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -127,6 +128,16 @@ func WriteEncoded(w http.ResponseWriter, code int, document []byte) error {
 func WriteLines(w http.ResponseWriter, lines []byte) {
 	writeBody(w, http.StatusOK, LinesType, lines, nil)
 }
+
+// SendLines answers with the lines of JSON that write writes, and sends them while it does.
+func SendLines(w http.ResponseWriter, write func(*bufio.Writer) error) error {
+	w.Header().Set("Content-Type", LinesType)
+	out := bufio.NewWriterSize(w, sentTogether)
+	return errors.Join(write(out), out.Flush())
+}
+
+// sentTogether is how many bytes of lines are sent together.
+const sentTogether = 64 << 10
 
 const (
 	jsonType = "application/json; charset=utf-8"

@@ -27,6 +27,7 @@ variables {
     strategies = "affinity-strategies"
     catalog    = "affinity-catalog"
     admin      = "affinity-admin"
+    segments   = "affinity-segments"
     docs       = "affinity-docs"
   }
   customers = {
@@ -111,10 +112,10 @@ run "routes" {
       "/1/reenrich/*"      = google_compute_backend_service.this["fn-admin"].id
       "/1/crowd"           = google_compute_backend_service.this["fn-admin"].id
       "/1/crowd/*"         = google_compute_backend_service.this["fn-admin"].id
-      "/1/segments"        = google_compute_backend_service.this["fn-admin"].id
-      "/1/segments/*"      = google_compute_backend_service.this["fn-admin"].id
-      "/1/values"          = google_compute_backend_service.this["fn-admin"].id
-      "/1/values/*"        = google_compute_backend_service.this["fn-admin"].id
+      "/1/segments"        = google_compute_backend_service.this["fn-segments"].id
+      "/1/segments/*"      = google_compute_backend_service.this["fn-segments"].id
+      "/1/values"          = google_compute_backend_service.this["fn-segments"].id
+      "/1/values/*"        = google_compute_backend_service.this["fn-segments"].id
       "/1/schema"          = google_compute_backend_service.this["fn-admin"].id
       "/1/schema/*"        = google_compute_backend_service.this["fn-admin"].id
       "/1/audits"          = google_compute_backend_service.this["fn-admin"].id
@@ -170,6 +171,7 @@ run "endpoint_groups" {
       "fn-strategies"            = "affinity-strategies"
       "fn-catalog"               = "affinity-catalog"
       "fn-admin"                 = "affinity-admin"
+      "fn-segments"              = "affinity-segments"
       "fn-docs"                  = "affinity-docs"
       "customer-globex-ingest"   = "affinity-globex-ingest"
       "customer-globex-profiles" = "affinity-globex-profiles"

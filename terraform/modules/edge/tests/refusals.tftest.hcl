@@ -14,6 +14,7 @@ variables {
     strategies = "affinity-strategies"
     catalog    = "affinity-catalog"
     admin      = "affinity-admin"
+    segments   = "affinity-segments"
     docs       = "affinity-docs"
   }
 }
@@ -128,6 +129,7 @@ run "private_function" {
       strategies = "affinity-strategies"
       catalog    = "affinity-catalog"
       admin      = "affinity-admin"
+      segments   = "affinity-segments"
       docs       = "affinity-docs"
       worker     = "affinity-worker"
     }

@@ -13,6 +13,7 @@ variables {
     strategies = ["affinity-strategies"]
     catalog    = ["affinity-catalog"]
     admin      = ["affinity-admin"]
+    segments   = ["affinity-segments"]
     process    = ["affinity-process"]
     worker     = ["affinity-worker"]
   }
@@ -121,7 +122,7 @@ run "alert_conditions" {
   assert {
     condition = (
       one(one(google_monitoring_alert_policy.measured["errors"].conditions).condition_threshold).filter == "${one(one(google_monitoring_alert_policy.measured["errors"].conditions).condition_threshold).denominator_filter} AND metric.labels.response_code_class=\"5xx\"" &&
-      strcontains(one(one(google_monitoring_alert_policy.measured["errors"].conditions).condition_threshold).denominator_filter, "one_of(\"affinity-admin\", \"affinity-catalog\", \"affinity-imports\", \"affinity-ingest\", \"affinity-ingest-globex\", \"affinity-profiles\", \"affinity-profiles-globex\", \"affinity-rank\", \"affinity-strategies\")") &&
+      strcontains(one(one(google_monitoring_alert_policy.measured["errors"].conditions).condition_threshold).denominator_filter, "one_of(\"affinity-admin\", \"affinity-catalog\", \"affinity-imports\", \"affinity-ingest\", \"affinity-ingest-globex\", \"affinity-profiles\", \"affinity-profiles-globex\", \"affinity-rank\", \"affinity-segments\", \"affinity-strategies\")") &&
       strcontains(one(one(google_monitoring_alert_policy.measured["failures"].conditions).condition_threshold).filter, "one_of(\"affinity-process\", \"affinity-worker\")")
     )
     error_message = "The alert on 5xx of public functions is wrong: ${jsonencode(google_monitoring_alert_policy.measured["errors"].conditions)}"

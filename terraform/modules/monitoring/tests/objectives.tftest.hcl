@@ -15,6 +15,7 @@ variables {
     strategies = ["affinity-strategies"]
     catalog    = ["affinity-catalog"]
     admin      = ["affinity-admin"]
+    segments   = ["affinity-segments"]
     process    = ["affinity-process"]
     worker     = ["affinity-worker"]
   }

@@ -1,4 +1,4 @@
-package admin
+package segments
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/app/auditlog"
+	"github.com/affinityengine/affinity/shared/backend/answers"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/kinds/segmentbuild"
 	"github.com/affinityengine/affinity/shared/serve/query"
@@ -16,21 +17,21 @@ import (
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
-// refreshSegments starts a build of the lists that queries read.
-func (h handler) refreshSegments(w http.ResponseWriter, r *http.Request) error {
+// refresh starts a build of the lists that queries read.
+func (h handler) refresh(w http.ResponseWriter, r *http.Request) error {
 	app, key, err := h.Auth.TenantKey(r, auth.Admin)
 	if err != nil {
 		return err
 	}
 	if !app.Segments.On() {
-		return segmentsAnswer(w, query.ErrOff)
+		return answers.Segments(w, query.ErrOff)
 	}
-	j, err := h.recordJob(r.Context(), auditlog.Change{App: app.ID, Actor: key, Action: auditlog.SegmentRefresh}, func() (job.Job, error) {
+	j, err := h.jobs.Record(r.Context(), auditlog.Change{App: app.ID, Actor: key, Action: auditlog.SegmentRefresh}, func() (job.Job, error) {
 		return h.Segments.StartManual(r.Context(), app.ID)
 	})
 	switch {
 	case errors.Is(err, segmentbuild.ErrOff):
-		return segmentsAnswer(w, query.ErrOff)
+		return answers.Segments(w, query.ErrOff)
 	case errors.Is(err, store.ErrNoSegmentTable):
 		return httpapi.Errorf(http.StatusServiceUnavailable, "This deployment has no segments yet: its operator must create the table segments")
 	case err != nil:
@@ -39,8 +40,8 @@ func (h handler) refreshSegments(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.WriteJSON(w, http.StatusOK, h.buildView(r.Context(), j))
 }
 
-// getSegmentBuild answers how far a build is.
-func (h handler) getSegmentBuild(w http.ResponseWriter, r *http.Request) error {
+// build answers how far a build is.
+func (h handler) build(w http.ResponseWriter, r *http.Request) error {
 	app, _, _, err := h.counter(r)
 	if err != nil {
 		return err
@@ -58,8 +59,8 @@ func (h handler) getSegmentBuild(w http.ResponseWriter, r *http.Request) error {
 func (h handler) buildView(ctx context.Context, j job.Job) api.SegmentBuild {
 	p, c := job.ParamsOf[segmentbuild.Params](j), segmentbuild.CountsOf(j.Totals.Counts)
 	return api.SegmentBuild{
-		ID: j.ID, State: api.JobState(j.State), Shards: shards(j), Users: c.Packed, StartedAt: api.At(j.StartedAt), FinishedAt: finished(j),
-		Place: h.place(ctx, j), Trigger: string(p.Trigger), PlannedUsers: j.Totals.PlannedUsers, VisitedUsers: c.Users, Faulty: c.Faulty, Error: j.Error,
+		ID: j.ID, State: api.JobState(j.State), Shards: answers.Shards(j), Users: c.Packed, StartedAt: api.At(j.StartedAt), FinishedAt: answers.Finished(j),
+		Place: h.jobs.Place(ctx, j), Trigger: string(p.Trigger), PlannedUsers: j.Totals.PlannedUsers, VisitedUsers: c.Users, Faulty: c.Faulty, Error: j.Error,
 	}
 }
 

@@ -1,4 +1,4 @@
-package admin
+package segments
 
 import (
 	"fmt"
@@ -10,8 +10,8 @@ import (
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
-// listSegments lists the saved segments, and what queries read.
-func (h handler) listSegments(w http.ResponseWriter, r *http.Request) error {
+// list lists the saved segments, and what queries read.
+func (h handler) list(w http.ResponseWriter, r *http.Request) error {
 	app, _, admin, err := h.counter(r)
 	if err != nil {
 		return err
@@ -22,7 +22,7 @@ func (h handler) listSegments(w http.ResponseWriter, r *http.Request) error {
 	}
 	answer := api.Segments{Segments: make([]api.Segment, len(saved))}
 	for i, s := range saved {
-		if answer.Segments[i], err = h.segmentView(r, app.ID, s, admin); err != nil {
+		if answer.Segments[i], err = h.view(r, app.ID, s, admin); err != nil {
 			return err
 		}
 	}

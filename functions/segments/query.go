@@ -1,9 +1,8 @@
-package admin
+package segments
 
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -12,77 +11,24 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/affinityengine/affinity/shared/api"
-	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/backend/answers"
 	"github.com/affinityengine/affinity/shared/fault"
 	"github.com/affinityengine/affinity/shared/rank/segment"
 	"github.com/affinityengine/affinity/shared/score/strategy"
-	"github.com/affinityengine/affinity/shared/serve/query"
 	"github.com/affinityengine/affinity/shared/web/auth"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
-// registerSegments registers the routes of segments. What names users needs the right
-// admin; what counts them, recommendation.
-func (h handler) registerSegments(rt *httpapi.Router) {
-	rt.HandleOwn("POST /1/segments/query", h.querySegment)
-	rt.HandleOwn("GET /1/segments/histogram", h.histogram, "facet", "value", "halfLife")
-	rt.HandleOwn("POST /1/segments/refresh", h.refreshSegments)
-	rt.HandleOwn("GET /1/segments/refresh/{id}", h.getSegmentBuild)
-	rt.HandleOwn("GET /1/segments", h.listSegments)
-	rt.HandleOwn("GET /1/segments/{name}", h.getSegment)
-	rt.HandleOwn("PUT /1/segments/{name}", h.saveSegment, "create")
-	rt.HandleOwn("DELETE /1/segments/{name}", h.deleteSegment)
-	rt.HandleOwn("POST /1/segments/{name}/export", h.exportSegment)
-	rt.HandleOwn("GET /1/segments/export/{id}", h.getSegmentExport)
-	rt.HandleOwn("GET /1/segments/export/{id}/file", h.segmentFile)
-	rt.HandleOwn("GET /1/values", h.values, "facet", "limit", "sample")
-}
-
-// segmentRetry is how many seconds a client waits before it asks again for lists that
-// are not ready.
-const segmentRetry = "5"
-
-// segmentsAnswer answers an error of a query that is neither the client's fault nor one
-// of the engine: segments are off, or their lists are not ready.
-func segmentsAnswer(w http.ResponseWriter, err error) error {
-	if errors.Is(err, query.ErrOff) {
-		return httpapi.Errorf(http.StatusConflict, "Segments are off for this app. Its operator switches them on: affinity app segments APP on")
-	}
-	if message, is := query.IsNotReady(err); is {
-		w.Header().Set("Retry-After", segmentRetry)
-		return httpapi.WriteMessage(w, http.StatusServiceUnavailable, message)
-	}
-	return err
-}
-
-// counter returns the app of a key that may count users, and whether it may also know
-// small counts and tokens.
-func (h handler) counter(r *http.Request) (app config.App, key string, admin bool, err error) {
-	app, grant, err := h.Auth.TenantGrant(r, auth.Recommendation, auth.Admin)
-	if err == nil {
-		err = grant.Index("")
-	}
-	return app, grant.Key, err == nil && grant.Require(auth.Admin) == nil, err
-}
-
-// countView hides a small number of users from keys below admin.
-func countView(users int, admin bool) api.UserCount {
-	if !admin && users < api.MinSegmentUsers {
-		return api.UserCount{Fewer: true}
-	}
-	return api.UserCount{N: int64(users)}
-}
-
-// segmentBody is the body of a query or of a saved segment.
-type segmentBody struct {
+// requestBody is the body of a query or of a saved segment.
+type requestBody struct {
 	where  segment.Condition
 	limit  int
 	cursor string
 }
 
-// decodeSegment decodes a body that has where and, of a query, limit and cursor.
-func decodeSegment(body []byte, isQuery bool) (segmentBody, error) {
-	b := segmentBody{limit: api.DefaultSegmentUsers}
+// decodeBody decodes a body that has where and, of a query, limit and cursor.
+func decodeBody(body []byte, isQuery bool) (requestBody, error) {
+	b := requestBody{limit: api.DefaultSegmentUsers}
 	var keys map[string]jsontext.Value
 	if err := jsonv2.Unmarshal(body, &keys); err != nil || keys == nil {
 		if !json.Valid(body) {
@@ -113,8 +59,8 @@ func decodeSegment(body []byte, isQuery bool) (segmentBody, error) {
 	return b, err
 }
 
-// querySegment answers a page of users, or their number alone.
-func (h handler) querySegment(w http.ResponseWriter, r *http.Request) error {
+// query answers a page of users, or their number alone.
+func (h handler) query(w http.ResponseWriter, r *http.Request) error {
 	app, _, admin, err := h.counter(r)
 	if err != nil {
 		return err
@@ -123,7 +69,7 @@ func (h handler) querySegment(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	asked, err := decodeSegment(body, true)
+	asked, err := decodeBody(body, true)
 	if err != nil {
 		return err
 	}
@@ -132,7 +78,7 @@ func (h handler) querySegment(w http.ResponseWriter, r *http.Request) error {
 	}
 	page, err := h.Query.Page(r.Context(), app, asked.where, asked.limit, asked.cursor)
 	if err != nil {
-		return segmentsAnswer(w, err)
+		return answers.Segments(w, err)
 	}
 	answer := api.SegmentPage{Total: countView(page.Total, admin), AsOf: api.AtMillis(page.AsOf), Users: make([]api.SegmentUser, len(page.Users)), Cursor: page.Cursor}
 	for i, u := range page.Users {
@@ -159,7 +105,7 @@ func (h handler) histogram(w http.ResponseWriter, r *http.Request) error {
 	}
 	s, asOf, err := h.Query.Histogram(r.Context(), app, filter)
 	if err != nil {
-		return segmentsAnswer(w, err)
+		return answers.Segments(w, err)
 	}
 	answer := api.SegmentHistogram{Users: countView(s.Users, admin), AsOf: api.AtMillis(asOf)}
 	if s.Users > 0 && !answer.Users.Fewer {

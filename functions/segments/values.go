@@ -1,4 +1,4 @@
-package admin
+package segments
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/app/limit"
+	"github.com/affinityengine/affinity/shared/backend/answers"
 	"github.com/affinityengine/affinity/shared/fault"
 	"github.com/affinityengine/affinity/shared/serve/query"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
@@ -42,7 +43,7 @@ func (h handler) values(w http.ResponseWriter, r *http.Request) error {
 	}
 	found, err := h.Query.Values(r.Context(), app, facet, limit)
 	if err != nil {
-		return segmentsAnswer(w, err)
+		return answers.Segments(w, err)
 	}
 	from, err := h.countEvents(r.Context(), app, facet, found.Values, sample)
 	if err != nil {

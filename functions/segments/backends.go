@@ -1,0 +1,59 @@
+package segments
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+
+	"github.com/affinityengine/affinity/shared/backend"
+	"github.com/affinityengine/affinity/shared/backend/function"
+	"github.com/affinityengine/affinity/shared/backend/jobrunner"
+	"github.com/affinityengine/affinity/shared/backend/segmentjobs"
+	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/queue/taskqueue"
+	"github.com/affinityengine/affinity/shared/web/auth"
+)
+
+func init() { function.Register("Segments", open) }
+
+// Settings are the environment variables that the function reads.
+type Settings struct {
+	backend.Settings
+	Auth  auth.Environment
+	Queue taskqueue.Config
+	Jobs  job.Settings
+}
+
+// Backends are the services that the function uses.
+type Backends struct {
+	backend.Base
+	segmentjobs.Segmenting
+	// Before returns how many unfinished jobs of all apps, of every kind, are before a job in
+	// its queue.
+	Before func(ctx context.Context, j job.Job) (int, error)
+	Auth   *auth.Authenticator
+}
+
+func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, error) {
+	base, err := backend.Open(ctx, log, s.Settings)
+	if err != nil {
+		return nil, err
+	}
+	s.Queue.Where = base.RegionOf
+	tasks, err := taskqueue.Open(ctx, s.Queue)
+	if err != nil {
+		return nil, errors.Join(err, base.Close())
+	}
+	profiles := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
+	profiles.SetHistoryFormat(base.HistoryFormat)
+	runner := func(collection job.Collection) job.Runner { return jobrunner.Open(base, tasks, s.Jobs, collection) }
+	return New(Backends{
+		Base: base, Segmenting: segmentjobs.New(base, runner, profiles), Before: jobrunner.Before(base),
+		Auth: auth.New(base.CachedConfig, s.Auth).Note(base.Usage.Key),
+	}), nil
+}
+
+// Validate checks the settings of the queue and of jobs.
+func (s Settings) Validate() error { return errors.Join(s.Queue.Validate(), s.Jobs.Validate()) }

@@ -1,0 +1,154 @@
+package segments
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/app/auditlog"
+	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/fault"
+	"github.com/affinityengine/affinity/shared/rank/segment"
+	"github.com/affinityengine/affinity/shared/web/httpapi"
+)
+
+// errNoSegment says that the app has no segment of that name.
+func errNoSegment() error { return httpapi.Errorf(http.StatusNotFound, "Segment does not exist") }
+
+// save saves a condition under a name.
+func (h handler) save(w http.ResponseWriter, r *http.Request) error {
+	app, key, admin, err := h.counter(r)
+	if err != nil {
+		return err
+	}
+	name := r.PathValue("name")
+	if err := segment.CheckName(name); err != nil {
+		return err
+	}
+	create, err := createOnly(r)
+	if err != nil {
+		return err
+	}
+	body, err := httpapi.ReadBody(w, r, api.MaxSegmentBody)
+	if err != nil {
+		return err
+	}
+	asked, err := decodeBody(body, false)
+	if err != nil {
+		return err
+	}
+	if _, err := asked.where.Compile(app.Strategy); err != nil {
+		return err
+	}
+	where, err := json.Marshal(asked.where)
+	if err != nil {
+		return err
+	}
+	s := config.SavedSegment{Name: name, Where: string(where), SetAt: h.Now()}
+	change := auditlog.Change{App: app.ID, Actor: key, Action: auditlog.SegmentSet, Subject: name, Detail: string(where)}
+	err = h.Recorder().Do(r.Context(), change, func() (auditlog.End, error) {
+		s, _, err = h.CachedConfig.SaveSegment(r.Context(), app.ID, s, create)
+		return auditlog.End{}, err
+	})
+	if errors.Is(err, config.ErrExists) {
+		return httpapi.Errorf(http.StatusConflict, "A segment named %s exists: send the request without create=true to replace it", name)
+	}
+	if err != nil {
+		return fmt.Errorf("save segment: %w", err)
+	}
+	return h.write(w, r, app.ID, s, admin)
+}
+
+// createOnly reports whether a request must not replace a segment.
+func createOnly(r *http.Request) (bool, error) {
+	switch text := r.URL.Query().Get("create"); text {
+	case "", "false":
+		return false, nil
+	case "true":
+		return true, nil
+	default:
+		return false, fault.New(fault.Invalid, "create must be true or false, got %q", text)
+	}
+}
+
+func (h handler) write(w http.ResponseWriter, r *http.Request, app string, s config.SavedSegment, admin bool) error {
+	answer, err := h.view(r, app, s, admin)
+	if err != nil {
+		return err
+	}
+	return httpapi.WriteJSON(w, http.StatusOK, answer)
+}
+
+// view describes a saved segment with its sizes.
+func (h handler) view(r *http.Request, app string, s config.SavedSegment, admin bool) (api.Segment, error) {
+	view := api.Segment{Name: s.Name, SetAt: api.At(s.SetAt), Sizes: []api.SegmentSize{}}
+	if err := json.Unmarshal([]byte(s.Where), &view.Where); err != nil {
+		return view, fmt.Errorf("decode segment %q: %w", s.Name, err)
+	}
+	sizes, err := h.Store.SegmentSizes(r.Context(), app, s.Name)
+	if err != nil {
+		return view, err
+	}
+	since := s.SetAt.UTC().Format(time.DateOnly)
+	for _, size := range sizes {
+		if size.Day >= since {
+			view.Sizes = append(view.Sizes, api.SegmentSize{Day: size.Day, Users: countView(size.Users, admin)})
+		}
+	}
+	return view, nil
+}
+
+// saved returns the segment that a request names.
+func (h handler) saved(r *http.Request, app string) (config.SavedSegment, error) {
+	name := r.PathValue("name")
+	if err := segment.CheckName(name); err != nil {
+		return config.SavedSegment{}, err
+	}
+	s, err := h.Config.SavedSegment(r.Context(), app, name)
+	if errors.Is(err, config.ErrNotFound) {
+		return s, errNoSegment()
+	}
+	return s, err
+}
+
+func (h handler) get(w http.ResponseWriter, r *http.Request) error {
+	app, _, admin, err := h.counter(r)
+	if err != nil {
+		return err
+	}
+	s, err := h.saved(r, app.ID)
+	if err != nil {
+		return err
+	}
+	return h.write(w, r, app.ID, s, admin)
+}
+
+// delete deletes a saved segment and its sizes.
+func (h handler) delete(w http.ResponseWriter, r *http.Request) error {
+	app, key, _, err := h.counter(r)
+	if err != nil {
+		return err
+	}
+	s, err := h.saved(r, app.ID)
+	if err != nil {
+		return err
+	}
+	change := auditlog.Change{App: app.ID, Actor: key, Action: auditlog.SegmentDelete, Subject: s.Name}
+	err = h.Recorder().Do(r.Context(), change, func() (auditlog.End, error) {
+		// Sizes first: after a crash in between, the client deletes again.
+		if err := h.Store.DeleteSegmentSizes(r.Context(), app.ID, s.Name); err != nil {
+			return auditlog.End{}, err
+		}
+		return auditlog.End{}, h.CachedConfig.DeleteSegment(r.Context(), app.ID, s.Name)
+	})
+	if errors.Is(err, config.ErrNotFound) {
+		return errNoSegment()
+	}
+	if err != nil {
+		return fmt.Errorf("delete segment: %w", err)
+	}
+	return httpapi.WriteJSON(w, http.StatusOK, api.DeletedSegment{DeletedAt: api.At(h.Now())})
+}
