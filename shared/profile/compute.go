@@ -139,7 +139,7 @@ func (c *computer) compute(ctx context.Context, w work, all []*computation, done
 		u.release()
 	}
 	for _, u := range large {
-		if err := c.computeAlone(ctx, w, u, done); err != nil {
+		if err := c.computeSerially(ctx, w, u, done); err != nil {
 			return err
 		}
 	}

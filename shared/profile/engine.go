@@ -42,7 +42,7 @@ type env struct {
 	// memory is what the scorers of all requests hold together. A user who does not
 	// fit is computed alone.
 	memory *affinity.Memory
-	alone  chan struct{} // an item for each user who is computed alone
+	serial chan struct{} // an item for each user who is computed alone
 	// recent is what refreshes keep of users for the next ones.
 	recent *memory.Memory
 	// dictionaries are those that blocks name.
@@ -94,7 +94,7 @@ func New(s *store.Store, apps config.Store, cached *config.Cached, now func() ti
 	log *slog.Logger) *Engine {
 	v := &env{
 		store: s, now: now, log: log, limits: defaultLimits, slack: MinSlack, inline: true,
-		memory: affinity.NewMemory(heldWithin(admission.MemoryLimit()), heldFree), alone: make(chan struct{}, maxAlone),
+		memory: affinity.NewMemory(heldWithin(admission.MemoryLimit()), heldFree), serial: make(chan struct{}, maxSerial),
 		recent:       memory.New(Recent(admission.MemoryLimit())),
 		dictionaries: dictionary.NewCache(s, Dictionaries(admission.MemoryLimit()), now, log),
 		counters:     &Counters{},

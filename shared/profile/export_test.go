@@ -56,8 +56,8 @@ func (e *Engine) SetPatience(d time.Duration) {
 // ComputeAlone occupies the place of the user who is computed alone, until the caller
 // calls the returned function.
 func (e *Engine) ComputeAlone() (leave func()) {
-	e.env.alone <- struct{}{}
-	return func() { <-e.env.alone }
+	e.env.serial <- struct{}{}
+	return func() { <-e.env.serial }
 }
 
 // SetSessionEvents sets how many events a session holds.

@@ -10,14 +10,14 @@ const (
 	heldMost   = 160_000_000
 	valueBytes = 150 // of a value in a scorer, besides its name
 	aloneBytes = 60 << 20
-	maxAlone   = 1
+	maxSerial  = 1
 )
 
 var heldFree = affinity.Hold{Values: 256, Bytes: 16 << 10}
 
 // Computing returns how many bytes the computations of profiles hold at most in a
 // process with a soft limit of memory.
-func Computing(limit int64) int64 { return min(limit/heldShare, heldMost) + maxAlone*aloneBytes }
+func Computing(limit int64) int64 { return min(limit/heldShare, heldMost) + maxSerial*aloneBytes }
 
 // What refreshes keep of users in a process with a soft limit of memory in bytes: a
 // fourteenth of it, at most 64 MB. A process that only reads keeps nothing.

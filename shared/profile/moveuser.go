@@ -62,7 +62,7 @@ func (e *Engine) MoveUser(ctx context.Context, app config.App, user string, unti
 			if app.Region != from.env.region || !row.Exists {
 				return copied, nil
 			}
-			_, err = from.beget(ctx, app, user) // a writer has ended before it did
+			_, err = from.assignOwner(ctx, app, user) // a writer has ended before it did
 		case o.State == store.Leaving && o.Region != to.env.region:
 			// Another move has left it. What writers have logged since lies elsewhere.
 			_, err = from.env.store.SetOwner(ctx, app.ID, user, o, store.Owner{Epoch: o.Epoch + 1, State: store.Own})

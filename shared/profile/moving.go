@@ -129,7 +129,7 @@ func (e *Engine) copyOn(ctx context.Context, app config.App, v visit, events map
 		return err
 	}
 	for token, own := range events {
-		if err := from.copyAgain(app, token, own.events)(ctx, e, store.User{}); err != nil {
+		if err := from.relogCopies(app, token, own.events)(ctx, e, store.User{}); err != nil {
 			return err
 		}
 	}
@@ -183,9 +183,9 @@ func (e *Engine) drawOwned(ctx context.Context, app config.App, v visit, events 
 // holds them; otherwise it may.
 func (e *Engine) owned(app config.App, logged bool, need map[string]int64, events map[string]own) taker {
 	return func(ctx context.Context, _, token string) (store.User, error) {
-		log := logAgain(app, events[token].events)
+		log := relogEvents(app, events[token].events)
 		if !logged {
-			log = e.copyAgain(app, token, events[token].events)
+			log = e.relogCopies(app, token, events[token].events)
 		}
 		return e.takeOwned(ctx, app, token, need[token], log)
 	}

@@ -16,15 +16,15 @@ import (
 // maxOwnerChanges bounds how often a ticket is drawn again because the owner changed.
 const maxOwnerChanges = 50
 
-// again brings events of a user that are in the log of one region to the log of another one,
+// relog brings events of a user that are in the log of one region to the log of another one,
 // which the user is about to move to. row is that of a ticket which counts.
-type again func(ctx context.Context, to *Engine, row store.User) error
+type relog func(ctx context.Context, to *Engine, row store.User) error
 
 // takeOwned draws a user's ticket in the region of e. log brings the events that are in
 // the log here to another one, too; nil if the ticket is of no events. need is the epoch that
 // the row must have reached, of the row that named this region. An error of type elsewhere
 // names another region: the caller logs the events there, and draws the ticket there.
-func (e *Engine) takeOwned(ctx context.Context, app config.App, token string, need int64, log again) (store.User, error) {
+func (e *Engine) takeOwned(ctx context.Context, app config.App, token string, need int64, log relog) (store.User, error) {
 	both := log == nil // the events are in the logs of both regions
 	for range maxOwnerChanges {
 		row, err := e.env.store.TakeOwned(ctx, app.ID, token)
@@ -48,7 +48,7 @@ func (e *Engine) takeOwned(ctx context.Context, app config.App, token string, ne
 			return row, elsewhere{o.Region, o.Epoch}
 		default:
 			var born bool
-			if born, err = e.beget(ctx, app, token); born {
+			if born, err = e.assignOwner(ctx, app, token); born {
 				return row, nil
 			}
 		}
@@ -62,10 +62,10 @@ func (e *Engine) takeOwned(ctx context.Context, app config.App, token string, ne
 // birthEpoch is the epoch of a row that gives a user the first owner.
 const birthEpoch = 1
 
-// beget gives a user whose row is nobody's an owner. e is the engine of the entry: who comes
+// assignOwner gives a user whose row is nobody's an owner. e is the engine of the entry: who comes
 // to another region was sent there by a row with an epoch. It reports whether the owner is
 // this region; otherwise the caller draws a ticket again, which says who it is.
-func (e *Engine) beget(ctx context.Context, app config.App, token string) (bool, error) {
+func (e *Engine) assignOwner(ctx context.Context, app config.App, token string) (bool, error) {
 	births, err := e.env.in(app.Births())
 	if err != nil {
 		return false, err
@@ -90,8 +90,8 @@ func counting(events []*store.LogEvent, row store.User) []store.LogEvent {
 	return kept
 }
 
-// logAgain writes events of a message.
-func logAgain(app config.App, events []*store.LogEvent) again {
+// relogEvents writes events of a message.
+func relogEvents(app config.App, events []*store.LogEvent) relog {
 	return func(ctx context.Context, to *Engine, row store.User) error {
 		kept := counting(events, row)
 		if len(kept) == 0 {
@@ -105,9 +105,9 @@ func logAgain(app config.App, events []*store.LogEvent) again {
 	}
 }
 
-// copyAgain copies events of a user that may be in the log of the region of e, for a message
+// relogCopies copies events of a user that may be in the log of the region of e, for a message
 // that does not say how they are written there.
-func (e *Engine) copyAgain(app config.App, token string, events []*store.LogEvent) again {
+func (e *Engine) relogCopies(app config.App, token string, events []*store.LogEvent) relog {
 	return func(ctx context.Context, to *Engine, row store.User) error {
 		kept := counting(events, row)
 		if len(kept) == 0 {

@@ -21,32 +21,32 @@ func (busy) Error() string {
 // Transient reports that another attempt may succeed.
 func (busy) Transient() bool { return true }
 
-// beAlone takes the place of the user who is computed alone. It reports whether the
+// takeTurn takes the place of the user who is computed alone. It reports whether the
 // place was free in time.
-func (c *computer) beAlone(ctx context.Context, patience time.Duration) bool {
+func (c *computer) takeTurn(ctx context.Context, patience time.Duration) bool {
 	select {
-	case c.alone <- struct{}{}:
+	case c.serial <- struct{}{}:
 		return true
 	default:
 	}
 	ctx, stop := context.WithTimeout(ctx, patience)
 	defer stop()
 	select {
-	case c.alone <- struct{}{}:
+	case c.serial <- struct{}{}:
 		return true
 	case <-ctx.Done():
 		return false
 	}
 }
 
-// computeAlone computes a user with very many values, in passes over blocks and
+// computeSerially computes a user with very many values, in passes over blocks and
 // log. What the last pass has read besides the scores stays in the computation.
-func (c *computer) computeAlone(ctx context.Context, w work, u *computation, done func([]*computation) error) error {
-	if !c.beAlone(ctx, w.patience) {
+func (c *computer) computeSerially(ctx context.Context, w work, u *computation, done func([]*computation) error) error {
+	if !c.takeTurn(ctx, w.patience) {
 		u.fault = fmt.Errorf("compute %s,%s: %w", w.app.ID, u.token, errBusy)
 		return nil
 	}
-	defer func() { <-c.alone }()
+	defer func() { <-c.serial }()
 	c.counters.Alone.Add(1)
 	defer func() { u.pass, u.scorer = nil, nil }() // the next attempt, under another schema, is a first one
 	for range maxRestarts {

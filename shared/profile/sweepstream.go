@@ -22,13 +22,13 @@ const (
 	sweptBytes = 8 << 20
 )
 
-// swept reads the objects of a group of users: the rows outside the blocks as one
+// sweepStream reads the objects of a group of users: the rows outside the blocks as one
 // stream, the blocks as another, both in the order of users and of their logs.
 // Where the log and a block meet, it takes the next part from the right one.
 //
 // A block that is missing or damaged, or that does not say the objects of its
 // events, is no reason to start again: the log holds its range.
-type swept struct {
+type sweepStream struct {
 	*sweeper
 	app      config.App
 	log      store.Log
@@ -54,7 +54,7 @@ type swept struct {
 }
 
 // logLeft logs the first rows that do not decode.
-func (sw *swept) logLeft(ctx context.Context) {
+func (sw *sweepStream) logLeft(ctx context.Context) {
 	for _, name := range sw.left.all().names {
 		sw.env.log.LogAttrs(ctx, slog.LevelError, "a row of the log is left out",
 			slog.String("app", sw.app.ID), slog.String("fault", name))
@@ -75,7 +75,7 @@ type loose struct {
 }
 
 // run reads the group and calls fn.
-func (sw *swept) run(ctx context.Context) error {
+func (sw *sweepStream) run(ctx context.Context) error {
 	sw.reader.Dictionaries = sw.dictionaries.Of(ctx, sw.app.ID)
 	var ranges []store.UserRange
 	for _, u := range sw.users {
@@ -138,7 +138,7 @@ func partsOf(u *user) []part {
 }
 
 // batchEnd returns the end of the batch of blocks that begins at from.
-func (sw *swept) batchEnd(from int) int {
+func (sw *sweepStream) batchEnd(from int) int {
 	to, size := from, 0
 	for to < len(sw.names) && (to == from || size+sw.bytes[to] <= sweptBytes) {
 		size += sw.bytes[to]
@@ -149,7 +149,7 @@ func (sw *swept) batchEnd(from int) int {
 
 // readBlocks reads the blocks, batch after batch. A block that does not exist is
 // not in its batch.
-func (sw *swept) readBlocks(ctx context.Context) error {
+func (sw *sweepStream) readBlocks(ctx context.Context) error {
 	for from := 0; from < len(sw.names); {
 		to := sw.batchEnd(from)
 		batch, err := sw.readBatch(ctx, sw.names[from:to])
@@ -168,7 +168,7 @@ func (sw *swept) readBlocks(ctx context.Context) error {
 
 // readBatch reads a batch of blocks: as one stream if they are those of all users of
 // a range.
-func (sw *swept) readBatch(ctx context.Context, names []store.BlockName) (map[store.BlockName][]byte, error) {
+func (sw *sweepStream) readBatch(ctx context.Context, names []store.BlockName) (map[store.BlockName][]byte, error) {
 	batch := make(map[store.BlockName][]byte, len(names))
 	if sw.whole == nil || len(names) < len(sw.names) {
 		err := sw.store.ReadBlocks(ctx, sw.app.ID, names, func(name store.BlockName, value []byte) error {
@@ -191,7 +191,7 @@ func (sw *swept) readBatch(ctx context.Context, names []store.BlockName) (map[st
 
 // readLog reads events of the log in chunks, with their objects, also those that an
 // older version wrote.
-func (sw *swept) readLog(ctx context.Context, ranges []store.UserRange, fn func([]loose) error) error {
+func (sw *sweepStream) readLog(ctx context.Context, ranges []store.UserRange, fn func([]loose) error) error {
 	if len(ranges) == 0 {
 		return nil
 	}
@@ -218,14 +218,14 @@ func (sw *swept) readLog(ctx context.Context, ranges []store.UserRange, fn func(
 }
 
 // readRows reads rows with their filters only if the caller wants counts.
-func (sw *swept) readRows(ctx context.Context, ranges []store.UserRange, fn func(string, store.LogRow) error) error {
+func (sw *sweepStream) readRows(ctx context.Context, ranges []store.UserRange, fn func(string, store.LogRow) error) error {
 	if sw.reader.Counts {
 		return sw.log.ReadWithObjects(ctx, ranges, sw.compiled, fn)
 	}
 	return sw.log.ReadObjects(ctx, ranges, fn)
 }
 
-func (sw *swept) decode(ctx context.Context, users []string, rows []*store.LogRow) ([]loose, error) {
+func (sw *sweepStream) decode(ctx context.Context, users []string, rows []*store.LogRow) ([]loose, error) {
 	if err := sw.log.CompleteObjects(ctx, rows); err != nil {
 		return nil, err
 	}
@@ -258,7 +258,7 @@ func (sw *swept) decode(ctx context.Context, users []string, rows []*store.LogRo
 }
 
 // countsOf returns the counts with which a sweep gives an event of the log.
-func (sw *swept) countsOf(e affinity.Event) []affinity.Count {
+func (sw *sweepStream) countsOf(e affinity.Event) []affinity.Count {
 	if !sw.reader.Counts || len(e.ObjectIDs) > 0 {
 		return nil
 	}
@@ -269,7 +269,7 @@ func (sw *swept) countsOf(e affinity.Event) []affinity.Count {
 }
 
 // merge calls fn for the events of all users.
-func (sw *swept) merge(ctx context.Context) error {
+func (sw *sweepStream) merge(ctx context.Context) error {
 	next := 0 // block
 	for i, u := range sw.users {
 		for _, p := range sw.parts[i] {
@@ -296,7 +296,7 @@ func (sw *swept) merge(ctx context.Context) error {
 }
 
 // gap gives the events of a user's log before a position.
-func (sw *swept) gap(ctx context.Context, u *user, to history.Pos) error {
+func (sw *sweepStream) gap(ctx context.Context, u *user, to history.Pos) error {
 	for {
 		if len(sw.waiting) == 0 {
 			var more bool
@@ -321,7 +321,7 @@ func (sw *swept) gap(ctx context.Context, u *user, to history.Pos) error {
 }
 
 // give gives an event of the log.
-func (sw *swept) give(u *user, l *loose) error {
+func (sw *sweepStream) give(u *user, l *loose) error {
 	if !u.window.Contains(l.Time) || sw.compiled != nil && sw.compiled.KindScore(l.Type, l.Name) == 0 {
 		return nil
 	}
@@ -331,7 +331,7 @@ func (sw *swept) give(u *user, l *loose) error {
 }
 
 // block gives the events of a block, the n-th of the group.
-func (sw *swept) block(ctx context.Context, u *user, b *history.Block, n int) error {
+func (sw *sweepStream) block(ctx context.Context, u *user, b *history.Block, n int) error {
 	if sw.unasked == 0 {
 		select {
 		case sw.batch = <-sw.blocks:
@@ -345,7 +345,7 @@ func (sw *swept) block(ctx context.Context, u *user, b *history.Block, n int) er
 }
 
 // giveBlock gives the events of a block; an empty one is missing.
-func (sw *swept) giveBlock(ctx context.Context, u *user, b *history.Block, value []byte) error {
+func (sw *sweepStream) giveBlock(ctx context.Context, u *user, b *history.Block, value []byte) error {
 	ok := len(value) > 0
 	if ok {
 		sw.buffer = sw.buffer[:0]
