@@ -130,7 +130,7 @@ func (h handler) crowd(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.WriteJSON(w, http.StatusOK, answer)
 }
 
-// crowdFaults returns the faults of a build. They name users, which only the right
+// crowdFaults returns the faults of a build. They name users, which only the permission
 // admin may list.
 func (h handler) crowdFaults(r *http.Request, j job.Job) ([]string, error) {
 	if j.Totals.Faulty == 0 {

@@ -144,7 +144,7 @@ func (h handler) applyRecorded(ctx context.Context, grant auth.Grant, index stri
 // updates reads some hundred records.
 const heavyBatch = 16 << 10
 
-// neededACLs returns the rights that a key needs for the actions of a batch.
+// neededACLs returns the permissions that a key needs for the actions of a batch.
 func neededACLs(actions []catalog.Action) []string {
 	var add, remove bool
 	for _, a := range actions {

@@ -154,7 +154,7 @@ func TestAppPageEscapes(t *testing.T) {
 	s.shows(page, "&lt;script&gt;alert(1)&lt;/script&gt;", `\u202egnp.exe`, "affinity app key add shop --name NAME --acl")
 }
 
-// Who may not see keys sees their own rights, and what the page needs.
+// Who may not see keys sees their own permissions, and what the page needs.
 func TestAppPageFollowsRights(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -166,12 +166,12 @@ func TestAppPageFollowsRights(t *testing.T) {
 		s.must(s.stack.Backends.Config.PutKey(t.Context(), "shop", k))
 	}
 	page := s.login("reader").page(appPath)
-	s.shows(page, "reader-key", "reads and explains profiles", "reads what the app used", "need a key with the right <code>admin</code>", "affinity app key add shop --name console --acl admin")
+	s.shows(page, "reader-key", "reads and explains profiles", "reads what the app used", "need a key with the permission <code>admin</code>", "affinity app key add shop --name console --acl admin")
 	s.lacks(page, "other-key", "app-life", "Retention", "/1/app", "affinity settings", "imports events")
 	page = s.login("indexed").page(appPath)
 	s.shows(page, "indexed-key", "cannot be shown: This API key is restricted to indexes", "imports events")
 	s.lacks(page, "other-key", "app-life")
-	// A session has no right that its key had not when it began, and none that the key has lost.
+	// A session has no permission that its key had not when it began, and none that the key has lost.
 	p := s.login("reader")
 	s.must(s.stack.Backends.Config.PutKey(t.Context(), "shop", config.Key{Hash: auth.Hash("reader"), Name: "reader-key", ACL: []string{auth.Admin, auth.Usage}}))
 	for { // functions follow within the time that the configuration is cached
@@ -180,7 +180,7 @@ func TestAppPageFollowsRights(t *testing.T) {
 			break
 		}
 		if t.Context().Err() != nil {
-			t.Fatal("the session keeps a right that its key has lost")
+			t.Fatal("the session keeps a permission that its key has lost")
 		}
 	}
 	s.lacks(page, "other-key", "imports events")

@@ -17,10 +17,10 @@ type setting struct {
 	Path, Link        string // to the page that is about it
 }
 
-// right is a right of a key, in words.
+// right is a permission of a key with its words.
 type right struct{ Name, Words string }
 
-// rightWords say what each right permits.
+// rightWords say what each permission allows.
 var rightWords = map[string]string{
 	auth.Search:         "sends events",
 	auth.Recommendation: "reads and deletes profiles, ranks, reads and sets the strategy, counts segments",
@@ -62,9 +62,9 @@ func settingsOf(a api.AppSettings) []setting {
 			Command: app("consistency " + a.ID + " strong"),
 		}),
 		either(a.BrowserRanking, setting{
-			Name: "Ranking from web pages", Value: "On", Hint: "Keys with the right search get the order of objects for every user whose token they know.", Command: app("ranking " + a.ID + " --browser off"),
+			Name: "Ranking from web pages", Value: "On", Hint: "Keys with the permission search get the order of objects for every user whose token they know.", Command: app("ranking " + a.ID + " --browser off"),
 		}, setting{
-			Name: "Ranking from web pages", Value: "Off", Hint: "Keys with the right search alone get no order. Secured keys get that of their own user.", Command: app("ranking " + a.ID + " --browser on"),
+			Name: "Ranking from web pages", Value: "Off", Hint: "Keys with the permission search alone get no order. Secured keys get that of their own user.", Command: app("ranking " + a.ID + " --browser on"),
 		}),
 		either(a.Segments, setting{
 			Name: "Segments", Value: "On", Hint: "Users can be found by what they like.", Command: app("segments " + a.ID + " off"),

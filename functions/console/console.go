@@ -2,7 +2,7 @@
 // strategy, what a change would do, what comes in and what runs. Its pages are made on the
 // server, work without JavaScript, and load nothing from elsewhere.
 //
-// A page makes the requests of the API, within the process and with the rights of the key that
+// A page makes the requests of the API, within the process and with the permissions of the key that
 // opened the session, and shows them. It keeps no data. The session is in a cookie that only
 // this function can read.
 package console
@@ -120,7 +120,7 @@ type visit struct {
 // now is the engine's clock.
 func (v *visit) now() time.Time { return v.console.Now() }
 
-// may reports whether the session has one of the rights.
+// may reports whether the session has one of the permissions.
 func (v *visit) may(anyOf ...string) bool { return v.grant.Require(anyOf...) == nil }
 
 // redirect is the error of a handler that sends the browser elsewhere.
@@ -284,7 +284,7 @@ func withoutPath(err error) error {
 type problem struct {
 	Status    int
 	Message   string
-	Forbidden bool // the key lacks a right
+	Forbidden bool // the key lacks a permission
 	Changing  bool // the request was for a change, of which a part may have been made
 }
 

@@ -14,7 +14,7 @@ import (
 
 // engine makes requests to the API within the process: through the client that programs use, to the
 // handlers that answer them, in the name of a session. So a page can do and show what the API does
-// with the session's rights, under the limits of the app, and nothing else.
+// with the session's permissions, under the limits of the app, and nothing else.
 type engine struct{ api http.Handler }
 
 // maxCalls is how many requests of a page are shown.

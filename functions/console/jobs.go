@@ -280,7 +280,7 @@ func cancelJob(v *visit) (any, error) {
 // Cancellable reports whether a job of this kind can be cancelled.
 func (j jobLine) Cancellable() bool { return j.Running() && j.Kind != kindSegments }
 
-// Right is the right with which a session may cancel the job.
+// Right is the permission with which a session may cancel the job.
 func (j jobLine) Right() string {
 	if j.Kind == kindCrowd {
 		return auth.Recommendation

@@ -97,7 +97,7 @@ func TestJobsOfAnotherRight(t *testing.T) {
 		if r.URL.Path == "/1/crowd" {
 			return http.StatusOK, struct{}{}
 		}
-		return http.StatusForbidden, api.Error{Status: http.StatusForbidden, Message: "No right"}
+		return http.StatusForbidden, api.Error{Status: http.StatusForbidden, Message: "No permission"}
 	})
 	cookie, _ := h.login(testKey)
 	if page := h.do("GET", "/console/jobs", "", as(cookie)).Body.String(); strings.Contains(page, "cannot be listed") || strings.Contains(page, "hx-trigger") || !strings.Contains(page, "may not see all jobs") {

@@ -119,7 +119,7 @@ func (c *console) login(w http.ResponseWriter, r *http.Request) error {
 	request.Header.Set(auth.CustomerHeader, form.App) // the console's host serves every app
 	begun, err := c.Auth.Begin(request)
 	if err == nil && !slices.ContainsFunc(begun.Rights, func(right string) bool { return right != auth.Search }) {
-		err = httpapi.Errorf(http.StatusForbidden, "This key only sends events: the console needs one with the right recommendation or admin")
+		err = httpapi.Errorf(http.StatusForbidden, "This key only sends events: the console needs one with the permission recommendation or admin")
 	}
 	if err != nil {
 		status, message := httpapi.Status(err)

@@ -225,7 +225,7 @@ const checkedUsers = 50
 func runAudit(v *visit) (any, error) {
 	v.title, v.command = "Audit", fmt.Sprintf("affinity audit --sample %d", checkedUsers)
 	if !v.may(auth.Admin) {
-		return nil, &api.Error{Status: http.StatusForbidden, Message: "An audit needs a key with the right admin"}
+		return nil, &api.Error{Status: http.StatusForbidden, Message: "An audit needs a key with the permission admin"}
 	}
 	return v.engine.Audit(v.Context(), api.AuditRequest{Sample: new(checkedUsers)})
 }

@@ -77,10 +77,10 @@ func TestPagesFollowRights(t *testing.T) {
 	s.must(s.stack.Backends.Config.PutKey(t.Context(), "shop", config.Key{Hash: auth.Hash(reader), Name: "reader", ACL: []string{auth.ProfilesRead}}))
 	p := s.login(reader)
 	overview := p.page("/")
-	s.shows(overview, "The key of this session lacks the right usage", "reader")
+	s.shows(overview, "The key of this session lacks the permission usage", "reader")
 	s.lacks(overview, "/console/audit")
 	s.lacks(p.page("/console/jobs"), "/console/jobs/start")
-	s.shows(p.page("/console/data"), "it needs a key with the right admin")
+	s.shows(p.page("/console/data"), "it needs a key with the permission admin")
 	for path, form := range map[string]url.Values{
 		"/console/audit": {}, "/console/jobs/start": {"kind": {"recompute"}}, "/console/jobs/cancel": {"kind": {"recompute"}, "id": {"strategy-1"}},
 		"/console/data/import": {"lines": {"{}"}},

@@ -13,12 +13,12 @@ import (
 type part[T any] struct {
 	Got    T
 	OK     bool
-	Denied bool   // the key lacks the right
+	Denied bool   // the key lacks the permission
 	Why    string // it is missing
 	err    error
 }
 
-// missing returns why the part is missing, unless that is a right.
+// missing returns why the part is missing, unless that is a permission.
 func (p part[T]) missing() (why string, err error) {
 	if p.OK || p.Denied {
 		return "", nil
@@ -26,7 +26,7 @@ func (p part[T]) missing() (why string, err error) {
 	return p.Why, p.err
 }
 
-// firstMissing returns why the first part is missing for another reason than a right.
+// firstMissing returns why the first part is missing for another reason than a permission.
 func firstMissing(parts ...interface{ missing() (string, error) }) (why string, err error) {
 	for _, p := range parts {
 		if why, err = p.missing(); err != nil {

@@ -51,7 +51,7 @@ type view struct {
 	can      func(anyOf ...string) bool
 }
 
-// Can reports whether the session has one of the rights.
+// Can reports whether the session has one of the permissions.
 func (v view) Can(anyOf ...string) bool { return v.can(anyOf...) }
 
 // section is an entry of the navigation.

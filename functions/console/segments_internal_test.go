@@ -284,7 +284,7 @@ func TestSegmentHalfLives(t *testing.T) {
 	}
 }
 
-// Without a right of segments the page makes no request.
+// Without a permission of segments the page makes no request.
 func TestSegmentsWithoutTheRight(t *testing.T) {
 	asked := 0
 	h := engineOf(t, func(*http.Request) (int, any) { asked++; return http.StatusOK, struct{}{} })

@@ -56,7 +56,7 @@ func TestSegmentsAnswer(t *testing.T) {
 		"/console/users/"+want.Users[0].UserToken, "affinity segment query --where &#39;brand:Stridewell &gt; 1000&#39; --without &#39;color:Red &gt; 5000&#39;", "/1/segments/query", `value="Stridewell" list="offers0"`,
 		`<option value="Littlebee">`, `type="range" id="slide0"`)
 	reader := s.as(auth.Recommendation).page("/console/segments/query?facet=brand&value=Stridewell")
-	s.shows(reader, "To see who they are needs a key with the right", "affinity segment query --count --where brand:Stridewell")
+	s.shows(reader, "To see who they are needs a key with the permission", "affinity segment query --count --where brand:Stridewell")
 	s.lacks(reader, "/console/users/runner")
 	s.shows(p.page("/console/segments/query?facet=brand&value=Nothing"), `<strong class="figure">0</strong>`, "No user scores this value")
 	s.shows(p.page("/console/segments/values?facet=color"), "6 values that users score above 0", "facet=color&amp;value=Blue")
@@ -230,15 +230,15 @@ func TestSegmentsAreExported(t *testing.T) {
 		}
 	}
 	reader := s.as(auth.Recommendation)
-	s.shows(reader.page("/console/segments/blue"), "To export the users needs a key with the right")
+	s.shows(reader.page("/console/segments/blue"), "To export the users needs a key with the permission")
 	s.lacks(reader.page("/console/segments/blue"), "/console/segments/blue/exports")
 	for _, refused := range []string{path, path + "/file"} {
 		if answer, _ := reader.send("GET", refused, nil); answer.StatusCode != http.StatusForbidden {
-			t.Errorf("GET %s without the right: %s", refused, answer.Status)
+			t.Errorf("GET %s without the permission: %s", refused, answer.Status)
 		}
 	}
 	if answer, _ := reader.post("/console/segments/blue/exports", nil); answer.StatusCode != http.StatusForbidden {
-		t.Errorf("an export without the right: %s", answer.Status)
+		t.Errorf("an export without the permission: %s", answer.Status)
 	}
 	none := s.as(auth.ProfilesRead)
 	s.shows(none.page("/console/segments"), "This key cannot count users")

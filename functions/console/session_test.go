@@ -18,8 +18,8 @@ import (
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
-// The console of these tests has the app shop. Its key s3cret-key has all rights; that named
-// like a right has this one.
+// The console of these tests has the app shop. Its key s3cret-key has all permissions; that named
+// like a permission has this one.
 const (
 	testApp = "shop"
 	testKey = "s3cret-key"
@@ -193,10 +193,10 @@ func TestSessionOfARemovedKey(t *testing.T) {
 	c, _ := h.login(testKey)
 	h.put(testKey, auth.Usage)
 	if w := h.do("GET", "/console/test/what", "", as(c)); w.Code != http.StatusOK {
-		t.Errorf("a key with fewer rights: %d", w.Code)
+		t.Errorf("a key with fewer permissions: %d", w.Code)
 	}
 	if _, err := h.auth.Grant(h.asked[len(h.asked)-1], auth.Admin); !errors.Is(err, auth.ErrForbidden) {
-		t.Errorf("a page of a key with fewer rights may still: %v", err)
+		t.Errorf("a page of a key with fewer permissions may still: %v", err)
 	}
 	if err := h.config.DeleteKey(t.Context(), testApp, auth.Hash(testKey)); err != nil {
 		t.Fatal(err)

@@ -196,7 +196,7 @@ func (c *calls) keep(those func(call) bool) {
 }
 
 // isRefusal reports whether the engine refused a request that a page can do without: for want of
-// a right, or because there is nothing.
+// a permission, or because there is nothing.
 func isRefusal(err error) bool {
 	var refusal *api.Error
 	return errors.As(err, &refusal) && refusal.Status >= 400 && refusal.Status < 500 && !refusal.Temporary()

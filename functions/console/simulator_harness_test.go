@@ -17,13 +17,13 @@ type simSite struct{ *person }
 const simStrategy = `{"eventsScoring":[{"eventName":"Viewed","eventType":"view","score":10}],
 	"facetsScoring":[{"facetName":"brand","score":60},{"facetName":"color","score":40}],"personalizationImpact":50,"halfLives":[7,30]}`
 
-// newSimSite starts an engine and logs in with every right.
+// newSimSite starts an engine and logs in with every permission.
 func newSimSite(t testing.TB) *simSite {
 	t.Helper()
 	return &simSite{newSite(t).login(key)}
 }
 
-// enter logs in with a key that has one right.
+// enter logs in with a key that has one permission.
 func (s *simSite) enter(right string) { s.person = s.as(right) }
 
 // get returns the page with query parameters, given as name and value in turn.

@@ -114,10 +114,10 @@ func TestSimulatorRights(t *testing.T) {
 	s.inOrder(s.get(http.StatusOK), "This key cannot order objects")
 	s.enter("recommendation")
 	page := s.get(http.StatusOK)
-	s.inOrder(page, "A list of users needs a key with the right admin", "No objects to order")
+	s.inOrder(page, "A list of users needs a key with the permission admin", "No objects to order")
 	s.lacks(page, "At random", "What people looked at")
 	page = s.get(http.StatusOK, "user", "ann", "index", "products", "ids", simIDs)
-	s.inOrder(page, "to read names, the key needs the right addObject", "For this person", "zeta-blue", "likes")
+	s.inOrder(page, "to read names, the key needs the permission addObject", "For this person", "zeta-blue", "likes")
 	if answer, _ := s.send("POST", "/console/simulator", url.Values{"csrf": {"wrong"}, "ids": {"a"}}); answer.StatusCode != http.StatusForbidden {
 		t.Errorf("a form of another session: %s", answer.Status)
 	}

@@ -91,7 +91,7 @@ func initials(text string) string {
 }
 
 // products keeps what cards show for a short while, because each step of a slider shows nearly the
-// same objects, and each reading of a record counts against the limits of the app. The rights are
+// same objects, and each reading of a record counts against the limits of the app. The permissions are
 // checked before: by the ranking for the index, and by records for its readers. It is safe for
 // concurrent use.
 type products struct {

@@ -177,5 +177,5 @@ func (s *simulation) command() string {
 		fmt.Sprintf("\naffinity boosts %s --engine %s --impact %d", shellArg(f.Token()), f.Engine, f.Impact)
 }
 
-// mayReadRecords is the right that reading a record needs.
+// mayReadRecords is the permission that reading a record needs.
 const mayReadRecords = auth.AddObject

@@ -110,7 +110,7 @@ func (s *simulation) pick(v *visit, people []someone) {
 		f.User = ""
 	case f.pick != "active" && f.pick != "random":
 	case !v.may(auth.Admin):
-		s.Missing.People = "A list of users needs a key with the right admin. Type a user token, or see the page as a new person does."
+		s.Missing.People = "A list of users needs a key with the permission admin. Type a user token, or see the page as a new person does."
 	case len(people) == 0:
 		s.Missing.People = "Nobody has an event that counts yet, so this is the order for a new person."
 	case f.pick == "active":

@@ -196,7 +196,7 @@ func (p *person) csrf() string {
 	return token
 }
 
-// as logs in with a key that has one right.
+// as logs in with a key that has one permission.
 func (s *site) as(right string) *person {
 	s.t.Helper()
 	name := "a-key-for-" + right

@@ -242,7 +242,7 @@ func TestStrategyRights(t *testing.T) {
 	if page.Status != http.StatusForbidden {
 		t.Errorf("status %d", page.Status)
 	}
-	page.shows(t, "Not permitted", "lacks the right")
+	page.shows(t, "Not permitted", "lacks the permission")
 	page.lacks(t, "Review and publish")
 	csrf := page.form()["csrf"]
 	for _, path := range []string{"", "/preview", "/review", "/publish", "/backtest", "/versions/1/restore"} {
@@ -255,7 +255,7 @@ func TestStrategyRights(t *testing.T) {
 	form := reader.get("/console/strategy").form()
 	form.Set("index", "shoes")
 	if answer := reader.post("/console/strategy/backtest", form); answer.Status != http.StatusForbidden {
-		t.Errorf("a backtest without the right admin: %d", answer.Status)
+		t.Errorf("a backtest without the permission admin: %d", answer.Status)
 	}
 	form.Del("csrf")
 	if answer := reader.post("/console/strategy/publish", form); answer.Status != http.StatusForbidden {

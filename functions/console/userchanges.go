@@ -38,7 +38,7 @@ func loadDelete(v *visit) (any, error) {
 	}
 	v.title, v.command = "Delete "+shown(token), "affinity user delete "+userArg(token)
 	if !v.may(auth.Recommendation, auth.DeleteObject) {
-		return nil, httpapi.Errorf(http.StatusForbidden, "To delete a user needs a key with the right recommendation or deleteObject")
+		return nil, httpapi.Errorf(http.StatusForbidden, "To delete a user needs a key with the permission recommendation or deleteObject")
 	}
 	return deletion{token, userPath(token, ""), v.may(auth.DeleteObject)}, nil
 }

@@ -60,7 +60,7 @@ func loadUserEvents(v *visit) (any, error) {
 	}
 	v.title, v.command = "Events of "+shown(token), "affinity export "+userArg(token)
 	if !v.may(auth.Admin) {
-		return nil, httpapi.Errorf(403, "The events of a user need a key with the right admin")
+		return nil, httpapi.Errorf(403, "The events of a user need a key with the permission admin")
 	}
 	x, err := v.engine.Explain(v.Context(), token, api.ExplainQuery{Limit: 1})
 	if err != nil {

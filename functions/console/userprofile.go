@@ -128,7 +128,7 @@ func inWords(facets []facetBars) words {
 }
 
 // halfLivesOf returns the half-lives to choose from: none unless there are several. The
-// session may not have the right to read the strategy; the scores name the half-lives too.
+// session may not have the permission to read the strategy; the scores name the half-lives too.
 func halfLivesOf(v *visit, path string, profile api.Profile, chosen string) ([]choice, error) {
 	if len(profile.Affinities) == 0 || len(profile.Affinities[0].Scores) < 2 {
 		return nil, nil

@@ -12,14 +12,14 @@ import (
 // usersSite is a site whose pages about users a person reads.
 type usersSite struct{ *person }
 
-// newUsersSite starts an engine with half-lives, and logs in with every right.
+// newUsersSite starts an engine with half-lives, and logs in with every permission.
 func newUsersSite(t testing.TB) *usersSite {
 	t.Helper()
 	s := newSite(t)
 	return &usersSite{s.login(key)}
 }
 
-// enter logs in with a key that has one right.
+// enter logs in with a key that has one permission.
 func (u *usersSite) enter(right string) { u.person = u.as(right) }
 
 // get returns a page that answers with a status.

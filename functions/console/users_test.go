@@ -176,7 +176,7 @@ func TestUsersByRights(t *testing.T) {
 		user        int
 		shows, hide []string
 	}{
-		{"profilesRead", 200, []string{"Acme", "needs a key with the right <code>admin</code>"}, []string{"/delete", "/optout", "ann/events"}},
+		{"profilesRead", 200, []string{"Acme", "needs a key with the permission <code>admin</code>"}, []string{"/delete", "/optout", "ann/events"}},
 		{"recommendation", 200, []string{"ann/delete", "Acme"}, []string{"/optout", "ann/events"}},
 		{"deleteObject", 403, []string{"Not permitted"}, []string{"ann/events"}},
 	} {

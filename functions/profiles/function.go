@@ -334,7 +334,7 @@ func (h handler) delete(r *http.Request, acl ...string) (string, time.Time, erro
 }
 
 // changedUser returns the app, the name of the key and the user of a request that needs
-// one of some rights and is about one user, whom it deletes or opts out.
+// one of some permissions and is about one user, whom it deletes or opts out.
 func (h handler) changedUser(r *http.Request, anyOf ...string) (app config.App, key, user string, err error) {
 	if app, key, err = h.Auth.TenantKey(r, anyOf...); err != nil {
 		return app, "", "", err

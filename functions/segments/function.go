@@ -26,7 +26,7 @@ type handler struct {
 	jobs answers.Jobs
 }
 
-// New returns the function over its backends. What names users needs the right admin; what
+// New returns the function over its backends. What names users needs the permission admin; what
 // counts them, recommendation.
 func New(b Backends) http.Handler {
 	h := handler{b, answers.Jobs{Base: b.Base, Before: b.Before}}

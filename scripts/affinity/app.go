@@ -129,7 +129,7 @@ func (a *appTool) createCommand() *cobra.Command {
 		Use:   "create ID",
 		Short: "Create an app and its first two keys",
 		Long: "Create an app with two keys: search, which can send events and nothing else and may stand in web pages, and admin, with\n" +
-			"every right. Each is printed once, after its name, and stored as a hash only.",
+			"every permission. Each is printed once, after its name, and stored as a hash only.",
 		Example: "  affinity app create shop --project my-project --retention-days 90 --schema narrow",
 		Args:    cli.Args("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {

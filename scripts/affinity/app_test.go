@@ -147,7 +147,7 @@ func TestKeyAttributes(t *testing.T) {
 		t.Errorf("keys %+v, want one that is valid", got)
 	}
 	app("key add shop --acl search --parent").wants(t, cli.ExitUsage, "--kms-key is required")
-	app("key add shop --acl search,admin --parent").wants(t, cli.ExitUsage, "cannot have the right admin")
+	app("key add shop --acl search,admin --parent").wants(t, cli.ExitUsage, "cannot have the permission admin")
 	parent := app("key add shop --name server --acl search --parent --kms-key k")
 	holds(t, store, parent, auth.Search)
 	parent.wants(t, cli.ExitOK, "never put it into a web page")
@@ -288,13 +288,13 @@ func holdsFirst(t *testing.T, store config.Store, r ran) {
 	for name, acl := range map[string][]string{"search": {auth.Search}, "admin": auth.All} {
 		key, err := store.Key(t.Context(), "shop", auth.Hash(firstKeys(r)[name]))
 		if err != nil || key.Name != name || strings.Join(key.ACL, ",") != strings.Join(acl, ",") {
-			t.Errorf("the store holds %+v for the key %s (%v), want the rights %v", key, name, err, acl)
+			t.Errorf("the store holds %+v for the key %s (%v), want the permissions %v", key, name, err, acl)
 		}
 	}
 }
 
 // holds checks that a command printed one key to stdout and nothing else, and that
-// the store has its hash with these rights.
+// the store has its hash with these permissions.
 func holds(t *testing.T, store config.Store, r ran, acl ...string) {
 	t.Helper()
 	if !regexp.MustCompile(`^[A-Za-z0-9]{32,}\n$`).MatchString(r.out) {
@@ -302,6 +302,6 @@ func holds(t *testing.T, store config.Store, r ran, acl ...string) {
 	}
 	key, err := store.Key(t.Context(), "shop", auth.Hash(strings.TrimSpace(r.out)))
 	if err != nil || strings.Join(key.ACL, ",") != strings.Join(acl, ",") {
-		t.Errorf("the store holds %v for the key (%v), want the rights %v", key.ACL, err, acl)
+		t.Errorf("the store holds %v for the key (%v), want the permissions %v", key.ACL, err, acl)
 	}
 }

@@ -54,7 +54,7 @@ func (f *keyFlags) key(now time.Time) (config.Key, error) {
 		return config.Key{}, err
 	}
 	if i := slices.IndexFunc(f.acl, func(right string) bool { return !slices.Contains(auth.ParentRights, right) }); f.parent && i >= 0 {
-		return config.Key{}, fmt.Errorf("--parent: a parent cannot have the right %s, only %s: no other route takes secured keys",
+		return config.Key{}, fmt.Errorf("--parent: a parent cannot have the permission %s, only %s: no other route takes secured keys",
 			f.acl[i], strings.Join(auth.ParentRights, ", "))
 	}
 	key := config.Key{
@@ -87,7 +87,7 @@ func (a *appTool) addKeyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add ID --acl RIGHTS",
 		Short: "Add a key to an app",
-		Long: "Add a key to an app. The key is printed once and stored as a hash only. A key for web pages gets the right search\n" +
+		Long: "Add a key to an app. The key is printed once and stored as a hash only. A key for web pages gets the permission search\n" +
 			"alone: it can send events and nothing else.\n\n" +
 			"With --parent your server can make secured keys of the key, each for one user, for a time or for some indexes: see\n" +
 			"\"Secured keys\" in functions/README.md. The text of a parent is stored too, encrypted by Cloud KMS. Never put a parent\n" +
@@ -139,7 +139,7 @@ func (a *appTool) addNamed(ctx context.Context, s appStore, id string, key confi
 	if parent {
 		fmt.Fprintln(a.err, neverInAPage)
 	}
-	fmt.Fprintf(a.err, "a new key of app %s with the rights %s; it is printed only once:\n", id, strings.Join(key.ACL, ","))
+	fmt.Fprintf(a.err, "a new key of app %s with the permissions %s; it is printed only once:\n", id, strings.Join(key.ACL, ","))
 	_, err = fmt.Fprintln(a.out, text)
 	return err
 }

@@ -22,8 +22,8 @@ func (a *appTool) listKeysCommand() *cobra.Command {
 	asJSON := false
 	cmd := &cobra.Command{
 		Use:   "list ID",
-		Short: "List the keys of an app with their names, rights, restrictions and last uses",
-		Long: fmt.Sprintf("List the keys of an app with their names, rights and restrictions, and the last day, in UTC, on which each was used. A\n"+
+		Short: "List the keys of an app with their names, permissions, restrictions and last uses",
+		Long: fmt.Sprintf("List the keys of an app with their names, permissions and restrictions, and the last day, in UTC, on which each was used. A\n"+
 			"use shows within seconds, and for %d days. A use of a secured key is one of its parent. Of a deployed engine the command\n"+
 			"reads the Bigtable table usage; where it cannot, it lists the keys without their last uses and says so.", usage.Keep),
 		Example: "  affinity app key list shop --project my-project",

@@ -21,7 +21,7 @@ func (a *appTool) rotateKeyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rotate ID NAME",
 		Short: "Add a key in place of the one with that name, which ends later",
-		Long: "Add a key with the name, the rights and the restrictions of another one, and print it once. The old key ends after\n" +
+		Long: "Add a key with the name, the permissions and the restrictions of another one, and print it once. The old key ends after\n" +
 			"--overlap, in which you put the new key in its place. An old key that was to end earlier still does, and the new key\n" +
 			"is valid for as long as the old one was made for. Secured keys of an old parent end with it.",
 		Example: "  affinity app key rotate shop web --project my-project\n  affinity app key rotate shop web --overlap 0s --project my-project",

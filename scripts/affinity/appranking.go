@@ -10,7 +10,7 @@ import (
 )
 
 // exposed says what web pages learn while browser ranking is on.
-const exposed = `With browser ranking on, every key with the right search may ask POST /1/rank and suggested feeds for an order.
+const exposed = `With browser ranking on, every key with the permission search may ask POST /1/rank and suggested feeds for an order.
 Such a key stands in your web pages, so anybody has it. What anybody can then learn:
   - of a user whose token they know or guess: which of two objects the user prefers, and by comparing many, the
     user's taste; and whether the engine knows the user at all, because the order of an unknown one is that by popularity
@@ -59,9 +59,9 @@ func (a *appTool) ranking(ctx context.Context, s appStore, id, browser string) e
 	if err != nil {
 		return fmt.Errorf("read app %s: %w", id, missingApp(err))
 	}
-	state := "off: keys with the right search alone get no order"
+	state := "off: keys with the permission search alone get no order"
 	if app.BrowserRanking {
-		state = "on: keys with the right search get the order of objects for every user"
+		state = "on: keys with the permission search get the order of objects for every user"
 	}
 	fmt.Fprintf(a.out, "app %s: browser ranking is %s\n", id, state)
 	return nil

@@ -37,7 +37,7 @@ func backtestCommand(t *tool) *cobra.Command {
 			"plain:FILE is the order by affinities alone, FILE that of the strategy's own ranking. Events do not leave the window.\n" +
 			"A bad line ends the command, but for one whose time no event can have, such as 1970-01-01 or one of tomorrow: it is\n" +
 			"printed and left out (exit 3).\n" +
-			"With --url it judges on the log of a running engine instead, as a job; the key needs the right admin.",
+			"With --url it judges on the log of a running engine instead, as a job; the key needs the permission admin.",
 		Example: "  affinity backtest --index shoes --objects objects.ndjson.gz --strategy strategy.json events.ndjson.gz\n" +
 			"  affinity backtest --objects objects.ndjson --strategy now.json --strategy next.json --plot lift.svg 2026-*.gz\n" +
 			"  affinity backtest --url https://affinity.example.com --app shop --key KEY --index shoes --strategy next.json",

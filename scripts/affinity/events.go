@@ -67,7 +67,7 @@ func refusedEventsCommand(t *tool) *cobra.Command {
 		Use:   "refused",
 		Short: "List the events that were refused in the last days, with the reason",
 		Long: "List how many requests with events were refused in the last days, by reason, and the latest ones with their first bad event. The\n" +
-			"key needs the right recommendation.",
+			"key needs the permission recommendation.",
 		Example: "  affinity events refused\n  affinity events refused --json | jq .refused[0].event",
 		Args:    cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {

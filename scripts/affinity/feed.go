@@ -19,7 +19,7 @@ func feedCommand(t *tool) *cobra.Command {
 		Use:   "feed",
 		Short: "Set, list, show and delete the definitions of feeds, and read pages of them",
 		Long: "Set, list, show and delete the definitions of feeds: which objects of an index a feed shows, and by which date. The\n" +
-			"key needs the right settings. Read pages of a feed with the right recommendation.",
+			"key needs the permission settings. Read pages of a feed with the permission recommendation.",
 	}, setFeedCommand(t), listFeedsCommand(t), showFeedCommand(t), deleteFeedCommand(t), readFeedCommand(t))
 }
 

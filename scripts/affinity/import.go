@@ -39,7 +39,7 @@ func importCommand(t *tool) *cobra.Command {
 			"they are given. Events of any age are imported, with up to 20 objects each. Bad lines are printed with their number;\n" +
 			"the others are imported (exit 3). The last lines say how many lines were read, imported, equal to another and refused.\n" +
 			"Running the same command again resumes an import: an event counts once, and so do equal lines, unless each has an\n" +
-			"eventId of its own. The key needs the right admin for events, addObject for objects, recommendation for the strategy.\n" +
+			"eventId of its own. The key needs the permission admin for events, addObject for objects, recommendation for the strategy.\n" +
 			"\n" +
 			"EVENTS may also be one list of JSON objects, or a CSV file whose first line names the columns: give --csv, unless the name\n" +
 			"ends with .csv or .csv.gz. The fields of an event may have names such as user_token. An event may be a track call of\n" +
@@ -55,7 +55,7 @@ func importCommand(t *tool) *cobra.Command {
 			"older than the app's retention, which count in no profile. The same file, imported on another day, counts again.\n" +
 			"\n" +
 			"--check reads all files, prints every bad line with the reason, and the counts. It needs no engine and sends nothing. Its exit\n" +
-			"code is that of the import. It does not know what only an engine knows: the rights of a key, and limits.\n" +
+			"code is that of the import. It does not know what only an engine knows: the permissions of a key, and limits.\n" +
 			"\n" +
 			"Text is UTF-8, or UTF-16 with a byte order mark. A line of other bytes is bad; the reason names the probable encoding and\n" +
 			"how to convert the file. A quote that a row of CSV does not close costs that row, and no other one. A quoted cell may hold\n" +

@@ -138,7 +138,7 @@ func TestImportGivesUp(t *testing.T) {
 
 func TestImportRefused(t *testing.T) {
 	t.Parallel()
-	for status, advice := range map[int]string{401: "give --app and --key", 403: "give --key a key that has the right", 404: "404 Not Found"} {
+	for status, advice := range map[int]string{401: "give --app and --key", 403: "give --key a key that has the permission", 404: "404 Not Found"} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			t.Parallel()
 			engine := newFakeEngine(t)

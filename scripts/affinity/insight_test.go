@@ -154,5 +154,5 @@ func TestInsightUsage(t *testing.T) {
 	affinity(t, "", "explain", "u", "--url", engine).wants(t, cli.ExitFailed, "not what an Affinity engine sends")
 	affinity(t, "{}", "strategy", "preview", "-", "--url", engine).wants(t, cli.ExitFailed, "not what an Affinity engine sends")
 	refusing := fixedAnswer(t, 403, `{"status":403,"message":"Method not allowed with this API key"}`)
-	affinity(t, "", "audit", "--url", refusing).wants(t, cli.ExitFailed, "give --key a key that has the right for this")
+	affinity(t, "", "audit", "--url", refusing).wants(t, cli.ExitFailed, "give --key a key that has the permission for this")
 }

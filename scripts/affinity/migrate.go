@@ -120,7 +120,7 @@ func migrateAlgoliaCommand(t *tool) *cobra.Command {
 			"A strategy or facets that the app of the engine already has stay, unless --overwrite is given. Objects replace those\n" +
 			"of the same objectID, so a second run changes nothing; objects that Algolia has lost since stay. If a run fails among\n" +
 			"the objects, it says with which --cursor to go on. --dry-run reads, and prints what a run would do.\n" +
-			"The key of Algolia needs the rights recommendation, settings and browse, that of the engine recommendation, settings\n" +
+			"The key of Algolia needs the permissions recommendation, settings and browse, that of the engine recommendation, settings\n" +
 			"and addObject. Exit 3 if the engine refused some objects; all others are stored then.",
 		Example: "  " + algoliaAppVariable + "=YourApp " + algoliaKeyVariable + "=... affinity migrate algolia --index products --region eu --dry-run\n" +
 			"  affinity migrate algolia --algolia-app YourApp --algolia-key-file algolia.key --index products --objects products.ndjson",

@@ -35,7 +35,7 @@ func migrateCompareCommand(t *tool) *cobra.Command {
 		Long: "Read the profiles of users from Algolia's Personalization API and from the engine, both in the form of that API, and print\n" +
 			"how they differ: the values that both have, those that one lacks, Kendall's tau-b between the two orders (1 the same,\n" +
 			"-1 the reverse), and the value that scores most. Name users, or a file of user tokens with --users. The key of Algolia\n" +
-			"needs the right recommendation, that of the engine recommendation or profilesRead.",
+			"needs the permission recommendation, that of the engine recommendation or profilesRead.",
 		Example: "  affinity migrate compare user-1 user-2\n  affinity migrate compare --users tokens.txt --sample 200 --region eu",
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {

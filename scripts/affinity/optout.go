@@ -18,7 +18,7 @@ func optOutCommand(t *tool) *cobra.Command {
 		Use:   "optout",
 		Short: "Opt a user out of being personalized, or in again",
 		Long: "Opt a user out of events of all types or some, or in again. Each change deletes what the engine has of the user.\n" +
-			"The key needs the right deleteObject.",
+			"The key needs the permission deleteObject.",
 	}, setOptOutCommand(t), clearOptOutCommand(t), showOptOutCommand(t))
 }
 

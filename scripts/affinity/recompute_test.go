@@ -82,7 +82,7 @@ func TestRecomputeCommands(t *testing.T) {
 		"start and watch": {"start --watch", "", []string{recomputeJSON("strategy-3", "planning", 0, 0, ""), newest, done}, cli.ExitOK,
 			[]string{"recompute strategy-3 started", "strategy-3 is done"},
 			[]string{`POST /1/recomputes {"onlyStale":false}`, "GET /1/recomputes/strategy-3", "GET /1/recomputes/strategy-3"}},
-		"start refused": {"start", "", []string{"403"}, cli.ExitFailed, []string{"403 said the engine", "--key a key that has the right"}, nil},
+		"start refused": {"start", "", []string{"403"}, cli.ExitFailed, []string{"403 said the engine", "--key a key that has the permission"}, nil},
 
 		"watch the newest": {"watch", newest + "," + done, []string{recomputeJSON("strategy-3", "planning", 0, 0, ""), newest, done}, cli.ExitOK,
 			[]string{"waiting to begin", "running, 5 of 10 users", "recompute strategy-3 is done: 7 users, 9 events, 1 of 2 shards in 12.5 s"},

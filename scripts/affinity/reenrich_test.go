@@ -51,7 +51,7 @@ func TestReenrichCommands(t *testing.T) {
 		"one that fails": {"", []string{planning, reenrichJSON("failed", false, 1, 1, `,"error":"shard 3 is poisoned"`)}, cli.ExitFailed,
 			[]string{"900 events read", "re-enrichment reenrich-1 failed: shard 3 is poisoned"}, nil},
 		"one that is cancelled": {"", []string{planning, reenrichJSON("cancelled", false, 1, 1, "")}, cli.ExitFailed, []string{"reenrich-1 was cancelled"}, nil},
-		"refused":               {"", []string{"403"}, cli.ExitFailed, []string{"start a re-enrichment", "403 said the engine", "--key a key that has the right"}, nil},
+		"refused":               {"", []string{"403"}, cli.ExitFailed, []string{"start a re-enrichment", "403 said the engine", "--key a key that has the permission"}, nil},
 		"no job":                {"", []string{"{}"}, cli.ExitFailed, []string{"is not what an Affinity engine sends about a re-enrichment"}, nil},
 		"gone":                  {"", []string{planning, "404"}, cli.ExitFailed, []string{"watch re-enrichment reenrich-1", "404 said the engine"}, nil},
 		"cancel":                {"cancel a/b", []string{reenrichJSON("cancelled", false, 1, 1, "")}, cli.ExitOK, []string{"reenrich-1 is cancelled"}, []string{"POST /1/reenrich/a%2Fb/cancel"}},

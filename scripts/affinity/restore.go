@@ -33,7 +33,7 @@ func restoreDumpCommand(t *tool) *cobra.Command {
 			"deleted in one of the two are deleted.\n" +
 			"\n" +
 			"Running the same command again resumes a restore. --from-line skips what is restored; an error names the line. The key needs\n" +
-			"all rights.",
+			"all permissions.",
 		Example: "  affinity restore shop.ndjson\n  affinity restore --url https://affinity.example.com --app shop --key-file key shop.ndjson.gz",
 		Args:    cli.Args("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {

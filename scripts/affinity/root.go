@@ -241,7 +241,7 @@ func (t *tool) advise(err error) string {
 	case status == http.StatusUnauthorized:
 		return fmt.Sprintf("The engine does not know app %q with this key: give --app and --key, or --key-file.", cli.Printable(t.app))
 	case status == http.StatusForbidden:
-		return "The key lacks the right: give --key a key that has the right for this."
+		return "The key lacks the permission: give --key a key that has the permission for this."
 	}
 	return ""
 }

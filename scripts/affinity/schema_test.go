@@ -318,6 +318,6 @@ func TestSchemaAnswers(t *testing.T) {
 			affinity(t, "", "schema", c.args, "--url", fixedAnswer(t, 200, c.answer)).wants(t, c.code, c.wants...)
 		})
 	}
-	affinity(t, "", "schema", "status", "--url", fixedAnswer(t, 403, `{"message":"no"}`)).wants(t, cli.ExitFailed, "--key a key that has the right")
+	affinity(t, "", "schema", "status", "--url", fixedAnswer(t, 403, `{"message":"no"}`)).wants(t, cli.ExitFailed, "--key a key that has the permission")
 	affinity(t, "", "schema", "verify", "--url", fixedAnswer(t, 500, `{"message":"broken"}`)).wants(t, cli.ExitFailed, "500 broken")
 }

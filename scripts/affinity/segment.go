@@ -32,7 +32,7 @@ func querySegmentCommand(t *tool) *cobra.Command {
 		Use:   "query [FILE]",
 		Short: "List the users who meet a condition, those with the highest scores first",
 		Long: "List the users who meet a condition, by their score of its first filter. The answer is exact as of now. The key needs\n" +
-			"the right admin, because the answer names users; with --count the right recommendation will do.\n\n" + whereHelp,
+			"the permission admin, because the answer names users; with --count the permission recommendation will do.\n\n" + whereHelp,
 		Example: "  affinity segment query --where 'brand:Nike > 500 @30' --where category:Shoes --without brand:Adidas\n" +
 			"  affinity segment query --count --where 'brand:Nike > 500'\n" +
 			"  affinity segment query condition.json --all > tokens.tsv",
@@ -112,7 +112,7 @@ func histogramCommand(t *tool) *cobra.Command {
 		Use:   "histogram FACET:VALUE",
 		Short: "Draw how the scores of a value are distributed over the users who have it",
 		Long: "Draw how the scores of a value are distributed over the users who have it, to choose the limit of a segment. The key\n" +
-			"needs the right recommendation. Of fewer than 20 users, only a key with the right admin sees anything.",
+			"needs the permission recommendation. Of fewer than 20 users, only a key with the permission admin sees anything.",
 		Example: "  affinity segment histogram brand:Nike\n  affinity segment histogram 'category:Running shoes' --half-life 30",
 		Args:    cli.Args("FACET:VALUE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -152,7 +152,7 @@ func saveSegmentCommand(t *tool) *cobra.Command {
 		Use:   "save NAME [FILE]",
 		Short: "Save a condition under a name",
 		Long: "Save a condition under a name. The engine counts its users at each build of the lists, and keeps a size for each day.\n" +
-			"The key needs the right recommendation.\n\n" + whereHelp,
+			"The key needs the permission recommendation.\n\n" + whereHelp,
 		Example: "  affinity segment save nike --where 'brand:Nike > 500 @30'\n  affinity segment save nike condition.json --replace",
 		Args:    cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {

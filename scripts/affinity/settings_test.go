@@ -50,7 +50,7 @@ func TestSettings(t *testing.T) {
 		t.Errorf("--json prints %s", r.out)
 	}
 	settings("--output", "csv").wants(t, cli.ExitOK, "id,acl,createdAt,")
-	settings("--key", "reader").wants(t, cli.ExitFailed, "read the settings of the app: ", "The key lacks the right")
+	settings("--key", "reader").wants(t, cli.ExitFailed, "read the settings of the app: ", "The key lacks the permission")
 	settings("shop").wants(t, cli.ExitUsage, "unknown command")
 }
 

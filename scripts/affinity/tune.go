@@ -63,7 +63,7 @@ func tuneCommand(t *tool) *cobra.Command {
 			"the first half-life and the ranking. The search sees seven tenths of the cases. The others are read once, at the\n" +
 			"end: the table is theirs. The strategy is recommended if its gain on them is more than chance. --out writes it;\n" +
 			"`affinity strategy preview` and `affinity strategy set` take the file.\n" +
-			"With --url it searches on the log of a running engine instead, as a job; the key needs the right admin.",
+			"With --url it searches on the log of a running engine instead, as a job; the key needs the permission admin.",
 		Example: "  affinity tune --objects objects.ndjson.gz --strategy strategy.json --out tuned.json events.ndjson.gz\n" +
 			"  affinity tune --objects objects.ndjson --strategy now.json --trials 300 --plot lift.svg 2026-*.gz\n" +
 			"  affinity tune --url https://affinity.example.com --app shop --key KEY --index shoes --out tuned.json",

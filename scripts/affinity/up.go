@@ -26,7 +26,7 @@ import (
 // upOptions is how a local stack is started.
 type upOptions struct {
 	Addr          string        // host:port of the public functions
-	Apps          []upApp       // created with all rights if they do not exist
+	Apps          []upApp       // created with all permissions if they do not exist
 	Now           time.Time     // where the engine's clock starts; zero: the machine's clock
 	RetentionDays int           // of the apps; 0: no limit
 	Layout        schema.Layout // of the log of created apps
@@ -128,7 +128,7 @@ func upCommand(t *tool) *cobra.Command {
 func (f *upFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.addr, "addr", "127.0.0.1:8080", "address to serve on; port 0 chooses a free one")
-	flags.StringArrayVar(&f.apps, "app", nil, "app and a key with all rights, as ID:KEY (repeatable; default: $"+appVariable+" and $"+keyVariable+", or demo:"+demoKey+")")
+	flags.StringArrayVar(&f.apps, "app", nil, "app and a key with all permissions, as ID:KEY (repeatable; default: $"+appVariable+" and $"+keyVariable+", or demo:"+demoKey+")")
 	flags.StringVar(&f.now, "now", "", "start the engine's clock at this time, such as 2026-11-21T10:00:00Z (default: the machine's clock)")
 	flags.IntVar(&f.retentionDays, "retention-days", 90, "how many days an event counts, 0 for no limit")
 	flags.StringVar(&f.data, "data", "", "folder to keep everything in, for the next start (default: all data is in memory)")

@@ -26,7 +26,7 @@ const nonroot = 65532
 const imageKey = "a-key-of-the-image-test"
 
 // process returns a command in the image's files: for root in a root directory of
-// their own, without rights, so that nothing but these files can be needed.
+// their own, without permissions, so that nothing but these files can be needed.
 func (m image) process(t *testing.T, port string, environment []string, args ...string) *exec.Cmd {
 	t.Helper()
 	args = append([]string(nil), args...)

@@ -9,7 +9,7 @@
 //
 // Every request names the app in the header X-Algolia-Application-Id and a key
 // of the app in X-Algolia-API-Key. Every answer is JSON. A refusal is an
-// [Error]. functions/README.md lists the routes and the right that each one
+// [Error]. functions/README.md lists the routes and the permission that each one
 // needs.
 //
 // The package knows no HTTP and keeps no data.

@@ -34,7 +34,7 @@ type AppSettings struct {
 	// Consistency is how reads of profiles see replicas unless a request says otherwise:
 	// "eventual" or "strong".
 	Consistency string `json:"consistency"`
-	// BrowserRanking is whether keys with the right search, which stand in web pages, may
+	// BrowserRanking is whether keys with the permission search, which stand in web pages, may
 	// ask for the order of objects for a user.
 	BrowserRanking bool `json:"browserRanking"`
 	// Segments is whether users can be found by their affinities.
@@ -80,7 +80,7 @@ type AppKey struct {
 	Name string `json:"name,omitempty"`
 	// Description is a text for people; absent if there is none.
 	Description string `json:"description,omitempty"`
-	// ACL are the rights of the key.
+	// ACL are the permissions of the key.
 	ACL       []string `json:"acl"`
 	CreatedAt Time     `json:"createdAt"`
 	// ValidUntil is when the key ends or has ended. Absent: it does not end.

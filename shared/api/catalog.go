@@ -19,7 +19,7 @@ const (
 
 // BatchRequest is the body of POST /1/indexes/{index}/batch: at most MaxActions
 // actions in MaxCatalogBody bytes. The actions apply in their order, all or
-// none: a bad one refuses the batch. To add and update, the key needs the right
+// none: a bad one refuses the batch. To add and update, the key needs the permission
 // addObject; to delete and clear, it needs deleteObject.
 type BatchRequest struct {
 	Requests []BatchAction `json:"requests"`

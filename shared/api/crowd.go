@@ -38,7 +38,7 @@ type CrowdBuild struct {
 	VisitedUsers int64 `json:"visitedUsers"`
 	// Faulty counts users and rows of the log that could not be read. The statistics
 	// lack them. Faults names the first, at most MaxFaults, with the reason; only GET
-	// /1/crowd with a key that holds the right admin has it.
+	// /1/crowd with a key that holds the permission admin has it.
 	Faulty int64    `json:"faulty,omitempty"`
 	Faults []string `json:"faults,omitempty"`
 	// Error says why the job failed or was superseded; absent otherwise.

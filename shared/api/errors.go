@@ -9,7 +9,7 @@ import (
 //
 //	400  the body is not JSON, or not of the form that the route asks for
 //	401  the app and the key do not belong together
-//	403  the key lacks the right that the route needs, or the host serves another app
+//	403  the key lacks the permission that the route needs, or the host serves another app
 //	404  no such path, user, object or job
 //	405  the path does not take this method
 //	409  the step is not possible in the present state; the message says what is

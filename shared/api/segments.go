@@ -13,7 +13,7 @@ const (
 	MaxSegmentBody       = 64 << 10 // bytes of the body of a query or of a saved segment
 	DefaultSegmentUsers  = 100      // users of a page unless limit says otherwise
 	MaxSegmentUsers      = 1000     // users of a page
-	MinSegmentUsers      = 20       // fewer are counted exactly for keys with the right admin alone
+	MinSegmentUsers      = 20       // fewer are counted exactly for keys with the permission admin alone
 )
 
 // SegmentCondition is a condition on a profile. It has exactly one of And, Or, Not

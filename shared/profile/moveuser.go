@@ -194,7 +194,7 @@ func (e *Engine) leave(ctx context.Context, app config.App, user string, elsewhe
 	return e.env.store.LeaveUser(ctx, app.ID, user)
 }
 
-// ErrPhaseOver reports that the phase of a move has ended, and with it the right to remove
+// ErrPhaseOver reports that the phase of a move has ended, and with it the permission to remove
 // what was left behind.
 var ErrPhaseOver = errors.New("the phase of the move is over")
 

@@ -10,7 +10,7 @@ import (
 )
 
 // AppSettings returns the app as its operator has set it up, and a page of its keys. The
-// key needs the right admin.
+// key needs the permission admin.
 func (c *Client) AppSettings(ctx context.Context, q api.AppSettingsQuery) (api.AppSettings, error) {
 	query := url.Values{}
 	if q.Limit != 0 {

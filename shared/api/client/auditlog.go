@@ -10,7 +10,7 @@ import (
 )
 
 // AuditLog returns a page of the changes of the app, the newest first. The key needs
-// the right admin.
+// the permission admin.
 func (c *Client) AuditLog(ctx context.Context, q api.AuditLogQuery) (api.AuditLog, error) {
 	query := url.Values{}
 	if q.Limit != 0 {

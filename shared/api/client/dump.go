@@ -16,7 +16,7 @@ import (
 // first page for an empty cursor, else the one behind the cursor. It returns the page's
 // last line, which has either the cursor of the next page or the end of the dump. It
 // writes the whole page, or nothing if the engine does not answer with one. The key needs
-// the right admin.
+// the permission admin.
 func (c *Client) DumpPage(ctx context.Context, cursor string, w io.Writer) (api.ExportLine, error) {
 	path := "/1/dump"
 	if cursor != "" {

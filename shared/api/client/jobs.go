@@ -18,7 +18,7 @@ const (
 
 // StartRecompute starts a recompute of all profiles. It supersedes one under
 // way, so the request is never repeated. For this and the methods below the key
-// needs the right admin.
+// needs the permission admin.
 func (c *Client) StartRecompute(ctx context.Context, request api.RecomputeRequest) (api.Recompute, error) {
 	var answer api.Recompute
 	err := c.call(ctx, never, http.MethodPost, recomputesPath, request, &answer)
@@ -58,7 +58,7 @@ func (c *Client) CancelRecompute(ctx context.Context, id string) (api.Recompute,
 
 // BuildCrowd starts a build of crowd statistics. It supersedes builds under way
 // that build nothing more, so the request is never repeated. For this and Crowd
-// the key needs the right recommendation.
+// the key needs the permission recommendation.
 func (c *Client) BuildCrowd(ctx context.Context, request api.CrowdRequest) (api.CrowdBuild, error) {
 	var answer api.CrowdBuild
 	err := c.call(ctx, never, http.MethodPost, crowdPath, request, &answer)

@@ -40,7 +40,7 @@ func (c *Client) Profiles(ctx context.Context, request api.ProfilesRequest) (api
 }
 
 // PersonalizationProfile returns the profile of a user in the form of Algolia's
-// Personalization API. The key needs the right recommendation.
+// Personalization API. The key needs the permission recommendation.
 func (c *Client) PersonalizationProfile(ctx context.Context, user string) (api.PersonalizationProfile, error) {
 	var answer api.PersonalizationProfile
 	err := c.call(ctx, always, http.MethodGet, "/1/profiles/personalization/"+url.PathEscape(user), nil, &answer)
@@ -48,7 +48,7 @@ func (c *Client) PersonalizationProfile(ctx context.Context, user string) (api.P
 }
 
 // Users returns a page of the users who have an event within the retention. The key needs
-// the right admin.
+// the permission admin.
 func (c *Client) Users(ctx context.Context, q api.UsersQuery) (api.Users, error) {
 	query := url.Values{}
 	if q.Prefix != "" {
@@ -66,7 +66,7 @@ func (c *Client) Users(ctx context.Context, q api.UsersQuery) (api.Users, error)
 }
 
 // RecentUsers returns users of the sample of recent events, those of the newest event
-// first; limit 0: api.DefaultRecentUsers. The key needs the right admin.
+// first; limit 0: api.DefaultRecentUsers. The key needs the permission admin.
 func (c *Client) RecentUsers(ctx context.Context, limit int) (api.RecentUsers, error) {
 	query := url.Values{}
 	if limit != 0 {
@@ -78,7 +78,7 @@ func (c *Client) RecentUsers(ctx context.Context, limit int) (api.RecentUsers, e
 }
 
 // DeleteProfile deletes a user: their events until now no longer count. The key
-// needs the right recommendation or deleteObject.
+// needs the permission recommendation or deleteObject.
 func (c *Client) DeleteProfile(ctx context.Context, user string) (api.DeletedUser, error) {
 	var answer api.DeletedUser
 	err := c.call(ctx, always, http.MethodDelete, "/1/profiles/"+url.PathEscape(user), nil, &answer)
@@ -86,12 +86,12 @@ func (c *Client) DeleteProfile(ctx context.Context, user string) (api.DeletedUse
 }
 
 // DeleteUserToken does what DeleteProfile does, by the route of Algolia's
-// Insights API. The key needs the right deleteObject.
+// Insights API. The key needs the permission deleteObject.
 func (c *Client) DeleteUserToken(ctx context.Context, user string) error {
 	return c.call(ctx, always, http.MethodDelete, "/1/usertokens/"+url.PathEscape(user), nil, nil)
 }
 
-// Explain says why a profile is as it is, or empty. The key needs the right
+// Explain says why a profile is as it is, or empty. The key needs the permission
 // recommendation.
 func (c *Client) Explain(ctx context.Context, user string, q api.ExplainQuery) (api.Explanation, error) {
 	query := url.Values{}

@@ -24,7 +24,7 @@ func (c *Client) QuerySegment(ctx context.Context, query api.SegmentQuery) (api.
 
 // Histogram returns how the scores of a value are distributed over its holders.
 // halfLife is one of the strategy's as a strategy writes it; "" is its first. The key
-// needs the right recommendation.
+// needs the permission recommendation.
 func (c *Client) Histogram(ctx context.Context, facet, value, halfLife string) (api.SegmentHistogram, error) {
 	query := url.Values{"facet": {facet}, "value": {value}}
 	if halfLife != "" {
@@ -37,7 +37,7 @@ func (c *Client) Histogram(ctx context.Context, facet, value, halfLife string) (
 
 // Values returns the values of a facet that most users have, at most limit, 0 for the
 // engine's default. With a sample of more than 0 users it counts their events too. The
-// key needs the right recommendation.
+// key needs the permission recommendation.
 func (c *Client) Values(ctx context.Context, facet string, limit, sample int) (api.Values, error) {
 	query := url.Values{"facet": {facet}}
 	if sample > 0 {
@@ -52,7 +52,7 @@ func (c *Client) Values(ctx context.Context, facet string, limit, sample int) (a
 }
 
 // SaveSegment saves a condition under a name. With create it refuses to replace a
-// segment: the error is then an *api.Error with status 409. The key needs the right
+// segment: the error is then an *api.Error with status 409. The key needs the permission
 // recommendation, as for all saved segments.
 func (c *Client) SaveSegment(ctx context.Context, name string, where api.SegmentCondition, create bool) (api.Segment, error) {
 	path, when := segmentPath(name), always
@@ -88,7 +88,7 @@ func (c *Client) DeleteSegment(ctx context.Context, name string) (api.DeletedSeg
 }
 
 // RefreshSegments starts a job that builds the lists that queries read. The key needs
-// the right admin.
+// the permission admin.
 func (c *Client) RefreshSegments(ctx context.Context) (api.SegmentBuild, error) {
 	var answer api.SegmentBuild
 	err := c.call(ctx, refused, http.MethodPost, "/1/segments/refresh", nil, &answer)
@@ -96,7 +96,7 @@ func (c *Client) RefreshSegments(ctx context.Context) (api.SegmentBuild, error) 
 }
 
 // ExportSegment starts a job that writes the users of a saved segment to a file. The
-// key needs the right admin, as for all methods of exports.
+// key needs the permission admin, as for all methods of exports.
 func (c *Client) ExportSegment(ctx context.Context, name string) (api.SegmentExport, error) {
 	var answer api.SegmentExport
 	err := c.call(ctx, refused, http.MethodPost, segmentPath(name)+"/export", nil, &answer)

@@ -12,7 +12,7 @@ import (
 
 const strategyPath = "/1/strategies/personalization"
 
-// Strategy returns the active strategy. The key needs the right recommendation.
+// Strategy returns the active strategy. The key needs the permission recommendation.
 func (c *Client) Strategy(ctx context.Context) (api.Strategy, error) {
 	var answer api.Strategy
 	err := c.call(ctx, always, http.MethodGet, strategyPath, nil, &answer)
@@ -20,7 +20,7 @@ func (c *Client) Strategy(ctx context.Context) (api.Strategy, error) {
 }
 
 // SetStrategy replaces the strategy. It applies to every read that begins 5 s
-// later or after. The key needs the right recommendation.
+// later or after. The key needs the permission recommendation.
 func (c *Client) SetStrategy(ctx context.Context, s api.Strategy) error {
 	return c.call(ctx, always, http.MethodPost, strategyPath, s, nil)
 }
@@ -52,7 +52,7 @@ func (c *Client) setStrategyJSON(ctx context.Context, strategy json.RawMessage, 
 }
 
 // PreviewStrategy reports what a strategy would change, and changes nothing.
-// The key needs the right recommendation.
+// The key needs the permission recommendation.
 func (c *Client) PreviewStrategy(ctx context.Context, request api.PreviewRequest) (api.Preview, error) {
 	var answer api.Preview
 	err := c.call(ctx, always, http.MethodPost, strategyPath+"/preview", request, &answer)
@@ -61,7 +61,7 @@ func (c *Client) PreviewStrategy(ctx context.Context, request api.PreviewRequest
 
 // StrategyVersion returns the strategy with that version. If it never existed or
 // is no longer kept, the error is an *api.Error with status 404. The key needs
-// the right recommendation.
+// the permission recommendation.
 func (c *Client) StrategyVersion(ctx context.Context, version int64) (api.Strategy, error) {
 	var answer api.Strategy
 	query := url.Values{"version": {strconv.FormatInt(version, 10)}}
@@ -70,7 +70,7 @@ func (c *Client) StrategyVersion(ctx context.Context, version int64) (api.Strate
 }
 
 // StrategyVersions lists the kept versions of the strategy, the newest first. The
-// key needs the right recommendation.
+// key needs the permission recommendation.
 func (c *Client) StrategyVersions(ctx context.Context) (api.StrategyVersions, error) {
 	var answer api.StrategyVersions
 	err := c.call(ctx, always, http.MethodGet, strategyPath+"/versions", nil, &answer)
@@ -78,7 +78,7 @@ func (c *Client) StrategyVersions(ctx context.Context) (api.StrategyVersions, er
 }
 
 // RestoreStrategy sets the strategy of an earlier version again, as a new
-// version. The key needs the right recommendation.
+// version. The key needs the permission recommendation.
 func (c *Client) RestoreStrategy(ctx context.Context, version int64) error {
 	return c.restoreStrategy(ctx, api.RestoreStrategyRequest{Version: version})
 }

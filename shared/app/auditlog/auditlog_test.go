@@ -200,9 +200,9 @@ func TestOperatorIsRecorded(t *testing.T) {
 	}
 	want := []string{
 		"app.create  retention 30 days", "app.retention  30 to 7 days", "app.consistency  strong", "app.ranking  browser on", "app.segments  on", `app.limits  {"eventsPerSecond":300}`,
-		"key.add web hash 111111111111, rights search", "key.rotate web hash 222222222222, rights search",
-		"key.change web hash 111111111111, rights search, ends 2026-11-22T11:00:00Z",
-		"key.add 333333333333 hash 333333333333, rights search", "key.remove web hash 222222222222, rights search",
+		"key.add web hash 111111111111, permissions search", "key.rotate web hash 222222222222, permissions search",
+		"key.change web hash 111111111111, permissions search, ends 2026-11-22T11:00:00Z",
+		"key.add 333333333333 hash 333333333333, permissions search", "key.remove web hash 222222222222, permissions search",
 		"app.encoding  encoding json",
 	}
 	var got []string

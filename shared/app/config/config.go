@@ -47,7 +47,7 @@ type App struct {
 	// Consistency is how reads of the app's profiles see replicas, unless a request
 	// says otherwise. Empty means Eventual.
 	Consistency Consistency
-	// BrowserRanking lets keys that stand in web pages, which hold the right search,
+	// BrowserRanking lets keys that stand in web pages, which hold the permission search,
 	// ask for the order of objects for any user whose token the page knows.
 	BrowserRanking bool
 	// Segments says whether users can be found by their affinities.

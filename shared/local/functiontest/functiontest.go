@@ -1,5 +1,5 @@
 // Package functiontest tests one function beside its code: it starts in-process
-// backends, with an app and a key for each right, and sends requests to the
+// backends, with an app and a key for each permission, and sends requests to the
 // function's handler.
 package functiontest
 
@@ -16,7 +16,7 @@ import (
 	"github.com/affinityengine/affinity/shared/web/auth"
 )
 
-// App is the app of a test. Its keys are the names of the rights that they hold,
+// App is the app of a test. Its keys are the names of the permissions that they hold,
 // such as "search" and "admin".
 const App = "shop"
 

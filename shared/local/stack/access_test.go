@@ -21,7 +21,7 @@ const (
 	removeOne = `{"requests":[{"action":"deleteObject","body":{"objectID":"1"}}]}`
 )
 
-// routes are the public routes, each with the rights that open it.
+// routes are the public routes, each with the permissions that open it.
 var routes = []struct {
 	method, path, body string
 	opens              []string
@@ -136,7 +136,7 @@ func TestRightsByRoute(t *testing.T) {
 	}
 }
 
-// TestDescribedRights compares the rights above with those that the description
+// TestDescribedRights compares the permissions above with those that the description
 // of the API names.
 func TestDescribedRights(t *testing.T) {
 	var doc struct {

@@ -81,8 +81,8 @@ func TestChangesAreInTheAuditLog(t *testing.T) {
 	}
 	hash := keys[0].Hash[:12]
 	want := []string{
-		"operator key.change [boss] done: hash " + hash + ", rights " + strings.Join(keys[0].ACL, ","),
-		"operator key.rotate [boss] done: hash aaaaaaaaaaaa, rights admin",
+		"operator key.change [boss] done: hash " + hash + ", permissions " + strings.Join(keys[0].ACL, ","),
+		"operator key.rotate [boss] done: hash aaaaaaaaaaaa, permissions admin",
 		"boss strategy.set [] done: version 0 to 1",
 		"boss strategy.set [] done: version 1, unchanged",
 		"boss strategy.restore [version 1] done: version 1, unchanged",

@@ -82,7 +82,7 @@ func TestJobsNameFaultyUsers(t *testing.T) {
 		if named {
 			wantFaults("crowd", b.Faulty, b.Faults)
 		} else if b.Faulty != 1 || b.Faults != nil {
-			t.Errorf("without the right admin: %d faulty, %q; want them counted", b.Faulty, b.Faults)
+			t.Errorf("without the permission admin: %d faulty, %q; want them counted", b.Faulty, b.Faults)
 		}
 	}
 }

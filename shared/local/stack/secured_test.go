@@ -14,7 +14,7 @@ import (
 )
 
 // A secured key of a user sends their events, reads their profile, ranks for them
-// and renders their boosts. It opens nothing else, although its parent has every right.
+// and renders their boosts. It opens nothing else, although its parent has every permission.
 func TestSecuredKeyByRoute(t *testing.T) {
 	s := start(t, stack.Options{})
 	key := config.Key{Hash: auth.Hash("page"), ACL: []string{auth.Search}}

@@ -184,7 +184,7 @@ func TestSegmentJobsAreLimited(t *testing.T) {
 	waitForJobs(t, s, s.Backends.Segments.Jobs)
 }
 
-// A key without the right admin learns no number of fewer than 20 users, whichever route
+// A key without the permission admin learns no number of fewer than 20 users, whichever route
 // counts them; a key with it learns all.
 func TestSmallSegmentsAreNotCounted(t *testing.T) {
 	t.Parallel()
@@ -227,7 +227,7 @@ func TestSmallSegmentsAreNotCounted(t *testing.T) {
 				t.Errorf("%s %s says 19: %s", route.method, path, answer)
 			}
 			if answer := want(t, s, route.method, path, body, 200, ""); strings.Contains(answer, fewer) {
-				t.Errorf("%s %s with the right admin: %s", route.method, path, answer)
+				t.Errorf("%s %s with the permission admin: %s", route.method, path, answer)
 			}
 		}
 	}

@@ -15,7 +15,7 @@ const (
 	// caller also refuses every option that weighs the user's profile. It is what a
 	// key in a web page sees if the app has turned its browser ranking on.
 	OrderOnly Access = iota + 1
-	// FullAccess is all that the right Recommendation gives for the user.
+	// FullAccess is all that the permission Recommendation gives for the user.
 	FullAccess
 )
 
@@ -37,8 +37,8 @@ func (a *Authenticator) TenantAccessGrant(r *http.Request) (config.App, Grant, e
 // Access returns what the key may see of a user of its app. The error is ErrUser if
 // the key is for another user, and ErrForbidden if the key may see nothing.
 //
-// The right Recommendation sees all of every user, and a secured key with OwnUser
-// sees all of its own. The right Search alone sees the order of every user if the
+// The permission Recommendation sees all of every user, and a secured key with OwnUser
+// sees all of its own. The permission Search alone sees the order of every user if the
 // app has turned on BrowserRanking, and nothing otherwise.
 func (g Grant) Access(app config.App, user string) (Access, error) {
 	if err := g.User(user); err != nil {

@@ -27,7 +27,7 @@ func TestAccess(t *testing.T) {
 	}{
 		"page":   {0, auth.OrderOnly, auth.ErrForbidden, nil},
 		"server": {auth.FullAccess, auth.FullAccess, nil, nil},
-		"plain":  {auth.FullAccess, auth.FullAccess, nil, nil}, // which holds every right
+		"plain":  {auth.FullAccess, auth.FullAccess, nil, nil}, // which holds every permission
 		"reader": {0, 0, auth.ErrForbidden, auth.ErrForbidden},
 		"owner":  {0, 0, auth.ErrForbidden, auth.ErrForbidden},
 

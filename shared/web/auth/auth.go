@@ -3,7 +3,7 @@
 //
 // It is separate so that every public function authenticates in the same way, and
 // so that the app id in row keys comes only from here, never from a body. This
-// package names the rights; a function says which one each route needs. The keys
+// package names the permissions; a function says which one each route needs. The keys
 // are part of the configuration, see package config.
 package auth
 

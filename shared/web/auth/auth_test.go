@@ -254,7 +254,7 @@ func TestKnownKeyInAnOutage(t *testing.T) {
 		t.Errorf("known key: %q, %v", id, err)
 	}
 	if _, err := a.AppID(r, auth.Admin); !errors.Is(err, auth.ErrForbidden) {
-		t.Errorf("known key without the right: %v", err)
+		t.Errorf("known key without the permission: %v", err)
 	}
 	if _, err := a.Tenant(r, auth.Search); !errors.Is(err, errBackend) {
 		t.Errorf("known key where settings are needed: %v", err)

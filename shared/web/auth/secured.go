@@ -42,11 +42,11 @@ var (
 	ErrSource error = fault.New(fault.Forbidden, "Source address not allowed with this API key")
 )
 
-// OwnUser is the right of a secured key over what concerns its user alone, if the
+// OwnUser is the permission of a secured key over what concerns its user alone, if the
 // parent holds Search. No ACL can name it.
 const OwnUser = "own user"
 
-// ParentRights are the rights that the parent of secured keys may hold: those of
+// ParentRights are the permissions that the parent of secured keys may hold: those of
 // the routes that take secured keys.
 var ParentRights = []string{Search, Recommendation, ProfilesRead}
 

@@ -27,7 +27,7 @@ func secure(parent, parameters string) string {
 	return base64.StdEncoding.EncodeToString([]byte(hex.EncodeToString(mac.Sum(nil)) + parameters))
 }
 
-// family is a store whose app shop has the parents "parent", with the rights
+// family is a store whose app shop has the parents "parent", with the permissions
 // search and recommendation, and "reader", with profilesRead, and the plain key
 // "plain". App zoo has the parent "zoo".
 type family struct {
@@ -165,8 +165,8 @@ func TestSecuredKeyIsNotSecure(t *testing.T) {
 	wants(t, a, "of a parent", auth.Request{Key: good}, "", auth.Search)
 	wants(t, a, "without padding", auth.Request{Key: strings.TrimRight(good, "=")}, "", auth.Search)
 	wants(t, a, "a parent itself", auth.Request{Key: "parent"}, "", auth.Search)
-	wants(t, a, "a right of another parent", auth.Request{Key: good}, auth.ErrForbidden.Error(), auth.ProfilesRead)
-	wants(t, a, "a right of none", auth.Request{Key: good}, auth.ErrForbidden.Error(), auth.Admin)
+	wants(t, a, "a permission of another parent", auth.Request{Key: good}, auth.ErrForbidden.Error(), auth.ProfilesRead)
+	wants(t, a, "a permission of none", auth.Request{Key: good}, auth.ErrForbidden.Error(), auth.Admin)
 	wants(t, a, "the user's right", auth.Request{Key: good}, "", auth.OwnUser)
 	wants(t, a, "the user's right without a user", auth.Request{Key: secure("parent", "")}, auth.ErrForbidden.Error(), auth.OwnUser)
 	wants(t, a, "the user's right without search", auth.Request{Key: secure("reader", ann)}, auth.ErrForbidden.Error(), auth.OwnUser)

@@ -14,7 +14,7 @@ type Session struct {
 	App string
 	// Key is the hash of the key.
 	Key string
-	// Rights are those of the key when the session began.
+	// Permissions are those of the key when the session began.
 	Rights []string
 }
 
@@ -44,7 +44,7 @@ func (r Request) hash() string {
 	return Hash(r.Key)
 }
 
-// rights returns what a key permits to a request: in a session no more than it did at its
+// permissions returns what a key permits to a request: in a session no more than it did at its
 // beginning.
 func (r Request) rights(acl []string) []string {
 	if r.session == nil {
@@ -53,7 +53,7 @@ func (r Request) rights(acl []string) []string {
 	return slices.DeleteFunc(slices.Clone(acl), func(right string) bool { return !slices.Contains(r.session.Rights, right) })
 }
 
-// Rights lists what the grant permits: the ACLs of its key.
+// Permissions lists what the grant permits: the ACLs of its key.
 func (g Grant) Rights() []string { return slices.Clone(g.acl) }
 
 // Begin begins a session with the credentials of a request. Its errors are those of Check, and

@@ -111,7 +111,7 @@ func TestSessionIgnoresCredentials(t *testing.T) {
 		t.Errorf("%+v, %v, want the session's app", g, err)
 	}
 	if _, err := a.Grant(r, auth.Recommendation); !errors.Is(err, auth.ErrForbidden) {
-		t.Errorf("the right of the key in the request: %v", err)
+		t.Errorf("the permission of the key in the request: %v", err)
 	}
 }
 

@@ -21,7 +21,7 @@ type Rows interface {
 var _ Rows = (*store.Store)(nil)
 
 // Work deletes what belongs to an app. It deletes rows by plain mutations: these need
-// no right beyond that of writing rows, which the worker has, go at the low priority
+// no permission beyond that of writing rows, which the worker has, go at the low priority
 // of its app profile beside the other apps' requests, and show how far they are. To
 // drop a range of rows is one call of Bigtable's administration, but it holds up
 // other changes of a table, and on several clusters it may take hours without a sign.
