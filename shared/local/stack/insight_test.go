@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -113,9 +114,10 @@ func TestExplanationAddsUpToProfile(t *testing.T) {
 // it.
 func TestAuditNamesWrongProfile(t *testing.T) {
 	t.Parallel() // it waits until the difference has stood for some seconds
-	s := start(t, stack.Options{RetentionDays: 90})
+	s := start(t, stack.Options{RetentionDays: 90, ConfigTTL: time.Millisecond})
 	setUp(t, s)
 	ctx, b := t.Context(), s.Backends
+	waitForJobs(t, s, b.Recompute.Jobs) // that of the strategy would correct the profile
 	row, err := b.Store.ReadUser(ctx, "demo", "u")
 	if err != nil {
 		t.Fatal(err)
@@ -161,7 +163,7 @@ func TestAuditNamesWrongProfile(t *testing.T) {
 	scraped := metrics(t, s)
 	for _, line := range []string{"affinity_audit_users_total 2\n", "affinity_audit_differences_total 2\n"} {
 		if !strings.Contains(scraped, line) {
-			t.Errorf("metrics do not say %q", line)
+			t.Errorf("metrics do not say %q, but %q", line, regexp.MustCompile(`(?m)^affinity_audit.*$`).FindAllString(scraped, -1))
 		}
 	}
 }
