@@ -189,11 +189,11 @@ func (h handler) cancel(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.WriteJSON(w, http.StatusOK, h.render(r.Context(), j))
 }
 
-// cancelJob cancels the job that a request with the right names. what is the name
+// cancelJob cancels the job that a request with the permission names. what is the name
 // of its kind.
-func (h handler) cancelJob(r *http.Request, right string, action auditlog.Action, runner *job.Runner, what string,
+func (h handler) cancelJob(r *http.Request, permission string, action auditlog.Action, runner *job.Runner, what string,
 	unknown func(*http.Request) error) (job.Job, error) {
-	app, key, err := h.Auth.TenantKey(r, right)
+	app, key, err := h.Auth.TenantKey(r, permission)
 	if err != nil {
 		return job.Job{}, err
 	}

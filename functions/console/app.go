@@ -24,11 +24,11 @@ const (
 
 // appPage is what the page about the app and its keys shows.
 type appPage struct {
-	Now      time.Time // by which keys end: no simulated clock
-	Rights   []right   // of the session
-	Answer   part[api.AppSettings]
-	Settings []setting
-	Limits   []setting
+	Now         time.Time    // by which keys end: no simulated clock
+	Permissions []permission // of the session
+	Answer      part[api.AppSettings]
+	Settings    []setting
+	Limits      []setting
 	// Keys are those of this page. All counts those of the app; Ended, Soon and Endless are how
 	// many of them have ended, end soon, and do not end.
 	Keys                      []keyCard
@@ -46,8 +46,8 @@ type appPage struct {
 func loadApp(v *visit) (any, error) {
 	v.title = "App and keys"
 	p, a := &appPage{Now: time.Now()}, &asks{}
-	for _, name := range v.grant.Rights() {
-		p.Rights = append(p.Rights, rightOf(name))
+	for _, name := range v.grant.Permissions() {
+		p.Permissions = append(p.Permissions, permissionOf(name))
 	}
 	if !v.may(auth.Admin) {
 		p.Add = []command{newAdmin(v.session.App)}
@@ -110,11 +110,11 @@ func (p *appPage) list(numbered string) error {
 // keyCard is a key of the list.
 type keyCard struct {
 	api.AppKey
-	Called string // by people: its name, or its id
-	Rights []right
-	Ended  bool
-	Soon   bool   // it ends soon
-	End    string // when it ends, in words
+	Called      string // by people: its name, or its id
+	Permissions []permission
+	Ended       bool
+	Soon        bool   // it ends soon
+	End         string // when it ends, in words
 	// Newer is the id of the key that replaces this one, and Older how many keys this one
 	// replaces. They have its name.
 	Newer    string
@@ -139,7 +139,7 @@ func cardsOf(app api.AppSettings, now time.Time) []keyCard {
 			card.Called = k.ID
 		}
 		for _, name := range k.ACL {
-			card.Rights = append(card.Rights, rightOf(name))
+			card.Permissions = append(card.Permissions, permissionOf(name))
 		}
 		same := named[k.Name]
 		if len(same) > 1 && same[0].ID == k.ID {

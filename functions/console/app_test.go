@@ -155,7 +155,7 @@ func TestAppPageEscapes(t *testing.T) {
 }
 
 // Who may not see keys sees their own permissions, and what the page needs.
-func TestAppPageFollowsRights(t *testing.T) {
+func TestAppPageFollowsPermissions(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	for _, k := range []config.Key{

@@ -53,7 +53,7 @@ func keyCommands(app string, k keyCard, same int, valid bool) []command {
 	}
 	all = append(all, remove)
 	if text := alike(app, k); len(k.ACL) > 0 && len(text) <= maxAlike {
-		all = append(all, command{"Make another one with the same rights", text})
+		all = append(all, command{"Make another one with the same permissions", text})
 	}
 	return all
 }

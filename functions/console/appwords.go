@@ -17,11 +17,11 @@ type setting struct {
 	Path, Link        string // to the page that is about it
 }
 
-// right is a permission of a key with its words.
-type right struct{ Name, Words string }
+// permission is one of a key, with its words.
+type permission struct{ Name, Words string }
 
-// rightWords say what each permission allows.
-var rightWords = map[string]string{
+// permissionWords say what each permission allows.
+var permissionWords = map[string]string{
 	auth.Search:         "sends events",
 	auth.Recommendation: "reads and deletes profiles, ranks, reads and sets the strategy, counts segments",
 	auth.AddObject:      "puts objects into the catalog",
@@ -32,7 +32,7 @@ var rightWords = map[string]string{
 	auth.Usage:          "reads what the app used",
 }
 
-func rightOf(name string) right { return right{name, rightWords[name]} }
+func permissionOf(name string) permission { return permission{name, permissionWords[name]} }
 
 // settingsOf says how an app is set up.
 func settingsOf(a api.AppSettings) []setting {

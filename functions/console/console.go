@@ -194,7 +194,7 @@ func (c *console) enter(w http.ResponseWriter, r *http.Request) (*visit, error) 
 	if err != nil {
 		return nil, err
 	}
-	of := auth.Session{App: s.App, Key: s.Key, Rights: s.Rights}
+	of := auth.Session{App: s.App, Key: s.Key, Permissions: s.Permissions}
 	grant, err := c.Auth.Resume(r.Context(), of)
 	if errors.Is(err, auth.ErrCredentials) {
 		return nil, errNoSession

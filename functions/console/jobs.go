@@ -280,8 +280,8 @@ func cancelJob(v *visit) (any, error) {
 // Cancellable reports whether a job of this kind can be cancelled.
 func (j jobLine) Cancellable() bool { return j.Running() && j.Kind != kindSegments }
 
-// Right is the permission with which a session may cancel the job.
-func (j jobLine) Right() string {
+// Permission is the permission with which a session may cancel the job.
+func (j jobLine) Permission() string {
 	if j.Kind == kindCrowd {
 		return auth.Recommendation
 	}

@@ -92,7 +92,7 @@ func TestJobsKeepTheFocus(t *testing.T) {
 }
 
 // Jobs that the key may not see are no failure.
-func TestJobsOfAnotherRight(t *testing.T) {
+func TestJobsOfAnotherPermission(t *testing.T) {
 	h := engineOf(t, func(r *http.Request) (int, any) {
 		if r.URL.Path == "/1/crowd" {
 			return http.StatusOK, struct{}{}

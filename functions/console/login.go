@@ -118,7 +118,7 @@ func (c *console) login(w http.ResponseWriter, r *http.Request) error {
 	request.Header.Set("X-Algolia-Api-Key", strings.TrimSpace(r.PostForm.Get("key")))
 	request.Header.Set(auth.CustomerHeader, form.App) // the console's host serves every app
 	begun, err := c.Auth.Begin(request)
-	if err == nil && !slices.ContainsFunc(begun.Rights, func(right string) bool { return right != auth.Search }) {
+	if err == nil && !slices.ContainsFunc(begun.Permissions, func(permission string) bool { return permission != auth.Search }) {
 		err = httpapi.Errorf(http.StatusForbidden, "This key only sends events: the console needs one with the permission recommendation or admin")
 	}
 	if err != nil {
@@ -164,13 +164,13 @@ func (c *console) open(w http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		return c.renderLogin(w, http.StatusForbidden, loginForm{Message: "This link has been used, or is older than ten minutes"})
 	}
-	begun := auth.Session{App: app, Key: key, Rights: auth.All}
+	begun := auth.Session{App: app, Key: key, Permissions: auth.All}
 	grant, err := c.Auth.Resume(r.Context(), begun)
 	if err != nil {
 		status, _ := httpapi.Status(err)
 		return c.renderLogin(w, status, loginForm{App: app, Message: "The key of this link is no longer valid"})
 	}
-	begun.Rights = grant.Rights()
+	begun.Permissions = grant.Permissions()
 	return c.begin(w, r, begun, loginForm{})
 }
 

@@ -20,16 +20,16 @@ func TestLogin(t *testing.T) {
 		want     int
 		says     string
 	}{
-		"a key with all rights":    {testApp, testKey, 200, "Go on"},
-		"a key for reading":        {testApp, auth.Recommendation, 200, "Go on"},
-		"a key of an operator":     {testApp, auth.Admin, 200, "Go on"},
-		"a key that sends events":  {testApp, auth.Search, 403, "This key only sends events"},
-		"a wrong key":              {testApp, "wrong", 401, "do not belong together"},
-		"the hash of a key":        {testApp, auth.Hash(testKey), 401, "do not belong together"},
-		"another app":              {"zoo", testKey, 401, "do not belong together"},
-		"an app that is no app":    {"<script>", testKey, 401, "&lt;script&gt;"},
-		"no key":                   {testApp, "", 401, "do not belong together"},
-		"the customer of any host": {auth.AnyCustomer, testKey, 401, "do not belong together"},
+		"a key with all permissions": {testApp, testKey, 200, "Go on"},
+		"a key for reading":          {testApp, auth.Recommendation, 200, "Go on"},
+		"a key of an operator":       {testApp, auth.Admin, 200, "Go on"},
+		"a key that sends events":    {testApp, auth.Search, 403, "This key only sends events"},
+		"a wrong key":                {testApp, "wrong", 401, "do not belong together"},
+		"the hash of a key":          {testApp, auth.Hash(testKey), 401, "do not belong together"},
+		"another app":                {"zoo", testKey, 401, "do not belong together"},
+		"an app that is no app":      {"<script>", testKey, 401, "&lt;script&gt;"},
+		"no key":                     {testApp, "", 401, "do not belong together"},
+		"the customer of any host":   {auth.AnyCustomer, testKey, 401, "do not belong together"},
 	} {
 		w := h.do("POST", "/console/login", url.Values{"app": {c.app}, "key": {c.key}}.Encode())
 		cookies := w.Result().Cookies()

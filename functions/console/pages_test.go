@@ -69,7 +69,7 @@ func TestPagesEscape(t *testing.T) {
 }
 
 // A page shows what the key permits, and no button for the rest.
-func TestPagesFollowRights(t *testing.T) {
+func TestPagesFollowPermissions(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.fill(20)

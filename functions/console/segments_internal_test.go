@@ -285,7 +285,7 @@ func TestSegmentHalfLives(t *testing.T) {
 }
 
 // Without a permission of segments the page makes no request.
-func TestSegmentsWithoutTheRight(t *testing.T) {
+func TestSegmentsWithoutThePermission(t *testing.T) {
 	asked := 0
 	h := engineOf(t, func(*http.Request) (int, any) { asked++; return http.StatusOK, struct{}{} })
 	cookie, csrf := h.login(auth.ProfilesRead)

@@ -55,11 +55,11 @@ func (s *Secret) UnmarshalText(text []byte) error {
 
 // session is what a cookie holds.
 type session struct {
-	App    string    `json:"app"`
-	Key    string    `json:"key"` // the hash
-	Rights []string  `json:"rights"`
-	Ends   time.Time `json:"ends"`
-	ID     []byte    `json:"id"` // random; the forms of the session's pages prove that they know it
+	App         string    `json:"app"`
+	Key         string    `json:"key"` // the hash
+	Permissions []string  `json:"permissions"`
+	Ends        time.Time `json:"ends"`
+	ID          []byte    `json:"id"` // random; the forms of the session's pages prove that they know it
 }
 
 var errNoSession = errors.New("the session has ended")
@@ -85,7 +85,7 @@ func newSessions(secret Secret, now func() time.Time) *sessions {
 
 // begin returns a new session, and the value of its cookie.
 func (s *sessions) begin(of auth.Session) (session, string, error) {
-	begun := session{of.App, of.Key, of.Rights, s.now().Add(sessionLife), make([]byte, 16)}
+	begun := session{of.App, of.Key, of.Permissions, s.now().Add(sessionLife), make([]byte, 16)}
 	_, _ = rand.Read(begun.ID)
 	text, err := json.Marshal(begun)
 	if err != nil {

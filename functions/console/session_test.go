@@ -62,8 +62,8 @@ func newTest(t *testing.T) *tested {
 		t.Fatal(err)
 	}
 	h.put(testKey, auth.All...)
-	for _, right := range auth.All {
-		h.put(right, right)
+	for _, permission := range auth.All {
+		h.put(permission, permission)
 	}
 	h.auth = auth.New(config.NewCached(h.config, 0), auth.Environment{Hosts: auth.Hosts{"shop.example.com": testApp, "zoo.example.com": "zoo"}})
 	h.Handler = New(Options{
@@ -145,7 +145,7 @@ func TestNoSession(t *testing.T) {
 	c, _ := h.login(testKey)
 	value := func(value string) *http.Cookie { return &http.Cookie{Name: cookieName, Value: value} }
 	of := func(secret Secret, age time.Duration) *http.Cookie {
-		_, sealed, err := newSessions(secret, func() time.Time { return time.Now().Add(-age) }).begin(auth.Session{App: testApp, Key: auth.Hash(testKey), Rights: auth.All})
+		_, sealed, err := newSessions(secret, func() time.Time { return time.Now().Add(-age) }).begin(auth.Session{App: testApp, Key: auth.Hash(testKey), Permissions: auth.All})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -39,7 +39,7 @@ type simulation struct {
 
 // missing is what the page can do without, and says so.
 type missing struct {
-	Right      bool   // to order objects at all
+	Permission bool   // to order objects at all
 	Objects    bool   // there is nothing to order
 	Catalog    bool   // the catalog holds none of the objects
 	Records    bool   // the key may not read records
@@ -53,7 +53,7 @@ func simulate(v *visit) (any, error) {
 	v.title = "Simulator"
 	s := &simulation{}
 	if !v.may(auth.Recommendation) {
-		s.Missing.Right = true
+		s.Missing.Permission = true
 		return s, nil
 	}
 	var err error

@@ -24,7 +24,7 @@ func newSimSite(t testing.TB) *simSite {
 }
 
 // enter logs in with a key that has one permission.
-func (s *simSite) enter(right string) { s.person = s.as(right) }
+func (s *simSite) enter(permission string) { s.person = s.as(permission) }
 
 // get returns the page with query parameters, given as name and value in turn.
 func (s *simSite) get(status int, parameters ...string) string {

@@ -106,7 +106,7 @@ func TestSimulatorComparesVersions(t *testing.T) {
 	s.lacks(page, "sim-columns")
 }
 
-func TestSimulatorRights(t *testing.T) {
+func TestSimulatorPermissions(t *testing.T) {
 	s := newSimSite(t)
 	s.shop()
 	s.views("ann", "zeta-blue")

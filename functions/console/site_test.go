@@ -21,7 +21,7 @@ import (
 )
 
 // key is that of the app shop of every site.
-const key = "a-key-with-every-right"
+const key = "a-key-with-every-permission"
 
 // site is an engine with a console.
 type site struct {
@@ -197,10 +197,10 @@ func (p *person) csrf() string {
 }
 
 // as logs in with a key that has one permission.
-func (s *site) as(right string) *person {
+func (s *site) as(permission string) *person {
 	s.t.Helper()
-	name := "a-key-for-" + right
-	s.must(s.stack.Backends.Config.PutKey(context.Background(), "shop", config.Key{Hash: auth.Hash(name), ACL: []string{right}}))
+	name := "a-key-for-" + permission
+	s.must(s.stack.Backends.Config.PutKey(context.Background(), "shop", config.Key{Hash: auth.Hash(name), ACL: []string{permission}}))
 	return s.login(name)
 }
 

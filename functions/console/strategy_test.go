@@ -234,7 +234,7 @@ func TestStrategyPreview(t *testing.T) {
 	b.post("/console/strategy/preview", form).shows(t, "This is of the JSON as you edited it", "30 of 30 users")
 }
 
-func TestStrategyRights(t *testing.T) {
+func TestStrategyPermissions(t *testing.T) {
 	s := functiontest.Start(t)
 	setStrategy(t, s, shoes())
 	b := strategistOf(t, s, "usage")

@@ -20,7 +20,7 @@ func newUsersSite(t testing.TB) *usersSite {
 }
 
 // enter logs in with a key that has one permission.
-func (u *usersSite) enter(right string) { u.person = u.as(right) }
+func (u *usersSite) enter(permission string) { u.person = u.as(permission) }
 
 // get returns a page that answers with a status.
 func (u *usersSite) get(status int, path string) string {

@@ -165,14 +165,14 @@ func TestOptOut(t *testing.T) {
 	u.inOrder(u.get(200, path+"?done=user-in"), "The opt-out has ended", "has not opted out")
 }
 
-func TestUsersByRights(t *testing.T) {
+func TestUsersByPermissions(t *testing.T) {
 	t.Parallel()
 	u := newUsersSite(t)
 	u.must(u.engine.SetStrategyJSON(t.Context(), json.RawMessage(usersStrategy)))
 	u.did("ann", "view", "Product Viewed", hour, "brand:Acme")
 	u.idle()
 	for _, test := range []struct {
-		right       string
+		permission  string
 		user        int
 		shows, hide []string
 	}{
@@ -180,7 +180,7 @@ func TestUsersByRights(t *testing.T) {
 		{"recommendation", 200, []string{"ann/delete", "Acme"}, []string{"/optout", "ann/events"}},
 		{"deleteObject", 403, []string{"Not permitted"}, []string{"ann/events"}},
 	} {
-		u.enter(test.right)
+		u.enter(test.permission)
 		u.lacks(u.get(200, "/console/users"), ">ann<")
 		u.inOrder(u.get(200, "/console/users"), "Enter a whole token", "admin")
 		u.leads("/console/users?q=ann", nil, "/console/users/ann")
@@ -188,11 +188,11 @@ func TestUsersByRights(t *testing.T) {
 		u.inOrder(page, test.shows...)
 		u.lacks(page, test.hide...)
 		u.get(403, "/console/users/ann/events")
-		if test.right == "profilesRead" {
+		if test.permission == "profilesRead" {
 			u.get(403, "/console/users/ann/delete")
 			for _, path := range []string{"delete", "optout", "optin"} {
 				if answer, _ := u.post("/console/users/ann/"+path, url.Values{"type": {"view"}}); answer.StatusCode != 403 {
-					t.Errorf("%s: POST %s: %d", test.right, path, answer.StatusCode)
+					t.Errorf("%s: POST %s: %d", test.permission, path, answer.StatusCode)
 				}
 			}
 		}

@@ -341,9 +341,9 @@ func checkDays(days int) error {
 }
 
 func checkACL(acl []string) error {
-	for _, right := range acl {
-		if !slices.Contains(auth.All, right) {
-			return fmt.Errorf("--acl %q does not exist: there are %s", right, strings.Join(auth.All, ", "))
+	for _, permission := range acl {
+		if !slices.Contains(auth.All, permission) {
+			return fmt.Errorf("--acl %q does not exist: there are %s", permission, strings.Join(auth.All, ", "))
 		}
 	}
 	if len(acl) == 0 {

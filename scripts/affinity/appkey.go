@@ -37,7 +37,7 @@ type keyFlags struct {
 
 func (f *keyFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringSliceVar(&f.acl, "acl", nil, "rights of the key: "+strings.Join(auth.All, ", "))
+	flags.StringSliceVar(&f.acl, "acl", nil, "permissions of the key: "+strings.Join(auth.All, ", "))
 	flags.StringVar(&f.name, "name", "", "name of the key, by which it is rotated and removed")
 	flags.StringVar(&f.description, "description", "", "text for people")
 	flags.DurationVar(&f.validFor, "valid-for", 0, "how long the key is valid, such as 720h (default: without an end)")
@@ -53,9 +53,9 @@ func (f *keyFlags) key(now time.Time) (config.Key, error) {
 	if err := checkACL(f.acl); err != nil {
 		return config.Key{}, err
 	}
-	if i := slices.IndexFunc(f.acl, func(right string) bool { return !slices.Contains(auth.ParentRights, right) }); f.parent && i >= 0 {
+	if i := slices.IndexFunc(f.acl, func(permission string) bool { return !slices.Contains(auth.ParentPermissions, permission) }); f.parent && i >= 0 {
 		return config.Key{}, fmt.Errorf("--parent: a parent cannot have the permission %s, only %s: no other route takes secured keys",
-			f.acl[i], strings.Join(auth.ParentRights, ", "))
+			f.acl[i], strings.Join(auth.ParentPermissions, ", "))
 	}
 	key := config.Key{
 		ACL: f.acl, CreatedAt: now, Name: f.name, Description: f.description, Indexes: f.indexes, Referers: f.referers, AddressRate: f.perAddress,
@@ -85,7 +85,7 @@ func (f *keyFlags) key(now time.Time) (config.Key, error) {
 func (a *appTool) addKeyCommand() *cobra.Command {
 	f := &keyFlags{}
 	cmd := &cobra.Command{
-		Use:   "add ID --acl RIGHTS",
+		Use:   "add ID --acl PERMISSIONS",
 		Short: "Add a key to an app",
 		Long: "Add a key to an app. The key is printed once and stored as a hash only. A key for web pages gets the permission search\n" +
 			"alone: it can send events and nothing else.\n\n" +

@@ -113,7 +113,7 @@ func strategyVersions(ctx context.Context, c *client.Client, _ string) ([]string
 }
 
 // userTokens are the first users whose tokens begin with what is typed. The key needs the
-// right admin.
+// permission admin.
 func userTokens(ctx context.Context, c *client.Client, typed string) ([]string, error) {
 	answer, err := c.Users(ctx, api.UsersQuery{Prefix: typed, Limit: completions})
 	return each(answer.Users, func(u api.ListedUser) string { return u.UserToken }), err

@@ -31,7 +31,7 @@ func sendEventCommand(t *tool) *cobra.Command {
 		Short: "Send one event of a user, as a page or a server would",
 		Long: "Send one event of a user, as a page or a server would: about objects of the catalog, or about values of facets. It is in\n" +
 			"the profile within seconds, if the strategy scores its type and name. `affinity import` sends files. The key needs the\n" +
-			"right search.",
+			"permission search.",
 		Example: "  affinity events send ann --type click --name Clicked --object shoe-1\n" +
 			"  affinity events send ann --name Seen --filter brand:Nike --filter color:Red",
 		Args: cli.Args("USER"),

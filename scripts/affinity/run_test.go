@@ -94,7 +94,7 @@ func TestExitCodes(t *testing.T) {
 
 		{"app of an engine that is not local", "app list", 1, "give --project"},
 		{"app create bad id", "app create a,b --project p", 2, "1 to 64 letters"},
-		{"app key add bad right", "app key add a --acl root --project p", 2, "does not exist: there are search"},
+		{"app key add bad permission", "app key add a --acl root --project p", 2, "does not exist: there are search"},
 		{"app key add bad name", "app key add a --acl search --name a,b --project p", 2, "want 1 to 50 letters"},
 		{"app key add in the past", "app key add a --acl search --valid-until 2020-01-01T00:00:00Z --project p", 2, "has passed"},
 		{"app key add with two ends", "app key add a --acl search --valid-for 1h --valid-until 2999-01-01T00:00:00Z --project p", 2, "give one of them"},
@@ -107,7 +107,7 @@ func TestExitCodes(t *testing.T) {
 		{"app encoding without encoding", "app encoding a --project p", 2, "ENCODING is missing: affinity app encoding ID ENCODING"},
 		{"app encoding bad encoding", "app encoding a xml --project p", 2, "there are json and compact"},
 		{"app encoding of no app", "app encoding a json --project p", 1, "there is no such app"},
-		{"app key add without rights", "app key add a --project p", 2, "--acl must name"},
+		{"app key add without permissions", "app key add a --project p", 2, "--acl must name"},
 		{"app key add to no app", "app key add a --acl search --project p", 1, "there is no such app"},
 		{"app retention of no app", "app retention a 30 --project p", 1, "there is no such app"},
 		{"app ranking of no app", "app ranking a --browser on --project p", 1, "there is no such app"},

@@ -69,7 +69,7 @@ func deleteUserCommand(t *tool) *cobra.Command {
 		Long: "Delete all that the engine has of a user. From the answer on, no read counts an event that was received before; a task then\n" +
 			"removes the events from the log. What the user does from now on starts a new profile: `affinity optout set` drops that too.\n" +
 			"It reaches neither files that were exported, dumped or archived nor backups. The audit log records it. The key needs the\n" +
-			"right deleteObject.",
+			"permission deleteObject.",
 		Example: "  affinity export ann --out ann.ndjson && affinity user delete ann",
 		Args:    cli.Args("USER"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -40,7 +40,7 @@ type SegmentQuery struct {
 }
 
 // UserCount is a number of users. In JSON it is the number or, for a key without the
-// right admin and a number below MinSegmentUsers, the text "fewer than 20".
+// permission admin and a number below MinSegmentUsers, the text "fewer than 20".
 type UserCount struct {
 	N     int64
 	Fewer bool // N is hidden and 0

@@ -39,7 +39,7 @@ type Config struct {
 	// URL is the address of the engine, such as https://affinity.example.com.
 	URL string
 	// App is the ID of the app, and Key one of its keys. Each method says which
-	// right the key needs.
+	// permission the key needs.
 	App, Key string
 	// HTTPClient sends the requests. Default: one with a timeout of two minutes
 	// that keeps connections to the engine open.

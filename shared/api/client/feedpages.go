@@ -11,7 +11,7 @@ import (
 
 // FeedPage returns a page of a feed in an order, api.OrderSuggested or api.OrderLatest. It
 // sends the user in a header, so that the token is in no log of URLs. The key needs the
-// right recommendation, or for the order latest the permission search.
+// permission recommendation, or for the order latest the permission search.
 func (c *Client) FeedPage(ctx context.Context, name, order string, q api.FeedQuery) (api.FeedPage, error) {
 	query := url.Values{}
 	if q.Limit != 0 {

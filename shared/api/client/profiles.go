@@ -11,7 +11,7 @@ import (
 
 // Profile returns the profile of a user. If the user has no event within the
 // retention, the error is an *api.Error with status 404. The key needs the
-// right recommendation.
+// permission recommendation.
 func (c *Client) Profile(ctx context.Context, user string, q api.ProfileQuery) (api.Profile, error) {
 	query := url.Values{}
 	if q.Limit > 0 {
@@ -32,7 +32,7 @@ func (c *Client) Profile(ctx context.Context, user string, q api.ProfileQuery) (
 }
 
 // Profiles returns the profiles of many users in one request. The key needs the
-// right recommendation.
+// permission recommendation.
 func (c *Client) Profiles(ctx context.Context, request api.ProfilesRequest) (api.Profiles, error) {
 	var answer api.Profiles
 	err := c.call(ctx, always, http.MethodPost, "/1/profiles/batch", request, &answer)

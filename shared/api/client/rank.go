@@ -9,7 +9,7 @@ import (
 
 // Rank orders the candidates of a request for its user. A user whom the engine
 // does not know gets an order by popularity, and no error. The key needs the
-// right recommendation.
+// permission recommendation.
 func (c *Client) Rank(ctx context.Context, request api.RankRequest) (api.RankAnswer, error) {
 	var answer api.RankAnswer
 	err := c.call(ctx, always, http.MethodPost, "/1/rank", request, &answer)

@@ -15,7 +15,7 @@ import (
 func segmentPath(name string) string { return "/1/segments/" + url.PathEscape(name) }
 
 // QuerySegment returns a page of the users who meet a condition. The key needs the
-// right admin or, for a count alone (limit 0), recommendation.
+// permission admin or, for a count alone (limit 0), recommendation.
 func (c *Client) QuerySegment(ctx context.Context, query api.SegmentQuery) (api.SegmentPage, error) {
 	var answer api.SegmentPage
 	err := c.call(ctx, always, http.MethodPost, "/1/segments/query", query, &answer)

@@ -164,7 +164,7 @@ func (o Operated) DeleteKey(ctx context.Context, appID, hash string) error {
 
 // describe says which of the keys with a name is meant, and what it permits.
 func describe(k config.Key) string {
-	parts := []string{"hash " + k.ID(), "rights " + strings.Join(k.ACL, ",")}
+	parts := []string{"hash " + k.ID(), "permissions " + strings.Join(k.ACL, ",")}
 	if !k.ValidUntil.IsZero() {
 		parts = append(parts, "ends "+k.ValidUntil.UTC().Format(time.RFC3339))
 	}

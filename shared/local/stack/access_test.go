@@ -136,9 +136,9 @@ func TestRightsByRoute(t *testing.T) {
 	}
 }
 
-// TestDescribedRights compares the permissions above with those that the description
+// TestDescribedPermissions compares the permissions above with those that the description
 // of the API names.
-func TestDescribedRights(t *testing.T) {
+func TestDescribedPermissions(t *testing.T) {
 	var doc struct {
 		Paths map[string]map[string]struct {
 			ACL   []string `json:"x-acl"`
@@ -165,7 +165,7 @@ func TestDescribedRights(t *testing.T) {
 		opens[pattern] = slices.Compact(all)
 	}
 	if diff := cmp.Diff(opens, described); diff != "" {
-		t.Errorf("rights by route (-engine +described):\n%s", diff)
+		t.Errorf("permissions by route (-engine +described):\n%s", diff)
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 
 // A row of the log that does not decode is a fault of its user in the answer of every
 // job over the log, and the job reads all others. Tokens of users are listed for the
-// right admin only.
+// permission admin only.
 func TestJobsNameFaultyUsers(t *testing.T) {
 	s := start(t, stack.Options{ConfigTTL: time.Millisecond})
 	for i := range 4 {

@@ -146,7 +146,7 @@ func TestDemoKeyBeyondLoopback(t *testing.T) {
 			}
 			// A session that began where the key was accepted.
 			for _, a := range []*auth.Authenticator{s.Backends.Auth, s.Backends.AuthSecured} {
-				if _, err := a.Resume(t.Context(), auth.Session{App: app, Key: auth.Hash(key), Rights: auth.All}); errors.Is(err, auth.ErrCredentials) != refused || !refused && err != nil {
+				if _, err := a.Resume(t.Context(), auth.Session{App: app, Key: auth.Hash(key), Permissions: auth.All}); errors.Is(err, auth.ErrCredentials) != refused || !refused && err != nil {
 					t.Errorf("%s, a session of %s: %v, want that it has ended: %t", test.addr, app, err, refused)
 				}
 			}

@@ -11,7 +11,7 @@ import (
 	"github.com/affinityengine/affinity/shared/web/auth"
 )
 
-// with returns an Authenticator of app shop, whose key "key" has every right and
+// with returns an Authenticator of app shop, whose key "key" has every permission and
 // the given attributes.
 func with(t *testing.T, env auth.Environment, key config.Key) *auth.Authenticator {
 	t.Helper()

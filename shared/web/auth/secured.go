@@ -46,9 +46,9 @@ var (
 // parent holds Search. No ACL can name it.
 const OwnUser = "own user"
 
-// ParentRights are the permissions that the parent of secured keys may hold: those of
+// ParentPermissions are the permissions that the parent of secured keys may hold: those of
 // the routes that take secured keys.
-var ParentRights = []string{Search, Recommendation, ProfilesRead}
+var ParentPermissions = []string{Search, Recommendation, ProfilesRead}
 
 // secured is a secured key, taken apart.
 type secured struct{ mac, parameters string }

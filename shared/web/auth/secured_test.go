@@ -45,7 +45,7 @@ func newFamily(t testing.TB) family {
 	}
 	f.add(t, "shop", "parent", config.Key{ACL: []string{auth.Search, auth.Recommendation}, Name: "server"})
 	f.add(t, "shop", "reader", config.Key{ACL: []string{auth.ProfilesRead}})
-	f.add(t, "zoo", "zoo", config.Key{ACL: auth.ParentRights})
+	f.add(t, "zoo", "zoo", config.Key{ACL: auth.ParentPermissions})
 	if err := f.PutKey(t.Context(), "shop", config.Key{Hash: auth.Hash("plain"), ACL: auth.All}); err != nil {
 		t.Fatal(err)
 	}
@@ -167,9 +167,9 @@ func TestSecuredKeyIsNotSecure(t *testing.T) {
 	wants(t, a, "a parent itself", auth.Request{Key: "parent"}, "", auth.Search)
 	wants(t, a, "a permission of another parent", auth.Request{Key: good}, auth.ErrForbidden.Error(), auth.ProfilesRead)
 	wants(t, a, "a permission of none", auth.Request{Key: good}, auth.ErrForbidden.Error(), auth.Admin)
-	wants(t, a, "the user's right", auth.Request{Key: good}, "", auth.OwnUser)
-	wants(t, a, "the user's right without a user", auth.Request{Key: secure("parent", "")}, auth.ErrForbidden.Error(), auth.OwnUser)
-	wants(t, a, "the user's right without search", auth.Request{Key: secure("reader", ann)}, auth.ErrForbidden.Error(), auth.OwnUser)
+	wants(t, a, "the user's permission", auth.Request{Key: good}, "", auth.OwnUser)
+	wants(t, a, "the user's permission without a user", auth.Request{Key: secure("parent", "")}, auth.ErrForbidden.Error(), auth.OwnUser)
+	wants(t, a, "the user's permission without search", auth.Request{Key: secure("reader", ann)}, auth.ErrForbidden.Error(), auth.OwnUser)
 	wants(t, a, "the host of another app", auth.Request{Key: good, Customer: "zoo"}, auth.ErrHost.Error(), auth.Search)
 	wants(t, a, "an app without parents", auth.Request{Key: good, App: "nowhere"}, auth.ErrCredentials.Error(), auth.Search)
 	decoded, _ := base64.StdEncoding.DecodeString(good)

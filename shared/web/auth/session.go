@@ -15,7 +15,7 @@ type Session struct {
 	// Key is the hash of the key.
 	Key string
 	// Permissions are those of the key when the session began.
-	Rights []string
+	Permissions []string
 }
 
 type sessionKey struct{}
@@ -46,15 +46,15 @@ func (r Request) hash() string {
 
 // permissions returns what a key permits to a request: in a session no more than it did at its
 // beginning.
-func (r Request) rights(acl []string) []string {
+func (r Request) permissions(acl []string) []string {
 	if r.session == nil {
 		return acl
 	}
-	return slices.DeleteFunc(slices.Clone(acl), func(right string) bool { return !slices.Contains(r.session.Rights, right) })
+	return slices.DeleteFunc(slices.Clone(acl), func(permission string) bool { return !slices.Contains(r.session.Permissions, permission) })
 }
 
 // Permissions lists what the grant permits: the ACLs of its key.
-func (g Grant) Rights() []string { return slices.Clone(g.acl) }
+func (g Grant) Permissions() []string { return slices.Clone(g.acl) }
 
 // Begin begins a session with the credentials of a request. Its errors are those of Check, and
 // ErrGuesses. A secured key is refused: it is for a page of one user.
@@ -67,7 +67,7 @@ func (a *Authenticator) Begin(r *http.Request) (Session, error) {
 	if err != nil {
 		return Session{}, err
 	}
-	return Session{App: g.App, Key: request.hash(), Rights: g.Rights()}, nil
+	return Session{App: g.App, Key: request.hash(), Permissions: g.Permissions()}, nil
 }
 
 // Resume returns what a session permits now. The error is ErrCredentials once its key has ended.

@@ -39,7 +39,7 @@ func TestSessionPermitsNoMoreThanAtItsBeginning(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{auth.Recommendation, auth.Usage}; s.App != "shop" || s.Key != hash || !slices.Equal(s.Rights, want) {
+	if want := []string{auth.Recommendation, auth.Usage}; s.App != "shop" || s.Key != hash || !slices.Equal(s.Permissions, want) {
 		t.Fatalf("began %+v", s)
 	}
 	for _, step := range []struct{ acl, want []string }{
@@ -50,7 +50,7 @@ func TestSessionPermitsNoMoreThanAtItsBeginning(t *testing.T) {
 	} {
 		put(t, store, config.Key{Hash: hash, ACL: step.acl})
 		g, err := a.Resume(t.Context(), s)
-		got := g.Rights()
+		got := g.Permissions()
 		slices.Sort(got)
 		if err != nil || g.App != "shop" || !slices.Equal(got, step.want) {
 			t.Errorf("a key with %q resumes with %q, %v; want %q", step.acl, got, err, step.want)
