@@ -99,7 +99,7 @@ var layers = []layer{
 	{"shared/job/kinds/reenrich", "admission score/affinity job/tasks/bands event/bus app/config intake/enrich event job profile queue score/schema store", ""},
 	{"shared/job/kinds/migration", "score/affinity app/config event score/history job score/schema store", ""},
 	{"shared/job/kinds/deletion", "app/config job store", ""},
-	{"shared/job/kinds/relocation", "app/config job profile store", ""},
+	{"shared/job/kinds/move", "app/config job profile store", ""},
 
 	// What functions are made of.
 	{"shared/backend/function", "deadline web/httpapi telemetry", "http"},
@@ -107,7 +107,7 @@ var layers = []layer{
 	{"shared/backend/jobrunner", "backend job job/jobdb queue", ""},
 	{"shared/backend/answers", "api app/auditlog backend job serve/query web/httpapi", "http"},
 	{"shared/backend/segmentjobs", "app/config backend job job/kinds/segmentbuild job/kinds/segmentexport profile serve/query", ""},
-	{"shared/backend/jobs", "backend backend/jobrunner backend/segmentjobs app/config intake/enrich job job/kinds/backtests job/kinds/crowdbuild job/kinds/daterows job/kinds/migration job/kinds/recompute job/kinds/reenrich job/kinds/relocation profile queue", ""},
+	{"shared/backend/jobs", "backend backend/jobrunner backend/segmentjobs app/config intake/enrich job job/kinds/backtests job/kinds/crowdbuild job/kinds/daterows job/kinds/migration job/kinds/recompute job/kinds/reenrich job/kinds/move profile queue", ""},
 
 	// Functions decode, call and encode. None reaches a service by itself.
 	{"functions/ingest", "admission api web/auth backend event/bus queue/pubsub app/config/kmscipher intake/enrich event fault backend/function web/httpapi app/limit intake/refused store api/track app/usage", "http"},
@@ -135,7 +135,7 @@ var layers = []layer{
 	{"shared/local/testmain", "local/race", ""},
 	{"shared/local/seal", "app/config", ""},
 	{"shared/local/realdata", "catalog event score/strategy", ""},
-	{"shared/local/operator", "api app/auditlog api/client app/config fault web/httpapi job job/kinds/deletion job/kinds/relocation app/limit score/schema app/usage", "http"},
+	{"shared/local/operator", "api app/auditlog api/client app/config fault web/httpapi job job/kinds/deletion job/kinds/move app/limit score/schema app/usage", "http"},
 	{"shared/local/stack", anything, anything},
 	{"shared/local/functiontest", anything, anything},
 	{"shared/local/apicheck", "web/openapi", anything},
@@ -184,10 +184,10 @@ var links = map[string]string{
 	"strategies": all + " api web/auth backend/jobrunner job job/jobdb job/kinds/recompute judge/preview profile queue queue/taskqueue rank/ranking profile/memory profile/dictionary",
 	"catalog":    all + " api web/auth job/tasks/bands queue queue/taskqueue",
 	"docs":       "admission deadline fault backend/function web/httpapi app/limit web/openapi web/openapi/internal/tree telemetry",
-	"console":    all + " api intake/archive job/audit web/auth backend/answers backend/jobrunner backend/jobs backend/segmentjobs judge/backtest job/tasks/bands rank/boost event/bus queue/pubsub api/client app/config/kmscipher profile/dictionary intake/enrich score/explain intake/export rank/feed serve/page job/tasks/afterimport job job/kinds/backtests job/kinds/crowdbuild job/kinds/daterows job/jobdb job/kinds/migration job/kinds/recompute job/kinds/reenrich job/kinds/relocation job/kinds/segmentbuild job/kinds/segmentexport judge/preview profile profile/view job/tasks/purge queue queue/taskqueue rank/ranking profile/memory intake/refused serve/ranker intake/recent serve/query api/track judge/tune catalog/vocabulary",
+	"console":    all + " api intake/archive job/audit web/auth backend/answers backend/jobrunner backend/jobs backend/segmentjobs judge/backtest job/tasks/bands rank/boost event/bus queue/pubsub api/client app/config/kmscipher profile/dictionary intake/enrich score/explain intake/export rank/feed serve/page job/tasks/afterimport job job/kinds/backtests job/kinds/crowdbuild job/kinds/daterows job/jobdb job/kinds/migration job/kinds/recompute job/kinds/reenrich job/kinds/move job/kinds/segmentbuild job/kinds/segmentexport judge/preview profile profile/view job/tasks/purge queue queue/taskqueue rank/ranking profile/memory intake/refused serve/ranker intake/recent serve/query api/track judge/tune catalog/vocabulary",
 	"process":    all + " intake/apply event/bus queue/pubsub intake/enrich job/tasks/refresh profile queue queue/taskqueue intake/refused profile/memory profile/dictionary intake/recent",
-	"admin":      all + " api web/auth job/audit backend/answers backend/jobrunner backend/jobs backend/segmentjobs judge/backtest job/tasks/bands event/bus intake/enrich intake/export job job/kinds/backtests job/kinds/crowdbuild job/kinds/daterows job/jobdb job/kinds/migration job/kinds/recompute job/kinds/reenrich job/kinds/relocation job/kinds/segmentbuild job/kinds/segmentexport profile profile/view serve/query queue queue/taskqueue rank/ranking judge/tune profile/memory profile/dictionary",
-	"worker":     all + " api job/audit backend/jobrunner backend/jobs backend/segmentjobs judge/backtest job/tasks/bands event/bus queue/pubsub intake/enrich job/tasks/afterimport job/tasks/refresh job job/kinds/backtests job/kinds/crowdbuild job/kinds/daterows job/kinds/deletion job/jobdb job/kinds/migration job/kinds/recompute job/kinds/reenrich job/kinds/relocation job/kinds/segmentbuild job/kinds/segmentexport profile serve/query job/tasks/purge queue queue/taskqueue rank/ranking judge/tune profile/memory profile/dictionary",
+	"admin":      all + " api web/auth job/audit backend/answers backend/jobrunner backend/jobs backend/segmentjobs judge/backtest job/tasks/bands event/bus intake/enrich intake/export job job/kinds/backtests job/kinds/crowdbuild job/kinds/daterows job/jobdb job/kinds/migration job/kinds/recompute job/kinds/reenrich job/kinds/move job/kinds/segmentbuild job/kinds/segmentexport profile profile/view serve/query queue queue/taskqueue rank/ranking judge/tune profile/memory profile/dictionary",
+	"worker":     all + " api job/audit backend/jobrunner backend/jobs backend/segmentjobs judge/backtest job/tasks/bands event/bus queue/pubsub intake/enrich job/tasks/afterimport job/tasks/refresh job job/kinds/backtests job/kinds/crowdbuild job/kinds/daterows job/kinds/deletion job/jobdb job/kinds/migration job/kinds/recompute job/kinds/reenrich job/kinds/move job/kinds/segmentbuild job/kinds/segmentexport profile serve/query job/tasks/purge queue queue/taskqueue rank/ranking judge/tune profile/memory profile/dictionary",
 }
 
 const module = "github.com/affinityengine/affinity/"

@@ -51,8 +51,8 @@ func New(b Backends) http.Handler {
 	rt.Handle("POST "+segmentbuild.CleanPath, h.clean)
 	h.register(rt, b.Migrations.Runner)
 	h.register(rt, b.Deletions.Runner)
-	if b.Relocation != nil {
-		h.register(rt, b.Relocation.Runner)
+	if b.Moves != nil {
+		h.register(rt, b.Moves.Runner)
 	}
 	rt.Handle("POST /nightly", h.nightly)
 	rt.Handle("POST "+audit.Path, h.audit)

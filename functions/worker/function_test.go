@@ -157,13 +157,13 @@ func TestNightlyResumesMoves(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if _, err := s.Backends.Relocation.Start(t.Context(), functiontest.App, "us"); err != nil {
+	if _, err := s.Backends.Moves.Start(t.Context(), functiontest.App, "us"); err != nil {
 		t.Fatal(err)
 	}
 	b, q := s.Backends.ForWorker(), &tasks{}
-	b.Relocation.Queue = q
+	b.Moves.Queue = q
 	functiontest.Check(t, worker.New(b), functiontest.Ask("", "POST", "/nightly", `{"spread":"24h"}`, 200, `{"leftOut":0,"started":1}`))
-	if len(q.created) != 1 || q.created[0].Path != b.Relocation.PlanPath() {
+	if len(q.created) != 1 || q.created[0].Path != b.Moves.PlanPath() {
 		t.Errorf("the round creates %+v, want the task of the move", q.created)
 	}
 }

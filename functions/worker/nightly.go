@@ -65,8 +65,8 @@ func (h handler) resume(ctx context.Context, wanted round) error {
 		return nil // the round of all apps does it
 	}
 	faults := []error{h.Migrations.Resume(ctx), h.Reenrich.Resume(ctx), h.Backtests.Resume(ctx), h.Crowd.Resume(ctx), h.DateRows.Resume(ctx), h.Segments.Resume(ctx), h.Deletions.Resume(ctx)}
-	if h.Relocation != nil {
-		faults = append(faults, h.Relocation.Resume(ctx))
+	if h.Moves != nil {
+		faults = append(faults, h.Moves.Resume(ctx))
 	}
 	return errors.Join(faults...)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/job"
-	"github.com/affinityengine/affinity/shared/job/kinds/relocation"
+	"github.com/affinityengine/affinity/shared/job/kinds/move"
 	"github.com/affinityengine/affinity/shared/local/operator"
 )
 
@@ -25,7 +25,7 @@ type moveOptions struct {
 // mover moves apps: an operator.Client does, and operator.Moves.
 type mover interface {
 	Move(ctx context.Context, appID, to string) (operator.MoveStatus, error)
-	PlanMove(ctx context.Context, appID, to string) (relocation.Estimate, error)
+	PlanMove(ctx context.Context, appID, to string) (move.Estimate, error)
 	MoveBack(ctx context.Context, appID string) (operator.MoveStatus, error)
 	Moving(ctx context.Context, appID string) (operator.MoveStatus, error)
 	Isolation(ctx context.Context, appID, tables string, back bool) (string, error)
@@ -148,7 +148,7 @@ func (a *appTool) move(ctx context.Context, m mover, id string, o moveOptions) e
 			return fmt.Errorf("move app %s: %w", id, missingApp(err))
 		}
 		users := cli.Count(p.Users, "user")
-		if p.Users == relocation.MaxCounted {
+		if p.Users == move.MaxCounted {
 			users = "at least " + users
 		}
 		_, err = fmt.Fprintf(a.out, "app %s can move from %s to %s: %s, in %s or more; nothing has moved\n", id, p.From, p.To, users, p.Least.Round(time.Second))

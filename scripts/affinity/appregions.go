@@ -15,8 +15,8 @@ import (
 	"github.com/affinityengine/affinity/shared/backend"
 	"github.com/affinityengine/affinity/shared/deadline"
 	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/job/kinds/move"
 	"github.com/affinityengine/affinity/shared/job/kinds/recompute"
-	"github.com/affinityengine/affinity/shared/job/kinds/relocation"
 	"github.com/affinityengine/affinity/shared/local/operator"
 	"github.com/affinityengine/affinity/shared/queue"
 	"github.com/affinityengine/affinity/shared/queue/taskqueue"
@@ -131,6 +131,6 @@ func (a *appTool) deployedMoves(ctx context.Context, s configStore, begin bool, 
 		return err
 	}
 	stores, first := base.Store.Regions()
-	moves := relocation.New(runner(relocation.Collection), s.Store, relocation.Regions{First: first, Rows: stores}, nil, deadline.Longest, arrived)
+	moves := move.New(runner(move.Collection), s.Store, move.Regions{First: first, Rows: stores}, nil, deadline.Longest, arrived)
 	return do(operator.Moves{Runner: moves, Recorder: a.recorder(base.Store), Regions: a.regions, Apps: s.Store})
 }

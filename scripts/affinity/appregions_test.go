@@ -13,8 +13,8 @@ import (
 	"github.com/affinityengine/affinity/shared/app/auditlog"
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/job/kinds/move"
 	"github.com/affinityengine/affinity/shared/job/kinds/recompute"
-	"github.com/affinityengine/affinity/shared/job/kinds/relocation"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/queue"
@@ -27,7 +27,7 @@ import (
 type worker struct {
 	tasks
 	seen  map[string]bool
-	moves *relocation.Runner
+	moves *move.Runner
 }
 
 func (w *worker) Create(ctx context.Context, t queue.Task) error {
@@ -117,10 +117,10 @@ func TestAppMoveDeployed(t *testing.T) {
 		t.Fatal(err)
 	}
 	ends := &dying{Store: apps}
-	w.moves = relocation.New(job.Runner{
-		Settings: job.Settings{ShardUsers: 7, Budget: time.Minute, Attempts: 8}, Jobs: job.Detailed(jobs.Open(relocation.Collection), rows, relocation.Collection),
+	w.moves = move.New(job.Runner{
+		Settings: job.Settings{ShardUsers: 7, Budget: time.Minute, Attempts: 8}, Jobs: job.Detailed(jobs.Open(move.Collection), rows, move.Collection),
 		Config: apps, Queue: w, Propagation: 2 * config.TTL, Now: clock, Clock: clock, Log: slog.New(slog.DiscardHandler),
-	}, ends, relocation.Regions{First: "eu", Rows: map[string]*store.Store{"eu": eu, "us": us}}, engine, time.Minute, func(context.Context, config.App) error { return nil })
+	}, ends, move.Regions{First: "eu", Rows: map[string]*store.Store{"eu": eu, "us": us}}, engine, time.Minute, func(context.Context, config.App) error { return nil })
 
 	const regions = ` --regions [{"name":"eu","instance":"affinity","location":"europe-west1"},{"name":"us","instance":"affinity-us","location":"us-central1"}]`
 	app("create shop --region us").wants(t, cli.ExitUsage, "--region us: give --regions, which `terraform output -raw regions` prints")

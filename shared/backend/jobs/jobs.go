@@ -15,9 +15,9 @@ import (
 	"github.com/affinityengine/affinity/shared/job/kinds/crowdbuild"
 	"github.com/affinityengine/affinity/shared/job/kinds/daterows"
 	"github.com/affinityengine/affinity/shared/job/kinds/migration"
+	"github.com/affinityengine/affinity/shared/job/kinds/move"
 	"github.com/affinityengine/affinity/shared/job/kinds/recompute"
 	"github.com/affinityengine/affinity/shared/job/kinds/reenrich"
-	"github.com/affinityengine/affinity/shared/job/kinds/relocation"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/queue"
 )
@@ -31,8 +31,8 @@ type Jobs struct {
 	Backtests  *backtests.Runner
 	DateRows   *daterows.Runner
 	segmentjobs.Segmenting
-	// Relocation moves apps between regions; it is nil in a deployment without regions.
-	Relocation *relocation.Runner
+	// Moves moves apps between regions; it is nil in a deployment without regions.
+	Moves *move.Runner
 }
 
 // Before returns how many unfinished jobs of all apps are before a job in its queue:
@@ -40,8 +40,8 @@ type Jobs struct {
 func (all Jobs) Before(ctx context.Context, j job.Job) (int, error) {
 	runners := []*job.Runner{all.Recompute.Runner, all.Migrations.Runner, all.Reenrich.Runner, all.Crowd.Runner, all.Backtests.Runner, all.DateRows.Runner,
 		all.Segments.Runner, all.Exports.Runner}
-	if all.Relocation != nil {
-		runners = append(runners, all.Relocation.Runner)
+	if all.Moves != nil {
+		runners = append(runners, all.Moves.Runner)
 	}
 	stores := make([]job.Jobs, len(runners))
 	for i, r := range runners {
@@ -76,7 +76,7 @@ func New(b backend.Base, runner func(collection job.Collection) job.Runner, prof
 		Crowd:    crowdbuild.New(runner(crowdbuild.Collection), crowdbuild.Work{Store: b.Store, Source: profiles, Settings: b.Config}),
 	}
 	if stores, first := b.Store.Regions(); stores != nil {
-		all.Relocation = relocation.New(runner(relocation.Collection), b.Config, relocation.Regions{First: first, Rows: stores}, profiles, b.Longest(), all.arrived)
+		all.Moves = move.New(runner(move.Collection), b.Config, move.Regions{First: first, Rows: stores}, profiles, b.Longest(), all.arrived)
 	}
 	return all, nil
 }

@@ -6,14 +6,14 @@ import (
 
 	"github.com/affinityengine/affinity/shared/backend/jobs"
 	"github.com/affinityengine/affinity/shared/job"
-	"github.com/affinityengine/affinity/shared/job/kinds/relocation"
+	"github.com/affinityengine/affinity/shared/job/kinds/move"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
 )
 
 // A function that counts the jobs before another one knows the collections of all kinds by name.
 func TestQueuedNamesAllKinds(t *testing.T) {
 	b := functiontest.Start(t).Backends
-	names := []string{relocation.Collection.Name} // without regions there is no runner
+	names := []string{move.Collection.Name} // without regions there is no runner
 	_, err := jobs.New(b.Base, func(c job.Collection) job.Runner {
 		names = append(names, c.Name)
 		return job.Runner{}

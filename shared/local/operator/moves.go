@@ -13,7 +13,7 @@ import (
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/fault"
 	"github.com/affinityengine/affinity/shared/job"
-	"github.com/affinityengine/affinity/shared/job/kinds/relocation"
+	"github.com/affinityengine/affinity/shared/job/kinds/move"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
@@ -42,7 +42,7 @@ type MoveStatus struct {
 	Waits time.Duration `json:"waits"`
 }
 
-func statusOf(s relocation.Status, err error) (MoveStatus, error) {
+func statusOf(s move.Status, err error) (MoveStatus, error) {
 	m := MoveStatus{Region: s.Region, Move: s.Move, Waits: s.Waits}
 	if s.Job != nil {
 		m.State, m.Error, m.Users, m.Planned = s.Job.State, s.Job.Error, s.Job.Totals.Visited, s.Job.Totals.PlannedUsers
@@ -52,7 +52,7 @@ func statusOf(s relocation.Status, err error) (MoveStatus, error) {
 
 // Moves moves apps between regions, and records that the operator did so.
 type Moves struct {
-	Runner   *relocation.Runner
+	Runner   *move.Runner
 	Recorder *auditlog.Recorder
 	// Regions and Apps say where an app can be isolated.
 	Regions config.Regions
@@ -61,17 +61,17 @@ type Moves struct {
 
 // Move begins the move of an app to another region, or resumes it.
 func (m Moves) Move(ctx context.Context, appID, to string) (MoveStatus, error) {
-	return m.recorded(ctx, appID, "to "+to, func() (relocation.Status, error) { return m.Runner.Start(ctx, appID, to) })
+	return m.recorded(ctx, appID, "to "+to, func() (move.Status, error) { return m.Runner.Start(ctx, appID, to) })
 }
 
 // PlanMove returns what a move would do.
-func (m Moves) PlanMove(ctx context.Context, appID, to string) (relocation.Estimate, error) {
+func (m Moves) PlanMove(ctx context.Context, appID, to string) (move.Estimate, error) {
 	return m.Runner.Estimate(ctx, appID, to)
 }
 
 // MoveBack turns the move of an app back.
 func (m Moves) MoveBack(ctx context.Context, appID string) (MoveStatus, error) {
-	return m.recorded(ctx, appID, "back", func() (relocation.Status, error) { return m.Runner.Undo(ctx, appID) })
+	return m.recorded(ctx, appID, "back", func() (move.Status, error) { return m.Runner.Undo(ctx, appID) })
 }
 
 // Moving returns where the move of an app is.
@@ -81,7 +81,7 @@ func (m Moves) Moving(ctx context.Context, appID string) (MoveStatus, error) {
 
 // Isolation returns the region that is a set of tables of its own within the region of an app:
 // that of the name tables, or the only one. With back it returns the region that the app's set
-// is within. The error is of type relocation.Refused if there is none.
+// is within. The error is of type move.Refused if there is none.
 func (m Moves) Isolation(ctx context.Context, appID, tables string, back bool) (string, error) {
 	app, err := m.Apps.App(ctx, appID)
 	if err != nil {
@@ -97,7 +97,7 @@ func (m Moves) Isolation(ctx context.Context, appID, tables string, back bool) (
 	in := cmp.Or(at.In, at.Name)
 	sets := m.Regions.Within(in)
 	refuse := func(format string, args ...any) (string, error) {
-		return "", &relocation.Refused{Message: fmt.Sprintf(format, args...)}
+		return "", &move.Refused{Message: fmt.Sprintf(format, args...)}
 	}
 	switch {
 	case back && at.In == "" && !app.Moving():
@@ -120,7 +120,7 @@ func (m Moves) Isolation(ctx context.Context, appID, tables string, back bool) (
 
 // recorded records a change of an app that exists: the log of an app that never existed must
 // not begin.
-func (m Moves) recorded(ctx context.Context, appID, detail string, do func() (relocation.Status, error)) (status MoveStatus, err error) {
+func (m Moves) recorded(ctx context.Context, appID, detail string, do func() (move.Status, error)) (status MoveStatus, err error) {
 	if _, err := m.Runner.Status(ctx, appID); err != nil {
 		return MoveStatus{}, err
 	}
@@ -144,7 +144,7 @@ func handleMoves(rt *httpapi.Router, moves Moves) {
 				return nil, fault.New(fault.Invalid, noRegions)
 			}
 			answer, err := do(ctx, r)
-			if refused, ok := errors.AsType[*relocation.Refused](err); ok {
+			if refused, ok := errors.AsType[*move.Refused](err); ok {
 				return nil, fault.New(fault.Invalid, "%s", refused.Message)
 			}
 			return answer, err
@@ -167,8 +167,8 @@ func (c *Client) Move(ctx context.Context, appID, to string) (MoveStatus, error)
 }
 
 // PlanMove returns what a move would do.
-func (c *Client) PlanMove(ctx context.Context, appID, to string) (relocation.Estimate, error) {
-	return post[relocation.Estimate](ctx, c, movePlanPath, request{App: config.App{ID: appID, Region: to}})
+func (c *Client) PlanMove(ctx context.Context, appID, to string) (move.Estimate, error) {
+	return post[move.Estimate](ctx, c, movePlanPath, request{App: config.App{ID: appID, Region: to}})
 }
 
 // MoveBack turns the move of an app back.

@@ -92,8 +92,8 @@ const lateWrites = 30 * time.Second
 // resume enqueues the tasks that unfinished jobs wait for.
 func (b *Backends) resume(ctx context.Context) error {
 	runners := []interface{ Resume(context.Context) error }{b.Recompute, b.Reenrich, b.Backtests, b.Migrations, b.Deletions}
-	if b.Relocation != nil {
-		runners = append(runners, b.Relocation)
+	if b.Moves != nil {
+		runners = append(runners, b.Moves)
 	}
 	var errs []error
 	for _, r := range runners {

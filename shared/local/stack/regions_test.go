@@ -41,7 +41,7 @@ func moved(t *testing.T, s *stack.Stack, app string) config.App {
 		if !a.Moving() {
 			return a
 		}
-		if status, err := s.Backends.Relocation.Status(t.Context(), app); err != nil || status.Job != nil && status.Job.State == job.Failed {
+		if status, err := s.Backends.Moves.Status(t.Context(), app); err != nil || status.Job != nil && status.Job.State == job.Failed {
 			t.Fatalf("the move stands still: %+v, %v", status, err)
 		}
 		select {
@@ -132,7 +132,7 @@ func TestMoveRegion(t *testing.T) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
-	moves := s.Backends.Relocation
+	moves := s.Backends.Moves
 	_, err := moves.Start(t.Context(), "demo", "asia")
 	refused(`There is no region "asia": the regions are eu, us`, err)
 	_, err = moves.Start(t.Context(), "demo", "eu")
@@ -234,7 +234,7 @@ func TestIsolate(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var visiting sync.WaitGroup
 	visiting.Go(func() { x.run(ctx) })
-	if _, err := s.Backends.Relocation.Start(t.Context(), "demo", "big"); err != nil {
+	if _, err := s.Backends.Moves.Start(t.Context(), "demo", "big"); err != nil {
 		t.Fatal(err)
 	}
 	moved(t, s, "demo")
@@ -264,7 +264,7 @@ func TestIsolate(t *testing.T) {
 	}
 	again := start(t, stack.Options{Data: data, ConfigTTL: 20 * time.Millisecond, Life: time.Second})
 	check(again, ".big")
-	if _, err := again.Backends.Relocation.Start(t.Context(), "demo", "main"); err != nil {
+	if _, err := again.Backends.Moves.Start(t.Context(), "demo", "main"); err != nil {
 		t.Fatal(err)
 	}
 	moved(t, again, "demo")

@@ -9,7 +9,7 @@
 //	apps/{app}/relocations/{job}
 //
 // Jobs over all users of other kinds wait until the app has arrived.
-package relocation
+package move
 
 import (
 	"cmp"

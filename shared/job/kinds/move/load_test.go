@@ -1,4 +1,4 @@
-package relocation_test
+package move_test
 
 import (
 	"context"

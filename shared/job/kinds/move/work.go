@@ -1,4 +1,4 @@
-package relocation
+package move
 
 import (
 	"cmp"

@@ -1,4 +1,4 @@
-package relocation_test
+package move_test
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/job"
-	"github.com/affinityengine/affinity/shared/job/kinds/relocation"
+	"github.com/affinityengine/affinity/shared/job/kinds/move"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/queue"
@@ -39,7 +39,7 @@ type world struct {
 	rows   *store.Store // over both
 	apps   config.Store
 	engine *profile.Engine
-	moves  *relocation.Runner
+	moves  *move.Runner
 
 	mu      sync.Mutex
 	tasks   []queue.Task // in the queue, in order
@@ -162,10 +162,10 @@ func newWorldOn(t *testing.T, longest time.Duration, apps config.Store) *world {
 		}
 		return time.Now().Add(w.ahead.get())
 	}
-	w.moves = relocation.New(job.Runner{
-		Settings: job.Settings{ShardUsers: 7, Budget: time.Minute, Attempts: 1 << 30}, Jobs: mortalJobs{job.Detailed(job.NewMemory(), rows, relocation.Collection)}, Config: w.apps, Queue: w,
+	w.moves = move.New(job.Runner{
+		Settings: job.Settings{ShardUsers: 7, Budget: time.Minute, Attempts: 1 << 30}, Jobs: mortalJobs{job.Detailed(job.NewMemory(), rows, move.Collection)}, Config: w.apps, Queue: w,
 		CheckpointEvery: -1, Now: clock, Clock: clock, Log: slog.New(slog.DiscardHandler),
-	}, mortalConfig{w.apps}, relocation.Regions{First: "eu", Rows: w.stores}, w.engine, longest, func(context.Context, config.App) error {
+	}, mortalConfig{w.apps}, move.Regions{First: "eu", Rows: w.stores}, w.engine, longest, func(context.Context, config.App) error {
 		w.arrived++
 		return nil
 	})

@@ -1,4 +1,4 @@
-package relocation_test
+package move_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/job"
-	"github.com/affinityengine/affinity/shared/job/kinds/relocation"
+	"github.com/affinityengine/affinity/shared/job/kinds/move"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/score/schema"
@@ -60,7 +60,7 @@ func TestUndo(t *testing.T) {
 			w.step()
 		}
 		_, err := w.moves.Undo(ctx, app)
-		if refused, ok := errors.AsType[*relocation.Refused](err); ok {
+		if refused, ok := errors.AsType[*move.Refused](err); ok {
 			if p := w.app().Move.Phase; p == config.MoveUsers || p == config.MoveSwitched || p == config.MoveMarking {
 				t.Errorf("in phase %s: %v", p, refused)
 			}
@@ -210,7 +210,7 @@ func TestRefused(t *testing.T) {
 	w := newWorld(t, 0)
 	refused := func(err error, want string) {
 		t.Helper()
-		if r, ok := errors.AsType[*relocation.Refused](err); !ok || !strings.Contains(r.Message, want) {
+		if r, ok := errors.AsType[*move.Refused](err); !ok || !strings.Contains(r.Message, want) {
 			t.Errorf("%v, want it to be refused with %q", err, want)
 		}
 	}
@@ -245,7 +245,7 @@ func TestRefusedWithoutItsRegion(t *testing.T) {
 	w := newWorld(t, 0)
 	refused := func(_ any, err error) {
 		t.Helper()
-		if r, ok := errors.AsType[*relocation.Refused](err); !ok || !strings.Contains(r.Message, `which this deployment does not have: add it to the regions`) {
+		if r, ok := errors.AsType[*move.Refused](err); !ok || !strings.Contains(r.Message, `which this deployment does not have: add it to the regions`) {
 			t.Errorf("%v", err)
 		}
 	}
@@ -278,7 +278,7 @@ func TestUndoAtOnceIsNoMoveToTheOtherRegion(t *testing.T) {
 	_, err := w.moves.Undo(ctx, app)
 	w.must(err)
 	_, err = w.moves.Start(ctx, app, "us")
-	if r, ok := errors.AsType[*relocation.Refused](err); !ok || !strings.Contains(r.Message, "App shop goes back from us to eu, phase finish: it must arrive first") {
+	if r, ok := errors.AsType[*move.Refused](err); !ok || !strings.Contains(r.Message, "App shop goes back from us to eu, phase finish: it must arrive first") {
 		t.Errorf("%v", err)
 	}
 	w.start("eu") // resumes
