@@ -51,8 +51,8 @@ func TestWorker(t *testing.T) {
 		functiontest.Ask("", "POST", "/imported", `{`, 200, `{"dropped":`),
 		functiontest.Ask("", "POST", "/imported", `{"app":"no app"}`, 200, `{"dropped":`),
 		functiontest.Ask("", "POST", "/imported", `{"app":"shop"}`, 200, `{"started":false}`),
-		functiontest.Ask("", "POST", "/move/plan", `{`, 200, `{"dropped":`),
-		functiontest.Ask("", "POST", "/move/shard", `{`, 200, `{"dropped":`),
+		functiontest.Ask("", "POST", "/migration/plan", `{`, 200, `{"dropped":`),
+		functiontest.Ask("", "POST", "/migration/shard", `{`, 200, `{"dropped":`),
 	)
 }
 

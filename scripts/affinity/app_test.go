@@ -253,7 +253,7 @@ func TestAppLayouts(t *testing.T) {
 	app("create small --schema narrow --encoding compact").wants(t, cli.ExitOK, "narrow, compact")
 	app("encoding small json").wants(t, cli.ExitOK, "app small: narrow, json\n")
 
-	move := config.Migration{ID: "move-1", From: schema.Narrow, To: schema.Wide, Phase: config.Dual, StartedAt: time.Unix(1, 0).UTC()}
+	move := config.Migration{ID: "migration-1", From: schema.Narrow, To: schema.Wide, Phase: config.Dual, StartedAt: time.Unix(1, 0).UTC()}
 	if _, err := store.UpdateLog(t.Context(), "small", func(a *config.App) error {
 		a.Log.Write, a.Migration = []schema.Name{schema.Wide, schema.Narrow}, move
 		return nil

@@ -89,11 +89,11 @@ func TestSchemaJourney(t *testing.T) {
 	}
 	for _, c := range []schemaStepTest{
 		{"status", cli.ExitOK, []string{"the log is read from narrow; narrow is written, encoding json\n", "next: affinity schema start --to wide "}},
-		{"backfill", cli.ExitFailed, []string{"schema backfill: No move is under way: `affinity schema start --to wide` comes first"}},
+		{"backfill", cli.ExitFailed, []string{"schema backfill: No migration is under way: `affinity schema start --to wide` comes first"}},
 		{"drop --schema narrow", cli.ExitFailed, []string{"Reads use narrow"}},
 
 		{"start --to wide", cli.ExitOK, []string{"narrow and wide are written, narrow is read, on every instance\n", "next: affinity schema backfill "}},
-		{"start --to narrow", cli.ExitFailed, []string{"A move from narrow to wide is under way"}},
+		{"start --to narrow", cli.ExitFailed, []string{"A migration from narrow to wide is under way"}},
 		{"verify", cli.ExitFailed, []string{"`affinity schema backfill` comes first"}},
 		{"cutover", cli.ExitFailed, []string{"The older events are not copied yet"}},
 		{"status", cli.ExitOK, []string{"narrow and wide are written", "from narrow to wide", "step 1 of 5: both schemas are written\n", "next: affinity schema rollback "}},
@@ -104,13 +104,13 @@ func TestSchemaJourney(t *testing.T) {
 		{"status", cli.ExitOK, []string{"step 3 of 5: verification\n", "7 of 7 users, 21 rows compared, 0 different, 0 of these repaired\n"}},
 		{"cutover", cli.ExitOK, []string{"wide is read, narrow and wide are written, on every instance\n", "next: affinity schema drop --schema narrow "}},
 		{"rollback", cli.ExitOK, []string{"narrow is read again, narrow and wide are written, on every instance\n"}},
-		{"drop --schema wide", cli.ExitFailed, []string{"A move to wide is under way"}},
+		{"drop --schema wide", cli.ExitFailed, []string{"A migration to wide is under way"}},
 		{"verify", cli.ExitOK, []string{"21 rows are the same"}},
 		{"cutover", cli.ExitOK, []string{"wide is read"}},
 		{"cutover", cli.ExitOK, []string{"wide is read"}},
 		{"drop --schema wide", cli.ExitFailed, []string{"Reads use wide"}},
 		{"drop --schema narrow", cli.ExitOK, []string{"narrow is dropped: 21 rows removed in "}},
-		{"rollback", cli.ExitFailed, []string{"No move is under way"}},
+		{"rollback", cli.ExitFailed, []string{"No migration is under way"}},
 		{"status", cli.ExitOK, []string{"the log is read from wide; wide is written, encoding json\n", "ended with the drop of the old schema\n", "21 rows removed", "next: affinity schema start --to narrow "}},
 
 		{"start --to narrow", cli.ExitOK, nil},
@@ -239,7 +239,7 @@ func TestSchemaInterrupted(t *testing.T) {
 	interrupt(t, "waiting to begin", "schema", "backfill", "--rate", "5000", "--url", s.URL).wants(t, cli.ExitFailed,
 		"at most 5,000 rows/s", "continues: run `affinity schema backfill` again to wait for it")
 	affinity(t, "", "schema", "verify", "--url", s.URL).wants(t, cli.ExitFailed, "The backfill is planning: it must complete first")
-	affinity(t, "", "schema", "start", "--to", "narrow", "--url", s.URL).wants(t, cli.ExitFailed, "A move from narrow to wide is under way (backfill)")
+	affinity(t, "", "schema", "start", "--to", "narrow", "--url", s.URL).wants(t, cli.ExitFailed, "A migration from narrow to wide is under way (backfill)")
 	affinity(t, "", "schema", "backfill", "--url", s.URL).wants(t, cli.ExitOK, "at most 5,000 rows/s", "21 rows copied")
 	affinity(t, "", "schema", "verify", "--url", s.URL).wants(t, cli.ExitOK)
 	interrupt(t, "on every instance in ", "schema", "cutover", "--url", s.URL).wants(t, cli.ExitFailed, "run `affinity schema cutover` again to wait for it")
@@ -293,7 +293,7 @@ func TestSchemaAnswers(t *testing.T) {
 	t.Parallel()
 	answer := func(phase, job string) string {
 		return fmt.Sprintf(`{"read":"narrow","written":["narrow","wide"],"encoding":"json","settlesInMs":0,"next":["backfill","rollback"],
-			"move":{"id":"move-1","from":"narrow","to":"wide","phase":%q,"startedAt":"2026-11-21T10:00:00.000Z","moving":true,"job":%s}}`, phase, job)
+			"move":{"id":"migration-1","from":"narrow","to":"wide","phase":%q,"startedAt":"2026-11-21T10:00:00.000Z","moving":true,"job":%s}}`, phase, job)
 	}
 	for name, c := range map[string]struct {
 		args, answer string
@@ -309,7 +309,7 @@ func TestSchemaAnswers(t *testing.T) {
 			[]string{"backfill-1 failed: the disk is full. Possible now: `affinity schema backfill` or `affinity schema rollback`"}},
 		"a verification that broke": {"verify", answer("verify", `{"id":"verify-1","kind":"verify","state":"failed","error":"no table"}`), cli.ExitFailed,
 			[]string{"verify-1 failed: no table"}},
-		"a step without a move":  {"verify", `{"read":"narrow","written":["narrow"],"encoding":"json","move":null}`, cli.ExitFailed, []string{"names no migration"}},
+		"a step without a migration":  {"verify", `{"read":"narrow","written":["narrow"],"encoding":"json","move":null}`, cli.ExitFailed, []string{"names no migration"}},
 		"no answer of an engine": {"status", `{}`, cli.ExitFailed, []string{"is not what an Affinity engine sends"}},
 		"a page":                 {"cutover", `<html>`, cli.ExitFailed, []string{"is not what an Affinity engine sends"}},
 	} {

@@ -42,7 +42,7 @@ type Settings struct {
 	// waits for at most this number of tasks of each job before it, not for all
 	// shards of a large app. 0: all shards have tasks.
 	Concurrency int `env:"JOB_CONCURRENCY" envDefault:"8"`
-	// MovedAtOnce is how many users a task of a relocation moves at a time. 0: 4, which leaves
+	// MovedAtOnce is how many users a task of a region move moves at a time. 0: 4, which leaves
 	// capacity of the database for clients. An engine that is one process with its database
 	// sets less.
 	MovedAtOnce int

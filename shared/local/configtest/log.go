@@ -61,7 +61,7 @@ func testLogOfNewApps(t *testing.T, s config.Store) {
 	}
 	for i, layout := range []schema.Layout{schema.Of(schema.Narrow), both} {
 		id := fmt.Sprint("app", i)
-		if err := s.CreateApp(t.Context(), config.App{ID: id, Log: layout, Migration: config.Migration{ID: "move-1"}}); err != nil {
+		if err := s.CreateApp(t.Context(), config.App{ID: id, Log: layout, Migration: config.Migration{ID: "migration-1"}}); err != nil {
 			t.Fatal(err)
 		}
 		if got := readApp(t, s, id); !got.Log.Equal(layout) || got.Migration != (config.Migration{}) {
@@ -83,7 +83,7 @@ func testUpdateLog(t *testing.T, s config.Store) {
 	setStrategy(t, s, "shop", scores(1), 1, true)
 	started := time.Date(2026, 3, 4, 5, 6, 7, 123456789, time.FixedZone("", 3600))
 	want := readApp(t, s, "shop")
-	want.Log, want.Migration = both, config.Migration{ID: "move-1", From: schema.Wide, To: schema.Narrow, Phase: config.Backfilling,
+	want.Log, want.Migration = both, config.Migration{ID: "migration-1", From: schema.Wide, To: schema.Narrow, Phase: config.Backfilling,
 		Job: "backfill-2", Backfill: "backfill-1", Rate: 500, StartedAt: started.UTC().Truncate(time.Microsecond)}
 	got := updateLog(t, s, func(a *config.App) {
 		a.Log, a.Migration = both, want.Migration
@@ -107,7 +107,7 @@ func testUpdateLog(t *testing.T, s config.Store) {
 // A change that fails or returns an invalid layout leaves the app unchanged.
 func testUpdateLogRefused(t *testing.T, s config.Store) {
 	create(t, s, "shop")
-	updateLog(t, s, func(a *config.App) { a.Log, a.Migration = both, config.Migration{ID: "move-1", Phase: config.Dual} })
+	updateLog(t, s, func(a *config.App) { a.Log, a.Migration = both, config.Migration{ID: "migration-1", Phase: config.Dual} })
 	want := readApp(t, s, "shop")
 
 	errChange := status.Error(codes.Aborted, "not now") // and no conflict of the store's own
@@ -142,7 +142,7 @@ func testUpdateLogOnly(t *testing.T, s config.Store) {
 	create(t, s, "shop")
 	setStrategy(t, s, "shop", scores(1), 1, true)
 	want := readApp(t, s, "shop")
-	want.Migration = config.Migration{ID: "move-1", StartedAt: time.Unix(1, 0).UTC()}
+	want.Migration = config.Migration{ID: "migration-1", StartedAt: time.Unix(1, 0).UTC()}
 	got := updateLog(t, s, func(a *config.App) {
 		*a = config.App{ID: "other", RetentionDays: 1, Strategy: scores(2), StrategyVersion: 7, Log: a.Log, Migration: want.Migration,
 			CreatedAt: time.Unix(1, 0), ChangedAt: time.Unix(1, 0)}
@@ -164,7 +164,7 @@ func testLogChangedAt(t *testing.T, s config.Store) {
 	}{
 		{"nothing", func(*config.App) {}, false},
 		{"encoding", func(a *config.App) { a.Log.Encoding = schema.JSON }, false},
-		{"move", func(a *config.App) { a.Migration = config.Migration{ID: "move-1", Phase: config.Dual} }, false},
+		{"migration", func(a *config.App) { a.Migration = config.Migration{ID: "migration-1", Phase: config.Dual} }, false},
 		{"write both", func(a *config.App) { a.Log.Write = []schema.Name{schema.Wide, schema.Narrow} }, true},
 		{"in another order", func(a *config.App) { a.Log.Write = []schema.Name{schema.Narrow, schema.Wide} }, false},
 		{"read the other", func(a *config.App) { a.Log.Read = schema.Narrow }, true},
@@ -238,7 +238,7 @@ func testGeneration(t *testing.T, s config.Store) {
 	}{
 		{"nothing", func(*config.App) {}, 0},
 		{"another encoding", func(a *config.App) { a.Log.Encoding = schema.JSON }, 0},
-		{"only a migration", func(a *config.App) { a.Migration = config.Migration{ID: "move-1", Phase: config.Dual} }, 0},
+		{"only a migration", func(a *config.App) { a.Migration = config.Migration{ID: "migration-1", Phase: config.Dual} }, 0},
 		{"both written", func(a *config.App) { a.Log.Write = schema.Names }, 1},
 		{"the same in another order", func(a *config.App) { a.Log.Write = []schema.Name{schema.Wide, schema.Narrow} }, 0},
 		{"the other one read", func(a *config.App) { a.Log.Read = schema.Narrow }, 1},

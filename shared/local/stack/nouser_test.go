@@ -240,7 +240,7 @@ func (b *burdened) wantDetails(t *testing.T, client *bigtable.Client) {
 			t.Errorf("no detail %s names a user", field)
 		}
 	}
-	for _, c := range []string{"recomputes", "crowds", "moves", "reenrichments", "segmentBuilds", "deletionJobs"} {
+	for _, c := range []string{"recomputes", "crowds", "migrations", "reenrichments", "segmentBuilds", "deletionJobs"} {
 		if !in[c] {
 			t.Errorf("no detail of %s names a user", c)
 		}

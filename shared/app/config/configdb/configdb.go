@@ -230,7 +230,7 @@ func (s *store) UpdateLog(ctx context.Context, appID string, change func(*config
 		if app.Migration == (config.Migration{}) {
 			stored = firestore.Delete
 		}
-		return app, []firestore.Update{{Path: "log", Value: logDocument(app.Log)}, {Path: "move", Value: stored}}, nil
+		return app, []firestore.Update{{Path: "log", Value: logDocument(app.Log)}, {Path: "migration", Value: stored}}, nil
 	})
 	if err != nil {
 		return config.App{}, fmt.Errorf("change log of app %q: %w", appID, err)
@@ -252,7 +252,7 @@ func (s *store) UpdateMove(ctx context.Context, appID string, change func(*confi
 		if app.Move == (config.Move{}) {
 			stored = firestore.Delete
 		}
-		return app, []firestore.Update{{Path: "region", Value: app.Region}, {Path: "regionMove", Value: stored}}, nil
+		return app, []firestore.Update{{Path: "region", Value: app.Region}, {Path: "move", Value: stored}}, nil
 	})
 	if err != nil {
 		return config.App{}, fmt.Errorf("change region of app %q: %w", appID, err)

@@ -140,7 +140,7 @@ func testOldDocument(t *testing.T) {
 	}
 	both := schema.Layout{Write: []schema.Name{schema.Wide, schema.Narrow}, Read: schema.Wide, Encoding: schema.JSON}
 	update(func(a *config.App) {
-		a.Log, a.Migration = both, config.Migration{ID: "move-1", From: schema.Wide, To: schema.Narrow, Phase: config.Dual, StartedAt: at}
+		a.Log, a.Migration = both, config.Migration{ID: "migration-1", From: schema.Wide, To: schema.Narrow, Phase: config.Dual, StartedAt: at}
 	})
 	snapshot, err := document.Get(t.Context())
 	if err != nil {
@@ -151,7 +151,7 @@ func testOldDocument(t *testing.T) {
 	delete(old, "changedAt")
 	old["retentionDays"], old["strategyVersion"] = int64(30), int64(0) // Firestore returns int64
 	old["log"] = map[string]any{"write": []any{"wide", "narrow"}, "read": "wide", "encoding": "json", "generation": int64(1)}
-	old["move"] = map[string]any{"id": "move-1", "from": "wide", "to": "narrow", "phase": "dual", "job": "", "backfill": "",
+	old["migration"] = map[string]any{"id": "migration-1", "from": "wide", "to": "narrow", "phase": "dual", "job": "", "backfill": "",
 		"rate": int64(0), "undone": false, "startedAt": at}
 	if diff := cmp.Diff(old, fields); diff != "" {
 		t.Errorf("fields (-want +got):\n%s", diff)

@@ -39,11 +39,11 @@ type (
 		// Log is nil in a document that is older than the narrow schema. Migration
 		// is nil if the log was never migrated.
 		Log       *logDocument       `firestore:"log,omitempty"`
-		Migration *migrationDocument `firestore:"move,omitempty"`
+		Migration *migrationDocument `firestore:"migration,omitempty"`
 		// Region is empty, and Move nil, in a document of an app that was never given a
 		// region. Both are unknown to older functions.
 		Region string        `firestore:"region,omitempty"`
-		Move   *moveDocument `firestore:"regionMove,omitempty"`
+		Move   *moveDocument `firestore:"move,omitempty"`
 		// PrivateFacets is JSON. Empty: there are none.
 		PrivateFacets string `firestore:"privateFacets,omitempty"`
 		// NumericBands is JSON. Empty: there never were any.

@@ -66,7 +66,7 @@ func TestCrashes(t *testing.T) {
 		w.Gate = nil
 		end := w.status()
 		if end.Active() {
-			t.Fatalf("the move is not over: %+v", end)
+			t.Fatalf("the migration is not over: %+v", end)
 		}
 		w.wantRows(end.Log.Read, 0)
 		w.wantEmpty(end.Log.Read.Other())

@@ -23,19 +23,19 @@ func TestSuspendedWorkers(t *testing.T) {
 		{"verification after the drop",
 			func(w *harness) { w.does(schema.Wide, "start", "backfill", "verify") },
 			func(w *harness) { w.does(schema.Wide, "cutover", "drop") }},
-		{"verification in a move back",
+		{"verification in a migration back",
 			func(w *harness) { w.does(schema.Wide, "start", "backfill", "verify") },
 			func(w *harness) {
 				w.does(schema.Wide, "cutover", "drop")
 				w.does(schema.Narrow, "start", "backfill", "verify", "cutover")
 			}},
-		{"drop after a move back",
+		{"drop after a migration back",
 			func(w *harness) { w.does(schema.Wide, "start", "backfill", "verify", "cutover", "drop") },
 			func(w *harness) { w.does(schema.Narrow, "start", "backfill", "verify", "cutover", "drop") }},
-		{"removal of a move given up, in the next move",
+		{"removal of a migration given up, in the next migration",
 			func(w *harness) { w.does(schema.Wide, "start", "backfill", "rollback") },
 			func(w *harness) { w.does(schema.Wide, "start", "backfill", "verify", "cutover") }},
-		{"backfill of a move given up, in the next move",
+		{"backfill of a migration given up, in the next migration",
 			func(w *harness) { w.does(schema.Wide, "start", "backfill") },
 			func(w *harness) {
 				w.does(schema.Wide, "rollback")

@@ -70,7 +70,7 @@ func TestJourney(t *testing.T) {
 				w.folds(t)
 			}
 			if s := w.status(); s.Active() || s.Log.Read != lies || s.Log.Writes(lies.Other()) {
-				t.Errorf("after a move there and back the log lies as %+v, move %+v", s.Log, s.Migration)
+				t.Errorf("after a migration there and back the log lies as %+v, migration %+v", s.Log, s.Migration)
 			}
 			for _, app := range neighbours {
 				for _, n := range schema.Names {

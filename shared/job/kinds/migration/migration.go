@@ -26,7 +26,7 @@
 // The app's configuration holds the migration's phase (config.Migration); its jobs
 // lie beside it:
 //
-//	apps/{app}/moves/{job}
+//	apps/{app}/migrations/{job}
 package migration
 
 import (
@@ -69,7 +69,7 @@ type Migrator struct {
 // New makes a Migrator. c is the configuration itself, not a cache of it.
 // New sets the name and the work of the runner.
 func New(r job.Runner, c config.Store, s *store.Store) *Migrator {
-	r.Name, r.StaleText = "move", "rows differ"
+	r.Name, r.StaleText = "migration", "rows differ"
 	w := &work{store: s, jobs: r.Jobs, config: r.Config, now: r.Now, pauses: pauses, held: held}
 	r.Work = w
 	return &Migrator{job.New(r), c, s, w}
@@ -294,7 +294,7 @@ func (m *Migrator) endJob(ctx context.Context, old, app config.App) error {
 		return nil
 	}
 	if err == nil {
-		_, err = m.Supersede(ctx, j, "the move has reached phase "+string(app.Migration.Phase))
+		_, err = m.Supersede(ctx, j, "the migration has reached phase "+string(app.Migration.Phase))
 	}
 	if err != nil {
 		return fmt.Errorf("end job %s: %w", old.Migration.Job, err)

@@ -43,7 +43,7 @@ var states = []struct {
 	next  string
 	again string
 }{
-	{"no move", func(*testing.T, *harness) {}, "start", ""},
+	{"no migration", func(*testing.T, *harness) {}, "start", ""},
 	{"dual", func(_ *testing.T, w *harness) { w.does(schema.Wide, steps[:1]...) }, "backfill rollback", "start"},
 	{"backfill in work", func(t *testing.T, w *harness) { w.does(schema.Wide, "start"); w.requests(t, "backfill", schema.Wide) }, "backfill rollback", "backfill"},
 	{"backfill failed", func(t *testing.T, w *harness) {

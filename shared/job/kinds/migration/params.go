@@ -7,9 +7,9 @@ import (
 	"github.com/affinityengine/affinity/shared/score/schema"
 )
 
-// Collection names the collection of the jobs under an app. Stored names,
-// routes and commands call a migration a move.
-var Collection = job.Collection{Name: "moves", Decode: job.DecodeParams[Params]}
+// Collection names the collection of the jobs under an app. The JSON of /1/schema calls
+// a migration a move.
+var Collection = job.Collection{Name: "migrations", Decode: job.DecodeParams[Params]}
 
 // The kinds of jobs.
 const (

@@ -175,7 +175,7 @@ func TestRateIsKept(t *testing.T) {
 	}
 	w.wantBoth()
 	if s := w.status(); job.ParamsOf[migration.Params](*s.Job).Rate != 200 || s.Migration.Rate != 200 {
-		t.Errorf("the rate is %d, of the move %d", job.ParamsOf[migration.Params](*s.Job).Rate, s.Migration.Rate)
+		t.Errorf("the rate is %d, of the migration %d", job.ParamsOf[migration.Params](*s.Job).Rate, s.Migration.Rate)
 	}
 }
 

@@ -21,13 +21,13 @@ func (m *Migrator) Start(ctx context.Context, appID string, to schema.Name) (Sta
 	case s.Active() && s.Migration.Phase == config.Dual && s.Migration.To == to:
 		return s, nil
 	case s.Active() && s.Migration.Phase == config.Dropping:
-		return s, outOfOrder("The move from %s to %s is not complete: `affinity schema drop --schema %s` must end first",
+		return s, outOfOrder("The migration from %s to %s is not complete: `affinity schema drop --schema %s` must end first",
 			s.Migration.From, s.Migration.To, s.Migration.From)
 	case s.Active() && s.Migration.Phase == config.RollingBack:
-		return s, outOfOrder("The rollback of the move from %s to %s is not complete: `affinity schema rollback` must end first",
+		return s, outOfOrder("The rollback of the migration from %s to %s is not complete: `affinity schema rollback` must end first",
 			s.Migration.From, s.Migration.To)
 	case s.Active():
-		return s, outOfOrder("A move from %s to %s is under way (%s): finish it, or abandon it with `affinity schema rollback`",
+		return s, outOfOrder("A migration from %s to %s is under way (%s): finish it, or abandon it with `affinity schema rollback`",
 			s.Migration.From, s.Migration.To, s.Migration.Phase)
 	case app.Log.Read == to:
 		return s, outOfOrder("The log is in %s already", to)
@@ -45,7 +45,7 @@ func (m *Migrator) Start(ctx context.Context, appID string, to schema.Name) (Sta
 	return m.step(ctx, app, func(a *config.App) {
 		a.Log.Write = []schema.Name{app.Log.Read, to}
 		a.Migration = config.Migration{
-			ID: m.newID("move"), From: app.Log.Read, To: to, Phase: config.Dual, StartedAt: m.stamp(),
+			ID: m.newID("migration"), From: app.Log.Read, To: to, Phase: config.Dual, StartedAt: m.stamp(),
 		}
 	})
 }
@@ -59,11 +59,11 @@ func (m *Migrator) Backfill(ctx context.Context, appID string, rate int) (Status
 	}
 	switch phase := s.Migration.Phase; {
 	case !s.Active():
-		return s, outOfOrder("No move is under way: `affinity schema start --to %s` comes first", app.Log.Read.Other())
+		return s, outOfOrder("No migration is under way: `affinity schema start --to %s` comes first", app.Log.Read.Other())
 	case phase == config.Backfilling && s.Working():
 		return m.resume(ctx, app)
 	case s.Working(), phase == config.CutOver, phase == config.Dropping, phase == config.RollingBack:
-		return s, outOfOrder("The move is in phase %s: a backfill is not possible now", phase)
+		return s, outOfOrder("The migration is in phase %s: a backfill is not possible now", phase)
 	}
 	return m.step(ctx, app, func(a *config.App) {
 		a.Migration.Phase, a.Migration.Job, a.Migration.Rate = config.Backfilling, m.newID(kindBackfill), rate
@@ -85,7 +85,7 @@ func (m *Migrator) Verify(ctx context.Context, appID string) (Status, error) {
 	case phase == config.Backfilling && !s.done():
 		return s, outOfOrder("The backfill is %s: it must complete first (`affinity schema backfill`)", s.Job.State)
 	case phase != config.Backfilling && phase != config.Verifying:
-		return s, outOfOrder("The move is in phase %s: a verification is not possible now", phase)
+		return s, outOfOrder("The migration is in phase %s: a verification is not possible now", phase)
 	}
 	return m.step(ctx, app, func(a *config.App) {
 		a.Migration.Phase, a.Migration.Job = config.Verifying, m.newID(kindVerify)
@@ -109,7 +109,7 @@ func (m *Migrator) Cutover(ctx context.Context, appID string) (Status, error) {
 	}
 	switch phase := s.Migration.Phase; {
 	case !s.Active():
-		return s, outOfOrder("No move is under way: %s comes first", firstCommand(s))
+		return s, outOfOrder("No migration is under way: %s comes first", firstCommand(s))
 	case phase == config.CutOver:
 		return s, nil
 	case phase == config.Dual:
@@ -139,9 +139,9 @@ func (m *Migrator) Rollback(ctx context.Context, appID string) (Status, error) {
 	}
 	switch phase := s.Migration.Phase; {
 	case !s.Active():
-		return s, outOfOrder("No move is under way: there is nothing to roll back")
+		return s, outOfOrder("No migration is under way: there is nothing to roll back")
 	case phase == config.Dropping:
-		return s, outOfOrder("The rows in %s are being removed: finish the drop, then move back with `affinity schema start --to %s`",
+		return s, outOfOrder("The rows in %s are being removed: finish the drop, then migrate back with `affinity schema start --to %s`",
 			s.Migration.From, s.Migration.From)
 	case phase == config.RollingBack && s.Working():
 		return m.resume(ctx, app)
@@ -154,7 +154,7 @@ func (m *Migrator) Rollback(ctx context.Context, appID string) (Status, error) {
 	if s.undoing() {
 		// Some processes still read the new schema, which writers would leave.
 		// Besides, an operator who repeats the command may not mean it.
-		return s, outOfOrder("The undone cutover has not propagated yet: the move can be abandoned in %.0f s",
+		return s, outOfOrder("The undone cutover has not propagated yet: the migration can be abandoned in %.0f s",
 			s.Propagation.Seconds()+1)
 	}
 	return m.step(ctx, app, func(a *config.App) {
@@ -175,7 +175,7 @@ func (m *Migrator) Drop(ctx context.Context, appID string, n schema.Name) (Statu
 	case phase == config.Dropping && s.Working():
 		return m.resume(ctx, app)
 	case s.Active() && phase != config.CutOver && phase != config.Dropping:
-		return s, outOfOrder("A move to %s is under way (%s): `affinity schema rollback` abandons it and removes what it wrote",
+		return s, outOfOrder("A migration to %s is under way (%s): `affinity schema rollback` abandons it and removes what it wrote",
 			s.Migration.To, phase)
 	case phase == config.CutOver && s.Propagation > 0:
 		return s, outOfOrder("The cutover has not propagated yet: in %.0f s %s can be dropped",
@@ -186,7 +186,7 @@ func (m *Migrator) Drop(ctx context.Context, appID string, n schema.Name) (Statu
 	}
 	return m.step(ctx, app, func(a *config.App) {
 		if !s.Active() { // the rows came late, from a process with an old configuration
-			a.Migration = config.Migration{ID: m.newID("move"), From: n, To: a.Log.Read, StartedAt: m.stamp()}
+			a.Migration = config.Migration{ID: m.newID("migration"), From: n, To: a.Log.Read, StartedAt: m.stamp()}
 		}
 		a.Log.Write, a.Migration.Phase, a.Migration.Job = []schema.Name{a.Log.Read}, config.Dropping, m.newID(kindDrop)
 	})

@@ -32,7 +32,7 @@ func (w *work) Obsolete(j job.Job, app config.App) string {
 	if app.Migration.Job == j.ID {
 		return ""
 	}
-	return fmt.Sprintf("the move is in phase %s, with another job", app.Migration.Phase)
+	return fmt.Sprintf("the migration is in phase %s, with another job", app.Migration.Phase)
 }
 
 // Process works on the rows of a shard.
@@ -118,7 +118,7 @@ func (p *pass) checkCurrent(ctx context.Context) error {
 		return fmt.Errorf("read the migration of %s: %w", p.app.ID, err)
 	}
 	if app.Migration.Job != p.job.ID || app.Log.Generation != p.app.Log.Generation {
-		return fmt.Errorf("%s: the move has reached phase %s: %w", p.job.ID, app.Migration.Phase, job.ErrEnded)
+		return fmt.Errorf("%s: the migration has reached phase %s: %w", p.job.ID, app.Migration.Phase, job.ErrEnded)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-// Package relocation moves the users of an app from one region to another while the app is
+// Package move moves the users of an app from one region to another while the app is
 // in use. It runs the phases of a move one after the other: each is a job over all
 // users, which begins with a wait until nobody acts on the configuration of the phase
 // before, and ends by beginning the next. Package profile moves each user, and its page
@@ -6,7 +6,7 @@
 //
 // The app's configuration holds the phase (config.Move); the jobs lie beside it:
 //
-//	apps/{app}/relocations/{job}
+//	apps/{app}/moves/{job}
 //
 // Jobs over all users of other kinds wait until the app has arrived.
 package move
@@ -28,7 +28,7 @@ import (
 )
 
 // Collection names the collection of the jobs under an app.
-var Collection = job.Collection{Name: "relocations", Decode: job.DecodeParams[Params]}
+var Collection = job.Collection{Name: "moves", Decode: job.DecodeParams[Params]}
 
 // concurrency is how many shards of a move have tasks at a time, which leaves capacity for
 // clients.
@@ -85,7 +85,7 @@ type Runner struct {
 // has waited for it may begin. It may be called again.
 func New(r job.Runner, c config.Store, regions Regions, mover Mover, longest time.Duration,
 	arrived func(ctx context.Context, app config.App) error) *Runner {
-	r.Name, r.StaleText = "relocation", "users or rows of the app are not where they should be"
+	r.Name, r.StaleText = "move", "users or rows of the app are not where they should be"
 	r.Propagation += longest
 	r.DuringMoves = true
 	moves := &Runner{config: c, regions: regions, arrived: arrived}
@@ -119,7 +119,7 @@ func (r *Runner) Start(ctx context.Context, appID, to string) (Status, error) {
 	if err := r.check(ctx, app, to); err != nil {
 		return Status{}, err
 	}
-	id := job.NewID("relocation", r.Now())
+	id := job.NewID("move", r.Now())
 	app, err = r.config.UpdateMove(ctx, appID, func(a *config.App) error {
 		if a.Move.ID == id {
 			return nil // the answer to an earlier attempt was lost
