@@ -55,8 +55,8 @@ const (
 	quiet = time.Minute
 )
 
-// Store keeps samples.
-type Store interface {
+// Table keeps samples.
+type Table interface {
 	AddRecent(ctx context.Context, app string, events []store.RecentEvent) error
 	DropRecent(ctx context.Context, app string, now time.Time) error
 }
@@ -66,7 +66,7 @@ type States func(ctx context.Context, app string, users []string) (map[string]st
 
 // Recorder takes samples. It is safe for concurrent use. A nil Recorder takes none.
 type Recorder struct {
-	store  Store
+	store  Table
 	states States
 	log    *slog.Logger
 	now    func() time.Time
@@ -94,7 +94,7 @@ type waiting struct {
 }
 
 // New returns a Recorder that writes in the background.
-func New(s Store, states States, now func() time.Time, log *slog.Logger) *Recorder {
+func New(s Table, states States, now func() time.Time, log *slog.Logger) *Recorder {
 	return &Recorder{
 		store: s, states: states, log: log, now: now, after: func(d time.Duration, f func()) { time.AfterFunc(d, f) },
 		writing: make(chan struct{}, 1), taken: map[string]int{}, waiting: map[string][]waiting{}, dropped: map[string]int64{},

@@ -53,14 +53,14 @@ const OptedOut = "The user has opted out of this type of event"
 // of their user is.
 const Ahead = "The time of the event, or a deletion of its user, is ahead of the clock: it is that of a machine whose clock was wrong"
 
-// Store keeps refusals.
-type Store interface {
+// Table keeps refusals.
+type Table interface {
 	RecordRefused(ctx context.Context, app string, at time.Time, r store.Refusals) error
 }
 
 // Recorder collects refusals. It is safe for concurrent use.
 type Recorder struct {
-	store Store
+	store Table
 	log   *slog.Logger
 	now   func() time.Time
 	after func(time.Duration, func()) // time.AfterFunc
@@ -86,7 +86,7 @@ type refusals struct {
 }
 
 // New returns a Recorder that writes in the background.
-func New(s Store, now func() time.Time, log *slog.Logger) *Recorder {
+func New(s Table, now func() time.Time, log *slog.Logger) *Recorder {
 	return &Recorder{
 		store: s, log: log, now: now, after: func(d time.Duration, f func()) { time.AfterFunc(d, f) },
 		writing: make(chan struct{}, 1), waiting: map[key]*refusals{},

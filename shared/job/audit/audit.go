@@ -48,8 +48,8 @@ const (
 // writers can complete their writes.
 var pauses = []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second}
 
-// Store is the part of the store that an audit reads.
-type Store interface {
+// Rows is the part of the store that an audit reads.
+type Rows interface {
 	SampleUsers(ctx context.Context, app string, n, maxRead int, rnd *rand.Rand) (store.Sample, error)
 	ScanPrimary(ctx context.Context, app string, users []string, fn func(user string, row store.User) error) error
 	ReadLog(ctx context.Context, app string, l schema.Layout, ranges []store.UserRange,
@@ -73,7 +73,7 @@ type Apps interface {
 
 // Auditor audits apps. It is safe for concurrent use.
 type Auditor struct {
-	store     Store
+	store     Rows
 	engine    Engine
 	apps      Apps
 	sleep     func(context.Context, time.Duration) error
@@ -82,7 +82,7 @@ type Auditor struct {
 }
 
 // New makes an Auditor.
-func New(s Store, e Engine, apps Apps) *Auditor {
+func New(s Rows, e Engine, apps Apps) *Auditor {
 	return &Auditor{store: s, engine: e, apps: apps, sleep: gax.Sleep, maxEvents: referenceEvents, held: held}
 }
 

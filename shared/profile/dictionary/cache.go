@@ -32,8 +32,8 @@ const (
 	maxApps, maxKept = 10_000, 10_000
 )
 
-// Store keeps dictionaries. It is safe for concurrent use.
-type Store interface {
+// Table keeps dictionaries. It is safe for concurrent use.
+type Table interface {
 	// Dictionaries returns the generations of an app, the newest first, at most limit.
 	Dictionaries(ctx context.Context, app string, limit int) ([]int64, error)
 	// ReadDictionary returns the stored form, nil if it does not exist.
@@ -46,7 +46,7 @@ type Store interface {
 // Cache reads dictionaries and keeps the most recently used ones in memory. It is safe
 // for concurrent use.
 type Cache struct {
-	store Store
+	store Table
 	now   func() time.Time
 	log   *slog.Logger
 	most  int
@@ -87,7 +87,7 @@ type newest struct {
 }
 
 // NewCache returns a cache of dictionaries that take up to bytes of memory.
-func NewCache(s Store, bytes int64, now func() time.Time, log *slog.Logger) *Cache {
+func NewCache(s Table, bytes int64, now func() time.Time, log *slog.Logger) *Cache {
 	c := &Cache{store: s, now: now, log: log, most: int(bytes), reading: map[name]*reading{}}
 	// NewLRU fails only if the size is not positive.
 	c.kept, _ = simplelru.NewLRU(maxKept, func(_ name, k *kept) { c.bytes -= k.bytes })

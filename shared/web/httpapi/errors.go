@@ -18,18 +18,18 @@ import (
 	"github.com/affinityengine/affinity/shared/fault"
 )
 
-// Error is an answer to the client: a status and a message that may be shown.
-type Error struct {
+// answerError is an answer to the client: a status and a message that may be shown.
+type answerError struct {
 	Status  int
 	Message string
 }
 
 // Error returns the message.
-func (e *Error) Error() string { return e.Message }
+func (e *answerError) Error() string { return e.Message }
 
-// Errorf returns an Error.
+// Errorf returns an error that is answered with a status and a message.
 func Errorf(status int, format string, args ...any) error {
-	return &Error{Status: status, Message: fmt.Sprintf(format, args...)}
+	return &answerError{Status: status, Message: fmt.Sprintf(format, args...)}
 }
 
 // statuses are the answers to the faults of a request.
@@ -46,7 +46,7 @@ var statuses = map[fault.Kind]int{
 // client's own mistakes are described in full. Faults of the engine are described
 // in general; the log holds the details.
 func Status(err error) (int, string) {
-	var e *Error
+	var e *answerError
 	var refusal *fault.Error
 	switch {
 	case errors.As(err, &e):

@@ -83,7 +83,7 @@ func TestNotExpiredAtTheEnd(t *testing.T) {
 		make func(*testing.T, *harness)
 	}{
 		"a young migration": {[]string{"start", "rollback"}, "rollback", job.Kept - 25*time.Hour, func(*testing.T, *harness) {}},
-		"just now":     {[]string{"start", "rollback"}, "rollback", job.Kept, func(_ *testing.T, w *harness) { w.Clock = time.Now }},
+		"just now":          {[]string{"start", "rollback"}, "rollback", job.Kept, func(_ *testing.T, w *harness) { w.Clock = time.Now }},
 		"a drop that failed": {steps[:4], "drop", job.Kept, func(t *testing.T, w *harness) {
 			w.failing(t, "MutateRows", "drop")
 		}},
