@@ -26,6 +26,7 @@ import (
 // appTool is what the commands of `affinity app` share.
 type appTool struct {
 	*tool
+	open              openers
 	project, database string
 	kmsKey            string // of parents
 	queue             string // of the worker
@@ -33,8 +34,8 @@ type appTool struct {
 	regions           config.Regions
 }
 
-func appCommand(t *tool) *cobra.Command {
-	a := &appTool{tool: t, bigtable: store.Config{Profile: "batch", FilterColumns: 1}}
+func appCommand(t *tool, open openers) *cobra.Command {
+	a := &appTool{tool: t, open: open, bigtable: store.Config{Profile: "batch", FilterColumns: 1}}
 	group := cli.Group(&cobra.Command{
 		Use:   "app",
 		Short: "Create apps and their keys, in Firestore with your Google credentials or on a local engine",
@@ -95,7 +96,7 @@ func (a *appTool) with(cmd *cobra.Command, do func(appStore) error) (err error) 
 		return cli.Usagef("for a deployed engine give --project, or set GOOGLE_CLOUD_PROJECT or FIRESTORE_EMULATOR_HOST; "+
 			"for an engine of `affinity up` set %s to the operator's token that it printed", operator.Variable)
 	}
-	deployed, err := a.openConfig(cmd.Context(), project, a.database)
+	deployed, err := a.open.config(cmd.Context(), project, a.database)
 	if err != nil {
 		return err
 	}
@@ -105,12 +106,12 @@ func (a *appTool) with(cmd *cobra.Command, do func(appStore) error) (err error) 
 	}
 	tables, tasks := a.bigtables(deployed.Store), a.taskConfig(deployed.Store)
 	recorded, log := a.recorded(deployed.Store)
-	details := &laterDetails{open: func(ctx context.Context) (jobDetails, error) { return a.openDetails(ctx, tables) }}
+	details := &laterDetails{open: func(ctx context.Context) (jobDetails, error) { return a.open.details(ctx, tables) }}
 	defer func() { err = errors.Join(err, log.Close(), details.Close(), deployed.close()) }()
 	deployed.Store, deployed.details = recorded, details
-	deployed.cipher = func(ctx context.Context) (config.Cipher, error) { return a.openCipher(ctx, a.kmsKey) }
-	deployed.queue = func(ctx context.Context) (queue.Queue, func() error, error) { return a.openTasks(ctx, tasks) }
-	deployed.usage = func(ctx context.Context) (usageTable, error) { return a.openUsage(ctx, tables) }
+	deployed.cipher = func(ctx context.Context) (config.Cipher, error) { return a.open.cipher(ctx, a.kmsKey) }
+	deployed.queue = func(ctx context.Context) (queue.Queue, func() error, error) { return a.open.tasks(ctx, tasks) }
+	deployed.usage = func(ctx context.Context) (usageTable, error) { return a.open.usage(ctx, tables) }
 	return do(deployed)
 }
 

@@ -57,13 +57,13 @@ func TestAppDeleteDeployed(t *testing.T) {
 	store, jobs, created := config.NewMemory(), job.NewMemories(), tasks{}
 	app := func(line string) ran {
 		t.Helper()
-		return affinityWith(t, t.Context(), "", func(tl *tool) {
-			tl.openConfig = func(context.Context, string, string) (configStore, error) {
+		return affinityWith(t, t.Context(), "", func(tl *program) {
+			tl.open.config = func(context.Context, string, string) (configStore, error) {
 				return configStore{Store: store, jobs: jobs.Open, close: func() error { return nil }}, nil
 			}
-			tl.openTasks = func(ctx context.Context, c taskqueue.Config) (queue.Queue, func() error, error) {
+			tl.open.tasks = func(ctx context.Context, c taskqueue.Config) (queue.Queue, func() error, error) {
 				if c.Queue == "" {
-					return openTasks(ctx, c)
+					return deployed().tasks(ctx, c)
 				}
 				return &created, func() error { return nil }, nil
 			}

@@ -77,7 +77,7 @@ func (l *laterLog) Close() error {
 
 // recorded makes the changes of a deployed engine's configuration recorded ones.
 func (a *appTool) recorded(s config.Store) (config.Store, *laterLog) {
-	log := &laterLog{open: func(ctx context.Context) (changeLog, error) { return a.openLog(ctx, a.bigtables(s)) }}
+	log := &laterLog{open: func(ctx context.Context) (changeLog, error) { return a.open.log(ctx, a.bigtables(s)) }}
 	return auditlog.NewOperated(s, a.recorder(log)), log
 }
 

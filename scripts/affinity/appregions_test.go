@@ -90,14 +90,14 @@ func TestAppMoveDeployed(t *testing.T) {
 	var queueOf taskqueue.Config
 	app := func(line string) ran {
 		t.Helper()
-		return affinityWith(t, t.Context(), "", func(tl *tool) {
-			tl.openLog, tl.openDetails, tl.openUsage = openAuditLog, openDetails, openBigtable
-			tl.openConfig = func(context.Context, string, string) (configStore, error) {
+		return affinityWith(t, t.Context(), "", func(tl *program) {
+			tl.open = deployed()
+			tl.open.config = func(context.Context, string, string) (configStore, error) {
 				return configStore{Store: apps, jobs: jobs.Open, close: func() error { return nil }}, nil
 			}
-			tl.openTasks = func(ctx context.Context, c taskqueue.Config) (queue.Queue, func() error, error) {
+			tl.open.tasks = func(ctx context.Context, c taskqueue.Config) (queue.Queue, func() error, error) {
 				if queueOf = c; c.Queue == "" {
-					return openTasks(ctx, c)
+					return deployed().tasks(ctx, c)
 				}
 				return w, func() error { return nil }, nil
 			}

@@ -19,6 +19,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job/kinds/deletion"
 	"github.com/affinityengine/affinity/shared/local/operator"
 	"github.com/affinityengine/affinity/shared/queue"
+	"github.com/affinityengine/affinity/shared/queue/taskqueue"
 	"github.com/affinityengine/affinity/shared/score/schema"
 )
 
@@ -89,6 +90,21 @@ func (s configStore) SetEncoding(ctx context.Context, appID string, e schema.Enc
 
 // DefaultLimits returns the limits that a deployed engine has for every app.
 func (configStore) DefaultLimits(context.Context) (limit.Numbers, error) { return limit.Defaults, nil }
+
+// openers open what a deployed engine consists of.
+type openers struct {
+	config  func(ctx context.Context, project, database string) (configStore, error)
+	cipher  func(ctx context.Context, kmsKey string) (config.Cipher, error)
+	usage   func(ctx context.Context, tables bigtables) (usageTable, error)
+	details func(ctx context.Context, tables bigtables) (jobDetails, error)
+	log     func(ctx context.Context, tables bigtables) (changeLog, error)
+	tasks   func(ctx context.Context, c taskqueue.Config) (queue.Queue, func() error, error)
+}
+
+// deployed returns openers that use the operator's Google credentials.
+func deployed() openers {
+	return openers{config: openFirestore, cipher: openKMS, usage: openBigtable, details: openDetails, log: openAuditLog, tasks: openTasks}
+}
 
 // openFirestore connects with the operator's Google credentials, or to the emulator
 // that FIRESTORE_EMULATOR_HOST names.

@@ -99,7 +99,7 @@ func (a *appTool) usageOfApps(ctx context.Context, s appStore, o topOptions) (to
 	if err := a.checkRegions(ctx, s.(configStore).Store, apps...); err != nil {
 		return nil, err
 	}
-	table, err := a.openUsage(ctx, a.bigtables(s.(configStore).Store))
+	table, err := a.open.usage(ctx, a.bigtables(s.(configStore).Store))
 	if err != nil {
 		return nil, err
 	}

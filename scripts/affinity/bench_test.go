@@ -23,7 +23,7 @@ func TestBenchInCheckout(t *testing.T) {
 func TestBenchOnPath(t *testing.T) {
 	dir := t.TempDir()
 	script := "#!/bin/sh\necho \"got $*\"\ncat\nexit 7\n"
-	if err := os.WriteFile(filepath.Join(dir, benchProgram), []byte(script), 0o700); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "affinity-bench"), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	t.Chdir(dir)

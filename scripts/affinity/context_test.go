@@ -32,11 +32,11 @@ func testContexts(t *testing.T, where string) {
 		t.Setenv(variable, "")
 	}
 	run := func(args ...string) ran {
-		return affinityWith(t, t.Context(), "", func(tl *tool) { tl.contexts = contexts.New(folder) }, args...)
+		return affinityWith(t, t.Context(), "", func(tl *program) { tl.contexts = contexts.New(folder) }, args...)
 	}
 	run("context", "list").wants(t, cli.ExitOK, "no contexts")
 	run("context", "current").wants(t, cli.ExitFailed, "no context is current")
-	run("context", "add", "local", "--url", s.URL, "--key", demoKey).wants(t, cli.ExitOK, "context local is app demo at "+s.URL, "in ")
+	run("context", "add", "local", "--url", s.URL, "--key", stack.DemoKey).wants(t, cli.ExitOK, "context local is app demo at "+s.URL, "in ")
 	run("context", "add", "bad name", "--url", s.URL).wants(t, cli.ExitFailed, "must have 1 to 64 letters")
 	run("context", "add", "other", "--url", s.URL, "--key", "wrong").wants(t, cli.ExitOK)
 	run("context", "list").wants(t, cli.ExitOK, "*  local", "   other", where)
@@ -62,7 +62,7 @@ func testContexts(t *testing.T, where string) {
 		t.Errorf("%v, %v: others may read the file", info.Mode(), err)
 	}
 	text, err := os.ReadFile(filepath.Join(folder, "contexts.json"))
-	if held := string(text); err != nil || (where == "file") != strings.Contains(held, demoKey) {
+	if held := string(text); err != nil || (where == "file") != strings.Contains(held, stack.DemoKey) {
 		t.Errorf("the file holds %s, %v", held, err)
 	}
 	if err := os.WriteFile(filepath.Join(folder, "contexts.json"), []byte("{"), 0o600); err != nil {

@@ -71,7 +71,7 @@ type demoOptions struct {
 	once bool
 }
 
-func demoCommand(t *tool) *cobra.Command {
+func demoCommand(t *tool, start starter) *cobra.Command {
 	f := &upFlags{}
 	o := demoOptions{}
 	cmd := &cobra.Command{
@@ -87,7 +87,7 @@ func demoCommand(t *tool) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return serve(cmd.Context(), t, up, func(ctx context.Context, stack runningStack) error {
+			return serve(cmd.Context(), t, start, up, func(ctx context.Context, stack runningStack) error {
 				d, err := newDemo(t, stack.URL(), up, o)
 				if err != nil {
 					return err
@@ -98,7 +98,7 @@ func demoCommand(t *tool) *cobra.Command {
 		},
 	}
 	f.add(cmd)
-	cmd.AddCommand(demoMoveCommand(t))
+	cmd.AddCommand(demoMoveCommand(t, start))
 	cmd.Flags().Uint64Var(&o.seed, "seed", 1, "seed of the shop: the same seed gives the same shop")
 	cmd.Flags().BoolVar(&o.once, "once", false, "end after the last page instead of serving")
 	return cmd

@@ -17,7 +17,7 @@ func TestDemo(t *testing.T) {
 	t.Parallel()
 	engine := newFakeEngine(t)
 	closed := false
-	r := affinityWith(t, t.Context(), "", func(tl *tool) {
+	r := affinityWith(t, t.Context(), "", func(tl *program) {
 		tl.start = func(context.Context, upOptions) (runningStack, error) { return runningEngine{engine, &closed}, nil }
 	}, "demo", "--once")
 	r.wants(t, cli.ExitOK, "ready "+engine.URL, "days of history", "live: 84 events", "runs a lot, loves Stridewell", "strategy change:",
@@ -109,7 +109,7 @@ func TestDemoWithData(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	demo := func() ran {
-		return affinityWith(t, t.Context(), "", func(tl *tool) { tl.start = startStack }, "demo", "--once", "--addr", "127.0.0.1:0", "--data", data)
+		return affinityWith(t, t.Context(), "", func(tl *program) { tl.start = startStack }, "demo", "--once", "--addr", "127.0.0.1:0", "--data", data)
 	}
 	demo().wants(t, cli.ExitOK, "all data is kept in "+data, "days of history", "strategy version 2")
 	again := demo()
@@ -124,7 +124,7 @@ func TestDemoOfAnEngineThatRefuses(t *testing.T) {
 	engine := newFakeEngine(t)
 	engine.failures = append(engine.failures, refusing(422))
 	closed := false
-	affinityWith(t, t.Context(), "", func(tl *tool) {
+	affinityWith(t, t.Context(), "", func(tl *program) {
 		tl.start = func(context.Context, upOptions) (runningStack, error) { return runningEngine{engine, &closed}, nil }
 	}, "demo").wants(t, cli.ExitFailed, "set the demo's strategy")
 	if !closed {

@@ -33,7 +33,7 @@ type demoMoveOptions struct {
 	rest, limit        time.Duration
 }
 
-func demoMoveCommand(t *tool) *cobra.Command {
+func demoMoveCommand(t *tool, start starter) *cobra.Command {
 	o := demoMoveOptions{}
 	cmd := &cobra.Command{
 		Use:   "move",
@@ -57,7 +57,7 @@ func demoMoveCommand(t *tool) *cobra.Command {
 				Addr: "127.0.0.1:0", Data: data, Apps: []upApp{{ID: "demo", Key: demoKey}}, RetentionDays: 90, Regions: demoRegions, RequestLimit: o.limit,
 				Operator: operator.NewToken(), Log: slog.New(slog.NewTextHandler(t.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
 			}
-			return serve(cmd.Context(), t, up, func(ctx context.Context, s runningStack) error {
+			return serve(cmd.Context(), t, start, up, func(ctx context.Context, s runningStack) error {
 				return showMoves(ctx, t, s.URL(), up.Operator, o)
 			}, true)
 		},

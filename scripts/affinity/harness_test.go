@@ -27,23 +27,24 @@ type ran struct {
 // stack.
 func affinity(t *testing.T, stdin string, args ...string) ran {
 	t.Helper()
-	return affinityWith(t, t.Context(), stdin, func(*tool) {}, args...)
+	return affinityWith(t, t.Context(), stdin, func(*program) {}, args...)
 }
 
-func affinityWith(t *testing.T, ctx context.Context, stdin string, change func(*tool), args ...string) ran {
+func affinityWith(t *testing.T, ctx context.Context, stdin string, change func(*program), args ...string) ran {
 	t.Helper()
 	var out, err output
-	tl := &tool{
+	tl := &program{tool: &tool{
 		in: strings.NewReader(stdin), out: &out, err: &err,
-		openConfig: func(context.Context, string, string) (configStore, error) {
+		retry:      client.Retry{First: time.Millisecond, Max: 4 * time.Millisecond, Total: 10 * time.Second},
+		watchEvery: time.Millisecond,
+	}, open: openers{
+		config: func(context.Context, string, string) (configStore, error) {
 			return configStore{Store: config.NewMemory(), close: func() error { return nil }}, nil
 		},
-		openUsage:   func(context.Context, bigtables) (usageTable, error) { return nil, errors.New("no Bigtable here") },
-		openDetails: func(context.Context, bigtables) (jobDetails, error) { return nil, errors.New("no Bigtable here") },
-		openLog:     func(context.Context, bigtables) (changeLog, error) { return &memoryLog{}, nil },
-		retry:       client.Retry{First: time.Millisecond, Max: 4 * time.Millisecond, Total: 10 * time.Second},
-		watchEvery:  time.Millisecond,
-	}
+		usage:   func(context.Context, bigtables) (usageTable, error) { return nil, errors.New("no Bigtable here") },
+		details: func(context.Context, bigtables) (jobDetails, error) { return nil, errors.New("no Bigtable here") },
+		log:     func(context.Context, bigtables) (changeLog, error) { return &memoryLog{}, nil },
+	}}
 	change(tl)
 	code := tl.run(ctx, args)
 	return ran{code, out.String(), err.String()}

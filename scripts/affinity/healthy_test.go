@@ -28,7 +28,7 @@ func TestHealthyFailsWithoutAnEngine(t *testing.T) {
 func TestHealthyWaits(t *testing.T) {
 	asked := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if key := r.Header.Get("X-Algolia-API-Key"); key == demoKey {
+		if key := r.Header.Get("X-Algolia-API-Key"); key == stack.DemoKey {
 			t.Error("the command sent the key")
 		}
 		if asked++; asked == 1 {
@@ -50,7 +50,7 @@ func TestUpTakesTheAppOfTheEnvironment(t *testing.T) {
 		for _, name := range []string{appVariable, keyVariable, keyFileVariable} {
 			t.Setenv(name, set[name])
 		}
-		return affinityWith(t, t.Context(), "", func(tl *tool) {
+		return affinityWith(t, t.Context(), "", func(tl *program) {
 			tl.start = func(_ context.Context, o upOptions) (runningStack, error) {
 				return nil, &net.AddrError{Err: "started with", Addr: o.Apps[0].ID + ":" + o.Apps[0].Key}
 			}

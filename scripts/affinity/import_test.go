@@ -221,7 +221,7 @@ func TestImportInterrupted(t *testing.T) {
 		stop()
 		refuse(w, 503, "busy")
 	})
-	affinityWith(t, ctx, eventLine(1), func(*tool) {}, "import", "--url", engine.URL, "-").wants(t, cli.ExitFailed, "interrupted")
+	affinityWith(t, ctx, eventLine(1), func(*program) {}, "import", "--url", engine.URL, "-").wants(t, cli.ExitFailed, "interrupted")
 }
 
 func TestImportObjects(t *testing.T) {
@@ -298,7 +298,7 @@ func TestImportEndsWithBlockedInput(t *testing.T) {
 					stop()
 				}
 			}()
-			r := affinityWith(t, ctx, "", func(tl *tool) { tl.in = in }, "import", "--url", engine.URL, "-")
+			r := affinityWith(t, ctx, "", func(tl *program) { tl.in = in }, "import", "--url", engine.URL, "-")
 			r.wants(t, cli.ExitFailed)
 		})
 	}

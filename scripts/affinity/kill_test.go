@@ -16,6 +16,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/api/client"
+	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
 // killsVariable is how often TestKilledWithData kills the engine. Default: 4.
@@ -44,7 +45,7 @@ func TestKilledWithData(t *testing.T) {
 		began := time.Now()
 		p := startProcess(t, environment, "--data", data)
 		t.Logf("ready after %v", time.Since(began).Round(time.Millisecond))
-		c, err := client.New(client.Config{URL: p.url, App: "demo", Key: demoKey, Retry: client.NoRetry})
+		c, err := client.New(client.Config{URL: p.url, App: "demo", Key: stack.DemoKey, Retry: client.NoRetry})
 		if err != nil {
 			t.Fatal(err)
 		}

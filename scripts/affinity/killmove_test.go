@@ -12,6 +12,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/api/client"
 	"github.com/affinityengine/affinity/shared/local/operator"
+	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
 // movingKillsVariable is how often TestKilledWhileMoving kills the engine. It is a campaign of
@@ -34,7 +35,7 @@ func TestKilledWhileMoving(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	start := func() (*process, *client.Client, *operator.Client) {
 		p := startProcess(t, environment, "--data", data, "--regions", "eu,us", "--request-limit", "2s")
-		c, err := client.New(client.Config{URL: p.url, App: "demo", Key: demoKey, Retry: client.NoRetry})
+		c, err := client.New(client.Config{URL: p.url, App: "demo", Key: stack.DemoKey, Retry: client.NoRetry})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -44,9 +44,9 @@ func newFakeAlgolia(t *testing.T, objects int) *fakeAlgolia {
 	}
 	f.Server = httptest.NewServer(f)
 	t.Cleanup(f.Close)
-	t.Setenv(algoliaAppVariable, "ALGOLIAAPP")
-	t.Setenv(algoliaKeyVariable, "algolia-key")
-	t.Setenv(algoliaURLVariable, f.URL)
+	t.Setenv("ALGOLIA_APPLICATION_ID", "ALGOLIAAPP")
+	t.Setenv("ALGOLIA_API_KEY", "algolia-key")
+	t.Setenv("ALGOLIA_URL", f.URL)
 	return f
 }
 
@@ -199,11 +199,11 @@ func TestMigrateUsage(t *testing.T) {
 	} {
 		affinity(t, "", append([]string{"migrate"}, args...)...).wants(t, 2, want)
 	}
-	t.Setenv(algoliaKeyVariable, "")
+	t.Setenv("ALGOLIA_API_KEY", "")
 	affinity(t, "", "migrate", "algolia", "--index", "a").wants(t, 2, "the key of the Algolia application is missing: set $ALGOLIA_API_KEY or --algolia-key-file")
 	key := file(t, "key", "wrong")
 	affinity(t, "", "migrate", "algolia", "--index", "a", "--algolia-key-file", key).wants(t, 1, "Invalid Application-ID or API key")
-	t.Setenv(algoliaAppVariable, "")
+	t.Setenv("ALGOLIA_APPLICATION_ID", "")
 	affinity(t, "", "migrate", "algolia", "--index", "a").wants(t, 2, "--algolia-app is required")
 }
 

@@ -144,7 +144,7 @@ func TestReplayInterrupted(t *testing.T) {
 	server.Publish(deadTopic, []byte("a"), nil)
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	affinityWith(t, ctx, "", func(*tool) {}, "replay", "--url", engine.URL).wants(t, cli.ExitFailed, "interrupted")
+	affinityWith(t, ctx, "", func(*program) {}, "replay", "--url", engine.URL).wants(t, cli.ExitFailed, "interrupted")
 	if got := published(server); len(got) != 0 {
 		t.Errorf("the topic has %v, want nothing", got)
 	}

@@ -19,9 +19,6 @@ import (
 	"github.com/affinityengine/affinity/scripts/affinity/contexts"
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/api/client"
-	"github.com/affinityengine/affinity/shared/app/config"
-	"github.com/affinityengine/affinity/shared/queue"
-	"github.com/affinityengine/affinity/shared/queue/taskqueue"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
@@ -53,35 +50,39 @@ type tool struct {
 	given    bool                   // a flag or a variable gives url, app or key
 	readKey  func() (string, error) // of a context; nil: key has it
 
-	start       func(context.Context, upOptions) (runningStack, error)
-	openConfig  func(ctx context.Context, project, database string) (configStore, error)
-	openCipher  func(ctx context.Context, kmsKey string) (config.Cipher, error)
-	openUsage   func(ctx context.Context, tables bigtables) (usageTable, error)
-	openDetails func(ctx context.Context, tables bigtables) (jobDetails, error)
-	openLog     func(ctx context.Context, tables bigtables) (changeLog, error)
-	openTasks   func(ctx context.Context, c taskqueue.Config) (queue.Queue, func() error, error)
-	retry       client.Retry  // of commands that wait for the engine
-	watchEvery  time.Duration // how often a job is asked for
+	retry      client.Retry  // of commands that wait for the engine
+	watchEvery time.Duration // how often a job is asked for
+}
+
+// program is the whole tool: what its commands share, and what some of them start or open.
+type program struct {
+	*tool
+	start starter
+	open  openers
 }
 
 // run executes one command line and returns the exit code of the process.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	t := &tool{
 		in: stdin, out: stdout, err: stderr,
-		start:      startStack,
-		openConfig: openFirestore, openCipher: openKMS, openUsage: openBigtable, openDetails: openDetails, openLog: openAuditLog, openTasks: openTasks,
 		retry:      client.Retry{Total: 2 * time.Minute},
 		watchEvery: 500 * time.Millisecond,
 	}
 	if folder, err := os.UserConfigDir(); err == nil {
 		t.contexts = contexts.New(filepath.Join(folder, "affinity"))
 	}
-	return t.run(ctx, args)
+	p := &program{tool: t, start: startStack, open: deployed()}
+	return p.run(ctx, args)
 }
 
-func (t *tool) run(ctx context.Context, args []string) int {
+func (p *program) run(ctx context.Context, args []string) int {
+	return p.execute(ctx, rootCommand(p), args)
+}
+
+// execute executes a command line and returns the exit code of the process.
+func (t *tool) execute(ctx context.Context, root *cobra.Command, args []string) int {
 	out := t.out
-	code := cli.Execute(ctx, rootCommand(t), args, cli.Streams{In: t.in, Out: t.out, Err: t.err}, t.advise)
+	code := cli.Execute(ctx, root, args, cli.Streams{In: t.in, Out: t.out, Err: t.err}, t.advise)
 	if t.rows == nil {
 		return code
 	}
@@ -95,7 +96,8 @@ func (t *tool) run(ctx context.Context, args []string) int {
 // defaultURL is the address of an engine of `affinity up`.
 const defaultURL = "http://127.0.0.1:8080"
 
-func rootCommand(t *tool) *cobra.Command {
+func rootCommand(p *program) *cobra.Command {
+	t := p.tool
 	root := cli.Group(&cobra.Command{
 		Use:   "affinity",
 		Short: "Run, feed, read and measure Affinity, the personalization engine",
@@ -115,7 +117,7 @@ func rootCommand(t *tool) *cobra.Command {
 			}
 			return t.fromContext(cmd.Flags().Changed)
 		},
-	}, upCommand(t), demoCommand(t), importCommand(t), eventsCommand(t), catalogCommand(t), profileCommand(t), userCommand(t), optOutCommand(t), rankCommand(t), boostsCommand(t), feedCommand(t), segmentCommand(t), valuesCommand(t), indexCommand(t), strategyCommand(t), appCommand(t), replayCommand(t),
+	}, upCommand(t, p.start), demoCommand(t, p.start), importCommand(t), eventsCommand(t), catalogCommand(t), profileCommand(t), userCommand(t), optOutCommand(t), rankCommand(t), boostsCommand(t), feedCommand(t), segmentCommand(t), valuesCommand(t), indexCommand(t), strategyCommand(t), appCommand(t, p.open), replayCommand(t),
 		loadCommand(t), recomputeCommand(t), reenrichCommand(t), crowdCommand(t), schemaCommand(t), explainCommand(t), auditCommand(t), benchCommand(t),
 		backtestCommand(t), tuneCommand(t), tryCommand(t), usageCommand(t), settingsCommand(t), auditLogCommand(t), exportCommand(t), dumpCommand(t), restoreDumpCommand(t),
 		wordpressCommand(t), contextCommand(t), migrateCommand(t), planCommand(t), healthyCommand(t), versionCommand(t))

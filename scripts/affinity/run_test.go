@@ -210,7 +210,7 @@ func TestUp(t *testing.T) {
 	var given upOptions
 	closed := false
 	engine := newFakeEngine(t)
-	r := affinityWith(t, ctx, "", func(tl *tool) {
+	r := affinityWith(t, ctx, "", func(tl *program) {
 		tl.out = out
 		tl.start = func(_ context.Context, o upOptions) (runningStack, error) {
 			given = o
@@ -254,7 +254,7 @@ func TestKeyFromTheEnvironment(t *testing.T) {
 func TestKeyWithoutTLS(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	affinityWith(t, ctx, "", func(*tool) {}, "strategy", "get", "--url", "http://192.0.2.1:9").
+	affinityWith(t, ctx, "", func(*program) {}, "strategy", "get", "--url", "http://192.0.2.1:9").
 		wants(t, cli.ExitFailed, "warning: http sends the key to 192.0.2.1:9 unencrypted: use https")
 }
 
@@ -266,7 +266,7 @@ func TestUpOperator(t *testing.T) {
 		var given upOptions
 		closed := false
 		engine := newFakeEngine(t)
-		r := affinityWith(t, ctx, "", func(tl *tool) {
+		r := affinityWith(t, ctx, "", func(tl *program) {
 			tl.out = &untilReady{stop: stop}
 			tl.start = func(_ context.Context, o upOptions) (runningStack, error) {
 				given = o
@@ -304,7 +304,7 @@ func TestUpLayout(t *testing.T) {
 		"demo --schema narrow":                  one(schema.Narrow, schema.JSON),
 	} {
 		var given upOptions
-		affinityWith(t, t.Context(), "", func(tl *tool) {
+		affinityWith(t, t.Context(), "", func(tl *program) {
 			tl.start = func(_ context.Context, o upOptions) (runningStack, error) {
 				given = o
 				return nil, errors.New("enough")
@@ -318,7 +318,7 @@ func TestUpLayout(t *testing.T) {
 
 func TestUpThatCannotStart(t *testing.T) {
 	t.Parallel()
-	affinityWith(t, t.Context(), "", func(tl *tool) {
+	affinityWith(t, t.Context(), "", func(tl *program) {
 		tl.start = func(context.Context, upOptions) (runningStack, error) {
 			return nil, errors.New("address already in use")
 		}

@@ -60,8 +60,8 @@ func TestKeyRemovedByItsDigits(t *testing.T) {
 	store := config.NewMemory()
 	app := func(line string) ran {
 		t.Helper()
-		return affinityWith(t, t.Context(), "", func(tl *tool) {
-			tl.openConfig = func(context.Context, string, string) (configStore, error) {
+		return affinityWith(t, t.Context(), "", func(tl *program) {
+			tl.open.config = func(context.Context, string, string) (configStore, error) {
 				return configStore{Store: store, close: func() error { return nil }}, nil
 			}
 		}, strings.Fields("app --project p "+line)...)

@@ -16,6 +16,9 @@ type runningStack interface {
 	Close() error                       // finishes the work under way and ends the engine
 }
 
+// starter starts an engine in this process.
+type starter func(context.Context, upOptions) (runningStack, error)
+
 // startStack starts an engine. ctx bounds the start, not the life of the engine.
 func startStack(ctx context.Context, o upOptions) (runningStack, error) {
 	apps := make([]stack.App, len(o.Apps))

@@ -159,6 +159,7 @@ func TestTry(t *testing.T) {
 	r := affinity(t, "", "try", "--objects", f.objects, "--out", out, f.events)
 	r.wants(t, 0, "1,800 events of 300 users on 120 objects", "On your data: +", " % (+", "over showing everybody the best sellers",
 		"guessed from the data", "best sellers", "for this user", "turned to", "Thing ", out)
+	const shownUsers = 2
 	if n := strings.Count(r.out, "and then (*) to"); n != shownUsers {
 		t.Errorf("results of %d users, want %d:\n%s", n, shownUsers, r.out)
 	}

@@ -84,7 +84,7 @@ func (f *layoutFlags) layout() (schema.Layout, error) {
 	return layout, nil
 }
 
-func upCommand(t *tool) *cobra.Command {
+func upCommand(t *tool, start starter) *cobra.Command {
 	f := &upFlags{}
 	cmd := &cobra.Command{
 		Use:   "up",
@@ -113,7 +113,7 @@ func upCommand(t *tool) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return serve(cmd.Context(), t, o, func(_ context.Context, s runningStack) error {
+			return serve(cmd.Context(), t, start, o, func(_ context.Context, s runningStack) error {
 				printNext(t.err, s.URL(), o.Apps[0])
 				return nil
 			}, false)
@@ -270,8 +270,8 @@ func checkAddr(o upOptions) error {
 
 // serve starts a stack, calls do, and serves until the context ends, unless once
 // is set. The context ends with Ctrl-C, at any time, which is not an error.
-func serve(ctx context.Context, t *tool, o upOptions, do func(context.Context, runningStack) error, once bool) (err error) {
-	if t.start == nil {
+func serve(ctx context.Context, t *tool, start starter, o upOptions, do func(context.Context, runningStack) error, once bool) (err error) {
+	if start == nil {
 		return errors.New("this build of the tool has no local stack")
 	}
 	// The database is in this process. At the usual rate the collection of its heap would take
@@ -279,7 +279,7 @@ func serve(ctx context.Context, t *tool, o upOptions, do func(context.Context, r
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)
 	}
-	stack, err := t.start(ctx, o)
+	stack, err := start(ctx, o)
 	if err != nil && ctx.Err() != nil {
 		return nil
 	}

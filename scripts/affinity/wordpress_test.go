@@ -141,5 +141,5 @@ func TestWordPressUsage(t *testing.T) {
 	affinity(t, "", "wordpress").wants(t, 2, "needs a command")
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	affinityWith(t, ctx, "", func(*tool) {}, "wordpress", "sync", "--site", wordpresstest.New(t, 1).URL).wants(t, 1, "interrupted")
+	affinityWith(t, ctx, "", func(*program) {}, "wordpress", "sync", "--site", wordpresstest.New(t, 1).URL).wants(t, 1, "interrupted")
 }
