@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/scripts/affinity/command/admin"
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/app/usage"
 	"github.com/affinityengine/affinity/shared/local/operator"
@@ -27,11 +28,11 @@ func TestAppCommands(t *testing.T) {
 	app := func(line string) ran {
 		t.Helper()
 		return affinityWith(t, t.Context(), "", func(tl *program) {
-			tl.open.config = func(_ context.Context, p, d string) (configStore, error) {
+			tl.open.Config = func(_ context.Context, p, d string) (admin.ConfigStore, error) {
 				project, database = p, d
-				return configStore{Store: store, close: func() error { return nil }}, nil
+				return admin.ConfigStore{Store: store, Close: func() error { return nil }}, nil
 			}
-			tl.open.log = func(_ context.Context, cfg bigtables) (changeLog, error) {
+			tl.open.Log = func(_ context.Context, cfg admin.Bigtables) (admin.ChangeLog, error) {
 				instance = cfg.Project + "/" + cfg.Instance
 				return log, nil
 			}
@@ -98,14 +99,14 @@ func TestKeyAttributes(t *testing.T) {
 	app := func(line string) ran {
 		t.Helper()
 		return affinityWith(t, t.Context(), "", func(tl *program) {
-			tl.open.cipher = func(ctx context.Context, kmsKey string) (config.Cipher, error) {
+			tl.open.Cipher = func(ctx context.Context, kmsKey string) (config.Cipher, error) {
 				if kmsKey == "" {
-					return deployed().cipher(ctx, kmsKey)
+					return admin.Deployed().Cipher(ctx, kmsKey)
 				}
 				return sealer, nil
 			}
-			tl.open.config = func(context.Context, string, string) (configStore, error) {
-				return configStore{Store: store, close: func() error { return nil }}, nil
+			tl.open.Config = func(context.Context, string, string) (admin.ConfigStore, error) {
+				return admin.ConfigStore{Store: store, Close: func() error { return nil }}, nil
 			}
 		}, strings.Fields("app --project p "+line)...)
 	}
@@ -247,8 +248,8 @@ func TestAppLayouts(t *testing.T) {
 	app := func(line string) ran {
 		t.Helper()
 		return affinityWith(t, t.Context(), "", func(tl *program) {
-			tl.open.config = func(context.Context, string, string) (configStore, error) {
-				return configStore{Store: store, close: func() error { return nil }}, nil
+			tl.open.Config = func(context.Context, string, string) (admin.ConfigStore, error) {
+				return admin.ConfigStore{Store: store, Close: func() error { return nil }}, nil
 			}
 		}, strings.Fields("app --project p "+line)...)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/scripts/affinity/command/admin"
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/kinds/deletion"
@@ -58,12 +59,12 @@ func TestAppDeleteDeployed(t *testing.T) {
 	app := func(line string) ran {
 		t.Helper()
 		return affinityWith(t, t.Context(), "", func(tl *program) {
-			tl.open.config = func(context.Context, string, string) (configStore, error) {
-				return configStore{Store: store, jobs: jobs.Open, close: func() error { return nil }}, nil
+			tl.open.Config = func(context.Context, string, string) (admin.ConfigStore, error) {
+				return admin.ConfigStore{Store: store, Jobs: jobs.Open, Close: func() error { return nil }}, nil
 			}
-			tl.open.tasks = func(ctx context.Context, c taskqueue.Config) (queue.Queue, func() error, error) {
+			tl.open.Tasks = func(ctx context.Context, c taskqueue.Config) (queue.Queue, func() error, error) {
 				if c.Queue == "" {
-					return deployed().tasks(ctx, c)
+					return admin.Deployed().Tasks(ctx, c)
 				}
 				return &created, func() error { return nil }, nil
 			}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/scripts/affinity/command/local"
 	"github.com/affinityengine/affinity/shared/local/operator"
 	"github.com/affinityengine/affinity/shared/local/race"
 	"github.com/affinityengine/affinity/shared/local/stack"
@@ -91,7 +92,7 @@ func TestDemoMove(t *testing.T) {
 	}
 	t.Parallel()
 	ran := affinityWith(t, t.Context(), "", func(tl *program) {
-		tl.start = func(ctx context.Context, o upOptions) (runningStack, error) {
+		tl.start = func(ctx context.Context, o local.Options) (local.RunningStack, error) {
 			s, err := stack.Start(ctx, stack.Options{Addr: o.Addr, Data: o.Data, Apps: []stack.App{{ID: "demo", Key: stack.DemoKey}}, Regions: o.Regions, Life: o.RequestLimit,
 				Operator: o.Operator, ConfigTTL: time.Millisecond, Log: slog.New(slog.DiscardHandler)})
 			return engineStack{s}, err

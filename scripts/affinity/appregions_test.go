@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/scripts/affinity/command/admin"
 	"github.com/affinityengine/affinity/shared/app/auditlog"
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/job"
@@ -91,13 +92,13 @@ func TestAppMoveDeployed(t *testing.T) {
 	app := func(line string) ran {
 		t.Helper()
 		return affinityWith(t, t.Context(), "", func(tl *program) {
-			tl.open = deployed()
-			tl.open.config = func(context.Context, string, string) (configStore, error) {
-				return configStore{Store: apps, jobs: jobs.Open, close: func() error { return nil }}, nil
+			tl.open = admin.Deployed()
+			tl.open.Config = func(context.Context, string, string) (admin.ConfigStore, error) {
+				return admin.ConfigStore{Store: apps, Jobs: jobs.Open, Close: func() error { return nil }}, nil
 			}
-			tl.open.tasks = func(ctx context.Context, c taskqueue.Config) (queue.Queue, func() error, error) {
+			tl.open.Tasks = func(ctx context.Context, c taskqueue.Config) (queue.Queue, func() error, error) {
 				if queueOf = c; c.Queue == "" {
-					return deployed().tasks(ctx, c)
+					return admin.Deployed().Tasks(ctx, c)
 				}
 				return w, func() error { return nil }, nil
 			}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/affinityengine/affinity/scripts/affinity/command"
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/local/race"
 	"github.com/affinityengine/affinity/shared/local/realdata"
@@ -139,7 +140,7 @@ func TestRowWithImpossibleTimeDoesNotDecide(t *testing.T) {
 			t.Fatalf("%s: %s", name, want.err)
 		}
 		got := affinity(t, "", append(judge, f.events, odd)...)
-		got.wants(t, exitLines, odd+":1: The timestamp is a number that is no time from 1980", odd+":2: The timestamp lies before 1980 or after 2199",
+		got.wants(t, command.ExitLines, odd+":1: The timestamp is a number that is no time from 1980", odd+":2: The timestamp lies before 1980 or after 2199",
 			odd+":3: The timestamp lies more than 5 minutes in the future", odd+":4: The timestamp lies more", odd+":5: The timestamp is a number that",
 			"5 lines left out, because no event can have such a time; all others count")
 		if diff := cmp.Diff(want.out, got.out); diff != "" {

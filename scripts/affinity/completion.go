@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/affinityengine/affinity/scripts/affinity/command"
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/api/client"
 	"github.com/affinityengine/affinity/shared/score/schema"
@@ -30,15 +30,15 @@ var argumentsOf = map[string]lister{
 }
 
 // completeValues makes the shells complete the arguments and flags of all commands.
-func completeValues(t *tool, cmd *cobra.Command) {
+func completeValues(t *command.Tool, cmd *cobra.Command) {
 	_, path, _ := strings.Cut(cmd.CommandPath(), " ")
 	if list := argumentsOf[path]; list != nil {
-		cmd.ValidArgsFunction = t.completeBy(list)
+		cmd.ValidArgsFunction = completeBy(t, list)
 	}
 	of := map[string]cobra.CompletionFunc{
-		"context":  t.completeContexts,
-		"output":   cobra.FixedCompletions(outputs, cobra.ShellCompDirectiveNoFileComp),
-		"facet":    t.completeBy(facetNames),
+		"context":  t.CompleteContexts,
+		"output":   cobra.FixedCompletions(command.Outputs, cobra.ShellCompDirectiveNoFileComp),
+		"facet":    completeBy(t, facetNames),
 		"schema":   cobra.FixedCompletions([]string{string(schema.Narrow), string(schema.Wide)}, cobra.ShellCompDirectiveNoFileComp),
 		"to":       cobra.FixedCompletions([]string{string(schema.Narrow), string(schema.Wide)}, cobra.ShellCompDirectiveNoFileComp), // of schema start
 		"encoding": cobra.FixedCompletions([]string{string(schema.JSON), string(schema.Compact)}, cobra.ShellCompDirectiveNoFileComp),
@@ -54,17 +54,14 @@ func completeValues(t *tool, cmd *cobra.Command) {
 	}
 }
 
-// completionWait is how long a shell waits for an engine.
-const completionWait = 2 * time.Second
-
 // completeBy asks the engine. It completes nothing if that fails.
-func (t *tool) completeBy(list lister) cobra.CompletionFunc {
+func completeBy(t *command.Tool, list lister) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		const none = cobra.ShellCompDirectiveNoFileComp
-		if t.complete(cmd.Flags().Changed) != nil || t.fromContext(cmd.Flags().Changed) != nil {
+		if t.Complete(cmd.Flags().Changed) != nil || t.FromContext(cmd.Flags().Changed) != nil {
 			return nil, none
 		}
-		c, err := t.client()
+		c, err := t.Client()
 		if err != nil {
 			return nil, none
 		}
@@ -72,7 +69,7 @@ func (t *tool) completeBy(list lister) cobra.CompletionFunc {
 		if parent == nil {
 			parent = context.Background()
 		}
-		ctx, cancel := context.WithTimeout(parent, completionWait)
+		ctx, cancel := context.WithTimeout(parent, command.CompletionWait)
 		defer cancel()
 		values, err := list(ctx, c.WithRetry(client.NoRetry), typed)
 		if err != nil {

@@ -10,10 +10,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/scripts/affinity/command"
 	"github.com/affinityengine/affinity/scripts/affinity/contexts"
 )
 
-func contextCommand(t *tool) *cobra.Command {
+func contextCommand(t *command.Tool) *cobra.Command {
 	return cli.Group(&cobra.Command{
 		Use:   "context",
 		Short: "Name the engines that you work with, and choose one",
@@ -24,7 +25,7 @@ func contextCommand(t *tool) *cobra.Command {
 	}, addContextCommand(t), useContextCommand(t), listContextsCommand(t), currentContextCommand(t), deleteContextCommand(t))
 }
 
-func addContextCommand(t *tool) *cobra.Command {
+func addContextCommand(t *command.Tool) *cobra.Command {
 	return &cobra.Command{
 		Use:   "add NAME",
 		Short: "Add a context, or replace it",
@@ -33,10 +34,10 @@ func addContextCommand(t *tool) *cobra.Command {
 		Example: "  affinity context add prod --url https://affinity.example.com --app shop --key-file key",
 		Args:    cli.Args("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if _, err := t.client(); err != nil {
+			if _, err := t.Client(); err != nil {
 				return err
 			}
-			inFile, err := t.contexts.Add(args[0], t.url, t.app, t.key)
+			inFile, err := t.Contexts.Add(args[0], t.URL, t.App, t.Key)
 			if err != nil {
 				return err
 			}
@@ -44,60 +45,60 @@ func addContextCommand(t *tool) *cobra.Command {
 			if inFile {
 				where = "in a file that only you may read, since there is no keyring"
 			}
-			_, err = fmt.Fprintf(t.out, "context %s is app %s at %s; its key is %s\n", args[0], cli.Printable(t.app), cli.Printable(t.url), where)
+			_, err = fmt.Fprintf(t.Out, "context %s is app %s at %s; its key is %s\n", args[0], cli.Printable(t.App), cli.Printable(t.URL), where)
 			return err
 		},
 	}
 }
 
-func useContextCommand(t *tool) *cobra.Command {
+func useContextCommand(t *command.Tool) *cobra.Command {
 	return &cobra.Command{
-		Use: "use NAME", Short: "Make a context the current one", Args: cli.Args("NAME"), ValidArgsFunction: t.completeContexts,
-		RunE: func(_ *cobra.Command, args []string) error { return t.contexts.Use(args[0]) },
+		Use: "use NAME", Short: "Make a context the current one", Args: cli.Args("NAME"), ValidArgsFunction: t.CompleteContexts,
+		RunE: func(_ *cobra.Command, args []string) error { return t.Contexts.Use(args[0]) },
 	}
 }
 
-func deleteContextCommand(t *tool) *cobra.Command {
+func deleteContextCommand(t *command.Tool) *cobra.Command {
 	return &cobra.Command{
-		Use: "delete NAME", Short: "Delete a context and its key", Args: cli.Args("NAME"), ValidArgsFunction: t.completeContexts,
-		RunE: func(_ *cobra.Command, args []string) error { return t.contexts.Delete(args[0]) },
+		Use: "delete NAME", Short: "Delete a context and its key", Args: cli.Args("NAME"), ValidArgsFunction: t.CompleteContexts,
+		RunE: func(_ *cobra.Command, args []string) error { return t.Contexts.Delete(args[0]) },
 	}
 }
 
-func currentContextCommand(t *tool) *cobra.Command {
+func currentContextCommand(t *command.Tool) *cobra.Command {
 	return &cobra.Command{
 		Use: "current", Short: "Print the name of the current context", Args: cli.Subcommand,
 		RunE: func(*cobra.Command, []string) error {
-			l, err := t.contexts.Read()
+			l, err := t.Contexts.Read()
 			if err != nil {
 				return err
 			}
 			if l.Current == "" {
 				return fmt.Errorf("no context is current: `affinity context use NAME` chooses one")
 			}
-			_, err = fmt.Fprintln(t.out, l.Current)
+			_, err = fmt.Fprintln(t.Out, l.Current)
 			return err
 		},
 	}
 }
 
-func listContextsCommand(t *tool) *cobra.Command {
+func listContextsCommand(t *command.Tool) *cobra.Command {
 	asJSON := false
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the contexts", Args: cli.Subcommand,
 		RunE: func(*cobra.Command, []string) error {
-			l, err := t.contexts.Read()
+			l, err := t.Contexts.Read()
 			if err != nil {
 				return err
 			}
 			if asJSON {
-				return printContexts(t.out, l)
+				return printContexts(t.Out, l)
 			}
 			if len(l.Contexts) == 0 {
-				_, err := fmt.Fprintln(t.out, "no contexts: `affinity context add NAME --url URL --app APP --key-file FILE` adds one")
+				_, err := fmt.Fprintln(t.Out, "no contexts: `affinity context add NAME --url URL --app APP --key-file FILE` adds one")
 				return err
 			}
-			w := tabwriter.NewWriter(t.out, 0, 0, 2, ' ', 0)
+			w := tabwriter.NewWriter(t.Out, 0, 0, 2, ' ', 0)
 			fmt.Fprintln(w, "\tNAME\tURL\tAPP\tKEY")
 			for _, name := range slices.Sorted(maps.Keys(l.Contexts)) {
 				c, mark, where := l.Contexts[name], "", "keyring"
@@ -130,45 +131,4 @@ func printContexts(out io.Writer, l contexts.List) error {
 		listed = append(listed, listedContext{name, l.Contexts[name].URL, l.Contexts[name].App, name == l.Current})
 	}
 	return cli.PrintJSON(out, map[string]any{"contexts": listed})
-}
-
-// completeContexts completes the name of a context.
-func (t *tool) completeContexts(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	l, err := t.contexts.Read()
-	if err != nil || len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return slices.Sorted(maps.Keys(l.Contexts)), cobra.ShellCompDirectiveNoFileComp
-}
-
-// fromContext takes URL, app and key from the current context, or from the one of
-// --context, unless a flag or a variable gives one of the three.
-func (t *tool) fromContext(given func(flag string) bool) error {
-	chosen := given("context")
-	for _, flag := range []string{"url", "app", "key", "key-file"} {
-		if chosen && given(flag) {
-			return cli.Usagef("--context and --%s cannot both be given: a context has a URL, an app and a key", flag)
-		}
-	}
-	if !chosen && (t.given || t.contexts == (contexts.Store{})) {
-		return nil
-	}
-	l, err := t.contexts.Read()
-	if err != nil {
-		return err
-	}
-	name := l.Current
-	if chosen {
-		name = t.context
-	}
-	if name == "" {
-		return nil
-	}
-	c, ok := l.Contexts[name]
-	if !ok {
-		return cli.Usagef("--context %q: there is no such context; `affinity context list` lists all", name)
-	}
-	t.url, t.app = c.URL, c.App
-	t.readKey = func() (string, error) { return l.Key(name) }
-	return nil
 }

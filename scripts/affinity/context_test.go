@@ -9,6 +9,7 @@ import (
 	"github.com/zalando/go-keyring"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/scripts/affinity/command"
 	"github.com/affinityengine/affinity/scripts/affinity/contexts"
 	"github.com/affinityengine/affinity/shared/local/stack"
 )
@@ -28,11 +29,11 @@ func TestContextsWithoutKeyring(t *testing.T) {
 func testContexts(t *testing.T, where string) {
 	s := startEngine(t, stack.Options{RetentionDays: 90})
 	folder := filepath.Join(t.TempDir(), "affinity")
-	for _, variable := range []string{urlVariable, appVariable, keyVariable, keyFileVariable} {
+	for _, variable := range []string{command.URLVariable, command.AppVariable, command.KeyVariable, command.KeyFileVariable} {
 		t.Setenv(variable, "")
 	}
 	run := func(args ...string) ran {
-		return affinityWith(t, t.Context(), "", func(tl *program) { tl.contexts = contexts.New(folder) }, args...)
+		return affinityWith(t, t.Context(), "", func(tl *program) { tl.Contexts = contexts.New(folder) }, args...)
 	}
 	run("context", "list").wants(t, cli.ExitOK, "no contexts")
 	run("context", "current").wants(t, cli.ExitFailed, "no context is current")
@@ -49,7 +50,7 @@ func testContexts(t *testing.T, where string) {
 	run("events", "refused").wants(t, cli.ExitFailed, "401")
 	// What is given takes the place of the whole context: its key does not go elsewhere.
 	run("events", "refused", "--url", s.URL).wants(t, cli.ExitOK, "no event was refused")
-	t.Setenv(urlVariable, s.URL)
+	t.Setenv(command.URLVariable, s.URL)
 	run("events", "refused").wants(t, cli.ExitOK, "no event was refused")
 	run("events", "refused", "--context", "other").wants(t, cli.ExitFailed, "401")
 	run("context", "delete", "other").wants(t, cli.ExitOK)
@@ -68,7 +69,7 @@ func testContexts(t *testing.T, where string) {
 	if err := os.WriteFile(filepath.Join(folder, "contexts.json"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv(urlVariable, "")
+	t.Setenv(command.URLVariable, "")
 	run("events", "refused").wants(t, cli.ExitFailed, "read the contexts in ")
 	run("version").wants(t, cli.ExitOK)
 }

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/scripts/affinity/command/local"
 	"github.com/affinityengine/affinity/shared/rank/boost"
 )
 
@@ -18,7 +19,9 @@ func TestDemo(t *testing.T) {
 	engine := newFakeEngine(t)
 	closed := false
 	r := affinityWith(t, t.Context(), "", func(tl *program) {
-		tl.start = func(context.Context, upOptions) (runningStack, error) { return runningEngine{engine, &closed}, nil }
+		tl.start = func(context.Context, local.Options) (local.RunningStack, error) {
+			return runningEngine{engine, &closed}, nil
+		}
 	}, "demo", "--once")
 	r.wants(t, cli.ExitOK, "ready "+engine.URL, "days of history", "live: 84 events", "runs a lot, loves Stridewell", "strategy change:",
 		"strategy version 1", "strategy version 2", "curl '"+engine.URL+"/1/profiles/you'")
@@ -109,7 +112,7 @@ func TestDemoWithData(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	demo := func() ran {
-		return affinityWith(t, t.Context(), "", func(tl *program) { tl.start = startStack }, "demo", "--once", "--addr", "127.0.0.1:0", "--data", data)
+		return affinityWith(t, t.Context(), "", func(tl *program) { tl.start = local.StartStack }, "demo", "--once", "--addr", "127.0.0.1:0", "--data", data)
 	}
 	demo().wants(t, cli.ExitOK, "all data is kept in "+data, "days of history", "strategy version 2")
 	again := demo()
@@ -125,7 +128,9 @@ func TestDemoOfAnEngineThatRefuses(t *testing.T) {
 	engine.failures = append(engine.failures, refusing(422))
 	closed := false
 	affinityWith(t, t.Context(), "", func(tl *program) {
-		tl.start = func(context.Context, upOptions) (runningStack, error) { return runningEngine{engine, &closed}, nil }
+		tl.start = func(context.Context, local.Options) (local.RunningStack, error) {
+			return runningEngine{engine, &closed}, nil
+		}
 	}, "demo").wants(t, cli.ExitFailed, "set the demo's strategy")
 	if !closed {
 		t.Error("the stack was not closed")

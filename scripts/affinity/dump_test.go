@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/scripts/affinity/command"
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/api/client"
 	"github.com/affinityengine/affinity/shared/event"
@@ -178,14 +179,14 @@ func TestRestoreNamesWhatIsWrong(t *testing.T) {
 	}{
 		"":                 {cli.ExitFailed, "holds nothing of a dump"},
 		app:                {cli.ExitFailed, "is no complete dump"},
-		app + "{}\n" + end: {exitLines, ":2: the line is none of a dump"},
-		app + "x\n" + end:  {exitLines, ":2: the line is none of a dump"},
+		app + "{}\n" + end: {command.ExitLines, ":2: the line is none of a dump"},
+		app + "x\n" + end:  {command.ExitLines, ":2: the line is none of a dump"},
 		app + `{"exportedDeletion":{"userToken":"a,b","deletedUntil":"2026-11-21T10:00:00.000Z","receivedUntil":"2026-11-21T10:00:00.000Z"}}` + "\n" + end: {
-			exitLines, ":2: The userToken of an exported deletion is none"},
+			command.ExitLines, ":2: The userToken of an exported deletion is none"},
 		app + `{"exportedDeletion":{"userToken":"a","deletedUntil":"2126-11-21T10:00:00.000Z","receivedUntil":"2126-11-21T10:00:00.000Z"}}` + "\n" + end: {
-			exitLines, ":2: An exported deletion must have times from 1970 until now"},
+			command.ExitLines, ":2: An exported deletion must have times from 1970 until now"},
 		app + `{"exportedDeletion":{"userToken":"a","deletedUntil":"2026-11-21T10:00:00.000Z","receivedUntil":"2026-11-21T10:00:00.000Z"}}` + "\n" +
-			`{"exportedObject":{"index":"i","object":{"objectID":"1"}}}` + "\n" + end: {exitLines, ":3: settings and objects must stand before all events"},
+			`{"exportedObject":{"index":"i","object":{"objectID":"1"}}}` + "\n" + end: {command.ExitLines, ":3: settings and objects must stand before all events"},
 		app + `{"exportedFeed":{"name":"new","feed":{"index":""}}}` + "\n" + end: {cli.ExitFailed, "restore line 2 of "},
 	} {
 		affinity(t, "", "restore", "--url", s.URL, file(t, "dump.ndjson", text)).wants(t, c.code, c.want)
@@ -198,7 +199,7 @@ func TestRestoreNamesWhatIsWrong(t *testing.T) {
 	affinity(t, "", "restore", "--url", s.URL, strategy(2)).wants(t, cli.ExitFailed, "the app has another strategy: --replace")
 	affinity(t, "", "restore", "--url", s.URL, "--replace", strategy(2)).wants(t, cli.ExitOK)
 	affinity(t, "", "restore", "--url", s.URL, "--from-line", "0", "x").wants(t, cli.ExitUsage, "--from-line 0")
-	affinity(t, "", "import", "--url", s.URL, strategy(1)).wants(t, exitLines, "`affinity restore` restores it")
+	affinity(t, "", "import", "--url", s.URL, strategy(1)).wants(t, command.ExitLines, "`affinity restore` restores it")
 }
 
 // An interrupted restore says where to go on, and going on there restores the rest.

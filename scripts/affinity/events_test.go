@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/scripts/affinity/command"
 	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
@@ -35,7 +36,7 @@ func TestCatalogCommands(t *testing.T) {
 	s := startEngine(t, stack.Options{})
 	run := func(in string, args ...string) ran { return affinity(t, in, append(args, "--url", s.URL)...) }
 	objects := `{"objectID":"1","color":"Red"}` + "\n" + `{"color":"Blue"}` + "\n" + `{"objectID":"2"}` + "\n"
-	run(objects, "catalog", "import", "--index", "shoes", "-").wants(t, exitLines, "imported 2 objects into the index shoes", "stdin:2: objectID is missing")
+	run(objects, "catalog", "import", "--index", "shoes", "-").wants(t, command.ExitLines, "imported 2 objects into the index shoes", "stdin:2: objectID is missing")
 	run("", "catalog", "import", file(t, "list.json", `[{"objectID":"3"},{"objectID":"4"}]`)).wants(t, cli.ExitOK, "imported 2 objects into the index products")
 	run("", "catalog", "show", "1", "--index", "shoes").wants(t, cli.ExitOK, `"color": "Red"`)
 	run("", "catalog", "show", "9").wants(t, cli.ExitFailed, "show object 9 of products", "404")

@@ -70,7 +70,7 @@ func TestFollowEvents(t *testing.T) {
 		}
 		return n, err
 	})
-	affinityWith(t, ctx, "", func(tl *program) { tl.out = lines }, "events", "tail", "--follow", "--json", "--url", s.URL).wants(t, cli.ExitOK)
+	affinityWith(t, ctx, "", func(tl *program) { tl.Out = lines }, "events", "tail", "--follow", "--json", "--url", s.URL).wants(t, cli.ExitOK)
 	got := strings.Split(strings.TrimSpace(seen.String()), "\n")
 	if len(got) != 2 || !strings.Contains(got[0], `"userToken":"ann"`) || !strings.Contains(got[1], `"userToken":"bob"`) {
 		t.Errorf("printed %q, want a line for each event", got)

@@ -21,6 +21,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/affinityengine/affinity/scripts/affinity/command"
 	"github.com/affinityengine/affinity/shared/local/ports"
 )
 
@@ -156,7 +157,7 @@ func startShell(t *testing.T, port string) *guide {
 	}
 	g := &guide{t: t, port: port, in: stdin, lines: make(chan string, 1000), shell: exec.Command("bash", "--norc", "-O", "expand_aliases")}
 	g.shell.Stdin, g.shell.Stdout, g.shell.Stderr, g.shell.Dir = in, stdout, stdout, work
-	g.shell.Env = []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + home, "TZ=UTC", "LC_ALL=C.UTF-8", "TMPDIR=" + os.TempDir(), urlVariable + "=http://127.0.0.1:" + port, "ALGOLIA_URL=" + os.Getenv("ALGOLIA_URL")}
+	g.shell.Env = []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + home, "TZ=UTC", "LC_ALL=C.UTF-8", "TMPDIR=" + os.TempDir(), command.URLVariable + "=http://127.0.0.1:" + port, "ALGOLIA_URL=" + os.Getenv("ALGOLIA_URL")}
 	g.shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := g.shell.Start(); err != nil {
 		t.Fatal(err)

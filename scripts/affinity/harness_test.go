@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/affinityengine/affinity/scripts/affinity/command"
+	"github.com/affinityengine/affinity/scripts/affinity/command/admin"
 	"github.com/affinityengine/affinity/shared/api/client"
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/local/stack"
@@ -33,17 +35,21 @@ func affinity(t *testing.T, stdin string, args ...string) ran {
 func affinityWith(t *testing.T, ctx context.Context, stdin string, change func(*program), args ...string) ran {
 	t.Helper()
 	var out, err output
-	tl := &program{tool: &tool{
-		in: strings.NewReader(stdin), out: &out, err: &err,
-		retry:      client.Retry{First: time.Millisecond, Max: 4 * time.Millisecond, Total: 10 * time.Second},
-		watchEvery: time.Millisecond,
-	}, open: openers{
-		config: func(context.Context, string, string) (configStore, error) {
-			return configStore{Store: config.NewMemory(), close: func() error { return nil }}, nil
+	tl := &program{Tool: &command.Tool{
+		In: strings.NewReader(stdin), Out: &out, Err: &err,
+		Retry:      client.Retry{First: time.Millisecond, Max: 4 * time.Millisecond, Total: 10 * time.Second},
+		WatchEvery: time.Millisecond,
+	}, open: admin.Openers{
+		Config: func(context.Context, string, string) (admin.ConfigStore, error) {
+			return admin.ConfigStore{Store: config.NewMemory(), Close: func() error { return nil }}, nil
 		},
-		usage:   func(context.Context, bigtables) (usageTable, error) { return nil, errors.New("no Bigtable here") },
-		details: func(context.Context, bigtables) (jobDetails, error) { return nil, errors.New("no Bigtable here") },
-		log:     func(context.Context, bigtables) (changeLog, error) { return &memoryLog{}, nil },
+		Usage: func(context.Context, admin.Bigtables) (admin.UsageTable, error) {
+			return nil, errors.New("no Bigtable here")
+		},
+		Details: func(context.Context, admin.Bigtables) (admin.JobDetails, error) {
+			return nil, errors.New("no Bigtable here")
+		},
+		Log: func(context.Context, admin.Bigtables) (admin.ChangeLog, error) { return &memoryLog{}, nil },
 	}}
 	change(tl)
 	code := tl.run(ctx, args)

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/scripts/affinity/command"
+	"github.com/affinityengine/affinity/scripts/affinity/command/local"
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/local/stack"
 )
@@ -47,21 +49,21 @@ func TestHealthyWaits(t *testing.T) {
 // if the listener were not closed first, so they need a key of one's own.
 func TestUpTakesTheAppOfTheEnvironment(t *testing.T) {
 	started := func(set map[string]string, args ...string) ran {
-		for _, name := range []string{appVariable, keyVariable, keyFileVariable} {
+		for _, name := range []string{command.AppVariable, command.KeyVariable, command.KeyFileVariable} {
 			t.Setenv(name, set[name])
 		}
 		return affinityWith(t, t.Context(), "", func(tl *program) {
-			tl.start = func(_ context.Context, o upOptions) (runningStack, error) {
+			tl.start = func(_ context.Context, o local.Options) (local.RunningStack, error) {
 				return nil, &net.AddrError{Err: "started with", Addr: o.Apps[0].ID + ":" + o.Apps[0].Key}
 			}
 		}, append([]string{"up", "--addr", "0.0.0.0:8080"}, args...)...)
 	}
 	const long = "a-key-of-my-own-1234"
 	started(map[string]string{}).wants(t, cli.ExitUsage, "set AFFINITY_KEY")
-	started(map[string]string{keyVariable: long}).wants(t, cli.ExitFailed, "demo:"+long)
-	started(map[string]string{keyVariable: long, appVariable: "shop"}).wants(t, cli.ExitFailed, "shop:"+long)
-	started(map[string]string{keyFileVariable: file(t, "key", long)}).wants(t, cli.ExitFailed, "demo:"+long)
-	started(map[string]string{keyFileVariable: "/nowhere"}).wants(t, cli.ExitFailed, "read the key")
-	started(map[string]string{keyVariable: long}, "--app", "other:another-key-of-mine").wants(t, cli.ExitFailed, "other:another-key-of-mine")
-	started(map[string]string{keyVariable: "short"}).wants(t, cli.ExitUsage, "can be guessed")
+	started(map[string]string{command.KeyVariable: long}).wants(t, cli.ExitFailed, "demo:"+long)
+	started(map[string]string{command.KeyVariable: long, command.AppVariable: "shop"}).wants(t, cli.ExitFailed, "shop:"+long)
+	started(map[string]string{command.KeyFileVariable: file(t, "key", long)}).wants(t, cli.ExitFailed, "demo:"+long)
+	started(map[string]string{command.KeyFileVariable: "/nowhere"}).wants(t, cli.ExitFailed, "read the key")
+	started(map[string]string{command.KeyVariable: long}, "--app", "other:another-key-of-mine").wants(t, cli.ExitFailed, "other:another-key-of-mine")
+	started(map[string]string{command.KeyVariable: "short"}).wants(t, cli.ExitUsage, "can be guessed")
 }

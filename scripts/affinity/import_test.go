@@ -15,6 +15,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/scripts/affinity/command"
 	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
@@ -52,7 +53,7 @@ func TestImportEvents(t *testing.T) {
 	path := write(t, "events.ndjson.gz", zipped(t, "\ufeff"+strings.Join(lines, "\r\n"))) // no end of line at the end
 
 	r := affinity(t, "", "import", "--url", engine.URL, path)
-	r.wants(t, exitLines, "imported 8995 events", "3 of 8998 lines did not go in; all others did", "events: read 8998 lines: 8995 imported, 3 refused",
+	r.wants(t, command.ExitLines, "imported 8995 events", "3 of 8998 lines did not go in; all others did", "events: read 8998 lines: 8995 imported, 3 refused",
 		path+":17: The userToken field is required\n", path+":5001: Invalid payload\n", path+":9000: EventName is required\n")
 	if first, last := strings.Index(r.err, ":17:"), strings.Index(r.err, ":9000:"); first > last {
 		t.Error("bad lines are not printed in the order of the file")
@@ -69,7 +70,7 @@ func TestImportEvents(t *testing.T) {
 		t.Errorf("%d requests, want 5", len(engine.imports))
 	}
 
-	affinity(t, "", "import", "--url", engine.URL, path).wants(t, exitLines)
+	affinity(t, "", "import", "--url", engine.URL, path).wants(t, command.ExitLines)
 	if len(engine.events) != 8995 {
 		t.Errorf("imported again, the engine holds %d events, want 8995", len(engine.events))
 	}
@@ -163,7 +164,7 @@ func TestImportSplitsTooLargeRequests(t *testing.T) {
 	lines[700] = strings.Replace(lines[700], `"u0"`, `"`+strings.Repeat("u", 20_000)+`"`, 1)
 	lines[900] = `{"eventName":"Viewed"}`
 	affinity(t, strings.Join(lines, "\n"), "import", "--url", engine.URL, "-").
-		wants(t, exitLines, "imported 1498 events", "stdin:701: 413", "stdin:901: The userToken field is required")
+		wants(t, command.ExitLines, "imported 1498 events", "stdin:701: 413", "stdin:901: The userToken field is required")
 }
 
 func TestImportSkipsTooLongLine(t *testing.T) {
@@ -171,14 +172,14 @@ func TestImportSkipsTooLongLine(t *testing.T) {
 	engine := newFakeEngine(t)
 	long := `{"userToken":"u","eventName":"` + strings.Repeat("n", 8_000_000) + `"}`
 	affinity(t, strings.Join([]string{eventLine(1), long, eventLine(2)}, "\n"), "import", "--url", engine.URL, "-").
-		wants(t, exitLines, "imported 2 events", "stdin:2: the line is longer than")
+		wants(t, command.ExitLines, "imported 2 events", "stdin:2: the line is longer than")
 }
 
 func TestImportShowsTheFirstBadLines(t *testing.T) {
 	t.Parallel()
 	engine := newFakeEngine(t)
 	r := affinity(t, strings.Repeat("{}\n", 30), "import", "--url", engine.URL, "-")
-	r.wants(t, exitLines, "imported 0 events", "none of 30 lines went in (the first 20 are shown above)")
+	r.wants(t, command.ExitLines, "imported 0 events", "none of 30 lines went in (the first 20 are shown above)")
 	if n := strings.Count(r.err, "stdin:"); n != 20 {
 		t.Errorf("showed %d bad lines, want 20", n)
 	}
@@ -239,7 +240,7 @@ func TestImportObjects(t *testing.T) {
 	lines = append(lines, `{"objectID":"o1","n":"the later one"}`)
 	path := write(t, "objects.ndjson.gz", zipped(t, strings.Join(lines, "\n")))
 	events := file(t, "events.ndjson", eventLine(1))
-	affinity(t, "", "import", "--url", engine.URL, "--objects", path, events).wants(t, exitLines, "and 2496 objects", "objects: read 2501 lines: 2495 imported, 1 with the objectID of another line, of which the last one stays, 5 refused",
+	affinity(t, "", "import", "--url", engine.URL, "--objects", path, events).wants(t, command.ExitLines, "and 2496 objects", "objects: read 2501 lines: 2495 imported, 1 with the objectID of another line, of which the last one stays, 5 refused",
 		path+":10: 422 the record is not good", path+":1701: 422", path+":21: objectID is missing", path+":31: a JSON array",
 		path+":41: not a JSON object", `objects go to the index "products"`)
 	if got := len(engine.objects["products"]); got != 2495 {
@@ -298,7 +299,7 @@ func TestImportEndsWithBlockedInput(t *testing.T) {
 					stop()
 				}
 			}()
-			r := affinityWith(t, ctx, "", func(tl *program) { tl.in = in }, "import", "--url", engine.URL, "-")
+			r := affinityWith(t, ctx, "", func(tl *program) { tl.In = in }, "import", "--url", engine.URL, "-")
 			r.wants(t, cli.ExitFailed)
 		})
 	}
@@ -335,15 +336,15 @@ func TestCheckSendsNothing(t *testing.T) {
 	strategy := file(t, "s.json", `{"eventsScoring":[],"facetsScoring":[]}`)
 	bad := []string{events + ":3: a quote begins cell 4 of the row, and no quote ends it", events + ":4: not valid UTF-8: it is probably WINDOWS-1252, which `iconv -f",
 		events + ":5: UserToken must contain only", events + ":8: the row has 4 cells, and the line of names has 5"}
-	affinity(t, "", "import", "--check", "--url", engine.URL, "--strategy", strategy, "--objects", objects, events).wants(t, exitLines, append(bad,
+	affinity(t, "", "import", "--check", "--url", engine.URL, "--strategy", strategy, "--objects", objects, events).wants(t, command.ExitLines, append(bad,
 		"checked the files: nothing was sent", "objects: read 4 lines: 2 can go in, 1 with the objectID of another line, of which the last one stays, 1 refused",
 		"events: read 6 lines: 1 can go in, 1 equal to another line and counted once (an eventId makes each count), 4 refused",
 		"5 of 10 lines would not go in; all others would")...)
-	affinity(t, "", "catalog", "import", "--check", "--url", engine.URL, objects).wants(t, exitLines, objects+":3: not valid UTF-8",
+	affinity(t, "", "catalog", "import", "--check", "--url", engine.URL, objects).wants(t, command.ExitLines, objects+":3: not valid UTF-8",
 		"read 4 lines: 2 can go in, 1 with the objectID", "1 of 4 lines would not go in")
-	affinity(t, "", "import", "--check", "--url", engine.URL, "--objects", objects).wants(t, exitLines, "1 of 4 lines would not go in")
+	affinity(t, "", "import", "--check", "--url", engine.URL, "--objects", objects).wants(t, command.ExitLines, "1 of 4 lines would not go in")
 	affinity(t, "", "import", "--check", "--url", "http://127.0.0.1:1", "--strategy", file(t, "bad.json", `{"eventsScoring":[{}]}`), events).wants(t, cli.ExitFailed, "the strategy: ")
-	affinity(t, strings.Repeat("{}\n", 30), "import", "--check", "-").wants(t, exitLines, "stdin:30: ", "none of 30 lines would go in")
+	affinity(t, strings.Repeat("{}\n", 30), "import", "--check", "-").wants(t, command.ExitLines, "stdin:30: ", "none of 30 lines would go in")
 	affinity(t, eventLine(1), "import", "--check", "-").wants(t, cli.ExitOK, "events: read 1 line: 1 can go in, 0 refused")
 	if len(engine.imports)+len(engine.objects["products"]) > 0 {
 		t.Errorf("the engine was asked for %d imports and %d objects", len(engine.imports), len(engine.objects["products"]))

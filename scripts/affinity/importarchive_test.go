@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/scripts/affinity/command"
 	"github.com/affinityengine/affinity/shared/api/client"
 	"github.com/affinityengine/affinity/shared/app/limit"
 	"github.com/affinityengine/affinity/shared/event/bus"
@@ -228,7 +229,7 @@ func TestBrokenArchiveIsNamedByLine(t *testing.T) {
 	put("3.ndjson", message("joe"))
 	put("notes.txt", "not of the archive")
 	s := startEngine(t, stack.Options{RetentionDays: 90})
-	affinity(t, "", "import", "--archive", folder, "--url", s.URL).wants(t, exitLines, "restored 3 events of demo from 3 files",
+	affinity(t, "", "import", "--archive", folder, "--url", s.URL).wants(t, command.ExitLines, "restored 3 events of demo from 3 files",
 		first+":3: decode message", first+":8: ", cut+":", "is it damaged or cut short?", "3 of 6 lines did not go in; all others did")
 	if all := profiles(t, s, []string{"ann", "bob", "eve", "joe", "torn"}); len(all) != 3 {
 		t.Errorf("restored %v, want ann, bob and joe", all)

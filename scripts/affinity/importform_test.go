@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/scripts/affinity/command"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/local/stack"
 )
@@ -72,7 +73,7 @@ func TestOddRowDoesNotShiftTheOthers(t *testing.T) {
 			events := file(t, "events.csv", append(rows, odd+",view,Seen,odd")...)
 			days := int64(time.Since(last) / day)
 			affinity(t, "", "import", "--strategy", strategy, events, "--shift-to-now", "--url", s.URL).
-				wants(t, exitLines, "events are moved by "+cli.Count(days, "day")+"\n", "imported 20 events", "events.csv:22: The timestamp ", "1 of 21 lines did not go in; all others did")
+				wants(t, command.ExitLines, "events are moved by "+cli.Count(days, "day")+"\n", "imported 20 events", "events.csv:22: The timestamp ", "1 of 21 lines did not go in; all others did")
 			at := last.Add(time.Duration(days) * day).UnixMilli()
 			compare(t, s, []realProfile{{"u", at, map[string]map[string]float64{"brand": {"Acme": 20}}}})
 		})
@@ -109,7 +110,7 @@ func TestImportOfTimesInZones(t *testing.T) {
 	}
 	rows = append(rows, "view,Seen,u,brand:Acme,"+fmt.Sprint(at.UnixMicro()), "view,Seen,u,brand:Acme,\""+at.Format(http.TimeFormat)+"\"")
 	events := file(t, "events.csv", append([]string{"eventType,eventName,userToken,filters,timestamp"}, rows...)...)
-	affinity(t, "", "import", events, "--url", s.URL).wants(t, exitLines, "events.csv:2: The timestamp names a time zone other than UTC: write the offset alone, such as -05:00",
+	affinity(t, "", "import", events, "--url", s.URL).wants(t, command.ExitLines, "events.csv:2: The timestamp names a time zone other than UTC: write the offset alone, such as -05:00",
 		"read 6 lines: 1 imported, 4 equal to another line", "1 refused")
 }
 

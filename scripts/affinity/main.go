@@ -3,11 +3,15 @@
 // imports history, reads profiles, sets strategies, creates apps and keys, replays
 // dead letters and measures.
 //
-// `up` and `demo` start an engine in this process (stack.go). `app` and `replay`
-// use Firestore and Pub/Sub with the operator's credentials. Every other command
-// speaks HTTP to a running engine. The files here hold flags and calls; what the
-// commands do is in the packages importer, wordpress, load, deadletter, plan,
-// render, shop and cli. The tool keeps no data but the state file of `wordpress sync`.
+// `up` and `demo` start an engine in this process. `app` and `replay` use Firestore
+// and Pub/Sub with the operator's credentials. Every other command speaks HTTP to a
+// running engine.
+//
+// This package makes the command line, and holds the commands about the tool itself:
+// context, version and completion. The other commands are in the packages below
+// command, one a theme: they hold flags and calls. What the commands do is in the
+// packages importer, wordpress, algolia, load, deadletter, plan, render, shop and cli.
+// The tool keeps no data but contexts, and the state file of `wordpress sync`.
 package main
 
 import (

@@ -1,12 +1,41 @@
 package main
 
 import (
+	"go/parser"
+	"go/token"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/scripts/affinity/command"
 )
+
+// What two themes of commands share is in package command or in one of the packages that do the
+// work.
+func TestThemesImportNoOtherTheme(t *testing.T) {
+	files, err := filepath.Glob("command/*/*.go")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d files (%v)", len(files), err)
+	}
+	shared, err := filepath.Glob("command/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range append(files, shared...) {
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, i := range parsed.Imports {
+			if strings.Contains(i.Path.Value, "/scripts/affinity/command/") {
+				t.Errorf("%s imports %s", file, i.Path.Value)
+			}
+		}
+	}
+}
 
 // Flags, then the environment, say which engine, app and key a command uses.
 func TestEngineOfACommand(t *testing.T) {
@@ -24,13 +53,13 @@ func TestEngineOfACommand(t *testing.T) {
 	}{
 		"flags":             {nil, []string{"--url", engine.URL, "--app", "shop", "--key", "k"}, "shop k"},
 		"a file":            {nil, []string{"--url", engine.URL, "--key-file", secret}, "demo secret"},
-		"the environment":   {map[string]string{urlVariable: engine.URL, appVariable: "shop", keyVariable: "k"}, nil, "shop k"},
-		"a file's variable": {map[string]string{urlVariable: engine.URL, keyFileVariable: secret}, nil, "demo secret"},
-		"flags first": {map[string]string{urlVariable: "http://127.0.0.1:1", appVariable: "other", keyVariable: "other", keyFileVariable: empty},
+		"the environment":   {map[string]string{command.URLVariable: engine.URL, command.AppVariable: "shop", command.KeyVariable: "k"}, nil, "shop k"},
+		"a file's variable": {map[string]string{command.URLVariable: engine.URL, command.KeyFileVariable: secret}, nil, "demo secret"},
+		"flags first": {map[string]string{command.URLVariable: "http://127.0.0.1:1", command.AppVariable: "other", command.KeyVariable: "other", command.KeyFileVariable: empty},
 			[]string{"--url", engine.URL, "--app", "shop", "--key-file", secret}, "shop secret"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, variable := range []string{urlVariable, appVariable, keyVariable, keyFileVariable} {
+			for _, variable := range []string{command.URLVariable, command.AppVariable, command.KeyVariable, command.KeyFileVariable} {
 				t.Setenv(variable, c.environment[variable])
 			}
 			affinity(t, "", append([]string{"profile", "ann"}, c.args...)...).wants(t, cli.ExitFailed, "--key-file")

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/scripts/affinity/command"
+	"github.com/affinityengine/affinity/scripts/affinity/command/local"
 	"github.com/affinityengine/affinity/shared/local/operator"
 	"github.com/affinityengine/affinity/shared/score/schema"
 )
@@ -207,12 +209,12 @@ func TestUp(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	out := &untilReady{stop: stop}
-	var given upOptions
+	var given local.Options
 	closed := false
 	engine := newFakeEngine(t)
 	r := affinityWith(t, ctx, "", func(tl *program) {
-		tl.out = out
-		tl.start = func(_ context.Context, o upOptions) (runningStack, error) {
+		tl.Out = out
+		tl.start = func(_ context.Context, o local.Options) (local.RunningStack, error) {
 			given = o
 			return runningEngine{engine, &closed}, nil
 		}
@@ -224,7 +226,7 @@ func TestUp(t *testing.T) {
 	if !closed {
 		t.Error("the stack was not closed")
 	}
-	want := []upApp{{"shop", "key:with:colons:s3cret"}, {"b_-2", "0123456789abcdef"}}
+	want := []local.App{{ID: "shop", Key: "key:with:colons:s3cret"}, {ID: "b_-2", Key: "0123456789abcdef"}}
 	if len(given.Apps) != 2 || given.Apps[0] != want[0] || given.Apps[1] != want[1] {
 		t.Errorf("apps %v, want %v", given.Apps, want)
 	}
@@ -240,10 +242,10 @@ func TestUp(t *testing.T) {
 // precedence.
 func TestKeyFromTheEnvironment(t *testing.T) {
 	engine := newFakeEngine(t)
-	t.Setenv(keyVariable, "wrong")
+	t.Setenv(command.KeyVariable, "wrong")
 	affinity(t, "", "strategy", "get", "--url", engine.URL).wants(t, cli.ExitFailed, "give --app and --key")
 	affinity(t, "", "strategy", "get", "--url", engine.URL, "--key", "demokey").wants(t, cli.ExitOK)
-	t.Setenv(keyVariable, "demokey")
+	t.Setenv(command.KeyVariable, "demokey")
 	r := affinity(t, "", "strategy", "get", "--url", engine.URL)
 	r.wants(t, cli.ExitOK)
 	if strings.Contains(r.err, "unencrypted") {
@@ -260,15 +262,15 @@ func TestKeyWithoutTLS(t *testing.T) {
 
 // up takes the operator's token from the environment, or makes one and prints it.
 func TestUpOperator(t *testing.T) {
-	up := func() (upOptions, ran) {
+	up := func() (local.Options, ran) {
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
-		var given upOptions
+		var given local.Options
 		closed := false
 		engine := newFakeEngine(t)
 		r := affinityWith(t, ctx, "", func(tl *program) {
-			tl.out = &untilReady{stop: stop}
-			tl.start = func(_ context.Context, o upOptions) (runningStack, error) {
+			tl.Out = &untilReady{stop: stop}
+			tl.start = func(_ context.Context, o local.Options) (local.RunningStack, error) {
 				given = o
 				return runningEngine{engine, &closed}, nil
 			}
@@ -303,9 +305,9 @@ func TestUpLayout(t *testing.T) {
 		"up --schema narrow --encoding compact": one(schema.Narrow, schema.Compact),
 		"demo --schema narrow":                  one(schema.Narrow, schema.JSON),
 	} {
-		var given upOptions
+		var given local.Options
 		affinityWith(t, t.Context(), "", func(tl *program) {
-			tl.start = func(_ context.Context, o upOptions) (runningStack, error) {
+			tl.start = func(_ context.Context, o local.Options) (local.RunningStack, error) {
 				given = o
 				return nil, errors.New("enough")
 			}
@@ -319,7 +321,7 @@ func TestUpLayout(t *testing.T) {
 func TestUpThatCannotStart(t *testing.T) {
 	t.Parallel()
 	affinityWith(t, t.Context(), "", func(tl *program) {
-		tl.start = func(context.Context, upOptions) (runningStack, error) {
+		tl.start = func(context.Context, local.Options) (local.RunningStack, error) {
 			return nil, errors.New("address already in use")
 		}
 	}, "up").wants(t, cli.ExitFailed, "address already in use")

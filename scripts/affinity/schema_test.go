@@ -221,7 +221,7 @@ func interrupt(t *testing.T, text string, args ...string) ran {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	out := &stopper{text: text, stop: stop}
-	r := affinityWith(t, ctx, "", func(tl *program) { tl.err = out }, args...)
+	r := affinityWith(t, ctx, "", func(tl *program) { tl.Err = out }, args...)
 	r.err = out.String()
 	return r
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/scripts/affinity/command/admin"
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/app/limit"
@@ -61,8 +62,8 @@ func TestKeyRemovedByItsDigits(t *testing.T) {
 	app := func(line string) ran {
 		t.Helper()
 		return affinityWith(t, t.Context(), "", func(tl *program) {
-			tl.open.config = func(context.Context, string, string) (configStore, error) {
-				return configStore{Store: store, close: func() error { return nil }}, nil
+			tl.open.Config = func(context.Context, string, string) (admin.ConfigStore, error) {
+				return admin.ConfigStore{Store: store, Close: func() error { return nil }}, nil
 			}
 		}, strings.Fields("app --project p "+line)...)
 	}

@@ -9,16 +9,17 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/scripts/affinity/command"
 	"github.com/affinityengine/affinity/shared/api"
 )
 
-func versionCommand(t *tool) *cobra.Command {
+func versionCommand(t *command.Tool) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of this tool",
 		Args:  cli.Subcommand,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintln(t.out, version())
+			_, err := fmt.Fprintln(t.Out, version())
 			return err
 		},
 	}

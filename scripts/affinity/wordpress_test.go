@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/scripts/affinity/command"
 	"github.com/affinityengine/affinity/scripts/affinity/wordpress"
 	"github.com/affinityengine/affinity/scripts/affinity/wordpress/wordpresstest"
 	"github.com/affinityengine/affinity/shared/api"
@@ -106,7 +107,7 @@ func TestWordPressSync(t *testing.T) {
 	site.Posts[4].Password = "secret"
 	affinity(t, "", args...).wants(t, 0, "24 posts listed, 0 added, 0 changed, 2 removed, 23 unchanged", "left out, password-protected: 1 post (4)")
 	for _, id := range []string{"3", "4"} {
-		if _, err := c.Object(t.Context(), "posts", id); statusOf(err) != http.StatusNotFound {
+		if _, err := c.Object(t.Context(), "posts", id); command.StatusOf(err) != http.StatusNotFound {
 			t.Errorf("post %s is still there: %v", id, err)
 		}
 	}

@@ -3,7 +3,7 @@
 // strategies, settings and profiles are those that the engine speaks, so shared/api/client
 // reads them from either.
 //
-// It keeps nothing: package main writes what it reads to an engine.
+// It keeps nothing: package transfer writes what it reads to an engine.
 package algolia
 
 import (

@@ -1,0 +1,386 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/scripts/affinity/command"
+	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/local/operator"
+	"github.com/affinityengine/affinity/shared/queue"
+	"github.com/affinityengine/affinity/shared/score/schema"
+	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/web/auth"
+	"github.com/affinityengine/affinity/terraform"
+)
+
+// appTool is what the commands of `affinity app` share.
+type appTool struct {
+	*command.Tool
+	open              Openers
+	project, database string
+	kmsKey            string // of parents
+	queue             string // of the worker
+	bigtable          store.Config
+	regions           config.Regions
+}
+
+// App returns the command app. Commands on a deployed engine open it with open.
+func App(t *command.Tool, open Openers) *cobra.Command {
+	a := &appTool{Tool: t, open: open, bigtable: store.Config{Profile: "batch", FilterColumns: 1}}
+	group := cli.Group(&cobra.Command{
+		Use:   "app",
+		Short: "Create apps and their keys, in Firestore with your Google credentials or on a local engine",
+		Long: "Create apps and their keys. For a deployed engine the commands write Firestore, and the audit log in Bigtable, with\n" +
+			"your Google credentials (gcloud auth application-default login): give --project. For an engine of `affinity up` at --url set AFFINITY_OPERATOR to\n" +
+			"the operator's token that it printed. --project takes precedence; GOOGLE_CLOUD_PROJECT and FIRESTORE_EMULATOR_HOST\n" +
+			"count only without AFFINITY_OPERATOR and --url.",
+	})
+	flags := group.PersistentFlags()
+	flags.StringVar(&a.project, "project", "", "Google Cloud project of a deployed engine (default: $GOOGLE_CLOUD_PROJECT)")
+	flags.StringVar(&a.database, "database", terraform.Database, "Firestore database, by Terraform's name for it")
+	flags.StringVar(&a.bigtable.Instance, "instance", "affinity", "Bigtable instance of a deployed engine, which holds the audit log and what jobs say of users")
+	flags.StringVar(&a.bigtable.Profile, "app-profile", a.bigtable.Profile, "app profile of the instance")
+	flags.Func("regions", "regions of a deployed engine that has some: terraform output -raw regions", func(text string) error {
+		if text == "" {
+			return nil // Terraform prints that of an engine without regions
+		}
+		return a.regions.UnmarshalText([]byte(text))
+	})
+	group.AddCommand(a.createCommand(), a.listCommand(), a.retentionCommand(), a.consistencyCommand(), a.rankingCommand(), a.segmentsCommand(), a.limitsCommand(), a.ticketsCommand(), a.encodingCommand(), a.keyCommand(), a.topCommand(), a.moveCommand(), a.isolateCommand(), a.regionCommand(), a.deleteCommand())
+	a.completeApps(group)
+	return group
+}
+
+// completeApps makes the shells complete the ids of apps, where a command takes one.
+func (a *appTool) completeApps(cmd *cobra.Command) {
+	if strings.Contains(cmd.Use, " ID") && cmd.Name() != "create" {
+		cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) (ids []string, _ cobra.ShellCompDirective) {
+			if changed := cmd.Flags().Changed; len(args) == 0 && a.Complete(changed) == nil && a.FromContext(changed) == nil {
+				ctx, cancel := context.WithTimeout(cmp.Or(cmd.Context(), context.Background()), command.CompletionWait)
+				defer cancel()
+				cmd.SetContext(ctx)
+				_ = a.with(cmd, func(s appStore) (err error) { // it completes nothing if that fails
+					ids, err = s.Apps(ctx)
+					return err
+				})
+			}
+			return ids, cobra.ShellCompDirectiveNoFileComp
+		}
+	}
+	for _, child := range cmd.Commands() {
+		a.completeApps(child)
+	}
+}
+
+// with opens the store, calls do and closes it.
+func (a *appTool) with(cmd *cobra.Command, do func(appStore) error) (err error) {
+	if a.project == "" && (os.Getenv(operator.Variable) != "" || cmd.Flags().Changed("url")) {
+		local, err := command.OperatorClient(a.Tool)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(a.Err, "on the local engine at %s\n", a.URL)
+		return do(local)
+	}
+	project := a.projectID()
+	if project == "" {
+		return cli.Usagef("for a deployed engine give --project, or set GOOGLE_CLOUD_PROJECT or FIRESTORE_EMULATOR_HOST; "+
+			"for an engine of `affinity up` set %s to the operator's token that it printed", operator.Variable)
+	}
+	deployed, err := a.open.Config(cmd.Context(), project, a.database)
+	if err != nil {
+		return err
+	}
+	a.bigtable.Project = project
+	if err := a.checkRegion(cmd, deployed.Store); err != nil {
+		return errors.Join(err, deployed.Close())
+	}
+	tables, tasks := a.bigtables(deployed.Store), a.taskConfig(deployed.Store)
+	recorded, log := a.recorded(deployed.Store)
+	details := &laterDetails{open: func(ctx context.Context) (JobDetails, error) { return a.open.Details(ctx, tables) }}
+	defer func() { err = errors.Join(err, log.Close(), details.Close(), deployed.Close()) }()
+	deployed.Store, deployed.details = recorded, details
+	deployed.cipher = func(ctx context.Context) (config.Cipher, error) { return a.open.Cipher(ctx, a.kmsKey) }
+	deployed.queue = func(ctx context.Context) (queue.Queue, func() error, error) { return a.open.Tasks(ctx, tasks) }
+	deployed.usage = func(ctx context.Context) (UsageTable, error) { return a.open.Usage(ctx, tables) }
+	return do(deployed)
+}
+
+// projectID returns the project of a deployed engine, "" if none is named.
+func (a *appTool) projectID() string {
+	project := cmp.Or(a.project, os.Getenv("GOOGLE_CLOUD_PROJECT"))
+	if project == "" && os.Getenv("FIRESTORE_EMULATOR_HOST") != "" {
+		return "affinity-local"
+	}
+	return project
+}
+
+func (a *appTool) createCommand() *cobra.Command {
+	days, log, region := 90, command.LayoutFlags{}, ""
+	cmd := &cobra.Command{
+		Use:   "create ID",
+		Short: "Create an app and its first two keys",
+		Long: "Create an app with two keys: search, which can send events and nothing else and may stand in web pages, and admin, with\n" +
+			"every permission. Each is printed once, after its name, and stored as a hash only.",
+		Example: "  affinity app create shop --project my-project --retention-days 90 --schema narrow",
+		Args:    cli.Args("ID"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			layout, err := log.Layout()
+			if err := errors.Join(checkID(args[0]), checkDays(days), err); err != nil {
+				return cli.Usagef("%v", err)
+			}
+			if region != "" && !config.ValidRegion(region) {
+				return cli.Usagef("--region %q: a region has 1 to 40 of a-z, 0-9 and -", region)
+			}
+			if err := a.regions.Check(region); err != nil && len(a.regions) > 0 {
+				return cli.Usagef("%v", err)
+			}
+			app := config.App{ID: args[0], RetentionDays: days, Log: layout, Region: region}
+			return a.with(cmd, func(s appStore) error { return a.create(cmd.Context(), s, app) })
+		},
+	}
+	cmd.Flags().IntVar(&days, "retention-days", days, "how many days an event counts, 0 for no limit")
+	cmd.Flags().StringVar(&region, "region", "", "the region in which the app lives (default: the first one of the engine)")
+	log.Add(cmd)
+	return cmd
+}
+
+func (a *appTool) create(ctx context.Context, s appStore, app config.App) error {
+	id := app.ID
+	if _, deployed := s.(ConfigStore); deployed && app.Region != "" && len(a.regions) == 0 {
+		return cli.Usagef("--region %s: %s", app.Region, needRegions)
+	}
+	err := s.CreateApp(ctx, app)
+	if errors.Is(err, config.ErrExists) {
+		return fmt.Errorf("app %s exists: for another key run `affinity app key add %s --acl ...`", id, id)
+	}
+	if err != nil {
+		return fmt.Errorf("create app %s: %w", id, err)
+	}
+	fmt.Fprintf(a.Err, "app %s created (%s; %s)\n", id, retention(app.RetentionDays), layout(app.Log))
+	fmt.Fprintln(a.Err, "its keys; they are printed only once:")
+	for _, key := range []config.Key{{Name: "search", ACL: []string{auth.Search}}, {Name: "admin", ACL: auth.All}} {
+		text, err := addKey(ctx, s, id, key, false)
+		if err != nil {
+			return fmt.Errorf("app %s is created, but has no key %s yet, run `affinity app key add %s --name %s --acl %s`: %w",
+				id, key.Name, id, key.Name, strings.Join(key.ACL, ","), err)
+		}
+		if _, err := fmt.Fprintf(a.Out, "%-6s %s\n", key.Name, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *appTool) listCommand() *cobra.Command {
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List the apps",
+		Example: "  affinity app list --project my-project",
+		Args:    cli.Subcommand,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.with(cmd, func(s appStore) error { return a.list(cmd.Context(), s, asJSON) })
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, command.JSONUsage)
+	return cmd
+}
+
+// listedApp is an app as the list prints it in JSON.
+type listedApp struct {
+	ID              string      `json:"id"`
+	RetentionDays   int         `json:"retentionDays"`
+	Schema          schema.Name `json:"schema"`
+	StrategyVersion int64       `json:"strategyVersion"`
+	CreatedAt       time.Time   `json:"createdAt"`
+	// Region is empty for an app that lives in the first region and names none.
+	Region   string `json:"region,omitempty"`
+	MovingTo string `json:"movingTo,omitempty"`
+}
+
+func (a *appTool) list(ctx context.Context, s appStore, asJSON bool) error {
+	ids, err := s.Apps(ctx)
+	if err != nil {
+		return fmt.Errorf("list apps: %w", err)
+	}
+	listed := []listedApp{}
+	for _, id := range ids {
+		app, err := s.App(ctx, id)
+		if errors.Is(err, config.ErrNotFound) {
+			continue // deleted since the list was read
+		}
+		if err != nil {
+			return fmt.Errorf("read app %s: %w", id, err)
+		}
+		if asJSON {
+			listed = append(listed, listedApp{id, app.RetentionDays, app.Log.Read, app.StrategyVersion, app.CreatedAt.UTC(), app.Region, app.Move.To})
+			continue
+		}
+		fmt.Fprintf(a.Out, "%s  %s  %s  strategy version %d  created %s%s\n", id, retention(app.RetentionDays), layout(app.Log), app.StrategyVersion,
+			app.CreatedAt.UTC().Format(time.RFC3339), livesIn(app))
+	}
+	if asJSON {
+		return cli.PrintJSON(a.Out, map[string]any{"apps": listed})
+	}
+	if len(ids) == 0 {
+		fmt.Fprintln(a.Err, "there are no apps: create one with `affinity app create ID`")
+	}
+	return nil
+}
+
+// livesIn says where an app lives that names a region.
+func livesIn(app config.App) string {
+	switch {
+	case app.Moving():
+		return "  moves from " + app.Move.From + " to " + app.Move.To
+	case app.Region != "":
+		return "  in region " + app.Region
+	}
+	return ""
+}
+
+func (a *appTool) retentionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "retention ID DAYS",
+		Short:   "Set how many days the events of an app count, 0 for no limit",
+		Example: "  affinity app retention shop 365 --project my-project",
+		Args:    cli.Args("ID", "DAYS"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id := args[0]
+			days, err := strconv.Atoi(args[1])
+			if err != nil {
+				return cli.Usagef("DAYS %q is not a whole number", args[1])
+			}
+			if err := errors.Join(checkID(id), checkDays(days)); err != nil {
+				return cli.Usagef("%v", err)
+			}
+			return a.with(cmd, func(s appStore) error {
+				if err := s.SetRetention(cmd.Context(), id, days); err != nil {
+					return fmt.Errorf("set the retention of app %s: %w", id, missingApp(err))
+				}
+				fmt.Fprintf(a.Out, "app %s: %s\n", id, retention(days))
+				return nil
+			})
+		},
+	}
+}
+
+func (a *appTool) consistencyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "consistency ID CONSISTENCY",
+		Short: "Set how reads of an app's profiles see replicas: eventual or strong",
+		Long: "Set how reads of an app's profiles see the clusters of the deployment, unless a request says otherwise. eventual reads\n" +
+			"the nearest cluster, which may lag behind by seconds: a profile may be shown after its user was deleted. strong reads\n" +
+			"the cluster that events and deletions are written to. With one cluster both are the same.",
+		Example: "  affinity app consistency shop strong --project my-project",
+		Args:    cli.Args("ID", "CONSISTENCY"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id := args[0]
+			c, err := config.ParseConsistency(args[1])
+			if err := errors.Join(checkID(id), err); err != nil {
+				return cli.Usagef("%v", err)
+			}
+			return a.with(cmd, func(s appStore) error {
+				if err := s.SetConsistency(cmd.Context(), id, c); err != nil {
+					return fmt.Errorf("set the consistency of app %s: %w", id, missingApp(err))
+				}
+				fmt.Fprintf(a.Out, "app %s: reads are %s\n", id, c)
+				return nil
+			})
+		},
+	}
+}
+
+func (a *appTool) encodingCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "encoding ID ENCODING",
+		Short: "Set the encoding of an app's new events: json or compact",
+		Long: "Set the encoding of an app's new events: json is legible in every tool, compact is smaller. Each value says how it is\n" +
+			"encoded, so the encoding can change at any time and older events stay as they are.",
+		Example: "  affinity app encoding shop compact --project my-project",
+		Args:    cli.Args("ID", "ENCODING"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id := args[0]
+			encoding, err := schema.ParseEncoding(args[1])
+			if err := errors.Join(checkID(id), err); err != nil {
+				return cli.Usagef("%v", err)
+			}
+			return a.with(cmd, func(s appStore) error {
+				app, err := s.SetEncoding(cmd.Context(), id, encoding)
+				if err != nil {
+					return fmt.Errorf("set the encoding of app %s: %w", id, missingApp(err))
+				}
+				fmt.Fprintf(a.Out, "app %s: %s\n", id, layout(app.Log))
+				return nil
+			})
+		},
+	}
+}
+
+func checkID(id string) error {
+	if !config.ValidAppID(id) {
+		return fmt.Errorf("app id %q: must be 1 to 64 letters, digits, - and _", id)
+	}
+	return nil
+}
+
+func checkDays(days int) error {
+	if days < 0 || days > command.MaxRetention {
+		return fmt.Errorf("retention of %d days: must be 0 (no limit) to %d", days, command.MaxRetention)
+	}
+	return nil
+}
+
+func checkACL(acl []string) error {
+	for _, permission := range acl {
+		if !slices.Contains(auth.All, permission) {
+			return fmt.Errorf("--acl %q does not exist: there are %s", permission, strings.Join(auth.All, ", "))
+		}
+	}
+	if len(acl) == 0 {
+		return fmt.Errorf("--acl must name at least one of %s", strings.Join(auth.All, ", "))
+	}
+	return nil
+}
+
+func retention(days int) string {
+	if days == 0 {
+		return "events count forever"
+	}
+	return "events count for " + cli.Count(days, "day")
+}
+
+// layout describes the layout of a log, and the schema that a migration writes
+// too.
+func layout(l schema.Layout) string {
+	if len(l.Write) == 1 {
+		return fmt.Sprintf("%s, %s", l.Read, l.Encoding)
+	}
+	var writes []string
+	for _, n := range schema.Names {
+		if l.Writes(n) {
+			writes = append(writes, string(n))
+		}
+	}
+	return fmt.Sprintf("%s (writes %s), %s", l.Read, strings.Join(writes, " and "), l.Encoding)
+}
+
+// missingApp says that the app is missing, where the store says not found.
+func missingApp(err error) error {
+	if errors.Is(err, config.ErrNotFound) {
+		return fmt.Errorf("there is no such app (affinity app list shows all): %w", err)
+	}
+	return err
+}

@@ -1,0 +1,133 @@
+package admin
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/scripts/affinity/command"
+	"github.com/affinityengine/affinity/shared/api"
+)
+
+// Settings returns the command settings.
+func Settings(t *command.Tool) *cobra.Command {
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:   "settings",
+		Short: "Print the settings, limits and keys of an app, as its operator has set them",
+		Long: "Print an app as its operator has set it up: how long events count, where it lives, its limits, and its keys. A KEY is\n" +
+			"named by the first 12 digits of its hash; * marks the one that the command uses. A limit marked with * is set for this\n" +
+			"app, the others are the engine's defaults. The command changes nothing: `affinity app` does, with the operator's\n" +
+			"credentials. The key needs the permission admin.",
+		Example: "  affinity settings\n  affinity settings --json",
+		Args:    cli.Subcommand,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := t.Client()
+			if err != nil {
+				return err
+			}
+			var answer api.AppSettings
+			for more := true; more; more = answer.Cursor != "" {
+				page, err := c.AppSettings(cmd.Context(), api.AppSettingsQuery{Limit: api.MaxKeys, Cursor: answer.Cursor})
+				if err != nil {
+					return fmt.Errorf("read the settings of the app: %w", err)
+				}
+				page.Keys = append(answer.Keys, page.Keys...)
+				answer = page
+			}
+			if asJSON {
+				return cli.PrintJSON(t.Out, answer)
+			}
+			return printSettings(t, answer, time.Now())
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, command.JSONUsage)
+	return cmd
+}
+
+func printSettings(t *command.Tool, a api.AppSettings, now time.Time) error {
+	table := tabwriter.NewWriter(t.Out, 0, 0, 2, ' ', 0)
+	line := func(name string, value any) { fmt.Fprintf(table, "%s\t%s\n", name, cli.Printable(fmt.Sprint(value))) }
+	limited := func(name, field string, n int) {
+		if slices.Contains(a.OwnLimits, field) {
+			line(name, fmt.Sprintf("%d *", n))
+			return
+		}
+		line(name, n)
+	}
+	line("app", a.ID)
+	line("created", a.CreatedAt.UTC().Format(time.RFC3339))
+	if a.Region != "" {
+		line("region", a.Region+also(a.MovingTo != "", ", moves to "+a.MovingTo))
+	}
+	line("tables", choose(a.Isolated, "its own", "shared with other apps"))
+	line("queues", choose(a.Dedicated, "its own", "shared with other apps"))
+	line("retention", retention(a.RetentionDays))
+	line("consistency", a.Consistency)
+	line("browser ranking", choose(a.BrowserRanking, "on", "off"))
+	line("segments", choose(a.Segments, "on", "off"))
+	line("strategy version", a.StrategyVersion)
+	limited("events per second", "eventsPerSecond", a.Limits.EventsPerSecond)
+	limited("imported events per second", "importsPerSecond", a.Limits.ImportsPerSecond)
+	limited("reads per second", "readsPerSecond", a.Limits.ReadsPerSecond)
+	limited("jobs per hour", "jobsPerHour", a.Limits.JobsPerHour)
+	limited("strategies per hour", "strategiesPerHour", a.Limits.StrategiesPerHour)
+	limited("events of a user per day", "userEventsPerDay", a.Limits.UserEventsPerDay)
+	line("write window", time.Duration(a.Limits.WriteWindowMs)*time.Millisecond)
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(t.Out)
+	table = tabwriter.NewWriter(t.Out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "KEY\tNAME\tRIGHTS\tCREATED\tENDS\tONLY FOR\tDESCRIPTION")
+	for _, k := range a.Keys {
+		cells := []string{
+			k.ID + also(k.Current, " *"), cmp.Or(k.Name, "-"), strings.Join(k.ACL, ",") + also(k.Parent, " (parent)"), k.CreatedAt.UTC().Format(time.DateOnly),
+			keyEnd(k, now), keyBounds(k), cmp.Or(k.Description, "-"),
+		}
+		for i, cell := range cells {
+			cells[i] = cli.Printable(cell)
+		}
+		fmt.Fprintln(table, strings.Join(cells, "\t"))
+	}
+	return table.Flush()
+}
+
+// keyEnd says when a key ends.
+func keyEnd(k api.AppKey, now time.Time) string {
+	if k.ValidUntil == nil {
+		return "never"
+	}
+	return k.ValidUntil.UTC().Format(time.RFC3339) + also(!now.Before(k.ValidUntil.Time), " (ended)")
+}
+
+// keyBounds says what a key is only for.
+func keyBounds(k api.AppKey) string {
+	var bounds []string
+	if len(k.Indexes) > 0 {
+		bounds = append(bounds, "indexes "+strings.Join(k.Indexes, ","))
+	}
+	if len(k.Referers) > 0 {
+		bounds = append(bounds, "pages "+strings.Join(k.Referers, ","))
+	}
+	if k.AddressRate > 0 {
+		bounds = append(bounds, cli.Count(k.AddressRate, "request")+" a minute from an address")
+	}
+	return cmp.Or(strings.Join(bounds, "; "), "-")
+}
+
+// also returns a text that is only said if something is so.
+func also(so bool, text string) string { return choose(so, text, "") }
+
+func choose(so bool, yes, no string) string {
+	if so {
+		return yes
+	}
+	return no
+}

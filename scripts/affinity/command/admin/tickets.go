@@ -1,0 +1,56 @@
+package admin
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/shared/app/auditlog"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// ticketStep is more tickets than any user draws in years, and far less than a
+// counter or a cell's timestamp can hold.
+const ticketStep = 1_000_000_000
+
+func (a *appTool) ticketsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "raise-tickets ID",
+		Short: "After the loss of a Bigtable cluster: advance the ticket counters of an app's users",
+		Long: "After the loss of a Bigtable cluster, advance the ticket counters of an app's users, so that no ticket is drawn\n" +
+			"twice. The engine must be paused. terraform/FAILOVER.md and terraform/RESTORE.md have the steps before and after.",
+		Example: "  affinity app raise-tickets shop --project my-project --instance affinity",
+		Args:    cli.Args("ID"),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			cfg := a.bigtable
+			cfg.Project = cmp.Or(a.project, os.Getenv("GOOGLE_CLOUD_PROJECT"))
+			if err := checkID(args[0]); err != nil {
+				return cli.Usagef("%v", err)
+			}
+			if cfg.Project == "" {
+				return cli.Usagef("give --project, or set GOOGLE_CLOUD_PROJECT")
+			}
+			s, err := store.Open(cmd.Context(), cfg)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, s.Close()) }()
+			n := 0
+			change := auditlog.Change{App: args[0], Actor: auditlog.Operator, Action: auditlog.AppTickets}
+			err = a.recorder(s).Do(cmd.Context(), change, func() (auditlog.End, error) {
+				n, err = s.AdvanceTickets(cmd.Context(), args[0], ticketStep)
+				return auditlog.End{Detail: fmt.Sprintf("of %d users, by %d", n, ticketStep)}, err
+			})
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(a.Out, "app %s: the ticket counters of %s advanced by %d\n", args[0], cli.Count(n, "user"), ticketStep)
+			return err
+		},
+	}
+	return cmd
+}

@@ -1,0 +1,109 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/shared/app/usage"
+	"github.com/affinityengine/affinity/shared/local/operator"
+)
+
+// topOrders are the values of --by.
+var topOrders = map[string]func(usage.Counts) int64{
+	"events":  func(c usage.Counts) int64 { return c.Events },
+	"refused": func(c usage.Counts) int64 { return c.Refused },
+	"reads":   func(c usage.Counts) int64 { return c.Reads },
+	"rows":    func(c usage.Counts) int64 { return c.Rows },
+	"bytes":   func(c usage.Counts) int64 { return c.Bytes },
+}
+
+// topOptions are the flags of `affinity app top`.
+type topOptions struct {
+	days, limit int
+	by          string
+	json        bool
+}
+
+func (a *appTool) topCommand() *cobra.Command {
+	o := topOptions{}
+	orders := slices.Sorted(maps.Keys(topOrders))
+	cmd := &cobra.Command{
+		Use:   "top",
+		Short: "List the apps that use the most, each with its hottest user",
+		Long: "List the apps that use the most today, or in the last days, in UTC; `affinity usage --help` says what is counted.\n" +
+			"The hottest user of an app is the one with the most events of the last 7 days at most, and their number is a lower\n" +
+			"bound: a process counts 100 users of an app.",
+		Example: "  affinity app top --project my-project\n  affinity app top --days 7 --by bytes --limit 5",
+		Args:    cli.Subcommand,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if topOrders[o.by] == nil {
+				return cli.Usagef("--by %q does not exist: there are %s", o.by, strings.Join(orders, ", "))
+			}
+			if o.days < 1 || o.days > usage.Keep || o.limit < 1 {
+				return cli.Usagef("--days must be 1 to %d, and --limit at least 1", usage.Keep)
+			}
+			return a.with(cmd, func(s appStore) error { return a.top(cmd.Context(), s, o) })
+		},
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&o.days, "days", 1, "how many days to add up, today included")
+	flags.StringVar(&o.by, "by", "events", "order: "+strings.Join(orders, ", "))
+	flags.IntVar(&o.limit, "limit", 20, "how many apps to list")
+	flags.BoolVar(&o.json, "json", false, "print one JSON document")
+	return cmd
+}
+
+func (a *appTool) top(ctx context.Context, s appStore, o topOptions) error {
+	top, err := a.usageOfApps(ctx, s, o)
+	if err != nil {
+		return fmt.Errorf("read usage: %w", err)
+	}
+	of := topOrders[o.by]
+	slices.SortStableFunc(top, func(x, y usage.AppUse) int { return cmp.Compare(of(y.Counts), of(x.Counts)) })
+	top = top[:min(len(top), o.limit)]
+	if o.json {
+		return cli.PrintJSON(a.Out, top)
+	}
+	table := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "APP\tEVENTS\tREFUSED\tREADS\tROWS\tBYTES\tHOTTEST USER")
+	for _, use := range top {
+		hottest := "-"
+		if use.Hottest != nil {
+			hottest = fmt.Sprintf("%s (at least %s)", use.Hottest.Token, cli.Count(use.Hottest.Events, "event"))
+		}
+		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%s\n", cli.Printable(use.App), use.Events, use.Refused, use.Reads, use.Rows, use.Bytes, cli.Printable(hottest))
+	}
+	return table.Flush()
+}
+
+// usageOfApps reads what all apps used: from a local engine, or from the Bigtable
+// of a deployed one.
+func (a *appTool) usageOfApps(ctx context.Context, s appStore, o topOptions) (top []usage.AppUse, err error) {
+	if local, ok := s.(*operator.Client); ok {
+		return local.Top(ctx, o.days)
+	}
+	apps, err := s.Apps(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list apps: %w", err)
+	}
+	if err := a.checkRegions(ctx, s.(ConfigStore).Store, apps...); err != nil {
+		return nil, err
+	}
+	table, err := a.open.Usage(ctx, a.bigtables(s.(ConfigStore).Store))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, table.Close()) }()
+	today := usage.DayOf(time.Now())
+	return usage.Top(ctx, table, apps, today-usage.Day(o.days)+1, today)
+}

@@ -1,0 +1,79 @@
+package admin
+
+import (
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/scripts/affinity/command"
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/api/client"
+	"github.com/affinityengine/affinity/shared/app/usage"
+)
+
+// Usage returns the command usage.
+func Usage(t *command.Tool) *cobra.Command {
+	var from, to string
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:   "usage",
+		Short: "Print what an app used by day: events, reads, rows and bytes",
+		Long: "Print what an app used by day in UTC, and in total; days without use are left out.\n" +
+			"EVENTS are accepted events, those of imports and repeated ones too. REFUSED are refused requests of events, and\n" +
+			"refused lines of imports. READS are users whose profile a request asked for. ROWS are rows of Bigtable that the\n" +
+			"engine wrote or was sent for the app, by requests and by jobs, and BYTES are their keys, columns and values.\n" +
+			"The engine counts in memory and writes the counts every 5 seconds. A last line says how many\n" +
+			"messages of accepted events wait as dead letters, if any does. The key needs the permission usage.",
+		Example: "  affinity usage\n  affinity usage --from 2026-11-01 --to 2026-11-30 --json",
+		Args:    cli.Subcommand,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			for name, day := range map[string]string{"from": from, "to": to} {
+				if !cmd.Flags().Changed(name) {
+					continue
+				}
+				if _, err := usage.ParseDay(day); err != nil {
+					return cli.Usagef("--%s %v", name, err)
+				}
+			}
+			c, err := t.Client()
+			if err != nil {
+				return err
+			}
+			var raw []byte
+			answer, err := c.Usage(client.WithRawAnswer(cmd.Context(), &raw), from, to)
+			if err != nil {
+				return fmt.Errorf("read usage: %w", err)
+			}
+			if asJSON {
+				return command.PrintRaw(t.Out, raw)
+			}
+			return printUsage(t, answer)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&from, "from", "", "first day, as 2026-11-22 (default: 29 days before the last)")
+	flags.StringVar(&to, "to", "", "last day (default: today)")
+	flags.BoolVar(&asJSON, "json", false, command.JSONUsage)
+	return cmd
+}
+
+func printUsage(t *command.Tool, answer api.Usage) error {
+	table := tabwriter.NewWriter(t.Out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "DAY\tEVENTS\tREFUSED\tREADS\tROWS\tBYTES\t")
+	for _, d := range answer.Days {
+		if d.Events|d.RefusedEvents|d.Reads|d.Rows|d.Bytes == 0 {
+			continue
+		}
+		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t\n", cli.Printable(d.Day), d.Events, d.RefusedEvents, d.Reads, d.Rows, d.Bytes)
+	}
+	total := answer.Total
+	fmt.Fprintf(table, "total\t%d\t%d\t%d\t%d\t%d\t\n", total.Events, total.RefusedEvents, total.Reads, total.Rows, total.Bytes)
+	if err := table.Flush(); err != nil || answer.DeadLetters == 0 {
+		return err
+	}
+	_, err := fmt.Fprintf(t.Out, "%s of accepted events could not be applied: no profile counts the events until the operator runs `affinity replay`\n",
+		cli.Count(answer.DeadLetters, "message"))
+	return err
+}

@@ -1,0 +1,130 @@
+// Package events holds the commands about events on their way into an engine: events
+// sends one, and shows the refused and the newest ones; replay puts dead letters back.
+// History in files is imported by package transfer. It keeps nothing.
+package events
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/scripts/affinity/command"
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/api/client"
+)
+
+// Command returns the command events.
+func Command(t *command.Tool) *cobra.Command {
+	return cli.Group(&cobra.Command{
+		Use:   "events",
+		Short: "Send an event, see what events contain and which arrive, or list those that were refused",
+	}, sendEventCommand(t), seenEventsCommand(t), tailEventsCommand(t), refusedEventsCommand(t))
+}
+
+func sendEventCommand(t *command.Tool) *cobra.Command {
+	e := api.Event{EventType: api.EventView}
+	cmd := &cobra.Command{
+		Use:   "send USER",
+		Short: "Send one event of a user, as a page or a server would",
+		Long: "Send one event of a user, as a page or a server would: about objects of the catalog, or about values of facets. It is in\n" +
+			"the profile within seconds, if the strategy scores its type and name. `affinity import` sends files. The key needs the\n" +
+			"permission search.",
+		Example: "  affinity events send ann --type click --name Clicked --object shoe-1\n" +
+			"  affinity events send ann --name Seen --filter brand:Nike --filter color:Red",
+		Args: cli.Args("USER"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			e.UserToken = args[0]
+			e.Timestamp = time.Now().UnixMilli()
+			if (len(e.ObjectIDs) == 0) == (len(e.Filters) == 0) {
+				return cli.Usagef("give --object or --filter: what the event is about, not both")
+			}
+			c, err := t.Client()
+			if err != nil {
+				return err
+			}
+			if err := c.SendEvents(cmd.Context(), e); err != nil {
+				return fmt.Errorf("send an event of %s: %w", cli.Printable(e.UserToken), err)
+			}
+			_, err = fmt.Fprintf(t.Out, "the event is accepted: `affinity profile %s` shows it within seconds, if the strategy scores it\n", cli.Printable(e.UserToken))
+			return err
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&e.EventType, "type", e.EventType, "type of the event: view, click or conversion")
+	flags.StringVar(&e.EventName, "name", "Viewed", "name of the event, by which the strategy scores it")
+	flags.StringVar(&e.Index, "index", command.DefaultIndex, "index of the objects")
+	flags.StringArrayVar(&e.ObjectIDs, "object", nil, "object that the event is about; repeat for several")
+	flags.StringArrayVar(&e.Filters, "filter", nil, "facet:value that the event is about; repeat for several")
+	return cmd
+}
+
+func refusedEventsCommand(t *command.Tool) *cobra.Command {
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:   "refused",
+		Short: "List the events that were refused in the last days, with the reason",
+		Long: "List how many requests with events were refused in the last days, by reason, and the latest ones with their first bad event. The\n" +
+			"key needs the permission recommendation.",
+		Example: "  affinity events refused\n  affinity events refused --json | jq .refused[0].event",
+		Args:    cli.Subcommand,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := t.Client()
+			if err != nil {
+				return err
+			}
+			return printRefused(cmd.Context(), c, t.Out, asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, command.JSONUsage)
+	return cmd
+}
+
+func printRefused(ctx context.Context, c *client.Client, out io.Writer, asJSON bool) error {
+	var raw []byte
+	answer, err := c.RefusedEvents(client.WithRawAnswer(ctx, &raw))
+	if err != nil {
+		return fmt.Errorf("list refused events: %w", err)
+	}
+	if asJSON {
+		return command.PrintRaw(out, raw)
+	}
+	if len(answer.Counts) == 0 {
+		_, err := fmt.Fprintf(out, "no event was refused in the last %s\n", cli.Count(api.MaxRefusedDays, "day"))
+		return err
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "REQUESTS\tREASON")
+	for _, reason := range slices.Sorted(maps.Keys(answer.Counts)) {
+		fmt.Fprintf(w, "%d\t%s\n", answer.Counts[reason], cli.Printable(reason))
+	}
+	if len(answer.Refused) > 0 {
+		fmt.Fprintln(w, "\nAT\tREASON\tEVENT")
+	}
+	for _, r := range answer.Refused {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", r.At.UTC().Format(time.RFC3339), cli.Printable(r.Reason), cli.Printable(compactJSON(r.Event)))
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("print refused events: %w", err)
+	}
+	return nil
+}
+
+// maxShownEvent is how many characters of an event a line shows.
+const maxShownEvent = 200
+
+// compactJSON returns JSON in one line, cut to a length.
+func compactJSON(text json.RawMessage) string {
+	runes := []rune(string(text))
+	if len(runes) > maxShownEvent {
+		return string(runes[:maxShownEvent]) + "..."
+	}
+	return string(runes)
+}

@@ -1,0 +1,205 @@
+// Package feed holds the command feed: it sets, shows, lists, deletes and reads the
+// feeds of an app. It keeps nothing.
+package feed
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/scripts/affinity/command"
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/api/client"
+	"github.com/affinityengine/affinity/shared/score/strategy"
+)
+
+// Command returns the command feed.
+func Command(t *command.Tool) *cobra.Command {
+	return cli.Group(&cobra.Command{
+		Use:   "feed",
+		Short: "Set, list, show and delete the definitions of feeds, and read pages of them",
+		Long: "Set, list, show and delete the definitions of feeds: which objects of an index a feed shows, and by which date. The\n" +
+			"key needs the permission settings. Read pages of a feed with the permission recommendation.",
+	}, setFeedCommand(t), listFeedsCommand(t), showFeedCommand(t), deleteFeedCommand(t), readFeedCommand(t))
+}
+
+func setFeedCommand(t *command.Tool) *cobra.Command {
+	var request api.FeedRequest
+	var diversity strategy.Diversity
+	var where []string
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:   "set NAME",
+		Short: "Set the definition of a feed",
+		Long: "Set the definition of a feed. The first feed that names a date starts a job, which lists by date the objects that are\n" +
+			"there already; `affinity feed show` says how far it is. The same definition again changes nothing, and starts a job\n" +
+			"that has failed again. A change ends the walks through the feed.",
+		Example: "  affinity feed set news --index posts --date publishedAt --max-age-days 30 --where categories:News\n" +
+			"  affinity feed set both --index posts --date publishedAt --where 'categories:News|categories:Sport' --where lang:en",
+		Args: cli.Args("NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case request.Index == "":
+				return cli.Usagef("--index is required: the index whose objects the feed shows")
+			case request.Date == "":
+				return cli.Usagef("--date is required: the attribute that holds an object's date")
+			case cmd.Flags().Changed("max-age-days") && request.MaxAgeDays < 1:
+				return cli.Usagef("--max-age-days must be 1 or more: leave it out for no limit")
+			}
+			for _, condition := range where {
+				request.Where = append(request.Where, strings.Split(condition, "|"))
+			}
+			if diversity != (strategy.Diversity{}) {
+				request.Diversity = &diversity
+			}
+			c, err := t.Client()
+			if err != nil {
+				return err
+			}
+			var raw []byte
+			feed, err := checkFeed(c.SetFeed(client.WithRawAnswer(cmd.Context(), &raw), args[0], request))
+			if err != nil {
+				return fmt.Errorf("set feed %s: %w", args[0], err)
+			}
+			if asJSON {
+				return command.PrintRaw(t.Out, raw)
+			}
+			return showFeed(t.Out, feed)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&request.Index, "index", "", "index whose objects the feed shows (required)")
+	flags.StringVar(&request.Date, "date", "", "attribute that holds an object's date, a dotted path (required)")
+	flags.IntVar(&request.MaxAgeDays, "max-age-days", 0, "how old an object may be, in days (default no limit)")
+	flags.StringArrayVar(&where, "where", nil, "condition facet:value, or several with | between them of which any holds; repeat for conditions that all hold")
+	flags.StringVar(&diversity.Facet, "diversity-facet", "", "facet by whose values items differ")
+	flags.Float64Var(&diversity.Lambda, "diversity-lambda", 0, "above 0 and at most 1: less lets items differ more")
+	flags.IntVar(&diversity.MaxPerValue, "max-per-value", 0, "items with one value of the facet that come before the others")
+	flags.StringVar(&request.Seen, "seen", "", "what becomes of objects that the user has seen: keep, demote or exclude (default keep)")
+	flags.StringVar(&request.Format, "format", "", "what the items are: records, ids or wordpress (default records)")
+	flags.BoolVar(&asJSON, "json", false, command.JSONUsage)
+	return cmd
+}
+
+func showFeedCommand(t *command.Tool) *cobra.Command {
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:     "show NAME",
+		Short:   "Show the definition of a feed, and how far its objects are listed by date",
+		Example: "  affinity feed show news",
+		Args:    cli.Args("NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := t.Client()
+			if err != nil {
+				return err
+			}
+			var raw []byte
+			feed, err := checkFeed(c.Feed(client.WithRawAnswer(cmd.Context(), &raw), args[0]))
+			if err != nil {
+				return fmt.Errorf("show feed %s: %w", args[0], err)
+			}
+			if asJSON {
+				return command.PrintRaw(t.Out, raw)
+			}
+			return showFeed(t.Out, feed)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, command.JSONUsage)
+	return cmd
+}
+
+func listFeedsCommand(t *command.Tool) *cobra.Command {
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the definitions of feeds",
+		Args:  cli.Subcommand,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := t.Client()
+			if err != nil {
+				return err
+			}
+			var raw []byte
+			list, err := c.Feeds(client.WithRawAnswer(cmd.Context(), &raw))
+			if err != nil {
+				return fmt.Errorf("list feeds: %w", err)
+			}
+			if asJSON {
+				return command.PrintRaw(t.Out, raw)
+			}
+			if len(list.Feeds) == 0 {
+				fmt.Fprintln(t.Err, "the app has no feeds: `affinity feed set` makes one")
+				return nil
+			}
+			table := tabwriter.NewWriter(t.Out, 0, 0, 2, ' ', 0)
+			fmt.Fprintln(table, "FEED\tINDEX\tDATE\tVERSION")
+			for _, f := range list.Feeds {
+				fmt.Fprintf(table, "%s\t%s\t%s\t%d\n", cli.Printable(f.Name), cli.Printable(f.Index), cli.Printable(f.Date), f.Version)
+			}
+			return table.Flush()
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, command.JSONUsage)
+	return cmd
+}
+
+func deleteFeedCommand(t *command.Tool) *cobra.Command {
+	return &cobra.Command{
+		Use:   "delete NAME",
+		Short: "Delete the definition of a feed; its objects stay",
+		Args:  cli.Args("NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := t.Client()
+			if err != nil {
+				return err
+			}
+			if _, err := c.DeleteFeed(cmd.Context(), args[0]); err != nil {
+				return fmt.Errorf("delete feed %s: %w", args[0], err)
+			}
+			_, err = fmt.Fprintf(t.Out, "feed %s is deleted\n", cli.Printable(args[0]))
+			return err
+		},
+	}
+}
+
+// checkFeed passes an answer on if it is a feed.
+func checkFeed(f api.Feed, err error) (api.Feed, error) {
+	if err == nil && (f.Name == "" || f.Version == 0) {
+		err = fmt.Errorf("the answer is not what an Affinity engine sends about a feed: %+v", f)
+	}
+	return f, err
+}
+
+func showFeed(out io.Writer, f api.Feed) error {
+	var conditions []string
+	for _, condition := range f.Where {
+		conditions = append(conditions, strings.Join(condition, " or "))
+	}
+	text := fmt.Sprintf("feed %s, version %d: the objects of index %s by %s", f.Name, f.Version, f.Index, f.Date)
+	if f.MaxAgeDays > 0 {
+		text += fmt.Sprintf(", at most %s old", cli.Count(int64(f.MaxAgeDays), "day"))
+	}
+	if len(conditions) > 0 {
+		text += ", with " + strings.Join(conditions, " and ")
+	}
+	if _, err := fmt.Fprintln(out, cli.Printable(text)); err != nil || f.Backfill == nil {
+		return err
+	}
+	b := f.Backfill
+	line := fmt.Sprintf("job %s, which lists the objects by date, %s: %s read", b.ID, command.Outcome(b.State), cli.Count(b.Objects, "object"))
+	if b.Undated != nil {
+		line += fmt.Sprintf(", %d without a readable date", *b.Undated)
+	}
+	if b.Faulty > 0 {
+		line += fmt.Sprintf(", %d that cannot be read", b.Faulty)
+	}
+	if b.Error != "" {
+		line += ": " + b.Error
+	}
+	_, err := fmt.Fprintln(out, cli.Printable(line))
+	return err
+}

@@ -1,0 +1,98 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/scripts/affinity/command"
+	"github.com/affinityengine/affinity/scripts/affinity/render"
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/api/client"
+)
+
+// Audit returns the command audit.
+func Audit(t *command.Tool) *cobra.Command {
+	sample, segments, asJSON := 0, false, false
+	cmd := &cobra.Command{
+		Use:   "audit",
+		Short: "Compare profiles of a sample of users with the event log, or segments with profiles",
+		Long: "Compare the profiles of a sample of users, stored and computed, with the formula over every event in the log. Print\n" +
+			"a line per difference and exit 1 if there is any. The engine stops after one minute and reports how far it got.\n" +
+			"The key needs the permission admin.\n\n" +
+			"With --segments compare answers about segments with profiles: for conditions made of what the profiles of the sample\n" +
+			"hold, the users who are found, and their scores, with those by the profiles. A sample of all users is a full scan.",
+		Example: "  affinity audit --sample 1000\n" +
+			"  affinity audit --segments --sample 1000",
+		Args: cli.Subcommand,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if sample < 1 || sample > api.MaxAuditSample {
+				return cli.Usagef("--sample %d: must be from 1 to %d", sample, api.MaxAuditSample)
+			}
+			c, err := t.Client()
+			if err != nil {
+				return err
+			}
+			if segments {
+				return auditSegments(cmd.Context(), c, t.Out, sample, asJSON)
+			}
+			return audit(cmd.Context(), c, t.Out, sample, asJSON)
+		},
+	}
+	cmd.Flags().IntVar(&sample, "sample", api.DefaultAuditSample, "how many users to compare")
+	cmd.Flags().BoolVar(&asJSON, "json", false, command.JSONUsage)
+	cmd.Flags().BoolVar(&segments, "segments", false, "compare answers about segments with profiles")
+	return cmd
+}
+
+func audit(ctx context.Context, c *client.Client, out io.Writer, sample int, asJSON bool) error {
+	var raw []byte
+	a, err := c.Audit(client.WithRawAnswer(ctx, &raw), api.AuditRequest{Sample: &sample})
+	if err != nil {
+		return fmt.Errorf("audit: %w", err)
+	}
+	if err := printAudit(out, a, raw, asJSON, render.Audit); err != nil {
+		return err
+	}
+	if a.Differing > 0 {
+		return fmt.Errorf("%s not match the log: %s", profilesDo(a.Differing), render.AuditExtent(a))
+	}
+	return nil
+}
+
+// printAudit prints an audit in words, or as the engine sent it.
+func printAudit(out io.Writer, a api.Audit, raw []byte, asJSON bool, inWords func(io.Writer, api.Audit) error) error {
+	if asJSON {
+		return command.PrintRaw(out, raw)
+	}
+	return inWords(out, a)
+}
+
+func auditSegments(ctx context.Context, c *client.Client, out io.Writer, sample int, asJSON bool) error {
+	var raw []byte
+	a, err := c.Audit(client.WithRawAnswer(ctx, &raw), api.AuditRequest{Sample: &sample, Segments: true})
+	if err != nil {
+		return fmt.Errorf("audit segments: %w", err)
+	}
+	if a.Segments == nil {
+		return errors.New("audit segments: the engine is of an earlier version, which audits profiles only")
+	}
+	if err := printAudit(out, a, raw, asJSON, render.SegmentsAudit); err != nil {
+		return err
+	}
+	if n := len(a.Segments.Differences) + a.Segments.Omitted; n > 0 {
+		return fmt.Errorf("%s between segments and profiles: %s", cli.Count(n, "difference"), render.SegmentsExtent(a))
+	}
+	return nil
+}
+
+func profilesDo(n int) string {
+	if n == 1 {
+		return "the profile of 1 user does"
+	}
+	return fmt.Sprintf("the profiles of %d users do", n)
+}

@@ -1,0 +1,125 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/scripts/affinity/command"
+	"github.com/affinityengine/affinity/scripts/affinity/render"
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/api/client"
+)
+
+// Reenrich returns the command reenrich.
+func Reenrich(t *command.Tool) *cobra.Command {
+	request := api.ReenrichRequest{}
+	cmd := &cobra.Command{
+		Use:   "reenrich",
+		Short: "Fill in filters for events that arrived before their objects",
+		Long: "Read all events within the retention whose objects the catalog did not know when the events arrived. Those whose\n" +
+			"objects it knows now get the filters that the objects have now, and profiles follow within seconds. An app has one\n" +
+			"re-enrichment under way at a time: a second start follows the first. Exit 1 if rows of the log could not be read.\n" +
+			"A change of numeric bands starts one by itself; --bands is for events that were imported with filters of others.\n" +
+			"Ctrl-C stops following; the re-enrichment continues. The key needs the permission admin.",
+		Example: "  affinity reenrich --dry-run\n  affinity reenrich",
+		Args:    cli.Subcommand,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if request.DryRun && request.NumericBands {
+				return cli.Usagef("--dry-run and --bands cannot both be given")
+			}
+			c, err := t.Client()
+			if err != nil {
+				return err
+			}
+			return reenrich(cmd.Context(), t, c, request)
+		},
+	}
+	cmd.Flags().BoolVar(&request.DryRun, "dry-run", false, "count only and change nothing")
+	cmd.Flags().BoolVar(&request.NumericBands, "bands", false, "also give events the current numeric bands of their index")
+	cmd.AddCommand(&cobra.Command{
+		Use:   "cancel ID",
+		Short: "Cancel a re-enrichment that is under way",
+		Args:  cli.Args("ID"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := t.Client()
+			if err != nil {
+				return err
+			}
+			job, err := checkReenrichment(c.CancelReenrichment(cmd.Context(), args[0]))
+			if err != nil {
+				return fmt.Errorf("cancel re-enrichment %s: %w", args[0], err)
+			}
+			_, err = fmt.Fprintf(t.Out, "re-enrichment %s is %s\n", cli.Printable(job.ID), cli.Printable(string(job.State)))
+			return err
+		},
+	})
+	return cmd
+}
+
+// reenrich starts a re-enrichment, or joins the one under way, and follows it to
+// its end.
+func reenrich(ctx context.Context, t *command.Tool, c *client.Client, request api.ReenrichRequest) error {
+	job, err := checkReenrichment(c.StartReenrichment(ctx, request))
+	if err != nil {
+		return fmt.Errorf("start a re-enrichment: %w", err)
+	}
+	if job.DryRun != request.DryRun {
+		is := "changes events"
+		if job.DryRun {
+			is = "is a dry run"
+		}
+		return fmt.Errorf("re-enrichment %s is under way and %s: wait for its end, or run `affinity reenrich cancel %s`", job.ID, is, job.ID)
+	}
+	fmt.Fprintf(t.Err, "re-enrichment %s is under way\n", cli.Printable(job.ID))
+	id := job.ID
+	c = t.Patient(c)
+	err = command.WatchJob(ctx, t, func() (_ render.Progress, err error) {
+		job, err = checkReenrichment(c.Reenrichment(ctx, id))
+		return render.ReenrichProgress(job), err
+	})
+	if err != nil {
+		return fmt.Errorf("watch re-enrichment %s: %w", id, err)
+	}
+	return printReenrichment(t, job)
+}
+
+// printReenrichment prints the outcome, and fails unless the job is done and read
+// every row.
+func printReenrichment(t *command.Tool, job api.Reenrichment) error {
+	resolved := "resolved now"
+	if job.DryRun {
+		resolved = "would be resolved now"
+	}
+	picked := "unknown objects"
+	if len(job.NumericBands) > 0 {
+		picked += " or earlier numeric bands"
+	}
+	for _, fault := range job.Faults {
+		fmt.Fprintln(t.Err, cli.Printable(fault))
+	}
+	_, err := fmt.Fprintf(t.Out, "%s read, %d with %s: %d %s, %d still unknown\n",
+		cli.Count(job.Events, "event"), job.WithUnknownObjects, picked, job.Resolved, resolved, job.StillUnknown)
+	if job.State != api.JobDone {
+		text := fmt.Sprintf("re-enrichment %s %s", job.ID, command.Outcome(job.State))
+		if job.Error != "" {
+			text += ": " + job.Error
+		}
+		err = errors.Join(err, errors.New(text))
+	}
+	if job.Faulty > 0 {
+		err = errors.Join(err, fmt.Errorf("rows of the log that cannot be read and were left out: %d", job.Faulty))
+	}
+	return err
+}
+
+// checkReenrichment passes an answer on if it is a re-enrichment.
+func checkReenrichment(job api.Reenrichment, err error) (api.Reenrichment, error) {
+	if err == nil && (job.ID == "" || job.State == "") {
+		err = fmt.Errorf("the answer is not what an Affinity engine sends about a re-enrichment: %+v", job)
+	}
+	return job, err
+}

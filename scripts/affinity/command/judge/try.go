@@ -1,0 +1,120 @@
+package judge
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/scripts/affinity/command"
+	"github.com/affinityengine/affinity/scripts/affinity/render"
+	"github.com/affinityengine/affinity/shared/judge/backtest"
+	"github.com/affinityengine/affinity/shared/judge/tune"
+	"github.com/affinityengine/affinity/shared/score/strategy"
+)
+
+// triedStrategy is the file of the strategy if no flag names one.
+const triedStrategy = "strategy.try.json"
+
+// Try returns the command try.
+func Try(t *command.Tool) *cobra.Command {
+	f := tuneFlags{}
+	cmd := &cobra.Command{
+		Use:   "try --objects FILE EVENTS...",
+		Short: "Say what personalization is worth on your own events",
+		Long: "Read an export of events and objects, search for a strategy, and say in words by how much it ranks what your users\n" +
+			"turned to next higher than the best sellers do. It shows the results of two users before and after, with the reasons,\n" +
+			"and writes the better strategy to a file. Without --strategy it begins with one that it guesses from the data: it scores\n" +
+			"events by their type, and all facets that several objects share alike. No engine is needed, and nothing leaves this\n" +
+			"machine. The figures are those of `affinity tune`, on cases that the search has not seen.",
+		Example: "  affinity try --index shoes --objects objects.ndjson.gz events.ndjson.gz\n" +
+			"  affinity try --objects objects.ndjson --strategy strategy.json --out better.json 2026-*.gz",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.parse(cmd, args); err != nil {
+				return err
+			}
+			return runTry(cmd.Context(), t, f)
+		},
+	}
+	f.flags(cmd, "strategy to begin with: a JSON file (default: guessed from the data)")
+	cmd.Flags().StringVar(&f.out, "out", triedStrategy, "file of the better strategy: the tuned one if it is recommended, else the one that the search began with")
+	return cmd
+}
+
+func runTry(ctx context.Context, t *command.Tool, f tuneFlags) error {
+	var given strategy.Strategy
+	if f.strategy != "" {
+		read, err := readGiven(t, []string{f.strategy})
+		if err != nil {
+			return err
+		}
+		given = read[0].Strategy
+	}
+	log, err := f.read(ctx, t, freshnessAttributes(given))
+	if err != nil {
+		return err
+	}
+	if f.strategy == "" {
+		if given, err = tune.Guess(log); err != nil {
+			return err
+		}
+	}
+	outcome, err := search(ctx, t, log, given, f)
+	if err != nil {
+		return err
+	}
+	tried := render.Tried{Outcome: outcome, Given: given, Guessed: f.strategy == "", Log: log, Path: f.out, Strategy: outcome.Strategy, Result: outcome.Tuned}
+	if !outcome.Recommended {
+		tried.Strategy, tried.Result = given, outcome.Given
+	}
+	if err := f.write(outcome, tried.Strategy); err != nil {
+		return err
+	}
+	if f.json {
+		return f.judged(cli.PrintJSON(t.Out, outcome.API()))
+	}
+	if tried.Shown, err = drawn(outcome.Untouched, tried.Strategy); err != nil {
+		return err
+	}
+	report := outcome.Report()
+	tried.Report, tried.Gains = report.API(), gains(report)
+	return f.judged(render.Trial(t.Out, tried, render.NewPalette(cli.Colored(t.Out))))
+}
+
+// shownUsers is how many users' results try shows, minHistory how many objects
+// each has turned to before, if there are such users, so that there is a taste to
+// see.
+const (
+	shownUsers = 2
+	minHistory = 3
+)
+
+// drawn returns the results of some users of the cases under a strategy. A hash
+// chooses the users, not how well they came out.
+func drawn(cases *backtest.Cases, s strategy.Strategy) ([]backtest.Shown, error) {
+	order := make([]int, cases.Len())
+	for i := range order {
+		order[i] = i
+	}
+	short := func(i int) int {
+		if cases.HistoryLen(i) < minHistory {
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(short(a), short(b)), cmp.Compare(cases.Key(a), cases.Key(b)))
+	})
+	var users []backtest.Shown
+	for _, i := range order[:min(shownUsers, len(order))] {
+		shown, err := cases.Show(i, s)
+		if err != nil {
+			return nil, fmt.Errorf("show the results of a user: %w", err)
+		}
+		users = append(users, shown)
+	}
+	return users, nil
+}

@@ -1,0 +1,46 @@
+package local
+
+import (
+	"context"
+
+	"github.com/affinityengine/affinity/shared/local/stack"
+)
+
+// demoKey is the key of the app demo.
+const demoKey = stack.DemoKey
+
+// RunningStack is an engine in this process.
+type RunningStack interface {
+	URL() string                        // base URL of the public functions
+	ConsoleLink(app, key string) string // opens the console once, within ten minutes
+	Close() error                       // finishes the work under way and ends the engine
+}
+
+// Starter starts an engine in this process.
+type Starter func(context.Context, Options) (RunningStack, error)
+
+// StartStack starts an engine. ctx bounds the start, not the life of the engine.
+func StartStack(ctx context.Context, o Options) (RunningStack, error) {
+	apps := make([]stack.App, len(o.Apps))
+	for i, a := range o.Apps {
+		apps[i] = stack.App{ID: a.ID, Key: a.Key}
+	}
+	s, err := stack.Start(ctx, stack.Options{
+		Addr: o.Addr, Apps: apps, Now: o.Now, RetentionDays: o.RetentionDays, Layout: o.Layout, Archive: o.Archive, Data: o.Data, KeepRetention: o.Data != "" && o.KeepRetention,
+		Regions:  o.Regions,
+		Tables:   o.Tables,
+		Life:     o.RequestLimit,
+		Operator: o.Operator, Log: o.Log})
+	if err != nil {
+		return nil, err
+	}
+	return localStack{s}, nil
+}
+
+type localStack struct{ *stack.Stack }
+
+func (s localStack) URL() string { return s.Stack.URL }
+
+func (s localStack) ConsoleLink(app, key string) string {
+	return s.Stack.ConsoleLink(stack.App{ID: app, Key: key})
+}

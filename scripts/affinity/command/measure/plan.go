@@ -1,0 +1,97 @@
+package measure
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/scripts/affinity/command"
+	"github.com/affinityengine/affinity/scripts/affinity/plan"
+	"github.com/affinityengine/affinity/scripts/affinity/render"
+)
+
+// planFlags are the flags of plan that its workload and figures do not hold.
+type planFlags struct {
+	prices       []string
+	before, json bool
+}
+
+// Plan returns the command plan.
+func Plan(t *command.Tool) *cobra.Command {
+	w := plan.Workload{EventsPerRequest: 4, Peak: 3, Clusters: 1, Compression: 1}
+	figures, f := plan.Now, planFlags{}
+	cmd := &cobra.Command{
+		Use:   "plan --events-per-day N --users N --retention DAYS",
+		Short: "Estimate what a deployment needs and costs in a month",
+		Long: "Estimate a month of a deployment: Bigtable nodes, storage, messages, tasks, CPU, requests and money. It is\n" +
+			"arithmetic on measured figures of the engine and on prices that were read on the dates in terraform/COSTS.md.\n" +
+			"No engine is asked. A price that nobody could read is unknown: give it with --price, or it is not in the sum.",
+		Example: "  affinity plan --events-per-day 1e6 --users 200000 --retention 90\n" +
+			"  affinity plan --events-per-day 1e8 --users 1e7 --retention 90 --reads-per-second 500 --before \\\n" +
+			"    --price bigtable_nodes=0.65 --price bigtable_ssd=0.17",
+		Args: cli.Subcommand,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			for _, required := range [][2]string{
+				{"events-per-day", "how many events clients send on an average day"},
+				{"users", "how many users have an event in the retention"},
+				{"retention", "for how many days events are kept"},
+			} {
+				if err := cli.Require(cmd, required[0], required[1]); err != nil {
+					return err
+				}
+			}
+			if !cmd.Flags().Changed("reads-per-second") {
+				w.ReadsPerSecond = w.EventsPerDay / 86400 / w.EventsPerRequest
+			}
+			return printPlan(t, w, figures, f)
+		},
+	}
+	flags := cmd.Flags()
+	flags.Float64Var(&w.EventsPerDay, "events-per-day", 0, "events on an average day")
+	flags.Float64Var(&w.Users, "users", 0, "users with an event in the retention")
+	flags.Float64Var(&w.RetentionDays, "retention", 0, "days for which events are kept")
+	flags.Float64Var(&w.EventsPerRequest, "events-per-request", w.EventsPerRequest, "events that a client sends together, all of one user")
+	flags.Float64Var(&w.ReadsPerSecond, "reads-per-second", 0, "reads of profiles, on average (default: one for each request with events)")
+	flags.Float64Var(&w.Peak, "peak", w.Peak, "the busiest minute's load, as a multiple of the average")
+	flags.Float64Var(&w.Clusters, "clusters", w.Clusters, "Bigtable clusters, each with all data")
+	flags.Float64Var(&w.Customers, "customers", w.Customers, "customers with a host and an app of their own, beside the default host")
+	flags.Float64Var(&w.Compression, "compression", w.Compression, "by what factor Bigtable compresses rows on disk")
+	flags.Float64Var(&figures.RowBytes, "row-bytes", figures.RowBytes, "bytes of an event's row of the log (default: wide rows of 12 filters)")
+	flags.Float64Var(&figures.BlockBytes, "block-bytes", figures.BlockBytes, "bytes of an event in a history")
+	flags.Float64Var(&figures.RequestLogs, "request-logs", figures.RequestLogs, "share of healthy requests whose log entry is kept (request_log_sample of Terraform)")
+	flags.Float64Var(&figures.MessageLogs, "message-logs", figures.MessageLogs, "share of healthy messages whose line is kept (message_log_sample of Terraform)")
+	flags.StringArrayVar(&f.prices, "price", nil, "a price in US dollars as NAME=USD, such as bigtable_nodes=0.65; may be repeated")
+	flags.BoolVar(&f.before, "before", false, "show beside it what the same cost before small histories moved into the user's row")
+	flags.BoolVar(&f.json, "json", false, "print one JSON document")
+	return cmd
+}
+
+func printPlan(t *command.Tool, w plan.Workload, figures plan.Figures, f planFlags) error {
+	if err := w.Check(); err != nil {
+		return cli.Usagef("%v", err)
+	}
+	if err := figures.Check(); err != nil {
+		return cli.Usagef("%v", err)
+	}
+	prices := plan.List()
+	for _, text := range f.prices {
+		if err := prices.Set(text); err != nil {
+			return cli.Usagef("--price %v", err)
+		}
+	}
+	answer := plan.Comparison{Now: plan.Compute(w, figures, prices, plan.Push), Prices: prices}
+	if f.before {
+		earlier := plan.Before
+		earlier.RowBytes = figures.RowBytes // the log has not changed
+		before := plan.Compute(w, earlier, prices, plan.Push)
+		answer.Before = &before
+	}
+	if f.json {
+		return cli.PrintJSON(t.Out, answer)
+	}
+	if err := render.Plan(t.Out, answer); err != nil {
+		return fmt.Errorf("print the plan: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,247 @@
+package segment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/scripts/affinity/command"
+	"github.com/affinityengine/affinity/scripts/affinity/render"
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/api/client"
+)
+
+func listSegmentsCommand(t *command.Tool) *cobra.Command {
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the saved segments with their sizes, and the latest builds of the lists",
+		Args:  cli.Subcommand,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := t.Client()
+			if err != nil {
+				return err
+			}
+			var raw []byte
+			list, err := c.Segments(client.WithRawAnswer(cmd.Context(), &raw))
+			if err != nil {
+				return fmt.Errorf("list segments: %w", err)
+			}
+			if asJSON {
+				return command.PrintRaw(t.Out, raw)
+			}
+			return printSegments(t, list)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, command.JSONUsage)
+	return cmd
+}
+
+func printSegments(t *command.Tool, list api.Segments) error {
+	if len(list.Segments) == 0 {
+		fmt.Fprintln(t.Err, "the app has no saved segments: `affinity segment save` makes one")
+	} else {
+		table := tabwriter.NewWriter(t.Out, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(table, "SEGMENT\tUSERS\tDAY\tSET")
+		for _, s := range list.Segments {
+			users, day := "-", "-"
+			if n := len(s.Sizes); n > 0 {
+				users, day = s.Sizes[n-1].Users.String(), s.Sizes[n-1].Day
+			}
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", cli.Printable(s.Name), users, cli.Printable(day), render.Timestamp(s.SetAt))
+		}
+		if err := table.Flush(); err != nil {
+			return err
+		}
+	}
+	if list.Lists == nil {
+		fmt.Fprintln(t.Err, "the lists that queries read are not built yet: `affinity segment refresh` builds them")
+		return nil
+	}
+	_, err := fmt.Fprintf(t.Out, "lists of %s, built %s; changes since are read with each query\n", cli.Count(list.Lists.Users, "user"), render.Timestamp(list.Lists.BuiltAt))
+	return err
+}
+
+func showSegmentCommand(t *command.Tool) *cobra.Command {
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:   "show NAME",
+		Short: "Show the condition of a saved segment, and its size on each day",
+		Args:  cli.Args("NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := t.Client()
+			if err != nil {
+				return err
+			}
+			var raw []byte
+			s, err := checkSegment(c.Segment(client.WithRawAnswer(cmd.Context(), &raw), args[0]))
+			if err != nil {
+				return fmt.Errorf("show segment %s: %w", cli.Printable(args[0]), err)
+			}
+			if asJSON {
+				return command.PrintRaw(t.Out, raw)
+			}
+			return showSegment(t.Out, s)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, command.JSONUsage)
+	return cmd
+}
+
+func deleteSegmentCommand(t *command.Tool) *cobra.Command {
+	return &cobra.Command{
+		Use:   "delete NAME",
+		Short: "Delete a saved segment; profiles stay as they are",
+		Args:  cli.Args("NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := t.Client()
+			if err != nil {
+				return err
+			}
+			if _, err := c.DeleteSegment(cmd.Context(), args[0]); err != nil {
+				return fmt.Errorf("delete segment %s: %w", cli.Printable(args[0]), err)
+			}
+			_, err = fmt.Fprintf(t.Out, "segment %s is deleted\n", cli.Printable(args[0]))
+			return err
+		},
+	}
+}
+
+func refreshSegmentsCommand(t *command.Tool) *cobra.Command {
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:   "refresh",
+		Short: "Build the lists that queries read, and follow the build to its end",
+		Long: "Build the lists that queries read, and follow the build to its end. A build runs every night. Answers are exact without\n" +
+			"it; a refresh makes queries faster after many changes. The key needs the permission admin.",
+		Args: cli.Subcommand,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := t.Client()
+			if err != nil {
+				return err
+			}
+			return refreshSegments(cmd.Context(), t, c, asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, command.JSONUsage)
+	return cmd
+}
+
+// refreshSegments starts a build and follows it to its end.
+func refreshSegments(ctx context.Context, t *command.Tool, c *client.Client, asJSON bool) error {
+	job, err := c.RefreshSegments(ctx)
+	if err == nil && (job.ID == "" || job.State == "") {
+		err = fmt.Errorf("the answer is not what an Affinity engine sends about a build: %+v", job)
+	}
+	if err != nil {
+		return fmt.Errorf("refresh segments: %w", err)
+	}
+	fmt.Fprintf(t.Err, "build %s is under way\n", cli.Printable(job.ID))
+	id := job.ID
+	c = t.Patient(c)
+	err = command.WatchJob(ctx, t, func() (render.Progress, error) {
+		list, err := c.Segments(ctx)
+		if err != nil {
+			return render.Progress{}, err
+		}
+		i := slices.IndexFunc(list.Builds, func(b api.SegmentBuild) bool { return b.ID == id })
+		if i < 0 {
+			return render.Progress{}, fmt.Errorf("the engine no longer lists build %s", cli.Printable(id))
+		}
+		job = list.Builds[i]
+		return render.SegmentProgress(job), nil
+	})
+	if err != nil {
+		return fmt.Errorf("watch build %s: %w", cli.Printable(id), err)
+	}
+	if asJSON {
+		err = cli.PrintJSON(t.Out, job)
+	} else {
+		_, err = fmt.Fprintf(t.Out, "lists of %s%s\n", cli.Count(job.Users, "user"), render.Took(job.StartedAt, job.FinishedAt))
+	}
+	if job.Faulty > 0 {
+		fmt.Fprintln(t.Err, command.Unread(job.Faulty))
+	}
+	if job.State != api.JobDone {
+		text := fmt.Sprintf("build %s %s", job.ID, command.Outcome(job.State))
+		if job.Error != "" {
+			text += ": " + job.Error
+		}
+		err = errors.Join(err, errors.New(cli.Printable(text)))
+	}
+	return err
+}
+
+func exportSegmentCommand(t *command.Tool) *cobra.Command {
+	out := ""
+	cmd := &cobra.Command{
+		Use:   "export NAME",
+		Short: "Write all users of a saved segment, as of now, one JSON document a line",
+		Long: "Write all users of a saved segment, as of now and in no order, one JSON document a line. A job finds them; the engine\n" +
+			"keeps its file for 7 days. The audit log records the export. The key needs the permission admin.",
+		Example: "  affinity segment export nike --out nike.ndjson\n  affinity segment export nike | jq -r .userToken",
+		Args:    cli.Args("NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := t.Client()
+			if err != nil {
+				return err
+			}
+			job, err := exportSegment(cmd.Context(), t, c, args[0])
+			if err == nil {
+				err = downloadSegment(cmd.Context(), t, c, job, out)
+			}
+			if err != nil {
+				return fmt.Errorf("export segment %s: %w", cli.Printable(args[0]), err)
+			}
+			fmt.Fprintf(t.Err, "complete: %s as of %s\n", cli.Count(*job.Users, "user"), render.Timestamp(*job.AsOf))
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&out, "out", "", "file to write (default: standard output)")
+	return cmd
+}
+
+// exportSegment starts an export and follows it to its end.
+func exportSegment(ctx context.Context, t *command.Tool, c *client.Client, name string) (job api.SegmentExport, err error) {
+	if job, err = c.ExportSegment(ctx, name); err != nil {
+		return job, err
+	}
+	fmt.Fprintf(t.Err, "export %s is under way\n", cli.Printable(job.ID))
+	id := job.ID
+	c = t.Patient(c)
+	err = command.WatchJob(ctx, t, func() (_ render.Progress, err error) {
+		job, err = c.SegmentExport(ctx, id)
+		return render.Progress{State: job.State, Wait: api.Wait{Place: job.Place}}, err
+	})
+	switch {
+	case err != nil:
+		return job, err
+	case job.State != api.JobDone:
+		return job, fmt.Errorf("export %s %s: %s", cli.Printable(job.ID), command.Outcome(job.State), cli.Printable(job.Error))
+	case job.Users == nil || job.AsOf == nil:
+		return job, fmt.Errorf("the answer is not what an Affinity engine sends about an export: %+v", job)
+	}
+	return job, nil
+}
+
+// downloadSegment writes the file of an export.
+func downloadSegment(ctx context.Context, t *command.Tool, c *client.Client, job api.SegmentExport, out string) (err error) {
+	var to io.Writer = t.Out
+	if out != "" {
+		// Only its owner may read it: it is about persons.
+		file, err := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, file.Close()) }()
+		to = file
+	}
+	return c.SegmentFile(ctx, job.ID, *job.Users, to)
+}

@@ -1,0 +1,39 @@
+package command
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// defaultImpact is the personalizationImpact of a strategy file without one. The
+// engine requires the field but its profiles do not depend on it.
+const defaultImpact = 50
+
+// ReadStrategy reads a strategy file and adds the personalizationImpact if it is
+// missing. The engine checks everything else.
+func (t *Tool) ReadStrategy(path string) (json.RawMessage, error) {
+	text, added, err := t.CompleteStrategy(path)
+	if added {
+		fmt.Fprintf(t.Err, "the strategy %s has no personalizationImpact: it is sent with %d\n", path, defaultImpact)
+	}
+	return text, err
+}
+
+// CompleteStrategy reads a strategy file. added reports that the file has no
+// personalizationImpact and text has the default one.
+func (t *Tool) CompleteStrategy(path string) (text json.RawMessage, added bool, err error) {
+	strategy, err := t.ReadFile(path)
+	if err != nil {
+		return nil, false, fmt.Errorf("read the strategy: %w", err)
+	}
+	var keys map[string]json.RawMessage
+	if err := json.Unmarshal(strategy, &keys); err != nil {
+		return nil, false, fmt.Errorf("the strategy %s is not a JSON object: %w", path, err)
+	}
+	if _, ok := keys["personalizationImpact"]; ok || keys == nil {
+		return strategy, false, nil
+	}
+	keys["personalizationImpact"] = json.RawMessage(fmt.Sprint(defaultImpact))
+	text, err = json.Marshal(keys)
+	return text, true, err
+}

@@ -1,0 +1,158 @@
+package transfer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/scripts/affinity/command"
+	"github.com/affinityengine/affinity/scripts/affinity/importer"
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/api/client"
+)
+
+// Catalog returns the command catalog.
+func Catalog(t *command.Tool) *cobra.Command {
+	return cli.Group(&cobra.Command{
+		Use:   "catalog",
+		Short: "Import the objects that events are about, list them, or show one",
+	}, importCatalogCommand(t), listObjectsCommand(t), showObjectCommand(t))
+}
+
+func importCatalogCommand(t *command.Tool) *cobra.Command {
+	index, retryFor, check := command.DefaultIndex, t.Retry.Total, false
+	cmd := &cobra.Command{
+		Use:   "import FILE",
+		Short: "Import objects into an index",
+		Long: "Import FILE into an index: one JSON object a line, or one list of objects, plain or gzip, - for standard input. Each has an\n" +
+			"objectID; of two with the same one, the later one stays. Bad lines are printed with their number; the others are imported\n" +
+			"(exit 3). Running the same command again resumes an import. Events that came before their objects get their filters by\n" +
+			"`affinity reenrich`. --check needs no engine: it prints all bad lines and the counts. The key needs the permission addObject.",
+		Example: "  affinity catalog import --index shoes shoes.ndjson.gz\n  affinity catalog import --check shoes.ndjson.gz",
+		Args:    cli.Args("FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if retryFor <= 0 {
+				return cli.Usagef("--retry-for %s: must be more than 0", retryFor)
+			}
+			c, err := clientUnless(t, check)
+			if err != nil {
+				return err
+			}
+			t.Retry.Total = retryFor
+			return importCatalog(cmd.Context(), t, newImporter(t, c), args[0], index)
+		},
+	}
+	cmd.Flags().StringVar(&index, "index", index, "index of the objects")
+	cmd.Flags().BoolVar(&check, "check", false, checkUsage)
+	cmd.Flags().DurationVar(&retryFor, "retry-for", retryFor, "how long to repeat a request while the engine is busy or away")
+	return cmd
+}
+
+// sendObjects imports the objects of a file, - for standard input, into an index. It
+// returns how many were stored, also with an error.
+func sendObjects(ctx context.Context, t *command.Tool, im *importer.Importer, path, index string) (stored int, err error) {
+	objects, err := importer.Open(path, t.In)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, objects.Close()) }()
+	defer context.AfterFunc(ctx, func() { objects.Interrupt(ctx.Err()) })()
+	return im.Objects(ctx, objects, index)
+}
+
+func importCatalog(ctx context.Context, t *command.Tool, im *importer.Importer, path, index string) error {
+	begun := time.Now()
+	stored, err := sendObjects(ctx, t, im, path, index)
+	if err != nil {
+		return fmt.Errorf("%w\n%s went in: run the same command again to resume", err, cli.Count(stored, "object"))
+	}
+	printCounts(t, im, fmt.Sprintf("imported %s into the index %s in %.1f s", cli.Count(stored, "object"), cli.Printable(index), time.Since(begun).Seconds()),
+		lines(im, "line", equalObjects))
+	if err := im.BadLines(); err != nil {
+		return cli.WithCode(err, command.ExitLines)
+	}
+	return nil
+}
+
+func listObjectsCommand(t *command.Tool) *cobra.Command {
+	index, q, asJSON := command.DefaultIndex, api.ObjectsQuery{}, false
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the objects of an index",
+		Long: "List objectIDs of an index, one a line, in the order of their bytes. With --filter, those of the objects that have the\n" +
+			"value. The key needs the permission addObject.",
+		Example: "  affinity catalog list --index shoes --filter brand:Acme | affinity rank --user ann --index shoes -",
+		Args:    cli.Args(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if q.Limit < 1 {
+				return cli.Usagef("--limit %d: must be 1 or more", q.Limit)
+			}
+			c, err := t.Client()
+			if err != nil {
+				return err
+			}
+			return listObjects(cmd.Context(), c, t.Out, index, q, asJSON)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&index, "index", index, "index of the objects")
+	flags.StringVar(&q.Filter, "filter", "", "list the objects that have this value: brand:Acme (default: all)")
+	flags.IntVar(&q.Limit, "limit", 50, "how many objects to list")
+	flags.BoolVar(&asJSON, "json", false, command.JSONUsage)
+	return cmd
+}
+
+// listObjects lists up to a number of objects, in as many requests as that takes.
+func listObjects(ctx context.Context, c *client.Client, out io.Writer, index string, q api.ObjectsQuery, asJSON bool) error {
+	all, most := api.Objects{ObjectIDs: []string{}}, q.Limit
+	for len(all.ObjectIDs) < most {
+		q.Limit = min(most-len(all.ObjectIDs), api.MaxObjects)
+		page, err := c.Objects(ctx, index, q)
+		if err != nil {
+			return fmt.Errorf("list objects of %s: %w", cli.Printable(index), err)
+		}
+		all.ObjectIDs = append(all.ObjectIDs, page.ObjectIDs...)
+		if all.Cursor, q.Cursor = page.Cursor, page.Cursor; page.Cursor == "" {
+			break
+		}
+	}
+	if asJSON {
+		return json.NewEncoder(out).Encode(all)
+	}
+	for _, id := range all.ObjectIDs {
+		if _, err := fmt.Fprintln(out, cli.Printable(id)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func showObjectCommand(t *command.Tool) *cobra.Command {
+	index := command.DefaultIndex
+	cmd := &cobra.Command{
+		Use:     "show OBJECT",
+		Short:   "Show an object as it was sent",
+		Long:    "Show an object as it was sent. The key needs the permission addObject.",
+		Example: "  affinity catalog show shoe-1 --index shoes",
+		Args:    cli.Args("OBJECT"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := t.Client()
+			if err != nil {
+				return err
+			}
+			object, err := c.Object(cmd.Context(), index, args[0])
+			if err != nil {
+				return fmt.Errorf("show object %s of %s: %w", cli.Printable(args[0]), cli.Printable(index), err)
+			}
+			return command.PrintIndented(t.Out, object)
+		},
+	}
+	cmd.Flags().StringVar(&index, "index", index, "index of the object")
+	return cmd
+}

@@ -1,0 +1,355 @@
+package transfer
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/scripts/affinity/command"
+	"github.com/affinityengine/affinity/scripts/affinity/importer"
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/api/client"
+	"github.com/affinityengine/affinity/shared/event"
+	domain "github.com/affinityengine/affinity/shared/score/strategy"
+)
+
+type importOptions struct {
+	index, objects, strategy, events, withoutUsers string
+	archive, shift, check                          bool
+	written                                        command.EventForm
+	form                                           importer.Form
+	retryFor                                       time.Duration
+}
+
+// Import returns the command import.
+func Import(t *command.Tool) *cobra.Command {
+	o := importOptions{}
+	cmd := &cobra.Command{
+		Use:   "import [flags] EVENTS | --objects FILE | --archive FILE|FOLDER...",
+		Short: "Import a history of events, with its catalog and strategy",
+		Long: "Import EVENTS (one JSON event per line, plain or gzip, - for standard input), after the strategy and the catalog if\n" +
+			"they are given. Events of any age are imported, with up to 20 objects each. Bad lines are printed with their number;\n" +
+			"the others are imported (exit 3). The last lines say how many lines were read, imported, equal to another and refused.\n" +
+			"Running the same command again resumes an import: an event counts once, and so do equal lines, unless each has an\n" +
+			"eventId of its own. The key needs the permission admin for events, addObject for objects, recommendation for the strategy.\n" +
+			"\n" +
+			"EVENTS may also be one list of JSON objects, or a CSV file whose first line names the columns: give --csv, unless the name\n" +
+			"ends with .csv or .csv.gz. The fields of an event may have names such as user_token. An event may be a track call of\n" +
+			"Segment or RudderStack. A line may also be one of an export: its event keeps its id and its filters.\n" +
+			"\n" +
+			"--map names the columns of a CSV file: --map userToken=visitor,objectIDs=sku,timestamp=time. Cells hold one object, or\n" +
+			"several with | between them. --event gives the type of events with a name of your own: --event cart=click --event\n" +
+			"purchase=conversion.\n" +
+			"\n" +
+			timesHelp() +
+			"\n" +
+			"--shift-to-now moves all events by whole days, so that the newest one is less than a day old. Use it for data that are\n" +
+			"older than the app's retention, which count in no profile. The same file, imported on another day, counts again.\n" +
+			"\n" +
+			"--check reads all files, prints every bad line with the reason, and the counts. It needs no engine and sends nothing. Its exit\n" +
+			"code is that of the import. It does not know what only an engine knows: the permissions of a key, and limits.\n" +
+			"\n" +
+			"Text is UTF-8, or UTF-16 with a byte order mark. A line of other bytes is bad; the reason names the probable encoding and\n" +
+			"how to convert the file. A quote that a row of CSV does not close costs that row, and no other one. A quoted cell may hold\n" +
+			"line breaks.\n" +
+			"\n" +
+			"With --archive, restore the events of the app from files of the archive, with the ids, times of receipt and filters that\n" +
+			"they had. Of a folder, all files whose names end with .ndjson or .ndjson.gz are read, those of its folders too. Give all\n" +
+			"files at once: a later one may hold better filters of an event. Events that the log has stay as they are, so a second\n" +
+			"import changes nothing. An event stays deleted if its user was deleted in this app since its receipt. An app that was\n" +
+			"created again does not know who was deleted: leave them out with --without-users. Files of the archive are named with the\n" +
+			"line at which a broken message begins; all others are restored (exit 3).",
+		Example: "  affinity import --strategy strategy.json --objects objects.ndjson.gz events.ndjson.gz\n" +
+			"  zcat 2026-*.gz | affinity import --index shoes -\n" +
+			"  affinity import --check --map userToken=visitor --objects objects.ndjson events.csv\n" +
+			"  affinity import --map userToken=user_id,objectIDs=product_id,timestamp=event_time --event cart=click --event purchase=conversion \\\n    --shift-to-now 2019-Oct.csv.gz\n" +
+			"  gcloud storage cp -r gs://PROJECT-affinity-archive/events . && affinity import --archive events --app shop --key KEY",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if o.archive && len(args) > 0 || o.alone(len(args)) {
+				return nil
+			}
+			return cli.Args("EVENTS")(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), t, args) },
+	}
+	o.flags(cmd.Flags(), t.Retry.Total)
+	return cmd
+}
+
+// timesHelp says in which forms a timestamp may be.
+func timesHelp() string {
+	text := "A timestamp, a number or a text, has one of these forms:\n"
+	for _, f := range event.TimeForms {
+		text += "  " + f.Form + "\n      " + strings.Join(f.Examples, ", ") + "\n"
+	}
+	return text + "A time without a zone is UTC. The name of another zone, such as EST, is refused: write its offset, -05:00. So is a time that\n" +
+		"no event can have: before 1980, such as a database's 1970-01-01, or more than 5 minutes in the future.\n"
+}
+
+func (o *importOptions) run(ctx context.Context, t *command.Tool, args []string) error {
+	if len(args) > 0 {
+		o.events = args[0]
+	}
+	if err := o.valid(); err != nil {
+		return err
+	}
+	o.form = o.written.Of(o.events)
+	c, err := clientUnless(t, o.check)
+	switch {
+	case err != nil:
+		return err
+	case o.alone(len(args)):
+		return importObjectsAlone(ctx, t, c, *o)
+	case o.archive:
+		return restoreAll(ctx, t, c, *o, args)
+	}
+	return importAll(ctx, t, c, *o)
+}
+
+// alone reports whether objects are imported without events.
+func (o *importOptions) alone(args int) bool { return args == 0 && o.objects != "" && !o.archive }
+
+// importObjectsAlone imports the strategy, if there is one, and the objects.
+func importObjectsAlone(ctx context.Context, t *command.Tool, c *client.Client, o importOptions) error {
+	t.Retry.Total = o.retryFor
+	if err := setStrategy(ctx, t, c, o.strategy); err != nil {
+		return err
+	}
+	return importCatalog(ctx, t, newImporter(t, c), o.objects, cmp.Or(o.index, command.DefaultIndex))
+}
+
+// flags defines the flags. retryFor is the default of --retry-for.
+func (o *importOptions) flags(flags *pflag.FlagSet, retryFor time.Duration) {
+	flags.StringVar(&o.index, "index", "", "index of the objects, and of events that name none\n"+
+		"(default: the index of the first event, else "+command.DefaultIndex+")")
+	flags.StringVar(&o.objects, "objects", "", "catalog to import first: one JSON object per line, plain or gzip, - for standard input")
+	flags.StringVar(&o.strategy, "strategy", "", "strategy to set first: a JSON file; without personalizationImpact it is sent with 50")
+	flags.BoolVar(&o.archive, "archive", false, "the arguments are files or folders of the archive")
+	flags.StringVar(&o.withoutUsers, "without-users", "", "file of user tokens, one a line, whose events of an archive are not restored")
+	o.written.Flags(flags)
+	flags.BoolVar(&o.shift, "shift-to-now", false, "move the events by whole days, so that the newest one is less than a day old")
+	flags.BoolVar(&o.check, "check", false, checkUsage)
+	flags.DurationVar(&o.retryFor, "retry-for", retryFor, "how long to repeat a request while the engine is busy or away")
+}
+
+// valid checks the flags.
+func (o importOptions) valid() error {
+	switch {
+	case o.retryFor <= 0:
+		return cli.Usagef("--retry-for %s: must be more than 0", o.retryFor)
+	case o.objects == "-" && o.events == "-":
+		return cli.Usagef("--objects and EVENTS cannot both be standard input")
+	case o.archive && o.events == "-":
+		return cli.Usagef("--archive reads its files twice, so they cannot be standard input")
+	case o.archive && o.index != "" && o.objects == "":
+		return cli.Usagef("--index: events of an archive have their index")
+	case !o.archive && o.withoutUsers != "":
+		return cli.Usagef("--without-users is for --archive")
+	case o.archive && (o.written.Given() || o.shift):
+		return cli.Usagef("--csv, --map, --event and --shift-to-now are not for --archive: its events stay as they are")
+	case o.shift && o.events == "-":
+		return cli.Usagef("--shift-to-now reads EVENTS twice, so it cannot be standard input")
+	}
+	return o.written.Check()
+}
+
+// shiftToNow returns how far --shift-to-now moves the events: by whole days.
+func (o importOptions) shiftToNow(now time.Time) (time.Duration, error) {
+	events, err := importer.Open(o.events, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer events.Close()
+	events.As(o.form)
+	newest, err := events.Newest(now)
+	if err != nil || newest == 0 {
+		return 0, err
+	}
+	return now.Sub(time.UnixMilli(newest)).Truncate(24 * time.Hour), nil
+}
+
+// importAll imports strategy, objects and events, in this order: events find their
+// objects and count under the strategy. It opens all files before it sends
+// anything.
+func importAll(ctx context.Context, t *command.Tool, c *client.Client, o importOptions) (err error) {
+	var strategy json.RawMessage
+	if o.strategy != "" {
+		if strategy, err = t.ReadStrategy(o.strategy); err != nil {
+			return err
+		}
+	}
+	var objects *importer.Source
+	if o.objects != "" {
+		if objects, err = importer.Open(o.objects, t.In); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, objects.Close()) }()
+		defer context.AfterFunc(ctx, func() { objects.Interrupt(ctx.Err()) })()
+	}
+	events, err := importer.Open(o.events, t.In)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, events.Close()) }()
+	defer context.AfterFunc(ctx, func() { events.Interrupt(ctx.Err()) })()
+	if o.shift {
+		o.form.Now = time.Now()
+		if o.form.Shift, err = o.shiftToNow(o.form.Now); err != nil {
+			return err
+		}
+		fmt.Fprintf(t.Err, "events are moved by %s\n", cli.Count(int64(o.form.Shift/(24*time.Hour)), "day"))
+	}
+	events.As(o.form)
+
+	t.Retry.Total = o.retryFor
+	if err := sendStrategy(ctx, t, c, strategy); err != nil {
+		return err
+	}
+	index := o.index
+	if index == "" {
+		index = command.FirstIndex(events)
+		if objects != nil {
+			fmt.Fprintf(t.Err, "objects go to the index %q (--index names another)\n", cli.Printable(index))
+		}
+	}
+	return importData(ctx, t, newImporter(t, c), objects, events, index)
+}
+
+// checkUsage describes the flag --check.
+const checkUsage = "print all bad lines and the counts, and send nothing"
+
+// clientUnless returns no client for a command that sends nothing.
+func clientUnless(t *command.Tool, check bool) (*client.Client, error) {
+	if check {
+		return nil, nil
+	}
+	return t.Client()
+}
+
+// newImporter returns an importer that sends to c, or one that checks if c is nil.
+func newImporter(t *command.Tool, c *client.Client) *importer.Importer {
+	if c == nil {
+		return importer.NewCheck(t.Err)
+	}
+	return importer.New(c, t.Retry, t.Err)
+}
+
+// What Tally.Text says of lines that are equal to others.
+const (
+	equalEvents  = "equal to another line and counted once (an eventId makes each count)"
+	equalObjects = "with the objectID of another line, of which the last one stays"
+)
+
+// printCounts prints what an import did, or that it was a check, and what became of the
+// lines of a file.
+func printCounts(t *command.Tool, im *importer.Importer, did string, counts ...string) {
+	if im.Checks() {
+		did = "checked the files: nothing was sent"
+	}
+	fmt.Fprintln(t.Out, did)
+	for _, count := range counts {
+		fmt.Fprintln(t.Out, count)
+	}
+}
+
+// lines says what became of the lines of the last file of an import.
+func lines(im *importer.Importer, line, equal string) string {
+	did := "imported"
+	if im.Checks() {
+		did = "can go in"
+	}
+	return im.Tally().Text(line, did, equal)
+}
+
+func importData(ctx context.Context, t *command.Tool, im *importer.Importer, objects, source *importer.Source, index string) error {
+	begun := time.Now()
+	stored, counted := 0, []string(nil)
+	if objects != nil {
+		var err error
+		stored, err = im.Objects(ctx, objects, index)
+		if err != nil && im.Checks() {
+			return err
+		}
+		if err != nil {
+			return fmt.Errorf("%w\n%s and no events went in: run the same command again to resume", err, cli.Count(stored, "object"))
+		}
+		counted = append(counted, "objects: "+lines(im, "line", equalObjects))
+	}
+	eventsBegun := time.Now()
+	counts, err := im.Events(ctx, source, index)
+	warn(t, counts)
+	if err != nil && im.Checks() {
+		return err
+	}
+	if err != nil {
+		return fmt.Errorf("%w\n%s went in before that (%s): run the same command again to resume; they count once", err,
+			cli.Count(counts.Accepted, "event"), lines(im, "line", equalEvents))
+	}
+	counted = append(counted, "events: "+lines(im, "line", equalEvents))
+	with := ""
+	if objects != nil {
+		with = " and " + cli.Count(stored, "object")
+	}
+	printCounts(t, im, fmt.Sprintf("imported %s%s in %.1f s (%.0f events/s)", cli.Count(im.Tally().Imported, "event"), with, time.Since(begun).Seconds(),
+		cli.PerSecond(counts.Accepted, time.Since(eventsBegun))), counted...)
+	if err := im.BadLines(); err != nil {
+		return cli.WithCode(err, command.ExitLines)
+	}
+	return nil
+}
+
+// warn prints what became of events that do not count as their file says.
+func warn(t *command.Tool, counts api.ImportAnswer) {
+	if counts.Received > 0 {
+		fmt.Fprintf(t.Err, "warning: without a timestamp: %s; they got the time of import, and importing them again counts them again\n",
+			cli.Count(counts.Received, "event"))
+	}
+	if counts.OutsideRetention > 0 {
+		fmt.Fprintf(t.Err, "warning: older than the app's retention: %s; they count in no profile; --shift-to-now moves old data to today (are timestamps in milliseconds?)\n",
+			cli.Count(counts.OutsideRetention, "event"))
+	}
+	if counts.OptedOut > 0 {
+		fmt.Fprintf(t.Err, "warning: dropped, because their user has opted out: %s\n", cli.Count(counts.OptedOut, "event"))
+	}
+	if counts.Deleted > 0 {
+		fmt.Fprintf(t.Err, "warning: older than the deletion of their user: %s; they count in no profile\n", cli.Count(counts.Deleted, "event"))
+	}
+}
+
+// setStrategy sets the strategy of a file, if one is given, and waits for a busy engine.
+func setStrategy(ctx context.Context, t *command.Tool, c *client.Client, path string) error {
+	if path == "" {
+		return nil
+	}
+	strategy, err := t.ReadStrategy(path)
+	if err != nil {
+		return err
+	}
+	return sendStrategy(ctx, t, c, strategy)
+}
+
+// sendStrategy sets a strategy that has been read, if there is one. Without a client it
+// checks the strategy.
+func sendStrategy(ctx context.Context, t *command.Tool, c *client.Client, strategy json.RawMessage) error {
+	if strategy == nil {
+		return nil
+	}
+	if c == nil { // to be checked
+		if _, err := domain.Decode(strategy); err != nil {
+			return fmt.Errorf("the strategy: %w", err)
+		}
+		return nil
+	}
+	if err := t.Patient(c).SetStrategyJSON(ctx, strategy); err != nil {
+		return fmt.Errorf("set the strategy: %w", err)
+	}
+	return nil
+}

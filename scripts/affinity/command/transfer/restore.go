@@ -1,0 +1,120 @@
+package transfer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/scripts/affinity/command"
+	"github.com/affinityengine/affinity/scripts/affinity/importer"
+	"github.com/affinityengine/affinity/shared/api/client"
+)
+
+type restoreOptions struct {
+	path     string
+	replace  bool
+	from     int
+	retryFor time.Duration
+}
+
+// Restore returns the command restore.
+func Restore(t *command.Tool) *cobra.Command {
+	o := restoreOptions{}
+	cmd := &cobra.Command{
+		Use:   "restore FILE",
+		Short: "Restore a dump into the app",
+		Long: "Restore FILE, which `affinity dump` wrote, into the app (- for standard input; plain or gzip): the strategy, the settings of\n" +
+			"indexes, feeds, saved segments, objects, deletions and opt-outs of users, and the events with their ids, times of receipt and\n" +
+			"filters. The app may have another id than that of the dump, and data of its own: events that it has count once, and users who are\n" +
+			"deleted in one of the two are deleted.\n" +
+			"\n" +
+			"Running the same command again resumes a restore. --from-line skips what is restored; an error names the line. The key needs\n" +
+			"all permissions.",
+		Example: "  affinity restore shop.ndjson\n  affinity restore --url https://affinity.example.com --app shop --key-file key shop.ndjson.gz",
+		Args:    cli.Args("FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.path = args[0]
+			if o.retryFor <= 0 {
+				return cli.Usagef("--retry-for %s: must be more than 0", o.retryFor)
+			}
+			if o.from < 1 {
+				return cli.Usagef("--from-line %d: must be 1 or more", o.from)
+			}
+			c, err := t.Client()
+			if err != nil {
+				return err
+			}
+			return restoreDump(cmd.Context(), t, c, o)
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&o.replace, "replace", false, "replace a strategy of the app that differs from that of the dump")
+	flags.IntVar(&o.from, "from-line", 1, "first line to restore")
+	flags.DurationVar(&o.retryFor, "retry-for", t.Retry.Total, "how long to repeat a request while the engine is busy or away")
+	return cmd
+}
+
+func restoreDump(ctx context.Context, t *command.Tool, c *client.Client, o restoreOptions) (err error) {
+	src, err := importer.Open(o.path, t.In)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, src.Close()) }()
+	t.Retry.Total = o.retryFor
+	im := importer.New(c, t.Retry, t.Err)
+	begun := time.Now()
+	done, err := im.Restore(ctx, src, o.from, func(ctx context.Context, c *client.Client, strategy json.RawMessage) error {
+		return setDumped(ctx, c, strategy, o.replace)
+	})
+	warn(t, done.Events)
+	if err != nil {
+		if through := im.Through(); through > 0 {
+			err = fmt.Errorf("%w\nrun the same command again with --from-line %d", err, through+1)
+		}
+		return err
+	}
+	if done.App.App == "" && done.Events.Accepted+done.Objects == 0 {
+		return fmt.Errorf("%s holds nothing of a dump", o.path)
+	}
+	a := done.Events
+	fmt.Fprintf(t.Out, "restored the dump of %s in %.1f s: %s, %s, %s, %s, %s (%d were in the log), %s\n",
+		cli.Printable(done.App.App), time.Since(begun).Seconds(), cli.Count(done.Settings, "index setting"), cli.Count(done.Feeds, "feed"),
+		cli.Count(done.Segments, "segment"), cli.Count(done.Objects, "object"), cli.Count(a.Accepted, "event"), a.Present,
+		cli.Count(a.UserDeletions, "deletion or opt-out line"))
+	fmt.Fprintln(t.Out, lines(im, "line", "that the log has, or with the objectID of another line"))
+	if done.Missing > 0 {
+		fmt.Fprintf(t.Err, "%s could not be read when the dump was made\n", cli.Count(done.Missing, "event"))
+	}
+	if !done.Complete {
+		return fmt.Errorf("%s is no complete dump: run `affinity dump --out` again with the file, and then restore it", o.path)
+	}
+	if err := im.BadLines(); err != nil {
+		return cli.WithCode(err, command.ExitLines)
+	}
+	return nil
+}
+
+// setDumped sets the strategy of a dump, but does not replace another one.
+func setDumped(ctx context.Context, c *client.Client, strategy json.RawMessage, replace bool) error {
+	if !replace {
+		var present []byte
+		s, err := c.Strategy(client.WithRawAnswer(ctx, &present))
+		if err != nil {
+			return err
+		}
+		var has, wants any
+		if err := errors.Join(json.Unmarshal(present, &has), json.Unmarshal(strategy, &wants)); err != nil {
+			return err
+		}
+		if len(s.EventsScoring)+len(s.FacetsScoring) > 0 && !reflect.DeepEqual(has, wants) {
+			return errors.New("the app has another strategy: --replace sets that of the dump")
+		}
+	}
+	return c.SetStrategyJSON(ctx, strategy)
+}
