@@ -309,9 +309,9 @@ func TestSchemaAnswers(t *testing.T) {
 			[]string{"backfill-1 failed: the disk is full. Possible now: `affinity schema backfill` or `affinity schema rollback`"}},
 		"a verification that broke": {"verify", answer("verify", `{"id":"verify-1","kind":"verify","state":"failed","error":"no table"}`), cli.ExitFailed,
 			[]string{"verify-1 failed: no table"}},
-		"a step without a migration":  {"verify", `{"read":"narrow","written":["narrow"],"encoding":"json","move":null}`, cli.ExitFailed, []string{"names no migration"}},
-		"no answer of an engine": {"status", `{}`, cli.ExitFailed, []string{"is not what an Affinity engine sends"}},
-		"a page":                 {"cutover", `<html>`, cli.ExitFailed, []string{"is not what an Affinity engine sends"}},
+		"a step without a migration": {"verify", `{"read":"narrow","written":["narrow"],"encoding":"json","move":null}`, cli.ExitFailed, []string{"names no migration"}},
+		"no answer of an engine":     {"status", `{}`, cli.ExitFailed, []string{"is not what an Affinity engine sends"}},
+		"a page":                     {"cutover", `<html>`, cli.ExitFailed, []string{"is not what an Affinity engine sends"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
