@@ -3,6 +3,7 @@
 package wordpress
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"syscall"
@@ -20,5 +21,12 @@ func lock(path string) (unlock func() error, err error) {
 		_ = file.Close() // nothing was written
 		return nil, fmt.Errorf("another sync with the state %s is under way (%w)", path, err)
 	}
-	return file.Close, nil
+	return func() error { return release(file) }, nil
+}
+
+// release ends the lock of a file and closes it. To close it would not be enough: a process
+// that another goroutine is starting has a copy of the descriptor until it executes its
+// program, and the lock is held as long as one of them is open.
+func release(file *os.File) error {
+	return errors.Join(syscall.Flock(int(file.Fd()), syscall.LOCK_UN), file.Close())
 }
