@@ -16,8 +16,8 @@ import (
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
-// importEnded is the answer to the task that follows an import: the jobs that follow
-// it, which may run or have ended, without those that wait or are not to be.
+// importEnded names the jobs that the task after an import started or found. It omits
+// jobs that are not due yet.
 type importEnded struct {
 	Started   bool   `json:"started"`
 	Recompute string `json:"recompute,omitempty"`

@@ -19,10 +19,11 @@ const (
 	maxSpread     = 24 * time.Hour
 )
 
-// round is the body of POST /nightly. Recomputes, builds of crowd statistics and of
-// segments, repairs of date rows, and re-enrichments of numeric bands that are due start at different times within Spread, for one App, or for all apps but those in Except. An empty
-// body starts those of all apps within an hour. The recomputes store stale profiles, or
-// with Full all of them.
+// round is the body of POST /nightly. The round starts what is due: recomputes, builds of
+// crowd statistics and of segments, repairs of date rows, and re-enrichments of numeric
+// bands. It spreads the starts evenly over Spread. It covers App if set, otherwise every
+// app that is not in Except. An empty body covers all apps within an hour. The recomputes
+// store stale profiles, or with Full all of them.
 type round struct {
 	Spread *string  `json:"spread"`
 	App    *string  `json:"app"`

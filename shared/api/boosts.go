@@ -27,7 +27,7 @@ type BoostQuery struct {
 }
 
 // Boost is the answer of GET /1/boosts: a user's profile as a part of the request
-// to a search engine. Of a user without a profile it has an empty Query.
+// to a search engine. Query is empty if the user has no profile.
 type Boost struct {
 	UserToken string `json:"userToken"`
 	Engine    string `json:"engine"`

@@ -296,11 +296,11 @@ func (e *Engine) ReadStored(ctx context.Context, app config.App, users []string,
 	return at.reader.readStored(ctx, app, users, pass)
 }
 
-// ReadChanged is ReadStored for users of whom some have been read before, by the tickets of
-// their rows at that time; 0 if they have not been read. It passes nil for a user whose row
-// has the same ticket, because then the profile of that time is as good as one that is read
-// now: whatever changes a profile draws a ticket before it answers. Of the others it also
-// passes the ticket. It passes users in no order.
+// ReadChanged is a conditional ReadStored. users maps each user to the ticket of the
+// caller's copy of the profile, 0 for none. fn gets nil for a user whose row still has that
+// ticket: the caller's copy is current, because whatever changes a profile draws a ticket
+// before it answers. For the others fn gets the profile and the ticket of the row. Users
+// come in no order.
 func (e *Engine) ReadChanged(ctx context.Context, app config.App, users map[string]int64, fn func(user string, stored []byte, ticket int64) error) error {
 	at, err := e.at(app)
 	switch {

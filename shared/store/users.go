@@ -79,8 +79,8 @@ type User struct {
 	exclusion []byte
 }
 
-// nextTicket, nextMark and nextOwned are what the request of a ticket does to a row,
-// whichever it is.
+// nextTicket, nextMark and nextOwned are the read-modify-writes that draw a ticket, a ticket
+// with a mark, and a ticket with the owner.
 var nextTicket, nextMark, nextOwned = ticketOf(0), ticketOf(1), ticketOf(0, columnOwner)
 
 func ticketOf(marks int64, more ...string) *bigtable.ReadModifyWrite {

@@ -14,7 +14,7 @@ import (
 
 // Boost returns a user's profile as a part of the request to a search engine. Of a
 // user whom the engine does not know it has an empty query. It sends the user in a
-// header, so that the token is in no log of URLs. The key needs the permission
+// header, so that the token is in no log of URLs. Requires a key with the permission
 // recommendation.
 func (c *Client) Boost(ctx context.Context, user string, q api.BoostQuery) (api.Boost, error) {
 	query := url.Values{"engine": {q.Engine}}

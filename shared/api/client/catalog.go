@@ -39,7 +39,7 @@ func withoutID(a api.BatchAction) bool {
 }
 
 // Task returns the state of a task, which is always finished: batches and
-// settings apply before they are answered. The key needs the permission addObject,
+// settings apply before they are answered. Requires a key with the permission addObject,
 // deleteObject or settings.
 func (c *Client) Task(ctx context.Context, index string, task int64) (api.TaskAnswer, error) {
 	var answer api.TaskAnswer
@@ -48,14 +48,14 @@ func (c *Client) Task(ctx context.Context, index string, task int64) (api.TaskAn
 }
 
 // Object returns a record. If it does not exist, the error is an *api.Error
-// with status 404. The key needs the permission addObject.
+// with status 404. Requires a key with the permission addObject.
 func (c *Client) Object(ctx context.Context, index, objectID string) (json.RawMessage, error) {
 	var answer json.RawMessage
 	err := c.call(ctx, always, http.MethodGet, indexPath(index)+"/"+url.PathEscape(objectID), nil, &answer)
 	return answer, err
 }
 
-// Objects lists the objects of an index. The key needs the permission addObject.
+// Objects lists the objects of an index. Requires a key with the permission addObject.
 func (c *Client) Objects(ctx context.Context, index string, q api.ObjectsQuery) (api.Objects, error) {
 	values := url.Values{}
 	for name, value := range map[string]string{"filter": q.Filter, "cursor": q.Cursor} {
@@ -75,7 +75,7 @@ func (c *Client) Objects(ctx context.Context, index string, q api.ObjectsQuery) 
 	return answer, err
 }
 
-// DeleteObject removes a record, if it exists. The key needs the permission
+// DeleteObject removes a record, if it exists. Requires a key with the permission
 // deleteObject.
 func (c *Client) DeleteObject(ctx context.Context, index, objectID string) (api.DeletedObject, error) {
 	var answer api.DeletedObject
@@ -83,7 +83,7 @@ func (c *Client) DeleteObject(ctx context.Context, index, objectID string) (api.
 	return answer, err
 }
 
-// Settings returns the settings of an index. The key needs the permission settings.
+// Settings returns the settings of an index. Requires a key with the permission settings.
 func (c *Client) Settings(ctx context.Context, index string) (api.Settings, error) {
 	var answer api.Settings
 	err := c.call(ctx, always, http.MethodGet, indexPath(index)+"/settings", nil, &answer)
@@ -91,7 +91,7 @@ func (c *Client) Settings(ctx context.Context, index string) (api.Settings, erro
 }
 
 // SetSettings sets the settings of an index. Events that come later get the
-// filters of the new settings. The key needs the permission settings.
+// filters of the new settings. Requires a key with the permission settings.
 func (c *Client) SetSettings(ctx context.Context, index string, s api.Settings) (api.SettingsAnswer, error) {
 	var answer api.SettingsAnswer
 	err := c.call(ctx, always, http.MethodPut, indexPath(index)+"/settings", s, &answer)

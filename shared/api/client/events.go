@@ -14,7 +14,7 @@ import (
 )
 
 // SendEvents sends 1 to api.MaxEvents events, all or none. They are in the
-// profiles of their users within seconds. The key needs the permission search.
+// profiles of their users within seconds. Requires a key with the permission search.
 //
 // Events with a timestamp count once, however often they are sent. If an event
 // has none, the request is repeated only after the engine answered that it did
@@ -36,7 +36,7 @@ func (c *Client) RefusedEvents(ctx context.Context) (api.RefusedEvents, error) {
 }
 
 // SeenEvents returns what the accepted events of the last days contained, today included;
-// 0: of api.DefaultSeenDays. The key needs the permission recommendation.
+// 0: of api.DefaultSeenDays. Requires a key with the permission recommendation.
 func (c *Client) SeenEvents(ctx context.Context, days int) (api.SeenEvents, error) {
 	query := url.Values{}
 	if days != 0 {
@@ -48,7 +48,7 @@ func (c *Client) SeenEvents(ctx context.Context, days int) (api.SeenEvents, erro
 }
 
 // RecentEvents returns a sample of the events that were received in the last 15 minutes,
-// the newest first. The key needs the permission admin.
+// the newest first. Requires a key with the permission admin.
 func (c *Client) RecentEvents(ctx context.Context, q api.RecentEventsQuery) (api.RecentEvents, error) {
 	query := url.Values{}
 	if q.Limit != 0 {
@@ -64,7 +64,7 @@ func (c *Client) RecentEvents(ctx context.Context, q api.RecentEventsQuery) (api
 
 // ImportEvents sends events of any age in one request, one JSON event a line,
 // at most api.MaxImportLines lines and api.MaxImportBody bytes. index is the
-// index of events that name none; it may be empty. The key needs the permission
+// index of events that name none; it may be empty. Requires a key with the permission
 // admin.
 //
 // The request may be repeated. Events without a timestamp then count twice.

@@ -23,7 +23,7 @@ const maxExportLine = 64 << 20
 // Export writes all that the engine counts of a user to w, as lines of
 // api.ExportLine, while they arrive. It returns the last line of a complete export,
 // and ErrCut for another one: w then holds what has arrived. It does not repeat the
-// request. The key needs the permission admin.
+// request. Requires a key with the permission admin.
 func (c *Client) Export(ctx context.Context, userToken string, w io.Writer) (api.ExportEnd, error) {
 	path := "/1/export/" + url.PathEscape(userToken)
 	body, err := c.stream(ctx, path)

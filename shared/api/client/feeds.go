@@ -11,7 +11,7 @@ import (
 func feedPath(name string) string { return "/1/feeds/" + url.PathEscape(name) }
 
 // SetFeed stores the definition of a feed, and starts the job that lists by date the
-// objects that are there already. The key needs the permission settings, as for all
+// objects that are there already. Requires a key with the permission settings, as for all
 // definitions of feeds.
 func (c *Client) SetFeed(ctx context.Context, name string, request api.FeedRequest) (api.Feed, error) {
 	var answer api.Feed

@@ -9,7 +9,7 @@ import (
 )
 
 // OptOut opts a user out of events of some types, or of all if the request has none: their
-// past is deleted, and such events are dropped from now on. The key needs the permission
+// past is deleted, and such events are dropped from now on. Requires a key with the permission
 // deleteObject.
 func (c *Client) OptOut(ctx context.Context, user string, request api.OptOutRequest) (api.OptOut, error) {
 	var answer api.OptOut
@@ -17,7 +17,7 @@ func (c *Client) OptOut(ctx context.Context, user string, request api.OptOutRequ
 	return answer, err
 }
 
-// OptIn ends a user's opt-out: what they do from now on counts. The key needs the permission
+// OptIn ends a user's opt-out: what they do from now on counts. Requires a key with the permission
 // deleteObject.
 func (c *Client) OptIn(ctx context.Context, user string) (api.OptOut, error) {
 	var answer api.OptOut
@@ -25,7 +25,7 @@ func (c *Client) OptIn(ctx context.Context, user string) (api.OptOut, error) {
 	return answer, err
 }
 
-// GetOptOut returns which types of events a user is out of. The key needs the permission
+// GetOptOut returns which types of events a user is out of. Requires a key with the permission
 // deleteObject.
 func (c *Client) GetOptOut(ctx context.Context, user string) (api.OptOut, error) {
 	var answer api.OptOut

@@ -40,7 +40,7 @@ func (c *Client) Profiles(ctx context.Context, request api.ProfilesRequest) (api
 }
 
 // PersonalizationProfile returns the profile of a user in the form of Algolia's
-// Personalization API. The key needs the permission recommendation.
+// Personalization API. Requires a key with the permission recommendation.
 func (c *Client) PersonalizationProfile(ctx context.Context, user string) (api.PersonalizationProfile, error) {
 	var answer api.PersonalizationProfile
 	err := c.call(ctx, always, http.MethodGet, "/1/profiles/personalization/"+url.PathEscape(user), nil, &answer)
@@ -66,7 +66,7 @@ func (c *Client) Users(ctx context.Context, q api.UsersQuery) (api.Users, error)
 }
 
 // RecentUsers returns users of the sample of recent events, those of the newest event
-// first; limit 0: api.DefaultRecentUsers. The key needs the permission admin.
+// first; limit 0: api.DefaultRecentUsers. Requires a key with the permission admin.
 func (c *Client) RecentUsers(ctx context.Context, limit int) (api.RecentUsers, error) {
 	query := url.Values{}
 	if limit != 0 {
@@ -86,12 +86,12 @@ func (c *Client) DeleteProfile(ctx context.Context, user string) (api.DeletedUse
 }
 
 // DeleteUserToken does what DeleteProfile does, by the route of Algolia's
-// Insights API. The key needs the permission deleteObject.
+// Insights API. Requires a key with the permission deleteObject.
 func (c *Client) DeleteUserToken(ctx context.Context, user string) error {
 	return c.call(ctx, always, http.MethodDelete, "/1/usertokens/"+url.PathEscape(user), nil, nil)
 }
 
-// Explain says why a profile is as it is, or empty. The key needs the permission
+// Explain says why a profile is as it is, or empty. Requires a key with the permission
 // recommendation.
 func (c *Client) Explain(ctx context.Context, user string, q api.ExplainQuery) (api.Explanation, error) {
 	query := url.Values{}

@@ -52,7 +52,7 @@ func (c *Client) Values(ctx context.Context, facet string, limit, sample int) (a
 }
 
 // SaveSegment saves a condition under a name. With create it refuses to replace a
-// segment: the error is then an *api.Error with status 409. The key needs the permission
+// segment: the error is then an *api.Error with status 409. Requires a key with the permission
 // recommendation, as for all saved segments.
 func (c *Client) SaveSegment(ctx context.Context, name string, where api.SegmentCondition, create bool) (api.Segment, error) {
 	path, when := segmentPath(name), always

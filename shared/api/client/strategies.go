@@ -12,7 +12,7 @@ import (
 
 const strategyPath = "/1/strategies/personalization"
 
-// Strategy returns the active strategy. The key needs the permission recommendation.
+// Strategy returns the active strategy. Requires a key with the permission recommendation.
 func (c *Client) Strategy(ctx context.Context) (api.Strategy, error) {
 	var answer api.Strategy
 	err := c.call(ctx, always, http.MethodGet, strategyPath, nil, &answer)
@@ -20,7 +20,7 @@ func (c *Client) Strategy(ctx context.Context) (api.Strategy, error) {
 }
 
 // SetStrategy replaces the strategy. It applies to every read that begins 5 s
-// later or after. The key needs the permission recommendation.
+// later or after. Requires a key with the permission recommendation.
 func (c *Client) SetStrategy(ctx context.Context, s api.Strategy) error {
 	return c.call(ctx, always, http.MethodPost, strategyPath, s, nil)
 }
@@ -52,7 +52,7 @@ func (c *Client) setStrategyJSON(ctx context.Context, strategy json.RawMessage, 
 }
 
 // PreviewStrategy reports what a strategy would change, and changes nothing.
-// The key needs the permission recommendation.
+// Requires a key with the permission recommendation.
 func (c *Client) PreviewStrategy(ctx context.Context, request api.PreviewRequest) (api.Preview, error) {
 	var answer api.Preview
 	err := c.call(ctx, always, http.MethodPost, strategyPath+"/preview", request, &answer)
@@ -78,7 +78,7 @@ func (c *Client) StrategyVersions(ctx context.Context) (api.StrategyVersions, er
 }
 
 // RestoreStrategy sets the strategy of an earlier version again, as a new
-// version. The key needs the permission recommendation.
+// version. Requires a key with the permission recommendation.
 func (c *Client) RestoreStrategy(ctx context.Context, version int64) error {
 	return c.restoreStrategy(ctx, api.RestoreStrategyRequest{Version: version})
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // Usage returns what the app used from a day to a day, both like 2026-11-22 and
-// included. Empty: the last 30 days, or those up to to. The key needs the permission
+// included. Empty: the last 30 days, or those up to to. Requires a key with the permission
 // usage.
 func (c *Client) Usage(ctx context.Context, from, to string) (api.Usage, error) {
 	query := url.Values{}

@@ -45,8 +45,8 @@ func NewEvent(e affinity.Event, id, original []byte) (api.ExportLine, error) {
 // too, which nobody reads: a line of an export has no other.
 const prefix = `"export`
 
-// Parse reads a line of an export. own is false if the line is none, but an event as
-// a client sends it.
+// Parse reads a line of an export. own is false if the line is
+// a plain event, as a client sends it.
 func Parse(text []byte) (line api.ExportLine, own bool, err error) {
 	rest, ok := bytes.CutPrefix(bytes.TrimSpace(text), []byte("{"))
 	if !ok || !bytes.HasPrefix(bytes.TrimSpace(rest), []byte(prefix)) {
@@ -151,8 +151,9 @@ func counts(filters []api.ExportedFilter) ([]affinity.Count, error) {
 	return counts, nil
 }
 
-// Refusal is why an import refuses a line of an export that says that something is
-// missing, nil if the line is none of these.
+// Refusal returns an error for the lines that an import must not accept, because they say
+// that something is missing: a cut, a fault, the header of a dump. It returns nil for all
+// others.
 func Refusal(l api.ExportLine) error {
 	switch {
 	case l.Cut != nil:

@@ -44,9 +44,9 @@ const (
 	// next request, when nobody asks for the event any more. It is much less than the
 	// time between the two purges of a deletion.
 	maxHeld = store.RecentMinutes * time.Minute
-	// sure is how long an event may wait whose user was not excluded when it was applied:
-	// after it, the user's state is read before the write.
-	sure = 2 * time.Second
+	// stateFresh is how old what is known of a user may be at the write: for an event that
+	// has waited longer, the recorder reads the user's state again.
+	stateFresh = 2 * time.Second
 	// appsAtOnce is how many apps are written at a time.
 	appsAtOnce = 8
 	// writeTime limits a write of all apps.
@@ -241,7 +241,7 @@ func (r *Recorder) writeApp(ctx context.Context, app string, all []waiting) erro
 	var events, unsure []store.RecentEvent
 	var users []string
 	for _, e := range all {
-		if e.unsure || r.now().Sub(e.since) > sure {
+		if e.unsure || r.now().Sub(e.since) > stateFresh {
 			unsure, users = append(unsure, e.RecentEvent), append(users, e.User)
 		} else {
 			events = append(events, e.RecentEvent)

@@ -107,7 +107,9 @@ func testUpdateLog(t *testing.T, s config.Store) {
 // A change that fails or returns an invalid layout leaves the app unchanged.
 func testUpdateLogRefused(t *testing.T, s config.Store) {
 	create(t, s, "shop")
-	updateLog(t, s, func(a *config.App) { a.Log, a.Migration = both, config.Migration{ID: "migration-1", Phase: config.Dual} })
+	updateLog(t, s, func(a *config.App) {
+		a.Log, a.Migration = both, config.Migration{ID: "migration-1", Phase: config.Dual}
+	})
 	want := readApp(t, s, "shop")
 
 	errChange := status.Error(codes.Aborted, "not now") // and no conflict of the store's own

@@ -22,10 +22,9 @@ import (
 )
 
 const (
-	// pollEvery is how long a process takes the newest generation that it knows for the
-	// newest.
+	// pollEvery is how often a process looks for a newer generation.
 	pollEvery = time.Minute
-	// absentFor is how long a process takes a dictionary for lost.
+	// absentFor is how long the cache remembers that a dictionary does not exist.
 	absentFor = 10 * time.Second
 	// maxApps is the number of apps whose newest generation a process knows, and
 	// maxKept that of dictionaries, lost ones among them, whatever their size.

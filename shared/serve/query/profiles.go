@@ -19,11 +19,11 @@ import (
 // judge looks at the profiles of users and keeps those who meet the condition. It reads
 // the profiles that it does not know.
 //
-// A profile that was read before is used as a delta uses one. It was read at the last
-// ticket of its row, so it counts every change that is listed before the cut of that
-// read. It holds while the user is not listed from that cut on, and until it expires. The
-// list must have been read from that cut on. Otherwise it holds if the user's row still has
-// the ticket of then, which costs a read of the ticket alone.
+// A cached profile is valid until it expires, as long as the list of changes, read from
+// the profile's cut onward, does not name the user: it was read at the last ticket of its
+// row, so it counts every change before that cut. If the list was not read that far back,
+// the profile is valid only if the user's row still has the ticket at which the profile was
+// read, which costs a read of the ticket alone.
 func (e *evaluation) judge(ctx context.Context, users []string) error {
 	unknown := e.judgeKnown(users)
 	if len(unknown) == 0 {
@@ -82,7 +82,8 @@ type unknown struct {
 	kept
 }
 
-// judgeKnown does it for the users whose profiles are known, and returns the others.
+// judgeKnown judges the users whose profiles are cached. It returns the users whose
+// profiles must be read.
 func (e *evaluation) judgeKnown(users []string) (rest []unknown) {
 	var l segment.Lookup
 	for _, user := range users {

@@ -29,8 +29,9 @@ func AuditLog(t *command.Tool) *cobra.Command {
 		Short: "Print who changed what of an app: strategies, settings, jobs, keys, deleted users",
 		Long: "Print who changed what of an app in the last 400 days, the newest first. ACTOR is the name of the key, or the start of\n" +
 			"its hash if it has no name, or operator. USER is a keyed hash of the user token: with --user you find the entries\n" +
-			"about a user, also after their deletion. An OUTCOME of failed may have changed a part, and of unknown the whole.\n" +
-			"The key needs the permission admin. Actions: " + strings.Join(actions, ", ") + ".",
+			"about a user, also after their deletion. OUTCOME failed: some of the\n" +
+			"change may have been applied; unknown: all of it may have been.\n" +
+			"Requires a key with the permission admin. Actions: " + strings.Join(actions, ", ") + ".",
 		Example: "  affinity audit-log\n  affinity audit-log --action user.delete --limit 20\n  affinity audit-log --user user-1 --json",
 		Args:    cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {

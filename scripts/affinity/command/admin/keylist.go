@@ -25,8 +25,8 @@ func (a *appTool) listKeysCommand() *cobra.Command {
 		Use:   "list ID",
 		Short: "List the keys of an app with their names, permissions, restrictions and last uses",
 		Long: fmt.Sprintf("List the keys of an app with their names, permissions and restrictions, and the last day, in UTC, on which each was used. A\n"+
-			"use shows within seconds, and for %d days. A use of a secured key is one of its parent. Of a deployed engine the command\n"+
-			"reads the Bigtable table usage; where it cannot, it lists the keys without their last uses and says so.", usage.Keep),
+			"use shows within seconds, and for %d days. A use of a secured key counts for its parent. For a deployed engine, last uses\n"+
+			"come from the Bigtable table usage; without access to it they are omitted, and the command says so.", usage.Keep),
 		Example: "  affinity app key list shop --project my-project",
 		Args:    cli.Args("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -24,7 +24,7 @@ func Settings(t *command.Tool) *cobra.Command {
 		Long: "Print an app as its operator has set it up: how long events count, where it lives, its limits, and its keys. A KEY is\n" +
 			"named by the first 12 digits of its hash; * marks the one that the command uses. A limit marked with * is set for this\n" +
 			"app, the others are the engine's defaults. The command changes nothing: `affinity app` does, with the operator's\n" +
-			"credentials. The key needs the permission admin.",
+			"credentials. Requires a key with the permission admin.",
 		Example: "  affinity settings\n  affinity settings --json",
 		Args:    cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {

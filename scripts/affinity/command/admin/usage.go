@@ -25,7 +25,7 @@ func Usage(t *command.Tool) *cobra.Command {
 			"refused lines of imports. READS are users whose profile a request asked for. ROWS are rows of Bigtable that the\n" +
 			"engine wrote or was sent for the app, by requests and by jobs, and BYTES are their keys, columns and values.\n" +
 			"The engine counts in memory and writes the counts every 5 seconds. A last line says how many\n" +
-			"messages of accepted events wait as dead letters, if any does. The key needs the permission usage.",
+			"messages of accepted events wait as dead letters, if any does. Requires a key with the permission usage.",
 		Example: "  affinity usage\n  affinity usage --from 2026-11-01 --to 2026-11-30 --json",
 		Args:    cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -19,7 +19,7 @@ func seenEventsCommand(t *command.Tool) *cobra.Command {
 		Short: "List the kinds of events that arrived in the last days, and their facets",
 		Long: "List the accepted events of the last days in UTC by type and name, and the facets of which they carried a filter, with the\n" +
 			"number of events. The strategy need not score them: so you see which names and facets it can score. Imported events count on\n" +
-			"the day of the import. The engine writes the counts every 5 seconds. The key needs the permission recommendation.",
+			"the day of the import. The engine writes the counts every 5 seconds. Requires a key with the permission recommendation.",
 		Example: "  affinity events seen\n  affinity events seen --days 1 --json | jq .facets",
 		Args:    cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {

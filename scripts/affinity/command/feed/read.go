@@ -19,7 +19,7 @@ func readFeedCommand(t *command.Tool) *cobra.Command {
 		Use:   "read NAME",
 		Short: "Read a page of a feed, in a user's order or by date",
 		Long: "Read a page of a feed: its records in the order of a user's profile, or by date. It prints a record a line, and how to\n" +
-			"read the next page. Without a user, the suggested order goes by popularity and freshness. The key needs the permission\n" +
+			"read the next page. Without a user, the suggested order goes by popularity and freshness. Requires a key with the permission\n" +
 			"recommendation, or search for the order latest.",
 		Example: "  affinity feed read news --user ann\n  affinity feed read news --order latest --limit 5 --json",
 		Args:    cli.Args("NAME"),

@@ -23,7 +23,7 @@ func Audit(t *command.Tool) *cobra.Command {
 		Short: "Compare profiles of a sample of users with the event log, or segments with profiles",
 		Long: "Compare the profiles of a sample of users, stored and computed, with the formula over every event in the log. Print\n" +
 			"a line per difference and exit 1 if there is any. The engine stops after one minute and reports how far it got.\n" +
-			"The key needs the permission admin.\n\n" +
+			"Requires a key with the permission admin.\n\n" +
 			"With --segments compare answers about segments with profiles: for conditions made of what the profiles of the sample\n" +
 			"hold, the users who are found, and their scores, with those by the profiles. A sample of all users is a full scan.",
 		Example: "  affinity audit --sample 1000\n" +

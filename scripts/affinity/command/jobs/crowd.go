@@ -24,7 +24,7 @@ func Crowd(t *command.Tool) *cobra.Command {
 		Use:   "crowd",
 		Short: "Build, list and cancel crowd statistics, which rankings use",
 		Long: "Build and list crowd statistics: how often events name an object, which objects follow each other, and how many\n" +
-			"objects carry each filter. A build runs every night, and a minute after an import. The key needs the permission\n" +
+			"objects carry each filter. A build runs every night, and a minute after an import. Requires a key with the permission\n" +
 			"recommendation.",
 	}, buildCrowdCommand(t), crowdStatusCommand(t), cancelCrowdCommand(t))
 }

@@ -24,7 +24,7 @@ func Reenrich(t *command.Tool) *cobra.Command {
 			"objects it knows now get the filters that the objects have now, and profiles follow within seconds. An app has one\n" +
 			"re-enrichment under way at a time: a second start follows the first. Exit 1 if rows of the log could not be read.\n" +
 			"A change of numeric bands starts one by itself; --bands is for events that were imported with filters of others.\n" +
-			"Ctrl-C stops following; the re-enrichment continues. The key needs the permission admin.",
+			"Ctrl-C stops following; the re-enrichment continues. Requires a key with the permission admin.",
 		Example: "  affinity reenrich --dry-run\n  affinity reenrich",
 		Args:    cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -61,7 +61,7 @@ func Schema(t *command.Tool) *cobra.Command {
 			"Until the drop you can go back. After the cutover, rollback returns reads to the old schema. Before the cutover, or\n" +
 			"run a second time, it abandons the migration and removes what it wrote.\n" +
 			"Each command waits until its work is done and every instance follows. Ctrl-C stops waiting and the work continues:\n" +
-			"the same command waits for it again. The key needs the permission admin.",
+			"the same command waits for it again. Requires a key with the permission admin.",
 		Example: "  affinity schema status\n  affinity schema start --to wide --app shop --key s3cret",
 	}, status,
 		schemaDescribeCommand(t),

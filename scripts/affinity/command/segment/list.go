@@ -120,7 +120,7 @@ func refreshSegmentsCommand(t *command.Tool) *cobra.Command {
 		Use:   "refresh",
 		Short: "Build the lists that queries read, and follow the build to its end",
 		Long: "Build the lists that queries read, and follow the build to its end. A build runs every night. Answers are exact without\n" +
-			"it; a refresh makes queries faster after many changes. The key needs the permission admin.",
+			"it; a refresh makes queries faster after many changes. Requires a key with the permission admin.",
 		Args: cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := t.Client()
@@ -185,7 +185,7 @@ func exportSegmentCommand(t *command.Tool) *cobra.Command {
 		Use:   "export NAME",
 		Short: "Write all users of a saved segment, as of now, one JSON document a line",
 		Long: "Write all users of a saved segment, as of now and in no order, one JSON document a line. A job finds them; the engine\n" +
-			"keeps its file for 7 days. The audit log records the export. The key needs the permission admin.",
+			"keeps its file for 7 days. The audit log records the export. Requires a key with the permission admin.",
 		Example: "  affinity segment export nike --out nike.ndjson\n  affinity segment export nike | jq -r .userToken",
 		Args:    cli.Args("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -157,7 +157,7 @@ func saveSegmentCommand(t *command.Tool) *cobra.Command {
 		Use:   "save NAME [FILE]",
 		Short: "Save a condition under a name",
 		Long: "Save a condition under a name. The engine counts its users at each build of the lists, and keeps a size for each day.\n" +
-			"The key needs the permission recommendation.\n\n" + whereHelp,
+			"Requires a key with the permission recommendation.\n\n" + whereHelp,
 		Example: "  affinity segment save nike --where 'brand:Nike > 500 @30'\n  affinity segment save nike condition.json --replace",
 		Args:    cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {

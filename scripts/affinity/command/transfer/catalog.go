@@ -33,7 +33,7 @@ func importCatalogCommand(t *command.Tool) *cobra.Command {
 		Long: "Import FILE into an index: one JSON object a line, or one list of objects, plain or gzip, - for standard input. Each has an\n" +
 			"objectID; of two with the same one, the later one stays. Bad lines are printed with their number; the others are imported\n" +
 			"(exit 3). Running the same command again resumes an import. Events that came before their objects get their filters by\n" +
-			"`affinity reenrich`. --check needs no engine: it prints all bad lines and the counts. The key needs the permission addObject.",
+			"`affinity reenrich`. --check needs no engine: it prints all bad lines and the counts. Requires a key with the permission addObject.",
 		Example: "  affinity catalog import --index shoes shoes.ndjson.gz\n  affinity catalog import --check shoes.ndjson.gz",
 		Args:    cli.Args("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -86,7 +86,7 @@ func listObjectsCommand(t *command.Tool) *cobra.Command {
 		Use:   "list",
 		Short: "List the objects of an index",
 		Long: "List objectIDs of an index, one a line, in the order of their bytes. With --filter, those of the objects that have the\n" +
-			"value. The key needs the permission addObject.",
+			"value. Requires a key with the permission addObject.",
 		Example: "  affinity catalog list --index shoes --filter brand:Acme | affinity rank --user ann --index shoes -",
 		Args:    cli.Args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -138,7 +138,7 @@ func showObjectCommand(t *command.Tool) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "show OBJECT",
 		Short:   "Show an object as it was sent",
-		Long:    "Show an object as it was sent. The key needs the permission addObject.",
+		Long:    "Show an object as it was sent. Requires a key with the permission addObject.",
 		Example: "  affinity catalog show shoe-1 --index shoes",
 		Args:    cli.Args("OBJECT"),
 		RunE: func(cmd *cobra.Command, args []string) error {

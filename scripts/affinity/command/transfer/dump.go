@@ -32,7 +32,7 @@ func Dump(t *command.Tool) *cobra.Command {
 			"\n" +
 			"Each page is as of the time at which it is read, and what is still on its way is not in it. For an exact copy stop\n" +
 			"sending events, and wait a minute. Keys, limits and the retention are the operator's and are not in a dump. A deletion\n" +
-			"of a user does not reach into the file. The audit log records the dump. The key needs the permission admin.",
+			"of a user does not reach into the file. The audit log records the dump. Requires a key with the permission admin.",
 		Example: "  affinity dump --out shop.ndjson\n" +
 			"  affinity dump | affinity restore --url https://other.example.com --key-file key -",
 		Args: cobra.NoArgs,

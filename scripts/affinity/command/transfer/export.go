@@ -23,7 +23,7 @@ func Export(t *command.Tool) *cobra.Command {
 			"they have opted out of, their profile, and every event in the retention, in the order of the log. `affinity import`\n" +
 			"reads the file: into an empty app it restores the user exactly, also without the catalog. If the stream is cut off, the\n" +
 			"command ends with exit code 1, and the last line of the file is not {\"exportEnd\":...}. The audit log records the export.\n" +
-			"The key needs the permission admin.",
+			"Requires a key with the permission admin.",
 		Example: "  affinity export user-1 --out user-1.ndjson\n  affinity export user-1 | jq .exportedProfile",
 		Args:    cli.Args("USER"),
 		RunE: func(cmd *cobra.Command, args []string) error {

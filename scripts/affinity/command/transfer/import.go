@@ -39,7 +39,7 @@ func Import(t *command.Tool) *cobra.Command {
 			"they are given. Events of any age are imported, with up to 20 objects each. Bad lines are printed with their number;\n" +
 			"the others are imported (exit 3). The last lines say how many lines were read, imported, equal to another and refused.\n" +
 			"Running the same command again resumes an import: an event counts once, and so do equal lines, unless each has an\n" +
-			"eventId of its own. The key needs the permission admin for events, addObject for objects, recommendation for the strategy.\n" +
+			"eventId of its own. Requires a key with the permission admin for events, addObject for objects, recommendation for the strategy.\n" +
 			"\n" +
 			"EVENTS may also be one list of JSON objects, or a CSV file whose first line names the columns: give --csv, unless the name\n" +
 			"ends with .csv or .csv.gz. The fields of an event may have names such as user_token. An event may be a track call of\n" +

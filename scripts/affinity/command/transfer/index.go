@@ -28,7 +28,7 @@ func indexShowCommand(t *command.Tool) *cobra.Command {
 	return &cobra.Command{
 		Use:     "show INDEX",
 		Short:   "Print the settings of an index as JSON",
-		Long:    "Print the settings of an index as JSON, {} if none were ever set. The key needs the permission settings.",
+		Long:    "Print the settings of an index as JSON, {} if none were ever set. Requires a key with the permission settings.",
 		Example: "  affinity index show products > settings.json",
 		Args:    cli.Args("INDEX"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -50,7 +50,7 @@ func indexSetCommand(t *command.Tool) *cobra.Command {
 		Use:   "set INDEX FILE",
 		Short: "Set settings of an index from a JSON file",
 		Long: "Set settings of an index from a JSON file, - for standard input: attributesForFaceting, numericBands and\n" +
-			"privateFacets. What the file does not have stays as it is. The key needs the permission settings.",
+			"privateFacets. What the file does not have stays as it is. Requires a key with the permission settings.",
 		Example: "  affinity index set products settings.json",
 		Args:    cli.Args("INDEX", "FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -77,7 +77,7 @@ func indexBandsCommand(t *command.Tool) *cobra.Command {
 		Short: "Give facets numeric bands, or take them away",
 		Long: "Give facets of an index numeric bands: price=0,50,100 makes the values <0, 0-50, 50-100 and 100+. An empty list,\n" +
 			"price=, takes the bands of a facet away. Other facets keep theirs. The events in the log get the new bands by a\n" +
-			"re-enrichment, which starts ten seconds later; `affinity reenrich` follows it. The key needs the permission settings.",
+			"re-enrichment, which starts ten seconds later; `affinity reenrich` follows it. Requires a key with the permission settings.",
 		Example: "  affinity index bands products price=0,50,100\n  affinity index bands products price=",
 		Args:    cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {

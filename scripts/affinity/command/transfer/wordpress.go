@@ -51,7 +51,7 @@ func wordpressSyncCommand(t *command.Tool) *cobra.Command {
 			"cron: a run reads what changed, lists the IDs of all posts, and resumes one that was killed. Give it an index of its\n" +
 			"own. What the index holds stands in a state file. If that is lost, --full clears the index and loads all posts.\n" +
 			"Exit 1 if the run failed or would remove more than half of the posts, 3 if the engine refused a post; all others\n" +
-			"are in step then. The key needs the permissions addObject, deleteObject and settings.",
+			"are in step then. Requires a key with the permissions addObject, deleteObject and settings.",
 		Example: "  affinity wordpress sync --site https://blog.example.com --feed blog\n" +
 			"  " + passwordVariable + "='abcd efgh ijkl' affinity wordpress sync --site https://blog.example.com --user reader --index blog",
 		Args: cli.Subcommand,

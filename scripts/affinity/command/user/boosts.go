@@ -25,8 +25,8 @@ func Boosts(t *command.Tool) *cobra.Command {
 		Use:   "boosts USER --engine ENGINE",
 		Short: "Show a profile in the syntax of a search engine, with a request to copy",
 		Long: "Show the part of a search request that prefers what a user likes, in the syntax of a search engine, what it\n" +
-			"leaves out and why, and a curl command that searches with it. Replace the words in capitals. Of a user without a\n" +
-			"profile the query is empty. The key needs the permission recommendation.\n\n" +
+			"leaves out and why, and a curl command that searches with it. Replace the words in capitals. The query is empty\n" +
+			"if the user has no profile. Requires a key with the permission recommendation.\n\n" +
 			"Engines: " + strings.Join(boost.Engines(), ", ") + ".",
 		Example: "  affinity boosts ann --engine typesense --limit 6\n" +
 			"  affinity boosts ann --engine elasticsearch --mode rescore --fields brand,color --field-map brand:brand.keyword\n" +

@@ -21,7 +21,7 @@ func Explain(t *command.Tool) *cobra.Command {
 		Use:   "explain USER",
 		Short: "Explain a profile, or the events behind a score",
 		Long: "Explain why the profile of a user token is as it is, or empty: how many of the user's events count, and why the\n" +
-			"others do not. With --facet and --value, list the events behind that score. The key needs the permission recommendation.",
+			"others do not. With --facet and --value, list the events behind that score. Requires a key with the permission recommendation.",
 		Example: "  affinity explain ann\n  affinity explain ann --facet color --value Red",
 		Args:    cli.Args("USER"),
 		RunE: func(cmd *cobra.Command, args []string) error {

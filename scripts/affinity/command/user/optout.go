@@ -20,7 +20,7 @@ func OptOut(t *command.Tool) *cobra.Command {
 		Use:   "optout",
 		Short: "Opt a user out of being personalized, or in again",
 		Long: "Opt a user out of events of all types or some, or in again. Each change deletes what the engine has of the user.\n" +
-			"The key needs the permission deleteObject.",
+			"Requires a key with the permission deleteObject.",
 	}, setOptOutCommand(t), clearOptOutCommand(t), showOptOutCommand(t))
 }
 

@@ -23,7 +23,7 @@ func Profile(t *command.Tool) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "profile USER",
 		Short:   "Show what a user likes, the strongest affinity first",
-		Long:    "Show the profile of a user token: a bar per affinity, as long as its score. The key needs the permission\nrecommendation.",
+		Long:    "Show the profile of a user token: a bar per affinity, as long as its score. Requires a key with the permission\nrecommendation.",
 		Example: "  affinity profile ann --limit 10\n  affinity profile ann --half-life 30 --json",
 		Args:    cli.Args("USER"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -24,7 +24,7 @@ func Rank(t *command.Tool) *cobra.Command {
 		Use:   "rank --user USER --index INDEX {ID...|-}",
 		Short: "Order objects for a user, with the reason for each place",
 		Long: "Order objects of an index for a user token, the best first, with the reason for each place. \"-\" reads objectIDs\n" +
-			"from standard input, one per line. A user without events gets the order by popularity. The key needs the permission\n" +
+			"from standard input, one per line. A user without events gets the order by popularity. Requires a key with the permission\n" +
 			"recommendation.",
 		Example: "  affinity rank --user ann --index products shoe-1 shoe-2 shirt-7\n" +
 			"  affinity rank --user ann --index products --limit 10 --explain - < ids.txt\n" +

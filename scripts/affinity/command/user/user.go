@@ -31,7 +31,7 @@ func recentUsersCommand(t *command.Tool) *cobra.Command {
 		Use:   "recent",
 		Short: "List users who have just sent events",
 		Long: "List users of the sample of events that the engine received in the last 15 minutes, those of the newest event first. EVENTS is\n" +
-			"how many of their events are in the sample. `affinity events tail` prints the events. The key needs the permission admin.",
+			"how many of their events are in the sample. `affinity events tail` prints the events. Requires a key with the permission admin.",
 		Example: "  affinity user recent\n  affinity user recent --limit 1 --json | jq -r .users[0].userToken",
 		Args:    cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -99,7 +99,7 @@ func listUsersCommand(t *command.Tool) *cobra.Command {
 		Use:   "list",
 		Short: "List users, or find some by how their tokens begin",
 		Long: "List users who have an event within the retention, in the order in which they are stored: that of their tokens. VALUES is how\n" +
-			"many values their events score. `affinity segment query` finds users by what they like. The key needs the permission admin.",
+			"many values their events score. `affinity segment query` finds users by what they like. Requires a key with the permission admin.",
 		Example: "  affinity user list --prefix ann\n  affinity user list --limit 100000 -o csv > users.csv",
 		Args:    cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -53,10 +53,10 @@ func (r Request) Exhausted(last time.Time) bool {
 	return r.Last == last.UnixMilli() && r.Looks >= maxLooks
 }
 
-// Later returns the task that looks again after wait, because the app's last
-// import at the given time is too recent, or another recompute under way. Tasks that see one last import for the
-// first time share it. It never has the name of the task of r, which may run
-// before its time by another machine's clock: a name is used once.
+// Later returns a task that checks again after wait. last is the time of the app's last
+// import; tasks that see the same last import for the first time share the task. It never
+// has the name of the task of r, which may run before its time by another machine's clock:
+// a name is used once.
 func (r Request) Later(last time.Time, wait time.Duration) (queue.Task, error) {
 	later := Request{App: r.App, Last: last.UnixMilli(), Looks: 1}
 	if r.Last == later.Last {
