@@ -44,7 +44,6 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 		return nil, errors.Join(err, base.Close())
 	}
 	profiles := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
-	profiles.SetHistoryFormat(base.HistoryFormat)
 	all, err := jobs.Open(base, tasks, s.Jobs, profiles, nil)
 	if err != nil {
 		return nil, errors.Join(err, tasks.Close(), base.Close())

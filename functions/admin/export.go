@@ -171,7 +171,7 @@ func (x *exportOf) event(_ string, row store.LogRow, original []byte) error {
 // in sent. The error says that the row cannot be read; sent counts that too.
 func lineOf(row store.LogRow, original []byte, of store.User, sent *api.ExportEnd) ([]byte, error) {
 	e, err := row.Event()
-	if err == nil && of.Excludes(e.Type, row.Time, row.ReceivedAt(original)) {
+	if err == nil && of.Excludes(e.Type, row.Time, row.Receipt()) {
 		return nil, nil
 	}
 	var line api.ExportLine

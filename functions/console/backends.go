@@ -78,7 +78,6 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 		return nil, errors.Join(err, tasks.Close(), base.Close())
 	}
 	engine := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
-	engine.SetHistoryFormat(base.HistoryFormat)
 	engine.SetSlack(s.DeletionSlack)
 	who := auth.New(base.CachedConfig, s.Auth).Note(base.Usage.Key)
 	all, err := runners.Open(base, tasks, s.Jobs, engine, nil)

@@ -55,7 +55,6 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	refusals := refused.New(base.Buffered(), base.Now, log)
 	function.AtExit(refusals.Flush)
 	profiles := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
-	profiles.SetHistoryFormat(base.HistoryFormat)
 	return New(Backends{
 		Base: base, Auth: auth.New(base.CachedConfig, s.Auth).Note(base.Usage.Key), Queue: tasks, Enricher: enricher,
 		Profiles: profiles, Refused: refusals,

@@ -60,7 +60,6 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	refreshes := refresh.New(tasks, base.Now, base.Log)
 	refreshes.Each(base.Metrics.Watch)
 	profiles := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
-	profiles.SetHistoryFormat(base.HistoryFormat)
 	profiles.SetLater(refreshes.Enqueue)
 	profiles.Counters().Each(base.Metrics.Watch)
 	refusals := refused.New(base.Buffered(), base.Now, log)

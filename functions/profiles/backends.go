@@ -54,7 +54,6 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 		return nil, errors.Join(err, base.Close())
 	}
 	profiles := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
-	profiles.SetHistoryFormat(base.HistoryFormat)
 	profiles.SetSlack(s.DeletionSlack)
 	return New(Backends{Base: base, Auth: auth.New(parents, s.Auth).Note(base.Usage.Key), Queue: tasks, Profiles: profiles}), nil
 }

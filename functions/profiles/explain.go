@@ -60,7 +60,7 @@ func (h handler) explain(w http.ResponseWriter, r *http.Request) error {
 			}
 			e, err := row.Event()
 			if err == nil {
-				x.Add(e, row.ReceivedAt(original), original)
+				x.Add(e, row.Receipt(), original)
 			}
 			for ; err == nil && x.Held() > held; held += heldStep {
 				err = admission.Take(r.Context(), heldWeight*heldStep)
@@ -141,7 +141,7 @@ func (h handler) window(ctx context.Context, holder *store.Store, app config.App
 func (h handler) asOf(ctx context.Context, holder *store.Store, app config.App, user string, of store.User, now, latest int64) (int64, error) {
 	later := []store.UserRange{{User: user, From: history.Pos{Time: now + 1}, To: history.Pos{Time: latest + 1}}}
 	err := holder.Log(app.ID, app.Log).ReadOriginals(ctx, later, func(_ string, row store.LogRow, original []byte) error {
-		if e, err := row.Event(); err == nil && !of.Excludes(e.Type, row.Time, row.ReceivedAt(original)) {
+		if e, err := row.Event(); err == nil && !of.Excludes(e.Type, row.Time, row.Receipt()) {
 			now = max(now, row.Time)
 		}
 		return nil

@@ -47,7 +47,6 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 		return nil, errors.Join(err, base.Close())
 	}
 	profiles := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
-	profiles.SetHistoryFormat(base.HistoryFormat)
 	runner := func(collection job.Collection) job.Runner { return jobrunner.Open(base, tasks, s.Jobs, collection) }
 	return New(Backends{
 		Base: base, Segmenting: segmentjobs.New(base, runner, profiles), Before: jobrunner.Before(base),

@@ -46,7 +46,6 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 		return nil, errors.Join(err, base.Close())
 	}
 	profiles := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
-	profiles.SetHistoryFormat(base.HistoryFormat)
 	return Over(base, auth.New(base.CachedConfig, s.Auth).Note(base.Usage.Key), profiles, tasks, s.Jobs), nil
 }
 

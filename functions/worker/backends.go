@@ -54,7 +54,6 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 		return nil, errors.Join(err, messages.Close(), base.Close())
 	}
 	profiles := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
-	profiles.SetHistoryFormat(base.HistoryFormat)
 	profiles.Counters().Each(base.Metrics.Watch)
 	all, err := jobs.Open(base, tasks, s.Jobs, profiles, messages)
 	if err != nil {

@@ -34,7 +34,6 @@ import (
 type Settings struct {
 	Store     store.Config
 	Firestore FirestoreSettings
-	Histories HistorySettings
 	Regions   RegionSettings
 }
 
@@ -42,21 +41,6 @@ type Settings struct {
 type RegionSettings struct {
 	All config.Regions `env:"REGIONS"`
 	Own string         `env:"REGION"`
-}
-
-// HistorySettings say how histories are stored.
-type HistorySettings struct {
-	// Format is the newest format in which the engine stores histories: see
-	// profile.SetHistoryFormat. While an earlier version runs beside this one it is 1.
-	Format int `env:"HISTORY_FORMAT" envDefault:"2"`
-}
-
-// Validate checks the format.
-func (s HistorySettings) Validate() error {
-	if s.Format < 0 || s.Format > 2 { // 0: not read from the environment
-		return fmt.Errorf("HISTORY_FORMAT is %d, want 1 or 2", s.Format)
-	}
-	return nil
 }
 
 // FirestoreSettings name the database of the configuration and of the jobs.
@@ -76,8 +60,6 @@ type Base struct {
 	CachedConfig *config.Cached
 	// Usage counts what apps use.
 	Usage *usage.Counter
-	// HistoryFormat is that of HistorySettings.
-	HistoryFormat int
 	// Propagation is how long a change of the configuration takes to reach every
 	// function: a request may use what it read from a cache for as long as that
 	// was cached.
@@ -121,9 +103,6 @@ var startExporters = sync.OnceValue(func() error {
 
 // Open opens Bigtable and Firestore, and before them what exports spans and metrics.
 func Open(ctx context.Context, log *slog.Logger, s Settings) (Base, error) {
-	if err := s.Histories.Validate(); err != nil {
-		return Base{}, err
-	}
 	if err := startExporters(); err != nil {
 		return Base{}, err
 	}
@@ -136,7 +115,7 @@ func Open(ctx context.Context, log *slog.Logger, s Settings) (Base, error) {
 		return Base{}, errors.Join(err, client.Close())
 	}
 	b.Store.LogTo(log)
-	b.Firestore, b.HistoryFormat = client, s.Histories.Format
+	b.Firestore = client
 	b.CountUsage()
 	function.AtExit(func(context.Context) error { b.Usage.Close(); return nil })
 	return b, nil

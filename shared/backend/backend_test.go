@@ -40,11 +40,3 @@ func TestFaultsOfBackends(t *testing.T) {
 		}
 	}
 }
-
-func TestHistoryFormats(t *testing.T) {
-	for format, want := range map[int]bool{-1: false, 0: true, 1: true, 2: true, 3: false} {
-		if err := (backend.HistorySettings{Format: format}).Validate(); (err == nil) != want {
-			t.Errorf("%d: %v", format, err)
-		}
-	}
-}

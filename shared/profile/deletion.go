@@ -146,24 +146,18 @@ func (d *deletion) purge(ctx context.Context, appID, token string, until time.Ti
 	if err := d.orphans.delete(ctx, appID, map[string][]history.BlockID{token: blocks}); err != nil {
 		return 0, err
 	}
-	row, err := d.store.ReadPrimary(ctx, appID, token, store.UserHistory)
+	row, err := d.store.ReadPrimary(ctx, appID, token, store.UserState)
 	if err == nil && d.unsettled(row) {
 		if err = d.settle(ctx, appID, token, row); err == nil {
-			row, err = d.store.ReadPrimary(ctx, appID, token, store.UserHistory)
+			row, err = d.store.ReadPrimary(ctx, appID, token, store.UserState)
 		}
 	}
 	if err != nil {
 		return 0, err
 	}
-	if err := d.dropUnnamed(ctx, appID, token, row); err != nil {
-		return 0, err
-	}
 	covered := coveredUntil(row, until)
 	if covered.DeletedUntil <= 0 {
 		return 0, nil
-	}
-	if err := d.store.DropSessions(ctx, appID, token, row.Ticket); err != nil {
-		return 0, err
 	}
 	n, err := d.store.PurgeLog(ctx, appID, token, covered)
 	if err != nil {
@@ -202,16 +196,4 @@ func (d *deletion) purgeTypes(ctx context.Context, appID, token string) error {
 		return err
 	}
 	return d.logs.of(app).DropExcluded(ctx, events, func(string) store.User { return row })
-}
-
-// dropUnnamed deletes an inline block that the manifest does not name.
-func (d *deletion) dropUnnamed(ctx context.Context, appID, token string, row store.User) error {
-	if len(row.Inline) == 0 {
-		return nil
-	}
-	m, err := history.ParseManifest(row.Manifest)
-	if _, named := m.Inline(); named || err != nil {
-		return nil // the next computation finds the damage
-	}
-	return d.store.DropUnnamedInline(ctx, appID, token, m.Version)
 }

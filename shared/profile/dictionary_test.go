@@ -196,52 +196,46 @@ func (f faultyDictionaries) SendMsg(m any) error {
 	return f.ClientStream.SendMsg(m)
 }
 
-// An engine makes a dictionary of what its users share, and uses it from then on. An
-// engine that writes for the version before makes and uses none.
+// An engine makes a dictionary of what its users share, and uses it from then on.
 func TestRenewDictionary(t *testing.T) {
-	for _, format := range []int{1, 2} {
-		s := newHarness(t, storetest.NewWithClient)
-		var events []store.LogEvent
-		for i := range 60 {
-			user := fmt.Sprintf("user%02d", i)
-			for j := range int64(4) {
-				events = append(events, logEvent(user, s.clock-day-j*hour, "Bought something nice", event.Conversion,
-					affinity.Count{Facet: "color", Value: "some shade of red", N: 1}, affinity.Count{Facet: "secret", Value: "of " + user, N: 1}))
-			}
+	s := newHarness(t, storetest.NewWithClient)
+	var events []store.LogEvent
+	for i := range 60 {
+		user := fmt.Sprintf("user%02d", i)
+		for j := range int64(4) {
+			events = append(events, logEvent(user, s.clock-day-j*hour, "Bought something nice", event.Conversion,
+				affinity.Count{Facet: "color", Value: "some shade of red", N: 1}, affinity.Count{Facet: "secret", Value: "of " + user, N: 1}))
 		}
-		for i := range 3 { // the app may no longer know anything of them
-			events = append(events, bought(fmt.Sprint("gone", i), s.clock-day))
+	}
+	for i := range 3 { // the app may no longer know anything of them
+		events = append(events, bought(fmt.Sprint("gone", i), s.clock-day))
+	}
+	s.apply(append(events, s.at(1))...)
+	for i := range 3 {
+		s.delete(fmt.Sprint("gone", i))
+	}
+	s.eng.RenewDictionary(ctx, s.app(), []string{"", "user20", "user40"})
+	generations, err := s.store.Dictionaries(ctx, appID, 9)
+	if err != nil || len(generations) != 1 {
+		t.Fatalf("dictionaries %v, %v", generations, err)
+	}
+	if _, err := s.eng.Fold(ctx, s.app(), "user33"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.store.ScanBlocks(ctx, appID, "", "", func(_ store.BlockName, value []byte) error {
+		if bytes.Contains(value, []byte("something nice")) {
+			t.Error("a block has the text")
 		}
-		s.eng.SetHistoryFormat(format)
-		s.apply(append(events, s.at(1))...)
-		for i := range 3 {
-			s.delete(fmt.Sprint("gone", i))
-		}
-		s.eng.RenewDictionary(ctx, s.app(), []string{"", "user20", "user40"})
-		generations, err := s.store.Dictionaries(ctx, appID, 9)
-		if err != nil || len(generations) != format-1 {
-			t.Fatalf("format %d: dictionaries %v, %v", format, generations, err)
-		}
-		if _, err := s.eng.Fold(ctx, s.app(), "user33"); err != nil {
-			t.Fatal(err)
-		}
-		literal := false
-		if err := s.store.ScanBlocks(ctx, appID, "", "", func(_ store.BlockName, value []byte) error {
-			literal = bytes.Contains(value, []byte("something nice"))
-			return nil
-		}); err != nil || literal != (format == 1) {
-			t.Errorf("format %d: the block has the text %v, %v", format, literal, err)
-		}
-		if format == 1 {
-			continue
-		}
-		value, err := s.store.ReadDictionary(ctx, appID, generations[0])
-		if err != nil || !bytes.Contains(value, []byte("shade of red")) || bytes.Contains(value, []byte("of user")) || bytes.Contains(value, []byte("Red")) {
-			t.Errorf("dictionary %q, %v", value, err)
-		}
-		if again, err := s.store.Dictionaries(ctx, appID, 9); err != nil || len(again) != 1 {
-			t.Errorf("dictionaries %v, %v", again, err)
-		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+	value, err := s.store.ReadDictionary(ctx, appID, generations[0])
+	if err != nil || !bytes.Contains(value, []byte("shade of red")) || bytes.Contains(value, []byte("of user")) || bytes.Contains(value, []byte("Red")) {
+		t.Errorf("dictionary %q, %v", value, err)
+	}
+	if again, err := s.store.Dictionaries(ctx, appID, 9); err != nil || len(again) != 1 {
+		t.Errorf("dictionaries %v, %v", again, err)
 	}
 }
 

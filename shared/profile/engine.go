@@ -37,7 +37,6 @@ type env struct {
 	log      *slog.Logger
 	limits   limits
 	slack    time.Duration
-	inline   bool // small histories are stored in the user's row
 	counters *Counters
 	// memory is what the scorers of all requests hold together. A user who does not
 	// fit is computed alone.
@@ -72,15 +71,6 @@ func (e *Engine) SetSlack(slack time.Duration) {
 	}
 }
 
-// SetHistoryFormat sets the newest format in which the engine stores histories; it reads
-// all. 1 is what the version before reads: an operator sets it while instances of that
-// version run. Any other number is 2. Call it before the engine is used.
-func (e *Engine) SetHistoryFormat(format int) {
-	for _, at := range e.all() {
-		at.env.inline = format != 1
-	}
-}
-
 // compile prepares the strategy of an app for scoring within the engine's bounds.
 func (v *env) compile(app config.App) *affinity.Compiled {
 	return affinity.Compile(app.Strategy).Within(v.limits.bounds)
@@ -93,7 +83,7 @@ func (v *env) compile(app config.App) *affinity.Compiled {
 func New(s *store.Store, apps config.Store, cached *config.Cached, now func() time.Time,
 	log *slog.Logger) *Engine {
 	v := &env{
-		store: s, now: now, log: log, limits: defaultLimits, slack: MinSlack, inline: true,
+		store: s, now: now, log: log, limits: defaultLimits, slack: MinSlack,
 		memory: affinity.NewMemory(heldWithin(admission.MemoryLimit()), heldFree), serial: make(chan struct{}, maxSerial),
 		recent:       memory.New(Recent(admission.MemoryLimit())),
 		dictionaries: dictionary.NewCache(s, Dictionaries(admission.MemoryLimit()), now, log),

@@ -22,7 +22,7 @@ func (e *Engine) SetLimits(foldEvents, maxFold, blockEvents, keepRows int, foldA
 		bounds: affinity.StandardBounds(), hold: defaultLimits.hold, writeBytes: defaultLimits.writeBytes, groupBytes: defaultLimits.groupBytes,
 		patience: defaultLimits.patience, bulkPatience: defaultLimits.bulkPatience,
 		foldEvents: foldEvents, maintainEvents: 1, foldAge: foldAge, maxYoung: 2, maxFold: maxFold, blockEvents: blockEvents, keepRows: keepRows,
-		sessionEvents: affinity.MaxSessionEvents, sessionUnknown: maxUnknown, maxAdditions: e.env.limits.maxAdditions,
+		sessionEvents: affinity.MaxSessionEvents, maxAdditions: e.env.limits.maxAdditions,
 	}
 }
 
@@ -65,10 +65,6 @@ func (e *Engine) SetSessionEvents(events int) { e.env.limits.sessionEvents = eve
 
 // SetMaxAdditions sets after how many additions a refresh computes; 0: it always does.
 func (e *Engine) SetMaxAdditions(additions int) { e.env.limits.maxAdditions = additions }
-
-// SetSessionUnknown sets how many rows a reading keeps because only their originals
-// tell their kinds.
-func (e *Engine) SetSessionUnknown(rows int) { e.env.limits.sessionUnknown = rows }
 
 // NeverFold keeps an engine from folding.
 func (e *Engine) NeverFold() {

@@ -252,7 +252,7 @@ func (f *folder) announce(ctx context.Context, appID string, u *user, base histo
 	if !ok || err != nil {
 		f.countFold(false, err)
 	}
-	return f.storable(open), ok, err
+	return open, ok, err
 }
 
 // packGaps packs the events of the gaps before a position into blocks. It returns

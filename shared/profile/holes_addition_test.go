@@ -11,7 +11,6 @@ import (
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/score/affinity"
-	"github.com/affinityengine/affinity/shared/score/schema"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -158,20 +157,6 @@ func (s *harness) uncoveredBetween(m func() *actor, prepare func()) {
 	s.kill(late)
 }
 
-// The list says what the scores count: rows that a reading has read again, for its
-// session, may hold an event that they lack.
-func TestListIsOfTheReadingOfTheScores(t *testing.T) {
-	onEveryBigtable(t, func(t *testing.T, open opener) {
-		s := newHarness(t, open)
-		events := []store.LogEvent{s.at(1), s.at(5)}
-		for i := range events {
-			events[i].Index, events[i].ObjectIDs = "products", []string{"o"}
-		}
-		s.uncoveredBetween(func() *actor { return s.startApply(s.adding(), s.at(3)) }, func() { s.ageBlocks(schema.Wide, events) })
-		s.expect(3)
-	})
-}
-
 // A block holds no IDs: an event of its range may be one that it holds.
 func TestEventOfBlockIsNotAddedAgain(t *testing.T) {
 	onEveryBigtable(t, func(t *testing.T, open opener) {
@@ -181,7 +166,7 @@ func TestEventOfBlockIsNotAddedAgain(t *testing.T) {
 	})
 }
 
-// An earlier version writes a profile alone, at the ticket of a list.
+// A recompute writes a profile and no list, at the ticket of a list.
 func TestListOfOtherProfileIsNotUsed(t *testing.T) {
 	onEveryBigtable(t, func(t *testing.T, open opener) {
 		s := newHarness(t, open)
@@ -254,42 +239,6 @@ func TestAdditionMeetsUnfinishedDeletion(t *testing.T) {
 			applyTo(t, s, e, bought("u", s.clock))
 			s.expect(1)
 			added(t, e, 0)
-		}
-	})
-}
-
-// An earlier version deletes a user: it knows no lists, so the list of the deleted events
-// stays in the row, below the marker. Nothing is added to it, also if that version then
-// stores a profile at the ticket of its deletion. The purge of this version drops it.
-func TestListIsNotUsedAfterEarlierVersionDeletes(t *testing.T) {
-	onEveryBigtable(t, func(t *testing.T, open opener) {
-		for _, stores := range []bool{false, true} {
-			s := newHarness(t, open)
-			s.apply(s.at(1), s.at(2))
-			left := s.listCells()
-			until := s.delete("u")
-			earlier := bigtable.NewMutation()
-			earlier.DeleteCellsInColumn("p", "l")
-			earlier.Set("p", "l", left[0].Timestamp, left[0].Value)
-			if err := s.client.Open(store.TableUsers).Apply(ctx, appID+",u,", earlier); err != nil {
-				t.Fatal(err)
-			}
-			if stores {
-				s.writeAlone()
-			}
-			e := s.adding() // remembers nothing
-			s.clock = until + minute
-			applyTo(t, s, e, bought("u", s.clock))
-			s.expect(1)
-			added(t, e, 0)
-			if _, err := e.Purge(ctx, appID, "u", time.UnixMilli(until)); err != nil {
-				t.Fatal(err)
-			}
-			for _, cell := range s.listCells() {
-				if cell.Timestamp == left[0].Timestamp {
-					t.Errorf("the purge left the list %v", cell)
-				}
-			}
 		}
 	})
 }

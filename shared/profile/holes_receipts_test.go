@@ -2,12 +2,8 @@ package profile_test
 
 import (
 	"context"
-	"encoding/binary"
-	"strconv"
 	"testing"
 	"time"
-
-	"cloud.google.com/go/bigtable"
 
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/local/storetest"
@@ -211,50 +207,6 @@ func testRefreshHidesNoEventAhead(t *testing.T, open opener) {
 		s.round(profile.RecomputeOptions{})
 		s.expect(n)
 	}
-}
-
-// Rows, tombstones and profiles of an older version, which knows no receipts: a missing
-// receipt is that of the original, and the tombstone of receipts that of times.
-func TestOlderVersionKnowsNoReceipts(t *testing.T) {
-	onEveryBigtable(t, testOlderVersionKnowsNoReceipts)
-}
-
-func testOlderVersionKnowsNoReceipts(t *testing.T, open opener) {
-	s := newHarness(t, open)
-	rows := []store.LogEvent{bought("u", s.clock+second), bought("u", s.clock+2*second), bought("u", s.clock+3*second)}
-	rows[0].Original = original(s.clock)     // covered
-	rows[1].Original = original(s.clock + 1) // received later
-	s.apply(rows...)                         // the last one only has its time
-	s.expect(3)
-	s.setTombstone(s.clock)
-	s.expect(2)
-	stored := s.read("u")
-	s.setTombstone(s.clock + second/2) // an older version deletes once more
-	if r := s.read("u"); r.Stored && r.DeletedUntil == stored.DeletedUntil {
-		t.Error("the profile of the older tombstone is served")
-	}
-	s.expect(1) // the second was received by then
-	// A newer version deletes: the older one advances its tombstone alone.
-	s.delete("u")
-	s.setTombstone(s.clock + 2*second + 1)
-	s.expect(1)
-	s.setTombstone(s.clock + 3*second)
-	s.expect(0)
-}
-
-// setTombstone sets the tombstone as an older version does.
-func (s *harness) setTombstone(until int64) {
-	s.t.Helper()
-	m := bigtable.NewMutation()
-	m.DeleteCellsInColumn("u", "d")
-	m.Set("u", "d", bigtable.ServerTime, binary.BigEndian.AppendUint64(nil, uint64(until)))
-	if err := s.client.Open(store.TableUsers).Apply(ctx, appID+",u,", m); err != nil {
-		s.t.Fatal(err)
-	}
-}
-
-func original(receivedAt int64) []byte {
-	return []byte(`{"receivedAt":` + strconv.FormatInt(receivedAt, 10) + `,"index":"i","event":{"eventType":"view"}}`)
 }
 
 // What a deletion covers is what the audit of time says, also when the clock of the

@@ -80,8 +80,8 @@ func (s *harness) expectViews(n int) {
 	}
 }
 
-// An older version does not know what is behind the receipt in the cell, and keeps it.
-func TestOptOutOfAnotherVersion(t *testing.T) {
+// A newer version may append to the receipt and the types in the cell: what follows stays.
+func TestOptOutOfNewerVersion(t *testing.T) {
 	s := newHarness(t, storetest.NewWithClient)
 	s.optOut(event.Click)
 	cell := func() []byte {

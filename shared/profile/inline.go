@@ -17,20 +17,10 @@ const (
 	InlineBytes  = 4 << 10
 )
 
-// storable returns a manifest as this engine may store it: while an earlier version runs
-// beside it, without the inline block.
-func (v *env) storable(m history.Manifest) history.Manifest {
-	if v.inline {
-		return m
-	}
-	return m.Without(func(b history.Block) bool { return b.Inline })
-}
-
 // swap replaces the manifest of a user, who has it as it was read, and the inline block
 // in the same mutation. cell is that of the inline block which next names, or empty: then
 // next names the one that the row holds, or none.
 func (v *env) swap(ctx context.Context, appID, token string, from, next history.Manifest, cell []byte) (bool, error) {
-	next = v.storable(next)
 	was, had := from.Inline()
 	is, has := next.Inline()
 	var changes []store.RowChange
@@ -66,7 +56,7 @@ func (v *env) commit(ctx context.Context, appID string, u *user, next history.Ma
 // intoRow makes the only block of a manifest that a fold is about to store the inline
 // one, if it is small and the fold has just packed it. It returns its cell.
 func (p *packer) intoRow(m history.Manifest) []byte {
-	if !p.inline || len(m.Blocks) != 1 || len(p.blocks) != 1 || len(p.pending) != 1 {
+	if len(m.Blocks) != 1 || len(p.blocks) != 1 || len(p.pending) != 1 {
 		return nil
 	}
 	if b := &m.Blocks[0]; b.ID == p.blocks[0].ID && b.Events <= p.limits.inlineEvents && b.Bytes <= InlineBytes {
@@ -78,7 +68,7 @@ func (p *packer) intoRow(m history.Manifest) []byte {
 
 // isSmall reports whether the history of a user may be, or become, an inline block.
 func (f *folder) isSmall(u *bulkUser) bool {
-	if !f.inline || u.unfolded == 0 || u.unfolded > smallRatio*f.limits.inlineEvents {
+	if u.unfolded == 0 || u.unfolded > smallRatio*f.limits.inlineEvents {
 		return false
 	}
 	for _, b := range u.trimmed().Blocks {

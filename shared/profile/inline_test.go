@@ -200,8 +200,8 @@ func TestRefreshNamesNoReplacedBlock(t *testing.T) {
 	})
 }
 
-// A deletion removes the inline block, and so does an opt-out.
-// The purge removes the one that a deletion by an earlier version leaves, and no other.
+// A deletion removes the inline block, and so does an opt-out. The purge removes none that
+// the manifest names.
 func TestDeletionDropsInlineBlock(t *testing.T) {
 	s := newHarness(t, storetest.NewDeployed)
 	for name, forget := range map[string]func() error{
@@ -223,56 +223,6 @@ func TestDeletionDropsInlineBlock(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.wholeRow("purge of a block that the manifest names", true)
-	for _, newer := range []bool{false, true} {
-		s.clear()
-		s.apply(s.at(1))
-		s.foldInline()
-		row, _ := s.inlineRow()
-		old := history.Manifest{Version: row.Ticket*4 + 7}.AppendBinary(nil) // as an earlier version leaves it
-		m, err := history.ParseManifest(row.Manifest)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if ok, err := s.store.SwapManifest(ctx, appID, "u", m.Version, old); !ok || err != nil {
-			t.Fatal(ok, err)
-		}
-		p := s.start("purge", func(ctx context.Context) error {
-			_, err := s.neverFolding().Purge(ctx, appID, "u", time.UnixMilli(s.clock))
-			return err
-		})
-		if newer { // between the read of the row and the removal
-			s.stepTo(p, "CheckAndMutateRow")
-			s.foldInline()
-		}
-		s.finish(p)
-		s.wholeRow(fmt.Sprintf("purge, newer block: %v", newer), newer)
-		s.expect(1)
-	}
-}
-
-// While an earlier version runs beside this one, the engine stores no inline block. It
-// reads those that there are, and the nightly round removes them.
-func TestFormat1HasNoInlineBlock(t *testing.T) {
-	s := newHarness(t, storetest.NewDeployed)
-	old := s.inlining(1000)
-	old.SetHistoryFormat(1)
-	s.apply(s.at(1), s.at(5))
-	s.foldInline()
-	s.wholeRow("format 2", true)
-	s.eng = old
-	s.expect(2)
-	s.roundInline(old)
-	s.wholeRow("format 1", false)
-	if row, _ := s.inlineRow(); row.Manifest[0] != 1 {
-		t.Errorf("a manifest of format %d", row.Manifest[0])
-	}
-	s.expect(2)
-	if done, err := old.Fold(ctx, s.app(), "u"); !done || err != nil {
-		t.Fatal(done, err)
-	}
-	s.wholeRow("a fold of format 1", false)
-	s.apply(s.at(6))
-	s.expect(3)
 }
 
 // A damaged or lost inline block costs a read of the log, and nothing else. The next

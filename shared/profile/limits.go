@@ -35,9 +35,6 @@ type limits struct {
 	keepRows int
 	// sessionEvents is the largest number of events of a session.
 	sessionEvents int
-	// sessionUnknown is the largest number of rows of a user that a reading keeps
-	// because only their originals tell whether they belong to the session.
-	sessionUnknown int
 	// maxAdditions is the number of added events after which a refresh computes a profile
 	// again.
 	maxAdditions int
@@ -60,7 +57,7 @@ type limits struct {
 var defaultLimits = limits{
 	foldEvents: 256, maintainEvents: 32, foldAge: FoldAge, maxYoung: 500,
 	maxFold: 200_000, inlineEvents: InlineEvents, blockEvents: 1 << 20, keepRows: 8_192,
-	sessionEvents: affinity.MaxSessionEvents, sessionUnknown: maxUnknown, maxAdditions: affinity.MaxAdditions,
+	sessionEvents: affinity.MaxSessionEvents, maxAdditions: affinity.MaxAdditions,
 	bounds: affinity.StandardBounds(), hold: affinity.Hold{Values: 200_000, Bytes: 32 << 20}, writeBytes: 4 << 20, groupBytes: 8 << 20, splitUsers: splitUsers,
 	patience: 10 * time.Second, bulkPatience: 5 * time.Minute,
 }

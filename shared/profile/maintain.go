@@ -41,7 +41,7 @@ func (f *folder) maintain(ctx context.Context, app config.App, users []*bulkUser
 				f.logFailure(ctx, app.ID, u.token, err)
 				return nil
 			})
-		case o.Maintain && slices.ContainsFunc(u.manifest.Blocks, func(b history.Block) bool { return f.removable(&u.user, b) }):
+		case o.Maintain && slices.ContainsFunc(u.manifest.Blocks, func(b history.Block) bool { return u.spent(b) }):
 			g.Go(func() error {
 				f.logFailure(ctx, app.ID, u.token, f.trim(ctx, app.ID, &u.user))
 				return nil
@@ -61,10 +61,6 @@ func (f *folder) maintain(ctx context.Context, app config.App, users []*bulkUser
 	return n, nil
 }
 
-// removable reports whether the nightly round removes a block from a user's manifest: it
-// is spent, or inline while an earlier version runs beside this one.
-func (f *folder) removable(u *user, b history.Block) bool { return u.spent(b) || b.Inline && !f.inline }
-
 // trim removes spent blocks from a user's manifest. Like every change of a
 // manifest it draws a ticket first, so that a concurrent fold, which still names
 // those blocks, does not commit.
@@ -81,7 +77,7 @@ func (f *folder) trim(ctx context.Context, appID string, stale *user) error {
 	if u.manifest.Complete == row.Ticket-1 {
 		next.Complete = row.Ticket // the holder of this ticket wrote no event
 	}
-	if next = f.storable(next); len(next.Blocks) == len(u.manifest.Blocks) {
+	if len(next.Blocks) == len(u.manifest.Blocks) {
 		return nil
 	}
 	next.Version = version(row.Ticket, trimmed)

@@ -9,11 +9,9 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// setInline makes one process in four one that stores no inline block, as while an
-// earlier version runs, or before a return to it.
+// setInline makes one process in four one that stores no inline block.
 func (w *simulation) setInline(e *profile.Engine) {
-	e.SetInlineEvents(w.inline)
-	e.SetHistoryFormat(rapid.SampledFrom([]int{2, 2, 2, 1}).Draw(w.t, "format"))
+	e.SetInlineEvents(rapid.SampledFrom([]int{w.inline, w.inline, w.inline, 0}).Draw(w.t, "inline events"))
 }
 
 // damageInline corrupts or deletes the inline block.

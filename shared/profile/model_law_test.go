@@ -160,7 +160,7 @@ func readLive(s *store.Store, app config.App, user string, of store.User) ([]aff
 	ranges := []store.UserRange{{User: user, To: history.End}}
 	err := s.Log(app.ID, app.Log).ReadOriginals(ctx, ranges, func(_ string, r store.LogRow, original []byte) error {
 		e, err := r.Event()
-		if of.Tombstone().Covers(r.Time, r.ReceivedAt(original)) || of.OptedOut.Has(e.Type) {
+		if of.Tombstone().Covers(r.Time, r.Receipt()) || of.OptedOut.Has(e.Type) {
 			return nil
 		}
 		e.Counts = slices.Clone(e.Counts)

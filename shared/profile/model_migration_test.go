@@ -254,7 +254,7 @@ func (w *simulation) rows(n schema.Name) []string {
 	err = w.store.Log(w.appID, l).Read(ctx, []store.UserRange{{User: "u", From: history.Pos{Time: max(from, row.DeletedUntil+1)}, To: history.End}},
 		func(_ string, r store.LogRow) error {
 			e, err := r.Event()
-			if row.Tombstone().Covers(r.Time, r.ReceivedAt(nil)) || row.OptedOut.Has(e.Type) {
+			if row.Tombstone().Covers(r.Time, r.Receipt()) || row.OptedOut.Has(e.Type) {
 				return nil
 			}
 			text, encodeErr := json.Marshal(e)

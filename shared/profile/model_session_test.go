@@ -3,10 +3,8 @@ package profile_test
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 
-	"cloud.google.com/go/bigtable"
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
@@ -74,37 +72,4 @@ func (w *simulation) checkSession(when string, app config.App, known, possible f
 // newestFirst orders events as sessions do.
 func (w *simulation) newestFirst(a, b int) int {
 	return cmp.Or(cmp.Compare(w.events[b].Time, w.events[a].Time), cmp.Compare(w.events[b].ID, w.events[a].ID))
-}
-
-// writeAlone is a reader of an earlier version, which knows no sessions: it writes
-// a profile at the ticket of the row. With refresh it draws a ticket first.
-func (w *simulation) writeAlone(ctx context.Context, app config.App, refresh bool) error {
-	read := w.store.ReadUser
-	if refresh {
-		read = w.store.TakeTicket
-	}
-	row, err := read(ctx, w.appID, "u")
-	if err != nil || row.Ticket == 0 || row.Version > app.StrategyVersion {
-		return err
-	}
-	sets, err := w.process().Compute(ctx, app, []string{"u"}, affinity.Compile(app.Strategy))
-	if err != nil {
-		return err
-	}
-	m := profileAlone(sets["u"][0], app, row)
-	if err := w.client.Open(store.TableUsers).Apply(ctx, fmt.Sprintf("%s,u,", w.appID), m); err != nil {
-		return err
-	}
-	return nil
-}
-
-// profileAlone is the mutation by which an earlier version writes a profile.
-func profileAlone(p affinity.Profile, app config.App, row store.User) *bigtable.Mutation {
-	p.StrategyVersion, p.Marks = app.StrategyVersion, 0
-	outline := p
-	outline.Affinities, outline.Total, outline.LeftOut = nil, 0, nil
-	m, at := bigtable.NewMutation(), bigtable.Timestamp(row.Ticket*1000)
-	m.Set("p", "p", at, p.AppendBinary(nil))
-	m.Set("p", "s", at, outline.AppendBinary(nil))
-	return m
 }

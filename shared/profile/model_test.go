@@ -154,10 +154,10 @@ func (w *simulation) app() config.App {
 // step takes one random step.
 func (w *simulation) step() {
 	kinds := []string{"advance", "advance", "advance", "advance", "advance", "advance", "message", "message", "redeliver", "import",
-		"read", "rank", "earlier", "fold", "round", "pack", "pack", "delete", "opt out", "opt in", "opt in", "restore", "purge", "strategy", "time", "minutes", "damage", "dictionary", "migration", "migration", "task", "task", "task", "window", "marked", "marked"}
+		"read", "rank", "fold", "round", "pack", "pack", "delete", "opt out", "opt in", "opt in", "restore", "purge", "strategy", "time", "minutes", "damage", "dictionary", "migration", "migration", "task", "task", "task", "window", "marked", "marked"}
 	if w.calm {
 		kinds = []string{"advance", "advance", "advance", "advance", "advance", "advance", "message", "message", "message", "message", "redeliver", "redeliver",
-			"read", "rank", "earlier", "fold", "pack", "delete", "time", "minutes", "window", "marked"}
+			"read", "rank", "fold", "pack", "delete", "time", "minutes", "window", "marked"}
 	}
 	w.stepOf(rapid.SampledFrom(kinds).Draw(w.t, "step"), w.app())
 }
@@ -192,10 +192,6 @@ func (w *simulation) stepOf(kind string, app config.App) {
 			_, err := e.ReadRanking(ctx, app, "u")
 			return err
 		})
-	case "earlier":
-		w.earlier = true
-		refresh := rapid.Bool().Draw(w.t, "refresh")
-		w.start("earlier version", func(ctx context.Context) error { return w.writeAlone(ctx, app, refresh) })
 	case "fold":
 		e := w.process()
 		w.start("fold", func(ctx context.Context) error {

@@ -11,18 +11,11 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-const (
-	// packRows and packBytes bound the rows that a packer holds until it packs them.
-	packRows  = 1_000
-	packBytes = 1 << 20
-)
-
 // packer packs events of a user's log, in order, into blocks named by one ticket.
 // Its memory is bounded by a few blocks.
 type packer struct {
 	*env
 	appID     string
-	log       store.Log
 	user      *user
 	base      history.Manifest // names the blocks of earlier folds
 	unfolded  int
@@ -32,9 +25,6 @@ type packer struct {
 	gap     history.Range // that the packer packs now
 	from    history.Pos   // start of the current block
 	last    history.Pos   // position of the last event
-
-	waiting      []store.LogRow // added and not packed yet
-	waitingBytes int
 
 	blocks  []history.Block
 	pending []store.BlockWrite
@@ -48,73 +38,36 @@ type packer struct {
 func (f *folder) newPacker(ctx context.Context, app config.App, u *user, base history.Manifest, unfolded int,
 	mergeable map[history.BlockID][]byte) *packer {
 	return &packer{
-		env: f.env, appID: app.ID, log: f.logs.of(app), user: u, base: base, unfolded: unfolded, mergeable: mergeable,
+		env: f.env, appID: app.ID, user: u, base: base, unfolded: unfolded, mergeable: mergeable,
 		builder: f.newBuilder(ctx, app.ID),
 	}
 }
 
-// newBuilder returns a builder of blocks in the newest format that the engine may write.
+// newBuilder returns a builder of blocks with the newest dictionary of an app.
 func (v *env) newBuilder(ctx context.Context, appID string) *history.Builder {
 	b := history.NewBuilder()
-	if !v.inline {
-		b.SetFormat(history.Format1)
-		return b
-	}
-	b.SetFormat(history.Format2)
 	b.Use(v.dictionaries.Newest(ctx, appID))
 	return b
 }
 
-// add adds the next event.
+// add adds the next event. A block holds no event of a type that the user has opted out
+// of: their writers are about to drop these, and opting in deletes them.
 func (p *packer) add(ctx context.Context, row store.LogRow) error {
 	p.events++
-	p.waiting = append(p.waiting, row)
-	if p.waitingBytes += row.Size(); len(p.waiting) < packRows && p.waitingBytes < packBytes {
+	ev, err := row.Event()
+	if err != nil {
+		return fmt.Errorf("fold log of %s,%s: %w", p.appID, p.user.token, err)
+	}
+	if p.user.row.OptedOut.Has(ev.Type) {
 		return nil
 	}
-	return p.packWaiting(ctx)
-}
-
-// packWaiting packs the events that were added.
-func (p *packer) packWaiting(ctx context.Context) error {
-	rows := p.waiting
-	p.waiting, p.waitingBytes = nil, 0
-	return p.eachEvent(ctx, rows, func(at history.Pos, ev affinity.Event) error {
-		if !p.entered || at.Compare(p.gap.To) >= 0 {
-			if err := p.enter(ctx, at, ev.Time); err != nil {
-				return err
-			}
-		}
-		p.last = at
-		return p.put(ctx, at, ev)
-	})
-}
-
-// eachEvent calls fn for the events of rows, with their objects. A block says of
-// every event which objects it names, also of events that an older version wrote. It
-// holds no event of a type that the user has opted out of: their writers are about to
-// drop these, and opting in deletes them.
-func (p *packer) eachEvent(ctx context.Context, rows []store.LogRow, fn func(history.Pos, affinity.Event) error) error {
-	all := make([]*store.LogRow, len(rows))
-	for i := range rows {
-		all[i] = &rows[i]
-	}
-	if err := p.log.CompleteObjects(ctx, all); err != nil {
-		return err
-	}
-	for i := range rows {
-		ev, err := rows[i].Event()
-		if err != nil {
-			return fmt.Errorf("fold log of %s,%s: %w", p.appID, p.user.token, err)
-		}
-		if p.user.row.OptedOut.Has(ev.Type) {
-			continue
-		}
-		if err := fn(rows[i].Pos, ev); err != nil {
+	if !p.entered || row.Pos.Compare(p.gap.To) >= 0 {
+		if err := p.enter(ctx, row.Pos, ev.Time); err != nil {
 			return err
 		}
 	}
-	return nil
+	p.last = row.Pos
+	return p.put(ctx, row.Pos, ev)
 }
 
 // put adds an event to the current block or, if it does not fit, to a new one.
@@ -164,13 +117,6 @@ func (p *packer) merge(ctx context.Context, b history.Block, next int64) error {
 		!b.Inline && b.Events > mergeRatio*max(p.unfolded, p.limits.maintainEvents) || b.Events >= p.limits.blockEvents {
 		return nil
 	}
-	named, err := history.HasObjects(value)
-	if err != nil {
-		return nil // the next computation reports it
-	}
-	if !named {
-		return p.packAgain(ctx, b)
-	}
 	from := p.user.windowStart() // events before it stay in the log alone
 	for ev, err := range history.Events(value, p.dictionaries.Of(ctx, p.appID)) {
 		if errors.Is(err, history.ErrUnread) {
@@ -185,7 +131,7 @@ func (p *packer) merge(ctx context.Context, b history.Block, next int64) error {
 		if p.builder.Len() == 0 && next-ev.Time > history.MaxSpan && b.Bytes > history.SmallBytes/2 {
 			return nil
 		}
-		if !p.builder.Add(ev) { // a builder of another version had more room
+		if !p.builder.Add(ev) { // with another dictionary there was more room
 			p.builder.Reset()
 			return nil
 		}
@@ -197,25 +143,6 @@ func (p *packer) merge(ctx context.Context, b history.Block, next int64) error {
 		}
 	}
 	return nil
-}
-
-// packAgain packs the range of a block from the log, because the block does not say
-// which objects its events name: an older version built it. If the new block said it
-// of some events only, nobody could use it, and no later merge could change that.
-func (p *packer) packAgain(ctx context.Context, b history.Block) error {
-	if p.from = b.From; p.user.windowStart().Compare(p.from) > 0 {
-		p.from = p.user.windowStart()
-	}
-	var rows []store.LogRow // of a small block
-	again := []store.UserRange{{User: p.user.token, From: p.from, To: b.To}}
-	err := p.log.Read(ctx, again, func(_ string, row store.LogRow) error {
-		rows = append(rows, row)
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	return p.eachEvent(ctx, rows, func(at history.Pos, ev affinity.Event) error { return p.put(ctx, at, ev) })
 }
 
 // flush ends the current block at a position.
@@ -257,9 +184,6 @@ func (p *packer) write(ctx context.Context) error {
 // cell of the inline one if the fold has packed one. next is the position of the first event that the fold did not pack. In the last
 // gap the last block ends with its last event, so that newer events are not late.
 func (p *packer) finish(ctx context.Context, next history.Pos) (history.Manifest, []byte, error) {
-	if err := p.packWaiting(ctx); err != nil {
-		return history.Manifest{}, nil, err
-	}
 	to := p.last.Next()
 	if p.gap.To != history.End && p.gap.To.Compare(next) <= 0 {
 		to = p.gap.To

@@ -232,10 +232,10 @@ func (r *reading) takeBlock(ctx context.Context, u *computation, id history.Bloc
 func (r *reading) readLog(ctx context.Context) error {
 	scorer := store.NewLogScorer(r.compiled)
 	log := r.logs.of(r.app)
-	err := r.readSifted(ctx, func(token string, row store.LogRow) {
+	err := log.ReadWithObjects(ctx, r.sifted, r.compiled, func(token string, row store.LogRow) error {
 		u := r.byUser[token]
-		if u.fault != nil {
-			return
+		if u.fault != nil || row.Excluded(u.row) {
+			return nil
 		}
 		if row.Pos.Compare(u.foldStart()) < 0 {
 			u.banded++
@@ -243,6 +243,7 @@ func (r *reading) readLog(ctx context.Context) error {
 			u.unfolded++
 		}
 		r.score(u, row, scorer)
+		return nil
 	})
 	if err != nil {
 		return err
@@ -283,7 +284,7 @@ func (r *reading) readLog(ctx context.Context) error {
 // score adds a row of the log to a user.
 func (r *reading) score(u *computation, row store.LogRow, scorer *store.LogScorer) {
 	if u.newest != nil {
-		u.addRow(row, scorer, false)
+		u.addRow(row, scorer)
 	}
 	if err := scorer.Score(row, r.logScorers[u.token]); err != nil {
 		u.fault = fmt.Errorf("compute %s,%s: %w", r.app.ID, u.token, err)

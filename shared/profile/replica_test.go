@@ -162,12 +162,12 @@ func TestStrongBatchSparesPrimary(t *testing.T) {
 // A batch stays strong if one of its profiles shows that the cached configuration is out of
 // date.
 func TestBatchStaysStrong(t *testing.T) {
-	for _, row := range []string{"of the profile's version", "of an older version"} {
+	for _, row := range []string{"of the profile's version", "of the version before"} {
 		b := newReplicated(t)
 		cached := b.with(config.Strong)
 		b.setStrategy(decaying)
 		b.apply(bought("newer", b.clock), bought("u", b.clock))
-		if row == "of an older version" { // as a process writes that has the configuration in its cache, too
+		if row == "of the version before" { // as a process writes that has the configuration in its cache, too
 			older := bigtable.NewMutation()
 			older.Set("u", "v", bigtable.ServerTime, []byte{0, 0, 0, 0, 0, 0, 0, byte(cached.StrategyVersion)})
 			if err := b.client.Open(store.TableUsers).Apply(ctx, appID+",newer,", older); err != nil {

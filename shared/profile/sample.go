@@ -26,9 +26,6 @@ type sampler struct {
 }
 
 func (s *sampler) renew(ctx context.Context, app config.App, starts []string) {
-	if !s.inline {
-		return // the version that may run beside this one reads no dictionaries
-	}
 	if len(starts) == 0 {
 		starts = []string{""}
 	}

@@ -7,7 +7,6 @@ import (
 	"hash/crc32"
 	"slices"
 	"testing"
-	"time"
 
 	"cloud.google.com/go/bigtable"
 	"github.com/google/go-cmp/cmp"
@@ -165,33 +164,7 @@ func testDeletionDropsSession(t *testing.T, open opener) {
 	}
 }
 
-// An earlier version deletes a user's profiles and leaves the session.
-func TestPurgeDropsSession(t *testing.T) {
-	b := newFixture(t, 90, plain)
-	b.apply(viewed(b.clock-hour, "o1"))
-	left := b.sessionCells()[0]
-	until := b.delete("u")
-	marker, older := bigtable.NewMutation(), bigtable.NewMutation()
-	marker.DeleteCellsInColumn("p", "n")
-	older.Set("p", "n", left.Timestamp, left.Value)
-	for _, m := range []*bigtable.Mutation{marker, older} {
-		if err := b.client.Open(store.TableUsers).Apply(ctx, appID+",u,", m); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if cells := b.sessionCells(); len(cells) != 1 || len(cells[0].Value) == 0 {
-		t.Fatalf("%v, want the session alone", cells)
-	}
-	if n, err := b.eng.Purge(ctx, appID, "u", time.UnixMilli(until)); n != 1 || err != nil {
-		t.Fatalf("%d events are purged, %v; want one", n, err)
-	}
-	if cells := b.sessionCells(); len(cells) > 0 {
-		t.Errorf("the purge left the session %v", cells)
-	}
-}
-
-// writeAlone writes a user's profile as an earlier version does, which knows no
-// sessions: at the ticket of the row.
+// writeAlone writes a user's profile, and no session, at the ticket of the row.
 func (b *fixture) writeAlone() {
 	b.t.Helper()
 	row, err := b.store.ReadUser(ctx, appID, "u")
@@ -202,13 +175,19 @@ func (b *fixture) writeAlone() {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	m := profileAlone(sets["u"][0], b.app(), row)
+	p := sets["u"][0]
+	p.StrategyVersion, p.Marks = b.app().StrategyVersion, 0
+	outline := p
+	outline.Affinities, outline.Total, outline.LeftOut = nil, 0, nil
+	m, at := bigtable.NewMutation(), bigtable.Timestamp(row.Ticket*1000)
+	m.Set("p", "p", at, p.AppendBinary(nil))
+	m.Set("p", "s", at, outline.AppendBinary(nil))
 	if err := b.client.Open(store.TableUsers).Apply(ctx, appID+",u,", m); err != nil {
 		b.t.Fatal(err)
 	}
 }
 
-// An earlier version writes a profile and leaves the session of an older one.
+// A row may hold the session of another ticket than that of the newest profile.
 func TestSessionOfOtherTicketIsNotServed(t *testing.T) {
 	b := newFixture(t, 90, plain)
 	b.apply(viewed(b.clock-hour, "o1"))
@@ -220,21 +199,21 @@ func TestSessionOfOtherTicketIsNotServed(t *testing.T) {
 	}
 	b.writeAlone()
 	if r := b.read("u"); !r.Stored || red(r) != 6 {
-		t.Fatalf("%+v, want the profile of the earlier version", r)
+		t.Fatalf("%+v, want the profile without a session", r)
 	}
 	if r := b.rank(); r.Stored || len(r.Session.Events) != 2 {
 		t.Errorf("%+v, want both events, computed", r)
 	}
 }
 
-// An earlier version's reader may store a profile at the ticket of a session.
+// A row may hold the session of another profile of the same ticket.
 func TestSessionOfOtherProfileIsNotServed(t *testing.T) {
 	b := newFixture(t, 90, plain)
 	b.apply(viewed(b.clock-hour, "o1"), bought("u", b.clock-hour))
 	b.setStrategy(decaying)
 	b.writeAlone()
 	if r := b.read("u"); !r.Stored {
-		t.Fatalf("%+v, want the profile of the earlier version", r)
+		t.Fatalf("%+v, want the profile without a session", r)
 	}
 	if r := b.rank(); r.Stored || len(r.Session.Events) != 1 {
 		t.Errorf("%+v, want the one event that the strategy scores, computed", r)

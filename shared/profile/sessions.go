@@ -19,20 +19,12 @@ import (
 // these events do not score.
 const searchShare = 20
 
-// maxUnknown bounds the rows that a reading keeps because it needs their originals
-// to know their types and names. Only an older version wrote such rows. If a user
-// has more, the reading reads these rows again.
-const maxUnknown = 1024
-
 // candidate is an event that may belong to a session, as its reader has it: a row
 // of the log, or an event of a block.
 type candidate struct {
 	row   store.LogRow
 	event affinity.Event
 	block *history.Block // nil for a row
-	// again means that the row is of another reading than the scores: the profile
-	// may not count it.
-	again bool
 }
 
 // newest finds the events of a user's session in the reading that makes the
@@ -44,13 +36,6 @@ type newest struct {
 	// kept are searched blocks that wait for the log: its events are mostly newer,
 	// and often enough for a session.
 	kept []keptBlock
-	// unnamed are the parts of blocks to read from the log, because the blocks do not
-	// name objects.
-	unnamed []store.UserRange
-	// unknown are the newest rows whose types and names only their originals tell.
-	unknown *affinity.Collector[candidate]
-	// parts are the parts of blocks that the reading has read from the log.
-	parts []store.UserRange
 	// searched are the blocks of this reading that hold the newest events, and rest
 	// are the older ones, newest first.
 	searched map[history.BlockID]*history.Block
@@ -68,7 +53,7 @@ func newNewest(c *affinity.Compiled, w affinity.Window, blocks []history.Block, 
 	limit := l.sessionEvents
 	n := &newest{
 		log: affinity.NewCollector[candidate](c, w, limit), blocks: affinity.NewCollector[candidate](c, w, limit),
-		unknown: affinity.NewCollector[candidate](c, w, l.sessionUnknown), searched: map[history.BlockID]*history.Block{},
+		searched: map[history.BlockID]*history.Block{},
 	}
 	byAge := slices.SortedFunc(slices.Values(blocks), func(a, b history.Block) int {
 		return cmp.Compare(b.Newest, a.Newest)
@@ -86,16 +71,14 @@ func newNewest(c *affinity.Compiled, w affinity.Window, blocks []history.Block, 
 	return n
 }
 
-// addRow adds a row of the log. again says that it is read apart from the scores.
-func (u *computation) addRow(row store.LogRow, of *store.LogScorer, again bool) {
-	n := u.newest
-	if !n.log.WantsTime(row.Time) {
+// addRow adds a row of the log.
+func (u *computation) addRow(row store.LogRow, of *store.LogScorer) {
+	found := u.newest.log
+	if !found.WantsTime(row.Time) {
 		return
 	}
-	if kind, ok := of.Kind(row, u.scorer); !ok {
-		n.unknown.Add(row.Time, row.ID, 0, candidate{row: row, again: again})
-	} else if n.log.Wants(row.Time, kind.Type, kind.Name) {
-		n.log.Add(row.Time, row.ID, 0, candidate{row: row, again: again})
+	if kind := of.Kind(row, u.scorer); found.Wants(row.Time, kind.Type, kind.Name) {
+		found.Add(row.Time, row.ID, 0, candidate{row: row})
 	}
 }
 
@@ -134,12 +117,10 @@ func (r *reading) searchKept(ctx context.Context, u *computation) error {
 	return nil
 }
 
-// addBlock adds the events of a block to a collector of the user. A block of an
-// earlier version does not name objects, and not always the types of events. Then
-// the reading reads its newest part from the log: unnamed.
+// addBlock adds the events of a block to a collector of the user.
 func (r *reading) addBlock(u *computation, to *affinity.Collector[candidate], b *history.Block, value []byte) error {
-	ordinal, limit := 0, r.limits.sessionEvents
-	named, err := r.blocks.Recent(value, u.window, limit, func(ev affinity.Event) {
+	ordinal := 0
+	return r.blocks.Recent(value, u.window, r.limits.sessionEvents, func(ev affinity.Event) {
 		id := "" // a block holds no event IDs
 		if ev.Time == b.From.Time {
 			id = b.From.ID
@@ -147,27 +128,6 @@ func (r *reading) addBlock(u *computation, to *affinity.Collector[candidate], b 
 		ordinal++
 		to.Add(ev.Time, id, ordinal, candidate{event: detach(ev), block: b})
 	})
-	if named || err != nil {
-		return err
-	}
-	var times []int64
-	for ev, err := range history.Events(value, r.dictionaries) {
-		if err != nil {
-			return err
-		}
-		if to.Wants(ev.Time, string(ev.Type), ev.Name) {
-			times = append(times, ev.Time)
-		}
-	}
-	part := store.UserRange{User: u.token, From: b.From, To: b.To}
-	if n := len(times); n >= limit && times[n-limit] > b.From.Time {
-		part.From = history.Pos{Time: times[n-limit]}
-	}
-	if from := u.windowStart(); part.From.Compare(from) < 0 {
-		part.From = from
-	}
-	u.newest.unnamed = append(u.newest.unnamed, part)
-	return nil
 }
 
 // detach returns the event with texts of its own. All events of a block share one
@@ -184,25 +144,6 @@ func detach(e affinity.Event) affinity.Event {
 	return e
 }
 
-// readUnnamed reads, from the log, the newest parts of blocks that do not name
-// objects.
-func (r *reading) readUnnamed(ctx context.Context, users ...*computation) error {
-	var parts []store.UserRange
-	for _, u := range users {
-		parts = append(parts, u.newest.unnamed...)
-		u.newest.parts = append(u.newest.parts, u.newest.unnamed...)
-		u.newest.unnamed = nil
-	}
-	if len(parts) == 0 {
-		return nil
-	}
-	scorer := store.NewLogScorer(r.compiled)
-	return r.logs.of(r.app).ReadWithObjects(ctx, parts, r.compiled, func(token string, row store.LogRow) error {
-		r.byUser[token].addRow(row, scorer, true)
-		return nil
-	})
-}
-
 // sessions completes the sessions of a reading.
 func (r *reading) sessions(ctx context.Context, all []*computation) error {
 	if r.why < forReading {
@@ -214,32 +155,18 @@ func (r *reading) sessions(ctx context.Context, all []*computation) error {
 			return err
 		}
 	}
-	if err := r.readUnnamed(ctx, all...); err != nil {
-		return err
-	}
 	for _, u := range all {
 		if err := r.searchRest(ctx, u); err != nil {
 			return err
 		}
 	}
-	if err := r.completeKinds(ctx, all); err != nil {
-		return err
-	}
-	found := make([][]candidate, len(all))
-	var rows []*store.LogRow
-	for i, u := range all {
-		found[i] = u.newest.log.Newest()
-		rows = append(rows, rowsOf(found[i])...)
-	}
-	if err := r.logs.of(r.app).CompleteObjects(ctx, rows); err != nil {
-		return err
-	}
 	decoder := store.NewLogDecoder()
-	for i, u := range all {
+	for _, u := range all {
+		found := u.newest.log.Newest()
 		u.newest = nil
-		events, ids := make([]affinity.Event, len(found[i])), make([]string, len(found[i]))
-		for j, c := range found[i] {
-			if c.block == nil && !c.again {
+		events, ids := make([]affinity.Event, len(found)), make([]string, len(found))
+		for j, c := range found {
+			if c.block == nil {
 				ids[j] = c.row.ID
 			}
 			var err error
@@ -257,17 +184,6 @@ func (c candidate) decode(d *store.LogDecoder) (affinity.Event, error) {
 		return c.event, nil
 	}
 	return d.Event(c.row)
-}
-
-// rowsOf returns the candidates that are rows of the log.
-func rowsOf(all []candidate) []*store.LogRow {
-	var rows []*store.LogRow
-	for i := range all {
-		if all[i].block == nil {
-			rows = append(rows, &all[i].row)
-		}
-	}
-	return rows
 }
 
 // searchRest reads older blocks again until no block can hold one of the newest
@@ -295,9 +211,6 @@ func (r *reading) searchRest(ctx context.Context, u *computation) error {
 			return err
 		}
 		u.restart = u.restart || len(u.missing) > 0
-		if err := r.readUnnamed(ctx, u); err != nil {
-			return err
-		}
 	}
 	return nil
 }

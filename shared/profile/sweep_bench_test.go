@@ -217,17 +217,20 @@ func BenchmarkObjectBytes(b *testing.B) {
 			b.ReportMetric(float64(objects)/n, "objects/event")
 			b.ReportMetric(float64(originals)/n, "m:event-B")
 			b.ReportMetric(float64(cells)/n, "m:o-B")
-			b.ReportMetric(float64(set.blockBytes(history.NewBuilderWithoutObjects()))/n, "before-B")
-			b.ReportMetric(float64(set.blockBytes(history.NewBuilder()))/n, "block-B")
+			b.ReportMetric(float64(set.blockBytes(false))/n, "scores-B")
+			b.ReportMetric(float64(set.blockBytes(true))/n, "block-B")
 		})
 	}
 }
 
-// blockBytes returns the size of the blocks of the set.
-func (set benchSet) blockBytes(builder *history.Builder) int {
-	size, user := 0, ""
+// blockBytes returns the size of the blocks of the set, with objects or without.
+func (set benchSet) blockBytes(objects bool) int {
+	builder, size, user := history.NewBuilder(), 0, ""
 	for _, e := range set.events {
-		ev := affinity.Event{Time: e.Time, Type: e.Type, Name: e.Name, Counts: e.Counts, Index: e.Index, ObjectIDs: e.ObjectIDs}
+		ev := affinity.Event{Time: e.Time, Type: e.Type, Name: e.Name, Counts: e.Counts}
+		if objects {
+			ev.Index, ev.ObjectIDs = e.Index, e.ObjectIDs
+		}
 		if e.User != user || !builder.Add(ev) {
 			if builder.Len() > 0 {
 				size += len(builder.AppendBlock(nil))

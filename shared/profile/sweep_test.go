@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"cloud.google.com/go/bigtable"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
@@ -111,30 +110,10 @@ func (w *sweepWorld) step() {
 		_, err := w.eng.Recompute(ctx, w.app(), store.Range{}, profile.RecomputeOptions{Maintain: true}, func(profile.Progress) error { return nil })
 		w.check(err)
 	case 4:
-		w.forgetCells(4)
-	case 5, 6:
-		w.spoil(user, []spoiling{lost, damaged, older, older, older}[w.IntN(5)])
+		w.spoil(user, []spoiling{lost, damaged}[w.IntN(2)])
 	default:
 		_, err := w.eng.Apply(ctx, w.app(), w.some())
 		w.check(err)
-	}
-}
-
-// forgetCells makes one of so many rows of the log a row of an older version.
-func (w *sweepWorld) forgetCells(of int) {
-	w.t.Helper()
-	table := w.client.Open(map[schema.Name]string{schema.Wide: store.TableEvents, schema.Narrow: store.TableEventsNarrow}[w.app().Log.Read])
-	var keys []string
-	w.check(table.ReadRows(ctx, bigtable.InfiniteRange(""), func(r bigtable.Row) bool {
-		if w.IntN(of) == 0 {
-			keys = append(keys, r.Key())
-		}
-		return true
-	}))
-	for _, key := range keys {
-		m := bigtable.NewMutation()
-		m.DeleteCellsInColumn("m", "o")
-		w.check(table.Apply(ctx, key, m))
 	}
 }
 
@@ -144,7 +123,6 @@ type spoiling int
 const (
 	lost spoiling = iota
 	damaged
-	older // the block of an older version
 )
 
 // spoil spoils one of a user's blocks.
@@ -158,28 +136,11 @@ func (w *sweepWorld) spoil(user string, how spoiling) {
 		return
 	}
 	id := m.Blocks[w.IntN(len(m.Blocks))].ID
-	value := []byte("damaged")
-	switch how {
-	case lost:
+	if how == lost {
 		w.check(w.store.DeleteBlocks(ctx, appID, user, []history.BlockID{id}))
 		return
-	case older:
-		b := history.NewBuilderWithoutObjects()
-		w.check(w.store.ReadBlocks(ctx, appID, []store.BlockName{{User: user, ID: id}}, func(_ store.BlockName, block []byte) error {
-			for e, err := range history.Events(block, nil) {
-				if err != nil {
-					return nil // damaged before
-				}
-				b.Add(e)
-			}
-			return nil
-		}))
-		if b.Len() == 0 {
-			return
-		}
-		value = b.AppendBlock(nil)
 	}
-	w.check(w.store.WriteBlocks(ctx, appID, user, []store.BlockWrite{{ID: id, Newest: w.clock, Value: value}}))
+	w.check(w.store.WriteBlocks(ctx, appID, user, []store.BlockWrite{{ID: id, Newest: w.clock, Value: []byte("damaged")}}))
 }
 
 // named is an event of a user, in the order of a sweep.
@@ -282,52 +243,6 @@ func TestSweepEqualsTheLog(t *testing.T) {
 	}
 	if packed < race.Or[int64](1_000, 250) {
 		t.Errorf("%d events came from blocks: too few to show anything", packed)
-	}
-}
-
-// TestFoldsCompleteObjects: rows and blocks of an older version end up in blocks
-// that say the objects of their events.
-func TestFoldsCompleteObjects(t *testing.T) {
-	for _, n := range schema.Names {
-		t.Run(string(n), func(t *testing.T) {
-			w := newSweepWorld(t, uint64(slices.Index(schema.Names, n)))
-			w.eng = w.engine()
-			w.eng.SetLimits(1000, 100, 100, 100, time.Minute)
-			add := func(n int) {
-				for i := range n {
-					w.events++
-					_, err := w.eng.Apply(ctx, w.app(), []store.LogEvent{naming("a", w.clock-hour+int64(w.events), w.events, event.View, "Viewed", fmt.Sprint("o", i))})
-					w.check(err)
-				}
-			}
-			fold := func() history.Manifest {
-				_, err := w.eng.Fold(ctx, w.app(), "a")
-				w.check(err)
-				row, err := w.store.ReadUser(ctx, appID, "a")
-				w.check(err)
-				m, err := history.ParseManifest(row.Manifest)
-				w.check(err)
-				return m
-			}
-			now := time.UnixMilli(w.clock)
-			add(5)
-			w.forgetCells(1)
-			fold()
-			if w.compare(now, nil, false) != 5 {
-				t.Error("the block of completed rows has no objects")
-			}
-			w.spoil("a", older)
-			if w.compare(now, nil, false) != 0 {
-				t.Error("a block of an older version has objects")
-			}
-			add(5)
-			if m := fold(); len(m.Blocks) != 1 || m.Blocks[0].Events != 10 {
-				t.Fatalf("the manifest is %+v, want one block of all", m)
-			}
-			if w.compare(now, nil, false) != 10 {
-				t.Error("the block that replaced it has no objects")
-			}
-		})
 	}
 }
 

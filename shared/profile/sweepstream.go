@@ -189,32 +189,28 @@ func (sw *sweepStream) readBatch(ctx context.Context, names []store.BlockName) (
 	return batch, err
 }
 
-// readLog reads events of the log in chunks, with their objects, also those that an
-// older version wrote.
+// readLog reads events of the log in chunks, with their objects.
 func (sw *sweepStream) readLog(ctx context.Context, ranges []store.UserRange, fn func([]loose) error) error {
 	if len(ranges) == 0 {
 		return nil
 	}
-	rows, users := make([]*store.LogRow, 0, sweptRows), make([]string, 0, sweptRows)
-	flush := func() error {
-		chunk, err := sw.decode(ctx, users, rows)
-		rows, users = rows[:0], users[:0]
-		if err != nil {
-			return err
-		}
-		return fn(chunk)
-	}
+	var chunk []loose
 	err := sw.readRows(ctx, ranges, func(user string, row store.LogRow) error {
-		rows, users = append(rows, &row), append(users, user)
-		if len(rows) < sweptRows {
+		e, ok := sw.decode(user, row)
+		if !ok {
 			return nil
 		}
-		return flush()
+		if chunk = append(chunk, loose{user, row.Pos, e}); len(chunk) < sweptRows {
+			return nil
+		}
+		whole := chunk
+		chunk = nil
+		return fn(whole)
 	})
-	if err != nil || len(rows) == 0 {
+	if err != nil || len(chunk) == 0 {
 		return err
 	}
-	return flush()
+	return fn(chunk)
 }
 
 // readRows reads rows with their filters only if the caller wants counts.
@@ -225,36 +221,22 @@ func (sw *sweepStream) readRows(ctx context.Context, ranges []store.UserRange, f
 	return sw.log.ReadObjects(ctx, ranges, fn)
 }
 
-func (sw *sweepStream) decode(ctx context.Context, users []string, rows []*store.LogRow) ([]loose, error) {
-	if err := sw.log.CompleteObjects(ctx, rows); err != nil {
-		return nil, err
+// decode returns the event of a row. It returns false for one that the user's row excludes
+// or that does not decode.
+func (sw *sweepStream) decode(user string, row store.LogRow) (affinity.Event, bool) {
+	of := sw.byUser[user].row
+	if of.Tombstone().Covers(row.Time, row.Receipt()) {
+		return affinity.Event{}, false
 	}
-	inBand := make([]*store.LogRow, 0, len(rows))
-	for i, row := range rows {
-		if t := sw.byUser[users[i]].row.Tombstone(); t.DeletedUntil < row.Time && row.Time < t.Alive() {
-			inBand = append(inBand, row)
-		}
+	e, err := row.Event()
+	if err != nil {
+		sw.left.add(user, err)
 	}
-	if err := sw.log.CompleteReceipts(ctx, inBand); err != nil {
-		return nil, err
+	if err != nil || of.OptedOut.Has(e.Type) {
+		return affinity.Event{}, false
 	}
-	chunk := make([]loose, 0, len(rows))
-	for i, row := range rows {
-		if receipt, ok := row.Receipt(); ok && sw.byUser[users[i]].row.Tombstone().Covers(row.Time, receipt) {
-			continue
-		}
-		e, err := row.Event()
-		if err != nil {
-			sw.left.add(users[i], err)
-			continue
-		}
-		if sw.byUser[users[i]].row.OptedOut.Has(e.Type) {
-			continue
-		}
-		e.Counts = sw.countsOf(e)
-		chunk = append(chunk, loose{users[i], row.Pos, e})
-	}
-	return chunk, nil
+	e.Counts = sw.countsOf(e)
+	return e, true
 }
 
 // countsOf returns the counts with which a sweep gives an event of the log.
@@ -349,14 +331,14 @@ func (sw *sweepStream) giveBlock(ctx context.Context, u *user, b *history.Block,
 	ok := len(value) > 0
 	if ok {
 		sw.buffer = sw.buffer[:0]
-		known, err := sw.reader.Read(value, u.window, func(e affinity.Event) { sw.buffer = append(sw.buffer, e) })
+		err := sw.reader.Read(value, u.window, func(e affinity.Event) { sw.buffer = append(sw.buffer, e) })
 		if errors.Is(err, history.ErrUnread) {
 			return err
 		}
 		if err != nil {
 			sw.addBadBlock(ctx, sw.app.ID, u, b.ID, err)
 		}
-		ok = known
+		ok = err == nil
 	}
 	if !ok {
 		again := store.UserRange{User: u.token, From: b.From, To: b.To}

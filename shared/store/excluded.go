@@ -13,11 +13,9 @@ import (
 )
 
 // Two cells of the user row say which events are excluded. u:d holds the time up to
-// which events are deleted, 8 bytes, as every version has it. u:x holds the receipt,
-// 8 bytes, then the types of events that the user has opted out of, a byte, which is
-// absent if there are none. One mutation sets both cells. An older version ignores the
-// byte, or the whole of u:x, and advances u:d alone: then the receipt is the time. A
-// newer version may append more, which this version keeps.
+// which events are deleted, 8 bytes. u:x holds the receipt, 8 bytes, then the types of
+// events that the user has opted out of, a byte, which is absent if there are none. One
+// mutation sets both cells. A newer version may append more, which this version keeps.
 
 // maxExclusions bounds how often a change of the cells starts again, because another
 // one came first.

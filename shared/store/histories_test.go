@@ -115,7 +115,7 @@ func testSwaps(t *testing.T, s fixture) {
 			t.Errorf("a ticket reads %x, want version 6", row.Manifest)
 		}
 	}
-	swap(5, 7, false) // an older version of the cell does not count
+	swap(5, 7, false) // a superseded cell does not count
 	swap(6, 256, true)
 	swap(6, 8, false)
 	swap(256, 9, true)
@@ -147,7 +147,7 @@ func testCommits(t *testing.T, s fixture) {
 	for range 3 {
 		ticket(t, s, "u")
 	}
-	commit(2, 2, false) // an older version of the cell does not count
+	commit(2, 2, false) // a superseded cell does not count
 	commit(4, 2, false)
 	commit(3, 3, true)
 	if row := ticket(t, s, "u"); !bytes.Equal(row.Manifest, manifest(3)) || row.Ticket != 4 {

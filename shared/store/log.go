@@ -195,7 +195,7 @@ func (w *logWriter) put(e *LogEvent, cellTime int64, old replaced) error {
 	}
 	objects := schema.Objects{Type: e.Type, Name: e.Name, Index: e.Index, ObjectIDs: e.ObjectIDs}.Append(nil)
 	m.Set(familyOriginal, columnOriginal, ts, e.Original)
-	m.Set(familyOriginal, columnObjects, objectsTime(e, cellTime), objects)
+	m.Set(familyOriginal, columnObjects, bigtable.Timestamp(receiptCell(e.Time, e.ReceivedAt())*1000), objects)
 	size := len(e.Original) + len(objects)
 	w.cells = w.encoder.Append(w.cells[:0], e.Type, e.Name, e.Counts)
 	for _, c := range w.cells {
@@ -203,14 +203,6 @@ func (w *logWriter) put(e *LogEvent, cellTime int64, old replaced) error {
 		size += len(c.Qualifier) + len(c.Value)
 	}
 	return w.add(w.log.table(w.schema, e.User), logKey(w.log.app, e.User, e.Time, e.ID), m, size)
-}
-
-// objectsTime returns the timestamp of the cell of the objects: the receipt.
-func objectsTime(e *LogEvent, cellTime int64) bigtable.Timestamp {
-	if e.Receipt > 0 {
-		cellTime = receiptCell(e.Time, e.Receipt)
-	}
-	return bigtable.Timestamp(cellTime * 1000)
 }
 
 // Delete deletes events from both schemas. It reads only their user, time and ID.
@@ -285,23 +277,14 @@ func (s *Store) EventsOf(ctx context.Context, app, user string, types event.Type
 	var found []LogEvent
 	for _, n := range schema.Names {
 		l := s.Log(app, schema.Layout{Read: n})
-		var rows []*LogRow
 		err := l.ReadObjects(ctx, []UserRange{{User: user, To: history.End}}, func(_ string, row LogRow) error {
-			if o, ok := row.Objects(); !ok || types.Has(o.Type) {
-				rows = append(rows, &row)
-			}
-			return nil
-		})
-		if err == nil {
-			err = errors.Join(l.CompleteObjects(ctx, rows), l.CompleteReceipts(ctx, rows))
-		}
-		if err = ignoreMissingTable(err); err != nil {
-			return nil, fmt.Errorf("read log of %s, %s: %w", app, n, err)
-		}
-		for _, row := range rows {
 			if o, _ := row.Objects(); row.fault == nil && types.Has(o.Type) {
 				found = append(found, LogEvent{User: user, Time: row.Time, ID: row.ID, Receipt: row.receipt})
 			}
+			return nil
+		})
+		if err = ignoreMissingTable(err); err != nil {
+			return nil, fmt.Errorf("read log of %s, %s: %w", app, n, err)
 		}
 	}
 	return found, nil
@@ -310,22 +293,15 @@ func (s *Store) EventsOf(ctx context.Context, app, user string, types event.Type
 // purgeReceived deletes the events after a tombstone that were received by then.
 func (l Log) purgeReceived(ctx context.Context, user string, t affinity.Tombstone) (int, error) {
 	band := []UserRange{{User: user, From: history.Pos{Time: t.DeletedUntil + 1}, To: history.Pos{Time: t.Alive()}}}
-	var rows []*LogRow
+	var covered []LogEvent
 	err := l.ReadObjects(ctx, band, func(_ string, row LogRow) error {
-		rows = append(rows, &row)
+		if row.fault == nil && t.Covers(row.Time, row.receipt) {
+			covered = append(covered, LogEvent{User: user, Time: row.Time, ID: row.ID})
+		}
 		return nil
 	})
 	if err != nil {
 		return 0, err
-	}
-	if err := l.CompleteReceipts(ctx, rows); err != nil {
-		return 0, err
-	}
-	var covered []LogEvent
-	for _, row := range rows {
-		if row.fault == nil && t.Covers(row.Time, row.receipt) {
-			covered = append(covered, LogEvent{User: user, Time: row.Time, ID: row.ID})
-		}
 	}
 	return len(covered), l.DropReceived(ctx, l.layout.Read, covered, t.ReceivedUntil)
 }
@@ -337,14 +313,11 @@ func (s *Store) DropAhead(ctx context.Context, app, user string, after, until in
 	ahead := []UserRange{{User: user, From: history.Pos{Time: after + 1}, To: history.Pos{Time: until + 1}}}
 	for _, n := range schema.Names {
 		l := s.Log(app, schema.Layout{Read: n})
-		var rows []*LogRow
+		var rows []LogRow
 		err := l.ReadObjects(ctx, ahead, func(_ string, row LogRow) error {
-			rows = append(rows, &row)
+			rows = append(rows, row)
 			return nil
 		})
-		if err == nil {
-			err = l.CompleteReceipts(ctx, rows)
-		}
 		var events []LogEvent
 		received := latest()
 		for _, row := range rows {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"testing"
 
-	"cloud.google.com/go/bigtable"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
@@ -56,8 +55,7 @@ func wantNamed(events []store.LogEvent) []schema.Objects {
 	return want
 }
 
-// reads are the ways to read objects from the log. Each returns rows that may
-// lack the cell of their objects.
+// reads are the ways to read objects from the log.
 func (b fixture) reads(st *affinity.Compiled) map[string]func(fn func(string, store.LogRow) error) error {
 	ctx, ranges, l := context.Background(), wholeLogs, b.log()
 	return map[string]func(fn func(string, store.LogRow) error) error{
@@ -101,71 +99,5 @@ func testObjectsOfRows(t *testing.T, s fixture) {
 	})
 	if err != nil {
 		t.Error(err)
-	}
-}
-
-// Rows of an older version have no cell for their objects, and a damaged cell
-// counts as none: the original says the same.
-func testObjectsOfOlderRows(t *testing.T, s fixture) {
-	ctx, events, broken := context.Background(), somethingBought(), bought("v", 1_600_000_005_000, nil, "x")
-	unreadable := bought("v", 1_600_000_006_000, []affinity.Count{{Facet: "color", Value: "Red", N: 1}}, "y")
-	unreadable.Original = []byte("{")
-	if err := s.log().Append(ctx, append(events, broken, unreadable)); err != nil {
-		t.Fatal(err)
-	}
-	table := s.client.Open(map[schema.Name]string{schema.Wide: store.TableEvents, schema.Narrow: store.TableEventsNarrow}[s.layout.Read])
-	err := table.ReadRows(ctx, bigtable.InfiniteRange(""), func(r bigtable.Row) bool {
-		m := bigtable.NewMutation()
-		m.DeleteCellsInColumn("m", "o")
-		if r.Key() == "shop,v,2020-09-13T12:26:45.000Z,"+broken.ID {
-			m.Set("m", "o", bigtable.Timestamp(broken.Time*1000), []byte{1, 200})
-		}
-		if err := table.Apply(ctx, r.Key(), m); err != nil {
-			t.Fatal(err)
-		}
-		return true
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := wantNamed(append(events, broken))
-	for way, read := range s.reads(affinity.Compile(clicks)) {
-		var rows []*store.LogRow
-		err := read(func(_ string, row store.LogRow) error {
-			if _, ok := row.Objects(); ok {
-				t.Errorf("%s: row %v has objects", way, row.Pos)
-			}
-			rows = append(rows, &row)
-			return nil
-		})
-		if err == nil {
-			err = s.log().CompleteObjects(ctx, rows)
-		}
-		if err != nil {
-			t.Fatal(way, err)
-		}
-		var got []schema.Objects
-		for _, row := range rows {
-			e, err := row.Event()
-			if _, ok := row.Objects(); !ok || err != nil {
-				t.Errorf("%s: row %v has no objects, %v", way, row.Pos, err)
-			}
-			got = append(got, named(e))
-		}
-		if last := got[len(got)-1]; last.Index != "" || len(last.ObjectIDs) > 0 {
-			t.Errorf("%s: objects %+v of an original that does not decode", way, last)
-		}
-		if diff := cmp.Diff(want, got[:len(want)], cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", way, diff)
-		}
-	}
-	var got []schema.Objects
-	err = s.log().Scan(ctx, s.layout.Read, store.Range{To: "v"}, 0, func(e store.Entry) error {
-		o, err := e.Objects()
-		got = append(got, o)
-		return err
-	})
-	if diff := cmp.Diff(want[:4], got, cmpopts.EquateEmpty()); err != nil || diff != "" {
-		t.Errorf("entries: %v (-want +got):\n%s", err, diff)
 	}
 }

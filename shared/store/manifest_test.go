@@ -206,17 +206,7 @@ func testInlineChangesWithManifest(t *testing.T, s fixture) {
 		t.Fatal(done, err)
 	}
 	holds("dropped", "")
-	swap(16, inlineOf(20), true, store.SetInline([]byte("d")))
-	if err := s.DropUnnamedInline(ctx, app, "u", 16); err != nil {
-		t.Fatal(err)
-	}
-	holds("an older version", "d")
-	swap(20, manifest(21), true)
-	if err := s.DropUnnamedInline(ctx, app, "u", 21); err != nil {
-		t.Fatal(err)
-	}
-	holds("unnamed", "")
-	swap(21, inlineOf(24), true, store.SetInline([]byte("e")))
+	swap(16, inlineOf(24), true, store.SetInline([]byte("e")))
 	if err := s.ForgetUser(ctx, app, "u", 2, manifest(25)); err != nil {
 		t.Fatal(err)
 	}

@@ -49,16 +49,6 @@ func (s *Store) ReadInline(ctx context.Context, app string, users []string, fn f
 	return nil
 }
 
-// DropUnnamedInline deletes the inline block of a user whose manifest names none, if
-// the manifest still has the given version; 0 means none. An earlier version deletes a
-// user's manifest and leaves the block.
-func (s *Store) DropUnnamedInline(ctx context.Context, app, user string, version int64) error {
-	drop := bigtable.NewMutation()
-	DropInline()(drop)
-	_, err := s.swap(ctx, app, user, ifVersion(version, drop), false)
-	return err
-}
-
 // replace returns a mutation that sets a state column and deletes every other
 // version of it. The new cell has the server's time, like the cells that a ticket
 // writes. A server whose clock is behind must not leave the new cell below an

@@ -53,8 +53,7 @@ func (l Log) ReadFor(ctx context.Context, ranges []UserRange, c *affinity.Compil
 }
 
 // ReadWithObjects is ReadFor with the kinds of events and their objects, also of
-// events whose filters the strategy does not score. Rows that an older version
-// wrote lack both: see CompleteObjects.
+// events whose filters the strategy does not score.
 func (l Log) ReadWithObjects(ctx context.Context, ranges []UserRange, c *affinity.Compiled,
 	fn func(user string, row LogRow) error) error {
 	filter := wholeEvents(l.layout.Read)

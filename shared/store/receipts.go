@@ -17,75 +17,43 @@ import (
 // alone.
 //
 // Which events a deletion covers only depends on their receipts from maxAhead before
-// to maxAhead after their times, so others are cut to that span. The span is moved to
-// end two milliseconds before the event. There it is older than every other cell of the
-// row, copies included: an older version finds filters by the newest cells of a row. And
-// the cell is collected by age with its row. Such a version writes m:o at the event's
-// time, or a millisecond earlier: that is no receipt.
-const (
-	maxAhead     = int64(event.MaxAhead / 1e6) // ms
-	receiptShift = maxAhead + 2
-	// receiptSpan is how much older than its event the cell of a receipt may be.
-	receiptSpan = 2*maxAhead + 2
-)
+// to maxAhead after their times, so others are cut to that span. The cell is then
+// collected by age with its row.
+const maxAhead = int64(event.MaxAhead / 1e6) // ms
 
 // receiptCell returns the timestamp of the cell m:o (ms).
 func receiptCell(time, receipt int64) int64 {
-	receipt = max(min(receipt, time+maxAhead), time-maxAhead)
-	return max(receipt-receiptShift, 0)
+	return max(min(receipt, time+maxAhead), time-maxAhead, 1)
 }
 
-// receiptOf returns the receipt that cells m:o of a row hold; 0 if they hold none.
+// receiptOf returns the receipt that cells m:o of a row hold. Without one it is the time
+// of the event.
 func receiptOf(items []bigtable.ReadItem, time int64) int64 {
 	newest := int64(-1)
 	for _, item := range items {
-		if ms := int64(item.Timestamp) / 1000; ms <= time-2 && ms > newest && isObjects(item) {
-			newest = ms
+		if isObjects(item) {
+			newest = max(newest, int64(item.Timestamp)/1000)
 		}
 	}
 	if newest < 0 {
-		return 0
+		return max(time, 1)
 	}
-	return newest + receiptShift
+	return newest
 }
 
 func isObjects(item bigtable.ReadItem) bool {
 	return item.Column == familyOriginal+":"+columnObjects
 }
 
-// Receipt returns when the event was received (ms), cut to 5 minutes around its time.
-// It returns false if the row was read without objects, or if an older version wrote
-// it: CompleteReceipts reads the original.
-func (r LogRow) Receipt() (int64, bool) { return r.receipt, r.receipt != 0 }
+// Receipt returns when the event was received (ms), cut to 5 minutes around its time. The
+// row must have been read with objects.
+func (r LogRow) Receipt() int64 { return r.receipt }
 
-// ReceivedAt returns when the event of a row with this original was received (ms).
-func (r LogRow) ReceivedAt(original []byte) int64 {
-	return (&LogEvent{Time: r.Time, Receipt: r.receipt, Original: original}).ReceivedAt()
-}
-
-// CompleteReceipts gives receipts to rows that lack them: those of their originals or,
-// if these cannot be read, the times of the events. Afterwards every row has a receipt.
-func (l Log) CompleteReceipts(ctx context.Context, rows []*LogRow) error {
-	missing := map[string]*LogRow{}
-	var keys []string
-	for _, row := range rows {
-		if row.receipt == 0 {
-			row.receipt = max(row.Time, 1)
-			missing[row.key] = row
-			keys = append(keys, row.key)
-		}
-	}
-	return l.entries(ctx, l.layout.Read, keys, column(familyOriginal, columnOriginal), func(e Entry) error {
-		if row := missing[e.Key()]; row != nil {
-			row.receipt = e.Written().ReceivedAt()
-		}
-		return nil
-	})
-}
-
-// CompleteReceipts gives receipts to rows of an app's log in a layout.
-func (s *Store) CompleteReceipts(ctx context.Context, app string, l schema.Layout, rows ...*LogRow) error {
-	return s.Log(app, l).CompleteReceipts(ctx, rows)
+// Excluded reports whether the user's deletions cover the event of a row, or the user has
+// opted out of its type. The row must have been read with objects.
+func (r LogRow) Excluded(of User) bool {
+	o, _ := r.Objects()
+	return of.Excludes(o.Type, r.Time, r.receipt)
 }
 
 // ReceivedAt returns when the event was received (ms): its receipt, else that in the
@@ -114,12 +82,9 @@ func (l Log) drop(ctx context.Context, n schema.Name, events []LogEvent, until f
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(maxDrops)
 	for _, e := range events {
-		from, to := receiptCell(e.Time, until(&e))+1, e.Time-1
-		if from >= to {
-			continue // no cell says that a receipt is later
-		}
+		from := receiptCell(e.Time, until(&e)) + 1
 		later := bigtable.ChainFilters(column(familyOriginal, columnObjects),
-			bigtable.TimestampRangeFilterMicros(bigtable.Timestamp(from*1000), bigtable.Timestamp(to*1000)))
+			bigtable.TimestampRangeFilterMicros(bigtable.Timestamp(from*1000), 0))
 		key := logKey(l.app, e.User, e.Time, e.ID)
 		g.Go(func() error {
 			return retryAtomic(ctx, func() error {

@@ -18,8 +18,8 @@ type LogRow struct {
 	history.Pos
 	key     string
 	filters []bigtable.ReadItem
-	objects []byte // schema.Objects; nil if the row has none or it was not read
-	receipt int64  // ms; 0 if the row has none or it was not read
+	objects []byte // schema.Objects; nil if it was not read
+	receipt int64  // ms; the time of the event if it was not read
 	fault   error  // of the key: the row is none of the log
 }
 
@@ -39,9 +39,7 @@ func (r LogRow) Size() int {
 }
 
 // Objects returns the kind and the objects of the event. It returns false if the row
-// was read without them, or if an older version wrote the row: CompleteObjects
-// reads them from the original. A damaged cell counts as none, because the original
-// says the same.
+// was read without them, or if their cell is damaged.
 func (r LogRow) Objects() (schema.Objects, bool) {
 	o, err := schema.ParseObjects(r.objects)
 	return o, err == nil
@@ -182,19 +180,18 @@ func (ls *LogScorer) Score(r LogRow, sc *affinity.Scorer) error {
 	return nil
 }
 
-// Kind returns the type and name of a row's event. It returns false for a row that
-// says neither: an older version wrote it, and none of the filters that the read
-// asked for is in it. An error of the row is left to Score.
-func (ls *LogScorer) Kind(r LogRow, sc *affinity.Scorer) (affinity.Pair, bool) {
+// Kind returns the type and name of the event of a row that was read with objects. An
+// error of the row is left to Score.
+func (ls *LogScorer) Kind(r LogRow, sc *affinity.Scorer) affinity.Pair {
 	if len(r.filters) == 0 {
-		o, ok := r.Objects()
-		return affinity.Pair{Type: string(o.Type), Name: o.Name}, ok
+		o, _ := r.Objects()
+		return affinity.Pair{Type: string(o.Type), Name: o.Name}
 	}
 	col, err := ls.column(r.filters[0], sc)
 	if err != nil {
-		return affinity.Pair{}, true
+		return affinity.Pair{}
 	}
-	return affinity.Pair{Type: col.Type, Name: col.Name}, true
+	return affinity.Pair{Type: col.Type, Name: col.Name}
 }
 
 func (ls *LogScorer) column(item bigtable.ReadItem, sc *affinity.Scorer) (*scoredColumn, error) {

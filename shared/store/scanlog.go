@@ -46,12 +46,12 @@ func (e Entry) Written() *LogEvent {
 func (e Entry) Compare(o Entry) int { return strings.Compare(e.key, o.key) }
 
 // sinceFilter passes the cells of events at or after a time (ms). A copy is a
-// millisecond older than its event, and the cell of a receipt up to receiptSpan.
+// millisecond older than its event, and the cell of a receipt up to maxAhead.
 func sinceFilter(since int64) bigtable.Filter {
-	if since <= receiptSpan {
+	if since <= maxAhead {
 		return bigtable.PassAllFilter()
 	}
-	return bigtable.TimestampRangeFilter(time.UnixMilli(since-receiptSpan), time.Time{})
+	return bigtable.TimestampRangeFilter(time.UnixMilli(since-maxAhead), time.Time{})
 }
 
 // Scan streams, in order, the complete rows of one schema in a range, for events at

@@ -171,7 +171,6 @@ func testLog(t *testing.T, layout schema.Layout, open func(*testing.T) fixture) 
 		{"PurgeLogRemovesUpToATime", testPurgeLogRemovesUpToATime},
 		{"LimitsOfTime", testLimitsOfTime},
 		{"ObjectsOfRows", testObjectsOfRows},
-		{"ObjectsOfOlderRows", testObjectsOfOlderRows},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := open(t)

@@ -103,8 +103,6 @@ func stateNumber(column string, value []byte) (int64, error) {
 
 // user returns the user after all cells.
 func (p *userParser) user() User {
-	// An older version advances the tombstone of times alone.
-	p.ReceivedUntil = max(p.ReceivedUntil, p.DeletedUntil)
 	if p.HasProfile && p.sessionAt == p.profileAt {
 		p.Session = p.session
 	}

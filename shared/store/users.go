@@ -351,19 +351,3 @@ func (s *Store) ForgetUser(ctx context.Context, app, user string, ticket int64, 
 	}
 	return nil
 }
-
-// DropSessions deletes a user's sessions below a ticket, and what older profiles count.
-// An earlier version deletes a user's profiles and leaves these.
-func (s *Store) DropSessions(ctx context.Context, app, user string, ticket int64) error {
-	if ticket <= 0 { // a range that ends at 0 has no end
-		return nil
-	}
-	m := bigtable.NewMutation()
-	for _, column := range []string{columnSession, columnCounted} {
-		m.DeleteTimestampRange(familyProfile, column, 0, bigtable.Timestamp(ticket*microsPerTicket))
-	}
-	if err := s.tables.of(app, user).users.Apply(ctx, userKey(app, user), m); err != nil {
-		return fmt.Errorf("drop sessions of %s,%s below ticket %d: %w", app, user, ticket, err)
-	}
-	return nil
-}

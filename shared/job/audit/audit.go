@@ -54,7 +54,6 @@ type Rows interface {
 	ScanPrimary(ctx context.Context, app string, users []string, fn func(user string, row store.User) error) error
 	ReadLog(ctx context.Context, app string, l schema.Layout, ranges []store.UserRange,
 		fn func(user string, row store.LogRow) error) error
-	CompleteReceipts(ctx context.Context, app string, l schema.Layout, rows ...*store.LogRow) error
 	ReadInline(ctx context.Context, app string, users []string, fn func(user string, cell []byte) error) error
 	ReadBlocks(ctx context.Context, app string, names []store.BlockName, fn func(store.BlockName, []byte) error) error
 }

@@ -2,6 +2,7 @@ package audit_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,7 +37,6 @@ func of(user string, lines []string) []string {
 // without the engine.
 func TestDamagedBlocksAndRows(t *testing.T) {
 	b := newBench(t)
-	b.eng.SetHistoryFormat(1) // blocks in rows of their own
 	one, two := int64(1_700_000_000_000-2*day), int64(1_700_000_000_000-day)
 	for i, test := range []struct {
 		name  string
@@ -51,7 +51,7 @@ func TestDamagedBlocksAndRows(t *testing.T) {
 			"computed score color:Red (half-life 1): want 26.25, got 17.5",
 			"computed missing brand:Acme (half-life 1): want 21, got <nil>",
 		}},
-		{"a damaged block, which is read past", func(user string) { b.writeBlock(user, []byte("\x01abcdefgh")) },
+		{"a damaged block, which is read past", func(user string) { b.writeBlock(user, []byte("\x02abcdefgh")) },
 			[]string{"history damaged block %d,0: want <nil>, got checksum does not match"}},
 		{"a lost block", func(user string) {
 			b.must(b.store.DeleteBlocks(ctx, appID, user, []history.BlockID{b.block(user).ID}))
@@ -90,6 +90,7 @@ func TestDamagedBlocksAndRows(t *testing.T) {
 			b.t = t
 			b.apply(bought(user, one, "Red", "Acme"), bought(user, two, "Rouge", "Acme"), bought("v", one, "Red", "Acme"))
 			b.fold(user)
+			b.moveOut(user)
 			ticket := b.block(user).ID.Ticket
 			test.spoil(user)
 			want := of(user, test.want)
@@ -103,6 +104,24 @@ func TestDamagedBlocksAndRows(t *testing.T) {
 	}
 }
 
+// moveOut moves the inline block of a user into a row of its own.
+func (b *harness) moveOut(user string) {
+	b.t.Helper()
+	rows, err := b.store.ReadUserHistories(ctx, appID, []string{user})
+	b.must(err)
+	m, err := history.ParseManifest(rows[user].Manifest)
+	b.must(err)
+	value, err := history.ParseInline(m.Blocks[0], rows[user].Inline)
+	b.must(err)
+	next := m
+	next.Blocks, next.Version = slices.Clone(m.Blocks), m.Version+1
+	next.Blocks[0].Inline = false
+	b.writeBlock(user, value)
+	if ok, err := b.store.SwapManifest(ctx, appID, user, m.Version, next.AppendBinary(nil), store.DropInline()); err != nil || !ok {
+		b.t.Fatal(ok, err)
+	}
+}
+
 func (b *harness) writeBlock(user string, value []byte) {
 	b.t.Helper()
 	block := b.block(user)
@@ -113,7 +132,7 @@ func TestDamagedInlineBlockIsReported(t *testing.T) {
 	b := newBench(t)
 	for what, spoil := range map[string]func(history.Block) store.RowChange{
 		"damaged": func(b history.Block) store.RowChange {
-			return store.SetInline(history.AppendInline(nil, b, []byte("\x01abcdefgh")))
+			return store.SetInline(history.AppendInline(nil, b, []byte("\x02abcdefgh")))
 		},
 		"missing": func(history.Block) store.RowChange { return store.DropInline() },
 	} {

@@ -202,9 +202,8 @@ func (r *run) readLog(ctx context.Context, l schema.Layout, ranges []store.UserR
 				return fmt.Errorf("read the log of %s, who is not in the batch", user)
 			}
 		}
-		deleted, err := r.deleted(ctx, l, current.row.Deleted(), &row)
-		if deleted || err != nil {
-			return err
+		if deleted(current.row.Deleted(), row) {
+			return nil
 		}
 		return current.log.add(row)
 	})
@@ -212,15 +211,8 @@ func (r *run) readLog(ctx context.Context, l schema.Layout, ranges []store.UserR
 
 // deleted reports whether the receipt of an event says that it is deleted. What its time
 // says is a matter of the window.
-func (r *run) deleted(ctx context.Context, l schema.Layout, t affinity.Tombstone, row *store.LogRow) (bool, error) {
-	if row.Time <= t.DeletedUntil || row.Time >= t.Alive() {
-		return false, nil
-	}
-	if err := r.store.CompleteReceipts(ctx, r.app.ID, l, row); err != nil {
-		return false, err
-	}
-	receipt, _ := row.Receipt()
-	return t.Covers(row.Time, receipt), nil
+func deleted(t affinity.Tombstone, row store.LogRow) bool {
+	return row.Time > t.DeletedUntil && t.Covers(row.Time, row.Receipt())
 }
 
 // end compares a user whose log has been read.

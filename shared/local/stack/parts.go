@@ -67,7 +67,6 @@ func newBackends(base backend.Base, cipher config.Cipher, o Options, messages *p
 		Profiles: profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log),
 		Refused:  refused.New(base.Buffered(), base.Now, base.Log),
 	}
-	b.Profiles.SetHistoryFormat(base.HistoryFormat)
 	b.Sampled = recent.New(base.Buffered(), b.Profiles.StatesOf, base.Now, base.Log)
 	refreshes := refresh.New(tasks, base.Now, base.Log)
 	refreshes.Each(b.Metrics.Watch)

@@ -31,7 +31,6 @@ import (
 	"github.com/affinityengine/affinity/shared/app/auditlog"
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/app/limit"
-	"github.com/affinityengine/affinity/shared/backend"
 	"github.com/affinityengine/affinity/shared/event/bus"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/local/disk"
@@ -235,9 +234,6 @@ func (s *Stack) open(ctx context.Context, o Options, workerURL string, header ht
 		o.Recompute.Budget = min(o.Recompute.Budget, max(base.Life/2, time.Second))
 	}
 	base.Metrics = telemetry.NewMetrics(meters)
-	if base.HistoryFormat, err = historyFormat(); err != nil {
-		return messaging{}, err
-	}
 	base.CountUsage()
 	s.onClose(func() error { base.Usage.Close(); return nil })
 	cipher, err := s.cipher()
@@ -252,15 +248,6 @@ func (s *Stack) open(ctx context.Context, o Options, workerURL string, header ht
 	}
 	s.onClose(s.Backends.flush)
 	return pubsub, createApps(ctx, db.config, s.Backends.Cipher, o)
-}
-
-// historyFormat is that of the environment.
-func historyFormat() (int, error) {
-	var s backend.HistorySettings
-	if err := env.Parse(&s); err != nil {
-		return 0, err
-	}
-	return s.Format, s.Validate()
 }
 
 // ConsoleLink returns a link that opens the console once, within ten minutes, with the key of

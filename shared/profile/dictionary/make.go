@@ -123,7 +123,6 @@ func choose(users []User, current *history.Dictionary, generation int64) *histor
 // blockBytes returns the size of the blocks of users with a dictionary, which may be nil.
 func blockBytes(users []User, d *history.Dictionary) int {
 	size, b, buffer := 0, history.NewBuilder(), []byte(nil)
-	b.SetFormat(history.Format2)
 	b.Use(d)
 	for _, u := range users {
 		for _, e := range u.Events {

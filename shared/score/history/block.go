@@ -19,8 +19,7 @@ import (
 //	offset  size
 //	0       1     format: 2
 //	1       4     CRC-32C of all bytes except these four, little-endian
-//	5       1     flags: bit 0 is set if the block has a dictionary, bit 1 if it has a
-//	              section of objects; the others are 0
+//	5       1     flags: bit 0 is set if the block has a dictionary; the others are 0
 //	        var   generation of the dictionary, if any: a signed varint
 //	        4     checksum of the dictionary, if any, little-endian
 //	        var   time of the first event in ms: a signed varint
@@ -31,7 +30,7 @@ import (
 //	              (see kindBits), from the lowest bit of the first byte on
 //	        var   length in bytes of the times, then for each event except the first:
 //	              var   time since the previous event
-//	        var   length in bytes of the section of objects, if any, then the section
+//	        var   length in bytes of the section of objects, then the section
 //	        var   the sections of the facets, up to the end of the block. Of each:
 //	              var   its id + 1, or 0 and then its name: text
 //	              var   length in bytes of the groups, then each of them
@@ -59,14 +58,11 @@ import (
 // that the strategy does not score, and everything behind the times if no event is
 // inside the window. objects.go describes the section of objects. This is stored
 // data: a new layout needs a new format byte.
-//
-// format1.go describes format 1.
 const (
 	blockFormat = 2
 	blockHeader = 5
 
 	flagDictionary = 1
-	flagObjects    = 2
 )
 
 // Check verifies the format and the checksum of a block. It returns nil,
@@ -76,7 +72,7 @@ func Check(block []byte) error {
 	switch {
 	case len(block) > 0 && block[0] > blockFormat:
 		return fmt.Errorf("format %d, want %d: %w", block[0], blockFormat, ErrNewer)
-	case len(block) < blockHeader || block[0] == 0:
+	case len(block) < blockHeader || block[0] != blockFormat:
 		return errors.New("not a block")
 	case blockSum(block) != binary.LittleEndian.Uint32(block[1:]):
 		return errors.New("checksum does not match")
@@ -84,20 +80,13 @@ func Check(block []byte) error {
 	return nil
 }
 
-// blockSum returns the checksum of a block. That of format 1 does not cover the
-// format byte.
+// blockSum returns the checksum of a block.
 func blockSum(block []byte) uint32 {
-	sum := uint32(0)
-	if block[0] != Format1 {
-		sum = crc32.Checksum(block[:1], castagnoli)
-	}
-	return crc32.Update(sum, castagnoli, block[blockHeader:])
+	return crc32.Update(crc32.Checksum(block[:1], castagnoli), castagnoli, block[blockHeader:])
 }
 
 // frame holds the parts of a block.
 type frame struct {
-	format byte
-
 	bound      bool  // the block has a dictionary
 	generation int64 // of the dictionary
 	sum        uint32
@@ -106,14 +95,13 @@ type frame struct {
 	events  int
 	kinds   []byte // as stored
 	listed  int    // kinds
-	width   int    // bits of an index in indexes, or varintKinds
+	width   int    // bits of an index in indexes
 	indexes []byte // of the kinds of events
 	times   []byte // without the first
-	span    uint64 // ms from the first event to the last, of format 1; otherwise a bound
+	span    uint64 // bound of the ms from the first event to the last
 
-	facets   cursor // of format 1: the list of facets, that of objects among them
+	objects  []byte // the section of objects
 	sections cursor // at the first section of a facet
-	objects  []byte // the section of objects; nil: the block has none
 }
 
 // open splits a block into its parts, after verifying its checksum. It needs no
@@ -122,12 +110,7 @@ func open(block []byte) (f frame, err error) {
 	if err := Check(block); err != nil {
 		return f, fmt.Errorf("read block of %d bytes: %w", len(block), err)
 	}
-	f.format = block[0]
-	read := f.read
-	if f.format == Format1 {
-		read = f.readFormat1
-	}
-	if !read(block) {
+	if !f.read(block) {
 		return frame{}, damaged(block)
 	}
 	return f, nil
@@ -148,7 +131,7 @@ func (f *frame) read(block []byte) bool {
 	}
 	f.first = c.signed()
 	n := c.unsigned()
-	if c.damaged || flags > flagDictionary|flagObjects || n > uint64(len(block)) {
+	if c.damaged || flags > flagDictionary || n > uint64(len(block)) {
 		return false
 	}
 	f.events, f.kinds = int(n), c.text()
@@ -156,10 +139,7 @@ func (f *frame) read(block []byte) bool {
 		return false
 	}
 	f.width = kindBits(f.listed)
-	f.indexes, f.times = c.take((f.events*f.width+7)/8), c.text()
-	if flags&flagObjects != 0 {
-		f.objects = c.text()
-	}
+	f.indexes, f.times, f.objects = c.take((f.events*f.width+7)/8), c.text(), c.text()
 	f.sections, f.span = c, uint64(math.MaxInt64-max(0, f.first))
 	// Every event but the first has a time, and every event has a kind.
 	return !c.damaged && f.events <= len(f.times)+1 && (f.events == 0) == (f.listed == 0)
@@ -179,7 +159,7 @@ func kindBits(kinds int) int {
 
 // countKinds sets the number of kinds in the list.
 func (f *frame) countKinds() bool {
-	k := kindCursor{cursor: cursor{b: f.kinds}, format: f.format}
+	k := kindCursor{cursor: cursor{b: f.kinds}}
 	for k.next() {
 		f.listed++
 	}
@@ -189,7 +169,6 @@ func (f *frame) countKinds() bool {
 // kindCursor reads the list of kinds.
 type kindCursor struct {
 	cursor
-	format    byte
 	id        int // in the dictionary; -1: typ and name are texts
 	typ, name []byte
 }
@@ -200,11 +179,7 @@ func (k *kindCursor) next() bool {
 	if k.cursor.next == len(k.b) || k.damaged {
 		return false
 	}
-	k.id = -1
-	if k.format != Format1 {
-		k.id = k.number() - 1
-	}
-	if k.id < 0 {
+	if k.id = k.number() - 1; k.id < 0 {
 		k.typ, k.name = k.text(), k.text()
 	}
 	return !k.damaged
@@ -212,7 +187,7 @@ func (k *kindCursor) next() bool {
 
 // pairs appends the kinds of the block to pairs.
 func (f *frame) pairs(pairs []affinity.Pair, d *Dictionary) ([]affinity.Pair, bool) {
-	k := kindCursor{cursor: cursor{b: f.kinds}, format: f.format}
+	k := kindCursor{cursor: cursor{b: f.kinds}}
 	for k.next() {
 		switch {
 		case k.id < 0:
@@ -228,9 +203,6 @@ func (f *frame) pairs(pairs []affinity.Pair, d *Dictionary) ([]affinity.Pair, bo
 
 // readKinds decodes the index of the kind of each event into kinds.
 func (f *frame) readKinds(kinds []uint32) bool {
-	if f.width == varintKinds {
-		return f.readVarintKinds(kinds)
-	}
 	for i := range kinds {
 		kinds[i] = f.kind(i)
 		if kinds[i] >= uint32(f.listed) {
@@ -278,7 +250,7 @@ func (f *frame) readTimes(times []int64) bool {
 		}
 		times[i] = f.first + int64(since)
 	}
-	return p == len(b) && (f.format != Format1 || since == f.span)
+	return p == len(b)
 }
 
 // section is that of a facet.
@@ -289,41 +261,17 @@ type section struct {
 	body cursor
 }
 
-// sectionCursor reads the sections of facets, without that of objects.
+// sectionCursor reads the sections of facets.
 type sectionCursor struct {
-	format  byte
-	list    cursor // of facets, format 1
-	rest    cursor
-	objects []byte // the section of objects, format 1
+	rest cursor
 	section
 }
 
-func (f *frame) eachSection() sectionCursor {
-	s := sectionCursor{format: f.format, list: f.facets, rest: f.sections}
-	if f.format == Format1 {
-		s.list.size(2)
-	}
-	return s
-}
-
-// named returns the section of objects; nil if the block has none. ok is false if
-// the sections are damaged.
-func (f *frame) named() (objects []byte, ok bool) {
-	if f.format != Format1 {
-		return f.objects, true
-	}
-	s := f.eachSection()
-	for s.next() {
-	}
-	return s.objects, s.done()
-}
+func (f *frame) eachSection() sectionCursor { return sectionCursor{rest: f.sections} }
 
 // next advances to the next section. It returns false at the end, and if the block
 // is damaged.
 func (s *sectionCursor) next() bool {
-	if s.format == Format1 {
-		return s.nextFormat1()
-	}
 	c := &s.rest
 	if c.next == len(c.b) || c.damaged {
 		return false
@@ -332,12 +280,7 @@ func (s *sectionCursor) next() bool {
 		s.name = c.text()
 		s.end = c.next
 	}
-	return s.cut(c.unsigned())
-}
-
-// cut sets the body to the next n bytes.
-func (s *sectionCursor) cut(n uint64) bool {
-	c := &s.rest
+	n := c.unsigned()
 	if c.damaged || n > uint64(len(c.b)-c.next) {
 		c.damaged = true
 		return false
@@ -350,5 +293,5 @@ func (s *sectionCursor) cut(n uint64) bool {
 
 // done reports whether the sections end with the block.
 func (s *sectionCursor) done() bool {
-	return !s.rest.damaged && !s.list.damaged && s.rest.next == len(s.rest.b)
+	return !s.rest.damaged && s.rest.next == len(s.rest.b)
 }

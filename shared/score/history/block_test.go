@@ -13,7 +13,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/affinityengine/affinity/shared/event"
-	"github.com/affinityengine/affinity/shared/local/race"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/score/strategy"
@@ -175,9 +174,8 @@ func TestBoundHoldsForGrowingParts(t *testing.T) {
 		},
 	}
 	for name, event := range tests {
-		testBound := func(t *testing.T, format int) {
+		t.Run(name, func(t *testing.T) {
 			b := history.NewBuilder()
-			b.SetFormat(format)
 			n := 0
 			for b.Add(event(n)) {
 				n++
@@ -196,11 +194,7 @@ func TestBoundHoldsForGrowingParts(t *testing.T) {
 			if read != n {
 				t.Errorf("%d of %d events", read, n)
 			}
-		}
-		t.Run(name, func(t *testing.T) { testBound(t, history.Format2) })
-		if !race.On {
-			t.Run(name+", format 1", func(t *testing.T) { testBound(t, history.Format1) })
-		}
+		})
 	}
 }
 

@@ -21,7 +21,7 @@ func TestBlockDamageIsDetected(t *testing.T) {
 			readable := func(b []byte) bool {
 				_, scored := r.Score(b, affinity.NewScorer(c, benchWindow))
 				_, unpacked := unpack(b)
-				_, named := history.HasObjects(b)
+				named := (&history.ObjectReader{Dictionaries: commonShelf}).Read(b, allTime, func(affinity.Event) {})
 				return history.Check(b) == nil || scored == nil || unpacked == nil || named == nil
 			}
 			if !readable(block) {
@@ -39,24 +39,22 @@ func TestBlockDamageIsDetected(t *testing.T) {
 					}
 				}
 			}
-			other := slices.Clone(block)
-			other[0] = 3 - other[0]
-			if readable(other) {
-				t.Error("as a block of the other format it can still be read")
-			}
 		})
 	}
 }
 
 func TestBlockErrors(t *testing.T) {
 	whole := sampleBlock(testLayouts()[0].Builder)
-	// After the header: two events 2 ms apart, one kind, one facet "f", one
-	// time, two kinds of events, one section.
 	body := func(parts ...byte) []byte { return sealBlock(append(make([]byte, 5), parts...)) }
+	// After the header: no flags, two events 2 ms apart of one kind, no objects, and a
+	// section of the facet "f0".
+	two := func(section ...byte) []byte {
+		return body(append([]byte{0, 0, 2, 4, 0, 0, 1, 'a', 1, 2, 1, 0, 0, 2, 'f', '0'}, section...)...)
+	}
 	// Six events, each 2^62 ms after the one before it: 2^62 after the first in
 	// all, if that goes round.
 	far := []byte{128, 128, 128, 128, 128, 128, 128, 128, 64}
-	round := body(slices.Concat([]byte{0}, far, []byte{6, 3, 0, 1, 'a', 0, 45}, far, far, far, far, far, make([]byte, 6))...)
+	round := body(slices.Concat([]byte{0, 0, 6, 4, 0, 0, 1, 'a', 45}, far, far, far, far, far, []byte{1, 0})...)
 	tests := map[string]struct {
 		block []byte
 		want  string
@@ -67,22 +65,22 @@ func TestBlockErrors(t *testing.T) {
 		"damage":                   {append(slices.Clone(whole), 0), "checksum does not match"},
 		"nothing in it":            {body(), "damaged, though"},
 		"bytes left over":          {sealBlock(append(slices.Clone(whole), 0)), "damaged, though"},
-		"countless events":         {body(0, 0, 255, 255, 255, 255, 15, 0, 0, 0), "damaged, though"},
-		"a kind not there":         {body(0, 2, 2, 2, 0, 0, 1, 2, 'f', '0', 5, 1, 2, 0, 1, 1, 'v', 4, 0, 1), "damaged, though"},
-		"more time than said":      {body(0, 2, 2, 2, 0, 0, 1, 2, 'f', '0', 5, 1, 3, 0, 0, 1, 'v', 4, 0, 1), "damaged, though"},
-		"less time than said":      {body(0, 2, 2, 2, 0, 0, 1, 2, 'f', '0', 5, 1, 1, 0, 0, 1, 'v', 4, 0, 1), "damaged, though"},
-		"no event of that ordinal": {body(0, 2, 2, 3, 0, 1, 'a', 1, 2, 'f', '0', 5, 1, 2, 0, 0, 1, 'v', 4, 0, 2), "damaged, though"},
-		"an ordinal far beyond":    {body(0, 2, 2, 3, 0, 1, 'a', 1, 2, 'f', '0', 7, 1, 2, 0, 0, 1, 'v', 2, 255, 255, 127), "damaged, though"},
+		"countless events":         {body(0, 0, 255, 255, 255, 255, 15, 0, 0, 1, 0), "damaged, though"},
+		"a kind not there":         {body(0, 0, 2, 11, 0, 0, 0, 0, 0, 1, 'a', 0, 0, 1, 'b', 12, 1, 2, 1, 0), "damaged, though"},
+		"a time too many":          {body(0, 0, 2, 3, 0, 0, 0, 2, 1, 1, 1, 0), "damaged, though"},
+		"a time too few":           {body(0, 0, 3, 3, 0, 0, 0, 1, 2, 1, 0), "damaged, though"},
+		"no event of that ordinal": {two(6, 3, 2, 0, 2, 1, 'v'), "damaged, though"},
+		"an ordinal far beyond":    {two(7, 3, 1, 255, 255, 127, 1, 'v'), "damaged, though"},
 		"time that goes round":     {round, "damaged, though"},
-		"a count of nothing":       {body(0, 2, 2, 3, 0, 1, 'a', 1, 2, 'f', '0', 5, 1, 2, 0, 0, 1, 'v', 3, 1, 0), "damaged, though"},
-		"a section cut short":      {body(0, 2, 2, 3, 0, 1, 'a', 1, 2, 'f', '0', 4, 1, 2, 0, 0, 1, 'v', 4, 0), "damaged, though"},
-		"a section too long":       {body(0, 2, 2, 3, 0, 1, 'a', 1, 2, 'f', '0', 6, 1, 2, 0, 0, 1, 'v', 4, 0, 1), "damaged, though"},
+		"a count of nothing":       {two(6, 7, 1, 1, 0, 1, 'v'), "damaged, though"},
+		"a section cut short":      {two(5, 3, 2, 0, 1, 1), "damaged, though"},
+		"a section too long":       {two(7, 3, 2, 0, 1, 1, 'v'), "damaged, though"},
 	}
 	s := sampleStrategy()
 	s.EventsScoring = append(s.EventsScoring, strategy.EventScore{EventName: "a", Score: 1})
 	c := affinity.Compile(s)
 	r := history.NewReader(c, commonShelf)
-	right := body(0, 2, 2, 3, 0, 1, 'a', 1, 2, 'f', '0', 5, 1, 2, 0, 0, 1, 'v', 4, 0, 1)
+	right := two(6, 3, 2, 0, 1, 1, 'v')
 	if events, err := unpack(right); err != nil || len(events) != 2 || events[1].Counts[0].Value != "v" {
 		t.Fatalf("what the tests begin with is %+v: %v", events, err)
 	}
@@ -102,16 +100,9 @@ func TestBlockErrors(t *testing.T) {
 	}
 }
 
-// sealBlock makes the first bytes of b those of a block of format 1, so that what
-// follows them is read.
+// sealBlock makes the first bytes of b those of a block, so that what follows them is
+// read.
 func sealBlock(b []byte) []byte {
-	b[0] = 1
-	binary.LittleEndian.PutUint32(b[1:], crc32.Checksum(b[5:], crc32.MakeTable(crc32.Castagnoli)))
-	return b
-}
-
-// sealBlock2 is sealBlock for format 2.
-func sealBlock2(b []byte) []byte {
 	b[0] = 2
 	table := crc32.MakeTable(crc32.Castagnoli)
 	binary.LittleEndian.PutUint32(b[1:], crc32.Update(crc32.Checksum(b[:1], table), table, b[5:]))
@@ -122,12 +113,13 @@ func sealBlock2(b []byte) []byte {
 // room for.
 func TestDistantTimes(t *testing.T) {
 	far := []byte{128, 128, 128, 128, 128, 128, 128, 128, 64} // 2^62
-	block := sealBlock(slices.Concat(make([]byte, 6), far, []byte{3, 2, 0, 0, 0, 10, 0}, far, make([]byte, 3)))
+	head, objects := append(make([]byte, 7), 3, 3, 0, 0, 0, 10), []byte{1, 0}
+	block := sealBlock(slices.Concat(head, []byte{0}, far, objects))
 	events, err := unpack(block)
 	if err != nil || len(events) != 3 || events[1].Time != 0 || events[2].Time != 1<<62 {
 		t.Errorf("got %+v, %v", events, err)
 	}
-	block = sealBlock(slices.Concat(make([]byte, 6), far, []byte{3, 2, 0, 0, 0, 10}, far, make([]byte, 4)))
+	block = sealBlock(slices.Concat(head, far, []byte{0}, objects))
 	events, err = unpack(block)
 	if err != nil || len(events) != 3 || events[1].Time != 1<<62 || events[2].Time != 1<<62 {
 		t.Errorf("got %+v, %v", events, err)

@@ -197,7 +197,7 @@ func (r *Reader) groupTotals(b []byte, p int, head uint64) (next int, scores, ok
 				return 0, false, false
 			}
 			next, ok = r.total(b, first, int(n))
-			return next, ok && (r.totals[0] != 0 || r.anyScores(b, first, int(n), false)), ok
+			return next, ok && (r.totals[0] != 0 || r.anyScores(b, first, int(n))), ok
 		}
 	}
 	next, ok = r.postings.read(b, p, head, len(r.scored))

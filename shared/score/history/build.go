@@ -14,11 +14,7 @@ import (
 // the builder.
 func (b *Builder) AppendBlock(dst []byte) []byte {
 	start := len(dst)
-	if b.format == Format1 {
-		dst = b.appendFormat1(dst)
-	} else {
-		dst = b.append(dst)
-	}
+	dst = b.append(dst)
 	binary.LittleEndian.PutUint32(dst[start+1:], blockSum(dst[start:]))
 	b.Reset()
 	return dst
@@ -26,13 +22,9 @@ func (b *Builder) AppendBlock(dst []byte) []byte {
 
 // append appends a block without its checksum.
 func (b *Builder) append(dst []byte) []byte {
-	objects := !b.omit && len(b.kinds) > 0
 	flags := byte(0)
 	if b.dictionary != nil {
 		flags |= flagDictionary
-	}
-	if objects {
-		flags |= flagObjects
 	}
 	dst = append(dst, blockFormat, 0, 0, 0, 0, flags)
 	if d := b.dictionary; d != nil {
@@ -44,10 +36,8 @@ func (b *Builder) append(dst []byte) []byte {
 	dst = b.appendKinds(dst)
 	dst = binary.AppendUvarint(dst, uint64(len(b.times)))
 	dst = append(dst, b.times...)
-	if objects {
-		b.section = b.appendObjects(b.section[:0])
-		dst = appendText(dst, b.section)
-	}
+	b.section = b.appendObjects(b.section[:0])
+	dst = appendText(dst, b.section)
 	for i := range b.facets {
 		dst = b.appendFacet(dst, &b.facets[i])
 	}
@@ -257,7 +247,7 @@ func (b *Builder) appendGroup(dst []byte, first uint32, before *int) []byte {
 // of MaxBytes commonly needs: a single large event may have grown it further.
 func (b *Builder) Reset() {
 	b.first, b.newest, b.size = 0, 0, roomHeader
-	b.times, b.text, b.scratch = kept(b.times, MaxBytes), kept(b.text, MaxBytes), kept(b.scratch, MaxBytes)
+	b.times, b.text = kept(b.times, MaxBytes), kept(b.text, MaxBytes)
 	b.kinds, b.postings, b.values = kept(b.kinds, MaxBytes/4), kept(b.postings, MaxBytes), kept(b.values, MaxBytes/16)
 	if len(b.index) > 1<<12 { // clearing it costs a small block more than allocating it costs a large one
 		b.index = nil
@@ -269,7 +259,7 @@ func (b *Builder) Reset() {
 	clear(b.byName)
 	b.names = b.names[:0]
 	if len(b.facets) > 1<<8 {
-		b.facets, b.byFacet, b.lengths = nil, map[string]uint32{}, nil
+		b.facets, b.byFacet = nil, map[string]uint32{}
 	}
 	clear(b.byFacet)
 	b.facets = b.facets[:0]

@@ -40,20 +40,16 @@ type Builder struct {
 	objects facetList
 	indexes []string // of objects
 	byIndex map[string]uint64
-	omit    bool // the section of objects
 
 	dictionary *Dictionary // nil: none
-	format     byte
 
 	values   []valueList
 	index    []uint32 // of values: open addressing, a power of two; index + 1, 0 is free
 	text     []byte   // the values themselves
 	postings []posting
 
-	scratch []byte
-	lengths []int
-	places  []uint32
-	key     []byte
+	places []uint32
+	key    []byte
 
 	// Of one facet, or of the kinds:
 	list       postings
@@ -94,30 +90,12 @@ const objectsPlace = math.MaxUint32
 
 // NewBuilder returns an empty builder.
 func NewBuilder() *Builder {
-	return &Builder{size: roomHeader, format: blockFormat, byName: map[affinity.Pair]uint32{}, byFacet: map[string]uint32{}, byIndex: map[string]uint64{}, byPostings: map[uint64]uint32{}}
-}
-
-// NewBuilderWithoutObjects returns a builder of blocks as older versions built them,
-// for tests and measurements.
-func NewBuilderWithoutObjects() *Builder {
-	b := NewBuilder()
-	b.omit = true
-	return b
+	return &Builder{size: roomHeader, byName: map[affinity.Pair]uint32{}, byFacet: map[string]uint32{}, byIndex: map[string]uint64{}, byPostings: map[uint64]uint32{}}
 }
 
 // Use makes the builder use a dictionary of the app for its blocks, nil for none.
-// Call it while the builder is empty. Blocks of format 1 use no dictionary.
+// Call it while the builder is empty.
 func (b *Builder) Use(d *Dictionary) { b.dictionary = d }
-
-// Formats of blocks.
-const (
-	Format1 = 1 // which every version reads
-	Format2 = 2
-)
-
-// SetFormat sets the format of the builder's blocks. Call it while the builder is
-// empty.
-func (b *Builder) SetFormat(format int) { b.format = byte(format) }
 
 // Len returns the number of events in the builder.
 func (b *Builder) Len() int { return len(b.kinds) }
@@ -147,13 +125,11 @@ func (b *Builder) Add(e affinity.Event) bool {
 	ordinal := uint32(len(b.kinds))
 	b.kinds = append(b.kinds, b.kind(e.Type, e.Name))
 	for i := range e.Counts {
-		if c := &e.Counts[i]; c.N > 0 && c.Facet != objectsFacet {
+		if c := &e.Counts[i]; c.N > 0 {
 			b.post(b.value(b.facet(c.Facet), c.Value), ordinal, c.N)
 		}
 	}
-	if !b.omit {
-		b.addObjects(ordinal, &e)
-	}
+	b.addObjects(ordinal, &e)
 	return true
 }
 
@@ -168,11 +144,10 @@ func (b *Builder) limit(time int64) int {
 // Upper bounds of the bytes of a block apart from texts: of the header, and of
 // each event, name and count.
 const (
-	roomHeader = 64 + roomObjects
+	roomHeader = 96
 	roomEvent  = 16
 	roomName   = 16
 	roomCount  = 32
-	roomObject = 32 // more than an older version takes for a count, so that it can merge the block
 )
 
 // maxSize returns an upper bound of the block's size, allowing for one more
@@ -192,7 +167,7 @@ func maxAdded(e affinity.Event) int {
 		n += roomName + len(e.Index)
 	}
 	for _, id := range e.ObjectIDs {
-		n += roomObject + roomCount + len(id)
+		n += roomCount + len(id)
 	}
 	return n
 }

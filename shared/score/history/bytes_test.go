@@ -66,7 +66,6 @@ func TestBytesOfRealData(t *testing.T) {
 	for _, set := range sets {
 		logs := realLogs(t, set)
 		for _, l := range layouts(logs) {
-			l.OmitObjects()
 			blocks, size := packAll(l.Builder, logs)
 			var parts history.Parts
 			events := 0
@@ -81,7 +80,7 @@ func TestBytesOfRealData(t *testing.T) {
 			fmt.Fprintf(w, "%s\t%.1f\t%s\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t%s\n", set, n/float64(len(logs)), l.name, each,
 				float64(parts.Header)/n, float64(parts.Kinds)/n, float64(parts.Times)/n, float64(parts.Facets)/n,
 				float64(parts.Postings)/n, float64(parts.Values)/n, l.Dictionaries)
-			if most, bounded := bounds[set]; bounded && l.name == "format=2/dictionary" && each > most {
+			if most, bounded := bounds[set]; bounded && l.name == "dictionary" && each > most {
 				t.Errorf("%s: %.1f bytes an event, want at most %.0f", set, each, most)
 			}
 		}

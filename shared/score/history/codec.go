@@ -13,7 +13,7 @@ import (
 // position (from 0 for the first), then its id as a text.
 //
 //	offset  size
-//	0       1     format: 2 if a block is inline, otherwise 1
+//	0       1     format: 2
 //	1       8     Version, big-endian
 //	9       4     CRC-32C of all bytes except these four, little-endian
 //	13      var   Complete: signed
@@ -21,22 +21,20 @@ import (
 //	        var   the announcement, if any: From, To, then Ticket: signed
 //	        var   number of blocks, unsigned, then each of them:
 //	              1     flags: bit 0 is set if From is the previous block's To, bit 1 if
-//	                    the block is inline, which needs format 2; the others are 0
+//	                    the block is inline; the others are 0
 //	              var   From, unless bit 0 is set; To
 //	              var   Ticket, as the difference from the previous block's: signed
 //	              var   N: unsigned
 //	              var   Newest, as the difference from the time of To: signed
 //	              var   Events, Bytes: unsigned
 //
-// At most one block is inline. An earlier version reads format 1 alone: it must not
-// take an inline block for a row, and fails until a newer one has changed the manifest.
+// At most one block is inline.
 //
 // An entry takes 30 bytes next to another block, and 45 otherwise. This is
 // stored data: a new layout needs a new format byte. The first nine bytes must
 // not change: the store compares them to see whether a manifest has changed.
 const (
-	manifestFormat = 1
-	inlineFormat   = 2
+	manifestFormat = 2
 	// PrefixSize is the number of leading bytes of a stored manifest that hold
 	// its format and version.
 	PrefixSize     = 9
@@ -74,11 +72,7 @@ func (m Manifest) AppendBinary(dst []byte) []byte {
 // AppendPrefix appends the first PrefixSize bytes of the stored form, which tell one
 // manifest of a user from another.
 func (m Manifest) AppendPrefix(dst []byte) []byte {
-	format := byte(manifestFormat)
-	if _, ok := m.Inline(); ok {
-		format = inlineFormat
-	}
-	return binary.BigEndian.AppendUint64(append(dst, format), uint64(m.Version))
+	return binary.BigEndian.AppendUint64(append(dst, manifestFormat), uint64(m.Version))
 }
 
 // manifestSum returns the checksum of a stored manifest, which covers all bytes
@@ -144,10 +138,10 @@ func ParseManifest(b []byte) (Manifest, error) {
 }
 
 func parseManifest(b []byte) (Manifest, error) {
-	if b[0] > inlineFormat {
-		return Manifest{}, fmt.Errorf("format %d, want %d or %d: %w", b[0], manifestFormat, inlineFormat, ErrNewer)
+	if b[0] > manifestFormat {
+		return Manifest{}, fmt.Errorf("format %d, want %d: %w", b[0], manifestFormat, ErrNewer)
 	}
-	if b[0] < manifestFormat || len(b) < manifestHeader {
+	if b[0] != manifestFormat || len(b) < manifestHeader {
 		return Manifest{}, errors.New("not a manifest")
 	}
 	if manifestSum(b) != binary.LittleEndian.Uint32(b[PrefixSize:]) {
@@ -166,7 +160,7 @@ func parseManifest(b []byte) (Manifest, error) {
 		return Manifest{}, errDamaged
 	}
 	m.Blocks = r.blocks()
-	if _, inline := m.Inline(); r.damaged || r.next != len(b) || inline != (b[0] == inlineFormat) {
+	if r.damaged || r.next != len(b) {
 		return Manifest{}, errDamaged
 	}
 	return m, nil

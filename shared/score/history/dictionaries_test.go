@@ -36,9 +36,9 @@ func readings(block []byte, from history.Dictionaries) map[string]error {
 	c := affinity.Compile(s)
 	r := history.NewReader(c, from)
 	_, scored := r.Score(block, affinity.NewScorer(c, benchWindow))
-	_, recent := r.Recent(block, benchWindow, 3, func(affinity.Event) {})
+	recent := r.Recent(block, benchWindow, 3, func(affinity.Event) {})
 	o := history.ObjectReader{Strategy: c, Counts: true, Dictionaries: from}
-	_, objects := o.Read(block, benchWindow, func(affinity.Event) {})
+	objects := o.Read(block, benchWindow, func(affinity.Event) {})
 	var events error
 	for _, err := range history.Events(block, from) {
 		events = err
@@ -77,8 +77,8 @@ func TestBlockNeedsItsDictionary(t *testing.T) {
 			t.Errorf("%s with the dictionary: %v", reading, err)
 		}
 	}
-	if known, err := history.HasObjects(block); !known || err != nil || history.Check(block) != nil {
-		t.Errorf("has objects: %v, %v", known, err)
+	if err := history.Check(block); err != nil {
+		t.Errorf("check: %v", err)
 	}
 }
 
@@ -113,7 +113,7 @@ func resealed(b []byte) []byte {
 	if len(b) < 5 {
 		return b
 	}
-	return sealBlock(slices.Clone(b))
+	return sealDictionary(slices.Clone(b))
 }
 
 // TestReaderOfManyDictionaries scores blocks of more dictionaries than a reader
@@ -169,11 +169,11 @@ func TestReaderFindsDictionaryLater(t *testing.T) {
 	}
 }
 
-func TestErrorsOfFormat2(t *testing.T) {
-	body := func(parts ...byte) []byte { return sealBlock2(append(make([]byte, 5), parts...)) }
-	// Without a dictionary: two events 2 ms apart of one kind, one facet, one value of
-	// all events.
-	head := []byte{0, 0, 2, 4, 0, 0, 1, 'a', 1, 2}
+func TestErrorsInParts(t *testing.T) {
+	body := func(parts ...byte) []byte { return sealBlock(append(make([]byte, 5), parts...)) }
+	// Without a dictionary: two events 2 ms apart of one kind, no objects, one facet, one
+	// value of all events.
+	head := []byte{0, 0, 2, 4, 0, 0, 1, 'a', 1, 2, 1, 0}
 	facet := func(groups ...byte) []byte {
 		return body(slices.Concat(head, []byte{0, 2, 'f', '0', byte(len(groups))}, groups)...)
 	}
@@ -192,16 +192,16 @@ func TestErrorsOfFormat2(t *testing.T) {
 	r := history.NewReader(c, commonShelf)
 	for name, block := range map[string][]byte{
 		"nothing in it":             body(),
-		"unknown flags":             body(4, 0, 0, 0, 0),
+		"unknown flags":             body(4, 0, 0, 0, 0, 1, 0),
 		"a dictionary cut short":    body(1, 2, 1, 2),
-		"countless events":          body(0, 0, 255, 255, 255, 255, 15, 0, 0),
-		"more events than times":    body(0, 0, 3, 4, 0, 0, 1, 'a', 1, 2),
-		"fewer events than times":   body(0, 0, 1, 4, 0, 0, 1, 'a', 1, 2),
-		"events without a kind":     body(0, 0, 2, 0, 1, 2),
-		"a kind not there":          body(0, 0, 2, 12, 0, 0, 1, 'a', 0, 0, 1, 'b', 0, 0, 1, 'c', 3, 1, 2),
-		"a kind without dictionary": body(0, 0, 2, 1, 1, 1, 2),
-		"a kind cut short":          body(0, 0, 2, 3, 0, 0, 1, 1, 2),
-		"time that goes round":      body(0, 0, 2, 4, 0, 0, 1, 'a', 10, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1),
+		"countless events":          body(0, 0, 255, 255, 255, 255, 15, 0, 0, 1, 0),
+		"more events than times":    body(0, 0, 3, 4, 0, 0, 1, 'a', 1, 2, 1, 0),
+		"fewer events than times":   body(0, 0, 1, 4, 0, 0, 1, 'a', 1, 2, 1, 0),
+		"events without a kind":     body(0, 0, 2, 0, 1, 2, 1, 0),
+		"a kind not there":          body(0, 0, 2, 12, 0, 0, 1, 'a', 0, 0, 1, 'b', 0, 0, 1, 'c', 12, 1, 2, 1, 0),
+		"a kind without dictionary": body(0, 0, 2, 1, 1, 1, 2, 1, 0),
+		"a kind cut short":          body(0, 0, 2, 3, 0, 0, 1, 1, 2, 1, 0),
+		"time that goes round":      body(0, 0, 2, 4, 0, 0, 1, 'a', 10, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1, 1, 0),
 		"a section too long":        body(slices.Concat(head, []byte{0, 2, 'f', '0', 9, 1, 1, 'v'})...),
 		"a facet cut short":         body(slices.Concat(head, []byte{0, 9, 'f'})...),
 		"a facet of no dictionary":  body(slices.Concat(head, []byte{1, 1, 0})...),

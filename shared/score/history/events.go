@@ -8,9 +8,8 @@ import (
 	"github.com/affinityengine/affinity/shared/score/affinity"
 )
 
-// Events iterates over the events of a block, in order, with their objects if the
-// block has them (HasObjects). The counts of an event
-// are in the order of the block, not in the order in which they were added. The
+// Events iterates over the events of a block, in order, with their objects. The
+// counts of an event are in the order of the block, not in the order in which they were added. The
 // dictionary of the block comes from dictionaries. If the block cannot be read,
 // Events yields one error and stops: the error is as in Reader.Score. The events
 // share one copy of the block's texts and the dictionary, not the block itself, so
@@ -25,9 +24,7 @@ func Events(block []byte, dictionaries Dictionaries) iter.Seq2[affinity.Event, e
 		for i, time := range u.times {
 			pair := u.names[u.kinds[i]]
 			e := affinity.Event{Time: time, Type: event.Type(pair.Type), Name: pair.Name, Counts: u.counts(i)}
-			if u.named {
-				e.Index, e.ObjectIDs = u.objects.of(i)
-			}
+			e.Index, e.ObjectIDs = u.objects.of(i)
 			if !yield(e, nil) {
 				return
 			}
@@ -49,7 +46,6 @@ type unpacked struct {
 	slab   []affinity.Count
 
 	objects objectList
-	named   bool // the block has objects
 
 	skips    func(facet []byte) bool // facets to leave out; nil: none
 	postings postings                // of one group
@@ -98,14 +94,7 @@ func (u *unpacked) readSections(f *frame) bool {
 	}
 	u.cells = make([]cell, total)
 	u.values = u.values[:0]
-	objects, ok := f.named()
-	if !ok {
-		return false
-	}
-	if u.named, ok = u.objects.read(objects, f.events); !ok {
-		return false
-	}
-	return u.eachPosting(f, func(value uint32, ordinal, count int) bool {
+	return u.objects.read(f.objects, f.events) && u.eachPosting(f, func(value uint32, ordinal, count int) bool {
 		u.cells[ends[ordinal]] = cell{value, count}
 		ends[ordinal]++
 		return true
@@ -118,14 +107,14 @@ func (u *unpacked) readSections(f *frame) bool {
 func (u *unpacked) eachPosting(f *frame, fn func(value uint32, ordinal, count int) bool) bool {
 	s := f.eachSection()
 	for s.next() {
-		if !u.eachOf(&s.section, f.format, fn) {
+		if !u.eachOf(&s.section, fn) {
 			return false
 		}
 	}
 	return s.done()
 }
 
-func (u *unpacked) eachOf(s *section, format byte, fn func(value uint32, ordinal, count int) bool) bool {
+func (u *unpacked) eachOf(s *section, fn func(value uint32, ordinal, count int) bool) bool {
 	if s.id >= 0 && (u.of == nil || s.id >= len(u.of.facets)) {
 		return false
 	}
@@ -139,20 +128,7 @@ func (u *unpacked) eachOf(s *section, format byte, fn func(value uint32, ordinal
 	if s.id < 0 {
 		facet = u.text[s.end-len(name) : s.end]
 	}
-	if format != Format1 {
-		return u.eachGroup(s, facet, fn)
-	}
-	for c := &s.body; c.next < len(c.b); {
-		value := c.text()
-		if c.damaged {
-			return false
-		}
-		u.values = append(u.values, affinity.Count{Facet: facet, Value: u.text[c.next-len(value) : c.next]})
-		if !u.readPostings(c, fn) {
-			return false
-		}
-	}
-	return true
+	return u.eachGroup(s, facet, fn)
 }
 
 // eachGroup is eachPosting for the groups of one facet.
@@ -206,28 +182,6 @@ func (u *unpacked) post(value affinity.Count, fn func(value uint32, ordinal, cou
 		}
 	}
 	return true
-}
-
-// readPostings calls fn for the postings of the last value, in a block of format 1.
-func (u *unpacked) readPostings(c *cursor, fn func(value uint32, ordinal, count int) bool) bool {
-	head := c.unsigned()
-	ordinal, events := uint64(0), uint64(len(u.times))
-	for range head / 2 {
-		since, count := c.unsigned(), uint64(1)
-		if head&1 != 0 {
-			more := since&1 != 0
-			if since /= 2; more {
-				count = c.unsigned()
-			}
-		}
-		if ordinal += since; since >= events || ordinal >= events || !countable(count) || c.damaged {
-			return false
-		}
-		if !fn(uint32(len(u.values)-1), int(ordinal), int(count)) {
-			return false
-		}
-	}
-	return !c.damaged
 }
 
 // counts returns the counts of event i, cut from a slab that events share to

@@ -1,13 +1,6 @@
 package history
 
-import (
-	"testing"
-
-	"github.com/affinityengine/affinity/shared/score/affinity"
-)
-
-// OmitObjects makes the builder build blocks without a section of objects.
-func (b *Builder) OmitObjects() { b.omit = true }
+import "testing"
 
 // Bound bounds what the vocabulary counts at a time.
 func (v *Vocabulary) Bound(l Limits) { v.max = l }
@@ -18,7 +11,7 @@ func (v *Vocabulary) Counted() (terms, bytes int) { return len(v.terms), v.bytes
 // Parts are the bytes of blocks by what they hold.
 type Parts struct{ Header, Kinds, Times, Facets, Postings, Values int }
 
-// Add adds a block without a section of objects.
+// Add adds a block of events without objects.
 func (p *Parts) Add(tb testing.TB, block []byte) {
 	tb.Helper()
 	f, err := open(block)
@@ -31,16 +24,6 @@ func (p *Parts) Add(tb testing.TB, block []byte) {
 	s := f.eachSection()
 	for s.next() {
 		for c := &s.body; c.next < len(c.b) && !c.damaged; {
-			if f.format == Format1 {
-				start := c.next
-				c.text()
-				inValues += c.next - start
-				u := unpacked{times: make([]int64, f.events), values: make([]affinity.Count, 1)}
-				start = c.next
-				u.readPostings(c, func(uint32, int, int) bool { return true })
-				inPostings += c.next - start
-				continue
-			}
 			start := c.next
 			head, n, next, _ := readHead(c.b, start)
 			var l postings
@@ -62,9 +45,6 @@ func (p *Parts) Add(tb testing.TB, block []byte) {
 		}
 	}
 	facets := len(block) - f.sections.next - inPostings - inValues
-	if f.format == Format1 {
-		facets += len(f.facets.b) - f.facets.next
-	}
 	p.Postings += inPostings
 	p.Values += inValues
 	p.Facets += facets

@@ -27,7 +27,6 @@ func FuzzBlock(f *testing.F) {
 		}
 		if len(b) >= 5 {
 			checkBlock(t, sealBlock(slices.Clone(b)), s)
-			checkBlock(t, sealBlock2(slices.Clone(b)), s)
 		}
 	})
 }
@@ -43,7 +42,7 @@ func checkBlock(t *testing.T, block []byte, s strategy.Strategy) {
 			t.Errorf("event %d is out of order", i)
 		}
 	}
-	if most := len(block) + history.MaxBytes; block[0] == history.Format1 && len(events)+counts > len(block) || counts > 2*most {
+	if counts > 2*(len(block)+history.MaxBytes) {
 		t.Errorf("%d events and %d counts from %d bytes", len(events), counts, len(block))
 	}
 	if counts > 1<<14 {
@@ -72,19 +71,15 @@ func checkBlock(t *testing.T, block []byte, s strategy.Strategy) {
 
 // checkObjects holds the readings of objects to the events.
 func checkObjects(t *testing.T, block []byte, events []affinity.Event, unpacked error, s strategy.Strategy) {
-	has, headless := history.HasObjects(block)
 	var got []affinity.Event
-	read, damaged := (&history.ObjectReader{Dictionaries: commonShelf}).Read(block, allTime, func(e affinity.Event) { got = append(got, e) })
+	damaged := (&history.ObjectReader{Dictionaries: commonShelf}).Read(block, allTime, func(e affinity.Event) { got = append(got, e) })
 	recent := 0
-	_, unread := history.NewReader(affinity.Compile(s), commonShelf).Recent(block, benchWindow, 3, func(affinity.Event) { recent++ })
+	unread := history.NewReader(affinity.Compile(s), commonShelf).Recent(block, benchWindow, 3, func(affinity.Event) { recent++ })
 	if unpacked != nil {
 		return // in a part that they may skip
 	}
-	if headless != nil || damaged != nil || unread != nil || read != has || recent > 3 {
-		t.Fatalf("%d events are read, but objects: %v, %v; has %v, %v; recent %d, %v", len(events), read, damaged, has, headless, recent, unread)
-	}
-	if !has {
-		events = nil
+	if damaged != nil || unread != nil || recent > 3 {
+		t.Fatalf("%d events are read, but objects: %v; recent %d, %v", len(events), damaged, recent, unread)
 	}
 	if !slices.EqualFunc(events, got, func(a, b affinity.Event) bool {
 		a.Counts = nil

@@ -4,8 +4,7 @@
 // the blocks of a user and the ranges that they cover.
 //
 // A block also says which objects its events name, in a section that scoring
-// skips. It says so of every event or of none: blocks of older versions say
-// nothing, and a reader of objects takes their ranges from the log (HasObjects).
+// skips.
 //
 // Blocks hold short ids in place of the texts that many users share. The ids are
 // those of a Dictionary, which the block names. Vocabulary makes dictionaries.

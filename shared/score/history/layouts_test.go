@@ -14,14 +14,12 @@ type layout struct {
 	history.Dictionaries
 }
 
-// layouts are the formats of blocks, the second without a dictionary and with one of
-// what most users have.
+// layouts build blocks without a dictionary and with one of what most users have.
 func layouts(logs [][]affinity.Event) []layout {
-	one, two, bound := history.NewBuilder(), history.NewBuilder(), history.NewBuilder()
-	one.SetFormat(history.Format1)
+	texts, bound := history.NewBuilder(), history.NewBuilder()
 	d := dictionaryOf(logs)
 	bound.Use(d)
-	return []layout{{"format=1", one, shelf(nil)}, {"format=2", two, shelf(nil)}, {"format=2/dictionary", bound, shelf{d.Generation(): d}}}
+	return []layout{{"texts", texts, shelf(nil)}, {"dictionary", bound, shelf{d.Generation(): d}}}
 }
 
 // dictionaryOf returns a dictionary of what three of the users have.
@@ -78,11 +76,9 @@ func commonTerms() *history.Dictionary {
 	return v.Dictionary(-3, history.Limits{})
 }
 
-// testLayouts are the formats of blocks, the second without a dictionary and with
-// common.
+// testLayouts build blocks without a dictionary and with common.
 func testLayouts() []layout {
-	one, two, bound := history.NewBuilder(), history.NewBuilder(), history.NewBuilder()
-	one.SetFormat(history.Format1)
+	texts, bound := history.NewBuilder(), history.NewBuilder()
 	bound.Use(common)
-	return []layout{{"format 1", one, nil}, {"format 2", two, nil}, {"dictionary", bound, commonShelf}}
+	return []layout{{"texts", texts, nil}, {"dictionary", bound, commonShelf}}
 }

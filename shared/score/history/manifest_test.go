@@ -119,11 +119,7 @@ func TestManifestRoundTrip(t *testing.T) {
 			t.Fatal("AppendBinary overwrote dst")
 		}
 		b = b[4:]
-		want := byte(1)
-		if _, inline := m.Inline(); inline {
-			want = 2
-		}
-		if b[0] != want || binary.BigEndian.Uint64(b[1:history.PrefixSize]) != uint64(m.Version) {
+		if b[0] != 2 || binary.BigEndian.Uint64(b[1:history.PrefixSize]) != uint64(m.Version) {
 			t.Fatalf("the prefix is %x for version %d", b[:history.PrefixSize], m.Version)
 		}
 		got, err := history.ParseManifest(b)
@@ -157,19 +153,6 @@ func foldedManifest() history.Manifest {
 		})
 	}
 	return m
-}
-
-// Readers of the version before this one must see what it wrote itself.
-func TestManifestWithoutInlineIsOfFormat1(t *testing.T) {
-	m := foldedManifest()
-	before := m.AppendBinary(nil)
-	m.Blocks[3].Inline = true
-	if with := m.AppendBinary(nil); before[0] != 1 || with[0] != 2 || len(with) != len(before) {
-		t.Errorf("formats %d and %d, of %d and %d bytes", before[0], with[0], len(before), len(with))
-	}
-	if m = m.Without(func(b history.Block) bool { return b.Inline }); m.AppendBinary(nil)[0] != 1 {
-		t.Error("a manifest whose inline block is gone is not of format 1")
-	}
 }
 
 func TestStoredManifestSize(t *testing.T) {
@@ -211,7 +194,7 @@ func TestParseManifestErrors(t *testing.T) {
 		stored []byte
 		want   string
 	}{
-		"another format":         {append([]byte{3}, whole[1:]...), "format 3, want 1 or 2"},
+		"another format":         {append([]byte{3}, whole[1:]...), "format 3, want 2"},
 		"no format":              {append([]byte{0}, whole[1:]...), "not a manifest"},
 		"cut short":              {whole[:5], "not a manifest"},
 		"damage":                 {append(slices.Clone(whole), 0), "checksum does not match"},
@@ -222,8 +205,6 @@ func TestParseManifestErrors(t *testing.T) {
 		"an empty announcement":  {sealed(history.Manifest{Announced: &history.Announcement{}}), "damaged, though"},
 		"unknown flags":          {sealManifest(append(slices.Clone(whole[:14]), 2, 0)), "damaged, though"},
 		"countless blocks":       {sealManifest(append(slices.Clone(whole[:15]), 255, 255, 255, 255, 255, 1)), "damaged, though"},
-		"format 1, inline":       {sealManifest(sealed(history.Manifest{Blocks: []history.Block{inline(0, 1)}})), "damaged, though"},
-		"format 2, not inline":   {sealFormat(2, sealed(history.Manifest{Blocks: []history.Block{block(0, 1)}})), "damaged, though"},
 		"two inline":             {sealed(history.Manifest{Blocks: []history.Block{inline(0, 1), inline(1, 2)}}), "damaged, though"},
 		"the first has a before": {sealManifest(append(slices.Clone(whole[:15]), 1, 1, 2, 0, 0, 0, 0, 0, 0)), "damaged, though"},
 	}
@@ -242,10 +223,8 @@ func TestParseManifestErrors(t *testing.T) {
 
 // sealManifest makes the format and the checksum of b right, so that what
 // follows them is read.
-func sealManifest(b []byte) []byte { return sealFormat(1, b) }
-
-func sealFormat(format byte, b []byte) []byte {
-	b[0] = format
+func sealManifest(b []byte) []byte {
+	b[0] = 2
 	table := crc32.MakeTable(crc32.Castagnoli)
 	binary.LittleEndian.PutUint32(b[9:], crc32.Update(crc32.Checksum(b[:9], table), table, b[13:]))
 	return b
@@ -265,10 +244,8 @@ func FuzzManifest(f *testing.F) {
 		if len(b) < 13 {
 			return
 		}
-		for _, format := range []byte{1, 2} {
-			if m, err := history.ParseManifest(sealFormat(format, slices.Clone(b))); err == nil {
-				checkManifest(t, b, m)
-			}
+		if m, err := history.ParseManifest(sealManifest(slices.Clone(b))); err == nil {
+			checkManifest(t, b, m)
 		}
 	})
 }

@@ -9,25 +9,6 @@ import (
 	"github.com/affinityengine/affinity/shared/score/affinity"
 )
 
-// HasObjects reports whether a block says which objects its events name. It needs no
-// dictionary. An error means that the block is damaged or has an unknown format
-// (ErrNewer).
-func HasObjects(block []byte) (bool, error) {
-	f, err := open(block)
-	if err != nil {
-		return false, err
-	}
-	section, ok := f.named()
-	if !ok {
-		return false, damaged(block)
-	}
-	known, ok := new(objectList).readHead(&cursor{b: section}, f.events)
-	if !ok {
-		return false, damaged(block)
-	}
-	return known, nil
-}
-
 // ObjectReader reads what blocks say of the objects of events. It decodes facets
 // only if Counts is set. Its zero value is ready. Its scratch memory grows to a few times the
 // largest block. An ObjectReader is not safe for concurrent use.
@@ -41,8 +22,7 @@ type ObjectReader struct {
 	// block that names one.
 	Dictionaries Dictionaries
 
-	format  byte        // of the last block
-	names   []byte      // kinds of its events, as stored
+	names   []byte      // kinds of the last block's events, as stored
 	of      *Dictionary // its dictionary; nil: it had none
 	pairs   []affinity.Pair
 	wanted  []bool // by kind
@@ -54,26 +34,15 @@ type ObjectReader struct {
 
 // Read calls fn for the events of a block that are inside the window, in order, with
 // their objects and without counts unless Counts is set. The caller may keep the
-// events. known is false if the block does not say the objects of its events, because
-// an older version built it: then fn is not called, and the caller must read the range
-// of the block from the log. An error is as in Reader.Score; it comes before the first
-// call of fn.
-func (r *ObjectReader) Read(block []byte, w affinity.Window, fn func(affinity.Event)) (known bool, err error) {
-	f, section, err := r.section(block, r.Dictionaries)
+// events. An error is as in Reader.Score; it comes before the first call of fn.
+func (r *ObjectReader) Read(block []byte, w affinity.Window, fn func(affinity.Event)) error {
+	f, err := r.open(block, r.Dictionaries)
 	if err != nil {
-		return false, err
-	}
-	r.times = resize(r.times, f.events)
-	known, ok := r.objects.read(section, f.events)
-	if !ok || !f.readTimes(r.times) {
-		return false, damaged(block)
-	}
-	if !known {
-		return false, nil
+		return err
 	}
 	counts, ok := r.unnamed(&f, block, w)
 	if !ok {
-		return false, damaged(block)
+		return damaged(block)
 	}
 	for i, time := range r.times {
 		if !r.gives(i, w) {
@@ -85,7 +54,7 @@ func (r *ObjectReader) Read(block []byte, w affinity.Window, fn func(affinity.Ev
 		}
 		fn(e)
 	}
-	return true, nil
+	return nil
 }
 
 // gives reports whether an event is of a wanted kind and inside the window.
@@ -115,33 +84,28 @@ func (r *ObjectReader) event(i int, time int64) affinity.Event {
 	return e
 }
 
-// section checks a block, decodes the kinds of its events and finds its section of
-// objects.
-func (r *ObjectReader) section(block []byte, dictionaries Dictionaries) (frame, []byte, error) {
+// open checks a block and decodes the kinds, the times and the objects of its events.
+func (r *ObjectReader) open(block []byte, dictionaries Dictionaries) (frame, error) {
 	f, err := open(block)
 	if err != nil {
-		return frame{}, nil, err
+		return frame{}, err
 	}
 	d, err := f.dictionary(dictionaries)
 	if err != nil {
-		return frame{}, nil, fmt.Errorf("read block of %d bytes: %w", len(block), err)
+		return frame{}, fmt.Errorf("read block of %d bytes: %w", len(block), err)
 	}
-	r.kinds = resize(r.kinds, f.events)
-	if !r.readNames(&f, d) || !f.readKinds(r.kinds) {
-		return frame{}, nil, damaged(block)
+	r.kinds, r.times = resize(r.kinds, f.events), resize(r.times, f.events)
+	if !r.readNames(&f, d) || !f.readKinds(r.kinds) || !f.readTimes(r.times) || !r.objects.read(f.objects, f.events) {
+		return frame{}, damaged(block)
 	}
-	section, ok := f.named()
-	if !ok {
-		return frame{}, nil, damaged(block)
-	}
-	return f, section, nil
+	return f, nil
 }
 
 func (r *ObjectReader) readNames(f *frame, d *Dictionary) bool {
-	if r.pairs != nil && r.format == f.format && r.of == d && bytes.Equal(f.kinds, r.names) {
+	if r.pairs != nil && r.of == d && bytes.Equal(f.kinds, r.names) {
 		return true
 	}
-	r.format, r.of, r.names = f.format, d, append(r.names[:0], f.kinds...)
+	r.of, r.names = d, append(r.names[:0], f.kinds...)
 	pairs, ok := f.pairs([]affinity.Pair{}, d)
 	if r.pairs = pairs; !ok {
 		r.pairs = nil
@@ -157,35 +121,27 @@ func (r *ObjectReader) readNames(f *frame, d *Dictionary) bool {
 // Recent calls fn for the newest n events of a block, oldest first, that are inside
 // the window and of a kind whose score is above 0, with their objects and with their
 // counts of the facets that the strategy scores. Aliases are not applied. The caller
-// may keep the events. known and errors are as in ObjectReader.Read.
-func (r *Reader) Recent(block []byte, w affinity.Window, n int, fn func(affinity.Event)) (known bool, err error) {
+// may keep the events. Errors are as in ObjectReader.Read.
+func (r *Reader) Recent(block []byte, w affinity.Window, n int, fn func(affinity.Event)) error {
 	o := &r.recent
-	f, section, err := o.section(block, r.dictionaries)
+	f, err := o.open(block, r.dictionaries)
 	if err != nil {
-		return false, err
-	}
-	o.times = resize(o.times, f.events)
-	known, ok := o.objects.read(section, f.events)
-	if !ok || !f.readTimes(o.times) {
-		return false, damaged(block)
-	}
-	if !known {
-		return false, nil
+		return err
 	}
 	chosen := r.newest(w, n)
 	if len(chosen) == 0 {
-		return true, nil
+		return nil
 	}
 	counts, ok := o.countsOf(r.c, &f, block, chosen)
 	if !ok {
-		return false, damaged(block)
+		return damaged(block)
 	}
 	for i, ordinal := range chosen {
 		e := o.event(ordinal, o.times[ordinal])
 		e.Counts = counts[i]
 		fn(e)
 	}
-	return true, nil
+	return nil
 }
 
 // newest returns the ordinals of the newest n events of the block that count.

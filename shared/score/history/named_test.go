@@ -1,10 +1,8 @@
 package history_test
 
 import (
-	"bytes"
 	"errors"
 	"math"
-	"os"
 	"slices"
 	"testing"
 
@@ -57,21 +55,19 @@ func TestObjectsOfBlocks(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got, recent []affinity.Event
-			known, err := objects.Read(block, allTime, func(e affinity.Event) { got = append(got, e) })
-			if !known || err != nil {
-				t.Fatal(known, err)
+			if err := objects.Read(block, allTime, func(e affinity.Event) { got = append(got, e) }); err != nil {
+				t.Fatal(err)
 			}
-			known, err = r.Recent(block, w, n, func(e affinity.Event) { recent = append(recent, e) })
-			if !known || err != nil {
-				t.Fatal(known, err)
+			if err := r.Recent(block, w, n, func(e affinity.Event) { recent = append(recent, e) }); err != nil {
+				t.Fatal(err)
 			}
 			var some []affinity.Event
-			if _, err := (&history.ObjectReader{Strategy: affinity.Compile(s), Dictionaries: commonShelf}).Read(block, w, func(e affinity.Event) { some = append(some, e) }); err != nil {
+			if err := (&history.ObjectReader{Strategy: affinity.Compile(s), Dictionaries: commonShelf}).Read(block, w, func(e affinity.Event) { some = append(some, e) }); err != nil {
 				t.Fatal(err)
 			}
 			var counted []affinity.Event
 			withCounts := history.ObjectReader{Strategy: affinity.Compile(s), Counts: true, Dictionaries: commonShelf}
-			if _, err := withCounts.Read(block, w, func(e affinity.Event) { counted = append(counted, e) }); err != nil {
+			if err := withCounts.Read(block, w, func(e affinity.Event) { counted = append(counted, e) }); err != nil {
 				t.Fatal(err)
 			}
 			clear(block) // the events must not depend on it any more
@@ -101,96 +97,43 @@ func TestObjectsOfBlocks(t *testing.T) {
 	})
 }
 
-// TestBlocksWithoutObjects: of a block that an older version built, every reading of
-// objects says that it has none, and none takes it for damaged.
-func TestBlocksWithoutObjects(t *testing.T) {
-	b := history.NewBuilderWithoutObjects()
-	b.Add(affinity.Event{Time: now, Type: types[0], Name: "a", Index: "products", ObjectIDs: []string{"a"}})
-	blocks := map[string][]byte{"built without": b.AppendBlock(nil)}
-	for _, name := range []string{"merged", "trimmed"} {
-		block, err := os.ReadFile("testdata/" + name + ".block")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !bytes.Contains(block, []byte("\xffo")) {
-			t.Fatalf("%s: the older version has not kept the section, so the test shows nothing", name)
-		}
-		blocks[name] = block
-	}
-	s := sampleStrategy()
-	for name, block := range blocks {
-		t.Run(name, func(t *testing.T) {
-			yields := func(affinity.Event) { t.Error("an event is read") }
-			known, err := history.HasObjects(block)
-			if known || err != nil {
-				t.Errorf("has objects: %v, %v", known, err)
-			}
-			if known, err := new(history.ObjectReader).Read(block, allTime, yields); known || err != nil {
-				t.Errorf("objects: %v, %v", known, err)
-			}
-			if known, err := history.NewReader(affinity.Compile(s), commonShelf).Recent(block, benchWindow, 9, yields); known || err != nil {
-				t.Errorf("recent: %v, %v", known, err)
-			}
-			events, err := unpack(block)
-			if err != nil || len(events) == 0 {
-				t.Fatalf("%d events, %v", len(events), err)
-			}
-			for _, e := range events {
-				if len(e.ObjectIDs) > 0 || slices.ContainsFunc(e.Counts, func(c affinity.Count) bool { return c.Facet == "\xffo" }) {
-					t.Errorf("event %+v", e)
-				}
-			}
-		})
-	}
-}
-
-// TestObjectsFacetIsNoFacet: no event can add to the section of objects.
-func TestObjectsFacetIsNoFacet(t *testing.T) {
-	b := history.NewBuilder()
-	b.Add(affinity.Event{Time: now, Counts: []affinity.Count{{Facet: "\xffo", Value: "\x01x", N: 1}}, Index: "i", ObjectIDs: []string{"y"}})
-	events, err := unpack(b.AppendBlock(nil))
-	if diff := cmp.Diff([]affinity.Event{{Time: now, Index: "i", ObjectIDs: []string{"y"}}}, events); err != nil || diff != "" {
-		t.Errorf("%v (-want +got):\n%s", err, diff)
-	}
-}
-
 // TestDamagedObjects: a section that says what cannot be is an error, not a panic,
 // and scoring does not notice.
 func TestDamagedObjects(t *testing.T) {
 	// Two events at one time of one kind, without filters, and the section.
 	body := func(section ...byte) []byte {
-		head := []byte{0, 0, 0, 0, 0, 0, 0, 2, 2, 0, 0, 1, 2, 0xff, 'o', byte(len(section)), 1, 0, 0, 0}
+		head := []byte{0, 0, 0, 0, 0, 0, 0, 2, 3, 0, 0, 0, 1, 0, byte(len(section))}
 		return sealBlock(append(head, section...))
 	}
-	head := []byte{4, 0, 1, 1, 'i', 3, 1, 2} // one index, two events
-	read := func(block []byte) (known bool, n int, err error) {
-		known, err = new(history.ObjectReader).Read(block, allTime, func(e affinity.Event) { n += len(e.ObjectIDs) })
-		return known, n, err
+	names := []byte{2, 1, 'i'} // one index
+	read := func(block []byte) (n int, err error) {
+		err = new(history.ObjectReader).Read(block, allTime, func(e affinity.Event) { n += len(e.ObjectIDs) })
+		return n, err
 	}
-	right := slices.Concat(head, []byte{2, 1, 'a', 4, 0, 1, 2, 1, 'b', 3, 1, 2})
-	if known, n, err := read(body(right...)); !known || n != 3 || err != nil {
-		t.Fatalf("what the tests begin with: %v, %d objects, %v", known, n, err)
+	right := slices.Concat(names, []byte{2, 0, 'a', 4, 0, 1, 2, 0, 'b', 3, 1, 2})
+	if n, err := read(body(right...)); n != 3 || err != nil {
+		t.Fatalf("what the tests begin with: %d objects, %v", n, err)
 	}
 	for name, section := range map[string][]byte{
-		"a position twice":        slices.Concat(head, []byte{2, 1, 'a', 4, 0, 0}),
-		"a position beyond":       slices.Concat(head, []byte{2, 1, 'a', 3, 1, 2}),
-		"a position far beyond":   slices.Concat(head, []byte{2, 1, 'a', 3, 1, 255, 255, 255, 255, 15}),
-		"position 0":              slices.Concat(head, []byte{2, 1, 'a', 3, 1, 0}),
-		"an event beyond":         slices.Concat(head, []byte{2, 1, 'a', 2, 2}),
-		"no such index":           slices.Concat(head, []byte{2, 2, 'a', 2, 0}),
-		"index 0":                 slices.Concat(head, []byte{2, 0, 'a', 2, 0}),
-		"an object of no bytes":   slices.Concat(head, []byte{0, 2, 0}),
-		"countless postings":      slices.Concat(head, []byte{2, 1, 'a', 255, 255, 255, 255, 15}),
-		"cut short":               right[:len(right)-1],
-		"a name of an index":      {4, 0, 1, 9, 'i', 3, 1, 2},
-		"a first value cut short": {9, 0, 1},
+		"a position twice":      slices.Concat(names, []byte{2, 0, 'a', 4, 0, 0}),
+		"a position beyond":     slices.Concat(names, []byte{2, 0, 'a', 3, 1, 2}),
+		"a position far beyond": slices.Concat(names, []byte{2, 0, 'a', 3, 1, 255, 255, 255, 255, 15}),
+		"position 0":            slices.Concat(names, []byte{2, 0, 'a', 3, 1, 0}),
+		"an event beyond":       slices.Concat(names, []byte{2, 0, 'a', 2, 2}),
+		"no such index":         slices.Concat(names, []byte{2, 1, 'a', 2, 0}),
+		"an object of no bytes": slices.Concat(names, []byte{0, 2, 0}),
+		"countless postings":    slices.Concat(names, []byte{2, 0, 'a', 255, 255, 255, 255, 15}),
+		"cut short":             right[:len(right)-1],
+		"a name of an index":    {2, 9, 'i'},
+		"names cut short":       {9, 0, 1},
+		"no names":              {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			block := body(section...)
-			if known, _, err := read(block); known || err == nil {
-				t.Errorf("known %v, %v", known, err)
+			if _, err := read(block); err == nil {
+				t.Error("objects: no error")
 			}
-			if _, err := history.NewReader(affinity.Compile(sampleStrategy()), commonShelf).Recent(block, benchWindow, 9, func(affinity.Event) {}); err == nil {
+			if err := history.NewReader(affinity.Compile(sampleStrategy()), commonShelf).Recent(block, benchWindow, 9, func(affinity.Event) {}); err == nil {
 				t.Error("recent: no error")
 			}
 			if _, err := unpack(block); err == nil || errors.Is(err, history.ErrNewer) {
@@ -201,16 +144,5 @@ func TestDamagedObjects(t *testing.T) {
 				t.Errorf("scoring: %d events, %v", n, err)
 			}
 		})
-	}
-	for name, section := range map[string][]byte{
-		"no first value":      {},
-		"a newer form":        {2, 0, 2, 3, 1, 2},
-		"of fewer events":     {2, 0, 1, 2, 0},
-		"of a later event":    {2, 0, 1, 3, 3, 2},
-		"of several postings": {2, 0, 1, 4, 0, 1},
-	} {
-		if known, _, err := read(body(section...)); known || err != nil {
-			t.Errorf("%s: known %v, %v; want a block without objects", name, known, err)
-		}
 	}
 }

@@ -7,27 +7,19 @@ import (
 	"github.com/affinityengine/affinity/shared/score/affinity"
 )
 
-// A block says which objects its events name in one more section, that of a facet
-// whose name is not UTF-8, so that no strategy and no event can have it. Scoring
-// skips it like every section that does not score, in older versions too. Its
-// values are:
+// A block says which objects its events name in a section of its own, which scoring
+// skips:
 //
-//	byte 0, byte 1 (the form), then the names of indexes: text. It is the first
-//	value. Its one posting is that of event 0, with the number of events as count.
-//	var index of the name + 1, then the objectID. A posting's count is the object's
-//	position in its event, from 1.
+//	var   length in bytes of the names of indexes, then each of them: text
+//	var   the objects, up to the end of the section. Of each:
+//	      text  var: index of the name in the list above, then the objectID
+//	      var   2 x number of postings, + 1 if any position is not 1
+//	      var   the postings, in order of ordinals:
+//	            if all positions are 1: difference from the previous ordinal (from 0)
+//	            otherwise: 2 x that difference, + 1 and followed by the position if the
+//	            position is not 1
 //
-// An older version merges a block like any other, and then the section says nothing
-// of the events that it added. Its first value shows that: the version drops it with
-// event 0, or leaves a count that is not the number of events. Such a block counts
-// as one without objects.
-const (
-	objectsFacet = "\xffo"
-	objectsForm  = 1
-	// roomObjects is an upper bound of the bytes of the section without its texts
-	// and postings.
-	roomObjects = 64
-)
+// A posting's position is that of the object in its event, from 1.
 
 // addObjects adds the objects of an event.
 func (b *Builder) addObjects(ordinal uint32, e *affinity.Event) {
@@ -43,27 +35,56 @@ func (b *Builder) addObjects(ordinal uint32, e *affinity.Event) {
 		b.size += roomName + len(name)
 	}
 	for i, id := range e.ObjectIDs {
-		b.key = append(binary.AppendUvarint(b.key[:0], place+1), id...)
+		b.key = append(binary.AppendUvarint(b.key[:0], place), id...)
 		b.post(b.value(objectsPlace, string(b.key)), ordinal, i+1)
 	}
 }
 
 // appendObjects appends the section of objects.
 func (b *Builder) appendObjects(dst []byte) []byte {
-	b.key = append(b.key[:0], 0, objectsForm)
+	b.key = b.key[:0]
 	for _, name := range b.indexes {
 		b.key = appendText(b.key, name)
 	}
-	dst = append(binary.AppendUvarint(dst, uint64(len(b.key))), b.key...)
-	if n := len(b.kinds); n == 1 {
-		dst = append(dst, 2, 0)
-	} else {
-		dst = binary.AppendUvarint(append(dst, 3, 1), uint64(n))
-	}
+	dst = appendText(dst, b.key)
 	if b.objects.n == 0 {
 		return dst
 	}
-	return b.appendSection(dst, &b.objects)
+	for at := b.objects.first; ; {
+		v := &b.values[at]
+		dst = appendText(dst, b.text[v.start:v.end])
+		dst = b.appendPositions(dst, v)
+		if at = v.next; at == 0 {
+			return dst
+		}
+	}
+}
+
+// appendPositions appends the postings of an object.
+func (b *Builder) appendPositions(dst []byte, v *valueList) []byte {
+	head := 2 * uint64(v.n)
+	if v.mixed {
+		head++
+	}
+	dst = binary.AppendUvarint(dst, head)
+	before := uint32(0)
+	for at := v.first; ; {
+		p := &b.postings[at]
+		since := uint64(p.ordinal - before)
+		switch {
+		case !v.mixed:
+			dst = binary.AppendUvarint(dst, since)
+		case p.count == 1:
+			dst = binary.AppendUvarint(dst, 2*since)
+		default:
+			dst = binary.AppendUvarint(dst, 2*since+1)
+			dst = binary.AppendUvarint(dst, uint64(p.count))
+		}
+		before = p.ordinal
+		if at = p.next; at == 0 {
+			return dst
+		}
+	}
 }
 
 // objectList holds the objects of a block by event.
@@ -92,14 +113,17 @@ func (l *objectList) of(ordinal int) (index string, ids []string) {
 // none reports whether an event names no objects.
 func (l *objectList) none(ordinal int) bool { return l.starts[ordinal] == l.starts[ordinal+1] }
 
-// read reads the section of objects of a block. known is false if the section does
-// not say the objects of all events. Then, and if ok is false, because the section
-// is damaged, l is undefined. What of returns shares no memory with the section.
-func (l *objectList) read(section []byte, events int) (known, ok bool) {
+// read reads the section of objects of a block. It returns false if the section is
+// damaged; then l is undefined. What of returns shares no memory with the section.
+func (l *objectList) read(section []byte, events int) bool {
 	c := cursor{b: section}
 	l.indexes, l.values, l.cells = l.indexes[:0], l.values[:0], l.cells[:0]
-	if known, ok = l.readHead(&c, events); !known {
-		return false, ok
+	for names := (cursor{b: c.text()}); names.next < len(names.b); {
+		name := names.text()
+		if names.damaged {
+			return false
+		}
+		l.indexes = append(l.indexes, string(name))
 	}
 	text := string(section)
 	l.starts, l.places = resize(l.starts, events+1), resize(l.places, events)
@@ -107,48 +131,15 @@ func (l *objectList) read(section []byte, events int) (known, ok bool) {
 	for c.next < len(section) && !c.damaged {
 		value := c.text()
 		index, start := uvarint(value, 0)
-		if index == 0 || index > uint64(len(l.indexes)) || start > len(value) {
-			return false, false
+		if index >= uint64(len(l.indexes)) || start > len(value) {
+			return false
 		}
 		l.values = append(l.values, text[c.next-len(value)+start:c.next])
-		if !l.readPostings(&c, uint32(index-1)) {
-			return false, false
+		if !l.readPostings(&c, uint32(index)) {
+			return false
 		}
 	}
-	return true, !c.damaged && l.arrange()
-}
-
-// readHead reads the first value of the section. known is false if it does not hold
-// for all events of the block.
-func (l *objectList) readHead(c *cursor, events int) (known, ok bool) {
-	if len(c.b) == 0 {
-		return false, true
-	}
-	value := c.text()
-	if c.damaged {
-		return false, false
-	}
-	if len(value) < 2 || value[0] != 0 || value[1] != objectsForm {
-		return false, true
-	}
-	head, since, count := c.unsigned(), c.unsigned(), uint64(1)
-	if head == 3 && since == 1 {
-		since, count = 0, c.unsigned()
-	}
-	if c.damaged {
-		return false, false
-	}
-	if head/2 != 1 || since != 0 || count != uint64(events) {
-		return false, true
-	}
-	for names := (cursor{b: value, next: 2}); names.next < len(value); {
-		name := names.text()
-		if names.damaged {
-			return false, false
-		}
-		l.indexes = append(l.indexes, string(name))
-	}
-	return true, true
+	return !c.damaged && l.arrange()
 }
 
 // readPostings reads the postings of the last value and counts those of each event.

@@ -16,8 +16,7 @@ type Reader struct {
 	k            int // scores of an affinity
 	dictionaries Dictionaries
 
-	format byte      // of the last block
-	names  []byte    // kinds of its events, as stored
+	names  []byte    // kinds of the last block's events, as stored
 	points []float64 // by kind: its event score
 
 	bound    *bound   // for the dictionary of the last block, nil: it had none
@@ -29,7 +28,6 @@ type Reader struct {
 	weights [][]float64 // by score: decayed points
 
 	ordinals []uint32 // of one value
-	counts   []float64
 	totals   []float64
 
 	// oldest is the ordinal of the oldest event found to score, or the number
@@ -121,11 +119,11 @@ func resize[T any](s []T, n int) []T {
 
 // readNames looks up the event score of each kind of events.
 func (r *Reader) readNames(f *frame) bool {
-	if r.points != nil && r.format == f.format && bytes.Equal(f.kinds, r.names) {
+	if r.points != nil && bytes.Equal(f.kinds, r.names) {
 		return true
 	}
-	r.format, r.names, r.points = f.format, append(r.names[:0], f.kinds...), r.points[:0]
-	k := kindCursor{cursor: cursor{b: f.kinds}, format: f.format}
+	r.names, r.points = append(r.names[:0], f.kinds...), r.points[:0]
+	k := kindCursor{cursor: cursor{b: f.kinds}}
 	for k.next() {
 		switch {
 		case k.id < 0:
@@ -173,12 +171,6 @@ func (r *Reader) readKinds(f *frame) bool {
 func (r *Reader) sections(f *frame, sc *affinity.Scorer) bool {
 	s := f.eachSection()
 	for s.next() {
-		if s.format == Format1 {
-			if facet, ok := r.c.Facet(s.name); ok && !r.section(s.body.b[s.body.next:], facet, sc) {
-				return false
-			}
-			continue
-		}
 		if !r.groups(&s.section, sc) {
 			return false
 		}
@@ -186,48 +178,13 @@ func (r *Reader) sections(f *frame, sc *affinity.Scorer) bool {
 	return s.done()
 }
 
-// section scores a section of a block of format 1.
-func (r *Reader) section(b []byte, facet int, sc *affinity.Scorer) bool {
-	for p := 0; p < len(b); {
-		size, start := uvarint(b, p)
-		if start > len(b) || size > uint64(len(b)-start) {
-			return false
-		}
-		end := start + int(size)
-		head, first := uvarint(b, end)
-		if first > len(b) || head/2 > uint64(len(b)-first) {
-			return false
-		}
-		n, ok := int(head/2), false
-		if r.k == 1 && head&1 == 0 {
-			p, ok = r.total(b, first, n)
-		} else {
-			p, ok = r.eachTotal(b, first, n, head&1 != 0)
-		}
-		if !ok {
-			return false
-		}
-		if r.totals[0] == 0 && !r.anyScores(b, first, n, head&1 != 0) {
-			continue
-		}
-		sc.AddTotals(facet, b, start, end, r.totals)
-	}
-	return true
-}
-
-// anyScores reports whether one of n events scores, if only a zero by decay.
-func (r *Reader) anyScores(b []byte, p, n int, mixed bool) bool {
+// anyScores reports whether one of n events, whose counts are all 1, scores, if only a
+// zero by decay.
+func (r *Reader) anyScores(b []byte, p, n int) bool {
 	ordinal := uint64(0)
 	for range n {
 		var since uint64
 		since, p = uvarint(b, p)
-		if mixed {
-			more := since&1 != 0
-			since /= 2
-			if more {
-				_, p = uvarint(b, p)
-			}
-		}
 		if ordinal += since; r.scored[ordinal] > 0 {
 			return true
 		}
@@ -284,40 +241,6 @@ func (r *Reader) noteOldest(ordinal int) {
 	if ordinal <= r.firstScored {
 		r.seek = 0
 	}
-}
-
-// eachTotal sums weight x count of n events for each score.
-func (r *Reader) eachTotal(b []byte, p, n int, mixed bool) (int, bool) {
-	r.ordinals, r.counts = resize(r.ordinals, n), resize(r.counts, n)
-	ordinal, events := uint64(0), uint64(len(r.scored))
-	for i := range n {
-		var since uint64
-		since, p = uvarint(b, p)
-		count := uint64(1)
-		if mixed {
-			more := since&1 != 0
-			since /= 2
-			if more {
-				count, p = uvarint(b, p)
-			}
-		}
-		ordinal += since
-		if since >= events || ordinal >= events || p > len(b) || !countable(count) {
-			return 0, false
-		}
-		r.ordinals[i], r.counts[i] = uint32(ordinal), float64(count)
-		if int(ordinal) < r.seek && r.scored[ordinal] > 0 {
-			r.noteOldest(int(ordinal))
-		}
-	}
-	for k, weights := range r.weights {
-		total := 0.0
-		for i, ordinal := range r.ordinals {
-			total += weights[ordinal] * r.counts[i]
-		}
-		r.totals[k] = total
-	}
-	return p, true
 }
 
 // countable reports whether a stored count is in the range of an event's

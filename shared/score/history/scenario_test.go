@@ -18,9 +18,8 @@ import (
 
 // TestScenarios plays the stories in testdata/scenarios:
 //
-//	block [format=2 [dictionary]] [objects]   lines "<time> [<type> <name> <facet>:<value>[*<count>] ... @<index>/<objectID> ...]", one event each; shows
-//	           the stored block, with a section of objects or as older versions stored it,
-//	           and, once the block is read back, what differs from those lines
+//	block [dictionary]   lines "<time> [<type> <name> <facet>:<value>[*<count>] ... @<index>/<objectID> ...]", one event each; shows
+//	           the stored block and, once it is read back, what differs from those lines
 //	manifest [version=] [complete=]   lines "announced <from> <to> <ticket>" and
 //	           "block <from> <to> ticket=<n>/<n> newest=<time> events=<n> bytes=<n>"; shows the stored manifest and,
 //	           once it is read back, what differs. A place is <time>[/<id>], "next" after an id for the place after
@@ -42,12 +41,7 @@ func TestScenarios(t *testing.T) {
 func play(t *testing.T, d *datadriven.TestData, m *history.Manifest) (string, error) {
 	switch d.Cmd {
 	case "block":
-		b, format := history.NewBuilderWithoutObjects(), history.Format1
-		if d.HasArg("objects") {
-			b = history.NewBuilder()
-		}
-		d.MaybeScanArgs(t, "format", &format)
-		b.SetFormat(format)
+		b := history.NewBuilder()
 		if d.HasArg("dictionary") {
 			b.Use(sampleDictionary())
 		}

@@ -77,7 +77,7 @@ func (v *Vocabulary) Add(user string, e affinity.Event) {
 	hash := maphash.String(seed, user)
 	v.count(hash, term{kindTerm, string(e.Type), e.Name})
 	for i := range e.Counts {
-		if c := &e.Counts[i]; c.N > 0 && c.Facet != objectsFacet {
+		if c := &e.Counts[i]; c.N > 0 {
 			v.count(hash, term{facetTerm, "", c.Facet})
 			v.count(hash, term{valueTerm, c.Facet, c.Value})
 		}

@@ -10,8 +10,7 @@ import (
 // Objects is the value of the cell m:o, which rows of both schemas have beside
 // m:event: the kind of the event and the objects that it names. A reader of
 // scores or of objects reads this cell instead of the original, which is ten
-// times as large and needs a JSON decoder. Rows that an older version wrote have
-// no such cell: Original.Objects says the same.
+// times as large and needs a JSON decoder.
 //
 //	version byte 1; type, name, index; number of objects; their ids
 //

@@ -26,17 +26,16 @@ func (d *decoder) event(e store.Entry) (store.LogEvent, error) {
 	row := store.LogEvent{
 		User: e.User, Time: e.Time, ID: e.ID, Type: ev.Type, Name: ev.Name, Counts: ev.Counts, Original: e.Original,
 	}
-	row.Receipt, _ = e.Receipt() // without one, the copy has none either
-	objects, damage := e.Objects()
+	row.Receipt = e.Receipt()
+	objects, ok := e.Objects()
 	row.Index, row.ObjectIDs = objects.Index, objects.ObjectIDs
-	if row.Type == "" {
-		// The columns of a wide row without filters do not say its type and name.
-		if damage != nil {
-			return row, fmt.Errorf("row %q has no filters, and its original is damaged: %w", e.Key(), damage)
-		}
+	if row.Type == "" { // the columns of a wide row without filters do not say its type and name
 		row.Type, row.Name = objects.Type, objects.Name
 	}
-	if !slices.Contains(schema.Narrow.Families(), string(row.Type)) {
+	switch exists := slices.Contains(schema.Narrow.Families(), string(row.Type)); {
+	case !ok && (exists || row.Type == ""):
+		return row, fmt.Errorf("row %q: the cell of its objects is missing or damaged", e.Key())
+	case !exists:
 		return row, fmt.Errorf("row %q: event type %q does not exist", e.Key(), row.Type)
 	}
 	return row, nil

@@ -135,9 +135,10 @@ var damages = []struct {
 	{"type", schema.Wide, "", map[string]string{`e:hover,a,b`: oneFilter}, `event type "hover" does not exist`},
 	{"two events", schema.Wide, "", map[string]string{`e:view,a,b`: oneFilter, `e:view,b,b`: oneFilter}, "belongs to another event"},
 	{"two events in a narrow row", schema.Narrow, "", map[string]string{"view:a": "[]", "click:a": "[]"}, "belongs to another event"},
-	{"no filters and no original", schema.Wide, "", map[string]string{"m:event": ""}, "it is empty"},
-	{"no filters in a narrow row and no original", schema.Narrow, "", map[string]string{"m:event": ""}, "it is empty"},
-	{"original of another", schema.Wide, "", map[string]string{"m:event": `{"receivedAt":1,"index":"i","event":{"eventType":"hover"}}`}, "decode the original"},
+	{"no filters and no objects", schema.Wide, "", map[string]string{"m:event": ""}, "its objects is missing"},
+	{"no filters in a narrow row and no objects", schema.Narrow, "", map[string]string{"m:event": ""}, "its objects is missing"},
+	{"objects", "", "", map[string]string{"m:event": "", "m:o": "\x01\xc8"}, "its objects is missing or damaged"},
+	{"type of the objects", schema.Wide, "", map[string]string{"m:o": string(schema.Objects{Type: "hover"}.Append(nil))}, `event type "hover" does not exist`},
 }
 
 // TestDamage: a backfill counts rows that cannot be read in either schema and
