@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -9,7 +8,6 @@ import (
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/app/auditlog"
 	"github.com/affinityengine/affinity/shared/event"
-	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/web/auth"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
@@ -45,12 +43,7 @@ func (h handler) auditLog(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.WriteJSON(w, http.StatusOK, answer)
 }
 
-func auditLogError(err error) error {
-	if errors.Is(err, store.ErrNoAuditTable) {
-		return httpapi.Errorf(http.StatusServiceUnavailable, "This deployment has no audit log yet: its operator must create the table audit_log")
-	}
-	return fmt.Errorf("read the audit log: %w", err)
-}
+func auditLogError(err error) error { return fmt.Errorf("read the audit log: %w", err) }
 
 // auditQuery returns what a request asks for, and the token of a user, if it asks
 // for the entries about one.

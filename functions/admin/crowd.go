@@ -16,7 +16,6 @@ import (
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/kinds/crowdbuild"
 	"github.com/affinityengine/affinity/shared/rank/crowd"
-	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/web/auth"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
@@ -72,8 +71,6 @@ func (h handler) startCrowd(w http.ResponseWriter, r *http.Request) error {
 		return httpapi.Errorf(http.StatusUnprocessableEntity, "Index %q has no objects: load its catalog first", index)
 	case errors.Is(err, crowdbuild.ErrNoObjects):
 		return httpapi.Errorf(http.StatusUnprocessableEntity, "The app has no objects: load its catalog first")
-	case errors.Is(err, store.ErrNoCrowdTable):
-		return httpapi.Errorf(http.StatusServiceUnavailable, "This deployment cannot build crowd statistics yet: its operator must create the table crowd")
 	case err != nil:
 		return err
 	}

@@ -1,13 +1,11 @@
 package admin
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/app/usage"
-	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/web/auth"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
@@ -23,9 +21,6 @@ func (h handler) usage(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	counted, err := h.Store.Usage(r.Context(), app, from, to)
-	if errors.Is(err, store.ErrNoUsageTable) {
-		return httpapi.Errorf(http.StatusServiceUnavailable, "This deployment does not count usage yet: its operator must create the table usage")
-	}
 	if err != nil {
 		return fmt.Errorf("read usage: %w", err)
 	}

@@ -2,14 +2,12 @@ package ingest
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/app/usage"
-	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/web/auth"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
@@ -28,9 +26,6 @@ func (h handler) seen(w http.ResponseWriter, r *http.Request) error {
 	now := h.Now()
 	today := usage.DayOf(now)
 	names, err := h.Store.Names(r.Context(), app, today-usage.Day(days)+1, today)
-	if errors.Is(err, store.ErrNoUsageTable) {
-		return httpapi.Errorf(http.StatusServiceUnavailable, "This deployment does not count usage yet: its operator must create the table usage")
-	}
 	if err != nil {
 		return fmt.Errorf("read what events contained: %w", err)
 	}

@@ -1,7 +1,6 @@
 package profiles
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -136,13 +135,8 @@ func recentLimit(r *http.Request, absent, most int) (int, error) {
 // sample reads the sample of an app, the newest event first.
 func (h handler) sample(r *http.Request, app config.App, since time.Time) ([]store.RecentEvent, error) {
 	events, err := h.Store.Recent(r.Context(), app.ID, h.Now(), since, maxRecent)
-	if errors.Is(err, store.ErrNoRecentTable) {
-		err = httpapi.Errorf(http.StatusServiceUnavailable, "This deployment keeps no recent events yet: its operator must create the table recent")
-	} else if err != nil {
-		err = fmt.Errorf("read recent events: %w", err)
-	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read recent events: %w", err)
 	}
 	bytes := 0
 	for i := range events {

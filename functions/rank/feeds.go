@@ -12,7 +12,6 @@ import (
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/kinds/daterows"
 	"github.com/affinityengine/affinity/shared/rank/feed"
-	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/web/auth"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
@@ -44,12 +43,6 @@ func (h handler) setFeed(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if err := h.mayReplace(r.Context(), grant, d.Name); err != nil {
-		return err
-	}
-	if err := h.Store.CheckDatedTable(r.Context(), grant.App); err != nil {
-		if errors.Is(err, store.ErrNoDatedTable) {
-			return httpapi.Errorf(http.StatusServiceUnavailable, "This deployment has no feeds yet: its operator must create the table dated")
-		}
 		return err
 	}
 	stored, err := d.Encode()

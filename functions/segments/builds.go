@@ -12,7 +12,6 @@ import (
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/kinds/segmentbuild"
 	"github.com/affinityengine/affinity/shared/serve/query"
-	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/web/auth"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
@@ -32,8 +31,6 @@ func (h handler) refresh(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case errors.Is(err, segmentbuild.ErrOff):
 		return answers.Segments(w, query.ErrOff)
-	case errors.Is(err, store.ErrNoSegmentTable):
-		return httpapi.Errorf(http.StatusServiceUnavailable, "This deployment has no segments yet: its operator must create the table segments")
 	case err != nil:
 		return err
 	}

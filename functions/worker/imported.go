@@ -12,7 +12,6 @@ import (
 	"github.com/affinityengine/affinity/shared/job/kinds/crowdbuild"
 	"github.com/affinityengine/affinity/shared/job/kinds/recompute"
 	"github.com/affinityengine/affinity/shared/job/tasks/afterimport"
-	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
@@ -81,7 +80,7 @@ func (h handler) foldImported(ctx context.Context, request afterimport.Request, 
 // if there is anything to build.
 func (h handler) buildImported(ctx context.Context, app string, last time.Time) (id string, err error) {
 	j, err := h.Crowd.StartImport(ctx, app, last)
-	if errors.Is(err, crowdbuild.ErrNoObjects) || errors.Is(err, store.ErrNoCrowdTable) {
+	if errors.Is(err, crowdbuild.ErrNoObjects) {
 		return "", nil
 	}
 	return j.ID, err

@@ -13,10 +13,6 @@ import (
 	"github.com/affinityengine/affinity/shared/app/auditlog"
 )
 
-// ErrNoAuditTable means that the deployment has no table for the audit log yet. The
-// operator must apply the Terraform configuration of this version.
-var ErrNoAuditTable = errors.New("the Bigtable table audit_log does not exist: apply the Terraform configuration of this version")
-
 // Columns of a row of the audit log, and of the row of the app's secret.
 const (
 	columnBegun = "begun"
@@ -53,7 +49,7 @@ func (s *Store) putEntry(ctx context.Context, app, id, column string, v any) err
 	m := bigtable.NewMutation()
 	m.Set(familyEntry, column, bigtable.Now(), value)
 	if err := s.tables.of(app, allUsers).auditLog.Apply(ctx, auditKey(app, id), m); err != nil {
-		return fmt.Errorf("write the audit log of %s: %w", app, noTable(err, ErrNoAuditTable))
+		return fmt.Errorf("write the audit log of %s: %w", app, err)
 	}
 	return nil
 }
@@ -74,7 +70,7 @@ func (s *Store) AuditSalt(ctx context.Context, app string) ([]byte, error) {
 		return s.tables.of(app, allUsers).auditLog.Apply(ctx, auditSaltKey(app), absent)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("make the secret of the audit log of %s: %w", app, noTable(err, ErrNoAuditTable))
+		return nil, fmt.Errorf("make the secret of the audit log of %s: %w", app, err)
 	}
 	salt, err = s.readSalt(ctx, app)
 	if err == nil && salt == nil {
@@ -86,7 +82,7 @@ func (s *Store) AuditSalt(ctx context.Context, app string) ([]byte, error) {
 func (s *Store) readSalt(ctx context.Context, app string) ([]byte, error) {
 	row, err := s.tables.of(app, allUsers).auditLog.ReadRow(ctx, auditSaltKey(app), newestCells)
 	if err != nil {
-		return nil, fmt.Errorf("read the secret of the audit log of %s: %w", app, noTable(err, ErrNoAuditTable))
+		return nil, fmt.Errorf("read the secret of the audit log of %s: %w", app, err)
 	}
 	for _, item := range row[familySecret] {
 		return item.Value, nil
@@ -124,7 +120,7 @@ func (s *Store) auditLog(ctx context.Context, app string, q auditlog.Query, maxS
 		return true
 	}, bigtable.RowFilter(bigtable.ChainFilters(bigtable.FamilyFilter(familyEntry), bigtable.LatestNFilter(1))), bigtable.LimitRows(int64(limit)))
 	if err != nil {
-		return nil, "", fmt.Errorf("read the audit log of %s: %w", app, noTable(err, ErrNoAuditTable))
+		return nil, "", fmt.Errorf("read the audit log of %s: %w", app, err)
 	}
 	if next == "" && read == maxScan {
 		next = last

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -122,20 +121,5 @@ func testAuditLogWriters(t *testing.T, s fixture) {
 	}
 	if other, err := s.AuditSalt(ctx, app+"2"); err != nil || bytes.Equal(other, salts[0]) {
 		t.Errorf("another app has the same secret (%v)", err)
-	}
-}
-
-func TestMissingAuditTable(t *testing.T) {
-	s := openWithout(t, store.TableAuditLog)
-	ctx := context.Background()
-	_, _, err := s.AuditLog(ctx, app, auditlog.Query{Limit: 1})
-	_, saltErr := s.AuditSalt(ctx, app)
-	for what, err := range map[string]error{
-		"read": err, "secret": saltErr,
-		"write": s.BeginEntry(ctx, app, entryAt(auditTime, auditlog.StrategySet, "")),
-	} {
-		if !errors.Is(err, store.ErrNoAuditTable) || !strings.Contains(err.Error(), "apply the Terraform") {
-			t.Errorf("%s: %v", what, err)
-		}
 	}
 }

@@ -27,10 +27,6 @@ const changeSalts = 16
 // calls DropChanges.
 const ChangeDays = 9
 
-// ErrNoChangesTable means that the deployment has no table of changes yet. The operator
-// must apply the Terraform configuration of this version.
-var ErrNoChangesTable = errors.New("the Bigtable table changes does not exist: apply the Terraform configuration of this version")
-
 // ChangeSlot is a stretch of SlotWidth of time, numbered from 1970.
 type ChangeSlot int64
 
@@ -71,11 +67,11 @@ func (s *Store) AddChanges(ctx context.Context, app string, slot ChangeSlot, use
 	m.Set(familyChange, "", bigtable.Time(slot.Start()), nil)
 	for _, user := range users {
 		if err := b.add(s.tables.of(app, user).changes, changeKey(app, user, slot), m, 0); err != nil {
-			return fmt.Errorf("list changes of %s: %w", app, noTable(err, ErrNoChangesTable))
+			return fmt.Errorf("list changes of %s: %w", app, err)
 		}
 	}
 	if err := b.flush(); err != nil {
-		return fmt.Errorf("list changes of %s: %w", app, noTable(err, ErrNoChangesTable))
+		return fmt.Errorf("list changes of %s: %w", app, err)
 	}
 	return nil
 }
@@ -108,7 +104,7 @@ func (s *Store) Changes(ctx context.Context, app string, since ChangeSlot, limit
 		return users, true, nil
 	}
 	if err != nil {
-		return nil, false, fmt.Errorf("read changes of %s: %w", app, noTable(err, ErrNoChangesTable))
+		return nil, false, fmt.Errorf("read changes of %s: %w", app, err)
 	}
 	return users, false, nil
 }
@@ -127,7 +123,7 @@ func (s *Store) DropChanges(ctx context.Context, app string, before ChangeSlot) 
 				err = deleteKeys(ctx, table, keys)
 			}
 			if err != nil {
-				return n, fmt.Errorf("drop changes of %s: %w", app, noTable(err, ErrNoChangesTable))
+				return n, fmt.Errorf("drop changes of %s: %w", app, err)
 			}
 			if n += len(keys); len(keys) < bulkRows {
 				break

@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -73,16 +72,5 @@ func TestSlots(t *testing.T) {
 	slot := store.SlotOf(at)
 	if !slot.Start().Equal(at) || store.SlotOf(at.Add(-1)) != slot-1 || store.SlotOf(at.Add(store.SlotWidth-1)) != slot {
 		t.Errorf("slot %d begins at %s, want %s; before it %d, at its end %d", slot, slot.Start(), at, store.SlotOf(at.Add(-1)), store.SlotOf(at.Add(store.SlotWidth-1)))
-	}
-}
-
-func TestMissingChangesTable(t *testing.T) {
-	s, ctx := openWithout(t, store.TableChanges), t.Context()
-	_, _, err := s.Changes(ctx, app, 0, 1)
-	_, dropErr := s.DropChanges(ctx, app, 1)
-	for name, err := range map[string]error{"add": s.AddChanges(ctx, app, 1, []string{"u"}), "list": err, "drop": dropErr} {
-		if !errors.Is(err, store.ErrNoChangesTable) {
-			t.Errorf("%s: %v, want %v", name, err, store.ErrNoChangesTable)
-		}
 	}
 }

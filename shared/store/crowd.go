@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"cloud.google.com/go/bigtable"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/rank/crowd"
@@ -35,26 +33,9 @@ const (
 	crowdRun         = "r"
 )
 
-// ErrNoCrowdTable means that the deployment has no table for crowd statistics
-// yet. The operator must apply the Terraform configuration of this version.
-var ErrNoCrowdTable = errors.New("the Bigtable table crowd does not exist: apply the Terraform configuration of this version")
-
-// missing reports whether an error says that the table does not exist, of which
-// the caller returns none. It logs the first such error of the process.
-func (s *Store) missing(ctx context.Context, err error) bool {
-	if status.Code(err) != codes.NotFound && !errors.Is(err, ErrNoCrowdTable) {
-		return false
-	}
-	s.noTableLogged.Do(func() {
-		s.logger().LogAttrs(ctx, slog.LevelWarn, "no crowd statistics are read: Bigtable does not find the table crowd, its instance or the app profile", slog.Any("error", err))
-	})
-	return true
-}
-
 // ReadCrowdManifest reads the manifest of an index's statistics and its stored
 // bytes, for SwapCrowdManifest. An index without statistics has an empty
-// manifest; so has every index as long as the table does not exist. A damaged
-// manifest is an empty one too, so that the next build replaces it. The error is
+// manifest. A damaged manifest is an empty one too, so that the next build replaces it. The error is
 // crowd.ErrNewer if a newer version of the engine wrote the manifest.
 func (s *Store) ReadCrowdManifest(ctx context.Context, app, index string) (crowd.Manifest, []byte, error) {
 	value, err := s.readCrowdCell(ctx, app, indexPrefix(app, index), columnGenerations)
@@ -78,10 +59,7 @@ func (s *Store) ReadCrowdManifest(ctx context.Context, app, index string) (crowd
 func (s *Store) readCrowdCell(ctx context.Context, app, key, column string) ([]byte, error) {
 	row, err := s.tables.of(app, allUsers).crowd.ReadRow(ctx, key, bigtable.RowFilter(bigtable.ChainFilters(
 		bigtable.ColumnRangeFilter(familyPointer, column, column+"\x00"), bigtable.LatestNFilter(1))))
-	switch {
-	case s.missing(ctx, err):
-		return nil, nil // the deployment is older than the table
-	case err != nil:
+	if err != nil {
 		return nil, err
 	}
 	for _, item := range row[familyPointer] {
@@ -114,27 +92,17 @@ func (s *Store) SwapCrowdManifest(ctx context.Context, app, index string, stored
 		return s.tables.of(app, allUsers).crowd.Apply(ctx, indexPrefix(app, index), cond, bigtable.GetCondMutationResult(&matched))
 	})
 	if err != nil {
-		return false, fmt.Errorf("swap crowd statistics of %s/%s: %w", app, index, noTable(err, ErrNoCrowdTable))
+		return false, fmt.Errorf("swap crowd statistics of %s/%s: %w", app, index, err)
 	}
 	return matched != inverse, nil
 }
 
-// CheckCrowdTable returns ErrNoCrowdTable if the table does not exist.
-func (s *Store) CheckCrowdTable(ctx context.Context, app string) error {
-	_, err := s.tables.of(app, allUsers).crowd.ReadRow(ctx, app+",", keysOnly)
-	if err != nil {
-		return fmt.Errorf("read crowd statistics of %s: %w", app, noTable(err, ErrNoCrowdTable))
-	}
-	return nil
-}
-
-// NoteImport stores the time of an app's last import. It does nothing as long as
-// the table does not exist.
+// NoteImport stores the time of an app's last import.
 func (s *Store) NoteImport(ctx context.Context, app string, at time.Time) error {
 	m := bigtable.NewMutation()
 	m.Set(familyPointer, columnImport, bigtable.Timestamp(max(at.UnixMilli(), 0)*1000), bigEndian(at.UnixMilli()))
 	return s.each(app, func(s *Store) error {
-		if err := s.tables.of(app, allUsers).crowd.Apply(ctx, app+",", m); err != nil && !s.missing(ctx, err) {
+		if err := s.tables.of(app, allUsers).crowd.Apply(ctx, app+",", m); err != nil {
 			return fmt.Errorf("note an import of %s: %w", app, err)
 		}
 		return nil
@@ -166,9 +134,6 @@ func (s *Store) CrowdIndexes(ctx context.Context, app string) ([]string, error) 
 // keys. It reads a row for each.
 func (s *Store) FirstCrowdIndexes(ctx context.Context, app string, most int) ([]string, error) {
 	indexes, err := firstIndexes(ctx, s.tables.of(app, allUsers).crowd, app, most)
-	if s.missing(ctx, err) {
-		return nil, nil
-	}
 	if err != nil {
 		return nil, fmt.Errorf("list crowd statistics of %s: %w", app, err)
 	}

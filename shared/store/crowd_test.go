@@ -1,11 +1,8 @@
 package store_test
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -215,36 +212,5 @@ func testCatalogIndexes(t *testing.T, s fixture) {
 	want := map[string][]event.Filter{"a": {{Facet: "f", Value: "shoes, red"}}, "b": nil}
 	if diff := cmp.Diff(want, filters, cmpopts.EquateEmpty()); diff != "" || err != nil {
 		t.Errorf("filters %v (-put +read):\n%s", err, diff)
-	}
-}
-
-// A deployment of before there were crowd statistics reads none, imports, and says
-// why it cannot build any.
-func TestMissingCrowdTable(t *testing.T) {
-	ctx := context.Background()
-	s := openWithout(t, store.TableCrowd)
-	var log bytes.Buffer
-	s.LogTo(slog.New(slog.NewTextHandler(&log, nil)))
-	if m, _, err := s.ReadCrowdManifest(ctx, app, "shoes"); err != nil || m.Current.Name != "" {
-		t.Errorf("manifest %+v, %v; want none", m, err)
-	}
-	if indexes, err := s.CrowdIndexes(ctx, app); err != nil || len(indexes) != 0 {
-		t.Errorf("indexes %q, %v; want none", indexes, err)
-	}
-	if err := s.NoteImport(ctx, app, time.Now()); err != nil {
-		t.Errorf("an import fails: %v", err)
-	}
-	if at, err := s.LastImport(ctx, app); err != nil || !at.IsZero() {
-		t.Errorf("last import %s, %v; want none", at, err)
-	}
-	if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "level=WARN") || !strings.Contains(got, "NotFound") {
-		t.Errorf("the log says %q, want one line with the error", got)
-	}
-	w := s.NewCrowdWriter(ctx, store.CrowdRef{App: app, Index: "shoes", Generation: "g1"})
-	if err := w.RunHeader("run", nil); !errors.Is(err, store.ErrNoCrowdTable) {
-		t.Errorf("a build fails with %v, want ErrNoCrowdTable", err)
-	}
-	if _, err := s.SwapCrowdManifest(ctx, app, "shoes", nil, crowd.Manifest{}); !errors.Is(err, store.ErrNoCrowdTable) {
-		t.Errorf("a swap fails with %v, want ErrNoCrowdTable", err)
 	}
 }

@@ -91,7 +91,7 @@ func (s *Store) scanCrowd(ctx context.Context, ref CrowdRef, rows bigtable.RowSe
 		}
 		return failed == nil
 	}, newestCells)
-	if err := errors.Join(noTable(err, ErrNoCrowdTable), failed); err != nil {
+	if err := errors.Join(err, failed); err != nil {
 		return fmt.Errorf("read crowd statistics of %s: %w", ref, err)
 	}
 	return nil
@@ -123,7 +123,7 @@ func (w *CrowdWriter) write(kind, name string, cells [][]byte) error {
 		size += len(cell)
 	}
 	if err := w.bulk.add(w.table, w.ref.key(kind, name), m, size); err != nil {
-		return fmt.Errorf("write crowd statistics of %s: %w", w.ref, noTable(err, ErrNoCrowdTable))
+		return fmt.Errorf("write crowd statistics of %s: %w", w.ref, err)
 	}
 	return nil
 }
@@ -162,7 +162,7 @@ func (w *CrowdWriter) RunHeader(run string, header []byte) error {
 // Flush writes the rows that wait.
 func (w *CrowdWriter) Flush() error {
 	if err := w.bulk.flush(); err != nil {
-		return fmt.Errorf("write crowd statistics of %s: %w", w.ref, noTable(err, ErrNoCrowdTable))
+		return fmt.Errorf("write crowd statistics of %s: %w", w.ref, err)
 	}
 	return nil
 }
@@ -218,7 +218,7 @@ func (s *Store) DropCrowd(ctx context.Context, app, index string, obsolete func(
 			return false
 		}, keysOnly, bigtable.LimitRows(1))
 		if err != nil {
-			return fmt.Errorf("list crowd statistics of %s/%s: %w", app, index, noTable(err, ErrNoCrowdTable))
+			return fmt.Errorf("list crowd statistics of %s/%s: %w", app, index, err)
 		}
 		if next == "" {
 			return nil
@@ -246,7 +246,7 @@ func (s *Store) dropCrowd(ctx context.Context, ref CrowdRef, rows bigtable.RowRa
 		return failed == nil
 	}, keysOnly)
 	if err := errors.Join(err, failed, b.flush()); err != nil {
-		return fmt.Errorf("drop crowd statistics of %s: %w", ref, noTable(err, ErrNoCrowdTable))
+		return fmt.Errorf("drop crowd statistics of %s: %w", ref, err)
 	}
 	return nil
 }

@@ -31,10 +31,6 @@ const (
 	lastWindow  = 4096 * time.Hour
 )
 
-// ErrNoDatedTable means that the deployment has no table of date rows yet. The
-// operator must apply the Terraform configuration of this version.
-var ErrNoDatedTable = errors.New("the Bigtable table dated does not exist: apply the Terraform configuration of this version")
-
 // DatedObject is an object with the instant that an attribute holds.
 type DatedObject struct {
 	ID string
@@ -79,7 +75,7 @@ func (s *Store) listDated(ctx context.Context, app string, q DatedQuery, maxRows
 			from = q.Oldest
 		}
 		if err := l.window(ctx, from, to); err != nil {
-			return nil, false, fmt.Errorf("list %s/%s by %s: %w", app, q.Index, q.Attribute, noTable(err, ErrNoDatedTable))
+			return nil, false, fmt.Errorf("list %s/%s by %s: %w", app, q.Index, q.Attribute, err)
 		}
 		to = from - 1
 	}
@@ -170,15 +166,6 @@ func datedObject(rest string, r bigtable.Row) (DatedObject, error) {
 		}
 	}
 	return o, err
-}
-
-// CheckDatedTable returns ErrNoDatedTable if the table does not exist.
-func (s *Store) CheckDatedTable(ctx context.Context, app string) error {
-	_, err := s.tables.of(app, allUsers).dated.ReadRow(ctx, app+",", keysOnly)
-	if err != nil {
-		return fmt.Errorf("read date rows of %s: %w", app, noTable(err, ErrNoDatedTable))
-	}
-	return nil
 }
 
 // datedPrefix escapes the names of an index and of an attribute, which may contain

@@ -2,10 +2,8 @@ package store_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -88,9 +86,6 @@ func testListDated(t *testing.T, s fixture) {
 	want := []store.DatedObject{{ID: "now", At: now, Filters: objects[0].Filters}}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("error %v (-want +got):\n%s", err, diff)
-	}
-	if err := s.CheckDatedTable(ctx, app); err != nil {
-		t.Error(err)
 	}
 	indexes, err := s.DatedIndexes(ctx, app)
 	slices.Sort(indexes)
@@ -237,21 +232,4 @@ func (c countedRows) RecvMsg(msg any) error {
 		}
 	}
 	return err
-}
-
-// A deployment that has no table of date rows writes objects of indexes without dates.
-func TestMissingDatedTable(t *testing.T) {
-	s, ctx := openWithout(t, store.TableDated), t.Context()
-	if err := s.CheckDatedTable(ctx, app); !errors.Is(err, store.ErrNoDatedTable) {
-		t.Errorf("error %v, want that there is no table", err)
-	}
-	if _, _, err := s.ListDated(ctx, app, store.DatedQuery{Newest: 1}); !errors.Is(err, store.ErrNoDatedTable) {
-		t.Errorf("error %v, want that there is no table", err)
-	}
-	if err := errors.Join(s.PutObjects(ctx, app, "i", []store.Object{dated("1", 1, 1)}), s.DeleteObjects(ctx, app, "i", []string{"1"}), s.ClearIndex(ctx, app, "i")); err != nil {
-		t.Error(err)
-	}
-	if err := s.PutObjects(ctx, app, "i", []store.Object{dated("1", 1, 1)}, "a"); !errors.Is(err, store.ErrNoDatedTable) || !strings.Contains(err.Error(), "Terraform") {
-		t.Errorf("error %v, want that there is no table", err)
-	}
 }

@@ -135,7 +135,7 @@ func (s *Store) insertMissing(ctx context.Context, app string, rows []wanted, be
 			return true
 		}, bigtable.RowFilter(latestDated))
 		if err != nil {
-			return noTable(err, ErrNoDatedTable)
+			return err
 		}
 	}
 	b := newBulk(ctx)
@@ -161,7 +161,7 @@ func (s *Store) insertMissing(ctx context.Context, app string, rows []wanted, be
 func (s *Store) SweepDated(ctx context.Context, app string, part DatedPart) (DatedRepair, error) {
 	done, err := s.sweepDated(ctx, app, part)
 	if err != nil {
-		return done, fmt.Errorf("sweep date rows of %s/%s: %w", app, part.Index, noTable(err, ErrNoDatedTable))
+		return done, fmt.Errorf("sweep date rows of %s/%s: %w", app, part.Index, err)
 	}
 	return done, nil
 }
@@ -227,7 +227,7 @@ func newDatedRow(key, rest string) datedRow {
 func (s *Store) DatedIndexes(ctx context.Context, app string) ([]string, error) {
 	indexes, err := listIndexes(ctx, s.tables.of(app, allUsers).dated, app)
 	if err != nil {
-		return nil, fmt.Errorf("list date rows of %s: %w", app, noTable(err, ErrNoDatedTable))
+		return nil, fmt.Errorf("list date rows of %s: %w", app, err)
 	}
 	return indexes, nil
 }

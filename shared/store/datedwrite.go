@@ -100,12 +100,12 @@ func (d *dating) insert(ctx context.Context, objects []Object) error {
 		m.Set(familyObject, columnDated, at, filters)
 		for attribute, ms := range d.new[o.ID] {
 			if err := b.add(table, datedKey(d.app, d.index, attribute, ms, o.ID), m, len(filters)); err != nil {
-				return fmt.Errorf("store date rows of %s/%s: %w", d.app, d.index, noTable(err, ErrNoDatedTable))
+				return fmt.Errorf("store date rows of %s/%s: %w", d.app, d.index, err)
 			}
 		}
 	}
 	if err := b.flush(); err != nil {
-		return fmt.Errorf("store date rows of %s/%s: %w", d.app, d.index, noTable(err, ErrNoDatedTable))
+		return fmt.Errorf("store date rows of %s/%s: %w", d.app, d.index, err)
 	}
 	return nil
 }
@@ -158,7 +158,7 @@ func (d *dating) cleared(ctx context.Context) error {
 		return failed == nil
 	}, keysOnly)
 	if err := errors.Join(err, failed, b.flush()); err != nil {
-		return fmt.Errorf("clear date rows of %s/%s: %w", d.app, d.index, noTable(err, ErrNoDatedTable))
+		return fmt.Errorf("clear date rows of %s/%s: %w", d.app, d.index, err)
 	}
 	return nil
 }

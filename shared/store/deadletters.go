@@ -34,7 +34,7 @@ func (s *Store) changeDeadLetter(ctx context.Context, app, message string, m *bi
 		return s.tables.of(app, allUsers).usage.Apply(ctx, deadLetterKey(app, message), m)
 	})
 	if err != nil {
-		return fmt.Errorf("note dead letter %s of %s: %w", message, app, noTable(err, ErrNoUsageTable))
+		return fmt.Errorf("note dead letter %s of %s: %w", message, app, err)
 	}
 	return nil
 }
@@ -48,7 +48,7 @@ func (s *Store) DeadLetters(ctx context.Context, app string) (int, error) {
 		return true
 	}, bigtable.LimitRows(MaxDeadLetters), bigtable.RowFilter(bigtable.ChainFilters(bigtable.FamilyFilter(familyNames), bigtable.LatestNFilter(1))))
 	if err != nil {
-		return 0, fmt.Errorf("count dead letters of %s: %w", app, noTable(err, ErrNoUsageTable))
+		return 0, fmt.Errorf("count dead letters of %s: %w", app, err)
 	}
 	return n, nil
 }

@@ -2,23 +2,15 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"log/slog"
 	"math"
 	"strconv"
 	"strings"
 
 	"cloud.google.com/go/bigtable"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 )
 
 const columnTerms = "d"
-
-// ErrNoDictionaryTable means that the deployment has no table for dictionaries yet.
-// The operator must apply the Terraform configuration of this version.
-var ErrNoDictionaryTable = errors.New("the Bigtable table dictionaries does not exist: apply the Terraform configuration of this version")
 
 // dictionaryKey sorts the newest generation of an app first. No generation is negative.
 func dictionaryKey(app string, generation int64) string {
@@ -32,7 +24,7 @@ func parseDictionaryKey(key string) (generation int64, ok bool) {
 }
 
 // Dictionaries returns the generations of an app's dictionaries, the newest first, at
-// most limit. A deployment without the table has none.
+// most limit.
 func (s *Store) Dictionaries(ctx context.Context, app string, limit int) ([]int64, error) {
 	var generations []int64
 	err := s.tables.of(app, allUsers).terms.ReadRows(ctx, bigtable.PrefixRange(app+","), func(r bigtable.Row) bool {
@@ -41,28 +33,16 @@ func (s *Store) Dictionaries(ctx context.Context, app string, limit int) ([]int6
 		}
 		return true
 	}, keysOnly, bigtable.LimitRows(int64(limit)))
-	if err != nil && !s.noDictionaries(ctx, err) {
+	if err != nil {
 		return nil, fmt.Errorf("list dictionaries of %s: %w", app, err)
 	}
 	return generations, nil
 }
 
-// noDictionaries reports whether an error says that the table does not exist. It logs
-// the first such error of the process.
-func (s *Store) noDictionaries(ctx context.Context, err error) bool {
-	if status.Code(err) != codes.NotFound {
-		return false
-	}
-	s.noTermsLogged.Do(func() {
-		s.logger().LogAttrs(ctx, slog.LevelWarn, "no dictionaries are read: Bigtable does not find the table dictionaries, its instance or the app profile", slog.Any("error", err))
-	})
-	return true
-}
-
 // ReadDictionary returns the stored form of a dictionary, nil if it does not exist.
 func (s *Store) ReadDictionary(ctx context.Context, app string, generation int64) ([]byte, error) {
 	row, err := s.tables.of(app, allUsers).terms.ReadRow(ctx, dictionaryKey(app, generation), newestCells)
-	if err != nil && !s.noDictionaries(ctx, err) {
+	if err != nil {
 		return nil, fmt.Errorf("read dictionary %d of %s: %w", generation, app, err)
 	}
 	for _, item := range row[familyTerms] {
@@ -73,8 +53,7 @@ func (s *Store) ReadDictionary(ctx context.Context, app string, generation int64
 
 // CreateDictionary stores a dictionary unless the app has one of that generation. It
 // reports whether it stored it; false may also mean that it did, and the first answer
-// was lost. The caller must read back what is stored. The error is
-// ErrNoDictionaryTable if the table does not exist.
+// was lost. The caller must read back what is stored.
 func (s *Store) CreateDictionary(ctx context.Context, app string, generation int64, value []byte) (bool, error) {
 	set := bigtable.NewMutation()
 	set.Set(familyTerms, columnTerms, bigtable.ServerTime, value)
@@ -84,7 +63,7 @@ func (s *Store) CreateDictionary(ctx context.Context, app string, generation int
 			bigtable.NewCondMutation(bigtable.FamilyFilter(familyTerms), nil, set), bigtable.GetCondMutationResult(&exists))
 	})
 	if err != nil {
-		return false, fmt.Errorf("store dictionary %d of %s: %w", generation, app, noTable(err, ErrNoDictionaryTable))
+		return false, fmt.Errorf("store dictionary %d of %s: %w", generation, app, err)
 	}
 	return !exists, nil
 }
@@ -94,7 +73,7 @@ func (s *Store) DeleteDictionary(ctx context.Context, app string, generation int
 	m := bigtable.NewMutation()
 	m.DeleteRow()
 	if err := s.tables.of(app, allUsers).terms.Apply(ctx, dictionaryKey(app, generation), m); err != nil {
-		return fmt.Errorf("delete dictionary %d of %s: %w", generation, app, noTable(err, ErrNoDictionaryTable))
+		return fmt.Errorf("delete dictionary %d of %s: %w", generation, app, err)
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -62,19 +61,5 @@ func testDictionaries(t *testing.T, b fixture) {
 	}
 	if got, err := b.Dictionaries(ctx, app, 9); err != nil || !slices.Equal(got, []int64{1 << 40, 7, 0}) {
 		t.Errorf("generations beside a foreign key %v, %v", got, err)
-	}
-}
-
-// A deployment without the table has no dictionaries, and says so to who makes one.
-func TestMissingDictionaries(t *testing.T) {
-	s, ctx := openWithout(t, store.TableDictionaries), t.Context()
-	if got, err := s.Dictionaries(ctx, app, 9); len(got) > 0 || err != nil {
-		t.Errorf("generations %v, %v", got, err)
-	}
-	if value, err := s.ReadDictionary(ctx, app, 1); value != nil || err != nil {
-		t.Errorf("dictionary %q, %v", value, err)
-	}
-	if _, err := s.CreateDictionary(ctx, app, 1, nil); !errors.Is(err, store.ErrNoDictionaryTable) {
-		t.Errorf("created with %v", err)
 	}
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -19,10 +18,6 @@ import (
 //
 // What may still change is in a family of its own, because it must last until the job
 // ends, however long that takes. Details of what has ended have the age of its document.
-
-// ErrNoJobsTable means that the deployment has no table for the details of jobs yet. The
-// operator must apply the Terraform configuration of this version.
-var ErrNoJobsTable = errors.New("the Bigtable table jobs does not exist: apply the Terraform configuration of this version")
 
 func jobsKey(app, row string) string { return app + "," + row }
 
@@ -57,7 +52,7 @@ func (s *Store) DropOpenJobDetails(ctx context.Context, app, row string) error {
 func (s *Store) changeJobDetails(ctx context.Context, app, row string, m *bigtable.Mutation) error {
 	return s.each(app, func(s *Store) error {
 		if err := s.tables.of(app, allUsers).jobs.Apply(ctx, jobsKey(app, row), m); err != nil {
-			return fmt.Errorf("write details of job %s of %s: %w", row, app, noTable(err, ErrNoJobsTable))
+			return fmt.Errorf("write details of job %s of %s: %w", row, app, err)
 		}
 		return nil
 	})
@@ -87,7 +82,7 @@ func (s *Store) JobDetails(ctx context.Context, app string, versions map[string]
 			keys[i] = jobsKey(app, row)
 		}
 		if err := s.tables.of(app, allUsers).jobs.ReadRows(ctx, keys, take, newestCells); err != nil {
-			return nil, fmt.Errorf("read details of jobs of %s: %w", app, noTable(err, ErrNoJobsTable))
+			return nil, fmt.Errorf("read details of jobs of %s: %w", app, err)
 		}
 	}
 	return found, nil
@@ -106,7 +101,7 @@ func (s *Store) forgetJobDetails(ctx context.Context, app, prefix string) error 
 			err = deleteKeys(ctx, table, keys)
 		}
 		if err != nil {
-			return fmt.Errorf("delete details of jobs of %s: %w", app, noTable(err, ErrNoJobsTable))
+			return fmt.Errorf("delete details of jobs of %s: %w", app, err)
 		}
 		if len(keys) < bulkRows {
 			return nil

@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -96,19 +95,6 @@ func TestJobDetailsLast(t *testing.T) {
 			if age := time.Duration(f.Days) * 24 * time.Hour; table.Name == store.TableJobs && age < job.Kept+4*24*time.Hour {
 				t.Errorf("family %s lasts for %v, a document for %v", f.Name, age, job.Kept)
 			}
-		}
-	}
-}
-
-func TestMissingJobsTable(t *testing.T) {
-	s, ctx := openWithout(t, store.TableJobs), t.Context()
-	_, err := s.JobDetails(ctx, app, map[string]string{"r": "v"})
-	for name, err := range map[string]error{
-		"put": s.PutJobDetails(ctx, app, "r", "v", false, nil), "read": err, "drop": s.DropJobDetails(ctx, app, "r", "v"),
-		"end": s.DropOpenJobDetails(ctx, app, "r"), "forget": s.ForgetJobDetails(ctx, app, "r"),
-	} {
-		if !errors.Is(err, store.ErrNoJobsTable) {
-			t.Errorf("%s: %v, want %v", name, err, store.ErrNoJobsTable)
 		}
 	}
 }

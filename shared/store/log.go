@@ -8,8 +8,6 @@ import (
 	"slices"
 
 	"cloud.google.com/go/bigtable"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/score/affinity"
@@ -212,20 +210,11 @@ func (l Log) Delete(ctx context.Context, events []LogEvent) error {
 		for i, e := range events {
 			keys[i] = logKey(l.app, e.User, e.Time, e.ID)
 		}
-		if err := ignoreMissingTable(l.deleteRows(ctx, n, keys)); err != nil {
+		if err := l.deleteRows(ctx, n, keys); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// ignoreMissingTable returns the error of a deletion, unless it says that the
-// table does not exist. An older deployment has no narrow table.
-func ignoreMissingTable(err error) error {
-	if status.Code(err) == codes.NotFound {
-		return nil
-	}
-	return err
 }
 
 func (l Log) deleteRows(ctx context.Context, n schema.Name, keys []string) error {
@@ -264,7 +253,7 @@ func (s *Store) PurgeLog(ctx context.Context, app, user string, t affinity.Tombs
 			count += received
 		}
 		deleted = max(deleted, count)
-		if err = ignoreMissingTable(err); err != nil {
+		if err != nil {
 			return deleted, fmt.Errorf("purge log of %s, %s: %w", app, n, err)
 		}
 	}
@@ -283,7 +272,7 @@ func (s *Store) EventsOf(ctx context.Context, app, user string, types event.Type
 			}
 			return nil
 		})
-		if err = ignoreMissingTable(err); err != nil {
+		if err != nil {
 			return nil, fmt.Errorf("read log of %s, %s: %w", app, n, err)
 		}
 	}
@@ -328,7 +317,7 @@ func (s *Store) DropAhead(ctx context.Context, app, user string, after, until in
 		if err == nil {
 			err = l.DropExcludedFrom(ctx, n, events, func(string) User { return User{} })
 		}
-		if err = ignoreMissingTable(err); err != nil {
+		if err != nil {
 			return fmt.Errorf("drop what is ahead from log of %s, %s: %w", app, n, err)
 		}
 	}

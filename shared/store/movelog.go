@@ -249,7 +249,7 @@ func (s *Store) LeaveUser(ctx context.Context, app, user string) error {
 	for _, n := range schema.Names {
 		l := s.Log(app, schema.Layout{Read: n})
 		_, err := l.deleteRange(ctx, n, user, userKey(app, user), prefixEnd(userKey(app, user)))
-		if err = ignoreMissingTable(err); err != nil {
+		if err != nil {
 			return fmt.Errorf("delete log of %s,%s, %s: %w", app, user, n, err)
 		}
 	}

@@ -92,7 +92,7 @@ func (l Log) drop(ctx context.Context, n schema.Name, events []LogEvent, until f
 			})
 		})
 	}
-	if err := ignoreMissingTable(g.Wait()); err != nil {
+	if err := g.Wait(); err != nil {
 		return fmt.Errorf("delete from log of %s, %s: %w", l.app, n, err)
 	}
 	return nil
@@ -130,7 +130,7 @@ func (l Log) DropExcludedFrom(ctx context.Context, n schema.Name, events []LogEv
 			others = append(others, *e)
 		}
 	}
-	if err := ignoreMissingTable(l.deleteRows(ctx, n, old)); err != nil {
+	if err := l.deleteRows(ctx, n, old); err != nil {
 		return err
 	}
 	return l.drop(ctx, n, others, until)

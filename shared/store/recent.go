@@ -29,10 +29,6 @@ const (
 	lastMilli  = 9_999_999_999_999
 )
 
-// ErrNoRecentTable means that the deployment has no table of recent events yet. The
-// operator must apply the Terraform configuration of this version.
-var ErrNoRecentTable = errors.New("the Bigtable table recent does not exist: apply the Terraform configuration of this version")
-
 // RecentEvent is an event of the sample, in short.
 type RecentEvent struct {
 	User    string     `json:"user"`
@@ -87,11 +83,11 @@ func (s *Store) AddRecent(ctx context.Context, app string, events []RecentEvent)
 	b := newBulk(ctx)
 	for key, m := range rows {
 		if err := b.add(table, key, m, 0); err != nil {
-			return fmt.Errorf("write recent events of %s: %w", app, noTable(err, ErrNoRecentTable))
+			return fmt.Errorf("write recent events of %s: %w", app, err)
 		}
 	}
 	if err := b.flush(); err != nil {
-		return fmt.Errorf("write recent events of %s: %w", app, noTable(err, ErrNoRecentTable))
+		return fmt.Errorf("write recent events of %s: %w", app, err)
 	}
 	return nil
 }
@@ -122,7 +118,7 @@ func (s *Store) Recent(ctx context.Context, app string, now, since time.Time, mo
 		}
 		return true
 	}, bigtable.RowFilter(bigtable.ChainFilters(filters...)))
-	if err := errors.Join(noTable(err, ErrNoRecentTable), failed); err != nil {
+	if err := errors.Join(err, failed); err != nil {
 		return nil, fmt.Errorf("read recent events of %s: %w", app, err)
 	}
 	return events, nil
@@ -138,7 +134,7 @@ func (s *Store) DropRecent(ctx context.Context, app string, now time.Time) error
 			err = deleteKeys(ctx, table, keys)
 		}
 		if err != nil {
-			return fmt.Errorf("drop recent events of %s: %w", app, noTable(err, ErrNoRecentTable))
+			return fmt.Errorf("drop recent events of %s: %w", app, err)
 		}
 		if len(keys) < bulkRows {
 			return nil
@@ -178,7 +174,7 @@ func (s *Store) forgetRecent(ctx context.Context, app, user string, excluded fun
 	if err == nil {
 		err = b.flush()
 	}
-	if err = noTable(err, ErrNoRecentTable); err != nil && !errors.Is(err, ErrNoRecentTable) {
+	if err != nil {
 		return fmt.Errorf("remove recent events of a user of %s: %w", app, err)
 	}
 	return nil

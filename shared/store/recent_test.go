@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -102,19 +101,5 @@ func testRecentOfUser(t *testing.T, s fixture) {
 		if keys, err := s.FindRows(t.Context(), store.AppRows{App: of, Table: store.TableRecent}, 99); err != nil || len(keys) != want {
 			t.Errorf("%s has rows %q (%v), want %d", of, keys, err, want)
 		}
-	}
-}
-
-// Before the operator has created the table, a purge succeeds, and others say what to do.
-func TestMissingRecentTable(t *testing.T) {
-	s := openWithout(t, store.TableRecent)
-	if _, err := s.Recent(t.Context(), app, recentNow, time.Time{}, 1); !errors.Is(err, store.ErrNoRecentTable) {
-		t.Errorf("read: %v", err)
-	}
-	if err := s.AddRecent(t.Context(), app, []store.RecentEvent{recentAt("a", 0)}); !errors.Is(err, store.ErrNoRecentTable) {
-		t.Errorf("write: %v", err)
-	}
-	if err := s.ForgetRecent(t.Context(), app, "a", func(store.RecentEvent) bool { return true }); err != nil {
-		t.Errorf("purge: %v", err)
 	}
 }

@@ -72,7 +72,7 @@ func (s *Store) ScrubSegments(ctx context.Context, from *Store, r AppRows, progr
 	for first := max(prefix, r.After+"\x00"); ; {
 		rows, last, err := c.page(ctx, first, prefixEnd(prefix))
 		if err != nil {
-			return fmt.Errorf("scrub segments of %s: %w", r.App, noTable(err, ErrNoSegmentTable))
+			return fmt.Errorf("scrub segments of %s: %w", r.App, err)
 		}
 		if rows == 0 {
 			return nil

@@ -146,7 +146,7 @@ func (s *Store) DropSegmentParts(ctx context.Context, app string, obsolete func(
 			return err == nil && obsolete(p.ID), err
 		}))
 	if err != nil {
-		return fmt.Errorf("drop parts of segments of %s: %w", app, noTable(err, ErrNoSegmentTable))
+		return fmt.Errorf("drop parts of segments of %s: %w", app, err)
 	}
 	return nil
 }

@@ -49,7 +49,7 @@ func (w *SegmentWriter) Write(row segment.Row) error {
 		size += len(c.Column) + len(c.Value)
 	}
 	if err := w.bulk.add(w.table, key, m, size); err != nil {
-		return fmt.Errorf("write part %s of %s: %w", w.part, w.app, noTable(err, ErrNoSegmentTable))
+		return fmt.Errorf("write part %s of %s: %w", w.part, w.app, err)
 	}
 	return nil
 }
@@ -57,7 +57,7 @@ func (w *SegmentWriter) Write(row segment.Row) error {
 // Flush writes the rows that wait.
 func (w *SegmentWriter) Flush() error {
 	if err := w.bulk.flush(); err != nil {
-		return fmt.Errorf("write part %s of %s: %w", w.part, w.app, noTable(err, ErrNoSegmentTable))
+		return fmt.Errorf("write part %s of %s: %w", w.part, w.app, err)
 	}
 	return nil
 }

@@ -17,10 +17,6 @@ import (
 	"github.com/affinityengine/affinity/shared/store/rowstream"
 )
 
-// ErrNoSegmentTable means that the deployment has no table for segments yet. The
-// operator must apply the Terraform configuration of this version.
-var ErrNoSegmentTable = errors.New("the Bigtable table segments does not exist: apply the Terraform configuration of this version")
-
 const (
 	columnSegmentManifest = "m"
 	columnSegmentPart     = "d"
@@ -77,7 +73,7 @@ func (s *Store) readSegments(ctx context.Context, app string, rows bigtable.RowS
 		return fn(string(r.Key), cells)
 	}, opts...)
 	if err != nil {
-		return fmt.Errorf("read segments of %s: %w", app, noTable(err, ErrNoSegmentTable))
+		return fmt.Errorf("read segments of %s: %w", app, err)
 	}
 	return nil
 }
@@ -132,14 +128,9 @@ func (s *Store) SwapSegmentManifest(ctx context.Context, app string, version int
 		return s.segments(app).Apply(ctx, segmentManifestKey(app), cond, bigtable.GetCondMutationResult(&matched))
 	})
 	if err != nil {
-		return false, fmt.Errorf("swap the manifest of segments of %s: %w", app, noTable(err, ErrNoSegmentTable))
+		return false, fmt.Errorf("swap the manifest of segments of %s: %w", app, err)
 	}
 	return matched != (version == 0), nil
-}
-
-// CheckSegmentTable returns ErrNoSegmentTable if the table does not exist.
-func (s *Store) CheckSegmentTable(ctx context.Context, app string) error {
-	return s.readSegments(ctx, app, bigtable.SingleRow(segmentManifestKey(app)), func(string, []segment.Cell) error { return nil }, keysOnly)
 }
 
 // writeSegments writes one row of the table in place of what a column of it holds.
@@ -147,7 +138,7 @@ func (s *Store) writeSegment(ctx context.Context, app, key, family, column strin
 	m := bigtable.NewMutation()
 	m.Set(family, column, bigtable.Now(), value)
 	if err := s.segments(app).Apply(ctx, key, m); err != nil {
-		return fmt.Errorf("write segments of %s: %w", app, noTable(err, ErrNoSegmentTable))
+		return fmt.Errorf("write segments of %s: %w", app, err)
 	}
 	return nil
 }

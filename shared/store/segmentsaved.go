@@ -43,7 +43,7 @@ func (s *Store) DeleteSegmentSizes(ctx context.Context, app, name string) error 
 	m := bigtable.NewMutation()
 	m.DeleteRow()
 	if err := s.segments(app).Apply(ctx, segmentSizeKey(app, name), m); err != nil {
-		return fmt.Errorf("delete the sizes of segment %s of %s: %w", name, app, noTable(err, ErrNoSegmentTable))
+		return fmt.Errorf("delete the sizes of segment %s of %s: %w", name, app, err)
 	}
 	return nil
 }

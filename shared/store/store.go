@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"sync"
 	"time"
 
 	"cloud.google.com/go/bigtable"
@@ -49,9 +48,7 @@ type Store struct {
 	separateServing bool
 	filterColumns   int
 	meter           *meter
-	log             *slog.Logger // nil: none
-	noTableLogged   sync.Once
-	noTermsLogged   sync.Once
+	log             *slog.Logger     // nil: none
 	clock           func() time.Time // of date rows; tests replace it
 }
 
@@ -252,14 +249,4 @@ func retryAtomic(ctx context.Context, do func() error) error {
 			backoff *= 4
 		}
 	}
-}
-
-// noTable returns an error of Bigtable. If it says that the table does not exist, it is
-// also absent. Bigtable answers with the same code if the instance or the app profile
-// does not exist, so absent comes with its words.
-func noTable(err, absent error) error {
-	if status.Code(err) == codes.NotFound {
-		return fmt.Errorf("%w: %w", absent, err)
-	}
-	return err
 }

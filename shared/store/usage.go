@@ -9,15 +9,9 @@ import (
 	"strings"
 
 	"cloud.google.com/go/bigtable"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/affinityengine/affinity/shared/app/usage"
 )
-
-// ErrNoUsageTable means that the deployment has no table for usage yet. The
-// operator must apply the Terraform configuration of this version.
-var ErrNoUsageTable = errors.New("the Bigtable table usage does not exist: apply the Terraform configuration of this version")
 
 // usageKey is the key of one shard of an app's day. Keys of a day begin with a
 // digit, so the row of the app's keys sorts behind all days.
@@ -44,34 +38,26 @@ func (s *Store) AddUsage(ctx context.Context, b usage.Batch) error {
 		row, err := table.ReadRow(ctx, key, bigtable.RowFilter(bigtable.ChainFilters(
 			bigtable.ColumnRangeFilter(familyBatches, b.Process, b.Process+"\x00"), bigtable.LatestNFilter(1))))
 		if err != nil {
-			return fmt.Errorf("read usage of %s: %w", b.App, noTable(err, ErrNoUsageTable))
+			return fmt.Errorf("read usage of %s: %w", b.App, err)
 		}
 		if items := row[familyBatches]; len(items) > 0 && number(items[0].Value) >= b.Number {
 			return nil
 		}
 	}
-	_, err := table.ApplyReadModifyWrite(ctx, key, usageOf(b, true))
-	if status.Code(err) == codes.NotFound && !b.Names.Empty() {
-		// A table of an earlier version has no family of names. The counts matter more.
-		_, err = table.ApplyReadModifyWrite(ctx, key, usageOf(b, false))
-	}
-	if err != nil {
-		return fmt.Errorf("add usage of %s: %w", b.App, noTable(err, ErrNoUsageTable))
+	if _, err := table.ApplyReadModifyWrite(ctx, key, usageOf(b)); err != nil {
+		return fmt.Errorf("add usage of %s: %w", b.App, err)
 	}
 	return nil
 }
 
 // usageOf returns the increments of a batch.
-func usageOf(b usage.Batch, named bool) *bigtable.ReadModifyWrite {
+func usageOf(b usage.Batch) *bigtable.ReadModifyWrite {
 	rmw := bigtable.NewReadModifyWrite()
 	rmw.Increment(familyBatches, b.Process, 1)
 	for column, of := range usageColumns {
 		if n := *of(&b.Counts); n != 0 {
 			rmw.Increment(familyCounts, column, n)
 		}
-	}
-	if !named {
-		return rmw
 	}
 	for kind, n := range b.Names.Events {
 		rmw.Increment(familyNames, kindColumn+kind.Type+","+kind.Name, n)
@@ -114,7 +100,7 @@ func (s *Store) KnownNames(ctx context.Context, app string, day usage.Day, shard
 	row, err := s.tables.of(app, allUsers).usage.ReadRow(ctx, usageKey(app, day, shard),
 		bigtable.RowFilter(bigtable.ChainFilters(bigtable.FamilyFilter(familyNames), bigtable.LatestNFilter(1))))
 	if err != nil {
-		return names, fmt.Errorf("read names of events of %s: %w", app, noTable(err, ErrNoUsageTable))
+		return names, fmt.Errorf("read names of events of %s: %w", app, err)
 	}
 	for _, item := range row[familyNames] {
 		addName(&names, item.Column[len(familyNames)+1:], number(item.Value))
@@ -141,7 +127,7 @@ func (s *Store) PutHotUsers(ctx context.Context, app string, day usage.Day, shar
 	m := bigtable.NewMutation()
 	m.Set(familyHot, process, bigtable.Now(), value)
 	if err := s.tables.of(app, allUsers).usage.Apply(ctx, usageKey(app, day, shard), m); err != nil {
-		return fmt.Errorf("store hot users of %s: %w", app, noTable(err, ErrNoUsageTable))
+		return fmt.Errorf("store hot users of %s: %w", app, err)
 	}
 	return nil
 }
@@ -154,7 +140,7 @@ func (s *Store) PutKeyDays(ctx context.Context, app string, days map[string]usag
 		m.Set(familyKeys, hash, bigtable.Time(day.Time()), []byte(day.String()))
 	}
 	if err := s.tables.of(app, allUsers).usage.Apply(ctx, usageKeysKey(app), m); err != nil {
-		return fmt.Errorf("store the last use of keys of %s: %w", app, noTable(err, ErrNoUsageTable))
+		return fmt.Errorf("store the last use of keys of %s: %w", app, err)
 	}
 	return nil
 }
@@ -165,7 +151,7 @@ func (s *Store) LastUsed(ctx context.Context, app string) (map[string]usage.Day,
 	row, err := s.tables.of(app, allUsers).usage.ReadRow(ctx, usageKeysKey(app),
 		bigtable.RowFilter(bigtable.ChainFilters(bigtable.FamilyFilter(familyKeys), bigtable.LatestNFilter(1))))
 	if err != nil {
-		return nil, fmt.Errorf("read the last use of keys of %s: %w", app, noTable(err, ErrNoUsageTable))
+		return nil, fmt.Errorf("read the last use of keys of %s: %w", app, err)
 	}
 	days := make(map[string]usage.Day)
 	for _, item := range row[familyKeys] {
@@ -222,7 +208,7 @@ func (s *Store) scanUsage(ctx context.Context, app string, from, to usage.Day, f
 		}
 		return failed == nil
 	}, bigtable.RowFilter(bigtable.ChainFilters(bigtable.FamilyFilter(family), bigtable.LatestNFilter(1))))
-	if err := errors.Join(noTable(err, ErrNoUsageTable), failed); err != nil {
+	if err := errors.Join(err, failed); err != nil {
 		return fmt.Errorf("read usage of %s: %w", app, err)
 	}
 	return nil

@@ -2,20 +2,14 @@ package store_test
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"maps"
 	"testing"
 	"time"
 
-	"cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"github.com/google/go-cmp/cmp"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/affinityengine/affinity/shared/app/usage"
-	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/schema"
 	"github.com/affinityengine/affinity/shared/store"
@@ -100,27 +94,6 @@ func testNames(t *testing.T, s fixture) {
 	}
 }
 
-// A table of an earlier version has no family of names. Usage is counted all the same.
-func TestUsageWithoutNames(t *testing.T) {
-	s := storetest.New(t, grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-		if r, ok := req.(*bigtablepb.ReadModifyWriteRowRequest); ok {
-			for _, rule := range r.Rules {
-				if rule.FamilyName == "n" {
-					return status.Error(codes.NotFound, "Requested column family not found")
-				}
-			}
-		}
-		return invoke(ctx, method, req, reply, cc, opts...)
-	}))
-	b := usage.Batch{App: app, Day: usageDay, Process: "p", Number: 1, Counts: usage.Counts{Events: 3}, Names: usage.Names{Facets: map[string]int64{"brand": 3}}}
-	if err := s.AddUsage(t.Context(), b); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(map[usage.Day]usage.Counts{usageDay: {Events: 3}}, usageOf(t, fixture{Store: s}, usageDay, usageDay)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
 func testHotUsers(t *testing.T, s fixture) {
 	ctx := context.Background()
 	put := func(day usage.Day, shard int, process string, users ...usage.User) {
@@ -201,17 +174,5 @@ func testMeter(t *testing.T, s fixture) {
 	}
 	if again := flush(); again != read {
 		t.Errorf("usage counts itself: %+v after %+v", again, read)
-	}
-}
-
-func TestMissingUsageTable(t *testing.T) {
-	s := openWithout(t, store.TableUsage)
-	ctx := context.Background()
-	_, err := s.Usage(ctx, app, usageDay, usageDay)
-	if !errors.Is(err, store.ErrNoUsageTable) {
-		t.Errorf("read: %v", err)
-	}
-	if err := s.AddUsage(ctx, usage.Batch{App: app, Counts: usage.Counts{Events: 1}}); !errors.Is(err, store.ErrNoUsageTable) {
-		t.Errorf("write: %v", err)
 	}
 }

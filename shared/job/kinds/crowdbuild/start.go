@@ -12,7 +12,6 @@ import (
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/rank/crowd"
-	"github.com/affinityengine/affinity/shared/store"
 )
 
 // ErrNoObjects means that no index to build has objects.
@@ -56,10 +55,7 @@ func (r *Runner) Nightly(ctx context.Context, apps []string, spread time.Duratio
 	var faults []error
 	for i, app := range apps {
 		_, err := r.start(ctx, app, "", Nightly, id, spread/time.Duration(len(apps))*time.Duration(i))
-		switch {
-		case errors.Is(err, store.ErrNoCrowdTable):
-			r.Log.LogAttrs(ctx, slog.LevelWarn, "no crowd statistics, the deployment has no table for them", slog.String("app", app))
-		case err != nil && !errors.Is(err, ErrNoObjects):
+		if err != nil && !errors.Is(err, ErrNoObjects) {
 			faults = append(faults, err) // the other apps go on
 		}
 	}
@@ -130,9 +126,6 @@ func covers(j, other job.Job) bool {
 // indexes returns the indexes to build: the given one, or all that have objects
 // or statistics.
 func (r *Runner) indexes(ctx context.Context, app, index string) ([]string, error) {
-	if err := r.work.Store.CheckCrowdTable(ctx, app); err != nil {
-		return nil, err
-	}
 	cataloged, err := r.work.Store.CatalogIndexes(ctx, app)
 	if err != nil {
 		return nil, err
