@@ -136,8 +136,8 @@ func TestSegmentsAuditWithDifferencesFails(t *testing.T) {
 	}
 	clean := fixedAnswer(t, 200, `{"sampled":5,"compared":5,"differing":0,"differences":[],"segments":{"planned":5,"conditions":5,"judged":25,"differences":[]}}`)
 	affinity(t, "", "audit", "--segments", "--url", clean).wants(t, cli.ExitOK, "no differences: 5 conditions over a sample of 5 users, 25 profiles judged")
-	older := fixedAnswer(t, 200, `{"sampled":5,"compared":5,"differing":0,"differences":[]}`)
-	affinity(t, "", "audit", "--segments", "--url", older).wants(t, cli.ExitFailed, "the engine is of an earlier version")
+	without := fixedAnswer(t, 200, `{"sampled":5,"compared":5,"differing":0,"differences":[]}`)
+	affinity(t, "", "audit", "--segments", "--url", without).wants(t, cli.ExitFailed, "the answer says nothing of segments")
 }
 
 func TestInsightUsage(t *testing.T) {

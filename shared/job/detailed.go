@@ -22,8 +22,7 @@ type detailed struct {
 }
 
 // Detailed returns a store that keeps in jobs only what names no user. What may do so it
-// keeps in apart, and joins both when it reads. jobs are those of the collection. A
-// document of an earlier version holds its details itself. They leave it when it changes.
+// keeps in apart, and joins both when it reads. jobs are those of the collection.
 func Detailed(jobs Jobs, apart Details, collection Collection) Jobs {
 	return &detailed{jobs, apart, collection.Name}
 }
@@ -156,7 +155,7 @@ func (c *changing[T]) change(ctx context.Context, update func(func(*T) error) (T
 
 // attempt changes the document that is stored now, and stores its new details.
 func (c *changing[T]) attempt(ctx context.Context, document *T) error {
-	own, version := (*document).details()
+	_, version := (*document).details()
 	c.name, c.before = c.row(*document), version
 	all, missing, err := joined(ctx, c.apart, c.app, c.row, []T{*document})
 	if err != nil {
@@ -177,7 +176,7 @@ func (c *changing[T]) attempt(ctx context.Context, document *T) error {
 		return err
 	}
 	now, _ := c.result.details()
-	if own.empty() && now.equal(was) && len(missing) == 0 && !c.result.over() {
+	if now.equal(was) && len(missing) == 0 && !c.result.over() {
 		c.after = version
 		*document = c.result.with(details{}, version)
 		return nil

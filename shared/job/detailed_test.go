@@ -181,52 +181,6 @@ func TestDetailsOfEndedJobs(t *testing.T) {
 	}
 }
 
-// What documents of earlier versions say of users leaves them when they change, and an
-// earlier version that changes a document of this one is heard.
-func TestDetailsOfOldDocuments(t *testing.T) {
-	documents, ctx := job.NewMemory(), t.Context()
-	s := job.Detailed(documents, storetest.New(t), storedCollection)
-	jobtest.Create(t, documents, jobtest.Draft("shop", "strategy-1"))
-	old := job.Shard{N: 3, From: "a", To: "d", Next: "b", State: job.ShardOpen, Counts: job.Counts{Faulty: 1}, Faults: []string{"b: bent"}}
-	if err := documents.CreateShard(ctx, "shop", "strategy-1", old); err != nil {
-		t.Fatal(err)
-	}
-	wants := func(what string, want job.Shard) {
-		t.Helper()
-		got, err := s.Shard(ctx, "shop", "strategy-1", 3)
-		jobtest.Same(t, what, got, err, want)
-		list, err := s.ShardsIn(ctx, "shop", "strategy-1", want.State, 9)
-		jobtest.Same(t, what+", listed", list, err, []job.Shard{want})
-		faults, err := s.Faults(ctx, "shop", "strategy-1", 9)
-		jobtest.Same(t, what+", faults", faults, err, want.Faults)
-	}
-	change := func(in job.Jobs, change func(*job.Shard)) {
-		t.Helper()
-		if _, err := in.UpdateShard(ctx, "shop", "strategy-1", 3, func(s *job.Shard) error { change(s); return nil }); err != nil {
-			t.Fatal(err)
-		}
-	}
-	bare := func() {
-		t.Helper()
-		d, err := documents.Shard(ctx, "shop", "strategy-1", 3)
-		if err != nil || d.From+d.To+d.Next+d.Error != "" || len(d.Faults) > 0 || d.Details == "" {
-			t.Errorf("the document %+v, %v; want no details in it", d, err)
-		}
-	}
-	wants("an old document", old)
-	change(s, func(s *job.Shard) { s.LastTry = true })
-	old.LastTry = true
-	wants("after a change of something else", old)
-	bare()
-	change(documents, func(s *job.Shard) { s.Next, s.Users = "c", 7 })
-	old.Next, old.Users = "c", 7
-	wants("after a change by an earlier version", old)
-	change(s, func(s *job.Shard) { s.State, s.Error = job.ShardFailed, "user c: broken" })
-	old.State, old.Error = job.ShardFailed, "user c: broken"
-	wants("at its end", old)
-	bare()
-}
-
 // A shard whose details are stored nowhere fails its job, as after a restore of Bigtable. What
 // has ended is read without them.
 func TestLostDetails(t *testing.T) {

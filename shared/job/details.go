@@ -42,21 +42,6 @@ func (d details) equal(e details) bool {
 	return slices.Equal(d.Faults, e.Faults) && d.From == e.From && d.To == e.To && d.Next == e.Next && d.Result == e.Result && d.Error == e.Error
 }
 
-// over returns the fields of d, and those of e where d has none.
-func (d details) over(e details) details {
-	for _, f := range []struct{ to, from *string }{
-		{&d.From, &e.From}, {&d.To, &e.To}, {&d.Next, &e.Next}, {&d.Result, &e.Result}, {&d.Error, &e.Error},
-	} {
-		if *f.to == "" {
-			*f.to = *f.from
-		}
-	}
-	if len(d.Faults) == 0 {
-		d.Faults = e.Faults
-	}
-	return d
-}
-
 // divided is a Job or a Shard, whose details can be kept apart from its document.
 type divided[T any] interface {
 	// details returns the details that the document holds, and the version that it names.
@@ -127,7 +112,7 @@ func joined[T divided[T]](ctx context.Context, d Details, app string, row func(T
 	}
 	all = make([]T, len(documents))
 	for i, document := range documents {
-		own, version := document.details()
+		_, version := document.details()
 		if version == "" {
 			all[i] = document
 			continue
@@ -141,8 +126,7 @@ func joined[T divided[T]](ctx context.Context, d Details, app string, row func(T
 		if err := json.Unmarshal(value, &apart); err != nil {
 			return nil, nil, fmt.Errorf("decode the details of %s: %w", row(document), err)
 		}
-		// An earlier version of the engine has written later what the document holds itself.
-		all[i] = document.with(own.over(apart), "")
+		all[i] = document.with(apart, "")
 	}
 	return all, missing, nil
 }

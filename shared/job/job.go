@@ -19,7 +19,6 @@
 // so are the details of a shard or a job: range, place, faults, result and error. Detailed
 // keeps them apart, in a table of Bigtable in the region of the app, and a document names
 // the version of its details. A write stores a new version first, and then the document.
-// Documents of earlier versions of the engine hold their details themselves.
 //
 // Firestore's TTL deletes jobs and shards some months after they have ended
 // (see Kept), at the time expiresAt in their documents. Documents of unfinished
@@ -133,7 +132,7 @@ type Job struct {
 	FinishedAt time.Time `firestore:"finishedAt"`
 	// Queue names the customer who has the queue of the job's tasks to themselves;
 	// empty for the common queue. QueuedAt is when the first task is due, RunningAt when the planning ended. The times
-	// are of the same form; both fields of a job of an older version are zero.
+	// are of the same form.
 	Queue     string    `firestore:"queue"`
 	QueuedAt  time.Time `firestore:"queuedAt,omitempty"`
 	RunningAt time.Time `firestore:"runningAt,omitempty"`

@@ -29,7 +29,7 @@ func TestEndEstimate(t *testing.T) {
 		"too early":              {running(400, 100), at(time.Second), time.Time{}},
 		"a clock that is behind": {running(400, 100), at(-time.Hour), time.Time{}},
 		"centuries":              {running(1e9, 1), at(24 * time.Hour), time.Time{}},
-		"an older version's":     {job.Job{State: job.Running, Totals: running(400, 100).Totals}, at(time.Minute), time.Time{}},
+		"no time of running":     {job.Job{State: job.Running, Totals: running(400, 100).Totals}, at(time.Minute), time.Time{}},
 		"planning":               {job.Job{State: job.Planning, RunningAt: jobtest.Noon, Totals: running(400, 100).Totals}, at(time.Minute), time.Time{}},
 		"cancelled":              {job.Job{State: job.Cancelled, RunningAt: jobtest.Noon, Totals: running(400, 100).Totals}, at(time.Minute), time.Time{}},
 	} {

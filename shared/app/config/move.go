@@ -27,7 +27,7 @@ type Move struct {
 	// StartedAt is by the engine's clock, to the microsecond.
 	StartedAt time.Time
 	// ChangedAt is when the phase began, by the clock of App.ChangedAt. Other changes of the app
-	// do not change it: a phase does not wait for them. Zero in a move that an earlier version began.
+	// do not change it: a phase does not wait for them.
 	ChangedAt time.Time
 }
 

@@ -81,12 +81,10 @@ const (
 type Message struct {
 	Kind Kind   `json:"kind,omitempty"`
 	App  string `json:"app"`
-	// Lane is where the message was published. Its parts take the same one. A version
-	// that does not know it publishes them in the fast lane.
+	// Lane is where the message was published. Its parts take the same one.
 	Lane       Lane  `json:"lane,omitempty"`
 	ReceivedAt int64 `json:"receivedAt"` // ms; of a reenriched message when it was made
 	// Ahead is how long (ms) after ReceivedAt the timestamps of events may lie.
-	// Messages of older versions do not say it: they give later ones ReceivedAt.
 	Ahead int64 `json:"ahead,omitempty"`
 	// PublishedAt is when Pub/Sub first took the events (ms). Only a message whose
 	// events were published again holds it; Push.Decode sets it in all others.

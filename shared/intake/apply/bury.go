@@ -70,7 +70,7 @@ func (a *Applier) bury(ctx context.Context, d *delivery, cause error) (Result, e
 		// All of their users are marked. That some are faulty holds up no message.
 		var faulty profile.Faulty
 		if errors.As(err, &faulty) {
-			cause = fmt.Errorf("%w; replay it once no older version runs: %w", cause, faulty)
+			cause = fmt.Errorf("%w; replay it once every instance runs the newest release: %w", cause, faulty)
 		} else if err != nil {
 			return Result{}, fmt.Errorf("give up message %s: %w", d.Message.MessageID, errors.Join(cause, err))
 		}

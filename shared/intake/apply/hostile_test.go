@@ -182,8 +182,8 @@ func (h *harness) deliverAll(first bus.Message) (bytes, messages int) {
 	return bytes, messages
 }
 
-// A message of an older version, and a re-enrichment, may carry filters that cost
-// more than process holds. Its parts carry the same filters.
+// A message may carry filters that cost more than process holds. Its parts carry the same
+// filters.
 func TestCostlyFiltersAreSplit(t *testing.T) {
 	const n = 100
 	accepted := bus.Message{App: appID, ReceivedAt: received.UnixMilli(), Request: 7, Resolved: true, Body: hostile(n, 20)}

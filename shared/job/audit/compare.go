@@ -94,7 +94,6 @@ func compare(got, low, high affinity.Profile, differ func(Difference)) {
 			compareScores(f, nil, a.Scores, highs[f], high.HalfLives, differ)
 		}
 	}
-	// A profile that an older version stored does not count what has decayed to zero.
 	if !differs && (got.Total < len(low.Affinities) || got.Total > high.Total) {
 		differ(Difference{What: "total", Want: high.Total, Got: got.Total})
 	}

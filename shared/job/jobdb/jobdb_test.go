@@ -36,7 +36,6 @@ func TestFirestore(t *testing.T) {
 		}
 	})
 	t.Run("ExpiryFields", func(t *testing.T) { testExpiryFields(t, database(t)) })
-	t.Run("OldDocuments", func(t *testing.T) { testOldDocuments(t, database(t)) })
 	details := storetest.New(t)
 	t.Run("Detailed", func(t *testing.T) {
 		jobtest.TestJobs(t, func(t *testing.T) job.Jobs {
@@ -48,7 +47,6 @@ func TestFirestore(t *testing.T) {
 			return job.Detailed(jobdb.New(database(t), recomputes), details, recomputes)
 		})
 	})
-	t.Run("OldShardLosesDetails", func(t *testing.T) { testOldShardLosesDetails(t, database(t), details) })
 	t.Run("SupersededInChange", func(t *testing.T) { testSupersededInChange(t, database(t), details) })
 }
 

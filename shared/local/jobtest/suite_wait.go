@@ -29,7 +29,7 @@ func testBefore(t *testing.T, s job.Jobs) {
 	before(2)
 	due("late", "manual-1", "", begun.Add(time.Hour))
 	due("own", "manual-1", "own", begun)
-	Create(t, s, Draft("old", "manual-1")) // as an older version creates it
+	Create(t, s, Draft("undue", "manual-1")) // it has no first task
 	before(2)
 	got, err := s.Before(t.Context(), "own", begun.Add(time.Minute))
 	Same(t, "jobs before in another queue", got, err, 1)

@@ -79,7 +79,7 @@ func auditSegments(ctx context.Context, c *client.Client, out io.Writer, sample 
 		return fmt.Errorf("audit segments: %w", err)
 	}
 	if a.Segments == nil {
-		return errors.New("audit segments: the engine is of an earlier version, which audits profiles only")
+		return errors.New("audit segments: the answer says nothing of segments")
 	}
 	if err := printAudit(out, a, raw, asJSON, render.SegmentsAudit); err != nil {
 		return err

@@ -5,7 +5,7 @@
 // These are its documents and their fields:
 //
 //	apps/{app}                       id, retentionDays, strategy, strategyVersion, createdAt, changedAt, keysChangedAt,
-//	                                 strategyMore {version, scoringVersion, ranking},
+//	                                 scoringVersion, ranking,
 //	                                 limits {eventsPerSecond, importsPerSecond, readsPerSecond, jobsPerHour, strategiesPerHour, userEventsPerDay, writeWindowMs},
 //	                                 privateFacets, numericBands, dates, feedVersion, segmentsSince,
 //	                                 log {write, read, encoding, generation}, move {id, from, to, phase, job, backfill, rate, undone, startedAt}
@@ -17,31 +17,21 @@
 //	apps/{app}/savedSegments/{name}  name, where, setAt
 //	deletions/{app}                  id, startedAt, attempt, endedAt, reusableFrom, rows
 //
-// A deleted app has its document in deletions and none in apps, so functions that do
-// not know deletions take it for an app that does not exist. The collections below
+// A deleted app has its document in deletions and none in apps. The collections below
 // its former document remain until the job of its deletion deletes them.
 //
 // A key is stored as its hex SHA-256, and a parent of secured keys also as its
-// encrypted text. A key without an attribute lacks the field. Functions that are older than an attribute do not enforce it. A strategy is stored as one JSON
-// string: as a map, each of its aliases would be indexed, and names that are not
+// encrypted text. A key without an attribute lacks the field. A strategy is stored as one JSON
+// string without its ranking, which is another one: as a map, each of its aliases would be indexed, and names that are not
 // field paths would need escaping. strategyVersion is 0 and strategy is empty
 // until a strategy is set. Versions count from 1, and none is used twice.
 // SetStrategy deletes those that need not be kept any more.
 //
-// strategyMore and the last two fields of a version hold what older functions do
-// not know: they read strategy strictly, and they set a strategy without these
-// fields. So strategyMore names the version that it belongs to. If an older
-// function has set another version since, or has written the version's document,
-// that strategy has no ranking, and its scoring version is its version.
-//
 // privateFacets is one JSON string, too, with the lists by index, and so are numericBands,
 // also those of an index, and dates, with the attributes that feeds order by. Those of the
-// app are fields of the app and not of the indexes: a function that is older than them replaces the
-// whole document of an index, and updates an app field by field. So none of them
-// loses them. A definition is one JSON string as well.
+// app are fields of the app. A definition is one JSON string as well.
 //
-// An app without log is older than the narrow schema and has the default
-// layout. An app has move once its log has been migrated.
+// An app has move once its log has been migrated.
 //
 // A document's id is the name itself, escaped where Firestore would refuse it,
 // so every document also holds its name. The fields strategy, privateFacets,
@@ -160,8 +150,7 @@ func (s *store) CreateApp(ctx context.Context, app config.App) error {
 	if err != nil {
 		return fmt.Errorf("create app: %w", err)
 	}
-	layout := logDocument(app.Log)
-	d := appDocument{ID: app.ID, RetentionDays: app.RetentionDays, CreatedAt: app.CreatedAt, ChangedAt: app.ChangedAt, Limits: newLimitsDocument(app.Limits), Log: &layout, Region: app.Region}
+	d := appDocument{ID: app.ID, RetentionDays: app.RetentionDays, CreatedAt: app.CreatedAt, ChangedAt: app.ChangedAt, Limits: newLimitsDocument(app.Limits), Log: logDocument(app.Log), Region: app.Region}
 	if err := s.createApp(ctx, app.ID, d); err != nil {
 		return fmt.Errorf("create app %q: %w", app.ID, named(err, codes.AlreadyExists, config.ErrExists))
 	}

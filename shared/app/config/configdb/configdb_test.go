@@ -38,7 +38,6 @@ func TestFirestore(t *testing.T) {
 		"CorruptStrategy":      testCorruptStrategy,
 		"DamagedPrivateFacets": testDamagedPrivateFacets,
 		"OldDocument":          testOldDocument,
-		"OldWriter":            testOldWriter,
 		"OldVersions":          testOldVersions,
 		"DamagedOldVersion":    testDamagedOldVersion,
 		"Documents":            testDocuments,

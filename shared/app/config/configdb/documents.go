@@ -1,7 +1,6 @@
 package configdb
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -22,26 +21,24 @@ type (
 		ID            string `firestore:"id"`
 		RetentionDays int    `firestore:"retentionDays"`
 		// Consistency is empty in a document in which nobody set it.
-		Consistency config.Consistency `firestore:"consistency,omitempty"`
-		// BrowserRanking is unknown to older functions, which refuse pages.
-		BrowserRanking bool `firestore:"browserRanking,omitempty"`
-		// SegmentsSince is zero while segments are off, and unknown to older functions.
+		Consistency    config.Consistency `firestore:"consistency,omitempty"`
+		BrowserRanking bool               `firestore:"browserRanking,omitempty"`
+		// SegmentsSince is zero while segments are off.
 		SegmentsSince   time.Time `firestore:"segmentsSince,omitempty"`
 		Strategy        string    `firestore:"strategy"`
 		StrategyVersion int64     `firestore:"strategyVersion"`
-		// More is nil in a document that an older function wrote.
-		More      *moreDocument `firestore:"strategyMore,omitempty"`
-		CreatedAt time.Time     `firestore:"createdAt"`
-		ChangedAt time.Time     `firestore:"changedAt"`
-		// Limits is nil in a document of an app that has only defaults, and in one that
-		// an older function wrote.
+		ScoringVersion  int64     `firestore:"scoringVersion,omitempty"`
+		// Ranking is JSON. Empty: the strategy has none.
+		Ranking   string    `firestore:"ranking,omitempty"`
+		CreatedAt time.Time `firestore:"createdAt"`
+		ChangedAt time.Time `firestore:"changedAt"`
+		// Limits is nil in a document of an app that has only defaults.
 		Limits *limitsDocument `firestore:"limits,omitempty"`
-		// Log is nil in a document that is older than the narrow schema. Migration
-		// is nil if the log was never migrated.
-		Log       *logDocument       `firestore:"log,omitempty"`
+		Log    logDocument     `firestore:"log"`
+		// Migration is nil if the log was never migrated.
 		Migration *migrationDocument `firestore:"migration,omitempty"`
 		// Region is empty, and Move nil, in a document of an app that was never given a
-		// region. Both are unknown to older functions.
+		// region.
 		Region string        `firestore:"region,omitempty"`
 		Move   *moveDocument `firestore:"move,omitempty"`
 		// PrivateFacets is JSON. Empty: there are none.
@@ -95,8 +92,7 @@ type (
 		Hash      string    `firestore:"hash"`
 		ACL       []string  `firestore:"acl"`
 		CreatedAt time.Time `firestore:"createdAt"`
-		// The fields below are absent in a document without these attributes, and
-		// unknown to older functions.
+		// The fields below are absent in a document without these attributes.
 		Name        string    `firestore:"name,omitempty"`
 		Description string    `firestore:"description,omitempty"`
 		ValidUntil  time.Time `firestore:"validUntil,omitempty"`
@@ -105,19 +101,13 @@ type (
 		AddressRate int       `firestore:"addressRate,omitempty"`
 		Parent      []byte    `firestore:"parent,omitempty"`
 	}
-	moreDocument struct {
-		Version        int64  `firestore:"version"`
-		ScoringVersion int64  `firestore:"scoringVersion"`
-		Ranking        string `firestore:"ranking"` // JSON; empty: none
-	}
 	strategyDocument struct {
-		Version   int64     `firestore:"version"`
-		Strategy  string    `firestore:"strategy"`
-		CreatedAt time.Time `firestore:"createdAt"`
-		// ScoringVersion is 0 in a document that an older function wrote.
-		ScoringVersion int64  `firestore:"scoringVersion"`
-		Ranking        string `firestore:"ranking"`
-		Note           string `firestore:"note,omitempty"`
+		Version        int64     `firestore:"version"`
+		Strategy       string    `firestore:"strategy"`
+		CreatedAt      time.Time `firestore:"createdAt"`
+		ScoringVersion int64     `firestore:"scoringVersion"`
+		Ranking        string    `firestore:"ranking"` // as in appDocument
+		Note           string    `firestore:"note,omitempty"`
 	}
 	feedDocument struct {
 		Name       string `firestore:"name"`
@@ -131,7 +121,7 @@ type (
 		AttributesForFaceting []string `firestore:"attributesForFaceting"`
 		Version               int64    `firestore:"version"`
 		// NumericBands is JSON. Both fields are absent in the document of an index that
-		// never had bands, and unknown to older functions.
+		// never had bands.
 		NumericBands string `firestore:"numericBands,omitempty"`
 		BandsVersion int64  `firestore:"bandsVersion,omitempty"`
 	}
@@ -139,12 +129,9 @@ type (
 
 func (d appDocument) app() (config.App, error) {
 	a := config.App{ID: d.ID, RetentionDays: d.RetentionDays, StrategyVersion: d.StrategyVersion, Consistency: d.Consistency,
-		BrowserRanking: d.BrowserRanking, Segments: config.Segments{Since: d.SegmentsSince.UTC()}, Log: schema.Default(), CreatedAt: d.CreatedAt.UTC(), ChangedAt: d.ChangedAt.UTC()}
+		BrowserRanking: d.BrowserRanking, Segments: config.Segments{Since: d.SegmentsSince.UTC()}, Log: schema.Layout(d.Log), CreatedAt: d.CreatedAt.UTC(), ChangedAt: d.ChangedAt.UTC()}
 	if d.Limits != nil {
 		a.Limits = limit.Numbers(*d.Limits)
-	}
-	if d.Log != nil {
-		a.Log = schema.Layout(*d.Log)
 	}
 	// Reading an unknown layout as another one would lose events.
 	if err := config.CheckLog(a.Log); err != nil {
@@ -180,13 +167,9 @@ func (d appDocument) app() (config.App, error) {
 	if d.StrategyVersion == 0 {
 		return a, nil
 	}
-	a.ScoringVersion = d.StrategyVersion
-	ranking := ""
-	if d.More != nil && d.More.Version == d.StrategyVersion {
-		a.ScoringVersion, ranking = d.More.ScoringVersion, d.More.Ranking
-	}
+	a.ScoringVersion = d.ScoringVersion
 	var err error
-	a.Strategy, err = parseStrategy(d.Strategy, ranking)
+	a.Strategy, err = parseStrategy(d.Strategy, d.Ranking)
 	return a, err
 }
 
@@ -208,7 +191,7 @@ func newStrategyDocument(app config.App) (strategyDocument, error) {
 }
 
 func (d strategyDocument) kept() config.Version {
-	return config.Version{Version: d.Version, ScoringVersion: cmp.Or(d.ScoringVersion, d.Version), SetAt: d.CreatedAt.UTC(), Note: d.Note}
+	return config.Version{Version: d.Version, ScoringVersion: d.ScoringVersion, SetAt: d.CreatedAt.UTC(), Note: d.Note}
 }
 
 func (d keyDocument) key() config.Key {

@@ -59,7 +59,8 @@ func (s *store) tryPublish(ctx context.Context, appID string, active strategy.St
 		return tx.Update(s.appRef(appID), []firestore.Update{
 			{Path: "strategy", Value: kept.Strategy},
 			{Path: "strategyVersion", Value: kept.Version},
-			{Path: "strategyMore", Value: moreDocument{kept.Version, kept.ScoringVersion, kept.Ranking}},
+			{Path: "scoringVersion", Value: kept.ScoringVersion},
+			{Path: "ranking", Value: kept.Ranking},
 			changedNow,
 		}, firestore.LastUpdateTime(snapshot.UpdateTime))
 	}, firestore.MaxAttempts(1))

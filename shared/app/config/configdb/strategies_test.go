@@ -10,71 +10,11 @@ import (
 	"time"
 
 	"cloud.google.com/go/firestore"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/app/config/configdb"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
-
-// testOldWriter sets strategies with functions of the earlier version, which
-// knows neither rankings nor scoring versions, in between.
-func testOldWriter(t *testing.T) {
-	client := newClient(t, newProject())
-	store := configdb.New(client, slog.New(slog.DiscardHandler))
-	if err := store.CreateApp(t.Context(), config.App{ID: "shop"}); err != nil {
-		t.Fatal(err)
-	}
-	app := client.Collection("apps").Doc("shop")
-	set := func(s strategy.Strategy, version, scoring int64) {
-		t.Helper()
-		_, _, err := store.SetStrategy(t.Context(), "shop", s)
-		got, readErr := store.App(t.Context(), "shop")
-		if err := errors.Join(err, readErr); err != nil || got.StrategyVersion != version || got.ScoringVersion != scoring || !got.Strategy.Equal(s) {
-			t.Fatalf("got %+v, error %v; want version %d, scoring version %d", got, err, version, scoring)
-		}
-	}
-	ranked := strategy.Strategy{PersonalizationImpact: 1, Ranking: strategy.PlainRanking()}
-	set(ranked, 1, 1)
-	set(strategy.Strategy{PersonalizationImpact: 2, Ranking: strategy.PlainRanking()}, 2, 1)
-
-	// The earlier version decodes the text of the strategy strictly.
-	for _, ref := range []*firestore.DocumentRef{app, app.Collection("strategies").Doc("2")} {
-		snapshot, err := ref.Get(t.Context())
-		const want = `{"eventsScoring":[],"facetsScoring":[],"personalizationImpact":2}`
-		if text, _ := snapshot.DataAt("strategy"); err != nil || text != want {
-			t.Errorf("%s: an earlier version reads %v, error %v; want %s", ref.Path, text, err, want)
-		}
-	}
-
-	// It changes the impact: these are its writes.
-	const text = `{"eventsScoring":[],"facetsScoring":[],"personalizationImpact":3}`
-	old := map[string]any{"version": 3, "strategy": text, "createdAt": time.Now()}
-	if _, err := app.Collection("strategies").Doc("3").Create(t.Context(), old); err != nil {
-		t.Fatal(err)
-	}
-	update := []firestore.Update{{Path: "strategy", Value: text}, {Path: "strategyVersion", Value: 3}}
-	if _, err := app.Update(t.Context(), update); err != nil {
-		t.Fatal(err)
-	}
-	got, err := store.App(t.Context(), "shop")
-	if err != nil || got.StrategyVersion != 3 || got.ScoringVersion != 3 || got.Strategy.Ranking != nil || got.Strategy.PersonalizationImpact != 3 {
-		t.Errorf("after a change by the earlier version: %+v, error %v", got, err)
-	}
-	set(strategy.Strategy{PersonalizationImpact: 4}, 4, 3)
-
-	versions, err := store.StrategyVersions(t.Context(), "shop")
-	var numbers [][2]int64
-	for _, v := range versions {
-		numbers = append(numbers, [2]int64{v.Version, v.ScoringVersion})
-	}
-	if diff := cmp.Diff([][2]int64{{4, 3}, {3, 3}, {2, 1}, {1, 1}}, numbers); err != nil || diff != "" {
-		t.Errorf("versions and scoring versions: error %v (-want +got):\n%s", err, diff)
-	}
-	if kept, err := store.StrategyVersion(t.Context(), "shop", 1); err != nil || !kept.Equal(ranked) {
-		t.Errorf("version 1: %+v, error %v", kept, err)
-	}
-}
 
 // testOldVersions deletes versions that are neither among the newest nor young.
 func testOldVersions(t *testing.T) {

@@ -10,7 +10,6 @@
 package segmentexport
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -112,7 +111,6 @@ func (r *Runner) Result(ctx context.Context, j job.Job) (Result, error) {
 	if err := json.Unmarshal([]byte(shard.Result), &result); err != nil {
 		return result, fmt.Errorf("decode the result of %s: %w", j.ID, err)
 	}
-	result.File = cmp.Or(result.File, j.ID) // an earlier version wrote one file for each job
 	return result, nil
 }
 
