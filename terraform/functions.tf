@@ -51,7 +51,6 @@ locals {
     CUSTOMER_HOSTS               = jsonencode({ for c in values(var.customers) : c.host => c.app_id })
     DEDICATED_APPS               = jsonencode({ for customer, c in local.dedicated : c.app_id => customer if !c.draining })
     DELETION_SLACK               = var.deletion_slack
-    HISTORY_FORMAT               = tostring(var.history_format)
     FORWARDED_ADDRESSES          = "2" # the load balancer appends the client's address and its own
     PARENTS_KMS_KEY              = one(google_kms_crypto_key.parents[*].id) == null ? "" : one(google_kms_crypto_key.parents[*].id)
     BIGTABLE_PROJECT             = var.project_id

@@ -470,14 +470,3 @@ variable "data_boost" {
   nullable    = false
   description = "Whether dumps of apps read the log by Bigtable's Data Boost, so that they take no CPU from the clusters. It costs at least 60 seconds of a serverless processing unit for each request, and needs SSD and the edition Enterprise."
 }
-
-variable "history_format" {
-  type        = number
-  default     = 2
-  nullable    = false
-  description = "Newest format in which users' histories are stored. To upgrade a deployment of an earlier version, apply with 1, and with 2 when no instance of the earlier version runs: that version fails the events and reads of a user whose history has format 2."
-  validation {
-    condition     = contains([1, 2], var.history_format)
-    error_message = "history_format must be 1 or 2."
-  }
-}

@@ -49,12 +49,10 @@ func TestUpgrade(t *testing.T) {
 		t.Run(schema, func(t *testing.T) {
 			w := newWorld(t, b)
 			app := fmt.Sprintf("%s-%d", schema, time.Now().UnixMilli()) // emulators that run already may have older apps
-			startNew := func(format int) *engine {
-				return startEngine(t, "new", current, app, schema, b, fmt.Sprint("HISTORY_FORMAT=", format))
-			}
+			startNew := func() *engine { return startEngine(t, "new", current, app, schema, b) }
 			w.old = startEngine(t, "old", old, app, schema, b)
 			if !b.shared {
-				w.current = startNew(1) // at about the same time: see align
+				w.current = startNew() // at about the same time: see align
 			}
 			w.rollout(startNew)
 		})
@@ -66,10 +64,10 @@ const longUsers = 6
 
 // rollout is the whole check: the old engine alone, both, the new one alone, and
 // the old one again as after a rollback.
-func (w *world) rollout(startNew func(format int) *engine) {
+func (w *world) rollout(startNew func() *engine) {
 	w.oldAlone()
 	if w.current == nil {
-		w.current = startNew(1)
+		w.current = startNew()
 	}
 	w.must("settings of the new engine", w.settings(w.current))
 	w.setStrategy(w.old, strategyA)
@@ -328,14 +326,11 @@ func (w *world) agreeEventually(step string, e *engine) {
 
 // newAlone: the old engine is gone, and the new one stores small histories in its users'
 // rows.
-func (w *world) newAlone(startNew func(format int) *engine) {
+func (w *world) newAlone(startNew func() *engine) {
 	w.t.Helper()
 	w.old.stop(w.t)
 	w.current.stop(w.t)
-	if n := w.inlineBlocks(); n > 0 {
-		w.t.Errorf("%d rows of users hold a block that the old engine could not read", n)
-	}
-	w.current = startNew(2)
+	w.current = startNew()
 	if !w.shared {
 		w.must("settings of the new engine", w.settings(w.current))
 		w.must("set a strategy", w.current.SetStrategyJSON(w.t.Context(), []byte(ranked(strategyC))))
@@ -364,7 +359,7 @@ func (w *world) inlineBlocks() int {
 
 // rollback: the old engine continues alone on rows of both, and the new one again
 // after it.
-func (w *world) rollback(startNew func(format int) *engine) {
+func (w *world) rollback(startNew func() *engine) {
 	w.t.Helper()
 	w.current.stop(w.t)
 	for u := range 4 {
@@ -372,7 +367,7 @@ func (w *world) rollback(startNew func(format int) *engine) {
 	}
 	w.recompute(w.old)
 	w.agreeEventually("the old engine alone", w.old)
-	w.current = startNew(1)
+	w.current = startNew()
 	if !w.shared {
 		w.must("settings of the new engine", w.settings(w.current))
 		w.must("set a strategy", w.current.SetStrategyJSON(w.t.Context(), []byte(ranked(strategyC))))

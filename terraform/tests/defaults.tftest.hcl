@@ -152,11 +152,6 @@ run "apply" {
     condition     = alltrue([for name, f in module.function : f.environment.BIGTABLE_ANALYSIS_APP_PROFILE == "" if name != "docs"])
     error_message = "A function uses Data Boost although nobody asked for it."
   }
-
-  assert {
-    condition     = alltrue([for name, f in module.function : f.environment.HISTORY_FORMAT == "2" if name != "docs"])
-    error_message = "A function does not store histories in format 2."
-  }
 }
 
 run "urls_are_not_logged" {

@@ -210,16 +210,6 @@ run "budget_of_zero" {
   expect_failures = [var.monthly_budget]
 }
 
-run "unknown_format_of_histories" {
-  command = plan
-
-  variables {
-    history_format = 3
-  }
-
-  expect_failures = [var.history_format]
-}
-
 run "log_samples_over_one" {
   command = plan
 

@@ -66,7 +66,7 @@ run "another_variable" {
   command = plan
 
   variables {
-    telemetry = { variables = { HISTORY_FORMAT = "1" } }
+    telemetry = { variables = { DELETION_SLACK = "1s" } }
   }
 
   expect_failures = [var.telemetry]

@@ -25,9 +25,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Format is the number of the form in which this version keeps a folder. Another
-// number is refused.
-const Format = 2
+// Format is the number of the form in which this version keeps a folder: of the options of
+// Pebble, and of everything that the engine stores. Another number is refused.
+const Format = 3
 
 // Names in the folder.
 const (

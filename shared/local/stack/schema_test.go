@@ -123,8 +123,7 @@ func rows(t *testing.T, s *stack.Stack, n schema.Name) int {
 const damaged = "broken"
 
 // damage writes a row whose only cell is a truncated original into one schema, or
-// removes that row. Only an older version wrote rows without the cell of their
-// objects.
+// removes that row.
 func damage(t *testing.T, s *stack.Stack, n schema.Name, put bool) {
 	t.Helper()
 	log := s.Backends.Store.Log("demo", schema.Of(n))

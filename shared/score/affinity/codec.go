@@ -36,12 +36,11 @@ import (
 // the profile's order, so a reader of the best few does not decode the rest.
 // This is stored data: a new layout needs a new format byte.
 //
-// Profiles of formats 2 and 3 list everything that they count. Those of older code
-// may exceed the bounds, which then choose on reading. They do not count values
-// that had decayed to zero.
+// Profiles of formats 2 and 3 list everything that they count. If one exceeds the bounds,
+// these choose on reading.
 const (
 	formatDays    = 2
-	formatTexts   = 3 // separate numbers, so that older code still reads the others
+	formatTexts   = 3
 	formatBounded = 4
 	formatDeleted = 5
 	formatMarked  = 6

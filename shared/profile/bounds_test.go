@@ -10,11 +10,10 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// During a rollout earlier processes do not know the format of a bounded profile. They
-// compute it and store all values in a format that this version reads. It is served
-// from the list, within the bounds, and not written again. Only profiles that leave
-// values out have the new format, and no summary has.
-func TestEarlierVersionWritesBoundedProfile(t *testing.T) {
+// A stored profile may list more than the bounds. It is served from the list, within the
+// bounds, and not written again. Only profiles that leave values out have the format that
+// says so, and no summary has.
+func TestProfileBeyondBoundsIsCut(t *testing.T) {
 	b := newFixture(t, 90, plain)
 	b.eng.SetBounds(affinity.Bounds{FacetValues: 2})
 	b.apply(bought("ordinary", b.clock), fatTo("fat", b.clock))
@@ -27,22 +26,22 @@ func TestEarlierVersionWritesBoundedProfile(t *testing.T) {
 
 	p := affinity.Bounds{}.Reference([]affinity.Event{eventOf(fatTo("fat", b.clock))}, plain, affinity.Window{Now: b.clock, RetentionDays: 90})
 	p.StrategyVersion = b.app().ScoringVersion
-	earlier := p.AppendBinary(nil)
+	whole := p.AppendBinary(nil)
 	row, err := b.store.ReadUser(ctx, appID, "fat")
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := store.ProfileWrite{User: "fat", Row: row, Version: p.StrategyVersion, Value: earlier, Summary: readAll(t, b, "fat").Summary}
+	w := store.ProfileWrite{User: "fat", Row: row, Version: p.StrategyVersion, Value: whole, Summary: readAll(t, b, "fat").Summary}
 	if err := b.store.WriteProfiles(ctx, appID, []store.ProfileWrite{w}); err != nil {
 		t.Fatal(err)
 	}
 	if r := b.read("fat"); !r.Stored || len(r.Affinities) != 2 || r.Total != 21 || !r.Truncated() {
-		t.Errorf("the earlier version's profile: stored %v, %d of %d, truncated %v; want 2 of 21", r.Stored, len(r.Affinities), r.Total, r.Truncated())
+		t.Errorf("the whole profile: stored %v, %d of %d, truncated %v; want 2 of 21", r.Stored, len(r.Affinities), r.Total, r.Truncated())
 	}
 	if _, err := b.eng.Recompute(ctx, b.app(), store.Range{}, profile.RecomputeOptions{OnlyStale: true}, func(profile.Progress) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
-	if got := readAll(t, b, "fat").Profile; !bytes.Equal(got, earlier) {
+	if got := readAll(t, b, "fat").Profile; !bytes.Equal(got, whole) {
 		t.Error("the profile was written again")
 	}
 }
