@@ -49,9 +49,6 @@ type Refusals struct {
 
 // Columns of a row of refusals: counters of a reason by day, a counter of its events,
 // which selects the next slot of its ring to overwrite, and the slots of the ring.
-// The rows of earlier releases have counters named by the reason, and one ring of all
-// reasons in columns 00 to 99. No process writes them any more, so Bigtable drops
-// their last cell 31 days after an upgrade.
 const (
 	dayLayout  = "2006-01-02"
 	ringColumn = "#"
@@ -114,11 +111,7 @@ func (s *Store) ReadRefused(ctx context.Context, app string, now time.Time) ([]R
 	var failed error
 	err := s.readRefused(ctx, app, func(row bigtable.Row) bool {
 		for column, n := range refusedCounts(row) {
-			if day, reason, dated := strings.Cut(column, ","); row.Key() == app+"," {
-				if column != ringColumn {
-					counts[column] += n
-				}
-			} else if dated && day >= oldest.UTC().Format(dayLayout) && day != ringColumn {
+			if day, reason, _ := strings.Cut(column, ","); day >= oldest.UTC().Format(dayLayout) && day != ringColumn {
 				counts[reason] += n
 			}
 		}

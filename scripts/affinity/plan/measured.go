@@ -28,7 +28,7 @@ var Measured = struct {
 	Block: Measurement{
 		Value: 14.2, Of: "an event in a block, 6.9 events a user, without object ids",
 		Command: "go test ./shared/score/history -run BytesOfRealData -v",
-		Take:    "clickstream, format 2 with a dictionary", Date: "2026-11-22",
+		Take:    "clickstream, with a dictionary", Date: "2026-11-22",
 	},
 	Message: Measurement{
 		Value: 1.74e-3, CPU: true, Of: "a message of one event, in ingest and process",

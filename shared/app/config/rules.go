@@ -88,9 +88,8 @@ func (a App) Publish(s strategy.Strategy, p Publication) (to App, changed bool, 
 }
 
 // ScoresAs reports whether the active strategy scores as the strategy of that
-// version did. It holds for every version since the scoring last changed: an
-// older engine, which does not know ScoringVersion, stores profiles with the
-// version of the strategy. This engine stores the scoring version: with a newer
+// version did. It holds for every version since the scoring last changed. Profiles
+// are stored with the scoring version: with a newer
 // one in rows, each change of the ranking would make every process whose cached
 // configuration is older read the configuration for each request.
 func (a App) ScoresAs(version int64) bool {

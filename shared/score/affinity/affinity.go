@@ -63,8 +63,7 @@ func (p Profile) Tombstone() Tombstone { return Tombstone{p.DeletedUntil, p.Rece
 // immutable, so copies may share their slices.
 type Profile struct {
 	// StrategyVersion is a version of the app's strategy that scores as the
-	// profile does: the version at which the scoring last changed or, by an
-	// older engine, a later one. The caller sets it: a Scorer knows the strategy
+	// profile does: the version at which the scoring last changed. The caller sets it: a Scorer knows the strategy
 	// but not its version.
 	StrategyVersion int64
 	RetentionDays   int // of the window; 0 = no limit

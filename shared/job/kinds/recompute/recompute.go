@@ -46,8 +46,7 @@ type Params struct {
 	// StrategyVersion is the version of the strategy at the start of the job.
 	StrategyVersion int64 `firestore:"strategyVersion"`
 	// ScoringVersion is the version that the profiles get. A newer one supersedes
-	// the job. It is 0 in a job that an older engine started, and in a job that
-	// started before the first strategy.
+	// the job. It is 0 in a job that started before the first strategy.
 	ScoringVersion int64 `firestore:"scoringVersion,omitempty"`
 	// RetentionDays is the retention at the start of the job.
 	RetentionDays int `firestore:"retentionDays"`
@@ -55,7 +54,7 @@ type Params struct {
 	OnlyStale bool `firestore:"onlyStale"`
 	// Maintain folds and trims the users' histories as well.
 	Maintain bool `firestore:"maintain"`
-	// Fold folds the history of every user. An older engine ignores it.
+	// Fold folds the history of every user.
 	Fold bool `firestore:"fold,omitempty"`
 }
 
