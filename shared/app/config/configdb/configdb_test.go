@@ -37,7 +37,7 @@ func TestFirestore(t *testing.T) {
 		},
 		"CorruptStrategy":      testCorruptStrategy,
 		"DamagedPrivateFacets": testDamagedPrivateFacets,
-		"OldDocument":          testOldDocument,
+		"LogDocument":          testLogDocument,
 		"OldVersions":          testOldVersions,
 		"DamagedOldVersion":    testDamagedOldVersion,
 		"Documents":            testDocuments,
@@ -106,21 +106,22 @@ func testDamagedPrivateFacets(t *testing.T) {
 	}
 }
 
-// A document older than the narrow schema is an app with the default layout,
-// before and after other changes. A document with an unknown layout is a fault.
-func testOldDocument(t *testing.T) {
+// A change of the log changes its fields alone. A document with an unknown layout is a
+// fault.
+func testLogDocument(t *testing.T) {
 	client := newClient(t, newProject())
 	store := configdb.New(client, slog.New(slog.DiscardHandler))
 	document := client.Collection("apps").Doc("shop")
 	at := time.Date(2026, 3, 4, 5, 6, 7, 8000, time.UTC)
-	old := map[string]any{"id": "shop", "retentionDays": 30, "strategy": "", "strategyVersion": 0, "createdAt": at, "changedAt": at}
+	old := map[string]any{"id": "shop", "retentionDays": 30, "strategy": "", "strategyVersion": 0, "createdAt": at, "changedAt": at,
+		"log": map[string]any{"write": []any{"wide"}, "read": "wide", "encoding": "compact", "generation": 0}}
 	if _, err := document.Create(t.Context(), old); err != nil {
 		t.Fatal(err)
 	}
 	want := config.App{ID: "shop", RetentionDays: 30, Log: schema.Default(), CreatedAt: at, ChangedAt: at}
 	got, err := store.App(t.Context(), "shop")
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
-		t.Errorf("old document: error %v (-want +got):\n%s", err, diff)
+		t.Errorf("document: error %v (-want +got):\n%s", err, diff)
 	}
 	update := func(change func(*config.App)) config.App {
 		t.Helper()
