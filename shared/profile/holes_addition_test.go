@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"cloud.google.com/go/bigtable"
-
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/score/affinity"
@@ -283,16 +281,6 @@ func TestAdditionOfManyEvents(t *testing.T) {
 	if !slices.IsSortedFunc(r.Session.Events, func(a, b affinity.Event) int { return int(b.Time - a.Time) }) {
 		t.Errorf("%+v is not in order", r.Session.Events)
 	}
-}
-
-// listCells returns the cells of the row that list what profiles count.
-func (s *harness) listCells() []bigtable.ReadItem {
-	s.t.Helper()
-	row, err := s.client.Open(store.TableUsers).ReadRow(ctx, appID+",u,")
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return slices.DeleteFunc(row["p"], func(item bigtable.ReadItem) bool { return item.Column != "p:l" })
 }
 
 // A refresh holds only so many bases. The profiles of the other users are computed.
