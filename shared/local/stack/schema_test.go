@@ -148,13 +148,13 @@ func withoutObjects(ctx context.Context, m any, _ *grpc.UnaryServerInfo, handle 
 }
 
 var (
-	moveMark   = regexp.MustCompile(`(move|backfill|verify|drop)-\d{8}T\d{6}Z-[a-z0-9]{6}`)
+	jobMark    = regexp.MustCompile(`(migration|backfill|verify|drop)-\d{8}T\d{6}Z-[a-z0-9]{6}`)
 	settleMark = regexp.MustCompile(`"settlesInMs":\d+`)
 	sourceMark = regexp.MustCompile(`, (stored|computed),`)
 )
 
 func stableMove(answer string) string {
-	return settleMark.ReplaceAllString(stable(moveMark.ReplaceAllString(answer, "<$1>")), `"settlesInMs":<n>`)
+	return settleMark.ReplaceAllString(stable(jobMark.ReplaceAllString(answer, "<$1>")), `"settlesInMs":<n>`)
 }
 
 // Of concurrent requests for a step one takes effect. The others get 409 or the same
