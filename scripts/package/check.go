@@ -21,8 +21,8 @@ import (
 	"github.com/affinityengine/affinity/terraform"
 )
 
-// patience is how long a function may take from its start to its answer.
-const patience = 30 * time.Second
+// waitTimeout is how long a function may take from its start to its answer.
+const waitTimeout = 30 * time.Second
 
 // check builds the zip of a function, starts it without variables, and returns the
 // variables that it says it lacks.
@@ -49,7 +49,7 @@ func check(ctx context.Context, path string, fn terraform.Function) ([]string, e
 // ask starts a function's program as the platform does, but without a
 // configuration, and returns the variables that its log says it lacks.
 func ask(ctx context.Context, program string, fn terraform.Function) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, waitTimeout)
 	defer cancel()
 	port, err := freePort()
 	if err != nil {

@@ -20,9 +20,9 @@ const (
 	// answerTime is how long the engine may take for one answer. No route of the campaign takes a
 	// second on an idle machine.
 	answerTime = 40 * time.Second
-	// patience is for how long a request is sent again, while the engine answers that it is busy or
+	// busyTimeout is for how long a request is sent again, while the engine answers that it is busy or
 	// that it builds what the answer needs.
-	patience = 3 * time.Minute
+	busyTimeout = 3 * time.Minute
 )
 
 // caller sends the requests of one app.
@@ -72,7 +72,7 @@ func (a *answer) differs(what, engine, model string) *Difference {
 // it again, end the attempts.
 func (c *caller) do(method, path string, body []byte) (*answer, error) {
 	a := &answer{request: &request{c: c, method: method, path: path, body: body}}
-	end := time.Now().Add(patience)
+	end := time.Now().Add(busyTimeout)
 	for {
 		if err := c.engine.ready(); err != nil {
 			return nil, err
@@ -92,7 +92,7 @@ func (c *caller) do(method, path string, body []byte) (*answer, error) {
 		case err != nil && !ended && time.Since(from) >= answerTime:
 			return nil, a.differs("no answer", fmt.Sprintf("none after %v", answerTime), "an answer")
 		case time.Now().After(end):
-			return nil, a.differs("no answer that counts", fmt.Sprintf("for %v: %d %s %v", patience, a.status, a.body, err), "an answer")
+			return nil, a.differs("no answer that counts", fmt.Sprintf("for %v: %d %s %v", busyTimeout, a.status, a.body, err), "an answer")
 		}
 		if !ended {
 			time.Sleep(wait) // as long as the engine asks for

@@ -927,7 +927,7 @@ func (w *world) reenrich() error {
 
 // await waits until a job has ended.
 func (w *world) await(a *answer, path string) error {
-	for end := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(busyTimeout); ; time.Sleep(100 * time.Millisecond) {
 		var job struct{ ID, State string }
 		if err := a.decode(&job); err != nil {
 			return err
@@ -940,7 +940,7 @@ func (w *world) await(a *answer, path string) error {
 			return a.differs("job", string(a.body), "done")
 		}
 		if time.Now().After(end) {
-			return a.differs("job", string(a.body), "done after "+patience.String())
+			return a.differs("job", string(a.body), "done after "+busyTimeout.String())
 		}
 		var err error
 		if a, err = w.want(http.MethodGet, path+job.ID, nil, http.StatusOK); err != nil {

@@ -17,9 +17,9 @@ const (
 	// maxStale is how old an answer may be that getStale returns while the backend
 	// fails.
 	maxStale = 5 * time.Minute
-	// patience is how long getStale lets a read run before it returns an old answer.
+	// waitTimeout is how long getStale lets a read run before it returns an old answer.
 	// It is short for an answer that an earlier read failed to replace.
-	patience      = time.Second
+	waitTimeout   = time.Second
 	shortPatience = 100 * time.Millisecond
 	// maxStrangers is how many reads of getStale and prefetch run at a time for keys
 	// that the cache does not know: anybody can guess those. While the backend hangs,
@@ -89,7 +89,7 @@ func (c *cache[K, V]) get(ctx context.Context, key K, read reader[V]) (V, error)
 }
 
 // getStale is get, except that it returns an answer of up to maxStale ago if the
-// new read fails, or runs for longer than patience.
+// new read fails, or runs for longer than waitTimeout.
 func (c *cache[K, V]) getStale(ctx context.Context, key K, read reader[V]) (V, error) {
 	if c.ttl <= 0 {
 		return read(ctx)
@@ -102,7 +102,7 @@ func (c *cache[K, V]) getStale(ctx context.Context, key K, read reader[V]) (V, e
 	if old == nil {
 		return a.wait(ctx)
 	}
-	wait := patience
+	wait := waitTimeout
 	if old.failing.Load() {
 		wait = shortPatience
 	}

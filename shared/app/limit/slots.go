@@ -14,12 +14,12 @@ const (
 	Export  Slot = "exports"
 )
 
-// atOnce is how many an app may have under way in one process.
-var atOnce = map[Slot]int{Explain: 2, Preview: 1, Audit: 1, Export: 1}
+// concurrency is how many an app may have under way in one process.
+var concurrency = map[Slot]int{Explain: 2, Preview: 1, Audit: 1, Export: 1}
 
 // AtOnce returns how many requests of a kind an app may have under way in one
 // process.
-func AtOnce(s Slot) int { return atOnce[s] }
+func AtOnce(s Slot) int { return concurrency[s] }
 
 // slotWait is the time after which a refused request may find a slot.
 const slotWait = 2 * time.Second
@@ -30,7 +30,7 @@ func (l *Limiter) Enter(id string, s Slot) (leave func(), err error) {
 	a := l.app(id)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.slots[s] >= atOnce[s] {
+	if a.slots[s] >= concurrency[s] {
 		return nil, refuse(State{}, slotWait, "The app has %d %s under way, and may have no more at a time: send this request again later", a.slots[s], s)
 	}
 	if a.slots == nil {

@@ -19,8 +19,8 @@ const (
 	Interval = 5 * time.Second
 	// flushTime limits a flush, so that a slow table does not keep a process alive.
 	flushTime = 5 * time.Second
-	// atOnce is how many apps a flush writes at the same time.
-	atOnce = 8
+	// concurrency is how many apps a flush writes at the same time.
+	concurrency = 8
 	// maxDays, maxSketches, maxAllNames and maxKeys bound the memory of a process whose
 	// table fails, or that serves very many apps: days of apps, sketches of their users,
 	// names of all days, and keys. What is above them is not counted, and logged. Names
@@ -229,7 +229,7 @@ func (c *Counter) Flush(ctx context.Context) error {
 	defer cancel()
 	var (
 		group  sync.WaitGroup
-		slots  = make(chan struct{}, atOnce)
+		slots  = make(chan struct{}, concurrency)
 		mu     sync.Mutex
 		failed []error
 	)

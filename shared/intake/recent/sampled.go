@@ -51,8 +51,8 @@ const (
 	appsAtOnce = 8
 	// writeTime limits a write of all apps.
 	writeTime = 5 * time.Second
-	// quiet is the time between two lines of the log about writes that fail.
-	quiet = time.Minute
+	// logInterval is the time between two lines of the log about writes that fail.
+	logInterval = time.Minute
 )
 
 // Table keeps samples.
@@ -74,15 +74,15 @@ type Recorder struct {
 
 	writing chan struct{} // holds a value during a write
 
-	mu      sync.Mutex
-	second  int64          // since 1970, in which taken counts
-	taken   map[string]int // by app
-	waiting map[string][]waiting
-	held    int // waiting events
-	due     bool
-	began   time.Time
-	dropped map[string]int64 // the last minute in which the rows of an app were dropped
-	said    time.Time        // when the last failure was logged
+	mu         sync.Mutex
+	second     int64          // since 1970, in which taken counts
+	taken      map[string]int // by app
+	waiting    map[string][]waiting
+	held       int // waiting events
+	due        bool
+	began      time.Time
+	dropped    map[string]int64 // the last minute in which the rows of an app were dropped
+	lastLogged time.Time        // when the last failure was logged
 }
 
 // waiting is an event that waits for a write.
@@ -192,9 +192,9 @@ func (r *Recorder) write() {
 func (r *Recorder) say(ctx context.Context, err error) {
 	now := r.now()
 	r.mu.Lock()
-	logged := now.Sub(r.said) < quiet
+	logged := now.Sub(r.lastLogged) < logInterval
 	if !logged {
-		r.said = now
+		r.lastLogged = now
 	}
 	r.mu.Unlock()
 	if !logged {

@@ -100,7 +100,7 @@ func (a *Archive) Close() error {
 	a.stop()
 	select {
 	case <-a.done:
-	case <-time.After(closePatience):
+	case <-time.After(usualCloseTimeout):
 		a.log.Warn("Pub/Sub is unreachable and may deliver archived messages again", "subscription", a.subscription)
 	}
 	a.mu.Lock()

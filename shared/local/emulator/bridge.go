@@ -28,10 +28,10 @@ const (
 	// When it expires, Pub/Sub redelivers a message that a closed Bridge or a
 	// dead process held.
 	lease = 10 * time.Second
-	// closePatience is how long Close waits for the client library after the
+	// usualCloseTimeout is how long Close waits for the client library after the
 	// Bridge has settled all messages. The library sends the last
 	// acknowledgements within 100 ms. Without a server it retries forever.
-	closePatience = 5 * time.Second
+	usualCloseTimeout = 5 * time.Second
 )
 
 // BridgeConfig holds the source, the target and the retries of a Bridge.
@@ -127,14 +127,14 @@ func isName(s, collection string) bool {
 // the subscription. So one Bridge counts all attempts of a message. A new Bridge
 // starts at 0. Delivery is at least once and in no order.
 type Bridge struct {
-	cfg         BridgeConfig
-	ctx         context.Context // ends every push under way
-	http        *http.Client
-	deadLetters *pubsub.Publisher // nil without a dead-letter topic
-	window      *pushWindow
-	stop        context.CancelFunc
-	done        chan struct{} // closed when receiving has ended
-	patience    time.Duration // closePatience, or less in a test
+	cfg          BridgeConfig
+	ctx          context.Context // ends every push under way
+	http         *http.Client
+	deadLetters  *pubsub.Publisher // nil without a dead-letter topic
+	window       *pushWindow
+	stop         context.CancelFunc
+	done         chan struct{} // closed when receiving has ended
+	closeTimeout time.Duration // usualCloseTimeout, or less in a test
 
 	changed   signal
 	mu        sync.Mutex
@@ -155,12 +155,12 @@ func StartBridge(ctx context.Context, client *pubsub.Client, cfg BridgeConfig) (
 		return nil, fmt.Errorf("start the bridge: look up %s: %w", cfg.Subscription, err)
 	}
 	b := &Bridge{
-		cfg:      cfg,
-		ctx:      ctx,
-		http:     pushClient(cfg.Concurrency),
-		window:   newPushWindow(cfg.Concurrency),
-		done:     make(chan struct{}),
-		patience: closePatience,
+		cfg:          cfg,
+		ctx:          ctx,
+		http:         pushClient(cfg.Concurrency),
+		window:       newPushWindow(cfg.Concurrency),
+		done:         make(chan struct{}),
+		closeTimeout: usualCloseTimeout,
 	}
 	if cfg.DeadLetterTopic != "" {
 		topic := &pb.GetTopicRequest{Topic: cfg.DeadLetterTopic}
@@ -220,7 +220,7 @@ func (b *Bridge) Close() {
 	_ = b.Idle(context.Background()) // no error: this context never ends
 	select {
 	case <-b.done:
-	case <-time.After(b.patience):
+	case <-time.After(b.closeTimeout):
 		b.cfg.Log.Warn("Pub/Sub is unreachable and may redeliver unacknowledged messages",
 			"subscription", b.cfg.Subscription)
 	}

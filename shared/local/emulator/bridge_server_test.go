@@ -72,7 +72,7 @@ func TestBridgeClosesWithoutItsServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bridge.patience = time.Millisecond
+	bridge.closeTimeout = time.Millisecond
 	publish(ctx, t, client, "x")
 	<-entered
 	server.server.Stop()

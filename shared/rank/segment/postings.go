@@ -24,9 +24,9 @@ type postings struct {
 
 // block is some postings of successive users.
 type block struct {
-	b    []byte
-	most int      // bytes
-	ends []uint32 // once it is ordered: by number, where the postings of the filter end
+	b        []byte
+	maxBytes int
+	ends     []uint32 // once it is ordered: by number, where the postings of the filter end
 }
 
 const (
@@ -73,11 +73,11 @@ func (p *postings) addUser() bool {
 		p.counts[number]++
 	}
 	for rest := p.user; len(rest) > 0; {
-		if p.used == 0 || len(p.blocks[p.used-1].b) == p.blocks[p.used-1].most {
+		if p.used == 0 || len(p.blocks[p.used-1].b) == p.blocks[p.used-1].maxBytes {
 			p.nextBlock()
 		}
 		k := &p.blocks[p.used-1]
-		n := min(len(rest), k.most-len(k.b))
+		n := min(len(rest), k.maxBytes-len(k.b))
 		k.b, rest = append(k.b, rest[:n]...), rest[n:]
 	}
 	return len(p.user) > 0
@@ -90,9 +90,9 @@ func (p *postings) nextBlock() {
 		p.blocks = append(p.blocks, block{})
 	}
 	k, each := &p.blocks[p.used], numberBytes+p.size
-	k.most = max(blockBytes/each, blockShare*len(p.counts)) * each
-	if cap(k.b) < k.most {
-		k.b = make([]byte, 0, k.most)
+	k.maxBytes = max(blockBytes/each, blockShare*len(p.counts)) * each
+	if cap(k.b) < k.maxBytes {
+		k.b = make([]byte, 0, k.maxBytes)
 	}
 	k.b, k.ends = k.b[:0], k.ends[:0]
 	p.used++

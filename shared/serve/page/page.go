@@ -28,9 +28,9 @@ const (
 	// many slow ones in a row the pages of an app go without it for a while.
 	userWait    = time.Second
 	userStrikes = 5
-	// spare is how many candidates beyond the limit a page may try, in the place of those
+	// extraCandidates is how many candidates beyond the limit a page may try, in the place of those
 	// whose records are not there.
-	spare = 64
+	extraCandidates = 64
 	// maxPassed bounds a cursor of latest.
 	maxPassed = 1000
 )
@@ -227,12 +227,12 @@ func (p *pager) suggested(ctx context.Context) error {
 			}
 		}
 	}
-	limit := n + p.q.Limit + spare
+	limit := n + p.q.Limit + extraCandidates
 	items, err := p.rank(ctx, limit)
 	if err != nil {
 		return err
 	}
-	order := make([]int, 0, p.q.Limit+spare)
+	order := make([]int, 0, p.q.Limit+extraCandidates)
 	for _, item := range items {
 		if !shown[item.Candidate] {
 			order = append(order, item.Candidate)
@@ -299,7 +299,7 @@ func (p *pager) latest(ctx context.Context) error {
 			order = append(order, i)
 		}
 	}
-	most := min(p.q.Limit+spare, maxPassed)
+	most := min(p.q.Limit+extraCandidates, maxPassed)
 	for i := next; i < len(w.all) && len(order) < most; i++ {
 		order = append(order, i)
 	}

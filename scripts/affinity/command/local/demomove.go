@@ -100,7 +100,7 @@ func showMoves(ctx context.Context, t *command.Tool, url, token string, o demoMo
 	fmt.Fprintf(t.Out, "at rest      %s\n", rest)
 	for n := range o.moves {
 		to := demoRegions[(n+1)%len(demoRegions)]
-		took, err := moveApp(ctx, t, moves, to, patience*(o.limit+2*config.TTL))
+		took, err := moveApp(ctx, t, moves, to, maxWaits*(o.limit+2*config.TTL))
 		if err != nil {
 			return err
 		}
@@ -118,8 +118,8 @@ func showMoves(ctx context.Context, t *command.Tool, url, token string, o demoMo
 	return err
 }
 
-// patience is how many waits of a phase a move may take; it has six phases.
-const patience = 20
+// maxWaits is how many waits of a phase a move may take; it has six phases.
+const maxWaits = 20
 
 // moveApp moves the app and waits until the region that it left holds nothing of it.
 func moveApp(ctx context.Context, t *command.Tool, m command.Mover, to string, longest time.Duration) (time.Duration, error) {

@@ -90,7 +90,7 @@ func New(r job.Runner, c config.Store, regions Regions, mover Mover, longest tim
 	r.DuringMoves = true
 	moves := &Runner{config: c, regions: regions, arrived: arrived}
 	r.Users = usersOf{c, regions}
-	r.Work = &work{regions: regions, mover: mover, now: r.Now, moves: moves, atOnce: r.Settings.MovedAtOnce}
+	r.Work = &work{regions: regions, mover: mover, now: r.Now, moves: moves, concurrency: r.Settings.MovedAtOnce}
 	moves.Runner = job.New(r)
 	return moves
 }

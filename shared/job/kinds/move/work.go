@@ -34,17 +34,17 @@ type Mover interface {
 var _ Mover = (*profile.Engine)(nil)
 
 const (
-	groupUsers = 64 // between two checkpoints
-	atOnce     = 4  // users of a task, unless the settings say another number
+	groupUsers  = 64 // between two checkpoints
+	movedAtOnce = 4  // users of a task, unless the settings say another number
 )
 
 // work is the work of all phases.
 type work struct {
-	regions Regions
-	mover   Mover
-	now     func() time.Time
-	moves   *Runner
-	atOnce  int // users of a task; 0: the usual number
+	regions     Regions
+	mover       Mover
+	now         func() time.Time
+	moves       *Runner
+	concurrency int // users of a task; 0: the usual number
 }
 
 var (
@@ -160,7 +160,7 @@ func (w *work) each(ctx context.Context, users []string, until time.Time,
 	step func(ctx context.Context, i int) (int, error)) (finished, sum int, err error) {
 	counts, left := make([]int, len(users)), make([]bool, len(users))
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(cmp.Or(w.atOnce, atOnce))
+	g.SetLimit(cmp.Or(w.concurrency, movedAtOnce))
 	for i := range users {
 		g.Go(func() (err error) {
 			if i > 0 && !w.now().Before(until) {

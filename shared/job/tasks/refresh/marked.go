@@ -69,10 +69,10 @@ func Decode(body []byte) (Request, error) {
 }
 
 const (
-	// atOnce is how many tasks of a message are created at a time, and patience how long
+	// concurrency is how many tasks of a message are created at a time, and enqueueTimeout how long
 	// a message waits for them: its profiles are right without.
-	atOnce   = 16
-	patience = 2 * time.Second
+	concurrency    = 16
+	enqueueTimeout = 2 * time.Second
 	// maxNames is how many names a process remembers, twice.
 	maxNames = 20_000
 )
@@ -98,10 +98,10 @@ func New(q queue.Queue, now func() time.Time, log *slog.Logger) *Enqueuer {
 // after the marks, so a task is due after them. An error is logged and counted: the user
 // stays without a stored profile until the next read, event or nightly round.
 func (e *Enqueuer) Enqueue(ctx context.Context, app config.App, users []string) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, enqueueTimeout)
 	defer cancel()
 	var g errgroup.Group
-	g.SetLimit(atOnce)
+	g.SetLimit(concurrency)
 	var failed atomic.Int64
 	var last atomic.Pointer[error]
 	for _, user := range users {
