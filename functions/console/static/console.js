@@ -58,5 +58,10 @@ if (tail && pause) {
   tail.addEventListener("htmx:beforeSwap", (event) => { if (still()) event.detail.shouldSwap = false; });
 }
 
-// On a narrow screen the navigation scrolls: the current section must be in sight.
-document.querySelector(".side nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+// On a narrow screen the navigation scrolls: the current section must be in sight. scrollIntoView
+// would also make Tab begin there, behind the link that skips the navigation.
+const section = document.querySelector(".side nav [aria-current]");
+if (section) {
+  const [at, nav] = [section.getBoundingClientRect(), section.parentElement.getBoundingClientRect()];
+  section.parentElement.scrollLeft += at.left + at.width / 2 - nav.left - nav.width / 2;
+}
