@@ -40,7 +40,7 @@ func TestExpiringMatchesJobs(t *testing.T) {
 		}
 		expiring = append(expiring, name)
 	}
-	want := []string{backtests.Collection.Name, crowdbuild.Collection.Name, daterows.Collection.Name, migration.Collection.Name, recompute.Collection.Name, reenrich.Collection.Name, move.Collection.Name, segmentbuild.Collection.Name, segmentexport.Collection.Name, "shards"}
+	want := []string{backtests.Collection.Name, crowdbuild.Collection.Name, daterows.Collection.Name, migration.Collection.Name, move.Collection.Name, recompute.Collection.Name, reenrich.Collection.Name, segmentbuild.Collection.Name, segmentexport.Collection.Name, "shards"}
 	if slices.Sort(expiring); !slices.Equal(expiring, want) {
 		t.Errorf("documents of %q expire, but jobs and shards are in %q", expiring, want)
 	}
