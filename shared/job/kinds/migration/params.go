@@ -44,11 +44,6 @@ type BackfillCounts struct {
 	Undecodable int64 // rows that cannot be copied
 }
 
-// BackfillCountsOf names the counts of a backfill.
-func BackfillCountsOf(c job.Counts) BackfillCounts {
-	return BackfillCounts{Users: c.Visited, Rows: c.Events, Copied: c.Changed, Undecodable: c.Faulty}
-}
-
 func (c BackfillCounts) stored() job.Counts {
 	return job.Counts{Visited: c.Users, Events: c.Rows, Changed: c.Copied, Faulty: c.Undecodable}
 }
@@ -75,8 +70,5 @@ func (c VerifyCounts) stored() job.Counts {
 type DropCounts struct {
 	Removed int64 // rows
 }
-
-// DropCountsOf names the counts of a drop.
-func DropCountsOf(c job.Counts) DropCounts { return DropCounts{Removed: c.Changed} }
 
 func (c DropCounts) stored() job.Counts { return job.Counts{Events: c.Removed, Changed: c.Removed} }
