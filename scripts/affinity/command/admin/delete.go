@@ -167,10 +167,13 @@ func (s ConfigStore) deletions(ctx context.Context, start bool, do func(*deletio
 	return do(deletion.New(r, s.Store, nil, nil, deletion.Late))
 }
 
+// Delete ends an app and starts the job that deletes it, or resumes that job. again deletes
+// what may have come back to an app that is deleted, as from a backup.
 func (s ConfigStore) Delete(ctx context.Context, appID string, again bool) (deletion.Status, error) {
 	return s.deletions(ctx, true, func(r *deletion.Runner) (deletion.Status, error) { return r.Delete(ctx, appID, again) })
 }
 
+// Status returns how far the deletion of an app is.
 func (s ConfigStore) Status(ctx context.Context, appID string) (deletion.Status, error) {
 	return s.deletions(ctx, false, func(r *deletion.Runner) (deletion.Status, error) { return r.Status(ctx, appID) })
 }

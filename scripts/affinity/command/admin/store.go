@@ -67,6 +67,8 @@ type UsageTable interface {
 	Close() error
 }
 
+// LastUsed returns the last day on which each key of an app was used, by the key's
+// hash.
 func (s ConfigStore) LastUsed(ctx context.Context, appID string) (days map[string]usage.Day, err error) {
 	table, err := s.usage(ctx)
 	if err != nil {
@@ -76,6 +78,8 @@ func (s ConfigStore) LastUsed(ctx context.Context, appID string) (days map[strin
 	return table.LastUsed(ctx, appID)
 }
 
+// AddParent stores a key as a parent of secured keys, with its text encrypted under the KMS
+// key of the deployment.
 func (s ConfigStore) AddParent(ctx context.Context, appID string, key config.Key, text string) error {
 	c, err := s.cipher(ctx)
 	if err != nil {
@@ -84,6 +88,7 @@ func (s ConfigStore) AddParent(ctx context.Context, appID string, key config.Key
 	return config.AddParent(ctx, s.Store, c, appID, key, text)
 }
 
+// SetEncoding sets the encoding in which the log of an app is written from now on.
 func (s ConfigStore) SetEncoding(ctx context.Context, appID string, e schema.Encoding) (config.App, error) {
 	return operator.SetEncoding(ctx, s.Store, appID, e)
 }
