@@ -44,10 +44,7 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 		return nil, errors.Join(err, base.Close())
 	}
 	profiles := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
-	all, err := jobs.Open(base, tasks, s.Jobs, profiles, nil)
-	if err != nil {
-		return nil, errors.Join(err, tasks.Close(), base.Close())
-	}
+	all := jobs.Open(base, tasks, s.Jobs, profiles, nil)
 	return New(Backends{Base: base, Jobs: all, Auth: auth.New(base.CachedConfig, s.Auth).Note(base.Usage.Key), Profiles: profiles}), nil
 }
 

@@ -64,10 +64,6 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	if err != nil {
 		return nil, err
 	}
-	enricher, err := enrich.New(base.Store, base.CachedConfig)
-	if err != nil {
-		return nil, errors.Join(err, base.Close())
-	}
 	s.Queue.Where, s.Bus.Where = base.RegionOf, base.RegionOf
 	tasks, err := taskqueue.Open(ctx, s.Queue)
 	if err != nil {
@@ -80,10 +76,8 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	engine := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
 	engine.SetSlack(s.DeletionSlack)
 	who := auth.New(base.CachedConfig, s.Auth).Note(base.Usage.Key)
-	all, err := runners.Open(base, tasks, s.Jobs, engine, nil)
-	if err != nil {
-		return nil, errors.Join(err, messages.Close(), tasks.Close(), base.Close())
-	}
+	all := runners.Open(base, tasks, s.Jobs, engine, nil)
+	enricher := enrich.New(base.Store, base.CachedConfig)
 	refusals := refused.New(base.Buffered(), base.Now, log)
 	function.AtExit(refusals.Flush)
 	api := API{

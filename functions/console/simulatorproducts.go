@@ -9,10 +9,10 @@ import (
 	"time"
 	"unicode"
 
-	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/lru"
 )
 
 // product is what a card shows of an object.
@@ -96,7 +96,7 @@ func initials(text string) string {
 // concurrent use.
 type products struct {
 	now  func() time.Time
-	kept *lru.Cache[productKey, keptProduct]
+	kept lru.Cache[productKey, keptProduct]
 }
 
 type productKey struct{ app, index, id string }
@@ -114,8 +114,7 @@ const (
 )
 
 func newProducts(now func() time.Time) *products {
-	kept, _ := lru.New[productKey, keptProduct](keptProducts) // fails only if the size is not positive
-	return &products{now, kept}
+	return &products{now, lru.New[productKey, keptProduct](keptProducts)}
 }
 
 func (p *products) get(key productKey) (product, bool) {

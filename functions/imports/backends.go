@@ -43,10 +43,6 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	if err != nil {
 		return nil, err
 	}
-	enricher, err := enrich.New(base.Store, base.CachedConfig)
-	if err != nil {
-		return nil, errors.Join(err, base.Close())
-	}
 	s.Queue.Where = base.RegionOf
 	tasks, err := taskqueue.Open(ctx, s.Queue)
 	if err != nil {
@@ -56,7 +52,7 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	function.AtExit(refusals.Flush)
 	profiles := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
 	return New(Backends{
-		Base: base, Auth: auth.New(base.CachedConfig, s.Auth).Note(base.Usage.Key), Queue: tasks, Enricher: enricher,
+		Base: base, Auth: auth.New(base.CachedConfig, s.Auth).Note(base.Usage.Key), Queue: tasks, Enricher: enrich.New(base.Store, base.CachedConfig),
 		Profiles: profiles, Refused: refusals,
 	}), nil
 }

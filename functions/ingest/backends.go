@@ -43,10 +43,6 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	if err != nil {
 		return nil, errors.Join(err, base.Close())
 	}
-	enricher, err := enrich.New(base.Store, base.CachedConfig)
-	if err != nil {
-		return nil, errors.Join(err, base.Close())
-	}
 	s.Bus.Where = base.RegionOf
 	messages, err := pubsub.Open(ctx, s.Bus)
 	if err != nil {
@@ -54,5 +50,5 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	}
 	refusals := refused.New(base.Buffered(), base.Now, log)
 	function.AtExit(refusals.Flush)
-	return New(Backends{Base: base, Auth: auth.New(parents, s.Auth).Note(base.Usage.Key), Bus: messages, Enricher: enricher, Refused: refusals}), nil
+	return New(Backends{Base: base, Auth: auth.New(parents, s.Auth).Note(base.Usage.Key), Bus: messages, Enricher: enrich.New(base.Store, base.CachedConfig), Refused: refusals}), nil
 }

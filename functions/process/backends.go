@@ -43,10 +43,6 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	if err != nil {
 		return nil, err
 	}
-	enricher, err := enrich.New(base.Store, base.CachedConfig)
-	if err != nil {
-		return nil, errors.Join(err, base.Close())
-	}
 	s.Bus.Where = base.RegionOf
 	messages, err := pubsub.Open(ctx, s.Bus)
 	if err != nil {
@@ -66,7 +62,7 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	function.AtExit(refusals.Flush)
 	recent := recent.New(base.Buffered(), profiles.StatesOf, base.Now, log)
 	function.AtExit(recent.Flush)
-	h := newHandler(Backends{Base: base, Bus: messages, Enricher: enricher, Profiles: profiles, Refused: refusals, Sampled: recent})
+	h := newHandler(Backends{Base: base, Bus: messages, Enricher: enrich.New(base.Store, base.CachedConfig), Profiles: profiles, Refused: refusals, Sampled: recent})
 	function.AtExit(h.messages.Flush)
 	return h.router(), nil
 }

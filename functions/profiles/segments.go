@@ -4,9 +4,8 @@ import (
 	"context"
 	"net/http"
 
-	lru "github.com/hashicorp/golang-lru/v2"
-
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/lru"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/rank/segment"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
@@ -19,7 +18,7 @@ const compiledConditions = 1_000
 // itself, so it needs no lists.
 type membership struct {
 	config   *config.Cached
-	compiled *lru.Cache[conditionKey, *segment.Query]
+	compiled lru.Cache[conditionKey, *segment.Query]
 }
 
 // conditionKey names a compiled condition: aliases and half-lives are those of a scoring
@@ -31,8 +30,7 @@ type conditionKey struct {
 }
 
 func newMembership(c *config.Cached) membership {
-	compiled, _ := lru.New[conditionKey, *segment.Query](compiledConditions) // fails for no entries alone
-	return membership{c, compiled}
+	return membership{c, lru.New[conditionKey, *segment.Query](compiledConditions)}
 }
 
 // segmentsAsked reports whether a request asks for the names of segments.

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hashicorp/golang-lru/v2/simplelru"
+	"github.com/affinityengine/affinity/shared/lru"
 )
 
 const (
@@ -38,6 +38,16 @@ func (busyError) Error() string { return "too many reads of the configuration at
 // Transient says that the read may succeed later.
 func (busyError) Transient() bool { return true }
 
+// answers are the methods of a cache. A Cached holds no cache by its own type, since each
+// package that uses a Cached would compile it once more.
+type answers[K comparable, V any] interface {
+	get(ctx context.Context, key K, read reader[V]) (V, error)
+	getStale(ctx context.Context, key K, read reader[V]) (V, error)
+	prefetch(ctx context.Context, key K, read reader[V])
+	knows(key K) bool
+	evict(key K)
+}
+
 // cache keeps the answers of reads. It keeps those that found something apart from
 // those that did not, so that guesses evict nothing that exists. Of each kind it
 // evicts the least recently used one.
@@ -45,8 +55,8 @@ type cache[K comparable, V any] struct {
 	ttl    time.Duration
 	now    func() time.Time
 	mu     sync.Mutex
-	found  *simplelru.LRU[K, *answer[V]]
-	absent *simplelru.LRU[K, *answer[V]]
+	found  lru.Cache[K, *answer[V]]
+	absent lru.Cache[K, *answer[V]]
 	// running are the newest reads of their keys. strangers counts reads, these and
 	// older ones, of guessed keys that are not in found.
 	running   map[K]*answer[V]
@@ -66,10 +76,10 @@ type answer[V any] struct {
 // newCache returns a cache of at most size answers that found something, and of
 // as many that did not.
 func newCache[K comparable, V any](size int, ttl time.Duration, now func() time.Time) *cache[K, V] {
-	// NewLRU fails only if the size is not positive.
-	found, _ := simplelru.NewLRU[K, *answer[V]](size, nil)
-	absent, _ := simplelru.NewLRU[K, *answer[V]](size, nil)
-	return &cache[K, V]{ttl: ttl, now: now, found: found, absent: absent, running: map[K]*answer[V]{}}
+	return &cache[K, V]{
+		ttl: ttl, now: now, running: map[K]*answer[V]{},
+		found: lru.NewUnlocked[K, *answer[V]](size, nil), absent: lru.NewUnlocked[K, *answer[V]](size, nil),
+	}
 }
 
 type reader[V any] func(context.Context) (V, error)

@@ -39,14 +39,16 @@ const (
 // concurrent use.
 type Cached struct {
 	store      Store
-	apps       *cache[string, App]
-	keys       *cache[keyID, Key]
-	strategies *cache[strategyID, strategy.Strategy]
-	indexes    *cache[indexID, catalog.Settings]
-	deletions  *cache[string, Deletion]
-	feeds      *cache[feedID, Feed]
-	segments   *cache[string, []SavedSegment]
+	apps       answers[string, App]
+	keys       answers[keyID, Key]
+	strategies answers[strategyID, strategy.Strategy]
+	indexes    answers[indexID, catalog.Settings]
+	deletions  answers[string, Deletion]
+	feeds      answers[feedID, Feed]
+	segments   answers[string, []SavedSegment]
 	parents    *parents // nil without a Cipher
+	ttl        time.Duration
+	now        func() time.Time
 }
 
 type (
@@ -80,6 +82,8 @@ func newCached(store Store, ttl time.Duration, now func() time.Time) *Cached {
 		deletions:  newCache[string, Deletion](cachedDeletions, ttl, now),
 		feeds:      newCache[feedID, Feed](cachedFeeds, ttl, now),
 		segments:   newCache[string, []SavedSegment](cachedSegments, ttl, now),
+		ttl:        ttl,
+		now:        now,
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/hashicorp/golang-lru/v2/simplelru"
+	"github.com/affinityengine/affinity/shared/lru"
 )
 
 // MaxParents is how many keys of an app may be parents of secured keys. A check of
@@ -85,9 +85,9 @@ const (
 // parents are the parents of apps as they were at most one TTL ago.
 type parents struct {
 	cipher Cipher
-	apps   *cache[string, []Parent]
+	apps   answers[string, []Parent]
 	mu     sync.Mutex
-	texts  *simplelru.LRU[textID, []byte]
+	texts  lru.Cache[textID, []byte]
 }
 
 // textID names a text, which never changes.
@@ -96,9 +96,10 @@ type textID struct{ owner, sealed string }
 // WithCipher returns a Cached that shares c's answers and also reads parents.
 func (c *Cached) WithCipher(cipher Cipher) *Cached {
 	with := *c
-	// NewLRU fails only if the size is not positive.
-	texts, _ := simplelru.NewLRU[textID, []byte](cachedTexts, nil)
-	with.parents = &parents{cipher: cipher, apps: newCache[string, []Parent](cachedParents, c.apps.ttl, c.apps.now), texts: texts}
+	with.parents = &parents{
+		cipher: cipher, apps: newCache[string, []Parent](cachedParents, c.ttl, c.now),
+		texts: lru.NewUnlocked[textID, []byte](cachedTexts, nil),
+	}
 	return &with
 }
 

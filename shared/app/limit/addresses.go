@@ -5,8 +5,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"golang.org/x/time/rate"
+
+	"github.com/affinityengine/affinity/shared/lru"
 )
 
 // maxAddresses is how many addresses an Addresses keeps. Beyond it the least
@@ -18,7 +19,7 @@ const maxAddresses = 20_000
 // several instances has one in each. It is safe for concurrent use.
 type Addresses struct {
 	mu      sync.Mutex
-	buckets *simplelru.LRU[bucketID, *rate.Limiter]
+	buckets lru.Cache[bucketID, *rate.Limiter]
 }
 
 type bucketID struct {
@@ -28,9 +29,7 @@ type bucketID struct {
 
 // NewAddresses returns full buckets.
 func NewAddresses() *Addresses {
-	// NewLRU fails only if the size is not positive.
-	buckets, _ := simplelru.NewLRU[bucketID, *rate.Limiter](maxAddresses, nil)
-	return &Addresses{buckets: buckets}
+	return &Addresses{buckets: lru.NewUnlocked[bucketID, *rate.Limiter](maxAddresses, nil)}
 }
 
 // Allow takes a token from the bucket of an address, and reports whether there

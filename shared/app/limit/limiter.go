@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hashicorp/golang-lru/v2/simplelru"
+	"github.com/affinityengine/affinity/shared/lru"
 )
 
 const (
@@ -31,19 +31,17 @@ type Limiter struct {
 	failed func(app string, err error)
 
 	mu    sync.Mutex
-	apps  *simplelru.LRU[string, *app]
-	users *simplelru.LRU[user, *userDay]
+	apps  lru.Cache[string, *app]
+	users lru.Cache[user, *userDay]
 }
 
 // New returns a Limiter. defaults replace the zeros of an app's numbers. A nil
 // board shares nothing: then each process permits whole limits. failed learns of
 // faults of the board; they stop no request.
 func New(now func() time.Time, defaults Numbers, board Board, failed func(app string, err error)) *Limiter {
-	// NewLRU fails only if the size is not positive.
-	apps, _ := simplelru.NewLRU[string, *app](maxApps, nil)
-	users, _ := simplelru.NewLRU[user, *userDay](maxUsers, nil)
 	return &Limiter{
-		now: now, defaults: defaults.Or(Defaults), board: board, process: rand.Text()[:8], apps: apps, users: users,
+		now: now, defaults: defaults.Or(Defaults), board: board, process: rand.Text()[:8],
+		apps: lru.NewUnlocked[string, *app](maxApps, nil), users: lru.NewUnlocked[user, *userDay](maxUsers, nil),
 		begin: func(exchange func()) { go exchange() }, after: func(d time.Duration, f func()) { time.AfterFunc(d, f) }, failed: failed,
 	}
 }

@@ -52,16 +52,12 @@ func (all Jobs) Before(ctx context.Context, j job.Job) (int, error) {
 
 // Open returns the runners of the jobs in Firestore, whose tasks go to q. publish may be nil in
 // a function that starts jobs and does not run them.
-func Open(b backend.Base, q queue.Queue, settings job.Settings, profiles *profile.Engine, publish reenrich.Publisher) (Jobs, error) {
+func Open(b backend.Base, q queue.Queue, settings job.Settings, profiles *profile.Engine, publish reenrich.Publisher) Jobs {
 	return New(b, func(collection job.Collection) job.Runner { return jobrunner.Open(b, q, settings, collection) }, profiles, publish)
 }
 
 // New returns the runners. runner returns the runner of the jobs in a collection.
-func New(b backend.Base, runner func(collection job.Collection) job.Runner, profiles *profile.Engine, publish reenrich.Publisher) (Jobs, error) {
-	catalog, err := enrich.NewFresh(b.Store, b.Config)
-	if err != nil {
-		return Jobs{}, err
-	}
+func New(b backend.Base, runner func(collection job.Collection) job.Runner, profiles *profile.Engine, publish reenrich.Publisher) Jobs {
 	segments := segmentjobs.New(b, runner, profiles)
 	reenrichments := runner(reenrich.Collection)
 	all := Jobs{
@@ -70,7 +66,7 @@ func New(b backend.Base, runner func(collection job.Collection) job.Runner, prof
 		Migrations: migration.New(runner(migration.Collection), b.Config, b.Store),
 		Backtests:  backtests.New(runner(backtests.Collection), backtests.Work{Store: b.Store, Source: profiles, Config: b.Config, Now: b.Now}),
 		Reenrich: reenrich.New(reenrichments, reenrich.Work{
-			Store: b.Store, Catalog: catalog, Bus: publish, Config: b.Config, Bands: b.Config, Queue: reenrichments.Queue, Now: b.Now, Log: b.Log,
+			Store: b.Store, Catalog: enrich.NewFresh(b.Store, b.Config), Bus: publish, Config: b.Config, Bands: b.Config, Queue: reenrichments.Queue, Now: b.Now, Log: b.Log,
 		}),
 		DateRows: daterows.New(runner(daterows.Collection), b.Store, b.Config),
 		Crowd:    crowdbuild.New(runner(crowdbuild.Collection), crowdbuild.Work{Store: b.Store, Source: profiles, Settings: b.Config}),
@@ -78,7 +74,7 @@ func New(b backend.Base, runner func(collection job.Collection) job.Runner, prof
 	if stores, first := b.Store.Regions(); stores != nil {
 		all.Moves = move.New(runner(move.Collection), b.Config, move.Regions{First: first, Rows: stores}, profiles, b.Longest(), all.arrived)
 	}
-	return all, nil
+	return all
 }
 
 // arrived begins what an app in another region needs: blocks of histories do not travel.

@@ -68,9 +68,7 @@ func old() time.Duration { return time.Hour }
 // enricher resolves objects, with an empty cache.
 func (h *harness) enricher() *enrich.Enricher {
 	h.t.Helper()
-	e, err := enrich.New(h.store, config.NewCached(h.apps, 0))
-	h.check(err)
-	return e
+	return enrich.New(h.store, config.NewCached(h.apps, 0))
 }
 
 func (h *harness) check(err error) {

@@ -130,8 +130,7 @@ func TestHostileRequestIsBounded(t *testing.T) {
 		t.Run(fmt.Sprint(filters), func(t *testing.T) {
 			h := newHarness(t)
 			catalog, engine, n := &rich{filters: filters}, &written{store: h.Store, events: map[enrich.Place]int{}}, *hostileEvents
-			enricher, err := enrich.New(catalog, config.NewCached(h.apps, 0))
-			h.check(err)
+			enricher := enrich.New(catalog, config.NewCached(h.apps, 0))
 			h.Catalog, h.Profiles = enricher, engine
 			m := bus.Message{App: appID, ReceivedAt: received.UnixMilli(), Request: 7, Body: hostile(n, 1000)}
 			events, err := m.Events()

@@ -33,10 +33,7 @@ func BenchmarkResolve(b *testing.B) {
 	if err := settings.CreateApp(b.Context(), config.App{ID: "app"}); err != nil {
 		b.Fatal(err)
 	}
-	e, err := enrich.New(s, config.NewCached(settings, time.Hour))
-	if err != nil {
-		b.Fatal(err)
-	}
+	e := enrich.New(s, config.NewCached(settings, time.Hour))
 	_, objects := ordinary(100)
 	if err := s.PutObjects(b.Context(), "app", "i", objects); err != nil {
 		b.Fatal(err)

@@ -11,14 +11,12 @@ package enrich
 
 import (
 	"context"
-	"fmt"
 	"time"
-
-	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/event/bus"
+	"github.com/affinityengine/affinity/shared/lru"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -42,7 +40,7 @@ type Catalog interface {
 type Enricher struct {
 	objects  Catalog
 	settings settings
-	cache    *lru.Cache[cacheKey, cached]
+	cache    lru.Cache[cacheKey, cached]
 }
 
 type cacheKey struct {
@@ -63,16 +61,12 @@ type settings interface {
 
 // New returns an Enricher for live events: it reads index settings from the
 // cache.
-func New(objects Catalog, c *config.Cached) (*Enricher, error) { return newEnricher(objects, c) }
+func New(objects Catalog, c *config.Cached) *Enricher { return newEnricher(objects, c) }
 
 // NewFresh returns an Enricher for a job that must see every change of the
 // index settings made before it began.
-func NewFresh(objects Catalog, s config.Store) (*Enricher, error) { return newEnricher(objects, s) }
+func NewFresh(objects Catalog, s config.Store) *Enricher { return newEnricher(objects, s) }
 
-func newEnricher(objects Catalog, s settings) (*Enricher, error) {
-	cache, err := lru.New[cacheKey, cached](cacheSize)
-	if err != nil {
-		return nil, fmt.Errorf("make object cache: %w", err)
-	}
-	return &Enricher{objects: objects, settings: s, cache: cache}, nil
+func newEnricher(objects Catalog, s settings) *Enricher {
+	return &Enricher{objects: objects, settings: s, cache: lru.New[cacheKey, cached](cacheSize)}
 }

@@ -42,10 +42,7 @@ func TestResolve(t *testing.T) {
 	if err := settings.CreateApp(ctx, config.App{ID: "app"}); err != nil {
 		t.Fatal(err)
 	}
-	e, err := enrich.New(s, config.NewCached(settings, 0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := enrich.New(s, config.NewCached(settings, 0))
 	put(t, s, "1", `{"objectID":"1","color":"Red","size":"L"}`, 0, event.Filter{Facet: "color", Value: "Red"}, event.Filter{Facet: "size", Value: "L"})
 	one := []bus.Filter{{"color", "Red"}, {"size", "L"}}
 	if diff := cmp.Diff(bus.Objects{"i": {"1": one}}, resolve(t, e, "1", "2", "1")); diff != "" {
@@ -110,10 +107,7 @@ func TestUnknownObjects(t *testing.T) {
 	if err := settings.CreateApp(ctx, config.App{ID: "app"}); err != nil {
 		t.Fatal(err)
 	}
-	e, err := enrich.New(s, config.NewCached(settings, 0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := enrich.New(s, config.NewCached(settings, 0))
 	put(t, s, "red", `{"objectID":"red","color":"Red"}`, 0, event.Filter{Facet: "color", Value: "Red"})
 	put(t, s, "bare", `{"objectID":"bare"}`, 0)
 	const event = `{"eventType":"view","eventName":"n","userToken":"u","timestamp":1,`
@@ -162,10 +156,7 @@ func TestResolutionEndsAtMaxCost(t *testing.T) {
 	if err := settings.CreateApp(ctx, config.App{ID: "app"}); err != nil {
 		t.Fatal(err)
 	}
-	e, err := enrich.New(s, config.NewCached(settings, 0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := enrich.New(s, config.NewCached(settings, 0))
 	var filters []event.Filter
 	for i := range 1000 {
 		filters = append(filters, event.Filter{Facet: "f", Value: fmt.Sprintf("%063d", i)})

@@ -3,15 +3,63 @@ package disk
 import (
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/cockroachdb/pebble/v2"
 )
 
+// engine is Pebble, and batch, snapshot and iterator are what comes from it. The exported types
+// hold these in place of Pebble's own: each package that uses a Disk would compile the generic
+// half of Pebble once more.
+type (
+	engine interface {
+		reader
+		batch() batch
+		snapshot() snapshot
+		Flush() error
+		Close() error
+	}
+	reader interface {
+		Get(key []byte) (value []byte, closer io.Closer, err error)
+	}
+	batch interface {
+		Set(key, value []byte, _ *pebble.WriteOptions) error
+		Merge(key, value []byte, _ *pebble.WriteOptions) error
+		Delete(key []byte, _ *pebble.WriteOptions) error
+		DeleteRange(from, to []byte, _ *pebble.WriteOptions) error
+		Commit(*pebble.WriteOptions) error
+		Close() error
+	}
+	snapshot interface {
+		reader
+		iterator(from, to []byte) (iterator, error)
+		Close() error
+	}
+	iterator interface {
+		First() bool
+		Next() bool
+		Key() []byte
+		ValueAndErr() ([]byte, error)
+		Close() error
+	}
+)
+
+type pebbleEngine struct{ *pebble.DB }
+
+func (e pebbleEngine) batch() batch       { return e.NewBatch() }
+func (e pebbleEngine) snapshot() snapshot { return pebbleSnapshot{e.NewSnapshot()} }
+
+type pebbleSnapshot struct{ *pebble.Snapshot }
+
+func (s pebbleSnapshot) iterator(from, to []byte) (iterator, error) {
+	return s.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: to})
+}
+
 // Batch is a number of changes that are made together, or not at all.
-type Batch struct{ b *pebble.Batch }
+type Batch struct{ b batch }
 
 // NewBatch returns an empty batch.
-func (d *Disk) NewBatch() Batch { return Batch{d.db.NewBatch()} }
+func (d *Disk) NewBatch() Batch { return Batch{d.db.batch()} }
 
 // Set sets the value of a key. The batch keeps neither slice.
 func (b Batch) Set(key, value []byte) { _ = b.b.Set(key, value, nil) } // fails only after a commit
@@ -49,10 +97,10 @@ func (d *Disk) commit(b Batch, how *pebble.WriteOptions) error {
 }
 
 // View is the content of the folder at one moment. Close it.
-type View struct{ s *pebble.Snapshot }
+type View struct{ s snapshot }
 
 // View returns the content as it is now.
-func (d *Disk) View() View { return View{d.db.NewSnapshot()} }
+func (d *Disk) View() View { return View{d.db.snapshot()} }
 
 // Close ends the view.
 func (v View) Close() error { return v.s.Close() }
@@ -64,7 +112,7 @@ func (v View) Get(key []byte, f func(value []byte) error) (bool, error) { return
 // Get is that of a View of this moment.
 func (d *Disk) Get(key []byte, f func(value []byte) error) (bool, error) { return get(d.db, key, f) }
 
-func get(r pebble.Reader, key []byte, f func([]byte) error) (bool, error) {
+func get(r reader, key []byte, f func([]byte) error) (bool, error) {
 	value, closer, err := r.Get(key)
 	if errors.Is(err, pebble.ErrNotFound) {
 		return false, nil
@@ -77,13 +125,13 @@ func get(r pebble.Reader, key []byte, f func([]byte) error) (bool, error) {
 
 // Cursor goes through the keys of a range in their order. Close it.
 type Cursor struct {
-	i     *pebble.Iterator
+	i     iterator
 	begun bool
 }
 
 // Cursor returns one that stands before the first key of [from, to).
 func (v View) Cursor(from, to []byte) (*Cursor, error) {
-	i, err := v.s.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: to})
+	i, err := v.s.iterator(from, to)
 	if err != nil {
 		return nil, fmt.Errorf("read the data folder: %w", err)
 	}

@@ -55,7 +55,7 @@ type Disk struct {
 	fs   vfs.FS
 	lock io.Closer
 	late *lateFS
-	db   *pebble.DB
+	db   engine
 }
 
 // Open opens a folder, or makes it. It recovers what an earlier process had written
@@ -94,16 +94,17 @@ func open(dir string, fs vfs.FS, join Merge, log *slog.Logger) (*Disk, error) {
 
 // openEngine opens the engine of a folder, and a new one twice: Pebble writes the first log of
 // a new engine in an older form, in which damage looks like the end of the log.
-func openEngine(dir string, o *pebble.Options) (*pebble.DB, error) {
+func openEngine(dir string, o *pebble.Options) (engine, error) {
 	_, err := o.FS.Stat(dir)
 	db, openErr := pebble.Open(dir, o)
 	if openErr != nil || err == nil {
-		return db, openErr
+		return pebbleEngine{db}, openErr
 	}
 	if err := db.Close(); err != nil {
 		return nil, err
 	}
-	return pebble.Open(dir, o)
+	db, err = pebble.Open(dir, o)
+	return pebbleEngine{db}, err
 }
 
 func options(fs vfs.FS, join Merge, log *slog.Logger) *pebble.Options {

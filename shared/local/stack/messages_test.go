@@ -108,10 +108,7 @@ func TestProcessResolvesObjects(t *testing.T) {
 	}
 	// The same functions over a catalog that cannot be read.
 	blind := *s.Backends
-	var err error
-	if blind.Enricher, err = enrich.New(unreadable{}, s.Backends.CachedConfig); err != nil {
-		t.Fatal(err)
-	}
+	blind.Enricher = enrich.New(unreadable{}, s.Backends.CachedConfig)
 	r := httptest.NewRequest("POST", "/1/events", strings.NewReader(
 		`{"events":[{"eventType":"view","eventName":"Seen","index":"i","userToken":"u","objectIDs":["1"]}]}`))
 	r.Header.Set("X-Algolia-Application-Id", "demo")

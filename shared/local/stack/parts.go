@@ -57,7 +57,7 @@ type Backends struct {
 	Sampled  *recent.Recorder
 }
 
-func newBackends(base backend.Base, cipher config.Cipher, o Options, messages *pubsub.Bus, tasks queue.Queue, db database) (*Backends, error) {
+func newBackends(base backend.Base, cipher config.Cipher, o Options, messages *pubsub.Bus, tasks queue.Queue, db database) *Backends {
 	keys := func(c *config.Cached) *auth.Authenticator {
 		return auth.New(c, auth.Environment{Hosts: o.Hosts}).Note(base.Usage.Key)
 	}
@@ -74,15 +74,12 @@ func newBackends(base backend.Base, cipher config.Cipher, o Options, messages *p
 	b.Orderer = ranker.New(base.Store, base.CachedConfig, b.Profiles, base.Now, base.Log)
 	b.Pages = page.New(base.Store, base.CachedConfig, b.Orderer, base.Now, base.Log)
 	b.Profiles.Counters().Each(b.Metrics.Watch)
-	var err error
-	if b.Enricher, err = enrich.New(base.Store, base.CachedConfig); err != nil {
-		return nil, err
-	}
+	b.Enricher = enrich.New(base.Store, base.CachedConfig)
 	b.JobStore = func(c job.Collection) job.Jobs { return job.Detailed(db.jobs(c), base.Store, c) }
 	runner := func(c job.Collection) job.Runner { return jobrunner.New(base, tasks, o.Recompute, c, db.jobs(c)) }
 	b.Deletions = deletion.New(runner(deletion.Collection), base.Config, base.Store, db.documents, cmp.Or(o.LateWrites, lateWrites))
-	b.Jobs, err = jobs.New(base, runner, b.Profiles, messages)
-	return b, err
+	b.Jobs = jobs.New(base, runner, b.Profiles, messages)
+	return b
 }
 
 // lateWrites is longer than a request takes on one machine.

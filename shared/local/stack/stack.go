@@ -240,9 +240,7 @@ func (s *Stack) open(ctx context.Context, o Options, workerURL string, header ht
 	if err != nil {
 		return messaging{}, err
 	}
-	if s.Backends, err = newBackends(base, cipher, o, pubsub.bus, tasks, db); err != nil {
-		return messaging{}, err
-	}
+	s.Backends = newBackends(base, cipher, o, pubsub.bus, tasks, db)
 	if err := db.fault(); err != nil {
 		return messaging{}, err
 	}

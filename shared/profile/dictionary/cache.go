@@ -16,8 +16,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hashicorp/golang-lru/v2/simplelru"
-
+	"github.com/affinityengine/affinity/shared/lru"
 	"github.com/affinityengine/affinity/shared/score/history"
 )
 
@@ -52,9 +51,9 @@ type Cache struct {
 
 	mu      sync.Mutex
 	bytes   int // of kept
-	kept    *simplelru.LRU[name, *kept]
+	kept    lru.Cache[name, *kept]
 	reading map[name]*reading
-	newest  *simplelru.LRU[string, newest] // by app
+	newest  lru.Cache[string, newest] // by app
 }
 
 // name names a dictionary.
@@ -89,8 +88,8 @@ type newest struct {
 func NewCache(s Table, bytes int64, now func() time.Time, log *slog.Logger) *Cache {
 	c := &Cache{store: s, now: now, log: log, most: int(bytes), reading: map[name]*reading{}}
 	// NewLRU fails only if the size is not positive.
-	c.kept, _ = simplelru.NewLRU(maxKept, func(_ name, k *kept) { c.bytes -= k.bytes })
-	c.newest, _ = simplelru.NewLRU[string, newest](maxApps, nil)
+	c.kept = lru.NewUnlocked(maxKept, func(_ name, k *kept) { c.bytes -= k.bytes })
+	c.newest = lru.NewUnlocked[string, newest](maxApps, nil)
 	return c
 }
 

@@ -6,10 +6,10 @@ import (
 	"sync"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/maypok86/otter/v2"
 
 	"github.com/affinityengine/affinity/shared/deadline"
+	"github.com/affinityengine/affinity/shared/lru"
 )
 
 const (
@@ -32,6 +32,12 @@ const (
 // errSlow says that a read has not ended in time. It goes on, and a later page has what
 // it reads.
 var errSlow = fmt.Errorf("the read takes too long: %w", context.DeadlineExceeded)
+
+// reads is the method of a cache. A Reader holds no cache by its own type, since each package
+// that uses a Reader would compile it, and the library below it, once more.
+type reads[K comparable, V any] interface {
+	get(ctx context.Context, a ask[K, V]) (map[K]V, error)
+}
 
 // cache keeps what was read from the store, up to a number of bytes. A value that is
 // used is read again ahead of its end, one read at a time. While the store fails or is
@@ -159,7 +165,7 @@ type slowApps struct {
 	now     func() time.Time
 
 	mu   sync.Mutex
-	slow *lru.Cache[string, slowApp]
+	slow lru.Cache[string, slowApp]
 }
 
 type slowApp struct {
@@ -168,8 +174,7 @@ type slowApp struct {
 }
 
 func newSlowApps(strikes int, now func() time.Time) *slowApps {
-	slow, _ := lru.New[string, slowApp](maxPaused) // fails only if the size is not positive
-	return &slowApps{strikes: strikes, now: now, slow: slow}
+	return &slowApps{strikes: strikes, now: now, slow: lru.New[string, slowApp](maxPaused)}
 }
 
 // mayWait reports whether a request may wait for a read. After a pause only one may,

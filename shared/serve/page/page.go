@@ -94,8 +94,8 @@ type Reader struct {
 	orderer  Orderer
 	now      func() time.Time
 	log      *slog.Logger
-	lists    *cache[listKey, *list]
-	kept     *cache[recordKey, record]
+	lists    reads[listKey, *list]
+	kept     reads[recordKey, record]
 	users    *slowApps
 	buffers  sync.Pool // of *[]ranking.Candidate
 }

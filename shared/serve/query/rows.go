@@ -20,7 +20,14 @@ import (
 // of changes sets out.
 type rowCache struct {
 	store *store.Store
-	kept  *otter.Cache[rowKey, kept]
+	kept  rowsKept
+}
+
+// rowsKept are the methods of the library's cache that are used here. Its type stays out of the
+// struct, since each package that uses a Reader would compile the library once more.
+type rowsKept interface {
+	GetIfPresent(rowKey) (kept, bool)
+	Set(rowKey, kept) (kept, bool)
 }
 
 // rowKey names what is kept: a row, the list of a filter under a half-life, or the

@@ -9,9 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hashicorp/golang-lru/v2/simplelru"
-
 	"github.com/affinityengine/affinity/shared/deadline"
+	"github.com/affinityengine/affinity/shared/lru"
 	"github.com/affinityengine/affinity/shared/rank/crowd"
 	"github.com/affinityengine/affinity/shared/rank/ranking"
 	"github.com/affinityengine/affinity/shared/store"
@@ -61,7 +60,7 @@ type indexes struct {
 	reading             chan struct{} // holds one token: one index is read at a time
 
 	mu    sync.Mutex
-	slots *simplelru.LRU[indexName, *slot]
+	slots lru.Cache[indexName, *slot]
 	bytes int
 }
 
@@ -94,7 +93,7 @@ func newIndexes(source indexSource, log *slog.Logger, now func() time.Time) *ind
 		source: source, log: log, now: now, firstWait: firstWait, nextWait: nextWait, maxBytes: indexBytes, reading: make(chan struct{}, 1),
 	}
 	// NewLRU fails only if the size is not positive. bytes bounds the slots.
-	x.slots, _ = simplelru.NewLRU(math.MaxInt, func(_ indexName, s *slot) { x.bytes -= s.size })
+	x.slots = lru.NewUnlocked(math.MaxInt, func(_ indexName, s *slot) { x.bytes -= s.size })
 	return x
 }
 

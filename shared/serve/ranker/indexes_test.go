@@ -194,7 +194,7 @@ func TestIndexesStayWithinTheirBytes(t *testing.T) {
 			}
 			all.Wait()
 			held := 0
-			for _, s := range x.slots.Values() {
+			for _, s := range x.slots.(interface{ Values() []*slot }).Values() {
 				held += slotBytes + s.held.size
 			}
 			if x.bytes > x.maxBytes || held > x.bytes || x.slots.Len() < 3 {

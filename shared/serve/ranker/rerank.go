@@ -16,10 +16,9 @@ import (
 	"log/slog"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
-
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/fault"
+	"github.com/affinityengine/affinity/shared/lru"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/rank/ranking"
 	"github.com/affinityengine/affinity/shared/score/affinity"
@@ -77,7 +76,7 @@ type Orderer struct {
 	objects    *objects
 	statistics *statistics
 	names      names
-	strategies *lru.Cache[strategyKey, *prepared]
+	strategies lru.Cache[strategyKey, *prepared]
 }
 
 // strategyKey names a version of an app's strategy.
@@ -98,9 +97,8 @@ const keptStrategies = 100
 
 // New returns an Orderer. now is the engine's clock.
 func New(s *store.Store, c *config.Cached, profiles *profile.Engine, now func() time.Time, log *slog.Logger) *Orderer {
-	strategies, _ := lru.New[strategyKey, *prepared](keptStrategies) // fails only if the size is not positive
 	return &Orderer{
-		profiles: profiles, config: c, now: now, strategies: strategies,
+		profiles: profiles, config: c, now: now, strategies: lru.New[strategyKey, *prepared](keptStrategies),
 		// Caches go by the clock of the machine, like that of the configuration.
 		objects: newObjects(s, c, time.Now), statistics: newStatistics(s, log, time.Now), names: newNames(time.Now),
 	}

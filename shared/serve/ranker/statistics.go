@@ -8,8 +8,7 @@ import (
 	"strings"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
-
+	"github.com/affinityengine/affinity/shared/lru"
 	"github.com/affinityengine/affinity/shared/rank/crowd"
 	"github.com/affinityengine/affinity/shared/rank/ranking"
 	"github.com/affinityengine/affinity/shared/score/affinity"
@@ -61,14 +60,14 @@ type statistics struct {
 	store     *store.Store
 	pairs     *cache[pairsKey, crowd.Object]
 	pairsWait time.Duration
-	failed    *lru.Cache[indexName, time.Time] // when pairs could not be read
+	failed    lru.Cache[indexName, time.Time] // when pairs could not be read
 }
 
 func newStatistics(s *store.Store, log *slog.Logger, now func() time.Time) *statistics {
-	failed, _ := lru.New[indexName, time.Time](maxFailed) // fails only if the size is not positive
 	return &statistics{
 		indexes: newIndexes(s, log, now), store: s,
-		pairs: newCache(forever, pairBytes, now, pairsSize), pairsWait: pairsWait, failed: failed,
+		pairs: newCache(forever, pairBytes, now, pairsSize), pairsWait: pairsWait,
+		failed: lru.New[indexName, time.Time](maxFailed),
 	}
 }
 
