@@ -14,6 +14,7 @@ import (
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/app/limit"
+	"github.com/affinityengine/affinity/shared/local/race"
 	"github.com/affinityengine/affinity/shared/web/auth"
 )
 
@@ -91,6 +92,7 @@ func (p *person) upload(path string, content []byte) (*http.Response, string) {
 // A file is taken by the import alone.
 func TestOnlyTheImportTakesFiles(t *testing.T) {
 	t.Parallel()
+	race.Skip(t, "it sends one request at a time")
 	s := newSite(t)
 	p := s.login(key)
 	for path, want := range map[string]int{"/console/data/import": http.StatusOK, "/console/data/event": http.StatusForbidden, "/console/strategy": http.StatusForbidden} {

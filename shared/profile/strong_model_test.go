@@ -291,6 +291,7 @@ func (s *strongSimulation) judge(r *strongRead, row store.User) {
 // TestStrongModelFindsNaiveForms checks that the histories of TestStrongModel show what is
 // wrong with simpler forms of a strong read.
 func TestStrongModelFindsNaiveForms(t *testing.T) {
+	race.Skip(t, "it tests the model of a test")
 	const most = 2000 // histories; fifty are enough on average
 	for name, current := range map[string]func(primary, replica store.User) (store.User, bool){
 		"the replica's own counter": func(_, replica store.User) (store.User, bool) {

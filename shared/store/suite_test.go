@@ -28,6 +28,7 @@ func (b fixture) log() store.Log { return b.Log(app, b.layout) }
 
 func TestInProcess(t *testing.T) {
 	t.Parallel()
+	race.Skip(t, "TestStored sends the same requests")
 	open := func(t *testing.T) fixture {
 		s, client := storetest.NewWithClient(t)
 		return fixture{Store: s, client: client, collects: true}

@@ -32,6 +32,7 @@ import (
 	"github.com/affinityengine/affinity/functions/worker"
 	"github.com/affinityengine/affinity/shared/backend/function"
 	"github.com/affinityengine/affinity/shared/event/bus"
+	"github.com/affinityengine/affinity/shared/local/race"
 	"github.com/affinityengine/affinity/shared/queue"
 	"github.com/affinityengine/affinity/shared/queue/pubsub"
 	"github.com/affinityengine/affinity/terraform"
@@ -91,6 +92,7 @@ func TestDeployedTimeouts(t *testing.T) {
 // The deployment sets the variables that a function reads, and no others. Those of
 // OpenTelemetry are the operator's, for all functions: var.telemetry.
 func TestDeployedVariables(t *testing.T) {
+	race.Skip(t, "it reads source code")
 	code := entryPoints(t)
 	for _, fn := range deployment(t).Functions {
 		params, err := function.Variables(code[fn.Name])

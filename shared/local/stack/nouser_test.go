@@ -33,6 +33,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job/kinds/segmentexport"
 	"github.com/affinityengine/affinity/shared/local/disk"
 	"github.com/affinityengine/affinity/shared/local/gcloudtest"
+	"github.com/affinityengine/affinity/shared/local/race"
 	diskrows "github.com/affinityengine/affinity/shared/local/rows"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/score/schema"
@@ -47,6 +48,7 @@ const token = "token-x9q-"
 // user, while jobs run and after they have ended.
 func TestDatabaseNamesNoUser(t *testing.T) {
 	t.Parallel()
+	race.Skip(t, "TestMoveRegion has the same goroutines")
 	b, folder := &burdened{}, t.TempDir()
 	s := b.run(t, stack.Options{Data: folder})
 	if err := s.Close(); err != nil {

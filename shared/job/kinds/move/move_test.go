@@ -12,6 +12,7 @@ import (
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/kinds/move"
+	"github.com/affinityengine/affinity/shared/local/race"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/score/schema"
@@ -52,6 +53,7 @@ func TestMove(t *testing.T) {
 
 // A move turns back after any of its tasks, up to the drop, and leaves nothing behind.
 func TestUndo(t *testing.T) {
+	race.Skip(t, "TestMoveUnderLoad has the same goroutines")
 	for tasks := 0; ; tasks++ {
 		w := newWorld(t, 0)
 		counts := w.populate(8)
@@ -91,6 +93,7 @@ var everyRequest = flag.Bool("every-request", false, "let tasks die at each sing
 // profile is exact after each death. With -every-request that is each task of a move and each
 // number, so that it dies between any two requests.
 func TestTasksDie(t *testing.T) {
+	race.Skip(t, "TestMoveUnderLoad has the same goroutines")
 	var requests []int64 // of each task, in a move without deaths
 	w, counts := beginMove(t)
 	for len(w.tasks) > 0 {
