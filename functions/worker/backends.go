@@ -38,6 +38,9 @@ type Backends struct {
 	Profiles  *profile.Engine
 }
 
+// kinds returns the runners of all kinds of jobs.
+func (b Backends) kinds() []job.Kind { return append(b.Kinds(), b.Deletions) }
+
 func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, error) {
 	base, err := backend.Open(ctx, log, s.Settings)
 	if err != nil {

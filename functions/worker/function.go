@@ -40,20 +40,11 @@ func New(b Backends) http.Handler {
 	rt := b.Router(Timeout)
 	h := handler{b}
 	rt.Handle("POST "+purge.Path, h.purge)
-	h.register(rt, b.Recompute.Runner)
-	h.register(rt, b.Reenrich.Runner)
-	h.register(rt, b.Crowd.Runner)
-	h.register(rt, b.Backtests.Runner)
-	h.register(rt, b.DateRows.Runner)
-	h.register(rt, b.Exports.Runner)
-	h.register(rt, b.Segments.Runner)
+	for _, k := range b.kinds() {
+		h.register(rt, k.Core())
+	}
 	rt.Handle("POST "+segmentbuild.DeltaPath, h.delta)
 	rt.Handle("POST "+segmentbuild.CleanPath, h.clean)
-	h.register(rt, b.Migrations.Runner)
-	h.register(rt, b.Deletions.Runner)
-	if b.Moves != nil {
-		h.register(rt, b.Moves.Runner)
-	}
 	rt.Handle("POST /nightly", h.nightly)
 	rt.Handle("POST "+audit.Path, h.audit)
 	rt.Handle("POST "+afterimport.Path, h.imported)

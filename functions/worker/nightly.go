@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
@@ -49,9 +50,14 @@ func (h handler) nightly(w http.ResponseWriter, r *http.Request) error {
 	if apps, err = wanted.choose(apps); err != nil {
 		return err
 	}
-	started, left, err := h.Recompute.Nightly(r.Context(), apps, spread, wanted.Full)
-	faults := []error{err, h.Crowd.Nightly(r.Context(), apps, spread), h.DateRows.Nightly(r.Context(), apps, spread), h.Segments.Nightly(r.Context(), apps, spread), h.Reenrich.Nightly(r.Context(), apps, spread),
-		h.enqueueAudits(r.Context(), apps, spread), h.resume(r.Context(), wanted)}
+	started, left, err := h.Recompute.StartNight(r.Context(), apps, spread, wanted.Full)
+	faults := []error{err}
+	for _, k := range h.kinds() {
+		if due, ok := k.(job.Nightly); ok {
+			faults = append(faults, due.Nightly(r.Context(), apps, spread))
+		}
+	}
+	faults = append(faults, h.enqueueAudits(r.Context(), apps, spread), h.resume(r.Context(), wanted))
 	if err := errors.Join(faults...); err != nil {
 		return fmt.Errorf("start the nightly round: %w", err)
 	}
@@ -59,15 +65,14 @@ func (h handler) nightly(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.WriteJSON(w, http.StatusOK, map[string]any{"started": started, "leftOut": left})
 }
 
-// resume enqueues again the tasks that unfinished migrations, re-enrichments, builds
-// of crowd statistics and segments, repairs of date rows, deletions and moves wait for, in case one was lost.
+// resume enqueues again the tasks that unfinished jobs wait for, in case one was lost.
 func (h handler) resume(ctx context.Context, wanted round) error {
 	if wanted.App != nil {
 		return nil // the round of all apps does it
 	}
-	faults := []error{h.Migrations.Resume(ctx), h.Reenrich.Resume(ctx), h.Backtests.Resume(ctx), h.Crowd.Resume(ctx), h.DateRows.Resume(ctx), h.Segments.Resume(ctx), h.Deletions.Resume(ctx)}
-	if h.Moves != nil {
-		faults = append(faults, h.Moves.Resume(ctx))
+	var faults []error
+	for _, k := range h.kinds() {
+		faults = append(faults, k.Resume(ctx))
 	}
 	return errors.Join(faults...)
 }

@@ -109,6 +109,25 @@ type Runner struct {
 	Clock func() time.Time
 }
 
+// Kind is the runner of one kind of jobs: a type of its own that embeds a Runner.
+type Kind interface {
+	// Core returns the embedded Runner.
+	Core() *Runner
+	// Resume enqueues again the tasks that unfinished jobs wait for, in case one was lost.
+	Resume(context.Context) error
+}
+
+// Nightly is a Kind of which jobs are due each night.
+type Nightly interface {
+	Kind
+	// Nightly starts what is due for apps, spread evenly over a time. After an error the
+	// caller may call it again: it starts only what has not started yet.
+	Nightly(ctx context.Context, apps []string, spread time.Duration) error
+}
+
+// Core returns the runner itself, for Kind.
+func (r *Runner) Core() *Runner { return r }
+
 // New returns a copy of the runner with its defaults.
 func New(r Runner) *Runner {
 	r.CheckpointEvery = cmp.Or(r.CheckpointEvery, time.Second)

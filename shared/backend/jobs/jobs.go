@@ -35,17 +35,24 @@ type Jobs struct {
 	Moves *move.Runner
 }
 
+// Kinds returns the runners, of all kinds that this deployment has.
+func (all Jobs) Kinds() []job.Kind {
+	kinds := []job.Kind{
+		all.Recompute, all.Migrations, all.Reenrich, all.Crowd, all.Backtests, all.DateRows, all.Segments, all.Exports,
+	}
+	if all.Moves != nil {
+		kinds = append(kinds, all.Moves)
+	}
+	return kinds
+}
+
 // Before returns how many unfinished jobs of all apps are before a job in its queue:
 // those of every kind whose first task was due earlier.
 func (all Jobs) Before(ctx context.Context, j job.Job) (int, error) {
-	runners := []*job.Runner{all.Recompute.Runner, all.Migrations.Runner, all.Reenrich.Runner, all.Crowd.Runner, all.Backtests.Runner, all.DateRows.Runner,
-		all.Segments.Runner, all.Exports.Runner}
-	if all.Moves != nil {
-		runners = append(runners, all.Moves.Runner)
-	}
-	stores := make([]job.Jobs, len(runners))
-	for i, r := range runners {
-		stores[i] = r.Jobs
+	kinds := all.Kinds()
+	stores := make([]job.Jobs, len(kinds))
+	for i, k := range kinds {
+		stores[i] = k.Core().Jobs
 	}
 	return job.Before(ctx, j, stores...)
 }

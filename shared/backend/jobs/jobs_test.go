@@ -1,6 +1,7 @@
 package jobs_test
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 
@@ -20,5 +21,28 @@ func TestQueuedNamesAllKinds(t *testing.T) {
 	}, b.Profiles, nil)
 	if slices.Sort(names); !slices.Equal(names, job.Queued) {
 		t.Errorf("jobs of %q have a runner, those of %q are counted", names, job.Queued)
+	}
+}
+
+// All that runs, resumes or counts jobs goes by Kinds.
+func TestKindsAreAll(t *testing.T) {
+	all := functiontest.Start(t).Backends.Jobs
+	all.Moves = &move.Runner{}
+	var want []job.Kind
+	for _, runners := range []reflect.Value{reflect.ValueOf(all), reflect.ValueOf(all.Segmenting)} {
+		for i := range runners.NumField() {
+			if kind, ok := runners.Field(i).Interface().(job.Kind); ok {
+				want = append(want, kind)
+			}
+		}
+	}
+	kinds := all.Kinds()
+	for _, kind := range want {
+		if !slices.Contains(kinds, kind) {
+			t.Errorf("%T is missing among the kinds", kind)
+		}
+	}
+	if len(kinds) != len(want) {
+		t.Errorf("%d kinds, %d fields are runners", len(kinds), len(want))
 	}
 }

@@ -87,13 +87,9 @@ const lateWrites = 30 * time.Second
 
 // resume enqueues the tasks that unfinished jobs wait for.
 func (b *Backends) resume(ctx context.Context) error {
-	runners := []interface{ Resume(context.Context) error }{b.Recompute, b.Reenrich, b.Backtests, b.Migrations, b.Deletions}
-	if b.Moves != nil {
-		runners = append(runners, b.Moves)
-	}
-	var errs []error
-	for _, r := range runners {
-		errs = append(errs, r.Resume(ctx))
+	errs := []error{b.Deletions.Resume(ctx)}
+	for _, k := range b.Jobs.Kinds() {
+		errs = append(errs, k.Resume(ctx))
 	}
 	return errors.Join(errs...)
 }

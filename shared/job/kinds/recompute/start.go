@@ -71,13 +71,13 @@ func (r *Runner) StartImport(ctx context.Context, app string, last time.Time) (j
 // maxListed is how many of the latest jobs a start looks at.
 const maxListed = 10
 
-// Nightly starts each app's job for the day of the engine's clock, in the given
+// StartNight starts each app's job for the day of the engine's clock, in the given
 // order, and spreads the starts evenly over the time spread. It is idempotent
 // within a day. full computes every profile, otherwise only stale ones; a day may have a
-// job of each kind. Nightly skips an app with an unfinished job of a strategy or an
+// job of each kind. StartNight skips an app with an unfinished job of a strategy or an
 // operator, and unless full, of a full round.
 // It returns for how many apps the day's job exists and for how many it does not.
-func (r *Runner) Nightly(ctx context.Context, apps []string, spread time.Duration, full bool) (started, skipped int, err error) {
+func (r *Runner) StartNight(ctx context.Context, apps []string, spread time.Duration, full bool) (started, skipped int, err error) {
 	id := string(Nightly) + "-" + r.Now().UTC().Format(time.DateOnly)
 	if full {
 		id += fullSuffix

@@ -89,7 +89,7 @@ func (w *harness) start(what string) {
 		w.Now = w.Now.Add(24 * time.Hour)
 		fallthrough
 	case "night":
-		_, _, err = w.runner.Nightly(w.T.Context(), []string{jobtest.App}, time.Hour, false)
+		_, _, err = w.runner.StartNight(w.T.Context(), []string{jobtest.App}, time.Hour, false)
 	}
 	if err != nil {
 		w.T.Fatal(err)
@@ -239,12 +239,12 @@ func TestNightly(t *testing.T) {
 		}
 		return jobtest.None
 	}
-	started, left, err := w.runner.Nightly(t.Context(), all, 2*time.Hour, false)
+	started, left, err := w.runner.StartNight(t.Context(), all, 2*time.Hour, false)
 	if started != 3 || left != 1 || !errors.Is(err, jobtest.ErrFault) {
 		t.Errorf("with a fault: %d started, %d left out, error %v", started, left, err)
 	}
 	for range 2 {
-		if started, left, err = w.runner.Nightly(t.Context(), all, 2*time.Hour, false); started != 4 || left != 0 || err != nil {
+		if started, left, err = w.runner.StartNight(t.Context(), all, 2*time.Hour, false); started != 4 || left != 0 || err != nil {
 			t.Errorf("again: %d started, %d left out, error %v; want all four", started, left, err)
 		}
 	}
@@ -274,7 +274,7 @@ func TestScheduledFullRecompute(t *testing.T) {
 	apps := []string{jobtest.App}
 	round := func(w *harness, full bool) (started int) {
 		t.Helper()
-		started, _, err := w.runner.Nightly(t.Context(), apps, time.Hour, full)
+		started, _, err := w.runner.StartNight(t.Context(), apps, time.Hour, full)
 		if err != nil {
 			t.Fatal(err)
 		}
