@@ -3,7 +3,6 @@ package job_test
 import (
 	"context"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -27,21 +26,21 @@ const merges = 3
 
 func (p *inPhases) Following(_ context.Context, _ job.Job, last job.Shard) ([]job.Shard, error) {
 	from := 0
-	switch name, merge := strings.CutPrefix(last.From, ",merge"); {
-	case last.From == ",commit":
+	switch last.Part {
+	case "commit":
 		return nil, nil
-	case merge:
-		if _, err := fmt.Sscan(name, &from); err != nil {
+	case "merge":
+		if _, err := fmt.Sscan(last.From, &from); err != nil {
 			return nil, err
 		}
 		from++
 	}
 	var following []job.Shard
 	for i := from; i < merges; i++ {
-		following = append(following, job.Shard{From: fmt.Sprint(",merge", i), To: fmt.Sprint(",merge", i+1)})
+		following = append(following, job.Shard{Part: "merge", From: fmt.Sprint(i), To: fmt.Sprint(i + 1)})
 	}
 	if len(following) == 0 {
-		following = []job.Shard{{From: ",commit", To: ",end"}}
+		following = []job.Shard{{Part: "commit"}}
 	}
 	return following, nil
 }
@@ -50,17 +49,17 @@ func (p *inPhases) Process(ctx context.Context, j job.Job, app config.App, shard
 	progress func(job.Progress) error) (job.Progress, error) {
 	p.calls++
 	switch {
-	case shard.From == p.broken && p.broken != "":
+	case shard.Part == "merge" && shard.From == p.broken:
 		return job.Progress{}, fmt.Errorf("a run is missing: %w", job.ErrFailed)
-	case shard.From == ",commit":
+	case shard.Part == "commit":
 		if len(p.merged) != merges {
 			p.w.T.Errorf("the job commits after %d of %d merges", len(p.merged), merges)
 		}
 		p.committed = p.calls
-	case strings.HasPrefix(shard.From, ",merge"):
+	case shard.Part == "merge":
 		for name, u := range p.w.Users {
 			if u.Version != p.w.Version(j) {
-				p.w.T.Errorf("%s begins before the work on %s", shard.From, name)
+				p.w.T.Errorf("merge %s begins before the work on %s", shard.From, name)
 			}
 		}
 		p.merged[shard.From] = p.calls
@@ -71,7 +70,7 @@ func (p *inPhases) Process(ctx context.Context, j job.Job, app config.App, shard
 }
 
 func (p *inPhases) Verify(ctx context.Context, j job.Job, app config.App, shard job.Shard, until time.Time) (job.Verified, error) {
-	if strings.HasPrefix(shard.From, ",") {
+	if shard.Part != "" {
 		return job.Verified{}, nil
 	}
 	return p.Work.Verify(ctx, j, app, shard, until)
@@ -122,7 +121,7 @@ func TestPhasesFollowAtEveryFault(t *testing.T) {
 // No phase follows one that has failed.
 func TestFailedPhaseEndsTheJob(t *testing.T) {
 	w, work := withPhases(t, 4)
-	work.broken = ",merge1"
+	work.broken = "1"
 	untilStarted(t, w, 2)
 	w.Drain()
 	w.WantState("strategy-1", job.Failed, "a run is missing")

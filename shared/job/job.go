@@ -27,7 +27,8 @@
 //
 // A shard is a range of user tokens [from, to) in the order of their rows. The
 // shards of a job cover every possible token, so each user who arrives after
-// the planning is in a shard too. The totals of a job are sums over its shards,
+// the planning is in a shard too. What else a job has to do is in shards of named
+// parts, which follow those over the users. The totals of a job are sums over its shards,
 // so concurrent shards do not contend for one document.
 package job
 
@@ -150,7 +151,11 @@ type Job struct {
 // Shard is a part of a job.
 type Shard struct {
 	N int `firestore:"n"`
-	// From and To bound the user tokens, [From, To); empty means unbounded.
+	// Part names what the shard works on if that is not a range of users, in words of the
+	// Work.
+	Part string `firestore:"part,omitempty"`
+	// From and To bound the user tokens, [From, To); empty means unbounded. Those of a part
+	// are places in a format of the Work.
 	From  string     `firestore:"from"`
 	To    string     `firestore:"to"`
 	State ShardState `firestore:"state"`

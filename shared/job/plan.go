@@ -148,7 +148,7 @@ var (
 // If another delivery of the task plans at the same time, the first shard that
 // is stored under a number counts.
 func (r *Runner) cutAll(ctx context.Context, job Job, until time.Time) error {
-	for {
+	for r.Users != nil {
 		c := cutter{r: r, job: job}
 		switch last, err := r.Jobs.LastShard(ctx, job.App, job.ID); {
 		case errors.Is(err, ErrNotFound):
@@ -167,6 +167,7 @@ func (r *Runner) cutAll(ctx context.Context, job Job, until time.Time) error {
 			return err
 		}
 	}
+	return nil
 }
 
 // cutter cuts a stream of users into shards.

@@ -83,8 +83,9 @@ type Runner struct {
 	Jobs   Jobs
 	Config Config
 	Queue  queue.Queue
-	Users  Users
-	Work   Work
+	// Users are nil if the jobs are not over users.
+	Users Users
+	Work  Work
 	// StaleText describes the users or rows that Verify counts, as in "3
 	// StaleText after 2 more passes". Default: rows are still stale.
 	StaleText string
@@ -289,6 +290,9 @@ func (r *Runner) continued(ctx context.Context, job Job) (Continued, Shard, erro
 		return nil, Shard{}, nil
 	}
 	last, err := r.Jobs.LastShard(ctx, job.App, job.ID)
+	if errors.Is(err, ErrNotFound) && r.Users == nil {
+		return continued, Shard{N: -1}, nil
+	}
 	return continued, last, err
 }
 

@@ -33,7 +33,7 @@ func (r *Runner) shard(ctx context.Context, t ShardTask, retries int, until time
 		return r.drop(ctx, t.App, t.Job, "shard %d is unknown", t.Shard), nil
 	case err != nil:
 		return Outcome{Next: "the job has failed"}, r.endLost(ctx, job, fmt.Errorf("read the shard of a task: %w", err))
-	case shard.From != t.From || shard.To != t.To:
+	case shard.Part != t.Part || shard.From != t.From || shard.To != t.To:
 		return r.drop(ctx, t.App, t.Job, "the range is not that of shard %d", t.Shard), nil
 	case shard.State != ShardOpen:
 		// The task that ended the shard may have died before it called finish.

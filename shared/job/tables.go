@@ -18,14 +18,14 @@ var errTableBudget = errors.New("the time of the task is over")
 
 // Tables works on tables one after the other, for the Process of a Work. tables are their
 // names, one for each step; over says that the time of the task is over. The places of such
-// a shard are the number of a step, the name of its table and a key in it: they grow, and
-// begin with a tilde, which is behind every user. The rows count as Changed.
+// a shard are its start, the number of a step, the name of the step's table and a key in it,
+// with commas between them: they grow. The rows count as Changed.
 func Tables(shard Shard, tables []string, over func() bool, progress func(Progress) error, step TableStep) (Progress, error) {
 	p := Progress{Next: shard.Next}
 	first, after := tablePlace(shard, tables)
 	for i := first; i < len(tables); i++ {
 		err := step(i, after, func(rows int, last string) error {
-			p.Next, p.Changed = fmt.Sprintf("~%02d,%s,%s", i, tables[i], url.QueryEscape(last)), p.Changed+int64(rows)
+			p.Next, p.Changed = fmt.Sprintf("%s,%02d,%s,%s", shard.From, i, tables[i], url.QueryEscape(last)), p.Changed+int64(rows)
 			if err := progress(p); err != nil {
 				return err
 			}
@@ -50,8 +50,9 @@ func Tables(shard Shard, tables []string, over func() bool, progress func(Progre
 // zero at the beginning of a pass. Another version of the engine may have more tables, so
 // the name of the table decides where the number is of another one.
 func tablePlace(s Shard, tables []string) (step int, after string) {
-	parts := strings.SplitN(strings.TrimPrefix(s.Next, "~"), ",", 3)
-	if s.Next == s.From || len(parts) < 3 {
+	rest, ok := strings.CutPrefix(s.Next, s.From+",")
+	parts := strings.SplitN(rest, ",", 3)
+	if !ok || len(parts) < 3 {
 		return 0, ""
 	}
 	after, err := url.QueryUnescape(parts[2])

@@ -14,7 +14,7 @@ import (
 func TestTables(t *testing.T) {
 	tables := []string{"objects", "crowd", "objects", "usage"}
 	keys := map[string][]string{"objects": {"app,a,1", "app,a,2~%"}, "crowd": {"app,"}, "usage": {"app,x"}}
-	shard := job.Shard{From: "~", Next: "~"}
+	shard := job.Shard{Part: "all"}
 	var took []string
 	for tasks := 0; ; tasks++ {
 		p, err := job.Tables(shard, tables, func() bool { return true }, func(p job.Progress) error { shard.Next = p.Next; return nil },
@@ -50,16 +50,16 @@ func TestTables(t *testing.T) {
 func TestTablesOfAnotherVersion(t *testing.T) {
 	stop := errors.New("stop")
 	for next, want := range map[string]string{
-		"~":                   "0 ",
-		"~00,usage,app%2Cx":   "2 app,x",
-		"~02,usage,app%2Cx":   "2 app,x",
-		"~07,objects,app%2Ca": "0 app,a",
-		"~01,gone,app%2Ca":    "0 ",
-		"~01,usage,%":         "0 ",
+		"":                    "0 ",
+		",00,usage,app%2Cx":   "2 app,x",
+		",02,usage,app%2Cx":   "2 app,x",
+		",07,objects,app%2Ca": "0 app,a",
+		",01,gone,app%2Ca":    "0 ",
+		",01,usage,%":         "0 ",
 		"user":                "0 ",
 	} {
 		got := ""
-		_, err := job.Tables(job.Shard{From: "~", Next: next}, []string{"objects", "dated", "usage"}, func() bool { return false }, nil,
+		_, err := job.Tables(job.Shard{Part: "all", Next: next}, []string{"objects", "dated", "usage"}, func() bool { return false }, nil,
 			func(step int, after string, _ func(int, string) error) error {
 				got = fmt.Sprint(step, " ", after)
 				return stop

@@ -32,6 +32,7 @@ type ShardTask struct {
 	App   string `json:"app"`
 	Job   string `json:"job"`
 	Shard int    `json:"shard"`
+	Part  string `json:"part,omitempty"`
 	From  string `json:"from"`
 	To    string `json:"to"`
 	Step  int    `json:"step"`
@@ -75,7 +76,7 @@ func (r *Runner) enqueueShard(ctx context.Context, job Job, s Shard) error {
 	if !s.NotBefore.IsZero() {
 		delay = max(0, s.NotBefore.Sub(r.Clock()))
 	}
-	return r.enqueue(ctx, job.App, r.ShardPath(), ShardTask{job.App, job.ID, s.N, s.From, s.To, s.Step}, delay,
+	return r.enqueue(ctx, job.App, r.ShardPath(), ShardTask{job.App, job.ID, s.N, s.Part, s.From, s.To, s.Step}, delay,
 		r.Name+"-shard", job.App, job.ID, strconv.Itoa(s.N), strconv.Itoa(s.Step))
 }
 

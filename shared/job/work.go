@@ -62,13 +62,14 @@ type Progress struct {
 const MaxResult = 500_000
 
 // Continued is a Work whose jobs have more to do once every shard over the users
-// is done, such as to merge what the shards have written.
+// is done, such as to merge what the shards have written, or have nothing to do with
+// users: then the runner has no Users.
 type Continued interface {
 	Work
 	// Following returns the shards that follow the last one of a job, all of
 	// whose shards are done; none if the job has nothing left to do. They get
-	// the numbers after last. Their places are formats of the Work, and To is
-	// not empty. Following returns the same shards for the same last shard, and
+	// the numbers after last, which has the number -1 if the job has no shards yet.
+	// Each names its Part. Following returns the same shards for the same last shard, and
 	// the rest of them for each shard among them: a process may die after it
 	// has stored some.
 	Following(ctx context.Context, job Job, last Shard) ([]Shard, error)

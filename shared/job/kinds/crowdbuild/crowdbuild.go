@@ -209,16 +209,16 @@ func (w *Work) Process(ctx context.Context, j job.Job, app config.App, shard job
 	progress func(job.Progress) error) (job.Progress, error) {
 	p := job.ParamsOf[Params](j)
 	t := &task{Work: w, job: j, app: app, params: p, shard: shard, until: until, progress: progress}
-	place, err := parsePlace(shard.From, len(p.Indexes))
-	if err != nil {
-		return job.Progress{}, err
-	}
-	switch place.phase {
-	case phaseMerge:
+	switch shard.Part {
+	case merging:
 		return t.merge(ctx)
-	case phaseFrequencies:
-		return t.frequencies(ctx, p.Indexes[place.index])
-	case phaseSwap:
+	case counting:
+		at, err := parsePlace(shard.From, len(p.Indexes))
+		if err != nil {
+			return job.Progress{}, err
+		}
+		return t.frequencies(ctx, p.Indexes[at.index])
+	case swapping:
 		return t.swap(ctx)
 	}
 	return t.sweep(ctx)
@@ -247,26 +247,20 @@ func (t *task) done() (job.Progress, error) {
 // Following returns the shards that merge, once all users are counted, and then
 // the one that swaps the manifests.
 func (w *Work) Following(_ context.Context, j job.Job, last job.Shard) ([]job.Shard, error) {
-	p := job.ParamsOf[Params](j)
-	place, err := parsePlace(last.From, len(p.Indexes))
-	if err != nil {
-		return nil, err
-	}
-	swap := []job.Shard{{From: swapPlace, To: swapEnd}}
 	var merges []job.Shard
-	for i := range p.Indexes {
+	for i := range job.ParamsOf[Params](j).Indexes {
 		for b := 0; b < buckets; b += bucketsPerShard {
-			merges = append(merges, job.Shard{From: mergePlace(i, b), To: mergePlace(i, b+bucketsPerShard)})
+			merges = append(merges, job.Shard{Part: merging, From: place{i, b}.String(), To: place{i, b + bucketsPerShard}.String()})
 		}
-		merges = append(merges, job.Shard{From: frequenciesPlace(i), To: frequenciesPlace(i + 1)})
+		merges = append(merges, job.Shard{Part: counting, From: place{index: i}.String(), To: place{index: i + 1}.String()})
 	}
-	if place.phase == phaseSwap {
+	if last.Part == swapping {
 		return nil, nil
 	}
 	// -1 if the last shard is one over users.
-	n := slices.IndexFunc(merges, func(s job.Shard) bool { return s.From == last.From })
+	n := slices.IndexFunc(merges, func(s job.Shard) bool { return s.Part == last.Part && s.From == last.From })
 	if rest := merges[n+1:]; len(rest) > 0 {
 		return rest, nil
 	}
-	return swap, nil
+	return []job.Shard{{Part: swapping}}, nil
 }

@@ -62,7 +62,7 @@ func (t *task) merge(ctx context.Context) (job.Progress, error) {
 		err = m.endBucket()
 	}
 	if errors.Is(err, errPause) {
-		return job.Progress{Next: mergePlace(from.index, m.next)}, nil
+		return job.Progress{Next: place{from.index, m.next}.String()}, nil
 	}
 	if err != nil {
 		return job.Progress{}, err
@@ -102,7 +102,7 @@ func (m *merger) endBucket() error {
 		return err
 	}
 	m.next, m.cells = m.bucket+1, nil
-	if err := m.progress(job.Progress{Next: mergePlace(m.index, m.next)}); err != nil {
+	if err := m.progress(job.Progress{Next: place{m.index, m.next}.String()}); err != nil {
 		return err
 	}
 	if !m.now().Before(m.until) {

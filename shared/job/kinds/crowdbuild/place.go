@@ -3,67 +3,27 @@ package crowdbuild
 import (
 	"fmt"
 	"hash/fnv"
-	"strings"
 
 	"github.com/affinityengine/affinity/shared/job"
 )
 
-// phase is the phase of a job that a shard belongs to.
-type phase int
-
+// The parts of a job that follow its users.
 const (
-	phaseSweep phase = iota
-	phaseMerge
-	phaseFrequencies
-	phaseSwap
+	merging  = "merge"       // merge the runs of buckets of an index
+	counting = "frequencies" // count document frequencies of an index
+	swapping = "swap"        // swap the manifests
 )
 
-// The places of later phases begin with a comma, which no user token contains:
-//
-//	,merge,<index>,<bucket>    merge the runs of a bucket of an index
-//	,frequencies,<index>       count document frequencies of an index
-//	,swap                      swap the manifests
-//
-// An index is its number in the job's parameters. Places sort in the order of the
-// work within a phase.
-const (
-	mergePrefix       = ",merge,"
-	frequenciesPrefix = ",frequencies,"
-	swapPlace         = ",swap"
-	swapEnd           = ",swapped"
-)
+// place is where a shard of merging or counting begins, ends or continues. An index is its
+// number in the job's parameters.
+type place struct{ index, bucket int }
 
-// place is where a shard of a job begins or continues.
-type place struct {
-	phase  phase
-	index  int
-	bucket int
-}
-
-func mergePlace(index, bucket int) string {
-	return fmt.Sprintf("%s%06d,%03d", mergePrefix, index, bucket)
-}
-
-func frequenciesPlace(index int) string { return fmt.Sprintf("%s%06d", frequenciesPrefix, index) }
+func (p place) String() string { return fmt.Sprintf("%06d,%03d", p.index, p.bucket) }
 
 // parsePlace decodes a place of a job with a number of indexes.
 func parsePlace(text string, indexes int) (place, error) {
 	var p place
-	var err error
-	switch {
-	case !strings.HasPrefix(text, ","):
-		return place{}, nil
-	case text == swapPlace:
-		return place{phase: phaseSwap}, nil
-	case strings.HasPrefix(text, mergePrefix):
-		p.phase = phaseMerge
-		_, err = fmt.Sscanf(text[len(mergePrefix):], "%d,%d", &p.index, &p.bucket)
-	case strings.HasPrefix(text, frequenciesPrefix):
-		p.phase = phaseFrequencies
-		_, err = fmt.Sscanf(text[len(frequenciesPrefix):], "%d", &p.index)
-	default:
-		err = fmt.Errorf("unknown phase")
-	}
+	_, err := fmt.Sscanf(text, "%d,%d", &p.index, &p.bucket)
 	if err == nil && (p.index < 0 || p.index >= indexes || p.bucket < 0 || p.bucket > buckets) {
 		err = fmt.Errorf("the job has %d indexes", indexes)
 	}

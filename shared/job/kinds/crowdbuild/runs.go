@@ -7,7 +7,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/affinityengine/affinity/shared/job"
 )
@@ -76,7 +75,7 @@ func (t *task) runs(ctx context.Context, index string) (chosen runs, objects int
 	}
 	chosen = runs{}
 	for _, shard := range shards {
-		if strings.HasPrefix(shard.From, ",") || shard.PlannedUsers == 0 {
+		if shard.Part != "" || shard.PlannedUsers == 0 {
 			continue // of a later phase, or done without a task
 		}
 		covering, ok := byShard[shard.N].cover(shard.From, shard.To)

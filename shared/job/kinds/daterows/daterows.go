@@ -82,17 +82,10 @@ type Runner struct {
 // New returns the runner. It sets the name, the work and the users of r.
 func New(r job.Runner, s *store.Store, settings Settings) *Runner {
 	work := &work{store: s, settings: settings, partRows: partRows}
-	r.Name, r.Work, r.Users = "daterows", work, nobody{}
+	r.Name, r.Work, r.Users = "daterows", work, nil
 	runner := &Runner{job.New(r), s, work}
 	work.Runner = runner.Runner
 	return runner
-}
-
-// nobody are the users over whom a job plans: its shards are over objects.
-type nobody struct{}
-
-func (nobody) ScanUserKeys(context.Context, string, string, string, func(string) error) error {
-	return nil
 }
 
 // StartBackfill starts the job that a new attribute of an index needs, once every

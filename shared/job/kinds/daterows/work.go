@@ -16,12 +16,10 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// The shards that follow the planned one, which is empty: one over the objects, and
-// then one over the date rows. No user token contains a tilde.
+// The parts of a job: the objects, and then the date rows.
 const (
-	objectsFrom = "~objects"
-	rowsFrom    = "~rows"
-	end         = "~~"
+	objects = "objects"
+	rows    = "rows"
 )
 
 const (
@@ -55,38 +53,37 @@ func (*work) Verify(context.Context, job.Job, config.App, job.Shard, time.Time) 
 	return job.Verified{}, nil
 }
 
-// Following returns the shards after the planned one.
+// Following returns a shard for each part.
 func (*work) Following(_ context.Context, _ job.Job, last job.Shard) ([]job.Shard, error) {
-	switch last.From {
-	case rowsFrom:
+	switch last.Part {
+	case rows:
 		return nil, nil
-	case objectsFrom:
-		return []job.Shard{{From: rowsFrom, To: end}}, nil
+	case objects:
+		return []job.Shard{{Part: rows}}, nil
 	}
-	return []job.Shard{{From: objectsFrom, To: end}, {From: rowsFrom, To: end}}, nil
+	return []job.Shard{{Part: objects}, {Part: rows}}, nil
 }
 
 // place is where a shard continues, and what it has found up to there. It is written
-// as the shard's start, the key and the numbers, with commas between them.
+// as the key and the numbers, with a comma between them.
 type place struct {
 	after   string
 	undated map[string]int64 // objects by attribute
 }
 
-func (p place) next(shard job.Shard) (string, error) {
+func (p place) next() (string, error) {
 	undated, err := json.Marshal(p.undated)
-	return shard.From + "," + url.QueryEscape(p.after) + "," + string(undated), err
+	return url.QueryEscape(p.after) + "," + string(undated), err
 }
 
 func placeOf(shard job.Shard) (p place, err error) {
 	p.undated = map[string]int64{}
-	if shard.Next == shard.From {
+	if shard.Next == "" {
 		return p, nil
 	}
-	rest, ok := strings.CutPrefix(shard.Next, shard.From+",")
-	after, undated, both := strings.Cut(rest, ",")
-	if !ok || !both {
-		return p, fmt.Errorf("place %q is not of the form start,key,numbers", shard.Next)
+	after, undated, ok := strings.Cut(shard.Next, ",")
+	if !ok {
+		return p, fmt.Errorf("place %q is not of the form key,numbers", shard.Next)
 	}
 	if p.after, err = url.QueryUnescape(after); err == nil {
 		err = json.Unmarshal([]byte(undated), &p.undated)
@@ -102,7 +99,7 @@ func (w *work) Process(ctx context.Context, j job.Job, _ config.App, shard job.S
 		return job.Progress{}, fmt.Errorf("%w: %w", job.ErrFailed, err)
 	}
 	index, do := job.ParamsOf[Params](j).Index, w.insert
-	if shard.From == rowsFrom {
+	if shard.Part == rows {
 		do = w.sweep
 	}
 	var p job.Progress
@@ -124,7 +121,7 @@ func (w *work) Process(ctx context.Context, j job.Job, _ config.App, shard job.S
 			at.undated[attribute] += n
 			counts.Undated += n
 		}
-		if p.Next, err = at.next(shard); err != nil {
+		if p.Next, err = at.next(); err != nil {
 			return p, err
 		}
 		p.Counts, p.Done = counts.stored(), done.Done
@@ -175,10 +172,7 @@ func (w *work) sweep(ctx context.Context, app string, part store.DatedPart, coun
 // Undated returns how many objects of a job's index hold no readable date in an
 // attribute. False: the job has not read all objects, or did not look at the attribute.
 func (r *Runner) Undated(ctx context.Context, j job.Job, attribute string) (int64, bool, error) {
-	if j.Totals.Shards < 2 {
-		return 0, false, nil
-	}
-	shard, err := r.Jobs.Shard(ctx, j.App, j.ID, 1)
+	shard, err := r.Jobs.Shard(ctx, j.App, j.ID, 0)
 	if errors.Is(err, job.ErrNotFound) {
 		return 0, false, nil
 	}

@@ -40,12 +40,8 @@ var (
 	_ job.Closing   = Work{}
 )
 
-// The last shard of a job is over all rows and documents. No user token contains a
-// tilde.
-const (
-	lastFrom = "~"
-	lastTo   = "~~"
-)
+// all is the part of a job that follows the users: all rows and documents.
+const all = "all"
 
 // listed is how many rows and documents of a kind Verify counts.
 const listed = 10
@@ -59,11 +55,8 @@ func (Work) Obsolete(job.Job, config.App) string { return "" }
 func (w Work) Process(ctx context.Context, j job.Job, _ config.App, shard job.Shard, until time.Time,
 	progress func(job.Progress) error) (job.Progress, error) {
 	p := job.Progress{Next: shard.Next}
-	all := store.AppRows{App: j.App, From: shard.From, To: shard.To}
-	if shard.From == lastFrom {
-		all.From, all.To = "", ""
-	}
-	if shard.From == lastFrom && shard.Next == shard.From {
+	rows := store.AppRows{App: j.App, From: shard.From, To: shard.To}
+	if shard.Part == all && shard.Next == "" {
 		within, cancel := context.WithTimeout(ctx, max(time.Second, until.Sub(w.Now())))
 		defer cancel()
 		err := w.Documents.Forget(within, j.App)
@@ -80,8 +73,8 @@ func (w Work) Process(ctx context.Context, j job.Job, _ config.App, shard job.Sh
 	}
 	over := func() bool { return !w.Now().Before(until) }
 	return job.Tables(shard, names, over, progress, func(i int, after string, done func(int, string) error) error {
-		all.Table, all.After, all.Except = names[i], after, spared(names[i])
-		return w.Rows.DeleteRows(ctx, all, done)
+		rows.Table, rows.After, rows.Except = names[i], after, spared(names[i])
+		return w.Rows.DeleteRows(ctx, rows, done)
 	})
 }
 
@@ -96,20 +89,20 @@ func spared(table string) string {
 
 // Following returns the last shard after those over the users.
 func (w Work) Following(ctx context.Context, j job.Job, last job.Shard) ([]job.Shard, error) {
-	if last.From == lastFrom {
+	if last.Part == all {
 		return nil, nil
 	}
 	d, err := w.Config.Deletion(ctx, j.App)
 	if err != nil {
 		return nil, err
 	}
-	return []job.Shard{{From: lastFrom, To: lastTo, NotBefore: d.StartedAt.Add(w.Late)}}, nil
+	return []job.Shard{{Part: all, NotBefore: d.StartedAt.Add(w.Late)}}, nil
 }
 
 // Verify counts, in the last shard, rows and documents that hold the app's id, some of
 // each kind.
 func (w Work) Verify(ctx context.Context, j job.Job, _ config.App, shard job.Shard, _ time.Time) (job.Verified, error) {
-	if shard.From != lastFrom {
+	if shard.Part != all {
 		return job.Verified{}, nil
 	}
 	left, err := Left(ctx, w.Rows, w.Documents, j.App)
@@ -131,11 +124,11 @@ func Left(ctx context.Context, rows Rows, documents Documents, app string) (map[
 	if len(names) > 0 {
 		left["documents"] = len(names)
 	}
-	all, err := store.TableNames()
+	tables, err := store.TableNames()
 	if err != nil {
 		return nil, err
 	}
-	for _, table := range all {
+	for _, table := range tables {
 		keys, err := rows.FindRows(ctx, store.AppRows{App: app, Table: table, Except: spared(table)}, listed)
 		if err != nil {
 			return nil, err

@@ -12,12 +12,9 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// The last shard of a phase is over the rows of the app that belong to no user. No user
-// token contains a tilde.
-const (
-	lastFrom = "~"
-	lastTo   = "~~"
-)
+// others is the part of a phase that follows the users: the rows of the app that belong to
+// no user.
+const others = "others"
 
 // listed is how many rows that are left a verification of MoveErasing counts, and unsure how
 // many missing rows another one looks at again at a time, at least.
@@ -116,10 +113,10 @@ func rowSteps(m config.Move) ([]rowStep, error) {
 
 // Following returns the shard over the rows of the app, behind those over its users.
 func (w *work) Following(_ context.Context, _ job.Job, last job.Shard) ([]job.Shard, error) {
-	if last.From == lastFrom {
+	if last.Part == others {
 		return nil, nil
 	}
-	return []job.Shard{{From: lastFrom, To: lastTo}}, nil
+	return []job.Shard{{Part: others}}, nil
 }
 
 // moveRows takes the steps of the phase for the rows of the app.

@@ -117,7 +117,7 @@ func (w *work) Process(ctx context.Context, j job.Job, app config.App, shard job
 	if err := w.regions.known(app); err != nil {
 		return job.Progress{Next: shard.Next}, fmt.Errorf("%w: %w", job.ErrFailed, err)
 	}
-	if shard.From == lastFrom {
+	if shard.Part == others {
 		return w.moveRows(ctx, app, shard, until, progress)
 	}
 	p := job.Progress{Next: shard.Next}
@@ -205,25 +205,25 @@ func (w *work) group(ctx context.Context, appID string, p Params, from, to strin
 // Verify counts the users for whom the phase has something left to do, or rows that it has
 // left. A request may be between two steps for a user: one counts who is open at two looks,
 // with a pause between. A place is the user with whom the first looks continue, empty at the
-// end of the range, and the users who were open at the first look, each behind a tilde.
+// end of the range, and the users who were open at the first look, each behind a comma.
 func (w *work) Verify(ctx context.Context, j job.Job, app config.App, shard job.Shard, until time.Time) (job.Verified, error) {
 	if err := w.regions.known(app); err != nil {
 		return job.Verified{}, fmt.Errorf("%w: %w", job.ErrFailed, err)
 	}
 	params := job.ParamsOf[Params](j)
-	if shard.From == lastFrom {
+	if shard.Part == others {
 		return w.verifyRows(ctx, app, shard, until)
 	}
 	if w.userStep(params, time.Time{}) == nil {
 		return job.Verified{}, nil
 	}
-	place := strings.Split(shard.Next, "~")
+	place := strings.Split(shard.Next, ",")
 	from, seen := place[0], place[1:]
 	more := from != "" || len(seen) == 0
 	open, left, err := w.open(ctx, app, seen, until)
 	v := job.Verified{Stale: int64(len(open))}
 	if err != nil || len(left) > 0 {
-		v.Next = strings.Join(append([]string{from}, left...), "~")
+		v.Next = strings.Join(append([]string{from}, left...), ",")
 		return v, err
 	}
 	open = nil
@@ -245,7 +245,7 @@ func (w *work) Verify(ctx context.Context, j job.Job, app config.App, shard job.
 		v.Pause = lookAgain
 	}
 	if more || len(open) > 0 {
-		v.Next = strings.Join(append([]string{from}, open...), "~")
+		v.Next = strings.Join(append([]string{from}, open...), ",")
 	}
 	return v, nil
 }

@@ -180,25 +180,22 @@ func (*Work) Verify(context.Context, job.Job, config.App, job.Shard, time.Time) 
 	return job.Verified{}, nil
 }
 
-// The place of the shard that swaps begins with a comma, which no user token contains.
-const (
-	swapPlace = ",swap"
-	swapEnd   = ",swapped"
-)
+// swapPart is the part of a build that puts its parts into the manifest.
+const swapPart = "swap"
 
 // Following returns the shard that swaps the manifest, once all users are packed.
 func (*Work) Following(_ context.Context, _ job.Job, last job.Shard) ([]job.Shard, error) {
-	if last.From == swapPlace {
+	if last.Part == swapPart {
 		return nil, nil
 	}
-	return []job.Shard{{From: swapPlace, To: swapEnd}}, nil
+	return []job.Shard{{Part: swapPart}}, nil
 }
 
 // Process packs the users of a shard, or swaps the manifest.
 func (w *Work) Process(ctx context.Context, j job.Job, app config.App, shard job.Shard, until time.Time,
 	progress func(job.Progress) error) (job.Progress, error) {
 	t := &task{Work: w, job: j, app: app, params: job.ParamsOf[Params](j)}
-	if shard.From == swapPlace {
+	if shard.Part == swapPart {
 		return t.swap(ctx, until, progress)
 	}
 	return t.pack(ctx, store.Range{From: shard.Next, To: shard.To}, computing(until), progress)

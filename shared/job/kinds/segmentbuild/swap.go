@@ -17,13 +17,13 @@ const maxSwaps = 10
 
 // swap puts the parts of the build into the manifest, in place of all others.
 func (t *task) swap(ctx context.Context, until time.Time, progress func(job.Progress) error) (job.Progress, error) {
-	done := job.Progress{Next: swapEnd, Done: true}
+	done := job.Progress{Done: true}
 	parts, err := t.whole(ctx, until)
 	if err != nil {
 		return job.Progress{}, err
 	}
 	if parts == nil { // the time is over
-		return job.Progress{Next: swapPlace}, nil
+		return job.Progress{}, nil
 	}
 	mine, err := t.swapTo(ctx, parts)
 	if err != nil {

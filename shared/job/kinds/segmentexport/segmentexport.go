@@ -74,15 +74,8 @@ type Runner struct{ *job.Runner }
 
 // New returns the runner. It sets the name, the work and the users of r.
 func New(r job.Runner, source Source, files Files) *Runner {
-	r.Name, r.Work, r.Users = "segmentexport", work{source, files}, nobody{}
+	r.Name, r.Work, r.Users = "segmentexport", work{source, files}, nil
 	return &Runner{job.New(r)}
-}
-
-// nobody are the users over whom a job plans: its one shard is over a segment.
-type nobody struct{}
-
-func (nobody) ScanUserKeys(context.Context, string, string, string, func(string) error) error {
-	return nil
 }
 
 // Start starts the export of a segment.
@@ -104,7 +97,7 @@ func (r *Runner) Result(ctx context.Context, j job.Job) (Result, error) {
 	if j.State != job.Done {
 		return result, fmt.Errorf("result of %s: %w", j.ID, job.ErrNotFound)
 	}
-	shard, err := r.Jobs.Shard(ctx, j.App, j.ID, 1)
+	shard, err := r.Jobs.Shard(ctx, j.App, j.ID, 0)
 	if err != nil {
 		return result, err
 	}
@@ -114,12 +107,8 @@ func (r *Runner) Result(ctx context.Context, j job.Job) (Result, error) {
 	return result, nil
 }
 
-// The shard that follows the planned one, which is empty. No user token contains a
-// tilde.
-const (
-	usersFrom = "~users"
-	usersTo   = "~~"
-)
+// part names the one shard of a job.
+const part = "segment"
 
 // work finds the users and writes the file.
 type work struct {
@@ -139,19 +128,16 @@ func (work) Verify(context.Context, job.Job, config.App, job.Shard, time.Time) (
 
 // Following returns the shard over the segment.
 func (work) Following(_ context.Context, _ job.Job, last job.Shard) ([]job.Shard, error) {
-	if last.From == usersFrom {
+	if last.Part == part {
 		return nil, nil
 	}
-	return []job.Shard{{From: usersFrom, To: usersTo}}, nil
+	return []job.Shard{{Part: part}}, nil
 }
 
 // Process writes the file. It returns the reason why it cannot at the moment as an
 // error, so that the task is tried again: the lists may be under way.
 func (w work) Process(ctx context.Context, j job.Job, app config.App, shard job.Shard, _ time.Time,
 	progress func(job.Progress) error) (job.Progress, error) {
-	if shard.From != usersFrom {
-		return job.Progress{Next: shard.To, Done: true}, nil
-	}
 	file := &file{files: w.files, app: j.App, name: j.ID + "-" + strings.ToLower(rand.Text()[:12])}
 	where, err := segment.Parse([]byte(job.ParamsOf[Params](j).Where))
 	var asOf int64
@@ -172,7 +158,7 @@ func (w work) Process(ctx context.Context, j job.Job, app config.App, shard job.
 	if err != nil {
 		return job.Progress{}, err
 	}
-	p := job.Progress{Next: shard.To, Done: true, Counts: job.Counts{Users: int64(file.lines) - shard.Users}, Result: string(result)}
+	p := job.Progress{Done: true, Counts: job.Counts{Users: int64(file.lines) - shard.Users}, Result: string(result)}
 	return p, progress(p)
 }
 
