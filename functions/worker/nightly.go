@@ -70,11 +70,7 @@ func (h handler) resume(ctx context.Context, wanted round) error {
 	if wanted.App != nil {
 		return nil // the round of all apps does it
 	}
-	var faults []error
-	for _, k := range h.kinds() {
-		faults = append(faults, k.Resume(ctx))
-	}
-	return errors.Join(faults...)
+	return job.Resume(ctx, h.kinds()...)
 }
 
 // choose returns those of apps that the round is for.

@@ -118,6 +118,15 @@ type Kind interface {
 	Resume(context.Context) error
 }
 
+// Resume resumes the jobs of all kinds. A kind that fails does not stop the others.
+func Resume(ctx context.Context, kinds ...Kind) error {
+	var faults []error
+	for _, k := range kinds {
+		faults = append(faults, k.Resume(ctx))
+	}
+	return errors.Join(faults...)
+}
+
 // Nightly is a Kind of which jobs are due each night.
 type Nightly interface {
 	Kind

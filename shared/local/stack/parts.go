@@ -87,11 +87,7 @@ const lateWrites = 30 * time.Second
 
 // resume enqueues the tasks that unfinished jobs wait for.
 func (b *Backends) resume(ctx context.Context) error {
-	errs := []error{b.Deletions.Resume(ctx)}
-	for _, k := range b.Jobs.Kinds() {
-		errs = append(errs, k.Resume(ctx))
-	}
-	return errors.Join(errs...)
+	return job.Resume(ctx, append(b.Kinds(), b.Deletions)...)
 }
 
 // flush writes what functions keep in memory, as they do when their process ends.

@@ -87,7 +87,6 @@ type newest struct {
 // NewCache returns a cache of dictionaries that take up to bytes of memory.
 func NewCache(s Table, bytes int64, now func() time.Time, log *slog.Logger) *Cache {
 	c := &Cache{store: s, now: now, log: log, most: int(bytes), reading: map[name]*reading{}}
-	// NewLRU fails only if the size is not positive.
 	c.kept = lru.NewUnlocked(maxKept, func(_ name, k *kept) { c.bytes -= k.bytes })
 	c.newest = lru.NewUnlocked[string, newest](maxApps, nil)
 	return c

@@ -92,7 +92,7 @@ func newIndexes(source indexSource, log *slog.Logger, now func() time.Time) *ind
 	x := &indexes{
 		source: source, log: log, now: now, firstWait: firstWait, nextWait: nextWait, maxBytes: indexBytes, reading: make(chan struct{}, 1),
 	}
-	// NewLRU fails only if the size is not positive. bytes bounds the slots.
+	// bytes bounds the slots.
 	x.slots = lru.NewUnlocked(math.MaxInt, func(_ indexName, s *slot) { x.bytes -= s.size })
 	return x
 }

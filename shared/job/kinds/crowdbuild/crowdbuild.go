@@ -210,6 +210,8 @@ func (w *Work) Process(ctx context.Context, j job.Job, app config.App, shard job
 	p := job.ParamsOf[Params](j)
 	t := &task{Work: w, job: j, app: app, params: p, shard: shard, until: until, progress: progress}
 	switch shard.Part {
+	case "":
+		return t.sweep(ctx)
 	case merging:
 		return t.merge(ctx)
 	case counting:
@@ -221,7 +223,7 @@ func (w *Work) Process(ctx context.Context, j job.Job, app config.App, shard job
 	case swapping:
 		return t.swap(ctx)
 	}
-	return t.sweep(ctx)
+	return job.Progress{}, fmt.Errorf("part %q is unknown: %w", shard.Part, job.ErrFailed)
 }
 
 // task is one call of Process.
