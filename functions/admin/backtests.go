@@ -196,12 +196,13 @@ func (h handler) cancelBacktest(w http.ResponseWriter, r *http.Request) error {
 // summarizeBacktest describes a job without its report.
 func (h handler) summarizeBacktest(ctx context.Context, j job.Job) api.BacktestSummary {
 	state, fault := api.JobState(j.State), j.Error
-	if j.State == job.Done && j.Totals.PlannedUsers == 0 && j.Totals.Visited == 0 {
+	if j.State == job.Done && j.Totals.PlannedUsers == 0 && j.Totals.Counts[job.CountUsers] == 0 {
 		state, fault = api.JobFailed, noUsers
 	}
+	c := job.CountsOf[backtests.Counts](j.Totals.Counts)
 	return api.BacktestSummary{
-		ID: j.ID, State: state, Users: j.Totals.Visited, PlannedUsers: j.Totals.PlannedUsers, Events: j.Totals.Events,
-		StartedAt: api.At(j.StartedAt), FinishedAt: answers.Finished(j), Place: h.jobs.Place(ctx, j), Faulty: j.Totals.Faulty, Error: fault, Search: backtests.Search(j),
+		ID: j.ID, State: state, Users: c.Users, PlannedUsers: j.Totals.PlannedUsers, Events: c.Events,
+		StartedAt: api.At(j.StartedAt), FinishedAt: answers.Finished(j), Place: h.jobs.Place(ctx, j), Faulty: c.Faulty, Error: fault, Search: backtests.Search(j),
 	}
 }
 

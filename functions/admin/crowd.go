@@ -28,11 +28,11 @@ func (h handler) registerCrowd(rt *httpapi.Router) {
 }
 
 func (h handler) renderCrowd(ctx context.Context, j job.Job) api.CrowdBuild {
-	p, c := job.ParamsOf[crowdbuild.Params](j), crowdbuild.CountsOf(j.Totals.Counts)
+	p, c := job.ParamsOf[crowdbuild.Params](j), job.CountsOf[crowdbuild.Counts](j.Totals.Counts)
 	return api.CrowdBuild{
 		ID: j.ID, State: api.JobState(j.State), Indexes: p.Indexes, AsOf: api.At(p.AsOf), Sampled: p.Sampled(), Shards: answers.Shards(j),
-		Users: c.Users, Events: c.Events, WithUnknownObjects: c.Unknown, StartedAt: api.At(j.StartedAt), FinishedAt: answers.Finished(j),
-		Place: h.jobs.Place(ctx, j), Trigger: string(p.Trigger), PlannedUsers: j.Totals.PlannedUsers, VisitedUsers: c.Visited, Faulty: c.Faulty, Error: j.Error,
+		Users: c.Known, Events: c.Events, WithUnknownObjects: c.Unknown, StartedAt: api.At(j.StartedAt), FinishedAt: answers.Finished(j),
+		Place: h.jobs.Place(ctx, j), Trigger: string(p.Trigger), PlannedUsers: j.Totals.PlannedUsers, VisitedUsers: c.Users, Faulty: c.Faulty, Error: j.Error,
 	}
 }
 
@@ -130,7 +130,7 @@ func (h handler) crowd(w http.ResponseWriter, r *http.Request) error {
 // crowdFaults returns the faults of a build. They name users, which only the permission
 // admin may list.
 func (h handler) crowdFaults(r *http.Request, j job.Job) ([]string, error) {
-	if j.Totals.Faulty == 0 {
+	if j.Totals.Counts[job.CountFaulty] == 0 {
 		return nil, nil
 	}
 	_, err := h.Auth.AppID(r, auth.Admin)

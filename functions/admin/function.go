@@ -63,7 +63,7 @@ func New(b Backends) http.Handler {
 }
 
 func (h handler) render(ctx context.Context, j job.Job) api.Recompute {
-	p, c := job.ParamsOf[recompute.Params](j), recompute.CountsOf(j.Totals.Counts)
+	p, c := job.ParamsOf[recompute.Params](j), job.CountsOf[recompute.Counts](j.Totals.Counts)
 	answer := api.Recompute{
 		ID: j.ID, State: api.JobState(j.State), StrategyVersion: p.StrategyVersion, Shards: answers.Shards(j),
 		Users: c.Known, Events: c.Events, StartedAt: api.At(j.StartedAt), FinishedAt: answers.Finished(j),

@@ -24,13 +24,13 @@ func (h handler) registerReenrich(rt *httpapi.Router) {
 }
 
 func (h handler) renderReenrich(ctx context.Context, j job.Job) api.Reenrichment {
-	p, c := job.ParamsOf[reenrich.Params](j), reenrich.CountsOf(j.Totals.Counts)
+	p, c := job.ParamsOf[reenrich.Params](j), job.CountsOf[reenrich.Counts](j.Totals.Counts)
 	return api.Reenrichment{
 		ID: j.ID, State: api.JobState(j.State), DryRun: j.Kind == reenrich.DryRun, NumericBands: p.Versions(), Shards: answers.Shards(j),
-		Users: c.Users, Events: c.Events,
+		Users: c.Known, Events: c.Events,
 		WithUnknownObjects: c.Resolved + c.StillUnknown, Resolved: c.Resolved, StillUnknown: c.StillUnknown,
-		Faulty: c.Unreadable, StartedAt: api.At(j.StartedAt), FinishedAt: answers.Finished(j),
-		Wait: h.jobs.Wait(ctx, j), RetentionDays: p.RetentionDays, PlannedUsers: j.Totals.PlannedUsers, VisitedUsers: c.Visited, Error: j.Error,
+		Faulty: c.Faulty, StartedAt: api.At(j.StartedAt), FinishedAt: answers.Finished(j),
+		Wait: h.jobs.Wait(ctx, j), RetentionDays: p.RetentionDays, PlannedUsers: j.Totals.PlannedUsers, VisitedUsers: c.Users, Error: j.Error,
 	}
 }
 
@@ -98,7 +98,7 @@ func (h handler) getReenrich(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	v := h.renderReenrich(r.Context(), j)
-	if j.Totals.Faulty > 0 {
+	if j.Totals.Counts[job.CountFaulty] > 0 {
 		if v.Faults, err = h.Reenrich.Jobs.Faults(r.Context(), app.ID, j.ID, job.MaxFaults); err != nil {
 			return fmt.Errorf("read faults of re-enrichment: %w", err)
 		}

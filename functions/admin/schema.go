@@ -54,10 +54,11 @@ func (h handler) renderMoveJob(ctx context.Context, s migration.Status) *api.Mig
 		return nil
 	}
 	j := s.Job
+	c := job.CountsOf[migration.Counts](j.Totals.Counts)
 	v := &api.MigrationJob{
 		ID: j.ID, Kind: j.Kind, State: api.JobState(j.State), Shards: answers.Shards(*j),
-		Users: j.Totals.Visited, PlannedUsers: j.Totals.PlannedUsers,
-		Rows: j.Totals.Events, Changed: j.Totals.Changed, Faulty: j.Totals.Faulty, Faults: append([]string{}, s.Faults...),
+		Users: c.Users, PlannedUsers: j.Totals.PlannedUsers,
+		Rows: c.Rows, Changed: c.Changed, Faulty: c.Faulty, Faults: append([]string{}, s.Faults...),
 		StartedAt: api.At(j.StartedAt), FinishedAt: answers.Finished(*j), Wait: h.jobs.Wait(ctx, *j), Error: j.Error,
 	}
 	if j.ID == s.Migration.Backfill {

@@ -185,7 +185,7 @@ func definitionView(d feed.Definition) api.FeedDefinition {
 }
 
 func (h handler) backfillView(ctx context.Context, j job.Job, date string) (*api.FeedBackfill, error) {
-	counts := daterows.CountsOf(j.Totals.Counts)
+	counts := job.CountsOf[daterows.Counts](j.Totals.Counts)
 	view := &api.FeedBackfill{
 		ID: j.ID, State: api.JobState(j.State), Objects: counts.Objects, Inserted: counts.Inserted, Faulty: counts.Faulty,
 		StartedAt: api.At(j.StartedAt), Error: j.Error,

@@ -54,7 +54,7 @@ func (h handler) build(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (h handler) buildView(ctx context.Context, j job.Job) api.SegmentBuild {
-	p, c := job.ParamsOf[segmentbuild.Params](j), segmentbuild.CountsOf(j.Totals.Counts)
+	p, c := job.ParamsOf[segmentbuild.Params](j), job.CountsOf[segmentbuild.Counts](j.Totals.Counts)
 	return api.SegmentBuild{
 		ID: j.ID, State: api.JobState(j.State), Shards: answers.Shards(j), Users: c.Packed, StartedAt: api.At(j.StartedAt), FinishedAt: answers.Finished(j),
 		Place: h.jobs.Place(ctx, j), Trigger: string(p.Trigger), PlannedUsers: j.Totals.PlannedUsers, VisitedUsers: c.Users, Faulty: c.Faulty, Error: j.Error,

@@ -72,8 +72,8 @@ func TestCancelStopsTheWork(t *testing.T) {
 		t.Errorf("got %+v, error %v, %d users computed; want it dropped after 3", o, err, computed)
 	}
 	j := w.WantState("strategy-1", job.Cancelled, "")
-	if j.Totals.Visited != 2 {
-		t.Errorf("%d users visited, want those that were counted when it was cancelled", j.Totals.Visited)
+	if j.Totals.Counts["users"] != 2 {
+		t.Errorf("%d users visited, want those that were counted when it was cancelled", j.Totals.Counts["users"])
 	}
 	if again, err := w.Runner.Cancel(t.Context(), jobtest.App, "strategy-1"); !errors.Is(err, job.ErrEnded) || again.State != job.Cancelled {
 		t.Errorf("cancel again: %s, error %v", again.State, err)

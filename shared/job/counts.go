@@ -1,29 +1,77 @@
 package job
 
-// Counts counts the work that is done. The last four counts mean different
-// things in different jobs. The packages that define jobs have types with names
-// for them: recompute.Counts, reenrich.Counts, and one for each kind of job in
-// migration.
-type Counts struct {
-	// Visited counts the processed users, Users those to whom the work applies.
-	Visited int64 `firestore:"visited"`
-	Users   int64 `firestore:"users"`
-	// Events counts the events or rows that the job has read.
-	Events int64 `firestore:"events"`
-	// Changed counts the items that the job has written, or would write if it
-	// were not a dry run. Left counts the items that wait for something else,
-	// Faulty the wrong or damaged ones.
-	Changed int64 `firestore:"changed"`
-	Left    int64 `firestore:"left"`
-	Faulty  int64 `firestore:"faulty"`
+import (
+	"maps"
+	"reflect"
+	"strings"
+)
+
+// Counts are the numbers of what is done, by the names that a kind of jobs gives to what it
+// counts. A number of 0 is missing, and a map without numbers is nil. Each kind has a struct
+// of int64 fields for its counts: Count and CountsOf convert it, and its field Known has the
+// name known.
+type Counts map[string]int64
+
+// Names that counts of several kinds have.
+const (
+	CountUsers  = "users"  // processed users
+	CountEvents = "events" // events read
+	CountRows   = "rows"   // rows written, deleted or compared
+	// CountFaulty counts what is wrong or damaged, of which Faults lists the first.
+	CountFaulty = "faulty"
+)
+
+// Count returns the counts that a struct of int64 fields holds.
+func Count(c any) Counts {
+	v, counts := reflect.ValueOf(c), Counts{}
+	for i := range v.NumField() {
+		counts[countName(v.Type().Field(i))] = v.Field(i).Int()
+	}
+	return Counts(nil).Plus(counts)
 }
 
-// Plus returns the sums of two counts.
-func (c Counts) Plus(d Counts) Counts {
-	return Counts{
-		Visited: c.Visited + d.Visited, Users: c.Users + d.Users, Events: c.Events + d.Events,
-		Changed: c.Changed + d.Changed, Left: c.Left + d.Left, Faulty: c.Faulty + d.Faulty,
+// CountsOf returns counts as a struct of int64 fields. It leaves out what the struct has no
+// field for.
+func CountsOf[C any](c Counts) C {
+	var of C
+	v := reflect.ValueOf(&of).Elem()
+	for i := range v.NumField() {
+		v.Field(i).SetInt(c[countName(v.Type().Field(i))])
 	}
+	return of
+}
+
+// countNames returns the names of the counts in a struct.
+func countNames(t reflect.Type) (names []string) {
+	for i := range t.NumField() {
+		names = append(names, countName(t.Field(i)))
+	}
+	return names
+}
+
+func countName(f reflect.StructField) string { return strings.ToLower(f.Name[:1]) + f.Name[1:] }
+
+// Plus returns the sums of two counts, nil if all are 0.
+func (c Counts) Plus(d Counts) Counts {
+	sums := make(Counts, len(c))
+	maps.Copy(sums, c)
+	for name, n := range d {
+		sums[name] += n
+	}
+	maps.DeleteFunc(sums, func(_ string, n int64) bool { return n == 0 })
+	if len(sums) == 0 {
+		return nil
+	}
+	return sums
+}
+
+// Minus returns the differences of two counts, nil if all are 0.
+func (c Counts) Minus(d Counts) Counts {
+	negative := make(Counts, len(d))
+	for name, n := range d {
+		negative[name] = -n
+	}
+	return c.Plus(negative)
 }
 
 // Totals are sums over the shards of a job.
@@ -32,8 +80,8 @@ type Totals struct {
 	Done   int `firestore:"done"`
 	Failed int `firestore:"failed"`
 	// PlannedUsers counts the users that the planning found.
-	PlannedUsers int64 `firestore:"plannedUsers"`
-	Counts
+	PlannedUsers int64  `firestore:"plannedUsers"`
+	Counts       Counts `firestore:"counts,omitempty"`
 	// Stale counts the users or rows that the last Verify found stale.
 	Stale int64 `firestore:"stale"`
 }
@@ -47,6 +95,6 @@ func (t *Totals) add(s Shard) {
 		t.Failed++
 	}
 	t.PlannedUsers += s.PlannedUsers
-	t.Counts = t.Plus(s.Counts)
+	t.Counts = t.Counts.Plus(s.Counts)
 	t.Stale += s.Stale
 }

@@ -36,6 +36,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -91,16 +92,30 @@ type Params interface {
 // Collection names the collection of a runner's jobs under their app.
 type Collection struct {
 	Name string
-	// Decode reads the parameters of a stored job: DecodeParams of their type.
+	// Decode reads the parameters of a stored job; dataTo fills a struct with the fields
+	// of the job's document.
 	Decode func(dataTo func(any) error) (Params, error)
-	// OfDeletion says that the collection lies below the deletion of the app and not
+	// Counts are the names of what the jobs count.
+	Counts []string
+	// BelowDeletion says that the collection lies below the deletion of the app and not
 	// below the app, whose documents its jobs delete.
-	OfDeletion bool
+	BelowDeletion bool
 }
 
-// DecodeParams reads parameters of type P; dataTo fills a struct with the
-// fields of a document. A field that the document lacks stays zero.
-func DecodeParams[P Params](dataTo func(any) error) (Params, error) {
+// NewCollection describes the collection of jobs with parameters of type P, which count what
+// the int64 fields of C name.
+func NewCollection[P Params, C any](name string) Collection {
+	return Collection{Name: name, Decode: decodeParams[P], Counts: countNames(reflect.TypeFor[C]())}
+}
+
+// OfDeletion returns the collection with BelowDeletion.
+func (c Collection) OfDeletion() Collection {
+	c.BelowDeletion = true
+	return c
+}
+
+// decodeParams reads parameters of type P. A field that the document lacks stays zero.
+func decodeParams[P Params](dataTo func(any) error) (Params, error) {
 	var p P
 	if err := dataTo(&p); err != nil {
 		return nil, fmt.Errorf("decode the job's parameters: %w", err)
@@ -175,10 +190,10 @@ type Shard struct {
 	// PlannedUsers and Stale mean the same as in Totals. Counts covers the
 	// first pass. Faults lists the first faults of that pass, at most
 	// MaxFaults.
-	PlannedUsers int64 `firestore:"plannedUsers"`
-	Counts
-	Stale  int64    `firestore:"stale"`
-	Faults []string `firestore:"faults"`
+	PlannedUsers int64    `firestore:"plannedUsers"`
+	Counts       Counts   `firestore:"counts,omitempty"`
+	Stale        int64    `firestore:"stale"`
+	Faults       []string `firestore:"faults"`
 	// Result is what the work has found, in a format of the Work. It is empty
 	// until the range is processed, and for most kinds of jobs.
 	Result string `firestore:"result,omitempty"`

@@ -53,7 +53,7 @@ func (m *Memories) Open(c Collection) Jobs {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.stores[c.Name] == nil {
-		m.stores[c.Name], m.apart[c.Name] = m.open(c), c.OfDeletion
+		m.stores[c.Name], m.apart[c.Name] = m.open(c), c.BelowDeletion
 	}
 	return m.stores[c.Name]
 }
@@ -286,7 +286,7 @@ func (m *memory) Faults(ctx context.Context, app, id string, limit int) ([]strin
 func (m *memory) FaultyShards(ctx context.Context, app, id string, limit int) ([]Shard, error) {
 	var faulty []Shard
 	err := m.each(ctx, app, id, func(shard Shard) {
-		if shard.Faulty > 0 {
+		if shard.Counts[CountFaulty] > 0 {
 			faulty = append(faulty, shard)
 		}
 	})

@@ -16,7 +16,7 @@ func TestMemory(t *testing.T) {
 func TestMemories(t *testing.T) {
 	stores := job.NewMemories()
 	recomputes, moves := job.Collection{Name: "recomputes"}, job.Collection{Name: "moves"}
-	deletions := job.Collection{Name: "deletionJobs", OfDeletion: true}
+	deletions := job.Collection{Name: "deletionJobs", BelowDeletion: true}
 	for _, c := range []job.Collection{recomputes, deletions} {
 		jobtest.Create(t, stores.Open(c), jobtest.Draft("shop", "strategy-7"))
 	}

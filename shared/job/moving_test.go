@@ -37,7 +37,7 @@ func TestJobWaitsWhileAppMoves(t *testing.T) {
 			}
 		}
 		setMoving(t, w, true)
-		worked := w.Find("strategy-1").Totals.Visited
+		worked := w.Find("strategy-1").Totals.Counts["users"]
 		for range 5 * w.Runner.Attempts {
 			o, err := w.Deliver(t.Context(), w.Waiting()[0])
 			if err != nil || !strings.Contains(o.Next, "step") {
@@ -48,8 +48,8 @@ func TestJobWaitsWhileAppMoves(t *testing.T) {
 			}
 			clock = clock.Add(time.Minute)
 		}
-		if j := w.Find("strategy-1"); j.State.Ended() || j.Totals.Visited != worked {
-			t.Fatalf("after %d tasks: the job is %s and has visited %d users, %d before the move", tasks, j.State, j.Totals.Visited, worked)
+		if j := w.Find("strategy-1"); j.State.Ended() || j.Totals.Counts["users"] != worked {
+			t.Fatalf("after %d tasks: the job is %s and has visited %d users, %d before the move", tasks, j.State, j.Totals.Counts["users"], worked)
 		}
 		setMoving(t, w, false)
 		w.Drain()

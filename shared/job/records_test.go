@@ -13,7 +13,7 @@ import (
 	"github.com/affinityengine/affinity/shared/local/jobtest"
 )
 
-var storedCollection = job.Collection{Name: "recomputes", Decode: job.DecodeParams[jobtest.Params]}
+var storedCollection = job.NewCollection[jobtest.Params, jobtest.Counts]("recomputes")
 
 func openStored(t *testing.T, r configtest.Records) job.Jobs {
 	t.Helper()

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/app/config"
@@ -198,9 +200,11 @@ func (r *Runner) end(ctx context.Context, job Job, state State, reason string) (
 	if err != nil {
 		return job, fmt.Errorf("end %s %s: %w", r.Name, job.ID, err)
 	}
-	r.Log.LogAttrs(ctx, slog.LevelInfo, r.Name+" ended", slog.String("app", job.App), slog.String(r.Name, job.ID),
-		slog.String("state", string(state)), slog.String("reason", reason),
-		slog.Int64("users", totals.Users), slog.Int64("events", totals.Events))
+	attrs := []slog.Attr{slog.String("app", job.App), slog.String(r.Name, job.ID), slog.String("state", string(state)), slog.String("reason", reason)}
+	for _, name := range slices.Sorted(maps.Keys(totals.Counts)) {
+		attrs = append(attrs, slog.Int64(name, totals.Counts[name]))
+	}
+	r.Log.LogAttrs(ctx, slog.LevelInfo, r.Name+" ended", attrs...)
 	return ended, r.close(ctx, ended)
 }
 

@@ -224,8 +224,8 @@ func TestFailingShard(t *testing.T) {
 		t.Errorf("got %q, totals %+v", j.Error, j.Totals)
 	}
 	// What was done of the failed shard counts.
-	if j.Totals.Visited != 8 {
-		t.Errorf("%d users visited, want 8: all but e and f", j.Totals.Visited)
+	if j.Totals.Counts["users"] != 8 {
+		t.Errorf("%d users visited, want 8: all but e and f", j.Totals.Counts["users"])
 	}
 }
 
@@ -312,7 +312,7 @@ func TestSecondPass(t *testing.T) {
 					state, text = job.Done, ""
 				}
 				j := w.WantState("strategy-1", state, text)
-				if j.Totals.Stale != want.stale || j.Totals.Visited != 5 || j.Totals.Users != 4 {
+				if j.Totals.Stale != want.stale || j.Totals.Counts["users"] != 5 || j.Totals.Counts["known"] != 4 {
 					t.Errorf("got %+v, want %d stale users", j.Totals, want.stale)
 				}
 				if s, err := w.Jobs.Shard(t.Context(), jobtest.App, "strategy-1", 0); err != nil || int64(s.Pass) != want.pass {

@@ -160,7 +160,7 @@ func (w *worker) process(ctx context.Context) error {
 // checkpoint stores how far the pass has come. base is the shard at the start
 // of this call of Process.
 func (w *worker) checkpoint(ctx context.Context, base Shard, p Progress) error {
-	if !p.Done && p.Next == w.shard.Next && p.Counts == (Counts{}) {
+	if !p.Done && p.Next == w.shard.Next && len(p.Counts) == 0 {
 		return nil
 	}
 	return w.write(ctx, func(s *Shard) {
@@ -171,7 +171,7 @@ func (w *worker) checkpoint(ctx context.Context, base Shard, p Progress) error {
 		if s.Pass > 0 {
 			return // the first pass has counted every user
 		}
-		s.Counts, s.Faults = base.Plus(p.Counts), joinFaults(base.Faults, p.Faults)
+		s.Counts, s.Faults = base.Counts.Plus(p.Counts), joinFaults(base.Faults, p.Faults)
 	})
 }
 

@@ -19,13 +19,16 @@ var errTableBudget = errors.New("the time of the task is over")
 // Tables works on tables one after the other, for the Process of a Work. tables are their
 // names, one for each step; over says that the time of the task is over. The places of such
 // a shard are its start, the number of a step, the name of the step's table and a key in it,
-// with commas between them: they grow. The rows count as Changed.
+// with commas between them: they grow.
 func Tables(shard Shard, tables []string, over func() bool, progress func(Progress) error, step TableStep) (Progress, error) {
 	p := Progress{Next: shard.Next}
+	var counted int64
 	first, after := tablePlace(shard, tables)
 	for i := first; i < len(tables); i++ {
 		err := step(i, after, func(rows int, last string) error {
-			p.Next, p.Changed = fmt.Sprintf("%s,%02d,%s,%s", shard.From, i, tables[i], url.QueryEscape(last)), p.Changed+int64(rows)
+			counted += int64(rows)
+			p.Next = fmt.Sprintf("%s,%02d,%s,%s", shard.From, i, tables[i], url.QueryEscape(last))
+			p.Counts = Counts{CountRows: counted}
 			if err := progress(p); err != nil {
 				return err
 			}

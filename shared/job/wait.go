@@ -10,16 +10,16 @@ const (
 	maxEstimate = 365 * 24 * time.Hour
 )
 
-// EndEstimate returns when a job with its current totals will have visited every
+// EndEstimate returns when a job with its current totals will have processed every
 // user that its planning found, at the rate that it has had since. It returns the
-// zero time if no rate is known: the job is not running, has visited nobody, or has
+// zero time if no rate is known: the job is not running, has processed no user, or has
 // run for less than two seconds by the clock of now.
 func (j Job) EndEstimate(now time.Time) time.Time {
-	ran, left := now.Sub(j.RunningAt), j.Totals.PlannedUsers-j.Totals.Visited
-	if j.State != Running || j.RunningAt.IsZero() || ran < minRate || j.Totals.Visited <= 0 || left <= 0 {
+	ran, left := now.Sub(j.RunningAt), j.Totals.PlannedUsers-j.Totals.Counts[CountUsers]
+	if j.State != Running || j.RunningAt.IsZero() || ran < minRate || j.Totals.Counts[CountUsers] <= 0 || left <= 0 {
 		return time.Time{}
 	}
-	wait := float64(ran) * float64(left) / float64(j.Totals.Visited)
+	wait := float64(ran) * float64(left) / float64(j.Totals.Counts[CountUsers])
 	if wait > float64(maxEstimate) {
 		return time.Time{}
 	}

@@ -12,7 +12,7 @@ import (
 // running is a job that began to run at noon and has visited some of its users.
 func running(planned, visited int64) job.Job {
 	return job.Job{State: job.Running, RunningAt: jobtest.Noon,
-		Totals: job.Totals{PlannedUsers: planned, Counts: job.Counts{Visited: visited}}}
+		Totals: job.Totals{PlannedUsers: planned, Counts: job.Counts{"users": visited}}}
 }
 
 func TestEndEstimate(t *testing.T) {

@@ -36,6 +36,18 @@ type Work interface {
 	Verify(ctx context.Context, job Job, app config.App, shard Shard, until time.Time) (Verified, error)
 }
 
+// Plain is embedded by a Work whose jobs never become obsolete and leave nothing stale, or
+// that defines only one of the two methods itself.
+type Plain struct{}
+
+// Obsolete lets every job continue.
+func (Plain) Obsolete(Job, config.App) string { return "" }
+
+// Verify finds nothing.
+func (Plain) Verify(context.Context, Job, config.App, Shard, time.Time) (Verified, error) {
+	return Verified{}, nil
+}
+
 // Verified describes what one call of Verify has found. The zero value means that the end
 // of the range is reached and nothing is stale.
 type Verified struct {
@@ -48,7 +60,8 @@ type Verified struct {
 type Progress struct {
 	Next string // where the next call continues
 	Done bool   // the end of the range is reached
-	Counts
+	// Counts count what this call has done. The runner does not keep the map.
+	Counts Counts
 	// Faults lists the first faulty keys with the fault of each, at most
 	// MaxFaults.
 	Faults []string

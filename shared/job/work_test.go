@@ -49,7 +49,7 @@ func TestErrFailedIsNotRetried(t *testing.T) {
 					}
 				}
 				j := w.WantState("strategy-1", job.Failed, c.why)
-				if j.Totals.Failed != c.failed || j.Totals.Done != 4-c.failed || j.Totals.Visited != c.visited || j.Totals.Faulty != c.faulty {
+				if j.Totals.Failed != c.failed || j.Totals.Done != 4-c.failed || j.Totals.Counts["users"] != c.visited || j.Totals.Counts["faulty"] != c.faulty {
 					t.Errorf("got %+v, want %d shards failed, %d users visited, %d faulty", j.Totals, c.failed, c.visited, c.faulty)
 				}
 				if len(w.Tasks) != 5 {
@@ -80,7 +80,7 @@ func TestFaults(t *testing.T) {
 			w.Users["c"].Relapses = 1 // a user who is processed again is faulty once
 			w.Drain()
 			j := w.WantCurrent("strategy-1")
-			if j.Totals.Faulty != users-1 || j.Totals.Changed != users {
+			if j.Totals.Counts["faulty"] != users-1 || j.Totals.Counts["written"] != users {
 				t.Errorf("got %+v, want %d faulty", j.Totals, users-1)
 			}
 			got, err := w.Jobs.Faults(t.Context(), jobtest.App, "strategy-1", 1000)

@@ -172,8 +172,8 @@ func (m *migratingLog) backfill(ctx context.Context) error {
 		return err
 	}
 	s, err := m.runJob(ctx)
-	if err == nil && s.Job.Totals.Changed != m.rows() {
-		err = fmt.Errorf("%d rows were copied, want %d: %v", s.Job.Totals.Changed, m.rows(), s.Faults)
+	if err == nil && s.Job.Totals.Counts["changed"] != m.rows() {
+		err = fmt.Errorf("%d rows were copied, want %d: %v", s.Job.Totals.Counts["changed"], m.rows(), s.Faults)
 	}
 	return err
 }
@@ -184,8 +184,8 @@ func (m *migratingLog) verify(ctx context.Context) error {
 		return err
 	}
 	s, err := m.runJob(ctx)
-	if err == nil && (s.Job.Totals.Events != m.rows() || s.Job.Totals.Faulty != 0) {
-		err = fmt.Errorf("the logs differ after the backfill: %d rows compared, want %d; %v", s.Job.Totals.Events, m.rows(), s.Faults)
+	if err == nil && (s.Job.Totals.Counts[job.CountRows] != m.rows() || s.Job.Totals.Counts[job.CountFaulty] != 0) {
+		err = fmt.Errorf("the logs differ after the backfill: %d rows compared, want %d; %v", s.Job.Totals.Counts[job.CountRows], m.rows(), s.Faults)
 	}
 	return err
 }

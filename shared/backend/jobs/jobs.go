@@ -33,6 +33,8 @@ type Jobs struct {
 	segmentjobs.Segmenting
 	// Moves moves apps between regions; it is nil in a deployment without regions.
 	Moves *move.Runner
+	// More are kinds that a program adds to those above.
+	More []job.Kind
 }
 
 // Kinds returns the runners, of all kinds that this deployment has.
@@ -43,7 +45,7 @@ func (all Jobs) Kinds() []job.Kind {
 	if all.Moves != nil {
 		kinds = append(kinds, all.Moves)
 	}
-	return kinds
+	return append(kinds, all.More...)
 }
 
 // Before returns how many unfinished jobs of all apps are before a job in its queue:

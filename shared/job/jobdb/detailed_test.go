@@ -36,12 +36,12 @@ func testSupersededInChange(t *testing.T, client *firestore.Client, details *sto
 		t.Fatal(err)
 	}
 	between.by = func() {
-		if _, err := other.UpdateShard(t.Context(), "shop", "strategy-7", 0, func(s *job.Shard) error { s.Next, s.Users = "b", 1; return nil }); err != nil {
+		if _, err := other.UpdateShard(t.Context(), "shop", "strategy-7", 0, func(s *job.Shard) error { s.Next, s.Counts = "b", job.Counts{"users": 1}; return nil }); err != nil {
 			t.Error(err)
 		}
 	}
-	got, err := s.UpdateShard(t.Context(), "shop", "strategy-7", 0, func(s *job.Shard) error { s.Next, s.Users = s.Next+"c", s.Users+1; return nil })
-	want := job.Shard{From: "a", To: "d", Next: "bc", State: job.ShardOpen, Counts: job.Counts{Users: 2}}
+	got, err := s.UpdateShard(t.Context(), "shop", "strategy-7", 0, func(s *job.Shard) error { s.Next, s.Counts = s.Next+"c", s.Counts.Plus(job.Counts{"users": 1}); return nil })
+	want := job.Shard{From: "a", To: "d", Next: "bc", State: job.ShardOpen, Counts: job.Counts{"users": 2}}
 	jobtest.Same(t, "the second change", got, err, want)
 	got, err = s.Shard(t.Context(), "shop", "strategy-7", 0)
 	jobtest.Same(t, "read again", got, err, want)

@@ -40,7 +40,7 @@ func New(client *firestore.Client, collection job.Collection) job.Jobs {
 }
 
 func (s *store) jobs(app string) *firestore.CollectionRef {
-	if s.collection.OfDeletion {
+	if s.collection.BelowDeletion {
 		return configdb.DeletionDocument(s.client, app).Collection(s.collection.Name)
 	}
 	return configdb.AppDocument(s.client, app).Collection(s.collection.Name)

@@ -18,8 +18,8 @@ import (
 
 // Collections of jobs of the harness.
 var (
-	recomputes = job.Collection{Name: "recomputes", Decode: job.DecodeParams[jobtest.Params]}
-	moves      = job.Collection{Name: "moves", Decode: job.DecodeParams[jobtest.Params]}
+	recomputes = job.NewCollection[jobtest.Params, jobtest.Counts]("recomputes")
+	moves      = job.NewCollection[jobtest.Params, jobtest.Counts]("moves")
 )
 
 // All tests run against one official emulator, each on a database of its own.

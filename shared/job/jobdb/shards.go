@@ -78,9 +78,8 @@ func (s *store) UpdateShard(ctx context.Context, app, id string, n int,
 			{Path: "state", Value: s.State}, {Path: "step", Value: s.Step}, {Path: "pass", Value: s.Pass},
 			{Path: "from", Value: s.From}, {Path: "to", Value: s.To}, {Path: "details", Value: textField(s.Details)},
 			{Path: "next", Value: s.Next}, {Path: "swept", Value: s.Processed}, {Path: "lastTry", Value: s.LastTry},
-			{Path: "visited", Value: s.Visited}, {Path: "users", Value: s.Users}, {Path: "events", Value: s.Events},
-			{Path: "changed", Value: s.Changed}, {Path: "left", Value: s.Left}, {Path: "faulty", Value: s.Faulty},
-			{Path: "faults", Value: s.Faults}, {Path: "result", Value: s.Result}, {Path: "stale", Value: s.Stale}, {Path: "error", Value: s.Error},
+			{Path: "counts", Value: s.Counts}, {Path: "stale", Value: s.Stale}, {Path: "faults", Value: s.Faults},
+			{Path: "result", Value: s.Result}, {Path: "error", Value: s.Error},
 			{Path: "expiresAt", Value: timeField(s.ExpiresAt)},
 		}, err
 	})
@@ -103,7 +102,7 @@ func (s *store) FaultyShards(ctx context.Context, app, id string, limit int) ([]
 	// Each of these shards has at least one fault, so limit shards suffice. The
 	// query sorts them by their count of faults: to sort them by number would
 	// need an index over both fields.
-	return list(ctx, query.Where("faulty", ">", 0).Limit(limit), decodeShard, "faulty shards of job "+id)
+	return list(ctx, query.Where("counts."+job.CountFaulty, ">", 0).Limit(limit), decodeShard, "faulty shards of job "+id)
 }
 
 func (s *store) Totals(ctx context.Context, app, id string) (job.Totals, error) {
@@ -132,15 +131,17 @@ func (s *store) Totals(ctx context.Context, app, id string) (job.Totals, error) 
 	count(&t.Done, query.Where("state", "==", job.ShardDone))
 	count(&t.Failed, query.Where("state", "==", job.ShardFailed))
 	sum(&t.PlannedUsers, "plannedUsers")
-	sum(&t.Visited, "visited")
-	sum(&t.Users, "users")
-	sum(&t.Events, "events")
-	sum(&t.Changed, "changed")
-	sum(&t.Left, "left")
-	sum(&t.Faulty, "faulty")
 	sum(&t.Stale, "stale")
+	names := s.collection.Counts
+	sums := make([]int64, len(names))
+	for i, name := range names {
+		sum(&sums[i], "counts."+name)
+	}
 	if err := g.Wait(); err != nil {
 		return job.Totals{}, fmt.Errorf("sum up job %s: %w", id, err)
+	}
+	for i, name := range names {
+		t.Counts = t.Counts.Plus(job.Counts{name: sums[i]})
 	}
 	return t, nil
 }

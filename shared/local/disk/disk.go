@@ -27,7 +27,7 @@ import (
 
 // Format is the number of the form in which this version keeps a folder: of the options of
 // Pebble, and of everything that the engine stores. Another number is refused.
-const Format = 4
+const Format = 5
 
 // Names in the folder.
 const (

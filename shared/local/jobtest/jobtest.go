@@ -232,26 +232,19 @@ func (h *Harness) WantDone(id string) job.Job {
 	h.T.Helper()
 	j := h.WantCurrent(id)
 	var want job.Totals
+	var counts Counts
 	var faults []string
 	for name, u := range h.Users {
 		want.PlannedUsers++
-		want.Visited++
-		want.Changed++
-		if u.Known {
-			want.Users++
-		}
-		if u.Waits {
-			want.Left++
-		}
-		want.Events += u.Events
+		counts.add(u, true)
 		if u.Fault != "" {
-			want.Faulty++
 			faults = append(faults, u.fault(name))
 		}
 	}
 	want.Shards, want.Done = j.Totals.Shards, j.Totals.Shards
-	if j.Totals != want {
-		h.T.Errorf("%s counts %+v, want %+v", id, j.Totals, want)
+	want.Counts = job.Count(counts)
+	if diff := cmp.Diff(want, j.Totals); diff != "" {
+		h.T.Errorf("totals of %s (-want +got):\n%s", id, diff)
 	}
 	slices.Sort(faults)
 	if got, err := h.Jobs.Faults(h.T.Context(), App, id, 1000); err != nil || !slices.Equal(got, faults) {

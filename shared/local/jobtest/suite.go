@@ -168,7 +168,7 @@ func testUpdate(t *testing.T, s job.Jobs) {
 	want := Draft("shop", "strategy-7")
 	want.State, want.PlanStep, want.Error, want.FinishedAt = job.Cancelled, 3, "why", begun.Add(time.Hour)
 	want.Totals = job.Totals{Shards: 3, Done: 2, Failed: 1, PlannedUsers: 4, Stale: 8,
-		Counts: job.Counts{Visited: 5, Users: 6, Events: 7, Changed: 9, Left: 10, Faulty: 11}}
+		Counts: job.Counts{"users": 5, "known": 6, "events": 7, "written": 9, "faulty": 11}}
 	got, err := s.Update(t.Context(), "shop", "strategy-7", func(j *job.Job) error {
 		j.State, j.PlanStep, j.Error, j.Totals = want.State, want.PlanStep, want.Error, want.Totals
 		j.FinishedAt = want.FinishedAt.Add(1)
@@ -251,8 +251,8 @@ func testShards(t *testing.T, s job.Jobs) {
 
 	want := all[3]
 	want.Step, want.Pass, want.Next, want.Processed, want.LastTry = 1, 2, "u03x", true, true
-	want.Visited, want.Users, want.Events, want.Stale = 5, 4, 3, 2
-	want.Changed, want.Left, want.Faulty, want.Faults = 6, 7, 8, []string{"u03: bent", "u03x: broken"}
+	want.Counts, want.Stale = job.Counts{"users": 5, "known": 4, "events": 3, "written": 6, "waiting": 7, "faulty": 8}, 2
+	want.Faults = []string{"u03: bent", "u03x: broken"}
 	got, err = s.UpdateShard(t.Context(), "shop", "strategy-7", 3, func(s *job.Shard) error { *s = want; return nil })
 	Same(t, "result of UpdateShard", got, err, want)
 	got, err = s.Shard(t.Context(), "shop", "strategy-7", 3)
@@ -279,7 +279,7 @@ func testShardsEnd(t *testing.T, s job.Jobs) {
 		shard.State, shard.Error = state, "why"
 		got, err := s.UpdateShard(t.Context(), "shop", "strategy-7", n, end)
 		Same(t, "end the shard", got, err, shard)
-		reopen := func(s *job.Shard) error { s.State, s.Users = job.ShardOpen, 5; return nil }
+		reopen := func(s *job.Shard) error { s.State, s.Counts = job.ShardOpen, job.Counts{"users": 5}; return nil }
 		_, err = s.UpdateShard(t.Context(), "shop", "strategy-7", n, reopen)
 		WantError(t, "change an ended shard", err, job.ErrEnded)
 		got, err = s.Shard(t.Context(), "shop", "strategy-7", n)
@@ -305,7 +305,7 @@ func testShardUpdatesAtOnce(t *testing.T, s job.Jobs) {
 				if s.Step != 0 {
 					return overtaken
 				}
-				s.Step, s.Users = 1, s.Users+1
+				s.Step, s.Counts = 1, s.Counts.Plus(job.Counts{"users": 1})
 				return nil
 			})
 			if won[i] = err == nil; !won[i] && !errors.Is(err, overtaken) {
@@ -315,7 +315,7 @@ func testShardUpdatesAtOnce(t *testing.T, s job.Jobs) {
 	}
 	group.Wait()
 	got, err := s.Shard(t.Context(), "shop", "strategy-7", 0)
-	if err != nil || got.Users != 1 || got.Step != 1 {
+	if err != nil || got.Counts["users"] != 1 || got.Step != 1 {
 		t.Errorf("got %+v, error %v; want one change", got, err)
 	}
 	if wins := len(slices.DeleteFunc(won, func(w bool) bool { return !w })); wins != 1 {

@@ -19,7 +19,7 @@ func testTotals(t *testing.T, s job.Jobs) {
 	for n, state := range []job.ShardState{job.ShardDone, job.ShardOpen, job.ShardFailed, job.ShardDone} {
 		by := int64(n + 1)
 		shard := job.Shard{N: n, State: state, PlannedUsers: by, Stale: 1000 * by,
-			Counts: job.Counts{Visited: 10 * by, Users: 100 * by, Events: 1 << 40 * by, Changed: 2 * by, Left: 3 * by, Faulty: 4 * by}}
+			Counts: job.Counts{"users": 10 * by, "known": 100 * by, "events": 1 << 40 * by, "written": 2 * by, "waiting": 3 * by, "faulty": 4 * by}}
 		if err := s.CreateShard(t.Context(), "shop", "strategy-7", shard); err != nil {
 			t.Fatal(err)
 		}
@@ -29,7 +29,7 @@ func testTotals(t *testing.T, s job.Jobs) {
 	}
 	totals, err = s.Totals(t.Context(), "shop", "strategy-7")
 	Same(t, "totals", totals, err, job.Totals{Shards: 4, Done: 2, Failed: 1, PlannedUsers: 10, Stale: 10000,
-		Counts: job.Counts{Visited: 100, Users: 1000, Events: 10 << 40, Changed: 20, Left: 30, Faulty: 40}})
+		Counts: job.Counts{"users": 100, "known": 1000, "events": 10 << 40, "written": 20, "waiting": 30, "faulty": 40}})
 }
 
 func testFaults(t *testing.T, s job.Jobs) {
@@ -44,7 +44,7 @@ func testFaults(t *testing.T, s job.Jobs) {
 			for i := range 12 - n {
 				shard.Faults = append(shard.Faults, fmt.Sprintf("u%02d: fault %d", n, i))
 			}
-			shard.Faulty = int64(2 * len(shard.Faults))
+			shard.Counts = job.Counts{job.CountFaulty: int64(2 * len(shard.Faults))}
 			all = append(all, shard.Faults...)
 		}
 		if err := s.CreateShard(t.Context(), "shop", "strategy-7", shard); err != nil {

@@ -27,6 +27,34 @@ type User struct {
 
 func (u *User) fault(name string) string { return name + ": " + u.Fault }
 
+// Counts counts the work on users.
+type Counts struct {
+	Users   int64
+	Known   int64
+	Events  int64 // of users who got another version
+	Written int64 // users who got another version
+	Waiting int64
+	Faulty  int64
+}
+
+// add counts a user.
+func (c *Counts) add(u *User, written bool) {
+	c.Users++
+	if u.Known {
+		c.Known++
+	}
+	if u.Waits {
+		c.Waiting++
+	}
+	if u.Fault != "" {
+		c.Faulty++
+	}
+	if written {
+		c.Written++
+		c.Events += u.Events
+	}
+}
+
 // Step does the work on the next user before to: it sets the user's version,
 // and a second passes.
 func (h *Harness) Step(version int64, to string, onlyStale bool, p *job.Progress) error {
@@ -40,21 +68,15 @@ func (h *Harness) Step(version int64, to string, onlyStale bool, p *job.Progress
 		return h.Poison
 	}
 	u := h.Users[name]
-	p.Visited++
-	if u.Known {
-		p.Users++
-	}
-	if u.Waits {
-		p.Left++
-	}
+	written := !onlyStale || u.Version != version
+	counts := job.CountsOf[Counts](p.Counts)
+	counts.add(u, written)
+	p.Counts = job.Count(counts)
 	if u.Fault != "" {
-		p.Faulty++
 		p.Faults = append(p.Faults, u.fault(name))
 		p.Faults = p.Faults[:min(len(p.Faults), job.MaxFaults)]
 	}
-	if !onlyStale || u.Version != version {
-		p.Changed++
-		p.Events += u.Events
+	if written {
 		if u.Version = version; u.Relapses > 0 {
 			u.Version, u.Relapses = 0, u.Relapses-1
 		}

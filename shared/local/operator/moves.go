@@ -45,7 +45,7 @@ type MoveStatus struct {
 func statusOf(s move.Status, err error) (MoveStatus, error) {
 	m := MoveStatus{Region: s.Region, Move: s.Move, Waits: s.Waits}
 	if s.Job != nil {
-		m.State, m.Error, m.Users, m.Planned = s.Job.State, s.Job.Error, s.Job.Totals.Visited, s.Job.Totals.PlannedUsers
+		m.State, m.Error, m.Users, m.Planned = s.Job.State, s.Job.Error, s.Job.Totals.Counts[job.CountUsers], s.Job.Totals.PlannedUsers
 	}
 	return m, err
 }

@@ -82,7 +82,7 @@ func TestRecomputePassesALargeOne(t *testing.T) {
 			for !find(small).State.Ended() {
 				q.next(t, work)
 			}
-			if got := find(small); got.State != job.Done || got.Totals.Visited != 2 {
+			if got := find(small); got.State != job.Done || got.Totals.Counts["users"] != 2 {
 				t.Errorf("the small recompute: %+v, want it done", got)
 			}
 			if got := find(large); got.State.Ended() == passes {
@@ -91,7 +91,7 @@ func TestRecomputePassesALargeOne(t *testing.T) {
 			for !find(large).State.Ended() {
 				q.next(t, work)
 			}
-			if got := find(large); got.State != job.Done || got.Totals.Visited != users {
+			if got := find(large); got.State != job.Done || got.Totals.Counts["users"] != users {
 				t.Errorf("the large recompute: %+v, want it done", got)
 			}
 		})

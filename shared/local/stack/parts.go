@@ -79,6 +79,9 @@ func newBackends(base backend.Base, cipher config.Cipher, o Options, messages *p
 	runner := func(c job.Collection) job.Runner { return jobrunner.New(base, tasks, o.Recompute, c, db.jobs(c)) }
 	b.Deletions = deletion.New(runner(deletion.Collection), base.Config, base.Store, db.documents, cmp.Or(o.LateWrites, lateWrites))
 	b.Jobs = jobs.New(base, runner, b.Profiles, messages)
+	if o.MoreJobs != nil {
+		b.More = o.MoreJobs(runner)
+	}
 	return b
 }
 

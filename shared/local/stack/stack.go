@@ -113,6 +113,9 @@ type Options struct {
 	Archive string
 	// Recompute are the settings of jobs. Zero: those of the environment.
 	Recompute job.Settings
+	// MoreJobs returns kinds of jobs beside the engine's own. It makes their runners with
+	// runner. Nil: none.
+	MoreJobs func(runner func(job.Collection) job.Runner) []job.Kind
 	// Log is the logger of the functions. Nil: nothing is logged.
 	Log *slog.Logger
 }

@@ -36,7 +36,15 @@ import (
 )
 
 // Collection names the collection of the jobs under an app.
-var Collection = job.Collection{Name: "backtests", Decode: job.DecodeParams[Params]}
+var Collection = job.NewCollection[Params, Counts]("backtests")
+
+// Counts counts the work of a job.
+type Counts struct {
+	Users  int64 // read
+	Events int64 // read
+	Trials int64 // of the search for a better strategy
+	Faulty int64 // users whose events could not be read
+}
 
 // Params are the parameters of a job.
 type Params struct {
@@ -93,6 +101,7 @@ type Source interface {
 
 // Work reads and judges. The function that runs its tasks must set all fields.
 type Work struct {
+	job.Plain
 	Store  *store.Store
 	Source Source
 	Config Config

@@ -20,14 +20,6 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// Obsolete lets every job continue: its strategies are its own.
-func (Work) Obsolete(job.Job, config.App) string { return "" }
-
-// Verify finds nothing: a job writes nothing.
-func (Work) Verify(context.Context, job.Job, config.App, job.Shard, time.Time) (job.Verified, error) {
-	return job.Verified{}, nil
-}
-
 // Process reads and judges. Its place is the user that it reads next, but it
 // always starts from the beginning: what it has read is in memory alone.
 func (w Work) Process(ctx context.Context, j job.Job, app config.App, shard job.Shard, until time.Time,
@@ -60,15 +52,14 @@ type task struct {
 	shard    job.Shard
 	until    time.Time
 	progress func(job.Progress) error
-	counts   job.Counts
+	counts   Counts
 	faults   []string
 }
 
 // counted returns the counts for the runner, which adds them to those of earlier
 // attempts: each attempt counts from the beginning.
 func (t *task) counted() job.Counts {
-	earlier := t.shard.Counts
-	return t.counts.Plus(job.Counts{Visited: -earlier.Visited, Users: -earlier.Users, Events: -earlier.Events, Changed: -earlier.Changed, Faulty: -earlier.Faulty})
+	return job.Count(t.counts).Minus(t.shard.Counts)
 }
 
 // errTooMany means that the app has more events than the job may read.
@@ -126,10 +117,10 @@ func (t *task) readSome(ctx context.Context, given []backtest.Given, objects []b
 			return log, share, err
 		}
 		half := share / 2
-		if t.counts.Visited > 0 {
+		if t.counts.Users > 0 {
 			// Some less than the limit, since users differ.
-			users := max(float64(t.shard.PlannedUsers), float64(t.counts.Visited)/share)
-			all := float64(t.counts.Events) * users / float64(t.counts.Visited)
+			users := max(float64(t.shard.PlannedUsers), float64(t.counts.Users)/share)
+			all := float64(t.counts.Events) * users / float64(t.counts.Users)
 			half = min(half, 0.9*float64(t.params.MaxEvents)/all)
 		}
 		share = half
@@ -211,7 +202,7 @@ func (t *task) read(ctx context.Context, given []backtest.Given, objects []backt
 		options.Only = func(user string) bool { return backtest.Selects(user, share) }
 	}
 	user, ordinal, events := "", 0, int64(0)
-	t.counts = job.Counts{}
+	t.counts = Counts{}
 	add := func(token string, e affinity.Event) error {
 		// A group of users may have any number.
 		if events++; events > t.params.MaxEvents {
@@ -228,7 +219,7 @@ func (t *task) read(ctx context.Context, given []backtest.Given, objects []backt
 		return nil
 	}
 	end, err := t.Source.SweepObjects(ctx, app, store.Range{From: t.shard.From, To: t.shard.To}, options, add, func(p profile.SweepProgress) error {
-		t.counts = job.Counts{Visited: p.Users, Users: p.Users, Events: p.Events, Faulty: p.Faulty}
+		t.counts = Counts{Users: p.Users, Events: p.Events, Faulty: p.Faulty}
 		t.faults = slices.DeleteFunc(slices.Clone(p.Faults), func(f string) bool { // an earlier attempt has named it
 			return slices.Contains(t.shard.Faults, f)
 		})

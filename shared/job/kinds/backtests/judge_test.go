@@ -129,8 +129,8 @@ func TestTooManyEventsAreSampled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if sampled.Share >= 1 || counts.Events > capacity || counts.Events < capacity/2 || s.sweeps != 2 {
-		t.Errorf("share %g, %d events in %d sweeps; want at most %d", sampled.Share, counts.Events, s.sweeps, capacity)
+	if sampled.Share >= 1 || counts["events"] > capacity || counts["events"] < capacity/2 || s.sweeps != 2 {
+		t.Errorf("share %g, %d events in %d sweeps; want at most %d", sampled.Share, counts["events"], s.sweeps, capacity)
 	}
 	again, _, err := process(t, &source{}, backtests.Params{MaxEvents: capacity})
 	if err != nil || again.Report.Cases != sampled.Report.Cases || again.Report.Results[4] != sampled.Report.Results[4] {
@@ -156,8 +156,8 @@ func TestRobotsAreLeftOut(t *testing.T) {
 	}
 	s := &source{robot: robots[false]}
 	sampled, counts, err := process(t, s, backtests.Params{MaxEvents: capacity})
-	if err != nil || sampled.Share >= 1 || counts.Events > capacity {
-		t.Errorf("share %g, %d events in %d sweeps, error %v; want at most %d", sampled.Share, counts.Events, s.sweeps, err, capacity)
+	if err != nil || sampled.Share >= 1 || counts["events"] > capacity {
+		t.Errorf("share %g, %d events in %d sweeps, error %v; want at most %d", sampled.Share, counts["events"], s.sweeps, err, capacity)
 	}
 	s = &source{robot: robots[true]}
 	_, _, err = process(t, s, backtests.Params{MaxEvents: capacity})

@@ -13,13 +13,12 @@ import (
 )
 
 // Search returns how far the search of a job is, or nil if the job has none.
-// job.Counts.Changed counts its trials.
 func Search(j job.Job) *api.TuneSearch {
 	p := job.ParamsOf[Params](j)
 	if p.Trials == 0 {
 		return nil
 	}
-	return &api.TuneSearch{Trials: int(j.Totals.Changed), Most: p.Trials}
+	return &api.TuneSearch{Trials: int(job.CountsOf[Counts](j.Totals.Counts).Trials), Most: p.Trials}
 }
 
 // tune searches from a strategy. At the end of the task's time it fails, since a
@@ -32,7 +31,7 @@ func (t *task) tune(ctx context.Context, log *backtest.Log, given strategy.Strat
 	searching, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	outcome, err := tune.Run(searching, cases, given, tune.Options{Trials: t.params.Trials, Progress: func(p tune.Progress) {
-		t.counts.Changed = int64(p.Trials)
+		t.counts.Trials = int64(p.Trials)
 		if err := t.progress(job.Progress{Next: fmt.Sprintf("trial %d", p.Trials), Counts: t.counted()}); err != nil {
 			stop(err)
 		}

@@ -30,7 +30,7 @@ func search(t *testing.T, shard job.Shard, now func() time.Time, until time.Time
 // The trials are counted while the task works, and from the beginning in each
 // attempt.
 func TestSearchProgress(t *testing.T) {
-	earlier := job.Counts{Visited: 3, Users: 3, Events: 30, Changed: 5}
+	earlier := job.Count(backtests.Counts{Users: 3, Events: 30, Trials: 5})
 	var places []string
 	end, err := search(t, job.Shard{PlannedUsers: users, Counts: earlier}, time.Now, time.Now().Add(time.Hour), func(p job.Progress) error {
 		if place, isTrial := strings.CutPrefix(p.Next, "trial "); isTrial {
@@ -44,7 +44,8 @@ func TestSearchProgress(t *testing.T) {
 	if got := strings.Join(places, " "); got != "0 1 2 3 4 5 6 7 8 9 10 11 12" {
 		t.Errorf("progress after trials %s", got)
 	}
-	if got, want := earlier.Plus(end.Counts), (job.Counts{Visited: users, Users: users, Events: users * each, Changed: 12}); got != want {
+	got, want := job.CountsOf[backtests.Counts](earlier.Plus(end.Counts)), backtests.Counts{Users: users, Events: users * each, Trials: 12}
+	if got != want {
 		t.Errorf("counts %+v, want %+v", got, want)
 	}
 	var result backtests.Result

@@ -35,7 +35,7 @@ import (
 )
 
 // Collection names the collection of the jobs under an app.
-var Collection = job.Collection{Name: "crowds", Decode: job.DecodeParams[Params]}
+var Collection = job.NewCollection[Params, Counts]("crowds")
 
 // Trigger is what started a job. It begins the job's id.
 type Trigger string
@@ -91,21 +91,12 @@ func (p Params) ref(app, index string) store.CrowdRef {
 
 // Counts counts the work of a job.
 type Counts struct {
-	Visited int64 // users processed
-	Users   int64 // processed users with events that count
+	Users   int64 // processed
+	Known   int64 // processed users with events that count
 	Events  int64 // events read: those that the strategy scores
 	Counted int64 // events that count for an object
 	Unknown int64 // events that name an object that the catalog lacks
 	Faulty  int64 // users and events that could not be read
-}
-
-// CountsOf names the counts of a job.
-func CountsOf(c job.Counts) Counts {
-	return Counts{Visited: c.Visited, Users: c.Users, Events: c.Events, Counted: c.Changed, Unknown: c.Left, Faulty: c.Faulty}
-}
-
-func (c Counts) stored() job.Counts {
-	return job.Counts{Visited: c.Visited, Users: c.Users, Events: c.Events, Changed: c.Counted, Left: c.Unknown, Faulty: c.Faulty}
 }
 
 // Source reads the events of users with the objects that they name.
@@ -157,6 +148,7 @@ type Settings interface {
 // Work counts, merges and swaps. The function that runs its tasks must set Store,
 // Source and Settings.
 type Work struct {
+	job.Plain
 	Store    *store.Store
 	Source   Source
 	Settings Settings
@@ -197,11 +189,6 @@ func (*Work) Obsolete(j job.Job, app config.App) string {
 		return ""
 	}
 	return fmt.Sprintf("scoring version %d has replaced %d", app.ScoringVersion, version)
-}
-
-// Verify finds nothing: readers check what they read.
-func (*Work) Verify(context.Context, job.Job, config.App, job.Shard, time.Time) (job.Verified, error) {
-	return job.Verified{}, nil
 }
 
 // Process does the work of a shard: that of its phase.

@@ -26,7 +26,7 @@ func TestBuildEqualsReference(t *testing.T) {
 			h.WantState(j.ID, job.Done, "")
 			h.wantBuilt(j, shoes, nil)
 			h.wantBuilt(j, hats, nil)
-			if c := crowdbuild.CountsOf(j.Totals.Counts); c.Visited != 11 || j.Totals.PlannedUsers != 11 || c.Unknown == 0 || c.Counted >= c.Events {
+			if c := job.CountsOf[crowdbuild.Counts](j.Totals.Counts); c.Users != 11 || j.Totals.PlannedUsers != 11 || c.Unknown == 0 || c.Counted >= c.Events {
 				t.Errorf("counts %+v of %d users", c, j.Totals.PlannedUsers)
 			}
 			h.group = 100
@@ -62,8 +62,8 @@ func TestBuildInManyTasks(t *testing.T) {
 			h.WantState(j.ID, job.Done, "")
 			h.wantBuilt(j, shoes, nil)
 			h.wantBuilt(j, hats, nil)
-			if len(h.Tasks) < 7+j.Totals.Shards || j.Totals.Visited != 7 {
-				t.Errorf("%d tasks for %d shards, %d users visited", len(h.Tasks), j.Totals.Shards, j.Totals.Visited)
+			if len(h.Tasks) < 7+j.Totals.Shards || j.Totals.Counts["users"] != 7 {
+				t.Errorf("%d tasks for %d shards, %d users visited", len(h.Tasks), j.Totals.Shards, j.Totals.Counts["users"])
 			}
 		})
 	}

@@ -35,8 +35,8 @@ func TestManyEventsAreSampled(t *testing.T) {
 	h.wantBuilt(sampled, shoes, selected)
 	h.wantBuilt(sampled, hats, selected)
 	m, x, _ := h.read(shoes)
-	if !m.Current.Sampled() || !x.Sampled || sampled.Totals.Events >= events {
-		t.Errorf("manifest %+v does not say that %d of %d events were read", m.Current, sampled.Totals.Events, events)
+	if !m.Current.Sampled() || !x.Sampled || sampled.Totals.Counts["events"] >= events {
+		t.Errorf("manifest %+v does not say that %d of %d events were read", m.Current, sampled.Totals.Counts["events"], events)
 	}
 	next := h.build()
 	h.WantState(next.ID, job.Done, "")

@@ -294,7 +294,7 @@ func (t *task) generation(ctx context.Context, index string, totals job.Totals) 
 	p := t.params
 	g := crowd.Generation{
 		Name: p.Generation, Job: t.job.ID, AsOf: p.AsOf.UnixMilli(), BuiltAt: t.now().UnixMilli(), HalfLife: p.HalfLife,
-		ScoringVersion: p.ScoringVersion, Objects: objects, Share: p.Share, Read: CountsOf(totals.Counts).Events,
+		ScoringVersion: p.ScoringVersion, Objects: objects, Share: p.Share, Read: totals.Counts[job.CountEvents],
 	}
 	for _, r := range chosen {
 		g.Events += r.Events

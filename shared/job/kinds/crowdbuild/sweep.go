@@ -79,12 +79,12 @@ func (t *task) sweep(ctx context.Context) (job.Progress, error) {
 		}
 		if done {
 			// A user whose row came later is not counted, and need not be.
-			s.counts.Visited = max(s.counts.Visited, t.shard.PlannedUsers-t.shard.Visited)
-			p := job.Progress{Next: s.from, Done: true, Counts: s.counts.stored(), Faults: s.firstFaults()}
+			s.counts.Users = max(s.counts.Users, t.shard.PlannedUsers-t.shard.Counts[job.CountUsers])
+			p := job.Progress{Next: s.from, Done: true, Counts: job.Count(s.counts), Faults: s.firstFaults()}
 			return p, t.progress(p)
 		}
 		s.from = next
-		p := job.Progress{Next: next, Counts: s.counts.stored(), Faults: s.firstFaults()}
+		p := job.Progress{Next: next, Counts: job.Count(s.counts), Faults: s.firstFaults()}
 		if err := t.progress(p); err != nil {
 			return job.Progress{}, err
 		}
@@ -111,7 +111,7 @@ func (s *sweep) run(ctx context.Context) (next string, done bool, err error) {
 	s.user, s.begun, s.next = "", 0, ""
 	end, err := s.Source.SweepObjects(ctx, app, store.Range{From: s.from, To: s.shard.To}, options, s.add, func(p profile.SweepProgress) error {
 		s.endUser()
-		s.counts.Visited, s.begun = before.Visited+p.Users, 0
+		s.counts.Users, s.begun = before.Users+p.Users, 0
 		s.counts.Faulty, s.faults = before.Faulty+p.Faulty, slices.Concat(faults, p.Faults)
 		next, done = p.Next, p.Done
 		if s.full() && !done {
@@ -126,7 +126,7 @@ func (s *sweep) run(ctx context.Context) (next string, done bool, err error) {
 		// Users of the group without events are not known. They count at the end of
 		// the shard.
 		next = s.next
-		s.counts.Visited += s.begun
+		s.counts.Users += s.begun
 	case !errors.Is(err, errPause):
 		return "", false, err
 	}
@@ -260,7 +260,7 @@ func (s *sweep) endUser() {
 		counted += n
 	}
 	if counted > 0 {
-		s.counts.Users++
+		s.counts.Known++
 		s.counts.Counted += counted
 	}
 }
@@ -318,7 +318,7 @@ func encodeParts(parts []crowd.Partial) (cells [][]byte) {
 // aboveLimit reports whether the job, which reads all users, has read more
 // events than it may.
 func (s *sweep) aboveLimit() bool {
-	return !s.params.Sampled() && s.base.Events+s.counts.Events > s.MaxEvents
+	return !s.params.Sampled() && s.base.Counts[job.CountEvents]+s.counts.Events > s.MaxEvents
 }
 
 // tooMany replaces the job by one that reads a sample of the users, if the job
@@ -327,7 +327,7 @@ func (s *sweep) tooMany(ctx context.Context) error {
 	if !s.aboveLimit() {
 		return nil
 	}
-	read, visited := s.base.Events+s.counts.Events, s.base.Visited+s.counts.Visited
+	read, visited := s.base.Counts[job.CountEvents]+s.counts.Events, s.base.Counts[job.CountUsers]+s.counts.Users
 	all := float64(read) * float64(max(s.base.PlannedUsers, visited)) / float64(max(visited, 1))
 	if err := s.runner.sample(ctx, s.job, float64(s.MaxEvents)/all); err != nil {
 		return err

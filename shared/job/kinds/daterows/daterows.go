@@ -29,7 +29,7 @@ import (
 )
 
 // Collection names the collection of the jobs under an app.
-var Collection = job.Collection{Name: "dateRows", Decode: job.DecodeParams[Params]}
+var Collection = job.NewCollection[Params, Counts]("dateRows")
 
 // The kinds of jobs, which begin their ids.
 const (
@@ -55,15 +55,6 @@ type Counts struct {
 	Rows     int64 // date rows read
 	Deleted  int64 // date rows that their objects did not confirm
 	Faulty   int64 // objects that could not be read
-}
-
-// CountsOf names the counts of a job.
-func CountsOf(c job.Counts) Counts {
-	return Counts{Objects: c.Visited, Inserted: c.Changed, Undated: c.Left, Rows: c.Events, Deleted: c.Users, Faulty: c.Faulty}
-}
-
-func (c Counts) stored() job.Counts {
-	return job.Counts{Visited: c.Objects, Changed: c.Inserted, Left: c.Undated, Events: c.Rows, Users: c.Deleted, Faulty: c.Faulty}
 }
 
 // Settings reads the settings of indexes.

@@ -129,7 +129,7 @@ func (h *harness) rows() (n int) {
 
 func (h *harness) wantCounts(j job.Job, want daterows.Counts) {
 	h.t.Helper()
-	if diff := cmp.Diff(want, daterows.CountsOf(h.Find(j.ID).Totals.Counts)); diff != "" {
+	if diff := cmp.Diff(want, job.CountsOf[daterows.Counts](h.Find(j.ID).Totals.Counts)); diff != "" {
 		h.t.Errorf("counts of %s (-want +got):\n%s", j.ID, diff)
 	}
 }
@@ -273,7 +273,7 @@ func TestDamagedObject(t *testing.T) {
 	h.WantState(j.ID, job.Done, "")
 	h.wantRows()
 	faults, err := h.runner.Jobs.Faults(t.Context(), app, j.ID, 9)
-	if n := daterows.CountsOf(h.Find(j.ID).Totals.Counts).Faulty; n != 1 || err != nil || len(faults) != 1 || !strings.Contains(faults[0], "damaged") {
+	if n := job.CountsOf[daterows.Counts](h.Find(j.ID).Totals.Counts).Faulty; n != 1 || err != nil || len(faults) != 1 || !strings.Contains(faults[0], "damaged") {
 		t.Errorf("%d faulty objects, %q, error %v", n, faults, err)
 	}
 }

@@ -32,6 +32,7 @@ const (
 
 // work inserts and deletes date rows.
 type work struct {
+	job.Plain
 	*job.Runner
 	store    *store.Store
 	settings Settings
@@ -46,11 +47,6 @@ func (*work) Obsolete(j job.Job, app config.App) string {
 		return fmt.Sprintf("no feed orders the objects of index %s any more", index)
 	}
 	return ""
-}
-
-// Verify finds nothing: the next job finds what goes wrong later.
-func (*work) Verify(context.Context, job.Job, config.App, job.Shard, time.Time) (job.Verified, error) {
-	return job.Verified{}, nil
 }
 
 // Following returns a shard for each part.
@@ -124,7 +120,7 @@ func (w *work) Process(ctx context.Context, j job.Job, _ config.App, shard job.S
 		if p.Next, err = at.next(); err != nil {
 			return p, err
 		}
-		p.Counts, p.Done = counts.stored(), done.Done
+		p.Counts, p.Done = job.Count(counts), done.Done
 		p.Faults = append(p.Faults, done.Faults...)
 		p.Faults = p.Faults[:min(len(p.Faults), job.MaxFaults)]
 		if p.Done {

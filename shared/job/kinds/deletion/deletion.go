@@ -30,7 +30,12 @@ import (
 )
 
 // Collection names the collection of the jobs below a deletion.
-var Collection = job.Collection{Name: "deletionJobs", Decode: job.DecodeParams[Params], OfDeletion: true}
+var Collection = job.NewCollection[Params, Counts]("deletionJobs").OfDeletion()
+
+// Counts counts the work of a job.
+type Counts struct {
+	Rows int64 // deleted
+}
 
 // Late is how long after an app's end a request or a task may still write: as long as
 // the longest may run (ten minutes), and five minutes for which a function may know
@@ -170,7 +175,7 @@ func (r *Runner) status(ctx context.Context, d config.Deletion) (Status, error) 
 }
 
 func (r *Runner) statusOf(d config.Deletion, j job.Job) Status {
-	s := Status{Deletion: d, State: j.State, Deleted: j.Totals.Changed, Shards: j.Totals.Shards, Done: j.Totals.Done, Error: j.Error}
+	s := Status{Deletion: d, State: j.State, Deleted: j.Totals.Counts[job.CountRows], Shards: j.Totals.Shards, Done: j.Totals.Done, Error: j.Error}
 	if j.State == job.Running && s.Done == s.Shards-1 {
 		s.WaitsUntil = d.StartedAt.Add(r.late)
 	}

@@ -26,6 +26,7 @@ var _ Rows = (*store.Store)(nil)
 // drop a range of rows is one call of Bigtable's administration, but it holds up
 // other changes of a table, and on several clusters it may take hours without a sign.
 type Work struct {
+	job.Plain
 	Rows      Rows
 	Documents Documents
 	Config    config.Store
@@ -45,9 +46,6 @@ const all = "all"
 
 // listed is how many rows and documents of a kind Verify counts.
 const listed = 10
-
-// Obsolete returns "": a deletion goes on whatever happens.
-func (Work) Obsolete(job.Job, config.App) string { return "" }
 
 // Process deletes the rows of a range of users in all tables; the last shard deletes
 // documents first, and then the rows of all users. Its places are those of
@@ -152,7 +150,7 @@ func (w Work) Close(ctx context.Context, j job.Job) error {
 			return other
 		}
 		if !d.Ended() {
-			d.End(time.Now(), j.Totals.Changed)
+			d.End(time.Now(), j.Totals.Counts[job.CountRows])
 		}
 		return nil
 	})

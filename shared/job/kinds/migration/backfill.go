@@ -28,7 +28,7 @@ type batch struct {
 	after   string // the place behind the last row
 	done    chan struct{}
 	err     error
-	counts  BackfillCounts
+	counts  Counts
 	faults  []string
 }
 
@@ -67,7 +67,7 @@ func (p *pass) await(ordered <-chan *batch) error {
 		if b.err != nil {
 			return b.err
 		}
-		total = total.Plus(b.counts.stored())
+		total = total.Plus(job.Count(b.counts))
 		room := max(0, job.MaxFaults-len(p.result.Faults))
 		p.result.Faults = append(p.result.Faults, b.faults[:min(room, len(b.faults))]...)
 		if err := p.reached(b.after, total); err != nil {
@@ -141,7 +141,7 @@ func (p *pass) copy(ctx context.Context, b *batch) error {
 	for i := range b.entries {
 		ev, err := d.event(b.entries[i])
 		if err != nil {
-			b.counts.Undecodable++
+			b.counts.Faulty++
 			b.faults = addFault(b.faults, "does not decode: %v", err)
 			continue
 		}
@@ -160,7 +160,7 @@ func (p *pass) copy(ctx context.Context, b *batch) error {
 		return err
 	}
 	for _, key := range slices.Sorted(maps.Keys(refused)) {
-		b.counts.Undecodable++
+		b.counts.Faulty++
 		b.faults = addFault(b.faults, "%s: %s refuses it: %v", key, p.to, refused[key])
 	}
 	stones, err := p.tombstones(ctx, events[0].User, events[len(events)-1].User)
@@ -169,7 +169,7 @@ func (p *pass) copy(ctx context.Context, b *batch) error {
 	}
 	events = without(events, keys, refused)
 	deleted := stones.covered(events)
-	b.counts.Copied = int64(len(events) - len(deleted))
+	b.counts.Changed = int64(len(events) - len(deleted))
 	return p.log.DropExcludedFrom(ctx, p.to, deleted, stones.of)
 }
 

@@ -224,7 +224,7 @@ func (w *harness) moves(to schema.Name) {
 
 func (w *harness) wantDone(s migration.Status) {
 	w.t.Helper()
-	if s.Job != nil && (s.Job.State != job.Done || s.Job.Totals.Faulty > 0) {
+	if s.Job != nil && (s.Job.State != job.Done || s.Job.Totals.Counts["faulty"] > 0) {
 		w.t.Fatalf("%s is %s, error %q, faults %q", s.Job.ID, s.Job.State, s.Job.Error, s.Faults)
 	}
 }

@@ -177,7 +177,7 @@ func TestEventBeingWritten(t *testing.T) {
 				w.events[place(e)] = e
 				w.requests(t, "verify", schema.Wide)
 				came = w.during("", at, func() { w.put(first.Other(), e) })
-				if s := w.status(); s.Job.State != job.Done || s.Job.Totals.Faulty > 0 {
+				if s := w.status(); s.Job.State != job.Done || s.Job.Totals.Counts["faulty"] > 0 {
 					continue
 				}
 				if passed++; passed != at {

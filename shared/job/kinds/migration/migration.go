@@ -176,7 +176,7 @@ func (m *Migrator) findJob(ctx context.Context, app config.App, s *Status) error
 		return fmt.Errorf("read the job of the migration of %s: %w", app.ID, err)
 	}
 	s.Job = &found
-	if found.Totals.Faulty > 0 {
+	if found.Totals.Counts[job.CountFaulty] > 0 {
 		if s.Faults, err = m.Jobs.Faults(ctx, app.ID, found.ID, job.MaxFaults); err != nil {
 			return fmt.Errorf("read the faults of %s: %w", found.ID, err)
 		}

@@ -9,7 +9,7 @@ import (
 
 // Collection names the collection of the jobs under an app. The JSON of /1/schema calls
 // a migration a move.
-var Collection = job.Collection{Name: "migrations", Decode: job.DecodeParams[Params]}
+var Collection = job.NewCollection[Params, Counts]("migrations")
 
 // The kinds of jobs.
 const (
@@ -36,39 +36,11 @@ func (p Params) LogAttrs() []slog.Attr {
 	return []slog.Attr{slog.String("from", string(p.From)), slog.String("to", string(p.To))}
 }
 
-// BackfillCounts counts the work of a backfill.
-type BackfillCounts struct {
-	Users       int64 // users with rows
-	Rows        int64 // rows read
-	Copied      int64 // rows copied
-	Undecodable int64 // rows that cannot be copied
+// Counts counts the work of a job.
+type Counts struct {
+	Users    int64 // users with rows
+	Profiles int64 // users of the sample whose profiles a verification compared
+	Rows     int64 // rows that a backfill read, a verification compared, or a drop deleted
+	Changed  int64 // rows that a backfill copied or a drop deleted, or that differed and do no longer
+	Faulty   int64 // rows that cannot be copied, or rows and profiles that differed
 }
-
-func (c BackfillCounts) stored() job.Counts {
-	return job.Counts{Visited: c.Users, Events: c.Rows, Changed: c.Copied, Faulty: c.Undecodable}
-}
-
-// VerifyCounts counts the work of a verification.
-type VerifyCounts struct {
-	Users     int64 // users with rows
-	Profiles  int64 // users of the sample whose profiles were compared
-	Rows      int64 // rows compared
-	Repaired  int64 // rows that differed and do no longer
-	Different int64 // rows and profiles that differed
-}
-
-// VerifyCountsOf names the counts of a verification.
-func VerifyCountsOf(c job.Counts) VerifyCounts {
-	return VerifyCounts{Users: c.Visited, Profiles: c.Users, Rows: c.Events, Repaired: c.Changed, Different: c.Faulty}
-}
-
-func (c VerifyCounts) stored() job.Counts {
-	return job.Counts{Visited: c.Users, Users: c.Profiles, Events: c.Rows, Changed: c.Repaired, Faulty: c.Different}
-}
-
-// DropCounts counts the work of a drop.
-type DropCounts struct {
-	Removed int64 // rows
-}
-
-func (c DropCounts) stored() job.Counts { return job.Counts{Events: c.Removed, Changed: c.Removed} }

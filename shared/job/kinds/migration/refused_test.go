@@ -26,7 +26,7 @@ func TestRefusedCopyIsNamed(t *testing.T) {
 	w.does(schema.Narrow, "start")
 	refused.Store(key(events[3]))
 	st := w.does(schema.Narrow, "backfill")
-	if st.Job.State != job.Done || st.Job.Totals.Faulty != 1 || st.Job.Totals.Changed != 5 || !strings.Contains(st.Faults[0], key(events[3])) {
+	if st.Job.State != job.Done || st.Job.Totals.Counts["faulty"] != 1 || st.Job.Totals.Counts["changed"] != 5 || !strings.Contains(st.Faults[0], key(events[3])) {
 		t.Fatalf("the backfill is %s, %+v, faults %q", st.Job.State, st.Job.Totals, st.Faults)
 	}
 	st = w.does(schema.Narrow, "verify")

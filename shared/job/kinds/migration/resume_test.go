@@ -69,7 +69,7 @@ func TestHugeUser(t *testing.T) {
 	w.Gate = nil
 	w.gate.watch(nil)
 	w.wantDone(s)
-	if s.Job.Totals.Events != int64(huge)+6 || s.Job.Totals.Changed != int64(huge)+6 || s.Job.Totals.Visited != 3 || s.Job.Totals.PlannedUsers != 3 {
+	if s.Job.Totals.Counts["rows"] != int64(huge)+6 || s.Job.Totals.Counts["changed"] != int64(huge)+6 || s.Job.Totals.Counts["users"] != 3 || s.Job.Totals.PlannedUsers != 3 {
 		t.Errorf("the backfill counts %+v", s.Job.Totals)
 	}
 	if places := slices.Compact(cursors); len(places) <= huge/migration.BatchRows || !slices.IsSorted(places) {
@@ -86,7 +86,7 @@ func TestHugeUser(t *testing.T) {
 	s = w.does(schema.Narrow, "verify")
 	w.gate.watch(nil)
 	w.wantDone(s)
-	if s.Job.Totals.Events < int64(huge)+6 || s.Job.Totals.Visited != 3 || s.Job.Totals.Users != 3 || apart > 3_000 {
+	if s.Job.Totals.Counts["rows"] < int64(huge)+6 || s.Job.Totals.Counts["users"] != 3 || s.Job.Totals.Counts["profiles"] != 3 || apart > 3_000 {
 		t.Errorf("the verification counts %+v; one log was read %d rows ahead of the other", s.Job.Totals, apart)
 	}
 	if shard, err := w.Harness.Jobs.Shard(t.Context(), jobtest.App, s.Job.ID, 1); err != nil || shard.Step < huge/migration.CheckRows {
@@ -95,7 +95,7 @@ func TestHugeUser(t *testing.T) {
 
 	s = w.does(schema.Narrow, "cutover", "drop")
 	w.wantDone(s)
-	if s.Job.Totals.Events != int64(huge)+6 || s.Job.Totals.Changed != int64(huge)+6 {
+	if s.Job.Totals.Counts["rows"] != int64(huge)+6 || s.Job.Totals.Counts["changed"] != int64(huge)+6 {
 		t.Errorf("the drop counts %+v", s.Job.Totals)
 	}
 	w.wantEmpty(schema.Wide)

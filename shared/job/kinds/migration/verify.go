@@ -52,7 +52,7 @@ func (p *pass) verify(ctx context.Context) error {
 	if err == nil {
 		err = v.compareProfiles(ctx)
 	}
-	v.result.Counts = v.counts.stored()
+	v.result.Counts = job.Count(v.counts)
 	return p.ended(err)
 }
 
@@ -110,7 +110,7 @@ type verification struct {
 	*pass
 	decoder          *decoder
 	oldRows, newRows *stream
-	counts           VerifyCounts
+	counts           Counts
 	suspects         []string // keys of rows that differed at the first look
 	compared         int      // rows since the last checkpoint
 	user             string   // of the last row
@@ -119,7 +119,7 @@ type verification struct {
 
 // addFault counts a difference, and lists it if the list has room.
 func (v *verification) addFault(format string, args ...any) {
-	v.counts.Different++
+	v.counts.Faulty++
 	v.result.Faults = addFault(v.result.Faults, format, args...)
 }
 
@@ -179,7 +179,7 @@ func (v *verification) passed(ctx context.Context, row *store.Entry) error {
 			return err
 		}
 	}
-	return v.reached(row.After(), v.counts.stored())
+	return v.reached(row.After(), job.Count(v.counts))
 }
 
 // diff describes how the two rows of an event differ; "" if they are the same.
@@ -223,10 +223,10 @@ func (v *verification) recheck(ctx context.Context) error {
 		v.addFault("%s: %s, %s", key, found[key], outcome)
 	}
 	v.suspects = nil
-	if v.counts.Different >= maxDifferent {
-		v.result.Counts = v.counts.stored()
+	if v.counts.Faulty >= maxDifferent {
+		v.result.Counts = job.Count(v.counts)
 		return fmt.Errorf("%w: at least %d rows are not the same in both schemas, first %s",
-			job.ErrFailed, v.counts.Different, strings.Join(v.result.Faults, "; "))
+			job.ErrFailed, v.counts.Faulty, strings.Join(v.result.Faults, "; "))
 	}
 	return nil
 }
@@ -302,7 +302,7 @@ func (v *verification) repair(ctx context.Context, key string) (string, error) {
 			current = &ev
 		}
 		if n > 0 && (current == nil && written == nil || current != nil && written != nil && current.Same(written)) {
-			v.counts.Repaired++
+			v.counts.Changed++
 			return "now repaired", nil
 		}
 		if err := v.checkCurrent(ctx); err != nil {

@@ -81,7 +81,7 @@ func TestDifferences(t *testing.T) {
 					}
 				}
 				st := w.does(lies.Other(), "verify")
-				if n := int64(len(wrong)); st.Job.State != job.Failed || st.Job.Totals.Faulty != n || st.Job.Totals.Changed != n {
+				if n := int64(len(wrong)); st.Job.State != job.Failed || st.Job.Totals.Counts["faulty"] != n || st.Job.Totals.Counts["changed"] != n {
 					t.Errorf("the verification is %s, %+v", st.Job.State, st.Job.Totals)
 				}
 				var listed []string
@@ -168,7 +168,7 @@ func TestDamage(t *testing.T) {
 				w.apply(visits(t, users[:3], 2)...)
 				w.damage(t, in, damaged, cells)
 				st := w.does(in.Other(), "start", "backfill")
-				if st.Job.State != job.Done || st.Job.Totals.Faulty != 1 || !strings.Contains(st.Faults[0], damaged) || !strings.Contains(st.Faults[0], d.reason) {
+				if st.Job.State != job.Done || st.Job.Totals.Counts["faulty"] != 1 || !strings.Contains(st.Faults[0], damaged) || !strings.Contains(st.Faults[0], d.reason) {
 					t.Fatalf("the backfill is %s, %+v, faults %q", st.Job.State, st.Job.Totals, st.Faults)
 				}
 				for range 2 { // it is not repaired
@@ -232,12 +232,12 @@ func TestTooManyDifferences(t *testing.T) {
 	}
 	w.put(schema.Wide, spoilt...)
 	st := w.does(schema.Narrow, "start", "backfill")
-	if st.Job.State != job.Done || st.Job.Totals.Faulty != int64(len(spoilt)) || st.Job.Totals.Changed != 6 || len(st.Faults) != job.MaxFaults {
+	if st.Job.State != job.Done || st.Job.Totals.Counts["faulty"] != int64(len(spoilt)) || st.Job.Totals.Counts["changed"] != 6 || len(st.Faults) != job.MaxFaults {
 		t.Fatalf("the backfill is %s, %+v, %d faults", st.Job.State, st.Job.Totals, len(st.Faults))
 	}
 	st = w.does(schema.Narrow, "verify")
-	if st.Job.State != job.Failed || st.Job.Totals.Faulty < migration.MaxDifferent/2 || st.Job.Totals.Faulty > migration.MaxDifferent+500 ||
-		st.Job.Totals.Events >= int64(len(spoilt)) || !strings.Contains(st.Job.Error, "at least 1000 rows") || len(st.Faults) != job.MaxFaults {
+	if st.Job.State != job.Failed || st.Job.Totals.Counts["faulty"] < migration.MaxDifferent/2 || st.Job.Totals.Counts["faulty"] > migration.MaxDifferent+500 ||
+		st.Job.Totals.Counts["rows"] >= int64(len(spoilt)) || !strings.Contains(st.Job.Error, "at least 1000 rows") || len(st.Faults) != job.MaxFaults {
 		t.Fatalf("the verification is %s, error %q, %+v", st.Job.State, st.Job.Error, st.Job.Totals)
 	}
 	w.refuses(t, "cutover", schema.Narrow)
@@ -268,7 +268,7 @@ func TestProfilesThatDiffer(t *testing.T) {
 				t.Fatal(err)
 			}
 			st := w.does(lies.Other(), "verify")
-			if st.Job.State != job.Failed || st.Job.Totals.Faulty != 1 || !strings.HasPrefix(st.Faults[0], "profile of a: ") || st.Job.Totals.Users != 3 {
+			if st.Job.State != job.Failed || st.Job.Totals.Counts["faulty"] != 1 || !strings.HasPrefix(st.Faults[0], "profile of a: ") || st.Job.Totals.Counts["profiles"] != 3 {
 				t.Fatalf("the verification is %s, %+v, faults %q", st.Job.State, st.Job.Totals, st.Faults)
 			}
 			w.take(lies.Other(), foreign)
@@ -310,7 +310,7 @@ func TestSample(t *testing.T) {
 	w.apply(visits(t, many, 1)...)
 	st := w.does(schema.Narrow, steps[:3]...)
 	w.wantDone(st)
-	if st.Job.Totals.Users != 20 || st.Job.Totals.Events != 60 || st.Job.Totals.Visited != 60 {
+	if st.Job.Totals.Counts["profiles"] != 20 || st.Job.Totals.Counts["rows"] != 60 || st.Job.Totals.Counts["users"] != 60 {
 		t.Errorf("the verification counts %+v", st.Job.Totals)
 	}
 }

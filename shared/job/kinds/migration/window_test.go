@@ -40,12 +40,12 @@ func TestWindow(t *testing.T) {
 				st := w.does(lies.Other(), "start", "backfill")
 				w.wantDone(st)
 				w.wantRows(lies.Other(), since)
-				if want := int64(len(events)); days > 0 && st.Job.Totals.Changed != want/4 || days == 0 && st.Job.Totals.Changed != want {
+				if want := int64(len(events)); days > 0 && st.Job.Totals.Counts["changed"] != want/4 || days == 0 && st.Job.Totals.Counts["changed"] != want {
 					t.Errorf("the backfill counts %+v", st.Job.Totals)
 				}
 				st = w.does(lies.Other(), "verify")
 				w.wantDone(st)
-				if want := int64(len(events)); days > 0 && st.Job.Totals.Events != want/4 || days == 0 && st.Job.Totals.Events != want {
+				if want := int64(len(events)); days > 0 && st.Job.Totals.Counts["rows"] != want/4 || days == 0 && st.Job.Totals.Counts["rows"] != want {
 					t.Errorf("the verification counts %+v", st.Job.Totals)
 				}
 				w.wantDone(w.does(lies.Other(), "cutover", "drop"))

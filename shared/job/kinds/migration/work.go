@@ -64,7 +64,7 @@ func (w *work) Process(ctx context.Context, j job.Job, app config.App, s job.Sha
 // rows that it cannot copy: it lists them as faults, and the verification finds
 // them.
 func (w *work) Verify(_ context.Context, j job.Job, _ config.App, s job.Shard, _ time.Time) (job.Verified, error) {
-	different := VerifyCountsOf(s.Counts).Different
+	different := s.Counts[job.CountFaulty]
 	if j.Kind != kindVerify || different == 0 {
 		return job.Verified{}, nil
 	}
@@ -140,7 +140,7 @@ func (p *pass) drop(ctx context.Context) error {
 	}
 	mayContinue := func() error { return p.checkCurrent(ctx) }
 	_, err := p.log.Drop(ctx, p.from, p.rows, mayContinue, func(after string, rows int64) error {
-		return p.reached(after, DropCounts{Removed: rows}.stored())
+		return p.reached(after, job.Count(Counts{Rows: rows, Changed: rows}))
 	})
 	return p.ended(err)
 }

@@ -28,7 +28,13 @@ import (
 )
 
 // Collection names the collection of the jobs under an app.
-var Collection = job.Collection{Name: "moves", Decode: job.DecodeParams[Params]}
+var Collection = job.NewCollection[Params, Counts]("moves")
+
+// Counts counts the work of a job.
+type Counts struct {
+	Users int64 // moved
+	Rows  int64 // copied or deleted
+}
 
 // concurrency is how many shards of a move have tasks at a time, which leaves capacity for
 // clients.

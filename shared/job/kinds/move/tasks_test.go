@@ -80,7 +80,7 @@ func TestLongLogMovesInSteps(t *testing.T) {
 			tasks++
 		}
 		if j, err := w.moves.Find(ctx, app, w.app().Move.Job); err == nil && j.Kind == string(config.MoveUsers) {
-			rows = j.Totals.Events
+			rows = j.Totals.Counts["rows"]
 		}
 	}
 	w.slow = false

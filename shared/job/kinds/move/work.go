@@ -120,7 +120,7 @@ func (w *work) Process(ctx context.Context, j job.Job, app config.App, shard job
 	if shard.Part == others {
 		return w.moveRows(ctx, app, shard, until, progress)
 	}
-	p := job.Progress{Next: shard.Next}
+	p, counts := job.Progress{Next: shard.Next}, Counts{}
 	params := job.ParamsOf[Params](j)
 	step := w.userStep(params, until)
 	for step != nil {
@@ -129,11 +129,12 @@ func (w *work) Process(ctx context.Context, j job.Job, app config.App, shard job
 			return p, err
 		}
 		finished, rows, err := w.each(ctx, group, until, func(ctx context.Context, i int) (int, error) { return step(ctx, app, group[i]) })
-		p.Events += int64(rows)
+		counts.Rows += int64(rows)
+		counts.Users += int64(finished)
+		p.Counts = job.Count(counts)
 		if err != nil {
 			return p, err
 		}
-		p.Visited += int64(finished)
 		if finished < len(group) { // the next task begins with them
 			p.Next = group[finished]
 			return p, nil

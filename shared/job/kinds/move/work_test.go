@@ -37,7 +37,7 @@ func TestUnfinishedUsersComeFirst(t *testing.T) {
 	app := config.App{ID: "shop", Region: "eu", Move: config.Move{ID: "m", From: "eu", To: "us", Births: "us", Phase: config.MoveUsers}}
 	w := &work{regions: Regions{"eu", map[string]*store.Store{"eu": s, "us": us}}, mover: slowMover{}, now: time.Now}
 	p, err := w.Process(t.Context(), draft(app), app, job.Shard{}, time.Now().Add(time.Minute), func(job.Progress) error { return nil })
-	if err != nil || p.Done || p.Next != "long+" || p.Visited != 1 {
+	if err != nil || p.Done || p.Next != "long+" || p.Counts[job.CountUsers] != 1 {
 		t.Errorf("%+v (%v), want it to go on with long+, behind one user", p, err)
 	}
 }

@@ -71,7 +71,8 @@ func (w gatedEngine) RenewDictionary(ctx context.Context, _ config.App, starts [
 }
 
 func computed(p job.Progress) profile.Progress {
-	return profile.Progress{Next: p.Next, Done: p.Done, Users: p.Visited, Known: p.Users, Events: p.Events, Written: p.Changed}
+	c := job.CountsOf[jobtest.Counts](p.Counts)
+	return profile.Progress{Next: p.Next, Done: p.Done, Users: c.Users, Known: c.Known, Events: c.Events, Written: c.Written}
 }
 
 func (w gatedEngine) Verify(ctx context.Context, a config.App, part store.Range, until time.Time) (stale int64, next string, err error) {
@@ -102,7 +103,7 @@ func TestRecompute(t *testing.T) {
 					return
 				}
 				j := w.WantState("strategy-1", job.Failed, "1 users still carry another strategy version or retention after 3 more passes")
-				if j.Totals.Stale != stale || j.Totals.Visited != 10 || j.Totals.Changed != 10 {
+				if j.Totals.Stale != stale || j.Totals.Counts["users"] != 10 || j.Totals.Counts["written"] != 10 {
 					t.Errorf("got %+v, want %d stale users", j.Totals, stale)
 				}
 			})

@@ -26,7 +26,7 @@ import (
 )
 
 // Collection names the collection of the jobs under an app.
-var Collection = job.Collection{Name: "recomputes", Decode: job.DecodeParams[Params]}
+var Collection = job.NewCollection[Params, Counts]("recomputes")
 
 // Trigger is what started a job.
 type Trigger string
@@ -80,15 +80,6 @@ type Counts struct {
 	Written int64 // profiles
 	Folded  int64 // histories
 	Faulty  int64 // users whose profiles could not be computed or stored
-}
-
-// CountsOf names the counts of a recompute.
-func CountsOf(c job.Counts) Counts {
-	return Counts{Users: c.Visited, Known: c.Users, Events: c.Events, Written: c.Changed, Folded: c.Left, Faulty: c.Faulty}
-}
-
-func (c Counts) stored() job.Counts {
-	return job.Counts{Visited: c.Users, Users: c.Known, Events: c.Events, Changed: c.Written, Left: c.Folded, Faulty: c.Faulty}
 }
 
 // Engine computes and verifies the profiles of a range of users, and makes dictionaries
@@ -178,7 +169,7 @@ func (w Work) Process(ctx context.Context, j job.Job, app config.App, shard job.
 
 func progressOf(p profile.Progress) job.Progress {
 	counts := Counts{Users: p.Users, Known: p.Known, Events: p.Events, Written: p.Written, Folded: p.Folded, Faulty: p.Faulty}
-	return job.Progress{Next: p.Next, Done: p.Done, Counts: counts.stored(), Faults: p.Faults}
+	return job.Progress{Next: p.Next, Done: p.Done, Counts: job.Count(counts), Faults: p.Faults}
 }
 
 // Verify counts the users who carry another scoring version or retention.

@@ -218,7 +218,7 @@ func TestOnlyStale(t *testing.T) {
 	}
 	w.Drain()
 	j = w.WantState(j.ID, job.Done, "")
-	want := job.Totals{Shards: 3, Done: 3, PlannedUsers: 7, Counts: job.Counts{Visited: 7, Users: 6, Events: 7*1000 + 21 - 2001 - 2, Changed: 5}}
+	want := job.Totals{Shards: 3, Done: 3, PlannedUsers: 7, Counts: job.Count(recompute.Counts{Users: 7, Known: 6, Events: 7*1000 + 21 - 2001 - 2, Written: 5})}
 	if diff := cmp.Diff(want, j.Totals); diff != "" {
 		t.Errorf("totals (-want +got):\n%s", diff)
 	}

@@ -30,7 +30,7 @@ import (
 )
 
 // Collection names the collection of the jobs under an app.
-var Collection = job.Collection{Name: "reenrichments", Decode: job.DecodeParams[Params]}
+var Collection = job.NewCollection[Params, Counts]("reenrichments")
 
 // The kinds of jobs. A publishing job publishes the events that it resolves; a
 // dry run only counts them. A job of bands is a publishing one that also picks events
@@ -57,25 +57,12 @@ func (Params) LogAttrs() []slog.Attr { return nil }
 
 // Counts counts what a job has read and resolved.
 type Counts struct {
-	Visited      int64 // users processed
-	Users        int64 // processed users with events in the window
+	Users        int64 // processed
+	Known        int64 // processed users with events in the window
 	Events       int64 // rows read
 	Resolved     int64 // events that the job published, or would publish if it were not a dry run
 	StillUnknown int64 // events whose unknown objects the catalog still does not know
-	Unreadable   int64 // rows whose original cannot be read
-}
-
-// CountsOf names the counts of a job.
-func CountsOf(c job.Counts) Counts {
-	return Counts{
-		Visited: c.Visited, Users: c.Users, Events: c.Events, Resolved: c.Changed, StillUnknown: c.Left, Unreadable: c.Faulty,
-	}
-}
-
-func (c Counts) stored() job.Counts {
-	return job.Counts{
-		Visited: c.Visited, Users: c.Users, Events: c.Events, Changed: c.Resolved, Left: c.StillUnknown, Faulty: c.Unreadable,
-	}
+	Faulty       int64 // rows whose original cannot be read
 }
 
 // concurrency bounds how many shards have tasks at a time, because their

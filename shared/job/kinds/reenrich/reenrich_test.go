@@ -159,9 +159,7 @@ func (w *harness) process(j job.Job, until time.Time) job.Shard {
 }
 
 func add(s job.Shard, p job.Progress) job.Shard {
-	s.Next = p.Next
-	s.Visited, s.Users, s.Events = s.Visited+p.Visited, s.Users+p.Users, s.Events+p.Events
-	s.Counts.Changed, s.Left, s.Faulty = s.Changed+p.Changed, s.Left+p.Left, s.Faulty+p.Faulty
+	s.Next, s.Counts = p.Next, s.Counts.Plus(p.Counts)
 	return s
 }
 
@@ -175,13 +173,10 @@ func TestProcessContinuesWhereItStopped(t *testing.T) {
 	w.log("c", 5, 31) // outside the retention
 	w.know(600)
 	j := job.Job{App: app, ID: "reenrich-1", Kind: reenrich.Publishing, Params: reenrich.Params{LogWindow: job.LogWindow{Since: noon.AddDate(0, 0, -30)}}}
-	want := job.Shard{Counts: job.Counts{Visited: 4, Users: 3, Events: 2040, Changed: 1240, Left: 800}}
+	want := reenrich.Counts{Users: 4, Known: 3, Events: 2040, Resolved: 1240, StillUnknown: 800}
 	check := func(t *testing.T, s job.Shard) {
 		t.Helper()
-		s.Next = ""
-		if diff := cmp.Diff(want, s, cmp.Transformer("counted", func(s job.Shard) [7]int64 {
-			return [7]int64{s.Visited, s.Users, s.Events, s.Counts.Changed, s.Left, s.Faulty, s.Stale}
-		})); diff != "" {
+		if diff := cmp.Diff(want, job.CountsOf[reenrich.Counts](s.Counts)); diff != "" {
 			t.Errorf("counts (-want +got):\n%s", diff)
 		}
 	}
@@ -282,7 +277,7 @@ func TestOneJobAtATime(t *testing.T) {
 	}
 	w.drain()
 	done, err := w.runner.Find(t.Context(), app, first.ID)
-	if err != nil || done.State != job.Done || done.Totals.Visited != 5 || done.Totals.Changed != 5 || done.Totals.Left != 10 || len(w.sent) != 0 {
+	if err != nil || done.State != job.Done || done.Totals.Counts["users"] != 5 || done.Totals.Counts["resolved"] != 5 || done.Totals.Counts["stillUnknown"] != 10 || len(w.sent) != 0 {
 		t.Fatalf("%+v and %d published, error %v", done, len(w.sent), err)
 	}
 	third, err := w.runner.StartOne(t.Context(), app, false)

@@ -49,6 +49,7 @@ type Applied interface {
 // Work reads the log and publishes events. The function that runs its tasks
 // must set all fields.
 type Work struct {
+	job.Plain
 	Store *store.Store
 	// Catalog must read index settings past any cache: once an event has its
 	// filters, no later job corrects them.
@@ -62,14 +63,6 @@ type Work struct {
 }
 
 var _ job.Work = Work{}
-
-// Obsolete never ends a job: a job is right under any configuration.
-func (Work) Obsolete(job.Job, config.App) string { return "" }
-
-// Verify finds nothing: process applies the published messages.
-func (Work) Verify(context.Context, job.Job, config.App, job.Shard, time.Time) (job.Verified, error) {
-	return job.Verified{}, nil
-}
 
 // pass is one call of Process.
 type pass struct {
@@ -132,7 +125,7 @@ func (w Work) Process(ctx context.Context, j job.Job, app config.App, shard job.
 		return s.soFar(), err
 	}
 	// Users without events in the window count as processed too.
-	s.counts.Visited = max(s.counts.Visited, shard.PlannedUsers-shard.Visited)
+	s.counts.Users = max(s.counts.Users, shard.PlannedUsers-shard.Counts[job.CountUsers])
 	done := s.soFar()
 	done.Done = true
 	return done, progress(done)
@@ -140,7 +133,7 @@ func (w Work) Process(ctx context.Context, j job.Job, app config.App, shard job.
 
 // soFar returns the progress of the pass.
 func (s *pass) soFar() job.Progress {
-	return job.Progress{Next: s.next, Counts: s.counts.stored(), Faults: s.faults}
+	return job.Progress{Next: s.next, Counts: job.Count(s.counts), Faults: s.faults}
 }
 
 // row processes a row of the log.
@@ -148,8 +141,8 @@ func (s *pass) row(ctx context.Context, e store.Entry) error {
 	s.counts.Events++
 	if e.User != s.user {
 		s.user = e.User
-		s.counts.Visited++
 		s.counts.Users++
+		s.counts.Known++
 	}
 	if err := s.pick(e); err != nil {
 		s.fault(ctx, e, err)
@@ -211,7 +204,7 @@ func (s *pass) pick(e store.Entry) error {
 
 // fault counts a row that cannot be read, and logs the first job.MaxFaults.
 func (s *pass) fault(ctx context.Context, e store.Entry, err error) {
-	s.counts.Unreadable++
+	s.counts.Faulty++
 	s.note(ctx, e.Key(), err)
 }
 

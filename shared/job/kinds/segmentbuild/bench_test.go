@@ -141,7 +141,7 @@ func (f *packingFixture) recompute(b *testing.B, a config.App, with string) (aff
 		if err != nil {
 			b.Fatal(err)
 		}
-		return segmentbuild.CountsOf(done.Counts).Affinities
+		return job.CountsOf[segmentbuild.Counts](done.Counts).Affinities
 	}
 	var o profile.RecomputeOptions
 	if with == "each" {

@@ -72,7 +72,7 @@ func TestBuildOfAnotherProcess(t *testing.T) {
 	}
 	j := h.build()
 	h.WantState(j.ID, job.Done, "")
-	if c := segmentbuild.CountsOf(j.Totals.Counts); c.Packed != int64(*memoryUsers) || c.Computed != c.Packed {
+	if c := job.CountsOf[segmentbuild.Counts](j.Totals.Counts); c.Packed != int64(*memoryUsers) || c.Computed != c.Packed {
 		t.Errorf("counts %+v, want all computed and packed", c)
 	}
 	status, err := os.ReadFile("/proc/self/status")

@@ -119,7 +119,7 @@ func (p *packing) counted(q profile.Progress) job.Counts {
 	c := p.counts
 	c.Users, c.Computed = q.Users, q.Written
 	c.Faulty += q.Faulty
-	return c.stored()
+	return job.Count(c)
 }
 
 func (p *packing) firstFaults(q profile.Progress) []string {

@@ -38,7 +38,7 @@ import (
 )
 
 // Collection names the collection of the builds under an app.
-var Collection = job.Collection{Name: "segmentBuilds", Decode: job.DecodeParams[Params]}
+var Collection = job.NewCollection[Params, Counts]("segmentBuilds")
 
 // ErrOff means that segments are off for the app.
 var ErrOff = errors.New("segments are off for the app")
@@ -84,15 +84,6 @@ type Counts struct {
 	Faulty     int64 // users whose profiles could not be computed or packed
 }
 
-// CountsOf names the counts of a build.
-func CountsOf(c job.Counts) Counts {
-	return Counts{Users: c.Visited, Packed: c.Users, Affinities: c.Events, Computed: c.Changed, Parts: c.Left, Faulty: c.Faulty}
-}
-
-func (c Counts) stored() job.Counts {
-	return job.Counts{Visited: c.Users, Users: c.Packed, Events: c.Affinities, Changed: c.Computed, Left: c.Parts, Faulty: c.Faulty}
-}
-
 // Profiles computes and reads the profiles to pack.
 type Profiles interface {
 	Recompute(ctx context.Context, app config.App, users store.Range, o profile.RecomputeOptions,
@@ -120,6 +111,7 @@ const (
 
 // Work packs and swaps. The function that runs its tasks must set Store and Profiles.
 type Work struct {
+	job.Plain
 	Store    *store.Store
 	Profiles Profiles
 	// Sizes stores the sizes of an app's saved segments, after each build and delta.
@@ -173,11 +165,6 @@ func (*Work) Obsolete(j job.Job, app config.App) string {
 		return fmt.Sprintf("a retention of %d days has replaced %d", app.RetentionDays, p.RetentionDays)
 	}
 	return ""
-}
-
-// Verify finds nothing: the swap checks that the parts cover all users.
-func (*Work) Verify(context.Context, job.Job, config.App, job.Shard, time.Time) (job.Verified, error) {
-	return job.Verified{}, nil
 }
 
 // swapPart is the part of a build that puts its parts into the manifest.

@@ -33,7 +33,7 @@ func TestBuild(t *testing.T) {
 	if m.Version != 1 || m.Job != j.ID || len(m.Parts) < 90/8 || m.Since != h.app().Segments.Since.UnixMilli() {
 		t.Errorf("manifest %+v, want one of many parts", m)
 	}
-	if c := segmentbuild.CountsOf(j.Totals.Counts); c.Users != 90 || c.Packed != 90 || c.Parts != int64(len(m.Parts)) || c.Faulty != 0 {
+	if c := job.CountsOf[segmentbuild.Counts](j.Totals.Counts); c.Users != 90 || c.Packed != 90 || c.Parts != int64(len(m.Parts)) || c.Faulty != 0 {
 		t.Errorf("counts %+v of %d parts", c, len(m.Parts))
 	}
 	h.wantExact("built")

@@ -109,5 +109,5 @@ func (r *Runner) Progress(ctx context.Context, app string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read the totals of %s: %w", unfinished[0].ID, err)
 	}
-	return fmt.Sprintf("build %s is %s and has packed %d of %d users", unfinished[0].ID, unfinished[0].State, totals.Visited, totals.PlannedUsers), nil
+	return fmt.Sprintf("build %s is %s and has packed %d of %d users", unfinished[0].ID, unfinished[0].State, totals.Counts[job.CountUsers], totals.PlannedUsers), nil
 }

@@ -29,7 +29,12 @@ import (
 )
 
 // Collection names the collection of the jobs under an app.
-var Collection = job.Collection{Name: "segmentExports", Decode: job.DecodeParams[Params]}
+var Collection = job.NewCollection[Params, Counts]("segmentExports")
+
+// Counts counts the work of a job.
+type Counts struct {
+	Users int64 // in the file
+}
 
 // Kept is how long a file is kept.
 const Kept = 7 * 24 * time.Hour
@@ -74,7 +79,7 @@ type Runner struct{ *job.Runner }
 
 // New returns the runner. It sets the name, the work and the users of r.
 func New(r job.Runner, source Source, files Files) *Runner {
-	r.Name, r.Work, r.Users = "segmentexport", work{source, files}, nil
+	r.Name, r.Work, r.Users = "segmentexport", work{source: source, files: files}, nil
 	return &Runner{job.New(r)}
 }
 
@@ -112,19 +117,12 @@ const part = "segment"
 
 // work finds the users and writes the file.
 type work struct {
+	job.Plain
 	source Source
 	files  Files
 }
 
 var _ job.Continued = work{}
-
-// Obsolete lets every job continue: its condition is its own.
-func (work) Obsolete(job.Job, config.App) string { return "" }
-
-// Verify finds nothing.
-func (work) Verify(context.Context, job.Job, config.App, job.Shard, time.Time) (job.Verified, error) {
-	return job.Verified{}, nil
-}
 
 // Following returns the shard over the segment.
 func (work) Following(_ context.Context, _ job.Job, last job.Shard) ([]job.Shard, error) {
@@ -158,7 +156,7 @@ func (w work) Process(ctx context.Context, j job.Job, app config.App, shard job.
 	if err != nil {
 		return job.Progress{}, err
 	}
-	p := job.Progress{Done: true, Counts: job.Counts{Users: int64(file.lines) - shard.Users}, Result: string(result)}
+	p := job.Progress{Done: true, Counts: job.Count(Counts{Users: int64(file.lines)}).Minus(shard.Counts), Result: string(result)}
 	return p, progress(p)
 }
 
