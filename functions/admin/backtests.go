@@ -26,14 +26,20 @@ import (
 
 // registerBacktests registers the routes of backtests.
 func (h handler) registerBacktests(rt *httpapi.Router) {
-	rt.HandleOwn("POST /1/backtests", h.startBacktest)
-	rt.HandleOwn("GET /1/backtests", h.listBacktests)
-	rt.HandleOwn("GET /1/backtests/{id}", h.getBacktest)
-	rt.HandleOwn("POST /1/backtests/{id}/cancel", h.cancelBacktest)
+	jobs := resource[api.BacktestSummary]{
+		handler: h, runner: h.Backtests.Runner, path: "/1/backtests", noun: "backtest",
+		permission: auth.Admin, cancelled: auditlog.BacktestCancel, render: h.summarizeBacktest,
+		list:     func(all []api.BacktestSummary) any { return api.Backtests{Backtests: all} },
+		detailed: h.renderBacktest,
+	}
+	rt.HandleOwn("GET /1/backtests", jobs.latest)
+	rt.HandleOwn("GET /1/backtests/{id}", jobs.get)
+	rt.HandleOwn("POST /1/backtests/{id}/cancel", jobs.cancel)
+	rt.HandleOwn("POST /1/backtests", func(w http.ResponseWriter, r *http.Request) error { return h.startBacktest(w, r, jobs.answer) })
 }
 
 // startBacktest starts a backtest of the app's log.
-func (h handler) startBacktest(w http.ResponseWriter, r *http.Request) error {
+func (h handler) startBacktest(w http.ResponseWriter, r *http.Request, render func(context.Context, job.Job) (any, error)) error {
 	app, grant, err := h.Auth.TenantGrant(r, auth.Admin)
 	if err != nil {
 		return err
@@ -62,7 +68,7 @@ func (h handler) startBacktest(w http.ResponseWriter, r *http.Request) error {
 	case err != nil:
 		return err
 	}
-	answer, err := h.renderBacktest(r, j)
+	answer, err := render(r.Context(), j)
 	if err != nil {
 		return err
 	}
@@ -145,54 +151,6 @@ func (h handler) strategyOf(r *http.Request, app config.App, text json.RawMessag
 	return given, err
 }
 
-func (h handler) getBacktest(w http.ResponseWriter, r *http.Request) error {
-	app, err := h.Auth.Tenant(r, auth.Admin)
-	if err != nil {
-		return err
-	}
-	j, err := h.Backtests.Find(r.Context(), app.ID, r.PathValue("id"))
-	if errors.Is(err, job.ErrNotFound) {
-		return unknownBacktest(r)
-	}
-	if err != nil {
-		return err
-	}
-	answer, err := h.renderBacktest(r, j)
-	if err != nil {
-		return err
-	}
-	return httpapi.WriteJSON(w, http.StatusOK, answer)
-}
-
-func unknownBacktest(r *http.Request) error {
-	return httpapi.Errorf(http.StatusNotFound, "No backtest %q: GET /1/backtests lists those that exist", r.PathValue("id"))
-}
-
-// listBacktests lists the latest backtests without their reports.
-func (h handler) listBacktests(w http.ResponseWriter, r *http.Request) error {
-	app, err := h.Auth.Tenant(r, auth.Admin)
-	if err != nil {
-		return err
-	}
-	jobs, err := h.Backtests.List(r.Context(), app.ID, api.MaxJobsListed)
-	if err != nil {
-		return fmt.Errorf("list backtests: %w", err)
-	}
-	answer := api.Backtests{Backtests: make([]api.BacktestSummary, len(jobs))}
-	for i, j := range jobs {
-		answer.Backtests[i] = h.summarizeBacktest(r.Context(), j)
-	}
-	return httpapi.WriteJSON(w, http.StatusOK, answer)
-}
-
-func (h handler) cancelBacktest(w http.ResponseWriter, r *http.Request) error {
-	j, err := h.cancelJob(r, auth.Admin, auditlog.BacktestCancel, h.Backtests.Runner, "Backtest", unknownBacktest)
-	if err != nil {
-		return err
-	}
-	return httpapi.WriteJSON(w, http.StatusOK, h.summarizeBacktest(r.Context(), j))
-}
-
 // summarizeBacktest describes a job without its report.
 func (h handler) summarizeBacktest(ctx context.Context, j job.Job) api.BacktestSummary {
 	state, fault := api.JobState(j.State), j.Error
@@ -209,18 +167,13 @@ func (h handler) summarizeBacktest(ctx context.Context, j job.Job) api.BacktestS
 // noUsers is why a job without a report is said to have failed.
 const noUsers = "the log holds no users"
 
-func (h handler) renderBacktest(r *http.Request, j job.Job) (api.BacktestJob, error) {
-	answer := api.BacktestJob{BacktestSummary: h.summarizeBacktest(r.Context(), j)}
-	var err error
-	if answer.Faulty > 0 {
-		if answer.Faults, err = h.Backtests.Jobs.Faults(r.Context(), j.App, j.ID, api.MaxFaults); err != nil {
-			return answer, fmt.Errorf("list the faults of a backtest: %w", err)
-		}
-	}
+func (h handler) renderBacktest(ctx context.Context, j job.Job, faults []string) (any, error) {
+	answer := api.BacktestJob{BacktestSummary: h.summarizeBacktest(ctx, j)}
+	answer.Faults = faults
 	if j.State != job.Done {
 		return answer, nil
 	}
-	result, err := h.Backtests.Result(r.Context(), j)
+	result, err := h.Backtests.Result(ctx, j)
 	switch {
 	case errors.Is(err, job.ErrNotFound): // without users there is nothing to do
 		answer.State, answer.Error = api.JobFailed, noUsers

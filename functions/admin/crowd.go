@@ -24,7 +24,11 @@ import (
 func (h handler) registerCrowd(rt *httpapi.Router) {
 	rt.HandleOwn("POST /1/crowd", h.startCrowd)
 	rt.HandleOwn("GET /1/crowd", h.crowd)
-	rt.HandleOwn("POST /1/crowd/{id}/cancel", h.cancelCrowd)
+	builds := resource[api.CrowdBuild]{
+		handler: h, runner: h.Crowd.Runner, path: "/1/crowd", noun: "build",
+		permission: auth.Recommendation, cancelled: auditlog.CrowdCancel, render: h.renderCrowd,
+	}
+	rt.HandleOwn("POST /1/crowd/{id}/cancel", builds.cancel) // rankings keep the statistics that they use
 }
 
 func (h handler) renderCrowd(ctx context.Context, j job.Job) api.CrowdBuild {
@@ -72,19 +76,6 @@ func (h handler) startCrowd(w http.ResponseWriter, r *http.Request) error {
 	case errors.Is(err, crowdbuild.ErrNoObjects):
 		return httpapi.Errorf(http.StatusUnprocessableEntity, "The app has no objects: load its catalog first")
 	case err != nil:
-		return err
-	}
-	return httpapi.WriteJSON(w, http.StatusOK, h.renderCrowd(r.Context(), j))
-}
-
-func unknownCrowd(r *http.Request) error {
-	return httpapi.Errorf(http.StatusNotFound, "No build %q: GET /1/crowd lists the latest", r.PathValue("id"))
-}
-
-// cancelCrowd cancels a build. Rankings keep the statistics that they use.
-func (h handler) cancelCrowd(w http.ResponseWriter, r *http.Request) error {
-	j, err := h.cancelJob(r, auth.Recommendation, auditlog.CrowdCancel, h.Crowd.Runner, "Build", unknownCrowd)
-	if err != nil {
 		return err
 	}
 	return httpapi.WriteJSON(w, http.StatusOK, h.renderCrowd(r.Context(), j))

@@ -14,8 +14,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -45,10 +43,11 @@ func New(b Backends) http.Handler {
 	rt.Count(limit.Jobs, "POST /1/recomputes", "POST /1/backtests", "POST /1/reenrich", "POST /1/crowd",
 		"POST /1/schema/start", "POST /1/schema/backfill", "POST /1/schema/verify")
 	rt.HandleOwn("POST /1/recomputes", h.start)
-	rt.HandleOwn("GET /1/recomputes", h.list)
-	rt.HandleOwn("GET /1/recomputes/{id}", h.get)
-	rt.HandleOwn("POST /1/recomputes/{id}/cancel", h.cancel)
-	rt.HandleOwn("DELETE /1/recomputes/{id}", h.cancel)
+	recomputes := h.recomputes()
+	rt.HandleOwn("GET /1/recomputes", recomputes.latest)
+	rt.HandleOwn("GET /1/recomputes/{id}", recomputes.get)
+	rt.HandleOwn("POST /1/recomputes/{id}/cancel", recomputes.cancel)
+	rt.HandleOwn("DELETE /1/recomputes/{id}", recomputes.cancel)
 	rt.HandleOwn("POST /1/audits", h.audit)
 	rt.HandleOwn("GET /1/usage", h.usage, "from", "to")
 	rt.HandleOwn("GET /1/app", h.appSettings, "limit", "cursor")
@@ -60,6 +59,20 @@ func New(b Backends) http.Handler {
 	h.registerBacktests(rt)
 	h.registerSchema(rt)
 	return rt
+}
+
+// recomputes are the routes that recomputes have in common with other jobs.
+func (h handler) recomputes() resource[api.Recompute] {
+	return resource[api.Recompute]{
+		handler: h, runner: h.Recompute.Runner, path: "/1/recomputes", noun: "recompute",
+		permission: auth.Admin, cancelled: auditlog.RecomputeCancel, render: h.render,
+		list: func(all []api.Recompute) any { return api.Recomputes{Recomputes: all} },
+		detailed: func(ctx context.Context, j job.Job, faults []string) (any, error) {
+			answer := h.render(ctx, j)
+			answer.Faults = faults
+			return answer, nil
+		},
+	}
 }
 
 func (h handler) render(ctx context.Context, j job.Job) api.Recompute {
@@ -138,80 +151,4 @@ func decodeBody(body []byte, request any, want string) error {
 		return httpapi.Errorf(http.StatusUnprocessableEntity, "The body must be %s", want)
 	}
 	return nil
-}
-
-func (h handler) list(w http.ResponseWriter, r *http.Request) error {
-	app, err := h.Auth.Tenant(r, auth.Admin)
-	if err != nil {
-		return err
-	}
-	jobs, err := h.Recompute.List(r.Context(), app.ID, api.MaxJobsListed)
-	if err != nil {
-		return fmt.Errorf("list recomputes: %w", err)
-	}
-	answer := api.Recomputes{Recomputes: make([]api.Recompute, len(jobs))}
-	for i, j := range jobs {
-		answer.Recomputes[i] = h.render(r.Context(), j)
-	}
-	return httpapi.WriteJSON(w, http.StatusOK, answer)
-}
-
-func (h handler) get(w http.ResponseWriter, r *http.Request) error {
-	app, err := h.Auth.Tenant(r, auth.Admin)
-	if err != nil {
-		return err
-	}
-	j, err := h.Recompute.Find(r.Context(), app.ID, r.PathValue("id"))
-	if errors.Is(err, job.ErrNotFound) {
-		return unknown(r)
-	}
-	if err != nil {
-		return err
-	}
-	answer := h.render(r.Context(), j)
-	if answer.Faulty > 0 {
-		if answer.Faults, err = h.Recompute.Jobs.Faults(r.Context(), app.ID, j.ID, api.MaxFaults); err != nil {
-			return fmt.Errorf("list the faults of a recompute: %w", err)
-		}
-	}
-	return httpapi.WriteJSON(w, http.StatusOK, answer)
-}
-
-func unknown(r *http.Request) error {
-	return httpapi.Errorf(http.StatusNotFound, "No recompute %q: GET /1/recomputes lists those that exist", r.PathValue("id"))
-}
-
-func (h handler) cancel(w http.ResponseWriter, r *http.Request) error {
-	j, err := h.cancelJob(r, auth.Admin, auditlog.RecomputeCancel, h.Recompute.Runner, "Recompute", unknown)
-	if err != nil {
-		return err
-	}
-	return httpapi.WriteJSON(w, http.StatusOK, h.render(r.Context(), j))
-}
-
-// cancelJob cancels the job that a request with the permission names. what is the name
-// of its kind.
-func (h handler) cancelJob(r *http.Request, permission string, action auditlog.Action, runner *job.Runner, what string,
-	unknown func(*http.Request) error) (job.Job, error) {
-	app, key, err := h.Auth.TenantKey(r, permission)
-	if err != nil {
-		return job.Job{}, err
-	}
-	// A request that names no running job changes nothing and has no entry.
-	j, err := runner.Find(r.Context(), app.ID, r.PathValue("id"))
-	if err == nil && j.State.Ended() {
-		err = job.ErrEnded
-	}
-	if err == nil {
-		j, err = h.jobs.Record(r.Context(), auditlog.Change{App: app.ID, Actor: key, Action: action, Subject: j.ID}, func() (job.Job, error) {
-			return runner.Cancel(r.Context(), app.ID, j.ID)
-		})
-	}
-	switch {
-	case errors.Is(err, job.ErrNotFound):
-		return j, unknown(r)
-	case errors.Is(err, job.ErrEnded):
-		return j, httpapi.Errorf(http.StatusConflict, "%s %s is %s: it cannot be cancelled any more", what, j.ID, j.State)
-	}
-	return j, err
 }

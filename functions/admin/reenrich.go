@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 
 	"github.com/affinityengine/affinity/shared/api"
@@ -18,9 +17,19 @@ import (
 // registerReenrich registers the routes of re-enrichments.
 func (h handler) registerReenrich(rt *httpapi.Router) {
 	rt.HandleOwn("POST /1/reenrich", h.startReenrich)
-	rt.HandleOwn("GET /1/reenrich", h.listReenrich)
-	rt.HandleOwn("GET /1/reenrich/{id}", h.getReenrich)
-	rt.HandleOwn("POST /1/reenrich/{id}/cancel", h.cancelReenrich)
+	jobs := resource[api.Reenrichment]{
+		handler: h, runner: h.Reenrich.Runner, path: "/1/reenrich", noun: "re-enrichment",
+		permission: auth.Admin, cancelled: auditlog.ReenrichCancel, render: h.renderReenrich,
+		list: func(all []api.Reenrichment) any { return api.Reenrichments{Reenrichments: all} },
+		detailed: func(ctx context.Context, j job.Job, faults []string) (any, error) {
+			answer := h.renderReenrich(ctx, j)
+			answer.Faults = faults
+			return answer, nil
+		},
+	}
+	rt.HandleOwn("GET /1/reenrich", jobs.latest)
+	rt.HandleOwn("GET /1/reenrich/{id}", jobs.get)
+	rt.HandleOwn("POST /1/reenrich/{id}/cancel", jobs.cancel)
 }
 
 func (h handler) renderReenrich(ctx context.Context, j job.Job) api.Reenrichment {
@@ -63,55 +72,6 @@ func (h handler) startReenrich(w http.ResponseWriter, r *http.Request) error {
 	if errors.Is(err, reenrich.ErrNoBands) {
 		return httpapi.Errorf(http.StatusConflict, "No index of the app has numericBands: set them in its settings first")
 	}
-	if err != nil {
-		return err
-	}
-	return httpapi.WriteJSON(w, http.StatusOK, h.renderReenrich(r.Context(), j))
-}
-
-func (h handler) listReenrich(w http.ResponseWriter, r *http.Request) error {
-	app, err := h.Auth.Tenant(r, auth.Admin)
-	if err != nil {
-		return err
-	}
-	jobs, err := h.Reenrich.List(r.Context(), app.ID, api.MaxJobsListed)
-	if err != nil {
-		return fmt.Errorf("list re-enrichments: %w", err)
-	}
-	answer := api.Reenrichments{Reenrichments: make([]api.Reenrichment, len(jobs))}
-	for i, j := range jobs {
-		answer.Reenrichments[i] = h.renderReenrich(r.Context(), j)
-	}
-	return httpapi.WriteJSON(w, http.StatusOK, answer)
-}
-
-func (h handler) getReenrich(w http.ResponseWriter, r *http.Request) error {
-	app, err := h.Auth.Tenant(r, auth.Admin)
-	if err != nil {
-		return err
-	}
-	j, err := h.Reenrich.Find(r.Context(), app.ID, r.PathValue("id"))
-	if errors.Is(err, job.ErrNotFound) {
-		return unknownReenrich(r)
-	}
-	if err != nil {
-		return err
-	}
-	v := h.renderReenrich(r.Context(), j)
-	if j.Totals.Counts[job.CountFaulty] > 0 {
-		if v.Faults, err = h.Reenrich.Jobs.Faults(r.Context(), app.ID, j.ID, job.MaxFaults); err != nil {
-			return fmt.Errorf("read faults of re-enrichment: %w", err)
-		}
-	}
-	return httpapi.WriteJSON(w, http.StatusOK, v)
-}
-
-func unknownReenrich(r *http.Request) error {
-	return httpapi.Errorf(http.StatusNotFound, "No re-enrichment %q: GET /1/reenrich lists those that exist", r.PathValue("id"))
-}
-
-func (h handler) cancelReenrich(w http.ResponseWriter, r *http.Request) error {
-	j, err := h.cancelJob(r, auth.Admin, auditlog.ReenrichCancel, h.Reenrich.Runner, "Re-enrichment", unknownReenrich)
 	if err != nil {
 		return err
 	}

@@ -273,7 +273,7 @@ func TestBacktestOfAnEngine(t *testing.T) {
 	list.wants(t, 0, "failed", "has no objects", "done")
 	ended, _, _ := strings.Cut(list.out, " ")
 	affinity(t, "", "backtest", "cancel", ended, "--url", s.URL).wants(t, 1, "is failed: it cannot be cancelled any more")
-	affinity(t, "", "backtest", "cancel", "backtest-1", "--url", s.URL).wants(t, 1, "No backtest", "lists those that exist")
+	affinity(t, "", "backtest", "cancel", "backtest-1", "--url", s.URL).wants(t, 1, "No backtest", "lists the latest")
 	affinity(t, "", "crowd", "cancel", "manual-1", "--url", s.URL).wants(t, 1, "No build", "lists the latest")
 	affinity(t, "", "backtest", "--url", s.URL, "--objects", f.objects, "--strategy", f.strategy, f.events).wants(t, 2, "leave out --objects and EVENTS")
 	affinity(t, "", "backtest", "--all", "--objects", f.objects, "--strategy", f.strategy, f.events).wants(t, 2, "--all needs --url")
