@@ -776,13 +776,12 @@ func (w *world) compareSegment(c *condition) error {
 	}
 }
 
-// steady reports whether no event leaves the window of a user within a minute around an instant.
+// steady reports whether no event leaves the window of a user within a minute around an instant, and
+// the user was not ahead of the clock a minute before it.
 func (w *world) steady(token string, at int64) bool {
-	if w.retention == 0 {
-		return true
-	}
 	return !slices.ContainsFunc(w.user(token).all(), func(e *event) bool {
-		return e.Time > at-w.retention-minute && e.Time < at-w.retention+minute || e.Time > at-minute
+		leaves := w.retention > 0 && e.Time > at-w.retention-minute && e.Time < at-w.retention+minute
+		return leaves || e.Time > at-minute
 	})
 }
 
