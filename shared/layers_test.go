@@ -52,10 +52,12 @@ var layers = []layer{
 	{"shared/rank/boost", "score/affinity fault", ""},
 	{"shared/app/usage", "deadline", ""},
 	{"shared/app/limit", "deadline lru", ""},
-	{"shared/app/config", "catalog fault app/limit score/schema score/strategy lru", ""},
+	{"shared/app/documents", "", ""},
+	{"shared/app/documents/documentdb", "app/documents", "firestore grpc"},
+	{"shared/app/config", "app/documents catalog fault app/limit score/schema score/strategy lru", ""},
 	{"shared/app/auditlog", "app/config deadline app/limit", ""},
 	{"shared/app/config/kmscipher", "app/config", "kms http"},
-	{"shared/app/config/configdb", "catalog app/config app/limit score/schema score/strategy", "firestore grpc"},
+	{"shared/app/config/configdb", "app/documents catalog app/config app/limit score/schema score/strategy", "firestore grpc"},
 	{"shared/judge/preview", "score/affinity rank/ranking score/strategy", ""},
 	{"shared/judge/backtest", "score/affinity api rank/crowd event fault rank/ranking score/strategy", ""},
 	{"shared/judge/tune", "api judge/backtest event fault score/strategy", ""},
@@ -90,8 +92,7 @@ var layers = []layer{
 	{"shared/job/tasks/bands", "app/config queue", ""},
 	{"shared/job/tasks/refresh", "app/config event queue", ""},
 	{"shared/job/audit", "admission score/affinity app/config event score/history queue score/schema store score/strategy telemetry", ""},
-	{"shared/job", "score/affinity app/config queue", ""},
-	{"shared/job/jobdb", "app/config app/config/configdb job", "firestore grpc"},
+	{"shared/job", "app/documents score/affinity app/config queue", ""},
 	{"shared/job/kinds/recompute", "app/config job profile store", ""},
 	{"shared/job/kinds/crowdbuild", "score/affinity catalog app/config rank/crowd event job profile store", ""},
 	{"shared/job/kinds/segmentexport", "api app/config fault job rank/segment serve/query store", ""},
@@ -106,7 +107,7 @@ var layers = []layer{
 	// What functions are made of.
 	{"shared/backend/function", "deadline web/httpapi telemetry", "http"},
 	{"shared/backend", "app/auditlog app/config app/config/configdb deadline backend/function web/httpapi app/limit store telemetry telemetry/clients telemetry/export app/usage", "firestore grpc http"},
-	{"shared/backend/jobrunner", "backend job job/jobdb queue", ""},
+	{"shared/backend/jobrunner", "app/documents/documentdb backend job queue", ""},
 	{"shared/backend/answers", "api app/auditlog backend job serve/query web/httpapi", "http"},
 	{"shared/backend/segmentjobs", "app/config backend job job/kinds/segmentbuild job/kinds/segmentexport profile serve/query", ""},
 	{"shared/backend/jobs", "backend backend/jobrunner backend/segmentjobs app/config intake/enrich job job/kinds/backtests job/kinds/crowdbuild job/kinds/daterows job/kinds/migration job/kinds/recompute job/kinds/reenrich job/kinds/move profile queue", ""},
@@ -124,13 +125,13 @@ var layers = []layer{
 	// console answers with pages: it makes the requests of the public functions, within its process.
 	{"functions/console", "api web/auth backend backend/jobs queue/pubsub catalog api/client intake/enrich event fault backend/function functions/admin functions/catalog functions/imports functions/ingest functions/profiles functions/rank functions/segments functions/strategies web/httpapi job profile queue/taskqueue intake/refused score/strategy app/usage catalog/vocabulary lru", "http"},
 	{"functions/process", "admission intake/apply backend event/bus queue/pubsub intake/enrich backend/function web/httpapi job/tasks/refresh profile queue/taskqueue intake/refused intake/recent telemetry", "http"},
-	{"functions/worker", "job/audit backend backend/jobrunner backend/jobs job/tasks/bands queue/pubsub app/config app/config/configdb backend/function web/httpapi job/tasks/afterimport job job/kinds/crowdbuild job/kinds/deletion job/kinds/recompute job/kinds/reenrich job/kinds/segmentbuild job/tasks/refresh profile job/tasks/purge queue queue/taskqueue store", "http"},
+	{"functions/worker", "job/audit backend backend/jobrunner backend/jobs job/tasks/bands queue/pubsub app/config app/documents/documentdb backend/function web/httpapi job/tasks/afterimport job job/kinds/crowdbuild job/kinds/deletion job/kinds/recompute job/kinds/reenrich job/kinds/segmentbuild job/tasks/refresh profile job/tasks/purge queue queue/taskqueue store", "http"},
 
 	// Never deployed: tests and the engine on one machine. Only the scripts may import these.
 	{"shared/local/simulate", "", ""},
-	{"shared/local/disk", "app/config", anything},
+	{"shared/local/disk", "app/documents", anything},
 	{"shared/local/rows", "local/disk", anything},
-	{"shared/local/emulator", "app/config local/disk local/rows", anything},
+	{"shared/local/emulator", "app/documents local/disk local/rows", anything},
 	{"shared/local/ports", "", ""},
 	{"shared/local/gcloudtest", "local/ports", anything},
 	{"shared/local/race", "", ""},
@@ -144,8 +145,8 @@ var layers = []layer{
 	{"shared/local/affinitytest", "score/affinity event score/strategy", ""},
 	{"shared/local/boosttest", "rank/boost local/simulate", ""},
 	{"shared/local/storetest", "local/disk local/emulator local/rows local/testmain store", anything},
-	{"shared/local/configtest", "catalog app/config event fault app/limit score/schema score/strategy", "grpc"},
-	{"shared/local/jobtest", "app/config event job queue score/strategy", "grpc"},
+	{"shared/local/configtest", "app/documents catalog app/config event fault app/limit score/schema score/strategy", "grpc"},
+	{"shared/local/jobtest", "app/documents app/config event job queue score/strategy", "grpc"},
 }
 
 type layer struct {
@@ -169,11 +170,11 @@ var libraries = map[string]string{
 // domain are the packages whose dependencies, too, stay within the process.
 var domain = []string{
 	"shared/fault", "shared/deadline", "shared/event", "shared/app/usage", "shared/score/strategy", "shared/catalog", "shared/rank/crowd", "shared/catalog/vocabulary", "shared/score/affinity", "shared/rank/segment", "shared/score/history", "shared/score/schema",
-	"shared/score/explain", "shared/judge/preview", "shared/rank/ranking", "shared/rank/feed", "shared/rank/boost", "shared/local/simulate", "shared/judge/backtest", "shared/judge/tune", "shared/api", "shared/api/track", "shared/app/limit", "shared/app/config", "shared/app/auditlog", "shared/event/bus",
+	"shared/score/explain", "shared/judge/preview", "shared/rank/ranking", "shared/rank/feed", "shared/rank/boost", "shared/local/simulate", "shared/judge/backtest", "shared/judge/tune", "shared/api", "shared/api/track", "shared/app/limit", "shared/app/documents", "shared/app/config", "shared/app/auditlog", "shared/event/bus",
 }
 
 // all are the packages under shared/ that every function on the data links.
-const all = "admission lru score/affinity app/auditlog backend catalog app/config app/config/configdb rank/crowd deadline event fault backend/function score/history web/httpapi app/limit score/schema rank/segment store store/rowstream score/strategy telemetry telemetry/clients telemetry/export app/usage"
+const all = "admission app/documents lru score/affinity app/auditlog backend catalog app/config app/config/configdb rank/crowd deadline event fault backend/function score/history web/httpapi app/limit score/schema rank/segment store store/rowstream score/strategy telemetry telemetry/clients telemetry/export app/usage"
 
 // links are the packages under shared/ that a function's zip holds. A function
 // is deployed again when one of them changes.
@@ -181,15 +182,15 @@ var links = map[string]string{
 	"ingest":     all + " api web/auth event/bus queue/pubsub intake/enrich intake/refused api/track app/config/kmscipher",
 	"imports":    all + " api intake/archive web/auth event/bus intake/enrich intake/export job/tasks/afterimport profile job/tasks/purge queue queue/taskqueue intake/refused profile/memory profile/dictionary",
 	"profiles":   all + " api web/auth score/explain profile profile/view job/tasks/purge queue queue/taskqueue app/config/kmscipher profile/memory profile/dictionary intake/recent",
-	"rank":       all + " api web/auth backend/jobrunner rank/boost app/config/kmscipher rank/feed serve/page job job/kinds/daterows job/jobdb profile queue queue/taskqueue rank/ranking serve/ranker profile/memory profile/dictionary",
-	"segments":   all + " api web/auth backend/answers backend/jobrunner backend/segmentjobs job job/jobdb job/kinds/segmentbuild job/kinds/segmentexport profile serve/query queue queue/taskqueue profile/memory profile/dictionary",
-	"strategies": all + " api web/auth backend/jobrunner job job/jobdb job/kinds/recompute judge/preview profile queue queue/taskqueue rank/ranking profile/memory profile/dictionary",
+	"rank":       all + " api web/auth backend/jobrunner rank/boost app/config/kmscipher rank/feed serve/page job job/kinds/daterows app/documents/documentdb profile queue queue/taskqueue rank/ranking serve/ranker profile/memory profile/dictionary",
+	"segments":   all + " api web/auth backend/answers backend/jobrunner backend/segmentjobs job app/documents/documentdb job/kinds/segmentbuild job/kinds/segmentexport profile serve/query queue queue/taskqueue profile/memory profile/dictionary",
+	"strategies": all + " api web/auth backend/jobrunner job app/documents/documentdb job/kinds/recompute judge/preview profile queue queue/taskqueue rank/ranking profile/memory profile/dictionary",
 	"catalog":    all + " api web/auth job/tasks/bands queue queue/taskqueue",
 	"docs":       "admission deadline lru fault backend/function web/httpapi app/limit web/openapi web/openapi/internal/tree telemetry",
-	"console":    all + " api intake/archive job/audit web/auth backend/answers backend/jobrunner backend/jobs backend/segmentjobs judge/backtest job/tasks/bands rank/boost event/bus queue/pubsub api/client app/config/kmscipher profile/dictionary intake/enrich score/explain intake/export rank/feed serve/page job/tasks/afterimport job job/kinds/backtests job/kinds/crowdbuild job/kinds/daterows job/jobdb job/kinds/migration job/kinds/recompute job/kinds/reenrich job/kinds/move job/kinds/segmentbuild job/kinds/segmentexport judge/preview profile profile/view job/tasks/purge queue queue/taskqueue rank/ranking profile/memory intake/refused serve/ranker intake/recent serve/query api/track judge/tune catalog/vocabulary",
+	"console":    all + " api intake/archive job/audit web/auth backend/answers backend/jobrunner backend/jobs backend/segmentjobs judge/backtest job/tasks/bands rank/boost event/bus queue/pubsub api/client app/config/kmscipher profile/dictionary intake/enrich score/explain intake/export rank/feed serve/page job/tasks/afterimport job job/kinds/backtests job/kinds/crowdbuild job/kinds/daterows app/documents/documentdb job/kinds/migration job/kinds/recompute job/kinds/reenrich job/kinds/move job/kinds/segmentbuild job/kinds/segmentexport judge/preview profile profile/view job/tasks/purge queue queue/taskqueue rank/ranking profile/memory intake/refused serve/ranker intake/recent serve/query api/track judge/tune catalog/vocabulary",
 	"process":    all + " intake/apply event/bus queue/pubsub intake/enrich job/tasks/refresh profile queue queue/taskqueue intake/refused profile/memory profile/dictionary intake/recent",
-	"admin":      all + " api web/auth job/audit backend/answers backend/jobrunner backend/jobs backend/segmentjobs judge/backtest job/tasks/bands event/bus intake/enrich intake/export job job/kinds/backtests job/kinds/crowdbuild job/kinds/daterows job/jobdb job/kinds/migration job/kinds/recompute job/kinds/reenrich job/kinds/move job/kinds/segmentbuild job/kinds/segmentexport profile profile/view serve/query queue queue/taskqueue rank/ranking judge/tune profile/memory profile/dictionary",
-	"worker":     all + " api job/audit backend/jobrunner backend/jobs backend/segmentjobs judge/backtest job/tasks/bands event/bus queue/pubsub intake/enrich job/tasks/afterimport job/tasks/refresh job job/kinds/backtests job/kinds/crowdbuild job/kinds/daterows job/kinds/deletion job/jobdb job/kinds/migration job/kinds/recompute job/kinds/reenrich job/kinds/move job/kinds/segmentbuild job/kinds/segmentexport profile serve/query job/tasks/purge queue queue/taskqueue rank/ranking judge/tune profile/memory profile/dictionary",
+	"admin":      all + " api web/auth job/audit backend/answers backend/jobrunner backend/jobs backend/segmentjobs judge/backtest job/tasks/bands event/bus intake/enrich intake/export job job/kinds/backtests job/kinds/crowdbuild job/kinds/daterows app/documents/documentdb job/kinds/migration job/kinds/recompute job/kinds/reenrich job/kinds/move job/kinds/segmentbuild job/kinds/segmentexport profile profile/view serve/query queue queue/taskqueue rank/ranking judge/tune profile/memory profile/dictionary",
+	"worker":     all + " api job/audit backend/jobrunner backend/jobs backend/segmentjobs judge/backtest job/tasks/bands event/bus queue/pubsub intake/enrich job/tasks/afterimport job/tasks/refresh job job/kinds/backtests job/kinds/crowdbuild job/kinds/daterows job/kinds/deletion app/documents/documentdb job/kinds/migration job/kinds/recompute job/kinds/reenrich job/kinds/move job/kinds/segmentbuild job/kinds/segmentexport profile serve/query job/tasks/purge queue queue/taskqueue rank/ranking judge/tune profile/memory profile/dictionary",
 }
 
 const module = "github.com/affinityengine/affinity/"

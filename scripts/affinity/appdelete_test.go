@@ -9,7 +9,7 @@ import (
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/scripts/affinity/command/admin"
 	"github.com/affinityengine/affinity/shared/app/config"
-	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/app/documents"
 	"github.com/affinityengine/affinity/shared/job/kinds/deletion"
 	"github.com/affinityengine/affinity/shared/local/operator"
 	"github.com/affinityengine/affinity/shared/local/stack"
@@ -55,12 +55,12 @@ func (q *tasks) Create(_ context.Context, t queue.Task) error { *q = append(*q, 
 // worker's queue. A worker runs it.
 func TestAppDeleteDeployed(t *testing.T) {
 	t.Parallel()
-	store, jobs, created := config.NewMemory(), job.NewMemories(), tasks{}
+	store, jobs, created := config.NewMemory(), documents.NewMemory(), tasks{}
 	app := func(line string) ran {
 		t.Helper()
 		return affinityWith(t, t.Context(), "", func(tl *program) {
 			tl.open.Config = func(context.Context, string, string) (admin.ConfigStore, error) {
-				return admin.ConfigStore{Store: store, Jobs: jobs.Open, Close: func() error { return nil }}, nil
+				return admin.ConfigStore{Store: store, Documents: jobs, Close: func() error { return nil }}, nil
 			}
 			tl.open.Tasks = func(ctx context.Context, c taskqueue.Config) (queue.Queue, func() error, error) {
 				if c.Queue == "" {

@@ -13,6 +13,7 @@ import (
 	"github.com/affinityengine/affinity/scripts/affinity/command/admin"
 	"github.com/affinityengine/affinity/shared/app/auditlog"
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/app/documents"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/kinds/move"
 	"github.com/affinityengine/affinity/shared/job/kinds/recompute"
@@ -86,7 +87,7 @@ func TestAppMoveDeployed(t *testing.T) {
 	t.Setenv("BIGTABLE_EMULATOR_HOST", addr)
 	eu, _ := storetest.OpenInstance(t, addr, "affinity")
 	us, _ := storetest.OpenInstance(t, addr, "affinity-us")
-	apps, jobs := config.NewMemory(), job.NewMemories()
+	apps, jobs := config.NewMemory(), documents.NewMemory()
 	w := &worker{seen: map[string]bool{}}
 	var queueOf taskqueue.Config
 	app := func(line string) ran {
@@ -94,7 +95,7 @@ func TestAppMoveDeployed(t *testing.T) {
 		return affinityWith(t, t.Context(), "", func(tl *program) {
 			tl.open = admin.Deployed()
 			tl.open.Config = func(context.Context, string, string) (admin.ConfigStore, error) {
-				return admin.ConfigStore{Store: apps, Jobs: jobs.Open, Close: func() error { return nil }}, nil
+				return admin.ConfigStore{Store: apps, Documents: jobs, Close: func() error { return nil }}, nil
 			}
 			tl.open.Tasks = func(ctx context.Context, c taskqueue.Config) (queue.Queue, func() error, error) {
 				if queueOf = c; c.Queue == "" {
@@ -119,7 +120,7 @@ func TestAppMoveDeployed(t *testing.T) {
 	}
 	ends := &dying{Store: apps}
 	w.moves = move.New(job.Runner{
-		Settings: job.Settings{ShardUsers: 7, Budget: time.Minute, Attempts: 8}, Jobs: job.Detailed(jobs.Open(move.Collection), rows, move.Collection),
+		Settings: job.Settings{ShardUsers: 7, Budget: time.Minute, Attempts: 8}, Jobs: job.Detailed(job.In(jobs, move.Collection), rows, move.Collection),
 		Config: apps, Queue: w, Propagation: 2 * config.TTL, Now: clock, Clock: clock, Log: slog.New(slog.DiscardHandler),
 	}, ends, move.Regions{First: "eu", Rows: map[string]*store.Store{"eu": eu, "us": us}}, engine, time.Minute, func(context.Context, config.App) error { return nil })
 
@@ -177,7 +178,7 @@ func TestAppMoveDeployed(t *testing.T) {
 	w.run(t)
 	app("region old"+regions).wants(t, cli.ExitOK, "app old moves from us to eu: ending the move")
 	app("move old --to eu --queue q"+regions).wants(t, cli.ExitOK, "app old is in region eu, and no other region holds anything of it")
-	started, err := jobs.Open(recompute.Collection).List(t.Context(), "old", 10)
+	started, err := job.In(jobs, recompute.Collection).List(t.Context(), "old", 10)
 	if err != nil || len(started) != 1 || !job.ParamsOf[recompute.Params](started[0]).Fold || len(w.tasks) != 1 || w.tasks[0].Path != "/recompute/plan" {
 		t.Errorf("recomputes %+v (%v), tasks %+v; want one that folds", started, err, w.tasks)
 	}

@@ -77,7 +77,7 @@ func (p *inPhases) Verify(ctx context.Context, j job.Job, app config.App, shard 
 }
 
 func withPhases(t *testing.T, users int) (*jobtest.Harness, *inPhases) {
-	w := jobtest.New(t, users, tight)
+	w := jobtest.New(t, jobtest.Collection, users, tight)
 	work := &inPhases{Work: w.Runner.Work, w: w, merged: map[string]int{}}
 	w.Runner.Work = work
 	return w, work

@@ -85,16 +85,3 @@ type Totals struct {
 	// Stale counts the users or rows that the last Verify found stale.
 	Stale int64 `firestore:"stale"`
 }
-
-func (t *Totals) add(s Shard) {
-	t.Shards++
-	switch s.State {
-	case ShardDone:
-		t.Done++
-	case ShardFailed:
-		t.Failed++
-	}
-	t.PlannedUsers += s.PlannedUsers
-	t.Counts = t.Counts.Plus(s.Counts)
-	t.Stale += s.Stale
-}

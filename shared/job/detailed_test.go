@@ -9,6 +9,7 @@ import (
 
 	"cloud.google.com/go/bigtable"
 
+	"github.com/affinityengine/affinity/shared/app/documents"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/local/jobtest"
 	"github.com/affinityengine/affinity/shared/local/race"
@@ -20,7 +21,7 @@ func TestDetailed(t *testing.T) {
 	s := storetest.New(t)
 	jobtest.TestJobs(t, func(t *testing.T) job.Jobs {
 		t.Cleanup(func() { forget(t, s) })
-		return job.Detailed(job.NewMemory(), s, storedCollection)
+		return job.Detailed(job.In(documents.NewMemory(), jobtest.Collection), s, jobtest.Collection)
 	})
 }
 
@@ -61,10 +62,10 @@ func (g gatedDetails) DropOpenJobDetails(ctx context.Context, app, row string) e
 // passes the gate. It returns what the documents alone hold, too.
 func divided(t *testing.T, s *store.Store, users int) (*jobtest.Harness, job.Jobs) {
 	t.Helper()
-	w := jobtest.New(t, users, tight)
+	w := jobtest.New(t, jobtest.Collection, users, tight)
 	documents := w.Jobs
-	w.Runner.Jobs = job.Detailed(w.Runner.Jobs, gatedDetails{w, s}, storedCollection)
-	w.Jobs = job.Detailed(documents, s, storedCollection)
+	w.Runner.Jobs = job.Detailed(w.Runner.Jobs, gatedDetails{w, s}, jobtest.Collection)
+	w.Jobs = job.Detailed(documents, s, jobtest.Collection)
 	return w, documents
 }
 
@@ -225,8 +226,8 @@ func (s *superseding) JobDetails(ctx context.Context, app string, versions map[s
 // A reader whose version is superseded reads the document again.
 func TestDetailsAreSuperseded(t *testing.T) {
 	table := storetest.New(t)
-	documents, ctx, between := job.NewMemory(), t.Context(), &superseding{Store: table}
-	s, other := job.Detailed(documents, between, storedCollection), job.Detailed(documents, table, storedCollection)
+	documents, ctx, between := job.In(documents.NewMemory(), jobtest.Collection), t.Context(), &superseding{Store: table}
+	s, other := job.Detailed(documents, between, jobtest.Collection), job.Detailed(documents, table, jobtest.Collection)
 	jobtest.Create(t, s, jobtest.Draft("shop", "strategy-1"))
 	for n := range 3 {
 		if err := s.CreateShard(ctx, "shop", "strategy-1", job.Shard{N: n, From: "a", To: "d", Next: "a", State: job.ShardOpen}); err != nil {

@@ -24,7 +24,7 @@ func TestFaultAtEveryCall(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, %d in flight", name, inFlight), func(t *testing.T) {
 				calls := 1
 				for at := 0; at < calls; at++ {
-					w := jobtest.New(t, 7, tight)
+					w := jobtest.New(t, jobtest.Collection, 7, tight)
 					w.Users["b"].Relapses, w.Users["f"].Relapses = 1, 2
 					w.Users["c"].Fault, w.Users["f"].Fault, w.Users["f"].Waits = "bent", "broken", true
 					calls = 0
@@ -58,7 +58,7 @@ func TestFaultAtEveryCallUntilJobEnds(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, %d in flight", want, inFlight), func(t *testing.T) {
 				calls := 1
 				for at := 0; at < calls; at++ {
-					w := jobtest.New(t, 7, tight)
+					w := jobtest.New(t, jobtest.Collection, 7, tight)
 					calls = 0
 					w.Gate = func(ctx context.Context, _ string) jobtest.Fault {
 						if calls++; want == job.Superseded && calls == 40 {

@@ -8,7 +8,7 @@
 // any process. It stores every step before the next step builds on it. A crash
 // between two writes, or a task that the queue delivers twice, late or never,
 // costs time and nothing else. Jobs lie beside the app's configuration, in one
-// collection for each runner. Package jobdb keeps them in Firestore:
+// collection for each runner, as documents:
 //
 //	apps/{app}/{collection}/{id}             state, kind, parameters, ..., totals once ended
 //	apps/{app}/{collection}/{id}/shards/{n}  state, step, counts, ...

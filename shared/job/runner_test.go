@@ -31,7 +31,7 @@ func started(t jobtest.T, users int, cfg job.Settings) *jobtest.Harness {
 // startedIn is like started, for a job with Concurrency.
 func startedIn(t jobtest.T, inFlight, users int, cfg job.Settings) *jobtest.Harness {
 	t.Helper()
-	w := jobtest.New(t, users, cfg)
+	w := jobtest.New(t, jobtest.Collection, users, cfg)
 	if _, err := w.Runner.Start(t.Context(), draft(inFlight), 0); err != nil {
 		t.Fatal(err)
 	}
@@ -268,7 +268,7 @@ func TestFailingPlan(t *testing.T) {
 
 // The planning waits until the configuration has propagated.
 func TestPlanWaitsForPropagation(t *testing.T) {
-	w := jobtest.New(t, 3, roomy)
+	w := jobtest.New(t, jobtest.Collection, 3, roomy)
 	set, err := w.Config.App(t.Context(), jobtest.App)
 	if err != nil {
 		t.Fatal(err)

@@ -169,7 +169,7 @@ func TestStartDelay(t *testing.T) {
 		"after both, later": {time.Minute, 4 * time.Second, time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := jobtest.New(t, 3, roomy)
+			w := jobtest.New(t, jobtest.Collection, 3, roomy)
 			app, err := w.Config.App(t.Context(), jobtest.App)
 			if err != nil {
 				t.Fatal(err)
@@ -184,7 +184,7 @@ func TestStartDelay(t *testing.T) {
 			}
 		})
 	}
-	w := jobtest.New(t, 3, roomy)
+	w := jobtest.New(t, jobtest.Collection, 3, roomy)
 	unknown := draft(0)
 	unknown.App = "unknown"
 	if _, err := w.Runner.Start(t.Context(), unknown, 0); !errors.Is(err, config.ErrNotFound) {

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/app/documents"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/kinds/migration"
 	"github.com/affinityengine/affinity/shared/queue"
@@ -39,7 +40,7 @@ type migrations struct {
 func (w *simulation) newMigrations() {
 	w.names = map[string]bool{}
 	w.migrator = migration.New(job.Runner{
-		Settings: job.Settings{ShardUsers: 1, Budget: time.Minute, Attempts: 1 << 30}, Jobs: job.NewMemory(), Config: w.apps, Queue: w, Users: w.store,
+		Settings: job.Settings{ShardUsers: 1, Budget: time.Minute, Attempts: 1 << 30}, Jobs: job.In(documents.NewMemory(), migration.Collection), Config: w.apps, Queue: w, Users: w.store,
 		CheckpointEvery: -1, Now: func() time.Time { return time.UnixMilli(w.clock.Load()) }, Log: slog.New(slog.DiscardHandler),
 	}, w.apps, w.store)
 	w.migrator.SetPauses(0, 0)

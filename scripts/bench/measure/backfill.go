@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/app/documents"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/kinds/migration"
 	"github.com/affinityengine/affinity/shared/score/schema"
@@ -159,7 +160,7 @@ func (m *migratingLog) begin(ctx context.Context) error {
 	m.migrator = migration.New(job.Runner{
 		// As many shards as run at a time.
 		Settings: job.Settings{ShardUsers: max(1, (m.d.users+migrationShards-1)/migrationShards), Budget: time.Minute, Attempts: 1},
-		Jobs:     job.NewMemory(), Config: apps, Queue: m.queue, Users: m.c.store,
+		Jobs:     job.In(documents.NewMemory(), migration.Collection), Config: apps, Queue: m.queue, Users: m.c.store,
 		Now: func() time.Time { return instant }, Log: slog.New(slog.DiscardHandler),
 	}, apps, m.c.store)
 	_, err := m.migrator.Start(ctx, appID, schema.Wide)

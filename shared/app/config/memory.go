@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/affinityengine/affinity/shared/app/documents"
 	"github.com/affinityengine/affinity/shared/app/limit"
 	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/score/strategy"
@@ -17,8 +18,8 @@ import (
 
 // memory keeps the configuration in the process, which no other process shares.
 type memory struct {
-	after   int64   // the first version is after+1
-	records Records // nil: nothing outlives the process
+	after   int64             // the first version is after+1
+	records documents.Records // nil: nothing outlives the process
 	mu      sync.Mutex
 	apps    map[string]*memoryApp
 	ended   map[string]Deletion

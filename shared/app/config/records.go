@@ -7,24 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/affinityengine/affinity/shared/app/documents"
 	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
-
-// Records keep texts by name, for a process whose data outlive it.
-type Records interface {
-	// Load calls f with all records, and returns its error.
-	Load(f func(name string, value []byte) error) error
-	// Save sets records, or deletes those without a value: all of them, or none if it
-	// returns an error.
-	Save(records ...Record) error
-}
-
-// Record is a record with its name. A nil value deletes it.
-type Record struct {
-	Name  string
-	Value []byte
-}
 
 // Names of records begin with what they hold.
 const (
@@ -34,7 +20,7 @@ const (
 
 // NewStored returns a Store that keeps everything in memory and in records. It begins
 // with what they hold. What fails to be saved is not changed.
-func NewStored(r Records) (Store, error) {
+func NewStored(r documents.Records) (Store, error) {
 	m := &memory{apps: make(map[string]*memoryApp), ended: make(map[string]Deletion), records: r}
 	err := r.Load(func(name string, value []byte) error {
 		if app, ok := strings.CutPrefix(name, recordApp); ok {
@@ -118,7 +104,7 @@ func (a *memoryApp) clone() *memoryApp {
 // nil means that there is none. The lock must be held.
 func (m *memory) replace(id string, app *memoryApp, ended *Deletion) error {
 	if m.records != nil {
-		records := []Record{{Name: recordApp + id}, {Name: recordDeletion + id}}
+		records := []documents.Record{{Name: recordApp + id}, {Name: recordDeletion + id}}
 		var err error
 		if app != nil {
 			if records[0].Value, err = app.encode(); err != nil {

@@ -10,13 +10,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/app/documents"
 	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/local/configtest"
 	"github.com/affinityengine/affinity/shared/score/schema"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
-func openStored(t *testing.T, r config.Records) config.Store {
+func openStored(t *testing.T, r documents.Records) config.Store {
 	t.Helper()
 	s, err := config.NewStored(r)
 	if err != nil {
@@ -102,7 +103,7 @@ type fullRecords struct{ configtest.Records }
 
 var errFull = errors.New("no space left")
 
-func (fullRecords) Save(...config.Record) error { return errFull }
+func (fullRecords) Save(...documents.Record) error { return errFull }
 
 func TestWhatIsNotSavedIsNotChanged(t *testing.T) {
 	records := configtest.Records{}

@@ -5,15 +5,15 @@ package jobrunner
 import (
 	"context"
 
+	"github.com/affinityengine/affinity/shared/app/documents/documentdb"
 	"github.com/affinityengine/affinity/shared/backend"
 	"github.com/affinityengine/affinity/shared/job"
-	"github.com/affinityengine/affinity/shared/job/jobdb"
 	"github.com/affinityengine/affinity/shared/queue"
 )
 
 // Open returns a runner of the jobs in a collection of Firestore.
 func Open(b backend.Base, q queue.Queue, c job.Settings, collection job.Collection) job.Runner {
-	return New(b, q, c, collection, jobdb.New(b.Firestore, collection))
+	return New(b, q, c, collection, job.In(documentdb.New(b.Firestore), collection))
 }
 
 // New returns a runner of the jobs in a collection, whose documents are in jobs. What they say
@@ -30,7 +30,7 @@ func New(b backend.Base, q queue.Queue, c job.Settings, collection job.Collectio
 func Before(b backend.Base) func(ctx context.Context, j job.Job) (int, error) {
 	stores := make([]job.Jobs, len(job.Queued))
 	for i, name := range job.Queued {
-		stores[i] = jobdb.New(b.Firestore, job.Collection{Name: name})
+		stores[i] = job.In(documentdb.New(b.Firestore), job.Collection{Name: name})
 	}
 	return func(ctx context.Context, j job.Job) (int, error) { return job.Before(ctx, j, stores...) }
 }

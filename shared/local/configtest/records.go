@@ -3,13 +3,13 @@ package configtest
 import (
 	"maps"
 
-	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/app/documents"
 )
 
 // Records keep records in memory, as a folder keeps them on a disk.
 type Records map[string][]byte
 
-var _ config.Records = Records{}
+var _ documents.Records = Records{}
 
 // Load calls f with all records.
 func (r Records) Load(f func(name string, value []byte) error) error {
@@ -22,7 +22,7 @@ func (r Records) Load(f func(name string, value []byte) error) error {
 }
 
 // Save sets and deletes records.
-func (r Records) Save(records ...config.Record) error {
+func (r Records) Save(records ...documents.Record) error {
 	for _, c := range records {
 		if c.Value == nil {
 			delete(r, c.Name)

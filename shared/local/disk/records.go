@@ -1,6 +1,6 @@
 package disk
 
-import "github.com/affinityengine/affinity/shared/app/config"
+import "github.com/affinityengine/affinity/shared/app/documents"
 
 // Records are the records of one space.
 type Records struct {
@@ -8,7 +8,7 @@ type Records struct {
 	space Space
 }
 
-var _ config.Records = Records{}
+var _ documents.Records = Records{}
 
 // Records returns those of a space that holds nothing else.
 func (d *Disk) Records(space Space) Records { return Records{d, space} }
@@ -24,14 +24,14 @@ func (r Records) LoadPrefix(prefix string, f func(name string, value []byte) err
 }
 
 // Save sets and deletes records, see Disk.Commit.
-func (r Records) Save(records ...config.Record) error { return r.disk.Commit(r.batch(records)) }
+func (r Records) Save(records ...documents.Record) error { return r.disk.Commit(r.batch(records)) }
 
 // SaveLater is Save without waiting, see Disk.CommitLater.
-func (r Records) SaveLater(records ...config.Record) error {
+func (r Records) SaveLater(records ...documents.Record) error {
 	return r.disk.CommitLater(r.batch(records))
 }
 
-func (r Records) batch(records []config.Record) Batch {
+func (r Records) batch(records []documents.Record) Batch {
 	b := r.disk.NewBatch()
 	for _, c := range records {
 		key := append([]byte{byte(r.space)}, c.Name...)

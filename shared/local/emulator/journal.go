@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/app/documents"
 	"github.com/affinityengine/affinity/shared/local/disk"
 )
 
@@ -53,7 +53,7 @@ func (j *journal) keep(subscriptions []string, messages []*pb.PubsubMessage, now
 	j.last += int64(len(messages))
 	j.mu.Unlock()
 	var kept []*journaled
-	var records []config.Record
+	var records []documents.Record
 	for i, m := range messages {
 		m = proto.CloneOf(m)
 		m.MessageId, m.PublishTime = fmt.Sprint(first+int64(i)), timestamppb.New(now)
@@ -64,7 +64,7 @@ func (j *journal) keep(subscriptions []string, messages []*pb.PubsubMessage, now
 		entry := &journaled{id: m.MessageId, published: m.PublishTime, waiting: map[string]bool{}}
 		for _, s := range subscriptions {
 			entry.waiting[s] = true
-			records = append(records, config.Record{Name: recordName(s, m.MessageId), Value: value})
+			records = append(records, documents.Record{Name: recordName(s, m.MessageId), Value: value})
 		}
 		kept = append(kept, entry)
 	}
@@ -135,7 +135,7 @@ func (j *journal) acknowledged(subscription, ackID string) {
 	}
 	j.mu.Unlock()
 	if known {
-		_ = j.records.SaveLater(config.Record{Name: recordName(subscription, entry.id)})
+		_ = j.records.SaveLater(documents.Record{Name: recordName(subscription, entry.id)})
 	}
 }
 
@@ -164,9 +164,9 @@ func (j *journal) forget(subscription string) error {
 	if j == nil {
 		return nil
 	}
-	var records []config.Record
+	var records []documents.Record
 	err := j.records.LoadPrefix(recordName(subscription, ""), func(name string, _ []byte) error {
-		records = append(records, config.Record{Name: name})
+		records = append(records, documents.Record{Name: name})
 		return nil
 	})
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/app/documents"
 	"github.com/affinityengine/affinity/shared/local/disk"
 )
 
@@ -46,7 +46,7 @@ func (k *KeptTasks) keep(t *cloudtaskspb.Task) error {
 	if err != nil {
 		return status.Error(codes.Internal, err.Error())
 	}
-	if err := k.Records.Save(config.Record{Name: recordTask + t.GetName(), Value: value}); err != nil {
+	if err := k.Records.Save(documents.Record{Name: recordTask + t.GetName(), Value: value}); err != nil {
 		return status.Error(codes.ResourceExhausted, err.Error())
 	}
 	return nil
@@ -59,9 +59,9 @@ func (k *KeptTasks) ended(name string, now time.Time, names []string, log *slog.
 		return
 	}
 	at, _ := now.MarshalText() // fails only after the year 9999
-	records := []config.Record{{Name: recordTask + name}, {Name: recordEnded + name, Value: at}}
+	records := []documents.Record{{Name: recordTask + name}, {Name: recordEnded + name, Value: at}}
 	for _, n := range names {
-		records = append(records, config.Record{Name: recordEnded + n})
+		records = append(records, documents.Record{Name: recordEnded + n})
 	}
 	if err := k.Records.SaveLater(records...); err != nil {
 		log.Error("a task that has ended is kept and will run again after a restart", "task", name, "error", err)

@@ -23,6 +23,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/app/documents"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/score/strategy"
@@ -168,9 +169,9 @@ func (h *Harness) Dial() []grpc.DialOption {
 // New makes a harness with users named a, b, c ...; every fourth user is not
 // known. Its strategy has version 1 and has propagated. Its runner gives users
 // the version of Params.
-func New(t T, users int, cfg job.Settings) *Harness {
+func New(t T, c job.Collection, users int, cfg job.Settings) *Harness {
 	w := &Harness{
-		T: t, Jobs: job.NewMemory(), Config: config.NewMemory(), Now: Noon,
+		T: t, Jobs: job.In(documents.NewMemory(), c), Config: config.NewMemory(), Now: Noon,
 		Users: map[string]*User{}, names: map[string]bool{}, Poison: errors.New("the user is poisoned"),
 		Clock:   func() time.Time { return time.Now().Add(time.Hour) },
 		Version: func(j job.Job) int64 { return job.ParamsOf[Params](j).Version },

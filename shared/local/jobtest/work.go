@@ -114,6 +114,9 @@ func (h *Harness) Verify(version int64, from, to string, until time.Time) (v job
 	return v
 }
 
+// Collection is that of the jobs of a harness.
+var Collection = job.NewCollection[Params, Counts]("recomputes")
+
 // Params are the parameters of the jobs of a harness.
 type Params struct {
 	Version   int64 `firestore:"version"` // that users get

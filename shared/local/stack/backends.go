@@ -27,10 +27,10 @@ import (
 
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/app/config/configdb"
+	"github.com/affinityengine/affinity/shared/app/documents"
+	"github.com/affinityengine/affinity/shared/app/documents/documentdb"
 	"github.com/affinityengine/affinity/shared/backend"
 	"github.com/affinityengine/affinity/shared/job"
-	"github.com/affinityengine/affinity/shared/job/jobdb"
-	"github.com/affinityengine/affinity/shared/job/kinds/deletion"
 	"github.com/affinityengine/affinity/shared/local/emulator"
 	"github.com/affinityengine/affinity/shared/queue"
 	buspubsub "github.com/affinityengine/affinity/shared/queue/pubsub"
@@ -118,26 +118,20 @@ func (s *Stack) openBase(ctx context.Context, o Options) (backend.Base, database
 	return b, db, err
 }
 
-// jobStore returns the store of the documents of a collection's jobs.
-type jobStore func(collection job.Collection) job.Jobs
-
 // database keeps the configuration and the jobs.
 type database struct {
 	config    config.Store
-	jobs      jobStore
-	documents deletion.Documents
-	fault     func() error // what was wrong with the jobs, once all functions have opened theirs
+	documents documents.Store // of the jobs
 }
 
-func noFault() error { return nil }
+func (d database) jobs(c job.Collection) job.Jobs { return job.In(d.documents, c) }
 
 func (s *Stack) openConfig(ctx context.Context, log *slog.Logger) (database, error) {
 	if s.disk != nil {
 		return s.storedConfig()
 	}
 	if !emulated("FIRESTORE_EMULATOR_HOST") {
-		jobs := job.NewMemories()
-		memory := database{config.NewMemory(), jobs.Open, jobs, noFault}
+		memory := database{config.NewMemory(), documents.NewMemory()}
 		// A Bigtable emulator may hold what an earlier process computed.
 		if emulated("BIGTABLE_EMULATOR_HOST") {
 			memory.config = config.NewMemoryAfter(time.Now().UnixMilli())
@@ -150,8 +144,7 @@ func (s *Stack) openConfig(ctx context.Context, log *slog.Logger) (database, err
 		return database{}, fmt.Errorf("open Firestore: %w", err)
 	}
 	s.onClose(client.Close)
-	jobs := func(c job.Collection) job.Jobs { return jobdb.New(client, c) }
-	return database{configdb.New(client, log), jobs, configdb.NewDocuments(client), noFault}, nil
+	return database{configdb.New(client, log), documentdb.New(client)}, nil
 }
 
 // messaging holds the stack's clients of Pub/Sub.

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/affinityengine/affinity/shared/app/config"
-	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/app/documents"
 	"github.com/affinityengine/affinity/shared/local/disk"
 	"github.com/affinityengine/affinity/shared/local/emulator"
 	"github.com/affinityengine/affinity/shared/local/rows"
@@ -68,11 +68,11 @@ func (s *Stack) storedConfig() (database, error) {
 	if err != nil {
 		return database{}, err
 	}
-	jobs, err := job.NewStored(s.disk.Records(spaceJobs))
+	jobs, err := documents.NewStored(s.disk.Records(spaceJobs))
 	if err != nil {
 		return database{}, err
 	}
-	return database{stored, jobs.Open, jobs, jobs.Err}, nil
+	return database{stored, jobs}, nil
 }
 
 // keptTasks keep tasks in the data folder. The worker of a later process has another

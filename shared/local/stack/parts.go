@@ -62,7 +62,7 @@ func newBackends(base backend.Base, cipher config.Cipher, o Options, messages *p
 		return auth.New(c, auth.Environment{Hosts: o.Hosts}).Note(base.Usage.Key)
 	}
 	b := &Backends{
-		Base: base, Documents: db.documents, Auth: keys(base.CachedConfig), AuthSecured: keys(base.CachedConfig.WithCipher(cipher)), Cipher: cipher,
+		Base: base, Documents: config.Documents{Store: db.documents}, Auth: keys(base.CachedConfig), AuthSecured: keys(base.CachedConfig.WithCipher(cipher)), Cipher: cipher,
 		Bus: messages, Queue: tasks,
 		Profiles: profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log),
 		Refused:  refused.New(base.Buffered(), base.Now, base.Log),
@@ -77,7 +77,7 @@ func newBackends(base backend.Base, cipher config.Cipher, o Options, messages *p
 	b.Enricher = enrich.New(base.Store, base.CachedConfig)
 	b.JobStore = func(c job.Collection) job.Jobs { return job.Detailed(db.jobs(c), base.Store, c) }
 	runner := func(c job.Collection) job.Runner { return jobrunner.New(base, tasks, o.Recompute, c, db.jobs(c)) }
-	b.Deletions = deletion.New(runner(deletion.Collection), base.Config, base.Store, db.documents, cmp.Or(o.LateWrites, lateWrites))
+	b.Deletions = deletion.New(runner(deletion.Collection), base.Config, base.Store, b.Documents, cmp.Or(o.LateWrites, lateWrites))
 	b.Jobs = jobs.New(base, runner, b.Profiles, messages)
 	if o.MoreJobs != nil {
 		b.More = o.MoreJobs(runner)

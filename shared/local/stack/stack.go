@@ -244,9 +244,6 @@ func (s *Stack) open(ctx context.Context, o Options, workerURL string, header ht
 		return messaging{}, err
 	}
 	s.Backends = newBackends(base, cipher, o, pubsub.bus, tasks, db)
-	if err := db.fault(); err != nil {
-		return messaging{}, err
-	}
 	s.onClose(s.Backends.flush)
 	return pubsub, createApps(ctx, db.config, s.Backends.Cipher, o)
 }

@@ -153,7 +153,7 @@ func openTasks(ctx context.Context, c taskqueue.Config) (queue.Queue, func() err
 // start jobs if start is true.
 func (s ConfigStore) deletions(ctx context.Context, start bool, do func(*deletion.Runner) (deletion.Status, error)) (status deletion.Status, err error) {
 	r := job.Runner{
-		Jobs: job.Detailed(s.Jobs(deletion.Collection), s.details, deletion.Collection), Propagation: 2 * config.TTL, Now: time.Now,
+		Jobs: job.Detailed(job.In(s.Documents, deletion.Collection), s.details, deletion.Collection), Propagation: 2 * config.TTL, Now: time.Now,
 		Log: slog.New(slog.DiscardHandler),
 	}
 	if start {

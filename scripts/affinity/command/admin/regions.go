@@ -121,7 +121,7 @@ func (a *appTool) deployedMoves(ctx context.Context, s ConfigStore, begin bool, 
 	}
 	runner := func(c job.Collection) job.Runner {
 		return job.Runner{
-			Jobs: job.Detailed(s.Jobs(c), base.Store, c), Config: s.Store, Queue: tasks, Propagation: 2 * config.TTL, Now: time.Now, Log: base.Log,
+			Jobs: job.Detailed(job.In(s.Documents, c), base.Store, c), Config: s.Store, Queue: tasks, Propagation: 2 * config.TTL, Now: time.Now, Log: base.Log,
 		}
 	}
 	// A command ends a move whose worker died before it could.

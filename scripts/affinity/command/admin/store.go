@@ -12,10 +12,11 @@ import (
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/app/config/configdb"
 	"github.com/affinityengine/affinity/shared/app/config/kmscipher"
+	"github.com/affinityengine/affinity/shared/app/documents"
+	"github.com/affinityengine/affinity/shared/app/documents/documentdb"
 	"github.com/affinityengine/affinity/shared/app/limit"
 	"github.com/affinityengine/affinity/shared/app/usage"
 	"github.com/affinityengine/affinity/shared/job"
-	"github.com/affinityengine/affinity/shared/job/jobdb"
 	"github.com/affinityengine/affinity/shared/job/kinds/deletion"
 	"github.com/affinityengine/affinity/shared/local/operator"
 	"github.com/affinityengine/affinity/shared/queue"
@@ -52,9 +53,9 @@ type ConfigStore struct {
 	Close func() error
 	// cipher opens the Cipher of parents.
 	cipher func(ctx context.Context) (config.Cipher, error)
-	// jobs has the documents of jobs, and details what they say of users.
-	Jobs    func(job.Collection) job.Jobs
-	details job.Details
+	// Documents are those of jobs, and details what they say of users.
+	Documents documents.Store
+	details   job.Details
 	// queue opens the queue of the worker.
 	queue func(ctx context.Context) (queue.Queue, func() error, error)
 	// usage opens the table of usage.
@@ -119,8 +120,7 @@ func openFirestore(ctx context.Context, project, database string) (ConfigStore, 
 		return ConfigStore{}, fmt.Errorf("connect to Firestore database %s of project %s: %w (get credentials with `gcloud auth application-default login`)",
 			database, project, err)
 	}
-	jobs := func(c job.Collection) job.Jobs { return jobdb.New(client, c) }
-	return ConfigStore{Store: configdb.New(client, slog.Default()), Jobs: jobs, Close: client.Close}, nil
+	return ConfigStore{Store: configdb.New(client, slog.Default()), Documents: documentdb.New(client), Close: client.Close}, nil
 }
 
 // openKMS returns the Cipher of a Cloud KMS key, with the operator's Google

@@ -52,6 +52,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/app/documents"
 	"github.com/affinityengine/affinity/shared/app/limit"
 )
 
@@ -74,7 +75,7 @@ func New(client *firestore.Client, log *slog.Logger) config.Store {
 // AppDocument returns the reference of an app's document. Other packages keep
 // their collections of the app below it. The id must be valid.
 func AppDocument(client *firestore.Client, appID string) *firestore.DocumentRef {
-	return client.Collection("apps").Doc(documentID(appID))
+	return client.Collection("apps").Doc(documents.ID(appID))
 }
 
 func (s *store) appRef(appID string) *firestore.DocumentRef {
@@ -82,7 +83,7 @@ func (s *store) appRef(appID string) *firestore.DocumentRef {
 }
 
 func (s *store) keyRef(appID, hash string) *firestore.DocumentRef {
-	return s.appRef(appID).Collection("keys").Doc(documentID(hash))
+	return s.appRef(appID).Collection("keys").Doc(documents.ID(hash))
 }
 
 func (s *store) strategyRef(appID string, version int64) *firestore.DocumentRef {
@@ -94,7 +95,7 @@ func (s *store) strategies(appID string) *firestore.CollectionRef {
 }
 
 func (s *store) indexRef(appID, index string) *firestore.DocumentRef {
-	return s.appRef(appID).Collection("indexes").Doc(documentID(index))
+	return s.appRef(appID).Collection("indexes").Doc(documents.ID(index))
 }
 
 // read reads a document and decodes it.

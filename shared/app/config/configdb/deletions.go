@@ -11,12 +11,13 @@ import (
 	"cloud.google.com/go/firestore"
 
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/app/documents"
 )
 
 // DeletionDocument returns the reference of an app's deletion. The jobs of the
 // deletion lie below it. The id must be valid.
 func DeletionDocument(client *firestore.Client, appID string) *firestore.DocumentRef {
-	return client.Collection("deletions").Doc(documentID(appID))
+	return client.Collection("deletions").Doc(documents.ID(appID))
 }
 
 // createApp creates the document of an app, in place of the deletion of one that had

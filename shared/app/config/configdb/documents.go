@@ -3,7 +3,6 @@ package configdb
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"cloud.google.com/go/firestore"
@@ -234,19 +233,6 @@ func parseStrategy(text, ranking string) (strategy.Strategy, error) {
 		return s, fmt.Errorf("parse stored ranking: %w", err)
 	}
 	return s, nil
-}
-
-// escaper escapes slashes, which Firestore would read as path separators.
-var escaper = strings.NewReplacer("~", "~~", "/", "~s")
-
-// documentID returns the id of the document with that name: the name itself,
-// escaped if Firestore would refuse it as an id.
-func documentID(name string) string {
-	id := escaper.Replace(name)
-	if id == "" || strings.HasPrefix(id, ".") || strings.HasPrefix(id, "__") {
-		return "~p" + id
-	}
-	return id
 }
 
 // into decodes the result of a read.

@@ -11,6 +11,7 @@ import (
 	"cloud.google.com/go/firestore"
 
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/app/documents"
 )
 
 func (s *store) feeds(appID string) *firestore.CollectionRef {
@@ -18,7 +19,7 @@ func (s *store) feeds(appID string) *firestore.CollectionRef {
 }
 
 func (s *store) feedRef(appID, name string) *firestore.DocumentRef {
-	return s.feeds(appID).Doc(documentID(name))
+	return s.feeds(appID).Doc(documents.ID(name))
 }
 
 func (s *store) Feed(ctx context.Context, appID, name string) (config.Feed, error) {

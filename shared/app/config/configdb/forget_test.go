@@ -9,6 +9,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/app/config/configdb"
+	"github.com/affinityengine/affinity/shared/app/documents/documentdb"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
@@ -16,7 +17,7 @@ import (
 // code names too, below documents that do not exist too, and none of another app.
 func testDocuments(t *testing.T) {
 	client := newClient(t, newProject())
-	store, documents := configdb.New(client, slog.New(slog.DiscardHandler)), configdb.NewDocuments(client)
+	store, documents := configdb.New(client, slog.New(slog.DiscardHandler)), config.Documents{Store: documentdb.New(client)}
 	holding := func(app string) []string {
 		t.Helper()
 		names, err := documents.Holding(t.Context(), app, 9)

@@ -10,6 +10,7 @@ import (
 	"cloud.google.com/go/firestore"
 
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/app/documents"
 )
 
 type segmentDocument struct {
@@ -27,7 +28,7 @@ func (s *store) segments(appID string) *firestore.CollectionRef {
 }
 
 func (s *store) segmentRef(appID, name string) *firestore.DocumentRef {
-	return s.segments(appID).Doc(documentID(name))
+	return s.segments(appID).Doc(documents.ID(name))
 }
 
 func (s *store) SavedSegment(ctx context.Context, appID, name string) (config.SavedSegment, error) {

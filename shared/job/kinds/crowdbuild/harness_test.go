@@ -49,7 +49,7 @@ var settings = job.Settings{ShardUsers: 3, Budget: time.Minute, Attempts: 100}
 // newHarness returns a harness with users named a, b, c ..., and a catalog with
 // some objects of two indexes.
 func newHarness(t *testing.T, users int, work crowdbuild.Work) *harness {
-	h := &harness{t: t, Harness: jobtest.New(t, users, settings), events: map[string][]affinity.Event{}}
+	h := &harness{t: t, Harness: jobtest.New(t, crowdbuild.Collection, users, settings), events: map[string][]affinity.Event{}}
 	h.store, h.client = storetest.NewWithClient(t, h.Dial()...)
 	h.use(work)
 	for _, index := range []string{shoes, hats} {

@@ -39,7 +39,7 @@ type harness struct {
 }
 
 func newHarness(t *testing.T) *harness {
-	h := &harness{t: t, Harness: jobtest.New(t, 3, job.Settings{ShardUsers: 3, Budget: time.Second, Attempts: 100})}
+	h := &harness{t: t, Harness: jobtest.New(t, daterows.Collection, 3, job.Settings{ShardUsers: 3, Budget: time.Second, Attempts: 100})}
 	h.store, h.client = storetest.NewWithClient(t, h.Dial()...)
 	h.runner = daterows.New(h.Parts(job.Settings{ShardUsers: 3, Budget: time.Second, Attempts: 100}), h.store, h.Config)
 	h.runner.SetPart(4)

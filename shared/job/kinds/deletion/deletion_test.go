@@ -108,7 +108,7 @@ type users struct{ *store.Store }
 
 func newHarness(t *testing.T, s *store.Store, client *bigtable.Client, cfg job.Settings) *harness {
 	t.Helper()
-	h := &harness{Harness: jobtest.New(t, 0, cfg)}
+	h := &harness{Harness: jobtest.New(t, deletion.Collection, 0, cfg)}
 	h.rows = &rows{Store: s, client: client, h: h}
 	h.documents = documents{h, map[string][]string{jobtest.App: {"recomputes"}, "shop-": {"keys"}}}
 	parts := h.Parts(cfg)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/affinityengine/affinity/shared/app/documents"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/kinds/migration"
 	"github.com/affinityengine/affinity/shared/local/jobtest"
@@ -19,7 +20,7 @@ func (w *harness) expire(after time.Duration) {
 	w.clock.now = w.clock.now.Add(after)
 	w.clock.mu.Unlock()
 	w.LoseTasks() // the queue does not know their names any more
-	w.Harness.Jobs = job.NewMemory()
+	w.Harness.Jobs = job.In(documents.NewMemory(), migration.Collection)
 	parts := w.Parts(usual)
 	parts.Users, parts.Now = w.store, w.clock.read
 	w.migrator = migration.New(parts, gatedConfig{w.Config, w}, w.store)

@@ -54,7 +54,7 @@ func newHarness(t *testing.T, lies schema.Name, cfg job.Settings) *harness {
 
 func newHarnessOn(t *testing.T, s *store.Store, client *bigtable.Client, g *gate, lies schema.Name, cfg job.Settings) *harness {
 	t.Helper()
-	inner := jobtest.New(t, 0, cfg)
+	inner := jobtest.New(t, migration.Collection, 0, cfg)
 	w := &harness{Harness: inner, t: t, store: s, client: client, events: map[string]store.LogEvent{}, clock: &clock{now: jobtest.Noon}, gate: g}
 	g.set(w)
 	parts := inner.Parts(cfg)

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/app/documents"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/kinds/move"
@@ -163,7 +164,7 @@ func newWorldOn(t *testing.T, longest time.Duration, apps config.Store) *world {
 		return time.Now().Add(w.ahead.get())
 	}
 	w.moves = move.New(job.Runner{
-		Settings: job.Settings{ShardUsers: 7, Budget: time.Minute, Attempts: 1 << 30}, Jobs: mortalJobs{job.Detailed(job.NewMemory(), rows, move.Collection)}, Config: w.apps, Queue: w,
+		Settings: job.Settings{ShardUsers: 7, Budget: time.Minute, Attempts: 1 << 30}, Jobs: mortalJobs{job.Detailed(job.In(documents.NewMemory(), move.Collection), rows, move.Collection)}, Config: w.apps, Queue: w,
 		CheckpointEvery: -1, Now: clock, Clock: clock, Log: slog.New(slog.DiscardHandler),
 	}, mortalConfig{w.apps}, move.Regions{First: "eu", Rows: w.stores}, w.engine, longest, func(context.Context, config.App) error {
 		w.arrived++

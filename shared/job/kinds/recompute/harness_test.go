@@ -30,7 +30,7 @@ var (
 )
 
 func newHarness(t jobtest.T, users int, cfg job.Settings) *harness {
-	w := &harness{Harness: jobtest.New(t, users, cfg)}
+	w := &harness{Harness: jobtest.New(t, recompute.Collection, users, cfg)}
 	w.runner = recompute.New(w.Parts(cfg), gatedEngine{w})
 	w.Runner = w.runner.Runner
 	w.Version = func(j job.Job) int64 { return job.ParamsOf[recompute.Params](j).Scoring() }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/app/documents"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/event/bus"
 	"github.com/affinityengine/affinity/shared/intake/enrich"
@@ -54,7 +55,7 @@ func newHarness(t *testing.T) *harness {
 	}
 	w.work = reenrich.Work{Store: w.store, Catalog: w, Bus: w, Config: w.apps, Bands: w.apps, Queue: w, Now: w.now, Log: slog.New(slog.DiscardHandler)}
 	w.runner = reenrich.New(job.Runner{
-		Settings: job.Settings{ShardUsers: 2, Budget: time.Minute, Attempts: 3}, Jobs: job.NewMemory(), Config: w.apps, Queue: w, Users: w.store,
+		Settings: job.Settings{ShardUsers: 2, Budget: time.Minute, Attempts: 3}, Jobs: job.In(documents.NewMemory(), reenrich.Collection), Config: w.apps, Queue: w, Users: w.store,
 		Now: w.now, Log: slog.New(slog.DiscardHandler), CheckpointEvery: -1,
 	}, w.work)
 	return w

@@ -44,7 +44,7 @@ type opener func(dial ...grpc.DialOption) (*store.Store, *bigtable.Client)
 
 func newHarness(t jobtest.T, open opener, work segmentbuild.Work) *harness {
 	settings := job.Settings{ShardUsers: 1, Budget: time.Minute, Attempts: 100}
-	h := &harness{Harness: jobtest.New(t, 0, settings), names: map[string]bool{}}
+	h := &harness{Harness: jobtest.New(t, segmentbuild.Collection, 0, settings), names: map[string]bool{}}
 	h.store, _ = open(h.Dial()...)
 	h.score(20)
 	if err := h.Config.SetSegments(t.Context(), app, true); err != nil {

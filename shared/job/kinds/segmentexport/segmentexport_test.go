@@ -35,7 +35,7 @@ type harness struct {
 
 func newHarness(t *testing.T, users ...int) *harness {
 	settings := job.Settings{ShardUsers: 1, Budget: time.Minute, Attempts: 100}
-	h := &harness{Harness: jobtest.New(t, 0, settings), users: users}
+	h := &harness{Harness: jobtest.New(t, segmentexport.Collection, 0, settings), users: users}
 	h.store, _ = storetest.NewWithClient(t, h.Dial()...)
 	h.runner = segmentexport.New(h.Parts(settings), h, h.store)
 	h.Runner = h.runner.Runner

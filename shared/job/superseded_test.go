@@ -1,4 +1,4 @@
-package jobdb_test
+package job_test
 
 import (
 	"context"
@@ -6,8 +6,8 @@ import (
 
 	"cloud.google.com/go/firestore"
 
+	"github.com/affinityengine/affinity/shared/app/documents/documentdb"
 	"github.com/affinityengine/affinity/shared/job"
-	"github.com/affinityengine/affinity/shared/job/jobdb"
 	"github.com/affinityengine/affinity/shared/local/jobtest"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -30,7 +30,7 @@ func (o *overtaken) JobDetails(ctx context.Context, app string, versions map[str
 // that follows.
 func testSupersededInChange(t *testing.T, client *firestore.Client, details *store.Store) {
 	between := &overtaken{Store: details}
-	s, other := job.Detailed(jobdb.New(client, moves), between, moves), job.Detailed(jobdb.New(client, moves), details, moves)
+	s, other := job.Detailed(job.In(documentdb.New(client), moves), between, moves), job.Detailed(job.In(documentdb.New(client), moves), details, moves)
 	jobtest.Create(t, s, jobtest.Draft("shop", "strategy-7"))
 	if err := s.CreateShard(t.Context(), "shop", "strategy-7", job.Shard{From: "a", To: "d", Next: "a", State: job.ShardOpen}); err != nil {
 		t.Fatal(err)
@@ -40,7 +40,10 @@ func testSupersededInChange(t *testing.T, client *firestore.Client, details *sto
 			t.Error(err)
 		}
 	}
-	got, err := s.UpdateShard(t.Context(), "shop", "strategy-7", 0, func(s *job.Shard) error { s.Next, s.Counts = s.Next+"c", s.Counts.Plus(job.Counts{"users": 1}); return nil })
+	got, err := s.UpdateShard(t.Context(), "shop", "strategy-7", 0, func(s *job.Shard) error {
+		s.Next, s.Counts = s.Next+"c", s.Counts.Plus(job.Counts{"users": 1})
+		return nil
+	})
 	want := job.Shard{From: "a", To: "d", Next: "bc", State: job.ShardOpen, Counts: job.Counts{"users": 2}}
 	jobtest.Same(t, "the second change", got, err, want)
 	got, err = s.Shard(t.Context(), "shop", "strategy-7", 0)

@@ -1,4 +1,4 @@
-package jobdb_test
+package job_test
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 
 	"cloud.google.com/go/firestore"
 
+	"github.com/affinityengine/affinity/shared/app/documents/documentdb"
 	"github.com/affinityengine/affinity/shared/job"
-	"github.com/affinityengine/affinity/shared/job/jobdb"
 	"github.com/affinityengine/affinity/shared/local/gcloudtest"
 	"github.com/affinityengine/affinity/shared/local/jobtest"
 	"github.com/affinityengine/affinity/shared/local/storetest"
@@ -18,18 +18,17 @@ import (
 
 // Collections of jobs of the harness.
 var (
-	recomputes = job.NewCollection[jobtest.Params, jobtest.Counts]("recomputes")
-	moves      = job.NewCollection[jobtest.Params, jobtest.Counts]("moves")
+	moves = job.NewCollection[jobtest.Params, jobtest.Counts]("moves")
 )
 
 // All tests run against one official emulator, each on a database of its own.
 func TestFirestore(t *testing.T) {
 	t.Setenv("FIRESTORE_EMULATOR_HOST", gcloudtest.Firestore(t))
-	jobtest.TestJobs(t, func(t *testing.T) job.Jobs { return jobdb.New(database(t), recomputes) })
+	jobtest.TestJobs(t, func(t *testing.T) job.Jobs { return job.In(documentdb.New(database(t)), jobtest.Collection) })
 	t.Run("Collections", func(t *testing.T) {
 		client := database(t)
-		jobtest.Create(t, jobdb.New(client, recomputes), jobtest.Draft("shop", "strategy-7"))
-		_, err := jobdb.New(client, moves).Job(t.Context(), "shop", "strategy-7")
+		jobtest.Create(t, job.In(documentdb.New(client), jobtest.Collection), jobtest.Draft("shop", "strategy-7"))
+		_, err := job.In(documentdb.New(client), moves).Job(t.Context(), "shop", "strategy-7")
 		jobtest.WantError(t, "in another collection", err, job.ErrNotFound)
 		if _, err := client.Doc("apps/shop/recomputes/strategy-7").Get(t.Context()); err != nil {
 			t.Errorf("its document: %v", err)
@@ -44,7 +43,7 @@ func TestFirestore(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			return job.Detailed(jobdb.New(database(t), recomputes), details, recomputes)
+			return job.Detailed(job.In(documentdb.New(database(t)), jobtest.Collection), details, jobtest.Collection)
 		})
 	})
 	t.Run("SupersededInChange", func(t *testing.T) { testSupersededInChange(t, database(t), details) })
@@ -67,7 +66,7 @@ func database(t *testing.T) *firestore.Client {
 // testExpiryFields reads the documents as TTL does: TTL takes a zero time for a
 // time that has passed.
 func testExpiryFields(t *testing.T, client *firestore.Client) {
-	s := jobdb.New(client, recomputes)
+	s := job.In(documentdb.New(client), jobtest.Collection)
 	at := time.Date(2026, 11, 21, 3, 0, 0, 123456000, time.UTC).Add(job.Kept)
 	const doc = "apps/shop/recomputes/strategy-7"
 	want := func(when, path string, ended bool) {

@@ -1,4 +1,4 @@
-package configdb_test
+package documents_test
 
 import (
 	"strings"
@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/affinityengine/affinity/shared/app/config/configdb"
+	"github.com/affinityengine/affinity/shared/app/documents"
 )
 
 // Different names give different ids, and Firestore refuses none of them: an id
@@ -18,9 +18,9 @@ func TestDocumentIDs(t *testing.T) {
 	)
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := name.Draw(t, "a"), name.Draw(t, "b")
-		id := configdb.DocumentID(a)
-		if (id == configdb.DocumentID(b)) != (a == b) {
-			t.Errorf("%q and %q: ids %q and %q", a, b, id, configdb.DocumentID(b))
+		id := documents.ID(a)
+		if (id == documents.ID(b)) != (a == b) {
+			t.Errorf("%q and %q: ids %q and %q", a, b, id, documents.ID(b))
 		}
 		if id == "" || len(id) > 1500 || strings.Contains(id, "/") || strings.HasPrefix(id, ".") || strings.HasPrefix(id, "__") {
 			t.Errorf("%q: bad id %q", a, id)

@@ -1,3 +1,0 @@
-package configdb
-
-var DocumentID = documentID

@@ -1,0 +1,52 @@
+package config
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/affinityengine/affinity/shared/app/documents"
+)
+
+// AppPath returns the path of an app's document, below which all lies that belongs to it.
+func AppPath(appID string) string { return "apps/" + documents.ID(appID) }
+
+// DeletionPath returns the path of the document of an app's deletion. The jobs of the
+// deletion lie below it.
+func DeletionPath(appID string) string { return "deletions/" + documents.ID(appID) }
+
+// Documents are all documents below those of apps, whatever collections they are in.
+type Documents struct{ Store documents.Store }
+
+// Forget deletes the documents below that of an app. After an error some are left,
+// and the next call continues.
+func (d Documents) Forget(ctx context.Context, app string) error {
+	names, err := d.Store.Below(ctx, AppPath(app))
+	for i, name := range names {
+		names[i] = AppPath(app) + "/" + name
+	}
+	if err == nil {
+		err = d.Store.Forget(ctx, names...)
+	}
+	if err != nil {
+		return fmt.Errorf("delete the documents of app %q: %w", app, err)
+	}
+	return nil
+}
+
+// Holding names documents that are the app's or lie below its document: its own, and at most
+// limit collections.
+func (d Documents) Holding(ctx context.Context, app string, limit int) ([]string, error) {
+	names, err := d.Store.Below(ctx, AppPath(app))
+	if err != nil {
+		return nil, fmt.Errorf("list the documents of app %q: %w", app, err)
+	}
+	names = names[:min(limit, len(names))]
+	switch _, err := d.Store.Get(ctx, AppPath(app)); {
+	case err == nil:
+		names = append(names, "the app's own document")
+	case !errors.Is(err, documents.ErrNotFound):
+		return nil, fmt.Errorf("list the documents of app %q: %w", app, err)
+	}
+	return names, nil
+}

@@ -1,0 +1,153 @@
+// Package documents is the seam under the configuration and the jobs: small documents with
+// fields, in collections, that change one at a time or in transactions. What an app or a
+// job is, and what may follow what, is written once above it.
+//
+// There are two stores. Package documentdb keeps documents in Firestore, NewMemory in memory
+// for the local engine and for tests, and NewStored also in the records of a data folder.
+// TestStores tests both.
+//
+// A document is a struct whose fields have firestore tags, as the client library of
+// Firestore reads them: a name, "-", or a name with omitempty. Firestore keeps times to the
+// microsecond, so every store does.
+package documents
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"strings"
+)
+
+var (
+	// ErrNotFound means that the document does not exist.
+	ErrNotFound = errors.New("not found")
+	// ErrExists means that a document of that path exists already.
+	ErrExists = errors.New("already exists")
+)
+
+// Store keeps documents by their paths: the name of a collection, the id of a document in
+// it, the name of a collection below that, and so on, with slashes between them. It is safe
+// for concurrent use. Errors other than those of this package are faults of the backend, or
+// come from a function that the caller gives.
+type Store interface {
+	// Get returns a document, or ErrNotFound.
+	Get(ctx context.Context, path string) (Document, error)
+	// Find returns the documents of a query.
+	Find(ctx context.Context, q Query) ([]Document, error)
+	// Count counts the documents of a query.
+	Count(ctx context.Context, q Query) (int, error)
+	// Sum adds up a field of the documents of a query. A name with dots is that of a field
+	// in a field. Documents without the field, or with one that is no whole number, add
+	// nothing.
+	Sum(ctx context.Context, q Query, field string) (int64, error)
+	// Create stores a document with the fields of values, or returns ErrExists.
+	Create(ctx context.Context, path string, values ...any) error
+	// Update is a compare-and-set: it sets the fields that change returns, and calls change
+	// again with the current document after a conflict. If change returns an error or no
+	// fields, the document stays as it is. It returns ErrNotFound if there is none.
+	Update(ctx context.Context, path string, change func(Document) (Fields, error)) error
+	// Forget deletes the documents of collections and all documents below them. After an
+	// error some are left, and the next call continues.
+	Forget(ctx context.Context, collections ...string) error
+	// Below returns the names of the collections below a document, which need not exist.
+	Below(ctx context.Context, path string) ([]string, error)
+}
+
+// Document is a document that a Store has read.
+type Document struct {
+	Path   string
+	decode func(into any) error
+}
+
+// NewDocument returns a document that decode decodes.
+func NewDocument(path string, decode func(into any) error) Document { return Document{path, decode} }
+
+// Decode reads the fields of the document into a struct. Fields that the document lacks
+// stay as they are.
+func (d Document) Decode(into any) error { return d.decode(into) }
+
+// Query chooses documents of a collection. Without an order, a store returns them in any.
+type Query struct {
+	// Collection is the path of a collection, or with All the name of all collections to
+	// look into, wherever they are.
+	Collection string
+	All        bool
+	// Where are conditions that hold for all documents. Firestore needs an index of its own
+	// over the fields of several.
+	Where []Condition
+	// OrderBy names the field that orders the documents, by falling values with Descending,
+	// and those of equal values by their ids. Documents without the field are left out.
+	OrderBy    string
+	Descending bool
+	// Limit is how many documents there may be at most; 0 is all.
+	Limit int
+}
+
+// Condition compares a field with a value. A document without the field does not meet it.
+type Condition struct {
+	Field string
+	Is    Comparison
+	Value any // with In a slice
+}
+
+// Comparison is how a condition compares.
+type Comparison string
+
+// The comparisons, by their names in Firestore.
+const (
+	Equal   Comparison = "=="
+	Less    Comparison = "<"
+	Greater Comparison = ">"
+	In      Comparison = "in"
+)
+
+// Fields are values by the names of fields. A field with the value Removed goes.
+type Fields map[string]any
+
+type removed struct{}
+
+// Removed is the value of a field to remove.
+var Removed any = removed{}
+
+// FieldsOf returns the fields of structs. Those that are empty and have omitempty are
+// Removed. An embedded struct without a name of its own adds its fields; nil has none.
+func FieldsOf(values ...any) Fields {
+	all := Fields{}
+	for _, v := range values {
+		if v != nil {
+			eachField(reflect.ValueOf(v), func(name string, omit bool, f reflect.Value) {
+				if all[name] = f.Interface(); omit && f.IsZero() {
+					all[name] = Removed
+				}
+			})
+		}
+	}
+	return all
+}
+
+// eachField calls fn with the fields of a struct.
+func eachField(v reflect.Value, fn func(name string, omitEmpty bool, f reflect.Value)) {
+	t := v.Type()
+	for i := range t.NumField() {
+		name, option, _ := strings.Cut(t.Field(i).Tag.Get("firestore"), ",")
+		switch {
+		case name == "-":
+		case t.Field(i).Anonymous && name == "":
+			eachField(v.Field(i), fn)
+		default:
+			fn(name, option == "omitempty", v.Field(i))
+		}
+	}
+}
+
+var escaper = strings.NewReplacer("~", "~~", "/", "~s")
+
+// ID returns the id of a document with a name: the name, escaped if Firestore would refuse
+// it as an id.
+func ID(name string) string {
+	id := escaper.Replace(name)
+	if id == "" || strings.HasPrefix(id, ".") || strings.HasPrefix(id, "__") {
+		return "~p" + id
+	}
+	return id
+}

@@ -1,0 +1,351 @@
+package documents_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/firestore"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/affinityengine/affinity/shared/app/documents"
+	"github.com/affinityengine/affinity/shared/app/documents/documentdb"
+	"github.com/affinityengine/affinity/shared/local/configtest"
+	"github.com/affinityengine/affinity/shared/local/gcloudtest"
+)
+
+func TestMemory(t *testing.T) {
+	testStore(t, func(*testing.T) documents.Store { return documents.NewMemory() })
+}
+
+func TestStored(t *testing.T) {
+	testStore(t, func(t *testing.T) documents.Store { return stored(t, configtest.Records{}) })
+}
+
+func TestFirestore(t *testing.T) {
+	t.Setenv("FIRESTORE_EMULATOR_HOST", gcloudtest.Firestore(t))
+	testStore(t, func(t *testing.T) documents.Store {
+		client, err := firestore.NewClient(t.Context(), "affinity-"+strings.ToLower(rand.Text()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := client.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return documentdb.New(client)
+	})
+}
+
+func stored(t *testing.T, r documents.Records) *documents.Memory {
+	t.Helper()
+	m, err := documents.NewStored(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// full has a field of each kind.
+type full struct {
+	Text    string            `firestore:"text"`
+	Whole   int               `firestore:"whole"`
+	Decimal float64           `firestore:"decimal"`
+	Is      bool              `firestore:"is"`
+	At      time.Time         `firestore:"at"`
+	Bytes   []byte            `firestore:"bytes"`
+	List    []string          `firestore:"list"`
+	Map     map[string]int64  `firestore:"map"`
+	Texts   map[string]string `firestore:"texts,omitempty"`
+	Part    part              `firestore:"part"`
+	Pointer *part             `firestore:"pointer,omitempty"`
+	Maybe   string            `firestore:"maybe,omitempty"`
+	Until   time.Time         `firestore:"expiresAt,omitempty"`
+	Hidden  string            `firestore:"-"`
+	part
+}
+
+type part struct {
+	N int64 `firestore:"n"`
+}
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 123456789, time.UTC)
+
+func filled() full {
+	return full{
+		Text: "größe / ~ \x00", Whole: -1 << 60, Decimal: 3, Is: true, At: noon, Bytes: []byte{0, 255}, List: []string{"b", "a"},
+		Map: map[string]int64{"x.y": 1, "größe/": 2}, Part: part{3}, Pointer: &part{4}, Maybe: "yes", Hidden: "kept by no store", part: part{5},
+	}
+}
+
+// testStore tests what the stores of both kinds promise.
+func testStore(t *testing.T, open func(t *testing.T) documents.Store) {
+	for name, test := range map[string]func(*testing.T, documents.Store){
+		"Fields": testFields, "Update": testUpdate, "Conflicts": testConflicts, "Find": testFind, "Groups": testGroups, "Forget": testForget,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, open(t)) })
+	}
+}
+
+func create(t *testing.T, s documents.Store, path string, values ...any) {
+	t.Helper()
+	if err := s.Create(t.Context(), path, values...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read[T any](t *testing.T, s documents.Store, path string) (v T) {
+	t.Helper()
+	d, err := s.Get(t.Context(), path)
+	if err == nil {
+		err = d.Decode(&v)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func same(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(full{})); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+func testFields(t *testing.T, s documents.Store) {
+	if _, err := s.Get(t.Context(), "apps/shop"); !errors.Is(err, documents.ErrNotFound) {
+		t.Errorf("no document: %v", err)
+	}
+	create(t, s, "apps/shop", filled())
+	want := filled()
+	want.At, want.Hidden = noon.Truncate(time.Microsecond), ""
+	same(t, "every field", read[full](t, s, "apps/shop"), want)
+	create(t, s, "apps/shop/keys/k", struct {
+		Text string `firestore:"text"`
+	}{"own"}, part{7})
+	same(t, "of two structs", read[full](t, s, "apps/shop/keys/k"), full{Text: "own", part: part{7}})
+	create(t, s, "apps/empty", full{})
+	same(t, "empty fields", read[full](t, s, "apps/empty"), full{Bytes: []byte{}})
+	if err := s.Create(t.Context(), "apps/shop", part{}); !errors.Is(err, documents.ErrExists) {
+		t.Errorf("created again: %v", err)
+	}
+	d, err := s.Get(t.Context(), "apps/shop")
+	var wrong struct {
+		Text int64 `firestore:"text"`
+	}
+	if err == nil && d.Decode(&wrong) == nil {
+		t.Errorf("a text is read as the number %d", wrong.Text)
+	}
+}
+
+func testUpdate(t *testing.T, s documents.Store) {
+	create(t, s, "apps/shop", filled())
+	keep := func(change full, err error) func(documents.Document) (documents.Fields, error) {
+		return func(d documents.Document) (documents.Fields, error) {
+			old := full{}
+			if err := d.Decode(&old); err != nil {
+				return nil, err
+			}
+			change.Whole = old.Whole + 1
+			return documents.FieldsOf(change), err
+		}
+	}
+	refused := errors.New("refused")
+	if err := s.Update(t.Context(), "apps/shop", keep(full{}, refused)); !errors.Is(err, refused) {
+		t.Errorf("a change that fails: %v", err)
+	}
+	if err := s.Update(t.Context(), "apps/shop", keep(full{At: noon, part: part{9}}, nil)); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "changed", read[full](t, s, "apps/shop"), full{Bytes: []byte{}, Whole: -1<<60 + 1, At: noon.Truncate(time.Microsecond), part: part{9}})
+	n, err := s.Count(t.Context(), documents.Query{Collection: "apps", OrderBy: "maybe"})
+	if n != 0 || err != nil {
+		t.Errorf("%d documents have the removed field, error %v", n, err)
+	}
+	if err := s.Update(t.Context(), "apps/other", keep(full{}, nil)); !errors.Is(err, documents.ErrNotFound) {
+		t.Errorf("no document: %v", err)
+	}
+	if err := s.Update(t.Context(), "apps/shop", func(documents.Document) (documents.Fields, error) { return nil, nil }); err != nil {
+		t.Errorf("no change: %v", err)
+	}
+}
+
+// Each of many changes at once is made to the document of the one before. A change may use the
+// store, and what it overtakes begins again.
+func testConflicts(t *testing.T, s documents.Store) {
+	create(t, s, "apps/shop", part{})
+	count := func(d documents.Document) (documents.Fields, error) {
+		var p part
+		err := d.Decode(&p)
+		return documents.Fields{"n": p.N + 1}, err
+	}
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			if err := s.Update(t.Context(), "apps/shop", count); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	tries := 0
+	err := s.Update(t.Context(), "apps/shop", func(d documents.Document) (documents.Fields, error) {
+		if tries++; tries == 1 {
+			if err := s.Update(t.Context(), "apps/shop", count); err != nil {
+				return nil, err
+			}
+		}
+		return count(d)
+	})
+	if got := read[part](t, s, "apps/shop"); got.N != 10 || tries != 2 || err != nil {
+		t.Errorf("counted %d in %d tries, error %v; want 10 in 2", got.N, tries, err)
+	}
+}
+
+func testFind(t *testing.T, s documents.Store) {
+	type item struct {
+		Name string           `firestore:"name"`
+		At   time.Time        `firestore:"at"`
+		Sums map[string]int64 `firestore:"sums"`
+		Rank int              `firestore:"rank,omitempty"`
+	}
+	for i, name := range []string{"c", "a", "d", "b"} {
+		create(t, s, "apps/shop/items/"+name, item{name, noon.Add(time.Duration(i/2) * time.Hour), map[string]int64{"x": int64(i)}, i})
+	}
+	create(t, s, "apps/other/items/e", item{Name: "e"})
+	for _, c := range []struct {
+		q    documents.Query
+		want string
+	}{
+		{documents.Query{}, "abcd"},
+		{documents.Query{OrderBy: "at"}, "acbd"},
+		{documents.Query{OrderBy: "at", Descending: true}, "dbca"},
+		{documents.Query{OrderBy: "at", Descending: true, Limit: 3}, "dbc"},
+		{documents.Query{OrderBy: "rank"}, "adb"},
+		{documents.Query{Limit: 9, Where: []documents.Condition{{"name", documents.In, []string{"a", "b", "x"}}}}, "ab"},
+		{documents.Query{Where: []documents.Condition{{"name", documents.Equal, "c"}}}, "c"},
+		{documents.Query{Where: []documents.Condition{{"sums.x", documents.Greater, 1}}}, "db"},
+		{documents.Query{Where: []documents.Condition{{"at", documents.Less, noon.Add(time.Minute)}}}, "ac"},
+		{documents.Query{Where: []documents.Condition{{"absent", documents.Less, 5}}}, ""},
+		{documents.Query{Where: []documents.Condition{{"name", documents.Less, 5}}}, ""},
+	} {
+		c.q.Collection = "apps/shop/items"
+		found, err := s.Find(t.Context(), c.q)
+		var got string
+		for _, d := range found {
+			var i item
+			if err := d.Decode(&i); err != nil || d.Path != c.q.Collection+"/"+i.Name {
+				t.Errorf("document %s: %+v, error %v", d.Path, i, err)
+			}
+			got += i.Name
+		}
+		if got != c.want && !(c.q.OrderBy == "" && sorted(got) == sorted(c.want)) || err != nil {
+			t.Errorf("%+v finds %q, error %v; want %q", c.q, got, err, c.want)
+		}
+		if n, err := s.Count(t.Context(), c.q); n != len(c.want) || err != nil {
+			t.Errorf("%+v counts %d, error %v", c.q, n, err)
+		}
+	}
+	for field, want := range map[string]int64{"sums.x": 6, "rank": 6, "absent": 0, "sums.absent": 0} {
+		if sum, err := s.Sum(t.Context(), documents.Query{Collection: "apps/shop/items"}, field); sum != want || err != nil {
+			t.Errorf("%s add up to %d, error %v; want %d", field, sum, err, want)
+		}
+	}
+}
+
+func sorted(s string) string {
+	letters := strings.Split(s, "")
+	slices.Sort(letters)
+	return strings.Join(letters, "")
+}
+
+func testGroups(t *testing.T, s documents.Store) {
+	for _, path := range []string{"apps/a/jobs/1", "apps/b/jobs/1", "apps/b/jobs/2", "apps/b/nojobs/1", "deletions/a/jobs/1/jobs/1"} {
+		create(t, s, path, part{})
+	}
+	if n, err := s.Count(t.Context(), documents.Query{Collection: "jobs", All: true}); n != 4 || err != nil {
+		t.Errorf("%d documents of all apps, error %v; want 4", n, err)
+	}
+}
+
+func testForget(t *testing.T, s documents.Store) {
+	for _, app := range []string{"shop", "shop-"} {
+		create(t, s, "apps/"+app, part{})
+		for n := range 3 {
+			create(t, s, fmt.Sprintf("apps/%s/jobs/%d", app, n), part{})
+			create(t, s, fmt.Sprintf("apps/%s/jobs/%d/shards/0", app, n), part{})
+			create(t, s, fmt.Sprintf("apps/%s/later/gone/deeper/%d", app, n), part{})
+		}
+	}
+	below := func(path string, want ...string) {
+		t.Helper()
+		got, err := s.Below(t.Context(), path)
+		if slices.Sort(got); !slices.Equal(got, want) || err != nil {
+			t.Errorf("below %s lie %q, error %v; want %q", path, got, err, want)
+		}
+	}
+	below("apps/shop", "jobs", "later")
+	below("apps/shop/jobs/1", "shards")
+	for range 2 {
+		if err := s.Forget(t.Context(), "apps/shop/jobs", "apps/shop/later"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	below("apps/shop")
+	below("apps/shop/jobs/1")
+	read[part](t, s, "apps/shop")
+	below("apps/shop-", "jobs", "later")
+	read[part](t, s, "apps/shop-/jobs/1/shards/0")
+}
+
+// A later process reads what was written, with the same types, and not what has expired.
+func TestStoredDocumentsOutliveTheProcess(t *testing.T) {
+	records := configtest.Records{}
+	first := stored(t, records)
+	create(t, first, "apps/shop", filled())
+	expired := filled()
+	expired.Until = time.Now().Add(-time.Hour)
+	create(t, first, "apps/expired", expired)
+	create(t, first, "apps/gone/keys/k", part{})
+	if err := first.Forget(t.Context(), "apps/gone/keys"); err != nil {
+		t.Fatal(err)
+	}
+	second := stored(t, records)
+	same(t, "after a restart", read[full](t, second, "apps/shop"), read[full](t, first, "apps/shop"))
+	if all, err := second.Find(t.Context(), documents.Query{Collection: "apps"}); len(all) != 1 || err != nil || len(records) != 1 {
+		t.Errorf("%d documents and %d records are left, error %v; want one", len(all), len(records), err)
+	}
+}
+
+// fullRecords fail to save, as a full disk does.
+type fullRecords struct{ configtest.Records }
+
+var errFull = errors.New("no space")
+
+func (fullRecords) Save(...documents.Record) error { return errFull }
+
+func TestWhatIsNotSavedIsNotChanged(t *testing.T) {
+	records := configtest.Records{}
+	create(t, stored(t, records), "apps/shop", part{1})
+	s := stored(t, fullRecords{records})
+	for what, err := range map[string]error{
+		"create": s.Create(t.Context(), "apps/new", part{}),
+		"update": s.Update(t.Context(), "apps/shop", func(documents.Document) (documents.Fields, error) { return documents.Fields{"n": 2}, nil }),
+		"forget": s.Forget(t.Context(), "apps"),
+	} {
+		if !errors.Is(err, errFull) {
+			t.Errorf("%s: %v, want %v", what, err, errFull)
+		}
+	}
+	if all, err := s.Find(context.Background(), documents.Query{Collection: "apps"}); len(all) != 1 || err != nil || read[part](t, s, "apps/shop").N != 1 {
+		t.Errorf("%d documents, error %v; want the one of before", len(all), err)
+	}
+}
