@@ -57,7 +57,6 @@ var layers = []layer{
 	{"shared/app/config", "app/documents catalog fault app/limit score/schema score/strategy lru", ""},
 	{"shared/app/auditlog", "app/config deadline app/limit", ""},
 	{"shared/app/config/kmscipher", "app/config", "kms http"},
-	{"shared/app/config/configdb", "app/documents catalog app/config app/limit score/schema score/strategy", "firestore grpc"},
 	{"shared/judge/preview", "score/affinity rank/ranking score/strategy", ""},
 	{"shared/judge/backtest", "score/affinity api rank/crowd event fault rank/ranking score/strategy", ""},
 	{"shared/judge/tune", "api judge/backtest event fault score/strategy", ""},
@@ -106,7 +105,7 @@ var layers = []layer{
 
 	// What functions are made of.
 	{"shared/backend/function", "deadline web/httpapi telemetry", "http"},
-	{"shared/backend", "app/auditlog app/config app/config/configdb deadline backend/function web/httpapi app/limit store telemetry telemetry/clients telemetry/export app/usage", "firestore grpc http"},
+	{"shared/backend", "app/auditlog app/config app/documents/documentdb deadline backend/function web/httpapi app/limit store telemetry telemetry/clients telemetry/export app/usage", "firestore grpc http"},
 	{"shared/backend/jobrunner", "app/documents/documentdb backend job queue", ""},
 	{"shared/backend/answers", "api app/auditlog backend job serve/query web/httpapi", "http"},
 	{"shared/backend/segmentjobs", "app/config backend job job/kinds/segmentbuild job/kinds/segmentexport profile serve/query", ""},
@@ -174,7 +173,7 @@ var domain = []string{
 }
 
 // all are the packages under shared/ that every function on the data links.
-const all = "admission app/documents lru score/affinity app/auditlog backend catalog app/config app/config/configdb rank/crowd deadline event fault backend/function score/history web/httpapi app/limit score/schema rank/segment store store/rowstream score/strategy telemetry telemetry/clients telemetry/export app/usage"
+const all = "admission app/documents lru score/affinity app/auditlog backend catalog app/config app/documents/documentdb rank/crowd deadline event fault backend/function score/history web/httpapi app/limit score/schema rank/segment store store/rowstream score/strategy telemetry telemetry/clients telemetry/export app/usage"
 
 // links are the packages under shared/ that a function's zip holds. A function
 // is deployed again when one of them changes.
@@ -182,15 +181,15 @@ var links = map[string]string{
 	"ingest":     all + " api web/auth event/bus queue/pubsub intake/enrich intake/refused api/track app/config/kmscipher",
 	"imports":    all + " api intake/archive web/auth event/bus intake/enrich intake/export job/tasks/afterimport profile job/tasks/purge queue queue/taskqueue intake/refused profile/memory profile/dictionary",
 	"profiles":   all + " api web/auth score/explain profile profile/view job/tasks/purge queue queue/taskqueue app/config/kmscipher profile/memory profile/dictionary intake/recent",
-	"rank":       all + " api web/auth backend/jobrunner rank/boost app/config/kmscipher rank/feed serve/page job job/kinds/daterows app/documents/documentdb profile queue queue/taskqueue rank/ranking serve/ranker profile/memory profile/dictionary",
-	"segments":   all + " api web/auth backend/answers backend/jobrunner backend/segmentjobs job app/documents/documentdb job/kinds/segmentbuild job/kinds/segmentexport profile serve/query queue queue/taskqueue profile/memory profile/dictionary",
-	"strategies": all + " api web/auth backend/jobrunner job app/documents/documentdb job/kinds/recompute judge/preview profile queue queue/taskqueue rank/ranking profile/memory profile/dictionary",
+	"rank":       all + " api web/auth backend/jobrunner rank/boost app/config/kmscipher rank/feed serve/page job job/kinds/daterows profile queue queue/taskqueue rank/ranking serve/ranker profile/memory profile/dictionary",
+	"segments":   all + " api web/auth backend/answers backend/jobrunner backend/segmentjobs job job/kinds/segmentbuild job/kinds/segmentexport profile serve/query queue queue/taskqueue profile/memory profile/dictionary",
+	"strategies": all + " api web/auth backend/jobrunner job job/kinds/recompute judge/preview profile queue queue/taskqueue rank/ranking profile/memory profile/dictionary",
 	"catalog":    all + " api web/auth job/tasks/bands queue queue/taskqueue",
 	"docs":       "admission deadline lru fault backend/function web/httpapi app/limit web/openapi web/openapi/internal/tree telemetry",
-	"console":    all + " api intake/archive job/audit web/auth backend/answers backend/jobrunner backend/jobs backend/segmentjobs judge/backtest job/tasks/bands rank/boost event/bus queue/pubsub api/client app/config/kmscipher profile/dictionary intake/enrich score/explain intake/export rank/feed serve/page job/tasks/afterimport job job/kinds/backtests job/kinds/crowdbuild job/kinds/daterows app/documents/documentdb job/kinds/migration job/kinds/recompute job/kinds/reenrich job/kinds/move job/kinds/segmentbuild job/kinds/segmentexport judge/preview profile profile/view job/tasks/purge queue queue/taskqueue rank/ranking profile/memory intake/refused serve/ranker intake/recent serve/query api/track judge/tune catalog/vocabulary",
+	"console":    all + " api intake/archive job/audit web/auth backend/answers backend/jobrunner backend/jobs backend/segmentjobs judge/backtest job/tasks/bands rank/boost event/bus queue/pubsub api/client app/config/kmscipher profile/dictionary intake/enrich score/explain intake/export rank/feed serve/page job/tasks/afterimport job job/kinds/backtests job/kinds/crowdbuild job/kinds/daterows job/kinds/migration job/kinds/recompute job/kinds/reenrich job/kinds/move job/kinds/segmentbuild job/kinds/segmentexport judge/preview profile profile/view job/tasks/purge queue queue/taskqueue rank/ranking profile/memory intake/refused serve/ranker intake/recent serve/query api/track judge/tune catalog/vocabulary",
 	"process":    all + " intake/apply event/bus queue/pubsub intake/enrich job/tasks/refresh profile queue queue/taskqueue intake/refused profile/memory profile/dictionary intake/recent",
-	"admin":      all + " api web/auth job/audit backend/answers backend/jobrunner backend/jobs backend/segmentjobs judge/backtest job/tasks/bands event/bus intake/enrich intake/export job job/kinds/backtests job/kinds/crowdbuild job/kinds/daterows app/documents/documentdb job/kinds/migration job/kinds/recompute job/kinds/reenrich job/kinds/move job/kinds/segmentbuild job/kinds/segmentexport profile profile/view serve/query queue queue/taskqueue rank/ranking judge/tune profile/memory profile/dictionary",
-	"worker":     all + " api job/audit backend/jobrunner backend/jobs backend/segmentjobs judge/backtest job/tasks/bands event/bus queue/pubsub intake/enrich job/tasks/afterimport job/tasks/refresh job job/kinds/backtests job/kinds/crowdbuild job/kinds/daterows job/kinds/deletion app/documents/documentdb job/kinds/migration job/kinds/recompute job/kinds/reenrich job/kinds/move job/kinds/segmentbuild job/kinds/segmentexport profile serve/query job/tasks/purge queue queue/taskqueue rank/ranking judge/tune profile/memory profile/dictionary",
+	"admin":      all + " api web/auth job/audit backend/answers backend/jobrunner backend/jobs backend/segmentjobs judge/backtest job/tasks/bands event/bus intake/enrich intake/export job job/kinds/backtests job/kinds/crowdbuild job/kinds/daterows job/kinds/migration job/kinds/recompute job/kinds/reenrich job/kinds/move job/kinds/segmentbuild job/kinds/segmentexport profile profile/view serve/query queue queue/taskqueue rank/ranking judge/tune profile/memory profile/dictionary",
+	"worker":     all + " api job/audit backend/jobrunner backend/jobs backend/segmentjobs judge/backtest job/tasks/bands event/bus queue/pubsub intake/enrich job/tasks/afterimport job/tasks/refresh job job/kinds/backtests job/kinds/crowdbuild job/kinds/daterows job/kinds/deletion job/kinds/migration job/kinds/recompute job/kinds/reenrich job/kinds/move job/kinds/segmentbuild job/kinds/segmentexport profile serve/query job/tasks/purge queue queue/taskqueue rank/ranking judge/tune profile/memory profile/dictionary",
 }
 
 const module = "github.com/affinityengine/affinity/"

@@ -18,7 +18,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/app/auditlog"
 	"github.com/affinityengine/affinity/shared/app/config"
-	"github.com/affinityengine/affinity/shared/app/config/configdb"
+	"github.com/affinityengine/affinity/shared/app/documents/documentdb"
 	"github.com/affinityengine/affinity/shared/app/limit"
 	"github.com/affinityengine/affinity/shared/app/usage"
 	"github.com/affinityengine/affinity/shared/backend/function"
@@ -110,7 +110,7 @@ func Open(ctx context.Context, log *slog.Logger, s Settings) (Base, error) {
 	if err != nil {
 		return Base{}, fmt.Errorf("open Firestore of %s: %w", s.Firestore.Project, err)
 	}
-	b, err := openStores(ctx, log, s, configdb.New(client, log))
+	b, err := openStores(ctx, log, s, config.New(documentdb.New(client), log))
 	if err != nil {
 		return Base{}, errors.Join(err, client.Close())
 	}

@@ -58,9 +58,9 @@ func (s stored) shardPath(app, id string, n int) (string, error) {
 func named(err error) error {
 	switch {
 	case errors.Is(err, documents.ErrNotFound):
-		return fmt.Errorf("%w: %w", ErrNotFound, err)
+		return fmt.Errorf("%w: %v", ErrNotFound, err)
 	case errors.Is(err, documents.ErrExists):
-		return fmt.Errorf("%w: %w", ErrExists, err)
+		return fmt.Errorf("%w: %v", ErrExists, err)
 	}
 	return err
 }
@@ -85,7 +85,7 @@ func (s stored) Create(ctx context.Context, j Job) error {
 	if err != nil {
 		return err
 	}
-	if err := s.documents.Create(ctx, s.jobs(j.App)+"/"+j.ID, j, j.Params); err != nil {
+	if err := s.documents.Commit(ctx, documents.Create(s.jobs(j.App)+"/"+j.ID, j, j.Params)); err != nil {
 		return fmt.Errorf("create job %s of app %q: %w", j.ID, j.App, named(err))
 	}
 	return nil
@@ -161,7 +161,7 @@ func change[T any](ctx context.Context, s documents.Store, path string, err erro
 	if err != nil {
 		return changed, err
 	}
-	err = s.Update(ctx, path, func(d documents.Document) (documents.Fields, error) {
+	err = documents.Update(ctx, s, path, func(d documents.Document) (documents.Fields, error) {
 		old, err := decode(d)
 		if err == nil {
 			changed, err = apply(old)
@@ -187,7 +187,7 @@ func (s stored) Update(ctx context.Context, app, id string, apply func(*Job) err
 func (s stored) CreateShard(ctx context.Context, app, id string, shard Shard) error {
 	path, err := s.shardPath(app, id, shard.N)
 	if err == nil {
-		err = named(s.documents.Create(ctx, path, shard.Prepared()))
+		err = named(s.documents.Commit(ctx, documents.Create(path, shard.Prepared())))
 	}
 	if err != nil {
 		return fmt.Errorf("create shard %d of job %s: %w", shard.N, id, err)

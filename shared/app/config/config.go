@@ -6,17 +6,16 @@
 // a change must take effect at one instant for the whole system. The tables of
 // events and profiles do not offer that.
 //
-// A Store reads and changes the configuration itself. There are two: configdb
-// keeps it in Firestore, NewMemory in memory for the local stack and for tests.
-// Package configtest tests both.
+// A Store reads and changes the configuration itself. It lies in documents: in Firestore,
+// or in memory for the local stack and for tests. Package configtest tests both.
 package config
 
 import (
 	"context"
-	"errors"
 	"regexp"
 	"time"
 
+	"github.com/affinityengine/affinity/shared/app/documents"
 	"github.com/affinityengine/affinity/shared/app/limit"
 	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/score/schema"
@@ -25,10 +24,10 @@ import (
 
 // ErrNotFound reports that the requested item, or the app it belongs to, does not
 // exist. A retry does not help.
-var ErrNotFound = errors.New("not found")
+var ErrNotFound = documents.ErrNotFound
 
 // ErrExists reports that an app with that id already exists.
-var ErrExists = errors.New("already exists")
+var ErrExists = documents.ErrExists
 
 // App is a customer, with the settings that apply to all their users.
 type App struct {

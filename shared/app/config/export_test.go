@@ -1,6 +1,11 @@
 package config
 
-import "time"
+import (
+	"context"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/app/documents"
+)
 
 var NewCachedAt = newCached
 
@@ -10,9 +15,19 @@ const (
 )
 
 // AgeVersions makes the versions of an app older by d.
-func AgeVersions(s Store, appID string, d time.Duration) {
-	a := s.(*memory).apps[appID]
-	for i := range a.strategies {
-		a.strategies[i].SetAt = a.strategies[i].SetAt.Add(-d)
+func AgeVersions(ctx context.Context, s documents.Store, appID string, d time.Duration) error {
+	all, err := s.Find(ctx, documents.Query{Collection: AppPath(appID) + "/strategies"})
+	if err != nil {
+		return err
 	}
+	for _, kept := range all {
+		var v strategyDocument
+		if err := kept.Decode(&v); err != nil {
+			return err
+		}
+		if err := s.Commit(ctx, documents.Change(kept, documents.Fields{"createdAt": v.CreatedAt.Add(-d)})); err != nil {
+			return err
+		}
+	}
+	return nil
 }

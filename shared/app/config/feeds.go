@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/affinityengine/affinity/shared/app/documents"
 	"github.com/affinityengine/affinity/shared/fault"
 )
 
@@ -87,52 +88,64 @@ func (a App) withDates(feeds []Feed, now time.Time) App {
 	return a
 }
 
-func (m *memory) Feed(ctx context.Context, appID, name string) (Feed, error) {
-	var f Feed
-	err := m.with(ctx, appID, func(a *memoryApp) error {
-		var ok bool
-		if f, ok = a.feeds[name]; !ok {
-			return fmt.Errorf("feed %q of app %q: %w", name, appID, ErrNotFound)
-		}
-		return nil
-	})
-	return f, err
+func feedPath(appID, name string) string { return AppPath(appID) + "/feeds/" + documents.ID(name) }
+
+func (s *store) Feed(ctx context.Context, appID, name string) (Feed, error) {
+	var d feedDocument
+	if err := s.read(ctx, feedPath(appID, name), &d); err != nil {
+		return Feed{}, fmt.Errorf("read feed %q of app %q: %w", name, appID, err)
+	}
+	return Feed(d), nil
 }
 
-func (m *memory) Feeds(ctx context.Context, appID string) ([]Feed, error) {
-	var feeds []Feed
-	err := m.with(ctx, appID, func(a *memoryApp) error {
-		feeds = a.sortedFeeds()
-		return nil
-	})
-	return feeds, err
+func (s *store) Feeds(ctx context.Context, appID string) ([]Feed, error) {
+	all, err := below[feedDocument](ctx, s, appID, documents.Query{Collection: "feeds"})
+	if err != nil {
+		return nil, fmt.Errorf("list feeds of app %q: %w", appID, err)
+	}
+	feeds := make([]Feed, len(all))
+	for i, d := range all {
+		feeds[i] = Feed(d)
+	}
+	slices.SortFunc(feeds, func(a, b Feed) int { return strings.Compare(a.Name, b.Name) })
+	return feeds, nil
 }
 
-func (a *memoryApp) sortedFeeds() []Feed {
-	return slices.SortedFunc(maps.Values(a.feeds), func(a, b Feed) int { return strings.Compare(a.Name, b.Name) })
-}
-
-func (m *memory) SetFeed(ctx context.Context, appID string, f Feed, now time.Time) (set Feed, changed bool, err error) {
-	err = m.change(ctx, appID, func(a *memoryApp) error {
-		from := a.App
-		from.FeedVersion = max(from.FeedVersion, m.after)
-		var to App
-		if to, set, changed, err = from.WithFeed(a.sortedFeeds(), f, now); err == nil && changed {
-			a.App, a.feeds[f.Name] = to, set
-		}
-		return err
-	})
-	return set, changed, err
-}
-
-func (m *memory) DeleteFeed(ctx context.Context, appID, name string, now time.Time) error {
-	return m.change(ctx, appID, func(a *memoryApp) error {
-		to, err := a.WithoutFeed(a.sortedFeeds(), name, now)
+func (s *store) SetFeed(ctx context.Context, appID string, f Feed, now time.Time) (set Feed, changed bool, err error) {
+	err = s.changeApp(ctx, appID, func(app App) (App, []documents.Write, error) {
+		feeds, err := s.Feeds(ctx, appID)
 		if err != nil {
-			return err
+			return app, nil, err
 		}
-		delete(a.feeds, name)
-		a.App = to
-		return nil
+		from := app
+		from.FeedVersion = max(from.FeedVersion, s.after)
+		var to App
+		if to, set, changed, err = from.WithFeed(feeds, f, now); err != nil || !changed {
+			return app, nil, err
+		}
+		return to, []documents.Write{documents.Put(feedPath(appID, f.Name), feedDocument(set))}, nil
 	})
+	if err != nil {
+		return Feed{}, false, fmt.Errorf("set feed %q of app %q: %w", f.Name, appID, err)
+	}
+	return set, changed, nil
+}
+
+func (s *store) DeleteFeed(ctx context.Context, appID, name string, now time.Time) error {
+	err := s.changeApp(ctx, appID, func(app App) (App, []documents.Write, error) {
+		feeds, err := s.Feeds(ctx, appID)
+		if err != nil {
+			return app, nil, err
+		}
+		to, err := app.WithoutFeed(feeds, name, now)
+		if err != nil {
+			return app, nil, err
+		}
+		d, err := s.documents.Get(ctx, feedPath(appID, name))
+		return to, []documents.Write{documents.Delete(d)}, err
+	})
+	if err != nil {
+		return fmt.Errorf("delete feed %q of app %q: %w", name, appID, err)
+	}
+	return nil
 }

@@ -3,6 +3,7 @@ package config_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -19,11 +20,11 @@ import (
 
 func openStored(t *testing.T, r documents.Records) config.Store {
 	t.Helper()
-	s, err := config.NewStored(r)
+	d, err := documents.NewStored(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s
+	return config.New(d, slog.New(slog.DiscardHandler))
 }
 
 // storedContent is what a store answers about the apps shop and gone.

@@ -3,11 +3,13 @@ package config_test
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"testing"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/app/documents"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
@@ -49,7 +51,8 @@ func TestExpiredVersions(t *testing.T) {
 
 // The store in memory deletes what the rule lets it delete.
 func TestMemoryDeletesOldVersions(t *testing.T) {
-	store := config.NewMemoryAfter(100)
+	kept := documents.NewMemory()
+	store := config.NewAfter(kept, slog.New(slog.DiscardHandler), 100)
 	if err := store.CreateApp(t.Context(), config.App{ID: "shop"}); err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +65,9 @@ func TestMemoryDeletesOldVersions(t *testing.T) {
 		}
 	}
 	set(10)
-	config.AgeVersions(store, "shop", 2*config.KeptVersionTime)
+	if err := config.AgeVersions(t.Context(), kept, "shop", 2*config.KeptVersionTime); err != nil {
+		t.Fatal(err)
+	}
 	set(config.KeptVersions - 4)
 	versions, err := store.StrategyVersions(t.Context(), "shop")
 	if err != nil || len(versions) != config.KeptVersions || versions[len(versions)-1].Version != 107 {

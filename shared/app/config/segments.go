@@ -3,11 +3,11 @@ package config
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/affinityengine/affinity/shared/app/documents"
 	"github.com/affinityengine/affinity/shared/fault"
 )
 
@@ -69,46 +69,50 @@ func (s SavedSegment) Among(saved []SavedSegment, create bool) (set SavedSegment
 	return s, true, nil
 }
 
-func (m *memory) SavedSegment(ctx context.Context, appID, name string) (SavedSegment, error) {
-	var s SavedSegment
-	err := m.with(ctx, appID, func(a *memoryApp) error {
-		var ok bool
-		if s, ok = a.segments[name]; !ok {
-			return fmt.Errorf("segment %q of app %q: %w", name, appID, ErrNotFound)
+func segmentPath(appID, name string) string {
+	return AppPath(appID) + "/savedSegments/" + documents.ID(name)
+}
+
+func (s *store) SavedSegment(ctx context.Context, appID, name string) (SavedSegment, error) {
+	var d segmentDocument
+	if err := s.read(ctx, segmentPath(appID, name), &d); err != nil {
+		return SavedSegment{}, fmt.Errorf("read segment %q of app %q: %w", name, appID, err)
+	}
+	return d.segment(), nil
+}
+
+func (s *store) SavedSegments(ctx context.Context, appID string) (saved []SavedSegment, err error) {
+	all, err := below[segmentDocument](ctx, s, appID, documents.Query{Collection: "savedSegments"})
+	if err != nil {
+		return nil, fmt.Errorf("list the segments of app %q: %w", appID, err)
+	}
+	for _, d := range all {
+		saved = append(saved, d.segment())
+	}
+	slices.SortFunc(saved, func(a, b SavedSegment) int { return strings.Compare(a.Name, b.Name) })
+	return saved, nil
+}
+
+func (s *store) SaveSegment(ctx context.Context, appID string, segment SavedSegment, create bool) (set SavedSegment, changed bool, err error) {
+	err = s.changeApp(ctx, appID, func(app App) (App, []documents.Write, error) {
+		saved, err := s.SavedSegments(ctx, appID)
+		if err != nil {
+			return app, nil, err
 		}
-		return nil
-	})
-	return s, err
-}
-
-func (m *memory) SavedSegments(ctx context.Context, appID string) (saved []SavedSegment, err error) {
-	err = m.with(ctx, appID, func(a *memoryApp) error {
-		saved = a.savedSegments()
-		return nil
-	})
-	return saved, err
-}
-
-func (a *memoryApp) savedSegments() []SavedSegment {
-	return slices.SortedFunc(maps.Values(a.segments), func(a, b SavedSegment) int { return strings.Compare(a.Name, b.Name) })
-}
-
-func (m *memory) SaveSegment(ctx context.Context, appID string, s SavedSegment, create bool) (set SavedSegment, changed bool, err error) {
-	err = m.change(ctx, appID, func(a *memoryApp) error {
-		if set, changed, err = s.Among(a.savedSegments(), create); err == nil && changed {
-			a.segments[s.Name] = set
+		if set, changed, err = segment.Among(saved, create); err != nil || !changed {
+			return app, nil, err
 		}
-		return err
+		return app, []documents.Write{documents.Put(segmentPath(appID, segment.Name), segmentDocument(set))}, nil
 	})
-	return set, changed, err
+	if err != nil {
+		return SavedSegment{}, false, fmt.Errorf("save segment %q of app %q: %w", segment.Name, appID, err)
+	}
+	return set, changed, nil
 }
 
-func (m *memory) DeleteSegment(ctx context.Context, appID, name string) error {
-	return m.change(ctx, appID, func(a *memoryApp) error {
-		if _, ok := a.segments[name]; !ok {
-			return fmt.Errorf("segment %q of app %q: %w", name, appID, ErrNotFound)
-		}
-		delete(a.segments, name)
-		return nil
-	})
+func (s *store) DeleteSegment(ctx context.Context, appID, name string) error {
+	if err := s.delete(ctx, segmentPath(appID, name)); err != nil {
+		return fmt.Errorf("delete segment %q of app %q: %w", name, appID, err)
+	}
+	return nil
 }

@@ -19,8 +19,8 @@ var (
 	bytesType = reflect.TypeFor[[]byte]()
 )
 
-// encode returns a value as it is kept.
-func encode(v reflect.Value) (any, error) {
+// encode returns a value as it is kept; at is the value of Now.
+func encode(v reflect.Value, at time.Time) (any, error) {
 	if !v.IsValid() {
 		return nil, nil
 	}
@@ -40,7 +40,7 @@ func encode(v reflect.Value) (any, error) {
 	case reflect.Float32, reflect.Float64:
 		return v.Float(), nil
 	case reflect.Interface, reflect.Pointer:
-		return encode(v.Elem())
+		return encode(v.Elem(), at)
 	case reflect.Slice:
 		if v.IsNil() {
 			return nil, nil
@@ -48,7 +48,7 @@ func encode(v reflect.Value) (any, error) {
 		all := make([]any, v.Len())
 		for i := range all {
 			var err error
-			if all[i], err = encode(v.Index(i)); err != nil {
+			if all[i], err = encode(v.Index(i), at); err != nil {
 				return nil, err
 			}
 		}
@@ -59,7 +59,7 @@ func encode(v reflect.Value) (any, error) {
 		}
 		all := make(map[string]any, v.Len())
 		for _, key := range v.MapKeys() {
-			value, err := encode(v.MapIndex(key))
+			value, err := encode(v.MapIndex(key), at)
 			if err != nil {
 				return nil, err
 			}
@@ -70,18 +70,21 @@ func encode(v reflect.Value) (any, error) {
 		}
 		return all, nil
 	case reflect.Struct:
-		return encodeFields(FieldsOf(v.Interface()))
+		return encodeFields(FieldsOf(v.Interface()), at)
 	}
 	return nil, fmt.Errorf("a document cannot hold a %s", v.Type())
 }
 
-func encodeFields(fields Fields) (map[string]any, error) {
+func encodeFields(fields Fields, at time.Time) (map[string]any, error) {
 	all := make(map[string]any, len(fields))
 	for name, field := range fields {
-		if field == Removed {
+		switch field.(type) {
+		case removed:
 			continue
+		case storeTime:
+			field = at
 		}
-		value, err := encode(reflect.ValueOf(field))
+		value, err := encode(reflect.ValueOf(field), at)
 		if err != nil {
 			return nil, fmt.Errorf("field %s: %w", name, err)
 		}
@@ -170,7 +173,7 @@ func decodeMap(values map[string]any, into reflect.Value) error {
 }
 
 func decodeStruct(values map[string]any, into reflect.Value) (err error) {
-	eachField(into, func(name string, _ bool, f reflect.Value) {
+	eachField(into, func(name, _ string, f reflect.Value) {
 		value, ok := values[name]
 		if !ok || err != nil {
 			return

@@ -7,15 +7,17 @@
 // TestStores tests both.
 //
 // A document is a struct whose fields have firestore tags, as the client library of
-// Firestore reads them: a name, "-", or a name with omitempty. Firestore keeps times to the
+// Firestore reads them: a name, "-", or a name with omitempty or serverTimestamp. Firestore keeps times to the
 // microsecond, so every store does.
 package documents
 
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"reflect"
 	"strings"
+	"time"
 )
 
 var (
@@ -23,6 +25,8 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrExists means that a document of that path exists already.
 	ErrExists = errors.New("already exists")
+	// ErrOvertaken means that a document has changed since it was read.
+	ErrOvertaken = errors.New("another writer came first")
 )
 
 // Store keeps documents by their paths: the name of a collection, the id of a document in
@@ -40,12 +44,9 @@ type Store interface {
 	// in a field. Documents without the field, or with one that is no whole number, add
 	// nothing.
 	Sum(ctx context.Context, q Query, field string) (int64, error)
-	// Create stores a document with the fields of values, or returns ErrExists.
-	Create(ctx context.Context, path string, values ...any) error
-	// Update is a compare-and-set: it sets the fields that change returns, and calls change
-	// again with the current document after a conflict. If change returns an error or no
-	// fields, the document stays as it is. It returns ErrNotFound if there is none.
-	Update(ctx context.Context, path string, change func(Document) (Fields, error)) error
+	// Commit makes writes, all of them or none. It returns ErrExists if a document to create
+	// exists, and ErrOvertaken if a document is not as a write expects it, or if writers met.
+	Commit(ctx context.Context, writes ...Write) error
 	// Forget deletes the documents of collections and all documents below them. After an
 	// error some are left, and the next call continues.
 	Forget(ctx context.Context, collections ...string) error
@@ -55,12 +56,16 @@ type Store interface {
 
 // Document is a document that a Store has read.
 type Document struct {
-	Path   string
-	decode func(into any) error
+	Path string
+	// Version tells what a document was when it was read from what it is later.
+	Version any
+	decode  func(into any) error
 }
 
 // NewDocument returns a document that decode decodes.
-func NewDocument(path string, decode func(into any) error) Document { return Document{path, decode} }
+func NewDocument(path string, version any, decode func(into any) error) Document {
+	return Document{path, version, decode}
+}
 
 // Decode reads the fields of the document into a struct. Fields that the document lacks
 // stay as they are.
@@ -81,6 +86,8 @@ type Query struct {
 	Descending bool
 	// Limit is how many documents there may be at most; 0 is all.
 	Limit int
+	// Only names the fields to read; empty: all.
+	Only []string
 }
 
 // Condition compares a field with a value. A document without the field does not meet it.
@@ -109,15 +116,94 @@ type removed struct{}
 // Removed is the value of a field to remove.
 var Removed any = removed{}
 
+type storeTime struct{}
+
+// Now is the value of a field that gets the time of the write by the clock of the store, as a
+// zero time with the option serverTimestamp does.
+var Now any = storeTime{}
+
+// Write is a change of one document.
+type Write struct {
+	Path string
+	// Fields are those of a document that is created or put, or those that change. Nil: there
+	// is no document afterwards.
+	Fields Fields
+	// Whole says that the document has no other fields afterwards.
+	Whole bool
+	// Read is the document as it must be still. Nil: with New there must be none, and without
+	// it there may be any.
+	Read *Document
+	New  bool
+}
+
+// Create returns the write that creates a document with the fields of values.
+func Create(path string, values ...any) Write {
+	return Write{Path: path, Fields: FieldsOf(values...), Whole: true, New: true}
+}
+
+// Put returns the write that creates or replaces a document.
+func Put(path string, values ...any) Write {
+	return Write{Path: path, Fields: FieldsOf(values...), Whole: true}
+}
+
+// Change returns the write that sets fields of a document that is as it was read.
+func Change(d Document, fields Fields) Write { return Write{Path: d.Path, Fields: fields, Read: &d} }
+
+// Delete returns the write that deletes a document that is as it was read.
+func Delete(d Document) Write { return Write{Path: d.Path, Read: &d} }
+
+// Absent returns the write that changes nothing, but for which there must be no document.
+func Absent(path string) Write { return Write{Path: path, New: true} }
+
+// maxAttempts bounds how often a change is tried that conflicts with other writers.
+const maxAttempts = 20
+
+// Retry calls try until it returns another error than ErrOvertaken, at most maxAttempts
+// times, with growing pauses of random length.
+func Retry(ctx context.Context, try func() error) error {
+	const first, longest = 10 * time.Millisecond, time.Second
+	for attempt := 0; ; attempt++ {
+		err := try()
+		if !errors.Is(err, ErrOvertaken) || attempt == maxAttempts-1 {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(rand.N(min(longest, first<<attempt))):
+		}
+	}
+}
+
+// Update is a compare-and-set: it sets the fields that change returns, and calls change
+// again with the current document after a conflict. If change returns an error or no
+// fields, the document stays as it is. It returns ErrNotFound if there is none.
+func Update(ctx context.Context, s Store, path string, change func(Document) (Fields, error)) error {
+	return Retry(ctx, func() error {
+		d, err := s.Get(ctx, path)
+		if err != nil {
+			return err
+		}
+		fields, err := change(d)
+		if err != nil || len(fields) == 0 {
+			return err
+		}
+		return s.Commit(ctx, Change(d, fields))
+	})
+}
+
 // FieldsOf returns the fields of structs. Those that are empty and have omitempty are
 // Removed. An embedded struct without a name of its own adds its fields; nil has none.
 func FieldsOf(values ...any) Fields {
 	all := Fields{}
 	for _, v := range values {
 		if v != nil {
-			eachField(reflect.ValueOf(v), func(name string, omit bool, f reflect.Value) {
-				if all[name] = f.Interface(); omit && f.IsZero() {
+			eachField(reflect.ValueOf(v), func(name, option string, f reflect.Value) {
+				switch all[name] = f.Interface(); {
+				case option == "omitempty" && isEmpty(f):
 					all[name] = Removed
+				case option == "serverTimestamp" && f.IsZero():
+					all[name] = Now
 				}
 			})
 		}
@@ -125,8 +211,17 @@ func FieldsOf(values ...any) Fields {
 	return all
 }
 
+// isEmpty reports whether a field with omitempty is left out.
+func isEmpty(f reflect.Value) bool {
+	switch f.Kind() {
+	case reflect.Slice, reflect.Map:
+		return f.Len() == 0
+	}
+	return f.IsZero()
+}
+
 // eachField calls fn with the fields of a struct.
-func eachField(v reflect.Value, fn func(name string, omitEmpty bool, f reflect.Value)) {
+func eachField(v reflect.Value, fn func(name, option string, f reflect.Value)) {
 	t := v.Type()
 	for i := range t.NumField() {
 		name, option, _ := strings.Cut(t.Field(i).Tag.Get("firestore"), ",")
@@ -135,7 +230,7 @@ func eachField(v reflect.Value, fn func(name string, omitEmpty bool, f reflect.V
 		case t.Field(i).Anonymous && name == "":
 			eachField(v.Field(i), fn)
 		default:
-			fn(name, option == "omitempty", v.Field(i))
+			fn(name, option, v.Field(i))
 		}
 	}
 }

@@ -88,7 +88,7 @@ func filled() full {
 // testStore tests what the stores of both kinds promise.
 func testStore(t *testing.T, open func(t *testing.T) documents.Store) {
 	for name, test := range map[string]func(*testing.T, documents.Store){
-		"Fields": testFields, "Update": testUpdate, "Conflicts": testConflicts, "Find": testFind, "Groups": testGroups, "Forget": testForget,
+		"Fields": testFields, "Update": testUpdate, "Conflicts": testConflicts, "Commit": testCommit, "Find": testFind, "Groups": testGroups, "Forget": testForget,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, open(t)) })
 	}
@@ -96,7 +96,7 @@ func testStore(t *testing.T, open func(t *testing.T) documents.Store) {
 
 func create(t *testing.T, s documents.Store, path string, values ...any) {
 	t.Helper()
-	if err := s.Create(t.Context(), path, values...); err != nil {
+	if err := s.Commit(t.Context(), documents.Create(path, values...)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -134,7 +134,7 @@ func testFields(t *testing.T, s documents.Store) {
 	same(t, "of two structs", read[full](t, s, "apps/shop/keys/k"), full{Text: "own", part: part{7}})
 	create(t, s, "apps/empty", full{})
 	same(t, "empty fields", read[full](t, s, "apps/empty"), full{Bytes: []byte{}})
-	if err := s.Create(t.Context(), "apps/shop", part{}); !errors.Is(err, documents.ErrExists) {
+	if err := s.Commit(t.Context(), documents.Create("apps/shop", part{})); !errors.Is(err, documents.ErrExists) {
 		t.Errorf("created again: %v", err)
 	}
 	d, err := s.Get(t.Context(), "apps/shop")
@@ -159,10 +159,10 @@ func testUpdate(t *testing.T, s documents.Store) {
 		}
 	}
 	refused := errors.New("refused")
-	if err := s.Update(t.Context(), "apps/shop", keep(full{}, refused)); !errors.Is(err, refused) {
+	if err := documents.Update(t.Context(), s, "apps/shop", keep(full{}, refused)); !errors.Is(err, refused) {
 		t.Errorf("a change that fails: %v", err)
 	}
-	if err := s.Update(t.Context(), "apps/shop", keep(full{At: noon, part: part{9}}, nil)); err != nil {
+	if err := documents.Update(t.Context(), s, "apps/shop", keep(full{At: noon, part: part{9}}, nil)); err != nil {
 		t.Fatal(err)
 	}
 	same(t, "changed", read[full](t, s, "apps/shop"), full{Bytes: []byte{}, Whole: -1<<60 + 1, At: noon.Truncate(time.Microsecond), part: part{9}})
@@ -170,10 +170,10 @@ func testUpdate(t *testing.T, s documents.Store) {
 	if n != 0 || err != nil {
 		t.Errorf("%d documents have the removed field, error %v", n, err)
 	}
-	if err := s.Update(t.Context(), "apps/other", keep(full{}, nil)); !errors.Is(err, documents.ErrNotFound) {
+	if err := documents.Update(t.Context(), s, "apps/other", keep(full{}, nil)); !errors.Is(err, documents.ErrNotFound) {
 		t.Errorf("no document: %v", err)
 	}
-	if err := s.Update(t.Context(), "apps/shop", func(documents.Document) (documents.Fields, error) { return nil, nil }); err != nil {
+	if err := documents.Update(t.Context(), s, "apps/shop", func(documents.Document) (documents.Fields, error) { return nil, nil }); err != nil {
 		t.Errorf("no change: %v", err)
 	}
 }
@@ -190,16 +190,16 @@ func testConflicts(t *testing.T, s documents.Store) {
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() {
-			if err := s.Update(t.Context(), "apps/shop", count); err != nil {
+			if err := documents.Update(t.Context(), s, "apps/shop", count); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	group.Wait()
 	tries := 0
-	err := s.Update(t.Context(), "apps/shop", func(d documents.Document) (documents.Fields, error) {
+	err := documents.Update(t.Context(), s, "apps/shop", func(d documents.Document) (documents.Fields, error) {
 		if tries++; tries == 1 {
-			if err := s.Update(t.Context(), "apps/shop", count); err != nil {
+			if err := documents.Update(t.Context(), s, "apps/shop", count); err != nil {
 				return nil, err
 			}
 		}
@@ -207,6 +207,65 @@ func testConflicts(t *testing.T, s documents.Store) {
 	})
 	if got := read[part](t, s, "apps/shop"); got.N != 10 || tries != 2 || err != nil {
 		t.Errorf("counted %d in %d tries, error %v; want 10 in 2", got.N, tries, err)
+	}
+}
+
+// Several writes happen together or not at all.
+func testCommit(t *testing.T, s documents.Store) {
+	create(t, s, "apps/shop", part{1})
+	create(t, s, "apps/shop/keys/a", part{2})
+	get := func(path string) documents.Document {
+		t.Helper()
+		d, err := s.Get(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	shop, key := get("apps/shop"), get("apps/shop/keys/a")
+	if err := s.Commit(t.Context(), documents.Change(shop, documents.Fields{"n": 3}), documents.Create("apps/shop/keys/a", part{})); !errors.Is(err, documents.ErrExists) {
+		t.Errorf("create what exists: %v", err)
+	}
+	before := time.Now().Add(-time.Minute)
+	err := s.Commit(t.Context(), documents.Change(shop, documents.Fields{"n": 4, "at": documents.Now}), documents.Put("apps/shop/keys/a", struct {
+		Text string    `firestore:"text"`
+		At   time.Time `firestore:"at,serverTimestamp"`
+	}{Text: "put"}), documents.Put("apps/shop/keys/b", part{5}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := read[full](t, s, "apps/shop"); got.N != 4 || got.At.Before(before) {
+		t.Errorf("changed to %+v, want 4 and the time of now", got)
+	}
+	if got := read[full](t, s, "apps/shop/keys/a"); got.N != 0 || got.Text != "put" || got.At.Before(before) {
+		t.Errorf("put as %+v, want nothing of what was there, and the time of now", got)
+	}
+	for what, w := range map[string]documents.Write{
+		"change what has changed": documents.Change(shop, documents.Fields{"n": 9}),
+		"delete what has changed": documents.Delete(key),
+	} {
+		if err := s.Commit(t.Context(), documents.Put("apps/other", part{}), w); !errors.Is(err, documents.ErrOvertaken) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	shop, b := get("apps/shop"), get("apps/shop/keys/b")
+	if err := s.Commit(t.Context(), documents.Delete(b), documents.Delete(shop)); err != nil {
+		t.Fatal(err)
+	}
+	for what, w := range map[string]documents.Write{
+		"change what is gone": documents.Change(shop, documents.Fields{"n": 9}),
+		"delete what is gone": documents.Delete(b),
+		"miss what is there":  documents.Absent("apps/shop/keys/a"),
+	} {
+		if err := s.Commit(t.Context(), documents.Put("apps/other", part{}), w); !errors.Is(err, documents.ErrOvertaken) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if n, err := s.Count(t.Context(), documents.Query{Collection: "apps"}); n != 0 || err != nil {
+		t.Errorf("%d documents are left, error %v", n, err)
+	}
+	if err := s.Commit(t.Context(), documents.Create("apps/other", part{}), documents.Absent("apps/shop")); err != nil {
+		t.Errorf("miss what is gone: %v", err)
 	}
 }
 
@@ -253,6 +312,15 @@ func testFind(t *testing.T, s documents.Store) {
 		if n, err := s.Count(t.Context(), c.q); n != len(c.want) || err != nil {
 			t.Errorf("%+v counts %d, error %v", c.q, n, err)
 		}
+	}
+	only, err := s.Find(t.Context(), documents.Query{Collection: "apps/shop/items", OrderBy: "rank", Only: []string{"name", "sums"}})
+	var first item
+	if err == nil {
+		err = only[0].Decode(&first)
+	}
+	same(t, "some fields", first, item{Name: "a", Sums: map[string]int64{"x": 1}})
+	if err != nil {
+		t.Error(err)
 	}
 	for field, want := range map[string]int64{"sums.x": 6, "rank": 6, "absent": 0, "sums.absent": 0} {
 		if sum, err := s.Sum(t.Context(), documents.Query{Collection: "apps/shop/items"}, field); sum != want || err != nil {
@@ -337,8 +405,8 @@ func TestWhatIsNotSavedIsNotChanged(t *testing.T) {
 	create(t, stored(t, records), "apps/shop", part{1})
 	s := stored(t, fullRecords{records})
 	for what, err := range map[string]error{
-		"create": s.Create(t.Context(), "apps/new", part{}),
-		"update": s.Update(t.Context(), "apps/shop", func(documents.Document) (documents.Fields, error) { return documents.Fields{"n": 2}, nil }),
+		"create": s.Commit(t.Context(), documents.Create("apps/new", part{})),
+		"update": documents.Update(t.Context(), s, "apps/shop", func(documents.Document) (documents.Fields, error) { return documents.Fields{"n": 2}, nil }),
 		"forget": s.Forget(t.Context(), "apps"),
 	} {
 		if !errors.Is(err, errFull) {

@@ -105,24 +105,9 @@ func (m *Memory) read(ctx context.Context, path string) (*written, error) {
 	return w, nil
 }
 
-// save stores a document under its path. The lock must be held.
-func (m *Memory) save(path string, fields map[string]any) error {
-	if m.records != nil {
-		text, err := toRecord(fields)
-		if err == nil {
-			err = m.records.Save(Record{Name: path, Value: text})
-		}
-		if err != nil {
-			return fmt.Errorf("save document %s: %w", path, err)
-		}
-	}
-	m.put(path, fields)
-	return nil
-}
-
-func document(path string, fields map[string]any) Document {
-	return NewDocument(path, func(into any) error {
-		if err := decodeStruct(fields, reflect.ValueOf(into).Elem()); err != nil {
+func document(path string, w *written) Document {
+	return NewDocument(path, w, func(into any) error {
+		if err := decodeStruct(w.fields, reflect.ValueOf(into).Elem()); err != nil {
 			return fmt.Errorf("document %s: %w", path, err)
 		}
 		return nil
@@ -135,56 +120,69 @@ func (m *Memory) Get(ctx context.Context, path string) (Document, error) {
 	if err != nil {
 		return Document{}, err
 	}
-	return document(path, w.fields), nil
+	return document(path, w), nil
 }
 
-// Create implements Store.
-func (m *Memory) Create(ctx context.Context, path string, values ...any) error {
-	fields, err := encodeFields(FieldsOf(values...))
-	if err == nil {
-		err = ctx.Err()
-	}
-	if err != nil {
+// Commit implements Store.
+func (m *Memory) Commit(ctx context.Context, writes ...Write) error {
+	if err := ctx.Err(); err != nil {
 		return err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.get(path) != nil {
-		return fmt.Errorf("document %s: %w", path, ErrExists)
+	at, after := time.Now(), make([]map[string]any, len(writes))
+	var records []Record
+	for i, w := range writes {
+		var err error
+		if after[i], err = w.on(m.get(w.Path), at); err != nil {
+			return fmt.Errorf("document %s: %w", w.Path, err)
+		}
+		if m.records == nil {
+			continue
+		}
+		record := Record{Name: w.Path}
+		if after[i] != nil {
+			if record.Value, err = toRecord(after[i]); err != nil {
+				return fmt.Errorf("document %s: %w", w.Path, err)
+			}
+		}
+		records = append(records, record)
 	}
-	return m.save(path, fields)
+	if m.records != nil {
+		if err := m.records.Save(records...); err != nil {
+			return fmt.Errorf("save documents: %w", err)
+		}
+	}
+	for i, w := range writes {
+		if after[i] != nil {
+			m.put(w.Path, after[i])
+			continue
+		}
+		collection, id := split(w.Path)
+		delete(m.collections[collection], id)
+	}
+	return nil
 }
 
-// Update implements Store.
-func (m *Memory) Update(ctx context.Context, path string, change func(Document) (Fields, error)) error {
-	for {
-		old, err := m.read(ctx, path)
-		if err != nil {
-			return err
-		}
-		changes, err := change(document(path, old.fields))
-		if err != nil || len(changes) == 0 {
-			return err
-		}
-		fields, err := changes.on(old.fields)
-		if err != nil {
-			return err
-		}
-		if saved, err := m.replace(path, old, fields); saved || err != nil {
-			return err
-		}
+// on returns the fields of a document after a write, nil if there is none then.
+func (w Write) on(before *written, at time.Time) (map[string]any, error) {
+	switch {
+	case w.New && before != nil && w.Fields != nil:
+		return nil, ErrExists
+	case w.New && before != nil:
+		return nil, ErrOvertaken
+	case w.Read != nil && (before == nil || w.Read.Version != before):
+		return nil, ErrOvertaken
+	case w.Fields == nil:
+		return nil, nil
 	}
-}
-
-// on returns fields after changes.
-func (changes Fields) on(old map[string]any) (map[string]any, error) {
-	set, err := encodeFields(changes)
-	if err != nil {
-		return nil, err
+	set, err := encodeFields(w.Fields, at)
+	if err != nil || w.Whole {
+		return set, err
 	}
-	fields := maps.Clone(old)
-	for name, value := range changes {
-		if value == Removed {
+	fields := maps.Clone(before.fields)
+	for name, value := range w.Fields {
+		if _, gone := value.(removed); gone {
 			delete(fields, name)
 		}
 	}
@@ -192,27 +190,17 @@ func (changes Fields) on(old map[string]any) (map[string]any, error) {
 	return fields, nil
 }
 
-// replace saves a document unless it has changed since it was read.
-func (m *Memory) replace(path string, old *written, fields map[string]any) (saved bool, err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.get(path) != old {
-		return false, nil
-	}
-	return true, m.save(path, fields)
-}
-
 // found is a document that meets the conditions of a query.
 type found struct {
 	collection, id string
-	fields         map[string]any
+	*written
 }
 
 // find returns what a query finds; unordered in no order, and more than its limit.
 func (m *Memory) find(ctx context.Context, q Query, unordered bool) ([]found, error) {
 	where := make([]Condition, len(q.Where))
 	for i, c := range q.Where {
-		value, err := encode(reflect.ValueOf(c.Value))
+		value, err := encode(reflect.ValueOf(c.Value), time.Time{})
 		if err != nil {
 			return nil, fmt.Errorf("condition on %s: %w", c.Field, err)
 		}
@@ -228,7 +216,7 @@ func (m *Memory) find(ctx context.Context, q Query, unordered bool) ([]found, er
 		for id, w := range m.collections[collection] {
 			meets := !slices.ContainsFunc(where, func(c Condition) bool { return !c.holds(w.fields) })
 			if _, ordered := field(w.fields, q.OrderBy); meets && (ordered || q.OrderBy == "") {
-				all = append(all, found{collection, id, w.fields})
+				all = append(all, found{collection, id, w})
 			}
 		}
 	}
@@ -327,7 +315,20 @@ func (m *Memory) Find(ctx context.Context, q Query) ([]Document, error) {
 	all, err := m.find(ctx, q, false)
 	var read []Document
 	for _, f := range all {
-		read = append(read, document(f.collection+"/"+f.id, f.fields))
+		path := f.collection + "/" + f.id
+		if len(q.Only) == 0 {
+			read = append(read, document(path, f.written))
+			continue
+		}
+		some := map[string]any{}
+		for _, name := range q.Only {
+			if value, ok := f.fields[name]; ok {
+				some[name] = value
+			}
+		}
+		d := document(path, &written{some})
+		d.Version = f.written
+		read = append(read, d)
 	}
 	return read, err
 }

@@ -26,7 +26,6 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/affinityengine/affinity/shared/app/config"
-	"github.com/affinityengine/affinity/shared/app/config/configdb"
 	"github.com/affinityengine/affinity/shared/app/documents"
 	"github.com/affinityengine/affinity/shared/app/documents/documentdb"
 	"github.com/affinityengine/affinity/shared/backend"
@@ -121,22 +120,23 @@ func (s *Stack) openBase(ctx context.Context, o Options) (backend.Base, database
 // database keeps the configuration and the jobs.
 type database struct {
 	config    config.Store
-	documents documents.Store // of the jobs
+	documents documents.Store
 }
 
 func (d database) jobs(c job.Collection) job.Jobs { return job.In(d.documents, c) }
 
 func (s *Stack) openConfig(ctx context.Context, log *slog.Logger) (database, error) {
 	if s.disk != nil {
-		return s.storedConfig()
+		kept, err := documents.NewStored(s.disk.Records(spaceDocuments))
+		return database{config.New(kept, log), kept}, err
 	}
 	if !emulated("FIRESTORE_EMULATOR_HOST") {
-		memory := database{config.NewMemory(), documents.NewMemory()}
+		memory := documents.NewMemory()
 		// A Bigtable emulator may hold what an earlier process computed.
 		if emulated("BIGTABLE_EMULATOR_HOST") {
-			memory.config = config.NewMemoryAfter(time.Now().UnixMilli())
+			return database{config.NewAfter(memory, log, time.Now().UnixMilli()), memory}, nil
 		}
-		return memory, nil
+		return database{config.New(memory, log), memory}, nil
 	}
 	// The database that the commands of `affinity app` open.
 	client, err := firestore.NewClientWithDatabase(ctx, Project, terraform.Database, clients.Options()...)
@@ -144,7 +144,8 @@ func (s *Stack) openConfig(ctx context.Context, log *slog.Logger) (database, err
 		return database{}, fmt.Errorf("open Firestore: %w", err)
 	}
 	s.onClose(client.Close)
-	return database{configdb.New(client, log), documentdb.New(client)}, nil
+	kept := documentdb.New(client)
+	return database{config.New(kept, log), kept}, nil
 }
 
 // messaging holds the stack's clients of Pub/Sub.

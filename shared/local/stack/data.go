@@ -12,7 +12,6 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/affinityengine/affinity/shared/app/config"
-	"github.com/affinityengine/affinity/shared/app/documents"
 	"github.com/affinityengine/affinity/shared/local/disk"
 	"github.com/affinityengine/affinity/shared/local/emulator"
 	"github.com/affinityengine/affinity/shared/local/rows"
@@ -21,10 +20,9 @@ import (
 
 // Spaces of the data folder, beside those of package rows.
 const (
-	spaceConfig   disk.Space = 'c'
-	spaceJobs     disk.Space = 'j'
-	spaceMessages disk.Space = 'm'
-	spaceTasks    disk.Space = 'q'
+	spaceDocuments disk.Space = 'c'
+	spaceMessages  disk.Space = 'm'
+	spaceTasks     disk.Space = 'q'
 )
 
 // cipherFile holds the key that encrypts the texts of parents.
@@ -61,18 +59,6 @@ func (s *Stack) startPubSub(opts ...grpc.ServerOption) (*emulator.PubSub, error)
 		return emulator.StartPubSub(opts...)
 	}
 	return emulator.StartStoredPubSub(s.disk.Records(spaceMessages), opts...)
-}
-
-func (s *Stack) storedConfig() (database, error) {
-	stored, err := config.NewStored(s.disk.Records(spaceConfig))
-	if err != nil {
-		return database{}, err
-	}
-	jobs, err := documents.NewStored(s.disk.Records(spaceJobs))
-	if err != nil {
-		return database{}, err
-	}
-	return database{stored, jobs}, nil
 }
 
 // keptTasks keep tasks in the data folder. The worker of a later process has another

@@ -26,4 +26,4 @@ func (s *Stack) Metrics() http.Handler { return s.metrics }
 
 // DatabaseSpaces are the spaces of a data folder that hold what the database of a deployed
 // engine holds.
-var DatabaseSpaces = []disk.Space{spaceConfig, spaceJobs}
+var DatabaseSpaces = []disk.Space{spaceDocuments}

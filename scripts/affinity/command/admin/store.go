@@ -10,7 +10,6 @@ import (
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/app/config"
-	"github.com/affinityengine/affinity/shared/app/config/configdb"
 	"github.com/affinityengine/affinity/shared/app/config/kmscipher"
 	"github.com/affinityengine/affinity/shared/app/documents"
 	"github.com/affinityengine/affinity/shared/app/documents/documentdb"
@@ -120,7 +119,8 @@ func openFirestore(ctx context.Context, project, database string) (ConfigStore, 
 		return ConfigStore{}, fmt.Errorf("connect to Firestore database %s of project %s: %w (get credentials with `gcloud auth application-default login`)",
 			database, project, err)
 	}
-	return ConfigStore{Store: configdb.New(client, slog.Default()), Documents: documentdb.New(client), Close: client.Close}, nil
+	d := documentdb.New(client)
+	return ConfigStore{Store: config.New(d, slog.Default()), Documents: d, Close: client.Close}, nil
 }
 
 // openKMS returns the Cipher of a Cloud KMS key, with the operator's Google

@@ -9,15 +9,11 @@ import (
 
 	"cloud.google.com/go/firestore"
 	"cloud.google.com/go/firestore/apiv1/firestorepb"
-	"github.com/googleapis/gax-go/v2"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/affinityengine/affinity/shared/app/documents"
 )
-
-// maxAttempts bounds how often a change is tried that conflicts with other writers.
-const maxAttempts = 20
 
 type store struct{ client *firestore.Client }
 
@@ -40,7 +36,7 @@ func (s store) read(ctx context.Context, path string) (*firestore.DocumentSnapsh
 }
 
 func document(path string, snapshot *firestore.DocumentSnapshot) documents.Document {
-	return documents.NewDocument(path, func(into any) error {
+	return documents.NewDocument(path, snapshot.UpdateTime, func(into any) error {
 		if err := snapshot.DataTo(into); err != nil {
 			return fmt.Errorf("document %s: %w", path, err)
 		}
@@ -50,7 +46,10 @@ func document(path string, snapshot *firestore.DocumentSnapshot) documents.Docum
 
 func (s store) Get(ctx context.Context, path string) (documents.Document, error) {
 	snapshot, err := s.read(ctx, path)
-	return document(path, snapshot), err
+	if err != nil {
+		return documents.Document{}, err
+	}
+	return document(path, snapshot), nil
 }
 
 // query returns a query of the client, and the path of a document that it finds.
@@ -75,6 +74,9 @@ func (s store) query(q documents.Query) (firestore.Query, func(*firestore.Docume
 	}
 	if q.Limit > 0 {
 		query = query.Limit(q.Limit)
+	}
+	if len(q.Only) > 0 {
+		query = query.Select(q.Only...)
 	}
 	return query, path
 }
@@ -125,57 +127,90 @@ func aggregate(ctx context.Context, query *firestore.AggregationQuery) (int64, e
 	return value.GetIntegerValue(), nil
 }
 
-func (s store) Create(ctx context.Context, path string, values ...any) error {
-	fields := documents.FieldsOf(values...)
-	for name, value := range fields {
-		if value == documents.Removed {
-			delete(fields, name)
-		}
+// Commit makes one write without a transaction, and several in one. A transaction reads only
+// what must not exist: it locks what it reads, and other writers wait for seconds.
+func (s store) Commit(ctx context.Context, writes ...documents.Write) error {
+	var err error
+	if w := writes[0]; len(writes) == 1 && !(w.New && w.Fields == nil) {
+		err = s.write(ctx, w)
+	} else {
+		err = s.client.RunTransaction(ctx, func(_ context.Context, tx *firestore.Transaction) error {
+			for _, w := range writes { // before all writes
+				if w.New && w.Fields == nil {
+					if snapshot, err := tx.Get(s.client.Doc(w.Path)); snapshot == nil {
+						return err
+					} else if snapshot.Exists() {
+						return documents.ErrOvertaken
+					}
+				}
+			}
+			for _, w := range writes {
+				if err := s.writeIn(tx, w); err != nil {
+					return err
+				}
+			}
+			return nil
+		}, firestore.MaxAttempts(1))
 	}
-	_, err := s.client.Doc(path).Create(ctx, map[string]any(fields))
-	if status.Code(err) == codes.AlreadyExists {
+	switch status.Code(err) {
+	case codes.OK:
+		return nil
+	case codes.Unknown: // of this package
+	case codes.AlreadyExists:
 		err = documents.ErrExists
+	case codes.Aborted, codes.FailedPrecondition, codes.NotFound: // a document that was read is gone
+		err = fmt.Errorf("%w: %v", documents.ErrOvertaken, err)
 	}
-	if err != nil {
-		return fmt.Errorf("create document %s: %w", path, err)
-	}
-	return nil
+	return fmt.Errorf("write document %s: %w", writes[0].Path, err)
 }
 
-// Update writes on condition that nobody has written the document since it was read, and
-// starts over after a conflict. A transaction would lock the document from its read on, and
-// other writers would wait for seconds.
-func (s store) Update(ctx context.Context, path string, change func(documents.Document) (documents.Fields, error)) error {
-	backoff := gax.Backoff{Initial: 10 * time.Millisecond, Max: time.Second}
-	for attempt := 1; ; attempt++ {
-		snapshot, err := s.read(ctx, path)
-		if err != nil {
-			return err
-		}
-		fields, err := change(document(path, snapshot))
-		if err != nil || len(fields) == 0 {
-			return err
-		}
-		var updates []firestore.Update
-		for name, value := range fields {
-			if value == documents.Removed {
-				value = firestore.Delete
-			}
-			updates = append(updates, firestore.Update{FieldPath: firestore.FieldPath{name}, Value: value})
-		}
-		_, err = s.client.Doc(path).Update(ctx, updates, firestore.LastUpdateTime(snapshot.UpdateTime))
-		switch status.Code(err) {
-		case codes.OK:
-			return nil
-		case codes.Aborted, codes.FailedPrecondition:
-		default:
-			return fmt.Errorf("update document %s: %w", path, err)
-		}
-		if attempt == maxAttempts {
-			return fmt.Errorf("update document %s: %w", path, err)
-		}
-		if err := gax.Sleep(ctx, backoff.Pause()); err != nil {
-			return err
-		}
+func (s store) write(ctx context.Context, w documents.Write) (err error) {
+	ref, data, updates, conditions := s.parts(w)
+	switch {
+	case w.Fields == nil:
+		_, err = ref.Delete(ctx, conditions...)
+	case w.New:
+		_, err = ref.Create(ctx, data)
+	case w.Whole:
+		_, err = ref.Set(ctx, data)
+	default:
+		_, err = ref.Update(ctx, updates, conditions...)
 	}
+	return err
+}
+
+func (s store) writeIn(tx *firestore.Transaction, w documents.Write) error {
+	ref, data, updates, conditions := s.parts(w)
+	switch {
+	case w.Fields == nil && w.New:
+		return nil
+	case w.Fields == nil:
+		return tx.Delete(ref, conditions...)
+	case w.New:
+		return tx.Create(ref, data)
+	case w.Whole:
+		return tx.Set(ref, data)
+	}
+	return tx.Update(ref, updates, conditions...)
+}
+
+// parts returns a write in the terms of the client: the fields of a whole document, and the
+// changes of another one.
+func (s store) parts(w documents.Write) (ref *firestore.DocumentRef, data map[string]any, updates []firestore.Update, conditions []firestore.Precondition) {
+	data = map[string]any{}
+	for name, value := range w.Fields {
+		if value == documents.Now {
+			value = firestore.ServerTimestamp
+		}
+		if value == documents.Removed {
+			updates = append(updates, firestore.Update{FieldPath: firestore.FieldPath{name}, Value: firestore.Delete})
+			continue
+		}
+		data[name] = value
+		updates = append(updates, firestore.Update{FieldPath: firestore.FieldPath{name}, Value: value})
+	}
+	if w.Read != nil {
+		conditions = append(conditions, firestore.LastUpdateTime(w.Read.Version.(time.Time)))
+	}
+	return s.client.Doc(w.Path), data, updates, conditions
 }

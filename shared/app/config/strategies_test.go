@@ -1,4 +1,4 @@
-package configdb_test
+package config_test
 
 import (
 	"bytes"
@@ -12,14 +12,14 @@ import (
 	"cloud.google.com/go/firestore"
 
 	"github.com/affinityengine/affinity/shared/app/config"
-	"github.com/affinityengine/affinity/shared/app/config/configdb"
+	"github.com/affinityengine/affinity/shared/app/documents/documentdb"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
 // testOldVersions deletes versions that are neither among the newest nor young.
 func testOldVersions(t *testing.T) {
 	client := newClient(t, newProject())
-	store := configdb.New(client, slog.New(slog.DiscardHandler))
+	store := config.New(documentdb.New(client), slog.New(slog.DiscardHandler))
 	const n = config.KeptVersions + 5
 	for name, c := range map[string]struct{ old, gone int64 }{
 		"all are old": {n, 6}, "three are old": {3, 3}, "all are young": {0, 0},
@@ -64,7 +64,7 @@ func testOldVersions(t *testing.T) {
 // they stay.
 func testDamagedOldVersion(t *testing.T) {
 	client, log := newClient(t, newProject()), &bytes.Buffer{}
-	store := configdb.New(client, slog.New(slog.NewTextHandler(log, nil)))
+	store := config.New(documentdb.New(client), slog.New(slog.NewTextHandler(log, nil)))
 	if err := store.CreateApp(t.Context(), config.App{ID: "shop"}); err != nil {
 		t.Fatal(err)
 	}

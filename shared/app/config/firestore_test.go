@@ -1,4 +1,4 @@
-package configdb_test
+package config_test
 
 import (
 	"crypto/rand"
@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/affinityengine/affinity/shared/app/config"
-	"github.com/affinityengine/affinity/shared/app/config/configdb"
+	"github.com/affinityengine/affinity/shared/app/documents/documentdb"
 	"github.com/affinityengine/affinity/shared/local/configtest"
 	"github.com/affinityengine/affinity/shared/local/gcloudtest"
 	"github.com/affinityengine/affinity/shared/score/schema"
@@ -24,7 +24,7 @@ import (
 func TestFirestore(t *testing.T) {
 	t.Setenv("FIRESTORE_EMULATOR_HOST", gcloudtest.Firestore(t))
 	open := func(t *testing.T) config.Store {
-		return configdb.New(newClient(t, newProject()), slog.New(slog.DiscardHandler))
+		return config.New(documentdb.New(newClient(t, newProject())), slog.New(slog.DiscardHandler))
 	}
 	for name, test := range map[string]func(*testing.T){
 		"Plain": func(t *testing.T) { configtest.Run(t, open) },
@@ -33,7 +33,7 @@ func TestFirestore(t *testing.T) {
 		},
 		"Processes": func(t *testing.T) {
 			project := newProject()
-			configtest.RunShared(t, configdb.New(newClient(t, project), slog.New(slog.DiscardHandler)), configdb.New(newClient(t, project), slog.New(slog.DiscardHandler)))
+			configtest.RunShared(t, config.New(documentdb.New(newClient(t, project)), slog.New(slog.DiscardHandler)), config.New(documentdb.New(newClient(t, project)), slog.New(slog.DiscardHandler)))
 		},
 		"CorruptStrategy":      testCorruptStrategy,
 		"DamagedPrivateFacets": testDamagedPrivateFacets,
@@ -68,7 +68,7 @@ func newClient(t *testing.T, project string) *firestore.Client {
 // A corrupt document is reported as a fault, not as a missing one.
 func testCorruptStrategy(t *testing.T) {
 	client := newClient(t, newProject())
-	store := configdb.New(client, slog.New(slog.DiscardHandler))
+	store := config.New(documentdb.New(client), slog.New(slog.DiscardHandler))
 	if err := store.CreateApp(t.Context(), config.App{ID: "shop"}); err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func testCorruptStrategy(t *testing.T) {
 // An app whose private facets cannot be read is a fault, not an app without any.
 func testDamagedPrivateFacets(t *testing.T) {
 	client := newClient(t, newProject())
-	store := configdb.New(client, slog.New(slog.DiscardHandler))
+	store := config.New(documentdb.New(client), slog.New(slog.DiscardHandler))
 	if err := store.CreateApp(t.Context(), config.App{ID: "shop"}); err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func testDamagedPrivateFacets(t *testing.T) {
 // fault.
 func testLogDocument(t *testing.T) {
 	client := newClient(t, newProject())
-	store := configdb.New(client, slog.New(slog.DiscardHandler))
+	store := config.New(documentdb.New(client), slog.New(slog.DiscardHandler))
 	document := client.Collection("apps").Doc("shop")
 	at := time.Date(2026, 3, 4, 5, 6, 7, 8000, time.UTC)
 	old := map[string]any{"id": "shop", "retentionDays": 30, "strategy": "", "strategyVersion": 0, "createdAt": at, "changedAt": at,

@@ -1,27 +1,24 @@
-package configdb
+package config
 
 import (
 	"encoding/json"
 	"fmt"
 	"time"
 
-	"cloud.google.com/go/firestore"
-
-	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/app/limit"
 	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/score/schema"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
-// The documents; the package comment says where each lies.
+// The documents; store says where each lies.
 type (
 	appDocument struct {
 		ID            string `firestore:"id"`
 		RetentionDays int    `firestore:"retentionDays"`
 		// Consistency is empty in a document in which nobody set it.
-		Consistency    config.Consistency `firestore:"consistency,omitempty"`
-		BrowserRanking bool               `firestore:"browserRanking,omitempty"`
+		Consistency    Consistency `firestore:"consistency,omitempty"`
+		BrowserRanking bool        `firestore:"browserRanking,omitempty"`
 		// SegmentsSince is zero while segments are off.
 		SegmentsSince   time.Time `firestore:"segmentsSince,omitempty"`
 		Strategy        string    `firestore:"strategy"`
@@ -65,25 +62,25 @@ type (
 		Generation int64 `firestore:"generation"`
 	}
 	migrationDocument struct {
-		ID        string       `firestore:"id"`
-		From      schema.Name  `firestore:"from"`
-		To        schema.Name  `firestore:"to"`
-		Phase     config.Phase `firestore:"phase"`
-		Job       string       `firestore:"job"`
-		Backfill  string       `firestore:"backfill"`
-		Rate      int          `firestore:"rate"`
-		Undone    bool         `firestore:"undone"`
-		StartedAt time.Time    `firestore:"startedAt"`
+		ID        string      `firestore:"id"`
+		From      schema.Name `firestore:"from"`
+		To        schema.Name `firestore:"to"`
+		Phase     Phase       `firestore:"phase"`
+		Job       string      `firestore:"job"`
+		Backfill  string      `firestore:"backfill"`
+		Rate      int         `firestore:"rate"`
+		Undone    bool        `firestore:"undone"`
+		StartedAt time.Time   `firestore:"startedAt"`
 	}
 	moveDocument struct {
-		ID        string           `firestore:"id"`
-		From      string           `firestore:"from"`
-		To        string           `firestore:"to"`
-		Births    string           `firestore:"births"`
-		Phase     config.MovePhase `firestore:"phase"`
-		Back      bool             `firestore:"back"`
-		Job       string           `firestore:"job"`
-		StartedAt time.Time        `firestore:"startedAt"`
+		ID        string    `firestore:"id"`
+		From      string    `firestore:"from"`
+		To        string    `firestore:"to"`
+		Births    string    `firestore:"births"`
+		Phase     MovePhase `firestore:"phase"`
+		Back      bool      `firestore:"back"`
+		Job       string    `firestore:"job"`
+		StartedAt time.Time `firestore:"startedAt"`
 		// ChangedAt is set by Firestore's clock if it is zero.
 		ChangedAt time.Time `firestore:"changedAt,serverTimestamp"`
 	}
@@ -115,6 +112,11 @@ type (
 		Date       string `firestore:"date"`
 		Definition string `firestore:"definition"`
 	}
+	segmentDocument struct {
+		Name  string    `firestore:"name"`
+		Where string    `firestore:"where"`
+		SetAt time.Time `firestore:"setAt"`
+	}
 	indexDocument struct {
 		Index                 string   `firestore:"index"`
 		AttributesForFaceting []string `firestore:"attributesForFaceting"`
@@ -126,41 +128,41 @@ type (
 	}
 )
 
-func (d appDocument) app() (config.App, error) {
-	a := config.App{ID: d.ID, RetentionDays: d.RetentionDays, StrategyVersion: d.StrategyVersion, Consistency: d.Consistency,
-		BrowserRanking: d.BrowserRanking, Segments: config.Segments{Since: d.SegmentsSince.UTC()}, Log: schema.Layout(d.Log), CreatedAt: d.CreatedAt.UTC(), ChangedAt: d.ChangedAt.UTC()}
+func (d appDocument) app() (App, error) {
+	a := App{ID: d.ID, RetentionDays: d.RetentionDays, StrategyVersion: d.StrategyVersion, Consistency: d.Consistency,
+		BrowserRanking: d.BrowserRanking, Segments: Segments{Since: d.SegmentsSince.UTC()}, Log: schema.Layout(d.Log), CreatedAt: d.CreatedAt.UTC(), ChangedAt: d.ChangedAt.UTC()}
 	if d.Limits != nil {
 		a.Limits = limit.Numbers(*d.Limits)
 	}
 	// Reading an unknown layout as another one would lose events.
-	if err := config.CheckLog(a.Log); err != nil {
-		return config.App{}, fmt.Errorf("stored %w", err)
+	if err := CheckLog(a.Log); err != nil {
+		return App{}, fmt.Errorf("stored %w", err)
 	}
 	if d.Migration != nil {
 		d.Migration.StartedAt = d.Migration.StartedAt.UTC()
-		a.Migration = config.Migration(*d.Migration)
+		a.Migration = Migration(*d.Migration)
 	}
 	a.Region = d.Region
 	if d.Move != nil {
 		d.Move.StartedAt = d.Move.StartedAt.UTC()
-		a.Move = config.Move(*d.Move)
+		a.Move = Move(*d.Move)
 	}
 	// An app whose private facets are unknown must not look like one without any.
 	if d.PrivateFacets != "" {
 		if err := json.Unmarshal([]byte(d.PrivateFacets), &a.PrivateFacets); err != nil {
-			return config.App{}, fmt.Errorf("parse stored private facets: %w", err)
+			return App{}, fmt.Errorf("parse stored private facets: %w", err)
 		}
 	}
 	if d.NumericBands != "" {
 		if err := json.Unmarshal([]byte(d.NumericBands), &a.NumericBands); err != nil {
-			return config.App{}, fmt.Errorf("parse stored numeric bands: %w", err)
+			return App{}, fmt.Errorf("parse stored numeric bands: %w", err)
 		}
 	}
 	// Nor one whose dates are unknown: its objects would leave the feeds.
 	a.FeedVersion = d.FeedVersion
 	if d.Dates != "" {
 		if err := json.Unmarshal([]byte(d.Dates), &a.Dates); err != nil {
-			return config.App{}, fmt.Errorf("parse stored dates: %w", err)
+			return App{}, fmt.Errorf("parse stored dates: %w", err)
 		}
 	}
 	if d.StrategyVersion == 0 {
@@ -172,30 +174,85 @@ func (d appDocument) app() (config.App, error) {
 	return a, err
 }
 
-// newStrategyDocument returns the document of an app's active strategy.
-func newStrategyDocument(app config.App) (strategyDocument, error) {
-	d := strategyDocument{Version: app.StrategyVersion, ScoringVersion: app.ScoringVersion, CreatedAt: config.Stamp(time.Time{})}
-	if app.Strategy.Ranking != nil {
-		text, err := json.Marshal(app.Strategy.Ranking)
-		if err != nil {
+// newAppDocument returns the document of an app.
+func newAppDocument(a App) (appDocument, error) {
+	d := appDocument{
+		ID: a.ID, RetentionDays: a.RetentionDays, Consistency: a.Consistency, BrowserRanking: a.BrowserRanking, SegmentsSince: a.Segments.Since,
+		StrategyVersion: a.StrategyVersion, ScoringVersion: a.ScoringVersion, CreatedAt: a.CreatedAt, ChangedAt: a.ChangedAt,
+		Log: logDocument(a.Log), Region: a.Region, FeedVersion: a.FeedVersion,
+	}
+	if a.Limits != (limit.Numbers{}) {
+		limits := limitsDocument(a.Limits)
+		d.Limits = &limits
+	}
+	if a.Migration != (Migration{}) {
+		migration := migrationDocument(a.Migration)
+		d.Migration = &migration
+	}
+	if a.Move != (Move{}) {
+		move := moveDocument(a.Move)
+		d.Move = &move
+	}
+	var err error
+	if a.StrategyVersion > 0 {
+		if d.Strategy, d.Ranking, err = strategyTexts(a.Strategy); err != nil {
 			return d, err
 		}
-		d.Ranking = string(text)
 	}
-	known := app.Strategy
-	known.Ranking = nil
-	text, err := json.Marshal(known)
-	d.Strategy = string(text)
+	for _, part := range []struct {
+		text  *string
+		value any
+		there bool
+	}{
+		{&d.PrivateFacets, a.PrivateFacets, a.PrivateFacets != nil},
+		{&d.NumericBands, a.NumericBands, a.NumericBands != nil},
+		{&d.Dates, a.Dates, a.Dates != nil},
+	} {
+		if !part.there {
+			continue
+		}
+		text, err := json.Marshal(part.value)
+		if err != nil {
+			return d, fmt.Errorf("encode settings of app %q: %w", a.ID, err)
+		}
+		*part.text = string(text)
+	}
+	return d, nil
+}
+
+// strategyTexts returns a strategy without its ranking, and the ranking, as documents hold them.
+func strategyTexts(s strategy.Strategy) (text, ranking string, err error) {
+	if s.Ranking != nil {
+		encoded, err := json.Marshal(s.Ranking)
+		if err != nil {
+			return "", "", err
+		}
+		ranking = string(encoded)
+	}
+	s.Ranking = nil
+	encoded, err := json.Marshal(s)
+	return string(encoded), ranking, err
+}
+
+// newStrategyDocument returns the document of an app's active strategy.
+func newStrategyDocument(app App, note string) (d strategyDocument, err error) {
+	d = strategyDocument{Version: app.StrategyVersion, ScoringVersion: app.ScoringVersion, CreatedAt: Stamp(time.Time{}), Note: note}
+	d.Strategy, d.Ranking, err = strategyTexts(app.Strategy)
 	return d, err
 }
 
-func (d strategyDocument) kept() config.Version {
-	return config.Version{Version: d.Version, ScoringVersion: d.ScoringVersion, SetAt: d.CreatedAt.UTC(), Note: d.Note}
+func (d strategyDocument) kept() Version {
+	return Version{Version: d.Version, ScoringVersion: d.ScoringVersion, SetAt: d.CreatedAt.UTC(), Note: d.Note}
 }
 
-func (d keyDocument) key() config.Key {
+func (d segmentDocument) segment() SavedSegment {
+	d.SetAt = d.SetAt.UTC()
+	return SavedSegment(d)
+}
+
+func (d keyDocument) key() Key {
 	d.CreatedAt, d.ValidUntil = d.CreatedAt.UTC(), d.ValidUntil.UTC()
-	return config.Key(d)
+	return Key(d)
 }
 
 func (d indexDocument) settings() (catalog.Settings, error) {
@@ -233,17 +290,4 @@ func parseStrategy(text, ranking string) (strategy.Strategy, error) {
 		return s, fmt.Errorf("parse stored ranking: %w", err)
 	}
 	return s, nil
-}
-
-// into decodes the result of a read.
-func into(document any, snapshot *firestore.DocumentSnapshot, err error) error {
-	// A missing database also answers NotFound, but without a snapshot. That is a
-	// fault and says nothing about the document.
-	if snapshot != nil && !snapshot.Exists() {
-		return config.ErrNotFound
-	}
-	if err != nil {
-		return err
-	}
-	return snapshot.DataTo(document)
 }

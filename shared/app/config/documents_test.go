@@ -1,4 +1,4 @@
-package configdb_test
+package config_test
 
 import (
 	"fmt"
@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/affinityengine/affinity/shared/app/config"
-	"github.com/affinityengine/affinity/shared/app/config/configdb"
 	"github.com/affinityengine/affinity/shared/app/documents/documentdb"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
@@ -17,7 +16,7 @@ import (
 // code names too, below documents that do not exist too, and none of another app.
 func testDocuments(t *testing.T) {
 	client := newClient(t, newProject())
-	store, documents := configdb.New(client, slog.New(slog.DiscardHandler)), config.Documents{Store: documentdb.New(client)}
+	store, documents := config.New(documentdb.New(client), slog.New(slog.DiscardHandler)), config.Documents{Store: documentdb.New(client)}
 	holding := func(app string) []string {
 		t.Helper()
 		names, err := documents.Holding(t.Context(), app, 9)
@@ -35,7 +34,7 @@ func testDocuments(t *testing.T) {
 		if _, _, err := store.SetStrategy(t.Context(), app, strategy.Strategy{PersonalizationImpact: 70}); err != nil {
 			t.Fatal(err)
 		}
-		below := configdb.AppDocument(client, app)
+		below := client.Doc(config.AppPath(app))
 		for i := range 3 {
 			for _, path := range []string{"recomputes/%d/shards/0", "recomputes/%d", "later/gone/deeper/%d", "later/%d"} {
 				doc := below

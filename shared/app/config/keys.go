@@ -1,0 +1,87 @@
+package config
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/affinityengine/affinity/shared/app/documents"
+)
+
+func keyPath(appID, hash string) string { return AppPath(appID) + "/keys/" + documents.ID(hash) }
+
+func (s *store) Key(ctx context.Context, appID, hash string) (Key, error) {
+	var d keyDocument
+	if err := s.read(ctx, keyPath(appID, hash), &d); err != nil {
+		return Key{}, fmt.Errorf("read key %q of app %q: %w", hash, appID, err)
+	}
+	return d.key(), nil
+}
+
+func (s *store) Keys(ctx context.Context, appID string) ([]Key, error) {
+	err := s.mustExist(ctx, appID)
+	var keys []Key
+	if err == nil {
+		keys, err = s.keysBy(ctx, appID, "hash")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list keys of app %q: %w", appID, err)
+	}
+	return keys, nil
+}
+
+func (s *store) Parents(ctx context.Context, appID string) ([]Key, error) {
+	// A document without the field is not in the result of a query that sorts by it.
+	keys, err := s.keysBy(ctx, appID, "parent")
+	if err != nil {
+		return nil, fmt.Errorf("list parents of app %q: %w", appID, err)
+	}
+	return keys, nil
+}
+
+func (s *store) keysBy(ctx context.Context, appID, field string) (keys []Key, err error) {
+	all, err := list[keyDocument](ctx, s, documents.Query{Collection: AppPath(appID) + "/keys", OrderBy: field})
+	for _, d := range all {
+		keys = append(keys, d.key())
+	}
+	return keys, err
+}
+
+func (s *store) PutKey(ctx context.Context, appID string, key Key) error {
+	key, err := key.Prepare()
+	if err == nil {
+		err = s.changeApp(ctx, appID, func(app App) (App, []documents.Write, error) {
+			if len(key.Parent) > 0 {
+				parents, err := s.Parents(ctx, appID)
+				if err == nil {
+					err = key.CheckParents(parents)
+				}
+				if err != nil {
+					return app, nil, err
+				}
+			}
+			return app, []documents.Write{documents.Put(keyPath(appID, key.Hash), keyDocument(key))}, nil
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("put key of app %q: %w", appID, err)
+	}
+	return nil
+}
+
+func (s *store) DeleteKey(ctx context.Context, appID, hash string) error {
+	if err := s.delete(ctx, keyPath(appID, hash)); err != nil {
+		return fmt.Errorf("delete key %q of app %q: %w", hash, appID, err)
+	}
+	return nil
+}
+
+// delete deletes a document, or returns ErrNotFound.
+func (s *store) delete(ctx context.Context, path string) error {
+	return documents.Retry(ctx, func() error {
+		d, err := s.documents.Get(ctx, path)
+		if err != nil {
+			return err
+		}
+		return s.documents.Commit(ctx, documents.Delete(d))
+	})
+}

@@ -1,0 +1,275 @@
+package config
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/app/documents"
+	"github.com/affinityengine/affinity/shared/app/limit"
+)
+
+// store is the Store of documents. These are they and their fields:
+//
+//	apps/{app}                       id, retentionDays, strategy, strategyVersion, createdAt, changedAt, belowChangedAt,
+//	                                 consistency, browserRanking, scoringVersion, ranking,
+//	                                 limits {eventsPerSecond, importsPerSecond, readsPerSecond, jobsPerHour, strategiesPerHour,
+//	                                 userEventsPerDay, writeWindowMs},
+//	                                 privateFacets, numericBands, dates, feedVersion, segmentsSince,
+//	                                 log {write, read, encoding, generation},
+//	                                 migration {id, from, to, phase, job, backfill, rate, undone, startedAt},
+//	                                 region, move {id, from, to, births, phase, back, job, startedAt, changedAt}
+//	apps/{app}/keys/{hash}           hash, acl, createdAt, name, description, validUntil, indexes, referers, addressRate,
+//	                                 parent
+//	apps/{app}/strategies/{version}  version, strategy, createdAt, scoringVersion, ranking, note
+//	apps/{app}/indexes/{index}       index, attributesForFaceting, numericBands, bandsVersion, version
+//	apps/{app}/feeds/{name}          name, version, index, date, definition
+//	apps/{app}/savedSegments/{name}  name, where, setAt
+//	deletions/{app}                  id, region, startedAt, attempt, endedAt, reusableFrom, rows
+//
+// A deleted app has its document in deletions and none in apps. The collections below its
+// former document remain until the job of its deletion deletes them.
+//
+// A key is stored as its hex SHA-256, and a parent of secured keys also as its encrypted
+// text. A key without an attribute lacks the field. A strategy is stored as one JSON string
+// without its ranking, which is another one: as a map, each of its aliases would be indexed,
+// and names that are not field paths would need escaping. strategyVersion is 0 and strategy
+// is empty until a strategy is set. Versions count from 1, and none is used twice.
+// SetStrategy deletes those that need not be kept any more.
+//
+// privateFacets is one JSON string, too, with the lists by index, and so are numericBands,
+// also those of an index, and dates, with the attributes that feeds order by. Those of the
+// app are fields of the app. A definition is one JSON string as well.
+//
+// A document's id is the name itself, escaped where Firestore would refuse it, so every
+// document also holds its name. The fields strategy, privateFacets, numericBands, dates,
+// definition, where and attributesForFaceting are never queried and need no index.
+//
+// A change reads the app's document, and what else it depends on, and then writes on
+// condition that the app is as it was read; else it begins again. Changes of keys, feeds and
+// segments set belowChangedAt for that.
+type store struct {
+	documents documents.Store
+	log       *slog.Logger
+	after     int64 // the first version is after+1
+}
+
+// New returns the Store that keeps the configuration in documents. It caches nothing, and
+// logs faults that it does not return.
+func New(d documents.Store, log *slog.Logger) Store { return &store{documents: d, log: log} }
+
+// NewAfter is New, except that the versions of strategies, settings and feeds begin after
+// version. It is for a process whose data survive in an emulator and whose configuration
+// does not: what an earlier process computed under a version must not be taken for the
+// result of another strategy with the same version.
+func NewAfter(d documents.Store, log *slog.Logger, version int64) Store {
+	return &store{d, log, version}
+}
+
+// NewMemory returns an empty Store that keeps everything in memory.
+func NewMemory() Store { return New(documents.NewMemory(), slog.New(slog.DiscardHandler)) }
+
+// read decodes the document of a path.
+func (s *store) read(ctx context.Context, path string, into any) error {
+	d, err := s.documents.Get(ctx, path)
+	if err != nil {
+		return err
+	}
+	return d.Decode(into)
+}
+
+// mustExist returns ErrNotFound if an app does not exist.
+func (s *store) mustExist(ctx context.Context, appID string) error {
+	_, err := s.documents.Get(ctx, AppPath(appID))
+	return err
+}
+
+// list decodes the documents of a query.
+func list[D any](ctx context.Context, s *store, q documents.Query) ([]D, error) {
+	found, err := s.documents.Find(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]D, len(found))
+	for i, d := range found {
+		if err := d.Decode(&all[i]); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// below is list for a collection of an app. If it has no documents, the app must exist.
+func below[D any](ctx context.Context, s *store, appID string, q documents.Query) ([]D, error) {
+	q.Collection = AppPath(appID) + "/" + q.Collection
+	all, err := list[D](ctx, s, q)
+	if err == nil && len(all) == 0 {
+		err = s.mustExist(ctx, appID)
+	}
+	return all, err
+}
+
+// readApp reads an app and its document.
+func (s *store) readApp(ctx context.Context, appID string) (documents.Document, App, error) {
+	d, err := s.documents.Get(ctx, AppPath(appID))
+	if err != nil {
+		return d, App{}, err
+	}
+	var stored appDocument
+	if err := d.Decode(&stored); err != nil {
+		return d, App{}, err
+	}
+	app, err := stored.app()
+	return d, app, err
+}
+
+// changeApp stores what change makes of an app, together with writes to documents below it.
+// After a conflict it calls change again with the current app.
+func (s *store) changeApp(ctx context.Context, appID string, change func(App) (App, []documents.Write, error)) error {
+	return documents.Retry(ctx, func() error {
+		d, old, err := s.readApp(ctx, appID)
+		if err != nil {
+			return err
+		}
+		app, writes, err := change(old)
+		if err != nil {
+			return err
+		}
+		fields, err := appChanges(old, app)
+		if err != nil {
+			return err
+		}
+		if len(writes) > 0 && len(fields) == 0 {
+			fields["belowChangedAt"] = documents.Now
+		}
+		if len(fields) > 0 {
+			writes = append(writes, documents.Change(d, fields))
+		}
+		if len(writes) == 0 {
+			return nil
+		}
+		err = s.documents.Commit(ctx, writes...)
+		if errors.Is(err, documents.ErrExists) { // another change has created the document
+			err = fmt.Errorf("%w: %v", documents.ErrOvertaken, err)
+		}
+		return err
+	})
+}
+
+// setApp is changeApp for a change of the app alone that cannot fail.
+func (s *store) setApp(ctx context.Context, appID, what string, set func(*App)) error {
+	err := s.changeApp(ctx, appID, func(app App) (App, []documents.Write, error) {
+		set(&app)
+		return app, nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("set %s of app %q: %w", what, appID, err)
+	}
+	return nil
+}
+
+// appChanges returns the fields in which the documents of two versions of an app differ. What
+// it does not know of a document it leaves. Times that are new come from the store's clock.
+func appChanges(old, app App) (documents.Fields, error) {
+	was, err := newAppDocument(old)
+	if err != nil {
+		return nil, err
+	}
+	is, err := newAppDocument(app)
+	if err != nil {
+		return nil, err
+	}
+	if is.Move != nil && !app.Move.ChangedAt.Equal(old.Move.ChangedAt) {
+		is.Move.ChangedAt = time.Time{}
+	}
+	before, fields := documents.FieldsOf(was), documents.FieldsOf(is)
+	if is.Move != nil && (was.Move == nil || *is.Move != *was.Move) {
+		fields["move"] = *is.Move // the client of Firestore sets no times behind a pointer
+	}
+	for name, value := range fields {
+		if reflect.DeepEqual(value, before[name]) {
+			delete(fields, name)
+		} else if name == "changedAt" || name == "segmentsSince" && value != documents.Removed {
+			fields[name] = documents.Now
+		}
+	}
+	return fields, nil
+}
+
+func (s *store) App(ctx context.Context, appID string) (App, error) {
+	_, app, err := s.readApp(ctx, appID)
+	if err != nil {
+		return App{}, fmt.Errorf("read app %q: %w", appID, err)
+	}
+	return app, nil
+}
+
+func (s *store) Apps(ctx context.Context) ([]string, error) {
+	apps, err := list[appDocument](ctx, s, documents.Query{Collection: "apps", Only: []string{"id"}})
+	if err != nil {
+		return nil, fmt.Errorf("list apps: %w", err)
+	}
+	ids := make([]string, len(apps))
+	for i, d := range apps {
+		ids[i] = d.ID
+	}
+	slices.Sort(ids)
+	return ids, nil
+}
+
+func (s *store) SetRetention(ctx context.Context, appID string, days int) error {
+	if err := CheckRetention(days); err != nil {
+		return err
+	}
+	return s.setApp(ctx, appID, "retention", func(a *App) { a.RetentionDays, a.ChangedAt = days, Stamp(time.Time{}) })
+}
+
+func (s *store) SetConsistency(ctx context.Context, appID string, c Consistency) error {
+	if _, err := ParseConsistency(string(c)); err != nil {
+		return err
+	}
+	return s.setApp(ctx, appID, "consistency", func(a *App) { a.Consistency = c })
+}
+
+func (s *store) SetBrowserRanking(ctx context.Context, appID string, on bool) error {
+	return s.setApp(ctx, appID, "browser ranking", func(a *App) { a.BrowserRanking = on })
+}
+
+func (s *store) SetSegments(ctx context.Context, appID string, on bool) error {
+	return s.setApp(ctx, appID, "segments", func(a *App) { *a, _ = a.WithSegments(on) })
+}
+
+func (s *store) SetLimits(ctx context.Context, appID string, n limit.Numbers) error {
+	if err := n.Check(); err != nil {
+		return err
+	}
+	return s.setApp(ctx, appID, "limits", func(a *App) { a.Limits = n })
+}
+
+func (s *store) UpdateLog(ctx context.Context, appID string, change func(*App) error) (App, error) {
+	return s.updateApp(ctx, appID, "log", func(a App) (App, bool, error) { return a.WithLog(change) })
+}
+
+func (s *store) UpdateMove(ctx context.Context, appID string, change func(*App) error) (App, error) {
+	return s.updateApp(ctx, appID, "region", func(a App) (App, bool, error) { return a.WithMove(change) })
+}
+
+// updateApp changes an app and returns it afterwards.
+func (s *store) updateApp(ctx context.Context, appID, what string, change func(App) (App, bool, error)) (app App, err error) {
+	changed := false
+	err = s.changeApp(ctx, appID, func(old App) (App, []documents.Write, error) {
+		app, changed, err = change(old)
+		return app, nil, err
+	})
+	if err == nil && changed {
+		_, app, err = s.readApp(ctx, appID)
+	}
+	if err != nil {
+		return App{}, fmt.Errorf("change %s of app %q: %w", what, appID, err)
+	}
+	return app, nil
+}
