@@ -105,7 +105,7 @@ var layers = []layer{
 
 	// What functions are made of.
 	{"shared/backend/function", "deadline web/httpapi telemetry", "http"},
-	{"shared/backend", "app/auditlog app/config app/documents/documentdb deadline backend/function web/httpapi app/limit store telemetry telemetry/clients telemetry/export app/usage", "firestore grpc http"},
+	{"shared/backend", "app/documents app/auditlog app/config app/documents/documentdb deadline backend/function web/httpapi app/limit store telemetry telemetry/clients telemetry/export app/usage", "firestore grpc http"},
 	{"shared/backend/jobrunner", "app/documents/documentdb backend job queue", ""},
 	{"shared/backend/answers", "api app/auditlog backend job serve/query web/httpapi", "http"},
 	{"shared/backend/segmentjobs", "app/config backend job job/kinds/segmentbuild job/kinds/segmentexport profile serve/query", ""},

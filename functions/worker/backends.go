@@ -7,7 +7,6 @@ import (
 	"net/http"
 
 	"github.com/affinityengine/affinity/shared/app/config"
-	"github.com/affinityengine/affinity/shared/app/documents/documentdb"
 	"github.com/affinityengine/affinity/shared/backend"
 	"github.com/affinityengine/affinity/shared/backend/function"
 	"github.com/affinityengine/affinity/shared/backend/jobrunner"
@@ -61,7 +60,7 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	profiles.Counters().Each(base.Metrics.Watch)
 	all := jobs.Open(base, tasks, s.Jobs, profiles, messages)
 	deletions := deletion.New(jobrunner.Open(base, tasks, s.Jobs, deletion.Collection), base.Config, base.Store,
-		config.Documents{Store: documentdb.New(base.Firestore)}, deletion.Late)
+		config.Documents{Store: base.Documents}, deletion.Late)
 	return New(Backends{Base: base, Jobs: all, Deletions: deletions, Queue: tasks, Profiles: profiles}), nil
 }
 

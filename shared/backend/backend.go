@@ -18,6 +18,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/app/auditlog"
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/app/documents"
 	"github.com/affinityengine/affinity/shared/app/documents/documentdb"
 	"github.com/affinityengine/affinity/shared/app/limit"
 	"github.com/affinityengine/affinity/shared/app/usage"
@@ -69,9 +70,9 @@ type Base struct {
 	Life time.Duration
 	// Limits counts what apps ask of this process.
 	Limits *limit.Limiter
-	// Firestore is the client of the configuration's database. It is nil in a local
-	// stack that keeps the configuration in memory.
-	Firestore *firestore.Client
+	// Documents hold the configuration and the jobs.
+	Documents      documents.Store
+	closeDocuments func() error
 	// Regions are those of the deployment; none if it has one Bigtable instance.
 	Regions config.Regions
 }
@@ -110,12 +111,13 @@ func Open(ctx context.Context, log *slog.Logger, s Settings) (Base, error) {
 	if err != nil {
 		return Base{}, fmt.Errorf("open Firestore of %s: %w", s.Firestore.Project, err)
 	}
-	b, err := openStores(ctx, log, s, config.New(documentdb.New(client), log))
+	kept := documentdb.New(client)
+	b, err := openStores(ctx, log, s, config.New(kept, log))
 	if err != nil {
 		return Base{}, errors.Join(err, client.Close())
 	}
 	b.Store.LogTo(log)
-	b.Firestore = client
+	b.Documents, b.closeDocuments = kept, client.Close
 	b.CountUsage()
 	function.AtExit(func(context.Context) error { b.Usage.Close(); return nil })
 	return b, nil
@@ -178,5 +180,5 @@ func (b Base) CountUsage() {
 // Close closes the clients that Open opened.
 func (b Base) Close() error {
 	b.Usage.Close()
-	return errors.Join(b.Store.Close(), b.Firestore.Close())
+	return errors.Join(b.Store.Close(), b.closeDocuments())
 }

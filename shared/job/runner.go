@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/app/config"
@@ -81,6 +79,8 @@ type Runner struct {
 	// Name is the name of the jobs in paths, task names, errors and log lines,
 	// in lower-case letters.
 	Name string
+	// Collection is that of Jobs.
+	Collection Collection
 	Settings
 	Jobs   Jobs
 	Config Config
@@ -200,11 +200,8 @@ func (r *Runner) end(ctx context.Context, job Job, state State, reason string) (
 	if err != nil {
 		return job, fmt.Errorf("end %s %s: %w", r.Name, job.ID, err)
 	}
-	attrs := []slog.Attr{slog.String("app", job.App), slog.String(r.Name, job.ID), slog.String("state", string(state)), slog.String("reason", reason)}
-	for _, name := range slices.Sorted(maps.Keys(totals.Counts)) {
-		attrs = append(attrs, slog.Int64(name, totals.Counts[name]))
-	}
-	r.Log.LogAttrs(ctx, slog.LevelInfo, r.Name+" ended", attrs...)
+	r.Log.LogAttrs(ctx, slog.LevelInfo, r.Name+" ended", slog.String("app", job.App), slog.String(r.Name, job.ID),
+		slog.String("state", string(state)), slog.String("reason", reason), slog.Any("counts", totals.Counts))
 	return ended, r.close(ctx, ended)
 }
 

@@ -5,22 +5,16 @@ package jobrunner
 import (
 	"context"
 
-	"github.com/affinityengine/affinity/shared/app/documents/documentdb"
 	"github.com/affinityengine/affinity/shared/backend"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/queue"
 )
 
-// Open returns a runner of the jobs in a collection of Firestore.
+// Open returns a runner of the jobs in a collection. What their documents say of users is in
+// Bigtable. The kind of job adds its name and its work.
 func Open(b backend.Base, q queue.Queue, c job.Settings, collection job.Collection) job.Runner {
-	return New(b, q, c, collection, job.In(documentdb.New(b.Firestore), collection))
-}
-
-// New returns a runner of the jobs in a collection, whose documents are in jobs. What they say
-// of users is in Bigtable. The kind of job adds its name and its work.
-func New(b backend.Base, q queue.Queue, c job.Settings, collection job.Collection, jobs job.Jobs) job.Runner {
 	return job.Runner{
-		Settings: c, Jobs: job.Detailed(jobs, b.Store, collection), Config: b.Config, Queue: q, Users: b.Store,
+		Collection: collection, Settings: c, Jobs: job.Detailed(job.In(b.Documents, collection), b.Store, collection), Config: b.Config, Queue: q, Users: b.Store,
 		Propagation: b.Propagation, Now: b.Now, Log: b.Log,
 	}
 }
@@ -30,7 +24,7 @@ func New(b backend.Base, q queue.Queue, c job.Settings, collection job.Collectio
 func Before(b backend.Base) func(ctx context.Context, j job.Job) (int, error) {
 	stores := make([]job.Jobs, len(job.Queued))
 	for i, name := range job.Queued {
-		stores[i] = job.In(documentdb.New(b.Firestore), job.Collection{Name: name})
+		stores[i] = job.In(b.Documents, job.Collection{Name: name})
 	}
 	return func(ctx context.Context, j job.Job) (int, error) { return job.Before(ctx, j, stores...) }
 }

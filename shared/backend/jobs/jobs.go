@@ -59,14 +59,10 @@ func (all Jobs) Before(ctx context.Context, j job.Job) (int, error) {
 	return job.Before(ctx, j, stores...)
 }
 
-// Open returns the runners of the jobs in Firestore, whose tasks go to q. publish may be nil in
-// a function that starts jobs and does not run them.
+// Open returns the runners of jobs whose tasks go to q. publish may be nil in a function that
+// starts jobs and does not run them.
 func Open(b backend.Base, q queue.Queue, settings job.Settings, profiles *profile.Engine, publish reenrich.Publisher) Jobs {
-	return New(b, func(collection job.Collection) job.Runner { return jobrunner.Open(b, q, settings, collection) }, profiles, publish)
-}
-
-// New returns the runners. runner returns the runner of the jobs in a collection.
-func New(b backend.Base, runner func(collection job.Collection) job.Runner, profiles *profile.Engine, publish reenrich.Publisher) Jobs {
+	runner := func(collection job.Collection) job.Runner { return jobrunner.Open(b, q, settings, collection) }
 	segments := segmentjobs.New(b, runner, profiles)
 	reenrichments := runner(reenrich.Collection)
 	all := Jobs{

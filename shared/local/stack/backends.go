@@ -29,7 +29,6 @@ import (
 	"github.com/affinityengine/affinity/shared/app/documents"
 	"github.com/affinityengine/affinity/shared/app/documents/documentdb"
 	"github.com/affinityengine/affinity/shared/backend"
-	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/local/emulator"
 	"github.com/affinityengine/affinity/shared/queue"
 	buspubsub "github.com/affinityengine/affinity/shared/queue/pubsub"
@@ -89,32 +88,35 @@ func (s *Stack) openBigtable(ctx context.Context, o Options, regions config.Regi
 }
 
 // openBase opens Bigtable and the configuration.
-func (s *Stack) openBase(ctx context.Context, o Options) (backend.Base, database, error) {
+func (s *Stack) openBase(ctx context.Context, o Options) (backend.Base, error) {
 	regions, err := s.regions(o)
 	if err != nil {
-		return backend.Base{}, database{}, err
+		return backend.Base{}, err
 	}
 	stores, err := s.openBigtable(ctx, o, regions)
 	if err != nil {
-		return backend.Base{}, database{}, err
+		return backend.Base{}, err
 	}
 	db, err := s.openConfig(ctx, o.Log)
 	if err != nil {
-		return backend.Base{}, db, err
+		return backend.Base{}, err
 	}
 	if err := s.settle(ctx, db.config, regions); err != nil {
-		return backend.Base{}, db, err
+		return backend.Base{}, err
 	}
 	now, ttl := clock(o.Now), cmp.Or(o.ConfigTTL, config.TTL)
 	if len(regions) == 0 {
 		s.onClose(stores[""].Close)
-		return backend.New(o.Log, now, stores[""], db.config, ttl), db, nil
+		b := backend.New(o.Log, now, stores[""], db.config, ttl)
+		b.Documents = db.documents
+		return b, nil
 	}
 	b, err := backend.NewRegional(o.Log, now, backend.RegionSettings{All: regions}, stores, db.config, ttl)
 	if err == nil {
+		b.Documents = db.documents
 		s.onClose(b.Store.Close)
 	}
-	return b, db, err
+	return b, err
 }
 
 // database keeps the configuration and the jobs.
@@ -122,8 +124,6 @@ type database struct {
 	config    config.Store
 	documents documents.Store
 }
-
-func (d database) jobs(c job.Collection) job.Jobs { return job.In(d.documents, c) }
 
 func (s *Stack) openConfig(ctx context.Context, log *slog.Logger) (database, error) {
 	if s.disk != nil {

@@ -260,7 +260,7 @@ func waitForDeletion(t *testing.T, s *stack.Stack, app string, until func(deleti
 // but its deletion.
 func wantNoDocuments(t *testing.T, s *stack.Stack, app string) {
 	t.Helper()
-	names, err := s.Backends.Documents.Holding(t.Context(), app, 99)
+	names, err := s.Backends.Below.Holding(t.Context(), app, 99)
 	if err != nil || len(names) != 0 {
 		t.Errorf("documents %q (%v) are left", names, err)
 	}

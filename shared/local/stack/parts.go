@@ -39,8 +39,9 @@ import (
 type Backends struct {
 	backend.Base
 	jobs.Jobs
-	JobStore  func(collection job.Collection) job.Jobs
-	Documents deletion.Documents
+	JobStore func(collection job.Collection) job.Jobs
+	// Below are the documents below those of apps.
+	Below     deletion.Documents
 	Deletions *deletion.Runner
 	// Auth is the authenticator of functions that take no secured keys, AuthSecured of
 	// those that do.
@@ -57,12 +58,12 @@ type Backends struct {
 	Sampled  *recent.Recorder
 }
 
-func newBackends(base backend.Base, cipher config.Cipher, o Options, messages *pubsub.Bus, tasks queue.Queue, db database) *Backends {
+func newBackends(base backend.Base, cipher config.Cipher, o Options, messages *pubsub.Bus, tasks queue.Queue) *Backends {
 	keys := func(c *config.Cached) *auth.Authenticator {
 		return auth.New(c, auth.Environment{Hosts: o.Hosts}).Note(base.Usage.Key)
 	}
 	b := &Backends{
-		Base: base, Documents: config.Documents{Store: db.documents}, Auth: keys(base.CachedConfig), AuthSecured: keys(base.CachedConfig.WithCipher(cipher)), Cipher: cipher,
+		Base: base, Below: config.Documents{Store: base.Documents}, Auth: keys(base.CachedConfig), AuthSecured: keys(base.CachedConfig.WithCipher(cipher)), Cipher: cipher,
 		Bus: messages, Queue: tasks,
 		Profiles: profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log),
 		Refused:  refused.New(base.Buffered(), base.Now, base.Log),
@@ -75,10 +76,10 @@ func newBackends(base backend.Base, cipher config.Cipher, o Options, messages *p
 	b.Pages = page.New(base.Store, base.CachedConfig, b.Orderer, base.Now, base.Log)
 	b.Profiles.Counters().Each(b.Metrics.Watch)
 	b.Enricher = enrich.New(base.Store, base.CachedConfig)
-	b.JobStore = func(c job.Collection) job.Jobs { return job.Detailed(db.jobs(c), base.Store, c) }
-	runner := func(c job.Collection) job.Runner { return jobrunner.New(base, tasks, o.Recompute, c, db.jobs(c)) }
-	b.Deletions = deletion.New(runner(deletion.Collection), base.Config, base.Store, b.Documents, cmp.Or(o.LateWrites, lateWrites))
-	b.Jobs = jobs.New(base, runner, b.Profiles, messages)
+	b.JobStore = func(c job.Collection) job.Jobs { return job.Detailed(job.In(base.Documents, c), base.Store, c) }
+	runner := func(c job.Collection) job.Runner { return jobrunner.Open(base, tasks, o.Recompute, c) }
+	b.Deletions = deletion.New(runner(deletion.Collection), base.Config, base.Store, b.Below, cmp.Or(o.LateWrites, lateWrites))
+	b.Jobs = jobs.Open(base, tasks, o.Recompute, b.Profiles, messages)
 	if o.MoreJobs != nil {
 		b.More = o.MoreJobs(runner)
 	}

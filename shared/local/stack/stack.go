@@ -217,7 +217,7 @@ func (s *Stack) open(ctx context.Context, o Options, workerURL string, header ht
 	if err != nil {
 		return messaging{}, err
 	}
-	base, db, err := s.openBase(ctx, o)
+	base, err := s.openBase(ctx, o)
 	if err != nil {
 		return messaging{}, err
 	}
@@ -243,9 +243,9 @@ func (s *Stack) open(ctx context.Context, o Options, workerURL string, header ht
 	if err != nil {
 		return messaging{}, err
 	}
-	s.Backends = newBackends(base, cipher, o, pubsub.bus, tasks, db)
+	s.Backends = newBackends(base, cipher, o, pubsub.bus, tasks)
 	s.onClose(s.Backends.flush)
-	return pubsub, createApps(ctx, db.config, s.Backends.Cipher, o)
+	return pubsub, createApps(ctx, base.Config, s.Backends.Cipher, o)
 }
 
 // ConsoleLink returns a link that opens the console once, within ten minutes, with the key of
