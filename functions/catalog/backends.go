@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net/http"
 
@@ -33,14 +32,11 @@ type Backends struct {
 }
 
 func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, error) {
-	base, err := backend.Open(ctx, log, s.Settings)
-	if err != nil {
+	o := backend.Start(ctx, log, s.Settings)
+	tasks := backend.Use(ctx, o, s.Queue, taskqueue.Open)
+	if err := o.Err(); err != nil {
 		return nil, err
 	}
-	s.Queue.Where = base.RegionOf
-	tasks, err := taskqueue.Open(ctx, s.Queue)
-	if err != nil {
-		return nil, errors.Join(err, base.Close())
-	}
+	base := o.Base
 	return New(Backends{Base: base, Auth: auth.New(base.CachedConfig, s.Auth).Note(base.Usage.Key), Queue: tasks}), nil
 }

@@ -60,19 +60,13 @@ func (s Settings) Validate() error {
 
 // open opens each service once, and makes all public functions over them.
 func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, error) {
-	base, err := backend.Open(ctx, log, s.Settings)
-	if err != nil {
+	o := backend.Start(ctx, log, s.Settings)
+	tasks := backend.Use(ctx, o, s.Queue, taskqueue.Open)
+	messages := backend.Use(ctx, o, s.Bus, pubsub.Open)
+	if err := o.Err(); err != nil {
 		return nil, err
 	}
-	s.Queue.Where, s.Bus.Where = base.RegionOf, base.RegionOf
-	tasks, err := taskqueue.Open(ctx, s.Queue)
-	if err != nil {
-		return nil, errors.Join(err, base.Close())
-	}
-	messages, err := pubsub.Open(ctx, s.Bus)
-	if err != nil {
-		return nil, errors.Join(err, tasks.Close(), base.Close())
-	}
+	base := o.Base
 	engine := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
 	engine.SetSlack(s.DeletionSlack)
 	who := auth.New(base.CachedConfig, s.Auth).Note(base.Usage.Key)

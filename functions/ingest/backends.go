@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net/http"
 
@@ -35,19 +34,17 @@ type Backends struct {
 }
 
 func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, error) {
-	base, err := backend.Open(ctx, log, s.Settings)
-	if err != nil {
+	o := backend.Start(ctx, log, s.Settings)
+	messages := backend.Use(ctx, o, s.Bus, pubsub.Open)
+	parents := o.CachedConfig
+	o.Do(func() (err error) {
+		parents, err = kmscipher.WithParents(ctx, parents, s.Parents)
+		return err
+	})
+	if err := o.Err(); err != nil {
 		return nil, err
 	}
-	parents, err := kmscipher.WithParents(ctx, base.CachedConfig, s.Parents)
-	if err != nil {
-		return nil, errors.Join(err, base.Close())
-	}
-	s.Bus.Where = base.RegionOf
-	messages, err := pubsub.Open(ctx, s.Bus)
-	if err != nil {
-		return nil, errors.Join(err, base.Close())
-	}
+	base := o.Base
 	refusals := refused.New(base.Buffered(), base.Now, log)
 	function.AtExit(refusals.Flush)
 	return New(Backends{Base: base, Auth: auth.New(parents, s.Auth).Note(base.Usage.Key), Bus: messages, Enricher: enrich.New(base.Store, base.CachedConfig), Refused: refusals}), nil

@@ -2,7 +2,6 @@ package process
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net/http"
 	"time"
@@ -39,20 +38,13 @@ type Backends struct {
 }
 
 func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, error) {
-	base, err := backend.Open(ctx, log, s.Settings)
-	if err != nil {
+	o := backend.Start(ctx, log, s.Settings)
+	messages := backend.Use(ctx, o, s.Bus, pubsub.Open)
+	tasks := backend.Use(ctx, o, s.Queue, taskqueue.Open)
+	if err := o.Err(); err != nil {
 		return nil, err
 	}
-	s.Bus.Where = base.RegionOf
-	messages, err := pubsub.Open(ctx, s.Bus)
-	if err != nil {
-		return nil, errors.Join(err, base.Close())
-	}
-	s.Queue.Where = base.RegionOf
-	tasks, err := taskqueue.Open(ctx, s.Queue)
-	if err != nil {
-		return nil, errors.Join(err, messages.Close(), base.Close())
-	}
+	base := o.Base
 	refreshes := refresh.New(tasks, base.Now, base.Log)
 	refreshes.Each(base.Metrics.Watch)
 	profiles := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)

@@ -42,19 +42,17 @@ type Backends struct {
 }
 
 func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, error) {
-	base, err := backend.Open(ctx, log, s.Settings)
-	if err != nil {
+	o := backend.Start(ctx, log, s.Settings)
+	tasks := backend.Use(ctx, o, s.Queue, taskqueue.Open)
+	parents := o.CachedConfig
+	o.Do(func() (err error) {
+		parents, err = kmscipher.WithParents(ctx, parents, s.Parents)
+		return err
+	})
+	if err := o.Err(); err != nil {
 		return nil, err
 	}
-	parents, err := kmscipher.WithParents(ctx, base.CachedConfig, s.Parents)
-	if err != nil {
-		return nil, errors.Join(err, base.Close())
-	}
-	s.Queue.Where = base.RegionOf
-	tasks, err := taskqueue.Open(ctx, s.Queue)
-	if err != nil {
-		return nil, errors.Join(err, base.Close())
-	}
+	base := o.Base
 	profiles := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
 	return Over(base, auth.New(parents, s.Auth).Note(base.Usage.Key), profiles, tasks, s.Jobs), nil
 }

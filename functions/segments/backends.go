@@ -37,15 +37,12 @@ type Backends struct {
 }
 
 func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, error) {
-	base, err := backend.Open(ctx, log, s.Settings)
-	if err != nil {
+	o := backend.Start(ctx, log, s.Settings)
+	tasks := backend.Use(ctx, o, s.Queue, taskqueue.Open)
+	if err := o.Err(); err != nil {
 		return nil, err
 	}
-	s.Queue.Where = base.RegionOf
-	tasks, err := taskqueue.Open(ctx, s.Queue)
-	if err != nil {
-		return nil, errors.Join(err, base.Close())
-	}
+	base := o.Base
 	profiles := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
 	runner := func(collection job.Collection) job.Runner { return jobrunner.Open(base, tasks, s.Jobs, collection) }
 	return New(Backends{

@@ -42,20 +42,13 @@ type Backends struct {
 func (b Backends) kinds() []job.Kind { return append(b.Kinds(), b.Deletions) }
 
 func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, error) {
-	base, err := backend.Open(ctx, log, s.Settings)
-	if err != nil {
+	o := backend.Start(ctx, log, s.Settings)
+	messages := backend.Use(ctx, o, s.Bus, pubsub.Open)
+	tasks := backend.Use(ctx, o, s.Queue, taskqueue.Open)
+	if err := o.Err(); err != nil {
 		return nil, err
 	}
-	s.Bus.Where = base.RegionOf
-	messages, err := pubsub.Open(ctx, s.Bus)
-	if err != nil {
-		return nil, errors.Join(err, base.Close())
-	}
-	s.Queue.Where = base.RegionOf
-	tasks, err := taskqueue.Open(ctx, s.Queue)
-	if err != nil {
-		return nil, errors.Join(err, messages.Close(), base.Close())
-	}
+	base := o.Base
 	profiles := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
 	profiles.Counters().Each(base.Metrics.Watch)
 	all := jobs.Open(base, tasks, s.Jobs, profiles, messages)

@@ -38,6 +38,12 @@ type Config struct {
 	Where   func(ctx context.Context, app string) (string, error) `env:"-"`
 }
 
+// In returns the configuration with Where.
+func (c Config) In(where func(ctx context.Context, app string) (string, error)) Config {
+	c.Where = where
+	return c
+}
+
 // Bus publishes messages. Safe for concurrent use.
 type Bus struct {
 	client *pubsub.Client

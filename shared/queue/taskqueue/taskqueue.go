@@ -57,6 +57,12 @@ type Config struct {
 	Header map[string]string
 }
 
+// In returns the configuration with Where.
+func (c Config) In(where func(ctx context.Context, app string) (string, error)) Config {
+	c.Where = where
+	return c
+}
+
 var queueName = regexp.MustCompile(`^projects/[^/]+/locations/[^/]+/queues/[A-Za-z0-9-]{1,100}$`)
 
 // Validate returns an error that names every fault of the configuration.

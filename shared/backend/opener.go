@@ -1,0 +1,69 @@
+package backend
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+
+	"google.golang.org/api/option"
+)
+
+// Opener opens what a function needs, one service after the other. Once one cannot be opened
+// it opens no more, and Err closes those before it: the next request begins anew.
+type Opener struct {
+	Base
+	opened []io.Closer
+	err    error
+}
+
+// Start opens the base of a function.
+func Start(ctx context.Context, log *slog.Logger, s Settings) *Opener {
+	o := &Opener{}
+	o.Base, o.err = Open(ctx, log, s)
+	if o.err == nil {
+		o.opened = append(o.opened, o.Base)
+	}
+	return o
+}
+
+// Regional is the configuration of a service that must know where apps live.
+type Regional[C any] interface {
+	// In returns the configuration with where, which returns the region of an app.
+	In(where func(ctx context.Context, app string) (string, error)) C
+}
+
+// Use opens a service with its configuration. It returns the zero value once something could
+// not be opened: see Err.
+func Use[C Regional[C], T io.Closer](ctx context.Context, o *Opener, cfg C, open func(context.Context, C, ...option.ClientOption) (T, error)) (service T) {
+	if o.err != nil {
+		return service
+	}
+	opened, err := open(ctx, cfg.In(o.RegionOf))
+	if err != nil {
+		o.err = err
+		return service
+	}
+	o.opened = append(o.opened, opened)
+	return opened
+}
+
+// Do calls open, unless something could not be opened before it.
+func (o *Opener) Do(open func() error) {
+	if o.err == nil {
+		o.err = open()
+	}
+}
+
+// Err returns the error of what could not be opened, after it has closed the rest, the last
+// one first.
+func (o *Opener) Err() error {
+	if o.err == nil {
+		return nil
+	}
+	for len(o.opened) > 0 {
+		last := len(o.opened) - 1
+		o.err, o.opened = errors.Join(o.err, o.opened[last].Close()), o.opened[:last]
+	}
+	return o.err
+}
