@@ -3,14 +3,10 @@ package worker
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"net/http"
 	"time"
 
-	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/job/audit"
-	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
 // auditTime is how long a task compares. It is less than the ten minutes after
@@ -38,27 +34,16 @@ func (h handler) enqueueAudits(ctx context.Context, apps []string, spread time.D
 
 // audit compares the profiles of a sample of an app's users with the log. It
 // reports differences as log lines and metrics.
-func (h handler) audit(w http.ResponseWriter, r *http.Request) error {
-	body, err := httpapi.ReadBody(w, r, maxBody)
+func (h handler) audit(ctx context.Context, request audit.Request, _ int) (*audit.Report, error) {
+	app, err := h.Config.App(ctx, request.App)
 	if err != nil {
-		return err
+		return nil, gone(err)
 	}
-	request, err := audit.Decode(body)
-	if err != nil {
-		return h.drop(w, r, err)
-	}
-	app, err := h.Config.App(r.Context(), request.App)
-	if errors.Is(err, config.ErrNotFound) {
-		return h.drop(w, r, err)
-	}
-	if err != nil {
-		return fmt.Errorf("audit %s: %w", request.App, err)
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), auditTime)
+	ctx, cancel := context.WithTimeout(ctx, auditTime)
 	defer cancel()
 	report, err := audit.New(h.Store, h.Profiles, h.Config).Sample(ctx, app, request.Sample)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	report.Log(ctx, h.Log, h.Metrics, app.ID)
 	if report.Compared < report.Sampled {
@@ -66,5 +51,5 @@ func (h handler) audit(w http.ResponseWriter, r *http.Request) error {
 			slog.Int("sampled", report.Sampled), slog.Int("compared", report.Compared))
 	}
 	report.Differences = nil // they are in the log
-	return httpapi.WriteJSON(w, http.StatusOK, report)
+	return &report, nil
 }

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/app/config"
@@ -23,6 +24,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job/tasks/bands"
 	"github.com/affinityengine/affinity/shared/job/tasks/purge"
 	"github.com/affinityengine/affinity/shared/job/tasks/refresh"
+	"github.com/affinityengine/affinity/shared/queue"
 	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
@@ -39,18 +41,61 @@ type handler struct{ Backends }
 func New(b Backends) http.Handler {
 	rt := b.Router(Timeout)
 	h := handler{b}
-	rt.Handle("POST "+purge.Path, h.purge)
-	for _, k := range b.kinds() {
-		h.register(rt, k.Core())
-	}
-	rt.Handle("POST "+segmentbuild.DeltaPath, h.delta)
-	rt.Handle("POST "+segmentbuild.CleanPath, h.clean)
 	rt.Handle("POST /nightly", h.nightly)
-	rt.Handle("POST "+audit.Path, h.audit)
-	rt.Handle("POST "+afterimport.Path, h.imported)
-	rt.Handle("POST "+refresh.Path, h.refresh)
-	rt.Handle("POST "+bands.Path, h.banded)
+	for _, k := range b.kinds() {
+		serve(h, rt, k.Core().Plans(), k.Core().Plan)
+		serve(h, rt, k.Core().Shards(), k.Core().Shard)
+	}
+	serve(h, rt, segmentbuild.Deltas, h.delta)
+	serve(h, rt, segmentbuild.Cleaning, h.clean)
+	serve(h, rt, audit.Kind, h.audit)
+	serve(h, rt, afterimport.Kind, h.imported)
+	serve(h, rt, bands.Kind, h.banded)
+	serve(h, rt, refresh.Kind, h.refresh)
+	serve(h, rt, purge.Kind, h.purge)
 	return rt
+}
+
+// serve registers the route of a kind of tasks. do gets a request and how often its task has
+// failed before, and returns the answer. A task that does not decode, or whose app is gone, can
+// never run and is dropped.
+func serve[R queue.Request, A any](h handler, rt *httpapi.Router, kind queue.Kind[R], do func(ctx context.Context, request R, retries int) (A, error)) {
+	rt.Handle("POST "+kind.Path, func(w http.ResponseWriter, r *http.Request) error {
+		body, err := httpapi.ReadBody(w, r, maxBody)
+		if err != nil {
+			return err
+		}
+		request, err := kind.Decode(body)
+		if err != nil {
+			return h.drop(w, r, err)
+		}
+		answer, err := do(r.Context(), request, retries(r))
+		switch {
+		case errors.Is(err, errGone):
+			return h.drop(w, r, err)
+		case err != nil:
+			return fmt.Errorf("%s: %w", kind.What, err)
+		}
+		return httpapi.WriteJSON(w, http.StatusOK, answer)
+	})
+}
+
+// retries is the number of earlier attempts of the task of a request. It is 0 for a caller
+// other than Cloud Tasks, which sends no such header.
+func retries(r *http.Request) int {
+	n, _ := strconv.Atoi(r.Header.Get("X-CloudTasks-TaskRetryCount"))
+	return max(0, n)
+}
+
+// errGone marks the error of a task that has nothing to do any more.
+var errGone = errors.New("the app is gone")
+
+// gone marks the error of a task whose app does not exist.
+func gone(err error) error {
+	if errors.Is(err, config.ErrNotFound) {
+		return fmt.Errorf("%w: %w", errGone, err)
+	}
+	return err
 }
 
 // drop logs a task that can never run and answers 200, so that Cloud Tasks does
@@ -60,34 +105,27 @@ func (h handler) drop(w http.ResponseWriter, r *http.Request, reason error) erro
 	return httpapi.WriteJSON(w, http.StatusOK, map[string]any{"dropped": reason.Error()})
 }
 
-func (h handler) purge(w http.ResponseWriter, r *http.Request) error {
-	body, err := httpapi.ReadBody(w, r, maxBody)
+// purge deletes the events of a user that a deletion covers.
+func (h handler) purge(ctx context.Context, request purge.Request, _ int) (map[string]int, error) {
+	n, err := h.Profiles.Purge(ctx, request.App, request.User, time.UnixMilli(request.DeletedUntil))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	request, err := purge.Decode(body)
+	refused, err := h.Store.ForgetRefused(ctx, request.App, request.User)
 	if err != nil {
-		return h.drop(w, r, err)
+		return nil, err
 	}
-	n, err := h.Profiles.Purge(r.Context(), request.App, request.User, time.UnixMilli(request.DeletedUntil))
-	if err != nil {
-		return fmt.Errorf("purge user: %w", err)
-	}
-	refused, err := h.Store.ForgetRefused(r.Context(), request.App, request.User)
-	if err != nil {
-		return fmt.Errorf("purge user: %w", err)
-	}
-	if err := h.forgetRecent(r.Context(), request); err != nil {
-		return fmt.Errorf("purge user: %w", err)
+	if err := h.forgetRecent(ctx, request); err != nil {
+		return nil, err
 	}
 	if !request.Last {
 		request.Last = true
-		if err := purge.Enqueue(r.Context(), h.Queue, request); err != nil {
-			return err
+		if err := purge.Enqueue(ctx, h.Queue, request); err != nil {
+			return nil, err
 		}
 	}
-	h.Log.LogAttrs(r.Context(), slog.LevelInfo, "user purged", slog.String("app", request.App), slog.Int("events", n), slog.Int("refused", refused))
-	return httpapi.WriteJSON(w, http.StatusOK, map[string]any{"purged": n, "refused": refused})
+	h.Log.LogAttrs(ctx, slog.LevelInfo, "user purged", slog.String("app", request.App), slog.Int("events", n), slog.Int("refused", refused))
+	return map[string]int{"purged": n, "refused": refused}, nil
 }
 
 // forgetRecent removes the events of a user from the app's sample that are deleted, or of

@@ -84,7 +84,7 @@ func TestPurgeRemovesRefusedEvents(t *testing.T) {
 	purgeRefused := func(body string) {
 		t.Helper()
 		refuse()
-		if status, answer := functiontest.Call(h, "", "POST", purge.Path, body); status != 200 || answer != `{"purged":0,"refused":1}` {
+		if status, answer := functiontest.Call(h, "", "POST", purge.Kind.Path, body); status != 200 || answer != `{"purged":0,"refused":1}` {
 			t.Fatal(status, answer)
 		}
 		if list, counts, err := s.Backends.Store.ReadRefused(t.Context(), functiontest.App, time.Now()); err != nil || len(list) != 0 || counts["r"] == 0 {
@@ -118,7 +118,7 @@ func TestImportedRunsEarly(t *testing.T) {
 	h := worker.New(b)
 	look := func(body string, created int) {
 		t.Helper()
-		if status, answer := functiontest.Call(h, "", "POST", afterimport.Path, body); status != 200 || answer != `{"started":false}` || len(q.created) != created {
+		if status, answer := functiontest.Call(h, "", "POST", afterimport.Kind.Path, body); status != 200 || answer != `{"started":false}` || len(q.created) != created {
 			t.Fatalf("%d %s, %d tasks; want %d", status, answer, len(q.created), created)
 		}
 	}
@@ -163,7 +163,7 @@ func TestNightlyResumesMoves(t *testing.T) {
 	b, q := s.Backends.ForWorker(), &tasks{}
 	b.Moves.Queue = q
 	functiontest.Check(t, worker.New(b), functiontest.Ask("", "POST", "/nightly", `{"spread":"24h"}`, 200, `{"leftOut":0,"started":1}`))
-	if len(q.created) != 1 || q.created[0].Path != b.Moves.PlanPath() {
+	if len(q.created) != 1 || q.created[0].Path != b.Moves.Plans().Path {
 		t.Errorf("the round creates %+v, want the task of the move", q.created)
 	}
 }

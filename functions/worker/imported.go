@@ -5,14 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"time"
 
-	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/job/kinds/crowdbuild"
 	"github.com/affinityengine/affinity/shared/job/kinds/recompute"
 	"github.com/affinityengine/affinity/shared/job/tasks/afterimport"
-	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
 // importEnded names the jobs that the task after an import started or found. It omits
@@ -26,39 +23,19 @@ type importEnded struct {
 // imported starts a recompute that folds, and a build of crowd statistics, if the
 // app's last import is long enough ago. Otherwise it enqueues the task that looks
 // again.
-func (h handler) imported(w http.ResponseWriter, r *http.Request) error {
-	body, err := httpapi.ReadBody(w, r, maxBody)
-	if err != nil {
-		return err
-	}
-	request, err := afterimport.Decode(body)
-	if err != nil {
-		return h.drop(w, r, err)
-	}
-	last, err := h.Store.LastImport(r.Context(), request.App)
-	if err != nil {
-		return err
-	}
-	if last.IsZero() {
-		return httpapi.WriteJSON(w, http.StatusOK, importEnded{})
+func (h handler) imported(ctx context.Context, request afterimport.Request, _ int) (answer importEnded, err error) {
+	last, err := h.Store.LastImport(ctx, request.App)
+	if err != nil || last.IsZero() {
+		return answer, err
 	}
 	if wait := last.Add(afterimport.Quiet).Sub(h.Now()); wait > 0 {
-		if err := h.lookLater(r.Context(), request, last, min(wait, afterimport.Quiet)); err != nil {
-			return err
-		}
-		return httpapi.WriteJSON(w, http.StatusOK, importEnded{})
+		return answer, h.lookLater(ctx, request, last, min(wait, afterimport.Quiet))
 	}
-	var answer importEnded
 	var failed [2]error // neither job waits for the other
-	answer.Recompute, failed[0] = h.foldImported(r.Context(), request, last)
-	answer.Crowd, failed[1] = h.buildImported(r.Context(), request.App, last)
-	if err := errors.Join(failed[:]...); errors.Is(err, config.ErrNotFound) {
-		return h.drop(w, r, err)
-	} else if err != nil {
-		return err
-	}
+	answer.Recompute, failed[0] = h.foldImported(ctx, request, last)
+	answer.Crowd, failed[1] = h.buildImported(ctx, request.App, last)
 	answer.Started = answer.Recompute != "" || answer.Crowd != ""
-	return httpapi.WriteJSON(w, http.StatusOK, answer)
+	return answer, gone(errors.Join(failed[:]...))
 }
 
 // foldImported starts the recompute that folds what an app's last import brought. While

@@ -286,7 +286,7 @@ func TestPlanWaitsForPropagation(t *testing.T) {
 		t.Fatal(err)
 	}
 	left := w.Waiting()
-	if len(left) != 1 || left[0].Delay != time.Second || left[0].Path != w.Runner.PlanPath() {
+	if len(left) != 1 || left[0].Delay != time.Second || left[0].Path != w.Runner.Plans().Path {
 		t.Fatalf("waiting are %+v, want the planning in 1s", left)
 	}
 	at = at.Add(time.Second)
@@ -344,7 +344,7 @@ func TestSlowVerification(t *testing.T) {
 			if _, err := w.Deliver(t.Context(), task); err != nil {
 				t.Fatal(err)
 			}
-			if task.Path == w.Runner.ShardPath() {
+			if task.Path == w.Runner.Shards().Path {
 				longest = max(longest, w.Now.Sub(begun))
 			}
 		}

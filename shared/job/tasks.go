@@ -2,8 +2,6 @@ package job
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strconv"
@@ -14,11 +12,15 @@ import (
 	"github.com/affinityengine/affinity/shared/queue"
 )
 
-// PlanPath is the worker's route for the runner's plan tasks.
-func (r *Runner) PlanPath() string { return "/" + r.Name + "/plan" }
+// Plans is the kind of the runner's plan tasks.
+func (r *Runner) Plans() queue.Kind[PlanTask] {
+	return queue.Kind[PlanTask]{What: r.Name + " plan", Path: "/" + r.Name + "/plan"}
+}
 
-// ShardPath is the worker's route for the runner's shard tasks.
-func (r *Runner) ShardPath() string { return "/" + r.Name + "/shard" }
+// Shards is the kind of the runner's shard tasks.
+func (r *Runner) Shards() queue.Kind[ShardTask] {
+	return queue.Kind[ShardTask]{What: r.Name + " shard", Path: "/" + r.Name + "/shard"}
+}
 
 // PlanTask is the body of the task that cuts a job into shards.
 type PlanTask struct {
@@ -38,36 +40,30 @@ type ShardTask struct {
 	Step  int    `json:"step"`
 }
 
-// DecodePlan decodes the body of a plan task. A task that does not decode can
-// never run.
-func DecodePlan(body []byte) (PlanTask, error) {
-	var t PlanTask
-	if err := json.Unmarshal(body, &t); err != nil {
-		return t, fmt.Errorf("decode plan task: %w", err)
-	}
+// Fault implements queue.Request.
+func (t PlanTask) Fault() string {
 	if !config.ValidAppID(t.App) || !ValidID(t.Job) || t.Step < 0 {
-		return t, errors.New("decode plan task: app, job and step must be present and well-formed")
+		return "app, job and step must be present and well-formed"
 	}
-	return t, nil
+	return ""
 }
 
-// DecodeShard decodes the body of a shard task. A task that does not decode can
-// never run.
-func DecodeShard(body []byte) (ShardTask, error) {
-	var t ShardTask
-	if err := json.Unmarshal(body, &t); err != nil {
-		return t, fmt.Errorf("decode shard task: %w", err)
-	}
+// Fault implements queue.Request.
+func (t ShardTask) Fault() string {
 	if !config.ValidAppID(t.App) || !ValidID(t.Job) || t.Shard < 0 || t.Step < 0 {
-		return t, errors.New("decode shard task: app, job, shard and step must be present and well-formed")
+		return "app, job, shard and step must be present and well-formed"
 	}
-	return t, nil
+	return ""
 }
 
 // enqueuePlanStep enqueues the current plan task.
 func (r *Runner) enqueuePlanStep(ctx context.Context, job Job, delay time.Duration) error {
-	return r.enqueue(ctx, job.App, r.PlanPath(), PlanTask{job.App, job.ID, job.PlanStep}, delay,
+	task, err := r.Plans().Task(job.App, PlanTask{job.App, job.ID, job.PlanStep}, delay,
 		r.Name+"-plan", job.App, job.ID, strconv.Itoa(job.PlanStep))
+	if err != nil {
+		return err
+	}
+	return r.Queue.Create(ctx, task)
 }
 
 // enqueueShard enqueues the current task of a shard.
@@ -76,16 +72,12 @@ func (r *Runner) enqueueShard(ctx context.Context, job Job, s Shard) error {
 	if !s.NotBefore.IsZero() {
 		delay = max(0, s.NotBefore.Sub(r.Clock()))
 	}
-	return r.enqueue(ctx, job.App, r.ShardPath(), ShardTask{job.App, job.ID, s.N, s.Part, s.From, s.To, s.Step}, delay,
+	task, err := r.Shards().Task(job.App, ShardTask{job.App, job.ID, s.N, s.Part, s.From, s.To, s.Step}, delay,
 		r.Name+"-shard", job.App, job.ID, strconv.Itoa(s.N), strconv.Itoa(s.Step))
-}
-
-func (r *Runner) enqueue(ctx context.Context, app, path string, task any, delay time.Duration, name ...string) error {
-	body, err := json.Marshal(task)
 	if err != nil {
-		return fmt.Errorf("encode task: %w", err)
+		return err
 	}
-	return r.Queue.Create(ctx, queue.Task{Name: queue.TaskName(name...), App: app, Path: path, Body: body, Delay: delay})
+	return r.Queue.Create(ctx, task)
 }
 
 // Resume enqueues the tasks that the unfinished jobs of all apps wait for, in

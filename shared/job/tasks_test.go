@@ -28,10 +28,10 @@ func FuzzDecodeTasks(f *testing.F) {
 	f.Add([]byte(`{"app":"shop","job":"a/b","step":-1}`))
 	f.Add([]byte(`null`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if p, err := job.DecodePlan(body); err == nil && (!config.ValidAppID(p.App) || p.Job == "" || p.Step < 0) {
+		if p, err := (&job.Runner{}).Plans().Decode(body); err == nil && (!config.ValidAppID(p.App) || p.Job == "" || p.Step < 0) {
 			t.Errorf("%s is taken for %+v", body, p)
 		}
-		if s, err := job.DecodeShard(body); err == nil && (!config.ValidAppID(s.App) || s.Job == "" || s.Shard < 0 || s.Step < 0) {
+		if s, err := (&job.Runner{}).Shards().Decode(body); err == nil && (!config.ValidAppID(s.App) || s.Job == "" || s.Shard < 0 || s.Step < 0) {
 			t.Errorf("%s is taken for %+v", body, s)
 		}
 	})

@@ -90,7 +90,7 @@ func (q *dueTasks) Create(_ context.Context, k queue.Task) error {
 		return nil
 	}
 	q.names[k.Name] = true
-	r, err := refresh.Decode(k.Body)
+	r, err := refresh.Kind.Decode(k.Body)
 	q.due[r.User] = q.clock() + k.Delay.Milliseconds()
 	return err
 }

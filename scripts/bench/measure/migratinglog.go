@@ -256,15 +256,15 @@ func (t *tasks) work(ctx context.Context, r *job.Runner) error {
 }
 
 func runJob(ctx context.Context, r *job.Runner, task queue.Task) error {
-	if task.Path == r.PlanPath() {
-		t, err := job.DecodePlan(task.Body)
+	if task.Path == r.Plans().Path {
+		t, err := r.Plans().Decode(task.Body)
 		if err != nil {
 			return err
 		}
 		_, err = r.Plan(ctx, t, 0)
 		return err
 	}
-	t, err := job.DecodeShard(task.Body)
+	t, err := r.Shards().Decode(task.Body)
 	if err != nil {
 		return err
 	}

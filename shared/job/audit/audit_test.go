@@ -320,12 +320,12 @@ func TestTask(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	order, err := audit.Decode(task.Body)
+	order, err := audit.Kind.Decode(task.Body)
 	if err != nil || order != (audit.Request{App: "shop", Sample: 200}) || task.Path != "/audit" || !strings.HasSuffix(task.Name, "-audit-shop-2026-11-20") {
 		t.Errorf("%+v, %+v, %v", task, order, err)
 	}
 	for _, body := range []string{``, `{}`, `{"app":"a,b","sample":1}`, `{"app":"a","sample":0}`, `{"app":"a","sample":10001}`} {
-		if _, err := audit.Decode([]byte(body)); err == nil {
+		if _, err := audit.Kind.Decode([]byte(body)); err == nil {
 			t.Errorf("%s was taken", body)
 		}
 	}

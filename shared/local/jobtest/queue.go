@@ -30,15 +30,15 @@ func (h *Harness) Deliver(ctx context.Context, k *Task) (job.Outcome, error) {
 
 // Run runs a task and leaves it in the queue.
 func (h *Harness) Run(ctx context.Context, k *Task) (job.Outcome, error) {
-	if k.Path == h.Runner.PlanPath() {
-		t, err := job.DecodePlan(k.Body)
+	if k.Path == h.Runner.Plans().Path {
+		t, err := h.Runner.Plans().Decode(k.Body)
 		if err != nil {
 			h.T.Fatal(err)
 		}
 		return h.Runner.Plan(ctx, t, k.Retries)
 	}
-	t, err := job.DecodeShard(k.Body)
-	if err != nil || k.Path != h.Runner.ShardPath() {
+	t, err := h.Runner.Shards().Decode(k.Body)
+	if err != nil || k.Path != h.Runner.Shards().Path {
 		h.T.Fatalf("task of %s: %v", k.Path, err)
 	}
 	return h.Runner.Shard(ctx, t, k.Retries)

@@ -214,7 +214,7 @@ func TestOneBuildFollowsAnImport(t *testing.T) {
 	}
 	const task = `{"app":"demo"}`
 	for range 3 { // too early: the import may go on
-		if answer := work(t, s, afterimport.Path, task); answer != `{"started":false}` {
+		if answer := work(t, s, afterimport.Kind.Path, task); answer != `{"started":false}` {
 			t.Fatalf("the task answers %s", answer)
 		}
 	}
@@ -232,14 +232,14 @@ func TestOneBuildFollowsAnImport(t *testing.T) {
 	if err := s.Backends.Recompute.Jobs.Create(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}
-	if answer := work(t, s, afterimport.Path, task); !strings.Contains(answer, `{"started":true,"crowd":"import-`) {
+	if answer := work(t, s, afterimport.Kind.Path, task); !strings.Contains(answer, `{"started":true,"crowd":"import-`) {
 		t.Fatalf("beside another recompute the task answers %s", answer)
 	}
 	if _, err := s.Backends.Recompute.Cancel(t.Context(), "demo", other.ID); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {
-		if answer := work(t, s, afterimport.Path, task); !strings.Contains(answer, `{"started":true,"recompute":"import-`) || !strings.Contains(answer, `"crowd":"import-`) {
+		if answer := work(t, s, afterimport.Kind.Path, task); !strings.Contains(answer, `{"started":true,"recompute":"import-`) || !strings.Contains(answer, `"crowd":"import-`) {
 			t.Fatalf("the task answers %s", answer)
 		}
 	}

@@ -250,7 +250,7 @@ func TestNightly(t *testing.T) {
 	}
 	got := map[string]time.Duration{}
 	for _, k := range w.Tasks {
-		plan, err := job.DecodePlan(k.Body)
+		plan, err := w.runner.Plans().Decode(k.Body)
 		if err != nil || plan.Job != "nightly-2026-11-20" {
 			t.Errorf("task %s, error %v", k.Body, err)
 		}

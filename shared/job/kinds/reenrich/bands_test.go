@@ -50,12 +50,12 @@ func (w *harness) drainJobs() (last int) {
 	for len(w.tasks) > 0 {
 		k := w.tasks[0]
 		w.tasks = w.tasks[1:]
-		if k.Path != bands.Path {
+		if k.Path != bands.Kind.Path {
 			w.run(k)
 			continue
 		}
 		last++
-		if got, err := bands.Decode(k.Body); err != nil || got != app || k.Delay < 9*time.Minute {
+		if got, err := bands.Kind.Decode(k.Body); err != nil || got.App != app || k.Delay < 9*time.Minute {
 			w.t.Errorf("the task of the last job is %+v, %v; want it after the longest delivery", k, err)
 		}
 	}

@@ -243,14 +243,14 @@ func (w *harness) drain() {
 func (w *harness) run(k queue.Task) {
 	w.t.Helper()
 	var err error
-	if k.Path == w.runner.PlanPath() {
+	if k.Path == w.runner.Plans().Path {
 		var p job.PlanTask
-		if p, err = job.DecodePlan(k.Body); err == nil {
+		if p, err = w.runner.Plans().Decode(k.Body); err == nil {
 			_, err = w.runner.Plan(w.t.Context(), p, 0)
 		}
 	} else {
 		var s job.ShardTask
-		if s, err = job.DecodeShard(k.Body); err == nil {
+		if s, err = w.runner.Shards().Decode(k.Body); err == nil {
 			_, err = w.runner.Shard(w.t.Context(), s, 0)
 		}
 	}

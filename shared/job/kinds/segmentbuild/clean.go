@@ -2,7 +2,6 @@ package segmentbuild
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,10 +13,10 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// DeltaPath and CleanPath are the worker's routes for the tasks beside the builds.
-const (
-	DeltaPath = "/segments/delta"
-	CleanPath = "/segments/clean"
+// Deltas and Cleaning are the kinds of the tasks of segments that belong to no job.
+var (
+	Deltas   = queue.Kind[Request]{What: "a delta of segments", Path: "/segments/delta"}
+	Cleaning = queue.Kind[Request]{What: "cleaning segments", Path: "/segments/clean"}
 )
 
 // Request is the body of such a task.
@@ -27,24 +26,12 @@ type Request struct {
 	Version int64 `json:"version,omitempty"`
 }
 
-// Decode reads the body of a task. After an error the task can never run.
-func Decode(body []byte) (Request, error) {
-	var r Request
-	if err := json.Unmarshal(body, &r); err != nil {
-		return Request{}, fmt.Errorf("decode a task of segments: %w", err)
-	}
+// Fault implements queue.Request.
+func (r Request) Fault() string {
 	if !config.ValidAppID(r.App) || r.Version < 0 {
-		return Request{}, errors.New("decode a task of segments: app and version must be present and well-formed")
+		return "app and version must be present and well-formed"
 	}
-	return r, nil
-}
-
-func (r Request) task(path string, delay time.Duration, name ...string) (queue.Task, error) {
-	body, err := json.Marshal(r)
-	if err != nil {
-		return queue.Task{}, fmt.Errorf("encode a task of segments: %w", err)
-	}
-	return queue.Task{Name: queue.TaskName(name...), App: r.App, Path: path, Body: body, Delay: delay}, nil
+	return ""
 }
 
 // keptFor is how long a part stays that no manifest names any more: readers use a
@@ -53,7 +40,7 @@ const keptFor = time.Hour
 
 // cleanTask returns the task that follows the swap of a generation.
 func cleanTask(app, generation string) (queue.Task, error) {
-	return Request{App: app}.task(CleanPath, keptFor+time.Minute, "segments-clean", app, generation)
+	return Cleaning.Task(app, Request{App: app}, keptFor+time.Minute, "segments-clean", app, generation)
 }
 
 // Clean drops the parts that no manifest has named for an hour, and the entries of the

@@ -47,7 +47,7 @@ func (r *Runner) Order(ctx context.Context, app string) (bool, error) {
 		return false, err
 	}
 	minute := r.Now().UnixMilli() / orderEvery.Milliseconds()
-	task, err := Request{App: app, Version: m.Version}.task(DeltaPath, 0, "segments-delta", app,
+	task, err := Deltas.Task(app, Request{App: app, Version: m.Version}, 0, "segments-delta", app,
 		strconv.FormatInt(m.Version, 10), strconv.FormatInt(minute, 10))
 	if err != nil {
 		return false, err

@@ -67,7 +67,7 @@ type besideQueue struct {
 }
 
 func (q besideQueue) Create(ctx context.Context, task queue.Task) error {
-	if task.Path != segmentbuild.DeltaPath && task.Path != segmentbuild.CleanPath {
+	if task.Path != segmentbuild.Deltas.Path && task.Path != segmentbuild.Cleaning.Path {
 		return q.jobs.Create(ctx, task)
 	}
 	return q.h.Call(ctx, "queue", func() error {
@@ -171,11 +171,11 @@ func (h *harness) run() (all []segmentbuild.Outcome) {
 
 // deliver runs a task of a delta or of cleaning.
 func (h *harness) deliver(ctx context.Context, task queue.Task) (segmentbuild.Outcome, error) {
-	request, err := segmentbuild.Decode(task.Body)
+	request, err := segmentbuild.Deltas.Decode(task.Body)
 	if err != nil {
 		h.T.Fatal(err)
 	}
-	if task.Path == segmentbuild.CleanPath {
+	if task.Path == segmentbuild.Cleaning.Path {
 		return segmentbuild.Outcome{}, h.runner.Clean(ctx, request)
 	}
 	return h.runner.Delta(ctx, request)

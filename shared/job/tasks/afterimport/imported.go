@@ -9,8 +9,6 @@
 package afterimport
 
 import (
-	"encoding/json"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -18,8 +16,8 @@ import (
 	"github.com/affinityengine/affinity/shared/queue"
 )
 
-// Path is the worker's route for the task.
-const Path = "/imported"
+// Kind is the kind of the tasks that look again after an import.
+var Kind = queue.Kind[Request]{What: "an import", Path: "/imported"}
 
 // Quiet is the time without an import after which the jobs start. Events that were
 // imported without a time are then old enough to be folded.
@@ -44,7 +42,7 @@ func Slot(at time.Time) int64 { return at.UnixMilli() / Quiet.Milliseconds() }
 
 // Task returns the task of an app's imports in a slot.
 func Task(app string, slot int64) (queue.Task, error) {
-	return task(Request{App: app}, Quiet, "imported", app, strconv.FormatInt(slot, 10))
+	return Kind.Task(app, Request{App: app}, Quiet, "imported", app, strconv.FormatInt(slot, 10))
 }
 
 // Exhausted reports whether so many tasks have seen the app's last import, at the
@@ -62,25 +60,13 @@ func (r Request) Later(last time.Time, wait time.Duration) (queue.Task, error) {
 	if r.Last == later.Last {
 		later.Looks = r.Looks + 1
 	}
-	return task(later, wait, "imported-later", r.App, strconv.FormatInt(later.Last, 10), strconv.Itoa(later.Looks))
+	return Kind.Task(r.App, later, wait, "imported-later", r.App, strconv.FormatInt(later.Last, 10), strconv.Itoa(later.Looks))
 }
 
-func task(r Request, delay time.Duration, name ...string) (queue.Task, error) {
-	body, err := json.Marshal(r)
-	if err != nil {
-		return queue.Task{}, fmt.Errorf("encode the task of an import: %w", err)
-	}
-	return queue.Task{Name: queue.TaskName(name...), App: r.App, Path: Path, Body: body, Delay: delay}, nil
-}
-
-// Decode reads the body of a task. After an error the task can never run.
-func Decode(body []byte) (Request, error) {
-	var r Request
-	if err := json.Unmarshal(body, &r); err != nil {
-		return Request{}, fmt.Errorf("decode the task of an import: %w", err)
-	}
+// Fault implements queue.Request.
+func (r Request) Fault() string {
 	if !config.ValidAppID(r.App) {
-		return Request{}, fmt.Errorf("decode the task of an import: app must be present and well-formed")
+		return "app must be present and well-formed"
 	}
-	return r, nil
+	return ""
 }

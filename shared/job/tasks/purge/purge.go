@@ -6,7 +6,6 @@ package purge
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"time"
@@ -16,8 +15,8 @@ import (
 	"github.com/affinityengine/affinity/shared/queue"
 )
 
-// Path is the worker's route for purges.
-const Path = "/purge"
+// Kind is the kind of the tasks that delete the events of a deleted user.
+var Kind = queue.Kind[Request]{What: "a purge", Path: "/purge"}
 
 // Request is the body of a task: a user, and the time until which they are
 // deleted.
@@ -37,15 +36,13 @@ const Again = 70 * time.Minute
 // Task returns the task of a request. Equal requests give the same task. The last
 // task of a deletion waits for the time Again.
 func Task(r Request) (queue.Task, error) {
-	body, err := json.Marshal(r)
-	if err != nil {
-		return queue.Task{}, fmt.Errorf("encode purge: %w", err)
-	}
 	of, delay := "purge", time.Duration(0)
 	if r.Last {
 		of, delay = "purge-last", Again
 	}
-	return queue.Task{Name: queue.TaskName(of, r.App, r.User, strconv.FormatInt(r.DeletedUntil, 10)), App: r.App, Path: Path, Body: body, Delay: delay, Purge: true}, nil
+	task, err := Kind.Task(r.App, r, delay, of, r.App, r.User, strconv.FormatInt(r.DeletedUntil, 10))
+	task.Purge = true
+	return task, err
 }
 
 // Enqueue enqueues the task of a request.
@@ -60,14 +57,10 @@ func Enqueue(ctx context.Context, q queue.Queue, r Request) error {
 	return nil
 }
 
-// Decode reads the body of a task. After an error the task can never run.
-func Decode(body []byte) (Request, error) {
-	var r Request
-	if err := json.Unmarshal(body, &r); err != nil {
-		return Request{}, fmt.Errorf("decode purge: %w", err)
-	}
+// Fault implements queue.Request.
+func (r Request) Fault() string {
 	if !config.ValidAppID(r.App) || !event.ValidUserToken(r.User) || r.DeletedUntil <= 0 {
-		return Request{}, fmt.Errorf("decode purge: app, userToken and deletedUntil must be present and well-formed")
+		return "app, userToken and deletedUntil must be present and well-formed"
 	}
-	return r, nil
+	return ""
 }

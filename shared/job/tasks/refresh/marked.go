@@ -6,9 +6,6 @@ package refresh
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"hash/fnv"
 	"log/slog"
 	"strconv"
@@ -23,8 +20,8 @@ import (
 	"github.com/affinityengine/affinity/shared/queue"
 )
 
-// Path is the worker's route of these tasks.
-const Path = "/refresh"
+// Kind is the kind of the tasks that refresh a user.
+var Kind = queue.Kind[Request]{What: "a refresh", Path: "/refresh"}
 
 // Request is the body of a task: a user whose profile may lack events.
 type Request struct {
@@ -36,13 +33,10 @@ type Request struct {
 // due at the end of the window. All marks of a user in one window give the same name, and no
 // other window gives that name again: a queue refuses a name for hours after its task ran.
 func Task(r Request, window time.Duration, now time.Time) (queue.Task, error) {
-	body, err := json.Marshal(r)
-	if err != nil {
-		return queue.Task{}, fmt.Errorf("encode refresh: %w", err)
-	}
 	end := endOf(r, window, now)
-	name := queue.TaskName("refresh", r.App, r.User, strconv.FormatInt(window.Milliseconds(), 10), strconv.FormatInt(end.UnixMilli(), 10))
-	return queue.Task{Name: name, App: r.App, Path: Path, Body: body, Delay: end.Sub(now), Refresh: true}, nil
+	task, err := Kind.Task(r.App, r, end.Sub(now), "refresh", r.App, r.User, strconv.FormatInt(window.Milliseconds(), 10), strconv.FormatInt(end.UnixMilli(), 10))
+	task.Refresh = true
+	return task, err
 }
 
 // endOf returns the first end of a user's windows after an instant. Windows of a length
@@ -56,16 +50,12 @@ func endOf(r Request, window time.Duration, now time.Time) time.Time {
 	return time.UnixMilli((now.UnixMilli()-phase)/ms*ms + ms + phase)
 }
 
-// Decode reads the body of a task. After an error the task can never run.
-func Decode(body []byte) (Request, error) {
-	var r Request
-	if err := json.Unmarshal(body, &r); err != nil {
-		return Request{}, fmt.Errorf("decode refresh: %w", err)
-	}
+// Fault implements queue.Request.
+func (r Request) Fault() string {
 	if !config.ValidAppID(r.App) || !event.ValidUserToken(r.User) {
-		return Request{}, errors.New("decode refresh: app and userToken must be present and well-formed")
+		return "app and userToken must be present and well-formed"
 	}
-	return r, nil
+	return ""
 }
 
 const (

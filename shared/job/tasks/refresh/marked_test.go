@@ -31,7 +31,7 @@ func TestTaskOfWindow(t *testing.T) {
 	const window = 2 * time.Second
 	start := startOf(t, "ann", window)
 	first := task(t, "ann", window, start)
-	if first.Delay != window || !first.Refresh || first.App != "shop" || first.Path != refresh.Path {
+	if first.Delay != window || !first.Refresh || first.App != "shop" || first.Path != refresh.Kind.Path {
 		t.Errorf("at the start of a window: %+v", first)
 	}
 	if same := task(t, "ann", window, start.Add(1500*time.Millisecond)); same.Name != first.Name || same.Delay != 500*time.Millisecond {
@@ -47,7 +47,7 @@ func TestTaskOfWindow(t *testing.T) {
 			t.Errorf("%s has the same name", what)
 		}
 	}
-	if r, err := refresh.Decode(first.Body); err != nil || r != (refresh.Request{App: "shop", User: "ann"}) {
+	if r, err := refresh.Kind.Decode(first.Body); err != nil || r != (refresh.Request{App: "shop", User: "ann"}) {
 		t.Errorf("decoded %+v, %v", r, err)
 	}
 }
@@ -74,7 +74,7 @@ func TestUsersEndSpread(t *testing.T) {
 
 func TestMalformedTasksAreRefused(t *testing.T) {
 	for _, body := range []string{``, `{`, `{"app":"shop"}`, `{"app":"a,b","userToken":"u"}`, `{"app":"shop","userToken":"a,b"}`} {
-		if r, err := refresh.Decode([]byte(body)); err == nil {
+		if r, err := refresh.Kind.Decode([]byte(body)); err == nil {
 			t.Errorf("%q decoded as %+v", body, r)
 		}
 	}
