@@ -10,7 +10,7 @@ import (
 )
 
 // Opener opens what a function needs, one service after the other. Once one cannot be opened
-// it opens no more, and Err closes those before it: the next request begins anew.
+// it opens no more, and Err closes those before it: the next request tries again.
 type Opener struct {
 	Base
 	opened []io.Closer
