@@ -17,6 +17,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -220,18 +221,40 @@ func isEmpty(f reflect.Value) bool {
 	return f.IsZero()
 }
 
-// eachField calls fn with the fields of a struct.
-func eachField(v reflect.Value, fn func(name, option string, f reflect.Value)) {
-	t := v.Type()
+// structField is a field of a struct, or of a struct that is embedded in it.
+type structField struct {
+	index        []int
+	name, option string
+}
+
+// structFields are the fields of structs that were met, by their types.
+var structFields sync.Map
+
+func fieldsOfType(t reflect.Type) []structField {
+	if known, ok := structFields.Load(t); ok {
+		return known.([]structField)
+	}
+	var all []structField
 	for i := range t.NumField() {
 		name, option, _ := strings.Cut(t.Field(i).Tag.Get("firestore"), ",")
 		switch {
 		case name == "-":
 		case t.Field(i).Anonymous && name == "":
-			eachField(v.Field(i), fn)
+			for _, f := range fieldsOfType(t.Field(i).Type) {
+				all = append(all, structField{append([]int{i}, f.index...), f.name, f.option})
+			}
 		default:
-			fn(name, option, v.Field(i))
+			all = append(all, structField{[]int{i}, name, option})
 		}
+	}
+	structFields.Store(t, all)
+	return all
+}
+
+// eachField calls fn with the fields of a struct.
+func eachField(v reflect.Value, fn func(name, option string, f reflect.Value)) {
+	for _, f := range fieldsOfType(v.Type()) {
+		fn(f.name, f.option, v.FieldByIndex(f.index))
 	}
 }
 

@@ -159,7 +159,9 @@ func (m *Memory) Commit(ctx context.Context, writes ...Write) error {
 			continue
 		}
 		collection, id := split(w.Path)
-		delete(m.collections[collection], id)
+		if delete(m.collections[collection], id); len(m.collections[collection]) == 0 {
+			delete(m.collections, collection)
+		}
 	}
 	return nil
 }
@@ -387,8 +389,8 @@ func (m *Memory) Below(ctx context.Context, path string) ([]string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var names []string
-	for collection, all := range m.collections {
-		if rest, ok := strings.CutPrefix(collection, path+"/"); ok && len(all) > 0 {
+	for collection := range m.collections {
+		if rest, ok := strings.CutPrefix(collection, path+"/"); ok {
 			name, _, _ := strings.Cut(rest, "/")
 			names = append(names, name)
 		}
