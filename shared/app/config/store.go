@@ -119,11 +119,13 @@ func (s *store) readApp(ctx context.Context, appID string) (documents.Document, 
 	if err != nil {
 		return d, App{}, err
 	}
-	var stored appDocument
-	if err := d.Decode(&stored); err != nil {
-		return d, App{}, err
-	}
-	app, err := stored.app()
+	app, err := documents.Once(d, func() (App, error) {
+		var stored appDocument
+		if err := d.Decode(&stored); err != nil {
+			return App{}, err
+		}
+		return stored.app()
+	})
 	return d, app, err
 }
 

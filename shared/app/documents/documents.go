@@ -18,6 +18,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -61,11 +62,28 @@ type Document struct {
 	// Version tells what a document was when it was read from what it is later.
 	Version any
 	decode  func(into any) error
+	made    *atomic.Pointer[any] // nil: the store remembers nothing
 }
 
 // NewDocument returns a document that decode decodes.
 func NewDocument(path string, version any, decode func(into any) error) Document {
-	return Document{path, version, decode}
+	return Document{Path: path, Version: version, decode: decode}
+}
+
+// Once returns what build has made of this version of the document before, if the store
+// remembers it, and else calls build. All callers must build the same.
+func Once[T any](d Document, build func() (T, error)) (T, error) {
+	if d.made != nil {
+		if made := d.made.Load(); made != nil {
+			return (*made).(T), nil
+		}
+	}
+	v, err := build()
+	if err == nil && d.made != nil {
+		made := any(v)
+		d.made.Store(&made)
+	}
+	return v, err
 }
 
 // Decode reads the fields of the document into a struct. Fields that the document lacks

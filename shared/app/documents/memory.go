@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -35,8 +36,11 @@ type Memory struct {
 	collections map[string]map[string]*written
 }
 
-// written is what one write has made of a document. It never changes.
-type written struct{ fields map[string]any }
+// written is what one write has made of a document. Its fields never change.
+type written struct {
+	fields map[string]any
+	made   atomic.Pointer[any] // see Once
+}
 
 var _ Store = (*Memory)(nil)
 
@@ -82,7 +86,7 @@ func (m *Memory) put(path string, fields map[string]any) {
 	if m.collections[collection] == nil {
 		m.collections[collection] = map[string]*written{}
 	}
-	m.collections[collection][id] = &written{fields}
+	m.collections[collection][id] = &written{fields: fields}
 }
 
 // get returns a document, nil if there is none. The lock must be held.
@@ -106,12 +110,14 @@ func (m *Memory) read(ctx context.Context, path string) (*written, error) {
 }
 
 func document(path string, w *written) Document {
-	return NewDocument(path, w, func(into any) error {
+	d := NewDocument(path, w, func(into any) error {
 		if err := decodeStruct(w.fields, reflect.ValueOf(into).Elem()); err != nil {
 			return fmt.Errorf("document %s: %w", path, err)
 		}
 		return nil
 	})
+	d.made = &w.made
+	return d
 }
 
 // Get implements Store.
@@ -328,7 +334,7 @@ func (m *Memory) Find(ctx context.Context, q Query) ([]Document, error) {
 				some[name] = value
 			}
 		}
-		d := document(path, &written{some})
+		d := document(path, &written{fields: some})
 		d.Version = f.written
 		read = append(read, d)
 	}
