@@ -165,8 +165,14 @@ func Put(path string, values ...any) Write {
 	return Write{Path: path, Fields: FieldsOf(values...), Whole: true}
 }
 
-// Change returns the write that sets fields of a document that is as it was read.
-func Change(d Document, fields Fields) Write { return Write{Path: d.Path, Fields: fields, Read: &d} }
+// Change returns the write that sets fields of a document that is as it was read. There must
+// be at least one.
+func Change(d Document, fields Fields) Write {
+	if fields == nil {
+		fields = Fields{} // nil would delete the document
+	}
+	return Write{Path: d.Path, Fields: fields, Read: &d}
+}
 
 // Delete returns the write that deletes a document that is as it was read.
 func Delete(d Document) Write { return Write{Path: d.Path, Read: &d} }

@@ -1,7 +1,6 @@
 package documents_test
 
 import (
-	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -42,15 +41,6 @@ func TestFirestore(t *testing.T) {
 		})
 		return documentdb.New(client)
 	})
-}
-
-func stored(t *testing.T, r documents.Records) *documents.Memory {
-	t.Helper()
-	m, err := documents.NewStored(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
 }
 
 // full has a field of each kind.
@@ -179,7 +169,7 @@ func testUpdate(t *testing.T, s documents.Store) {
 }
 
 // Each of many changes at once is made to the document of the one before. A change may use the
-// store, and what it overtakes begins again.
+// store, and what it overtakes is tried again.
 func testConflicts(t *testing.T, s documents.Store) {
 	create(t, s, "apps/shop", part{})
 	count := func(d documents.Document) (documents.Fields, error) {
@@ -372,48 +362,4 @@ func testForget(t *testing.T, s documents.Store) {
 	read[part](t, s, "apps/shop")
 	below("apps/shop-", "jobs", "later")
 	read[part](t, s, "apps/shop-/jobs/1/shards/0")
-}
-
-// A later process reads what was written, with the same types, and not what has expired.
-func TestStoredDocumentsOutliveTheProcess(t *testing.T) {
-	records := configtest.Records{}
-	first := stored(t, records)
-	create(t, first, "apps/shop", filled())
-	expired := filled()
-	expired.Until = time.Now().Add(-time.Hour)
-	create(t, first, "apps/expired", expired)
-	create(t, first, "apps/gone/keys/k", part{})
-	if err := first.Forget(t.Context(), "apps/gone/keys"); err != nil {
-		t.Fatal(err)
-	}
-	second := stored(t, records)
-	same(t, "after a restart", read[full](t, second, "apps/shop"), read[full](t, first, "apps/shop"))
-	if all, err := second.Find(t.Context(), documents.Query{Collection: "apps"}); len(all) != 1 || err != nil || len(records) != 1 {
-		t.Errorf("%d documents and %d records are left, error %v; want one", len(all), len(records), err)
-	}
-}
-
-// fullRecords fail to save, as a full disk does.
-type fullRecords struct{ configtest.Records }
-
-var errFull = errors.New("no space")
-
-func (fullRecords) Save(...documents.Record) error { return errFull }
-
-func TestWhatIsNotSavedIsNotChanged(t *testing.T) {
-	records := configtest.Records{}
-	create(t, stored(t, records), "apps/shop", part{1})
-	s := stored(t, fullRecords{records})
-	for what, err := range map[string]error{
-		"create": s.Commit(t.Context(), documents.Create("apps/new", part{})),
-		"update": documents.Update(t.Context(), s, "apps/shop", func(documents.Document) (documents.Fields, error) { return documents.Fields{"n": 2}, nil }),
-		"forget": s.Forget(t.Context(), "apps"),
-	} {
-		if !errors.Is(err, errFull) {
-			t.Errorf("%s: %v, want %v", what, err, errFull)
-		}
-	}
-	if all, err := s.Find(context.Background(), documents.Query{Collection: "apps"}); len(all) != 1 || err != nil || read[part](t, s, "apps/shop").N != 1 {
-		t.Errorf("%d documents, error %v; want the one of before", len(all), err)
-	}
 }
