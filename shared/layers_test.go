@@ -26,7 +26,7 @@ var layers = []layer{
 	{"shared/fault", "", ""},
 	{"shared/deadline", "", ""},
 	{"shared/admission", "", ""},
-	{"shared/lru", "", ""},
+	{"shared/cache", "deadline", ""},
 	{"shared/telemetry", "", "http"},
 	{"shared/telemetry/export", "telemetry", ""},
 	{"shared/telemetry/clients", "telemetry", ""},
@@ -51,10 +51,10 @@ var layers = []layer{
 	{"shared/rank/feed", "catalog fault rank/ranking score/strategy", ""},
 	{"shared/rank/boost", "score/affinity fault", ""},
 	{"shared/app/usage", "deadline", ""},
-	{"shared/app/limit", "deadline lru", ""},
+	{"shared/app/limit", "deadline cache", ""},
 	{"shared/app/documents", "", ""},
 	{"shared/app/documents/documentdb", "app/documents", "firestore grpc"},
-	{"shared/app/config", "app/documents catalog fault app/limit score/schema score/strategy lru", ""},
+	{"shared/app/config", "app/documents catalog fault app/limit score/schema score/strategy cache", ""},
 	{"shared/app/auditlog", "app/config deadline app/limit", ""},
 	{"shared/app/config/kmscipher", "app/config", "kms http"},
 	{"shared/judge/preview", "score/affinity rank/ranking score/strategy", ""},
@@ -73,19 +73,19 @@ var layers = []layer{
 	{"shared/web/openapi/internal/tree", "", ""},
 	{"shared/web/openapi", "web/httpapi web/openapi/internal/tree", "http"},
 	{"shared/web/openapi/spec", "web/openapi/internal/tree", anything},
-	{"shared/profile/dictionary", "score/affinity score/history lru", ""},
+	{"shared/profile/dictionary", "score/affinity score/history cache", ""},
 	{"shared/profile/memory", "", ""},
 	{"shared/profile", "admission score/affinity app/config deadline profile/dictionary event score/history profile/memory store", ""},
 	{"shared/profile/view", "score/affinity api app/config event profile score/strategy", ""},
 	{"shared/intake/refused", "deadline store", ""},
 	{"shared/intake/recent", "deadline score/schema store", ""},
-	{"shared/intake/enrich", "admission score/affinity event/bus catalog app/config event score/history score/schema store lru", ""},
+	{"shared/intake/enrich", "admission score/affinity event/bus catalog app/config event score/history score/schema store cache", ""},
 	{"shared/intake/export", "score/affinity api event fault score/schema store", ""},
 	{"shared/intake/apply", "admission event/bus app/config deadline intake/enrich event score/history profile score/schema store", ""},
 	{"shared/intake/archive", "admission score/affinity api event/bus app/config intake/enrich event intake/export fault profile store", ""},
-	{"shared/serve/ranker", "admission score/affinity catalog app/config rank/crowd deadline event fault profile rank/ranking store score/strategy lru", ""},
-	{"shared/serve/query", "admission score/affinity app/config event fault profile rank/segment store score/strategy", ""},
-	{"shared/serve/page", "admission catalog app/config deadline event rank/feed rank/ranking serve/ranker store lru", ""},
+	{"shared/serve/ranker", "admission score/affinity catalog app/config rank/crowd deadline event fault profile rank/ranking store score/strategy cache", ""},
+	{"shared/serve/query", "cache admission score/affinity app/config event fault profile rank/segment store score/strategy", ""},
+	{"shared/serve/page", "admission catalog app/config deadline event rank/feed rank/ranking serve/ranker store cache", ""},
 	{"shared/job/tasks/purge", "app/config event queue", ""},
 	{"shared/job/tasks/afterimport", "app/config queue", ""},
 	{"shared/job/tasks/bands", "app/config queue", ""},
@@ -114,7 +114,7 @@ var layers = []layer{
 	// Functions decode, call and encode. None reaches a service by itself.
 	{"functions/ingest", "admission api web/auth backend event/bus queue/pubsub app/config/kmscipher intake/enrich event fault backend/function web/httpapi app/limit intake/refused store api/track app/usage", "http"},
 	{"functions/imports", "admission score/affinity api intake/archive app/auditlog web/auth backend app/config intake/enrich event intake/export backend/function web/httpapi job/tasks/afterimport app/limit profile job/tasks/purge queue queue/taskqueue intake/refused store app/usage", "http"},
-	{"functions/profiles", "admission score/affinity api app/auditlog web/auth backend app/config event score/explain app/config/kmscipher backend/function score/history web/httpapi app/limit profile profile/view job/tasks/purge queue queue/taskqueue intake/recent rank/segment store score/strategy lru", "http"},
+	{"functions/profiles", "admission score/affinity api app/auditlog web/auth backend app/config event score/explain app/config/kmscipher backend/function score/history web/httpapi app/limit profile profile/view job/tasks/purge queue queue/taskqueue intake/recent rank/segment store score/strategy cache", "http"},
 	{"functions/rank", "admission api app/auditlog web/auth backend backend/jobrunner rank/boost catalog app/config app/config/kmscipher event fault rank/feed serve/page backend/function web/httpapi job job/kinds/daterows app/limit profile queue queue/taskqueue rank/ranking serve/ranker store score/strategy", "http"},
 	{"functions/strategies", "admission score/affinity api app/auditlog web/auth backend backend/jobrunner app/config event backend/function web/httpapi job job/kinds/recompute app/limit judge/preview profile queue queue/taskqueue rank/ranking store score/strategy", "http"},
 	{"functions/catalog", "admission api app/auditlog web/auth backend job/tasks/bands catalog app/config event backend/function web/httpapi app/limit queue queue/taskqueue store", "http"},
@@ -122,7 +122,7 @@ var layers = []layer{
 	{"functions/segments", "admission api app/auditlog web/auth backend backend/answers backend/jobrunner backend/segmentjobs app/config fault backend/function web/httpapi job job/kinds/segmentbuild job/kinds/segmentexport app/limit profile queue/taskqueue rank/segment serve/query store score/strategy", "http"},
 	{"functions/docs", "backend/function web/httpapi web/openapi", "http"},
 	// console answers with pages: it makes the requests of the public functions, within its process.
-	{"functions/console", "api web/auth backend backend/jobs queue/pubsub catalog api/client intake/enrich event fault backend/function functions/admin functions/catalog functions/imports functions/ingest functions/profiles functions/rank functions/segments functions/strategies web/httpapi job profile queue/taskqueue intake/refused score/strategy app/usage catalog/vocabulary lru", "http"},
+	{"functions/console", "api web/auth backend backend/jobs queue/pubsub catalog api/client intake/enrich event fault backend/function functions/admin functions/catalog functions/imports functions/ingest functions/profiles functions/rank functions/segments functions/strategies web/httpapi job profile queue/taskqueue intake/refused score/strategy app/usage catalog/vocabulary cache", "http"},
 	{"functions/process", "admission intake/apply backend event/bus queue/pubsub intake/enrich backend/function web/httpapi job/tasks/refresh profile queue/taskqueue intake/refused intake/recent telemetry", "http"},
 	{"functions/worker", "job/audit backend backend/jobrunner backend/jobs job/tasks/bands queue/pubsub app/config app/documents/documentdb backend/function web/httpapi job/tasks/afterimport job job/kinds/crowdbuild job/kinds/deletion job/kinds/recompute job/kinds/reenrich job/kinds/segmentbuild job/tasks/refresh profile job/tasks/purge queue queue/taskqueue store", "http"},
 
@@ -173,7 +173,7 @@ var domain = []string{
 }
 
 // all are the packages under shared/ that every function on the data links.
-const all = "admission app/documents lru score/affinity app/auditlog backend catalog app/config app/documents/documentdb rank/crowd deadline event fault backend/function score/history web/httpapi app/limit score/schema rank/segment store store/rowstream score/strategy telemetry telemetry/clients telemetry/export app/usage"
+const all = "admission app/documents cache score/affinity app/auditlog backend catalog app/config app/documents/documentdb rank/crowd deadline event fault backend/function score/history web/httpapi app/limit score/schema rank/segment store store/rowstream score/strategy telemetry telemetry/clients telemetry/export app/usage"
 
 // links are the packages under shared/ that a function's zip holds. A function
 // is deployed again when one of them changes.
@@ -185,7 +185,7 @@ var links = map[string]string{
 	"segments":   all + " api web/auth backend/answers backend/jobrunner backend/segmentjobs job job/kinds/segmentbuild job/kinds/segmentexport profile serve/query queue queue/taskqueue profile/memory profile/dictionary",
 	"strategies": all + " api web/auth backend/jobrunner job job/kinds/recompute judge/preview profile queue queue/taskqueue rank/ranking profile/memory profile/dictionary",
 	"catalog":    all + " api web/auth job/tasks/bands queue queue/taskqueue",
-	"docs":       "admission deadline lru fault backend/function web/httpapi app/limit web/openapi web/openapi/internal/tree telemetry",
+	"docs":       "admission deadline cache fault backend/function web/httpapi app/limit web/openapi web/openapi/internal/tree telemetry",
 	"console":    all + " api intake/archive job/audit web/auth backend/answers backend/jobrunner backend/jobs backend/segmentjobs judge/backtest job/tasks/bands rank/boost event/bus queue/pubsub api/client app/config/kmscipher profile/dictionary intake/enrich score/explain intake/export rank/feed serve/page job/tasks/afterimport job job/kinds/backtests job/kinds/crowdbuild job/kinds/daterows job/kinds/migration job/kinds/recompute job/kinds/reenrich job/kinds/move job/kinds/segmentbuild job/kinds/segmentexport judge/preview profile profile/view job/tasks/purge queue queue/taskqueue rank/ranking profile/memory intake/refused serve/ranker intake/recent serve/query api/track judge/tune catalog/vocabulary",
 	"process":    all + " intake/apply event/bus queue/pubsub intake/enrich job/tasks/refresh profile queue queue/taskqueue intake/refused profile/memory profile/dictionary intake/recent",
 	"admin":      all + " api web/auth job/audit backend/answers backend/jobrunner backend/jobs backend/segmentjobs judge/backtest job/tasks/bands event/bus intake/enrich intake/export job job/kinds/backtests job/kinds/crowdbuild job/kinds/daterows job/kinds/migration job/kinds/recompute job/kinds/reenrich job/kinds/move job/kinds/segmentbuild job/kinds/segmentexport profile profile/view serve/query queue queue/taskqueue rank/ranking judge/tune profile/memory profile/dictionary",
@@ -309,9 +309,8 @@ func TestLibrariesAreCompiledOnce(t *testing.T) {
 	}
 	everything := compiled("shared/local/functiontest") // it uses types of nearly all packages
 	for method, home := range map[string]string{
-		"golang-lru/v2/simplelru.(*LRU[": "shared/app/limit",
-		"otter/v2.(*Cache[":              "shared/serve/page",
-		"shared/app/config.(*cache[":     "shared/app/config",
+		"shared/cache.(*reads[":          "shared/app/config",
+		"otter/v2.(*Cache[":              "shared/cache",
 		"pebble/v2/internal/manifest.(*": "shared/local/disk",
 	} {
 		if !bytes.Contains(compiled(home), []byte(method)) {

@@ -20,7 +20,7 @@ var rooms = [][2]string{
 	{"fault", "the error of a refused request"},
 	{"deadline", "how long a request may use Bigtable"},
 	{"admission", "the bytes that the requests of a process may hold"},
-	{"lru", "caches that evict the least recently used entry"},
+	{"cache", "what a process keeps in memory of what it has read"},
 	{"telemetry", "log lines, traces and metrics"},
 	{"event", "events, filters, and messages between functions"},
 	{"catalog", "objects and index settings"},

@@ -37,13 +37,13 @@ var largestBody = map[string]int64{
 
 // caches are what the caches of each function hold at most, in bytes, besides the
 // configuration of the apps that it serves: of enrich, 20,000 objects of 100 filters in
-// theory and some tens of megabytes in practice; of rerank, objects, and the statistics
-// of indexes, twice while they are replaced, with their pairs; of feed/page, candidates,
+// theory and some tens of megabytes in practice; of ranker, objects, and the statistics
+// of indexes, twice while they are replaced, with their pairs; of page, candidates,
 // a list of which is read while another is there, and records; of query, rows of lists and profiles.
 var caches = map[string]int64{
 	"ingest": 40 * mib, "imports": 40 * mib, "process": 40 * mib, "process-slow": 40 * mib, "rank": ranking,
 	"admin": query.CacheBytes, "segments": query.CacheBytes,
-	// What enrich, rerank and query hold, and the answers of which each page is made.
+	// What enrich, ranker and query hold, and the answers of which each page is made.
 	"console": 40*mib + ranking + query.CacheBytes + 16*8*mib,
 }
 

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/affinityengine/affinity/shared/api"
-	"github.com/affinityengine/affinity/shared/lru"
+	"github.com/affinityengine/affinity/shared/cache"
 )
 
 // product is what a card shows of an object.
@@ -96,7 +96,7 @@ func initials(text string) string {
 // concurrent use.
 type products struct {
 	now  func() time.Time
-	kept lru.Cache[productKey, keptProduct]
+	kept cache.Map[productKey, keptProduct]
 }
 
 type productKey struct{ app, index, id string }
@@ -114,7 +114,7 @@ const (
 )
 
 func newProducts(now func() time.Time) *products {
-	return &products{now, lru.New[productKey, keptProduct](keptProducts)}
+	return &products{now, cache.New[productKey, keptProduct](keptProducts)}
 }
 
 func (p *products) get(key productKey) (product, bool) {
@@ -124,7 +124,7 @@ func (p *products) get(key productKey) (product, bool) {
 
 func (p *products) put(key productKey, of product) {
 	if of.Known && len(key.index)+len(key.id)+len(of.Name)+len(of.Brand)+len(of.Price) <= productBytes {
-		p.kept.Add(key, keptProduct{of, p.now()})
+		p.kept.Set(key, keptProduct{of, p.now()})
 	}
 }
 

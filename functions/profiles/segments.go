@@ -5,7 +5,7 @@ import (
 	"net/http"
 
 	"github.com/affinityengine/affinity/shared/app/config"
-	"github.com/affinityengine/affinity/shared/lru"
+	"github.com/affinityengine/affinity/shared/cache"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/rank/segment"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
@@ -18,7 +18,7 @@ const compiledConditions = 1_000
 // itself, so it needs no lists.
 type membership struct {
 	config   *config.Cached
-	compiled lru.Cache[conditionKey, *segment.Query]
+	compiled cache.Map[conditionKey, *segment.Query]
 }
 
 // conditionKey names a compiled condition: aliases and half-lives are those of a scoring
@@ -30,7 +30,7 @@ type conditionKey struct {
 }
 
 func newMembership(c *config.Cached) membership {
-	return membership{c, lru.New[conditionKey, *segment.Query](compiledConditions)}
+	return membership{c, cache.New[conditionKey, *segment.Query](compiledConditions)}
 }
 
 // segmentsAsked reports whether a request asks for the names of segments.
@@ -96,6 +96,6 @@ func (m membership) query(s config.SavedSegment, app config.App) (*segment.Query
 	if err != nil {
 		q = nil
 	}
-	m.compiled.Add(key, q)
+	m.compiled.Set(key, q)
 	return q, nil
 }

@@ -75,17 +75,20 @@ func NewCached(store Store, ttl time.Duration) *Cached {
 func newCached(store Store, ttl time.Duration, now func() time.Time) *Cached {
 	return &Cached{
 		store:      store,
-		apps:       newCache[string, App](cachedApps, ttl, now),
-		keys:       newCache[keyID, Key](cachedKeys, ttl, now),
-		strategies: newCache[strategyID, strategy.Strategy](cachedStrategies, ttl, now),
-		indexes:    newCache[indexID, catalog.Settings](cachedIndexes, ttl, now),
-		deletions:  newCache[string, Deletion](cachedDeletions, ttl, now),
-		feeds:      newCache[feedID, Feed](cachedFeeds, ttl, now),
-		segments:   newCache[string, []SavedSegment](cachedSegments, ttl, now),
+		apps:       newAnswers[string, App](cachedApps, ttl, now, itself),
+		keys:       newAnswers[keyID, Key](cachedKeys, ttl, now, func(k keyID) string { return k.app }),
+		strategies: newAnswers[strategyID, strategy.Strategy](cachedStrategies, ttl, now, func(k strategyID) string { return k.app }),
+		indexes:    newAnswers[indexID, catalog.Settings](cachedIndexes, ttl, now, func(k indexID) string { return k.app }),
+		deletions:  newAnswers[string, Deletion](cachedDeletions, ttl, now, itself),
+		feeds:      newAnswers[feedID, Feed](cachedFeeds, ttl, now, func(k feedID) string { return k.app }),
+		segments:   newAnswers[string, []SavedSegment](cachedSegments, ttl, now, itself),
 		ttl:        ttl,
 		now:        now,
 	}
 }
+
+// itself is the app of answers by app.
+func itself(app string) string { return app }
 
 // App returns an app, or ErrNotFound.
 func (c *Cached) App(ctx context.Context, appID string) (App, error) {
@@ -120,7 +123,7 @@ func (c *Cached) Access(ctx context.Context, appID, hash string) (Key, error) {
 	id := keyID{appID, hash}
 	app := func(ctx context.Context) (App, error) { return c.store.App(ctx, appID) }
 	key := func(ctx context.Context) (Key, error) { return c.store.Key(ctx, appID, hash) }
-	if c.apps.knows(appID) {
+	if c.apps.holds(appID) {
 		c.keys.prefetch(ctx, id, key)
 	}
 	if _, err := c.apps.getStale(ctx, appID, app); err != nil {
@@ -137,7 +140,7 @@ func (c *Cached) Limits(ctx context.Context, appID string) (limit.Numbers, error
 }
 
 // Holds reports whether the last read of that key found one. It reads nothing.
-func (c *Cached) Holds(appID, hash string) bool { return c.keys.knows(keyID{appID, hash}) }
+func (c *Cached) Holds(appID, hash string) bool { return c.keys.holds(keyID{appID, hash}) }
 
 // StrategyVersion returns the strategy of that version, or ErrNotFound.
 func (c *Cached) StrategyVersion(ctx context.Context, appID string, version int64) (strategy.Strategy, error) {
@@ -173,63 +176,63 @@ func (c *Cached) SavedSegments(ctx context.Context, appID string) ([]SavedSegmen
 
 // DeleteApp is DeleteApp of the Store.
 func (c *Cached) DeleteApp(ctx context.Context, appID string) (Deletion, error) {
-	defer c.deletions.evict(appID)
-	defer c.apps.evict(appID)
+	defer c.deletions.Evict(appID)
+	defer c.apps.Evict(appID)
 	return c.store.DeleteApp(ctx, appID)
 }
 
 // UpdateDeletion is UpdateDeletion of the Store.
 func (c *Cached) UpdateDeletion(ctx context.Context, appID string, change func(*Deletion) error) (Deletion, error) {
-	defer c.deletions.evict(appID)
+	defer c.deletions.Evict(appID)
 	return c.store.UpdateDeletion(ctx, appID, change)
 }
 
 // CreateApp is CreateApp of the Store.
 func (c *Cached) CreateApp(ctx context.Context, app App) error {
-	defer c.deletions.evict(app.ID)
-	defer c.apps.evict(app.ID)
+	defer c.deletions.Evict(app.ID)
+	defer c.apps.Evict(app.ID)
 	return c.store.CreateApp(ctx, app)
 }
 
 // SetRetention is SetRetention of the Store.
 func (c *Cached) SetRetention(ctx context.Context, appID string, days int) error {
-	defer c.apps.evict(appID)
+	defer c.apps.Evict(appID)
 	return c.store.SetRetention(ctx, appID, days)
 }
 
 // SetConsistency is SetConsistency of the Store.
 func (c *Cached) SetConsistency(ctx context.Context, appID string, to Consistency) error {
-	defer c.apps.evict(appID)
+	defer c.apps.Evict(appID)
 	return c.store.SetConsistency(ctx, appID, to)
 }
 
 // SetBrowserRanking is SetBrowserRanking of the Store.
 func (c *Cached) SetBrowserRanking(ctx context.Context, appID string, on bool) error {
-	defer c.apps.evict(appID)
+	defer c.apps.Evict(appID)
 	return c.store.SetBrowserRanking(ctx, appID, on)
 }
 
 // SetSegments is SetSegments of the Store.
 func (c *Cached) SetSegments(ctx context.Context, appID string, on bool) error {
-	defer c.apps.evict(appID)
+	defer c.apps.Evict(appID)
 	return c.store.SetSegments(ctx, appID, on)
 }
 
 // SetLimits is SetLimits of the Store.
 func (c *Cached) SetLimits(ctx context.Context, appID string, n limit.Numbers) error {
-	defer c.apps.evict(appID)
+	defer c.apps.Evict(appID)
 	return c.store.SetLimits(ctx, appID, n)
 }
 
 // UpdateLog is UpdateLog of the Store.
 func (c *Cached) UpdateLog(ctx context.Context, appID string, change func(*App) error) (App, error) {
-	defer c.apps.evict(appID)
+	defer c.apps.Evict(appID)
 	return c.store.UpdateLog(ctx, appID, change)
 }
 
 // UpdateMove is UpdateMove of the Store.
 func (c *Cached) UpdateMove(ctx context.Context, appID string, change func(*App) error) (App, error) {
-	defer c.apps.evict(appID)
+	defer c.apps.Evict(appID)
 	return c.store.UpdateMove(ctx, appID, change)
 }
 
@@ -253,28 +256,28 @@ func (c *Cached) SetStrategy(ctx context.Context, appID string, s strategy.Strat
 // PublishStrategy is PublishStrategy of the Store.
 func (c *Cached) PublishStrategy(ctx context.Context, appID string, s strategy.Strategy, p Publication) (app App, changed bool, err error) {
 	defer func() {
-		c.apps.evict(appID)
-		c.strategies.evict(strategyID{appID, app.StrategyVersion})
+		c.apps.Evict(appID)
+		c.strategies.Evict(strategyID{appID, app.StrategyVersion})
 	}()
 	return c.store.PublishStrategy(ctx, appID, s, p)
 }
 
 // SetIndexSettings is SetIndexSettings of the Store.
 func (c *Cached) SetIndexSettings(ctx context.Context, appID, index string, change catalog.Change) (catalog.Settings, error) {
-	defer c.apps.evict(appID)
-	defer c.indexes.evict(indexID{appID, index})
+	defer c.apps.Evict(appID)
+	defer c.indexes.Evict(indexID{appID, index})
 	return c.store.SetIndexSettings(ctx, appID, index, change)
 }
 
 // ApplyBands is ApplyBands of the Store.
 func (c *Cached) ApplyBands(ctx context.Context, appID string, versions map[string]int64) error {
-	defer c.apps.evict(appID)
+	defer c.apps.Evict(appID)
 	return c.store.ApplyBands(ctx, appID, versions)
 }
 
 // SetPrivateFacets is SetPrivateFacets of the Store.
 func (c *Cached) SetPrivateFacets(ctx context.Context, appID, index string, facets []string) error {
-	defer c.apps.evict(appID)
+	defer c.apps.Evict(appID)
 	return c.store.SetPrivateFacets(ctx, appID, index, facets)
 }
 
@@ -292,18 +295,18 @@ func (c *Cached) DeleteFeed(ctx context.Context, appID, name string, now time.Ti
 
 // SaveSegment is SaveSegment of the Store.
 func (c *Cached) SaveSegment(ctx context.Context, appID string, s SavedSegment, create bool) (set SavedSegment, changed bool, err error) {
-	defer c.segments.evict(appID)
+	defer c.segments.Evict(appID)
 	return c.store.SaveSegment(ctx, appID, s, create)
 }
 
 // DeleteSegment is DeleteSegment of the Store.
 func (c *Cached) DeleteSegment(ctx context.Context, appID, name string) error {
-	defer c.segments.evict(appID)
+	defer c.segments.Evict(appID)
 	return c.store.DeleteSegment(ctx, appID, name)
 }
 
 // evictFeed evicts a feed, and its app, which has the dates of all feeds.
 func (c *Cached) evictFeed(appID, name string) {
-	c.feeds.evict(feedID{appID, name})
-	c.apps.evict(appID)
+	c.feeds.Evict(feedID{appID, name})
+	c.apps.Evict(appID)
 }

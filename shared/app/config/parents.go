@@ -6,9 +6,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"sync"
 
-	"github.com/affinityengine/affinity/shared/lru"
+	"github.com/affinityengine/affinity/shared/cache"
 )
 
 // MaxParents is how many keys of an app may be parents of secured keys. A check of
@@ -86,8 +85,7 @@ const (
 type parents struct {
 	cipher Cipher
 	apps   answers[string, []Parent]
-	mu     sync.Mutex
-	texts  lru.Cache[textID, []byte]
+	texts  cache.Map[textID, []byte]
 }
 
 // textID names a text, which never changes.
@@ -97,8 +95,8 @@ type textID struct{ owner, sealed string }
 func (c *Cached) WithCipher(cipher Cipher) *Cached {
 	with := *c
 	with.parents = &parents{
-		cipher: cipher, apps: newCache[string, []Parent](cachedParents, c.ttl, c.now),
-		texts: lru.NewUnlocked[textID, []byte](cachedTexts, nil),
+		cipher: cipher, apps: newAnswers[string, []Parent](cachedParents, c.ttl, c.now, itself),
+		texts: cache.New[textID, []byte](cachedTexts),
 	}
 	return &with
 }
@@ -140,32 +138,27 @@ func (c *Cached) Parents(ctx context.Context, appID string) ([]Parent, error) {
 // text returns the text of a parent.
 func (p *parents) text(ctx context.Context, appID string, key Key) ([]byte, error) {
 	id := textID{string(owner(appID, key.Hash)), string(key.Parent)}
-	p.mu.Lock()
-	text, ok := p.texts.Get(id)
-	p.mu.Unlock()
-	if ok {
+	if text, ok := p.texts.Get(id); ok {
 		return text, nil
 	}
 	text, err := p.cipher.Decrypt(ctx, key.Parent, []byte(id.owner))
 	if err != nil {
 		return nil, fmt.Errorf("key %.12s of app %s: %w", key.Hash, appID, err)
 	}
-	p.mu.Lock()
-	p.texts.Add(id, text)
-	p.mu.Unlock()
+	p.texts.Set(id, text)
 	return text, nil
 }
 
 // HoldsParents reports whether the last read of the app's parents found some. It
 // reads nothing.
 func (c *Cached) HoldsParents(appID string) bool {
-	return c.parents != nil && c.parents.apps.knows(appID)
+	return c.parents != nil && c.parents.apps.holds(appID)
 }
 
 // evictKey makes the next reads of a key and of the app's parents read the Store.
 func (c *Cached) evictKey(appID, hash string) {
-	c.keys.evict(keyID{appID, hash})
+	c.keys.Evict(keyID{appID, hash})
 	if c.parents != nil {
-		c.parents.apps.evict(appID)
+		c.parents.apps.Evict(appID)
 	}
 }

@@ -7,11 +7,11 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/affinityengine/affinity/shared/lru"
+	"github.com/affinityengine/affinity/shared/cache"
 )
 
-// maxAddresses is how many addresses an Addresses keeps. Beyond it the least
-// recently seen one starts again with a full bucket.
+// maxAddresses is how many addresses an Addresses keeps. Beyond it one that
+// is seen seldom, or was not seen for long, starts again with a full bucket.
 const maxAddresses = 20_000
 
 // Addresses limits what each address sends, by a token bucket for each name and
@@ -19,7 +19,7 @@ const maxAddresses = 20_000
 // several instances has one in each. It is safe for concurrent use.
 type Addresses struct {
 	mu      sync.Mutex
-	buckets lru.Cache[bucketID, *rate.Limiter]
+	buckets cache.Map[bucketID, *rate.Limiter]
 }
 
 type bucketID struct {
@@ -29,7 +29,7 @@ type bucketID struct {
 
 // NewAddresses returns full buckets.
 func NewAddresses() *Addresses {
-	return &Addresses{buckets: lru.NewUnlocked[bucketID, *rate.Limiter](maxAddresses, nil)}
+	return &Addresses{buckets: cache.New[bucketID, *rate.Limiter](maxAddresses)}
 }
 
 // Allow takes a token from the bucket of an address, and reports whether there
@@ -43,15 +43,13 @@ func (a *Addresses) Allow(name string, address netip.Addr, perMinute int, now ti
 	bucket, ok := a.buckets.Get(id)
 	if !ok || bucket.Limit() != every {
 		bucket = rate.NewLimiter(every, burst)
-		a.buckets.Add(id, bucket)
+		a.buckets.Set(id, bucket)
 	}
 	return bucket.AllowN(now, 1)
 }
 
 // Empty reports whether the bucket of an address holds no token. It takes none.
 func (a *Addresses) Empty(name string, address netip.Addr, now time.Time) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	bucket, ok := a.buckets.Peek(bucketID{name, network(address)})
 	return ok && bucket.TokensAt(now) < 1
 }

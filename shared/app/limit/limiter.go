@@ -5,12 +5,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/affinityengine/affinity/shared/lru"
+	"github.com/affinityengine/affinity/shared/cache"
 )
 
 const (
-	// maxApps is how many apps a Limiter counts at a time. The least recently used
-	// one starts again.
+	// maxApps is how many apps a Limiter counts at a time. Beyond it one that is used
+	// seldom, or was not used for long, starts again.
 	maxApps = 10_000
 	// maxUsers is how many users it counts, of all apps.
 	maxUsers = 50_000
@@ -31,8 +31,8 @@ type Limiter struct {
 	failed func(app string, err error)
 
 	mu    sync.Mutex
-	apps  lru.Cache[string, *app]
-	users lru.Cache[user, *userDay]
+	apps  cache.Map[string, *app]
+	users cache.Map[user, *userDay]
 }
 
 // New returns a Limiter. defaults replace the zeros of an app's numbers. A nil
@@ -41,7 +41,7 @@ type Limiter struct {
 func New(now func() time.Time, defaults Numbers, board Board, failed func(app string, err error)) *Limiter {
 	return &Limiter{
 		now: now, defaults: defaults.Or(Defaults), board: board, process: rand.Text()[:8],
-		apps: lru.NewUnlocked[string, *app](maxApps, nil), users: lru.NewUnlocked[user, *userDay](maxUsers, nil),
+		apps: cache.New[string, *app](maxApps), users: cache.New[user, *userDay](maxUsers),
 		begin: func(exchange func()) { go exchange() }, after: func(d time.Duration, f func()) { time.AfterFunc(d, f) }, failed: failed,
 	}
 }
@@ -95,7 +95,7 @@ func (l *Limiter) app(id string) *app {
 	a, ok := l.apps.Get(id)
 	if !ok {
 		a = &app{id: id}
-		l.apps.Add(id, a)
+		l.apps.Set(id, a)
 	}
 	return a
 }

@@ -33,7 +33,7 @@ func (l *Limiter) Surplus(id string, own Numbers, n int, token func(i int) strin
 		counted, ok := l.users.Get(u)
 		if !ok || counted.day != day {
 			counted = &userDay{day: day}
-			l.users.Add(u, counted)
+			l.users.Set(u, counted)
 		}
 		elsewhere := int64(0)
 		if len(a.others.counts) > 0 {

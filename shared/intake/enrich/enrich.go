@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/cache"
 	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/event/bus"
-	"github.com/affinityengine/affinity/shared/lru"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -40,7 +40,7 @@ type Catalog interface {
 type Enricher struct {
 	objects  Catalog
 	settings settings
-	cache    lru.Cache[cacheKey, cached]
+	kept     cache.Map[cacheKey, cached]
 }
 
 type cacheKey struct {
@@ -68,5 +68,5 @@ func New(objects Catalog, c *config.Cached) *Enricher { return newEnricher(objec
 func NewFresh(objects Catalog, s config.Store) *Enricher { return newEnricher(objects, s) }
 
 func newEnricher(objects Catalog, s settings) *Enricher {
-	return &Enricher{objects: objects, settings: s, cache: lru.New[cacheKey, cached](cacheSize)}
+	return &Enricher{objects: objects, settings: s, kept: cache.New[cacheKey, cached](cacheSize)}
 }

@@ -126,7 +126,7 @@ func (e *Enricher) resolve(ctx context.Context, app string, events []event.Event
 				found.Bands[ref.Index] = s.BandsVersion
 			}
 		}
-		hit, ok := e.cache.Get(cacheKey{app, ref})
+		hit, ok := e.kept.Get(cacheKey{app, ref})
 		if !ok || now.Sub(hit.readAt) >= cacheTTL || hit.version != s.Version {
 			missing = append(missing, ref)
 			continue
@@ -208,7 +208,7 @@ func (r *resolution) keep(ctx context.Context, ref store.ObjectRef, filters []ev
 		// The reference is part of the request's body, which the cache must not
 		// retain.
 		own := store.ObjectRef{Index: strings.Clone(ref.Index), ID: strings.Clone(ref.ID)}
-		r.cache.Add(cacheKey{r.app, own}, cached{list, r.settings[ref.Index].Version, r.now})
+		r.kept.Set(cacheKey{r.app, own}, cached{list, r.settings[ref.Index].Version, r.now})
 	}
 	if err := r.left.add(ctx, list, r.uses[ref]); err != nil {
 		return err

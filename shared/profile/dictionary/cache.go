@@ -13,10 +13,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
-	"github.com/affinityengine/affinity/shared/lru"
+	"github.com/affinityengine/affinity/shared/cache"
 	"github.com/affinityengine/affinity/shared/score/history"
 )
 
@@ -25,9 +24,11 @@ const (
 	pollEvery = time.Minute
 	// absentFor is how long the cache remembers that a dictionary does not exist.
 	absentFor = 10 * time.Second
+	// newestWait is how long a fold that knows a dictionary waits for a newer one.
+	newestWait = 200 * time.Millisecond
 	// maxApps is the number of apps whose newest generation a process knows, and
-	// maxKept that of dictionaries, lost ones among them, whatever their size.
-	maxApps, maxKept = 10_000, 10_000
+	// maxLost that of dictionaries which do not exist.
+	maxApps, maxLost = 10_000, 10_000
 )
 
 // Table keeps dictionaries. It is safe for concurrent use.
@@ -41,19 +42,13 @@ type Table interface {
 	DeleteDictionary(ctx context.Context, app string, generation int64) error
 }
 
-// Cache reads dictionaries and keeps the most recently used ones in memory. It is safe
-// for concurrent use.
+// Cache reads dictionaries and keeps some in memory. It is safe for concurrent use.
 type Cache struct {
-	store Table
-	now   func() time.Time
-	log   *slog.Logger
-	most  int
-
-	mu      sync.Mutex
-	bytes   int // of kept
-	kept    lru.Cache[name, *kept]
-	reading map[name]*reading
-	newest  lru.Cache[string, newest] // by app
+	store  Table
+	now    func() time.Time
+	log    *slog.Logger
+	kept   cache.Reads[name, *history.Dictionary]
+	newest cache.Reads[string, *history.Dictionary] // by app, nil if it has none
 }
 
 // name names a dictionary.
@@ -62,34 +57,18 @@ type name struct {
 	generation int64
 }
 
-// kept is a dictionary, or nil since the time at which it was found to be lost.
-type kept struct {
-	*history.Dictionary
-	at    time.Time
-	bytes int
-}
-
-// reading is a reading of a dictionary that others may wait for. The fields are set when
-// done is closed.
-type reading struct {
-	done      chan struct{}
-	found     *history.Dictionary
-	err       error
-	abandoned bool // its request has ended
-}
-
-// newest is the newest dictionary of an app, nil if it has none, as of a time.
-type newest struct {
-	*history.Dictionary
-	at time.Time
-}
-
 // NewCache returns a cache of dictionaries that take up to bytes of memory.
 func NewCache(s Table, bytes int64, now func() time.Time, log *slog.Logger) *Cache {
-	c := &Cache{store: s, now: now, log: log, most: int(bytes), reading: map[name]*reading{}}
-	c.kept = lru.NewUnlocked(maxKept, func(_ name, k *kept) { c.bytes -= k.bytes })
-	c.newest = lru.NewUnlocked[string, newest](maxApps, nil)
-	return c
+	return &Cache{
+		store: s, now: now, log: log,
+		kept: cache.NewReads(cache.Options[name, *history.Dictionary]{
+			Bytes: int(bytes), Size: size, Absent: maxLost, AbsentFor: absentFor, Fresh: cache.Forever, Now: now,
+			Nothing: func(d *history.Dictionary) bool { return d == nil },
+		}),
+		newest: cache.NewReads(cache.Options[string, *history.Dictionary]{
+			Entries: maxApps, Fresh: pollEvery, Stale: cache.Forever, Wait: newestWait, Now: now,
+		}),
+	}
 }
 
 // Of returns the dictionaries of an app for one request.
@@ -109,64 +88,32 @@ func (o of) Dictionary(generation int64) (*history.Dictionary, error) {
 // get returns a dictionary. The error is history.ErrNoDictionary if it is lost, damaged,
 // or of a format that this version does not know.
 func (c *Cache) get(ctx context.Context, n name) (*history.Dictionary, error) {
-	for {
-		c.mu.Lock()
-		if k, ok := c.kept.Get(n); ok && (k.Dictionary != nil || c.within(k.at, absentFor)) {
-			c.mu.Unlock()
-			return found(n, k.Dictionary)
-		}
-		r := c.reading[n]
-		leads := r == nil
-		if leads {
-			r = &reading{done: make(chan struct{})}
-			c.reading[n] = r
-		}
-		c.mu.Unlock()
-		if leads {
-			c.read(ctx, n, r)
-		}
-		select {
-		case <-r.done:
-		case <-ctx.Done():
-			return nil, fmt.Errorf("wait for dictionary %d of %s: %w", n.generation, n.app, ctx.Err())
-		}
-		switch {
-		case r.err == nil:
-			return found(n, r.found)
-		case leads || !r.abandoned:
-			return nil, r.err
-		}
-	}
-}
-
-func found(n name, d *history.Dictionary) (*history.Dictionary, error) {
-	if d == nil {
+	d, err := c.kept.One(ctx, n, cache.Ask[name, *history.Dictionary]{
+		Group: n.app,
+		Load: func(ctx context.Context, _ []name) (map[name]*history.Dictionary, error) {
+			d, err := c.read(ctx, n)
+			return map[name]*history.Dictionary{n: d}, err
+		},
+	})
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("dictionary %d of %s: %w", n.generation, n.app, err)
+	case d == nil:
 		return nil, fmt.Errorf("dictionary %d of %s: %w", n.generation, n.app, history.ErrNoDictionary)
 	}
 	return d, nil
 }
 
-// read reads a dictionary, keeps it, and ends the reading.
-func (c *Cache) read(ctx context.Context, n name, r *reading) {
-	r.err = errors.New("the reading of a dictionary ended early") // also after a panic
-	defer func() {
-		c.mu.Lock()
-		delete(c.reading, n)
-		if r.err == nil {
-			c.keep(n, r.found)
-		}
-		c.mu.Unlock()
-		r.abandoned = ctx.Err() != nil
-		close(r.done)
-	}()
+// read reads a dictionary, nil if it is lost.
+func (c *Cache) read(ctx context.Context, n name) (*history.Dictionary, error) {
 	value, err := c.store.ReadDictionary(ctx, n.app, n.generation)
-	if r.err = err; err != nil {
-		return
+	if err != nil {
+		return nil, err
 	}
 	if value == nil {
 		c.log.LogAttrs(ctx, slog.LevelError, "a dictionary does not exist: the log takes the place of what names it",
 			slog.String("app", n.app), slog.Int64("generation", n.generation))
-		return
+		return nil, nil
 	}
 	d, err := history.ParseDictionary(value)
 	if err == nil && d.Generation() != n.generation {
@@ -175,56 +122,41 @@ func (c *Cache) read(ctx context.Context, n name, r *reading) {
 	if err != nil {
 		c.log.LogAttrs(ctx, slog.LevelError, "a dictionary cannot be read: the log takes the place of what names it",
 			slog.String("app", n.app), slog.Int64("generation", n.generation), slog.Any("error", err))
-		return
+		return nil, nil
 	}
-	r.found = d
-}
-
-// keep keeps a dictionary, or that it is lost. The caller holds mu.
-func (c *Cache) keep(n name, d *history.Dictionary) {
-	c.kept.Remove(n)
-	k := &kept{Dictionary: d, at: c.now(), bytes: size(d)}
-	c.kept.Add(n, k)
-	for c.bytes += k.bytes; c.bytes > c.most && c.kept.Len() > 1; {
-		c.kept.RemoveOldest()
-	}
+	return d, nil
 }
 
 // size estimates the memory of a dictionary: its stored form twice, the places and texts
 // of its terms, and the maps of those that are written.
-func size(d *history.Dictionary) int {
-	const ofEntry, ofTerm = 200, 90
+func size(_ name, d *history.Dictionary) int {
+	const ofTerm = 90
 	if d == nil {
-		return ofEntry
+		return 0
 	}
-	return ofEntry + 2*d.Bytes() + ofTerm*d.Len()
-}
-
-func (c *Cache) within(at time.Time, d time.Duration) bool {
-	since := c.now().Sub(at)
-	return since >= 0 && since < d
+	return 2*d.Bytes() + ofTerm*d.Len()
 }
 
 // Newest returns the dictionary for new blocks of an app: the newest of which the process
 // knows, nil if there is none. It looks for a newer one once a minute. While Bigtable
 // fails it keeps to the one before: no fold depends on a dictionary.
 func (c *Cache) Newest(ctx context.Context, app string) *history.Dictionary {
-	c.mu.Lock()
-	last, _ := c.newest.Get(app)
-	if c.within(last.at, pollEvery) {
-		c.mu.Unlock()
-		return last.Dictionary
+	d, err := c.newest.One(ctx, app, cache.Ask[string, *history.Dictionary]{
+		Group: app,
+		Load: func(ctx context.Context, _ []string) (map[string]*history.Dictionary, error) {
+			known, _ := c.newest.Last(app)
+			d, err := c.look(ctx, app, known)
+			if err != nil {
+				c.log.LogAttrs(ctx, slog.LevelWarn, "the newest dictionary is not known, new blocks use the one before",
+					slog.String("app", app), slog.Any("error", err))
+				d = known // for the next minute
+			}
+			return map[string]*history.Dictionary{app: d}, nil
+		},
+	})
+	if err != nil { // the process has none, and the request ends
+		return nil
 	}
-	last.at = c.now() // the others do not look at the same time
-	c.newest.Add(app, last)
-	c.mu.Unlock()
-	d, err := c.look(ctx, app, last.Dictionary)
-	if err != nil {
-		c.log.LogAttrs(ctx, slog.LevelWarn, "the newest dictionary is not known, new blocks use the one before",
-			slog.String("app", app), slog.Any("error", err))
-		return last.Dictionary
-	}
-	c.use(app, d)
 	return d
 }
 
@@ -243,11 +175,4 @@ func (c *Cache) look(ctx context.Context, app string, known *history.Dictionary)
 		return nil, nil
 	}
 	return d, err
-}
-
-// use makes a dictionary the newest of an app.
-func (c *Cache) use(app string, d *history.Dictionary) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.newest.Add(app, newest{d, c.now()})
 }

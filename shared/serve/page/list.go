@@ -12,6 +12,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/cache"
 	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/rank/feed"
@@ -103,19 +104,19 @@ func (r *Reader) candidates(ctx context.Context, app config.App, q Request, star
 	key := listKey{app.ID, q.Feed.Name, q.Feed.Version, settings.Version}
 	late, cancel := context.WithTimeout(ctx, listWait)
 	defer cancel()
-	found, err := r.lists.get(ctx, ask[listKey, *list]{
-		app: app.ID, keys: []listKey{key}, late: late.Done(),
-		usable: func(l *list) bool {
+	found, err := r.lists.Get(ctx, cache.Ask[listKey, *list]{
+		Group: app.ID, Keys: []listKey{key}, Late: late.Done(),
+		Usable: func(l *list) bool {
 			age := time.Duration(r.now().UnixMilli()-l.asOf) * time.Millisecond
 			return age < recheck || l.asOf >= start && (len(l.all) > 0 || age < emptyTTL)
 		},
-		load: func(ctx context.Context, keys []listKey) (map[listKey]*list, error) {
+		Load: func(ctx context.Context, _ []listKey) (map[listKey]*list, error) {
 			l, err := r.readList(ctx, app.ID, q.Feed, settings)
 			return map[listKey]*list{key: l}, err
 		},
 	})
-	if l := found[key]; l != nil {
-		return l, err
+	if len(found) > 0 && found[0] != nil {
+		return found[0].Value, err
 	}
 	return nil, &unread{fmt.Errorf("list candidates of feed %s/%s: %w", app.ID, q.Feed.Name, err)}
 }

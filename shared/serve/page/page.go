@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/cache"
 	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/rank/feed"
 	"github.com/affinityengine/affinity/shared/rank/ranking"
@@ -28,6 +29,12 @@ const (
 	// many slow ones in a row the pages of an app go without it for a while.
 	userWait    = time.Second
 	userStrikes = 5
+	// maxStale is the age up to which a list or a record is served while the store
+	// fails.
+	maxStale = 10 * time.Minute
+	// heldWait is how long a request waits for newer values if it can go on with those
+	// that are too old.
+	heldWait = 200 * time.Millisecond
 	// extraCandidates is how many candidates beyond the limit a page may try, in the place of those
 	// whose records are not there.
 	extraCandidates = 64
@@ -94,9 +101,9 @@ type Reader struct {
 	orderer  Orderer
 	now      func() time.Time
 	log      *slog.Logger
-	lists    reads[listKey, *list]
-	kept     reads[recordKey, record]
-	users    *slowApps
+	lists    cache.Reads[listKey, *list]
+	kept     cache.Reads[recordKey, record]
+	users    *cache.Slow
 	buffers  sync.Pool // of *[]ranking.Candidate
 }
 
@@ -109,11 +116,17 @@ func New(s Source, c Settings, o Orderer, now func() time.Time, log *slog.Logger
 func newReader(s Source, c Settings, o Orderer, now, machine func() time.Time, log *slog.Logger) *Reader {
 	return &Reader{
 		store: s, settings: c, orderer: o, now: now, log: log,
-		lists:   newCache(listTTL, listsBytes, machine, listSize),
-		kept:    newCache(recordTTL, recordsBytes, machine, recordSize),
-		users:   newSlowApps(userStrikes, machine),
+		lists:   newReads(listTTL, listsBytes, machine, listSize),
+		kept:    newReads(recordTTL, recordsBytes, machine, recordSize),
+		users:   cache.NewSlow(userStrikes, machine),
 		buffers: sync.Pool{New: func() any { return new([]ranking.Candidate) }},
 	}
+}
+
+// newReads returns a cache that serves what it has, up to maxStale old, while the store fails
+// or is slow.
+func newReads[K comparable, V any](ttl time.Duration, maxBytes int, now func() time.Time, size func(K, V) int) cache.Reads[K, V] {
+	return cache.NewReads(cache.Options[K, V]{Bytes: maxBytes, Size: size, Fresh: ttl, Ahead: true, Stale: maxStale, Wait: heldWait, Now: now})
 }
 
 // Read returns a page. The error is a *fault.Error if the cursor is of no use.
@@ -267,14 +280,14 @@ func (p *pager) rank(ctx context.Context, limit int) ([]ranking.Item, error) {
 		User: p.q.User, Index: p.q.Feed.Index, Candidates: candidates, Prepared: true, UserWait: userWait, Limit: limit,
 		Seen: p.q.Feed.Seen, Diversity: p.q.Feed.Diversity,
 	}
-	if q.User != "" && !p.users.mayWait(p.app.ID) {
+	if q.User != "" && !p.users.MayWait(p.app.ID) {
 		q.User = ""
 	}
 	answer, err := p.orderer.Order(ctx, p.app, q)
 	if err != nil {
 		return nil, fmt.Errorf("order feed %s/%s: %w", p.app.ID, p.q.Feed.Name, err)
 	}
-	if q.User != "" && p.users.note(p.app.ID, answer.Unread == nil) {
+	if q.User != "" && p.users.Note(p.app.ID, answer.Unread == nil) {
 		p.log.LogAttrs(ctx, slog.LevelError, "rows of users cannot be read, suggested feeds go by popularity",
 			slog.String("app", p.app.ID), slog.Any("error", answer.Unread))
 	}

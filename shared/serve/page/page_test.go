@@ -188,7 +188,7 @@ func TestWalkWhileAllChanges(t *testing.T) {
 			p, err := w.instances[random.IntN(3)].Read(t.Context(), config.App{ID: "shop"}, q)
 			w.store.set(func(f *fakeStore) { f.fail = nil })
 			if away && err != nil {
-				w.clock.pass(pause)
+				w.clock.pass(2 * time.Second)
 				continue
 			}
 			if err != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/admission"
+	"github.com/affinityengine/affinity/shared/cache"
 	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/rank/feed"
 	"github.com/affinityengine/affinity/shared/store"
@@ -47,13 +48,15 @@ func (r *Reader) records(ctx context.Context, app string, q Request, ids []strin
 	for i, id := range ids {
 		keys[i] = recordKey{app, q.Feed.Index, id, q.Feed.Date, q.Format == feed.WordPress}
 	}
-	found, err := r.kept.get(ctx, ask[recordKey, record]{app: app, keys: keys, late: late, load: r.readRecords})
+	found, err := r.kept.Get(ctx, cache.Ask[recordKey, record]{Group: app, Keys: keys, Late: late, Load: r.readRecords})
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	byID := make(map[string]record, len(found))
-	for k, v := range found {
-		byID[k.id] = v
+	for i, e := range found {
+		if e != nil {
+			byID[ids[i]] = e.Value
+		}
 	}
 	return byID, err
 }
@@ -61,11 +64,10 @@ func (r *Reader) records(ctx context.Context, app string, q Request, ids []strin
 // readRecords reads records of one index.
 func (r *Reader) readRecords(ctx context.Context, keys []recordKey) (map[recordKey]record, error) {
 	first := keys[0]
-	read := make(map[recordKey]record, len(keys))
+	read := make(map[recordKey]record, len(keys)) // what it leaves out does not exist
 	refs := make([]store.ObjectRef, len(keys))
 	for i, k := range keys {
 		refs[i] = store.ObjectRef{Index: first.index, ID: k.id}
-		read[k] = record{}
 	}
 	err := r.store.ScanRecords(ctx, first.app, refs, func(ref store.ObjectRef, text []byte) error {
 		if err := admission.Take(ctx, int64(len(text))); err != nil {

@@ -87,7 +87,7 @@ type unknown struct {
 func (e *evaluation) judgeKnown(users []string) (rest []unknown) {
 	var l segment.Lookup
 	for _, user := range users {
-		known, is := e.rows.kept.GetIfPresent(rowKey{app: e.appID, user: user})
+		known, is := e.rows.kept.Get(rowKey{app: e.appID, user: user})
 		if !is {
 			rest = append(rest, unknown{user: user})
 			continue

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/maypok86/otter/v2"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/affinityengine/affinity/shared/admission"
+	"github.com/affinityengine/affinity/shared/cache"
 	"github.com/affinityengine/affinity/shared/rank/segment"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -20,14 +20,7 @@ import (
 // of changes sets out.
 type rowCache struct {
 	store *store.Store
-	kept  rowsKept
-}
-
-// rowsKept are the methods of the library's cache that are used here. Its type stays out of the
-// struct, since each package that uses a Reader would compile the library once more.
-type rowsKept interface {
-	GetIfPresent(rowKey) (kept, bool)
-	Set(rowKey, kept) (kept, bool)
+	kept  cache.Map[rowKey, kept]
 }
 
 // rowKey names what is kept: a row, the list of a filter under a half-life, or the
@@ -53,16 +46,9 @@ type kept struct {
 	ticket  int64            // of the row when it was read
 }
 
-// keptBytes estimates what an entry takes beside its cells and names.
-const keptBytes = 300
-
-func newRowCache(s *store.Store, bytes uint64) *rowCache {
-	return &rowCache{s, otter.Must(&otter.Options[rowKey, kept]{
-		MaximumWeight: bytes,
-		Weigher: func(k rowKey, v kept) uint32 {
-			return uint32(keptBytes + len(k.app) + len(k.user) + len(k.facet) + len(k.value) + v.bytes)
-		},
-		Logger: &otter.NoopLogger{},
+func newRowCache(s *store.Store, bytes int) *rowCache {
+	return &rowCache{s, cache.NewSized(bytes, func(k rowKey, v kept) int {
+		return len(k.app) + len(k.user) + len(k.facet) + len(k.value) + v.bytes
 	})}
 }
 
@@ -82,7 +68,7 @@ func (c *rowCache) read(ctx context.Context, app string, rows []store.SegmentRow
 		if _, done := found[row]; done || asked[row] {
 			continue
 		}
-		if v, ok := c.kept.GetIfPresent(rowKey{app: app, row: row}); ok {
+		if v, ok := c.kept.Get(rowKey{app: app, row: row}); ok {
 			found[row] = v
 		} else {
 			asked[row] = true
@@ -167,7 +153,7 @@ func (c *rowCache) expired(ctx context.Context, v *view, at int64) ([][]uint16, 
 	}
 	var missing []segment.PartID
 	for i, p := range v.parts {
-		if known, ok := c.kept.GetIfPresent(key(p)); ok {
+		if known, ok := c.kept.Get(key(p)); ok {
 			cells[i] = known.cells
 		} else {
 			missing = append(missing, p.ID)
@@ -223,7 +209,7 @@ func (c *rowCache) list(ctx context.Context, v *view, lists [][][]segment.Cell, 
 		if p.Buckets > 0 {
 			continue
 		}
-		if known, ok := c.kept.GetIfPresent(key(p)); ok && known.from <= threshold {
+		if known, ok := c.kept.Get(key(p)); ok && known.from <= threshold {
 			lists[i][t] = known.cells
 		} else {
 			missing = append(missing, p)

@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"math"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/affinityengine/affinity/shared/cache"
 	"github.com/affinityengine/affinity/shared/deadline"
-	"github.com/affinityengine/affinity/shared/lru"
 	"github.com/affinityengine/affinity/shared/rank/crowd"
 	"github.com/affinityengine/affinity/shared/rank/ranking"
 	"github.com/affinityengine/affinity/shared/store"
@@ -34,6 +33,7 @@ const (
 	// checkEvery is how long a request may use statistics that newer ones have
 	// replaced.
 	checkEvery = 5 * time.Second
+	checkAhead = time.Second // before the end of that time, for an index that is used
 	// An error is kept for retryFirst, after further ones for twice as long as
 	// before, up to retryLast.
 	retryFirst = 5 * time.Second
@@ -43,6 +43,8 @@ const (
 	// a time, so an instance holds at most twice as much. An index of a million
 	// objects takes about 100 MB.
 	indexBytes = 128 << 20
+	// readTimeout ends a read that the backend does not answer.
+	readTimeout = 10 * time.Second
 	// slotBytes estimates what an index takes beside its statistics.
 	slotBytes = 512
 )
@@ -60,8 +62,7 @@ type indexes struct {
 	reading             chan struct{} // holds one token: one index is read at a time
 
 	mu    sync.Mutex
-	slots lru.Cache[indexName, *slot]
-	bytes int
+	slots cache.Map[indexName, *slot]
 }
 
 // indexSource reads statistics. *store.Store is one.
@@ -78,7 +79,6 @@ type slot struct {
 	next    time.Time
 	retry   time.Duration // the last one, 0 after a success
 	read    *indexRead    // nil: none is under way
-	size    int
 }
 
 // indexRead is a read of the statistics of one index.
@@ -88,13 +88,11 @@ type indexRead struct {
 	once sync.Once // logs that requests went on without it
 }
 
-func newIndexes(source indexSource, log *slog.Logger, now func() time.Time) *indexes {
-	x := &indexes{
-		source: source, log: log, now: now, firstWait: firstWait, nextWait: nextWait, maxBytes: indexBytes, reading: make(chan struct{}, 1),
+func newIndexes(source indexSource, maxBytes int, log *slog.Logger, now func() time.Time) *indexes {
+	return &indexes{
+		source: source, log: log, now: now, firstWait: firstWait, nextWait: nextWait, maxBytes: maxBytes, reading: make(chan struct{}, 1),
+		slots: cache.NewSized(maxBytes, func(name indexName, s *slot) int { return slotBytes + len(name.app) + len(name.index) + s.held.size }),
 	}
-	// bytes bounds the slots.
-	x.slots = lru.NewUnlocked(math.MaxInt, func(_ indexName, s *slot) { x.bytes -= s.size })
-	return x
 }
 
 // get returns the statistics of an index. If they cannot be read, or not in
@@ -118,20 +116,23 @@ func (x *indexes) get(ctx context.Context, app, index string) (indexStatistics, 
 }
 
 // look returns the slot of an index, and the read to wait for. It starts one if
-// it is time.
+// it is time, or a little earlier for an index that is used: then nobody waits.
 func (x *indexes) look(ctx context.Context, name indexName) (*slot, *indexRead) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	s, ok := x.slots.Get(name)
 	now := x.now()
-	if ok && (s.read != nil || now.Before(s.next)) {
+	valid := ok && now.Before(s.next)
+	switch {
+	case valid && (s.read != nil || s.retry > 0 || now.Before(s.next.Add(-checkAhead))):
+		return s, nil
+	case ok && s.read != nil:
 		return s, s.read
 	}
 	name.index = strings.Clone(name.index) // the request's body must not stay in memory
 	if !ok {
 		s = &slot{}
-		x.slots.Add(name, s)
-		x.count(name, s)
+		x.slots.Set(name, s)
 	}
 	wait := x.nextWait
 	if !s.known {
@@ -140,6 +141,9 @@ func (x *indexes) look(ctx context.Context, name indexName) (*slot, *indexRead) 
 	s.read = &indexRead{late: closedAfter(wait), done: make(chan struct{})}
 	detached, end := deadline.Detach(ctx, deadline.Longest)
 	go func() { defer end(); x.refresh(detached, name, s) }()
+	if valid {
+		return s, nil
+	}
 	return s, s.read
 }
 
@@ -176,7 +180,9 @@ func (x *indexes) refresh(ctx context.Context, name indexName, s *slot) {
 	if err != nil {
 		x.warn(ctx, name.app, name.index, "statistics of an index cannot be read, ranking without newer ones", err)
 	}
-	x.count(name, s)
+	if kept, ok := x.slots.Peek(name); ok && kept == s {
+		x.slots.Set(name, s) // it has another size now
+	}
 	close(done)
 }
 
@@ -209,25 +215,6 @@ func (x *indexes) current(ctx context.Context, name indexName, held indexStatist
 		ref: ref, asOf: i.AsOf, counts: i.Counts, highest: i.Highest,
 		frequencies: &ranking.Frequencies{Objects: i.Objects, Filters: i.Frequencies}, size: i.Size(),
 	}, nil
-}
-
-// count counts the bytes of a slot, if it is still held, and evicts others: those
-// that were used least recently.
-func (x *indexes) count(name indexName, s *slot) {
-	if kept, ok := x.slots.Peek(name); !ok || kept != s {
-		return
-	}
-	size := slotBytes + len(name.app) + len(name.index) + s.held.size
-	x.bytes += size - s.size
-	s.size = size
-	for x.bytes > x.maxBytes && x.slots.Len() > 1 {
-		oldest, _, _ := x.slots.GetOldest()
-		if oldest == name { // it has just been read, and requests wait for it
-			x.slots.Get(name)
-			continue
-		}
-		x.slots.RemoveOldest()
-	}
 }
 
 func (x *indexes) warn(ctx context.Context, app, index, message string, err error) {

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/affinityengine/affinity/shared/cache"
 	"github.com/affinityengine/affinity/shared/rank/crowd"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -69,9 +70,14 @@ func (f *fakeSource) ReadCrowdIndex(ctx context.Context, _, index string, g crow
 
 // inBubble runs a test under a clock that does not wait.
 func inBubble(t *testing.T, f *fakeSource, test func(t *testing.T, x *indexes, lines func() int)) {
+	inBubbleOf(t, f, indexBytes, test)
+}
+
+// inBubbleOf is inBubble with a bound of the memory.
+func inBubbleOf(t *testing.T, f *fakeSource, maxBytes int, test func(t *testing.T, x *indexes, lines func() int)) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		x := newIndexes(f, slog.New(slog.NewTextHandler(&log, nil)), time.Now)
+		x := newIndexes(f, maxBytes, slog.New(slog.NewTextHandler(&log, nil)), time.Now)
 		test(t, x, func() int { synctest.Wait(); return strings.Count(log.String(), "\n") })
 		time.Sleep(time.Hour) // reads that run end
 	})
@@ -136,6 +142,27 @@ func TestOldGenerationServes(t *testing.T) {
 	})
 }
 
+// An index that is used is looked after ahead of time, so that no request waits for a newer
+// generation.
+func TestStatisticsAreReadAhead(t *testing.T) {
+	f := &fakeSource{generation: "g1"}
+	inBubble(t, f, func(t *testing.T, x *indexes, _ func() int) {
+		ask(t, x, "i", "g1", 0)
+		for g := range 5 {
+			name := fmt.Sprint("g", g+2)
+			f.set(func() { f.generation, f.slow = name, 500*time.Millisecond })
+			for range 49 { // a request each 100 ms
+				time.Sleep(100 * time.Millisecond)
+				began := time.Now()
+				if _, err := x.get(t.Context(), "app", "i"); err != nil || time.Since(began) != 0 {
+					t.Fatalf("a request waits %v, error %v", time.Since(began), err)
+				}
+			}
+			ask(t, x, "i", name, 0)
+		}
+	})
+}
+
 // An error is kept, longer each time, and logged once for each read.
 func TestErrorsOfStatisticsAreKept(t *testing.T) {
 	f := &fakeSource{generation: "g1", err: errors.New("damaged")}
@@ -181,8 +208,8 @@ func TestIndexesStayWithinTheirBytes(t *testing.T) {
 	for i := range 20 {
 		f.objects[fmt.Sprint(i)] = 20
 	}
-	inBubble(t, f, func(t *testing.T, x *indexes, _ func() int) {
-		x.maxBytes = 5 * (slotBytes + 2000)
+	maxBytes := 5 * (cache.EntryBytes + slotBytes + 2000)
+	inBubbleOf(t, f, maxBytes, func(t *testing.T, x *indexes, _ func() int) {
 		for range 3 {
 			var all sync.WaitGroup
 			for i := range 20 {
@@ -193,12 +220,8 @@ func TestIndexesStayWithinTheirBytes(t *testing.T) {
 				})
 			}
 			all.Wait()
-			held := 0
-			for _, s := range x.slots.(interface{ Values() []*slot }).Values() {
-				held += slotBytes + s.held.size
-			}
-			if x.bytes > x.maxBytes || held > x.bytes || x.slots.Len() < 3 {
-				t.Errorf("%d bytes are counted, %d held in %d indexes, want at most %d", x.bytes, held, x.slots.Len(), x.maxBytes)
+			if x.slots.Bytes() > maxBytes || x.slots.Len() < 3 {
+				t.Errorf("%d bytes of %d indexes, want at most %d", x.slots.Bytes(), x.slots.Len(), maxBytes)
 			}
 			time.Sleep(checkEvery)
 		}

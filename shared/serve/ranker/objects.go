@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/cache"
 	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/fault"
 	"github.com/affinityengine/affinity/shared/rank/ranking"
@@ -21,6 +23,9 @@ import (
 const (
 	// objectTTL is how long a change of an object may go unnoticed, as in ingest.
 	objectTTL = 5 * time.Second
+	// objectStale is the same while the store fails, or does not answer within objectWait.
+	objectStale = 10 * time.Minute
+	objectWait  = 200 * time.Millisecond
 	// objectBytes bounds the objects in memory.
 	objectBytes = 64 << 20
 	// candidateBytes bounds the objects of one request, whose candidates stay in
@@ -48,11 +53,14 @@ type objectKey struct {
 	id   string
 }
 
+func hashOf(k objectKey) uint64 { return k.from.Value().hash ^ maphash.String(seed, k.id) }
+
 // source says where objects come from, and how they are read.
 type source struct {
 	app, index string
 	settings   int64  // version of the settings
 	date       string // attribute by which freshness goes; empty: none
+	hash       uint64 // of the other fields
 }
 
 // object is what a ranking needs of a catalog object. The zero value stands for
@@ -75,11 +83,18 @@ func objectSize(k objectKey, o object) int {
 type objects struct {
 	store  *store.Store
 	config *config.Cached
-	cache  *cache[objectKey, object]
+	cache  cache.Reads[objectKey, object]
 }
 
-func newObjects(s *store.Store, c *config.Cached, now func() time.Time) *objects {
-	return &objects{store: s, config: c, cache: newCache(objectTTL, objectBytes, now, objectSize)}
+func newObjects(s *store.Store, c *config.Cached, log *slog.Logger, now func() time.Time) *objects {
+	return &objects{store: s, config: c, cache: cache.NewReads(cache.Options[objectKey, object]{
+		Bytes: objectBytes, Size: objectSize, Hash: hashOf, Fresh: objectTTL, Ahead: true, Stale: objectStale, Wait: objectWait, Now: now,
+		Own: func(k objectKey) objectKey { return objectKey{k.from, strings.Clone(k.id)} }, // the request's body must not stay in memory
+		Paused: func(ctx context.Context, app string, err error) {
+			log.LogAttrs(ctx, slog.LevelError, "objects of an app cannot be read in time, ranking by those in memory",
+				slog.String("app", app), slog.Any("error", err))
+		},
+	})}
 }
 
 // fill sets the filters of candidates, and their dates if date names an
@@ -89,23 +104,24 @@ func (o *objects) fill(ctx context.Context, app, index, date string, candidates 
 	if err != nil && !errors.Is(err, config.ErrNotFound) {
 		return fmt.Errorf("read settings of index %s/%s: %w", app, index, err)
 	}
-	from := unique.Make(source{app, index, settings.Version, date})
-	hash := maphash.Comparable(seed, from)
-	err = o.cache.get(ctx, wanted[objectKey, object]{
-		n:    len(candidates),
-		key:  func(i int) objectKey { return objectKey{from, candidates[i].ObjectID} },
-		hash: func(i int) uint64 { return hash ^ maphash.String(seed, candidates[i].ObjectID) },
-		keep: func(k objectKey) objectKey { return objectKey{k.from, strings.Clone(k.id)} }, // the request's body must not stay in memory
-		read: func(ctx context.Context, keys []objectKey, into []object) error {
-			return o.read(ctx, settings, keys, into)
-		},
-		take: func(i int, found object) {
-			c := &candidates[i]
-			c.Object, c.Published, c.Dated = found.filters, found.published, found.dated
+	from := source{app: app, index: index, settings: settings.Version, date: date}
+	from.hash = maphash.Comparable(seed, from)
+	handle, keys := unique.Make(from), make([]objectKey, len(candidates))
+	for i := range candidates {
+		keys[i] = objectKey{handle, candidates[i].ObjectID}
+	}
+	found, err := o.cache.Get(ctx, cache.Ask[objectKey, object]{
+		Group: app, Keys: keys,
+		Load: func(ctx context.Context, keys []objectKey) (map[objectKey]object, error) {
+			return o.read(ctx, settings, keys)
 		},
 	})
-	if err != nil {
+	if err != nil && (len(found) == 0 || slices.Contains(found, nil)) {
 		return fmt.Errorf("read candidates of %s/%s: %w", app, index, err)
+	}
+	for i, e := range found {
+		c := &candidates[i]
+		c.Object, c.Published, c.Dated = e.Value.filters, e.Value.published, e.Value.dated
 	}
 	return nil
 }
@@ -155,19 +171,20 @@ func (o *objects) held(ctx context.Context, app, index string, ids []string) (ma
 
 // read reads objects of one source. It takes their memory from the gate of the
 // process, for the request that the context belongs to.
-func (o *objects) read(ctx context.Context, settings catalog.Settings, keys []objectKey, into []object) error {
-	from, at, bytes := keys[0].from.Value(), make(map[store.ObjectRef]int, len(keys)), 0
+func (o *objects) read(ctx context.Context, settings catalog.Settings, keys []objectKey) (map[objectKey]object, error) {
+	from, bytes, found := keys[0].from.Value(), 0, make(map[objectKey]object, len(keys))
 	refs := make([]store.ObjectRef, len(keys))
 	for i, k := range keys {
 		refs[i] = store.ObjectRef{Index: from.index, ID: k.id}
-		at[refs[i]] = i
 	}
-	keep := func(i int, o object) error {
-		into[i] = o
-		if bytes += objectSize(keys[i], o); bytes > candidateBytes {
+	keep := func(id string, o object) error {
+		k := objectKey{keys[0].from, id}
+		found[k] = o
+		size := objectSize(k, o)
+		if bytes += size; bytes > candidateBytes {
 			return tooRich(candidateBytes)
 		}
-		return admission.Take(ctx, int64(objectSize(keys[i], o)))
+		return admission.Take(ctx, int64(size))
 	}
 	if from.date == "" {
 		var stale []store.ObjectRef
@@ -176,19 +193,19 @@ func (o *objects) read(ctx context.Context, settings catalog.Settings, keys []ob
 				stale = append(stale, ref)
 				return nil
 			}
-			return keep(at[ref], object{filters: ranking.Compile(f.Filters)})
+			return keep(ref.ID, object{filters: ranking.Compile(f.Filters)})
 		})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		refs = stale
 	}
 	if len(refs) == 0 {
-		return nil
+		return found, nil
 	}
 	// The records have the dates, and the filters of objects that were stored
 	// before the settings changed.
-	return o.store.ScanObjects(ctx, from.app, refs, func(ref store.ObjectRef, x store.Object) error {
+	return found, o.store.ScanObjects(ctx, from.app, refs, func(ref store.ObjectRef, x store.Object) error {
 		filters := x.Filters.Filters
 		if x.Filters.SettingsVersion != settings.Version {
 			var err error
@@ -196,10 +213,10 @@ func (o *objects) read(ctx context.Context, settings catalog.Settings, keys []ob
 				return fmt.Errorf("filters of object %q of %s/%s: %w", ref.ID, from.app, ref.Index, err)
 			}
 		}
-		found := object{filters: ranking.Compile(filters)}
+		one := object{filters: ranking.Compile(filters)}
 		if from.date != "" {
-			found.published, found.dated = catalog.Date(x.Record, from.date)
+			one.published, one.dated = catalog.Date(x.Record, from.date)
 		}
-		return keep(at[ref], found)
+		return keep(ref.ID, one)
 	})
 }

@@ -26,8 +26,8 @@ func TestSlowPairsAreNotWaitedFor(t *testing.T) {
 		return nil, t.Context().Err()
 	}))
 	var log bytes.Buffer
-	c := &clock{time.Unix(0, 0)}
-	x := newStatistics(s, slog.New(slog.NewTextHandler(&log, nil)), func() time.Time { return c.now })
+	now := time.Unix(0, 0)
+	x := newStatistics(s, slog.New(slog.NewTextHandler(&log, nil)), func() time.Time { return now })
 	x.pairsWait = time.Millisecond
 	of := indexStatistics{ref: store.CrowdRef{App: "app", Index: "i", Generation: "g1"}}
 	ask := func() {
@@ -41,7 +41,7 @@ func TestSlowPairsAreNotWaitedFor(t *testing.T) {
 	for range 10 {
 		ask()
 	}
-	c.now = c.now.Add(pairsRetry)
+	now = now.Add(pairsRetry)
 	x.pairsWait = time.Millisecond
 	ask()
 	if lines := strings.Count(log.String(), "\n"); lines != 2 || calls.Load() > 2 {

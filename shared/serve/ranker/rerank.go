@@ -3,7 +3,8 @@
 // candidates' filters from the table objects, and the statistics of their index
 // from the table crowd. It knows no HTTP.
 //
-// It keeps no data. Objects stay in memory for 5 s, up to 64 MB an instance.
+// It keeps no data. Objects stay in memory for 5 s, up to 64 MB an instance, and serve for up
+// to 10 minutes while the store fails or is slow. What is used is read again ahead of its end.
 // Statistics of indexes stay until newer ones replace them, up to 128 MB and as
 // much again for the index that is read, with 16 MB of pairs. An index that
 // exceeds 128 MB alone, some million objects, is ranked without statistics.
@@ -17,8 +18,8 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/cache"
 	"github.com/affinityengine/affinity/shared/fault"
-	"github.com/affinityengine/affinity/shared/lru"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/rank/ranking"
 	"github.com/affinityengine/affinity/shared/score/affinity"
@@ -75,8 +76,8 @@ type Orderer struct {
 	now        func() time.Time
 	objects    *objects
 	statistics *statistics
-	names      names
-	strategies lru.Cache[strategyKey, *prepared]
+	names      *names
+	strategies cache.Map[strategyKey, *prepared]
 }
 
 // strategyKey names a version of an app's strategy.
@@ -98,9 +99,9 @@ const keptStrategies = 100
 // New returns an Orderer. now is the engine's clock.
 func New(s *store.Store, c *config.Cached, profiles *profile.Engine, now func() time.Time, log *slog.Logger) *Orderer {
 	return &Orderer{
-		profiles: profiles, config: c, now: now, strategies: lru.New[strategyKey, *prepared](keptStrategies),
+		profiles: profiles, config: c, now: now, strategies: cache.New[strategyKey, *prepared](keptStrategies),
 		// Caches go by the clock of the machine, like that of the configuration.
-		objects: newObjects(s, c, time.Now), statistics: newStatistics(s, log, time.Now), names: newNames(time.Now),
+		objects: newObjects(s, c, log, time.Now), statistics: newStatistics(s, log, time.Now), names: newNames(s, time.Now),
 	}
 }
 
@@ -193,6 +194,6 @@ func (o *Orderer) prepare(app config.App, r asked) *prepared {
 		return p
 	}
 	p := prepare(app.Strategy)
-	o.strategies.Add(key, p)
+	o.strategies.Set(key, p)
 	return p
 }

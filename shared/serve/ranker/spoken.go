@@ -3,12 +3,12 @@ package ranker
 import (
 	"context"
 	"fmt"
-	"hash/maphash"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/cache"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/rank/ranking"
 	"github.com/affinityengine/affinity/shared/store"
@@ -22,30 +22,30 @@ const (
 	spokenIndexes = 100
 )
 
-// names are the indexes of apps that have statistics, through a cache.
-type names struct{ *cache[string, []string] }
-
-func newNames(now func() time.Time) names {
-	return names{newCache(namesTTL, namesBytes, now, func(app string, indexes []string) int {
-		size := len(app)
-		for _, name := range indexes {
-			size += 16 + len(name)
-		}
-		return size
+// newNames returns the indexes of apps that have statistics, by app.
+func newNames(s *store.Store, now func() time.Time) *names {
+	return &names{s, cache.NewReads(cache.Options[string, []string]{
+		Bytes: namesBytes, Fresh: namesTTL, Ahead: true, Stale: objectStale, Wait: nextWait, Own: strings.Clone, Now: now,
+		Size: func(app string, indexes []string) int {
+			size := len(app)
+			for _, name := range indexes {
+				size += 16 + len(name)
+			}
+			return size
+		},
 	})}
 }
 
-func (n names) of(ctx context.Context, s *store.Store, app string) ([]string, error) {
-	var found []string
-	err := n.get(ctx, wanted[string, []string]{
-		n: 1, key: func(int) string { return app }, hash: func(int) uint64 { return maphash.String(seed, app) }, keep: strings.Clone,
-		read: func(ctx context.Context, apps []string, into [][]string) (err error) {
-			into[0], err = s.FirstCrowdIndexes(ctx, apps[0], spokenIndexes)
-			return err
-		},
-		take: func(_ int, indexes []string) { found = indexes },
-	})
-	return found, err
+type names struct {
+	store *store.Store
+	cache cache.Reads[string, []string]
+}
+
+func (n *names) of(ctx context.Context, app string) ([]string, error) {
+	return n.cache.One(ctx, app, cache.Ask[string, []string]{Group: app, Load: func(ctx context.Context, apps []string) (map[string][]string, error) {
+		indexes, err := n.store.FirstCrowdIndexes(ctx, apps[0], spokenIndexes)
+		return map[string][]string{apps[0]: indexes}, err
+	}})
 }
 
 // Spoken returns a function that reports whether a catalog of the app holds a
@@ -57,7 +57,7 @@ func (n names) of(ctx context.Context, s *store.Store, app string) ([]string, er
 // statistics take half of the memory for statistics and are read within two
 // seconds: what is not known in time is not spoken.
 func (o *Orderer) Spoken(ctx context.Context, app config.App) (func(facet, value string) bool, error) {
-	indexes, err := o.names.of(ctx, o.statistics.store, app.ID)
+	indexes, err := o.names.of(ctx, app.ID)
 	if err != nil {
 		return nil, fmt.Errorf("list crowd statistics: %w", err)
 	}

@@ -2,13 +2,12 @@ package ranker
 
 import (
 	"context"
-	"hash/maphash"
 	"log/slog"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/affinityengine/affinity/shared/lru"
+	"github.com/affinityengine/affinity/shared/cache"
 	"github.com/affinityengine/affinity/shared/rank/crowd"
 	"github.com/affinityengine/affinity/shared/rank/ranking"
 	"github.com/affinityengine/affinity/shared/score/affinity"
@@ -58,16 +57,20 @@ type pairsKey struct {
 type statistics struct {
 	*indexes
 	store     *store.Store
-	pairs     *cache[pairsKey, crowd.Object]
+	pairs     cache.Reads[pairsKey, crowd.Object]
 	pairsWait time.Duration
-	failed    lru.Cache[indexName, time.Time] // when pairs could not be read
+	failed    cache.Map[indexName, time.Time] // when pairs could not be read
 }
 
 func newStatistics(s *store.Store, log *slog.Logger, now func() time.Time) *statistics {
 	return &statistics{
-		indexes: newIndexes(s, log, now), store: s,
-		pairs: newCache(forever, pairBytes, now, pairsSize), pairsWait: pairsWait,
-		failed: lru.New[indexName, time.Time](maxFailed),
+		indexes: newIndexes(s, indexBytes, log, now), store: s,
+		pairs: cache.NewReads(cache.Options[pairsKey, crowd.Object]{
+			Bytes: pairBytes, Size: pairsSize, Fresh: cache.Forever, Now: now,
+			Own: func(k pairsKey) pairsKey { k.id = strings.Clone(k.id); return k },
+		}),
+		pairsWait: pairsWait,
+		failed:    cache.New[indexName, time.Time](maxFailed),
 	}
 }
 
@@ -127,38 +130,40 @@ func (s *statistics) neighbours(ctx context.Context, x indexStatistics, ids []st
 	}
 	short, cancel := context.WithTimeout(ctx, s.pairsWait)
 	defer cancel()
-	all := make([]ranking.Neighbours, len(ids))
-	err := s.pairs.get(short, wanted[pairsKey, crowd.Object]{
-		n:    len(ids),
-		key:  func(i int) pairsKey { return pairsKey{ref, ids[i]} },
-		hash: func(i int) uint64 { return maphash.Comparable(seed, pairsKey{ref, ids[i]}) },
-		keep: func(k pairsKey) pairsKey { k.id = strings.Clone(k.id); return k },
-		read: func(ctx context.Context, keys []pairsKey, into []crowd.Object) error {
-			missing := make([]string, len(keys))
-			for i, k := range keys {
-				missing[i] = k.id
-			}
-			objects, err := s.store.ReadCrowdObjects(ctx, ref, missing)
-			for i, id := range missing {
-				into[i] = objects[id]
-			}
-			return err
-		},
-		take: func(i int, o crowd.Object) {
-			n := ranking.Neighbours{ObjectID: ids[i], Events: float64(o.Events), Pairs: make([]ranking.Pair, len(o.Pairs))}
-			for j, p := range o.Pairs {
-				n.Pairs[j] = ranking.Pair{ObjectID: p.ObjectID, Count: float64(p.Count)}
-			}
-			all[i] = n
-		},
-	})
+	keys := make([]pairsKey, len(ids))
+	for i, id := range ids {
+		keys[i] = pairsKey{ref, id}
+	}
+	found, err := s.pairs.Get(short, cache.Ask[pairsKey, crowd.Object]{Group: name.app, Keys: keys, Exact: true, Load: s.readPairs})
 	if err != nil {
 		if ctx.Err() == nil {
 			s.withoutPairs(ctx, name, err)
 		}
 		return nil, ctx.Err()
 	}
+	all := make([]ranking.Neighbours, len(ids))
+	for i, e := range found {
+		n := ranking.Neighbours{ObjectID: ids[i], Events: float64(e.Value.Events), Pairs: make([]ranking.Pair, len(e.Value.Pairs))}
+		for j, p := range e.Value.Pairs {
+			n.Pairs[j] = ranking.Pair{ObjectID: p.ObjectID, Count: float64(p.Count)}
+		}
+		all[i] = n
+	}
 	return all, nil
+}
+
+// readPairs reads objects of one generation.
+func (s *statistics) readPairs(ctx context.Context, keys []pairsKey) (map[pairsKey]crowd.Object, error) {
+	ids := make([]string, len(keys))
+	for i, k := range keys {
+		ids[i] = k.id
+	}
+	objects, err := s.store.ReadCrowdObjects(ctx, keys[0].CrowdRef, ids)
+	found := make(map[pairsKey]crowd.Object, len(objects))
+	for id, o := range objects {
+		found[pairsKey{keys[0].CrowdRef, id}] = o
+	}
+	return found, err
 }
 
 // withoutPairs remembers that the pairs of an index cannot be read. The first of
@@ -166,7 +171,7 @@ func (s *statistics) neighbours(ctx context.Context, x indexStatistics, ids []st
 func (s *statistics) withoutPairs(ctx context.Context, name indexName, err error) {
 	now := s.now()
 	failed, ok := s.failed.Peek(name)
-	s.failed.Add(name, now)
+	s.failed.Set(name, now)
 	if !ok || now.Sub(failed) >= pairsRetry {
 		s.warn(ctx, name.app, name.index, "pairs of an index cannot be read, ranking without them", err)
 	}
