@@ -27,6 +27,7 @@ var layers = []layer{
 	{"shared/deadline", "", ""},
 	{"shared/admission", "", ""},
 	{"shared/cache", "deadline", ""},
+	{"shared/wire", "", ""},
 	{"shared/telemetry", "", "http"},
 	{"shared/telemetry/export", "telemetry", ""},
 	{"shared/telemetry/clients", "telemetry", ""},
@@ -38,17 +39,17 @@ var layers = []layer{
 	{"shared/catalog", "event fault", ""},
 	{"shared/catalog/vocabulary", "event", ""},
 	{"shared/score/strategy", "event fault", ""},
-	{"shared/score/affinity", "event score/strategy", ""},
-	{"shared/score/history", "score/affinity event", ""},
+	{"shared/score/affinity", "event score/strategy wire", ""},
+	{"shared/score/history", "score/affinity event wire", ""},
 	{"shared/score/schema", "score/affinity event", ""},
 	{"shared/score/explain", "score/affinity event score/schema score/strategy", ""},
 	{"shared/api", "catalog event score/strategy", ""},
 	{"shared/api/track", "api event fault", ""},
 	{"shared/api/client", "api fault", "http"},
-	{"shared/rank/crowd", "event", ""},
-	{"shared/rank/segment", "score/affinity event fault score/strategy", ""},
+	{"shared/rank/crowd", "event wire", ""},
+	{"shared/rank/segment", "score/affinity event fault score/strategy wire", ""},
 	{"shared/rank/ranking", "score/affinity event score/strategy", ""},
-	{"shared/rank/feed", "catalog fault rank/ranking score/strategy", ""},
+	{"shared/rank/feed", "catalog fault rank/ranking score/strategy wire", ""},
 	{"shared/rank/boost", "score/affinity fault", ""},
 	{"shared/app/usage", "deadline", ""},
 	{"shared/app/limit", "deadline cache", ""},
@@ -64,7 +65,7 @@ var layers = []layer{
 	// Engine: it reaches Bigtable through store, and nothing else does. Edges lie between: queue
 	// leads to Pub/Sub and Cloud Tasks, web to HTTP.
 	{"shared/store/rowstream", "", "bigtable grpc"},
-	{"shared/store", "score/affinity app/auditlog catalog rank/crowd deadline event score/history score/schema rank/segment store/rowstream telemetry/clients terraform app/usage", "bigtable grpc"},
+	{"shared/store", "score/affinity app/auditlog catalog rank/crowd deadline event score/history score/schema rank/segment store/rowstream telemetry/clients terraform app/usage wire", "bigtable grpc"},
 	{"shared/queue/pubsub", "event/bus app/config telemetry telemetry/clients", "pubsub grpc"},
 	{"shared/queue", "", ""},
 	{"shared/queue/taskqueue", "app/config queue telemetry telemetry/clients", "tasks grpc"},
@@ -75,7 +76,7 @@ var layers = []layer{
 	{"shared/web/openapi/spec", "web/openapi/internal/tree", anything},
 	{"shared/profile/dictionary", "score/affinity score/history cache", ""},
 	{"shared/profile/memory", "", ""},
-	{"shared/profile", "admission score/affinity app/config deadline profile/dictionary event score/history profile/memory store", ""},
+	{"shared/profile", "admission score/affinity app/config deadline profile/dictionary event score/history profile/memory store wire", ""},
 	{"shared/profile/view", "score/affinity api app/config event profile score/strategy", ""},
 	{"shared/intake/refused", "deadline store", ""},
 	{"shared/intake/recent", "deadline score/schema store", ""},
@@ -90,12 +91,12 @@ var layers = []layer{
 	{"shared/job/tasks/afterimport", "app/config queue", ""},
 	{"shared/job/tasks/bands", "app/config queue", ""},
 	{"shared/job/tasks/refresh", "app/config event queue", ""},
-	{"shared/job/audit", "admission score/affinity app/config event score/history queue score/schema store score/strategy telemetry", ""},
+	{"shared/job/audit", "admission score/affinity app/config event score/history queue score/schema store score/strategy telemetry wire", ""},
 	{"shared/job", "app/documents score/affinity app/config queue", ""},
 	{"shared/job/kinds/recompute", "app/config job profile store", ""},
-	{"shared/job/kinds/crowdbuild", "score/affinity catalog app/config rank/crowd event job profile store", ""},
+	{"shared/job/kinds/crowdbuild", "score/affinity catalog app/config rank/crowd event job profile store wire", ""},
 	{"shared/job/kinds/segmentexport", "api app/config fault job rank/segment serve/query store", ""},
-	{"shared/job/kinds/segmentbuild", "admission app/config job profile queue rank/segment store", ""},
+	{"shared/job/kinds/segmentbuild", "admission app/config job profile queue rank/segment store wire", ""},
 	{"shared/job/kinds/daterows", "catalog app/config event job store", ""},
 	{"shared/job/kinds/backtests", "score/affinity api judge/backtest catalog app/config event fault job profile store score/strategy judge/tune", ""},
 	{"shared/job/kinds/reenrich", "admission score/affinity job/tasks/bands event/bus app/config intake/enrich event job profile queue score/schema store", ""},
@@ -118,7 +119,7 @@ var layers = []layer{
 	{"functions/rank", "admission api app/auditlog web/auth backend backend/jobrunner rank/boost catalog app/config app/config/kmscipher event fault rank/feed serve/page backend/function web/httpapi job job/kinds/daterows app/limit profile queue queue/taskqueue rank/ranking serve/ranker store score/strategy", "http"},
 	{"functions/strategies", "admission score/affinity api app/auditlog web/auth backend backend/jobrunner app/config event backend/function web/httpapi job job/kinds/recompute app/limit judge/preview profile queue queue/taskqueue rank/ranking store score/strategy", "http"},
 	{"functions/catalog", "admission api app/auditlog web/auth backend job/tasks/bands catalog app/config event backend/function web/httpapi app/limit queue queue/taskqueue store", "http"},
-	{"functions/admin", "admission score/affinity api job/audit app/auditlog web/auth backend backend/answers backend/jobs judge/backtest app/config rank/crowd event intake/export fault backend/function score/history web/httpapi job job/kinds/backtests job/kinds/crowdbuild job/kinds/migration job/kinds/recompute job/kinds/reenrich app/limit profile profile/view queue queue/taskqueue score/schema serve/query store score/strategy judge/tune app/usage", "http"},
+	{"functions/admin", "admission score/affinity api job/audit app/auditlog web/auth backend backend/answers backend/jobs judge/backtest app/config rank/crowd event intake/export fault backend/function score/history web/httpapi job job/kinds/backtests job/kinds/crowdbuild job/kinds/migration job/kinds/recompute job/kinds/reenrich app/limit profile profile/view queue queue/taskqueue score/schema serve/query store score/strategy judge/tune app/usage wire", "http"},
 	{"functions/segments", "admission api app/auditlog web/auth backend backend/answers backend/jobrunner backend/segmentjobs app/config fault backend/function web/httpapi job job/kinds/segmentbuild job/kinds/segmentexport app/limit profile queue/taskqueue rank/segment serve/query store score/strategy", "http"},
 	{"functions/docs", "backend/function web/httpapi web/openapi", "http"},
 	// console answers with pages: it makes the requests of the public functions, within its process.
@@ -173,7 +174,7 @@ var domain = []string{
 }
 
 // all are the packages under shared/ that every function on the data links.
-const all = "admission app/documents cache score/affinity app/auditlog backend catalog app/config app/documents/documentdb rank/crowd deadline event fault backend/function score/history web/httpapi app/limit score/schema rank/segment store store/rowstream score/strategy telemetry telemetry/clients telemetry/export app/usage"
+const all = "wire admission app/documents cache score/affinity app/auditlog backend catalog app/config app/documents/documentdb rank/crowd deadline event fault backend/function score/history web/httpapi app/limit score/schema rank/segment store store/rowstream score/strategy telemetry telemetry/clients telemetry/export app/usage"
 
 // links are the packages under shared/ that a function's zip holds. A function
 // is deployed again when one of them changes.

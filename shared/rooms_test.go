@@ -21,6 +21,7 @@ var rooms = [][2]string{
 	{"deadline", "how long a request may use Bigtable"},
 	{"admission", "the bytes that the requests of a process may hold"},
 	{"cache", "what a process keeps in memory of what it has read"},
+	{"wire", "the parts of binary cells"},
 	{"telemetry", "log lines, traces and metrics"},
 	{"event", "events, filters, and messages between functions"},
 	{"catalog", "objects and index settings"},

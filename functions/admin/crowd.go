@@ -15,9 +15,9 @@ import (
 	"github.com/affinityengine/affinity/shared/backend/answers"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/kinds/crowdbuild"
-	"github.com/affinityengine/affinity/shared/rank/crowd"
 	"github.com/affinityengine/affinity/shared/web/auth"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
+	"github.com/affinityengine/affinity/shared/wire"
 )
 
 // registerCrowd registers the routes of crowd statistics.
@@ -147,7 +147,7 @@ func (h handler) currentCrowd(ctx context.Context, app string) ([]api.CrowdGener
 	var current []api.CrowdGeneration
 	for _, index := range indexes {
 		m, _, err := h.Store.ReadCrowdManifest(ctx, app, index)
-		if errors.Is(err, crowd.ErrNewer) {
+		if errors.Is(err, wire.ErrNewer) {
 			continue // rankings by this version have none
 		}
 		if err != nil {

@@ -315,7 +315,7 @@ func (c *reads[K, V]) knownAbsent(now time.Duration, key K) *Entry[V] {
 	return nil
 }
 
-// join returns the pending values of the wanted keys, nil where a value has come meanwhile. It
+// join returns the pending values of the wanted keys, nil where a value has come since. It
 // begins one read of the keys that no other call reads.
 func (c *reads[K, V]) join(ctx context.Context, a Ask[K, V], j judgement, found []*Entry[V]) (mine *read, all []*pending[V], err error) {
 	all = make([]*pending[V], len(j.wanted))

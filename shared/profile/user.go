@@ -13,6 +13,7 @@ import (
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/wire"
 )
 
 // user is a user with the state of their row at one instant.
@@ -43,7 +44,7 @@ func (v *env) setRow(ctx context.Context, appID string, u *user, row store.User)
 	m, err := history.ParseManifest(row.Manifest)
 	u.damaged = false
 	switch {
-	case errors.Is(err, history.ErrNewer):
+	case errors.Is(err, wire.ErrNewer):
 		u.row, u.manifest = row, history.Manifest{}
 		return fmt.Errorf("history of %s,%s: %w: %w", appID, u.token, ErrManifest, err)
 	case err != nil:

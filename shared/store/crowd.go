@@ -16,6 +16,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/rank/crowd"
+	"github.com/affinityengine/affinity/shared/wire"
 )
 
 const (
@@ -36,14 +37,14 @@ const (
 // ReadCrowdManifest reads the manifest of an index's statistics and its stored
 // bytes, for SwapCrowdManifest. An index without statistics has an empty
 // manifest. A damaged manifest is an empty one too, so that the next build replaces it. The error is
-// crowd.ErrNewer if a newer version of the engine wrote the manifest.
+// wire.ErrNewer if a newer version of the engine wrote the manifest.
 func (s *Store) ReadCrowdManifest(ctx context.Context, app, index string) (crowd.Manifest, []byte, error) {
 	value, err := s.readCrowdCell(ctx, app, indexPrefix(app, index), columnGenerations)
 	if err != nil {
 		return crowd.Manifest{}, nil, fmt.Errorf("read crowd statistics of %s/%s: %w", app, index, err)
 	}
 	m, err := crowd.ParseManifest(value)
-	if err != nil && !errors.Is(err, crowd.ErrNewer) {
+	if err != nil && !errors.Is(err, wire.ErrNewer) {
 		s.logger().LogAttrs(ctx, slog.LevelError, "the manifest of crowd statistics is damaged: the index has none until its next build",
 			slog.String("app", app), slog.String("index", index), slog.Any("error", err))
 		return crowd.Manifest{}, value, nil

@@ -15,6 +15,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/rank/segment"
 	"github.com/affinityengine/affinity/shared/store/rowstream"
+	"github.com/affinityengine/affinity/shared/wire"
 )
 
 const (
@@ -80,7 +81,7 @@ func (s *Store) readSegments(ctx context.Context, app string, rows bigtable.RowS
 
 // ReadSegmentManifest reads an app's manifest of segments. An app without one has an empty
 // manifest. A damaged manifest is an empty one of its version, so that the next build
-// replaces it. The error is segment.ErrNewer if a newer version of the engine wrote it.
+// replaces it. The error is wire.ErrNewer if a newer version of the engine wrote it.
 func (s *Store) ReadSegmentManifest(ctx context.Context, app string) (segment.Manifest, error) {
 	var stored []byte
 	err := s.readSegments(ctx, app, bigtable.SingleRow(segmentManifestKey(app)), func(_ string, cells []segment.Cell) error {
@@ -91,7 +92,7 @@ func (s *Store) ReadSegmentManifest(ctx context.Context, app string) (segment.Ma
 		return segment.Manifest{}, err
 	}
 	m, err := segment.ParseManifest(stored)
-	if err != nil && !errors.Is(err, segment.ErrNewer) {
+	if err != nil && !errors.Is(err, wire.ErrNewer) {
 		s.logger().LogAttrs(ctx, slog.LevelError, "the manifest of segments is damaged: the app has none until its next build",
 			slog.String("app", app), slog.Any("error", err))
 		return segment.Manifest{Version: segment.StoredVersion(stored)}, nil

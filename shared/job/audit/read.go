@@ -15,6 +15,7 @@ import (
 	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/score/schema"
 	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/wire"
 )
 
 // finding is the result of one reading of a user.
@@ -255,7 +256,7 @@ func (r *run) checkHistories(ctx context.Context, byUser map[string]*reading) er
 			continue
 		}
 		m, err := history.ParseManifest(rd.row.Manifest)
-		if errors.Is(err, history.ErrNewer) {
+		if errors.Is(err, wire.ErrNewer) {
 			continue // this version cannot check it
 		}
 		if err != nil {
@@ -278,7 +279,7 @@ func (r *run) checkHistories(ctx context.Context, byUser map[string]*reading) er
 		if err == nil {
 			err = history.Check(value)
 		}
-		if err != nil && !errors.Is(err, history.ErrNewer) {
+		if err != nil && !errors.Is(err, wire.ErrNewer) {
 			byUser[name.User].differ(Difference{Which: "history", What: "damaged", Value: blockName(name.ID), Got: err.Error()})
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/local/race"
 	"github.com/affinityengine/affinity/shared/rank/crowd"
+	"github.com/affinityengine/affinity/shared/wire"
 )
 
 var genID = rapid.OneOf(rapid.StringN(1, 8, 30), rapid.StringMatching(`sku-[0-9]{1,4}`))
@@ -189,8 +190,8 @@ func TestDamageIsAnError(t *testing.T) {
 func TestNewerFormat(t *testing.T) {
 	for form, value := range stored() {
 		newer := crowd.Reseal(append([]byte{9}, value[1:len(value)-4]...))
-		if err := decoders[form](newer); !errors.Is(err, crowd.ErrNewer) {
-			t.Errorf("%s in format 9: %v, want ErrNewer", form, err)
+		if err := decoders[form](newer); !errors.Is(err, wire.ErrNewer) {
+			t.Errorf("%s in format 9: %v, want wire.ErrNewer", form, err)
 		}
 	}
 }

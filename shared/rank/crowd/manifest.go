@@ -6,6 +6,8 @@ import (
 	"math"
 	"strings"
 	"time"
+
+	"github.com/affinityengine/affinity/shared/wire"
 )
 
 // Manifest names the generations of an index's statistics. Readers use the
@@ -85,7 +87,7 @@ func (m Manifest) Encode() ([]byte, error) {
 }
 
 // ParseManifest decodes what Encode wrote; nothing is an empty manifest. The
-// error is ErrNewer if a newer version of the engine wrote it.
+// error is wire.ErrNewer if a newer version of the engine wrote it.
 func ParseManifest(b []byte) (Manifest, error) {
 	if len(b) == 0 {
 		return Manifest{}, nil
@@ -96,9 +98,9 @@ func ParseManifest(b []byte) (Manifest, error) {
 	}
 	switch {
 	case m.Format > format:
-		return Manifest{}, fmt.Errorf("read manifest of crowd statistics: format %d: %w", m.Format, ErrNewer)
+		return Manifest{}, fmt.Errorf("read manifest of crowd statistics: format %d: %w", m.Format, wire.ErrNewer)
 	case m.Format < 1, m.Current.Name != "" && !ValidGeneration(m.Current.Name):
-		return Manifest{}, fmt.Errorf("read manifest of crowd statistics: %w", errDamaged)
+		return Manifest{}, fmt.Errorf("read manifest of crowd statistics: %w", wire.ErrDamaged)
 	}
 	return m, nil
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/wire"
 )
 
 // PackedBytes is the size that a cell of packed counts or frequencies should not
@@ -35,10 +36,10 @@ func PackCounts(counts []Counted) iter.Seq[[]byte] {
 			b := binary.AppendUvarint([]byte{format}, uint64(n))
 			previous := ""
 			for _, o := range counts[:n] {
-				b = appendFloat(appendNext(b, previous, o.ObjectID), o.Count)
+				b = wire.AppendFloat(wire.AppendNext(b, previous, o.ObjectID), o.Count)
 				previous = o.ObjectID
 			}
-			if !yield(seal(b, 0)) {
+			if !yield(wire.Seal(b, 0)) {
 				return
 			}
 			counts = counts[n:]
@@ -47,9 +48,9 @@ func PackCounts(counts []Counted) iter.Seq[[]byte] {
 }
 
 // AddCounts adds the counts of a cell to the statistics of an index. The error is
-// ErrNewer if a newer version of the engine wrote the cell.
+// wire.ErrNewer if a newer version of the engine wrote the cell.
 func (x *Index) AddCounts(cell []byte) error {
-	c, err := unseal(cell)
+	c, err := wire.Unseal(cell, format)
 	if err != nil {
 		return fmt.Errorf("read counts: %w", err)
 	}
@@ -57,16 +58,16 @@ func (x *Index) AddCounts(cell []byte) error {
 		x.Counts = map[string]float64{}
 	}
 	previous := ""
-	for range c.size(10) {
-		id := c.nextText(previous)
-		n := c.float()
-		if c.damaged {
+	for range c.Size(10) {
+		id := nextText(&c, previous)
+		n := c.Float()
+		if c.Damaged {
 			break
 		}
 		x.Counts[id], previous = n, id
 		x.Highest = max(x.Highest, n)
 	}
-	if err := c.err(); err != nil {
+	if err := c.End(); err != nil {
 		return fmt.Errorf("read counts: %w", err)
 	}
 	return nil
@@ -88,12 +89,12 @@ func PackFrequencies(frequencies map[event.Filter]int) iter.Seq[[]byte] {
 			b := binary.AppendUvarint([]byte{format}, uint64(n))
 			var previous event.Filter
 			for _, f := range filters[:n] {
-				b = appendNext(b, previous.Facet, f.Facet)
-				b = appendNext(b, previous.Value, f.Value)
+				b = wire.AppendNext(b, previous.Facet, f.Facet)
+				b = wire.AppendNext(b, previous.Value, f.Value)
 				b = binary.AppendUvarint(b, uint64(frequencies[f]))
 				previous = f
 			}
-			if !yield(seal(b, 0)) {
+			if !yield(wire.Seal(b, 0)) {
 				return
 			}
 			filters = filters[n:]
@@ -102,9 +103,9 @@ func PackFrequencies(frequencies map[event.Filter]int) iter.Seq[[]byte] {
 }
 
 // AddFrequencies adds the frequencies of a cell to the statistics of an index.
-// The error is ErrNewer if a newer version of the engine wrote the cell.
+// The error is wire.ErrNewer if a newer version of the engine wrote the cell.
 func (x *Index) AddFrequencies(cell []byte) error {
-	c, err := unseal(cell)
+	c, err := wire.Unseal(cell, format)
 	if err != nil {
 		return fmt.Errorf("read document frequencies: %w", err)
 	}
@@ -112,15 +113,15 @@ func (x *Index) AddFrequencies(cell []byte) error {
 		x.Frequencies = map[event.Filter]int{}
 	}
 	var f event.Filter
-	for range c.size(5) {
-		f = event.Filter{Facet: c.nextText(f.Facet), Value: c.nextText(f.Value)}
-		n := c.number()
-		if c.damaged {
+	for range c.Size(5) {
+		f = event.Filter{Facet: nextText(&c, f.Facet), Value: nextText(&c, f.Value)}
+		n := c.Number()
+		if c.Damaged {
 			break
 		}
 		x.Frequencies[f] = int(n)
 	}
-	if err := c.err(); err != nil {
+	if err := c.End(); err != nil {
 		return fmt.Errorf("read document frequencies: %w", err)
 	}
 	return nil

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+
+	"github.com/affinityengine/affinity/shared/wire"
 )
 
 // AppendParts appends the stored form of the parts of a run, which must be by
@@ -26,14 +28,14 @@ func AppendParts(b []byte, parts []Partial) []byte {
 	previous := ""
 	for i, id := range ids {
 		numbers[id] = uint64(i)
-		b = appendNext(b, previous, id)
+		b = wire.AppendNext(b, previous, id)
 		previous = id
 	}
 	b = binary.AppendUvarint(b, uint64(len(parts)))
 	for _, p := range parts {
 		b = binary.AppendUvarint(b, numbers[p.ObjectID])
 		b = binary.AppendUvarint(b, uint64(p.Events))
-		b = appendFloat(b, p.Count)
+		b = wire.AppendFloat(b, p.Count)
 		b = binary.AppendUvarint(b, uint64(p.Dropped))
 		b = binary.AppendUvarint(b, uint64(len(p.Pairs)))
 		last := uint64(0)
@@ -44,36 +46,37 @@ func AppendParts(b []byte, parts []Partial) []byte {
 			last = n
 		}
 	}
-	return seal(b, start)
+	return wire.Seal(b, start)
 }
 
 // PartReader reads parts one after the other from their stored form.
 type PartReader struct {
-	c    *cursor
+	c    wire.Reader
 	ids  []string
 	left int
 	last string
 }
 
 // NewPartReader opens what AppendParts wrote. The reader keeps the bytes. The
-// error is ErrNewer if a newer version of the engine wrote them.
+// error is wire.ErrNewer if a newer version of the engine wrote them.
 func NewPartReader(b []byte) (*PartReader, error) {
-	c, err := unseal(b)
+	c, err := wire.Unseal(b, format)
 	if err != nil {
 		return nil, fmt.Errorf("read parts of a run: %w", err)
 	}
-	r := &PartReader{c: c, ids: make([]string, c.size(2))}
+	r := &PartReader{c: c}
+	r.ids = make([]string, r.c.Size(2))
 	previous := ""
 	for i := range r.ids {
-		id := c.nextText(previous)
+		id := nextText(&r.c, previous)
 		if i > 0 && id <= previous {
-			c.damaged = true
+			r.c.Damaged = true
 		}
 		r.ids[i], previous = id, id
 	}
-	r.left = c.size(12)
-	if c.damaged {
-		return nil, fmt.Errorf("read parts of a run: %w", errDamaged)
+	r.left = r.c.Size(12)
+	if r.c.Damaged {
+		return nil, fmt.Errorf("read parts of a run: %w", wire.ErrDamaged)
 	}
 	return r, nil
 }
@@ -81,26 +84,26 @@ func NewPartReader(b []byte) (*PartReader, error) {
 // Next returns the next part. It returns false after the last one.
 func (r *PartReader) Next() (Partial, bool, error) {
 	if r.left == 0 {
-		if err := r.c.err(); err != nil {
+		if err := r.c.End(); err != nil {
 			return Partial{}, false, fmt.Errorf("read parts of a run: %w", err)
 		}
 		return Partial{}, false, nil
 	}
 	r.left--
-	c := r.c
-	p := Partial{ObjectID: r.id(c.unsigned()), Events: c.number(), Count: c.float(), Dropped: c.number()}
-	p.Pairs = make([]Pair, c.size(2))
+	c := &r.c
+	p := Partial{ObjectID: r.id(c.Unsigned()), Events: c.Number(), Count: c.Float(), Dropped: c.Number()}
+	p.Pairs = make([]Pair, c.Size(2))
 	n := uint64(0)
 	for i := range p.Pairs {
-		since := c.unsigned()
+		since := c.Unsigned()
 		if i > 0 && since == 0 || n+since < n {
-			c.damaged = true
+			c.Damaged = true
 		}
 		n += since
-		p.Pairs[i] = Pair{r.id(n), c.number()}
+		p.Pairs[i] = Pair{r.id(n), c.Number()}
 	}
-	if c.damaged || p.ObjectID <= r.last && r.last != "" {
-		return Partial{}, false, fmt.Errorf("read parts of a run: %w", errDamaged)
+	if c.Damaged || p.ObjectID <= r.last && r.last != "" {
+		return Partial{}, false, fmt.Errorf("read parts of a run: %w", wire.ErrDamaged)
 	}
 	r.last = p.ObjectID
 	return p, true, nil
@@ -108,7 +111,7 @@ func (r *PartReader) Next() (Partial, bool, error) {
 
 func (r *PartReader) id(n uint64) string {
 	if n >= uint64(len(r.ids)) {
-		r.c.damaged = true
+		r.c.Damaged = true
 		return ""
 	}
 	return r.ids[n]

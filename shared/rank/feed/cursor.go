@@ -4,11 +4,11 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
-	"hash/crc32"
 	"math/bits"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/fault"
+	"github.com/affinityengine/affinity/shared/wire"
 )
 
 // Order is one of the two orders of a feed.
@@ -77,7 +77,7 @@ func HashOf(app, name string) uint32 {
 //	suggested: bits byte, rice byte, count uvarint, Rice codes, to a whole byte
 //	latest:    date varint, objectID with its length
 //	keys (exceptions, passed): count uvarint, 8 bytes each
-//	CRC-32 (IEEE) of all this, 4 bytes
+//	CRC-32C of all this, 4 bytes
 const cursorFormat = 1
 
 const (
@@ -110,8 +110,7 @@ func (w *Walk) Cursor() string {
 		b = binary.AppendUvarint(b, uint64(len(w.ObjectID)))
 		b = appendKeys(append(b, w.ObjectID...), w.Passed)
 	}
-	b = binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
-	return base64.RawURLEncoding.EncodeToString(b)
+	return base64.RawURLEncoding.EncodeToString(wire.Seal(b, 0))
 }
 
 // Want is what a cursor must belong to.
@@ -129,24 +128,25 @@ func ParseCursor(cursor string, want Want) (*Walk, error) {
 		return nil, errDamaged()
 	}
 	b, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
-	if err != nil || len(b) < 10 || b[0] != cursorFormat || b[1] > kindRemaining {
+	if err != nil {
 		return nil, errDamaged()
 	}
-	body, sum := b[:len(b)-4], binary.BigEndian.Uint32(b[len(b)-4:])
-	if crc32.ChecksumIEEE(body) != sum {
+	content, err := wire.Unseal(b, cursorFormat)
+	r := reader{content}
+	kind, feed := r.Byte(), r.Take(4)
+	if err != nil || r.Damaged || kind > kindRemaining {
 		return nil, errDamaged()
 	}
-	d := reader{b: body[6:]}
-	w := &Walk{Order: Latest, Feed: binary.BigEndian.Uint32(b[2:]), Version: int64(d.uvarint()), Start: int64(d.uvarint())}
-	if b[1] == kindLatest {
-		w.Date = d.varint()
-		w.ObjectID = string(d.bytes(d.uvarint()))
-		w.Passed = d.keys()
+	w := &Walk{Order: Latest, Feed: binary.BigEndian.Uint32(feed), Version: int64(r.uvarint()), Start: int64(r.uvarint())}
+	if kind == kindLatest {
+		w.Date = r.Signed()
+		w.ObjectID = string(r.Take(int(min(r.uvarint(), MaxCursor))))
+		w.Passed = r.keys()
 	} else {
 		w.Order = Suggested
-		w.Shown = d.shown(b[1] == kindRemaining, uint64(w.Start))
+		w.Shown = r.shown(kind == kindRemaining, uint64(w.Start))
 	}
-	if d.failed || len(d.b) > 0 {
+	if r.End() != nil {
 		return nil, errDamaged()
 	}
 	return w, w.check(want)
@@ -178,53 +178,25 @@ func appendKeys(b []byte, keys []uint64) []byte {
 	return b
 }
 
-// reader reads the parts of a cursor. It never reads more than there is, and allocates
-// in proportion to it.
-type reader struct {
-	b      []byte
-	failed bool
-}
+// reader reads the parts of a cursor.
+type reader struct{ wire.Reader }
 
-func (d *reader) uvarint() uint64 {
-	v, n := binary.Uvarint(d.b)
-	// A longer form of the same number is not one that Cursor makes.
-	if n <= 0 || n > max(1, (bits.Len64(v)+6)/7) || v > 1<<62 {
-		d.failed, d.b = true, nil
+// uvarint reads a number in the form that Cursor gives it: others have longer ones.
+func (r *reader) uvarint() uint64 {
+	at, v := r.Next, r.Unsigned()
+	if r.Next-at > max(1, (bits.Len64(v)+6)/7) || v > 1<<62 {
+		r.Damaged = true
 		return 0
 	}
-	d.b = d.b[n:]
 	return v
 }
 
-func (d *reader) varint() int64 {
-	v, n := binary.Varint(d.b)
-	if n <= 0 {
-		d.failed, d.b = true, nil
-		return 0
-	}
-	d.b = d.b[n:]
-	return v
-}
-
-func (d *reader) bytes(n uint64) []byte {
-	if n > uint64(len(d.b)) {
-		d.failed, d.b = true, nil
-		return nil
-	}
-	v := d.b[:n]
-	d.b = d.b[n:]
-	return v
-}
-
-func (d *reader) keys() []uint64 {
-	n := d.uvarint()
-	if n > uint64(len(d.b))/8 {
-		d.failed, d.b = true, nil
-		return nil
-	}
+func (r *reader) keys() []uint64 {
+	n := r.uvarint()
+	all := r.Take(8 * int(min(n, uint64(len(r.B)))))
 	var keys []uint64
-	for range n {
-		keys = append(keys, binary.BigEndian.Uint64(d.bytes(8)))
+	for ; len(all) > 0; all = all[8:] {
+		keys = append(keys, binary.BigEndian.Uint64(all))
 	}
 	return keys
 }

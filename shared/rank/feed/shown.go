@@ -195,31 +195,31 @@ func rice(width, n int) int {
 }
 
 // shown reads what append has written, and the exceptions.
-func (d *reader) shown(remaining bool, salt uint64) *Shown {
-	head := d.bytes(2)
-	n := d.uvarint()
+func (r *reader) shown(remaining bool, salt uint64) *Shown {
+	head := r.Take(2)
+	n := r.uvarint()
 	// Each code takes a bit at least, so what is allocated is bounded by what was sent, or
 	// by 128 kB.
-	if d.failed || head[0] < minBits || head[0] > maxBits || n > 8*uint64(len(d.b)) || int(head[1]) != rice(int(head[0]), int(n)) {
-		d.failed, d.b = true, nil
+	if r.Damaged || head[0] < minBits || head[0] > maxBits || n > 8*uint64(len(r.B)-r.Next) || int(head[1]) != rice(int(head[0]), int(n)) {
+		r.Damaged = true
 		return nil
 	}
 	s := newShown(int(head[0]), salt)
 	s.remaining = remaining
-	r, next := bitReader{b: d.b}, uint64(0)
+	codes, next := bitReader{b: r.B[r.Next:]}, uint64(0)
 	for range n {
-		gap, ok := r.code(int(head[1]))
+		gap, ok := codes.code(int(head[1]))
 		if next += gap; !ok || next >= 1<<s.bits {
-			d.failed, d.b = true, nil
+			r.Damaged = true
 			return nil
 		}
 		s.words[next/64] |= 1 << (next % 64)
 		next++
 	}
-	d.b = r.rest()
-	s.exceptions = d.keys()
+	r.Next = len(r.B) - len(codes.rest())
+	s.exceptions = r.keys()
 	if len(s.exceptions) > maxExceptions || !slices.IsSorted(s.exceptions) {
-		d.failed = true
+		r.Damaged = true
 	}
 	return s
 }

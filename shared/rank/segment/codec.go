@@ -2,10 +2,10 @@ package segment
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"hash/crc32"
 	"slices"
+
+	"github.com/affinityengine/affinity/shared/wire"
 )
 
 // The stored forms. Integers are unsigned varints as in encoding/binary, unless they
@@ -41,100 +41,37 @@ import (
 //	manifest     version of the manifest, 8 bytes, big-endian, then JSON
 //	part         JSON
 const (
-	format       = 1
-	checksumSize = 4
-	smallUsers   = 512 // in a list of one cell
-	keyBytes     = 6
-	lowBytes     = 5 // of the part of a key that its band does not say
-	lowBits      = 34
-	maxBand      = 1<<14 - 1
+	format     = 1
+	smallUsers = 512 // in a list of one cell
+	keyBytes   = 6
+	lowBytes   = 5 // of the part of a key that its band does not say
+	lowBits    = 34
+	maxBand    = 1<<14 - 1
 )
 
-var errDamaged = errors.New("damaged")
+// reader reads the parts of stored forms.
+type reader struct{ wire.Reader }
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-// seal appends the checksum to a value that begins at start.
-func seal(b []byte, start int) []byte {
-	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b[start:], castagnoli))
+// unseal returns a reader of the content of a value.
+func unseal(b []byte) (reader, error) {
+	r, err := wire.Unseal(b, format)
+	return reader{r}, err
 }
-
-// unseal returns a cursor on the content of a value.
-func unseal(b []byte) (*reader, error) {
-	if len(b) <= checksumSize {
-		return nil, errDamaged
-	}
-	content := b[:len(b)-checksumSize]
-	if binary.LittleEndian.Uint32(b[len(content):]) != crc32.Checksum(content, castagnoli) {
-		return nil, errDamaged
-	}
-	if content[0] != format {
-		return nil, fmt.Errorf("format %d: %w", content[0], ErrNewer)
-	}
-	return &reader{b: content, next: 1}, nil
-}
-
-// reader parses the content of a value. After the first part that does not fit,
-// damaged is set and every read returns zero.
-type reader struct {
-	b       []byte
-	next    int
-	damaged bool
-}
-
-// end returns an error unless the whole content has been read.
-func (r *reader) end() error {
-	if r.damaged || r.next != len(r.b) {
-		return errDamaged
-	}
-	return nil
-}
-
-func (r *reader) unsigned() uint64 {
-	if r.next < len(r.b) && r.b[r.next] < 0x80 && !r.damaged { // one byte: nearly always
-		r.next++
-		return uint64(r.b[r.next-1])
-	}
-	n, size := binary.Uvarint(r.b[r.next:])
-	if size <= 0 || r.damaged {
-		r.damaged = true
-		return 0
-	}
-	r.next += size
-	return n
-}
-
-// size reads the number of items that follow, each of at least this many bytes. The
-// rest of the content bounds it, and so the memory that the items take.
-func (r *reader) size(each int) int {
-	n := r.unsigned()
-	if n > uint64((len(r.b)-r.next)/each) {
-		r.damaged = true
-		return 0
-	}
-	return int(n)
-}
-
-func (r *reader) take(n int) []byte {
-	if r.damaged || n < 0 || n > len(r.b)-r.next {
-		r.damaged = true
-		return nil
-	}
-	r.next += n
-	return r.b[r.next-n : r.next]
-}
-
-func (r *reader) text() []byte { return r.take(r.size(1)) }
 
 // ordinals appends n ordinals.
 func (r *reader) ordinals(dst []uint16, n int) []uint16 {
 	at := -1
 	for range n {
-		at += int(min(r.unsigned(), MaxUsers)) + 1
-		if at >= MaxUsers {
-			r.damaged = true
+		if r.Next < len(r.B) && r.B[r.Next] < 0x80 { // one byte, without a call: nearly always
+			at += int(r.B[r.Next]) + 1
+			r.Next++
+		} else {
+			at += int(min(r.Unsigned(), MaxUsers)) + 1
 		}
-		if r.damaged {
+		if at >= MaxUsers {
+			r.Damaged = true
+		}
+		if r.Damaged {
 			return dst
 		}
 		dst = append(dst, uint16(at))
@@ -149,34 +86,6 @@ func appendOrdinals(dst []byte, ordinals []uint16) []byte {
 		last = int(o)
 	}
 	return dst
-}
-
-// nextText reads a front-coded text. shared is the length of the prefix.
-func (r *reader) nextText(dst, previous []byte, shared uint64) []byte {
-	if shared > uint64(len(previous)) {
-		r.damaged = true
-		return dst
-	}
-	return append(append(dst, previous[:shared]...), r.text()...)
-}
-
-func appendText(b []byte, s string) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
-}
-
-// appendNext appends a front-coded text.
-func appendNext(b []byte, previous, s string) []byte {
-	n := common(previous, s)
-	return appendText(binary.AppendUvarint(b, uint64(n)), s[n:])
-}
-
-// common returns the length of the prefix that two texts share.
-func common(a, b string) int {
-	n := 0
-	for n < len(a) && n < len(b) && a[n] == b[n] {
-		n++
-	}
-	return n
 }
 
 // appendKeys appends keys. Each is stored as a word, of which the next key takes the
@@ -214,7 +123,7 @@ func readLow(b []byte) uint64 {
 func AppendOrdinals(dst []byte, ordinals []uint16) []byte {
 	start := len(dst)
 	dst = binary.AppendUvarint(append(dst, format), uint64(len(ordinals)))
-	return seal(appendOrdinals(dst, ordinals), start)
+	return wire.Seal(appendOrdinals(dst, ordinals), start)
 }
 
 // ParseOrdinals decodes what AppendOrdinals wrote.
@@ -223,9 +132,9 @@ func ParseOrdinals(cell []byte) ([]uint16, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read ordinals: %w", err)
 	}
-	n := r.size(1)
+	n := r.Size(1)
 	ordinals := r.ordinals(make([]uint16, 0, n), n)
-	if err := r.end(); err != nil {
+	if err := r.End(); err != nil {
 		return nil, fmt.Errorf("read ordinals: %w", err)
 	}
 	return ordinals, nil

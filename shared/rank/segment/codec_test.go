@@ -16,6 +16,7 @@ import (
 	"github.com/affinityengine/affinity/shared/rank/segment"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/strategy"
+	"github.com/affinityengine/affinity/shared/wire"
 )
 
 func TestOrdinalsRoundTrip(t *testing.T) {
@@ -137,8 +138,8 @@ func FuzzParsers(f *testing.F) {
 func TestNewerFormatsAreKnownAsSuch(t *testing.T) {
 	b := segment.Seal([]byte("{}"))
 	b = segment.Reseal(b, 2)
-	if _, err := segment.ParseManifest(b); !errors.Is(err, segment.ErrNewer) {
-		t.Errorf("%v, want ErrNewer", err)
+	if _, err := segment.ParseManifest(b); !errors.Is(err, wire.ErrNewer) {
+		t.Errorf("%v, want wire.ErrNewer", err)
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"slices"
 	"strings"
+
+	"github.com/affinityengine/affinity/shared/wire"
 )
 
 // bucketBytes is about how many bytes of lists a bucket takes.
@@ -115,10 +117,10 @@ func (p *Packer) writeBuckets(part *Part, lists []listOf, write func(Row) error)
 		for _, l := range of {
 			p.postings.read(l.number, &p.list)
 			list = appendSmall(list[:0], p.list.ordinals, p.list.keys)
-			b = appendText(appendText(b, l.facet), l.value)
+			b = wire.AppendText(wire.AppendText(b, l.facet), l.value)
 			b = append(binary.AppendUvarint(b, uint64(len(list))), list...)
 		}
-		if err := write(Row{Kind: Bucket, N: n, Cells: []Cell{{Value: seal(b, 0)}}}); err != nil {
+		if err := write(Row{Kind: Bucket, N: n, Cells: []Cell{{Value: wire.Seal(b, 0)}}}); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
+
+	"github.com/affinityengine/affinity/shared/wire"
 )
 
 // SmallColumn is the column of a small list.
@@ -48,7 +50,7 @@ func appendSmall(b []byte, ordinals []uint16, keys [][]uint64) []byte {
 	for _, of := range keys {
 		b = appendKeys(b, of)
 	}
-	return seal(b, start)
+	return wire.Seal(b, start)
 }
 
 // bandCells makes the cells of a list: of a small one, or of one whose postings it orders
@@ -154,7 +156,7 @@ func appendBands(b []byte, cell []posting, bands int) []byte {
 		b = binary.AppendUvarint(b, uint64(int(p.ordinal)-before-1))
 		before = int(p.ordinal)
 	}
-	return seal(appendLows(b, cell), start)
+	return wire.Seal(appendLows(b, cell), start)
 }
 
 // band is a stretch of a list: all of a small list, or the postings of one band.
@@ -187,8 +189,8 @@ func eachBand(cells []Cell, halfLife int, memory *[]uint16, fn func(*band) bool)
 		} else {
 			more = r.bands(memory, fn)
 		}
-		if r.damaged {
-			return fmt.Errorf("read a posting list: %w", errDamaged)
+		if r.Damaged {
+			return fmt.Errorf("read a posting list: %w", wire.ErrDamaged)
 		}
 		if !more {
 			return nil
@@ -198,44 +200,44 @@ func eachBand(cells []Cell, halfLife int, memory *[]uint16, fn func(*band) bool)
 }
 
 func (r *reader) small(halfLife int, memory *[]uint16, fn func(*band) bool) bool {
-	n := r.size(1 + keyBytes)
+	n := r.Size(1 + keyBytes)
 	*memory = r.ordinals((*memory)[:0], n)
-	r.take(halfLife * n * keyBytes)
-	b := band{high: uint64(maxKey), ordinals: *memory, keys: r.take(n * keyBytes), width: keyBytes}
-	return !r.damaged && fn(&b)
+	r.Take(halfLife * n * keyBytes)
+	b := band{high: uint64(maxKey), ordinals: *memory, keys: r.Take(n * keyBytes), width: keyBytes}
+	return !r.Damaged && fn(&b)
 }
 
 func (r *reader) bands(memory *[]uint16, fn func(*band) bool) bool {
 	head := *r
-	count, users := r.size(2), 0
+	count, users := r.Size(2), 0
 	for range count {
-		r.unsigned()
-		n := r.unsigned()
+		r.Unsigned()
+		n := r.Unsigned()
 		if n > MaxUsers {
-			r.damaged = true
+			r.Damaged = true
 		}
 		users += int(n)
 	}
-	if r.damaged || users > len(r.b)/(1+lowBytes) {
-		r.damaged = true
+	if r.Damaged || users > len(r.B)/(1+lowBytes) {
+		r.Damaged = true
 		return false
 	}
 	ordinals := *r
-	keys := r.b[len(r.b)-users*lowBytes:]
-	ordinals.b = r.b[:len(r.b)-len(keys)]
-	head.unsigned()
+	keys := r.B[len(r.B)-users*lowBytes:]
+	ordinals.B = r.B[:len(r.B)-len(keys)]
+	head.Unsigned()
 	last := uint64(maxBand + 1)
 	for range count {
-		gap := head.unsigned() + 1
-		n := int(head.unsigned())
+		gap := head.Unsigned() + 1
+		n := int(head.Unsigned())
 		if gap > last {
-			r.damaged = true
+			r.Damaged = true
 			return false
 		}
 		last -= gap
 		*memory = ordinals.ordinals((*memory)[:0], n)
-		if ordinals.damaged {
-			r.damaged = true
+		if ordinals.Damaged {
+			r.Damaged = true
 			return false
 		}
 		b := band{
@@ -247,8 +249,8 @@ func (r *reader) bands(memory *[]uint16, fn func(*band) bool) bool {
 			return false
 		}
 	}
-	r.damaged = ordinals.next != len(ordinals.b)
-	return !r.damaged
+	r.Damaged = ordinals.Next != len(ordinals.B)
+	return !r.Damaged
 }
 
 // BucketOf returns the bucket that holds the list of a filter in a part with buckets.
@@ -268,16 +270,16 @@ func Lists(bucket []byte, terms []Term) ([][]Cell, error) {
 		return nil, fmt.Errorf("read a bucket of lists: %w", err)
 	}
 	lists := make([][]Cell, len(terms))
-	for range r.size(3) {
-		facet, value := r.text(), r.text()
-		list := r.text()
+	for range r.Size(3) {
+		facet, value := r.Text(), r.Text()
+		list := r.Text()
 		for i, t := range terms {
 			if t.Facet == string(facet) && t.Value == string(value) {
 				lists[i] = []Cell{{SmallColumn, list}}
 			}
 		}
 	}
-	if err := r.end(); err != nil {
+	if err := r.End(); err != nil {
 		return nil, fmt.Errorf("read a bucket of lists: %w", err)
 	}
 	return lists, nil

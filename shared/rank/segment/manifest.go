@@ -3,15 +3,11 @@ package segment
 import (
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/affinityengine/affinity/shared/score/strategy"
+	"github.com/affinityengine/affinity/shared/wire"
 )
-
-// ErrNewer means that a newer version of the engine wrote a value in a format that
-// this version does not know. The value is not damaged.
-var ErrNewer = errors.New("stored in a format this version does not know")
 
 // Manifest names the parts that queries read. A job replaces it whole.
 type Manifest struct {
@@ -42,7 +38,7 @@ func (m Manifest) Encode() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode manifest of segments: %w", err)
 	}
-	return seal(append(manifestPrefix(m.Version), text...), 0), nil
+	return wire.Seal(append(manifestPrefix(m.Version), text...), 0), nil
 }
 
 func manifestPrefix(version int64) []byte {
@@ -65,7 +61,7 @@ func StoredVersion(b []byte) int64 {
 }
 
 // ParseManifest decodes what Encode wrote; nothing is an empty manifest. The error is
-// ErrNewer if a newer version of the engine wrote it.
+// wire.ErrNewer if a newer version of the engine wrote it.
 func ParseManifest(b []byte) (Manifest, error) {
 	if len(b) == 0 {
 		return Manifest{}, nil
@@ -83,7 +79,7 @@ func EncodePart(p Part) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode description of part %s: %w", p.ID, err)
 	}
-	return seal(append([]byte{format}, text...), 0), nil
+	return wire.Seal(append([]byte{format}, text...), 0), nil
 }
 
 // ParsePart decodes what EncodePart wrote.
@@ -101,11 +97,11 @@ func parseJSON(b []byte, head int, to any) error {
 	if err != nil {
 		return err
 	}
-	if len(r.b) < head {
-		return errDamaged
+	if len(r.B) < head {
+		return wire.ErrDamaged
 	}
-	if err := json.Unmarshal(r.b[head:], to); err != nil {
-		return fmt.Errorf("%w: %w", errDamaged, err)
+	if err := json.Unmarshal(r.B[head:], to); err != nil {
+		return fmt.Errorf("%w: %w", wire.ErrDamaged, err)
 	}
 	return nil
 }

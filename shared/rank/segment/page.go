@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/affinityengine/affinity/shared/wire"
 )
 
 // User is a user of a page.
@@ -86,7 +88,7 @@ func (c Cursor) String() string {
 	b := binary.BigEndian.AppendUint32([]byte{format}, c.Where)
 	b = binary.BigEndian.AppendUint64(b, uint64(c.At))
 	b = binary.BigEndian.AppendUint64(b, uint64(c.Order))
-	return base64.RawURLEncoding.EncodeToString(seal(append(b, c.Token...), 0))
+	return base64.RawURLEncoding.EncodeToString(wire.Seal(append(b, c.Token...), 0))
 }
 
 // ParseCursor decodes a cursor for a query, as of an instant (ms). A cursor that is
@@ -100,14 +102,14 @@ func ParseCursor(text string, q *Query, now int64) (Cursor, error) {
 		return Cursor{}, errCursor("is damaged")
 	}
 	r, err := unseal(b)
-	if err != nil || len(r.b) < cursorHead {
+	if err != nil || len(r.B) < cursorHead {
 		return Cursor{}, errCursor("is damaged")
 	}
 	c := Cursor{
-		Where: binary.BigEndian.Uint32(r.b[1:]),
-		At:    int64(binary.BigEndian.Uint64(r.b[5:])),
-		Order: Order(binary.BigEndian.Uint64(r.b[13:])),
-		Token: string(r.b[cursorHead:]),
+		Where: binary.BigEndian.Uint32(r.B[1:]),
+		At:    int64(binary.BigEndian.Uint64(r.B[5:])),
+		Order: Order(binary.BigEndian.Uint64(r.B[13:])),
+		Token: string(r.B[cursorHead:]),
 	}
 	switch age := now - c.At; {
 	case c.Where != q.where:

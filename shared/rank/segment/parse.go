@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"hash/crc32"
 	"math"
 	"slices"
 	"strconv"
@@ -13,6 +12,7 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/fault"
 	"github.com/affinityengine/affinity/shared/score/strategy"
+	"github.com/affinityengine/affinity/shared/wire"
 )
 
 func invalid(format string, args ...any) error { return fault.New(fault.Invalid, format, args...) }
@@ -260,7 +260,7 @@ func (c Condition) Compile(s strategy.Strategy) (*Query, error) {
 	for _, t := range q.Terms {
 		text = fmt.Appendf(text, "%d %g %s:%s,", t.HalfLife, t.Decay.halfLife, t.Facet, t.Value)
 	}
-	q.root, q.where = root, crc32.Checksum(text, castagnoli)
+	q.root, q.where = root, wire.Checksum(text)
 	q.Whole = !q.root.needs(q.First)
 	return q, nil
 }

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+
+	"github.com/affinityengine/affinity/shared/wire"
 )
 
 // TokenOrder compares user tokens as the keys of their rows do, in which a comma follows
 // them: "a+b" comes before "a". "" comes before all.
 func TokenOrder(a, b string) int {
-	n := common(a, b)
+	n := wire.Common(a, b)
 	switch {
 	case n < len(a) && n < len(b):
 		return cmp.Compare(a[n], b[n])
@@ -34,10 +36,10 @@ func appendIndex(b []byte, firsts []string) []byte {
 	b = binary.AppendUvarint(append(b, format), uint64(len(firsts)))
 	previous := ""
 	for _, first := range firsts {
-		b = appendNext(b, previous, first)
+		b = wire.AppendNext(b, previous, first)
 		previous = first
 	}
-	return seal(b, start)
+	return wire.Seal(b, start)
 }
 
 // ParseIndex decodes the cell of a row of kind Index.
@@ -46,14 +48,14 @@ func ParseIndex(cell []byte) (TokenIndex, error) {
 	if err != nil {
 		return TokenIndex{}, fmt.Errorf("read index of tokens: %w", err)
 	}
-	firsts := make([]string, r.size(2))
+	firsts := make([]string, r.Size(2))
 	var last []byte
 	for i := range firsts {
-		last = r.nextText(nil, last, r.unsigned())
+		last = r.NextText(nil, last, r.Unsigned())
 		firsts[i] = string(last)
 	}
-	if err := r.end(); err != nil || !slices.IsSortedFunc(firsts, TokenOrder) {
-		return TokenIndex{}, fmt.Errorf("read index of tokens: %w", errDamaged)
+	if err := r.End(); err != nil || !slices.IsSortedFunc(firsts, TokenOrder) {
+		return TokenIndex{}, fmt.Errorf("read index of tokens: %w", wire.ErrDamaged)
 	}
 	return TokenIndex{firsts}, nil
 }
@@ -85,14 +87,14 @@ func appendTokens(b []byte, row TokenRow) []byte {
 	b = binary.AppendUvarint(append(b, format), uint64(len(row.tokens)))
 	previous := ""
 	for i, token := range row.tokens {
-		n, blank := common(previous, token), uint64(0)
+		n, blank := wire.Common(previous, token), uint64(0)
 		if row.blanked != nil && row.blanked[i] {
 			blank = 1
 		}
-		b = appendText(binary.AppendUvarint(b, uint64(n)<<1|blank), token[n:])
+		b = wire.AppendText(binary.AppendUvarint(b, uint64(n)<<1|blank), token[n:])
 		previous = token
 	}
-	return seal(b, start)
+	return wire.Seal(b, start)
 }
 
 // ParseTokens decodes the cell of a row of tokens: the tokens of the ordinals from
@@ -103,15 +105,15 @@ func ParseTokens(cell []byte) (TokenRow, error) {
 		return TokenRow{}, fmt.Errorf("read tokens: %w", err)
 	}
 	var row TokenRow
-	n := r.size(2)
+	n := r.Size(2)
 	if n > TokensPerRow {
-		return TokenRow{}, fmt.Errorf("read %d tokens of a row: %w", n, errDamaged)
+		return TokenRow{}, fmt.Errorf("read %d tokens of a row: %w", n, wire.ErrDamaged)
 	}
 	ends := make([]int, n)
 	var all []byte // all tokens share one string
 	from := 0
 	for i := range ends {
-		shared := r.unsigned()
+		shared := r.Unsigned()
 		if shared&1 == 1 {
 			if row.blanked == nil {
 				row.blanked = make([]bool, n)
@@ -119,10 +121,10 @@ func ParseTokens(cell []byte) (TokenRow, error) {
 			row.blanked[i] = true
 		}
 		start := len(all)
-		all = r.nextText(all, all[from:], shared>>1)
+		all = r.NextText(all, all[from:], shared>>1)
 		from, ends[i] = start, len(all)
 	}
-	if err := r.end(); err != nil {
+	if err := r.End(); err != nil {
 		return TokenRow{}, fmt.Errorf("read tokens: %w", err)
 	}
 	text, start := string(all), 0
@@ -131,7 +133,7 @@ func ParseTokens(cell []byte) (TokenRow, error) {
 		row.tokens[i], start = text[start:end], end
 	}
 	if !slices.IsSortedFunc(row.tokens, TokenOrder) {
-		return TokenRow{}, fmt.Errorf("read tokens: %w", errDamaged)
+		return TokenRow{}, fmt.Errorf("read tokens: %w", wire.ErrDamaged)
 	}
 	return row, nil
 }
@@ -201,7 +203,7 @@ func BlankIndex(cell []byte, n int, tokens []byte) ([]byte, error) {
 		return nil, err
 	}
 	if n < 0 || n >= len(x.firsts) {
-		return nil, fmt.Errorf("blank row %d of %d in an index of tokens: %w", n, len(x.firsts), errDamaged)
+		return nil, fmt.Errorf("blank row %d of %d in an index of tokens: %w", n, len(x.firsts), wire.ErrDamaged)
 	}
 	x.firsts[n] = "\xff" // above every token: an empty row at the end holds none
 	if n+1 < len(x.firsts) {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/affinityengine/affinity/shared/wire"
 )
 
 const (
@@ -47,7 +49,7 @@ func untilCells(expiries []expiry) []Cell {
 		for _, e := range expiries[:n] {
 			b = append(b, byte(e.until%hour/minute))
 		}
-		cells = append(cells, Cell{column, seal(b, 0)})
+		cells = append(cells, Cell{column, wire.Seal(b, 0)})
 		expiries = expiries[n:]
 	}
 	return cells
@@ -58,7 +60,7 @@ func untilCells(expiries []expiry) []Cell {
 // has a column of its own, of an hour between 1970 and 1977.
 func GoneCell(ordinal uint16) Cell {
 	b := appendOrdinals(binary.AppendUvarint([]byte{format}, 1), []uint16{ordinal})
-	return Cell{UntilColumn((1 + int64(ordinal)) * hour), seal(append(b, 0), 0)}
+	return Cell{UntilColumn((1 + int64(ordinal)) * hour), wire.Seal(append(b, 0), 0)}
 }
 
 // Expired passes the ordinals in cells of a row of kind Untils whose profiles expire up to
@@ -69,11 +71,11 @@ func Expired(cells []Cell, at int64, fn func(ordinal uint16)) error {
 		if err != nil {
 			return fmt.Errorf("read expiries: %w", err)
 		}
-		n := r.size(2)
+		n := r.Size(2)
 		ordinals := r.ordinals(make([]uint16, 0, n), n)
-		minutes := r.take(n)
-		if err := r.end(); err != nil || len(cell.Column) != 4 {
-			return fmt.Errorf("read expiries: %w", errDamaged)
+		minutes := r.Take(n)
+		if err := r.End(); err != nil || len(cell.Column) != 4 {
+			return fmt.Errorf("read expiries: %w", wire.ErrDamaged)
 		}
 		begin := int64(binary.BigEndian.Uint32([]byte(cell.Column))) * hour
 		for i, o := range ordinals {

@@ -3,6 +3,8 @@ package segment
 import (
 	"encoding/binary"
 	"fmt"
+
+	"github.com/affinityengine/affinity/shared/wire"
 )
 
 // packedBytes is the size that a cell of values should not exceed by much.
@@ -20,7 +22,7 @@ func (c *valueCells) add(facet, value string, holders int) error {
 	if c.n == 0 {
 		c.facet, c.value = "", ""
 	}
-	c.b = appendNext(appendNext(c.b, c.facet, facet), c.value, value)
+	c.b = wire.AppendNext(wire.AppendNext(c.b, c.facet, facet), c.value, value)
 	c.b = binary.AppendUvarint(c.b, uint64(holders))
 	c.facet, c.value = facet, value
 	if c.n++; len(c.b) >= packedBytes {
@@ -35,7 +37,7 @@ func (c *valueCells) flush() error {
 	}
 	cell := append(binary.AppendUvarint([]byte{format}, uint64(c.n)), c.b...)
 	c.b, c.n = c.b[:0], 0
-	return c.write(seal(cell, 0))
+	return c.write(wire.Seal(cell, 0))
 }
 
 // EachValue passes the filters in a cell of kind Values with their numbers of holders, by
@@ -46,18 +48,18 @@ func EachValue(cell []byte, fn func(facet, value string, holders int) error) err
 		return fmt.Errorf("read values: %w", err)
 	}
 	var facet, value []byte
-	for range r.size(5) {
-		facet = r.nextText(nil, facet, r.unsigned())
-		value = r.nextText(nil, value, r.unsigned())
-		holders := r.unsigned()
-		if r.damaged || holders > MaxUsers {
-			return fmt.Errorf("read values: %w", errDamaged)
+	for range r.Size(5) {
+		facet = r.NextText(nil, facet, r.Unsigned())
+		value = r.NextText(nil, value, r.Unsigned())
+		holders := r.Unsigned()
+		if r.Damaged || holders > MaxUsers {
+			return fmt.Errorf("read values: %w", wire.ErrDamaged)
 		}
 		if err := fn(string(facet), string(value), int(holders)); err != nil {
 			return err
 		}
 	}
-	if err := r.end(); err != nil {
+	if err := r.End(); err != nil {
 		return fmt.Errorf("read values: %w", err)
 	}
 	return nil

@@ -6,6 +6,8 @@ import (
 	"hash/fnv"
 	"math"
 	"slices"
+
+	"github.com/affinityengine/affinity/shared/wire"
 )
 
 // MaxAdditions is the number of added events after which a profile must be computed
@@ -90,7 +92,7 @@ func fingerprint(counts []Count) uint64 {
 	h := fnv.New64a()
 	var b []byte
 	for _, n := range counts {
-		b = appendText(appendText(b[:0], n.Facet), n.Value)
+		b = wire.AppendText(wire.AppendText(b[:0], n.Facet), n.Value)
 		_, _ = h.Write(binary.AppendUvarint(b, uint64(n.N))) // it returns no error
 	}
 	return h.Sum64()

@@ -4,8 +4,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"slices"
+
+	"github.com/affinityengine/affinity/shared/wire"
 )
 
 // The stored form of what a profile counts. Integers and texts are as in the stored
@@ -44,9 +45,9 @@ func (k Counted) AppendBinary(dst, profile []byte) []byte {
 		} else {
 			dst = binary.AppendUvarint(dst, uint64(k.Events[i-1].Time)-uint64(e.Time))
 		}
-		dst = binary.LittleEndian.AppendUint64(appendText(dst, e.ID), e.Print)
+		dst = binary.LittleEndian.AppendUint64(wire.AppendText(dst, e.ID), e.Print)
 	}
-	binary.LittleEndian.PutUint32(dst[start+1:], crc32.Checksum(dst[start+headerSize:], castagnoli))
+	binary.LittleEndian.PutUint32(dst[start+1:], wire.Checksum(dst[start+headerSize:]))
 	return dst
 }
 
@@ -79,31 +80,31 @@ func parseCounted(b, profile []byte) (Counted, error) {
 		return Counted{}, errors.New("too short")
 	case b[0] != countedFormat:
 		return Counted{}, fmt.Errorf("format %d is not known, want %d", b[0], countedFormat)
-	case crc32.Checksum(b[headerSize:], castagnoli) != binary.LittleEndian.Uint32(b[1:]):
+	case wire.Checksum(b[headerSize:]) != binary.LittleEndian.Uint32(b[1:]):
 		return Counted{}, errors.New("checksum does not match")
 	case len(profile) < headerSize || binary.LittleEndian.Uint32(b[headerSize:]) != profileSum(profile):
 		return Counted{}, ErrOtherProfile
 	}
-	r := reader{b: b, next: countedHeader}
-	k := Counted{Additions: int(min(r.unsigned(), MaxAdditions)), After: r.signed()}
+	r := reader{wire.Reader{B: b, Next: countedHeader}}
+	k := Counted{Additions: int(min(r.Unsigned(), MaxAdditions)), After: r.Signed()}
 	const smallest = 10 // bytes of an event
-	k.Events = make([]CountedEvent, r.size(smallest))
+	k.Events = make([]CountedEvent, r.Size(smallest))
 	for i := range k.Events {
 		e := &k.Events[i]
 		if i == 0 {
-			e.Time = r.signed()
+			e.Time = r.Signed()
 		} else {
 			newer := k.Events[i-1].Time
-			if e.Time = int64(uint64(newer) - r.unsigned()); e.Time > newer {
-				r.damaged = true
+			if e.Time = int64(uint64(newer) - r.Unsigned()); e.Time > newer {
+				r.Damaged = true
 			}
 		}
-		e.ID = string(r.text())
-		if print := r.take(8); !r.damaged {
+		e.ID = string(r.Text())
+		if print := r.Take(8); !r.Damaged {
 			e.Print = binary.LittleEndian.Uint64(print)
 		}
 	}
-	if r.damaged || r.next < len(b) {
+	if r.Damaged || r.Next < len(b) {
 		return Counted{}, errors.New("damaged, though its checksum matches")
 	}
 	return k, nil

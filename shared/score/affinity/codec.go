@@ -4,10 +4,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"math"
 
 	"github.com/affinityengine/affinity/shared/score/strategy"
+	"github.com/affinityengine/affinity/shared/wire"
 )
 
 // The stored form of a profile. Integers are varints as in encoding/binary, the
@@ -48,13 +48,11 @@ const (
 	flagKnown     = 1
 )
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 // AppendBinary appends the stored form of a whole profile to dst.
 func (p Profile) AppendBinary(dst []byte) []byte {
 	start := len(dst)
 	dst = p.appendAffinities(p.appendHeader(dst))
-	sum := crc32.Checksum(dst[start+headerSize:], castagnoli)
+	sum := wire.Checksum(dst[start+headerSize:])
 	binary.LittleEndian.PutUint32(dst[start+1:], sum)
 	return dst
 }
@@ -81,7 +79,7 @@ func (p Profile) appendHeader(dst []byte) []byte {
 		if days, ok := h.WholeDays(); ok && format == formatDays {
 			dst = binary.AppendUvarint(dst, uint64(days))
 		} else {
-			dst = appendText(dst, h.String())
+			dst = wire.AppendText(dst, h.String())
 		}
 	}
 	if bounded(format) {
@@ -94,7 +92,7 @@ func (p Profile) appendLeftOut(dst []byte) []byte {
 	dst = binary.AppendUvarint(dst, uint64(p.Total))
 	dst = binary.AppendUvarint(dst, uint64(len(p.LeftOut)))
 	for _, a := range p.LeftOut {
-		dst = appendText(dst, a.Facet)
+		dst = wire.AppendText(dst, a.Facet)
 		for _, score := range a.Scores {
 			dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(score))
 		}
@@ -134,21 +132,17 @@ func (p Profile) appendAffinities(dst []byte) []byte {
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(facets)))
 	for _, f := range facets {
-		dst = appendText(dst, f)
+		dst = wire.AppendText(dst, f)
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(p.Affinities)))
 	for _, a := range p.Affinities {
 		dst = binary.AppendUvarint(dst, uint64(places[a.Facet]))
-		dst = appendText(dst, a.Value)
+		dst = wire.AppendText(dst, a.Value)
 		for _, score := range a.Scores {
 			dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(score))
 		}
 	}
 	return dst
-}
-
-func appendText(dst []byte, s string) []byte {
-	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 
 // ParseProfile is Parse of the standard bounds.
@@ -173,17 +167,17 @@ func (bounds Bounds) parse(b []byte, limit int) (Profile, error) {
 	if b[0] < formatDays || b[0] > formatMarked {
 		return Profile{}, fmt.Errorf("format %d is not known, want %d to %d", b[0], formatDays, formatMarked)
 	}
-	if crc32.Checksum(b[headerSize:], castagnoli) != binary.LittleEndian.Uint32(b[1:]) {
+	if wire.Checksum(b[headerSize:]) != binary.LittleEndian.Uint32(b[1:]) {
 		return Profile{}, errors.New("checksum does not match")
 	}
-	r := reader{b: b, next: headerSize}
+	r := reader{wire.Reader{B: b, Next: headerSize}}
 	p := r.header(b[0])
-	facets := make([]string, r.size(1))
+	facets := make([]string, r.Size(1))
 	for i := range facets {
-		facets[i] = string(r.text())
+		facets[i] = string(r.Text())
 	}
 	k := max(1, len(p.HalfLives))
-	listed := r.size(2 + 8*k)
+	listed := r.Size(2 + 8*k)
 	if !bounded(b[0]) {
 		p.Total = listed
 	}
@@ -192,7 +186,7 @@ func (bounds Bounds) parse(b []byte, limit int) (Profile, error) {
 		n = limit
 	}
 	r.affinities(&p, facets, n, k)
-	if r.damaged || n == listed && r.next < len(b) || p.Total < listed {
+	if r.Damaged || n == listed && r.Next < len(b) || p.Total < listed {
 		return Profile{}, errors.New("damaged, though its checksum matches")
 	}
 	if !bounded(b[0]) && n == listed && !bounds.fit(listed, len(b)) {
@@ -204,18 +198,18 @@ func (bounds Bounds) parse(b []byte, limit int) (Profile, error) {
 // chooses reports whether the bounds may choose, now or after decay, among the
 // affinities that follow: it takes all of them.
 func (r *reader) chooses(b Bounds, format byte, listed, facets, k int) bool {
-	if b.fit(listed, len(r.b)) || bounded(format) && k == 1 {
+	if b.fit(listed, len(r.B)) || bounded(format) && k == 1 {
 		return false
 	}
-	if b.NameBytes > 0 && len(r.b) > b.NameBytes || b.Values > 0 && listed > b.Values {
+	if b.NameBytes > 0 && len(r.B) > b.NameBytes || b.Values > 0 && listed > b.Values {
 		return true
 	}
 	copied, values := *r, make([]int, facets)
 	for range listed {
-		place := copied.unsigned()
-		copied.text()
-		copied.take(8 * k)
-		if place >= uint64(facets) || copied.damaged {
+		place := copied.Unsigned()
+		copied.Text()
+		copied.Take(8 * k)
+		if place >= uint64(facets) || copied.Damaged {
 			return true
 		}
 		if values[place]++; values[place] > b.FacetValues {
@@ -225,32 +219,27 @@ func (r *reader) chooses(b Bounds, format byte, listed, facets, k int) bool {
 	return false
 }
 
-// reader parses stored bytes. After the first value that does not fit, damaged
-// is set and every read returns zero.
-type reader struct {
-	b       []byte
-	next    int // offset in b
-	damaged bool
-}
+// reader parses stored bytes.
+type reader struct{ wire.Reader }
 
 func (r *reader) header(format byte) Profile {
 	p := Profile{
-		StrategyVersion: r.signed(),
-		RetentionDays:   int(r.signed()),
-		Anchor:          r.signed(),
-		DeletedUntil:    r.signed(),
-		LastEventAt:     r.signed(),
-		Until:           r.signed(),
+		StrategyVersion: r.Signed(),
+		RetentionDays:   int(r.Signed()),
+		Anchor:          r.Signed(),
+		DeletedUntil:    r.Signed(),
+		LastEventAt:     r.Signed(),
+		Until:           r.Signed(),
 	}
 	if p.ReceivedUntil = p.DeletedUntil; format >= formatDeleted {
-		p.ReceivedUntil = r.signed()
+		p.ReceivedUntil = r.Signed()
 	}
 	if format == formatMarked {
-		p.Marks = r.signed()
+		p.Marks = r.Signed()
 	}
-	flags := r.take(1)
+	flags := r.Take(1)
 	p.Known = len(flags) == 1 && flags[0]&flagKnown != 0
-	if n := r.size(1); n > 0 {
+	if n := r.Size(1); n > 0 {
 		p.HalfLives = make([]strategy.HalfLife, n)
 	}
 	for i := range p.HalfLives {
@@ -263,16 +252,16 @@ func (r *reader) header(format byte) Profile {
 }
 
 func (r *reader) leftOut(p *Profile) {
-	p.Total = int(r.unsigned())
+	p.Total = int(r.Unsigned())
 	k := max(1, len(p.HalfLives))
-	n := r.size(1 + 8*k)
+	n := r.Size(1 + 8*k)
 	if n > 0 {
 		p.LeftOut = make([]Affinity, n)
 	}
 	for i := range p.LeftOut {
-		a := Affinity{Facet: string(r.text()), Scores: make([]float64, k)}
+		a := Affinity{Facet: string(r.Text()), Scores: make([]float64, k)}
 		for j := range a.Scores {
-			a.Scores[j] = r.score()
+			a.Scores[j] = r.Float()
 		}
 		p.LeftOut[i] = a
 	}
@@ -280,16 +269,16 @@ func (r *reader) leftOut(p *Profile) {
 
 func (r *reader) halfLife(format byte) strategy.HalfLife {
 	if format == formatDays {
-		days := r.unsigned()
+		days := r.Unsigned()
 		if days < 1 || days > strategy.MaxHalfLifeDays {
-			r.damaged = true
+			r.Damaged = true
 			return strategy.HalfLife{}
 		}
 		return strategy.Days(int(days))
 	}
-	h, err := strategy.ParseHalfLife(string(r.text()))
+	h, err := strategy.ParseHalfLife(string(r.Text()))
 	if _, events := h.Events(); err != nil || events {
-		r.damaged = true
+		r.Damaged = true
 	}
 	return h
 }
@@ -301,20 +290,20 @@ func (r *reader) affinities(p *Profile, facets []string, n, k int) {
 	}
 	p.Affinities = make([]Affinity, n)
 	scores := make([]float64, n*k)
-	start, text := r.next, r.peek(n, k) // all values share one string
+	start, text := r.Next, r.peek(n, k) // all values share one string
 	for i := range p.Affinities {
 		a := &p.Affinities[i]
-		place := r.unsigned()
-		value := len(r.text())
-		if r.damaged || place >= uint64(len(facets)) {
-			r.damaged = true
+		place := r.Unsigned()
+		value := len(r.Text())
+		if r.Damaged || place >= uint64(len(facets)) {
+			r.Damaged = true
 			return
 		}
 		a.Facet = facets[place]
-		a.Value = text[r.next-value-start : r.next-start]
+		a.Value = text[r.Next-value-start : r.Next-start]
 		a.Scores, scores = scores[:k:k], scores[k:]
 		for j := range a.Scores {
-			a.Scores[j] = r.score()
+			a.Scores[j] = r.Float()
 		}
 	}
 }
@@ -323,76 +312,10 @@ func (r *reader) affinities(p *Profile, facets []string, n, k int) {
 func (r *reader) peek(n, k int) string {
 	copied := *r
 	for range n {
-		copied.unsigned()
-		copied.text()
-		copied.take(8 * k)
+		copied.Unsigned()
+		copied.Text()
+		copied.Take(8 * k)
 	}
-	r.damaged = copied.damaged
-	return string(r.b[r.next:copied.next])
-}
-
-func (r *reader) score() float64 {
-	b := r.take(8)
-	if r.damaged {
-		return 0
-	}
-	score := math.Float64frombits(binary.LittleEndian.Uint64(b))
-	if !(score >= 0 && score <= math.MaxFloat64) {
-		r.damaged = true
-	}
-	return score
-}
-
-// size reads the number of items that follow, each of at least this many bytes.
-// The number cannot exceed what the remaining bytes can hold, which bounds the
-// memory allocated for the items.
-func (r *reader) size(each int) int {
-	n := r.unsigned()
-	if n > uint64((len(r.b)-r.next)/each) {
-		r.damaged = true
-		return 0
-	}
-	return int(n)
-}
-
-func (r *reader) text() []byte { return r.take(r.size(1)) }
-
-func (r *reader) take(n int) []byte {
-	if r.damaged || n > len(r.b)-r.next {
-		r.damaged = true
-		return nil
-	}
-	r.next += n
-	return r.b[r.next-n : r.next]
-}
-
-func (r *reader) unsigned() uint64 {
-	if r.next < len(r.b) && r.b[r.next] < 0x80 && !r.damaged { // one byte: nearly always
-		r.next++
-		return uint64(r.b[r.next-1])
-	}
-	n, size := binary.Uvarint(r.b[r.next:])
-	if !r.passed(size) {
-		return 0
-	}
-	return n
-}
-
-func (r *reader) signed() int64 {
-	n, size := binary.Varint(r.b[r.next:])
-	if !r.passed(size) {
-		return 0
-	}
-	return n
-}
-
-// passed advances past a varint of this size. A size of 0 or less means that
-// the bytes are not a varint.
-func (r *reader) passed(size int) bool {
-	if size <= 0 || r.damaged {
-		r.damaged = true
-		return false
-	}
-	r.next += size
-	return true
+	r.Damaged = copied.Damaged
+	return string(r.B[r.Next:copied.Next])
 }

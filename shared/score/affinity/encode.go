@@ -2,8 +2,9 @@ package affinity
 
 import (
 	"encoding/binary"
-	"hash/crc32"
 	"math"
+
+	"github.com/affinityengine/affinity/shared/wire"
 )
 
 // AppendProfile appends to dst the stored form of the profile of the events so
@@ -25,7 +26,7 @@ func (sc *Scorer) AppendProfile(dst []byte, version int64) []byte {
 	}
 	dst = p.appendHeader(dst)
 	dst = sc.appendRanks(dst, ranks)
-	sum := crc32.Checksum(dst[start+headerSize:], castagnoli)
+	sum := wire.Checksum(dst[start+headerSize:])
 	binary.LittleEndian.PutUint32(dst[start+1:], sum)
 	return dst
 }
@@ -35,7 +36,7 @@ func (sc *Scorer) appendRanks(dst []byte, ranks []ranked) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(ranks)))
 	for _, r := range ranks {
 		dst = binary.AppendUvarint(dst, uint64(sc.places[r.facet]))
-		dst = appendText(dst, sc.tables[r.facet].entries[r.slot].name)
+		dst = wire.AppendText(dst, sc.tables[r.facet].entries[r.slot].name)
 		for _, sum := range sc.sumsAt(r.facet, r.slot) {
 			dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(sum))
 		}
@@ -64,7 +65,7 @@ func (sc *Scorer) appendFacets(dst []byte, ranks []ranked) []byte {
 	sc.listed = first
 	dst = binary.AppendUvarint(dst, uint64(len(first)))
 	for _, facet := range first {
-		dst = appendText(dst, sc.c.facets[facet])
+		dst = wire.AppendText(dst, sc.c.facets[facet])
 	}
 	return dst
 }

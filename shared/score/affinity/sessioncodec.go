@@ -4,10 +4,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"math"
 
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/wire"
 )
 
 // The stored form of a session. Integers and texts are as in the stored form of
@@ -56,7 +56,7 @@ func (s Session) AppendBinary(dst, profile []byte) []byte {
 	events := appendEvents(nil, s.Events)
 	dst = binary.AppendUvarint(dst, sectionEvents)
 	dst = append(binary.AppendUvarint(dst, uint64(len(events))), events...)
-	binary.LittleEndian.PutUint32(dst[start+1:], crc32.Checksum(dst[start+headerSize:], castagnoli))
+	binary.LittleEndian.PutUint32(dst[start+1:], wire.Checksum(dst[start+headerSize:]))
 	return dst
 }
 
@@ -76,7 +76,7 @@ func (w wordList) append(dst []byte, text string) []byte {
 		return binary.AppendUvarint(dst, n)
 	}
 	w[text] = uint64(len(w) + 1)
-	return appendText(append(dst, 0), text)
+	return wire.AppendText(append(dst, 0), text)
 }
 
 func appendEvents(dst []byte, events []Event) []byte {
@@ -167,25 +167,25 @@ func parseSession(b, profile []byte) (Session, error) {
 		return Session{}, errors.New("too short")
 	case b[0] != sessionFormat:
 		return Session{}, fmt.Errorf("format %d is not known, want %d", b[0], sessionFormat)
-	case crc32.Checksum(b[headerSize:], castagnoli) != binary.LittleEndian.Uint32(b[1:]):
+	case wire.Checksum(b[headerSize:]) != binary.LittleEndian.Uint32(b[1:]):
 		return Session{}, errors.New("checksum does not match")
 	case b[9]&sessionFlagsMust&^sessionFlagsKnown != 0:
 		return Session{}, fmt.Errorf("flags %x are not known", b[9])
 	case len(profile) < headerSize || binary.LittleEndian.Uint32(b[headerSize:]) != profileSum(profile):
 		return Session{}, ErrOtherProfile
 	}
-	r := reader{b: b, next: sessionHeader}
+	r := reader{wire.Reader{B: b, Next: sessionHeader}}
 	var events []byte
-	for r.next < len(b) && !r.damaged {
-		number := r.unsigned()
-		section := r.text()
+	for r.Next < len(b) && !r.Damaged {
+		number := r.Unsigned()
+		section := r.Text()
 		if number == sectionEvents && len(section) > 0 && events == nil {
 			events = section
 		}
 	}
-	inner := sessionReader{reader: reader{b: events}, text: string(events)}
+	inner := sessionReader{reader: reader{wire.Reader{B: events}}, text: string(events)}
 	s := Session{Events: inner.events()}
-	if r.damaged || inner.damaged || inner.next < len(events) {
+	if r.Damaged || inner.Damaged || inner.Next < len(events) {
 		return Session{}, errors.New("damaged, though its checksum matches")
 	}
 	return s, nil
@@ -200,7 +200,7 @@ type sessionReader struct {
 
 func (r *sessionReader) events() []Event {
 	const smallest = 6 // bytes of an event
-	n := r.size(smallest)
+	n := r.Size(smallest)
 	if n == 0 {
 		return nil
 	}
@@ -208,22 +208,22 @@ func (r *sessionReader) events() []Event {
 	for i := range events {
 		e := &events[i]
 		if i == 0 {
-			e.Time = r.signed()
+			e.Time = r.Signed()
 		} else {
 			newer := events[i-1].Time
-			if e.Time = int64(uint64(newer) - r.unsigned()); e.Time > newer {
-				r.damaged = true
+			if e.Time = int64(uint64(newer) - r.Unsigned()); e.Time > newer {
+				r.Damaged = true
 			}
 		}
 		e.Type, e.Name, e.Index = event.Type(r.word()), r.word(), r.word()
-		if ids := r.size(1); ids > 0 {
+		if ids := r.Size(1); ids > 0 {
 			e.ObjectIDs = make([]string, ids)
 		}
 		for j := range e.ObjectIDs {
 			e.ObjectIDs[j] = r.word()
 		}
 		e.Counts = r.counts()
-		if r.damaged {
+		if r.Damaged {
 			return nil
 		}
 	}
@@ -231,16 +231,16 @@ func (r *sessionReader) events() []Event {
 }
 
 func (r *sessionReader) counts() []Count {
-	n := r.size(3)
+	n := r.Size(3)
 	if n == 0 {
 		return nil
 	}
 	counts := make([]Count, n)
 	for i := range counts {
 		counts[i].Facet, counts[i].Value = r.word(), r.word()
-		number := r.unsigned()
+		number := r.Unsigned()
 		if number == 0 || number > math.MaxInt {
-			r.damaged = true
+			r.Damaged = true
 			return nil
 		}
 		counts[i].N = int(number)
@@ -249,20 +249,20 @@ func (r *sessionReader) counts() []Count {
 }
 
 func (r *sessionReader) word() string {
-	switch n := r.unsigned(); {
-	case r.damaged:
+	switch n := r.Unsigned(); {
+	case r.Damaged:
 	case n == 0:
-		length := len(r.reader.text())
-		if r.damaged {
+		length := len(r.reader.Text())
+		if r.Damaged {
 			return ""
 		}
-		word := r.text[r.next-length : r.next]
+		word := r.text[r.Next-length : r.Next]
 		r.words = append(r.words, word)
 		return word
 	case n <= uint64(len(r.words)):
 		return r.words[n-1]
 	default:
-		r.damaged = true
+		r.Damaged = true
 	}
 	return ""
 }

@@ -5,8 +5,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"math"
+
+	"github.com/affinityengine/affinity/shared/wire"
 )
 
 // Stored reads stored profiles in place, one after the other. It makes no Profile of
@@ -44,17 +45,17 @@ func (s *Stored) begin(b []byte) error {
 	if b[0] < formatDays || b[0] > formatMarked {
 		return fmt.Errorf("format %d is not known, want %d to %d", b[0], formatDays, formatMarked)
 	}
-	if crc32.Checksum(b[headerSize:], castagnoli) != binary.LittleEndian.Uint32(b[1:]) {
+	if wire.Checksum(b[headerSize:]) != binary.LittleEndian.Uint32(b[1:]) {
 		return errors.New("checksum does not match")
 	}
-	s.r = reader{b: b, next: headerSize}
+	s.r = reader{wire.Reader{B: b, Next: headerSize}}
 	s.header(b[0])
 	s.facets = s.facets[:0]
-	for range s.r.size(1) {
-		s.facets = append(s.facets, s.r.text())
+	for range s.r.Size(1) {
+		s.facets = append(s.facets, s.r.Text())
 	}
-	s.left = s.r.size(2 + 8*s.k)
-	if s.r.damaged {
+	s.left = s.r.Size(2 + 8*s.k)
+	if s.r.Damaged {
 		s.left = 0
 		return errDamagedProfile
 	}
@@ -74,25 +75,25 @@ var errDamagedProfile = errors.New("damaged, though its checksum matches")
 
 func (s *Stored) header(format byte) {
 	r, p := &s.r, &s.Outline
-	p.StrategyVersion, p.RetentionDays, p.Anchor = r.signed(), int(r.signed()), r.signed()
-	p.DeletedUntil, p.LastEventAt, p.Until = r.signed(), r.signed(), r.signed()
+	p.StrategyVersion, p.RetentionDays, p.Anchor = r.Signed(), int(r.Signed()), r.Signed()
+	p.DeletedUntil, p.LastEventAt, p.Until = r.Signed(), r.Signed(), r.Signed()
 	if p.ReceivedUntil = p.DeletedUntil; format >= formatDeleted {
-		p.ReceivedUntil = r.signed()
+		p.ReceivedUntil = r.Signed()
 	}
 	if p.Marks = 0; format == formatMarked {
-		p.Marks = r.signed()
+		p.Marks = r.Signed()
 	}
-	flags := r.take(1)
+	flags := r.Take(1)
 	p.Known = len(flags) == 1 && flags[0]&flagKnown != 0
 	s.readHalfLives(format)
 	s.k = max(1, len(p.HalfLives))
 	if s.LeavesOut = false; bounded(format) {
-		r.unsigned() // Total
-		n := r.size(1 + 8*s.k)
+		r.Unsigned() // Total
+		n := r.Size(1 + 8*s.k)
 		s.LeavesOut = n > 0
 		for range n {
-			r.text()
-			r.take(8 * s.k)
+			r.Text()
+			r.Take(8 * s.k)
 		}
 	}
 	if cap(s.scores) < s.k {
@@ -104,27 +105,27 @@ func (s *Stored) header(format byte) {
 // readHalfLives decodes the half-lives, unless they are stored as those of the profile
 // before.
 func (s *Stored) readHalfLives(format byte) {
-	start := s.r.next
-	n := s.r.size(1)
+	start := s.r.Next
+	n := s.r.Size(1)
 	for range n {
 		if format == formatDays {
-			s.r.unsigned()
+			s.r.Unsigned()
 		} else {
-			s.r.text()
+			s.r.Text()
 		}
 	}
-	stored := s.r.b[start:s.r.next]
-	if s.r.damaged || len(s.halfLives) > 0 && s.halfLives[0] == format && bytes.Equal(s.halfLives[1:], stored) {
+	stored := s.r.B[start:s.r.Next]
+	if s.r.Damaged || len(s.halfLives) > 0 && s.halfLives[0] == format && bytes.Equal(s.halfLives[1:], stored) {
 		return
 	}
 	s.halfLives = append(append(s.halfLives[:0], format), stored...)
-	decoder := reader{b: stored}
+	decoder := reader{wire.Reader{B: stored}}
 	s.Outline.HalfLives = nil
-	for range decoder.size(1) {
+	for range decoder.Size(1) {
 		s.Outline.HalfLives = append(s.Outline.HalfLives, decoder.halfLife(format))
 	}
-	s.r.damaged = s.r.damaged || decoder.damaged
-	if decoder.damaged {
+	s.r.Damaged = s.r.Damaged || decoder.Damaged
+	if decoder.Damaged {
 		s.halfLives = s.halfLives[:0]
 	}
 }
@@ -141,14 +142,14 @@ func (s *Stored) Next() (facet int, value []byte, scores []float64, ok bool) {
 	}
 	s.left--
 	place, value, b := s.next()
-	if s.r.damaged || place >= uint64(len(s.facets)) {
-		s.r.damaged, s.left = true, 0
+	if s.r.Damaged || place >= uint64(len(s.facets)) {
+		s.r.Damaged, s.left = true, 0
 		return 0, nil, nil, false
 	}
 	for i := range s.scores {
 		score := math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:]))
 		if !(score >= 0 && score <= math.MaxFloat64) {
-			s.r.damaged, s.left = true, 0
+			s.r.Damaged, s.left = true, 0
 			return 0, nil, nil, false
 		}
 		s.scores[i] = score
@@ -159,20 +160,20 @@ func (s *Stored) Next() (facet int, value []byte, scores []float64, ok bool) {
 // next reads the parts of an affinity.
 func (s *Stored) next() (place uint64, value, scores []byte) {
 	r := &s.r
-	if b := r.b[r.next:]; len(b) > 2 && b[0]|b[1] < 0x80 { // both numbers have one byte: nearly always
+	if b := r.B[r.Next:]; len(b) > 2 && b[0]|b[1] < 0x80 { // both numbers have one byte: nearly always
 		if value := 2 + int(b[1]); value+8*s.k <= len(b) {
-			r.next += value + 8*s.k
+			r.Next += value + 8*s.k
 			return uint64(b[0]), b[2:value], b[value : value+8*s.k]
 		}
 	}
-	return r.unsigned(), r.text(), r.take(8 * s.k)
+	return r.Unsigned(), r.Text(), r.Take(8 * s.k)
 }
 
 // End returns an error if the profile turned out to be damaged. Affinities of it may have
 // been passed.
 func (s *Stored) End() error {
-	if s.r.damaged || s.left == 0 && s.r.next < len(s.r.b) {
-		return fmt.Errorf("read stored profile of %d bytes: %w", len(s.r.b), errDamagedProfile)
+	if s.r.Damaged || s.left == 0 && s.r.Next < len(s.r.B) {
+		return fmt.Errorf("read stored profile of %d bytes: %w", len(s.r.B), errDamagedProfile)
 	}
 	return nil
 }

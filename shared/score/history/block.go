@@ -4,10 +4,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"math"
 
 	"github.com/affinityengine/affinity/shared/score/affinity"
+	"github.com/affinityengine/affinity/shared/wire"
 )
 
 // The stored form of a block. Integers are unsigned varints as in encoding/binary
@@ -66,12 +66,12 @@ const (
 )
 
 // Check verifies the format and the checksum of a block. It returns nil,
-// ErrNewer for an unknown format, or an error that says how the block is
+// wire.ErrNewer for an unknown format, or an error that says how the block is
 // damaged. It does not look at the block's dictionary.
 func Check(block []byte) error {
 	switch {
 	case len(block) > 0 && block[0] > blockFormat:
-		return fmt.Errorf("format %d, want %d: %w", block[0], blockFormat, ErrNewer)
+		return fmt.Errorf("format %d, want %d: %w", block[0], blockFormat, wire.ErrNewer)
 	case len(block) < blockHeader || block[0] != blockFormat:
 		return errors.New("not a block")
 	case blockSum(block) != binary.LittleEndian.Uint32(block[1:]):
@@ -82,7 +82,7 @@ func Check(block []byte) error {
 
 // blockSum returns the checksum of a block.
 func blockSum(block []byte) uint32 {
-	return crc32.Update(crc32.Checksum(block[:1], castagnoli), castagnoli, block[blockHeader:])
+	return wire.Checksum(block[:1], block[blockHeader:])
 }
 
 // frame holds the parts of a block.
@@ -121,28 +121,28 @@ func damaged(block []byte) error {
 }
 
 func (f *frame) read(block []byte) bool {
-	c := cursor{b: block, next: blockHeader}
-	flags := c.byte()
+	c := cursor{B: block, Next: blockHeader}
+	flags := c.Byte()
 	if f.bound = flags&flagDictionary != 0; f.bound {
-		f.generation = c.signed()
-		if sum := c.take(4); sum != nil {
+		f.generation = c.Signed()
+		if sum := c.Take(4); sum != nil {
 			f.sum = binary.LittleEndian.Uint32(sum)
 		}
 	}
-	f.first = c.signed()
-	n := c.unsigned()
-	if c.damaged || flags > flagDictionary || n > uint64(len(block)) {
+	f.first = c.Signed()
+	n := c.Unsigned()
+	if c.Damaged || flags > flagDictionary || n > uint64(len(block)) {
 		return false
 	}
-	f.events, f.kinds = int(n), c.text()
+	f.events, f.kinds = int(n), c.Text()
 	if !f.countKinds() {
 		return false
 	}
 	f.width = kindBits(f.listed)
-	f.indexes, f.times, f.objects = c.take((f.events*f.width+7)/8), c.text(), c.text()
+	f.indexes, f.times, f.objects = c.Take((f.events*f.width+7)/8), c.Text(), c.Text()
 	f.sections, f.span = c, uint64(math.MaxInt64-max(0, f.first))
 	// Every event but the first has a time, and every event has a kind.
-	return !c.damaged && f.events <= len(f.times)+1 && (f.events == 0) == (f.listed == 0)
+	return !c.Damaged && f.events <= len(f.times)+1 && (f.events == 0) == (f.listed == 0)
 }
 
 // kindBits returns how many bits the index of one of so many kinds has.
@@ -159,11 +159,11 @@ func kindBits(kinds int) int {
 
 // countKinds sets the number of kinds in the list.
 func (f *frame) countKinds() bool {
-	k := kindCursor{cursor: cursor{b: f.kinds}}
+	k := kindCursor{cursor: cursor{B: f.kinds}}
 	for k.next() {
 		f.listed++
 	}
-	return !k.damaged
+	return !k.Damaged
 }
 
 // kindCursor reads the list of kinds.
@@ -176,18 +176,18 @@ type kindCursor struct {
 // next advances to the next kind. It returns false at the end, and if the list is
 // damaged.
 func (k *kindCursor) next() bool {
-	if k.cursor.next == len(k.b) || k.damaged {
+	if k.cursor.Next == len(k.B) || k.Damaged {
 		return false
 	}
-	if k.id = k.number() - 1; k.id < 0 {
-		k.typ, k.name = k.text(), k.text()
+	if k.id = int(k.Number()) - 1; k.id < 0 {
+		k.typ, k.name = k.Text(), k.Text()
 	}
-	return !k.damaged
+	return !k.Damaged
 }
 
 // pairs appends the kinds of the block to pairs.
 func (f *frame) pairs(pairs []affinity.Pair, d *Dictionary) ([]affinity.Pair, bool) {
-	k := kindCursor{cursor: cursor{b: f.kinds}}
+	k := kindCursor{cursor: cursor{B: f.kinds}}
 	for k.next() {
 		switch {
 		case k.id < 0:
@@ -198,7 +198,7 @@ func (f *frame) pairs(pairs []affinity.Pair, d *Dictionary) ([]affinity.Pair, bo
 			pairs = append(pairs, d.texts().kinds[k.id])
 		}
 	}
-	return pairs, !k.damaged
+	return pairs, !k.Damaged
 }
 
 // readKinds decodes the index of the kind of each event into kinds.
@@ -273,25 +273,25 @@ func (f *frame) eachSection() sectionCursor { return sectionCursor{rest: f.secti
 // is damaged.
 func (s *sectionCursor) next() bool {
 	c := &s.rest
-	if c.next == len(c.b) || c.damaged {
+	if c.Next == len(c.B) || c.Damaged {
 		return false
 	}
-	if s.id = c.number() - 1; s.id < 0 {
-		s.name = c.text()
-		s.end = c.next
+	if s.id = int(c.Number()) - 1; s.id < 0 {
+		s.name = c.Text()
+		s.end = c.Next
 	}
-	n := c.unsigned()
-	if c.damaged || n > uint64(len(c.b)-c.next) {
-		c.damaged = true
+	n := c.Unsigned()
+	if c.Damaged || n > uint64(len(c.B)-c.Next) {
+		c.Damaged = true
 		return false
 	}
-	end := c.next + int(n)
-	s.body = cursor{b: c.b[:end], next: c.next}
-	c.next = end
+	end := c.Next + int(n)
+	s.body = cursor{B: c.B[:end], Next: c.Next}
+	c.Next = end
 	return true
 }
 
 // done reports whether the sections end with the block.
 func (s *sectionCursor) done() bool {
-	return !s.rest.damaged && s.rest.next == len(s.rest.b)
+	return !s.rest.Damaged && s.rest.Next == len(s.rest.B)
 }

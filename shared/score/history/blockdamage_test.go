@@ -11,6 +11,7 @@ import (
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/score/strategy"
+	"github.com/affinityengine/affinity/shared/wire"
 )
 
 func TestBlockDamageIsDetected(t *testing.T) {
@@ -92,7 +93,7 @@ func TestBlockErrors(t *testing.T) {
 				if err == nil || !strings.Contains(err.Error(), test.want) {
 					t.Errorf("got error %v, want %q", err, test.want)
 				}
-				if newer := errors.Is(err, history.ErrNewer); newer != (name == "another format") {
+				if newer := errors.Is(err, wire.ErrNewer); newer != (name == "another format") {
 					t.Errorf("of a newer version: %v", newer)
 				}
 			}

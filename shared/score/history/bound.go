@@ -101,7 +101,7 @@ func (r *Reader) groups(s *section, sc *affinity.Scorer) bool {
 }
 
 func (r *Reader) eachGroup(c *cursor, f *boundFacet, sc *affinity.Scorer) bool {
-	b, p, first := c.b, c.next, -1
+	b, p, first := c.B, c.Next, -1
 	for p < len(b) {
 		head, n, next, ok := readHead(b, p)
 		if !ok {

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/affinityengine/affinity/shared/score/affinity"
+	"github.com/affinityengine/affinity/shared/wire"
 )
 
 // AppendBlock appends to dst the block of the events added so far, and empties
@@ -37,7 +38,7 @@ func (b *Builder) append(dst []byte) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(b.times)))
 	dst = append(dst, b.times...)
 	b.section = b.appendObjects(b.section[:0])
-	dst = appendText(dst, b.section)
+	dst = wire.AppendText(dst, b.section)
 	for i := range b.facets {
 		dst = b.appendFacet(dst, &b.facets[i])
 	}
@@ -93,9 +94,9 @@ func (b *Builder) appendKinds(dst []byte) []byte {
 			continue
 		}
 		name := &b.names[i.place]
-		b.section = appendText(appendText(append(b.section, 0), name.Type), name.Name)
+		b.section = wire.AppendText(wire.AppendText(append(b.section, 0), name.Type), name.Name)
 	}
-	dst = appendText(dst, b.section)
+	dst = wire.AppendText(dst, b.section)
 	start, width := len(dst), kindBits(len(b.names))
 	dst = append(dst, make([]byte, (len(b.kinds)*width+7)/8)...)
 	if width > 0 {
@@ -127,7 +128,7 @@ func (b *Builder) appendFacet(dst []byte, f *facetList) []byte {
 		values = ids.values[id]
 		dst = binary.AppendUvarint(dst, uint64(id)+1)
 	} else {
-		dst = appendText(append(dst, 0), f.name)
+		dst = wire.AppendText(append(dst, 0), f.name)
 	}
 	b.collect(f, values)
 	b.group()
@@ -136,7 +137,7 @@ func (b *Builder) appendFacet(dst []byte, f *facetList) []byte {
 	for _, first := range b.groups {
 		b.section = b.appendGroup(b.section, first, &before)
 	}
-	return appendText(dst, b.section)
+	return wire.AppendText(dst, b.section)
 }
 
 // collect makes the items of the values of a facet, in the order of their ids. The
@@ -231,7 +232,7 @@ func (b *Builder) appendGroup(dst []byte, first uint32, before *int) []byte {
 		switch {
 		case it.id == literal:
 			v := &b.values[it.place]
-			dst = appendText(dst, b.text[v.start:v.end])
+			dst = wire.AppendText(dst, b.text[v.start:v.end])
 		case it.id != last:
 			dst = binary.AppendUvarint(dst, uint64(it.id-last)-1)
 			last = it.id

@@ -4,7 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
+
+	"github.com/affinityengine/affinity/shared/wire"
 )
 
 // The stored form of a manifest. Integers are varints as in encoding/binary,
@@ -78,7 +79,7 @@ func (m Manifest) AppendPrefix(dst []byte) []byte {
 // manifestSum returns the checksum of a stored manifest, which covers all bytes
 // except the checksum.
 func manifestSum(b []byte) uint32 {
-	return crc32.Update(crc32.Checksum(b[:PrefixSize], castagnoli), castagnoli, b[manifestHeader:])
+	return wire.Checksum(b[:PrefixSize], b[manifestHeader:])
 }
 
 // posWriter writes positions, each as the difference from the previous one.
@@ -90,7 +91,7 @@ type posWriter struct {
 
 func (w *posWriter) pos(p Pos) {
 	w.dst = binary.AppendVarint(w.dst, p.Time-w.last)
-	w.dst = appendText(w.dst, p.ID)
+	w.dst = wire.AppendText(w.dst, p.ID)
 	w.last = p.Time
 }
 
@@ -123,7 +124,7 @@ func appendText[T string | []byte](dst []byte, s T) []byte {
 }
 
 // ParseManifest parses what AppendBinary wrote. An empty b is the zero
-// manifest. The manifest shares no memory with b. The error is ErrNewer for an
+// manifest. The manifest shares no memory with b. The error is wire.ErrNewer for an
 // unknown format. Any other error means that b is damaged and the caller must
 // read the log instead.
 func ParseManifest(b []byte) (Manifest, error) {
@@ -139,7 +140,7 @@ func ParseManifest(b []byte) (Manifest, error) {
 
 func parseManifest(b []byte) (Manifest, error) {
 	if b[0] > manifestFormat {
-		return Manifest{}, fmt.Errorf("format %d, want %d: %w", b[0], manifestFormat, ErrNewer)
+		return Manifest{}, fmt.Errorf("format %d, want %d: %w", b[0], manifestFormat, wire.ErrNewer)
 	}
 	if b[0] != manifestFormat || len(b) < manifestHeader {
 		return Manifest{}, errors.New("not a manifest")
@@ -147,12 +148,12 @@ func parseManifest(b []byte) (Manifest, error) {
 	if manifestSum(b) != binary.LittleEndian.Uint32(b[PrefixSize:]) {
 		return Manifest{}, errors.New("checksum does not match")
 	}
-	r := posReader{cursor: cursor{b: b, next: manifestHeader}, text: string(b)}
-	m := Manifest{Version: int64(binary.BigEndian.Uint64(b[1:])), Complete: r.signed()}
-	switch r.byte() {
+	r := posReader{cursor: cursor{B: b, Next: manifestHeader}, text: string(b)}
+	m := Manifest{Version: int64(binary.BigEndian.Uint64(b[1:])), Complete: r.Signed()}
+	switch r.Byte() {
 	case 0:
 	case flagAnnounced:
-		m.Announced = &Announcement{Range: Range{From: r.pos(), To: r.pos()}, Ticket: r.signed()}
+		m.Announced = &Announcement{Range: Range{From: r.pos(), To: r.pos()}, Ticket: r.Signed()}
 		if !m.Announced.valid() {
 			return Manifest{}, errDamaged
 		}
@@ -160,7 +161,7 @@ func parseManifest(b []byte) (Manifest, error) {
 		return Manifest{}, errDamaged
 	}
 	m.Blocks = r.blocks()
-	if r.damaged || r.next != len(b) {
+	if r.Damaged || r.Next != len(b) {
 		return Manifest{}, errDamaged
 	}
 	return m, nil
@@ -176,13 +177,13 @@ type posReader struct {
 }
 
 func (r *posReader) pos() Pos {
-	r.last += r.signed()
-	n := len(r.cursor.text())
-	return Pos{Time: r.last, ID: r.text[r.next-n : r.next]}
+	r.last += r.Signed()
+	n := len(r.cursor.Text())
+	return Pos{Time: r.last, ID: r.text[r.Next-n : r.Next]}
 }
 
 func (r *posReader) blocks() []Block {
-	n := r.size(minBlock)
+	n := r.Size(minBlock)
 	if n == 0 {
 		return nil
 	}
@@ -191,27 +192,27 @@ func (r *posReader) blocks() []Block {
 	var before Block
 	for i := range blocks {
 		b := &blocks[i]
-		flags := r.byte()
+		flags := r.Byte()
 		b.Inline = flags&flagInline != 0
 		switch flags &^ flagInline {
 		case 0:
 			b.From = r.pos()
 		case flagAdjacent:
 			b.From = before.To
-			r.damaged = r.damaged || i == 0
+			r.Damaged = r.Damaged || i == 0
 		default:
-			r.damaged = true
+			r.Damaged = true
 		}
-		r.damaged = r.damaged || inline && b.Inline
+		r.Damaged = r.Damaged || inline && b.Inline
 		inline = inline || b.Inline
 		b.To = r.pos()
-		b.ID = BlockID{Ticket: before.ID.Ticket + r.signed(), N: r.number()}
-		b.Newest = b.To.Time + r.signed()
-		b.Events, b.Bytes = r.number(), r.number()
+		b.ID = BlockID{Ticket: before.ID.Ticket + r.Signed(), N: int(r.Number())}
+		b.Newest = b.To.Time + r.Signed()
+		b.Events, b.Bytes = int(r.Number()), int(r.Number())
 		if i > 0 && before.To.Compare(b.From) > 0 || !b.valid() {
-			r.damaged = true
+			r.Damaged = true
 		}
-		if r.damaged {
+		if r.Damaged {
 			return nil
 		}
 		before = *b

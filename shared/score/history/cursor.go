@@ -2,73 +2,13 @@ package history
 
 import (
 	"encoding/binary"
-	"math"
 	"math/bits"
+
+	"github.com/affinityengine/affinity/shared/wire"
 )
 
-// cursor parses stored bytes. After the first value that does not fit, damaged
-// is set and every read returns zero.
-type cursor struct {
-	b       []byte
-	next    int // offset in b
-	damaged bool
-}
-
-// size reads the number of items that follow, each of at least this many bytes.
-// The number cannot exceed what the remaining bytes can hold, which bounds the
-// memory allocated for the items.
-func (c *cursor) size(each int) int {
-	n := c.unsigned()
-	if n > uint64((len(c.b)-c.next)/each) {
-		c.damaged = true
-		return 0
-	}
-	return int(n)
-}
-
-// number reads a count that no bytes bound.
-func (c *cursor) number() int {
-	n := c.unsigned()
-	if n > math.MaxInt {
-		c.damaged = true
-		return 0
-	}
-	return int(n)
-}
-
-func (c *cursor) text() []byte { return c.take(c.size(1)) }
-
-func (c *cursor) take(n int) []byte {
-	if c.damaged || n > len(c.b)-c.next {
-		c.damaged = true
-		return nil
-	}
-	c.next += n
-	return c.b[c.next-n : c.next]
-}
-
-func (c *cursor) byte() byte {
-	b := c.take(1)
-	if len(b) == 0 {
-		return 0
-	}
-	return b[0]
-}
-
-func (c *cursor) unsigned() uint64 {
-	n, next := uvarint(c.b, c.next)
-	if next > len(c.b) || c.damaged {
-		c.damaged = true
-		return 0
-	}
-	c.next = next
-	return n
-}
-
-func (c *cursor) signed() int64 {
-	n := c.unsigned()
-	return int64(n>>1) ^ -int64(n&1) // zigzag
-}
+// cursor parses stored bytes.
+type cursor = wire.Reader
 
 // uvarint reads a varint at p and returns the offset behind it. The offset is
 // beyond the end of b if p does not hold a varint.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/history"
+	"github.com/affinityengine/affinity/shared/wire"
 )
 
 // dictionaries is a function that returns dictionaries.
@@ -60,7 +61,7 @@ func TestBlockNeedsItsDictionary(t *testing.T) {
 		"another has its place": {shelf{generation: same}, history.ErrNoDictionary},
 		"another generation":    {shelf{generation: sampleDictionary()}, history.ErrNoDictionary},
 		"nothing is returned":   {dictionaries(func(int64) (*history.Dictionary, error) { return nil, nil }), history.ErrNoDictionary},
-		"a newer format":        {dictionaries(func(int64) (*history.Dictionary, error) { return nil, history.ErrNewer }), history.ErrNewer},
+		"a newer format":        {dictionaries(func(int64) (*history.Dictionary, error) { return nil, wire.ErrNewer }), wire.ErrNewer},
 		"a fault":               {dictionaries(func(int64) (*history.Dictionary, error) { return nil, unavailable }), history.ErrUnread},
 	} {
 		for reading, err := range readings(block, test.from) {

@@ -4,11 +4,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"slices"
 	"sync"
 
 	"github.com/affinityengine/affinity/shared/score/affinity"
+	"github.com/affinityengine/affinity/shared/wire"
 )
 
 // The stored form of a dictionary. Integers are unsigned varints as in
@@ -115,7 +115,7 @@ func (d *Dictionary) text(s span) []byte { return d.stored[s.start:s.end] }
 func (d *Dictionary) AppendBinary(dst []byte) []byte { return append(dst, d.stored...) }
 
 // ParseDictionary parses what AppendBinary wrote. The dictionary shares no memory
-// with b. The error is ErrNewer for an unknown format. Any other error is
+// with b. The error is wire.ErrNewer for an unknown format. Any other error is
 // ErrNoDictionary and says how b is damaged.
 func ParseDictionary(b []byte) (*Dictionary, error) {
 	d, err := parseDictionary(slices.Clone(b))
@@ -128,28 +128,28 @@ func ParseDictionary(b []byte) (*Dictionary, error) {
 func parseDictionary(b []byte) (*Dictionary, error) {
 	switch {
 	case len(b) > 0 && b[0] > dictionaryFormat:
-		return nil, fmt.Errorf("format %d, want %d: %w", b[0], dictionaryFormat, ErrNewer)
+		return nil, fmt.Errorf("format %d, want %d: %w", b[0], dictionaryFormat, wire.ErrNewer)
 	case len(b) < dictionaryHeader || b[0] != dictionaryFormat:
 		return nil, fmt.Errorf("%w: not a dictionary", ErrNoDictionary)
-	case crc32.Checksum(b[dictionaryHeader:], castagnoli) != binary.LittleEndian.Uint32(b[1:]):
+	case wire.Checksum(b[dictionaryHeader:]) != binary.LittleEndian.Uint32(b[1:]):
 		return nil, fmt.Errorf("%w: checksum does not match", ErrNoDictionary)
 	}
-	r := termReader{cursor{b: b, next: dictionaryHeader}}
-	d := &Dictionary{stored: b, generation: r.signed()}
-	d.kinds = make([]pairPlace, r.size(2))
+	r := termReader{cursor{B: b, Next: dictionaryHeader}}
+	d := &Dictionary{stored: b, generation: r.Signed()}
+	d.kinds = make([]pairPlace, r.Size(2))
 	for i := range d.kinds {
 		d.kinds[i] = pairPlace{r.span(), r.span()}
 	}
-	d.facets = make([]facetTerms, r.size(2))
+	d.facets = make([]facetTerms, r.Size(2))
 	for i := range d.facets {
 		f := &d.facets[i]
 		f.name = r.span()
-		f.values = make([]span, r.size(1))
+		f.values = make([]span, r.Size(1))
 		for j := range f.values {
 			f.values[j] = r.span()
 		}
 	}
-	if r.damaged || r.next != len(b) {
+	if r.Damaged || r.Next != len(b) {
 		return nil, fmt.Errorf("%w: %w", ErrNoDictionary, errDamaged)
 	}
 	d.texts, d.indexed = sync.OnceValue(d.makeTexts), sync.OnceValue(d.makeIndex)
@@ -160,8 +160,8 @@ func parseDictionary(b []byte) (*Dictionary, error) {
 type termReader struct{ cursor }
 
 func (r *termReader) span() span {
-	n := len(r.text())
-	return span{uint32(r.next - n), uint32(r.next)}
+	n := len(r.Text())
+	return span{uint32(r.Next - n), uint32(r.Next)}
 }
 
 func (d *Dictionary) makeTexts() *dictionaryTexts {
@@ -217,7 +217,7 @@ func (f *frame) dictionary(from Dictionaries) (*Dictionary, error) {
 	}
 	d, err := from.Dictionary(generation)
 	switch {
-	case errors.Is(err, ErrNoDictionary) || errors.Is(err, ErrNewer):
+	case errors.Is(err, ErrNoDictionary) || errors.Is(err, wire.ErrNewer):
 		return nil, fmt.Errorf("dictionary %d: %w", generation, err)
 	case err != nil:
 		return nil, fmt.Errorf("dictionary %d: %w: %w", generation, ErrUnread, err)

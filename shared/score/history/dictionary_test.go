@@ -13,6 +13,7 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/history"
+	"github.com/affinityengine/affinity/shared/wire"
 )
 
 // filtered returns an event with one count of each "facet:value".
@@ -171,7 +172,7 @@ func TestDictionaryDamageIsDetected(t *testing.T) {
 			damaged := slices.Clone(stored)
 			damaged[n] ^= 1 << bit
 			_, err := history.ParseDictionary(damaged)
-			if newer := n == 0 && damaged[0] > 1; errors.Is(err, history.ErrNewer) != newer || errors.Is(err, history.ErrNoDictionary) == newer {
+			if newer := n == 0 && damaged[0] > 1; errors.Is(err, wire.ErrNewer) != newer || errors.Is(err, history.ErrNoDictionary) == newer {
 				t.Errorf("with bit %d of byte %d turned over: %v", bit, n, err)
 			}
 		}

@@ -138,23 +138,23 @@ func (u *unpacked) eachGroup(s *section, facet string, fn func(value uint32, ord
 		known = u.of.texts().values[s.id]
 	}
 	c, first := &s.body, -1
-	for c.next < len(c.b) {
-		head, n, next, ok := readHead(c.b, c.next)
+	for c.Next < len(c.B) {
+		head, n, next, ok := readHead(c.B, c.Next)
 		if !ok {
 			return false
 		}
-		if c.next, ok = u.postings.read(c.b, next, head, len(u.times)); !ok {
+		if c.Next, ok = u.postings.read(c.B, next, head, len(u.times)); !ok {
 			return false
 		}
 		distance, id := head>>groupShift, first
 		for i := range n {
 			if i > 0 && head>>groupShift > 0 {
-				distance = c.unsigned() + 1
+				distance = c.Unsigned() + 1
 			}
 			value := ""
 			if head>>groupShift == 0 {
-				text := c.text()
-				value = u.text[c.next-len(text) : c.next]
+				text := c.Text()
+				value = u.text[c.Next-len(text) : c.Next]
 			} else {
 				if distance-1 >= uint64(len(known)) || uint64(id)+distance >= uint64(len(known)) {
 					return false
@@ -165,7 +165,7 @@ func (u *unpacked) eachGroup(s *section, facet string, fn func(value uint32, ord
 			if i == 0 {
 				first = id
 			}
-			if c.damaged || !u.post(affinity.Count{Facet: facet, Value: value}, fn) {
+			if c.Damaged || !u.post(affinity.Count{Facet: facet, Value: value}, fn) {
 				return false
 			}
 		}

@@ -23,28 +23,28 @@ func (p *Parts) Add(tb testing.TB, block []byte) {
 	inPostings, inValues := 0, 0
 	s := f.eachSection()
 	for s.next() {
-		for c := &s.body; c.next < len(c.b) && !c.damaged; {
-			start := c.next
-			head, n, next, _ := readHead(c.b, start)
+		for c := &s.body; c.Next < len(c.B) && !c.Damaged; {
+			start := c.Next
+			head, n, next, _ := readHead(c.B, start)
 			var l postings
-			end, ok := l.read(c.b, next, head, f.events)
+			end, ok := l.read(c.B, next, head, f.events)
 			if !ok {
 				tb.Fatal("damaged")
 			}
 			inPostings += end - next
 			inValues += next - start
-			c.next = end
+			c.Next = end
 			for i := range n {
 				if head>>groupShift == 0 {
-					c.text()
+					c.Text()
 				} else if i > 0 {
-					c.unsigned()
+					c.Unsigned()
 				}
 			}
-			inValues += c.next - end
+			inValues += c.Next - end
 		}
 	}
-	facets := len(block) - f.sections.next - inPostings - inValues
+	facets := len(block) - f.sections.Next - inPostings - inValues
 	p.Postings += inPostings
 	p.Values += inValues
 	p.Facets += facets

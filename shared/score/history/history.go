@@ -19,8 +19,6 @@ package history
 
 import (
 	"cmp"
-	"errors"
-	"hash/crc32"
 	"math"
 	"strings"
 )
@@ -53,9 +51,3 @@ type Range struct{ From, To Pos }
 func (r Range) overlaps(o Range) bool {
 	return r.From.Compare(o.To) < 0 && o.From.Compare(r.To) < 0
 }
-
-// ErrNewer means that a newer version of the engine wrote a block or manifest
-// in a format that this version does not know. The data is not damaged.
-var ErrNewer = errors.New("stored in a format this version does not know")
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)

@@ -4,7 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
+
+	"github.com/affinityengine/affinity/shared/wire"
 )
 
 // The stored form of an inline block, which is a cell of the user's row. Integers are
@@ -49,22 +50,22 @@ func ParseInline(b Block, cell []byte) ([]byte, error) {
 		return nil, ErrOtherBlock
 	}
 	if cell[0] > cellFormat {
-		return nil, fmt.Errorf("cell of format %d, want %d: %w", cell[0], cellFormat, ErrNewer)
+		return nil, fmt.Errorf("cell of format %d, want %d: %w", cell[0], cellFormat, wire.ErrNewer)
 	}
 	if len(cell) < cellHeader || cell[0] != cellFormat {
 		return nil, errors.New("not a cell of a block")
 	}
-	c := cursor{b: cell, next: cellHeader}
-	id := BlockID{Ticket: int64(c.unsigned()), N: c.number()}
+	c := cursor{B: cell, Next: cellHeader}
+	id := BlockID{Ticket: int64(c.Unsigned()), N: int(c.Number())}
 	switch {
-	case c.damaged:
+	case c.Damaged:
 		return nil, errors.New("cell of a block is cut short")
 	case id != b.ID:
 		return nil, fmt.Errorf("block %d,%d, want %d,%d: %w", id.Ticket, id.N, b.ID.Ticket, b.ID.N, ErrOtherBlock)
 	case inlineSum(b.Range, cell[cellHeader:]) != binary.LittleEndian.Uint32(cell[1:]):
 		return nil, errors.New("checksum of the cell does not match")
 	}
-	return cell[c.next:], nil
+	return cell[c.Next:], nil
 }
 
 // inlineSum returns the checksum of a range and of what follows the checksum.
@@ -73,5 +74,5 @@ func inlineSum(r Range, rest []byte) uint32 {
 	w := posWriter{dst: buffer[:0]}
 	w.pos(r.From)
 	w.pos(r.To)
-	return crc32.Update(crc32.Checksum(w.dst, castagnoli), castagnoli, rest)
+	return wire.Checksum(w.dst, rest)
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/affinityengine/affinity/shared/score/history"
+	"github.com/affinityengine/affinity/shared/wire"
 )
 
 func inlineBlock() (history.Block, []byte) {
@@ -49,7 +50,7 @@ func TestInlineBlockOfAnotherEntry(t *testing.T) {
 	if _, err := history.ParseInline(b, nil); !errors.Is(err, history.ErrOtherBlock) {
 		t.Errorf("no cell: %v", err)
 	}
-	if _, err := history.ParseInline(b, append([]byte{2}, cell[1:]...)); !errors.Is(err, history.ErrNewer) {
+	if _, err := history.ParseInline(b, append([]byte{2}, cell[1:]...)); !errors.Is(err, wire.ErrNewer) {
 		t.Errorf("a newer format: %v", err)
 	}
 }

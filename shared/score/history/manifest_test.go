@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/affinityengine/affinity/shared/score/history"
+	"github.com/affinityengine/affinity/shared/wire"
 )
 
 func TestPosOrder(t *testing.T) {
@@ -214,7 +215,7 @@ func TestParseManifestErrors(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %+v and error %v, want %q", m, err, test.want)
 			}
-			if newer := errors.Is(err, history.ErrNewer); newer != (name == "another format") {
+			if newer := errors.Is(err, wire.ErrNewer); newer != (name == "another format") {
 				t.Errorf("of a newer version: %v", newer)
 			}
 		})

@@ -13,6 +13,7 @@ import (
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/score/strategy"
+	"github.com/affinityengine/affinity/shared/wire"
 )
 
 // allTime contains every time.
@@ -136,7 +137,7 @@ func TestDamagedObjects(t *testing.T) {
 			if err := history.NewReader(affinity.Compile(sampleStrategy()), commonShelf).Recent(block, benchWindow, 9, func(affinity.Event) {}); err == nil {
 				t.Error("recent: no error")
 			}
-			if _, err := unpack(block); err == nil || errors.Is(err, history.ErrNewer) {
+			if _, err := unpack(block); err == nil || errors.Is(err, wire.ErrNewer) {
 				t.Errorf("events: %v", err)
 			}
 			c := affinity.Compile(sampleStrategy())

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/affinityengine/affinity/shared/score/affinity"
+	"github.com/affinityengine/affinity/shared/wire"
 )
 
 // A block says which objects its events name in a section of its own, which scoring
@@ -44,15 +45,15 @@ func (b *Builder) addObjects(ordinal uint32, e *affinity.Event) {
 func (b *Builder) appendObjects(dst []byte) []byte {
 	b.key = b.key[:0]
 	for _, name := range b.indexes {
-		b.key = appendText(b.key, name)
+		b.key = wire.AppendText(b.key, name)
 	}
-	dst = appendText(dst, b.key)
+	dst = wire.AppendText(dst, b.key)
 	if b.objects.n == 0 {
 		return dst
 	}
 	for at := b.objects.first; ; {
 		v := &b.values[at]
-		dst = appendText(dst, b.text[v.start:v.end])
+		dst = wire.AppendText(dst, b.text[v.start:v.end])
 		dst = b.appendPositions(dst, v)
 		if at = v.next; at == 0 {
 			return dst
@@ -116,11 +117,11 @@ func (l *objectList) none(ordinal int) bool { return l.starts[ordinal] == l.star
 // read reads the section of objects of a block. It returns false if the section is
 // damaged; then l is undefined. What of returns shares no memory with the section.
 func (l *objectList) read(section []byte, events int) bool {
-	c := cursor{b: section}
+	c := cursor{B: section}
 	l.indexes, l.values, l.cells = l.indexes[:0], l.values[:0], l.cells[:0]
-	for names := (cursor{b: c.text()}); names.next < len(names.b); {
-		name := names.text()
-		if names.damaged {
+	for names := (cursor{B: c.Text()}); names.Next < len(names.B); {
+		name := names.Text()
+		if names.Damaged {
 			return false
 		}
 		l.indexes = append(l.indexes, string(name))
@@ -128,40 +129,40 @@ func (l *objectList) read(section []byte, events int) bool {
 	text := string(section)
 	l.starts, l.places = resize(l.starts, events+1), resize(l.places, events)
 	clear(l.starts)
-	for c.next < len(section) && !c.damaged {
-		value := c.text()
+	for c.Next < len(section) && !c.Damaged {
+		value := c.Text()
 		index, start := uvarint(value, 0)
 		if index >= uint64(len(l.indexes)) || start > len(value) {
 			return false
 		}
-		l.values = append(l.values, text[c.next-len(value)+start:c.next])
+		l.values = append(l.values, text[c.Next-len(value)+start:c.Next])
 		if !l.readPostings(&c, uint32(index)) {
 			return false
 		}
 	}
-	return !c.damaged && l.arrange()
+	return !c.Damaged && l.arrange()
 }
 
 // readPostings reads the postings of the last value and counts those of each event.
 func (l *objectList) readPostings(c *cursor, index uint32) bool {
-	head := c.unsigned()
+	head := c.Unsigned()
 	ordinal, events := uint64(0), uint64(len(l.places))
 	for range head / 2 {
-		since, position := c.unsigned(), uint64(1)
+		since, position := c.Unsigned(), uint64(1)
 		if head&1 != 0 {
 			more := since&1 != 0
 			if since /= 2; more {
-				position = c.unsigned()
+				position = c.Unsigned()
 			}
 		}
 		ordinal += since
-		if c.damaged || since >= events || ordinal >= events || position-1 >= uint64(len(c.b)) {
+		if c.Damaged || since >= events || ordinal >= events || position-1 >= uint64(len(c.B)) {
 			return false
 		}
 		l.cells = append(l.cells, objectCell{uint32(ordinal), uint32(len(l.values) - 1), index, uint32(position)})
 		l.starts[ordinal+1]++
 	}
-	return !c.damaged
+	return !c.Damaged
 }
 
 // arrange gives each event its objects, in the order of their positions. It reports

@@ -53,7 +53,7 @@ var errStrategy = errors.New("the scorer and the reader have different strategie
 // Score adds all events of a block to a scorer with the reader's strategy. It
 // returns the number of events in the block, inside the window or not. The error
 // is ErrUnread if the dictionary of the block cannot be read at the moment. Any
-// other error means that the block is damaged, has an unknown format (ErrNewer), or
+// other error means that the block is damaged, has an unknown format (wire.ErrNewer), or
 // has lost its dictionary (ErrNoDictionary). The scorer may then hold part of the
 // block and must be discarded.
 func (r *Reader) Score(block []byte, sc *affinity.Scorer) (events int, err error) {
@@ -123,21 +123,21 @@ func (r *Reader) readNames(f *frame) bool {
 		return true
 	}
 	r.names, r.points = append(r.names[:0], f.kinds...), r.points[:0]
-	k := kindCursor{cursor: cursor{b: f.kinds}}
+	k := kindCursor{cursor: cursor{B: f.kinds}}
 	for k.next() {
 		switch {
 		case k.id < 0:
 			r.points = append(r.points, r.c.Points(k.typ, k.name))
 		case r.bound == nil || k.id >= len(r.bound.points):
-			k.damaged = true
+			k.Damaged = true
 		default:
 			r.points = append(r.points, r.bound.points[k.id])
 		}
 	}
-	if k.damaged {
+	if k.Damaged {
 		r.points = nil
 	}
-	return !k.damaged
+	return !k.Damaged
 }
 
 // readKinds looks up the score of each event.

@@ -3,12 +3,12 @@ package history
 import (
 	"cmp"
 	"encoding/binary"
-	"hash/crc32"
 	"hash/maphash"
 	"slices"
 	"strings"
 
 	"github.com/affinityengine/affinity/shared/score/affinity"
+	"github.com/affinityengine/affinity/shared/wire"
 )
 
 const (
@@ -144,17 +144,17 @@ func (v *Vocabulary) Dictionary(generation int64, l Limits) *Dictionary {
 	b = binary.AppendVarint(b, generation)
 	b = binary.AppendUvarint(b, uint64(len(kinds)))
 	for _, t := range kinds {
-		b = appendText(appendText(b, t.first), t.text)
+		b = wire.AppendText(wire.AppendText(b, t.first), t.text)
 	}
 	b = binary.AppendUvarint(b, uint64(len(facets)))
 	for _, t := range facets {
-		b = appendText(b, t.text)
+		b = wire.AppendText(b, t.text)
 		b = binary.AppendUvarint(b, uint64(len(values[t.text])))
 		for _, value := range values[t.text] {
-			b = appendText(b, value)
+			b = wire.AppendText(b, value)
 		}
 	}
-	binary.LittleEndian.PutUint32(b[1:], crc32.Checksum(b[dictionaryHeader:], castagnoli))
+	binary.LittleEndian.PutUint32(b[1:], wire.Checksum(b[dictionaryHeader:]))
 	d, err := parseDictionary(b)
 	if err != nil { // it holds what this function has just written
 		return nil

@@ -12,8 +12,8 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/kinds/crowdbuild"
-	"github.com/affinityengine/affinity/shared/rank/crowd"
 	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/wire"
 )
 
 // Objects that were stored under earlier settings of the index count with the
@@ -108,7 +108,7 @@ func TestManifestOfAnotherForm(t *testing.T) {
 	j := h.build()
 	h.WantState(j.ID, job.Done, "")
 	h.wantBuilt(j, hats, nil)
-	if _, err := h.runner.StartManual(t.Context(), app, shoes); !errors.Is(err, crowd.ErrNewer) {
+	if _, err := h.runner.StartManual(t.Context(), app, shoes); !errors.Is(err, wire.ErrNewer) {
 		t.Errorf("a build of the index: %v, want ErrNewer", err)
 	}
 	// Neither does a job that has begun before.

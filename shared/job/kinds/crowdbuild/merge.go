@@ -12,13 +12,14 @@ import (
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/rank/crowd"
 	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/wire"
 )
 
 // replaced reports whether an index has statistics of a newer generation. Its
 // build may already have dropped the rows of this one.
 func (t *task) replaced(ctx context.Context, index string) (bool, error) {
 	m, _, err := t.Store.ReadCrowdManifest(ctx, t.app.ID, index)
-	if errors.Is(err, crowd.ErrNewer) {
+	if errors.Is(err, wire.ErrNewer) {
 		return true, nil // by a newer version of the engine, since the job began
 	}
 	return m.Current.Supersedes(t.params.Generation, t.now()), err
@@ -262,7 +263,7 @@ func (t *task) swapIndex(ctx context.Context, index string, totals job.Totals) e
 	for range maxSwaps {
 		m, stored, err := t.Store.ReadCrowdManifest(ctx, t.app.ID, index)
 		switch {
-		case errors.Is(err, crowd.ErrNewer): // see replaced
+		case errors.Is(err, wire.ErrNewer): // see replaced
 			return nil
 		case err != nil:
 			return err

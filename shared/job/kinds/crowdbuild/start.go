@@ -12,6 +12,7 @@ import (
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/rank/crowd"
+	"github.com/affinityengine/affinity/shared/wire"
 )
 
 // ErrNoObjects means that no index to build has objects.
@@ -148,13 +149,13 @@ func (r *Runner) indexes(ctx context.Context, app, index string) ([]string, erro
 
 // share returns the share of users to read, by what the last builds have read. It
 // leaves out indexes whose statistics a newer version of the engine has built. The
-// error is crowd.ErrNewer if none remains.
+// error is wire.ErrNewer if none remains.
 func (r *Runner) share(ctx context.Context, app string, indexes []string) (left []string, share float64, err error) {
 	read := 0.0
 	var newer error
 	for _, index := range indexes {
 		m, _, err := r.work.Store.ReadCrowdManifest(ctx, app, index)
-		if errors.Is(err, crowd.ErrNewer) {
+		if errors.Is(err, wire.ErrNewer) {
 			r.Log.LogAttrs(ctx, slog.LevelWarn, "no build of an index, a newer version of the engine has built it",
 				slog.String("app", app), slog.String("index", index), slog.Any("error", err))
 			newer = err

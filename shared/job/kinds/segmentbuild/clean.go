@@ -11,6 +11,7 @@ import (
 	"github.com/affinityengine/affinity/shared/queue"
 	"github.com/affinityengine/affinity/shared/rank/segment"
 	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/wire"
 )
 
 // Deltas and Cleaning are the kinds of the tasks of segments that belong to no job.
@@ -58,7 +59,7 @@ func (r *Runner) Clean(ctx context.Context, request Request) error {
 		return err
 	}
 	m, err := s.ReadSegmentManifest(ctx, request.App)
-	if errors.Is(err, segment.ErrNewer) {
+	if errors.Is(err, wire.ErrNewer) {
 		return nil // the newer version cleans
 	}
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/rank/segment"
 	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/wire"
 )
 
 // Outcome is what a delta task has done.
@@ -40,7 +41,7 @@ func (r *Runner) Order(ctx context.Context, app string) (bool, error) {
 		return false, nil
 	}
 	m, err := r.work.Store.ReadSegmentManifest(ctx, app)
-	if errors.Is(err, segment.ErrNewer) || err == nil && m.Version == 0 {
+	if errors.Is(err, wire.ErrNewer) || err == nil && m.Version == 0 {
 		return false, nil
 	}
 	if err != nil {
@@ -90,7 +91,7 @@ func (r *Runner) Delta(ctx context.Context, request Request) (Outcome, error) {
 		return Outcome{}, nil // queries order another one
 	}
 	m, err := r.work.Store.ReadSegmentManifest(ctx, app.ID)
-	if errors.Is(err, segment.ErrNewer) {
+	if errors.Is(err, wire.ErrNewer) {
 		return Outcome{}, nil
 	}
 	if err != nil || m.Version != request.Version || !serves(m, app) {

@@ -10,6 +10,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/rank/segment"
 	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/wire"
 )
 
 // maxSwaps bounds the attempts to swap a manifest that deltas keep changing.
@@ -93,7 +94,7 @@ func (t *task) swapTo(ctx context.Context, parts []segment.Part) (bool, error) {
 	for range maxSwaps {
 		m, err := t.Store.ReadSegmentManifest(ctx, t.app.ID)
 		switch {
-		case errors.Is(err, segment.ErrNewer), err == nil && m.Generation > t.params.Generation:
+		case errors.Is(err, wire.ErrNewer), err == nil && m.Generation > t.params.Generation:
 			return false, nil
 		case err != nil:
 			return false, err
