@@ -27,6 +27,7 @@ var layers = []layer{
 	{"shared/deadline", "", ""},
 	{"shared/admission", "", ""},
 	{"shared/cache", "deadline", ""},
+	{"shared/cache/writebehind", "deadline", ""},
 	{"shared/wire", "", ""},
 	{"shared/telemetry", "", "http"},
 	{"shared/telemetry/export", "telemetry", ""},
@@ -51,7 +52,7 @@ var layers = []layer{
 	{"shared/rank/ranking", "score/affinity event score/strategy", ""},
 	{"shared/rank/feed", "catalog fault rank/ranking score/strategy wire", ""},
 	{"shared/rank/boost", "score/affinity fault", ""},
-	{"shared/app/usage", "deadline", ""},
+	{"shared/app/usage", "deadline cache/writebehind", ""},
 	{"shared/app/limit", "deadline cache", ""},
 	{"shared/app/documents", "", ""},
 	{"shared/app/documents/documentdb", "app/documents", "firestore grpc"},
@@ -78,8 +79,8 @@ var layers = []layer{
 	{"shared/profile/memory", "", ""},
 	{"shared/profile", "admission score/affinity app/config deadline profile/dictionary event score/history profile/memory store wire", ""},
 	{"shared/profile/view", "score/affinity api app/config event profile score/strategy", ""},
-	{"shared/intake/refused", "deadline store", ""},
-	{"shared/intake/recent", "deadline score/schema store", ""},
+	{"shared/intake/refused", "deadline store cache/writebehind", ""},
+	{"shared/intake/recent", "deadline score/schema store cache/writebehind", ""},
 	{"shared/intake/enrich", "admission score/affinity event/bus catalog app/config event score/history score/schema store cache", ""},
 	{"shared/intake/export", "score/affinity api event fault score/schema store", ""},
 	{"shared/intake/apply", "admission event/bus app/config deadline intake/enrich event score/history profile score/schema store", ""},
@@ -174,7 +175,7 @@ var domain = []string{
 }
 
 // all are the packages under shared/ that every function on the data links.
-const all = "wire admission app/documents cache score/affinity app/auditlog backend catalog app/config app/documents/documentdb rank/crowd deadline event fault backend/function score/history web/httpapi app/limit score/schema rank/segment store store/rowstream score/strategy telemetry telemetry/clients telemetry/export app/usage"
+const all = "wire cache/writebehind admission app/documents cache score/affinity app/auditlog backend catalog app/config app/documents/documentdb rank/crowd deadline event fault backend/function score/history web/httpapi app/limit score/schema rank/segment store store/rowstream score/strategy telemetry telemetry/clients telemetry/export app/usage"
 
 // links are the packages under shared/ that a function's zip holds. A function
 // is deployed again when one of them changes.

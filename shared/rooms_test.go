@@ -20,7 +20,7 @@ var rooms = [][2]string{
 	{"fault", "the error of a refused request"},
 	{"deadline", "how long a request may use Bigtable"},
 	{"admission", "the bytes that the requests of a process may hold"},
-	{"cache", "what a process keeps in memory of what it has read"},
+	{"cache", "what a process keeps in memory: what it has read, and what it will write"},
 	{"wire", "the parts of binary cells"},
 	{"telemetry", "log lines, traces and metrics"},
 	{"event", "events, filters, and messages between functions"},

@@ -3,13 +3,14 @@ package usage
 import (
 	"context"
 	"crypto/rand"
-	"fmt"
+	"errors"
 	"log/slog"
 	mathrand "math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/affinityengine/affinity/shared/cache/writebehind"
 	"github.com/affinityengine/affinity/shared/deadline"
 )
 
@@ -19,8 +20,6 @@ const (
 	Interval = 5 * time.Second
 	// flushTime limits a flush, so that a slow table does not keep a process alive.
 	flushTime = 5 * time.Second
-	// concurrency is how many apps a flush writes at the same time.
-	concurrency = 8
 	// maxDays, maxSketches, maxAllNames and maxKeys bound the memory of a process whose
 	// table fails, or that serves very many apps: days of apps, sketches of their users,
 	// names of all days, and keys. What is above them is not counted, and logged. Names
@@ -227,35 +226,11 @@ func (c *Counter) Flush(ctx context.Context) error {
 	defer c.flushing.Unlock()
 	ctx, cancel := deadline.Begin(ctx, flushTime)
 	defer cancel()
-	var (
-		group  sync.WaitGroup
-		slots  = make(chan struct{}, concurrency)
-		mu     sync.Mutex
-		failed []error
+	defer c.forget(ctx)
+	return errors.Join(
+		writebehind.Each(c.snapshot(), func(at appDay, e *entry) error { return c.store(ctx, at, e) }),
+		writebehind.Each(c.unstored(), func(app string, days map[string]Day) error { return c.storeKeys(ctx, app, days) }),
 	)
-	do := func(f func() error) {
-		slots <- struct{}{}
-		group.Go(func() {
-			defer func() { <-slots }()
-			if err := f(); err != nil {
-				mu.Lock()
-				failed = append(failed, err)
-				mu.Unlock()
-			}
-		})
-	}
-	for at, e := range c.snapshot() {
-		do(func() error { return c.store(ctx, at, e) })
-	}
-	for app, days := range c.unstored() {
-		do(func() error { return c.storeKeys(ctx, app, days) })
-	}
-	group.Wait()
-	c.forget(ctx)
-	if len(failed) == 0 {
-		return nil
-	}
-	return fmt.Errorf("%d writes failed: %w", len(failed), failed[0])
 }
 
 func (c *Counter) snapshot() map[appDay]*entry {

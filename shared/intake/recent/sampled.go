@@ -12,17 +12,13 @@ package recent
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
 
-	"golang.org/x/sync/errgroup"
-
-	"github.com/affinityengine/affinity/shared/deadline"
+	"github.com/affinityengine/affinity/shared/cache/writebehind"
 	"github.com/affinityengine/affinity/shared/score/schema"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -47,8 +43,6 @@ const (
 	// stateFresh is how old what is known of a user may be at the write: for an event that
 	// has waited longer, the recorder reads the user's state again.
 	stateFresh = 2 * time.Second
-	// appsAtOnce is how many apps are written at a time.
-	appsAtOnce = 8
 	// writeTime limits a write of all apps.
 	writeTime = 5 * time.Second
 	// logInterval is the time between two lines of the log about writes that fail.
@@ -70,17 +64,13 @@ type Recorder struct {
 	states States
 	log    *slog.Logger
 	now    func() time.Time
-	after  func(time.Duration, func()) // time.AfterFunc
-
-	writing chan struct{} // holds a value during a write
+	writer *writebehind.Writer
 
 	mu         sync.Mutex
 	second     int64          // since 1970, in which taken counts
 	taken      map[string]int // by app
 	waiting    map[string][]waiting
-	held       int // waiting events
-	due        bool
-	began      time.Time
+	held       int              // waiting events
 	dropped    map[string]int64 // the last minute in which the rows of an app were dropped
 	lastLogged time.Time        // when the last failure was logged
 }
@@ -95,10 +85,13 @@ type waiting struct {
 
 // New returns a Recorder that writes in the background.
 func New(s Table, states States, now func() time.Time, log *slog.Logger) *Recorder {
-	return &Recorder{
-		store: s, states: states, log: log, now: now, after: func(d time.Duration, f func()) { time.AfterFunc(d, f) },
-		writing: make(chan struct{}, 1), taken: map[string]int{}, waiting: map[string][]waiting{}, dropped: map[string]int64{},
+	r := &Recorder{
+		store: s, states: states, log: log, now: now, taken: map[string]int{}, waiting: map[string][]waiting{}, dropped: map[string]int64{},
 	}
+	r.writer = writebehind.New(writebehind.Options{
+		What: "recent events", Every: every, Longest: writeTime, Write: r.write, Waits: r.waits, Failed: r.say, Now: now,
+	})
+	return r
 }
 
 // Record takes some of the events of an app that were applied. excluded says that some of
@@ -167,25 +160,16 @@ func cut(text string) string {
 // keep lets an event wait for a write.
 func (r *Recorder) keep(app string, e waiting) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.waiting[app] = append(r.waiting[app], e)
 	r.held++
-	if !r.due {
-		r.due = true
-		r.after(max(0, every-r.now().Sub(r.began)), r.write)
-	}
+	r.mu.Unlock()
+	r.writer.Add()
 }
 
-// write writes in the background.
-func (r *Recorder) write() {
-	ctx, cancel := deadline.Begin(context.Background(), writeTime)
-	defer cancel()
+func (r *Recorder) waits() bool {
 	r.mu.Lock()
-	r.began, r.due = r.now(), false
-	r.mu.Unlock()
-	if err := r.Flush(ctx); err != nil {
-		r.say(ctx, err)
-	}
+	defer r.mu.Unlock()
+	return r.held > 0
 }
 
 // say logs a failure, unless it has logged one a short time ago.
@@ -207,32 +191,15 @@ func (r *Recorder) Flush(ctx context.Context) error {
 	if r == nil {
 		return nil
 	}
-	select {
-	case r.writing <- struct{}{}:
-		defer func() { <-r.writing }()
-	case <-ctx.Done():
-		return fmt.Errorf("write recent events: %w", ctx.Err())
-	}
+	return r.writer.Flush(ctx)
+}
+
+func (r *Recorder) write(ctx context.Context) error {
 	r.mu.Lock()
 	apps := r.waiting
 	r.waiting, r.held = map[string][]waiting{}, 0
 	r.mu.Unlock()
-	var mu sync.Mutex
-	var errs []error
-	var g errgroup.Group
-	g.SetLimit(appsAtOnce)
-	for app, events := range apps {
-		g.Go(func() error {
-			if err := r.writeApp(ctx, app, events); err != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				errs = append(errs, err)
-			}
-			return nil
-		})
-	}
-	_ = g.Wait()
-	return errors.Join(errs...)
+	return writebehind.Each(apps, func(app string, events []waiting) error { return r.writeApp(ctx, app, events) })
 }
 
 // writeApp writes events of an app, without those that are excluded. Once a minute it drops

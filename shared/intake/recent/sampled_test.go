@@ -59,11 +59,16 @@ func (w *written) read(_ context.Context, _ string, users []string) (map[string]
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // recorder returns a Recorder whose timer the test runs, and the waits that it asked for.
-func recorder(now *time.Time) (r *Recorder, w *written, waits *[]time.Duration) {
+func recorder(now *time.Time) (r *tested, w *written, waits *[]time.Duration) {
 	w, waits = &written{events: map[string][]store.RecentEvent{}, states: map[string]store.User{}}, new([]time.Duration)
-	r = New(w, w.read, func() time.Time { return *now }, slog.New(slog.DiscardHandler))
-	r.after = func(d time.Duration, _ func()) { *waits = append(*waits, d) }
+	r = &tested{Recorder: New(w, w.read, func() time.Time { return *now }, slog.New(slog.DiscardHandler))}
+	r.writer.After = func(d time.Duration, run func()) { *waits, r.run = append(*waits, d), run }
 	return r, w, waits
+}
+
+type tested struct {
+	*Recorder
+	run func() // the timer ends
 }
 
 func viewOf(user string, receipt time.Time) store.LogEvent {
@@ -89,7 +94,7 @@ func TestSomeEventsOfEachSecond(t *testing.T) {
 	if len(w.events) != 0 || len(*waits) != 1 || (*waits)[0] != 0 {
 		t.Fatalf("%d apps written by messages, writes after %v; want one at once", len(w.events), *waits)
 	}
-	r.write()
+	r.run()
 	now = now.Add(time.Second / 2)
 	r.Record("shop", many(1, now), false)
 	if len(w.events["shop"]) != PerSecond || len(w.events["zoo"]) != PerSecond || len(*waits) != 1 {
@@ -101,7 +106,7 @@ func TestSomeEventsOfEachSecond(t *testing.T) {
 		t.Errorf("writes after %v; want the second at once, a second later", *waits)
 	}
 	now = now.Add(time.Second / 4)
-	r.write()
+	r.run()
 	now = now.Add(time.Second / 4 * 3)
 	r.Record("shop", many(1, now), false)
 	if len(*waits) != 3 || (*waits)[2] != time.Second/4 {
@@ -123,7 +128,7 @@ func TestEventInShort(t *testing.T) {
 	}
 	e.Original = schema.Original{ReceivedAt: 1, Index: "i", Event: []byte(`{}`)}.Append(nil)
 	r.Record("shop", []store.LogEvent{e}, false)
-	r.write()
+	r.run()
 	got := w.events["shop"][0]
 	if len(got.ObjectIDs) != MaxListed || len(got.Filters) != MaxListed || got.Index != "i" || got.User != "ann" || got.Receipt != e.Receipt {
 		t.Errorf("got %+v", got)
@@ -146,7 +151,7 @@ func TestExcludedEventsAreNotWritten(t *testing.T) {
 		r.Record("shop", []store.LogEvent{viewOf(user, noon)}, true)
 	}
 	r.Record("shop", []store.LogEvent{viewOf("old", noon.Add(-maxHeld))}, false)
-	r.write()
+	r.run()
 	var users []string
 	for _, e := range w.events["shop"] {
 		users = append(users, e.User)
@@ -157,7 +162,7 @@ func TestExcludedEventsAreNotWritten(t *testing.T) {
 	now = now.Add(time.Second)
 	r.Record("zoo", []store.LogEvent{viewOf("ann", noon), viewOf("gone", noon)}, false)
 	now = now.Add(time.Minute) // the process had no CPU
-	r.write()
+	r.run()
 	if got := w.events["zoo"]; len(got) != 1 || got[0].User != "ann" {
 		t.Errorf("of events that waited for a minute %v are written, want that of ann", got)
 	}
@@ -174,14 +179,14 @@ func TestFailingTableHoldsNobody(t *testing.T) {
 	if r.held != maxWaiting {
 		t.Errorf("%d events wait, want %d", r.held, maxWaiting)
 	}
-	r.write()
+	r.run()
 	if r.held != 0 || len(*waits) != 1 {
 		t.Errorf("%d events wait, %d writes are due", r.held, len(*waits))
 	}
 	w.fails = false
 	now = now.Add(time.Minute)
 	r.Record("shop", many(1, now), false)
-	r.write()
+	r.run()
 	if len(w.events["shop"]) != 1 {
 		t.Errorf("written: %v", w.events)
 	}

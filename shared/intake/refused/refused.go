@@ -12,15 +12,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
-	"github.com/affinityengine/affinity/shared/deadline"
+	"github.com/affinityengine/affinity/shared/cache/writebehind"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -40,8 +36,6 @@ const (
 	// reason.
 	maxBytes   = 4 << 20
 	maxReasons = 10_000
-	// appsAtOnce is how many apps are written at a time.
-	appsAtOnce = 8
 )
 
 // OptedOut is the reason of events of types that their users have opted out of. These
@@ -60,21 +54,16 @@ type Table interface {
 
 // Recorder collects refusals. It is safe for concurrent use.
 type Recorder struct {
-	store Table
-	log   *slog.Logger
-	now   func() time.Time
-	after func(time.Duration, func()) // time.AfterFunc
+	store  Table
+	log    *slog.Logger
+	now    func() time.Time
+	writer *writebehind.Writer
 
-	writing chan struct{} // holds a value during a write
-
-	mu       sync.Mutex
-	waiting  map[key]*refusals
-	bytes    int   // of the waiting events
-	last     int64 // sequence
-	lost     int64 // refusals without a place, since the last write
-	due      bool  // a write will begin
-	failures int   // writes that failed, since one did not
-	began    time.Time
+	mu      sync.Mutex
+	waiting map[key]*refusals
+	bytes   int   // of the waiting events
+	last    int64 // sequence
+	lost    int64 // refusals without a place, since the last write
 }
 
 type key struct{ app, reason string }
@@ -87,10 +76,11 @@ type refusals struct {
 
 // New returns a Recorder that writes in the background.
 func New(s Table, now func() time.Time, log *slog.Logger) *Recorder {
-	return &Recorder{
-		store: s, log: log, now: now, after: func(d time.Duration, f func()) { time.AfterFunc(d, f) },
-		writing: make(chan struct{}, 1), waiting: map[key]*refusals{},
-	}
+	r := &Recorder{store: s, log: log, now: now, waiting: map[key]*refusals{}}
+	r.writer = writebehind.New(writebehind.Options{
+		What: "refusals", Every: Every, Longest: writeTime, Write: r.write, Waits: r.waits, Now: now,
+	})
+	return r
 }
 
 // Record adds a refusal of an app. It does not keep the memory of its event.
@@ -98,6 +88,7 @@ func (r *Recorder) Record(app string, refusal store.Refused) {
 	if refusal.Event = bytes.Clone(refusal.Event); !json.Valid(refusal.Event) {
 		refusal.Event = nil // the store could never write it
 	}
+	defer r.writer.Add()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	of := r.of(key{app, refusal.Reason}, 1)
@@ -111,6 +102,7 @@ func (r *Recorder) Record(app string, refusal store.Refused) {
 
 // Count adds refusals of an app of which no event is kept.
 func (r *Recorder) Count(app, reason string, n int64) {
+	defer r.writer.Add()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.of(key{app, reason}, n)
@@ -128,10 +120,6 @@ func (r *Recorder) of(k key, n int64) *refusals {
 		r.waiting[k] = of
 	}
 	of.count += n
-	if !r.due {
-		r.due = true
-		r.after(max(0, Every-r.now().Sub(r.began)), r.write)
-	}
 	return of
 }
 
@@ -148,56 +136,28 @@ func (r *Recorder) keep(of *refusals, e store.Refused) {
 	of.events = append(of.events, e)
 }
 
-// write writes in the background, and arranges the next write if refusals wait.
-func (r *Recorder) write() {
-	ctx, cancel := deadline.Begin(context.Background(), writeTime)
-	defer cancel()
-	r.mu.Lock()
-	r.began = r.now()
-	r.mu.Unlock()
-	err := r.Flush(ctx)
+// Flush writes the refusals that wait. Those that cannot be written wait further.
+func (r *Recorder) Flush(ctx context.Context) error { return r.writer.Flush(ctx) }
+
+func (r *Recorder) waits() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.due = false
-	if r.failures++; err == nil {
-		r.failures = 0
-	}
-	if len(r.waiting) > 0 {
-		r.due = true
-		r.after(Every<<min(r.failures, 5), r.write)
-	}
+	return len(r.waiting) > 0
 }
 
-// Flush writes the refusals that wait. Those that cannot be written wait further.
-func (r *Recorder) Flush(ctx context.Context) error {
-	select {
-	case r.writing <- struct{}{}:
-		defer func() { <-r.writing }()
-	case <-ctx.Done():
-		return fmt.Errorf("write refusals: %w", ctx.Err())
-	}
+func (r *Recorder) write(ctx context.Context) error {
 	apps, lost := r.take()
 	if lost > 0 {
 		r.log.LogAttrs(ctx, slog.LevelError, "refusals are lost: too many reasons wait", slog.Int64("refusals", lost))
 	}
-	var mu sync.Mutex
-	var errs []error
-	var g errgroup.Group
-	g.SetLimit(appsAtOnce)
-	for app, list := range apps {
-		g.Go(func() error {
-			if err := r.store.RecordRefused(ctx, app, r.now(), list); err != nil {
-				r.putBack(app, list)
-				r.log.LogAttrs(ctx, slog.LevelWarn, "refusals are not written yet", slog.String("app", app), slog.Any("error", err))
-				mu.Lock()
-				defer mu.Unlock()
-				errs = append(errs, err)
-			}
-			return nil
-		})
-	}
-	_ = g.Wait()
-	return errors.Join(errs...)
+	return writebehind.Each(apps, func(app string, list store.Refusals) error {
+		err := r.store.RecordRefused(ctx, app, r.now(), list)
+		if err != nil {
+			r.putBack(app, list)
+			r.log.LogAttrs(ctx, slog.LevelWarn, "refusals are not written yet", slog.String("app", app), slog.Any("error", err))
+		}
+		return err
+	})
 }
 
 // take returns what waits, by app. Events that have waited too long are left out.

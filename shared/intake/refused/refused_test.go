@@ -44,10 +44,15 @@ var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // recorder returns a Recorder whose timer the test runs, and the waits that it asked
 // for.
-func recorder(w *written, now *time.Time) (r *Recorder, waits *[]time.Duration) {
-	r, waits = New(w, func() time.Time { return *now }, slog.New(slog.DiscardHandler)), new([]time.Duration)
-	r.after = func(d time.Duration, _ func()) { *waits = append(*waits, d) }
+func recorder(w *written, now *time.Time) (r *tested, waits *[]time.Duration) {
+	r, waits = &tested{Recorder: New(w, func() time.Time { return *now }, slog.New(slog.DiscardHandler))}, new([]time.Duration)
+	r.writer.After = func(d time.Duration, run func()) { *waits, r.run = append(*waits, d), run }
 	return r, waits
+}
+
+type tested struct {
+	*Recorder
+	run func() // the timer ends
 }
 
 func TestManyRefusalsAreOneWrite(t *testing.T) {
@@ -61,7 +66,7 @@ func TestManyRefusalsAreOneWrite(t *testing.T) {
 	if len(w.lists) != 0 || len(*waits) != 1 || (*waits)[0] != 0 {
 		t.Fatalf("%d writes by requests, writes after %v; want one at once", len(w.lists), *waits)
 	}
-	r.write()
+	r.run()
 	if len(w.lists) != 1 {
 		t.Fatalf("%d writes, want 1", len(w.lists))
 	}
@@ -87,13 +92,13 @@ func TestFailingStoreLosesNothing(t *testing.T) {
 	r, waits := recorder(w, &now)
 	for i := range 3 {
 		r.Record("shop", store.Refused{At: noon, Reason: "r", Event: json.RawMessage([]byte{'0' + byte(i)})})
-		r.write()
+		r.run()
 	}
 	if diff := cmp.Diff([]time.Duration{0, 2 * Every, 4 * Every, 8 * Every}, *waits); diff != "" {
 		t.Errorf("waits (-want +got):\n%s", diff)
 	}
 	w.fails = false
-	r.write()
+	r.run()
 	if len(w.lists) != 1 || w.lists[0].Counts["r"] != 3 || len(w.lists[0].Events) != 3 || string(w.lists[0].Events[2].Event) != "2" {
 		t.Errorf("written: %+v", w.lists)
 	}
@@ -157,9 +162,9 @@ func TestOldEventsAreCountedOnly(t *testing.T) {
 	now, w := noon, &written{fails: true}
 	r, _ := recorder(w, &now)
 	r.Record("shop", store.Refused{At: noon, Reason: "r", Event: json.RawMessage(`{"userToken":"ann"}`)})
-	r.write()
+	r.run()
 	now, w.fails = noon.Add(MaxHeld), false
-	r.write()
+	r.run()
 	if len(w.lists) != 1 || w.lists[0].Counts["r"] != 1 || len(w.lists[0].Events) != 0 {
 		t.Errorf("written: %+v, want a count alone", w.lists)
 	}
