@@ -38,5 +38,5 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 		return nil, err
 	}
 	base := o.Base
-	return New(Backends{Base: base, Auth: auth.New(base.CachedConfig, s.Auth).Note(base.Usage.Key), Queue: tasks}), nil
+	return New(Backends{Base: base, Auth: auth.New(base.CachedConfig, s.Auth, base.Usage.Key), Queue: tasks}), nil
 }

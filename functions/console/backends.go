@@ -69,7 +69,7 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	base := o.Base
 	engine := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
 	engine.SetSlack(s.DeletionSlack)
-	who := auth.New(base.CachedConfig, s.Auth).Note(base.Usage.Key)
+	who := auth.New(base.CachedConfig, s.Auth, base.Usage.Key)
 	all := runners.Open(base, tasks, s.Jobs, engine, nil)
 	enricher := enrich.New(base.Store, base.CachedConfig)
 	refusals := refused.New(base.Buffered(), base.Now, log)

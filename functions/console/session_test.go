@@ -65,7 +65,7 @@ func newTest(t *testing.T) *tested {
 	for _, permission := range auth.All {
 		h.put(permission, permission)
 	}
-	h.auth = auth.New(config.NewCached(h.config, 0), auth.Environment{Hosts: auth.Hosts{"shop.example.com": testApp, "zoo.example.com": "zoo"}})
+	h.auth = auth.New(config.NewCached(h.config, 0), auth.Environment{Hosts: auth.Hosts{"shop.example.com": testApp, "zoo.example.com": "zoo"}}, nil)
 	h.Handler = New(Options{
 		Log: slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Auth: h.auth, Secret: h.secret, Now: time.Now, Links: h.links,
 		API: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

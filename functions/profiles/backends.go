@@ -53,7 +53,7 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	base := o.Base
 	profiles := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
 	profiles.SetSlack(s.DeletionSlack)
-	return New(Backends{Base: base, Auth: auth.New(parents, s.Auth).Note(base.Usage.Key), Queue: tasks, Profiles: profiles}), nil
+	return New(Backends{Base: base, Auth: auth.New(parents, s.Auth, base.Usage.Key), Queue: tasks, Profiles: profiles}), nil
 }
 
 // Validate checks the settings of the queue and of deletions.

@@ -267,7 +267,7 @@ func TestBoostsFailWithoutPrivateFacets(t *testing.T) {
 	s := boostShop(t)
 	b, off := s.Backends.ForRank(), false
 	cached := config.NewCached(failing{b.Config, &off}, time.Nanosecond)
-	b.Auth = auth.New(cached, auth.Environment{})
+	b.Auth = auth.New(cached, auth.Environment{}, nil)
 	h := rank.New(b)
 	boosted(t, h, "/1/boosts/ann?engine=algolia")
 	off = true

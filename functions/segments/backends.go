@@ -47,7 +47,7 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	runner := func(collection job.Collection) job.Runner { return jobrunner.Open(base, tasks, s.Jobs, collection) }
 	return New(Backends{
 		Base: base, Segmenting: segmentjobs.New(base, runner, profiles), Before: jobrunner.Before(base),
-		Auth: auth.New(base.CachedConfig, s.Auth).Note(base.Usage.Key),
+		Auth: auth.New(base.CachedConfig, s.Auth, base.Usage.Key),
 	}), nil
 }
 

@@ -43,7 +43,7 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	}
 	base := o.Base
 	profiles := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
-	return Over(base, auth.New(base.CachedConfig, s.Auth).Note(base.Usage.Key), profiles, tasks, s.Jobs), nil
+	return Over(base, auth.New(base.CachedConfig, s.Auth, base.Usage.Key), profiles, tasks, s.Jobs), nil
 }
 
 // Over returns the function over services that other functions of the process may use too.

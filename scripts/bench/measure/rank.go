@@ -131,7 +131,7 @@ func (r *rankRun) backends() rank.Backends {
 	now := func() time.Time { return instant }
 	b := backend.New(slog.New(slog.DiscardHandler), now, r.c.store, r.config, time.Hour)
 	profiles := profile.New(b.Store, b.Config, b.CachedConfig, b.Now, b.Log)
-	return rank.Backends{Base: b, Auth: auth.New(b.CachedConfig, auth.Environment{}), Orderer: ranker.New(b.Store, b.CachedConfig, profiles, b.Now, b.Log)}
+	return rank.Backends{Base: b, Auth: auth.New(b.CachedConfig, auth.Environment{}, nil), Orderer: ranker.New(b.Store, b.CachedConfig, profiles, b.Now, b.Log)}
 }
 
 // measure takes the measurements of warm requests in turn.

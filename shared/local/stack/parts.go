@@ -60,7 +60,7 @@ type Backends struct {
 
 func newBackends(base backend.Base, cipher config.Cipher, o Options, messages *pubsub.Bus, tasks queue.Queue) *Backends {
 	keys := func(c *config.Cached) *auth.Authenticator {
-		return auth.New(c, auth.Environment{Hosts: o.Hosts}).Note(base.Usage.Key)
+		return auth.New(c, auth.Environment{Hosts: o.Hosts}, base.Usage.Key)
 	}
 	b := &Backends{
 		Base: base, Below: config.Documents{Store: base.Documents}, Auth: keys(base.CachedConfig), AuthSecured: keys(base.CachedConfig.WithCipher(cipher)), Cipher: cipher,

@@ -91,16 +91,10 @@ type Environment struct {
 // New returns an Authenticator. It reads the app and the key from the cache for
 // each request, so a new or deleted key takes up to one TTL to have an effect, and
 // a deleted one up to five minutes while the store of the configuration fails. It
-// accepts secured keys if the cache reads parents.
-func New(c *config.Cached, env Environment) *Authenticator {
-	return &Authenticator{config: c, env: env, addresses: limit.NewAddresses()}
-}
-
-// Note makes the Authenticator call f with the app and the key's hash of every
-// accepted request. It must be called before any other method.
-func (a *Authenticator) Note(f func(appID, hash string)) *Authenticator {
-	a.note = f
-	return a
+// accepts secured keys if the cache reads parents. used learns the app and the key's hash of
+// every accepted request; nil: nobody does.
+func New(c *config.Cached, env Environment, used func(appID, hash string)) *Authenticator {
+	return &Authenticator{config: c, env: env, note: used, addresses: limit.NewAddresses()}
 }
 
 // Refuse makes the Authenticator refuse a key of any app, and secured keys of it: the error is why, and

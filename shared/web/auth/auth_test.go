@@ -69,7 +69,7 @@ func TestApp(t *testing.T) {
 			r := httptest.NewRequest("GET", "/", nil)
 			r.Header.Set("X-Algolia-Application-Id", tt.app)
 			r.Header.Set("X-Algolia-API-Key", tt.key)
-			a := auth.New(config.NewCached(newStore(t), 0), auth.Environment{})
+			a := auth.New(config.NewCached(newStore(t), 0), auth.Environment{}, nil)
 			got, err := a.Tenant(r, tt.anyOf...)
 			if id, same := a.AppID(r, tt.anyOf...); id != got.ID || !errors.Is(same, tt.want) {
 				t.Errorf("the app's id alone: %q, %v; want %q", id, same, got.ID)
@@ -89,7 +89,7 @@ func TestApp(t *testing.T) {
 
 // A caller with a wrong key must not learn whether the app exists.
 func TestUnknownAppLooksLikeWrongKey(t *testing.T) {
-	a := auth.New(config.NewCached(newStore(t), 0), auth.Environment{})
+	a := auth.New(config.NewCached(newStore(t), 0), auth.Environment{}, nil)
 	_, wrongKey := a.Check(t.Context(), auth.Request{App: "shop", Key: "x"}, auth.Search)
 	_, unknownApp := a.Check(t.Context(), auth.Request{App: "nobody", Key: "x"}, auth.Search)
 	if wrongKey == nil || unknownApp == nil || wrongKey.Error() != unknownApp.Error() {
@@ -100,7 +100,7 @@ func TestUnknownAppLooksLikeWrongKey(t *testing.T) {
 // A key is valid until it is deleted.
 func TestDeletedKeyIsRejected(t *testing.T) {
 	store := newStore(t)
-	a := auth.New(config.NewCached(store, 0), auth.Environment{})
+	a := auth.New(config.NewCached(store, 0), auth.Environment{}, nil)
 	check := func(when string, want error) {
 		t.Helper()
 		if _, err := a.Check(t.Context(), auth.Request{App: "shop", Key: "search"}, auth.Settings); !errors.Is(err, want) {
@@ -150,7 +150,7 @@ func TestAppReturnsStoreErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			store.Store = newStore(t)
-			a := auth.New(config.NewCached(store, 0), auth.Environment{})
+			a := auth.New(config.NewCached(store, 0), auth.Environment{}, nil)
 			_, err := a.Check(t.Context(), auth.Request{App: "shop", Key: "search"}, auth.Search)
 			if !errors.Is(err, errBackend) || errors.Is(err, auth.ErrCredentials) || errors.Is(err, auth.ErrForbidden) {
 				t.Errorf("got error %v, want the store's error", err)
@@ -242,7 +242,7 @@ func TestNewKey(t *testing.T) {
 // one that needs the app's settings does not.
 func TestKnownKeyInAnOutage(t *testing.T) {
 	store := &broken{Store: newStore(t)}
-	a := auth.New(config.NewCached(store, time.Nanosecond), auth.Environment{})
+	a := auth.New(config.NewCached(store, time.Nanosecond), auth.Environment{}, nil)
 	r := httptest.NewRequest("GET", "/", nil)
 	r.Header.Set("X-Algolia-Application-Id", "shop")
 	r.Header.Set("X-Algolia-API-Key", "search")

@@ -36,7 +36,7 @@ func BenchmarkChecks(b *testing.B) {
 		}
 	}
 	secured := secure("search", "userToken=ann&validUntil=99999999999&restrictIndices=a%2Cb%2A&restrictSources=0.0.0.0%2F0")
-	keys := auth.New(config.NewCached(store, config.TTL).WithCipher(cipher), auth.Environment{})
+	keys := auth.New(config.NewCached(store, config.TTL).WithCipher(cipher), auth.Environment{}, nil)
 	const most = 2_000_000
 	body := strings.Repeat("a", 1_000)
 	checked := func(w http.ResponseWriter, r *http.Request) error {

@@ -37,7 +37,7 @@ func TestGuessingAddress(t *testing.T) {
 
 func guessingAddress(t *testing.T) {
 	store := &counting{Store: newStore(t)}
-	a := auth.New(config.NewCached(store, config.TTL), auth.Environment{})
+	a := auth.New(config.NewCached(store, config.TTL), auth.Environment{}, nil)
 	ask := func(address, app, key string) error {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.RemoteAddr = address + ":1234"

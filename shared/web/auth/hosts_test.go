@@ -31,7 +31,7 @@ func TestHostsFromEnvironment(t *testing.T) {
 
 // A caller with a wrong key must not learn whose host it is.
 func TestWrongKeyAtAnyHost(t *testing.T) {
-	a := auth.New(config.NewCached(newStore(t), 0), auth.Environment{Hosts: auth.Hosts{"zoo.example": "zoo"}})
+	a := auth.New(config.NewCached(newStore(t), 0), auth.Environment{Hosts: auth.Hosts{"zoo.example": "zoo"}}, nil)
 	for _, test := range []struct {
 		customer, app, key string
 		want               error

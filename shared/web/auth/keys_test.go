@@ -21,7 +21,7 @@ func with(t *testing.T, env auth.Environment, key config.Key) *auth.Authenticato
 	if err != nil {
 		t.Fatal(err)
 	}
-	return auth.New(config.NewCached(store, config.TTL), env)
+	return auth.New(config.NewCached(store, config.TTL), env, nil)
 }
 
 func TestKeyEnds(t *testing.T) {

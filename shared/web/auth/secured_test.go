@@ -61,7 +61,7 @@ func (f family) add(t testing.TB, app, text string, key config.Key) {
 }
 
 func (f family) authenticator(env auth.Environment) *auth.Authenticator {
-	return auth.New(config.NewCached(f.Store, config.TTL).WithCipher(f.Cipher), env)
+	return auth.New(config.NewCached(f.Store, config.TTL).WithCipher(f.Cipher), env, nil)
 }
 
 // wants checks the outcome of a secured key of shop.
@@ -191,7 +191,7 @@ func TestSecuredKeyIsNotSecure(t *testing.T) {
 	} {
 		wants(t, a, name, auth.Request{Key: key}, auth.ErrCredentials.Error(), auth.Search)
 	}
-	plain := auth.New(config.NewCached(f.Store, config.TTL), auth.Environment{})
+	plain := auth.New(config.NewCached(f.Store, config.TTL), auth.Environment{}, nil)
 	wants(t, plain, "without parents", auth.Request{Key: good}, auth.ErrSecured.Error(), auth.Search)
 }
 
@@ -231,7 +231,7 @@ func (f *failing) Decrypt(ctx context.Context, sealed, owner []byte) ([]byte, er
 func TestCipherFails(t *testing.T) {
 	f := newFamily(t)
 	c := &failing{Cipher: f.Cipher}
-	a := auth.New(config.NewCached(f.Store, time.Nanosecond).WithCipher(c), auth.Environment{})
+	a := auth.New(config.NewCached(f.Store, time.Nanosecond).WithCipher(c), auth.Environment{}, nil)
 	r := auth.Request{App: "shop", Key: secure("parent", "userToken=ann")}
 	c.err = errBackend
 	if _, err := a.Check(t.Context(), r); !errors.Is(err, errBackend) || errors.Is(err, auth.ErrCredentials) {
@@ -320,7 +320,8 @@ var knownKeys = map[string]bool{"parent": true, "reader": true, "plain": true}
 // A use of a secured key is noted as one of its parent, and a refused one is not.
 func TestUseOfASecuredKeyIsItsParents(t *testing.T) {
 	var used []string
-	a := newFamily(t).authenticator(auth.Environment{}).Note(func(app, hash string) { used = append(used, app+","+hash) })
+	f := newFamily(t)
+	a := auth.New(config.NewCached(f.Store, config.TTL).WithCipher(f.Cipher), auth.Environment{}, func(app, hash string) { used = append(used, app+","+hash) })
 	wants(t, a, "secured", auth.Request{Key: secure("parent", "userToken=ann")}, "", auth.Search)
 	wants(t, a, "ended", auth.Request{Key: secure("reader", "validUntil=1")},
 		"Invalid credentials: the validity of this secured API key has ended")

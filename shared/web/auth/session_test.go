@@ -32,7 +32,7 @@ func put(t *testing.T, store config.Store, key config.Key) {
 // A session permits what its key permits now, and no more than the key did at its beginning.
 func TestSessionPermitsNoMoreThanAtItsBeginning(t *testing.T) {
 	store := newStore(t)
-	a := auth.New(config.NewCached(store, 0), auth.Environment{})
+	a := auth.New(config.NewCached(store, 0), auth.Environment{}, nil)
 	hash := auth.Hash("person")
 	put(t, store, config.Key{Hash: hash, ACL: []string{auth.Recommendation, auth.Usage}})
 	s, err := a.Begin(keyed("shop", "person"))
@@ -72,7 +72,7 @@ func TestSessionEndsWithItsKey(t *testing.T) {
 			"its app": func(s config.Store) error { _, err := s.DeleteApp(t.Context(), "shop"); return err },
 		} {
 			store := newStore(t)
-			a := auth.New(config.NewCached(store, 0), auth.Environment{})
+			a := auth.New(config.NewCached(store, 0), auth.Environment{}, nil)
 			put(t, store, config.Key{Hash: auth.Hash("person"), ACL: auth.All, ValidUntil: time.Now().Add(time.Hour)})
 			s, err := a.Begin(keyed("shop", "person"))
 			if err != nil {
@@ -98,7 +98,7 @@ func TestSessionEndsWithItsKey(t *testing.T) {
 
 // What a request in a session carries of credentials counts for nothing.
 func TestSessionIgnoresCredentials(t *testing.T) {
-	a := auth.New(config.NewCached(newStore(t), 0), auth.Environment{})
+	a := auth.New(config.NewCached(newStore(t), 0), auth.Environment{}, nil)
 	s, err := a.Begin(keyed("shop", "admin"))
 	if err != nil {
 		t.Fatal(err)
@@ -117,7 +117,7 @@ func TestSessionIgnoresCredentials(t *testing.T) {
 
 // A session is for its app on every host, also where customers have hosts of their own.
 func TestSessionOnCustomersHosts(t *testing.T) {
-	a := auth.New(config.NewCached(newStore(t), 0), auth.Environment{Hosts: auth.Hosts{"shop.example.com": "shop"}})
+	a := auth.New(config.NewCached(newStore(t), 0), auth.Environment{Hosts: auth.Hosts{"shop.example.com": "shop"}}, nil)
 	r := keyed("shop", "admin")
 	r.Header.Set(auth.CustomerHeader, "shop") // as the login of the console does
 	s, err := a.Begin(r)
@@ -138,7 +138,7 @@ func TestSessionOnCustomersHosts(t *testing.T) {
 
 func TestSessionOfNoKey(t *testing.T) {
 	f := newFamily(t)
-	a := auth.New(config.NewCached(f.Store, 0).WithCipher(f.Cipher), auth.Environment{})
+	a := auth.New(config.NewCached(f.Store, 0).WithCipher(f.Cipher), auth.Environment{}, nil)
 	for name, c := range map[string]struct {
 		app, key string
 		want     error
@@ -164,7 +164,7 @@ func TestSessionOfNoKey(t *testing.T) {
 func TestSessionsAreNotGuessed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &counting{Store: newStore(t)}
-		a := auth.New(config.NewCached(store, config.TTL), auth.Environment{})
+		a := auth.New(config.NewCached(store, config.TTL), auth.Environment{}, nil)
 		for guesses := 0; ; guesses++ {
 			if guesses == 2_000 {
 				t.Fatal("an address may guess for ever")
@@ -185,7 +185,7 @@ func TestSessionsAreNotGuessed(t *testing.T) {
 // The other restrictions of a key are those of its session.
 func TestSessionOfARestrictedKey(t *testing.T) {
 	store := newStore(t)
-	a := auth.New(config.NewCached(store, 0), auth.Environment{})
+	a := auth.New(config.NewCached(store, 0), auth.Environment{}, nil)
 	put(t, store, config.Key{Hash: auth.Hash("part"), ACL: auth.All, Indexes: []string{"shoes*"}})
 	s, err := a.Begin(keyed("shop", "part"))
 	if err != nil {
