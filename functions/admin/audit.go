@@ -58,7 +58,7 @@ func (h handler) audit(w http.ResponseWriter, r *http.Request) error {
 		}
 		return httpapi.WriteJSON(w, http.StatusOK, answer)
 	}
-	report, err := audit.New(h.Store, h.Profiles, h.Config).Sample(ctx, app, *request.Sample)
+	report, err := audit.New(audit.RowsOf(h.Store), h.Profiles, h.Config).Sample(ctx, app, *request.Sample)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (h handler) audit(w http.ResponseWriter, r *http.Request) error {
 // auditSegments compares answers about segments with the profiles of a sample of users.
 func (h handler) auditSegments(ctx context.Context, app config.App, n int) (api.Audit, error) {
 	rnd := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
-	sample, err := h.Store.SampleUsers(ctx, app.ID, n, audit.MaxKeys, rnd)
+	sample, err := h.Store.Users.SampleUsers(ctx, app.ID, n, audit.MaxKeys, rnd)
 	if err != nil {
 		return api.Audit{}, fmt.Errorf("audit segments: %w", err)
 	}

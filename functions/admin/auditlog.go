@@ -23,13 +23,13 @@ func (h handler) auditLog(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if user != "" {
-		salt, err := h.Store.AuditSalt(r.Context(), app)
+		salt, err := h.Store.AuditLog.AuditSalt(r.Context(), app)
 		if err != nil {
 			return auditLogError(err)
 		}
 		query.User = auditlog.Hash(salt, user)
 	}
-	entries, next, err := h.Store.AuditLog(r.Context(), app, query)
+	entries, next, err := h.Store.AuditLog.AuditLog(r.Context(), app, query)
 	if err != nil {
 		return auditLogError(err)
 	}

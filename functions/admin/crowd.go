@@ -140,13 +140,13 @@ func (h handler) crowdFaults(r *http.Request, j job.Job) ([]string, error) {
 
 // currentCrowd returns the statistics that rankings use.
 func (h handler) currentCrowd(ctx context.Context, app string) ([]api.CrowdGeneration, error) {
-	indexes, err := h.Store.CrowdIndexes(ctx, app)
+	indexes, err := h.Store.Crowd.CrowdIndexes(ctx, app)
 	if err != nil {
 		return nil, err
 	}
 	var current []api.CrowdGeneration
 	for _, index := range indexes {
-		m, _, err := h.Store.ReadCrowdManifest(ctx, app, index)
+		m, _, err := h.Store.Crowd.ReadCrowdManifest(ctx, app, index)
 		if errors.Is(err, wire.ErrNewer) {
 			continue // rankings by this version have none
 		}

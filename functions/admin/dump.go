@@ -246,7 +246,7 @@ var errPageFull = errors.New("the page is full")
 
 // objects adds objects of the first index that has some left.
 func (p *dumpPage) objects(ctx context.Context) error {
-	indexes, err := p.Store.CatalogIndexes(ctx, p.app.ID)
+	indexes, err := p.Store.Catalog.CatalogIndexes(ctx, p.app.ID)
 	if err != nil {
 		return err
 	}
@@ -258,7 +258,7 @@ func (p *dumpPage) objects(ctx context.Context) error {
 		if index > p.at.Index {
 			p.at.Index, p.at.After = index, ""
 		}
-		err := p.Store.ScanObjectRecords(ctx, p.app.ID, index, p.at.After, func(id string, record []byte) error {
+		err := p.Store.Catalog.ScanObjectRecords(ctx, p.app.ID, index, p.at.After, func(id string, record []byte) error {
 			p.at.After = id
 			p.at.Sent.Objects++
 			if err := p.add(api.ExportLine{Object: &api.ExportedObject{Index: index, Object: record}}); err != nil {
@@ -283,7 +283,7 @@ func (p *dumpPage) objects(ctx context.Context) error {
 // deletions adds who was deleted or has opted out.
 func (p *dumpPage) deletions(ctx context.Context) error {
 	read, after := 0, p.at.After
-	err := p.Store.ScanUsers(ctx, p.app.ID, after, "", dumpUsers, store.UserState, func(user string, row store.User) error {
+	err := p.Store.Users.ScanUsers(ctx, p.app.ID, after, "", dumpUsers, store.UserState, func(user string, row store.User) error {
 		read++
 		p.at.After = user
 		if user == after || row.DeletedUntil == 0 { // an opt-out raises it, too
@@ -307,7 +307,7 @@ func (p *dumpPage) events(ctx context.Context) error {
 	window := affinity.Window{Now: p.now.UnixMilli(), RetentionDays: p.app.RetentionDays}
 	var entries []store.Entry
 	size := len(p.lines)
-	log := p.Store.Log(p.app.ID, p.app.Log)
+	log := p.Store.Events.Log(p.app.ID, p.app.Log)
 	scan := log.ScanLong
 	if p.app.ChangedAt.After(p.now.Add(-store.AnalysisLag)) {
 		scan = log.Scan // perhaps the layout has changed
@@ -343,7 +343,7 @@ func (p *dumpPage) addEvents(ctx context.Context, entries []store.Entry) error {
 		return nil
 	}
 	excluded := map[string]store.User{}
-	err := p.Store.ScanExcluded(ctx, p.app.ID, entries[0].User, entries[len(entries)-1].User, func(user string, row store.User) error {
+	err := p.Store.Users.ScanExcluded(ctx, p.app.ID, entries[0].User, entries[len(entries)-1].User, func(user string, row store.User) error {
 		excluded[user] = row
 		return nil
 	})

@@ -93,7 +93,7 @@ func (x *exportOf) begin(ctx context.Context, appID string) (err error) {
 	if x.holder, err = x.Profiles.StoreOf(ctx, x.app, x.user); err != nil {
 		return fmt.Errorf("export a user: %w", err)
 	}
-	if x.row, err = x.holder.ReadUser(ctx, appID, x.user); err != nil {
+	if x.row, err = x.holder.Users.ReadUser(ctx, appID, x.user); err != nil {
 		return fmt.Errorf("export a user: %w", err)
 	}
 	profiles, err := x.Profiles.Compute(ctx, x.app, []string{x.user}, affinity.Compile(x.app.Strategy))
@@ -144,7 +144,7 @@ func (x *exportOf) sendAll(ctx context.Context) error {
 	}
 	x.profile = affinity.Profile{}
 	window := store.UserRange{User: x.user, From: history.Pos{Time: x.window.From()}, To: history.End}
-	err := x.holder.Log(x.app.ID, x.app.Log).ReadOriginals(ctx, []store.UserRange{window}, x.event)
+	err := x.holder.Events.Log(x.app.ID, x.app.Log).ReadOriginals(ctx, []store.UserRange{window}, x.event)
 	if err != nil {
 		return fmt.Errorf("read the log: %w", err)
 	}
@@ -196,7 +196,7 @@ func (x *exportOf) unchanged(ctx context.Context) error {
 	if err := x.Profiles.CheckSchema(ctx, x.app); err != nil {
 		return err
 	}
-	row, err := x.holder.ReadUser(ctx, x.app.ID, x.user)
+	row, err := x.holder.Users.ReadUser(ctx, x.app.ID, x.user)
 	if err != nil {
 		return err
 	}

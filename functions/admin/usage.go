@@ -20,11 +20,11 @@ func (h handler) usage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	counted, err := h.Store.Usage(r.Context(), app, from, to)
+	counted, err := h.Store.Usage.Usage(r.Context(), app, from, to)
 	if err != nil {
 		return fmt.Errorf("read usage: %w", err)
 	}
-	dead, err := h.Store.DeadLetters(r.Context(), app)
+	dead, err := h.Store.Usage.DeadLetters(r.Context(), app)
 	if err != nil {
 		return fmt.Errorf("read usage: %w", err)
 	}

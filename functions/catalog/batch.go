@@ -135,7 +135,7 @@ func (b *batch) group(ctx context.Context, ids []string, do func(context.Context
 // write executes a plan.
 func (b *batch) write(ctx context.Context, plan catalog.Plan) error {
 	if plan.Clear && !b.cleared {
-		if err := b.Store.ClearIndex(ctx, b.app, b.index, b.dates...); err != nil {
+		if err := b.Store.Catalog.ClearIndex(ctx, b.app, b.index, b.dates...); err != nil {
 			return err
 		}
 		b.cleared = true
@@ -150,10 +150,10 @@ func (b *batch) write(ctx context.Context, plan catalog.Plan) error {
 	for i, o := range plan.Put {
 		put[i] = store.Object{ID: o.ID, Record: o.Record, Filters: store.ObjectFilters{SettingsVersion: b.settings.Version, Filters: o.Filters}}
 	}
-	if err := b.Store.PutObjects(ctx, b.app, b.index, put, b.dates...); err != nil {
+	if err := b.Store.Catalog.PutObjects(ctx, b.app, b.index, put, b.dates...); err != nil {
 		return err
 	}
-	return b.Store.DeleteObjects(ctx, b.app, b.index, plan.Remove, b.dates...)
+	return b.Store.Catalog.DeleteObjects(ctx, b.app, b.index, plan.Remove, b.dates...)
 }
 
 // errEnough ends a read of records at groupBytes.
@@ -169,7 +169,7 @@ func (b *batch) read(ctx context.Context, ids []string) (records map[string][]by
 	}
 	bytes := 0
 	records = make(map[string][]byte, len(ids))
-	err = b.Store.ScanRecords(ctx, b.app, refs, func(ref store.ObjectRef, record []byte) error {
+	err = b.Store.Catalog.ScanRecords(ctx, b.app, refs, func(ref store.ObjectRef, record []byte) error {
 		records[ref.ID] = record
 		if bytes += len(record); bytes >= b.groupBytes && len(records) < len(ids) {
 			return errEnough

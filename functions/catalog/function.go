@@ -281,7 +281,7 @@ func (h handler) get(w http.ResponseWriter, r *http.Request) error {
 	if err := checkID(ref.ID); err != nil {
 		return err
 	}
-	records, err := h.Store.ReadRecords(r.Context(), app, []store.ObjectRef{ref})
+	records, err := h.Store.Catalog.ReadRecords(r.Context(), app, []store.ObjectRef{ref})
 	if err != nil {
 		return err
 	}
@@ -305,7 +305,7 @@ func (h handler) delete(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := h.Store.DeleteObjects(r.Context(), app, index, []string{id}, dates...); err != nil {
+	if err := h.Store.Catalog.DeleteObjects(r.Context(), app, index, []string{id}, dates...); err != nil {
 		return err
 	}
 	now := h.Now()

@@ -80,9 +80,9 @@ func (h handler) page(ctx context.Context, app, index string, q listQuery) (answ
 		return nil
 	}
 	if q.filter == (event.Filter{}) {
-		err = h.Store.ScanObjectIDsAfter(ctx, app, index, q.after, func(id string) error { return take(id, true) })
+		err = h.Store.Catalog.ScanObjectIDsAfter(ctx, app, index, q.after, func(id string) error { return take(id, true) })
 	} else {
-		err = h.Store.ScanFiltersAfter(ctx, app, index, q.after, func(id string, f []event.Filter) error {
+		err = h.Store.Catalog.ScanFiltersAfter(ctx, app, index, q.after, func(id string, f []event.Filter) error {
 			return take(id, slices.Contains(f, q.filter))
 		})
 	}

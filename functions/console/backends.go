@@ -71,7 +71,7 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	engine.SetSlack(s.DeletionSlack)
 	who := auth.New(base.CachedConfig, s.Auth, base.Usage.Key)
 	all := runners.Open(base, tasks, s.Jobs, engine, nil)
-	enricher := enrich.New(base.Store, base.CachedConfig)
+	enricher := enrich.New(base.Store.Catalog, base.CachedConfig)
 	refusals := refused.New(base.Buffered(), base.Now, log)
 	function.AtExit(refusals.Flush)
 	api := API{

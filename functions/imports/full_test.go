@@ -52,7 +52,7 @@ func TestPartlyWrittenImportEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	written := func(ctx context.Context) (n int, err error) {
-		err = b.Store.Log(app.ID, app.Log).Read(ctx, []store.UserRange{{User: "ann", To: history.End}}, func(string, store.LogRow) error { n++; return nil })
+		err = b.Store.Events.Log(app.ID, app.Log).Read(ctx, []store.UserRange{{User: "ann", To: history.End}}, func(string, store.LogRow) error { n++; return nil })
 		return n, err
 	}
 	other, leave := admission.Process().EnterFor(t.Context(), 0)

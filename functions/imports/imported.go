@@ -37,7 +37,7 @@ func (s *slots) forget(app string) {
 // does both too.
 func (h handler) noteImport(ctx context.Context, app string) {
 	now := h.Now()
-	err := h.Store.NoteImport(ctx, app, now)
+	err := h.Store.Crowd.NoteImport(ctx, app, now)
 	if slot := afterimport.Slot(now); err == nil && h.slots.begins(app, slot) {
 		task, taskErr := afterimport.Task(app, slot)
 		if err = taskErr; err == nil {

@@ -25,7 +25,7 @@ func BenchmarkAccept(b *testing.B) {
 	for f := range 10 {
 		o.Filters.Filters = append(o.Filters.Filters, events.Filter{Facet: fmt.Sprint("facet", f), Value: fmt.Sprint("value ", f)})
 	}
-	if err := s.Backends.Store.PutObjects(b.Context(), functiontest.App, "shoes", []store.Object{o}); err != nil {
+	if err := s.Backends.Store.Catalog.PutObjects(b.Context(), functiontest.App, "shoes", []store.Object{o}); err != nil {
 		b.Fatal(err)
 	}
 	for _, c := range []struct {

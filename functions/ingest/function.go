@@ -245,7 +245,7 @@ func (h handler) refused(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := context.WithTimeout(r.Context(), time.Second)
 	defer cancel()
 	_ = h.Refused.Flush(ctx)
-	list, counts, err := h.Store.ReadRefused(r.Context(), app, h.Now())
+	list, counts, err := h.Store.Refused.ReadRefused(r.Context(), app, h.Now())
 	if err != nil {
 		return err
 	}

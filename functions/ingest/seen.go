@@ -25,7 +25,7 @@ func (h handler) seen(w http.ResponseWriter, r *http.Request) error {
 	}
 	now := h.Now()
 	today := usage.DayOf(now)
-	names, err := h.Store.Names(r.Context(), app, today-usage.Day(days)+1, today)
+	names, err := h.Store.Usage.Names(r.Context(), app, today-usage.Day(days)+1, today)
 	if err != nil {
 		return fmt.Errorf("read what events contained: %w", err)
 	}

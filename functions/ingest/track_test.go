@@ -39,7 +39,7 @@ func counts(t *testing.T, s *stack.Stack) map[string]int64 {
 	if err := s.Backends.Refused.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	_, counts, err := s.Backends.Store.ReadRefused(t.Context(), functiontest.App, s.Backends.Now())
+	_, counts, err := s.Backends.Store.Refused.ReadRefused(t.Context(), functiontest.App, s.Backends.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

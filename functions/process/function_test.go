@@ -38,7 +38,7 @@ func TestProcess(t *testing.T) {
 	if err := s.Backends.Refused.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, counts, err := s.Backends.Store.ReadRefused(t.Context(), functiontest.App, s.Backends.Now()); counts[refused.OptedOut] != 1 || err != nil {
+	if _, counts, err := s.Backends.Store.Refused.ReadRefused(t.Context(), functiontest.App, s.Backends.Now()); counts[refused.OptedOut] != 1 || err != nil {
 		t.Errorf("refused %v, %v; want one", counts, err)
 	}
 	app, err := s.Backends.Config.App(t.Context(), functiontest.App)

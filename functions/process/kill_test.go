@@ -246,7 +246,7 @@ func (e *engine) wantNoMarks(addr string) {
 	}
 	defer s.Close()
 	for _, id := range []string{"1", "2"} {
-		if d, err := s.Deliveries(e.Context(), id); err != nil || !reflect.DeepEqual(d, store.Deliveries{}) {
+		if d, err := s.Users.Deliveries(e.Context(), id); err != nil || !reflect.DeepEqual(d, store.Deliveries{}) {
 			e.Errorf("message %s has the marks %+v, %v", id, d, err)
 		}
 	}

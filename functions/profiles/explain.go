@@ -51,7 +51,7 @@ func (h handler) explain(w http.ResponseWriter, r *http.Request) error {
 	if err := admission.Take(r.Context(), explainBytes); err != nil {
 		return fmt.Errorf("explain profile: %w", err)
 	}
-	err = holder.Log(app.ID, app.Log).ReadOriginals(r.Context(), []store.UserRange{{User: user, To: history.End}},
+	err = holder.Events.Log(app.ID, app.Log).ReadOriginals(r.Context(), []store.UserRange{{User: user, To: history.End}},
 		func(_ string, row store.LogRow, original []byte) error {
 			if rows++; rows == heavyRows {
 				if err := admission.AwaitTurn(r.Context(), admission.TurnWait); err != nil {
@@ -92,7 +92,7 @@ const (
 // read of the profile has now. A stored profile of a machine whose clock is
 // ahead is read as of its own time.
 func (h handler) window(ctx context.Context, holder *store.Store, app config.App, user string, q *explain.Question) error {
-	row, err := holder.ReadUser(ctx, app.ID, user)
+	row, err := holder.Users.ReadUser(ctx, app.ID, user)
 	if err == nil {
 		err = h.Profiles.Admit(ctx, row)
 	}
@@ -140,7 +140,7 @@ func (h handler) window(ctx context.Context, holder *store.Store, app config.App
 // of the user that counts.
 func (h handler) asOf(ctx context.Context, holder *store.Store, app config.App, user string, of store.User, now, latest int64) (int64, error) {
 	later := []store.UserRange{{User: user, From: history.Pos{Time: now + 1}, To: history.Pos{Time: latest + 1}}}
-	err := holder.Log(app.ID, app.Log).ReadOriginals(ctx, later, func(_ string, row store.LogRow, original []byte) error {
+	err := holder.Events.Log(app.ID, app.Log).ReadOriginals(ctx, later, func(_ string, row store.LogRow, original []byte) error {
 		if e, err := row.Event(); err == nil && !of.Excludes(e.Type, row.Time, row.Receipt()) {
 			now = max(now, row.Time)
 		}

@@ -40,7 +40,7 @@ func TestExplanationAfterRanking(t *testing.T) {
 	row := store.User{Ticket: 1}
 	stored := affinity.Profile{StrategyVersion: 1, Anchor: ahead.UnixMilli(), Known: true, Until: math.MaxInt64}
 	write := store.ProfileWrite{User: "ann", Row: row, Version: 1, Value: stored.AppendBinary(nil), Summary: stored.AppendBinary(nil)}
-	if err := b.Store.WriteProfiles(ctx, functiontest.App, []store.ProfileWrite{write}); err != nil {
+	if err := b.Store.Users.WriteProfiles(ctx, functiontest.App, []store.ProfileWrite{write}); err != nil {
 		t.Fatal(err)
 	}
 	explain := func(asStored bool) {
@@ -158,7 +158,7 @@ func TestFaultyUserOfABatch(t *testing.T) {
 	}
 	for _, user := range []string{"u150", "u229"} {
 		newer := []byte{250, 1, 2} // a manifest of a newer version
-		if swapped, err := b.Store.SwapManifest(t.Context(), functiontest.App, user, 0, newer); err != nil || !swapped {
+		if swapped, err := b.Store.Users.SwapManifest(t.Context(), functiontest.App, user, 0, newer); err != nil || !swapped {
 			t.Fatalf("%v, %v", swapped, err)
 		}
 	}

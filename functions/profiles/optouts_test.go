@@ -86,7 +86,7 @@ func TestOptOuts(t *testing.T) {
 	if err := s.Backends.Refused.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	_, counts, err := s.Backends.Store.ReadRefused(t.Context(), functiontest.App, s.Backends.Now())
+	_, counts, err := s.Backends.Store.Refused.ReadRefused(t.Context(), functiontest.App, s.Backends.Now())
 	if err != nil || counts["The user has opted out of this type of event"] != 1 {
 		t.Errorf("refused %v, %v; want the imported event", counts, err)
 	}

@@ -49,11 +49,11 @@ func TestRecentSkipsExcludedEvents(t *testing.T) {
 		events = append(events, e)
 	}
 	for i := range 20 {
-		if _, err := s.Backends.Store.TakeTicket(t.Context(), functiontest.App, fmt.Sprint("u", i)); err != nil {
+		if _, err := s.Backends.Store.Users.TakeTicket(t.Context(), functiontest.App, fmt.Sprint("u", i)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := s.Backends.Store.AddRecent(t.Context(), functiontest.App, events); err != nil {
+	if err := s.Backends.Store.Recent.AddRecent(t.Context(), functiontest.App, events); err != nil {
 		t.Fatal(err)
 	}
 	if status, answer := functiontest.Call(h, "deleteObject", "DELETE", "/1/usertokens/gone", ""); status != 204 {

@@ -46,7 +46,7 @@ func (h handler) users(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	tokens, err := h.Store.ListUsers(r.Context(), app.ID, q.prefix, q.after, q.limit)
+	tokens, err := h.Store.Users.ListUsers(r.Context(), app.ID, q.prefix, q.after, q.limit)
 	if err != nil {
 		return err
 	}

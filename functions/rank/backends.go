@@ -62,7 +62,7 @@ func Over(base backend.Base, who *auth.Authenticator, profiles *profile.Engine, 
 	orderer := ranker.New(base.Store, base.CachedConfig, profiles, base.Now, base.Log)
 	return New(Backends{
 		Base: base, Auth: who, Profiles: profiles, Orderer: orderer,
-		Pages:    page.New(base.Store, base.CachedConfig, orderer, base.Now, base.Log),
+		Pages:    page.New(base.Store.Catalog, base.CachedConfig, orderer, base.Now, base.Log),
 		DateRows: daterows.New(jobrunner.Open(base, tasks, settings, daterows.Collection), base.Store, base.Config),
 	})
 }

@@ -119,7 +119,7 @@ func realShop(b *testing.B, set string) (s *stack.Stack, users, ids []string) {
 		object.Filters.Filters = o.Filters
 		objects, ids = append(objects, object), append(ids, o.ID)
 	}
-	if err := s.Backends.Store.PutObjects(b.Context(), functiontest.App, realdata.Index, objects); err != nil {
+	if err := s.Backends.Store.Catalog.PutObjects(b.Context(), functiontest.App, realdata.Index, objects); err != nil {
 		b.Fatal(err)
 	}
 	last := int64(0)

@@ -117,7 +117,7 @@ var (
 // statistics stores a generation of statistics as of a day ago.
 func (b boutique) statistics(t *testing.T, generation string) {
 	t.Helper()
-	w := b.Backends.Store.NewCrowdWriter(t.Context(), store.CrowdRef{App: functiontest.App, Index: "i", Generation: generation})
+	w := b.Backends.Store.Crowd.NewCrowdWriter(t.Context(), store.CrowdRef{App: functiontest.App, Index: "i", Generation: generation})
 	var all []crowd.Counted
 	for _, id := range []string{"o0", "o1", "o2", "o3"} {
 		all = append(all, crowd.Counted{ObjectID: id, Count: counts[id]})
@@ -142,12 +142,12 @@ func (b boutique) statistics(t *testing.T, generation string) {
 	if err := w.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	_, stored, err := b.Backends.Store.ReadCrowdManifest(t.Context(), functiontest.App, "i")
+	_, stored, err := b.Backends.Store.Crowd.ReadCrowdManifest(t.Context(), functiontest.App, "i")
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := crowd.Manifest{Current: crowd.Generation{Name: generation, AsOf: b.began.Add(-day).UnixMilli(), Objects: 5, Share: 1}}
-	if swapped, err := b.Backends.Store.SwapCrowdManifest(t.Context(), functiontest.App, "i", stored, m); err != nil || !swapped {
+	if swapped, err := b.Backends.Store.Crowd.SwapCrowdManifest(t.Context(), functiontest.App, "i", stored, m); err != nil || !swapped {
 		t.Fatalf("swapped %v, error %v", swapped, err)
 	}
 }

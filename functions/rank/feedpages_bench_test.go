@@ -48,7 +48,7 @@ func BenchmarkFeed(b *testing.B) {
 					event.Filter{Facet: fmt.Sprint("facet", f), Value: fmt.Sprint("value ", random.IntN(storeValues))})
 			}
 		}
-		if err := s.Backends.Store.PutObjects(b.Context(), functiontest.App, "posts", posts, "publishedAt"); err != nil {
+		if err := s.Backends.Store.Catalog.PutObjects(b.Context(), functiontest.App, "posts", posts, "publishedAt"); err != nil {
 			b.Fatal(err)
 		}
 		h := rank.New(s.Backends.ForRank())

@@ -54,7 +54,7 @@ func department(b *testing.B) *stack.Stack {
 				event.Filter{Facet: fmt.Sprint("facet", f), Value: fmt.Sprint("value ", random.IntN(storeValues))})
 		}
 	}
-	if err := s.Backends.Store.PutObjects(b.Context(), functiontest.App, "i", objects); err != nil {
+	if err := s.Backends.Store.Catalog.PutObjects(b.Context(), functiontest.App, "i", objects); err != nil {
 		b.Fatal(err)
 	}
 	status, answer := functiontest.Call(imports.New(s.Backends.ForImports()), "admin", "POST", "/1/events/import", strings.Join(lines, "\n"))

@@ -83,7 +83,7 @@ func (h handler) file(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	chunks, _, complete, err := h.Store.Export(r.Context(), j.App, result.File)
+	chunks, _, complete, err := h.Store.Segments.Export(r.Context(), j.App, result.File)
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (h handler) file(w http.ResponseWriter, r *http.Request) error {
 	// lines are missing.
 	return httpapi.SendLines(w, func(out *bufio.Writer) error {
 		for n := range chunks {
-			chunk, err := h.Store.ReadExportChunk(r.Context(), j.App, result.File, n)
+			chunk, err := h.Store.Segments.ReadExportChunk(r.Context(), j.App, result.File, n)
 			if err == nil && chunk == nil {
 				err = io.ErrUnexpectedEOF
 			}

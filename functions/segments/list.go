@@ -26,7 +26,7 @@ func (h handler) list(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	m, err := h.Store.ReadSegmentManifest(r.Context(), app.ID)
+	m, err := h.Store.Segments.ReadSegmentManifest(r.Context(), app.ID)
 	if err != nil {
 		return fmt.Errorf("list segments: %w", err)
 	}

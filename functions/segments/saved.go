@@ -88,7 +88,7 @@ func (h handler) view(r *http.Request, app string, s config.SavedSegment, admin 
 	if err := json.Unmarshal([]byte(s.Where), &view.Where); err != nil {
 		return view, fmt.Errorf("decode segment %q: %w", s.Name, err)
 	}
-	sizes, err := h.Store.SegmentSizes(r.Context(), app, s.Name)
+	sizes, err := h.Store.Segments.SegmentSizes(r.Context(), app, s.Name)
 	if err != nil {
 		return view, err
 	}
@@ -139,7 +139,7 @@ func (h handler) delete(w http.ResponseWriter, r *http.Request) error {
 	change := auditlog.Change{App: app.ID, Actor: key, Action: auditlog.SegmentDelete, Subject: s.Name}
 	err = h.Recorder().Do(r.Context(), change, func() (auditlog.End, error) {
 		// Sizes first: after a crash in between, the client deletes again.
-		if err := h.Store.DeleteSegmentSizes(r.Context(), app.ID, s.Name); err != nil {
+		if err := h.Store.Segments.DeleteSegmentSizes(r.Context(), app.ID, s.Name); err != nil {
 			return auditlog.End{}, err
 		}
 		return auditlog.End{}, h.CachedConfig.DeleteSegment(r.Context(), app.ID, s.Name)

@@ -74,7 +74,7 @@ func (h handler) countEvents(ctx context.Context, app config.App, facet string, 
 		return nil, err
 	}
 	rnd := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
-	chosen, err := h.Store.SampleUsers(ctx, app.ID, sample, maxSampledUsers, rnd)
+	chosen, err := h.Store.Users.SampleUsers(ctx, app.ID, sample, maxSampledUsers, rnd)
 	if err != nil {
 		return nil, fmt.Errorf("count events of values: %w", err)
 	}

@@ -72,7 +72,7 @@ func (h handler) preview(w http.ResponseWriter, r *http.Request) error {
 	var from *api.ChosenFrom
 	if users == nil {
 		rnd := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
-		sample, err := h.Store.SampleUsers(ctx, app.ID, wanted.sample, maxSampledKeys, rnd)
+		sample, err := h.Store.Users.SampleUsers(ctx, app.ID, wanted.sample, maxSampledKeys, rnd)
 		if err != nil {
 			return fmt.Errorf("preview strategy: %w", err)
 		}
@@ -187,13 +187,13 @@ var errRead = errors.New("as many objects are read as are needed")
 // candidates returns objects of the first index of the catalog that has some, as candidates
 // of a ranking.
 func (h handler) candidates(ctx context.Context, app string) (index string, chosen []ranking.Candidate, err error) {
-	indexes, err := h.Store.CatalogIndexes(ctx, app)
+	indexes, err := h.Store.Catalog.CatalogIndexes(ctx, app)
 	if err != nil || len(indexes) == 0 {
 		return "", nil, err
 	}
 	index = slices.Min(indexes)
 	var ids []string
-	err = h.Store.ScanObjectIDs(ctx, app, index, func(id string) error {
+	err = h.Store.Catalog.ScanObjectIDs(ctx, app, index, func(id string) error {
 		if ids = append(ids, id); len(ids) == readObjects {
 			return errRead
 		}
@@ -206,7 +206,7 @@ func (h handler) candidates(ctx context.Context, app string) (index string, chos
 	for i := range refs {
 		refs[i] = store.ObjectRef{Index: index, ID: ids[i*len(ids)/len(refs)]}
 	}
-	filters, err := h.Store.ReadFilters(ctx, app, refs)
+	filters, err := h.Store.Catalog.ReadFilters(ctx, app, refs)
 	if err != nil {
 		return "", nil, err
 	}

@@ -41,7 +41,7 @@ func (h handler) audit(ctx context.Context, request audit.Request, _ int) (*audi
 	}
 	ctx, cancel := context.WithTimeout(ctx, auditTime)
 	defer cancel()
-	report, err := audit.New(h.Store, h.Profiles, h.Config).Sample(ctx, app, request.Sample)
+	report, err := audit.New(audit.RowsOf(h.Store), h.Profiles, h.Config).Sample(ctx, app, request.Sample)
 	if err != nil {
 		return nil, err
 	}

@@ -111,7 +111,7 @@ func (h handler) purge(ctx context.Context, request purge.Request, _ int) (map[s
 	if err != nil {
 		return nil, err
 	}
-	refused, err := h.Store.ForgetRefused(ctx, request.App, request.User)
+	refused, err := h.Store.Refused.ForgetRefused(ctx, request.App, request.User)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +139,7 @@ func (h handler) forgetRecent(ctx context.Context, request purge.Request) error 
 		return err
 	}
 	state, known := states[request.User]
-	return h.Store.ForgetRecent(ctx, request.App, request.User, func(e store.RecentEvent) bool {
+	return h.Store.Recent.ForgetRecent(ctx, request.App, request.User, func(e store.RecentEvent) bool {
 		return !known || state.Excludes(e.Type, e.Time, e.Receipt)
 	})
 }

@@ -87,7 +87,7 @@ func TestPurgeRemovesRefusedEvents(t *testing.T) {
 		if status, answer := functiontest.Call(h, "", "POST", purge.Kind.Path, body); status != 200 || answer != `{"purged":0,"refused":1}` {
 			t.Fatal(status, answer)
 		}
-		if list, counts, err := s.Backends.Store.ReadRefused(t.Context(), functiontest.App, time.Now()); err != nil || len(list) != 0 || counts["r"] == 0 {
+		if list, counts, err := s.Backends.Store.Refused.ReadRefused(t.Context(), functiontest.App, time.Now()); err != nil || len(list) != 0 || counts["r"] == 0 {
 			t.Errorf("%v, %v, %v: want counts alone", list, counts, err)
 		}
 	}
@@ -109,7 +109,7 @@ func TestPurgeRemovesRefusedEvents(t *testing.T) {
 func TestImportedRunsEarly(t *testing.T) {
 	s, q := functiontest.Start(t), &tasks{}
 	last := time.Now()
-	if err := s.Backends.Store.NoteImport(t.Context(), functiontest.App, last); err != nil {
+	if err := s.Backends.Store.Crowd.NoteImport(t.Context(), functiontest.App, last); err != nil {
 		t.Fatal(err)
 	}
 	b := s.Backends.ForWorker()

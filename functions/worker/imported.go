@@ -24,7 +24,7 @@ type importEnded struct {
 // app's last import is long enough ago. Otherwise it enqueues the task that looks
 // again.
 func (h handler) imported(ctx context.Context, request afterimport.Request, _ int) (answer importEnded, err error) {
-	last, err := h.Store.LastImport(ctx, request.App)
+	last, err := h.Store.Crowd.LastImport(ctx, request.App)
 	if err != nil || last.IsZero() {
 		return answer, err
 	}

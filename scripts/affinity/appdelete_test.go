@@ -37,7 +37,7 @@ func TestAppDelete(t *testing.T) {
 	app("", "create shop").wants(t, cli.ExitFailed, "app shop was deleted at 20", "its id can be used again from 20")
 	app("", "key list shop").wants(t, cli.ExitFailed, "there is no such app")
 	app("", "retention shop 3").wants(t, cli.ExitFailed, "there is no such app")
-	if left, err := deletion.Left(t.Context(), s.Backends.Store, s.Backends.Below, "shop"); err != nil || len(left) != 0 {
+	if left, err := deletion.Left(t.Context(), s.Backends.Store.Rows, s.Backends.Below, "shop"); err != nil || len(left) != 0 {
 		t.Errorf("refused commands have left %v (%v)", left, err)
 	}
 	app("", "delete shop --again").wants(t, cli.ExitOK, "app shop has ended", "app shop is deleted with its ")

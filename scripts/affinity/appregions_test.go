@@ -120,7 +120,7 @@ func TestAppMoveDeployed(t *testing.T) {
 	}
 	ends := &dying{Store: apps}
 	w.moves = move.New(job.Runner{
-		Settings: job.Settings{ShardUsers: 7, Budget: time.Minute, Attempts: 8}, Jobs: job.Detailed(job.In(jobs, move.Collection), rows, move.Collection),
+		Settings: job.Settings{ShardUsers: 7, Budget: time.Minute, Attempts: 8}, Jobs: job.Detailed(job.In(jobs, move.Collection), rows.Jobs, move.Collection),
 		Config: apps, Queue: w, Propagation: 2 * config.TTL, Now: clock, Clock: clock, Log: slog.New(slog.DiscardHandler),
 	}, ends, move.Regions{First: "eu", Rows: map[string]*store.Store{"eu": eu, "us": us}}, engine, time.Minute, func(context.Context, config.App) error { return nil })
 
@@ -161,12 +161,12 @@ func TestAppMoveDeployed(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, table := range names {
-			if left, err := eu.FindRows(t.Context(), store.AppRows{App: id, Table: table}, 1); err != nil || len(left) > 0 {
+			if left, err := eu.Rows.FindRows(t.Context(), store.AppRows{App: id, Table: table}, 1); err != nil || len(left) > 0 {
 				t.Errorf("eu has rows of app %s in %s: %q (%v)", id, table, left, err)
 			}
 		}
 	}
-	entries, _, err := us.AuditLog(t.Context(), "old", auditlog.Query{Limit: 10})
+	entries, _, err := us.AuditLog.AuditLog(t.Context(), "old", auditlog.Query{Limit: 10})
 	if err != nil || len(entries) < 4 || entries[1].Action != auditlog.AppMove || entries[1].Detail != "to us" || entries[1].Outcome != auditlog.Done {
 		t.Errorf("audit log %+v (%v)", entries, err)
 	}

@@ -101,7 +101,7 @@ func TestReenrichOnAnEngine(t *testing.T) {
 	compare(t, s, want)
 
 	damaged := store.LogEvent{User: "u", Time: now - 2000, ID: "damaged", Type: event.View, Name: "Seen", Original: []byte("{")}
-	if err := s.Backends.Store.Log("demo", layoutOf(t, s.Backends.Config)).Append(t.Context(), []store.LogEvent{damaged}); err != nil {
+	if err := s.Backends.Store.Events.Log("demo", layoutOf(t, s.Backends.Config)).Append(t.Context(), []store.LogEvent{damaged}); err != nil {
 		t.Fatal(err)
 	}
 	affinity(t, "", "reenrich", "--url", s.URL).wants(t, cli.ExitFailed, "demo,u,", ",damaged: ", "cannot be read and were left out: 1")

@@ -152,7 +152,7 @@ func TestSchemaUsage(t *testing.T) {
 func TestSchemaDamagedRow(t *testing.T) {
 	t.Parallel()
 	s := startNarrow(t, time.Millisecond)
-	log := s.Backends.Store.Log("demo", schema.Of(schema.Narrow))
+	log := s.Backends.Store.Events.Log("demo", schema.Of(schema.Narrow))
 	at := s.Backends.Now().Add(-48 * time.Hour).UnixMilli()
 	// A row without a known column, whose original event is truncated.
 	broken := []store.LogEvent{{User: "u1", Time: at, ID: "broken", Type: "m", Name: "z", Original: []byte(`{"event":{`)}}
@@ -186,7 +186,7 @@ func TestSchemaMissingRow(t *testing.T) {
 	s := startNarrow(t, time.Millisecond)
 	affinity(t, "", "schema", "start", "--to", "wide", "--url", s.URL).wants(t, cli.ExitOK)
 	affinity(t, "", "schema", "backfill", "--url", s.URL).wants(t, cli.ExitOK)
-	log, missing := s.Backends.Store.Log("demo", schema.Of(schema.Narrow)), ""
+	log, missing := s.Backends.Store.Events.Log("demo", schema.Of(schema.Narrow)), ""
 	err := log.Scan(t.Context(), schema.Wide, store.Range{}, 0, func(e store.Entry) error {
 		missing = e.Key()
 		return nil

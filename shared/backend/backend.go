@@ -160,7 +160,7 @@ func transient(err error) bool {
 
 // Recorder returns a Recorder that writes the audit log.
 func (b Base) Recorder() *auditlog.Recorder {
-	return auditlog.New(b.Store, b.Now, b.Log, telemetry.TraceID)
+	return auditlog.New(b.Store.AuditLog, b.Now, b.Log, telemetry.TraceID)
 }
 
 // Longest returns how long a request or a task may use Bigtable.

@@ -14,7 +14,7 @@ import (
 // refusals, recent events and rates. An idle instance may do so hours later. Of an app that has
 // been deleted in the meantime it writes nothing.
 type Buffered struct {
-	*store.Store
+	store  *store.Store
 	config *config.Cached
 }
 
@@ -34,7 +34,12 @@ func (b Buffered) AddUsage(ctx context.Context, batch usage.Batch) error {
 	if b.deleted(ctx, batch.App) {
 		return nil
 	}
-	return b.Store.AddUsage(ctx, batch)
+	return b.store.Usage.AddUsage(ctx, batch)
+}
+
+// KnownNames is that of the Store.
+func (b Buffered) KnownNames(ctx context.Context, app string, day usage.Day, shard int) (usage.Names, error) {
+	return b.store.Usage.KnownNames(ctx, app, day, shard)
 }
 
 // PutHotUsers is that of the Store.
@@ -42,7 +47,7 @@ func (b Buffered) PutHotUsers(ctx context.Context, app string, day usage.Day, sh
 	if b.deleted(ctx, app) {
 		return nil
 	}
-	return b.Store.PutHotUsers(ctx, app, day, shard, process, users)
+	return b.store.Usage.PutHotUsers(ctx, app, day, shard, process, users)
 }
 
 // PutKeyDays is that of the Store.
@@ -50,7 +55,7 @@ func (b Buffered) PutKeyDays(ctx context.Context, app string, days map[string]us
 	if b.deleted(ctx, app) {
 		return nil
 	}
-	return b.Store.PutKeyDays(ctx, app, days)
+	return b.store.Usage.PutKeyDays(ctx, app, days)
 }
 
 // RecordRefused is that of the Store.
@@ -58,7 +63,7 @@ func (b Buffered) RecordRefused(ctx context.Context, app string, at time.Time, r
 	if b.deleted(ctx, app) {
 		return nil
 	}
-	return b.Store.RecordRefused(ctx, app, at, r)
+	return b.store.Refused.RecordRefused(ctx, app, at, r)
 }
 
 // AddRecent is that of the Store.
@@ -66,7 +71,12 @@ func (b Buffered) AddRecent(ctx context.Context, app string, events []store.Rece
 	if b.deleted(ctx, app) {
 		return nil
 	}
-	return b.Store.AddRecent(ctx, app, events)
+	return b.store.Recent.AddRecent(ctx, app, events)
+}
+
+// DropRecent is that of the Store.
+func (b Buffered) DropRecent(ctx context.Context, app string, now time.Time) error {
+	return b.store.Recent.DropRecent(ctx, app, now)
 }
 
 // ExchangeRates is that of the Store.
@@ -74,5 +84,5 @@ func (b Buffered) ExchangeRates(ctx context.Context, app, process string, said [
 	if b.deleted(ctx, app) {
 		return nil, nil
 	}
-	return b.Store.ExchangeRates(ctx, app, process, said)
+	return b.store.Rates.ExchangeRates(ctx, app, process, said)
 }

@@ -41,7 +41,7 @@ func TestBufferedWritesOfADeletedApp(t *testing.T) {
 			}
 		}
 		for _, table := range []string{store.TableUsage, store.TableRefused, store.TableRates, store.TableRecent} {
-			rows, err := s.FindRows(ctx, store.AppRows{App: app, Table: table}, 1)
+			rows, err := s.Rows.FindRows(ctx, store.AppRows{App: app, Table: table}, 1)
 			if err != nil || len(rows) != want {
 				t.Errorf("%s has %q of %s (%v), want %d", table, rows, app, err, want)
 			}

@@ -77,7 +77,7 @@ func TestSIGTERMFlushesUsage(t *testing.T) {
 	}
 	defer s.Close()
 	today := usage.DayOf(time.Now())
-	days, err := s.Usage(t.Context(), "shop", today-1, today)
+	days, err := s.Usage.Usage(t.Context(), "shop", today-1, today)
 	if err != nil {
 		t.Fatal(err)
 	}

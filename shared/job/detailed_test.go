@@ -21,7 +21,7 @@ func TestDetailed(t *testing.T) {
 	s := storetest.New(t)
 	jobtest.TestJobs(t, func(t *testing.T) job.Jobs {
 		t.Cleanup(func() { forget(t, s) })
-		return job.Detailed(job.In(documents.NewMemory(), jobtest.Collection), s, jobtest.Collection)
+		return job.Detailed(job.In(documents.NewMemory(), jobtest.Collection), s.Jobs, jobtest.Collection)
 	})
 }
 
@@ -29,7 +29,7 @@ func TestDetailed(t *testing.T) {
 func forget(t *testing.T, s *store.Store) {
 	t.Helper()
 	for _, app := range []string{jobtest.App, "shop-", "other", "late", "own", "old"} {
-		if err := s.ForgetJobDetails(context.WithoutCancel(t.Context()), app, ""); err != nil {
+		if err := s.Jobs.ForgetJobDetails(context.WithoutCancel(t.Context()), app, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -38,24 +38,24 @@ func forget(t *testing.T, s *store.Store) {
 // gatedDetails pass the gate of a harness.
 type gatedDetails struct {
 	*jobtest.Harness
-	*store.Store
+	store.Jobs
 }
 
 func (g gatedDetails) PutJobDetails(ctx context.Context, app, row, version string, ended bool, details []byte) error {
-	return g.Call(ctx, "put details", func() error { return g.Store.PutJobDetails(ctx, app, row, version, ended, details) })
+	return g.Call(ctx, "put details", func() error { return g.Jobs.PutJobDetails(ctx, app, row, version, ended, details) })
 }
 
 func (g gatedDetails) JobDetails(ctx context.Context, app string, versions map[string]string) (found map[string][]byte, err error) {
-	err = g.Call(ctx, "details", func() (err error) { found, err = g.Store.JobDetails(ctx, app, versions); return err })
+	err = g.Call(ctx, "details", func() (err error) { found, err = g.Jobs.JobDetails(ctx, app, versions); return err })
 	return found, err
 }
 
 func (g gatedDetails) DropJobDetails(ctx context.Context, app, row string, versions ...string) error {
-	return g.Call(ctx, "drop details", func() error { return g.Store.DropJobDetails(ctx, app, row, versions...) })
+	return g.Call(ctx, "drop details", func() error { return g.Jobs.DropJobDetails(ctx, app, row, versions...) })
 }
 
 func (g gatedDetails) DropOpenJobDetails(ctx context.Context, app, row string) error {
-	return g.Call(ctx, "drop open details", func() error { return g.Store.DropOpenJobDetails(ctx, app, row) })
+	return g.Call(ctx, "drop open details", func() error { return g.Jobs.DropOpenJobDetails(ctx, app, row) })
 }
 
 // divided returns a harness whose store of jobs is divided. Every request to either half
@@ -64,8 +64,8 @@ func divided(t *testing.T, s *store.Store, users int) (*jobtest.Harness, job.Job
 	t.Helper()
 	w := jobtest.New(t, jobtest.Collection, users, tight)
 	documents := w.Jobs
-	w.Runner.Jobs = job.Detailed(w.Runner.Jobs, gatedDetails{w, s}, jobtest.Collection)
-	w.Jobs = job.Detailed(documents, s, jobtest.Collection)
+	w.Runner.Jobs = job.Detailed(w.Runner.Jobs, gatedDetails{w, s.Jobs}, jobtest.Collection)
+	w.Jobs = job.Detailed(documents, s.Jobs, jobtest.Collection)
 	return w, documents
 }
 
@@ -178,7 +178,7 @@ func TestDetailsOfEndedJobs(t *testing.T) {
 	if err := w.Jobs.Forget(t.Context(), jobtest.App); err != nil {
 		t.Fatal(err)
 	}
-	if keys, err := s.FindRows(t.Context(), store.AppRows{App: jobtest.App, Table: store.TableJobs}, 9); err != nil || len(keys) != 0 {
+	if keys, err := s.Rows.FindRows(t.Context(), store.AppRows{App: jobtest.App, Table: store.TableJobs}, 9); err != nil || len(keys) != 0 {
 		t.Errorf("forgotten jobs leave %q, %v", keys, err)
 	}
 }
@@ -211,7 +211,7 @@ func TestLostDetails(t *testing.T) {
 // superseding are details that another process supersedes between the read of a document
 // and that of its details.
 type superseding struct {
-	*store.Store
+	store.Jobs
 	before func()
 }
 
@@ -220,14 +220,14 @@ func (s *superseding) JobDetails(ctx context.Context, app string, versions map[s
 		s.before = nil
 		do()
 	}
-	return s.Store.JobDetails(ctx, app, versions)
+	return s.Jobs.JobDetails(ctx, app, versions)
 }
 
 // A reader whose version is superseded reads the document again.
 func TestDetailsAreSuperseded(t *testing.T) {
 	table := storetest.New(t)
-	documents, ctx, between := job.In(documents.NewMemory(), jobtest.Collection), t.Context(), &superseding{Store: table}
-	s, other := job.Detailed(documents, between, jobtest.Collection), job.Detailed(documents, table, jobtest.Collection)
+	documents, ctx, between := job.In(documents.NewMemory(), jobtest.Collection), t.Context(), &superseding{Jobs: table.Jobs}
+	s, other := job.Detailed(documents, between, jobtest.Collection), job.Detailed(documents, table.Jobs, jobtest.Collection)
 	jobtest.Create(t, s, jobtest.Draft("shop", "strategy-1"))
 	for n := range 3 {
 		if err := s.CreateShard(ctx, "shop", "strategy-1", job.Shard{N: n, From: "a", To: "d", Next: "a", State: job.ShardOpen}); err != nil {

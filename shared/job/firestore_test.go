@@ -39,11 +39,11 @@ func TestFirestore(t *testing.T) {
 	t.Run("Detailed", func(t *testing.T) {
 		jobtest.TestJobs(t, func(t *testing.T) job.Jobs {
 			t.Cleanup(func() {
-				if err := details.ForgetJobDetails(context.WithoutCancel(t.Context()), "shop", ""); err != nil {
+				if err := details.Jobs.ForgetJobDetails(context.WithoutCancel(t.Context()), "shop", ""); err != nil {
 					t.Error(err)
 				}
 			})
-			return job.Detailed(job.In(documentdb.New(database(t)), jobtest.Collection), details, jobtest.Collection)
+			return job.Detailed(job.In(documentdb.New(database(t)), jobtest.Collection), details.Jobs, jobtest.Collection)
 		})
 	})
 	t.Run("SupersededInChange", func(t *testing.T) { testSupersededInChange(t, database(t), details) })

@@ -14,7 +14,7 @@ import (
 
 // overtaken are details that another process supersedes before they are read.
 type overtaken struct {
-	*store.Store
+	store.Jobs
 	by func()
 }
 
@@ -23,14 +23,14 @@ func (o *overtaken) JobDetails(ctx context.Context, app string, versions map[str
 		o.by = nil
 		do()
 	}
-	return o.Store.JobDetails(ctx, app, versions)
+	return o.Jobs.JobDetails(ctx, app, versions)
 }
 
 // A change whose document is superseded before its details are read is made to the document
 // that follows.
 func testSupersededInChange(t *testing.T, client *firestore.Client, details *store.Store) {
-	between := &overtaken{Store: details}
-	s, other := job.Detailed(job.In(documentdb.New(client), moves), between, moves), job.Detailed(job.In(documentdb.New(client), moves), details, moves)
+	between := &overtaken{Jobs: details.Jobs}
+	s, other := job.Detailed(job.In(documentdb.New(client), moves), between, moves), job.Detailed(job.In(documentdb.New(client), moves), details.Jobs, moves)
 	jobtest.Create(t, s, jobtest.Draft("shop", "strategy-7"))
 	if err := s.CreateShard(t.Context(), "shop", "strategy-7", job.Shard{From: "a", To: "d", Next: "a", State: job.ShardOpen}); err != nil {
 		t.Fatal(err)

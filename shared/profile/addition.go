@@ -112,7 +112,7 @@ func (d *adder) add(ctx context.Context, app config.App, c *affinity.Compiled, u
 		tokens[i] = u.token
 	}
 	// What does not fit is computed, within the memory of all computations.
-	rows, err := d.store.ReadBases(ctx, app.ID, tokens, d.limits.groupBytes/maxScans)
+	rows, err := d.store.Users.ReadBases(ctx, app.ID, tokens, d.limits.groupBytes/maxScans)
 	if err != nil {
 		return nil, nil, err
 	}

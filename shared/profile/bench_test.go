@@ -58,7 +58,7 @@ func BenchmarkRefresh(b *testing.B) {
 				if _, err := f.eng.Fold(ctx, f.app(), "u"); err != nil {
 					b.Fatal(err)
 				}
-				if blocks, err := f.store.ListBlocks(ctx, appID, "u"); err != nil || len(blocks) == 0 {
+				if blocks, err := f.store.Histories.ListBlocks(ctx, appID, "u"); err != nil || len(blocks) == 0 {
 					b.Fatalf("blocks %v, %v; want some", blocks, err)
 				}
 			}

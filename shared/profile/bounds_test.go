@@ -27,12 +27,12 @@ func TestProfileBeyondBoundsIsCut(t *testing.T) {
 	p := affinity.Bounds{}.Reference([]affinity.Event{eventOf(fatTo("fat", b.clock))}, plain, affinity.Window{Now: b.clock, RetentionDays: 90})
 	p.StrategyVersion = b.app().ScoringVersion
 	whole := p.AppendBinary(nil)
-	row, err := b.store.ReadUser(ctx, appID, "fat")
+	row, err := b.store.Users.ReadUser(ctx, appID, "fat")
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := store.ProfileWrite{User: "fat", Row: row, Version: p.StrategyVersion, Value: whole, Summary: readAll(t, b, "fat").Summary}
-	if err := b.store.WriteProfiles(ctx, appID, []store.ProfileWrite{w}); err != nil {
+	if err := b.store.Users.WriteProfiles(ctx, appID, []store.ProfileWrite{w}); err != nil {
 		t.Fatal(err)
 	}
 	if r := b.read("fat"); !r.Stored || len(r.Affinities) != 2 || r.Total != 21 || !r.Truncated() {
@@ -54,9 +54,9 @@ func eventOf(e store.LogEvent) affinity.Event {
 // readAll reads a row with profile and summary.
 func readAll(t *testing.T, b *fixture, user string) store.User {
 	t.Helper()
-	row, err := b.store.ReadServing(ctx, appID, user, store.UserProfile)
+	row, err := b.store.Users.ReadServing(ctx, appID, user, store.UserProfile)
 	if err == nil {
-		err = b.store.ScanUsers(ctx, appID, user, "", 1, store.UserSummary, func(token string, r store.User) error {
+		err = b.store.Users.ScanUsers(ctx, appID, user, "", 1, store.UserSummary, func(token string, r store.User) error {
 			if token != user {
 				return fmt.Errorf("read the row of %s", token)
 			}

@@ -128,7 +128,7 @@ var errUntil = errors.New("the time of the scan is over")
 
 func (b *bulk) verify(ctx context.Context, app config.App, r store.Range, until time.Time) (stale int64, next string, err error) {
 	seen := 0
-	err = b.store.ScanUsers(ctx, app.ID, r.From, r.To, 0, store.UserSummary, func(user string, row store.User) error {
+	err = b.store.Users.ScanUsers(ctx, app.ID, r.From, r.To, 0, store.UserSummary, func(user string, row store.User) error {
 		if seen > 0 && !until.IsZero() && !b.now().Before(until) {
 			next = strings.Clone(user)
 			return errUntil
@@ -250,7 +250,7 @@ func (run *bulkRun) next(ctx context.Context, r store.Range) (*group, error) {
 		gr.byUser[token] = u
 		return nil
 	}
-	err := run.store.ScanUsers(ctx, run.app.ID, r.From, r.To, bulkUsers+1, parts, addUser)
+	err := run.store.Users.ScanUsers(ctx, run.app.ID, r.From, r.To, bulkUsers+1, parts, addUser)
 	gr.result.Users = int64(len(gr.users))
 	return gr, err
 }
@@ -339,7 +339,7 @@ func (run *bulkRun) process(ctx context.Context, gr *group) error {
 // listUnnamed lists the blocks that the manifests of a group do not name.
 func (run *bulkRun) listUnnamed(ctx context.Context, gr *group) (map[string][]history.BlockID, error) {
 	listed := map[string][]history.BlockID{}
-	err := run.store.ScanBlockKeys(ctx, run.app.ID, gr.first, gr.end, func(name store.BlockName) error {
+	err := run.store.Histories.ScanBlockKeys(ctx, run.app.ID, gr.first, gr.end, func(name store.BlockName) error {
 		if u := gr.byUser[name.User]; u == nil || !manifestNames(u.manifest, name.ID) {
 			listed[name.User] = append(listed[name.User], name.ID)
 		}
@@ -397,9 +397,9 @@ func (run *bulkRun) profiles(ctx context.Context, gr *group) error {
 	switch {
 	case len(blockNames) == 0:
 	case gr.stale*streamShare >= len(gr.users):
-		err = run.store.ScanBlocks(ctx, run.app.ID, gr.first, gr.end, o.block(ctx))
+		err = run.store.Histories.ScanBlocks(ctx, run.app.ID, gr.first, gr.end, o.block(ctx))
 	default:
-		err = run.store.ReadBlocks(ctx, run.app.ID, blockNames, o.block(ctx))
+		err = run.store.Histories.ReadBlocks(ctx, run.app.ID, blockNames, o.block(ctx))
 	}
 	if err != nil {
 		return err

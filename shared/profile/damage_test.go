@@ -29,10 +29,10 @@ func TestDamagedBlock(t *testing.T) {
 			id := s.manifest().Blocks[0].ID
 			spoilt := []store.BlockWrite{{ID: id, Newest: s.clock, Value: []byte("no block")}}
 			if lost {
-				if err := s.store.DeleteBlocks(ctx, appID, "u", []history.BlockID{id}); err != nil {
+				if err := s.store.Histories.DeleteBlocks(ctx, appID, "u", []history.BlockID{id}); err != nil {
 					t.Fatal(err)
 				}
-			} else if err := s.store.WriteBlocks(ctx, appID, "u", spoilt); err != nil {
+			} else if err := s.store.Histories.WriteBlocks(ctx, appID, "u", spoilt); err != nil {
 				t.Fatal(err)
 			}
 			s.setStrategy(plainer)

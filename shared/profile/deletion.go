@@ -21,7 +21,7 @@ type deletion struct {
 
 func (d *deletion) delete(ctx context.Context, appID, token string) (time.Time, error) {
 	t := d.tombstone()
-	if err := d.store.AdvanceTombstone(ctx, appID, token, t); err != nil {
+	if err := d.store.Users.AdvanceTombstone(ctx, appID, token, t); err != nil {
 		return time.Time{}, err
 	}
 	return time.UnixMilli(t.ReceivedUntil), d.forget(ctx, appID, token)
@@ -37,7 +37,7 @@ func (d *deletion) forget(ctx context.Context, appID, token string) error {
 	// The manifest is empty but has a version. Without one, a fold that found no
 	// manifest before the deletion would find the same now, and commit.
 	empty := history.Manifest{Version: version(row.Ticket, uncovered)}
-	if err := d.store.ForgetUser(ctx, appID, token, row.Ticket, empty.AppendBinary(nil)); err != nil {
+	if err := d.store.Users.ForgetUser(ctx, appID, token, row.Ticket, empty.AppendBinary(nil)); err != nil {
 		return err
 	}
 	app, err := d.logs.readCached(ctx, appID)
@@ -75,7 +75,7 @@ func (d *deletion) setOptOut(ctx context.Context, appID, token string, types eve
 			// deleted: the user's events since then count.
 			return row.Deleted(), nil
 		}
-		t, done, err := d.store.SetOptOut(ctx, appID, token, row.Ticket, types, d.tombstone())
+		t, done, err := d.store.Users.SetOptOut(ctx, appID, token, row.Ticket, types, d.tombstone())
 		if done || err != nil {
 			return t, err
 		}
@@ -102,9 +102,9 @@ func (d *deletion) addOptOut(ctx context.Context, appID, token string, types eve
 			return err
 		}
 		if types&^row.OptedOut == 0 {
-			return d.store.AdvanceTombstone(ctx, appID, token, t)
+			return d.store.Users.AdvanceTombstone(ctx, appID, token, t)
 		}
-		_, done, err := d.store.SetOptOut(ctx, appID, token, row.Ticket, row.OptedOut|types, t)
+		_, done, err := d.store.Users.SetOptOut(ctx, appID, token, row.Ticket, row.OptedOut|types, t)
 		if done || err != nil {
 			return err
 		}
@@ -114,7 +114,7 @@ func (d *deletion) addOptOut(ctx context.Context, appID, token string, types eve
 
 // optIn is optOut of no types. It writes nothing for a user who was never out.
 func (d *deletion) optIn(ctx context.Context, appID, token string) (time.Time, error) {
-	row, err := d.store.ReadPrimary(ctx, appID, token, store.UserState)
+	row, err := d.store.Users.ReadPrimary(ctx, appID, token, store.UserState)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -125,7 +125,7 @@ func (d *deletion) optIn(ctx context.Context, appID, token string) (time.Time, e
 }
 
 func (d *deletion) optedOut(ctx context.Context, appID, token string) (event.Types, time.Time, error) {
-	row, err := d.store.ReadPrimary(ctx, appID, token, store.UserState)
+	row, err := d.store.Users.ReadPrimary(ctx, appID, token, store.UserState)
 	if err != nil || row.DeletedUntil == 0 {
 		return row.OptedOut, time.Time{}, err
 	}
@@ -133,23 +133,23 @@ func (d *deletion) optedOut(ctx context.Context, appID, token string) (event.Typ
 }
 
 func (d *deletion) purge(ctx context.Context, appID, token string, until time.Time) (int, error) {
-	if _, err := d.store.BlankSegmentToken(ctx, appID, token); err != nil {
+	if _, err := d.store.Segments.BlankSegmentToken(ctx, appID, token); err != nil {
 		return 0, err
 	}
 	if err := d.purgeTypes(ctx, appID, token); err != nil {
 		return 0, err
 	}
-	blocks, err := d.store.ListBlocks(ctx, appID, token)
+	blocks, err := d.store.Histories.ListBlocks(ctx, appID, token)
 	if err != nil {
 		return 0, err
 	}
 	if err := d.orphans.delete(ctx, appID, map[string][]history.BlockID{token: blocks}); err != nil {
 		return 0, err
 	}
-	row, err := d.store.ReadPrimary(ctx, appID, token, store.UserState)
+	row, err := d.store.Users.ReadPrimary(ctx, appID, token, store.UserState)
 	if err == nil && d.unsettled(row) {
 		if err = d.settle(ctx, appID, token, row); err == nil {
-			row, err = d.store.ReadPrimary(ctx, appID, token, store.UserState)
+			row, err = d.store.Users.ReadPrimary(ctx, appID, token, store.UserState)
 		}
 	}
 	if err != nil {
@@ -159,7 +159,7 @@ func (d *deletion) purge(ctx context.Context, appID, token string, until time.Ti
 	if covered.DeletedUntil <= 0 {
 		return 0, nil
 	}
-	n, err := d.store.PurgeLog(ctx, appID, token, covered)
+	n, err := d.store.Events.PurgeLog(ctx, appID, token, covered)
 	if err != nil {
 		return n, err
 	}
@@ -179,16 +179,16 @@ func coveredUntil(row store.User, until time.Time) affinity.Tombstone {
 // those that were there before a restored opt-out. As a writer does, it draws a ticket after
 // it has seen the events, so a later opt-in covers them.
 func (d *deletion) purgeTypes(ctx context.Context, appID, token string) error {
-	row, err := d.store.ReadPrimary(ctx, appID, token, store.UserState)
+	row, err := d.store.Users.ReadPrimary(ctx, appID, token, store.UserState)
 	if err != nil || row.OptedOut == 0 {
 		return err
 	}
-	events, err := d.store.EventsOf(ctx, appID, token, row.OptedOut)
+	events, err := d.store.Events.EventsOf(ctx, appID, token, row.OptedOut)
 	if err != nil || len(events) == 0 {
 		return err
 	}
 	types := row.OptedOut
-	if row, err = d.store.TakeTicket(ctx, appID, token); err != nil || row.OptedOut&types != types {
+	if row, err = d.store.Users.TakeTicket(ctx, appID, token); err != nil || row.OptedOut&types != types {
 		return err // the change that came between has a purge of its own
 	}
 	app, err := d.logs.readCached(ctx, appID)

@@ -92,7 +92,7 @@ func benchWays(b *testing.B, events []store.LogEvent, st strategy.Strategy) {
 		_, err := f.eng.Recompute(ctx, f.app(), store.Range{}, profile.RecomputeOptions{}, func(profile.Progress) error { return nil })
 		return err
 	})
-	log := f.store.Log(appID, f.app().Log)
+	log := f.store.Events.Log(appID, f.app().Log)
 	benchCPU(b, "write", func(int) error { return log.Append(ctx, events[:min(len(events), 1_000)]) })
 	benchCPU(b, "message", func(i int) error {
 		_, err := f.eng.Apply(ctx, f.app(), events[i%len(events):i%len(events)+1])

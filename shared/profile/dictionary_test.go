@@ -39,7 +39,7 @@ func terms(generation int64, colors ...string) []byte {
 func (b *fixture) dictionary(colors ...string) (generation int64) {
 	b.t.Helper()
 	generation = dictionary.Generation(time.UnixMilli(b.clock))
-	if created, err := b.store.CreateDictionary(ctx, appID, generation, terms(generation, colors...)); !created || err != nil {
+	if created, err := b.store.Dictionaries.CreateDictionary(ctx, appID, generation, terms(generation, colors...)); !created || err != nil {
 		b.t.Fatal(created, err)
 	}
 	b.eng = b.engine()
@@ -50,7 +50,7 @@ func (b *fixture) dictionary(colors ...string) (generation int64) {
 func (s *harness) block() (value []byte) {
 	s.t.Helper()
 	names := []store.BlockName{{User: "u", ID: s.manifest().Blocks[0].ID}}
-	err := s.store.ReadBlocks(ctx, appID, names, func(_ store.BlockName, v []byte) error { value = v; return nil })
+	err := s.store.Histories.ReadBlocks(ctx, appID, names, func(_ store.BlockName, v []byte) error { value = v; return nil })
 	if err != nil || value == nil {
 		s.t.Fatalf("block %q, %v", value, err)
 	}
@@ -109,7 +109,7 @@ func TestReadersOfDictionaries(t *testing.T) {
 			"whole": func(int64) {},
 			"newer": func(int64) { s.clock += hour; s.dictionary("Violet", "Red") },
 			"lost": func(generation int64) {
-				if err := s.store.DeleteDictionary(ctx, appID, generation); err != nil {
+				if err := s.store.Dictionaries.DeleteDictionary(ctx, appID, generation); err != nil {
 					t.Fatal(err)
 				}
 			},
@@ -174,10 +174,10 @@ func (s *harness) fold2() {
 
 func (s *harness) spoilDictionary(generation int64, value []byte) {
 	s.t.Helper()
-	if err := s.store.DeleteDictionary(ctx, appID, generation); err != nil {
+	if err := s.store.Dictionaries.DeleteDictionary(ctx, appID, generation); err != nil {
 		s.t.Fatal(err)
 	}
-	if created, err := s.store.CreateDictionary(ctx, appID, generation, value); !created || err != nil {
+	if created, err := s.store.Dictionaries.CreateDictionary(ctx, appID, generation, value); !created || err != nil {
 		s.t.Fatal(created, err)
 	}
 }
@@ -215,14 +215,14 @@ func TestRenewDictionary(t *testing.T) {
 		s.delete(fmt.Sprint("gone", i))
 	}
 	s.eng.RenewDictionary(ctx, s.app(), []string{"", "user20", "user40"})
-	generations, err := s.store.Dictionaries(ctx, appID, 9)
+	generations, err := s.store.Dictionaries.Dictionaries(ctx, appID, 9)
 	if err != nil || len(generations) != 1 {
 		t.Fatalf("dictionaries %v, %v", generations, err)
 	}
 	if _, err := s.eng.Fold(ctx, s.app(), "user33"); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.store.ScanBlocks(ctx, appID, "", "", func(_ store.BlockName, value []byte) error {
+	if err := s.store.Histories.ScanBlocks(ctx, appID, "", "", func(_ store.BlockName, value []byte) error {
 		if bytes.Contains(value, []byte("something nice")) {
 			t.Error("a block has the text")
 		}
@@ -230,11 +230,11 @@ func TestRenewDictionary(t *testing.T) {
 	}); err != nil {
 		t.Error(err)
 	}
-	value, err := s.store.ReadDictionary(ctx, appID, generations[0])
+	value, err := s.store.Dictionaries.ReadDictionary(ctx, appID, generations[0])
 	if err != nil || !bytes.Contains(value, []byte("shade of red")) || bytes.Contains(value, []byte("of user")) || bytes.Contains(value, []byte("Red")) {
 		t.Errorf("dictionary %q, %v", value, err)
 	}
-	if again, err := s.store.Dictionaries(ctx, appID, 9); err != nil || len(again) != 1 {
+	if again, err := s.store.Dictionaries.Dictionaries(ctx, appID, 9); err != nil || len(again) != 1 {
 		t.Errorf("dictionaries %v, %v", again, err)
 	}
 }
@@ -251,7 +251,7 @@ func (w *simulation) changeDictionaries() {
 		return
 	}
 	generation := rapid.Int64Range(1, w.generation).Draw(w.t, "dictionary")
-	if err := w.store.DeleteDictionary(ctx, w.appID, generation); err != nil {
+	if err := w.store.Dictionaries.DeleteDictionary(ctx, w.appID, generation); err != nil {
 		w.t.Fatal(err)
 	}
 	if !rapid.Bool().Draw(w.t, "lost") {
@@ -260,7 +260,7 @@ func (w *simulation) changeDictionaries() {
 }
 
 func (w *simulation) storeDictionary(generation int64, colors ...string) {
-	if _, err := w.store.CreateDictionary(ctx, w.appID, generation, terms(generation, colors...)); err != nil {
+	if _, err := w.store.Dictionaries.CreateDictionary(ctx, w.appID, generation, terms(generation, colors...)); err != nil {
 		w.t.Fatal(err)
 	}
 }

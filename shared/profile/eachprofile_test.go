@@ -68,10 +68,10 @@ func TestEachCountsEventsOfTicketsThatWereDrawn(t *testing.T) {
 	b := newFixture(t, 90, plain)
 	b.apply(bought("u", b.clock-2*hour))
 	before := red(b.read("u"))
-	if err := b.store.Log(appID, b.app().Log).Append(ctx, b.of("u")); err != nil {
+	if err := b.store.Events.Log(appID, b.app().Log).Append(ctx, b.of("u")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.store.TakeTicket(ctx, appID, "u"); err != nil {
+	if _, err := b.store.Users.TakeTicket(ctx, appID, "u"); err != nil {
 		t.Fatal(err)
 	}
 	if _, scores := b.each(profile.RecomputeOptions{OnlyStale: true}); scores["u"] != 2*before {

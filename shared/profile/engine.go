@@ -86,7 +86,7 @@ func New(s *store.Store, apps config.Store, cached *config.Cached, now func() ti
 		store: s, now: now, log: log, limits: defaultLimits, slack: MinSlack,
 		memory: affinity.NewMemory(heldWithin(admission.MemoryLimit()), heldFree), serial: make(chan struct{}, maxSerial),
 		recent:       memory.New(Recent(admission.MemoryLimit())),
-		dictionaries: dictionary.NewCache(s, Dictionaries(admission.MemoryLimit()), now, log),
+		dictionaries: dictionary.NewCache(s.Dictionaries, Dictionaries(admission.MemoryLimit()), now, log),
 		counters:     &Counters{},
 	}
 	all, first := s.Regions()
@@ -96,7 +96,7 @@ func New(s *store.Store, apps config.Store, cached *config.Cached, now func() ti
 	engines := make(map[string]*Engine, len(all))
 	for name, at := range all {
 		there := *v
-		there.store, there.dictionaries = at, dictionary.NewCache(at, Dictionaries(admission.MemoryLimit())/int64(len(all)), now, log)
+		there.store, there.dictionaries = at, dictionary.NewCache(at.Dictionaries, Dictionaries(admission.MemoryLimit())/int64(len(all)), now, log)
 		engines[name] = newEngine(&there, apps, cached)
 	}
 	join(first, engines)

@@ -239,7 +239,7 @@ func TestTombstoneAloneDeletes(t *testing.T) {
 	b := newFixture(t, 90, plain)
 	b.apply(bought("u", b.clock))
 	// The process dies after the first of a deletion's three writes.
-	if err := b.store.AdvanceTombstone(ctx, appID, "u", affinity.Tombstone{DeletedUntil: b.clock}); err != nil {
+	if err := b.store.Users.AdvanceTombstone(ctx, appID, "u", affinity.Tombstone{DeletedUntil: b.clock}); err != nil {
 		t.Fatal(err)
 	}
 	if r := b.read("u"); r.Known {
@@ -288,7 +288,7 @@ func TestAbandonInvalidatesProfile(t *testing.T) {
 	b := newFixture(t, 90, plain)
 	b.apply(bought("u", b.clock))
 	half := []store.LogEvent{bought("u", b.clock-1)}
-	if err := b.store.Log(appID, schema.Default()).Append(ctx, half); err != nil {
+	if err := b.store.Events.Log(appID, schema.Default()).Append(ctx, half); err != nil {
 		t.Fatal(err)
 	}
 	if r := b.read("u"); red(r) != 30 {
@@ -311,7 +311,7 @@ func TestProfileIsAsOfNewestEvent(t *testing.T) {
 	if r := b.read("u"); red(r) != 60 {
 		t.Fatalf("%+v, want two events", r)
 	}
-	if err := b.store.Log(appID, schema.Default()).Append(ctx, []store.LogEvent{bought("u", b.clock+5)}); err != nil {
+	if err := b.store.Events.Log(appID, schema.Default()).Append(ctx, []store.LogEvent{bought("u", b.clock+5)}); err != nil {
 		t.Fatal(err)
 	}
 	b.apply(bought("u", b.clock-1))

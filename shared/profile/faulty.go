@@ -84,7 +84,7 @@ func (v *env) hide(ctx context.Context, appID string, version int64, users ...*u
 			marks = append(marks, store.ProfileWrite{User: u.token, Row: u.row, Version: version})
 		}
 	}
-	return v.store.WriteProfiles(ctx, appID, marks)
+	return v.store.Users.WriteProfiles(ctx, appID, marks)
 }
 
 // refusedBy returns the users whose rows Bigtable will not take, if err says so.

@@ -155,7 +155,7 @@ func TestRefreshesWithoutRequestsAreBounded(t *testing.T) {
 	if err := <-done; !errors.Is(err, context.Canceled) && status.Code(err) != codes.Canceled { // it may still write the log
 		t.Errorf("%v, want the request to end", err)
 	}
-	if row, err := s.store.ReadUser(ctx, appID, "v"); err != nil || row.Ticket != 0 {
+	if row, err := s.store.Users.ReadUser(ctx, appID, "v"); err != nil || row.Ticket != 0 {
 		t.Errorf("ticket %d, %v; want none", row.Ticket, err)
 	}
 	s.finish(m)

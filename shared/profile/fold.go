@@ -225,7 +225,7 @@ func (f *folder) foldOnce(ctx context.Context, app config.App, token string,
 // mayAnnounce draws a ticket for a fold of a user. It reports whether the fold may
 // announce itself: not if another fold did so fewer than patience tickets ago.
 func (f *folder) mayAnnounce(ctx context.Context, appID string, u *user, patience int64) (bool, error) {
-	row, err := f.store.TakeTicket(ctx, appID, u.token)
+	row, err := f.store.Users.TakeTicket(ctx, appID, u.token)
 	if err != nil {
 		return false, err
 	}
@@ -334,7 +334,7 @@ func (f *folder) readMergeable(ctx context.Context, appID, token string, base hi
 		case !b.Inline:
 			names = append(names, store.BlockName{User: token, ID: b.ID})
 		default:
-			err := f.store.ReadInline(ctx, appID, []string{token}, func(_ string, cell []byte) error {
+			err := f.store.Users.ReadInline(ctx, appID, []string{token}, func(_ string, cell []byte) error {
 				mergeable[b.ID], _ = history.ParseInline(b, cell) // a damaged one is found by the next computation
 				return nil
 			})
@@ -346,7 +346,7 @@ func (f *folder) readMergeable(ctx context.Context, appID, token string, base hi
 	if len(names) == 0 {
 		return mergeable, nil
 	}
-	err := f.store.ReadBlocks(ctx, appID, names, func(name store.BlockName, value []byte) error {
+	err := f.store.Histories.ReadBlocks(ctx, appID, names, func(name store.BlockName, value []byte) error {
 		mergeable[name.ID] = slices.Clone(value)
 		return nil
 	})

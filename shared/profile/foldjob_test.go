@@ -41,7 +41,7 @@ func TestRecomputeFolds(t *testing.T) {
 		blocks int
 		score  float64
 	}{"current": {1, 30}, "one": {1, 60}, "young": {0, 30}, "gone": {}, "old": {}} {
-		blocks, err := b.store.ListBlocks(ctx, appID, user)
+		blocks, err := b.store.Histories.ListBlocks(ctx, appID, user)
 		if err != nil || len(blocks) != want.blocks || red(b.read(user)) != want.score {
 			t.Errorf("%s: %d blocks, score %v, %v; want %+v", user, len(blocks), red(b.read(user)), err, want)
 		}

@@ -259,7 +259,7 @@ func (s *harness) expect(events int) {
 
 func (s *harness) manifest() history.Manifest {
 	s.t.Helper()
-	row, err := s.store.ReadUser(ctx, appID, "u")
+	row, err := s.store.Users.ReadUser(ctx, appID, "u")
 	if err != nil {
 		s.t.Fatal(err)
 	}

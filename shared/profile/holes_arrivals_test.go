@@ -176,7 +176,7 @@ func TestChangesAreListedWhereTheAppIs(t *testing.T) {
 			tr.switched()
 			tr.nextPhase() // drop
 			tr.nextPhase() // erase
-			tr.must(tr.store.DeleteRows(ctx, store.AppRows{App: appID, Table: store.TableChanges}, func(int, string) error { return nil }))
+			tr.must(tr.store.Rows.DeleteRows(ctx, store.AppRows{App: appID, Table: store.TableChanges}, func(int, string) error { return nil }))
 			tr.delete("someone")
 			tr.nextPhase() // finish
 			tr.clock += hour
@@ -188,7 +188,7 @@ func TestChangesAreListedWhereTheAppIs(t *testing.T) {
 			tr := newTravels(t)
 			tr.must(tr.apps.SetSegments(ctx, appID, true))
 			c.move(tr)
-			keys, err := c.left(tr).FindRows(ctx, store.AppRows{App: appID, Table: store.TableChanges}, 10)
+			keys, err := c.left(tr).Rows.FindRows(ctx, store.AppRows{App: appID, Table: store.TableChanges}, 10)
 			if err != nil || len(keys) > 0 || tr.app().Moving() {
 				t.Errorf("the region without the app lists %q, %v; moving: %v", keys, err, tr.app().Moving())
 			}
@@ -212,7 +212,7 @@ func TestChangesAreListedInBothRegions(t *testing.T) {
 	} {
 		change()
 		for region, s := range map[string]*store.Store{"eu": tr.store, "us": tr.us} {
-			if listed, _, err := s.Changes(ctx, appID, cut, 0); err != nil || len(listed) != 1 {
+			if listed, _, err := s.Changes.Changes(ctx, appID, cut, 0); err != nil || len(listed) != 1 {
 				t.Errorf("%s: %s lists %v, %v", what, region, listed, err)
 			}
 		}

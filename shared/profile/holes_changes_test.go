@@ -28,7 +28,7 @@ func (s *harness) pack() packed {
 // the profile again if the user is listed since the cut.
 func (s *harness) expectFrom(p packed, events int, when string) {
 	s.t.Helper()
-	listed, _, err := s.store.Changes(ctx, appID, p.cut, 0)
+	listed, _, err := s.store.Changes.Changes(ctx, appID, p.cut, 0)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestMarksAreListed(t *testing.T) {
 				prepare := func(s *harness) {
 					s.apply(s.at(1))
 					if name == "abandon" { // what failed has written the log
-						if err := s.store.Log(appID, s.app().Log).Append(ctx, []store.LogEvent{s.at(2)}); err != nil {
+						if err := s.store.Events.Log(appID, s.app().Log).Append(ctx, []store.LogEvent{s.at(2)}); err != nil {
 							t.Fatal(err)
 						}
 					}

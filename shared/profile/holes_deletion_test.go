@@ -71,7 +71,7 @@ func testTicketsContinueAfterDeletion(t *testing.T, open opener) {
 	if _, err := s.eng.Purge(ctx, appID, "u", time.UnixMilli(until)); err != nil {
 		t.Fatal(err)
 	}
-	row, err := s.store.TakeTicket(ctx, appID, "u")
+	row, err := s.store.Users.TakeTicket(ctx, appID, "u")
 	if err != nil || row.Ticket != 4 {
 		t.Errorf("ticket %d after two refreshes and a deletion, %v; want 4", row.Ticket, err)
 	}

@@ -62,7 +62,7 @@ func testMissingBlockIsNotEmpty(t *testing.T, open opener) {
 	s.apply(s.at(6))
 	s.fold() // merges it with the new event
 	s.round(profile.RecomputeOptions{Maintain: true})
-	if ids, err := s.store.ListBlocks(ctx, appID, "u"); err != nil || len(ids) != 1 {
+	if ids, err := s.store.Histories.ListBlocks(ctx, appID, "u"); err != nil || len(ids) != 1 {
 		t.Fatalf("%v, %v: want the replaced block to be gone", ids, err)
 	}
 	s.finish(r)
@@ -125,7 +125,7 @@ func testExpiredBlockMayBeMissing(t *testing.T, open opener) {
 	s.fold()
 	s.clock += 91 * day
 	id := s.manifest().Blocks[0].ID
-	if err := s.store.DeleteBlocks(ctx, appID, "u", []history.BlockID{id}); err != nil {
+	if err := s.store.Histories.DeleteBlocks(ctx, appID, "u", []history.BlockID{id}); err != nil {
 		t.Fatal(err)
 	}
 	s.apply(bought("u", s.clock))
@@ -179,7 +179,7 @@ func testFoldsLeaveAnnouncementsAlone(t *testing.T, open opener) {
 	for i := range int64(20) { // each finds enough for a fold, and is overtaken with its own
 		m := s.startApply(s.folding(1), bought("u", s.clock-i*1000)) // outside what is announced
 		s.stepTo(m, "CheckAndMutateRow")
-		if _, err := s.store.TakeTicket(ctx, app.ID, "u"); err != nil {
+		if _, err := s.store.Users.TakeTicket(ctx, app.ID, "u"); err != nil {
 			t.Fatal(err)
 		}
 		s.finish(m)

@@ -62,7 +62,7 @@ func (s *harness) rowCount() int {
 	s.t.Helper()
 	n := 0
 	all := []store.UserRange{{User: "u", To: history.End}}
-	err := s.store.ReadLog(ctx, appID, s.app().Log, all, func(string, store.LogRow) error { n++; return nil })
+	err := s.store.Events.ReadLog(ctx, appID, s.app().Log, all, func(string, store.LogRow) error { n++; return nil })
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func (s *harness) expectGone() {
 	if err != nil || many["u"].Known {
 		s.t.Errorf("a batch knows %+v, %v", many["u"].Profile, err)
 	}
-	row, err := s.store.ReadUser(ctx, appID, "u")
+	row, err := s.store.Users.ReadUser(ctx, appID, "u")
 	if err != nil || len(row.Profile)+len(row.Session)+len(s.manifest().Blocks) > 0 {
 		s.t.Errorf("the row holds %+v, %v; want nothing of the user", row, err)
 	}
@@ -280,7 +280,7 @@ func testRecomputeMeetsOptOut(t *testing.T, open opener) {
 	s := newHarness(t, open)
 	s.apply(s.at(1), s.at(5))
 	s.fold()
-	ids, err := s.store.ListBlocks(ctx, appID, "u")
+	ids, err := s.store.Histories.ListBlocks(ctx, appID, "u")
 	if err != nil || len(ids) != 1 {
 		t.Fatalf("blocks %v, %v", ids, err)
 	}
@@ -295,7 +295,7 @@ func testRecomputeMeetsOptOut(t *testing.T, open opener) {
 		t.Fatal(err)
 	}
 	s.finish(r)
-	if row, err := s.store.ReadUser(ctx, appID, "u"); err != nil || len(row.Profile) > 0 {
+	if row, err := s.store.Users.ReadUser(ctx, appID, "u"); err != nil || len(row.Profile) > 0 {
 		t.Errorf("a profile of %d bytes is stored, %v", len(row.Profile), err)
 	}
 }
@@ -314,7 +314,7 @@ func testRestoredDeletionOnlyAdds(t *testing.T, open opener) {
 	}
 	row := func() store.User {
 		t.Helper()
-		u, err := s.store.ReadUser(ctx, appID, "u")
+		u, err := s.store.Users.ReadUser(ctx, appID, "u")
 		if err != nil {
 			t.Fatal(err)
 		}

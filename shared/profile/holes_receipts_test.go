@@ -220,7 +220,7 @@ func TestTombstoneOnlyRises(t *testing.T) {
 	}
 	s.clock += second
 	s.delete("u") // with less slack
-	row, err := s.store.ReadUser(ctx, appID, "u")
+	row, err := s.store.Users.ReadUser(ctx, appID, "u")
 	if err != nil || row.DeletedUntil != s.clock || row.ReceivedUntil != s.clock-second+60*second {
 		t.Errorf("%+v, %v; want each number to be the greater one", row.Tombstone(), err)
 	}

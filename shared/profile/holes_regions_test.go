@@ -112,7 +112,7 @@ func TestDeletionBeforeArrival(t *testing.T) {
 	d := tr.deletion()
 	for raised := false; !raised; {
 		tr.step(d, 1)
-		row, err := tr.us.ReadUser(ctx, appID, "u")
+		row, err := tr.us.Users.ReadUser(ctx, appID, "u")
 		tr.must(err)
 		raised = row.DeletedUntil > 0
 	}
@@ -129,13 +129,13 @@ func TestTicketsRiseOnTheWay(t *testing.T) {
 	tr.apply(tr.at(2))
 	tr.begin()
 	tr.moveUser()
-	there, err := tr.us.ReadUser(ctx, appID, "u")
+	there, err := tr.us.Users.ReadUser(ctx, appID, "u")
 	tr.must(err)
 	tr.apply(tr.at(3))
 	tr.undo()
 	tr.moveUser()
 	tr.expect(3)
-	back, err := tr.store.ReadUser(ctx, appID, "u")
+	back, err := tr.store.Users.ReadUser(ctx, appID, "u")
 	tr.must(err)
 	if there.Ticket != 3 || back.Ticket != 5 { // 2 and a move; a message and a move
 		t.Errorf("tickets %d and %d after two events, a move, an event and the way back; want 3 and 5", there.Ticket, back.Ticket)
@@ -181,12 +181,12 @@ func TestUserArrivesOnce(t *testing.T) {
 	tr.finish(first)
 	tr.apply(tr.at(2))
 	tr.apply(tr.at(3))
-	before, err := tr.us.ReadUser(ctx, appID, "u")
+	before, err := tr.us.Users.ReadUser(ctx, appID, "u")
 	tr.must(err)
 	for second.before != "" {
 		tr.step(second, 1)
 	}
-	after, err := tr.us.ReadUser(ctx, appID, "u")
+	after, err := tr.us.Users.ReadUser(ctx, appID, "u")
 	tr.must(err)
 	if after.Ticket != before.Ticket {
 		t.Errorf("ticket %d, and %d after the second mover: the user arrived twice", before.Ticket, after.Ticket)
@@ -210,7 +210,7 @@ func TestSleepingMoverEndsNoOtherMove(t *testing.T) {
 	tr.change(func(a *config.App) error { a.Move, a.Region = config.Move{}, "eu"; return nil })
 	tr.begin()
 	o := tr.owner("eu")
-	if done, err := tr.store.SetOwner(ctx, appID, "u", o, store.Owner{Epoch: o.Epoch + 1, State: store.Leaving, Region: "us"}); !done || err != nil {
+	if done, err := tr.store.Users.SetOwner(ctx, appID, "u", o, store.Owner{Epoch: o.Epoch + 1, State: store.Leaving, Region: "us"}); !done || err != nil {
 		t.Fatalf("leave again: %v, %v", done, err)
 	}
 	for m.before != "" {
@@ -318,7 +318,7 @@ func TestClearingEndsWithItsPhase(t *testing.T) {
 // moveUserAgain makes the row of the region of the app say that the user has moved.
 func (tr *travels) moveUserAgain() {
 	o := tr.owner("eu")
-	_, err := tr.store.SetOwner(ctx, appID, "u", o, store.Owner{Epoch: o.Epoch + 1, State: store.Moved, Region: "us"})
+	_, err := tr.store.Users.SetOwner(ctx, appID, "u", o, store.Owner{Epoch: o.Epoch + 1, State: store.Moved, Region: "us"})
 	tr.must(err)
 }
 
@@ -334,7 +334,7 @@ func TestMessageRemovesNothingBehindIt(t *testing.T) {
 	tr.finish(a)
 	tr.finish(r)
 	rows := 0
-	tr.must(tr.store.ReadLog(ctx, appID, before.Log, []store.UserRange{{User: "u", To: history.End}}, func(string, store.LogRow) error { rows++; return nil }))
+	tr.must(tr.store.Events.ReadLog(ctx, appID, before.Log, []store.UserRange{{User: "u", To: history.End}}, func(string, store.LogRow) error { rows++; return nil }))
 	if rows != 1 {
 		t.Errorf("%d rows in the log where the message was first, want 1", rows)
 	}
@@ -345,13 +345,13 @@ func TestMessageRemovesNothingBehindIt(t *testing.T) {
 // neither a copy of which a part was made, nor the region that gets the user.
 func TestMoverTakesNothingFromEarlierMoves(t *testing.T) {
 	copied := func(tr *travels, move string, epoch int64) {
-		_, _, err := tr.us.CopyLogFrom(ctx, tr.store, appID, tr.app().Log, "u", store.LogCopy{Move: move, Epoch: epoch}, 1, func() bool { return false })
+		_, _, err := tr.us.Events.CopyLogFrom(ctx, tr.store, appID, tr.app().Log, "u", store.LogCopy{Move: move, Epoch: epoch}, 1, func() bool { return false })
 		tr.must(err)
-		tr.must(tr.us.DeleteRows(ctx, store.AppRows{App: appID, Table: store.TableEvents}, func(int, string) error { return nil }))
-		tr.must(tr.us.DeleteRows(ctx, store.AppRows{App: appID, Table: store.TableEventsNarrow}, func(int, string) error { return nil }))
+		tr.must(tr.us.Rows.DeleteRows(ctx, store.AppRows{App: appID, Table: store.TableEvents}, func(int, string) error { return nil }))
+		tr.must(tr.us.Rows.DeleteRows(ctx, store.AppRows{App: appID, Table: store.TableEventsNarrow}, func(int, string) error { return nil }))
 	}
 	leave := func(tr *travels, epoch int64, region string) {
-		_, err := tr.store.SetOwner(ctx, appID, "u", tr.owner("eu"), store.Owner{Epoch: epoch, State: store.Leaving, Region: region})
+		_, err := tr.store.Users.SetOwner(ctx, appID, "u", tr.owner("eu"), store.Owner{Epoch: epoch, State: store.Leaving, Region: region})
 		tr.must(err)
 	}
 	for name, left := range map[string]func(tr *travels){

@@ -112,7 +112,7 @@ func testTailEndsWithSchema(t *testing.T, open opener) {
 	s := newHarness(t, open)
 	e := s.neverFolding()
 	s.applyTo(e, s.at(1))
-	if err := s.store.Log(appID, schema.Of(schema.Narrow)).Append(ctx, []store.LogEvent{s.at(1), s.at(2)}); err != nil {
+	if err := s.store.Events.Log(appID, schema.Of(schema.Narrow)).Append(ctx, []store.LogEvent{s.at(1), s.at(2)}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.apps.UpdateLog(ctx, appID, func(a *config.App) error { a.Log = schema.Of(schema.Narrow); return nil }); err != nil {

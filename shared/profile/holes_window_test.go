@@ -146,7 +146,7 @@ func TestWindowWritesOneProfile(t *testing.T) {
 		if _, err := e.Apply(ctx, s.app(), []store.LogEvent{s.at(1 + i%20)}); err != nil {
 			t.Fatal(err)
 		}
-		if row, err := s.store.ReadUser(ctx, appID, "u"); err != nil || row.HasProfile {
+		if row, err := s.store.Users.ReadUser(ctx, appID, "u"); err != nil || row.HasProfile {
 			t.Fatalf("message %d wrote a profile, %v", i, err)
 		}
 	}

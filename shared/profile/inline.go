@@ -30,7 +30,7 @@ func (v *env) swap(ctx context.Context, appID, token string, from, next history.
 	case had && (!has || is.ID != was.ID):
 		changes = append(changes, store.DropInline())
 	}
-	return v.store.SwapManifest(ctx, appID, token, from.Version, next.AppendBinary(nil), changes...)
+	return v.store.Users.SwapManifest(ctx, appID, token, from.Version, next.AppendBinary(nil), changes...)
 }
 
 // owned returns the manifest that a fold commits by its ticket. A fold of an older ticket
@@ -50,7 +50,7 @@ func (v *env) commit(ctx context.Context, appID string, u *user, next history.Ma
 	if len(cell) == 0 {
 		change = store.DropInline()
 	}
-	return v.store.CommitFold(ctx, appID, u.token, u.row.Ticket, next.AppendBinary(nil), change)
+	return v.store.Users.CommitFold(ctx, appID, u.token, u.row.Ticket, next.AppendBinary(nil), change)
 }
 
 // intoRow makes the only block of a manifest that a fold is about to store the inline
@@ -124,7 +124,7 @@ func (run *bulkRun) readInline(ctx context.Context, gr *group) error {
 	if len(tokens) == 0 {
 		return nil
 	}
-	rows, err := run.store.ReadUserHistories(ctx, run.app.ID, tokens)
+	rows, err := run.store.Users.ReadUserHistories(ctx, run.app.ID, tokens)
 	if err != nil {
 		return err
 	}

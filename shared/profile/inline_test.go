@@ -43,7 +43,7 @@ func (s *harness) roundInline(e *profile.Engine) profile.Progress {
 // manifest names.
 func (s *harness) inlineRow() (store.User, []byte) {
 	s.t.Helper()
-	row, err := s.store.ReadPrimary(ctx, appID, "u", store.UserHistory)
+	row, err := s.store.Users.ReadPrimary(ctx, appID, "u", store.UserHistory)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestSmallHistoryMovesOut(t *testing.T) {
 			t.Errorf("round %d folded %d histories", i, p.Folded)
 		}
 		s.wholeRow(fmt.Sprint("round ", i), want)
-		if ids, err := s.store.ListBlocks(ctx, appID, "u"); err != nil || want != (len(ids) == 0) {
+		if ids, err := s.store.Histories.ListBlocks(ctx, appID, "u"); err != nil || want != (len(ids) == 0) {
 			t.Errorf("round %d: rows of blocks: %v, %v", i, ids, err)
 		}
 		s.expect(3 * (i + 1))

@@ -46,7 +46,7 @@ func (schemaChanged) Transient() bool { return true }
 // changing.
 const maxSchemaChanges = 10
 
-func (l *logs) of(app config.App) store.Log { return l.store.Log(app.ID, app.Log) }
+func (l *logs) of(app config.App) store.Log { return l.store.Events.Log(app.ID, app.Log) }
 
 // append writes events to the log in every schema that writers write at the time of
 // its return. It returns the configuration of that time, and the users of rows that

@@ -65,7 +65,7 @@ func (f *folder) maintain(ctx context.Context, app config.App, users []*bulkUser
 // manifest it draws a ticket first, so that a concurrent fold, which still names
 // those blocks, does not commit.
 func (f *folder) trim(ctx context.Context, appID string, stale *user) error {
-	row, err := f.store.TakeTicket(ctx, appID, stale.token)
+	row, err := f.store.Users.TakeTicket(ctx, appID, stale.token)
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (f *folder) swapManifest(ctx context.Context, appID, token string, from, ne
 	if ok || err != nil {
 		return ok, err
 	}
-	row, err := f.store.ReadUser(ctx, appID, token)
+	row, err := f.store.Users.ReadUser(ctx, appID, token)
 	if err != nil {
 		return false, err
 	}

@@ -41,7 +41,7 @@ func (w *writer) markLater(ctx context.Context, app config.App, events []store.L
 // ticket: it stores at that of the row, as a read does. Then it folds the log of a user
 // of whom so much is unfolded that it holds more than young events.
 func (r *reader) refreshMarked(ctx context.Context, app config.App, token string, f *folder) (bool, error) {
-	row, err := r.store.ReadPrimary(ctx, app.ID, token, store.UserSummary)
+	row, err := r.store.Users.ReadPrimary(ctx, app.ID, token, store.UserSummary)
 	if err != nil || !row.Exists || row.Gone() {
 		return false, err
 	}
@@ -52,7 +52,7 @@ func (r *reader) refreshMarked(ctx context.Context, app config.App, token string
 			return false, nil
 		}
 	}
-	if row, err = r.store.ReadPrimary(ctx, app.ID, token, store.UserHistory); err != nil {
+	if row, err = r.store.Users.ReadPrimary(ctx, app.ID, token, store.UserHistory); err != nil {
 		return false, err
 	}
 	result, err := r.computeOne(ctx, app, token, row)

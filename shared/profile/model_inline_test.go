@@ -46,7 +46,7 @@ func spoilInline(client *bigtable.Client, appID string, cell []byte) error {
 }
 
 func (w *simulation) inlineRow() store.User {
-	row, err := w.store.ReadPrimary(ctx, w.appID, "u", store.UserHistory)
+	row, err := w.store.Users.ReadPrimary(ctx, w.appID, "u", store.UserHistory)
 	if err != nil {
 		w.t.Fatal(err)
 	}

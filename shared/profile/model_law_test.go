@@ -17,7 +17,7 @@ import (
 func (w *simulation) exact(when string) {
 	app := w.app()
 	home := w.home()
-	row, err := home.ReadUser(ctx, w.appID, "u")
+	row, err := home.Users.ReadUser(ctx, w.appID, "u")
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func (w *simulation) exact(when string) {
 // fold that has announced itself stay for as long as its announcement does,
 // even if its process died.
 func (w *simulation) checkNoOrphans() {
-	row, err := w.store.ReadUser(ctx, w.appID, "u")
+	row, err := w.store.Users.ReadUser(ctx, w.appID, "u")
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func raised(t, by affinity.Tombstone) affinity.Tombstone {
 func readLive(s *store.Store, app config.App, user string, of store.User) ([]affinity.Event, error) {
 	var events []affinity.Event
 	ranges := []store.UserRange{{User: user, To: history.End}}
-	err := s.Log(app.ID, app.Log).ReadOriginals(ctx, ranges, func(_ string, r store.LogRow, original []byte) error {
+	err := s.Events.Log(app.ID, app.Log).ReadOriginals(ctx, ranges, func(_ string, r store.LogRow, original []byte) error {
 		e, err := r.Event()
 		if of.Tombstone().Covers(r.Time, r.Receipt()) || of.OptedOut.Has(e.Type) {
 			return nil

@@ -40,7 +40,7 @@ type migrations struct {
 func (w *simulation) newMigrations() {
 	w.names = map[string]bool{}
 	w.migrator = migration.New(job.Runner{
-		Settings: job.Settings{ShardUsers: 1, Budget: time.Minute, Attempts: 1 << 30}, Jobs: job.In(documents.NewMemory(), migration.Collection), Config: w.apps, Queue: w, Users: w.store,
+		Settings: job.Settings{ShardUsers: 1, Budget: time.Minute, Attempts: 1 << 30}, Jobs: job.In(documents.NewMemory(), migration.Collection), Config: w.apps, Queue: w, Users: w.store.Users,
 		CheckpointEvery: -1, Now: func() time.Time { return time.UnixMilli(w.clock.Load()) }, Log: slog.New(slog.DiscardHandler),
 	}, w.apps, w.store)
 	w.migrator.SetPauses(0, 0)
@@ -242,7 +242,7 @@ func (w *simulation) bothAlike(st migration.Status) {
 
 // rows returns the events of one schema that are in the window and not deleted.
 func (w *simulation) rows(n schema.Name) []string {
-	row, err := w.store.ReadUser(ctx, w.appID, "u")
+	row, err := w.store.Users.ReadUser(ctx, w.appID, "u")
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -252,7 +252,7 @@ func (w *simulation) rows(n schema.Name) []string {
 	}
 	l := schema.Layout{Write: schema.Names, Read: n, Encoding: schema.JSON}
 	var rows []string
-	err = w.store.Log(w.appID, l).Read(ctx, []store.UserRange{{User: "u", From: history.Pos{Time: max(from, row.DeletedUntil+1)}, To: history.End}},
+	err = w.store.Events.Log(w.appID, l).Read(ctx, []store.UserRange{{User: "u", From: history.Pos{Time: max(from, row.DeletedUntil+1)}, To: history.End}},
 		func(_ string, r store.LogRow) error {
 			e, err := r.Event()
 			if row.Tombstone().Covers(r.Time, r.Receipt()) || row.OptedOut.Has(e.Type) {

@@ -90,7 +90,7 @@ func (w *simulation) restoreDeletion() {
 
 // checkOptOut returns the user's row, which says what an answered change has set.
 func (w *simulation) checkOptOut(when string) store.User {
-	row, err := w.home().ReadUser(ctx, w.appID, "u")
+	row, err := w.home().Users.ReadUser(ctx, w.appID, "u")
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func (w *simulation) checkNothingKept() {
 		w.t.Fatal(err)
 	}
 	all := []store.UserRange{{User: "u", To: history.End}}
-	err := w.store.ReadLog(ctx, w.appID, w.app().Log, all, func(_ string, r store.LogRow) error {
+	err := w.store.Events.ReadLog(ctx, w.appID, w.app().Log, all, func(_ string, r store.LogRow) error {
 		e, err := r.Event()
 		if row.OptedOut.Has(e.Type) {
 			w.t.Fatalf("%+v is in the log, and the user is out of %v", e, row.OptedOut.List())
@@ -117,7 +117,7 @@ func (w *simulation) checkNothingKept() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if row, err := w.store.ReadUser(ctx, w.appID, "u"); err != nil || row.Gone() && len(row.Profile) > 0 && w.certain {
+	if row, err := w.store.Users.ReadUser(ctx, w.appID, "u"); err != nil || row.Gone() && len(row.Profile) > 0 && w.certain {
 		w.t.Fatalf("a profile of %d bytes is stored, %v", len(row.Profile), err)
 	}
 }

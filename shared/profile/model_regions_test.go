@@ -107,7 +107,7 @@ func (w *simulation) home() *store.Store {
 }
 
 func (w *simulation) rowIn(region string) store.User {
-	row, err := w.in(region).ReadUser(ctx, w.appID, "u")
+	row, err := w.in(region).Users.ReadUser(ctx, w.appID, "u")
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -236,7 +236,7 @@ func (w *simulation) erase(region string) {
 		w.t.Fatalf("%s is erased, and owns the user: %v", region, o)
 	}
 	for _, table := range []string{store.TableUsers, store.TableEvents, store.TableEventsNarrow, store.TableHistories} {
-		if err := w.in(region).DeleteRows(ctx, store.AppRows{App: w.appID, Table: table}, func(int, string) error { return nil }); err != nil {
+		if err := w.in(region).Rows.DeleteRows(ctx, store.AppRows{App: w.appID, Table: table}, func(int, string) error { return nil }); err != nil {
 			w.t.Fatal(err)
 		}
 	}
@@ -284,7 +284,7 @@ func (w *simulation) checkElsewhereEmpty() {
 	}
 	for _, n := range schema.Names {
 		all := []store.UserRange{{User: "u", To: history.End}}
-		err := s.ReadLog(ctx, w.appID, schema.Of(n), all, func(_ string, r store.LogRow) error {
+		err := s.Events.ReadLog(ctx, w.appID, schema.Of(n), all, func(_ string, r store.LogRow) error {
 			return fmt.Errorf("%s still has the event %v", other, r.Pos)
 		})
 		if err != nil {

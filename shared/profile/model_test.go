@@ -305,7 +305,7 @@ func (w *simulation) damage() {
 }
 
 func (w *simulation) blocks() []history.BlockID {
-	ids, err := w.store.ListBlocks(ctx, w.appID, "u")
+	ids, err := w.store.Histories.ListBlocks(ctx, w.appID, "u")
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -23,15 +23,15 @@ func (e *Engine) MarkUser(ctx context.Context, app config.App, user string) erro
 	if err != nil {
 		return err
 	}
-	marked, err := at.env.store.SetOwner(ctx, app.ID, user, store.Owner{}, store.Owner{Epoch: birthEpoch, State: store.Own})
+	marked, err := at.env.store.Users.SetOwner(ctx, app.ID, user, store.Owner{}, store.Owner{Epoch: birthEpoch, State: store.Own})
 	if marked || err != nil {
 		return err
 	}
-	row, err := at.env.store.ReadPrimary(ctx, app.ID, user, store.UserState)
+	row, err := at.env.store.Users.ReadPrimary(ctx, app.ID, user, store.UserState)
 	if err != nil || row.Owner.State == store.Own {
 		return err
 	}
-	_, err = at.env.store.SetOwner(ctx, app.ID, user, row.Owner, store.Owner{Epoch: row.Owner.Epoch + 1, State: store.Own})
+	_, err = at.env.store.Users.SetOwner(ctx, app.ID, user, row.Owner, store.Owner{Epoch: row.Owner.Epoch + 1, State: store.Own})
 	return err
 }
 
@@ -53,7 +53,7 @@ func (e *Engine) MoveUser(ctx context.Context, app config.App, user string, unti
 	}
 	copied := 0
 	for range maxOwnerChanges {
-		row, err := from.env.store.ReadPrimary(ctx, app.ID, user, store.UserState)
+		row, err := from.env.store.Users.ReadPrimary(ctx, app.ID, user, store.UserState)
 		if err != nil {
 			return copied, err
 		}
@@ -65,9 +65,9 @@ func (e *Engine) MoveUser(ctx context.Context, app config.App, user string, unti
 			_, err = from.assignOwner(ctx, app, user) // a writer has ended before it did
 		case o.State == store.Leaving && o.Region != to.env.region:
 			// Another move has left it. What writers have logged since lies elsewhere.
-			_, err = from.env.store.SetOwner(ctx, app.ID, user, o, store.Owner{Epoch: o.Epoch + 1, State: store.Own})
+			_, err = from.env.store.Users.SetOwner(ctx, app.ID, user, o, store.Owner{Epoch: o.Epoch + 1, State: store.Own})
 		case o.State == store.Own:
-			_, err = from.env.store.SetOwner(ctx, app.ID, user, o, store.Owner{Epoch: o.Epoch + 1, State: store.Leaving, Region: to.env.region})
+			_, err = from.env.store.Users.SetOwner(ctx, app.ID, user, o, store.Owner{Epoch: o.Epoch + 1, State: store.Leaving, Region: to.env.region})
 		case o.State == store.Leaving:
 			// An event that is in the log of this region alone was written before the row was
 			// Leaving, so the copy holds it.
@@ -75,13 +75,13 @@ func (e *Engine) MoveUser(ctx context.Context, app config.App, user string, unti
 			if done.Move != app.Move.ID || done.Epoch != o.Epoch {
 				done = store.LogCopy{Move: app.Move.ID, Epoch: o.Epoch}
 			}
-			rows, all, failed := to.env.store.CopyLogFrom(ctx, from.env.store, app.ID, app.Log, user, done, logPage,
+			rows, all, failed := to.env.store.Events.CopyLogFrom(ctx, from.env.store, app.ID, app.Log, user, done, logPage,
 				func() bool { return e.env.now().Before(until) })
 			if copied, err = copied+rows, failed; err == nil && !all {
 				err = ErrUnfinished
 			}
 			if err == nil {
-				_, err = from.env.store.SetOwner(ctx, app.ID, user, o, store.Owner{Epoch: o.Epoch + 1, State: store.Moved, Region: to.env.region})
+				_, err = from.env.store.Users.SetOwner(ctx, app.ID, user, o, store.Owner{Epoch: o.Epoch + 1, State: store.Moved, Region: to.env.region})
 			}
 		default:
 			return copied, e.arrive(ctx, app, user, from, to)
@@ -110,7 +110,7 @@ func (e *Engine) StayUser(ctx context.Context, app config.App, user string) erro
 	if err != nil {
 		return err
 	}
-	row, err := to.env.store.ReadPrimary(ctx, app.ID, user, store.UserState)
+	row, err := to.env.store.Users.ReadPrimary(ctx, app.ID, user, store.UserState)
 	if err != nil {
 		return err
 	}
@@ -118,13 +118,13 @@ func (e *Engine) StayUser(ctx context.Context, app config.App, user string) erro
 	case store.Nobodys, store.Own:
 		return nil
 	case store.Moved:
-		there, err := from.env.store.ReadPrimary(ctx, app.ID, user, store.UserState)
+		there, err := from.env.store.Users.ReadPrimary(ctx, app.ID, user, store.UserState)
 		if err != nil || there.Owner.Epoch >= row.Owner.Epoch {
 			return err
 		}
 		return from.complete(ctx, app, user)
 	}
-	_, err = to.env.store.SetOwner(ctx, app.ID, user, row.Owner, store.Owner{Epoch: row.Owner.Epoch + 1, State: store.Own})
+	_, err = to.env.store.Users.SetOwner(ctx, app.ID, user, row.Owner, store.Owner{Epoch: row.Owner.Epoch + 1, State: store.Own})
 	return err
 }
 
@@ -156,7 +156,7 @@ func (e *Engine) DropUser(ctx context.Context, app config.App, user string) (boo
 	if err != nil {
 		return false, err
 	}
-	row, err := from.env.store.ReadPrimary(ctx, app.ID, user, store.UserState)
+	row, err := from.env.store.Users.ReadPrimary(ctx, app.ID, user, store.UserState)
 	if err != nil || row.Owner.Here() {
 		return false, err
 	}
@@ -167,11 +167,11 @@ func (e *Engine) DropUser(ctx context.Context, app config.App, user string) (boo
 // arrival there first. A new user has left nothing that was acknowledged. Of anybody else
 // readers take what is left until the arrival, so that it stays until the next attempt.
 func (e *Engine) leave(ctx context.Context, app config.App, user string, elsewhere *Engine) error {
-	row, err := e.env.store.ReadPrimary(ctx, app.ID, user, store.UserState)
+	row, err := e.env.store.Users.ReadPrimary(ctx, app.ID, user, store.UserState)
 	if err != nil || row.Owner.State != store.Moved {
 		return err
 	}
-	there, err := elsewhere.env.store.ReadPrimary(ctx, app.ID, user, store.UserState)
+	there, err := elsewhere.env.store.Users.ReadPrimary(ctx, app.ID, user, store.UserState)
 	if err != nil {
 		return err
 	}
@@ -191,7 +191,7 @@ func (e *Engine) leave(ctx context.Context, app config.App, user string, elsewhe
 	if now.Move.ID != app.Move.ID || now.Move.Phase != app.Move.Phase || now.Move.Back != app.Move.Back {
 		return fmt.Errorf("remove what is left of %s,%s: %w", app.ID, user, ErrPhaseOver)
 	}
-	return e.env.store.LeaveUser(ctx, app.ID, user)
+	return e.env.store.Events.LeaveUser(ctx, app.ID, user)
 }
 
 // ErrPhaseOver reports that the phase of a move has ended, and with it the permission to remove
@@ -220,16 +220,16 @@ func (e *Engine) ReconcileUser(ctx context.Context, app config.App, token string
 // reconcile copies such events to the region of e.
 func (e *Engine) reconcile(ctx context.Context, app config.App, token string, from *Engine) (_ int, err error) {
 	u := user{token: token}
-	if u.row, err = e.env.store.ReadPrimary(ctx, app.ID, token, store.UserState); err != nil || !u.row.Owner.Here() || u.row.OptedOut != 0 {
+	if u.row, err = e.env.store.Users.ReadPrimary(ctx, app.ID, token, store.UserState); err != nil || !u.row.Owner.Here() || u.row.OptedOut != 0 {
 		return 0, err // what a user has opted out of is not copied
 	}
 	u.setWindow(e.env.now().UnixMilli(), app)
 	first := u.foldStart() // before it, receipts decide what counts
-	missing, err := e.env.store.MissingInLog(ctx, from.env.store, app.ID, app.Log, token, first)
+	missing, err := e.env.store.Events.MissingInLog(ctx, from.env.store, app.ID, app.Log, token, first)
 	if err != nil || len(missing) == 0 {
 		return 0, err
 	}
-	if err := e.env.store.CopyEventsFrom(ctx, from.env.store, app.ID, app.Log, token, missing); err != nil {
+	if err := e.env.store.Events.CopyEventsFrom(ctx, from.env.store, app.ID, app.Log, token, missing); err != nil {
 		return 0, err
 	}
 	take := func(ctx context.Context, _, token string) (store.User, error) {
@@ -249,11 +249,11 @@ func (e *Engine) UserIsDone(ctx context.Context, app config.App, user string) (b
 	if err != nil {
 		return false, err
 	}
-	there, err := to.env.store.ReadPrimary(ctx, app.ID, user, store.UserState)
+	there, err := to.env.store.Users.ReadPrimary(ctx, app.ID, user, store.UserState)
 	if err != nil {
 		return false, err
 	}
-	left, err := from.env.store.ReadPrimary(ctx, app.ID, user, store.UserState)
+	left, err := from.env.store.Users.ReadPrimary(ctx, app.ID, user, store.UserState)
 	if err != nil {
 		return false, err
 	}

@@ -49,7 +49,7 @@ func (e *Engine) deleteMoving(ctx context.Context, app config.App, token string)
 }
 
 func (e *Engine) raiseMoving(ctx context.Context, app config.App, token string, t affinity.Tombstone) error {
-	raise := func(at *Engine) error { return at.env.store.AdvanceTombstone(ctx, app.ID, token, t) }
+	raise := func(at *Engine) error { return at.env.store.Users.AdvanceTombstone(ctx, app.ID, token, t) }
 	return e.exclude(ctx, app, token, raise, func(row store.User) bool { return row.Covers(t) })
 }
 
@@ -139,7 +139,7 @@ func (e *Engine) settled(ctx context.Context, app config.App, token string) (pla
 // other rows may be those of a message that is on its way.
 func (e *Engine) purgeLeftovers(ctx context.Context, app config.App, at *Engine, token string, until time.Time, owner store.User) (int, error) {
 	s := at.env.store
-	if _, err := s.BlankSegmentToken(ctx, app.ID, token); err != nil {
+	if _, err := s.Segments.BlankSegmentToken(ctx, app.ID, token); err != nil {
 		return 0, err
 	}
 	if err := e.purgeLeftTypes(ctx, app, at, token, owner); err != nil {
@@ -149,16 +149,16 @@ func (e *Engine) purgeLeftovers(ctx context.Context, app config.App, at *Engine,
 	if covered.DeletedUntil <= 0 {
 		return 0, nil
 	}
-	row, err := s.ReadPrimary(ctx, app.ID, token, store.UserState)
+	row, err := s.Users.ReadPrimary(ctx, app.ID, token, store.UserState)
 	if err != nil {
 		return 0, err
 	}
 	if row.Owner.State == store.Moved && row.Owner.Epoch <= owner.Owner.Epoch {
-		if err := s.ForgetLeft(ctx, app.ID, token, row.Owner); err != nil {
+		if err := s.Events.ForgetLeft(ctx, app.ID, token, row.Owner); err != nil {
 			return 0, err
 		}
 	}
-	return s.PurgeLog(ctx, app.ID, token, covered)
+	return s.Events.PurgeLog(ctx, app.ID, token, covered)
 }
 
 // purgeLeftTypes is purgeTypes in the region of at, which is not that of the owner. The ticket
@@ -167,7 +167,7 @@ func (e *Engine) purgeLeftTypes(ctx context.Context, app config.App, at *Engine,
 	if owner.OptedOut == 0 {
 		return nil
 	}
-	events, err := at.env.store.EventsOf(ctx, app.ID, token, owner.OptedOut)
+	events, err := at.env.store.Events.EventsOf(ctx, app.ID, token, owner.OptedOut)
 	if err != nil || len(events) == 0 {
 		return err
 	}
@@ -198,13 +198,13 @@ func (e *Engine) takeAnywhere(ctx context.Context, app config.App, token string)
 // purgeArrived removes from the log of the region of e, which owns the user, what the row
 // excludes: a copy may have brought it after a purge had ended.
 func (e *Engine) purgeArrived(ctx context.Context, app config.App, token string) error {
-	row, err := e.env.store.ReadPrimary(ctx, app.ID, token, store.UserState)
+	row, err := e.env.store.Users.ReadPrimary(ctx, app.ID, token, store.UserState)
 	if err != nil || row.DeletedUntil == 0 || !row.Owner.Here() { // an opt-out sets it, too
 		return err
 	}
 	if err := e.deletion.purgeTypes(ctx, app.ID, token); err != nil {
 		return err
 	}
-	_, err = e.env.store.PurgeLog(ctx, app.ID, token, row.Deleted())
+	_, err = e.env.store.Events.PurgeLog(ctx, app.ID, token, row.Deleted())
 	return err
 }

@@ -72,7 +72,7 @@ func (tr *travels) begin() {
 	tr.t.Helper()
 	to := map[string]string{"eu": "us", "us": "eu"}[tr.app().Region]
 	tr.change(func(a *config.App) error { return a.StartMove("move-"+to, to, tr.now()) })
-	if row, err := tr.in(tr.app().Region).ReadUser(ctx, appID, "u"); err != nil || row.Exists {
+	if row, err := tr.in(tr.app().Region).Users.ReadUser(ctx, appID, "u"); err != nil || row.Exists {
 		tr.must(err)
 		tr.must(tr.eng.MarkUser(ctx, tr.app(), "u"))
 	}
@@ -123,7 +123,7 @@ func (tr *travels) end() {
 	_, err := tr.eng.DropUser(ctx, tr.app(), "u")
 	tr.must(err)
 	for _, table := range []string{store.TableUsers, store.TableEvents, store.TableEventsNarrow, store.TableHistories} {
-		tr.must(from.DeleteRows(ctx, store.AppRows{App: appID, Table: table}, func(int, string) error { return nil }))
+		tr.must(from.Rows.DeleteRows(ctx, store.AppRows{App: appID, Table: table}, func(int, string) error { return nil }))
 	}
 	for tr.app().Moving() {
 		tr.nextPhase()
@@ -139,7 +139,7 @@ func (tr *travels) in(region string) *store.Store {
 
 func (tr *travels) owner(region string) store.Owner {
 	tr.t.Helper()
-	row, err := tr.in(region).ReadUser(ctx, appID, "u")
+	row, err := tr.in(region).Users.ReadUser(ctx, appID, "u")
 	tr.must(err)
 	return row.Owner
 }

@@ -31,7 +31,7 @@ type place struct {
 // locate finds the row of a user that counts, from that of the entry on. e is the engine of
 // the entry.
 func (e *Engine) locate(ctx context.Context, app config.App, token string, parts store.UserParts) (place, error) {
-	row, err := e.env.store.ReadPrimary(ctx, app.ID, token, parts)
+	row, err := e.env.store.Users.ReadPrimary(ctx, app.ID, token, parts)
 	if err != nil {
 		return place{}, err
 	}
@@ -51,7 +51,7 @@ func (e *Engine) locateNew(ctx context.Context, app config.App, token string, en
 	if err != nil || births == e {
 		return place{row: entry.row}, err
 	}
-	row, err := births.env.store.ReadPrimary(ctx, app.ID, token, parts)
+	row, err := births.env.store.Users.ReadPrimary(ctx, app.ID, token, parts)
 	if err != nil || row.Owner.State == store.Nobodys {
 		return place{row: entry.row}, err
 	}
@@ -68,7 +68,7 @@ func follow(ctx context.Context, app config.App, token string, from place, parts
 		if err != nil {
 			return place{}, err
 		}
-		row, err := to.env.store.ReadPrimary(ctx, app.ID, token, parts)
+		row, err := to.env.store.Users.ReadPrimary(ctx, app.ID, token, parts)
 		if err != nil {
 			return place{}, err
 		}
@@ -96,7 +96,7 @@ func (e *Engine) readMoving(ctx context.Context, app config.App, token string, p
 			return result, err
 		}
 		// The log may have been dropped while it was read.
-		now, err := found.at.env.store.ReadPrimary(ctx, app.ID, token, store.UserState)
+		now, err := found.at.env.store.Users.ReadPrimary(ctx, app.ID, token, store.UserState)
 		if err != nil {
 			return Result{}, err
 		}

@@ -23,7 +23,7 @@ func (o *orphans) delete(ctx context.Context, appID string, listed map[string][]
 	for token := range listed {
 		tokens = append(tokens, token)
 	}
-	rows, err := o.store.ReadUsers(ctx, appID, tokens)
+	rows, err := o.store.Users.ReadUsers(ctx, appID, tokens)
 	if err != nil {
 		return err
 	}
@@ -48,14 +48,14 @@ func (o *orphans) deleteOf(ctx context.Context, appID, token string, row store.U
 		return nil // the next computation reports the error
 	}
 	if ticketOf(m.Version) != row.Ticket {
-		if row, err = o.store.TakeTicket(ctx, appID, token); err != nil {
+		if row, err = o.store.Users.TakeTicket(ctx, appID, token); err != nil {
 			return err
 		}
 		if _, ids, err = unnamed(row, ids); err != nil || len(ids) == 0 {
 			return nil
 		}
 	}
-	if err := o.store.DeleteBlocks(ctx, appID, token, ids); err != nil {
+	if err := o.store.Histories.DeleteBlocks(ctx, appID, token, ids); err != nil {
 		return err
 	}
 	o.counters.OrphansDeleted.Add(int64(len(ids)))

@@ -27,7 +27,7 @@ type relog func(ctx context.Context, to *Engine, row store.User) error
 func (e *Engine) takeOwned(ctx context.Context, app config.App, token string, need int64, log relog) (store.User, error) {
 	both := log == nil // the events are in the logs of both regions
 	for range maxOwnerChanges {
-		row, err := e.env.store.TakeOwned(ctx, app.ID, token)
+		row, err := e.env.store.Users.TakeOwned(ctx, app.ID, token)
 		if err != nil {
 			return row, err
 		}
@@ -71,9 +71,9 @@ func (e *Engine) assignOwner(ctx context.Context, app config.App, token string) 
 		return false, err
 	}
 	if births == e {
-		return e.env.store.SetOwner(ctx, app.ID, token, store.Owner{}, store.Owner{Epoch: birthEpoch, State: store.Own})
+		return e.env.store.Users.SetOwner(ctx, app.ID, token, store.Owner{}, store.Owner{Epoch: birthEpoch, State: store.Own})
 	}
-	_, err = e.env.store.SetOwner(ctx, app.ID, token, store.Owner{},
+	_, err = e.env.store.Users.SetOwner(ctx, app.ID, token, store.Owner{},
 		store.Owner{Epoch: birthEpoch, State: store.Moved, Region: births.env.region})
 	return false, err
 }
@@ -117,7 +117,7 @@ func (e *Engine) relogCopies(app config.App, token string, events []*store.LogEv
 		for i := range kept {
 			at[i] = position(&kept[i])
 		}
-		return to.env.store.CopyEventsFrom(ctx, e.env.store, app.ID, app.Log, token, at)
+		return to.env.store.Events.CopyEventsFrom(ctx, e.env.store, app.ID, app.Log, token, at)
 	}
 }
 
@@ -131,11 +131,11 @@ func (e *Engine) complete(ctx context.Context, app config.App, token string) err
 	}
 	// The row is read after it has become Moved: what it holds now nobody changes any more
 	// who counts.
-	old, err := other.env.store.ReadPrimary(ctx, app.ID, token, store.UserSession)
+	old, err := other.env.store.Users.ReadPrimary(ctx, app.ID, token, store.UserSession)
 	if err != nil || old.Owner.State != store.Moved || old.Owner.Region != e.env.region {
 		return err
 	}
-	_, err = e.env.store.Arrive(ctx, app.ID, token, e.arrival(old))
+	_, err = e.env.store.Users.Arrive(ctx, app.ID, token, e.arrival(old))
 	return err
 }
 

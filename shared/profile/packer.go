@@ -170,7 +170,7 @@ func (p *packer) write(ctx context.Context) error {
 	if len(p.pending) == 0 {
 		return nil
 	}
-	if err := p.store.WriteBlocks(ctx, p.appID, p.user.token, p.pending); err != nil {
+	if err := p.store.Histories.WriteBlocks(ctx, p.appID, p.user.token, p.pending); err != nil {
 		return err
 	}
 	if p.kept+p.bytes <= maxTailBlocks {

@@ -32,18 +32,18 @@ func TestPurgeBlanksSegments(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		w := b.store.NewSegmentWriter(ctx, appID, segment.PartID(id+1))
+		w := b.store.Segments.NewSegmentWriter(ctx, appID, segment.PartID(id+1))
 		part, err := p.Finish(b.clock, w.Write)
 		if err = errors.Join(err, w.Flush()); err != nil {
 			t.Fatal(err)
 		}
-		m, err := b.store.ReadSegmentManifest(ctx, appID)
+		m, err := b.store.Segments.ReadSegmentManifest(ctx, appID)
 		if err != nil {
 			t.Fatal(err)
 		}
 		version := m.Version
 		m.Parts = append(m.Parts, part)
-		if ok, err := b.store.SwapSegmentManifest(ctx, appID, version, m); !ok || err != nil {
+		if ok, err := b.store.Segments.SwapSegmentManifest(ctx, appID, version, m); !ok || err != nil {
 			t.Fatalf("swap: %v, %v", ok, err)
 		}
 	}

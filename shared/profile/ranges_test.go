@@ -63,7 +63,7 @@ func TestDamagedBlockOfCompleteManifest(t *testing.T) {
 		t.Fatalf("fold: %v, %v", done, err)
 	}
 	m := s.manifest()
-	row, err := s.store.ReadUser(ctx, appID, "u")
+	row, err := s.store.Users.ReadUser(ctx, appID, "u")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestDamagedBlockOfCompleteManifest(t *testing.T) {
 		t.Fatalf("%+v at ticket %d, want three blocks and nothing outside", m, row.Ticket)
 	}
 	damaged := []store.BlockWrite{{ID: m.Blocks[1].ID, Newest: s.clock, Value: []byte("no block")}}
-	if err := s.store.WriteBlocks(ctx, appID, "u", damaged); err != nil {
+	if err := s.store.Histories.WriteBlocks(ctx, appID, "u", damaged); err != nil {
 		t.Fatal(err)
 	}
 	s.expect(3)

@@ -40,9 +40,9 @@ type reader struct {
 // has the session.
 func (r *reader) read(ctx context.Context, app config.App, token string, parts store.UserParts,
 	limit int) (Result, error) {
-	read, written := r.store.ReadServing, r.store.ServingIsAuthoritative()
+	read, written := r.store.Users.ReadServing, r.store.ServingIsAuthoritative()
 	if app.Consistency == config.Strong {
-		read, written = r.store.ReadPrimary, true
+		read, written = r.store.Users.ReadPrimary, true
 	}
 	row, err := read(ctx, app.ID, token, parts)
 	if err == nil {
@@ -60,7 +60,7 @@ func (r *reader) read(ctx context.Context, app config.App, token string, parts s
 	}
 	if !written {
 		// A read that leads to a write must see the cluster that is written.
-		if row, err = r.store.ReadPrimary(ctx, app.ID, token, store.UserHistory); err != nil {
+		if row, err = r.store.Users.ReadPrimary(ctx, app.ID, token, store.UserHistory); err != nil {
 			return Result{}, err
 		}
 	}
@@ -69,7 +69,7 @@ func (r *reader) read(ctx context.Context, app config.App, token string, parts s
 
 // refresh reads a user whose stored profile it ignores.
 func (r *reader) refresh(ctx context.Context, app config.App, token string) (Result, error) {
-	row, err := r.store.ReadPrimary(ctx, app.ID, token, store.UserHistory)
+	row, err := r.store.Users.ReadPrimary(ctx, app.ID, token, store.UserHistory)
 	if err != nil {
 		return Result{}, err
 	}
@@ -249,7 +249,7 @@ func (s *computedSaver) add(w store.ProfileWrite) error {
 
 // flush writes what was added.
 func (s *computedSaver) flush() {
-	if err := s.store.WriteProfiles(s.ctx, s.appID, s.writes); err != nil {
+	if err := s.store.Users.WriteProfiles(s.ctx, s.appID, s.writes); err != nil {
 		s.log.LogAttrs(s.ctx, slog.LevelWarn, "computed profiles are not stored",
 			slog.String("app", s.appID), slog.Any("error", err))
 	}
@@ -281,7 +281,7 @@ func (r *reader) compute(ctx context.Context, app config.App, tokens []string,
 	strategies []*affinity.Compiled, read *Reading) (map[string][]affinity.Profile, error) {
 	profiles, faulty := make(map[string][]affinity.Profile, len(tokens)), Faulty{}
 	for chunk := range slices.Chunk(distinct(tokens), scanUsers) {
-		rows, err := r.store.ReadUserHistories(ctx, app.ID, chunk)
+		rows, err := r.store.Users.ReadUserHistories(ctx, app.ID, chunk)
 		if err != nil {
 			return nil, err
 		}
@@ -318,7 +318,7 @@ func (r *reader) compute(ctx context.Context, app config.App, tokens []string,
 }
 
 func (r *reader) computeRanking(ctx context.Context, asked config.App, token string, compiled *affinity.Compiled) (Result, error) {
-	row, err := r.store.ReadPrimary(ctx, asked.ID, token, store.UserHistory)
+	row, err := r.store.Users.ReadPrimary(ctx, asked.ID, token, store.UserHistory)
 	if err != nil {
 		return Result{}, err
 	}

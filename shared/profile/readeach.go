@@ -77,9 +77,9 @@ func (r *reader) readGroup(ctx context.Context, app config.App, tokens []string,
 	fn func(token string, result Result) error) (config.App, []string, error) {
 	ctx, end := admission.Part(ctx)
 	defer end()
-	scan, written := r.store.ScanServing, r.store.ServingIsAuthoritative()
+	scan, written := r.store.Users.ScanServing, r.store.ServingIsAuthoritative()
 	if app.Consistency == config.Strong {
-		scan, written = r.store.ScanPrimary, true
+		scan, written = r.store.Users.ScanPrimary, true
 	}
 	rows, group, rest, err := r.scanGroup(ctx, app.ID, tokens, scan)
 	if err != nil {
@@ -98,7 +98,7 @@ func (r *reader) readGroup(ctx context.Context, app config.App, tokens []string,
 	}
 	if !written {
 		// A read that leads to a write must see the cluster that is written.
-		if rows, err = r.store.ReadUserHistories(ctx, app.ID, stale); err != nil {
+		if rows, err = r.store.Users.ReadUserHistories(ctx, app.ID, stale); err != nil {
 			return app, nil, err
 		}
 	}

@@ -26,7 +26,7 @@ func storeFat(t *testing.T, b *fixture, user string, values int) int {
 	}
 	encoded := p.AppendBinary(nil)
 	write := store.ProfileWrite{User: user, Row: store.User{Ticket: 1}, Version: p.StrategyVersion, Value: encoded}
-	if err := b.store.WriteProfiles(ctx, appID, []store.ProfileWrite{write}); err != nil {
+	if err := b.store.Users.WriteProfiles(ctx, appID, []store.ProfileWrite{write}); err != nil {
 		t.Fatal(err)
 	}
 	return len(encoded)

@@ -178,7 +178,7 @@ func (r *reading) readBlocks(ctx context.Context) error {
 		}
 	}
 	if len(r.apart) > 0 {
-		err := r.store.ReadInline(ctx, r.app.ID, r.apart, func(user string, cell []byte) error {
+		err := r.store.Users.ReadInline(ctx, r.app.ID, r.apart, func(user string, cell []byte) error {
 			return r.addInline(ctx, r.byUser[user], cell)
 		})
 		if err != nil {
@@ -188,7 +188,7 @@ func (r *reading) readBlocks(ctx context.Context) error {
 	if len(r.names) == 0 {
 		return nil
 	}
-	return r.store.ReadBlocks(ctx, r.app.ID, r.names, func(name store.BlockName, value []byte) error {
+	return r.store.Histories.ReadBlocks(ctx, r.app.ID, r.names, func(name store.BlockName, value []byte) error {
 		if r.why == forRefresh { // a fold or a tail may keep it
 			value = slices.Clone(value)
 		}

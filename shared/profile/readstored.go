@@ -21,7 +21,7 @@ func (r *reader) readChanged(ctx context.Context, app config.App, tickets map[st
 		}
 	}
 	slices.SortFunc(known, store.UserOrder)
-	now, err := r.store.ReadTickets(ctx, app.ID, known)
+	now, err := r.store.Users.ReadTickets(ctx, app.ID, known)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (r *reader) storedOf(ctx context.Context, app config.App, group []string, f
 	encoded, rows := make(map[string][]byte, len(group)), make(map[string]store.User, len(group))
 	tickets := make(map[string]int64, len(group))
 	var stale []string
-	err := r.store.ScanPrimary(ctx, app.ID, group, func(token string, row store.User) error {
+	err := r.store.Users.ScanPrimary(ctx, app.ID, group, func(token string, row store.User) error {
 		if err := admission.Take(ctx, rowBytes(row)); err != nil {
 			return err
 		}

@@ -28,10 +28,10 @@ func TestReadStored(t *testing.T) {
 	}
 	b.delete("u0003")
 	want["u0003"] = 0
-	if err := b.store.Log(appID, b.app().Log).Append(ctx, []store.LogEvent{bought("u0002", b.clock-9*hour)}); err != nil {
+	if err := b.store.Events.Log(appID, b.app().Log).Append(ctx, []store.LogEvent{bought("u0002", b.clock-9*hour)}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.store.TakeTicket(ctx, appID, "u0002"); err != nil {
+	if _, err := b.store.Users.TakeTicket(ctx, appID, "u0002"); err != nil {
 		t.Fatal(err)
 	}
 	want["u0002"] += 30

@@ -142,7 +142,7 @@ func TestNightlyRound(t *testing.T) {
 	if m = s.manifest(); len(m.Blocks) != 1 || m.Complete == 0 {
 		t.Errorf("%+v, want the first block to be gone, and still nothing outside", m)
 	}
-	if ids, err := s.store.ListBlocks(ctx, appID, "u"); err != nil || len(ids) != 1 {
+	if ids, err := s.store.Histories.ListBlocks(ctx, appID, "u"); err != nil || len(ids) != 1 {
 		t.Errorf("%v, %v: want one block", ids, err)
 	}
 	s.expect(1)
@@ -195,7 +195,7 @@ func TestPurgeRemovesBlocks(t *testing.T) {
 	if err != nil || n != 2 {
 		t.Errorf("purged %d, %v", n, err)
 	}
-	if ids, err := s.store.ListBlocks(ctx, appID, "u"); err != nil || len(ids) != 0 {
+	if ids, err := s.store.Histories.ListBlocks(ctx, appID, "u"); err != nil || len(ids) != 0 {
 		t.Errorf("%v, %v: a deleted user's blocks are left", ids, err)
 	}
 }

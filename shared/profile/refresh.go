@@ -124,7 +124,7 @@ func (w *writer) markDrawn(ctx context.Context, app config.App, users []*user) (
 	if err := listed.wait(); err != nil {
 		return nil, err
 	}
-	if err := w.store.WriteProfiles(ctx, app.ID, marks); err != nil {
+	if err := w.store.Users.WriteProfiles(ctx, app.ID, marks); err != nil {
 		return nil, err
 	}
 	if err := listed.written(ctx, slices.Collect(maps.Keys(rows))...); err != nil {

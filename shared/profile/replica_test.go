@@ -126,7 +126,7 @@ func TestStrongBatchSparesPrimary(t *testing.T) {
 		e.Counts = append(e.Counts, affinity.Count{Facet: "color", Value: fmt.Sprintf("%0100d", i), N: 1})
 	}
 	b.apply(e)
-	row, err := b.store.ReadUser(ctx, appID, "u")
+	row, err := b.store.Users.ReadUser(ctx, appID, "u")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func TestStrongBatchSparesPrimary(t *testing.T) {
 		{"few users", func() { b.eng.SetSplitUsers(10) }, 3},
 		{"a refresh is under way", func() {
 			b.eng.SetSplitUsers(1)
-			if _, err := b.store.TakeTicket(ctx, appID, "u"); err != nil {
+			if _, err := b.store.Users.TakeTicket(ctx, appID, "u"); err != nil {
 				t.Fatal(err)
 			}
 		}, 3},

@@ -44,7 +44,7 @@ func TestRestoredTables(t *testing.T) {
 				if restore.withoutBlocks {
 					s.replace(store.TableHistories, nil)
 				}
-				if n, err := s.store.AdvanceTickets(ctx, appID, 1_000_000); n != 1 || err != nil {
+				if n, err := s.store.Users.AdvanceTickets(ctx, appID, 1_000_000); n != 1 || err != nil {
 					t.Fatalf("tickets of %d users, %v", n, err)
 				}
 				s.eng = s.engine()

@@ -50,7 +50,7 @@ func (s *saver) flush(ctx context.Context) error {
 	if err := s.listed.wait(); err != nil {
 		return err
 	}
-	err := s.store.WriteProfiles(ctx, s.app.ID, s.writes)
+	err := s.store.Users.WriteProfiles(ctx, s.app.ID, s.writes)
 	refused := refusedBy(err)
 	if err != nil && refused == nil {
 		return err

@@ -77,7 +77,7 @@ func TestWriteFollowsSchemaChange(t *testing.T) {
 			}
 			for _, n := range schema.Names {
 				rows := 0
-				err := b.store.Log(appID, schema.Of(n)).Read(ctx, []store.UserRange{{User: "u", To: history.End}}, func(string, store.LogRow) error {
+				err := b.store.Events.Log(appID, schema.Of(n)).Read(ctx, []store.UserRange{{User: "u", To: history.End}}, func(string, store.LogRow) error {
 					rows++
 					return nil
 				})
@@ -197,7 +197,7 @@ func TestSchemaGenerationsDiffer(t *testing.T) {
 		if n > 1 {
 			return
 		}
-		if err := b.store.Log(appID, wide).Delete(ctx, []store.LogEvent{bought("u", b.clock)}); err != nil {
+		if err := b.store.Events.Log(appID, wide).Delete(ctx, []store.LogEvent{bought("u", b.clock)}); err != nil {
 			t.Fatal(err)
 		}
 	}})

@@ -21,7 +21,7 @@ func reranked(n int) strategy.Strategy {
 // storedVersion returns the version of a user's stored profile and that of their row.
 func (b *fixture) storedVersion(user string) (profile, row int64) {
 	b.t.Helper()
-	u, err := b.store.ReadUser(ctx, appID, user)
+	u, err := b.store.Users.ReadUser(ctx, appID, user)
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -110,7 +110,7 @@ func TestAloneCountsEventsBeforeItsTicket(t *testing.T) {
 			}
 		}
 		ended = a.before == ""
-		if err := s.store.DeleteBlocks(ctx, appID, "u", []history.BlockID{block}); err != nil {
+		if err := s.store.Histories.DeleteBlocks(ctx, appID, "u", []history.BlockID{block}); err != nil {
 			t.Fatal(err)
 		}
 		ahead := bought("u", s.clock+30*second)

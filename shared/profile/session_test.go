@@ -167,7 +167,7 @@ func testDeletionDropsSession(t *testing.T, open opener) {
 // writeAlone writes a user's profile, and no session, at the ticket of the row.
 func (b *fixture) writeAlone() {
 	b.t.Helper()
-	row, err := b.store.ReadUser(ctx, appID, "u")
+	row, err := b.store.Users.ReadUser(ctx, appID, "u")
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -191,10 +191,10 @@ func (b *fixture) writeAlone() {
 func TestSessionOfOtherTicketIsNotServed(t *testing.T) {
 	b := newFixture(t, 90, plain)
 	b.apply(viewed(b.clock-hour, "o1"))
-	if err := b.store.Log(appID, b.app().Log).Append(ctx, []store.LogEvent{viewed(b.clock-hour+1, "o2")}); err != nil {
+	if err := b.store.Events.Log(appID, b.app().Log).Append(ctx, []store.LogEvent{viewed(b.clock-hour+1, "o2")}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.store.TakeTicket(ctx, appID, "u"); err != nil {
+	if _, err := b.store.Users.TakeTicket(ctx, appID, "u"); err != nil {
 		t.Fatal(err)
 	}
 	b.writeAlone()
@@ -230,7 +230,7 @@ func testSessionIsOfProfileReading(t *testing.T, open opener) {
 	m := s.startApply(s.neverFolding(), viewed(s.clock-2*hour, "o2"))
 	s.stepToWrite(m)
 	late := viewed(s.clock-hour, "o3")
-	if err := s.store.Log(appID, s.app().Log).Append(ctx, []store.LogEvent{late}); err != nil {
+	if err := s.store.Events.Log(appID, s.app().Log).Append(ctx, []store.LogEvent{late}); err != nil {
 		t.Fatal(err)
 	}
 	s.finish(m)
@@ -282,7 +282,7 @@ func TestSessionOfDamagedBlock(t *testing.T) {
 	s.recomputeAll() // drops the session
 	block := s.manifest().Blocks[0]
 	var value []byte
-	err := s.store.ReadBlocks(ctx, appID, []store.BlockName{{User: "u", ID: block.ID}}, func(_ store.BlockName, b []byte) error {
+	err := s.store.Histories.ReadBlocks(ctx, appID, []store.BlockName{{User: "u", ID: block.ID}}, func(_ store.BlockName, b []byte) error {
 		value = slices.Clone(b)
 		return nil
 	})
@@ -292,7 +292,7 @@ func TestSessionOfDamagedBlock(t *testing.T) {
 	value[bytes.Index(value, []byte("o2"))+3] |= 0x80 // the posting of o2 is of an event beyond
 	castagnoli := crc32.MakeTable(crc32.Castagnoli)
 	binary.LittleEndian.PutUint32(value[1:], crc32.Update(crc32.Checksum(value[:1], castagnoli), castagnoli, value[5:]))
-	if err := s.store.WriteBlocks(ctx, appID, "u", []store.BlockWrite{{ID: block.ID, Newest: block.Newest, Value: value}}); err != nil {
+	if err := s.store.Histories.WriteBlocks(ctx, appID, "u", []store.BlockWrite{{ID: block.ID, Newest: block.Newest, Value: value}}); err != nil {
 		t.Fatal(err)
 	}
 	if r := s.read("u"); !r.Stored || red(r) != 6 {
@@ -316,7 +316,7 @@ func TestSessionOfDamagedBlock(t *testing.T) {
 func readLog(s *store.Store, app config.App, user string) ([]affinity.Event, error) {
 	var events []affinity.Event
 	ranges := []store.UserRange{{User: user, To: history.End}}
-	err := s.Log(app.ID, app.Log).Read(ctx, ranges, func(_ string, r store.LogRow) error {
+	err := s.Events.Log(app.ID, app.Log).Read(ctx, ranges, func(_ string, r store.LogRow) error {
 		e, err := r.Event()
 		e.Counts = slices.Clone(e.Counts)
 		events = append(events, e)

@@ -197,7 +197,7 @@ func (r *reading) searchRest(ctx context.Context, u *computation) error {
 		}
 		u.missing[b.ID] = true
 		name := []store.BlockName{{User: u.token, ID: b.ID}}
-		err := r.store.ReadBlocks(ctx, r.app.ID, name, func(name store.BlockName, value []byte) error {
+		err := r.store.Histories.ReadBlocks(ctx, r.app.ID, name, func(name store.BlockName, value []byte) error {
 			delete(u.missing, name.ID)
 			err := r.addBlock(u, found, b, value)
 			if err == nil || errors.Is(err, history.ErrUnread) {

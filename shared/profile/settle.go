@@ -34,22 +34,22 @@ func (v *env) settle(ctx context.Context, appID, token string, row store.User) e
 	if err := v.dropAhead(ctx, appID, token, ahead.DeletedUntil); err != nil {
 		return err
 	}
-	if err := v.store.SettleTombstone(ctx, appID, token, ahead, v.tombstone()); err != nil {
+	if err := v.store.Users.SettleTombstone(ctx, appID, token, ahead, v.tombstone()); err != nil {
 		return err
 	}
-	settled, err := v.store.TakeTicket(ctx, appID, token)
+	settled, err := v.store.Users.TakeTicket(ctx, appID, token)
 	if err != nil {
 		return err
 	}
 	empty := history.Manifest{Version: version(settled.Ticket, uncovered)}
-	return v.store.ForgetUser(ctx, appID, token, settled.Ticket, empty.AppendBinary(nil))
+	return v.store.Users.ForgetUser(ctx, appID, token, settled.Ticket, empty.AppendBinary(nil))
 }
 
 // dropAhead drops a user's events up to a time whose receipts are beyond the reach: wrong clocks
 // have stamped them.
 func (v *env) dropAhead(ctx context.Context, appID, token string, until int64) error {
 	now := func() int64 { return v.now().UnixMilli() }
-	return v.store.DropAhead(ctx, appID, token, now(), until, func() int64 { return now() + v.reach() })
+	return v.store.Events.DropAhead(ctx, appID, token, now(), until, func() int64 { return now() + v.reach() })
 }
 
 // tombstone is that of a deletion now.
@@ -60,14 +60,14 @@ func (v *env) tombstone() affinity.Tombstone {
 
 // take draws a ticket for a user whose tombstone is not ahead of this clock.
 func (v *env) take(ctx context.Context, appID, token string) (store.User, error) {
-	row, err := v.store.TakeTicket(ctx, appID, token)
+	row, err := v.store.Users.TakeTicket(ctx, appID, token)
 	if err != nil || !v.unsettled(row) {
 		return row, err
 	}
 	if err := v.settle(ctx, appID, token, row); err != nil {
 		return row, err
 	}
-	return v.store.TakeTicket(ctx, appID, token)
+	return v.store.Users.TakeTicket(ctx, appID, token)
 }
 
 // Settle settles the deletions and opt-outs of an app that a clock which was ahead of this
@@ -78,7 +78,7 @@ func (e *Engine) Settle(ctx context.Context, app config.App) (int, error) {
 		return 0, err
 	}
 	ahead := map[string]store.User{}
-	err = at.env.store.ScanUsers(ctx, app.ID, "", "", 0, store.UserState, func(token string, row store.User) error {
+	err = at.env.store.Users.ScanUsers(ctx, app.ID, "", "", 0, store.UserState, func(token string, row store.User) error {
 		if at.env.unsettled(row) {
 			ahead[token] = row
 		}

@@ -19,7 +19,7 @@ func (e *Engine) States(ctx context.Context, app config.App, users []string) (ma
 	users = distinct(users)
 	if !app.Moving() {
 		slices.SortFunc(users, store.UserOrder)
-		return at.env.store.ReadUserStates(ctx, app.ID, users)
+		return at.env.store.Users.ReadUserStates(ctx, app.ID, users)
 	}
 	states := make(map[string]store.User, len(users))
 	find := func(ctx context.Context, token string) (place, error) {

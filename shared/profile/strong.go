@@ -78,11 +78,11 @@ func (r *reader) readGroupSplit(ctx context.Context, app config.App, tokens []st
 	var failed error
 	both, requests := errgroup.WithContext(ctx)
 	both.Go(func() (err error) {
-		primary, err = r.store.ReadUserStates(requests, app.ID, tokens[:min(len(tokens), groupUsers)])
+		primary, err = r.store.Users.ReadUserStates(requests, app.ID, tokens[:min(len(tokens), groupUsers)])
 		return err
 	})
 	both.Go(func() error {
-		replica, group, left, failed = r.scanGroup(requests, app.ID, tokens, r.store.ScanServing)
+		replica, group, left, failed = r.scanGroup(requests, app.ID, tokens, r.store.Users.ScanServing)
 		return nil
 	})
 	if err := both.Wait(); err != nil {

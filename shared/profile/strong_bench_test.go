@@ -69,12 +69,12 @@ func (s *splitBench) users(b *testing.B, users, values int, behind bool) (tokens
 	for i := range users {
 		tokens = append(tokens, fmt.Sprintf("user%d,%d,%v", values, i, behind))
 		for _, in := range []*store.Store{s.store, s.copied} {
-			row, err := in.TakeTicket(ctx, appID, tokens[i])
+			row, err := in.Users.TakeTicket(ctx, appID, tokens[i])
 			if err == nil && !(behind && in == s.copied) {
-				row, err = in.TakeTicket(ctx, appID, tokens[i])
+				row, err = in.Users.TakeTicket(ctx, appID, tokens[i])
 			}
 			if err == nil {
-				err = in.WriteProfiles(ctx, appID, []store.ProfileWrite{{User: tokens[i], Row: row, Value: encoded, Summary: make([]byte, 30)}})
+				err = in.Users.WriteProfiles(ctx, appID, []store.ProfileWrite{{User: tokens[i], Row: row, Value: encoded, Summary: make([]byte, 30)}})
 			}
 			if err != nil {
 				b.Fatal(err)

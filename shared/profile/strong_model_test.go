@@ -243,7 +243,7 @@ func (s *strongSimulation) strongRead() {
 }
 
 func (s *strongSimulation) row() store.User {
-	row, err := s.store.ReadUser(ctx, s.appID, "u")
+	row, err := s.store.Users.ReadUser(ctx, s.appID, "u")
 	if err != nil {
 		s.t.Fatal(err)
 	}

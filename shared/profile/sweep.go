@@ -131,14 +131,14 @@ func (s *sweeper) next(ctx context.Context, app config.App, r store.Range, w aff
 		users = append(users, u)
 		return nil
 	}
-	err = s.store.ScanUsers(ctx, app.ID, r.From, r.To, sweptUsers+1, store.UserHistory, add)
+	err = s.store.Users.ScanUsers(ctx, app.ID, r.From, r.To, sweptUsers+1, store.UserHistory, add)
 	return users, next, left, err
 }
 
 // objectsOf reads the objects of one user's events as of now.
 func (s *sweeper) objectsOf(ctx context.Context, app config.App, token string, c *affinity.Compiled,
 	fn func(affinity.Event) error) error {
-	row, err := s.store.ReadPrimary(ctx, app.ID, token, store.UserHistory)
+	row, err := s.store.Users.ReadPrimary(ctx, app.ID, token, store.UserHistory)
 	if err != nil {
 		return err
 	}

@@ -186,7 +186,7 @@ func BenchmarkObjects(b *testing.B) {
 
 // readOriginals decodes the objects of all originals in the log.
 func readOriginals(b *testing.B, s *store.Store, app config.App) {
-	err := s.Log(appID, app.Log).ScanOriginals(ctx, store.Range{}, 0, func(e store.Entry) error {
+	err := s.Events.Log(appID, app.Log).ScanOriginals(ctx, store.Range{}, 0, func(e store.Entry) error {
 		original, err := schema.ParseOriginal(e.Original)
 		if err == nil {
 			_, err = original.Objects()

@@ -128,7 +128,7 @@ const (
 // spoil spoils one of a user's blocks.
 func (w *sweepWorld) spoil(user string, how spoiling) {
 	w.t.Helper()
-	row, err := w.store.ReadUser(ctx, appID, user)
+	row, err := w.store.Users.ReadUser(ctx, appID, user)
 	w.check(err)
 	m, err := history.ParseManifest(row.Manifest)
 	w.check(err)
@@ -137,10 +137,10 @@ func (w *sweepWorld) spoil(user string, how spoiling) {
 	}
 	id := m.Blocks[w.IntN(len(m.Blocks))].ID
 	if how == lost {
-		w.check(w.store.DeleteBlocks(ctx, appID, user, []history.BlockID{id}))
+		w.check(w.store.Histories.DeleteBlocks(ctx, appID, user, []history.BlockID{id}))
 		return
 	}
-	w.check(w.store.WriteBlocks(ctx, appID, user, []store.BlockWrite{{ID: id, Newest: w.clock, Value: []byte("damaged")}}))
+	w.check(w.store.Histories.WriteBlocks(ctx, appID, user, []store.BlockWrite{{ID: id, Newest: w.clock, Value: []byte("damaged")}}))
 }
 
 // named is an event of a user, in the order of a sweep.
@@ -155,12 +155,12 @@ func (w *sweepWorld) want(window affinity.Window, st *affinity.Compiled, counts 
 	var all []named
 	stones := map[string]affinity.Tombstone{}
 	for _, user := range w.users {
-		row, err := w.store.ReadUser(ctx, appID, user)
+		row, err := w.store.Users.ReadUser(ctx, appID, user)
 		w.check(err)
 		stones[user] = row.Tombstone()
 	}
 	l := w.app().Log
-	err := w.store.Log(appID, l).Scan(ctx, l.Read, store.Range{}, 0, func(e store.Entry) error {
+	err := w.store.Events.Log(appID, l).Scan(ctx, l.Read, store.Range{}, 0, func(e store.Entry) error {
 		original, err := schema.ParseOriginal(e.Original)
 		w.check(err)
 		o, err := original.Objects()

@@ -171,7 +171,7 @@ func (sw *sweepStream) readBlocks(ctx context.Context) error {
 func (sw *sweepStream) readBatch(ctx context.Context, names []store.BlockName) (map[store.BlockName][]byte, error) {
 	batch := make(map[store.BlockName][]byte, len(names))
 	if sw.whole == nil || len(names) < len(sw.names) {
-		err := sw.store.ReadBlocks(ctx, sw.app.ID, names, func(name store.BlockName, value []byte) error {
+		err := sw.store.Histories.ReadBlocks(ctx, sw.app.ID, names, func(name store.BlockName, value []byte) error {
 			batch[name] = slices.Clone(value)
 			return nil
 		})
@@ -180,7 +180,7 @@ func (sw *sweepStream) readBatch(ctx context.Context, names []store.BlockName) (
 	for _, name := range names {
 		batch[name] = nil
 	}
-	err := sw.store.ScanBlocks(ctx, sw.app.ID, sw.whole.From, sw.whole.To, func(name store.BlockName, value []byte) error {
+	err := sw.store.Histories.ScanBlocks(ctx, sw.app.ID, sw.whole.From, sw.whole.To, func(name store.BlockName, value []byte) error {
 		if _, named := batch[name]; named {
 			batch[name] = slices.Clone(value)
 		}

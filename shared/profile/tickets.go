@@ -49,12 +49,12 @@ type tickets struct{ *env }
 // events holds their positions by user token. A user with a manifest of a newer
 // version has a ticket and a fault.
 func (t *tickets) drawAll(ctx context.Context, appID string, events map[string][]history.Pos) ([]*user, error) {
-	return t.drawEach(ctx, appID, events, t.store.TakeTicket)
+	return t.drawEach(ctx, appID, events, t.store.Users.TakeTicket)
 }
 
 // markAll is drawAll with a mark in the request of each ticket.
 func (t *tickets) markAll(ctx context.Context, appID string, events map[string][]history.Pos) ([]*user, error) {
-	return t.drawEach(ctx, appID, events, t.store.TakeMark)
+	return t.drawEach(ctx, appID, events, t.store.Users.TakeMark)
 }
 
 // taker draws a ticket.
@@ -90,7 +90,7 @@ func ofOne(err error) bool {
 // uncovers the range and draws another ticket, because a reader sees the event
 // only from then on.
 func (t *tickets) draw(ctx context.Context, appID string, u *user, events []history.Pos) error {
-	return t.drawWith(ctx, appID, u, events, t.store.TakeTicket)
+	return t.drawWith(ctx, appID, u, events, t.store.Users.TakeTicket)
 }
 
 func (t *tickets) drawWith(ctx context.Context, appID string, u *user, events []history.Pos, take taker) error {
@@ -164,7 +164,7 @@ func (t *tickets) repair(ctx context.Context, appID string, users []*user) {
 // removeBlocks removes the blocks for which remove returns true from a user's
 // manifest.
 func (t *tickets) removeBlocks(ctx context.Context, appID, token string, remove func(history.Block) bool) error {
-	row, err := t.store.TakeTicket(ctx, appID, token)
+	row, err := t.store.Users.TakeTicket(ctx, appID, token)
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ func TestReadOfUnknownUserLeavesNoRow(t *testing.T) {
 		if err := read(); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		err := b.store.ScanUsers(ctx, appID, "", "", 0, store.UserState, func(user string, row store.User) error {
+		err := b.store.Users.ScanUsers(ctx, appID, "", "", 0, store.UserState, func(user string, row store.User) error {
 			t.Errorf("%s: user %s has a row: %+v", name, user, row)
 			return nil
 		})

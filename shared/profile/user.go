@@ -67,7 +67,7 @@ func (v *env) setRowOf(ctx context.Context, appID string, u *user, row store.Use
 // rereader returns a rowReader that draws no ticket.
 func (v *env) rereader(appID string) rowReader {
 	return func(ctx context.Context, u *user) error {
-		row, err := v.store.ReadPrimary(ctx, appID, u.token, store.UserHistory)
+		row, err := v.store.Users.ReadPrimary(ctx, appID, u.token, store.UserHistory)
 		if err != nil {
 			return err
 		}

@@ -15,11 +15,11 @@ const maxAdvances = 64
 // returns the number of users. A cluster restored from a backup may lack the newest
 // tickets, and nobody may draw these again. It deletes the inline blocks: they may be
 // older than the log. A second run is harmless.
-func (s *Store) AdvanceTickets(ctx context.Context, app string, step int64) (int, error) {
+func (s Users) AdvanceTickets(ctx context.Context, app string, step int64) (int, error) {
 	n := 0
 	g, advancing := errgroup.WithContext(ctx)
 	g.SetLimit(maxAdvances)
-	err := s.ScanUserKeys(advancing, app, "", "", func(user string) error {
+	err := s.Users.ScanUserKeys(advancing, app, "", "", func(user string) error {
 		n++
 		g.Go(func() error {
 			return retryAtomic(advancing, func() error {

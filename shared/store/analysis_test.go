@@ -36,9 +36,9 @@ func newAnalysed(t *testing.T) *analysed {
 func (a *analysed) write(user string) {
 	a.Helper()
 	a.events++
-	err := a.Log(app, schema.Default()).Append(a.Context(), []store.LogEvent{click(user, int64(a.events)*7919%1000)})
+	err := a.Events.Log(app, schema.Default()).Append(a.Context(), []store.LogEvent{click(user, int64(a.events)*7919%1000)})
 	if err == nil {
-		_, err = a.TakeTicket(a.Context(), app, user)
+		_, err = a.Users.TakeTicket(a.Context(), app, user)
 	}
 	if err != nil {
 		a.Fatal(err)
@@ -62,7 +62,7 @@ func (a *analysed) pass() {
 func (a *analysed) scan(long bool, r store.Range, most, bytes, users int) (keys []string, after string) {
 	a.Helper()
 	full, l := errors.New("full"), schema.Default()
-	log := a.Log(app, l)
+	log := a.Events.Log(app, l)
 	scan := log.Scan
 	if long {
 		scan = func(ctx context.Context, n schema.Name, r store.Range, since int64, fn func(store.Entry) error) error {

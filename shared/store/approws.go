@@ -51,10 +51,10 @@ func (r AppRows) set() (bigtable.RowRangeList, bool) {
 // calls progress with their number and the last of their keys, and returns the
 // error that progress returns. A store of several regions deletes them in each; a caller that
 // goes on behind a key looks at all once more.
-func (s *Store) DeleteRows(ctx context.Context, r AppRows, progress func(rows int, last string) error) error {
+func (s Rows) DeleteRows(ctx context.Context, r AppRows, progress func(rows int, last string) error) error {
 	if all := s.tables.regions; all != nil {
 		r.After = ""
-		return all.all(func(s *Store) error { return s.DeleteRows(ctx, r, progress) })
+		return all.all(func(s *Store) error { return s.Rows.DeleteRows(ctx, r, progress) })
 	}
 	table := s.tables.named(r.App, r.Table)
 	for {
@@ -81,11 +81,11 @@ func (s *Store) DeleteRows(ctx context.Context, r AppRows, progress func(rows in
 
 // FindRows returns the keys of the first rows of a range, at most limit. A store of several
 // regions looks in each.
-func (s *Store) FindRows(ctx context.Context, r AppRows, limit int) ([]string, error) {
+func (s Rows) FindRows(ctx context.Context, r AppRows, limit int) ([]string, error) {
 	if all := s.tables.regions; all != nil {
 		var found []string
 		err := all.all(func(s *Store) error {
-			keys, err := s.FindRows(ctx, r, limit)
+			keys, err := s.Rows.FindRows(ctx, r, limit)
 			found = append(found, keys...)
 			return err
 		})

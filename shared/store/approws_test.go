@@ -39,13 +39,13 @@ func TestRowsOfAnApp(t *testing.T) {
 		var deleted, found int
 		for _, r := range []store.AppRows{{To: "b"}, {From: "b", To: "b+"}, {From: "b+", To: "k"}, {From: "k"}} {
 			r.App, r.Table = "a1", table.Name
-			keys, err := s.FindRows(t.Context(), r, 99)
+			keys, err := s.Rows.FindRows(t.Context(), r, 99)
 			if err != nil {
 				t.Fatal(err)
 			}
 			found += len(keys)
 			last := ""
-			if err := s.DeleteRows(t.Context(), r, func(n int, l string) error { deleted, last = deleted+n, l; return nil }); err != nil {
+			if err := s.Rows.DeleteRows(t.Context(), r, func(n int, l string) error { deleted, last = deleted+n, l; return nil }); err != nil {
 				t.Fatal(err)
 			}
 			if len(keys) > 0 && last != keys[len(keys)-1] {
@@ -56,7 +56,7 @@ func TestRowsOfAnApp(t *testing.T) {
 			t.Errorf("%s: found %d and deleted %d rows, want %d", table.Name, found, deleted, len(own))
 		}
 		for _, app := range []string{"", "a", "a0", "a1-", "a10", "a1_", "a1A"} {
-			if keys, err := s.FindRows(t.Context(), store.AppRows{App: app, Table: table.Name}, 9); err != nil || len(keys) != 1 {
+			if keys, err := s.Rows.FindRows(t.Context(), store.AppRows{App: app, Table: table.Name}, 9); err != nil || len(keys) != 1 {
 				t.Errorf("%s: app %q has %q (%v), want its row", table.Name, app, keys, err)
 			}
 		}
@@ -65,7 +65,7 @@ func TestRowsOfAnApp(t *testing.T) {
 		put(tables[0], fmt.Sprintf("a1,u%d,", i))
 	}
 	r := store.AppRows{App: "a1", Table: tables[0].Name, After: "a1,u2,"}
-	if keys, err := s.FindRows(t.Context(), r, 1); err != nil || !slices.Equal(keys, []string{"a1,u3,"}) {
+	if keys, err := s.Rows.FindRows(t.Context(), r, 1); err != nil || !slices.Equal(keys, []string{"a1,u3,"}) {
 		t.Errorf("behind u2 and limited to one: %q, %v", keys, err)
 	}
 }
@@ -95,16 +95,16 @@ func TestRowsOfAnAppExcept(t *testing.T) {
 		{store.AppRows{After: "a1,d,1", To: "d"}, nil},
 	} {
 		test.rows.App, test.rows.Table, test.rows.Except = "a1", store.TableJobs, "d,"
-		if got, err := s.FindRows(t.Context(), test.rows, 9); err != nil || !slices.Equal(got, test.want) {
+		if got, err := s.Rows.FindRows(t.Context(), test.rows, 9); err != nil || !slices.Equal(got, test.want) {
 			t.Errorf("%+v: %q, %v; want %q", test.rows, got, err, test.want)
 		}
 	}
 	all := store.AppRows{App: "a1", Table: store.TableJobs, Except: "d,"}
-	if err := s.DeleteRows(t.Context(), all, func(int, string) error { return nil }); err != nil {
+	if err := s.Rows.DeleteRows(t.Context(), all, func(int, string) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	all.Except = ""
-	if got, err := s.FindRows(t.Context(), all, 9); err != nil || !slices.Equal(got, keys[1:4]) {
+	if got, err := s.Rows.FindRows(t.Context(), all, 9); err != nil || !slices.Equal(got, keys[1:4]) {
 		t.Errorf("left are %q, %v; want %q", got, err, keys[1:4])
 	}
 }

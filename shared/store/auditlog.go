@@ -32,12 +32,12 @@ func auditKey(app, id string) string { return app + "," + id }
 func auditSaltKey(app string) string { return app + ",salt" }
 
 // BeginEntry stores an entry of an app that has not ended.
-func (s *Store) BeginEntry(ctx context.Context, app string, e auditlog.Entry) error {
+func (s AuditLog) BeginEntry(ctx context.Context, app string, e auditlog.Entry) error {
 	return s.putEntry(ctx, app, e.ID, columnBegun, e)
 }
 
 // EndEntry stores how an entry ended.
-func (s *Store) EndEntry(ctx context.Context, app, id string, end auditlog.End) error {
+func (s AuditLog) EndEntry(ctx context.Context, app, id string, end auditlog.End) error {
 	return s.putEntry(ctx, app, id, columnEnded, end)
 }
 
@@ -56,7 +56,7 @@ func (s *Store) putEntry(ctx context.Context, app, id, column string, v any) err
 
 // AuditSalt returns the secret with which the audit log of an app hashes users. The
 // first call makes it; of several at once, all return the same.
-func (s *Store) AuditSalt(ctx context.Context, app string) ([]byte, error) {
+func (s AuditLog) AuditSalt(ctx context.Context, app string) ([]byte, error) {
 	salt, err := s.readSalt(ctx, app)
 	if err != nil || salt != nil {
 		return salt, err
@@ -93,7 +93,7 @@ func (s *Store) readSalt(ctx context.Context, app string) ([]byte, error) {
 // AuditLog returns entries of an app, the newest first. next is the ID after which
 // more may follow, empty if none do. It reads at most MaxAuditScan entries, so a
 // query that selects few may return fewer than its limit, or none, and a next.
-func (s *Store) AuditLog(ctx context.Context, app string, q auditlog.Query) (entries []auditlog.Entry, next string, err error) {
+func (s AuditLog) AuditLog(ctx context.Context, app string, q auditlog.Query) (entries []auditlog.Entry, next string, err error) {
 	return s.auditLog(ctx, app, q, MaxAuditScan)
 }
 

@@ -26,7 +26,7 @@ func testAuditLog(t *testing.T, s fixture) {
 	ctx := context.Background()
 	begin := func(of string, e auditlog.Entry) auditlog.Entry {
 		t.Helper()
-		if err := s.BeginEntry(ctx, of, e); err != nil {
+		if err := s.AuditLog.BeginEntry(ctx, of, e); err != nil {
 			t.Fatal(err)
 		}
 		return e
@@ -38,12 +38,12 @@ func testAuditLog(t *testing.T, s fixture) {
 	first.Outcome, first.Detail = auditlog.Done, "version 1"
 	second.Outcome = auditlog.Failed
 	if err := errors.Join(
-		s.EndEntry(ctx, app, first.ID, auditlog.End{Outcome: auditlog.Done, Detail: "version 1"}),
-		s.EndEntry(ctx, app, second.ID, auditlog.End{Outcome: auditlog.Failed}),
+		s.AuditLog.EndEntry(ctx, app, first.ID, auditlog.End{Outcome: auditlog.Done, Detail: "version 1"}),
+		s.AuditLog.EndEntry(ctx, app, second.ID, auditlog.End{Outcome: auditlog.Failed}),
 	); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.AuditSalt(ctx, app); err != nil { // its row is no entry
+	if _, err := s.AuditLog.AuditSalt(ctx, app); err != nil { // its row is no entry
 		t.Fatal(err)
 	}
 	for _, test := range []struct {
@@ -59,7 +59,7 @@ func testAuditLog(t *testing.T, s fixture) {
 		{auditlog.Query{Limit: 1, User: "u1"}, []auditlog.Entry{second}, second.ID},
 		{auditlog.Query{Limit: 1, User: "u2"}, nil, ""},
 	} {
-		got, next, err := s.AuditLog(ctx, app, test.query)
+		got, next, err := s.AuditLog.AuditLog(ctx, app, test.query)
 		if diff := cmp.Diff(test.want, got); err != nil || diff != "" || next != test.next {
 			t.Errorf("%+v: next %q, %v (-want +got):\n%s", test.query, next, err, diff)
 		}
@@ -75,7 +75,7 @@ func testAuditLog(t *testing.T, s fixture) {
 func testAuditLogOfNewerVersion(t *testing.T, s fixture) {
 	ctx := context.Background()
 	good := entryAt(auditTime, auditlog.StrategySet, "")
-	if err := s.BeginEntry(ctx, app, good); err != nil {
+	if err := s.AuditLog.BeginEntry(ctx, app, good); err != nil {
 		t.Fatal(err)
 	}
 	bad := auditlog.NewID(auditTime.Add(time.Second))
@@ -84,7 +84,7 @@ func testAuditLogOfNewerVersion(t *testing.T, s fixture) {
 	if err := s.client.Open(store.TableAuditLog).Apply(ctx, app+","+bad, m); err != nil {
 		t.Fatal(err)
 	}
-	got, _, err := s.AuditLog(ctx, app, auditlog.Query{Limit: 10})
+	got, _, err := s.AuditLog.AuditLog(ctx, app, auditlog.Query{Limit: 10})
 	if err != nil || len(got) != 2 || got[0].ID != bad || got[0].Detail == "" || got[1].ID != good.ID {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -101,16 +101,16 @@ func testAuditLogWriters(t *testing.T, s fixture) {
 			e := entryAt(auditTime, auditlog.UserDelete, "")
 			e.Subject = fmt.Sprint(i)
 			var err error
-			if salts[i], err = s.AuditSalt(ctx, app); err != nil {
+			if salts[i], err = s.AuditLog.AuditSalt(ctx, app); err != nil {
 				t.Error(err)
 			}
-			if err := s.BeginEntry(ctx, app, e); err != nil {
+			if err := s.AuditLog.BeginEntry(ctx, app, e); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	wg.Wait()
-	got, _, err := s.AuditLog(ctx, app, auditlog.Query{Limit: 100})
+	got, _, err := s.AuditLog.AuditLog(ctx, app, auditlog.Query{Limit: 100})
 	if err != nil || len(got) != writers {
 		t.Errorf("%d entries of %d, %v", len(got), writers, err)
 	}
@@ -119,7 +119,7 @@ func testAuditLogWriters(t *testing.T, s fixture) {
 			t.Errorf("writer %d has another secret", i)
 		}
 	}
-	if other, err := s.AuditSalt(ctx, app+"2"); err != nil || bytes.Equal(other, salts[0]) {
+	if other, err := s.AuditLog.AuditSalt(ctx, app+"2"); err != nil || bytes.Equal(other, salts[0]) {
 		t.Errorf("another app has the same secret (%v)", err)
 	}
 }

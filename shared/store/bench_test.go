@@ -47,7 +47,7 @@ func BenchmarkAppendLog(b *testing.B) {
 	s, log := storetest.New(b), benchLog(100, 10)
 	b.ResetTimer()
 	for range b.N {
-		if err := s.Log(app, schema.Default()).Append(context.Background(), log); err != nil {
+		if err := s.Events.Log(app, schema.Default()).Append(context.Background(), log); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -57,7 +57,7 @@ func BenchmarkAppendLog(b *testing.B) {
 func BenchmarkScoreLog(b *testing.B) {
 	const users, events = 100, 50
 	s := storetest.New(b)
-	if err := s.Log(app, schema.Default()).Append(context.Background(), benchLog(users, events)); err != nil {
+	if err := s.Events.Log(app, schema.Default()).Append(context.Background(), benchLog(users, events)); err != nil {
 		b.Fatal(err)
 	}
 	var ranges []store.UserRange
@@ -71,7 +71,7 @@ func BenchmarkScoreLog(b *testing.B) {
 		}
 		b.Run(fmt.Sprint("columns=", n), func(b *testing.B) {
 			for range b.N {
-				if _, err := s.Log(app, schema.Default()).Score(context.Background(), ranges, c, func(string) *affinity.Scorer {
+				if _, err := s.Events.Log(app, schema.Default()).Score(context.Background(), ranges, c, func(string) *affinity.Scorer {
 					return affinity.NewScorer(c, w)
 				}); err != nil {
 					b.Fatal(err)
@@ -86,7 +86,7 @@ func BenchmarkTakeTicket(b *testing.B) {
 	s := storetest.New(b)
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			if _, err := s.TakeTicket(context.Background(), app, "u"); err != nil {
+			if _, err := s.Users.TakeTicket(context.Background(), app, "u"); err != nil {
 				b.Error(err)
 			}
 		}
@@ -101,7 +101,7 @@ func benchUsers(b *testing.B, users int) *store.Store {
 	var writes []store.ProfileWrite
 	for u := range users {
 		user := fmt.Sprint("user", u)
-		row, err := s.TakeTicket(ctx, app, user)
+		row, err := s.Users.TakeTicket(ctx, app, user)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -109,12 +109,12 @@ func benchUsers(b *testing.B, users int) *store.Store {
 		for n := range 3 {
 			blocks = append(blocks, store.BlockWrite{ID: history.BlockID{Ticket: 1, N: n}, Value: make([]byte, 10_000)})
 		}
-		if err := s.WriteBlocks(ctx, app, user, blocks); err != nil {
+		if err := s.Histories.WriteBlocks(ctx, app, user, blocks); err != nil {
 			b.Fatal(err)
 		}
 		writes = append(writes, store.ProfileWrite{User: user, Row: row, Value: make([]byte, 8_000), Summary: make([]byte, 30), Version: 1})
 	}
-	if err := s.WriteProfiles(ctx, app, writes); err != nil {
+	if err := s.Users.WriteProfiles(ctx, app, writes); err != nil {
 		b.Fatal(err)
 	}
 	return s
@@ -124,15 +124,15 @@ func BenchmarkScanUsers(b *testing.B) {
 	const users = 1000
 	s, ctx := benchUsers(b, users), context.Background()
 	for name, scan := range map[string]func() error{
-		"keys": func() error { return s.ScanUserKeys(ctx, app, "", "", func(string) error { return nil }) },
+		"keys": func() error { return s.Users.ScanUserKeys(ctx, app, "", "", func(string) error { return nil }) },
 		"state": func() error {
-			return s.ScanUsers(ctx, app, "", "", 0, store.UserState, func(string, store.User) error { return nil })
+			return s.Users.ScanUsers(ctx, app, "", "", 0, store.UserState, func(string, store.User) error { return nil })
 		},
 		"summary": func() error {
-			return s.ScanUsers(ctx, app, "", "", 0, store.UserSummary, func(string, store.User) error { return nil })
+			return s.Users.ScanUsers(ctx, app, "", "", 0, store.UserSummary, func(string, store.User) error { return nil })
 		},
 		"profile": func() error {
-			return s.ScanUsers(ctx, app, "", "", 0, store.UserProfile, func(string, store.User) error { return nil })
+			return s.Users.ScanUsers(ctx, app, "", "", 0, store.UserProfile, func(string, store.User) error { return nil })
 		},
 	} {
 		b.Run(name, func(b *testing.B) {
@@ -152,7 +152,7 @@ func BenchmarkReadUser(b *testing.B) {
 	b.ReportAllocs()
 	b.ResetTimer()
 	for range b.N {
-		if _, err := s.ReadUser(context.Background(), app, "user7"); err != nil {
+		if _, err := s.Users.ReadUser(context.Background(), app, "user7"); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -170,9 +170,11 @@ func BenchmarkScanBlocks(b *testing.B) {
 	}
 	ignore := func(store.BlockName, []byte) error { return nil }
 	for name, read := range map[string]func() error{
-		"stream": func() error { return s.ScanBlocks(ctx, app, "", "", ignore) },
-		"named":  func() error { return s.ReadBlocks(ctx, app, names, ignore) },
-		"keys":   func() error { return s.ScanBlockKeys(ctx, app, "", "", func(store.BlockName) error { return nil }) },
+		"stream": func() error { return s.Histories.ScanBlocks(ctx, app, "", "", ignore) },
+		"named":  func() error { return s.Histories.ReadBlocks(ctx, app, names, ignore) },
+		"keys": func() error {
+			return s.Histories.ScanBlockKeys(ctx, app, "", "", func(store.BlockName) error { return nil })
+		},
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
@@ -199,7 +201,7 @@ func BenchmarkPutObjects(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			s := storetest.New(b)
 			for range b.N {
-				if err := s.PutObjects(context.Background(), app, "posts", objects, dates...); err != nil {
+				if err := s.Catalog.PutObjects(context.Background(), app, "posts", objects, dates...); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -60,7 +60,7 @@ func ChangesReach(since, latest ChangeSlot, now time.Time) bool {
 
 // AddChanges adds users of an app to the list of a slot. A user who is there already
 // stays there.
-func (s *Store) AddChanges(ctx context.Context, app string, slot ChangeSlot, users []string) error {
+func (s Changes) AddChanges(ctx context.Context, app string, slot ChangeSlot, users []string) error {
 	b := newBulk(ctx)
 	b.retry = true
 	m := bigtable.NewMutation()
@@ -79,7 +79,7 @@ func (s *Store) AddChanges(ctx context.Context, app string, slot ChangeSlot, use
 // Changes returns the users who are listed in a slot or a later one, each with the
 // latest of their slots. If there are more than limit it stops, and more is true: the
 // users are then some of them, in no order. A limit of 0 is none.
-func (s *Store) Changes(ctx context.Context, app string, since ChangeSlot, limit int) (users map[string]ChangeSlot, more bool, err error) {
+func (s Changes) Changes(ctx context.Context, app string, since ChangeSlot, limit int) (users map[string]ChangeSlot, more bool, err error) {
 	users = map[string]ChangeSlot{}
 	ranges := make(bigtable.RowRangeList, changeSalts)
 	for salt := range ranges {
@@ -113,7 +113,7 @@ func (s *Store) Changes(ctx context.Context, app string, since ChangeSlot, limit
 var errMoreChanges = errors.New("more users than the limit")
 
 // DropChanges deletes the entries of an app in slots before one, and returns how many.
-func (s *Store) DropChanges(ctx context.Context, app string, before ChangeSlot) (int, error) {
+func (s Changes) DropChanges(ctx context.Context, app string, before ChangeSlot) (int, error) {
 	table, n := s.tables.of(app, allUsers).changes, 0
 	for salt := range changeSalts {
 		prefix := changePrefix(app, salt)

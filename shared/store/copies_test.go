@@ -133,7 +133,7 @@ func TestReadSchemaIsWrittenFirst(t *testing.T) {
 		for i := range events {
 			events[i] = click("u", int64(i))
 		}
-		l := s.Log(app, schema.Layout{Write: schema.Names, Read: read, Encoding: schema.JSON})
+		l := s.Events.Log(app, schema.Layout{Write: schema.Names, Read: read, Encoding: schema.JSON})
 		if err := l.Append(context.Background(), events); err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +152,7 @@ func testRanges(t *testing.T, s fixture) {
 			events = append(events, click(user, ms))
 		}
 	}
-	other := s.Log(app+"2", s.layout)
+	other := s.Events.Log(app+"2", s.layout)
 	if err := s.log().Append(ctx, events); err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,7 @@ const (
 // bytes, for SwapCrowdManifest. An index without statistics has an empty
 // manifest. A damaged manifest is an empty one too, so that the next build replaces it. The error is
 // wire.ErrNewer if a newer version of the engine wrote the manifest.
-func (s *Store) ReadCrowdManifest(ctx context.Context, app, index string) (crowd.Manifest, []byte, error) {
+func (s Crowd) ReadCrowdManifest(ctx context.Context, app, index string) (crowd.Manifest, []byte, error) {
 	value, err := s.readCrowdCell(ctx, app, indexPrefix(app, index), columnGenerations)
 	if err != nil {
 		return crowd.Manifest{}, nil, fmt.Errorf("read crowd statistics of %s/%s: %w", app, index, err)
@@ -72,7 +72,7 @@ func (s *Store) readCrowdCell(ctx context.Context, app, key, column string) ([]b
 // SwapCrowdManifest replaces the manifest of an index if its stored bytes are
 // still those of ReadCrowdManifest. It returns false if they are not, or if the
 // first answer was lost; in the second case it may have replaced them.
-func (s *Store) SwapCrowdManifest(ctx context.Context, app, index string, stored []byte, m crowd.Manifest) (bool, error) {
+func (s Crowd) SwapCrowdManifest(ctx context.Context, app, index string, stored []byte, m crowd.Manifest) (bool, error) {
 	value, err := m.Encode()
 	if err != nil {
 		return false, err
@@ -99,7 +99,7 @@ func (s *Store) SwapCrowdManifest(ctx context.Context, app, index string, stored
 }
 
 // NoteImport stores the time of an app's last import.
-func (s *Store) NoteImport(ctx context.Context, app string, at time.Time) error {
+func (s Crowd) NoteImport(ctx context.Context, app string, at time.Time) error {
 	m := bigtable.NewMutation()
 	m.Set(familyPointer, columnImport, bigtable.Timestamp(max(at.UnixMilli(), 0)*1000), bigEndian(at.UnixMilli()))
 	return s.each(app, func(s *Store) error {
@@ -111,7 +111,7 @@ func (s *Store) NoteImport(ctx context.Context, app string, at time.Time) error 
 }
 
 // LastImport returns the time that NoteImport stored, zero if none.
-func (s *Store) LastImport(ctx context.Context, app string) (time.Time, error) {
+func (s Crowd) LastImport(ctx context.Context, app string) (time.Time, error) {
 	value, err := s.readCrowdCell(ctx, app, app+",", columnImport)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("read the last import of %s: %w", app, err)
@@ -127,13 +127,13 @@ func (s *Store) LastImport(ctx context.Context, app string) (time.Time, error) {
 }
 
 // CrowdIndexes lists the indexes of an app that have rows of crowd statistics.
-func (s *Store) CrowdIndexes(ctx context.Context, app string) ([]string, error) {
-	return s.FirstCrowdIndexes(ctx, app, math.MaxInt)
+func (s Crowd) CrowdIndexes(ctx context.Context, app string) ([]string, error) {
+	return s.Crowd.FirstCrowdIndexes(ctx, app, math.MaxInt)
 }
 
 // FirstCrowdIndexes is CrowdIndexes up to a number of indexes, in the order of their
 // keys. It reads a row for each.
-func (s *Store) FirstCrowdIndexes(ctx context.Context, app string, most int) ([]string, error) {
+func (s Crowd) FirstCrowdIndexes(ctx context.Context, app string, most int) ([]string, error) {
 	indexes, err := firstIndexes(ctx, s.tables.of(app, allUsers).crowd, app, most)
 	if err != nil {
 		return nil, fmt.Errorf("list crowd statistics of %s: %w", app, err)
@@ -142,7 +142,7 @@ func (s *Store) FirstCrowdIndexes(ctx context.Context, app string, most int) ([]
 }
 
 // CatalogIndexes lists the indexes of an app that hold objects.
-func (s *Store) CatalogIndexes(ctx context.Context, app string) ([]string, error) {
+func (s Catalog) CatalogIndexes(ctx context.Context, app string) ([]string, error) {
 	indexes, err := listIndexes(ctx, s.tables.of(app, allUsers).objects, app)
 	if err != nil {
 		return nil, fmt.Errorf("list indexes of %s: %w", app, err)
@@ -180,25 +180,25 @@ func firstIndexes(ctx context.Context, table *bigtable.Table, app string, most i
 }
 
 // ScanObjectIDs streams the ids of the objects of an index, in order.
-func (s *Store) ScanObjectIDs(ctx context.Context, app, index string, fn func(id string) error) error {
-	return s.ScanObjectIDsAfter(ctx, app, index, "", fn)
+func (s Catalog) ScanObjectIDs(ctx context.Context, app, index string, fn func(id string) error) error {
+	return s.Catalog.ScanObjectIDsAfter(ctx, app, index, "", fn)
 }
 
 // ScanObjectIDsAfter is ScanObjectIDs of the objects behind an objectID, which need not exist.
 // The empty one stands before all.
-func (s *Store) ScanObjectIDsAfter(ctx context.Context, app, index, after string, fn func(id string) error) error {
+func (s Catalog) ScanObjectIDsAfter(ctx context.Context, app, index, after string, fn func(id string) error) error {
 	return s.scanObjects(ctx, app, index, after, keysOnly, func(id string, _ bigtable.Row) error { return fn(id) })
 }
 
 // ScanFiltersAfter streams the filters of the objects behind an objectID, as ScanObjectIDsAfter
 // does their ids.
-func (s *Store) ScanFiltersAfter(ctx context.Context, app, index, after string, fn func(id string, f []event.Filter) error) error {
+func (s Catalog) ScanFiltersAfter(ctx context.Context, app, index, after string, fn func(id string, f []event.Filter) error) error {
 	return s.scanFilters(ctx, app, index, after, func(id string, f ObjectFilters) error { return fn(id, f.Filters) })
 }
 
 // ScanObjectFilters streams the ids of the objects of an index with their
 // filters, in order.
-func (s *Store) ScanObjectFilters(ctx context.Context, app, index string, fn func(id string, f ObjectFilters) error) error {
+func (s Catalog) ScanObjectFilters(ctx context.Context, app, index string, fn func(id string, f ObjectFilters) error) error {
 	return s.scanFilters(ctx, app, index, "", fn)
 }
 
@@ -220,7 +220,7 @@ func (s *Store) scanFilters(ctx context.Context, app, index, after string, fn fu
 
 // ScanObjectRecords streams the objects of an index as the client sent them, in order: those
 // behind an objectID, as ScanObjectIDsAfter does.
-func (s *Store) ScanObjectRecords(ctx context.Context, app, index, after string, fn func(id string, record []byte) error) error {
+func (s Catalog) ScanObjectRecords(ctx context.Context, app, index, after string, fn func(id string, record []byte) error) error {
 	records := bigtable.RowFilter(bigtable.ChainFilters(column(familyObject, columnRecord), bigtable.LatestNFilter(1)))
 	return s.scanObjects(ctx, app, index, after, records, func(id string, r bigtable.Row) error {
 		for _, item := range r[familyObject] {

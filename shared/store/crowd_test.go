@@ -19,7 +19,7 @@ import (
 
 func testCrowdSwaps(t *testing.T, s fixture) {
 	ctx := t.Context()
-	none, stored, err := s.ReadCrowdManifest(ctx, app, "shoes")
+	none, stored, err := s.Crowd.ReadCrowdManifest(ctx, app, "shoes")
 	if err != nil || none.Current.Name != "" || stored != nil {
 		t.Fatalf("manifest of a new index %+v, %q, %v", none, stored, err)
 	}
@@ -27,14 +27,14 @@ func testCrowdSwaps(t *testing.T, s fixture) {
 	second := crowd.Manifest{Format: 1, Current: crowd.Generation{Name: "g2", Share: 0.5}, Previous: "g1"}
 	swap := func(stored []byte, m crowd.Manifest, want bool) {
 		t.Helper()
-		if ok, err := s.SwapCrowdManifest(ctx, app, "shoes", stored, m); ok != want || err != nil {
+		if ok, err := s.Crowd.SwapCrowdManifest(ctx, app, "shoes", stored, m); ok != want || err != nil {
 			t.Errorf("swap to %s = %v, %v; want %v", m.Current.Name, ok, err, want)
 		}
 	}
 	swap([]byte("{}"), first, false)
 	swap(nil, first, true)
 	swap(nil, second, false)
-	got, stored, err := s.ReadCrowdManifest(ctx, app, "shoes")
+	got, stored, err := s.Crowd.ReadCrowdManifest(ctx, app, "shoes")
 	if diff := cmp.Diff(first, got); diff != "" || err != nil {
 		t.Errorf("manifest %v (-written +read):\n%s", err, diff)
 	}
@@ -42,10 +42,10 @@ func testCrowdSwaps(t *testing.T, s fixture) {
 	swap(append(slices.Clone(stored), ' '), second, false)
 	swap(stored, second, true)
 	swap(stored, first, false)
-	if got, _, err = s.ReadCrowdManifest(ctx, app, "shoes"); err != nil || got.Current.Name != "g2" || got.Previous != "g1" || !got.Current.Sampled() {
+	if got, _, err = s.Crowd.ReadCrowdManifest(ctx, app, "shoes"); err != nil || got.Current.Name != "g2" || got.Previous != "g1" || !got.Current.Sampled() {
 		t.Errorf("manifest %+v, %v; want the second", got, err)
 	}
-	if got, _, err = s.ReadCrowdManifest(ctx, app, "sho"); err != nil || got.Current.Name != "" {
+	if got, _, err = s.Crowd.ReadCrowdManifest(ctx, app, "sho"); err != nil || got.Current.Name != "" {
 		t.Errorf("manifest of another index %+v, %v", got, err)
 	}
 }
@@ -59,7 +59,7 @@ func testCrowdGenerations(t *testing.T, s fixture) {
 	}
 	objects := map[string]crowd.Object{}
 	write := func(ref store.CrowdRef) {
-		w := s.NewCrowdWriter(ctx, ref)
+		w := s.Crowd.NewCrowdWriter(ctx, ref)
 		for bucket := range 3 {
 			var counts []crowd.Counted
 			for i := range 5 {
@@ -95,34 +95,34 @@ func testCrowdGenerations(t *testing.T, s fixture) {
 	write(ref)
 	write(ref) // a task that runs twice leaves the same rows
 
-	got, err := s.ReadCrowdIndex(ctx, app, ref.Index, crowd.Generation{Name: "g2", HalfLife: 9, Objects: 3, Events: 2, Users: 1, Share: 1}, 10<<10)
+	got, err := s.Crowd.ReadCrowdIndex(ctx, app, ref.Index, crowd.Generation{Name: "g2", HalfLife: 9, Objects: 3, Events: 2, Users: 1, Share: 1}, 10<<10)
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("statistics %v (-written +read):\n%s", err, diff)
 	}
-	_, err = s.ReadCrowdIndex(ctx, app, ref.Index, crowd.Generation{Name: "g2"}, want.Size()-1)
+	_, err = s.Crowd.ReadCrowdIndex(ctx, app, ref.Index, crowd.Generation{Name: "g2"}, want.Size()-1)
 	if !errors.Is(err, store.ErrCrowdTooLarge) {
 		t.Errorf("a read within less memory: %v", err)
 	}
-	pairs, err := s.ReadCrowdObjects(ctx, ref, []string{"sku,2-4", "missing", "sku,0-0"})
+	pairs, err := s.Crowd.ReadCrowdObjects(ctx, ref, []string{"sku,2-4", "missing", "sku,0-0"})
 	wantPairs := map[string]crowd.Object{"sku,2-4": objects["sku,2-4"], "sku,0-0": objects["sku,0-0"]}
 	if diff := cmp.Diff(wantPairs, pairs); diff != "" || err != nil {
 		t.Errorf("pairs %v (-written +read):\n%s", err, diff)
 	}
 	var runs []string
-	err = s.ScanCrowdRuns(ctx, ref, 1, 3, func(bucket int, run string, cells [][]byte) error {
+	err = s.Crowd.ScanCrowdRuns(ctx, ref, 1, 3, func(bucket int, run string, cells [][]byte) error {
 		runs = append(runs, fmt.Sprintf("%d %s %q", bucket, run, cells))
 		return nil
 	})
 	if diff := cmp.Diff([]string{`1 run1 ["1" "more"]`, `2 run1 ["2" "more"]`}, runs); diff != "" || err != nil {
 		t.Errorf("runs %v:\n%s", err, diff)
 	}
-	if headers, err := s.CrowdRunHeaders(ctx, ref); err != nil || len(headers) != 1 || string(headers["run1"]) != "header" {
+	if headers, err := s.Crowd.CrowdRunHeaders(ctx, ref); err != nil || len(headers) != 1 || string(headers["run1"]) != "header" {
 		t.Errorf("headers %q, %v", headers, err)
 	}
-	if first, err := s.FirstCrowdIndexes(ctx, app, 1); err != nil || len(first) != 1 {
+	if first, err := s.Crowd.FirstCrowdIndexes(ctx, app, 1); err != nil || len(first) != 1 {
 		t.Errorf("the first index: %q, %v", first, err)
 	}
-	if indexes, err := s.CrowdIndexes(ctx, app); err != nil || !slices.Equal(indexes, []string{"shoes", "shoes, red"}) && !slices.Equal(indexes, []string{"shoes, red", "shoes"}) {
+	if indexes, err := s.Crowd.CrowdIndexes(ctx, app); err != nil || !slices.Equal(indexes, []string{"shoes", "shoes, red"}) && !slices.Equal(indexes, []string{"shoes, red", "shoes"}) {
 		t.Errorf("indexes %q, %v", indexes, err)
 	}
 	testCrowdDrops(t, s, ref)
@@ -145,13 +145,13 @@ func testCrowdDrops(t *testing.T, s fixture, ref store.CrowdRef) {
 		slices.Sort(left)
 		return left
 	}
-	if err := s.DropCrowdRuns(ctx, ref); err != nil {
+	if err := s.Crowd.DropCrowdRuns(ctx, ref); err != nil {
 		t.Error(err)
 	}
 	if left := rows(); slices.Contains(left, "shoes%2C+red,g2,r") || slices.Contains(left, "shoes%2C+red,g2,h") || !slices.Contains(left, "shoes%2C+red,g1,r") {
 		t.Errorf("rows after the drop of runs: %q", left)
 	}
-	if err := s.DropCrowd(ctx, app, ref.Index, func(generation string) bool { return generation < "g2" }); err != nil {
+	if err := s.Crowd.DropCrowd(ctx, app, ref.Index, func(generation string) bool { return generation < "g2" }); err != nil {
 		t.Error(err)
 	}
 	want := []string{
@@ -165,39 +165,39 @@ func testCrowdDrops(t *testing.T, s fixture, ref store.CrowdRef) {
 
 func testImportNotes(t *testing.T, s fixture) {
 	ctx := t.Context()
-	if at, err := s.LastImport(ctx, app); err != nil || !at.IsZero() {
+	if at, err := s.Crowd.LastImport(ctx, app); err != nil || !at.IsZero() {
 		t.Errorf("last import %s, %v; want none", at, err)
 	}
 	for _, ms := range []int64{2000, 5000, 3000} { // the latest counts, whatever the order
-		if err := s.NoteImport(ctx, app, time.UnixMilli(ms)); err != nil {
+		if err := s.Crowd.NoteImport(ctx, app, time.UnixMilli(ms)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if at, err := s.LastImport(ctx, app); err != nil || at.UnixMilli() != 5000 {
+	if at, err := s.Crowd.LastImport(ctx, app); err != nil || at.UnixMilli() != 5000 {
 		t.Errorf("last import %s, %v; want 5 s", at, err)
 	}
-	if indexes, err := s.CrowdIndexes(ctx, app); err != nil || len(indexes) != 0 {
+	if indexes, err := s.Crowd.CrowdIndexes(ctx, app); err != nil || len(indexes) != 0 {
 		t.Errorf("the note counts as indexes %q, %v", indexes, err)
 	}
 }
 
 func testCatalogIndexes(t *testing.T, s fixture) {
 	ctx := t.Context()
-	if indexes, err := s.CatalogIndexes(ctx, app); err != nil || len(indexes) != 0 {
+	if indexes, err := s.Catalog.CatalogIndexes(ctx, app); err != nil || len(indexes) != 0 {
 		t.Errorf("indexes of an empty catalog %q, %v", indexes, err)
 	}
 	for _, index := range []string{"shoes", "shoes, red", "hats"} {
 		objects := []store.Object{{ID: "b"}, {ID: "a", Filters: store.ObjectFilters{SettingsVersion: 2, Filters: []event.Filter{{Facet: "f", Value: index}}}}}
-		if err := s.PutObjects(ctx, app, index, objects); err != nil {
+		if err := s.Catalog.PutObjects(ctx, app, index, objects); err != nil {
 			t.Fatal(err)
 		}
 	}
-	indexes, err := s.CatalogIndexes(ctx, app)
+	indexes, err := s.Catalog.CatalogIndexes(ctx, app)
 	if slices.Sort(indexes); err != nil || !slices.Equal(indexes, []string{"hats", "shoes", "shoes, red"}) {
 		t.Errorf("indexes %q, %v", indexes, err)
 	}
 	var ids []string
-	err = s.ScanObjectIDs(ctx, app, "shoes", func(id string) error {
+	err = s.Catalog.ScanObjectIDs(ctx, app, "shoes", func(id string) error {
 		ids = append(ids, id)
 		return nil
 	})
@@ -205,7 +205,7 @@ func testCatalogIndexes(t *testing.T, s fixture) {
 		t.Errorf("objects %q, %v", ids, err)
 	}
 	filters := map[string][]event.Filter{}
-	err = s.ScanObjectFilters(ctx, app, "shoes, red", func(id string, f store.ObjectFilters) error {
+	err = s.Catalog.ScanObjectFilters(ctx, app, "shoes, red", func(id string, f store.ObjectFilters) error {
 		filters[id] = f.Filters
 		return nil
 	})

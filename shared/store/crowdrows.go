@@ -32,7 +32,7 @@ var ErrCrowdTooLarge = errors.New("larger than the memory for the statistics of 
 // document frequencies. They lie in cells of some crowd.PackedBytes. The error is
 // ErrCrowdTooLarge if they take more than maxBytes in memory; the read then ends
 // at the latest an eighth above them.
-func (s *Store) ReadCrowdIndex(ctx context.Context, app, index string, g crowd.Generation, maxBytes int) (crowd.Index, error) {
+func (s Crowd) ReadCrowdIndex(ctx context.Context, app, index string, g crowd.Generation, maxBytes int) (crowd.Index, error) {
 	x, ref := g.Index(), CrowdRef{app, index, g.Name}
 	for kind, add := range map[string]func([]byte) error{crowdCounts: x.AddCounts, crowdFrequencies: x.AddFrequencies} {
 		sized := 0 // entries when the size was last taken, which visits them all
@@ -61,7 +61,7 @@ func (s *Store) ReadCrowdIndex(ctx context.Context, app, index string, g crowd.G
 
 // ReadCrowdObjects reads the pairs of objects in one request. It returns no entry
 // for an object without statistics.
-func (s *Store) ReadCrowdObjects(ctx context.Context, ref CrowdRef, objectIDs []string) (map[string]crowd.Object, error) {
+func (s Crowd) ReadCrowdObjects(ctx context.Context, ref CrowdRef, objectIDs []string) (map[string]crowd.Object, error) {
 	found, byKey := make(map[string]crowd.Object, len(objectIDs)), make(map[string]string, len(objectIDs))
 	for _, keys := range keyChunks(objectIDs, func(id string) string { return ref.key(crowdObject, id) }, byKey) {
 		err := s.scanCrowd(ctx, ref, keys, func(key string, cells []bigtable.ReadItem) error {
@@ -106,7 +106,7 @@ type CrowdWriter struct {
 }
 
 // NewCrowdWriter returns a writer. The caller must call Flush at the end.
-func (s *Store) NewCrowdWriter(ctx context.Context, ref CrowdRef) *CrowdWriter {
+func (s Crowd) NewCrowdWriter(ctx context.Context, ref CrowdRef) *CrowdWriter {
 	return &CrowdWriter{ref: ref, table: s.tables.of(ref.App, allUsers).crowd, bulk: newBulk(ctx)}
 }
 
@@ -168,7 +168,7 @@ func (w *CrowdWriter) Flush() error {
 }
 
 // CrowdRunHeaders returns the headers of the complete runs of a generation.
-func (s *Store) CrowdRunHeaders(ctx context.Context, ref CrowdRef) (map[string][]byte, error) {
+func (s Crowd) CrowdRunHeaders(ctx context.Context, ref CrowdRef) (map[string][]byte, error) {
 	headers, prefix := map[string][]byte{}, ref.key(crowdHeader, "")
 	err := s.scanCrowd(ctx, ref, ref.rows(crowdHeader), func(key string, cells []bigtable.ReadItem) error {
 		for _, cell := range cells {
@@ -181,7 +181,7 @@ func (s *Store) CrowdRunHeaders(ctx context.Context, ref CrowdRef) (map[string][
 
 // ScanCrowdRuns streams the parts of runs in the buckets from one up to, but not
 // including, another: by bucket, then run. fn may keep the cells.
-func (s *Store) ScanCrowdRuns(ctx context.Context, ref CrowdRef, from, to int, fn func(bucket int, run string, cells [][]byte) error) error {
+func (s Crowd) ScanCrowdRuns(ctx context.Context, ref CrowdRef, from, to int, fn func(bucket int, run string, cells [][]byte) error) error {
 	prefix := ref.key(crowdRun, "")
 	rows := bigtable.NewRange(prefix+hex4(from), prefix+hex4(to))
 	return s.scanCrowd(ctx, ref, rows, func(key string, items []bigtable.ReadItem) error {
@@ -199,7 +199,7 @@ func (s *Store) ScanCrowdRuns(ctx context.Context, ref CrowdRef, from, to int, f
 }
 
 // DropCrowdRuns deletes the headers and parts of the runs of a generation.
-func (s *Store) DropCrowdRuns(ctx context.Context, ref CrowdRef) error {
+func (s Crowd) DropCrowdRuns(ctx context.Context, ref CrowdRef) error {
 	if err := s.dropCrowd(ctx, ref, ref.rows(crowdHeader)); err != nil {
 		return err
 	}
@@ -208,7 +208,7 @@ func (s *Store) DropCrowdRuns(ctx context.Context, ref CrowdRef) error {
 
 // DropCrowd deletes the generations of an index that obsolete selects, with all
 // of their rows.
-func (s *Store) DropCrowd(ctx context.Context, app, index string, obsolete func(generation string) bool) error {
+func (s Crowd) DropCrowd(ctx context.Context, app, index string, obsolete func(generation string) bool) error {
 	prefix := indexPrefix(app, index)
 	from, end := prefix+"\x00", prefixEnd(prefix) // behind the manifest
 	for from < end {

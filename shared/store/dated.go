@@ -62,7 +62,7 @@ type DatedQuery struct {
 //
 // An object is listed once. It may have been deleted, or hold another instant, since
 // its date row was written: the caller compares catalog.Date of its record with At.
-func (s *Store) ListDated(ctx context.Context, app string, q DatedQuery) (list []DatedObject, truncated bool, err error) {
+func (s Catalog) ListDated(ctx context.Context, app string, q DatedQuery) (list []DatedObject, truncated bool, err error) {
 	return s.listDated(ctx, app, q, MaxDatedRows)
 }
 

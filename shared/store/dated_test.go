@@ -52,14 +52,14 @@ func testListDated(t *testing.T, s fixture) {
 		dated("before 1970", -5*hour, 0), dated("undated", "some day", "null"),
 	}
 	for _, index := range []string{"posts", "posts,a"} {
-		if err := s.PutObjects(ctx, app, index, objects, "a", "b,c"); err != nil {
+		if err := s.Catalog.PutObjects(ctx, app, index, objects, "a", "b,c"); err != nil {
 			t.Fatal(err)
 		}
 	}
 	list := func(q store.DatedQuery, want ...string) {
 		t.Helper()
 		q.Index = "posts"
-		got, truncated, err := s.ListDated(ctx, app, q)
+		got, truncated, err := s.Catalog.ListDated(ctx, app, q)
 		if err != nil || truncated {
 			t.Errorf("%+v: truncated %v, error %v", q, truncated, err)
 		}
@@ -82,12 +82,12 @@ func testListDated(t *testing.T, s fixture) {
 	list(store.DatedQuery{Attribute: "b", Newest: now})
 	list(store.DatedQuery{Attribute: "a", Newest: 5, Oldest: 6})
 
-	got, _, err := s.ListDated(ctx, app, store.DatedQuery{Index: "posts,a", Attribute: "a", Newest: now, Oldest: now, Limit: 1})
+	got, _, err := s.Catalog.ListDated(ctx, app, store.DatedQuery{Index: "posts,a", Attribute: "a", Newest: now, Oldest: now, Limit: 1})
 	want := []store.DatedObject{{ID: "now", At: now, Filters: objects[0].Filters}}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("error %v (-want +got):\n%s", err, diff)
 	}
-	indexes, err := s.DatedIndexes(ctx, app)
+	indexes, err := s.Catalog.DatedIndexes(ctx, app)
 	slices.Sort(indexes)
 	if diff := cmp.Diff([]string{"posts", "posts,a"}, indexes); err != nil || diff != "" {
 		t.Errorf("error %v (-want +got):\n%s", err, diff)
@@ -101,7 +101,7 @@ func testDatesOfObjects(t *testing.T, s fixture) {
 	s.SetClock(func() time.Time { return clock })
 	put := func(attributes []string, objects ...store.Object) {
 		t.Helper()
-		if err := s.PutObjects(ctx, app, "posts", objects, attributes...); err != nil {
+		if err := s.Catalog.PutObjects(ctx, app, "posts", objects, attributes...); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -110,7 +110,7 @@ func testDatesOfObjects(t *testing.T, s fixture) {
 		if got := storedDated(t, s, app); len(got) != n {
 			t.Errorf("%d rows, want %d: %q", len(got), n, got)
 		}
-		got, _, err := s.ListDated(ctx, app, store.DatedQuery{Index: "posts", Attribute: "a", Newest: 10 * hour})
+		got, _, err := s.Catalog.ListDated(ctx, app, store.DatedQuery{Index: "posts", Attribute: "a", Newest: 10 * hour})
 		if diff := cmp.Diff(want, idsOf(got)); err != nil || diff != "" {
 			t.Errorf("error %v (-want +got):\n%s", err, diff)
 		}
@@ -131,12 +131,12 @@ func testDatesOfObjects(t *testing.T, s fixture) {
 	}
 	clock = clock.Add(time.Minute)
 	put(a, dated("4", hour, 0))
-	if err := s.DeleteObjects(ctx, app, "posts", []string{"1", "none", "3"}, "a", "b,c"); err != nil {
+	if err := s.Catalog.DeleteObjects(ctx, app, "posts", []string{"1", "none", "3"}, "a", "b,c"); err != nil {
 		t.Fatal(err)
 	}
 	rows(2, "2", "4")
 	clock = clock.Add(time.Minute)
-	if err := s.ClearIndex(ctx, app, "posts", a...); err != nil {
+	if err := s.Catalog.ClearIndex(ctx, app, "posts", a...); err != nil {
 		t.Fatal(err)
 	}
 	rows(0)
@@ -163,7 +163,7 @@ func TestListDatedIsNotAScan(t *testing.T) {
 	for i := range int64(300) {
 		objects = append(objects, dated(fmt.Sprint(i), (1000-i)*hour, 0))
 	}
-	if err := s.PutObjects(t.Context(), app, "posts", objects, "a"); err != nil {
+	if err := s.Catalog.PutObjects(t.Context(), app, "posts", objects, "a"); err != nil {
 		t.Fatal(err)
 	}
 	for _, test := range []struct {
@@ -192,13 +192,13 @@ func TestListDatedIsBounded(t *testing.T) {
 	opened, client := storetest.NewWithClient(t)
 	s, ctx := fixture{Store: opened, client: client}, t.Context()
 	objects := []store.Object{dated("1", 3*hour, 0), dated("2", 2*hour, 0), dated("3", hour, 0)}
-	if err := s.PutObjects(ctx, app, "posts", objects, "a"); err != nil {
+	if err := s.Catalog.PutObjects(ctx, app, "posts", objects, "a"); err != nil {
 		t.Fatal(err)
 	}
 	q := store.DatedQuery{Index: "posts", Attribute: "a", Newest: 9 * hour}
 	for most, want := range map[int]int{0: 3, 1: 0, 100 + objects[0].Filters.Size(): 1, 1000: 3} {
 		q.MaxBytes = most
-		if list, truncated, err := s.ListDated(ctx, app, q); err != nil || len(list) != want || truncated != (want < 3) {
+		if list, truncated, err := s.Catalog.ListDated(ctx, app, q); err != nil || len(list) != want || truncated != (want < 3) {
 			t.Errorf("%d bytes: %v, truncated %v, error %v; want %d objects", most, idsOf(list), truncated, err, want)
 		}
 	}
@@ -210,7 +210,7 @@ func TestListDatedIsBounded(t *testing.T) {
 		}
 	}
 	q.MaxBytes = 0
-	list, _, err := s.ListDated(ctx, app, q)
+	list, _, err := s.Catalog.ListDated(ctx, app, q)
 	if err != nil || len(list) != 3 || list[0].Filters.SettingsVersion != -1 || list[0].Filters.Filters != nil {
 		t.Errorf("damaged filters: %+v, error %v", list, err)
 	}

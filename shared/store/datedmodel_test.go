@@ -104,9 +104,11 @@ func (m *datedModel) write(t *rapid.T) func(context.Context) error {
 	ids := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"1", "2,3"}), 1, 2, rapid.ID).Draw(t, "ids")
 	switch rapid.IntRange(0, 9).Draw(t, "kind") {
 	case 0:
-		return func(ctx context.Context) error { return m.ClearIndex(ctx, m.app, "posts", attributes...) }
+		return func(ctx context.Context) error { return m.Catalog.ClearIndex(ctx, m.app, "posts", attributes...) }
 	case 1, 2:
-		return func(ctx context.Context) error { return m.DeleteObjects(ctx, m.app, "posts", ids, attributes...) }
+		return func(ctx context.Context) error {
+			return m.Catalog.DeleteObjects(ctx, m.app, "posts", ids, attributes...)
+		}
 	}
 	instant := rapid.SampledFrom([]any{hour, hour, 2 * hour, "none"})
 	var objects []store.Object
@@ -115,7 +117,9 @@ func (m *datedModel) write(t *rapid.T) func(context.Context) error {
 		o.Filters.Filters = []event.Filter{{Facet: "f", Value: fmt.Sprint(rapid.IntRange(0, 2).Draw(t, "filter"))}}
 		objects = append(objects, o)
 	}
-	return func(ctx context.Context) error { return m.PutObjects(ctx, m.app, "posts", objects, attributes...) }
+	return func(ctx context.Context) error {
+		return m.Catalog.PutObjects(ctx, m.app, "posts", objects, attributes...)
+	}
 }
 
 // start runs a write up to its first request.
@@ -198,8 +202,8 @@ func (m *datedModel) repair(t testing.TB) {
 	part := store.DatedPart{Index: "posts", Attributes: modelAttributes, Before: m.now().Add(-10 * time.Minute), Limit: 2}
 	keep := func(o store.Object) (store.ObjectFilters, error) { return o.Filters, nil }
 	for _, do := range []func() (store.DatedRepair, error){
-		func() (store.DatedRepair, error) { return m.InsertDated(t.Context(), m.app, part, keep) },
-		func() (store.DatedRepair, error) { return m.SweepDated(t.Context(), m.app, part) },
+		func() (store.DatedRepair, error) { return m.Catalog.InsertDated(t.Context(), m.app, part, keep) },
+		func() (store.DatedRepair, error) { return m.Catalog.SweepDated(t.Context(), m.app, part) },
 	} {
 		for part.After = ""; ; {
 			done, err := do()
@@ -262,7 +266,7 @@ func (m *datedModel) check(rt *rapid.T, t testing.TB) {
 // for the caller to leave out.
 func (m *datedModel) lists(rt *rapid.T, t testing.TB, want map[string][]string, attributes ...string) {
 	for _, attribute := range attributes {
-		list, _, err := m.ListDated(t.Context(), m.app, store.DatedQuery{Index: "posts", Attribute: attribute, Newest: 10 * hour})
+		list, _, err := m.Catalog.ListDated(t.Context(), m.app, store.DatedQuery{Index: "posts", Attribute: attribute, Newest: 10 * hour})
 		if err != nil {
 			rt.Fatal(err)
 		}

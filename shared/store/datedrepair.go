@@ -49,7 +49,7 @@ type wanted struct {
 // InsertDated inserts the date rows that objects of a part lack, and replaces those of
 // other filters. filters returns those that an object should have; it must not keep
 // the record.
-func (s *Store) InsertDated(ctx context.Context, app string, part DatedPart, filters func(Object) (ObjectFilters, error)) (DatedRepair, error) {
+func (s Catalog) InsertDated(ctx context.Context, app string, part DatedPart, filters func(Object) (ObjectFilters, error)) (DatedRepair, error) {
 	done := DatedRepair{Last: part.After, Undated: map[string]int64{}}
 	rows, err := s.wantedDated(ctx, app, part, filters, &done)
 	if err == nil {
@@ -158,7 +158,7 @@ func (s *Store) insertMissing(ctx context.Context, app string, rows []wanted, be
 }
 
 // SweepDated deletes the date rows of a part that their objects do not confirm.
-func (s *Store) SweepDated(ctx context.Context, app string, part DatedPart) (DatedRepair, error) {
+func (s Catalog) SweepDated(ctx context.Context, app string, part DatedPart) (DatedRepair, error) {
 	done, err := s.sweepDated(ctx, app, part)
 	if err != nil {
 		return done, fmt.Errorf("sweep date rows of %s/%s: %w", app, part.Index, err)
@@ -224,7 +224,7 @@ func newDatedRow(key, rest string) datedRow {
 }
 
 // DatedIndexes lists the indexes of an app that have date rows.
-func (s *Store) DatedIndexes(ctx context.Context, app string) ([]string, error) {
+func (s Catalog) DatedIndexes(ctx context.Context, app string) ([]string, error) {
 	indexes, err := listIndexes(ctx, s.tables.of(app, allUsers).dated, app)
 	if err != nil {
 		return nil, fmt.Errorf("list date rows of %s: %w", app, err)

@@ -202,7 +202,7 @@ func (s *Store) readDates(ctx context.Context, app, index string, ids, attribute
 	if err != nil || len(unsaid) == 0 {
 		return found, err
 	}
-	return found, s.ScanRecords(ctx, app, unsaid, func(ref ObjectRef, record []byte) error {
+	return found, s.Catalog.ScanRecords(ctx, app, unsaid, func(ref ObjectRef, record []byte) error {
 		found[ref.ID] = datesOf(record, attributes)
 		return nil
 	})

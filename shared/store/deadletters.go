@@ -18,14 +18,14 @@ const deadColumn = "dead"
 func deadLetterKey(app, message string) string { return app + ",dead," + message }
 
 // PutDeadLetter notes that a message of an app waits as a dead letter.
-func (s *Store) PutDeadLetter(ctx context.Context, app, message string) error {
+func (s Usage) PutDeadLetter(ctx context.Context, app, message string) error {
 	m := bigtable.NewMutation()
 	m.Set(familyNames, deadColumn, bigtable.Now(), nil)
 	return s.changeDeadLetter(ctx, app, message, m)
 }
 
 // ForgetDeadLetter notes that a message no longer waits.
-func (s *Store) ForgetDeadLetter(ctx context.Context, app, message string) error {
+func (s Usage) ForgetDeadLetter(ctx context.Context, app, message string) error {
 	return s.changeDeadLetter(ctx, app, message, deletion())
 }
 
@@ -41,7 +41,7 @@ func (s *Store) changeDeadLetter(ctx context.Context, app, message string, m *bi
 
 // DeadLetters returns how many messages of an app wait as dead letters, at most
 // MaxDeadLetters.
-func (s *Store) DeadLetters(ctx context.Context, app string) (int, error) {
+func (s Usage) DeadLetters(ctx context.Context, app string) (int, error) {
 	n := 0
 	err := s.tables.of(app, allUsers).usage.ReadRows(ctx, bigtable.PrefixRange(deadLetterKey(app, "")), func(bigtable.Row) bool {
 		n++

@@ -43,7 +43,7 @@ type Deliveries struct {
 func deliveryKey(message string) string { return ",message," + message }
 
 // Deliveries reads the marks of a message.
-func (s *Store) Deliveries(ctx context.Context, message string) (Deliveries, error) {
+func (s Users) Deliveries(ctx context.Context, message string) (Deliveries, error) {
 	var d Deliveries
 	row, err := s.tables.of("", message).users.ReadRow(ctx, deliveryKey(message), newestCells)
 	if err != nil {
@@ -68,13 +68,13 @@ func (s *Store) Deliveries(ctx context.Context, message string) (Deliveries, err
 // BeginDelivery marks that a delivery of a message begins. delivery is a name that
 // no other delivery of the message has. After an error the mark may be there: call
 // EndDelivery.
-func (s *Store) BeginDelivery(ctx context.Context, message, delivery string) error {
+func (s Users) BeginDelivery(ctx context.Context, message, delivery string) error {
 	return s.markDelivery(ctx, message, delivery, atBegin, deliveryBegun)
 }
 
 // EndDelivery marks that a delivery ended with an answer, and how. It also ends a
 // delivery whose mark of the beginning arrives later, or that has none.
-func (s *Store) EndDelivery(ctx context.Context, message, delivery string, end DeliveryEnd) error {
+func (s Users) EndDelivery(ctx context.Context, message, delivery string, end DeliveryEnd) error {
 	return s.markDelivery(ctx, message, delivery, atEnd, string(end))
 }
 
@@ -85,7 +85,7 @@ func (s *Store) markDelivery(ctx context.Context, message, delivery string, at b
 }
 
 // ForgetDeliveries removes the marks of a message that is acknowledged.
-func (s *Store) ForgetDeliveries(ctx context.Context, message string) error {
+func (s Users) ForgetDeliveries(ctx context.Context, message string) error {
 	return s.changeDeliveries(ctx, message, deletion())
 }
 

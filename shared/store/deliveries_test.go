@@ -36,7 +36,7 @@ func TestDeliveries(t *testing.T) {
 			s, ctx := open(t, lost), t.Context()
 			want := func(what string, want store.Deliveries) {
 				t.Helper()
-				if got, err := s.Deliveries(ctx, "7"); !reflect.DeepEqual(got, want) || err != nil {
+				if got, err := s.Users.Deliveries(ctx, "7"); !reflect.DeepEqual(got, want) || err != nil {
 					t.Errorf("%s: %+v, %v; want %+v", what, got, err, want)
 				}
 			}
@@ -49,21 +49,21 @@ func TestDeliveries(t *testing.T) {
 			}
 			left.Store(1)
 			want("no delivery", store.Deliveries{})
-			do(s.BeginDelivery(ctx, "7", "a"))
+			do(s.Users.BeginDelivery(ctx, "7", "a"))
 			want("began", store.Deliveries{Open: []string{"a"}})
-			do(s.BeginDelivery(ctx, "7", "b"))
-			do(s.BeginDelivery(ctx, "8", "c"))
+			do(s.Users.BeginDelivery(ctx, "7", "b"))
+			do(s.Users.BeginDelivery(ctx, "8", "c"))
 			want("a second began", store.Deliveries{Open: []string{"a", "b"}})
-			do(s.EndDelivery(ctx, "7", "a", store.DeliveryFailed))
+			do(s.Users.EndDelivery(ctx, "7", "a", store.DeliveryFailed))
 			want("the first failed", store.Deliveries{Open: []string{"b"}, Failed: 1})
-			do(s.EndDelivery(ctx, "7", "b", store.DeliveryEnded))
+			do(s.Users.EndDelivery(ctx, "7", "b", store.DeliveryEnded))
 			want("the second ended", store.Deliveries{Failed: 1})
-			do(s.EndDelivery(ctx, "7", "late", store.DeliveryFailed))
-			do(s.BeginDelivery(ctx, "7", "late"))
+			do(s.Users.EndDelivery(ctx, "7", "late", store.DeliveryFailed))
+			do(s.Users.BeginDelivery(ctx, "7", "late"))
 			want("a third whose beginning arrives late", store.Deliveries{Failed: 2})
-			do(s.EndDelivery(ctx, "7", "c", store.DeliveryWaited))
+			do(s.Users.EndDelivery(ctx, "7", "c", store.DeliveryWaited))
 			want("a fourth that did not begin", store.Deliveries{Failed: 2, Waited: 1})
-			do(s.ForgetDeliveries(ctx, "7"))
+			do(s.Users.ForgetDeliveries(ctx, "7"))
 			want("forgotten", store.Deliveries{})
 		})
 	}

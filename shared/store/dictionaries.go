@@ -25,7 +25,7 @@ func parseDictionaryKey(key string) (generation int64, ok bool) {
 
 // Dictionaries returns the generations of an app's dictionaries, the newest first, at
 // most limit.
-func (s *Store) Dictionaries(ctx context.Context, app string, limit int) ([]int64, error) {
+func (s Dictionaries) Dictionaries(ctx context.Context, app string, limit int) ([]int64, error) {
 	var generations []int64
 	err := s.tables.of(app, allUsers).terms.ReadRows(ctx, bigtable.PrefixRange(app+","), func(r bigtable.Row) bool {
 		if g, ok := parseDictionaryKey(r.Key()); ok {
@@ -40,7 +40,7 @@ func (s *Store) Dictionaries(ctx context.Context, app string, limit int) ([]int6
 }
 
 // ReadDictionary returns the stored form of a dictionary, nil if it does not exist.
-func (s *Store) ReadDictionary(ctx context.Context, app string, generation int64) ([]byte, error) {
+func (s Dictionaries) ReadDictionary(ctx context.Context, app string, generation int64) ([]byte, error) {
 	row, err := s.tables.of(app, allUsers).terms.ReadRow(ctx, dictionaryKey(app, generation), newestCells)
 	if err != nil {
 		return nil, fmt.Errorf("read dictionary %d of %s: %w", generation, app, err)
@@ -54,7 +54,7 @@ func (s *Store) ReadDictionary(ctx context.Context, app string, generation int64
 // CreateDictionary stores a dictionary unless the app has one of that generation. It
 // reports whether it stored it; false may also mean that it did, and the first answer
 // was lost. The caller must read back what is stored.
-func (s *Store) CreateDictionary(ctx context.Context, app string, generation int64, value []byte) (bool, error) {
+func (s Dictionaries) CreateDictionary(ctx context.Context, app string, generation int64, value []byte) (bool, error) {
 	set := bigtable.NewMutation()
 	set.Set(familyTerms, columnTerms, bigtable.ServerTime, value)
 	var exists bool
@@ -69,7 +69,7 @@ func (s *Store) CreateDictionary(ctx context.Context, app string, generation int
 }
 
 // DeleteDictionary deletes a dictionary. Blocks that name it then count as damaged.
-func (s *Store) DeleteDictionary(ctx context.Context, app string, generation int64) error {
+func (s Dictionaries) DeleteDictionary(ctx context.Context, app string, generation int64) error {
 	m := bigtable.NewMutation()
 	m.DeleteRow()
 	if err := s.tables.of(app, allUsers).terms.Apply(ctx, dictionaryKey(app, generation), m); err != nil {

@@ -2,6 +2,10 @@
 // and cell formats, and makes every read and write. No other package knows a key,
 // a column or a gRPC code of Bigtable.
 //
+// A Store has a view for each table, or for some that belong together: s.Users reads the rows of
+// users, s.Catalog objects and their lists by date. views.go lists them. A view is a value
+// without a state of its own, so callers pass the one that they need.
+//
 // There are sixteen tables. Every key begins with the app id and a comma:
 //
 //	events   app,user,2019-05-28T00:04:34.000Z,<id>   the log, the truth: one row an event

@@ -64,7 +64,7 @@ func (u *User) parseExcluded(value []byte) error {
 
 // AdvanceTombstone marks events of a user as deleted: those of times up to t.DeletedUntil,
 // and those received until t.ReceivedUntil. Neither number of the tombstone falls.
-func (s *Store) AdvanceTombstone(ctx context.Context, app, user string, t affinity.Tombstone) error {
+func (s Users) AdvanceTombstone(ctx context.Context, app, user string, t affinity.Tombstone) error {
 	for range maxExclusions {
 		row, old, err := s.readExclusion(ctx, app, user)
 		if err != nil {
@@ -90,7 +90,7 @@ func (s *Store) AdvanceTombstone(ctx context.Context, app, user string, t affini
 // because of the former types drew its ticket earlier. So a caller that draws the ticket
 // before it reads its clock covers that event. SetOptOut returns false in the cases of
 // SwapManifest.
-func (s *Store) SetOptOut(ctx context.Context, app, user string, ticket int64, types event.Types,
+func (s Users) SetOptOut(ctx context.Context, app, user string, ticket int64, types event.Types,
 	t affinity.Tombstone) (affinity.Tombstone, bool, error) {
 	row, old, err := s.readExclusion(ctx, app, user)
 	if err != nil {
@@ -130,7 +130,7 @@ func (e exclusion) with(t affinity.Tombstone, types event.Types) exclusion {
 // SettleTombstone replaces a tombstone that is ahead of every clock, from, by one that an
 // earlier clock has set. If the tombstone is no longer from, it changes nothing. Its caller
 // draws a ticket afterwards, and sees which tombstone is there.
-func (s *Store) SettleTombstone(ctx context.Context, app, user string, from, to affinity.Tombstone) error {
+func (s Users) SettleTombstone(ctx context.Context, app, user string, from, to affinity.Tombstone) error {
 	row, old, err := s.readExclusion(ctx, app, user)
 	if err == nil && row.Deleted() == from {
 		_, err = s.swapExclusion(ctx, app, user, old, old.with(to, row.OptedOut))

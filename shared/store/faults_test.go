@@ -54,7 +54,7 @@ func testLostAnswers(t *testing.T, s fixture, l *loss) {
 		t.Errorf("ticket %d, want 2: ticket 1 was drawn, and its answer was lost", row.Ticket)
 	}
 	l.left.Store(1)
-	if done, err := s.SwapManifest(ctx, app, "u", 0, manifest(5)); done || err != nil {
+	if done, err := s.Users.SwapManifest(ctx, app, "u", 0, manifest(5)); done || err != nil {
 		t.Errorf("swap: %v, %v; want false: the store cannot know which attempt succeeded", done, err)
 	}
 	if row := read(t, s, "u"); !bytes.Equal(row.Manifest, manifest(5)) {
@@ -63,21 +63,27 @@ func testLostAnswers(t *testing.T, s fixture, l *loss) {
 	l.left.Store(1)
 	// The ticket is still the newest: it is the fold's own manifest that is set
 	// once more.
-	if done, err := s.CommitFold(ctx, app, "u", 2, manifest(6)); !done || err != nil {
+	if done, err := s.Users.CommitFold(ctx, app, "u", 2, manifest(6)); !done || err != nil {
 		t.Errorf("commit: %v, %v; want true", done, err)
 	}
 	l.left.Store(1)
-	if err := s.ForgetUser(ctx, app, "u", 2, manifest(7)); err != nil {
+	if err := s.Users.ForgetUser(ctx, app, "u", 2, manifest(7)); err != nil {
 		t.Errorf("a deletion is not tried again: %v", err)
 	}
 	if row := read(t, s, "u"); !bytes.Equal(row.Manifest, manifest(7)) || !row.HasProfile || row.Ticket != 2 {
 		t.Errorf("%+v after the deletion", row)
 	}
 	for what, do := range map[string]func(context.Context) error{
-		"swap":     func(ctx context.Context) error { _, err := s.SwapManifest(ctx, app, "w", 0, manifest(8)); return err },
-		"commit":   func(ctx context.Context) error { _, err := s.CommitFold(ctx, app, "w", 2, manifest(8)); return err },
-		"ticket":   func(ctx context.Context) error { _, err := s.TakeTicket(ctx, app, "w"); return err },
-		"deletion": func(ctx context.Context) error { return s.ForgetUser(ctx, app, "w", 2, manifest(8)) },
+		"swap": func(ctx context.Context) error {
+			_, err := s.Users.SwapManifest(ctx, app, "w", 0, manifest(8))
+			return err
+		},
+		"commit": func(ctx context.Context) error {
+			_, err := s.Users.CommitFold(ctx, app, "w", 2, manifest(8))
+			return err
+		},
+		"ticket":   func(ctx context.Context) error { _, err := s.Users.TakeTicket(ctx, app, "w"); return err },
+		"deletion": func(ctx context.Context) error { return s.Users.ForgetUser(ctx, app, "w", 2, manifest(8)) },
 	} {
 		ctx, cancel := context.WithCancel(context.Background())
 		l.giveUp = cancel
@@ -114,14 +120,14 @@ func TestForeignRows(t *testing.T) {
 	put(store.TableUsers, "u", "c", "counters,u,", []byte("short"))
 	all := []store.UserRange{{User: "u", To: history.End}}
 	for app, read := range map[string]func(app string) error{
-		"keys":    func(app string) error { return s.ScanBlocks(ctx, app, "", "", ignore) },
-		"tickets": func(app string) error { return s.ScanBlockKeys(ctx, app, "", "", keys) },
-		"numbers": func(app string) error { _, err := s.ListBlocks(ctx, app, "u"); return err },
-		"columns": func(app string) error { return s.Log(app, schema.Default()).Read(ctx, all, row) },
-		"counts":  func(app string) error { return s.Log(app, schema.Default()).Read(ctx, all, row) },
-		"times":   func(app string) error { return s.Log(app, schema.Default()).Read(ctx, all, row) },
+		"keys":    func(app string) error { return s.Histories.ScanBlocks(ctx, app, "", "", ignore) },
+		"tickets": func(app string) error { return s.Histories.ScanBlockKeys(ctx, app, "", "", keys) },
+		"numbers": func(app string) error { _, err := s.Histories.ListBlocks(ctx, app, "u"); return err },
+		"columns": func(app string) error { return s.Events.Log(app, schema.Default()).Read(ctx, all, row) },
+		"counts":  func(app string) error { return s.Events.Log(app, schema.Default()).Read(ctx, all, row) },
+		"times":   func(app string) error { return s.Events.Log(app, schema.Default()).Read(ctx, all, row) },
 		"counters": func(app string) error {
-			return s.ScanUsers(ctx, app, "", "", 0, store.UserState, func(string, store.User) error { return nil })
+			return s.Users.ScanUsers(ctx, app, "", "", 0, store.UserState, func(string, store.User) error { return nil })
 		},
 	} {
 		if err := read(app); err == nil || !strings.Contains(err.Error(), `"`+app+",u,") {
@@ -136,28 +142,28 @@ func TestWritersDoNotDisturbReaders(t *testing.T) {
 	for name, write := range map[string]func(s *store.Store, row store.User, n int64) error{
 		"profiles": func(s *store.Store, row store.User, n int64) error {
 			row.Ticket = n
-			return s.WriteProfiles(context.Background(), app, []store.ProfileWrite{{User: "u", Row: row, Value: []byte("p"), Summary: []byte("s"), Version: row.Version}})
+			return s.Users.WriteProfiles(context.Background(), app, []store.ProfileWrite{{User: "u", Row: row, Value: []byte("p"), Summary: []byte("s"), Version: row.Version}})
 		},
 		"deletions": func(s *store.Store, _ store.User, n int64) error {
-			return s.ForgetUser(context.Background(), app, "u", n, manifest(n))
+			return s.Users.ForgetUser(context.Background(), app, "u", n, manifest(n))
 		},
 		"tombstones": func(s *store.Store, _ store.User, n int64) error {
-			return s.AdvanceTombstone(context.Background(), app, "u", affinity.Tombstone{DeletedUntil: n})
+			return s.Users.AdvanceTombstone(context.Background(), app, "u", affinity.Tombstone{DeletedUntil: n})
 		},
 		"swaps": func(s *store.Store, _ store.User, n int64) error {
-			_, err := s.SwapManifest(context.Background(), app, "u", n-2, manifest(n-1))
+			_, err := s.Users.SwapManifest(context.Background(), app, "u", n-2, manifest(n-1))
 			return err
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, client := storetest.NewWithClient(t)
 			ctx, b := context.Background(), fixture{Store: s, client: client, collects: true}
-			if err := s.AdvanceTombstone(ctx, app, "u", affinity.Tombstone{DeletedUntil: 1}); err != nil {
+			if err := s.Users.AdvanceTombstone(ctx, app, "u", affinity.Tombstone{DeletedUntil: 1}); err != nil {
 				t.Fatal(err)
 			}
 			ticket(t, b, "u")
 			row := read(t, b, "u")
-			if err := s.WriteProfiles(ctx, app, []store.ProfileWrite{{User: "u", Row: row, Version: 1}}); err != nil {
+			if err := s.Users.WriteProfiles(ctx, app, []store.ProfileWrite{{User: "u", Row: row, Version: 1}}); err != nil {
 				t.Fatal(err)
 			}
 			written := make(chan struct{})
@@ -176,7 +182,7 @@ func TestWritersDoNotDisturbReaders(t *testing.T) {
 					reading = false
 				default:
 				}
-				err := s.ScanUsers(ctx, app, "", "", 0, store.UserSummary, func(_ string, row store.User) error {
+				err := s.Users.ScanUsers(ctx, app, "", "", 0, store.UserSummary, func(_ string, row store.User) error {
 					if row.DeletedUntil == 0 || row.Ticket != 1 || !row.HasProfile {
 						t.Errorf("read %+v", row)
 					}

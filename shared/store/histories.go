@@ -52,7 +52,7 @@ func parseBlockKey(key []byte) (BlockName, error) {
 
 // WriteBlocks writes blocks of a user. No reader uses a block before a manifest
 // names it, so after an error the caller may write the blocks again or leave them.
-func (s *Store) WriteBlocks(ctx context.Context, app, user string, blocks []BlockWrite) error {
+func (s Histories) WriteBlocks(ctx context.Context, app, user string, blocks []BlockWrite) error {
 	b := newBulk(ctx)
 	for _, w := range blocks {
 		m := bigtable.NewMutation()
@@ -70,7 +70,7 @@ func (s *Store) WriteBlocks(ctx context.Context, app, user string, blocks []Bloc
 // ReadBlocks streams blocks by name and skips names without a block. If the names
 // are in the order of their keys, so are the blocks. The value is valid until fn returns.
 // ReadBlocks returns the first error from fn.
-func (s *Store) ReadBlocks(ctx context.Context, app string, names []BlockName, fn func(BlockName, []byte) error) error {
+func (s Histories) ReadBlocks(ctx context.Context, app string, names []BlockName, fn func(BlockName, []byte) error) error {
 	byKey := make(map[string]BlockName, len(names))
 	for _, keys := range keyChunks(names, func(n BlockName) string { return blockKey(app, n) }, byKey) {
 		nameOf := func(key []byte) (BlockName, error) { return byKey[string(key)], nil }
@@ -85,7 +85,7 @@ func (s *Store) ReadBlocks(ctx context.Context, app string, names []BlockName, f
 // including, another, in the order of their keys: by user, ticket and number. An
 // empty end is open. It includes blocks that no manifest names. fn is as in
 // ReadBlocks.
-func (s *Store) ScanBlocks(ctx context.Context, app, from, to string, fn func(BlockName, []byte) error) error {
+func (s Histories) ScanBlocks(ctx context.Context, app, from, to string, fn func(BlockName, []byte) error) error {
 	table := s.tables.of(app, allUsers).blocks
 	if err := s.readBlocks(ctx, table, usersBetween(app, from, to), parseBlockKey, fn); err != nil {
 		return fmt.Errorf("read blocks of %s: %w", app, err)
@@ -105,7 +105,7 @@ func (s *Store) readBlocks(ctx context.Context, table *bigtable.Table, rows bigt
 }
 
 // ScanBlockKeys is ScanBlocks without the values.
-func (s *Store) ScanBlockKeys(ctx context.Context, app, from, to string, fn func(BlockName) error) error {
+func (s Histories) ScanBlockKeys(ctx context.Context, app, from, to string, fn func(BlockName) error) error {
 	table := s.tables.of(app, allUsers).blocks
 	nameOnly := func(name BlockName, _ []byte) error { return fn(name) }
 	err := s.readBlocks(ctx, table, usersBetween(app, from, to), parseBlockKey, nameOnly, keysOnly)
@@ -117,7 +117,7 @@ func (s *Store) ScanBlockKeys(ctx context.Context, app, from, to string, fn func
 
 // ListBlocks returns the blocks of a user by ticket and number, including blocks
 // that no manifest names.
-func (s *Store) ListBlocks(ctx context.Context, app, user string) ([]history.BlockID, error) {
+func (s Histories) ListBlocks(ctx context.Context, app, user string) ([]history.BlockID, error) {
 	var ids []history.BlockID
 	prefix := userKey(app, user)
 	rows := bigtable.NewRange(prefix, prefixEnd(prefix))
@@ -133,7 +133,7 @@ func (s *Store) ListBlocks(ctx context.Context, app, user string) ([]history.Blo
 }
 
 // DeleteBlocks deletes blocks of a user. An id that does not exist is not an error.
-func (s *Store) DeleteBlocks(ctx context.Context, app, user string, ids []history.BlockID) error {
+func (s Histories) DeleteBlocks(ctx context.Context, app, user string, ids []history.BlockID) error {
 	b := newBulk(ctx)
 	for _, id := range ids {
 		m := bigtable.NewMutation()

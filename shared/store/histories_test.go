@@ -19,7 +19,7 @@ func putBlocks(t *testing.T, s fixture, user string, ids ...history.BlockID) {
 	for _, id := range ids {
 		writes = append(writes, store.BlockWrite{ID: id, Newest: 5, Value: fmt.Appendf(nil, "%s %d %d", user, id.Ticket, id.N)})
 	}
-	if err := s.WriteBlocks(context.Background(), app, user, writes); err != nil {
+	if err := s.Histories.WriteBlocks(context.Background(), app, user, writes); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -44,24 +44,24 @@ func testBlocks(t *testing.T, s fixture) {
 		}
 		got = nil
 	}
-	expect("all", s.ScanBlocks(ctx, app, "", "", collect), "u+ 1.0", "u 7.0", "u 7.1", "u 300.0", "v 2.0")
-	expect("from u+ to v", s.ScanBlocks(ctx, app, "u+", "v", collect), "u+ 1.0", "u 7.0", "u 7.1", "u 300.0")
-	expect("from u", s.ScanBlocks(ctx, app, "u", "", collect), "u 7.0", "u 7.1", "u 300.0", "v 2.0")
-	expect("another app", s.ScanBlocks(ctx, app+"2", "", "", collect))
+	expect("all", s.Histories.ScanBlocks(ctx, app, "", "", collect), "u+ 1.0", "u 7.0", "u 7.1", "u 300.0", "v 2.0")
+	expect("from u+ to v", s.Histories.ScanBlocks(ctx, app, "u+", "v", collect), "u+ 1.0", "u 7.0", "u 7.1", "u 300.0")
+	expect("from u", s.Histories.ScanBlocks(ctx, app, "u", "", collect), "u 7.0", "u 7.1", "u 300.0", "v 2.0")
+	expect("another app", s.Histories.ScanBlocks(ctx, app+"2", "", "", collect))
 	names := []store.BlockName{{User: "v", ID: blockOf(2, 0)}, {User: "u", ID: blockOf(8, 0)}, {User: "u", ID: blockOf(7, 1)}}
-	expect("by name, one of them absent", s.ReadBlocks(ctx, app, names, collect), "u 7.1", "v 2.0")
-	if ids, err := s.ListBlocks(ctx, app, "u"); err != nil || !slices.Equal(ids, []history.BlockID{blockOf(7, 0), blockOf(7, 1), blockOf(300, 0)}) {
+	expect("by name, one of them absent", s.Histories.ReadBlocks(ctx, app, names, collect), "u 7.1", "v 2.0")
+	if ids, err := s.Histories.ListBlocks(ctx, app, "u"); err != nil || !slices.Equal(ids, []history.BlockID{blockOf(7, 0), blockOf(7, 1), blockOf(300, 0)}) {
 		t.Errorf("listed %v, %v", ids, err)
 	}
-	if err := s.DeleteBlocks(ctx, app, "u", []history.BlockID{blockOf(7, 0), blockOf(9, 9)}); err != nil {
+	if err := s.Histories.DeleteBlocks(ctx, app, "u", []history.BlockID{blockOf(7, 0), blockOf(9, 9)}); err != nil {
 		t.Fatal(err)
 	}
-	err := s.ScanBlockKeys(ctx, app, "", "", func(name store.BlockName) error {
+	err := s.Histories.ScanBlockKeys(ctx, app, "", "", func(name store.BlockName) error {
 		return collect(name, fmt.Appendf(nil, "%s %d %d", name.User, name.ID.Ticket, name.ID.N))
 	})
 	expect("after a deletion", err, "u+ 1.0", "u 7.1", "u 300.0", "v 2.0")
 	stop := fmt.Errorf("enough")
-	if err := s.ScanBlocks(ctx, app, "", "", func(store.BlockName, []byte) error { return stop }); err == nil {
+	if err := s.Histories.ScanBlocks(ctx, app, "", "", func(store.BlockName, []byte) error { return stop }); err == nil {
 		t.Error("an error of the reader is swallowed")
 	}
 }
@@ -72,7 +72,7 @@ func testManyAndLargeBlocks(t *testing.T, s fixture) {
 	for n := range 6 {
 		writes = append(writes, store.BlockWrite{ID: blockOf(1, n), Value: bytes.Repeat([]byte{byte(n)}, 1<<20)})
 	}
-	if err := s.WriteBlocks(ctx, app, "large", writes); err != nil {
+	if err := s.Histories.WriteBlocks(ctx, app, "large", writes); err != nil {
 		t.Fatal(err)
 	}
 	var names []store.BlockName
@@ -83,7 +83,7 @@ func testManyAndLargeBlocks(t *testing.T, s fixture) {
 		names = append(names, store.BlockName{User: "large", ID: blockOf(1, n)})
 	}
 	found := 0
-	err := s.ReadBlocks(ctx, app, names, func(name store.BlockName, value []byte) error {
+	err := s.Histories.ReadBlocks(ctx, app, names, func(name store.BlockName, value []byte) error {
 		if len(value) != 1<<20 || value[0] != byte(name.ID.N) {
 			t.Errorf("%v: %d bytes beginning with %d", name, len(value), value[0])
 		}
@@ -101,7 +101,7 @@ func testSwaps(t *testing.T, s fixture) {
 	ctx := context.Background()
 	swap := func(was, now int64, want bool) {
 		t.Helper()
-		if done, err := s.SwapManifest(ctx, app, "u", was, manifest(now)); done != want || err != nil {
+		if done, err := s.Users.SwapManifest(ctx, app, "u", was, manifest(now)); done != want || err != nil {
 			t.Errorf("swap of %d for %d: %v, %v; want %v", was, now, done, err, want)
 		}
 	}
@@ -123,14 +123,14 @@ func testSwaps(t *testing.T, s fixture) {
 		t.Errorf("%x, want version 9", row.Manifest)
 	}
 	ticket(t, s, "v") // leaves an empty cell
-	if done, err := s.SwapManifest(ctx, app, "v", 0, manifest(1)); !done || err != nil {
+	if done, err := s.Users.SwapManifest(ctx, app, "v", 0, manifest(1)); !done || err != nil {
 		t.Errorf("an empty manifest is none: %v, %v", done, err)
 	}
 	// After a deletion it is not none any more.
-	if err := s.ForgetUser(ctx, app, "w", ticket(t, s, "w").Ticket, manifest(12)); err != nil {
+	if err := s.Users.ForgetUser(ctx, app, "w", ticket(t, s, "w").Ticket, manifest(12)); err != nil {
 		t.Fatal(err)
 	}
-	if done, err := s.SwapManifest(ctx, app, "w", 0, manifest(13)); done || err != nil {
+	if done, err := s.Users.SwapManifest(ctx, app, "w", 0, manifest(13)); done || err != nil {
 		t.Errorf("a swap across a deletion: %v, %v", done, err)
 	}
 }
@@ -139,7 +139,7 @@ func testCommits(t *testing.T, s fixture) {
 	ctx := context.Background()
 	commit := func(ticket, version int64, want bool) {
 		t.Helper()
-		if done, err := s.CommitFold(ctx, app, "u", ticket, manifest(version)); done != want || err != nil {
+		if done, err := s.Users.CommitFold(ctx, app, "u", ticket, manifest(version)); done != want || err != nil {
 			t.Errorf("commit at ticket %d: %v, %v; want %v", ticket, done, err, want)
 		}
 	}

@@ -24,13 +24,13 @@ func TestWorkThatIsOverSendsNothing(t *testing.T) {
 	<-begun.Done()
 	over := context.WithoutCancel(begun)
 	for name, call := range map[string]func() error{
-		"ticket": func() error { _, err := s.TakeTicket(over, app, "u"); return err },
-		"read":   func() error { _, err := s.ReadUser(over, app, "u"); return err },
+		"ticket": func() error { _, err := s.Users.TakeTicket(over, app, "u"); return err },
+		"read":   func() error { _, err := s.Users.ReadUser(over, app, "u"); return err },
 		"scan": func() error {
-			return s.ScanUsers(over, app, "", "", 0, store.UserState, func(string, store.User) error { return nil })
+			return s.Users.ScanUsers(over, app, "", "", 0, store.UserState, func(string, store.User) error { return nil })
 		},
 		"write": func() error {
-			return s.WriteProfiles(over, app, []store.ProfileWrite{{User: "u", Row: store.User{Ticket: 1}, Value: []byte("p")}})
+			return s.Users.WriteProfiles(over, app, []store.ProfileWrite{{User: "u", Row: store.User{Ticket: 1}, Value: []byte("p")}})
 		},
 	} {
 		requests, _, _ := tr.of(t, func() error {
@@ -43,7 +43,7 @@ func TestWorkThatIsOverSendsNothing(t *testing.T) {
 			t.Errorf("%s: %d requests were sent", name, requests)
 		}
 	}
-	if _, err := s.TakeTicket(t.Context(), app, "u"); err != nil {
+	if _, err := s.Users.TakeTicket(t.Context(), app, "u"); err != nil {
 		t.Errorf("work that has not begun: %v", err)
 	}
 }

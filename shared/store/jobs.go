@@ -22,7 +22,7 @@ import (
 func jobsKey(app, row string) string { return app + "," + row }
 
 // PutJobDetails stores a version of the details of a row. ended says that it is the last.
-func (s *Store) PutJobDetails(ctx context.Context, app, row, version string, ended bool, details []byte) error {
+func (s Jobs) PutJobDetails(ctx context.Context, app, row, version string, ended bool, details []byte) error {
 	family, m := familyOpen, bigtable.NewMutation()
 	if ended {
 		family = familyEnded
@@ -32,7 +32,7 @@ func (s *Store) PutJobDetails(ctx context.Context, app, row, version string, end
 }
 
 // DropJobDetails deletes versions of the details of a row.
-func (s *Store) DropJobDetails(ctx context.Context, app, row string, versions ...string) error {
+func (s Jobs) DropJobDetails(ctx context.Context, app, row string, versions ...string) error {
 	m := bigtable.NewMutation()
 	for _, version := range versions {
 		m.DeleteCellsInColumn(familyOpen, version)
@@ -43,7 +43,7 @@ func (s *Store) DropJobDetails(ctx context.Context, app, row string, versions ..
 
 // DropOpenJobDetails deletes the versions of a row that are not the last, once the last
 // is the valid one.
-func (s *Store) DropOpenJobDetails(ctx context.Context, app, row string) error {
+func (s Jobs) DropOpenJobDetails(ctx context.Context, app, row string) error {
 	m := bigtable.NewMutation()
 	m.DeleteCellsInFamily(familyOpen)
 	return s.changeJobDetails(ctx, app, row, m)
@@ -63,7 +63,7 @@ const jobRows = 500
 
 // JobDetails returns one version of the details of each row, by row. It leaves out rows
 // that do not have the version.
-func (s *Store) JobDetails(ctx context.Context, app string, versions map[string]string) (map[string][]byte, error) {
+func (s Jobs) JobDetails(ctx context.Context, app string, versions map[string]string) (map[string][]byte, error) {
 	found := map[string][]byte{}
 	take := func(r bigtable.Row) bool {
 		row := strings.TrimPrefix(r.Key(), jobsKey(app, ""))
@@ -89,7 +89,7 @@ func (s *Store) JobDetails(ctx context.Context, app string, versions map[string]
 }
 
 // ForgetJobDetails deletes the rows of an app whose names begin with a prefix.
-func (s *Store) ForgetJobDetails(ctx context.Context, app, prefix string) error {
+func (s Jobs) ForgetJobDetails(ctx context.Context, app, prefix string) error {
 	return s.each(app, func(s *Store) error { return s.forgetJobDetails(ctx, app, prefix) })
 }
 

@@ -25,7 +25,7 @@ type Log struct {
 }
 
 // Log returns the log of an app in the schemas of a layout.
-func (s *Store) Log(app string, l schema.Layout) Log { return Log{s: s, app: app, layout: l} }
+func (s Events) Log(app string, l schema.Layout) Log { return Log{s: s.db, app: app, layout: l} }
 
 // LogEvent is a row of the log to write.
 type LogEvent struct {
@@ -240,12 +240,12 @@ func deletion() *bigtable.Mutation {
 // the app uses them or not. Its memory holds one request, and the keys of the events
 // that only their receipts decide. It returns the larger of the two schemas' numbers
 // of events.
-func (s *Store) PurgeLog(ctx context.Context, app, user string, t affinity.Tombstone) (int, error) {
+func (s Events) PurgeLog(ctx context.Context, app, user string, t affinity.Tombstone) (int, error) {
 	prefix := userKey(app, user)
 	end := string(appendLogTime([]byte(prefix), t.DeletedUntil+1))
 	deleted := 0
 	for _, n := range schema.Names {
-		l := s.Log(app, schema.Layout{Read: n})
+		l := s.Events.Log(app, schema.Layout{Read: n})
 		count, err := l.deleteRange(ctx, n, user, prefix, end)
 		if err == nil {
 			var received int
@@ -262,10 +262,10 @@ func (s *Store) PurgeLog(ctx context.Context, app, user string, t affinity.Tombs
 
 // EventsOf returns a user's events of some types from both schemas, whether the app uses
 // them or not, without their content. An event may be there twice.
-func (s *Store) EventsOf(ctx context.Context, app, user string, types event.Types) ([]LogEvent, error) {
+func (s Events) EventsOf(ctx context.Context, app, user string, types event.Types) ([]LogEvent, error) {
 	var found []LogEvent
 	for _, n := range schema.Names {
-		l := s.Log(app, schema.Layout{Read: n})
+		l := s.Events.Log(app, schema.Layout{Read: n})
 		err := l.ReadObjects(ctx, []UserRange{{User: user, To: history.End}}, func(_ string, row LogRow) error {
 			if o, _ := row.Objects(); row.fault == nil && types.Has(o.Type) {
 				found = append(found, LogEvent{User: user, Time: row.Time, ID: row.ID, Receipt: row.receipt})
@@ -298,10 +298,10 @@ func (l Log) purgeReceived(ctx context.Context, user string, t affinity.Tombston
 // DropAhead deletes a user's events of times after one and up to another (ms) from both
 // schemas, if their receipts are later than latest, which it calls once it has read them: the
 // clocks that stamped them were wrong. It leaves a row to which a later receipt has come.
-func (s *Store) DropAhead(ctx context.Context, app, user string, after, until int64, latest func() int64) error {
+func (s Events) DropAhead(ctx context.Context, app, user string, after, until int64, latest func() int64) error {
 	ahead := []UserRange{{User: user, From: history.Pos{Time: after + 1}, To: history.Pos{Time: until + 1}}}
 	for _, n := range schema.Names {
-		l := s.Log(app, schema.Layout{Read: n})
+		l := s.Events.Log(app, schema.Layout{Read: n})
 		var rows []LogRow
 		err := l.ReadObjects(ctx, ahead, func(_ string, row LogRow) error {
 			rows = append(rows, row)

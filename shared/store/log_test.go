@@ -125,7 +125,7 @@ func testPurgeLogRemovesUpToATime(t *testing.T, s fixture) {
 	if err := s.log().Append(ctx, events); err != nil {
 		t.Fatal(err)
 	}
-	n, err := s.PurgeLog(ctx, app, "u", affinity.Tombstone{DeletedUntil: 1100, ReceivedUntil: 1100})
+	n, err := s.Events.PurgeLog(ctx, app, "u", affinity.Tombstone{DeletedUntil: 1100, ReceivedUntil: 1100})
 	if err != nil || n != 1100 {
 		t.Fatalf("purged %d, %v; want 1100", n, err)
 	}

@@ -33,7 +33,7 @@ func testOlderVersions(t *testing.T, s fixture) {
 	ctx, first, second := context.Background(), time.UnixMilli(1000), time.UnixMilli(2000)
 	swap := func(user string, was int64, want bool) {
 		t.Helper()
-		if done, err := s.SwapManifest(ctx, app, user, was, manifest(9)); done != want || err != nil {
+		if done, err := s.Users.SwapManifest(ctx, app, user, was, manifest(9)); done != want || err != nil {
 			t.Errorf("%s: swap of %d: %v, %v; want %v", user, was, done, err, want)
 		}
 	}
@@ -50,14 +50,14 @@ func testOlderVersions(t *testing.T, s fixture) {
 	s.cell(t, "folds", "c", second, counter(4))
 	s.cell(t, "folds", "c", first, counter(3))
 	for ticket, want := range map[int64]bool{3: false, 4: true} {
-		if done, err := s.CommitFold(ctx, app, "folds", ticket, manifest(9)); done != want || err != nil {
+		if done, err := s.Users.CommitFold(ctx, app, "folds", ticket, manifest(9)); done != want || err != nil {
 			t.Errorf("commit at %d: %v, %v; want %v", ticket, done, err, want)
 		}
 	}
 
 	s.cell(t, "deleted", "d", second, counter(50))
 	s.cell(t, "deleted", "d", first, counter(200))
-	if err := s.AdvanceTombstone(ctx, app, "deleted", affinity.Tombstone{DeletedUntil: 100}); err != nil {
+	if err := s.Users.AdvanceTombstone(ctx, app, "deleted", affinity.Tombstone{DeletedUntil: 100}); err != nil {
 		t.Fatal(err)
 	}
 	if row := read(t, s, "deleted"); row.DeletedUntil != 100 {
@@ -79,20 +79,20 @@ func testLaterClock(t *testing.T, s fixture) {
 	if err := s.client.Open(store.TableUsers).Apply(ctx, app+",u,", inline); err != nil {
 		t.Fatal(err)
 	}
-	if done, err := s.SwapManifest(ctx, app, "u", 5, manifest(6), store.SetInline([]byte("newer"))); !done || err != nil {
+	if done, err := s.Users.SwapManifest(ctx, app, "u", 5, manifest(6), store.SetInline([]byte("newer"))); !done || err != nil {
 		t.Fatalf("%v, %v", done, err)
 	}
-	if row, err := s.ReadPrimary(ctx, app, "u", store.UserHistory); string(row.Inline) != "newer" || err != nil {
+	if row, err := s.Users.ReadPrimary(ctx, app, "u", store.UserHistory); string(row.Inline) != "newer" || err != nil {
 		t.Errorf("the inline block is %q, %v", row.Inline, err)
 	}
-	if err := s.AdvanceTombstone(ctx, app, "u", affinity.Tombstone{DeletedUntil: 100}); err != nil {
+	if err := s.Users.AdvanceTombstone(ctx, app, "u", affinity.Tombstone{DeletedUntil: 100}); err != nil {
 		t.Fatal(err)
 	}
 	if row := read(t, s, "u"); !bytes.Equal(row.Manifest, manifest(6)) || row.DeletedUntil != 100 {
 		t.Errorf("%+v, want the manifest of version 6, deleted until 100", row)
 	}
 	s.cell(t, "u", "m", ahead, manifest(6))
-	if err := s.ForgetUser(ctx, app, "u", 1, manifest(7)); err != nil {
+	if err := s.Users.ForgetUser(ctx, app, "u", 1, manifest(7)); err != nil {
 		t.Fatal(err)
 	}
 	if row := read(t, s, "u"); !bytes.Equal(row.Manifest, manifest(7)) {
@@ -106,7 +106,7 @@ func testOneSwapOfMany(t *testing.T, s fixture) {
 		var swaps atomic.Int64
 		for range 8 {
 			wg.Go(func() {
-				done, err := s.SwapManifest(context.Background(), app, "u", was, manifest(was+1))
+				done, err := s.Users.SwapManifest(context.Background(), app, "u", was, manifest(was+1))
 				if err != nil {
 					t.Error(err)
 				}
@@ -131,7 +131,7 @@ func testForgettingSummaries(t *testing.T, s fixture) {
 	}
 	expect := func(want string) {
 		t.Helper()
-		err := s.ScanUsers(ctx, app, "", "", 0, store.UserSummary, func(_ string, row store.User) error {
+		err := s.Users.ScanUsers(ctx, app, "", "", 0, store.UserSummary, func(_ string, row store.User) error {
 			if string(row.Summary) != want || !row.HasProfile || row.Profile != nil {
 				t.Errorf("summary %q, want %q: %+v", row.Summary, want, row)
 			}
@@ -144,7 +144,7 @@ func testForgettingSummaries(t *testing.T, s fixture) {
 	put(2, "two")
 	put(1, "one, late")
 	expect("two")
-	if err := s.ForgetUser(ctx, app, "u", 3, manifest(1)); err != nil {
+	if err := s.Users.ForgetUser(ctx, app, "u", 3, manifest(1)); err != nil {
 		t.Fatal(err)
 	}
 	put(2, "two, late")
@@ -167,21 +167,21 @@ func testInlineChangesWithManifest(t *testing.T, s fixture) {
 	ctx := context.Background()
 	holds := func(step, want string) {
 		t.Helper()
-		row, err := s.ReadPrimary(ctx, app, "u", store.UserHistory)
+		row, err := s.Users.ReadPrimary(ctx, app, "u", store.UserHistory)
 		got := ""
-		if read := s.ReadInline(ctx, app, []string{"u", "none"}, func(_ string, cell []byte) error { got += string(cell); return nil }); err != nil || read != nil {
+		if read := s.Users.ReadInline(ctx, app, []string{"u", "none"}, func(_ string, cell []byte) error { got += string(cell); return nil }); err != nil || read != nil {
 			t.Fatal(err, read)
 		}
 		if string(row.Inline) != want || got != want || !row.HasInline {
 			t.Fatalf("%s: the row holds %q and %q, want %q", step, row.Inline, got, want)
 		}
-		if other, err := s.ReadUser(ctx, app, "u"); err != nil || other.Inline != nil || other.HasInline {
+		if other, err := s.Users.ReadUser(ctx, app, "u"); err != nil || other.Inline != nil || other.HasInline {
 			t.Fatalf("%s: a read of the profile has %q, %v", step, other.Inline, err)
 		}
 	}
 	swap := func(from int64, to []byte, want bool, changes ...store.RowChange) {
 		t.Helper()
-		if done, err := s.SwapManifest(ctx, app, "u", from, to, changes...); done != want || err != nil {
+		if done, err := s.Users.SwapManifest(ctx, app, "u", from, to, changes...); done != want || err != nil {
 			t.Fatalf("swap of version %d: %v, %v", from, done, err)
 		}
 	}
@@ -198,16 +198,16 @@ func testInlineChangesWithManifest(t *testing.T, s fixture) {
 	swap(8, inlineOf(12), true, store.SetInline([]byte("b")))
 	swap(12, inlineOf(13), true)
 	holds("replaced, and left alone", "b")
-	if done, err := s.CommitFold(ctx, app, "u", 1, inlineOf(16), store.SetInline([]byte("c"))); done || err != nil {
+	if done, err := s.Users.CommitFold(ctx, app, "u", 1, inlineOf(16), store.SetInline([]byte("c"))); done || err != nil {
 		t.Fatal(done, err)
 	}
 	holds("an older ticket", "b")
-	if done, err := s.CommitFold(ctx, app, "u", 2, manifest(16), store.DropInline()); !done || err != nil {
+	if done, err := s.Users.CommitFold(ctx, app, "u", 2, manifest(16), store.DropInline()); !done || err != nil {
 		t.Fatal(done, err)
 	}
 	holds("dropped", "")
 	swap(16, inlineOf(24), true, store.SetInline([]byte("e")))
-	if err := s.ForgetUser(ctx, app, "u", 2, manifest(25)); err != nil {
+	if err := s.Users.ForgetUser(ctx, app, "u", 2, manifest(25)); err != nil {
 		t.Fatal(err)
 	}
 	holds("forgotten", "")

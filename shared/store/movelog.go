@@ -53,8 +53,8 @@ func parseLogCopy(value []byte) (LogCopy, error) {
 // move and of the epoch of the user's row, and keeps its progress in the row of the other region after each page of so many
 // rows. Between two pages it asks more, and ends early if that returns false. It returns the number of rows that it copied,
 // and whether all are copied.
-func (s *Store) CopyLogFrom(ctx context.Context, from *Store, app string, l schema.Layout, user string, done LogCopy, page int, more func() bool) (rows int, all bool, err error) {
-	for i, n := range from.Log(app, l).written() {
+func (s Events) CopyLogFrom(ctx context.Context, from *Store, app string, l schema.Layout, user string, done LogCopy, page int, more func() bool) (rows int, all bool, err error) {
+	for i, n := range from.Events.Log(app, l).written() {
 		if byte(i) < done.Schema {
 			continue
 		}
@@ -96,8 +96,8 @@ func (s *Store) copyLogPage(ctx context.Context, from *Store, app string, n sche
 }
 
 // CopyEventsFrom copies some events of a user from the log in another region.
-func (s *Store) CopyEventsFrom(ctx context.Context, from *Store, app string, l schema.Layout, user string, events []history.Pos) error {
-	for _, n := range from.Log(app, l).written() {
+func (s Events) CopyEventsFrom(ctx context.Context, from *Store, app string, l schema.Layout, user string, events []history.Pos) error {
+	for _, n := range from.Events.Log(app, l).written() {
 		for some := range slices.Chunk(events, copyPage) {
 			keys := make(bigtable.RowList, len(some))
 			for i, p := range some {
@@ -182,7 +182,7 @@ func countedCells(r bigtable.Row) map[string]bigtable.ReadItem {
 // MissingInLog returns the positions of a user's events, from a position on, that the log
 // in another region holds and this one lacks. It reads both logs side by side, and holds
 // neither.
-func (s *Store) MissingInLog(ctx context.Context, from *Store, app string, l schema.Layout, user string, first history.Pos) ([]history.Pos, error) {
+func (s Events) MissingInLog(ctx context.Context, from *Store, app string, l schema.Layout, user string, first history.Pos) ([]history.Pos, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	there, stop := iter.Pull2(from.positions(ctx, app, l.Read, user, first))
@@ -226,7 +226,7 @@ func (s *Store) positions(ctx context.Context, app string, n schema.Name, user s
 // ForgetLeft deletes the blocks and the profiles of a user who has moved away, and the manifest,
 // if the row still says of the owner what the caller has read. A reader that finds no block
 // takes the log, and nobody else needs them: blocks do not travel.
-func (s *Store) ForgetLeft(ctx context.Context, app, user string, owner Owner) error {
+func (s Events) ForgetLeft(ctx context.Context, app, user string, owner Owner) error {
 	m, now := bigtable.NewMutation(), owner.appendBinary(nil)
 	m.DeleteCellsInFamily(familyProfile)
 	m.DeleteCellsInFamily(familyInline)
@@ -235,27 +235,27 @@ func (s *Store) ForgetLeft(ctx context.Context, app, user string, owner Owner) e
 	if err != nil || !left {
 		return err
 	}
-	ids, err := s.ListBlocks(ctx, app, user)
+	ids, err := s.Histories.ListBlocks(ctx, app, user)
 	if err != nil {
 		return err
 	}
-	return s.DeleteBlocks(ctx, app, user, ids)
+	return s.Histories.DeleteBlocks(ctx, app, user, ids)
 }
 
 // LeaveUser deletes what a region holds of a user who has moved away, but for who owns them
 // now: events, blocks, and the rest of their row. The caller knows that nobody reads or
 // writes these any more.
-func (s *Store) LeaveUser(ctx context.Context, app, user string) error {
+func (s Events) LeaveUser(ctx context.Context, app, user string) error {
 	for _, n := range schema.Names {
-		l := s.Log(app, schema.Layout{Read: n})
+		l := s.Events.Log(app, schema.Layout{Read: n})
 		_, err := l.deleteRange(ctx, n, user, userKey(app, user), prefixEnd(userKey(app, user)))
 		if err != nil {
 			return fmt.Errorf("delete log of %s,%s, %s: %w", app, user, n, err)
 		}
 	}
-	ids, err := s.ListBlocks(ctx, app, user)
+	ids, err := s.Histories.ListBlocks(ctx, app, user)
 	if err == nil {
-		err = s.DeleteBlocks(ctx, app, user, ids)
+		err = s.Histories.DeleteBlocks(ctx, app, user, ids)
 	}
 	if err != nil {
 		return err

@@ -42,7 +42,7 @@ func copiedKey(r AppRows, key, from string) string {
 // second copy changes what has changed. After each request it calls progress with the
 // number of rows and the key of the last one that it has read, and returns the error that
 // progress returns.
-func (s *Store) CopyRows(ctx context.Context, from *Store, region string, r AppRows, progress func(rows int, last string) error) error {
+func (s Rows) CopyRows(ctx context.Context, from *Store, region string, r AppRows, progress func(rows int, last string) error) error {
 	source, to, options := from.tables.named(r.App, r.Table), s.tables.named(r.App, r.Table), []bigtable.ReadOption{bigtable.LimitRows(copyPage)}
 	if isCatalog(r.Table) {
 		options = append(options, newestCells)
@@ -99,7 +99,7 @@ func copyAsIs(row bigtable.Row, table string) (*bigtable.Mutation, int) {
 // DropStaleCopies deletes from a range of an app's rows what the region from does not
 // have: rows, or in the catalog copies. It is right as soon as nobody copies any more. It calls
 // progress as CopyRows does.
-func (s *Store) DropStaleCopies(ctx context.Context, from *Store, r AppRows, progress func(rows int, last string) error) error {
+func (s Rows) DropStaleCopies(ctx context.Context, from *Store, r AppRows, progress func(rows int, last string) error) error {
 	table, source := s.tables.named(r.App, r.Table), from.tables.named(r.App, r.Table)
 	for {
 		within, ok := r.set()
@@ -175,7 +175,7 @@ func staleCopy(row bigtable.Row, there, catalog bool) *bigtable.Mutation {
 // MissingRows reads some rows of a range in the region from, and returns the keys of those that
 // this region lacks, and the last key that it has read; "" at the end of the range. A row that is
 // deleted or written at that time may be among them: StillMissing tells.
-func (s *Store) MissingRows(ctx context.Context, from *Store, r AppRows) (missing []string, last string, err error) {
+func (s Rows) MissingRows(ctx context.Context, from *Store, r AppRows) (missing []string, last string, err error) {
 	within, ok := r.set()
 	if !ok {
 		return nil, "", nil
@@ -202,7 +202,7 @@ func (s *Store) MissingRows(ctx context.Context, from *Store, r AppRows) (missin
 
 // StillMissing returns how many rows of an app the region from has and this one lacks, of
 // those with the given keys.
-func (s *Store) StillMissing(ctx context.Context, from *Store, app, table string, keys []string) (int, error) {
+func (s Rows) StillMissing(ctx context.Context, from *Store, app, table string, keys []string) (int, error) {
 	missing := 0
 	for some := range slices.Chunk(keys, copyPage) {
 		there, err := keysOf(ctx, from.tables.named(app, table), bigtable.RowList(some))

@@ -69,7 +69,7 @@ func decodeFilters(b []byte) (ObjectFilters, error) {
 // PutObjects stores objects. It replaces objects with the same ids. dates are the
 // attributes of the index whose instants have date rows. After an error some of the
 // objects may be stored.
-func (s *Store) PutObjects(ctx context.Context, app, index string, objects []Object, dates ...string) error {
+func (s Catalog) PutObjects(ctx context.Context, app, index string, objects []Object, dates ...string) error {
 	err := s.each(app, func(s *Store) error { return s.dating(app, index, dates).replace(ctx, objects) })
 	if err != nil {
 		return fmt.Errorf("store objects of %s/%s: %w", app, index, err)
@@ -117,7 +117,7 @@ func (d *dating) put(ctx context.Context, objects []Object) error {
 
 // DeleteObjects deletes objects. An id that does not exist is not an error. dates are
 // as in PutObjects.
-func (s *Store) DeleteObjects(ctx context.Context, app, index string, ids []string, dates ...string) error {
+func (s Catalog) DeleteObjects(ctx context.Context, app, index string, ids []string, dates ...string) error {
 	err := s.each(app, func(s *Store) error {
 		d := s.dating(app, index, dates)
 		err := d.readOld(ctx, len(ids), func(i int) string { return ids[i] })
@@ -149,7 +149,7 @@ func (d *dating) delete(ctx context.Context, ids []string) error {
 }
 
 // ClearIndex deletes every object of an index. dates are as in PutObjects.
-func (s *Store) ClearIndex(ctx context.Context, app, index string, dates ...string) error {
+func (s Catalog) ClearIndex(ctx context.Context, app, index string, dates ...string) error {
 	err := s.each(app, func(s *Store) error { return s.clearIndex(ctx, s.dating(app, index, dates)) })
 	if err != nil {
 		return fmt.Errorf("clear index %s/%s: %w", app, index, err)
@@ -178,9 +178,9 @@ type ObjectRef struct{ Index, ID string }
 
 // ReadFilters reads the filters of objects in one request. It returns no entry for
 // an unknown object.
-func (s *Store) ReadFilters(ctx context.Context, app string, refs []ObjectRef) (map[ObjectRef]ObjectFilters, error) {
+func (s Catalog) ReadFilters(ctx context.Context, app string, refs []ObjectRef) (map[ObjectRef]ObjectFilters, error) {
 	found := make(map[ObjectRef]ObjectFilters, len(refs))
-	err := s.ScanFilters(ctx, app, refs, func(ref ObjectRef, f ObjectFilters) error {
+	err := s.Catalog.ScanFilters(ctx, app, refs, func(ref ObjectRef, f ObjectFilters) error {
 		found[ref] = f
 		return nil
 	})
@@ -190,7 +190,7 @@ func (s *Store) ReadFilters(ctx context.Context, app string, refs []ObjectRef) (
 // ScanFilters reads the filters of objects in one request. It calls fn for each
 // known object, one at a time, in no particular order. An error of fn ends the
 // request.
-func (s *Store) ScanFilters(ctx context.Context, app string, refs []ObjectRef, fn func(ObjectRef, ObjectFilters) error) error {
+func (s Catalog) ScanFilters(ctx context.Context, app string, refs []ObjectRef, fn func(ObjectRef, ObjectFilters) error) error {
 	return s.readObjects(ctx, app, refs, columnFilters, func(ref ObjectRef, value []byte) error {
 		f, err := decodeFilters(value)
 		if err != nil {
@@ -202,9 +202,9 @@ func (s *Store) ScanFilters(ctx context.Context, app string, refs []ObjectRef, f
 
 // ReadRecords reads objects as the client sent them, in one request. It returns no entry
 // for an unknown object.
-func (s *Store) ReadRecords(ctx context.Context, app string, refs []ObjectRef) (map[ObjectRef][]byte, error) {
+func (s Catalog) ReadRecords(ctx context.Context, app string, refs []ObjectRef) (map[ObjectRef][]byte, error) {
 	found := make(map[ObjectRef][]byte, len(refs))
-	err := s.ScanRecords(ctx, app, refs, func(ref ObjectRef, record []byte) error {
+	err := s.Catalog.ScanRecords(ctx, app, refs, func(ref ObjectRef, record []byte) error {
 		found[ref] = record
 		return nil
 	})
@@ -212,14 +212,14 @@ func (s *Store) ReadRecords(ctx context.Context, app string, refs []ObjectRef) (
 }
 
 // ScanRecords is ScanFilters for objects as the client sent them.
-func (s *Store) ScanRecords(ctx context.Context, app string, refs []ObjectRef, fn func(ObjectRef, []byte) error) error {
+func (s Catalog) ScanRecords(ctx context.Context, app string, refs []ObjectRef, fn func(ObjectRef, []byte) error) error {
 	return s.readObjects(ctx, app, refs, columnRecord, fn)
 }
 
 // ScanObjects reads objects with their filters in one request. It calls fn for
 // each known object, one at a time, in no particular order. Records are large,
 // so they should not be kept.
-func (s *Store) ScanObjects(ctx context.Context, app string, refs []ObjectRef, fn func(ObjectRef, Object) error) error {
+func (s Catalog) ScanObjects(ctx context.Context, app string, refs []ObjectRef, fn func(ObjectRef, Object) error) error {
 	return s.readObjectRows(ctx, app, refs, latestObject, func(ref ObjectRef, items []bigtable.ReadItem) error {
 		o := Object{ID: ref.ID}
 		for _, item := range items {

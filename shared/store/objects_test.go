@@ -17,7 +17,7 @@ func testScanObjects(t *testing.T, s fixture) {
 		for _, id := range []string{"a", "b,\x00"} {
 			o := store.Object{ID: id, Record: []byte(`{"objectID":"` + index + `"}`), Filters: store.ObjectFilters{
 				SettingsVersion: 2, Filters: []event.Filter{{Facet: "f", Value: index}}}}
-			if err := s.PutObjects(ctx, app, index, []store.Object{o, {ID: "other"}}); err != nil {
+			if err := s.Catalog.PutObjects(ctx, app, index, []store.Object{o, {ID: "other"}}); err != nil {
 				t.Fatal(err)
 			}
 			want[store.ObjectRef{Index: index, ID: id}] = o
@@ -28,7 +28,7 @@ func testScanObjects(t *testing.T, s fixture) {
 		refs = append(refs, ref)
 	}
 	got := map[store.ObjectRef]store.Object{}
-	err := s.ScanObjects(ctx, app, refs, func(ref store.ObjectRef, o store.Object) error {
+	err := s.Catalog.ScanObjects(ctx, app, refs, func(ref store.ObjectRef, o store.Object) error {
 		got[ref] = o
 		return nil
 	})
@@ -36,7 +36,7 @@ func testScanObjects(t *testing.T, s fixture) {
 		t.Errorf("error %v (-want +got):\n%s", err, diff)
 	}
 	stop := errors.New("stop")
-	if err := s.ScanObjects(ctx, app, refs, func(store.ObjectRef, store.Object) error { return stop }); !errors.Is(err, stop) {
+	if err := s.Catalog.ScanObjects(ctx, app, refs, func(store.ObjectRef, store.Object) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("error %v, want that of the callback", err)
 	}
 }

@@ -84,7 +84,7 @@ func parseOwner(value []byte) (Owner, error) {
 // It returns false if the row says something else, or if the first answer was lost; then the
 // owner may have been changed. How far the log has been copied is forgotten, because a copy
 // counts only under the epoch in which it began.
-func (s *Store) SetOwner(ctx context.Context, app, user string, from, to Owner) (bool, error) {
+func (s Users) SetOwner(ctx context.Context, app, user string, from, to Owner) (bool, error) {
 	change := replace(columnOwner, to.appendBinary(nil))
 	change.DeleteCellsInColumn(familyState, columnCopied)
 	if from == (Owner{}) {
@@ -108,7 +108,7 @@ type Arrival struct {
 // Arrive makes the row of this region the one that counts, unless the row has the epoch of
 // the arrival or a later one. Whatever the row held is replaced. It returns false if it
 // changed nothing or if the first answer was lost.
-func (s *Store) Arrive(ctx context.Context, app, user string, a Arrival) (bool, error) {
+func (s Users) Arrive(ctx context.Context, app, user string, a Arrival) (bool, error) {
 	m := bigtable.NewMutation()
 	for column, value := range map[string][]byte{
 		columnOwner: Owner{Epoch: a.Epoch, State: Own}.appendBinary(nil), columnManifest: a.Manifest,

@@ -24,7 +24,7 @@ var (
 
 func setOwner(t *testing.T, s fixture, user string, from, to store.Owner, want bool) {
 	t.Helper()
-	if done, err := s.SetOwner(context.Background(), app, user, from, to); done != want || err != nil {
+	if done, err := s.Users.SetOwner(context.Background(), app, user, from, to); done != want || err != nil {
 		t.Fatalf("from %v to %v: %v, %v; want %v", from, to, done, err, want)
 	}
 }
@@ -37,7 +37,7 @@ func testOwners(t *testing.T, s fixture) {
 	won := make(chan bool, 8)
 	for range cap(won) {
 		wg.Go(func() {
-			done, err := s.SetOwner(context.Background(), app, user, store.Owner{}, own)
+			done, err := s.Users.SetOwner(context.Background(), app, user, store.Owner{}, own)
 			won <- done && err == nil
 		})
 	}
@@ -53,7 +53,7 @@ func testOwners(t *testing.T, s fixture) {
 	other := leaving
 	other.Region = "usa"
 	setOwner(t, s, user, other, moved, false)
-	row, err := s.TakeOwned(context.Background(), app, user)
+	row, err := s.Users.TakeOwned(context.Background(), app, user)
 	if err != nil || row.Owner != leaving || row.Ticket != 1 {
 		t.Errorf("ticket %d, owner %v, %v", row.Ticket, row.Owner, err)
 	}
@@ -80,17 +80,17 @@ func testArrivals(t *testing.T, s fixture) {
 		ticket(t, s, user)
 	}
 	write(t, s, store.ProfileWrite{User: user, Row: store.User{Ticket: 9}, Value: []byte("other"), Summary: []byte("o"), Session: []byte("s"), Version: 7})
-	if _, _, err := s.SetOptOut(ctx, app, user, 3, event.AllTypes, affinity.Tombstone{DeletedUntil: 9000, ReceivedUntil: 9000}); err != nil {
+	if _, _, err := s.Users.SetOptOut(ctx, app, user, 3, event.AllTypes, affinity.Tombstone{DeletedUntil: 9000, ReceivedUntil: 9000}); err != nil {
 		t.Fatal(err)
 	}
 	from := "left"
-	if err := s.AdvanceTombstone(ctx, app, from, affinity.Tombstone{DeletedUntil: 50, ReceivedUntil: 60}); err != nil {
+	if err := s.Users.AdvanceTombstone(ctx, app, from, affinity.Tombstone{DeletedUntil: 50, ReceivedUntil: 60}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.TakeMark(ctx, app, from); err != nil {
+	if _, err := s.Users.TakeMark(ctx, app, from); err != nil {
 		t.Fatal(err)
 	}
-	if _, done, err := s.SetOptOut(ctx, app, from, 1, event.Views, affinity.Tombstone{DeletedUntil: 70, ReceivedUntil: 80}); !done || err != nil {
+	if _, done, err := s.Users.SetOptOut(ctx, app, from, 1, event.Views, affinity.Tombstone{DeletedUntil: 70, ReceivedUntil: 80}); !done || err != nil {
 		t.Fatal(done, err)
 	}
 	row := read(t, s, from)
@@ -98,7 +98,7 @@ func testArrivals(t *testing.T, s fixture) {
 	row.Profile, row.Summary, row.Session = []byte("profile"), []byte("summary"), []byte("session")
 	arrive := func(epoch int64, want bool) {
 		t.Helper()
-		if done, err := s.Arrive(ctx, app, user, store.Arrival{Epoch: epoch, Row: row, Manifest: []byte("m")}); done != want || err != nil {
+		if done, err := s.Users.Arrive(ctx, app, user, store.Arrival{Epoch: epoch, Row: row, Manifest: []byte("m")}); done != want || err != nil {
 			t.Fatalf("epoch %d: %v, %v; want %v", epoch, done, err, want)
 		}
 	}
@@ -129,7 +129,7 @@ func testDamagedOwner(t *testing.T, s fixture) {
 		if err := s.client.Open(store.TableUsers).Apply(context.Background(), app+",damaged,", m); err != nil {
 			t.Fatal(err)
 		}
-		if row, err := s.ReadUser(context.Background(), app, "damaged"); err == nil {
+		if row, err := s.Users.ReadUser(context.Background(), app, "damaged"); err == nil {
 			t.Errorf("cell %d is read as %v", i, row.Owner)
 		}
 	}
@@ -157,9 +157,9 @@ func testCopyFromRegion(t *testing.T, s fixture) {
 	must(s.log().Append(ctx, events))
 	copied := func(want ...string) {
 		t.Helper()
-		n, all, err := there.CopyLogFrom(ctx, s.Store, app, s.layout, "u", store.LogCopy{}, 100, nil)
+		n, all, err := there.Events.CopyLogFrom(ctx, s.Store, app, s.layout, "u", store.LogCopy{}, 100, nil)
 		must(err)
-		l := there.Log(app, s.layout)
+		l := there.Events.Log(app, s.layout)
 		if diff := cmp.Diff(want, entries(t, l, s.layout.Read)); n != 3*len(s.layout.Write) || !all || diff != "" {
 			t.Errorf("%d rows copied (-want +got):\n%s", n, diff)
 		}
@@ -167,29 +167,29 @@ func testCopyFromRegion(t *testing.T, s fixture) {
 	all := slices.DeleteFunc(entries(t, s.log(), s.layout.Read), func(e string) bool { return e[0] == 'v' })
 	copied(all...)
 	copied(all...)
-	missing, err := there.MissingInLog(ctx, s.Store, app, s.layout, "u", history.Pos{})
+	missing, err := there.Events.MissingInLog(ctx, s.Store, app, s.layout, "u", history.Pos{})
 	must(err)
 	if len(missing) > 0 {
 		t.Errorf("missing after the copy: %v", missing)
 	}
-	must(there.Log(app, s.layout).Append(ctx, []store.LogEvent{newer}))
+	must(there.Events.Log(app, s.layout).Append(ctx, []store.LogEvent{newer}))
 	all[1] = "u {1000 id000001000} [{color Blue 1}] [a b] newer"
 	copied(all...)
-	must(there.Log(app, s.layout).Delete(ctx, events[1:2]))
-	if missing, err = there.MissingInLog(ctx, s.Store, app, s.layout, "u", history.Pos{}); err != nil || len(missing) != 1 || missing[0].Time != 2000 {
+	must(there.Events.Log(app, s.layout).Delete(ctx, events[1:2]))
+	if missing, err = there.Events.MissingInLog(ctx, s.Store, app, s.layout, "u", history.Pos{}); err != nil || len(missing) != 1 || missing[0].Time != 2000 {
 		t.Errorf("missing: %v, %v; want the event of 2000", missing, err)
 	}
-	if missing, err = there.MissingInLog(ctx, s.Store, app, s.layout, "u", history.Pos{Time: 2001}); err != nil || len(missing) != 0 {
+	if missing, err = there.Events.MissingInLog(ctx, s.Store, app, s.layout, "u", history.Pos{Time: 2001}); err != nil || len(missing) != 0 {
 		t.Errorf("missing from 2001 on: %v, %v", missing, err)
 	}
-	_, err = s.SetOwner(ctx, app, "u", store.Owner{}, moved)
+	_, err = s.Users.SetOwner(ctx, app, "u", store.Owner{}, moved)
 	must(err)
-	must(s.WriteBlocks(ctx, app, "u", []store.BlockWrite{{ID: history.BlockID{Ticket: 1}, Value: []byte("block")}}))
-	must(s.LeaveUser(ctx, app, "u"))
+	must(s.Histories.WriteBlocks(ctx, app, "u", []store.BlockWrite{{ID: history.BlockID{Ticket: 1}, Value: []byte("block")}}))
+	must(s.Events.LeaveUser(ctx, app, "u"))
 	if left := entries(t, s.log(), s.layout.Read); len(left) != 1 || left[0][0] != 'v' {
 		t.Errorf("left behind: %v", left)
 	}
-	if ids, err := s.ListBlocks(ctx, app, "u"); err != nil || len(ids) > 0 {
+	if ids, err := s.Histories.ListBlocks(ctx, app, "u"); err != nil || len(ids) > 0 {
 		t.Errorf("blocks left behind: %v, %v", ids, err)
 	}
 	if row := read(t, s, "u"); row.Owner != moved || row.Ticket != 0 || row.HasProfile {
@@ -217,7 +217,7 @@ func testCopyInPages(t *testing.T, s fixture) {
 	must(s.log().Append(ctx, events))
 	own := func(from, to store.Owner) {
 		t.Helper()
-		took, err := s.SetOwner(ctx, app, "u", from, to)
+		took, err := s.Users.SetOwner(ctx, app, "u", from, to)
 		if must(err); !took {
 			t.Fatalf("the owner is not %s", from)
 		}
@@ -228,7 +228,7 @@ func testCopyInPages(t *testing.T, s fixture) {
 		t.Helper()
 		done := read(t, s, "u").Copied
 		done.Move, done.Epoch = "move-1", 1
-		n, all, err := there.CopyLogFrom(ctx, s.Store, app, s.layout, "u", done, page, func() bool { return more })
+		n, all, err := there.Events.CopyLogFrom(ctx, s.Store, app, s.layout, "u", done, page, func() bool { return more })
 		if must(err); n != rows || all != whole {
 			t.Errorf("%d rows copied, all: %v; want %d, %v", n, all, rows, whole)
 		}
@@ -238,7 +238,7 @@ func testCopyInPages(t *testing.T, s fixture) {
 	copied(2, 2, false, false) // a full page may be the last one
 	copied(2, 0, true, false)
 	copied(2, 0, true, true)
-	if diff := cmp.Diff(entries(t, s.log(), s.layout.Read), entries(t, there.Log(app, s.layout), s.layout.Read)); diff != "" {
+	if diff := cmp.Diff(entries(t, s.log(), s.layout.Read), entries(t, there.Events.Log(app, s.layout), s.layout.Read)); diff != "" {
 		t.Errorf("the copy (-want +got):\n%s", diff)
 	}
 	own(first, store.Owner{Epoch: 2, State: store.Own})
@@ -247,19 +247,19 @@ func testCopyInPages(t *testing.T, s fixture) {
 	}
 	copied(2, 7, true, true)
 	lacking := []history.Pos{{Time: 1000, ID: events[1].ID}, {Time: 6000, ID: events[6].ID}}
-	must(there.Log(app, s.layout).Delete(ctx, []store.LogEvent{events[1], events[6]}))
-	missing, err := there.MissingInLog(ctx, s.Store, app, s.layout, "u", history.Pos{})
+	must(there.Events.Log(app, s.layout).Delete(ctx, []store.LogEvent{events[1], events[6]}))
+	missing, err := there.Events.MissingInLog(ctx, s.Store, app, s.layout, "u", history.Pos{})
 	if must(err); !slices.Equal(missing, lacking) {
 		t.Errorf("missing %v, want %v", missing, lacking)
 	}
-	must(there.Log(app, s.layout).Delete(ctx, events[3:4])) // a crash elsewhere, which nobody asks to repair
-	must(there.CopyEventsFrom(ctx, s.Store, app, s.layout, "u", missing))
-	if missing, err = there.MissingInLog(ctx, s.Store, app, s.layout, "u", history.Pos{}); err != nil || len(missing) != 1 || missing[0].Time != 3000 {
+	must(there.Events.Log(app, s.layout).Delete(ctx, events[3:4])) // a crash elsewhere, which nobody asks to repair
+	must(there.Events.CopyEventsFrom(ctx, s.Store, app, s.layout, "u", missing))
+	if missing, err = there.Events.MissingInLog(ctx, s.Store, app, s.layout, "u", history.Pos{}); err != nil || len(missing) != 1 || missing[0].Time != 3000 {
 		t.Errorf("missing %v, %v; want the event of 3000", missing, err)
 	}
 	stopped, stop := context.WithCancel(ctx)
 	stop()
-	if missing, err = there.MissingInLog(stopped, s.Store, app, s.layout, "u", history.Pos{}); err == nil {
+	if missing, err = there.Events.MissingInLog(stopped, s.Store, app, s.layout, "u", history.Pos{}); err == nil {
 		t.Errorf("a log that cannot be read lacks %v", missing)
 	}
 }

@@ -189,7 +189,7 @@ func testManyUsers(t *testing.T, s fixture) {
 		writes = append(writes, store.ProfileWrite{User: user, Row: store.User{Ticket: 1}, Value: []byte(user), Version: int64(i + 1)})
 	}
 	write(t, s, writes...)
-	rows, err := s.ReadUsers(ctx, app, append([]string{"nobody"}, users...))
+	rows, err := s.Users.ReadUsers(ctx, app, append([]string{"nobody"}, users...))
 	if err != nil || len(rows) != len(users) {
 		t.Fatalf("%d rows, %v; want %d", len(rows), err, len(users))
 	}
@@ -202,7 +202,7 @@ func testManyUsers(t *testing.T, s fixture) {
 	var got []string
 	for from := ""; ; { // as a recompute goes through them
 		var chunk []string
-		err := s.ScanUsers(ctx, app, from, "", 401, store.UserState, func(user string, _ store.User) error {
+		err := s.Users.ScanUsers(ctx, app, from, "", 401, store.UserState, func(user string, _ store.User) error {
 			chunk = append(chunk, user)
 			return nil
 		})

@@ -9,7 +9,7 @@ import (
 
 // ExchangeRates replaces what a process said of an app, and returns what each process
 // said within a day, by process. It is two requests on the app's one row.
-func (s *Store) ExchangeRates(ctx context.Context, app, process string, said []byte) (map[string][]byte, error) {
+func (s Rates) ExchangeRates(ctx context.Context, app, process string, said []byte) (map[string][]byte, error) {
 	table, m := s.tables.of(app, allUsers).rates, bigtable.NewMutation()
 	m.Set(familySaid, process, bigtable.Now(), said)
 	if err := table.Apply(ctx, app+",", m); err != nil {

@@ -36,9 +36,9 @@ func withoutCells(fn func(string, LogRow) error) func(string, LogRow, bigtable.R
 }
 
 // ReadLog is Read of an app's log in a layout.
-func (s *Store) ReadLog(ctx context.Context, app string, l schema.Layout, ranges []UserRange,
+func (s Events) ReadLog(ctx context.Context, app string, l schema.Layout, ranges []UserRange,
 	fn func(user string, row LogRow) error) error {
-	return s.Log(app, l).Read(ctx, ranges, fn)
+	return s.Events.Log(app, l).Read(ctx, ranges, fn)
 }
 
 // ReadFor is Read for scoring: it reads no objects, and from wide rows only the

@@ -37,7 +37,7 @@ func TestReceiptsOnlyRise(t *testing.T) {
 	s := storetest.New(t)
 	for _, n := range schema.Names {
 		for _, encoding := range []schema.Encoding{schema.JSON, schema.Compact} {
-			l := s.Log(app, schema.Layout{Write: schema.Names, Read: n, Encoding: encoding})
+			l := s.Events.Log(app, schema.Layout{Write: schema.Names, Read: n, Encoding: encoding})
 			e := click("u", eventTime, affinity.Count{Facet: "color", Value: "Red", N: 1})
 			write := func(receipt int64, do func(context.Context, store.LogEvent) error) {
 				t.Helper()
@@ -86,7 +86,7 @@ func TestReceiptsOnlyRise(t *testing.T) {
 func TestPurgeGoesByReceipts(t *testing.T) {
 	ctx := context.Background()
 	s := storetest.New(t)
-	l := s.Log(app, schema.Layout{Write: schema.Names, Read: schema.Wide, Encoding: schema.Compact})
+	l := s.Events.Log(app, schema.Layout{Write: schema.Names, Read: schema.Wide, Encoding: schema.Compact})
 	var events []store.LogEvent
 	for i, receipt := range []int64{eventTime, eventTime + 10, eventTime + 11, 0, 0, 0} {
 		e := click("u", eventTime+int64(i))
@@ -101,7 +101,7 @@ func TestPurgeGoesByReceipts(t *testing.T) {
 	if err := l.Append(ctx, events); err != nil {
 		t.Fatal(err)
 	}
-	n, err := s.PurgeLog(ctx, app, "u", affinity.Tombstone{DeletedUntil: eventTime, ReceivedUntil: eventTime + 10})
+	n, err := s.Events.PurgeLog(ctx, app, "u", affinity.Tombstone{DeletedUntil: eventTime, ReceivedUntil: eventTime + 10})
 	if err != nil || n != 4 {
 		t.Errorf("purged %d, %v; want 4: by time, by receipt, by that of the original, by the time in its place", n, err)
 	}
@@ -119,7 +119,7 @@ func TestTombstonesRiseTogether(t *testing.T) {
 	done := make(chan error)
 	for i := range int64(20) {
 		go func() {
-			done <- s.AdvanceTombstone(ctx, app, "u", affinity.Tombstone{DeletedUntil: 100 + i, ReceivedUntil: 300 - i})
+			done <- s.Users.AdvanceTombstone(ctx, app, "u", affinity.Tombstone{DeletedUntil: 100 + i, ReceivedUntil: 300 - i})
 		}()
 	}
 	for range 20 {
@@ -127,7 +127,7 @@ func TestTombstonesRiseTogether(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	row, err := s.TakeTicket(ctx, app, "u")
+	row, err := s.Users.TakeTicket(ctx, app, "u")
 	if want := (affinity.Tombstone{DeletedUntil: 119, ReceivedUntil: 300}); err != nil || row.Tombstone() != want {
 		t.Errorf("%+v, %v; want %+v", row.Tombstone(), err, want)
 	}

@@ -67,7 +67,7 @@ func recentColumn(e *RecentEvent) string {
 }
 
 // AddRecent adds events of an app to the sample.
-func (s *Store) AddRecent(ctx context.Context, app string, events []RecentEvent) error {
+func (s Recent) AddRecent(ctx context.Context, app string, events []RecentEvent) error {
 	rows, table := map[string]*bigtable.Mutation{}, s.tables.of(app, allUsers).recent
 	for i := range events {
 		value, err := json.Marshal(&events[i])
@@ -95,7 +95,7 @@ func (s *Store) AddRecent(ctx context.Context, app string, events []RecentEvent)
 // Recent returns events of the sample of an app, the newest first, at most so many. since
 // leaves out those that the sample had at that time, by the clock of Bigtable; the zero
 // time leaves out none.
-func (s *Store) Recent(ctx context.Context, app string, now, since time.Time, most int) ([]RecentEvent, error) {
+func (s Recent) Recent(ctx context.Context, app string, now, since time.Time, most int) ([]RecentEvent, error) {
 	var events []RecentEvent
 	var failed error
 	filters := []bigtable.Filter{bigtable.LatestNFilter(1)}
@@ -125,7 +125,7 @@ func (s *Store) Recent(ctx context.Context, app string, now, since time.Time, mo
 }
 
 // DropRecent deletes the rows of an app that Recent no longer reads.
-func (s *Store) DropRecent(ctx context.Context, app string, now time.Time) error {
+func (s Recent) DropRecent(ctx context.Context, app string, now time.Time) error {
 	table := s.tables.of(app, allUsers).recent
 	rows := bigtable.NewRange(recentKey(app, now.Add(-(RecentMinutes+1)*time.Minute)), app+",:")
 	for {
@@ -144,7 +144,7 @@ func (s *Store) DropRecent(ctx context.Context, app string, now time.Time) error
 
 // ForgetRecent removes the events of a user from the sample of an app, of which excluded
 // is true.
-func (s *Store) ForgetRecent(ctx context.Context, app, user string, excluded func(RecentEvent) bool) error {
+func (s Recent) ForgetRecent(ctx context.Context, app, user string, excluded func(RecentEvent) bool) error {
 	return s.each(app, func(s *Store) error { return s.forgetRecent(ctx, app, user, excluded) })
 }
 

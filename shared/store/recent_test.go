@@ -21,7 +21,7 @@ func recentAt(user string, before time.Duration) store.RecentEvent {
 
 func addRecent(t *testing.T, s fixture, app string, events ...store.RecentEvent) {
 	t.Helper()
-	if err := s.AddRecent(t.Context(), app, events); err != nil {
+	if err := s.Recent.AddRecent(t.Context(), app, events); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -30,7 +30,7 @@ func addRecent(t *testing.T, s fixture, app string, events ...store.RecentEvent)
 // written.
 func recent(t *testing.T, s fixture, since time.Time, most int) (users []string, last time.Time) {
 	t.Helper()
-	events, err := s.Recent(t.Context(), app, recentNow, since, most)
+	events, err := s.Recent.Recent(t.Context(), app, recentNow, since, most)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func testRecent(t *testing.T, s fixture) {
 	<-time.After(2 * time.Millisecond) // the clock of Bigtable goes on
 	addRecent(t, s, app, recentAt("late", 5*time.Minute))
 	wantRecent(t, s, "those since", last, 99, "late")
-	events, err := s.Recent(t.Context(), app, recentNow, time.Time{}, 1)
+	events, err := s.Recent.Recent(t.Context(), app, recentNow, time.Time{}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,11 +71,11 @@ func testRecent(t *testing.T, s fixture) {
 	if diff := cmp.Diff(recentAt("ahead", -45*time.Second), events[0]); diff != "" {
 		t.Errorf("an event (-want +got):\n%s", diff)
 	}
-	if err := s.DropRecent(t.Context(), app, recentNow); err != nil {
+	if err := s.Recent.DropRecent(t.Context(), app, recentNow); err != nil {
 		t.Fatal(err)
 	}
 	wantRecent(t, s, "after the drop", time.Time{}, 99, "ahead", "a", "b", "d", "late", "e")
-	keys, err := s.FindRows(t.Context(), store.AppRows{App: app, Table: store.TableRecent}, 99)
+	keys, err := s.Rows.FindRows(t.Context(), store.AppRows{App: app, Table: store.TableRecent}, 99)
 	if err != nil || len(keys) != 6 {
 		t.Errorf("%d rows (%v), want those of six minutes", len(keys), err)
 	}
@@ -89,7 +89,7 @@ func testRecentOfUser(t *testing.T, s fixture) {
 	addRecent(t, s, "other", recentAt("a+b", time.Second))
 	forget := func(excluded func(store.RecentEvent) bool) {
 		t.Helper()
-		if err := s.ForgetRecent(t.Context(), app, "a+b", excluded); err != nil {
+		if err := s.Recent.ForgetRecent(t.Context(), app, "a+b", excluded); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -98,7 +98,7 @@ func testRecentOfUser(t *testing.T, s fixture) {
 	forget(func(store.RecentEvent) bool { return true })
 	wantRecent(t, s, "without the user", time.Time{}, 99, "aab", "a+bc")
 	for of, want := range map[string]int{app: 1, "other": 1} {
-		if keys, err := s.FindRows(t.Context(), store.AppRows{App: of, Table: store.TableRecent}, 99); err != nil || len(keys) != want {
+		if keys, err := s.Rows.FindRows(t.Context(), store.AppRows{App: of, Table: store.TableRecent}, 99); err != nil || len(keys) != want {
 			t.Errorf("%s has rows %q (%v), want %d", of, keys, err, want)
 		}
 	}

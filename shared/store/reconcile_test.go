@@ -54,7 +54,7 @@ func TestTwoWritersReconcile(t *testing.T) {
 				table := map[schema.Name]string{schema.Wide: store.TableEvents, schema.Narrow: store.TableEventsNarrow}[read.Other()]
 				s := &second{table: table}
 				st := storetest.New(t, grpc.WithChainUnaryInterceptor(s.unary))
-				l := st.Log(app, schema.Layout{Write: schema.Names, Read: read, Encoding: schema.JSON})
+				l := st.Events.Log(app, schema.Layout{Write: schema.Names, Read: read, Encoding: schema.JSON})
 				e := click("u", 1000, red)
 				s.do = func() {
 					if err := other.do(l, e); err != nil {

@@ -58,7 +58,7 @@ func refusedKey(app string, row int) string { return fmt.Sprintf("%s,%d", app, r
 
 // RecordRefused adds refusals of an app to those of a day, in one of the app's rows.
 // Counts that are recorded again after an error may count twice.
-func (s *Store) RecordRefused(ctx context.Context, app string, at time.Time, r Refusals) error {
+func (s RefusedTable) RecordRefused(ctx context.Context, app string, at time.Time, r Refusals) error {
 	if len(r.Counts) == 0 {
 		return nil
 	}
@@ -105,7 +105,7 @@ var newestCells = bigtable.RowFilter(bigtable.LatestNFilter(1))
 // ReadRefused returns refused events of an app, the newest first, and the number of
 // all refusals by reason, of the last RefusedDays days. It returns at most MaxRefused
 // events, and of each reason as many as of the others, as long as it has them.
-func (s *Store) ReadRefused(ctx context.Context, app string, now time.Time) ([]Refused, map[string]int64, error) {
+func (s RefusedTable) ReadRefused(ctx context.Context, app string, now time.Time) ([]Refused, map[string]int64, error) {
 	oldest := now.AddDate(0, 0, -RefusedDays)
 	ring, counts := map[string][]Refused{}, map[string]int64{}
 	var failed error
@@ -168,7 +168,7 @@ func newestOfEach(ring map[string][]Refused) []Refused {
 // ForgetRefused removes the refused events of a user of an app, and those that are
 // kept in part and name the user. It returns how many. The counts stay: they say
 // nothing about users.
-func (s *Store) ForgetRefused(ctx context.Context, app, user string) (int, error) {
+func (s RefusedTable) ForgetRefused(ctx context.Context, app, user string) (int, error) {
 	forgotten := 0
 	err := s.each(app, func(s *Store) error {
 		n, err := s.forgetRefused(ctx, app, user)

@@ -18,14 +18,14 @@ func refuse(t *testing.T, b fixture, app string, at time.Time, list ...store.Ref
 	for _, e := range list {
 		r.Counts[e.Reason]++
 	}
-	if err := b.RecordRefused(t.Context(), app, at, r); err != nil {
+	if err := b.Refused.RecordRefused(t.Context(), app, at, r); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func refused(t *testing.T, b fixture, app string, now time.Time) ([]store.Refused, map[string]int64) {
 	t.Helper()
-	list, counts, err := b.ReadRefused(t.Context(), app, now)
+	list, counts, err := b.Refused.ReadRefused(t.Context(), app, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func testRefusedOfUser(t *testing.T, b fixture) {
 	if list, _ := refused(t, b, app, refusedAt); len(list) != len(events) {
 		t.Errorf("%d refusals", len(list))
 	}
-	if n, err := b.ForgetRefused(t.Context(), app, "ann/1"); err != nil || n != want {
+	if n, err := b.Refused.ForgetRefused(t.Context(), app, "ann/1"); err != nil || n != want {
 		t.Errorf("%d events removed, %v; want %d", n, err, want)
 	}
 	list, counts := refused(t, b, app, refusedAt)

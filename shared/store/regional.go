@@ -56,10 +56,11 @@ func Regional(home, first string, stores map[string]*Store, place func(app strin
 	if err != nil {
 		return nil, err
 	}
-	return &Store{
+	s := &Store{
 		tables: tables{regions: &regions{at, first, stores, place, nowhere}}, separateServing: at.separateServing,
 		filterColumns: at.filterColumns, meter: at.meter, log: at.log,
-	}, nil
+	}
+	return s.view(), nil
 }
 
 // reads returns the store in which the rows of an app count.

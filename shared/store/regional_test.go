@@ -59,7 +59,7 @@ func object(id, color string) store.Object {
 func colors(t *testing.T, s *store.Store) map[string]string {
 	t.Helper()
 	found := map[string]string{}
-	err := s.ScanObjectFilters(t.Context(), "shop", "products", func(id string, f store.ObjectFilters) error {
+	err := s.Catalog.ScanObjectFilters(t.Context(), "shop", "products", func(id string, f store.ObjectFilters) error {
 		found[id] = f.Filters[0].Value
 		return nil
 	})
@@ -86,29 +86,29 @@ func TestRegional(t *testing.T) {
 	place := store.Place{Read: "us", Write: []string{"us"}}
 	eu, us, both := twoRegions(t, &place, func() {})
 	ctx := t.Context()
-	must(t, both.PutObjects(ctx, "shop", "products", []store.Object{object("1", "red")}))
+	must(t, both.Catalog.PutObjects(ctx, "shop", "products", []store.Object{object("1", "red")}))
 	if len(colors(t, eu)) > 0 || colors(t, us)["1"] != "red" || colors(t, both)["1"] != "red" {
 		t.Errorf("in eu %v, in us %v, both %v", colors(t, eu), colors(t, us), colors(t, both))
 	}
 	place = store.Place{Read: "us", Write: []string{"us", "eu"}}
-	must(t, both.PutObjects(ctx, "shop", "products", []store.Object{object("2", "blue"), object("3", "blue")}))
-	must(t, both.DeleteObjects(ctx, "shop", "products", []string{"3"}))
+	must(t, both.Catalog.PutObjects(ctx, "shop", "products", []store.Object{object("2", "blue"), object("3", "blue")}))
+	must(t, both.Catalog.DeleteObjects(ctx, "shop", "products", []string{"3"}))
 	if e, u := colors(t, eu), colors(t, us); len(e) != 1 || e["2"] != "blue" || len(u) != 2 {
 		t.Errorf("in eu %v, in us %v", e, u)
 	}
-	must(t, both.ClearIndex(ctx, "shop", "products"))
+	must(t, both.Catalog.ClearIndex(ctx, "shop", "products"))
 	if len(colors(t, eu))+len(colors(t, us)) > 0 {
 		t.Error("the index is not clear")
 	}
-	err := both.AddUsage(ctx, usage.Batch{App: "unknown", Process: "p"})
+	err := both.Usage.AddUsage(ctx, usage.Batch{App: "unknown", Process: "p"})
 	if status.Code(errors.Unwrap(err)) != codes.Unavailable && status.Code(err) != codes.Unavailable {
 		t.Errorf("an app without a place: %v", err)
 	}
-	if err := both.PutObjects(ctx, "unknown", "products", []store.Object{object("1", "red")}); err == nil || !strings.Contains(err.Error(), "region") {
+	if err := both.Catalog.PutObjects(ctx, "unknown", "products", []store.Object{object("1", "red")}); err == nil || !strings.Contains(err.Error(), "region") {
 		t.Errorf("an app without a place: %v", err)
 	}
-	must(t, both.BeginDelivery(ctx, "message", "2")) // of no app: in the region of the process
-	if d, err := eu.Deliveries(ctx, "message"); err != nil || len(d.Open) != 1 {
+	must(t, both.Users.BeginDelivery(ctx, "message", "2")) // of no app: in the region of the process
+	if d, err := eu.Users.Deliveries(ctx, "message"); err != nil || len(d.Open) != 1 {
 		t.Errorf("deliveries %+v, %v", d, err)
 	}
 }
@@ -121,44 +121,46 @@ func TestCopyOfTheCatalogStandsBehind(t *testing.T) {
 	eu, us, both := twoRegions(t, &place, func() { during() })
 	ctx := t.Context()
 	for _, id := range []string{"1", "2", "3", "4", "5"} {
-		must(t, eu.PutObjects(ctx, "shop", "products", []store.Object{object(id, "old")}))
+		must(t, eu.Catalog.PutObjects(ctx, "shop", "products", []store.Object{object(id, "old")}))
 	}
-	put := func(id string) { must(t, both.PutObjects(ctx, "shop", "products", []store.Object{object(id, "new")})) }
+	put := func(id string) {
+		must(t, both.Catalog.PutObjects(ctx, "shop", "products", []store.Object{object(id, "new")}))
+	}
 	put("1")
 	during = func() { // the copier has read its rows
 		during = func() {}
 		put("2")
 		put("6")
-		must(t, both.DeleteObjects(ctx, "shop", "products", []string{"4"}))
+		must(t, both.Catalog.DeleteObjects(ctx, "shop", "products", []string{"4"}))
 	}
-	must(t, us.CopyRows(ctx, eu, "eu", catalogOf(store.TableObjects), nothing))
+	must(t, us.Rows.CopyRows(ctx, eu, "eu", catalogOf(store.TableObjects), nothing))
 	put("3")
 	if got := colors(t, us)["4"]; got != "old" {
 		t.Errorf("the object that was deleted during the copy is %q there: the test shows nothing", got)
 	}
-	must(t, us.DropStaleCopies(ctx, eu, catalogOf(store.TableObjects), nothing))
+	must(t, us.Rows.DropStaleCopies(ctx, eu, catalogOf(store.TableObjects), nothing))
 	there, here := colors(t, eu), colors(t, us)
 	for id, want := range map[string]string{"1": "new", "2": "new", "3": "new", "4": "", "5": "old", "6": "new"} {
 		if there[id] != want || here[id] != want {
 			t.Errorf("object %s is %q in eu and %q in us, want %q", id, there[id], here[id], want)
 		}
 	}
-	if keys, _, err := us.MissingRows(ctx, eu, catalogOf(store.TableObjects)); err != nil || len(keys) > 0 {
+	if keys, _, err := us.Rows.MissingRows(ctx, eu, catalogOf(store.TableObjects)); err != nil || len(keys) > 0 {
 		t.Errorf("%q are missing, %v", keys, err)
 	}
-	must(t, us.DeleteObjects(ctx, "shop", "products", []string{"5"}))
-	missing, _, err := us.MissingRows(ctx, eu, catalogOf(store.TableObjects))
+	must(t, us.Catalog.DeleteObjects(ctx, "shop", "products", []string{"5"}))
+	missing, _, err := us.Rows.MissingRows(ctx, eu, catalogOf(store.TableObjects))
 	if err != nil || len(missing) != 1 {
 		t.Errorf("%q are missing, %v, want one row", missing, err)
 	}
 	still := func(want int) {
 		t.Helper()
-		if n, err := us.StillMissing(ctx, eu, "shop", store.TableObjects, missing); err != nil || n != want {
+		if n, err := us.Rows.StillMissing(ctx, eu, "shop", store.TableObjects, missing); err != nil || n != want {
 			t.Errorf("%d rows are still missing, %v, want %d", n, err, want)
 		}
 	}
 	still(1)
-	must(t, eu.DeleteObjects(ctx, "shop", "products", []string{"5"}))
+	must(t, eu.Catalog.DeleteObjects(ctx, "shop", "products", []string{"5"}))
 	still(0)
 }
 
@@ -171,19 +173,19 @@ func TestCopiedCountersAddUp(t *testing.T) {
 	number := int64(0)
 	add := func(s *store.Store, n int64) {
 		number++
-		must(t, s.AddUsage(ctx, usage.Batch{App: "shop", Day: day, Process: "p", Number: number, Counts: usage.Counts{Events: n}}))
-		must(t, s.RecordRefused(ctx, "shop", time.Now(), store.Refusals{Counts: map[string]int64{"late": n}}))
+		must(t, s.Usage.AddUsage(ctx, usage.Batch{App: "shop", Day: day, Process: "p", Number: number, Counts: usage.Counts{Events: n}}))
+		must(t, s.Refused.RecordRefused(ctx, "shop", time.Now(), store.Refusals{Counts: map[string]int64{"late": n}}))
 	}
 	copyTo := func(to, from *store.Store, region string) {
 		for _, table := range []string{store.TableUsage, store.TableRefused} {
-			must(t, to.CopyRows(ctx, from, region, catalogOf(table), nothing))
+			must(t, to.Rows.CopyRows(ctx, from, region, catalogOf(table), nothing))
 		}
 	}
 	want := func(s *store.Store, n int64) {
 		t.Helper()
-		days, err := s.Usage(ctx, "shop", day, day)
+		days, err := s.Usage.Usage(ctx, "shop", day, day)
 		must(t, err)
-		_, refused, err := s.ReadRefused(ctx, "shop", time.Now())
+		_, refused, err := s.Refused.ReadRefused(ctx, "shop", time.Now())
 		must(t, err)
 		if days[day].Events != n || refused["late"] != n {
 			t.Errorf("%d events and %d refusals, want %d", days[day].Events, refused["late"], n)
@@ -197,7 +199,7 @@ func TestCopiedCountersAddUp(t *testing.T) {
 	copyTo(us, eu, "eu")
 	want(us, 7)
 	for _, table := range []string{store.TableUsage, store.TableRefused} {
-		must(t, eu.DeleteRows(ctx, catalogOf(table), nothing))
+		must(t, eu.Rows.DeleteRows(ctx, catalogOf(table), nothing))
 	}
 	add(eu, 8)
 	copyTo(eu, us, "us") // back again
@@ -231,12 +233,12 @@ func TestUnreachableRegion(t *testing.T) {
 	defer func() { must(t, s.Close()) }()
 	soon, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	if err := s.AddUsage(soon, usage.Batch{App: "shop", Process: "p"}); err == nil {
+	if err := s.Usage.AddUsage(soon, usage.Batch{App: "shop", Process: "p"}); err == nil {
 		t.Error("a request succeeds")
 	}
 	up.Store(true)
 	for begun := time.Now(); ; time.Sleep(50 * time.Millisecond) {
-		err := s.AddUsage(t.Context(), usage.Batch{App: "shop", Process: "p"})
+		err := s.Usage.AddUsage(t.Context(), usage.Batch{App: "shop", Process: "p"})
 		if err == nil {
 			return
 		}

@@ -20,7 +20,7 @@ import (
 // region from, whose name is region, does not have. It leaves the copies of rows that from has
 // no more: a purge leaves a row its counters, so that only a deletion of all rows, which
 // follows, can have taken them.
-func (s *Store) DropStaleRefused(ctx context.Context, from *Store, region string, r AppRows, progress func(rows int, last string) error) error {
+func (s Rows) DropStaleRefused(ctx context.Context, from *Store, region string, r AppRows, progress func(rows int, last string) error) error {
 	there, copied := map[string]bool{}, map[string]bool{} // copy, column and time of each sample; copies of rows
 	sample := func(key string, c bigtable.ReadItem) string { return fmt.Sprint(key, " ", c.Column, " ", c.Timestamp) }
 	err := from.readRefused(ctx, r.App, func(row bigtable.Row) bool {
@@ -66,8 +66,8 @@ func (s *Store) DropStaleRefused(ctx context.Context, from *Store, region string
 
 // ScrubSegments blanks in the parts of an app's segments the tokens that are blanked in the
 // region from. It calls progress as CopyRows does.
-func (s *Store) ScrubSegments(ctx context.Context, from *Store, r AppRows, progress func(rows int, last string) error) error {
-	c := segmentScrub{Store: s, from: from, app: r.App, indexes: map[segment.PartID]bool{}}
+func (s Rows) ScrubSegments(ctx context.Context, from *Store, r AppRows, progress func(rows int, last string) error) error {
+	c := segmentScrub{Store: s.db, from: from, app: r.App, indexes: map[segment.PartID]bool{}}
 	prefix := segmentPrefix(r.App, "p")
 	for first := max(prefix, r.After+"\x00"); ; {
 		rows, last, err := c.page(ctx, first, prefixEnd(prefix))
@@ -116,7 +116,7 @@ func (c *segmentScrub) page(ctx context.Context, first, end string) (rows int, l
 	if err != nil {
 		return rows, last, err
 	}
-	here, err := c.ReadSegmentRows(ctx, c.app, wanted)
+	here, err := c.Segments.ReadSegmentRows(ctx, c.app, wanted)
 	if err != nil {
 		return rows, last, err
 	}
@@ -136,11 +136,11 @@ func (c *segmentScrub) row(ctx context.Context, at SegmentRow, cell, there []byt
 	index := SegmentRow{Part: at.Part, Kind: segment.Index}
 	differs, known := c.indexes[at.Part]
 	if !known {
-		own, err := c.ReadSegmentRows(ctx, c.app, []SegmentRow{index})
+		own, err := c.Segments.ReadSegmentRows(ctx, c.app, []SegmentRow{index})
 		if err != nil {
 			return err
 		}
-		other, err := c.from.ReadSegmentRows(ctx, c.app, []SegmentRow{index})
+		other, err := c.from.Segments.ReadSegmentRows(ctx, c.app, []SegmentRow{index})
 		if err != nil {
 			return err
 		}
@@ -166,7 +166,7 @@ func (c *segmentScrub) row(ctx context.Context, at SegmentRow, cell, there []byt
 			return err
 		}
 	}
-	now, err := c.ReadSegmentRows(ctx, c.app, []SegmentRow{at})
+	now, err := c.Segments.ReadSegmentRows(ctx, c.app, []SegmentRow{at})
 	if err != nil || len(now[at]) == 0 {
 		return err
 	}

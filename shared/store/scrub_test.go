@@ -20,14 +20,14 @@ func TestStaleSamplesAreDropped(t *testing.T) {
 	refuse := func(user string) {
 		// A row has one ring for each reason. Enough events overwrite all slots.
 		for range 8 * store.RefusedOfReason {
-			must(t, eu.RecordRefused(ctx, app, now, store.Refusals{Counts: map[string]int64{user[:1]: 1},
+			must(t, eu.Refused.RecordRefused(ctx, app, now, store.Refusals{Counts: map[string]int64{user[:1]: 1},
 				Events: []store.Refused{{At: now, Reason: user[:1], Event: json.RawMessage(`{"userToken":"` + user + `"}`)}}}))
 		}
 	}
 	rows := store.AppRows{App: app, Table: store.TableRefused}
 	of := func(s *store.Store, user string) (n int) {
 		t.Helper()
-		list, _, err := s.ReadRefused(ctx, app, now)
+		list, _, err := s.Refused.ReadRefused(ctx, app, now)
 		must(t, err)
 		for _, r := range list {
 			if strings.Contains(string(r.Event), `"`+user+`"`) {
@@ -38,29 +38,29 @@ func TestStaleSamplesAreDropped(t *testing.T) {
 	}
 	refuse("ann")
 	refuse("bob")
-	must(t, us.CopyRows(ctx, eu, "eu", rows, nothing))
+	must(t, us.Rows.CopyRows(ctx, eu, "eu", rows, nothing))
 	refuse("abe") // in the slots of ann
 	during = func() {
 		during = func() {}
-		_, err := both.ForgetRefused(ctx, app, "bob")
+		_, err := both.Refused.ForgetRefused(ctx, app, "bob")
 		must(t, err)
 	}
-	must(t, us.CopyRows(ctx, eu, "eu", rows, nothing))
+	must(t, us.Rows.CopyRows(ctx, eu, "eu", rows, nothing))
 	if of(us, "bob") == 0 {
 		t.Error("the copy has no events of bob: the test shows nothing")
 	}
-	must(t, us.DropStaleRefused(ctx, eu, "eu", rows, nothing))
+	must(t, us.Rows.DropStaleRefused(ctx, eu, "eu", rows, nothing))
 	if n, want := of(us, "abe"), of(eu, "abe"); of(us, "bob") > 0 || n != want || n == 0 {
 		t.Errorf("%d events of bob, and %d of abe, want %d", of(us, "bob"), n, want)
 	}
 	// The rows are deleted next. The step may begin again after that.
 	left := of(us, "abe")
-	must(t, eu.DeleteRows(ctx, rows, nothing))
-	must(t, us.DropStaleRefused(ctx, eu, "eu", rows, nothing))
+	must(t, eu.Rows.DeleteRows(ctx, rows, nothing))
+	must(t, us.Rows.DropStaleRefused(ctx, eu, "eu", rows, nothing))
 	if n := of(us, "abe"); n != left {
 		t.Errorf("%d events of abe after the region left has none, want %d", n, left)
 	}
-	_, err := us.ForgetRefused(ctx, app, "abe")
+	_, err := us.Refused.ForgetRefused(ctx, app, "abe")
 	must(t, err)
 	if of(us, "ann") > 0 {
 		t.Error("overwritten events of ann come back")
@@ -77,20 +77,20 @@ func TestBlankedTokensAreScrubbed(t *testing.T) {
 		eu, us, both := twoRegions(t, &place, func() { during() })
 		ctx := t.Context()
 		parts := []segment.Part{writePart(t, eu, 1, false, users), writePart(t, eu, 2, true, users[690:710])}
-		_, err := eu.SwapSegmentManifest(ctx, app, 0, segment.Manifest{Parts: parts})
+		_, err := eu.Segments.SwapSegmentManifest(ctx, app, 0, segment.Manifest{Parts: parts})
 		must(t, err)
 		rows, writes, last := store.AppRows{App: app, Table: store.TableSegments}, 0, 0
 		blank := func() {
 			during = func() {}
 			for _, user := range gone {
-				_, err := both.BlankSegmentToken(ctx, app, user)
+				_, err := both.Segments.BlankSegmentToken(ctx, app, user)
 				must(t, err)
 			}
 		}
 		if when == "before the last write" {
 			during = func() { last++ }
-			must(t, us.CopyRows(ctx, eu, "eu", rows, nothing))
-			must(t, us.DeleteRows(ctx, rows, nothing))
+			must(t, us.Rows.CopyRows(ctx, eu, "eu", rows, nothing))
+			must(t, us.Rows.DeleteRows(ctx, rows, nothing))
 			last /= 2
 		}
 		during = func() {
@@ -98,18 +98,18 @@ func TestBlankedTokensAreScrubbed(t *testing.T) {
 				blank()
 			}
 		}
-		must(t, us.CopyRows(ctx, eu, "eu", rows, nothing))
+		must(t, us.Rows.CopyRows(ctx, eu, "eu", rows, nothing))
 		if when == "before the first write" && len(tokensOf(t, us, 2)) != 20 {
 			t.Error("the copy has no token that is blanked: the test shows nothing")
 		}
-		must(t, us.ScrubSegments(ctx, eu, rows, nothing))
+		must(t, us.Rows.ScrubSegments(ctx, eu, rows, nothing))
 		for _, part := range parts {
 			want := tokensOf(t, eu, part.ID)
 			if got := tokensOf(t, us, part.ID); strings.Join(got, " ") != strings.Join(want, " ") {
 				t.Errorf("%s: part %s has %d tokens, want %d", when, part.ID, len(got), len(want))
 			}
 			index := store.SegmentRow{Part: part.ID, Kind: segment.Index}
-			found, err := us.ReadSegmentRows(ctx, app, []store.SegmentRow{index})
+			found, err := us.Segments.ReadSegmentRows(ctx, app, []store.SegmentRow{index})
 			must(t, err)
 			for _, user := range gone {
 				if strings.Contains(string(found[index][0].Value), user) {
@@ -117,7 +117,7 @@ func TestBlankedTokensAreScrubbed(t *testing.T) {
 				}
 			}
 		}
-		must(t, us.ScrubSegments(ctx, eu, rows, nothing)) // it has nothing left to do
+		must(t, us.Rows.ScrubSegments(ctx, eu, rows, nothing)) // it has nothing left to do
 	}
 }
 
@@ -126,7 +126,7 @@ func tokensOf(t *testing.T, s *store.Store, part segment.PartID) (all []string) 
 	t.Helper()
 	for n := 0; ; n++ {
 		at := store.SegmentRow{Part: part, Kind: segment.Tokens, N: n}
-		found, err := s.ReadSegmentRows(t.Context(), app, []store.SegmentRow{at})
+		found, err := s.Segments.ReadSegmentRows(t.Context(), app, []store.SegmentRow{at})
 		must(t, err)
 		if len(found[at]) == 0 {
 			return all

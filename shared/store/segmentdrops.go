@@ -14,7 +14,7 @@ import (
 
 // BlankSegmentToken takes a user's token out of the parts of the app's manifest that have
 // it. Ordinals stay. It returns the number of parts that had it.
-func (s *Store) BlankSegmentToken(ctx context.Context, app, user string) (int, error) {
+func (s Segments) BlankSegmentToken(ctx context.Context, app, user string) (int, error) {
 	most := 0
 	err := s.each(app, func(s *Store) error {
 		blanked, err := s.blankToken(ctx, app, user)
@@ -25,7 +25,7 @@ func (s *Store) BlankSegmentToken(ctx context.Context, app, user string) (int, e
 }
 
 func (s *Store) blankToken(ctx context.Context, app, user string) (int, error) {
-	m, err := s.ReadSegmentManifest(ctx, app)
+	m, err := s.Segments.ReadSegmentManifest(ctx, app)
 	if err != nil {
 		return 0, err
 	}
@@ -35,7 +35,7 @@ func (s *Store) blankToken(ctx context.Context, app, user string) (int, error) {
 			indexes = append(indexes, SegmentRow{Part: p.ID, Kind: segment.Index})
 		}
 	}
-	found, err := s.ReadSegmentRows(ctx, app, indexes)
+	found, err := s.Segments.ReadSegmentRows(ctx, app, indexes)
 	if err != nil {
 		return 0, err
 	}
@@ -84,7 +84,7 @@ func (s *Store) blankInPart(ctx context.Context, app, user string, index Segment
 // expireForEver makes queries leave out a user whose token, in a row of tokens, is about
 // to be blanked.
 func (s *Store) expireForEver(ctx context.Context, app, user string, at SegmentRow) error {
-	found, err := s.ReadSegmentRows(ctx, app, []SegmentRow{at})
+	found, err := s.Segments.ReadSegmentRows(ctx, app, []SegmentRow{at})
 	if err != nil || len(found[at]) == 0 {
 		return err
 	}
@@ -105,7 +105,7 @@ func (s *Store) expireForEver(ctx context.Context, app, user string, at SegmentR
 // changes may take place at the same time: each is made of what the one before left.
 func (s *Store) changeCell(ctx context.Context, app string, row SegmentRow, change func([]byte) ([]byte, error)) error {
 	for {
-		found, err := s.ReadSegmentRows(ctx, app, []SegmentRow{row})
+		found, err := s.Segments.ReadSegmentRows(ctx, app, []SegmentRow{row})
 		if err != nil || len(found[row]) == 0 {
 			return err
 		}
@@ -130,7 +130,7 @@ func (s *Store) changeCell(ctx context.Context, app string, row SegmentRow, chan
 
 // DropSegmentParts deletes the rows of the parts of an app that obsolete selects, and the
 // descriptions of such parts of generations.
-func (s *Store) DropSegmentParts(ctx context.Context, app string, obsolete func(segment.PartID) bool) error {
+func (s Segments) DropSegmentParts(ctx context.Context, app string, obsolete func(segment.PartID) bool) error {
 	lists, parts := segmentPrefix(app, "v"), segmentPrefix(app, "p")
 	err := errors.Join(
 		s.dropSegments(ctx, app, lists, keysOnly, func(key string, _ []byte) (bool, error) {

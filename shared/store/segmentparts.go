@@ -23,7 +23,7 @@ type SegmentWriter struct {
 }
 
 // NewSegmentWriter returns a writer. The caller must call Flush at the end.
-func (s *Store) NewSegmentWriter(ctx context.Context, app string, part segment.PartID) *SegmentWriter {
+func (s Segments) NewSegmentWriter(ctx context.Context, app string, part segment.PartID) *SegmentWriter {
 	return &SegmentWriter{app: app, part: part, table: s.segments(app), bulk: newBulk(ctx)}
 }
 
@@ -63,12 +63,12 @@ func (w *SegmentWriter) Flush() error {
 }
 
 // WriteSetOuts stores which users of older parts a delta sets out: sorted ordinals by part.
-func (s *Store) WriteSetOuts(ctx context.Context, app string, delta segment.PartID, out map[segment.PartID][]uint16) error {
+func (s Segments) WriteSetOuts(ctx context.Context, app string, delta segment.PartID, out map[segment.PartID][]uint16) error {
 	row := segment.Row{Kind: segment.SetOuts}
 	for part, ordinals := range out {
 		row.Cells = append(row.Cells, segment.Cell{Column: part.String(), Value: segment.AppendOrdinals(nil, ordinals)})
 	}
-	w := s.NewSegmentWriter(ctx, app, delta)
+	w := s.Segments.NewSegmentWriter(ctx, app, delta)
 	if err := w.Write(row); err != nil {
 		return err
 	}
@@ -76,12 +76,12 @@ func (s *Store) WriteSetOuts(ctx context.Context, app string, delta segment.Part
 }
 
 // ReadSetOuts reads what WriteSetOuts stored for some deltas: by delta, then older part.
-func (s *Store) ReadSetOuts(ctx context.Context, app string, deltas []segment.PartID) (map[segment.PartID]map[segment.PartID][]uint16, error) {
+func (s Segments) ReadSetOuts(ctx context.Context, app string, deltas []segment.PartID) (map[segment.PartID]map[segment.PartID][]uint16, error) {
 	rows := make([]SegmentRow, len(deltas))
 	for i, id := range deltas {
 		rows[i] = SegmentRow{Part: id, Kind: segment.SetOuts}
 	}
-	found, err := s.ReadSegmentRows(ctx, app, rows)
+	found, err := s.Segments.ReadSegmentRows(ctx, app, rows)
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func builtPrefix(app, generation string) string {
 
 // WriteBuiltPart stores the description of a part of a generation that is being built,
 // after all of its rows, in place of one that begins with the same user.
-func (s *Store) WriteBuiltPart(ctx context.Context, app string, p segment.Part) error {
+func (s Segments) WriteBuiltPart(ctx context.Context, app string, p segment.Part) error {
 	value, err := segment.EncodePart(p)
 	if err != nil {
 		return err
@@ -117,7 +117,7 @@ func (s *Store) WriteBuiltPart(ctx context.Context, app string, p segment.Part) 
 
 // BuiltParts reads the descriptions of the parts of a generation, by From in the order of
 // users.
-func (s *Store) BuiltParts(ctx context.Context, app, generation string) ([]segment.Part, error) {
+func (s Segments) BuiltParts(ctx context.Context, app, generation string) ([]segment.Part, error) {
 	var parts []segment.Part
 	err := s.readSegments(ctx, app, bigtable.PrefixRange(builtPrefix(app, generation)), func(key string, cells []segment.Cell) error {
 		p, err := segment.ParsePart(cells[0].Value)
@@ -141,7 +141,7 @@ type SegmentList struct {
 // ReadSegmentLists reads the lists of a term in parts without buckets: by part, the cells
 // that can lie above the threshold. A part in which no cell can has no entry. The caller
 // may keep the cells.
-func (s *Store) ReadSegmentLists(ctx context.Context, app string, q SegmentList) (map[segment.PartID][]segment.Cell, error) {
+func (s Segments) ReadSegmentLists(ctx context.Context, app string, q SegmentList) (map[segment.PartID][]segment.Cell, error) {
 	found := make(map[segment.PartID][]segment.Cell, len(q.Parts))
 	// The columns depend on the instant of a part, by its number of half-lives: one request each.
 	groups := map[[2]string]bigtable.RowList{}
@@ -178,7 +178,7 @@ type SegmentRow struct {
 
 // ReadSegmentRows reads rows of parts. A row that does not exist has no entry. The caller
 // may keep the cells.
-func (s *Store) ReadSegmentRows(ctx context.Context, app string, rows []SegmentRow) (map[SegmentRow][]segment.Cell, error) {
+func (s Segments) ReadSegmentRows(ctx context.Context, app string, rows []SegmentRow) (map[SegmentRow][]segment.Cell, error) {
 	found := make(map[SegmentRow][]segment.Cell, len(rows))
 	names := make(map[string]SegmentRow, len(rows))
 	keys := make([]string, len(rows))
@@ -200,7 +200,7 @@ func (s *Store) ReadSegmentRows(ctx context.Context, app string, rows []SegmentR
 
 // ReadSegmentUntils reads the cells of the profiles of parts that expire up to the hour of
 // an instant (ms).
-func (s *Store) ReadSegmentUntils(ctx context.Context, app string, parts []segment.PartID, at int64) (map[segment.PartID][]segment.Cell, error) {
+func (s Segments) ReadSegmentUntils(ctx context.Context, app string, parts []segment.PartID, at int64) (map[segment.PartID][]segment.Cell, error) {
 	found, keys := make(map[segment.PartID][]segment.Cell, len(parts)), make(bigtable.RowList, len(parts))
 	names := make(map[string]segment.PartID, len(parts))
 	for i, id := range parts {
@@ -220,7 +220,7 @@ func (s *Store) ReadSegmentUntils(ctx context.Context, app string, parts []segme
 
 // ScanSegmentValues passes the cells of the values of parts, in the order of the parts and
 // of their filters.
-func (s *Store) ScanSegmentValues(ctx context.Context, app string, parts []segment.PartID, fn func(part segment.PartID, cell []byte) error) error {
+func (s Segments) ScanSegmentValues(ctx context.Context, app string, parts []segment.PartID, fn func(part segment.PartID, cell []byte) error) error {
 	for _, id := range parts {
 		prefix := segmentPrefix(app, "p") + id.String() + "," + segmentKinds[segment.Values] + ","
 		err := s.readSegments(ctx, app, bigtable.PrefixRange(prefix), func(_ string, cells []segment.Cell) error {

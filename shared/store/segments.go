@@ -82,7 +82,7 @@ func (s *Store) readSegments(ctx context.Context, app string, rows bigtable.RowS
 // ReadSegmentManifest reads an app's manifest of segments. An app without one has an empty
 // manifest. A damaged manifest is an empty one of its version, so that the next build
 // replaces it. The error is wire.ErrNewer if a newer version of the engine wrote it.
-func (s *Store) ReadSegmentManifest(ctx context.Context, app string) (segment.Manifest, error) {
+func (s Segments) ReadSegmentManifest(ctx context.Context, app string) (segment.Manifest, error) {
 	var stored []byte
 	err := s.readSegments(ctx, app, bigtable.SingleRow(segmentManifestKey(app)), func(_ string, cells []segment.Cell) error {
 		stored = cells[0].Value
@@ -106,7 +106,7 @@ func (s *Store) ReadSegmentManifest(ctx context.Context, app string) (segment.Ma
 // SwapSegmentManifest stores a manifest as the version after the given one, if the stored
 // manifest has that version: 0 means that there is none. It returns false if it has
 // another, or if the first answer was lost; in the second case it may have been replaced.
-func (s *Store) SwapSegmentManifest(ctx context.Context, app string, version int64, m segment.Manifest) (bool, error) {
+func (s Segments) SwapSegmentManifest(ctx context.Context, app string, version int64, m segment.Manifest) (bool, error) {
 	m.Version = version + 1
 	value, err := m.Encode()
 	if err != nil {

@@ -76,7 +76,7 @@ func writeShares(b *testing.B, s *store.Store, users int) []segment.Part {
 				b.Fatal(err)
 			}
 		}
-		w := s.NewSegmentWriter(context.Background(), app, id)
+		w := s.Segments.NewSegmentWriter(context.Background(), app, id)
 		part, err := p.Finish(segmentInstant, w.Write)
 		if err = errors.Join(err, w.Flush()); err != nil {
 			b.Fatal(err)
@@ -105,7 +105,7 @@ func readPage(b *testing.B, s *store.Store, parts []segment.Part, share string, 
 	if err != nil {
 		b.Fatal(err)
 	}
-	lists, err := s.ReadSegmentLists(b.Context(), app, store.SegmentList{Term: q.Terms[0], Threshold: q.Lists(0, at), Parts: parts})
+	lists, err := s.Segments.ReadSegmentLists(b.Context(), app, store.SegmentList{Term: q.Terms[0], Threshold: q.Lists(0, at), Parts: parts})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func readPage(b *testing.B, s *store.Store, parts []segment.Part, share string, 
 			rows = append(rows, row)
 		}
 	}
-	tokens, err := s.ReadSegmentRows(b.Context(), app, rows)
+	tokens, err := s.Segments.ReadSegmentRows(b.Context(), app, rows)
 	if err != nil {
 		b.Fatal(err)
 	}

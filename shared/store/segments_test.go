@@ -40,7 +40,7 @@ func writePart(t *testing.T, s *store.Store, id segment.PartID, delta bool, user
 			t.Fatal(err)
 		}
 	}
-	w := s.NewSegmentWriter(t.Context(), app, id)
+	w := s.Segments.NewSegmentWriter(t.Context(), app, id)
 	part, err := p.Finish(segmentInstant, w.Write)
 	if err = errors.Join(err, w.Flush()); err != nil {
 		t.Fatal(err)
@@ -75,7 +75,7 @@ func TestSegmentManifestSwaps(t *testing.T) {
 	s, ctx := storetest.New(t), t.Context()
 	swap := func(version int64, m segment.Manifest, want bool) {
 		t.Helper()
-		if ok, err := s.SwapSegmentManifest(ctx, app, version, m); ok != want || err != nil {
+		if ok, err := s.Segments.SwapSegmentManifest(ctx, app, version, m); ok != want || err != nil {
 			t.Errorf("swap of version %d by %s = %v, %v; want %v", version, m.Generation, ok, err, want)
 		}
 	}
@@ -85,11 +85,11 @@ func TestSegmentManifestSwaps(t *testing.T) {
 	swap(0, segment.Manifest{Generation: "late"}, false)
 	swap(1, segment.Manifest{Generation: "g2"}, true)
 	swap(1, segment.Manifest{Generation: "late"}, false)
-	got, err := s.ReadSegmentManifest(ctx, app)
+	got, err := s.Segments.ReadSegmentManifest(ctx, app)
 	if diff := cmp.Diff(segment.Manifest{Version: 2, Generation: "g2"}, got); diff != "" || err != nil {
 		t.Errorf("manifest (-want +got): %s, %v", diff, err)
 	}
-	if other, err := s.ReadSegmentManifest(ctx, "other"); err != nil || other.Version != 0 {
+	if other, err := s.Segments.ReadSegmentManifest(ctx, "other"); err != nil || other.Version != 0 {
 		t.Errorf("manifest of another app: %+v, %v", other, err)
 	}
 }
@@ -102,7 +102,7 @@ func TestSegmentListsAboveAThreshold(t *testing.T) {
 	parts := []segment.Part{writePart(t, s, 1, false, segmentUsers(users)), writePart(t, s, 2, false, segmentUsers(300))}
 	last := math.MaxInt
 	for _, above := range []float64{0, 100, 10_000, 19_990, users} {
-		found, err := s.ReadSegmentLists(ctx, app, store.SegmentList{Term: nike(above), Threshold: nike(above).Threshold(segmentInstant), Parts: parts})
+		found, err := s.Segments.ReadSegmentLists(ctx, app, store.SegmentList{Term: nike(above), Threshold: nike(above).Threshold(segmentInstant), Parts: parts})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +120,7 @@ func TestSegmentListsAboveAThreshold(t *testing.T) {
 		}
 		last = size
 	}
-	if found, err := s.ReadSegmentLists(ctx, app, store.SegmentList{Term: segment.Term{Filter: event.Filter{Facet: "brand", Value: "Nike"}}, Threshold: segment.NoOrder, Parts: parts}); err != nil || len(found) > 0 {
+	if found, err := s.Segments.ReadSegmentLists(ctx, app, store.SegmentList{Term: segment.Term{Filter: event.Filter{Facet: "brand", Value: "Nike"}}, Threshold: segment.NoOrder, Parts: parts}); err != nil || len(found) > 0 {
 		t.Errorf("lists of a value that nobody holds: %v, %v", found, err)
 	}
 }
@@ -130,7 +130,7 @@ func TestSegmentDeltaLists(t *testing.T) {
 	s := storetest.New(t)
 	part := writePart(t, s, 5, true, segmentUsers(3_000))
 	row := store.SegmentRow{Part: 5, Kind: segment.Bucket, N: segment.BucketOf("brand", "Nike, Inc", part.Buckets)}
-	found, err := s.ReadSegmentRows(t.Context(), app, []store.SegmentRow{row})
+	found, err := s.Segments.ReadSegmentRows(t.Context(), app, []store.SegmentRow{row})
 	if err != nil || len(found[row]) != 1 {
 		t.Fatalf("bucket %v, %v", found, err)
 	}
@@ -148,7 +148,7 @@ func TestSegmentRows(t *testing.T) {
 	s, ctx := storetest.New(t), t.Context()
 	part := writePart(t, s, 9, false, segmentUsers(600))
 	index, second := store.SegmentRow{Part: 9, Kind: segment.Index}, store.SegmentRow{Part: 9, Kind: segment.Tokens, N: 1}
-	found, err := s.ReadSegmentRows(ctx, app, []store.SegmentRow{index, second, {Part: 9, Kind: segment.Tokens, N: 99}})
+	found, err := s.Segments.ReadSegmentRows(ctx, app, []store.SegmentRow{index, second, {Part: 9, Kind: segment.Tokens, N: 99}})
 	if err != nil || len(found) != 2 {
 		t.Fatalf("%d rows, %v; want 2", len(found), err)
 	}
@@ -157,7 +157,7 @@ func TestSegmentRows(t *testing.T) {
 		t.Errorf("u00300 is in row %d, %v; the part has %d", x.Row("u00300"), err, part.TokenRows())
 	}
 	expired := func(at int64) (users []int) {
-		cells, err := s.ReadSegmentUntils(ctx, app, []segment.PartID{9}, at)
+		cells, err := s.Segments.ReadSegmentUntils(ctx, app, []segment.PartID{9}, at)
 		if err = errors.Join(err, segment.Expired(cells[9], at, func(o uint16) { users = append(users, int(o)) })); err != nil {
 			t.Fatal(err)
 		}
@@ -171,17 +171,17 @@ func TestSegmentRows(t *testing.T) {
 		t.Errorf("before the third day ends %v have expired", got)
 	}
 	holders := map[string]int{}
-	err = s.ScanSegmentValues(ctx, app, []segment.PartID{9}, func(_ segment.PartID, cell []byte) error {
+	err = s.Segments.ScanSegmentValues(ctx, app, []segment.PartID{9}, func(_ segment.PartID, cell []byte) error {
 		return segment.EachValue(cell, func(facet, value string, n int) error { holders[facet+":"+value] += n; return nil })
 	})
 	if diff := cmp.Diff(map[string]int{"brand:Nike, Inc": 600, "color:Red": 6}, holders); diff != "" || err != nil {
 		t.Errorf("values (-want +got): %s, %v", diff, err)
 	}
 	want := map[segment.PartID]map[segment.PartID][]uint16{9: {1: {0, 5, 65_535}, 2: {7}}}
-	if err := s.WriteSetOuts(ctx, app, 9, want[9]); err != nil {
+	if err := s.Segments.WriteSetOuts(ctx, app, 9, want[9]); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := s.ReadSetOuts(ctx, app, []segment.PartID{9, 10}); err != nil || cmp.Diff(want, got) != "" {
+	if got, err := s.Segments.ReadSetOuts(ctx, app, []segment.PartID{9, 10}); err != nil || cmp.Diff(want, got) != "" {
 		t.Errorf("set-outs %v, %v; want %v", got, err, want)
 	}
 }
@@ -192,11 +192,11 @@ func TestBuiltPartsAreReplacedByTheirFirstUser(t *testing.T) {
 	for _, p := range []segment.Part{
 		{ID: 1, Generation: "g1", To: "m"}, {ID: 2, Generation: "g1", From: "m"}, {ID: 3, Generation: "g1", From: "m", To: "q"}, {ID: 4, Generation: "g1,x"},
 	} {
-		if err := s.WriteBuiltPart(ctx, app, p); err != nil {
+		if err := s.Segments.WriteBuiltPart(ctx, app, p); err != nil {
 			t.Fatal(err)
 		}
 	}
-	got, err := s.BuiltParts(ctx, app, "g1")
+	got, err := s.Segments.BuiltParts(ctx, app, "g1")
 	want := []segment.Part{{ID: 1, Generation: "g1", To: "m"}, {ID: 3, Generation: "g1", From: "m", To: "q"}}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("parts (-want +got): %s, %v", diff, err)
@@ -210,26 +210,26 @@ func TestTokensAreBlanked(t *testing.T) {
 	s, ctx := storetest.New(t), t.Context()
 	users := segmentUsers(600)
 	base, delta := writePart(t, s, 1, false, users), writePart(t, s, 2, true, users[250:260])
-	if _, err := s.SwapSegmentManifest(ctx, app, 0, segment.Manifest{Parts: []segment.Part{base, delta}}); err != nil {
+	if _, err := s.Segments.SwapSegmentManifest(ctx, app, 0, segment.Manifest{Parts: []segment.Part{base, delta}}); err != nil {
 		t.Fatal(err)
 	}
 	gone := []string{users[0], users[1], users[255], users[256], users[257], users[599]}
 	var wg sync.WaitGroup
 	for _, user := range gone {
 		wg.Go(func() {
-			if _, err := s.BlankSegmentToken(ctx, app, user); err != nil {
+			if _, err := s.Segments.BlankSegmentToken(ctx, app, user); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	wg.Wait()
-	if n, err := s.BlankSegmentToken(ctx, app, "nobody"); n != 0 || err != nil {
+	if n, err := s.Segments.BlankSegmentToken(ctx, app, "nobody"); n != 0 || err != nil {
 		t.Errorf("an unknown token is blanked in %d parts, %v", n, err)
 	}
 	for row := range 3 {
 		at := store.SegmentRow{Part: 1, Kind: segment.Tokens, N: row}
 		index := store.SegmentRow{Part: 1, Kind: segment.Index}
-		found, err := s.ReadSegmentRows(ctx, app, []store.SegmentRow{at, index})
+		found, err := s.Segments.ReadSegmentRows(ctx, app, []store.SegmentRow{at, index})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -254,14 +254,14 @@ func TestPartsAreDropped(t *testing.T) {
 	for id := range segment.PartID(4) {
 		p := writePart(t, s, id, id == 3, segmentUsers(700))
 		p.Generation, p.From = "g1", id.String()
-		if err := s.WriteBuiltPart(ctx, app, p); err != nil {
+		if err := s.Segments.WriteBuiltPart(ctx, app, p); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := s.DropSegmentParts(ctx, app, func(id segment.PartID) bool { return id != 2 }); err != nil {
+	if err := s.Segments.DropSegmentParts(ctx, app, func(id segment.PartID) bool { return id != 2 }); err != nil {
 		t.Fatal(err)
 	}
-	keys, err := s.FindRows(ctx, store.AppRows{App: app, Table: store.TableSegments}, 1_000)
+	keys, err := s.Rows.FindRows(ctx, store.AppRows{App: app, Table: store.TableSegments}, 1_000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -274,18 +274,18 @@ func TestSegmentSizes(t *testing.T) {
 	t.Parallel()
 	s, ctx := storetest.New(t), t.Context()
 	for day, users := range map[string]int{"2026-11-24": 7, "2026-11-23": 5} {
-		if err := s.SetSegmentSize(ctx, app, "fans", day, users); err != nil {
+		if err := s.Segments.SetSegmentSize(ctx, app, "fans", day, users); err != nil {
 			t.Fatal(err)
 		}
 	}
-	got, err := s.SegmentSizes(ctx, app, "fans")
+	got, err := s.Segments.SegmentSizes(ctx, app, "fans")
 	if diff := cmp.Diff([]store.SegmentSize{{"2026-11-23", 5}, {"2026-11-24", 7}}, got); diff != "" || err != nil {
 		t.Errorf("sizes (-want +got): %s, %v", diff, err)
 	}
-	if err := s.DeleteSegmentSizes(ctx, app, "fans"); err != nil {
+	if err := s.Segments.DeleteSegmentSizes(ctx, app, "fans"); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := s.SegmentSizes(ctx, app, "fans"); len(got) > 0 || err != nil {
+	if got, err := s.Segments.SegmentSizes(ctx, app, "fans"); len(got) > 0 || err != nil {
 		t.Errorf("deleted sizes %v, %v", got, err)
 	}
 }
@@ -293,22 +293,22 @@ func TestSegmentSizes(t *testing.T) {
 func TestExportedFiles(t *testing.T) {
 	t.Parallel()
 	s, ctx := storetest.New(t), t.Context()
-	err := errors.Join(s.WriteExportChunk(ctx, app, "j1", 0, []byte("a\n")), s.WriteExportChunk(ctx, app, "j1", 1, []byte("b\n")))
+	err := errors.Join(s.Segments.WriteExportChunk(ctx, app, "j1", 0, []byte("a\n")), s.Segments.WriteExportChunk(ctx, app, "j1", 1, []byte("b\n")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, complete, err := s.Export(ctx, app, "j1"); complete || err != nil {
+	if _, _, complete, err := s.Segments.Export(ctx, app, "j1"); complete || err != nil {
 		t.Errorf("an export that has not ended is complete: %v, %v", complete, err)
 	}
-	if err := s.EndExport(ctx, app, "j1", 2, 2); err != nil {
+	if err := s.Segments.EndExport(ctx, app, "j1", 2, 2); err != nil {
 		t.Fatal(err)
 	}
-	chunks, lines, complete, err := s.Export(ctx, app, "j1")
-	chunk, err2 := s.ReadExportChunk(ctx, app, "j1", 1)
+	chunks, lines, complete, err := s.Segments.Export(ctx, app, "j1")
+	chunk, err2 := s.Segments.ReadExportChunk(ctx, app, "j1", 1)
 	if chunks != 2 || lines != 2 || !complete || string(chunk) != "b\n" || err != nil || err2 != nil {
 		t.Errorf("%d chunks, %d lines, complete %v, the second %q, %v %v", chunks, lines, complete, chunk, err, err2)
 	}
-	if chunk, err := s.ReadExportChunk(ctx, app, "j2", 0); chunk != nil || err != nil {
+	if chunk, err := s.Segments.ReadExportChunk(ctx, app, "j2", 0); chunk != nil || err != nil {
 		t.Errorf("a file that does not exist has %q, %v", chunk, err)
 	}
 }

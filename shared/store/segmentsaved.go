@@ -19,12 +19,12 @@ type SegmentSize struct {
 func segmentSizeKey(app, name string) string { return segmentPrefix(app, "s") + keyText(name) }
 
 // SetSegmentSize stores the size of a saved segment on a day (2026-11-23).
-func (s *Store) SetSegmentSize(ctx context.Context, app, name, day string, users int) error {
+func (s Segments) SetSegmentSize(ctx context.Context, app, name, day string, users int) error {
 	return s.writeSegment(ctx, app, segmentSizeKey(app, name), familySizes, day, bigEndian(int64(users)))
 }
 
 // SegmentSizes reads the sizes of a saved segment by day, ascending.
-func (s *Store) SegmentSizes(ctx context.Context, app, name string) ([]SegmentSize, error) {
+func (s Segments) SegmentSizes(ctx context.Context, app, name string) ([]SegmentSize, error) {
 	var sizes []SegmentSize
 	err := s.readSegments(ctx, app, bigtable.SingleRow(segmentSizeKey(app, name)), func(key string, cells []segment.Cell) error {
 		for _, c := range cells {
@@ -39,7 +39,7 @@ func (s *Store) SegmentSizes(ctx context.Context, app, name string) ([]SegmentSi
 }
 
 // DeleteSegmentSizes deletes the sizes of a saved segment.
-func (s *Store) DeleteSegmentSizes(ctx context.Context, app, name string) error {
+func (s Segments) DeleteSegmentSizes(ctx context.Context, app, name string) error {
 	m := bigtable.NewMutation()
 	m.DeleteRow()
 	if err := s.segments(app).Apply(ctx, segmentSizeKey(app, name), m); err != nil {
@@ -63,18 +63,18 @@ func exportKey(app, file string, n int) string {
 func endOfExport(app, file string) string { return exportPrefix(app, file) + "end" }
 
 // WriteExportChunk stores a piece of an exported file, numbered from 0.
-func (s *Store) WriteExportChunk(ctx context.Context, app, file string, n int, chunk []byte) error {
+func (s Segments) WriteExportChunk(ctx context.Context, app, file string, n int, chunk []byte) error {
 	return s.writeSegment(ctx, app, exportKey(app, file, n), familyExport, columnExport, chunk)
 }
 
 // EndExport stores that a file is complete: its number of chunks and lines.
-func (s *Store) EndExport(ctx context.Context, app, file string, chunks, lines int) error {
+func (s Segments) EndExport(ctx context.Context, app, file string, chunks, lines int) error {
 	value := append(bigEndian(int64(chunks)), bigEndian(int64(lines))...)
 	return s.writeSegment(ctx, app, endOfExport(app, file), familyExport, columnExport, value)
 }
 
 // Export reads what EndExport stored. complete is false if it has not, or not any more.
-func (s *Store) Export(ctx context.Context, app, file string) (chunks, lines int, complete bool, err error) {
+func (s Segments) Export(ctx context.Context, app, file string) (chunks, lines int, complete bool, err error) {
 	b, err := s.readExport(ctx, app, endOfExport(app, file))
 	if err != nil || len(b) != 16 {
 		return 0, 0, false, err
@@ -84,7 +84,7 @@ func (s *Store) Export(ctx context.Context, app, file string) (chunks, lines int
 
 // ReadExportChunk reads a piece of an exported file, nil if it does not exist: after seven
 // days, Bigtable has dropped it.
-func (s *Store) ReadExportChunk(ctx context.Context, app, file string, n int) ([]byte, error) {
+func (s Segments) ReadExportChunk(ctx context.Context, app, file string, n int) ([]byte, error) {
 	return s.readExport(ctx, app, exportKey(app, file, n))
 }
 

@@ -40,8 +40,24 @@ type Config struct {
 	FilterColumns int `env:"BIGTABLE_FILTER_COLUMNS" envDefault:"150"`
 }
 
-// Store reads and writes the tables. It is safe for concurrent use.
+// Store reads and writes the tables, each through its own view. It is safe for concurrent use.
 type Store struct {
+	Users        Users
+	Events       Events
+	Histories    Histories
+	Dictionaries Dictionaries
+	Changes      Changes
+	Catalog      Catalog
+	Crowd        Crowd
+	Segments     Segments
+	Refused      RefusedTable
+	Recent       Recent
+	Usage        Usage
+	Rates        Rates
+	Jobs         Jobs
+	AuditLog     AuditLog
+	Rows         Rows
+
 	client, serving *bigtable.Client
 	analysis        *bigtable.Client // nil: none of its own
 	tables          tables
@@ -86,7 +102,7 @@ func Open(ctx context.Context, cfg Config, opts ...option.ClientOption) (*Store,
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{client: primary.Client, serving: primary.Client, filterColumns: cfg.FilterColumns, meter: m}
+	s := (&Store{client: primary.Client, serving: primary.Client, filterColumns: cfg.FilterColumns, meter: m}).view()
 	serving := primary
 	if cfg.ServingProfile != "" && cfg.ServingProfile != cfg.Profile {
 		s.separateServing = true

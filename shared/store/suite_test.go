@@ -24,7 +24,7 @@ type fixture struct {
 	layout   schema.Layout
 }
 
-func (b fixture) log() store.Log { return b.Log(app, b.layout) }
+func (b fixture) log() store.Log { return b.Events.Log(app, b.layout) }
 
 func TestInProcess(t *testing.T) {
 	t.Parallel()

@@ -71,7 +71,7 @@ func TestReadsSendOnlyWhatIsAskedFor(t *testing.T) {
 	tr := &traffic{}
 	s, ctx := storetest.New(t, grpc.WithStatsHandler(tr)), context.Background()
 	const profile, summary, session, counted, block, inline, original = 1_000_000, 100_000, 200_000, 20_000, 500_000, 70_000, 50_000
-	row, err := s.TakeTicket(ctx, app, "u")
+	row, err := s.Users.TakeTicket(ctx, app, "u")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,15 +79,15 @@ func TestReadsSendOnlyWhatIsAskedFor(t *testing.T) {
 	big.Original = make([]byte, original)
 	for _, write := range []func() error{
 		func() error {
-			return s.WriteProfiles(ctx, app, []store.ProfileWrite{
+			return s.Users.WriteProfiles(ctx, app, []store.ProfileWrite{
 				{User: "u", Row: row, Value: make([]byte, profile), Summary: make([]byte, summary), Session: make([]byte, session), Counted: make([]byte, counted)}})
 		},
 		func() error {
-			return s.WriteBlocks(ctx, app, "u", []store.BlockWrite{{Value: make([]byte, block)}, {ID: blockOf(1, 1), Value: make([]byte, block)}})
+			return s.Histories.WriteBlocks(ctx, app, "u", []store.BlockWrite{{Value: make([]byte, block)}, {ID: blockOf(1, 1), Value: make([]byte, block)}})
 		},
-		func() error { return s.Log(app, schema.Default()).Append(ctx, []store.LogEvent{big}) },
+		func() error { return s.Events.Log(app, schema.Default()).Append(ctx, []store.LogEvent{big}) },
 		func() error {
-			_, err := s.CommitFold(ctx, app, "u", row.Ticket, manifest(1), store.SetInline(make([]byte, inline)))
+			_, err := s.Users.CommitFold(ctx, app, "u", row.Ticket, manifest(1), store.SetInline(make([]byte, inline)))
 			return err
 		},
 	} {
@@ -97,7 +97,7 @@ func TestReadsSendOnlyWhatIsAskedFor(t *testing.T) {
 	}
 	scan := func(parts store.UserParts) func() error {
 		return func() error {
-			return s.ScanUsers(ctx, app, "", "", 0, parts, func(string, store.User) error { return nil })
+			return s.Users.ScanUsers(ctx, app, "", "", 0, parts, func(string, store.User) error { return nil })
 		}
 	}
 	ranges, c := []store.UserRange{{User: "u", To: history.End}}, affinity.Compile(clicks)
@@ -107,29 +107,31 @@ func TestReadsSendOnlyWhatIsAskedFor(t *testing.T) {
 		want int // bytes, apart from some hundred of keys and columns
 		do   func() error
 	}{
-		{"ReadUser", profile, func() error { _, err := s.ReadUser(ctx, app, "u"); return err }},
-		{"ReadServing", profile, func() error { _, err := s.ReadServing(ctx, app, "u", store.UserProfile); return err }},
-		{"ReadServing, session", profile + session, func() error { _, err := s.ReadServing(ctx, app, "u", store.UserSession); return err }},
-		{"ReadBases", profile + session + counted, func() error { _, err := s.ReadBases(ctx, app, []string{"u", "v"}, 1<<20); return err }},
-		{"ReadUsers", profile, func() error { _, err := s.ReadUsers(ctx, app, []string{"u", "v"}); return err }},
+		{"ReadUser", profile, func() error { _, err := s.Users.ReadUser(ctx, app, "u"); return err }},
+		{"ReadServing", profile, func() error { _, err := s.Users.ReadServing(ctx, app, "u", store.UserProfile); return err }},
+		{"ReadServing, session", profile + session, func() error { _, err := s.Users.ReadServing(ctx, app, "u", store.UserSession); return err }},
+		{"ReadBases", profile + session + counted, func() error { _, err := s.Users.ReadBases(ctx, app, []string{"u", "v"}, 1<<20); return err }},
+		{"ReadUsers", profile, func() error { _, err := s.Users.ReadUsers(ctx, app, []string{"u", "v"}); return err }},
 		{"ScanUsers, profile", profile, scan(store.UserProfile)},
 		{"ScanUsers, summary", summary, scan(store.UserSummary)},
 		{"ScanUsers, state", 0, scan(store.UserState)},
 		{"ScanUsers, history", inline, scan(store.UserHistory)},
 		{"ReadInline", inline, func() error {
-			return s.ReadInline(ctx, app, []string{"u", "v"}, func(string, []byte) error { return nil })
+			return s.Users.ReadInline(ctx, app, []string{"u", "v"}, func(string, []byte) error { return nil })
 		}},
-		{"TakeTicket", 0, func() error { _, err := s.TakeTicket(ctx, app, "u"); return err }},
-		{"ScanUserKeys", 0, func() error { return s.ScanUserKeys(ctx, app, "", "", func(string) error { return nil }) }},
+		{"TakeTicket", 0, func() error { _, err := s.Users.TakeTicket(ctx, app, "u"); return err }},
+		{"ScanUserKeys", 0, func() error { return s.Users.ScanUserKeys(ctx, app, "", "", func(string) error { return nil }) }},
 		{"ReadBlocks", block, func() error {
-			return s.ReadBlocks(ctx, app, []store.BlockName{{User: "u", ID: blockOf(1, 1)}}, func(store.BlockName, []byte) error { return nil })
+			return s.Histories.ReadBlocks(ctx, app, []store.BlockName{{User: "u", ID: blockOf(1, 1)}}, func(store.BlockName, []byte) error { return nil })
 		}},
-		{"ScanBlockKeys", 0, func() error { return s.ScanBlockKeys(ctx, app, "", "", func(store.BlockName) error { return nil }) }},
-		{"ListBlocks", 0, func() error { _, err := s.ListBlocks(ctx, app, "u"); return err }},
-		{"ReadLog", 30_000, func() error { return s.Log(app, schema.Default()).Read(ctx, ranges, ignore) }},
-		{"ReadLogFor", 10_000, func() error { return s.Log(app, schema.Default()).ReadFor(ctx, ranges, c, ignore) }},
+		{"ScanBlockKeys", 0, func() error {
+			return s.Histories.ScanBlockKeys(ctx, app, "", "", func(store.BlockName) error { return nil })
+		}},
+		{"ListBlocks", 0, func() error { _, err := s.Histories.ListBlocks(ctx, app, "u"); return err }},
+		{"ReadLog", 30_000, func() error { return s.Events.Log(app, schema.Default()).Read(ctx, ranges, ignore) }},
+		{"ReadLogFor", 10_000, func() error { return s.Events.Log(app, schema.Default()).ReadFor(ctx, ranges, c, ignore) }},
 		{"ReadOriginals", 30_000 + original, func() error {
-			return s.Log(app, schema.Default()).ReadOriginals(ctx, ranges, func(string, store.LogRow, []byte) error { return nil })
+			return s.Events.Log(app, schema.Default()).ReadOriginals(ctx, ranges, func(string, store.LogRow, []byte) error { return nil })
 		}},
 	} {
 		requests, _, received := tr.of(t, call.do)
@@ -146,11 +148,11 @@ func TestSampleIsNotAScan(t *testing.T) {
 	for i := range 2000 {
 		writes = append(writes, store.ProfileWrite{User: fmt.Sprint("user", i), Row: store.User{Ticket: 1}, Value: make([]byte, 1000), Version: 1})
 	}
-	if err := s.WriteProfiles(ctx, app, writes); err != nil {
+	if err := s.Users.WriteProfiles(ctx, app, writes); err != nil {
 		t.Fatal(err)
 	}
 	_, _, received := tr.of(t, func() error {
-		_, err := s.SampleUsers(ctx, app, 5, 20, rand.New(rand.NewPCG(1, 2)))
+		_, err := s.Users.SampleUsers(ctx, app, 5, 20, rand.New(rand.NewPCG(1, 2)))
 		return err
 	})
 	if received > 10_000 { // 20 rows, and some 20 places where the table is cut
@@ -181,13 +183,13 @@ func TestRequestsStayWithinLimits(t *testing.T) {
 		limit int
 		do    func() error
 	}{
-		{"WriteBlocks", 6 << 20, func() error { return s.WriteBlocks(ctx, app, "u", blocks) }},
+		{"WriteBlocks", 6 << 20, func() error { return s.Histories.WriteBlocks(ctx, app, "u", blocks) }},
 		{"ReadBlocks", 512 << 10, func() error {
-			return s.ReadBlocks(ctx, app, names, func(store.BlockName, []byte) error { return nil })
+			return s.Histories.ReadBlocks(ctx, app, names, func(store.BlockName, []byte) error { return nil })
 		}},
-		{"ReadUsers", 512 << 10, func() error { _, err := s.ReadUsers(ctx, app, users); return err }},
+		{"ReadUsers", 512 << 10, func() error { _, err := s.Users.ReadUsers(ctx, app, users); return err }},
 		{"ReadLog", 512 << 10, func() error {
-			return s.Log(app, schema.Default()).Read(ctx, ranges, func(string, store.LogRow) error { return nil })
+			return s.Events.Log(app, schema.Default()).Read(ctx, ranges, func(string, store.LogRow) error { return nil })
 		}},
 	} {
 		requests, largest, _ := tr.of(t, call.do)
@@ -196,12 +198,14 @@ func TestRequestsStayWithinLimits(t *testing.T) {
 		}
 	}
 	for _, empty := range []func() error{
-		func() error { return s.ReadBlocks(ctx, app, nil, nil) },
-		func() error { return s.WriteBlocks(ctx, app, "u", nil) },
-		func() error { return s.DeleteBlocks(ctx, app, "u", nil) },
-		func() error { return s.Log(app, schema.Default()).Read(ctx, []store.UserRange{{User: "u"}}, nil) },
-		func() error { return s.ScanBlocks(ctx, app, "v", "u", nil) },
-		func() error { return s.ScanUserKeys(ctx, app, "u", "u", nil) },
+		func() error { return s.Histories.ReadBlocks(ctx, app, nil, nil) },
+		func() error { return s.Histories.WriteBlocks(ctx, app, "u", nil) },
+		func() error { return s.Histories.DeleteBlocks(ctx, app, "u", nil) },
+		func() error {
+			return s.Events.Log(app, schema.Default()).Read(ctx, []store.UserRange{{User: "u"}}, nil)
+		},
+		func() error { return s.Histories.ScanBlocks(ctx, app, "v", "u", nil) },
+		func() error { return s.Users.ScanUserKeys(ctx, app, "u", "u", nil) },
 	} {
 		if requests, _, _ := tr.of(t, empty); requests != 0 {
 			t.Errorf("%d requests for nothing", requests)

@@ -32,7 +32,7 @@ var usageColumns = map[string]func(*usage.Counts) *int64{
 
 // AddUsage adds a batch to its row, and its process's number of batches in the same
 // transaction. A repeated batch is added only if that number does not include it.
-func (s *Store) AddUsage(ctx context.Context, b usage.Batch) error {
+func (s Usage) AddUsage(ctx context.Context, b usage.Batch) error {
 	table, key := s.tables.of(b.App, allUsers).usage, usageKey(b.App, b.Day, b.Shard)
 	if b.Repeated {
 		row, err := table.ReadRow(ctx, key, bigtable.RowFilter(bigtable.ChainFilters(
@@ -95,7 +95,7 @@ func noNames() usage.Names {
 }
 
 // KnownNames returns the names that a shard of an app's day has.
-func (s *Store) KnownNames(ctx context.Context, app string, day usage.Day, shard int) (usage.Names, error) {
+func (s Usage) KnownNames(ctx context.Context, app string, day usage.Day, shard int) (usage.Names, error) {
 	names := noNames()
 	row, err := s.tables.of(app, allUsers).usage.ReadRow(ctx, usageKey(app, day, shard),
 		bigtable.RowFilter(bigtable.ChainFilters(bigtable.FamilyFilter(familyNames), bigtable.LatestNFilter(1))))
@@ -109,7 +109,7 @@ func (s *Store) KnownNames(ctx context.Context, app string, day usage.Day, shard
 }
 
 // Names returns how many events of some days had which kinds and facets.
-func (s *Store) Names(ctx context.Context, app string, from, to usage.Day) (usage.Names, error) {
+func (s Usage) Names(ctx context.Context, app string, from, to usage.Day) (usage.Names, error) {
 	names := noNames()
 	err := s.scanUsage(ctx, app, from, to, familyNames, func(_ usage.Day, column string, value []byte) error {
 		addName(&names, column, number(value))
@@ -119,7 +119,7 @@ func (s *Store) Names(ctx context.Context, app string, from, to usage.Day) (usag
 }
 
 // PutHotUsers replaces the hot users of a process in a day.
-func (s *Store) PutHotUsers(ctx context.Context, app string, day usage.Day, shard int, process string, users []usage.User) error {
+func (s Usage) PutHotUsers(ctx context.Context, app string, day usage.Day, shard int, process string, users []usage.User) error {
 	value, err := json.Marshal(users)
 	if err != nil {
 		return fmt.Errorf("encode hot users of %s: %w", app, err)
@@ -134,7 +134,7 @@ func (s *Store) PutHotUsers(ctx context.Context, app string, day usage.Day, shar
 
 // PutKeyDays stores days on which keys were used. The day is the time of the cell,
 // so the latest day stays, in whatever order processes write.
-func (s *Store) PutKeyDays(ctx context.Context, app string, days map[string]usage.Day) error {
+func (s Usage) PutKeyDays(ctx context.Context, app string, days map[string]usage.Day) error {
 	m := bigtable.NewMutation()
 	for hash, day := range days {
 		m.Set(familyKeys, hash, bigtable.Time(day.Time()), []byte(day.String()))
@@ -147,7 +147,7 @@ func (s *Store) PutKeyDays(ctx context.Context, app string, days map[string]usag
 
 // LastUsed returns the last day on which each key of an app was used, by the key's
 // hash. A key that was not used within usage.Keep days is missing.
-func (s *Store) LastUsed(ctx context.Context, app string) (map[string]usage.Day, error) {
+func (s Usage) LastUsed(ctx context.Context, app string) (map[string]usage.Day, error) {
 	row, err := s.tables.of(app, allUsers).usage.ReadRow(ctx, usageKeysKey(app),
 		bigtable.RowFilter(bigtable.ChainFilters(bigtable.FamilyFilter(familyKeys), bigtable.LatestNFilter(1))))
 	if err != nil {
@@ -164,7 +164,7 @@ func (s *Store) LastUsed(ctx context.Context, app string) (map[string]usage.Day,
 }
 
 // Usage returns an app's counts by day.
-func (s *Store) Usage(ctx context.Context, app string, from, to usage.Day) (map[usage.Day]usage.Counts, error) {
+func (s Usage) Usage(ctx context.Context, app string, from, to usage.Day) (map[usage.Day]usage.Counts, error) {
 	days := make(map[usage.Day]usage.Counts)
 	err := s.scanUsage(ctx, app, from, to, familyCounts, func(day usage.Day, column string, value []byte) error {
 		if of := usageColumns[column]; of != nil { // else of a newer version
@@ -178,7 +178,7 @@ func (s *Store) Usage(ctx context.Context, app string, from, to usage.Day) (map[
 }
 
 // HotUsers returns the users of an app with the most events.
-func (s *Store) HotUsers(ctx context.Context, app string, from, to usage.Day) ([]usage.User, error) {
+func (s Usage) HotUsers(ctx context.Context, app string, from, to usage.Day) ([]usage.User, error) {
 	var all []usage.User
 	err := s.scanUsage(ctx, app, from, to, familyHot, func(_ usage.Day, _ string, value []byte) error {
 		var users []usage.User

@@ -19,7 +19,7 @@ const usageDay usage.Day = 20_000
 
 func usageOf(t *testing.T, s fixture, from, to usage.Day) map[usage.Day]usage.Counts {
 	t.Helper()
-	days, err := s.Usage(context.Background(), app, from, to)
+	days, err := s.Usage.Usage(context.Background(), app, from, to)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func testUsage(t *testing.T, s fixture) {
 	ctx := context.Background()
 	add := func(b usage.Batch) {
 		t.Helper()
-		if err := s.AddUsage(ctx, b); err != nil {
+		if err := s.Usage.AddUsage(ctx, b); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -70,7 +70,7 @@ func testNames(t *testing.T, s fixture) {
 	foreign.App = app + "2"
 	for _, b := range []usage.Batch{batch, other, foreign} {
 		for range 2 {
-			if err := s.AddUsage(ctx, b); err != nil {
+			if err := s.Usage.AddUsage(ctx, b); err != nil {
 				t.Fatal(err)
 			}
 			b.Repeated = true
@@ -80,12 +80,12 @@ func testNames(t *testing.T, s fixture) {
 		0: batch.Names,
 		1: {Events: map[usage.Kind]int64{seen: 12, bought: 1}, Facets: batch.Names.Facets, Left: 7},
 	} {
-		got, err := s.Names(ctx, app, usageDay, usageDay+days)
+		got, err := s.Usage.Names(ctx, app, usageDay, usageDay+days)
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("%d days later: %v (-want +got):\n%s", days, err, diff)
 		}
 	}
-	known, err := s.KnownNames(ctx, app, usageDay, 0)
+	known, err := s.Usage.KnownNames(ctx, app, usageDay, 0)
 	if diff := cmp.Diff(batch.Names, known); diff != "" || err != nil {
 		t.Errorf("known: %v (-want +got):\n%s", err, diff)
 	}
@@ -98,7 +98,7 @@ func testHotUsers(t *testing.T, s fixture) {
 	ctx := context.Background()
 	put := func(day usage.Day, shard int, process string, users ...usage.User) {
 		t.Helper()
-		if err := s.PutHotUsers(ctx, app, day, shard, process, users); err != nil {
+		if err := s.Usage.PutHotUsers(ctx, app, day, shard, process, users); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -107,7 +107,7 @@ func testHotUsers(t *testing.T, s fixture) {
 	put(usageDay, 0, "q", usage.User{Token: "bob", Events: 6})
 	put(usageDay, 3, "r", usage.User{Token: "ann", Events: 2})
 	put(usageDay+1, 3, "r", usage.User{Token: "cid", Events: 9})
-	users, err := s.HotUsers(ctx, app, usageDay, usageDay)
+	users, err := s.Usage.HotUsers(ctx, app, usageDay, usageDay)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,11 +121,11 @@ func testKeyDays(t *testing.T, s fixture) {
 	for _, days := range []map[string]usage.Day{
 		{"a": usageDay, "b": usageDay}, {"a": usageDay + 1}, {"a": usageDay - 1}, // of a slower process
 	} {
-		if err := s.PutKeyDays(ctx, app, days); err != nil {
+		if err := s.Usage.PutKeyDays(ctx, app, days); err != nil {
 			t.Fatal(err)
 		}
 	}
-	got, err := s.LastUsed(ctx, app)
+	got, err := s.Usage.LastUsed(ctx, app)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func testMeter(t *testing.T, s fixture) {
 	ctx := context.Background()
 	s.layout = schema.Default()
 	now := time.Now()
-	counter := usage.NewCounter(s.Store, func() time.Time { return now }, slog.New(slog.DiscardHandler))
+	counter := usage.NewCounter(s.Store.Usage, func() time.Time { return now }, slog.New(slog.DiscardHandler))
 	flush := func() usage.Counts {
 		t.Helper()
 		if err := counter.Flush(ctx); err != nil {
@@ -151,7 +151,7 @@ func testMeter(t *testing.T, s fixture) {
 		}
 		return usageOf(t, s, usage.DayOf(now), usage.DayOf(now))[usage.DayOf(now)]
 	}
-	if _, err := s.TakeTicket(ctx, app, "u"); err != nil {
+	if _, err := s.Users.TakeTicket(ctx, app, "u"); err != nil {
 		t.Fatal(err)
 	}
 	s.CountIn(counter)
@@ -162,7 +162,7 @@ func testMeter(t *testing.T, s fixture) {
 	if wrote.Rows != 2 || wrote.Bytes < 2*30 || wrote.Bytes > 500 {
 		t.Errorf("two written rows count as %+v", wrote)
 	}
-	if _, err := s.TakeTicket(ctx, app, "u"); err != nil { // a transaction: one row
+	if _, err := s.Users.TakeTicket(ctx, app, "u"); err != nil { // a transaction: one row
 		t.Fatal(err)
 	}
 	if err := s.log().Scan(ctx, s.layout.Read, store.Range{}, 0, func(store.Entry) error { return nil }); err != nil {

@@ -97,19 +97,19 @@ func ticketOf(marks int64, more ...string) *bigtable.ReadModifyWrite {
 // version of the same instant: an append of nothing to a cell reads the cell
 // within the row's transaction. The caller then reads blocks and log, and writes
 // the profile at this ticket.
-func (s *Store) TakeTicket(ctx context.Context, app, user string) (User, error) {
+func (s Users) TakeTicket(ctx context.Context, app, user string) (User, error) {
 	return s.takeTicket(ctx, app, user, nextTicket)
 }
 
 // TakeMark is TakeTicket with a mark in the same request. From then on no reader serves a
 // profile of an earlier row, so the caller need not write one.
-func (s *Store) TakeMark(ctx context.Context, app, user string) (User, error) {
+func (s Users) TakeMark(ctx context.Context, app, user string) (User, error) {
 	return s.takeTicket(ctx, app, user, nextMark)
 }
 
 // TakeOwned is TakeTicket, and returns the owner of the same instant. The ticket counts only
 // if the user is owned here.
-func (s *Store) TakeOwned(ctx context.Context, app, user string) (User, error) {
+func (s Users) TakeOwned(ctx context.Context, app, user string) (User, error) {
 	return s.takeTicket(ctx, app, user, nextOwned)
 }
 
@@ -163,18 +163,18 @@ var userFilters = func() (filters [7]bigtable.ReadOption) {
 var historyFilter = bigtable.TimestampRangeFilter(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC), time.Time{})
 
 // ReadUser reads a user row, to answer a request or to compute a profile.
-func (s *Store) ReadUser(ctx context.Context, app, user string) (User, error) {
-	return s.ReadPrimary(ctx, app, user, UserProfile)
+func (s Users) ReadUser(ctx context.Context, app, user string) (User, error) {
+	return s.Users.ReadPrimary(ctx, app, user, UserProfile)
 }
 
 // ReadPrimary reads parts of a user row from the cluster that is written.
-func (s *Store) ReadPrimary(ctx context.Context, app, user string, parts UserParts) (User, error) {
+func (s Users) ReadPrimary(ctx context.Context, app, user string, parts UserParts) (User, error) {
 	return s.readUser(ctx, s.tables.of(app, user).userRows[parts], app, user, parts)
 }
 
 // ReadServing reads parts of a user row only to answer a request. The row may come
 // from a replica, so the caller must not compute or write a profile from it.
-func (s *Store) ReadServing(ctx context.Context, app, user string, parts UserParts) (User, error) {
+func (s Users) ReadServing(ctx context.Context, app, user string, parts UserParts) (User, error) {
 	return s.readUser(ctx, s.tables.of(app, user).servingRows[parts], app, user, parts)
 }
 
@@ -196,24 +196,24 @@ func (s *Store) readUser(ctx context.Context, rows *rowstream.Point, app, user s
 
 // ReadUsers reads many user rows in one request. It returns no entry for a user
 // without a row.
-func (s *Store) ReadUsers(ctx context.Context, app string, users []string) (map[string]User, error) {
+func (s Users) ReadUsers(ctx context.Context, app string, users []string) (map[string]User, error) {
 	return s.readUsers(ctx, app, users, UserProfile)
 }
 
 // ReadUserHistories is ReadUsers without profiles and with inline blocks: what a
 // computation needs.
-func (s *Store) ReadUserHistories(ctx context.Context, app string, users []string) (map[string]User, error) {
+func (s Users) ReadUserHistories(ctx context.Context, app string, users []string) (map[string]User, error) {
 	return s.readUsers(ctx, app, users, UserHistory)
 }
 
 // ReadUserStates is ReadUsers of the states alone.
-func (s *Store) ReadUserStates(ctx context.Context, app string, users []string) (map[string]User, error) {
+func (s Users) ReadUserStates(ctx context.Context, app string, users []string) (map[string]User, error) {
 	return s.readUsers(ctx, app, users, UserState)
 }
 
 // ReadTickets reads the tickets of many users in one request. It returns no entry for a user
 // who has none.
-func (s *Store) ReadTickets(ctx context.Context, app string, users []string) (map[string]int64, error) {
+func (s Users) ReadTickets(ctx context.Context, app string, users []string) (map[string]int64, error) {
 	found := make(map[string]int64, len(users))
 	err := s.scanUsers(ctx, s.tables.of(app, allUsers).users, app, users, UserTicket, func(user string, row User) error {
 		found[user] = row.Ticket
@@ -233,7 +233,7 @@ func (s *Store) readUsers(ctx context.Context, app string, users []string, parts
 
 // ReadBases is ReadUsers of what a refresh can add events to. The rows lack the state.
 // Once it holds so many bytes as most, it keeps no further row.
-func (s *Store) ReadBases(ctx context.Context, app string, users []string, most int) (map[string]User, error) {
+func (s Users) ReadBases(ctx context.Context, app string, users []string, most int) (map[string]User, error) {
 	found, bytes := make(map[string]User, len(users)), 0
 	err := s.scanUsers(ctx, s.tables.of(app, allUsers).users, app, users, UserBase, func(user string, row User) error {
 		if bytes < most {
@@ -248,12 +248,12 @@ func (s *Store) ReadBases(ctx context.Context, app string, users []string, most 
 // ScanServing is ReadServing of the profiles of many users in one request. It calls
 // fn for each user who has a row, one at a time, in no particular order. An error of
 // fn ends the request.
-func (s *Store) ScanServing(ctx context.Context, app string, users []string, fn func(user string, row User) error) error {
+func (s Users) ScanServing(ctx context.Context, app string, users []string, fn func(user string, row User) error) error {
 	return s.scanUsers(ctx, s.tables.of(app, allUsers).serving, app, users, UserProfile, fn)
 }
 
 // ScanPrimary is ScanServing from the cluster that is written.
-func (s *Store) ScanPrimary(ctx context.Context, app string, users []string, fn func(user string, row User) error) error {
+func (s Users) ScanPrimary(ctx context.Context, app string, users []string, fn func(user string, row User) error) error {
 	return s.scanUsers(ctx, s.tables.of(app, allUsers).users, app, users, UserProfile, fn)
 }
 
@@ -297,7 +297,7 @@ type ProfileWrite struct {
 // session and what it counts are one mutation. A profile without a session writes an
 // empty cell, because otherwise the older session would stay in the row. An error of type RefusedRows
 // names the users whose rows Bigtable will not take; all others are written.
-func (s *Store) WriteProfiles(ctx context.Context, app string, writes []ProfileWrite) error {
+func (s Users) WriteProfiles(ctx context.Context, app string, writes []ProfileWrite) error {
 	b, refused := newBulk(ctx), RefusedRows{}
 	b.retry = true
 	b.refused = func(key string, err error) { refused[userOf(key)] = err }
@@ -334,7 +334,7 @@ func bigEndian(n int64) []byte { return binary.BigEndian.AppendUint64(nil, uint6
 // ForgetUser drops the data derived from deleted events, at a ticket drawn after the
 // tombstone. It replaces the manifest, deletes the inline block and every older profile
 // and session, and leaves a marker. An empty profile would hide events newer than the tombstone.
-func (s *Store) ForgetUser(ctx context.Context, app, user string, ticket int64, manifest []byte) error {
+func (s Users) ForgetUser(ctx context.Context, app, user string, ticket int64, manifest []byte) error {
 	m, at := replace(columnManifest, manifest), bigtable.Timestamp(ticket*microsPerTicket)
 	DropInline()(m)
 	for _, column := range []string{columnProfile, columnSummary, columnSession, columnCounted} {

@@ -16,7 +16,7 @@ import (
 
 func ticket(t *testing.T, s fixture, user string) store.User {
 	t.Helper()
-	row, err := s.TakeTicket(context.Background(), app, user)
+	row, err := s.Users.TakeTicket(context.Background(), app, user)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +25,7 @@ func ticket(t *testing.T, s fixture, user string) store.User {
 
 func read(t *testing.T, s fixture, user string) store.User {
 	t.Helper()
-	row, err := s.ReadUser(context.Background(), app, user)
+	row, err := s.Users.ReadUser(context.Background(), app, user)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func read(t *testing.T, s fixture, user string) store.User {
 
 func write(t *testing.T, s fixture, w ...store.ProfileWrite) {
 	t.Helper()
-	if err := s.WriteProfiles(context.Background(), app, w); err != nil {
+	if err := s.Users.WriteProfiles(context.Background(), app, w); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -44,7 +44,7 @@ func testTickets(t *testing.T, s fixture) {
 	var wg sync.WaitGroup
 	for range cap(seen) {
 		wg.Go(func() {
-			row, err := s.TakeTicket(context.Background(), app, "u")
+			row, err := s.Users.TakeTicket(context.Background(), app, "u")
 			if err != nil {
 				t.Error(err)
 			}
@@ -78,7 +78,7 @@ func testHighestTicket(t *testing.T, s fixture) {
 	if row := read(t, s, "u"); !row.HasProfile || len(row.Profile) != 0 {
 		t.Errorf("read %q, want the cell that says: compute", row.Profile)
 	}
-	rows, err := s.ReadUsers(context.Background(), app, []string{"u", "nobody", "v"})
+	rows, err := s.Users.ReadUsers(context.Background(), app, []string{"u", "nobody", "v"})
 	if err != nil || len(rows) != 2 || string(rows["v"].Profile) != "one" {
 		t.Errorf("rows %v, %v; want u and v", rows, err)
 	}
@@ -88,7 +88,7 @@ func testTombstones(t *testing.T, s fixture) {
 	ctx := context.Background()
 	raise := func(until int64) {
 		t.Helper()
-		if err := s.AdvanceTombstone(ctx, app, "u", affinity.Tombstone{DeletedUntil: until}); err != nil {
+		if err := s.Users.AdvanceTombstone(ctx, app, "u", affinity.Tombstone{DeletedUntil: until}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -112,7 +112,7 @@ func testTombstones(t *testing.T, s fixture) {
 func testForgetting(t *testing.T, s fixture) {
 	ctx := context.Background()
 	write(t, s, store.ProfileWrite{User: "u", Row: store.User{Ticket: 1}, Value: []byte("one")})
-	if err := s.ForgetUser(ctx, app, "u", 2, nil); err != nil {
+	if err := s.Users.ForgetUser(ctx, app, "u", 2, nil); err != nil {
 		t.Fatal(err)
 	}
 	write(t, s, store.ProfileWrite{User: "u", Row: store.User{Ticket: 1}, Value: []byte("late")})
@@ -120,7 +120,7 @@ func testForgetting(t *testing.T, s fixture) {
 		t.Errorf("read %q, want the marker: a refresh that began before the deletion stays hidden", row.Profile)
 	}
 	write(t, s, store.ProfileWrite{User: "u", Row: store.User{Ticket: 3}, Value: []byte("new")})
-	if err := s.ForgetUser(ctx, app, "u", 2, nil); err != nil {
+	if err := s.Users.ForgetUser(ctx, app, "u", 2, nil); err != nil {
 		t.Fatal(err)
 	}
 	if row := read(t, s, "u"); string(row.Profile) != "new" {
@@ -131,7 +131,7 @@ func testForgetting(t *testing.T, s fixture) {
 // readSession reads a user row with the session of its profile.
 func readSession(t *testing.T, s fixture, user string) store.User {
 	t.Helper()
-	row, err := s.ReadServing(context.Background(), app, user, store.UserSession)
+	row, err := s.Users.ReadServing(context.Background(), app, user, store.UserSession)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func testSessions(t *testing.T, s fixture) {
 	write(t, s, store.ProfileWrite{User: "u", Row: store.User{Ticket: 9}, Value: []byte("nine")})
 	expect("nine", "")
 	write(t, s, store.ProfileWrite{User: "u", Row: store.User{Ticket: 10}, Value: []byte("ten"), Session: []byte("of ten"), Counted: []byte("list")})
-	if err := s.ForgetUser(context.Background(), app, "u", 11, nil); err != nil {
+	if err := s.Users.ForgetUser(context.Background(), app, "u", 11, nil); err != nil {
 		t.Fatal(err)
 	}
 	expect("", "")
@@ -183,7 +183,7 @@ func testSessions(t *testing.T, s fixture) {
 func testBases(t *testing.T, s fixture) {
 	expect := func(want ...string) {
 		t.Helper()
-		rows, err := s.ReadBases(context.Background(), app, []string{"u", "nobody"}, 1)
+		rows, err := s.Users.ReadBases(context.Background(), app, []string{"u", "nobody"}, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -208,7 +208,7 @@ func testBases(t *testing.T, s fixture) {
 func TestSupersededCellsAreDropped(t *testing.T) {
 	plain, client := storetest.NewWithClient(t)
 	s, ctx := fixture{Store: plain, client: client, collects: true}, context.Background()
-	if err := s.AdvanceTombstone(ctx, app, "u", affinity.Tombstone{DeletedUntil: 77}); err != nil {
+	if err := s.Users.AdvanceTombstone(ctx, app, "u", affinity.Tombstone{DeletedUntil: 77}); err != nil {
 		t.Fatal(err)
 	}
 	var row store.User

@@ -19,7 +19,7 @@ func UserOrder(a, b string) int { return segment.TokenOrder(a, b) }
 // ScanUsers streams the rows of the users from one user up to, but not including,
 // another, in the order of their keys. An empty end is open. limit 0 means no
 // limit. fn may keep the rows. ScanUsers returns the first error from fn.
-func (s *Store) ScanUsers(ctx context.Context, app, from, to string, limit int, parts UserParts,
+func (s Users) ScanUsers(ctx context.Context, app, from, to string, limit int, parts UserParts,
 	fn func(user string, row User) error) error {
 	opts := []bigtable.ReadOption{userFilters[parts]}
 	if limit > 0 {
@@ -40,7 +40,7 @@ func (s *Store) ScanUsers(ctx context.Context, app, from, to string, limit int, 
 
 // ScanUserKeys is ScanUsers for user tokens alone. Bigtable sends one empty cell of
 // each row.
-func (s *Store) ScanUserKeys(ctx context.Context, app, from, to string, fn func(user string) error) error {
+func (s Users) ScanUserKeys(ctx context.Context, app, from, to string, fn func(user string) error) error {
 	if err := s.scanUserKeys(ctx, app, usersBetween(app, from, to), fn); err != nil {
 		return fmt.Errorf("list users of %s: %w", app, err)
 	}
@@ -50,7 +50,7 @@ func (s *Store) ScanUserKeys(ctx context.Context, app, from, to string, fn func(
 // ListUsers returns up to limit users whose tokens begin with prefix, in the order of
 // their keys, from the first one behind the user after; "" begins with the first of all.
 // Rows remain of users without events: they are among them.
-func (s *Store) ListUsers(ctx context.Context, app, prefix, after string, limit int) ([]string, error) {
+func (s Users) ListUsers(ctx context.Context, app, prefix, after string, limit int) ([]string, error) {
 	var users []string
 	err := s.each(app, func(s *Store) error { // the users of an app that moves are in two regions
 		there, err := s.listUsers(ctx, app, prefix, after, limit)
@@ -90,7 +90,7 @@ func (s *Store) scanUserKeys(ctx context.Context, app string, rows bigtable.RowR
 
 // ScanExcluded calls fn for each user from one user to another, both included, who was
 // deleted or has opted out, with these parts of their row.
-func (s *Store) ScanExcluded(ctx context.Context, app, from, to string, fn func(user string, row User) error) error {
+func (s Users) ScanExcluded(ctx context.Context, app, from, to string, fn func(user string, row User) error) error {
 	rows := bigtable.NewRange(userKey(app, from), prefixEnd(userKey(app, to)))
 	newest := bigtable.ChainFilters(interleave([]bigtable.Filter{
 		column(familyState, columnDeleted), column(familyState, columnExcluded),
@@ -124,7 +124,7 @@ type Sample struct {
 // SampleUsers returns up to n random users. It starts at a random key among those
 // at which Bigtable splits the table, reads up to maxRead users, and continues after
 // the app's last user with the first. Each user that it reads has the same chance.
-func (s *Store) SampleUsers(ctx context.Context, app string, n, maxRead int, rnd *rand.Rand) (Sample, error) {
+func (s Users) SampleUsers(ctx context.Context, app string, n, maxRead int, rnd *rand.Rand) (Sample, error) {
 	cuts, err := s.tables.of(app, allUsers).users.SampleRowKeys(ctx)
 	if err != nil {
 		return Sample{}, fmt.Errorf("sample users of %s: %w", app, err)

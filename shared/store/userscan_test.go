@@ -23,7 +23,7 @@ func testScanUsers(t *testing.T, s fixture) {
 	}
 	for _, parts := range []store.UserParts{store.UserState, store.UserSummary, store.UserProfile, store.UserSession} {
 		var got []string
-		err := s.ScanUsers(ctx, app, "", "", 0, parts, func(user string, row store.User) error {
+		err := s.Users.ScanUsers(ctx, app, "", "", 0, parts, func(user string, row store.User) error {
 			got = append(got, user)
 			profile, summary := "", ""
 			if parts >= store.UserProfile {
@@ -53,14 +53,14 @@ func testScanUsers(t *testing.T, s fixture) {
 		{"bb", "c", 1, nil},
 	} {
 		var got, keys []string
-		err := s.ScanUsers(ctx, app, c.from, c.to, c.limit, store.UserState, func(user string, _ store.User) error {
+		err := s.Users.ScanUsers(ctx, app, c.from, c.to, c.limit, store.UserState, func(user string, _ store.User) error {
 			got = append(got, user)
 			return nil
 		})
 		if err != nil || !slices.Equal(got, c.want) {
 			t.Errorf("%+v: %q, %v", c, got, err)
 		}
-		err = s.ScanUserKeys(ctx, app, c.from, c.to, func(user string) error {
+		err = s.Users.ScanUserKeys(ctx, app, c.from, c.to, func(user string) error {
 			keys = append(keys, user)
 			return nil
 		})
@@ -81,7 +81,7 @@ func testSampleUsers(t *testing.T, s fixture) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	seen := map[string]int{}
 	for range rounds {
-		got, err := s.SampleUsers(ctx, app, n, 1000, rnd)
+		got, err := s.Users.SampleUsers(ctx, app, n, 1000, rnd)
 		sample := got.Users
 		if err != nil || len(sample) != n || got.Read != users || !got.All {
 			t.Fatalf("%d users of %d, all: %t, %v", len(sample), got.Read, got.All, err)
@@ -104,7 +104,7 @@ func testSampleUsers(t *testing.T, s fixture) {
 		}
 	}
 	for _, c := range []struct{ n, most int }{{1000, 1000}, {5, 50}, {50, 50}, {50, 5}, {0, 5}, {5, 0}, {5, users}, {5, users - 1}} {
-		got, err := s.SampleUsers(ctx, app, c.n, c.most, rnd)
+		got, err := s.Users.SampleUsers(ctx, app, c.n, c.most, rnd)
 		sample := got.Users
 		slices.Sort(sample)
 		if got.Read != min(c.most, users) || got.All != (c.most >= users) {
@@ -123,7 +123,7 @@ func testSampleUsers(t *testing.T, s fixture) {
 			t.Errorf("%d of at most %d: %q, %v; want %d users", c.n, c.most, sample, err, want)
 		}
 	}
-	if sample, err := s.SampleUsers(ctx, app+"2", 5, 50, rnd); err != nil || len(sample.Users) != 0 || !sample.All {
+	if sample, err := s.Users.SampleUsers(ctx, app+"2", 5, 50, rnd); err != nil || len(sample.Users) != 0 || !sample.All {
 		t.Errorf("an app without users: %+v, %v", sample, err)
 	}
 }

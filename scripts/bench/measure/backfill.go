@@ -160,7 +160,7 @@ func (m *migratingLog) begin(ctx context.Context) error {
 	m.migrator = migration.New(job.Runner{
 		// As many shards as run at a time.
 		Settings: job.Settings{ShardUsers: max(1, (m.d.users+migrationShards-1)/migrationShards), Budget: time.Minute, Attempts: 1},
-		Jobs:     job.In(documents.NewMemory(), migration.Collection), Config: apps, Queue: m.queue, Users: m.c.store,
+		Jobs:     job.In(documents.NewMemory(), migration.Collection), Config: apps, Queue: m.queue, Users: m.c.store.Users,
 		Now: func() time.Time { return instant }, Log: slog.New(slog.DiscardHandler),
 	}, apps, m.c.store)
 	_, err := m.migrator.Start(ctx, appID, schema.Wide)

@@ -143,12 +143,12 @@ func (r *historyReader) floor(ctx context.Context) error {
 	return eachShard(ctx, r.d.users, historyShard, func() func(context.Context, span) error {
 		return func(ctx context.Context, sp span) error {
 			from, to := r.d.user(sp.from), r.d.user(sp.to)
-			err := r.c.store.ScanUsers(ctx, appID, from, to, 0, store.UserHistory, func(string, store.User) error { return nil })
+			err := r.c.store.Users.ScanUsers(ctx, appID, from, to, 0, store.UserHistory, func(string, store.User) error { return nil })
 			if err != nil {
 				return err
 			}
 			if len(r.tails) > 0 {
-				err := r.c.whole.Log(appID, schema.Default()).ReadFor(ctx, r.tails[sp.from:sp.to], r.compiled, func(string, store.LogRow) error { return nil })
+				err := r.c.whole.Events.Log(appID, schema.Default()).ReadFor(ctx, r.tails[sp.from:sp.to], r.compiled, func(string, store.LogRow) error { return nil })
 				if err != nil {
 					return err
 				}

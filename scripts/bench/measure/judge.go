@@ -95,7 +95,7 @@ func eachStored(ctx context.Context, c *client, d *dataset, do func(user string,
 		for i := from; i < min(from+historyShard, d.users); i++ {
 			users = append(users, d.user(i))
 		}
-		rows, err := c.store.ReadUsers(ctx, appID, users)
+		rows, err := c.store.Users.ReadUsers(ctx, appID, users)
 		if err != nil {
 			return fmt.Errorf("read what was written: %w", err)
 		}

@@ -16,9 +16,9 @@ import (
 func logTables(l schema.Layout, readers ...string) tables {
 	load := func(ctx context.Context, c *client, d *dataset, _ int) error { return loadLog(ctx, c, d, l) }
 	return tables{readers, load, func(name string, c *client, d *dataset, _ int) reader {
-		r := &logReader{log: c.store.Log(appID, l), d: d, compiled: affinity.Compile(d.strategy)}
+		r := &logReader{log: c.store.Events.Log(appID, l), d: d, compiled: affinity.Compile(d.strategy)}
 		if name != readers[0] {
-			r.log = c.whole.Log(appID, l)
+			r.log = c.whole.Events.Log(appID, l)
 		}
 		return r
 	}}
@@ -26,7 +26,7 @@ func logTables(l schema.Layout, readers ...string) tables {
 
 // loadLog writes the data set to the engine's log.
 func loadLog(ctx context.Context, c *client, d *dataset, l schema.Layout) error {
-	log := c.store.Log(appID, l)
+	log := c.store.Events.Log(appID, l)
 	return eachShard(ctx, d.users, d.logShard(), func() func(context.Context, span) error {
 		return func(ctx context.Context, sp span) error {
 			for i := sp.from; i < sp.to; i++ {

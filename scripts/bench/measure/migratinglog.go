@@ -49,7 +49,7 @@ func (m *migratingLog) load(ctx context.Context) error {
 	}
 	return share(ctx, loaders, m.d.users, 1, func() func(context.Context, span) error {
 		return func(ctx context.Context, sp span) error {
-			_, err := m.c.store.TakeTicket(ctx, appID, m.d.user(sp.from))
+			_, err := m.c.store.Users.TakeTicket(ctx, appID, m.d.user(sp.from))
 			return err
 		}
 	})
@@ -180,7 +180,7 @@ const (
 func (m *migratingLog) transform(ctx context.Context) (float64, error) {
 	var entries []store.Entry
 	enough := errors.New("enough")
-	err := m.c.store.Log(appID, published).Scan(ctx, schema.Narrow, store.Range{}, 0, func(e store.Entry) error {
+	err := m.c.store.Events.Log(appID, published).Scan(ctx, schema.Narrow, store.Range{}, 0, func(e store.Entry) error {
 		if entries = append(entries, e); len(entries) == transformed {
 			return enough
 		}

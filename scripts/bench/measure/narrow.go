@@ -42,7 +42,7 @@ func loadPublished(ctx context.Context, c *client, d *dataset, _ int) error {
 func openPublished(name string, c *client, d *dataset, _ int) reader {
 	compiled := affinity.Compile(d.strategy)
 	if name == NarrowFast {
-		return &logReader{log: c.store.Log(appID, published), d: d, compiled: compiled}
+		return &logReader{log: c.store.Events.Log(appID, published), d: d, compiled: compiled}
 	}
 	return &narrowReader{c: c, d: d, compiled: compiled, decode: narrowJSON}
 }

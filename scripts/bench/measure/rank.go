@@ -152,7 +152,10 @@ func (r *rankRun) measure(ctx context.Context, report *RankReport) error {
 				return errors.Join(err, stop())
 			}
 		}
-		err := row.time(func() error { _, err := r.c.store.ReadServing(ctx, appID, rankedUser, store.UserSession); return err })
+		err := row.time(func() error {
+			_, err := r.c.store.Users.ReadServing(ctx, appID, rankedUser, store.UserSession)
+			return err
+		})
 		if err != nil {
 			return errors.Join(err, stop())
 		}

@@ -73,7 +73,7 @@ func (s *rankShop) freshStrategy() strategy.Strategy {
 // load stores the catalog, its statistics, and the events of the ranked user,
 // which name every value.
 func (s *rankShop) load(ctx context.Context, to *store.Store, b rank.Backends) error {
-	if err := to.PutObjects(ctx, appID, rankIndex, s.objects); err != nil {
+	if err := to.Catalog.PutObjects(ctx, appID, rankIndex, s.objects); err != nil {
 		return err
 	}
 	if err := s.loadStatistics(ctx, to); err != nil {
@@ -108,7 +108,7 @@ func (s *rankShop) load(ctx context.Context, to *store.Store, b rank.Backends) e
 
 // loadStatistics stores statistics with the most pairs that an object can have.
 func (s *rankShop) loadStatistics(ctx context.Context, to *store.Store) error {
-	w := to.NewCrowdWriter(ctx, store.CrowdRef{App: appID, Index: rankIndex, Generation: shopGeneration})
+	w := to.Crowd.NewCrowdWriter(ctx, store.CrowdRef{App: appID, Index: rankIndex, Generation: shopGeneration})
 	var counts []crowd.Counted
 	frequencies := map[event.Filter]int{}
 	for i, o := range s.objects {
@@ -140,7 +140,7 @@ func (s *rankShop) loadStatistics(ctx context.Context, to *store.Store) error {
 		return err
 	}
 	m := crowd.Manifest{Current: crowd.Generation{Name: shopGeneration, AsOf: window.Now, Objects: len(s.objects), Share: 1}}
-	_, err := to.SwapCrowdManifest(ctx, appID, rankIndex, nil, m)
+	_, err := to.Crowd.SwapCrowdManifest(ctx, appID, rankIndex, nil, m)
 	return err
 }
 

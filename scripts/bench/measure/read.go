@@ -139,7 +139,7 @@ func (r *reading) read(ctx context.Context, user string) error {
 	if err != nil {
 		return err
 	}
-	row, err := r.c.store.ReadUser(ctx, appID, user)
+	row, err := r.c.store.Users.ReadUser(ctx, appID, user)
 	if err != nil {
 		return err
 	}
@@ -152,12 +152,12 @@ func (r *reading) read(ctx context.Context, user string) error {
 	}
 	write := store.ProfileWrite{User: user, Row: row, Value: row.Profile, Summary: row.Profile[:min(len(row.Profile), 64)], Version: app.StrategyVersion + 1}
 	r.c.version++
-	return r.write.time(func() error { return r.c.store.WriteProfiles(ctx, appID, []store.ProfileWrite{write}) })
+	return r.write.time(func() error { return r.c.store.Users.WriteProfiles(ctx, appID, []store.ProfileWrite{write}) })
 }
 
 // readRows reads what the engine reads of a user: the row, and the blocks of the manifest.
 func (r *reading) readRows(ctx context.Context, user string, m history.Manifest) error {
-	if _, err := r.c.store.ReadUser(ctx, appID, user); err != nil {
+	if _, err := r.c.store.Users.ReadUser(ctx, appID, user); err != nil {
 		return err
 	}
 	var names []store.BlockName
@@ -166,11 +166,11 @@ func (r *reading) readRows(ctx context.Context, user string, m history.Manifest)
 			names = append(names, store.BlockName{User: user, ID: b.ID})
 			continue
 		}
-		if err := r.c.store.ReadInline(ctx, appID, []string{user}, func(string, []byte) error { return nil }); err != nil {
+		if err := r.c.store.Users.ReadInline(ctx, appID, []string{user}, func(string, []byte) error { return nil }); err != nil {
 			return err
 		}
 	}
-	return r.c.store.ReadBlocks(ctx, appID, names, func(store.BlockName, []byte) error { return nil })
+	return r.c.store.Histories.ReadBlocks(ctx, appID, names, func(store.BlockName, []byte) error { return nil })
 }
 
 // Print writes the report for people.

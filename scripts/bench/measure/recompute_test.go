@@ -302,7 +302,7 @@ func TestLimit(t *testing.T) {
 	ctx, c := t.Context(), testClient(t)
 	var want []string
 	for _, user := range []string{"d", "a", "c+", "b", "c", "e"} { // not in order
-		if _, err := c.store.TakeTicket(ctx, appID, user); err != nil {
+		if _, err := c.store.Users.TakeTicket(ctx, appID, user); err != nil {
 			t.Fatal(err)
 		}
 		want = append(want, user)
@@ -311,7 +311,7 @@ func TestLimit(t *testing.T) {
 	for from := range want {
 		for limit := 1; limit <= len(want)+1; limit++ {
 			var got []string
-			err := c.store.ScanUsers(ctx, appID, want[from], "", limit, store.UserState, func(user string, _ store.User) error {
+			err := c.store.Users.ScanUsers(ctx, appID, want[from], "", limit, store.UserState, func(user string, _ store.User) error {
 				got = append(got, user)
 				return nil
 			})

@@ -204,7 +204,7 @@ func TestHold(t *testing.T) {
 		t.Fatal(err)
 	}
 	write := store.ProfileWrite{User: d.user(0), Row: store.User{Ticket: 1}, Version: 7, Value: make([]byte, 1000), Summary: make([]byte, 100)}
-	if err := c.store.WriteProfiles(ctx, appID, []store.ProfileWrite{write}); err != nil {
+	if err := c.store.Users.WriteProfiles(ctx, appID, []store.ProfileWrite{write}); err != nil {
 		t.Fatal(err)
 	}
 	want := held{bytes: int64(len("bench,user-0000000,") + len("v") + 8)} // the version of the newest profile

@@ -81,7 +81,7 @@ func (o *output) flush(ctx context.Context) error {
 	if len(o.writes) == 0 {
 		return nil
 	}
-	err := o.target.c.store.WriteProfiles(ctx, appID, o.writes)
+	err := o.target.c.store.Users.WriteProfiles(ctx, appID, o.writes)
 	o.buffer, o.writes = o.buffer[:0], o.writes[:0]
 	return err
 }

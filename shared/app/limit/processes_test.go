@@ -23,7 +23,7 @@ func TestFiveProcessesShareALimit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, app := newClock(), name
-			all, due := processes(5, c, s), make([]float64, 5)
+			all, due := processes(5, c, s.Rates), make([]float64, 5)
 			reads, events, asked, fast := 0, 0, 0.0, 0
 			began := c.at
 			for c.at.Sub(began) < 6*time.Second {

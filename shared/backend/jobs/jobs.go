@@ -71,7 +71,7 @@ func Open(b backend.Base, q queue.Queue, settings job.Settings, profiles *profil
 		Migrations: migration.New(runner(migration.Collection), b.Config, b.Store),
 		Backtests:  backtests.New(runner(backtests.Collection), backtests.Work{Store: b.Store, Source: profiles, Config: b.Config, Now: b.Now}),
 		Reenrich: reenrich.New(reenrichments, reenrich.Work{
-			Store: b.Store, Catalog: enrich.NewFresh(b.Store, b.Config), Bus: publish, Config: b.Config, Bands: b.Config, Queue: reenrichments.Queue, Now: b.Now, Log: b.Log,
+			Store: b.Store, Catalog: enrich.NewFresh(b.Store.Catalog, b.Config), Bus: publish, Config: b.Config, Bands: b.Config, Queue: reenrichments.Queue, Now: b.Now, Log: b.Log,
 		}),
 		DateRows: daterows.New(runner(daterows.Collection), b.Store, b.Config),
 		Crowd:    crowdbuild.New(runner(crowdbuild.Collection), crowdbuild.Work{Store: b.Store, Source: profiles, Settings: b.Config}),

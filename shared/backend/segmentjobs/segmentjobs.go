@@ -39,6 +39,6 @@ func New(b backend.Base, runner func(collection job.Collection) job.Runner, prof
 	reader = query.New(b.Store, profiles, builds, b.Now, b.Log)
 	return Segmenting{
 		Segments: builds, Query: reader,
-		Exports: segmentexport.New(runner(segmentexport.Collection), reader, b.Store),
+		Exports: segmentexport.New(runner(segmentexport.Collection), reader, b.Store.Segments),
 	}
 }

@@ -71,7 +71,7 @@ func TestEventsOfOptedOutUser(t *testing.T) {
 
 func TestUnresolvedMessageIsResolved(t *testing.T) {
 	h := newHarness(t)
-	h.check(h.store.PutObjects(t.Context(), appID, "shoes", []store.Object{{ID: "1", Record: []byte(`{"objectID":"1","color":"Red"}`),
+	h.check(h.store.Catalog.PutObjects(t.Context(), appID, "shoes", []store.Object{{ID: "1", Record: []byte(`{"objectID":"1","color":"Red"}`),
 		Filters: store.ObjectFilters{SettingsVersion: 1}}}))
 	m := seen(nil)
 	m.Resolved = false
@@ -81,7 +81,7 @@ func TestUnresolvedMessageIsResolved(t *testing.T) {
 	}
 	h.wantColors("Red")
 	// The catalog has changed before the second delivery.
-	h.check(h.store.PutObjects(t.Context(), appID, "shoes", []store.Object{{ID: "1", Record: []byte(`{"objectID":"1","color":"Blue"}`),
+	h.check(h.store.Catalog.PutObjects(t.Context(), appID, "shoes", []store.Object{{ID: "1", Record: []byte(`{"objectID":"1","color":"Blue"}`),
 		Filters: store.ObjectFilters{SettingsVersion: 1}}}))
 	h.Catalog = h.enricher()
 	h.deliver(m)
@@ -96,7 +96,7 @@ func TestUnresolvedMessageIsResolved(t *testing.T) {
 func TestRowOfEarlierDeliveryCounts(t *testing.T) {
 	h := newHarness(t)
 	for id, color := range map[string]string{"1": "Red", "2": "Blue"} {
-		h.check(h.store.PutObjects(t.Context(), appID, "shoes", []store.Object{{ID: id, Record: []byte(`{"objectID":"` + id + `","color":"` + color + `"}`),
+		h.check(h.store.Catalog.PutObjects(t.Context(), appID, "shoes", []store.Object{{ID: id, Record: []byte(`{"objectID":"` + id + `","color":"` + color + `"}`),
 			Filters: store.ObjectFilters{SettingsVersion: 1}}}))
 	}
 	h.deliver(green)
@@ -108,7 +108,7 @@ func TestRowOfEarlierDeliveryCounts(t *testing.T) {
 		t.Fatalf("result %+v, %v", got, err)
 	}
 	h.wantColors("Green")
-	h.check(h.store.DeleteObjects(t.Context(), appID, "shoes", []string{"2"}))
+	h.check(h.store.Catalog.DeleteObjects(t.Context(), appID, "shoes", []string{"2"}))
 	h.Profiles, h.Catalog = h.profiles, h.enricher()
 	got, err := h.Deliver(t.Context(), h.push(m, 2))
 	h.check(err)

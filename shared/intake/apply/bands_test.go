@@ -24,7 +24,7 @@ func (h *harness) band(limits ...float64) int64 {
 func (h *harness) put(numbers map[string]int) {
 	h.t.Helper()
 	for id, n := range numbers {
-		h.check(h.store.PutObjects(h.t.Context(), appID, "shoes", []store.Object{{ID: id, Record: fmt.Appendf(nil, `{"objectID":%q,"color":%d}`, id, n)}}))
+		h.check(h.store.Catalog.PutObjects(h.t.Context(), appID, "shoes", []store.Object{{ID: id, Record: fmt.Appendf(nil, `{"objectID":%q,"color":%d}`, id, n)}}))
 	}
 }
 

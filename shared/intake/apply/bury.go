@@ -80,7 +80,7 @@ func (a *Applier) bury(ctx context.Context, d *delivery, cause error) (Result, e
 	}
 	if app := d.Message.Attributes[bus.AttrApp]; app != "" {
 		// The dead letter itself is what counts: without the row it only is in no number.
-		if err := a.Store.PutDeadLetter(ctx, app, d.BuriedAs()); err != nil {
+		if err := a.Store.Usage.PutDeadLetter(ctx, app, d.BuriedAs()); err != nil {
 			cause = fmt.Errorf("%w; the app's number of dead letters lacks it: %w", cause, err)
 		}
 	}
@@ -93,5 +93,5 @@ func (a *Applier) revived(ctx context.Context, d *delivery, result Result) error
 	if id == "" || result.App == "" || result.Fate != Applied {
 		return nil
 	}
-	return a.Store.ForgetDeadLetter(ctx, result.App, id)
+	return a.Store.Usage.ForgetDeadLetter(ctx, result.App, id)
 }

@@ -153,7 +153,7 @@ func (a *Applier) turn(ctx context.Context, d *delivery) (context.Context, func(
 
 // look reads the marks of a message, and refuses to apply it too early.
 func (a *Applier) look(ctx context.Context, d *delivery) (err error) {
-	if d.before, err = a.Store.Deliveries(ctx, d.Message.MessageID); err != nil {
+	if d.before, err = a.Store.Users.Deliveries(ctx, d.Message.MessageID); err != nil {
 		return err
 	}
 	d.unanswered = 0
@@ -164,7 +164,7 @@ func (a *Applier) look(ctx context.Context, d *delivery) (err error) {
 	}
 	switch {
 	case d.unanswered >= MaxUnanswered && d.before.Waited < MaxWaits:
-		err := a.Store.EndDelivery(ctx, d.Message.MessageID, a.marks.name(), store.DeliveryWaited)
+		err := a.Store.Users.EndDelivery(ctx, d.Message.MessageID, a.marks.name(), store.DeliveryWaited)
 		return errors.Join(early(fmt.Sprintf("%d deliveries have left no answer yet", d.unanswered)), err)
 	case d.unanswered == MaxUnanswered-1 && a.uptime() < quietTime:
 		return early("the process has just started, and the message may have ended two")
@@ -188,7 +188,7 @@ func (a *Applier) deliverMarked(ctx context.Context, d *delivery) (result Result
 	// Also after a panic, which is answered, and if the answer to the mark of the
 	// beginning was lost.
 	defer func() { a.end(d.Message.MessageID, d.name, result.Fate, err) }()
-	if err := a.Store.BeginDelivery(ctx, d.Message.MessageID, d.name); err != nil {
+	if err := a.Store.Users.BeginDelivery(ctx, d.Message.MessageID, d.name); err != nil {
 		return a.settle(ctx, d, Result{}, err)
 	}
 	if d.unanswered >= MaxUnanswered {

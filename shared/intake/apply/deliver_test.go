@@ -63,7 +63,7 @@ func (h *harness) kill(p bus.Push) {
 // wantOpen checks how many deliveries of the message 42 have no end.
 func (h *harness) wantOpen(want int, when string) {
 	h.t.Helper()
-	if d, err := h.store.Deliveries(h.t.Context(), "42"); err != nil || len(d.Open) != want {
+	if d, err := h.store.Users.Deliveries(h.t.Context(), "42"); err != nil || len(d.Open) != want {
 		h.t.Errorf("%s: %d deliveries are open, %v; want %d", when, len(d.Open), err, want)
 	}
 }
@@ -118,7 +118,7 @@ func TestDeadLettersAreCounted(t *testing.T) {
 	h := newHarness(t)
 	want := func(want int, when string) {
 		t.Helper()
-		if n, err := h.store.DeadLetters(t.Context(), appID); n != want || err != nil {
+		if n, err := h.store.Usage.DeadLetters(t.Context(), appID); n != want || err != nil {
 			t.Errorf("%s: %d dead letters, %v; want %d", when, n, err, want)
 		}
 	}
@@ -176,7 +176,7 @@ func TestMessageThatKillsIsBuried(t *testing.T) {
 func TestMessageThatKillsTheBurialIsBuried(t *testing.T) {
 	h := newHarness(t)
 	for i := range apply.MaxUnanswered + 1 {
-		h.check(h.store.BeginDelivery(t.Context(), "42", fmt.Sprint(i)))
+		h.check(h.store.Users.BeginDelivery(t.Context(), "42", fmt.Sprint(i)))
 	}
 	attempt := h.wait(seen(both), 6)
 	h.Config = &away{} // places would fail
@@ -442,7 +442,7 @@ func TestSuspectRunsAlone(t *testing.T) {
 	h.wantOpen(2, "it runs alone")
 	short(other(1), process, "beside a suspect")
 	short(other(2), process, "beside a suspect")
-	if d, err := h.store.Deliveries(t.Context(), "43"); len(d.Open) != 0 || err != nil {
+	if d, err := h.store.Users.Deliveries(t.Context(), "43"); len(d.Open) != 0 || err != nil {
 		t.Errorf("a message that waits has %d marks, %v", len(d.Open), err)
 	}
 	ended()
@@ -516,7 +516,7 @@ func TestMessagesOfADeletedAppAreDropped(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
-	rows, err := h.store.FindRows(t.Context(), store.AppRows{App: appID, Table: store.TableUsers}, 1)
+	rows, err := h.store.Rows.FindRows(t.Context(), store.AppRows{App: appID, Table: store.TableUsers}, 1)
 	if err != nil || len(rows) != 0 || len(h.bus.reasons) != 0 {
 		t.Errorf("rows %q (%v), buried for %q", rows, err, h.bus.reasons)
 	}

@@ -68,7 +68,7 @@ func old() time.Duration { return time.Hour }
 // enricher resolves objects, with an empty cache.
 func (h *harness) enricher() *enrich.Enricher {
 	h.t.Helper()
-	return enrich.New(h.store, config.NewCached(h.apps, 0))
+	return enrich.New(h.store.Catalog, config.NewCached(h.apps, 0))
 }
 
 func (h *harness) check(err error) {
@@ -134,7 +134,7 @@ func (h *harness) push(m bus.Message, attempt int) bus.Push {
 func (h *harness) last(m bus.Message) bus.Push {
 	h.t.Helper()
 	for i := range apply.MaxAttempts {
-		h.check(h.store.EndDelivery(h.t.Context(), "42", fmt.Sprint(i), store.DeliveryFailed))
+		h.check(h.store.Users.EndDelivery(h.t.Context(), "42", fmt.Sprint(i), store.DeliveryFailed))
 	}
 	return h.push(m, apply.MaxAttempts)
 }
@@ -171,7 +171,7 @@ func (h *harness) rows() []affinity.Event {
 	app, err := h.apps.App(h.t.Context(), appID)
 	h.check(err)
 	var rows []affinity.Event
-	err = h.store.Log(appID, app.Log).ReadOriginals(h.t.Context(), []store.UserRange{{User: user, To: history.End}},
+	err = h.store.Events.Log(appID, app.Log).ReadOriginals(h.t.Context(), []store.UserRange{{User: user, To: history.End}},
 		func(_ string, row store.LogRow, _ []byte) error {
 			e, err := row.Event()
 			rows = append(rows, e)
@@ -243,7 +243,7 @@ type halted struct {
 }
 
 func (e *halted) Apply(ctx context.Context, app config.App, events []store.LogEvent) (profile.Outcome, error) {
-	return profile.Outcome{}, errors.Join(e.store.Log(app.ID, app.Log).Append(ctx, events), errAway)
+	return profile.Outcome{}, errors.Join(e.store.Events.Log(app.ID, app.Log).Append(ctx, events), errAway)
 }
 
 func (a *away) Abandon(_ context.Context, _ config.App, events []store.LogEvent) error {

@@ -131,10 +131,10 @@ func (a *Applier) end(message, name string, fate Fate, err error) {
 }
 
 func (a *Applier) writeEnd(ctx context.Context, name string, k mark) error {
-	write := a.Store.ForgetDeliveries
+	write := a.Store.Users.ForgetDeliveries
 	if k.end != "" {
 		write = func(ctx context.Context, message string) error {
-			return a.Store.EndDelivery(ctx, message, name, k.end)
+			return a.Store.Users.EndDelivery(ctx, message, name, k.end)
 		}
 	}
 	err := write(ctx, k.message)

@@ -33,9 +33,9 @@ func BenchmarkResolve(b *testing.B) {
 	if err := settings.CreateApp(b.Context(), config.App{ID: "app"}); err != nil {
 		b.Fatal(err)
 	}
-	e := enrich.New(s, config.NewCached(settings, time.Hour))
+	e := enrich.New(s.Catalog, config.NewCached(settings, time.Hour))
 	_, objects := ordinary(100)
-	if err := s.PutObjects(b.Context(), "app", "i", objects); err != nil {
+	if err := s.Catalog.PutObjects(b.Context(), "app", "i", objects); err != nil {
 		b.Fatal(err)
 	}
 	for _, n := range []int{1, 100} {

@@ -23,7 +23,7 @@ var ctx = context.Background()
 func put(t *testing.T, s *store.Store, id, record string, version int64, filters ...event.Filter) {
 	t.Helper()
 	o := store.Object{ID: id, Record: []byte(record), Filters: store.ObjectFilters{SettingsVersion: version, Filters: filters}}
-	if err := s.PutObjects(ctx, "app", "i", []store.Object{o}); err != nil {
+	if err := s.Catalog.PutObjects(ctx, "app", "i", []store.Object{o}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -42,7 +42,7 @@ func TestResolve(t *testing.T) {
 	if err := settings.CreateApp(ctx, config.App{ID: "app"}); err != nil {
 		t.Fatal(err)
 	}
-	e := enrich.New(s, config.NewCached(settings, 0))
+	e := enrich.New(s.Catalog, config.NewCached(settings, 0))
 	put(t, s, "1", `{"objectID":"1","color":"Red","size":"L"}`, 0, event.Filter{Facet: "color", Value: "Red"}, event.Filter{Facet: "size", Value: "L"})
 	one := []bus.Filter{{"color", "Red"}, {"size", "L"}}
 	if diff := cmp.Diff(bus.Objects{"i": {"1": one}}, resolve(t, e, "1", "2", "1")); diff != "" {
@@ -107,7 +107,7 @@ func TestUnknownObjects(t *testing.T) {
 	if err := settings.CreateApp(ctx, config.App{ID: "app"}); err != nil {
 		t.Fatal(err)
 	}
-	e := enrich.New(s, config.NewCached(settings, 0))
+	e := enrich.New(s.Catalog, config.NewCached(settings, 0))
 	put(t, s, "red", `{"objectID":"red","color":"Red"}`, 0, event.Filter{Facet: "color", Value: "Red"})
 	put(t, s, "bare", `{"objectID":"bare"}`, 0)
 	const event = `{"eventType":"view","eventName":"n","userToken":"u","timestamp":1,`
@@ -156,7 +156,7 @@ func TestResolutionEndsAtMaxCost(t *testing.T) {
 	if err := settings.CreateApp(ctx, config.App{ID: "app"}); err != nil {
 		t.Fatal(err)
 	}
-	e := enrich.New(s, config.NewCached(settings, 0))
+	e := enrich.New(s.Catalog, config.NewCached(settings, 0))
 	var filters []event.Filter
 	for i := range 1000 {
 		filters = append(filters, event.Filter{Facet: "f", Value: fmt.Sprintf("%063d", i)})

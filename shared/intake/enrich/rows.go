@@ -70,7 +70,7 @@ func Rows(ctx context.Context, h Holder, app config.App, places iter.Seq[Place])
 			}
 			return a.From.Compare(b.From)
 		})
-		err := s.Log(app.ID, app.Log).ReadOriginals(ctx, of, func(user string, row store.LogRow, original []byte) error {
+		err := s.Events.Log(app.ID, app.Log).ReadOriginals(ctx, of, func(user string, row store.LogRow, original []byte) error {
 			o, err := schema.ParseOriginal(original)
 			rows[Place{User: user, Time: row.Time, ID: row.ID}] = Row{o.UnknownObjects, err != nil}
 			return nil

@@ -37,7 +37,7 @@ func TestRowsLookForEachUserOnce(t *testing.T) {
 	var places []enrich.Place
 	for i := range 60 {
 		e := store.LogEvent{User: fmt.Sprint(i % 6), Time: int64(1_000 + i), ID: fmt.Sprintf("id%09d", i), Type: event.View, Name: "Seen", Original: []byte("{}")}
-		if err := h.stores[i%6%2].Log(a.ID, a.Log).Append(t.Context(), []store.LogEvent{e}); err != nil {
+		if err := h.stores[i%6%2].Events.Log(a.ID, a.Log).Append(t.Context(), []store.LogEvent{e}); err != nil {
 			t.Fatal(err)
 		}
 		places = append(places, enrich.PlaceOf(&e))

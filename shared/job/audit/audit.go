@@ -58,6 +58,15 @@ type Rows interface {
 	ReadBlocks(ctx context.Context, app string, names []store.BlockName, fn func(store.BlockName, []byte) error) error
 }
 
+// RowsOf returns the Rows of a Store.
+func RowsOf(s *store.Store) Rows {
+	return struct {
+		store.Users
+		store.Events
+		store.Histories
+	}{s.Users, s.Events, s.Histories}
+}
+
 // Engine computes profiles as reads do, and stores nothing. An error that has a
 // method ByUser() map[string]error names users who are not among the profiles.
 type Engine interface {

@@ -45,7 +45,7 @@ func TestCorrectEngineHasNoDifferences(t *testing.T) {
 		// A process writes a purchase, and has yet to drop it.
 		inFlight := bought(user, b.clock+soon, "Red", "Acme")
 		inFlight.Receipt = b.clock + soon
-		if err := b.store.Log(appID, b.app().Log).Append(ctx, []store.LogEvent{inFlight}); err != nil {
+		if err := b.store.Events.Log(appID, b.app().Log).Append(ctx, []store.LogEvent{inFlight}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -150,7 +150,7 @@ func TestAuditAfterRanking(t *testing.T) {
 func TestServedProfiles(t *testing.T) {
 	b := newBench(t)
 	b.apply(bought("gone", b.clock-hour, "Red", "Acme"), bought("ahead", b.clock-hour, "Red", "Acme"))
-	b.must(b.store.AdvanceTombstone(ctx, appID, "gone", affinity.Tombstone{DeletedUntil: b.clock}))
+	b.must(b.store.Users.AdvanceTombstone(ctx, appID, "gone", affinity.Tombstone{DeletedUntil: b.clock}))
 	b.clock -= soon
 	r := b.run("gone", "ahead")
 	if r.Stored != 1 || r.Differing != 0 || b.waits != 0 {
@@ -164,7 +164,7 @@ func TestPassingDifferenceIsNotReported(t *testing.T) {
 		b := newBench(t)
 		late := bought("u", b.clock, "Blue", "Acme")
 		b.apply(bought("u", b.clock-day, "Red", "Acme"))
-		b.must(b.store.Log(appID, schema.Default()).Append(ctx, []store.LogEvent{late}))
+		b.must(b.store.Events.Log(appID, schema.Default()).Append(ctx, []store.LogEvent{late}))
 		b.onSleep(func() {
 			if b.waits == after {
 				b.apply(late)
@@ -186,14 +186,14 @@ func TestBusyUser(t *testing.T) {
 			b.apply(bought("u", b.clock-day, "Red", "Acme"))
 			on := func() store.LogEvent { b.clock++; return bought("u", b.clock, "Red", "Acme") }
 			under := on()
-			b.must(b.store.Log(appID, schema.Default()).Append(ctx, []store.LogEvent{under}))
+			b.must(b.store.Events.Log(appID, schema.Default()).Append(ctx, []store.LogEvent{under}))
 			b.onSleep(func() {
 				b.apply(under)
 				if faulty {
 					b.spoil("u", func(p *affinity.Profile) { p.Affinities = p.Affinities[:1] })
 				}
 				under = on()
-				b.must(b.store.Log(appID, schema.Default()).Append(ctx, []store.LogEvent{under}))
+				b.must(b.store.Events.Log(appID, schema.Default()).Append(ctx, []store.LogEvent{under}))
 			})
 			r := b.run("u")
 			if !faulty && r.Differing > 0 {
@@ -256,7 +256,7 @@ func (c timed) Err() error {
 // stuck is an engine and a store. The engine does not return for one user; the
 // deadline comes when two other batches have been read.
 type stuck struct {
-	*store.Store
+	audit.Rows
 	audit.Engine
 	user string
 	read atomic.Int32
@@ -264,7 +264,7 @@ type stuck struct {
 }
 
 func (s *stuck) ReadLog(ctx context.Context, app string, l schema.Layout, spans []store.UserRange, fn func(string, store.LogRow) error) error {
-	err := s.Store.ReadLog(ctx, app, l, spans, fn)
+	err := s.Rows.ReadLog(ctx, app, l, spans, fn)
 	if s.read.Add(1) == 2 {
 		close(s.up)
 	}
@@ -288,7 +288,7 @@ func TestTimeIsUp(t *testing.T) {
 		events[i] = bought(users[i], b.clock, "Red", "Acme")
 	}
 	b.apply(events...)
-	s := &stuck{Store: b.store, Engine: b.eng, user: users[110], up: make(chan struct{})}
+	s := &stuck{Rows: audit.RowsOf(b.store), Engine: b.eng, user: users[110], up: make(chan struct{})}
 	r, err := audit.New(s, s, b.apps).Run(timed{ctx, s.up}, b.app(), users)
 	if err != nil || r.Sampled != 120 || r.Compared != 100 || r.Events != 100 {
 		t.Errorf("%d of %d compared, %v; want the first 100", r.Compared, r.Sampled, err)

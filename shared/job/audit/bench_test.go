@@ -63,7 +63,7 @@ func newBench(t *testing.T) *harness {
 		t.Fatal(err)
 	}
 	b.eng = profile.New(b.store, b.apps, config.NewCached(b.apps, 0), func() time.Time { return time.UnixMilli(b.clock) }, slog.New(slog.DiscardHandler))
-	b.audit = audit.New(b.store, b.eng, b.apps)
+	b.audit = audit.New(audit.RowsOf(b.store), b.eng, b.apps)
 	b.onSleep(func() {})
 	return b
 }
@@ -106,7 +106,7 @@ func (b *harness) fold(user string) {
 
 func (b *harness) row(user string) store.User {
 	b.t.Helper()
-	row, err := b.store.ReadUser(ctx, appID, user)
+	row, err := b.store.Users.ReadUser(ctx, appID, user)
 	b.must(err)
 	return row
 }
@@ -124,7 +124,7 @@ func (b *harness) spoil(user string, change func(*affinity.Profile)) {
 
 func (b *harness) writeProfile(row store.User, user string, value []byte) {
 	b.t.Helper()
-	b.must(b.store.WriteProfiles(ctx, appID, []store.ProfileWrite{{User: user, Row: row, Value: value, Summary: value, Version: row.Version}}))
+	b.must(b.store.Users.WriteProfiles(ctx, appID, []store.ProfileWrite{{User: user, Row: row, Value: value, Summary: value, Version: row.Version}}))
 }
 
 // damageLog overwrites the colors of a user's event of now.

@@ -54,10 +54,10 @@ func TestDamagedBlocksAndRows(t *testing.T) {
 		{"a damaged block, which is read past", func(user string) { b.writeBlock(user, []byte("\x02abcdefgh")) },
 			[]string{"history damaged block %d,0: want <nil>, got checksum does not match"}},
 		{"a lost block", func(user string) {
-			b.must(b.store.DeleteBlocks(ctx, appID, user, []history.BlockID{b.block(user).ID}))
+			b.must(b.store.Histories.DeleteBlocks(ctx, appID, user, []history.BlockID{b.block(user).ID}))
 		}, []string{"history missing block %d,0: want <nil>, got <nil>"}},
 		{"a lost row", func(user string) {
-			b.must(b.store.Log(appID, schema.Default()).Delete(ctx, []store.LogEvent{bought(user, one, "Red", "Acme")}))
+			b.must(b.store.Events.Log(appID, schema.Default()).Delete(ctx, []store.LogEvent{bought(user, one, "Red", "Acme")}))
 		}, []string{
 			"computed score color:Red (half-life 1): want 17.5, got 26.25",
 			"computed score brand:Acme (half-life 1): want 14, got 21",
@@ -65,7 +65,7 @@ func TestDamagedBlocksAndRows(t *testing.T) {
 			"stored score brand:Acme (half-life 1): want 14, got 21",
 		}},
 		{"a row that no writer announced", func(user string) {
-			b.must(b.store.Log(appID, schema.Default()).Append(ctx, []store.LogEvent{bought(user, b.clock, "Blue", "Acme")}))
+			b.must(b.store.Events.Log(appID, schema.Default()).Append(ctx, []store.LogEvent{bought(user, b.clock, "Blue", "Acme")}))
 		}, []string{
 			// The manifest says that no event is outside of the blocks, until
 			// the next ticket.
@@ -77,7 +77,7 @@ func TestDamagedBlocksAndRows(t *testing.T) {
 			"stored missing color:Blue (half-life 1): want 35, got <nil>",
 		}},
 		{"a changed row in a block's range", func(user string) {
-			b.must(b.store.Log(appID, schema.Default()).Append(ctx, []store.LogEvent{bought(user, one, "Rouge", "Zenith")}))
+			b.must(b.store.Events.Log(appID, schema.Default()).Append(ctx, []store.LogEvent{bought(user, one, "Rouge", "Zenith")}))
 		}, []string{
 			"computed score brand:Acme (half-life 1): want 14, got 21",
 			"computed missing brand:Zenith (half-life 1): want 7, got <nil>",
@@ -107,7 +107,7 @@ func TestDamagedBlocksAndRows(t *testing.T) {
 // moveOut moves the inline block of a user into a row of its own.
 func (b *harness) moveOut(user string) {
 	b.t.Helper()
-	rows, err := b.store.ReadUserHistories(ctx, appID, []string{user})
+	rows, err := b.store.Users.ReadUserHistories(ctx, appID, []string{user})
 	b.must(err)
 	m, err := history.ParseManifest(rows[user].Manifest)
 	b.must(err)
@@ -117,7 +117,7 @@ func (b *harness) moveOut(user string) {
 	next.Blocks, next.Version = slices.Clone(m.Blocks), m.Version+1
 	next.Blocks[0].Inline = false
 	b.writeBlock(user, value)
-	if ok, err := b.store.SwapManifest(ctx, appID, user, m.Version, next.AppendBinary(nil), store.DropInline()); err != nil || !ok {
+	if ok, err := b.store.Users.SwapManifest(ctx, appID, user, m.Version, next.AppendBinary(nil), store.DropInline()); err != nil || !ok {
 		b.t.Fatal(ok, err)
 	}
 }
@@ -125,7 +125,7 @@ func (b *harness) moveOut(user string) {
 func (b *harness) writeBlock(user string, value []byte) {
 	b.t.Helper()
 	block := b.block(user)
-	b.must(b.store.WriteBlocks(ctx, appID, user, []store.BlockWrite{{ID: block.ID, Newest: block.Newest, Value: value}}))
+	b.must(b.store.Histories.WriteBlocks(ctx, appID, user, []store.BlockWrite{{ID: block.ID, Newest: block.Newest, Value: value}}))
 }
 
 func TestDamagedInlineBlockIsReported(t *testing.T) {
@@ -146,7 +146,7 @@ func TestDamagedInlineBlockIsReported(t *testing.T) {
 		b.must(err)
 		next := m
 		next.Version++
-		if ok, err := b.store.SwapManifest(ctx, appID, what, m.Version, next.AppendBinary(nil), spoil(block)); err != nil || !ok {
+		if ok, err := b.store.Users.SwapManifest(ctx, appID, what, m.Version, next.AppendBinary(nil), spoil(block)); err != nil || !ok {
 			t.Fatal(ok, err)
 		}
 		r := b.run(what)
@@ -164,7 +164,7 @@ func TestDamagedManifestIsReported(t *testing.T) {
 	b.must(err)
 	broken := m.AppendBinary(nil)
 	broken[len(broken)-1] ^= 1
-	if ok, err := b.store.SwapManifest(ctx, appID, "u", m.Version, broken); err != nil || !ok {
+	if ok, err := b.store.Users.SwapManifest(ctx, appID, "u", m.Version, broken); err != nil || !ok {
 		t.Fatal(ok, err)
 	}
 	r := b.run("u")

@@ -54,7 +54,7 @@ func BenchmarkStoredRead(b *testing.B) {
 	}{
 		{"library", libraryRead(b, s)},
 		{"row", func() {
-			if _, err := s.Backends.Store.ReadUser(b.Context(), "demo", "u"); err != nil {
+			if _, err := s.Backends.Store.Users.ReadUser(b.Context(), "demo", "u"); err != nil {
 				b.Fatal(err)
 			}
 		}},

@@ -109,11 +109,11 @@ func work(t *testing.T, s *stack.Stack, path, body string) string {
 func wantCrowd(t *testing.T, s *stack.Stack, users map[string][]crowd.Event) {
 	t.Helper()
 	ctx := t.Context()
-	m, _, err := s.Backends.Store.ReadCrowdManifest(ctx, "demo", "products")
+	m, _, err := s.Backends.Store.Crowd.ReadCrowdManifest(ctx, "demo", "products")
 	if err != nil || m.Current.Name == "" {
 		t.Fatalf("manifest %+v, %v", m, err)
 	}
-	x, err := s.Backends.Store.ReadCrowdIndex(ctx, "demo", "products", m.Current, 1<<30)
+	x, err := s.Backends.Store.Crowd.ReadCrowdIndex(ctx, "demo", "products", m.Current, 1<<30)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func wantCrowd(t *testing.T, s *stack.Stack, users map[string][]crowd.Event) {
 	for id := range want {
 		ids = append(ids, id)
 	}
-	got, err := s.Backends.Store.ReadCrowdObjects(ctx, store.CrowdRef{App: "demo", Index: "products", Generation: m.Current.Name}, ids)
+	got, err := s.Backends.Store.Crowd.ReadCrowdObjects(ctx, store.CrowdRef{App: "demo", Index: "products", Generation: m.Current.Name}, ids)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func TestCrowdStatisticsOfRealEvents(t *testing.T) {
 				t.Fatalf("%d %s", code, answer)
 			}
 			users := loadReal(t, s, test.set, test.events, test.type_, test.name)
-			last, err := s.Backends.Store.LastImport(t.Context(), "demo")
+			last, err := s.Backends.Store.Crowd.LastImport(t.Context(), "demo")
 			if err != nil || last.IsZero() {
 				t.Fatalf("last import %s, %v", last, err)
 			}
@@ -221,7 +221,7 @@ func TestOneBuildFollowsAnImport(t *testing.T) {
 	if got := builds(t, s); len(got) != 0 || newest(t, s).ID != "" {
 		t.Fatalf("%d builds and a recompute %q during the import", len(got), newest(t, s).ID)
 	}
-	last, err := s.Backends.Store.LastImport(t.Context(), "demo")
+	last, err := s.Backends.Store.Crowd.LastImport(t.Context(), "demo")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -107,7 +107,7 @@ func use(t *testing.T, s *stack.Stack, app, user string) {
 	ask("POST", "/1/crowd", "", http.StatusOK)
 	ask("GET", "/1/export/"+user, "", http.StatusOK)
 	idle(t, s)
-	if _, err := s.Backends.Store.ExchangeRates(t.Context(), app, "p", []byte(`{"count":{"user,`+user+`":9}}`)); err != nil {
+	if _, err := s.Backends.Store.Rates.ExchangeRates(t.Context(), app, "p", []byte(`{"count":{"user,`+user+`":9}}`)); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Backends.Usage.Flush(t.Context()); err != nil {
@@ -122,7 +122,7 @@ func use(t *testing.T, s *stack.Stack, app, user string) {
 // of them.
 func describedCells(t *testing.T, s *stack.Stack, client *bigtable.Client, app, user string) map[string]bool {
 	t.Helper()
-	salt, err := s.Backends.Store.AuditSalt(t.Context(), app)
+	salt, err := s.Backends.Store.AuditLog.AuditSalt(t.Context(), app)
 	if err != nil {
 		t.Fatal(err)
 	}

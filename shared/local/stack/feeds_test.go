@@ -32,7 +32,7 @@ func TestCatalogBeforeFeed(t *testing.T) {
 		t.Helper()
 		var got []string
 		now := time.Now()
-		list, truncated, err := s.Backends.Store.ListDated(t.Context(), "demo", store.DatedQuery{
+		list, truncated, err := s.Backends.Store.Catalog.ListDated(t.Context(), "demo", store.DatedQuery{
 			Index: "posts", Attribute: "meta.at", Newest: now.UnixMilli(), Oldest: now.AddDate(0, 0, -30).UnixMilli()})
 		for _, o := range list {
 			got = append(got, o.ID)
@@ -58,7 +58,7 @@ func TestCatalogBeforeFeed(t *testing.T) {
 	batch(object("updateObject", "newest", 0), object("partialUpdateObject", "old", 2), object("partialUpdateObject", "undated", 4))
 	listed("newest", "new", "old", "undated")
 	batch(object("partialUpdateObject", "old", 0), `{"action":"deleteObject","objectID":"new"}`)
-	if list, _, err := s.Backends.Store.ListDated(t.Context(), "demo", store.DatedQuery{Index: "posts", Attribute: "meta.at", Newest: time.Now().UnixMilli(), Limit: 2}); err != nil || len(list) != 2 {
+	if list, _, err := s.Backends.Store.Catalog.ListDated(t.Context(), "demo", store.DatedQuery{Index: "posts", Attribute: "meta.at", Newest: time.Now().UnixMilli(), Limit: 2}); err != nil || len(list) != 2 {
 		t.Errorf("%+v, error %v", list, err)
 	}
 	batch(`{"action":"clear"}`, object("addObject", "only", 1))
@@ -71,7 +71,7 @@ func TestCatalogBeforeFeed(t *testing.T) {
 		t.Fatal(code, answer)
 	}
 	waitForJobs(t, s, s.Backends.DateRows.Jobs)
-	got, _, err := s.Backends.Store.ListDated(t.Context(), "demo", store.DatedQuery{Index: "posts", Attribute: "meta.at", Newest: time.Now().UnixMilli()})
+	got, _, err := s.Backends.Store.Catalog.ListDated(t.Context(), "demo", store.DatedQuery{Index: "posts", Attribute: "meta.at", Newest: time.Now().UnixMilli()})
 	ids := map[string]bool{}
 	for _, o := range got {
 		ids[o.ID] = true

@@ -118,7 +118,7 @@ func TestAuditNamesWrongProfile(t *testing.T) {
 	setUp(t, s)
 	ctx, b := t.Context(), s.Backends
 	waitForJobs(t, s, b.Recompute.Jobs) // that of the strategy would correct the profile
-	row, err := b.Store.ReadUser(ctx, "demo", "u")
+	row, err := b.Store.Users.ReadUser(ctx, "demo", "u")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func TestAuditNamesWrongProfile(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.Affinities = slices.DeleteFunc(p.Affinities, func(a affinity.Affinity) bool { return a.Value == "Red" })
-	err = b.Store.WriteProfiles(ctx, "demo", []store.ProfileWrite{{User: "u", Row: row, Value: p.AppendBinary(nil), Version: row.Version}})
+	err = b.Store.Users.WriteProfiles(ctx, "demo", []store.ProfileWrite{{User: "u", Row: row, Value: p.AppendBinary(nil), Version: row.Version}})
 	if err != nil {
 		t.Fatal(err)
 	}

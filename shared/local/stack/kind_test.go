@@ -52,7 +52,7 @@ func TestOneMoreKind(t *testing.T) {
 		Recompute: job.Settings{ShardUsers: 2, Budget: time.Minute, Attempts: 3}})
 	ctx, r := t.Context(), s.Backends.More[0].Core()
 	for _, user := range []string{"a", "bb", "ccc", "dddd", "eeeee"} {
-		if _, err := s.Backends.Store.TakeTicket(ctx, "demo", user); err != nil {
+		if _, err := s.Backends.Store.Users.TakeTicket(ctx, "demo", user); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -45,7 +45,7 @@ func TestDeliveryThatLivesTooLong(t *testing.T) {
 	<-time.After(2 * life)
 	release()
 	idle(t, s)
-	row, err := s.Backends.Store.ReadUser(t.Context(), "demo", "u")
+	row, err := s.Backends.Store.Users.ReadUser(t.Context(), "demo", "u")
 	if err != nil || row.Ticket < 2 {
 		t.Fatalf("%+v, %v; want a second delivery, which draws a ticket of its own", row, err)
 	}

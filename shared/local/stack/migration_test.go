@@ -326,7 +326,7 @@ func (l *load) audited(when string) {
 		if err != nil {
 			l.t.Fatal(err)
 		}
-		report, err := audit.New(b.Store, b.Profiles, b.Config).Sample(l.t.Context(), app, 100)
+		report, err := audit.New(audit.RowsOf(b.Store), b.Profiles, b.Config).Sample(l.t.Context(), app, 100)
 		if err != nil || report.Differing > 0 || report.Compared != 12 {
 			l.t.Fatalf("the audit %s: %+v, error %v", when, report, err)
 		}
@@ -344,7 +344,7 @@ func (l *load) wants(lies schema.Name, when string) {
 	}
 	settledSchema(l.t, l.stacks[0]) // and with it the strategy
 	got := map[string]int{}
-	log := l.stacks[0].Backends.Store.Log("demo", schema.Of(lies))
+	log := l.stacks[0].Backends.Store.Events.Log("demo", schema.Of(lies))
 	err := log.Scan(l.t.Context(), lies, store.Range{}, 0, func(r store.Entry) error {
 		e, err := r.Event()
 		for _, c := range e.Counts {

@@ -79,7 +79,7 @@ func TestOptOutWhileEventsAreInFlight(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := []store.UserRange{{User: "u", To: history.End}}
-	err = s.Backends.Store.ReadLog(t.Context(), "demo", app.Log, all, func(_ string, row store.LogRow) error { return fmt.Errorf("event of %d", row.Time) })
+	err = s.Backends.Store.Events.ReadLog(t.Context(), "demo", app.Log, all, func(_ string, row store.LogRow) error { return fmt.Errorf("event of %d", row.Time) })
 	if err != nil {
 		t.Errorf("the log holds an %v, want none", err)
 	}

@@ -73,12 +73,12 @@ func newBackends(base backend.Base, cipher config.Cipher, o Options, messages *p
 	refreshes.Each(b.Metrics.Watch)
 	b.Profiles.SetLater(refreshes.Enqueue)
 	b.Orderer = ranker.New(base.Store, base.CachedConfig, b.Profiles, base.Now, base.Log)
-	b.Pages = page.New(base.Store, base.CachedConfig, b.Orderer, base.Now, base.Log)
+	b.Pages = page.New(base.Store.Catalog, base.CachedConfig, b.Orderer, base.Now, base.Log)
 	b.Profiles.Counters().Each(b.Metrics.Watch)
-	b.Enricher = enrich.New(base.Store, base.CachedConfig)
-	b.JobStore = func(c job.Collection) job.Jobs { return job.Detailed(job.In(base.Documents, c), base.Store, c) }
+	b.Enricher = enrich.New(base.Store.Catalog, base.CachedConfig)
+	b.JobStore = func(c job.Collection) job.Jobs { return job.Detailed(job.In(base.Documents, c), base.Store.Jobs, c) }
 	runner := func(c job.Collection) job.Runner { return jobrunner.Open(base, tasks, o.Recompute, c) }
-	b.Deletions = deletion.New(runner(deletion.Collection), base.Config, base.Store, b.Below, cmp.Or(o.LateWrites, lateWrites))
+	b.Deletions = deletion.New(runner(deletion.Collection), base.Config, base.Store.Rows, b.Below, cmp.Or(o.LateWrites, lateWrites))
 	b.Jobs = jobs.Open(base, tasks, o.Recompute, b.Profiles, messages)
 	if o.MoreJobs != nil {
 		b.More = o.MoreJobs(runner)

@@ -122,7 +122,7 @@ func (l *late) log() []store.LogRow {
 		l.t.Fatal(err)
 	}
 	var rows []store.LogRow
-	err = l.s.Backends.Store.Log("demo", app.Log).Read(l.t.Context(), []store.UserRange{{User: "u", To: history.End}}, func(_ string, row store.LogRow) error {
+	err = l.s.Backends.Store.Events.Log("demo", app.Log).Read(l.t.Context(), []store.UserRange{{User: "u", To: history.End}}, func(_ string, row store.LogRow) error {
 		rows = append(rows, row)
 		return nil
 	})
@@ -214,7 +214,7 @@ func TestReenrichedEventsWithoutRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	row := l.log()[0]
-	if err := l.s.Backends.Store.Log("demo", app.Log).Delete(t.Context(), []store.LogEvent{{User: "u", Time: row.Time, ID: row.ID}}); err != nil {
+	if err := l.s.Backends.Store.Events.Log("demo", app.Log).Delete(t.Context(), []store.LogEvent{{User: "u", Time: row.Time, ID: row.ID}}); err != nil {
 		t.Fatal(err)
 	}
 	l.push(m)
@@ -328,7 +328,7 @@ func TestReenrichedEventsUncoverTheirBlocks(t *testing.T) {
 	}
 	l.wants("ci1")
 	var p affinity.Profile
-	row, err := l.s.Backends.Store.ReadUser(t.Context(), "demo", "u")
+	row, err := l.s.Backends.Store.Users.ReadUser(t.Context(), "demo", "u")
 	if err == nil {
 		p, err = affinity.ParseProfile(row.Profile, 0)
 	}
@@ -340,7 +340,7 @@ func TestReenrichedEventsUncoverTheirBlocks(t *testing.T) {
 // covered reports whether a block holds the event at a position.
 func (l *late) covered(at history.Pos) bool {
 	l.t.Helper()
-	row, err := l.s.Backends.Store.ReadUser(l.t.Context(), "demo", "u")
+	row, err := l.s.Backends.Store.Users.ReadUser(l.t.Context(), "demo", "u")
 	if err != nil {
 		l.t.Fatal(err)
 	}

@@ -110,7 +110,7 @@ func TestDamagedRowsAreReported(t *testing.T) {
 	for i, original := range []string{`{`, `{"receivedAt":1,"index":"i","unknownObjects":1,"event":{"eventType":"seen"}}`, `{"unknownObjects":1}`} {
 		damaged = append(damaged, store.LogEvent{User: "u", Time: at, ID: fmt.Sprint("id", i), Type: "view", Name: "Seen", Original: []byte(original)})
 	}
-	if err := s.Backends.Store.Log("demo", app.Log).Append(t.Context(), damaged); err != nil {
+	if err := s.Backends.Store.Events.Log("demo", app.Log).Append(t.Context(), damaged); err != nil {
 		t.Fatal(err)
 	}
 	save(t, s, "i", object("i", "1"))

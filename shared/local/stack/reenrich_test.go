@@ -236,7 +236,7 @@ func (sh *shopper) fold() {
 		if _, err := b.Profiles.Fold(sh.t.Context(), app, user); err != nil {
 			sh.t.Fatal(err)
 		}
-		row, err := b.Store.ReadUser(sh.t.Context(), "demo", user)
+		row, err := b.Store.Users.ReadUser(sh.t.Context(), "demo", user)
 		if err != nil {
 			sh.t.Fatal(err)
 		}

@@ -109,7 +109,7 @@ func settledSchema(t *testing.T, s *stack.Stack) string {
 func rows(t *testing.T, s *stack.Stack, n schema.Name) int {
 	t.Helper()
 	count := 0
-	err := s.Backends.Store.Log("demo", schema.Of(n)).Scan(t.Context(), n, store.Range{}, 0, func(store.Entry) error {
+	err := s.Backends.Store.Events.Log("demo", schema.Of(n)).Scan(t.Context(), n, store.Range{}, 0, func(store.Entry) error {
 		count++
 		return nil
 	})
@@ -126,7 +126,7 @@ const damaged = "broken"
 // removes that row.
 func damage(t *testing.T, s *stack.Stack, n schema.Name, put bool) {
 	t.Helper()
-	log := s.Backends.Store.Log("demo", schema.Of(n))
+	log := s.Backends.Store.Events.Log("demo", schema.Of(n))
 	change := log.Append
 	if !put {
 		change = log.Delete

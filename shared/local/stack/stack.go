@@ -203,7 +203,7 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 	b.keysFor(public.Addr())
 	s.URL = "http://" + public.Addr().String()
 	s.links = console.NewLinks(time.Now)
-	functions := publicFunctions(b, s.metrics, operator.Handler(o.Log, s.Operator, s.place, auditlog.NewOperated(b.Config, b.Recorder()), b.Store, b.Now, b.Cipher, b.Deletions, b.Regions, operator.Moves{Runner: b.Moves, Recorder: b.Recorder(), Regions: b.Regions, Apps: b.Config}), s.links)
+	functions := publicFunctions(b, s.metrics, operator.Handler(o.Log, s.Operator, s.place, auditlog.NewOperated(b.Config, b.Recorder()), b.Store.Usage, b.Now, b.Cipher, b.Deletions, b.Regions, operator.Moves{Runner: b.Moves, Recorder: b.Recorder(), Regions: b.Regions, Apps: b.Config}), s.links)
 	s.serve(public, guardPublic(public.Addr(), o.Hosts, functions))
 	return nil
 }

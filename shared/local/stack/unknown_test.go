@@ -29,7 +29,7 @@ func TestUnknownTokenLeavesNoRow(t *testing.T) {
 		if code, answer := call(t, s, c.method, c.path, c.body); code != c.code {
 			t.Errorf("%s %s: %d %s, want %d", c.method, c.path, code, answer, c.code)
 		}
-		err := s.Backends.Store.ScanUsers(t.Context(), "demo", "", "", 0, store.UserState, func(user string, row store.User) error {
+		err := s.Backends.Store.Users.ScanUsers(t.Context(), "demo", "", "", 0, store.UserState, func(user string, row store.User) error {
 			t.Errorf("%s %s: user %s has a row: %+v", c.method, c.path, user, row)
 			return nil
 		})

@@ -70,7 +70,7 @@ func TestUsageByRequests(t *testing.T) {
 func checkTop(t *testing.T, s *stack.Stack) {
 	t.Helper()
 	today := usage.DayOf(s.Backends.Now())
-	top, err := usage.Top(t.Context(), s.Backends.Store, []string{"demo", "other"}, today-1, today)
+	top, err := usage.Top(t.Context(), s.Backends.Store.Usage, []string{"demo", "other"}, today-1, today)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func checkTop(t *testing.T, s *stack.Stack) {
 	if hottest := top[0].Hottest; hottest == nil || *hottest != (usage.User{Token: "ann", Events: 3}) {
 		t.Errorf("the hottest user is %+v", hottest)
 	}
-	last, err := s.Backends.Store.LastUsed(t.Context(), "demo")
+	last, err := s.Backends.Store.Usage.LastUsed(t.Context(), "demo")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ const (
 	maxPassed = 1000
 )
 
-// Source reads candidates and records. *store.Store is one.
+// Source reads candidates and records. store.Catalog is one.
 type Source interface {
 	ListDated(ctx context.Context, app string, q store.DatedQuery) (list []store.DatedObject, truncated bool, err error)
 	ScanRecords(ctx context.Context, app string, refs []store.ObjectRef, fn func(store.ObjectRef, []byte) error) error

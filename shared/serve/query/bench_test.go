@@ -89,7 +89,7 @@ func (w *bench) buildHalf(users int) {
 				w.Fatal(err)
 			}
 		}
-		rows := w.store.NewSegmentWriter(w.Context(), appID, id)
+		rows := w.store.Segments.NewSegmentWriter(w.Context(), appID, id)
 		part, err := p.Finish(w.clock, rows.Write)
 		if err = errors.Join(err, rows.Flush()); err != nil {
 			w.Fatal(err)

@@ -124,7 +124,7 @@ func (b *bench) see(user string, at int64, filters ...string) {
 
 func (b *bench) change(user string) {
 	b.Helper()
-	if err := b.store.AddChanges(b.Context(), appID, store.SlotOf(time.UnixMilli(b.clock)), []string{user}); err != nil {
+	if err := b.store.Changes.AddChanges(b.Context(), appID, store.SlotOf(time.UnixMilli(b.clock)), []string{user}); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -176,7 +176,7 @@ func (b *bench) pack(users []string, delta bool) segment.Part {
 			b.members[id] = append(b.members[id], user)
 		}
 	}
-	w := b.store.NewSegmentWriter(b.Context(), appID, id)
+	w := b.store.Segments.NewSegmentWriter(b.Context(), appID, id)
 	part, err := p.Finish(b.clock, w.Write)
 	if err := errors.Join(err, w.Flush()); err != nil {
 		b.Fatal(err)
@@ -219,7 +219,7 @@ func (b *bench) update(others ...string) {
 			oldest = min(oldest, store.ChangeSlot(p.Cut))
 		}
 	}
-	listed, _, err := b.store.Changes(b.Context(), appID, max(newest, oldest), 0)
+	listed, _, err := b.store.Changes.Changes(b.Context(), appID, max(newest, oldest), 0)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -234,7 +234,7 @@ func (b *bench) update(others ...string) {
 			}
 		}
 	}
-	if err := b.store.WriteSetOuts(b.Context(), appID, delta.ID, out); err != nil {
+	if err := b.store.Segments.WriteSetOuts(b.Context(), appID, delta.ID, out); err != nil {
 		b.Fatal(err)
 	}
 	m := b.lists
@@ -244,7 +244,7 @@ func (b *bench) update(others ...string) {
 
 func (b *bench) swap(m segment.Manifest) {
 	b.Helper()
-	if ok, err := b.store.SwapSegmentManifest(b.Context(), appID, b.lists.Version, m); err != nil || !ok {
+	if ok, err := b.store.Segments.SwapSegmentManifest(b.Context(), appID, b.lists.Version, m); err != nil || !ok {
 		b.Fatalf("swap: %v, %v", ok, err)
 	}
 	m.Version = b.lists.Version + 1

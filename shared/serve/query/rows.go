@@ -78,7 +78,7 @@ func (c *rowCache) read(ctx context.Context, app string, rows []store.SegmentRow
 	if len(missing) == 0 {
 		return found, nil
 	}
-	cells, err := c.store.ReadSegmentRows(ctx, app, missing)
+	cells, err := c.store.Segments.ReadSegmentRows(ctx, app, missing)
 	if err != nil {
 		return nil, err
 	}
@@ -160,7 +160,7 @@ func (c *rowCache) expired(ctx context.Context, v *view, at int64) ([][]uint16, 
 		}
 	}
 	if len(missing) > 0 {
-		read, err := c.store.ReadSegmentUntils(ctx, v.appID, missing, at)
+		read, err := c.store.Segments.ReadSegmentUntils(ctx, v.appID, missing, at)
 		if err != nil {
 			return nil, err
 		}
@@ -219,7 +219,7 @@ func (c *rowCache) list(ctx context.Context, v *view, lists [][][]segment.Cell, 
 	if len(missing) == 0 {
 		return nil
 	}
-	read, err := c.store.ReadSegmentLists(ctx, v.appID, store.SegmentList{Term: term, Threshold: threshold, Parts: missing})
+	read, err := c.store.Segments.ReadSegmentLists(ctx, v.appID, store.SegmentList{Term: term, Threshold: threshold, Parts: missing})
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ func (r *Reader) StoreSizes(ctx context.Context, app config.App, saved []config.
 			continue
 		}
 		if err == nil {
-			err = r.store.SetSegmentSize(ctx, app.ID, s.Name, day, page.Total)
+			err = r.store.Segments.SetSegmentSize(ctx, app.ID, s.Name, day, page.Total)
 		}
 		if err != nil {
 			return fmt.Errorf("size of segment %q: %w", s.Name, err)

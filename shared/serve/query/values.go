@@ -42,7 +42,7 @@ func (r *Reader) Values(ctx context.Context, app config.App, facet string, limit
 		}
 	}
 	holders := map[string]int{}
-	err = r.store.ScanSegmentValues(ctx, app.ID, parts, func(_ segment.PartID, cell []byte) error {
+	err = r.store.Segments.ScanSegmentValues(ctx, app.ID, parts, func(_ segment.PartID, cell []byte) error {
 		return segment.EachValue(cell, func(f, value string, n int) error {
 			if f != facet {
 				return nil

@@ -55,7 +55,7 @@ func (r *Reader) view(ctx context.Context, app config.App) (*view, error) {
 	if v != nil && now.Sub(v.readAt) < manifestAge && now.Sub(v.readAt) >= 0 {
 		return v, r.checkReach(ctx, app, v, now)
 	}
-	m, err := r.store.ReadSegmentManifest(ctx, app.ID)
+	m, err := r.store.Segments.ReadSegmentManifest(ctx, app.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func (v *view) load(ctx context.Context, s *store.Store) error {
 	if len(deltas) == 0 {
 		return nil
 	}
-	out, err := s.ReadSetOuts(ctx, v.appID, deltas)
+	out, err := s.Segments.ReadSetOuts(ctx, v.appID, deltas)
 	if err != nil {
 		return err
 	}

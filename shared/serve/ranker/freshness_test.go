@@ -40,7 +40,7 @@ func TestDatesStayInMemory(t *testing.T) {
 		id := fmt.Sprint(i)
 		objects = append(objects, store.Object{ID: id, Record: fmt.Appendf(nil, `{"at":%d}`, int64(i+1)*1e12)})
 	}
-	if err := s.PutObjects(t.Context(), "app", "i", objects); err != nil {
+	if err := s.Catalog.PutObjects(t.Context(), "app", "i", objects); err != nil {
 		t.Fatal(err)
 	}
 	now := time.Unix(0, 0)
@@ -64,7 +64,7 @@ func TestDatesStayInMemory(t *testing.T) {
 			t.Errorf("%d reads, want %d", got, step.want)
 		}
 	}
-	if err := s.DeleteObjects(t.Context(), "app", "i", []string{"0"}); err != nil {
+	if err := s.Catalog.DeleteObjects(t.Context(), "app", "i", []string{"0"}); err != nil {
 		t.Fatal(err)
 	}
 	now = now.Add(objectTTL)
@@ -95,7 +95,7 @@ func TestColdInstanceAndOutage(t *testing.T) {
 	for i := range objects {
 		all = append(all, store.Object{ID: fmt.Sprintf("object-%03d", i), Record: []byte("{}")})
 	}
-	if err := s.PutObjects(t.Context(), "app", "i", all); err != nil {
+	if err := s.Catalog.PutObjects(t.Context(), "app", "i", all); err != nil {
 		t.Fatal(err)
 	}
 	var now atomic.Int64

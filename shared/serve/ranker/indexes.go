@@ -65,7 +65,7 @@ type indexes struct {
 	slots cache.Map[indexName, *slot]
 }
 
-// indexSource reads statistics. *store.Store is one.
+// indexSource reads statistics. store.Crowd is one.
 type indexSource interface {
 	ReadCrowdManifest(ctx context.Context, app, index string) (crowd.Manifest, []byte, error)
 	ReadCrowdIndex(ctx context.Context, app, index string, g crowd.Generation, maxBytes int) (crowd.Index, error)

@@ -188,7 +188,7 @@ func (o *objects) read(ctx context.Context, settings catalog.Settings, keys []ob
 	}
 	if from.date == "" {
 		var stale []store.ObjectRef
-		err := o.store.ScanFilters(ctx, from.app, refs, func(ref store.ObjectRef, f store.ObjectFilters) error {
+		err := o.store.Catalog.ScanFilters(ctx, from.app, refs, func(ref store.ObjectRef, f store.ObjectFilters) error {
 			if f.SettingsVersion != settings.Version {
 				stale = append(stale, ref)
 				return nil
@@ -205,7 +205,7 @@ func (o *objects) read(ctx context.Context, settings catalog.Settings, keys []ob
 	}
 	// The records have the dates, and the filters of objects that were stored
 	// before the settings changed.
-	return found, o.store.ScanObjects(ctx, from.app, refs, func(ref store.ObjectRef, x store.Object) error {
+	return found, o.store.Catalog.ScanObjects(ctx, from.app, refs, func(ref store.ObjectRef, x store.Object) error {
 		filters := x.Filters.Filters
 		if x.Filters.SettingsVersion != settings.Version {
 			var err error

@@ -15,7 +15,13 @@ type JobDetails interface {
 
 // openDetails connects with the operator's Google credentials, or to the emulator that
 // BIGTABLE_EMULATOR_HOST names.
-func openDetails(ctx context.Context, tables Bigtables) (JobDetails, error) { return tables.open(ctx) }
+func openDetails(ctx context.Context, tables Bigtables) (JobDetails, error) {
+	s, err := tables.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.Jobs, nil
+}
 
 // laterDetails open the table when they are first asked for: most commands read no job.
 type laterDetails struct {

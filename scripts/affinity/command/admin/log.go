@@ -23,7 +23,11 @@ func openAuditLog(ctx context.Context, tables Bigtables) (ChangeLog, error) {
 	if os.Getenv("BIGTABLE_EMULATOR_HOST") == "" && os.Getenv("FIRESTORE_EMULATOR_HOST") != "" {
 		return nil, errors.New("set BIGTABLE_EMULATOR_HOST too, which holds the audit log; for an engine of `affinity up` give --url and AFFINITY_OPERATOR")
 	}
-	return tables.open(ctx)
+	s, err := tables.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.AuditLog, nil
 }
 
 // laterLog opens a log when it is first written: commands that change nothing need

@@ -121,7 +121,7 @@ func (a *appTool) deployedMoves(ctx context.Context, s ConfigStore, begin bool, 
 	}
 	runner := func(c job.Collection) job.Runner {
 		return job.Runner{
-			Jobs: job.Detailed(job.In(s.Documents, c), base.Store, c), Config: s.Store, Queue: tasks, Propagation: 2 * config.TTL, Now: time.Now, Log: base.Log,
+			Jobs: job.Detailed(job.In(s.Documents, c), base.Store.Jobs, c), Config: s.Store, Queue: tasks, Propagation: 2 * config.TTL, Now: time.Now, Log: base.Log,
 		}
 	}
 	// A command ends a move whose worker died before it could.
@@ -133,5 +133,5 @@ func (a *appTool) deployedMoves(ctx context.Context, s ConfigStore, begin bool, 
 	}
 	stores, first := base.Store.Regions()
 	moves := move.New(runner(move.Collection), s.Store, move.Regions{First: first, Rows: stores}, nil, deadline.Longest, arrived)
-	return do(operator.Moves{Runner: moves, Recorder: a.recorder(base.Store), Regions: a.regions, Apps: s.Store})
+	return do(operator.Moves{Runner: moves, Recorder: a.recorder(base.Store.AuditLog), Regions: a.regions, Apps: s.Store})
 }

@@ -134,4 +134,10 @@ func openKMS(ctx context.Context, key string) (config.Cipher, error) {
 
 // openBigtable connects with the operator's Google credentials, or to the emulator
 // that BIGTABLE_EMULATOR_HOST names.
-func openBigtable(ctx context.Context, tables Bigtables) (UsageTable, error) { return tables.open(ctx) }
+func openBigtable(ctx context.Context, tables Bigtables) (UsageTable, error) {
+	s, err := tables.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.Usage, nil
+}

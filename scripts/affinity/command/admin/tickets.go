@@ -41,8 +41,8 @@ func (a *appTool) ticketsCommand() *cobra.Command {
 			defer func() { err = errors.Join(err, s.Close()) }()
 			n := 0
 			change := auditlog.Change{App: args[0], Actor: auditlog.Operator, Action: auditlog.AppTickets}
-			err = a.recorder(s).Do(cmd.Context(), change, func() (auditlog.End, error) {
-				n, err = s.AdvanceTickets(cmd.Context(), args[0], ticketStep)
+			err = a.recorder(s.AuditLog).Do(cmd.Context(), change, func() (auditlog.End, error) {
+				n, err = s.Users.AdvanceTickets(cmd.Context(), args[0], ticketStep)
 				return auditlog.End{Detail: fmt.Sprintf("of %d users, by %d", n, ticketStep)}, err
 			})
 			if err != nil {

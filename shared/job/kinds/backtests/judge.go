@@ -141,7 +141,7 @@ func (t *task) objects(ctx context.Context, given []backtest.Given) (objects []b
 		attributes = []string{given[0].Strategy.RankingOrDefault().Freshness.Attribute}
 	}
 	var incomplete []int // places of objects whose record is needed
-	err = t.Store.ScanObjectFilters(ctx, t.app.ID, t.params.Index, func(id string, f store.ObjectFilters) error {
+	err = t.Store.Catalog.ScanObjectFilters(ctx, t.app.ID, t.params.Index, func(id string, f store.ObjectFilters) error {
 		if len(attributes) > 0 || f.SettingsVersion != settings.Version {
 			incomplete = append(incomplete, len(objects))
 		}
@@ -166,7 +166,7 @@ func (t *task) complete(ctx context.Context, objects []backtest.Object, some []i
 	for i, at := range some {
 		refs[i] = store.ObjectRef{Index: t.params.Index, ID: objects[at].ID}
 	}
-	records, err := t.Store.ReadRecords(ctx, t.app.ID, refs)
+	records, err := t.Store.Catalog.ReadRecords(ctx, t.app.ID, refs)
 	if err != nil {
 		return err
 	}

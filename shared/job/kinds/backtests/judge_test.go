@@ -91,7 +91,7 @@ func putObjects(t *testing.T, to *store.Store) {
 		record := fmt.Sprintf(`{"objectID":"%d","brand":"b%d"}`, i, i%4)
 		objects = append(objects, store.Object{ID: fmt.Sprint(i), Record: []byte(record), Filters: store.ObjectFilters{SettingsVersion: 1}})
 	}
-	if err := to.PutObjects(t.Context(), "demo", "shoes", objects); err != nil {
+	if err := to.Catalog.PutObjects(t.Context(), "demo", "shoes", objects); err != nil {
 		t.Fatal(err)
 	}
 }

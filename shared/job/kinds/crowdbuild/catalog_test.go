@@ -40,7 +40,7 @@ func TestFrequenciesUnderNewSettings(t *testing.T) {
 			}
 			objects = append(objects, store.Object{ID: objectID(i), Record: record, Filters: store.ObjectFilters{SettingsVersion: settings.Version, Filters: filters}})
 		}
-		if err := h.store.PutObjects(t.Context(), app, shoes, objects); err != nil {
+		if err := h.store.Catalog.PutObjects(t.Context(), app, shoes, objects); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -66,7 +66,7 @@ func TestFrequenciesAreBounded(t *testing.T) {
 		filters := []event.Filter{{Facet: "half", Value: fmt.Sprint(i % 2)}, {Facet: "title", Value: fmt.Sprint("of ", i)}}
 		puts = append(puts, store.Object{ID: objectID(i), Record: []byte("{}"), Filters: store.ObjectFilters{Filters: filters}})
 	}
-	if err := h.store.PutObjects(t.Context(), app, shoes, puts); err != nil {
+	if err := h.store.Catalog.PutObjects(t.Context(), app, shoes, puts); err != nil {
 		t.Fatal(err)
 	}
 	h.WantState(h.build().ID, job.Done, "")

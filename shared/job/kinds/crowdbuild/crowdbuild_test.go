@@ -137,7 +137,7 @@ func TestClearedIndex(t *testing.T) {
 	h := newHarness(t, 3, crowdbuild.Work{})
 	h.fill(9)
 	h.build()
-	if err := h.store.ClearIndex(t.Context(), app, shoes); err != nil {
+	if err := h.store.Catalog.ClearIndex(t.Context(), app, shoes); err != nil {
 		t.Fatal(err)
 	}
 	j := h.build()

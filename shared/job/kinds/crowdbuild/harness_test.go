@@ -58,7 +58,7 @@ func newHarness(t *testing.T, users int, work crowdbuild.Work) *harness {
 			filters := []event.Filter{{Facet: "index", Value: index}, {Facet: "parity", Value: fmt.Sprint(i % 2)}}
 			objects = append(objects, store.Object{ID: objectID(i), Filters: store.ObjectFilters{Filters: filters}})
 		}
-		if err := h.store.PutObjects(t.Context(), app, index, objects); err != nil {
+		if err := h.store.Catalog.PutObjects(t.Context(), app, index, objects); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -203,14 +203,14 @@ func (h *harness) read(index string) (crowd.Manifest, crowd.Index, map[string]cr
 	gate := h.Gate
 	h.Gate = nil
 	defer func() { h.Gate = gate }()
-	m, _, err := h.store.ReadCrowdManifest(h.t.Context(), app, index)
+	m, _, err := h.store.Crowd.ReadCrowdManifest(h.t.Context(), app, index)
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	if m.Current.Name == "" {
 		return m, crowd.Index{}, nil
 	}
-	x, err := h.store.ReadCrowdIndex(h.t.Context(), app, index, m.Current, 1<<30)
+	x, err := h.store.Crowd.ReadCrowdIndex(h.t.Context(), app, index, m.Current, 1<<30)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -218,7 +218,7 @@ func (h *harness) read(index string) (crowd.Manifest, crowd.Index, map[string]cr
 	for i := range ids {
 		ids[i] = objectID(i)
 	}
-	objects, err := h.store.ReadCrowdObjects(h.t.Context(), store.CrowdRef{App: app, Index: index, Generation: m.Current.Name}, ids)
+	objects, err := h.store.Crowd.ReadCrowdObjects(h.t.Context(), store.CrowdRef{App: app, Index: index, Generation: m.Current.Name}, ids)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -245,9 +245,9 @@ func (h *harness) wantBuilt(j job.Job, index string, selected func(user string) 
 // any has rows of runs.
 func (h *harness) generations(index string) (names []string, runs bool) {
 	h.t.Helper()
-	err := h.store.DropCrowd(h.t.Context(), app, index, func(name string) bool {
+	err := h.store.Crowd.DropCrowd(h.t.Context(), app, index, func(name string) bool {
 		names = append(names, name)
-		headers, err := h.store.CrowdRunHeaders(h.t.Context(), store.CrowdRef{App: app, Index: index, Generation: name})
+		headers, err := h.store.Crowd.CrowdRunHeaders(h.t.Context(), store.CrowdRef{App: app, Index: index, Generation: name})
 		if err != nil {
 			h.t.Fatal(err)
 		}

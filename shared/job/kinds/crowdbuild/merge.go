@@ -18,7 +18,7 @@ import (
 // replaced reports whether an index has statistics of a newer generation. Its
 // build may already have dropped the rows of this one.
 func (t *task) replaced(ctx context.Context, index string) (bool, error) {
-	m, _, err := t.Store.ReadCrowdManifest(ctx, t.app.ID, index)
+	m, _, err := t.Store.Crowd.ReadCrowdManifest(ctx, t.app.ID, index)
 	if errors.Is(err, wire.ErrNewer) {
 		return true, nil // by a newer version of the engine, since the job began
 	}
@@ -45,8 +45,8 @@ func (t *task) merge(ctx context.Context) (job.Progress, error) {
 	if err != nil {
 		return job.Progress{}, err
 	}
-	m := &merger{task: t, writer: t.Store.NewCrowdWriter(ctx, t.params.ref(t.app.ID, index)), index: from.index, next: from.bucket}
-	err = t.Store.ScanCrowdRuns(ctx, t.params.ref(t.app.ID, index), from.bucket, to.bucket, func(bucket int, run string, cells [][]byte) error {
+	m := &merger{task: t, writer: t.Store.Crowd.NewCrowdWriter(ctx, t.params.ref(t.app.ID, index)), index: from.index, next: from.bucket}
+	err = t.Store.Crowd.ScanCrowdRuns(ctx, t.params.ref(t.app.ID, index), from.bucket, to.bucket, func(bucket int, run string, cells [][]byte) error {
 		if _, ok := chosen[run]; !ok {
 			return nil
 		}
@@ -176,7 +176,7 @@ func (t *task) frequencies(ctx context.Context, index string) (job.Progress, err
 	if err != nil {
 		return job.Progress{}, err
 	}
-	w, n := t.Store.NewCrowdWriter(ctx, t.params.ref(t.app.ID, index)), 0
+	w, n := t.Store.Crowd.NewCrowdWriter(ctx, t.params.ref(t.app.ID, index)), 0
 	if bound := found.Bound(); bound > 0 {
 		t.runner.Log.LogAttrs(ctx, slog.LevelWarn, "document frequencies are not exact: the index has too many different filters",
 			slog.String("app", t.app.ID), slog.String("index", index), slog.Int("bound", bound))
@@ -211,7 +211,7 @@ func (t *task) countFilters(ctx context.Context, index string) (found *crowd.Fil
 	found = crowd.NewFilterCounter(t.MaxFilters)
 	var stale []store.ObjectRef
 	derive := func() error {
-		err := t.Store.ScanObjects(ctx, t.app.ID, stale, func(ref store.ObjectRef, o store.Object) error {
+		err := t.Store.Catalog.ScanObjects(ctx, t.app.ID, stale, func(ref store.ObjectRef, o store.Object) error {
 			filters, err := catalog.Filters(o.Record, settings)
 			if err != nil {
 				return fmt.Errorf("filters of object %q of %s/%s: %w", ref.ID, t.app.ID, index, err)
@@ -223,7 +223,7 @@ func (t *task) countFilters(ctx context.Context, index string) (found *crowd.Fil
 		stale = stale[:0]
 		return err
 	}
-	err = t.Store.ScanObjectFilters(ctx, t.app.ID, index, func(id string, f store.ObjectFilters) error {
+	err = t.Store.Catalog.ScanObjectFilters(ctx, t.app.ID, index, func(id string, f store.ObjectFilters) error {
 		if f.SettingsVersion != settings.Version {
 			if stale = append(stale, store.ObjectRef{Index: index, ID: id}); len(stale) < maxStale {
 				return nil
@@ -261,7 +261,7 @@ func (t *task) swap(ctx context.Context) (job.Progress, error) {
 
 func (t *task) swapIndex(ctx context.Context, index string, totals job.Totals) error {
 	for range maxSwaps {
-		m, stored, err := t.Store.ReadCrowdManifest(ctx, t.app.ID, index)
+		m, stored, err := t.Store.Crowd.ReadCrowdManifest(ctx, t.app.ID, index)
 		switch {
 		case errors.Is(err, wire.ErrNewer): // see replaced
 			return nil
@@ -276,7 +276,7 @@ func (t *task) swapIndex(ctx context.Context, index string, totals job.Totals) e
 		if err != nil {
 			return err
 		}
-		if _, err := t.Store.SwapCrowdManifest(ctx, t.app.ID, index, stored, crowd.Manifest{Current: current, Previous: m.Current.Name}); err != nil {
+		if _, err := t.Store.Crowd.SwapCrowdManifest(ctx, t.app.ID, index, stored, crowd.Manifest{Current: current, Previous: m.Current.Name}); err != nil {
 			return err
 		}
 	}
@@ -307,11 +307,11 @@ func (t *task) generation(ctx context.Context, index string, totals job.Totals) 
 // drop deletes what the current generation no longer needs: its runs, and
 // generations before the previous one.
 func (t *task) drop(ctx context.Context, index string, m crowd.Manifest) error {
-	if err := t.Store.DropCrowdRuns(ctx, t.params.ref(t.app.ID, index)); err != nil {
+	if err := t.Store.Crowd.DropCrowdRuns(ctx, t.params.ref(t.app.ID, index)); err != nil {
 		return err
 	}
 	dropped := 0
-	err := t.Store.DropCrowd(ctx, t.app.ID, index, func(generation string) bool {
+	err := t.Store.Crowd.DropCrowd(ctx, t.app.ID, index, func(generation string) bool {
 		// Newer ones are being built.
 		obsolete := generation < m.Current.Name && generation != m.Previous
 		if obsolete {

@@ -46,7 +46,7 @@ type runs map[string]runHeader
 // that covers the users of each shard once is right. objects is the size of the
 // catalog, -1 if no shard has counted it yet.
 func (t *task) runs(ctx context.Context, index string) (chosen runs, objects int, err error) {
-	headers, err := t.Store.CrowdRunHeaders(ctx, t.params.ref(t.app.ID, index))
+	headers, err := t.Store.Crowd.CrowdRunHeaders(ctx, t.params.ref(t.app.ID, index))
 	if err != nil {
 		return nil, 0, err
 	}

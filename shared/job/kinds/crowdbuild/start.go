@@ -127,11 +127,11 @@ func covers(j, other job.Job) bool {
 // indexes returns the indexes to build: the given one, or all that have objects
 // or statistics.
 func (r *Runner) indexes(ctx context.Context, app, index string) ([]string, error) {
-	cataloged, err := r.work.Store.CatalogIndexes(ctx, app)
+	cataloged, err := r.work.Store.Catalog.CatalogIndexes(ctx, app)
 	if err != nil {
 		return nil, err
 	}
-	built, err := r.work.Store.CrowdIndexes(ctx, app)
+	built, err := r.work.Store.Crowd.CrowdIndexes(ctx, app)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func (r *Runner) share(ctx context.Context, app string, indexes []string) (left 
 	read := 0.0
 	var newer error
 	for _, index := range indexes {
-		m, _, err := r.work.Store.ReadCrowdManifest(ctx, app, index)
+		m, _, err := r.work.Store.Crowd.ReadCrowdManifest(ctx, app, index)
 		if errors.Is(err, wire.ErrNewer) {
 			r.Log.LogAttrs(ctx, slog.LevelWarn, "no build of an index, a newer version of the engine has built it",
 				slog.String("app", app), slog.String("index", index), slog.Any("error", err))

@@ -140,7 +140,7 @@ func TestAnOlderBuildReplacesNothing(t *testing.T) {
 func TestNothingToBuild(t *testing.T) {
 	h := newHarness(t, 3, crowdbuild.Work{})
 	for _, index := range []string{shoes, hats} {
-		if err := h.store.ClearIndex(t.Context(), app, index); err != nil {
+		if err := h.store.Catalog.ClearIndex(t.Context(), app, index); err != nil {
 			t.Fatal(err)
 		}
 	}

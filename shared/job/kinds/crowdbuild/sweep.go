@@ -163,7 +163,7 @@ func (s *sweep) begin(ctx context.Context) (err error) {
 	objects := 0
 	for _, name := range s.params.Indexes {
 		x := &indexSweep{name: name, catalog: newObjectSet(), tally: crowd.NewTally(s.params.AsOf.UnixMilli(), s.params.halfLife())}
-		err := s.Store.ScanObjectIDs(ctx, s.app.ID, name, func(id string) error {
+		err := s.Store.Catalog.ScanObjectIDs(ctx, s.app.ID, name, func(id string) error {
 			if objects++; objects > s.MaxObjects {
 				return fmt.Errorf("the indexes of the build hold more than %d objects: build them one at a time: %w", s.MaxObjects, job.ErrFailed)
 			}
@@ -280,7 +280,7 @@ func (s *sweep) writeRun(ctx context.Context, to string) error {
 			b := bucketOf(part.ObjectID)
 			byBucket[b] = append(byBucket[b], part)
 		}
-		w := s.Store.NewCrowdWriter(ctx, s.params.ref(s.app.ID, x.name))
+		w := s.Store.Crowd.NewCrowdWriter(ctx, s.params.ref(s.app.ID, x.name))
 		for b := range buckets {
 			if len(byBucket[b]) == 0 {
 				continue

@@ -178,7 +178,7 @@ func (r *Runner) nightly(ctx context.Context, appID string, delay time.Duration)
 	if err != nil {
 		return fmt.Errorf("start daterows: %w", err)
 	}
-	indexes, err := r.store.DatedIndexes(ctx, appID)
+	indexes, err := r.store.Catalog.DatedIndexes(ctx, appID)
 	if err != nil {
 		return err
 	}

@@ -50,10 +50,10 @@ func newHarness(t *testing.T) *harness {
 	h.put("gone", h.date(1), "at")
 	h.put("moved", h.date(2), "at")
 	h.put("moved", h.date(4))
-	if err := h.store.DeleteObjects(t.Context(), app, posts, []string{"gone"}); err != nil {
+	if err := h.store.Catalog.DeleteObjects(t.Context(), app, posts, []string{"gone"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.store.DeleteObjects(t.Context(), app, posts, []string{"moved"}); err != nil {
+	if err := h.store.Catalog.DeleteObjects(t.Context(), app, posts, []string{"moved"}); err != nil {
 		t.Fatal(err)
 	}
 	h.feed("news", posts, "at")
@@ -73,7 +73,7 @@ func (h *harness) put(id, at string, dates ...string) {
 	h.t.Helper()
 	o := store.Object{ID: id, Record: []byte(`{"objectID":"x","at":"` + at + `","color":"red"}`),
 		Filters: store.ObjectFilters{Filters: []event.Filter{{Facet: "color", Value: "red"}}}}
-	if err := h.store.PutObjects(h.t.Context(), app, posts, []store.Object{o}, dates...); err != nil {
+	if err := h.store.Catalog.PutObjects(h.t.Context(), app, posts, []store.Object{o}, dates...); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -106,7 +106,7 @@ func (h *harness) wantRows() {
 	for i := range dated {
 		want = append(want, objectID(i))
 	}
-	list, _, err := h.store.ListDated(h.t.Context(), app, store.DatedQuery{Index: posts, Attribute: "at", Newest: h.Now.UnixMilli(), Oldest: 0})
+	list, _, err := h.store.Catalog.ListDated(h.t.Context(), app, store.DatedQuery{Index: posts, Attribute: "at", Newest: h.Now.UnixMilli(), Oldest: 0})
 	for _, o := range list {
 		got = append(got, o.ID)
 	}

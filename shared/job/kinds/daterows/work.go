@@ -139,7 +139,7 @@ func (w *work) insert(ctx context.Context, app string, part store.DatedPart, cou
 	if err != nil && !errors.Is(err, config.ErrNotFound) {
 		return store.DatedRepair{}, fmt.Errorf("read settings of index %s/%s: %w", app, part.Index, err)
 	}
-	done, err := w.store.InsertDated(ctx, app, part, func(o store.Object) (store.ObjectFilters, error) {
+	done, err := w.store.Catalog.InsertDated(ctx, app, part, func(o store.Object) (store.ObjectFilters, error) {
 		return fresh(o, settings)
 	})
 	counts.Objects += int64(done.Read)
@@ -159,7 +159,7 @@ func fresh(o store.Object, settings catalog.Settings) (store.ObjectFilters, erro
 }
 
 func (w *work) sweep(ctx context.Context, app string, part store.DatedPart, counts *Counts) (store.DatedRepair, error) {
-	done, err := w.store.SweepDated(ctx, app, part)
+	done, err := w.store.Catalog.SweepDated(ctx, app, part)
 	counts.Rows += int64(done.Read)
 	counts.Deleted += int64(done.Changed)
 	return done, err

@@ -41,7 +41,7 @@ type rows struct {
 
 func (r *rows) DeleteRows(ctx context.Context, of store.AppRows, progress func(int, string) error) error {
 	return r.h.Call(ctx, "rows", func() error {
-		return r.Store.DeleteRows(ctx, of, func(n int, last string) error {
+		return r.Store.Rows.DeleteRows(ctx, of, func(n int, last string) error {
 			r.h.Now = r.h.Now.Add(time.Second)
 			if err := r.h.Call(ctx, "progress", func() error { return nil }); err != nil {
 				return err
@@ -56,7 +56,7 @@ func (r *rows) FindRows(ctx context.Context, of store.AppRows, limit int) (keys 
 		r.found()
 	}
 	err = r.h.Call(ctx, "find", func() error {
-		keys, err = r.Store.FindRows(ctx, of, limit)
+		keys, err = r.Store.Rows.FindRows(ctx, of, limit)
 		return err
 	})
 	return keys, err
@@ -79,32 +79,32 @@ func (d documents) Holding(_ context.Context, app string, _ int) ([]string, erro
 // details are gated.
 type details struct {
 	h *jobtest.Harness
-	*store.Store
+	store.Jobs
 }
 
 func (d details) PutJobDetails(ctx context.Context, app, row, version string, ended bool, value []byte) error {
-	return d.h.Call(ctx, "put details", func() error { return d.Store.PutJobDetails(ctx, app, row, version, ended, value) })
+	return d.h.Call(ctx, "put details", func() error { return d.Jobs.PutJobDetails(ctx, app, row, version, ended, value) })
 }
 
 func (d details) JobDetails(ctx context.Context, app string, versions map[string]string) (found map[string][]byte, err error) {
-	err = d.h.Call(ctx, "details", func() (err error) { found, err = d.Store.JobDetails(ctx, app, versions); return err })
+	err = d.h.Call(ctx, "details", func() (err error) { found, err = d.Jobs.JobDetails(ctx, app, versions); return err })
 	return found, err
 }
 
 func (d details) DropJobDetails(ctx context.Context, app, row string, versions ...string) error {
-	return d.h.Call(ctx, "drop details", func() error { return d.Store.DropJobDetails(ctx, app, row, versions...) })
+	return d.h.Call(ctx, "drop details", func() error { return d.Jobs.DropJobDetails(ctx, app, row, versions...) })
 }
 
 func (d details) DropOpenJobDetails(ctx context.Context, app, row string) error {
-	return d.h.Call(ctx, "drop open details", func() error { return d.Store.DropOpenJobDetails(ctx, app, row) })
+	return d.h.Call(ctx, "drop open details", func() error { return d.Jobs.DropOpenJobDetails(ctx, app, row) })
 }
 
 func (d details) ForgetJobDetails(ctx context.Context, app, prefix string) error {
-	return d.h.Call(ctx, "forget details", func() error { return d.Store.ForgetJobDetails(ctx, app, prefix) })
+	return d.h.Call(ctx, "forget details", func() error { return d.Jobs.ForgetJobDetails(ctx, app, prefix) })
 }
 
 // users lists the users of the store's rows.
-type users struct{ *store.Store }
+type users struct{ store.Users }
 
 func newHarness(t *testing.T, s *store.Store, client *bigtable.Client, cfg job.Settings) *harness {
 	t.Helper()
@@ -112,11 +112,11 @@ func newHarness(t *testing.T, s *store.Store, client *bigtable.Client, cfg job.S
 	h.rows = &rows{Store: s, client: client, h: h}
 	h.documents = documents{h, map[string][]string{jobtest.App: {"recomputes"}, "shop-": {"keys"}}}
 	parts := h.Parts(cfg)
-	parts.Users, parts.Jobs = users{s}, job.Detailed(parts.Jobs, details{h.Harness, s}, deletion.Collection)
-	h.Jobs = job.Detailed(h.Jobs, s, deletion.Collection)
+	parts.Users, parts.Jobs = users{s.Users}, job.Detailed(parts.Jobs, details{h.Harness, s.Jobs}, deletion.Collection)
+	h.Jobs = job.Detailed(h.Jobs, s.Jobs, deletion.Collection)
 	h.runner = deletion.New(parts, h.Config, h.rows, h.documents, 0)
 	h.Runner = h.runner.Runner
-	if keys, err := s.FindRows(t.Context(), store.AppRows{App: neighbours[0], Table: store.TableUsers}, 1); err != nil || len(keys) == 0 {
+	if keys, err := s.Rows.FindRows(t.Context(), store.AppRows{App: neighbours[0], Table: store.TableUsers}, 1); err != nil || len(keys) == 0 {
 		for _, app := range neighbours { // once for a store
 			h.fill(app)
 		}
@@ -150,7 +150,7 @@ func (h *harness) fill(app string) {
 // left counts the kinds of stores that hold an app.
 func (h *harness) left(app string) int {
 	h.T.Helper()
-	left, err := deletion.Left(h.T.Context(), h.rows.Store, h.documents, app)
+	left, err := deletion.Left(h.T.Context(), h.rows.Store.Rows, h.documents, app)
 	if err != nil {
 		h.T.Fatal(err)
 	}
@@ -180,13 +180,13 @@ func (h *harness) wantGone(what string) {
 	if jobs, err := h.Jobs.List(h.T.Context(), jobtest.App, 9); err != nil || len(jobs) != 0 {
 		h.T.Errorf("%s: jobs %+v (%v) are left", what, jobs, err)
 	}
-	if keys, err := h.rows.Store.FindRows(h.T.Context(), store.AppRows{App: jobtest.App, Table: store.TableJobs}, 9); err != nil || len(keys) != 0 {
+	if keys, err := h.rows.Store.Rows.FindRows(h.T.Context(), store.AppRows{App: jobtest.App, Table: store.TableJobs}, 9); err != nil || len(keys) != 0 {
 		h.T.Errorf("%s: details %q (%v) of its own jobs are left", what, keys, err)
 	}
 	tables, _ := store.Tables()
 	for _, app := range neighbours {
 		for _, table := range tables {
-			if keys, err := h.rows.Store.FindRows(h.T.Context(), store.AppRows{App: app, Table: table.Name}, 9); err != nil || len(keys) != 5 {
+			if keys, err := h.rows.Store.Rows.FindRows(h.T.Context(), store.AppRows{App: app, Table: table.Name}, 9); err != nil || len(keys) != 5 {
 				h.T.Errorf("%s: app %s has %q in %s (%v), want five rows", what, app, keys, table.Name, err)
 			}
 		}
@@ -334,7 +334,7 @@ func TestLastShardWaits(t *testing.T) {
 	s, client := storetest.NewWithClient(t)
 	h := newHarness(t, s, client, settings)
 	parts := h.Parts(settings)
-	parts.Users = users{s}
+	parts.Users = users{s.Users}
 	h.runner = deletion.New(parts, h.Config, h.rows, h.documents, 2*time.Hour)
 	h.Runner = h.runner.Runner
 	started := h.delete(false)

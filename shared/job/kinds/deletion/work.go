@@ -18,7 +18,7 @@ type Rows interface {
 	FindRows(ctx context.Context, r store.AppRows, limit int) ([]string, error)
 }
 
-var _ Rows = (*store.Store)(nil)
+var _ Rows = store.Rows{}
 
 // Work deletes what belongs to an app. It deletes rows by plain mutations: these need
 // no permission beyond that of writing rows, which the worker has, go at the low priority

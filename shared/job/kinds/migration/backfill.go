@@ -212,7 +212,7 @@ func (t tombstones) covered(events []store.LogEvent) []store.LogEvent {
 // tombstones reads the tombstones of the users from first to last.
 func (p *pass) tombstones(ctx context.Context, first, last string) (tombstones, error) {
 	all := tombstones{}
-	err := p.store.ScanExcluded(ctx, p.app.ID, first, last, func(user string, row store.User) error {
+	err := p.store.Users.ScanExcluded(ctx, p.app.ID, first, last, func(user string, row store.User) error {
 		all[user] = row
 		return nil
 	})

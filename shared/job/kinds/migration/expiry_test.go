@@ -22,7 +22,7 @@ func (w *harness) expire(after time.Duration) {
 	w.LoseTasks() // the queue does not know their names any more
 	w.Harness.Jobs = job.In(documents.NewMemory(), migration.Collection)
 	parts := w.Parts(usual)
-	parts.Users, parts.Now = w.store, w.clock.read
+	parts.Users, parts.Now = w.store.Users, w.clock.read
 	w.migrator = migration.New(parts, gatedConfig{w.Config, w}, w.store)
 	w.migrator.SetPauses(0, 0)
 	w.Runner = w.migrator.Runner

@@ -58,7 +58,7 @@ func newHarnessOn(t *testing.T, s *store.Store, client *bigtable.Client, g *gate
 	w := &harness{Harness: inner, t: t, store: s, client: client, events: map[string]store.LogEvent{}, clock: &clock{now: jobtest.Noon}, gate: g}
 	g.set(w)
 	parts := inner.Parts(cfg)
-	parts.Users, parts.Now = s, w.clock.read
+	parts.Users, parts.Now = s.Users, w.clock.read
 	w.migrator = migration.New(parts, gatedConfig{w.Config, w}, s)
 	w.migrator.SetPauses(0, 0)
 	inner.Runner = w.migrator.Runner
@@ -142,7 +142,7 @@ func (w *harness) apply(events ...store.LogEvent) {
 // put writes events to one schema only, which the engine never does.
 func (w *harness) put(n schema.Name, events ...store.LogEvent) {
 	w.t.Helper()
-	if err := w.store.Log(jobtest.App, schema.Of(n)).Append(w.t.Context(), events); err != nil {
+	if err := w.store.Events.Log(jobtest.App, schema.Of(n)).Append(w.t.Context(), events); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -150,7 +150,7 @@ func (w *harness) put(n schema.Name, events ...store.LogEvent) {
 // take removes the row of an event from one schema only.
 func (w *harness) take(n schema.Name, e store.LogEvent) {
 	w.t.Helper()
-	if err := w.store.Log(jobtest.App, schema.Of(n)).DeleteEntries(w.t.Context(), n, []string{key(e)}); err != nil {
+	if err := w.store.Events.Log(jobtest.App, schema.Of(n)).DeleteEntries(w.t.Context(), n, []string{key(e)}); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -242,7 +242,7 @@ func (w *harness) status() migration.Status {
 func (w *harness) rowsIn(app string, n schema.Name) map[string]string {
 	w.t.Helper()
 	rows := map[string]string{}
-	err := w.store.Log(app, schema.Of(n)).Scan(w.t.Context(), n, store.Range{}, 0, func(e store.Entry) error {
+	err := w.store.Events.Log(app, schema.Of(n)).Scan(w.t.Context(), n, store.Range{}, 0, func(e store.Entry) error {
 		ev, err := e.Event()
 		if err != nil {
 			return err

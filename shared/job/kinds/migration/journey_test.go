@@ -87,7 +87,7 @@ func TestJourney(t *testing.T) {
 func (w *harness) neighbour(t *testing.T, app string) {
 	t.Helper()
 	l := schema.Layout{Write: schema.Names, Read: schema.Wide, Encoding: schema.JSON}
-	if err := w.store.Log(app, l).Append(t.Context(), []store.LogEvent{plain(t, "a", 1, "red")}); err != nil {
+	if err := w.store.Events.Log(app, l).Append(t.Context(), []store.LogEvent{plain(t, "a", 1, "red")}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -98,7 +98,7 @@ func (w *harness) folds(t *testing.T) {
 	if _, err := w.engine.Recompute(t.Context(), w.app(), store.Range{}, profile.RecomputeOptions{Maintain: true}, func(profile.Progress) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
-	row, err := w.store.ReadUser(t.Context(), jobtest.App, "folded")
+	row, err := w.store.Users.ReadUser(t.Context(), jobtest.App, "folded")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func (w *harness) wantExact(t *testing.T, when string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		row, err := w.store.ReadUser(t.Context(), jobtest.App, user)
+		row, err := w.store.Users.ReadUser(t.Context(), jobtest.App, user)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,7 +132,7 @@ func (w *harness) wantExact(t *testing.T, when string) {
 			t.Fatalf("after %s, profile of %s: %v", when, user, err)
 		}
 	}
-	report, err := audit.New(w.store, w.engine, w.Config).Run(t.Context(), app, all)
+	report, err := audit.New(audit.RowsOf(w.store), w.engine, w.Config).Run(t.Context(), app, all)
 	if err != nil || report.Differing > 0 || report.Compared != len(all) {
 		t.Fatalf("after %s the audit tells %+v, error %v", when, report, err)
 	}

@@ -200,7 +200,7 @@ func (m *Migrator) isExpired(ctx context.Context, s Status, app config.App) (boo
 	if s.Propagation > 0 || m.Now().Sub(app.Migration.StartedAt) < job.Kept-24*time.Hour {
 		return false, nil
 	}
-	return m.logs.Log(app.ID, app.Log).Empty(ctx, removed)
+	return m.logs.Events.Log(app.ID, app.Log).Empty(ctx, removed)
 }
 
 // compareWindows checks whether the window has grown since the backfill, so

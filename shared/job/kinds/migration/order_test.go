@@ -294,7 +294,7 @@ func TestLostConfigurationResponses(t *testing.T) {
 	w := newHarness(t, schema.Narrow, usual)
 	w.apply(visits(t, users[:2], 2)...)
 	parts := w.Parts(usual)
-	parts.Users, parts.Now = w.store, func() time.Time { return w.clock.read().Add(7).In(time.FixedZone("CET", 3600)) }
+	parts.Users, parts.Now = w.store.Users, func() time.Time { return w.clock.read().Add(7).In(time.FixedZone("CET", 3600)) }
 	w.migrator = migration.New(parts, forgetful{w.Config}, w.store)
 	w.Runner = w.migrator.Runner
 	w.moves(schema.Wide)

@@ -61,7 +61,7 @@ func (v *verification) compareProfiles(ctx context.Context) error {
 // compareProfile describes how a user's profiles from the two schemas differ;
 // "" if they are the same.
 func (v *verification) compareProfile(ctx context.Context, c *affinity.Compiled, user string) (string, error) {
-	row, err := v.store.ReadUser(ctx, v.app.ID, user)
+	row, err := v.store.Users.ReadUser(ctx, v.app.ID, user)
 	if err != nil {
 		return "", err
 	}
@@ -74,7 +74,7 @@ func (v *verification) compareProfile(ctx context.Context, c *affinity.Compiled,
 	for _, n := range []schema.Name{v.from, v.to} {
 		from := history.Pos{Time: max(window.From(), v.params.SinceMillis())}
 		events := []store.UserRange{{User: user, From: from, To: history.Pos{Time: window.Now + 1}}}
-		l := v.store.Log(v.app.ID, schema.Layout{Write: v.app.Log.Write, Read: n, Encoding: v.app.Log.Encoding})
+		l := v.store.Events.Log(v.app.ID, schema.Layout{Write: v.app.Log.Write, Read: n, Encoding: v.app.Log.Encoding})
 		var damage error // the first row that does not decode
 		rows := store.NewLogScorer(c)
 		scorer, err := affinity.InPasses(c, window, v.held, func(sc *affinity.Scorer) error {

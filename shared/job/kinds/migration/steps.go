@@ -34,7 +34,7 @@ func (m *Migrator) Start(ctx context.Context, appID string, to schema.Name) (Sta
 	case app.Moving():
 		return s, outOfOrder("The app moves from region %s to %s (%s): it must arrive, or go back, first", app.Move.From, app.Move.To, app.Move.Phase)
 	}
-	empty, err := m.logs.Log(appID, app.Log).Empty(ctx, to)
+	empty, err := m.logs.Events.Log(appID, app.Log).Empty(ctx, to)
 	if err != nil {
 		return s, err
 	}

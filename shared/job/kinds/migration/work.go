@@ -44,7 +44,7 @@ func (w *work) Process(ctx context.Context, j job.Job, app config.App, s job.Sha
 		return job.Progress{}, fmt.Errorf("%w: %w", job.ErrFailed, err)
 	}
 	p := &pass{
-		work: w, job: j, params: params, app: app, log: w.store.Log(app.ID, app.Log), from: from, to: from.Other(),
+		work: w, job: j, params: params, app: app, log: w.store.Events.Log(app.ID, app.Log), from: from, to: from.Other(),
 		rows: store.Range{From: s.Next, To: s.To}, until: until, progress: progress, result: job.Progress{Next: s.Next},
 	}
 	switch j.Kind {

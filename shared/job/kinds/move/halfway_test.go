@@ -33,7 +33,7 @@ func (w *world) rest(region string) {
 
 func (w *world) owner(region, user string) store.Owner {
 	w.t.Helper()
-	row, err := w.stores[region].ReadPrimary(ctx, app, user, store.UserState)
+	row, err := w.stores[region].Users.ReadPrimary(ctx, app, user, store.UserState)
 	w.must(err)
 	return row.Owner
 }
@@ -41,7 +41,7 @@ func (w *world) owner(region, user string) store.Owner {
 // owns changes the owner of a user, as a process does that dies behind the request.
 func (w *world) owns(region, user string, to store.Owner) {
 	w.t.Helper()
-	took, err := w.stores[region].SetOwner(ctx, app, user, w.owner(region, user), to)
+	took, err := w.stores[region].Users.SetOwner(ctx, app, user, w.owner(region, user), to)
 	if w.must(err); !took {
 		w.t.Fatalf("the owner of %s in %s is %s", user, region, w.owner(region, user))
 	}
@@ -90,7 +90,7 @@ func TestUndoForgetsHowFarALogIsCopied(t *testing.T) {
 		if !w.step() {
 			t.Fatal("the log was copied at once")
 		}
-		row, err := w.stores["eu"].ReadPrimary(ctx, app, "ann", store.UserState)
+		row, err := w.stores["eu"].Users.ReadPrimary(ctx, app, "ann", store.UserState)
 		w.must(err)
 		copied = row.Copied.Last != ""
 	}
@@ -114,11 +114,11 @@ func TestDropCompletesBirths(t *testing.T) {
 	w.start("us")
 	w.until(config.MoveSwitched)
 	now := time.Now().UnixMilli()
-	w.must(w.stores["eu"].AdvanceTombstone(ctx, app, "new", affinity.Tombstone{DeletedUntil: now, ReceivedUntil: now}))
+	w.must(w.stores["eu"].Users.AdvanceTombstone(ctx, app, "new", affinity.Tombstone{DeletedUntil: now, ReceivedUntil: now}))
 	w.owns("eu", "new", store.Owner{Epoch: 1, State: store.Moved, Region: "us"})
 	w.rest("us")
 	w.exact("moved", counts)
-	row, err := w.stores["us"].ReadUser(ctx, app, "new")
+	row, err := w.stores["us"].Users.ReadUser(ctx, app, "new")
 	w.must(err)
 	if row.Owner.State != store.Own || row.DeletedUntil != now {
 		t.Errorf("us says %s, and deleted until %d; want %d", row.Owner, row.DeletedUntil, now)

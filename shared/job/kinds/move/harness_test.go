@@ -164,7 +164,7 @@ func newWorldOn(t *testing.T, longest time.Duration, apps config.Store) *world {
 		return time.Now().Add(w.ahead.get())
 	}
 	w.moves = move.New(job.Runner{
-		Settings: job.Settings{ShardUsers: 7, Budget: time.Minute, Attempts: 1 << 30}, Jobs: mortalJobs{job.Detailed(job.In(documents.NewMemory(), move.Collection), rows, move.Collection)}, Config: w.apps, Queue: w,
+		Settings: job.Settings{ShardUsers: 7, Budget: time.Minute, Attempts: 1 << 30}, Jobs: mortalJobs{job.Detailed(job.In(documents.NewMemory(), move.Collection), rows.Jobs, move.Collection)}, Config: w.apps, Queue: w,
 		CheckpointEvery: -1, Now: clock, Clock: clock, Log: slog.New(slog.DiscardHandler),
 	}, mortalConfig{w.apps}, move.Regions{First: "eu", Rows: w.stores}, w.engine, longest, func(context.Context, config.App) error {
 		w.arrived++
@@ -308,7 +308,7 @@ func (w *world) empty(region string) {
 	all, err := store.Tables()
 	w.must(err)
 	for _, table := range all {
-		keys, err := w.stores[region].FindRows(ctx, store.AppRows{App: app, Table: table.Name}, 5)
+		keys, err := w.stores[region].Rows.FindRows(ctx, store.AppRows{App: app, Table: table.Name}, 5)
 		w.must(err)
 		if len(keys) > 0 {
 			w.t.Errorf("%s still holds %q in %s", region, keys, table.Name)

@@ -38,9 +38,9 @@ func TestRankingOfAnUnknownUser(t *testing.T) {
 // dies behind its first request.
 func (w *world) leaves(user string) {
 	w.t.Helper()
-	row, err := w.stores["eu"].ReadPrimary(ctx, app, user, store.UserState)
+	row, err := w.stores["eu"].Users.ReadPrimary(ctx, app, user, store.UserState)
 	w.must(err)
-	left, err := w.stores["eu"].SetOwner(ctx, app, user, row.Owner, store.Owner{Epoch: row.Owner.Epoch + 1, State: store.Leaving, Region: "us"})
+	left, err := w.stores["eu"].Users.SetOwner(ctx, app, user, row.Owner, store.Owner{Epoch: row.Owner.Epoch + 1, State: store.Leaving, Region: "us"})
 	if w.must(err); !left {
 		w.t.Fatalf("%s does not leave: %v", user, row.Owner)
 	}
@@ -50,7 +50,7 @@ func (w *world) leaves(user string) {
 func (w *world) holds(when, user string, eu, us int) {
 	w.t.Helper()
 	for region, want := range map[string]int{"eu": eu, "us": us} {
-		got, err := w.stores[region].EventsOf(ctx, app, user, event.AllTypes)
+		got, err := w.stores[region].Events.EventsOf(ctx, app, user, event.AllTypes)
 		w.must(err)
 		if len(got) != want {
 			w.t.Errorf("%s: %s holds %d events of %s, want %d", when, region, len(got), user, want)
@@ -61,11 +61,11 @@ func (w *world) holds(when, user string, eu, us int) {
 // blocks returns how many blocks of a user a region has, and whether it has a profile of them.
 func (w *world) blocks(region, user string) (blocks int, profile bool) {
 	w.t.Helper()
-	ids, err := w.stores[region].ListBlocks(ctx, app, user)
+	ids, err := w.stores[region].Histories.ListBlocks(ctx, app, user)
 	w.must(err)
-	row, err := w.stores[region].ReadPrimary(ctx, app, user, store.UserHistory)
+	row, err := w.stores[region].Users.ReadPrimary(ctx, app, user, store.UserHistory)
 	w.must(err)
-	stored, err := w.stores[region].ReadPrimary(ctx, app, user, store.UserSession)
+	stored, err := w.stores[region].Users.ReadPrimary(ctx, app, user, store.UserSession)
 	w.must(err)
 	blocks = len(ids)
 	if len(row.Inline) > 0 {
@@ -130,7 +130,7 @@ func TestDropRemovesDeletedCopies(t *testing.T) {
 	w.must(err)
 	late := seen("out", 0, "red")
 	late.Time, late.Receipt, late.ID = time.Now().Add(time.Minute).UnixMilli(), time.Now().Add(time.Second).UnixMilli(), "late"
-	w.must(w.stores["us"].Log(app, w.app().Log).Copy(ctx, w.app().Log.Read, []store.LogEvent{seen("ann", 0, "red"), late}))
+	w.must(w.stores["us"].Events.Log(app, w.app().Log).Copy(ctx, w.app().Log.Read, []store.LogEvent{seen("ann", 0, "red"), late}))
 	for w.step() {
 	}
 	w.holds("at rest", "ann", 0, 0)
@@ -170,12 +170,12 @@ func TestAbandonedEventsMoveAlong(t *testing.T) {
 	w.leaves("bob")
 	// The mover has copied the log. A delivery writes the events and dies.
 	late := []store.LogEvent{seen("ann", 1, "red"), seen("bob", 1, "red")}
-	w.must(w.stores["eu"].Log(app, w.app().Log).Append(ctx, late))
+	w.must(w.stores["eu"].Events.Log(app, w.app().Log).Append(ctx, late))
 	w.must(w.engine.Abandon(ctx, w.app(), late[:1]))
 	w.holds("abandoned while leaving", "ann", 2, 1)
-	row, err := w.stores["eu"].ReadPrimary(ctx, app, "bob", store.UserState)
+	row, err := w.stores["eu"].Users.ReadPrimary(ctx, app, "bob", store.UserState)
 	w.must(err)
-	_, err = w.stores["eu"].SetOwner(ctx, app, "bob", row.Owner, store.Owner{Epoch: row.Owner.Epoch + 1, State: store.Moved, Region: "us"})
+	_, err = w.stores["eu"].Users.SetOwner(ctx, app, "bob", row.Owner, store.Owner{Epoch: row.Owner.Epoch + 1, State: store.Moved, Region: "us"})
 	w.must(err)
 	w.must(w.engine.Abandon(ctx, w.app(), late[1:]))
 	w.holds("abandoned behind the copy", "bob", 2, 1)
@@ -187,7 +187,7 @@ func TestPurgedSamplesStayAway(t *testing.T) {
 		w := newWorld(t, 0)
 		w.populate(3)
 		refuse := func(user string) {
-			w.must(w.rows.RecordRefused(ctx, app, time.Now(), store.Refusals{Counts: map[string]int64{user: 1},
+			w.must(w.rows.Refused.RecordRefused(ctx, app, time.Now(), store.Refusals{Counts: map[string]int64{user: 1},
 				Events: []store.Refused{{At: time.Now(), Reason: user, Event: json.RawMessage(`{"userToken":"` + user + `"}`)}}}))
 		}
 		refuse("ann")
@@ -195,11 +195,11 @@ func TestPurgedSamplesStayAway(t *testing.T) {
 		w.start("us")
 		w.reach(phase)
 		refuse("zoe")
-		_, err := w.rows.ForgetRefused(ctx, app, "ann")
+		_, err := w.rows.Refused.ForgetRefused(ctx, app, "ann")
 		w.must(err)
 		for w.step() {
 		}
-		left, counts, err := w.rows.ReadRefused(ctx, app, time.Now())
+		left, counts, err := w.rows.Refused.ReadRefused(ctx, app, time.Now())
 		w.must(err)
 		users := map[string]bool{}
 		for _, r := range left {

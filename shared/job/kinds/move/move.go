@@ -172,7 +172,7 @@ func (r *Runner) Estimate(ctx context.Context, appID, to string) (Estimate, erro
 		return Estimate{}, err
 	}
 	p := Estimate{From: cmp.Or(app.Region, r.regions.First), To: to, Least: forward * r.Propagation}
-	err = r.regions.Rows[p.From].ScanUserKeys(ctx, appID, "", "", func(string) error {
+	err = r.regions.Rows[p.From].Users.ScanUserKeys(ctx, appID, "", "", func(string) error {
 		if p.Users++; p.Users == MaxCounted {
 			return errCounted
 		}
@@ -206,7 +206,7 @@ func (r *Runner) check(ctx context.Context, app config.App, to string) error {
 		return err
 	}
 	for _, table := range names {
-		keys, err := r.regions.Rows[to].FindRows(ctx, store.AppRows{App: app.ID, Table: table}, 1)
+		keys, err := r.regions.Rows[to].Rows.FindRows(ctx, store.AppRows{App: app.ID, Table: table}, 1)
 		if err != nil {
 			return err
 		}

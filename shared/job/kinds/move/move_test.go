@@ -229,13 +229,13 @@ func TestRefused(t *testing.T) {
 	refused(err, "migrates to another schema")
 	_, err = w.apps.UpdateLog(ctx, app, func(a *config.App) error { a.Log = schema.Default(); return nil })
 	w.must(err)
-	w.must(w.stores["us"].WriteBlocks(ctx, app, "old", []store.BlockWrite{{ID: history.BlockID{Ticket: 1}, Value: []byte("b")}}))
+	w.must(w.stores["us"].Histories.WriteBlocks(ctx, app, "old", []store.BlockWrite{{ID: history.BlockID{Ticket: 1}, Value: []byte("b")}}))
 	_, err = w.moves.Start(ctx, app, "us")
 	refused(err, "still holds rows")
 	if a := w.app(); a.Moving() {
 		t.Errorf("moves: %+v", a.Move)
 	}
-	w.must(w.stores["us"].DeleteBlocks(ctx, app, "old", []history.BlockID{{Ticket: 1}}))
+	w.must(w.stores["us"].Histories.DeleteBlocks(ctx, app, "old", []history.BlockID{{Ticket: 1}}))
 	w.start("us")
 	w.start("us") // resumes
 	_, err = w.moves.Start(ctx, app, "eu")

@@ -31,11 +31,11 @@ type rowWork func(ctx context.Context, from, to *store.Store, region string, r s
 // more, and a purge works in both regions until then: what it removed from the first while
 // a copy was on its way is removed from the other.
 func scrubSegments(ctx context.Context, from, to *store.Store, _ string, r store.AppRows, progress func(int, string) error) error {
-	return to.ScrubSegments(ctx, from, r, progress)
+	return to.Rows.ScrubSegments(ctx, from, r, progress)
 }
 
 func dropStaleRefused(ctx context.Context, from, to *store.Store, region string, r store.AppRows, progress func(int, string) error) error {
-	return to.DropStaleRefused(ctx, from, region, r, progress)
+	return to.Rows.DropStaleRefused(ctx, from, region, r, progress)
 }
 
 // rowStep is work on one table of an app.
@@ -67,15 +67,15 @@ var (
 )
 
 func copyRows(ctx context.Context, from, to *store.Store, region string, r store.AppRows, progress func(int, string) error) error {
-	return to.CopyRows(ctx, from, region, r, progress)
+	return to.Rows.CopyRows(ctx, from, region, r, progress)
 }
 
 func dropStale(ctx context.Context, from, to *store.Store, _ string, r store.AppRows, progress func(int, string) error) error {
-	return to.DropStaleCopies(ctx, from, r, progress)
+	return to.Rows.DropStaleCopies(ctx, from, r, progress)
 }
 
 func deleteRows(ctx context.Context, from, _ *store.Store, _ string, r store.AppRows, progress func(int, string) error) error {
-	return from.DeleteRows(ctx, r, progress)
+	return from.Rows.DeleteRows(ctx, r, progress)
 }
 
 func steps(do rowWork, tables []string) []rowStep {
@@ -129,7 +129,7 @@ func (w *work) moveRows(ctx context.Context, app config.App, shard job.Shard, un
 	from, to := w.regions.Rows[app.Move.From], w.regions.Rows[app.Move.To]
 	if len(all) > 0 && app.Move.Phase == config.MoveSwitched {
 		// The other region must not make another secret.
-		if _, err := from.AuditSalt(ctx, app.ID); err != nil {
+		if _, err := from.AuditLog.AuditSalt(ctx, app.ID); err != nil {
 			return job.Progress{Next: shard.Next}, err
 		}
 	}
@@ -160,7 +160,7 @@ func (w *work) verifyRows(ctx context.Context, app config.App, shard job.Shard, 
 		rows := store.AppRows{App: app.ID, Table: names[i], After: after}
 		switch {
 		case app.Move.Phase == config.MoveErasing:
-			keys, err := from.FindRows(ctx, rows, listed)
+			keys, err := from.Rows.FindRows(ctx, rows, listed)
 			v.Stale += int64(len(keys))
 			return err
 		case app.Move.Phase == config.MoveUsers, rows.Table == store.TableCrowd, rows.Table == store.TableSegments:
@@ -185,7 +185,7 @@ func missing(ctx context.Context, from, to *store.Store, rows store.AppRows, ove
 	done func(rows int, last string) error) error {
 	var keys []string // missing at the first look
 	for {
-		some, last, err := to.MissingRows(ctx, from, rows)
+		some, last, err := to.Rows.MissingRows(ctx, from, rows)
 		if err != nil || last == "" && len(keys) == 0 {
 			return err
 		}
@@ -200,7 +200,7 @@ func missing(ctx context.Context, from, to *store.Store, rows store.AppRows, ove
 			if err := gax.Sleep(ctx, lookAgain); err != nil {
 				return err
 			}
-			if n, err = to.StillMissing(ctx, from, rows.App, rows.Table, keys); err != nil {
+			if n, err = to.Rows.StillMissing(ctx, from, rows.App, rows.Table, keys); err != nil {
 				return err
 			}
 		}

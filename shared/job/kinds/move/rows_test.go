@@ -33,23 +33,23 @@ func (s *shop) act() {
 	case 0, 1:
 		color := fmt.Sprint("color", s.rnd.IntN(1000))
 		at := time.Date(2026, 11, 1+s.rnd.IntN(20), 0, 0, 0, 0, time.UTC).UnixMilli()
-		w.must(w.rows.PutObjects(ctx, app, "products", []store.Object{{ID: id, Record: fmt.Appendf(nil, `{"published":%d}`, at/1000),
+		w.must(w.rows.Catalog.PutObjects(ctx, app, "products", []store.Object{{ID: id, Record: fmt.Appendf(nil, `{"published":%d}`, at/1000),
 			Filters: store.ObjectFilters{SettingsVersion: 1, Filters: []event.Filter{{Facet: "color", Value: color}}}}}, "published"))
 		s.objects[id] = color
 	case 2:
-		w.must(w.rows.DeleteObjects(ctx, app, "products", []string{id}, "published"))
+		w.must(w.rows.Catalog.DeleteObjects(ctx, app, "products", []string{id}, "published"))
 		delete(s.objects, id)
 	case 3:
 		s.batch++
 		s.events++
-		w.must(w.rows.AddUsage(ctx, usage.Batch{App: app, Day: usage.DayOf(time.Now()), Process: "p", Number: s.batch, Counts: usage.Counts{Events: 1}}))
-		w.must(w.rows.RecordRefused(ctx, app, time.Now(), store.Refusals{Counts: map[string]int64{"late": 1}}))
+		w.must(w.rows.Usage.AddUsage(ctx, usage.Batch{App: app, Day: usage.DayOf(time.Now()), Process: "p", Number: s.batch, Counts: usage.Counts{Events: 1}}))
+		w.must(w.rows.Refused.RecordRefused(ctx, app, time.Now(), store.Refusals{Counts: map[string]int64{"late": 1}}))
 	case 4:
 		e := auditlog.Entry{ID: auditlog.NewID(time.Now()), Actor: "key", Action: "strategy.set"}
-		w.must(w.rows.BeginEntry(ctx, app, e))
+		w.must(w.rows.AuditLog.BeginEntry(ctx, app, e))
 		s.entries = append(s.entries, e.ID)
 	case 5:
-		salt, err := w.rows.AuditSalt(ctx, app)
+		salt, err := w.rows.AuditLog.AuditSalt(ctx, app)
 		w.must(err)
 		if s.salt != "" && s.salt != string(salt) {
 			w.t.Fatal("the secret of the audit log has changed")
@@ -63,14 +63,14 @@ func (s *shop) check(when string, rest bool) {
 	w := s.w
 	w.t.Helper()
 	got := map[string]string{}
-	w.must(w.rows.ScanObjectFilters(ctx, app, "products", func(id string, f store.ObjectFilters) error {
+	w.must(w.rows.Catalog.ScanObjectFilters(ctx, app, "products", func(id string, f store.ObjectFilters) error {
 		got[id] = f.Filters[0].Value
 		return nil
 	}))
 	if !maps.Equal(got, s.objects) {
 		w.t.Fatalf("%s: objects %v, want %v", when, got, s.objects)
 	}
-	dated, _, err := w.rows.ListDated(ctx, app, store.DatedQuery{Index: "products", Attribute: "published", Newest: 1 << 50, Limit: 100})
+	dated, _, err := w.rows.Catalog.ListDated(ctx, app, store.DatedQuery{Index: "products", Attribute: "published", Newest: 1 << 50, Limit: 100})
 	w.must(err)
 	listed := map[string]bool{}
 	for _, d := range dated { // a date that an object had until a moment ago may be there, too
@@ -85,14 +85,14 @@ func (s *shop) check(when string, rest bool) {
 		return
 	}
 	day := usage.DayOf(time.Now())
-	days, err := w.rows.Usage(ctx, app, day-1, day)
+	days, err := w.rows.Usage.Usage(ctx, app, day-1, day)
 	w.must(err)
-	_, refused, err := w.rows.ReadRefused(ctx, app, time.Now())
+	_, refused, err := w.rows.Refused.ReadRefused(ctx, app, time.Now())
 	w.must(err)
 	if n := days[day].Events + days[day-1].Events; n != s.events || refused["late"] != s.events {
 		w.t.Errorf("%s: %d events and %d refusals, want %d", when, n, refused["late"], s.events)
 	}
-	entries, _, err := w.rows.AuditLog(ctx, app, auditlog.Query{Limit: 1000})
+	entries, _, err := w.rows.AuditLog.AuditLog(ctx, app, auditlog.Query{Limit: 1000})
 	w.must(err)
 	found := map[string]bool{}
 	for _, e := range entries {
@@ -146,7 +146,7 @@ func TestRowsMoveInSteps(t *testing.T) {
 	for i := range objects {
 		objects[i] = store.Object{ID: fmt.Sprintf("o%04d", i), Record: json.RawMessage(`{}`), Filters: store.ObjectFilters{SettingsVersion: 1}}
 	}
-	w.must(w.rows.PutObjects(ctx, app, "products", objects))
+	w.must(w.rows.Catalog.PutObjects(ctx, app, "products", objects))
 	w.slow = true
 	w.start("us")
 	tasks := 0
@@ -154,7 +154,7 @@ func TestRowsMoveInSteps(t *testing.T) {
 		tasks++
 	}
 	n := 0
-	w.must(w.stores["us"].ScanObjectIDs(ctx, app, "products", func(string) error { n++; return nil }))
+	w.must(w.stores["us"].Catalog.ScanObjectIDs(ctx, app, "products", func(string) error { n++; return nil }))
 	if n != len(objects) || tasks < 20 {
 		t.Errorf("%d objects after %d tasks", n, tasks)
 	}

@@ -34,7 +34,7 @@ func (r Regions) scan(ctx context.Context, app string, p Params, from, to string
 	rows, err := r.rows(app, p.Region)
 	if err != nil || p.Also == "" {
 		if err == nil {
-			err = rows.ScanUserKeys(ctx, app, from, to, fn)
+			err = rows.Users.ScanUserKeys(ctx, app, from, to, fn)
 		}
 		return err
 	}
@@ -84,7 +84,7 @@ var errStopped = errors.New("nobody asks for more users")
 func users(ctx context.Context, rows *store.Store, app, from, to string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		on := true
-		err := rows.ScanUserKeys(ctx, app, from, to, func(user string) error {
+		err := rows.Users.ScanUserKeys(ctx, app, from, to, func(user string) error {
 			if on = yield(strings.Clone(user), nil); !on {
 				return errStopped
 			}

@@ -30,7 +30,7 @@ func (slowMover) MoveUser(_ context.Context, _ config.App, user string, _ time.T
 func TestUnfinishedUsersComeFirst(t *testing.T) {
 	s, us := storetest.New(t), storetest.New(t)
 	for _, user := range []string{"a", "long", "long+", "z"} {
-		if _, err := s.TakeTicket(t.Context(), "shop", user); err != nil {
+		if _, err := s.Users.TakeTicket(t.Context(), "shop", user); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -48,7 +48,7 @@ func TestScanOfBothRegions(t *testing.T) {
 	r := Regions{"eu", map[string]*store.Store{"eu": storetest.New(t), "us": storetest.New(t)}}
 	for region, users := range map[string]string{"eu": "a b+ c e", "us": "b b+ d e f"} {
 		for user := range strings.FieldsSeq(users) {
-			if _, err := r.Rows[region].TakeTicket(t.Context(), "shop", user); err != nil {
+			if _, err := r.Rows[region].Users.TakeTicket(t.Context(), "shop", user); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -116,7 +116,7 @@ func TestVerificationLooksAgain(t *testing.T) {
 	w := &work{regions: Regions{"eu", map[string]*store.Store{"eu": eu, "us": us}}, mover: &onceOpen{seen: map[string]bool{}}, now: time.Now}
 	put := func(s *store.Store, ids ...string) {
 		for _, id := range ids {
-			if err := s.PutObjects(ctx, "shop", "products", []store.Object{{ID: id, Record: []byte("{}")}}); err != nil {
+			if err := s.Catalog.PutObjects(ctx, "shop", "products", []store.Object{{ID: id, Record: []byte("{}")}}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -136,7 +136,7 @@ func TestVerificationLooksAgain(t *testing.T) {
 		}
 	}
 	for _, user := range []string{"a", "stuck", "z"} {
-		if _, err := eu.TakeTicket(ctx, "shop", user); err != nil {
+		if _, err := eu.Users.TakeTicket(ctx, "shop", user); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -55,7 +55,7 @@ func newHarness(t *testing.T) *harness {
 	}
 	w.work = reenrich.Work{Store: w.store, Catalog: w, Bus: w, Config: w.apps, Bands: w.apps, Queue: w, Now: w.now, Log: slog.New(slog.DiscardHandler)}
 	w.runner = reenrich.New(job.Runner{
-		Settings: job.Settings{ShardUsers: 2, Budget: time.Minute, Attempts: 3}, Jobs: job.In(documents.NewMemory(), reenrich.Collection), Config: w.apps, Queue: w, Users: w.store,
+		Settings: job.Settings{ShardUsers: 2, Budget: time.Minute, Attempts: 3}, Jobs: job.In(documents.NewMemory(), reenrich.Collection), Config: w.apps, Queue: w, Users: w.store.Users,
 		Now: w.now, Log: slog.New(slog.DiscardHandler), CheckpointEvery: -1,
 	}, w.work)
 	return w
@@ -114,10 +114,10 @@ func (w *harness) log(user string, n, days int) {
 		}
 		entries = append(entries, enrich.LogEvents(events, m.Resolution(), m.ReceivedAt)...)
 	}
-	if err := w.store.Log(app, schema.Default()).Append(w.t.Context(), entries); err != nil {
+	if err := w.store.Events.Log(app, schema.Default()).Append(w.t.Context(), entries); err != nil {
 		w.t.Fatal(err)
 	}
-	if _, err := w.store.TakeTicket(w.t.Context(), app, user); err != nil {
+	if _, err := w.store.Users.TakeTicket(w.t.Context(), app, user); err != nil {
 		w.t.Fatal(err)
 	}
 }

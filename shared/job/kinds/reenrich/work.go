@@ -109,7 +109,7 @@ func (w Work) Process(ctx context.Context, j job.Job, app config.App, shard job.
 	rows := store.Range{From: shard.Next, To: shard.To}
 	s.user = rows.Within() // an earlier task has counted this user
 	since := p.SinceMillis()
-	err := w.Store.Log(app.ID, app.Log).ScanOriginals(ctx, rows, since, func(e store.Entry) error {
+	err := w.Store.Events.Log(app.ID, app.Log).ScanOriginals(ctx, rows, since, func(e store.Entry) error {
 		return s.row(ctx, e)
 	})
 	if errors.Is(err, errTime) {

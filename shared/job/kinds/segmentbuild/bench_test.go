@@ -158,7 +158,7 @@ func (f *packingFixture) drop(b *testing.B) {
 	b.Helper()
 	b.StopTimer()
 	defer b.StartTimer()
-	if err := f.store.DropSegmentParts(b.Context(), app, func(segment.PartID) bool { return true }); err != nil {
+	if err := f.store.Segments.DropSegmentParts(b.Context(), app, func(segment.PartID) bool { return true }); err != nil {
 		b.Fatal(err)
 	}
 }

@@ -55,10 +55,10 @@ func (r *Runner) Clean(ctx context.Context, request Request) error {
 	if app.Moving() {
 		return nil // its segments are being copied; the next swap is followed by another task
 	}
-	if _, err := s.DropChanges(ctx, request.App, store.SlotOf(r.Now().Add(-store.ChangeDays*24*time.Hour))); err != nil {
+	if _, err := s.Changes.DropChanges(ctx, request.App, store.SlotOf(r.Now().Add(-store.ChangeDays*24*time.Hour))); err != nil {
 		return err
 	}
-	m, err := s.ReadSegmentManifest(ctx, request.App)
+	m, err := s.Segments.ReadSegmentManifest(ctx, request.App)
 	if errors.Is(err, wire.ErrNewer) {
 		return nil // the newer version cleans
 	}
@@ -85,7 +85,7 @@ func (r *Runner) Clean(ctx context.Context, request Request) error {
 		named[p.ID] = true
 	}
 	dropped := map[segment.PartID]bool{}
-	err = s.DropSegmentParts(ctx, request.App, func(id segment.PartID) bool {
+	err = s.Segments.DropSegmentParts(ctx, request.App, func(id segment.PartID) bool {
 		obsolete := !named[id] && id.Begun().Before(before)
 		if obsolete {
 			dropped[id] = true

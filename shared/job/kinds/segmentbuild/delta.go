@@ -40,7 +40,7 @@ func (r *Runner) Order(ctx context.Context, app string) (bool, error) {
 	if r.copied(now) {
 		return false, nil
 	}
-	m, err := r.work.Store.ReadSegmentManifest(ctx, app)
+	m, err := r.work.Store.Segments.ReadSegmentManifest(ctx, app)
 	if errors.Is(err, wire.ErrNewer) || err == nil && m.Version == 0 {
 		return false, nil
 	}
@@ -90,7 +90,7 @@ func (r *Runner) Delta(ctx context.Context, request Request) (Outcome, error) {
 	if r.copied(app) {
 		return Outcome{}, nil // queries order another one
 	}
-	m, err := r.work.Store.ReadSegmentManifest(ctx, app.ID)
+	m, err := r.work.Store.Segments.ReadSegmentManifest(ctx, app.ID)
 	if errors.Is(err, wire.ErrNewer) {
 		return Outcome{}, nil
 	}
@@ -128,7 +128,7 @@ func (d *delta) make(ctx context.Context) (o Outcome, err error) {
 			deltas, inDeltas = append(deltas, p.ID), inDeltas+p.Users
 		}
 	}
-	if d.out, err = d.Store.ReadSetOuts(ctx, d.app.ID, deltas); err != nil {
+	if d.out, err = d.Store.Segments.ReadSetOuts(ctx, d.app.ID, deltas); err != nil {
 		return o, err
 	}
 	users, tooMany, err := d.changed(ctx)
@@ -152,7 +152,7 @@ func (d *delta) make(ctx context.Context) (o Outcome, err error) {
 	}
 	next := d.manifest
 	next.Parts = append(d.remaining(), parts...)
-	ok, err := d.Store.SwapSegmentManifest(ctx, d.app.ID, d.manifest.Version, next)
+	ok, err := d.Store.Segments.SwapSegmentManifest(ctx, d.app.ID, d.manifest.Version, next)
 	if err != nil || !ok {
 		return Outcome{Build: o.Build}, err
 	}
@@ -188,7 +188,7 @@ func (d *delta) changed(ctx context.Context) (users []string, tooMany bool, err 
 	if !store.ChangesReach(store.ChangeSlot(since), store.ChangeSlot(latest), d.runner.Now()) {
 		return nil, true, nil
 	}
-	listed, tooMany, err := d.Store.Changes(ctx, d.app.ID, store.ChangeSlot(since), most)
+	listed, tooMany, err := d.Store.Changes.Changes(ctx, d.app.ID, store.ChangeSlot(since), most)
 	if err != nil || tooMany {
 		return nil, tooMany, err
 	}
@@ -220,7 +220,7 @@ func (d *delta) expired(ctx context.Context) (users []string, err error) {
 	for i, p := range d.manifest.Parts {
 		ids[i] = p.ID
 	}
-	cells, err := d.Store.ReadSegmentUntils(ctx, d.app.ID, ids, d.at)
+	cells, err := d.Store.Segments.ReadSegmentUntils(ctx, d.app.ID, ids, d.at)
 	if err != nil {
 		return nil, err
 	}
@@ -289,7 +289,7 @@ func (d *delta) pack(ctx context.Context, users []string) (parts []segment.Part,
 	begin := func() {
 		id := d.newPart()
 		packer.Begin(id, true, d.runner.Now().UnixMilli())
-		writer = d.Store.NewSegmentWriter(ctx, d.app.ID, id)
+		writer = d.Store.Segments.NewSegmentWriter(ctx, d.app.ID, id)
 	}
 	end := func() error {
 		part, err := packer.Finish(d.runner.Now().UnixMilli(), writer.Write)
@@ -351,5 +351,5 @@ func (d *delta) setOut(ctx context.Context, users []string, parts []segment.Part
 			out[p.ID] = ordinals
 		}
 	}
-	return d.Store.WriteSetOuts(ctx, d.app.ID, parts[0].ID, out)
+	return d.Store.Segments.WriteSetOuts(ctx, d.app.ID, parts[0].ID, out)
 }

@@ -26,7 +26,7 @@ func (h *harness) profiles() map[string]affinity.Profile {
 	}
 	var err error
 	for _, s := range stores {
-		err = errors.Join(err, s.ScanUserKeys(h.T.Context(), app, "", "", func(user string) error { users = append(users, user); return nil }))
+		err = errors.Join(err, s.Users.ScanUserKeys(h.T.Context(), app, "", "", func(user string) error { users = append(users, user); return nil }))
 	}
 	profiles := map[string]affinity.Profile{}
 	if err == nil {
@@ -106,7 +106,7 @@ func (h *harness) describe() string {
 func (h *harness) parts() []segment.PartID {
 	h.T.Helper()
 	found := map[segment.PartID]bool{}
-	err := h.store.DropSegmentParts(h.T.Context(), app, func(id segment.PartID) bool { found[id] = true; return false })
+	err := h.store.Segments.DropSegmentParts(h.T.Context(), app, func(id segment.PartID) bool { found[id] = true; return false })
 	if err != nil {
 		h.T.Fatal(err)
 	}

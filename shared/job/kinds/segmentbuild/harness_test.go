@@ -54,7 +54,7 @@ func newHarness(t jobtest.T, open opener, work segmentbuild.Work) *harness {
 	work.Store, work.Profiles = h.store, h.engine
 	h.engine.SetLater(func(context.Context, config.App, []string) {}) // who wants its task runs it
 	parts := h.Parts(settings)
-	parts.Users, parts.Queue = h.store, besideQueue{h, parts.Queue}
+	parts.Users, parts.Queue = h.store.Users, besideQueue{h, parts.Queue}
 	h.runner = segmentbuild.New(parts, work)
 	h.Runner = h.runner.Runner
 	return h
@@ -193,7 +193,7 @@ func (h *harness) order() []segmentbuild.Outcome {
 
 func (h *harness) manifest() segment.Manifest {
 	h.T.Helper()
-	m, err := h.store.ReadSegmentManifest(h.T.Context(), app)
+	m, err := h.store.Segments.ReadSegmentManifest(h.T.Context(), app)
 	if err != nil {
 		h.T.Fatal(err)
 	}

@@ -66,7 +66,7 @@ func history(t *testing.T, r *rapid.T) {
 				r.Fatal(err)
 			}
 			if rapid.Bool().Draw(r, "purged") {
-				if _, err := h.store.BlankSegmentToken(r.Context(), app, u); err != nil {
+				if _, err := h.store.Segments.BlankSegmentToken(r.Context(), app, u); err != nil {
 					r.Fatal(err)
 				}
 			}

@@ -59,7 +59,7 @@ func (m *moving) next() {
 func (m *moving) users(region string, most int, do func(user string) error) {
 	m.T.Helper()
 	var users []string
-	err := m.stores[region].ScanUserKeys(m.T.Context(), app, "", "", func(user string) error { users = append(users, user); return nil })
+	err := m.stores[region].Users.ScanUserKeys(m.T.Context(), app, "", "", func(user string) error { users = append(users, user); return nil })
 	for _, user := range users[:min(most, len(users))] {
 		err = errors.Join(err, do(user))
 	}
@@ -124,7 +124,7 @@ func TestDeltasWhileAnAppMoves(t *testing.T) {
 	m.next()
 	m.updated("switch", 4, false)
 	for _, table := range []string{store.TableSegments, store.TableChanges} {
-		err := m.stores["us"].CopyRows(t.Context(), m.stores["eu"], "eu", store.AppRows{App: app, Table: table}, func(int, string) error { return nil })
+		err := m.stores["us"].Rows.CopyRows(t.Context(), m.stores["eu"], "eu", store.AppRows{App: app, Table: table}, func(int, string) error { return nil })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -44,7 +44,7 @@ func (t *task) swap(ctx context.Context, until time.Time, progress func(job.Prog
 // that.
 func (t *task) whole(ctx context.Context, until time.Time) ([]segment.Part, error) {
 	for {
-		built, err := t.Store.BuiltParts(ctx, t.app.ID, t.params.Generation)
+		built, err := t.Store.Segments.BuiltParts(ctx, t.app.ID, t.params.Generation)
 		if err != nil {
 			return nil, err
 		}
@@ -92,7 +92,7 @@ func (t *task) swapTo(ctx context.Context, parts []segment.Part) (bool, error) {
 		return false, fmt.Errorf("read the totals of %s: %w", t.job.ID, err)
 	}
 	for range maxSwaps {
-		m, err := t.Store.ReadSegmentManifest(ctx, t.app.ID)
+		m, err := t.Store.Segments.ReadSegmentManifest(ctx, t.app.ID)
 		switch {
 		case errors.Is(err, wire.ErrNewer), err == nil && m.Generation > t.params.Generation:
 			return false, nil
@@ -115,7 +115,7 @@ func (t *task) swapTo(ctx context.Context, parts []segment.Part) (bool, error) {
 		}
 		// The deltas of before are not among them: the list of changes has their users
 		// since the cuts of the new parts.
-		if _, err := t.Store.SwapSegmentManifest(ctx, t.app.ID, m.Version, next); err != nil {
+		if _, err := t.Store.Segments.SwapSegmentManifest(ctx, t.app.ID, m.Version, next); err != nil {
 			return false, err
 		}
 	}

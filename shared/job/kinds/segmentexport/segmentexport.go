@@ -71,7 +71,7 @@ type Files interface {
 
 var (
 	_ Source = (*query.Reader)(nil)
-	_ Files  = (*store.Store)(nil)
+	_ Files  = store.Segments{}
 )
 
 // Runner starts exports and runs their tasks. It is safe for concurrent use.

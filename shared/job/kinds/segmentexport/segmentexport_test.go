@@ -37,7 +37,7 @@ func newHarness(t *testing.T, users ...int) *harness {
 	settings := job.Settings{ShardUsers: 1, Budget: time.Minute, Attempts: 100}
 	h := &harness{Harness: jobtest.New(t, segmentexport.Collection, 0, settings), users: users}
 	h.store, _ = storetest.NewWithClient(t, h.Dial()...)
-	h.runner = segmentexport.New(h.Parts(settings), h, h.store)
+	h.runner = segmentexport.New(h.Parts(settings), h, h.store.Segments)
 	h.Runner = h.runner.Runner
 	return h
 }
@@ -76,13 +76,13 @@ func (h *harness) start() job.Job {
 func (h *harness) file(name string) []api.SegmentUser {
 	h.T.Helper()
 	ctx := h.T.Context()
-	chunks, lines, complete, err := h.store.Export(ctx, jobtest.App, name)
+	chunks, lines, complete, err := h.store.Segments.Export(ctx, jobtest.App, name)
 	if err != nil || !complete {
 		h.T.Fatalf("complete %v, error %v", complete, err)
 	}
 	var all []api.SegmentUser
 	for n := range chunks {
-		chunk, err := h.store.ReadExportChunk(ctx, jobtest.App, name, n)
+		chunk, err := h.store.Segments.ReadExportChunk(ctx, jobtest.App, name, n)
 		if err != nil {
 			h.T.Fatal(err)
 		}
