@@ -36,7 +36,7 @@ type result struct {
 func loadBacktest(v *visit) (any, error) {
 	id := v.PathValue("id")
 	v.title = "Backtest"
-	test, err := v.engine.Backtest(v.Context(), id)
+	test, err := v.engine.Jobs().Backtest(v.Context(), id)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +138,7 @@ func above(ratio float64) string {
 
 // activeVersion returns the active strategy as a backtest names it.
 func activeVersion(v *visit) ([]json.RawMessage, error) {
-	versions, err := v.engine.StrategyVersions(v.Context())
+	versions, err := v.engine.Strategies().Versions(v.Context())
 	if err != nil {
 		return nil, err
 	}

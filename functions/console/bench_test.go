@@ -83,14 +83,14 @@ func BenchmarkPreview(b *testing.B) {
 	run := func(b *testing.B) {
 		events := 0
 		for b.Loop() {
-			got, err := s.engine.PreviewStrategy(b.Context(), api.PreviewRequest{Strategy: json.RawMessage(draft), Sample: &sample})
+			got, err := s.engine.Strategies().Preview(b.Context(), api.PreviewRequest{Strategy: json.RawMessage(draft), Sample: &sample})
 			s.must(err)
 			events += got.Cost.Events
 		}
 		b.ReportMetric(float64(events)/float64(b.N), "events/op")
 	}
 	b.Run("imported", run)
-	_, err := s.engine.StartRecompute(b.Context(), api.RecomputeRequest{Fold: true})
+	_, err := s.engine.Jobs().StartRecompute(b.Context(), api.RecomputeRequest{Fold: true})
 	s.must(err)
 	s.idle()
 	b.Run("folded", run)

@@ -53,10 +53,10 @@ func loadData(v *visit) (any, error) {
 func fillData(v *visit, d *data) (any, error) {
 	ctx, a := v.Context(), &asks{}
 	d.Now, d.Tail = v.now(), v.may(auth.Admin)
-	ask(a, &d.Seen, func() (api.SeenEvents, error) { return v.engine.SeenEvents(ctx, seenDays) })
+	ask(a, &d.Seen, func() (api.SeenEvents, error) { return v.engine.Events().Seen(ctx, seenDays) })
 	if d.Tail {
 		ask(a, &d.Recent, func() (api.RecentEvents, error) {
-			return v.engine.RecentEvents(ctx, api.RecentEventsQuery{Limit: tailLines})
+			return v.engine.Events().Recent(ctx, api.RecentEventsQuery{Limit: tailLines})
 		})
 	}
 	a.wait()
@@ -81,7 +81,7 @@ func loadTail(v *visit) (any, error) {
 	}
 	d, a := &data{Now: v.now()}, &asks{}
 	ask(a, &d.Recent, func() (api.RecentEvents, error) {
-		return v.engine.RecentEvents(v.Context(), api.RecentEventsQuery{Limit: tailLines})
+		return v.engine.Events().Recent(v.Context(), api.RecentEventsQuery{Limit: tailLines})
 	})
 	a.wait()
 	return d, nil
@@ -109,7 +109,7 @@ func sendEvent(v *visit) (any, error) {
 		}
 	}
 	v.command = sendCommand(event)
-	err := v.engine.SendEvents(v.Context(), event)
+	err := v.engine.Events().Send(v.Context(), event)
 	if refused, ok := asRefusal(err); ok {
 		d.Problem = refused.Message
 		return fillData(v, d)
@@ -177,7 +177,7 @@ func importLines(v *visit, r io.Reader) (any, error) {
 			"unpack it, or import it with the command affinity import, which takes gzip and files of any size"}
 	}
 	answer := &importAnswer{}
-	err := v.engine.ImportEach(v.Context(), v.PostForm.Get("index"), in, func(further api.ImportAnswer, lines int) error {
+	err := v.engine.Events().ImportEach(v.Context(), v.PostForm.Get("index"), in, func(further api.ImportAnswer, lines int) error {
 		answer.Lines, answer.NotTaken = lines, answer.NotTaken+len(further.Refused)
 		further.Refused = further.Refused[:min(len(further.Refused), shownLines-len(answer.Refused))]
 		answer.Add(further)

@@ -25,7 +25,7 @@ func TestTokensStayOneSegment(t *testing.T) {
 	event := func(user string) api.Event {
 		return api.Event{EventType: "view", EventName: "Product Viewed", Index: "products", UserToken: user, Filters: []string{"brand:Acme"}}
 	}
-	s.must(s.engine.SendEvents(t.Context(), event("runner/delete"), event("//x")))
+	s.must(s.engine.Events().Send(t.Context(), event("runner/delete"), event("//x")))
 	s.idle()
 	p := s.login(key)
 	for _, path := range []string{"/console/data", "/console/users"} {

@@ -181,11 +181,11 @@ func loadJobs(v *visit) (any, error) {
 	var reenrichments part[api.Reenrichments]
 	var segments part[api.Segments]
 	var backtests part[api.Backtests]
-	ask(a, &recomputes, func() (api.Recomputes, error) { return v.engine.Recomputes(ctx) })
-	ask(a, &found.Statistics, func() (api.Crowd, error) { return v.engine.Crowd(ctx) })
-	ask(a, &reenrichments, func() (api.Reenrichments, error) { return v.engine.Reenrichments(ctx) })
-	ask(a, &segments, func() (api.Segments, error) { return v.engine.Segments(ctx) })
-	ask(a, &backtests, func() (api.Backtests, error) { return v.engine.Backtests(ctx) })
+	ask(a, &recomputes, func() (api.Recomputes, error) { return v.engine.Jobs().Recomputes(ctx) })
+	ask(a, &found.Statistics, func() (api.Crowd, error) { return v.engine.Jobs().Crowd(ctx) })
+	ask(a, &reenrichments, func() (api.Reenrichments, error) { return v.engine.Jobs().Reenrichments(ctx) })
+	ask(a, &segments, func() (api.Segments, error) { return v.engine.Segments().List(ctx) })
+	ask(a, &backtests, func() (api.Backtests, error) { return v.engine.Jobs().Backtests(ctx) })
 	a.wait()
 	var err error
 	if found.Missing, err = firstMissing(recomputes, found.Statistics, reenrichments, segments, backtests); err != nil && v.Header.Get("Hx-Request") != "" {
@@ -228,13 +228,13 @@ func startJob(v *visit) (any, error) {
 	var err error
 	switch kind := v.PostForm.Get("kind"); kind {
 	case kindRecompute:
-		_, err = v.engine.StartRecompute(ctx, api.RecomputeRequest{})
+		_, err = v.engine.Jobs().StartRecompute(ctx, api.RecomputeRequest{})
 	case kindCrowd:
-		_, err = v.engine.BuildCrowd(ctx, api.CrowdRequest{Index: index})
+		_, err = v.engine.Jobs().BuildCrowd(ctx, api.CrowdRequest{Index: index})
 	case kindSegments:
-		_, err = v.engine.RefreshSegments(ctx)
+		_, err = v.engine.Segments().Refresh(ctx)
 	case kindReenrich:
-		_, err = v.engine.StartReenrichment(ctx, api.ReenrichRequest{})
+		_, err = v.engine.Jobs().StartReenrichment(ctx, api.ReenrichRequest{})
 	case kindBacktest, kindTune:
 		request := api.BacktestRequest{Index: index}
 		if kind == kindTune {
@@ -243,7 +243,7 @@ func startJob(v *visit) (any, error) {
 			return nil, err
 		}
 		var started api.BacktestJob
-		if started, err = v.engine.StartBacktest(ctx, request); err == nil {
+		if started, err = v.engine.Jobs().StartBacktest(ctx, request); err == nil {
 			return nil, done("/console/backtests/"+url.PathEscape(started.ID), "started")
 		}
 	default:
@@ -261,13 +261,13 @@ func cancelJob(v *visit) (any, error) {
 	var err error
 	switch v.PostForm.Get("kind") {
 	case kindRecompute:
-		_, err = v.engine.CancelRecompute(ctx, id)
+		_, err = v.engine.Jobs().CancelRecompute(ctx, id)
 	case kindCrowd:
-		_, err = v.engine.CancelCrowd(ctx, id)
+		_, err = v.engine.Jobs().CancelCrowd(ctx, id)
 	case kindReenrich:
-		_, err = v.engine.CancelReenrichment(ctx, id)
+		_, err = v.engine.Jobs().CancelReenrichment(ctx, id)
 	case kindBacktest, kindTune:
-		_, err = v.engine.CancelBacktest(ctx, id)
+		_, err = v.engine.Jobs().CancelBacktest(ctx, id)
 	default:
 		err = &api.Error{Status: http.StatusUnprocessableEntity, Message: "A job of this kind cannot be cancelled"}
 	}

@@ -75,14 +75,14 @@ func loadOverview(v *visit) (any, error) {
 	ask(a, &o.Usage, func() (api.Usage, error) {
 		return v.engine.Usage(ctx, day.AddDate(0, 0, 1-overviewDays).Format(time.DateOnly), day.Format(time.DateOnly))
 	})
-	ask(a, &o.Refused, func() (api.RefusedEvents, error) { return v.engine.RefusedEvents(ctx) })
-	ask(a, &o.Strategy, func() (api.StrategyVersions, error) { return v.engine.StrategyVersions(ctx) })
-	ask(a, &o.Crowd, func() (api.Crowd, error) { return v.engine.Crowd(ctx) })
-	ask(a, &o.Recompute, func() (api.Recomputes, error) { return v.engine.Recomputes(ctx) })
+	ask(a, &o.Refused, func() (api.RefusedEvents, error) { return v.engine.Events().Refused(ctx) })
+	ask(a, &o.Strategy, func() (api.StrategyVersions, error) { return v.engine.Strategies().Versions(ctx) })
+	ask(a, &o.Crowd, func() (api.Crowd, error) { return v.engine.Jobs().Crowd(ctx) })
+	ask(a, &o.Recompute, func() (api.Recomputes, error) { return v.engine.Jobs().Recomputes(ctx) })
 	ask(a, &o.Changes, func() (api.AuditLog, error) { return v.engine.AuditLog(ctx, api.AuditLogQuery{Limit: shownChanges}) })
 	if v.may(auth.Admin) {
 		ask(a, &o.Recent, func() (api.RecentEvents, error) {
-			return v.engine.RecentEvents(ctx, api.RecentEventsQuery{Limit: 1})
+			return v.engine.Events().Recent(ctx, api.RecentEventsQuery{Limit: 1})
 		})
 	}
 	a.wait()
@@ -227,5 +227,5 @@ func runAudit(v *visit) (any, error) {
 	if !v.may(auth.Admin) {
 		return nil, &api.Error{Status: http.StatusForbidden, Message: "An audit needs a key with the permission admin"}
 	}
-	return v.engine.Audit(v.Context(), api.AuditRequest{Sample: new(checkedUsers)})
+	return v.engine.Jobs().Audit(v.Context(), api.AuditRequest{Sample: new(checkedUsers)})
 }

@@ -159,7 +159,7 @@ func TestJobsFromThePage(t *testing.T) {
 func TestOverviewThatCannotLook(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.must(s.engine.SendEvents(t.Context(), api.Event{EventType: "view", EventName: "Product Viewed", Index: "products", UserToken: "u", Filters: []string{"brand:Acme"}}))
+	s.must(s.engine.Events().Send(t.Context(), api.Event{EventType: "view", EventName: "Product Viewed", Index: "products", UserToken: "u", Filters: []string{"brand:Acme"}}))
 	s.idle()
 	page := s.as(auth.Usage).page("/")
 	s.shows(page, "The console could not look at the strategy, crowd statistics, recomputes, so it cannot tell.")

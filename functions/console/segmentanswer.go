@@ -103,10 +103,10 @@ func (p *segmentPage) ask(v *visit) {
 	found := make([]part[api.SegmentHistogram], len(filters))
 	for i, f := range filters {
 		ask(a, &found[i], func() (api.SegmentHistogram, error) {
-			return v.engine.Histogram(v.Context(), f.Facet, f.Value, f.halfLife)
+			return v.engine.Segments().Histogram(v.Context(), f.Facet, f.Value, f.halfLife)
 		})
 	}
-	page, err := v.engine.QuerySegment(v.Context(), api.SegmentQuery{Where: p.Form.where, Limit: &limit})
+	page, err := v.engine.Segments().Query(v.Context(), api.SegmentQuery{Where: p.Form.where, Limit: &limit})
 	a.wait()
 	if err != nil {
 		answer.refused(err)

@@ -60,7 +60,7 @@ func exportCommand(segment string) string {
 
 // startSegmentExport starts a job that writes the users of a segment to a file.
 func startSegmentExport(v *visit) (any, error) {
-	job, err := v.engine.ExportSegment(v.Context(), v.PathValue("name"))
+	job, err := v.engine.Segments().StartExport(v.Context(), v.PathValue("name"))
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func (*segmentExport) Most() int { return maxFile }
 
 // findExport returns the export that an address names.
 func findExport(v *visit) (api.SegmentExport, error) {
-	job, err := v.engine.SegmentExport(v.Context(), v.PathValue("id"))
+	job, err := v.engine.Segments().Export(v.Context(), v.PathValue("id"))
 	if err == nil && job.Segment != v.PathValue("name") {
 		err = httpapi.Errorf(http.StatusNotFound, "This segment has no such export")
 	}
@@ -132,7 +132,7 @@ func sendSegmentFile(v *visit) (any, error) {
 		return nil, httpapi.Errorf(http.StatusConflict, "The console sends files of at most %s users. This command writes larger ones: %s", number(maxFile), exportCommand(job.Segment))
 	}
 	var file bytes.Buffer // so that a file that is cut off is not sent
-	if err := v.engine.SegmentFile(v.Context(), job.ID, *job.Users, &file); err != nil {
+	if err := v.engine.Segments().File(v.Context(), job.ID, *job.Users, &file); err != nil {
 		return nil, err
 	}
 	h := v.w.Header()

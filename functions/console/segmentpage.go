@@ -96,7 +96,7 @@ func openSegment(v *visit) (any, error) {
 	if !v.canQuery() {
 		return p, p.load(v)
 	}
-	s, err := v.engine.Segment(v.Context(), v.PathValue("name"))
+	s, err := v.engine.Segments().Get(v.Context(), v.PathValue("name"))
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +136,7 @@ func (p *segmentPage) reopen(v *visit) error {
 	if name == "" || !v.canQuery() {
 		return nil
 	}
-	s, err := v.engine.Segment(v.Context(), name)
+	s, err := v.engine.Segments().Get(v.Context(), name)
 	if _, refused := asRefusal(err); refused {
 		return nil
 	}
@@ -162,9 +162,9 @@ func (p *segmentPage) load(v *visit) error {
 	var active part[api.Strategy]
 	var exports part[[]exportLine]
 	a := &asks{}
-	ask(a, &lists, func() (api.Segments, error) { return v.engine.Segments(v.Context()) })
+	ask(a, &lists, func() (api.Segments, error) { return v.engine.Segments().List(v.Context()) })
 	if v.may(auth.Recommendation) {
-		ask(a, &active, func() (api.Strategy, error) { return v.engine.Strategy(v.Context()) })
+		ask(a, &active, func() (api.Strategy, error) { return v.engine.Strategies().Get(v.Context()) })
 	}
 	if p.Opened != "" && v.may(auth.Admin) {
 		ask(a, &exports, func() ([]exportLine, error) { return readExports(v, p.Opened) })

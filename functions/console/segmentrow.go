@@ -131,7 +131,7 @@ const maxOffers = 2 << 10
 
 // readOffers reads the values that a row offers for its facet.
 func readOffers(v *visit, facet string) (offers []string) {
-	got, err := v.engine.Values(v.Context(), facet, api.DefaultValues, 0)
+	got, err := v.engine.Segments().Values(v.Context(), facet, api.DefaultValues, 0)
 	if err != nil {
 		return nil // a person types the value
 	}

@@ -90,7 +90,7 @@ func loadSegments(v *visit) (any, error) {
 		v.command = ""
 		return p, nil
 	}
-	list, err := v.engine.Segments(v.Context())
+	list, err := v.engine.Segments().List(v.Context())
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +180,7 @@ func (p *segmentsPage) readLikes(v *visit) {
 	off := make([]bool, len(facets))
 	for i, facet := range facets {
 		ask(a, &found[i], func() (api.Values, error) {
-			got, err := v.engine.Values(v.Context(), facet, valuesOffered, 0)
+			got, err := v.engine.Segments().Values(v.Context(), facet, valuesOffered, 0)
 			off[i] = isConflict(err)
 			return got, err
 		})
@@ -202,7 +202,7 @@ func strategyFacets(v *visit) (facets []string) {
 	if !v.may(auth.Recommendation) {
 		return nil
 	}
-	active, err := v.engine.Strategy(v.Context())
+	active, err := v.engine.Strategies().Get(v.Context())
 	if err != nil {
 		return nil // a person types the facet
 	}
@@ -225,7 +225,7 @@ func (p *segmentsPage) Polls() bool { return p.Build != nil && p.Build.Running()
 // refreshSegments starts a build of the lists that queries read.
 func refreshSegments(v *visit) (any, error) {
 	v.title, v.command = "Segments", "affinity segment refresh"
-	if _, err := v.engine.RefreshSegments(v.Context()); err != nil {
+	if _, err := v.engine.Segments().Refresh(v.Context()); err != nil {
 		return nil, err
 	}
 	return nil, done(segmentsPath, "segments-refresh")
@@ -279,11 +279,11 @@ func loadSegmentValues(v *visit) (any, error) {
 	if p.Facet == "" {
 		return nil, &api.Error{Status: http.StatusUnprocessableEntity, Message: "The address names no facet"}
 	}
-	got, err := v.engine.Values(v.Context(), p.Facet, valuesListed, 0)
+	got, err := v.engine.Segments().Values(v.Context(), p.Facet, valuesListed, 0)
 	if err != nil {
 		return nil, err
 	}
-	list, err := v.engine.Segments(v.Context())
+	list, err := v.engine.Segments().List(v.Context())
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ func (s *site) pack() {
 	s.t.Helper()
 	s.must(s.stack.Backends.Config.SetSegments(context.Background(), "shop", true))
 	s.eventually(func() bool { // another process may have read the app before
-		_, err := s.engine.RefreshSegments(context.Background())
+		_, err := s.engine.Segments().Refresh(context.Background())
 		if err != nil && !strings.Contains(err.Error(), "409") {
 			s.t.Fatal(err)
 		}
@@ -38,7 +38,7 @@ func (s *site) built() {
 	s.t.Helper()
 	s.eventually(func() bool {
 		s.idle()
-		list, err := s.engine.Segments(context.Background())
+		list, err := s.engine.Segments().List(context.Background())
 		s.must(err)
 		return len(list.Builds) > 0 && list.Builds[0].State == api.JobDone
 	})
@@ -53,11 +53,11 @@ var stridewell = api.SegmentCondition{And: []api.SegmentCondition{{Filter: "bran
 // save saves two segments and builds the lists, so that they have sizes.
 func (s *site) save() {
 	s.t.Helper()
-	_, err := s.engine.SaveSegment(context.Background(), "stridewell-not-red", stridewell, false)
+	_, err := s.engine.Segments().Save(context.Background(), "stridewell-not-red", stridewell, false)
 	s.must(err)
-	_, err = s.engine.SaveSegment(context.Background(), "blue", api.SegmentCondition{Filter: "color:Blue"}, false)
+	_, err = s.engine.Segments().Save(context.Background(), "blue", api.SegmentCondition{Filter: "color:Blue"}, false)
 	s.must(err)
-	_, err = s.engine.RefreshSegments(context.Background())
+	_, err = s.engine.Segments().Refresh(context.Background())
 	s.must(err)
 	s.built()
 }

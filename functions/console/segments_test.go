@@ -45,7 +45,7 @@ func TestSegmentsAnswer(t *testing.T) {
 	s.pack()
 	p := s.login(key)
 	limit := 1
-	want, err := s.engine.QuerySegment(t.Context(), api.SegmentQuery{Where: stridewell, Limit: &limit})
+	want, err := s.engine.Segments().Query(t.Context(), api.SegmentQuery{Where: stridewell, Limit: &limit})
 	s.must(err)
 	if want.Total.N < 2 {
 		t.Fatalf("the shop has %d such users: too few for a test", want.Total.N)
@@ -159,7 +159,7 @@ func TestSegmentsAreSaved(t *testing.T) {
 	if to := answer.Header.Get("Location"); to != "/console/segments/fans?done=segment-saved" {
 		t.Fatalf("%s to %q: %s", answer.Status, to, page)
 	}
-	if got, err := s.engine.Segment(t.Context(), "fans"); err != nil || got.Where.Filter != "brand:Stridewell" || got.Where.Above != 50 {
+	if got, err := s.engine.Segments().Get(t.Context(), "fans"); err != nil || got.Where.Filter != "brand:Stridewell" || got.Where.Above != 50 {
 		t.Errorf("saved %+v, %v", got, err)
 	}
 	answer, page = p.post(save, form)
@@ -174,7 +174,7 @@ func TestSegmentsAreSaved(t *testing.T) {
 		t.Errorf("an unchanged segment: %s to %q", answer.Status, answer.Header.Get("Location"))
 	}
 	// Another person changes it. The first attempt to save says so, and the next one replaces it.
-	_, err := s.engine.SaveSegment(t.Context(), "fans", api.SegmentCondition{Filter: "color:Blue"}, false)
+	_, err := s.engine.Segments().Save(t.Context(), "fans", api.SegmentCondition{Filter: "color:Blue"}, false)
 	s.must(err)
 	row(form, 0, "brand", "Stridewell", "70")
 	answer, page = p.post(save, form)
@@ -216,7 +216,7 @@ func TestSegmentsAreExported(t *testing.T) {
 	var page string
 	s.eventually(func() bool { s.idle(); page = p.page(path); return !strings.Contains(page, "hx-trigger") })
 	limit := 100
-	want, err := s.engine.QuerySegment(t.Context(), api.SegmentQuery{Where: stridewell, Limit: &limit})
+	want, err := s.engine.Segments().Query(t.Context(), api.SegmentQuery{Where: stridewell, Limit: &limit})
 	s.must(err)
 	s.shows(page, "The file is ready", fmt.Sprintf(`<span class="figure">%d</span>`, want.Total.N), path+"/file", "affinity segment export stridewell-not-red --out stridewell-not-red.ndjson", "/1/segments/export/")
 	answer, body = p.send("GET", path+"/file", nil)

@@ -51,7 +51,7 @@ func (p *segmentPage) save(v *visit) (what string, err error) {
 			return "", nil
 		}
 	}
-	_, err = v.engine.SaveSegment(v.Context(), p.Name, p.Form.where, create)
+	_, err = v.engine.Segments().Save(v.Context(), p.Name, p.Form.where, create)
 	refused, ok := asRefusal(err)
 	switch {
 	case err == nil:
@@ -79,7 +79,7 @@ type segmentDelete struct {
 func confirmSegmentDelete(v *visit) (any, error) {
 	name := v.PathValue("name")
 	v.title, v.command = "Delete a segment", "affinity segment delete "+shellArg(name)
-	s, err := v.engine.Segment(v.Context(), name)
+	s, err := v.engine.Segments().Get(v.Context(), name)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func confirmSegmentDelete(v *visit) (any, error) {
 }
 
 func deleteSegment(v *visit) (any, error) {
-	_, err := v.engine.DeleteSegment(v.Context(), v.PathValue("name"))
+	_, err := v.engine.Segments().Delete(v.Context(), v.PathValue("name"))
 	var refused *api.Error
 	if err != nil && !(errors.As(err, &refused) && refused.Status == http.StatusNotFound) { // another person was first
 		return nil, err

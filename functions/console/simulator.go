@@ -57,7 +57,7 @@ func simulate(v *visit) (any, error) {
 		return s, nil
 	}
 	var err error
-	if s.Strategy, err = v.engine.Strategy(v.Context()); err != nil {
+	if s.Strategy, err = v.engine.Strategies().Get(v.Context()); err != nil {
 		return nil, err
 	}
 	s.Form = readSimulator(v, s.Strategy)
@@ -89,7 +89,7 @@ func (s *simulation) offer(v *visit) error {
 	if v.Header.Get("Hx-Request") != "" {
 		return nil
 	}
-	versions, err := v.engine.StrategyVersions(v.Context())
+	versions, err := v.engine.Strategies().Versions(v.Context())
 	if err != nil {
 		return fmt.Errorf("list versions: %w", err)
 	}
@@ -99,7 +99,7 @@ func (s *simulation) offer(v *visit) error {
 		}
 	}
 	if v.may(auth.Settings) {
-		feeds, err := v.engine.Feeds(v.Context())
+		feeds, err := v.engine.Feeds().List(v.Context())
 		if err != nil && !isRefusal(err) {
 			return fmt.Errorf("list feeds: %w", err)
 		}

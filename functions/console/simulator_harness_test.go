@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/api/client"
 )
 
 // simSite is an engine whose simulator a person uses.
@@ -65,7 +66,7 @@ func simValues(parameters []string) url.Values {
 // shop stores a strategy and objects: a red and a blue shoe of two makers.
 func (s *simSite) shop() {
 	s.t.Helper()
-	s.must(s.engine.SetStrategyJSON(s.t.Context(), []byte(simStrategy)))
+	s.must(s.engine.Strategies().SetJSON(s.t.Context(), []byte(simStrategy), client.SetOptions{}))
 	s.object("acme-red", map[string]any{"name": "Red Shoe", "brand": "Acme", "color": "Red", "price": 49.5})
 	s.object("acme-blue", map[string]any{"name": "Blue Shoe", "brand": "Acme", "color": "Blue"})
 	s.object("zeta-red", map[string]any{"name": "Red Boot", "brand": "Zeta", "color": "Red"})
@@ -76,7 +77,7 @@ func (s *simSite) object(id string, record map[string]any) {
 	s.t.Helper()
 	body, err := json.Marshal(record)
 	s.must(err)
-	_, err = s.engine.Batch(s.t.Context(), "products", api.BatchAction{Action: api.ActionUpdateObject, ObjectID: id, Body: body})
+	_, err = s.engine.Catalog().Batch(s.t.Context(), "products", api.BatchAction{Action: api.ActionUpdateObject, ObjectID: id, Body: body})
 	s.must(err)
 }
 
@@ -84,7 +85,7 @@ func (s *simSite) object(id string, record map[string]any) {
 func (s *simSite) views(user string, ids ...string) {
 	s.t.Helper()
 	for _, id := range ids {
-		s.must(s.engine.SendEvents(s.t.Context(), api.Event{
+		s.must(s.engine.Events().Send(s.t.Context(), api.Event{
 			EventType: "view", EventName: "Viewed", Index: "products", UserToken: user, ObjectIDs: []string{id}, Timestamp: time.Now().UnixMilli(),
 		}))
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/api/client"
 )
 
 // simIDs is a page of the shop with the maker Zeta last.
@@ -98,7 +99,7 @@ func TestSimulatorComparesVersions(t *testing.T) {
 	s := newSimSite(t)
 	s.shop()
 	s.views("ann", "zeta-blue", "zeta-blue")
-	s.must(s.engine.SetStrategyJSON(t.Context(), []byte(strings.Replace(simStrategy, `"halfLives":[7,30]`, `"halfLives":[3]`, 1))))
+	s.must(s.engine.Strategies().SetJSON(t.Context(), []byte(strings.Replace(simStrategy, `"halfLives":[7,30]`, `"halfLives":[3]`, 1)), client.SetOptions{}))
 	page := s.get(http.StatusOK, "user", "ann", "index", "products", "ids", simIDs, "version", "1", "halfLife", "3")
 	s.inOrder(page, `<option value="1" selected>Version 1 of`, "Today", "For this person", "With version 1", "Arrows compare with the active strategy")
 	page = s.get(http.StatusOK, "user", "ann", "index", "products", "ids", simIDs, "version", "77")
@@ -195,7 +196,7 @@ func TestSimulatorFillsFromFeeds(t *testing.T) {
 	s.shop()
 	s.object("old", map[string]any{"name": "Old", "brand": "Acme", "at": "2026-01-01T00:00:00Z"})
 	s.object("newer", map[string]any{"name": "Newer", "brand": "Acme", "at": "2026-02-01T00:00:00Z"})
-	_, err := s.engine.SetFeed(t.Context(), "news", api.FeedRequest{Index: "products", Date: "at"})
+	_, err := s.engine.Feeds().Set(t.Context(), "news", api.FeedRequest{Index: "products", Date: "at"})
 	s.must(err)
 	s.must(s.stack.Idle(t.Context()))
 	page := ""
@@ -256,7 +257,7 @@ func TestSimulatorComparesTheDraft(t *testing.T) {
 	_, strategyPage = s.send("POST", "/console/strategy", form)
 	s.inOrder(strategyPage, "What it would change", "brand")
 	s.lacks(strategyPage, "after this draft began")
-	if version, err := s.engine.StrategyVersions(t.Context()); err != nil || len(version.Versions) != 1 {
+	if version, err := s.engine.Strategies().Versions(t.Context()); err != nil || len(version.Versions) != 1 {
 		t.Errorf("drafts were stored: %+v, %v", version, err)
 	}
 }

@@ -159,7 +159,7 @@ func (s *simulation) records(v *visit, orders []api.RankAnswer) (map[string]prod
 			continue
 		}
 		group.Go(func() error {
-			record, err := v.engine.Object(ctx, s.Form.Index, id)
+			record, err := v.engine.Catalog().Get(ctx, s.Form.Index, id)
 			if err != nil && !isRefusal(err) {
 				return err
 			}

@@ -58,7 +58,7 @@ func (s *simulation) other(v *visit) (*ranker, error) {
 	case f.Drafted:
 		return &ranker{by: f.draft, draft: json.RawMessage(f.Draft)}, nil
 	case f.Version > 0:
-		by, err := v.engine.StrategyVersion(v.Context(), f.Version)
+		by, err := v.engine.Strategies().Version(v.Context(), f.Version)
 		return &ranker{by: by, version: f.Version}, err
 	}
 	return nil, nil
@@ -87,7 +87,7 @@ func (s *simulation) describe(v *visit) error {
 	if s.Form.User == "" {
 		return nil
 	}
-	profile, err := v.engine.Profile(v.Context(), s.Form.User, api.ProfileQuery{Limit: 6, HalfLife: s.Form.halfLife(s.Strategy).String()})
+	profile, err := v.engine.Profiles().Get(v.Context(), s.Form.User, api.ProfileQuery{Limit: 6, HalfLife: s.Form.halfLife(s.Strategy).String()})
 	if isRefusal(err) {
 		return nil // the engine knows nobody of this token
 	}

@@ -70,7 +70,7 @@ var starts = []string{"", "d", "h", "m", "s"}
 // listPeople returns users of recent events or, if there are few, of the list of all users.
 func listPeople(v *visit, random bool) ([]someone, error) {
 	var all []someone
-	recent, err := v.engine.RecentUsers(v.Context(), recentPeople)
+	recent, err := v.engine.Profiles().RecentUsers(v.Context(), recentPeople)
 	if err != nil && !isRefusal(err) {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func listPeople(v *visit, random bool) ([]someone, error) {
 		if random && start != "" {
 			start = strconv.FormatInt(36*10+rand.Int64N(36*26), 36) // a letter and what follows it
 		}
-		listed, err := v.engine.Users(v.Context(), api.UsersQuery{Limit: startPeople, Cursor: start})
+		listed, err := v.engine.Profiles().Users(v.Context(), api.UsersQuery{Limit: startPeople, Cursor: start})
 		if err != nil && !isRefusal(err) {
 			return nil, err
 		}
@@ -159,10 +159,10 @@ func (s *simulation) source(v *visit, people []someone) (ids []string, index str
 
 // feed returns the first objects of a feed.
 func (s *simulation) feed(v *visit, name, order string) (ids []string, index string, err error) {
-	definition, err := v.engine.Feed(v.Context(), name)
+	definition, err := v.engine.Feeds().Get(v.Context(), name)
 	if err == nil {
 		var page api.FeedPage
-		page, err = v.engine.FeedPage(v.Context(), name, order, api.FeedQuery{Limit: maxCards, Format: api.FormatIDs})
+		page, err = v.engine.Feeds().Page(v.Context(), name, order, api.FeedQuery{Limit: maxCards, Format: api.FormatIDs})
 		for _, item := range page.Items {
 			var id string
 			if json.Unmarshal(item, &id) == nil {
@@ -187,7 +187,7 @@ func (s *simulation) segment(v *visit, index, with string) (ids []string, of str
 		s.Missing.Fill = "Type the index of the objects."
 		return nil, "", nil
 	}
-	objects, err := v.engine.Objects(v.Context(), index, api.ObjectsQuery{Filter: with, Limit: maxCards})
+	objects, err := v.engine.Catalog().List(v.Context(), index, api.ObjectsQuery{Filter: with, Limit: maxCards})
 	switch {
 	case isRefusal(err):
 		s.Missing.Fill = "The objects cannot be listed: " + refusalText(err)
@@ -204,12 +204,12 @@ func (s *simulation) segment(v *visit, index, with string) (ids []string, of str
 // touched returns objects of an index that a user's events name, the last ones first: those that
 // gave the user's strongest affinity. Without an index it is that of the last event.
 func (s *simulation) touched(v *visit, user, index string) (ids []string, of string, err error) {
-	profile, err := v.engine.Profile(v.Context(), user, api.ProfileQuery{Limit: 1})
+	profile, err := v.engine.Profiles().Get(v.Context(), user, api.ProfileQuery{Limit: 1})
 	if err != nil || len(profile.Affinities) == 0 {
 		return nil, "", unlessRefused(err)
 	}
 	top := profile.Affinities[0]
-	why, err := v.engine.Explain(v.Context(), user, api.ExplainQuery{Facet: top.Facet, Value: top.Value, Limit: 4 * sampleObjects})
+	why, err := v.engine.Profiles().Explain(v.Context(), user, api.ExplainQuery{Facet: top.Facet, Value: top.Value, Limit: 4 * sampleObjects})
 	if err != nil || why.ScoreExplanation == nil {
 		return nil, "", unlessRefused(err)
 	}

@@ -78,9 +78,9 @@ func (s *site) fill(users int) {
 		s.must(err)
 		actions = append(actions, api.BatchAction{Action: "addObject", ObjectID: o.ObjectID, Body: body})
 	}
-	_, err := s.engine.Batch(ctx, shop.Index, actions...)
+	_, err := s.engine.Catalog().Batch(ctx, shop.Index, actions...)
 	s.must(err)
-	s.must(s.engine.SetStrategyJSON(ctx, json.RawMessage(shopStrategy)))
+	s.must(s.engine.Strategies().SetJSON(ctx, json.RawMessage(shopStrategy), client.SetOptions{}))
 	kept, lines := map[string]bool{}, bytes.Buffer{}
 	for _, e := range simulated.History(now) {
 		if !kept[e.UserToken] && len(kept) >= users && e.UserToken != known {
@@ -89,7 +89,7 @@ func (s *site) fill(users int) {
 		kept[e.UserToken] = true
 		s.must(json.NewEncoder(&lines).Encode(e))
 	}
-	answer, err := s.engine.ImportAll(ctx, "", &lines)
+	answer, err := s.engine.Events().ImportAll(ctx, "", &lines)
 	s.must(err)
 	if len(answer.Refused) > 0 {
 		s.t.Fatalf("refused: %+v", answer.Refused[0])
@@ -261,7 +261,7 @@ var raw = []string{"<script>alert", "<img src=x", "\u202e", "\u0007", "\u001b", 
 func (s *site) fillHostile() {
 	s.t.Helper()
 	ctx := context.Background()
-	s.must(s.engine.SetStrategyJSON(ctx, json.RawMessage(shopStrategy)))
+	s.must(s.engine.Strategies().SetJSON(ctx, json.RawMessage(shopStrategy), client.SetOptions{}))
 	for i, text := range hostile {
 		filters := []string{"brand:" + url.PathEscape(text), "color:Red"}
 		for _, e := range []api.Event{
@@ -269,11 +269,11 @@ func (s *site) fillHostile() {
 			{EventType: "view", EventName: printable(text), Index: shop.Index, UserToken: fmt.Sprintf("attacker/%d", i), Filters: filters},
 			{EventType: "view", EventName: "Product Viewed", Index: shop.Index, UserToken: "attacked", Filters: []string{url.PathEscape(text[:min(len(text), 60)]) + ":x"}},
 		} {
-			_ = s.engine.SendEvents(ctx, e) // the engine may refuse it, and shows that on a page
+			_ = s.engine.Events().Send(ctx, e) // the engine may refuse it, and shows that on a page
 		}
 		body, err := json.Marshal(map[string]any{"name": text, "brand": text, "color": []string{text}})
 		s.must(err)
-		_, _ = s.engine.Batch(ctx, shop.Index, api.BatchAction{Action: "addObject", ObjectID: fmt.Sprint("H", i), Body: body})
+		_, _ = s.engine.Catalog().Batch(ctx, shop.Index, api.BatchAction{Action: "addObject", ObjectID: fmt.Sprint("H", i), Body: body})
 	}
 	s.fillHostileKeys()
 	s.idle()

@@ -111,9 +111,9 @@ func TestStoryByKeyboard(t *testing.T) {
 		t.Errorf("the form is sent %d times", n)
 	}
 	b.until(`document.querySelector("[role=status]")?.textContent.startsWith("The strategy is published.")`)
-	versions, err := s.engine.StrategyVersions(t.Context())
+	versions, err := s.engine.Strategies().Versions(t.Context())
 	s.must(err)
-	active, err := s.engine.Strategy(t.Context())
+	active, err := s.engine.Strategies().Get(t.Context())
 	s.must(err)
 	if versions.Versions[0].Version != 2 || active.FacetsScoring[1].FacetName != "color" || active.FacetsScoring[1].Score != 100 {
 		t.Errorf("version %d is active, with %+v", versions.Versions[0].Version, active.FacetsScoring)
@@ -187,7 +187,7 @@ func TestStoryOfTheTail(t *testing.T) {
 		t.Helper()
 		sent++
 		user := "late-" + strconv.Itoa(sent)
-		s.must(s.engine.SendEvents(t.Context(), api.Event{EventType: "view", EventName: "Product Viewed", Index: shop.Index, UserToken: user, ObjectIDs: []string{"P106"}}))
+		s.must(s.engine.Events().Send(t.Context(), api.Event{EventType: "view", EventName: "Product Viewed", Index: shop.Index, UserToken: user, ObjectIDs: []string{"P106"}}))
 		b.do(chromedp.Evaluate[chromedp.Void](`refused = 0`))
 		shown := `document.querySelector("#tail").textContent.includes(` + strconv.Quote(user) + `)`
 		b.until(`refused > 0 || ` + shown)
@@ -231,7 +231,7 @@ func TestStoryOfAUser(t *testing.T) {
 	b.accessible("a deletion")
 	b.do(chromedp.Click("form button.danger"))
 	b.until(`document.querySelector("[role=status]")`)
-	if _, err := s.engine.Profile(t.Context(), known, api.ProfileQuery{}); err == nil || !strings.Contains(err.Error(), "404") {
+	if _, err := s.engine.Profiles().Get(t.Context(), known, api.ProfileQuery{}); err == nil || !strings.Contains(err.Error(), "404") {
 		t.Errorf("the deleted user: %v", err)
 	}
 	b.open("/console/jobs")

@@ -45,7 +45,7 @@ type activeStrategy struct {
 
 // readActive returns the active strategy, and the kept versions.
 func readActive(v *visit) (activeStrategy, []api.StrategyVersion, error) {
-	list, err := v.engine.StrategyVersions(v.Context())
+	list, err := v.engine.Strategies().Versions(v.Context())
 	if err != nil {
 		return activeStrategy{}, nil, err
 	}
@@ -63,9 +63,9 @@ func readVersion(v *visit, version int64) (s strategy.Strategy, raw string, err 
 	var body []byte
 	ctx := client.WithRawAnswer(v.Context(), &body)
 	if version == 0 {
-		s, err = v.engine.Strategy(ctx)
+		s, err = v.engine.Strategies().Get(ctx)
 	} else {
-		s, err = v.engine.StrategyVersion(ctx, version)
+		s, err = v.engine.Strategies().Version(ctx, version)
 	}
 	return s, string(body), err
 }
@@ -85,7 +85,7 @@ type seen struct {
 // readSeen asks what events contained. A deployment may not count it yet.
 func readSeen(v *visit) seen {
 	s := seen{Days: api.DefaultSeenDays, events: map[string]int64{}, facets: map[string]int64{}}
-	answer, err := v.engine.SeenEvents(v.Context(), s.Days)
+	answer, err := v.engine.Events().Seen(v.Context(), s.Days)
 	if err != nil {
 		s.Why = "What events contain cannot be read now."
 		if refused, ok := errors.AsType[*api.Error](err); ok && (refused.Status == http.StatusNotFound || refused.Status == http.StatusServiceUnavailable) {
@@ -146,7 +146,7 @@ func newStrategyPage(v *visit) (*strategyPage, error) {
 
 // readIndexes returns the indexes whose objects have statistics, for a backtest. None is no fault.
 func readIndexes(v *visit) (names []string) {
-	crowd, err := v.engine.Crowd(v.Context())
+	crowd, err := v.engine.Jobs().Crowd(v.Context())
 	if err != nil {
 		return nil
 	}

@@ -61,7 +61,7 @@ func backtestDraft(v *visit) (any, error) {
 	if active.Version > 0 {
 		request.Strategies = append(request.Strategies, strconv.AppendInt(nil, active.Version, 10))
 	}
-	job, err := v.engine.StartBacktest(v.Context(), request)
+	job, err := v.engine.Jobs().StartBacktest(v.Context(), request)
 	if refused, ok := errors.AsType[*api.Error](err); ok && refused.Status < http.StatusInternalServerError && refused.Status != http.StatusForbidden {
 		return &draftBacktest{Problem: refused.Message}, nil
 	}
@@ -77,7 +77,7 @@ func backtestDraft(v *visit) (any, error) {
 
 func loadDraftBacktest(v *visit) (any, error) {
 	v.title = "Backtest of a draft"
-	job, err := v.engine.Backtest(v.Context(), v.PathValue("id"))
+	job, err := v.engine.Jobs().Backtest(v.Context(), v.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ type versionsPage struct {
 
 func loadVersions(v *visit) (any, error) {
 	v.title, v.command = "Versions of the strategy", "affinity strategy list"
-	all, err := v.engine.StrategyVersions(v.Context())
+	all, err := v.engine.Strategies().Versions(v.Context())
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +123,7 @@ func restoreVersion(v *visit) (any, error) {
 	if p.Raced = saw != p.Active.Version; p.Raced {
 		return p, nil
 	}
-	refused := v.engine.RestoreStrategyIf(v.Context(), version, saw)
+	refused := v.engine.Strategies().Restore(v.Context(), version, &saw)
 	if refused == nil {
 		return nil, done("/console/strategy/versions", "strategy-restored")
 	}

@@ -146,7 +146,7 @@ func askPreview(v *visit, text string, sample int) (got api.Preview, took time.D
 	request := api.PreviewRequest{Strategy: json.RawMessage(text), Sample: &sample}
 	for i := range attempts {
 		begun := time.Now()
-		got, err = v.engine.PreviewStrategy(v.Context(), request)
+		got, err = v.engine.Strategies().Preview(v.Context(), request)
 		took = time.Since(begun)
 		var refused *api.Error
 		if !errors.As(err, &refused) || refused.Status != http.StatusTooManyRequests || i == attempts-1 {

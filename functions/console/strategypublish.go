@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/api/client"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
@@ -86,7 +87,7 @@ func publishDraft(v *visit) (any, error) {
 	if len(r.Faults) > 0 || r.Raced || r.Problem != "" {
 		return r, nil
 	}
-	refused := v.engine.SetStrategyIf(v.Context(), []byte(text), r.Note, r.Began)
+	refused := v.engine.Strategies().SetJSON(v.Context(), []byte(text), client.SetOptions{Note: r.Note, If: &r.Began})
 	if refused == nil {
 		return nil, done("/console/strategy", "strategy-published")
 	}

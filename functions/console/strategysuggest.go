@@ -37,7 +37,7 @@ func suggest(v *visit, d draft) *suggestions {
 	entries, _ := d.list("facetsScoring")
 	entries = entries[:min(len(entries), suggestFacets)]
 	for _, entry := range entries {
-		answer, err := v.engine.Values(v.Context(), entryName(entry), api.MaxValues, 0)
+		answer, err := v.engine.Segments().Values(v.Context(), entryName(entry), api.MaxValues, 0)
 		if err != nil {
 			s.Why = whyNoValues(err)
 			return s

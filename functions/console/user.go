@@ -60,14 +60,14 @@ func loadUser(v *visit) (any, error) {
 		Token: token, Path: userPath(token, ""), Now: v.now(),
 		MayDelete: v.may(auth.Recommendation, auth.DeleteObject), MayOptOut: v.may(auth.DeleteObject), MayExport: v.may(auth.Admin),
 	}
-	profile, err := v.engine.Profile(v.Context(), token, api.ProfileQuery{Limit: maxValues, HalfLife: halfLife})
+	profile, err := v.engine.Profiles().Get(v.Context(), token, api.ProfileQuery{Limit: maxValues, HalfLife: halfLife})
 	var refused *api.Error
 	unknown := errors.As(err, &refused) && refused.Status == http.StatusNotFound
 	if err != nil && !unknown {
 		return nil, fmt.Errorf("read a profile: %w", err)
 	}
 	if p.MayOptOut {
-		state, err := v.engine.GetOptOut(v.Context(), token)
+		state, err := v.engine.Profiles().OptedOut(v.Context(), token)
 		if err != nil {
 			return nil, fmt.Errorf("read an opt-out: %w", err)
 		}
@@ -95,7 +95,7 @@ func loadUser(v *visit) (any, error) {
 
 // explain asks which events count. A page without the answer says so.
 func (p *userPage) explain(v *visit, q api.ExplainQuery) {
-	x, err := v.engine.Explain(v.Context(), p.Token, q)
+	x, err := v.engine.Profiles().Explain(v.Context(), p.Token, q)
 	if err != nil {
 		p.NotExplained = strings.TrimSuffix(because(err), ".")
 		return

@@ -48,7 +48,7 @@ func deleteUser(v *visit) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := v.engine.DeleteProfile(v.Context(), token); err != nil {
+	if _, err := v.engine.Profiles().Delete(v.Context(), token); err != nil {
 		return nil, fmt.Errorf("delete a user: %w", err)
 	}
 	return nil, done(usersPath, "user-deleted")
@@ -74,7 +74,7 @@ func loadOptOut(v *visit) (any, error) {
 		return nil, err
 	}
 	v.title, v.command = "Opt-out of "+shown(token), "affinity optout show "+userArg(token)
-	state, err := v.engine.GetOptOut(v.Context(), token)
+	state, err := v.engine.Profiles().OptedOut(v.Context(), token)
 	if err != nil {
 		return nil, fmt.Errorf("read an opt-out: %w", err)
 	}
@@ -104,7 +104,7 @@ func optOut(v *visit) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := v.engine.OptOut(v.Context(), token, request); err != nil {
+	if _, err := v.engine.Profiles().OptOut(v.Context(), token, request); err != nil {
 		return nil, fmt.Errorf("opt a user out of %s: %w", strings.Join(v.PostForm["type"], ", "), err)
 	}
 	return nil, done(userPath(token, "/optout"), "user-out")
@@ -115,7 +115,7 @@ func optIn(v *visit) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := v.engine.OptIn(v.Context(), token); err != nil {
+	if _, err := v.engine.Profiles().OptIn(v.Context(), token); err != nil {
 		return nil, fmt.Errorf("opt a user in: %w", err)
 	}
 	return nil, done(userPath(token, "/optout"), "user-in")

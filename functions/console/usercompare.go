@@ -58,7 +58,7 @@ func loadComparison(v *visit) (any, error) {
 	}
 	c.WithPath = userPath(c.With, "")
 	limit := maxValues
-	answer, err := v.engine.Profiles(v.Context(), api.ProfilesRequest{UserTokens: []string{token, c.With}, Limit: &limit})
+	answer, err := v.engine.Profiles().List(v.Context(), api.ProfilesRequest{UserTokens: []string{token, c.With}, Limit: &limit})
 	if err != nil {
 		return nil, fmt.Errorf("read two profiles: %w", err)
 	}

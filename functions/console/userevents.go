@@ -62,7 +62,7 @@ func loadUserEvents(v *visit) (any, error) {
 	if !v.may(auth.Admin) {
 		return nil, httpapi.Errorf(403, "The events of a user need a key with the permission admin")
 	}
-	x, err := v.engine.Explain(v.Context(), token, api.ExplainQuery{Limit: 1})
+	x, err := v.engine.Profiles().Explain(v.Context(), token, api.ExplainQuery{Limit: 1})
 	if err != nil {
 		return nil, fmt.Errorf("count the events of a user: %w", err)
 	}

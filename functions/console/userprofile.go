@@ -142,7 +142,7 @@ func halfLivesOf(v *visit, path string, profile api.Profile, chosen string) ([]c
 		}
 	}
 	if v.may(auth.Recommendation) {
-		s, err := v.engine.Strategy(v.Context())
+		s, err := v.engine.Strategies().Get(v.Context())
 		if err != nil {
 			return nil, fmt.Errorf("read the strategy: %w", err)
 		}

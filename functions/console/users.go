@@ -104,7 +104,7 @@ func loadUsers(v *visit) (any, error) {
 
 // readRecent reads who has just sent events.
 func (p *usersPage) readRecent(v *visit) error {
-	answer, err := v.engine.RecentUsers(v.Context(), recentListed)
+	answer, err := v.engine.Profiles().RecentUsers(v.Context(), recentListed)
 	if err != nil {
 		return fmt.Errorf("list recent users: %w", err)
 	}
@@ -121,7 +121,7 @@ func (p *usersPage) readRecent(v *visit) error {
 // readList reads a page of the list by token. Its error sends the browser to the one user that
 // a search finds.
 func (p *usersPage) readList(v *visit, after string) error {
-	answer, err := v.engine.Users(v.Context(), api.UsersQuery{Prefix: p.Query, Limit: usersListed, Cursor: after})
+	answer, err := v.engine.Profiles().Users(v.Context(), api.UsersQuery{Prefix: p.Query, Limit: usersListed, Cursor: after})
 	if err != nil {
 		return fmt.Errorf("list users: %w", err)
 	}

@@ -13,7 +13,7 @@ import (
 func BenchmarkUserPages(b *testing.B) {
 	u := newUsersSite(b)
 	u.fill(150)
-	users, err := u.engine.Users(b.Context(), api.UsersQuery{Limit: 500})
+	users, err := u.engine.Profiles().Users(b.Context(), api.UsersQuery{Limit: 500})
 	u.must(err)
 	for _, page := range []struct{ name, before, after string }{
 		{"user", "/console/users/", ""}, {"why", "/console/users/", "/why?facet=color&value=Green"}, {"events", "/console/users/", "/events"},

@@ -60,7 +60,7 @@ const usersStrategy = `{"eventsScoring":[{"eventName":"Product Viewed","eventTyp
 // did sends an event of some age.
 func (u *usersSite) did(user, typ, name string, age time.Duration, filters ...string) {
 	u.t.Helper()
-	u.must(u.engine.SendEvents(u.t.Context(), api.Event{
+	u.must(u.engine.Events().Send(u.t.Context(), api.Event{
 		EventType: typ, EventName: name, Index: "products", UserToken: user, Filters: filters, Timestamp: time.Now().Add(-age).UnixMilli(),
 	}))
 }

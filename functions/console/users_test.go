@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/api/client"
 )
 
 const hour = time.Hour
@@ -25,7 +26,7 @@ func TestUsersOfNoData(t *testing.T) {
 func TestFindUsers(t *testing.T) {
 	t.Parallel()
 	u := newUsersSite(t)
-	u.must(u.engine.SetStrategyJSON(t.Context(), json.RawMessage(usersStrategy)))
+	u.must(u.engine.Strategies().SetJSON(t.Context(), json.RawMessage(usersStrategy), client.SetOptions{}))
 	for i := range 60 {
 		u.did(fmt.Sprintf("ann-%02d", i), "view", "Product Viewed", hour, "brand:Acme")
 	}
@@ -51,7 +52,7 @@ func TestFindUsers(t *testing.T) {
 func TestUserAndWhy(t *testing.T) {
 	t.Parallel()
 	u := newUsersSite(t)
-	u.must(u.engine.SetStrategyJSON(t.Context(), json.RawMessage(usersStrategy)))
+	u.must(u.engine.Strategies().SetJSON(t.Context(), json.RawMessage(usersStrategy), client.SetOptions{}))
 	u.did("ann", "view", "Product Viewed", 30*24*hour-hour, "brand:Acme", "color:Blue")
 	u.did("ann", "conversion", "Order Completed", 2*hour, "brand:Stridewell", "color:Blue", "tags:running")
 	u.did("ann", "click", "Product Clicked", hour, "brand:Stridewell", "color:Red", "tags:trail")
@@ -87,7 +88,7 @@ func TestUserAndWhy(t *testing.T) {
 func TestWhyOfManyEvents(t *testing.T) {
 	t.Parallel()
 	u := newUsersSite(t)
-	u.must(u.engine.SetStrategyJSON(t.Context(), json.RawMessage(strings.Replace(usersStrategy, `,"halfLives":[7,30]`, "", 1))))
+	u.must(u.engine.Strategies().SetJSON(t.Context(), json.RawMessage(strings.Replace(usersStrategy, `,"halfLives":[7,30]`, "", 1)), client.SetOptions{}))
 	for i := range 20 {
 		u.did("ann", "view", "Product Viewed", time.Duration(i+1)*hour, "brand:Acme")
 	}
@@ -105,7 +106,7 @@ func TestWhyOfManyEvents(t *testing.T) {
 func TestCompareUsers(t *testing.T) {
 	t.Parallel()
 	u := newUsersSite(t)
-	u.must(u.engine.SetStrategyJSON(t.Context(), json.RawMessage(usersStrategy)))
+	u.must(u.engine.Strategies().SetJSON(t.Context(), json.RawMessage(usersStrategy), client.SetOptions{}))
 	u.did("ann", "view", "Product Viewed", hour, "brand:Acme", "color:Blue")
 	u.did("bob", "view", "Product Viewed", hour, "brand:Acme", "brand:Zeta", "tags:x")
 	u.idle()
@@ -129,7 +130,7 @@ func TestUserWithoutScores(t *testing.T) {
 func TestDeleteUser(t *testing.T) {
 	t.Parallel()
 	u := newUsersSite(t)
-	u.must(u.engine.SetStrategyJSON(t.Context(), json.RawMessage(usersStrategy)))
+	u.must(u.engine.Strategies().SetJSON(t.Context(), json.RawMessage(usersStrategy), client.SetOptions{}))
 	u.did("ann/1", "view", "Product Viewed", hour, "brand:Acme")
 	u.idle()
 	u.inOrder(u.get(200, "/console/users/ann%2F1"), `href="/console/users/ann%2F1/delete"`)
@@ -146,7 +147,7 @@ func TestDeleteUser(t *testing.T) {
 func TestOptOut(t *testing.T) {
 	t.Parallel()
 	u := newUsersSite(t)
-	u.must(u.engine.SetStrategyJSON(t.Context(), json.RawMessage(usersStrategy)))
+	u.must(u.engine.Strategies().SetJSON(t.Context(), json.RawMessage(usersStrategy), client.SetOptions{}))
 	u.did("ann", "view", "Product Viewed", hour, "brand:Acme")
 	u.idle()
 	const path = "/console/users/ann/optout"
@@ -168,7 +169,7 @@ func TestOptOut(t *testing.T) {
 func TestUsersByPermissions(t *testing.T) {
 	t.Parallel()
 	u := newUsersSite(t)
-	u.must(u.engine.SetStrategyJSON(t.Context(), json.RawMessage(usersStrategy)))
+	u.must(u.engine.Strategies().SetJSON(t.Context(), json.RawMessage(usersStrategy), client.SetOptions{}))
 	u.did("ann", "view", "Product Viewed", hour, "brand:Acme")
 	u.idle()
 	for _, test := range []struct {
@@ -204,7 +205,7 @@ func TestUsersEscape(t *testing.T) {
 	u := newUsersSite(t)
 	attacks := []string{"<script>alert(1)</script>", "\u202egnp.exe", "\x00\x07\x1b[2J", `"><img src=x onerror=alert(1)>'`, "{{.}}", strings.Repeat("long ", 400), "a/b?c#d%e"}
 	leaks := []string{"<script>alert", "<img src=x", "\u202e", "\x07", "\x1b", "ZgotmplZ", strings.Repeat("long ", 250)}
-	u.must(u.engine.SetStrategyJSON(t.Context(), json.RawMessage(usersStrategy)))
+	u.must(u.engine.Strategies().SetJSON(t.Context(), json.RawMessage(usersStrategy), client.SetOptions{}))
 	for _, text := range attacks {
 		filter := "brand:" + url.PathEscape(text)
 		u.did("attacked", "view", "Product Viewed", hour, filter, "color:Red")
@@ -213,7 +214,7 @@ func TestUsersEscape(t *testing.T) {
 	u.did("attacked-too", "view", "Product Viewed", hour, "brand:"+url.PathEscape(attacks[0]))
 	u.did("attacked", "click", `<script>alert(1)</script>"'`, hour, "color:<script>alert(1)</script>")
 	u.idle()
-	profile, err := u.engine.Profile(t.Context(), "attacked", api.ProfileQuery{})
+	profile, err := u.engine.Profiles().Get(t.Context(), "attacked", api.ProfileQuery{})
 	u.must(err)
 	paths := []string{"/console/users", "/console/users?by=token", "/console/users/attacked", "/console/users/attacked?all=brand", "/console/users/attacked/events", "/console/users/attacked/optout", "/console/users/attacked/compare?with=attacked-too"}
 	values := 0

@@ -63,7 +63,7 @@ func loadWhy(v *visit) (any, error) {
 	if len(facet)+len(value) <= maxCommand {
 		v.command = "affinity explain --facet=" + shellArg(facet) + " --value=" + shellArg(value) + " " + userArg(token)
 	}
-	x, err := v.engine.Explain(v.Context(), token, api.ExplainQuery{Facet: facet, Value: value, Limit: whyRead})
+	x, err := v.engine.Profiles().Explain(v.Context(), token, api.ExplainQuery{Facet: facet, Value: value, Limit: whyRead})
 	if err != nil {
 		return nil, fmt.Errorf("explain a score: %w", err)
 	}

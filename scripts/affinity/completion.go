@@ -80,39 +80,39 @@ func completeBy(t *command.Tool, list lister) cobra.CompletionFunc {
 }
 
 func feedNames(ctx context.Context, c *client.Client, _ string) ([]string, error) {
-	answer, err := c.Feeds(ctx)
+	answer, err := c.Feeds().List(ctx)
 	return each(answer.Feeds, func(f api.FeedDefinition) string { return f.Name }), err
 }
 
 func segmentNames(ctx context.Context, c *client.Client, _ string) ([]string, error) {
-	answer, err := c.Segments(ctx)
+	answer, err := c.Segments().List(ctx)
 	return each(answer.Segments, func(s api.Segment) string { return s.Name }), err
 }
 
 func recomputeIDs(ctx context.Context, c *client.Client, _ string) ([]string, error) {
-	answer, err := c.Recomputes(ctx)
+	answer, err := c.Jobs().Recomputes(ctx)
 	return each(answer.Recomputes, func(r api.Recompute) string { return r.ID }), err
 }
 
 func reenrichIDs(ctx context.Context, c *client.Client, _ string) ([]string, error) {
-	answer, err := c.Reenrichments(ctx)
+	answer, err := c.Jobs().Reenrichments(ctx)
 	return each(answer.Reenrichments, func(r api.Reenrichment) string { return r.ID }), err
 }
 
 func backtestIDs(ctx context.Context, c *client.Client, _ string) ([]string, error) {
-	answer, err := c.Backtests(ctx)
+	answer, err := c.Jobs().Backtests(ctx)
 	return each(answer.Backtests, func(b api.BacktestSummary) string { return b.ID }), err
 }
 
 func strategyVersions(ctx context.Context, c *client.Client, _ string) ([]string, error) {
-	answer, err := c.StrategyVersions(ctx)
+	answer, err := c.Strategies().Versions(ctx)
 	return each(answer.Versions, func(v api.StrategyVersion) string { return strconv.FormatInt(v.Version, 10) }), err
 }
 
 // userTokens are the first users whose tokens begin with what is typed. The key needs the
 // permission admin.
 func userTokens(ctx context.Context, c *client.Client, typed string) ([]string, error) {
-	answer, err := c.Users(ctx, api.UsersQuery{Prefix: typed, Limit: completions})
+	answer, err := c.Profiles().Users(ctx, api.UsersQuery{Prefix: typed, Limit: completions})
 	return each(answer.Users, func(u api.ListedUser) string { return u.UserToken }), err
 }
 
@@ -121,7 +121,7 @@ const completions = 50
 
 // facetNames are the facets that the strategy scores, or has aliases of.
 func facetNames(ctx context.Context, c *client.Client, _ string) ([]string, error) {
-	s, err := c.Strategy(ctx)
+	s, err := c.Strategies().Get(ctx)
 	names := slices.Collect(maps.Keys(s.Aliases))
 	for _, f := range s.FacetsScoring {
 		names = append(names, f.FacetName)

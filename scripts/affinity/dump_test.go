@@ -52,33 +52,33 @@ func fill(t *testing.T, c *client.Client) {
 		}
 	}
 	ctx := t.Context()
-	must(nil, c.SetStrategyJSON(ctx, []byte(`{"eventsScoring":[{"eventName":"Seen","eventType":"view","score":50},{"eventName":"Bought","eventType":"conversion","score":90}],`+
-		`"facetsScoring":[{"facetName":"color","score":70},{"facetName":"price","score":30}],"personalizationImpact":50,"halfLives":[7]}`)))
-	must(c.SetSettings(ctx, "shoes", api.Settings{AttributesForFaceting: []string{"color", "price"}, PrivateFacets: []string{"price"}}))
-	must(c.SetSettings(ctx, "empty", api.Settings{AttributesForFaceting: []string{"color"}}))
-	must(c.SetFeed(ctx, "new", api.FeedRequest{Index: "shoes", Date: "at", Where: []api.FeedCondition{{"color:Red"}}}))
-	must(c.SaveSegment(ctx, "reds", api.SegmentCondition{Filter: "color:Red", Above: 5}, false))
+	must(nil, c.Strategies().SetJSON(ctx, []byte(`{"eventsScoring":[{"eventName":"Seen","eventType":"view","score":50},{"eventName":"Bought","eventType":"conversion","score":90}],`+
+		`"facetsScoring":[{"facetName":"color","score":70},{"facetName":"price","score":30}],"personalizationImpact":50,"halfLives":[7]}`), client.SetOptions{}))
+	must(c.Catalog().SetSettings(ctx, "shoes", api.Settings{AttributesForFaceting: []string{"color", "price"}, PrivateFacets: []string{"price"}}))
+	must(c.Catalog().SetSettings(ctx, "empty", api.Settings{AttributesForFaceting: []string{"color"}}))
+	must(c.Feeds().Set(ctx, "new", api.FeedRequest{Index: "shoes", Date: "at", Where: []api.FeedCondition{{"color:Red"}}}))
+	must(c.Segments().Save(ctx, "reds", api.SegmentCondition{Filter: "color:Red", Above: 5}, false))
 	var actions []api.BatchAction
 	for i := range 3 {
 		actions = append(actions, api.BatchAction{Action: api.ActionAddObject,
 			Body: fmt.Appendf(nil, `{"objectID":"s/%d,","color":"<Red%d>","price":%d,"at":"2026-11-21T10:00:00Z"}`, i, i, 10*i)})
 	}
-	must(c.Batch(ctx, "shoes", actions...))
+	must(c.Catalog().Batch(ctx, "shoes", actions...))
 	var lines bytes.Buffer
 	for i := range 9_000 {
 		fmt.Fprintf(&lines, `{"eventType":%q,"eventName":%q,"userToken":"u%d","index":"shoes","objectIDs":["s/%d,"],"timestamp":%d,"unread":%q}`+"\n",
 			[]string{"view", "conversion"}[i%2], []string{"Seen", "Bought"}[i%2], i%7, i%4, time.Now().Add(-time.Duration(i)*time.Minute).UnixMilli(), strings.Repeat("x", 1_000))
 		if lines.Len() > 4_000_000 {
-			must(c.ImportEvents(ctx, "", lines.Bytes()))
+			must(c.Events().Import(ctx, "", lines.Bytes()))
 			lines.Reset()
 		}
 	}
-	must(c.ImportEvents(ctx, "", lines.Bytes()))
-	must(c.DeleteProfile(ctx, "u1"))
-	must(c.DeleteProfile(ctx, "never-seen"))
-	must(c.OptOut(ctx, "u2", api.OptOutRequest{EventTypes: []event.Type{event.Conversion}}))
-	must(c.OptOut(ctx, "u3", api.OptOutRequest{}))
-	must(c.ImportEvents(ctx, "", fmt.Appendf(nil, `{"eventType":"view","eventName":"Seen","userToken":"u2","index":"shoes","objectIDs":["s/1,"]}`)))
+	must(c.Events().Import(ctx, "", lines.Bytes()))
+	must(c.Profiles().Delete(ctx, "u1"))
+	must(c.Profiles().Delete(ctx, "never-seen"))
+	must(c.Profiles().OptOut(ctx, "u2", api.OptOutRequest{EventTypes: []event.Type{event.Conversion}}))
+	must(c.Profiles().OptOut(ctx, "u3", api.OptOutRequest{}))
+	must(c.Events().Import(ctx, "", fmt.Appendf(nil, `{"eventType":"view","eventName":"Seen","userToken":"u2","index":"shoes","objectIDs":["s/1,"]}`)))
 }
 
 // A restored app has what the dump has, and so has one that is restored again, or from a
@@ -113,14 +113,14 @@ func TestDumpAndRestore(t *testing.T) {
 	}
 	for i := range 7 {
 		user := fmt.Sprintf("u%d", i)
-		x, errX := source.Profile(t.Context(), user, api.ProfileQuery{})
-		y, errY := target.Profile(t.Context(), user, api.ProfileQuery{})
+		x, errX := source.Profiles().Get(t.Context(), user, api.ProfileQuery{})
+		y, errY := target.Profiles().Get(t.Context(), user, api.ProfileQuery{})
 		if (errX == nil) != (errY == nil) || (errX == nil) != (i != 1 && i != 3) || x.Total != y.Total || !x.LastEventAt.Equal(y.LastEventAt.Time) {
 			t.Errorf("%s: %+v, %v; restored %+v, %v", user, x, errX, y, errY)
 		}
 	}
 	// A restored opt-out holds.
-	answer, err := target.ImportEvents(t.Context(), "", []byte(`{"eventType":"conversion","eventName":"Bought","userToken":"u2","index":"shoes","objectIDs":["s/1,"]}`))
+	answer, err := target.Events().Import(t.Context(), "", []byte(`{"eventType":"conversion","eventName":"Bought","userToken":"u2","index":"shoes","objectIDs":["s/1,"]}`))
 	if err != nil || answer.OptedOut != 1 {
 		t.Errorf("a conversion of a user who has opted out of them: %+v, %v", answer, err)
 	}

@@ -53,7 +53,7 @@ func TestKilledWithData(t *testing.T) {
 	}
 	engine, c := start()
 	acked := &acknowledged{now: time.Now().UnixMilli(), sent: map[string]int{}, in: map[string]map[string]bool{}, objects: map[string]bool{}}
-	if err := c.SetStrategyJSON(t.Context(), acked.strategy(1)); err != nil {
+	if err := c.Strategies().SetJSON(t.Context(), acked.strategy(1), client.SetOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	for range kills {
@@ -139,7 +139,7 @@ func (a *acknowledged) load(ctx context.Context, c *client.Client, worker int) {
 		default:
 			user := fmt.Sprintf("user-%d-%d", worker, i%40)
 			e, value := a.next(user)
-			if err = c.SendEvents(ctx, e); err == nil {
+			if err = c.Events().Send(ctx, e); err == nil {
 				a.add(user, value)
 			}
 		}
@@ -156,7 +156,7 @@ func (a *acknowledged) load(ctx context.Context, c *client.Client, worker int) {
 // configure sets a strategy and an object.
 func (a *acknowledged) configure(ctx context.Context, c *client.Client, i int) error {
 	id := fmt.Sprintf("object-%d-%d", len(a.objects), i)
-	_, err := c.Batch(ctx, "products", api.BatchAction{Action: "addObject", Body: json.RawMessage(fmt.Sprintf(`{"objectID":%q,"color":"red"}`, id))})
+	_, err := c.Catalog().Batch(ctx, "products", api.BatchAction{Action: "addObject", Body: json.RawMessage(fmt.Sprintf(`{"objectID":%q,"color":"red"}`, id))})
 	if err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (a *acknowledged) configure(ctx context.Context, c *client.Client, i int) e
 	if i%20 != 0 {       // strategies are limited
 		return nil
 	}
-	if err := c.SetStrategyJSON(ctx, a.strategy(a.score+1)); err != nil {
+	if err := c.Strategies().SetJSON(ctx, a.strategy(a.score+1), client.SetOptions{}); err != nil {
 		return err
 	}
 	a.score++
@@ -184,7 +184,7 @@ func (a *acknowledged) importSome(ctx context.Context, c *client.Client, i int) 
 		users, values = append(users, user), append(values, value)
 		lines.Write(append(line, '\n'))
 	}
-	if _, err := c.ImportEvents(ctx, "products", lines.Bytes()); err != nil {
+	if _, err := c.Events().Import(ctx, "products", lines.Bytes()); err != nil {
 		return err
 	}
 	for n := range users {
@@ -209,7 +209,7 @@ func (a *acknowledged) check(t *testing.T, c *client.Client) error {
 
 func (a *acknowledged) complete(t *testing.T, c *client.Client) error {
 	t.Helper()
-	s, err := c.Strategy(t.Context())
+	s, err := c.Strategies().Get(t.Context())
 	if err != nil {
 		return err
 	}
@@ -217,12 +217,12 @@ func (a *acknowledged) complete(t *testing.T, c *client.Client) error {
 		return fmt.Errorf("the strategy is number %d, %d was acknowledged", s.PersonalizationImpact, a.score)
 	}
 	for id := range a.objects {
-		if _, err := c.Object(t.Context(), "products", id); err != nil {
+		if _, err := c.Catalog().Get(t.Context(), "products", id); err != nil {
 			return fmt.Errorf("object %s: %w", id, err)
 		}
 	}
 	for user, values := range a.in {
-		p, err := c.Profile(t.Context(), user, api.ProfileQuery{Limit: 1000})
+		p, err := c.Profiles().Get(t.Context(), user, api.ProfileQuery{Limit: 1000})
 		if err != nil {
 			return fmt.Errorf("user %s: %w", user, err)
 		}

@@ -47,7 +47,7 @@ func TestKilledWhileMoving(t *testing.T) {
 	}
 	engine, c, moves := start()
 	acked := &acknowledged{now: time.Now().UnixMilli(), pause: 100 * time.Millisecond, sent: map[string]int{}, in: map[string]map[string]bool{}, objects: map[string]bool{}}
-	if err := c.SetStrategyJSON(t.Context(), acked.strategy(1)); err != nil {
+	if err := c.Strategies().SetJSON(t.Context(), acked.strategy(1), client.SetOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	to, done, phases := "us", 0, map[string]int{}

@@ -72,7 +72,7 @@ func TestWordPressSync(t *testing.T) {
 	}
 	for id := range site.Posts {
 		var got wordpress.Record
-		record, err := c.Object(t.Context(), "posts", strconv.FormatInt(id, 10))
+		record, err := c.Catalog().Get(t.Context(), "posts", strconv.FormatInt(id, 10))
 		if err == nil {
 			err = json.Unmarshal(record, &got)
 		}
@@ -83,14 +83,14 @@ func TestWordPressSync(t *testing.T) {
 
 	for _, of := range []string{"first", "again"} { // a feed that is there stays as it is
 		affinity(t, "", append(args, "--feed", "blog")...).wants(t, 0)
-		feed, err := c.Feed(t.Context(), "blog")
+		feed, err := c.Feeds().Get(t.Context(), "blog")
 		want := api.FeedRequest{Index: "posts", Date: "publishedAt", Seen: "keep", Format: "wordpress"}
 		if diff := cmp.Diff(want, feed.FeedRequest); err != nil || feed.Version != 1 || diff != "" {
 			t.Errorf("%s: the feed is %+v, %v", of, feed, err)
 		}
 	}
 	err = cli.Poll(t.Context(), time.Minute, func() (bool, error) { // the posts were there before the feed
-		feed, err := c.Feed(t.Context(), "blog")
+		feed, err := c.Feeds().Get(t.Context(), "blog")
 		return feed.Backfill == nil || feed.Backfill.State == api.JobDone, err
 	})
 	if err != nil {
@@ -107,7 +107,7 @@ func TestWordPressSync(t *testing.T) {
 	site.Posts[4].Password = "secret"
 	affinity(t, "", args...).wants(t, 0, "24 posts listed, 0 added, 0 changed, 2 removed, 23 unchanged", "left out, password-protected: 1 post (4)")
 	for _, id := range []string{"3", "4"} {
-		if _, err := c.Object(t.Context(), "posts", id); command.StatusOf(err) != http.StatusNotFound {
+		if _, err := c.Catalog().Get(t.Context(), "posts", id); command.StatusOf(err) != http.StatusNotFound {
 			t.Errorf("post %s is still there: %v", id, err)
 		}
 	}

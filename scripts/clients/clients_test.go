@@ -88,11 +88,11 @@ func TestJavaScriptClients(t *testing.T) {
 		}
 		// Calls that were sent twice count once; those without a product are counted.
 		for user, want := range map[string]int{"segment": 2, "segment-anonymous": 1} {
-			if e, err := c.Explain(t.Context(), user, api.ExplainQuery{}); err != nil || e.Events.Accepted != want {
+			if e, err := c.Profiles().Explain(t.Context(), user, api.ExplainQuery{}); err != nil || e.Events.Accepted != want {
 				t.Errorf("events of %s: %+v, %v; want %d", user, e.Events, err, want)
 			}
 		}
-		refused, err := c.RefusedEvents(t.Context())
+		refused, err := c.Events().Refused(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

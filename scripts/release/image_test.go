@@ -73,10 +73,10 @@ func TestImage(t *testing.T) {
 	engine := m.start(t, port)
 	c := engineAt(t, port, imageKey)
 	const set = `{"eventsScoring":[{"eventName":"Seen","eventType":"view","score":7}],"facetsScoring":[],"personalizationImpact":50}`
-	if err := c.SetStrategyJSON(t.Context(), []byte(set)); err != nil {
+	if err := c.Strategies().SetJSON(t.Context(), []byte(set), client.SetOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := engineAt(t, port, "demokey").SetStrategyJSON(t.Context(), []byte(set)); err == nil {
+	if err := engineAt(t, port, "demokey").Strategies().SetJSON(t.Context(), []byte(set), client.SetOptions{}); err == nil {
 		t.Error("the engine accepts the key that everybody knows")
 	}
 	_ = engine.Process.Kill()

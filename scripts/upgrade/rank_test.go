@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/api/client"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/rank/ranking"
 	"github.com/affinityengine/affinity/shared/score/affinity"
@@ -30,7 +31,7 @@ func (w *world) rank(text string) {
 	w.t.Helper()
 	decoded, err := strategy.Decode([]byte(ranked(text)))
 	w.must("decode a ranking", err)
-	w.must("set a ranking by the new engine", w.current.SetStrategyJSON(w.t.Context(), []byte(ranked(text))))
+	w.must("set a ranking by the new engine", w.current.Strategies().SetJSON(w.t.Context(), []byte(ranked(text)), client.SetOptions{}))
 	w.strategy, w.ranks = decoded, true
 	var wrong []string
 	if !poll(w.t.Context(), settleTimeout, func() bool {

@@ -12,6 +12,7 @@ import (
 	"cloud.google.com/go/bigtable"
 
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/api/client"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -113,7 +114,7 @@ func (w *world) past(n int, stride time.Duration) []happened {
 }
 
 func (w *world) settings(by *engine) error {
-	_, err := by.SetSettings(w.t.Context(), index, api.Settings{AttributesForFaceting: []string{"brand", "color", "size"}})
+	_, err := by.Catalog().SetSettings(w.t.Context(), index, api.Settings{AttributesForFaceting: []string{"brand", "color", "size"}})
 	return err
 }
 
@@ -123,7 +124,7 @@ func (w *world) oldAlone() {
 	w.t.Helper()
 	ctx := w.t.Context()
 	w.must("settings of the old engine", w.settings(w.old))
-	w.must("set a strategy", w.old.SetStrategyJSON(ctx, []byte(strategyA)))
+	w.must("set a strategy", w.old.Strategies().SetJSON(ctx, []byte(strategyA), client.SetOptions{}))
 	objects := map[string][]string{}
 	for i := range 7 {
 		objects[fmt.Sprintf("o%d", i)] = []string{"brand:" + brands[i%3], "color:" + colors[i%4], "size:" + sizes[i%3]}
@@ -176,7 +177,7 @@ func (w *world) interleaved() {
 	failed := make([]error, len(batches))
 	for i, b := range batches {
 		sent := []api.Event{b.events[0].event(b.user), b.events[1].event(b.user)}
-		sending.Go(func() { failed[i] = b.by.SendEvents(w.t.Context(), sent...) })
+		sending.Go(func() { failed[i] = b.by.Events().Send(w.t.Context(), sent...) })
 		w.log[b.user] = append(w.log[b.user], b.events...)
 	}
 	sending.Wait()
@@ -333,7 +334,7 @@ func (w *world) newAlone(startNew func() *engine) {
 	w.current = startNew()
 	if !w.shared {
 		w.must("settings of the new engine", w.settings(w.current))
-		w.must("set a strategy", w.current.SetStrategyJSON(w.t.Context(), []byte(ranked(strategyC))))
+		w.must("set a strategy", w.current.Strategies().SetJSON(w.t.Context(), []byte(ranked(strategyC)), client.SetOptions{}))
 	}
 	w.recomputeOf(w.current, api.RecomputeRequest{Fold: true})
 	if w.inlineBlocks() == 0 {
@@ -370,7 +371,7 @@ func (w *world) rollback(startNew func() *engine) {
 	w.current = startNew()
 	if !w.shared {
 		w.must("settings of the new engine", w.settings(w.current))
-		w.must("set a strategy", w.current.SetStrategyJSON(w.t.Context(), []byte(ranked(strategyC))))
+		w.must("set a strategy", w.current.Strategies().SetJSON(w.t.Context(), []byte(ranked(strategyC)), client.SetOptions{}))
 	}
 	w.agree("the new engine after a rollback", w.old, w.current)
 }

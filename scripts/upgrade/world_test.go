@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/api/client"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/strategy"
@@ -74,7 +75,7 @@ func (w *world) setStrategy(by *engine, text string) {
 	w.must("decode strategy", err)
 	w.strategy, w.ranks = decoded, false
 	if w.shared {
-		w.must("set the strategy by the "+by.name+" engine", by.SetStrategyJSON(w.t.Context(), json.RawMessage(text)))
+		w.must("set the strategy by the "+by.name+" engine", by.Strategies().SetJSON(w.t.Context(), json.RawMessage(text), client.SetOptions{}))
 		return
 	}
 	w.align(text)
@@ -86,7 +87,7 @@ func (w *world) setStrategy(by *engine, text string) {
 func (w *world) align(text string) {
 	w.t.Helper()
 	for _, e := range w.engines() {
-		w.must("set the strategy by the "+e.name+" engine", e.SetStrategyJSON(w.t.Context(), json.RawMessage(text)))
+		w.must("set the strategy by the "+e.name+" engine", e.Strategies().SetJSON(w.t.Context(), json.RawMessage(text), client.SetOptions{}))
 	}
 	behind, ahead := w.old, w.current
 	gap := w.version(ahead) - w.version(behind)
@@ -113,14 +114,14 @@ func (w *world) advance(e *engine, text string, n int64) {
 		if i == n-1 {
 			step = text
 		}
-		w.must("set a strategy", e.SetStrategyJSON(w.t.Context(), json.RawMessage(step)))
+		w.must("set a strategy", e.Strategies().SetJSON(w.t.Context(), json.RawMessage(step), client.SetOptions{}))
 	}
 }
 
 // version returns the strategy version of an engine: that of any profile.
 func (w *world) version(e *engine) int64 {
 	w.t.Helper()
-	jobs, err := e.StartRecompute(w.t.Context(), api.RecomputeRequest{OnlyStale: true})
+	jobs, err := e.Jobs().StartRecompute(w.t.Context(), api.RecomputeRequest{OnlyStale: true})
 	w.must("read the version of the strategy", err)
 	return jobs.StrategyVersion
 }
@@ -136,7 +137,7 @@ func (w *world) addObjects(by *engine, objects map[string][]string) {
 		}
 		body, err := json.Marshal(record)
 		w.must("encode an object", err)
-		_, err = by.Batch(w.t.Context(), index, api.BatchAction{Action: api.ActionUpdateObject, Body: body})
+		_, err = by.Catalog().Batch(w.t.Context(), index, api.BatchAction{Action: api.ActionUpdateObject, Body: body})
 		w.must("add object "+id+" by the "+by.name+" engine", err)
 		w.catalog[id] = objects[id]
 	}
@@ -149,7 +150,7 @@ func (w *world) send(by *engine, user string, events ...happened) {
 	for i, h := range events {
 		sent[i] = h.event(user)
 	}
-	w.must("send events to the "+by.name+" engine", by.SendEvents(w.t.Context(), sent...))
+	w.must("send events to the "+by.name+" engine", by.Events().Send(w.t.Context(), sent...))
 	w.log[user] = append(w.log[user], events...)
 }
 
@@ -162,7 +163,7 @@ func (w *world) importHistory(by *engine, user string, events ...happened) {
 		w.must("encode an event", err)
 		lines.Write(append(line, '\n'))
 	}
-	_, err := by.ImportEvents(w.t.Context(), index, []byte(lines.String()))
+	_, err := by.Events().Import(w.t.Context(), index, []byte(lines.String()))
 	w.must("import by the "+by.name+" engine", err)
 	w.log[user] = append(w.log[user], events...)
 }
@@ -175,7 +176,7 @@ func (h happened) event(user string) api.Event {
 // deleteUser deletes a user by one engine.
 func (w *world) deleteUser(by *engine, user string) {
 	w.t.Helper()
-	answer, err := by.DeleteProfile(w.t.Context(), user)
+	answer, err := by.Profiles().Delete(w.t.Context(), user)
 	w.must("delete a user by the "+by.name+" engine", err)
 	w.deleted[user] = answer.DeletedUntil.UnixMilli()
 }
@@ -213,7 +214,7 @@ func (w *world) events(user string) (events []affinity.Event) {
 func (w *world) differences(ctx context.Context, e *engine) (wrong []string, stored int) {
 	users := slices.Sorted(maps.Keys(w.log))
 	limit := 10_000
-	answer, err := e.Profiles(ctx, api.ProfilesRequest{UserTokens: users, Limit: &limit})
+	answer, err := e.Profiles().List(ctx, api.ProfilesRequest{UserTokens: users, Limit: &limit})
 	if err != nil {
 		return []string{fmt.Sprintf("the %s engine does not answer: %v", e.name, err)}, 0
 	}
@@ -298,10 +299,10 @@ func (w *world) recompute(by *engine) { w.t.Helper(); w.recomputeOf(by, api.Reco
 
 func (w *world) recomputeOf(by *engine, request api.RecomputeRequest) {
 	w.t.Helper()
-	job, err := by.StartRecompute(w.t.Context(), request)
+	job, err := by.Jobs().StartRecompute(w.t.Context(), request)
 	w.must("start a recompute by the "+by.name+" engine", err)
 	if !poll(w.t.Context(), jobTimeout, func() bool {
-		job, err = by.Recompute(w.t.Context(), job.ID)
+		job, err = by.Jobs().Recompute(w.t.Context(), job.ID)
 		return err != nil || job.State.Ended()
 	}) || err != nil || job.State != api.JobDone {
 		w.t.Fatalf("recompute by the %s engine: %+v, %v", by.name, job, err)
@@ -311,10 +312,10 @@ func (w *world) recomputeOf(by *engine, request api.RecomputeRequest) {
 // reenrich gives events the filters of objects that came later, by one engine.
 func (w *world) reenrich(by *engine) {
 	w.t.Helper()
-	job, err := by.StartReenrichment(w.t.Context(), api.ReenrichRequest{})
+	job, err := by.Jobs().StartReenrichment(w.t.Context(), api.ReenrichRequest{})
 	w.must("start a re-enrichment by the "+by.name+" engine", err)
 	if !poll(w.t.Context(), jobTimeout, func() bool {
-		job, err = by.Reenrichment(w.t.Context(), job.ID)
+		job, err = by.Jobs().Reenrichment(w.t.Context(), job.ID)
 		return err != nil || job.State.Ended()
 	}) || err != nil || job.State != api.JobDone || job.StillUnknown > 0 || job.Faulty > 0 {
 		w.t.Fatalf("re-enrichment by the %s engine: %+v, %v", by.name, job, err)
@@ -326,7 +327,7 @@ func (w *world) audit() {
 	w.t.Helper()
 	for _, e := range w.engines() {
 		sample := api.MaxAuditSample
-		a, err := e.Audit(w.t.Context(), api.AuditRequest{Sample: &sample})
+		a, err := e.Jobs().Audit(w.t.Context(), api.AuditRequest{Sample: &sample})
 		w.must("audit by the "+e.name+" engine", err)
 		if e.name == "old" {
 			// It knows no format of the new engine, which stores one for deleted users. It

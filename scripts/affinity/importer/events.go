@@ -66,7 +66,7 @@ func (im *Importer) Events(ctx context.Context, src *Source, index string) (api.
 		if im.Checks() {
 			return checkEvents(lines, event.Rules{Now: equal.now, Ahead: event.MaxAhead, History: true, Index: index}), nil
 		}
-		return c.ImportEvents(ctx, index, lines)
+		return c.Events().Import(ctx, index, lines)
 	})
 }
 

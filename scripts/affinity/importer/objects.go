@@ -131,7 +131,7 @@ func (o *objects) send(ctx context.Context, batch []line) error {
 	for i, l := range batch {
 		actions[i] = api.BatchAction{Action: api.ActionAddObject, Body: l.text}
 	}
-	_, err := o.client.Batch(ctx, o.index, actions...)
+	_, err := o.client.Catalog().Batch(ctx, o.index, actions...)
 	if refused := refusal(err); refused != nil {
 		switch refused.Status {
 		case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:

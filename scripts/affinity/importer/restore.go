@@ -60,7 +60,7 @@ func (im *Importer) restoreEvents(ctx context.Context, src *Source, next func() 
 		if im.Checks() {
 			return checkRestored(lines, time.Now()), nil
 		}
-		return c.RestoreEvents(ctx, lines)
+		return c.Events().Restore(ctx, lines)
 	})
 }
 
@@ -148,13 +148,13 @@ func (d *dump) apply(ctx context.Context, l api.ExportLine) (err error) {
 		err = d.strategy(ctx, d.client, l.Strategy)
 	case l.Settings != nil:
 		d.done.Settings++
-		_, err = d.client.SetSettings(ctx, l.Settings.Index, l.Settings.Settings)
+		_, err = d.client.Catalog().SetSettings(ctx, l.Settings.Index, l.Settings.Settings)
 	case l.Feed != nil:
 		d.done.Feeds++
-		_, err = d.client.SetFeed(ctx, l.Feed.Name, l.Feed.Feed)
+		_, err = d.client.Feeds().Set(ctx, l.Feed.Name, l.Feed.Feed)
 	case l.Segment != nil:
 		d.done.Segments++
-		_, err = d.client.SaveSegment(ctx, l.Segment.Name, l.Segment.Where, false)
+		_, err = d.client.Segments().Save(ctx, l.Segment.Name, l.Segment.Where, false)
 	case l.Fault != nil:
 		d.done.Missing++
 	case l.End != nil:

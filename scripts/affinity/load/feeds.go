@@ -30,15 +30,15 @@ type walk struct {
 // setFeed sets the feed of the index, and waits until its objects are listed by date and
 // a first page is there.
 func (l *loader) setFeed(ctx context.Context) error {
-	if _, err := l.c.SetFeed(ctx, feedName, api.FeedRequest{Index: l.o.Index, Date: feedDate}); err != nil {
+	if _, err := l.c.Feeds().Set(ctx, feedName, api.FeedRequest{Index: l.o.Index, Date: feedDate}); err != nil {
 		return fmt.Errorf("set the feed %s: %w", feedName, err)
 	}
 	err := cli.Poll(ctx, listTime, func() (bool, error) {
-		f, err := l.c.Feed(ctx, feedName)
+		f, err := l.c.Feeds().Get(ctx, feedName)
 		return err == nil && (f.Backfill == nil || f.Backfill.FinishedAt != nil), err
 	})
 	if err == nil {
-		_, err = l.c.FeedPage(ctx, feedName, api.OrderSuggested, api.FeedQuery{Limit: feedLimit})
+		_, err = l.c.Feeds().Page(ctx, feedName, api.OrderSuggested, api.FeedQuery{Limit: feedLimit})
 	}
 	if err != nil {
 		return fmt.Errorf("wait for the feed %s: %w", feedName, err)
@@ -53,7 +53,7 @@ func (l *loader) page(ctx context.Context) error {
 	l.mu.Lock()
 	at := l.walks[user]
 	l.mu.Unlock()
-	p, err := l.c.FeedPage(ctx, feedName, api.OrderSuggested, api.FeedQuery{User: user, Limit: feedLimit, Cursor: at.cursor})
+	p, err := l.c.Feeds().Page(ctx, feedName, api.OrderSuggested, api.FeedQuery{User: user, Limit: feedLimit, Cursor: at.cursor})
 	if err != nil {
 		return err
 	}

@@ -165,13 +165,13 @@ func (l *loader) findClock(ctx context.Context) error {
 	user := l.name + "-clock"
 	event := l.mix.event(user, time.Time{})
 	event.Timestamp = 0
-	if err := l.c.SendEvents(ctx, event); err != nil {
+	if err := l.c.Events().Send(ctx, event); err != nil {
 		return fmt.Errorf("send a first event: %w", err)
 	}
 	answered := time.Now()
 	var p api.Profile
 	err := cli.Poll(ctx, sampleTimeout, func() (_ bool, err error) {
-		p, err = l.c.Profile(ctx, user, api.ProfileQuery{})
+		p, err = l.c.Profiles().Get(ctx, user, api.ProfileQuery{})
 		if isUnknownUser(err) {
 			return false, nil
 		}
@@ -279,7 +279,7 @@ func (l *loader) send(ctx context.Context, n int, due time.Time, to *samples) {
 	if to == l.lagNew {
 		events[0].UserToken = fmt.Sprintf("%s-s%d", l.name, n)
 	}
-	if err := l.c.SendEvents(ctx, events...); err != nil {
+	if err := l.c.Events().Send(ctx, events...); err != nil {
 		l.fault(ctx, err, func() {
 			var refused *api.Error
 			if errors.As(err, &refused) {
@@ -303,7 +303,7 @@ func (l *loader) user(n int) string { return fmt.Sprintf("%s-u%d", l.name, n) }
 // first ends the wait, too.
 func (l *loader) watch(ctx context.Context, event api.Event, due time.Time, to *samples) {
 	err := cli.Poll(ctx, sampleTimeout, func() (bool, error) {
-		p, err := l.c.Profile(ctx, event.UserToken, api.ProfileQuery{})
+		p, err := l.c.Profiles().Get(ctx, event.UserToken, api.ProfileQuery{})
 		return err == nil && p.LastEventAt.UnixMilli() >= event.Timestamp, nil // a failed read may succeed next time
 	})
 	took := time.Since(due)
@@ -320,7 +320,7 @@ func (l *loader) watch(ctx context.Context, event api.Event, due time.Time, to *
 // read reads the profile of a random user, who may be unknown if no event of theirs
 // came before.
 func (l *loader) read(ctx context.Context) error {
-	_, err := l.c.Profile(ctx, l.user(rand.IntN(l.o.Users)), api.ProfileQuery{})
+	_, err := l.c.Profiles().Get(ctx, l.user(rand.IntN(l.o.Users)), api.ProfileQuery{})
 	if isUnknownUser(err) {
 		l.count(func() { l.unknown++ })
 		return nil

@@ -34,7 +34,7 @@ func (l *loader) putObjects(ctx context.Context) error {
 		actions, l.candidates = append(actions, api.BatchAction{Action: api.ActionAddObject, Body: record}), append(l.candidates, id)
 	}
 	for some := range slices.Chunk(actions, api.MaxActions) {
-		if _, err := l.c.Batch(ctx, l.o.Index, some...); err != nil {
+		if _, err := l.c.Catalog().Batch(ctx, l.o.Index, some...); err != nil {
 			return fmt.Errorf("put the objects to rank into index %s: %w", l.o.Index, err)
 		}
 	}
@@ -67,14 +67,14 @@ func (l *loader) introduce(ctx context.Context, c *client.Client) error {
 				return err
 			}
 		}
-		if err := c.SendEvents(ctx, some...); err != nil {
+		if err := c.Events().Send(ctx, some...); err != nil {
 			return fmt.Errorf("send the first events of the users: %w", err)
 		}
 	}
 	for _, some := range requests {
 		last := some[len(some)-1].UserToken
 		err := cli.Poll(ctx, sampleTimeout, func() (bool, error) {
-			_, err := c.Profile(ctx, last, api.ProfileQuery{})
+			_, err := c.Profiles().Get(ctx, last, api.ProfileQuery{})
 			if isUnknownUser(err) {
 				return false, nil
 			}

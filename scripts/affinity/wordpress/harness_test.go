@@ -67,7 +67,7 @@ func (e *engine) Batch(_ context.Context, _ string, actions ...api.BatchAction) 
 	return api.BatchAnswer{}, nil
 }
 
-func (e *engine) Object(_ context.Context, _, id string) (json.RawMessage, error) {
+func (e *engine) Get(_ context.Context, _, id string) (json.RawMessage, error) {
 	if record, ok := e.records[id]; ok {
 		return record, nil
 	}

@@ -39,7 +39,7 @@ const overlap = 5 * time.Minute
 // Engine is what a sync needs of an engine; *client.Client is one.
 type Engine interface {
 	Batch(ctx context.Context, index string, actions ...api.BatchAction) (api.BatchAnswer, error)
-	Object(ctx context.Context, index, objectID string) (json.RawMessage, error)
+	Get(ctx context.Context, index, objectID string) (json.RawMessage, error)
 	Settings(ctx context.Context, index string) (api.Settings, error)
 	SetSettings(ctx context.Context, index string, s api.Settings) (api.SettingsAnswer, error)
 }
@@ -186,7 +186,7 @@ func (r *run) checkHeld(ctx context.Context) error {
 	if latest == 0 {
 		return nil
 	}
-	_, err := r.Engine.Object(ctx, r.Target.Index, strconv.FormatInt(latest, 10))
+	_, err := r.Engine.Get(ctx, r.Target.Index, strconv.FormatInt(latest, 10))
 	if refused := refusal(err); refused != nil && refused.Status == http.StatusNotFound {
 		r.Warn(fmt.Sprintf("the index %s does not hold post %d, which the state file names: all posts are loaded again", r.Target.Index, latest))
 		r.state.doubt()

@@ -15,7 +15,7 @@ import (
 // richObjects sends a request of 1,000 events that each name 20 objects of 1,000
 // filters.
 func richObjects(ctx context.Context, t *target, to answers) error {
-	if _, err := t.evil.SetSettings(ctx, "rich", api.Settings{AttributesForFaceting: []string{"tags"}}); err != nil {
+	if _, err := t.evil.Catalog().SetSettings(ctx, "rich", api.Settings{AttributesForFaceting: []string{"tags"}}); err != nil {
 		return err
 	}
 	for i := range 20 {

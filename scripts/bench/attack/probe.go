@@ -75,7 +75,7 @@ func (p *prober) probe(ctx context.Context, user string) (accepted, shown time.D
 	defer cancel()
 	began := time.Now()
 	for {
-		err := p.good.SendEvents(ctx, api.Event{
+		err := p.good.Events().Send(ctx, api.Event{
 			EventType: "view", EventName: "Seen", Index: "i", UserToken: user, Timestamp: began.UnixMilli(), Filters: []string{"color:Red"},
 		})
 		if err == nil {
@@ -87,7 +87,7 @@ func (p *prober) probe(ctx context.Context, user string) (accepted, shown time.D
 	}
 	accepted = time.Since(began)
 	for {
-		profile, err := p.good.Profile(ctx, user, api.ProfileQuery{})
+		profile, err := p.good.Profiles().Get(ctx, user, api.ProfileQuery{})
 		if took := time.Since(began); err == nil && len(profile.Affinities) == 1 {
 			return accepted, took, nil
 		} else if err := pause(ctx, min(20*time.Millisecond, max(2*time.Millisecond, took/10))); err != nil {

@@ -149,14 +149,14 @@ func (t *target) awaitEvent(ctx context.Context, user string) error {
 
 func (t *target) awaitTotal(ctx context.Context, user string, values int) error {
 	return await(ctx, fmt.Sprintf("%d values of %s", values, user), func(ctx context.Context) bool {
-		p, err := t.evil.Profile(ctx, user, api.ProfileQuery{Limit: 1})
+		p, err := t.evil.Profiles().Get(ctx, user, api.ProfileQuery{Limit: 1})
 		return err == nil && p.Total >= values
 	})
 }
 
 func (t *target) awaitRecompute(ctx context.Context) error {
 	return await(ctx, "the recompute", func(ctx context.Context) bool {
-		list, err := t.evil.Recomputes(ctx)
+		list, err := t.evil.Jobs().Recomputes(ctx)
 		if err != nil || len(list.Recomputes) < 2 { // of both strategies
 			return false
 		}

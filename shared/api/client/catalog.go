@@ -18,7 +18,7 @@ func indexPath(index string) string { return "/1/indexes/" + url.PathEscape(inde
 // deleteObject.
 //
 // The request is repeated only if every object that it adds has an objectID.
-func (c *Client) Batch(ctx context.Context, index string, actions ...api.BatchAction) (api.BatchAnswer, error) {
+func (c Catalog) Batch(ctx context.Context, index string, actions ...api.BatchAction) (api.BatchAnswer, error) {
 	when := always
 	if slices.ContainsFunc(actions, withoutID) {
 		when = never
@@ -41,22 +41,22 @@ func withoutID(a api.BatchAction) bool {
 // Task returns the state of a task, which is always finished: batches and
 // settings apply before they are answered. Requires a key with the permission addObject,
 // deleteObject or settings.
-func (c *Client) Task(ctx context.Context, index string, task int64) (api.TaskAnswer, error) {
+func (c Catalog) Task(ctx context.Context, index string, task int64) (api.TaskAnswer, error) {
 	var answer api.TaskAnswer
 	err := c.call(ctx, always, http.MethodGet, indexPath(index)+"/task/"+strconv.FormatInt(task, 10), nil, &answer)
 	return answer, err
 }
 
-// Object returns a record. If it does not exist, the error is an *api.Error
+// Get returns a record. If it does not exist, the error is an *api.Error
 // with status 404. Requires a key with the permission addObject.
-func (c *Client) Object(ctx context.Context, index, objectID string) (json.RawMessage, error) {
+func (c Catalog) Get(ctx context.Context, index, objectID string) (json.RawMessage, error) {
 	var answer json.RawMessage
 	err := c.call(ctx, always, http.MethodGet, indexPath(index)+"/"+url.PathEscape(objectID), nil, &answer)
 	return answer, err
 }
 
-// Objects lists the objects of an index. Requires a key with the permission addObject.
-func (c *Client) Objects(ctx context.Context, index string, q api.ObjectsQuery) (api.Objects, error) {
+// List lists the objects of an index. Requires a key with the permission addObject.
+func (c Catalog) List(ctx context.Context, index string, q api.ObjectsQuery) (api.Objects, error) {
 	values := url.Values{}
 	for name, value := range map[string]string{"filter": q.Filter, "cursor": q.Cursor} {
 		if value != "" {
@@ -75,16 +75,16 @@ func (c *Client) Objects(ctx context.Context, index string, q api.ObjectsQuery) 
 	return answer, err
 }
 
-// DeleteObject removes a record, if it exists. Requires a key with the permission
+// Delete removes a record, if it exists. Requires a key with the permission
 // deleteObject.
-func (c *Client) DeleteObject(ctx context.Context, index, objectID string) (api.DeletedObject, error) {
+func (c Catalog) Delete(ctx context.Context, index, objectID string) (api.DeletedObject, error) {
 	var answer api.DeletedObject
 	err := c.call(ctx, always, http.MethodDelete, indexPath(index)+"/"+url.PathEscape(objectID), nil, &answer)
 	return answer, err
 }
 
 // Settings returns the settings of an index. Requires a key with the permission settings.
-func (c *Client) Settings(ctx context.Context, index string) (api.Settings, error) {
+func (c Catalog) Settings(ctx context.Context, index string) (api.Settings, error) {
 	var answer api.Settings
 	err := c.call(ctx, always, http.MethodGet, indexPath(index)+"/settings", nil, &answer)
 	return answer, err
@@ -92,7 +92,7 @@ func (c *Client) Settings(ctx context.Context, index string) (api.Settings, erro
 
 // SetSettings sets the settings of an index. Events that come later get the
 // filters of the new settings. Requires a key with the permission settings.
-func (c *Client) SetSettings(ctx context.Context, index string, s api.Settings) (api.SettingsAnswer, error) {
+func (c Catalog) SetSettings(ctx context.Context, index string, s api.Settings) (api.SettingsAnswer, error) {
 	var answer api.SettingsAnswer
 	err := c.call(ctx, always, http.MethodPut, indexPath(index)+"/settings", s, &answer)
 	return answer, err

@@ -61,7 +61,7 @@ func TestRequestsNameTheApp(t *testing.T) {
 		}
 		_, _ = io.WriteString(w, `{}`)
 	})
-	if _, err := c.Strategy(t.Context()); err != nil {
+	if _, err := c.Strategies().Get(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
@@ -72,9 +72,9 @@ func TestNamesAreEscaped(t *testing.T) {
 		paths = append(paths, r.RequestURI)
 		_, _ = io.WriteString(w, `{}`)
 	})
-	_, err1 := c.Profile(t.Context(), "a/b+c=", api.ProfileQuery{Limit: 3, HalfLife: "7"})
-	_, err2 := c.Explain(t.Context(), "ann", api.ExplainQuery{Facet: "color", Value: "Rot & Grün"})
-	_, err3 := c.Object(t.Context(), "shoes/männer", "1?2")
+	_, err1 := c.Profiles().Get(t.Context(), "a/b+c=", api.ProfileQuery{Limit: 3, HalfLife: "7"})
+	_, err2 := c.Profiles().Explain(t.Context(), "ann", api.ExplainQuery{Facet: "color", Value: "Rot & Grün"})
+	_, err3 := c.Catalog().Get(t.Context(), "shoes/männer", "1?2")
 	if err := errors.Join(err1, err2, err3); err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestRefusalIsAnAPIError(t *testing.T) {
 				w.WriteHeader(http.StatusNotFound)
 				_, _ = io.WriteString(w, test.body)
 			})
-			_, err := c.Profile(t.Context(), "ann", api.ProfileQuery{})
+			_, err := c.Profiles().Get(t.Context(), "ann", api.ProfileQuery{})
 			var refused *api.Error
 			if !errors.As(err, &refused) || !reflect.DeepEqual(*refused, test.want) {
 				t.Errorf("error %v, want %+v", err, test.want)
@@ -119,12 +119,12 @@ func TestNoAnswer(t *testing.T) {
 		t.Errorf("URL %q, app %q", c.URL(), c.App())
 	}
 	before := newClient(t, client.Config{URL: server.URL, Retry: client.NoRetry})
-	if _, err := c.Strategy(t.Context()); err != nil {
+	if _, err := c.Strategies().Get(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	server.Close()
 	for c, there := range map[*client.Client]bool{c: true, before: false} {
-		_, err := c.Strategy(t.Context())
+		_, err := c.Strategies().Get(t.Context())
 		var silent *client.UnreachableError
 		if !errors.As(err, &silent) || silent.Reached != there || silent.URL != server.URL {
 			t.Errorf("error %v, want one of an engine that is there: %v", err, there)
@@ -132,14 +132,14 @@ func TestNoAnswer(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := c.Strategy(ctx); !errors.Is(err, context.Canceled) {
+	if _, err := c.Strategies().Get(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("of a cancelled request: %v", err)
 	}
 }
 
 func TestAnswerThatIsNotJSON(t *testing.T) {
 	c := once(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") })
-	if _, err := c.Schema(t.Context()); err == nil || !strings.Contains(err.Error(), "not what an Affinity engine sends") {
+	if _, err := c.Schema().Get(t.Context()); err == nil || !strings.Contains(err.Error(), "not what an Affinity engine sends") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -148,7 +148,7 @@ func TestWithRawAnswer(t *testing.T) {
 	const answer = `{"userToken":"ann","new":1}` + "\n"
 	c := once(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) })
 	var raw []byte
-	if _, err := c.Profile(client.WithRawAnswer(t.Context(), &raw), "ann", api.ProfileQuery{}); err != nil || string(raw) != answer {
+	if _, err := c.Profiles().Get(client.WithRawAnswer(t.Context(), &raw), "ann", api.ProfileQuery{}); err != nil || string(raw) != answer {
 		t.Errorf("raw answer %q, %v", raw, err)
 	}
 }
@@ -173,7 +173,7 @@ func TestGzipPacksLargeBodies(t *testing.T) {
 			}
 			_, _ = io.WriteString(w, `{}`)
 		})})
-		if _, err := c.ImportEvents(t.Context(), "", lines); err != nil {
+		if _, err := c.Events().Import(t.Context(), "", lines); err != nil {
 			t.Error(err)
 		}
 	}

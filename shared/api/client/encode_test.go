@@ -24,7 +24,7 @@ func TestRecordIsNotEscaped(t *testing.T) {
 		t.Fatal(err)
 	}
 	record := `{"objectID":"1","title":"<b>Salt & Pepper</b>"}`
-	if _, err := c.Batch(t.Context(), "i", api.BatchAction{Action: api.ActionAddObject, Body: []byte(record)}); err != nil {
+	if _, err := c.Catalog().Batch(t.Context(), "i", api.BatchAction{Action: api.ActionAddObject, Body: []byte(record)}); err != nil {
 		t.Fatal(err)
 	}
 	if want := `{"requests":[{"action":"addObject","body":` + record + `}]}`; sent != want {

@@ -13,13 +13,13 @@ import (
 	"github.com/affinityengine/affinity/shared/api"
 )
 
-// SendEvents sends 1 to api.MaxEvents events, all or none. They are in the
+// Send sends 1 to api.MaxEvents events, all or none. They are in the
 // profiles of their users within seconds. Requires a key with the permission search.
 //
 // Events with a timestamp count once, however often they are sent. If an event
 // has none, the request is repeated only after the engine answered that it did
 // not accept the request.
-func (c *Client) SendEvents(ctx context.Context, events ...api.Event) error {
+func (c Events) Send(ctx context.Context, events ...api.Event) error {
 	when := always
 	if slices.ContainsFunc(events, func(e api.Event) bool { return e.Timestamp == 0 }) {
 		when = refused
@@ -27,17 +27,17 @@ func (c *Client) SendEvents(ctx context.Context, events ...api.Event) error {
 	return c.call(ctx, when, http.MethodPost, "/1/events", api.EventsRequest{Events: events}, nil)
 }
 
-// RefusedEvents returns the latest refused requests and counts all of them. The
+// Refused returns the latest refused requests and counts all of them. The
 // key needs the permission recommendation.
-func (c *Client) RefusedEvents(ctx context.Context) (api.RefusedEvents, error) {
+func (c Events) Refused(ctx context.Context) (api.RefusedEvents, error) {
 	var answer api.RefusedEvents
 	err := c.call(ctx, always, http.MethodGet, "/1/events/refused", nil, &answer)
 	return answer, err
 }
 
-// SeenEvents returns what the accepted events of the last days contained, today included;
+// Seen returns what the accepted events of the last days contained, today included;
 // 0: of api.DefaultSeenDays. Requires a key with the permission recommendation.
-func (c *Client) SeenEvents(ctx context.Context, days int) (api.SeenEvents, error) {
+func (c Events) Seen(ctx context.Context, days int) (api.SeenEvents, error) {
 	query := url.Values{}
 	if days != 0 {
 		query.Set("days", strconv.Itoa(days))
@@ -47,9 +47,9 @@ func (c *Client) SeenEvents(ctx context.Context, days int) (api.SeenEvents, erro
 	return answer, err
 }
 
-// RecentEvents returns a sample of the events that were received in the last 15 minutes,
+// Recent returns a sample of the events that were received in the last 15 minutes,
 // the newest first. Requires a key with the permission admin.
-func (c *Client) RecentEvents(ctx context.Context, q api.RecentEventsQuery) (api.RecentEvents, error) {
+func (c Events) Recent(ctx context.Context, q api.RecentEventsQuery) (api.RecentEvents, error) {
 	query := url.Values{}
 	if q.Limit != 0 {
 		query.Set("limit", strconv.Itoa(q.Limit))
@@ -62,13 +62,13 @@ func (c *Client) RecentEvents(ctx context.Context, q api.RecentEventsQuery) (api
 	return answer, err
 }
 
-// ImportEvents sends events of any age in one request, one JSON event a line,
+// Import sends events of any age in one request, one JSON event a line,
 // at most api.MaxImportLines lines and api.MaxImportBody bytes. index is the
 // index of events that name none; it may be empty. Requires a key with the permission
 // admin.
 //
 // The request may be repeated. Events without a timestamp then count twice.
-func (c *Client) ImportEvents(ctx context.Context, index string, lines []byte) (api.ImportAnswer, error) {
+func (c Events) Import(ctx context.Context, index string, lines []byte) (api.ImportAnswer, error) {
 	path := importPath
 	if index != "" {
 		path += "?" + url.Values{"index": {index}}.Encode()
@@ -78,10 +78,10 @@ func (c *Client) ImportEvents(ctx context.Context, index string, lines []byte) (
 
 const importPath = "/1/events/import"
 
-// RestoreEvents is ImportEvents of lines of an export or an archive, which keep the
+// Restore is ImportEvents of lines of an export or an archive, which keep the
 // times of receipt that they say: an event stays deleted if its user was deleted since.
 // It changes nothing in a log that has the events.
-func (c *Client) RestoreEvents(ctx context.Context, lines []byte) (api.ImportAnswer, error) {
+func (c Events) Restore(ctx context.Context, lines []byte) (api.ImportAnswer, error) {
 	return c.importLines(ctx, importPath+"?receipts=kept", lines)
 }
 
@@ -102,9 +102,9 @@ const (
 // adds up theirs, and refused lines have their numbers in r. With an error, the
 // answer is that of the requests before it. Importing r again is harmless for
 // events with a timestamp, which count once.
-func (c *Client) ImportAll(ctx context.Context, index string, r io.Reader) (api.ImportAnswer, error) {
+func (c Events) ImportAll(ctx context.Context, index string, r io.Reader) (api.ImportAnswer, error) {
 	total := api.ImportAnswer{Refused: []api.RefusedLine{}}
-	err := c.ImportEach(ctx, index, r, func(answer api.ImportAnswer, _ int) error {
+	err := c.Events().ImportEach(ctx, index, r, func(answer api.ImportAnswer, _ int) error {
 		total.Add(answer)
 		return nil
 	})
@@ -115,7 +115,7 @@ func (c *Client) ImportAll(ctx context.Context, index string, r io.Reader) (api.
 // each request it calls each with its answer, whose refused lines have their numbers in r, and
 // the number of lines that were sent so far. It ends with the first error of each, and
 // returns that.
-func (c *Client) ImportEach(ctx context.Context, index string, r io.Reader, each func(answer api.ImportAnswer, lines int) error) error {
+func (c Events) ImportEach(ctx context.Context, index string, r io.Reader, each func(answer api.ImportAnswer, lines int) error) error {
 	lines, err := scan(r)
 	if err != nil {
 		return fmt.Errorf("read events: %w", err)
@@ -123,7 +123,7 @@ func (c *Client) ImportEach(ctx context.Context, index string, r io.Reader, each
 	var chunk []byte
 	sent, read := 0, 0 // lines
 	flush := func() error {
-		answer, err := c.ImportEvents(ctx, index, chunk)
+		answer, err := c.Events().Import(ctx, index, chunk)
 		if err != nil {
 			return fmt.Errorf("import lines %d to %d: %w", sent+1, read, err)
 		}

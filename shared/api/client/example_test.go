@@ -44,7 +44,7 @@ func Example() {
 		return
 	}
 	ctx := context.Background()
-	err = c.SendEvents(ctx, api.Event{
+	err = c.Events().Send(ctx, api.Event{
 		EventType: api.EventClick, EventName: "Product Clicked", Index: "products", UserToken: "ann",
 		ObjectIDs: []string{"phone-1"}, Timestamp: time.Date(2026, 11, 21, 19, 33, 10, 394e6, time.UTC).UnixMilli(),
 	})
@@ -52,7 +52,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	profile, err := c.Profile(ctx, "ann", api.ProfileQuery{Limit: 10})
+	profile, err := c.Profiles().Get(ctx, "ann", api.ProfileQuery{Limit: 10})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -98,7 +98,7 @@ func ExampleClient_Rank() {
 	// phone-2 0.2
 }
 
-func ExampleClient_Profile_unknown() {
+func ExampleProfiles_Get_unknown() {
 	server := engine(nil)
 	defer server.Close()
 	c, err := client.New(client.Config{URL: server.URL, App: "shop", Key: "s3cret"})
@@ -106,7 +106,7 @@ func ExampleClient_Profile_unknown() {
 		fmt.Println(err)
 		return
 	}
-	_, err = c.Profile(context.Background(), "bob", api.ProfileQuery{})
+	_, err = c.Profiles().Get(context.Background(), "bob", api.ProfileQuery{})
 	var refused *api.Error
 	if errors.As(err, &refused) && refused.Status == http.StatusNotFound {
 		fmt.Println(refused.Message)
@@ -114,7 +114,7 @@ func ExampleClient_Profile_unknown() {
 	// Output: No profile: user token "bob" has no event within the retention
 }
 
-func ExampleClient_PreviewStrategy() {
+func ExampleStrategies_Preview() {
 	server := engine(map[string]string{
 		"POST /1/strategies/personalization/preview": `{"sampled":100,"known":80,"changed":12,"unchanged":68,"strategyVersion":1,` +
 			`"rankCorrelation":{"mean":0.97,"min":0.4,"p10":0.9},"facets":[],"examples":[]}`,
@@ -134,7 +134,7 @@ func ExampleClient_PreviewStrategy() {
 		fmt.Println(err)
 		return
 	}
-	p, err := c.PreviewStrategy(context.Background(), api.PreviewRequest{Strategy: strategy})
+	p, err := c.Strategies().Preview(context.Background(), api.PreviewRequest{Strategy: strategy})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -143,7 +143,7 @@ func ExampleClient_PreviewStrategy() {
 	// Output: 12 of 80 profiles would change
 }
 
-func ExampleClient_ImportAll() {
+func ExampleEvents_ImportAll() {
 	server := engine(map[string]string{
 		"POST /1/events/import": `{"accepted":1,"received":0,"deleted":0,"outsideRetention":0,"refused":[{"line":2,"message":"EventName is required"}]}`,
 	})
@@ -156,7 +156,7 @@ func ExampleClient_ImportAll() {
 	history := strings.NewReader(`{"eventType":"view","eventName":"Product Viewed","userToken":"ann","timestamp":1795289590394,"objectIDs":["phone-1"]}
 {"eventType":"view","userToken":"ann","timestamp":1795289590395,"objectIDs":["phone-1"]}
 `)
-	answer, err := c.ImportAll(context.Background(), "products", history)
+	answer, err := c.Events().ImportAll(context.Background(), "products", history)
 	if err != nil {
 		fmt.Println(err)
 		return

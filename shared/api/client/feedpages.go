@@ -9,10 +9,10 @@ import (
 	"github.com/affinityengine/affinity/shared/api"
 )
 
-// FeedPage returns a page of a feed in an order, api.OrderSuggested or api.OrderLatest. It
+// Page returns a page of a feed in an order, api.OrderSuggested or api.OrderLatest. It
 // sends the user in a header, so that the token is in no log of URLs. The key needs the
 // permission recommendation, or for the order latest the permission search.
-func (c *Client) FeedPage(ctx context.Context, name, order string, q api.FeedQuery) (api.FeedPage, error) {
+func (c Feeds) Page(ctx context.Context, name, order string, q api.FeedQuery) (api.FeedPage, error) {
 	query := url.Values{}
 	if q.Limit != 0 {
 		query.Set("limit", strconv.Itoa(q.Limit))

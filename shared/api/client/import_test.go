@@ -61,7 +61,7 @@ func TestImportAll(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var requests []int
 			c := once(t, importer(t, &requests))
-			a, err := c.ImportAll(t.Context(), "shoes", in)
+			a, err := c.Events().ImportAll(t.Context(), "shoes", in)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -81,7 +81,7 @@ func TestImportEach(t *testing.T) {
 	enough, requests, seen := errors.New("enough"), []int{}, []int{}
 	var refused []api.RefusedLine
 	lines := strings.Repeat("{}\n", 2999) + "bad\n" + strings.Repeat("{}\n", 3000)
-	err := once(t, importer(t, &requests)).ImportEach(t.Context(), "shoes", strings.NewReader(lines), func(a api.ImportAnswer, lines int) error {
+	err := once(t, importer(t, &requests)).Events().ImportEach(t.Context(), "shoes", strings.NewReader(lines), func(a api.ImportAnswer, lines int) error {
 		seen, refused = append(seen, a.Accepted, lines), append(refused, a.Refused...)
 		if lines == 4000 {
 			return enough
@@ -100,7 +100,7 @@ func TestImportAllCutsByBytes(t *testing.T) {
 	var requests []int
 	c := once(t, importer(t, &requests))
 	long := strings.Repeat("x", 1_500_000)
-	if a, err := c.ImportAll(t.Context(), "shoes", strings.NewReader(strings.Repeat(long+"\n", 5))); err != nil || a.Accepted != 5 {
+	if a, err := c.Events().ImportAll(t.Context(), "shoes", strings.NewReader(strings.Repeat(long+"\n", 5))); err != nil || a.Accepted != 5 {
 		t.Errorf("answer %+v, %v", a, err)
 	}
 	if !slices.Equal(requests, []int{2, 2, 1}) {
@@ -120,13 +120,13 @@ func TestImportAllSaysWhatWentIn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var requests []int
-			a, err := once(t, importer(t, &requests)).ImportAll(t.Context(), "shoes", test.in)
+			a, err := once(t, importer(t, &requests)).Events().ImportAll(t.Context(), "shoes", test.in)
 			if err == nil || !strings.HasPrefix(err.Error(), test.want) || a.Accepted != 2000 {
 				t.Errorf("%d accepted, error %v; want %q", a.Accepted, err, test.want)
 			}
 		})
 	}
-	if a, err := once(t, importer(t, new([]int))).ImportAll(t.Context(), "shoes", strings.NewReader("")); err != nil || a.Accepted != 0 {
+	if a, err := once(t, importer(t, new([]int))).Events().ImportAll(t.Context(), "shoes", strings.NewReader("")); err != nil || a.Accepted != 0 {
 		t.Errorf("of nothing: %+v, %v", a, err)
 	}
 }

@@ -11,7 +11,7 @@ import (
 // OptOut opts a user out of events of some types, or of all if the request has none: their
 // past is deleted, and such events are dropped from now on. Requires a key with the permission
 // deleteObject.
-func (c *Client) OptOut(ctx context.Context, user string, request api.OptOutRequest) (api.OptOut, error) {
+func (c Profiles) OptOut(ctx context.Context, user string, request api.OptOutRequest) (api.OptOut, error) {
 	var answer api.OptOut
 	err := c.call(ctx, always, http.MethodPut, optOutPath(user), request, &answer)
 	return answer, err
@@ -19,15 +19,15 @@ func (c *Client) OptOut(ctx context.Context, user string, request api.OptOutRequ
 
 // OptIn ends a user's opt-out: what they do from now on counts. Requires a key with the permission
 // deleteObject.
-func (c *Client) OptIn(ctx context.Context, user string) (api.OptOut, error) {
+func (c Profiles) OptIn(ctx context.Context, user string) (api.OptOut, error) {
 	var answer api.OptOut
 	err := c.call(ctx, always, http.MethodDelete, optOutPath(user), nil, &answer)
 	return answer, err
 }
 
-// GetOptOut returns which types of events a user is out of. Requires a key with the permission
+// OptedOut returns which types of events a user is out of. Requires a key with the permission
 // deleteObject.
-func (c *Client) GetOptOut(ctx context.Context, user string) (api.OptOut, error) {
+func (c Profiles) OptedOut(ctx context.Context, user string) (api.OptOut, error) {
 	var answer api.OptOut
 	err := c.call(ctx, always, http.MethodGet, optOutPath(user), nil, &answer)
 	return answer, err

@@ -9,10 +9,10 @@ import (
 	"github.com/affinityengine/affinity/shared/api"
 )
 
-// Profile returns the profile of a user. If the user has no event within the
+// Get returns the profile of a user. If the user has no event within the
 // retention, the error is an *api.Error with status 404. The key needs the
 // permission recommendation.
-func (c *Client) Profile(ctx context.Context, user string, q api.ProfileQuery) (api.Profile, error) {
+func (c Profiles) Get(ctx context.Context, user string, q api.ProfileQuery) (api.Profile, error) {
 	query := url.Values{}
 	if q.Limit > 0 {
 		query.Set("limit", strconv.Itoa(q.Limit))
@@ -31,17 +31,17 @@ func (c *Client) Profile(ctx context.Context, user string, q api.ProfileQuery) (
 	return answer, err
 }
 
-// Profiles returns the profiles of many users in one request. The key needs the
+// List returns the profiles of many users in one request. The key needs the
 // permission recommendation.
-func (c *Client) Profiles(ctx context.Context, request api.ProfilesRequest) (api.Profiles, error) {
+func (c Profiles) List(ctx context.Context, request api.ProfilesRequest) (api.Profiles, error) {
 	var answer api.Profiles
 	err := c.call(ctx, always, http.MethodPost, "/1/profiles/batch", request, &answer)
 	return answer, err
 }
 
-// PersonalizationProfile returns the profile of a user in the form of Algolia's
+// Personalization returns the profile of a user in the form of Algolia's
 // Personalization API. Requires a key with the permission recommendation.
-func (c *Client) PersonalizationProfile(ctx context.Context, user string) (api.PersonalizationProfile, error) {
+func (c Profiles) Personalization(ctx context.Context, user string) (api.PersonalizationProfile, error) {
 	var answer api.PersonalizationProfile
 	err := c.call(ctx, always, http.MethodGet, "/1/profiles/personalization/"+url.PathEscape(user), nil, &answer)
 	return answer, err
@@ -49,7 +49,7 @@ func (c *Client) PersonalizationProfile(ctx context.Context, user string) (api.P
 
 // Users returns a page of the users who have an event within the retention. The key needs
 // the permission admin.
-func (c *Client) Users(ctx context.Context, q api.UsersQuery) (api.Users, error) {
+func (c Profiles) Users(ctx context.Context, q api.UsersQuery) (api.Users, error) {
 	query := url.Values{}
 	if q.Prefix != "" {
 		query.Set("prefix", q.Prefix)
@@ -67,7 +67,7 @@ func (c *Client) Users(ctx context.Context, q api.UsersQuery) (api.Users, error)
 
 // RecentUsers returns users of the sample of recent events, those of the newest event
 // first; limit 0: api.DefaultRecentUsers. Requires a key with the permission admin.
-func (c *Client) RecentUsers(ctx context.Context, limit int) (api.RecentUsers, error) {
+func (c Profiles) RecentUsers(ctx context.Context, limit int) (api.RecentUsers, error) {
 	query := url.Values{}
 	if limit != 0 {
 		query.Set("limit", strconv.Itoa(limit))
@@ -77,23 +77,23 @@ func (c *Client) RecentUsers(ctx context.Context, limit int) (api.RecentUsers, e
 	return answer, err
 }
 
-// DeleteProfile deletes a user: their events until now no longer count. The key
+// Delete deletes a user: their events until now no longer count. The key
 // needs the permission recommendation or deleteObject.
-func (c *Client) DeleteProfile(ctx context.Context, user string) (api.DeletedUser, error) {
+func (c Profiles) Delete(ctx context.Context, user string) (api.DeletedUser, error) {
 	var answer api.DeletedUser
 	err := c.call(ctx, always, http.MethodDelete, "/1/profiles/"+url.PathEscape(user), nil, &answer)
 	return answer, err
 }
 
-// DeleteUserToken does what DeleteProfile does, by the route of Algolia's
+// DeleteToken does what DeleteProfile does, by the route of Algolia's
 // Insights API. Requires a key with the permission deleteObject.
-func (c *Client) DeleteUserToken(ctx context.Context, user string) error {
+func (c Profiles) DeleteToken(ctx context.Context, user string) error {
 	return c.call(ctx, always, http.MethodDelete, "/1/usertokens/"+url.PathEscape(user), nil, nil)
 }
 
 // Explain says why a profile is as it is, or empty. Requires a key with the permission
 // recommendation.
-func (c *Client) Explain(ctx context.Context, user string, q api.ExplainQuery) (api.Explanation, error) {
+func (c Profiles) Explain(ctx context.Context, user string, q api.ExplainQuery) (api.Explanation, error) {
 	query := url.Values{}
 	if q.Limit > 0 {
 		query.Set("limit", strconv.Itoa(q.Limit))

@@ -61,12 +61,15 @@ func over(t *testing.T, engine *replies, retry client.Retry, test func(*testing.
 
 func TestRequestsAreRepeated(t *testing.T) {
 	timed, untimed := api.Event{UserToken: "ann", Timestamp: 1}, api.Event{UserToken: "ann"}
-	read := func(ctx context.Context, c *client.Client) error { _, err := c.Schema(ctx); return err }
+	read := func(ctx context.Context, c *client.Client) error { _, err := c.Schema().Get(ctx); return err }
 	send := func(events ...api.Event) func(context.Context, *client.Client) error {
-		return func(ctx context.Context, c *client.Client) error { return c.SendEvents(ctx, events...) }
+		return func(ctx context.Context, c *client.Client) error { return c.Events().Send(ctx, events...) }
 	}
 	add := func(a api.BatchAction) func(context.Context, *client.Client) error {
-		return func(ctx context.Context, c *client.Client) error { _, err := c.Batch(ctx, "shoes", a); return err }
+		return func(ctx context.Context, c *client.Client) error {
+			_, err := c.Catalog().Batch(ctx, "shoes", a)
+			return err
+		}
 	}
 	for _, test := range []struct {
 		name    string
@@ -88,7 +91,7 @@ func TestRequestsAreRepeated(t *testing.T) {
 		{"an object with an id beside it", []reply{reset, ok}, add(api.BatchAction{Action: api.ActionAddObject, ObjectID: 7, Body: json.RawMessage(`{}`)}), 2},
 		{"an object with an id in it", []reply{reset, ok}, add(api.BatchAction{Action: api.ActionAddObject, Body: json.RawMessage(`{"objectID":"7"}`)}), 2},
 		{"an object without an id", []reply{busy}, add(api.BatchAction{Action: api.ActionAddObject, Body: json.RawMessage(`{"name":"7"}`)}), 1},
-		{"a step", []reply{busy}, func(ctx context.Context, c *client.Client) error { _, err := c.SchemaRollback(ctx); return err }, 1},
+		{"a step", []reply{busy}, func(ctx context.Context, c *client.Client) error { _, err := c.Schema().Rollback(ctx); return err }, 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			engine := &replies{list: test.answers}
@@ -111,7 +114,7 @@ func TestWaitsDouble(t *testing.T) {
 	retry := client.Retry{First: 100 * time.Millisecond, Max: 300 * time.Millisecond, Notify: func(_ error, wait time.Duration) { waits = append(waits, wait) }}
 	over(t, engine, retry, func(t *testing.T, c *client.Client) {
 		begun := time.Now()
-		if _, err := c.Schema(t.Context()); err != nil {
+		if _, err := c.Schema().Get(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		var sum time.Duration
@@ -131,7 +134,7 @@ func TestRetryAfterIsRespected(t *testing.T) {
 	engine := &replies{list: []reply{{status: 429, retryAfter: "17"}, ok}}
 	over(t, engine, client.Retry{}, func(t *testing.T, c *client.Client) {
 		begun := time.Now()
-		if _, err := c.Schema(t.Context()); err != nil || time.Since(begun) != 17*time.Second {
+		if _, err := c.Schema().Get(t.Context()); err != nil || time.Since(begun) != 17*time.Second {
 			t.Errorf("after %s: %v", time.Since(begun), err)
 		}
 	})
@@ -142,7 +145,7 @@ func TestRetryGivesUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			over(t, &replies{list: []reply{busy, last}}, client.Retry{Total: 10 * time.Second}, func(t *testing.T, c *client.Client) {
 				begun := time.Now()
-				_, err := c.Schema(t.Context())
+				_, err := c.Schema().Get(t.Context())
 				var refused *api.Error
 				if !errors.As(err, &refused) || refused.Status != 503 || !strings.HasPrefix(err.Error(), "gave up after trying again for 10s: ") {
 					t.Errorf("error %v", err)
@@ -159,7 +162,7 @@ func TestRetryEndsWithTheContext(t *testing.T) {
 	over(t, &replies{list: []reply{busy}}, client.Retry{First: time.Hour, Total: 100 * time.Hour}, func(t *testing.T, c *client.Client) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := c.Schema(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := c.Schema().Get(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -168,13 +171,13 @@ func TestRetryEndsWithTheContext(t *testing.T) {
 func TestWithRetry(t *testing.T) {
 	engine := &replies{list: []reply{busy}}
 	over(t, engine, client.Retry{}, func(t *testing.T, c *client.Client) {
-		if _, err := c.WithRetry(client.NoRetry).Schema(t.Context()); err == nil || engine.n != 1 {
+		if _, err := c.WithRetry(client.NoRetry).Schema().Get(t.Context()); err == nil || engine.n != 1 {
 			t.Errorf("%d requests, %v", engine.n, err)
 		}
 		if _, err := c.Do(t.Context(), http.MethodGet, "/local", nil); err == nil || engine.n != 2 {
 			t.Errorf("%d requests, %v", engine.n, err)
 		}
-		if _, err := c.Schema(t.Context()); err == nil || engine.n < 5 {
+		if _, err := c.Schema().Get(t.Context()); err == nil || engine.n < 5 {
 			t.Errorf("%d requests, %v", engine.n, fmt.Sprint(err))
 		}
 	})

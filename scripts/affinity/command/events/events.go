@@ -50,7 +50,7 @@ func sendEventCommand(t *command.Tool) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := c.SendEvents(cmd.Context(), e); err != nil {
+			if err := c.Events().Send(cmd.Context(), e); err != nil {
 				return fmt.Errorf("send an event of %s: %w", cli.Printable(e.UserToken), err)
 			}
 			_, err = fmt.Fprintf(t.Out, "the event is accepted: `affinity profile %s` shows it within seconds, if the strategy scores it\n", cli.Printable(e.UserToken))
@@ -89,7 +89,7 @@ func refusedEventsCommand(t *command.Tool) *cobra.Command {
 
 func printRefused(ctx context.Context, c *client.Client, out io.Writer, asJSON bool) error {
 	var raw []byte
-	answer, err := c.RefusedEvents(client.WithRawAnswer(ctx, &raw))
+	answer, err := c.Events().Refused(client.WithRawAnswer(ctx, &raw))
 	if err != nil {
 		return fmt.Errorf("list refused events: %w", err)
 	}

@@ -31,7 +31,7 @@ func seenEventsCommand(t *command.Tool) *cobra.Command {
 				return err
 			}
 			var raw []byte
-			seen, err := c.SeenEvents(client.WithRawAnswer(cmd.Context(), &raw), days)
+			seen, err := c.Events().Seen(client.WithRawAnswer(cmd.Context(), &raw), days)
 			if err != nil {
 				return fmt.Errorf("list what events contained: %w", err)
 			}

@@ -42,7 +42,7 @@ func tailEventsCommand(t *command.Tool) *cobra.Command {
 				return followEvents(cmd.Context(), t, c, q, asJSON)
 			}
 			var raw []byte
-			answer, err := c.RecentEvents(client.WithRawAnswer(cmd.Context(), &raw), q)
+			answer, err := c.Events().Recent(client.WithRawAnswer(cmd.Context(), &raw), q)
 			if err != nil {
 				return fmt.Errorf("list recent events: %w", err)
 			}
@@ -69,7 +69,7 @@ const tailEvery = time.Second
 func followEvents(ctx context.Context, t *command.Tool, c *client.Client, q api.RecentEventsQuery, asJSON bool) error {
 	c = t.Patient(c)
 	for {
-		answer, err := c.RecentEvents(ctx, q)
+		answer, err := c.Events().Recent(ctx, q)
 		if ctx.Err() != nil {
 			return nil // Ctrl-C is how it ends
 		}

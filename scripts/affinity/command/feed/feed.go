@@ -61,7 +61,7 @@ func setFeedCommand(t *command.Tool) *cobra.Command {
 				return err
 			}
 			var raw []byte
-			feed, err := checkFeed(c.SetFeed(client.WithRawAnswer(cmd.Context(), &raw), args[0], request))
+			feed, err := checkFeed(c.Feeds().Set(client.WithRawAnswer(cmd.Context(), &raw), args[0], request))
 			if err != nil {
 				return fmt.Errorf("set feed %s: %w", args[0], err)
 			}
@@ -98,7 +98,7 @@ func showFeedCommand(t *command.Tool) *cobra.Command {
 				return err
 			}
 			var raw []byte
-			feed, err := checkFeed(c.Feed(client.WithRawAnswer(cmd.Context(), &raw), args[0]))
+			feed, err := checkFeed(c.Feeds().Get(client.WithRawAnswer(cmd.Context(), &raw), args[0]))
 			if err != nil {
 				return fmt.Errorf("show feed %s: %w", args[0], err)
 			}
@@ -124,7 +124,7 @@ func listFeedsCommand(t *command.Tool) *cobra.Command {
 				return err
 			}
 			var raw []byte
-			list, err := c.Feeds(client.WithRawAnswer(cmd.Context(), &raw))
+			list, err := c.Feeds().List(client.WithRawAnswer(cmd.Context(), &raw))
 			if err != nil {
 				return fmt.Errorf("list feeds: %w", err)
 			}
@@ -157,7 +157,7 @@ func deleteFeedCommand(t *command.Tool) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if _, err := c.DeleteFeed(cmd.Context(), args[0]); err != nil {
+			if _, err := c.Feeds().Delete(cmd.Context(), args[0]); err != nil {
 				return fmt.Errorf("delete feed %s: %w", args[0], err)
 			}
 			_, err = fmt.Fprintf(t.Out, "feed %s is deleted\n", cli.Printable(args[0]))

@@ -51,7 +51,7 @@ func readFeedCommand(t *command.Tool) *cobra.Command {
 func readFeed(ctx context.Context, c *client.Client, out io.Writer, name, order string, q api.FeedQuery, asJSON bool) error {
 	q.Format = api.FormatRecords // the list of posts alone has no cursor
 	var raw []byte
-	p, err := c.FeedPage(client.WithRawAnswer(ctx, &raw), name, order, q)
+	p, err := c.Feeds().Page(client.WithRawAnswer(ctx, &raw), name, order, q)
 	if err != nil {
 		return fmt.Errorf("read feed %s: %w", name, err)
 	}

@@ -51,7 +51,7 @@ func Audit(t *command.Tool) *cobra.Command {
 
 func audit(ctx context.Context, c *client.Client, out io.Writer, sample int, asJSON bool) error {
 	var raw []byte
-	a, err := c.Audit(client.WithRawAnswer(ctx, &raw), api.AuditRequest{Sample: &sample})
+	a, err := c.Jobs().Audit(client.WithRawAnswer(ctx, &raw), api.AuditRequest{Sample: &sample})
 	if err != nil {
 		return fmt.Errorf("audit: %w", err)
 	}
@@ -74,7 +74,7 @@ func printAudit(out io.Writer, a api.Audit, raw []byte, asJSON bool, inWords fun
 
 func auditSegments(ctx context.Context, c *client.Client, out io.Writer, sample int, asJSON bool) error {
 	var raw []byte
-	a, err := c.Audit(client.WithRawAnswer(ctx, &raw), api.AuditRequest{Sample: &sample, Segments: true})
+	a, err := c.Jobs().Audit(client.WithRawAnswer(ctx, &raw), api.AuditRequest{Sample: &sample, Segments: true})
 	if err != nil {
 		return fmt.Errorf("audit segments: %w", err)
 	}

@@ -65,7 +65,7 @@ func cancelCrowdCommand(t *command.Tool) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			job, err := checkCrowdBuild(c.CancelCrowd(cmd.Context(), args[0]))
+			job, err := checkCrowdBuild(c.Jobs().CancelCrowd(cmd.Context(), args[0]))
 			if err != nil {
 				return fmt.Errorf("cancel build %s: %w", args[0], err)
 			}
@@ -77,7 +77,7 @@ func cancelCrowdCommand(t *command.Tool) *cobra.Command {
 
 // buildCrowd starts a build and follows it to its end.
 func buildCrowd(ctx context.Context, t *command.Tool, c *client.Client, request api.CrowdRequest, asJSON bool) error {
-	job, err := checkCrowdBuild(c.BuildCrowd(ctx, request))
+	job, err := checkCrowdBuild(c.Jobs().BuildCrowd(ctx, request))
 	if err != nil {
 		return fmt.Errorf("build crowd statistics: %w", err)
 	}
@@ -116,7 +116,7 @@ func buildCrowd(ctx context.Context, t *command.Tool, c *client.Client, request 
 // findCrowdBuild returns the build with an id. A sampled build takes the place of
 // one that has read too many events.
 func findCrowdBuild(ctx context.Context, c *client.Client, id string) (api.CrowdBuild, error) {
-	crowd, err := c.Crowd(ctx)
+	crowd, err := c.Jobs().Crowd(ctx)
 	if err != nil {
 		return api.CrowdBuild{}, err
 	}
@@ -167,7 +167,7 @@ func crowdStatusCommand(t *command.Tool) *cobra.Command {
 				return err
 			}
 			var raw []byte
-			crowd, err := c.Crowd(client.WithRawAnswer(cmd.Context(), &raw))
+			crowd, err := c.Jobs().Crowd(client.WithRawAnswer(cmd.Context(), &raw))
 			if err != nil {
 				return fmt.Errorf("list crowd statistics: %w", err)
 			}

@@ -36,7 +36,7 @@ func Recompute(t *command.Tool) *cobra.Command {
 		Short: "Cancel a recompute, the newest unless ID names one",
 		Args:  cli.OptionalArg("ID"),
 		RunE: onRecompute(t, func(ctx context.Context, c *client.Client, id string) error {
-			job, err := checkRecompute(c.CancelRecompute(ctx, id))
+			job, err := checkRecompute(c.Jobs().CancelRecompute(ctx, id))
 			if err != nil {
 				return fmt.Errorf("cancel recompute %s: %w", id, err)
 			}
@@ -95,7 +95,7 @@ func startRecomputeCommand(t *command.Tool) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			job, err := checkRecompute(c.StartRecompute(cmd.Context(), request))
+			job, err := checkRecompute(c.Jobs().StartRecompute(cmd.Context(), request))
 			if err != nil {
 				return fmt.Errorf("start a recompute: %w", err)
 			}
@@ -132,7 +132,7 @@ func refreshUserCommand(t *command.Tool) *cobra.Command {
 				return err
 			}
 			var raw []byte
-			p, err := c.RefreshUser(client.WithRawAnswer(cmd.Context(), &raw), args[0])
+			p, err := c.Jobs().RefreshUser(client.WithRawAnswer(cmd.Context(), &raw), args[0])
 			if command.StatusOf(err) == http.StatusNotFound {
 				return command.NoProfile(c, args[0], err)
 			}
@@ -183,7 +183,7 @@ func checkRecompute(job api.Recompute, err error) (api.Recompute, error) {
 }
 
 func listRecomputes(ctx context.Context, c *client.Client) ([]api.Recompute, error) {
-	list, err := c.Recomputes(ctx)
+	list, err := c.Jobs().Recomputes(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list recomputes: %w", err)
 	}
@@ -218,7 +218,7 @@ func watchRecompute(ctx context.Context, t *command.Tool, c *client.Client, id s
 	var job api.Recompute
 	c = t.Patient(c)
 	err := command.WatchJob(ctx, t, func() (_ render.Progress, err error) {
-		job, err = checkRecompute(c.Recompute(ctx, id))
+		job, err = checkRecompute(c.Jobs().Recompute(ctx, id))
 		return render.RecomputeProgress(job), err
 	})
 	if err != nil {

@@ -49,7 +49,7 @@ func Reenrich(t *command.Tool) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			job, err := checkReenrichment(c.CancelReenrichment(cmd.Context(), args[0]))
+			job, err := checkReenrichment(c.Jobs().CancelReenrichment(cmd.Context(), args[0]))
 			if err != nil {
 				return fmt.Errorf("cancel re-enrichment %s: %w", args[0], err)
 			}
@@ -63,7 +63,7 @@ func Reenrich(t *command.Tool) *cobra.Command {
 // reenrich starts a re-enrichment, or joins the one under way, and follows it to
 // its end.
 func reenrich(ctx context.Context, t *command.Tool, c *client.Client, request api.ReenrichRequest) error {
-	job, err := checkReenrichment(c.StartReenrichment(ctx, request))
+	job, err := checkReenrichment(c.Jobs().StartReenrichment(ctx, request))
 	if err != nil {
 		return fmt.Errorf("start a re-enrichment: %w", err)
 	}
@@ -78,7 +78,7 @@ func reenrich(ctx context.Context, t *command.Tool, c *client.Client, request ap
 	id := job.ID
 	c = t.Patient(c)
 	err = command.WatchJob(ctx, t, func() (_ render.Progress, err error) {
-		job, err = checkReenrichment(c.Reenrichment(ctx, id))
+		job, err = checkReenrichment(c.Jobs().Reenrichment(ctx, id))
 		return render.ReenrichProgress(job), err
 	})
 	if err != nil {

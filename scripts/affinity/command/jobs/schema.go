@@ -37,7 +37,7 @@ func Schema(t *command.Tool) *cobra.Command {
 				return err
 			}
 			var raw []byte
-			a, err := checkSchema(c.Schema(client.WithRawAnswer(cmd.Context(), &raw)))
+			a, err := checkSchema(c.Schema().Get(client.WithRawAnswer(cmd.Context(), &raw)))
 			if err != nil {
 				return fmt.Errorf("schema status: %w", err)
 			}
@@ -68,11 +68,11 @@ func Schema(t *command.Tool) *cobra.Command {
 		schemaStartCommand(t),
 		schemaBackfillCommand(t),
 		plainStepCommand(t, api.StepVerify, "Compare both schemas row by row, and profiles of some users; exit 1 if they differ",
-			func(ctx context.Context, c *client.Client) (api.Schema, error) { return c.SchemaVerify(ctx) }),
+			func(ctx context.Context, c *client.Client) (api.Schema, error) { return c.Schema().Verify(ctx) }),
 		plainStepCommand(t, api.StepCutover, "Read the new schema; possible after a verification that passed",
-			func(ctx context.Context, c *client.Client) (api.Schema, error) { return c.SchemaCutover(ctx) }),
+			func(ctx context.Context, c *client.Client) (api.Schema, error) { return c.Schema().Cutover(ctx) }),
 		plainStepCommand(t, api.StepRollback, "Undo the cutover; before it, abandon the migration and remove what it wrote",
-			func(ctx context.Context, c *client.Client) (api.Schema, error) { return c.SchemaRollback(ctx) }),
+			func(ctx context.Context, c *client.Client) (api.Schema, error) { return c.Schema().Rollback(ctx) }),
 		schemaDropCommand(t))
 }
 
@@ -109,14 +109,14 @@ func plainStepCommand(t *command.Tool, name, short string, request func(context.
 func schemaStartCommand(t *command.Tool) *cobra.Command {
 	return namedStepCommand(t, api.StepStart, "to", schema.Wide, "Start a migration: write a second schema too",
 		func(ctx context.Context, c *client.Client, n schema.Name) (api.Schema, error) {
-			return c.SchemaStart(ctx, api.SchemaStartRequest{To: string(n)})
+			return c.Schema().Start(ctx, api.SchemaStartRequest{To: string(n)})
 		})
 }
 
 func schemaDropCommand(t *command.Tool) *cobra.Command {
 	return namedStepCommand(t, api.StepDrop, "schema", schema.Narrow, "Remove the schema that is no longer read",
 		func(ctx context.Context, c *client.Client, n schema.Name) (api.Schema, error) {
-			return c.SchemaDrop(ctx, api.SchemaDropRequest{Schema: string(n)})
+			return c.Schema().Drop(ctx, api.SchemaDropRequest{Schema: string(n)})
 		})
 }
 
@@ -151,7 +151,7 @@ func schemaBackfillCommand(t *command.Tool) *cobra.Command {
 			request.Rate = &rate
 		}
 		return schemaStep{render.Step{Name: api.StepBackfill, Again: api.StepBackfill}, func(ctx context.Context, c *client.Client) (api.Schema, error) {
-			return c.SchemaBackfill(ctx, request)
+			return c.Schema().Backfill(ctx, request)
 		}}, nil
 	})
 	cmd.Flags().IntVar(&rate, "rate", api.DefaultBackfillRate, "maximum rows per second, 0 for no limit; a backfill under way keeps its rate")
@@ -200,7 +200,7 @@ func takeStep(ctx context.Context, t *command.Tool, c *client.Client, step schem
 func awaitStep(ctx context.Context, t *command.Tool, c *client.Client, step schemaStep, a render.Migration) (render.Migration, error) {
 	c = t.Patient(c)
 	look := func() error {
-		now, err := checkSchema(c.Schema(ctx))
+		now, err := checkSchema(c.Schema().Get(ctx))
 		if err != nil {
 			return err
 		}

@@ -24,7 +24,7 @@ func listBacktestsCommand(t *command.Tool) *cobra.Command {
 				return err
 			}
 			var raw []byte
-			list, err := c.Backtests(client.WithRawAnswer(cmd.Context(), &raw))
+			list, err := c.Jobs().Backtests(client.WithRawAnswer(cmd.Context(), &raw))
 			if err != nil {
 				return fmt.Errorf("list backtests: %w", err)
 			}
@@ -70,7 +70,7 @@ func cancelBacktestCommand(t *command.Tool) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			j, err := c.CancelBacktest(cmd.Context(), args[0])
+			j, err := c.Jobs().CancelBacktest(cmd.Context(), args[0])
 			if err != nil {
 				return fmt.Errorf("cancel backtest %s: %w", args[0], err)
 			}

@@ -45,7 +45,7 @@ func runLive(ctx context.Context, t *command.Tool, c *client.Client, o backtestO
 		request.Strategies = append(request.Strategies, text)
 	}
 	fmt.Fprintf(t.Err, "reads the log of app %s at %s: %s\n", cli.Printable(t.App), cli.Printable(t.URL), liveBounds(o.all))
-	j, err := c.StartBacktest(ctx, request)
+	j, err := c.Jobs().StartBacktest(ctx, request)
 	if err != nil {
 		return fmt.Errorf("start the backtest: %w", err)
 	}
@@ -93,7 +93,7 @@ func watchBacktest(ctx context.Context, t *command.Tool, c *client.Client, j api
 			return j, fmt.Errorf("backtest %s continues: %w", j.ID, err)
 		}
 		var err error
-		if j, err = c.Backtest(ctx, j.ID); err != nil {
+		if j, err = c.Jobs().Backtest(ctx, j.ID); err != nil {
 			return j, fmt.Errorf("read the backtest: %w", err)
 		}
 	}

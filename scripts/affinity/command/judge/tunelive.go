@@ -47,7 +47,7 @@ func runTuneLive(ctx context.Context, t *command.Tool, c *client.Client, f tuneF
 	}
 	fmt.Fprintf(t.Err, "reads the log of app %s at %s: %s\nthen searches from %s with at most %s\n",
 		cli.Printable(t.App), cli.Printable(t.URL), liveBounds(f.all), from, cli.Count(f.trials, "trial"))
-	j, err := c.StartBacktest(ctx, request)
+	j, err := c.Jobs().StartBacktest(ctx, request)
 	if err != nil {
 		return fmt.Errorf("start the search: %w", err)
 	}

@@ -170,7 +170,7 @@ func (d *demo) kept(ctx context.Context) (bool, error) {
 	if !d.data {
 		return false, nil
 	}
-	versions, err := d.c.StrategyVersions(ctx)
+	versions, err := d.c.Strategies().Versions(ctx)
 	if err != nil {
 		return false, fmt.Errorf("look for the shop in the data folder: %w", err)
 	}
@@ -179,7 +179,7 @@ func (d *demo) kept(ctx context.Context) (bool, error) {
 
 // begin imports the shop, shows two profiles, and shows them again under another strategy.
 func (d *demo) begin(ctx context.Context) error {
-	if err := d.c.SetStrategyJSON(ctx, json.RawMessage(demoStrategy)); err != nil {
+	if err := d.c.Strategies().SetJSON(ctx, json.RawMessage(demoStrategy), client.SetOptions{}); err != nil {
 		return fmt.Errorf("set the demo's strategy: %w", err)
 	}
 	if err := d.history(ctx); err != nil {
@@ -195,7 +195,7 @@ func (d *demo) begin(ctx context.Context) error {
 	}
 	d.print("")
 	d.print("%s %s", d.colors.Bold("strategy change:"), demoChanged)
-	if err := d.c.SetStrategyJSON(ctx, json.RawMessage(demoChange)); err != nil {
+	if err := d.c.Strategies().SetJSON(ctx, json.RawMessage(demoChange), client.SetOptions{}); err != nil {
 		return fmt.Errorf("change the demo's strategy: %w", err)
 	}
 	if _, err = d.profiles(ctx, func(p api.Profile) bool { return p.StrategyVersion > first }); err != nil || d.once {
@@ -203,7 +203,7 @@ func (d *demo) begin(ctx context.Context) error {
 	}
 	// An import is followed by this recompute a minute later. The console's previews read folded
 	// histories ten times as fast, and may be opened sooner.
-	if _, err := d.c.StartRecompute(ctx, api.RecomputeRequest{OnlyStale: true, Fold: true}); err != nil {
+	if _, err := d.c.Jobs().StartRecompute(ctx, api.RecomputeRequest{OnlyStale: true, Fold: true}); err != nil {
 		return fmt.Errorf("fold the demo's histories: %w", err)
 	}
 	return nil
@@ -260,7 +260,7 @@ func (d *demo) live(ctx context.Context) (map[string]time.Time, error) {
 	for _, e := range events {
 		event := api.Event{EventType: e.EventType, EventSubtype: e.EventSubtype, EventName: e.EventName, Index: e.Index,
 			UserToken: e.UserToken, Timestamp: e.Timestamp, ObjectIDs: e.ObjectIDs}
-		if err := d.c.SendEvents(ctx, event); err != nil {
+		if err := d.c.Events().Send(ctx, event); err != nil {
 			return nil, fmt.Errorf("send a live event: %w", err)
 		}
 		newest[e.UserToken] = time.UnixMilli(e.Timestamp)
@@ -299,7 +299,7 @@ func (d *demo) profiles(ctx context.Context, ready func(api.Profile) bool) (int6
 func (d *demo) await(ctx context.Context, user string, ready func(api.Profile) bool) (api.Profile, error) {
 	var found api.Profile
 	err := cli.Poll(ctx, demoTimeout, func() (bool, error) {
-		p, err := d.c.Profile(ctx, user, api.ProfileQuery{Limit: demoBars})
+		p, err := d.c.Profiles().Get(ctx, user, api.ProfileQuery{Limit: demoBars})
 		if command.StatusOf(err) == http.StatusNotFound {
 			return false, nil
 		}

@@ -78,7 +78,7 @@ func showMoves(ctx context.Context, t *command.Tool, url, token string, o demoMo
 	if err != nil {
 		return err
 	}
-	if err := c.SetStrategyJSON(ctx, []byte(moveStrategy)); err != nil {
+	if err := c.Strategies().SetJSON(ctx, []byte(moveStrategy), client.SetOptions{}); err != nil {
 		return err
 	}
 	moves, err := operator.NewClient(url, token)
@@ -217,7 +217,7 @@ func (v *visitors) steadily(ctx context.Context, rate int, do func(user int)) {
 // send sends events. What was begun is finished when ctx ends.
 func (v *visitors) send(ctx context.Context, rate int) {
 	v.steadily(ctx, rate, func(user int) {
-		err := v.c.SendEvents(context.WithoutCancel(ctx), api.Event{EventType: "view", EventName: "Seen", Index: "products", UserToken: visitorToken(user), Filters: []string{"color:red"}})
+		err := v.c.Events().Send(context.WithoutCancel(ctx), api.Event{EventType: "view", EventName: "Seen", Index: "products", UserToken: visitorToken(user), Filters: []string{"color:red"}})
 		if err != nil {
 			v.fail(fmt.Errorf("event of %s: %w", visitorToken(user), err))
 			return
@@ -234,7 +234,7 @@ func (v *visitors) read(ctx context.Context, rate int) {
 		before := v.shown[user]
 		v.mu.Unlock()
 		began := time.Now()
-		p, err := v.c.Profile(context.WithoutCancel(ctx), visitorToken(user), api.ProfileQuery{})
+		p, err := v.c.Profiles().Get(context.WithoutCancel(ctx), visitorToken(user), api.ProfileQuery{})
 		v.timed.Load().read(time.Since(began))
 		score := 0.0
 		for _, a := range p.Affinities {
@@ -274,7 +274,7 @@ func (v *visitors) check(ctx context.Context) error {
 	for user := range v.sent {
 		want, got := int(v.sent[user].Load()), -1
 		for began := time.Now(); got != want && time.Since(began) < demoTimeout; {
-			x, failed := v.c.Explain(ctx, visitorToken(user), api.ExplainQuery{})
+			x, failed := v.c.Profiles().Explain(ctx, visitorToken(user), api.ExplainQuery{})
 			if failed != nil {
 				return errors.Join(err, failed)
 			}

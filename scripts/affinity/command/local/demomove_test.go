@@ -26,7 +26,7 @@ func TestVisitorsNotice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.SetStrategyJSON(t.Context(), []byte(moveStrategy)); err != nil {
+	if err := c.Strategies().SetJSON(t.Context(), []byte(moveStrategy), client.SetOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	v := newVisitors(c, 40)

@@ -88,7 +88,7 @@ func feedDefaults(cmd *cobra.Command, o *load.Options) {
 }
 
 func runLoad(ctx context.Context, t *command.Tool, c *client.Client, o load.Options, asJSON bool) error {
-	strategy, err := c.Strategy(ctx)
+	strategy, err := c.Strategies().Get(ctx)
 	if err != nil {
 		return fmt.Errorf("read the app's strategy: %w", err)
 	}

@@ -30,7 +30,7 @@ func listSegmentsCommand(t *command.Tool) *cobra.Command {
 				return err
 			}
 			var raw []byte
-			list, err := c.Segments(client.WithRawAnswer(cmd.Context(), &raw))
+			list, err := c.Segments().List(client.WithRawAnswer(cmd.Context(), &raw))
 			if err != nil {
 				return fmt.Errorf("list segments: %w", err)
 			}
@@ -81,7 +81,7 @@ func showSegmentCommand(t *command.Tool) *cobra.Command {
 				return err
 			}
 			var raw []byte
-			s, err := checkSegment(c.Segment(client.WithRawAnswer(cmd.Context(), &raw), args[0]))
+			s, err := checkSegment(c.Segments().Get(client.WithRawAnswer(cmd.Context(), &raw), args[0]))
 			if err != nil {
 				return fmt.Errorf("show segment %s: %w", cli.Printable(args[0]), err)
 			}
@@ -105,7 +105,7 @@ func deleteSegmentCommand(t *command.Tool) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if _, err := c.DeleteSegment(cmd.Context(), args[0]); err != nil {
+			if _, err := c.Segments().Delete(cmd.Context(), args[0]); err != nil {
 				return fmt.Errorf("delete segment %s: %w", cli.Printable(args[0]), err)
 			}
 			_, err = fmt.Fprintf(t.Out, "segment %s is deleted\n", cli.Printable(args[0]))
@@ -136,7 +136,7 @@ func refreshSegmentsCommand(t *command.Tool) *cobra.Command {
 
 // refreshSegments starts a build and follows it to its end.
 func refreshSegments(ctx context.Context, t *command.Tool, c *client.Client, asJSON bool) error {
-	job, err := c.RefreshSegments(ctx)
+	job, err := c.Segments().Refresh(ctx)
 	if err == nil && (job.ID == "" || job.State == "") {
 		err = fmt.Errorf("the answer is not what an Affinity engine sends about a build: %+v", job)
 	}
@@ -147,7 +147,7 @@ func refreshSegments(ctx context.Context, t *command.Tool, c *client.Client, asJ
 	id := job.ID
 	c = t.Patient(c)
 	err = command.WatchJob(ctx, t, func() (render.Progress, error) {
-		list, err := c.Segments(ctx)
+		list, err := c.Segments().List(ctx)
 		if err != nil {
 			return render.Progress{}, err
 		}
@@ -210,14 +210,14 @@ func exportSegmentCommand(t *command.Tool) *cobra.Command {
 
 // exportSegment starts an export and follows it to its end.
 func exportSegment(ctx context.Context, t *command.Tool, c *client.Client, name string) (job api.SegmentExport, err error) {
-	if job, err = c.ExportSegment(ctx, name); err != nil {
+	if job, err = c.Segments().StartExport(ctx, name); err != nil {
 		return job, err
 	}
 	fmt.Fprintf(t.Err, "export %s is under way\n", cli.Printable(job.ID))
 	id := job.ID
 	c = t.Patient(c)
 	err = command.WatchJob(ctx, t, func() (_ render.Progress, err error) {
-		job, err = c.SegmentExport(ctx, id)
+		job, err = c.Segments().Export(ctx, id)
 		return render.Progress{State: job.State, Wait: api.Wait{Place: job.Place}}, err
 	})
 	switch {
@@ -243,5 +243,5 @@ func downloadSegment(ctx context.Context, t *command.Tool, c *client.Client, job
 		defer func() { err = errors.Join(err, file.Close()) }()
 		to = file
 	}
-	return c.SegmentFile(ctx, job.ID, *job.Users, to)
+	return c.Segments().File(ctx, job.ID, *job.Users, to)
 }

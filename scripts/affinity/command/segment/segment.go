@@ -77,7 +77,7 @@ func querySegmentCommand(t *command.Tool) *cobra.Command {
 func querySegment(ctx context.Context, t *command.Tool, c *client.Client, query api.SegmentQuery, all, asJSON bool) error {
 	for {
 		var raw []byte
-		page, err := c.QuerySegment(client.WithRawAnswer(ctx, &raw), query)
+		page, err := c.Segments().Query(client.WithRawAnswer(ctx, &raw), query)
 		if err != nil {
 			return fmt.Errorf("query users: %w", err)
 		}
@@ -135,7 +135,7 @@ func histogramCommand(t *command.Tool) *cobra.Command {
 				return err
 			}
 			var raw []byte
-			h, err := c.Histogram(client.WithRawAnswer(cmd.Context(), &raw), facet, value, halfLife)
+			h, err := c.Segments().Histogram(client.WithRawAnswer(cmd.Context(), &raw), facet, value, halfLife)
 			if err != nil {
 				return fmt.Errorf("histogram of %s: %w", cli.Printable(args[0]), err)
 			}
@@ -170,7 +170,7 @@ func saveSegmentCommand(t *command.Tool) *cobra.Command {
 				return err
 			}
 			var raw []byte
-			saved, err := checkSegment(c.SaveSegment(client.WithRawAnswer(cmd.Context(), &raw), args[0], condition, !replace))
+			saved, err := checkSegment(c.Segments().Save(client.WithRawAnswer(cmd.Context(), &raw), args[0], condition, !replace))
 			if err != nil {
 				return fmt.Errorf("save segment %s: %w", cli.Printable(args[0]), err)
 			}

@@ -40,7 +40,7 @@ func Values(t *command.Tool) *cobra.Command {
 				return err
 			}
 			var raw []byte
-			values, err := c.Values(client.WithRawAnswer(cmd.Context(), &raw), facet, limit, sample)
+			values, err := c.Segments().Values(client.WithRawAnswer(cmd.Context(), &raw), facet, limit, sample)
 			if err != nil {
 				return fmt.Errorf("list values of %s: %w", cli.Printable(facet), err)
 			}

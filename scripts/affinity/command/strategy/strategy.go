@@ -57,12 +57,11 @@ func Command(t *command.Tool) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			options := client.SetOptions{Note: note}
 			if cmd.Flags().Changed("if-version") {
-				err = c.SetStrategyIf(cmd.Context(), strategy, note, ifVersion)
-			} else {
-				err = c.SetNotedStrategyJSON(cmd.Context(), strategy, note)
+				options.If = &ifVersion
 			}
-			if err != nil {
+			if err := c.Strategies().SetJSON(cmd.Context(), strategy, options); err != nil {
 				return fmt.Errorf("set the strategy: %w", err)
 			}
 			_, err = fmt.Fprintln(t.Out, "the strategy is set: reads use it within 5 s, and stored profiles follow (affinity recompute watch)")
@@ -83,9 +82,9 @@ func printStrategy(ctx context.Context, c *client.Client, out io.Writer, version
 	var raw []byte
 	var err error
 	if ctx := client.WithRawAnswer(ctx, &raw); version == 0 {
-		_, err = c.Strategy(ctx)
+		_, err = c.Strategies().Get(ctx)
 	} else {
-		_, err = c.StrategyVersion(ctx, version)
+		_, err = c.Strategies().Version(ctx, version)
 	}
 	if err != nil {
 		return fmt.Errorf("get the strategy: %w", err)
@@ -125,7 +124,7 @@ func previewCommand(t *command.Tool) *cobra.Command {
 
 func preview(ctx context.Context, c *client.Client, out io.Writer, request api.PreviewRequest, asJSON bool) error {
 	var raw []byte
-	p, err := c.PreviewStrategy(client.WithRawAnswer(ctx, &raw), request)
+	p, err := c.Strategies().Preview(client.WithRawAnswer(ctx, &raw), request)
 	if err != nil {
 		return fmt.Errorf("preview the strategy: %w", err)
 	}

@@ -120,7 +120,7 @@ func withSuggestions(aliases map[string]map[string]string, list []vocabulary.Sug
 
 // strategyOrNone returns the app's strategy, or an empty one if it has none.
 func strategyOrNone(ctx context.Context, c *client.Client) (api.Strategy, error) {
-	s, err := c.Strategy(ctx)
+	s, err := c.Strategies().Get(ctx)
 	if command.StatusOf(err) == http.StatusNotFound {
 		return api.Strategy{}, nil
 	}

@@ -30,7 +30,7 @@ func versionsCommand(t *command.Tool) *cobra.Command {
 				return err
 			}
 			var raw []byte
-			list, err := c.StrategyVersions(client.WithRawAnswer(cmd.Context(), &raw))
+			list, err := c.Strategies().Versions(client.WithRawAnswer(cmd.Context(), &raw))
 			if err != nil {
 				return fmt.Errorf("list the versions of the strategy: %w", err)
 			}
@@ -78,7 +78,7 @@ type side struct {
 
 func diffVersions(ctx context.Context, t *command.Tool, c *client.Client, args []string, asJSON bool) error {
 	for len(args) < 2 {
-		list, err := c.StrategyVersions(ctx)
+		list, err := c.Strategies().Versions(ctx)
 		if err != nil {
 			return fmt.Errorf("list the versions of the strategy: %w", err)
 		}
@@ -108,7 +108,7 @@ func diffVersions(ctx context.Context, t *command.Tool, c *client.Client, args [
 // readSide reads the strategy that an argument names.
 func readSide(ctx context.Context, t *command.Tool, c *client.Client, arg string) (side, error) {
 	if n, err := strconv.ParseInt(arg, 10, 64); err == nil {
-		s, err := c.StrategyVersion(ctx, n)
+		s, err := c.Strategies().Version(ctx, n)
 		if err != nil {
 			return side{}, fmt.Errorf("read version %d of the strategy: %w", n, err)
 		}
@@ -158,7 +158,7 @@ func restoreCommand(t *command.Tool) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := c.RestoreStrategy(cmd.Context(), n); err != nil {
+			if err := c.Strategies().Restore(cmd.Context(), n, nil); err != nil {
 				return fmt.Errorf("restore version %d of the strategy: %w", n, err)
 			}
 			_, err = fmt.Fprintf(t.Out, "the strategy is that of version %d again: reads use it within 5 s, and stored profiles follow "+

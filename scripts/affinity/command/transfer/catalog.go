@@ -113,7 +113,7 @@ func listObjects(ctx context.Context, c *client.Client, out io.Writer, index str
 	all, most := api.Objects{ObjectIDs: []string{}}, q.Limit
 	for len(all.ObjectIDs) < most {
 		q.Limit = min(most-len(all.ObjectIDs), api.MaxObjects)
-		page, err := c.Objects(ctx, index, q)
+		page, err := c.Catalog().List(ctx, index, q)
 		if err != nil {
 			return fmt.Errorf("list objects of %s: %w", cli.Printable(index), err)
 		}
@@ -146,7 +146,7 @@ func showObjectCommand(t *command.Tool) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			object, err := c.Object(cmd.Context(), index, args[0])
+			object, err := c.Catalog().Get(cmd.Context(), index, args[0])
 			if err != nil {
 				return fmt.Errorf("show object %s of %s: %w", cli.Printable(args[0]), cli.Printable(index), err)
 			}

@@ -348,7 +348,7 @@ func sendStrategy(ctx context.Context, t *command.Tool, c *client.Client, strate
 		}
 		return nil
 	}
-	if err := t.Patient(c).SetStrategyJSON(ctx, strategy); err != nil {
+	if err := t.Patient(c).Strategies().SetJSON(ctx, strategy, client.SetOptions{}); err != nil {
 		return fmt.Errorf("set the strategy: %w", err)
 	}
 	return nil

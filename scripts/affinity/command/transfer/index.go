@@ -37,7 +37,7 @@ func indexShowCommand(t *command.Tool) *cobra.Command {
 				return err
 			}
 			var raw []byte
-			if _, err := c.Settings(client.WithRawAnswer(cmd.Context(), &raw), args[0]); err != nil {
+			if _, err := c.Catalog().Settings(client.WithRawAnswer(cmd.Context(), &raw), args[0]); err != nil {
 				return fmt.Errorf("get the settings of %s: %w", cli.Printable(args[0]), err)
 			}
 			return command.PrintIndented(t.Out, raw)
@@ -89,7 +89,7 @@ func indexBandsCommand(t *command.Tool) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			settings, err := c.Settings(cmd.Context(), args[0])
+			settings, err := c.Catalog().Settings(cmd.Context(), args[0])
 			if err != nil {
 				return fmt.Errorf("get the settings of %s: %w", cli.Printable(args[0]), err)
 			}
@@ -130,7 +130,7 @@ func parseBands(args []string) (map[string][]float64, error) {
 
 // setSettings sets settings of an index, and says when they hold.
 func setSettings(t *command.Tool, cmd *cobra.Command, c *client.Client, index string, s api.Settings) error {
-	if _, err := c.SetSettings(cmd.Context(), index, s); err != nil {
+	if _, err := c.Catalog().SetSettings(cmd.Context(), index, s); err != nil {
 		return fmt.Errorf("set the settings of %s: %w", cli.Printable(index), err)
 	}
 	fmt.Fprintln(t.Out, "the settings are set: new events follow within 5 s")

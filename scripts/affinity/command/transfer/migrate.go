@@ -197,11 +197,11 @@ func (m *migration) strategy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	theirs, err := personalization.Strategy(ctx)
+	theirs, err := personalization.Strategies().Get(ctx)
 	if err != nil {
 		return ofAlgolia("read Algolia's strategy in the region "+m.from.region, err)
 	}
-	ours, err := m.to.Strategy(ctx)
+	ours, err := m.to.Strategies().Get(ctx)
 	if err != nil {
 		return fmt.Errorf("read the engine's strategy: %w", err)
 	}
@@ -221,7 +221,7 @@ func (m *migration) strategy(ctx context.Context) error {
 	if m.dryRun {
 		return nil
 	}
-	if err := m.to.SetStrategy(ctx, theirs); err != nil {
+	if err := m.to.Strategies().Set(ctx, theirs); err != nil {
 		return fmt.Errorf("set the strategy: %w", err)
 	}
 	return nil
@@ -229,11 +229,11 @@ func (m *migration) strategy(ctx context.Context) error {
 
 // facets copies attributesForFaceting.
 func (m *migration) facets(ctx context.Context, search *client.Client, index string) error {
-	theirs, err := search.Settings(ctx, index)
+	theirs, err := search.Catalog().Settings(ctx, index)
 	if err != nil {
 		return ofAlgolia("read Algolia's settings of "+index, err)
 	}
-	ours, err := m.to.Settings(ctx, index)
+	ours, err := m.to.Catalog().Settings(ctx, index)
 	if err != nil {
 		return fmt.Errorf("read the engine's settings of %s: %w", index, err)
 	}
@@ -252,7 +252,7 @@ func (m *migration) facets(ctx context.Context, search *client.Client, index str
 	if m.dryRun {
 		return nil
 	}
-	if _, err := m.to.SetSettings(ctx, index, api.Settings{AttributesForFaceting: theirs.AttributesForFaceting}); err != nil {
+	if _, err := m.to.Catalog().SetSettings(ctx, index, api.Settings{AttributesForFaceting: theirs.AttributesForFaceting}); err != nil {
 		return fmt.Errorf("set attributesForFaceting of %s: %w", index, err)
 	}
 	return nil

@@ -125,7 +125,7 @@ func compareAll(ctx context.Context, t *command.Tool, engine *client.Client, o c
 
 // profileOf reads a profile, and reports whether the user is known.
 func profileOf(ctx context.Context, c *client.Client, user string) (api.PersonalizationProfile, bool, error) {
-	p, err := c.PersonalizationProfile(ctx, user)
+	p, err := c.Profiles().Personalization(ctx, user)
 	if command.StatusOf(err) == http.StatusNotFound {
 		return p, false, nil
 	}

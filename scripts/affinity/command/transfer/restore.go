@@ -104,7 +104,7 @@ func restoreDump(ctx context.Context, t *command.Tool, c *client.Client, o resto
 func setDumped(ctx context.Context, c *client.Client, strategy json.RawMessage, replace bool) error {
 	if !replace {
 		var present []byte
-		s, err := c.Strategy(client.WithRawAnswer(ctx, &present))
+		s, err := c.Strategies().Get(client.WithRawAnswer(ctx, &present))
 		if err != nil {
 			return err
 		}
@@ -116,5 +116,5 @@ func setDumped(ctx context.Context, c *client.Client, strategy json.RawMessage, 
 			return errors.New("the app has another strategy: --replace sets that of the dump")
 		}
 	}
-	return c.SetStrategyJSON(ctx, strategy)
+	return c.Strategies().SetJSON(ctx, strategy, client.SetOptions{})
 }

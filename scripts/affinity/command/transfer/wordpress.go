@@ -138,7 +138,7 @@ func syncWordPress(ctx context.Context, t *command.Tool, c *client.Client, o wor
 		return err
 	}
 	sum, err := wordpress.Sync(ctx, wordpress.Options{
-		Site: site, Engine: c.WithRetry(retry), Target: target, State: o.state,
+		Site: site, Engine: c.WithRetry(retry).Catalog(), Target: target, State: o.state,
 		PerPage: o.perPage, Full: o.full, AllowMassDeletion: o.allowMassDeletion, Warn: warn,
 		Progress: func(what string, done, total int) {
 			progress.Set(fmt.Sprintf("%s: %d of %d", what, done, max(done, total)), float64(done)/float64(max(done, total, 1)))
@@ -157,11 +157,11 @@ func syncWordPress(ctx context.Context, t *command.Tool, c *client.Client, o wor
 // defineFeed defines a feed of the posts, unless the app has one of that name: its
 // operator may have changed it since.
 func defineFeed(ctx context.Context, t *command.Tool, c *client.Client, name, index string) error {
-	feed, err := c.Feed(ctx, name)
+	feed, err := c.Feeds().Get(ctx, name)
 	switch {
 	case command.StatusOf(err) == http.StatusNotFound:
 		request := api.FeedRequest{Index: index, Date: "publishedAt", Format: "wordpress"}
-		if _, err := c.SetFeed(ctx, name, request); err != nil {
+		if _, err := c.Feeds().Set(ctx, name, request); err != nil {
 			return fmt.Errorf("define the feed %s: %w", name, err)
 		}
 		fmt.Fprintf(t.Err, "the feed %s is defined: GET /1/feeds/%s/latest and /suggested\n", cli.Printable(name), cli.Printable(name))

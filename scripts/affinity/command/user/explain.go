@@ -53,7 +53,7 @@ func Explain(t *command.Tool) *cobra.Command {
 
 func explain(ctx context.Context, c *client.Client, out io.Writer, user string, q api.ExplainQuery, asJSON bool) error {
 	var raw []byte
-	x, err := c.Explain(client.WithRawAnswer(ctx, &raw), user, q)
+	x, err := c.Profiles().Explain(client.WithRawAnswer(ctx, &raw), user, q)
 	if err != nil {
 		return fmt.Errorf("explain %s: %w", user, err)
 	}

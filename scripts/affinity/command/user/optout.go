@@ -32,7 +32,7 @@ func setOptOutCommand(t *command.Tool) *cobra.Command {
 			for _, name := range types {
 				request.EventTypes = append(request.EventTypes, event.Type(name))
 			}
-			return c.OptOut(ctx, user, request)
+			return c.Profiles().OptOut(ctx, user, request)
 		})
 	cmd.Long = "Delete a user's past, and drop their events from now on: of all types, or of those in --type. Reads answer as for an\n" +
 		"unknown user if the user is out of all types. The engine counts dropped events with refused ones.\n" +
@@ -53,7 +53,7 @@ func setOptOutCommand(t *command.Tool) *cobra.Command {
 func clearOptOutCommand(t *command.Tool) *cobra.Command {
 	cmd := optOutOf(t, "clear USER", "End a user's opt-out; what they do from now on counts",
 		func(ctx context.Context, c *client.Client, user string) (api.OptOut, error) {
-			return c.OptIn(ctx, user)
+			return c.Profiles().OptIn(ctx, user)
 		})
 	cmd.Example = "  affinity optout clear ann"
 	return cmd
@@ -62,7 +62,7 @@ func clearOptOutCommand(t *command.Tool) *cobra.Command {
 func showOptOutCommand(t *command.Tool) *cobra.Command {
 	cmd := optOutOf(t, "show USER", "Show which types of events a user is out of",
 		func(ctx context.Context, c *client.Client, user string) (api.OptOut, error) {
-			return c.GetOptOut(ctx, user)
+			return c.Profiles().OptedOut(ctx, user)
 		})
 	cmd.Example = "  affinity optout show ann"
 	return cmd

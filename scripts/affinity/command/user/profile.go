@@ -60,7 +60,7 @@ func Profile(t *command.Tool) *cobra.Command {
 
 func showProfile(ctx context.Context, c *client.Client, out io.Writer, user string, q api.ProfileQuery, asJSON bool) error {
 	var raw []byte
-	p, err := c.Profile(client.WithRawAnswer(ctx, &raw), user, q)
+	p, err := c.Profiles().Get(client.WithRawAnswer(ctx, &raw), user, q)
 	if command.StatusOf(err) == http.StatusNotFound {
 		return command.NoProfile(c, user, err)
 	}

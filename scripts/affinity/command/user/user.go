@@ -43,7 +43,7 @@ func recentUsersCommand(t *command.Tool) *cobra.Command {
 				return err
 			}
 			var raw []byte
-			answer, err := c.RecentUsers(client.WithRawAnswer(cmd.Context(), &raw), limit)
+			answer, err := c.Profiles().RecentUsers(client.WithRawAnswer(cmd.Context(), &raw), limit)
 			if err != nil {
 				return fmt.Errorf("list recent users: %w", err)
 			}
@@ -82,7 +82,7 @@ func deleteUserCommand(t *command.Tool) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			answer, err := c.DeleteProfile(cmd.Context(), args[0])
+			answer, err := c.Profiles().Delete(cmd.Context(), args[0])
 			if err != nil {
 				return fmt.Errorf("delete user %s: %w", cli.Printable(args[0]), err)
 			}
@@ -133,7 +133,7 @@ func readUsers(cmd *cobra.Command, t *command.Tool, q api.UsersQuery) (api.Users
 	list := api.Users{Users: []api.ListedUser{}, Cursor: q.Cursor}
 	err = command.ReadPages(q.Limit, api.MaxProfiles, func(limit int) (int, bool, error) {
 		q.Limit, q.Cursor = limit, list.Cursor
-		page, err := c.Users(cmd.Context(), q)
+		page, err := c.Profiles().Users(cmd.Context(), q)
 		list.Users, list.Faulty, list.Cursor = append(list.Users, page.Users...), append(list.Faulty, page.Faulty...), page.Cursor
 		return len(list.Users), page.Cursor != "", err
 	})
