@@ -324,14 +324,15 @@ func (c *reads[K, V]) join(ctx context.Context, a Ask[K, V], j judgement, found 
 	guess := a.Guess && j.unknown
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	now := c.now() // another call may have begun to read since this one looked
 	for n, i := range j.wanted {
 		k := a.Keys[i]
 		// A read that has begun long ago may not have seen a change that this call must see.
-		if p := c.running[k]; p != nil && c.fresh(j.now-p.began) {
+		if p := c.running[k]; p != nil && c.fresh(now-p.began) {
 			all[n] = p
 			continue
 		}
-		if e := c.known(k); e != nil && e != found[i] && within(j.now, e.began, c.Fresh) && (a.Usable == nil || a.Usable(e.Value)) {
+		if e := c.known(k); e != nil && e != found[i] && within(now, e.began, c.Fresh) && (a.Usable == nil || a.Usable(e.Value)) {
 			found[i] = e
 			continue
 		}
@@ -339,7 +340,7 @@ func (c *reads[K, V]) join(ctx context.Context, a Ask[K, V], j judgement, found 
 			return nil, nil, ErrBusy
 		}
 		if mine == nil {
-			mine, made = &read{began: j.now, guess: guess, done: make(chan struct{})}, make([]pending[V], len(j.wanted)-n)
+			mine, made = &read{began: now, guess: guess, done: make(chan struct{})}, make([]pending[V], len(j.wanted)-n)
 		}
 		if c.Own != nil {
 			k = c.Own(k)

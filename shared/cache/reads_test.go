@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -54,9 +55,11 @@ func (r *reader) count() int {
 	return r.calls
 }
 
-// each runs a test in a bubble, whose clock does not wait, for each storage.
+// each runs a test in a bubble, whose clock does not wait, for each storage. Who looks at the
+// clock later sees a later time.
 func each(t *testing.T, o Options[string, int], test func(t *testing.T, c *reads[string, int], r *reader)) {
-	o.Fresh, o.Now = time.Second, time.Now
+	var looks atomic.Int64
+	o.Fresh, o.Now = time.Second, func() time.Time { return time.Now().Add(time.Duration(looks.Add(1))) }
 	o.Size = func(k string, v int) int { return len(k) + v }
 	if o.Bytes == 0 {
 		o.Bytes = 1 << 20
@@ -180,6 +183,28 @@ func TestConcurrentCallsShareReads(t *testing.T) {
 		}
 		if len(r.reads) != 21 {
 			t.Errorf("%d keys were read, want 21", len(r.reads))
+		}
+	})
+}
+
+// A call that has looked before another one, and is slower, joins the read of that one.
+func TestSlowerCallJoins(t *testing.T) {
+	each(t, Options[string, int]{}, func(t *testing.T, c *reads[string, int], r *reader) {
+		r.gate = make(chan struct{})
+		now, looked, other := c.Now, false, make(chan error, 1)
+		c.Now = func() time.Time {
+			at := now()
+			if !looked {
+				looked = true
+				go func() { _, err := getAll(t.Context(), c, r, "a"); other <- err }()
+				synctest.Wait()
+				close(r.gate)
+			}
+			return at
+		}
+		want(t, c, r, 1, "a")
+		if err := <-other; err != nil {
+			t.Error(err)
 		}
 	})
 }
