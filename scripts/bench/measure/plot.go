@@ -1,126 +1,151 @@
 package measure
 
 import (
+	"bytes"
+	"cmp"
+	"encoding/xml"
 	"fmt"
-	"image/color"
 	"io"
 	"math"
+	"slices"
 	"strconv"
-
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/font"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-const plotWidth, plotHeight = 6.5 * vg.Inch, 4 * vg.Inch
+// The measures of a plot, in px.
+const (
+	plotWidth, plotHeight                     = 720, 440
+	plotLeft, plotTop, plotRight, plotBottom  = 80, 48, 24, 56
+	legendLeft, legendTop, legendRow, markAt  = plotLeft + 12, plotTop + 16, 18, 14
+	gray, darkGray, plain, dashed, markRadius = "#e0e0e0", "#555", "", "6 3", 4
+)
 
 // looks of the lines, in colors for the color-blind. Compact values are dashed:
-// they often lie on top of JSON.
+// they often lie on top of JSON. filled marks tell lines of near colors apart.
 var looks = map[string]struct {
-	color  color.RGBA
-	dashes []vg.Length
-	shape  draw.GlyphDrawer
+	color, dashes string
+	filled        bool
 }{
-	NarrowJSON:    {color.RGBA{R: 0xd5, G: 0x5e, A: 0xff}, nil, draw.RingGlyph{}},
-	NarrowCompact: {color.RGBA{R: 0xe6, G: 0x9f, A: 0xff}, dashed, draw.CircleGlyph{}},
-	NarrowProto:   {color.RGBA{R: 0x80, G: 0x80, B: 0x80, A: 0xff}, dashed, draw.PlusGlyph{}},
-	NarrowGob:     {color.RGBA{A: 0xff}, nil, draw.TriangleGlyph{}},
-	WideJSON:      {color.RGBA{G: 0x72, B: 0xb2, A: 0xff}, nil, draw.SquareGlyph{}},
-	WideCompact:   {color.RGBA{R: 0x56, G: 0xb4, B: 0xe9, A: 0xff}, dashed, draw.BoxGlyph{}},
-	WideClient:    {color.RGBA{R: 0xcc, G: 0x79, B: 0xa7, A: 0xff}, nil, draw.CrossGlyph{}},
-	History:       {color.RGBA{G: 0x9e, B: 0x73, A: 0xff}, nil, draw.PyramidGlyph{}},
+	NarrowJSON:    {"#d55e00", plain, false},
+	NarrowCompact: {"#e69f00", dashed, true},
+	NarrowProto:   {"#808080", dashed, false},
+	NarrowGob:     {"#000000", plain, false},
+	WideJSON:      {"#0072b2", plain, false},
+	WideCompact:   {"#56b4e9", dashed, true},
+	WideClient:    {"#cc79a7", plain, false},
+	History:       {"#009e73", plain, true},
 }
 
-var dashed = []vg.Length{vg.Points(6), vg.Points(3)}
+type point struct{ x, y float64 }
 
-// plot draws a scenario as SVG.
+// plot draws a scenario as SVG: the number of events on the x axis, seconds on the y axis,
+// both logarithmic, and a line per schema.
 func (r SchemasReport) plot(scenario string, out io.Writer) error {
-	p, err := r.drawing(scenario)
-	if err != nil {
-		return err
-	}
-	canvas := vgsvg.New(plotWidth, plotHeight)
-	p.Draw(draw.New(canvas))
-	_, err = canvas.WriteTo(out)
-	return err
-}
-
-// drawing is the plot of a scenario: the number of events on the x axis, seconds on
-// the y axis, both logarithmic, and a line per schema.
-func (r SchemasReport) drawing(scenario string) (*plot.Plot, error) {
-	lines := map[string]plotter.XYs{}
+	lines := map[string][]point{}
+	var all []SchemaResult
 	low, high := math.Inf(1), 0.0
-	var results []SchemaResult
 	for _, x := range r.Results {
 		if x.Scenario != scenario {
 			continue
 		}
 		seconds := max(x.Seconds, 1e-6) // the logarithm of 0 does not exist
 		low, high = min(low, seconds), max(high, seconds)
-		lines[x.Schema] = append(lines[x.Schema], plotter.XY{X: float64(x.Users * x.Events), Y: seconds})
-		results = append(results, x)
+		lines[x.Schema] = append(lines[x.Schema], point{float64(x.Users * x.Events), seconds})
+		all = append(all, x)
 	}
-	p := axes(results)
-	p.Y.Tick.Marker, p.Y.Min, p.Y.Max = decades(low, high)
+	events := func(x SchemaResult) int { return x.Users * x.Events }
+	most := slices.MaxFunc(all, func(a, b SchemaResult) int { return cmp.Compare(events(a), events(b)) })
+	fewest := slices.MinFunc(all, func(a, b SchemaResult) int { return cmp.Compare(events(a), events(b)) })
+	d := drawing{
+		x: logAxis{float64(events(fewest)) / 1.1, float64(events(most)) * 1.1, plotLeft, plotWidth - plotRight},
+		y: logAxis{decade(low), 10 * decade(high), plotHeight - plotBottom, plotTop},
+	}
+	title := fmt.Sprintf("%s: %d users", all[0].Scenario, all[0].Users)
+	if all[0].Users != all[len(all)-1].Users {
+		title = fmt.Sprintf("%s: %d events a user", all[0].Scenario, all[0].Events)
+	}
+	d.begin(title, all)
+	row := 0
 	for _, name := range CompareSchemas {
-		if lines[name] == nil {
-			continue
+		if lines[name] != nil {
+			d.line(name, lines[name], row)
+			row++
 		}
-		line, points, err := plotter.NewLinePoints(lines[name])
-		if err != nil {
-			return nil, fmt.Errorf("plot %s: %w", name, err)
-		}
-		look := looks[name]
-		line.Color, line.Width, line.Dashes = look.color, vg.Points(1.5), look.dashes
-		points.Color, points.Shape = look.color, look.shape
-		p.Add(line, points)
-		p.Legend.Add(name, line, points)
 	}
-	return p, nil
+	d.WriteString("</svg>\n")
+	_, err := out.Write(d.Bytes())
+	return err
 }
 
-// axes is the plot of a scenario without its lines.
-func axes(results []SchemaResult) *plot.Plot {
-	p := plot.New()
-	first, last := results[0], results[len(results)-1]
-	p.Title.Text = fmt.Sprintf("%s: %d users", first.Scenario, first.Users)
-	if first.Users != last.Users {
-		p.Title.Text = fmt.Sprintf("%s: %d events a user", first.Scenario, first.Events)
-	}
-	p.X.Label.Text, p.Y.Label.Text = "events of all users", "seconds"
-	p.X.Scale, p.Y.Scale = plot.LogScale{}, plot.LogScale{}
-	var ticks plot.ConstantTicks
-	for _, x := range results {
-		n := x.Users * x.Events
-		if len(ticks) == 0 || ticks[len(ticks)-1].Value != float64(n) {
-			ticks = append(ticks, plot.Tick{Value: float64(n), Label: strconv.Itoa(n)})
-		}
-	}
-	p.X.Tick.Marker = ticks
-	p.X.Min, p.X.Max = ticks[0].Value/1.1, ticks[len(ticks)-1].Value*1.1
-	grid := plotter.NewGrid()
-	grid.Vertical.Color, grid.Horizontal.Color = color.Gray{Y: 224}, color.Gray{Y: 224}
-	p.Add(grid)
-	p.Legend.Top, p.Legend.Left, p.Legend.XOffs, p.Legend.YOffs = true, true, vg.Points(6), -vg.Points(6)
-	for _, style := range []*font.Font{&p.X.Tick.Label.Font, &p.Y.Tick.Label.Font, &p.Legend.TextStyle.Font} {
-		style.Size = vg.Points(9)
-	}
-	return p
+// decade returns the power of ten at or below a number.
+func decade(n float64) float64 { return math.Pow10(int(math.Floor(math.Log10(n)))) }
+
+// logAxis maps numbers to px.
+type logAxis struct{ low, high, from, to float64 }
+
+func (a logAxis) at(n float64) float64 {
+	return a.from + (a.to-a.from)*math.Log(n/a.low)/math.Log(a.high/a.low)
 }
 
-// decades returns the ticks of an axis from the power of ten below low to the one
-// above high, and its ends.
-func decades(low, high float64) (ticks plot.ConstantTicks, from, to float64) {
-	first, last := int(math.Floor(math.Log10(low))), int(math.Floor(math.Log10(high)))+1
-	for n := first; n <= last; n++ {
-		power := math.Pow10(n)
-		ticks = append(ticks, plot.Tick{Value: power, Label: strconv.FormatFloat(power, 'f', -1, 64)})
-		for i := 2; i < 10 && n < last; i++ {
-			ticks = append(ticks, plot.Tick{Value: power * float64(i)})
+type drawing struct {
+	bytes.Buffer
+	x, y logAxis
+}
+
+func (d *drawing) text(x, y float64, anchor, text string) {
+	fmt.Fprintf(d, `<text x="%.1f" y="%.1f" text-anchor="%s" fill="%s">`, x, y, anchor, darkGray)
+	_ = xml.EscapeText(d, []byte(text)) // a buffer does not fail
+	d.WriteString("</text>\n")
+}
+
+func (d *drawing) rule(x1, y1, x2, y2 float64) {
+	fmt.Fprintf(d, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="%s"/>`+"\n", x1, y1, x2, y2, gray)
+}
+
+// begin draws the title and the axes.
+func (d *drawing) begin(title string, all []SchemaResult) {
+	fmt.Fprintf(d, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+"\n",
+		plotWidth, plotHeight, plotWidth, plotHeight)
+	d.WriteString(`<rect width="100%" height="100%" fill="#fff"/>` + "\n")
+	d.text((d.x.from+d.x.to)/2, 28, "middle", title)
+	d.text((d.x.from+d.x.to)/2, plotHeight-16, "middle", "events of all users")
+	d.text(d.x.from, plotTop-10, "end", "seconds")
+	ticks := map[int]bool{}
+	for _, x := range all {
+		if n := x.Users * x.Events; !ticks[n] {
+			ticks[n] = true
+			at := d.x.at(float64(n))
+			d.rule(at, d.y.from, at, d.y.to)
+			d.text(at, d.y.from+18, "middle", strconv.Itoa(n))
 		}
 	}
-	return ticks, math.Pow10(first), math.Pow10(last)
+	for n := d.y.low; n <= d.y.high*1.001; n *= 10 {
+		at := d.y.at(n)
+		d.rule(d.x.from, at, d.x.to, at)
+		d.text(d.x.from-8, at+4, "end", strconv.FormatFloat(n, 'g', 3, 64))
+	}
+}
+
+// line draws the line of a schema, and its row of the legend.
+func (d *drawing) line(name string, points []point, row int) {
+	look := looks[name]
+	stroke := fmt.Sprintf(`stroke="%s" stroke-width="1.5" stroke-dasharray="%s"`, look.color, look.dashes)
+	fill := "#fff"
+	if look.filled {
+		fill = look.color
+	}
+	mark := func(x, y float64) {
+		fmt.Fprintf(d, `<circle cx="%.1f" cy="%.1f" r="%d" fill="%s" stroke="%s"/>`+"\n", x, y, markRadius, fill, look.color)
+	}
+	d.WriteString(`<polyline fill="none" ` + stroke + ` points="`)
+	for _, p := range points {
+		fmt.Fprintf(d, "%.1f,%.1f ", d.x.at(p.x), d.y.at(p.y))
+	}
+	d.WriteString(`"/>` + "\n")
+	for _, p := range points {
+		mark(d.x.at(p.x), d.y.at(p.y))
+	}
+	at := float64(legendTop + legendRow*row)
+	fmt.Fprintf(d, `<line x1="%d" y1="%.1f" x2="%d" y2="%.1f" %s/>`+"\n", legendLeft, at, legendLeft+2*markAt, at, stroke)
+	mark(legendLeft+markAt, at)
+	d.text(legendLeft+2*markAt+8, at+4, "start", name)
 }
