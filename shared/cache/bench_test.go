@@ -18,28 +18,27 @@ func BenchmarkLookups(b *testing.B) {
 		from unique.Handle[string]
 		id   string
 	}
-	type object struct{ filters *int }
 	seed, from := maphash.MakeSeed(), unique.Make("shop,products")
 	hash := func(k key) uint64 { return maphash.String(seed, k.id) }
-	size := func(key, object) int { return 60 }
+	size := func(key, *int) int { return 60 }
 	for _, catalog := range []int{1_000, 10_000, 100_000} {
 		t := newTable(1<<30, hash, size)
-		m := entries[key, object]{NewSized(1<<30, func(key, *Entry[object]) int { return 60 })}
-		typed := otter.Must(&otter.Options[key, *Entry[object]]{
-			MaximumWeight: 1 << 30, Weigher: func(key, *Entry[object]) uint32 { return 300 }, Clock: still{}, Logger: &otter.NoopLogger{},
+		m := entries[key, *int]{NewSized(1<<30, func(key, *Entry[*int]) int { return 60 })}
+		typed := otter.Must(&otter.Options[key, *Entry[*int]]{
+			MaximumWeight: 1 << 30, Weigher: func(key, *Entry[*int]) uint32 { return 300 }, Clock: still{}, Logger: &otter.NoopLogger{},
 		})
 		keys := make([]key, catalog)
 		for i, n := range rand.New(rand.NewPCG(1, 2)).Perm(catalog) {
 			keys[i] = key{from, fmt.Sprintf("product-%07d", n)}
-			t.put(keys[i], Entry[object]{})
-			m.put(keys[i], Entry[object]{})
-			typed.Set(keys[i], &Entry[object]{})
+			t.put(keys[i], Entry[*int]{})
+			m.put(keys[i], Entry[*int]{})
+			typed.Set(keys[i], &Entry[*int]{})
 		}
 		asked := make([]key, catalog) // with texts of their own, as a request has them
 		for i, n := range rand.New(rand.NewPCG(3, 4)).Perm(catalog) {
 			asked[i] = key{from, fmt.Sprintf("product-%07d", n)}
 		}
-		into := make([]*Entry[object], candidates)
+		into := make([]*Entry[*int], candidates)
 		run := func(name string, all func(keys []key)) {
 			b.Run(fmt.Sprintf("%s/catalog=%d", name, catalog), func(b *testing.B) {
 				for i := 0; b.Loop(); i++ {

@@ -119,10 +119,6 @@ func (w *posWriter) blocks(blocks []Block) {
 	}
 }
 
-func appendText[T string | []byte](dst []byte, s T) []byte {
-	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
-}
-
 // ParseManifest parses what AppendBinary wrote. An empty b is the zero
 // manifest. The manifest shares no memory with b. The error is wire.ErrNewer for an
 // unknown format. Any other error means that b is damaged and the caller must
