@@ -92,7 +92,7 @@ func (b *builder) build(ctx context.Context, goos, goarch string) (string, error
 	}
 	_, err := output(ctx, b.root, []string{"GOOS=" + goos, "GOARCH=" + goarch, "CGO_ENABLED=0", "GOAMD64=v1", "GOARM64=v8.0",
 		"GOFLAGS=", "GOEXPERIMENT=", "GOWORK=off"},
-		"go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o", path, tool)
+		"go", "build", "-trimpath", "-tags=disable_grpc_modules", "-buildvcs=true", "-ldflags=-s -w", "-o", path, tool)
 	return path, err
 }
 

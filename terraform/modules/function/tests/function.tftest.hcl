@@ -35,6 +35,11 @@ run "private_by_default" {
   }
 
   assert {
+    condition     = google_cloudfunctions2_function.this.build_config[0].environment_variables == tomap({ GOFLAGS = "-tags=disable_grpc_modules" })
+    error_message = "The function is not built as scripts/check and releases are."
+  }
+
+  assert {
     condition     = google_cloudfunctions2_function.this.build_config[0].runtime == "go126" && google_cloudfunctions2_function.this.build_config[0].entry_point == "Ingest"
     error_message = "The function has another runtime or entry point."
   }
