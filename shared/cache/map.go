@@ -1,9 +1,9 @@
 // Package cache keeps in the memory of a process what it has read or computed. A Map is
-// bounded and holds values. A Reads reads them too: once for all who wait, again before they
-// are too old, and older ones serve while the store is slow.
+// bounded and holds values. A Reads also reads them: once for all calls that wait, and again
+// before they are too old. Older values serve while the store is slow.
 //
-// The bounds and the choice of what leaves are those of the library otter, behind one door.
-// Only a Table does without the library: it serves the thousands of lookups of one request.
+// The library otter holds the entries, and decides which leave. No other package imports it.
+// Only the objects of rankings lie in a table of our own: one request looks up thousands.
 package cache
 
 import (

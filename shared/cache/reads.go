@@ -63,8 +63,8 @@ type Options[K comparable, V any] struct {
 	// Paused learns when the calls of a group stop to wait for newer values, and why. nil:
 	// nobody does.
 	Paused func(ctx context.Context, group string, err error)
-	// Hash makes the Reads keep its values in a Table, which drops the oldest first. nil: in a
-	// Map.
+	// Hash makes the Reads keep its values in a table, for calls with very many keys. It drops
+	// the oldest values first. nil: in a Map.
 	Hash func(K) uint64
 	Now  func() time.Time
 }
