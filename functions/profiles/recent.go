@@ -134,7 +134,7 @@ func recentLimit(r *http.Request, absent, most int) (int, error) {
 
 // sample reads the sample of an app, the newest event first.
 func (h handler) sample(r *http.Request, app config.App, since time.Time) ([]store.RecentEvent, error) {
-	events, err := h.Store.Recent.Recent(r.Context(), app.ID, h.Now(), since, maxRecent)
+	events, err := h.Store.Recent.List(r.Context(), app.ID, h.Now(), since, maxRecent)
 	if err != nil {
 		return nil, fmt.Errorf("read recent events: %w", err)
 	}

@@ -104,7 +104,7 @@ func (c *changeList) listAt(ctx context.Context, app config.App, at time.Time, u
 	if len(missing) == 0 {
 		return nil
 	}
-	if err := c.store.Changes.AddChanges(ctx, app.ID, slot, missing); err != nil {
+	if err := c.store.Changes.Add(ctx, app.ID, slot, missing); err != nil {
 		return err
 	}
 	if len(app.Place().Write) > 1 {
@@ -112,7 +112,7 @@ func (c *changeList) listAt(ctx context.Context, app config.App, at time.Time, u
 		if err != nil {
 			return err
 		}
-		if err := other.env.store.Changes.AddChanges(ctx, app.ID, slot, missing); err != nil {
+		if err := other.env.store.Changes.Add(ctx, app.ID, slot, missing); err != nil {
 			return err
 		}
 	}

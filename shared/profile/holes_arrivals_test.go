@@ -212,7 +212,7 @@ func TestChangesAreListedInBothRegions(t *testing.T) {
 	} {
 		change()
 		for region, s := range map[string]*store.Store{"eu": tr.store, "us": tr.us} {
-			if listed, _, err := s.Changes.Changes(ctx, appID, cut, 0); err != nil || len(listed) != 1 {
+			if listed, _, err := s.Changes.List(ctx, appID, cut, 0); err != nil || len(listed) != 1 {
 				t.Errorf("%s: %s lists %v, %v", what, region, listed, err)
 			}
 		}

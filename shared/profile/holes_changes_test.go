@@ -28,7 +28,7 @@ func (s *harness) pack() packed {
 // the profile again if the user is listed since the cut.
 func (s *harness) expectFrom(p packed, events int, when string) {
 	s.t.Helper()
-	listed, _, err := s.store.Changes.Changes(ctx, appID, p.cut, 0)
+	listed, _, err := s.store.Changes.List(ctx, appID, p.cut, 0)
 	if err != nil {
 		s.t.Fatal(err)
 	}

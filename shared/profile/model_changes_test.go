@@ -46,7 +46,7 @@ func (w *simulation) listedSince(cut store.ChangeSlot) bool {
 		}
 	}
 	for _, s := range lists {
-		listed, _, err := s.Changes.Changes(ctx, w.appID, cut, 0)
+		listed, _, err := s.Changes.List(ctx, w.appID, cut, 0)
 		if err != nil {
 			w.t.Fatal(err)
 		}

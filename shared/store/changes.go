@@ -24,7 +24,7 @@ import (
 const changeSalts = 16
 
 // ChangeDays is how long entries are kept. Bigtable drops them then; a local stack
-// calls DropChanges.
+// calls Changes.Drop.
 const ChangeDays = 9
 
 // ChangeSlot is a stretch of SlotWidth of time, numbered from 1970.
@@ -58,9 +58,9 @@ func ChangesReach(since, latest ChangeSlot, now time.Time) bool {
 	return since > SlotOf(now.Add(time.Hour-ChangeDays*24*time.Hour)) && latest <= SlotOf(now)
 }
 
-// AddChanges adds users of an app to the list of a slot. A user who is there already
+// Add adds users of an app to the list of a slot. A user who is there already
 // stays there.
-func (s Changes) AddChanges(ctx context.Context, app string, slot ChangeSlot, users []string) error {
+func (s Changes) Add(ctx context.Context, app string, slot ChangeSlot, users []string) error {
 	b := newBulk(ctx)
 	b.retry = true
 	m := bigtable.NewMutation()
@@ -76,10 +76,10 @@ func (s Changes) AddChanges(ctx context.Context, app string, slot ChangeSlot, us
 	return nil
 }
 
-// Changes returns the users who are listed in a slot or a later one, each with the
+// List returns the users who are listed in a slot or a later one, each with the
 // latest of their slots. If there are more than limit it stops, and more is true: the
 // users are then some of them, in no order. A limit of 0 is none.
-func (s Changes) Changes(ctx context.Context, app string, since ChangeSlot, limit int) (users map[string]ChangeSlot, more bool, err error) {
+func (s Changes) List(ctx context.Context, app string, since ChangeSlot, limit int) (users map[string]ChangeSlot, more bool, err error) {
 	users = map[string]ChangeSlot{}
 	ranges := make(bigtable.RowRangeList, changeSalts)
 	for salt := range ranges {
@@ -112,8 +112,8 @@ func (s Changes) Changes(ctx context.Context, app string, since ChangeSlot, limi
 // errMoreChanges ends a read that has met too many users.
 var errMoreChanges = errors.New("more users than the limit")
 
-// DropChanges deletes the entries of an app in slots before one, and returns how many.
-func (s Changes) DropChanges(ctx context.Context, app string, before ChangeSlot) (int, error) {
+// Drop deletes the entries of an app in slots before one, and returns how many.
+func (s Changes) Drop(ctx context.Context, app string, before ChangeSlot) (int, error) {
 	table, n := s.tables.of(app, allUsers).changes, 0
 	for salt := range changeSalts {
 		prefix := changePrefix(app, salt)

@@ -14,13 +14,13 @@ func testChanges(t *testing.T, s fixture) {
 	ctx := t.Context()
 	add := func(app string, slot store.ChangeSlot, users ...string) {
 		t.Helper()
-		if err := s.Changes.AddChanges(ctx, app, slot, users); err != nil {
+		if err := s.Changes.Add(ctx, app, slot, users); err != nil {
 			t.Fatal(err)
 		}
 	}
 	wants := func(app string, since store.ChangeSlot, want map[string]store.ChangeSlot) {
 		t.Helper()
-		got, more, err := s.Changes.Changes(ctx, app, since, 0)
+		got, more, err := s.Changes.List(ctx, app, since, 0)
 		if diff := cmp.Diff(want, got); diff != "" || more || err != nil {
 			t.Errorf("changes of %s since %d: more %v, %v (-want +got):\n%s", app, since, more, err, diff)
 		}
@@ -35,7 +35,7 @@ func testChanges(t *testing.T, s fixture) {
 	wants("shop", now+1, map[string]store.ChangeSlot{"b": now + 2, "a+b": now + 2})
 	wants("shop", now+3, map[string]store.ChangeSlot{})
 	wants("sho", 0, map[string]store.ChangeSlot{})
-	if n, err := s.Changes.DropChanges(ctx, "shop", now+1); n != 2 || err != nil {
+	if n, err := s.Changes.Drop(ctx, "shop", now+1); n != 2 || err != nil {
 		t.Errorf("dropped %d, %v; want the two of the older slot", n, err)
 	}
 	wants("shop", 0, map[string]store.ChangeSlot{"b": now + 2, "a+b": now + 2})
@@ -49,7 +49,7 @@ func testChangesAreBounded(t *testing.T, s fixture) {
 		users = append(users, fmt.Sprintf("u%d", i))
 	}
 	for slot := range store.ChangeSlot(2) {
-		if err := s.Changes.AddChanges(ctx, "shop", slot, users); err != nil {
+		if err := s.Changes.Add(ctx, "shop", slot, users); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -57,12 +57,12 @@ func testChangesAreBounded(t *testing.T, s fixture) {
 		limit, want int
 		more        bool
 	}{{0, 2500, false}, {2500, 2500, false}, {2499, 2499, true}, {1, 1, true}} {
-		got, more, err := s.Changes.Changes(ctx, "shop", 0, test.limit)
+		got, more, err := s.Changes.List(ctx, "shop", 0, test.limit)
 		if len(got) != test.want || more != test.more || err != nil {
 			t.Errorf("limit %d: %d users, more %v, %v; want %d, %v", test.limit, len(got), more, err, test.want, test.more)
 		}
 	}
-	if n, err := s.Changes.DropChanges(ctx, "shop", 2); n != 5000 || err != nil {
+	if n, err := s.Changes.Drop(ctx, "shop", 2); n != 5000 || err != nil {
 		t.Errorf("dropped %d, %v; want 5000", n, err)
 	}
 }

@@ -92,10 +92,10 @@ func (s Recent) AddRecent(ctx context.Context, app string, events []RecentEvent)
 	return nil
 }
 
-// Recent returns events of the sample of an app, the newest first, at most so many. since
+// List returns events of the sample of an app, the newest first, at most so many. since
 // leaves out those that the sample had at that time, by the clock of Bigtable; the zero
 // time leaves out none.
-func (s Recent) Recent(ctx context.Context, app string, now, since time.Time, most int) ([]RecentEvent, error) {
+func (s Recent) List(ctx context.Context, app string, now, since time.Time, most int) ([]RecentEvent, error) {
 	var events []RecentEvent
 	var failed error
 	filters := []bigtable.Filter{bigtable.LatestNFilter(1)}

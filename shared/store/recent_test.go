@@ -30,7 +30,7 @@ func addRecent(t *testing.T, s fixture, app string, events ...store.RecentEvent)
 // written.
 func recent(t *testing.T, s fixture, since time.Time, most int) (users []string, last time.Time) {
 	t.Helper()
-	events, err := s.Recent.Recent(t.Context(), app, recentNow, since, most)
+	events, err := s.Recent.List(t.Context(), app, recentNow, since, most)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func testRecent(t *testing.T, s fixture) {
 	<-time.After(2 * time.Millisecond) // the clock of Bigtable goes on
 	addRecent(t, s, app, recentAt("late", 5*time.Minute))
 	wantRecent(t, s, "those since", last, 99, "late")
-	events, err := s.Recent.Recent(t.Context(), app, recentNow, time.Time{}, 1)
+	events, err := s.Recent.List(t.Context(), app, recentNow, time.Time{}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

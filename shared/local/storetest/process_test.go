@@ -13,11 +13,11 @@ func TestMain(m *testing.M) { storetest.Main(m) }
 func TestProcess(t *testing.T) {
 	p := storetest.StartProcess(t)
 	s, _ := storetest.OpenAt(t, p.Addr)
-	if err := s.Changes.AddChanges(t.Context(), "shop", 7, []string{"a", "b"}); err != nil {
+	if err := s.Changes.Add(t.Context(), "shop", 7, []string{"a", "b"}); err != nil {
 		t.Fatal(err)
 	}
 	before := p.Counts(t)
-	listed, _, err := s.Changes.Changes(t.Context(), "shop", store.ChangeSlot(0), 0)
+	listed, _, err := s.Changes.List(t.Context(), "shop", store.ChangeSlot(0), 0)
 	if err != nil || len(listed) != 2 {
 		t.Fatalf("listed %v, %v", listed, err)
 	}

@@ -124,7 +124,7 @@ func (b *bench) see(user string, at int64, filters ...string) {
 
 func (b *bench) change(user string) {
 	b.Helper()
-	if err := b.store.Changes.AddChanges(b.Context(), appID, store.SlotOf(time.UnixMilli(b.clock)), []string{user}); err != nil {
+	if err := b.store.Changes.Add(b.Context(), appID, store.SlotOf(time.UnixMilli(b.clock)), []string{user}); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -219,7 +219,7 @@ func (b *bench) update(others ...string) {
 			oldest = min(oldest, store.ChangeSlot(p.Cut))
 		}
 	}
-	listed, _, err := b.store.Changes.Changes(b.Context(), appID, max(newest, oldest), 0)
+	listed, _, err := b.store.Changes.List(b.Context(), appID, max(newest, oldest), 0)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -87,7 +87,7 @@ func (e *evaluation) setOutExpired(expired [][]uint16) []position {
 // changed returns the users who are listed since their part was cut.
 func (e *evaluation) changed(ctx context.Context, most int) ([]string, error) {
 	// Of parts that were cut at different times, the list names some users too many.
-	listed, more, err := e.store.Changes.Changes(ctx, e.appID, e.since, 2*most)
+	listed, more, err := e.store.Changes.List(ctx, e.appID, e.since, 2*most)
 	if err != nil {
 		return nil, err
 	}

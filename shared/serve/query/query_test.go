@@ -168,7 +168,7 @@ func TestUpdatesAreOrdered(t *testing.T) {
 	c := b.condition(`{"filter":"brand:v1"}`)
 	add := func() {
 		t.Helper()
-		if err := b.store.Changes.AddChanges(t.Context(), appID, b.slot(), users); err != nil {
+		if err := b.store.Changes.Add(t.Context(), appID, b.slot(), users); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -55,7 +55,7 @@ func (r *Runner) Clean(ctx context.Context, request Request) error {
 	if app.Moving() {
 		return nil // its segments are being copied; the next swap is followed by another task
 	}
-	if _, err := s.Changes.DropChanges(ctx, request.App, store.SlotOf(r.Now().Add(-store.ChangeDays*24*time.Hour))); err != nil {
+	if _, err := s.Changes.Drop(ctx, request.App, store.SlotOf(r.Now().Add(-store.ChangeDays*24*time.Hour))); err != nil {
 		return err
 	}
 	m, err := s.Segments.ReadSegmentManifest(ctx, request.App)

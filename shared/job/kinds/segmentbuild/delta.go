@@ -188,7 +188,7 @@ func (d *delta) changed(ctx context.Context) (users []string, tooMany bool, err 
 	if !store.ChangesReach(store.ChangeSlot(since), store.ChangeSlot(latest), d.runner.Now()) {
 		return nil, true, nil
 	}
-	listed, tooMany, err := d.Store.Changes.Changes(ctx, d.app.ID, store.ChangeSlot(since), most)
+	listed, tooMany, err := d.Store.Changes.List(ctx, d.app.ID, store.ChangeSlot(since), most)
 	if err != nil || tooMany {
 		return nil, tooMany, err
 	}
