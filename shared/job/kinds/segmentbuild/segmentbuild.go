@@ -27,6 +27,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/admission"
@@ -204,8 +205,14 @@ func computing(until time.Time) profile.RecomputeOptions {
 // cut returns the slot from which changes may be missing in what is read from now on.
 func (w *Work) cut() int64 { return int64(store.CutAt(w.runner.Now())) }
 
-// newPart returns the name of a part that is begun now.
-func (w *Work) newPart() segment.PartID { return segment.NewPartID(w.runner.Now(), rand.Uint32()) }
+// lastPart counts the parts that this process has begun, from a random number on.
+var lastPart atomic.Uint32
+
+func init() { lastPart.Store(rand.Uint32()) }
+
+// newPart returns the name of a part that is begun now. The count tells the parts of this process
+// apart that are begun in one millisecond, and its random start those of two processes.
+func (w *Work) newPart() segment.PartID { return segment.NewPartID(w.runner.Now(), lastPart.Add(1)) }
 
 // scoring returns what the profiles of an app have in common.
 func scoring(app config.App) segment.Scoring {
