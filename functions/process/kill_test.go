@@ -33,6 +33,7 @@ import (
 	"github.com/affinityengine/affinity/shared/local/emulator"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
 	"github.com/affinityengine/affinity/shared/local/stack"
+	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -170,7 +171,7 @@ func (e *engine) deliver(attempt int, messages map[string]string) (acknowledged 
 // the first time is applied.
 func TestMessageThatKillsItsProcessIsBuried(t *testing.T) {
 	e := &engine{T: t, kills: 1 + apply.MaxUnanswered, pairs: 1}
-	bigtable, err := emulator.StartBigtable(grpc.UnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+	bigtable, err := emulator.StartBttest(grpc.UnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 		if draw, ok := req.(*bigtablepb.ReadModifyWriteRowRequest); ok {
 			if err := e.onTicket(ctx, string(draw.RowKey)); err != nil {
 				return nil, err
@@ -182,7 +183,7 @@ func TestMessageThatKillsItsProcessIsBuried(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(bigtable.Close)
-	messages, err := emulator.StartPubSub()
+	messages, err := emulator.StartPubSub(storetest.Disk(t).Records('m'))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -94,7 +94,7 @@ func TestOptOuts(t *testing.T) {
 
 // tasks is a queue that keeps the names of its tasks.
 type tasks struct {
-	created map[string]bool
+	created []string
 	err     error
 }
 
@@ -102,9 +102,6 @@ func (q *tasks) Create(_ context.Context, t queue.Task) error {
 	if q.err != nil {
 		return q.err
 	}
-	if q.created == nil {
-		q.created = map[string]bool{}
-	}
-	q.created[t.Name] = true
+	q.created = append(q.created, t.Name)
 	return nil
 }

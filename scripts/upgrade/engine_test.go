@@ -70,7 +70,7 @@ func startBackends(t *testing.T) backends {
 			"FIRESTORE_EMULATOR_HOST=" + gcloudtest.Firestore(t),
 		}, shared: true}
 	}
-	server, err := emulator.StartBigtable()
+	server, err := emulator.StartBttest()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ type serverRows struct {
 
 // open starts a server that counts.
 func (c *serverRows) open(tb testing.TB, dial ...grpc.DialOption) (*store.Store, *bigtable.Client) {
-	server, err := emulator.StartBigtable(grpc.ChainStreamInterceptor(c.stream), grpc.ChainUnaryInterceptor(c.unary))
+	server, err := emulator.StartBttest(grpc.ChainStreamInterceptor(c.stream), grpc.ChainUnaryInterceptor(c.unary))
 	if err != nil {
 		tb.Fatal(err)
 	}

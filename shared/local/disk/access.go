@@ -76,7 +76,7 @@ func (b Batch) DeleteRange(from, to []byte) { _ = b.b.DeleteRange(from, to, nil)
 // Commit makes the changes of a batch, which is used up. The end of the process does not
 // lose them once it has returned nil. ErrFull says that nothing was changed.
 func (d *Disk) Commit(b Batch) error {
-	return d.commit(b, pebble.Sync)
+	return d.commit(b, d.sync)
 }
 
 // CommitLater is Commit without waiting for the system. The end of the process may lose

@@ -240,3 +240,30 @@ func TestPartsOfAValueJoin(t *testing.T) {
 		t.Errorf("joined after a restart %q", got)
 	}
 }
+
+// A Disk in memory answers as one in a folder does, and keeps no file.
+func TestInMemory(t *testing.T) {
+	d, err := InMemory(joinLines, silent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{"1", "2"} {
+		b := d.NewBatch()
+		b.Join([]byte("k"), []byte(part))
+		if err := errors.Join(d.Commit(b), d.db.Flush()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := value(t, d, "k"); got != "1\n2" {
+		t.Errorf("joined %q", got)
+	}
+	if err := d.WriteFile("secret", []byte("x")); err != nil {
+		t.Error(err)
+	}
+	if _, err := d.ReadFile("secret"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a file of a Disk in memory: %v, want none", err)
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -22,34 +22,10 @@ type Bigtable struct {
 	close func()
 }
 
-// StartBigtable starts a server on a free port of 127.0.0.1. In a family that
-// keeps one version, a write drops the superseded cells at once. In a family
-// with an age, the server drops cells by the wall clock, whatever clock the
-// caller uses. opts may hold interceptors, which see every request.
-func StartBigtable(opts ...grpc.ServerOption) (*Bigtable, error) {
-	v := &versions{single: map[familyName]bool{}}
-	return serveBigtable(slices.Concat(opts, new(columns).options(), v.options()))
-}
-
-// StartPlainBigtable starts a server that collects superseded cells as Google's
-// Bigtable does: some time after the write. About once a second it walks every
-// row under a lock that reads wait for.
-func StartPlainBigtable(opts ...grpc.ServerOption) (*Bigtable, error) {
-	return serveBigtable(slices.Concat(opts, new(columns).options()))
-}
-
-func serveBigtable(opts []grpc.ServerOption) (*Bigtable, error) {
-	opts = slices.Concat(opts, transport())
-	server, err := bttest.NewServer("127.0.0.1:0", opts...)
-	if err != nil {
-		return nil, fmt.Errorf("start the Bigtable emulator: %w", err)
-	}
-	return &Bigtable{Addr: server.Addr, close: server.Close}, nil
-}
-
-// StartStoredBigtable starts a server on a free port of 127.0.0.1 that keeps its tables
-// in a folder; see package rows. The caller closes the folder after the server.
-func StartStoredBigtable(d *disk.Disk, opts ...grpc.ServerOption) (*Bigtable, error) {
+// StartBigtable starts a server on a free port of 127.0.0.1 that keeps its tables on d;
+// see package rows. opts may hold interceptors, which see every request. The caller closes
+// d after the server.
+func StartBigtable(d *disk.Disk, opts ...grpc.ServerOption) (*Bigtable, error) {
 	server := grpc.NewServer(slices.Concat(opts, transport(), []grpc.ServerOption{grpc.WaitForHandlers(true)})...)
 	if err := rows.Register(server, d); err != nil {
 		return nil, fmt.Errorf("start the Bigtable emulator: %w", err)
@@ -61,6 +37,18 @@ func StartStoredBigtable(d *disk.Disk, opts ...grpc.ServerOption) (*Bigtable, er
 	// Serve returns when Close stops the server.
 	go func() { _ = server.Serve(listener) }()
 	return &Bigtable{Addr: listener.Addr().String(), close: server.Stop}, nil
+}
+
+// StartBttest starts the server of Google's client library, for tests: it judges what
+// StartBigtable answers. All data is in memory. It collects superseded cells as Google's
+// Bigtable does, some time after the write: about once a second it walks every row under a
+// lock that reads wait for.
+func StartBttest(opts ...grpc.ServerOption) (*Bigtable, error) {
+	server, err := bttest.NewServer("127.0.0.1:0", slices.Concat(opts, new(columns).options(), transport())...)
+	if err != nil {
+		return nil, fmt.Errorf("start the Bigtable emulator: %w", err)
+	}
+	return &Bigtable{Addr: server.Addr, close: server.Close}, nil
 }
 
 // Conn returns a connection for option.WithGRPCConn. The caller closes it. It
@@ -76,6 +64,5 @@ func (b *Bigtable) Conn() (*grpc.ClientConn, error) {
 	return conn, nil
 }
 
-// Close stops the server. What StartStoredBigtable keeps stays in its folder; all other
-// data is discarded.
+// Close stops the server.
 func (b *Bigtable) Close() { b.close() }

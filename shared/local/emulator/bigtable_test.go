@@ -3,8 +3,6 @@ package emulator_test
 import (
 	"bytes"
 	"context"
-	"errors"
-	"slices"
 	"testing"
 	"time"
 
@@ -14,12 +12,13 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/affinityengine/affinity/shared/local/emulator"
+	"github.com/affinityengine/affinity/shared/local/storetest"
 )
 
 // A row beyond gRPC's own limit of 4 MB goes in and out by both ways to reach
 // the server.
 func TestBigtable(t *testing.T) {
-	server, err := emulator.StartBigtable()
+	server, err := emulator.StartBigtable(storetest.Disk(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,81 +73,10 @@ func TestBigtable(t *testing.T) {
 	}
 }
 
-// Of a family that keeps one version, superseded cells go with the next write,
-// and the newest cell of a column always stays.
-func TestBigtableKeepsOneVersion(t *testing.T) {
-	ctx, admin, client := startBigtable(t)
-	err := errors.Join(admin.CreateTable(ctx, "t"), admin.CreateColumnFamily(ctx, "t", "all"),
-		admin.CreateColumnFamilyWithConfig(ctx, "t", "one", bigtable.Family{GCPolicy: bigtable.MaxVersionsPolicy(1)}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	table := client.Open("t")
-	set := func(family string, at bigtable.Timestamp, value string) *bigtable.Mutation {
-		m := bigtable.NewMutation()
-		m.Set(family, "q", at, []byte(value))
-		return m
-	}
-	expect := func(step, family string, want ...string) {
-		t.Helper()
-		row, err := table.ReadRow(ctx, "r")
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got []string
-		for _, cell := range row[family] {
-			got = append(got, string(cell.Value))
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%s: family %q holds %q, want %q", step, family, got, want)
-		}
-	}
-	apply := func(m *bigtable.Mutation) {
-		t.Helper()
-		if err := table.Apply(ctx, "r", m); err != nil {
-			t.Fatal(err)
-		}
-	}
-
-	for i, value := range []string{"a", "b"} {
-		apply(set("all", bigtable.Timestamp(1000*(i+1)), value))
-		apply(set("one", bigtable.Timestamp(1000*(i+1)), value))
-	}
-	expect("two writes", "all", "b", "a")
-	expect("two writes", "one", "b")
-
-	if errs, err := table.ApplyBulk(ctx, []string{"r"}, []*bigtable.Mutation{set("one", 3000, "c")}); errors.Join(append(errs, err)...) != nil {
-		t.Fatal(errs, err)
-	}
-	expect("a bulk write", "one", "c")
-
-	apply(set("one", 1000, "late"))
-	expect("a late write", "one", "c", "late")
-
-	newer := bigtable.NewMutation()
-	newer.Set("one", "q", bigtable.ServerTime, []byte("d"))
-	apply(bigtable.NewCondMutation(bigtable.PassAllFilter(), newer, nil))
-	expect("a conditional write at the server's time", "one", "d", "c", "late")
-
-	add := bigtable.NewReadModifyWrite()
-	add.AppendValue("one", "q", []byte("e"))
-	row, err := table.ApplyReadModifyWrite(ctx, "r", add)
-	if err != nil || string(row["one"][0].Value) != "de" {
-		t.Fatalf("%v, %v; want de", row, err)
-	}
-	expect("a read-modify-write", "one", "de")
-
-	replace := bigtable.NewMutation()
-	replace.DeleteCellsInColumn("one", "q")
-	replace.Set("one", "q", bigtable.ServerTime, []byte("f"))
-	apply(replace)
-	expect("a deletion and a write in one mutation", "one", "f")
-}
-
-// startBigtable starts a server for the test, and returns clients of it.
-func startBigtable(t *testing.T) (context.Context, *bigtable.AdminClient, *bigtable.Client) {
+// startBttest starts a server for the test, and returns clients of it.
+func startBttest(t *testing.T) (context.Context, *bigtable.AdminClient, *bigtable.Client) {
 	t.Helper()
-	server, err := emulator.StartBigtable()
+	server, err := emulator.StartBttest()
 	if err != nil {
 		t.Fatal(err)
 	}

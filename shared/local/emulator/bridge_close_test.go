@@ -12,6 +12,7 @@ import (
 	pb "cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 
 	"github.com/affinityengine/affinity/shared/local/emulator"
+	"github.com/affinityengine/affinity/shared/local/storetest"
 )
 
 func testCloseWaits(t *testing.T, w *pubsubFixture) {
@@ -201,7 +202,7 @@ func testBridgeConfig(t *testing.T, w *pubsubFixture) {
 func BenchmarkBridge(b *testing.B) {
 	for name, waiting := range map[string]int{"one at a time": 1, "many": 1000} {
 		b.Run(name, func(b *testing.B) {
-			server, err := emulator.StartPubSub()
+			server, err := emulator.StartPubSub(storetest.Disk(b).Records('m'))
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/local/emulator"
 	"github.com/affinityengine/affinity/shared/local/gcloudtest"
+	"github.com/affinityengine/affinity/shared/local/storetest"
 )
 
 // The Bridge must do the same over every Pub/Sub server, so each of its tests
@@ -43,7 +44,7 @@ func TestBridge(t *testing.T) {
 	}
 	servers := map[string]func(*testing.T) string{
 		"in process": func(t *testing.T) string {
-			server, err := emulator.StartPubSub()
+			server, err := emulator.StartPubSub(storetest.Disk(t).Records('m'))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -10,8 +10,8 @@ import (
 
 // A read sees every column of its row under its own name, while writes add
 // columns to the row and remove them.
-func TestBigtableReadsWholeRowsBesideWrites(t *testing.T) {
-	ctx, admin, client := startBigtable(t)
+func TestBttestReadsWholeRowsBesideWrites(t *testing.T) {
+	ctx, admin, client := startBttest(t)
 	if err := errors.Join(admin.CreateTable(ctx, "t"), admin.CreateColumnFamily(ctx, "t", "f")); err != nil {
 		t.Fatal(err)
 	}

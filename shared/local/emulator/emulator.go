@@ -1,5 +1,5 @@
 // Package emulator runs the Google Cloud services that Affinity uses in this
-// process: Bigtable (bttest), Pub/Sub (pstest), a Bridge that pushes a
+// process: Bigtable (package rows), Pub/Sub (pstest), a Bridge that pushes a
 // subscription's messages over HTTP, and Cloud Tasks. The local stack and the
 // tests need neither a network nor credentials. Each server listens on a free
 // port of 127.0.0.1. Use the service's own client library with the address,
@@ -8,9 +8,8 @@
 // token, which WithToken sends. The package holds no product logic. No other
 // package knows the quirks of bttest and pstest.
 //
-// All data is in memory, except that of the servers whose functions say Stored, and
-// kept tasks: these have a folder (package disk). Close in reverse order: a Bridge before its client, a
-// client before its server.
+// A server keeps its data on a Disk, which is a folder or in memory (package disk). Close in
+// reverse order: a Bridge before its client, a client before its server.
 package emulator
 
 import (

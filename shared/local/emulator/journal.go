@@ -20,9 +20,10 @@ import (
 // answered until they are acknowledged. A restart returns them to their subscriptions.
 //
 // pstest numbers its messages from 0 in every process. Clients see another id, which no
-// process has used before. A nil journal keeps nothing and changes no id.
+// process has used before.
 type journal struct {
 	records disk.Records
+	now     func() time.Time
 
 	mu       sync.Mutex // taken before pstest's lock
 	last     int64      // the highest id
@@ -36,18 +37,15 @@ type journaled struct {
 	waiting   map[string]bool // subscriptions that have not acknowledged it
 }
 
-func newJournal(records disk.Records) *journal {
-	return &journal{records: records, last: time.Now().UnixMicro(), messages: map[string]*journaled{}}
+func newJournal(records disk.Records, now func() time.Time) *journal {
+	return &journal{records: records, now: now, last: time.Now().UnixMicro(), messages: map[string]*journaled{}}
 }
 
 // recordName is the name of a message's record of a subscription.
 func recordName(subscription, id string) string { return subscription + "#" + id }
 
 // keep saves messages for subscriptions, before they are published.
-func (j *journal) keep(subscriptions []string, messages []*pb.PubsubMessage, now time.Time) ([]*journaled, error) {
-	if j == nil {
-		return nil, nil
-	}
+func (j *journal) keep(subscriptions []string, messages []*pb.PubsubMessage) ([]*journaled, error) {
 	j.mu.Lock()
 	first := j.last + 1
 	j.last += int64(len(messages))
@@ -56,7 +54,7 @@ func (j *journal) keep(subscriptions []string, messages []*pb.PubsubMessage, now
 	var records []documents.Record
 	for i, m := range messages {
 		m = proto.CloneOf(m)
-		m.MessageId, m.PublishTime = fmt.Sprint(first+int64(i)), timestamppb.New(now)
+		m.MessageId, m.PublishTime = fmt.Sprint(first+int64(i)), timestamppb.New(j.now())
 		value, err := proto.Marshal(m)
 		if err != nil {
 			return nil, status.Error(codes.Internal, err.Error())
@@ -77,10 +75,6 @@ func (j *journal) keep(subscriptions []string, messages []*pb.PubsubMessage, now
 // enter publishes messages that are kept, before any stream sees them. It returns their
 // ids.
 func (j *journal) enter(kept []*journaled, publish func() (*pb.PublishResponse, error)) ([]string, *pb.PublishResponse, error) {
-	if j == nil {
-		resp, err := publish()
-		return resp.GetMessageIds(), resp, err
-	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	resp, err := publish()
@@ -100,9 +94,6 @@ func (j *journal) enter(kept []*journaled, publish func() (*pb.PublishResponse, 
 // see, and the ack ids of the others. The results are copies: pstest reads its own at any
 // time, and drops those that have waited for ten minutes since they were published to it.
 func (j *journal) deliver(subscription string, messages []*pb.ReceivedMessage) (own []*pb.ReceivedMessage, others []string) {
-	if j == nil {
-		return messages, nil
-	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, r := range messages {
@@ -121,9 +112,6 @@ func (j *journal) deliver(subscription string, messages []*pb.ReceivedMessage) (
 // acknowledged forgets a message of a subscription. The folder may learn it late: then a
 // restart delivers the message again.
 func (j *journal) acknowledged(subscription, ackID string) {
-	if j == nil {
-		return
-	}
 	id := ackID[:max(0, strings.LastIndex(ackID, ":"))]
 	j.mu.Lock()
 	entry := j.messages[id]
@@ -141,9 +129,6 @@ func (j *journal) acknowledged(subscription, ackID string) {
 
 // waiting returns the messages that an earlier process has left to a subscription.
 func (j *journal) waiting(subscription string) ([]*journaled, []*pb.PubsubMessage, error) {
-	if j == nil {
-		return nil, nil, nil
-	}
 	var kept []*journaled
 	var messages []*pb.PubsubMessage
 	prefix := recordName(subscription, "")
@@ -161,9 +146,6 @@ func (j *journal) waiting(subscription string) ([]*journaled, []*pb.PubsubMessag
 
 // forget drops all messages of a subscription.
 func (j *journal) forget(subscription string) error {
-	if j == nil {
-		return nil
-	}
 	var records []documents.Record
 	err := j.records.LoadPrefix(recordName(subscription, ""), func(name string, _ []byte) error {
 		records = append(records, documents.Record{Name: name})

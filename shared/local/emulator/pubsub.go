@@ -50,20 +50,15 @@ type PubSub struct {
 	swept   chan struct{} // closed when the sweeper has ended
 }
 
-// StartPubSub starts a server without topics on a free port of 127.0.0.1. opts may
-// hold interceptors, which see every request.
-func StartPubSub(opts ...grpc.ServerOption) (*PubSub, error) {
-	return startPubSub(nil, sweepEvery, time.Now, opts...)
+// StartPubSub starts a server without topics on a free port of 127.0.0.1. The records hold
+// a message from before its publish is answered until it is acknowledged. A subscription
+// that is created gets those that an earlier process has left to it. opts may hold
+// interceptors, which see every request.
+func StartPubSub(records disk.Records, opts ...grpc.ServerOption) (*PubSub, error) {
+	return startPubSub(records, sweepEvery, time.Now, opts...)
 }
 
-// StartStoredPubSub is StartPubSub with messages that records hold from before their
-// publish is answered until they are acknowledged. A subscription that is created gets
-// those that an earlier process has left to it.
-func StartStoredPubSub(records disk.Records, opts ...grpc.ServerOption) (*PubSub, error) {
-	return startPubSub(newJournal(records), sweepEvery, time.Now, opts...)
-}
-
-func startPubSub(j *journal, sweepEvery int, now func() time.Time, opts ...grpc.ServerOption) (*PubSub, error) {
+func startPubSub(records disk.Records, sweepEvery int, now func() time.Time, opts ...grpc.ServerOption) (*PubSub, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("start the Pub/Sub emulator: %w", err)
@@ -80,7 +75,7 @@ func startPubSub(j *journal, sweepEvery int, now func() time.Time, opts ...grpc.
 		Addr:    listener.Addr().String(),
 		server:  grpc.NewServer(opts...),
 		fake:    fake,
-		service: newPubSubService(fake, j, sweepEvery),
+		service: newPubSubService(fake, newJournal(records, now), sweepEvery),
 		ended:   make(chan struct{}),
 		swept:   make(chan struct{}),
 	}
@@ -130,8 +125,7 @@ func (p *PubSub) Idle(ctx context.Context, subscriptions ...string) error {
 	})
 }
 
-// Close ends all streams and stops the server. Records keep what is not acknowledged; all
-// other data is discarded.
+// Close ends all streams and stops the server. Records keep what is not acknowledged.
 func (p *PubSub) Close() {
 	close(p.ended)
 	p.server.Stop()

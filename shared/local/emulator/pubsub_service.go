@@ -74,7 +74,7 @@ func (s *pubsubService) Publish(ctx context.Context, req *pb.PublishRequest) (*p
 	if err != nil {
 		return nil, err
 	}
-	kept, err := s.journal.keep(subs.GetSubscriptions(), req.GetMessages(), time.Now())
+	kept, err := s.journal.keep(subs.GetSubscriptions(), req.GetMessages())
 	if err != nil {
 		return nil, err
 	}

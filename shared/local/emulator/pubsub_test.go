@@ -2,6 +2,7 @@ package emulator
 
 import (
 	"context"
+	"log/slog"
 	"net"
 	"sync/atomic"
 	"testing"
@@ -9,6 +10,8 @@ import (
 
 	"cloud.google.com/go/pubsub/v2"
 	pb "cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"github.com/affinityengine/affinity/shared/local/disk"
+	"github.com/affinityengine/affinity/shared/local/rows"
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -31,7 +34,12 @@ func testPubSub(t *testing.T, sweepEvery int, now func() time.Time) (context.Con
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
-	server, err := startPubSub(nil, sweepEvery, now)
+	d, err := disk.InMemory(rows.Join, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	server, err := startPubSub(d.Records('m'), sweepEvery, now)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ type Row struct{ Table, Key string }
 // StartReplicated starts both clusters. serving is the name of the serving app profile.
 // opts may hold interceptors, which see the requests that the primary answers.
 func StartReplicated(serving string, opts ...grpc.ServerOption) (*Replicated, error) {
-	replica, err := StartBigtable()
+	replica, err := StartBttest()
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func StartReplicated(serving string, opts ...grpc.ServerOption) (*Replicated, er
 		return nil, err
 	}
 	r.data = btpb.NewBigtableClient(r.conn)
-	r.Bigtable, err = StartBigtable(slices.Concat([]grpc.ServerOption{grpc.ChainUnaryInterceptor(r.unary), grpc.ChainStreamInterceptor(r.stream)}, opts)...)
+	r.Bigtable, err = StartBttest(slices.Concat([]grpc.ServerOption{grpc.ChainUnaryInterceptor(r.unary), grpc.ChainStreamInterceptor(r.stream)}, opts)...)
 	if err != nil {
 		return nil, errors.Join(err, r.closeReplica())
 	}

@@ -42,7 +42,7 @@ const (
 func withPubSub(t *testing.T, dir string, f func(context.Context, *pubsubService)) {
 	t.Helper()
 	inFolder(t, dir, func(r disk.Records) {
-		server, err := StartStoredPubSub(r)
+		server, err := StartPubSub(r)
 		if err != nil {
 			t.Fatal(err)
 		}

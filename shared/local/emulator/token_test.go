@@ -16,18 +16,19 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/affinityengine/affinity/shared/local/emulator"
+	"github.com/affinityengine/affinity/shared/local/storetest"
 )
 
 // A guarded server answers nothing to a call without its token, be it unary or a
 // stream.
 func TestGuard(t *testing.T) {
 	const token = "the-token"
-	bigtable, err := emulator.StartBigtable(emulator.Guard(token)...)
+	bigtable, err := emulator.StartBigtable(storetest.Disk(t), emulator.Guard(token)...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer bigtable.Close()
-	pubsub, err := emulator.StartPubSub(emulator.Guard(token)...)
+	pubsub, err := emulator.StartPubSub(storetest.Disk(t).Records('m'), emulator.Guard(token)...)
 	if err != nil {
 		t.Fatal(err)
 	}

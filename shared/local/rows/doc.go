@@ -1,4 +1,4 @@
-// Package rows is a Bigtable server that keeps its tables in a folder (package
+// Package rows is a Bigtable server that keeps its tables on a Disk (package
 // disk): the part of the data and administration APIs that the engine and the
 // in-process Bigtable of Google's client library have in common, with the same
 // answers. What it does not have it refuses as unimplemented: reads in reverse

@@ -53,7 +53,7 @@ func openDisk(t testing.TB, dir string) *disk.Disk {
 func stored(t testing.TB, dir string) (string, func()) {
 	t.Helper()
 	d := openDisk(t, dir)
-	s, err := emulator.StartStoredBigtable(d)
+	s, err := emulator.StartBigtable(d)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -313,7 +313,7 @@ func same(t *testing.T, addr string) {
 }
 
 func TestAnswersAsTheServerInMemory(t *testing.T) {
-	s, err := emulator.StartPlainBigtable()
+	s, err := emulator.StartBttest()
 	if err != nil {
 		t.Fatal(err)
 	}

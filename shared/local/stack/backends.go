@@ -55,7 +55,7 @@ func (s *Stack) openBigtable(ctx context.Context, o Options, regions config.Regi
 	var opts []option.ClientOption
 	s.place.Bigtable = os.Getenv("BIGTABLE_EMULATOR_HOST")
 	if s.place.Bigtable == "" {
-		server, err := s.startBigtable(slices.Concat(s.guard(), o.Bigtable)...)
+		server, err := emulator.StartBigtable(s.disk, slices.Concat(s.guard(), o.Bigtable)...)
 		if err != nil {
 			return nil, err
 		}
@@ -126,17 +126,13 @@ type database struct {
 }
 
 func (s *Stack) openConfig(ctx context.Context, log *slog.Logger) (database, error) {
-	if s.disk != nil {
-		kept, err := documents.NewStored(s.disk.Records(spaceDocuments))
-		return database{config.New(kept, log), kept}, err
-	}
 	if !emulated("FIRESTORE_EMULATOR_HOST") {
-		memory := documents.NewMemory()
-		// A Bigtable emulator may hold what an earlier process computed.
+		kept, err := documents.NewStored(s.disk.Records(spaceDocuments))
 		if emulated("BIGTABLE_EMULATOR_HOST") {
-			return database{config.NewAfter(memory, log, time.Now().UnixMilli()), memory}, nil
+			// It may hold what an earlier process computed.
+			return database{config.NewAfter(kept, log, time.Now().UnixMilli()), kept}, err
 		}
-		return database{config.New(memory, log), memory}, nil
+		return database{config.New(kept, log), kept}, err
 	}
 	// The database that the commands of `affinity app` open.
 	client, err := firestore.NewClientWithDatabase(ctx, Project, terraform.Database, clients.Options()...)
@@ -159,7 +155,7 @@ func (s *Stack) openPubSub(ctx context.Context, o Options, base backend.Base) (m
 	var opts []option.ClientOption
 	s.place.PubSub = os.Getenv("PUBSUB_EMULATOR_HOST")
 	if s.place.PubSub == "" {
-		server, err := s.startPubSub(s.guard()...)
+		server, err := emulator.StartPubSub(s.disk.Records(spaceMessages), s.guard()...)
 		if err != nil {
 			return messaging{}, err
 		}

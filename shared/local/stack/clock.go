@@ -22,9 +22,6 @@ const clockEvery = time.Minute
 // ends the deletions and opt-outs of that time: what is received from now on counts. From
 // then on it keeps the time.
 func (s *Stack) checkClock(ctx context.Context, b *Backends) error {
-	if s.disk == nil {
-		return nil
-	}
 	latest, err := s.latestClock()
 	if err != nil {
 		return err

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"cloud.google.com/go/cloudtasks/apiv2/cloudtaskspb"
-	"google.golang.org/grpc"
 
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/local/disk"
@@ -28,45 +27,27 @@ const (
 // cipherFile holds the key that encrypts the texts of parents.
 const cipherFile = "cipher.key"
 
-// openDisk opens the data folder, if there is one.
-func (s *Stack) openDisk(o Options) error {
+// openDisk opens the data folder, or a Disk in memory.
+func (s *Stack) openDisk(o Options) (err error) {
 	if o.Data == "" {
-		return nil
-	}
-	for _, variable := range []string{"BIGTABLE_EMULATOR_HOST", "PUBSUB_EMULATOR_HOST", "FIRESTORE_EMULATOR_HOST"} {
-		if emulated(variable) {
-			return fmt.Errorf("%s names an emulator, which keeps nothing in the data folder: unset it, or start without a data folder", variable)
+		s.disk, err = disk.InMemory(rows.Join, o.Log)
+	} else {
+		for _, variable := range []string{"BIGTABLE_EMULATOR_HOST", "PUBSUB_EMULATOR_HOST", "FIRESTORE_EMULATOR_HOST"} {
+			if emulated(variable) {
+				return fmt.Errorf("%s names an emulator, which keeps nothing in the data folder: unset it, or start without a data folder", variable)
+			}
 		}
+		s.disk, err = disk.Open(o.Data, rows.Join, o.Log)
 	}
-	opened, err := disk.Open(o.Data, rows.Join, o.Log)
-	if err != nil {
-		return err
+	if err == nil {
+		s.onClose(s.disk.Close)
 	}
-	s.onClose(opened.Close)
-	s.disk = opened
-	return nil
+	return err
 }
 
-func (s *Stack) startBigtable(opts ...grpc.ServerOption) (*emulator.Bigtable, error) {
-	if s.disk == nil {
-		return emulator.StartBigtable(opts...)
-	}
-	return emulator.StartStoredBigtable(s.disk, opts...)
-}
-
-func (s *Stack) startPubSub(opts ...grpc.ServerOption) (*emulator.PubSub, error) {
-	if s.disk == nil {
-		return emulator.StartPubSub(opts...)
-	}
-	return emulator.StartStoredPubSub(s.disk.Records(spaceMessages), opts...)
-}
-
-// keptTasks keep tasks in the data folder. The worker of a later process has another
+// keptTasks keep tasks. The worker of a later process has another
 // address and another token.
 func (s *Stack) keptTasks(workerURL string, header http.Header) *emulator.KeptTasks {
-	if s.disk == nil {
-		return nil
-	}
 	readdress := func(r *cloudtaskspb.HttpRequest) error {
 		old, err := url.Parse(r.GetUrl())
 		if err != nil {
@@ -88,9 +69,6 @@ func (s *Stack) keptTasks(workerURL string, header http.Header) *emulator.KeptTa
 // cipher returns the cipher of parents. Its key lives in the data folder, if there is one,
 // beside what it encrypts.
 func (s *Stack) cipher() (config.Cipher, error) {
-	if s.disk == nil {
-		return seal.New(), nil
-	}
 	text, err := s.disk.ReadFile(cipherFile)
 	if errors.Is(err, os.ErrNotExist) {
 		key := seal.NewKey()

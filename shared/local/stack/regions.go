@@ -77,9 +77,6 @@ func (s *Stack) regions(o Options) (config.Regions, error) {
 
 // keptRegions returns the regions that the data folder has.
 func (s *Stack) keptRegions() (all config.Regions, err error) {
-	if s.disk == nil {
-		return nil, nil
-	}
 	text, err := s.disk.ReadFile(regionsFile)
 	if err == nil {
 		err = all.UnmarshalText(text)
@@ -108,7 +105,7 @@ func (s *Stack) settle(ctx context.Context, apps config.Store, regions config.Re
 			}
 		}
 	}
-	if s.disk == nil || len(regions) == 0 {
+	if len(regions) == 0 {
 		return nil
 	}
 	text, err := json.Marshal(regions)

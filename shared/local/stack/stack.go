@@ -132,7 +132,7 @@ type Stack struct {
 	place operator.Place
 	links *console.Links
 
-	disk    *disk.Disk                  // nil without Options.Data
+	disk    *disk.Disk
 	pubsub  *emulator.PubSub            // nil where an official emulator runs
 	bridges map[string]*emulator.Bridge // by subscription
 	tasks   *emulator.Tasks
@@ -188,12 +188,10 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 	if err := s.startBridges(ctx, o, pubsub, privateURL+processPath, authorization); err != nil {
 		return err
 	}
-	if s.disk != nil || emulated("FIRESTORE_EMULATOR_HOST") {
-		// The jobs of an earlier process still exist, but their tasks only in a folder, and
-		// there not those that it was about to create.
-		if err := b.resume(ctx); err != nil {
-			return err
-		}
+	// The jobs of an earlier process still exist, but their tasks only in a folder, and
+	// there not those that it was about to create.
+	if err := b.resume(ctx); err != nil {
+		return err
 	}
 	s.startScheduler(privateURL+workerPath+"/nightly", authorization)
 	public, err := net.Listen("tcp", address(o.Addr))

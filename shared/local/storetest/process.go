@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/exec"
 	"strings"
@@ -15,7 +16,9 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc"
 
+	"github.com/affinityengine/affinity/shared/local/disk"
 	"github.com/affinityengine/affinity/shared/local/emulator"
+	"github.com/affinityengine/affinity/shared/local/rows"
 	"github.com/affinityengine/affinity/shared/local/testmain"
 )
 
@@ -103,7 +106,12 @@ func (p *Process) Counts(tb testing.TB) (c Counts) {
 // line of in.
 func serve(in io.Reader, out io.Writer) error {
 	var n counter
-	server, err := emulator.StartBigtable(grpc.ChainStreamInterceptor(n.stream))
+	d, err := disk.InMemory(rows.Join, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	server, err := emulator.StartBigtable(d, grpc.ChainStreamInterceptor(n.stream))
 	if err != nil {
 		return err
 	}
@@ -130,14 +138,20 @@ func (n *counter) stream(srv any, stream grpc.ServerStream, info *grpc.StreamSer
 		return handle(srv, stream)
 	}
 	n.requests.Add(1)
-	joined := emulator.JoinRows(stream, n.sent)
-	if err := handle(srv, joined); err != nil {
-		return err
-	}
-	return joined.Flush()
+	return handle(srv, countedStream{stream, n})
 }
 
-// sent counts what a message holds.
+type countedStream struct {
+	grpc.ServerStream
+	n *counter
+}
+
+// SendMsg counts what a message holds.
+func (s countedStream) SendMsg(m any) error {
+	s.n.sent(m.(*btpb.ReadRowsResponse))
+	return s.ServerStream.SendMsg(m)
+}
+
 func (n *counter) sent(answer *btpb.ReadRowsResponse) {
 	for _, c := range answer.Chunks {
 		if c.GetCommitRow() {

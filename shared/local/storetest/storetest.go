@@ -1,6 +1,7 @@
 // Package storetest gives a test a store of its own: the real client on an
-// in-process Bigtable, which holds its data in memory until the test ends, or on
-// an emulator that already runs.
+// in-process Bigtable, which is that of a local engine or that of Google's client
+// library and holds its data in memory until the test ends, or on an emulator that
+// already runs.
 package storetest
 
 import (
@@ -26,10 +27,9 @@ import (
 // column that it filters.
 const FilterColumns = 6
 
-// New starts an in-process Bigtable, makes the tables and opens a store on them.
-// It collects superseded cells when they are written, so that reads never wait
-// for a collector. dial adds options to the store's connection, such as
-// interceptors that make it fail.
+// New starts the Bigtable of a local engine, makes the tables and opens a store on
+// them. It collects superseded cells when they are written. dial adds options to the
+// store's connection, such as interceptors that make it fail.
 func New(tb testing.TB, dial ...grpc.DialOption) *store.Store {
 	tb.Helper()
 	s, _ := NewWithClient(tb, dial...)
@@ -40,12 +40,11 @@ func New(tb testing.TB, dial ...grpc.DialOption) *store.Store {
 // version of the store writes.
 func NewWithClient(tb testing.TB, dial ...grpc.DialOption) (*store.Store, *bigtable.Client) {
 	tb.Helper()
-	return OpenAt(tb, started(tb, emulator.StartBigtable), dial...)
+	return OpenAt(tb, onDisk(tb, Disk(tb)), dial...)
 }
 
-// NewDeployed is NewWithClient on a Bigtable that receives every mutation as the
-// store sends it, and collects superseded cells some time later, as the deployed
-// one does.
+// NewDeployed is NewWithClient on the Bigtable of Google's client library, which
+// collects superseded cells some time later, as the deployed one does.
 func NewDeployed(tb testing.TB, dial ...grpc.DialOption) (*store.Store, *bigtable.Client) {
 	tb.Helper()
 	return OpenAt(tb, Start(tb), dial...)
@@ -55,24 +54,44 @@ func NewDeployed(tb testing.TB, dial ...grpc.DialOption) (*store.Store, *bigtabl
 // address, for OpenAt.
 func Start(tb testing.TB) string {
 	tb.Helper()
-	return started(tb, emulator.StartPlainBigtable)
+	return started(tb, emulator.StartBttest)
 }
 
-// StartStored starts an in-process Bigtable that keeps its tables in a folder of the
-// test's own, and returns its address, for OpenAt.
+// StartStored starts the Bigtable of New on a folder of the test's own, and returns its
+// address, for OpenAt.
 func StartStored(tb testing.TB) string {
 	tb.Helper()
 	d, err := disk.Open(tb.TempDir(), rows.Join, slog.New(slog.DiscardHandler))
 	if err != nil {
 		tb.Fatal(err)
 	}
+	closeAfter(tb, d)
+	return onDisk(tb, d)
+}
+
+// onDisk starts the Bigtable of a local engine.
+func onDisk(tb testing.TB, d *disk.Disk) string {
+	return started(tb, func(opts ...grpc.ServerOption) (*emulator.Bigtable, error) {
+		return emulator.StartBigtable(d, opts...)
+	})
+}
+
+// Disk returns a Disk in memory, for servers that keep their data on one.
+func Disk(tb testing.TB) *disk.Disk {
+	tb.Helper()
+	d, err := disk.InMemory(rows.Join, slog.New(slog.DiscardHandler))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	closeAfter(tb, d)
+	return d
+}
+
+func closeAfter(tb testing.TB, d *disk.Disk) {
 	tb.Cleanup(func() {
 		if err := d.Close(); err != nil {
 			tb.Error(err)
 		}
-	})
-	return started(tb, func(opts ...grpc.ServerOption) (*emulator.Bigtable, error) {
-		return emulator.StartStoredBigtable(d, opts...)
 	})
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/event/bus"
 	"github.com/affinityengine/affinity/shared/local/emulator"
+	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/queue/pubsub"
 )
 
@@ -52,7 +53,7 @@ func (f *topics) intercept(ctx context.Context, request any, _ *grpc.UnaryServer
 func startTopics(t *testing.T) (*topics, *grpc.ClientConn) {
 	t.Helper()
 	f := &topics{}
-	server, err := emulator.StartPubSub(grpc.UnaryInterceptor(f.intercept))
+	server, err := emulator.StartPubSub(storetest.Disk(t).Records('m'), grpc.UnaryInterceptor(f.intercept))
 	if err != nil {
 		t.Fatal(err)
 	}

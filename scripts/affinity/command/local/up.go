@@ -249,9 +249,13 @@ func serve(ctx context.Context, t *command.Tool, start Starter, o Options, do fu
 		return errors.New("this build of the tool has no local stack")
 	}
 	// The database is in this process. At the usual rate the collection of its heap would take
-	// much of a small machine from requests.
+	// much of a small machine from requests. Data in memory are a large part of the heap.
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(400)
+		percent := 200
+		if o.Data == "" {
+			percent = 150
+		}
+		debug.SetGCPercent(percent)
 	}
 	stack, err := start(ctx, o)
 	if err != nil && ctx.Err() != nil {

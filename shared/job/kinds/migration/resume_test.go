@@ -13,6 +13,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job/kinds/migration"
 	"github.com/affinityengine/affinity/shared/local/jobtest"
 	"github.com/affinityengine/affinity/shared/local/race"
+	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/score/schema"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -32,7 +33,9 @@ const (
 // little more than it processes.
 func TestHugeUser(t *testing.T) {
 	t.Parallel()
-	w := newHarness(t, schema.Wide, job.Settings{ShardUsers: 1, Budget: time.Second, Attempts: 3})
+	g := &gate{}
+	s, client := storetest.NewDeployed(t, g.dial()...) // sends each row by itself
+	w := newHarnessOn(t, s, client, g, schema.Wide, job.Settings{ShardUsers: 1, Budget: time.Second, Attempts: 3})
 	w.apply(visits(t, []string{"b", "d"}, 3)...)
 	w.apply(slices.Collect(minutely(t, "c", huge))...)
 	w.hurried(2 * time.Second)
@@ -65,12 +68,12 @@ func TestHugeUser(t *testing.T) {
 		}
 		return jobtest.None
 	}
-	s := w.does(schema.Narrow, "backfill")
+	did := w.does(schema.Narrow, "backfill")
 	w.Gate = nil
 	w.gate.watch(nil)
-	w.wantDone(s)
-	if s.Job.Totals.Counts["rows"] != int64(huge)+6 || s.Job.Totals.Counts["changed"] != int64(huge)+6 || s.Job.Totals.Counts["users"] != 3 || s.Job.Totals.PlannedUsers != 3 {
-		t.Errorf("the backfill counts %+v", s.Job.Totals)
+	w.wantDone(did)
+	if total := did.Job.Totals; total.Counts["rows"] != int64(huge)+6 || total.Counts["changed"] != int64(huge)+6 || total.Counts["users"] != 3 || total.PlannedUsers != 3 {
+		t.Errorf("the backfill counts %+v", total)
 	}
 	if places := slices.Compact(cursors); len(places) <= huge/migration.BatchRows || !slices.IsSorted(places) {
 		t.Errorf("the checkpoints of the user are %q", places)
@@ -83,20 +86,20 @@ func TestHugeUser(t *testing.T) {
 	w.gate.watch(func(read, _ map[string]int) {
 		apart = max(apart, read[wideTable]-read[narrowTable], read[narrowTable]-read[wideTable])
 	})
-	s = w.does(schema.Narrow, "verify")
+	did = w.does(schema.Narrow, "verify")
 	w.gate.watch(nil)
-	w.wantDone(s)
-	if s.Job.Totals.Counts["rows"] < int64(huge)+6 || s.Job.Totals.Counts["users"] != 3 || s.Job.Totals.Counts["profiles"] != 3 || apart > 3_000 {
-		t.Errorf("the verification counts %+v; one log was read %d rows ahead of the other", s.Job.Totals, apart)
+	w.wantDone(did)
+	if did.Job.Totals.Counts["rows"] < int64(huge)+6 || did.Job.Totals.Counts["users"] != 3 || did.Job.Totals.Counts["profiles"] != 3 || apart > 3_000 {
+		t.Errorf("the verification counts %+v; one log was read %d rows ahead of the other", did.Job.Totals, apart)
 	}
-	if shard, err := w.Harness.Jobs.Shard(t.Context(), jobtest.App, s.Job.ID, 1); err != nil || shard.Step < huge/migration.CheckRows {
+	if shard, err := w.Harness.Jobs.Shard(t.Context(), jobtest.App, did.Job.ID, 1); err != nil || shard.Step < huge/migration.CheckRows {
 		t.Errorf("the verification of the user took %d tasks, error %v", shard.Step+1, err)
 	}
 
-	s = w.does(schema.Narrow, "cutover", "drop")
-	w.wantDone(s)
-	if s.Job.Totals.Counts["rows"] != int64(huge)+6 || s.Job.Totals.Counts["changed"] != int64(huge)+6 {
-		t.Errorf("the drop counts %+v", s.Job.Totals)
+	did = w.does(schema.Narrow, "cutover", "drop")
+	w.wantDone(did)
+	if did.Job.Totals.Counts["rows"] != int64(huge)+6 || did.Job.Totals.Counts["changed"] != int64(huge)+6 {
+		t.Errorf("the drop counts %+v", did.Job.Totals)
 	}
 	w.wantEmpty(schema.Wide)
 	w.wantRows(schema.Narrow, 0)
