@@ -1,9 +1,11 @@
 package measure
 
 import (
+	"context"
 	"sync/atomic"
 
 	"cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc"
 )
 
 // Counts are what a server has answered so far.
@@ -26,6 +28,33 @@ type counter struct{ requests, read, written atomic.Int64 }
 func (c *counter) counts() (Counts, error) {
 	cpu, err := cpuTime()
 	return Counts{Requests: c.requests.Load(), RowsRead: c.read.Load(), RowsWritten: c.written.Load(), CPUSeconds: cpu.Seconds()}, err
+}
+
+func (c *counter) unary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+	c.request(req)
+	return handle(ctx, req)
+}
+
+func (c *counter) stream(srv any, s grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+	return handle(srv, countedStream{s, c})
+}
+
+type countedStream struct {
+	grpc.ServerStream
+	c *counter
+}
+
+func (s countedStream) RecvMsg(m any) error {
+	err := s.ServerStream.RecvMsg(m)
+	if err == nil {
+		s.c.request(m)
+	}
+	return err
+}
+
+func (s countedStream) SendMsg(m any) error {
+	s.c.answer(m)
+	return s.ServerStream.SendMsg(m)
 }
 
 // request counts a request and the rows that it writes.

@@ -7,10 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/exec"
 	"strings"
 	"time"
+
+	"github.com/affinityengine/affinity/shared/local/disk"
+	"github.com/affinityengine/affinity/shared/local/emulator"
+	"github.com/affinityengine/affinity/shared/local/rows"
+	"google.golang.org/grpc"
 )
 
 // A Server is a Bigtable on loopback for one measurement.
@@ -26,11 +32,21 @@ type Starter func(ctx context.Context) (Server, error)
 // InProcess starts a server in this process. Processor time and memory then include
 // the server's.
 func InProcess(context.Context) (Server, error) {
-	s, n, err := startLimited()
+	return start()
+}
+
+// start starts a local engine's Bigtable in memory, and counts what it answers.
+func start() (Server, error) {
+	d, err := disk.InMemory(rows.Join, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return Server{}, err
 	}
-	return Server{Addr: s.Addr, Count: n.counts, Close: func() error { s.Close(); return nil }}, nil
+	n := &counter{}
+	s, err := emulator.StartBigtable(d, grpc.UnaryInterceptor(n.unary), grpc.StreamInterceptor(n.stream))
+	if err != nil {
+		return Server{}, errors.Join(err, d.Close())
+	}
+	return Server{Addr: s.Addr, Count: n.counts, Close: func() error { s.Close(); return d.Close() }}, nil
 }
 
 // killAfter is how long a child may take to end.
@@ -90,12 +106,12 @@ func ignoreClosed(err error) error {
 
 // Serve serves a Bigtable on loopback until in or ctx ends, and writes its address
 // to out. It answers each line of in with its counts as a line of JSON.
-func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
-	s, n, err := startLimited()
+func Serve(ctx context.Context, in io.Reader, out io.Writer) (err error) {
+	s, err := start()
 	if err != nil {
 		return err
 	}
-	defer s.Close()
+	defer func() { err = errors.Join(err, s.Close()) }()
 	if _, err := fmt.Fprintln(out, s.Addr); err != nil {
 		return fmt.Errorf("print the address: %w", err)
 	}
@@ -105,7 +121,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 		var failed error
 		for failed == nil && questions.Scan() {
 			var counts Counts
-			if counts, failed = n.counts(); failed == nil {
+			if counts, failed = s.Count(); failed == nil {
 				failed = json.NewEncoder(out).Encode(counts)
 			}
 		}
