@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/history"
@@ -19,12 +20,12 @@ type deletion struct {
 	changes *changeList
 }
 
-func (d *deletion) delete(ctx context.Context, appID, token string) (time.Time, error) {
+func (d *deletion) delete(ctx context.Context, app config.App, token string) (time.Time, error) {
 	t := d.tombstone()
-	if err := d.store.Users.AdvanceTombstone(ctx, appID, token, t); err != nil {
+	if err := d.store.Users.AdvanceTombstone(ctx, app.ID, token, t); err != nil {
 		return time.Time{}, err
 	}
-	return time.UnixMilli(t.ReceivedUntil), d.forget(ctx, appID, token)
+	return time.UnixMilli(t.ReceivedUntil), d.forget(ctx, app.ID, token)
 }
 
 // forget drops what is derived from deleted events, leaves a marker, and lists the user
@@ -55,12 +56,12 @@ const maxOptOuts = 100
 // the same instant. A message that saw the former types drew its ticket, and was received,
 // before this ticket and this clock. So the tombstone covers what it has dropped, or has
 // written.
-func (d *deletion) optOut(ctx context.Context, appID, token string, types event.Types) (time.Time, error) {
-	t, err := d.setOptOut(ctx, appID, token, types)
+func (d *deletion) optOut(ctx context.Context, app config.App, token string, types event.Types) (time.Time, error) {
+	t, err := d.setOptOut(ctx, app.ID, token, types)
 	if err != nil {
 		return time.Time{}, err
 	}
-	return time.UnixMilli(t.ReceivedUntil), d.forget(ctx, appID, token)
+	return time.UnixMilli(t.ReceivedUntil), d.forget(ctx, app.ID, token)
 }
 
 // setOptOut sets the types, and returns the tombstone of the same instant.
@@ -87,11 +88,11 @@ func (d *deletion) setOptOut(ctx context.Context, appID, token string, types eve
 // that knows neither has written nothing that counts afterwards, and has dropped nothing
 // that would count: the types grow, and so does the tombstone. So t need not cover what is
 // on its way, as that of optOut does.
-func (d *deletion) restore(ctx context.Context, appID, token string, types event.Types, t affinity.Tombstone) error {
-	if err := d.addOptOut(ctx, appID, token, types, t); err != nil {
+func (d *deletion) restore(ctx context.Context, app config.App, token string, types event.Types, t affinity.Tombstone) error {
+	if err := d.addOptOut(ctx, app.ID, token, types, t); err != nil {
 		return err
 	}
-	return d.forget(ctx, appID, token)
+	return d.forget(ctx, app.ID, token)
 }
 
 // addOptOut adds the types, and advances the tombstone.
@@ -113,43 +114,43 @@ func (d *deletion) addOptOut(ctx context.Context, appID, token string, types eve
 }
 
 // optIn is optOut of no types. It writes nothing for a user who was never out.
-func (d *deletion) optIn(ctx context.Context, appID, token string) (time.Time, error) {
-	row, err := d.store.Users.ReadPrimary(ctx, appID, token, store.UserState)
+func (d *deletion) optIn(ctx context.Context, app config.App, token string) (time.Time, error) {
+	row, err := d.store.Users.ReadPrimary(ctx, app.ID, token, store.UserState)
 	if err != nil {
 		return time.Time{}, err
 	}
 	if row.OptedOut == 0 && row.DeletedUntil == 0 {
 		return time.Time{}, nil
 	}
-	return d.optOut(ctx, appID, token, 0)
+	return d.optOut(ctx, app, token, 0)
 }
 
-func (d *deletion) optedOut(ctx context.Context, appID, token string) (event.Types, time.Time, error) {
-	row, err := d.store.Users.ReadPrimary(ctx, appID, token, store.UserState)
+func (d *deletion) optedOut(ctx context.Context, app config.App, token string) (event.Types, time.Time, error) {
+	row, err := d.store.Users.ReadPrimary(ctx, app.ID, token, store.UserState)
 	if err != nil || row.DeletedUntil == 0 {
 		return row.OptedOut, time.Time{}, err
 	}
 	return row.OptedOut, time.UnixMilli(row.ReceivedUntil), nil
 }
 
-func (d *deletion) purge(ctx context.Context, appID, token string, until time.Time) (int, error) {
-	if _, err := d.store.Segments.BlankSegmentToken(ctx, appID, token); err != nil {
+func (d *deletion) purge(ctx context.Context, app config.App, token string, until time.Time) (int, error) {
+	if _, err := d.store.Segments.BlankSegmentToken(ctx, app.ID, token); err != nil {
 		return 0, err
 	}
-	if err := d.purgeTypes(ctx, appID, token); err != nil {
+	if err := d.purgeTypes(ctx, app.ID, token); err != nil {
 		return 0, err
 	}
-	blocks, err := d.store.Histories.ListBlocks(ctx, appID, token)
+	blocks, err := d.store.Histories.ListBlocks(ctx, app.ID, token)
 	if err != nil {
 		return 0, err
 	}
-	if err := d.orphans.delete(ctx, appID, map[string][]history.BlockID{token: blocks}); err != nil {
+	if err := d.orphans.delete(ctx, app.ID, map[string][]history.BlockID{token: blocks}); err != nil {
 		return 0, err
 	}
-	row, err := d.store.Users.ReadPrimary(ctx, appID, token, store.UserState)
+	row, err := d.store.Users.ReadPrimary(ctx, app.ID, token, store.UserState)
 	if err == nil && d.unsettled(row) {
-		if err = d.settle(ctx, appID, token, row); err == nil {
-			row, err = d.store.Users.ReadPrimary(ctx, appID, token, store.UserState)
+		if err = d.settle(ctx, app.ID, token, row); err == nil {
+			row, err = d.store.Users.ReadPrimary(ctx, app.ID, token, store.UserState)
 		}
 	}
 	if err != nil {
@@ -159,12 +160,12 @@ func (d *deletion) purge(ctx context.Context, appID, token string, until time.Ti
 	if covered.DeletedUntil <= 0 {
 		return 0, nil
 	}
-	n, err := d.store.Events.PurgeLog(ctx, appID, token, covered)
+	n, err := d.store.Events.PurgeLog(ctx, app.ID, token, covered)
 	if err != nil {
 		return n, err
 	}
 	// Events of a wrong clock would count in the future. Nobody knows when they were received.
-	return n, d.dropAhead(ctx, appID, token, history.End.Time-1)
+	return n, d.dropAhead(ctx, app.ID, token, history.End.Time-1)
 }
 
 // coveredUntil is what the deletions of a row cover, up to a time.

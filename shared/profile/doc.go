@@ -56,8 +56,9 @@
 //	logs     (logs.go)      -> appends (appends.go)
 //	sampler  (sample.go)    -> logs
 //
-// While an app moves, owners.go, moving.go, moving_read.go and moving_delete.go stand between Engine and
-// its parts, and moveuser.go has the steps of the mover.
+// Engine hands an operation on users to home or, while the app moves, to enRoute (ways.go),
+// whose parts are owners.go, moving.go, moving_read.go and moving_delete.go. moveuser.go has
+// the steps of the mover.
 //
 // tickets, flights, orphans and changeList use no other part. The computer finds sessions
 // in sessions.go.

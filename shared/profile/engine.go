@@ -28,6 +28,7 @@ type Engine struct {
 	deletion *deletion
 	sweeper  *sweeper
 	sampler  *sampler
+	home     *home
 }
 
 // env holds the dependencies of every part.
@@ -111,17 +112,19 @@ func newEngine(v *env, apps config.Store, cached *config.Cached) *Engine {
 	f := &folder{env: v, logs: l, tickets: t}
 	o := &orphans{env: v}
 	ch := &changeList{env: v}
-	return &Engine{
+	e := &Engine{
 		env: v, logs: l, folder: f,
 		writer: &writer{env: v, logs: l, tickets: t, computer: c, folder: f, flights: newFlights(), changes: ch,
 			adder: &adder{env: v, bases: memory.Of[storedBase](v.recent)}, tails: memory.Of[*tail](v.recent),
 			refreshed: semaphore.NewWeighted(maxRefreshed), most: maxRefreshed},
-		reader:   &reader{env: v, logs: l, tickets: t, computer: c, current: current},
+		reader:   &reader{env: v, logs: l, tickets: t, computer: c, folder: f, current: current},
 		bulk:     &bulk{env: v, logs: l, tickets: t, computer: c, folder: f, orphans: o},
 		deletion: &deletion{env: v, logs: l, orphans: o, changes: ch},
 		sweeper:  &sweeper{env: v, logs: l},
 		sampler:  &sampler{env: v, logs: l},
 	}
+	e.home = &home{e.writer, e.reader, e.deletion}
+	return e
 }
 
 // Outcome counts the events of a message by their fate.
@@ -144,15 +147,11 @@ func (o *Outcome) Add(more Outcome) {
 // users. After an error the caller must apply the events again. If one user is
 // faulty, Apply refreshes the others and returns the error of that user.
 func (e *Engine) Apply(ctx context.Context, app config.App, events []store.LogEvent) (Outcome, error) {
-	at, err := e.at(app)
-	events = e.env.doubt(events)
-	switch {
-	case err != nil:
+	at, err := e.serving(app)
+	if err != nil {
 		return Outcome{}, err
-	case app.Moving():
-		return at.writeMoving(ctx, app, events, true, refreshOwned)
 	}
-	return at.writer.apply(ctx, app, events)
+	return at.apply(ctx, app, e.env.doubt(events))
 }
 
 // SetLater sets what makes sure that a marked user is refreshed at the end of a write
@@ -166,30 +165,22 @@ func (e *Engine) SetLater(later Later) {
 // RefreshMarked stores the profile of a user who was marked, unless the stored one is
 // valid, as after another task or a read, and reports whether it computed one.
 func (e *Engine) RefreshMarked(ctx context.Context, app config.App, user string) (bool, error) {
-	at, err := e.at(app)
-	switch {
-	case err != nil:
+	at, err := e.serving(app)
+	if err != nil {
 		return false, err
-	case app.Moving():
-		result, err := at.readMoving(ctx, app, user, store.UserProfile, 0)
-		return !result.Stored, err
 	}
-	return at.reader.refreshMarked(ctx, app, user, at.folder)
+	return at.refreshMarked(ctx, app, user)
 }
 
 // Import writes events to the log and leaves a marker for each of their users, so
 // that the next read computes the profile. History arrives in pieces, and a
 // refresh for each piece would read a user's log many times.
 func (e *Engine) Import(ctx context.Context, app config.App, events []store.LogEvent) (Outcome, error) {
-	at, err := e.at(app)
-	events = e.env.doubt(events)
-	switch {
-	case err != nil:
+	at, err := e.serving(app)
+	if err != nil {
 		return Outcome{}, err
-	case app.Moving():
-		return at.writeMoving(ctx, app, events, true, markOwned)
 	}
-	return at.writer.importEvents(ctx, app, events)
+	return at.importEvents(ctx, app, e.env.doubt(events))
 }
 
 // Abandon leaves a marker for each user of the events. Call it before giving up a
@@ -197,16 +188,11 @@ func (e *Engine) Import(ctx context.Context, app config.App, events []store.LogE
 // of type Faulty names users who have their marker, and a manifest of a newer version:
 // its blocks may cover an event that they do not hold. All others have theirs.
 func (e *Engine) Abandon(ctx context.Context, app config.App, events []store.LogEvent) error {
-	at, err := e.at(app)
-	events = e.env.doubt(events)
-	switch {
-	case err != nil:
-		return err
-	case app.Moving():
-		_, err := at.writeMoving(ctx, app, events, false, markOwned)
+	at, err := e.serving(app)
+	if err != nil {
 		return err
 	}
-	return at.writer.abandon(ctx, app, events)
+	return at.abandon(ctx, app, e.env.doubt(events))
 }
 
 // Read returns a user's profile as of now. If the stored profile is not valid, Read
@@ -216,41 +202,32 @@ func (e *Engine) Abandon(ctx context.Context, app config.App, events []store.Log
 // app, Read, ReadRanking and ReadMany read the cluster that is written; otherwise
 // they may answer from a replica.
 func (e *Engine) Read(ctx context.Context, app config.App, user string, limit int) (Result, error) {
-	at, err := e.at(app)
-	switch {
-	case err != nil:
+	at, err := e.serving(app)
+	if err != nil {
 		return Result{}, err
-	case app.Moving():
-		return at.readMoving(ctx, app, user, store.UserProfile, limit)
 	}
-	return at.reader.read(ctx, app, user, store.UserProfile, limit)
+	return at.read(ctx, app, user, store.UserProfile, limit)
 }
 
 // Refresh computes a user's profile from blocks and log, whatever is stored, stores it
 // and returns it. Known is false for a user without an event in the window.
 func (e *Engine) Refresh(ctx context.Context, app config.App, user string) (Result, error) {
-	at, err := e.at(app)
-	switch {
-	case err != nil:
+	at, err := e.serving(app)
+	if err != nil {
 		return Result{}, err
-	case app.Moving():
-		return at.readMoving(ctx, app, user, store.UserHistory, 0)
 	}
-	return at.reader.refresh(ctx, app, user)
+	return at.computeStored(ctx, app, user)
 }
 
 // ReadRanking is Read with the user's session and all affinities: what a ranking
 // needs to know of a user. A bulk recompute stores profiles without sessions, so
 // the first such read after it computes both and stores them.
 func (e *Engine) ReadRanking(ctx context.Context, app config.App, user string) (Result, error) {
-	at, err := e.at(app)
-	switch {
-	case err != nil:
+	at, err := e.serving(app)
+	if err != nil {
 		return Result{}, err
-	case app.Moving():
-		return at.readMoving(ctx, app, user, store.UserSession, 0)
 	}
-	return at.reader.read(ctx, app, user, store.UserSession, 0)
+	return at.read(ctx, app, user, store.UserSession, 0)
 }
 
 // ReadEach is Read for many users. It reads some at a time, calls fn for each result,
@@ -259,14 +236,11 @@ func (e *Engine) ReadRanking(ctx context.Context, app config.App, user string) (
 // others are read.
 func (e *Engine) ReadEach(ctx context.Context, app config.App, users []string, limit int,
 	fn func(user string, result Result) error) error {
-	at, err := e.at(app)
-	switch {
-	case err != nil:
+	at, err := e.serving(app)
+	if err != nil {
 		return err
-	case app.Moving():
-		return at.readEachMoving(ctx, app, users, limit, fn)
 	}
-	return at.reader.readEach(ctx, app, users, limit, fn)
+	return at.readEach(ctx, app, users, limit, fn)
 }
 
 // ReadStored passes the stored form of users' profiles to fn, in the order of the users,
@@ -275,15 +249,11 @@ func (e *Engine) ReadEach(ctx context.Context, app config.App, users []string, l
 // had drawn a ticket. It leaves out users who have no row or are deleted. An error of type
 // Faulty names others that it left out; an error of fn ends the reads.
 func (e *Engine) ReadStored(ctx context.Context, app config.App, users []string, fn func(user string, stored []byte) error) error {
-	pass := func(user string, stored []byte, _ int64) error { return fn(user, stored) }
-	at, err := e.at(app)
-	switch {
-	case err != nil:
+	at, err := e.serving(app)
+	if err != nil {
 		return err
-	case app.Moving():
-		return at.readStoredMoving(ctx, app, users, pass)
 	}
-	return at.reader.readStored(ctx, app, users, pass)
+	return at.readStored(ctx, app, users, func(user string, stored []byte, _ int64) error { return fn(user, stored) })
 }
 
 // ReadChanged is a conditional ReadStored. users maps each user to the ticket of the
@@ -292,14 +262,11 @@ func (e *Engine) ReadStored(ctx context.Context, app config.App, users []string,
 // before it answers. For the others fn gets the profile and the ticket of the row. Users
 // come in no order.
 func (e *Engine) ReadChanged(ctx context.Context, app config.App, users map[string]int64, fn func(user string, stored []byte, ticket int64) error) error {
-	at, err := e.at(app)
-	switch {
-	case err != nil:
+	at, err := e.serving(app)
+	if err != nil {
 		return err
-	case app.Moving():
-		return at.readChangedMoving(ctx, app, users, fn)
 	}
-	return at.reader.readChanged(ctx, app, users, fn)
+	return at.readChanged(ctx, app, users, fn)
 }
 
 // Admit takes the memory of a row and of its whole profile, decoded, from the gate of
@@ -326,15 +293,11 @@ type Reading struct {
 func (e *Engine) ComputeCounting(ctx context.Context, app config.App, users []string,
 	strategies ...*affinity.Compiled) (map[string][]affinity.Profile, Reading, error) {
 	var read Reading
-	at, err := e.at(app)
+	at, err := e.serving(app)
 	if err != nil {
 		return nil, read, err
 	}
-	if app.Moving() {
-		profiles, err := at.computeMoving(ctx, app, users, strategies, &read)
-		return profiles, read, err
-	}
-	profiles, err := at.reader.compute(ctx, app, users, strategies, &read)
+	profiles, err := at.compute(ctx, app, users, strategies, &read)
 	return profiles, read, err
 }
 

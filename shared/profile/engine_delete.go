@@ -14,14 +14,11 @@ import (
 // receipt up to which events are deleted, which is the slack after now; events received
 // later start a new profile. Purge removes the deleted ones.
 func (e *Engine) Delete(ctx context.Context, appID, user string) (time.Time, error) {
-	app, at, err := e.of(ctx, appID)
-	switch {
-	case err != nil:
+	app, at, err := e.exclusions(ctx, appID)
+	if err != nil {
 		return time.Time{}, err
-	case app.Moving():
-		return at.deleteMoving(ctx, app, user)
 	}
-	return at.deletion.delete(ctx, appID, user)
+	return at.delete(ctx, app, user)
 }
 
 // OptOut sets the types of events that a user has opted out of; without types, all. It
@@ -38,55 +35,43 @@ func (e *Engine) OptOut(ctx context.Context, appID, user string, types ...event.
 			return time.Time{}, ErrTypes
 		}
 	}
-	app, at, err := e.of(ctx, appID)
-	switch {
-	case err != nil:
+	app, at, err := e.exclusions(ctx, appID)
+	if err != nil {
 		return time.Time{}, err
-	case app.Moving():
-		return at.optOutMoving(ctx, app, user, set)
 	}
-	return at.deletion.optOut(ctx, appID, user, set)
+	return at.optOut(ctx, app, user, set)
 }
 
 // OptIn ends a user's opt-out. Nothing that was received until the time that it returns
 // counts: also what is still on its way stays out. Call Purge afterwards. For a user who
 // has never opted out and was never deleted, it does nothing and returns the zero time.
 func (e *Engine) OptIn(ctx context.Context, appID, user string) (time.Time, error) {
-	app, at, err := e.of(ctx, appID)
-	switch {
-	case err != nil:
+	app, at, err := e.exclusions(ctx, appID)
+	if err != nil {
 		return time.Time{}, err
-	case app.Moving():
-		return at.optInMoving(ctx, app, user)
 	}
-	return at.deletion.optIn(ctx, appID, user)
+	return at.optIn(ctx, app, user)
 }
 
 // RestoreDeletion makes an earlier deletion of a user, and their opt-out of types, hold
 // here too: it excludes the events that t covers and those of the types, in addition to
 // what is excluded already. Call Purge afterwards, as after Delete.
 func (e *Engine) RestoreDeletion(ctx context.Context, appID, user string, t affinity.Tombstone, types event.Types) error {
-	app, at, err := e.of(ctx, appID)
-	switch {
-	case err != nil:
+	app, at, err := e.exclusions(ctx, appID)
+	if err != nil {
 		return err
-	case app.Moving():
-		return at.restoreMoving(ctx, app, user, types, t)
 	}
-	return at.deletion.restore(ctx, appID, user, types, t)
+	return at.restore(ctx, app, user, types, t)
 }
 
 // OptedOut returns the types of events that a user has opted out of, and the time of
 // receipt up to which events are deleted, the zero time if none are.
 func (e *Engine) OptedOut(ctx context.Context, appID, user string) (event.Types, time.Time, error) {
-	app, at, err := e.of(ctx, appID)
-	switch {
-	case err != nil:
+	app, at, err := e.exclusions(ctx, appID)
+	if err != nil {
 		return 0, time.Time{}, err
-	case app.Moving():
-		return at.optedOutMoving(ctx, app, user)
 	}
-	return at.deletion.optedOut(ctx, appID, user)
+	return at.optedOut(ctx, app, user)
 }
 
 // ErrTypes reports a type of which the engine keeps no events.
@@ -96,12 +81,9 @@ var ErrTypes = errors.New("a user can opt out of events of the types view, click
 // events that a deletion covers, whose time of receipt Delete returned, from the log. It removes no event that
 // the user's tombstone does not cover. It returns the number of events.
 func (e *Engine) Purge(ctx context.Context, appID, user string, until time.Time) (int, error) {
-	app, at, err := e.of(ctx, appID)
-	switch {
-	case err != nil:
+	app, at, err := e.exclusions(ctx, appID)
+	if err != nil {
 		return 0, err
-	case app.Moving():
-		return at.purgeMoving(ctx, app, user, until)
 	}
-	return at.deletion.purge(ctx, appID, user, until)
+	return at.purge(ctx, app, user, until)
 }

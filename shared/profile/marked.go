@@ -40,7 +40,7 @@ func (w *writer) markLater(ctx context.Context, app config.App, events []store.L
 // refreshMarked computes and stores a profile unless a valid one is stored. It draws no
 // ticket: it stores at that of the row, as a read does. Then it folds the log of a user
 // of whom so much is unfolded that it holds more than young events.
-func (r *reader) refreshMarked(ctx context.Context, app config.App, token string, f *folder) (bool, error) {
+func (r *reader) refreshMarked(ctx context.Context, app config.App, token string) (bool, error) {
 	row, err := r.store.Users.ReadPrimary(ctx, app.ID, token, store.UserSummary)
 	if err != nil || !row.Exists || row.Gone() {
 		return false, err
@@ -63,7 +63,7 @@ func (r *reader) refreshMarked(ctx context.Context, app config.App, token string
 	if result.unfolded < r.limits.foldEvents+r.limits.maxYoung {
 		return true, nil
 	}
-	_, err = f.fold(ctx, app, token)
-	f.logFailure(ctx, app.ID, token, err)
+	_, err = r.folder.fold(ctx, app, token)
+	r.folder.logFailure(ctx, app.ID, token, err)
 	return true, nil
 }

@@ -24,11 +24,24 @@ type visit struct {
 // A user of whom another ticket says that they have moved on has a fault of type elsewhere.
 type ownedWork func(ctx context.Context, at *Engine, app config.App, users []*user, events map[string]own) (map[string]store.User, error)
 
-// writeMoving draws tickets for the users of events in the regions where they are owned,
-// and calls do there. With log it writes the events to the log first. e is the engine of the
-// entry, which is asked first for all of them.
-func (e *Engine) writeMoving(ctx context.Context, app config.App, events []store.LogEvent, log bool, do ownedWork) (Outcome, error) {
-	visits, total, failed := map[*Engine]visit{e: {events: events, log: log}}, Outcome{}, Faulty{}
+func (e enRoute) apply(ctx context.Context, app config.App, events []store.LogEvent) (Outcome, error) {
+	return e.write(ctx, app, events, true, refreshOwned)
+}
+
+func (e enRoute) importEvents(ctx context.Context, app config.App, events []store.LogEvent) (Outcome, error) {
+	return e.write(ctx, app, events, true, markOwned)
+}
+
+func (e enRoute) abandon(ctx context.Context, app config.App, events []store.LogEvent) error {
+	_, err := e.write(ctx, app, events, false, markOwned)
+	return err
+}
+
+// write draws tickets for the users of events in the regions where they are owned,
+// and calls do there. With log it writes the events to the log first. The
+// engine of the entry is asked first for all of them.
+func (e enRoute) write(ctx context.Context, app config.App, events []store.LogEvent, log bool, do ownedWork) (Outcome, error) {
+	visits, total, failed := map[*Engine]visit{e.Engine: {events: events, log: log}}, Outcome{}, Faulty{}
 	for range maxHops {
 		next := map[*Engine]visit{}
 		for at, v := range visits {

@@ -43,17 +43,17 @@ func (e *Engine) exclude(ctx context.Context, app config.App, token string, rais
 	return fmt.Errorf("delete or opt out %s,%s: %w", app.ID, token, errHops)
 }
 
-func (e *Engine) deleteMoving(ctx context.Context, app config.App, token string) (time.Time, error) {
+func (e enRoute) delete(ctx context.Context, app config.App, token string) (time.Time, error) {
 	t := e.deletion.tombstone()
-	return time.UnixMilli(t.ReceivedUntil), e.raiseMoving(ctx, app, token, t)
+	return time.UnixMilli(t.ReceivedUntil), e.raise(ctx, app, token, t)
 }
 
-func (e *Engine) raiseMoving(ctx context.Context, app config.App, token string, t affinity.Tombstone) error {
+func (e enRoute) raise(ctx context.Context, app config.App, token string, t affinity.Tombstone) error {
 	raise := func(at *Engine) error { return at.env.store.Users.AdvanceTombstone(ctx, app.ID, token, t) }
 	return e.exclude(ctx, app, token, raise, func(row store.User) bool { return row.Covers(t) })
 }
 
-func (e *Engine) optOutMoving(ctx context.Context, app config.App, token string, types event.Types) (time.Time, error) {
+func (e enRoute) optOut(ctx context.Context, app config.App, token string, types event.Types) (time.Time, error) {
 	var until time.Time
 	set := func(at *Engine) error {
 		t, err := at.deletion.setOptOut(ctx, app.ID, token, types)
@@ -66,20 +66,20 @@ func (e *Engine) optOutMoving(ctx context.Context, app config.App, token string,
 	return until, err
 }
 
-func (e *Engine) optInMoving(ctx context.Context, app config.App, token string) (time.Time, error) {
+func (e enRoute) optIn(ctx context.Context, app config.App, token string) (time.Time, error) {
 	found, err := e.locate(ctx, app, token, store.UserState)
 	if err != nil || found.row.OptedOut == 0 && found.row.DeletedUntil == 0 {
 		return time.Time{}, err
 	}
-	return e.optOutMoving(ctx, app, token, 0)
+	return e.optOut(ctx, app, token, 0)
 }
 
-func (e *Engine) restoreMoving(ctx context.Context, app config.App, token string, types event.Types, t affinity.Tombstone) error {
+func (e enRoute) restore(ctx context.Context, app config.App, token string, types event.Types, t affinity.Tombstone) error {
 	add := func(at *Engine) error { return at.deletion.addOptOut(ctx, app.ID, token, types, t) }
 	return e.exclude(ctx, app, token, add, func(row store.User) bool { return row.Covers(t) && types&^row.OptedOut == 0 })
 }
 
-func (e *Engine) optedOutMoving(ctx context.Context, app config.App, token string) (event.Types, time.Time, error) {
+func (e enRoute) optedOut(ctx context.Context, app config.App, token string) (event.Types, time.Time, error) {
 	found, err := e.locate(ctx, app, token, store.UserState)
 	if err != nil || found.row.DeletedUntil == 0 {
 		return found.row.OptedOut, time.Time{}, err
@@ -87,10 +87,10 @@ func (e *Engine) optedOutMoving(ctx context.Context, app config.App, token strin
 	return found.row.OptedOut, time.UnixMilli(found.row.ReceivedUntil), nil
 }
 
-// purgeMoving removes what a deletion covers in both regions: a copy may hold it, too. The row
+// purge removes what a deletion covers in both regions: a copy may hold it, too. The row
 // of the owner decides in both, because the row that the user has left says nothing of later
 // deletions.
-func (e *Engine) purgeMoving(ctx context.Context, app config.App, token string, until time.Time) (int, error) {
+func (e enRoute) purge(ctx context.Context, app config.App, token string, until time.Time) (int, error) {
 	other, err := e.env.other(app)
 	if err != nil {
 		return 0, err
@@ -100,10 +100,10 @@ func (e *Engine) purgeMoving(ctx context.Context, app config.App, token string, 
 		return 0, err
 	}
 	purged := 0
-	for _, at := range []*Engine{e, other} {
+	for _, at := range []*Engine{e.Engine, other} {
 		n := 0
 		if at == owner.at {
-			n, err = at.deletion.purge(ctx, app.ID, token, until)
+			n, err = at.deletion.purge(ctx, app, token, until)
 		} else {
 			n, err = e.purgeLeftovers(ctx, app, at, token, until, owner.row)
 		}

@@ -81,8 +81,8 @@ func follow(ctx context.Context, app config.App, token string, from place, parts
 	return place{}, errHops
 }
 
-// readMoving reads a user. With UserHistory as the parts it ignores the stored profile.
-func (e *Engine) readMoving(ctx context.Context, app config.App, token string, parts store.UserParts, limit int) (Result, error) {
+// read reads a user. With UserHistory as the parts it ignores the stored profile.
+func (e enRoute) read(ctx context.Context, app config.App, token string, parts store.UserParts, limit int) (Result, error) {
 	for range maxHops {
 		found, err := e.locate(ctx, app, token, parts)
 		if err != nil {
@@ -105,6 +105,15 @@ func (e *Engine) readMoving(ctx context.Context, app config.App, token string, p
 		}
 	}
 	return Result{}, errHops
+}
+
+func (e enRoute) computeStored(ctx context.Context, app config.App, token string) (Result, error) {
+	return e.read(ctx, app, token, store.UserHistory, 0)
+}
+
+func (e enRoute) refreshMarked(ctx context.Context, app config.App, token string) (bool, error) {
+	result, err := e.read(ctx, app, token, store.UserProfile, 0)
+	return !result.Stored, err
 }
 
 // readAt answers from a row that counts.
@@ -177,9 +186,9 @@ func each[T any](ctx context.Context, tokens []string, read func(ctx context.Con
 	return failed.orNil()
 }
 
-func (e *Engine) readEachMoving(ctx context.Context, app config.App, tokens []string, limit int, fn func(string, Result) error) error {
+func (e enRoute) readEach(ctx context.Context, app config.App, tokens []string, limit int, fn func(string, Result) error) error {
 	read := func(ctx context.Context, token string) (Result, error) {
-		result, err := e.readMoving(ctx, app, token, store.UserProfile, limit)
+		result, err := e.read(ctx, app, token, store.UserProfile, limit)
 		result.Session = affinity.Session{} // nobody asked for it
 		return result, err
 	}
@@ -193,12 +202,12 @@ type storedForm struct {
 	same    bool  // the row still has the ticket that the caller knows
 }
 
-// readStoredMoving passes users in order, so it holds the profiles of those that it reads at a time.
-func (e *Engine) readStoredMoving(ctx context.Context, app config.App, tokens []string, fn func(string, []byte, int64) error) error {
+// readStored passes users in order, so it holds the profiles of those that it reads at a time.
+func (e enRoute) readStored(ctx context.Context, app config.App, tokens []string, fn func(string, []byte, int64) error) error {
 	failed, rest := Faulty{}, distinct(tokens)
 	slices.SortFunc(rest, store.UserOrder)
 	for group := range slices.Chunk(rest, maxMovingReads) {
-		err := e.passStoredMoving(ctx, app, group, fn)
+		err := e.passStored(ctx, app, group, fn)
 		faulty, ok := errors.AsType[Faulty](err)
 		if err != nil && !ok {
 			return err
@@ -208,11 +217,11 @@ func (e *Engine) readStoredMoving(ctx context.Context, app config.App, tokens []
 	return failed.orNil()
 }
 
-func (e *Engine) passStoredMoving(ctx context.Context, app config.App, group []string, fn func(string, []byte, int64) error) error {
+func (e enRoute) passStored(ctx context.Context, app config.App, group []string, fn func(string, []byte, int64) error) error {
 	part, end := admission.Part(ctx)
 	defer end()
 	found := make(map[string]storedForm, len(group))
-	read := func(ctx context.Context, token string) (storedForm, error) { return e.storedMoving(ctx, app, token, 0) }
+	read := func(ctx context.Context, token string) (storedForm, error) { return e.stored(ctx, app, token, 0) }
 	err := each(part, group, read, func(token string, v storedForm) error {
 		found[token] = v
 		return admission.Take(part, int64(len(v.profile)))
@@ -230,9 +239,9 @@ func (e *Engine) passStoredMoving(ctx context.Context, app config.App, group []s
 	return err
 }
 
-func (e *Engine) readChangedMoving(ctx context.Context, app config.App, known map[string]int64, fn func(string, []byte, int64) error) error {
+func (e enRoute) readChanged(ctx context.Context, app config.App, known map[string]int64, fn func(string, []byte, int64) error) error {
 	read := func(ctx context.Context, token string) (storedForm, error) {
-		return e.storedMoving(ctx, app, token, known[token])
+		return e.stored(ctx, app, token, known[token])
 	}
 	return each(ctx, slices.Collect(maps.Keys(known)), read, func(token string, v storedForm) error {
 		if len(v.profile) == 0 && !v.same {
@@ -242,7 +251,7 @@ func (e *Engine) readChangedMoving(ctx context.Context, app config.App, known ma
 	})
 }
 
-func (e *Engine) storedMoving(ctx context.Context, app config.App, token string, known int64) (storedForm, error) {
+func (e enRoute) stored(ctx context.Context, app config.App, token string, known int64) (storedForm, error) {
 	found, err := e.locate(ctx, app, token, store.UserProfile)
 	if err != nil || found.at == nil || found.row.Gone() || found.row.Ticket == 0 {
 		return storedForm{}, err
@@ -255,22 +264,22 @@ func (e *Engine) storedMoving(ctx context.Context, app config.App, token string,
 		v.profile = found.row.Profile
 		return v, nil
 	}
-	result, err := e.readMoving(ctx, app, token, store.UserHistory, 0)
+	result, err := e.read(ctx, app, token, store.UserHistory, 0)
 	if err == nil {
 		v.profile = result.AppendBinary(nil)
 	}
 	return v, err
 }
 
-// computeMoving is compute, in the regions where the users are.
-func (e *Engine) computeMoving(ctx context.Context, app config.App, tokens []string, strategies []*affinity.Compiled, read *Reading) (map[string][]affinity.Profile, error) {
+// compute is compute, in the regions where the users are.
+func (e enRoute) compute(ctx context.Context, app config.App, tokens []string, strategies []*affinity.Compiled, read *Reading) (map[string][]affinity.Profile, error) {
 	places := map[*Engine][]string{}
 	find := func(ctx context.Context, token string) (place, error) {
 		return e.locate(ctx, app, token, store.UserState)
 	}
 	err := each(ctx, tokens, find, func(token string, found place) error {
 		if found.at == nil {
-			found.at = e // nobody's
+			found.at = e.Engine // nobody's
 		}
 		places[found.at] = append(places[found.at], token)
 		return nil

@@ -33,6 +33,7 @@ type reader struct {
 	logs     *logs
 	tickets  *tickets
 	computer *computer
+	folder   *folder
 	current  func(primary, replica store.User) (store.User, bool) // current; tests replace it
 }
 
@@ -67,8 +68,8 @@ func (r *reader) read(ctx context.Context, app config.App, token string, parts s
 	return r.computeOne(ctx, app, token, row)
 }
 
-// refresh reads a user whose stored profile it ignores.
-func (r *reader) refresh(ctx context.Context, app config.App, token string) (Result, error) {
+// computeStored reads a user whose stored profile it ignores.
+func (r *reader) computeStored(ctx context.Context, app config.App, token string) (Result, error) {
 	row, err := r.store.Users.ReadPrimary(ctx, app.ID, token, store.UserHistory)
 	if err != nil {
 		return Result{}, err

@@ -112,19 +112,6 @@ func (e *Engine) at(app config.App) (*Engine, error) {
 	return e.env.in(app.Region)
 }
 
-// of is at, for callers who know the id of the app alone.
-func (e *Engine) of(ctx context.Context, appID string) (config.App, *Engine, error) {
-	if e.env.regions == nil {
-		return config.App{ID: appID}, e, nil // there is nowhere else
-	}
-	app, err := e.logs.readCached(ctx, appID)
-	if err != nil {
-		return app, nil, err
-	}
-	at, err := e.at(app)
-	return app, at, err
-}
-
 // resting is at, for work over all users of an app.
 func (e *Engine) resting(app config.App) (*Engine, error) {
 	if app.Moving() {

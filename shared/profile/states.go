@@ -37,7 +37,7 @@ func (e *Engine) States(ctx context.Context, app config.App, users []string) (ma
 // StatesOf is States for callers who know the id of the app alone. Its configuration may be
 // some seconds old.
 func (e *Engine) StatesOf(ctx context.Context, appID string, users []string) (map[string]store.User, error) {
-	app, _, err := e.of(ctx, appID)
+	app, err := e.appOf(ctx, appID)
 	if err != nil {
 		return nil, err
 	}
