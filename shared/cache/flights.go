@@ -43,7 +43,7 @@ func (c *reads[K, V]) join(ctx context.Context, a Ask[K, V], j judgement, found 
 			continue
 		}
 		if guess && c.guesses >= c.Guesses && c.Guesses > 0 {
-			return nil, nil, ErrBusy
+			return nil, nil, errBusy
 		}
 		if mine == nil {
 			mine, made = &read{began: now, guess: guess, done: make(chan struct{})}, make([]pending[V], len(j.wanted)-n)
@@ -84,9 +84,9 @@ func (c *reads[K, V]) wait(ctx context.Context, a Ask[K, V], j judgement, all []
 			select {
 			case <-p.done:
 			case <-waited:
-				late = ErrSlow
+				late = errSlow
 			case <-a.Late:
-				late = ErrSlow
+				late = errSlow
 			case <-ctx.Done():
 				late = ctx.Err()
 			}

@@ -20,12 +20,12 @@ const (
 	keyStrikes = 1
 )
 
-// ErrSlow says that a read has not ended in time. It goes on, and a later call has what it
+// errSlow says that a read has not ended in time. It goes on, and a later call has what it
 // reads.
-var ErrSlow = fmt.Errorf("the read takes too long: %w", context.DeadlineExceeded)
+var errSlow = fmt.Errorf("the read takes too long: %w", context.DeadlineExceeded)
 
-// ErrBusy is the answer to a guess beyond Options.Guesses.
-var ErrBusy error = busyError{}
+// errBusy is the answer to a guess beyond Options.Guesses.
+var errBusy error = busyError{}
 
 type busyError struct{}
 
@@ -216,7 +216,7 @@ func (c *reads[K, V]) attempt(ctx context.Context, a Ask[K, V]) (found []*Entry[
 		return found, true, nil
 	}
 	if !j.missing && !c.slow.MayWait(a.Group) {
-		return found, true, ErrSlow
+		return found, true, errSlow
 	}
 	mine, all, err := c.join(ctx, a, j, found)
 	if err != nil {

@@ -312,7 +312,7 @@ func TestStale(t *testing.T) {
 		time.Sleep(pause)
 		for i, wait := range []time.Duration{100 * time.Millisecond, 0} {
 			began := time.Now()
-			if values, err := getAll(t.Context(), c, r, "a"); !errors.Is(err, ErrSlow) || values[0] != 1 || time.Since(began) != wait {
+			if values, err := getAll(t.Context(), c, r, "a"); !errors.Is(err, errSlow) || values[0] != 1 || time.Since(began) != wait {
 				t.Errorf("slow call %d: %v, %v after %v", i, values, err, time.Since(began))
 			}
 		}

@@ -99,16 +99,16 @@ func (r Range) String() string {
 	below, isBelow := r.Below()
 	switch {
 	case !isFrom:
-		return "<" + Digits(below)
+		return "<" + digits(below)
 	case !isBelow:
-		return Digits(from) + "+"
+		return digits(from) + "+"
 	}
-	return Digits(from) + "-" + Digits(below)
+	return digits(from) + "-" + digits(below)
 }
 
-// Digits returns a number of a band as names write it: the fewest digits that are this
+// digits returns a number of a band as names write it: the fewest digits that are this
 // number, without an exponent.
-func Digits(n float64) string {
+func digits(n float64) string {
 	return strconv.FormatFloat(n+0, 'f', -1, 64) // -0 + 0 is 0
 }
 
@@ -152,10 +152,10 @@ func bandLimits(entry string, values []jsontext.Value) ([]float64, error) {
 	for i, v := range values {
 		n, err := strconv.ParseFloat(string(v), 64)
 		if v.Kind() != jsontext.KindNumber || err != nil || math.Abs(n) > maxBandLimit {
-			return nil, refuse(fault.Invalid, "numericBands: %q holds %s, which is no number from -%s to %[3]s", clip(entry), clip(string(v)), Digits(maxBandLimit))
+			return nil, refuse(fault.Invalid, "numericBands: %q holds %s, which is no number from -%s to %[3]s", clip(entry), clip(string(v)), digits(maxBandLimit))
 		}
 		if i > 0 && n <= limits[i-1] {
-			return nil, refuse(fault.Invalid, "numericBands: the numbers of %q must ascend, but %s comes after %s", clip(entry), Digits(n), Digits(limits[i-1]))
+			return nil, refuse(fault.Invalid, "numericBands: the numbers of %q must ascend, but %s comes after %s", clip(entry), digits(n), digits(limits[i-1]))
 		}
 		limits[i] = n + 0
 	}

@@ -2,14 +2,14 @@ package catalog
 
 import "github.com/go-json-experiment/json/jsontext"
 
-// PostAttribute is the attribute of a record that holds a post as WordPress gave it:
+// postAttribute is the attribute of a record that holds a post as WordPress gave it:
 // its JSON, as a string.
-const PostAttribute = "wordpress"
+const postAttribute = "wordpress"
 
 // Post returns the post of a record, byte for byte as WordPress gave it, or nil if the
 // record has none that is a JSON object.
 func Post(record []byte) []byte {
-	value := lookUp(record, PostAttribute)
+	value := lookUp(record, postAttribute)
 	if value.Kind() != jsontext.KindString {
 		return nil
 	}

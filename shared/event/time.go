@@ -49,15 +49,15 @@ func ImpossibleTime(reason string) bool {
 	return reason == ErrTimeNumber.Error() || reason == ErrTimeRange.Error() || reason == ErrTimeAhead.Error()
 }
 
-// TimeForm is a way to write a time, with examples of it.
-type TimeForm struct {
+// timeForm is a way to write a time, with examples of it.
+type timeForm struct {
 	Form     string
 	Examples []string
 }
 
 // TimeForms are the forms that ParseTime reads. All examples are 10:00 UTC on
 // 2026-11-21, but for that of a date alone. Help texts and documents show them.
-var TimeForms = []TimeForm{
+var TimeForms = []timeForm{
 	{"RFC 3339; a space for the T, no seconds, or a fraction of them", []string{"2026-11-21T10:00:00Z", "2026-11-21 10:00Z", "2026-11-21T10:00:00.000Z"}},
 	{"with an offset from UTC, after a space or not", []string{"2026-11-21T12:00:00+02:00", "2026-11-21 12:00:00 +0200", "2026-11-21 07:00:00-03"}},
 	{"UTC, GMT or Z by name", []string{"2026-11-21 10:00:00 UTC", "2026-11-21 10:00:00 GMT"}},

@@ -27,9 +27,9 @@ func Detailed(jobs Jobs, apart Details, collection Collection) Jobs {
 	return &detailed{jobs, apart, collection.Name}
 }
 
-// ErrLost means that the details of a shard that has not ended are stored nowhere: its job
+// errDetailsLost means that the details of a shard that has not ended are stored nowhere: its job
 // cannot go on.
-var ErrLost = errors.New("the details are lost")
+var errDetailsLost = errors.New("the details are lost")
 
 // errMoved means that a document has changed before its details were read.
 var errMoved = errors.New("the document names another version now")
@@ -88,7 +88,7 @@ func readOne[T divided[T]](ctx context.Context, d Details, app string, row func(
 func withoutDetails[T divided[T]](row func(T) string, document T) (T, error) {
 	left, ok := document.lost()
 	if !ok {
-		return left, fmt.Errorf("%s: %w", row(document), ErrLost)
+		return left, fmt.Errorf("%s: %w", row(document), errDetailsLost)
 	}
 	return left, nil
 }

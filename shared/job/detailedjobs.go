@@ -35,7 +35,7 @@ func (d *detailed) Update(ctx context.Context, app, id string, change func(*Job)
 }
 
 func (d *detailed) CreateShard(ctx context.Context, app, id string, shard Shard) error {
-	if !config.ValidAppID(app) || !ValidID(id) { // which can be no part of a row's name
+	if !config.ValidAppID(app) || !validID(id) { // which can be no part of a row's name
 		return fmt.Errorf("job %q of app %q: %w", id, app, ErrNotFound)
 	}
 	return create(ctx, d.apart, app, d.shardRow(id)(shard), shard,
@@ -66,7 +66,7 @@ func (d *detailed) shards(ctx context.Context, app, id string, list func() ([]Sh
 
 func (d *detailed) Faults(ctx context.Context, app, id string, limit int) ([]string, error) {
 	faulty, err := d.FaultyShards(ctx, app, id, limit)
-	return FirstFaults(faulty, limit), err
+	return firstFaults(faulty, limit), err
 }
 
 func (d *detailed) UpdateShard(ctx context.Context, app, id string, n int, change func(*Shard) error) (Shard, error) {

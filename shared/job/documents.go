@@ -35,7 +35,7 @@ func (s stored) jobs(app string) string {
 
 // path is the path of a job; ErrNotFound for an id that no job can have.
 func (s stored) path(app, id string) (string, error) {
-	if !config.ValidAppID(app) || !ValidID(id) {
+	if !config.ValidAppID(app) || !validID(id) {
 		return "", ErrNotFound
 	}
 	return s.jobs(app) + "/" + id, nil
@@ -242,7 +242,7 @@ func (s stored) UpdateShard(ctx context.Context, app, id string, n int, apply fu
 
 func (s stored) Faults(ctx context.Context, app, id string, limit int) ([]string, error) {
 	faulty, err := s.FaultyShards(ctx, app, id, limit)
-	return FirstFaults(faulty, limit), err
+	return firstFaults(faulty, limit), err
 }
 
 func (s stored) FaultyShards(ctx context.Context, app, id string, limit int) ([]Shard, error) {

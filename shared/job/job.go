@@ -225,16 +225,16 @@ const (
 	ShardFailed ShardState = "failed"
 )
 
-// ValidID reports whether a job can have the id. A valid id can be part of a
+// validID reports whether a job can have the id. A valid id can be part of a
 // path.
-func ValidID(id string) bool { return idForm.MatchString(id) }
+func validID(id string) bool { return idForm.MatchString(id) }
 
 var idForm = regexp.MustCompile(`^[a-z]+-[A-Za-z0-9-]{1,100}$`)
 
 // Prepared returns a new job in the form that every store keeps, or an error if
 // no store may create it.
 func (j Job) Prepared() (Job, error) {
-	if !config.ValidAppID(j.App) || !ValidID(j.ID) {
+	if !config.ValidAppID(j.App) || !validID(j.ID) {
 		return Job{}, fmt.Errorf("job %q of app %q: malformed id", j.ID, j.App)
 	}
 	if j.State != Planning {
@@ -295,9 +295,9 @@ func expiry(ended bool, at time.Time) time.Time {
 	return Stamp(at)
 }
 
-// FirstFaults sorts shards by their numbers and returns their faults in that
+// firstFaults sorts shards by their numbers and returns their faults in that
 // order, at most limit.
-func FirstFaults(shards []Shard, limit int) []string {
+func firstFaults(shards []Shard, limit int) []string {
 	slices.SortFunc(shards, byNumber)
 	var all []string
 	for _, s := range shards {

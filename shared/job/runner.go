@@ -278,7 +278,7 @@ func (r *Runner) finish(ctx context.Context, app, id string) error {
 // endLost ends a job of which a shard has lost its details, and returns any other error. The
 // tables of a restored Bigtable may lack them.
 func (r *Runner) endLost(ctx context.Context, job Job, err error) error {
-	if errors.Is(err, ErrLost) {
+	if errors.Is(err, errDetailsLost) {
 		_, err = r.end(ctx, job, Failed, errorText(err))
 	}
 	return err

@@ -42,7 +42,7 @@ type ShardTask struct {
 
 // Fault implements queue.Request.
 func (t PlanTask) Fault() string {
-	if !config.ValidAppID(t.App) || !ValidID(t.Job) || t.Step < 0 {
+	if !config.ValidAppID(t.App) || !validID(t.Job) || t.Step < 0 {
 		return "app, job and step must be present and well-formed"
 	}
 	return ""
@@ -50,7 +50,7 @@ func (t PlanTask) Fault() string {
 
 // Fault implements queue.Request.
 func (t ShardTask) Fault() string {
-	if !config.ValidAppID(t.App) || !ValidID(t.Job) || t.Shard < 0 || t.Step < 0 {
+	if !config.ValidAppID(t.App) || !validID(t.Job) || t.Shard < 0 || t.Step < 0 {
 		return "app, job, shard and step must be present and well-formed"
 	}
 	return ""

@@ -9,12 +9,12 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// InlineEvents and InlineBytes bound the block in a user's row. Reads of stored profiles
+// inlineEvents and inlineBytes bound the block in a user's row. Reads of stored profiles
 // and tickets do not fetch it, so it costs where the block would be read anyway, and
 // saves a row there.
 const (
-	InlineEvents = 64
-	InlineBytes  = 4 << 10
+	inlineEvents = 64
+	inlineBytes  = 4 << 10
 )
 
 // swap replaces the manifest of a user, who has it as it was read, and the inline block
@@ -59,7 +59,7 @@ func (p *packer) intoRow(m history.Manifest) []byte {
 	if len(m.Blocks) != 1 || len(p.blocks) != 1 || len(p.pending) != 1 {
 		return nil
 	}
-	if b := &m.Blocks[0]; b.ID == p.blocks[0].ID && b.Events <= p.limits.inlineEvents && b.Bytes <= InlineBytes {
+	if b := &m.Blocks[0]; b.ID == p.blocks[0].ID && b.Events <= p.limits.inlineEvents && b.Bytes <= inlineBytes {
 		b.Inline = true
 		return history.AppendInline(nil, *b, p.pending[0].Value)
 	}

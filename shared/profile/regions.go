@@ -11,9 +11,9 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// ErrMoving reports that an app moves to another region. Work over all of its users waits
+// errMoving reports that an app moves to another region. Work over all of its users waits
 // until it has arrived.
-var ErrMoving error = moving{}
+var errMoving error = moving{}
 
 type moving struct{}
 
@@ -115,7 +115,7 @@ func (e *Engine) at(app config.App) (*Engine, error) {
 // resting is at, for work over all users of an app.
 func (e *Engine) resting(app config.App) (*Engine, error) {
 	if app.Moving() {
-		return nil, fmt.Errorf("app %s: %w", app.ID, ErrMoving)
+		return nil, fmt.Errorf("app %s: %w", app.ID, errMoving)
 	}
 	return e.at(app)
 }

@@ -23,8 +23,8 @@ const (
 // saltBytes is the size of an app's secret.
 const saltBytes = 32
 
-// MaxAuditScan is how many entries AuditLog reads at most, whatever it selects.
-const MaxAuditScan = 10_000
+// maxAuditScan is how many entries AuditLog reads at most, whatever it selects.
+const maxAuditScan = 10_000
 
 // An ID begins with a digit, so the row of the secret sorts behind all entries.
 func auditKey(app, id string) string { return app + "," + id }
@@ -91,10 +91,10 @@ func (s *Store) readSalt(ctx context.Context, app string) ([]byte, error) {
 }
 
 // AuditLog returns entries of an app, the newest first. next is the ID after which
-// more may follow, empty if none do. It reads at most MaxAuditScan entries, so a
+// more may follow, empty if none do. It reads at most maxAuditScan entries, so a
 // query that selects few may return fewer than its limit, or none, and a next.
 func (s AuditLog) AuditLog(ctx context.Context, app string, q auditlog.Query) (entries []auditlog.Entry, next string, err error) {
-	return s.auditLog(ctx, app, q, MaxAuditScan)
+	return s.auditLog(ctx, app, q, maxAuditScan)
 }
 
 func (s *Store) auditLog(ctx context.Context, app string, q auditlog.Query, maxScan int) (entries []auditlog.Entry, next string, err error) {

@@ -21,8 +21,8 @@ import (
 // No object that has been written lacks its date rows for longer than until the next
 // repair; the writers are in datedwrite.go, the repair is in datedrepair.go.
 
-// MaxDatedRows is how many rows ListDated reads at most.
-const MaxDatedRows = 5_000
+// maxDatedRows is how many rows ListDated reads at most.
+const maxDatedRows = 5_000
 
 // firstWindow is the width of the first range that ListDated reads, and lastWindow that
 // of the last one but one: what is older comes in one range.
@@ -56,14 +56,14 @@ type DatedQuery struct {
 }
 
 // ListDated lists objects by an attribute's instant, the newest first and equal ones
-// by objectID. It reads ranges of doubling width until it has enough, and MaxDatedRows
+// by objectID. It reads ranges of doubling width until it has enough, and maxDatedRows
 // rows at most; truncated says that it left older ones out for that reason, or for
 // MaxBytes.
 //
 // An object is listed once. It may have been deleted, or hold another instant, since
 // its date row was written: the caller compares catalog.Date of its record with At.
 func (s Catalog) ListDated(ctx context.Context, app string, q DatedQuery) (list []DatedObject, truncated bool, err error) {
-	return s.listDated(ctx, app, q, MaxDatedRows)
+	return s.listDated(ctx, app, q, maxDatedRows)
 }
 
 func (s *Store) listDated(ctx context.Context, app string, q DatedQuery, maxRows int) (list []DatedObject, truncated bool, err error) {

@@ -7,8 +7,8 @@ import (
 	"cloud.google.com/go/bigtable"
 )
 
-// MaxDeadLetters is the largest number of dead letters that DeadLetters counts.
-const MaxDeadLetters = 10_000
+// maxDeadLetters is the largest number of dead letters that DeadLetters counts.
+const maxDeadLetters = 10_000
 
 // deadColumn is the column of a message that waits as a dead letter, in familyNames, whose
 // cells live a day longer than Pub/Sub keeps dead letters.
@@ -40,13 +40,13 @@ func (s *Store) changeDeadLetter(ctx context.Context, app, message string, m *bi
 }
 
 // DeadLetters returns how many messages of an app wait as dead letters, at most
-// MaxDeadLetters.
+// maxDeadLetters.
 func (s Usage) DeadLetters(ctx context.Context, app string) (int, error) {
 	n := 0
 	err := s.tables.of(app, allUsers).usage.ReadRows(ctx, bigtable.PrefixRange(deadLetterKey(app, "")), func(bigtable.Row) bool {
 		n++
 		return true
-	}, bigtable.LimitRows(MaxDeadLetters), bigtable.RowFilter(bigtable.ChainFilters(bigtable.FamilyFilter(familyNames), bigtable.LatestNFilter(1))))
+	}, bigtable.LimitRows(maxDeadLetters), bigtable.RowFilter(bigtable.ChainFilters(bigtable.FamilyFilter(familyNames), bigtable.LatestNFilter(1))))
 	if err != nil {
 		return 0, fmt.Errorf("count dead letters of %s: %w", app, err)
 	}

@@ -138,10 +138,10 @@ type Encoding string
 
 // A number is 8 bytes, the highest first, or nothing for 0.
 const (
-	JSON   Encoding = "json"
-	Number Encoding = "number"
-	Text   Encoding = "text"
-	Bytes  Encoding = "bytes"
+	JSON    Encoding = "json"
+	Number  Encoding = "number"
+	Text    Encoding = "text"
+	asBytes Encoding = "bytes"
 )
 
 // Has reports whether the format is that of a column.

@@ -21,8 +21,8 @@ import (
 	"github.com/affinityengine/affinity/shared/deadline"
 )
 
-// Days is how long entries are kept. Bigtable drops them then.
-const Days = 400
+// keptDays is how long entries are kept. Bigtable drops them then.
+const keptDays = 400
 
 // Operator is the actor of a change that the operator made with their own
 // credentials, and not with a key.
@@ -67,20 +67,20 @@ const (
 
 // The actions of the operator.
 const (
-	AppCreate      Action = "app.create"
-	AppRetention   Action = "app.retention"
-	AppConsistency Action = "app.consistency"
-	AppRanking     Action = "app.ranking"
-	AppSegments    Action = "app.segments"
-	AppLimits      Action = "app.limits"
-	AppEncoding    Action = "app.encoding"
+	appCreate      Action = "app.create"
+	appRetention   Action = "app.retention"
+	appConsistency Action = "app.consistency"
+	appRanking     Action = "app.ranking"
+	appSegments    Action = "app.segments"
+	appLimits      Action = "app.limits"
+	appEncoding    Action = "app.encoding"
 	AppTickets     Action = "app.tickets"
 	AppDump        Action = "app.dump"
 	AppMove        Action = "app.move"
-	KeyAdd         Action = "key.add"
-	KeyRotate      Action = "key.rotate"
-	KeyChange      Action = "key.change"
-	KeyRemove      Action = "key.remove"
+	keyAdd         Action = "key.add"
+	keyRotate      Action = "key.rotate"
+	keyChange      Action = "key.change"
+	keyRemove      Action = "key.remove"
 )
 
 // Actions are all actions. It must not be modified.
@@ -88,7 +88,7 @@ var Actions = []Action{
 	StrategySet, StrategyRestore, SettingsSet, IndexClear, FeedSet, FeedDelete, SegmentSet, SegmentDelete, SegmentExport, SegmentRefresh, UserDelete, UserExport, UsersRestore, OptOutSet, OptOutRemove,
 	RecomputeStart, RecomputeCancel, ReenrichStart, ReenrichCancel, CrowdStart, CrowdCancel, BacktestStart, BacktestCancel,
 	SchemaStart, SchemaBackfill, SchemaVerify, SchemaCutover, SchemaRollback, SchemaDrop,
-	AppCreate, AppRetention, AppConsistency, AppRanking, AppSegments, AppLimits, AppEncoding, AppTickets, AppDump, AppMove, KeyAdd, KeyRotate, KeyChange, KeyRemove,
+	appCreate, appRetention, appConsistency, appRanking, appSegments, appLimits, appEncoding, AppTickets, AppDump, AppMove, keyAdd, keyRotate, keyChange, keyRemove,
 }
 
 // Outcome is how a change ended.

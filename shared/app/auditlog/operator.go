@@ -55,7 +55,7 @@ func (o Operated) CreateApp(ctx context.Context, app config.App) error {
 	case !errors.Is(err, config.ErrNotFound):
 		return err
 	}
-	c := Change{App: app.ID, Action: AppCreate, Detail: fmt.Sprintf("retention %d days", app.RetentionDays)}
+	c := Change{App: app.ID, Action: appCreate, Detail: fmt.Sprintf("retention %d days", app.RetentionDays)}
 	if app.Region == "" {
 		return o.do(ctx, c, func() error { return o.Store.CreateApp(ctx, app) })
 	}
@@ -73,13 +73,13 @@ func (o Operated) SetRetention(ctx context.Context, appID string, days int) erro
 	if err != nil {
 		return err
 	}
-	c := Change{App: appID, Action: AppRetention, Detail: fmt.Sprintf("%d to %d days", app.RetentionDays, days)}
+	c := Change{App: appID, Action: appRetention, Detail: fmt.Sprintf("%d to %d days", app.RetentionDays, days)}
 	return o.do(ctx, c, func() error { return o.Store.SetRetention(ctx, appID, days) })
 }
 
 // SetConsistency records app.consistency.
 func (o Operated) SetConsistency(ctx context.Context, appID string, to config.Consistency) error {
-	return o.existing(ctx, Change{App: appID, Action: AppConsistency, Detail: string(to)}, func() error {
+	return o.existing(ctx, Change{App: appID, Action: appConsistency, Detail: string(to)}, func() error {
 		return o.Store.SetConsistency(ctx, appID, to)
 	})
 }
@@ -90,7 +90,7 @@ func (o Operated) SetBrowserRanking(ctx context.Context, appID string, on bool) 
 	if on {
 		detail = "browser on"
 	}
-	return o.existing(ctx, Change{App: appID, Action: AppRanking, Detail: detail}, func() error {
+	return o.existing(ctx, Change{App: appID, Action: appRanking, Detail: detail}, func() error {
 		return o.Store.SetBrowserRanking(ctx, appID, on)
 	})
 }
@@ -101,7 +101,7 @@ func (o Operated) SetSegments(ctx context.Context, appID string, on bool) error 
 	if on {
 		detail = "on"
 	}
-	return o.existing(ctx, Change{App: appID, Action: AppSegments, Detail: detail}, func() error {
+	return o.existing(ctx, Change{App: appID, Action: appSegments, Detail: detail}, func() error {
 		return o.Store.SetSegments(ctx, appID, on)
 	})
 }
@@ -112,7 +112,7 @@ func (o Operated) SetLimits(ctx context.Context, appID string, n limit.Numbers) 
 	if err != nil {
 		return err
 	}
-	return o.existing(ctx, Change{App: appID, Action: AppLimits, Detail: string(detail)}, func() error {
+	return o.existing(ctx, Change{App: appID, Action: appLimits, Detail: string(detail)}, func() error {
 		return o.Store.SetLimits(ctx, appID, n)
 	})
 }
@@ -122,7 +122,7 @@ func (o Operated) UpdateLog(ctx context.Context, appID string, change func(*conf
 	if _, err := o.App(ctx, appID); err != nil {
 		return config.App{}, err
 	}
-	err = o.recorder.Do(ctx, Change{App: appID, Actor: Operator, Action: AppEncoding}, func() (End, error) {
+	err = o.recorder.Do(ctx, Change{App: appID, Actor: Operator, Action: appEncoding}, func() (End, error) {
 		app, err = o.Store.UpdateLog(ctx, appID, change)
 		return End{Detail: "encoding " + string(app.Log.Encoding)}, err
 	})
@@ -139,13 +139,13 @@ func (o Operated) PutKey(ctx context.Context, appID string, key config.Key) erro
 	if _, err := key.Prepare(); err != nil {
 		return err
 	}
-	c := Change{App: appID, Action: KeyAdd, Subject: key.Called(), Detail: describe(key)}
+	c := Change{App: appID, Action: keyAdd, Subject: key.Called(), Detail: describe(key)}
 	for _, k := range keys {
 		switch {
 		case k.Hash == key.Hash:
-			c.Action = KeyChange
-		case c.Action == KeyAdd && key.Name != "" && k.Name == key.Name && !k.Ended(o.recorder.now()):
-			c.Action = KeyRotate
+			c.Action = keyChange
+		case c.Action == keyAdd && key.Name != "" && k.Name == key.Name && !k.Ended(o.recorder.now()):
+			c.Action = keyRotate
 		}
 	}
 	return o.do(ctx, c, func() error { return o.Store.PutKey(ctx, appID, key) })
@@ -157,7 +157,7 @@ func (o Operated) DeleteKey(ctx context.Context, appID, hash string) error {
 	if err != nil {
 		return err
 	}
-	return o.do(ctx, Change{App: appID, Action: KeyRemove, Subject: key.Called(), Detail: describe(key)}, func() error {
+	return o.do(ctx, Change{App: appID, Action: keyRemove, Subject: key.Called(), Detail: describe(key)}, func() error {
 		return o.Store.DeleteKey(ctx, appID, hash)
 	})
 }

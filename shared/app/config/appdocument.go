@@ -135,7 +135,7 @@ func (d appDocument) app() (App, error) {
 		a.Limits = limit.Numbers(*d.Limits)
 	}
 	// Reading an unknown layout as another one would lose events.
-	if err := CheckLog(a.Log); err != nil {
+	if err := checkLog(a.Log); err != nil {
 		return App{}, fmt.Errorf("stored %w", err)
 	}
 	if d.Migration != nil {

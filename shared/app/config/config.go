@@ -131,7 +131,7 @@ type Store interface {
 	// afterwards. If change fails it changes nothing and returns the error. It returns
 	// ErrNotFound if the app has no deletion.
 	UpdateDeletion(ctx context.Context, appID string, change func(*Deletion) error) (Deletion, error)
-	// CreateApp stores a new app, or returns ErrExists, or a DeletedError if the id may
+	// CreateApp stores a new app, or returns ErrExists, or a deletedError if the id may
 	// not be used again yet. It ignores app's strategy,
 	// private facets, numeric bands, feeds, segments, consistency, browser ranking, migration and move. A zero CreatedAt becomes the current time, and a zero Log
 	// becomes schema.Default(). ChangedAt is always set to the current time.
@@ -241,7 +241,7 @@ type Store interface {
 	// SaveSegment stores a segment in place of the one of its name; with create it
 	// returns ErrExists if the name is in use. A segment with the same condition keeps
 	// its SetAt. It returns the stored segment, ErrNotFound if the app does not exist,
-	// and ErrTooManySegments if it has MaxSavedSegments others.
+	// and errTooManySegments if it has maxSavedSegments others.
 	SaveSegment(ctx context.Context, appID string, s SavedSegment, create bool) (set SavedSegment, changed bool, err error)
 	// DeleteSegment removes a segment. It returns ErrNotFound if the segment does not
 	// exist.

@@ -47,19 +47,19 @@ func (d *Deletion) Again() {
 }
 
 // Reusable returns an error if no app may have the id at that time. It is a
-// DeletedError.
+// deletedError.
 func (d Deletion) Reusable(now time.Time) error {
 	if d.Ended() && !now.Before(d.ReusableFrom) {
 		return nil
 	}
-	return DeletedError(d)
+	return deletedError(d)
 }
 
-// DeletedError says that an id belongs to a deleted app.
-type DeletedError Deletion
+// deletedError says that an id belongs to a deleted app.
+type deletedError Deletion
 
 // Error says when the id can be used again.
-func (e DeletedError) Error() string {
+func (e deletedError) Error() string {
 	if e.EndedAt.IsZero() {
 		return fmt.Sprintf("app %s is being deleted: its id can be used again %d days after that has ended", e.App, int(Reserved/(24*time.Hour)))
 	}
@@ -67,9 +67,9 @@ func (e DeletedError) Error() string {
 		e.EndedAt.UTC().Format(time.RFC3339), e.ReusableFrom.UTC().Format(time.RFC3339))
 }
 
-// IsDeleted reports whether an error is a DeletedError.
+// IsDeleted reports whether an error is a deletedError.
 func IsDeleted(err error) bool {
-	var deleted DeletedError
+	var deleted deletedError
 	return errors.As(err, &deleted)
 }
 

@@ -19,7 +19,7 @@ type Key struct {
 	// ACL names what the key permits; see package auth.
 	ACL       []string
 	CreatedAt time.Time // to the microsecond
-	// Name is what the app's operator calls the key; see ValidKeyName. Keys that
+	// Name is what the app's operator calls the key; see validKeyName. Keys that
 	// replace one another have one name. Empty: the key is older than names.
 	Name string
 	// Description is a text for people.
@@ -58,9 +58,9 @@ var (
 	keyNameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,49}$`)
 )
 
-// ValidKeyName reports whether s is 1 to 50 letters, digits, dots, - and _, and
+// validKeyName reports whether s is 1 to 50 letters, digits, dots, - and _, and
 // begins with a letter or a digit. No name can be mistaken for a hash.
-func ValidKeyName(s string) bool { return keyNameForm.MatchString(s) }
+func validKeyName(s string) bool { return keyNameForm.MatchString(s) }
 
 // ID is the start of the key's hash: it names the key to people, and opens nothing.
 func (k Key) ID() string { return k.Hash[:min(len(k.Hash), idDigits)] }
@@ -77,7 +77,7 @@ func (k Key) Prepare() (Key, error) {
 	if !hashForm.MatchString(k.Hash) {
 		return Key{}, errors.New("the hash of the key is not a SHA-256 in lower-case hex")
 	}
-	if k.Name != "" && !ValidKeyName(k.Name) {
+	if k.Name != "" && !validKeyName(k.Name) {
 		return Key{}, fmt.Errorf("key name %.100q: want 1 to 50 letters, digits, ., - and _, the first a letter or digit", k.Name)
 	}
 	if len(k.Description) > maxDescription || !utf8.ValidString(k.Description) {

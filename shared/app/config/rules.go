@@ -23,7 +23,7 @@ func (a App) Prepare() (App, error) {
 	if a.Log.Equal(schema.Layout{}) {
 		a.Log = schema.Default()
 	}
-	if err := CheckLog(a.Log); err != nil {
+	if err := checkLog(a.Log); err != nil {
 		return App{}, fmt.Errorf("app %q: %w", a.ID, err)
 	}
 	if err := a.Limits.Check(); err != nil {
@@ -109,7 +109,7 @@ func (a App) WithLog(change func(*App) error) (App, bool, error) {
 	if err := change(&draft); err != nil {
 		return App{}, false, err
 	}
-	if err := CheckLog(draft.Log); err != nil {
+	if err := checkLog(draft.Log); err != nil {
 		return App{}, false, err
 	}
 	if a.Moving() && len(draft.Log.Write) > len(a.Log.Write) {
@@ -149,8 +149,8 @@ func CheckRetention(days int) error {
 	return nil
 }
 
-// CheckLog refuses a layout under which events could not be written or found.
-func CheckLog(l schema.Layout) error {
+// checkLog refuses a layout under which events could not be written or found.
+func checkLog(l schema.Layout) error {
 	if err := l.Validate(); err != nil {
 		return fmt.Errorf("log: %w", err)
 	}

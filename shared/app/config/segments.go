@@ -46,11 +46,11 @@ type SavedSegment struct {
 	SetAt time.Time
 }
 
-// MaxSavedSegments is how many segments an app may save.
-const MaxSavedSegments = 50
+// maxSavedSegments is how many segments an app may save.
+const maxSavedSegments = 50
 
-// ErrTooManySegments says that an app has saved as many segments as it may.
-var ErrTooManySegments error = fault.New(fault.Invalid, "The app has saved %d segments, as many as it may: delete one first", MaxSavedSegments)
+// errTooManySegments says that an app has saved as many segments as it may.
+var errTooManySegments error = fault.New(fault.Invalid, "The app has saved %d segments, as many as it may: delete one first", maxSavedSegments)
 
 // Among returns a segment as it is stored once it is set among those that an app has
 // saved, and whether that changes anything. With create it refuses to replace one, with
@@ -63,8 +63,8 @@ func (s SavedSegment) Among(saved []SavedSegment, create bool) (set SavedSegment
 		return SavedSegment{}, false, fmt.Errorf("segment %q: %w", s.Name, ErrExists)
 	case i >= 0 && saved[i].Where == s.Where:
 		return saved[i], false, nil
-	case i < 0 && len(saved) >= MaxSavedSegments:
-		return SavedSegment{}, false, ErrTooManySegments
+	case i < 0 && len(saved) >= maxSavedSegments:
+		return SavedSegment{}, false, errTooManySegments
 	}
 	return s, true, nil
 }

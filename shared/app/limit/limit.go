@@ -24,13 +24,13 @@ type Numbers struct {
 	// of receipt). Later ones are accepted and not applied.
 	UserEventsPerDay int `json:"userEventsPerDay,omitempty"`
 	// WriteWindowMs is how long the events of a user wait for one write of their
-	// profile, in ms, at most MaxWriteWindow. Reads count them at once. 0: each message
+	// profile, in ms, at most maxWriteWindow. Reads count them at once. 0: each message
 	// writes the profiles of its users.
 	WriteWindowMs int `json:"writeWindowMs,omitempty"`
 }
 
-// MaxWriteWindow is the longest write window.
-const MaxWriteWindow = time.Minute
+// maxWriteWindow is the longest write window.
+const maxWriteWindow = time.Minute
 
 // WriteWindow returns the write window.
 func (n Numbers) WriteWindow() time.Duration {
@@ -64,7 +64,7 @@ func (n Numbers) Or(d Numbers) Numbers {
 	}
 }
 
-// Check refuses numbers below 0 and above Max, and windows above MaxWriteWindow.
+// Check refuses numbers below 0 and above Max, and windows above maxWriteWindow.
 func (n Numbers) Check() error {
 	for _, one := range []struct {
 		name string
@@ -77,8 +77,8 @@ func (n Numbers) Check() error {
 			return fmt.Errorf("limit %s of %d: want 1 to %d, or 0 for the default", one.name, one.n, Max)
 		}
 	}
-	if w := n.WriteWindow(); w < 0 || w > MaxWriteWindow {
-		return fmt.Errorf("write window of %s: want 0s to %s", w, MaxWriteWindow)
+	if w := n.WriteWindow(); w < 0 || w > maxWriteWindow {
+		return fmt.Errorf("write window of %s: want 0s to %s", w, maxWriteWindow)
 	}
 	return nil
 }

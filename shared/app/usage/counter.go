@@ -74,7 +74,7 @@ type entry struct {
 // NewCounter returns a counter. now is the engine's clock.
 func NewCounter(table Table, now func() time.Time, log *slog.Logger) *Counter {
 	return &Counter{
-		table: table, now: now, log: log, process: rand.Text()[:10], shard: mathrand.IntN(Shards),
+		table: table, now: now, log: log, process: rand.Text()[:10], shard: mathrand.IntN(shards),
 		days: make(map[appDay]*entry), keys: make(map[appKey]Day), pending: make(map[appKey]Day),
 	}
 }

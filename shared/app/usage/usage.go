@@ -67,16 +67,16 @@ func (d Day) Time() time.Time { return time.Unix(int64(d)*24*60*60, 0).UTC() }
 // String returns the day in the form 2006-01-02.
 func (d Day) String() string { return d.Time().Format(dayForm) }
 
-// Shards is how many rows of the table share an app's day, so that processes seldom
+// shards is how many rows of the table share an app's day, so that processes seldom
 // write the same row.
-const Shards = 16
+const shards = 16
 
-// Keep is how many days the table keeps counts and the last use of keys, KeepNames how
-// many it keeps the names of events and facets, and KeepUsers how many hot users.
+// Keep is how many days the table keeps counts and the last use of keys, keepNames how
+// many it keeps the names of events and facets, and keepUsers how many hot users.
 const (
 	Keep      = 400
-	KeepNames = 32
-	KeepUsers = 7
+	keepNames = 32
+	keepUsers = 7
 )
 
 // User is a user and how many of an app's events were theirs in a day, at least:
@@ -90,7 +90,7 @@ type User struct {
 type Batch struct {
 	App    string
 	Day    Day
-	Shard  int // 0 to Shards-1
+	Shard  int // 0 to shards-1
 	Counts Counts
 	Names  Names
 	// Process and Number make a batch count once: Number is 1 for the process's first

@@ -21,9 +21,9 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 )
 
-// Version is the version of the format that Encode writes. Versions before 1 wrote none,
+// messageVersion is the version of the format that Encode writes. Versions before 1 wrote none,
 // and the line breaks of a client's JSON.
-const Version = 1
+const messageVersion = 1
 
 // MaxMessage is the largest size of a message, in bytes. Pub/Sub accepts 10 MB. A
 // push holds the message in base64, and a function accepts a body of 32 MB.
@@ -140,7 +140,7 @@ func (m Message) Encode() ([]byte, error) {
 	} else {
 		m.Body = oneLine(m.Body)
 	}
-	head, err := json.Marshal(head{Version, lines, m})
+	head, err := json.Marshal(head{messageVersion, lines, m})
 	if err != nil {
 		return nil, fmt.Errorf("encode message: %w", err)
 	}
@@ -176,8 +176,8 @@ func DecodeHead(line []byte) (Message, int, error) {
 	if err := json.Unmarshal(line, &h); err != nil {
 		return Message{}, 0, fmt.Errorf("decode message: %w", err)
 	}
-	if h.Version > Version {
-		return Message{}, 0, fmt.Errorf("decode message: version %d of the format is newer than %d, which this version knows; deploy the newer version and replay it", h.Version, Version)
+	if h.Version > messageVersion {
+		return Message{}, 0, fmt.Errorf("decode message: version %d of the format is newer than %d, which this version knows; deploy the newer version and replay it", h.Version, messageVersion)
 	}
 	if h.App == "" || h.ReceivedAt <= 0 {
 		return Message{}, 0, errors.New("decode message: app and receivedAt must be there")

@@ -24,11 +24,11 @@ import (
 )
 
 const (
-	// PerSecond is how many events of an app a process takes in a second.
-	PerSecond = 5
-	// MaxListed is how many objects and filters of an event are kept, and maxText how
+	// perSecond is how many events of an app a process takes in a second.
+	perSecond = 5
+	// maxListed is how many objects and filters of an event are kept, and maxText how
 	// many bytes of each.
-	MaxListed = 5
+	maxListed = 5
 	maxText   = 256
 	// maxWaiting and maxApps bound the memory of a process whose table fails, or that
 	// serves very many apps. Further events are left out.
@@ -118,7 +118,7 @@ func (r *Recorder) take(app string, n int, now time.Time) int {
 		clear(r.taken)
 	}
 	taken, known := r.taken[app]
-	if n = min(n, PerSecond-taken, maxWaiting-r.held); n <= 0 || !known && len(r.taken) >= maxApps {
+	if n = min(n, perSecond-taken, maxWaiting-r.held); n <= 0 || !known && len(r.taken) >= maxApps {
 		return 0
 	}
 	r.taken[app] = taken + n
@@ -136,10 +136,10 @@ func inShort(e *store.LogEvent) store.RecentEvent {
 		}
 	}
 	short.Index = strings.Clone(short.Index)
-	for _, id := range e.ObjectIDs[:min(len(e.ObjectIDs), MaxListed)] {
+	for _, id := range e.ObjectIDs[:min(len(e.ObjectIDs), maxListed)] {
 		short.ObjectIDs = append(short.ObjectIDs, cut(id))
 	}
-	for _, c := range e.Counts[:min(len(e.Counts), MaxListed)] {
+	for _, c := range e.Counts[:min(len(e.Counts), maxListed)] {
 		short.Filters = append(short.Filters, cut(c.Facet+":"+c.Value))
 	}
 	return short

@@ -97,8 +97,8 @@ func TestSomeEventsOfEachSecond(t *testing.T) {
 	r.run()
 	now = now.Add(time.Second / 2)
 	r.Record("shop", many(1, now), false)
-	if len(w.events["shop"]) != PerSecond || len(w.events["zoo"]) != PerSecond || len(*waits) != 1 {
-		t.Errorf("%d and %d events, writes after %v; want %d of each", len(w.events["shop"]), len(w.events["zoo"]), *waits, PerSecond)
+	if len(w.events["shop"]) != perSecond || len(w.events["zoo"]) != perSecond || len(*waits) != 1 {
+		t.Errorf("%d and %d events, writes after %v; want %d of each", len(w.events["shop"]), len(w.events["zoo"]), *waits, perSecond)
 	}
 	now = now.Add(time.Second / 2)
 	r.Record("shop", many(100, now), false)
@@ -112,8 +112,8 @@ func TestSomeEventsOfEachSecond(t *testing.T) {
 	if len(*waits) != 3 || (*waits)[2] != time.Second/4 {
 		t.Errorf("writes after %v; want the third after a pause", *waits)
 	}
-	if len(w.events["shop"]) != 2*PerSecond || w.drops != 2 {
-		t.Errorf("%d events, rows dropped %d times; want %d, and twice: once for each app", len(w.events["shop"]), w.drops, 2*PerSecond)
+	if len(w.events["shop"]) != 2*perSecond || w.drops != 2 {
+		t.Errorf("%d events, rows dropped %d times; want %d, and twice: once for each app", len(w.events["shop"]), w.drops, 2*perSecond)
 	}
 }
 
@@ -130,10 +130,10 @@ func TestEventInShort(t *testing.T) {
 	r.Record("shop", []store.LogEvent{e}, false)
 	r.run()
 	got := w.events["shop"][0]
-	if len(got.ObjectIDs) != MaxListed || len(got.Filters) != MaxListed || got.Index != "i" || got.User != "ann" || got.Receipt != e.Receipt {
+	if len(got.ObjectIDs) != maxListed || len(got.Filters) != maxListed || got.Index != "i" || got.User != "ann" || got.Receipt != e.Receipt {
 		t.Errorf("got %+v", got)
 	}
-	if last := got.Filters[MaxListed-1]; len(last) > maxText+3 || !strings.HasSuffix(last, "...") || !utf8.ValidString(last) {
+	if last := got.Filters[maxListed-1]; len(last) > maxText+3 || !strings.HasSuffix(last, "...") || !utf8.ValidString(last) {
 		t.Errorf("a long filter is %q", last)
 	}
 }

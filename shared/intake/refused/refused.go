@@ -21,9 +21,9 @@ import (
 )
 
 const (
-	// Every is the time between two writes. The first refusal after it is written at
+	// every is the time between two writes. The first refusal after it is written at
 	// once.
-	Every = time.Second
+	every = time.Second
 	// MaxHeld is how long the event of a refusal may wait for a write. After it, only
 	// the count is written. Events wait while the store fails, and on Cloud Run in an
 	// instance without requests, which may get no CPU until its next request or its
@@ -78,7 +78,7 @@ type refusals struct {
 func New(s Table, now func() time.Time, log *slog.Logger) *Recorder {
 	r := &Recorder{store: s, log: log, now: now, waiting: map[key]*refusals{}}
 	r.writer = writebehind.New(writebehind.Options{
-		What: "refusals", Every: Every, Longest: writeTime, Write: r.write, Waits: r.waits, Now: now,
+		What: "refusals", Every: every, Longest: writeTime, Write: r.write, Waits: r.waits, Now: now,
 	})
 	return r
 }

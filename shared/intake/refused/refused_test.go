@@ -81,7 +81,7 @@ func TestManyRefusalsAreOneWrite(t *testing.T) {
 		t.Error("another write is due without refusals")
 	}
 	r.Count("shop", "junk", 1)
-	if len(*waits) != 2 || (*waits)[1] != Every {
+	if len(*waits) != 2 || (*waits)[1] != every {
 		t.Errorf("writes after %v; want the second after a pause", *waits)
 	}
 }
@@ -94,7 +94,7 @@ func TestFailingStoreLosesNothing(t *testing.T) {
 		r.Record("shop", store.Refused{At: noon, Reason: "r", Event: json.RawMessage([]byte{'0' + byte(i)})})
 		r.run()
 	}
-	if diff := cmp.Diff([]time.Duration{0, 2 * Every, 4 * Every, 8 * Every}, *waits); diff != "" {
+	if diff := cmp.Diff([]time.Duration{0, 2 * every, 4 * every, 8 * every}, *waits); diff != "" {
 		t.Errorf("waits (-want +got):\n%s", diff)
 	}
 	w.fails = false

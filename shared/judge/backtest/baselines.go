@@ -9,7 +9,7 @@ import (
 
 // The names of the baselines.
 const (
-	NameRandom     = "random"
+	nameRandom     = "random"
 	NamePopularity = "popularity"
 	NamePairs      = "pairs"
 )

@@ -109,7 +109,7 @@ func (l *Log) report(ctx context.Context, given []Given, o Options, tick func(st
 			r.Results = append(r.Results, Named{name, result})
 		}
 	}
-	add(NameRandom, func() (*Result, error) { return c.Random(ctx) })
+	add(nameRandom, func() (*Result, error) { return c.Random(ctx) })
 	add(NamePopularity, func() (*Result, error) { return c.Popularity(ctx) })
 	add(NamePairs, func() (*Result, error) { return c.Pairs(ctx) })
 	for _, g := range given {

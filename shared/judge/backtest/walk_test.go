@@ -103,7 +103,7 @@ func TestCancelled(t *testing.T) {
 	}
 	c := rolling(t, shop(3, 100, 10), viewed)
 	for name, judge := range map[string]func() (*Result, error){
-		NameRandom:     func() (*Result, error) { return c.Random(ctx) },
+		nameRandom:     func() (*Result, error) { return c.Random(ctx) },
 		NamePopularity: func() (*Result, error) { return c.Popularity(ctx) },
 		NamePairs:      func() (*Result, error) { return c.Pairs(ctx) },
 		"a strategy":   func() (*Result, error) { return c.Judge(ctx, viewed) },

@@ -10,11 +10,11 @@ func (out *Outcome) API() api.Tuning {
 	t := api.Tuning{GainLow: out.Gain.Low, GainHigh: out.Gain.High, Recommended: out.Recommended, Strategy: out.Strategy}
 	for _, r := range out.Report().API().Results {
 		switch r.Name {
-		case NamePlain:
+		case namePlain:
 			t.Plain = r
 		case NameGiven:
 			t.Given = r
-		case NameTuned:
+		case nameTuned:
 			t.Tuned = r
 		}
 	}
@@ -34,6 +34,6 @@ func (out *Outcome) Gains() []api.BacktestGain {
 			add(n.Name, backtest.NamePopularity, n.Over(out.Popularity))
 		}
 	}
-	add(NameTuned, NameGiven, out.Gain)
+	add(nameTuned, NameGiven, out.Gain)
 	return gains
 }

@@ -108,7 +108,7 @@ func facetsOf(l *backtest.Log, given strategy.Strategy) []string {
 		if added == maxFacets || len(names) == strategy.MaxEntries {
 			break
 		}
-		if Usable(f, l.Objects()) && !slices.Contains(names, f.Name) {
+		if usable(f, l.Objects()) && !slices.Contains(names, f.Name) {
 			names = append(names, f.Name)
 			added++
 		}
@@ -116,9 +116,9 @@ func facetsOf(l *backtest.Log, given strategy.Strategy) []string {
 	return names
 }
 
-// Usable reports whether a facet can say which objects are alike: it has several
+// usable reports whether a facet can say which objects are alike: it has several
 // values, and a fiftieth of the objects or more share one.
-func Usable(f backtest.Facet, objects int) bool {
+func usable(f backtest.Facet, objects int) bool {
 	return f.Values > 1 && f.Shared*50 >= objects && len(f.Name) <= strategy.MaxName
 }
 

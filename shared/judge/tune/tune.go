@@ -137,16 +137,16 @@ func (out *Outcome) judge(ctx context.Context, given strategy.Strategy) (err err
 
 // The names of results in a report.
 const (
-	NamePlain = "plain"
+	namePlain = "plain"
 	NameGiven = "given"
-	NameTuned = "tuned"
+	nameTuned = "tuned"
 )
 
 // Report returns the results in the form of a backtest.
 func (out *Outcome) Report() *backtest.Report {
 	return &backtest.Report{Cases: out.Untouched, Results: []backtest.Named{
 		{Name: backtest.NamePopularity, Result: out.Popularity}, {Name: backtest.NamePairs, Result: out.Pairs},
-		{Name: NamePlain, Result: out.Plain}, {Name: NameGiven, Result: out.Given}, {Name: NameTuned, Result: out.Tuned},
+		{Name: namePlain, Result: out.Plain}, {Name: NameGiven, Result: out.Given}, {Name: nameTuned, Result: out.Tuned},
 	}}
 }
 

@@ -31,12 +31,12 @@ var facets = []facet{
 
 var words = []string{"red", "phone", "case", "shoe", "running", "speaker", "wireless", "small", "kids", "garden"}
 
-// Mapped is the engine's name of the facet brand where a request has a field map.
-const Mapped = "brand.keyword"
+// mapped is the engine's name of the facet brand where a request has a field map.
+const mapped = "brand.keyword"
 
-// Facets returns the names of the documents' facets, Mapped included.
+// Facets returns the names of the documents' facets, mapped included.
 func Facets() []string {
-	names := []string{Mapped}
+	names := []string{mapped}
 	for _, f := range facets {
 		names = append(names, f.name)
 	}
@@ -50,7 +50,7 @@ type Document struct {
 }
 
 // Documents returns n documents, with IDs in their order. Each has two words or
-// more, a score of its own, and its brand under Mapped too.
+// more, a score of its own, and its brand under mapped too.
 func Documents(r *rand.Rand, n int) []Document {
 	docs := make([]Document, n)
 	for i := range docs {
@@ -63,7 +63,7 @@ func Documents(r *rand.Rand, n int) []Document {
 				d.Facets[f.name] = append(d.Facets[f.name], f.values[at])
 			}
 		}
-		d.Facets[Mapped] = d.Facets["brand"]
+		d.Facets[mapped] = d.Facets["brand"]
 		var title []string
 		for range 2 + r.IntN(6) {
 			title = append(title, words[r.IntN(len(words))])
@@ -107,7 +107,7 @@ func Request(r *rand.Rand, engine, mode string) boost.Request {
 	}
 	r.Shuffle(len(q.Affinities), func(i, j int) { q.Affinities[i], q.Affinities[j] = q.Affinities[j], q.Affinities[i] })
 	if r.IntN(2) == 0 {
-		q.FieldMap = map[string]string{"brand": Mapped}
+		q.FieldMap = map[string]string{"brand": mapped}
 	}
 	if r.IntN(4) == 0 {
 		q.Fields = []string{"brand", "color", "tags"}

@@ -25,9 +25,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Format is the number of the form in which this version keeps a folder: of the options of
+// folderFormat is the number of the form in which this version keeps a folder: of the options of
 // Pebble, and of everything that the engine stores. Another number is refused.
-const Format = 5
+const folderFormat = 5
 
 // Names in the folder.
 const (
@@ -142,13 +142,13 @@ func checkContent(dir string) error {
 func (d *Disk) checkFormat() error {
 	text, err := os.ReadFile(filepath.Join(d.dir, formatFile))
 	if errors.Is(err, os.ErrNotExist) {
-		return d.WriteFile(formatFile, []byte(strconv.Itoa(Format)+"\n"))
+		return d.WriteFile(formatFile, []byte(strconv.Itoa(folderFormat)+"\n"))
 	}
 	if err != nil {
 		return fmt.Errorf("open the data folder: %w", err)
 	}
-	if have := strings.TrimSpace(string(text)); have != strconv.Itoa(Format) {
-		return fmt.Errorf("the data folder %s has format %q and this version reads format %d: start it with the version that made it and carry its apps over with affinity dump, or use another folder", d.dir, have, Format)
+	if have := strings.TrimSpace(string(text)); have != strconv.Itoa(folderFormat) {
+		return fmt.Errorf("the data folder %s has format %q and this version reads format %d: start it with the version that made it and carry its apps over with affinity dump, or use another folder", d.dir, have, folderFormat)
 	}
 	return nil
 }

@@ -79,7 +79,7 @@ func TestOtherFormatIsRefused(t *testing.T) {
 	if err := errors.Join(d.Close(), os.WriteFile(filepath.Join(dir, formatFile), []byte("1\n"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err = Open(dir, joinLines, silent); err == nil || !strings.Contains(err.Error(), fmt.Sprintf(`has format "1" and this version reads format %d`, Format)) {
+	if _, err = Open(dir, joinLines, silent); err == nil || !strings.Contains(err.Error(), fmt.Sprintf(`has format "1" and this version reads format %d`, folderFormat)) {
 		t.Errorf("%v, want an error that names both formats", err)
 	}
 }

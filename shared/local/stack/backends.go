@@ -173,9 +173,9 @@ func (s *Stack) openPubSub(ctx context.Context, o Options, base backend.Base) (m
 		add := func(topic, subscription string) {
 			topics[base.Regions.Named(topic, region)] = base.Regions.Named(subscription, region)
 		}
-		add(EventsTopic, EventsSubscription)
-		add(SlowTopic, SlowSubscription)
-		add(DeadLetterTopic, DeadLetters)
+		add(EventsTopic, eventsSubscription)
+		add(slowTopic, slowSubscription)
+		add(deadLetterTopic, DeadLetters)
 		for app := range dedicated {
 			topic, _ := dedicated.Named(EventsTopic, app)
 			add(topic, ownSubscription(dedicated, app))
@@ -188,7 +188,7 @@ func (s *Stack) openPubSub(ctx context.Context, o Options, base backend.Base) (m
 	}
 	if o.Archive != "" {
 		for topic := range topics {
-			if strings.HasPrefix(topic, DeadLetterTopic) {
+			if strings.HasPrefix(topic, deadLetterTopic) {
 				continue // its messages are in the archive
 			}
 			if err := s.archive(ctx, messaging{client: client}, topic, o.Archive, o.Log); err != nil {
@@ -196,7 +196,7 @@ func (s *Stack) openPubSub(ctx context.Context, o Options, base backend.Base) (m
 			}
 		}
 	}
-	cfg := buspubsub.Config{Project: Project, Events: EventsTopic, Slow: SlowTopic, DeadLetters: DeadLetterTopic, Dedicated: dedicated,
+	cfg := buspubsub.Config{Project: Project, Events: EventsTopic, Slow: slowTopic, DeadLetters: deadLetterTopic, Dedicated: dedicated,
 		Regions: base.Regions, Where: base.RegionOf}
 	opened, err := buspubsub.Open(ctx, cfg, opts...)
 	if err != nil {
@@ -243,14 +243,14 @@ const (
 // startBridges delivers the messages of all regions to process.
 func (s *Stack) startBridges(ctx context.Context, o Options, m messaging, endpoint string, header http.Header) error {
 	s.bridges = map[string]*emulator.Bridge{}
-	concurrencies := map[string]int{EventsSubscription: pushesAtOnce, SlowSubscription: slowPushesAtOnce}
+	concurrencies := map[string]int{eventsSubscription: pushesAtOnce, slowSubscription: slowPushesAtOnce}
 	for app := range o.Dedicated {
 		concurrencies[ownSubscription(o.Dedicated, app)] = pushesAtOnce
 	}
 	regions := s.Backends.Regions
 	for _, region := range regionNames(regions.Whole()) {
 		for name, concurrency := range concurrencies {
-			err := s.startBridge(ctx, m, regions.Named(name, region), regions.Named(DeadLetterTopic, region), concurrency, endpoint, header, o.Log)
+			err := s.startBridge(ctx, m, regions.Named(name, region), regions.Named(deadLetterTopic, region), concurrency, endpoint, header, o.Log)
 			if err != nil {
 				return err
 			}

@@ -12,10 +12,10 @@ import (
 // (`affinity load --rate 2000 --reads 0 --for 12s`, 2026-11-23).
 const eventsPerCore = 1000
 
-// Defaults are the limits of an app on a local engine. Its events share the cores of
+// defaults are the limits of an app on a local engine. Its events share the cores of
 // one machine with everything else, so the limit of events follows from them.
-func Defaults() limit.Numbers {
+func defaults() limit.Numbers {
 	return limit.Numbers{EventsPerSecond: min(eventsPerCore*runtime.GOMAXPROCS(0), limit.Defaults.EventsPerSecond)}.Or(limit.Defaults)
 }
 
-func (o Options) limits() limit.Numbers { return o.Limits.Or(Defaults()) }
+func (o Options) limits() limit.Numbers { return o.Limits.Or(defaults()) }

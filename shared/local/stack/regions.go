@@ -17,9 +17,9 @@ import (
 // regions.
 const regionsFile = "regions.json"
 
-// RegionalLife is how long a request or a task of a stack with regions may use Bigtable: a
+// regionalLife is how long a request or a task of a stack with regions may use Bigtable: a
 // phase of a move waits as long.
-const RegionalLife = 30 * time.Second
+const regionalLife = 30 * time.Second
 
 // instanceOf is the Bigtable instance of a region but the first one.
 func instanceOf(region string) string { return Instance + "-" + region }

@@ -47,10 +47,10 @@ const (
 	Project            = "affinity-local"
 	Instance           = "local"
 	EventsTopic        = bus.EventsTopic
-	EventsSubscription = bus.EventsSubscription
-	SlowTopic          = bus.SlowTopic
-	SlowSubscription   = bus.SlowSubscription
-	DeadLetterTopic    = bus.DeadLetterTopic
+	eventsSubscription = bus.EventsSubscription
+	slowTopic          = bus.SlowTopic
+	slowSubscription   = bus.SlowSubscription
+	deadLetterTopic    = bus.DeadLetterTopic
 	DeadLetters        = bus.DeadLetterSubscription
 	tasksQueue         = queues + queue.ID
 	purgesQueue        = queues + queue.PurgesID
@@ -85,13 +85,13 @@ type Options struct {
 	Dedicated config.Dedicated
 	// Hosts are customers' hosts, each with the app that it serves.
 	Hosts auth.Hosts
-	// Limits replace Defaults where they are not zero.
+	// Limits replace defaults where they are not zero.
 	Limits limit.Numbers
 	// ConfigTTL is how long functions cache the configuration. A recompute waits
 	// twice as long before it begins. Zero: config.TTL.
 	ConfigTTL time.Duration
 	// Life is how long a request or a task may take at most. Zero: as long as its deployed
-	// function may, and with regions RegionalLife at most.
+	// function may, and with regions regionalLife at most.
 	Life time.Duration
 	// LateWrites is how long after its end a deleted app is looked for once more. Zero:
 	// half a minute, since no request of the stack runs as long.
@@ -229,7 +229,7 @@ func (s *Stack) open(ctx context.Context, o Options, workerURL string, header ht
 	}
 	base = base.WithLimits(o.limits())
 	if base.Life = o.Life; base.Life == 0 && len(base.Regions) > 0 {
-		base.Life = RegionalLife
+		base.Life = regionalLife
 	}
 	if base.Life > 0 {
 		o.Recompute.Budget = min(o.Recompute.Budget, max(base.Life/2, time.Second))

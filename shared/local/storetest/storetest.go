@@ -23,9 +23,9 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// FilterColumns suits the in-process Bigtable, which copies a row once for every
+// filterColumns suits the in-process Bigtable, which copies a row once for every
 // column that it filters.
-const FilterColumns = 6
+const filterColumns = 6
 
 // New starts the Bigtable of a local engine, makes the tables and opens a store on
 // them. It collects superseded cells when they are written. dial adds options to the
@@ -124,7 +124,7 @@ func OpenInstance(tb testing.TB, addr, instance string, dial ...grpc.DialOption)
 // open opens the instance and the app profiles of cfg.
 func open(tb testing.TB, addr string, cfg store.Config, dial []grpc.DialOption) (*store.Store, *bigtable.Client) {
 	tb.Helper()
-	cfg.Project, cfg.FilterColumns = "test", FilterColumns
+	cfg.Project, cfg.FilterColumns = "test", filterColumns
 	ctx := context.Background()
 	opts := []option.ClientOption{option.WithEndpoint(addr), option.WithoutAuthentication(), option.WithGRPCConnectionPool(1),
 		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials()))}

@@ -31,7 +31,7 @@ type Counter struct {
 	objects []uint32
 	next    int // the first event whose pairs are not counted
 	// budgets say how many pairs remain of the last two days with events. Events
-	// that wait are never of more days: Within is shorter than a day.
+	// that wait are never of more days: within is shorter than a day.
 	budgets [2]budget
 	// counted is the number of the user's events that count for an object.
 	counted int64
@@ -49,9 +49,9 @@ type budget struct {
 
 // maxWaiting is the number of objects of waiting events above which a Counter
 // looks for events whose pairs it can count early. That many objects are never
-// of MaxSuccessors + 1 different ones or fewer: the events that wait are of at
-// most two days, because Within is shorter than a day.
-const maxWaiting = 2 * MaxEvents * (MaxSuccessors + 1)
+// of maxSuccessors + 1 different ones or fewer: the events that wait are of at
+// most two days, because within is shorter than a day.
+const maxWaiting = 2 * MaxEvents * (maxSuccessors + 1)
 
 // NewCounter returns a Counter before its first user.
 func NewCounter(sink Sink) *Counter {
@@ -125,10 +125,10 @@ func (c *Counter) startDay(d int64) {
 // countBefore counts the pairs of the events that no event at time or later can
 // follow.
 func (c *Counter) countBefore(time int64) {
-	if c.next == len(c.events) || c.events[c.next].time >= time-Within.Milliseconds() {
+	if c.next == len(c.events) || c.events[c.next].time >= time-within.Milliseconds() {
 		return
 	}
-	for c.next < len(c.events) && c.events[c.next].time < time-Within.Milliseconds() {
+	for c.next < len(c.events) && c.events[c.next].time < time-within.Milliseconds() {
 		c.countNext()
 	}
 	c.forget()
@@ -136,7 +136,7 @@ func (c *Counter) countBefore(time int64) {
 
 // complete reports whether the events so far determine the pairs of the next
 // event: either no pair of its day remains, or each of its objects has
-// MaxSuccessors others behind it.
+// maxSuccessors others behind it.
 func (c *Counter) complete() bool {
 	if c.budget(c.events[c.next].time).left == 0 {
 		return true
@@ -147,7 +147,7 @@ func (c *Counter) complete() bool {
 			c.seen[o] = walk
 			different++
 		}
-		if different > MaxSuccessors {
+		if different > maxSuccessors {
 			return true
 		}
 	}
@@ -161,7 +161,7 @@ func (c *Counter) countNext() {
 	from := c.events[c.instant(c.next)].start
 	to := from
 	for i := len(c.events) - 1; b.left > 0 && to == from; i-- {
-		if c.events[i].time-e.time <= Within.Milliseconds() {
+		if c.events[i].time-e.time <= within.Milliseconds() {
 			to = c.events[i].end
 		}
 	}
@@ -169,7 +169,7 @@ func (c *Counter) countNext() {
 		walk, successors := c.nextWalk(), 0
 		c.seen[first] = walk
 		for _, second := range c.objects[from:to] {
-			if b.left == 0 || successors == MaxSuccessors {
+			if b.left == 0 || successors == maxSuccessors {
 				break
 			}
 			if c.seen[second] == walk {

@@ -13,10 +13,10 @@
 //	             object of an event that does not count for it.
 //	count        of an object: the sum over its events of 2^-((T - time)/halfLife)
 //	pair (A, B)  occurs once for each event e that names A, if an event names B
-//	             at the time of e or at most Within later, and A is not B. Within
+//	             at the time of e or at most within later, and A is not B. within
 //	             one instant every event follows every other and itself, whatever
 //	             their IDs.
-//	caps         Of e and A only the first MaxSuccessors different B count, by
+//	caps         Of e and A only the first maxSuccessors different B count, by
 //	             the time and ID of B's first event and its place in that event.
 //	             Of a user and a day only the first MaxPairs pairs count: by e,
 //	             then the place of A in e, then B. The day of a pair is that of e.
@@ -38,9 +38,9 @@ import (
 // The bounds of the definition.
 const (
 	MaxEvents     = 50               // events of one user that count for an object, a day
-	MaxSuccessors = 20               // different second objects of an event and a first object
+	maxSuccessors = 20               // different second objects of an event and a first object
 	MaxPairs      = 200              // pairs of one user, a day
-	Within        = 30 * time.Minute // from the first event of a pair to the second, at most
+	within        = 30 * time.Minute // from the first event of a pair to the second, at most
 	Best          = 50               // pairs that statistics list of an object
 )
 

@@ -95,11 +95,11 @@ func pairsOf(events []Event) []pairOf {
 				if f.Time < e.Time {
 					continue
 				}
-				if f.Time-e.Time > Within.Milliseconds() {
+				if f.Time-e.Time > within.Milliseconds() {
 					break
 				}
 				for _, b := range f.ObjectIDs {
-					if b != a && !slices.Contains(seconds, b) && len(seconds) < MaxSuccessors {
+					if b != a && !slices.Contains(seconds, b) && len(seconds) < maxSuccessors {
 						seconds = append(seconds, b)
 					}
 				}

@@ -15,8 +15,8 @@ const Kept = 400
 // maxBuffered is how many pairs a Tally collects before it sorts them.
 const maxBuffered = 1 << 20
 
-// Run holds the counts of some users of an app, for one index.
-type Run struct {
+// run holds the counts of some users of an app, for one index.
+type run struct {
 	Events, Users int64     // as in Index
 	Parts         []Partial // by ObjectID
 }

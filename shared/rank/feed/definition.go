@@ -35,16 +35,16 @@ const (
 const (
 	// MaxDefinition is the size of its JSON in bytes.
 	MaxDefinition = 64 << 10
-	// MaxDate is the length of a dated attribute's path in bytes: it is part of a row's
+	// maxDate is the length of a dated attribute's path in bytes: it is part of a row's
 	// key, where a byte may take three.
-	MaxDate = 256
+	maxDate = 256
 	// MaxAgeDays is the highest maxAgeDays.
 	MaxAgeDays = 3650
-	// MaxConditions is how many conditions where has, and MaxAlternatives how many
+	// maxConditions is how many conditions where has, and maxAlternatives how many
 	// filters one of them.
-	MaxConditions, MaxAlternatives = 10, 20
-	// MaxFilter is the length of a filter in bytes, as in an event.
-	MaxFilter = 2048
+	maxConditions, maxAlternatives = 10, 20
+	// maxFilter is the length of a filter in bytes, as in an event.
+	maxFilter = 2048
 )
 
 // Definition says which objects of an index a feed shows.
@@ -130,8 +130,8 @@ func (d *Definition) set(key string, value jsontext.Value) (err error) {
 		}
 	case "date":
 		d.Date, err = text(key, value)
-		if err == nil && (d.Date == "" || len(d.Date) > MaxDate) {
-			err = invalid("date must have 1 to %d bytes", MaxDate)
+		if err == nil && (d.Date == "" || len(d.Date) > maxDate) {
+			err = invalid("date must have 1 to %d bytes", maxDate)
 		}
 	case "maxAgeDays":
 		if value == nil {
@@ -165,8 +165,8 @@ func conditions(value jsontext.Value) ([][]string, error) {
 	if err := jsonv2.Unmarshal(value, &list); err != nil || value.Kind() != jsontext.KindBeginArray {
 		return nil, invalid("where must be a list of filters")
 	}
-	if len(list) > MaxConditions {
-		return nil, invalid("where has %d conditions, at most %d are accepted", len(list), MaxConditions)
+	if len(list) > maxConditions {
+		return nil, invalid("where has %d conditions, at most %d are accepted", len(list), maxConditions)
 	}
 	var where [][]string
 	for i, entry := range list {
@@ -176,8 +176,8 @@ func conditions(value jsontext.Value) ([][]string, error) {
 				return nil, bodyFault(err)
 			}
 		}
-		if len(anyOf) < 1 || len(anyOf) > MaxAlternatives {
-			return nil, invalid("where[%d] must have 1 to %d filters, got %d", i, MaxAlternatives, len(anyOf))
+		if len(anyOf) < 1 || len(anyOf) > maxAlternatives {
+			return nil, invalid("where[%d] must have 1 to %d filters, got %d", i, maxAlternatives, len(anyOf))
 		}
 		filters := make([]string, len(anyOf))
 		for k, f := range anyOf {
@@ -185,8 +185,8 @@ func conditions(value jsontext.Value) ([][]string, error) {
 			if err != nil {
 				return nil, err
 			}
-			if facet, value, _ := strings.Cut(filter, ":"); facet == "" || value == "" || len(filter) > MaxFilter {
-				return nil, invalid("where[%d] must have the form facet:value and at most %d bytes, got %s", i, MaxFilter, quote(filter))
+			if facet, value, _ := strings.Cut(filter, ":"); facet == "" || value == "" || len(filter) > maxFilter {
+				return nil, invalid("where[%d] must have the form facet:value and at most %d bytes, got %s", i, maxFilter, quote(filter))
 			}
 			filters[k] = filter
 		}

@@ -152,7 +152,7 @@ func (w *work) matchObject(o *Object) (_, _ float64) {
 // names.
 type weighted [7]float64
 
-var names = [len(weighted{})]string{Relevancy, Affinity, Session, Popularity, Pairs, Freshness, SeenBefore}
+var names = [len(weighted{})]string{Relevancy, Affinity, Session, Popularity, Pairs, Freshness, seenBefore}
 
 func (w *work) features(i int32) (f weighted) {
 	c, r := &w.q.Candidates[i], &w.r.ranking

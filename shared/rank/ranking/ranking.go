@@ -21,8 +21,8 @@ import (
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
-// MaxCandidates is the maximum number of candidates of one request.
-const MaxCandidates = 5_000
+// maxCandidates is the maximum number of candidates of one request.
+const maxCandidates = 5_000
 
 // Query is all that an order depends on besides the strategy.
 type Query struct {
@@ -118,7 +118,7 @@ const (
 	Popularity  = "popularity"
 	Pairs       = "pairs"
 	Freshness   = "freshness"
-	SeenBefore  = "seen"
+	seenBefore  = "seen"
 	Diversified = "diversity"
 )
 

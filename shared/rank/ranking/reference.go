@@ -43,7 +43,7 @@ func Reference(s strategy.Strategy, q *Query) Result {
 			feature(Popularity, percent(r.Popularity.Weight), PopularityOf(c.Count, q.HighestCount), nil),
 			feature(Pairs, percent(r.Pairs.Weight), share(pairings[n], highest(pairings)), pairs[c.ObjectID]),
 			feature(Freshness, percent(r.Freshness.Weight), freshness(q, c, r.Freshness.HalfLife), nil),
-			feature(SeenBefore, -i*demotion, demoted(q, c), nil),
+			feature(seenBefore, -i*demotion, demoted(q, c), nil),
 		}
 		item := Item{ObjectID: c.ObjectID, Candidate: n}
 		for _, f := range features {

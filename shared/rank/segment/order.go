@@ -34,8 +34,8 @@ type Decay struct{ halfLife float64 } // ms
 // DecayOf returns the Decay of a half-life, or of plain sums for zero.
 func DecayOf(h strategy.HalfLife) Decay { return Decay{h.Millis()} }
 
-// DecaysOf returns one Decay for each score of a profile.
-func DecaysOf(halfLives []strategy.HalfLife) []Decay {
+// decaysOf returns one Decay for each score of a profile.
+func decaysOf(halfLives []strategy.HalfLife) []Decay {
 	if len(halfLives) == 0 {
 		return []Decay{{}}
 	}

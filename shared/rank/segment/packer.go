@@ -58,7 +58,7 @@ func NewPacker(s Scoring, affinities int) *Packer {
 	if affinities <= 0 || affinities > MaxAffinities {
 		affinities = MaxAffinities
 	}
-	p := &Packer{scoring: s, decays: DecaysOf(s.HalfLives), affinities: affinities, postings: spare.Get().(*postings)}
+	p := &Packer{scoring: s, decays: decaysOf(s.HalfLives), affinities: affinities, postings: spare.Get().(*postings)}
 	p.factors, p.whole, p.keys = make([]carry, len(p.decays)), make([]int64, len(p.decays)), make([]uint64, len(p.decays))
 	return p
 }

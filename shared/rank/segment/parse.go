@@ -25,8 +25,8 @@ func Parse(where []byte) (Condition, error) {
 	if err != nil {
 		return Condition{}, err
 	}
-	if p.filters > MaxFilters {
-		return Condition{}, invalid("where must have at most %d filters, got %d", MaxFilters, p.filters)
+	if p.filters > maxFilters {
+		return Condition{}, invalid("where must have at most %d filters, got %d", maxFilters, p.filters)
 	}
 	if bounded, _ := c.bounded(); !bounded {
 		return Condition{}, invalid("where must be bounded by a filter that holds: only a scan of all users could answer a \"not\" by itself, or an \"or\" with a \"not\" in it")
@@ -55,8 +55,8 @@ func (p *parser) condition(path string, b []byte, depth int) (Condition, error) 
 	if len(kinds) != 1 {
 		return Condition{}, invalid("%s must have exactly one of filter, and, or, not, got %s", path, list(kinds))
 	}
-	if depth > MaxDepth {
-		return Condition{}, invalid("%s is deeper than %d levels, counting the filter itself", path, MaxDepth)
+	if depth > maxDepth {
+		return Condition{}, invalid("%s is deeper than %d levels, counting the filter itself", path, maxDepth)
 	}
 	if kinds[0] == "filter" {
 		return p.filter(path, fields)
@@ -275,7 +275,7 @@ func (q *Query) compile(path string, c Condition, s strategy.Strategy, negated b
 			return node{}, invalid("%s.%s", path, err.Error())
 		}
 		t := Term{Filter: event.Filter{Facet: f.Facet, Value: s.Alias(f.Facet, f.Value)}, HalfLife: at, Above: f.Above}
-		t.Decay = DecaysOf(s.HalfLives)[at]
+		t.Decay = decaysOf(s.HalfLives)[at]
 		if !negated && q.First < 0 {
 			q.First = len(q.Terms)
 		}

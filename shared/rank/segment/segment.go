@@ -26,8 +26,8 @@ package segment
 
 // The bounds of a condition.
 const (
-	MaxFilters = 8 // in one condition
-	MaxDepth   = 4 // a filter is one level, each and, or, not around it another
+	maxFilters = 8 // in one condition
+	maxDepth   = 4 // a filter is one level, each and, or, not around it another
 )
 
 // Least is the score that counts as none, like every lower one. Numbers near the

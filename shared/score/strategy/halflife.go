@@ -14,8 +14,8 @@ import (
 
 // Limits of a half-life that counts events.
 const (
-	MinHalfLifeEvents = 0.1
-	MaxHalfLifeEvents = 50
+	minHalfLifeEvents = 0.1
+	maxHalfLifeEvents = 50
 )
 
 const (
@@ -142,8 +142,8 @@ func (h HalfLife) fault() string {
 		return fmt.Sprintf("must be an integer from 1 to %d, got %s", MaxHalfLifeDays, h.text)
 	case h.isNumber():
 		return ""
-	case events && (n < MinHalfLifeEvents || n > MaxHalfLifeEvents):
-		return fmt.Sprintf("must be from %ge to %de, got %s", MinHalfLifeEvents, MaxHalfLifeEvents, quote(h.text))
+	case events && (n < minHalfLifeEvents || n > maxHalfLifeEvents):
+		return fmt.Sprintf("must be from %ge to %de, got %s", minHalfLifeEvents, maxHalfLifeEvents, quote(h.text))
 	case events:
 		return ""
 	case h.ms < minuteMS || h.ms > MaxHalfLifeDays*dayMS:

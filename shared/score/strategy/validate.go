@@ -12,7 +12,7 @@ import (
 
 // Limits of a strategy. Algolia publishes only the limit of the impact. The
 // limits on counts bound what one event can cost and are well above the "15
-// events and 15 facets" of Algolia's dashboard. MaxName and MaxSize keep a
+// events and 15 facets" of Algolia's dashboard. MaxName and maxSize keep a
 // stored strategy well below 1 MiB, the limit of a Firestore document.
 const (
 	MaxEntries      = 100     // entries in eventsScoring, and in facetsScoring
@@ -22,7 +22,7 @@ const (
 	MaxHalfLifeDays = 3650    // ten years
 	MaxAliases      = 5_000   // pairs over all facets
 	MaxName         = 500     // bytes of a name or a value
-	MaxSize         = 500_000 // bytes of the whole strategy as JSON
+	maxSize         = 500_000 // bytes of the whole strategy as JSON
 )
 
 // eventTypes are the types that score. Algolia's instantsearch events do not.
@@ -159,8 +159,8 @@ func (s Strategy) checkSize() error {
 	if err != nil {
 		return fmt.Errorf("measure strategy: %w", err)
 	}
-	if len(b) > MaxSize {
-		return invalid("the strategy must have at most %d bytes as JSON, got %d", MaxSize, len(b))
+	if len(b) > maxSize {
+		return invalid("the strategy must have at most %d bytes as JSON, got %d", maxSize, len(b))
 	}
 	return nil
 }

@@ -29,9 +29,9 @@ import (
 const (
 	// MaxPageChanges is how many profiles a page, or a count, reads at most.
 	MaxPageChanges = 5_000
-	// MaxScanChanges is how many profiles a histogram or a list of all users reads at
+	// maxScanChanges is how many profiles a histogram or a list of all users reads at
 	// most.
-	MaxScanChanges = 50_000
+	maxScanChanges = 50_000
 	// UpdateFrom is how many profiles a query reads before it orders an update of the
 	// lists.
 	UpdateFrom = 500
@@ -164,7 +164,7 @@ func (r *Reader) each(ctx context.Context, app config.App, where segment.Conditi
 		return 0, 0, err
 	}
 	at := r.now().UnixMilli()
-	e, err := r.begin(ctx, app, q, at, MaxScanChanges)
+	e, err := r.begin(ctx, app, q, at, maxScanChanges)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -210,7 +210,7 @@ func (r *Reader) Histogram(ctx context.Context, app config.App, filter segment.F
 		return segment.Summary{}, 0, err
 	}
 	at := r.now().UnixMilli()
-	e, err := r.begin(ctx, app, q, at, MaxScanChanges)
+	e, err := r.begin(ctx, app, q, at, maxScanChanges)
 	if err != nil {
 		return segment.Summary{}, 0, err
 	}

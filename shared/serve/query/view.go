@@ -40,7 +40,7 @@ type position struct {
 }
 
 // maxPlaces bounds the tokens whose places a view keeps.
-const maxPlaces = 2 * MaxScanChanges
+const maxPlaces = 2 * maxScanChanges
 
 // view returns what the manifest in force says. The error is ErrOff or a *NotReadyError
 // if no query can be answered.

@@ -33,11 +33,11 @@ func (c *Conns) Unary(ctx context.Context, method string, req, reply any, cc *gr
 	return invoke(ctx, method, req, reply, cc, opts...)
 }
 
-// Stream is Intercept, and sees the connections of streams.
+// Stream is intercept, and sees the connections of streams.
 func (c *Conns) Stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string,
 	open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	c.see(cc)
-	return Intercept(ctx, desc, cc, method, open, opts...)
+	return intercept(ctx, desc, cc, method, open, opts...)
 }
 
 func (c *Conns) see(cc *grpc.ClientConn) {

@@ -28,5 +28,5 @@
 // the library's decoding: 41 % at 7 events a user, 49 % at 30, 37 % at 500. With writes
 // it is 32 %, 23 % and 37 %, and less time without writes: 12 %, 30 % and 37 %. At 7
 // events a user, one costs 21 allocations in place of 83. Delete the package when the
-// library's reader comes within a tenth of it: Read works without Intercept.
+// library's reader comes within a tenth of it: Read works without intercept.
 package rowstream

@@ -16,9 +16,9 @@ import (
 
 type decoderKey struct{}
 
-// Intercept is the interceptor of streams that a client must have for Read to decode
+// intercept is the interceptor of streams that a client must have for Read to decode
 // answers in place. It leaves all other requests alone.
-func Intercept(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string,
+func intercept(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string,
 	open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	d, ok := ctx.Value(decoderKey{}).(*decoder)
 	if !ok || method != bigtablepb.Bigtable_ReadRows_FullMethodName {

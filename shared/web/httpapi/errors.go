@@ -126,12 +126,12 @@ func WriteEncoded(w http.ResponseWriter, code int, document []byte) error {
 
 // WriteLines answers with lines of JSON. It keeps them until they are sent.
 func WriteLines(w http.ResponseWriter, lines []byte) {
-	writeBody(w, http.StatusOK, LinesType, lines, nil)
+	writeBody(w, http.StatusOK, linesType, lines, nil)
 }
 
 // SendLines answers with the lines of JSON that write writes, and sends them while it does.
 func SendLines(w http.ResponseWriter, write func(*bufio.Writer) error) error {
-	w.Header().Set("Content-Type", LinesType)
+	w.Header().Set("Content-Type", linesType)
 	out := bufio.NewWriterSize(w, sentTogether)
 	return errors.Join(write(out), out.Flush())
 }
@@ -141,8 +141,8 @@ const sentTogether = 64 << 10
 
 const (
 	jsonType = "application/json; charset=utf-8"
-	// LinesType is the content type of lines of JSON.
-	LinesType = "application/x-ndjson; charset=utf-8"
+	// linesType is the content type of lines of JSON.
+	linesType = "application/x-ndjson; charset=utf-8"
 )
 
 // writeBody answers with a body, whose memory belongs to pooled if that is not nil. The

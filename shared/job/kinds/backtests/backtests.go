@@ -79,8 +79,8 @@ func (p Params) options() backtest.Options {
 
 // Bounds of what a job reads.
 const (
-	// MaxCases is the maximum number of cases of a job that does not read all.
-	MaxCases = 20_000
+	// maxCases is the maximum number of cases of a job that does not read all.
+	maxCases = 20_000
 	// MaxEvents is the number of events above which a job reads a sample of the
 	// users: they take some 60 bytes each in memory, and a task has some 500 MB.
 	MaxEvents = 4_000_000
@@ -89,9 +89,9 @@ const (
 	MaxAllEvents = 20_000_000
 )
 
-// MaxGivenBytes is the maximum size of the strategies of a job that are no
+// maxGivenBytes is the maximum size of the strategies of a job that are no
 // versions, as JSON: its parameters are one document.
-const MaxGivenBytes = 700_000
+const maxGivenBytes = 700_000
 
 // Source reads the events of users with the objects or the filters that they name.
 type Source interface {
@@ -161,9 +161,9 @@ func (p *Params) encode(given []Given) error {
 		size += len(text)
 		p.Names, p.Strategies = append(p.Names, g.Name), append(p.Strategies, text)
 	}
-	if size > MaxGivenBytes {
+	if size > maxGivenBytes {
 		return fault.New(fault.Invalid, "the strategies have %d bytes as stored, at most %d are accepted: "+
-			"judge fewer at a time, or name versions by their numbers", size, MaxGivenBytes)
+			"judge fewer at a time, or name versions by their numbers", size, maxGivenBytes)
 	}
 	return nil
 }
@@ -211,7 +211,7 @@ func (r *Runner) Start(ctx context.Context, appID string, q Request) (job.Job, e
 		AsOf: job.Stamp(r.Now().Truncate(time.Millisecond)), RetentionDays: app.RetentionDays,
 	}
 	if !q.All {
-		p.Sample, p.MaxEvents = min(cmp.Or(p.Sample, MaxCases), MaxCases), MaxEvents
+		p.Sample, p.MaxEvents = min(cmp.Or(p.Sample, maxCases), maxCases), MaxEvents
 	}
 	if err := p.encode(q.Given); err != nil {
 		return job.Job{}, err

@@ -42,8 +42,8 @@ type Trigger string
 
 // The triggers.
 const (
-	Manual  Trigger = "manual"
-	Nightly Trigger = "nightly"
+	manual  Trigger = "manual"
+	nightly Trigger = "nightly"
 	Import  Trigger = "import"
 )
 

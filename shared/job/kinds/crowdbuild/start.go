@@ -21,7 +21,7 @@ var ErrNoObjects = errors.New("the catalog holds no objects")
 // StartManual starts a build of an index, or of all indexes of the app if index
 // is "". ErrNoObjects if there is nothing to build.
 func (r *Runner) StartManual(ctx context.Context, app, index string) (job.Job, error) {
-	return r.start(ctx, app, index, Manual, job.NewID(string(Manual), r.Now()), 0)
+	return r.start(ctx, app, index, manual, job.NewID(string(manual), r.Now()), 0)
 }
 
 // StartImport starts the build that follows an app's last import, at the given
@@ -48,14 +48,14 @@ func (r *Runner) StartImport(ctx context.Context, app string, at time.Time) (job
 // maxListed is how many of the latest jobs StartImport looks at.
 const maxListed = 10
 
-// Nightly starts the day's build of all indexes of each app, by the engine's
+// nightly starts the day's build of all indexes of each app, by the engine's
 // clock, in the given order, and spreads the starts evenly over the time spread.
 // It is idempotent within a day. It skips apps without objects.
 func (r *Runner) Nightly(ctx context.Context, apps []string, spread time.Duration) error {
-	id := string(Nightly) + "-" + r.Now().UTC().Format(time.DateOnly)
+	id := string(nightly) + "-" + r.Now().UTC().Format(time.DateOnly)
 	var faults []error
 	for i, app := range apps {
-		_, err := r.start(ctx, app, "", Nightly, id, spread/time.Duration(len(apps))*time.Duration(i))
+		_, err := r.start(ctx, app, "", nightly, id, spread/time.Duration(len(apps))*time.Duration(i))
 		if err != nil && !errors.Is(err, ErrNoObjects) {
 			faults = append(faults, err) // the other apps go on
 		}

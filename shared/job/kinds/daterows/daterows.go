@@ -33,7 +33,7 @@ var Collection = job.NewCollection[Params, Counts]("dateRows")
 
 // The kinds of jobs, which begin their ids.
 const (
-	Backfill = "backfill" // a feed names a new attribute
+	backfill = "backfill" // a feed names a new attribute
 	Nightly  = "nightly"
 )
 
@@ -95,7 +95,7 @@ func (r *Runner) StartBackfill(ctx context.Context, appID, index, attribute stri
 	case err != nil && !errors.Is(err, job.ErrNotFound):
 		return job.Job{}, err
 	}
-	return r.start(ctx, app, index, Backfill, job.NewID(Backfill, r.Now()), 0)
+	return r.start(ctx, app, index, backfill, job.NewID(backfill, r.Now()), 0)
 }
 
 // maxListed is how many of an app's latest jobs Current looks at: those of some nights

@@ -43,7 +43,7 @@ var _ job.Continued = &work{}
 
 // Obsolete ends a backfill that no feed needs any more.
 func (*work) Obsolete(j job.Job, app config.App) string {
-	if index := job.ParamsOf[Params](j).Index; j.Kind == Backfill && len(app.Dates[index]) == 0 {
+	if index := job.ParamsOf[Params](j).Index; j.Kind == backfill && len(app.Dates[index]) == 0 {
 		return fmt.Sprintf("no feed orders the objects of index %s any more", index)
 	}
 	return ""

@@ -72,7 +72,7 @@ type Runner struct {
 func New(r job.Runner, apps config.Store, rows Rows, documents Documents, late time.Duration) *Runner {
 	r.Name, r.Config = "deletion", ended{apps}
 	r.StaleText = "rows or documents still hold the app's id"
-	r.Work = Work{Rows: rows, Documents: documents, Config: apps, Jobs: r.Jobs, Late: late, Now: r.Now, Log: r.Log}
+	r.Work = work{Rows: rows, Documents: documents, Config: apps, Jobs: r.Jobs, Late: late, Now: r.Now, Log: r.Log}
 	return &Runner{job.New(r), apps, late}
 }
 

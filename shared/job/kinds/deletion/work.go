@@ -20,12 +20,12 @@ type Rows interface {
 
 var _ Rows = store.Rows{}
 
-// Work deletes what belongs to an app. It deletes rows by plain mutations: these need
+// work deletes what belongs to an app. It deletes rows by plain mutations: these need
 // no permission beyond that of writing rows, which the worker has, go at the low priority
 // of its app profile beside the other apps' requests, and show how far they are. To
 // drop a range of rows is one call of Bigtable's administration, but it holds up
 // other changes of a table, and on several clusters it may take hours without a sign.
-type Work struct {
+type work struct {
 	job.Plain
 	Rows      Rows
 	Documents Documents
@@ -37,8 +37,8 @@ type Work struct {
 }
 
 var (
-	_ job.Continued = Work{}
-	_ job.Closing   = Work{}
+	_ job.Continued = work{}
+	_ job.Closing   = work{}
 )
 
 // all is the part of a job that follows the users: all rows and documents.
@@ -50,7 +50,7 @@ const listed = 10
 // Process deletes the rows of a range of users in all tables; the last shard deletes
 // documents first, and then the rows of all users. Its places are those of
 // job.Tables. A task that takes over from one that died finds only what is left.
-func (w Work) Process(ctx context.Context, j job.Job, _ config.App, shard job.Shard, until time.Time,
+func (w work) Process(ctx context.Context, j job.Job, _ config.App, shard job.Shard, until time.Time,
 	progress func(job.Progress) error) (job.Progress, error) {
 	p := job.Progress{Next: shard.Next}
 	rows := store.AppRows{App: j.App, From: shard.From, To: shard.To}
@@ -86,7 +86,7 @@ func spared(table string) string {
 }
 
 // Following returns the last shard after those over the users.
-func (w Work) Following(ctx context.Context, j job.Job, last job.Shard) ([]job.Shard, error) {
+func (w work) Following(ctx context.Context, j job.Job, last job.Shard) ([]job.Shard, error) {
 	if last.Part == all {
 		return nil, nil
 	}
@@ -99,7 +99,7 @@ func (w Work) Following(ctx context.Context, j job.Job, last job.Shard) ([]job.S
 
 // Verify counts, in the last shard, rows and documents that hold the app's id, some of
 // each kind.
-func (w Work) Verify(ctx context.Context, j job.Job, _ config.App, shard job.Shard, _ time.Time) (job.Verified, error) {
+func (w work) Verify(ctx context.Context, j job.Job, _ config.App, shard job.Shard, _ time.Time) (job.Verified, error) {
 	if shard.Part != all {
 		return job.Verified{}, nil
 	}
@@ -140,7 +140,7 @@ func Left(ctx context.Context, rows Rows, documents Documents, app string) (map[
 
 // Close ends the deletion and deletes the jobs, once a job is done. Those of a failed
 // one stay for the operator.
-func (w Work) Close(ctx context.Context, j job.Job) error {
+func (w work) Close(ctx context.Context, j job.Job) error {
 	if j.State != job.Done {
 		return nil
 	}

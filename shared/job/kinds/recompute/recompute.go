@@ -34,7 +34,7 @@ type Trigger string
 // A new strategy, an operator, the nightly schedule and the end of an import start
 // jobs.
 const (
-	ByStrategy Trigger = "strategy"
+	byStrategy Trigger = "strategy"
 	Manual     Trigger = "manual"
 	Nightly    Trigger = "nightly"
 	Import     Trigger = "import"

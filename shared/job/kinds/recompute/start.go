@@ -21,7 +21,7 @@ import (
 // job.Kept).
 func (r *Runner) StartStrategy(ctx context.Context, app string) (job.Job, error) {
 	return r.start(ctx, app, 0, func(a config.App) (string, Params) {
-		return string(ByStrategy) + "-" + strconv.FormatInt(a.ScoringVersion, 10), Params{Trigger: ByStrategy}
+		return string(byStrategy) + "-" + strconv.FormatInt(a.ScoringVersion, 10), Params{Trigger: byStrategy}
 	})
 }
 

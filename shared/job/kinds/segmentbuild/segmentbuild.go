@@ -50,10 +50,10 @@ type Trigger string
 // An operator, the nightly schedule, the end of a recompute and too many changed users
 // start builds.
 const (
-	Manual    Trigger = "manual"
-	Nightly   Trigger = "nightly"
+	manual    Trigger = "manual"
+	nightly   Trigger = "nightly"
 	Recompute Trigger = "recompute"
-	Changes   Trigger = "changes"
+	changes   Trigger = "changes"
 )
 
 // Params are the parameters of a build.

@@ -14,7 +14,7 @@ import (
 // StartManual starts a build. It supersedes the app's unfinished one. ErrOff if segments
 // are off.
 func (r *Runner) StartManual(ctx context.Context, app string) (job.Job, error) {
-	return r.start(ctx, app, Manual, job.NewID(string(Manual), r.Now()), 0)
+	return r.start(ctx, app, manual, job.NewID(string(manual), r.Now()), 0)
 }
 
 // StartAfter starts the build that follows a recompute which is done, if segments are
@@ -31,11 +31,11 @@ func (r *Runner) StartAfter(ctx context.Context, recompute job.Job) error {
 // most profiles are valid.
 const nightlyDelay = 30 * time.Minute
 
-// Nightly starts the day's build of each app that has segments on, by the engine's
+// nightly starts the day's build of each app that has segments on, by the engine's
 // clock, in the given order, and spreads the starts evenly over the time spread. It is
 // idempotent within a day. An app with an unfinished build keeps that one.
 func (r *Runner) Nightly(ctx context.Context, apps []string, spread time.Duration) error {
-	id := string(Nightly) + "-" + r.Now().UTC().Format(time.DateOnly)
+	id := string(nightly) + "-" + r.Now().UTC().Format(time.DateOnly)
 	var faults []error
 	for i, app := range apps {
 		delay := nightlyDelay + spread/time.Duration(len(apps))*time.Duration(i)
@@ -56,14 +56,14 @@ func (r *Runner) startNightly(ctx context.Context, app, id string, delay time.Du
 			return r.ResumeJob(ctx, j)
 		}
 	}
-	_, err = r.start(ctx, app, Nightly, id, delay)
+	_, err = r.start(ctx, app, nightly, id, delay)
 	return err
 }
 
 // startChanged starts the build that a manifest with too many changed users needs. It
 // is idempotent. An app with an unfinished build keeps that one.
 func (r *Runner) startChanged(ctx context.Context, app string, version int64) error {
-	id := string(Changes) + "-" + strconv.FormatInt(version, 10) + "-" + strconv.FormatInt(r.Now().UnixMilli()/time.Hour.Milliseconds(), 10)
+	id := string(changes) + "-" + strconv.FormatInt(version, 10) + "-" + strconv.FormatInt(r.Now().UnixMilli()/time.Hour.Milliseconds(), 10)
 	return r.startNightly(ctx, app, id, 0)
 }
 

@@ -28,17 +28,17 @@ type Request struct {
 	Last bool `json:"last,omitempty"`
 }
 
-// Again is the time between the two tasks of a deletion. It is longer than packages
+// again is the time between the two tasks of a deletion. It is longer than packages
 // refused and sampled keep an event in memory, so the last task finds those that were
 // written after the first one.
-const Again = 70 * time.Minute
+const again = 70 * time.Minute
 
 // Task returns the task of a request. Equal requests give the same task. The last
-// task of a deletion waits for the time Again.
+// task of a deletion waits for the time again.
 func Task(r Request) (queue.Task, error) {
 	of, delay := "purge", time.Duration(0)
 	if r.Last {
-		of, delay = "purge-last", Again
+		of, delay = "purge-last", again
 	}
 	task, err := Kind.Task(r.App, r, delay, of, r.App, r.User, strconv.FormatInt(r.DeletedUntil, 10))
 	task.Purge = true
