@@ -52,7 +52,7 @@ func (r AppRows) set() (bigtable.RowRangeList, bool) {
 // error that progress returns. A store of several regions deletes them in each; a caller that
 // goes on behind a key looks at all once more.
 func (s Rows) DeleteRows(ctx context.Context, r AppRows, progress func(rows int, last string) error) error {
-	if all := s.tables.regions; all != nil {
+	if all := s.tables.router; all != nil {
 		r.After = ""
 		return all.all(func(s *Store) error { return s.Rows.DeleteRows(ctx, r, progress) })
 	}
@@ -82,7 +82,7 @@ func (s Rows) DeleteRows(ctx context.Context, r AppRows, progress func(rows int,
 // FindRows returns the keys of the first rows of a range, at most limit. A store of several
 // regions looks in each.
 func (s Rows) FindRows(ctx context.Context, r AppRows, limit int) ([]string, error) {
-	if all := s.tables.regions; all != nil {
+	if all := s.tables.router; all != nil {
 		var found []string
 		err := all.all(func(s *Store) error {
 			keys, err := s.Rows.FindRows(ctx, r, limit)

@@ -14,7 +14,7 @@ type tables struct {
 	client   *bigtable.Client
 	suffix   string                          // of the names of tables
 	analysis map[schema.Name]*bigtable.Table // logs, through the app profile for analysis; nil: there is none
-	regions  *regions                        // of a store of several regions; nil: all apps are here
+	router   *router                         // of a store of several regions; nil: all apps are here
 }
 
 // allUsers selects the tables of all users of an app: for a request that covers
@@ -23,10 +23,10 @@ const allUsers = ""
 
 // in returns the tables of the region of an app.
 func (t tables) in(app string) tables {
-	if t.regions == nil {
+	if t.router == nil {
 		return t
 	}
-	return t.regions.reads(app).tables
+	return t.router.reads(app).tables
 }
 
 // of returns the tables that hold a user of an app.

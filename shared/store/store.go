@@ -147,7 +147,7 @@ func newClient(ctx context.Context, cfg Config, profile string, m *meter, opts [
 
 // Close closes the clients.
 func (s *Store) Close() error {
-	if r := s.tables.regions; r != nil {
+	if r := s.tables.router; r != nil {
 		return r.close()
 	}
 	err := s.client.Close()

@@ -27,8 +27,9 @@ type Place struct {
 	Write []string
 }
 
-// regions are the stores of a deployment with a Bigtable instance for each region.
-type regions struct {
+// router sends what is asked of a Store to those of the regions: a deployment has a Bigtable
+// instance for each. A nil router is that of a Store of one.
+type router struct {
 	home    *Store // of the process: holds what belongs to no app
 	first   string // where apps live that name no region
 	stores  map[string]*Store
@@ -57,14 +58,14 @@ func Regional(home, first string, stores map[string]*Store, place func(app strin
 		return nil, err
 	}
 	s := &Store{
-		tables: tables{regions: &regions{at, first, stores, place, nowhere}}, separateServing: at.separateServing,
+		tables: tables{router: &router{at, first, stores, place, nowhere}}, separateServing: at.separateServing,
 		filterColumns: at.filterColumns, meter: at.meter, log: at.log,
 	}
 	return s.view(), nil
 }
 
 // reads returns the store in which the rows of an app count.
-func (r *regions) reads(app string) *Store {
+func (r *router) reads(app string) *Store {
 	if app == "" {
 		return r.home
 	}
@@ -75,21 +76,31 @@ func (r *regions) reads(app string) *Store {
 	return r.nowhere
 }
 
-// each calls do with the stores into which changes of an app are written, until it fails.
-func (s *Store) each(app string, do func(*Store) error) error {
-	r := s.tables.regions
-	if r == nil {
-		return do(s)
-	}
+// writes returns the stores into which changes of an app are written, in this order.
+func (r *router) writes(app string) ([]*Store, error) {
 	place, err := r.place(app)
 	if err != nil {
-		return status.Errorf(codes.Unavailable, "the region of app %s is unknown: %v", app, err)
+		return nil, status.Errorf(codes.Unavailable, "the region of app %s is unknown: %v", app, err)
 	}
-	for _, region := range place.Write {
-		at := r.stores[region]
-		if at == nil {
-			return fmt.Errorf("this deployment has no region %q, in which app %s is", region, app)
+	stores := make([]*Store, len(place.Write))
+	for i, region := range place.Write {
+		if stores[i] = r.stores[region]; stores[i] == nil {
+			return nil, fmt.Errorf("this deployment has no region %q, in which app %s is", region, app)
 		}
+	}
+	return stores, nil
+}
+
+// each calls do with the stores into which changes of an app are written, until it fails.
+func (s *Store) each(app string, do func(*Store) error) error {
+	if s.tables.router == nil {
+		return do(s)
+	}
+	stores, err := s.tables.router.writes(app)
+	if err != nil {
+		return err
+	}
+	for _, at := range stores {
 		if err := do(at); err != nil {
 			return err
 		}
@@ -100,14 +111,14 @@ func (s *Store) each(app string, do func(*Store) error) error {
 // Regions returns the stores of all regions by name, and the name of the first one; nil
 // for a store of one.
 func (s *Store) Regions() (stores map[string]*Store, first string) {
-	if s.tables.regions == nil {
+	if s.tables.router == nil {
 		return nil, ""
 	}
-	return s.tables.regions.stores, s.tables.regions.first
+	return s.tables.router.stores, s.tables.router.first
 }
 
 // all calls do with the stores of all regions until it fails.
-func (r *regions) all(do func(*Store) error) error {
+func (r *router) all(do func(*Store) error) error {
 	for _, name := range slices.Sorted(maps.Keys(r.stores)) {
 		if err := do(r.stores[name]); err != nil {
 			return err
@@ -117,7 +128,7 @@ func (r *regions) all(do func(*Store) error) error {
 }
 
 // close closes the stores.
-func (r *regions) close() error {
+func (r *router) close() error {
 	err := r.nowhere.Close()
 	for _, s := range r.stores {
 		err = errors.Join(err, s.Close())
