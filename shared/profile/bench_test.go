@@ -17,8 +17,8 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// traffic counts the bytes of requests and answers.
-type traffic struct{ sent, received atomic.Int64 }
+// traffic counts requests, and the bytes of requests and answers.
+type traffic struct{ requests, sent, received atomic.Int64 }
 
 func (*traffic) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
 func (*traffic) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
@@ -26,6 +26,8 @@ func (*traffic) HandleConn(context.Context, stats.ConnStats)                    
 
 func (tr *traffic) HandleRPC(_ context.Context, s stats.RPCStats) {
 	switch s := s.(type) {
+	case *stats.Begin:
+		tr.requests.Add(1)
 	case *stats.OutPayload:
 		tr.sent.Add(int64(s.WireLength))
 	case *stats.InPayload:

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/profile/memory"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -134,3 +135,26 @@ var Current = current
 func (e *Engine) SetCurrent(current func(primary, replica store.User) (store.User, bool)) {
 	e.reader.current = current
 }
+
+// WithoutTails makes refreshes keep nothing that they have read.
+func (e *Engine) WithoutTails() { e.writer.tails = memory.Of[*tail](memory.New(0)) }
+
+// WithoutFlights returns an engine whose messages share no refresh with those of e, and all
+// else.
+func (e *Engine) WithoutFlights() *Engine {
+	other, w := *e, *e.writer
+	w.flights, other.writer = newFlights(), &w
+	return &other
+}
+
+// WithoutGroups returns an engine whose messages share no write of the log with those of e, and
+// all else.
+func (e *Engine) WithoutGroups() *Engine {
+	other, w, l := *e, *e.writer, *e.logs
+	l.appends = newAppends(&l)
+	w.logs, other.writer = &l, &w
+	return &other
+}
+
+// DefaultInlineEvents is the largest number of events of a block in the user's row.
+const DefaultInlineEvents = inlineEvents
