@@ -83,7 +83,6 @@ func currentContextCommand(t *command.Tool) *cobra.Command {
 }
 
 func listContextsCommand(t *command.Tool) *cobra.Command {
-	asJSON := false
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the contexts", Args: cli.Subcommand,
 		RunE: func(*cobra.Command, []string) error {
@@ -91,7 +90,7 @@ func listContextsCommand(t *command.Tool) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if asJSON {
+			if t.JSON {
 				return printContexts(t.Out, l)
 			}
 			if len(l.Contexts) == 0 {
@@ -113,7 +112,7 @@ func listContextsCommand(t *command.Tool) *cobra.Command {
 			return w.Flush()
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document, without keys")
+	t.JSONFlag(cmd, "print one JSON document, without keys")
 	return cmd
 }
 

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"text/tabwriter"
 	"unicode"
 
 	"golang.org/x/term"
@@ -39,6 +40,23 @@ func Printable(s string) string {
 		}
 		return unicode.ReplacementChar
 	}, s)
+}
+
+// Table prints a table: a header, whose cells are separated by tabs, and a row of
+// cells for each item.
+func Table[T any](out io.Writer, header string, items []T, cells func(T) []any) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, header)
+	for _, item := range items {
+		for i, cell := range cells(item) {
+			if i > 0 {
+				fmt.Fprint(w, "\t")
+			}
+			fmt.Fprint(w, Printable(fmt.Sprint(cell)))
+		}
+		fmt.Fprintln(w)
+	}
+	return w.Flush()
 }
 
 // Count is a number with its noun: "1 user", "2 users". The plural ends in s.

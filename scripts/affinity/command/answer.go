@@ -5,12 +5,18 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/api/client"
+	"github.com/spf13/cobra"
 )
 
 // JSONUsage describes the flag --json of commands that show one answer.
 const JSONUsage = "print the engine's answer as it is"
+
+// JSONDocument describes the flag --json of commands that make a report.
+const JSONDocument = "print one JSON document"
 
 // PrintRaw prints an answer of the engine as it came.
 func PrintRaw(out io.Writer, raw []byte) error {
@@ -41,8 +47,23 @@ func ReadPages(wanted, most int, read func(limit int) (have int, more bool, err 
 	return nil
 }
 
-// NoProfile says why a user may have no profile.
-func NoProfile(c *client.Client, user string, err error) error {
-	return fmt.Errorf("no profile of %s in app %s: the engine holds no event of this user, or the events are older than the retention "+
-		"or were deleted (%w)", user, c.App(), err)
+// NoProfile adds to an error about the profile of a user what was done with it, or why the
+// user may have none.
+func NoProfile(c *client.Client, doing, user string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case StatusOf(err) == http.StatusNotFound:
+		return fmt.Errorf("no profile of %s in app %s: the engine holds no event of this user, or the events are older than the retention "+
+			"or were deleted (%w)", user, c.App(), err)
+	}
+	return fmt.Errorf("%s the profile of %s: %w", doing, user, err)
+}
+
+// UserArg requires one argument, a user token.
+func UserArg(cmd *cobra.Command, args []string) error {
+	if len(args) == 1 && args[0] == "" {
+		return cli.Usagef("USER must not be empty")
+	}
+	return cli.Args("USER")(cmd, args)
 }

@@ -49,6 +49,7 @@ type Tool struct {
 	KeyFile       string // that holds the key
 
 	Output string        // of --output
+	JSON   bool          // of --json
 	rows   *bytes.Buffer // what a command prints that becomes CSV; nil: none
 
 	Contexts contexts.Store         // none: commands know no contexts

@@ -11,6 +11,7 @@ import (
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/scripts/affinity/render"
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/api/client"
 )
 
 // Outcome says how a job ended: "is done", "failed", "was cancelled".
@@ -24,18 +25,43 @@ func Outcome(state api.JobState) string {
 	return "is " + cli.Printable(string(state))
 }
 
-// WatchJob shows how far a job is until it has ended. look asks the engine.
-func WatchJob(ctx context.Context, t *Tool, look func() (render.Progress, error)) error {
+// IsNow says what a cancelled job is.
+func IsNow(kind, id string, state api.JobState) string {
+	return fmt.Sprintf("%s %s is %s", kind, cli.Printable(id), cli.Printable(string(state)))
+}
+
+// Failure is the error for a job that has ended, nil if it is done. name is what it is
+// called, reason why it failed, if the engine says so.
+func Failure(name string, state api.JobState, reason string) error {
+	switch {
+	case state == api.JobDone:
+		return nil
+	case reason == "":
+		return fmt.Errorf("%s %s", name, Outcome(state))
+	}
+	return fmt.Errorf("%s %s: %s", name, Outcome(state), reason)
+}
+
+// Follow asks the engine for a job until it has ended, and returns it as it is then. It
+// shows the progress meanwhile, and waits for an engine that is busy or away. doing is
+// as for Show.
+func Follow[J any](ctx context.Context, t *Tool, c *client.Client, doing string, ask func(*client.Client) (J, error),
+	progress func(J) render.Progress) (J, error) {
+	c = t.Patient(c)
 	meter := render.NewJobMeter(t.Err)
 	defer meter.Clear()
 	for {
-		progress, err := look()
-		if err != nil || progress.State.Ended() {
-			return err
+		job, err := ask(c)
+		if err != nil {
+			return job, failed(doing, nil, err)
 		}
-		meter.Show(time.Now(), progress)
+		p := progress(job)
+		if p.State.Ended() {
+			return job, nil
+		}
+		meter.Show(time.Now(), p)
 		if err := gax.Sleep(ctx, t.WatchEvery); err != nil {
-			return err
+			return job, failed(doing, nil, err)
 		}
 	}
 }

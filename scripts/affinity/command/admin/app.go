@@ -184,17 +184,16 @@ func (a *appTool) create(ctx context.Context, s appStore, app config.App) error 
 }
 
 func (a *appTool) listCommand() *cobra.Command {
-	asJSON := false
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List the apps",
 		Example: "  affinity app list --project my-project",
 		Args:    cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.with(cmd, func(s appStore) error { return a.list(cmd.Context(), s, asJSON) })
+			return a.with(cmd, func(s appStore) error { return a.list(cmd.Context(), s) })
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, command.JSONUsage)
+	a.JSONFlag(cmd, command.JSONUsage)
 	return cmd
 }
 
@@ -210,7 +209,7 @@ type listedApp struct {
 	MovingTo string `json:"movingTo,omitempty"`
 }
 
-func (a *appTool) list(ctx context.Context, s appStore, asJSON bool) error {
+func (a *appTool) list(ctx context.Context, s appStore) error {
 	ids, err := s.Apps(ctx)
 	if err != nil {
 		return fmt.Errorf("list apps: %w", err)
@@ -224,14 +223,14 @@ func (a *appTool) list(ctx context.Context, s appStore, asJSON bool) error {
 		if err != nil {
 			return fmt.Errorf("read app %s: %w", id, err)
 		}
-		if asJSON {
+		if a.JSON {
 			listed = append(listed, listedApp{id, app.RetentionDays, app.Log.Read, app.StrategyVersion, app.CreatedAt.UTC(), app.Region, app.Move.To})
 			continue
 		}
 		fmt.Fprintf(a.Out, "%s  %s  %s  strategy version %d  created %s%s\n", id, retention(app.RetentionDays), layout(app.Log), app.StrategyVersion,
 			app.CreatedAt.UTC().Format(time.RFC3339), livesIn(app))
 	}
-	if asJSON {
+	if a.JSON {
 		return cli.PrintJSON(a.Out, map[string]any{"apps": listed})
 	}
 	if len(ids) == 0 {

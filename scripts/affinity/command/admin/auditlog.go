@@ -2,10 +2,10 @@ package admin
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,18 +13,18 @@ import (
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/scripts/affinity/command"
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/api/client"
 	"github.com/affinityengine/affinity/shared/app/auditlog"
 )
 
 // AuditLog returns the command audit-log.
 func AuditLog(t *command.Tool) *cobra.Command {
 	q := api.AuditLogQuery{}
-	asJSON := false
 	actions := make([]string, len(auditlog.Actions))
 	for i, a := range auditlog.Actions {
 		actions[i] = string(a)
 	}
-	cmd := &cobra.Command{
+	cmd := command.ShowAll(t, &cobra.Command{
 		Use:   "audit-log",
 		Short: "Print who changed what of an app: strategies, settings, jobs, keys, deleted users",
 		Long: "Print who changed what of an app in the last 400 days, the newest first. ACTOR is the name of the key, or the start of\n" +
@@ -34,42 +34,32 @@ func AuditLog(t *command.Tool) *cobra.Command {
 			"Requires a key with the permission admin. Actions: " + strings.Join(actions, ", ") + ".",
 		Example: "  affinity audit-log\n  affinity audit-log --action user.delete --limit 20\n  affinity audit-log --user user-1 --json",
 		Args:    cli.Subcommand,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		PreRunE: func(*cobra.Command, []string) error {
 			if q.Limit < 1 {
 				return cli.Usagef("--limit must be at least 1")
 			}
 			if q.Action != "" && !slices.Contains(actions, q.Action) {
 				return cli.Usagef("--action %q does not exist: there are %s", q.Action, strings.Join(actions, ", "))
 			}
-			list, err := readAuditLog(cmd, t, q)
-			if err != nil {
-				return fmt.Errorf("read the audit log: %w", err)
-			}
-			if asJSON {
-				return cli.PrintJSON(t.Out, list)
-			}
-			return printAuditLog(t, list)
+			return nil
 		},
-	}
+	}, "read the audit log", func(ctx context.Context, c *client.Client, _ []string) (api.AuditLog, error) {
+		return readAuditLog(ctx, c, q)
+	}, printAuditLog)
 	flags := cmd.Flags()
 	flags.IntVar(&q.Limit, "limit", 50, "how many entries to print")
 	flags.StringVar(&q.Cursor, "cursor", "", "go on after the entries of an earlier call, which printed it")
 	flags.StringVar(&q.Action, "action", "", "only entries of this action")
 	flags.StringVar(&q.UserToken, "user", "", "only entries about the user with this token")
-	flags.BoolVar(&asJSON, "json", false, command.JSONUsage)
 	return cmd
 }
 
 // readAuditLog reads pages until it has as many entries as were asked for.
-func readAuditLog(cmd *cobra.Command, t *command.Tool, q api.AuditLogQuery) (api.AuditLog, error) {
-	c, err := t.Client()
-	if err != nil {
-		return api.AuditLog{}, err
-	}
+func readAuditLog(ctx context.Context, c *client.Client, q api.AuditLogQuery) (api.AuditLog, error) {
 	list := api.AuditLog{Entries: []api.AuditLogEntry{}, Cursor: q.Cursor}
-	err = command.ReadPages(q.Limit, api.MaxAuditEntries, func(limit int) (int, bool, error) {
+	err := command.ReadPages(q.Limit, api.MaxAuditEntries, func(limit int) (int, bool, error) {
 		q.Limit, q.Cursor = limit, list.Cursor
-		page, err := c.AuditLog(cmd.Context(), q)
+		page, err := c.AuditLog(ctx, q)
 		list.Entries, list.Cursor = append(list.Entries, page.Entries...), page.Cursor
 		return len(list.Entries), page.Cursor != "", err
 	})
@@ -77,16 +67,15 @@ func readAuditLog(cmd *cobra.Command, t *command.Tool, q api.AuditLogQuery) (api
 }
 
 func printAuditLog(t *command.Tool, list api.AuditLog) error {
-	table := tabwriter.NewWriter(t.Out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "TIME\tACTOR\tACTION\tSUBJECT\tUSER\tOUTCOME\tDETAIL")
-	for _, e := range list.Entries {
-		cells := []string{e.At.UTC().Format(time.RFC3339), e.Actor, e.Action, e.Subject, e.User, e.Outcome, e.Detail}
-		for i, cell := range cells {
-			cells[i] = cli.Printable(cmp.Or(cell, "-"))
+	header := "TIME\tACTOR\tACTION\tSUBJECT\tUSER\tOUTCOME\tDETAIL"
+	err := cli.Table(t.Out, header, list.Entries, func(e api.AuditLogEntry) []any {
+		cells := []any{e.At.UTC().Format(time.RFC3339)}
+		for _, cell := range []string{e.Actor, e.Action, e.Subject, e.User, e.Outcome, e.Detail} {
+			cells = append(cells, cmp.Or(cell, "-"))
 		}
-		fmt.Fprintln(table, strings.Join(cells, "\t"))
-	}
-	if err := table.Flush(); err != nil {
+		return cells
+	})
+	if err != nil {
 		return err
 	}
 	if list.Cursor != "" {

@@ -20,7 +20,6 @@ import (
 const usesTimeout = 15 * time.Second
 
 func (a *appTool) listKeysCommand() *cobra.Command {
-	asJSON := false
 	cmd := &cobra.Command{
 		Use:   "list ID",
 		Short: "List the keys of an app with their names, permissions, restrictions and last uses",
@@ -30,10 +29,10 @@ func (a *appTool) listKeysCommand() *cobra.Command {
 		Example: "  affinity app key list shop --project my-project",
 		Args:    cli.Args("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withApp(cmd, args[0], func(s appStore) error { return a.listKeys(cmd.Context(), s, args[0], asJSON) })
+			return a.withApp(cmd, args[0], func(s appStore) error { return a.listKeys(cmd.Context(), s, args[0]) })
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, command.JSONUsage)
+	a.JSONFlag(cmd, command.JSONUsage)
 	return cmd
 }
 
@@ -59,13 +58,13 @@ func printKeys(out io.Writer, keys []config.Key) error {
 	return cli.PrintJSON(out, map[string]any{"keys": listed})
 }
 
-func (a *appTool) listKeys(ctx context.Context, s appStore, id string, asJSON bool) error {
+func (a *appTool) listKeys(ctx context.Context, s appStore, id string) error {
 	keys, err := s.Keys(ctx, id)
 	if err != nil {
 		return fmt.Errorf("list the keys of app %s: %w", id, err)
 	}
 	slices.SortStableFunc(keys, func(a, b config.Key) int { return strings.Compare(a.Name, b.Name) })
-	if asJSON {
+	if a.JSON {
 		return printKeys(a.Out, keys)
 	}
 	uses := func(config.Key) string { return "" }

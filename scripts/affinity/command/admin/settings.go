@@ -2,6 +2,7 @@ package admin
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,12 +14,12 @@ import (
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/scripts/affinity/command"
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/api/client"
 )
 
 // Settings returns the command settings.
 func Settings(t *command.Tool) *cobra.Command {
-	asJSON := false
-	cmd := &cobra.Command{
+	return command.ShowAll(t, &cobra.Command{
 		Use:   "settings",
 		Short: "Print the settings, limits and keys of an app, as its operator has set them",
 		Long: "Print an app as its operator has set it up: how long events count, where it lives, its limits, and its keys. A KEY is\n" +
@@ -27,31 +28,20 @@ func Settings(t *command.Tool) *cobra.Command {
 			"credentials. Requires a key with the permission admin.",
 		Example: "  affinity settings\n  affinity settings --json",
 		Args:    cli.Subcommand,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := t.Client()
+	}, "read the settings of the app", func(ctx context.Context, c *client.Client, _ []string) (answer api.AppSettings, _ error) {
+		for more := true; more; more = answer.Cursor != "" {
+			page, err := c.AppSettings(ctx, api.AppSettingsQuery{Limit: api.MaxKeys, Cursor: answer.Cursor})
 			if err != nil {
-				return err
+				return answer, err
 			}
-			var answer api.AppSettings
-			for more := true; more; more = answer.Cursor != "" {
-				page, err := c.AppSettings(cmd.Context(), api.AppSettingsQuery{Limit: api.MaxKeys, Cursor: answer.Cursor})
-				if err != nil {
-					return fmt.Errorf("read the settings of the app: %w", err)
-				}
-				page.Keys = append(answer.Keys, page.Keys...)
-				answer = page
-			}
-			if asJSON {
-				return cli.PrintJSON(t.Out, answer)
-			}
-			return printSettings(t, answer, time.Now())
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, command.JSONUsage)
-	return cmd
+			page.Keys = append(answer.Keys, page.Keys...)
+			answer = page
+		}
+		return answer, nil
+	}, printSettings)
 }
 
-func printSettings(t *command.Tool, a api.AppSettings, now time.Time) error {
+func printSettings(t *command.Tool, a api.AppSettings) error {
 	table := tabwriter.NewWriter(t.Out, 0, 0, 2, ' ', 0)
 	line := func(name string, value any) { fmt.Fprintf(table, "%s\t%s\n", name, cli.Printable(fmt.Sprint(value))) }
 	limited := func(name, field string, n int) {
@@ -84,19 +74,12 @@ func printSettings(t *command.Tool, a api.AppSettings, now time.Time) error {
 		return err
 	}
 	fmt.Fprintln(t.Out)
-	table = tabwriter.NewWriter(t.Out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "KEY\tNAME\tRIGHTS\tCREATED\tENDS\tONLY FOR\tDESCRIPTION")
-	for _, k := range a.Keys {
-		cells := []string{
+	return cli.Table(t.Out, "KEY\tNAME\tRIGHTS\tCREATED\tENDS\tONLY FOR\tDESCRIPTION", a.Keys, func(k api.AppKey) []any {
+		return []any{
 			k.ID + also(k.Current, " *"), cmp.Or(k.Name, "-"), strings.Join(k.ACL, ",") + also(k.Parent, " (parent)"), k.CreatedAt.UTC().Format(time.DateOnly),
-			keyEnd(k, now), keyBounds(k), cmp.Or(k.Description, "-"),
+			keyEnd(k, time.Now()), keyBounds(k), cmp.Or(k.Description, "-"),
 		}
-		for i, cell := range cells {
-			cells[i] = cli.Printable(cell)
-		}
-		fmt.Fprintln(table, strings.Join(cells, "\t"))
-	}
-	return table.Flush()
+	})
 }
 
 // keyEnd says when a key ends.

@@ -8,12 +8,12 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/scripts/affinity/command"
 	"github.com/affinityengine/affinity/shared/app/usage"
 	"github.com/affinityengine/affinity/shared/local/operator"
 )
@@ -31,7 +31,6 @@ var topOrders = map[string]func(usage.Counts) int64{
 type topOptions struct {
 	days, limit int
 	by          string
-	json        bool
 }
 
 func (a *appTool) topCommand() *cobra.Command {
@@ -59,7 +58,7 @@ func (a *appTool) topCommand() *cobra.Command {
 	flags.IntVar(&o.days, "days", 1, "how many days to add up, today included")
 	flags.StringVar(&o.by, "by", "events", "order: "+strings.Join(orders, ", "))
 	flags.IntVar(&o.limit, "limit", 20, "how many apps to list")
-	flags.BoolVar(&o.json, "json", false, "print one JSON document")
+	a.JSONFlag(cmd, command.JSONDocument)
 	return cmd
 }
 
@@ -71,19 +70,16 @@ func (a *appTool) top(ctx context.Context, s appStore, o topOptions) error {
 	of := topOrders[o.by]
 	slices.SortStableFunc(top, func(x, y usage.AppUse) int { return cmp.Compare(of(y.Counts), of(x.Counts)) })
 	top = top[:min(len(top), o.limit)]
-	if o.json {
+	if a.JSON {
 		return cli.PrintJSON(a.Out, top)
 	}
-	table := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "APP\tEVENTS\tREFUSED\tREADS\tROWS\tBYTES\tHOTTEST USER")
-	for _, use := range top {
+	return cli.Table(a.Out, "APP\tEVENTS\tREFUSED\tREADS\tROWS\tBYTES\tHOTTEST USER", top, func(use usage.AppUse) []any {
 		hottest := "-"
 		if use.Hottest != nil {
 			hottest = fmt.Sprintf("%s (at least %s)", use.Hottest.Token, cli.Count(use.Hottest.Events, "event"))
 		}
-		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%s\n", cli.Printable(use.App), use.Events, use.Refused, use.Reads, use.Rows, use.Bytes, cli.Printable(hottest))
-	}
-	return table.Flush()
+		return []any{use.App, use.Events, use.Refused, use.Reads, use.Rows, use.Bytes, hottest}
+	})
 }
 
 // usageOfApps reads what all apps used: from a local engine, or from the Bigtable

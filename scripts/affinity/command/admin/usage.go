@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"fmt"
 	"text/tabwriter"
 
@@ -16,8 +17,7 @@ import (
 // Usage returns the command usage.
 func Usage(t *command.Tool) *cobra.Command {
 	var from, to string
-	asJSON := false
-	cmd := &cobra.Command{
+	cmd := command.Show(t, &cobra.Command{
 		Use:   "usage",
 		Short: "Print what an app used by day: events, reads, rows and bytes",
 		Long: "Print what an app used by day in UTC, and in total; days without use are left out.\n" +
@@ -28,7 +28,7 @@ func Usage(t *command.Tool) *cobra.Command {
 			"messages of accepted events wait as dead letters, if any does. Requires a key with the permission usage.",
 		Example: "  affinity usage\n  affinity usage --from 2026-11-01 --to 2026-11-30 --json",
 		Args:    cli.Subcommand,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		PreRunE: func(cmd *cobra.Command, _ []string) error {
 			for name, day := range map[string]string{"from": from, "to": to} {
 				if !cmd.Flags().Changed(name) {
 					continue
@@ -37,25 +37,14 @@ func Usage(t *command.Tool) *cobra.Command {
 					return cli.Usagef("--%s %v", name, err)
 				}
 			}
-			c, err := t.Client()
-			if err != nil {
-				return err
-			}
-			var raw []byte
-			answer, err := c.Usage(client.WithRawAnswer(cmd.Context(), &raw), from, to)
-			if err != nil {
-				return fmt.Errorf("read usage: %w", err)
-			}
-			if asJSON {
-				return command.PrintRaw(t.Out, raw)
-			}
-			return printUsage(t, answer)
+			return nil
 		},
-	}
+	}, "read usage", func(ctx context.Context, c *client.Client, _ []string) (api.Usage, error) {
+		return c.Usage(ctx, from, to)
+	}, printUsage)
 	flags := cmd.Flags()
 	flags.StringVar(&from, "from", "", "first day, as 2026-11-22 (default: 29 days before the last)")
 	flags.StringVar(&to, "to", "", "last day (default: today)")
-	flags.BoolVar(&asJSON, "json", false, command.JSONUsage)
 	return cmd
 }
 

@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"text/tabwriter"
@@ -40,22 +39,18 @@ func sendEventCommand(t *command.Tool) *cobra.Command {
 		Example: "  affinity events send ann --type click --name Clicked --object shoe-1\n" +
 			"  affinity events send ann --name Seen --filter brand:Nike --filter color:Red",
 		Args: cli.Args("USER"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			e.UserToken = args[0]
-			e.Timestamp = time.Now().UnixMilli()
+		PreRunE: func(*cobra.Command, []string) error {
 			if (len(e.ObjectIDs) == 0) == (len(e.Filters) == 0) {
 				return cli.Usagef("give --object or --filter: what the event is about, not both")
 			}
-			c, err := t.Client()
-			if err != nil {
-				return err
-			}
-			if err := c.Events().Send(cmd.Context(), e); err != nil {
-				return fmt.Errorf("send an event of %s: %w", cli.Printable(e.UserToken), err)
-			}
-			_, err = fmt.Fprintf(t.Out, "the event is accepted: `affinity profile %s` shows it within seconds, if the strategy scores it\n", cli.Printable(e.UserToken))
-			return err
+			return nil
 		},
+		RunE: t.Tell("send an event of %s", func(ctx context.Context, c *client.Client, args []string) (string, error) {
+			e.UserToken = args[0]
+			e.Timestamp = time.Now().UnixMilli()
+			return fmt.Sprintf("the event is accepted: `affinity profile %s` shows it within seconds, if the strategy scores it", cli.Printable(e.UserToken)),
+				c.Events().Send(ctx, e)
+		}),
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&e.EventType, "type", e.EventType, "type of the event: view, click or conversion")
@@ -67,40 +62,24 @@ func sendEventCommand(t *command.Tool) *cobra.Command {
 }
 
 func refusedEventsCommand(t *command.Tool) *cobra.Command {
-	asJSON := false
-	cmd := &cobra.Command{
+	return command.Show(t, &cobra.Command{
 		Use:   "refused",
 		Short: "List the events that were refused in the last days, with the reason",
 		Long: "List how many requests with events were refused in the last days, by reason, and the latest ones with their first bad event. The\n" +
 			"key needs the permission recommendation.",
 		Example: "  affinity events refused\n  affinity events refused --json | jq .refused[0].event",
 		Args:    cli.Subcommand,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := t.Client()
-			if err != nil {
-				return err
-			}
-			return printRefused(cmd.Context(), c, t.Out, asJSON)
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, command.JSONUsage)
-	return cmd
+	}, "list refused events", func(ctx context.Context, c *client.Client, _ []string) (api.RefusedEvents, error) {
+		return c.Events().Refused(ctx)
+	}, printRefused)
 }
 
-func printRefused(ctx context.Context, c *client.Client, out io.Writer, asJSON bool) error {
-	var raw []byte
-	answer, err := c.Events().Refused(client.WithRawAnswer(ctx, &raw))
-	if err != nil {
-		return fmt.Errorf("list refused events: %w", err)
-	}
-	if asJSON {
-		return command.PrintRaw(out, raw)
-	}
+func printRefused(t *command.Tool, answer api.RefusedEvents) error {
 	if len(answer.Counts) == 0 {
-		_, err := fmt.Fprintf(out, "no event was refused in the last %s\n", cli.Count(api.MaxRefusedDays, "day"))
+		_, err := fmt.Fprintf(t.Out, "no event was refused in the last %s\n", cli.Count(api.MaxRefusedDays, "day"))
 		return err
 	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	w := tabwriter.NewWriter(t.Out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "REQUESTS\tREASON")
 	for _, reason := range slices.Sorted(maps.Keys(answer.Counts)) {
 		fmt.Fprintf(w, "%d\t%s\n", answer.Counts[reason], cli.Printable(reason))

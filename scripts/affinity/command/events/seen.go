@@ -1,6 +1,7 @@
 package events
 
 import (
+	"context"
 	"fmt"
 	"text/tabwriter"
 
@@ -13,8 +14,8 @@ import (
 )
 
 func seenEventsCommand(t *command.Tool) *cobra.Command {
-	days, asJSON := api.DefaultSeenDays, false
-	cmd := &cobra.Command{
+	days := api.DefaultSeenDays
+	cmd := command.Show(t, &cobra.Command{
 		Use:   "seen",
 		Short: "List the kinds of events that arrived in the last days, and their facets",
 		Long: "List the accepted events of the last days in UTC by type and name, and the facets of which they carried a filter, with the\n" +
@@ -22,27 +23,16 @@ func seenEventsCommand(t *command.Tool) *cobra.Command {
 			"the day of the import. The engine writes the counts every 5 seconds. Requires a key with the permission recommendation.",
 		Example: "  affinity events seen\n  affinity events seen --days 1 --json | jq .facets",
 		Args:    cli.Subcommand,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		PreRunE: func(*cobra.Command, []string) error {
 			if days < 1 || days > api.MaxSeenDays {
 				return cli.Usagef("--days %d: must be from 1 to %d", days, api.MaxSeenDays)
 			}
-			c, err := t.Client()
-			if err != nil {
-				return err
-			}
-			var raw []byte
-			seen, err := c.Events().Seen(client.WithRawAnswer(cmd.Context(), &raw), days)
-			if err != nil {
-				return fmt.Errorf("list what events contained: %w", err)
-			}
-			if asJSON {
-				return command.PrintRaw(t.Out, raw)
-			}
-			return printSeen(t, seen)
+			return nil
 		},
-	}
+	}, "list what events contained", func(ctx context.Context, c *client.Client, _ []string) (api.SeenEvents, error) {
+		return c.Events().Seen(ctx, days)
+	}, printSeen)
 	cmd.Flags().IntVar(&days, "days", days, "how many days, today included")
-	cmd.Flags().BoolVar(&asJSON, "json", false, command.JSONUsage)
 	return cmd
 }
 

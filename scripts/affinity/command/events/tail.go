@@ -18,7 +18,7 @@ import (
 
 func tailEventsCommand(t *command.Tool) *cobra.Command {
 	q := api.RecentEventsQuery{Limit: api.DefaultRecentEvents}
-	follow, asJSON := false, false
+	follow := false
 	cmd := &cobra.Command{
 		Use:   "tail",
 		Short: "Print events that have just arrived, and follow those that come",
@@ -39,14 +39,14 @@ func tailEventsCommand(t *command.Tool) *cobra.Command {
 				return err
 			}
 			if follow {
-				return followEvents(cmd.Context(), t, c, q, asJSON)
+				return followEvents(cmd.Context(), t, c, q)
 			}
 			var raw []byte
 			answer, err := c.Events().Recent(client.WithRawAnswer(cmd.Context(), &raw), q)
 			if err != nil {
 				return fmt.Errorf("list recent events: %w", err)
 			}
-			if asJSON {
+			if t.JSON {
 				return command.PrintRaw(t.Out, raw)
 			}
 			if len(answer.Events) == 0 {
@@ -58,7 +58,7 @@ func tailEventsCommand(t *command.Tool) *cobra.Command {
 	flags := cmd.Flags()
 	flags.BoolVarP(&follow, "follow", "f", false, "print newer events as they arrive; with --json one in a line")
 	flags.IntVar(&q.Limit, "limit", q.Limit, "events to print, and those of a second to print at most")
-	flags.BoolVar(&asJSON, "json", false, command.JSONUsage)
+	t.JSONFlag(cmd, command.JSONUsage)
 	return cmd
 }
 
@@ -66,7 +66,7 @@ func tailEventsCommand(t *command.Tool) *cobra.Command {
 const tailEvery = time.Second
 
 // followEvents prints events until ctx ends.
-func followEvents(ctx context.Context, t *command.Tool, c *client.Client, q api.RecentEventsQuery, asJSON bool) error {
+func followEvents(ctx context.Context, t *command.Tool, c *client.Client, q api.RecentEventsQuery) error {
 	c = t.Patient(c)
 	for {
 		answer, err := c.Events().Recent(ctx, q)
@@ -79,7 +79,7 @@ func followEvents(ctx context.Context, t *command.Tool, c *client.Client, q api.
 		if answer.Cursor != "" {
 			q.After = answer.Cursor
 		}
-		if err := printRecent(t, answer.Events, asJSON); err != nil {
+		if err := printRecent(t, answer.Events, t.JSON); err != nil {
 			return err
 		}
 		select {

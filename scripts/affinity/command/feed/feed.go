@@ -3,10 +3,9 @@
 package feed
 
 import (
+	"context"
 	"fmt"
-	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -31,8 +30,7 @@ func setFeedCommand(t *command.Tool) *cobra.Command {
 	var request api.FeedRequest
 	var diversity strategy.Diversity
 	var where []string
-	asJSON := false
-	cmd := &cobra.Command{
+	cmd := command.Show(t, &cobra.Command{
 		Use:   "set NAME",
 		Short: "Set the definition of a feed",
 		Long: "Set the definition of a feed. The first feed that names a date starts a job, which lists by date the objects that are\n" +
@@ -41,7 +39,7 @@ func setFeedCommand(t *command.Tool) *cobra.Command {
 		Example: "  affinity feed set news --index posts --date publishedAt --max-age-days 30 --where categories:News\n" +
 			"  affinity feed set both --index posts --date publishedAt --where 'categories:News|categories:Sport' --where lang:en",
 		Args: cli.Args("NAME"),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		PreRunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case request.Index == "":
 				return cli.Usagef("--index is required: the index whose objects the feed shows")
@@ -56,21 +54,11 @@ func setFeedCommand(t *command.Tool) *cobra.Command {
 			if diversity != (strategy.Diversity{}) {
 				request.Diversity = &diversity
 			}
-			c, err := t.Client()
-			if err != nil {
-				return err
-			}
-			var raw []byte
-			feed, err := checkFeed(c.Feeds().Set(client.WithRawAnswer(cmd.Context(), &raw), args[0], request))
-			if err != nil {
-				return fmt.Errorf("set feed %s: %w", args[0], err)
-			}
-			if asJSON {
-				return command.PrintRaw(t.Out, raw)
-			}
-			return showFeed(t.Out, feed)
+			return nil
 		},
-	}
+	}, "set feed %s", func(ctx context.Context, c *client.Client, args []string) (api.Feed, error) {
+		return checkFeed(c.Feeds().Set(ctx, args[0], request))
+	}, showFeed)
 	flags := cmd.Flags()
 	flags.StringVar(&request.Index, "index", "", "index whose objects the feed shows (required)")
 	flags.StringVar(&request.Date, "date", "", "attribute that holds an object's date, a dotted path (required)")
@@ -81,70 +69,36 @@ func setFeedCommand(t *command.Tool) *cobra.Command {
 	flags.IntVar(&diversity.MaxPerValue, "max-per-value", 0, "items with one value of the facet that come before the others")
 	flags.StringVar(&request.Seen, "seen", "", "what becomes of objects that the user has seen: keep, demote or exclude (default keep)")
 	flags.StringVar(&request.Format, "format", "", "what the items are: records, ids or wordpress (default records)")
-	flags.BoolVar(&asJSON, "json", false, command.JSONUsage)
 	return cmd
 }
 
 func showFeedCommand(t *command.Tool) *cobra.Command {
-	asJSON := false
-	cmd := &cobra.Command{
+	return command.Show(t, &cobra.Command{
 		Use:     "show NAME",
 		Short:   "Show the definition of a feed, and how far its objects are listed by date",
 		Example: "  affinity feed show news",
 		Args:    cli.Args("NAME"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := t.Client()
-			if err != nil {
-				return err
-			}
-			var raw []byte
-			feed, err := checkFeed(c.Feeds().Get(client.WithRawAnswer(cmd.Context(), &raw), args[0]))
-			if err != nil {
-				return fmt.Errorf("show feed %s: %w", args[0], err)
-			}
-			if asJSON {
-				return command.PrintRaw(t.Out, raw)
-			}
-			return showFeed(t.Out, feed)
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, command.JSONUsage)
-	return cmd
+	}, "show feed %s", func(ctx context.Context, c *client.Client, args []string) (api.Feed, error) {
+		return checkFeed(c.Feeds().Get(ctx, args[0]))
+	}, showFeed)
 }
 
 func listFeedsCommand(t *command.Tool) *cobra.Command {
-	asJSON := false
-	cmd := &cobra.Command{
+	return command.Show(t, &cobra.Command{
 		Use:   "list",
 		Short: "List the definitions of feeds",
 		Args:  cli.Subcommand,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := t.Client()
-			if err != nil {
-				return err
-			}
-			var raw []byte
-			list, err := c.Feeds().List(client.WithRawAnswer(cmd.Context(), &raw))
-			if err != nil {
-				return fmt.Errorf("list feeds: %w", err)
-			}
-			if asJSON {
-				return command.PrintRaw(t.Out, raw)
-			}
-			if len(list.Feeds) == 0 {
-				fmt.Fprintln(t.Err, "the app has no feeds: `affinity feed set` makes one")
-				return nil
-			}
-			table := tabwriter.NewWriter(t.Out, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(table, "FEED\tINDEX\tDATE\tVERSION")
-			for _, f := range list.Feeds {
-				fmt.Fprintf(table, "%s\t%s\t%s\t%d\n", cli.Printable(f.Name), cli.Printable(f.Index), cli.Printable(f.Date), f.Version)
-			}
-			return table.Flush()
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, command.JSONUsage)
-	return cmd
+	}, "list feeds", func(ctx context.Context, c *client.Client, _ []string) (api.Feeds, error) {
+		return c.Feeds().List(ctx)
+	}, func(t *command.Tool, list api.Feeds) error {
+		if len(list.Feeds) == 0 {
+			fmt.Fprintln(t.Err, "the app has no feeds: `affinity feed set` makes one")
+			return nil
+		}
+		return cli.Table(t.Out, "FEED\tINDEX\tDATE\tVERSION", list.Feeds, func(f api.FeedDefinition) []any {
+			return []any{f.Name, f.Index, f.Date, f.Version}
+		})
+	})
 }
 
 func deleteFeedCommand(t *command.Tool) *cobra.Command {
@@ -152,17 +106,10 @@ func deleteFeedCommand(t *command.Tool) *cobra.Command {
 		Use:   "delete NAME",
 		Short: "Delete the definition of a feed; its objects stay",
 		Args:  cli.Args("NAME"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := t.Client()
-			if err != nil {
-				return err
-			}
-			if _, err := c.Feeds().Delete(cmd.Context(), args[0]); err != nil {
-				return fmt.Errorf("delete feed %s: %w", args[0], err)
-			}
-			_, err = fmt.Fprintf(t.Out, "feed %s is deleted\n", cli.Printable(args[0]))
-			return err
-		},
+		RunE: t.Tell("delete feed %s", func(ctx context.Context, c *client.Client, args []string) (string, error) {
+			_, err := c.Feeds().Delete(ctx, args[0])
+			return fmt.Sprintf("feed %s is deleted", cli.Printable(args[0])), err
+		}),
 	}
 }
 
@@ -174,7 +121,7 @@ func checkFeed(f api.Feed, err error) (api.Feed, error) {
 	return f, err
 }
 
-func showFeed(out io.Writer, f api.Feed) error {
+func showFeed(t *command.Tool, f api.Feed) error {
 	var conditions []string
 	for _, condition := range f.Where {
 		conditions = append(conditions, strings.Join(condition, " or "))
@@ -186,7 +133,7 @@ func showFeed(out io.Writer, f api.Feed) error {
 	if len(conditions) > 0 {
 		text += ", with " + strings.Join(conditions, " and ")
 	}
-	if _, err := fmt.Fprintln(out, cli.Printable(text)); err != nil || f.Backfill == nil {
+	if _, err := fmt.Fprintln(t.Out, cli.Printable(text)); err != nil || f.Backfill == nil {
 		return err
 	}
 	b := f.Backfill
@@ -200,6 +147,6 @@ func showFeed(out io.Writer, f api.Feed) error {
 	if b.Error != "" {
 		line += ": " + b.Error
 	}
-	_, err := fmt.Fprintln(out, cli.Printable(line))
+	_, err := fmt.Fprintln(t.Out, cli.Printable(line))
 	return err
 }

@@ -3,7 +3,6 @@ package feed
 import (
 	"context"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -14,8 +13,8 @@ import (
 )
 
 func readFeedCommand(t *command.Tool) *cobra.Command {
-	q, order, asJSON := api.FeedQuery{}, "", false
-	cmd := &cobra.Command{
+	q, order := api.FeedQuery{Format: api.FormatRecords}, "" // the list of posts alone has no cursor
+	cmd := command.Show(t, &cobra.Command{
 		Use:   "read NAME",
 		Short: "Read a page of a feed, in a user's order or by date",
 		Long: "Read a page of a feed: its records in the order of a user's profile, or by date. It prints a record a line, and how to\n" +
@@ -23,7 +22,7 @@ func readFeedCommand(t *command.Tool) *cobra.Command {
 			"recommendation, or search for the order latest.",
 		Example: "  affinity feed read news --user ann\n  affinity feed read news --order latest --limit 5 --json",
 		Args:    cli.Args("NAME"),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		PreRunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case order != api.OrderSuggested && order != api.OrderLatest:
 				return cli.Usagef("--order %q: must be %s or %s", order, api.OrderSuggested, api.OrderLatest)
@@ -32,43 +31,31 @@ func readFeedCommand(t *command.Tool) *cobra.Command {
 			case cmd.Flags().Changed("cursor") && q.Cursor == "":
 				return cli.Usagef("--cursor must not be empty: leave it out for the first page")
 			}
-			c, err := t.Client()
-			if err != nil {
-				return err
-			}
-			return readFeed(cmd.Context(), c, t.Out, args[0], order, q, asJSON)
+			return nil
 		},
-	}
+	}, "read feed %s", func(ctx context.Context, c *client.Client, args []string) (api.FeedPage, error) {
+		return c.Feeds().Page(ctx, args[0], order, q)
+	}, printPage)
 	flags := cmd.Flags()
 	flags.StringVar(&q.User, "user", "", "user token")
 	flags.StringVar(&order, "order", api.OrderSuggested, "suggested or latest")
 	flags.IntVar(&q.Limit, "limit", api.DefaultFeedItems, "how many records to show")
 	flags.StringVar(&q.Cursor, "cursor", "", "that of the page before (default: the first page)")
-	flags.BoolVar(&asJSON, "json", false, command.JSONUsage)
 	return cmd
 }
 
-func readFeed(ctx context.Context, c *client.Client, out io.Writer, name, order string, q api.FeedQuery, asJSON bool) error {
-	q.Format = api.FormatRecords // the list of posts alone has no cursor
-	var raw []byte
-	p, err := c.Feeds().Page(client.WithRawAnswer(ctx, &raw), name, order, q)
-	if err != nil {
-		return fmt.Errorf("read feed %s: %w", name, err)
-	}
-	if asJSON {
-		return command.PrintRaw(out, raw)
-	}
+func printPage(t *command.Tool, p api.FeedPage) error {
 	if p.Fallback != nil {
-		fmt.Fprintln(out, "by popularity: no event of the user counts, or none was named")
+		fmt.Fprintln(t.Out, "by popularity: no event of the user counts, or none was named")
 	}
 	for _, item := range p.Items {
-		fmt.Fprintf(out, "%s\n", item)
+		fmt.Fprintf(t.Out, "%s\n", item)
 	}
 	switch {
 	case p.Cursor != nil:
-		fmt.Fprintf(out, "next page: --cursor %s\n", *p.Cursor)
+		fmt.Fprintf(t.Out, "next page: --cursor %s\n", *p.Cursor)
 	case len(p.Items) == 0:
-		fmt.Fprintln(out, "no record")
+		fmt.Fprintln(t.Out, "no record")
 	}
 	return nil
 }

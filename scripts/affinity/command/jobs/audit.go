@@ -17,7 +17,7 @@ import (
 
 // Audit returns the command audit.
 func Audit(t *command.Tool) *cobra.Command {
-	sample, segments, asJSON := 0, false, false
+	sample, segments := 0, false
 	cmd := &cobra.Command{
 		Use:   "audit",
 		Short: "Compare profiles of a sample of users with the event log, or segments with profiles",
@@ -38,24 +38,24 @@ func Audit(t *command.Tool) *cobra.Command {
 				return err
 			}
 			if segments {
-				return auditSegments(cmd.Context(), c, t.Out, sample, asJSON)
+				return auditSegments(cmd.Context(), t, c, sample)
 			}
-			return audit(cmd.Context(), c, t.Out, sample, asJSON)
+			return audit(cmd.Context(), t, c, sample)
 		},
 	}
 	cmd.Flags().IntVar(&sample, "sample", api.DefaultAuditSample, "how many users to compare")
-	cmd.Flags().BoolVar(&asJSON, "json", false, command.JSONUsage)
+	t.JSONFlag(cmd, command.JSONUsage)
 	cmd.Flags().BoolVar(&segments, "segments", false, "compare answers about segments with profiles")
 	return cmd
 }
 
-func audit(ctx context.Context, c *client.Client, out io.Writer, sample int, asJSON bool) error {
+func audit(ctx context.Context, t *command.Tool, c *client.Client, sample int) error {
 	var raw []byte
 	a, err := c.Jobs().Audit(client.WithRawAnswer(ctx, &raw), api.AuditRequest{Sample: &sample})
 	if err != nil {
 		return fmt.Errorf("audit: %w", err)
 	}
-	if err := printAudit(out, a, raw, asJSON, render.Audit); err != nil {
+	if err := printAudit(t, a, raw, render.Audit); err != nil {
 		return err
 	}
 	if a.Differing > 0 {
@@ -65,14 +65,14 @@ func audit(ctx context.Context, c *client.Client, out io.Writer, sample int, asJ
 }
 
 // printAudit prints an audit in words, or as the engine sent it.
-func printAudit(out io.Writer, a api.Audit, raw []byte, asJSON bool, inWords func(io.Writer, api.Audit) error) error {
-	if asJSON {
-		return command.PrintRaw(out, raw)
+func printAudit(t *command.Tool, a api.Audit, raw []byte, inWords func(io.Writer, api.Audit) error) error {
+	if t.JSON {
+		return command.PrintRaw(t.Out, raw)
 	}
-	return inWords(out, a)
+	return inWords(t.Out, a)
 }
 
-func auditSegments(ctx context.Context, c *client.Client, out io.Writer, sample int, asJSON bool) error {
+func auditSegments(ctx context.Context, t *command.Tool, c *client.Client, sample int) error {
 	var raw []byte
 	a, err := c.Jobs().Audit(client.WithRawAnswer(ctx, &raw), api.AuditRequest{Sample: &sample, Segments: true})
 	if err != nil {
@@ -81,7 +81,7 @@ func auditSegments(ctx context.Context, c *client.Client, out io.Writer, sample 
 	if a.Segments == nil {
 		return errors.New("audit segments: the answer says nothing of segments")
 	}
-	if err := printAudit(out, a, raw, asJSON, render.SegmentsAudit); err != nil {
+	if err := printAudit(t, a, raw, render.SegmentsAudit); err != nil {
 		return err
 	}
 	if n := len(a.Segments.Differences) + a.Segments.Omitted; n > 0 {

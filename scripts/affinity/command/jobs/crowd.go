@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -30,7 +29,7 @@ func Crowd(t *command.Tool) *cobra.Command {
 }
 
 func buildCrowdCommand(t *command.Tool) *cobra.Command {
-	request, asJSON := api.CrowdRequest{}, false
+	request := api.CrowdRequest{}
 	cmd := &cobra.Command{
 		Use:   "build",
 		Short: "Build the statistics of all indexes, or of one, and follow the build to its end",
@@ -39,19 +38,16 @@ func buildCrowdCommand(t *command.Tool) *cobra.Command {
 			"the build continues.",
 		Example: "  affinity crowd build\n  affinity crowd build --index products --json",
 		Args:    cli.Subcommand,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		PreRunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("index") && request.Index == "" {
 				return cli.Usagef("--index must not be empty: leave it out to build the statistics of all indexes")
 			}
-			c, err := t.Client()
-			if err != nil {
-				return err
-			}
-			return buildCrowd(cmd.Context(), t, c, request, asJSON)
+			return nil
 		},
+		RunE: t.With(func(ctx context.Context, c *client.Client, _ []string) error { return buildCrowd(ctx, t, c, request) }),
 	}
 	cmd.Flags().StringVar(&request.Index, "index", "", "index to build the statistics of (default all)")
-	cmd.Flags().BoolVar(&asJSON, "json", false, command.JSONUsage)
+	t.JSONFlag(cmd, command.JSONUsage)
 	return cmd
 }
 
@@ -60,38 +56,27 @@ func cancelCrowdCommand(t *command.Tool) *cobra.Command {
 		Use:   "cancel ID",
 		Short: "Cancel a build; rankings keep the statistics that they use",
 		Args:  cli.Args("ID"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := t.Client()
-			if err != nil {
-				return err
-			}
-			job, err := checkCrowdBuild(c.Jobs().CancelCrowd(cmd.Context(), args[0]))
-			if err != nil {
-				return fmt.Errorf("cancel build %s: %w", args[0], err)
-			}
-			_, err = fmt.Fprintf(t.Out, "build %s is %s\n", cli.Printable(job.ID), cli.Printable(string(job.State)))
-			return err
-		},
+		RunE: t.Tell("cancel build %s", func(ctx context.Context, c *client.Client, args []string) (string, error) {
+			job, err := checkCrowdBuild(c.Jobs().CancelCrowd(ctx, args[0]))
+			return command.IsNow("build", job.ID, job.State), err
+		}),
 	}
 }
 
 // buildCrowd starts a build and follows it to its end.
-func buildCrowd(ctx context.Context, t *command.Tool, c *client.Client, request api.CrowdRequest, asJSON bool) error {
+func buildCrowd(ctx context.Context, t *command.Tool, c *client.Client, request api.CrowdRequest) error {
 	job, err := checkCrowdBuild(c.Jobs().BuildCrowd(ctx, request))
 	if err != nil {
 		return fmt.Errorf("build crowd statistics: %w", err)
 	}
 	fmt.Fprintf(t.Err, "build %s is under way\n", cli.Printable(job.ID))
-	id := job.ID
-	c = t.Patient(c)
-	err = command.WatchJob(ctx, t, func() (_ render.Progress, err error) {
-		job, err = findCrowdBuild(ctx, c, id)
-		return render.CrowdProgress(job), err
-	})
+	job, err = command.Follow(ctx, t, c, "watch build "+job.ID, func(c *client.Client) (api.CrowdBuild, error) {
+		return findCrowdBuild(ctx, c, job.ID)
+	}, render.CrowdProgress)
 	if err != nil {
-		return fmt.Errorf("watch build %s: %w", id, err)
+		return err
 	}
-	if asJSON {
+	if t.JSON {
 		err = cli.PrintJSON(t.Out, job)
 	} else {
 		_, err = fmt.Fprintf(t.Out, "%s of %s%s: statistics of %s%s\n", cli.Count(job.Events, "event"), cli.Count(job.Users, "user"),
@@ -103,14 +88,7 @@ func buildCrowd(ctx context.Context, t *command.Tool, c *client.Client, request 
 	if job.Faulty > 0 {
 		fmt.Fprintln(t.Err, command.FaultList(command.Unread(job.Faulty), job.Faults))
 	}
-	if job.State != api.JobDone {
-		text := fmt.Sprintf("build %s %s", job.ID, command.Outcome(job.State))
-		if job.Error != "" {
-			text += ": " + job.Error
-		}
-		err = errors.Join(err, errors.New(text))
-	}
-	return err
+	return errors.Join(err, command.Failure("build "+job.ID, job.State, job.Error))
 }
 
 // findCrowdBuild returns the build with an id. A sampled build takes the place of
@@ -156,29 +134,13 @@ func indexList(indexes []string) string {
 }
 
 func crowdStatusCommand(t *command.Tool) *cobra.Command {
-	asJSON := false
-	cmd := &cobra.Command{
+	return command.Show(t, &cobra.Command{
 		Use:   "status",
 		Short: "List the statistics that rankings use, and the latest builds",
 		Args:  cli.Subcommand,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := t.Client()
-			if err != nil {
-				return err
-			}
-			var raw []byte
-			crowd, err := c.Jobs().Crowd(client.WithRawAnswer(cmd.Context(), &raw))
-			if err != nil {
-				return fmt.Errorf("list crowd statistics: %w", err)
-			}
-			if asJSON {
-				return command.PrintRaw(t.Out, raw)
-			}
-			return printCrowd(t, crowd)
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, command.JSONUsage)
-	return cmd
+	}, "list crowd statistics", func(ctx context.Context, c *client.Client, _ []string) (api.Crowd, error) {
+		return c.Jobs().Crowd(ctx)
+	}, printCrowd)
 }
 
 // printCrowd prints the statistics of each index, and the builds that are not
@@ -187,13 +149,10 @@ func printCrowd(t *command.Tool, crowd api.Crowd) error {
 	if len(crowd.Generations) == 0 {
 		fmt.Fprintln(t.Err, "the app has no crowd statistics: `affinity crowd build` builds them")
 	} else {
-		table := tabwriter.NewWriter(t.Out, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(table, "INDEX\tAS OF\tEVENTS\tUSERS\tSTATE")
-		for _, g := range crowd.Generations {
-			fmt.Fprintf(table, "%s\t%s\t%d\t%d%s\t%s\n", cli.Printable(g.Index), event.FormatTime(g.AsOf.UnixMilli()), g.Events, g.Users, sampled(g.Sampled),
-				cli.Printable(string(g.State)))
-		}
-		if err := table.Flush(); err != nil {
+		err := cli.Table(t.Out, "INDEX\tAS OF\tEVENTS\tUSERS\tSTATE", crowd.Generations, func(g api.CrowdGeneration) []any {
+			return []any{g.Index, event.FormatTime(g.AsOf.UnixMilli()), g.Events, fmt.Sprint(g.Users) + sampled(g.Sampled), g.State}
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -207,11 +166,8 @@ func printCrowd(t *command.Tool, crowd api.Crowd) error {
 		if b.State == api.JobDone || !b.State.Ended() {
 			continue
 		}
-		line := fmt.Sprintf("build %s of %s %s", b.ID, indexList(b.Indexes), command.Outcome(b.State))
-		if b.Error != "" {
-			line += ": " + b.Error
-		}
-		if _, err := fmt.Fprintln(t.Out, cli.Printable(line)); err != nil {
+		err := command.Failure(fmt.Sprintf("build %s of %s", b.ID, indexList(b.Indexes)), b.State, b.Error)
+		if _, err := fmt.Fprintln(t.Out, cli.Printable(err.Error())); err != nil {
 			return err
 		}
 	}

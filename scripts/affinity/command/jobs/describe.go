@@ -1,9 +1,6 @@
 package jobs
 
 import (
-	"encoding/json"
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
@@ -13,7 +10,6 @@ import (
 )
 
 func schemaDescribeCommand(t *command.Tool) *cobra.Command {
-	asJSON := false
 	cmd := &cobra.Command{
 		Use:   "describe",
 		Short: "Show what every table of Bigtable holds, whose it is, and whether it is personal",
@@ -26,17 +22,12 @@ func schemaDescribeCommand(t *command.Tool) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if !asJSON {
-				return render.Tables(t.Out, tables)
+			if t.JSON {
+				return cli.PrintJSON(t.Out, map[string]any{"tables": tables})
 			}
-			encoded, err := json.MarshalIndent(map[string]any{"tables": tables}, "", "  ")
-			if err != nil {
-				return fmt.Errorf("encode the tables: %w", err)
-			}
-			_, err = fmt.Fprintf(t.Out, "%s\n", encoded)
-			return err
+			return render.Tables(t.Out, tables)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	t.JSONFlag(cmd, "print JSON")
 	return cmd
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -40,35 +38,17 @@ func Recompute(t *command.Tool) *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("cancel recompute %s: %w", id, err)
 			}
-			_, err = fmt.Fprintf(t.Out, "recompute %s is %s\n", cli.Printable(job.ID), cli.Printable(string(job.State)))
+			_, err = fmt.Fprintln(t.Out, command.IsNow("recompute", job.ID, job.State))
 			return err
 		}),
 	}
-	listJSON := false
-	list := &cobra.Command{
+	list := command.Show(t, &cobra.Command{
 		Use:   "list",
 		Short: "List the app's latest recomputes, the newest first",
 		Args:  cli.Subcommand,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := t.Client()
-			if err != nil {
-				return err
-			}
-			var raw []byte
-			jobs, err := listRecomputes(client.WithRawAnswer(cmd.Context(), &raw), c)
-			if err != nil {
-				return err
-			}
-			if listJSON {
-				return command.PrintRaw(t.Out, raw)
-			}
-			if len(jobs) == 0 {
-				fmt.Fprintln(t.Err, errNoRecompute)
-			}
-			return printRecomputes(t.Out, jobs)
-		},
-	}
-	list.Flags().BoolVar(&listJSON, "json", false, command.JSONUsage)
+	}, "list recomputes", func(ctx context.Context, c *client.Client, _ []string) (api.Recomputes, error) {
+		return c.Jobs().Recomputes(ctx)
+	}, printRecomputes)
 	return cli.Group(&cobra.Command{
 		Use:   "recompute",
 		Short: "Recompute the stored profiles of all users: start, watch, cancel, list; or that of one: user",
@@ -87,25 +67,24 @@ func startRecomputeCommand(t *command.Tool) *cobra.Command {
 			"read or recompute of users with long logs is fast. An import does so by itself a minute after its last events.\n" +
 			"With --full it also maintains the histories of all users, as a full recompute does that Cloud Scheduler starts.",
 		Args: cli.Subcommand,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		PreRunE: func(*cobra.Command, []string) error {
 			if request.Full && request.OnlyStale {
 				return cli.Usagef("--full and --only-stale exclude each other: a full recompute computes every profile")
 			}
-			c, err := t.Client()
-			if err != nil {
-				return err
-			}
-			job, err := checkRecompute(c.Jobs().StartRecompute(cmd.Context(), request))
+			return nil
+		},
+		RunE: t.With(func(ctx context.Context, c *client.Client, _ []string) error {
+			job, err := checkRecompute(c.Jobs().StartRecompute(ctx, request))
 			if err != nil {
 				return fmt.Errorf("start a recompute: %w", err)
 			}
 			fmt.Fprintf(t.Err, "recompute %s started\n", cli.Printable(job.ID))
 			if watch {
-				return watchRecompute(cmd.Context(), t, c, job.ID)
+				return watchRecompute(ctx, t, c, job.ID)
 			}
 			_, err = fmt.Fprintln(t.Out, cli.Printable(job.ID))
 			return err
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&request.OnlyStale, "only-stale", false, "leave profiles alone that are up to date")
 	cmd.Flags().BoolVar(&request.Full, "full", false, "compute every profile, and maintain all histories")
@@ -115,63 +94,46 @@ func startRecomputeCommand(t *command.Tool) *cobra.Command {
 }
 
 func refreshUserCommand(t *command.Tool) *cobra.Command {
-	asJSON := false
-	cmd := &cobra.Command{
+	return command.Show(t, &cobra.Command{
 		Use:   "user USER",
 		Short: "Compute the profile of one user from their events, store it and show it",
 		Long: "Compute the profile of one user from their events, whatever is stored, store it and show it. A read does so by itself if the\n" +
 			"stored profile is no longer valid.",
 		Example: "  affinity recompute user ann",
 		Args:    cli.Args("USER"),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		PreRunE: func(_ *cobra.Command, args []string) error {
 			if !event.ValidUserToken(args[0]) {
 				return cli.Usagef("USER %q: must be 1 to 129 letters, digits and = + / - _", args[0])
 			}
-			c, err := t.Client()
-			if err != nil {
-				return err
-			}
-			var raw []byte
-			p, err := c.Jobs().RefreshUser(client.WithRawAnswer(cmd.Context(), &raw), args[0])
-			if command.StatusOf(err) == http.StatusNotFound {
-				return command.NoProfile(c, args[0], err)
-			}
-			if err != nil {
-				return fmt.Errorf("compute the profile of %s: %w", args[0], err)
-			}
-			if asJSON {
-				return command.PrintRaw(t.Out, raw)
-			}
-			return render.Profile(t.Out, p, "", render.NewPalette(cli.Colored(t.Out)))
+			return nil
 		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, command.JSONUsage)
-	return cmd
+	}, "", func(ctx context.Context, c *client.Client, args []string) (api.Profile, error) {
+		p, err := c.Jobs().RefreshUser(ctx, args[0])
+		return p, command.NoProfile(c, "compute", args[0], err)
+	}, func(t *command.Tool, p api.Profile) error {
+		return render.Profile(t.Out, p, "", render.NewPalette(cli.Colored(t.Out)))
+	})
 }
 
 // onRecompute runs do on the recompute that the argument names, else on the
 // newest.
 func onRecompute(t *command.Tool, do func(context.Context, *client.Client, string) error) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
-		c, err := t.Client()
-		if err != nil {
-			return err
-		}
+	return t.With(func(ctx context.Context, c *client.Client, args []string) error {
 		if len(args) == 1 {
 			if args[0] == "" {
 				return cli.Usagef("ID must not be empty")
 			}
-			return do(cmd.Context(), c, args[0])
+			return do(ctx, c, args[0])
 		}
-		jobs, err := listRecomputes(cmd.Context(), c)
-		if err != nil {
-			return err
-		}
-		if len(jobs) == 0 {
+		list, err := c.Jobs().Recomputes(ctx)
+		switch {
+		case err != nil:
+			return fmt.Errorf("list recomputes: %w", err)
+		case len(list.Recomputes) == 0:
 			return errNoRecompute
 		}
-		return do(cmd.Context(), c, jobs[0].ID)
-	}
+		return do(ctx, c, list.Recomputes[0].ID)
+	})
 }
 
 // checkRecompute passes an answer on if it is a recompute.
@@ -182,16 +144,11 @@ func checkRecompute(job api.Recompute, err error) (api.Recompute, error) {
 	return job, err
 }
 
-func listRecomputes(ctx context.Context, c *client.Client) ([]api.Recompute, error) {
-	list, err := c.Jobs().Recomputes(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("list recomputes: %w", err)
+func printRecomputes(t *command.Tool, list api.Recomputes) error {
+	if len(list.Recomputes) == 0 {
+		fmt.Fprintln(t.Err, errNoRecompute)
 	}
-	return list.Recomputes, nil
-}
-
-func printRecomputes(out io.Writer, jobs []api.Recompute) error {
-	for _, job := range jobs {
+	for _, job := range list.Recomputes {
 		took := ""
 		if job.FinishedAt != nil {
 			took = "  took " + job.FinishedAt.Sub(job.StartedAt.Time).Round(time.Second).String()
@@ -203,7 +160,7 @@ func printRecomputes(out io.Writer, jobs []api.Recompute) error {
 		if job.Error != "" {
 			failed = "    " + cli.Printable(job.Error) + "\n"
 		}
-		_, err := fmt.Fprintf(out, "%-32s  %-10s  strategy version %d  %s, %s  started %s%s\n%s", cli.Printable(job.ID), cli.Printable(string(job.State)),
+		_, err := fmt.Fprintf(t.Out, "%-32s  %-10s  strategy version %d  %s, %s  started %s%s\n%s", cli.Printable(job.ID), cli.Printable(string(job.State)),
 			job.StrategyVersion, cli.Count(job.Users, "user"), cli.Count(job.Events, "event"), job.StartedAt.UTC().Format(time.RFC3339), took, failed)
 		if err != nil {
 			return err
@@ -215,14 +172,11 @@ func printRecomputes(out io.Writer, jobs []api.Recompute) error {
 // watchRecompute follows a recompute to its end. It fails unless the recompute is
 // done.
 func watchRecompute(ctx context.Context, t *command.Tool, c *client.Client, id string) error {
-	var job api.Recompute
-	c = t.Patient(c)
-	err := command.WatchJob(ctx, t, func() (_ render.Progress, err error) {
-		job, err = checkRecompute(c.Jobs().Recompute(ctx, id))
-		return render.RecomputeProgress(job), err
-	})
+	job, err := command.Follow(ctx, t, c, "watch recompute "+id, func(c *client.Client) (api.Recompute, error) {
+		return checkRecompute(c.Jobs().Recompute(ctx, id))
+	}, render.RecomputeProgress)
 	if err != nil {
-		return fmt.Errorf("watch recompute %s: %w", id, err)
+		return err
 	}
 	text := fmt.Sprintf("recompute %s %s: %s, %s, %d of %s%s", cli.Printable(job.ID), command.Outcome(job.State), cli.Count(job.Users, "user"),
 		cli.Count(job.Events, "event"), job.Shards.Done, cli.Count(job.Shards.Total, "shard"), render.Took(job.StartedAt, job.FinishedAt))

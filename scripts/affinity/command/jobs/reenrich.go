@@ -27,16 +27,13 @@ func Reenrich(t *command.Tool) *cobra.Command {
 			"Ctrl-C stops following; the re-enrichment continues. Requires a key with the permission admin.",
 		Example: "  affinity reenrich --dry-run\n  affinity reenrich",
 		Args:    cli.Subcommand,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		PreRunE: func(*cobra.Command, []string) error {
 			if request.DryRun && request.NumericBands {
 				return cli.Usagef("--dry-run and --bands cannot both be given")
 			}
-			c, err := t.Client()
-			if err != nil {
-				return err
-			}
-			return reenrich(cmd.Context(), t, c, request)
+			return nil
 		},
+		RunE: t.With(func(ctx context.Context, c *client.Client, _ []string) error { return reenrich(ctx, t, c, request) }),
 	}
 	cmd.Flags().BoolVar(&request.DryRun, "dry-run", false, "count only and change nothing")
 	cmd.Flags().BoolVar(&request.NumericBands, "bands", false, "also give events the current numeric bands of their index")
@@ -44,18 +41,10 @@ func Reenrich(t *command.Tool) *cobra.Command {
 		Use:   "cancel ID",
 		Short: "Cancel a re-enrichment that is under way",
 		Args:  cli.Args("ID"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := t.Client()
-			if err != nil {
-				return err
-			}
-			job, err := checkReenrichment(c.Jobs().CancelReenrichment(cmd.Context(), args[0]))
-			if err != nil {
-				return fmt.Errorf("cancel re-enrichment %s: %w", args[0], err)
-			}
-			_, err = fmt.Fprintf(t.Out, "re-enrichment %s is %s\n", cli.Printable(job.ID), cli.Printable(string(job.State)))
-			return err
-		},
+		RunE: t.Tell("cancel re-enrichment %s", func(ctx context.Context, c *client.Client, args []string) (string, error) {
+			job, err := checkReenrichment(c.Jobs().CancelReenrichment(ctx, args[0]))
+			return command.IsNow("re-enrichment", job.ID, job.State), err
+		}),
 	})
 	return cmd
 }
@@ -75,14 +64,11 @@ func reenrich(ctx context.Context, t *command.Tool, c *client.Client, request ap
 		return fmt.Errorf("re-enrichment %s is under way and %s: wait for its end, or run `affinity reenrich cancel %s`", job.ID, is, job.ID)
 	}
 	fmt.Fprintf(t.Err, "re-enrichment %s is under way\n", cli.Printable(job.ID))
-	id := job.ID
-	c = t.Patient(c)
-	err = command.WatchJob(ctx, t, func() (_ render.Progress, err error) {
-		job, err = checkReenrichment(c.Jobs().Reenrichment(ctx, id))
-		return render.ReenrichProgress(job), err
-	})
+	job, err = command.Follow(ctx, t, c, "watch re-enrichment "+job.ID, func(c *client.Client) (api.Reenrichment, error) {
+		return checkReenrichment(c.Jobs().Reenrichment(ctx, job.ID))
+	}, render.ReenrichProgress)
 	if err != nil {
-		return fmt.Errorf("watch re-enrichment %s: %w", id, err)
+		return err
 	}
 	return printReenrichment(t, job)
 }
@@ -103,13 +89,7 @@ func printReenrichment(t *command.Tool, job api.Reenrichment) error {
 	}
 	_, err := fmt.Fprintf(t.Out, "%s read, %d with %s: %d %s, %d still unknown\n",
 		cli.Count(job.Events, "event"), job.WithUnknownObjects, picked, job.Resolved, resolved, job.StillUnknown)
-	if job.State != api.JobDone {
-		text := fmt.Sprintf("re-enrichment %s %s", job.ID, command.Outcome(job.State))
-		if job.Error != "" {
-			text += ": " + job.Error
-		}
-		err = errors.Join(err, errors.New(text))
-	}
+	err = errors.Join(err, command.Failure("re-enrichment "+job.ID, job.State, job.Error))
 	if job.Faulty > 0 {
 		err = errors.Join(err, fmt.Errorf("rows of the log that cannot be read and were left out: %d", job.Faulty))
 	}

@@ -26,29 +26,16 @@ type schemaStep struct {
 
 // Schema returns the command schema.
 func Schema(t *command.Tool) *cobra.Command {
-	asJSON := false
-	status := &cobra.Command{
+	status := command.Show(t, &cobra.Command{
 		Use:   "status",
 		Short: "Show the schemas of the log, how far its migration is, and which step is next",
 		Args:  cli.Subcommand,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := t.Client()
-			if err != nil {
-				return err
-			}
-			var raw []byte
-			a, err := checkSchema(c.Schema().Get(client.WithRawAnswer(cmd.Context(), &raw)))
-			if err != nil {
-				return fmt.Errorf("schema status: %w", err)
-			}
-			if asJSON {
-				return command.PrintRaw(t.Out, raw)
-			}
-			_, err = t.Out.Write([]byte(a.Status()))
-			return err
-		},
-	}
-	status.Flags().BoolVar(&asJSON, "json", false, command.JSONUsage)
+	}, "schema status", func(ctx context.Context, c *client.Client, _ []string) (render.Migration, error) {
+		return checkSchema(c.Schema().Get(ctx))
+	}, func(t *command.Tool, a render.Migration) error {
+		_, err := t.Out.Write([]byte(a.Status()))
+		return err
+	})
 	return cli.Group(&cobra.Command{
 		Use:   "schema",
 		Short: "Migrate the app's log to the other schema while it is in use; describe the tables",
@@ -198,28 +185,25 @@ func takeStep(ctx context.Context, t *command.Tool, c *client.Client, step schem
 // awaitStep waits until a step's job has ended and every instance follows its
 // change.
 func awaitStep(ctx context.Context, t *command.Tool, c *client.Client, step schemaStep, a render.Migration) (render.Migration, error) {
-	c = t.Patient(c)
-	look := func() error {
+	look := func(c *client.Client) (render.Migration, error) {
 		now, err := checkSchema(c.Schema().Get(ctx))
-		if err != nil {
-			return err
-		}
-		if !now.SameStep(a) {
-			return errors.New("another operator has taken the next step of this migration: look at `affinity schema status`")
+		switch {
+		case err != nil:
+			return a, err
+		case !now.SameStep(a):
+			return a, errors.New("another operator has taken the next step of this migration: look at `affinity schema status`")
 		}
 		a = now
-		return nil
+		return a, nil
 	}
 	if job := a.Working(); job != nil {
 		fmt.Fprintln(t.Err, a.Begun(step.Step))
-		err := command.WatchJob(ctx, t, func() (render.Progress, error) {
-			err := look()
-			return render.MigrationProgress(*a.Migration.Job), err
-		})
+		_, err := command.Follow(ctx, t, c, "", look, func(a render.Migration) render.Progress { return render.MigrationProgress(*a.Migration.Job) })
 		if err != nil {
 			return a, err
 		}
 	}
+	c = t.Patient(c)
 	for printed := false; a.SettlesInMs > 0; printed = true {
 		left := time.Duration(a.SettlesInMs) * time.Millisecond
 		if !printed {
@@ -228,7 +212,7 @@ func awaitStep(ctx context.Context, t *command.Tool, c *client.Client, step sche
 		if err := gax.Sleep(ctx, min(left, t.WatchEvery)); err != nil {
 			return a, err
 		}
-		if err := look(); err != nil {
+		if _, err := look(c); err != nil {
 			return a, err
 		}
 	}

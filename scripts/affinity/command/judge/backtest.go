@@ -23,7 +23,6 @@ type backtestOptions struct {
 	strategies []string
 	plot       string
 	all        bool
-	json       bool
 }
 
 // Backtest returns the command backtest.
@@ -67,7 +66,7 @@ func Backtest(t *command.Tool) *cobra.Command {
 	flags.StringArrayVar(&o.strategies, "strategy", nil, "strategy to judge: a JSON file; give it again for more. The first one says which events count")
 	flags.StringVar(&o.plot, "plot", "", "write an SVG of the lift over popularity to this file")
 	flags.BoolVar(&o.all, "all", false, "with --url: judge all cases, and read up to 20 million events")
-	flags.BoolVar(&o.json, "json", false, "print one JSON document")
+	t.JSONFlag(cmd, command.JSONDocument)
 	return cmd
 }
 
@@ -104,7 +103,7 @@ func runBacktest(ctx context.Context, t *command.Tool, o backtestOptions) error 
 			return err
 		}
 	}
-	if o.json {
+	if t.JSON {
 		return o.judged(cli.PrintJSON(t.Out, report.API()))
 	}
 	within := render.Gains(nil)

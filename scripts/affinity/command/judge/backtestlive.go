@@ -62,7 +62,7 @@ func runLive(ctx context.Context, t *command.Tool, c *client.Client, o backtestO
 	if j.Sampled {
 		fmt.Fprintf(t.Err, "the app has more events than that: these are a sample of its users\n")
 	}
-	if o.json {
+	if t.JSON {
 		return cli.PrintJSON(t.Out, j.Backtest)
 	}
 	return render.Backtest(t.Out, *j.Backtest, nil, nil, render.NewPalette(cli.Colored(t.Out)))

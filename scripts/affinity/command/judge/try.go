@@ -39,7 +39,7 @@ func Try(t *command.Tool) *cobra.Command {
 			return runTry(cmd.Context(), t, f)
 		},
 	}
-	f.flags(cmd, "strategy to begin with: a JSON file (default: guessed from the data)")
+	f.flags(t, cmd, "strategy to begin with: a JSON file (default: guessed from the data)")
 	cmd.Flags().StringVar(&f.out, "out", triedStrategy, "file of the better strategy: the tuned one if it is recommended, else the one that the search began with")
 	return cmd
 }
@@ -73,7 +73,7 @@ func runTry(ctx context.Context, t *command.Tool, f tuneFlags) error {
 	if err := f.write(outcome, tried.Strategy); err != nil {
 		return err
 	}
-	if f.json {
+	if t.JSON {
 		return f.judged(cli.PrintJSON(t.Out, outcome.API()))
 	}
 	if tried.Shown, err = drawn(outcome.Untouched, tried.Strategy); err != nil {

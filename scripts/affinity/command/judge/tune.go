@@ -22,17 +22,17 @@ type tuneFlags struct {
 	judgeFlags
 	strategy, out, plot string
 	trials              int
-	all, json           bool
+	all                 bool
 }
 
-func (f *tuneFlags) flags(cmd *cobra.Command, strategyUsage string) {
+func (f *tuneFlags) flags(t *command.Tool, cmd *cobra.Command, strategyUsage string) {
 	f.logFiles.flags(cmd)
 	f.judgeFlags.flags(cmd, "judge among the objects that share a value of this facet with what the user turned to")
 	flags := cmd.Flags()
 	flags.StringVar(&f.strategy, "strategy", "", strategyUsage)
 	flags.IntVar(&f.trials, "trials", tune.DefaultTrials, "the most strategies to judge")
 	flags.StringVar(&f.plot, "plot", "", "write an SVG of the lift over popularity to this file")
-	flags.BoolVar(&f.json, "json", false, "print one JSON document")
+	t.JSONFlag(cmd, command.JSONDocument)
 }
 
 // parse checks the command line.
@@ -89,7 +89,7 @@ func Tune(t *command.Tool) *cobra.Command {
 			return runTune(cmd.Context(), t, f)
 		},
 	}
-	f.flags(cmd, "strategy to begin with: a JSON file. Its events define the cases\n"+
+	f.flags(t, cmd, "strategy to begin with: a JSON file. Its events define the cases\n"+
 		"With --url also active, the default: the app's own")
 	cmd.Flags().BoolVar(&f.all, "all", false, "with --url: judge on all cases, and read up to 20 million events")
 	cmd.Flags().StringVar(&f.out, "out", "", "write the tuned strategy to this file")
@@ -113,7 +113,7 @@ func runTune(ctx context.Context, t *command.Tool, f tuneFlags) error {
 	if err := f.write(outcome, outcome.Strategy); err != nil {
 		return err
 	}
-	if f.json {
+	if t.JSON {
 		return f.judged(cli.PrintJSON(t.Out, outcome.API()))
 	}
 	report := outcome.Report()

@@ -67,7 +67,7 @@ func runTuneLive(ctx context.Context, t *command.Tool, c *client.Client, f tuneF
 	if err := f.write(outcome, outcome.Strategy); err != nil {
 		return err
 	}
-	if f.json {
+	if t.JSON {
 		return cli.PrintJSON(t.Out, j.Tune)
 	}
 	return render.Tuning(t.Out, outcome, *j.Search.Strategy, *j.Backtest, gains, f.out, render.NewPalette(cli.Colored(t.Out)))

@@ -16,7 +16,7 @@ import (
 
 // Load returns the command load.
 func Load(t *command.Tool) *cobra.Command {
-	o, asJSON := load.Options{}, false
+	o := load.Options{}
 	cmd := &cobra.Command{
 		Use:   "load --rate R --for D",
 		Short: "Send events, read profiles and rank at a fixed rate, and measure",
@@ -32,7 +32,7 @@ func Load(t *command.Tool) *cobra.Command {
 			"  affinity load --rate 100 --ranks 200 --candidates 1000 --for 30s\n" +
 			"  affinity load --feeds 500 --candidates 1000",
 		Args: cli.Subcommand,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		PreRunE: func(cmd *cobra.Command, _ []string) error {
 			if o.Feeds > 0 {
 				feedDefaults(cmd, &o)
 			} else if err := requireRate(cmd); err != nil {
@@ -44,12 +44,9 @@ func Load(t *command.Tool) *cobra.Command {
 			if err := o.Check(); err != nil {
 				return cli.Usagef("%v", err)
 			}
-			c, err := t.Client()
-			if err != nil {
-				return err
-			}
-			return runLoad(cmd.Context(), t, c, o, asJSON)
+			return nil
 		},
+		RunE: t.With(func(ctx context.Context, c *client.Client, _ []string) error { return runLoad(ctx, t, c, o) }),
 	}
 	flags := cmd.Flags()
 	flags.Float64Var(&o.Rate, "rate", 0, "events per second")
@@ -62,7 +59,7 @@ func Load(t *command.Tool) *cobra.Command {
 	flags.IntVar(&o.Preload, "preload", 3, "events of each user before the measurement")
 	flags.StringVar(&o.Index, "index", command.DefaultIndex, "index of the events")
 	flags.IntVar(&o.Batch, "batch", 1, "events per request")
-	flags.BoolVar(&asJSON, "json", false, "print one JSON document")
+	t.JSONFlag(cmd, command.JSONDocument)
 	return cmd
 }
 
@@ -87,7 +84,7 @@ func feedDefaults(cmd *cobra.Command, o *load.Options) {
 	}
 }
 
-func runLoad(ctx context.Context, t *command.Tool, c *client.Client, o load.Options, asJSON bool) error {
+func runLoad(ctx context.Context, t *command.Tool, c *client.Client, o load.Options) error {
 	strategy, err := c.Strategies().Get(ctx)
 	if err != nil {
 		return fmt.Errorf("read the app's strategy: %w", err)
@@ -99,7 +96,7 @@ func runLoad(ctx context.Context, t *command.Tool, c *client.Client, o load.Opti
 	if err != nil {
 		return err
 	}
-	if asJSON {
+	if t.JSON {
 		if err := cli.PrintJSON(t.Out, report); err != nil {
 			return err
 		}

@@ -13,8 +13,8 @@ import (
 
 // planFlags are the flags of plan that its workload and figures do not hold.
 type planFlags struct {
-	prices       []string
-	before, json bool
+	prices []string
+	before bool
 }
 
 // Plan returns the command plan.
@@ -63,7 +63,7 @@ func Plan(t *command.Tool) *cobra.Command {
 	flags.Float64Var(&figures.MessageLogs, "message-logs", figures.MessageLogs, "share of healthy messages whose line is kept (message_log_sample of Terraform)")
 	flags.StringArrayVar(&f.prices, "price", nil, "a price in US dollars as NAME=USD, such as bigtable_nodes=0.65; may be repeated")
 	flags.BoolVar(&f.before, "before", false, "show beside it what the same cost before small histories moved into the user's row")
-	flags.BoolVar(&f.json, "json", false, "print one JSON document")
+	t.JSONFlag(cmd, command.JSONDocument)
 	return cmd
 }
 
@@ -87,7 +87,7 @@ func printPlan(t *command.Tool, w plan.Workload, figures plan.Figures, f planFla
 		before := plan.Compute(w, earlier, prices, plan.Push)
 		answer.Before = &before
 	}
-	if f.json {
+	if t.JSON {
 		return cli.PrintJSON(t.Out, answer)
 	}
 	if err := render.Plan(t.Out, answer); err != nil {

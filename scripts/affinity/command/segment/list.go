@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -19,45 +18,27 @@ import (
 )
 
 func listSegmentsCommand(t *command.Tool) *cobra.Command {
-	asJSON := false
-	cmd := &cobra.Command{
+	return command.Show(t, &cobra.Command{
 		Use:   "list",
 		Short: "List the saved segments with their sizes, and the latest builds of the lists",
 		Args:  cli.Subcommand,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := t.Client()
-			if err != nil {
-				return err
-			}
-			var raw []byte
-			list, err := c.Segments().List(client.WithRawAnswer(cmd.Context(), &raw))
-			if err != nil {
-				return fmt.Errorf("list segments: %w", err)
-			}
-			if asJSON {
-				return command.PrintRaw(t.Out, raw)
-			}
-			return printSegments(t, list)
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, command.JSONUsage)
-	return cmd
+	}, "list segments", func(ctx context.Context, c *client.Client, _ []string) (api.Segments, error) {
+		return c.Segments().List(ctx)
+	}, printSegments)
 }
 
 func printSegments(t *command.Tool, list api.Segments) error {
 	if len(list.Segments) == 0 {
 		fmt.Fprintln(t.Err, "the app has no saved segments: `affinity segment save` makes one")
 	} else {
-		table := tabwriter.NewWriter(t.Out, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(table, "SEGMENT\tUSERS\tDAY\tSET")
-		for _, s := range list.Segments {
+		err := cli.Table(t.Out, "SEGMENT\tUSERS\tDAY\tSET", list.Segments, func(s api.Segment) []any {
 			users, day := "-", "-"
 			if n := len(s.Sizes); n > 0 {
 				users, day = s.Sizes[n-1].Users.String(), s.Sizes[n-1].Day
 			}
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", cli.Printable(s.Name), users, cli.Printable(day), render.Timestamp(s.SetAt))
-		}
-		if err := table.Flush(); err != nil {
+			return []any{s.Name, users, day, render.Timestamp(s.SetAt)}
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -70,29 +51,13 @@ func printSegments(t *command.Tool, list api.Segments) error {
 }
 
 func showSegmentCommand(t *command.Tool) *cobra.Command {
-	asJSON := false
-	cmd := &cobra.Command{
+	return command.Show(t, &cobra.Command{
 		Use:   "show NAME",
 		Short: "Show the condition of a saved segment, and its size on each day",
 		Args:  cli.Args("NAME"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := t.Client()
-			if err != nil {
-				return err
-			}
-			var raw []byte
-			s, err := checkSegment(c.Segments().Get(client.WithRawAnswer(cmd.Context(), &raw), args[0]))
-			if err != nil {
-				return fmt.Errorf("show segment %s: %w", cli.Printable(args[0]), err)
-			}
-			if asJSON {
-				return command.PrintRaw(t.Out, raw)
-			}
-			return showSegment(t.Out, s)
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, command.JSONUsage)
-	return cmd
+	}, "show segment %s", func(ctx context.Context, c *client.Client, args []string) (api.Segment, error) {
+		return checkSegment(c.Segments().Get(ctx, args[0]))
+	}, showSegment)
 }
 
 func deleteSegmentCommand(t *command.Tool) *cobra.Command {
@@ -100,42 +65,28 @@ func deleteSegmentCommand(t *command.Tool) *cobra.Command {
 		Use:   "delete NAME",
 		Short: "Delete a saved segment; profiles stay as they are",
 		Args:  cli.Args("NAME"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := t.Client()
-			if err != nil {
-				return err
-			}
-			if _, err := c.Segments().Delete(cmd.Context(), args[0]); err != nil {
-				return fmt.Errorf("delete segment %s: %w", cli.Printable(args[0]), err)
-			}
-			_, err = fmt.Fprintf(t.Out, "segment %s is deleted\n", cli.Printable(args[0]))
-			return err
-		},
+		RunE: t.Tell("delete segment %s", func(ctx context.Context, c *client.Client, args []string) (string, error) {
+			_, err := c.Segments().Delete(ctx, args[0])
+			return fmt.Sprintf("segment %s is deleted", cli.Printable(args[0])), err
+		}),
 	}
 }
 
 func refreshSegmentsCommand(t *command.Tool) *cobra.Command {
-	asJSON := false
 	cmd := &cobra.Command{
 		Use:   "refresh",
 		Short: "Build the lists that queries read, and follow the build to its end",
 		Long: "Build the lists that queries read, and follow the build to its end. A build runs every night. Answers are exact without\n" +
 			"it; a refresh makes queries faster after many changes. Requires a key with the permission admin.",
 		Args: cli.Subcommand,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := t.Client()
-			if err != nil {
-				return err
-			}
-			return refreshSegments(cmd.Context(), t, c, asJSON)
-		},
+		RunE: t.With(func(ctx context.Context, c *client.Client, _ []string) error { return refreshSegments(ctx, t, c) }),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, command.JSONUsage)
+	t.JSONFlag(cmd, command.JSONUsage)
 	return cmd
 }
 
 // refreshSegments starts a build and follows it to its end.
-func refreshSegments(ctx context.Context, t *command.Tool, c *client.Client, asJSON bool) error {
+func refreshSegments(ctx context.Context, t *command.Tool, c *client.Client) error {
 	job, err := c.Segments().Refresh(ctx)
 	if err == nil && (job.ID == "" || job.State == "") {
 		err = fmt.Errorf("the answer is not what an Affinity engine sends about a build: %+v", job)
@@ -144,24 +95,21 @@ func refreshSegments(ctx context.Context, t *command.Tool, c *client.Client, asJ
 		return fmt.Errorf("refresh segments: %w", err)
 	}
 	fmt.Fprintf(t.Err, "build %s is under way\n", cli.Printable(job.ID))
-	id := job.ID
-	c = t.Patient(c)
-	err = command.WatchJob(ctx, t, func() (render.Progress, error) {
+	job, err = command.Follow(ctx, t, c, "watch build "+job.ID, func(c *client.Client) (api.SegmentBuild, error) {
 		list, err := c.Segments().List(ctx)
 		if err != nil {
-			return render.Progress{}, err
+			return job, err
 		}
-		i := slices.IndexFunc(list.Builds, func(b api.SegmentBuild) bool { return b.ID == id })
+		i := slices.IndexFunc(list.Builds, func(b api.SegmentBuild) bool { return b.ID == job.ID })
 		if i < 0 {
-			return render.Progress{}, fmt.Errorf("the engine no longer lists build %s", cli.Printable(id))
+			return job, fmt.Errorf("the engine no longer lists build %s", job.ID)
 		}
-		job = list.Builds[i]
-		return render.SegmentProgress(job), nil
-	})
+		return list.Builds[i], nil
+	}, render.SegmentProgress)
 	if err != nil {
-		return fmt.Errorf("watch build %s: %w", cli.Printable(id), err)
+		return err
 	}
-	if asJSON {
+	if t.JSON {
 		err = cli.PrintJSON(t.Out, job)
 	} else {
 		_, err = fmt.Fprintf(t.Out, "lists of %s%s\n", cli.Count(job.Users, "user"), render.Took(job.StartedAt, job.FinishedAt))
@@ -169,14 +117,7 @@ func refreshSegments(ctx context.Context, t *command.Tool, c *client.Client, asJ
 	if job.Faulty > 0 {
 		fmt.Fprintln(t.Err, command.Unread(job.Faulty))
 	}
-	if job.State != api.JobDone {
-		text := fmt.Sprintf("build %s %s", job.ID, command.Outcome(job.State))
-		if job.Error != "" {
-			text += ": " + job.Error
-		}
-		err = errors.Join(err, errors.New(cli.Printable(text)))
-	}
-	return err
+	return errors.Join(err, command.Failure("build "+job.ID, job.State, job.Error))
 }
 
 func exportSegmentCommand(t *command.Tool) *cobra.Command {
@@ -188,21 +129,17 @@ func exportSegmentCommand(t *command.Tool) *cobra.Command {
 			"keeps its file for 7 days. The audit log records the export. Requires a key with the permission admin.",
 		Example: "  affinity segment export nike --out nike.ndjson\n  affinity segment export nike | jq -r .userToken",
 		Args:    cli.Args("NAME"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := t.Client()
-			if err != nil {
-				return err
-			}
-			job, err := exportSegment(cmd.Context(), t, c, args[0])
+		RunE: t.With(func(ctx context.Context, c *client.Client, args []string) error {
+			job, err := exportSegment(ctx, t, c, args[0])
 			if err == nil {
-				err = downloadSegment(cmd.Context(), t, c, job, out)
+				err = downloadSegment(ctx, t, c, job, out)
 			}
 			if err != nil {
 				return fmt.Errorf("export segment %s: %w", cli.Printable(args[0]), err)
 			}
 			fmt.Fprintf(t.Err, "complete: %s as of %s\n", cli.Count(*job.Users, "user"), render.Timestamp(*job.AsOf))
 			return nil
-		},
+		}),
 	}
 	cmd.Flags().StringVar(&out, "out", "", "file to write (default: standard output)")
 	return cmd
@@ -214,11 +151,10 @@ func exportSegment(ctx context.Context, t *command.Tool, c *client.Client, name 
 		return job, err
 	}
 	fmt.Fprintf(t.Err, "export %s is under way\n", cli.Printable(job.ID))
-	id := job.ID
-	c = t.Patient(c)
-	err = command.WatchJob(ctx, t, func() (_ render.Progress, err error) {
-		job, err = c.Segments().Export(ctx, id)
-		return render.Progress{State: job.State, Wait: api.Wait{Place: job.Place}}, err
+	job, err = command.Follow(ctx, t, c, "", func(c *client.Client) (api.SegmentExport, error) {
+		return c.Segments().Export(ctx, job.ID)
+	}, func(job api.SegmentExport) render.Progress {
+		return render.Progress{State: job.State, Wait: api.Wait{Place: job.Place}}
 	})
 	switch {
 	case err != nil:

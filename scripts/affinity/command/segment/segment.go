@@ -32,7 +32,7 @@ func Command(t *command.Tool) *cobra.Command {
 
 func querySegmentCommand(t *command.Tool) *cobra.Command {
 	var where whereFlags
-	limit, all, count, cursor, asJSON := api.DefaultSegmentUsers, false, false, "", false
+	limit, all, count, cursor := api.DefaultSegmentUsers, false, false, ""
 	cmd := &cobra.Command{
 		Use:   "query [FILE]",
 		Short: "List the users who meet a condition, those with the highest scores first",
@@ -58,7 +58,7 @@ func querySegmentCommand(t *command.Tool) *cobra.Command {
 				return err
 			}
 			query := api.SegmentQuery{Where: condition, Limit: &limit, Cursor: cursor}
-			return querySegment(cmd.Context(), t, c, query, all, asJSON)
+			return querySegment(cmd.Context(), t, c, query, all)
 		},
 	}
 	where.add(cmd)
@@ -67,21 +67,21 @@ func querySegmentCommand(t *command.Tool) *cobra.Command {
 	flags.BoolVar(&all, "all", false, "list all pages")
 	flags.BoolVar(&count, "count", false, "only count the users")
 	flags.StringVar(&cursor, "cursor", "", "go on after the page that printed this")
-	flags.BoolVar(&asJSON, "json", false, command.JSONUsage)
+	t.JSONFlag(cmd, command.JSONUsage)
 	cmd.MarkFlagsMutuallyExclusive("all", "count")
 	cmd.MarkFlagsMutuallyExclusive("all", "json")
 	return cmd
 }
 
 // querySegment prints a page of users, or all pages.
-func querySegment(ctx context.Context, t *command.Tool, c *client.Client, query api.SegmentQuery, all, asJSON bool) error {
+func querySegment(ctx context.Context, t *command.Tool, c *client.Client, query api.SegmentQuery, all bool) error {
 	for {
 		var raw []byte
 		page, err := c.Segments().Query(client.WithRawAnswer(ctx, &raw), query)
 		if err != nil {
 			return fmt.Errorf("query users: %w", err)
 		}
-		if asJSON {
+		if t.JSON {
 			return command.PrintRaw(t.Out, raw)
 		}
 		if query.Cursor == "" {
@@ -112,17 +112,16 @@ func printUsers(out io.Writer, users []api.SegmentUser) error {
 }
 
 func histogramCommand(t *command.Tool) *cobra.Command {
-	halfLife, asJSON := "", false
-	cmd := &cobra.Command{
+	halfLife, facet, value := "", "", ""
+	cmd := command.Show(t, &cobra.Command{
 		Use:   "histogram FACET:VALUE",
 		Short: "Draw how the scores of a value are distributed over the users who have it",
 		Long: "Draw how the scores of a value are distributed over the users who have it, to choose the limit of a segment. The key\n" +
 			"needs the permission recommendation. Of fewer than 20 users, only a key with the permission admin sees anything.",
 		Example: "  affinity segment histogram brand:Nike\n  affinity segment histogram 'category:Running shoes' --half-life 30",
 		Args:    cli.Args("FACET:VALUE"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			facet, value, err := cutFilter(args[0])
-			if err != nil {
+		PreRunE: func(_ *cobra.Command, args []string) (err error) {
+			if facet, value, err = cutFilter(args[0]); err != nil {
 				return err
 			}
 			if halfLife != "" {
@@ -130,59 +129,37 @@ func histogramCommand(t *command.Tool) *cobra.Command {
 					return cli.Usagef("--half-life %v", err)
 				}
 			}
-			c, err := t.Client()
-			if err != nil {
-				return err
-			}
-			var raw []byte
-			h, err := c.Segments().Histogram(client.WithRawAnswer(cmd.Context(), &raw), facet, value, halfLife)
-			if err != nil {
-				return fmt.Errorf("histogram of %s: %w", cli.Printable(args[0]), err)
-			}
-			if asJSON {
-				return command.PrintRaw(t.Out, raw)
-			}
-			return render.Histogram(t.Out, args[0], h)
+			return nil
 		},
-	}
+	}, "histogram of %s", func(ctx context.Context, c *client.Client, args []string) (api.SegmentHistogram, error) {
+		return c.Segments().Histogram(ctx, facet, value, halfLife)
+	}, func(t *command.Tool, h api.SegmentHistogram) error {
+		return render.Histogram(t.Out, facet+":"+value, h)
+	})
 	cmd.Flags().StringVar(&halfLife, "half-life", "", "scores under this half-life of the strategy, such as 30 or 12h (default: its first)")
-	cmd.Flags().BoolVar(&asJSON, "json", false, command.JSONUsage)
 	return cmd
 }
 
 func saveSegmentCommand(t *command.Tool) *cobra.Command {
 	var where whereFlags
-	replace, asJSON := false, false
-	cmd := &cobra.Command{
+	var condition api.SegmentCondition
+	replace := false
+	cmd := command.Show(t, &cobra.Command{
 		Use:   "save NAME [FILE]",
 		Short: "Save a condition under a name",
 		Long: "Save a condition under a name. The engine counts its users at each build of the lists, and keeps a size for each day.\n" +
 			"Requires a key with the permission recommendation.\n\n" + whereHelp,
 		Example: "  affinity segment save nike --where 'brand:Nike > 500 @30'\n  affinity segment save nike condition.json --replace",
 		Args:    cobra.RangeArgs(1, 2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			condition, err := where.condition(t, args[1:])
-			if err != nil {
-				return err
-			}
-			c, err := t.Client()
-			if err != nil {
-				return err
-			}
-			var raw []byte
-			saved, err := checkSegment(c.Segments().Save(client.WithRawAnswer(cmd.Context(), &raw), args[0], condition, !replace))
-			if err != nil {
-				return fmt.Errorf("save segment %s: %w", cli.Printable(args[0]), err)
-			}
-			if asJSON {
-				return command.PrintRaw(t.Out, raw)
-			}
-			return showSegment(t.Out, saved)
+		PreRunE: func(_ *cobra.Command, args []string) (err error) {
+			condition, err = where.condition(t, args[1:])
+			return err
 		},
-	}
+	}, "save segment %s", func(ctx context.Context, c *client.Client, args []string) (api.Segment, error) {
+		return checkSegment(c.Segments().Save(ctx, args[0], condition, !replace))
+	}, showSegment)
 	where.add(cmd)
 	cmd.Flags().BoolVar(&replace, "replace", false, "replace the segment of that name; its sizes begin again")
-	cmd.Flags().BoolVar(&asJSON, "json", false, command.JSONUsage)
 	return cmd
 }
 
@@ -195,13 +172,13 @@ func checkSegment(s api.Segment, err error) (api.Segment, error) {
 }
 
 // showSegment prints a segment with its size on each day.
-func showSegment(out io.Writer, s api.Segment) error {
+func showSegment(t *command.Tool, s api.Segment) error {
 	where, err := json.Marshal(s.Where)
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(out, "segment %s, set %s\n%s\n", cli.Printable(s.Name), render.Timestamp(s.SetAt), cli.Printable(string(where))); err != nil {
+	if _, err := fmt.Fprintf(t.Out, "segment %s, set %s\n%s\n", cli.Printable(s.Name), render.Timestamp(s.SetAt), cli.Printable(string(where))); err != nil {
 		return err
 	}
-	return render.Sizes(out, s.Sizes)
+	return render.Sizes(t.Out, s.Sizes)
 }

@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"context"
 	"fmt"
 	"text/tabwriter"
 
@@ -15,8 +16,8 @@ import (
 
 // Values returns the command values.
 func Values(t *command.Tool) *cobra.Command {
-	facet, limit, sample, asJSON := "", api.DefaultValues, defaultValuesSample, false
-	cmd := &cobra.Command{
+	facet, limit, sample := "", api.DefaultValues, defaultValuesSample
+	cmd := command.Show(t, &cobra.Command{
 		Use:   "values --facet FACET",
 		Short: "List the values of a facet by users, and count their events",
 		Long: "List the values of a facet by the number of users who have them in their profiles, as of the last build of the lists of\n" +
@@ -25,7 +26,7 @@ func Values(t *command.Tool) *cobra.Command {
 			"segments on for an app with `affinity app segments APP on`.",
 		Example: "  affinity values --facet brand\n  affinity values --facet brand --sample 1000",
 		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		PreRunE: func(*cobra.Command, []string) error {
 			if facet == "" {
 				return cli.Usagef("--facet is required: the facet whose values to list")
 			}
@@ -35,26 +36,19 @@ func Values(t *command.Tool) *cobra.Command {
 			if sample < 0 || sample > api.MaxValuesSample {
 				return cli.Usagef("--sample %d: must be from 0 to %d", sample, api.MaxValuesSample)
 			}
-			c, err := t.Client()
-			if err != nil {
-				return err
-			}
-			var raw []byte
-			values, err := c.Segments().Values(client.WithRawAnswer(cmd.Context(), &raw), facet, limit, sample)
-			if err != nil {
-				return fmt.Errorf("list values of %s: %w", cli.Printable(facet), err)
-			}
-			if asJSON {
-				return command.PrintRaw(t.Out, raw)
-			}
-			return printValues(t, values)
+			return nil
 		},
-	}
+	}, "", func(ctx context.Context, c *client.Client, _ []string) (api.Values, error) {
+		values, err := c.Segments().Values(ctx, facet, limit, sample)
+		if err != nil {
+			return values, fmt.Errorf("list values of %s: %w", cli.Printable(facet), err)
+		}
+		return values, nil
+	}, printValues)
 	flags := cmd.Flags()
 	flags.StringVar(&facet, "facet", "", "facet whose values to list")
 	flags.IntVar(&limit, "limit", limit, "values to list")
 	flags.IntVar(&sample, "sample", sample, "users whose events are counted, at random; 0: none")
-	flags.BoolVar(&asJSON, "json", false, command.JSONUsage)
 	return cmd
 }
 

@@ -24,16 +24,15 @@ func Command(t *command.Tool) *cobra.Command {
 		Short:   "Print the active strategy, or a version of it",
 		Example: "  affinity strategy get > strategy.json\n  affinity strategy get --version 3",
 		Args:    cli.Subcommand,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		PreRunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("version") && version < 1 {
 				return cli.Usagef("--version %d: must be 1 or more", version)
 			}
-			c, err := t.Client()
-			if err != nil {
-				return err
-			}
-			return printStrategy(cmd.Context(), c, t.Out, version)
+			return nil
 		},
+		RunE: t.With(func(ctx context.Context, c *client.Client, _ []string) error {
+			return printStrategy(ctx, c, t.Out, version)
+		}),
 	}
 	get.Flags().Int64Var(&version, "version", 0, "the version to print (default: the active one)")
 	note, ifVersion := "", int64(0)
@@ -93,8 +92,8 @@ func printStrategy(ctx context.Context, c *client.Client, out io.Writer, version
 }
 
 func previewCommand(t *command.Tool) *cobra.Command {
-	sample, asJSON := 0, false
-	cmd := &cobra.Command{
+	sample := 0
+	cmd := command.Show(t, &cobra.Command{
 		Use:   "preview FILE",
 		Short: "Show what a strategy would change",
 		Long: "Show what a strategy from a JSON file, - for standard input, would change, and change nothing: for how many users of\n" +
@@ -102,34 +101,25 @@ func previewCommand(t *command.Tool) *cobra.Command {
 			"most, by their shares of a profile. A strategy that only counts in another unit changes nothing. --json has scores too.",
 		Example: "  affinity strategy preview strategy.json --sample 500",
 		Args:    cli.Args("FILE"),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		PreRunE: func(*cobra.Command, []string) error {
 			if sample < 1 || sample > api.MaxPreviewSample {
 				return cli.Usagef("--sample %d: must be from 1 to %d", sample, api.MaxPreviewSample)
 			}
-			c, err := t.Client()
-			if err != nil {
-				return err
-			}
-			strategy, err := t.ReadStrategy(args[0])
-			if err != nil {
-				return err
-			}
-			return preview(cmd.Context(), c, t.Out, api.PreviewRequest{Strategy: strategy, Sample: &sample}, asJSON)
+			return nil
 		},
-	}
+	}, "", func(ctx context.Context, c *client.Client, args []string) (api.Preview, error) {
+		strategy, err := t.ReadStrategy(args[0])
+		if err != nil {
+			return api.Preview{}, err
+		}
+		p, err := c.Strategies().Preview(ctx, api.PreviewRequest{Strategy: strategy, Sample: &sample})
+		if err != nil {
+			return p, fmt.Errorf("preview the strategy: %w", err)
+		}
+		return p, nil
+	}, func(t *command.Tool, p api.Preview) error {
+		return render.Preview(t.Out, p, render.NewPalette(cli.Colored(t.Out)))
+	})
 	cmd.Flags().IntVar(&sample, "sample", api.DefaultPreviewSample, "how many users to compute profiles of")
-	cmd.Flags().BoolVar(&asJSON, "json", false, command.JSONUsage)
 	return cmd
-}
-
-func preview(ctx context.Context, c *client.Client, out io.Writer, request api.PreviewRequest, asJSON bool) error {
-	var raw []byte
-	p, err := c.Strategies().Preview(client.WithRawAnswer(ctx, &raw), request)
-	if err != nil {
-		return fmt.Errorf("preview the strategy: %w", err)
-	}
-	if asJSON {
-		return command.PrintRaw(out, raw)
-	}
-	return render.Preview(out, p, render.NewPalette(cli.Colored(out)))
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -26,7 +25,6 @@ const defaultSuggestions = 50
 type suggestOptions struct {
 	objects, facet string
 	limit          int
-	asJSON         bool
 }
 
 func suggestAliasesCommand(t *command.Tool) *cobra.Command {
@@ -56,7 +54,7 @@ func suggestAliasesCommand(t *command.Tool) *cobra.Command {
 	flags.StringVar(&o.objects, "objects", "", "catalog: one JSON object per line, plain or gzip, - for standard input")
 	flags.StringVar(&o.facet, "facet", "", "list values of this facet (default: of the facets that the strategy scores)")
 	flags.IntVar(&o.limit, "limit", defaultSuggestions, "how many suggestions to list for each facet")
-	flags.BoolVar(&o.asJSON, "json", false, "print the aliases object for the strategy instead of the list")
+	t.JSONFlag(cmd, "print the aliases object for the strategy instead of the list")
 	return cmd
 }
 
@@ -81,7 +79,7 @@ func suggestAliases(ctx context.Context, t *command.Tool, o suggestOptions) erro
 		found := words.Suggest(facet, active.Aliases[facet])
 		list = append(list, found[:min(len(found), o.limit)]...)
 	}
-	if o.asJSON {
+	if t.JSON {
 		return cli.PrintJSON(t.Out, map[string]any{"aliases": withSuggestions(active.Aliases, list)})
 	}
 	return printSuggestions(t.Out, list)
@@ -145,11 +143,7 @@ func printSuggestions(out io.Writer, list []vocabulary.Suggestion) error {
 		_, err := fmt.Fprintln(out, "no values look alike")
 		return err
 	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "facet\tvalue\tobjects\tcounts as\tobjects\tboth\tbecause of")
-	for _, s := range list {
-		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%d\t%d\t%s\n", cli.Printable(s.Facet), cli.Printable(s.From), s.FromObjects,
-			cli.Printable(s.To), s.ToObjects, s.SharedObjects, s.Reason)
-	}
-	return table.Flush()
+	return cli.Table(out, "facet\tvalue\tobjects\tcounts as\tobjects\tboth\tbecause of", list, func(s vocabulary.Suggestion) []any {
+		return []any{s.Facet, s.From, s.FromObjects, s.To, s.ToObjects, s.SharedObjects, s.Reason}
+	})
 }

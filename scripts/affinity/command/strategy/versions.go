@@ -12,40 +12,26 @@ import (
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/scripts/affinity/command"
 	"github.com/affinityengine/affinity/scripts/affinity/render"
+	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/api/client"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
 func versionsCommand(t *command.Tool) *cobra.Command {
-	asJSON := false
-	cmd := &cobra.Command{
+	return command.Show(t, &cobra.Command{
 		Use:     "list",
 		Short:   "List the versions of the strategy, the newest first",
 		Long:    "List the versions of the strategy, the newest first. The engine keeps the last 200 and all of the last 90 days.",
 		Example: "  affinity strategy list",
 		Args:    cli.Subcommand,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := t.Client()
-			if err != nil {
-				return err
-			}
-			var raw []byte
-			list, err := c.Strategies().Versions(client.WithRawAnswer(cmd.Context(), &raw))
-			if err != nil {
-				return fmt.Errorf("list the versions of the strategy: %w", err)
-			}
-			if asJSON {
-				return command.PrintRaw(t.Out, raw)
-			}
-			return render.Versions(t.Out, list.Versions, render.NewPalette(cli.Colored(t.Out)))
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, command.JSONUsage)
-	return cmd
+	}, "list the versions of the strategy", func(ctx context.Context, c *client.Client, _ []string) (api.StrategyVersions, error) {
+		return c.Strategies().Versions(ctx)
+	}, func(t *command.Tool, list api.StrategyVersions) error {
+		return render.Versions(t.Out, list.Versions, render.NewPalette(cli.Colored(t.Out)))
+	})
 }
 
 func diffCommand(t *command.Tool) *cobra.Command {
-	asJSON := false
 	cmd := &cobra.Command{
 		Use:   "diff [FROM] [TO]",
 		Short: "Show what changed between two strategies",
@@ -53,20 +39,17 @@ func diffCommand(t *command.Tool) *cobra.Command {
 			"the active one, without FROM the version before it.",
 		Example: "  affinity strategy diff\n  affinity strategy diff 3\n  affinity strategy diff 3 strategy.json",
 		Args:    cobra.MaximumNArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		PreRunE: func(_ *cobra.Command, args []string) error {
 			for _, arg := range args {
 				if n, err := strconv.ParseInt(arg, 10, 64); arg == "" || err == nil && n < 1 {
 					return cli.Usagef("%q: want a version from 1 on, or a file", arg)
 				}
 			}
-			c, err := t.Client()
-			if err != nil {
-				return err
-			}
-			return diffVersions(cmd.Context(), t, c, args, asJSON)
+			return nil
 		},
+		RunE: t.With(func(ctx context.Context, c *client.Client, args []string) error { return diffVersions(ctx, t, c, args) }),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the changes as JSON")
+	t.JSONFlag(cmd, "print the changes as JSON")
 	return cmd
 }
 
@@ -76,7 +59,7 @@ type side struct {
 	strategy strategy.Strategy
 }
 
-func diffVersions(ctx context.Context, t *command.Tool, c *client.Client, args []string, asJSON bool) error {
+func diffVersions(ctx context.Context, t *command.Tool, c *client.Client, args []string) error {
 	for len(args) < 2 {
 		list, err := c.Strategies().Versions(ctx)
 		if err != nil {
@@ -99,7 +82,7 @@ func diffVersions(ctx context.Context, t *command.Tool, c *client.Client, args [
 		return err
 	}
 	changes, rescored := strategy.Diff(from.strategy, to.strategy), !from.strategy.SameScoring(to.strategy)
-	if asJSON {
+	if t.JSON {
 		return printDiff(t.Out, args, changes, rescored)
 	}
 	return render.Changes(t.Out, from.name, to.name, changes, rescored, render.NewPalette(cli.Colored(t.Out)))

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -81,7 +80,7 @@ func importCatalog(ctx context.Context, t *command.Tool, im *importer.Importer, 
 }
 
 func listObjectsCommand(t *command.Tool) *cobra.Command {
-	index, q, asJSON := command.DefaultIndex, api.ObjectsQuery{}, false
+	index, q := command.DefaultIndex, api.ObjectsQuery{}
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the objects of an index",
@@ -89,27 +88,24 @@ func listObjectsCommand(t *command.Tool) *cobra.Command {
 			"value. Requires a key with the permission addObject.",
 		Example: "  affinity catalog list --index shoes --filter brand:Acme | affinity rank --user ann --index shoes -",
 		Args:    cli.Args(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		PreRunE: func(*cobra.Command, []string) error {
 			if q.Limit < 1 {
 				return cli.Usagef("--limit %d: must be 1 or more", q.Limit)
 			}
-			c, err := t.Client()
-			if err != nil {
-				return err
-			}
-			return listObjects(cmd.Context(), c, t.Out, index, q, asJSON)
+			return nil
 		},
+		RunE: t.With(func(ctx context.Context, c *client.Client, _ []string) error { return listObjects(ctx, t, c, index, q) }),
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&index, "index", index, "index of the objects")
 	flags.StringVar(&q.Filter, "filter", "", "list the objects that have this value: brand:Acme (default: all)")
 	flags.IntVar(&q.Limit, "limit", 50, "how many objects to list")
-	flags.BoolVar(&asJSON, "json", false, command.JSONUsage)
+	t.JSONFlag(cmd, command.JSONUsage)
 	return cmd
 }
 
 // listObjects lists up to a number of objects, in as many requests as that takes.
-func listObjects(ctx context.Context, c *client.Client, out io.Writer, index string, q api.ObjectsQuery, asJSON bool) error {
+func listObjects(ctx context.Context, t *command.Tool, c *client.Client, index string, q api.ObjectsQuery) error {
 	all, most := api.Objects{ObjectIDs: []string{}}, q.Limit
 	for len(all.ObjectIDs) < most {
 		q.Limit = min(most-len(all.ObjectIDs), api.MaxObjects)
@@ -122,11 +118,11 @@ func listObjects(ctx context.Context, c *client.Client, out io.Writer, index str
 			break
 		}
 	}
-	if asJSON {
-		return json.NewEncoder(out).Encode(all)
+	if t.JSON {
+		return json.NewEncoder(t.Out).Encode(all)
 	}
 	for _, id := range all.ObjectIDs {
-		if _, err := fmt.Fprintln(out, cli.Printable(id)); err != nil {
+		if _, err := fmt.Fprintln(t.Out, cli.Printable(id)); err != nil {
 			return err
 		}
 	}
@@ -141,17 +137,13 @@ func showObjectCommand(t *command.Tool) *cobra.Command {
 		Long:    "Show an object as it was sent. Requires a key with the permission addObject.",
 		Example: "  affinity catalog show shoe-1 --index shoes",
 		Args:    cli.Args("OBJECT"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := t.Client()
-			if err != nil {
-				return err
-			}
-			object, err := c.Catalog().Get(cmd.Context(), index, args[0])
+		RunE: t.With(func(ctx context.Context, c *client.Client, args []string) error {
+			object, err := c.Catalog().Get(ctx, index, args[0])
 			if err != nil {
 				return fmt.Errorf("show object %s of %s: %w", cli.Printable(args[0]), cli.Printable(index), err)
 			}
 			return command.PrintIndented(t.Out, object)
-		},
+		}),
 	}
 	cmd.Flags().StringVar(&index, "index", index, "index of the object")
 	return cmd

@@ -36,11 +36,7 @@ func Dump(t *command.Tool) *cobra.Command {
 		Example: "  affinity dump --out shop.ndjson\n" +
 			"  affinity dump | affinity restore --url https://other.example.com --key-file key -",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := t.Client()
-			if err != nil {
-				return err
-			}
+		RunE: t.With(func(ctx context.Context, c *client.Client, _ []string) (err error) {
 			d := &dumping{t: t, client: t.Patient(c), out: t.Out}
 			if out != "" {
 				file, err := d.resume(out)
@@ -49,8 +45,8 @@ func Dump(t *command.Tool) *cobra.Command {
 				}
 				defer func() { err = errors.Join(err, file.Close()) }()
 			}
-			return d.run(cmd.Context())
-		},
+			return d.run(ctx)
+		}),
 	}
 	cmd.Flags().StringVar(&out, "out", "", "file to write, or to go on with (default: standard output)")
 	return cmd

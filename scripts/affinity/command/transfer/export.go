@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -26,12 +27,8 @@ func Export(t *command.Tool) *cobra.Command {
 			"Requires a key with the permission admin.",
 		Example: "  affinity export user-1 --out user-1.ndjson\n  affinity export user-1 | jq .exportedProfile",
 		Args:    cli.Args("USER"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := t.Client()
-			if err != nil {
-				return err
-			}
-			end, err := exportTo(cmd, t, c, args[0], out)
+		RunE: t.With(func(ctx context.Context, c *client.Client, args []string) error {
+			end, err := exportTo(ctx, t, c, args[0], out)
 			if errors.Is(err, client.ErrCut) {
 				return fmt.Errorf("export user %s: %w (%s arrived; run the command again)", cli.Printable(args[0]), err, cli.Count(end.Events, "event"))
 			}
@@ -43,15 +40,15 @@ func Export(t *command.Tool) *cobra.Command {
 				return fmt.Errorf("export user %s: the engine could not read %s", cli.Printable(args[0]), cli.Count(end.Faults, "event"))
 			}
 			return nil
-		},
+		}),
 	}
 	cmd.Flags().StringVar(&out, "out", "", "file to write (default: standard output)")
 	return cmd
 }
 
-func exportTo(cmd *cobra.Command, t *command.Tool, c *client.Client, user, out string) (end api.ExportEnd, err error) {
+func exportTo(ctx context.Context, t *command.Tool, c *client.Client, user, out string) (end api.ExportEnd, err error) {
 	if out == "" {
-		return c.Export(cmd.Context(), user, t.Out)
+		return c.Export(ctx, user, t.Out)
 	}
 	// Only its owner may read it: it is about a person.
 	file, err := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
@@ -59,5 +56,5 @@ func exportTo(cmd *cobra.Command, t *command.Tool, c *client.Client, user, out s
 		return end, err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	return c.Export(cmd.Context(), user, file)
+	return c.Export(ctx, user, file)
 }

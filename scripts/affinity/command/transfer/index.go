@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -31,17 +32,13 @@ func indexShowCommand(t *command.Tool) *cobra.Command {
 		Long:    "Print the settings of an index as JSON, {} if none were ever set. Requires a key with the permission settings.",
 		Example: "  affinity index show products > settings.json",
 		Args:    cli.Args("INDEX"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := t.Client()
-			if err != nil {
-				return err
-			}
+		RunE: t.With(func(ctx context.Context, c *client.Client, args []string) error {
 			var raw []byte
-			if _, err := c.Catalog().Settings(client.WithRawAnswer(cmd.Context(), &raw), args[0]); err != nil {
+			if _, err := c.Catalog().Settings(client.WithRawAnswer(ctx, &raw), args[0]); err != nil {
 				return fmt.Errorf("get the settings of %s: %w", cli.Printable(args[0]), err)
 			}
 			return command.PrintIndented(t.Out, raw)
-		},
+		}),
 	}
 }
 
@@ -53,11 +50,7 @@ func indexSetCommand(t *command.Tool) *cobra.Command {
 			"privateFacets. What the file does not have stays as it is. Requires a key with the permission settings.",
 		Example: "  affinity index set products settings.json",
 		Args:    cli.Args("INDEX", "FILE"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := t.Client()
-			if err != nil {
-				return err
-			}
+		RunE: t.With(func(ctx context.Context, c *client.Client, args []string) error {
 			text, err := t.ReadFile(args[1])
 			if err != nil {
 				return fmt.Errorf("read the settings: %w", err)
@@ -66,8 +59,8 @@ func indexSetCommand(t *command.Tool) *cobra.Command {
 			if err := json.Unmarshal(text, &settings); err != nil {
 				return fmt.Errorf("the settings %s are not those of an index: %w", args[1], err)
 			}
-			return setSettings(t, cmd, c, args[0], settings)
-		},
+			return setSettings(ctx, t, c, args[0], settings)
+		}),
 	}
 }
 
@@ -100,7 +93,7 @@ func indexBandsCommand(t *command.Tool) *cobra.Command {
 					delete(bands, facet)
 				}
 			}
-			return setSettings(t, cmd, c, args[0], api.Settings{NumericBands: bands})
+			return setSettings(cmd.Context(), t, c, args[0], api.Settings{NumericBands: bands})
 		},
 	}
 }
@@ -129,8 +122,8 @@ func parseBands(args []string) (map[string][]float64, error) {
 }
 
 // setSettings sets settings of an index, and says when they hold.
-func setSettings(t *command.Tool, cmd *cobra.Command, c *client.Client, index string, s api.Settings) error {
-	if _, err := c.Catalog().SetSettings(cmd.Context(), index, s); err != nil {
+func setSettings(ctx context.Context, t *command.Tool, c *client.Client, index string, s api.Settings) error {
+	if _, err := c.Catalog().SetSettings(ctx, index, s); err != nil {
 		return fmt.Errorf("set the settings of %s: %w", cli.Printable(index), err)
 	}
 	fmt.Fprintln(t.Out, "the settings are set: new events follow within 5 s")

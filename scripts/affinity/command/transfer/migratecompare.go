@@ -25,7 +25,6 @@ type compareOptions struct {
 	from   algoliaApp
 	file   string
 	sample int
-	asJSON bool
 }
 
 func migrateCompareCommand(t *command.Tool) *cobra.Command {
@@ -57,7 +56,7 @@ func migrateCompareCommand(t *command.Tool) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&o.file, "users", "", "file of user tokens, one a line; - for standard input")
 	flags.IntVar(&o.sample, "sample", 0, "compare so many of the users, chosen at random but the same ones each time; 0: all")
-	flags.BoolVar(&o.asJSON, "json", false, "print a line of JSON for each user")
+	t.JSONFlag(cmd, "print a line of JSON for each user")
 	o.from.flags(cmd)
 	return cmd
 }
@@ -112,7 +111,7 @@ func compareAll(ctx context.Context, t *command.Tool, engine *client.Client, o c
 		c.UserToken, c.Algolia, c.Engine = user, there, here
 		all = append(all, c)
 	}
-	if o.asJSON {
+	if t.JSON {
 		for _, c := range all {
 			if err := cli.PrintJSON(t.Out, c); err != nil {
 				return err

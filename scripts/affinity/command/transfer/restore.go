@@ -38,7 +38,7 @@ func Restore(t *command.Tool) *cobra.Command {
 			"all permissions.",
 		Example: "  affinity restore shop.ndjson\n  affinity restore --url https://affinity.example.com --app shop --key-file key shop.ndjson.gz",
 		Args:    cli.Args("FILE"),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		PreRunE: func(_ *cobra.Command, args []string) error {
 			o.path = args[0]
 			if o.retryFor <= 0 {
 				return cli.Usagef("--retry-for %s: must be more than 0", o.retryFor)
@@ -46,12 +46,9 @@ func Restore(t *command.Tool) *cobra.Command {
 			if o.from < 1 {
 				return cli.Usagef("--from-line %d: must be 1 or more", o.from)
 			}
-			c, err := t.Client()
-			if err != nil {
-				return err
-			}
-			return restoreDump(cmd.Context(), t, c, o)
+			return nil
 		},
+		RunE: t.With(func(ctx context.Context, c *client.Client, _ []string) error { return restoreDump(ctx, t, c, o) }),
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&o.replace, "replace", false, "replace a strategy of the app that differs from that of the dump")

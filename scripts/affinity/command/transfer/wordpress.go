@@ -32,7 +32,7 @@ const passwordVariable = "AFFINITY_WORDPRESS_PASSWORD"
 type wordpressOptions struct {
 	site, index, feed, state, user, password string
 	perPage                                  int
-	full, allowMassDeletion, asJSON          bool
+	full, allowMassDeletion                  bool
 	retryFor                                 time.Duration
 }
 
@@ -81,7 +81,7 @@ func wordpressSyncCommand(t *command.Tool) *cobra.Command {
 	flags.StringVar(&o.password, "password", "", "application password of the user; $"+passwordVariable+" keeps it out of the list of processes")
 	flags.IntVar(&o.perPage, "per-page", wordpress.MaxPerPage, "posts in one request: less for a slow site")
 	flags.DurationVar(&o.retryFor, "retry-for", t.Retry.Total, "how long to repeat a request while the site or the engine is busy or away")
-	flags.BoolVar(&o.asJSON, "json", false, "print the summary as JSON")
+	t.JSONFlag(cmd, "print the summary as JSON")
 	return cmd
 }
 
@@ -146,7 +146,7 @@ func syncWordPress(ctx context.Context, t *command.Tool, c *client.Client, o wor
 	})
 	progress.Finish()
 	if sum.Site != "" {
-		err = errors.Join(err, printSync(t, sum, time.Since(begun), o.asJSON))
+		err = errors.Join(err, printSync(t, sum, time.Since(begun)))
 	}
 	if err == nil && sum.Refused {
 		return cli.WithCode(errors.New("the engine refused some posts: they are shown above; all others are in step"), command.ExitLines)
@@ -189,8 +189,8 @@ func defaultState(site *url.URL, target wordpress.Target) (string, error) {
 	return filepath.Join(dir, fmt.Sprintf("wordpress-%s-%s.json", name, hex.EncodeToString(sum[:6]))), nil
 }
 
-func printSync(t *command.Tool, sum wordpress.Summary, took time.Duration, asJSON bool) error {
-	if asJSON {
+func printSync(t *command.Tool, sum wordpress.Summary, took time.Duration) error {
+	if t.JSON {
 		return cli.PrintJSON(t.Out, sum)
 	}
 	for _, reason := range slices.Sorted(maps.Keys(sum.LeftOut)) {

@@ -2,8 +2,6 @@ package user
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -20,8 +18,8 @@ import (
 
 // Boosts returns the command boosts.
 func Boosts(t *command.Tool) *cobra.Command {
-	q, impact, halfLife, fields, fieldMap, asJSON := api.BoostQuery{}, 0, "", "", "", false
-	cmd := &cobra.Command{
+	q, impact, halfLife, fields, fieldMap := api.BoostQuery{}, 0, "", "", ""
+	cmd := command.Show(t, &cobra.Command{
 		Use:   "boosts USER --engine ENGINE",
 		Short: "Show a profile in the syntax of a search engine, with a request to copy",
 		Long: "Show the part of a search request that prefers what a user likes, in the syntax of a search engine, what it\n" +
@@ -31,21 +29,15 @@ func Boosts(t *command.Tool) *cobra.Command {
 		Example: "  affinity boosts ann --engine typesense --limit 6\n" +
 			"  affinity boosts ann --engine elasticsearch --mode rescore --fields brand,color --field-map brand:brand.keyword\n" +
 			"  affinity boosts ann --engine prompt --json",
-		Args: cli.Args("USER"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkBoost(&q, impact, halfLife, fields, fieldMap, cmd.Flags().Changed); err != nil {
-				return err
-			}
-			if args[0] == "" {
-				return cli.Usagef("USER must not be empty")
-			}
-			c, err := t.Client()
-			if err != nil {
-				return err
-			}
-			return boosts(cmd.Context(), c, t.Out, args[0], q, asJSON)
+		Args: command.UserArg,
+		PreRunE: func(cmd *cobra.Command, _ []string) error {
+			return checkBoost(&q, impact, halfLife, fields, fieldMap, cmd.Flags().Changed)
 		},
-	}
+	}, "boosts of %s", func(ctx context.Context, c *client.Client, args []string) (api.Boost, error) {
+		return c.Boost(ctx, args[0], q)
+	}, func(t *command.Tool, answer api.Boost) error {
+		return render.Boost(t.Out, answer, render.NewPalette(cli.Colored(t.Out)))
+	})
 	flags := cmd.Flags()
 	flags.StringVar(&q.Engine, "engine", "", "the search engine")
 	flags.StringVar(&q.Mode, "mode", "", "one of the engine's forms of a query (default: its first)")
@@ -54,7 +46,6 @@ func Boosts(t *command.Tool) *cobra.Command {
 	flags.StringVar(&fields, "fields", "", "the facets to use, such as brand,color (default: all)")
 	flags.StringVar(&fieldMap, "field-map", "", "the engine's names of facets: brand:brand.keyword,color:colour")
 	flags.StringVar(&halfLife, "half-life", "", "score by this half-life of the strategy, such as 30 or 12h (default: its first)")
-	flags.BoolVar(&asJSON, "json", false, command.JSONUsage)
 	return cmd
 }
 
@@ -96,16 +87,4 @@ func checkBoost(q *api.BoostQuery, impact int, halfLife, fields, fieldMap string
 		q.FieldMap[facet] = field
 	}
 	return nil
-}
-
-func boosts(ctx context.Context, c *client.Client, out io.Writer, user string, q api.BoostQuery, asJSON bool) error {
-	var raw []byte
-	answer, err := c.Boost(client.WithRawAnswer(ctx, &raw), user, q)
-	if err != nil {
-		return fmt.Errorf("boosts of %s: %w", user, err)
-	}
-	if asJSON {
-		return command.PrintRaw(out, raw)
-	}
-	return render.Boost(out, answer, render.NewPalette(cli.Colored(out)))
 }

@@ -3,7 +3,6 @@ package user
 import (
 	"context"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -71,33 +70,14 @@ func showOptOutCommand(t *command.Tool) *cobra.Command {
 // optOutOf is a command that sends one request about a user's opt-out and shows the
 // answer.
 func optOutOf(t *command.Tool, use, short string, do func(context.Context, *client.Client, string) (api.OptOut, error)) *cobra.Command {
-	asJSON := false
-	cmd := &cobra.Command{
-		Use: use, Short: short, Args: cli.Args("USER"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if args[0] == "" {
-				return cli.Usagef("USER must not be empty")
-			}
-			c, err := t.Client()
-			if err != nil {
-				return err
-			}
-			var raw []byte
-			answer, err := do(client.WithRawAnswer(cmd.Context(), &raw), c, args[0])
-			if err != nil {
-				return fmt.Errorf("opt-out of %s: %w", args[0], err)
-			}
-			if asJSON {
-				return command.PrintRaw(t.Out, raw)
-			}
-			return showOptOut(t.Out, answer)
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, command.JSONUsage)
-	return cmd
+	return command.Show(t, &cobra.Command{
+		Use: use, Short: short, Args: command.UserArg,
+	}, "opt-out of %s", func(ctx context.Context, c *client.Client, args []string) (api.OptOut, error) {
+		return do(ctx, c, args[0])
+	}, showOptOut)
 }
 
-func showOptOut(out io.Writer, o api.OptOut) error {
+func showOptOut(t *command.Tool, o api.OptOut) error {
 	types, _ := event.TypesOf(o.EventTypes...)
 	text := "has not opted out"
 	if types == event.AllTypes {
@@ -108,6 +88,6 @@ func showOptOut(out io.Writer, o api.OptOut) error {
 	if o.DeletedUntil != nil {
 		text += "; nothing received up to " + event.FormatTime(o.DeletedUntil.UnixMilli()) + " counts"
 	}
-	_, err := fmt.Fprintf(out, "%s %s\n", cli.Printable(o.UserToken), text)
+	_, err := fmt.Fprintf(t.Out, "%s %s\n", cli.Printable(o.UserToken), text)
 	return err
 }

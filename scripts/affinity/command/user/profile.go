@@ -2,9 +2,6 @@ package user
 
 import (
 	"context"
-	"fmt"
-	"io"
-	"net/http"
 
 	"github.com/spf13/cobra"
 
@@ -19,14 +16,14 @@ import (
 
 // Profile returns the command profile.
 func Profile(t *command.Tool) *cobra.Command {
-	q, asJSON := api.ProfileQuery{}, false
-	cmd := &cobra.Command{
+	q := api.ProfileQuery{}
+	cmd := command.Show(t, &cobra.Command{
 		Use:     "profile USER",
 		Short:   "Show what a user likes, the strongest affinity first",
 		Long:    "Show the profile of a user token: a bar per affinity, as long as its score. Requires a key with the permission\nrecommendation.",
 		Example: "  affinity profile ann --limit 10\n  affinity profile ann --half-life 30 --json",
-		Args:    cli.Args("USER"),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		Args:    command.UserArg,
+		PreRunE: func(cmd *cobra.Command, _ []string) error {
 			if q.Limit < 1 {
 				return cli.Usagef("--limit %d: must be 1 or more", q.Limit)
 			}
@@ -40,35 +37,17 @@ func Profile(t *command.Tool) *cobra.Command {
 					return cli.Usagef("--half-life %v", err)
 				}
 			}
-			if args[0] == "" {
-				return cli.Usagef("USER must not be empty")
-			}
-			c, err := t.Client()
-			if err != nil {
-				return err
-			}
-			return showProfile(cmd.Context(), c, t.Out, args[0], q, asJSON)
+			return nil
 		},
-	}
+	}, "", func(ctx context.Context, c *client.Client, args []string) (api.Profile, error) {
+		p, err := c.Profiles().Get(ctx, args[0], q)
+		return p, command.NoProfile(c, "read", args[0], err)
+	}, func(t *command.Tool, p api.Profile) error {
+		return render.Profile(t.Out, p, q.HalfLife, render.NewPalette(cli.Colored(t.Out)))
+	})
 	flags := cmd.Flags()
 	flags.IntVar(&q.Limit, "limit", 20, "how many affinities to show")
 	flags.StringVar(&q.HalfLife, "half-life", "", "score by this half-life of the strategy, such as 30 or 12h (default: its first)")
 	flags.StringVar(&q.Consistency, "consistency", "", "eventual, or strong to read the cluster that is written (default: the app's)")
-	flags.BoolVar(&asJSON, "json", false, command.JSONUsage)
 	return cmd
-}
-
-func showProfile(ctx context.Context, c *client.Client, out io.Writer, user string, q api.ProfileQuery, asJSON bool) error {
-	var raw []byte
-	p, err := c.Profiles().Get(client.WithRawAnswer(ctx, &raw), user, q)
-	if command.StatusOf(err) == http.StatusNotFound {
-		return command.NoProfile(c, user, err)
-	}
-	if err != nil {
-		return fmt.Errorf("read the profile of %s: %w", user, err)
-	}
-	if asJSON {
-		return command.PrintRaw(out, raw)
-	}
-	return render.Profile(out, p, q.HalfLife, render.NewPalette(cli.Colored(out)))
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,8 +18,9 @@ import (
 
 // Rank returns the command rank.
 func Rank(t *command.Tool) *cobra.Command {
-	r, diversity, impact, halfLife, draft, asJSON := api.RankRequest{}, strategy.Diversity{}, 0, "", "", false
-	cmd := &cobra.Command{
+	r, diversity, impact, halfLife, draft := api.RankRequest{}, strategy.Diversity{}, 0, "", ""
+	detailed := false
+	cmd := command.Show(t, &cobra.Command{
 		Use:   "rank --user USER --index INDEX {ID...|-}",
 		Short: "Order objects for a user, with the reason for each place",
 		Long: "Order objects of an index for a user token, the best first, with the reason for each place. \"-\" reads objectIDs\n" +
@@ -30,7 +30,7 @@ func Rank(t *command.Tool) *cobra.Command {
 			"  affinity rank --user ann --index products --limit 10 --explain - < ids.txt\n" +
 			"  affinity rank --user ann --index products --diverse-by brand --max-per-value 2 - < ids.txt\n" +
 			"  affinity rank --user ann --index products --draft draft.json - < ids.txt",
-		RunE: func(cmd *cobra.Command, args []string) error {
+		PreRunE: func(cmd *cobra.Command, args []string) error {
 			err := checkRank(cmd, &r, impact, halfLife)
 			if err != nil {
 				return err
@@ -46,13 +46,19 @@ func Rank(t *command.Tool) *cobra.Command {
 					return err
 				}
 			}
-			c, err := t.Client()
-			if err != nil {
-				return err
-			}
-			return rank(cmd.Context(), c, t.Out, r, asJSON)
+			detailed = r.Explain
+			r.Explain = r.Explain || !t.JSON // the table says why
+			return nil
 		},
-	}
+	}, "", func(ctx context.Context, c *client.Client, _ []string) (api.RankAnswer, error) {
+		answer, err := c.Rank(ctx, r)
+		if err != nil {
+			return answer, fmt.Errorf("rank for %s: %w", r.UserToken, err)
+		}
+		return answer, nil
+	}, func(t *command.Tool, answer api.RankAnswer) error {
+		return render.Ranking(t.Out, answer, r.UserToken, detailed, render.NewPalette(cli.Colored(t.Out)))
+	})
 	flags := cmd.Flags()
 	flags.StringVar(&r.UserToken, "user", "", "user token")
 	flags.StringVar(&r.Index, "index", "", "index of the objects")
@@ -67,7 +73,6 @@ func Rank(t *command.Tool) *cobra.Command {
 	flags.IntVar(&diversity.MaxPerValue, "max-per-value", 0, "how many objects with the same value of --diverse-by stand before the others")
 	flags.Int64Var(&r.Strategy, "strategy", 0, "rank by this version of the strategy (default: the active one)")
 	flags.StringVar(&draft, "draft", "", "rank by the strategy in this file, which is not published (\"-\" with objects as arguments: standard input)")
-	flags.BoolVar(&asJSON, "json", false, command.JSONUsage)
 	return cmd
 }
 
@@ -140,18 +145,4 @@ func objectIDs(t *command.Tool, args []string) ([]string, error) {
 		return nil, fmt.Errorf("read objectIDs from standard input: %w", err)
 	}
 	return ids, nil
-}
-
-func rank(ctx context.Context, c *client.Client, out io.Writer, r api.RankRequest, asJSON bool) error {
-	detailed := r.Explain
-	r.Explain = r.Explain || !asJSON // the table says why
-	var raw []byte
-	answer, err := c.Rank(client.WithRawAnswer(ctx, &raw), r)
-	if err != nil {
-		return fmt.Errorf("rank for %s: %w", r.UserToken, err)
-	}
-	if asJSON {
-		return command.PrintRaw(out, raw)
-	}
-	return render.Ranking(out, answer, r.UserToken, detailed, render.NewPalette(cli.Colored(out)))
 }

@@ -4,8 +4,8 @@
 package user
 
 import (
+	"context"
 	"fmt"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,44 +26,32 @@ func Command(t *command.Tool) *cobra.Command {
 }
 
 func recentUsersCommand(t *command.Tool) *cobra.Command {
-	limit, asJSON := api.DefaultRecentUsers, false
-	cmd := &cobra.Command{
+	limit := api.DefaultRecentUsers
+	cmd := command.Show(t, &cobra.Command{
 		Use:   "recent",
 		Short: "List users who have just sent events",
 		Long: "List users of the sample of events that the engine received in the last 15 minutes, those of the newest event first. EVENTS is\n" +
 			"how many of their events are in the sample. `affinity events tail` prints the events. Requires a key with the permission admin.",
 		Example: "  affinity user recent\n  affinity user recent --limit 1 --json | jq -r .users[0].userToken",
 		Args:    cli.Subcommand,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		PreRunE: func(*cobra.Command, []string) error {
 			if limit < 1 || limit > api.MaxRecentUsers {
 				return cli.Usagef("--limit %d: must be from 1 to %d", limit, api.MaxRecentUsers)
 			}
-			c, err := t.Client()
-			if err != nil {
-				return err
-			}
-			var raw []byte
-			answer, err := c.Profiles().RecentUsers(client.WithRawAnswer(cmd.Context(), &raw), limit)
-			if err != nil {
-				return fmt.Errorf("list recent users: %w", err)
-			}
-			if asJSON {
-				return command.PrintRaw(t.Out, raw)
-			}
-			if len(answer.Users) == 0 {
-				fmt.Fprintln(t.Err, "no event arrived in the last 15 minutes")
-				return nil
-			}
-			table := tabwriter.NewWriter(t.Out, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(table, "USER\tLAST EVENT\tEVENTS")
-			for _, u := range answer.Users {
-				fmt.Fprintf(table, "%s\t%s\t%d\n", cli.Printable(u.UserToken), u.LastEventAt.UTC().Format(time.RFC3339), u.Events)
-			}
-			return table.Flush()
+			return nil
 		},
-	}
+	}, "list recent users", func(ctx context.Context, c *client.Client, _ []string) (api.RecentUsers, error) {
+		return c.Profiles().RecentUsers(ctx, limit)
+	}, func(t *command.Tool, answer api.RecentUsers) error {
+		if len(answer.Users) == 0 {
+			fmt.Fprintln(t.Err, "no event arrived in the last 15 minutes")
+			return nil
+		}
+		return cli.Table(t.Out, "USER\tLAST EVENT\tEVENTS", answer.Users, func(u api.RecentUser) []any {
+			return []any{u.UserToken, u.LastEventAt.UTC().Format(time.RFC3339), u.Events}
+		})
+	})
 	cmd.Flags().IntVar(&limit, "limit", limit, "users to list")
-	cmd.Flags().BoolVar(&asJSON, "json", false, command.JSONUsage)
 	return cmd
 }
 
@@ -77,63 +65,44 @@ func deleteUserCommand(t *command.Tool) *cobra.Command {
 			"permission deleteObject.",
 		Example: "  affinity export ann --out ann.ndjson && affinity user delete ann",
 		Args:    cli.Args("USER"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := t.Client()
-			if err != nil {
-				return err
-			}
-			answer, err := c.Profiles().Delete(cmd.Context(), args[0])
-			if err != nil {
-				return fmt.Errorf("delete user %s: %w", cli.Printable(args[0]), err)
-			}
-			_, err = fmt.Fprintf(t.Out, "%s is deleted: nothing received up to %s counts\n", cli.Printable(args[0]), event.FormatTime(answer.DeletedUntil.UnixMilli()))
-			return err
-		},
+		RunE: t.Tell("delete user %s", func(ctx context.Context, c *client.Client, args []string) (string, error) {
+			answer, err := c.Profiles().Delete(ctx, args[0])
+			return fmt.Sprintf("%s is deleted: nothing received up to %s counts", cli.Printable(args[0]), event.FormatTime(answer.DeletedUntil.UnixMilli())), err
+		}),
 	}
 }
 
 func listUsersCommand(t *command.Tool) *cobra.Command {
 	q := api.UsersQuery{}
-	asJSON := false
-	cmd := &cobra.Command{
+	cmd := command.ShowAll(t, &cobra.Command{
 		Use:   "list",
 		Short: "List users, or find some by how their tokens begin",
 		Long: "List users who have an event within the retention, in the order in which they are stored: that of their tokens. VALUES is how\n" +
 			"many values their events score. `affinity segment query` finds users by what they like. Requires a key with the permission admin.",
 		Example: "  affinity user list --prefix ann\n  affinity user list --limit 100000 -o csv > users.csv",
 		Args:    cli.Subcommand,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		PreRunE: func(*cobra.Command, []string) error {
 			if q.Limit < 1 {
 				return cli.Usagef("--limit must be at least 1")
 			}
-			list, err := readUsers(cmd, t, q)
-			if err != nil {
-				return fmt.Errorf("list users: %w", err)
-			}
-			if asJSON {
-				return cli.PrintJSON(t.Out, list)
-			}
-			return printUserList(t, list)
+			return nil
 		},
-	}
+	}, "list users", func(ctx context.Context, c *client.Client, _ []string) (api.Users, error) {
+		return readUsers(ctx, c, q)
+	}, printUserList)
 	flags := cmd.Flags()
 	flags.StringVar(&q.Prefix, "prefix", "", "only users whose tokens begin with this")
 	flags.IntVar(&q.Limit, "limit", api.DefaultUsers, "how many users to print")
 	flags.StringVar(&q.Cursor, "cursor", "", "go on after the users of an earlier call, which printed it")
-	flags.BoolVar(&asJSON, "json", false, command.JSONUsage)
 	return cmd
 }
 
 // readUsers reads pages until it has as many users as were asked for.
-func readUsers(cmd *cobra.Command, t *command.Tool, q api.UsersQuery) (api.Users, error) {
-	c, err := t.Client()
-	if err != nil {
-		return api.Users{}, err
-	}
+func readUsers(ctx context.Context, c *client.Client, q api.UsersQuery) (api.Users, error) {
 	list := api.Users{Users: []api.ListedUser{}, Cursor: q.Cursor}
-	err = command.ReadPages(q.Limit, api.MaxProfiles, func(limit int) (int, bool, error) {
+	err := command.ReadPages(q.Limit, api.MaxProfiles, func(limit int) (int, bool, error) {
 		q.Limit, q.Cursor = limit, list.Cursor
-		page, err := c.Profiles().Users(cmd.Context(), q)
+		page, err := c.Profiles().Users(ctx, q)
 		list.Users, list.Faulty, list.Cursor = append(list.Users, page.Users...), append(list.Faulty, page.Faulty...), page.Cursor
 		return len(list.Users), page.Cursor != "", err
 	})
@@ -141,12 +110,10 @@ func readUsers(cmd *cobra.Command, t *command.Tool, q api.UsersQuery) (api.Users
 }
 
 func printUserList(t *command.Tool, list api.Users) error {
-	table := tabwriter.NewWriter(t.Out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "USER\tLAST EVENT\tVALUES")
-	for _, u := range list.Users {
-		fmt.Fprintf(table, "%s\t%s\t%d\n", cli.Printable(u.UserToken), u.LastEventAt.UTC().Format(time.RFC3339), u.Total)
-	}
-	if err := table.Flush(); err != nil {
+	err := cli.Table(t.Out, "USER\tLAST EVENT\tVALUES", list.Users, func(u api.ListedUser) []any {
+		return []any{u.UserToken, u.LastEventAt.UTC().Format(time.RFC3339), u.Total}
+	})
+	if err != nil {
 		return err
 	}
 	for _, user := range list.Faulty {
