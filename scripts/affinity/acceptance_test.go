@@ -57,9 +57,7 @@ func (d realData) eventsFile(t *testing.T, compared []realProfile) string {
 	i := 0
 	for line := range realdata.Lines(t, string(d), realdata.EventsFile) {
 		var e struct{ UserToken string }
-		if err := json.Unmarshal(line, &e); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(line, &e))
 		if wanted[e.UserToken] || i%40 == 0 {
 			b.Write(line)
 			b.WriteByte('\n')
@@ -67,9 +65,7 @@ func (d realData) eventsFile(t *testing.T, compared []realProfile) string {
 		i++
 	}
 	path := filepath.Join(t.TempDir(), "events.ndjson")
-	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, b.Bytes(), 0o600))
 	return path
 }
 
@@ -108,9 +104,7 @@ func post(ctx context.Context, s *stack.Stack, path string, body any) ([]byte, e
 func profiles(t *testing.T, s *stack.Stack, users []string) map[string]realProfile {
 	t.Helper()
 	answer, err := post(t.Context(), s, "/1/profiles/batch", map[string]any{"userTokens": users, "limit": 1_000_000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var got struct {
 		Profiles []struct {
 			UserToken   string
@@ -121,9 +115,7 @@ func profiles(t *testing.T, s *stack.Stack, users []string) map[string]realProfi
 			}
 		}
 	}
-	if err := json.Unmarshal(answer, &got); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(answer, &got))
 	all := map[string]realProfile{}
 	for _, p := range got.Profiles {
 		r := realProfile{p.UserToken, p.LastEventAt.UnixMilli(), map[string]map[string]float64{}}
@@ -203,9 +195,7 @@ func TestRealDataSentAsEvents(t *testing.T) {
 		send(t, s, events, chosen, moved)
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		defer cancel()
-		if err := s.Idle(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Idle(ctx))
 		compare(t, s, want)
 	})
 }
@@ -285,9 +275,7 @@ func spread(events []realEvent, chosen map[string]bool, n int) []string {
 func strategyOf(t *testing.T, d realData) (weights, points map[string]float64) {
 	t.Helper()
 	text, err := os.ReadFile(d.file(t, realdata.StrategyFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var st struct {
 		EventsScoring []struct {
 			EventType, EventName string
@@ -298,9 +286,7 @@ func strategyOf(t *testing.T, d realData) (weights, points map[string]float64) {
 			Score     float64
 		}
 	}
-	if err := json.Unmarshal(text, &st); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(text, &st))
 	weights, points = map[string]float64{}, map[string]float64{}
 	for _, f := range st.FacetsScoring {
 		weights[f.FacetName] = f.Score
@@ -348,7 +334,5 @@ func send(t *testing.T, s *stack.Stack, events []realEvent, chosen map[string]bo
 			return err
 		})
 	}
-	if err := g.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, g.Wait())
 }

@@ -21,23 +21,40 @@ import (
 	"github.com/affinityengine/affinity/shared/web/auth"
 )
 
+// onDeployed runs commands on apps of a deployed engine, in a program that change has changed.
+func onDeployed(t *testing.T, store config.Store, change func(*program)) func(line string) ran {
+	return func(line string) ran {
+		t.Helper()
+		return affinityWith(t, t.Context(), "", func(tl *program) {
+			tl.open.Config = func(context.Context, string, string) (admin.ConfigStore, error) {
+				return admin.ConfigStore{Store: store, Close: func() error { return nil }}, nil
+			}
+			change(tl)
+		}, strings.Fields("app --project p "+line)...)
+	}
+}
+
+// onLocal runs commands on apps of an engine of this machine, as its operator.
+func onLocal(t *testing.T, s *stack.Stack) func(line string) ran {
+	t.Setenv(operator.Variable, s.Operator)
+	return func(line string) ran { return affinity(t, "", strings.Fields("app --url "+s.URL+" "+line)...) }
+}
+
 func TestAppCommands(t *testing.T) {
 	t.Parallel()
 	store, log := config.NewMemory(), &memoryLog{}
 	var project, database, instance string
-	app := func(line string) ran {
-		t.Helper()
-		return affinityWith(t, t.Context(), "", func(tl *program) {
-			tl.open.Config = func(_ context.Context, p, d string) (admin.ConfigStore, error) {
-				project, database = p, d
-				return admin.ConfigStore{Store: store, Close: func() error { return nil }}, nil
-			}
-			tl.open.Log = func(_ context.Context, cfg admin.Bigtables) (admin.ChangeLog, error) {
-				instance = cfg.Project + "/" + cfg.Instance
-				return log, nil
-			}
-		}, strings.Fields("app --project p "+line)...)
-	}
+	app := onDeployed(t, store, func(tl *program) {
+		open := tl.open.Config
+		tl.open.Config = func(ctx context.Context, p, d string) (admin.ConfigStore, error) {
+			project, database = p, d
+			return open(ctx, p, d)
+		}
+		tl.open.Log = func(_ context.Context, cfg admin.Bigtables) (admin.ChangeLog, error) {
+			instance = cfg.Project + "/" + cfg.Instance
+			return log, nil
+		}
+	})
 
 	app("list").wants(t, cli.ExitOK, "there are no apps")
 	if instance != "" {
@@ -96,26 +113,18 @@ func TestAppCommands(t *testing.T) {
 func TestKeyAttributes(t *testing.T) {
 	t.Parallel()
 	store, sealer := config.NewMemory(), seal.New()
-	app := func(line string) ran {
-		t.Helper()
-		return affinityWith(t, t.Context(), "", func(tl *program) {
-			tl.open.Cipher = func(ctx context.Context, kmsKey string) (config.Cipher, error) {
-				if kmsKey == "" {
-					return admin.Deployed().Cipher(ctx, kmsKey)
-				}
-				return sealer, nil
+	app := onDeployed(t, store, func(tl *program) {
+		tl.open.Cipher = func(ctx context.Context, kmsKey string) (config.Cipher, error) {
+			if kmsKey == "" {
+				return admin.Deployed().Cipher(ctx, kmsKey)
 			}
-			tl.open.Config = func(context.Context, string, string) (admin.ConfigStore, error) {
-				return admin.ConfigStore{Store: store, Close: func() error { return nil }}, nil
-			}
-		}, strings.Fields("app --project p "+line)...)
-	}
+			return sealer, nil
+		}
+	})
 	keys := func(name string) (found []config.Key) {
 		t.Helper()
 		all, err := store.Keys(t.Context(), "shop")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		found = slices.DeleteFunc(all, func(k config.Key) bool { return k.Name != name })
 		slices.SortStableFunc(found, func(a, b config.Key) int { return b.CreatedAt.Compare(a.CreatedAt) })
 		return found
@@ -176,9 +185,8 @@ func TestKeyAttributes(t *testing.T) {
 // With the operator's token the commands work on an engine of this machine.
 func TestAppCommandsOnALocalEngine(t *testing.T) {
 	s := startEngine(t, stack.Options{RetentionDays: 90})
-	t.Setenv(operator.Variable, s.Operator)
 	t.Setenv("GOOGLE_CLOUD_PROJECT", "a-deployed-one") // the token decides
-	app := func(line string) ran { return affinity(t, "", strings.Fields("app --url "+s.URL+" "+line)...) }
+	app := onLocal(t, s)
 	opens := func(key string) bool {
 		r := affinity(t, "", "strategy", "get", "--url", s.URL, "--app", "shop", "--key", key)
 		return r.code == cli.ExitOK
@@ -212,9 +220,7 @@ func TestAppCommandsOnALocalEngine(t *testing.T) {
 	added := app("key add shop --acl search")
 	holds(t, s.Backends.Config, added, auth.Search)
 	hash := auth.Hash(strings.TrimSpace(added.out))
-	if err := s.Backends.Usage.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Backends.Usage.Flush(t.Context()))
 	app("key list shop").wants(t, cli.ExitOK, hash+"  search  created 20", "Z  not used",
 		auth.Hash(firstKeys(made)["admin"])+"  "+strings.Join(auth.All, ",")+"  created 20", "Z  used "+usage.DayOf(time.Now()).String())
 	app("key remove shop "+hash).wants(t, cli.ExitOK, "stops working within 5 seconds")
@@ -245,14 +251,7 @@ func TestAppCommandsOnALocalEngine(t *testing.T) {
 func TestAppLayouts(t *testing.T) {
 	t.Parallel()
 	store := config.NewMemory()
-	app := func(line string) ran {
-		t.Helper()
-		return affinityWith(t, t.Context(), "", func(tl *program) {
-			tl.open.Config = func(context.Context, string, string) (admin.ConfigStore, error) {
-				return admin.ConfigStore{Store: store, Close: func() error { return nil }}, nil
-			}
-		}, strings.Fields("app --project p "+line)...)
-	}
+	app := onDeployed(t, store, func(*program) {})
 	app("create legible --schema narrow").wants(t, cli.ExitOK, "app legible created (events count for 90 days; narrow, json)")
 	app("create small --schema narrow --encoding compact").wants(t, cli.ExitOK, "narrow, compact")
 	app("encoding small json").wants(t, cli.ExitOK, "app small: narrow, json\n")

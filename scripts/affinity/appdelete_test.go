@@ -56,20 +56,17 @@ func (q *tasks) Create(_ context.Context, t queue.Task) error { *q = append(*q, 
 func TestAppDeleteDeployed(t *testing.T) {
 	t.Parallel()
 	store, jobs, created := config.NewMemory(), documents.NewMemory(), tasks{}
-	app := func(line string) ran {
-		t.Helper()
-		return affinityWith(t, t.Context(), "", func(tl *program) {
-			tl.open.Config = func(context.Context, string, string) (admin.ConfigStore, error) {
-				return admin.ConfigStore{Store: store, Documents: jobs, Close: func() error { return nil }}, nil
+	app := onDeployed(t, store, func(tl *program) {
+		tl.open.Config = func(context.Context, string, string) (admin.ConfigStore, error) {
+			return admin.ConfigStore{Store: store, Documents: jobs, Close: func() error { return nil }}, nil
+		}
+		tl.open.Tasks = func(ctx context.Context, c taskqueue.Config) (queue.Queue, func() error, error) {
+			if c.Queue == "" {
+				return admin.Deployed().Tasks(ctx, c)
 			}
-			tl.open.Tasks = func(ctx context.Context, c taskqueue.Config) (queue.Queue, func() error, error) {
-				if c.Queue == "" {
-					return admin.Deployed().Tasks(ctx, c)
-				}
-				return &created, func() error { return nil }, nil
-			}
-		}, strings.Fields("app --project p "+line)...)
-	}
+			return &created, func() error { return nil }, nil
+		}
+	})
 	app("create shop").wants(t, cli.ExitOK)
 	app("delete shop --yes").wants(t, cli.ExitUsage, "--queue is required", "terraform output -raw tasks_queue")
 	if _, err := store.App(t.Context(), "shop"); err != nil {

@@ -17,10 +17,7 @@ import (
 // An app moves, and turns back, by commands, which say how far it is and what comes first.
 func TestAppMove(t *testing.T) {
 	s := startEngine(t, stack.Options{ConfigTTL: time.Millisecond, Life: time.Second, Regions: []string{"eu", "us"}})
-	t.Setenv(operator.Variable, s.Operator)
-	app := func(line string) ran {
-		return affinity(t, "", strings.Fields("app --url "+s.URL+" "+line)...)
-	}
+	app := onLocal(t, s)
 	app("create shop --region mars").wants(t, cli.ExitFailed, `there is no region "mars": the regions are eu, us`)
 	app("create shop --region Mars!").wants(t, cli.ExitUsage, "a region has 1 to 40 of")
 	app("create shop --region eu").wants(t, cli.ExitOK)
@@ -54,10 +51,7 @@ func TestAppMoveWithoutRegions(t *testing.T) {
 // An app moves to tables of its own and back, by commands that find them.
 func TestAppIsolate(t *testing.T) {
 	s := startEngine(t, stack.Options{ConfigTTL: time.Millisecond, Life: time.Second, Tables: []string{"big"}})
-	t.Setenv(operator.Variable, s.Operator)
-	app := func(line string) ran {
-		return affinity(t, "", strings.Fields("app --url "+s.URL+" "+line)...)
-	}
+	app := onLocal(t, s)
 	app("isolate demo --common").wants(t, cli.ExitFailed, "App demo is not isolated: it is in the common tables of region main")
 	app("isolate demo --tables huge").wants(t, cli.ExitFailed, `Region main has no set of tables "huge": there are big`)
 	app("isolate nowhere").wants(t, cli.ExitFailed, "there is no such app")

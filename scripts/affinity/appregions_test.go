@@ -74,9 +74,7 @@ func (w *worker) run(t *testing.T) {
 		if errors.Is(err, errDied) {
 			return // and the queue loses the task
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 }
 
@@ -115,9 +113,7 @@ func TestAppMoveDeployed(t *testing.T) {
 		at := named.Place(a)
 		return store.Place{Read: at.Read, Write: at.Write}, err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ends := &dying{Store: apps}
 	w.moves = move.New(job.Runner{
 		Settings: job.Settings{ShardUsers: 7, Budget: time.Minute, Attempts: 8}, Jobs: job.Detailed(job.In(jobs, move.Collection), rows.Jobs, move.Collection),
@@ -157,9 +153,7 @@ func TestAppMoveDeployed(t *testing.T) {
 	app("region old"+regions).wants(t, cli.ExitOK, "app old is in region us\n")
 	for _, id := range []string{"old", "shop"} {
 		names, err := store.TableNames()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, table := range names {
 			if left, err := eu.Rows.FindRows(t.Context(), store.AppRows{App: id, Table: table}, 1); err != nil || len(left) > 0 {
 				t.Errorf("eu has rows of app %s in %s: %q (%v)", id, table, left, err)

@@ -38,9 +38,7 @@ func newShopFiles(t *testing.T) shopFiles {
 		}
 	}
 	packed := filepath.Join(t.TempDir(), "events.ndjson.gz")
-	if err := os.WriteFile(packed, []byte(zipped(t, strings.Join(events, "\n"))), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(packed, []byte(zipped(t, strings.Join(events, "\n"))), 0o600))
 	return shopFiles{
 		objects:  file(t, "objects.ndjson", objects...),
 		events:   packed,
@@ -84,9 +82,7 @@ func TestBacktestJSON(t *testing.T) {
 	var got api.Backtest
 	decoder := json.NewDecoder(strings.NewReader(r.out))
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&got); err != nil {
-		t.Fatal(err)
-	}
+	must(t, decoder.Decode(&got))
 	var names []string
 	for _, n := range got.Results {
 		names = append(names, n.Name)
@@ -103,9 +99,7 @@ func TestBacktestJSON(t *testing.T) {
 		t.Errorf("%d cases, %d candidates, at %d; want 12, 20, 5", got.Cases, got.Candidates, got.At)
 	}
 	svg, err := os.ReadFile(plot)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for decoder := xml.NewDecoder(strings.NewReader(string(svg))); ; {
 		if _, err := decoder.Token(); errors.Is(err, io.EOF) {
 			break
@@ -243,9 +237,7 @@ func TestBacktestRealData(t *testing.T) {
 				"--json", realdata.Path(t, name, realdata.EventsFile))
 			r.wants(t, 0)
 			var got api.Backtest
-			if err := json.Unmarshal([]byte(r.out), &got); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal([]byte(r.out), &got))
 			popularity, ranked := got.Results[1].NDCG, got.Results[4].NDCG
 			if ratio := ranked / popularity; math.IsNaN(ratio) || ratio < want {
 				t.Errorf("nDCG %g, %.2f times that of popularity; want %g times", ranked, ratio, want)

@@ -23,9 +23,7 @@ func TestBenchInCheckout(t *testing.T) {
 func TestBenchOnPath(t *testing.T) {
 	dir := t.TempDir()
 	script := "#!/bin/sh\necho \"got $*\"\ncat\nexit 7\n"
-	if err := os.WriteFile(filepath.Join(dir, "affinity-bench"), []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "affinity-bench"), []byte(script), 0o700))
 	t.Chdir(dir)
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	r := affinity(t, "input", "bench", "read", "--json", "--url", "x")

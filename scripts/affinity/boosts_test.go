@@ -30,9 +30,7 @@ func TestBoostsCommand(t *testing.T) {
 	if _, err := post(t.Context(), s, "/1/events", map[string]any{"events": []any{event}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Idle(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Idle(t.Context()))
 	boosts := func(more ...string) []string { return append([]string{"boosts", "ann", "--url", s.URL}, more...) }
 	affinity(t, "", boosts("--engine", "typesense")...).wants(t, cli.ExitOK, "ann  typesense eval  strategy version 1  impact 50\n  1.000  color:Red\n",
 		"left out\n", "brand:Ac`me", `"sort_by": "_text_match(buckets:20):desc,_eval(`, "# a search with it: replace SEARCH_HOST, SEARCH_KEY, COLLECTION, title and SEARCH WORDS\n"+
@@ -94,9 +92,7 @@ func TestBoostsPrintASafeCommand(t *testing.T) {
 			for _, mode := range boost.Modes(engine) {
 				request := boost.Request{Engine: engine, Mode: mode, Impact: 100, Limit: 20, Affinities: hostile, Spoken: func(string, string) bool { return true }}
 				rendered, err := boost.Render(request)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				if len(rendered.Query) == 0 {
 					t.Fatalf("%s %s renders nothing", engine, mode)
 				}
@@ -110,9 +106,7 @@ func runsAs(t *testing.T, shell, engine, mode string, rendered boost.Answer) {
 	t.Helper()
 	answer, err := json.Marshal(map[string]any{"userToken": "ann", "engine": engine, "mode": mode, "strategyVersion": 1, "asOf": "2026-11-20T12:00:00.000Z",
 		"impact": 100, "affinities": rendered.Affinities, "query": rendered.Query, "dropped": rendered.Dropped})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r := affinity(t, "", "boosts", "ann", "--engine", engine, "--mode", mode, "--url", fixedAnswer(t, 200, string(answer)))
 	r.wants(t, cli.ExitOK)
 	if i := strings.IndexFunc(r.out, func(c rune) bool { return c == 0x1b || c == 0x202e || c == 0x2028 || c == 0 }); i >= 0 {
@@ -130,9 +124,7 @@ func runsAs(t *testing.T, shell, engine, mode string, rendered boost.Answer) {
 	}
 	dir := t.TempDir()
 	fake := "#!/bin/sh\nprintf '%s\\n' \"$@\" > argv\ncat > body\n"
-	if err := os.WriteFile(filepath.Join(dir, "curl"), []byte(fake), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "curl"), []byte(fake), 0o700))
 	cmd := exec.CommandContext(t.Context(), shell)
 	cmd.Dir, cmd.Env, cmd.Stdin = dir, []string{"PATH=" + dir + ":/usr/bin:/bin", "HOME=/nowhere"}, strings.NewReader("#"+command)
 	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
@@ -147,21 +139,15 @@ func runsAs(t *testing.T, shell, engine, mode string, rendered boost.Answer) {
 		t.Errorf("%s %s: arguments %q, %v", engine, mode, args, err)
 	}
 	body, err := os.ReadFile(filepath.Join(dir, "body"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var sent any
 	if err := json.Unmarshal(body, &sent); err != nil {
 		t.Fatalf("%s %s: %v: %s", engine, mode, err, body)
 	}
 	text, err := json.Marshal(rendered.Query)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var query any
-	if err := json.Unmarshal(text, &query); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(text, &query))
 	sends(t, engine+" "+mode, sent, query)
 }
 

@@ -19,9 +19,7 @@ func TestCompletionOfValues(t *testing.T) {
 	run("strategy", "set", strategy, "--url", s.URL).wants(t, cli.ExitOK)
 	run("events", "send", "ann", "--filter", "color:Red", "--index", "i", "--url", s.URL).wants(t, cli.ExitOK)
 	run("events", "send", "bob", "--filter", "color:Red", "--index", "i", "--url", s.URL).wants(t, cli.ExitOK)
-	if err := s.Idle(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Idle(t.Context()))
 	if r := run("__complete", "--url", s.URL, "user", "delete", "b"); r.out != "bob\n:4\n" {
 		t.Errorf("user delete b completes %q, want bob", r.out)
 	}

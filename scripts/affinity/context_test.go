@@ -66,9 +66,7 @@ func testContexts(t *testing.T, where string) {
 	if held := string(text); err != nil || (where == "file") != strings.Contains(held, stack.DemoKey) {
 		t.Errorf("the file holds %s, %v", held, err)
 	}
-	if err := os.WriteFile(filepath.Join(folder, "contexts.json"), []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(folder, "contexts.json"), []byte("{"), 0o600))
 	t.Setenv(command.URLVariable, "")
 	run("events", "refused").wants(t, cli.ExitFailed, "read the contexts in ")
 	run("version").wants(t, cli.ExitOK)

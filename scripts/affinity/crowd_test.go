@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/local/stack"
 )
@@ -31,13 +29,7 @@ func TestCrowdCommands(t *testing.T) {
 	counting := crowdJSON(crowdBuildJSON("manual-1", "running", 10, 5, ""))
 	merging := crowdJSON(crowdBuildJSON("manual-1", "running", 10, 10, ""))
 	done := crowdJSON(crowdBuildJSON("manual-1", "done", 10, 10, `,"finishedAt":"2026-11-21T10:00:01.500Z"`))
-	for name, c := range map[string]struct {
-		args     string
-		answers  []string
-		code     int
-		wants    []string
-		requests []string // none: not looked at
-	}{
+	for name, c := range map[string]jobTest{
 		"to its end": {"build", []string{planning, crowdJSON(planning), counting, merging, done}, cli.ExitOK,
 			[]string{"build manual-1 is under way", "waiting to begin", "running, 5 of 10 users",
 				"900 events of 7 users: statistics of shoes, hats in 1.5 s\n"},
@@ -67,17 +59,7 @@ func TestCrowdCommands(t *testing.T) {
 		"status as JSON": {"status --json", []string{crowdJSON()}, cli.ExitOK, []string{`"generations"`}, nil},
 		"no statistics":  {"status", []string{`{"generations":[],"builds":[]}`}, cli.ExitOK, []string{"the app has no crowd statistics: `affinity crowd build` builds them"}, nil},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			url, requests := recomputeEngine(t, "", c.answers...)
-			args := append([]string{"crowd"}, strings.Fields(c.args)...)
-			affinity(t, "", append(args, "--url", url)...).wants(t, c.code, c.wants...)
-			if c.requests != nil {
-				if diff := cmp.Diff(c.requests, *requests); diff != "" {
-					t.Errorf("requests (-want +got):\n%s", diff)
-				}
-			}
-		})
+		t.Run(name, func(t *testing.T) { c.run(t, "", strings.Fields("crowd "+c.args)...) })
 	}
 }
 

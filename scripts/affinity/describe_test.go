@@ -13,9 +13,7 @@ import (
 
 func TestSchemaDescribe(t *testing.T) {
 	tables, err := store.Tables()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	shown := affinity(t, "", "schema", "describe")
 	if shown.code != cli.ExitOK || shown.err != "" {
 		t.Fatalf("exit %d: %s", shown.code, shown.err)

@@ -29,9 +29,7 @@ import (
 func dumpOf(t *testing.T, path string) []string {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var lines []string
 	for line := range strings.Lines(string(text)) {
 		if !strings.HasPrefix(line, `{"exportedApp":`) && !strings.HasPrefix(line, `{"exportNext":`) {
@@ -47,9 +45,7 @@ func fill(t *testing.T, c *client.Client) {
 	t.Helper()
 	must := func(_ any, err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	ctx := t.Context()
 	must(nil, c.Strategies().SetJSON(ctx, []byte(`{"eventsScoring":[{"eventName":"Seen","eventType":"view","score":50},{"eventName":"Bought","eventType":"conversion","score":90}],`+
@@ -125,14 +121,10 @@ func TestDumpAndRestore(t *testing.T) {
 		t.Errorf("a conversion of a user who has opted out of them: %+v, %v", answer, err)
 	}
 	whole, err := os.ReadFile(first)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	end := bytes.LastIndex(whole, []byte(`{"exportNext":`))
 	for _, cut := range []int{10, len(whole) / 3, end + 5, end - 1, len(whole) - 5} {
-		if err := os.WriteFile(second, whole[:cut], 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(second, whole[:cut], 0o600))
 		affinity(t, "", "restore", "--url", to.URL, second).wants(t, cli.ExitFailed)
 		affinity(t, "", "dump", "--url", from.URL, "--out", second).wants(t, cli.ExitOK, "complete: 3 objects and 5143 events")
 		if got := dumpOf(t, second); !slices.Equal(got, want) {
@@ -146,9 +138,7 @@ func TestDumpAndRestore(t *testing.T) {
 func clientOf(t *testing.T, url string) *client.Client {
 	t.Helper()
 	c, err := client.New(client.Config{URL: url, App: "demo", Key: "demokey"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 
@@ -216,9 +206,7 @@ func TestInterruptedRestore(t *testing.T) {
 	text.WriteString(`{"exportEnd":{"events":17000,"faults":0}}` + "\n")
 	path := file(t, "dump.ndjson", text.String())
 	target, err := url.Parse(s.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	through := httputil.NewSingleHostReverseProxy(target)
 	through.ErrorLog = log.New(io.Discard, "", 0) // of requests that the command gives up
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

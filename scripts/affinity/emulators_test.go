@@ -69,9 +69,7 @@ func TestKilledOnTheOfficialEmulators(t *testing.T) {
 		sending.Wait()
 		engine = startProcess(t, environment)
 		for _, e := range refused {
-			if err := sendSeen(t.Context(), engine.stack(), e); err != nil {
-				t.Fatal(err)
-			}
+			must(t, sendSeen(t.Context(), engine.stack(), e))
 		}
 		t.Logf("round %d: killed, %d of %d events sent again", round, len(refused), users*perRound)
 	}
@@ -117,12 +115,8 @@ func startProcess(t *testing.T, environment []string, args ...string) *process {
 	p := &process{cmd: exec.Command(os.Args[0], append([]string{"up", "--addr", "127.0.0.1:0"}, args...)...)}
 	p.cmd.Env, p.cmd.Stderr = environment, os.Stderr
 	out, err := p.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, p.cmd.Start())
 	t.Cleanup(func() { _ = p.cmd.Process.Kill() })
 	scanner := bufio.NewScanner(out)
 	for scanner.Scan() {
@@ -138,9 +132,7 @@ func startProcess(t *testing.T, environment []string, args ...string) *process {
 // kill ends the process without a shutdown.
 func (p *process) kill(t *testing.T) {
 	t.Helper()
-	if err := p.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.cmd.Process.Kill())
 	_ = p.cmd.Wait() // the error is that it was killed
 }
 

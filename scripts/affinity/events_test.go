@@ -14,9 +14,7 @@ func TestEventsCommands(t *testing.T) {
 	run := func(args ...string) ran { return affinity(t, "", append(args, "--url", s.URL)...) }
 	run("events", "refused").wants(t, cli.ExitOK, "no event was refused in the last ")
 	run("events", "send", "ann", "--name", "Seen", "--filter", "color:Red", "--filter", "brand:Nike").wants(t, cli.ExitOK, "the event is accepted: `affinity profile ann`")
-	if err := s.Idle(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Idle(t.Context()))
 	run("export", "ann").wants(t, cli.ExitOK, `["color","Red",1]`, `["brand","Nike",1]`, `"eventName":"Seen"`)
 	run("events", "send", "ann").wants(t, cli.ExitUsage, "give --object or --filter")
 	run("events", "send", "ann", "--filter", "a:b", "--object", "c").wants(t, cli.ExitUsage, "not both")

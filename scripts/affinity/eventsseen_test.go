@@ -19,12 +19,8 @@ func TestSeenAndRecentCommands(t *testing.T) {
 	run("user", "recent").wants(t, cli.ExitOK, "no event arrived in the last 15 minutes")
 	run("events", "send", "ann", "--name", "Seen", "--filter", "color:Red", "--filter", "brand:Nike").wants(t, cli.ExitOK)
 	run("events", "send", "bob", "--name", "Seen", "--type", "click", "--object", "shoe-1").wants(t, cli.ExitOK)
-	if err := s.Idle(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Backends.Usage.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Idle(t.Context()))
+	must(t, s.Backends.Usage.Flush(t.Context()))
 	run("events", "seen", "--days", "1").wants(t, cli.ExitOK, "EVENTS  TYPE   NAME\n1       click  Seen\n1       view   Seen\n", "EVENTS  FACET\n1       brand\n1       color\n")
 	run("events", "seen", "-o", "csv").wants(t, cli.ExitOK, "eventType,eventName,count\nclick,Seen,1\n")
 	run("events", "seen", "--json").wants(t, cli.ExitOK, `"facets":[{"facet":"brand","count":1}`)
@@ -54,9 +50,7 @@ func TestFollowEvents(t *testing.T) {
 		affinity(t, "", "events", "send", user, "--filter", "a:b", "--url", s.URL).wants(t, cli.ExitOK)
 	}
 	send("ann")
-	if err := s.Idle(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Idle(t.Context()))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var seen output

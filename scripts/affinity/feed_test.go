@@ -28,15 +28,11 @@ func TestFeedCommands(t *testing.T) {
 		"--diversity-facet", "a", "--max-per-value", "2").wants(t, cli.ExitOK, "feed news, version 1: the objects of index posts by at, at most 30 days old, with a:b or a:c and d:e\n")
 	for { // the job waits until every function knows the attribute
 		unfinished, err := s.Backends.DateRows.Jobs.Unfinished(t.Context(), "demo")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if len(unfinished) == 0 {
 			break
 		}
-		if err := s.Idle(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Idle(t.Context()))
 		time.Sleep(5 * time.Millisecond)
 	}
 	feed("show", "news").wants(t, cli.ExitOK, "feed news, version 1", "which lists the objects by date, is done: 2 objects read, 1 without a readable date\n")

@@ -63,9 +63,7 @@ func runGuide(t *testing.T, path, url string) {
 		}
 	}
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	steps := stepsOf(string(text))
 	if len(steps) == 0 {
 		t.Fatalf("%s has no commands", path)
@@ -85,9 +83,7 @@ func runGuide(t *testing.T, path, url string) {
 		page = append(page, s.text(got)...)
 	}
 	if *rewrite {
-		if err := os.WriteFile(path, append(page, text...), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, append(page, text...), 0o600))
 	}
 }
 
@@ -135,33 +131,21 @@ func startShell(t *testing.T, port string) *guide {
 	home := t.TempDir()
 	bin, work := filepath.Join(home, "bin"), filepath.Join(home, "work")
 	for _, dir := range []string{bin, work} {
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Mkdir(dir, 0o700))
 	}
 	self, err := filepath.Abs(os.Args[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	script := fmt.Sprintf("#!/bin/sh\ncase $1 in up|demo) set -- \"$@\" --addr 127.0.0.1:%s ;; esac\nexport %s=1\nexec %s \"$@\"\n", port, asTool, self)
-	if err := os.WriteFile(filepath.Join(bin, "affinity"), []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(bin, "affinity"), []byte(script), 0o700))
 	in, stdin, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	out, stdout, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	g := &guide{t: t, port: port, in: stdin, lines: make(chan string, 1000), shell: exec.Command("bash", "--norc", "-O", "expand_aliases")}
 	g.shell.Stdin, g.shell.Stdout, g.shell.Stderr, g.shell.Dir = in, stdout, stdout, work
 	g.shell.Env = []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + home, "TZ=UTC", "LC_ALL=C.UTF-8", "TMPDIR=" + os.TempDir(), command.URLVariable + "=http://127.0.0.1:" + port, "ALGOLIA_URL=" + os.Getenv("ALGOLIA_URL")}
 	g.shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := g.shell.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, g.shell.Start())
 	_ = in.Close()
 	_ = stdout.Close()
 	t.Cleanup(func() {
@@ -181,13 +165,9 @@ func startShell(t *testing.T, port string) *guide {
 func freePort(t *testing.T) string {
 	t.Helper()
 	address, err := ports.Free()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, port, err := net.SplitHostPort(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return port
 }
 

@@ -29,9 +29,7 @@ func startArchiving(t *testing.T, folder string) *stack.Stack {
 	t.Helper()
 	s, err := stack.Start(t.Context(), stack.Options{Apps: []stack.App{{ID: "demo", Key: "demokey"}}, RetentionDays: 90,
 		Archive: folder, ConfigTTL: time.Millisecond, Limits: limit.Numbers{EventsPerSecond: limit.Max, ReadsPerSecond: limit.Max, UserEventsPerDay: limit.Max}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s
 }
 
@@ -39,18 +37,14 @@ func startArchiving(t *testing.T, folder string) *stack.Stack {
 func stop(t *testing.T, s *stack.Stack) {
 	t.Helper()
 	settle(t, s)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
 }
 
 func settle(t *testing.T, s *stack.Stack) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	if err := s.Idle(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Idle(ctx))
 }
 
 // rawPost posts a body as it is.
@@ -64,15 +58,11 @@ func rawPost(t *testing.T, s *stack.Stack, path, body string) {
 func ask(t *testing.T, s *stack.Stack, method, path, body string) (int, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	req.Header.Set("X-Algolia-Application-Id", "demo")
 	req.Header.Set("X-Algolia-API-Key", "demokey")
 	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer res.Body.Close()
 	var answer bytes.Buffer
 	if _, err := answer.ReadFrom(res.Body); err != nil {
@@ -86,9 +76,7 @@ func ask(t *testing.T, s *stack.Stack, method, path, body string) (int, string) 
 func logOf(t *testing.T, s *stack.Stack, users ...string) (rows []string) {
 	t.Helper()
 	c, err := client.New(client.Config{URL: s.URL, App: "demo", Key: "demokey", Retry: client.NoRetry})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, user := range users {
 		var text bytes.Buffer
 		if _, err := c.Export(t.Context(), user, &text); err != nil {
@@ -132,9 +120,7 @@ func TestArchiveRestoresTheLog(t *testing.T) {
 		m := bus.Message{App: "demo", ReceivedAt: now - 1000, Request: 1<<63 + uint64(i),
 			Body: fmt.Appendf(nil, `{"events":[{%s,"userToken":"eve","objectIDs":["1"]},{%s,"userToken":"eve","objectIDs":["unknown"],"timestamp":%d}]}`, head, head, now-7000-int64(i))}
 		change(&m)
-		if err := s.Backends.Bus.Publish(t.Context(), m); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Backends.Bus.Publish(t.Context(), m))
 	}
 	settle(t, s)
 	rawPost(t, s, "/1/indexes/shoes/batch", `{"requests":[{"action":"addObject","body":{"objectID":"late","color":"Blue"}}]}`)
@@ -210,18 +196,14 @@ func TestBrokenArchiveIsNamedByLine(t *testing.T) {
 		m := bus.Message{App: "demo", ReceivedAt: time.Now().UnixMilli(), Request: 7, Resolved: true,
 			Body: fmt.Appendf(nil, `{"events":[{"eventType":"view","eventName":"Seen","index":"i","userToken":%q,"filters":["color:Red"]}]}`, user)}
 		data, err := m.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return string(data) + "\n"
 	}
 	torn := message("torn")
 	folder := t.TempDir()
 	put := func(name, text string) string {
 		path := filepath.Join(folder, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	first := put("1.ndjson", message("ann")+"no JSON\n\n"+message("bob")+torn[:len(torn)-40])

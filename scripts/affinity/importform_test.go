@@ -85,9 +85,7 @@ func TestTimeFormsAreShown(t *testing.T) {
 	help := affinity(t, "", "import", "--help")
 	help.wants(t, cli.ExitOK, "A time without a zone is UTC")
 	page, err := os.ReadFile("../../functions/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	table := "| form | such as |\n|---|---|\n"
 	for _, form := range event.TimeForms {
 		table += "| " + form.Form + " | `" + strings.Join(form.Examples, "`, `") + "` |\n"

@@ -73,9 +73,7 @@ func settleBands(t *testing.T, s *stack.Stack) {
 	defer poll.Stop()
 	for {
 		jobs, err := s.Backends.Reenrich.Jobs.Unfinished(t.Context(), "demo")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if len(jobs) == 0 {
 			break
 		}

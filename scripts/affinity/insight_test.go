@@ -39,9 +39,7 @@ func TestInsightCommands(t *testing.T) {
 	if _, err := post(t.Context(), s, "/1/events", map[string]any{"events": events}); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Idle(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Idle(t.Context()))
 
 	affinity(t, "", "explain", "bob", "--url", s.URL).wants(t, cli.ExitOK,
 		"bob  strategy version 1  retention 90 days", `- 1 of 2 events is of types and names that the strategy does not score: view "Product Seen" (1)`,

@@ -46,16 +46,12 @@ func TestKilledWithData(t *testing.T) {
 		p := startProcess(t, environment, "--data", data)
 		t.Logf("ready after %v", time.Since(began).Round(time.Millisecond))
 		c, err := client.New(client.Config{URL: p.url, App: "demo", Key: stack.DemoKey, Retry: client.NoRetry})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return p, c
 	}
 	engine, c := start()
 	acked := &acknowledged{now: time.Now().UnixMilli(), sent: map[string]int{}, in: map[string]map[string]bool{}, objects: map[string]bool{}}
-	if err := c.Strategies().SetJSON(t.Context(), acked.strategy(1), client.SetOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Strategies().SetJSON(t.Context(), acked.strategy(1), client.SetOptions{}))
 	for range kills {
 		moment := time.Duration(20+random.IntN(1200)) * time.Millisecond
 		ctx, stop := context.WithCancel(t.Context())

@@ -36,20 +36,14 @@ func TestKilledWhileMoving(t *testing.T) {
 	start := func() (*process, *client.Client, *operator.Client) {
 		p := startProcess(t, environment, "--data", data, "--regions", "eu,us", "--request-limit", "2s")
 		c, err := client.New(client.Config{URL: p.url, App: "demo", Key: stack.DemoKey, Retry: client.NoRetry})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		moves, err := operator.NewClient(p.url, token)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return p, c, moves
 	}
 	engine, c, moves := start()
 	acked := &acknowledged{now: time.Now().UnixMilli(), pause: 100 * time.Millisecond, sent: map[string]int{}, in: map[string]map[string]bool{}, objects: map[string]bool{}}
-	if err := c.Strategies().SetJSON(t.Context(), acked.strategy(1), client.SetOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Strategies().SetJSON(t.Context(), acked.strategy(1), client.SetOptions{}))
 	to, done, phases := "us", 0, map[string]int{}
 	for killed := 0; killed < kills || done == 0; {
 		status, err := moves.Moving(t.Context(), "demo")
@@ -60,9 +54,7 @@ func TestKilledWhileMoving(t *testing.T) {
 			}
 			_, err = moves.Move(t.Context(), "demo", to)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		ctx, stop := context.WithCancel(t.Context())
 		var load sync.WaitGroup
 		for w := range killWorkers {

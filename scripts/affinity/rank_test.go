@@ -28,9 +28,7 @@ func TestRankCommand(t *testing.T) {
 	if _, err := post(t.Context(), s, "/1/events", map[string]any{"events": []any{event}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Idle(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Idle(t.Context()))
 	rank := func(more ...string) []string {
 		return append([]string{"rank", "--url", s.URL, "--user", "ann", "--index", "i"}, more...)
 	}

@@ -52,6 +52,28 @@ func recomputeEngine(t *testing.T, list string, answers ...string) (url string, 
 	return server.URL, requests
 }
 
+// jobTest is a command about jobs, what the engine answers, and its outcome.
+type jobTest struct {
+	args     string
+	answers  []string
+	code     int
+	wants    []string
+	requests []string // none: not looked at
+}
+
+// run runs the command with args, on an engine with these recomputes.
+func (c jobTest) run(t *testing.T, recomputes string, args ...string) {
+	t.Helper()
+	t.Parallel()
+	url, requests := recomputeEngine(t, recomputes, c.answers...)
+	affinity(t, "", append(args, "--url", url)...).wants(t, c.code, c.wants...)
+	if c.requests != nil {
+		if diff := cmp.Diff(c.requests, *requests); diff != "" {
+			t.Errorf("requests (-want +got):\n%s", diff)
+		}
+	}
+}
+
 func TestRecomputeCommands(t *testing.T) {
 	newest := recomputeJSON("strategy-3", "running", 10, 5, "")
 	done := recomputeJSON("strategy-3", "done", 10, 10, `,"finishedAt":"2026-11-21T10:00:12.500Z"`)
@@ -120,15 +142,7 @@ func TestRecomputeCommands(t *testing.T) {
 		"start with one": {"start a", "", nil, cli.ExitUsage, []string{"unknown command"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			url, requests := recomputeEngine(t, c.list, c.answers...)
-			args := append([]string{"recompute"}, strings.Fields(c.args)...)
-			affinity(t, "", append(args, "--url", url)...).wants(t, c.code, c.wants...)
-			if c.requests != nil {
-				if diff := cmp.Diff(c.requests, *requests); diff != "" {
-					t.Errorf("requests (-want +got):\n%s", diff)
-				}
-			}
+			jobTest{c.args, c.answers, c.code, c.wants, c.requests}.run(t, c.list, strings.Fields("recompute "+c.args)...)
 		})
 	}
 }
@@ -137,13 +151,9 @@ func TestRecomputeCommands(t *testing.T) {
 func TestRecomputeOnAnEngine(t *testing.T) {
 	s := startEngine(t, stack.Options{ConfigTTL: time.Millisecond})
 	for i := range 3 {
-		if err := sendSeen(t.Context(), s, realEvent{"view", "Seen", fmt.Sprint("u", i), s.Backends.Now().UnixMilli() - 1000, "i", nil}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, sendSeen(t.Context(), s, realEvent{"view", "Seen", fmt.Sprint("u", i), s.Backends.Now().UnixMilli() - 1000, "i", nil}))
 	}
-	if err := s.Idle(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Idle(t.Context()))
 	strategy := file(t, "strategy.json", `{"eventsScoring":[{"eventName":"Seen","eventType":"view","score":1}],
 		"facetsScoring":[{"facetName":"color","score":1}],"personalizationImpact":50}`)
 	affinity(t, "", "strategy", "set", strategy, "--url", s.URL).wants(t, cli.ExitOK)

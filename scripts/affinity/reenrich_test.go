@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/event"
@@ -29,13 +27,7 @@ func TestReenrichCommands(t *testing.T) {
 	const start, get = `POST /1/reenrich {"dryRun":false}`, "GET /1/reenrich/reenrich-1"
 	planning, running := reenrichJSON("planning", false, 0, 0, ""), reenrichJSON("running", false, 10, 5, "")
 	done := reenrichJSON("done", false, 10, 10, "")
-	for name, c := range map[string]struct {
-		args     string
-		answers  []string
-		code     int
-		wants    []string
-		requests []string // none: not looked at
-	}{
+	for name, c := range map[string]jobTest{
 		"to its end": {"", []string{planning, planning, running, done}, cli.ExitOK,
 			[]string{"re-enrichment reenrich-1 is under way", "waiting to begin", "running, 5 of 10 users",
 				"900 events read, 50 with unknown objects: 30 resolved now, 20 still unknown\n"},
@@ -59,17 +51,7 @@ func TestReenrichCommands(t *testing.T) {
 		"cancel nothing":        {"cancel", nil, cli.ExitUsage, []string{"ID is missing: affinity reenrich cancel ID"}, nil},
 		"with an argument":      {"x", nil, cli.ExitUsage, []string{"unknown command"}, nil},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			url, requests := recomputeEngine(t, "", c.answers...)
-			args := append([]string{"reenrich"}, strings.Fields(c.args)...)
-			affinity(t, "", append(args, "--url", url)...).wants(t, c.code, c.wants...)
-			if c.requests != nil {
-				if diff := cmp.Diff(c.requests, *requests); diff != "" {
-					t.Errorf("requests (-want +got):\n%s", diff)
-				}
-			}
-		})
+		t.Run(name, func(t *testing.T) { c.run(t, "", strings.Fields("reenrich "+c.args)...) })
 	}
 }
 
@@ -89,9 +71,7 @@ func TestReenrichOnAnEngine(t *testing.T) {
 	affinity(t, "", "import", "--index", "i", "--objects", objects, nothing, "--url", s.URL).wants(t, cli.ExitOK)
 	affinity(t, "", "reenrich", "--dry-run", "--url", s.URL).wants(t, cli.ExitOK, "2 with unknown objects: 2 would be resolved now, 0 still unknown\n")
 	affinity(t, "", "reenrich", "--url", s.URL).wants(t, cli.ExitOK, "2 with unknown objects: 2 resolved now, 0 still unknown\n")
-	if err := s.Idle(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Idle(t.Context()))
 	want := []realProfile{{"u", now - 1000, map[string]map[string]float64{"color": {"Red": 1}}}, {"v", now - 1000, map[string]map[string]float64{"color": {"Red": 1}}}}
 	compare(t, s, want)
 	affinity(t, "", "reenrich", "--url", s.URL).wants(t, cli.ExitOK, "2 with unknown objects: 0 resolved now, 2 still unknown\n")
@@ -101,18 +81,14 @@ func TestReenrichOnAnEngine(t *testing.T) {
 	compare(t, s, want)
 
 	damaged := store.LogEvent{User: "u", Time: now - 2000, ID: "damaged", Type: event.View, Name: "Seen", Original: []byte("{")}
-	if err := s.Backends.Store.Events.Log("demo", layoutOf(t, s.Backends.Config)).Append(t.Context(), []store.LogEvent{damaged}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Backends.Store.Events.Log("demo", layoutOf(t, s.Backends.Config)).Append(t.Context(), []store.LogEvent{damaged}))
 	affinity(t, "", "reenrich", "--url", s.URL).wants(t, cli.ExitFailed, "demo,u,", ",damaged: ", "cannot be read and were left out: 1")
 }
 
 func layoutOf(t *testing.T, apps config.Store) schema.Layout {
 	t.Helper()
 	app, err := apps.App(t.Context(), "demo")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return app.Log
 }
 
@@ -121,25 +97,17 @@ func layoutOf(t *testing.T, apps config.Store) schema.Layout {
 func replayReenriched(t *testing.T, s *stack.Stack, seen string, now int64) {
 	t.Helper()
 	e, err := event.Decode([]byte(seen), event.Rules{Now: time.UnixMilli(now)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	m, err := bus.NewReenriched("demo", time.UnixMilli(now), []bus.Logged{{User: "u", Time: e.Time, ID: e.ID(), ReceivedAt: now, Event: e}},
 		bus.Resolution{Objects: bus.Objects{"i": {"1": {{"color", "Red"}}, "2": {{"color", "Blue"}}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var push bus.Push
 	if push.Message.Data, err = m.Encode(); err != nil {
 		t.Fatal(err)
 	}
 	push.Message.MessageID = "7"
-	if err := s.Backends.Bus.Bury(t.Context(), push, "a backend was away"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Backends.Bus.Bury(t.Context(), push, "a backend was away"))
 	t.Setenv(operator.Variable, s.Operator)
 	affinity(t, "", "replay", "--url", s.URL).wants(t, cli.ExitOK, "a backend was away")
-	if err := s.Idle(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Idle(t.Context()))
 }

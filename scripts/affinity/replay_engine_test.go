@@ -22,27 +22,19 @@ func TestReplayOnAnEngine(t *testing.T) {
 	for i, age := range []int64{1000, 2000} {
 		e := realEvent{"view", "Seen", "u", now - age, "i", nil}
 		if i == 0 {
-			if err := sendSeen(t.Context(), s, e); err != nil {
-				t.Fatal(err)
-			}
+			must(t, sendSeen(t.Context(), s, e))
 		}
 		m := bus.Message{App: "demo", ReceivedAt: now, Resolved: true, Body: fmt.Appendf(nil,
 			`{"events":[{"eventType":"view","eventName":"Seen","userToken":"u","timestamp":%d,"index":"i","filters":["color:Red"]}]}`, e.Timestamp)}
 		data, err := m.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var push bus.Push
 		push.Message.Data, push.Message.MessageID = data, fmt.Sprint("m", i)
-		if err := s.Backends.Bus.Bury(t.Context(), push, "a backend was away"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Backends.Bus.Bury(t.Context(), push, "a backend was away"))
 	}
 	affinity(t, "", "replay", "--dry-run", "--url", s.URL).wants(t, cli.ExitOK, "a backend was away")
 	affinity(t, "", "replay", "--url", s.URL).wants(t, cli.ExitOK, "a backend was away")
-	if err := s.Idle(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Idle(t.Context()))
 	compare(t, s, []realProfile{{"u", now - 1000, map[string]map[string]float64{"color": {"Red": 2}}}})
 	affinity(t, "", "replay", "--url", s.URL).wants(t, cli.ExitOK, "no dead letters")
 }

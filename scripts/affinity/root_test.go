@@ -21,14 +21,10 @@ func TestThemesImportNoOtherTheme(t *testing.T) {
 		t.Fatalf("%d files (%v)", len(files), err)
 	}
 	shared, err := filepath.Glob("command/*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, file := range append(files, shared...) {
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, i := range parsed.Imports {
 			if strings.Contains(i.Path.Value, "/scripts/affinity/command/") {
 				t.Errorf("%s imports %s", file, i.Path.Value)

@@ -32,9 +32,7 @@ func startNarrow(t *testing.T, ttl time.Duration) *stack.Stack {
 	s, err := stack.Start(t.Context(), stack.Options{
 		Apps: []stack.App{{ID: "demo", Key: "demokey"}}, RetentionDays: 90, Layout: schema.Of(schema.Narrow), ConfigTTL: ttl,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -63,9 +61,7 @@ func served(t *testing.T, s *stack.Stack) map[string][]api.Affinity {
 		r := affinity(t, "", "profile", user, "--json", "--url", s.URL)
 		r.wants(t, cli.ExitOK)
 		var p api.Profile
-		if err := json.Unmarshal([]byte(r.out), &p); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(r.out), &p))
 		all[user] = p.Affinities
 	}
 	return all
@@ -156,9 +152,7 @@ func TestSchemaDamagedRow(t *testing.T) {
 	at := s.Backends.Now().Add(-48 * time.Hour).UnixMilli()
 	// A row without a known column, whose original event is truncated.
 	broken := []store.LogEvent{{User: "u1", Time: at, ID: "broken", Type: "m", Name: "z", Original: []byte(`{"event":{`)}}
-	if err := log.Append(t.Context(), broken); err != nil {
-		t.Fatal(err)
-	}
+	must(t, log.Append(t.Context(), broken))
 	key := fmt.Sprintf("demo,u1,%s,broken", time.UnixMilli(at).UTC().Format("2006-01-02T15:04:05.000Z"))
 	for _, c := range []schemaStepTest{
 		{"start --to wide", cli.ExitOK, nil},
@@ -171,9 +165,7 @@ func TestSchemaDamagedRow(t *testing.T) {
 		args := append([]string{"schema"}, strings.Fields(c.args)...)
 		affinity(t, "", append(args, "--url", s.URL)...).wants(t, c.code, c.wants...)
 	}
-	if err := log.Delete(t.Context(), broken); err != nil {
-		t.Fatal(err)
-	}
+	must(t, log.Delete(t.Context(), broken))
 	affinity(t, "", "schema", "backfill", "--url", s.URL).wants(t, cli.ExitOK, "21 rows copied, 0 skipped")
 	affinity(t, "", "schema", "verify", "--url", s.URL).wants(t, cli.ExitOK, "21 rows are the same")
 	affinity(t, "", "schema", "cutover", "--url", s.URL).wants(t, cli.ExitOK)
@@ -191,9 +183,7 @@ func TestSchemaMissingRow(t *testing.T) {
 		missing = e.Key()
 		return nil
 	})
-	if err := errors.Join(err, log.DeleteEntries(t.Context(), schema.Wide, []string{missing})); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, log.DeleteEntries(t.Context(), schema.Wide, []string{missing})))
 	affinity(t, "", "schema", "verify", "--url", s.URL).wants(t, cli.ExitFailed, missing+": only in narrow, now repaired",
 		"1 row or profiles differed between narrow and wide, and it repaired 1. `affinity schema verify` compares again")
 	affinity(t, "", "schema", "cutover", "--url", s.URL).wants(t, cli.ExitFailed, "it must pass before the cutover")
@@ -259,9 +249,7 @@ func settled(t *testing.T, s *stack.Stack) {
 	defer poll.Stop()
 	for {
 		st, err := s.Backends.Migrations.Status(t.Context(), "demo")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if st.Propagation == 0 {
 			return
 		}
@@ -280,9 +268,7 @@ func TestSchemaTakenFurther(t *testing.T) {
 	err := cli.Poll(t.Context(), time.Minute, func() (bool, error) {
 		return strings.Contains(affinity(t, "", "schema", "status", "--url", s.URL).out, "backfill-"), nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	affinity(t, "", "schema", "rollback", "--no-wait", "--url", s.URL).wants(t, cli.ExitOK, "is planning")
 	r := <-ended
 	r.wants(t, cli.ExitFailed, "another operator has taken the next step of this migration")

@@ -69,14 +69,7 @@ func TestSegmentCommands(t *testing.T) {
 		"an unknown half-life": {[]string{"histogram", "a:b", "--half-life", "x"}, nil, cli.ExitUsage, []string{"--half-life must be a number of days"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			url, requests := recomputeEngine(t, "", c.answers...)
-			affinity(t, "", append([]string{"segment", "--url", url}, c.args...)...).wants(t, c.code, c.wants...)
-			if c.requests != nil {
-				if diff := cmp.Diff(c.requests, *requests); diff != "" {
-					t.Errorf("requests (-want +got):\n%s", diff)
-				}
-			}
+			jobTest{"", c.answers, c.code, c.wants, c.requests}.run(t, "", append([]string{"segment"}, c.args...)...)
 		})
 	}
 }

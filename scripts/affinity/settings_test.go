@@ -1,14 +1,12 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
-	"github.com/affinityengine/affinity/scripts/affinity/command/admin"
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/app/limit"
@@ -35,9 +33,7 @@ func TestSettings(t *testing.T) {
 		store.PutKey(t.Context(), "demo", config.Key{Hash: auth.Hash("reader"), Name: "reader", ACL: []string{auth.ProfilesRead}}),
 		store.SetLimits(t.Context(), "demo", limit.Numbers{JobsPerHour: 7}), store.SetBrowserRanking(t.Context(), "demo", true),
 	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	r := settings()
 	r.wants(t, cli.ExitOK, "browser ranking             on\n", "jobs per hour               7 *\n", "Z (ended)", "indexes products*; pages https://shop.example/*; 60 requests a minute from an address", "the\ufffd[2J shop")
@@ -59,20 +55,11 @@ func TestSettings(t *testing.T) {
 func TestKeyRemovedByItsDigits(t *testing.T) {
 	t.Parallel()
 	store := config.NewMemory()
-	app := func(line string) ran {
-		t.Helper()
-		return affinityWith(t, t.Context(), "", func(tl *program) {
-			tl.open.Config = func(context.Context, string, string) (admin.ConfigStore, error) {
-				return admin.ConfigStore{Store: store, Close: func() error { return nil }}, nil
-			}
-		}, strings.Fields("app --project p "+line)...)
-	}
+	app := onDeployed(t, store, func(*program) {})
 	app("create shop")
 	twin := strings.Repeat("ab", 6)
 	for _, hash := range []string{twin + strings.Repeat("0", 52), twin + strings.Repeat("1", 52)} {
-		if err := store.PutKey(t.Context(), "shop", config.Key{Hash: hash, ACL: []string{auth.Search}}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, store.PutKey(t.Context(), "shop", config.Key{Hash: hash, ACL: []string{auth.Search}}))
 	}
 	app("key remove shop "+twin[:11]).wants(t, cli.ExitFailed, "has no key with the hash")
 	app("key remove shop "+twin).wants(t, cli.ExitFailed, "app shop has 2 keys whose hashes begin with "+twin+": give the whole hash")

@@ -115,9 +115,7 @@ func TestTelemetry(t *testing.T) {
 	c := startCollector(t)
 	engine := startProcess(t, append(os.Environ(), asTool+"=1", "OTEL_EXPORTER_OTLP_ENDPOINT="+c.URL, "OTEL_BSP_SCHEDULE_DELAY=50"))
 	sendSecrets(t, engine, c)
-	if err := engine.cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	must(t, engine.cmd.Process.Signal(os.Interrupt))
 	if err := engine.cmd.Wait(); err != nil { // it sends the last spans
 		t.Fatal(err)
 	}
@@ -125,9 +123,7 @@ func TestTelemetry(t *testing.T) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	client, err := hex.DecodeString(clientTrace)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ingest := c.span(t, "POST /1/events", client)
 	published := c.span(t, "events create", client)
 	if !bytes.Equal(published.GetParentSpanId(), ingest.GetSpanId()) {
@@ -162,14 +158,10 @@ func sendSecrets(t *testing.T, engine *process, c *collector) {
 	ask := func(method, path, body string, status int) {
 		t.Helper()
 		r, err := http.NewRequestWithContext(t.Context(), method, engine.url+path, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		r.Header = http.Header{"X-Algolia-Application-Id": {"demo"}, "X-Algolia-Api-Key": {"demokey"}, "Traceparent": {"00-" + clientTrace + "-b7ad6b7169203331-01"}}
 		answer, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		answer.Body.Close()
 		if answer.StatusCode != status {
 			t.Errorf("%s %s: %s, want %d", method, path, answer.Status, status)
@@ -177,9 +169,7 @@ func sendSecrets(t *testing.T, engine *process, c *collector) {
 	}
 	until := func(reached func() (bool, error)) {
 		t.Helper()
-		if err := cli.Poll(t.Context(), time.Minute, reached); err != nil {
-			t.Fatal(err)
-		}
+		must(t, cli.Poll(t.Context(), time.Minute, reached))
 	}
 	ask("POST", "/1/strategies/personalization", `{"eventsScoring":[{"eventName":"secret-name","eventType":"view","score":3}],
 		"facetsScoring":[{"facetName":"secret-facet","score":7}],"personalizationImpact":50}`, 200)

@@ -44,9 +44,7 @@ func newTasteFiles(t *testing.T) shopFiles {
 func readStrategyFile(t *testing.T, path string) strategy.Strategy {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s, err := strategy.Decode(text)
 	if err != nil {
 		t.Fatalf("%s is not a strategy that an engine takes: %v\n%s", path, err, text)
@@ -78,9 +76,7 @@ func TestTuneJSON(t *testing.T) {
 	var got api.Tuning
 	decoder := json.NewDecoder(strings.NewReader(r.out))
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&got); err != nil {
-		t.Fatal(err)
-	}
+	must(t, decoder.Decode(&got))
 	if got.Plain.Name != "plain" || got.Given.Name != "given" || got.Tuned.Name != "tuned" || !got.Recommended || got.GainLow <= 0 ||
 		got.GainHigh < got.GainLow || got.Tuned.NDCG <= got.Given.NDCG {
 		t.Errorf("tuning = %+v", got)

@@ -46,30 +46,22 @@ func TestWordPressSync(t *testing.T) {
 	})
 	killed := exec.CommandContext(t.Context(), os.Args[0], args...)
 	killed.Env, killed.Stderr = append(os.Environ(), asTool+"=1"), os.Stderr
-	if err := killed.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, killed.Start())
 	<-reached
 	affinity(t, "", args...).wants(t, 1, "another sync with the state "+state+" is under way")
-	if err := killed.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, killed.Process.Kill())
 	_ = killed.Wait() // the error is that it was killed
 	site.Reset(nil)
 
 	var sum wordpress.Summary
 	r := affinity(t, "", append(args, "--json")...)
 	r.wants(t, 0)
-	if err := json.Unmarshal([]byte(r.out), &sum); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(r.out), &sum))
 	if sum.Listed != 25 || sum.Added != 15 || sum.Unchanged != 10 {
 		t.Errorf("after the kill: %+v", sum)
 	}
 	c, err := client.New(client.Config{URL: engine.URL, App: "demo", Key: "demokey"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for id := range site.Posts {
 		var got wordpress.Record
 		record, err := c.Catalog().Get(t.Context(), "posts", strconv.FormatInt(id, 10))
@@ -93,9 +85,7 @@ func TestWordPressSync(t *testing.T) {
 		feed, err := c.Feeds().Get(t.Context(), "blog")
 		return feed.Backfill == nil || feed.Backfill.State == api.JobDone, err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	latest, err := c.Do(t.Context(), http.MethodGet, "/1/feeds/blog/latest?limit=3", nil)
 	want := "[" + site.Raw(25) + "," + site.Raw(24) + "," + site.Raw(23) + "]"
 	if got := strings.TrimSpace(string(latest)); err != nil || got != want {

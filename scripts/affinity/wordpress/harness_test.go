@@ -149,3 +149,11 @@ func (s *synced) inStep() {
 		s.t.Errorf("the index does not hold the site's posts byte for byte (-site +index):\n%s", diff)
 	}
 }
+
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

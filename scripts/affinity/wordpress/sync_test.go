@@ -30,9 +30,7 @@ func TestFirstSyncAndSame(t *testing.T) {
 			t.Errorf("%d posts listed", sum.Listed)
 		}
 		var got wordpress.Record
-		if err := json.Unmarshal(s.engine.records["7"], &got); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(s.engine.records["7"], &got))
 		want := wordpress.Record{
 			ObjectID: "7", Title: "Post 7", URL: s.site.URL + "/2026/post-7/", PublishedAt: "2026-01-01T00:07:00Z", ModifiedAt: "2026-01-01T00:07:00Z",
 			Categories: []string{"News & Views"}, Tags: []string{"sneakers", "tag 7"}, Author: "Ann O’Neil", WordPress: s.site.Raw(7),
@@ -182,9 +180,7 @@ func TestLostState(t *testing.T) {
 	s := start(t, 12)
 	s.done(12, 0, 0)
 	delete(s.site.Posts, 12)
-	if err := os.Remove(s.state); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(s.state))
 	if _, err := s.run(); err == nil || !strings.Contains(err.Error(), "--full") {
 		t.Errorf("without its state: %v", err)
 	}
@@ -207,9 +203,7 @@ func TestLostState(t *testing.T) {
 		t.Errorf("another's state: %v", err)
 	}
 	for text, want := range map[string]string{"{": "is not a state file", `{"version":2}`: "is of another version of this tool: 2, not 1"} {
-		if err := os.WriteFile(s.state, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(s.state, []byte(text), 0o600))
 		if _, err := s.run(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("a state file with %s: %v, want %q", text, err, want)
 		}
@@ -223,9 +217,7 @@ func TestLostStateOfFailedFull(t *testing.T) {
 	s := start(t, 5)
 	s.done(5, 0, 0)
 	delete(s.site.Posts, 5)
-	if err := os.Remove(s.state); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(s.state))
 	s.site.Reset(func(w http.ResponseWriter, r *http.Request, _ int) bool {
 		refuses := r.Method == http.MethodGet
 		if refuses {
@@ -238,9 +230,7 @@ func TestLostStateOfFailedFull(t *testing.T) {
 	}
 	s.site.Reset(nil)
 	s.done(4, 0, 0)
-	if err := os.Remove(s.state); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(s.state))
 	clear(s.site.Posts)
 	var refused *wordpress.MassDeletionError
 	if _, err := s.run(func(o *wordpress.Options) { o.Full = true }); !errors.As(err, &refused) || len(s.engine.records) != 4 {
@@ -335,9 +325,7 @@ func TestHugeAndHostilePosts(t *testing.T) {
 	s.site.Posts[5].Link = "javascript://example.com/%0aalert(1)"
 	s.engine.refuses = "6"
 	sum, err := s.run()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := wordpress.Summary{
 		Site: s.site.URL, Index: "posts", Listed: 6, Added: 4, Refused: true, WithoutWordPress: []int64{2},
 		LeftOut: map[string][]int64{"too large even without its WordPress form": {4}, "refused by the engine": {6}},
