@@ -5,7 +5,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -97,9 +96,8 @@ func listContextsCommand(t *command.Tool) *cobra.Command {
 				_, err := fmt.Fprintln(t.Out, "no contexts: `affinity context add NAME --url URL --app APP --key-file FILE` adds one")
 				return err
 			}
-			w := tabwriter.NewWriter(t.Out, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "\tNAME\tURL\tAPP\tKEY")
-			for _, name := range slices.Sorted(maps.Keys(l.Contexts)) {
+			names := slices.Sorted(maps.Keys(l.Contexts))
+			return cli.Table(t.Out, "\tNAME\tURL\tAPP\tKEY", names, func(name string) []any {
 				c, mark, where := l.Contexts[name], "", "keyring"
 				if name == l.Current {
 					mark = "*"
@@ -107,9 +105,8 @@ func listContextsCommand(t *command.Tool) *cobra.Command {
 				if c.Key != "" {
 					where = "file"
 				}
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", mark, name, cli.Printable(c.URL), cli.Printable(c.App), where)
-			}
-			return w.Flush()
+				return []any{mark, name, c.URL, c.App, where}
+			})
 		},
 	}
 	t.JSONFlag(cmd, "print one JSON document, without keys")

@@ -66,3 +66,11 @@ func Require(cmd *cobra.Command, flag, hint string) error {
 	}
 	return Usagef("--%s is required: %s", flag, hint)
 }
+
+// Within fails unless the number of a flag is from low to high.
+func Within(flag string, n, low, high int) error {
+	if n < low || n > high {
+		return Usagef("--%s %d: must be from %d to %d", flag, n, low, high)
+	}
+	return nil
+}

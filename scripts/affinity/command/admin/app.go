@@ -108,7 +108,8 @@ func (a *appTool) with(cmd *cobra.Command, do func(appStore) error) (err error) 
 	}
 	tables, tasks := a.bigtables(deployed.Store), a.taskConfig(deployed.Store)
 	recorded, log := a.recorded(deployed.Store)
-	details := &laterDetails{open: func(ctx context.Context) (JobDetails, error) { return a.open.Details(ctx, tables) }}
+	details := &laterDetails{}
+	details.open = func(ctx context.Context) (JobDetails, error) { return a.open.Details(ctx, tables) }
 	defer func() { err = errors.Join(err, log.Close(), details.Close(), deployed.Close()) }()
 	deployed.Store, deployed.details = recorded, details
 	deployed.cipher = func(ctx context.Context) (config.Cipher, error) { return a.open.Cipher(ctx, a.kmsKey) }
@@ -325,6 +326,19 @@ func (a *appTool) encodingCommand() *cobra.Command {
 				return nil
 			})
 		},
+	}
+}
+
+// idArgs is cli.Args for arguments that begin with the id of an app.
+func idArgs(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := cli.Args(names...)(cmd, args); err != nil {
+			return err
+		}
+		if err := checkID(args[0]); err != nil {
+			return cli.Usagef("%v", err)
+		}
+		return nil
 	}
 }
 

@@ -37,11 +37,8 @@ func (a *appTool) deleteCommand() *cobra.Command {
 			"\"Delete an app\" in terraform/README.md. --again repeats the deletion of a deleted app, as after a restore.",
 		Example: "  affinity app delete shop --project my-project --queue projects/my-project/locations/europe-west1/queues/worker\n" +
 			"  affinity app delete shop --yes",
-		Args: cli.Args("ID"),
+		Args: idArgs("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkID(args[0]); err != nil {
-				return cli.Usagef("%v", err)
-			}
 			return a.with(cmd, func(s appStore) error {
 				err := a.delete(cmd.Context(), s, args[0], o)
 				if err != nil || leave {

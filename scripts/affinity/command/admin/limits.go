@@ -42,11 +42,8 @@ func (a *appTool) limitsCommand() *cobra.Command {
 		Example: "  affinity app limits shop --project my-project\n" +
 			"  affinity app limits shop --events-per-second 5000 --reads-per-second 1000 --project my-project\n" +
 			"  affinity app limits shop --write-window 2s --project my-project",
-		Args: cli.Args("ID"),
+		Args: idArgs("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkID(args[0]); err != nil {
-				return cli.Usagef("%v", err)
-			}
 			set := func(n *limit.Numbers) (changed bool) {
 				for i, one := range appLimits {
 					if cmd.Flags().Changed(one.flag) {

@@ -34,11 +34,8 @@ func (a *appTool) moveCommand() *cobra.Command {
 			"shared/profile/REGIONS.md says how users move, and what is where until when.",
 		Example: "  affinity app move shop --to us --dry-run\n  affinity app move shop --to us\n  affinity app move shop --back\n" +
 			"  affinity app move shop --to us --project my-project --regions \"$(terraform output -raw regions)\" --queue \"$(terraform output -raw tasks_queue)\"",
-		Args: cli.Args("ID"),
+		Args: idArgs("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkID(args[0]); err != nil {
-				return cli.Usagef("%v", err)
-			}
 			switch {
 			case (o.to == "") == !o.back:
 				return cli.Usagef("give either --to REGION or --back")
@@ -75,11 +72,8 @@ func (a *appTool) isolateCommand() *cobra.Command {
 			"ones. It is a move as `affinity app move` makes it, so `affinity app move ID --back` undoes it. A large app then has\n" +
 			"its own tablets, charts and backups. The sets are those of `affinity up --tables`, or of dedicated_tables in Terraform.",
 		Example: "  affinity app isolate shop\n  affinity app isolate shop --tables big --dry-run\n  affinity app isolate shop --common",
-		Args:    cli.Args("ID"),
+		Args:    idArgs("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkID(args[0]); err != nil {
-				return cli.Usagef("%v", err)
-			}
 			if common && tables != "" || o.wait && o.noWait {
 				return cli.Usagef("--common excludes --tables, and --wait excludes --no-wait")
 			}
@@ -102,11 +96,8 @@ func (a *appTool) regionCommand() *cobra.Command {
 		Use:     "region ID",
 		Short:   "Print the region of an app, and how far its move is",
 		Example: "  affinity app region shop",
-		Args:    cli.Args("ID"),
+		Args:    idArgs("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkID(args[0]); err != nil {
-				return cli.Usagef("%v", err)
-			}
 			return a.moving(cmd, false, func(m command.Mover) error {
 				s, err := m.Moving(cmd.Context(), args[0])
 				if err != nil {

@@ -24,13 +24,10 @@ func (a *appTool) ticketsCommand() *cobra.Command {
 		Long: "After the loss of a Bigtable cluster, advance the ticket counters of an app's users, so that no ticket is drawn\n" +
 			"twice. The engine must be paused. terraform/FAILOVER.md and terraform/RESTORE.md have the steps before and after.",
 		Example: "  affinity app raise-tickets shop --project my-project --instance affinity",
-		Args:    cli.Args("ID"),
+		Args:    idArgs("ID"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			cfg := a.bigtable
 			cfg.Project = cmp.Or(a.project, os.Getenv("GOOGLE_CLOUD_PROJECT"))
-			if err := checkID(args[0]); err != nil {
-				return cli.Usagef("%v", err)
-			}
 			if cfg.Project == "" {
 				return cli.Usagef("give --project, or set GOOGLE_CLOUD_PROJECT")
 			}

@@ -28,20 +28,14 @@ func Audit(t *command.Tool) *cobra.Command {
 			"hold, the users who are found, and their scores, with those by the profiles. A sample of all users is a full scan.",
 		Example: "  affinity audit --sample 1000\n" +
 			"  affinity audit --segments --sample 1000",
-		Args: cli.Subcommand,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if sample < 1 || sample > api.MaxAuditSample {
-				return cli.Usagef("--sample %d: must be from 1 to %d", sample, api.MaxAuditSample)
-			}
-			c, err := t.Client()
-			if err != nil {
-				return err
-			}
+		Args:    cli.Subcommand,
+		PreRunE: func(*cobra.Command, []string) error { return cli.Within("sample", sample, 1, api.MaxAuditSample) },
+		RunE: t.With(func(ctx context.Context, c *client.Client, _ []string) error {
 			if segments {
-				return auditSegments(cmd.Context(), t, c, sample)
+				return auditSegments(ctx, t, c, sample)
 			}
-			return audit(cmd.Context(), t, c, sample)
-		},
+			return audit(ctx, t, c, sample)
+		}),
 	}
 	cmd.Flags().IntVar(&sample, "sample", api.DefaultAuditSample, "how many users to compare")
 	t.JSONFlag(cmd, command.JSONUsage)

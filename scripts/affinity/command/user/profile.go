@@ -51,3 +51,37 @@ func Profile(t *command.Tool) *cobra.Command {
 	flags.StringVar(&q.Consistency, "consistency", "", "eventual, or strong to read the cluster that is written (default: the app's)")
 	return cmd
 }
+
+// Explain returns the command explain.
+func Explain(t *command.Tool) *cobra.Command {
+	q := api.ExplainQuery{}
+	cmd := command.Show(t, &cobra.Command{
+		Use:   "explain USER",
+		Short: "Explain a profile, or the events behind a score",
+		Long: "Explain why the profile of a user token is as it is, or empty: how many of the user's events count, and why the\n" +
+			"others do not. With --facet and --value, list the events behind that score. Requires a key with the permission recommendation.",
+		Example: "  affinity explain ann\n  affinity explain ann --facet color --value Red",
+		Args:    command.UserArg,
+		PreRunE: func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case (q.Facet == "") != (q.Value == ""):
+				return cli.Usagef("--facet and --value: give both or neither")
+			case q.Limit < 1:
+				return cli.Usagef("--limit %d: must be 1 or more", q.Limit)
+			}
+			if t.JSON && !cmd.Flags().Changed("limit") {
+				q.Limit = 0 // the engine's default
+			}
+			return nil
+		},
+	}, "explain %s", func(ctx context.Context, c *client.Client, args []string) (api.Explanation, error) {
+		return c.Profiles().Explain(ctx, args[0], q)
+	}, func(t *command.Tool, x api.Explanation) error {
+		return render.Explanation(t.Out, x, render.NewPalette(cli.Colored(t.Out)))
+	})
+	flags := cmd.Flags()
+	flags.StringVar(&q.Facet, "facet", "", "facet of a score")
+	flags.StringVar(&q.Value, "value", "", "value of a score")
+	flags.IntVar(&q.Limit, "limit", 20, "how many of the latest events behind a score to list")
+	return cmd
+}

@@ -34,12 +34,7 @@ func recentUsersCommand(t *command.Tool) *cobra.Command {
 			"how many of their events are in the sample. `affinity events tail` prints the events. Requires a key with the permission admin.",
 		Example: "  affinity user recent\n  affinity user recent --limit 1 --json | jq -r .users[0].userToken",
 		Args:    cli.Subcommand,
-		PreRunE: func(*cobra.Command, []string) error {
-			if limit < 1 || limit > api.MaxRecentUsers {
-				return cli.Usagef("--limit %d: must be from 1 to %d", limit, api.MaxRecentUsers)
-			}
-			return nil
-		},
+		PreRunE: func(*cobra.Command, []string) error { return cli.Within("limit", limit, 1, api.MaxRecentUsers) },
 	}, "list recent users", func(ctx context.Context, c *client.Client, _ []string) (api.RecentUsers, error) {
 		return c.Profiles().RecentUsers(ctx, limit)
 	}, func(t *command.Tool, answer api.RecentUsers) error {

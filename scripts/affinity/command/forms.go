@@ -2,13 +2,16 @@ package command
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/scripts/affinity/importer"
+	"github.com/affinityengine/affinity/shared/score/schema"
 )
 
 // EventForm says how files of events are written, as flags name it.
@@ -62,4 +65,33 @@ func FirstIndex(events *importer.Source) string {
 		return first.Index
 	}
 	return DefaultIndex // the import reports any error
+}
+
+// MaxRetention is a century, in days.
+const MaxRetention = 36_500
+
+// LayoutFlags are the flags for the layout of a new app's log, as they were given.
+type LayoutFlags struct{ schema, encoding string }
+
+// Add defines the flags.
+func (f *LayoutFlags) Add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.schema, "schema", string(schema.Default().Read), "schema of a new app's events in Bigtable: narrow or wide")
+	flags.StringVar(&f.encoding, "encoding", "", "encoding of their values: json or compact (default: json for narrow, compact for wide)")
+}
+
+// Layout checks the flags.
+func (f *LayoutFlags) Layout() (schema.Layout, error) {
+	name, err := schema.Parse(f.schema)
+	if err != nil {
+		return schema.Layout{}, fmt.Errorf("--schema: %w", err)
+	}
+	layout := schema.Of(name)
+	if f.encoding == "" {
+		return layout, nil
+	}
+	if layout.Encoding, err = schema.ParseEncoding(f.encoding); err != nil {
+		return schema.Layout{}, fmt.Errorf("--encoding: %w", err)
+	}
+	return layout, nil
 }
