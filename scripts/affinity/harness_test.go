@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/affinityengine/affinity/scripts/affinity/cli/clitest"
 	"github.com/affinityengine/affinity/scripts/affinity/command"
 	"github.com/affinityengine/affinity/scripts/affinity/command/admin"
 	"github.com/affinityengine/affinity/shared/api/client"
@@ -78,17 +79,7 @@ func (o *output) String() string {
 // on stdout or stderr.
 func (r ran) wants(t *testing.T, code int, texts ...string) {
 	t.Helper()
-	if r.code != code {
-		t.Errorf("exit code %d, want %d", r.code, code)
-	}
-	for _, text := range texts {
-		if !strings.Contains(r.out+r.err, text) {
-			t.Errorf("output lacks %q", text)
-		}
-	}
-	if t.Failed() {
-		t.Logf("stdout:\n%s\nstderr:\n%s", r.out, r.err)
-	}
+	clitest.Result{Code: r.code, Out: r.out, Err: r.err}.Wants(t, code, texts...)
 }
 
 // file writes a file of these lines and returns its path.
