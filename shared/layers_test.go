@@ -57,7 +57,7 @@ var layers = []layer{
 	{"shared/app/documents", "", ""},
 	{"shared/app/documents/documentdb", "app/documents", "firestore grpc"},
 	{"shared/app/config", "app/documents catalog fault app/limit score/schema score/strategy cache", ""},
-	{"shared/app/auditlog", "app/config deadline app/limit", ""},
+	{"shared/app/auditlog", "app/config deadline app/limit score/schema", ""},
 	{"shared/app/config/kmscipher", "app/config", "kms http"},
 	{"shared/judge/preview", "score/affinity rank/ranking score/strategy", ""},
 	{"shared/judge/backtest", "score/affinity api rank/crowd event fault rank/ranking score/strategy", ""},

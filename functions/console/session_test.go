@@ -45,7 +45,7 @@ func init() {
 type tested struct {
 	http.Handler
 	t      *testing.T
-	config config.Store
+	config *config.Store
 	auth   *auth.Authenticator
 	links  *Links
 	log    *bytes.Buffer

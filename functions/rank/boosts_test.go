@@ -24,6 +24,7 @@ import (
 	"github.com/affinityengine/affinity/shared/app/config"
 	objects "github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/configtest"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/rank/boost"
@@ -248,25 +249,17 @@ func TestPagesGetNoBoosts(t *testing.T) {
 		functiontest.Ask("search", "GET", "/1/boosts/nobody?engine=algolia", "", 403, "Method not allowed with this API key"))
 }
 
-// failing is a configuration whose apps cannot be read.
-type failing struct {
-	config.Store
-	on *bool
-}
-
-func (f failing) App(ctx context.Context, appID string) (config.App, error) {
-	if *f.on {
-		return config.App{}, status.Error(codes.Unavailable, "down")
-	}
-	return f.Store.App(ctx, appID)
-}
-
 // While nobody can tell which facets are private, nothing is rendered, although the
 // key is still known.
 func TestBoostsFailWithoutPrivateFacets(t *testing.T) {
 	s := boostShop(t)
 	b, off := s.Backends.ForRank(), false
-	cached := config.NewCached(failing{b.Config, &off}, time.Nanosecond)
+	cached := config.NewCached(configtest.Hooked(b.Config, func(_ context.Context, read string) error {
+		if off && read == "app" {
+			return status.Error(codes.Unavailable, "down")
+		}
+		return nil
+	}), time.Nanosecond)
 	b.Auth = auth.New(cached, auth.Environment{}, nil)
 	h := rank.New(b)
 	boosted(t, h, "/1/boosts/ann?engine=algolia")

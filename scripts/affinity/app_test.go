@@ -22,7 +22,7 @@ import (
 )
 
 // onDeployed runs commands on apps of a deployed engine, in a program that change has changed.
-func onDeployed(t *testing.T, store config.Store, change func(*program)) func(line string) ran {
+func onDeployed(t *testing.T, store *config.Store, change func(*program)) func(line string) ran {
 	return func(line string) ran {
 		t.Helper()
 		return affinityWith(t, t.Context(), "", func(tl *program) {
@@ -283,7 +283,7 @@ func firstKeys(r ran) map[string]string {
 
 // holdsFirst checks that a command printed the two keys of a new app and nothing
 // else, and that the store has their hashes.
-func holdsFirst(t *testing.T, store config.Store, r ran) {
+func holdsFirst(t *testing.T, store *config.Store, r ran) {
 	t.Helper()
 	if !regexp.MustCompile(`^search [A-Za-z0-9]{32,}\nadmin  [A-Za-z0-9]{32,}\n$`).MatchString(r.out) {
 		t.Errorf("stdout is %q, want two keys", r.out)
@@ -298,7 +298,7 @@ func holdsFirst(t *testing.T, store config.Store, r ran) {
 
 // holds checks that a command printed one key to stdout and nothing else, and that
 // the store has its hash with these permissions.
-func holds(t *testing.T, store config.Store, r ran, acl ...string) {
+func holds(t *testing.T, store *config.Store, r ran, acl ...string) {
 	t.Helper()
 	if !regexp.MustCompile(`^[A-Za-z0-9]{32,}\n$`).MatchString(r.out) {
 		t.Errorf("stdout is %q, want one key", r.out)

@@ -42,7 +42,7 @@ func (w *worker) Create(ctx context.Context, t queue.Task) error {
 
 // dying is a configuration whose process dies before it ends a move.
 type dying struct {
-	config.Store
+	*config.Store
 	dead bool
 }
 

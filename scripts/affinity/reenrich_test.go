@@ -85,7 +85,7 @@ func TestReenrichOnAnEngine(t *testing.T) {
 	affinity(t, "", "reenrich", "--url", s.URL).wants(t, cli.ExitFailed, "demo,u,", ",damaged: ", "cannot be read and were left out: 1")
 }
 
-func layoutOf(t *testing.T, apps config.Store) schema.Layout {
+func layoutOf(t *testing.T, apps *config.Store) schema.Layout {
 	t.Helper()
 	app, err := apps.App(t.Context(), "demo")
 	must(t, err)

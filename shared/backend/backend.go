@@ -57,7 +57,7 @@ type Base struct {
 	Now     func() time.Time
 	Store   *store.Store
 	// Config is the current configuration. CachedConfig may be up to one TTL old.
-	Config       config.Store
+	Config       *config.Store
 	CachedConfig *config.Cached
 	// Usage counts what apps use.
 	Usage *usage.Counter
@@ -78,11 +78,11 @@ type Base struct {
 }
 
 // New returns a Base over a configuration that is cached for ttl.
-func New(log *slog.Logger, now func() time.Time, s *store.Store, c config.Store, ttl time.Duration) Base {
+func New(log *slog.Logger, now func() time.Time, s *store.Store, c *config.Store, ttl time.Duration) Base {
 	return newBase(log, now, s, c, config.NewCached(c, ttl), ttl)
 }
 
-func newBase(log *slog.Logger, now func() time.Time, s *store.Store, c config.Store, cached *config.Cached, ttl time.Duration) Base {
+func newBase(log *slog.Logger, now func() time.Time, s *store.Store, c *config.Store, cached *config.Cached, ttl time.Duration) Base {
 	return Base{
 		Log: log, Metrics: telemetry.NewMetrics(otel.GetMeterProvider()), Now: now, Store: s, Usage: usage.NewCounter(Buffered{s, cached}, now, log),
 		Config: c, CachedConfig: cached, Propagation: 2 * ttl,

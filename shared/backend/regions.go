@@ -11,7 +11,7 @@ import (
 )
 
 // openStores opens the Bigtable of each region.
-func openStores(ctx context.Context, log *slog.Logger, s Settings, c config.Store) (Base, error) {
+func openStores(ctx context.Context, log *slog.Logger, s Settings, c *config.Store) (Base, error) {
 	if len(s.Regions.All) == 0 {
 		opened, err := store.Open(ctx, s.Store)
 		return New(log, time.Now, opened, c, config.TTL), err
@@ -21,7 +21,7 @@ func openStores(ctx context.Context, log *slog.Logger, s Settings, c config.Stor
 
 // OpenRegional opens the Bigtable of each region. Instance and Suffix of cfg do not count. A
 // region that does not answer keeps nobody from those of the others.
-func OpenRegional(ctx context.Context, log *slog.Logger, cfg store.Config, r RegionSettings, c config.Store) (Base, error) {
+func OpenRegional(ctx context.Context, log *slog.Logger, cfg store.Config, r RegionSettings, c *config.Store) (Base, error) {
 	stores := map[string]*store.Store{}
 	for _, region := range r.All {
 		cfg.Instance, cfg.Suffix = region.Instance, region.Suffix()
@@ -38,7 +38,7 @@ func OpenRegional(ctx context.Context, log *slog.Logger, cfg store.Config, r Reg
 }
 
 // NewRegional is New over the Bigtables of several regions.
-func NewRegional(log *slog.Logger, now func() time.Time, r RegionSettings, stores map[string]*store.Store, c config.Store, ttl time.Duration) (Base, error) {
+func NewRegional(log *slog.Logger, now func() time.Time, r RegionSettings, stores map[string]*store.Store, c *config.Store, ttl time.Duration) (Base, error) {
 	cached, home := config.NewCached(c, ttl), r.Own
 	if home == "" {
 		home = r.All.First()

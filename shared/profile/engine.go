@@ -81,7 +81,7 @@ func (v *env) compile(app config.App) *affinity.Compiled {
 // only when it finds that the cached configuration is out of date. cached must be
 // the cache from which the requests take their configuration. For a store of several regions
 // the engine serves the apps of all; see Join.
-func New(s *store.Store, apps config.Store, cached *config.Cached, now func() time.Time,
+func New(s *store.Store, apps config.Source, cached *config.Cached, now func() time.Time,
 	log *slog.Logger) *Engine {
 	v := &env{
 		store: s, now: now, log: log, limits: defaultLimits, slack: MinSlack,
@@ -104,7 +104,7 @@ func New(s *store.Store, apps config.Store, cached *config.Cached, now func() ti
 	return engines[first]
 }
 
-func newEngine(v *env, apps config.Store, cached *config.Cached) *Engine {
+func newEngine(v *env, apps config.Source, cached *config.Cached) *Engine {
 	l := &logs{env: v, fresh: apps.App, cached: cached.App}
 	l.appends = newAppends(l)
 	t := &tickets{env: v}

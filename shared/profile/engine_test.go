@@ -48,7 +48,7 @@ type fixture struct {
 	t      testing.TB
 	store  *store.Store
 	client *bigtable.Client
-	apps   config.Store
+	apps   *config.Store
 	eng    *profile.Engine
 	clock  int64
 }

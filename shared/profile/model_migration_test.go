@@ -89,7 +89,7 @@ func (w *simulation) changed() {
 // stale is the cache of a process. It keeps the configuration of the process's
 // start for as long as a cache may.
 type stale struct {
-	config.Store
+	*config.Store
 	w    *simulation
 	born int
 }
@@ -101,7 +101,7 @@ func (s stale) App(context.Context, string) (config.App, error) {
 }
 
 // cache returns the cache of a new process. Every second one is out of date.
-func (w *simulation) cache() config.Store {
+func (w *simulation) cache() config.Source {
 	if w.processes++; w.processes%2 == 0 {
 		return w.apps
 	}

@@ -35,7 +35,7 @@ var campaign = flag.Int("campaign", race.Or(40, 24), "how many random histories 
 type simulation struct {
 	t      *rapid.T
 	store  *store.Store
-	apps   config.Store
+	apps   *config.Store
 	appID  string
 	clock  atomic.Int64
 	engine *profile.Engine

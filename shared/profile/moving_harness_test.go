@@ -31,7 +31,7 @@ func newTravels(t *testing.T) *travels {
 }
 
 // process returns a process that reaches both regions and takes its configuration from apps.
-func (tr *travels) process(apps config.Store) *profile.Engine {
+func (tr *travels) process(apps config.Source) *profile.Engine {
 	tr.t.Helper()
 	cached, engines := config.NewCached(apps, 0), map[string]*profile.Engine{}
 	for region, s := range map[string]*store.Store{"eu": tr.store, "us": tr.us} {
@@ -48,7 +48,7 @@ func (tr *travels) process(apps config.Store) *profile.Engine {
 
 // stuck is a configuration that does not change any more.
 type stuck struct {
-	config.Store
+	*config.Store
 	app config.App
 }
 

@@ -19,7 +19,7 @@ import (
 // views is a cache that answers with one configuration after the other, and with
 // the last from then on.
 type views struct {
-	config.Store
+	*config.Store
 	apps  []config.App
 	asked func(n int)
 	calls int
@@ -34,7 +34,7 @@ func (v *views) App(context.Context, string) (config.App, error) {
 	return app, nil
 }
 
-func (b *fixture) engineOf(cache config.Store) *profile.Engine {
+func (b *fixture) engineOf(cache config.Source) *profile.Engine {
 	return profile.New(b.store, b.apps, config.NewCached(cache, 0), b.now, slog.New(slog.DiscardHandler))
 }
 

@@ -103,11 +103,11 @@ func benchApp(d *dataset) config.App {
 
 // unchanging is a configuration of one app that never changes.
 type unchanging struct {
-	config.Store
+	*config.Store
 	app config.App
 }
 
-func still(app config.App) config.Store { return unchanging{app: app} }
+func still(app config.App) config.Source { return unchanging{app: app} }
 
 func (u unchanging) App(context.Context, string) (config.App, error) { return u.app, nil }
 

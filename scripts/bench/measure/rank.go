@@ -105,7 +105,7 @@ type rankRun struct {
 	Rank
 	c      *client
 	shop   *rankShop
-	config config.Store
+	config *config.Store
 }
 
 func (r *rankRun) load(ctx context.Context) error {

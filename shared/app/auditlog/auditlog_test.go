@@ -195,7 +195,7 @@ func TestOperatorIsRecorded(t *testing.T) {
 	); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.UpdateLog(ctx, "shop", func(a *config.App) error { a.Log.Encoding = "json"; return nil }); err != nil {
+	if _, err := s.SetEncoding(ctx, "shop", "json"); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{

@@ -10,16 +10,17 @@ import (
 
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/app/limit"
+	"github.com/affinityengine/affinity/shared/score/schema"
 )
 
 // Operated is a Store whose changes are recorded as the operator's.
 type Operated struct {
-	config.Store
+	*config.Store
 	recorder *Recorder
 }
 
 // NewOperated returns an Operated over a Store.
-func NewOperated(s config.Store, r *Recorder) Operated { return Operated{s, r} }
+func NewOperated(s *config.Store, r *Recorder) Operated { return Operated{s, r} }
 
 func (o Operated) do(ctx context.Context, c Change, do func() error) error {
 	c.Actor = Operator
@@ -117,13 +118,13 @@ func (o Operated) SetLimits(ctx context.Context, appID string, n limit.Numbers) 
 	})
 }
 
-// UpdateLog records app.encoding: the operator changes nothing else of the log.
-func (o Operated) UpdateLog(ctx context.Context, appID string, change func(*config.App) error) (app config.App, err error) {
+// SetEncoding records app.encoding.
+func (o Operated) SetEncoding(ctx context.Context, appID string, e schema.Encoding) (app config.App, err error) {
 	if _, err := o.App(ctx, appID); err != nil {
 		return config.App{}, err
 	}
 	err = o.recorder.Do(ctx, Change{App: appID, Actor: Operator, Action: appEncoding}, func() (End, error) {
-		app, err = o.Store.UpdateLog(ctx, appID, change)
+		app, err = o.Store.SetEncoding(ctx, appID, e)
 		return End{Detail: "encoding " + string(app.Log.Encoding)}, err
 	})
 	return app, err

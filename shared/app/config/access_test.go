@@ -11,13 +11,14 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/local/configtest"
 )
 
 // hash is the hash of a key that only this number stands for.
 func hash(i int) string { return fmt.Sprintf("%064x", i) }
 
 // addKey gives app shop the key of a number.
-func addKey(t *testing.T, s config.Store, i int) {
+func addKey(t *testing.T, s *config.Store, i int) {
 	t.Helper()
 	if err := s.PutKey(t.Context(), "shop", config.Key{Hash: hash(i), ACL: []string{"search"}}); err != nil {
 		t.Fatal(err)
@@ -51,7 +52,7 @@ func TestGuessedAppsCostNoKeyReads(t *testing.T) {
 
 func TestGuessesEvictNothing(t *testing.T) {
 	s, inner, _ := newWatched(t)
-	addKey(t, inner, 1)
+	addKey(t, inner.Store, 1)
 	access(t, "key", s, "shop", 1, nil)
 	for i := range 1_100 {
 		access(t, "unknown app", s, fmt.Sprint("guess", i), 1, config.ErrNotFound)
@@ -68,8 +69,8 @@ func TestGuessesEvictNothing(t *testing.T) {
 
 func TestKnownKeysSurviveAnOutage(t *testing.T) {
 	s, inner, at := newWatched(t)
-	addKey(t, inner, 1)
-	addKey(t, inner, 2)
+	addKey(t, inner.Store, 1)
+	addKey(t, inner.Store, 2)
 	access(t, "before", s, "shop", 1, nil)
 	inner.failing.Store(true)
 	for range 48 { // four minutes
@@ -105,7 +106,7 @@ func TestKnownKeysSurviveAnOutage(t *testing.T) {
 // A change of the app is visible at once, in an outage as well.
 func TestAccessAfterAChange(t *testing.T) {
 	s, inner, at := newWatched(t)
-	addKey(t, inner, 1)
+	addKey(t, inner.Store, 1)
 	access(t, "before", s, "shop", 1, nil)
 	if err := s.DeleteKey(t.Context(), "shop", hash(1)); err != nil {
 		t.Fatal(err)
@@ -115,14 +116,13 @@ func TestAccessAfterAChange(t *testing.T) {
 	access(t, "deleted through the cache", s, "shop", 1, errBackend)
 }
 
-// hanging is a store whose reads hang until their context ends, once it hangs.
+// hanging makes the reads of a store hang until their context ends, once it hangs.
 type hanging struct {
-	config.Store
 	hangs   atomic.Bool
 	running atomic.Int64
 }
 
-func (h *hanging) hang(ctx context.Context) error {
+func (h *hanging) hang(ctx context.Context, _ string) error {
 	if !h.hangs.Load() {
 		return nil
 	}
@@ -132,26 +132,12 @@ func (h *hanging) hang(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func (h *hanging) App(ctx context.Context, appID string) (config.App, error) {
-	if err := h.hang(ctx); err != nil {
-		return config.App{}, err
-	}
-	return h.Store.App(ctx, appID)
-}
-
-func (h *hanging) Key(ctx context.Context, appID, hash string) (config.Key, error) {
-	if err := h.hang(ctx); err != nil {
-		return config.Key{}, err
-	}
-	return h.Store.Key(ctx, appID, hash)
-}
-
 func TestHangingStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		inner := &hanging{Store: config.NewMemory()}
-		create(t, inner)
-		addKey(t, inner, 1)
-		s := config.NewCachedAt(inner, config.TTL, time.Now)
+		store, inner := config.NewMemory(), new(hanging)
+		create(t, store)
+		addKey(t, store, 1)
+		s := config.NewCachedAt(configtest.Hooked(store, inner.hang), config.TTL, time.Now)
 		access(t, "before", s, "shop", 1, nil)
 		inner.hangs.Store(true)
 		time.Sleep(config.TTL)
@@ -200,9 +186,9 @@ func TestHangingStore(t *testing.T) {
 // indexes at once.
 func TestReadsOfKnownThingsAreNotLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		inner := &hanging{Store: config.NewMemory()}
+		inner := new(hanging)
 		inner.hangs.Store(true)
-		s := config.NewCachedAt(inner, config.TTL, time.Now)
+		s := config.NewCachedAt(configtest.Hooked(config.NewMemory(), inner.hang), config.TTL, time.Now)
 		const apps = 2 * config.MaxStrangers
 		var reads sync.WaitGroup
 		for i := range apps {

@@ -26,6 +26,23 @@ const (
 	cachedSegments   = 1_000
 )
 
+// Source is what reads the current configuration: a *Store, or a type that embeds
+// one and reads otherwise. A *Cached is not a Source.
+type Source interface {
+	App(ctx context.Context, appID string) (App, error)
+	Deletion(ctx context.Context, appID string) (Deletion, error)
+	Key(ctx context.Context, appID, hash string) (Key, error)
+	Parents(ctx context.Context, appID string) ([]Key, error)
+	StrategyVersion(ctx context.Context, appID string, version int64) (strategy.Strategy, error)
+	IndexSettings(ctx context.Context, appID, index string) (catalog.Settings, error)
+	Feed(ctx context.Context, appID, name string) (Feed, error)
+	SavedSegments(ctx context.Context, appID string) ([]SavedSegment, error)
+	// base returns the Store that makes the changes.
+	base() *Store
+}
+
+func (s *Store) base() *Store { return s }
+
 // Cached is the configuration as it was at most one TTL ago. It reads from memory
 // what it has read from its Store within that time. Only Access and Limits may answer
 // from five minutes ago, while the Store fails.
@@ -33,12 +50,12 @@ const (
 // Each guess of an app or a key costs the Store one read, evicts nothing that
 // exists, and gets an error while too many guesses wait for the Store.
 //
-// It is deliberately not a Store, since it lacks Apps, Keys, Deletions, Feeds, SavedSegment and StrategyVersions: code that takes a
-// Store gets the current configuration, code that takes a *Cached gets one that
-// may be old, and passing the wrong one does not compile. It is safe for
-// concurrent use.
+// It is deliberately not a *Store: code that takes a *Store gets the current
+// configuration, code that takes a *Cached gets one that may be old, and passing
+// the wrong one does not compile. It is safe for concurrent use.
 type Cached struct {
-	store      Store
+	source     Source
+	store      *Store // makes the changes
 	apps       answers[string, App]
 	keys       answers[keyID, Key]
 	strategies answers[strategyID, strategy.Strategy]
@@ -61,20 +78,21 @@ type (
 	}
 )
 
-// NewCached returns a cache of store. A ttl of 0 caches nothing.
+// NewCached returns a cache of source. A ttl of 0 caches nothing.
 //
 // App, Key, StrategyVersion, IndexSettings, Feed and SavedSegments return the result of a read that
 // began less than ttl ago, ErrNotFound included. A call that begins ttl or more
 // after a change sees that change. Concurrent calls for the same thing share one
 // read. Other errors are returned and not cached. A change made through the
 // Cached is visible through it at once. The memory it uses is bounded.
-func NewCached(store Store, ttl time.Duration) *Cached {
-	return newCached(store, ttl, time.Now)
+func NewCached(source Source, ttl time.Duration) *Cached {
+	return newCached(source, ttl, time.Now)
 }
 
-func newCached(store Store, ttl time.Duration, now func() time.Time) *Cached {
+func newCached(source Source, ttl time.Duration, now func() time.Time) *Cached {
 	return &Cached{
-		store:      store,
+		source:     source,
+		store:      source.base(),
 		apps:       newAnswers[string, App](cachedApps, ttl, now, itself),
 		keys:       newAnswers[keyID, Key](cachedKeys, ttl, now, func(k keyID) string { return k.app }),
 		strategies: newAnswers[strategyID, strategy.Strategy](cachedStrategies, ttl, now, func(k strategyID) string { return k.app }),
@@ -93,21 +111,21 @@ func itself(app string) string { return app }
 // App returns an app, or ErrNotFound.
 func (c *Cached) App(ctx context.Context, appID string) (App, error) {
 	return c.apps.get(ctx, appID, func(ctx context.Context) (App, error) {
-		return c.store.App(ctx, appID)
+		return c.source.App(ctx, appID)
 	})
 }
 
 // Deletion returns the deletion of an app, or ErrNotFound.
 func (c *Cached) Deletion(ctx context.Context, appID string) (Deletion, error) {
 	return c.deletions.get(ctx, appID, func(ctx context.Context) (Deletion, error) {
-		return c.store.Deletion(ctx, appID)
+		return c.source.Deletion(ctx, appID)
 	})
 }
 
 // Key returns the key with that hash, or ErrNotFound.
 func (c *Cached) Key(ctx context.Context, appID, hash string) (Key, error) {
 	return c.keys.get(ctx, keyID{appID, hash}, func(ctx context.Context) (Key, error) {
-		return c.store.Key(ctx, appID, hash)
+		return c.source.Key(ctx, appID, hash)
 	})
 }
 
@@ -121,8 +139,8 @@ func (c *Cached) Key(ctx context.Context, appID, hash string) (Key, error) {
 // an app which the cache does not know, and runs beside that of one it knows.
 func (c *Cached) Access(ctx context.Context, appID, hash string) (Key, error) {
 	id := keyID{appID, hash}
-	app := func(ctx context.Context) (App, error) { return c.store.App(ctx, appID) }
-	key := func(ctx context.Context) (Key, error) { return c.store.Key(ctx, appID, hash) }
+	app := func(ctx context.Context) (App, error) { return c.source.App(ctx, appID) }
+	key := func(ctx context.Context) (Key, error) { return c.source.Key(ctx, appID, hash) }
 	if c.apps.holds(appID) {
 		c.keys.prefetch(ctx, id, key)
 	}
@@ -135,7 +153,7 @@ func (c *Cached) Access(ctx context.Context, appID, hash string) (Key, error) {
 // Limits returns what an app may ask for. While the Store fails or hangs, it answers
 // what it found within the last five minutes, as Access does.
 func (c *Cached) Limits(ctx context.Context, appID string) (limit.Numbers, error) {
-	app, err := c.apps.getStale(ctx, appID, func(ctx context.Context) (App, error) { return c.store.App(ctx, appID) })
+	app, err := c.apps.getStale(ctx, appID, func(ctx context.Context) (App, error) { return c.source.App(ctx, appID) })
 	return app.Limits, err
 }
 
@@ -145,21 +163,21 @@ func (c *Cached) Holds(appID, hash string) bool { return c.keys.holds(keyID{appI
 // StrategyVersion returns the strategy of that version, or ErrNotFound.
 func (c *Cached) StrategyVersion(ctx context.Context, appID string, version int64) (strategy.Strategy, error) {
 	return c.strategies.get(ctx, strategyID{appID, version}, func(ctx context.Context) (strategy.Strategy, error) {
-		return c.store.StrategyVersion(ctx, appID, version)
+		return c.source.StrategyVersion(ctx, appID, version)
 	})
 }
 
 // IndexSettings returns the settings of an index, or ErrNotFound.
 func (c *Cached) IndexSettings(ctx context.Context, appID, index string) (catalog.Settings, error) {
 	return c.indexes.get(ctx, indexID{appID, index}, func(ctx context.Context) (catalog.Settings, error) {
-		return c.store.IndexSettings(ctx, appID, index)
+		return c.source.IndexSettings(ctx, appID, index)
 	})
 }
 
 // Feed returns the feed of that name, or ErrNotFound.
 func (c *Cached) Feed(ctx context.Context, appID, name string) (Feed, error) {
 	return c.feeds.get(ctx, feedID{appID, name}, func(ctx context.Context) (Feed, error) {
-		return c.store.Feed(ctx, appID, name)
+		return c.source.Feed(ctx, appID, name)
 	})
 }
 
@@ -167,7 +185,7 @@ func (c *Cached) Feed(ctx context.Context, appID, name string) (Feed, error) {
 // ErrNotFound.
 func (c *Cached) SavedSegments(ctx context.Context, appID string) ([]SavedSegment, error) {
 	return c.segments.get(ctx, appID, func(ctx context.Context) ([]SavedSegment, error) {
-		return c.store.SavedSegments(ctx, appID)
+		return c.source.SavedSegments(ctx, appID)
 	})
 }
 

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/app/documents"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
@@ -21,9 +23,10 @@ func (c *clock) forward(d time.Duration) { c.ns.Add(int64(d)) }
 
 var errBackend = errors.New("backend is down")
 
-// watched is a store that counts its reads and can delay or fail them.
+// watched is a store that counts its reads and can delay or fail them. newWatched also
+// fails its changes.
 type watched struct {
-	config.Store
+	*config.Store
 	reads   atomic.Int64 // of apps and keys
 	keys    atomic.Int64 // of keys
 	failing atomic.Bool
@@ -55,12 +58,17 @@ func (w *watched) Key(ctx context.Context, appID, hash string) (config.Key, erro
 	return w.Store.Key(ctx, appID, hash)
 }
 
-func (w *watched) PublishStrategy(ctx context.Context, appID string, s strategy.Strategy, p config.Publication) (config.App, bool, error) {
-	app, changed, err := w.Store.PublishStrategy(ctx, appID, s, p)
-	if w.failing.Load() {
-		return config.App{}, false, errBackend
+// lossy makes changes, and loses the answers while it fails.
+type lossy struct {
+	documents.Store
+	failing *atomic.Bool
+}
+
+func (l lossy) Commit(ctx context.Context, writes ...documents.Write) error {
+	if err := l.Store.Commit(ctx, writes...); err != nil || !l.failing.Load() {
+		return err
 	}
-	return app, changed, err
+	return errBackend
 }
 
 func wantError(t *testing.T, what string, err, want error) {
@@ -71,7 +79,7 @@ func wantError(t *testing.T, what string, err, want error) {
 }
 
 // create adds an app with a retention of 90 days.
-func create(t *testing.T, s config.Store) {
+func create(t *testing.T, s *config.Store) {
 	t.Helper()
 	if err := s.CreateApp(t.Context(), config.App{ID: "shop", RetentionDays: 90}); err != nil {
 		t.Fatalf("create app: %v", err)
@@ -82,8 +90,9 @@ func create(t *testing.T, s config.Store) {
 // a retention of 90 days.
 func newWatched(t *testing.T) (*config.Cached, *watched, *clock) {
 	t.Helper()
-	inner, at := &watched{Store: config.NewMemory()}, new(clock)
-	create(t, inner)
+	inner, at := new(watched), new(clock)
+	inner.Store = config.New(lossy{documents.NewMemory(), &inner.failing}, slog.New(slog.DiscardHandler))
+	create(t, inner.Store)
 	return config.NewCachedAt(inner, config.TTL, at.now), inner, at
 }
 
@@ -128,7 +137,7 @@ func TestCachedAbsence(t *testing.T) {
 	inner, at := &watched{Store: config.NewMemory()}, new(clock)
 	s := config.NewCachedAt(inner, config.TTL, at.now)
 	wantRetention(t, "first read", s, -1, inner, 1)
-	create(t, inner)
+	create(t, inner.Store)
 	at.forward(config.TTL - 1)
 	wantRetention(t, "just before the TTL", s, -1, inner, 1)
 	at.forward(1)

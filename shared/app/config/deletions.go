@@ -11,9 +11,13 @@ import (
 	"github.com/affinityengine/affinity/shared/app/documents"
 )
 
-// CreateApp creates the document of an app, in place of the deletion of one that had the id
-// before.
-func (s *store) CreateApp(ctx context.Context, app App) error {
+// CreateApp stores a new app, or returns ErrExists, or a DeletedError if the id may
+// not be used again yet. It ignores app's strategy, private facets, numeric bands,
+// feeds, segments, consistency, browser ranking, migration and move. A zero
+// CreatedAt becomes the current time, and a zero Log becomes schema.Default().
+// ChangedAt is always set to the current time. The app's document takes the place
+// of the deletion of one that had the id before.
+func (s *Store) CreateApp(ctx context.Context, app App) error {
 	app, err := app.Prepare()
 	if err != nil {
 		return fmt.Errorf("create app: %w", err)
@@ -42,14 +46,19 @@ func (s *store) CreateApp(ctx context.Context, app App) error {
 	return nil
 }
 
-func (s *store) readDeletion(ctx context.Context, appID string) (d documents.Document, ended Deletion, err error) {
+func (s *Store) readDeletion(ctx context.Context, appID string) (d documents.Document, ended Deletion, err error) {
 	if d, err = s.documents.Get(ctx, DeletionPath(appID)); err == nil {
 		err = d.Decode(&ended)
 	}
 	return d, ended.normal(), err
 }
 
-func (s *store) DeleteApp(ctx context.Context, appID string) (ended Deletion, err error) {
+// DeleteApp removes an app and stores its Deletion as one change, and returns it.
+// From then on no method finds the app or anything of it; what the store holds of
+// it beside the app's own document remains until a job deletes it. For an app that
+// is deleted already it returns the stored Deletion. It returns ErrNotFound if
+// there is neither.
+func (s *Store) DeleteApp(ctx context.Context, appID string) (ended Deletion, err error) {
 	err = documents.Retry(ctx, func() error {
 		d, err := s.documents.Get(ctx, AppPath(appID))
 		if errors.Is(err, ErrNotFound) {
@@ -71,7 +80,8 @@ func (s *store) DeleteApp(ctx context.Context, appID string) (ended Deletion, er
 	return ended, nil
 }
 
-func (s *store) Deletion(ctx context.Context, appID string) (Deletion, error) {
+// Deletion returns the deletion of an app, or ErrNotFound.
+func (s *Store) Deletion(ctx context.Context, appID string) (Deletion, error) {
 	_, ended, err := s.readDeletion(ctx, appID)
 	if err != nil {
 		return Deletion{}, fmt.Errorf("read deletion of app %q: %w", appID, err)
@@ -79,7 +89,8 @@ func (s *store) Deletion(ctx context.Context, appID string) (Deletion, error) {
 	return ended, nil
 }
 
-func (s *store) Deletions(ctx context.Context) ([]Deletion, error) {
+// Deletions returns all deletions, sorted by app.
+func (s *Store) Deletions(ctx context.Context) ([]Deletion, error) {
 	all, err := list[Deletion](ctx, s, documents.Query{Collection: "deletions"})
 	if err != nil {
 		return nil, fmt.Errorf("list deletions: %w", err)
@@ -91,7 +102,10 @@ func (s *store) Deletions(ctx context.Context) ([]Deletion, error) {
 	return all, nil
 }
 
-func (s *store) UpdateDeletion(ctx context.Context, appID string, change func(*Deletion) error) (to Deletion, err error) {
+// UpdateDeletion applies change to a deletion as a compare-and-set, and returns it
+// afterwards. If change fails it changes nothing and returns the error. It returns
+// ErrNotFound if the app has no deletion.
+func (s *Store) UpdateDeletion(ctx context.Context, appID string, change func(*Deletion) error) (to Deletion, err error) {
 	err = documents.Update(ctx, s.documents, DeletionPath(appID), func(d documents.Document) (documents.Fields, error) {
 		var old Deletion
 		err := d.Decode(&old)

@@ -90,7 +90,8 @@ func (a App) withDates(feeds []Feed, now time.Time) App {
 
 func feedPath(appID, name string) string { return AppPath(appID) + "/feeds/" + documents.ID(name) }
 
-func (s *store) Feed(ctx context.Context, appID, name string) (Feed, error) {
+// Feed returns the feed of that name, or ErrNotFound.
+func (s *Store) Feed(ctx context.Context, appID, name string) (Feed, error) {
 	var d feedDocument
 	if err := s.read(ctx, feedPath(appID, name), &d); err != nil {
 		return Feed{}, fmt.Errorf("read feed %q of app %q: %w", name, appID, err)
@@ -98,7 +99,9 @@ func (s *store) Feed(ctx context.Context, appID, name string) (Feed, error) {
 	return Feed(d), nil
 }
 
-func (s *store) Feeds(ctx context.Context, appID string) ([]Feed, error) {
+// Feeds returns all feeds of an app, sorted by name. It returns ErrNotFound if the
+// app does not exist.
+func (s *Store) Feeds(ctx context.Context, appID string) ([]Feed, error) {
 	all, err := below[feedDocument](ctx, s, appID, documents.Query{Collection: "feeds"})
 	if err != nil {
 		return nil, fmt.Errorf("list feeds of app %q: %w", appID, err)
@@ -111,7 +114,11 @@ func (s *store) Feeds(ctx context.Context, appID string) ([]Feed, error) {
 	return feeds, nil
 }
 
-func (s *store) SetFeed(ctx context.Context, appID string, f Feed, now time.Time) (set Feed, changed bool, err error) {
+// SetFeed stores a feed under the app's next version, ignoring f.Version, and the
+// dates that the app's feeds then name. now is the engine's clock. Setting the same
+// feed again changes nothing. It returns the stored feed, ErrNotFound if the app
+// does not exist, and ErrTooManyFeeds if it has MaxFeeds others.
+func (s *Store) SetFeed(ctx context.Context, appID string, f Feed, now time.Time) (set Feed, changed bool, err error) {
 	err = s.changeApp(ctx, appID, func(app App) (App, []documents.Write, error) {
 		feeds, err := s.Feeds(ctx, appID)
 		if err != nil {
@@ -131,7 +138,9 @@ func (s *store) SetFeed(ctx context.Context, appID string, f Feed, now time.Time
 	return set, changed, nil
 }
 
-func (s *store) DeleteFeed(ctx context.Context, appID, name string, now time.Time) error {
+// DeleteFeed removes a feed, and the dates that no other feed names. It returns
+// ErrNotFound if the feed does not exist.
+func (s *Store) DeleteFeed(ctx context.Context, appID, name string, now time.Time) error {
 	err := s.changeApp(ctx, appID, func(app App) (App, []documents.Write, error) {
 		feeds, err := s.Feeds(ctx, appID)
 		if err != nil {

@@ -23,13 +23,13 @@ import (
 // database, of its own.
 func TestFirestore(t *testing.T) {
 	t.Setenv("FIRESTORE_EMULATOR_HOST", gcloudtest.Firestore(t))
-	open := func(t *testing.T) config.Store {
+	open := func(t *testing.T) *config.Store {
 		return config.New(documentdb.New(newClient(t, newProject())), slog.New(slog.DiscardHandler))
 	}
 	for name, test := range map[string]func(*testing.T){
 		"Plain": func(t *testing.T) { configtest.Run(t, open) },
 		"Cached": func(t *testing.T) {
-			configtest.Run(t, func(t *testing.T) config.Store { return configtest.Cached(open(t)) })
+			configtest.RunCached(t, open)
 		},
 		"Processes": func(t *testing.T) {
 			project := newProject()

@@ -13,7 +13,9 @@ import (
 
 func indexPath(appID, index string) string { return AppPath(appID) + "/indexes/" + documents.ID(index) }
 
-func (s *store) IndexSettings(ctx context.Context, appID, index string) (settings catalog.Settings, err error) {
+// IndexSettings returns the settings of an index, or ErrNotFound if none were
+// set.
+func (s *Store) IndexSettings(ctx context.Context, appID, index string) (settings catalog.Settings, err error) {
 	var d indexDocument
 	if err = s.read(ctx, indexPath(appID, index), &d); err == nil {
 		settings, err = d.settings()
@@ -24,7 +26,9 @@ func (s *store) IndexSettings(ctx context.Context, appID, index string) (setting
 	return settings, nil
 }
 
-func (s *store) SettingsIndexes(ctx context.Context, appID string) ([]string, error) {
+// SettingsIndexes returns the indexes that have settings, sorted. It returns
+// ErrNotFound if the app does not exist.
+func (s *Store) SettingsIndexes(ctx context.Context, appID string) ([]string, error) {
 	all, err := below[indexDocument](ctx, s, appID, documents.Query{Collection: "indexes", Only: []string{"index"}})
 	if err != nil {
 		return nil, fmt.Errorf("list the indexes with settings of app %q: %w", appID, err)
@@ -37,7 +41,13 @@ func (s *store) SettingsIndexes(ctx context.Context, appID string) ([]string, er
 	return indexes, nil
 }
 
-func (s *store) SetIndexSettings(ctx context.Context, appID, index string, c catalog.Change) (settings catalog.Settings, err error) {
+// SetIndexSettings applies a change, without its private facets, to the settings of
+// an index, gives them the next version, and returns them. Setting the same settings
+// again changes nothing. Numeric bands that change are those of the app at the same
+// instant, and set its ChangedAt. It returns ErrNotFound if the app does not exist,
+// ErrTooManyBands if the app would have too many, and a *fault.Error for bands of an
+// attribute that is no facet.
+func (s *Store) SetIndexSettings(ctx context.Context, appID, index string, c catalog.Change) (settings catalog.Settings, err error) {
 	err = s.changeApp(ctx, appID, func(app App) (App, []documents.Write, error) {
 		old, err := s.IndexSettings(ctx, appID, index)
 		if err != nil && !errors.Is(err, ErrNotFound) {
@@ -67,11 +77,17 @@ func (s *store) SetIndexSettings(ctx context.Context, appID, index string, c cat
 	return settings, nil
 }
 
-func (s *store) ApplyBands(ctx context.Context, appID string, versions map[string]int64) error {
+// ApplyBands stores that all logged events of indexes have the numeric bands of these
+// versions; see NumericBands.Apply. It does not set ChangedAt. It returns ErrNotFound
+// if the app does not exist.
+func (s *Store) ApplyBands(ctx context.Context, appID string, versions map[string]int64) error {
 	return s.setApp(ctx, appID, "applied bands", func(a *App) { a.NumericBands, _ = a.NumericBands.Apply(versions) })
 }
 
-func (s *store) SetPrivateFacets(ctx context.Context, appID, index string, facets []string) error {
+// SetPrivateFacets replaces the private facets of an index. It changes no version
+// of the settings and does not set ChangedAt. It returns ErrNotFound if the app
+// does not exist, and ErrTooManyPrivate if the app would have too many.
+func (s *Store) SetPrivateFacets(ctx context.Context, appID, index string, facets []string) error {
 	err := s.changeApp(ctx, appID, func(app App) (_ App, _ []documents.Write, err error) {
 		app.PrivateFacets, err = app.PrivateFacets.With(index, facets)
 		return app, nil, err

@@ -9,7 +9,8 @@ import (
 
 func keyPath(appID, hash string) string { return AppPath(appID) + "/keys/" + documents.ID(hash) }
 
-func (s *store) Key(ctx context.Context, appID, hash string) (Key, error) {
+// Key returns the key with that hash, or ErrNotFound.
+func (s *Store) Key(ctx context.Context, appID, hash string) (Key, error) {
 	var d keyDocument
 	if err := s.read(ctx, keyPath(appID, hash), &d); err != nil {
 		return Key{}, fmt.Errorf("read key %q of app %q: %w", hash, appID, err)
@@ -17,7 +18,9 @@ func (s *store) Key(ctx context.Context, appID, hash string) (Key, error) {
 	return d.key(), nil
 }
 
-func (s *store) Keys(ctx context.Context, appID string) ([]Key, error) {
+// Keys returns all keys of an app, sorted by hash. It returns ErrNotFound if the
+// app does not exist.
+func (s *Store) Keys(ctx context.Context, appID string) ([]Key, error) {
 	err := s.mustExist(ctx, appID)
 	var keys []Key
 	if err == nil {
@@ -29,7 +32,9 @@ func (s *store) Keys(ctx context.Context, appID string) ([]Key, error) {
 	return keys, nil
 }
 
-func (s *store) Parents(ctx context.Context, appID string) ([]Key, error) {
+// Parents returns the keys of an app that are parents, in any order. An app that
+// does not exist has none.
+func (s *Store) Parents(ctx context.Context, appID string) ([]Key, error) {
 	// A document without the field is not in the result of a query that sorts by it.
 	keys, err := s.keysBy(ctx, appID, "parent")
 	if err != nil {
@@ -38,7 +43,7 @@ func (s *store) Parents(ctx context.Context, appID string) ([]Key, error) {
 	return keys, nil
 }
 
-func (s *store) keysBy(ctx context.Context, appID, field string) (keys []Key, err error) {
+func (s *Store) keysBy(ctx context.Context, appID, field string) (keys []Key, err error) {
 	all, err := list[keyDocument](ctx, s, documents.Query{Collection: AppPath(appID) + "/keys", OrderBy: field})
 	for _, d := range all {
 		keys = append(keys, d.key())
@@ -46,7 +51,11 @@ func (s *store) keysBy(ctx context.Context, appID, field string) (keys []Key, er
 	return keys, err
 }
 
-func (s *store) PutKey(ctx context.Context, appID string, key Key) error {
+// PutKey stores a key and replaces one with the same hash. A zero CreatedAt
+// becomes the current time. It returns ErrNotFound if the app does not exist, and
+// ErrTooManyParents if the key is a parent and the app has MaxParents others, also
+// if several callers add one at once.
+func (s *Store) PutKey(ctx context.Context, appID string, key Key) error {
 	key, err := key.Prepare()
 	if err == nil {
 		err = s.changeApp(ctx, appID, func(app App) (App, []documents.Write, error) {
@@ -68,7 +77,8 @@ func (s *store) PutKey(ctx context.Context, appID string, key Key) error {
 	return nil
 }
 
-func (s *store) DeleteKey(ctx context.Context, appID, hash string) error {
+// DeleteKey removes a key. It returns ErrNotFound if the key does not exist.
+func (s *Store) DeleteKey(ctx context.Context, appID, hash string) error {
 	if err := s.delete(ctx, keyPath(appID, hash)); err != nil {
 		return fmt.Errorf("delete key %q of app %q: %w", hash, appID, err)
 	}
@@ -76,7 +86,7 @@ func (s *store) DeleteKey(ctx context.Context, appID, hash string) error {
 }
 
 // delete deletes a document, or returns ErrNotFound.
-func (s *store) delete(ctx context.Context, path string) error {
+func (s *Store) delete(ctx context.Context, path string) error {
 	return documents.Retry(ctx, func() error {
 		d, err := s.documents.Get(ctx, path)
 		if err != nil {

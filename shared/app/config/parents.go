@@ -34,10 +34,15 @@ type Cipher interface {
 // another app is of no use.
 func owner(appID, hash string) []byte { return []byte("affinity parent " + appID + "," + hash) }
 
+// KeyPutter stores keys, as a Store does.
+type KeyPutter interface {
+	PutKey(ctx context.Context, appID string, key Key) error
+}
+
 // AddParent stores a key as a parent: with its text, encrypted. It returns
 // ErrTooManyParents if the app has MaxParents others, and ErrNotFound if the app does
 // not exist.
-func AddParent(ctx context.Context, s Store, c Cipher, appID string, key Key, text string) error {
+func AddParent(ctx context.Context, s KeyPutter, c Cipher, appID string, key Key, text string) error {
 	if sum := sha256.Sum256([]byte(text)); key.Hash != hex.EncodeToString(sum[:]) {
 		return errors.New("the hash of the key is not that of its text")
 	}
@@ -112,11 +117,11 @@ func (c *Cached) Parents(ctx context.Context, appID string) ([]Parent, error) {
 	if c.parents == nil {
 		return nil, ErrNotFound
 	}
-	if _, err := c.apps.getStale(ctx, appID, func(ctx context.Context) (App, error) { return c.store.App(ctx, appID) }); err != nil {
+	if _, err := c.apps.getStale(ctx, appID, func(ctx context.Context) (App, error) { return c.source.App(ctx, appID) }); err != nil {
 		return nil, err
 	}
 	return c.parents.apps.getStale(ctx, appID, func(ctx context.Context) ([]Parent, error) {
-		keys, err := c.store.Parents(ctx, appID)
+		keys, err := c.source.Parents(ctx, appID)
 		if err != nil {
 			return nil, err
 		}

@@ -18,7 +18,7 @@ import (
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
-func openStored(t *testing.T, r documents.Records) config.Store {
+func openStored(t *testing.T, r documents.Records) *config.Store {
 	t.Helper()
 	d, err := documents.NewStored(r)
 	if err != nil {
@@ -40,7 +40,7 @@ type storedContent struct {
 	Gone     config.Deletion
 }
 
-func contentOf(t *testing.T, s config.Store) (c storedContent) {
+func contentOf(t *testing.T, s *config.Store) (c storedContent) {
 	t.Helper()
 	ctx := context.Background()
 	var errs [9]error
@@ -59,7 +59,7 @@ func contentOf(t *testing.T, s config.Store) (c storedContent) {
 	return c
 }
 
-func fill(t *testing.T, s config.Store) {
+func fill(t *testing.T, s *config.Store) {
 	t.Helper()
 	ctx, now := context.Background(), time.UnixMilli(1_700_000_000_000)
 	scoring := func(score int) strategy.Strategy {

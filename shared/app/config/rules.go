@@ -9,8 +9,7 @@ import (
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
-// The rules below are the same for every Store. A Store calls them before it
-// writes; nothing else needs them.
+// A Store checks the rules below before it writes.
 
 // Prepare checks a new app and returns it as a Store writes it.
 func (a App) Prepare() (App, error) {
@@ -158,7 +157,7 @@ func checkLog(l schema.Layout) error {
 }
 
 // Stamp returns t, or the current time if t is zero, in UTC and to the
-// microsecond, which every Store can hold.
+// microsecond, which all documents can hold.
 func Stamp(t time.Time) time.Time {
 	if t.IsZero() {
 		t = time.Now()

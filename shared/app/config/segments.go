@@ -54,7 +54,7 @@ var errTooManySegments error = fault.New(fault.Invalid, "The app has saved %d se
 
 // Among returns a segment as it is stored once it is set among those that an app has
 // saved, and whether that changes anything. With create it refuses to replace one, with
-// ErrExists. Implementations of Store share it.
+// ErrExists.
 func (s SavedSegment) Among(saved []SavedSegment, create bool) (set SavedSegment, changed bool, err error) {
 	s.SetAt = Stamp(s.SetAt)
 	i := slices.IndexFunc(saved, func(other SavedSegment) bool { return other.Name == s.Name })
@@ -73,7 +73,8 @@ func segmentPath(appID, name string) string {
 	return AppPath(appID) + "/savedSegments/" + documents.ID(name)
 }
 
-func (s *store) SavedSegment(ctx context.Context, appID, name string) (SavedSegment, error) {
+// SavedSegment returns the segment of that name, or ErrNotFound.
+func (s *Store) SavedSegment(ctx context.Context, appID, name string) (SavedSegment, error) {
 	var d segmentDocument
 	if err := s.read(ctx, segmentPath(appID, name), &d); err != nil {
 		return SavedSegment{}, fmt.Errorf("read segment %q of app %q: %w", name, appID, err)
@@ -81,7 +82,9 @@ func (s *store) SavedSegment(ctx context.Context, appID, name string) (SavedSegm
 	return d.segment(), nil
 }
 
-func (s *store) SavedSegments(ctx context.Context, appID string) (saved []SavedSegment, err error) {
+// SavedSegments returns all segments that an app has saved, sorted by name. It
+// returns ErrNotFound if the app does not exist.
+func (s *Store) SavedSegments(ctx context.Context, appID string) (saved []SavedSegment, err error) {
 	all, err := below[segmentDocument](ctx, s, appID, documents.Query{Collection: "savedSegments"})
 	if err != nil {
 		return nil, fmt.Errorf("list the segments of app %q: %w", appID, err)
@@ -93,7 +96,11 @@ func (s *store) SavedSegments(ctx context.Context, appID string) (saved []SavedS
 	return saved, nil
 }
 
-func (s *store) SaveSegment(ctx context.Context, appID string, segment SavedSegment, create bool) (set SavedSegment, changed bool, err error) {
+// SaveSegment stores a segment in place of the one of its name; with create it
+// returns ErrExists if the name is in use. A segment with the same condition keeps
+// its SetAt. It returns the stored segment, ErrNotFound if the app does not exist,
+// and ErrTooManySegments if it has MaxSavedSegments others.
+func (s *Store) SaveSegment(ctx context.Context, appID string, segment SavedSegment, create bool) (set SavedSegment, changed bool, err error) {
 	err = s.changeApp(ctx, appID, func(app App) (App, []documents.Write, error) {
 		saved, err := s.SavedSegments(ctx, appID)
 		if err != nil {
@@ -110,7 +117,9 @@ func (s *store) SaveSegment(ctx context.Context, appID string, segment SavedSegm
 	return set, changed, nil
 }
 
-func (s *store) DeleteSegment(ctx context.Context, appID, name string) error {
+// DeleteSegment removes a segment. It returns ErrNotFound if the segment does not
+// exist.
+func (s *Store) DeleteSegment(ctx context.Context, appID, name string) error {
 	if err := s.delete(ctx, segmentPath(appID, name)); err != nil {
 		return fmt.Errorf("delete segment %q of app %q: %w", name, appID, err)
 	}

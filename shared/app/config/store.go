@@ -11,9 +11,15 @@ import (
 
 	"github.com/affinityengine/affinity/shared/app/documents"
 	"github.com/affinityengine/affinity/shared/app/limit"
+	"github.com/affinityengine/affinity/shared/score/schema"
 )
 
-// store is the Store of documents. These are they and their fields:
+// Store reads and changes the current configuration. It is safe for concurrent
+// use. Its arguments and results are shared and must not be modified. An error
+// other than ErrNotFound and ErrExists is a fault of the backend, or reports a
+// malformed argument.
+//
+// It lies in documents. These are they and their fields:
 //
 //	apps/{app}                       id, retentionDays, strategy, strategyVersion, createdAt, changedAt, belowChangedAt,
 //	                                 consistency, browserRanking, scoringVersion, ranking,
@@ -52,7 +58,7 @@ import (
 // A change reads the app's document, and what else it depends on, and then writes on
 // condition that the app is as it was read; else it begins again. Changes of keys, feeds and
 // segments set belowChangedAt for that.
-type store struct {
+type Store struct {
 	documents documents.Store
 	log       *slog.Logger
 	after     int64 // the first version is after+1
@@ -60,21 +66,21 @@ type store struct {
 
 // New returns the Store that keeps the configuration in documents. It caches nothing, and
 // logs faults that it does not return.
-func New(d documents.Store, log *slog.Logger) Store { return &store{documents: d, log: log} }
+func New(d documents.Store, log *slog.Logger) *Store { return &Store{documents: d, log: log} }
 
 // NewAfter is New, except that the versions of strategies, settings and feeds begin after
 // version. It is for a process whose data survive in an emulator and whose configuration
 // does not: what an earlier process computed under a version must not be taken for the
 // result of another strategy with the same version.
-func NewAfter(d documents.Store, log *slog.Logger, version int64) Store {
-	return &store{d, log, version}
+func NewAfter(d documents.Store, log *slog.Logger, version int64) *Store {
+	return &Store{d, log, version}
 }
 
 // NewMemory returns an empty Store that keeps everything in memory.
-func NewMemory() Store { return New(documents.NewMemory(), slog.New(slog.DiscardHandler)) }
+func NewMemory() *Store { return New(documents.NewMemory(), slog.New(slog.DiscardHandler)) }
 
 // read decodes the document of a path.
-func (s *store) read(ctx context.Context, path string, into any) error {
+func (s *Store) read(ctx context.Context, path string, into any) error {
 	d, err := s.documents.Get(ctx, path)
 	if err != nil {
 		return err
@@ -83,13 +89,13 @@ func (s *store) read(ctx context.Context, path string, into any) error {
 }
 
 // mustExist returns ErrNotFound if an app does not exist.
-func (s *store) mustExist(ctx context.Context, appID string) error {
+func (s *Store) mustExist(ctx context.Context, appID string) error {
 	_, err := s.documents.Get(ctx, AppPath(appID))
 	return err
 }
 
 // list decodes the documents of a query.
-func list[D any](ctx context.Context, s *store, q documents.Query) ([]D, error) {
+func list[D any](ctx context.Context, s *Store, q documents.Query) ([]D, error) {
 	found, err := s.documents.Find(ctx, q)
 	if err != nil {
 		return nil, err
@@ -104,7 +110,7 @@ func list[D any](ctx context.Context, s *store, q documents.Query) ([]D, error) 
 }
 
 // below is list for a collection of an app. If it has no documents, the app must exist.
-func below[D any](ctx context.Context, s *store, appID string, q documents.Query) ([]D, error) {
+func below[D any](ctx context.Context, s *Store, appID string, q documents.Query) ([]D, error) {
 	q.Collection = AppPath(appID) + "/" + q.Collection
 	all, err := list[D](ctx, s, q)
 	if err == nil && len(all) == 0 {
@@ -114,7 +120,7 @@ func below[D any](ctx context.Context, s *store, appID string, q documents.Query
 }
 
 // readApp reads an app and its document.
-func (s *store) readApp(ctx context.Context, appID string) (documents.Document, App, error) {
+func (s *Store) readApp(ctx context.Context, appID string) (documents.Document, App, error) {
 	d, err := s.documents.Get(ctx, AppPath(appID))
 	if err != nil {
 		return d, App{}, err
@@ -131,7 +137,7 @@ func (s *store) readApp(ctx context.Context, appID string) (documents.Document, 
 
 // changeApp stores what change makes of an app, together with writes to documents below it.
 // After a conflict it calls change again with the current app.
-func (s *store) changeApp(ctx context.Context, appID string, change func(App) (App, []documents.Write, error)) error {
+func (s *Store) changeApp(ctx context.Context, appID string, change func(App) (App, []documents.Write, error)) error {
 	return documents.Retry(ctx, func() error {
 		d, old, err := s.readApp(ctx, appID)
 		if err != nil {
@@ -163,7 +169,7 @@ func (s *store) changeApp(ctx context.Context, appID string, change func(App) (A
 }
 
 // setApp is changeApp for a change of the app alone that cannot fail.
-func (s *store) setApp(ctx context.Context, appID, what string, set func(*App)) error {
+func (s *Store) setApp(ctx context.Context, appID, what string, set func(*App)) error {
 	err := s.changeApp(ctx, appID, func(app App) (App, []documents.Write, error) {
 		set(&app)
 		return app, nil, nil
@@ -202,7 +208,8 @@ func appChanges(old, app App) (documents.Fields, error) {
 	return fields, nil
 }
 
-func (s *store) App(ctx context.Context, appID string) (App, error) {
+// App returns an app, or ErrNotFound.
+func (s *Store) App(ctx context.Context, appID string) (App, error) {
 	_, app, err := s.readApp(ctx, appID)
 	if err != nil {
 		return App{}, fmt.Errorf("read app %q: %w", appID, err)
@@ -210,7 +217,8 @@ func (s *store) App(ctx context.Context, appID string) (App, error) {
 	return app, nil
 }
 
-func (s *store) Apps(ctx context.Context) ([]string, error) {
+// Apps returns the ids of all apps, sorted.
+func (s *Store) Apps(ctx context.Context) ([]string, error) {
 	apps, err := list[appDocument](ctx, s, documents.Query{Collection: "apps", Only: []string{"id"}})
 	if err != nil {
 		return nil, fmt.Errorf("list apps: %w", err)
@@ -223,45 +231,76 @@ func (s *store) Apps(ctx context.Context) ([]string, error) {
 	return ids, nil
 }
 
-func (s *store) SetRetention(ctx context.Context, appID string, days int) error {
+// SetRetention changes how long an app's events count. It returns ErrNotFound
+// if the app does not exist.
+func (s *Store) SetRetention(ctx context.Context, appID string, days int) error {
 	if err := CheckRetention(days); err != nil {
 		return err
 	}
 	return s.setApp(ctx, appID, "retention", func(a *App) { a.RetentionDays, a.ChangedAt = days, Stamp(time.Time{}) })
 }
 
-func (s *store) SetConsistency(ctx context.Context, appID string, c Consistency) error {
+// SetConsistency changes how reads of an app's profiles see replicas. It returns
+// ErrNotFound if the app does not exist.
+func (s *Store) SetConsistency(ctx context.Context, appID string, c Consistency) error {
 	if _, err := ParseConsistency(string(c)); err != nil {
 		return err
 	}
 	return s.setApp(ctx, appID, "consistency", func(a *App) { a.Consistency = c })
 }
 
-func (s *store) SetBrowserRanking(ctx context.Context, appID string, on bool) error {
+// SetBrowserRanking changes whether web pages may ask for orders. It does not set
+// ChangedAt. It returns ErrNotFound if the app does not exist.
+func (s *Store) SetBrowserRanking(ctx context.Context, appID string, on bool) error {
 	return s.setApp(ctx, appID, "browser ranking", func(a *App) { a.BrowserRanking = on })
 }
 
-func (s *store) SetSegments(ctx context.Context, appID string, on bool) error {
+// SetSegments turns segments on or off. To turn them on again changes nothing. It
+// returns ErrNotFound if the app does not exist.
+func (s *Store) SetSegments(ctx context.Context, appID string, on bool) error {
 	return s.setApp(ctx, appID, "segments", func(a *App) { *a, _ = a.WithSegments(on) })
 }
 
-func (s *store) SetLimits(ctx context.Context, appID string, n limit.Numbers) error {
+// SetLimits changes what an app may ask for. It does not set ChangedAt. It
+// returns ErrNotFound if the app does not exist.
+func (s *Store) SetLimits(ctx context.Context, appID string, n limit.Numbers) error {
 	if err := n.Check(); err != nil {
 		return err
 	}
 	return s.setApp(ctx, appID, "limits", func(a *App) { a.Limits = n })
 }
 
-func (s *store) UpdateLog(ctx context.Context, appID string, change func(*App) error) (App, error) {
+// UpdateLog applies change to the Log and the Migration of an app as a
+// compare-and-set, and returns the app afterwards. After a conflict it calls
+// change again with the current app. change must be idempotent: after a lost
+// response it can see its own earlier write. It must not use the store, and
+// UpdateLog ignores what it does to other fields.
+//
+// UpdateLog returns ErrNotFound if the app does not exist. If change fails or
+// leaves an invalid Log, UpdateLog changes nothing and returns the error.
+// ChangedAt is set if the schemas change. A new encoding alone does not set it,
+// since a reader recognizes the encoding of each value.
+func (s *Store) UpdateLog(ctx context.Context, appID string, change func(*App) error) (App, error) {
 	return s.updateApp(ctx, appID, "log", func(a App) (App, bool, error) { return a.WithLog(change) })
 }
 
-func (s *store) UpdateMove(ctx context.Context, appID string, change func(*App) error) (App, error) {
+// SetEncoding changes the encoding of an app's new events, and returns the app
+// afterwards. It returns ErrNotFound if the app does not exist.
+func (s *Store) SetEncoding(ctx context.Context, appID string, e schema.Encoding) (App, error) {
+	return s.UpdateLog(ctx, appID, func(a *App) error {
+		a.Log.Encoding = e
+		return nil
+	})
+}
+
+// UpdateMove is UpdateLog for the Region and the Move of an app. ChangedAt is set if
+// what requests go by changes: see Move.
+func (s *Store) UpdateMove(ctx context.Context, appID string, change func(*App) error) (App, error) {
 	return s.updateApp(ctx, appID, "region", func(a App) (App, bool, error) { return a.WithMove(change) })
 }
 
 // updateApp changes an app and returns it afterwards.
-func (s *store) updateApp(ctx context.Context, appID, what string, change func(App) (App, bool, error)) (app App, err error) {
+func (s *Store) updateApp(ctx context.Context, appID, what string, change func(App) (App, bool, error)) (app App, err error) {
 	changed := false
 	err = s.changeApp(ctx, appID, func(old App) (App, []documents.Write, error) {
 		app, changed, err = change(old)

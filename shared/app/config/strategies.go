@@ -15,11 +15,17 @@ func strategyPath(appID string, version int64) string {
 	return AppPath(appID) + "/strategies/" + strconv.FormatInt(version, 10)
 }
 
-func (s *store) SetStrategy(ctx context.Context, appID string, active strategy.Strategy) (app App, changed bool, err error) {
+// SetStrategy makes a strategy the active one and gives it the next version.
+// Setting the active strategy again changes nothing. It returns the app
+// afterwards, with a ChangedAt by the caller's clock, or ErrNotFound if the app
+// does not exist.
+func (s *Store) SetStrategy(ctx context.Context, appID string, active strategy.Strategy) (app App, changed bool, err error) {
 	return s.PublishStrategy(ctx, appID, active, Publication{})
 }
 
-func (s *store) PublishStrategy(ctx context.Context, appID string, active strategy.Strategy, p Publication) (app App, changed bool, err error) {
+// PublishStrategy is SetStrategy with a note and a condition. It returns an
+// *OtherVersionError, and changes nothing, if the condition does not hold.
+func (s *Store) PublishStrategy(ctx context.Context, appID string, active strategy.Strategy, p Publication) (app App, changed bool, err error) {
 	err = s.changeApp(ctx, appID, func(old App) (App, []documents.Write, error) {
 		if app, changed, err = old.Publish(active, p); err != nil || !changed {
 			return app, nil, err
@@ -44,7 +50,9 @@ func (s *store) PublishStrategy(ctx context.Context, appID string, active strate
 	return app, changed, nil
 }
 
-func (s *store) StrategyVersion(ctx context.Context, appID string, version int64) (kept strategy.Strategy, err error) {
+// StrategyVersion returns the strategy with that version, or ErrNotFound if it
+// never existed or is no longer kept.
+func (s *Store) StrategyVersion(ctx context.Context, appID string, version int64) (kept strategy.Strategy, err error) {
 	var d strategyDocument
 	if err = s.read(ctx, strategyPath(appID, version), &d); err == nil {
 		kept, err = parseStrategy(d.Strategy, d.Ranking)
@@ -55,7 +63,9 @@ func (s *store) StrategyVersion(ctx context.Context, appID string, version int64
 	return kept, nil
 }
 
-func (s *store) StrategyVersions(ctx context.Context, appID string) ([]Version, error) {
+// StrategyVersions returns the kept versions, newest first, at most MaxVersions.
+// It returns ErrNotFound if the app does not exist.
+func (s *Store) StrategyVersions(ctx context.Context, appID string) ([]Version, error) {
 	kept, err := below[strategyDocument](ctx, s, appID, documents.Query{
 		Collection: "strategies", OrderBy: "version", Descending: true, Limit: MaxVersions, Only: []string{"version", "scoringVersion", "createdAt", "note"},
 	})
@@ -78,7 +88,7 @@ const (
 )
 
 // prune deletes the oldest versions that need not be kept after app was changed.
-func (s *store) prune(ctx context.Context, app App) error {
+func (s *Store) prune(ctx context.Context, app App) error {
 	if app.StrategyVersion <= KeptVersions {
 		return nil
 	}

@@ -8,14 +8,14 @@ import (
 )
 
 func TestMemory(t *testing.T) {
-	configtest.Run(t, func(*testing.T) config.Store { return config.NewMemory() })
+	configtest.Run(t, func(*testing.T) *config.Store { return config.NewMemory() })
 }
 
 // Every change of a stored configuration passes through its record.
 func TestStored(t *testing.T) {
-	configtest.Run(t, func(t *testing.T) config.Store { return openStored(t, configtest.Records{}) })
+	configtest.Run(t, func(t *testing.T) *config.Store { return openStored(t, configtest.Records{}) })
 }
 
 func TestCachedMemory(t *testing.T) {
-	configtest.Run(t, func(*testing.T) config.Store { return configtest.Cached(config.NewMemory()) })
+	configtest.RunCached(t, func(*testing.T) *config.Store { return config.NewMemory() })
 }

@@ -311,7 +311,7 @@ func TestSchemaChangeDuringLookup(t *testing.T) {
 
 // stale returns an app as it is, and then changes its schemas.
 type stale struct {
-	config.Store
+	*config.Store
 	h *harness
 }
 

@@ -40,7 +40,7 @@ var (
 // gives a view of an object 1 point for each color. Its bus records.
 type harness struct {
 	t        testing.TB
-	apps     config.Store
+	apps     *config.Store
 	store    *store.Store
 	profiles *profile.Engine
 	bus      *recorder

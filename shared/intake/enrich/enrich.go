@@ -65,7 +65,7 @@ func New(objects Catalog, c *config.Cached) *Enricher { return newEnricher(objec
 
 // NewFresh returns an Enricher for a job that must see every change of the
 // index settings made before it began.
-func NewFresh(objects Catalog, s config.Store) *Enricher { return newEnricher(objects, s) }
+func NewFresh(objects Catalog, s *config.Store) *Enricher { return newEnricher(objects, s) }
 
 func newEnricher(objects Catalog, s settings) *Enricher {
 	return &Enricher{objects: objects, settings: s, kept: cache.New[cacheKey, cached](cacheSize)}

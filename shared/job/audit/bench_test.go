@@ -43,7 +43,7 @@ var decaying = strategy.Strategy{
 type harness struct {
 	t     *testing.T
 	store *store.Store
-	apps  config.Store
+	apps  *config.Store
 	eng   *profile.Engine
 	audit *audit.Auditor
 	clock int64

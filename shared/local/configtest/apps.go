@@ -13,7 +13,7 @@ import (
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
-func testApps(t *testing.T, s config.Store) {
+func testApps(t *testing.T, s store) {
 	ids, err := s.Apps(t.Context())
 	read(t, "no apps", ids, err, nil)
 
@@ -42,7 +42,7 @@ func testApps(t *testing.T, s config.Store) {
 	read(t, "all apps", ids, err, []string{"Zoo", "__x__", "a_b-9", "shop", strings.Repeat("x", 64)})
 }
 
-func testAppsRefused(t *testing.T, s config.Store) {
+func testAppsRefused(t *testing.T, s store) {
 	for _, app := range []config.App{
 		{ID: ""}, {ID: "a,b"}, {ID: "a/b"}, {ID: "é"}, {ID: "a\n"}, {ID: strings.Repeat("x", 65)}, {ID: "shop", RetentionDays: -1},
 	} {
@@ -63,7 +63,7 @@ func testAppsRefused(t *testing.T, s config.Store) {
 	}
 }
 
-func testRetention(t *testing.T, s config.Store) {
+func testRetention(t *testing.T, s store) {
 	create(t, s, "shop")
 	setStrategy(t, s, "shop", scores(1), 1, true)
 	before, err := s.App(t.Context(), "shop")
@@ -89,7 +89,7 @@ func testRetention(t *testing.T, s config.Store) {
 	}
 }
 
-func testConsistency(t *testing.T, s config.Store) {
+func testConsistency(t *testing.T, s store) {
 	create(t, s, "shop")
 	before, err := s.App(t.Context(), "shop")
 	if err != nil {
@@ -111,7 +111,7 @@ func testConsistency(t *testing.T, s config.Store) {
 
 // Pages may ask for nothing until it is turned on, and no other change turns it on
 // or off.
-func testBrowserRanking(t *testing.T, s config.Store) {
+func testBrowserRanking(t *testing.T, s store) {
 	create(t, s, "shop")
 	want, err := s.App(t.Context(), "shop")
 	if err != nil || want.BrowserRanking {
@@ -142,7 +142,7 @@ func pass(at time.Time) {
 
 // Segments are off until they are turned on. Both turns set ChangedAt, and turning on
 // again does not: a job that waits for the change would wait longer.
-func testSegmentsSwitch(t *testing.T, s config.Store) {
+func testSegmentsSwitch(t *testing.T, s store) {
 	create(t, s, "shop")
 	before, err := s.App(t.Context(), "shop")
 	if err != nil || before.Segments.On() {
@@ -173,7 +173,7 @@ func testSegmentsSwitch(t *testing.T, s config.Store) {
 }
 
 // Limits are kept beside all other changes, and change nothing else.
-func testLimits(t *testing.T, s config.Store) {
+func testLimits(t *testing.T, s store) {
 	first := limit.Numbers{EventsPerSecond: 300, UserEventsPerDay: 7}
 	if err := s.CreateApp(t.Context(), config.App{ID: "shop", Limits: first}); err != nil {
 		t.Fatal(err)
@@ -201,7 +201,7 @@ func testLimits(t *testing.T, s config.Store) {
 }
 
 // A change of an app sets ChangedAt; a call that changes nothing does not.
-func testChangedAt(t *testing.T, s config.Store) {
+func testChangedAt(t *testing.T, s store) {
 	var changed time.Time
 	for _, step := range []struct {
 		what   string

@@ -12,13 +12,13 @@ import (
 
 // Concurrent changes of the strategy get different versions, and the last version is
 // the active one.
-func testStrategiesAtOnce(t *testing.T, s config.Store) {
+func testStrategiesAtOnce(t *testing.T, s store) {
 	create(t, s, "shop")
 	setAtOnce(t, "shop", s)
 }
 
 // setAtOnce sets 20 strategies at once, on the stores in turn.
-func setAtOnce(t *testing.T, app string, stores ...config.Store) {
+func setAtOnce(t *testing.T, app string, stores ...store) {
 	const n = 20
 	versions := make([]int64, n)
 	var group sync.WaitGroup
@@ -53,7 +53,7 @@ func setAtOnce(t *testing.T, app string, stores ...config.Store) {
 }
 
 // Concurrent changes of one app do not undo each other.
-func testChangesAtOnce(t *testing.T, s config.Store) {
+func testChangesAtOnce(t *testing.T, s store) {
 	create(t, s, "shop")
 	changes := []func() error{
 		func() error { _, _, err := s.SetStrategy(t.Context(), "shop", scores(1)); return err },
@@ -96,7 +96,7 @@ func testChangesAtOnce(t *testing.T, s config.Store) {
 
 // parentsAtOnce adds more parents at once than an app may have, on the stores in
 // turn.
-func parentsAtOnce(t *testing.T, stores ...config.Store) {
+func parentsAtOnce(t *testing.T, stores ...store) {
 	const app, more = "parents", 3
 	create(t, stores[0], app)
 	refused := make([]error, config.MaxParents+more)

@@ -1,5 +1,5 @@
-// Package configtest checks an implementation of config.Store against what the
-// interface promises. Every Store passes the same tests.
+// Package configtest checks a config.Store against what its methods promise, over each kind
+// of documents, and what a config.Cached adds to it.
 package configtest
 
 import (
@@ -20,53 +20,25 @@ import (
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
-// cached is a Cached with the methods of a Store that it lacks.
-type cached struct {
-	*config.Cached
-	store config.Store
-}
-
-// Cached returns a Store that reads through a cache of store, so that a Cached can
-// be tested like a Store.
-func Cached(store config.Store) config.Store {
-	return cached{config.NewCached(store, config.TTL), store}
-}
-
-func (c cached) Apps(ctx context.Context) ([]string, error) { return c.store.Apps(ctx) }
-
-func (c cached) Deletions(ctx context.Context) ([]config.Deletion, error) {
-	return c.store.Deletions(ctx)
-}
-
-func (c cached) StrategyVersions(ctx context.Context, appID string) ([]config.Version, error) {
-	return c.store.StrategyVersions(ctx, appID)
-}
-
-func (c cached) SettingsIndexes(ctx context.Context, appID string) ([]string, error) {
-	return c.store.SettingsIndexes(ctx, appID)
-}
-
-func (c cached) Feeds(ctx context.Context, appID string) ([]config.Feed, error) {
-	return c.store.Feeds(ctx, appID)
-}
-
-func (c cached) SavedSegment(ctx context.Context, appID, name string) (config.SavedSegment, error) {
-	return c.store.SavedSegment(ctx, appID, name)
-}
-
-func (c cached) Parents(ctx context.Context, appID string) ([]config.Key, error) {
-	return c.store.Parents(ctx, appID)
-}
-
-func (c cached) Keys(ctx context.Context, appID string) ([]config.Key, error) {
-	return c.store.Keys(ctx, appID)
-}
-
 // Run tests a Store. open returns an empty one.
-func Run(t *testing.T, open func(*testing.T) config.Store) {
+func Run(t *testing.T, open func(*testing.T) *config.Store) {
+	run(t, func(t *testing.T) store { return plain(open(t)) })
+}
+
+// RunCached tests a Store that is read and changed through a Cached. open returns an empty
+// one.
+func RunCached(t *testing.T, open func(*testing.T) *config.Store) {
+	run(t, func(t *testing.T) store {
+		s := open(t)
+		c := cached{config.NewCached(s, config.TTL), behind{s}}
+		return store{c, c, c, c}
+	})
+}
+
+func run(t *testing.T, open func(*testing.T) store) {
 	tests := []struct {
 		name string
-		run  func(*testing.T, config.Store)
+		run  func(*testing.T, store)
 	}{
 		{"Apps", testApps},
 		{"AppsRefused", testAppsRefused},
@@ -88,7 +60,7 @@ func Run(t *testing.T, open func(*testing.T) config.Store) {
 		{"Keys", testKeys},
 		{"KeysOfApps", testKeysOfApps},
 		{"KeysRefused", testKeysRefused},
-		{"Parents", func(t *testing.T, s config.Store) { parentsAtOnce(t, s) }},
+		{"Parents", func(t *testing.T, s store) { parentsAtOnce(t, s) }},
 		{"Strategies", testStrategies},
 		{"StrategyForms", testStrategyForms},
 		{"ScoringVersion", testScoringVersion},
@@ -119,7 +91,8 @@ func Run(t *testing.T, open func(*testing.T) config.Store) {
 
 // RunShared tests two Stores that share one empty database and no memory, as two
 // processes do.
-func RunShared(t *testing.T, one, two config.Store) {
+func RunShared(t *testing.T, first, second *config.Store) {
+	one, two := plain(first), plain(second)
 	create(t, one, "shop")
 	setAtOnce(t, "shop", one, two)
 	create(t, one, "moving")
@@ -142,7 +115,7 @@ func scores(n int) strategy.Strategy {
 func hash(letter string) string { return strings.Repeat(letter, 64) }
 
 // create adds an app with a retention of 90 days.
-func create(t *testing.T, s config.Store, id string) {
+func create(t *testing.T, s store, id string) {
 	t.Helper()
 	if err := s.CreateApp(t.Context(), config.App{ID: id, RetentionDays: 90}); err != nil {
 		t.Fatalf("create app %q: %v", id, err)
@@ -150,7 +123,7 @@ func create(t *testing.T, s config.Store, id string) {
 }
 
 // setStrategy makes strategy n active and checks the outcome.
-func setStrategy(t *testing.T, s config.Store, app string, set strategy.Strategy, wantVersion int64, wantChanged bool) {
+func setStrategy(t *testing.T, s store, app string, set strategy.Strategy, wantVersion int64, wantChanged bool) {
 	t.Helper()
 	got, changed, err := s.SetStrategy(t.Context(), app, set)
 	if err != nil || got.StrategyVersion != wantVersion || changed != wantChanged {
@@ -177,7 +150,7 @@ func wantError(t *testing.T, what string, err, want error) {
 	}
 }
 
-func testKeys(t *testing.T, s config.Store) {
+func testKeys(t *testing.T, s store) {
 	create(t, s, "shop")
 	keys, err := s.Keys(t.Context(), "shop")
 	read(t, "no keys", keys, err, nil)
@@ -227,7 +200,7 @@ func testKeys(t *testing.T, s config.Store) {
 }
 
 // A key opens only its own app.
-func testKeysOfApps(t *testing.T, s config.Store) {
+func testKeysOfApps(t *testing.T, s store) {
 	create(t, s, "one")
 	create(t, s, "two")
 	if err := s.PutKey(t.Context(), "one", config.Key{Hash: hash("a")}); err != nil {
@@ -243,7 +216,7 @@ func testKeysOfApps(t *testing.T, s config.Store) {
 	}
 }
 
-func testKeysRefused(t *testing.T, s config.Store) {
+func testKeysRefused(t *testing.T, s store) {
 	create(t, s, "shop")
 	for _, bad := range []string{"", "demokey", hash("A"), hash("a") + "0", hash("g"), strings.Repeat("a/", 32)} {
 		if err := s.PutKey(t.Context(), "shop", config.Key{Hash: bad}); err == nil {
@@ -265,7 +238,7 @@ func testKeysRefused(t *testing.T, s config.Store) {
 	read(t, "keys", keys, err, nil)
 }
 
-func testStrategies(t *testing.T, s config.Store) {
+func testStrategies(t *testing.T, s store) {
 	create(t, s, "shop")
 	_, err := s.StrategyVersion(t.Context(), "shop", 1)
 	wantError(t, "a version that does not exist yet", err, config.ErrNotFound)
@@ -290,7 +263,7 @@ func testStrategies(t *testing.T, s config.Store) {
 }
 
 // A strategy is read as it was set, also an empty one and the largest one.
-func testStrategyForms(t *testing.T, s config.Store) {
+func testStrategyForms(t *testing.T, s store) {
 	create(t, s, "shop")
 	full := scores(3)
 	full.HalfLives = strategy.InDays(30, 7)
@@ -314,7 +287,7 @@ func testStrategyForms(t *testing.T, s config.Store) {
 }
 
 // Nothing can be read of, or added to, an app that does not exist.
-func testUnknown(t *testing.T, s config.Store) {
+func testUnknown(t *testing.T, s store) {
 	ctx := t.Context()
 	calls := map[string]func() error{
 		"App":               func() error { _, err := s.App(ctx, "shop"); return err },
@@ -367,7 +340,7 @@ func testUnknown(t *testing.T, s config.Store) {
 }
 
 // A cancelled call returns the cancellation, and never ErrNotFound.
-func testCancelled(t *testing.T, s config.Store) {
+func testCancelled(t *testing.T, s store) {
 	create(t, s, "shop")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

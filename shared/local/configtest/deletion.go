@@ -12,7 +12,7 @@ import (
 
 // A deleted app is gone at once, its id is reserved until 30 days after the end of
 // the deletion, and a new app of that id has nothing of the old one's settings.
-func testDeletion(t *testing.T, s config.Store) {
+func testDeletion(t *testing.T, s store) {
 	ctx := t.Context()
 	for _, id := range []string{"shop", "shop-", "sho"} {
 		create(t, s, id)
@@ -80,14 +80,14 @@ func testDeletion(t *testing.T, s config.Store) {
 
 // deletedAtOnce deletes and creates an app on two stores at once: there is one
 // deletion, and no app beside it.
-func deletedAtOnce(t *testing.T, one, two config.Store) {
+func deletedAtOnce(t *testing.T, one, two store) {
 	create(t, one, "leaving")
 	var group sync.WaitGroup
 	deletions := make([]config.Deletion, 4)
 	for i := range deletions {
 		group.Go(func() {
 			var err error
-			if deletions[i], err = []config.Store{one, two}[i%2].DeleteApp(t.Context(), "leaving"); err != nil {
+			if deletions[i], err = []store{one, two}[i%2].DeleteApp(t.Context(), "leaving"); err != nil {
 				t.Errorf("deletion %d: %v", i, err)
 			}
 		})

@@ -16,7 +16,7 @@ func feedOf(name, index, date, definition string) config.Feed {
 }
 
 // Feeds have versions that never repeat, and the app has the dates that they name.
-func testFeeds(t *testing.T, s config.Store) {
+func testFeeds(t *testing.T, s store) {
 	ctx, now := t.Context(), time.Date(2026, 3, 4, 5, 6, 7, 8000, time.UTC)
 	const odd = "__x__/~\x00\n\"é,"
 	create(t, s, "shop")
@@ -92,7 +92,7 @@ func testFeeds(t *testing.T, s config.Store) {
 }
 
 // A job that fills a new date waits until every function knows it, and only then.
-func testFeedsChangeTheApp(t *testing.T, s config.Store) {
+func testFeedsChangeTheApp(t *testing.T, s store) {
 	ctx := t.Context()
 	create(t, s, "shop")
 	last, err := s.App(ctx, "shop")
@@ -121,7 +121,7 @@ func testFeedsChangeTheApp(t *testing.T, s config.Store) {
 }
 
 // Feeds that are set at once have different versions, and the dates are theirs.
-func testFeedsAtOnce(t *testing.T, s config.Store) {
+func testFeedsAtOnce(t *testing.T, s store) {
 	ctx := t.Context()
 	create(t, s, "shop")
 	const n = 4

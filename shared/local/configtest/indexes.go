@@ -13,7 +13,7 @@ import (
 	"github.com/affinityengine/affinity/shared/fault"
 )
 
-func testIndexSettings(t *testing.T, s config.Store) {
+func testIndexSettings(t *testing.T, s store) {
 	create(t, s, "shop")
 	create(t, s, "other")
 	_, err := s.IndexSettings(t.Context(), "shop", "products")
@@ -42,7 +42,7 @@ func testIndexSettings(t *testing.T, s config.Store) {
 }
 
 // Private facets belong to the app, and change neither a version nor ChangedAt.
-func testPrivateFacets(t *testing.T, s config.Store) {
+func testPrivateFacets(t *testing.T, s store) {
 	create(t, s, "shop")
 	create(t, s, "other")
 	if _, err := s.SetIndexSettings(t.Context(), "shop", "products", catalog.Change{AttributesForFaceting: []string{"brand"}}); err != nil {
@@ -99,7 +99,7 @@ func testPrivateFacets(t *testing.T, s config.Store) {
 }
 
 // An app has so many private facets that it can be read with each request.
-func testPrivateFacetsBounded(t *testing.T, s config.Store) {
+func testPrivateFacetsBounded(t *testing.T, s store) {
 	create(t, s, "shop")
 	large := make([]string, 60)
 	for i := range large {
@@ -125,7 +125,7 @@ func testPrivateFacetsBounded(t *testing.T, s config.Store) {
 }
 
 // Different valid names are different indexes.
-func testIndexNames(t *testing.T, s config.Store) {
+func testIndexNames(t *testing.T, s store) {
 	create(t, s, "shop")
 	names := []string{"a/b", "a~sb", "a~b", "a~~b", ".", "..", "~p.", "__x__", "~p__x__", "é ü/%2F", "\x00\n",
 		strings.Repeat("/", 512), strings.Repeat("~", 512), strings.Repeat("x", 512)}
@@ -150,7 +150,7 @@ func testIndexNames(t *testing.T, s config.Store) {
 
 // Numeric bands change the settings of their index and the app at once, and what is
 // applied stays with the app.
-func testNumericBands(t *testing.T, s config.Store) {
+func testNumericBands(t *testing.T, s store) {
 	create(t, s, "shop")
 	prices, sizes := catalog.Bands{"price": {0, 50, 100}}, catalog.Bands{"size": {40.5}}
 	steps := []struct {
@@ -210,7 +210,7 @@ func testNumericBands(t *testing.T, s config.Store) {
 }
 
 // Bands that are refused change nothing.
-func testNumericBandsRefused(t *testing.T, s config.Store) {
+func testNumericBandsRefused(t *testing.T, s store) {
 	create(t, s, "shop")
 	_, err := s.SetIndexSettings(t.Context(), "shop", "products", catalog.Change{
 		AttributesForFaceting: []string{"brand"}, NumericBands: catalog.Bands{"price": {1}},
@@ -238,7 +238,7 @@ func testNumericBandsRefused(t *testing.T, s config.Store) {
 }
 
 // Callers that change several indexes and the strategy at once lose nothing.
-func testNumericBandsAtOnce(t *testing.T, s config.Store) {
+func testNumericBandsAtOnce(t *testing.T, s store) {
 	create(t, s, "shop")
 	want, group := config.NumericBands{}, sync.WaitGroup{}
 	for i := range 6 {

@@ -28,7 +28,7 @@ var badLayouts = []schema.Layout{
 }
 
 // readApp returns an app that exists.
-func readApp(t *testing.T, s config.Store, id string) config.App {
+func readApp(t *testing.T, s store, id string) config.App {
 	t.Helper()
 	app, err := s.App(t.Context(), id)
 	if err != nil {
@@ -39,7 +39,7 @@ func readApp(t *testing.T, s config.Store, id string) config.App {
 
 // updateLog changes the log of the app "shop", and checks that the returned app is
 // the stored one.
-func updateLog(t *testing.T, s config.Store, change func(*config.App)) config.App {
+func updateLog(t *testing.T, s store, change func(*config.App)) config.App {
 	t.Helper()
 	app, err := s.UpdateLog(t.Context(), "shop", func(a *config.App) error {
 		change(a)
@@ -54,7 +54,7 @@ func updateLog(t *testing.T, s config.Store, change func(*config.App)) config.Ap
 }
 
 // A new app has the layout that it names, wide by default, and no migration.
-func testLogOfNewApps(t *testing.T, s config.Store) {
+func testLogOfNewApps(t *testing.T, s store) {
 	create(t, s, "silent")
 	if got := readApp(t, s, "silent"); !got.Log.Equal(schema.Default()) || got.Migration != (config.Migration{}) {
 		t.Errorf("app without a layout: got %+v, migration %+v", got.Log, got.Migration)
@@ -77,7 +77,7 @@ func testLogOfNewApps(t *testing.T, s config.Store) {
 	wantError(t, "an app that was refused", err, config.ErrNotFound)
 }
 
-func testUpdateLog(t *testing.T, s config.Store) {
+func testUpdateLog(t *testing.T, s store) {
 	create(t, s, "shop")
 	create(t, s, "other")
 	setStrategy(t, s, "shop", scores(1), 1, true)
@@ -105,7 +105,7 @@ func testUpdateLog(t *testing.T, s config.Store) {
 }
 
 // A change that fails or returns an invalid layout leaves the app unchanged.
-func testUpdateLogRefused(t *testing.T, s config.Store) {
+func testUpdateLogRefused(t *testing.T, s store) {
 	create(t, s, "shop")
 	updateLog(t, s, func(a *config.App) {
 		a.Log, a.Migration = both, config.Migration{ID: "migration-1", Phase: config.Dual}
@@ -140,7 +140,7 @@ func testUpdateLogRefused(t *testing.T, s config.Store) {
 }
 
 // A change of other fields is ignored.
-func testUpdateLogOnly(t *testing.T, s config.Store) {
+func testUpdateLogOnly(t *testing.T, s store) {
 	create(t, s, "shop")
 	setStrategy(t, s, "shop", scores(1), 1, true)
 	want := readApp(t, s, "shop")
@@ -156,7 +156,7 @@ func testUpdateLogOnly(t *testing.T, s config.Store) {
 
 // A change of the schemas sets ChangedAt. That of an encoding or a migration does
 // not.
-func testLogChangedAt(t *testing.T, s config.Store) {
+func testLogChangedAt(t *testing.T, s store) {
 	create(t, s, "shop")
 	changed := readApp(t, s, "shop").ChangedAt
 	for _, step := range []struct {
@@ -189,14 +189,14 @@ func testLogChangedAt(t *testing.T, s config.Store) {
 }
 
 // No concurrent change is lost, even if other fields of the app change too.
-func testLogAtOnce(t *testing.T, s config.Store) {
+func testLogAtOnce(t *testing.T, s store) {
 	create(t, s, "shop")
 	logsAtOnce(t, "shop", s)
 }
 
 // logsAtOnce makes 20 concurrent changes, on the stores in turn, while the strategy
 // and the retention change. Each change extends the id of the app's migration.
-func logsAtOnce(t *testing.T, app string, stores ...config.Store) {
+func logsAtOnce(t *testing.T, app string, stores ...store) {
 	const n = 20
 	var group sync.WaitGroup
 	for i := range n {
@@ -230,7 +230,7 @@ func logsAtOnce(t *testing.T, app string, stores ...config.Store) {
 
 // testGeneration checks that a layout that returns to an earlier one has a new
 // generation, and that a caller cannot set the generation.
-func testGeneration(t *testing.T, s config.Store) {
+func testGeneration(t *testing.T, s store) {
 	create(t, s, "shop")
 	generation := readApp(t, s, "shop").Log.Generation
 	for _, step := range []struct {

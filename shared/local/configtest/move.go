@@ -16,7 +16,7 @@ var move = config.Move{
 	StartedAt: time.Date(2026, 3, 4, 5, 6, 7, 123456000, time.UTC),
 }
 
-func updateMove(t *testing.T, s config.Store, change func(*config.App)) config.App {
+func updateMove(t *testing.T, s store, change func(*config.App)) config.App {
 	t.Helper()
 	app, err := s.UpdateMove(t.Context(), "shop", func(a *config.App) error {
 		change(a)
@@ -32,7 +32,7 @@ func updateMove(t *testing.T, s config.Store, change func(*config.App)) config.A
 
 // A new app lives in the region that it names, and nothing but the region and the move
 // changes with a move.
-func testUpdateMove(t *testing.T, s config.Store) {
+func testUpdateMove(t *testing.T, s store) {
 	if err := s.CreateApp(t.Context(), config.App{ID: "shop", Region: "eu", Move: move}); err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func testUpdateMove(t *testing.T, s config.Store) {
 }
 
 // A change that fails, or that leads to a move that cannot be, changes nothing.
-func testUpdateMoveRefused(t *testing.T, s config.Store) {
+func testUpdateMoveRefused(t *testing.T, s store) {
 	create(t, s, "shop")
 	updateMove(t, s, func(a *config.App) { a.Region, a.Move = "eu", move })
 	want := readApp(t, s, "shop")

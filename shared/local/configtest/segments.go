@@ -11,7 +11,7 @@ import (
 
 // A saved segment keeps the instant at which its condition was set, and is created only
 // once.
-func testSegments(t *testing.T, s config.Store) {
+func testSegments(t *testing.T, s store) {
 	ctx, now := t.Context(), time.Date(2026, 3, 4, 5, 6, 7, 8000, time.UTC)
 	create(t, s, "shop")
 	create(t, s, "other")
@@ -56,7 +56,7 @@ func testSegments(t *testing.T, s config.Store) {
 }
 
 // Of several callers that create one segment at once, one does.
-func testSegmentsAtOnce(t *testing.T, s config.Store) {
+func testSegmentsAtOnce(t *testing.T, s store) {
 	ctx := t.Context()
 	create(t, s, "shop")
 	const n = 4

@@ -10,7 +10,7 @@ import (
 )
 
 // The scoring version changes with the scoring alone.
-func testScoringVersion(t *testing.T, s config.Store) {
+func testScoringVersion(t *testing.T, s store) {
 	create(t, s, "shop")
 	set := scores(1)
 	ranking := strategy.DefaultRanking()
@@ -55,7 +55,7 @@ func testScoringVersion(t *testing.T, s config.Store) {
 }
 
 // Versions are listed newest first.
-func testStrategyVersions(t *testing.T, s config.Store) {
+func testStrategyVersions(t *testing.T, s store) {
 	_, err := s.StrategyVersions(t.Context(), "shop")
 	wantError(t, "versions of an unknown app", err, config.ErrNotFound)
 	create(t, s, "shop")
@@ -101,7 +101,7 @@ func testStrategyVersions(t *testing.T, s config.Store) {
 }
 
 // A strategy that is set for one version never replaces another.
-func testStrategyCondition(t *testing.T, s config.Store) {
+func testStrategyCondition(t *testing.T, s store) {
 	publish := func(score int, version int64) (config.App, bool, error) {
 		return s.PublishStrategy(t.Context(), "shop", scores(score), config.Publication{IfVersion: &version})
 	}

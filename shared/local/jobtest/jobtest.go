@@ -41,7 +41,7 @@ type Harness struct {
 	T      T
 	Runner *job.Runner
 	Jobs   job.Jobs // without the gate
-	Config config.Store
+	Config *config.Store
 	Now    time.Time
 	Clock  func() time.Time
 	Gate   func(ctx context.Context, what string) Fault

@@ -50,8 +50,24 @@ type request struct {
 	Back bool `json:"back,omitempty"`
 }
 
+// Store reads and changes apps and keys. Its methods and errors are those of config.Store.
+type Store interface {
+	Apps(ctx context.Context) ([]string, error)
+	App(ctx context.Context, appID string) (config.App, error)
+	CreateApp(ctx context.Context, app config.App) error
+	SetRetention(ctx context.Context, appID string, days int) error
+	SetConsistency(ctx context.Context, appID string, c config.Consistency) error
+	SetBrowserRanking(ctx context.Context, appID string, on bool) error
+	SetSegments(ctx context.Context, appID string, on bool) error
+	SetLimits(ctx context.Context, appID string, n limit.Numbers) error
+	SetEncoding(ctx context.Context, appID string, e schema.Encoding) (config.App, error)
+	Keys(ctx context.Context, appID string) ([]config.Key, error)
+	PutKey(ctx context.Context, appID string, key config.Key) error
+	DeleteKey(ctx context.Context, appID, hash string) error
+}
+
 // handleApps adds the operations to a router.
-func handleApps(rt *httpapi.Router, s config.Store, defaults limit.Numbers, c config.Cipher, regions config.Regions) {
+func handleApps(rt *httpapi.Router, s Store, defaults limit.Numbers, c config.Cipher, regions config.Regions) {
 	handle(rt, defaultsPath, func(context.Context, request) (any, error) { return defaults, nil })
 	handle(rt, appsPath, func(ctx context.Context, _ request) (any, error) { return s.Apps(ctx) })
 	handle(rt, appPath, func(ctx context.Context, r request) (any, error) { return s.App(ctx, r.App.ID) })
@@ -93,7 +109,7 @@ func handleApps(rt *httpapi.Router, s config.Store, defaults limit.Numbers, c co
 		if err != nil {
 			return nil, invalid(err)
 		}
-		return SetEncoding(ctx, s, r.App.ID, e)
+		return s.SetEncoding(ctx, r.App.ID, e)
 	})
 	handle(rt, keysPath, func(ctx context.Context, r request) (any, error) { return s.Keys(ctx, r.App.ID) })
 	handle(rt, putKeyPath, func(ctx context.Context, r request) (any, error) {
@@ -144,17 +160,9 @@ func handle(rt *httpapi.Router, path string, do func(context.Context, request) (
 // invalid refuses a request that breaks a rule of the store.
 func invalid(err error) error { return fault.New(fault.Invalid, "%v", err) }
 
-// SetEncoding changes the encoding of an app's new events, and returns the app
-// afterwards.
-func SetEncoding(ctx context.Context, s config.Store, appID string, e schema.Encoding) (config.App, error) {
-	return s.UpdateLog(ctx, appID, func(a *config.App) error {
-		a.Log.Encoding = e
-		return nil
-	})
-}
+// The methods below are those of config.Store with its errors, and AddParent.
 
-// The methods below are those of config.Store with its errors, SetEncoding and
-// AddParent.
+var _ Store = (*Client)(nil)
 
 // Apps returns the ids of all apps, sorted.
 func (c *Client) Apps(ctx context.Context) ([]string, error) {

@@ -56,7 +56,7 @@ type Moves struct {
 	Recorder *auditlog.Recorder
 	// Regions and Apps say where an app can be isolated.
 	Regions config.Regions
-	Apps    config.Store
+	Apps    *config.Store
 }
 
 // Move begins the move of an app to another region, or resumes it.

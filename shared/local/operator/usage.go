@@ -22,7 +22,7 @@ type topRequest struct {
 }
 
 // handleUsage adds the operations on usage to a router. now is the engine's clock.
-func handleUsage(rt *httpapi.Router, apps config.Store, reader usage.Reader, now func() time.Time) {
+func handleUsage(rt *httpapi.Router, apps Store, reader usage.Reader, now func() time.Time) {
 	handle(rt, lastUsedPath, func(ctx context.Context, r request) (any, error) {
 		if !config.ValidAppID(r.App.ID) {
 			return nil, config.ErrNotFound

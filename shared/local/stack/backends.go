@@ -121,7 +121,7 @@ func (s *Stack) openBase(ctx context.Context, o Options) (backend.Base, error) {
 
 // database keeps the configuration and the jobs.
 type database struct {
-	config    config.Store
+	config    *config.Store
 	documents documents.Store
 }
 

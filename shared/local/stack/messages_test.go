@@ -23,6 +23,7 @@ import (
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/event/bus"
 	"github.com/affinityengine/affinity/shared/intake/enrich"
+	"github.com/affinityengine/affinity/shared/local/configtest"
 	"github.com/affinityengine/affinity/shared/local/emulator"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/store"
@@ -136,10 +137,20 @@ func (unreadable) ScanRecords(context.Context, string, []store.ObjectRef, func(s
 	return errUnreadable
 }
 
+// away returns a configuration whose apps cannot be read.
+func away(s *config.Store, err error) config.Source {
+	return configtest.Hooked(s, func(_ context.Context, read string) error {
+		if read == "app" {
+			return err
+		}
+		return nil
+	})
+}
+
 func TestProcessRetriesThenBuries(t *testing.T) {
 	s := start(t, stack.Options{})
 	broken := *s.Backends
-	broken.CachedConfig = config.NewCached(failing{s.Backends.Config}, 0)
+	broken.CachedConfig = config.NewCached(away(s.Backends.Config, errors.New("configuration is away")), 0)
 	h := process.New(broken.ForProcess())
 	push := func(attempt string) int {
 		data := base64.StdEncoding.EncodeToString([]byte(`{"app":"demo","receivedAt":1700000000000,"resolved":true}` + "\n" +
@@ -162,12 +173,6 @@ func TestProcessRetriesThenBuries(t *testing.T) {
 			t.Errorf("buried for %q, want the last failure", reason)
 		}
 	}
-}
-
-type failing struct{ config.Store }
-
-func (failing) App(context.Context, string) (config.App, error) {
-	return config.App{}, errors.New("configuration is away")
 }
 
 func TestMalformedPushesAndTasks(t *testing.T) {

@@ -1,7 +1,6 @@
 package stack_test
 
 import (
-	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -257,14 +256,7 @@ func TestReenrichedEventsOutsideTheWindow(t *testing.T) {
 	}
 }
 
-// failingRefresh is a configuration that fails after the log has been written.
-type failingRefresh struct{ config.Store }
-
 var errRefresh = errors.New("no refresh today")
-
-func (failingRefresh) App(context.Context, string) (config.App, error) {
-	return config.App{}, errRefresh
-}
 
 // A message that fails after the log was written is retried and then buried, and its
 // user's profile is marked. When the message is replayed, it counts.
@@ -273,7 +265,7 @@ func TestFailingReenrichedMessages(t *testing.T) {
 	save(t, l.s, "i", object("i", "1"))
 	m := l.reenriched()
 	broken := *l.s.Backends
-	broken.Profiles = profile.New(broken.Store, broken.Config, config.NewCached(failingRefresh{broken.Config}, 0), broken.Now, broken.Log)
+	broken.Profiles = profile.New(broken.Store, broken.Config, config.NewCached(away(broken.Config, errRefresh), 0), broken.Now, broken.Log)
 	failed := 0
 	for l.pushTo(&broken, m, failed+1) >= 500 && failed < 30 {
 		failed++

@@ -88,7 +88,7 @@ func (s *Stack) keptRegions() (all config.Regions, err error) {
 }
 
 // settle checks that every app has its region, and keeps the regions in the data folder.
-func (s *Stack) settle(ctx context.Context, apps config.Store, regions config.Regions) error {
+func (s *Stack) settle(ctx context.Context, apps *config.Store, regions config.Regions) error {
 	ids, err := apps.Apps(ctx)
 	if err != nil {
 		return err

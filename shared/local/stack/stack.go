@@ -307,7 +307,7 @@ func clock(start time.Time) func() time.Time {
 
 // createApps creates the apps and their keys. An app that exists in an emulator
 // keeps its layout. The first keys of an app become parents, as many as may.
-func createApps(ctx context.Context, apps config.Store, c config.Cipher, o Options) error {
+func createApps(ctx context.Context, apps *config.Store, c config.Cipher, o Options) error {
 	for _, a := range o.Apps {
 		err := apps.CreateApp(ctx, config.App{ID: a.ID, Region: a.Region, RetentionDays: o.RetentionDays, Log: o.Layout, CreatedAt: time.Now()})
 		if errors.Is(err, config.ErrExists) && o.KeepRetention {

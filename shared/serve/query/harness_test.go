@@ -32,7 +32,7 @@ type bench struct {
 	testing.TB
 	clock   int64 // ms
 	store   *store.Store
-	config  config.Store
+	config  *config.Store
 	engine  *profile.Engine
 	reader  *query.Reader
 	builds  *builds

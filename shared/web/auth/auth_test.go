@@ -8,17 +8,19 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/local/configtest"
 	"github.com/affinityengine/affinity/shared/web/auth"
 )
 
 // newStore holds two apps. The keys of shop are "search", "admin" and "none",
 // each with the ACL of its name; that of zoo is "zoo", with all of them.
-func newStore(t *testing.T) config.Store {
+func newStore(t *testing.T) *config.Store {
 	t.Helper()
 	store := config.NewMemory()
 	keys := map[string]map[string][]string{
@@ -121,36 +123,25 @@ func TestDeletedKeyIsRejected(t *testing.T) {
 
 var errBackend = errors.New("backend is down")
 
-// broken is a store whose reads can fail.
-type broken struct {
-	config.Store
-	app, key error
-}
-
-func (b broken) App(ctx context.Context, appID string) (config.App, error) {
-	if b.app != nil {
-		return config.App{}, b.app
-	}
-	return b.Store.App(ctx, appID)
-}
-
-func (b broken) Key(ctx context.Context, appID, hash string) (config.Key, error) {
-	if b.key != nil {
-		return config.Key{}, b.key
-	}
-	return b.Store.Key(ctx, appID, hash)
+// broken returns the store of newStore, except that some reads fail.
+func broken(t *testing.T, fails *[]string) config.Source {
+	return configtest.Hooked(newStore(t), func(_ context.Context, read string) error {
+		if slices.Contains(*fails, read) {
+			return errBackend
+		}
+		return nil
+	})
 }
 
 // If the store fails, the key is neither accepted nor rejected.
 func TestAppReturnsStoreErrors(t *testing.T) {
-	for name, store := range map[string]broken{
-		"app":  {app: errBackend},
-		"key":  {key: errBackend},
-		"both": {app: errBackend, key: errBackend},
+	for name, fails := range map[string][]string{
+		"app":  {"app"},
+		"key":  {"key"},
+		"both": {"app", "key"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			store.Store = newStore(t)
-			a := auth.New(config.NewCached(store, 0), auth.Environment{}, nil)
+			a := auth.New(config.NewCached(broken(t, &fails), 0), auth.Environment{}, nil)
 			_, err := a.Check(t.Context(), auth.Request{App: "shop", Key: "search"}, auth.Search)
 			if !errors.Is(err, errBackend) || errors.Is(err, auth.ErrCredentials) || errors.Is(err, auth.ErrForbidden) {
 				t.Errorf("got error %v, want the store's error", err)
@@ -241,15 +232,15 @@ func TestNewKey(t *testing.T) {
 // In an outage a route that needs only the app's id works with a known key, and
 // one that needs the app's settings does not.
 func TestKnownKeyInAnOutage(t *testing.T) {
-	store := &broken{Store: newStore(t)}
-	a := auth.New(config.NewCached(store, time.Nanosecond), auth.Environment{}, nil)
+	var fails []string
+	a := auth.New(config.NewCached(broken(t, &fails), time.Nanosecond), auth.Environment{}, nil)
 	r := httptest.NewRequest("GET", "/", nil)
 	r.Header.Set("X-Algolia-Application-Id", "shop")
 	r.Header.Set("X-Algolia-API-Key", "search")
 	if _, err := a.Tenant(r, auth.Search); err != nil {
 		t.Fatal(err)
 	}
-	store.app, store.key = errBackend, errBackend
+	fails = []string{"app", "key"}
 	if id, err := a.AppID(r, auth.Search); id != "shop" || err != nil {
 		t.Errorf("known key: %q, %v", id, err)
 	}

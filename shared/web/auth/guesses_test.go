@@ -10,23 +10,13 @@ import (
 	"testing/synctest"
 
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/local/configtest"
 	"github.com/affinityengine/affinity/shared/web/auth"
 )
 
-// counting counts the reads of a store.
-type counting struct {
-	config.Store
-	reads int
-}
-
-func (c *counting) App(ctx context.Context, id string) (config.App, error) {
-	c.reads++
-	return c.Store.App(ctx, id)
-}
-
-func (c *counting) Key(ctx context.Context, id, hash string) (config.Key, error) {
-	c.reads++
-	return c.Store.Key(ctx, id, hash)
+// counted returns the store of newStore, with a count of its reads.
+func counted(t *testing.T, reads *int) config.Source {
+	return configtest.Hooked(newStore(t), func(context.Context, string) error { *reads++; return nil })
 }
 
 // An address that keeps guessing is refused without a lookup. Another
@@ -36,8 +26,8 @@ func TestGuessingAddress(t *testing.T) {
 }
 
 func guessingAddress(t *testing.T) {
-	store := &counting{Store: newStore(t)}
-	a := auth.New(config.NewCached(store, config.TTL), auth.Environment{}, nil)
+	reads := 0
+	a := auth.New(config.NewCached(counted(t, &reads), config.TTL), auth.Environment{}, nil)
 	ask := func(address, app, key string) error {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.RemoteAddr = address + ":1234"
@@ -62,15 +52,15 @@ func guessingAddress(t *testing.T) {
 	if guesses < 500 || guesses == 2_000 {
 		t.Fatalf("refused after %d guesses", guesses)
 	}
-	before := store.reads
+	before := reads
 	if err := ask("192.0.2.1", "shop", "search"); err != nil {
 		t.Errorf("a known key at the address: %v", err)
 	}
 	if err := ask("192.0.2.1", "", ""); !errors.Is(err, auth.ErrGuesses) {
 		t.Errorf("no credentials at the address: %v", err)
 	}
-	if store.reads != before {
-		t.Errorf("%d reads for an address that is refused", store.reads-before)
+	if reads != before {
+		t.Errorf("%d reads for an address that is refused", reads-before)
 	}
 	if err := ask("192.0.2.2", "zoo", "zoo"); err != nil {
 		t.Errorf("another address: %v", err)

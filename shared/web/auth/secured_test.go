@@ -31,7 +31,7 @@ func secure(parent, parameters string) string {
 // search and recommendation, and "reader", with profilesRead, and the plain key
 // "plain". App zoo has the parent "zoo".
 type family struct {
-	config.Store
+	*config.Store
 	config.Cipher
 }
 

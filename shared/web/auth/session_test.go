@@ -22,7 +22,7 @@ func keyed(app, key string) *http.Request {
 	return r
 }
 
-func put(t *testing.T, store config.Store, key config.Key) {
+func put(t *testing.T, store *config.Store, key config.Key) {
 	t.Helper()
 	if err := store.PutKey(t.Context(), "shop", key); err != nil {
 		t.Fatal(err)
@@ -66,10 +66,10 @@ func TestSessionPermitsNoMoreThanAtItsBeginning(t *testing.T) {
 // A session ends when its key is deleted, with the end of the key, and with its app.
 func TestSessionEndsWithItsKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for name, end := range map[string]func(config.Store) error{
-			"deleted": func(s config.Store) error { return s.DeleteKey(t.Context(), "shop", auth.Hash("person")) },
-			"ended":   func(config.Store) error { time.Sleep(time.Hour); return nil },
-			"its app": func(s config.Store) error { _, err := s.DeleteApp(t.Context(), "shop"); return err },
+		for name, end := range map[string]func(*config.Store) error{
+			"deleted": func(s *config.Store) error { return s.DeleteKey(t.Context(), "shop", auth.Hash("person")) },
+			"ended":   func(*config.Store) error { time.Sleep(time.Hour); return nil },
+			"its app": func(s *config.Store) error { _, err := s.DeleteApp(t.Context(), "shop"); return err },
 		} {
 			store := newStore(t)
 			a := auth.New(config.NewCached(store, 0), auth.Environment{}, nil)
@@ -163,8 +163,8 @@ func TestSessionOfNoKey(t *testing.T) {
 // A client that guesses keys at the login is refused, as anywhere else.
 func TestSessionsAreNotGuessed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &counting{Store: newStore(t)}
-		a := auth.New(config.NewCached(store, config.TTL), auth.Environment{}, nil)
+		reads := 0
+		a := auth.New(config.NewCached(counted(t, &reads), config.TTL), auth.Environment{}, nil)
 		for guesses := 0; ; guesses++ {
 			if guesses == 2_000 {
 				t.Fatal("an address may guess for ever")
@@ -175,9 +175,9 @@ func TestSessionsAreNotGuessed(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		before := store.reads
-		if _, err := a.Begin(keyed("shop", "admin")); !errors.Is(err, auth.ErrGuesses) || store.reads != before {
-			t.Errorf("a key at an address that guesses: %v, %d reads", err, store.reads-before)
+		before := reads
+		if _, err := a.Begin(keyed("shop", "admin")); !errors.Is(err, auth.ErrGuesses) || reads != before {
+			t.Errorf("a key at an address that guesses: %v, %d reads", err, reads-before)
 		}
 	})
 }

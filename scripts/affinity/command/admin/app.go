@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -70,7 +69,7 @@ func (a *appTool) completeApps(cmd *cobra.Command) {
 				ctx, cancel := context.WithTimeout(cmp.Or(cmd.Context(), context.Background()), command.CompletionWait)
 				defer cancel()
 				cmd.SetContext(ctx)
-				_ = a.with(cmd, func(s appStore) (err error) { // it completes nothing if that fails
+				_ = a.with(cmd, func(s engine) (err error) { // it completes nothing if that fails
 					ids, err = s.Apps(ctx)
 					return err
 				})
@@ -84,38 +83,40 @@ func (a *appTool) completeApps(cmd *cobra.Command) {
 }
 
 // with opens the store, calls do and closes it.
-func (a *appTool) with(cmd *cobra.Command, do func(appStore) error) (err error) {
+func (a *appTool) with(cmd *cobra.Command, do func(engine) error) (err error) {
 	if a.project == "" && (os.Getenv(operator.Variable) != "" || cmd.Flags().Changed("url")) {
 		local, err := command.OperatorClient(a.Tool)
 		if err != nil {
 			return err
 		}
 		fmt.Fprintf(a.Err, "on the local engine at %s\n", a.URL)
-		return do(local)
+		return do(engine{Store: local, operations: local, local: local})
 	}
 	project := a.projectID()
 	if project == "" {
 		return cli.Usagef("for a deployed engine give --project, or set GOOGLE_CLOUD_PROJECT or FIRESTORE_EMULATOR_HOST; "+
 			"for an engine of `affinity up` set %s to the operator's token that it printed", operator.Variable)
 	}
-	deployed, err := a.open.Config(cmd.Context(), project, a.database)
+	opened, err := a.open.Config(cmd.Context(), project, a.database)
 	if err != nil {
 		return err
 	}
 	a.bigtable.Project = project
-	if err := a.checkRegion(cmd, deployed.Store); err != nil {
-		return errors.Join(err, deployed.Close())
+	if err := a.checkRegion(cmd, opened.Store); err != nil {
+		return errors.Join(err, opened.Close())
 	}
-	tables, tasks := a.bigtables(deployed.Store), a.taskConfig(deployed.Store)
-	recorded, log := a.recorded(deployed.Store)
+	tables, tasks := a.bigtables(opened.Store), a.taskConfig(opened.Store)
+	recorded, log := a.recorded(opened.Store)
 	details := &laterDetails{}
 	details.open = func(ctx context.Context) (JobDetails, error) { return a.open.Details(ctx, tables) }
-	defer func() { err = errors.Join(err, log.Close(), details.Close(), deployed.Close()) }()
-	deployed.Store, deployed.details = recorded, details
-	deployed.cipher = func(ctx context.Context) (config.Cipher, error) { return a.open.Cipher(ctx, a.kmsKey) }
-	deployed.queue = func(ctx context.Context) (queue.Queue, func() error, error) { return a.open.Tasks(ctx, tasks) }
-	deployed.usage = func(ctx context.Context) (UsageTable, error) { return a.open.Usage(ctx, tables) }
-	return do(deployed)
+	defer func() { err = errors.Join(err, log.Close(), details.Close(), opened.Close()) }()
+	s := &deployedStore{
+		Operated: recorded, documents: opened.Documents, details: details,
+		cipher: func(ctx context.Context) (config.Cipher, error) { return a.open.Cipher(ctx, a.kmsKey) },
+		queue:  func(ctx context.Context) (queue.Queue, func() error, error) { return a.open.Tasks(ctx, tasks) },
+		usage:  func(ctx context.Context) (UsageTable, error) { return a.open.Usage(ctx, tables) },
+	}
+	return do(engine{Store: s, operations: s, deployed: s})
 }
 
 // projectID returns the project of a deployed engine, "" if none is named.
@@ -148,7 +149,7 @@ func (a *appTool) createCommand() *cobra.Command {
 				return cli.Usagef("%v", err)
 			}
 			app := config.App{ID: args[0], RetentionDays: days, Log: layout, Region: region}
-			return a.with(cmd, func(s appStore) error { return a.create(cmd.Context(), s, app) })
+			return a.with(cmd, func(s engine) error { return a.create(cmd.Context(), s, app) })
 		},
 	}
 	cmd.Flags().IntVar(&days, "retention-days", days, "how many days an event counts, 0 for no limit")
@@ -157,9 +158,9 @@ func (a *appTool) createCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *appTool) create(ctx context.Context, s appStore, app config.App) error {
+func (a *appTool) create(ctx context.Context, s engine, app config.App) error {
 	id := app.ID
-	if _, deployed := s.(ConfigStore); deployed && app.Region != "" && len(a.regions) == 0 {
+	if s.deployed != nil && app.Region != "" && len(a.regions) == 0 {
 		return cli.Usagef("--region %s: %s", app.Region, needRegions)
 	}
 	err := s.CreateApp(ctx, app)
@@ -180,62 +181,6 @@ func (a *appTool) create(ctx context.Context, s appStore, app config.App) error 
 		if _, err := fmt.Fprintf(a.Out, "%-6s %s\n", key.Name, text); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-func (a *appTool) listCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     "list",
-		Short:   "List the apps",
-		Example: "  affinity app list --project my-project",
-		Args:    cli.Subcommand,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.with(cmd, func(s appStore) error { return a.list(cmd.Context(), s) })
-		},
-	}
-	a.JSONFlag(cmd, command.JSONUsage)
-	return cmd
-}
-
-// listedApp is an app as the list prints it in JSON.
-type listedApp struct {
-	ID              string      `json:"id"`
-	RetentionDays   int         `json:"retentionDays"`
-	Schema          schema.Name `json:"schema"`
-	StrategyVersion int64       `json:"strategyVersion"`
-	CreatedAt       time.Time   `json:"createdAt"`
-	// Region is empty for an app that lives in the first region and names none.
-	Region   string `json:"region,omitempty"`
-	MovingTo string `json:"movingTo,omitempty"`
-}
-
-func (a *appTool) list(ctx context.Context, s appStore) error {
-	ids, err := s.Apps(ctx)
-	if err != nil {
-		return fmt.Errorf("list apps: %w", err)
-	}
-	listed := []listedApp{}
-	for _, id := range ids {
-		app, err := s.App(ctx, id)
-		if errors.Is(err, config.ErrNotFound) {
-			continue // deleted since the list was read
-		}
-		if err != nil {
-			return fmt.Errorf("read app %s: %w", id, err)
-		}
-		if a.JSON {
-			listed = append(listed, listedApp{id, app.RetentionDays, app.Log.Read, app.StrategyVersion, app.CreatedAt.UTC(), app.Region, app.Move.To})
-			continue
-		}
-		fmt.Fprintf(a.Out, "%s  %s  %s  strategy version %d  created %s%s\n", id, retention(app.RetentionDays), layout(app.Log), app.StrategyVersion,
-			app.CreatedAt.UTC().Format(time.RFC3339), livesIn(app))
-	}
-	if a.JSON {
-		return cli.PrintJSON(a.Out, map[string]any{"apps": listed})
-	}
-	if len(ids) == 0 {
-		fmt.Fprintln(a.Err, "there are no apps: create one with `affinity app create ID`")
 	}
 	return nil
 }
@@ -266,7 +211,7 @@ func (a *appTool) retentionCommand() *cobra.Command {
 			if err := errors.Join(checkID(id), checkDays(days)); err != nil {
 				return cli.Usagef("%v", err)
 			}
-			return a.with(cmd, func(s appStore) error {
+			return a.with(cmd, func(s engine) error {
 				if err := s.SetRetention(cmd.Context(), id, days); err != nil {
 					return fmt.Errorf("set the retention of app %s: %w", id, missingApp(err))
 				}
@@ -292,7 +237,7 @@ func (a *appTool) consistencyCommand() *cobra.Command {
 			if err := errors.Join(checkID(id), err); err != nil {
 				return cli.Usagef("%v", err)
 			}
-			return a.with(cmd, func(s appStore) error {
+			return a.with(cmd, func(s engine) error {
 				if err := s.SetConsistency(cmd.Context(), id, c); err != nil {
 					return fmt.Errorf("set the consistency of app %s: %w", id, missingApp(err))
 				}
@@ -317,7 +262,7 @@ func (a *appTool) encodingCommand() *cobra.Command {
 			if err := errors.Join(checkID(id), err); err != nil {
 				return cli.Usagef("%v", err)
 			}
-			return a.with(cmd, func(s appStore) error {
+			return a.with(cmd, func(s engine) error {
 				app, err := s.SetEncoding(cmd.Context(), id, encoding)
 				if err != nil {
 					return fmt.Errorf("set the encoding of app %s: %w", id, missingApp(err))

@@ -39,7 +39,7 @@ func (a *appTool) deleteCommand() *cobra.Command {
 			"  affinity app delete shop --yes",
 		Args: idArgs("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd, func(s appStore) error {
+			return a.with(cmd, func(s engine) error {
 				err := a.delete(cmd.Context(), s, args[0], o)
 				if err != nil || leave {
 					return err
@@ -61,7 +61,7 @@ func (a *appTool) queueFlag(cmd *cobra.Command) {
 }
 
 // delete asks for the id, ends the app and starts the job.
-func (a *appTool) delete(ctx context.Context, s appStore, id string, o deleteOptions) error {
+func (a *appTool) delete(ctx context.Context, s engine, id string, o deleteOptions) error {
 	_, err := s.App(ctx, id)
 	if errors.Is(err, config.ErrNotFound) {
 		_, err = s.Status(ctx, id)
@@ -88,7 +88,7 @@ func (a *appTool) delete(ctx context.Context, s appStore, id string, o deleteOpt
 }
 
 // watchDeletion prints how far a deletion is until it has ended.
-func (a *appTool) watchDeletion(ctx context.Context, s appStore, id string) error {
+func (a *appTool) watchDeletion(ctx context.Context, s operations, id string) error {
 	shown := ""
 	for {
 		status, err := s.Status(ctx, id)
@@ -148,9 +148,9 @@ func openTasks(ctx context.Context, c taskqueue.Config) (queue.Queue, func() err
 
 // deletions calls do with the runner of deletions of a deployed engine, which can
 // start jobs if start is true.
-func (s ConfigStore) deletions(ctx context.Context, start bool, do func(*deletion.Runner) (deletion.Status, error)) (status deletion.Status, err error) {
+func (s *deployedStore) deletions(ctx context.Context, start bool, do func(*deletion.Runner) (deletion.Status, error)) (status deletion.Status, err error) {
 	r := job.Runner{
-		Jobs: job.Detailed(job.In(s.Documents, deletion.Collection), s.details, deletion.Collection), Propagation: 2 * config.TTL, Now: time.Now,
+		Jobs: job.Detailed(job.In(s.documents, deletion.Collection), s.details, deletion.Collection), Propagation: 2 * config.TTL, Now: time.Now,
 		Log: slog.New(slog.DiscardHandler),
 	}
 	if start {
@@ -166,11 +166,11 @@ func (s ConfigStore) deletions(ctx context.Context, start bool, do func(*deletio
 
 // Delete ends an app and starts the job that deletes it, or resumes that job. again deletes
 // what may have come back to an app that is deleted, as from a backup.
-func (s ConfigStore) Delete(ctx context.Context, appID string, again bool) (deletion.Status, error) {
+func (s *deployedStore) Delete(ctx context.Context, appID string, again bool) (deletion.Status, error) {
 	return s.deletions(ctx, true, func(r *deletion.Runner) (deletion.Status, error) { return r.Delete(ctx, appID, again) })
 }
 
 // Status returns how far the deletion of an app is.
-func (s ConfigStore) Status(ctx context.Context, appID string) (deletion.Status, error) {
+func (s *deployedStore) Status(ctx context.Context, appID string) (deletion.Status, error) {
 	return s.deletions(ctx, false, func(r *deletion.Runner) (deletion.Status, error) { return r.Status(ctx, appID) })
 }

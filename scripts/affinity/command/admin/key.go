@@ -13,6 +13,7 @@ import (
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/operator"
 	"github.com/affinityengine/affinity/shared/web/auth"
 )
 
@@ -101,7 +102,7 @@ func (a *appTool) addKeyCommand() *cobra.Command {
 			if err != nil {
 				return cli.Usagef("%v", err)
 			}
-			return a.withApp(cmd, args[0], func(s appStore) error { return a.addNamed(cmd.Context(), s, args[0], key, f.parent) })
+			return a.withApp(cmd, args[0], func(s engine) error { return a.addNamed(cmd.Context(), s, args[0], key, f.parent) })
 		},
 	}
 	f.add(cmd)
@@ -109,11 +110,11 @@ func (a *appTool) addKeyCommand() *cobra.Command {
 }
 
 // withApp is with for an app that must exist.
-func (a *appTool) withApp(cmd *cobra.Command, id string, do func(appStore) error) error {
+func (a *appTool) withApp(cmd *cobra.Command, id string, do func(engine) error) error {
 	if err := checkID(id); err != nil {
 		return cli.Usagef("%v", err)
 	}
-	return a.with(cmd, func(s appStore) error {
+	return a.with(cmd, func(s engine) error {
 		if _, err := s.App(cmd.Context(), id); err != nil {
 			return fmt.Errorf("read app %s: %w", id, missingApp(err))
 		}
@@ -122,7 +123,7 @@ func (a *appTool) withApp(cmd *cobra.Command, id string, do func(appStore) error
 }
 
 // addNamed adds a key whose name no other key has.
-func (a *appTool) addNamed(ctx context.Context, s appStore, id string, key config.Key, parent bool) error {
+func (a *appTool) addNamed(ctx context.Context, s engine, id string, key config.Key, parent bool) error {
 	if key.Name != "" {
 		same, err := keysNamed(ctx, s, id, key.Name)
 		if err != nil {
@@ -147,7 +148,7 @@ func (a *appTool) addNamed(ctx context.Context, s appStore, id string, key confi
 const neverInAPage = "this key is a parent of secured keys: keep it on your server and never put it into a web page"
 
 // addKey gives an app a new key with the attributes, and returns its text.
-func addKey(ctx context.Context, s appStore, id string, key config.Key, parent bool) (string, error) {
+func addKey(ctx context.Context, s engine, id string, key config.Key, parent bool) (string, error) {
 	text := auth.NewKey()
 	key.Hash, key.Parent = auth.Hash(text), nil
 	put := s.PutKey
@@ -161,7 +162,7 @@ func addKey(ctx context.Context, s appStore, id string, key config.Key, parent b
 }
 
 // keysNamed returns the keys of an app with that name, newest first.
-func keysNamed(ctx context.Context, s appStore, id, name string) ([]config.Key, error) {
+func keysNamed(ctx context.Context, s operator.Store, id, name string) ([]config.Key, error) {
 	keys, err := s.Keys(ctx, id)
 	if err != nil {
 		return nil, fmt.Errorf("list the keys of app %s: %w", id, err)
@@ -186,9 +187,9 @@ func (a *appTool) removeKeyCommand() *cobra.Command {
 			case (len(args) == 2) == (name != ""):
 				return cli.Usagef("give either the HASH of the key or its --name: affinity app key list %s shows both", args[0])
 			case name != "":
-				return a.withApp(cmd, args[0], func(s appStore) error { return a.removeNamed(cmd.Context(), s, args[0], name) })
+				return a.withApp(cmd, args[0], func(s engine) error { return a.removeNamed(cmd.Context(), s, args[0], name) })
 			}
-			return a.withApp(cmd, args[0], func(s appStore) error { return a.removeKey(cmd.Context(), s, args[0], args[1]) })
+			return a.withApp(cmd, args[0], func(s engine) error { return a.removeKey(cmd.Context(), s, args[0], args[1]) })
 		},
 	}
 	cmd.Flags().StringVar(&name, "name", "", "name of the key")
@@ -196,7 +197,7 @@ func (a *appTool) removeKeyCommand() *cobra.Command {
 }
 
 // removeNamed revokes the one key with that name.
-func (a *appTool) removeNamed(ctx context.Context, s appStore, id, name string) error {
+func (a *appTool) removeNamed(ctx context.Context, s operator.Store, id, name string) error {
 	keys, err := keysNamed(ctx, s, id, name)
 	if err != nil {
 		return err
@@ -214,7 +215,7 @@ func (a *appTool) removeNamed(ctx context.Context, s appStore, id, name string) 
 	return fmt.Errorf("app %s has %d keys %s, remove one by its hash:\n%s", id, len(keys), name, strings.Join(lines, "\n"))
 }
 
-func (a *appTool) removeKey(ctx context.Context, s appStore, id, hash string) error {
+func (a *appTool) removeKey(ctx context.Context, s operator.Store, id, hash string) error {
 	keys, err := s.Keys(ctx, id)
 	if err != nil {
 		return fmt.Errorf("list the keys of app %s: %w", id, err)
@@ -254,7 +255,7 @@ func (a *appTool) rotateKeyCommand() *cobra.Command {
 			if remains < 0 {
 				return cli.Usagef("--overlap %v: must not be negative", remains)
 			}
-			return a.withApp(cmd, args[0], func(s appStore) error { return a.rotateKey(cmd.Context(), s, args[0], args[1], remains) })
+			return a.withApp(cmd, args[0], func(s engine) error { return a.rotateKey(cmd.Context(), s, args[0], args[1], remains) })
 		},
 	}
 	cmd.Flags().DurationVar(&remains, "overlap", remains, "how long the old key stays valid, such as 24h; 0s ends it within 5 seconds")
@@ -263,7 +264,7 @@ func (a *appTool) rotateKeyCommand() *cobra.Command {
 
 // rotateKey adds a key and lets all others of its name end. A rotation that was
 // interrupted may be repeated.
-func (a *appTool) rotateKey(ctx context.Context, s appStore, id, name string, remains time.Duration) error {
+func (a *appTool) rotateKey(ctx context.Context, s engine, id, name string, remains time.Duration) error {
 	now := time.Now()
 	old, err := keysNamed(ctx, s, id, name)
 	if err != nil {

@@ -29,7 +29,7 @@ func (a *appTool) listKeysCommand() *cobra.Command {
 		Example: "  affinity app key list shop --project my-project",
 		Args:    cli.Args("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withApp(cmd, args[0], func(s appStore) error { return a.listKeys(cmd.Context(), s, args[0]) })
+			return a.withApp(cmd, args[0], func(s engine) error { return a.listKeys(cmd.Context(), s, args[0]) })
 		},
 	}
 	a.JSONFlag(cmd, command.JSONUsage)
@@ -58,7 +58,7 @@ func printKeys(out io.Writer, keys []config.Key) error {
 	return cli.PrintJSON(out, map[string]any{"keys": listed})
 }
 
-func (a *appTool) listKeys(ctx context.Context, s appStore, id string) error {
+func (a *appTool) listKeys(ctx context.Context, s engine, id string) error {
 	keys, err := s.Keys(ctx, id)
 	if err != nil {
 		return fmt.Errorf("list the keys of app %s: %w", id, err)
@@ -82,7 +82,7 @@ func (a *appTool) listKeys(ctx context.Context, s appStore, id string) error {
 
 // lastUses returns what to say of a key's last use. If the uses cannot be read it
 // says so once, and of no key anything.
-func (a *appTool) lastUses(ctx context.Context, s appStore, id string) func(config.Key) string {
+func (a *appTool) lastUses(ctx context.Context, s operations, id string) func(config.Key) string {
 	ctx, cancel := context.WithTimeout(ctx, usesTimeout)
 	defer cancel()
 	days, err := s.LastUsed(ctx, id)

@@ -131,7 +131,7 @@ func (l *laterLog) AuditSalt(ctx context.Context, app string) (salt []byte, err 
 }
 
 // recorded makes the changes of a deployed engine's configuration recorded ones.
-func (a *appTool) recorded(s config.Store) (config.Store, *laterLog) {
+func (a *appTool) recorded(s *config.Store) (auditlog.Operated, *laterLog) {
 	log := &laterLog{}
 	log.open = func(ctx context.Context) (ChangeLog, error) { return a.open.Log(ctx, a.bigtables(s)) }
 	return auditlog.NewOperated(s, a.recorder(log)), log

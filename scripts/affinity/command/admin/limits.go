@@ -63,7 +63,7 @@ func (a *appTool) limitsCommand() *cobra.Command {
 			if err := checked.Check(); err != nil {
 				return cli.Usagef("%v", err)
 			}
-			return a.with(cmd, func(s appStore) error { return a.limits(cmd.Context(), s, args[0], set) })
+			return a.with(cmd, func(s engine) error { return a.limits(cmd.Context(), s, args[0], set) })
 		},
 	}
 	for i, one := range appLimits {
@@ -74,7 +74,7 @@ func (a *appTool) limitsCommand() *cobra.Command {
 }
 
 // limits changes the limits of an app, and prints them.
-func (a *appTool) limits(ctx context.Context, s appStore, id string, set func(*limit.Numbers) bool) error {
+func (a *appTool) limits(ctx context.Context, s engine, id string, set func(*limit.Numbers) bool) error {
 	app, err := s.App(ctx, id)
 	if err != nil {
 		return fmt.Errorf("read app %s: %w", id, missingApp(err))

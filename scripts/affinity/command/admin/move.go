@@ -112,14 +112,11 @@ func (a *appTool) regionCommand() *cobra.Command {
 
 // moving calls do with what moves apps. begin says whether do begins anything.
 func (a *appTool) moving(cmd *cobra.Command, begin bool, do func(command.Mover) error) error {
-	return a.with(cmd, func(s appStore) error {
-		switch s := s.(type) {
-		case *operator.Client:
-			return do(s)
-		case ConfigStore:
-			return a.deployedMoves(cmd.Context(), s, begin, do)
+	return a.with(cmd, func(s engine) error {
+		if s.local != nil {
+			return do(s.local)
 		}
-		return fmt.Errorf("no moves over %T", s)
+		return a.deployedMoves(cmd.Context(), s.deployed, begin, do)
 	})
 }
 

@@ -35,7 +35,7 @@ const needRegions = "give --regions, which `terraform output -raw regions` print
 type Bigtables struct {
 	store.Config
 	regions config.Regions
-	apps    config.Store // says where apps live
+	apps    *config.Store // says where apps live
 }
 
 // open connects with the operator's Google credentials, or to the emulator that
@@ -59,7 +59,7 @@ func (b Bigtables) base(ctx context.Context) (backend.Base, error) {
 
 // checkRegion refuses a command on an app that lives in a region if the regions are not given:
 // what it writes of the app would be lost in another one.
-func (a *appTool) checkRegion(cmd *cobra.Command, apps config.Store) error {
+func (a *appTool) checkRegion(cmd *cobra.Command, apps *config.Store) error {
 	if !strings.Contains(cmd.Use, " ID") {
 		return nil
 	}
@@ -67,7 +67,7 @@ func (a *appTool) checkRegion(cmd *cobra.Command, apps config.Store) error {
 }
 
 // checkRegions is checkRegion of a command on several apps.
-func (a *appTool) checkRegions(ctx context.Context, apps config.Store, ids ...string) error {
+func (a *appTool) checkRegions(ctx context.Context, apps *config.Store, ids ...string) error {
 	if len(a.regions) > 0 {
 		return nil
 	}
@@ -84,12 +84,12 @@ func (a *appTool) checkRegions(ctx context.Context, apps config.Store, ids ...st
 }
 
 // bigtables are those of the apps in a configuration.
-func (a *appTool) bigtables(apps config.Store) Bigtables {
+func (a *appTool) bigtables(apps *config.Store) Bigtables {
 	return Bigtables{a.bigtable, a.regions, apps}
 }
 
 // taskConfig is the configuration of the worker's queues in all regions.
-func (a *appTool) taskConfig(apps config.Store) taskqueue.Config {
+func (a *appTool) taskConfig(apps *config.Store) taskqueue.Config {
 	return taskqueue.Config{Queue: a.queue, WorkerURL: workerURL, Regions: a.regions, Where: func(ctx context.Context, appID string) (string, error) {
 		return backend.BirthsOf(ctx, apps, appID)
 	}}
@@ -101,7 +101,7 @@ const recomputeConcurrency = 8
 
 // deployedMoves calls do with what moves the apps of a deployed engine. begin says whether do
 // begins anything.
-func (a *appTool) deployedMoves(ctx context.Context, s ConfigStore, begin bool, do func(command.Mover) error) (err error) {
+func (a *appTool) deployedMoves(ctx context.Context, s *deployedStore, begin bool, do func(command.Mover) error) (err error) {
 	if len(a.regions) == 0 {
 		return cli.Usagef("%s", needRegions)
 	}
@@ -121,7 +121,7 @@ func (a *appTool) deployedMoves(ctx context.Context, s ConfigStore, begin bool, 
 	}
 	runner := func(c job.Collection) job.Runner {
 		return job.Runner{
-			Jobs: job.Detailed(job.In(s.Documents, c), base.Store.Jobs, c), Config: s.Store, Queue: tasks, Propagation: 2 * config.TTL, Now: time.Now, Log: base.Log,
+			Jobs: job.Detailed(job.In(s.documents, c), base.Store.Jobs, c), Config: s.Store, Queue: tasks, Propagation: 2 * config.TTL, Now: time.Now, Log: base.Log,
 		}
 	}
 	// A command ends a move whose worker died before it could.

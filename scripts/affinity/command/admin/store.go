@@ -9,6 +9,7 @@ import (
 	"cloud.google.com/go/firestore"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/shared/app/auditlog"
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/app/config/kmscipher"
 	"github.com/affinityengine/affinity/shared/app/documents"
@@ -20,40 +21,42 @@ import (
 	"github.com/affinityengine/affinity/shared/local/operator"
 	"github.com/affinityengine/affinity/shared/queue"
 	"github.com/affinityengine/affinity/shared/queue/taskqueue"
-	"github.com/affinityengine/affinity/shared/score/schema"
 )
 
-// appStore holds apps and keys. Its methods and errors are those of config.Store.
-type appStore interface {
-	Apps(ctx context.Context) ([]string, error)
-	App(ctx context.Context, appID string) (config.App, error)
-	CreateApp(ctx context.Context, app config.App) error
-	SetRetention(ctx context.Context, appID string, days int) error
-	SetConsistency(ctx context.Context, appID string, c config.Consistency) error
-	SetBrowserRanking(ctx context.Context, appID string, on bool) error
-	SetSegments(ctx context.Context, appID string, on bool) error
-	SetLimits(ctx context.Context, appID string, n limit.Numbers) error
+// engine is the local or the deployed engine on which a command works.
+type engine struct {
+	operator.Store
+	operations
+	local    *operator.Client // nil for a deployed engine
+	deployed *deployedStore   // nil for a local engine
+}
+
+// operations are what an engine can do beyond its operator.Store.
+type operations interface {
 	DefaultLimits(ctx context.Context) (limit.Numbers, error)
-	SetEncoding(ctx context.Context, appID string, e schema.Encoding) (config.App, error)
-	Keys(ctx context.Context, appID string) ([]config.Key, error)
-	PutKey(ctx context.Context, appID string, key config.Key) error
 	AddParent(ctx context.Context, appID string, key config.Key, text string) error
-	DeleteKey(ctx context.Context, appID, hash string) error
+	// LastUsed is that of usage.Reader.
+	LastUsed(ctx context.Context, appID string) (map[string]usage.Day, error)
 	// Delete and Status are those of deletion.Runner.
 	Delete(ctx context.Context, appID string, again bool) (deletion.Status, error)
 	Status(ctx context.Context, appID string) (deletion.Status, error)
-	// LastUsed is that of usage.Reader.
-	LastUsed(ctx context.Context, appID string) (map[string]usage.Day, error)
 }
 
-// ConfigStore is an appStore of a deployed engine.
+// ConfigStore is the configuration of a deployed engine, with the documents of its jobs.
 type ConfigStore struct {
-	config.Store
-	Close func() error
+	Store     *config.Store
+	Documents documents.Store
+	Close     func() error
+}
+
+// deployedStore is the configuration of a deployed engine, with what its commands open when
+// they need it. It records changes.
+type deployedStore struct {
+	auditlog.Operated
 	// cipher opens the Cipher of parents.
 	cipher func(ctx context.Context) (config.Cipher, error)
-	// Documents are those of jobs, and details what they say of users.
-	Documents documents.Store
+	// documents are those of jobs, and details what they say of users.
+	documents documents.Store
 	details   job.Details
 	// queue opens the queue of the worker.
 	queue func(ctx context.Context) (queue.Queue, func() error, error)
@@ -69,7 +72,7 @@ type UsageTable interface {
 
 // LastUsed returns the last day on which each key of an app was used, by the key's
 // hash.
-func (s ConfigStore) LastUsed(ctx context.Context, appID string) (days map[string]usage.Day, err error) {
+func (s *deployedStore) LastUsed(ctx context.Context, appID string) (days map[string]usage.Day, err error) {
 	table, err := s.usage(ctx)
 	if err != nil {
 		return nil, err
@@ -80,21 +83,18 @@ func (s ConfigStore) LastUsed(ctx context.Context, appID string) (days map[strin
 
 // AddParent stores a key as a parent of secured keys, with its text encrypted under the KMS
 // key of the deployment.
-func (s ConfigStore) AddParent(ctx context.Context, appID string, key config.Key, text string) error {
+func (s *deployedStore) AddParent(ctx context.Context, appID string, key config.Key, text string) error {
 	c, err := s.cipher(ctx)
 	if err != nil {
 		return err
 	}
-	return config.AddParent(ctx, s.Store, c, appID, key, text)
-}
-
-// SetEncoding sets the encoding in which the log of an app is written from now on.
-func (s ConfigStore) SetEncoding(ctx context.Context, appID string, e schema.Encoding) (config.App, error) {
-	return operator.SetEncoding(ctx, s.Store, appID, e)
+	return config.AddParent(ctx, s.Operated, c, appID, key, text)
 }
 
 // DefaultLimits returns the limits that a deployed engine has for every app.
-func (ConfigStore) DefaultLimits(context.Context) (limit.Numbers, error) { return limit.Defaults, nil }
+func (*deployedStore) DefaultLimits(context.Context) (limit.Numbers, error) {
+	return limit.Defaults, nil
+}
 
 // Openers open what a deployed engine consists of.
 type Openers struct {

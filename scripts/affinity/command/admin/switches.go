@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/shared/local/operator"
 )
 
 // exposed says what web pages learn while browser ranking is on.
@@ -35,7 +36,7 @@ func (a *appTool) rankingCommand() *cobra.Command {
 			if browser != "" && browser != "on" && browser != "off" || browser == "" && cmd.Flags().Changed("browser") {
 				return cli.Usagef("--browser %q: must be on or off", browser)
 			}
-			return a.with(cmd, func(s appStore) error { return a.ranking(cmd.Context(), s, args[0], browser) })
+			return a.with(cmd, func(s engine) error { return a.ranking(cmd.Context(), s, args[0], browser) })
 		},
 	}
 	cmd.Flags().StringVar(&browser, "browser", "", "on or off: whether keys in web pages may ask for an order")
@@ -44,7 +45,7 @@ func (a *appTool) rankingCommand() *cobra.Command {
 
 // ranking changes the browser ranking of an app unless browser is empty, and prints
 // it.
-func (a *appTool) ranking(ctx context.Context, s appStore, id, browser string) error {
+func (a *appTool) ranking(ctx context.Context, s operator.Store, id, browser string) error {
 	if browser == "on" {
 		fmt.Fprint(a.Err, exposed)
 	}
@@ -88,14 +89,14 @@ func (a *appTool) segmentsCommand() *cobra.Command {
 					return cli.Usagef("%q: must be on or off", turn)
 				}
 			}
-			return a.with(cmd, func(s appStore) error { return a.segments(cmd.Context(), s, args[0], turn) })
+			return a.with(cmd, func(s engine) error { return a.segments(cmd.Context(), s, args[0], turn) })
 		},
 	}
 }
 
 // segments turns the segments of an app on or off unless turn is empty, and prints
 // whether they are on.
-func (a *appTool) segments(ctx context.Context, s appStore, id, turn string) error {
+func (a *appTool) segments(ctx context.Context, s operator.Store, id, turn string) error {
 	if turn != "" {
 		if err := s.SetSegments(ctx, id, turn == "on"); err != nil {
 			return fmt.Errorf("set the segments of app %s: %w", id, missingApp(err))

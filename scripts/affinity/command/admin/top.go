@@ -15,7 +15,6 @@ import (
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/scripts/affinity/command"
 	"github.com/affinityengine/affinity/shared/app/usage"
-	"github.com/affinityengine/affinity/shared/local/operator"
 )
 
 // topOrders are the values of --by.
@@ -51,7 +50,7 @@ func (a *appTool) topCommand() *cobra.Command {
 			if o.days < 1 || o.days > usage.Keep || o.limit < 1 {
 				return cli.Usagef("--days must be 1 to %d, and --limit at least 1", usage.Keep)
 			}
-			return a.with(cmd, func(s appStore) error { return a.top(cmd.Context(), s, o) })
+			return a.with(cmd, func(s engine) error { return a.top(cmd.Context(), s, o) })
 		},
 	}
 	flags := cmd.Flags()
@@ -62,7 +61,7 @@ func (a *appTool) topCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *appTool) top(ctx context.Context, s appStore, o topOptions) error {
+func (a *appTool) top(ctx context.Context, s engine, o topOptions) error {
 	top, err := a.usageOfApps(ctx, s, o)
 	if err != nil {
 		return fmt.Errorf("read usage: %w", err)
@@ -84,18 +83,18 @@ func (a *appTool) top(ctx context.Context, s appStore, o topOptions) error {
 
 // usageOfApps reads what all apps used: from a local engine, or from the Bigtable
 // of a deployed one.
-func (a *appTool) usageOfApps(ctx context.Context, s appStore, o topOptions) (top []usage.AppUse, err error) {
-	if local, ok := s.(*operator.Client); ok {
-		return local.Top(ctx, o.days)
+func (a *appTool) usageOfApps(ctx context.Context, s engine, o topOptions) (top []usage.AppUse, err error) {
+	if s.local != nil {
+		return s.local.Top(ctx, o.days)
 	}
 	apps, err := s.Apps(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list apps: %w", err)
 	}
-	if err := a.checkRegions(ctx, s.(ConfigStore).Store, apps...); err != nil {
+	if err := a.checkRegions(ctx, s.deployed.Store, apps...); err != nil {
 		return nil, err
 	}
-	table, err := a.open.Usage(ctx, a.bigtables(s.(ConfigStore).Store))
+	table, err := a.open.Usage(ctx, a.bigtables(s.deployed.Store))
 	if err != nil {
 		return nil, err
 	}

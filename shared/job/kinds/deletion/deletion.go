@@ -62,14 +62,14 @@ type Documents interface {
 // Runner starts deletions and runs their tasks. It is safe for concurrent use.
 type Runner struct {
 	*job.Runner
-	store config.Store
+	store *config.Store
 	late  time.Duration
 }
 
 // New returns the runner of deletions. It sets the name, the work and the
 // configuration of r. Shards wait until late after the end of their app; a function
 // that runs in the cloud gives Late.
-func New(r job.Runner, apps config.Store, rows Rows, documents Documents, late time.Duration) *Runner {
+func New(r job.Runner, apps *config.Store, rows Rows, documents Documents, late time.Duration) *Runner {
 	r.Name, r.Config = "deletion", ended{apps}
 	r.StaleText = "rows or documents still hold the app's id"
 	r.Work = work{Rows: rows, Documents: documents, Config: apps, Jobs: r.Jobs, Late: late, Now: r.Now, Log: r.Log}
@@ -183,7 +183,7 @@ func (r *Runner) statusOf(d config.Deletion, j job.Job) Status {
 }
 
 // ended is the configuration of the jobs: the apps that are being deleted.
-type ended struct{ store config.Store }
+type ended struct{ store *config.Store }
 
 // App returns an app that is being deleted. It changed when it ended, so the job
 // waits until every function knows.

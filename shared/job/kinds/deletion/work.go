@@ -29,7 +29,7 @@ type work struct {
 	job.Plain
 	Rows      Rows
 	Documents Documents
-	Config    config.Store
+	Config    *config.Store
 	Jobs      job.Jobs
 	Late      time.Duration
 	Now       func() time.Time

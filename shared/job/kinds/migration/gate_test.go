@@ -148,7 +148,7 @@ func (m mute) RecvMsg(msg any) error {
 
 // gatedConfig is the configuration behind the gate.
 type gatedConfig struct {
-	config.Store
+	*config.Store
 	w *harness
 }
 

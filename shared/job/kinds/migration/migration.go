@@ -58,17 +58,24 @@ func (o *OutOfOrder) Error() string { return o.Message }
 
 func outOfOrder(format string, args ...any) error { return &OutOfOrder{fmt.Sprintf(format, args...)} }
 
+// Config reads and changes the layouts of apps: a *config.Store does. A *config.Cached does
+// not, since it is not a config.Source.
+type Config interface {
+	config.Source
+	UpdateLog(ctx context.Context, appID string, change func(*config.App) error) (config.App, error)
+}
+
 // Migrator runs the steps of migrations. It is safe for concurrent use.
 type Migrator struct {
 	*job.Runner
-	config config.Store
+	config Config
 	logs   *store.Store
 	work   *work
 }
 
 // New makes a Migrator. c is the configuration itself, not a cache of it.
 // New sets the name and the work of the runner.
-func New(r job.Runner, c config.Store, s *store.Store) *Migrator {
+func New(r job.Runner, c Config, s *store.Store) *Migrator {
 	r.Name, r.StaleText = "migration", "rows differ"
 	w := &work{store: s, jobs: r.Jobs, config: r.Config, now: r.Now, pauses: pauses, held: held}
 	r.Work = w

@@ -280,7 +280,7 @@ func TestConcurrentSteps(t *testing.T) {
 
 // forgetful is a configuration that loses the responses of its writes: the
 // caller finds its own write when it tries again.
-type forgetful struct{ config.Store }
+type forgetful struct{ *config.Store }
 
 func (f forgetful) UpdateLog(ctx context.Context, id string, change func(*config.App) error) (config.App, error) {
 	if _, err := f.Store.UpdateLog(ctx, id, change); err != nil {

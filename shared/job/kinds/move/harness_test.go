@@ -38,7 +38,7 @@ type world struct {
 	t      *testing.T
 	stores map[string]*store.Store
 	rows   *store.Store // over both
-	apps   config.Store
+	apps   *config.Store
 	engine *profile.Engine
 	moves  *move.Runner
 
@@ -72,7 +72,7 @@ func dies(ctx context.Context) bool {
 
 // mortalConfig and mortalJobs let a task die before or behind a request to Firestore, too.
 type (
-	mortalConfig struct{ config.Store }
+	mortalConfig struct{ move.Config }
 	mortalJobs   struct{ job.Jobs }
 )
 
@@ -89,7 +89,7 @@ func mortal[T any](ctx context.Context, do func() (T, error)) (answer T, err err
 }
 
 func (m mortalConfig) UpdateMove(ctx context.Context, id string, change func(*config.App) error) (config.App, error) {
-	return mortal(ctx, func() (config.App, error) { return m.Store.UpdateMove(ctx, id, change) })
+	return mortal(ctx, func() (config.App, error) { return m.Config.UpdateMove(ctx, id, change) })
 }
 
 func (m mortalJobs) Create(ctx context.Context, j job.Job) error {
@@ -112,12 +112,14 @@ func (m mortalJobs) UpdateShard(ctx context.Context, app, id string, n int, chan
 
 func newWorld(t *testing.T, longest time.Duration) *world {
 	t.Helper()
-	return newWorldOn(t, longest, config.NewMemory())
+	s := config.NewMemory()
+	return newWorldOn(t, longest, s, s)
 }
 
-func newWorldOn(t *testing.T, longest time.Duration, apps config.Store) *world {
+// newWorldOn returns a world whose processes see the stored configuration through apps.
+func newWorldOn(t *testing.T, longest time.Duration, stored *config.Store, apps move.Config) *world {
 	t.Helper()
-	w := &world{t: t, apps: apps, names: map[string]bool{}, stores: map[string]*store.Store{}}
+	w := &world{t: t, apps: stored, names: map[string]bool{}, stores: map[string]*store.Store{}}
 	gate := []grpc.DialOption{
 		grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 			if dies(ctx) {
@@ -133,11 +135,11 @@ func newWorldOn(t *testing.T, longest time.Duration, apps config.Store) *world {
 		}),
 	}
 	engines := map[string]*profile.Engine{}
-	cached := config.NewCached(w.apps, 0)
+	cached := config.NewCached(apps, 0)
 	for _, region := range []string{"eu", "us"} {
 		s := storetest.New(t, gate...)
 		w.stores[region] = s
-		engines[region] = profile.New(s, w.apps, cached, func() time.Time { return time.Now().Add(w.ahead.get()) }, slog.New(slog.DiscardHandler))
+		engines[region] = profile.New(s, apps, cached, func() time.Time { return time.Now().Add(w.ahead.get()) }, slog.New(slog.DiscardHandler))
 	}
 	w.must(profile.Join("eu", engines))
 	rows, err := store.Regional("eu", "eu", w.stores, func(id string) (store.Place, error) {
@@ -164,9 +166,9 @@ func newWorldOn(t *testing.T, longest time.Duration, apps config.Store) *world {
 		return time.Now().Add(w.ahead.get())
 	}
 	w.moves = move.New(job.Runner{
-		Settings: job.Settings{ShardUsers: 7, Budget: time.Minute, Attempts: 1 << 30}, Jobs: mortalJobs{job.Detailed(job.In(documents.NewMemory(), move.Collection), rows.Jobs, move.Collection)}, Config: w.apps, Queue: w,
+		Settings: job.Settings{ShardUsers: 7, Budget: time.Minute, Attempts: 1 << 30}, Jobs: mortalJobs{job.Detailed(job.In(documents.NewMemory(), move.Collection), rows.Jobs, move.Collection)}, Config: apps, Queue: w,
 		CheckpointEvery: -1, Now: clock, Clock: clock, Log: slog.New(slog.DiscardHandler),
-	}, mortalConfig{w.apps}, move.Regions{First: "eu", Rows: w.stores}, w.engine, longest, func(context.Context, config.App) error {
+	}, mortalConfig{apps}, move.Regions{First: "eu", Rows: w.stores}, w.engine, longest, func(context.Context, config.App) error {
 		w.arrived++
 		return nil
 	})

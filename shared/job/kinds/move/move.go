@@ -76,11 +76,19 @@ type Regions struct {
 	Rows  map[string]*store.Store
 }
 
+// Config reads apps and changes where they live: a *config.Store does. A *config.Cached does
+// not, since it is not a config.Source.
+type Config interface {
+	config.Source
+	Apps(ctx context.Context) ([]string, error)
+	UpdateMove(ctx context.Context, appID string, change func(*config.App) error) (config.App, error)
+}
+
 // Runner begins moves, turns them back, and runs the tasks of their phases. It is safe for
 // concurrent use.
 type Runner struct {
 	*job.Runner
-	config  config.Store
+	config  Config
 	regions Regions
 	arrived func(ctx context.Context, app config.App) error
 }
@@ -89,7 +97,7 @@ type Runner struct {
 // a request or a task lives; each phase waits for that, besides the propagation of the
 // configuration. arrived is called when an app rests in another region than before: work that
 // has waited for it may begin. It may be called again.
-func New(r job.Runner, c config.Store, regions Regions, mover Mover, longest time.Duration,
+func New(r job.Runner, c Config, regions Regions, mover Mover, longest time.Duration,
 	arrived func(ctx context.Context, app config.App) error) *Runner {
 	r.Name, r.StaleText = "move", "users or rows of the app are not where they should be"
 	r.Propagation += longest

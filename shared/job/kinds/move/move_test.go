@@ -182,7 +182,7 @@ func TestPhasesWait(t *testing.T) {
 }
 
 // restless is the configuration of apps whose strategies change all the time.
-type restless struct{ config.Store }
+type restless struct{ *config.Store }
 
 func (r restless) App(ctx context.Context, id string) (config.App, error) {
 	app, err := r.Store.App(ctx, id)
@@ -193,7 +193,8 @@ func (r restless) App(ctx context.Context, id string) (config.App, error) {
 // A phase waits for the phase before, and not for changes of the strategy, which may come more
 // often than it waits.
 func TestPhasesWaitForNothingElse(t *testing.T) {
-	w := newWorldOn(t, 10*time.Minute, restless{config.NewMemory()})
+	s := config.NewMemory()
+	w := newWorldOn(t, 10*time.Minute, s, restless{s})
 	counts := w.populate(3)
 	w.start("us")
 	for steps := 0; len(w.tasks) > 0; steps++ {

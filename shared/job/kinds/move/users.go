@@ -98,7 +98,7 @@ func users(ctx context.Context, rows *store.Store, app, from, to string) iter.Se
 
 // usersOf are the users on whom the phase of an app works.
 type usersOf struct {
-	config  config.Store
+	config  config.Source
 	regions Regions
 }
 

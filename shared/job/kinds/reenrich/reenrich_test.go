@@ -36,7 +36,7 @@ type harness struct {
 	t      *testing.T
 	clock  time.Time
 	store  *store.Store
-	apps   config.Store
+	apps   *config.Store
 	known  bus.Objects
 	bands  bus.Bands
 	sent   map[string]int // how often each event was published, by user and id

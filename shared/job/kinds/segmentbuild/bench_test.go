@@ -56,7 +56,7 @@ const packedUsers = 4000
 type packingFixture struct {
 	store  *store.Store
 	engine *profile.Engine
-	apps   config.Store
+	apps   *config.Store
 	runner *segmentbuild.Runner
 }
 
