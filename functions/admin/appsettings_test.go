@@ -1,7 +1,6 @@
 package admin_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -24,9 +23,7 @@ func TestAppSettingsRequests(t *testing.T) {
 	s := functiontest.Start(t)
 	h := admin.New(s.Backends.ForAdmin())
 	indexed := config.Key{Hash: auth.Hash("indexed"), ACL: auth.All, Indexes: []string{"products"}}
-	if err := s.Backends.Config.PutKey(t.Context(), functiontest.App, indexed); err != nil {
-		t.Fatal(err)
-	}
+	functiontest.Must(t, s.Backends.Config.PutKey(t.Context(), functiontest.App, indexed))
 	functiontest.Check(t, h,
 		functiontest.Ask("", "GET", "/1/app", "", 401, "Invalid credentials"),
 		functiontest.Ask("usage", "GET", "/1/app", "", 403, "Method not allowed with this API key"),
@@ -64,9 +61,7 @@ func TestAppSettings(t *testing.T) {
 		store.SetBrowserRanking(t.Context(), functiontest.App, true), store.SetSegments(t.Context(), functiontest.App, true),
 		store.SetLimits(t.Context(), functiontest.App, limit.Numbers{JobsPerHour: 7, WriteWindowMs: 2000}), store.PutKey(t.Context(), functiontest.App, web),
 	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		functiontest.Must(t, err)
 	}
 	got := settings(t, h, "")
 	if got.RetentionDays != 30 || got.Consistency != "strong" || !got.BrowserRanking || !got.Segments || got.Limits.JobsPerHour != 7 || got.Limits.WriteWindowMs != 2000 {
@@ -116,9 +111,7 @@ func TestPagesOfKeys(t *testing.T) {
 	for i := range 25 {
 		hashes = append(hashes, auth.Hash(fmt.Sprint("page-", i)))
 		key := config.Key{Hash: hashes[i], Name: fmt.Sprintf("k%02d", i/3), ACL: []string{auth.Search}, CreatedAt: begun.Add(time.Duration(i) * time.Second)}
-		if err := store.PutKey(t.Context(), functiontest.App, key); err != nil {
-			t.Fatal(err)
-		}
+		functiontest.Must(t, store.PutKey(t.Context(), functiontest.App, key))
 	}
 	seen, last, cursor := map[string]bool{}, api.AppKey{}, ""
 	for pages := 0; pages == 0 || cursor != ""; pages++ {
@@ -144,9 +137,7 @@ func TestPagesOfKeys(t *testing.T) {
 			if gone < 0 {
 				t.Fatalf("the last key of the page is %+v", last)
 			}
-			if err := store.DeleteKey(t.Context(), functiontest.App, hashes[gone]); err != nil {
-				t.Fatal(err)
-			}
+			functiontest.Must(t, store.DeleteKey(t.Context(), functiontest.App, hashes[gone]))
 		}
 		cursor = page.Cursor
 	}
@@ -162,10 +153,5 @@ func TestPagesOfKeys(t *testing.T) {
 
 func settings(t *testing.T, h http.Handler, query string) api.AppSettings {
 	t.Helper()
-	status, text := functiontest.Call(h, "admin", "GET", "/1/app"+query, "")
-	var answer api.AppSettings
-	if err := json.Unmarshal([]byte(text), &answer); err != nil || status != 200 {
-		t.Fatalf("%s: %d %s, %v", query, status, text, err)
-	}
-	return answer
+	return functiontest.Answer[api.AppSettings](t, h, "admin", "GET", "/1/app"+query, "")
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/affinityengine/affinity/shared/backend/answers"
 	"github.com/affinityengine/affinity/shared/job/audit"
 	"github.com/affinityengine/affinity/shared/serve/query"
-	"github.com/affinityengine/affinity/shared/web/auth"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
@@ -24,16 +23,8 @@ import (
 const auditTime = time.Minute
 
 // audit compares the profiles of a sample of users with the log.
-func (h handler) audit(w http.ResponseWriter, r *http.Request) error {
-	app, err := h.Auth.Tenant(r, auth.Admin)
-	if err != nil {
-		return err
-	}
-	body, err := httpapi.ReadBody(w, r, api.MaxAdminBody)
-	if err != nil {
-		return err
-	}
-	request, err := decodeAudit(body)
+func (h handler) audit(w http.ResponseWriter, r *http.Request, app config.App) error {
+	request, err := httpapi.Decode(w, r, api.MaxAdminBody, decodeAudit)
 	if err != nil {
 		return err
 	}

@@ -24,33 +24,21 @@ import (
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
-// registerBacktests registers the routes of backtests.
-func (h handler) registerBacktests(rt *httpapi.Router) {
-	jobs := resource[api.BacktestSummary]{
+// backtests are the routes that backtests have in common with other jobs.
+func (h handler) backtests() resource[api.BacktestSummary] {
+	return resource[api.BacktestSummary]{
 		handler: h, runner: h.Backtests.Runner, path: "/1/backtests", noun: "backtest",
 		permission: auth.Admin, cancelled: auditlog.BacktestCancel, render: h.summarizeBacktest,
 		list:     func(all []api.BacktestSummary) any { return api.Backtests{Backtests: all} },
 		detailed: h.renderBacktest,
 	}
-	rt.HandleOwn("GET /1/backtests", jobs.latest)
-	rt.HandleOwn("GET /1/backtests/{id}", jobs.get)
-	rt.HandleOwn("POST /1/backtests/{id}/cancel", jobs.cancel)
-	rt.HandleOwn("POST /1/backtests", func(w http.ResponseWriter, r *http.Request) error { return h.startBacktest(w, r, jobs.answer) })
 }
 
 // startBacktest starts a backtest of the app's log.
-func (h handler) startBacktest(w http.ResponseWriter, r *http.Request, render func(context.Context, job.Job) (any, error)) error {
-	app, grant, err := h.Auth.TenantGrant(r, auth.Admin)
-	if err != nil {
-		return err
-	}
-	body, err := httpapi.ReadBody(w, r, api.MaxBacktestBody)
-	if err != nil {
-		return err
-	}
-	var request api.BacktestRequest
+func (h handler) startBacktest(w http.ResponseWriter, r *http.Request, app config.App, grant auth.Grant) error {
 	const want = "an object with no other keys than index, strategies, protocol, at, within, sample, all and tune"
-	if err := decodeBody(body, &request, want); err != nil {
+	request, err := readRequest[api.BacktestRequest](w, r, api.MaxBacktestBody, want)
+	if err != nil {
 		return err
 	}
 	q, err := h.backtestOf(r, app, request)
@@ -68,7 +56,7 @@ func (h handler) startBacktest(w http.ResponseWriter, r *http.Request, render fu
 	case err != nil:
 		return err
 	}
-	answer, err := render(r.Context(), j)
+	answer, err := h.backtests().answer(r.Context(), j)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/app/auditlog"
+	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/backend/answers"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/kinds/crowdbuild"
@@ -22,8 +23,8 @@ import (
 
 // registerCrowd registers the routes of crowd statistics.
 func (h handler) registerCrowd(rt *httpapi.Router) {
-	rt.HandleOwn("POST /1/crowd", h.startCrowd)
-	rt.HandleOwn("GET /1/crowd", h.crowd)
+	rt.HandleOwn("POST /1/crowd", auth.ServeBoth(h.Auth.TenantGrant, h.startCrowd, auth.Recommendation))
+	rt.HandleOwn("GET /1/crowd", auth.Serve(h.Auth.Tenant, h.crowd, auth.Recommendation))
 	builds := resource[api.CrowdBuild]{
 		handler: h, runner: h.Crowd.Runner, path: "/1/crowd", noun: "build",
 		permission: auth.Recommendation, cancelled: auditlog.CrowdCancel, render: h.renderCrowd,
@@ -41,19 +42,11 @@ func (h handler) renderCrowd(ctx context.Context, j job.Job) api.CrowdBuild {
 }
 
 // startCrowd starts a build of the statistics of an index, or of all of them.
-func (h handler) startCrowd(w http.ResponseWriter, r *http.Request) error {
-	app, grant, err := h.Auth.TenantGrant(r, auth.Recommendation)
-	if err != nil {
-		return err
-	}
-	body, err := httpapi.ReadBody(w, r, api.MaxAdminBody)
-	if err != nil {
-		return err
-	}
-	var request struct {
+func (h handler) startCrowd(w http.ResponseWriter, r *http.Request, app config.App, grant auth.Grant) error {
+	request, err := readRequest[struct {
 		Index *string `json:"index"`
-	}
-	if err := decodeBody(body, &request, "empty or an object with no other key than index, a string"); err != nil {
+	}](w, r, api.MaxAdminBody, "empty or an object with no other key than index, a string")
+	if err != nil {
 		return err
 	}
 	index := ""
@@ -82,11 +75,7 @@ func (h handler) startCrowd(w http.ResponseWriter, r *http.Request) error {
 }
 
 // crowd lists the statistics of the app's indexes, and the latest builds.
-func (h handler) crowd(w http.ResponseWriter, r *http.Request) error {
-	app, err := h.Auth.Tenant(r, auth.Recommendation)
-	if err != nil {
-		return err
-	}
+func (h handler) crowd(w http.ResponseWriter, r *http.Request, app config.App) error {
 	builds, err := h.Crowd.List(r.Context(), app.ID, api.MaxCrowdBuilds)
 	if err != nil {
 		return fmt.Errorf("list builds of crowd statistics: %w", err)

@@ -18,7 +18,6 @@ import (
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/store"
-	"github.com/affinityengine/affinity/shared/web/auth"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
@@ -42,11 +41,7 @@ type exportOf struct {
 }
 
 // export answers with all that the engine keeps of a user and counts.
-func (h handler) export(w http.ResponseWriter, r *http.Request) error {
-	app, key, err := h.Auth.TenantKey(r, auth.Admin)
-	if err != nil {
-		return err
-	}
+func (h handler) export(w http.ResponseWriter, r *http.Request, app config.App, key string) error {
 	x := &exportOf{handler: h, user: r.PathValue("userToken")}
 	if !event.ValidUserToken(x.user) {
 		return httpapi.Errorf(http.StatusUnprocessableEntity, "UserToken must contain only alphanumeric, equal, plus, slash, "+

@@ -14,16 +14,22 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/app/auditlog"
+	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/app/limit"
 	"github.com/affinityengine/affinity/shared/backend/answers"
+	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/kinds/recompute"
+	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/profile/view"
+	"github.com/affinityengine/affinity/shared/score/strategy"
 	"github.com/affinityengine/affinity/shared/web/auth"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
@@ -42,21 +48,26 @@ func New(b Backends) http.Handler {
 	rt := b.Router(Timeout)
 	rt.Count(limit.Jobs, "POST /1/recomputes", "POST /1/backtests", "POST /1/reenrich", "POST /1/crowd",
 		"POST /1/schema/start", "POST /1/schema/backfill", "POST /1/schema/verify")
-	rt.HandleOwn("POST /1/recomputes", h.start)
+	rt.HandleOwn("POST /1/recomputes", auth.ServeBoth(h.Auth.TenantKey, h.start, auth.Admin))
 	recomputes := h.recomputes()
 	rt.HandleOwn("GET /1/recomputes", recomputes.latest)
 	rt.HandleOwn("GET /1/recomputes/{id}", recomputes.get)
 	rt.HandleOwn("POST /1/recomputes/{id}/cancel", recomputes.cancel)
 	rt.HandleOwn("DELETE /1/recomputes/{id}", recomputes.cancel)
-	rt.HandleOwn("POST /1/audits", h.audit)
-	rt.HandleOwn("GET /1/usage", h.usage, "from", "to")
+	rt.HandleOwn("POST /1/audits", auth.Serve(h.Auth.Tenant, h.audit, auth.Admin))
+	rt.HandleOwn("GET /1/usage", auth.Serve(h.Auth.AppID, h.usage, auth.Usage), "from", "to")
 	rt.HandleOwn("GET /1/app", h.appSettings, "limit", "cursor")
-	rt.HandleOwn("GET /1/export/{userToken}", h.export)
-	rt.HandleOwn("GET /1/dump", h.dump, "cursor")
-	rt.HandleOwn("GET /1/audit-log", h.auditLog, "limit", "cursor", "action", "userToken")
+	rt.HandleOwn("GET /1/export/{userToken}", auth.ServeBoth(h.Auth.TenantKey, h.export, auth.Admin))
+	rt.HandleOwn("GET /1/dump", auth.ServeBoth(h.Auth.TenantKey, h.dump, auth.Admin), "cursor")
+	rt.HandleOwn("GET /1/audit-log", auth.Serve(h.Auth.AppID, h.auditLog, auth.Admin),
+		"limit", "cursor", "action", "userToken")
 	h.registerReenrich(rt)
 	h.registerCrowd(rt)
-	h.registerBacktests(rt)
+	rt.HandleOwn("POST /1/backtests", auth.ServeBoth(h.Auth.TenantGrant, h.startBacktest, auth.Admin))
+	backtests := h.backtests()
+	rt.HandleOwn("GET /1/backtests", backtests.latest)
+	rt.HandleOwn("GET /1/backtests/{id}", backtests.get)
+	rt.HandleOwn("POST /1/backtests/{id}/cancel", backtests.cancel)
 	h.registerSchema(rt)
 	return rt
 }
@@ -90,11 +101,7 @@ func (h handler) render(ctx context.Context, j job.Job) api.Recompute {
 	return answer
 }
 
-func (h handler) start(w http.ResponseWriter, r *http.Request) error {
-	app, key, err := h.Auth.TenantKey(r, auth.Admin)
-	if err != nil {
-		return err
-	}
+func (h handler) start(w http.ResponseWriter, r *http.Request, app config.App, key string) error {
 	body, err := httpapi.ReadBody(w, r, api.MaxAdminBody)
 	if err != nil {
 		return err
@@ -135,6 +142,14 @@ func detail(r api.RecomputeRequest) string {
 	return strings.Join(parts, ", ")
 }
 
+// readRequest reads a body and decodes it, as decodeBody does.
+func readRequest[T any](w http.ResponseWriter, r *http.Request, most int64, want string) (T, error) {
+	return httpapi.Decode(w, r, most, func(body []byte) (request T, err error) {
+		err = decodeBody(body, &request, want)
+		return request, err
+	})
+}
+
 // decodeBody decodes a JSON object into request. It leaves request as it is if
 // the body is empty, and refuses unknown keys. want is the end of the message
 // "The body must be ...".
@@ -151,4 +166,40 @@ func decodeBody(body []byte, request any, want string) error {
 		return httpapi.Errorf(http.StatusUnprocessableEntity, "The body must be %s", want)
 	}
 	return nil
+}
+
+// refreshUser computes and stores the profile of one user, and answers it.
+func (h handler) refreshUser(w http.ResponseWriter, r *http.Request, app config.App, key string, request api.RecomputeRequest) error {
+	if request.UserToken == nil {
+		return httpapi.Errorf(http.StatusUnprocessableEntity, "userToken must be a text")
+	}
+	user := *request.UserToken
+	if request != (api.RecomputeRequest{UserToken: request.UserToken}) {
+		return httpapi.Errorf(http.StatusUnprocessableEntity, "userToken must be the only key of the body: the others are about all users")
+	}
+	if !event.ValidUserToken(user) {
+		return httpapi.Errorf(http.StatusUnprocessableEntity, "userToken must contain only alphanumeric, equal, plus, slash, "+
+			"hyphen, or underscore characters, and be between 1 and 129 characters long")
+	}
+	var result profile.Result
+	change := auditlog.Change{App: app.ID, Actor: key, Action: auditlog.RecomputeStart, User: user, Detail: "one user"}
+	err := h.Recorder().Do(r.Context(), change, func() (end auditlog.End, err error) {
+		result, err = h.Profiles.Refresh(r.Context(), app, user)
+		return end, err
+	})
+	if err != nil {
+		return fmt.Errorf("refresh one user: %w", err)
+	}
+	if !result.Known {
+		return httpapi.Errorf(http.StatusNotFound, "No profile: user token %q has no event within the retention", user)
+	}
+	// It is a read, and no job.
+	limit.GiveBack(r.Context())
+	if err := h.Charge(r.Context(), app.ID, limit.Reads, 1); err != nil {
+		return err
+	}
+	h.Usage.Reads(app.ID, 1)
+	return httpapi.WriteAppended(w, http.StatusOK, func(b []byte) ([]byte, error) {
+		return view.Append(b, user, result, api.DefaultAffinities, strategy.HalfLife{})
+	})
 }

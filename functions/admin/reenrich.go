@@ -7,6 +7,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/app/auditlog"
+	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/backend/answers"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/kinds/reenrich"
@@ -16,7 +17,7 @@ import (
 
 // registerReenrich registers the routes of re-enrichments.
 func (h handler) registerReenrich(rt *httpapi.Router) {
-	rt.HandleOwn("POST /1/reenrich", h.startReenrich)
+	rt.HandleOwn("POST /1/reenrich", auth.ServeBoth(h.Auth.TenantKey, h.startReenrich, auth.Admin))
 	jobs := resource[api.Reenrichment]{
 		handler: h, runner: h.Reenrich.Runner, path: "/1/reenrich", noun: "re-enrichment",
 		permission: auth.Admin, cancelled: auditlog.ReenrichCancel, render: h.renderReenrich,
@@ -44,17 +45,10 @@ func (h handler) renderReenrich(ctx context.Context, j job.Job) api.Reenrichment
 }
 
 // startReenrich starts a job. If one is under way, the answer is that one.
-func (h handler) startReenrich(w http.ResponseWriter, r *http.Request) error {
-	app, key, err := h.Auth.TenantKey(r, auth.Admin)
+func (h handler) startReenrich(w http.ResponseWriter, r *http.Request, app config.App, key string) error {
+	const want = "empty or an object with no other keys than dryRun and numericBands, true or false"
+	request, err := readRequest[api.ReenrichRequest](w, r, api.MaxAdminBody, want)
 	if err != nil {
-		return err
-	}
-	body, err := httpapi.ReadBody(w, r, api.MaxAdminBody)
-	if err != nil {
-		return err
-	}
-	var request api.ReenrichRequest
-	if err := decodeBody(body, &request, "empty or an object with no other keys than dryRun and numericBands, true or false"); err != nil {
 		return err
 	}
 	change := auditlog.Change{App: app.ID, Actor: key, Action: auditlog.ReenrichStart}

@@ -21,7 +21,7 @@ import (
 // registerSchema registers the routes that migrate the log of the app to
 // another schema. Each answers with the state of the migration.
 func (h handler) registerSchema(rt *httpapi.Router) {
-	rt.HandleOwn("GET /1/schema", h.getSchema)
+	rt.HandleOwn("GET /1/schema", auth.Serve(h.Auth.Tenant, h.getSchema, auth.Admin))
 	rt.HandleOwn("POST /1/schema/start", schemaStep(h, auditlog.SchemaStart, decodeTo, h.Migrations.Start))
 	rt.HandleOwn("POST /1/schema/backfill", schemaStep(h, auditlog.SchemaBackfill, decodeRate, h.Migrations.Backfill))
 	rt.HandleOwn("POST /1/schema/verify", schemaStep(h, auditlog.SchemaVerify, decodeNothing, withoutArgs(h.Migrations.Verify)))
@@ -68,11 +68,7 @@ func (h handler) renderMoveJob(ctx context.Context, s migration.Status) *api.Mig
 	return v
 }
 
-func (h handler) getSchema(w http.ResponseWriter, r *http.Request) error {
-	app, err := h.Auth.Tenant(r, auth.Admin)
-	if err != nil {
-		return err
-	}
+func (h handler) getSchema(w http.ResponseWriter, r *http.Request, app config.App) error {
 	s, err := h.Migrations.Status(r.Context(), app.ID)
 	if err != nil {
 		return err
@@ -90,11 +86,7 @@ func schemaStep[T any](h handler, action auditlog.Action, decode func([]byte) (T
 		if err != nil {
 			return err
 		}
-		body, err := httpapi.ReadBody(w, r, api.MaxAdminBody)
-		if err != nil {
-			return err
-		}
-		arg, err := decode(body)
+		arg, err := httpapi.Decode(w, r, api.MaxAdminBody, decode)
 		if err != nil {
 			return err
 		}

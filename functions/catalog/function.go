@@ -44,13 +44,14 @@ func newSized(b Backends, groupBytes, mostRead int) http.Handler {
 	h := handler{b, groupBytes, mostRead}
 	rt := b.Router(Timeout)
 	rt.Hint = ofSearch
-	rt.Handle("POST /1/indexes/{index}/batch", h.batch)
-	rt.Handle("GET /1/indexes/{index}/task/{task}", h.task)
-	rt.Handle("GET /1/indexes/{index}/settings", h.settings)
-	rt.Handle("PUT /1/indexes/{index}/settings", h.setSettings)
-	rt.HandleOwn("GET /1/indexes/{index}", h.list, "filter", "limit", "cursor")
-	rt.Handle("GET /1/indexes/{index}/{objectID}", h.get)
-	rt.Handle("DELETE /1/indexes/{index}/{objectID}", h.delete)
+	rt.Handle("POST /1/indexes/{index}/batch", auth.ServeBoth(h.grant, h.batch, auth.AddObject, auth.DeleteObject))
+	rt.Handle("GET /1/indexes/{index}/task/{task}", auth.ServeBoth(h.grant, h.task,
+		auth.AddObject, auth.DeleteObject, auth.Settings))
+	rt.Handle("GET /1/indexes/{index}/settings", auth.ServeBoth(h.grant, h.settings, auth.Settings))
+	rt.Handle("PUT /1/indexes/{index}/settings", auth.ServeBoth(h.grant, h.setSettings, auth.Settings))
+	rt.HandleOwn("GET /1/indexes/{index}", auth.ServeBoth(h.grant, h.list, auth.AddObject), "filter", "limit", "cursor")
+	rt.Handle("GET /1/indexes/{index}/{objectID}", auth.ServeBoth(h.grant, h.get, auth.AddObject))
+	rt.Handle("DELETE /1/indexes/{index}/{objectID}", auth.ServeBoth(h.grant, h.delete, auth.DeleteObject))
 	return rt
 }
 
@@ -61,12 +62,6 @@ func ofSearch(r *http.Request) string {
 		return "Affinity is no search engine: ask yours, and order its results with POST /1/rank, or send it the filters of GET /1/boosts/{userToken}"
 	}
 	return ""
-}
-
-// tenant returns the app and the index that a request names.
-func (h handler) tenant(r *http.Request, anyOf ...string) (app, index string, err error) {
-	g, index, err := h.grant(r, anyOf...)
-	return g.App, index, err
 }
 
 // grant returns what the key permits, and the index that a request names.
@@ -86,11 +81,7 @@ func (h handler) grant(r *http.Request, anyOf ...string) (auth.Grant, string, er
 // before its answer, so every ID is that of a finished task.
 func taskID(now time.Time) int64 { return now.UnixMilli() }
 
-func (h handler) batch(w http.ResponseWriter, r *http.Request) error {
-	grant, index, err := h.grant(r, auth.AddObject, auth.DeleteObject)
-	if err != nil {
-		return err
-	}
+func (h handler) batch(w http.ResponseWriter, r *http.Request, grant auth.Grant, index string) error {
 	body, err := httpapi.ReadBody(w, r, api.MaxCatalogBody)
 	if err != nil {
 		return err
@@ -164,23 +155,16 @@ func neededACLs(actions []catalog.Action) []string {
 	return acls
 }
 
-func (h handler) task(w http.ResponseWriter, r *http.Request) error {
-	if _, _, err := h.tenant(r, auth.AddObject, auth.DeleteObject, auth.Settings); err != nil {
-		return err
-	}
+func (h handler) task(w http.ResponseWriter, _ *http.Request, _ auth.Grant, _ string) error {
 	return httpapi.WriteJSON(w, http.StatusOK, api.TaskAnswer{Status: "published"})
 }
 
-func (h handler) settings(w http.ResponseWriter, r *http.Request) error {
-	app, index, err := h.tenant(r, auth.Settings)
-	if err != nil {
-		return err
-	}
-	s, err := h.Config.IndexSettings(r.Context(), app, index)
+func (h handler) settings(w http.ResponseWriter, r *http.Request, grant auth.Grant, index string) error {
+	s, err := h.Config.IndexSettings(r.Context(), grant.App, index)
 	if err != nil && !errors.Is(err, config.ErrNotFound) {
 		return fmt.Errorf("read settings: %w", err)
 	}
-	a, err := h.Config.App(r.Context(), app)
+	a, err := h.Config.App(r.Context(), grant.App)
 	if err != nil {
 		return fmt.Errorf("read private facets: %w", err)
 	}
@@ -194,16 +178,8 @@ func (h handler) settings(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.WriteJSON(w, http.StatusOK, answer)
 }
 
-func (h handler) setSettings(w http.ResponseWriter, r *http.Request) error {
-	grant, index, err := h.grant(r, auth.Settings)
-	if err != nil {
-		return err
-	}
-	body, err := httpapi.ReadBody(w, r, api.MaxCatalogBody)
-	if err != nil {
-		return err
-	}
-	change, err := catalog.DecodeSettings(body)
+func (h handler) setSettings(w http.ResponseWriter, r *http.Request, grant auth.Grant, index string) error {
+	change, err := httpapi.Decode(w, r, api.MaxCatalogBody, catalog.DecodeSettings)
 	if err != nil {
 		return err
 	}
@@ -272,16 +248,12 @@ func (h handler) setPrivate(ctx context.Context, grant auth.Grant, index string,
 	})
 }
 
-func (h handler) get(w http.ResponseWriter, r *http.Request) error {
-	app, index, err := h.tenant(r, auth.AddObject)
-	if err != nil {
-		return err
-	}
+func (h handler) get(w http.ResponseWriter, r *http.Request, grant auth.Grant, index string) error {
 	ref := store.ObjectRef{Index: index, ID: r.PathValue("objectID")}
 	if err := checkID(ref.ID); err != nil {
 		return err
 	}
-	records, err := h.Store.Catalog.ReadRecords(r.Context(), app, []store.ObjectRef{ref})
+	records, err := h.Store.Catalog.ReadRecords(r.Context(), grant.App, []store.ObjectRef{ref})
 	if err != nil {
 		return err
 	}
@@ -292,20 +264,16 @@ func (h handler) get(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.WriteJSON(w, http.StatusOK, json.RawMessage(record))
 }
 
-func (h handler) delete(w http.ResponseWriter, r *http.Request) error {
-	app, index, err := h.tenant(r, auth.DeleteObject)
-	if err != nil {
-		return err
-	}
+func (h handler) delete(w http.ResponseWriter, r *http.Request, grant auth.Grant, index string) error {
 	id := r.PathValue("objectID")
 	if err := checkID(id); err != nil {
 		return err
 	}
-	dates, err := h.dates(r.Context(), app, index)
+	dates, err := h.dates(r.Context(), grant.App, index)
 	if err != nil {
 		return err
 	}
-	if err := h.Store.Catalog.DeleteObjects(r.Context(), app, index, []string{id}, dates...); err != nil {
+	if err := h.Store.Catalog.DeleteObjects(r.Context(), grant.App, index, []string{id}, dates...); err != nil {
 		return err
 	}
 	now := h.Now()

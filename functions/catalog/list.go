@@ -46,20 +46,16 @@ var errPage = errors.New("the page is full")
 
 // list answers a page of the objectIDs of an index. It reads a bounded number of objects,
 // with the filter or without, so a page may be short, or empty, before the end.
-func (h handler) list(w http.ResponseWriter, r *http.Request) error {
-	app, index, err := h.tenant(r, auth.AddObject)
-	if err != nil {
-		return err
-	}
+func (h handler) list(w http.ResponseWriter, r *http.Request, grant auth.Grant, index string) error {
 	q, err := readListQuery(r)
 	if err != nil {
 		return err
 	}
-	answer, read, err := h.page(r.Context(), app, index, q)
+	answer, read, err := h.page(r.Context(), grant.App, index, q)
 	if err != nil {
 		return fmt.Errorf("list objects: %w", err)
 	}
-	if err := h.Charge(r.Context(), app, limit.Reads, read/api.ObjectsOfARead); err != nil {
+	if err := h.Charge(r.Context(), grant.App, limit.Reads, read/api.ObjectsOfARead); err != nil {
 		return err
 	}
 	return httpapi.WriteJSON(w, http.StatusOK, answer)

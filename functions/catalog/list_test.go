@@ -28,9 +28,7 @@ func TestListObjects(t *testing.T) {
 		}
 		all = append(all, id)
 		body, err := json.Marshal(map[string]string{"objectID": id, "color": color})
-		if err != nil {
-			t.Fatal(err)
-		}
+		functiontest.Must(t, err)
 		actions = append(actions, fmt.Sprintf(`{"action":"addObject","body":%s}`, body))
 	}
 	slices.Sort(all)
@@ -38,9 +36,7 @@ func TestListObjects(t *testing.T) {
 	slices.Sort(blue)
 	h := catalog.New(s.Backends.ForCatalog())
 	for _, index := range []string{"shoes", "shoes,", "shoe"} { // neighbours in the table
-		if status, answer := functiontest.Call(h, "all", "POST", "/1/indexes/"+url.PathEscape(index)+"/batch", `{"requests":[`+strings.Join(actions, ",")+`]}`); status != http.StatusOK {
-			t.Fatal(status, answer)
-		}
+		functiontest.Do(t, h, "all", "POST", "/1/indexes/"+url.PathEscape(index)+"/batch", `{"requests":[`+strings.Join(actions, ",")+`]}`)
 	}
 	list := func(h http.Handler, query url.Values) (ids []string, pages int) {
 		t.Helper()
@@ -48,10 +44,9 @@ func TestListObjects(t *testing.T) {
 			if cursor != "" {
 				query.Set("cursor", cursor)
 			}
-			status, answer := functiontest.Call(h, "addObject", "GET", "/1/indexes/shoes?"+query.Encode(), "")
-			var page api.Objects
-			if err := json.Unmarshal([]byte(answer), &page); err != nil || status != http.StatusOK || pages > 20 {
-				t.Fatal(status, answer, err, pages)
+			page := functiontest.Answer[api.Objects](t, h, "addObject", "GET", "/1/indexes/shoes?"+query.Encode(), "")
+			if pages > 20 {
+				t.Fatal(page, pages)
 			}
 			ids = append(ids, page.ObjectIDs...)
 			if cursor = page.Cursor; cursor == "" {
@@ -70,9 +65,7 @@ func TestListObjects(t *testing.T) {
 		{100, "filter=color:Green", nil, 1}, {100, "filter=" + url.QueryEscape("color:Blue: dark"), blue, 1},
 	} {
 		query, err := url.ParseQuery(c.query)
-		if err != nil {
-			t.Fatal(err)
-		}
+		functiontest.Must(t, err)
 		got, pages := list(catalog.NewReading(s.Backends.ForCatalog(), c.mostRead), query)
 		if !slices.Equal(got, c.want) || pages != c.pages {
 			t.Errorf("%s, %d read: %q in %d pages, want %q in %d", c.query, c.mostRead, got, pages, c.want, c.pages)

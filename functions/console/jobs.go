@@ -117,6 +117,15 @@ func (j jobLine) faults(n int64, text string) jobLine {
 	return j
 }
 
+// jobLines are the jobs of a kind.
+func jobLines[T any](jobs []T, line func(T) jobLine) []jobLine {
+	lines := make([]jobLine, len(jobs))
+	for i, j := range jobs {
+		lines[i] = line(j)
+	}
+	return lines
+}
+
 func recomputeJob(r api.Recompute) jobLine {
 	j := newJob(kindRecompute, "Recompute of profiles", r.ID, r.State, r.VisitedUsers, r.PlannedUsers, r.StartedAt, r.FinishedAt).because(r.Trigger).waits(r.Place).faults(r.Faulty, r.Error)
 	if r.EstimatedEndAt != nil {
@@ -191,24 +200,13 @@ func loadJobs(v *visit) (any, error) {
 	if found.Missing, err = firstMissing(recomputes, found.Statistics, reenrichments, segments, backtests); err != nil && v.Header.Get("Hx-Request") != "" {
 		return nil, err // the page keeps what it shows
 	}
-	var all []jobLine
-	for _, r := range recomputes.Got.Recomputes {
-		all = append(all, recomputeJob(r))
-	}
-	for _, b := range found.Statistics.Got.Builds {
-		all = append(all, crowdJob(b))
-	}
+	all := slices.Concat(
+		jobLines(recomputes.Got.Recomputes, recomputeJob), jobLines(found.Statistics.Got.Builds, crowdJob),
+		jobLines(reenrichments.Got.Reenrichments, reenrichJob), jobLines(segments.Got.Builds, segmentJob),
+		jobLines(backtests.Got.Backtests, backtestJob),
+	)
 	for _, g := range found.Statistics.Got.Generations {
 		found.Indexes = append(found.Indexes, g.Index)
-	}
-	for _, r := range reenrichments.Got.Reenrichments {
-		all = append(all, reenrichJob(r))
-	}
-	for _, b := range segments.Got.Builds {
-		all = append(all, segmentJob(b))
-	}
-	for _, b := range backtests.Got.Backtests {
-		all = append(all, backtestJob(b))
 	}
 	slices.SortStableFunc(all, func(a, b jobLine) int { return b.Started.Compare(a.Started) })
 	for _, j := range all {

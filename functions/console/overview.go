@@ -125,16 +125,16 @@ func (o *overview) list() {
 		o.Active = &versions[0]
 	}
 	o.Missing, _ = firstMissing(o.Recompute, o.Crowd)
-	for _, r := range o.Recompute.Got.Recomputes {
-		if !r.State.Ended() {
-			o.Running = append(o.Running, recomputeJob(r))
+	for _, j := range slices.Concat(o.jobs()...) {
+		if j.Running() {
+			o.Running = append(o.Running, j)
 		}
 	}
-	for _, b := range o.Crowd.Got.Builds {
-		if !b.State.Ended() {
-			o.Running = append(o.Running, crowdJob(b))
-		}
-	}
+}
+
+// jobs returns the recomputes, and the builds of statistics.
+func (o *overview) jobs() [][]jobLine {
+	return [][]jobLine{jobLines(o.Recompute.Got.Recomputes, recomputeJob), jobLines(o.Crowd.Got.Builds, crowdJob)}
 }
 
 // judge finds what needs attention, the worst first.
@@ -178,20 +178,14 @@ func (o *overview) judge(v *visit) {
 // failed lists the jobs that failed lately and of which no later one succeeded.
 func (o *overview) failed() []jobLine {
 	var found []jobLine
-	for _, r := range o.Recompute.Got.Recomputes {
-		if r.State == api.JobDone {
-			break
-		}
-		if j := recomputeJob(r); j.Failed() && o.Now.Sub(j.Started) < recentlyFailed {
-			found = append(found, j)
-		}
-	}
-	for _, b := range o.Crowd.Got.Builds {
-		if b.State == api.JobDone {
-			break
-		}
-		if j := crowdJob(b); j.Failed() && o.Now.Sub(j.Started) < recentlyFailed {
-			found = append(found, j)
+	for _, list := range o.jobs() {
+		for _, j := range list {
+			if j.State == api.JobDone {
+				break
+			}
+			if j.Failed() && o.Now.Sub(j.Started) < recentlyFailed {
+				found = append(found, j)
+			}
 		}
 	}
 	return found

@@ -85,9 +85,7 @@ func TestPagesFollowPermissions(t *testing.T) {
 		"/console/audit": {}, "/console/jobs/start": {"kind": {"recompute"}}, "/console/jobs/cancel": {"kind": {"recompute"}, "id": {"strategy-1"}},
 		"/console/data/import": {"lines": {"{}"}},
 	} {
-		if answer, body := p.post(path, form); answer.StatusCode != http.StatusForbidden || !strings.Contains(body, "Not permitted") {
-			t.Errorf("POST %s: status %d", path, answer.StatusCode)
-		}
+		s.shows(p.sent(http.StatusForbidden, path, form), "Not permitted")
 	}
 }
 
@@ -96,10 +94,7 @@ func TestTestEventAndImport(t *testing.T) {
 	s := newSite(t)
 	p := s.login(key)
 	form := url.Values{"type": {"view"}, "name": {"Product Viewed"}, "user": {"me"}, "index": {"products"}, "about": {"brand:Acme, color:50 % red"}}
-	answer, page := p.post("/console/data/event", form)
-	if answer.StatusCode != http.StatusOK {
-		t.Fatalf("status %d: %s", answer.StatusCode, page)
-	}
+	page := p.sent(http.StatusOK, "/console/data/event", form)
 	s.shows(page, "Accepted.", `href="/console/users/me"`, "affinity events send --type=view --name=&#39;Product Viewed&#39; --index=products --filter=brand:Acme --filter=&#39;color:50 %25 red&#39; me")
 	s.idle()
 	s.shows(p.page("/console/data"), "color:50 % red")
@@ -119,21 +114,16 @@ func TestJobsFromThePage(t *testing.T) {
 	s.fill(60)
 	p := s.login(key)
 	for _, kind := range []string{"recompute", "crowd", "reenrich"} {
-		answer, body := p.post("/console/jobs/start", url.Values{"kind": {kind}})
-		if to := answer.Header.Get("Location"); answer.StatusCode != http.StatusSeeOther || to != "/console/jobs?done=started" {
-			t.Errorf("start %s: status %d, to %q: %s", kind, answer.StatusCode, to, body)
-		}
+		p.leads("/console/jobs/start", url.Values{"kind": {kind}}, "/console/jobs?done=started")
 	}
 	s.shows(p.page("/console/jobs?done=started"), "The job has been started.")
-	if answer, body := p.post("/console/jobs/start", url.Values{"kind": {"segments"}}); answer.StatusCode != http.StatusConflict || !strings.Contains(body, "Segments are off for this app") {
-		t.Errorf("start segments: status %d: %s", answer.StatusCode, body)
-	}
+	page := p.sent(http.StatusConflict, "/console/jobs/start", url.Values{"kind": {"segments"}})
+	s.shows(page, "Segments are off for this app")
 	answer, body := p.post("/console/jobs/start", url.Values{"kind": {"backtest"}, "index": {"products"}})
 	path := answer.Header.Get("Location")
 	if !strings.HasPrefix(path, "/console/backtests/") {
 		t.Fatalf("backtest: status %d: %s", answer.StatusCode, body)
 	}
-	var page string
 	for { // the job waits for the propagation of the configuration, and the test for the job
 		s.idle()
 		if page = p.page(path); !strings.Contains(page, "hx-trigger") {
@@ -145,12 +135,8 @@ func TestJobsFromThePage(t *testing.T) {
 	}
 	s.shows(page, "Best sellers", " the order by popularity (nDCG@10", "nDCG@10")
 	s.shows(p.page("/console/jobs"), "Recompute of profiles", "Backtest", "Build of crowd statistics")
-	if answer, _ := p.post("/console/jobs/start", url.Values{"kind": {"<b>"}}); answer.StatusCode != http.StatusUnprocessableEntity {
-		t.Errorf("a job of no kind: status %d", answer.StatusCode)
-	}
-	if answer, _ := p.send("GET", "/console/backtests/none", nil); answer.StatusCode != http.StatusNotFound {
-		t.Errorf("an unknown backtest: status %d", answer.StatusCode)
-	}
+	p.sent(http.StatusUnprocessableEntity, "/console/jobs/start", url.Values{"kind": {"<b>"}})
+	p.get(http.StatusNotFound, "/console/backtests/none")
 	_, page = p.post("/console/audit", nil)
 	s.shows(page, "profiles are equal")
 }

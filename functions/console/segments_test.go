@@ -26,10 +26,7 @@ func TestSegmentsBeginWithLists(t *testing.T) {
 	s.shows(page, "No lists of users are built yet", "affinity segment refresh")
 	s.lacks(page, "/console/segments/refresh")
 	s.shows(reader.page("/console/segments/query?facet=brand&value=Stridewell"), "are not built yet", "Ask again")
-	answer, body := p.post("/console/segments/refresh", nil)
-	if to := answer.Header.Get("Location"); to != "/console/segments?done=segments-refresh" {
-		t.Fatalf("refresh: %s to %q: %s", answer.Status, to, body)
-	}
+	p.leads("/console/segments/refresh", url.Values{}, "/console/segments?done=segments-refresh")
 	s.built()
 	page = p.page("/console/segments")
 	s.shows(page, "in the lists, built", "Build now", "No segment is saved", "What users like", "/console/segments/query?facet=brand&amp;value=Stridewell")
@@ -147,57 +144,35 @@ func TestSegmentsAreSaved(t *testing.T) {
 		"": "Type a name", "a b": "The name of a segment has 1 to 64 of", "query": "cannot be named query", "<script>alert(1)</script>": "The name of a segment", "\u202egnp": "The name of a segment",
 	} {
 		form.Set("name", name)
-		answer, page := p.post(save, form)
-		if answer.StatusCode != http.StatusUnprocessableEntity {
-			t.Errorf("%q: %s", name, answer.Status)
-		}
+		page := p.sent(http.StatusUnprocessableEntity, save, form)
 		s.shows(page, why, `aria-invalid="true"`, `value="Stridewell"`)
 		s.lacks(page, raw...)
 	}
 	form.Set("name", "fans")
-	answer, page := p.post(save, form)
-	if to := answer.Header.Get("Location"); to != "/console/segments/fans?done=segment-saved" {
-		t.Fatalf("%s to %q: %s", answer.Status, to, page)
-	}
+	p.leads(save, form, "/console/segments/fans?done=segment-saved")
 	if got, err := s.engine.Segments().Get(t.Context(), "fans"); err != nil || got.Where.Filter != "brand:Stridewell" || got.Where.Above != 50 {
 		t.Errorf("saved %+v, %v", got, err)
 	}
-	answer, page = p.post(save, form)
-	if answer.StatusCode != http.StatusConflict {
-		t.Errorf("a name in use: %s", answer.Status)
-	}
+	page := p.sent(http.StatusConflict, save, form)
 	s.shows(page, "Another segment has this name", `href="/console/segments/fans">Open it`)
 	page = p.page("/console/segments/fans")
 	s.shows(page, "fans", "/console/segments/fans/exports", "affinity segment save fans --replace")
 	form = fields(page)
-	if answer, _ = p.post(save, form); answer.Header.Get("Location") != "/console/segments/fans?done=segment-same" {
-		t.Errorf("an unchanged segment: %s to %q", answer.Status, answer.Header.Get("Location"))
-	}
+	p.leads(save, form, "/console/segments/fans?done=segment-same")
 	// Another person changes it. The first attempt to save says so, and the next one replaces it.
 	_, err := s.engine.Segments().Save(t.Context(), "fans", api.SegmentCondition{Filter: "color:Blue"}, false)
 	s.must(err)
 	row(form, 0, "brand", "Stridewell", "70")
-	answer, page = p.post(save, form)
-	if answer.StatusCode != http.StatusConflict {
-		t.Errorf("a change of another person: %s", answer.Status)
-	}
+	page = p.sent(http.StatusConflict, save, form)
 	s.shows(page, "Another person has changed this segment", "color: Blue", `value="70"`)
-	if answer, page = p.post(save, fields(page)); answer.Header.Get("Location") != "/console/segments/fans?done=segment-saved" {
-		t.Errorf("the second attempt: %s: %s", answer.Status, page)
-	}
+	p.leads(save, fields(page), "/console/segments/fans?done=segment-saved")
 	s.built()
 	s.shows(p.page("/console/segments"), `href="/console/segments/fans"`, "brand: Stridewell</bdi> above 70")
 	s.shows(p.page("/console/segments/fans/delete"), "Delete the segment", "affinity segment delete fans", "-X DELETE")
-	if answer, _ = p.post("/console/segments/fans/delete", nil); answer.Header.Get("Location") != "/console/segments?done=segment-deleted" {
-		t.Errorf("delete: %s", answer.Status)
-	}
-	if answer, _ := p.send("GET", "/console/segments/fans", nil); answer.StatusCode != http.StatusNotFound {
-		t.Errorf("the deleted segment: %s", answer.Status)
-	}
+	p.leads("/console/segments/fans/delete", url.Values{}, "/console/segments?done=segment-deleted")
+	p.get(http.StatusNotFound, "/console/segments/fans")
 	// The form of a segment that another person has deleted saves it again.
-	if answer, page = p.post(save, form); answer.Header.Get("Location") != "/console/segments/fans?done=segment-saved" {
-		t.Errorf("a deleted segment: %s: %s", answer.Status, page)
-	}
+	p.leads(save, form, "/console/segments/fans?done=segment-saved")
 }
 
 // An export is followed to its file, by a key that may name users.
@@ -225,21 +200,15 @@ func TestSegmentsAreExported(t *testing.T) {
 	}
 	s.shows(p.page("/console/segments/stridewell-not-red"), path, "Export of ")
 	for _, other := range []string{"/console/segments/blue/exports/" + path[strings.LastIndex(path, "/")+1:], "/console/segments/blue/exports/none"} {
-		if answer, _ := p.send("GET", other, nil); answer.StatusCode != http.StatusNotFound {
-			t.Errorf("%s: %s", other, answer.Status)
-		}
+		p.get(http.StatusNotFound, other)
 	}
 	reader := s.as(auth.Recommendation)
 	s.shows(reader.page("/console/segments/blue"), "To export the users needs a key with the permission")
 	s.lacks(reader.page("/console/segments/blue"), "/console/segments/blue/exports")
 	for _, refused := range []string{path, path + "/file"} {
-		if answer, _ := reader.send("GET", refused, nil); answer.StatusCode != http.StatusForbidden {
-			t.Errorf("GET %s without the permission: %s", refused, answer.Status)
-		}
+		reader.get(http.StatusForbidden, refused)
 	}
-	if answer, _ := reader.post("/console/segments/blue/exports", nil); answer.StatusCode != http.StatusForbidden {
-		t.Errorf("an export without the permission: %s", answer.Status)
-	}
+	reader.sent(http.StatusForbidden, "/console/segments/blue/exports", nil)
 	none := s.as(auth.ProfilesRead)
 	s.shows(none.page("/console/segments"), "This key cannot count users")
 	s.shows(none.page("/console/segments/query"), "This key cannot count users")

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
-	"regexp"
 	"testing"
 	"time"
 
@@ -34,20 +33,14 @@ func (s *simSite) get(status int, parameters ...string) string {
 	if values := simValues(parameters); len(values) > 0 {
 		path += "?" + values.Encode()
 	}
-	answer, body := s.send("GET", path, nil)
-	if answer.StatusCode != status {
-		s.t.Fatalf("%s: %d, want %d: %s", path, answer.StatusCode, status, body)
-	}
-	return body
+	return s.person.get(status, path)
 }
-
-var simCSRF = regexp.MustCompile(`name="csrf" value="([^"]+)"`)
 
 // post sends the form of the page, as htmx does if it is live.
 func (s *simSite) post(live bool, parameters ...string) string {
 	s.t.Helper()
 	form := simValues(parameters)
-	form.Set("csrf", simCSRF.FindStringSubmatch(s.get(http.StatusOK, "ids", "x"))[1])
+	form.Set("csrf", s.csrf())
 	answer, body := s.send("POST", "/console/simulator", form, htmxIf(live)...)
 	if answer.StatusCode != http.StatusOK {
 		s.t.Fatalf("%v: %d: %s", parameters, answer.StatusCode, body)

@@ -253,8 +253,8 @@ func TestSimulatorComparesTheDraft(t *testing.T) {
 	s.lacks(page, "With the draft")
 
 	form := simValues(fields)
-	form = url.Values{"csrf": {simCSRF.FindStringSubmatch(page)[1]}, "json": form["json"], "version": {"1"}}
-	_, strategyPage = s.send("POST", "/console/strategy", form)
+	form = url.Values{"json": form["json"], "version": {"1"}}
+	_, strategyPage = s.person.post("/console/strategy", form)
 	s.inOrder(strategyPage, "What it would change", "brand")
 	s.lacks(strategyPage, "after this draft began")
 	if version, err := s.engine.Strategies().Versions(t.Context()); err != nil || len(version.Versions) != 1 {

@@ -54,8 +54,7 @@ func (s *simulation) boost(v *visit) error {
 		}
 	}
 	answer, err := v.engine.Boost(v.Context(), f.Token(), api.BoostQuery{Engine: f.Engine, Impact: &f.Impact, HalfLife: f.halfLife(s.Strategy)})
-	var refusal *api.Error
-	if errors.As(err, &refusal) {
+	if refusal, ok := errors.AsType[*api.Error](err); ok {
 		b.Refused = refusal.Message
 		return nil
 	}

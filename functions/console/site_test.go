@@ -16,6 +16,7 @@ import (
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/api/client"
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/local/functiontest"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/web/auth"
 )
@@ -38,18 +39,14 @@ func newSite(t testing.TB) *site {
 		o.Limits.ReadsPerSecond = 1_000_000 // a benchmark is faster than a person
 	}
 	s, err := stack.Start(context.Background(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	functiontest.Must(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	})
 	c, err := client.New(client.Config{URL: s.URL, App: "shop", Key: key})
-	if err != nil {
-		t.Fatal(err)
-	}
+	functiontest.Must(t, err)
 	return &site{t: t, stack: s, engine: c}
 }
 
@@ -166,11 +163,40 @@ func (p *person) send(method, path string, form url.Values, with ...func(*http.R
 // page returns a page that must be there.
 func (p *person) page(path string) string {
 	p.t.Helper()
+	return p.get(http.StatusOK, path)
+}
+
+// get returns a page that answers with a status.
+func (p *person) get(status int, path string) string {
+	p.t.Helper()
 	answer, body := p.send("GET", path, nil)
-	if answer.StatusCode != http.StatusOK {
-		p.t.Fatalf("GET %s: status %d: %s", path, answer.StatusCode, body)
+	if answer.StatusCode != status {
+		p.t.Fatalf("GET %s: %d, want %d: %s", path, answer.StatusCode, status, body)
 	}
 	return body
+}
+
+// sent returns the page that answers a form with a status.
+func (p *person) sent(status int, path string, form url.Values) string {
+	p.t.Helper()
+	answer, body := p.post(path, form)
+	if answer.StatusCode != status {
+		p.t.Fatalf("POST %s %v: %d, want %d: %s", path, form, answer.StatusCode, status, body)
+	}
+	return body
+}
+
+// leads fails unless a request, or a form if there is one, leads to a page.
+func (p *person) leads(path string, form url.Values, to string) {
+	p.t.Helper()
+	ask := func() (*http.Response, string) { return p.send("GET", path, nil) }
+	if form != nil {
+		ask = func() (*http.Response, string) { return p.post(path, form) }
+	}
+	answer, body := ask()
+	if got := answer.Header.Get("Location"); answer.StatusCode != http.StatusSeeOther || got != to {
+		p.t.Fatalf("%s: %d, to %q, want to %q: %s", path, answer.StatusCode, got, to, body)
+	}
 }
 
 // post sends a form of a page, and returns where it leads.

@@ -14,12 +14,12 @@ import (
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
-// setStrategy publishes a strategy by the API.
-func setStrategy(t *testing.T, s *stack.Stack, of strategy.Strategy) {
+// shoeShop starts an engine with the strategy shoes, and logs in with a key.
+func shoeShop(t *testing.T, key string) (*stack.Stack, *strategist) {
 	t.Helper()
-	if _, _, err := s.Backends.CachedConfig.SetStrategy(t.Context(), functiontest.App, of); err != nil {
-		t.Fatal(err)
-	}
+	s := functiontest.Start(t)
+	functiontest.SetStrategy(t, s, shoes())
+	return s, strategistOf(t, s, key)
 }
 
 func shoes() strategy.Strategy {
@@ -36,9 +36,7 @@ func shoes() strategy.Strategy {
 func active(t *testing.T, s *stack.Stack) (strategy.Strategy, int64) {
 	t.Helper()
 	app, err := s.Backends.Config.App(t.Context(), functiontest.App)
-	if err != nil {
-		t.Fatal(err)
-	}
+	functiontest.Must(t, err)
 	return app.Strategy, app.StrategyVersion
 }
 
@@ -48,9 +46,7 @@ func send(t *testing.T, s *stack.Stack, path, body string) {
 	r.Header.Set("X-Algolia-Application-Id", functiontest.App)
 	r.Header.Set("X-Algolia-API-Key", "all")
 	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	functiontest.Must(t, err)
 	answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
 		t.Fatalf("POST %s: %s", path, answer.Status)
@@ -96,9 +92,7 @@ func TestStrategyFromNothing(t *testing.T) {
 
 // A draft changes what the page shows, and keeps everything else.
 func TestStrategyDraft(t *testing.T) {
-	s := functiontest.Start(t)
-	setStrategy(t, s, shoes())
-	b := strategistOf(t, s, "recommendation")
+	s, b := shoeShop(t, "recommendation")
 	page := b.get("/console/strategy")
 	page.shows(t, "A view is worth half after 30 days", "Rouge", "Version")
 	form := page.form()
@@ -133,17 +127,13 @@ func TestStrategyDraft(t *testing.T) {
 func mustHalfLife(t *testing.T, text string) strategy.HalfLife {
 	t.Helper()
 	h, err := strategy.ParseHalfLife(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	functiontest.Must(t, err)
 	return h
 }
 
 // Keys that the console does not know stay in a draft.
 func TestStrategyUnknownKeysStay(t *testing.T) {
-	s := functiontest.Start(t)
-	setStrategy(t, s, shoes())
-	b := strategistOf(t, s, "recommendation")
+	_, b := shoeShop(t, "recommendation")
 	form := b.get("/console/strategy").form()
 	form.Set("json", `{"eventsScoring":[{"eventName":"Seen","eventType":"view","score":10,"extra":{"a":[1,2]}}],"facetsScoring":[],"personalizationImpact":5,"later":{"big":12345678901234567890}}`)
 	page := b.post("/console/strategy", form)
@@ -159,9 +149,7 @@ func TestStrategyUnknownKeysStay(t *testing.T) {
 
 // The engine's messages stand at their fields.
 func TestStrategyFaults(t *testing.T) {
-	s := functiontest.Start(t)
-	setStrategy(t, s, shoes())
-	b := strategistOf(t, s, "recommendation")
+	_, b := shoeShop(t, "recommendation")
 	form := b.get("/console/strategy").form()
 	form["eventScore"][0], form["halfLife"][0] = "500", "soon"
 	page := b.post("/console/strategy", form)
@@ -182,9 +170,7 @@ func TestStrategyFaults(t *testing.T) {
 
 // What is too large or too deep is not parsed, and a page has no more sliders than the engine takes entries.
 func TestStrategyDraftLimits(t *testing.T) {
-	s := functiontest.Start(t)
-	setStrategy(t, s, shoes())
-	b := strategistOf(t, s, "recommendation")
+	_, b := shoeShop(t, "recommendation")
 	form := b.get("/console/strategy").form()
 	deep := func(n int) string { return `{"later":` + strings.Repeat("[", n-1) + strings.Repeat("]", n-1) + `}` }
 	form.Set("json", deep(21))
@@ -235,9 +221,7 @@ func TestStrategyPreview(t *testing.T) {
 }
 
 func TestStrategyPermissions(t *testing.T) {
-	s := functiontest.Start(t)
-	setStrategy(t, s, shoes())
-	b := strategistOf(t, s, "usage")
+	s, b := shoeShop(t, "usage")
 	page := b.get("/console/strategy")
 	if page.Status != http.StatusForbidden {
 		t.Errorf("status %d", page.Status)
@@ -273,10 +257,10 @@ func TestStrategyHostile(t *testing.T) {
 		hostile.FacetsScoring = append(hostile.FacetsScoring, strategy.FacetScore{FacetName: name, Score: i})
 		hostile.Aliases[name] = map[string]string{name: "x" + name[:4]}
 	}
-	setStrategy(t, s, hostile)
-	setStrategy(t, s, strategy.Strategy{PersonalizationImpact: 1})
+	functiontest.SetStrategy(t, s, hostile)
+	functiontest.SetStrategy(t, s, strategy.Strategy{PersonalizationImpact: 1})
 	_, version := active(t, s)
-	setStrategy(t, s, hostile)
+	functiontest.SetStrategy(t, s, hostile)
 	b := strategistOf(t, s, "all")
 	page := b.get("/console/strategy")
 	form := page.form()
@@ -312,7 +296,7 @@ func TestStrategyMany(t *testing.T) {
 		many.EventsScoring = append(many.EventsScoring, strategy.EventScore{EventName: fmt.Sprintf("Event %d", i), EventType: event.View, Score: 1})
 		many.FacetsScoring = append(many.FacetsScoring, strategy.FacetScore{FacetName: fmt.Sprintf("facet%d", i), Score: 1})
 	}
-	setStrategy(t, s, many)
+	functiontest.SetStrategy(t, s, many)
 	b := strategistOf(t, s, "recommendation")
 	page := b.get("/console/strategy")
 	page.shows(t, "Find an event", "Find a facet", "Event 99", "facet99")
@@ -324,9 +308,7 @@ func TestStrategyMany(t *testing.T) {
 }
 
 func TestStrategyBacktest(t *testing.T) {
-	s := functiontest.Start(t)
-	setStrategy(t, s, shoes())
-	b := strategistOf(t, s, "all")
+	_, b := shoeShop(t, "all")
 	form := b.get("/console/strategy").form()
 	b.post("/console/strategy/backtest", form).shows(t, "Type the index")
 	form.Set("index", "shoes")

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,8 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf16"
 
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/fault"
@@ -189,7 +186,7 @@ func writeDraft(b *strings.Builder, v any, depth int) {
 		b.WriteString("{")
 		for i, key := range draftKeys(v) {
 			separate(i)
-			b.WriteString(jsonScalar(key) + ": ")
+			b.WriteString(jsonText(key) + ": ")
 			writeDraft(b, v[key], depth+1)
 		}
 		end(len(v), "}")
@@ -202,7 +199,7 @@ func writeDraft(b *strings.Builder, v any, depth int) {
 		}
 		end(len(v), "]")
 	default:
-		b.WriteString(jsonScalar(v))
+		b.WriteString(jsonText(v))
 	}
 }
 
@@ -232,28 +229,6 @@ func draftKeys(object map[string]any) []string {
 		return strings.Compare(a, b)
 	})
 	return keys
-}
-
-// jsonScalar writes a value without entries. Characters that a person does not see, or that change the
-// direction of others, are escaped: a form changes some of them.
-func jsonScalar(v any) string {
-	var encoded bytes.Buffer
-	encoder := json.NewEncoder(&encoded)
-	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(v) // it was decoded from JSON
-	var b strings.Builder
-	for _, c := range strings.TrimSuffix(encoded.String(), "\n") {
-		switch {
-		case unicode.IsPrint(c):
-			b.WriteRune(c)
-		case c > 0xffff:
-			high, low := utf16.EncodeRune(c)
-			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
-		default:
-			fmt.Fprintf(&b, `\u%04x`, c)
-		}
-	}
-	return b.String()
 }
 
 // sliderValue reads a score or a weight. ok is false for what a slider cannot show.

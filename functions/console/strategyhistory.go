@@ -54,15 +54,14 @@ type versionPage struct {
 	Raced    bool
 }
 
-func loadVersion(v *visit) (any, error) {
+func loadVersion(v *visit) (any, error) { return newVersionPage(v) }
+
+// newVersionPage returns the page of the version that the address names.
+func newVersionPage(v *visit) (*versionPage, error) {
 	version, ok := versionOf(v.PathValue("version"))
 	if !ok || version == 0 {
 		return nil, httpapi.Errorf(http.StatusNotFound, "The versions of a strategy are numbers from 1 on")
 	}
-	return newVersionPage(v, version)
-}
-
-func newVersionPage(v *visit, version int64) (*versionPage, error) {
 	active, versions, err := readActive(v)
 	if err != nil {
 		return nil, err
@@ -105,11 +104,7 @@ func indented(text string) string {
 
 // restoreVersion makes the strategy of a version the active one again.
 func restoreVersion(v *visit) (any, error) {
-	version, ok := versionOf(v.PathValue("version"))
-	if !ok || version == 0 {
-		return nil, httpapi.Errorf(http.StatusNotFound, "The versions of a strategy are numbers from 1 on")
-	}
-	p, err := newVersionPage(v, version)
+	p, err := newVersionPage(v)
 	if err != nil {
 		return nil, err
 	}
@@ -123,14 +118,14 @@ func restoreVersion(v *visit) (any, error) {
 	if p.Raced = saw != p.Active.Version; p.Raced {
 		return p, nil
 	}
-	refused := v.engine.Strategies().Restore(v.Context(), version, &saw)
+	refused := v.engine.Strategies().Restore(v.Context(), p.Version, &saw)
 	if refused == nil {
 		return nil, done("/console/strategy/versions", "strategy-restored")
 	}
 	if !isConflict(refused) {
 		return nil, refused
 	}
-	if p, err = newVersionPage(v, version); err != nil {
+	if p, err = newVersionPage(v); err != nil {
 		return nil, err
 	}
 	if p.Same {

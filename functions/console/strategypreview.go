@@ -126,8 +126,7 @@ func preview(v *visit, active activeStrategy, text string, sample int) *previewV
 	}
 	got, took, err := askPreview(v, text, sample)
 	if err != nil {
-		var refused *api.Error
-		if errors.As(err, &refused) {
+		if refused, ok := errors.AsType[*api.Error](err); ok {
 			p.Message = refused.Message
 		} else {
 			p.Message = "The engine did not answer."
@@ -214,22 +213,24 @@ func (p *previewView) Tau() string {
 
 // Shares returns how many of the known users change, as bars of 0 to 1.
 func (p *previewView) Shares() []previewShare {
-	known := max(p.Got.Known, 1)
-	of := func(n int, says string) previewShare { return previewShare{n, float64(n) / float64(known), says} }
-	rows := []previewShare{
-		of(p.Got.Changed, "profiles change"),
-		of(p.Got.Values.Changed, "orders of values change"),
-		of(p.Got.Values.TopFiveChanged, "change among the first five"),
-		of(p.Got.Values.TopChanged, "change at the first place"),
-	}
-	return rows
+	all := []previewShare{p.share(p.Got.Changed, "profiles change")}
+	return append(all, p.shares("orders of values change", p.Got.Values)...)
 }
 
 // ObjectShares is Shares for the order of objects.
 func (p *previewView) ObjectShares() []previewShare {
-	known, o := max(p.Got.Known, 1), p.Got.Objects
-	of := func(n int, says string) previewShare { return previewShare{n, float64(n) / float64(known), says} }
-	return []previewShare{of(o.Changed, "orders of objects change"), of(o.TopFiveChanged, "change among the first five"), of(o.TopChanged, "change at the first place")}
+	return p.shares("orders of objects change", p.Got.Objects.PreviewOrders)
+}
+
+func (p *previewView) shares(says string, o api.PreviewOrders) []previewShare {
+	return []previewShare{
+		p.share(o.Changed, says), p.share(o.TopFiveChanged, "change among the first five"),
+		p.share(o.TopChanged, "change at the first place"),
+	}
+}
+
+func (p *previewView) share(n int, says string) previewShare {
+	return previewShare{n, float64(n) / float64(max(p.Got.Known, 1)), says}
 }
 
 // shownFacets is how many facets are shown at once.

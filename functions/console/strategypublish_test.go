@@ -14,15 +14,13 @@ import (
 
 // A draft never replaces a version that its author has not seen.
 func TestStrategyRace(t *testing.T) {
-	s := functiontest.Start(t)
-	setStrategy(t, s, shoes())
-	b := strategistOf(t, s, "recommendation")
+	s, b := shoeShop(t, "recommendation")
 	form := b.get("/console/strategy").form()
 	form["eventScore"][0] = "60"
 	review := b.post("/console/strategy/review", form)
 	other := shoes()
 	other.FacetsScoring[0].Score = 77
-	setStrategy(t, s, other)
+	functiontest.SetStrategy(t, s, other)
 	_, version := active(t, s)
 
 	page := b.post("/console/strategy", form)
@@ -43,9 +41,7 @@ func TestStrategyRace(t *testing.T) {
 // A form that is sent twice publishes once, and the second answer does not deny it. So does another
 // person's draft of the same strategy.
 func TestStrategyPublishedTwice(t *testing.T) {
-	s := functiontest.Start(t)
-	setStrategy(t, s, shoes())
-	b := strategistOf(t, s, "recommendation")
+	s, b := shoeShop(t, "recommendation")
 	draft := b.get("/console/strategy").form()
 	draft["eventScore"][0] = "60"
 	form := b.post("/console/strategy/review", draft).form()
@@ -80,9 +76,7 @@ func TestStrategyPublishedTwice(t *testing.T) {
 // The largest strategies have texts that a form needs three bytes for each byte of.
 func TestStrategyOfManyAliases(t *testing.T) {
 	race.Skip(t, "it sends one request at a time")
-	s := functiontest.Start(t)
-	setStrategy(t, s, shoes())
-	b := strategistOf(t, s, "recommendation")
+	s, b := shoeShop(t, "recommendation")
 	large, same := shoes(), strings.Repeat("ж", 90)
 	pairs := map[string]string{}
 	for i := range 2_200 {
@@ -90,9 +84,7 @@ func TestStrategyOfManyAliases(t *testing.T) {
 	}
 	large.Aliases = map[string]map[string]string{"color": pairs}
 	text, err := json.Marshal(large)
-	if err != nil {
-		t.Fatal(err)
-	}
+	functiontest.Must(t, err)
 	form := url.Values{"csrf": b.get("/console/strategy").form()["csrf"], "version": b.get("/console/strategy").form()["version"], "json": {string(text)}}
 	if len(text) < 400_000 || len(form.Encode()) < 1<<20 {
 		t.Fatalf("the strategy has %d bytes, the form %d", len(text), len(form.Encode()))
@@ -117,7 +109,7 @@ func TestStrategyOfManyAliases(t *testing.T) {
 // A form that does not say which version its author saw publishes nothing.
 func TestStrategyVersionIsNeeded(t *testing.T) {
 	s := functiontest.Start(t)
-	setStrategy(t, s, shoes())
+	functiontest.SetStrategy(t, s, shoes())
 	_, version := active(t, s)
 	b := strategistOf(t, s, "recommendation")
 	form := b.get("/console/strategy").form()
@@ -173,11 +165,11 @@ func TestStrategyAtOnce(t *testing.T) {
 
 func TestStrategyHistory(t *testing.T) {
 	s := functiontest.Start(t)
-	setStrategy(t, s, shoes())
+	functiontest.SetStrategy(t, s, shoes())
 	_, first := active(t, s)
 	other := shoes()
 	other.FacetsScoring[0].Score, other.HalfLives = 77, nil
-	setStrategy(t, s, other)
+	functiontest.SetStrategy(t, s, other)
 	b := strategistOf(t, s, "recommendation")
 	b.get("/console/strategy/versions").shows(t, fmt.Sprintf("Version %d active", first+1), fmt.Sprintf("Compare version %d with the active one", first))
 	path := fmt.Sprintf("/console/strategy/versions/%d", first)

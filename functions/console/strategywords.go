@@ -3,28 +3,9 @@ package console
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
-
-// lengthWords writes how long a half-life is.
-func lengthWords(h strategy.HalfLife) string {
-	of := func(n int64, unit string) string {
-		if n == 1 {
-			return "1 " + unit
-		}
-		return number(n) + " " + unit + "s"
-	}
-	minutes := int64(time.Duration(h.Millis()) * time.Millisecond / time.Minute)
-	switch {
-	case minutes%(24*60) == 0:
-		return of(minutes/(24*60), "day")
-	case minutes%60 == 0:
-		return of(minutes/60, "hour")
-	}
-	return of(minutes, "minute")
-}
 
 // halfLivesWords says what the half-lives of a strategy do.
 func halfLivesWords(all []strategy.HalfLife) string {
@@ -32,13 +13,13 @@ func halfLivesWords(all []strategy.HalfLife) string {
 	case 0:
 		return "Events keep their worth for the whole retention."
 	case 1:
-		return "A view is worth half after " + lengthWords(all[0]) + ", and so is every other event."
+		return "A view is worth half after " + span(all[0].String()) + ", and so is every other event."
 	}
 	rest := make([]string, len(all)-1)
 	for i, h := range all[1:] {
-		rest[i] = lengthWords(h)
+		rest[i] = span(h.String())
 	}
-	return "A view is worth half after " + lengthWords(all[0]) + ": this first half-life orders profiles. Each profile also has scores for " + strings.Join(rest, ", ") + "."
+	return "A view is worth half after " + span(all[0].String()) + ": this first half-life orders profiles. Each profile also has scores for " + strings.Join(rest, ", ") + "."
 }
 
 // changeWords says each difference between two strategies in a sentence.
@@ -116,11 +97,11 @@ func valueWords(v any) string {
 		if _, events := v.Events(); events {
 			return v.String()
 		}
-		return lengthWords(v)
+		return span(v.String())
 	case []strategy.HalfLife:
 		words := make([]string, len(v))
 		for i, h := range v {
-			words[i] = lengthWords(h)
+			words[i] = span(h.String())
 		}
 		return strings.Join(words, ", ")
 	}

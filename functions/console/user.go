@@ -14,8 +14,8 @@ import (
 
 func init() {
 	pages = append(pages,
-		page{pattern: "GET /console/users/{token}", section: "users", template: "user", load: loadUser},
-		page{pattern: "GET /console/users/{token}/json", section: "users", template: "userjson", fragment: "profile-json", load: loadUserJSON},
+		page{pattern: "GET /console/users/{token}", section: "users", template: "user", load: ofUser(loadUser)},
+		page{pattern: "GET /console/users/{token}/json", section: "users", template: "userjson", fragment: "profile-json", load: ofUser(loadUserJSON)},
 	)
 }
 
@@ -49,11 +49,7 @@ type choice struct {
 }
 
 // loadUser loads the page of a user, or one that says why there is no profile.
-func loadUser(v *visit) (any, error) {
-	token, err := v.userOf()
-	if err != nil {
-		return nil, err
-	}
+func loadUser(v *visit, token string) (any, error) {
 	v.title, v.command = shown(token), "affinity profile "+userArg(token)
 	halfLife := v.URL.Query().Get("halfLife")
 	p := &userPage{
@@ -125,8 +121,7 @@ func (p *userPage) explainStrongest(v *visit, halfLife string) {
 
 // because is what a part of a page says of an error.
 func because(err error) string {
-	var refused *api.Error
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*api.Error](err); ok {
 		return refused.Message
 	}
 	return "The engine did not answer"
@@ -135,11 +130,7 @@ func because(err error) string {
 // userJSON is what the profile as the API answers it is shown as.
 type userJSON struct{ Token, Path, Text string }
 
-func loadUserJSON(v *visit) (any, error) {
-	token, err := v.userOf()
-	if err != nil {
-		return nil, err
-	}
+func loadUserJSON(v *visit, token string) (any, error) {
 	v.title, v.command = "Profile of "+shown(token), "affinity profile --json "+userArg(token)
 	path := "/1/profiles/" + url.PathEscape(token)
 	if h := v.URL.Query().Get("halfLife"); h != "" {

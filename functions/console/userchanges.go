@@ -17,11 +17,14 @@ func init() {
 	notices["user-out"] = "The opt-out is set. The user's past is deleted, and events of these types are dropped from now on."
 	notices["user-in"] = "The opt-out has ended. What the user does from now on counts."
 	pages = append(pages,
-		page{pattern: "GET /console/users/{token}/delete", section: "users", template: "userdelete", load: loadDelete},
-		page{pattern: "POST /console/users/{token}/delete", section: "users", template: "userdelete", load: deleteUser},
-		page{pattern: "GET /console/users/{token}/optout", section: "users", template: "useroptout", load: loadOptOut},
-		page{pattern: "POST /console/users/{token}/optout", section: "users", template: "useroptout", load: optOut},
-		page{pattern: "POST /console/users/{token}/optin", section: "users", template: "useroptout", load: optIn},
+		page{pattern: "GET /console/users/{token}/delete", section: "users", template: "userdelete",
+			load: ofUser(loadDelete)},
+		page{pattern: "POST /console/users/{token}/delete", section: "users", template: "userdelete",
+			load: ofUser(deleteUser)},
+		page{pattern: "GET /console/users/{token}/optout", section: "users", template: "useroptout",
+			load: ofUser(loadOptOut)},
+		page{pattern: "POST /console/users/{token}/optout", section: "users", template: "useroptout", load: ofUser(optOut)},
+		page{pattern: "POST /console/users/{token}/optin", section: "users", template: "useroptout", load: ofUser(optIn)},
 	)
 }
 
@@ -31,11 +34,7 @@ type deletion struct {
 	MayOptOut   bool
 }
 
-func loadDelete(v *visit) (any, error) {
-	token, err := v.userOf()
-	if err != nil {
-		return nil, err
-	}
+func loadDelete(v *visit, token string) (any, error) {
 	v.title, v.command = "Delete "+shown(token), "affinity user delete "+userArg(token)
 	if !v.may(auth.Recommendation, auth.DeleteObject) {
 		return nil, httpapi.Errorf(http.StatusForbidden, "To delete a user needs a key with the permission recommendation or deleteObject")
@@ -43,11 +42,7 @@ func loadDelete(v *visit) (any, error) {
 	return deletion{token, userPath(token, ""), v.may(auth.DeleteObject)}, nil
 }
 
-func deleteUser(v *visit) (any, error) {
-	token, err := v.userOf()
-	if err != nil {
-		return nil, err
-	}
+func deleteUser(v *visit, token string) (any, error) {
 	if _, err := v.engine.Profiles().Delete(v.Context(), token); err != nil {
 		return nil, fmt.Errorf("delete a user: %w", err)
 	}
@@ -68,11 +63,7 @@ type optOutType struct {
 	Out  bool
 }
 
-func loadOptOut(v *visit) (any, error) {
-	token, err := v.userOf()
-	if err != nil {
-		return nil, err
-	}
+func loadOptOut(v *visit, token string) (any, error) {
 	v.title, v.command = "Opt-out of "+shown(token), "affinity optout show "+userArg(token)
 	state, err := v.engine.Profiles().OptedOut(v.Context(), token)
 	if err != nil {
@@ -87,22 +78,18 @@ func loadOptOut(v *visit) (any, error) {
 }
 
 // optOut sets the types that the form has. Without one it would be all: a form must say so.
-func optOut(v *visit) (any, error) {
+func optOut(v *visit, token string) (any, error) {
 	request := api.OptOutRequest{}
 	for _, name := range v.PostForm["type"] {
 		request.EventTypes = append(request.EventTypes, event.Type(name))
 	}
 	if len(request.EventTypes) == 0 {
-		shown, err := loadOptOut(v)
+		shown, err := loadOptOut(v, token)
 		if p, ok := shown.(optOutPage); ok {
 			p.Problem = "Choose at least one type of events."
 			v.status, shown = http.StatusUnprocessableEntity, p
 		}
 		return shown, err
-	}
-	token, err := v.userOf()
-	if err != nil {
-		return nil, err
 	}
 	if _, err := v.engine.Profiles().OptOut(v.Context(), token, request); err != nil {
 		return nil, fmt.Errorf("opt a user out of %s: %w", strings.Join(v.PostForm["type"], ", "), err)
@@ -110,11 +97,7 @@ func optOut(v *visit) (any, error) {
 	return nil, done(userPath(token, "/optout"), "user-out")
 }
 
-func optIn(v *visit) (any, error) {
-	token, err := v.userOf()
-	if err != nil {
-		return nil, err
-	}
+func optIn(v *visit, token string) (any, error) {
 	if _, err := v.engine.Profiles().OptIn(v.Context(), token); err != nil {
 		return nil, fmt.Errorf("opt a user in: %w", err)
 	}

@@ -12,7 +12,8 @@ import (
 )
 
 func init() {
-	pages = append(pages, page{pattern: "GET /console/users/{token}/compare", section: "users", template: "usercompare", load: loadComparison})
+	pages = append(pages, page{pattern: "GET /console/users/{token}/compare", section: "users", template: "usercompare",
+		load: ofUser(loadComparison)})
 }
 
 // comparedShown is how many values of a facet a comparison has.
@@ -41,11 +42,7 @@ type comparedValue struct {
 	One, Two float64
 }
 
-func loadComparison(v *visit) (any, error) {
-	token, err := v.userOf()
-	if err != nil {
-		return nil, err
-	}
+func loadComparison(v *visit, token string) (any, error) {
 	c := comparison{Token: token, Path: userPath(token, ""), With: strings.TrimSpace(v.URL.Query().Get("with"))}
 	v.title = "Compare " + shown(token)
 	if !event.ValidUserToken(c.With) || c.With == token {

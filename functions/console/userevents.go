@@ -14,7 +14,7 @@ import (
 )
 
 func init() {
-	pages = append(pages, page{pattern: "GET /console/users/{token}/events", section: "users", template: "userevents", fragment: "events", load: loadUserEvents})
+	pages = append(pages, page{pattern: "GET /console/users/{token}/events", section: "users", template: "userevents", fragment: "events", load: ofUser(loadUserEvents)})
 }
 
 const (
@@ -53,11 +53,7 @@ type eventRow struct {
 	MoreFilters, Unknown int
 }
 
-func loadUserEvents(v *visit) (any, error) {
-	token, err := v.userOf()
-	if err != nil {
-		return nil, err
-	}
+func loadUserEvents(v *visit, token string) (any, error) {
 	v.title, v.command = "Events of "+shown(token), "affinity export "+userArg(token)
 	if !v.may(auth.Admin) {
 		return nil, httpapi.Errorf(403, "The events of a user need a key with the permission admin")

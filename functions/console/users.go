@@ -57,13 +57,15 @@ type userLine struct {
 // errToken says that a page about a user cannot be.
 var errToken = httpapi.Errorf(http.StatusUnprocessableEntity, "No user has this token: tokens have 1 to 129 letters, digits and = + / - _")
 
-// userOf returns the user that a page is about.
-func (v *visit) userOf() (string, error) {
-	token := v.PathValue("token")
-	if !event.ValidUserToken(token) {
-		return "", errToken
+// ofUser loads a page about one user, whom the address names.
+func ofUser(load func(v *visit, token string) (any, error)) func(*visit) (any, error) {
+	return func(v *visit) (any, error) {
+		token := v.PathValue("token")
+		if !event.ValidUserToken(token) {
+			return nil, errToken
+		}
+		return load(v, token)
 	}
-	return token, nil
 }
 
 // userPath is the address of a page about a user.

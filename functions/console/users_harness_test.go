@@ -1,8 +1,6 @@
 package console_test
 
 import (
-	"net/http"
-	"net/url"
 	"testing"
 	"time"
 
@@ -21,29 +19,6 @@ func newUsersSite(t testing.TB) *usersSite {
 
 // enter logs in with a key that has one permission.
 func (u *usersSite) enter(permission string) { u.person = u.as(permission) }
-
-// get returns a page that answers with a status.
-func (u *usersSite) get(status int, path string) string {
-	u.t.Helper()
-	answer, body := u.send("GET", path, nil)
-	if answer.StatusCode != status {
-		u.t.Fatalf("GET %s: %d, want %d: %s", path, answer.StatusCode, status, body)
-	}
-	return body
-}
-
-// leads fails unless a request, or a form if there is one, leads to a page.
-func (u *usersSite) leads(path string, form url.Values, to string) {
-	u.t.Helper()
-	ask := func() (*http.Response, string) { return u.send("GET", path, nil) }
-	if form != nil {
-		ask = func() (*http.Response, string) { return u.post(path, form) }
-	}
-	answer, body := ask()
-	if got := answer.Header.Get("Location"); answer.StatusCode != http.StatusSeeOther || got != to {
-		u.t.Fatalf("%s: %d, to %q, want to %q: %s", path, answer.StatusCode, got, to, body)
-	}
-}
 
 // fragment returns what htmx gets.
 func (u *usersSite) fragment(path string) string {

@@ -152,12 +152,8 @@ func TestOptOut(t *testing.T) {
 	u.idle()
 	const path = "/console/users/ann/optout"
 	u.inOrder(u.get(200, path), "has not opted out", "All that the engine has of the user is deleted", "Opt out and delete")
-	if answer, body := u.post(path, nil); answer.StatusCode != 422 || !strings.Contains(body, "Choose at least one type") {
-		t.Errorf("no type: %d %s", answer.StatusCode, body)
-	}
-	if answer, body := u.post(path, url.Values{"type": {"<b>"}}); answer.StatusCode != 422 || strings.Contains(body, "<b>") {
-		t.Errorf("another type: %d %s", answer.StatusCode, body)
-	}
+	u.shows(u.sent(422, path, nil), "Choose at least one type")
+	u.lacks(u.sent(422, path, url.Values{"type": {"<b>"}}), "<b>")
 	u.leads(path, url.Values{"type": {"view"}}, path+"?done=user-out")
 	u.inOrder(u.get(200, path+"?done=user-out"), "The opt-out is set", "out of some types", "Opt in again", "Change the opt-out")
 	u.leads(path, url.Values{"type": {"view", "click", "conversion"}}, path+"?done=user-out")
@@ -192,9 +188,7 @@ func TestUsersByPermissions(t *testing.T) {
 		if test.permission == "profilesRead" {
 			u.get(403, "/console/users/ann/delete")
 			for _, path := range []string{"delete", "optout", "optin"} {
-				if answer, _ := u.post("/console/users/ann/"+path, url.Values{"type": {"view"}}); answer.StatusCode != 403 {
-					t.Errorf("%s: POST %s: %d", test.permission, path, answer.StatusCode)
-				}
+				u.sent(403, "/console/users/ann/"+path, url.Values{"type": {"view"}})
 			}
 		}
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 func init() {
-	pages = append(pages, page{pattern: "GET /console/users/{token}/why", section: "users", template: "userwhy", fragment: "why-fragment", load: loadWhy})
+	pages = append(pages, page{pattern: "GET /console/users/{token}/why", section: "users", template: "userwhy", fragment: "why-fragment", load: ofUser(loadWhy)})
 }
 
 const (
@@ -52,11 +52,7 @@ type earlier struct {
 	Adds     float64
 }
 
-func loadWhy(v *visit) (any, error) {
-	token, err := v.userOf()
-	if err != nil {
-		return nil, err
-	}
+func loadWhy(v *visit, token string) (any, error) {
 	query := v.URL.Query()
 	facet, value, halfLife := query.Get("facet"), query.Get("value"), query.Get("halfLife")
 	v.title = "Why " + shown(value)

@@ -46,7 +46,7 @@ func New(b Backends) http.Handler {
 	rt := b.Router(Timeout)
 	h := handler{b, &slots{last: map[string]int64{}}}
 	rt.Count(limit.Imports, "POST /1/events/import")
-	rt.HandleOwn("POST /1/events/import", h.run, "index", "receipts")
+	rt.HandleOwn("POST /1/events/import", auth.ServeBoth(h.Auth.TenantGrant, h.run, auth.Admin), "index", "receipts")
 	return rt
 }
 
@@ -54,11 +54,7 @@ func New(b Backends) http.Handler {
 // may load it over a slow connection.
 const importTime = time.Minute
 
-func (h handler) run(w http.ResponseWriter, r *http.Request) error {
-	app, grant, err := h.Auth.TenantGrant(r, auth.Admin)
-	if err != nil {
-		return err
-	}
+func (h handler) run(w http.ResponseWriter, r *http.Request, app config.App, grant auth.Grant) error {
 	body, err := httpapi.ReadBodyWithin(w, r, api.MaxImportBody, importTime)
 	if err != nil {
 		return err

@@ -2,7 +2,6 @@ package ingest_test
 
 import (
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -18,16 +17,12 @@ import (
 func BenchmarkAccept(b *testing.B) {
 	s := functiontest.Start(b)
 	h := ingest.New(s.Backends.ForIngest())
-	if err := s.Backends.CachedConfig.SetLimits(b.Context(), functiontest.App, limit.Numbers{EventsPerSecond: 1_000_000, UserEventsPerDay: 1_000_000_000}); err != nil {
-		b.Fatal(err)
-	}
+	functiontest.Must(b, s.Backends.CachedConfig.SetLimits(b.Context(), functiontest.App, limit.Numbers{EventsPerSecond: 1_000_000, UserEventsPerDay: 1_000_000_000}))
 	o := store.Object{ID: "1", Record: []byte(`{}`)}
 	for f := range 10 {
 		o.Filters.Filters = append(o.Filters.Filters, events.Filter{Facet: fmt.Sprint("facet", f), Value: fmt.Sprint("value ", f)})
 	}
-	if err := s.Backends.Store.Catalog.PutObjects(b.Context(), functiontest.App, "shoes", []store.Object{o}); err != nil {
-		b.Fatal(err)
-	}
+	functiontest.Must(b, s.Backends.Store.Catalog.PutObjects(b.Context(), functiontest.App, "shoes", []store.Object{o}))
 	for _, c := range []struct {
 		path, key, one string
 		n              int
@@ -40,13 +35,9 @@ func BenchmarkAccept(b *testing.B) {
 		b.Run(fmt.Sprint(c.path[1:], "/", c.n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if status, answer := functiontest.Call(h, "search", "POST", c.path, body); status != http.StatusOK {
-					b.Fatal(status, answer)
-				}
+				functiontest.Do(b, h, "search", "POST", c.path, body)
 			}
-			if err := s.Idle(b.Context()); err != nil {
-				b.Fatal(err)
-			}
+			functiontest.Must(b, s.Idle(b.Context()))
 		})
 	}
 }

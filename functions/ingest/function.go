@@ -15,6 +15,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/admission"
@@ -47,8 +48,8 @@ func New(b Backends) http.Handler {
 	rt.Handle("POST /1/events", h.accept)
 	rt.HandleOwn("POST /v1/batch", h.batch, "index")
 	rt.HandleOwn("POST /v1/{call}", h.call, "index")
-	rt.HandleOwn("GET /1/events/refused", h.refused)
-	rt.HandleOwn("GET /1/events/seen", h.seen, "days")
+	rt.HandleOwn("GET /1/events/refused", auth.Serve(h.Auth.AppID, h.refused, auth.Recommendation))
+	rt.HandleOwn("GET /1/events/seen", auth.Serve(h.Auth.AppID, h.seen, auth.Recommendation), "days")
 	return rt
 }
 
@@ -235,11 +236,7 @@ func recorded(raw []byte) json.RawMessage {
 	return text
 }
 
-func (h handler) refused(w http.ResponseWriter, r *http.Request) error {
-	app, err := h.Auth.AppID(r, auth.Recommendation)
-	if err != nil {
-		return err
-	}
+func (h handler) refused(w http.ResponseWriter, r *http.Request, app string) error {
 	// A developer who sends a bad event and asks at once finds it, if it was refused
 	// in this process. What cannot be written waits: it may be another app's.
 	ctx, cancel := context.WithTimeout(r.Context(), time.Second)
@@ -254,4 +251,28 @@ func (h handler) refused(w http.ResponseWriter, r *http.Request) error {
 		events[i] = api.RefusedEvent(refused)
 	}
 	return httpapi.WriteJSON(w, http.StatusOK, api.RefusedEvents{Refused: events, Counts: counts})
+}
+
+// tooMany is the reason for which events of a user are not applied.
+const tooMany = "UserToken has sent as many events today as the app's limit permits"
+
+// dropSurplus removes the events of users who have had as many today as they may,
+// and counts them as refused. The client learns nothing of it: its other events are
+// accepted, and it can do nothing about these today.
+func (h handler) dropSurplus(limits limit.Numbers, m bus.Message, events []event.Event) (bus.Message, []event.Event) {
+	surplus := h.Limits.Surplus(m.App, limits, len(events), func(i int) string { return events[i].UserToken })
+	if len(surplus) == 0 {
+		return m, events
+	}
+	at := time.UnixMilli(m.ReceivedAt).UTC()
+	for _, position := range surplus {
+		h.Refused.Record(m.App, store.Refused{At: at, Reason: tooMany, Event: recorded(events[position].Raw)})
+	}
+	var kept []event.Event
+	for i := range events {
+		if _, dropped := slices.BinarySearch(surplus, i); !dropped {
+			kept = append(kept, events[i])
+		}
+	}
+	return m.Part(kept, 0), kept
 }

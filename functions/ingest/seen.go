@@ -8,17 +8,12 @@ import (
 
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/app/usage"
-	"github.com/affinityengine/affinity/shared/web/auth"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
 // seen answers what the events of the last days contained, whether the strategy scores it
 // or not.
-func (h handler) seen(w http.ResponseWriter, r *http.Request) error {
-	app, err := h.Auth.AppID(r, auth.Recommendation)
-	if err != nil {
-		return err
-	}
+func (h handler) seen(w http.ResponseWriter, r *http.Request, app string) error {
 	days, err := httpapi.CountOption(r, "days", api.DefaultSeenDays, api.MaxSeenDays)
 	if err != nil {
 		return err

@@ -12,7 +12,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/affinityengine/affinity/functions/ingest"
 	"github.com/affinityengine/affinity/functions/profiles"
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/app/config"
@@ -36,19 +35,14 @@ func batch(calls ...string) string { return `{"batch":[` + strings.Join(calls, "
 // counts are the refused and ignored calls by reason.
 func counts(t *testing.T, s *stack.Stack) map[string]int64 {
 	t.Helper()
-	if err := s.Backends.Refused.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	functiontest.Must(t, s.Backends.Refused.Flush(t.Context()))
 	_, counts, err := s.Backends.Store.Refused.ReadRefused(t.Context(), functiontest.App, s.Backends.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	functiontest.Must(t, err)
 	return counts
 }
 
 func TestCallsAreStored(t *testing.T) {
-	s := functiontest.Start(t)
-	h := ingest.New(s.Backends.ForIngest())
+	s, h := started(t)
 	again := viewed("ann", "1")
 	functiontest.Check(t, h,
 		functiontest.Ask("search", "POST", "/v1/batch", batch(again, again, viewed("bob", "1"), `{"type":"identify","userId":"eve"}`), 200, success),
@@ -56,9 +50,7 @@ func TestCallsAreStored(t *testing.T) {
 		functiontest.Ask("search", "POST", "/v1/track", viewed("cid", "1"), 200, success),
 		functiontest.Ask("search", "POST", "/v1/batch", batch(), 200, success),
 	)
-	if err := s.Idle(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	functiontest.Must(t, s.Idle(t.Context()))
 	p := profiles.New(s.Backends.ForProfiles())
 	functiontest.Check(t, p,
 		functiontest.Ask("recommendation", "GET", "/1/explain/ann", "", 200, `"accepted":1`), // sent three times
@@ -71,8 +63,7 @@ func TestCallsAreStored(t *testing.T) {
 // An SDK sends calls of many kinds in one batch. Those that give no event are counted by
 // reason, and hinder no other.
 func TestOtherCallsAreCounted(t *testing.T) {
-	s := functiontest.Start(t)
-	h := ingest.New(s.Backends.ForIngest())
+	s, h := started(t)
 	old := `{"type":"track","event":"Product Viewed","userId":"ann","timestamp":"2020-01-01T00:00:00Z","properties":{"product_id":"1","search_index":"i"}}`
 	functiontest.Check(t, h,
 		functiontest.Ask("search", "POST", "/v1/batch", batch(
@@ -94,17 +85,14 @@ func TestOtherCallsAreCounted(t *testing.T) {
 	if diff := cmp.Diff(want, counts(t, s)); diff != "" {
 		t.Errorf("counts (-want +got):\n%s", diff)
 	}
-	if err := s.Idle(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	functiontest.Must(t, s.Idle(t.Context()))
 	functiontest.Check(t, profiles.New(s.Backends.ForProfiles()), functiontest.Ask("recommendation", "GET", "/1/explain/ann", "", 200, `"accepted":1`))
 }
 
 // A call with a time that is none is refused, however often it is sent: it does not become
 // an event of now. One whose clock is ahead does, and one without a time.
 func TestTimesOfCalls(t *testing.T) {
-	s := functiontest.Start(t)
-	h := ingest.New(s.Backends.ForIngest())
+	s, h := started(t)
 	call := func(user, timestamp string) string {
 		return fmt.Sprintf(`{"type":"track","event":"Product Viewed","userId":%q,"timestamp":%s,"properties":{"product_id":"1","search_index":"shoes"}}`, user, timestamp)
 	}
@@ -124,9 +112,7 @@ func TestTimesOfCalls(t *testing.T) {
 	if diff := cmp.Diff(want, counts(t, s)); diff != "" {
 		t.Errorf("counts (-want +got):\n%s", diff)
 	}
-	if err := s.Idle(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	functiontest.Must(t, s.Idle(t.Context()))
 	p := profiles.New(s.Backends.ForProfiles())
 	functiontest.Check(t, p,
 		functiontest.Ask("recommendation", "GET", "/1/profiles/bad", "", 404, ""),
@@ -143,8 +129,7 @@ func spoiled(product string) string {
 
 // A call that is not UTF-8 is refused alone, and nothing of it is stored.
 func TestCallsThatAreNotUTF8(t *testing.T) {
-	s := functiontest.Start(t)
-	h := ingest.New(s.Backends.ForIngest())
+	s, h := started(t)
 	functiontest.Check(t, h,
 		functiontest.Ask("search", "POST", "/v1/batch", batch(viewed("ann", "1"), spoiled("caf\xe9"), spoiled("\x83V\x83\x83"), viewed("ann", "2")), 200, success),
 		functiontest.Ask("search", "POST", "/v1/track", spoiled("caf\xe9"), 200, success),
@@ -159,15 +144,12 @@ func TestCallsThatAreNotUTF8(t *testing.T) {
 	if diff := cmp.Diff(want, counts(t, s)); diff != "" {
 		t.Errorf("counts (-want +got):\n%s", diff)
 	}
-	if err := s.Idle(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	functiontest.Must(t, s.Idle(t.Context()))
 	functiontest.Check(t, profiles.New(s.Backends.ForProfiles()), functiontest.Ask("recommendation", "GET", "/1/explain/ann", "", 200, `"accepted":4`))
 }
 
 func TestRequestsOfSDKsAreRefused(t *testing.T) {
-	s := functiontest.Start(t)
-	h := ingest.New(s.Backends.ForIngest())
+	_, h := started(t)
 	many := batch(strings.Repeat(`{"type":"page"},`, api.MaxCalls) + `{"type":"page"}`)
 	functiontest.Check(t, h,
 		functiontest.Ask("", "POST", "/v1/batch", batch(), 401, "Invalid credentials"),
@@ -199,12 +181,9 @@ func sendBasic(h http.Handler, writeKey, path, body string) *httptest.ResponseRe
 
 // The index of calls that name none is that of the URL, else the only one of the key.
 func TestIndexOfCalls(t *testing.T) {
-	s := functiontest.Start(t)
-	h := ingest.New(s.Backends.ForIngest())
+	s, h := started(t)
 	for key, indexes := range map[string][]string{"one": {"shoes"}, "two": {"shoes", "hats"}, "any": {"shoes*"}} {
-		if err := s.Backends.Config.PutKey(t.Context(), functiontest.App, config.Key{Hash: auth.Hash(key), ACL: []string{auth.Search}, Indexes: indexes}); err != nil {
-			t.Fatal(err)
-		}
+		functiontest.Must(t, s.Backends.Config.PutKey(t.Context(), functiontest.App, config.Key{Hash: auth.Hash(key), ACL: []string{auth.Search}, Indexes: indexes}))
 	}
 	call := func(user string) string {
 		return `{"type":"track","event":"Product Viewed","userId":"` + user + `","properties":{"product_id":"1"}}`
@@ -223,9 +202,7 @@ func TestIndexOfCalls(t *testing.T) {
 		if w := sendBasic(h, functiontest.App+":"+test.key, test.path, batch(call(test.user))); w.Code != test.status {
 			t.Errorf("%s of key %s: %d %s", test.path, test.key, w.Code, w.Body)
 		}
-		if err := s.Idle(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		functiontest.Must(t, s.Idle(t.Context()))
 		_, answer := functiontest.Call(profiles.New(s.Backends.ForProfiles()), "recommendation", "GET", "/1/explain/"+test.user, "")
 		if stored := strings.Contains(answer, `"accepted":1`); stored != test.stored {
 			t.Errorf("%s of key %s: the event is stored: %v", test.path, test.key, stored)
@@ -235,11 +212,8 @@ func TestIndexOfCalls(t *testing.T) {
 
 // SDKs wait as long as Retry-After says.
 func TestLimitOfCalls(t *testing.T) {
-	s := functiontest.Start(t)
-	h := ingest.New(s.Backends.ForIngest())
-	if err := s.Backends.CachedConfig.SetLimits(t.Context(), functiontest.App, limit.Numbers{EventsPerSecond: 1}); err != nil {
-		t.Fatal(err)
-	}
+	s, h := started(t)
+	functiontest.Must(t, s.Backends.CachedConfig.SetLimits(t.Context(), functiontest.App, limit.Numbers{EventsPerSecond: 1}))
 	many := batch(strings.Repeat(viewed("ann", "1")+",", api.MaxCalls-1) + viewed("ann", "2"))
 	if w := sendBasic(h, functiontest.App+":search", "/v1/batch", many); w.Code != http.StatusOK {
 		t.Fatalf("%d %s", w.Code, w.Body)
@@ -251,8 +225,7 @@ func TestLimitOfCalls(t *testing.T) {
 
 // Orders of many products need several messages.
 func TestBatchOfManyEvents(t *testing.T) {
-	s := functiontest.Start(t)
-	h := ingest.New(s.Backends.ForIngest())
+	s, h := started(t)
 	var products []string
 	for i := range 50 * api.MaxEventTargets {
 		products = append(products, fmt.Sprintf(`{"sku":"%d"}`, i))
@@ -263,9 +236,7 @@ func TestBatchOfManyEvents(t *testing.T) {
 		orders[i] = order // without a time, so each counts
 	}
 	functiontest.Check(t, h, functiontest.Ask("search", "POST", "/v1/batch", batch(orders...), 200, success))
-	if err := s.Idle(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	functiontest.Must(t, s.Idle(t.Context()))
 	functiontest.Check(t, profiles.New(s.Backends.ForProfiles()),
 		functiontest.Ask("recommendation", "GET", "/1/explain/ann", "", 200, fmt.Sprintf(`"accepted":%d`, 50*len(orders))))
 }

@@ -1,12 +1,18 @@
 package process_test
 
 import (
+	"context"
 	"encoding/base64"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/affinityengine/affinity/functions/process"
+	"github.com/affinityengine/affinity/shared/admission"
+	"github.com/affinityengine/affinity/shared/app/limit"
 	"github.com/affinityengine/affinity/shared/intake/refused"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
 )
@@ -35,17 +41,60 @@ func TestProcess(t *testing.T) {
 		functiontest.Ask("", "POST", "/", push(strings.Replace(message, "ann", "bob", 1)), 204, ""),
 	)
 	functiontest.Count(t, s, `affinity_events_total{outcome="refused"} 1`)
-	if err := s.Backends.Refused.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	functiontest.Must(t, s.Backends.Refused.Flush(t.Context()))
 	if _, counts, err := s.Backends.Store.Refused.ReadRefused(t.Context(), functiontest.App, s.Backends.Now()); counts[refused.OptedOut] != 1 || err != nil {
 		t.Errorf("refused %v, %v; want one", counts, err)
 	}
 	app, err := s.Backends.Config.App(t.Context(), functiontest.App)
-	if err != nil {
-		t.Fatal(err)
-	}
+	functiontest.Must(t, err)
 	if p, err := s.Backends.Profiles.Read(t.Context(), app, "ann", 0); err != nil || !p.Known {
 		t.Errorf("the profile %+v, %v does not count the event", p, err)
 	}
+}
+
+// said takes what a process says to others.
+type said chan string
+
+func (s said) ExchangeRates(_ context.Context, app, _ string, text []byte) (map[string][]byte, error) {
+	s <- app + " " + string(text)
+	return nil, nil
+}
+
+// Ingest learns what was applied from a slow lane, and only that.
+func TestSlowLaneIsSaidToBeApplied(t *testing.T) {
+	s := functiontest.Start(t)
+	b, board := s.Backends.ForProcess(), make(said)
+	b.Limits = limit.New(time.Now, limit.Numbers{}, board, func(string, error) {})
+	const fast = `{"app":"shop","receivedAt":1700000000000,"resolved":true}
+{"events":[{"eventType":"view","eventName":"Seen","index":"i","userToken":"ann","filters":["color:Red"]}]}`
+	slow := strings.Replace(fast, `"receivedAt":17`, `"lane":"slow","receivedAt":16`, 1)
+	functiontest.Check(t, process.New(b),
+		functiontest.Ask("", "POST", "/", push(fast), 204, ""),
+		functiontest.Ask("", "POST", "/", push(slow), 204, ""),
+	)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	got := ""
+	select {
+	case got = <-board:
+	case <-ctx.Done():
+	}
+	if !strings.HasPrefix(got, "shop ") || !strings.Contains(got, `"lane":{"done":1600000000000}`) {
+		t.Errorf("process says %q", got)
+	}
+}
+
+// A delivery that is not light waits for memory longer than a client of the API would.
+func TestDeliveryWaitsForMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		other, leave := admission.Process().Enter(t.Context())
+		functiontest.Must(t, admission.Take(other, 1<<40))
+		time.AfterFunc(30*time.Second, leave)
+		began := time.Now()
+		// It is not a push, so it needs no backends once it is read.
+		code, answer := functiontest.Call(process.New(process.Backends{}), "", "POST", "/", `{"subscription":"s"}`+strings.Repeat(" ", admission.Light))
+		if waited := time.Since(began); code != http.StatusBadRequest || waited != 30*time.Second {
+			t.Errorf("%d %s after %v; want 400 after 30 s", code, answer, waited)
+		}
+	})
 }

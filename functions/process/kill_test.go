@@ -179,14 +179,10 @@ func TestMessageThatKillsItsProcessIsBuried(t *testing.T) {
 		}
 		return handle(ctx, req)
 	}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	functiontest.Must(t, err)
 	t.Cleanup(bigtable.Close)
 	messages, err := emulator.StartPubSub(storetest.Disk(t).Records('m'))
-	if err != nil {
-		t.Fatal(err)
-	}
+	functiontest.Must(t, err)
 	t.Cleanup(messages.Close)
 	e.env = []string{child + "=1", "BIGTABLE_EMULATOR_HOST=" + bigtable.Addr, "PUBSUB_EMULATOR_HOST=" + messages.Addr}
 	t.Cleanup(e.kill)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/affinityengine/affinity/shared/event/bus"
+	"github.com/affinityengine/affinity/shared/local/functiontest"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
@@ -24,17 +25,11 @@ func TestDecodedBytes(t *testing.T) {
 			body := push(message)
 			before := live()
 			delivery, err := bus.DecodePush([]byte(body))
-			if err != nil {
-				t.Fatal(err)
-			}
+			functiontest.Must(t, err)
 			m, err := bus.DecodeMessage(delivery.Message.Data)
-			if err != nil {
-				t.Fatal(err)
-			}
+			functiontest.Must(t, err)
 			events, err := m.Events()
-			if err != nil {
-				t.Fatal(err)
-			}
+			functiontest.Must(t, err)
 			held := 1 + float64(live()-before)/float64(len(body))
 			if held > httpapi.BodyWeight {
 				t.Errorf("%.1f bytes for each byte of the push, want at most %d", held, httpapi.BodyWeight)

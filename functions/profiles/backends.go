@@ -42,11 +42,7 @@ type Backends struct {
 func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, error) {
 	o := backend.Start(ctx, log, s.Settings)
 	tasks := backend.Use(ctx, o, s.Queue, taskqueue.Open)
-	parents := o.CachedConfig
-	o.Do(func() (err error) {
-		parents, err = kmscipher.WithParents(ctx, parents, s.Parents)
-		return err
-	})
+	parents := backend.Get(ctx, o, o.CachedConfig, s.Parents, kmscipher.WithParents)
 	if err := o.Err(); err != nil {
 		return nil, err
 	}

@@ -20,20 +20,17 @@ import (
 // explain says why a profile has its scores, or why it is empty. It computes
 // the answer from all log events of the user, without blocks and the stored
 // profile.
-func (h handler) explain(w http.ResponseWriter, r *http.Request) error {
-	app, user, err := h.user(r)
-	if err != nil {
-		return err
-	}
+func (h handler) explain(w http.ResponseWriter, r *http.Request, app config.App, user string) error {
 	query := r.URL.Query()
 	q := explain.Question{Facet: query.Get("facet"), Value: query.Get("value")}
 	if (q.Facet == "") != (q.Value == "") || query.Has("facet") != query.Has("value") || query.Has("facet") && q.Facet == "" {
 		return httpapi.Errorf(http.StatusUnprocessableEntity, "facet and value must be given together and must not be empty")
 	}
-	if q.Limit, err = positive(r, "limit", api.DefaultContributions); err != nil {
+	limited, err := positive(r, "limit", api.DefaultContributions)
+	if err != nil {
 		return err
 	}
-	q.Limit = min(q.Limit, api.MaxContributions)
+	q.Limit = min(limited, api.MaxContributions)
 	h.Usage.Reads(app.ID, 1)
 	leave, err := h.Limits.Enter(app.ID, limit.Explain)
 	if err != nil {

@@ -43,26 +43,27 @@ func New(b Backends) http.Handler { return newBounded(b, api.MaxProfilesAnswer) 
 func newBounded(b Backends, maxAnswer int) http.Handler {
 	h := handler{b, maxAnswer, newMembership(b.CachedConfig)}
 	rt := b.Router(Timeout)
-	rt.HandleOwn("GET /1/profiles/{userToken}", h.get, "limit", "halfLife", "consistency", "segments")
-	rt.HandleOwn("POST /1/profiles/batch", h.batch)
-	rt.Handle("GET /1/profiles/personalization/{userToken}", h.personalization)
-	rt.Handle("DELETE /1/profiles/{userToken}", h.deleteProfile)
-	rt.Handle("DELETE /1/usertokens/{userToken}", h.deleteUserToken)
-	rt.HandleOwn("GET /1/usertokens", h.users, "prefix", "limit", "cursor")
-	rt.HandleOwn("GET /1/usertokens/recent", h.recentUsers, "limit")
-	rt.HandleOwn("GET /1/events/recent", h.recentEvents, "limit", "after")
-	rt.HandleOwn("GET /1/explain/{userToken}", h.explain, "facet", "value", "limit")
-	rt.HandleOwn("GET /1/optouts/{userToken}", h.getOptOut)
-	rt.HandleOwn("PUT /1/optouts/{userToken}", h.optOut)
-	rt.HandleOwn("DELETE /1/optouts/{userToken}", h.optIn)
+	read := func(handle func(http.ResponseWriter, *http.Request, config.App, string) error) httpapi.Handler {
+		return auth.ServeBoth(h.user, handle, auth.Recommendation, auth.ProfilesRead)
+	}
+	rt.HandleOwn("GET /1/profiles/{userToken}", read(h.get), "limit", "halfLife", "consistency", "segments")
+	rt.HandleOwn("POST /1/profiles/batch", auth.ServeBoth(h.Auth.TenantUserGrant, h.batch,
+		auth.Recommendation, auth.ProfilesRead))
+	rt.Handle("GET /1/profiles/personalization/{userToken}", read(h.personalization))
+	rt.Handle("DELETE /1/profiles/{userToken}", auth.Serve(h.changedUser, h.deleteProfile,
+		auth.Recommendation, auth.DeleteObject))
+	rt.Handle("DELETE /1/usertokens/{userToken}", auth.Serve(h.changedUser, h.deleteUserToken, auth.DeleteObject))
+	rt.HandleOwn("GET /1/usertokens", auth.Serve(h.Auth.Tenant, h.users, auth.Admin), "prefix", "limit", "cursor")
+	rt.HandleOwn("GET /1/usertokens/recent", auth.Serve(h.Auth.Tenant, h.recentUsers, auth.Admin), "limit")
+	rt.HandleOwn("GET /1/events/recent", auth.Serve(h.Auth.Tenant, h.recentEvents, auth.Admin), "limit", "after")
+	rt.HandleOwn("GET /1/explain/{userToken}", read(h.explain), "facet", "value", "limit")
+	rt.HandleOwn("GET /1/optouts/{userToken}", auth.Serve(h.changedUser, h.getOptOut, auth.DeleteObject))
+	rt.HandleOwn("PUT /1/optouts/{userToken}", auth.Serve(h.changedUser, h.optOut, auth.DeleteObject))
+	rt.HandleOwn("DELETE /1/optouts/{userToken}", auth.Serve(h.changedUser, h.optIn, auth.DeleteObject))
 	return rt
 }
 
-func (h handler) get(w http.ResponseWriter, r *http.Request) error {
-	app, user, err := h.user(r)
-	if err != nil {
-		return err
-	}
+func (h handler) get(w http.ResponseWriter, r *http.Request, app config.App, user string) error {
 	if err := setConsistency(&app, r); err != nil {
 		return err
 	}
@@ -74,7 +75,7 @@ func (h handler) get(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	asked, err := segmentsAsked(r)
+	asked, err := httpapi.BoolOption(r, "segments")
 	if err != nil {
 		return err
 	}
@@ -103,15 +104,10 @@ func (h handler) get(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// reader returns the app of a key that may read profiles. A profile is about no
+// user returns the app and the user whose profile a request reads. A profile is about no
 // index, so a key may be restricted to some.
-func (h handler) reader(r *http.Request) (config.App, auth.Grant, error) {
-	return h.Auth.TenantUserGrant(r, auth.Recommendation, auth.ProfilesRead)
-}
-
-// user returns the app and the user whose profile a request reads.
-func (h handler) user(r *http.Request) (config.App, string, error) {
-	app, grant, err := h.reader(r)
+func (h handler) user(r *http.Request, anyOf ...string) (config.App, string, error) {
+	app, grant, err := h.Auth.TenantUserGrant(r, anyOf...)
 	if err != nil {
 		return app, "", err
 	}
@@ -186,16 +182,8 @@ func halfLife(r *http.Request) (strategy.HalfLife, error) {
 	return h, nil
 }
 
-func (h handler) batch(w http.ResponseWriter, r *http.Request) error {
-	app, grant, err := h.reader(r)
-	if err != nil {
-		return err
-	}
-	body, err := httpapi.ReadBody(w, r, api.MaxProfilesBody)
-	if err != nil {
-		return err
-	}
-	asked, err := decodeBatch(body)
+func (h handler) batch(w http.ResponseWriter, r *http.Request, app config.App, grant auth.Grant) error {
+	asked, err := httpapi.Decode(w, r, api.MaxProfilesBody, decodeBatch)
 	if err != nil {
 		return err
 	}
@@ -279,11 +267,7 @@ type profiles struct {
 	Faulty   []string          `json:"faulty,omitempty"`
 }
 
-func (h handler) personalization(w http.ResponseWriter, r *http.Request) error {
-	app, user, err := h.user(r)
-	if err != nil {
-		return err
-	}
+func (h handler) personalization(w http.ResponseWriter, r *http.Request, app config.App, user string) error {
 	if err := setConsistency(&app, r); err != nil {
 		return err
 	}
@@ -300,16 +284,16 @@ func (h handler) personalization(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-func (h handler) deleteProfile(w http.ResponseWriter, r *http.Request) error {
-	user, until, err := h.delete(r, auth.Recommendation, auth.DeleteObject)
+func (h handler) deleteProfile(w http.ResponseWriter, r *http.Request, c auditlog.Change) error {
+	until, err := h.delete(r, c)
 	if err != nil {
 		return err
 	}
-	return httpapi.WriteJSON(w, http.StatusOK, api.DeletedUser{UserToken: user, DeletedUntil: api.At(until)})
+	return httpapi.WriteJSON(w, http.StatusOK, api.DeletedUser{UserToken: c.User, DeletedUntil: api.At(until)})
 }
 
-func (h handler) deleteUserToken(w http.ResponseWriter, r *http.Request) error {
-	if _, _, err := h.delete(r, auth.DeleteObject); err != nil {
+func (h handler) deleteUserToken(w http.ResponseWriter, r *http.Request, c auditlog.Change) error {
+	if _, err := h.delete(r, c); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)
@@ -319,28 +303,24 @@ func (h handler) deleteUserToken(w http.ResponseWriter, r *http.Request) error {
 // delete deletes a user: after it returns, no earlier event counts in any read.
 // It enqueues a task of worker that removes these events from the log. The
 // client may repeat the request after an error.
-func (h handler) delete(r *http.Request, acl ...string) (string, time.Time, error) {
-	app, key, user, err := h.changedUser(r, acl...)
-	if err != nil {
-		return "", time.Time{}, err
-	}
-	var until time.Time
-	change := auditlog.Change{App: app.ID, Actor: key, Action: auditlog.UserDelete, User: user}
-	err = h.Recorder().Do(r.Context(), change, func() (end auditlog.End, err error) {
-		until, err = h.forget(r.Context(), app.ID, user)
+func (h handler) delete(r *http.Request, c auditlog.Change) (until time.Time, err error) {
+	c.Action = auditlog.UserDelete
+	err = h.Recorder().Do(r.Context(), c, func() (end auditlog.End, err error) {
+		until, err = h.forget(r.Context(), c.App, c.User)
 		return end, err
 	})
-	return user, until, err
+	return until, err
 }
 
 // changedUser returns the app, the name of the key and the user of a request that needs
 // one of some permissions and is about one user, whom it deletes or opts out.
-func (h handler) changedUser(r *http.Request, anyOf ...string) (app config.App, key, user string, err error) {
-	if app, key, err = h.Auth.TenantKey(r, anyOf...); err != nil {
-		return app, "", "", err
+func (h handler) changedUser(r *http.Request, anyOf ...string) (auditlog.Change, error) {
+	app, key, err := h.Auth.TenantKey(r, anyOf...)
+	if err != nil {
+		return auditlog.Change{}, err
 	}
-	user, err = userToken(r)
-	return app, key, user, err
+	user, err := userToken(r)
+	return auditlog.Change{App: app.ID, Actor: key, User: user}, err
 }
 
 // forget deletes a user and enqueues the purge.

@@ -1,7 +1,6 @@
 package profiles_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"net/http"
@@ -29,20 +28,13 @@ func TestExplanationAfterRanking(t *testing.T) {
 		EventsScoring: []strategy.EventScore{{EventName: "Seen", EventType: event.View, Score: 3}},
 		FacetsScoring: []strategy.FacetScore{{FacetName: "color", Score: 10}},
 	}
-	activate := func() {
-		t.Helper()
-		if _, _, err := b.CachedConfig.SetStrategy(ctx, functiontest.App, set); err != nil {
-			t.Fatal(err)
-		}
-	}
+	activate := func() { functiontest.SetStrategy(t, s, set) }
 	activate()
 	ahead := b.Now().Add(4 * time.Minute).Truncate(time.Millisecond)
 	row := store.User{Ticket: 1}
 	stored := affinity.Profile{StrategyVersion: 1, Anchor: ahead.UnixMilli(), Known: true, Until: math.MaxInt64}
 	write := store.ProfileWrite{User: "ann", Row: row, Version: 1, Value: stored.AppendBinary(nil), Summary: stored.AppendBinary(nil)}
-	if err := b.Store.Users.WriteProfiles(ctx, functiontest.App, []store.ProfileWrite{write}); err != nil {
-		t.Fatal(err)
-	}
+	functiontest.Must(t, b.Store.Users.WriteProfiles(ctx, functiontest.App, []store.ProfileWrite{write}))
 	explain := func(asStored bool) {
 		t.Helper()
 		status, answer := functiontest.Call(profiles.New(b.ForProfiles()), "recommendation", "GET", "/1/explain/ann", "")
@@ -61,17 +53,12 @@ func TestExplanationAfterRanking(t *testing.T) {
 
 func TestProfiles(t *testing.T) {
 	s := functiontest.Start(t)
-	_, _, err := s.Backends.Config.SetStrategy(t.Context(), functiontest.App, strategy.Strategy{
+	functiontest.SetStrategy(t, s, strategy.Strategy{
 		EventsScoring: []strategy.EventScore{{EventName: "Seen", EventType: event.View, Score: 3}},
 		FacetsScoring: []strategy.FacetScore{{FacetName: "color", Score: 10}, {FacetName: "size", Score: 1}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	const line = `{"eventType":"view","eventName":"Seen","index":"i","userToken":"ann","timestamp":1500000000000,"filters":["color:Red","size:L"]}`
-	if status, answer := functiontest.Call(imports.New(s.Backends.ForImports()), "admin", "POST", "/1/events/import", line); status != http.StatusOK {
-		t.Fatalf("%d %s", status, answer)
-	}
+	functiontest.Do(t, imports.New(s.Backends.ForImports()), "admin", "POST", "/1/events/import", line)
 	const r = "recommendation"
 	functiontest.Check(t, profiles.New(s.Backends.ForProfiles()),
 		functiontest.Ask("", "GET", "/1/profiles/ann", "", 401, "Invalid credentials"),
@@ -102,27 +89,20 @@ func TestProfiles(t *testing.T) {
 // A batch answers in the order of the request, and its answer is bounded.
 func TestBatch(t *testing.T) {
 	s := functiontest.Start(t)
-	_, _, err := s.Backends.Config.SetStrategy(t.Context(), functiontest.App, strategy.Strategy{
+	functiontest.SetStrategy(t, s, strategy.Strategy{
 		EventsScoring: []strategy.EventScore{{EventName: "Seen", EventType: event.View, Score: 3}},
 		FacetsScoring: []strategy.FacetScore{{FacetName: "color", Score: 10}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	var lines strings.Builder
 	for _, user := range []string{"u1", "u2", "u4", "u5"} {
 		fmt.Fprintf(&lines, `{"eventType":"view","eventName":"Seen","index":"i","userToken":%q,"timestamp":1500000000000,"filters":["color:Red"]}`+"\n", user)
 	}
 	b := s.Backends.ForProfiles()
-	if status, answer := functiontest.Call(imports.New(s.Backends.ForImports()), "admin", "POST", "/1/events/import", lines.String()); status != http.StatusOK {
-		t.Fatalf("%d %s", status, answer)
-	}
+	functiontest.Do(t, imports.New(s.Backends.ForImports()), "admin", "POST", "/1/events/import", lines.String())
 	read := func(h http.Handler) (users []string, answer api.Profiles) {
 		t.Helper()
-		status, body := functiontest.Call(h, "recommendation", "POST", "/1/profiles/batch", `{"userTokens":["u5","u0","u1","u2","u3","u4","u1"]}`)
-		if err := json.Unmarshal([]byte(body), &answer); status != http.StatusOK || err != nil {
-			t.Fatalf("%d %s: %v", status, body, err)
-		}
+		const tokens = `{"userTokens":["u5","u0","u1","u2","u3","u4","u1"]}`
+		answer = functiontest.Answer[api.Profiles](t, h, "recommendation", "POST", "/1/profiles/batch", tokens)
 		for _, p := range answer.Profiles {
 			users = append(users, p.UserToken)
 			if len(p.Affinities) != 1 || p.Affinities[0].Score != 30 {
@@ -153,20 +133,15 @@ func TestFaultyUserOfABatch(t *testing.T) {
 		fmt.Fprintf(&lines, `{"eventType":"view","eventName":"Seen","index":"i","userToken":"u%03d","timestamp":1500000000000,"filters":["color:Red"]}`+"\n", i)
 		fmt.Fprintf(&tokens, `"u%03d",`, i)
 	}
-	if status, answer := functiontest.Call(imports.New(s.Backends.ForImports()), "admin", "POST", "/1/events/import", lines.String()); status != http.StatusOK {
-		t.Fatalf("%d %s", status, answer)
-	}
+	functiontest.Do(t, imports.New(s.Backends.ForImports()), "admin", "POST", "/1/events/import", lines.String())
 	for _, user := range []string{"u150", "u229"} {
 		newer := []byte{250, 1, 2} // a manifest of a newer version
 		if swapped, err := b.Store.Users.SwapManifest(t.Context(), functiontest.App, user, 0, newer); err != nil || !swapped {
 			t.Fatalf("%v, %v", swapped, err)
 		}
 	}
-	status, body := functiontest.Call(profiles.New(b), "recommendation", "POST", "/1/profiles/batch", `{"userTokens":[`+tokens.String()+`"nobody"]}`)
-	var answer api.Profiles
-	if err := json.Unmarshal([]byte(body), &answer); status != http.StatusOK || err != nil {
-		t.Fatalf("%d %s: %v", status, body, err)
-	}
+	body := `{"userTokens":[` + tokens.String() + `"nobody"]}`
+	answer := functiontest.Answer[api.Profiles](t, profiles.New(b), "recommendation", "POST", "/1/profiles/batch", body)
 	for _, p := range answer.Profiles {
 		known.WriteString(p.UserToken)
 	}

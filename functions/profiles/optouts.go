@@ -13,39 +13,26 @@ import (
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/app/auditlog"
 	"github.com/affinityengine/affinity/shared/event"
-	"github.com/affinityengine/affinity/shared/web/auth"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
 // optOut sets the types of events that a user is out of.
-func (h handler) optOut(w http.ResponseWriter, r *http.Request) error {
-	app, key, user, err := h.changedUser(r, auth.DeleteObject)
+func (h handler) optOut(w http.ResponseWriter, r *http.Request, c auditlog.Change) error {
+	types, err := httpapi.Decode(w, r, api.MaxAdminBody, decodeOptOut)
 	if err != nil {
 		return err
 	}
-	body, err := httpapi.ReadBody(w, r, api.MaxAdminBody)
-	if err != nil {
-		return err
-	}
-	types, err := decodeOptOut(body)
-	if err != nil {
-		return err
-	}
-	change := auditlog.Change{App: app.ID, Actor: key, Action: auditlog.OptOutSet, User: user, Detail: types.String()}
-	return h.changeOptOut(w, r, change, func(ctx context.Context) (time.Time, error) {
-		return h.Profiles.OptOut(ctx, app.ID, user, types.List()...)
+	c.Action, c.Detail = auditlog.OptOutSet, types.String()
+	return h.changeOptOut(w, r, c, func(ctx context.Context) (time.Time, error) {
+		return h.Profiles.OptOut(ctx, c.App, c.User, types.List()...)
 	})
 }
 
 // optIn ends an opt-out.
-func (h handler) optIn(w http.ResponseWriter, r *http.Request) error {
-	app, key, user, err := h.changedUser(r, auth.DeleteObject)
-	if err != nil {
-		return err
-	}
-	change := auditlog.Change{App: app.ID, Actor: key, Action: auditlog.OptOutRemove, User: user}
-	return h.changeOptOut(w, r, change, func(ctx context.Context) (time.Time, error) {
-		return h.Profiles.OptIn(ctx, app.ID, user)
+func (h handler) optIn(w http.ResponseWriter, r *http.Request, c auditlog.Change) error {
+	c.Action = auditlog.OptOutRemove
+	return h.changeOptOut(w, r, c, func(ctx context.Context) (time.Time, error) {
+		return h.Profiles.OptIn(ctx, c.App, c.User)
 	})
 }
 
@@ -66,12 +53,8 @@ func (h handler) changeOptOut(w http.ResponseWriter, r *http.Request, c auditlog
 	return h.writeOptOut(w, r, c.App, c.User)
 }
 
-func (h handler) getOptOut(w http.ResponseWriter, r *http.Request) error {
-	app, _, user, err := h.changedUser(r, auth.DeleteObject)
-	if err != nil {
-		return err
-	}
-	return h.writeOptOut(w, r, app.ID, user)
+func (h handler) getOptOut(w http.ResponseWriter, r *http.Request, c auditlog.Change) error {
+	return h.writeOptOut(w, r, c.App, c.User)
 }
 
 // writeOptOut answers with the user's opt-out as it is now: that of this request, or of

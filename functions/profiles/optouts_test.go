@@ -83,9 +83,7 @@ func TestOptOuts(t *testing.T) {
 	if n := len(tasks.created); n != 4 {
 		t.Errorf("%d purges, want one for each change", n)
 	}
-	if err := s.Backends.Refused.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	functiontest.Must(t, s.Backends.Refused.Flush(t.Context()))
 	_, counts, err := s.Backends.Store.Refused.ReadRefused(t.Context(), functiontest.App, s.Backends.Now())
 	if err != nil || counts["The user has opted out of this type of event"] != 1 {
 		t.Errorf("refused %v, %v; want the imported event", counts, err)

@@ -2,13 +2,11 @@ package profiles
 
 import (
 	"context"
-	"net/http"
 
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/cache"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/rank/segment"
-	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
 // compiledConditions is how many compiled conditions of saved segments a process keeps.
@@ -31,18 +29,6 @@ type conditionKey struct {
 
 func newMembership(c *config.Cached) membership {
 	return membership{c, cache.New[conditionKey, *segment.Query](compiledConditions)}
-}
-
-// segmentsAsked reports whether a request asks for the names of segments.
-func segmentsAsked(r *http.Request) (bool, error) {
-	switch text := r.URL.Query().Get("segments"); text {
-	case "", "false":
-		return false, nil
-	case "true":
-		return true, nil
-	default:
-		return false, httpapi.Errorf(http.StatusUnprocessableEntity, "segments must be true or false, got %q", text)
-	}
 }
 
 // saved returns the saved segments of an app if a request asks for them. The list is then

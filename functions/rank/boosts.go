@@ -32,11 +32,7 @@ const (
 // boosts answers a user's profile as a part of a request to a search engine. It
 // reads one row. A plain search key gets none, whatever the app permits pages: the
 // answer says what the user likes.
-func (h handler) boosts(w http.ResponseWriter, r *http.Request) error {
-	app, grant, err := h.Auth.TenantUserGrant(r, auth.Recommendation, auth.OwnUser)
-	if err != nil {
-		return err
-	}
+func (h handler) boosts(w http.ResponseWriter, r *http.Request, app config.App, grant auth.Grant) error {
 	user, err := boostedUser(r)
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/rank/ranking"
+	"github.com/affinityengine/affinity/shared/serve/ranker"
 )
 
 // encode appends the JSON of an answer to b, and room for a character.
@@ -73,3 +74,37 @@ func appendObjectID(b []byte, id string) []byte {
 
 // typicalItem estimates the size of an item in bytes, to preallocate.
 const typicalItem = 64
+
+// render returns the answer without its id and its time.
+func render(a ranker.Answer, explain bool) api.RankAnswer {
+	view := api.RankAnswer{StrategyVersion: a.StrategyVersion, Items: make([]api.RankedItem, len(a.Items))}
+	if a.ScoringVersion != a.StrategyVersion {
+		view.ScoringVersion = a.ScoringVersion
+	}
+	if a.CrowdAsOf != 0 {
+		asOf := api.AtMillis(a.CrowdAsOf)
+		view.CrowdAsOf = &asOf
+	}
+	if a.Fallback != "" {
+		view.Fallback = &a.Fallback
+	}
+	for i, item := range a.Items {
+		view.Items[i] = api.RankedItem{ObjectID: item.ObjectID, Score: item.Score}
+		if explain {
+			view.Items[i].Features = features(item.Features)
+		}
+	}
+	return view
+}
+
+// features is never nil.
+func features(all []ranking.Feature) []api.RankFeature {
+	views := make([]api.RankFeature, len(all))
+	for i, f := range all {
+		views[i] = api.RankFeature{Name: f.Name, Value: f.Value}
+		for _, p := range f.Parts {
+			views[i].Parts = append(views[i].Parts, api.RankPart(p))
+		}
+	}
+	return views
+}

@@ -2,12 +2,15 @@ package rank
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"math"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/fault"
 )
 
 // The encoder writes what package json writes, but for the form of numbers.
@@ -42,4 +45,84 @@ func TestEncode(t *testing.T) {
 			t.Errorf("(-json +encode):\n%s", diff)
 		}
 	}
+}
+
+func bodies(b *testing.B) (ids, items []byte) {
+	b.Helper()
+	byID, byItem := api.RankRequest{UserToken: "u", Index: "i"}, api.RankRequest{UserToken: "u", Index: "i"}
+	for i := range 1000 {
+		id := fmt.Sprintf("product-%06d", i*7919%100_000)
+		byID.ObjectIDs = append(byID.ObjectIDs, id)
+		byItem.Items = append(byItem.Items, api.RankItem{ID: id, Fields: []api.RankField{{Name: api.FieldRelevancy, Value: 20 - float64(i)/100}}})
+	}
+	var err error
+	if ids, err = json.Marshal(byID); err == nil {
+		items, err = json.Marshal(byItem)
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	return ids, items
+}
+
+// BenchmarkDecode decodes a request with 1,000 candidates.
+func BenchmarkDecode(b *testing.B) {
+	ids, items := bodies(b)
+	for name, body := range map[string][]byte{"objectIDs": ids, "items": items} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetBytes(int64(len(body)))
+			for b.Loop() {
+				r, err := decode(body, nil)
+				if err != nil || len(r.Candidates) != 1000 {
+					b.Fatal(len(r.Candidates), err)
+				}
+				r.release()
+			}
+		})
+	}
+}
+
+// BenchmarkEncode encodes an answer with 1,000 items.
+func BenchmarkEncode(b *testing.B) {
+	a := api.RankAnswer{ID: "4f1c2a0d9b7e4c63a5d8f0e1b2c3d4e5"}
+	for i := range 1000 {
+		a.Items = append(a.Items, api.RankedItem{ObjectID: fmt.Sprintf("product-%06d", i), Score: 1 / float64(i+3)})
+	}
+	var buffer []byte
+	b.ReportAllocs()
+	for b.Loop() {
+		var err error
+		if buffer, err = encode(buffer[:0], a); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// The options of any URL are read, or refused in words.
+func FuzzDecodeBoost(f *testing.F) {
+	for _, query := range []string{
+		"engine=algolia", "engine=algolia&impact=0&limit=100&halfLife=12h&fields=a,b&fieldMap=a:x.y:z,b:%C3%BC&consistency=strong&mode=m",
+		"engine=a;b", "engine=%zz", "engine=a&engine=b", "fields=,", "fieldMap=a:", "fieldMap=:", "engine=&limit=%2B5", "x-algolia-agent=%FF&engine=%FF", "&&==",
+	} {
+		f.Add(query)
+	}
+	f.Fuzz(func(t *testing.T, query string) {
+		q, err := decodeBoost(query)
+		var refused *fault.Error
+		if err != nil {
+			if !errors.As(err, &refused) || refused.Kind != fault.Invalid || refused.Message == "" || len(refused.Message) > 1000 {
+				t.Fatalf("%q: %v", query, err)
+			}
+			return
+		}
+		if q.Limit < 1 || q.Limit > api.MaxBoostAffinities || q.Impact < 0 || q.Impact > 100 || len(q.Fields) > api.MaxBoostFields || len(q.FieldMap) > api.MaxBoostFields {
+			t.Fatalf("%q: %+v", query, q)
+		}
+		for facet, field := range q.FieldMap {
+			if facet == "" || field == "" {
+				t.Fatalf("%q: %q is mapped to %q", query, facet, field)
+			}
+		}
+	})
 }

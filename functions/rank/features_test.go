@@ -3,7 +3,6 @@ package rank_test
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -59,9 +58,7 @@ func published(n int) time.Duration { return time.Duration(n) * 5 * day }
 func newBoutique(t *testing.T) boutique {
 	t.Helper()
 	b := boutique{functiontest.Start(t), time.Now().UTC().Truncate(time.Second), map[string][]event.Filter{}}
-	if _, _, err := b.Backends.Config.SetStrategy(t.Context(), functiontest.App, allFeatures()); err != nil {
-		t.Fatal(err)
-	}
+	functiontest.SetStrategy(t, b.Stack, allFeatures())
 	var actions []string
 	for n, filters := range [][]event.Filter{
 		{{Facet: "brand", Value: "Acme"}, {Facet: "color", Value: "Red"}},
@@ -77,15 +74,11 @@ func newBoutique(t *testing.T) boutique {
 			record[f.Facet] = f.Value
 		}
 		body, err := json.Marshal(map[string]any{"action": "addObject", "body": record})
-		if err != nil {
-			t.Fatal(err)
-		}
+		functiontest.Must(t, err)
 		actions = append(actions, string(body))
 	}
 	put := `{"requests":[` + strings.Join(actions, ",") + `]}`
-	if status, answer := functiontest.Call(catalog.New(b.Backends.ForCatalog()), "addObject", "POST", "/1/indexes/i/batch", put); status != http.StatusOK {
-		t.Fatalf("%d %s", status, answer)
-	}
+	functiontest.Do(t, catalog.New(b.Backends.ForCatalog()), "addObject", "POST", "/1/indexes/i/batch", put)
 	b.view(t, "ann", 3*day, "o0")
 	b.view(t, "ann", 2*day, "o1", "o2", "o3")
 	b.statistics(t, "g1")
@@ -97,9 +90,7 @@ func (b boutique) view(t *testing.T, user string, age time.Duration, ids ...stri
 	t.Helper()
 	line := fmt.Sprintf(`{"eventType":"view","eventName":"Seen","index":"i","userToken":%q,"timestamp":%d,"objectIDs":["%s"]}`,
 		user, b.began.Add(-age).UnixMilli(), strings.Join(ids, `","`))
-	if status, answer := functiontest.Call(imports.New(b.Backends.ForImports()), "admin", "POST", "/1/events/import", line); status != http.StatusOK {
-		t.Fatalf("%d %s", status, answer)
-	}
+	functiontest.Do(t, imports.New(b.Backends.ForImports()), "admin", "POST", "/1/events/import", line)
 }
 
 var (
@@ -126,26 +117,16 @@ func (b boutique) statistics(t *testing.T, generation string) {
 	for cell := range crowd.PackCounts(all) {
 		cells = append(cells, cell)
 	}
-	if err := w.Counts(0, cells); err != nil {
-		t.Fatal(err)
-	}
+	functiontest.Must(t, w.Counts(0, cells))
 	for cell := range crowd.PackFrequencies(frequencies) {
-		if err := w.Frequencies(0, cell); err != nil {
-			t.Fatal(err)
-		}
+		functiontest.Must(t, w.Frequencies(0, cell))
 	}
 	for id, o := range pairs {
-		if err := w.Object(id, o); err != nil {
-			t.Fatal(err)
-		}
+		functiontest.Must(t, w.Object(id, o))
 	}
-	if err := w.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	functiontest.Must(t, w.Flush())
 	_, stored, err := b.Backends.Store.Crowd.ReadCrowdManifest(t.Context(), functiontest.App, "i")
-	if err != nil {
-		t.Fatal(err)
-	}
+	functiontest.Must(t, err)
 	m := crowd.Manifest{Current: crowd.Generation{Name: generation, AsOf: b.began.Add(-day).UnixMilli(), Objects: 5, Share: 1}}
 	if swapped, err := b.Backends.Store.Crowd.SwapCrowdManifest(t.Context(), functiontest.App, "i", stored, m); err != nil || !swapped {
 		t.Fatalf("swapped %v, error %v", swapped, err)
@@ -254,13 +235,9 @@ func TestFeaturesEqualReference(t *testing.T) {
 func TestOtherStrategyEqualsReference(t *testing.T) {
 	b := newBoutique(t)
 	h := rank.New(b.Backends.ForRank())
-	if _, _, err := b.Backends.CachedConfig.SetStrategy(t.Context(), functiontest.App, strategy.Strategy{}); err != nil {
-		t.Fatal(err)
-	}
+	functiontest.SetStrategy(t, b.Stack, strategy.Strategy{})
 	draft, err := json.Marshal(allFeatures())
-	if err != nil {
-		t.Fatal(err)
-	}
+	functiontest.Must(t, err)
 	for version, asked := range []string{`"draft":` + string(draft), `"strategy":1`} {
 		got := ranked(t, h, `{"userToken":"ann","index":"i","explain":true,`+asked+`,"objectIDs":["o0","o1","o2","o3","o4","o5"]}`)
 		if diff := cmp.Diff(b.reference(ranking.Query{}), got.Items, near); diff != "" || got.StrategyVersion != int64(version) {
@@ -276,9 +253,7 @@ func TestChangeOfRankingAlone(t *testing.T) {
 	h := rank.New(b.Backends.ForRank())
 	plain := allFeatures()
 	plain.Ranking = strategy.PlainRanking()
-	if _, _, err := b.Backends.CachedConfig.SetStrategy(t.Context(), functiontest.App, plain); err != nil {
-		t.Fatal(err)
-	}
+	functiontest.SetStrategy(t, b.Stack, plain)
 	const body = `{"userToken":"ann","index":"i","explain":true,"objectIDs":["o0","o1","o2","o3","o4","o5"]`
 	now := ranked(t, h, body+`}`)
 	if now.StrategyVersion != 2 || now.ScoringVersion != 1 {

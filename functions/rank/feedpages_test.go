@@ -30,31 +30,17 @@ const wpPost = `{"id":7,"title":{"rendered":"A \u0026 B"}, "tags":[1,2]}`
 func blog(t *testing.T) *stack.Stack {
 	t.Helper()
 	s := functiontest.Start(t)
-	_, _, err := s.Backends.Config.SetStrategy(t.Context(), functiontest.App, strategy.Strategy{
+	functiontest.SetStrategy(t, s, strategy.Strategy{
 		EventsScoring:         []strategy.EventScore{{EventName: "Read", EventType: event.View, Score: 3}},
 		FacetsScoring:         []strategy.FacetScore{{FacetName: "tags", Score: 10}},
 		PersonalizationImpact: 100, Ranking: strategy.PlainRanking(),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	now := time.Now().UTC()
 	for name, definition := range map[string]string{
 		"news": `{"index":"posts","date":"publishedAt"}`,
 		"wp":   `{"index":"posts","date":"publishedAt","format":"wordpress","where":["tags:red"]}`,
 	} {
-		d, err := feed.Decode(name, []byte(definition))
-		if err != nil {
-			t.Fatal(err)
-		}
-		stored, err := d.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
-		f := config.Feed{Name: name, Index: d.Index, Date: d.Date, Definition: string(stored)}
-		if _, _, err := s.Backends.CachedConfig.SetFeed(t.Context(), functiontest.App, f, now); err != nil {
-			t.Fatal(err)
-		}
+		setFeed(t, s, name, definition)
 	}
 	var records []string
 	for i, tag := range []string{"blue", "red", "green", "red"} {
@@ -63,36 +49,35 @@ func blog(t *testing.T) *stack.Stack {
 			r["wordpress"] = wpPost
 		}
 		body, err := json.Marshal(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		functiontest.Must(t, err)
 		records = append(records, `{"action":"addObject","body":`+string(body)+`}`)
 	}
 	batch := `{"requests":[` + strings.Join(records, ",") + `]}`
-	if status, answer := functiontest.Call(catalog.New(s.Backends.ForCatalog()), "addObject", "POST", "/1/indexes/posts/batch", batch); status != http.StatusOK {
-		t.Fatalf("%d %s", status, answer)
-	}
+	functiontest.Do(t, catalog.New(s.Backends.ForCatalog()), "addObject", "POST", "/1/indexes/posts/batch", batch)
 	line := fmt.Sprintf(`{"eventType":"view","eventName":"Read","index":"posts","userToken":"ann","timestamp":%d,"filters":["tags:red"]}`, now.Add(-time.Hour).UnixMilli())
-	if status, answer := functiontest.Call(imports.New(s.Backends.ForImports()), "admin", "POST", "/1/events/import", line); status != http.StatusOK {
-		t.Fatalf("%d %s", status, answer)
-	}
+	functiontest.Do(t, imports.New(s.Backends.ForImports()), "admin", "POST", "/1/events/import", line)
 	return s
+}
+
+func setFeed(t testing.TB, s *stack.Stack, name, definition string) {
+	t.Helper()
+	d, err := feed.Decode(name, []byte(definition))
+	functiontest.Must(t, err)
+	stored, err := d.Encode()
+	functiontest.Must(t, err)
+	f := config.Feed{Name: name, Index: d.Index, Date: d.Date, Definition: string(stored)}
+	_, _, err = s.Backends.CachedConfig.SetFeed(t.Context(), functiontest.App, f, time.Now())
+	functiontest.Must(t, err)
 }
 
 // paged reads a page of objectIDs.
 func paged(t *testing.T, h http.Handler, key, path string) ([]string, api.FeedPage) {
 	t.Helper()
-	status, answer := functiontest.Call(h, key, "GET", path, "")
-	var p api.FeedPage
-	if err := json.Unmarshal([]byte(answer), &p); err != nil || status != http.StatusOK {
-		t.Fatalf("%s: %d %s", path, status, answer)
-	}
+	p := functiontest.Answer[api.FeedPage](t, h, key, "GET", path, "")
 	ids := []string{}
 	for _, item := range p.Items {
 		var id string
-		if err := json.Unmarshal(item, &id); err != nil {
-			t.Fatal(err)
-		}
+		functiontest.Must(t, json.Unmarshal(item, &id))
 		ids = append(ids, id)
 	}
 	return ids, p
@@ -136,13 +121,12 @@ func TestFeeds(t *testing.T) {
 		}
 	}
 	// Records are as they were stored.
-	status, answer := functiontest.Call(h, r, "GET", "/1/feeds/wp/latest?format=records&limit=1", "")
-	var p api.FeedPage
-	if err := json.Unmarshal([]byte(answer), &p); err != nil || status != 200 || p.Feed != "wp" || p.Order != "latest" {
-		t.Fatalf("%d %s", status, answer)
+	p := functiontest.Answer[api.FeedPage](t, h, r, "GET", "/1/feeds/wp/latest?format=records&limit=1", "")
+	if p.Feed != "wp" || p.Order != "latest" {
+		t.Fatalf("%+v", p)
 	}
-	status, stored := functiontest.Call(catalog.New(s.Backends.ForCatalog()), "addObject", "GET", "/1/indexes/posts/post-1", "")
-	if status != 200 || string(p.Items[0]) != stored {
+	stored := functiontest.Do(t, catalog.New(s.Backends.ForCatalog()), "addObject", "GET", "/1/indexes/posts/post-1", "")
+	if string(p.Items[0]) != stored {
 		t.Errorf("the record is %s, stored as %s", p.Items[0], stored)
 	}
 }
@@ -192,9 +176,7 @@ func TestFeedAfterDeletions(t *testing.T) {
 func TestSuggestedFeedOfBrowsers(t *testing.T) {
 	s := blog(t)
 	h := rank.New(s.Backends.ForRank())
-	if err := s.Backends.CachedConfig.SetBrowserRanking(t.Context(), functiontest.App, true); err != nil {
-		t.Fatal(err)
-	}
+	functiontest.Must(t, s.Backends.CachedConfig.SetBrowserRanking(t.Context(), functiontest.App, true))
 	for user, first := range map[string]string{"ann": "post-1", "nobody": "post-0"} {
 		ids, p := paged(t, h, "search", "/1/feeds/news/suggested?format=ids&userToken="+user)
 		if ids[0] != first || p.Fallback != nil {
@@ -202,14 +184,9 @@ func TestSuggestedFeedOfBrowsers(t *testing.T) {
 		}
 	}
 	// Nor which records the user's events name.
-	f := config.Feed{Name: "unseen", Index: "posts", Date: "publishedAt", Definition: `{"index":"posts","date":"publishedAt","seen":"exclude","format":"ids"}`}
-	if _, _, err := s.Backends.CachedConfig.SetFeed(t.Context(), functiontest.App, f, time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	setFeed(t, s, "unseen", `{"index":"posts","date":"publishedAt","seen":"exclude","format":"ids"}`)
 	line := fmt.Sprintf(`{"eventType":"view","eventName":"Read","index":"posts","userToken":"bob","timestamp":%d,"objectIDs":["post-2"]}`, time.Now().UnixMilli())
-	if status, answer := functiontest.Call(imports.New(s.Backends.ForImports()), "admin", "POST", "/1/events/import", line); status != http.StatusOK {
-		t.Fatalf("%d %s", status, answer)
-	}
+	functiontest.Do(t, imports.New(s.Backends.ForImports()), "admin", "POST", "/1/events/import", line)
 	for key, n := range map[string]int{"recommendation": 3, "search": 4} {
 		if ids, _ := paged(t, h, key, "/1/feeds/unseen/suggested?userToken=bob"); len(ids) != n {
 			t.Errorf("the key %s gets %v, want %d records", key, ids, n)
@@ -244,5 +221,63 @@ func TestFeedRefusals(t *testing.T) {
 		ask(r, "/1/feeds/news/suggested?cursor="+*p.Cursor, 422, "cursor belongs to the order latest"),
 		ask(r, "/1/feeds/wp/latest?cursor="+*p.Cursor, 422, "cursor belongs to another feed"),
 		ask(r, "/1/feeds/news/latest?format=ids&cursor="+*p.Cursor, 200, `"items":["post-1","post-2","post-3"],"cursor":null`),
+	)
+}
+
+func TestFeedDefinitions(t *testing.T) {
+	s := functiontest.Start(t)
+	const (
+		news = "/1/feeds/news"
+		full = `{"index":"posts","date":"publishedAt","maxAgeDays":30,"where":["categories:News",["lang:en","lang:de"]],
+			"diversity":{"facet":"author","maxPerValue":2},"seen":"demote","format":"wordpress"}`
+		stored = `"version":1,"index":"posts","date":"publishedAt","maxAgeDays":30,"where":["categories:News",["lang:en","lang:de"]],` +
+			`"diversity":{"facet":"author","maxPerValue":2},"seen":"demote","format":"wordpress"`
+	)
+	h := rank.New(s.Backends.ForRank())
+	functiontest.Check(t, h,
+		functiontest.Ask("", "PUT", news, full, 401, "Invalid credentials"),
+		functiontest.Ask("recommendation", "PUT", news, full, 403, "Method not allowed with this API key"),
+		functiontest.Ask("search", "GET", news, "", 403, "Method not allowed with this API key"),
+		functiontest.Ask("settings", "GET", news, "", 404, "Feed does not exist"),
+		functiontest.Ask("settings", "DELETE", news, "", 404, "Feed does not exist"),
+		functiontest.Ask("settings", "GET", "/1/feeds", "", 200, `{"feeds":[]}`),
+		functiontest.Ask("settings", "GET", "/1/feeds?limit=1", "", 422, "limit"),
+		functiontest.Ask("settings", "PUT", "/1/feeds/latest", full, 422, "a feed cannot be named latest"),
+		functiontest.Ask("settings", "PUT", "/1/feeds/a%20b", full, 422, "the name of a feed has 1 to 64"),
+		functiontest.Ask("settings", "PUT", news, `{`, 400, "the body is not valid JSON"),
+		functiontest.Ask("settings", "PUT", news, `{"index":"posts"}`, 422, "date is missing"),
+		functiontest.Ask("settings", "PUT", news, `{"index":"posts","date":"d","where":["x"]}`, 422, "where[0] must have the form facet:value"),
+		functiontest.Ask("settings", "PUT", news, full, 200, `{"name":"news",`+stored+`,"backfill":`),
+		functiontest.Ask("settings", "PUT", news, full, 200, `{"name":"news","version":1,`),
+		functiontest.Ask("settings", "GET", news, "", 200, stored),
+		functiontest.Ask("settings", "PUT", "/1/feeds/all", `{"index":"posts","date":"publishedAt"}`, 200,
+			`{"name":"all","version":2,"index":"posts","date":"publishedAt","seen":"keep","format":"records","backfill":`),
+		functiontest.Ask("settings", "GET", "/1/feeds", "", 200, `{"feeds":[{"name":"all","version":2,`),
+		functiontest.Ask("settings", "PUT", news, `{"index":"posts","date":"publishedAt"}`, 200, `{"name":"news","version":3,`),
+		functiontest.Ask("settings", "DELETE", "/1/feeds/all", "", 200, `{"deletedAt":"`),
+		functiontest.Ask("settings", "GET", "/1/feeds/all", "", 404, "Feed does not exist"),
+	)
+	app, err := s.Backends.Config.App(t.Context(), functiontest.App)
+	if err != nil || strings.Join(app.Dates.Of("posts"), " ") != "publishedAt" {
+		t.Errorf("dates %v, error %v", app.Dates, err)
+	}
+	jobs, err := s.Backends.DateRows.List(t.Context(), functiontest.App, 9)
+	if err != nil || len(jobs) != 1 {
+		t.Errorf("jobs %+v, error %v; want one for the one attribute", jobs, err)
+	}
+}
+
+// The feed after the last one that an app may have is refused.
+func TestTooManyFeeds(t *testing.T) {
+	s := functiontest.Start(t)
+	for i := range config.MaxFeeds {
+		f := config.Feed{Name: string(rune('A'+i/10)) + string(rune('0'+i%10)), Index: "posts", Date: "d", Definition: `{"index":"posts","date":"d"}`}
+		if _, _, err := s.Backends.Config.SetFeed(t.Context(), functiontest.App, f, s.Backends.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	functiontest.Check(t, rank.New(s.Backends.ForRank()),
+		functiontest.Ask("settings", "PUT", "/1/feeds/more", `{"index":"posts","date":"d"}`, 422, "The app has 50 feeds, as many as it may have"),
+		functiontest.Ask("settings", "PUT", "/1/feeds/A0", `{"index":"posts","date":"d","maxAgeDays":2}`, 200, `"version":51`),
 	)
 }

@@ -18,19 +18,15 @@ import (
 
 // registerDefinitions registers the routes of feeds' definitions.
 func (h handler) registerDefinitions(rt *httpapi.Router) {
-	rt.HandleOwn("GET /1/feeds", h.listFeeds)
-	rt.HandleOwn("GET /1/feeds/{name}", h.getFeed)
-	rt.HandleOwn("PUT /1/feeds/{name}", h.setFeed)
-	rt.HandleOwn("DELETE /1/feeds/{name}", h.deleteFeed)
+	rt.HandleOwn("GET /1/feeds", auth.Serve(h.Auth.AppID, h.listFeeds, auth.Settings))
+	rt.HandleOwn("GET /1/feeds/{name}", auth.Serve(h.Auth.Grant, h.getFeed, auth.Settings))
+	rt.HandleOwn("PUT /1/feeds/{name}", auth.Serve(h.Auth.Grant, h.setFeed, auth.Settings))
+	rt.HandleOwn("DELETE /1/feeds/{name}", auth.Serve(h.Auth.Grant, h.deleteFeed, auth.Settings))
 }
 
 // setFeed stores a definition, and starts the job that lists by date the objects that
 // are there already. If the process dies in between, the same request starts the job.
-func (h handler) setFeed(w http.ResponseWriter, r *http.Request) error {
-	grant, err := h.Auth.Grant(r, auth.Settings)
-	if err != nil {
-		return err
-	}
+func (h handler) setFeed(w http.ResponseWriter, r *http.Request, grant auth.Grant) error {
 	body, err := httpapi.ReadBody(w, r, feed.MaxDefinition)
 	if err != nil {
 		return err
@@ -105,11 +101,7 @@ func (h handler) definition(r *http.Request, grant auth.Grant) (feed.Definition,
 	return feed.Parse(f.Name, f.Version, []byte(f.Definition))
 }
 
-func (h handler) getFeed(w http.ResponseWriter, r *http.Request) error {
-	grant, err := h.Auth.Grant(r, auth.Settings)
-	if err != nil {
-		return err
-	}
+func (h handler) getFeed(w http.ResponseWriter, r *http.Request, grant auth.Grant) error {
 	d, err := h.definition(r, grant)
 	if err != nil {
 		return err
@@ -132,11 +124,7 @@ func (h handler) getFeed(w http.ResponseWriter, r *http.Request) error {
 }
 
 // listFeeds answers all definitions. A key of some indexes reads those by their names.
-func (h handler) listFeeds(w http.ResponseWriter, r *http.Request) error {
-	app, err := h.Auth.AppID(r, auth.Settings)
-	if err != nil {
-		return err
-	}
+func (h handler) listFeeds(w http.ResponseWriter, r *http.Request, app string) error {
 	feeds, err := h.Config.Feeds(r.Context(), app)
 	if err != nil {
 		return err
@@ -152,11 +140,7 @@ func (h handler) listFeeds(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.WriteJSON(w, http.StatusOK, answer)
 }
 
-func (h handler) deleteFeed(w http.ResponseWriter, r *http.Request) error {
-	grant, err := h.Auth.Grant(r, auth.Settings)
-	if err != nil {
-		return err
-	}
+func (h handler) deleteFeed(w http.ResponseWriter, r *http.Request, grant auth.Grant) error {
 	d, err := h.definition(r, grant)
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -24,36 +25,24 @@ import (
 func shop(t *testing.T) *stack.Stack {
 	t.Helper()
 	s := functiontest.Start(t)
-	_, _, err := s.Backends.Config.SetStrategy(t.Context(), functiontest.App, strategy.Strategy{
+	functiontest.SetStrategy(t, s, strategy.Strategy{
 		EventsScoring:         []strategy.EventScore{{EventName: "Seen", EventType: event.View, Score: 3}},
 		FacetsScoring:         []strategy.FacetScore{{FacetName: "color", Score: 10}, {FacetName: "size", Score: 1}},
 		PersonalizationImpact: 50, Ranking: strategy.PlainRanking(),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	const shirts = `{"requests":[{"action":"addObject","body":{"objectID":"blue","color":"Blue","size":"L"}},
 		{"action":"addObject","body":{"objectID":"pink","color":["Red","White"]}},
 		{"action":"addObject","body":{"objectID":"red","color":"Red"}}]}`
-	if status, answer := functiontest.Call(catalog.New(s.Backends.ForCatalog()), "addObject", "POST", "/1/indexes/i/batch", shirts); status != http.StatusOK {
-		t.Fatalf("%d %s", status, answer)
-	}
+	functiontest.Do(t, catalog.New(s.Backends.ForCatalog()), "addObject", "POST", "/1/indexes/i/batch", shirts)
 	const line = `{"eventType":"view","eventName":"Seen","index":"i","userToken":"ann","timestamp":1500000000000,"filters":["color:Red"]}`
-	if status, answer := functiontest.Call(imports.New(s.Backends.ForImports()), "admin", "POST", "/1/events/import", line); status != http.StatusOK {
-		t.Fatalf("%d %s", status, answer)
-	}
+	functiontest.Do(t, imports.New(s.Backends.ForImports()), "admin", "POST", "/1/events/import", line)
 	return s
 }
 
 // ranked sends a request and decodes its answer.
 func ranked(t *testing.T, h http.Handler, body string) api.RankAnswer {
 	t.Helper()
-	status, answer := functiontest.Call(h, "recommendation", "POST", "/1/rank", body)
-	var a api.RankAnswer
-	if err := json.Unmarshal([]byte(answer), &a); err != nil || status != http.StatusOK {
-		t.Fatalf("%s: %d %s", body, status, answer)
-	}
-	return a
+	return functiontest.Answer[api.RankAnswer](t, h, "recommendation", "POST", "/1/rank", body)
 }
 
 // order is the order of an answer.
@@ -246,9 +235,7 @@ func TestStrategyOfRequest(t *testing.T) {
 		EventsScoring: []strategy.EventScore{{EventName: "Seen", EventType: event.View, Score: 3}},
 		FacetsScoring: []strategy.FacetScore{{FacetName: "size", Score: 1}}, Ranking: strategy.PlainRanking(),
 	}
-	if _, _, err := s.Backends.CachedConfig.SetStrategy(t.Context(), functiontest.App, size); err != nil {
-		t.Fatal(err)
-	}
+	functiontest.SetStrategy(t, s, size)
 	for version, want := range map[int][]string{1: {"red", "blue"}, 2: {"blue", "red"}} {
 		got := ranked(t, h, fmt.Sprintf(`{"userToken":"ann","index":"i","objectIDs":["blue","red"],"strategy":%d}`, version))
 		if diff := cmp.Diff(want, order(got)); diff != "" || got.StrategyVersion != int64(version) {
@@ -277,5 +264,55 @@ func TestDraftOfRequest(t *testing.T) {
 	}
 	if app, err := s.Backends.Config.App(t.Context(), functiontest.App); err != nil || app.StrategyVersion != 1 {
 		t.Errorf("after drafts version %d is active, want 1; %v", app.StrategyVersion, err)
+	}
+}
+
+// A key of a web page gets the order and nothing else, if the app permits it.
+func TestPagesGetTheOrder(t *testing.T) {
+	s := shop(t)
+	h := rank.New(s.Backends.ForRank())
+	const id = `"id":"0123456789abcdef0123456789abcdef"`
+	page := func(rest string, status int, want string) functiontest.Request {
+		return functiontest.Ask("search", "POST", "/1/rank", `{`+id+`,"userToken":"ann","index":"i","objectIDs":["blue","red"]`+rest+`}`, status, want)
+	}
+	functiontest.Check(t, h, page("", 403, "Method not allowed with this API key"), page(`,"impact":5`, 403, "Method not allowed with this API key"))
+	functiontest.Must(t, s.Backends.CachedConfig.SetBrowserRanking(t.Context(), functiontest.App, true))
+	checks := []functiontest.Request{
+		page(`,"limit":5,"diversity":{"lambda":0.9},"explain":null,"seen":null`, 200, `{`+id+`,"items":[{"objectID":"red"},{"objectID":"blue"}]}`),
+		page(`,"limit":0`, 422, "limit must be a positive integer"),
+	}
+	for option, value := range map[string]string{"impact": "100", "halfLife": "30", "explain": "false", "seen": `"keep"`, "strategy": "1"} {
+		checks = append(checks, page(`,"`+option+`":`+value, 403, option+" is not allowed with this API key"))
+	}
+	functiontest.Check(t, h, checks...)
+	if _, answer := functiontest.Call(h, "search", "POST", "/1/rank", `{`+id+`,"userToken":"ann","index":"i","objectIDs":["blue","red"]}`); answer !=
+		`{`+id+`,"items":[{"objectID":"red"},{"objectID":"blue"}]}` {
+		t.Errorf("a page gets %s, want the order alone", answer)
+	}
+	functiontest.Check(t, h, functiontest.Ask("profilesRead", "POST", "/1/rank", `{}`, 403, "Method not allowed with this API key"))
+}
+
+// The user may be in a header, where logs of URLs and bodies do not show it.
+func TestUserInAHeader(t *testing.T) {
+	h := rank.New(shop(t).Backends.ForRank())
+	for _, test := range []struct {
+		users  []string
+		body   string
+		status int
+		want   string
+	}{
+		{[]string{"ann"}, `{"index":"i","objectIDs":["blue","red"]}`, 200, `"items":[{"objectID":"red","score":1},`},
+		{[]string{"ann", "ann"}, `{"userToken":"ann","index":"i","objectIDs":["blue","red"]}`, 200, `"items":[{"objectID":"red","score":1},`},
+		{[]string{"bob"}, `{"userToken":"ann","index":"i","objectIDs":["blue","red"]}`, 422, "name different users"},
+		{[]string{"ann", "bob"}, `{"index":"i","objectIDs":["blue","red"]}`, 422, "name different users"},
+		{[]string{"ann!"}, `{"index":"i","objectIDs":["blue","red"]}`, 422, "UserToken must contain only"},
+		{[]string{""}, `{"index":"i","objectIDs":["blue","red"]}`, 422, "UserToken must contain only"},
+	} {
+		r := functiontest.NewRequest("recommendation", "POST", "/1/rank", test.body)
+		r.Header["X-Algolia-Usertoken"] = test.users
+		w := httptest.NewRecorder()
+		if h.ServeHTTP(w, r); w.Code != test.status || !strings.Contains(w.Body.String(), test.want) {
+			t.Errorf("headers %q, body %s: %d %s, want %d %s", test.users, test.body, w.Code, w.Body, test.status, test.want)
+		}
 	}
 }

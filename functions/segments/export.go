@@ -8,19 +8,15 @@ import (
 
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/app/auditlog"
+	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/backend/answers"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/kinds/segmentexport"
-	"github.com/affinityengine/affinity/shared/web/auth"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
 // startExport starts a job that writes the users of a segment to a file.
-func (h handler) startExport(w http.ResponseWriter, r *http.Request) error {
-	app, key, err := h.Auth.TenantKey(r, auth.Admin)
-	if err != nil {
-		return err
-	}
+func (h handler) startExport(w http.ResponseWriter, r *http.Request, app config.App, key string) error {
 	s, err := h.saved(r, app.ID)
 	if err != nil {
 		return err
@@ -30,12 +26,12 @@ func (h handler) startExport(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return h.writeExport(w, r, j)
+	return h.export(w, r, j)
 }
 
 // findExport returns the export that a request names.
-func (h handler) findExport(r *http.Request) (job.Job, error) {
-	app, err := h.Auth.Tenant(r, auth.Admin)
+func (h handler) findExport(r *http.Request, anyOf ...string) (job.Job, error) {
+	app, err := h.Auth.Tenant(r, anyOf...)
 	if err != nil {
 		return job.Job{}, err
 	}
@@ -46,15 +42,7 @@ func (h handler) findExport(r *http.Request) (job.Job, error) {
 	return j, err
 }
 
-func (h handler) export(w http.ResponseWriter, r *http.Request) error {
-	j, err := h.findExport(r)
-	if err != nil {
-		return err
-	}
-	return h.writeExport(w, r, j)
-}
-
-func (h handler) writeExport(w http.ResponseWriter, r *http.Request, j job.Job) error {
+func (h handler) export(w http.ResponseWriter, r *http.Request, j job.Job) error {
 	answer := api.SegmentExport{
 		ID: j.ID, Segment: job.ParamsOf[segmentexport.Params](j).Segment, State: api.JobState(j.State),
 		StartedAt: api.At(j.StartedAt), FinishedAt: answers.Finished(j), Place: h.jobs.Place(r.Context(), j), Error: j.Error,
@@ -71,11 +59,7 @@ func (h handler) writeExport(w http.ResponseWriter, r *http.Request, j job.Job) 
 }
 
 // file answers the file of an export, while it is read.
-func (h handler) file(w http.ResponseWriter, r *http.Request) error {
-	j, err := h.findExport(r)
-	if err != nil {
-		return err
-	}
+func (h handler) file(w http.ResponseWriter, r *http.Request, j job.Job) error {
 	if j.State != job.Done {
 		return httpapi.Errorf(http.StatusConflict, "Export %s is %s: its file is not complete", j.ID, j.State)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/affinityengine/affinity/shared/app/limit"
 	"github.com/affinityengine/affinity/shared/backend/answers"
 	"github.com/affinityengine/affinity/shared/web/auth"
+	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
 // Timeout is how long a request may take, as Terraform has it.
@@ -31,30 +32,38 @@ type handler struct {
 func New(b Backends) http.Handler {
 	h := handler{b, answers.Jobs{Base: b.Base, Before: b.Before}}
 	rt := b.Router(Timeout)
+	count := func(handle func(http.ResponseWriter, *http.Request, config.App, caller) error) httpapi.Handler {
+		return auth.ServeBoth(h.counter, handle, auth.Recommendation, auth.Admin)
+	}
 	rt.Count(limit.Jobs, "POST /1/segments/refresh", "POST /1/segments/{name}/export")
-	rt.HandleOwn("POST /1/segments/query", h.query)
-	rt.HandleOwn("GET /1/segments/histogram", h.histogram, "facet", "value", "halfLife")
-	rt.HandleOwn("POST /1/segments/refresh", h.refresh)
-	rt.HandleOwn("GET /1/segments/refresh/{id}", h.build)
-	rt.HandleOwn("GET /1/segments", h.list)
-	rt.HandleOwn("GET /1/segments/{name}", h.get)
-	rt.HandleOwn("PUT /1/segments/{name}", h.save, "create")
-	rt.HandleOwn("DELETE /1/segments/{name}", h.delete)
-	rt.HandleOwn("POST /1/segments/{name}/export", h.startExport)
-	rt.HandleOwn("GET /1/segments/export/{id}", h.export)
-	rt.HandleOwn("GET /1/segments/export/{id}/file", h.file)
-	rt.HandleOwn("GET /1/values", h.values, "facet", "limit", "sample")
+	rt.HandleOwn("POST /1/segments/query", count(h.query))
+	rt.HandleOwn("GET /1/segments/histogram", count(h.histogram), "facet", "value", "halfLife")
+	rt.HandleOwn("POST /1/segments/refresh", auth.ServeBoth(h.Auth.TenantKey, h.refresh, auth.Admin))
+	rt.HandleOwn("GET /1/segments/refresh/{id}", count(h.build))
+	rt.HandleOwn("GET /1/segments", count(h.list))
+	rt.HandleOwn("GET /1/segments/{name}", count(h.get))
+	rt.HandleOwn("PUT /1/segments/{name}", count(h.save), "create")
+	rt.HandleOwn("DELETE /1/segments/{name}", count(h.delete))
+	rt.HandleOwn("POST /1/segments/{name}/export", auth.ServeBoth(h.Auth.TenantKey, h.startExport, auth.Admin))
+	rt.HandleOwn("GET /1/segments/export/{id}", auth.Serve(h.findExport, h.export, auth.Admin))
+	rt.HandleOwn("GET /1/segments/export/{id}/file", auth.Serve(h.findExport, h.file, auth.Admin))
+	rt.HandleOwn("GET /1/values", count(h.values), "facet", "limit", "sample")
 	return rt
 }
 
-// counter returns the app of a key that may count users, and whether it may also know
-// small counts and tokens.
-func (h handler) counter(r *http.Request) (app config.App, key string, admin bool, err error) {
-	app, grant, err := h.Auth.TenantGrant(r, auth.Recommendation, auth.Admin)
+// caller is a key that may count users.
+type caller struct {
+	key   string
+	admin bool // it may also know small counts and tokens
+}
+
+// counter returns the app and the caller of a request.
+func (h handler) counter(r *http.Request, anyOf ...string) (config.App, caller, error) {
+	app, grant, err := h.Auth.TenantGrant(r, anyOf...)
 	if err == nil {
 		err = grant.Index("")
 	}
-	return app, grant.Key, err == nil && grant.Require(auth.Admin) == nil, err
+	return app, caller{grant.Key, err == nil && grant.Require(auth.Admin) == nil}, err
 }
 
 // countView hides a small number of users from keys below admin.

@@ -33,18 +33,9 @@ func TestRequests(t *testing.T) {
 // Without its place a build is answered all the same.
 func TestBuildWithoutPlace(t *testing.T) {
 	s := functiontest.Start(t)
-	if err := s.Backends.Config.SetSegments(t.Context(), functiontest.App, true); err != nil {
-		t.Fatal(err)
-	}
+	functiontest.Must(t, s.Backends.Config.SetSegments(t.Context(), functiontest.App, true))
 	b := s.Backends.ForSegments()
-	refresh := func() string {
-		t.Helper()
-		status, answer := functiontest.Call(segments.New(b), "admin", "POST", "/1/segments/refresh", "")
-		if status != 200 {
-			t.Fatal(status, answer)
-		}
-		return answer
-	}
+	refresh := func() string { return functiontest.Do(t, segments.New(b), "admin", "POST", "/1/segments/refresh", "") }
 	if answer := refresh(); strings.Contains(answer, `"state":"planning"`) && !strings.Contains(answer, `"jobsBefore":0`) {
 		t.Errorf("%s, want its place", answer)
 	}

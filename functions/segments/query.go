@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/backend/answers"
 	"github.com/affinityengine/affinity/shared/fault"
 	"github.com/affinityengine/affinity/shared/rank/segment"
@@ -25,6 +26,9 @@ type requestBody struct {
 	limit  int
 	cursor string
 }
+
+func decodeQuery(body []byte) (requestBody, error) { return decodeBody(body, true) }
+func decodeSaved(body []byte) (requestBody, error) { return decodeBody(body, false) }
 
 // decodeBody decodes a body that has where and, of a query, limit and cursor.
 func decodeBody(body []byte, isQuery bool) (requestBody, error) {
@@ -60,27 +64,20 @@ func decodeBody(body []byte, isQuery bool) (requestBody, error) {
 }
 
 // query answers a page of users, or their number alone.
-func (h handler) query(w http.ResponseWriter, r *http.Request) error {
-	app, _, admin, err := h.counter(r)
+func (h handler) query(w http.ResponseWriter, r *http.Request, app config.App, by caller) error {
+	asked, err := httpapi.Decode(w, r, api.MaxSegmentBody, decodeQuery)
 	if err != nil {
 		return err
 	}
-	body, err := httpapi.ReadBody(w, r, api.MaxSegmentBody)
-	if err != nil {
-		return err
-	}
-	asked, err := decodeBody(body, true)
-	if err != nil {
-		return err
-	}
-	if asked.limit > 0 && !admin {
+	if asked.limit > 0 && !by.admin {
 		return fmt.Errorf("query users: %w", auth.ErrForbidden)
 	}
 	page, err := h.Query.Page(r.Context(), app, asked.where, asked.limit, asked.cursor)
 	if err != nil {
 		return answers.Segments(w, err)
 	}
-	answer := api.SegmentPage{Total: countView(page.Total, admin), AsOf: api.AtMillis(page.AsOf), Users: make([]api.SegmentUser, len(page.Users)), Cursor: page.Cursor}
+	answer := api.SegmentPage{Total: countView(page.Total, by.admin), AsOf: api.AtMillis(page.AsOf), Cursor: page.Cursor}
+	answer.Users = make([]api.SegmentUser, len(page.Users))
 	for i, u := range page.Users {
 		answer.Users[i] = api.SegmentUser{UserToken: u.Token, Score: u.Score}
 	}
@@ -88,17 +85,14 @@ func (h handler) query(w http.ResponseWriter, r *http.Request) error {
 }
 
 // histogram answers how the scores of a value are distributed.
-func (h handler) histogram(w http.ResponseWriter, r *http.Request) error {
-	app, _, admin, err := h.counter(r)
-	if err != nil {
-		return err
-	}
+func (h handler) histogram(w http.ResponseWriter, r *http.Request, app config.App, by caller) error {
 	var filter segment.Filter
 	filter.Facet, filter.Value = r.URL.Query().Get("facet"), r.URL.Query().Get("value")
 	if filter.Facet == "" || filter.Value == "" {
 		return fault.New(fault.Invalid, "facet and value are required: the value whose scores the histogram shows")
 	}
 	if text := r.URL.Query().Get("halfLife"); text != "" {
+		var err error
 		if filter.HalfLife, err = strategy.ParseHalfLife(text); err != nil {
 			return httpapi.Errorf(http.StatusUnprocessableEntity, "halfLife %v", err)
 		}
@@ -107,7 +101,7 @@ func (h handler) histogram(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return answers.Segments(w, err)
 	}
-	answer := api.SegmentHistogram{Users: countView(s.Users, admin), AsOf: api.AtMillis(asOf)}
+	answer := api.SegmentHistogram{Users: countView(s.Users, by.admin), AsOf: api.AtMillis(asOf)}
 	if s.Users > 0 && !answer.Users.Fewer {
 		answer.Mean, answer.Quantiles = s.Mean, &api.SegmentQuantiles{P10: s.P10, P50: s.P50, P90: s.P90, P99: s.P99}
 		for _, b := range s.Buckets {

@@ -10,7 +10,6 @@ import (
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/app/auditlog"
 	"github.com/affinityengine/affinity/shared/app/config"
-	"github.com/affinityengine/affinity/shared/fault"
 	"github.com/affinityengine/affinity/shared/rank/segment"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
@@ -19,24 +18,16 @@ import (
 func errNoSegment() error { return httpapi.Errorf(http.StatusNotFound, "Segment does not exist") }
 
 // save saves a condition under a name.
-func (h handler) save(w http.ResponseWriter, r *http.Request) error {
-	app, key, admin, err := h.counter(r)
-	if err != nil {
-		return err
-	}
+func (h handler) save(w http.ResponseWriter, r *http.Request, app config.App, by caller) error {
 	name := r.PathValue("name")
 	if err := segment.CheckName(name); err != nil {
 		return err
 	}
-	create, err := createOnly(r)
+	create, err := httpapi.BoolOption(r, "create") // it must not replace a segment
 	if err != nil {
 		return err
 	}
-	body, err := httpapi.ReadBody(w, r, api.MaxSegmentBody)
-	if err != nil {
-		return err
-	}
-	asked, err := decodeBody(body, false)
+	asked, err := httpapi.Decode(w, r, api.MaxSegmentBody, decodeSaved)
 	if err != nil {
 		return err
 	}
@@ -48,7 +39,8 @@ func (h handler) save(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	s := config.SavedSegment{Name: name, Where: string(where), SetAt: h.Now()}
-	change := auditlog.Change{App: app.ID, Actor: key, Action: auditlog.SegmentSet, Subject: name, Detail: string(where)}
+	change := auditlog.Change{App: app.ID, Actor: by.key, Action: auditlog.SegmentSet, Subject: name}
+	change.Detail = string(where)
 	err = h.Recorder().Do(r.Context(), change, func() (auditlog.End, error) {
 		s, _, err = h.CachedConfig.SaveSegment(r.Context(), app.ID, s, create)
 		return auditlog.End{}, err
@@ -59,19 +51,7 @@ func (h handler) save(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("save segment: %w", err)
 	}
-	return h.write(w, r, app.ID, s, admin)
-}
-
-// createOnly reports whether a request must not replace a segment.
-func createOnly(r *http.Request) (bool, error) {
-	switch text := r.URL.Query().Get("create"); text {
-	case "", "false":
-		return false, nil
-	case "true":
-		return true, nil
-	default:
-		return false, fault.New(fault.Invalid, "create must be true or false, got %q", text)
-	}
+	return h.write(w, r, app.ID, s, by.admin)
 }
 
 func (h handler) write(w http.ResponseWriter, r *http.Request, app string, s config.SavedSegment, admin bool) error {
@@ -114,29 +94,21 @@ func (h handler) saved(r *http.Request, app string) (config.SavedSegment, error)
 	return s, err
 }
 
-func (h handler) get(w http.ResponseWriter, r *http.Request) error {
-	app, _, admin, err := h.counter(r)
-	if err != nil {
-		return err
-	}
+func (h handler) get(w http.ResponseWriter, r *http.Request, app config.App, by caller) error {
 	s, err := h.saved(r, app.ID)
 	if err != nil {
 		return err
 	}
-	return h.write(w, r, app.ID, s, admin)
+	return h.write(w, r, app.ID, s, by.admin)
 }
 
 // delete deletes a saved segment and its sizes.
-func (h handler) delete(w http.ResponseWriter, r *http.Request) error {
-	app, key, _, err := h.counter(r)
-	if err != nil {
-		return err
-	}
+func (h handler) delete(w http.ResponseWriter, r *http.Request, app config.App, by caller) error {
 	s, err := h.saved(r, app.ID)
 	if err != nil {
 		return err
 	}
-	change := auditlog.Change{App: app.ID, Actor: key, Action: auditlog.SegmentDelete, Subject: s.Name}
+	change := auditlog.Change{App: app.ID, Actor: by.key, Action: auditlog.SegmentDelete, Subject: s.Name}
 	err = h.Recorder().Do(r.Context(), change, func() (auditlog.End, error) {
 		// Sizes first: after a crash in between, the client deletes again.
 		if err := h.Store.Segments.DeleteSegmentSizes(r.Context(), app.ID, s.Name); err != nil {

@@ -21,15 +21,12 @@ import (
 const maxSampledUsers = 50_000
 
 // values answers the values of a facet that most users have.
-func (h handler) values(w http.ResponseWriter, r *http.Request) error {
-	app, _, admin, err := h.counter(r)
-	if err != nil {
-		return err
-	}
+func (h handler) values(w http.ResponseWriter, r *http.Request, app config.App, by caller) error {
 	facet, limit := r.URL.Query().Get("facet"), api.DefaultValues
 	if facet == "" {
 		return fault.New(fault.Invalid, "facet is required: the facet whose values to count")
 	}
+	var err error
 	if text := r.URL.Query().Get("limit"); text != "" {
 		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > api.MaxValues {
 			return fault.New(fault.Invalid, "limit must be an integer from 1 to %d", api.MaxValues)
@@ -51,7 +48,7 @@ func (h handler) values(w http.ResponseWriter, r *http.Request) error {
 	}
 	answer := api.Values{Facet: facet, Values: make([]api.Value, len(found.Values)), Total: found.Total, AsOf: api.AtMillis(found.AsOf), Sample: from}
 	for i, v := range found.Values {
-		answer.Values[i] = api.Value{Value: v.Value, Users: countView(v.Users, admin)}
+		answer.Values[i] = api.Value{Value: v.Value, Users: countView(v.Users, by.admin)}
 		if v.Events >= 0 && !answer.Values[i].Users.Fewer {
 			answer.Values[i].Events = &found.Values[i].Events
 		}

@@ -34,22 +34,19 @@ type handler struct{ Backends }
 func New(b Backends) http.Handler {
 	h := handler{b}
 	rt := b.Router(Timeout)
-	rt.Handle("GET /1/strategies/personalization", h.get)
+	rt.Handle("GET /1/strategies/personalization", auth.Serve(h.Auth.Tenant, h.get, auth.Recommendation))
 	rt.Count(limit.Strategies, "POST /1/strategies/personalization", "POST /1/strategies/personalization/restore")
-	rt.Handle("POST /1/strategies/personalization", h.set)
-	rt.HandleOwn("POST /1/strategies/personalization/preview", h.preview)
-	rt.HandleOwn("GET /1/strategies/personalization/versions", h.versions)
-	rt.HandleOwn("POST /1/strategies/personalization/restore", h.restore)
+	rt.Handle("POST /1/strategies/personalization", auth.ServeBoth(h.Auth.TenantKey, h.set, auth.Recommendation))
+	rt.HandleOwn("POST /1/strategies/personalization/preview", auth.Serve(h.Auth.Tenant, h.preview, auth.Recommendation))
+	rt.HandleOwn("GET /1/strategies/personalization/versions", auth.Serve(h.Auth.Tenant, h.versions, auth.Recommendation))
+	rt.HandleOwn("POST /1/strategies/personalization/restore",
+		auth.ServeBoth(h.Auth.TenantKey, h.restore, auth.Recommendation))
 	return rt
 }
 
 // get does not read the cache, so that a client sees the strategy it has just
 // set.
-func (h handler) get(w http.ResponseWriter, r *http.Request) error {
-	app, err := h.Auth.Tenant(r, auth.Recommendation)
-	if err != nil {
-		return err
-	}
+func (h handler) get(w http.ResponseWriter, r *http.Request, app config.App) error {
 	version, err := parseVersion(r)
 	if err != nil {
 		return err
@@ -67,16 +64,8 @@ func (h handler) get(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.WriteJSON(w, http.StatusOK, app.Strategy)
 }
 
-func (h handler) set(w http.ResponseWriter, r *http.Request) error {
-	app, key, err := h.Auth.TenantKey(r, auth.Recommendation)
-	if err != nil {
-		return err
-	}
-	body, err := httpapi.ReadBody(w, r, api.MaxStrategyBody)
-	if err != nil {
-		return err
-	}
-	wanted, err := strategy.Decode(body)
+func (h handler) set(w http.ResponseWriter, r *http.Request, app config.App, key string) error {
+	wanted, err := httpapi.Decode(w, r, api.MaxStrategyBody, strategy.Decode)
 	if err != nil {
 		return err
 	}

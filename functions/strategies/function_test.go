@@ -109,9 +109,7 @@ func TestRecomputeOfScoringStarts(t *testing.T) {
 		if err == nil {
 			_, _, err = s.Backends.CachedConfig.SetStrategy(t.Context(), functiontest.App, wanted)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		functiontest.Must(t, err)
 	}
 	ask := func(score, impact int, want ...string) {
 		t.Helper()

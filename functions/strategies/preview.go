@@ -25,7 +25,6 @@ import (
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 	"github.com/affinityengine/affinity/shared/store"
-	"github.com/affinityengine/affinity/shared/web/auth"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
@@ -42,16 +41,8 @@ const (
 )
 
 // preview reports what a strategy would change, and changes nothing.
-func (h handler) preview(w http.ResponseWriter, r *http.Request) error {
-	app, err := h.Auth.Tenant(r, auth.Recommendation)
-	if err != nil {
-		return err
-	}
-	body, err := httpapi.ReadBody(w, r, api.MaxPreviewBody)
-	if err != nil {
-		return err
-	}
-	wanted, err := decodePreview(body)
+func (h handler) preview(w http.ResponseWriter, r *http.Request, app config.App) error {
+	wanted, err := httpapi.Decode(w, r, api.MaxPreviewBody, decodePreview)
 	if err != nil {
 		return err
 	}

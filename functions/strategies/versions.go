@@ -13,16 +13,11 @@ import (
 	"github.com/affinityengine/affinity/shared/app/auditlog"
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/score/strategy"
-	"github.com/affinityengine/affinity/shared/web/auth"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
 // versions lists the kept strategies of an app.
-func (h handler) versions(w http.ResponseWriter, r *http.Request) error {
-	app, err := h.Auth.Tenant(r, auth.Recommendation)
-	if err != nil {
-		return err
-	}
+func (h handler) versions(w http.ResponseWriter, r *http.Request, app config.App) error {
 	list, err := h.Config.StrategyVersions(r.Context(), app.ID)
 	if err != nil {
 		return fmt.Errorf("list strategies: %w", err)
@@ -36,16 +31,8 @@ func (h handler) versions(w http.ResponseWriter, r *http.Request) error {
 }
 
 // restore makes a kept strategy the active one, as a new version.
-func (h handler) restore(w http.ResponseWriter, r *http.Request) error {
-	app, key, err := h.Auth.TenantKey(r, auth.Recommendation)
-	if err != nil {
-		return err
-	}
-	body, err := httpapi.ReadBody(w, r, api.MaxAdminBody)
-	if err != nil {
-		return err
-	}
-	in, err := decodeRestore(body)
+func (h handler) restore(w http.ResponseWriter, r *http.Request, app config.App, key string) error {
+	in, err := httpapi.Decode(w, r, api.MaxAdminBody, decodeRestore)
 	if err != nil {
 		return err
 	}

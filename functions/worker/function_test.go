@@ -77,9 +77,7 @@ func TestPurgeRemovesRefusedEvents(t *testing.T) {
 	refuse := func() {
 		t.Helper()
 		s.Backends.Refused.Record(functiontest.App, store.Refused{At: time.Now(), Reason: "r", Event: []byte(`{"userToken":"ann"}`)})
-		if err := s.Backends.Refused.Flush(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		functiontest.Must(t, s.Backends.Refused.Flush(t.Context()))
 	}
 	purgeRefused := func(body string) {
 		t.Helper()
@@ -109,9 +107,7 @@ func TestPurgeRemovesRefusedEvents(t *testing.T) {
 func TestImportedRunsEarly(t *testing.T) {
 	s, q := functiontest.Start(t), &tasks{}
 	last := time.Now()
-	if err := s.Backends.Store.Crowd.NoteImport(t.Context(), functiontest.App, last); err != nil {
-		t.Fatal(err)
-	}
+	functiontest.Must(t, s.Backends.Store.Crowd.NoteImport(t.Context(), functiontest.App, last))
 	b := s.Backends.ForWorker()
 	b.Queue = q
 	b.Now = func() time.Time { return last.Add(afterimport.Quiet - time.Millisecond) }
@@ -149,9 +145,7 @@ func TestNightly(t *testing.T) {
 // The nightly round also enqueues what the moves of apps wait for.
 func TestNightlyResumesMoves(t *testing.T) {
 	s, err := stack.Start(t.Context(), stack.Options{Apps: []stack.App{{ID: functiontest.App, Key: "all"}}, Regions: []string{"eu", "us"}, ConfigTTL: time.Minute, Life: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	functiontest.Must(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)

@@ -48,11 +48,13 @@ func Use[C Regional[C], T io.Closer](ctx context.Context, o *Opener, cfg C, open
 	return opened
 }
 
-// Do calls open, unless something could not be opened before it.
-func (o *Opener) Do(open func() error) {
+// Get returns what get makes of from and its configuration. It returns the zero value once
+// something could not be opened.
+func Get[F, C, T any](ctx context.Context, o *Opener, from F, cfg C, get func(context.Context, F, C) (T, error)) (got T) {
 	if o.err == nil {
-		o.err = open()
+		got, o.err = get(ctx, from, cfg)
 	}
+	return got
 }
 
 // Err returns the error of what could not be opened, after it has closed the rest, the last

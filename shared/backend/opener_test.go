@@ -53,7 +53,10 @@ func TestOpener(t *testing.T) {
 			o := &Opener{}
 			a := Use(t.Context(), o, placed{name: "a", err: c.faults[0]}, open)
 			b := Use(t.Context(), o, placed{name: "b", err: c.faults[1]}, open)
-			o.Do(func() error { calls = append(calls, "do"); return nil })
+			Get(t.Context(), o, "do", 0, func(_ context.Context, from string, _ int) (int, error) {
+				calls = append(calls, from)
+				return 0, nil
+			})
 			Use(t.Context(), o, placed{name: "c", err: c.faults[2]}, open)
 			err := o.Err()
 			if !slices.Equal(calls, c.want) {

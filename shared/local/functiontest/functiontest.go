@@ -4,6 +4,7 @@
 package functiontest
 
 import (
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/local/stack"
+	"github.com/affinityengine/affinity/shared/score/strategy"
 	"github.com/affinityengine/affinity/shared/web/auth"
 )
 
@@ -24,18 +26,14 @@ const App = "shop"
 func Start(t testing.TB) *stack.Stack {
 	t.Helper()
 	s, err := stack.Start(t.Context(), stack.Options{Apps: []stack.App{{ID: App, Key: "all"}}, ConfigTTL: time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	})
 	for _, acl := range auth.All {
-		if err := s.Backends.Config.PutKey(t.Context(), App, config.Key{Hash: auth.Hash(acl), ACL: []string{acl}}); err != nil {
-			t.Fatal(err)
-		}
+		Must(t, s.Backends.Config.PutKey(t.Context(), App, config.Key{Hash: auth.Hash(acl), ACL: []string{acl}}))
 	}
 	return s
 }
@@ -43,14 +41,51 @@ func Start(t testing.TB) *stack.Stack {
 // Call sends a request to a function and returns the status and the body of the
 // answer. Without a key it names no app either.
 func Call(h http.Handler, key, method, path, body string) (int, string) {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, NewRequest(key, method, path, body))
+	return w.Code, strings.TrimSpace(w.Body.String())
+}
+
+// NewRequest returns a request that names the app and a key. Without a key it names neither.
+func NewRequest(key, method, path, body string) *http.Request {
 	r := httptest.NewRequest(method, path, strings.NewReader(body))
 	if key != "" {
 		r.Header.Set("X-Algolia-Application-Id", App)
 		r.Header.Set("X-Algolia-API-Key", key)
 	}
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, r)
-	return w.Code, strings.TrimSpace(w.Body.String())
+	return r
+}
+
+// Do is Call for a request that a test needs: its answer must be 200.
+func Do(t testing.TB, h http.Handler, key, method, path, body string) string {
+	t.Helper()
+	status, answer := Call(h, key, method, path, body)
+	if status != http.StatusOK {
+		t.Fatalf("%s %s: %d %s", method, path, status, answer)
+	}
+	return answer
+}
+
+// Answer is Do for an answer of a type.
+func Answer[T any](t testing.TB, h http.Handler, key, method, path, body string) (answer T) {
+	t.Helper()
+	Must(t, json.Unmarshal([]byte(Do(t, h, key, method, path, body)), &answer))
+	return answer
+}
+
+// SetStrategy makes a strategy that of the app.
+func SetStrategy(t testing.TB, s *stack.Stack, of strategy.Strategy) {
+	t.Helper()
+	_, _, err := s.Backends.CachedConfig.SetStrategy(t.Context(), App, of)
+	Must(t, err)
+}
+
+// Must ends a test that an error hinders.
+func Must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // Request is a request and what its answer must be.
@@ -85,14 +120,10 @@ func Check(t *testing.T, h http.Handler, requests ...Request) {
 func Count(t *testing.T, s *stack.Stack, lines ...string) {
 	t.Helper()
 	answer, err := http.Get(s.URL + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	for _, line := range lines {
 		if !strings.Contains(string(text), "\n"+line+"\n") {
 			t.Errorf("the metrics lack %q:\n%s", line, text)

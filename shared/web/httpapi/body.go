@@ -38,6 +38,15 @@ func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 	return ReadBodyWithin(w, r, limit, BodyTime)
 }
 
+// Decode reads a request's body as ReadBody does, and decodes it.
+func Decode[T any](w http.ResponseWriter, r *http.Request, limit int64, decode func([]byte) (T, error)) (request T, err error) {
+	body, err := ReadBody(w, r, limit)
+	if err != nil {
+		return request, err
+	}
+	return decode(body)
+}
+
 // ReadBodyWithin is ReadBody with another time for the client to send the body.
 func ReadBodyWithin(w http.ResponseWriter, r *http.Request, limit int64, within time.Duration) ([]byte, error) {
 	if r.ContentLength > limit {

@@ -44,3 +44,16 @@ func CountOption(r *http.Request, name string, absent, most int) (int, error) {
 	}
 	return n, nil
 }
+
+// BoolOption returns the query option of a request that is true or false, or false if the URL has
+// none.
+func BoolOption(r *http.Request, name string) (bool, error) {
+	switch text := r.URL.Query().Get(name); text {
+	case "", "false":
+		return false, nil
+	case "true":
+		return true, nil
+	default:
+		return false, Errorf(http.StatusUnprocessableEntity, "%s must be true or false, got %q", name, text)
+	}
+}
