@@ -135,6 +135,8 @@ var layers = []layer{
 	{"shared/local/emulator", "app/documents local/disk local/rows", anything},
 	{"shared/local/ports", "", ""},
 	{"shared/local/gcloudtest", "local/ports", anything},
+	{"shared/local/must", "", ""},
+	{"shared/local/cpu", "", ""},
 	{"shared/local/race", "", ""},
 	{"shared/local/testmain", "local/race", ""},
 	{"shared/local/seal", "app/config", ""},
@@ -145,9 +147,9 @@ var layers = []layer{
 	{"shared/local/apicheck", "web/openapi", anything},
 	{"shared/local/affinitytest", "score/affinity event score/strategy", ""},
 	{"shared/local/boosttest", "rank/boost local/simulate", ""},
-	{"shared/local/storetest", "local/disk local/emulator local/rows local/testmain store", anything},
+	{"shared/local/storetest", "local/cpu local/disk local/emulator local/must local/rows local/testmain store", anything},
 	{"shared/local/configtest", "app/documents catalog app/config event fault app/limit score/schema score/strategy", "grpc"},
-	{"shared/local/jobtest", "app/documents app/config event job queue score/strategy", "grpc"},
+	{"shared/local/jobtest", "app/documents app/config event job local/must queue score/strategy", "grpc"},
 }
 
 type layer struct {

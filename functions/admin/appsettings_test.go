@@ -16,6 +16,7 @@ import (
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/app/limit"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/web/auth"
 )
 
@@ -23,7 +24,7 @@ func TestAppSettingsRequests(t *testing.T) {
 	s := functiontest.Start(t)
 	h := admin.New(s.Backends.ForAdmin())
 	indexed := config.Key{Hash: auth.Hash("indexed"), ACL: auth.All, Indexes: []string{"products"}}
-	functiontest.Must(t, s.Backends.Config.PutKey(t.Context(), functiontest.App, indexed))
+	must.Succeed(t, s.Backends.Config.PutKey(t.Context(), functiontest.App, indexed))
 	functiontest.Check(t, h,
 		functiontest.Ask("", "GET", "/1/app", "", 401, "Invalid credentials"),
 		functiontest.Ask("usage", "GET", "/1/app", "", 403, "Method not allowed with this API key"),
@@ -61,7 +62,7 @@ func TestAppSettings(t *testing.T) {
 		store.SetBrowserRanking(t.Context(), functiontest.App, true), store.SetSegments(t.Context(), functiontest.App, true),
 		store.SetLimits(t.Context(), functiontest.App, limit.Numbers{JobsPerHour: 7, WriteWindowMs: 2000}), store.PutKey(t.Context(), functiontest.App, web),
 	} {
-		functiontest.Must(t, err)
+		must.Succeed(t, err)
 	}
 	got := settings(t, h, "")
 	if got.RetentionDays != 30 || got.Consistency != "strong" || !got.BrowserRanking || !got.Segments || got.Limits.JobsPerHour != 7 || got.Limits.WriteWindowMs != 2000 {
@@ -111,7 +112,7 @@ func TestPagesOfKeys(t *testing.T) {
 	for i := range 25 {
 		hashes = append(hashes, auth.Hash(fmt.Sprint("page-", i)))
 		key := config.Key{Hash: hashes[i], Name: fmt.Sprintf("k%02d", i/3), ACL: []string{auth.Search}, CreatedAt: begun.Add(time.Duration(i) * time.Second)}
-		functiontest.Must(t, store.PutKey(t.Context(), functiontest.App, key))
+		must.Succeed(t, store.PutKey(t.Context(), functiontest.App, key))
 	}
 	seen, last, cursor := map[string]bool{}, api.AppKey{}, ""
 	for pages := 0; pages == 0 || cursor != ""; pages++ {
@@ -137,7 +138,7 @@ func TestPagesOfKeys(t *testing.T) {
 			if gone < 0 {
 				t.Fatalf("the last key of the page is %+v", last)
 			}
-			functiontest.Must(t, store.DeleteKey(t.Context(), functiontest.App, hashes[gone]))
+			must.Succeed(t, store.DeleteKey(t.Context(), functiontest.App, hashes[gone]))
 		}
 		cursor = page.Cursor
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/affinityengine/affinity/functions/catalog"
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
+	"github.com/affinityengine/affinity/shared/local/must"
 )
 
 // Pages list each object once, in the order of the bytes of their ids, whatever the ids hold
@@ -28,7 +29,7 @@ func TestListObjects(t *testing.T) {
 		}
 		all = append(all, id)
 		body, err := json.Marshal(map[string]string{"objectID": id, "color": color})
-		functiontest.Must(t, err)
+		must.Succeed(t, err)
 		actions = append(actions, fmt.Sprintf(`{"action":"addObject","body":%s}`, body))
 	}
 	slices.Sort(all)
@@ -65,7 +66,7 @@ func TestListObjects(t *testing.T) {
 		{100, "filter=color:Green", nil, 1}, {100, "filter=" + url.QueryEscape("color:Blue: dark"), blue, 1},
 	} {
 		query, err := url.ParseQuery(c.query)
-		functiontest.Must(t, err)
+		must.Succeed(t, err)
 		got, pages := list(catalog.NewReading(s.Backends.ForCatalog(), c.mostRead), query)
 		if !slices.Equal(got, c.want) || pages != c.pages {
 			t.Errorf("%s, %d read: %q in %d pages, want %q in %d", c.query, c.mostRead, got, pages, c.want, c.pages)

@@ -16,7 +16,7 @@ import (
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/api/client"
 	"github.com/affinityengine/affinity/shared/app/config"
-	"github.com/affinityengine/affinity/shared/local/functiontest"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/web/auth"
 )
@@ -39,14 +39,14 @@ func newSite(t testing.TB) *site {
 		o.Limits.ReadsPerSecond = 1_000_000 // a benchmark is faster than a person
 	}
 	s, err := stack.Start(context.Background(), o)
-	functiontest.Must(t, err)
+	must.Succeed(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	})
 	c, err := client.New(client.Config{URL: s.URL, App: "shop", Key: key})
-	functiontest.Must(t, err)
+	must.Succeed(t, err)
 	return &site{t: t, stack: s, engine: c}
 }
 

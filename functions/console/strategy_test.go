@@ -10,6 +10,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
@@ -36,7 +37,7 @@ func shoes() strategy.Strategy {
 func active(t *testing.T, s *stack.Stack) (strategy.Strategy, int64) {
 	t.Helper()
 	app, err := s.Backends.Config.App(t.Context(), functiontest.App)
-	functiontest.Must(t, err)
+	must.Succeed(t, err)
 	return app.Strategy, app.StrategyVersion
 }
 
@@ -46,7 +47,7 @@ func send(t *testing.T, s *stack.Stack, path, body string) {
 	r.Header.Set("X-Algolia-Application-Id", functiontest.App)
 	r.Header.Set("X-Algolia-API-Key", "all")
 	answer, err := http.DefaultClient.Do(r)
-	functiontest.Must(t, err)
+	must.Succeed(t, err)
 	answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
 		t.Fatalf("POST %s: %s", path, answer.Status)
@@ -127,7 +128,7 @@ func TestStrategyDraft(t *testing.T) {
 func mustHalfLife(t *testing.T, text string) strategy.HalfLife {
 	t.Helper()
 	h, err := strategy.ParseHalfLife(text)
-	functiontest.Must(t, err)
+	must.Succeed(t, err)
 	return h
 }
 

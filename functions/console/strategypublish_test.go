@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/affinityengine/affinity/shared/local/functiontest"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/race"
 )
 
@@ -84,7 +85,7 @@ func TestStrategyOfManyAliases(t *testing.T) {
 	}
 	large.Aliases = map[string]map[string]string{"color": pairs}
 	text, err := json.Marshal(large)
-	functiontest.Must(t, err)
+	must.Succeed(t, err)
 	form := url.Values{"csrf": b.get("/console/strategy").form()["csrf"], "version": b.get("/console/strategy").form()["version"], "json": {string(text)}}
 	if len(text) < 400_000 || len(form.Encode()) < 1<<20 {
 		t.Fatalf("the strategy has %d bytes, the form %d", len(text), len(form.Encode()))

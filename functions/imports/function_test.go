@@ -17,6 +17,7 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/intake/enrich"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -28,7 +29,7 @@ func TestTimesOfHistory(t *testing.T) {
 	at := s.Backends.Now().Add(-time.Hour).UTC().Truncate(time.Second)
 	line := func(timestamp any) string {
 		value, err := json.Marshal(timestamp)
-		functiontest.Must(t, err)
+		must.Succeed(t, err)
 		return fmt.Sprintf(`{"eventType":"view","eventName":"Seen","userToken":"ann","timestamp":%s,"filters":["color:Red"]}`+"\n", value)
 	}
 	one := line(at.UnixMilli()) + line(at.Unix()) + line(at.UnixMicro()) + line(at.UnixNano()) + line(fmt.Sprint(at.UnixMicro())) +
@@ -42,7 +43,7 @@ func TestTimesOfHistory(t *testing.T) {
 	functiontest.Check(t, h, functiontest.Ask("admin", "POST", "/1/events/import?index=shoes", one+none, 200,
 		`{"accepted":8,"received":0,"deleted":0,"optedOut":0,"outsideRetention":0,"refused":[`+strings.Join(refused, ",")+`]}`))
 	app, err := s.Backends.Config.App(t.Context(), functiontest.App)
-	functiontest.Must(t, err)
+	must.Succeed(t, err)
 	p, err := s.Backends.Profiles.Read(t.Context(), app, "ann", 0)
 	if err != nil || p.LastEventAt != at.UnixMilli() {
 		t.Errorf("the profile %+v, %v is not of %s", p, err, at)
@@ -71,7 +72,7 @@ func TestImports(t *testing.T) {
 		functiontest.Ask("admin", "POST", path+"?index=shoes", "\n"+line+"\nbad\n", 200, `{"accepted":1,"received":0,"deleted":0,"optedOut":0,"outsideRetention":0,"refused":[{"line":3,`),
 	)
 	app, err := s.Backends.Config.App(t.Context(), functiontest.App)
-	functiontest.Must(t, err)
+	must.Succeed(t, err)
 	p, err := s.Backends.Profiles.Read(t.Context(), app, "ann", 0)
 	if err != nil || !p.Known || p.LastEventAt != 1500000000000 {
 		t.Errorf("the profile %+v, %v does not count the event", p, err)
@@ -110,7 +111,7 @@ func TestPartlyWrittenImportEnds(t *testing.T) {
 	s := functiontest.Start(t)
 	b := s.Backends.ForImports()
 	app, err := b.Config.App(t.Context(), functiontest.App)
-	functiontest.Must(t, err)
+	must.Succeed(t, err)
 	written := func(ctx context.Context) (n int, err error) {
 		err = b.Store.Events.Log(app.ID, app.Log).Read(ctx, []store.UserRange{{User: "ann", To: history.End}}, func(string, store.LogRow) error { n++; return nil })
 		return n, err

@@ -9,6 +9,7 @@ import (
 	"github.com/affinityengine/affinity/shared/app/limit"
 	events "github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -17,12 +18,12 @@ import (
 func BenchmarkAccept(b *testing.B) {
 	s := functiontest.Start(b)
 	h := ingest.New(s.Backends.ForIngest())
-	functiontest.Must(b, s.Backends.CachedConfig.SetLimits(b.Context(), functiontest.App, limit.Numbers{EventsPerSecond: 1_000_000, UserEventsPerDay: 1_000_000_000}))
+	must.Succeed(b, s.Backends.CachedConfig.SetLimits(b.Context(), functiontest.App, limit.Numbers{EventsPerSecond: 1_000_000, UserEventsPerDay: 1_000_000_000}))
 	o := store.Object{ID: "1", Record: []byte(`{}`)}
 	for f := range 10 {
 		o.Filters.Filters = append(o.Filters.Filters, events.Filter{Facet: fmt.Sprint("facet", f), Value: fmt.Sprint("value ", f)})
 	}
-	functiontest.Must(b, s.Backends.Store.Catalog.PutObjects(b.Context(), functiontest.App, "shoes", []store.Object{o}))
+	must.Succeed(b, s.Backends.Store.Catalog.PutObjects(b.Context(), functiontest.App, "shoes", []store.Object{o}))
 	for _, c := range []struct {
 		path, key, one string
 		n              int
@@ -37,7 +38,7 @@ func BenchmarkAccept(b *testing.B) {
 			for b.Loop() {
 				functiontest.Do(b, h, "search", "POST", c.path, body)
 			}
-			functiontest.Must(b, s.Idle(b.Context()))
+			must.Succeed(b, s.Idle(b.Context()))
 		})
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/app/limit"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
@@ -36,9 +37,9 @@ var scoring = strategy.Strategy{
 // scores fails unless color:Red is the only affinity of ann, with a score.
 func scores(t *testing.T, s *stack.Stack, want float64) {
 	t.Helper()
-	functiontest.Must(t, s.Idle(t.Context()))
+	must.Succeed(t, s.Idle(t.Context()))
 	app, err := s.Backends.Config.App(t.Context(), functiontest.App)
-	functiontest.Must(t, err)
+	must.Succeed(t, err)
 	p, err := s.Backends.Profiles.Read(t.Context(), app, "ann", 0)
 	if err != nil || len(p.Affinities) != 1 || p.Affinities[0].Scores[0] != want {
 		t.Errorf("%+v, %v; want color:Red with %v", p, err, want)
@@ -64,9 +65,9 @@ func TestIngest(t *testing.T) {
 		functiontest.Ask("search", "POST", "/1/events", events, 200, `{"status":200,"message":"OK"}`),
 		functiontest.Ask("search", "POST", "/1/events", `{"events":[{"eventType":"instantsearch","eventName":"x","userToken":"bob"}]}`, 200, "OK"),
 	)
-	functiontest.Must(t, s.Idle(t.Context()))
+	must.Succeed(t, s.Idle(t.Context()))
 	app, err := s.Backends.Config.App(t.Context(), functiontest.App)
-	functiontest.Must(t, err)
+	must.Succeed(t, err)
 	for user, known := range map[string]bool{"ann": true, "bob": false} {
 		if p, err := s.Backends.Profiles.Read(t.Context(), app, user, 0); err != nil || p.Known != known {
 			t.Errorf("%s is known: %v, %v; want %v", user, p.Known, err, known)
@@ -84,7 +85,7 @@ func TestPagesOfOtherOriginsMaySendEvents(t *testing.T) {
 // Events beyond twice the limit are answered 429, and say when to come again.
 func TestLimitOfEvents(t *testing.T) {
 	s, h := started(t)
-	functiontest.Must(t, s.Backends.CachedConfig.SetLimits(t.Context(), functiontest.App, limit.Numbers{EventsPerSecond: 3}))
+	must.Succeed(t, s.Backends.CachedConfig.SetLimits(t.Context(), functiontest.App, limit.Numbers{EventsPerSecond: 3}))
 	send := func(n int) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, functiontest.NewRequest("search", "POST", "/1/events", `{"events":[`+event+strings.Repeat(","+event, n-1)+`]}`))
@@ -103,19 +104,19 @@ func TestLimitOfEvents(t *testing.T) {
 // Events of a user beyond the limit of a day are accepted, counted and not applied.
 func TestLimitOfAUser(t *testing.T) {
 	s, h := started(t)
-	functiontest.Must(t, s.Backends.CachedConfig.SetLimits(t.Context(), functiontest.App, limit.Numbers{UserEventsPerDay: 2}))
+	must.Succeed(t, s.Backends.CachedConfig.SetLimits(t.Context(), functiontest.App, limit.Numbers{UserEventsPerDay: 2}))
 	bob := strings.Replace(event, "ann", "bob", 1)
 	third := strings.Replace(event, "Seen", "Third", 1)
 	functiontest.Check(t, h,
 		functiontest.Ask("search", "POST", "/1/events", `{"events":[`+event+","+bob+","+event+","+third+`]}`, 200, "OK"),
 		functiontest.Ask("search", "POST", "/1/events", `{"events":[`+event+`]}`, 200, "OK"),
 	)
-	functiontest.Must(t, s.Idle(t.Context()))
+	must.Succeed(t, s.Idle(t.Context()))
 	functiontest.Check(t, profiles.New(s.Backends.ForProfiles()),
 		functiontest.Ask("recommendation", "GET", "/1/explain/ann", "", 200, `"accepted":2`),
 		functiontest.Ask("recommendation", "GET", "/1/explain/bob", "", 200, `"accepted":1`),
 	)
-	functiontest.Must(t, s.Backends.Refused.Flush(t.Context()))
+	must.Succeed(t, s.Backends.Refused.Flush(t.Context()))
 	functiontest.Check(t, h, functiontest.Ask("recommendation", "GET", "/1/events/refused", "", 200, `"counts":{"UserToken has sent as many events today as the app's limit permits":2}`))
 }
 
@@ -125,7 +126,7 @@ func TestBusyHourLosesNothing(t *testing.T) {
 	s := functiontest.Start(t)
 	ctx := t.Context()
 	functiontest.SetStrategy(t, s, scoring)
-	functiontest.Must(t, s.Backends.CachedConfig.SetLimits(ctx, functiontest.App, limit.Numbers{EventsPerSecond: 2}))
+	must.Succeed(t, s.Backends.CachedConfig.SetLimits(ctx, functiontest.App, limit.Numbers{EventsPerSecond: 2}))
 	at := time.Now().Add(-2 * time.Hour)
 	b := s.Backends.ForIngest()
 	b.Now = func() time.Time { return at }
@@ -159,7 +160,7 @@ func TestRequestsAtOnceCountEach(t *testing.T) {
 			return nil
 		})
 	}
-	functiontest.Must(t, g.Wait())
+	must.Succeed(t, g.Wait())
 	scores(t, s, requests)
 }
 
@@ -184,7 +185,7 @@ func TestSeen(t *testing.T) {
 		send(`{"eventType":"click","eventName":"Clicked","index":"shoes","userToken":"ann","filters":["brand:Acme","color:Red","color:Blue"]}`, 200),
 		functiontest.Ask("search", "POST", "/v1/track?index=shoes", `{"type":"track","event":"Product Viewed","userId":"ann","properties":{"product_id":"unknown"}}`, 200, ""),
 	)
-	functiontest.Must(t, s.Backends.Usage.Flush(t.Context()))
+	must.Succeed(t, s.Backends.Usage.Flush(t.Context()))
 	for _, days := range []string{"", "?days=1", "?days=30"} {
 		functiontest.Check(t, h, functiontest.Ask("recommendation", "GET", "/1/events/seen"+days, "", 200,
 			`"events":[{"eventType":"view","eventName":"Seen","count":2},{"eventType":"click","eventName":"Clicked","count":1},{"eventType":"view","eventName":"Product Viewed","count":1}],`+

@@ -18,6 +18,7 @@ import (
 	"github.com/affinityengine/affinity/shared/app/limit"
 	domain "github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/web/auth"
 )
@@ -35,9 +36,9 @@ func batch(calls ...string) string { return `{"batch":[` + strings.Join(calls, "
 // counts are the refused and ignored calls by reason.
 func counts(t *testing.T, s *stack.Stack) map[string]int64 {
 	t.Helper()
-	functiontest.Must(t, s.Backends.Refused.Flush(t.Context()))
+	must.Succeed(t, s.Backends.Refused.Flush(t.Context()))
 	_, counts, err := s.Backends.Store.Refused.ReadRefused(t.Context(), functiontest.App, s.Backends.Now())
-	functiontest.Must(t, err)
+	must.Succeed(t, err)
 	return counts
 }
 
@@ -50,7 +51,7 @@ func TestCallsAreStored(t *testing.T) {
 		functiontest.Ask("search", "POST", "/v1/track", viewed("cid", "1"), 200, success),
 		functiontest.Ask("search", "POST", "/v1/batch", batch(), 200, success),
 	)
-	functiontest.Must(t, s.Idle(t.Context()))
+	must.Succeed(t, s.Idle(t.Context()))
 	p := profiles.New(s.Backends.ForProfiles())
 	functiontest.Check(t, p,
 		functiontest.Ask("recommendation", "GET", "/1/explain/ann", "", 200, `"accepted":1`), // sent three times
@@ -85,7 +86,7 @@ func TestOtherCallsAreCounted(t *testing.T) {
 	if diff := cmp.Diff(want, counts(t, s)); diff != "" {
 		t.Errorf("counts (-want +got):\n%s", diff)
 	}
-	functiontest.Must(t, s.Idle(t.Context()))
+	must.Succeed(t, s.Idle(t.Context()))
 	functiontest.Check(t, profiles.New(s.Backends.ForProfiles()), functiontest.Ask("recommendation", "GET", "/1/explain/ann", "", 200, `"accepted":1`))
 }
 
@@ -112,7 +113,7 @@ func TestTimesOfCalls(t *testing.T) {
 	if diff := cmp.Diff(want, counts(t, s)); diff != "" {
 		t.Errorf("counts (-want +got):\n%s", diff)
 	}
-	functiontest.Must(t, s.Idle(t.Context()))
+	must.Succeed(t, s.Idle(t.Context()))
 	p := profiles.New(s.Backends.ForProfiles())
 	functiontest.Check(t, p,
 		functiontest.Ask("recommendation", "GET", "/1/profiles/bad", "", 404, ""),
@@ -144,7 +145,7 @@ func TestCallsThatAreNotUTF8(t *testing.T) {
 	if diff := cmp.Diff(want, counts(t, s)); diff != "" {
 		t.Errorf("counts (-want +got):\n%s", diff)
 	}
-	functiontest.Must(t, s.Idle(t.Context()))
+	must.Succeed(t, s.Idle(t.Context()))
 	functiontest.Check(t, profiles.New(s.Backends.ForProfiles()), functiontest.Ask("recommendation", "GET", "/1/explain/ann", "", 200, `"accepted":4`))
 }
 
@@ -183,7 +184,7 @@ func sendBasic(h http.Handler, writeKey, path, body string) *httptest.ResponseRe
 func TestIndexOfCalls(t *testing.T) {
 	s, h := started(t)
 	for key, indexes := range map[string][]string{"one": {"shoes"}, "two": {"shoes", "hats"}, "any": {"shoes*"}} {
-		functiontest.Must(t, s.Backends.Config.PutKey(t.Context(), functiontest.App, config.Key{Hash: auth.Hash(key), ACL: []string{auth.Search}, Indexes: indexes}))
+		must.Succeed(t, s.Backends.Config.PutKey(t.Context(), functiontest.App, config.Key{Hash: auth.Hash(key), ACL: []string{auth.Search}, Indexes: indexes}))
 	}
 	call := func(user string) string {
 		return `{"type":"track","event":"Product Viewed","userId":"` + user + `","properties":{"product_id":"1"}}`
@@ -202,7 +203,7 @@ func TestIndexOfCalls(t *testing.T) {
 		if w := sendBasic(h, functiontest.App+":"+test.key, test.path, batch(call(test.user))); w.Code != test.status {
 			t.Errorf("%s of key %s: %d %s", test.path, test.key, w.Code, w.Body)
 		}
-		functiontest.Must(t, s.Idle(t.Context()))
+		must.Succeed(t, s.Idle(t.Context()))
 		_, answer := functiontest.Call(profiles.New(s.Backends.ForProfiles()), "recommendation", "GET", "/1/explain/"+test.user, "")
 		if stored := strings.Contains(answer, `"accepted":1`); stored != test.stored {
 			t.Errorf("%s of key %s: the event is stored: %v", test.path, test.key, stored)
@@ -213,7 +214,7 @@ func TestIndexOfCalls(t *testing.T) {
 // SDKs wait as long as Retry-After says.
 func TestLimitOfCalls(t *testing.T) {
 	s, h := started(t)
-	functiontest.Must(t, s.Backends.CachedConfig.SetLimits(t.Context(), functiontest.App, limit.Numbers{EventsPerSecond: 1}))
+	must.Succeed(t, s.Backends.CachedConfig.SetLimits(t.Context(), functiontest.App, limit.Numbers{EventsPerSecond: 1}))
 	many := batch(strings.Repeat(viewed("ann", "1")+",", api.MaxCalls-1) + viewed("ann", "2"))
 	if w := sendBasic(h, functiontest.App+":search", "/v1/batch", many); w.Code != http.StatusOK {
 		t.Fatalf("%d %s", w.Code, w.Body)
@@ -236,7 +237,7 @@ func TestBatchOfManyEvents(t *testing.T) {
 		orders[i] = order // without a time, so each counts
 	}
 	functiontest.Check(t, h, functiontest.Ask("search", "POST", "/v1/batch", batch(orders...), 200, success))
-	functiontest.Must(t, s.Idle(t.Context()))
+	must.Succeed(t, s.Idle(t.Context()))
 	functiontest.Check(t, profiles.New(s.Backends.ForProfiles()),
 		functiontest.Ask("recommendation", "GET", "/1/explain/ann", "", 200, fmt.Sprintf(`"accepted":%d`, 50*len(orders))))
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/affinityengine/affinity/shared/app/limit"
 	"github.com/affinityengine/affinity/shared/intake/refused"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
+	"github.com/affinityengine/affinity/shared/local/must"
 )
 
 // push is the body of a delivery of Pub/Sub.
@@ -41,12 +42,12 @@ func TestProcess(t *testing.T) {
 		functiontest.Ask("", "POST", "/", push(strings.Replace(message, "ann", "bob", 1)), 204, ""),
 	)
 	functiontest.Count(t, s, `affinity_events_total{outcome="refused"} 1`)
-	functiontest.Must(t, s.Backends.Refused.Flush(t.Context()))
+	must.Succeed(t, s.Backends.Refused.Flush(t.Context()))
 	if _, counts, err := s.Backends.Store.Refused.ReadRefused(t.Context(), functiontest.App, s.Backends.Now()); counts[refused.OptedOut] != 1 || err != nil {
 		t.Errorf("refused %v, %v; want one", counts, err)
 	}
 	app, err := s.Backends.Config.App(t.Context(), functiontest.App)
-	functiontest.Must(t, err)
+	must.Succeed(t, err)
 	if p, err := s.Backends.Profiles.Read(t.Context(), app, "ann", 0); err != nil || !p.Known {
 		t.Errorf("the profile %+v, %v does not count the event", p, err)
 	}
@@ -88,7 +89,7 @@ func TestSlowLaneIsSaidToBeApplied(t *testing.T) {
 func TestDeliveryWaitsForMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		other, leave := admission.Process().Enter(t.Context())
-		functiontest.Must(t, admission.Take(other, 1<<40))
+		must.Succeed(t, admission.Take(other, 1<<40))
 		time.AfterFunc(30*time.Second, leave)
 		began := time.Now()
 		// It is not a push, so it needs no backends once it is read.

@@ -32,6 +32,7 @@ import (
 	"github.com/affinityengine/affinity/shared/intake/apply"
 	"github.com/affinityengine/affinity/shared/local/emulator"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/store"
@@ -179,10 +180,10 @@ func TestMessageThatKillsItsProcessIsBuried(t *testing.T) {
 		}
 		return handle(ctx, req)
 	}))
-	functiontest.Must(t, err)
+	must.Succeed(t, err)
 	t.Cleanup(bigtable.Close)
 	messages, err := emulator.StartPubSub(storetest.Disk(t).Records('m'))
-	functiontest.Must(t, err)
+	must.Succeed(t, err)
 	t.Cleanup(messages.Close)
 	e.env = []string{child + "=1", "BIGTABLE_EMULATOR_HOST=" + bigtable.Addr, "PUBSUB_EMULATOR_HOST=" + messages.Addr}
 	t.Cleanup(e.kill)

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/affinityengine/affinity/shared/event/bus"
-	"github.com/affinityengine/affinity/shared/local/functiontest"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
@@ -25,11 +25,11 @@ func TestDecodedBytes(t *testing.T) {
 			body := push(message)
 			before := live()
 			delivery, err := bus.DecodePush([]byte(body))
-			functiontest.Must(t, err)
+			must.Succeed(t, err)
 			m, err := bus.DecodeMessage(delivery.Message.Data)
-			functiontest.Must(t, err)
+			must.Succeed(t, err)
 			events, err := m.Events()
-			functiontest.Must(t, err)
+			must.Succeed(t, err)
 			held := 1 + float64(live()-before)/float64(len(body))
 			if held > httpapi.BodyWeight {
 				t.Errorf("%.1f bytes for each byte of the push, want at most %d", held, httpapi.BodyWeight)

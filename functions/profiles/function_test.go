@@ -14,6 +14,7 @@ import (
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 	"github.com/affinityengine/affinity/shared/store"
@@ -34,7 +35,7 @@ func TestExplanationAfterRanking(t *testing.T) {
 	row := store.User{Ticket: 1}
 	stored := affinity.Profile{StrategyVersion: 1, Anchor: ahead.UnixMilli(), Known: true, Until: math.MaxInt64}
 	write := store.ProfileWrite{User: "ann", Row: row, Version: 1, Value: stored.AppendBinary(nil), Summary: stored.AppendBinary(nil)}
-	functiontest.Must(t, b.Store.Users.WriteProfiles(ctx, functiontest.App, []store.ProfileWrite{write}))
+	must.Succeed(t, b.Store.Users.WriteProfiles(ctx, functiontest.App, []store.ProfileWrite{write}))
 	explain := func(asStored bool) {
 		t.Helper()
 		status, answer := functiontest.Call(profiles.New(b.ForProfiles()), "recommendation", "GET", "/1/explain/ann", "")

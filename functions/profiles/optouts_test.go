@@ -10,6 +10,7 @@ import (
 	"github.com/affinityengine/affinity/functions/imports"
 	"github.com/affinityengine/affinity/functions/profiles"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/queue"
 )
 
@@ -83,7 +84,7 @@ func TestOptOuts(t *testing.T) {
 	if n := len(tasks.created); n != 4 {
 		t.Errorf("%d purges, want one for each change", n)
 	}
-	functiontest.Must(t, s.Backends.Refused.Flush(t.Context()))
+	must.Succeed(t, s.Backends.Refused.Flush(t.Context()))
 	_, counts, err := s.Backends.Store.Refused.ReadRefused(t.Context(), functiontest.App, s.Backends.Now())
 	if err != nil || counts["The user has opted out of this type of event"] != 1 {
 		t.Errorf("refused %v, %v; want the imported event", counts, err)

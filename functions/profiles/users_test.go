@@ -13,6 +13,7 @@ import (
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -27,7 +28,7 @@ func TestUsers(t *testing.T) {
 		events = append(events, fmt.Sprintf(`{"eventType":"view","eventName":"Seen","index":"i","userToken":%q,"filters":["color:Red"]}`, user))
 	}
 	functiontest.Do(t, ingest.New(s.Backends.ForIngest()), "search", "POST", "/1/events", `{"events":[`+strings.Join(events, ",")+`]}`)
-	functiontest.Must(t, s.Idle(t.Context()))
+	must.Succeed(t, s.Idle(t.Context()))
 	if status, answer := functiontest.Call(h, "deleteObject", "DELETE", "/1/usertokens/gone", ""); status != 204 {
 		t.Fatalf("%d %s", status, answer)
 	}
@@ -112,7 +113,7 @@ func TestRecentSkipsExcludedEvents(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	functiontest.Must(t, s.Backends.Store.Recent.AddRecent(t.Context(), functiontest.App, events))
+	must.Succeed(t, s.Backends.Store.Recent.AddRecent(t.Context(), functiontest.App, events))
 	if status, answer := functiontest.Call(h, "deleteObject", "DELETE", "/1/usertokens/gone", ""); status != 204 {
 		t.Fatalf("%d %s", status, answer)
 	}

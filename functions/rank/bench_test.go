@@ -19,6 +19,7 @@ import (
 	"github.com/affinityengine/affinity/shared/app/limit"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/realdata"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/rank/boost"
@@ -56,7 +57,7 @@ func department(b *testing.B) *stack.Stack {
 				event.Filter{Facet: fmt.Sprint("facet", f), Value: fmt.Sprint("value ", random.IntN(storeValues))})
 		}
 	}
-	functiontest.Must(b, s.Backends.Store.Catalog.PutObjects(b.Context(), functiontest.App, "i", objects))
+	must.Succeed(b, s.Backends.Store.Catalog.PutObjects(b.Context(), functiontest.App, "i", objects))
 	functiontest.Do(b, imports.New(s.Backends.ForImports()), "admin", "POST", "/1/events/import", strings.Join(lines, "\n"))
 	return s
 }
@@ -74,7 +75,7 @@ func bodies(b *testing.B, edit func(*api.RankRequest)) [][]byte {
 		}
 		edit(&r)
 		body, err := json.Marshal(r)
-		functiontest.Must(b, err)
+		must.Succeed(b, err)
 		all = append(all, body)
 	}
 	return all
@@ -156,7 +157,7 @@ func withRelevancies(r *api.RankRequest) {
 func BenchmarkFeed(b *testing.B) {
 	for _, n := range []int{100, 1000, 5000} {
 		s := department(b)
-		functiontest.Must(b, s.Backends.Config.SetLimits(b.Context(), functiontest.App, limit.Numbers{ReadsPerSecond: 1_000_000}))
+		must.Succeed(b, s.Backends.Config.SetLimits(b.Context(), functiontest.App, limit.Numbers{ReadsPerSecond: 1_000_000}))
 		now := time.Now()
 		setFeed(b, s, "news", `{"index":"posts","date":"publishedAt"}`)
 		random, posts := rand.New(rand.NewPCG(1, 2)), make([]store.Object, n)
@@ -168,7 +169,7 @@ func BenchmarkFeed(b *testing.B) {
 					event.Filter{Facet: fmt.Sprint("facet", f), Value: fmt.Sprint("value ", random.IntN(storeValues))})
 			}
 		}
-		functiontest.Must(b, s.Backends.Store.Catalog.PutObjects(b.Context(), functiontest.App, "posts", posts, "publishedAt"))
+		must.Succeed(b, s.Backends.Store.Catalog.PutObjects(b.Context(), functiontest.App, "posts", posts, "publishedAt"))
 		h := rank.New(s.Backends.ForRank())
 		for _, path := range []string{"suggested?userToken=ann", "suggested", "latest"} {
 			b.Run(fmt.Sprintf("candidates=%d/%s", n, path), func(b *testing.B) {
@@ -251,7 +252,7 @@ func compareDiversity(b *testing.B, s *stack.Stack, index string, users, ids []s
 func ask(b *testing.B, h http.Handler, r api.RankRequest) time.Duration {
 	b.Helper()
 	body, err := json.Marshal(r)
-	functiontest.Must(b, err)
+	must.Succeed(b, err)
 	request := functiontest.NewRequest("recommendation", "POST", "/1/rank", string(body))
 	w := httptest.NewRecorder()
 	began := time.Now()
@@ -273,7 +274,7 @@ func realShop(b *testing.B, set string) (s *stack.Stack, users, ids []string) {
 		object.Filters.Filters = o.Filters
 		objects, ids = append(objects, object), append(ids, o.ID)
 	}
-	functiontest.Must(b, s.Backends.Store.Catalog.PutObjects(b.Context(), functiontest.App, realdata.Index, objects))
+	must.Succeed(b, s.Backends.Store.Catalog.PutObjects(b.Context(), functiontest.App, realdata.Index, objects))
 	last := int64(0)
 	for e := range realdata.Events(b, set) {
 		last = max(last, e.Time)
@@ -292,7 +293,7 @@ func realShop(b *testing.B, set string) (s *stack.Stack, users, ids []string) {
 	if status, answer := functiontest.Call(admin.New(s.Backends.ForAdmin()), "recommendation", "POST", "/1/crowd", ""); status >= 300 {
 		b.Fatalf("%d %s", status, answer)
 	}
-	functiontest.Must(b, s.Idle(b.Context()))
+	must.Succeed(b, s.Idle(b.Context()))
 	for user := range known {
 		users = append(users, user)
 	}

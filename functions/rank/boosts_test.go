@@ -26,6 +26,7 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/local/configtest"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/rank/boost"
 	"github.com/affinityengine/affinity/shared/score/strategy"
@@ -37,7 +38,7 @@ func boostShop(t *testing.T) *stack.Stack {
 	t.Helper()
 	s := shop(t)
 	active, err := s.Backends.Config.App(t.Context(), functiontest.App)
-	functiontest.Must(t, err)
+	must.Succeed(t, err)
 	active.Strategy.FacetsScoring = append(active.Strategy.FacetsScoring, strategy.FacetScore{FacetName: "gender", Score: 5})
 	functiontest.SetStrategy(t, s, active.Strategy)
 	lines := `{"eventType":"view","eventName":"Seen","index":"i","userToken":"ann","timestamp":1500000000001,"filters":["gender:secret","size:L"]}
@@ -226,7 +227,7 @@ func TestPrivateFacetsAreNotRendered(t *testing.T) {
 func TestPagesGetNoBoosts(t *testing.T) {
 	s := boostShop(t)
 	h := rank.New(s.Backends.ForRank())
-	functiontest.Must(t, s.Backends.CachedConfig.SetBrowserRanking(t.Context(), functiontest.App, true))
+	must.Succeed(t, s.Backends.CachedConfig.SetBrowserRanking(t.Context(), functiontest.App, true))
 	functiontest.Check(t, h,
 		functiontest.Ask("search", "GET", "/1/boosts/ann?engine=algolia", "", 403, "Method not allowed with this API key"),
 		functiontest.Ask("search", "GET", "/1/boosts/nobody?engine=algolia", "", 403, "Method not allowed with this API key"))
@@ -297,7 +298,7 @@ func TestSentencesNameTheCatalog(t *testing.T) {
 		t.Errorf("left out: %+v", got.Dropped)
 	}
 	app, err := b.Backends.Config.App(t.Context(), functiontest.App)
-	functiontest.Must(t, err)
+	must.Succeed(t, err)
 	spoken, err := b.Backends.Orderer.Spoken(t.Context(), app)
 	if err != nil || spoken == nil {
 		t.Fatal("no statistics", err)

@@ -16,6 +16,7 @@ import (
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/rank/crowd"
 	"github.com/affinityengine/affinity/shared/rank/ranking"
@@ -74,7 +75,7 @@ func newBoutique(t *testing.T) boutique {
 			record[f.Facet] = f.Value
 		}
 		body, err := json.Marshal(map[string]any{"action": "addObject", "body": record})
-		functiontest.Must(t, err)
+		must.Succeed(t, err)
 		actions = append(actions, string(body))
 	}
 	put := `{"requests":[` + strings.Join(actions, ",") + `]}`
@@ -117,16 +118,16 @@ func (b boutique) statistics(t *testing.T, generation string) {
 	for cell := range crowd.PackCounts(all) {
 		cells = append(cells, cell)
 	}
-	functiontest.Must(t, w.Counts(0, cells))
+	must.Succeed(t, w.Counts(0, cells))
 	for cell := range crowd.PackFrequencies(frequencies) {
-		functiontest.Must(t, w.Frequencies(0, cell))
+		must.Succeed(t, w.Frequencies(0, cell))
 	}
 	for id, o := range pairs {
-		functiontest.Must(t, w.Object(id, o))
+		must.Succeed(t, w.Object(id, o))
 	}
-	functiontest.Must(t, w.Flush())
+	must.Succeed(t, w.Flush())
 	_, stored, err := b.Backends.Store.Crowd.ReadCrowdManifest(t.Context(), functiontest.App, "i")
-	functiontest.Must(t, err)
+	must.Succeed(t, err)
 	m := crowd.Manifest{Current: crowd.Generation{Name: generation, AsOf: b.began.Add(-day).UnixMilli(), Objects: 5, Share: 1}}
 	if swapped, err := b.Backends.Store.Crowd.SwapCrowdManifest(t.Context(), functiontest.App, "i", stored, m); err != nil || !swapped {
 		t.Fatalf("swapped %v, error %v", swapped, err)
@@ -237,7 +238,7 @@ func TestOtherStrategyEqualsReference(t *testing.T) {
 	h := rank.New(b.Backends.ForRank())
 	functiontest.SetStrategy(t, b.Stack, strategy.Strategy{})
 	draft, err := json.Marshal(allFeatures())
-	functiontest.Must(t, err)
+	must.Succeed(t, err)
 	for version, asked := range []string{`"draft":` + string(draft), `"strategy":1`} {
 		got := ranked(t, h, `{"userToken":"ann","index":"i","explain":true,`+asked+`,"objectIDs":["o0","o1","o2","o3","o4","o5"]}`)
 		if diff := cmp.Diff(b.reference(ranking.Query{}), got.Items, near); diff != "" || got.StrategyVersion != int64(version) {

@@ -18,6 +18,7 @@ import (
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/rank/feed"
 	"github.com/affinityengine/affinity/shared/score/strategy"
@@ -49,7 +50,7 @@ func blog(t *testing.T) *stack.Stack {
 			r["wordpress"] = wpPost
 		}
 		body, err := json.Marshal(r)
-		functiontest.Must(t, err)
+		must.Succeed(t, err)
 		records = append(records, `{"action":"addObject","body":`+string(body)+`}`)
 	}
 	batch := `{"requests":[` + strings.Join(records, ",") + `]}`
@@ -62,12 +63,12 @@ func blog(t *testing.T) *stack.Stack {
 func setFeed(t testing.TB, s *stack.Stack, name, definition string) {
 	t.Helper()
 	d, err := feed.Decode(name, []byte(definition))
-	functiontest.Must(t, err)
+	must.Succeed(t, err)
 	stored, err := d.Encode()
-	functiontest.Must(t, err)
+	must.Succeed(t, err)
 	f := config.Feed{Name: name, Index: d.Index, Date: d.Date, Definition: string(stored)}
 	_, _, err = s.Backends.CachedConfig.SetFeed(t.Context(), functiontest.App, f, time.Now())
-	functiontest.Must(t, err)
+	must.Succeed(t, err)
 }
 
 // paged reads a page of objectIDs.
@@ -77,7 +78,7 @@ func paged(t *testing.T, h http.Handler, key, path string) ([]string, api.FeedPa
 	ids := []string{}
 	for _, item := range p.Items {
 		var id string
-		functiontest.Must(t, json.Unmarshal(item, &id))
+		must.Succeed(t, json.Unmarshal(item, &id))
 		ids = append(ids, id)
 	}
 	return ids, p
@@ -176,7 +177,7 @@ func TestFeedAfterDeletions(t *testing.T) {
 func TestSuggestedFeedOfBrowsers(t *testing.T) {
 	s := blog(t)
 	h := rank.New(s.Backends.ForRank())
-	functiontest.Must(t, s.Backends.CachedConfig.SetBrowserRanking(t.Context(), functiontest.App, true))
+	must.Succeed(t, s.Backends.CachedConfig.SetBrowserRanking(t.Context(), functiontest.App, true))
 	for user, first := range map[string]string{"ann": "post-1", "nobody": "post-0"} {
 		ids, p := paged(t, h, "search", "/1/feeds/news/suggested?format=ids&userToken="+user)
 		if ids[0] != first || p.Fallback != nil {

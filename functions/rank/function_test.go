@@ -17,6 +17,7 @@ import (
 	objects "github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
@@ -276,7 +277,7 @@ func TestPagesGetTheOrder(t *testing.T) {
 		return functiontest.Ask("search", "POST", "/1/rank", `{`+id+`,"userToken":"ann","index":"i","objectIDs":["blue","red"]`+rest+`}`, status, want)
 	}
 	functiontest.Check(t, h, page("", 403, "Method not allowed with this API key"), page(`,"impact":5`, 403, "Method not allowed with this API key"))
-	functiontest.Must(t, s.Backends.CachedConfig.SetBrowserRanking(t.Context(), functiontest.App, true))
+	must.Succeed(t, s.Backends.CachedConfig.SetBrowserRanking(t.Context(), functiontest.App, true))
 	checks := []functiontest.Request{
 		page(`,"limit":5,"diversity":{"lambda":0.9},"explain":null,"seen":null`, 200, `{`+id+`,"items":[{"objectID":"red"},{"objectID":"blue"}]}`),
 		page(`,"limit":0`, 422, "limit must be a positive integer"),

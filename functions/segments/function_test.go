@@ -9,6 +9,7 @@ import (
 	"github.com/affinityengine/affinity/functions/segments"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
+	"github.com/affinityengine/affinity/shared/local/must"
 )
 
 func TestRequests(t *testing.T) {
@@ -33,7 +34,7 @@ func TestRequests(t *testing.T) {
 // Without its place a build is answered all the same.
 func TestBuildWithoutPlace(t *testing.T) {
 	s := functiontest.Start(t)
-	functiontest.Must(t, s.Backends.Config.SetSegments(t.Context(), functiontest.App, true))
+	must.Succeed(t, s.Backends.Config.SetSegments(t.Context(), functiontest.App, true))
 	b := s.Backends.ForSegments()
 	refresh := func() string { return functiontest.Do(t, segments.New(b), "admin", "POST", "/1/segments/refresh", "") }
 	if answer := refresh(); strings.Contains(answer, `"state":"planning"`) && !strings.Contains(answer, `"jobsBefore":0`) {

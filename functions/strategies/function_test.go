@@ -11,6 +11,7 @@ import (
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
@@ -109,7 +110,7 @@ func TestRecomputeOfScoringStarts(t *testing.T) {
 		if err == nil {
 			_, _, err = s.Backends.CachedConfig.SetStrategy(t.Context(), functiontest.App, wanted)
 		}
-		functiontest.Must(t, err)
+		must.Succeed(t, err)
 	}
 	ask := func(score, impact int, want ...string) {
 		t.Helper()

@@ -12,6 +12,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job/tasks/afterimport"
 	"github.com/affinityengine/affinity/shared/job/tasks/purge"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/queue"
 	"github.com/affinityengine/affinity/shared/store"
@@ -77,7 +78,7 @@ func TestPurgeRemovesRefusedEvents(t *testing.T) {
 	refuse := func() {
 		t.Helper()
 		s.Backends.Refused.Record(functiontest.App, store.Refused{At: time.Now(), Reason: "r", Event: []byte(`{"userToken":"ann"}`)})
-		functiontest.Must(t, s.Backends.Refused.Flush(t.Context()))
+		must.Succeed(t, s.Backends.Refused.Flush(t.Context()))
 	}
 	purgeRefused := func(body string) {
 		t.Helper()
@@ -107,7 +108,7 @@ func TestPurgeRemovesRefusedEvents(t *testing.T) {
 func TestImportedRunsEarly(t *testing.T) {
 	s, q := functiontest.Start(t), &tasks{}
 	last := time.Now()
-	functiontest.Must(t, s.Backends.Store.Crowd.NoteImport(t.Context(), functiontest.App, last))
+	must.Succeed(t, s.Backends.Store.Crowd.NoteImport(t.Context(), functiontest.App, last))
 	b := s.Backends.ForWorker()
 	b.Queue = q
 	b.Now = func() time.Time { return last.Add(afterimport.Quiet - time.Millisecond) }
@@ -145,7 +146,7 @@ func TestNightly(t *testing.T) {
 // The nightly round also enqueues what the moves of apps wait for.
 func TestNightlyResumesMoves(t *testing.T) {
 	s, err := stack.Start(t.Context(), stack.Options{Apps: []stack.App{{ID: functiontest.App, Key: "all"}}, Regions: []string{"eu", "us"}, ConfigTTL: time.Minute, Life: time.Minute})
-	functiontest.Must(t, err)
+	must.Succeed(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)

@@ -26,45 +26,44 @@ func take(t *testing.T, what string, ctx context.Context, n int64, want error) {
 	}
 }
 
+// takeAfter is take of a request that waits so long.
+func takeAfter(t *testing.T, wait time.Duration, what string, ctx context.Context, n int64, want error) {
+	t.Helper()
+	began := time.Now()
+	take(t, what, ctx, n, want)
+	if waited := time.Since(began); waited != wait {
+		t.Errorf("%s: waited %v, want %v", what, waited, wait)
+	}
+}
+
+// withGate runs a test with a gate and a clock of its own.
+func withGate(t *testing.T, capacity int64, test func(*testing.T, *admission.Gate)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, admission.NewGate(capacity)) })
+}
+
 func TestRequestsWaitForRoom(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := admission.NewGate(100)
+	withGate(t, 100, func(t *testing.T, g *admission.Gate) {
 		first, leave := enter(t, g)
 		take(t, "first", first, 60, nil)
 		take(t, "first, more", first, 30, nil)
 		time.AfterFunc(300*time.Millisecond, leave)
 		second, leaveSecond := enter(t, g)
 		defer leaveSecond()
-		began := time.Now()
-		take(t, "second", second, 11, nil)
-		if waited := time.Since(began); waited != 300*time.Millisecond {
-			t.Errorf("the second request waited %v, want until the first left", waited)
-		}
-		took := time.Now()
-		take(t, "second, beside nobody", second, 80, nil)
-		if time.Since(took) != 0 {
-			t.Error("a request waits although there is room")
-		}
+		takeAfter(t, 300*time.Millisecond, "second, once the first left", second, 11, nil)
+		takeAfter(t, 0, "second, beside nobody", second, 80, nil)
 	})
 }
 
 // A request waits a second in all, however often it takes.
 func TestWaitEndsAfterASecond(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := admission.NewGate(100)
+	withGate(t, 100, func(t *testing.T, g *admission.Gate) {
 		first, leave := enter(t, g)
 		take(t, "first", first, 100, nil)
 		second, leaveSecond := enter(t, g)
 		defer leaveSecond()
-		began := time.Now()
-		take(t, "second", second, 1, admission.ErrFull)
-		if waited := time.Since(began); waited != time.Second {
-			t.Errorf("waited %v, want a second", waited)
-		}
-		take(t, "second, after its second", second, 1, admission.ErrFull)
-		if waited := time.Since(began); waited != time.Second {
-			t.Errorf("waited %v in all, want a second", waited)
-		}
+		takeAfter(t, time.Second, "second", second, 1, admission.ErrFull)
+		takeAfter(t, 0, "second, after its second", second, 1, admission.ErrFull)
 		leave()
 		take(t, "second, once there is room", second, 1, nil)
 	})
@@ -72,8 +71,7 @@ func TestWaitEndsAfterASecond(t *testing.T) {
 
 // Two requests that each hold half of what both need do not block each other.
 func TestHalfReadRequestsEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := admission.NewGate(100)
+	withGate(t, 100, func(t *testing.T, g *admission.Gate) {
 		var failed atomic.Int64
 		var both sync.WaitGroup
 		for range 2 {
@@ -100,8 +98,7 @@ func TestHalfReadRequestsEnd(t *testing.T) {
 }
 
 func TestHeavyRequestRunsAlone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := admission.NewGate(100)
+	withGate(t, 100, func(t *testing.T, g *admission.Gate) {
 		heavy, leave := enter(t, g)
 		take(t, "heavy", heavy, 70, nil)
 		take(t, "heavy, more than the gate has", heavy, 1<<40, nil)
@@ -128,8 +125,7 @@ func TestTakeOutsideOfRequests(t *testing.T) {
 }
 
 func TestWaitEndsWithTheClient(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := admission.NewGate(1)
+	withGate(t, 1, func(t *testing.T, g *admission.Gate) {
 		first, leave := enter(t, g)
 		defer leave()
 		take(t, "first", first, 1, nil)
@@ -203,19 +199,14 @@ func TestCapacityHolds(t *testing.T) {
 		all.Wait()
 		ctx, leave := enter(t, g)
 		defer leave()
-		began := time.Now()
-		take(t, "afterwards", ctx, capacity, nil)
-		if time.Since(began) != 0 {
-			t.Error("the gate is not empty after all requests ended")
-		}
+		takeAfter(t, 0, "after all requests ended", ctx, capacity, nil)
 	})
 }
 
 // What a request that has begun needs is granted before what others wait for, which
 // may be the bytes that it holds.
 func TestBegunRequestsGoFirst(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := admission.NewGate(100)
+	withGate(t, 100, func(t *testing.T, g *admission.Gate) {
 		begun, leaveBegun := enter(t, g)
 		take(t, "begun", begun, 70, nil)
 		large, leaveLarge := g.EnterFor(t.Context(), time.Minute)
@@ -224,10 +215,7 @@ func TestBegunRequestsGoFirst(t *testing.T) {
 		both.Go(func() { take(t, "large", large, 90, nil) })
 		synctest.Wait()
 		began := time.Now()
-		take(t, "begun, more", begun, 25, nil)
-		if time.Since(began) != 0 {
-			t.Error("a request that has begun waits behind one that has not")
-		}
+		takeAfter(t, 0, "begun, more, beside one that has not", begun, 25, nil)
 		small, leaveSmall := g.EnterFor(t.Context(), time.Minute)
 		both.Go(func() {
 			take(t, "small", small, 1, nil) // behind the large one, which would never find room otherwise
@@ -245,8 +233,7 @@ func TestBegunRequestsGoFirst(t *testing.T) {
 
 // The first bytes of requests leave a quarter of the gate to those that have begun.
 func TestFirstBytesLeaveRoom(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := admission.NewGate(100)
+	withGate(t, 100, func(t *testing.T, g *admission.Gate) {
 		first, leave := enter(t, g)
 		take(t, "first", first, 75, nil)
 		second, leaveSecond := g.EnterFor(t.Context(), 0)
@@ -261,19 +248,14 @@ func TestFirstBytesLeaveRoom(t *testing.T) {
 
 // A request waits for more bytes for a second, however long it may wait for its first.
 func TestBegunRequestWaitsASecond(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := admission.NewGate(100)
+	withGate(t, 100, func(t *testing.T, g *admission.Gate) {
 		first, leave := enter(t, g)
 		defer leave()
 		take(t, "first", first, 60, nil)
 		second, leaveSecond := g.EnterFor(t.Context(), time.Minute)
 		defer leaveSecond()
 		take(t, "second", second, 10, nil)
-		began := time.Now()
-		take(t, "second, more", second, 40, admission.ErrFull)
-		if waited := time.Since(began); waited != time.Second {
-			t.Errorf("waited %v, want a second", waited)
-		}
+		takeAfter(t, time.Second, "second, more", second, 40, admission.ErrFull)
 	})
 }
 
@@ -315,11 +297,7 @@ func TestLightRequestGrows(t *testing.T) {
 		growing, leave := g.EnterFor(t.Context(), time.Minute)
 		take(t, "light", growing, light, nil)
 		time.AfterFunc(30*time.Second, leaveHeavy)
-		began := time.Now()
-		take(t, "more", growing, 1, nil)
-		if waited := time.Since(began); waited != 30*time.Second {
-			t.Errorf("a growing request waited %v, want until there was room", waited)
-		}
+		takeAfter(t, 30*time.Second, "more, once there is room", growing, 1, nil)
 		other, leaveOther := g.EnterFor(t.Context(), 0)
 		take(t, "another light request", other, light, nil)
 		leaveOther()
@@ -351,8 +329,7 @@ func BenchmarkRequest(b *testing.B) {
 // took before, in parts or not, nor what its parts would give back.
 func TestAnswerIsKept(t *testing.T) {
 	for _, answer := range []int64{0, 1, 30, 60, 80, 200} {
-		synctest.Test(t, func(t *testing.T) {
-			g := admission.NewGate(100)
+		withGate(t, 100, func(t *testing.T, g *admission.Gate) {
 			ctx, leave := g.EnterFor(t.Context(), 0)
 			take(t, "computing", ctx, 40, nil)
 			in, end := admission.Part(ctx)
@@ -369,11 +346,7 @@ func TestAnswerIsKept(t *testing.T) {
 					return
 				}
 				take(t, what, other, 1, nil)
-				began := time.Now()
-				take(t, what+", the rest", other, 99-n, nil)
-				if time.Since(began) > 0 {
-					t.Errorf("%s: waits for the rest", what)
-				}
+				takeAfter(t, 0, what+", the rest", other, 99-n, nil)
 				if n > 0 {
 					take(t, what+", more", other, 1, admission.ErrFull)
 				}
@@ -391,8 +364,7 @@ func TestAnswerIsKept(t *testing.T) {
 
 // An answer that is larger than what is free is held all the same, and others wait for it.
 func TestAnswerOfFullGate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := admission.NewGate(100)
+	withGate(t, 100, func(t *testing.T, g *admission.Gate) {
 		other, leaveOther := g.EnterFor(t.Context(), 0)
 		take(t, "other", other, 70, nil)
 		ctx, leave := g.EnterFor(t.Context(), 0)

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/affinityengine/affinity/shared/local/must"
 )
 
 func TestGroupLimit(t *testing.T) {
@@ -26,12 +28,8 @@ func TestGroupLimit(t *testing.T) {
 			self := filepath.Join(root, "self")
 			write := func(path, text string) {
 				t.Helper()
-				if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o700))
+				must.Succeed(t, os.WriteFile(path, []byte(text), 0o600))
 			}
 			write(self, test.self)
 			for name, text := range test.files {

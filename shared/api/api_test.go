@@ -9,6 +9,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/must"
 )
 
 // TestRoundTrip decodes answers as the engine sends them and encodes them
@@ -37,13 +38,9 @@ func TestRoundTrip(t *testing.T) {
 		{"schema", `{"read":"wide","written":["wide"],"encoding":"compact","move":null,"settlesInMs":0,"next":["start"]}`, &api.Schema{}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if err := json.Unmarshal([]byte(test.wire), test.answer); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, json.Unmarshal([]byte(test.wire), test.answer))
 			again, err := json.Marshal(test.answer)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if string(again) != test.wire {
 				t.Errorf("decoded and encoded:\n%s\nwant:\n%s", again, test.wire)
 			}
@@ -90,9 +87,7 @@ func TestEventLimits(t *testing.T) {
 				e := api.Event{EventType: api.EventConversion, EventName: "Bought", Index: "shoes", UserToken: "ann", ObjectIDs: []string{"1"}}
 				at(&e, beyond)
 				raw, err := json.Marshal(e)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, err)
 				if _, err := event.Decode(raw, event.Rules{Now: time.Now()}); (err == nil) != fits {
 					t.Errorf("%d beyond the limit: %v", beyond, err)
 				}

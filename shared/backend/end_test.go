@@ -15,6 +15,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/app/usage"
 	"github.com/affinityengine/affinity/shared/backend"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -43,44 +44,28 @@ func TestSIGTERMFlushesUsage(t *testing.T) {
 	t.Setenv("BIGTABLE_EMULATOR_HOST", storetest.Start(t))
 	t.Setenv("FIRESTORE_EMULATOR_HOST", "127.0.0.1:1")
 	admin, err := bigtable.NewAdminClient(t.Context(), place.Project, place.Instance)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(store.CreateTables(t.Context(), admin), admin.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, errors.Join(store.CreateTables(t.Context(), admin), admin.Close()))
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	process := exec.Command(self)
 	process.Env, process.Stderr = append(os.Environ(), counting+"=1"), os.Stderr
 	out, err := process.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := process.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, process.Start())
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "counted\n" {
 		t.Fatalf("the process printed %q, %v", line, err)
 	}
-	if err := process.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, process.Process.Signal(syscall.SIGTERM))
 	if err := process.Wait(); err != nil {
 		t.Errorf("the process ended with %v", err)
 	}
 	s, err := store.Open(t.Context(), place)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer s.Close()
 	today := usage.DayOf(time.Now())
 	days, err := s.Usage.Usage(t.Context(), "shop", today-1, today)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if got := days[today].Reads + days[today-1].Reads; got != 7 {
 		t.Errorf("%d reads are stored, want 7", got)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/realdata"
 )
 
@@ -50,9 +51,7 @@ func TestFiltersLimits(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			record, err := json.Marshal(map[string]any{"a": tt.value, "b": nil})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			got, err := catalog.Filters(record, tt.settings)
 			if err != nil || len(got) != tt.want {
 				t.Errorf("got %d filters, error %v; want %d", len(got), err, tt.want)
@@ -133,13 +132,9 @@ func TestFiltersAgreeWithTheRule(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r, paths := record.Draw(t, "record"), rapid.SliceOfN(path, 0, 5).Draw(t, "declared")
 		raw, err := json.Marshal(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		got, err := catalog.Filters(raw, declared(paths...))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		want := naive(map[string]any(r), paths)
 		for _, f := range got {
 			if !want[f] {
@@ -269,9 +264,7 @@ func TestAllFiltersOfARecordAreBounded(t *testing.T) {
 		"long path": `{"` + strings.Repeat("p", 400) + `":{` + strings.Join(attributes, ",") + `}}`,
 	} {
 		filters, err := catalog.Filters([]byte(record), catalog.Settings{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		size := 0
 		for _, f := range filters {
 			size += len(f.Facet) + len(f.Value)

@@ -10,6 +10,7 @@ import (
 	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/fault"
+	"github.com/affinityengine/affinity/shared/local/must"
 )
 
 func TestNewPlan(t *testing.T) {
@@ -53,9 +54,7 @@ func TestNewPlan(t *testing.T) {
 			}
 			before := maps.Clone(stored)
 			plan, err := catalog.NewPlan(decodeBatch(t, test.batch), stored, catalog.Settings{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			put := map[string]string{}
 			for _, o := range plan.Put {
 				put[o.ID] = string(o.Record)
@@ -74,9 +73,7 @@ func TestNewPlan(t *testing.T) {
 func decodeBatch(t *testing.T, requests string) []catalog.Action {
 	t.Helper()
 	actions, err := catalog.DecodeBatch([]byte(`{"requests":[` + requests + `]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return actions
 }
 
@@ -90,9 +87,7 @@ func TestPlanHasFilters(t *testing.T) {
 		{catalog.Settings{AttributesForFaceting: []string{"color"}, Version: 1}, []event.Filter{{Facet: "color", Value: "Red"}}},
 	} {
 		plan, err := catalog.NewPlan(actions, nil, test.settings)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if !slices.Equal(plan.Put[0].Filters, test.want) {
 			t.Errorf("under %+v the filters are %v, want %v", test.settings, plan.Put[0].Filters, test.want)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/fault"
+	"github.com/affinityengine/affinity/shared/local/must"
 )
 
 var receipt = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -101,9 +102,7 @@ func TestMessagesQuoteNoClientData(t *testing.T) {
 func TestEventsOfABatchDoNotOverlap(t *testing.T) {
 	body := []byte(`{"events":[` + goodEvent + `,` + goodEvent + `]}`)
 	events, err := event.DecodeBatch(body, event.Rules{Now: receipt})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	_ = append(events[0].ObjectIDs, "x")
 	_ = append(events[0].Raw, "xxxxx"...)
 	if events[1].ObjectIDs[0] != "a" || !bytes.Equal(events[1].Raw, []byte(goodEvent)) {
@@ -128,9 +127,7 @@ func TestTimestampsAhead(t *testing.T) {
 		t.Helper()
 		raw := fmt.Appendf(nil, `{"eventType":"view","eventName":"Seen","index":"i","userToken":"u","objectIDs":["1"],"timestamp":%d}`, at.UnixMilli())
 		e, err := event.Decode(raw, event.Rules{Now: received, Ahead: event.MaxAhead})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return e
 	}
 	ahead := now.Add(event.MaxAhead)

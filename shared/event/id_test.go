@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/must"
 )
 
 // IDs stand in row keys: a change of any of these loses stored events.
@@ -28,9 +29,7 @@ func TestIDsNeverChange(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			e, err := event.Decode([]byte(tt.json), event.Rules{Now: receipt, Ordinal: 7})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if got := e.ID(); got != tt.id {
 				t.Errorf("ID is %s, stored as %s", got, tt.id)
 			}
@@ -229,9 +228,7 @@ func TestIDOfEqualEventsInOneRequest(t *testing.T) {
 	future := strings.TrimSuffix(goodEvent, "}") + `,"timestamp":1895175000000}`
 	body := `{"events":[` + strings.Join([]string{untimed, untimed, future, timed, timed}, ",") + `]}`
 	events, err := event.DecodeBatch([]byte(body), event.Rules{Now: receipt})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	ids := make([]string, len(events))
 	for i := range events {
 		ids[i] = events[i].ID()
@@ -244,16 +241,12 @@ func TestIDOfEqualEventsInOneRequest(t *testing.T) {
 		t.Errorf("%d distinct IDs, want 4", n)
 	}
 	second, err := event.Decode([]byte(untimed), event.Rules{Now: receipt, Ordinal: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if second.ID() != events[1].ID() {
 		t.Error("an event decoded alone under its ordinal has another ID than in its batch")
 	}
 	other, err := event.Decode([]byte(untimed), event.Rules{Now: receipt, Ordinal: 1, Request: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if second.ID() == other.ID() {
 		t.Error("equal events of two requests within a millisecond have one ID")
 	}

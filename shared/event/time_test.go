@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/must"
 )
 
 var ten = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC).UnixMilli()
@@ -41,9 +42,7 @@ func TestTimeFormsAreRead(t *testing.T) {
 func TestParseTime(t *testing.T) {
 	second := func(text string) int64 {
 		at, err := time.Parse(time.RFC3339Nano, text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return at.UnixMilli()
 	}
 	for text, want := range map[string]string{
@@ -186,9 +185,7 @@ func TestTimesAreThoseOfTheTimePackage(t *testing.T) {
 		layout := rapid.SampledFrom(layouts).Draw(t, "layout")
 		text := time.UnixMilli(ms).In(zone).Format(layout)
 		want, err := time.Parse(layout, text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		got, err := event.ParseTime(text)
 		if inside := want.UnixMilli() >= event.MinTime && want.UTC().Year() < 2200; inside && (got != want.UnixMilli() || err != nil) || !inside && !errors.Is(err, event.ErrTimeRange) {
 			t.Fatalf("ParseTime(%q) = %s, %v; want %s", text, event.FormatTime(got), err, want.UTC())
@@ -275,9 +272,7 @@ func TestHistoryRefusesTimesThatCannotBe(t *testing.T) {
 		for _, text := range texts {
 			_, want := event.ParseTime(text)
 			quoted, err := json.Marshal(text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			refused(string(quoted), want)
 			if errors.Is(want, event.ErrTimeNumber) {
 				refused(text, want)
@@ -328,9 +323,7 @@ func TestMachineZoneChangesNothing(t *testing.T) {
 	defer func() { time.Local = was }()
 	for _, name := range []string{"America/New_York", "Asia/Kolkata", "Pacific/Kiritimati"} {
 		zone, err := time.LoadLocation(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		time.Local = zone
 		if got := read(); !slices.Equal(got, want) {
 			t.Errorf("in %s: %q; want %q", name, got, want)

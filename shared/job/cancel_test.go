@@ -53,9 +53,7 @@ func TestCancelStopsThePlanning(t *testing.T) {
 // checkpoint.
 func TestCancelStopsTheWork(t *testing.T) {
 	w := started(t, 10, job.Settings{ShardUsers: 100, Budget: time.Hour, Attempts: 1})
-	if _, err := w.Deliver(t.Context(), w.Tasks[0]); err != nil {
-		t.Fatal(err)
-	}
+	w.DeliverTask(w.Tasks[0])
 	computed := 0
 	w.Gate = func(ctx context.Context, what string) jobtest.Fault {
 		if what == "work" {

@@ -9,15 +9,14 @@ import (
 
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/local/jobtest"
+	"github.com/affinityengine/affinity/shared/local/must"
 )
 
 // open returns the numbers of the first open shards.
 func open(t *testing.T, w *jobtest.Harness, limit int) []int {
 	t.Helper()
 	shards, err := w.Jobs.ShardsIn(t.Context(), jobtest.App, "strategy-1", job.ShardOpen, limit)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	numbers := make([]int, len(shards))
 	for i, s := range shards {
 		numbers[i] = s.N
@@ -31,9 +30,7 @@ func enqueued(t *testing.T, w *jobtest.Harness) []int {
 	numbers := []int{}
 	for _, k := range w.Waiting() {
 		var body struct{ Shard *int }
-		if err := json.Unmarshal(k.Body, &body); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal(k.Body, &body))
 		if body.Shard != nil {
 			numbers = append(numbers, *body.Shard)
 		}
@@ -54,9 +51,7 @@ func TestMaxInFlight(t *testing.T) {
 				w := startedIn(t, inFlight, 11, tight)
 				w.Users["e"].Relapses, w.Users["h"].Relapses = 2, 99
 				for len(w.Waiting()) > 0 {
-					if _, err := w.Deliver(t.Context(), next(w.Waiting())); err != nil {
-						t.Fatal(err)
-					}
+					w.DeliverTask(next(w.Waiting()))
 					want := open(t, w, inFlight)
 					if w.Find("strategy-1").State == job.Planning {
 						want = nil
@@ -77,9 +72,7 @@ func TestMaxInFlight(t *testing.T) {
 // Without Concurrency every shard has its task as soon as it is planned.
 func TestUnboundedInFlight(t *testing.T) {
 	w := started(t, 11, roomy)
-	if _, err := w.Deliver(t.Context(), w.Tasks[0]); err != nil {
-		t.Fatal(err)
-	}
+	w.DeliverTask(w.Tasks[0])
 	if got, want := enqueued(t, w), []int{0, 1, 2, 3}; !slices.Equal(got, want) {
 		t.Errorf("tasks of shards %v, want %v", got, want)
 	}
@@ -94,15 +87,9 @@ func TestResumeAfterLostQueue(t *testing.T) {
 			"started again": func(w *jobtest.Harness) error { _, err := w.Runner.Start(t.Context(), draft(0), time.Hour); return err },
 		} {
 			w := startedIn(t, 2, 11, tight)
-			for range after {
-				if _, err := w.Deliver(t.Context(), w.Waiting()[0]); err != nil {
-					t.Fatal(err)
-				}
-			}
+			w.DeliverNext(after)
 			w.LoseTasks()
-			if err := resume(w); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, resume(w))
 			if got, want := enqueued(t, w), open(t, w, 2); w.Find("strategy-1").State == job.Running && !slices.Equal(got, want) {
 				t.Errorf("%s after %d tasks: tasks of shards %v, want %v", name, after, got, want)
 			}

@@ -95,13 +95,7 @@ func TestPhasesFollowAtEveryFault(t *testing.T) {
 				calls := 1
 				for at := 0; at < calls && !t.Failed(); at++ {
 					w, work := withPhases(t, 4)
-					calls = 0
-					w.Gate = func(ctx context.Context, _ string) jobtest.Fault {
-						if calls++; calls-1 == at {
-							return cause(ctx)
-						}
-						return jobtest.Alive(ctx)
-					}
+					w.FaultAt(at, &calls, cause)
 					untilStarted(t, w, inFlight)
 					w.Drain()
 					w.Gate = nil

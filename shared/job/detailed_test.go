@@ -12,6 +12,7 @@ import (
 	"github.com/affinityengine/affinity/shared/app/documents"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/local/jobtest"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/race"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/store"
@@ -29,9 +30,7 @@ func TestDetailed(t *testing.T) {
 func forget(t *testing.T, s *store.Store) {
 	t.Helper()
 	for _, app := range []string{jobtest.App, "shop-", "other", "late", "own", "old"} {
-		if err := s.Jobs.ForgetJobDetails(context.WithoutCancel(t.Context()), app, ""); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.Jobs.ForgetJobDetails(context.WithoutCancel(t.Context()), app, ""))
 	}
 }
 
@@ -108,13 +107,7 @@ func TestFaultAtEveryRequestOfDetails(t *testing.T) {
 					w, documents := divided(t, s, 5)
 					w.Users["b"].Relapses = 1
 					w.Users["c"].Fault, w.Users["e"].Fault = "bent", "broken"
-					calls = 0
-					w.Gate = func(ctx context.Context, _ string) jobtest.Fault {
-						if calls++; calls-1 == at {
-							return cause(ctx)
-						}
-						return jobtest.Alive(ctx)
-					}
+					w.FaultAt(at, &calls, cause)
 					untilStarted(t, w, inFlight)
 					w.Drain()
 					w.Gate = nil
@@ -140,13 +133,7 @@ func TestFaultAtEveryRequestUntilJobFails(t *testing.T) {
 	for at := 0; at < calls && !t.Failed(); at += race.Or(1, 7) {
 		w, documents := divided(t, s, 5)
 		w.Poisoned, w.Poison = "e", errors.New("user e is poisoned")
-		calls = 0
-		w.Gate = func(ctx context.Context, _ string) jobtest.Fault {
-			if calls++; calls-1 == at {
-				return jobtest.Dies(ctx)
-			}
-			return jobtest.Alive(ctx)
-		}
+		w.FaultAt(at, &calls, jobtest.Dies)
 		untilStarted(t, w, 1)
 		w.Drain()
 		w.Gate = nil
@@ -175,9 +162,7 @@ func TestDetailsOfEndedJobs(t *testing.T) {
 	if err != nil || rows != j.Totals.Shards || rows < 3 {
 		t.Errorf("%d rows of %d shards, %v", rows, j.Totals.Shards, err)
 	}
-	if err := w.Jobs.Forget(t.Context(), jobtest.App); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, w.Jobs.Forget(t.Context(), jobtest.App))
 	if keys, err := s.Rows.FindRows(t.Context(), store.AppRows{App: jobtest.App, Table: store.TableJobs}, 9); err != nil || len(keys) != 0 {
 		t.Errorf("forgotten jobs leave %q, %v", keys, err)
 	}
@@ -190,11 +175,7 @@ func TestLostDetails(t *testing.T) {
 	for tasks := 1; tasks < 4; tasks++ {
 		w, _ := divided(t, s, 9)
 		untilStarted(t, w, 1)
-		for range tasks {
-			if _, err := w.Deliver(t.Context(), w.Waiting()[0]); err != nil {
-				t.Fatal(err)
-			}
-		}
+		w.DeliverNext(tasks)
 		forget(t, s)
 		w.Drain()
 		w.WantState("strategy-1", job.Failed, "")
@@ -230,9 +211,7 @@ func TestDetailsAreSuperseded(t *testing.T) {
 	s, other := job.Detailed(documents, between, jobtest.Collection), job.Detailed(documents, table.Jobs, jobtest.Collection)
 	jobtest.Create(t, s, jobtest.Draft("shop", "strategy-1"))
 	for n := range 3 {
-		if err := s.CreateShard(ctx, "shop", "strategy-1", job.Shard{N: n, From: "a", To: "d", Next: "a", State: job.ShardOpen}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.CreateShard(ctx, "shop", "strategy-1", job.Shard{N: n, From: "a", To: "d", Next: "a", State: job.ShardOpen}))
 	}
 	next := "a"
 	for name, read := range map[string]func() (job.Shard, error){

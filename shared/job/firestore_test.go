@@ -13,6 +13,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/local/gcloudtest"
 	"github.com/affinityengine/affinity/shared/local/jobtest"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 )
 
@@ -52,14 +53,8 @@ func TestFirestore(t *testing.T) {
 // database returns a new database.
 func database(t *testing.T) *firestore.Client {
 	client, err := firestore.NewClient(t.Context(), "affinity-"+strings.ToLower(rand.Text()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := client.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	must.Succeed(t, err)
+	must.CloseAtEnd(t, client)
 	return client
 }
 
@@ -72,9 +67,7 @@ func testExpiryFields(t *testing.T, client *firestore.Client) {
 	want := func(when, path string, ended bool) {
 		t.Helper()
 		snapshot, err := client.Doc(path).Get(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		field, there := snapshot.Data()["expiresAt"]
 		if got, isTime := field.(time.Time); there != ended || ended && (!isTime || !got.Equal(at)) {
 			t.Errorf("%s, %s: expiresAt is %v, there: %v", when, path, field, there)
@@ -87,9 +80,7 @@ func testExpiryFields(t *testing.T, client *firestore.Client) {
 	}
 	want("running", doc, false)
 	for n, state := range []job.ShardState{job.ShardOpen, job.ShardOpen, job.ShardDone} {
-		if err := s.CreateShard(t.Context(), "shop", "strategy-7", job.Shard{N: n, State: state, ExpiresAt: at}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.CreateShard(t.Context(), "shop", "strategy-7", job.Shard{N: n, State: state, ExpiresAt: at}))
 	}
 	want("created", doc+"/shards/0000000", false)
 	want("created done", doc+"/shards/0000002", true)

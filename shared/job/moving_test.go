@@ -31,11 +31,7 @@ func TestJobWaitsWhileAppMoves(t *testing.T) {
 		w := startedIn(t, 2, 11, tight)
 		clock := time.Now().Add(time.Hour) // the configuration has propagated
 		w.Clock = func() time.Time { return clock }
-		for range tasks {
-			if _, err := w.Deliver(t.Context(), w.Waiting()[0]); err != nil {
-				t.Fatal(err)
-			}
-		}
+		w.DeliverNext(tasks)
 		setMoving(t, w, true)
 		worked := w.Find("strategy-1").Totals.Counts["users"]
 		for range 5 * w.Runner.Attempts {

@@ -9,14 +9,13 @@ import (
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/local/configtest"
 	"github.com/affinityengine/affinity/shared/local/jobtest"
+	"github.com/affinityengine/affinity/shared/local/must"
 )
 
 func openStored(t *testing.T, r configtest.Records) job.Jobs {
 	t.Helper()
 	stored, err := documents.NewStored(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return job.In(stored, jobtest.Collection)
 }
 
@@ -29,13 +28,9 @@ func TestStoredJobsOutliveTheProcess(t *testing.T) {
 	records := configtest.Records{}
 	first := openStored(t, records)
 	jobtest.Create(t, first, jobtest.Draft("shop", "strategy-7"))
-	if err := first.CreateShard(t.Context(), "shop", "strategy-7", job.Shard{N: 3, From: "a", State: job.ShardOpen}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, first.CreateShard(t.Context(), "shop", "strategy-7", job.Shard{N: 3, From: "a", State: job.ShardOpen}))
 	want, err := first.Job(t.Context(), "shop", "strategy-7")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	again := openStored(t, records)
 	got, err := again.Job(t.Context(), "shop", "strategy-7")
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {

@@ -74,9 +74,7 @@ func TestJob(t *testing.T) {
 // A user who arrives after the planning is in a shard, with any token.
 func TestNewUsersAreInAShard(t *testing.T) {
 	w := started(t, 10, roomy)
-	if _, err := w.Deliver(t.Context(), w.Named("strategy-1", -1, 0)); err != nil {
-		t.Fatal(err)
-	}
+	w.DeliverTask(w.Named("strategy-1", -1, 0))
 	for _, name := range []string{"A", "cc", "zz"} {
 		w.Users[name] = &jobtest.User{Known: true}
 	}
@@ -128,9 +126,7 @@ func TestDroppedTasks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := started(t, 10, roomy)
-			if _, err := w.Deliver(t.Context(), w.Tasks[0]); err != nil {
-				t.Fatal(err)
-			}
+			w.DeliverTask(w.Tasks[0])
 			w.Gate = func(_ context.Context, what string) jobtest.Fault {
 				if strings.HasPrefix(what, "update") || what == "work" || what == "create shard" {
 					t.Errorf("%s was called", what)
@@ -159,9 +155,7 @@ func TestDroppedTasks(t *testing.T) {
 func TestTasksOfEndedJobs(t *testing.T) {
 	for _, state := range []job.State{job.Failed, job.Superseded, job.Cancelled} {
 		w := started(t, 10, roomy)
-		if _, err := w.Deliver(t.Context(), w.Tasks[0]); err != nil {
-			t.Fatal(err)
-		}
+		w.DeliverTask(w.Tasks[0])
 		if _, err := w.Jobs.Update(t.Context(), jobtest.App, "strategy-1", func(j *job.Job) error { j.State = state; return nil }); err != nil {
 			t.Fatal(err)
 		}
@@ -188,9 +182,7 @@ func TestLateTasks(t *testing.T) {
 				t.Fatalf("late task %s: got %+v, error %v; want it dropped", k.Body, o, err)
 			}
 		}
-		if _, err := w.Deliver(t.Context(), w.Waiting()[0]); err != nil {
-			t.Fatal(err)
-		}
+		w.DeliverNext(1)
 	}
 	w.WantDone("strategy-1")
 }
@@ -199,9 +191,7 @@ func TestFailingShard(t *testing.T) {
 	w := started(t, 10, job.Settings{ShardUsers: 3, Budget: time.Hour, Attempts: 3})
 	w.Poisoned = "e" // in the second shard
 	for _, k := range w.Tasks {
-		if _, err := w.Deliver(t.Context(), k); err != nil {
-			t.Fatal(err)
-		}
+		w.DeliverTask(k)
 	}
 	poisoned := w.Named("strategy-1", 1, 0)
 	for attempt := range 2 {
@@ -233,9 +223,7 @@ func TestFailingShard(t *testing.T) {
 // an error.
 func TestShardThatCrashesItsProcess(t *testing.T) {
 	w := started(t, 3, job.Settings{ShardUsers: 3, Budget: time.Hour, Attempts: 2})
-	if _, err := w.Deliver(t.Context(), w.Tasks[0]); err != nil {
-		t.Fatal(err)
-	}
+	w.DeliverTask(w.Tasks[0])
 	died := 0
 	w.Gate = func(ctx context.Context, what string) jobtest.Fault {
 		if what == "work" {
@@ -282,9 +270,7 @@ func TestPlanWaitsForPropagation(t *testing.T) {
 		t.Errorf("planned in %v, want 6s: 10s after the change", got)
 	}
 	at = at.Add(5 * time.Second) // the queue's clock is ahead
-	if _, err := w.Deliver(t.Context(), w.Tasks[0]); err != nil {
-		t.Fatal(err)
-	}
+	w.DeliverTask(w.Tasks[0])
 	left := w.Waiting()
 	if len(left) != 1 || left[0].Delay != time.Second || left[0].Path != w.Runner.Plans().Path {
 		t.Fatalf("waiting are %+v, want the planning in 1s", left)
@@ -341,9 +327,7 @@ func TestSlowVerification(t *testing.T) {
 		}
 		for len(w.Waiting()) > 0 {
 			begun, task := w.Now, w.Waiting()[0]
-			if _, err := w.Deliver(t.Context(), task); err != nil {
-				t.Fatal(err)
-			}
+			w.DeliverTask(task)
 			if task.Path == w.Runner.Shards().Path {
 				longest = max(longest, w.Now.Sub(begun))
 			}

@@ -134,9 +134,7 @@ func TestStartResumes(t *testing.T) {
 		if len(left) == 0 {
 			t.Fatalf("nothing waits, and the job is %s", before.State)
 		}
-		if _, err := w.Deliver(t.Context(), left[0]); err != nil {
-			t.Fatal(err)
-		}
+		w.DeliverTask(left[0])
 	}
 	w.WantDone("strategy-1")
 }
@@ -145,9 +143,7 @@ func TestStartResumes(t *testing.T) {
 func TestStartOfCancelledJob(t *testing.T) {
 	for _, inFlight := range []int{0, 2} {
 		w := startedIn(t, inFlight, 10, roomy)
-		if _, err := w.Deliver(t.Context(), w.Tasks[0]); err != nil {
-			t.Fatal(err)
-		}
+		w.DeliverTask(w.Tasks[0])
 		if _, err := w.Runner.Cancel(t.Context(), jobtest.App, "strategy-1"); err != nil {
 			t.Fatal(err)
 		}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/deadline"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/score/schema"
@@ -110,9 +111,7 @@ func TestMessagesWriteTogether(t *testing.T) {
 	w := newWrites()
 	b := w.fixture(t)
 	errs := w.group(b, nil, b.of("u0"), b.of("u1", "u2"), b.of("u0"))
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, errors.Join(errs...))
 	if fmt.Sprint(w.rows) != "[4]" {
 		t.Errorf("requests of %v rows, want one of 4", w.rows)
 	}
@@ -225,9 +224,7 @@ func TestFailedGroupWritesAFewAtATime(t *testing.T) {
 	for i := range messages {
 		messages[i] = b.of(fmt.Sprint("u", i))
 	}
-	if err := errors.Join(w.group(b, nil, messages...)...); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, errors.Join(w.group(b, nil, messages...)...))
 	if most != profile.MaxApart || len(written) != len(messages) {
 		t.Errorf("%d messages wrote at a time, %d in all; want %d and %d", most, len(written), profile.MaxApart, len(messages))
 	}
@@ -274,9 +271,7 @@ func TestGroupFollowsSchemaChange(t *testing.T) {
 			t.Error(err)
 		}
 	}, b.of("u0"), b.of("u1"))
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, errors.Join(errs...))
 	app := b.app()
 	app.Log.Read = schema.Narrow
 	for _, u := range []string{"u0", "u1"} {
@@ -305,9 +300,7 @@ func TestGroupsAreBounded(t *testing.T) {
 		}
 		b.apply(alone...)
 	}, messages...)
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, errors.Join(errs...))
 	if want := fmt.Sprint([]int{profile.AloneRows, 990, 198}); fmt.Sprint(w.rows) != want {
 		t.Errorf("requests of %v rows, want %v", w.rows, want)
 	}

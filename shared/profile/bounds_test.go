@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/store"
@@ -28,13 +29,9 @@ func TestProfileBeyondBoundsIsCut(t *testing.T) {
 	p.StrategyVersion = b.app().ScoringVersion
 	whole := p.AppendBinary(nil)
 	row, err := b.store.Users.ReadUser(ctx, appID, "fat")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	w := store.ProfileWrite{User: "fat", Row: row, Version: p.StrategyVersion, Value: whole, Summary: readAll(t, b, "fat").Summary}
-	if err := b.store.Users.WriteProfiles(ctx, appID, []store.ProfileWrite{w}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, b.store.Users.WriteProfiles(ctx, appID, []store.ProfileWrite{w}))
 	if r := b.read("fat"); !r.Stored || len(r.Affinities) != 2 || r.Total != 21 || !r.Truncated() {
 		t.Errorf("the whole profile: stored %v, %d of %d, truncated %v; want 2 of 21", r.Stored, len(r.Affinities), r.Total, r.Truncated())
 	}
@@ -64,8 +61,6 @@ func readAll(t *testing.T, b *fixture, user string) store.User {
 			return nil
 		})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return row
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
 
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -18,9 +19,7 @@ func TestListCostsOneRow(t *testing.T) {
 	for _, on := range []bool{false, true} {
 		counted := &serverRows{n: map[string]int{}}
 		b := newFixtureOn(t, counted.open, 90, plain)
-		if err := b.apps.SetSegments(ctx, appID, on); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, b.apps.SetSegments(ctx, appID, on))
 		next := b.clock - day
 		expect := func(what string, entries int, want map[string]int) {
 			t.Helper()
@@ -64,9 +63,7 @@ func BenchmarkListedRefresh(b *testing.B) {
 					requests.Add(1)
 					return invoke(ctx, method, req, reply, cc, opts...)
 				}))
-			if err := f.apps.SetSegments(ctx, appID, bench.on); err != nil {
-				b.Fatal(err)
-			}
+			must.Succeed(b, f.apps.SetSegments(ctx, appID, bench.on))
 			f.eng.NeverFold()
 			at := f.clock - 80*day
 			f.apply(benchEvent(at, 0))

@@ -7,6 +7,7 @@ import (
 
 	"cloud.google.com/go/bigtable"
 
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/score/history"
@@ -29,9 +30,7 @@ func TestDamagedBlock(t *testing.T) {
 			id := s.manifest().Blocks[0].ID
 			spoilt := []store.BlockWrite{{ID: id, Newest: s.clock, Value: []byte("no block")}}
 			if lost {
-				if err := s.store.Histories.DeleteBlocks(ctx, appID, "u", []history.BlockID{id}); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, s.store.Histories.DeleteBlocks(ctx, appID, "u", []history.BlockID{id}))
 			} else if err := s.store.Histories.WriteBlocks(ctx, appID, "u", spoilt); err != nil {
 				t.Fatal(err)
 			}
@@ -76,9 +75,7 @@ func TestDamagedManifest(t *testing.T) {
 		s.fold()
 		m := bigtable.NewMutation()
 		m.Set("u", "m", bigtable.Now(), append(s.manifest().AppendBinary(nil), 0))
-		if err := s.client.Open(store.TableUsers).Apply(ctx, appID+",u,", m); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.client.Open(store.TableUsers).Apply(ctx, appID+",u,", m))
 		find(s)
 		if s.eng.Counters().CorruptManifests.Load() == 0 && name != "fold" {
 			t.Errorf("%s: the damage is not counted", name)
@@ -142,9 +139,7 @@ func TestUnfoldableHistoryStopsNoOther(t *testing.T) {
 	spoilt := bigtable.NewMutation()
 	spoilt.Set("e", "conversion,Bought,size", bigtable.Timestamp(s.at(1).Time*1000), []byte("x"))
 	key := "shop,u," + time.UnixMilli(s.at(1).Time).UTC().Format("2006-01-02T15:04:05.000Z") + "," + s.at(1).ID
-	if err := s.client.Open(store.TableEvents).Apply(ctx, key, spoilt); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.client.Open(store.TableEvents).Apply(ctx, key, spoilt))
 	e := s.folding(1)
 	p, err := e.Recompute(ctx, s.app(), store.Range{}, profile.RecomputeOptions{Maintain: true}, func(profile.Progress) error { return nil })
 	if err != nil || p.Written != 2 || p.Folded != 1 || e.Counters().FoldFaults.Load() != 1 {

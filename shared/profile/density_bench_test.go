@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/cpu"
 	"github.com/affinityengine/affinity/shared/local/realdata"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/profile"
@@ -104,12 +105,12 @@ func benchWays(b *testing.B, events []store.LogEvent, st strategy.Strategy) {
 // machine does.
 func benchCPU(b *testing.B, name string, do func(i int) error) {
 	b.Run(name, func(b *testing.B) {
-		began := storetest.CPU()
+		began := cpu.Time()
 		for i := 0; b.Loop(); i++ {
 			if err := do(i); err != nil {
 				b.Fatal(err)
 			}
 		}
-		b.ReportMetric(float64((storetest.CPU()-began).Nanoseconds())/float64(b.N), "cpu-ns/op")
+		b.ReportMetric(float64((cpu.Time()-began).Nanoseconds())/float64(b.N), "cpu-ns/op")
 	})
 }

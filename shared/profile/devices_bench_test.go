@@ -15,6 +15,8 @@ import (
 
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/app/limit"
+	"github.com/affinityengine/affinity/shared/local/cpu"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/store"
@@ -109,9 +111,7 @@ func (b *fixture) past(user string, n int) {
 		e := benchEvent(b.clock-80*day+int64(i)*(79*day/int64(n)), i)
 		e.User = user
 		if events = append(events, e); len(events) == 1_000 || i == n-1 {
-			if _, err := b.eng.Import(ctx, b.app(), events); err != nil {
-				b.t.Fatal(err)
-			}
+			b.importEvents(events...)
 			events = nil
 		}
 	}
@@ -124,9 +124,7 @@ func (b *fixture) past(user string, n int) {
 // end of the last one.
 func (b *fixture) window(lasts time.Duration) (ended func()) {
 	b.t.Helper()
-	if err := b.apps.SetLimits(ctx, appID, limit.Numbers{WriteWindowMs: int(lasts.Milliseconds())}); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, b.apps.SetLimits(ctx, appID, limit.Numbers{WriteWindowMs: int(lasts.Milliseconds())}))
 	var mu sync.Mutex
 	var tasks sync.WaitGroup
 	waits := map[string]bool{}
@@ -155,7 +153,7 @@ func (b *fixture) window(lasts time.Duration) (ended func()) {
 // deliver applies b.N events, and reports what one took.
 func (f *fixture) deliver(b *testing.B, of func() *profile.Engine, users, senders, most int, tr *traffic, ended func()) {
 	b.Helper()
-	app, began, base := f.app(), storetest.CPU(), f.clock
+	app, began, base := f.app(), cpu.Time(), f.clock
 	tr.requests.Store(0)
 	tr.received.Store(0)
 	var mu sync.Mutex
@@ -179,13 +177,11 @@ func (f *fixture) deliver(b *testing.B, of func() *profile.Engine, users, sender
 			return err
 		})
 	}
-	if err := g.Wait(); err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, g.Wait())
 	ended()
 	b.StopTimer()
 	n := float64(b.N)
-	b.ReportMetric(float64((storetest.CPU()-began).Microseconds())/n, "cpu-us/event")
+	b.ReportMetric(float64((cpu.Time()-began).Microseconds())/n, "cpu-us/event")
 	b.ReportMetric(float64(tr.requests.Load())/n, "requests/event")
 	b.ReportMetric(float64(tr.received.Load())/n, "receivedB/event")
 	b.ReportMetric(float64(times.ValueAtQuantile(50))/1e6, "p50-ms")
@@ -209,17 +205,15 @@ func BenchmarkInlineBlocks(b *testing.B) {
 				for i := range events {
 					f.everyone(users, i)
 				}
-				if err := f.recompute(profile.RecomputeOptions{Maintain: true, Fold: true}); err != nil {
-					b.Fatal(err)
-				}
+				must.Succeed(b, f.recompute(profile.RecomputeOptions{Maintain: true, Fold: true}))
 				tr.received.Store(0)
-				before, rows := storetest.CPU(), bt.Counts(b)
+				before, rows := cpu.Time(), bt.Counts(b)
 				for b.Loop() {
 					f.recomputeAll()
 				}
 				n := float64(b.N) * users
 				read := bt.Counts(b).Sub(rows)
-				b.ReportMetric(float64((storetest.CPU()-before).Microseconds())/n, "cpu-us/user")
+				b.ReportMetric(float64((cpu.Time()-before).Microseconds())/n, "cpu-us/user")
 				b.ReportMetric(float64(read.CPU.Microseconds())/n, "server-cpu-us/user")
 				b.ReportMetric(float64(tr.received.Load())/n, "receivedB/user")
 				b.ReportMetric(float64(read.Rows)/n, "rows/user")
@@ -243,7 +237,5 @@ func (b *fixture) everyone(users, i int) {
 		events[u] = benchEvent(b.clock-40*day+int64(i)*day/2, u+i)
 		events[u].User = fmt.Sprintf("user-%d", u)
 	}
-	if _, err := b.eng.Import(ctx, b.app(), events); err != nil {
-		b.t.Fatal(err)
-	}
+	b.importEvents(events...)
 }

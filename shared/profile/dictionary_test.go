@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/profile/dictionary"
@@ -109,9 +110,7 @@ func TestReadersOfDictionaries(t *testing.T) {
 			"whole": func(int64) {},
 			"newer": func(int64) { s.clock += hour; s.dictionary("Violet", "Red") },
 			"lost": func(generation int64) {
-				if err := s.store.Dictionaries.DeleteDictionary(ctx, appID, generation); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, s.store.Dictionaries.DeleteDictionary(ctx, appID, generation))
 			},
 			"damaged": func(generation int64) { s.spoilDictionary(generation, []byte("no dictionary")) },
 			"other":   func(generation int64) { s.spoilDictionary(generation, terms(generation, "Green")) },
@@ -174,9 +173,7 @@ func (s *harness) fold2() {
 
 func (s *harness) spoilDictionary(generation int64, value []byte) {
 	s.t.Helper()
-	if err := s.store.Dictionaries.DeleteDictionary(ctx, appID, generation); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, s.store.Dictionaries.DeleteDictionary(ctx, appID, generation))
 	if created, err := s.store.Dictionaries.CreateDictionary(ctx, appID, generation, value); !created || err != nil {
 		s.t.Fatal(created, err)
 	}
@@ -251,9 +248,7 @@ func (w *simulation) changeDictionaries() {
 		return
 	}
 	generation := rapid.Int64Range(1, w.generation).Draw(w.t, "dictionary")
-	if err := w.store.Dictionaries.DeleteDictionary(ctx, w.appID, generation); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, w.store.Dictionaries.DeleteDictionary(ctx, w.appID, generation))
 	if !rapid.Bool().Draw(w.t, "lost") {
 		w.storeDictionary(generation, "c9.9", "c8.8")
 	}

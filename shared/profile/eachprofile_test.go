@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/store"
@@ -31,9 +32,7 @@ func (b *fixture) each(o profile.RecomputeOptions) (users []string, scores map[s
 		}
 		return nil
 	}
-	if err := b.recompute(o); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, b.recompute(o))
 	return users, scores
 }
 
@@ -68,9 +67,7 @@ func TestEachCountsEventsOfTicketsThatWereDrawn(t *testing.T) {
 	b := newFixture(t, 90, plain)
 	b.apply(bought("u", b.clock-2*hour))
 	before := red(b.read("u"))
-	if err := b.store.Events.Log(appID, b.app().Log).Append(ctx, b.of("u")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, b.store.Events.Log(appID, b.app().Log).Append(ctx, b.of("u")))
 	if _, err := b.store.Users.TakeTicket(ctx, appID, "u"); err != nil {
 		t.Fatal(err)
 	}

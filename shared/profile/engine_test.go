@@ -15,6 +15,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/score/affinity"
@@ -63,9 +64,7 @@ func newFixtureOn(t testing.TB, open opener, retentionDays int, st strategy.Stra
 	t.Helper()
 	b := &fixture{t: t, apps: config.NewMemory(), clock: 1_700_000_000_000}
 	b.store, b.client = open(t, dial...)
-	if err := b.apps.CreateApp(ctx, config.App{ID: appID, RetentionDays: retentionDays}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, b.apps.CreateApp(ctx, config.App{ID: appID, RetentionDays: retentionDays}))
 	b.setStrategy(st)
 	b.eng = b.engine()
 	return b
@@ -88,36 +87,34 @@ func (b *fixture) setStrategy(st strategy.Strategy) {
 func (b *fixture) app() config.App {
 	b.t.Helper()
 	app, err := b.apps.App(ctx, appID)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, err)
 	return app
 }
 
 func (b *fixture) apply(events ...store.LogEvent) profile.Outcome {
 	b.t.Helper()
 	outcome, err := b.eng.Apply(ctx, b.app(), events)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, err)
 	return outcome
+}
+
+func (b *fixture) importEvents(events ...store.LogEvent) {
+	b.t.Helper()
+	_, err := b.eng.Import(ctx, b.app(), events)
+	must.Succeed(b.t, err)
 }
 
 func (b *fixture) read(user string) profile.Result {
 	b.t.Helper()
 	r, err := b.eng.Read(ctx, b.app(), user, 0)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, err)
 	return r
 }
 
 func (b *fixture) delete(user string) int64 {
 	b.t.Helper()
 	until, err := b.eng.Delete(ctx, appID, user)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, err)
 	return until.UnixMilli()
 }
 
@@ -199,9 +196,7 @@ func TestRetentionInvalidatesProfile(t *testing.T) {
 	if r := b.read("u"); red(r) != 30 {
 		t.Fatalf("within a day: %+v", r)
 	}
-	if err := b.apps.SetRetention(ctx, appID, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, b.apps.SetRetention(ctx, appID, 0))
 	if r := b.read("u"); red(r) != 60 || r.Stored {
 		t.Errorf("without a limit: %+v, want both events", r)
 	}
@@ -239,9 +234,7 @@ func TestTombstoneAloneDeletes(t *testing.T) {
 	b := newFixture(t, 90, plain)
 	b.apply(bought("u", b.clock))
 	// The process dies after the first of a deletion's three writes.
-	if err := b.store.Users.AdvanceTombstone(ctx, appID, "u", affinity.Tombstone{DeletedUntil: b.clock}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, b.store.Users.AdvanceTombstone(ctx, appID, "u", affinity.Tombstone{DeletedUntil: b.clock}))
 	if r := b.read("u"); r.Known {
 		t.Errorf("%+v: the stored profile is of events that are deleted", r)
 	}
@@ -268,9 +261,7 @@ func TestImportedHistoryCounts(t *testing.T) {
 	b := newFixture(t, 90, plain)
 	b.apply(bought("u", b.clock))
 	for i := range int64(3) {
-		if _, err := b.eng.Import(ctx, b.app(), []store.LogEvent{bought("u", b.clock-i*day), bought("w", b.clock-i*day)}); err != nil {
-			t.Fatal(err)
-		}
+		b.importEvents(bought("u", b.clock-i*day), bought("w", b.clock-i*day))
 	}
 	for _, user := range []string{"u", "w"} {
 		if r := b.read(user); red(r) != 90 || r.Stored {
@@ -288,15 +279,11 @@ func TestAbandonInvalidatesProfile(t *testing.T) {
 	b := newFixture(t, 90, plain)
 	b.apply(bought("u", b.clock))
 	half := []store.LogEvent{bought("u", b.clock-1)}
-	if err := b.store.Events.Log(appID, schema.Default()).Append(ctx, half); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, b.store.Events.Log(appID, schema.Default()).Append(ctx, half))
 	if r := b.read("u"); red(r) != 30 {
 		t.Fatalf("%+v: not acknowledged, not yet counted", r)
 	}
-	if err := b.eng.Abandon(ctx, b.app(), half); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, b.eng.Abandon(ctx, b.app(), half))
 	if r := b.read("u"); red(r) != 60 || r.Stored {
 		t.Errorf("%+v, want what the log says", r)
 	}
@@ -311,9 +298,7 @@ func TestProfileIsAsOfNewestEvent(t *testing.T) {
 	if r := b.read("u"); red(r) != 60 {
 		t.Fatalf("%+v, want two events", r)
 	}
-	if err := b.store.Events.Log(appID, schema.Default()).Append(ctx, []store.LogEvent{bought("u", b.clock+5)}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, b.store.Events.Log(appID, schema.Default()).Append(ctx, []store.LogEvent{bought("u", b.clock+5)}))
 	b.apply(bought("u", b.clock-1))
 	for range 2 { // as the refresh stored it, and as a recompute does
 		if r := b.read("u"); red(r) != 90 || !r.Stored || r.Anchor != b.clock+5 {
@@ -355,9 +340,7 @@ func TestReadMany(t *testing.T) {
 		}
 	}
 	got, err := b.eng.ReadMany(ctx, b.app(), append(users, "nobody"), 10)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for i, user := range users {
 		if r := got[user]; red(r) != 30 || r.Stored != (i%2 == 0) {
 			t.Errorf("%s: %+v", user, r)
@@ -373,9 +356,7 @@ func TestNewerManifestIsRefused(t *testing.T) {
 	b.apply(bought("u", b.clock))
 	m := bigtable.NewMutation()
 	m.Set("u", "m", bigtable.Now(), []byte("packed by a newer version"))
-	if err := b.client.Open(store.TableUsers).Apply(ctx, appID+",u,", m); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, b.client.Open(store.TableUsers).Apply(ctx, appID+",u,", m))
 	if _, err := b.eng.Read(ctx, config.App{ID: appID, StrategyVersion: 9}, "u", 0); !errors.Is(err, profile.ErrManifest) {
 		t.Errorf("computed over a manifest that this version cannot read: %v", err)
 	}
@@ -391,7 +372,5 @@ func (b *fixture) recompute(o profile.RecomputeOptions) error {
 
 func (b *fixture) recomputeAll() {
 	b.t.Helper()
-	if err := b.recompute(profile.RecomputeOptions{}); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, b.recompute(profile.RecomputeOptions{}))
 }

@@ -25,9 +25,7 @@ func TestRecomputeFolds(t *testing.T) {
 	b.apply(bought("gone", b.clock-hour))
 	b.delete("gone")
 	b.apply(bought("young", b.clock-minute/2))
-	if _, err := b.eng.Import(ctx, b.app(), []store.LogEvent{bought("one", b.clock-hour), bought("one", b.clock-minute/2), bought("old", b.clock-100*day)}); err != nil {
-		t.Fatal(err)
-	}
+	b.importEvents(bought("one", b.clock-hour), bought("one", b.clock-minute/2), bought("old", b.clock-100*day))
 	if p := recompute(profile.RecomputeOptions{OnlyStale: true, Maintain: true}); p.Folded != 0 {
 		t.Errorf("the nightly round folds %d histories, want none", p.Folded)
 	}

@@ -57,9 +57,7 @@ func TestGroupReadsItsOwnBlocks(t *testing.T) {
 		events[i] = bought(fmt.Sprintf("u%04d", i), b.clock-hour)
 	}
 	b.eng.SetInlineEvents(0)
-	if _, err := b.eng.Import(ctx, b.app(), events); err != nil {
-		t.Fatal(err)
-	}
+	b.importEvents(events...)
 	blocks := []string{"u0003", "u0255", "u0256", "u0300", "u0767"}
 	for _, user := range blocks {
 		if done, err := b.eng.Fold(ctx, b.app(), user); !done || err != nil {

@@ -9,6 +9,7 @@ import (
 	"cloud.google.com/go/bigtable"
 	"google.golang.org/grpc"
 
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/race"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/profile"
@@ -39,6 +40,11 @@ func newHarness(t *testing.T, open opener) *harness {
 	return s
 }
 
+// onEveryHarness runs a test with a harness on every Bigtable.
+func onEveryHarness(t *testing.T, test func(*testing.T, *harness)) {
+	onEveryBigtable(t, func(t *testing.T, open opener) { test(t, newHarness(t, open)) })
+}
+
 // engine is an engine whose refreshes compute.
 func (s *harness) engine() *profile.Engine {
 	e := s.fixture.engine()
@@ -61,9 +67,7 @@ func (s *harness) clear() {
 		for _, key := range keys {
 			err = errors.Join(err, table.Apply(ctx, key, gone))
 		}
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		must.Succeed(s.t, err)
 	}
 	s.eng = s.engine()
 }
@@ -233,6 +237,33 @@ func (s *harness) fold() {
 	}
 }
 
+// applyTo applies events in a process of the test's choice.
+func (s *harness) applyTo(e *profile.Engine, events ...store.LogEvent) {
+	s.t.Helper()
+	_, err := e.Apply(ctx, s.app(), events)
+	must.Succeed(s.t, err)
+}
+
+// applyFolded applies two events and folds them: one block covers both.
+func (s *harness) applyFolded() {
+	s.t.Helper()
+	s.apply(s.at(1), s.at(5))
+	s.fold()
+}
+
+// outdate makes the stored profile one of an older strategy, so that a read computes.
+func (s *harness) outdate() {
+	s.t.Helper()
+	s.setStrategy(plainer)
+	s.setStrategy(plain)
+}
+
+// inBlue is the event with the filters of another catalog.
+func inBlue(e store.LogEvent) store.LogEvent {
+	e.Counts = []affinity.Count{{Facet: "color", Value: "Blue", N: 1}}
+	return e
+}
+
 func (s *harness) round(o profile.RecomputeOptions) {
 	s.t.Helper()
 	if _, err := s.neverFolding().Recompute(ctx, s.app(), store.Range{}, o, func(profile.Progress) error { return nil }); err != nil {
@@ -245,9 +276,7 @@ func (s *harness) expect(events int) {
 	s.t.Helper()
 	want := 30 * float64(events)
 	sets, err := s.eng.Compute(ctx, s.app(), []string{"u"}, affinity.Compile(plain))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	if got := red(profile.Result{Profile: sets["u"][0]}); got != want {
 		s.t.Errorf("from blocks and log: %v, want %v", got, want)
 	}
@@ -260,12 +289,8 @@ func (s *harness) expect(events int) {
 func (s *harness) manifest() history.Manifest {
 	s.t.Helper()
 	row, err := s.store.Users.ReadUser(ctx, appID, "u")
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	m, err := history.ParseManifest(row.Manifest)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	return m
 }

@@ -1,7 +1,6 @@
 package profile_test
 
 import (
-	"context"
 	"slices"
 	"testing"
 	"time"
@@ -27,29 +26,20 @@ func added(t *testing.T, e *profile.Engine, want int64) {
 	}
 }
 
-func applyTo(t *testing.T, s *harness, e *profile.Engine, events ...store.LogEvent) {
-	t.Helper()
-	if _, err := e.Apply(ctx, s.app(), events); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // A message was received before a deletion, and is applied after another delivery of its
 // event that was received later. It does not count, and the other one has its filters now.
 func TestDeletedDeliveryReplacesFilters(t *testing.T) {
-	onEveryBigtable(t, func(t *testing.T, open opener) {
-		s := newHarness(t, open)
+	onEveryHarness(t, func(t *testing.T, s *harness) {
 		early := s.ahead(10 * second)
 		s.clock = s.delete("u") + 1
-		late := received(early, s.clock)
-		late.Counts = []affinity.Count{{Facet: "color", Value: "Blue", N: 1}}
+		late := inBlue(received(early, s.clock))
 		e := s.adding()
-		applyTo(t, s, e, late)
+		s.applyTo(e, late)
 		s.expect(0) // in red
-		applyTo(t, s, e, early)
+		s.applyTo(e, early)
 		s.expect(1)
 		added(t, e, 0)
-		applyTo(t, s, e, s.ahead(20*second))
+		s.applyTo(e, s.ahead(20*second))
 		s.expect(2)
 		added(t, e, 1)
 	})
@@ -57,17 +47,16 @@ func TestDeletedDeliveryReplacesFilters(t *testing.T) {
 
 // The owner of a ticket in between has an event that the base lacks.
 func TestAdditionNeedsTheTicketBefore(t *testing.T) {
-	onEveryBigtable(t, func(t *testing.T, open opener) {
-		s := newHarness(t, open)
+	onEveryHarness(t, func(t *testing.T, s *harness) {
 		s.apply(s.at(1))
 		slow := s.startApply(s.neverFolding(), s.at(2))
 		s.stepToWrite(slow)
 		e := s.adding()
-		applyTo(t, s, e, s.at(3))
+		s.applyTo(e, s.at(3))
 		s.finish(slow)
 		s.expect(3)
 		added(t, e, 0)
-		applyTo(t, s, e, s.at(4))
+		s.applyTo(e, s.at(4))
 		s.expect(4)
 		added(t, e, 1)
 	})
@@ -75,14 +64,13 @@ func TestAdditionNeedsTheTicketBefore(t *testing.T) {
 
 // So does what the process has written at an earlier ticket.
 func TestMemoryNeedsTheTicketBefore(t *testing.T) {
-	onEveryBigtable(t, func(t *testing.T, open opener) {
-		s := newHarness(t, open)
+	onEveryHarness(t, func(t *testing.T, s *harness) {
 		one, other := s.adding(), s.adding()
-		applyTo(t, s, one, s.at(1))
-		applyTo(t, s, other, s.at(2))
-		applyTo(t, s, one, s.at(3))
+		s.applyTo(one, s.at(1))
+		s.applyTo(other, s.at(2))
+		s.applyTo(one, s.at(3))
 		s.expect(3)
-		applyTo(t, s, one, s.at(4))
+		s.applyTo(one, s.at(4))
 		s.expect(4)
 		if n := one.Counters().AddedFromMemory.Load(); n != 1 {
 			t.Errorf("%d additions from memory, want the last", n)
@@ -93,8 +81,7 @@ func TestMemoryNeedsTheTicketBefore(t *testing.T) {
 // A message whose event another refresh, or the repair of a read, has counted adds
 // nothing: without a crash and without another delivery.
 func TestAdditionCountsNoEventTwice(t *testing.T) {
-	onEveryBigtable(t, func(t *testing.T, open opener) {
-		s := newHarness(t, open)
+	onEveryHarness(t, func(t *testing.T, s *harness) {
 		e := s.adding()
 		m := s.startApply(e, s.at(2))
 		s.stepTo(m, "ReadModifyWriteRow") // logged, without a ticket
@@ -107,13 +94,12 @@ func TestAdditionCountsNoEventTwice(t *testing.T) {
 
 // The base lists only its newest events: an older one that arrives may be counted.
 func TestEventBelowTheListIsComputed(t *testing.T) {
-	onEveryBigtable(t, func(t *testing.T, open opener) {
-		s := newHarness(t, open)
+	onEveryHarness(t, func(t *testing.T, s *harness) {
 		e := s.adding()
 		e.SetSessionEvents(1)
-		applyTo(t, s, e, s.at(1), s.at(3))
-		applyTo(t, s, e, s.at(1))
-		applyTo(t, s, e, s.at(2))
+		s.applyTo(e, s.at(1), s.at(3))
+		s.applyTo(e, s.at(1))
+		s.applyTo(e, s.at(2))
 		s.expect(3)
 		added(t, e, 0)
 	})
@@ -121,12 +107,10 @@ func TestEventBelowTheListIsComputed(t *testing.T) {
 
 // An event is counted, with the filters of another catalog.
 func TestOtherFiltersAreNotAdded(t *testing.T) {
-	onEveryBigtable(t, func(t *testing.T, open opener) {
-		s := newHarness(t, open)
-		e, again := s.adding(), s.at(1)
-		again.Counts = []affinity.Count{{Facet: "color", Value: "Blue", N: 1}}
-		applyTo(t, s, e, s.at(1))
-		applyTo(t, s, e, again)
+	onEveryHarness(t, func(t *testing.T, s *harness) {
+		e, again := s.adding(), inBlue(s.at(1))
+		s.applyTo(e, s.at(1))
+		s.applyTo(e, again)
 		s.expect(0)
 	})
 }
@@ -136,15 +120,12 @@ func TestOtherFiltersAreNotAdded(t *testing.T) {
 // lies in the range of the block.
 func (s *harness) uncoveredBetween(m func() *actor, prepare func()) {
 	s.t.Helper()
-	s.apply(s.at(1), s.at(5))
-	s.fold()
+	s.applyFolded()
 	prepare()
-	s.setStrategy(plainer)
-	s.setStrategy(plain) // so that a read computes
+	s.outdate()
 	message := m()
 	s.stepTo(message, "ReadModifyWriteRow")
-	blue := s.at(2)
-	blue.Counts = []affinity.Count{{Facet: "color", Value: "Blue", N: 1}}
+	blue := inBlue(s.at(2))
 	late := s.startApply(s.neverFolding(), blue)
 	s.stepTo(late, "CheckAndMutateRow")
 	if _, err := s.eng.ReadRanking(ctx, s.app(), "u"); err != nil {
@@ -157,8 +138,7 @@ func (s *harness) uncoveredBetween(m func() *actor, prepare func()) {
 
 // A block holds no IDs: an event of its range may be one that it holds.
 func TestEventOfBlockIsNotAddedAgain(t *testing.T) {
-	onEveryBigtable(t, func(t *testing.T, open opener) {
-		s := newHarness(t, open)
+	onEveryHarness(t, func(t *testing.T, s *harness) {
 		s.uncoveredBetween(func() *actor { return s.startApply(s.adding(), s.at(5)) }, func() {})
 		s.expect(2)
 	})
@@ -166,8 +146,7 @@ func TestEventOfBlockIsNotAddedAgain(t *testing.T) {
 
 // A recompute writes a profile and no list, at the ticket of a list.
 func TestListOfOtherProfileIsNotUsed(t *testing.T) {
-	onEveryBigtable(t, func(t *testing.T, open opener) {
-		s := newHarness(t, open)
+	onEveryHarness(t, func(t *testing.T, s *harness) {
 		s.apply(s.at(1))
 		e := s.adding()
 		m := s.startApply(e, s.at(2))
@@ -181,11 +160,10 @@ func TestListOfOtherProfileIsNotUsed(t *testing.T) {
 
 // An event that is added leaves the window earlier than those that were counted.
 func TestAdditionLowersUntil(t *testing.T) {
-	onEveryBigtable(t, func(t *testing.T, open opener) {
-		s := newHarness(t, open)
+	onEveryHarness(t, func(t *testing.T, s *harness) {
 		e := s.adding()
-		applyTo(t, s, e, s.at(1))
-		applyTo(t, s, e, bought("u", s.clock-90*day+hour))
+		s.applyTo(e, s.at(1))
+		s.applyTo(e, bought("u", s.clock-90*day+hour))
 		added(t, e, 1)
 		s.expect(2)
 		s.clock += 2 * hour
@@ -195,20 +173,18 @@ func TestAdditionLowersUntil(t *testing.T) {
 
 // A value that a bounded profile leaves out may be the best of the sum.
 func TestAdditionToBoundedProfile(t *testing.T) {
-	onEveryBigtable(t, func(t *testing.T, open opener) {
-		s := newHarness(t, open)
+	onEveryHarness(t, func(t *testing.T, s *harness) {
 		bounds := affinity.StandardBounds()
 		bounds.FacetValues = 1
-		e, blue := s.adding(), s.at(1)
+		e, blue := s.adding(), inBlue(s.at(1))
 		e.SetBounds(bounds)
 		s.eng = e
-		blue.Counts = []affinity.Count{{Facet: "color", Value: "Blue", N: 1}}
-		applyTo(t, s, e, blue, s.at(2))
-		applyTo(t, s, e, s.at(3))
+		s.applyTo(e, blue, s.at(2))
+		s.applyTo(e, s.at(3))
 		if r := s.read("u"); red(r) != 60 || !r.Stored || len(r.Affinities) != 1 {
 			t.Errorf("%+v, want Red", r)
 		}
-		applyTo(t, s, e, s.at(4))
+		s.applyTo(e, s.at(4))
 		if r := s.read("u"); red(r) != 90 || !r.Stored {
 			t.Errorf("%+v, want Red", r)
 		}
@@ -223,18 +199,15 @@ func TestAdditionMeetsUnfinishedDeletion(t *testing.T) {
 		for _, remembered := range []bool{false, true} {
 			s := newHarness(t, open)
 			e := s.adding()
-			applyTo(t, s, e, s.at(1))
-			d := s.start("delete", func(ctx context.Context) error {
-				_, err := s.neverFolding().Delete(ctx, appID, "u")
-				return err
-			})
+			s.applyTo(e, s.at(1))
+			d := s.startDelete(s.neverFolding())
 			s.stepTo(d, "ReadModifyWriteRow")
 			s.kill(d)
 			s.clock += hour
 			if !remembered {
 				e = s.adding()
 			}
-			applyTo(t, s, e, bought("u", s.clock))
+			s.applyTo(e, bought("u", s.clock))
 			s.expect(1)
 			added(t, e, 0)
 		}
@@ -243,12 +216,11 @@ func TestAdditionMeetsUnfinishedDeletion(t *testing.T) {
 
 // Additions leave events unfolded, until one of them folds under its ticket.
 func TestAdditionsFold(t *testing.T) {
-	onEveryBigtable(t, func(t *testing.T, open opener) {
-		s := newHarness(t, open)
+	onEveryHarness(t, func(t *testing.T, s *harness) {
 		e := s.fixture.engine()
 		e.SetLimits(3, 100, 100, 100, time.Minute)
 		for i := range int64(8) {
-			applyTo(t, s, e, s.at(i))
+			s.applyTo(e, s.at(i))
 		}
 		s.expect(8)
 		if n := e.Counters().Folds.Load(); n != 2 {
@@ -256,7 +228,7 @@ func TestAdditionsFold(t *testing.T) {
 		}
 		added(t, e, 7)
 		e.SetMaxAdditions(7)
-		applyTo(t, s, e, s.at(9))
+		s.applyTo(e, s.at(9))
 		s.expect(9)
 		added(t, e, 7)
 	})
@@ -267,11 +239,11 @@ func TestAdditionsFold(t *testing.T) {
 func TestAdditionOfManyEvents(t *testing.T) {
 	s := newHarness(t, storetest.NewWithClient)
 	e := s.adding()
-	applyTo(t, s, e, s.at(1), s.at(2))
+	s.applyTo(e, s.at(1), s.at(2))
 	other := s.at(4)
 	other.ID, other.Name = "other", "Returned"
 	events := []store.LogEvent{s.at(3), s.at(1), other, bought("u", s.clock-91*day), bought("u", s.clock+minute), s.at(3)}
-	applyTo(t, s, e, events...)
+	s.applyTo(e, events...)
 	s.expect(4)
 	added(t, e, 1)
 	r, err := s.eng.ReadRanking(ctx, s.app(), "u")
@@ -287,10 +259,10 @@ func TestAdditionOfManyEvents(t *testing.T) {
 func TestBasesAreBounded(t *testing.T) {
 	s := newHarness(t, storetest.NewWithClient)
 	v := func(hours int64) store.LogEvent { return bought("v", s.clock-day+hours*hour) }
-	applyTo(t, s, s.adding(), s.at(1), v(1))
+	s.applyTo(s.adding(), s.at(1), v(1))
 	e := s.adding() // remembers nothing
 	e.SetGroupBytes(4)
-	applyTo(t, s, e, s.at(2), v(2))
+	s.applyTo(e, s.at(2), v(2))
 	added(t, e, 1)
 	s.expect(2)
 	if r, err := s.eng.Read(ctx, s.app(), "v", 0); err != nil || !r.Stored || r.LastEventAt != v(2).Time {

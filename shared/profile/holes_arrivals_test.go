@@ -35,11 +35,8 @@ func TestNewUserHasOneOwner(t *testing.T) {
 
 // Between the two rows' changes a user is known, with all that was acknowledged.
 func TestReadBeforeArrival(t *testing.T) {
-	tr := newTravels(t)
-	tr.apply(tr.at(1))
-	tr.begin()
-	m := tr.mover()
-	tr.stepToOwner(m, "eu", store.Moved)
+	tr := newMoving(t)
+	m := tr.moverAt(store.Moved)
 	tr.expect(1)
 	if tr.owner("us").Here() {
 		t.Error("a read let the user arrive")
@@ -53,11 +50,8 @@ func TestReadBeforeArrival(t *testing.T) {
 
 // A message before the arrival completes it, without the mover.
 func TestMessageCompletesMove(t *testing.T) {
-	tr := newTravels(t)
-	tr.apply(tr.at(1))
-	tr.begin()
-	m := tr.mover()
-	tr.stepToOwner(m, "eu", store.Moved)
+	tr := newMoving(t)
+	m := tr.moverAt(store.Moved)
 	tr.kill(m)
 	tr.apply(tr.at(2))
 	if !tr.owner("us").Here() {
@@ -72,17 +66,13 @@ func TestCopyHidesNothing(t *testing.T) {
 	e := tr.at(1)
 	tr.apply(e)
 	tr.begin()
-	m := tr.mover()
-	tr.stepToOwner(m, "eu", store.Leaving)
+	m := tr.moverAt(store.Leaving)
 	tr.step(m, 1)
 	tr.step(m, 1) // it has read the log, and stands before the write of the copy
 	e.Counts = []affinity.Count{{Facet: "color", Value: "blue", N: 1}}
 	tr.apply(e)
 	tr.finish(m)
-	got := tr.read("u")
-	if red(got) != 0 || scoreOf(got.Profile, "blue") != 30 {
-		t.Errorf("red %v and blue %v, want 0 and 30", red(got), scoreOf(got.Profile, "blue"))
-	}
+	tr.expectBlue()
 }
 
 // Blocks do not travel, and no manifest names them.
@@ -117,9 +107,7 @@ func TestStaleReaderFindsNewUser(t *testing.T) {
 
 // Work over all users waits while their app moves, and says so.
 func TestJobsWaitForMove(t *testing.T) {
-	tr := newTravels(t)
-	tr.apply(tr.at(1))
-	tr.begin()
+	tr := newMoving(t)
 	_, err := tr.eng.Recompute(ctx, tr.app(), store.Range{}, profile.RecomputeOptions{}, func(profile.Progress) error { return nil })
 	if err == nil {
 		t.Error("a recompute runs while the app moves")
@@ -136,9 +124,7 @@ func TestJobsWaitForMove(t *testing.T) {
 // An opt-out that meets the mover at any of its requests holds.
 func TestOptOutMeetsMover(t *testing.T) {
 	atEveryPair(func(optOut, mover int) (bool, bool) {
-		tr := newTravels(t)
-		tr.apply(tr.at(1))
-		tr.begin()
+		tr := newMoving(t)
 		e := tr.process(stuck{tr.apps, tr.app()})
 		o := tr.start("opt-out", func(ctx context.Context) error {
 			_, err := e.OptOut(ctx, appID, "u")
@@ -167,8 +153,7 @@ func TestChangesAreListedWhereTheAppIs(t *testing.T) {
 		"turned back at once": {func(tr *travels) {
 			tr.change(func(a *config.App) error { return a.StartMove("m", "us", tr.now()) })
 			tr.delete("someone")
-			tr.change((*config.App).UndoMove)
-			tr.nextPhase()
+			tr.turnBack()
 		}, func(tr *travels) *store.Store { return tr.us }},
 		"moved": {func(tr *travels) {
 			tr.begin()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -29,9 +30,7 @@ func (s *harness) pack() packed {
 func (s *harness) expectFrom(p packed, events int, when string) {
 	s.t.Helper()
 	listed, _, err := s.store.Changes.List(ctx, appID, p.cut, 0)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	if _, ok := listed["u"]; ok {
 		p.score = red(s.read("u"))
 	}
@@ -42,9 +41,7 @@ func (s *harness) expectFrom(p packed, events int, when string) {
 
 func (s *harness) setSegments() {
 	s.t.Helper()
-	if err := s.apps.SetSegments(ctx, appID, true); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, s.apps.SetSegments(ctx, appID, true))
 }
 
 // pass advances the clock, which a process that has been stopped at a request may read.
@@ -94,8 +91,7 @@ func TestSlowAdditionIsListedAgain(t *testing.T) {
 // An entry takes a minute to arrive, twice. A process that has packed the older profile has
 // read the list in each of these minutes, without the entry, and asks for later slots only.
 func TestSlowEntryIsListedAgain(t *testing.T) {
-	onEveryBigtable(t, func(t *testing.T, open opener) {
-		s := newHarness(t, open)
+	onEveryHarness(t, func(t *testing.T, s *harness) {
 		s.setSegments()
 		s.apply(s.at(1))
 		s.pass(60 * second)
@@ -116,8 +112,7 @@ func TestSlowEntryIsListedAgain(t *testing.T) {
 func TestLateEventIsListedAfterUncovering(t *testing.T) {
 	onEveryBigtable(t, func(t *testing.T, open opener) {
 		prepare := func(s *harness) {
-			s.apply(s.at(1), s.at(5))
-			s.fold()
+			s.applyFolded()
 			s.setStrategy(plainer)
 			s.setStrategy(plain) // so that the read that packs computes
 		}
@@ -147,9 +142,7 @@ func TestMarksAreListed(t *testing.T) {
 				prepare := func(s *harness) {
 					s.apply(s.at(1))
 					if name == "abandon" { // what failed has written the log
-						if err := s.store.Events.Log(appID, s.app().Log).Append(ctx, []store.LogEvent{s.at(2)}); err != nil {
-							t.Fatal(err)
-						}
+						must.Succeed(t, s.store.Events.Log(appID, s.app().Log).Append(ctx, []store.LogEvent{s.at(2)}))
 					}
 				}
 				packAnywhere(t, open, 2, prepare, func(s *harness) *actor {
@@ -183,8 +176,7 @@ func TestOptOutIsListed(t *testing.T) {
 
 // An entry that fails fails its message. The process does not take it for written.
 func TestFailedEntryFailsItsMessage(t *testing.T) {
-	onEveryBigtable(t, func(t *testing.T, open opener) {
-		s := newHarness(t, open)
+	onEveryHarness(t, func(t *testing.T, s *harness) {
 		s.setSegments()
 		s.apply(s.at(1))
 		s.pass(60 * second)
@@ -197,17 +189,14 @@ func TestFailedEntryFailsItsMessage(t *testing.T) {
 		if a.err == nil {
 			t.Error("the message is acknowledged, and its user is not listed")
 		}
-		if _, err := e.Apply(ctx, s.app(), []store.LogEvent{s.at(2)}); err != nil {
-			t.Fatal(err)
-		}
+		s.applyTo(e, s.at(2))
 		s.expectFrom(p, 2, "delivered again")
 	})
 }
 
 // A process leaves out an entry only if it has listed the user in the same slot.
 func TestEachSlotIsListed(t *testing.T) {
-	onEveryBigtable(t, func(t *testing.T, open opener) {
-		s := newHarness(t, open)
+	onEveryHarness(t, func(t *testing.T, s *harness) {
 		s.setSegments()
 		for hours := range int64(3) {
 			p := s.pack()

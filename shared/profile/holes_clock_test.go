@@ -180,30 +180,29 @@ func TestDeletionAheadIsSettledWithoutEvents(t *testing.T) {
 
 // Two processes meet a deletion that is ahead, one of them at any moment of the other, or after
 // its death. An acknowledged event that was received after it was settled stays.
-func TestSettlersMeet(t *testing.T) { onEveryBigtable(t, testSettlersMeet) }
-
-func testSettlersMeet(t *testing.T, open opener) {
-	s := newHarness(t, open)
-	for name, end := range map[string]func(*actor){"slow": s.finish, "dies": s.kill} {
-		atEvery(func(requests int) bool {
-			s.clear()
-			s.apply(s.at(0))
-			s.wrongly(func() { s.apply(s.ahead(0)); s.delete("u") })
-			m := s.startApply(s.neverFolding(), s.ahead(0))
-			goesOn := s.upTo(m, requests)
-			s.clock += second
-			first := s.outcome(s.ahead(0)).Applied // not if this message settles
-			s.clock += second
-			s.apply(s.ahead(0))
-			s.expect(first + 1)
-			end(m)
-			s.expect(first + 1)
-			s.purge(s.clock)
-			s.expect(first + 1)
-			if t.Failed() {
-				t.Fatalf("the other one %s after %d requests", name, requests)
-			}
-			return goesOn
-		})
-	}
+func TestSettlersMeet(t *testing.T) {
+	onEveryHarness(t, func(t *testing.T, s *harness) {
+		for name, end := range map[string]func(*actor){"slow": s.finish, "dies": s.kill} {
+			atEvery(func(requests int) bool {
+				s.clear()
+				s.apply(s.at(0))
+				s.wrongly(func() { s.apply(s.ahead(0)); s.delete("u") })
+				m := s.startApply(s.neverFolding(), s.ahead(0))
+				goesOn := s.upTo(m, requests)
+				s.clock += second
+				first := s.outcome(s.ahead(0)).Applied // not if this message settles
+				s.clock += second
+				s.apply(s.ahead(0))
+				s.expect(first + 1)
+				end(m)
+				s.expect(first + 1)
+				s.purge(s.clock)
+				s.expect(first + 1)
+				if t.Failed() {
+					t.Fatalf("the other one %s after %d requests", name, requests)
+				}
+				return goesOn
+			})
+		}
+	})
 }

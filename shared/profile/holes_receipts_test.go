@@ -55,55 +55,49 @@ func testDeletionCoversEventsAhead(t *testing.T, open opener) {
 
 // An event received after a deletion counts at once, also if its time is in the band.
 func TestDeletionCoversNoLaterReceipt(t *testing.T) {
-	onEveryBigtable(t, testDeletionCoversNoLaterReceipt)
-}
-
-func testDeletionCoversNoLaterReceipt(t *testing.T, open opener) {
-	s := newHarness(t, open)
-	s.apply(s.ahead(2 * second))
-	s.clock = s.delete("u") + 1
-	s.apply(s.ahead(0))
-	s.expect(1)
-	s.apply(s.ahead(4 * second))
-	s.expect(2)
-	s.purge(s.clock)
-	s.expect(2)
-	s.round(profile.RecomputeOptions{})
-	s.expect(2)
+	onEveryHarness(t, func(t *testing.T, s *harness) {
+		s.apply(s.ahead(2 * second))
+		s.clock = s.delete("u") + 1
+		s.apply(s.ahead(0))
+		s.expect(1)
+		s.apply(s.ahead(4 * second))
+		s.expect(2)
+		s.purge(s.clock)
+		s.expect(2)
+		s.round(profile.RecomputeOptions{})
+		s.expect(2)
+	})
 }
 
 // Two deliveries of an event meet a deletion between their receipts. The one received
 // before it must not drop the row of the other, in whatever order both come.
 func TestEarlierReceiptDropsNoLaterOne(t *testing.T) {
-	onEveryBigtable(t, testEarlierReceiptDropsNoLaterOne)
-}
-
-func testEarlierReceiptDropsNoLaterOne(t *testing.T, open opener) {
-	s := newHarness(t, open)
-	for requests := range 5 {
-		s.clear()
-		early := s.ahead(10 * second)
-		m := s.startApply(s.neverFolding(), early)
-		if requests > 0 {
-			s.step(m, 1) // it is in the log
-		}
-		until := s.delete("u")
-		s.purge(until)
-		s.clock = until + 1
-		s.apply(received(early, s.clock))
-		s.expect(1)
-		for range requests {
-			if m.before != "" {
-				s.step(m, 1)
-				s.expect(1)
+	onEveryHarness(t, func(t *testing.T, s *harness) {
+		for requests := range 5 {
+			s.clear()
+			early := s.ahead(10 * second)
+			m := s.startApply(s.neverFolding(), early)
+			if requests > 0 {
+				s.step(m, 1) // it is in the log
 			}
+			until := s.delete("u")
+			s.purge(until)
+			s.clock = until + 1
+			s.apply(received(early, s.clock))
+			s.expect(1)
+			for range requests {
+				if m.before != "" {
+					s.step(m, 1)
+					s.expect(1)
+				}
+			}
+			s.finish(m)
+			s.expect(1)
+			s.apply(early) // once more
+			s.purge(until)
+			s.expect(1)
 		}
-		s.finish(m)
-		s.expect(1)
-		s.apply(early) // once more
-		s.purge(until)
-		s.expect(1)
-	}
+	})
 }
 
 // A fold leaves the band in the log: its blocks know no receipts.
@@ -141,72 +135,67 @@ func testFoldLeavesTheBand(t *testing.T, open opener) {
 
 // A deletion dies after its tombstone. A block of an older fold that begins in the band
 // stays in the manifest, and is not used.
-func TestLeftoverBlockIsNotUsed(t *testing.T) { onEveryBigtable(t, testLeftoverBlockIsNotUsed) }
-
-func testLeftoverBlockIsNotUsed(t *testing.T, open opener) {
-	s := newHarness(t, open)
-	e := s.engine()
-	e.SetLimits(1, 100, 1, 100, 0) // a block for each event but the newest
-	events := []store.LogEvent{s.ahead(second), s.ahead(2 * second), s.ahead(180 * second)}
-	if _, err := e.Apply(ctx, s.app(), events); err != nil {
-		t.Fatal(err)
-	}
-	if n := len(s.manifest().Blocks); n != 2 {
-		t.Fatalf("%d blocks, want 2", n)
-	}
-	s.expect(3)
-	d := s.startDelete(s.neverFolding())
-	s.step(d, 2) // read and write the tombstone
-	s.kill(d)
-	s.expect(0)
-	s.round(profile.RecomputeOptions{})
-	s.expect(0)
-	s.clock += 2
-	s.apply(received(events[1], s.clock))
-	s.expect(1)
-	if n := len(s.manifest().Blocks); n != 0 {
-		t.Errorf("%d blocks are left, want none", n)
-	}
+func TestLeftoverBlockIsNotUsed(t *testing.T) {
+	onEveryHarness(t, func(t *testing.T, s *harness) {
+		e := s.engine()
+		e.SetLimits(1, 100, 1, 100, 0) // a block for each event but the newest
+		events := []store.LogEvent{s.ahead(second), s.ahead(2 * second), s.ahead(180 * second)}
+		s.applyTo(e, events...)
+		if n := len(s.manifest().Blocks); n != 2 {
+			t.Fatalf("%d blocks, want 2", n)
+		}
+		s.expect(3)
+		d := s.startDelete(s.neverFolding())
+		s.step(d, 2) // read and write the tombstone
+		s.kill(d)
+		s.expect(0)
+		s.round(profile.RecomputeOptions{})
+		s.expect(0)
+		s.clock += 2
+		s.apply(received(events[1], s.clock))
+		s.expect(1)
+		if n := len(s.manifest().Blocks); n != 0 {
+			t.Errorf("%d blocks are left, want none", n)
+		}
+	})
 }
 
 // The machine that receives is ahead of the one that deletes, by less than the slack.
-func TestSlackCoversSkew(t *testing.T) { onEveryBigtable(t, testSlackCoversSkew) }
-
-func testSlackCoversSkew(t *testing.T, open opener) {
-	s := newHarness(t, open)
-	skewed := received(bought("u", s.clock+second/2), s.clock+second/2)
-	m := s.startApply(s.neverFolding(), skewed)
-	s.step(m, 1)
-	e := s.neverFolding()
-	e.SetSlack(time.Second)
-	until, err := e.Delete(ctx, appID, "u")
-	if err != nil || until.UnixMilli() != s.clock+second {
-		t.Fatalf("deleted until %v, %v; want a second after now", until, err)
-	}
-	s.expect(0)
-	s.finish(m)
-	s.expect(0)
-	s.clock = until.UnixMilli() + 1
-	s.apply(s.ahead(0))
-	s.expect(1)
+func TestSlackCoversSkew(t *testing.T) {
+	onEveryHarness(t, func(t *testing.T, s *harness) {
+		skewed := received(bought("u", s.clock+second/2), s.clock+second/2)
+		m := s.startApply(s.neverFolding(), skewed)
+		s.step(m, 1)
+		e := s.neverFolding()
+		e.SetSlack(time.Second)
+		until, err := e.Delete(ctx, appID, "u")
+		if err != nil || until.UnixMilli() != s.clock+second {
+			t.Fatalf("deleted until %v, %v; want a second after now", until, err)
+		}
+		s.expect(0)
+		s.finish(m)
+		s.expect(0)
+		s.clock = until.UnixMilli() + 1
+		s.apply(s.ahead(0))
+		s.expect(1)
+	})
 }
 
 // A refresh whose own event is older does not hide an acknowledged event that is ahead,
 // nor does a process whose clock is behind.
-func TestRefreshHidesNoEventAhead(t *testing.T) { onEveryBigtable(t, testRefreshHidesNoEventAhead) }
-
-func testRefreshHidesNoEventAhead(t *testing.T, open opener) {
-	s := newHarness(t, open)
-	s.apply(s.ahead(4 * second))
-	s.expect(1)
-	for n := 2; n < 5; n++ {
-		s.clock -= second // of the next process
-		s.eng = s.engine()
-		s.apply(s.ahead(0))
-		s.expect(n)
-		s.round(profile.RecomputeOptions{})
-		s.expect(n)
-	}
+func TestRefreshHidesNoEventAhead(t *testing.T) {
+	onEveryHarness(t, func(t *testing.T, s *harness) {
+		s.apply(s.ahead(4 * second))
+		s.expect(1)
+		for n := 2; n < 5; n++ {
+			s.clock -= second // of the next process
+			s.eng = s.engine()
+			s.apply(s.ahead(0))
+			s.expect(n)
+			s.round(profile.RecomputeOptions{})
+			s.expect(n)
+		}
+	})
 }
 
 // What a deletion covers is what the audit of time says, also when the clock of the

@@ -14,9 +14,7 @@ import (
 
 // A process that knows nothing of the move yet follows the row.
 func TestStaleReaderFollowsRow(t *testing.T) {
-	tr := newTravels(t)
-	tr.apply(tr.at(1))
-	tr.begin()
+	tr := newMoving(t)
 	before := tr.app()
 	tr.moveUser()
 	tr.switched()
@@ -28,33 +26,32 @@ func TestStaleReaderFollowsRow(t *testing.T) {
 	tr.expectUnder(tr.app(), 3)
 }
 
+// meetsMover lets an actor meet the mover of a user with one event at any of their requests.
+// Then, after the move and in between, the user has so many events.
+func meetsMover(t *testing.T, start func(*travels) *actor, events int) {
+	atEveryPair(func(first, mover int) (bool, bool) {
+		tr := newMoving(t)
+		a, m := start(tr), tr.mover()
+		goesOn, moverGoesOn := tr.upTo(a, first), tr.upTo(m, mover)
+		tr.finish(a)
+		tr.expect(events)
+		tr.finish(m)
+		tr.expect(events)
+		tr.expectMoved(events)
+		return goesOn, moverGoesOn
+	})
+}
+
 // A message that meets the mover at any of its requests, and ends at any time, is counted.
 func TestMessageMeetsMover(t *testing.T) {
-	atEveryPair(func(message, mover int) (bool, bool) {
-		tr := newTravels(t)
-		tr.apply(tr.at(1))
-		tr.begin()
-		a, m := tr.message(tr.at(2)), tr.mover()
-		messageGoesOn, moverGoesOn := tr.upTo(a, message), tr.upTo(m, mover)
-		tr.finish(a)
-		tr.expect(2)
-		tr.finish(m)
-		tr.expect(2)
-		tr.switched()
-		tr.end()
-		tr.expect(2)
-		return messageGoesOn, moverGoesOn
-	})
+	meetsMover(t, func(tr *travels) *actor { return tr.message(tr.at(2)) }, 2)
 }
 
 // A message whose user leaves logs its event in both regions, and draws another ticket
 // after the second: a reader may have computed the profile before that.
 func TestSecondLogDrawsAnotherTicket(t *testing.T) {
-	tr := newTravels(t)
-	tr.apply(tr.at(1))
-	tr.begin()
-	m := tr.mover()
-	tr.stepToOwner(m, "eu", store.Leaving)
+	tr := newMoving(t)
+	m := tr.moverAt(store.Leaving)
 	tr.stepTo(m, "CheckAndMutateRow") // it has copied the log
 	a := tr.message(tr.at(2))
 	tr.stepTo(a, "ReadModifyWriteRow")
@@ -69,51 +66,27 @@ func TestSecondLogDrawsAnotherTicket(t *testing.T) {
 
 // An event that is logged before the user leaves is copied, since the copy begins later.
 func TestCopyBeginsAfterLeaving(t *testing.T) {
-	tr := newTravels(t)
-	tr.apply(tr.at(1))
-	tr.begin()
+	tr := newMoving(t)
 	m := tr.mover()
 	tr.stepTo(m, "CheckAndMutateRow") // it has read Own
 	tr.apply(tr.at(2))
 	tr.finish(m)
-	tr.switched()
-	tr.end()
-	tr.expect(2)
+	tr.expectMoved(2)
 }
 
 // A deletion that meets the mover at any of its requests deletes the user.
-func TestDeletionMeetsMover(t *testing.T) {
-	atEveryPair(func(deletion, mover int) (bool, bool) {
-		tr := newTravels(t)
-		tr.apply(tr.at(1))
-		tr.begin()
-		d, m := tr.deletion(), tr.mover()
-		deletionGoesOn, moverGoesOn := tr.upTo(d, deletion), tr.upTo(m, mover)
-		tr.finish(d)
-		tr.expect(0)
-		tr.finish(m)
-		tr.expect(0)
-		tr.switched()
-		tr.end()
-		tr.expect(0)
-		return deletionGoesOn, moverGoesOn
-	})
-}
+func TestDeletionMeetsMover(t *testing.T) { meetsMover(t, (*travels).deletion, 0) }
 
 // The deletion raises the tombstone in a row that does not count yet, after the arrival has
 // read the row that was left. The arrival replaces it, and the deletion raises it again.
 func TestDeletionBeforeArrival(t *testing.T) {
-	tr := newTravels(t)
-	tr.apply(tr.at(1))
-	tr.begin()
-	m := tr.mover()
-	tr.stepToOwner(m, "eu", store.Moved)
+	tr := newMoving(t)
+	m := tr.moverAt(store.Moved)
 	tr.stepTo(m, "CheckAndMutateRow") // it has read the row that was left
 	d := tr.deletion()
 	for raised := false; !raised; {
 		tr.step(d, 1)
-		row, err := tr.us.Users.ReadUser(ctx, appID, "u")
-		tr.must(err)
+		row := tr.row("us")
 		raised = row.DeletedUntil > 0
 	}
 	tr.finish(m)
@@ -129,28 +102,22 @@ func TestTicketsRiseOnTheWay(t *testing.T) {
 	tr.apply(tr.at(2))
 	tr.begin()
 	tr.moveUser()
-	there, err := tr.us.Users.ReadUser(ctx, appID, "u")
-	tr.must(err)
+	there := tr.row("us")
 	tr.apply(tr.at(3))
 	tr.undo()
 	tr.moveUser()
 	tr.expect(3)
-	back, err := tr.store.Users.ReadUser(ctx, appID, "u")
-	tr.must(err)
+	back := tr.row("eu")
 	if there.Ticket != 3 || back.Ticket != 5 { // 2 and a move; a message and a move
 		t.Errorf("tickets %d and %d after two events, a move, an event and the way back; want 3 and 5", there.Ticket, back.Ticket)
 	}
-	tr.switched()
-	tr.end()
-	tr.expect(3)
+	tr.expectMoved(3)
 }
 
 // A refresh has its ticket and has not stored its profile when the user moves. The older
 // profile is not the one with which they arrive.
 func TestOlderProfileDoesNotTravel(t *testing.T) {
-	tr := newTravels(t)
-	tr.apply(tr.at(1))
-	tr.begin()
+	tr := newMoving(t)
 	a := tr.message(tr.at(2))
 	tr.stepToWrite(a)
 	tr.moveUser()
@@ -160,9 +127,7 @@ func TestOlderProfileDoesNotTravel(t *testing.T) {
 
 // The newest profile travels, so no read after the move computes.
 func TestNewestProfileTravels(t *testing.T) {
-	tr := newTravels(t)
-	tr.apply(tr.at(1))
-	tr.begin()
+	tr := newMoving(t)
 	tr.moveUser()
 	if r := tr.read("u"); !r.Stored || red(r) != 30 {
 		t.Errorf("first read after the move: stored %v, %v; want the stored profile, 30", r.Stored, red(r))
@@ -171,23 +136,18 @@ func TestNewestProfileTravels(t *testing.T) {
 
 // A second mover, which has slept, does not let the user arrive again.
 func TestUserArrivesOnce(t *testing.T) {
-	tr := newTravels(t)
-	tr.apply(tr.at(1))
-	tr.begin()
-	first := tr.mover()
-	tr.stepToOwner(first, "eu", store.Moved)
+	tr := newMoving(t)
+	first := tr.moverAt(store.Moved)
 	second := tr.mover()
 	tr.stepTo(second, "CheckAndMutateRow") // it has read the row that was left
 	tr.finish(first)
 	tr.apply(tr.at(2))
 	tr.apply(tr.at(3))
-	before, err := tr.us.Users.ReadUser(ctx, appID, "u")
-	tr.must(err)
+	before := tr.row("us")
 	for second.before != "" {
 		tr.step(second, 1)
 	}
-	after, err := tr.us.Users.ReadUser(ctx, appID, "u")
-	tr.must(err)
+	after := tr.row("us")
 	if after.Ticket != before.Ticket {
 		t.Errorf("ticket %d, and %d after the second mover: the user arrived twice", before.Ticket, after.Ticket)
 	}
@@ -197,11 +157,8 @@ func TestUserArrivesOnce(t *testing.T) {
 // A mover that slept while the move was given up and began again does not end it: its copy
 // is old.
 func TestSleepingMoverEndsNoOtherMove(t *testing.T) {
-	tr := newTravels(t)
-	tr.apply(tr.at(1))
-	tr.begin()
-	m := tr.mover()
-	tr.stepToOwner(m, "eu", store.Leaving)
+	tr := newMoving(t)
+	m := tr.moverAt(store.Leaving)
 	tr.step(m, 1) // it has read Leaving
 	tr.stepTo(m, "CheckAndMutateRow")
 	tr.change((*config.App).UndoMove)
@@ -217,9 +174,7 @@ func TestSleepingMoverEndsNoOtherMove(t *testing.T) {
 		tr.step(m, 1)
 		tr.expect(2)
 	}
-	tr.switched()
-	tr.end()
-	tr.expect(2)
+	tr.expectMoved(2)
 }
 
 // undone is the configuration in which users go back.
@@ -244,20 +199,14 @@ func TestWayBackRemovesLeftovers(t *testing.T) {
 	tr.undo()
 	tr.moveUser()
 	tr.switched()
-	got := tr.read("u")
-	if red(got) != 0 || scoreOf(got.Profile, "blue") != 30 {
-		t.Errorf("red %v and blue %v, want 0 and 30", red(got), scoreOf(got.Profile, "blue"))
-	}
+	tr.expectBlue()
 }
 
 // A mover dies before the user arrives, and the move turns back. What the user left is what
 // readers take, until the arrival is completed.
 func TestWayBackCompletesArrival(t *testing.T) {
-	tr := newTravels(t)
-	tr.apply(tr.at(1))
-	tr.begin()
-	m := tr.mover()
-	tr.stepToOwner(m, "eu", store.Moved)
+	tr := newMoving(t)
+	m := tr.moverAt(store.Moved)
 	tr.kill(m)
 	tr.change((*config.App).UndoMove)
 	clearing := tr.app()
@@ -274,14 +223,11 @@ func TestWayBackCompletesArrival(t *testing.T) {
 
 // The leftovers of a user who has not left are their log.
 func TestLeftoversOfNobodyElse(t *testing.T) {
-	tr := newTravels(t)
-	tr.apply(tr.at(1))
-	tr.begin()
+	tr := newMoving(t)
 	born := bought("new", tr.clock-day)
 	a := tr.messageUnder(tr.app(), born) // logged in eu, and no row yet
 	tr.step(a, 1)
-	tr.change((*config.App).UndoMove)
-	tr.nextPhase()
+	tr.turnBack()
 	for _, user := range []string{"u", "new"} {
 		tr.must(tr.eng.ClearUser(ctx, tr.app(), user))
 	}
@@ -294,12 +240,9 @@ func TestLeftoversOfNobodyElse(t *testing.T) {
 
 // Who clears or drops looks at the phase before each user: they may come back.
 func TestClearingEndsWithItsPhase(t *testing.T) {
-	tr := newTravels(t)
-	tr.apply(tr.at(1))
-	tr.begin()
+	tr := newMoving(t)
 	tr.moveUser()
-	tr.change((*config.App).UndoMove)
-	tr.nextPhase()
+	tr.turnBack()
 	clearing := tr.app()
 	tr.nextPhase()
 	tr.nextPhase()
@@ -386,8 +329,7 @@ func TestClearingCompletesBirths(t *testing.T) {
 	a := tr.message(tr.at(1))
 	tr.stepToOwner(a, "eu", store.Moved)
 	tr.kill(a)
-	tr.change((*config.App).UndoMove)
-	tr.nextPhase()
+	tr.turnBack()
 	tr.must(tr.eng.ClearUser(ctx, tr.app(), "u"))
 	if o := tr.owner("us"); o.State != store.Own {
 		t.Errorf("us says %s", o)
@@ -398,7 +340,5 @@ func TestClearingCompletesBirths(t *testing.T) {
 	tr.moveUser()
 	tr.apply(tr.at(1))
 	tr.expect(1)
-	tr.switched()
-	tr.end()
-	tr.expect(1)
+	tr.expectMoved(1)
 }

@@ -14,45 +14,36 @@ import (
 // A late event becomes visible when its range is uncovered, not when it is logged.
 // With a ticket drawn before that, a read of the old manifest would hide it.
 func TestTicketIsDrawnAfterUncovering(t *testing.T) {
-	onEveryBigtable(t, testTicketIsDrawnAfterUncovering)
-}
-
-func testTicketIsDrawnAfterUncovering(t *testing.T, open opener) {
-	s := newHarness(t, open)
-	s.apply(s.at(1), s.at(5))
-	s.fold()
-	s.setStrategy(plainer)
-	s.setStrategy(plain) // so that a read computes
-	m := s.startApply(s.neverFolding(), s.at(3))
-	s.stepTo(m, "CheckAndMutateRow")
-	r := s.startRead()
-	s.step(r, 1) // the row with the old manifest
-	s.finish(m)
-	s.finish(r)
-	s.expect(3)
+	onEveryHarness(t, func(t *testing.T, s *harness) {
+		s.applyFolded()
+		s.outdate()
+		m := s.startApply(s.neverFolding(), s.at(3))
+		s.stepTo(m, "CheckAndMutateRow")
+		r := s.startRead()
+		s.step(r, 1) // the row with the old manifest
+		s.finish(m)
+		s.finish(r)
+		s.expect(3)
+	})
 }
 
 // Ticket and manifest are of one instant: a duplicate that read the manifest
 // before the range was uncovered must not write above one that read it after.
 func TestTicketAndManifestAreOneInstant(t *testing.T) {
-	onEveryBigtable(t, testTicketAndManifestAreOneInstant)
-}
-
-func testTicketAndManifestAreOneInstant(t *testing.T, open opener) {
-	s := newHarness(t, open)
-	s.apply(s.at(1), s.at(5))
-	s.fold()
-	first := s.startApply(s.neverFolding(), s.at(3))
-	s.stepTo(first, "CheckAndMutateRow") // logged, late, not uncovered
-	duplicate := s.startApply(s.neverFolding(), s.at(3))
-	s.stepTo(duplicate, "ReadModifyWriteRow")
-	other := s.startApply(s.neverFolding(), s.at(20))
-	s.stepTo(other, "ReadRows") // has its ticket, with the covering manifest
-	s.step(first, 1)            // uncovered
-	s.finish(duplicate)
-	s.finish(other)
-	s.kill(first)
-	s.expect(4)
+	onEveryHarness(t, func(t *testing.T, s *harness) {
+		s.applyFolded()
+		first := s.startApply(s.neverFolding(), s.at(3))
+		s.stepTo(first, "CheckAndMutateRow") // logged, late, not uncovered
+		duplicate := s.startApply(s.neverFolding(), s.at(3))
+		s.stepTo(duplicate, "ReadModifyWriteRow")
+		other := s.startApply(s.neverFolding(), s.at(20))
+		s.stepTo(other, "ReadRows") // has its ticket, with the covering manifest
+		s.step(first, 1)            // uncovered
+		s.finish(duplicate)
+		s.finish(other)
+		s.kill(first)
+		s.expect(4)
+	})
 }
 
 // A reader reads the row before the log: an event that is logged later has a later
@@ -65,8 +56,7 @@ func testReaderStoresAtTicketReadBeforeLog(t *testing.T, open opener) {
 	for _, requests := range []int{1, 2} {
 		s := newHarness(t, open)
 		s.apply(s.at(1))
-		s.setStrategy(plainer)
-		s.setStrategy(plain)
+		s.outdate()
 		r := s.startRead()
 		s.step(r, requests) // the row; and the log
 		s.apply(s.at(2))
@@ -80,8 +70,7 @@ func TestRecomputeHidesNoRefresh(t *testing.T) { onEveryBigtable(t, testRecomput
 func testRecomputeHidesNoRefresh(t *testing.T, open opener) {
 	for requests := 1; requests <= 3; requests++ {
 		s := newHarness(t, open)
-		s.apply(s.at(1), s.at(5))
-		s.fold()
+		s.applyFolded()
 		b := s.startRecompute()
 		s.step(b, requests) // rows; what is outside; blocks
 		s.apply(s.at(3))
@@ -93,61 +82,51 @@ func testRecomputeHidesNoRefresh(t *testing.T, open opener) {
 // A log row that exists does not mean that profiles count its event: its first
 // writer may have died, and a fold may have read past it before.
 func TestDuplicateIsNotSkipped(t *testing.T) {
-	onEveryBigtable(t, testDuplicateIsNotSkipped)
-}
-
-func testDuplicateIsNotSkipped(t *testing.T, open opener) {
-	s := newHarness(t, open)
-	s.apply(s.at(1), s.at(5))
-	f := s.startFold()
-	s.stepTo(f, "MutateRow") // it has read the log
-	m := s.startApply(s.neverFolding(), s.at(3))
-	s.step(m, 1) // logged
-	s.kill(m)
-	s.finish(f)
-	s.apply(s.at(3)) // delivered again
-	s.expect(3)
+	onEveryHarness(t, func(t *testing.T, s *harness) {
+		s.apply(s.at(1), s.at(5))
+		f := s.startFold()
+		s.stepTo(f, "MutateRow") // it has read the log
+		m := s.startApply(s.neverFolding(), s.at(3))
+		s.step(m, 1) // logged
+		s.kill(m)
+		s.finish(f)
+		s.apply(s.at(3)) // delivered again
+		s.expect(3)
+	})
 }
 
 func TestLateEventUncoversItsRange(t *testing.T) {
-	onEveryBigtable(t, testLateEventUncoversItsRange)
-}
-
-func testLateEventUncoversItsRange(t *testing.T, open opener) {
-	s := newHarness(t, open)
-	s.apply(s.at(1), s.at(5))
-	s.fold()
-	s.apply(s.at(3))
-	if m := s.manifest(); len(m.Blocks) != 0 {
-		t.Errorf("%+v: the range of a late event is still covered", m)
-	}
-	s.expect(3)
-	s.fold()
-	s.apply(bought("u", s.clock-91*day)) // outside the window
-	s.expect(3)
-	s.clock += 90*day - 19*hour // the first three leave
-	s.expect(0)
+	onEveryHarness(t, func(t *testing.T, s *harness) {
+		s.applyFolded()
+		s.apply(s.at(3))
+		if m := s.manifest(); len(m.Blocks) != 0 {
+			t.Errorf("%+v: the range of a late event is still covered", m)
+		}
+		s.expect(3)
+		s.fold()
+		s.apply(bought("u", s.clock-91*day)) // outside the window
+		s.expect(3)
+		s.clock += 90*day - 19*hour // the first three leave
+		s.expect(0)
+	})
 }
 
 // A second resolution of an event replaces the first, in the log and in blocks.
 func TestSecondResolutionReplacesFirst(t *testing.T) {
-	onEveryBigtable(t, testSecondResolutionReplacesFirst)
-}
-
-func testSecondResolutionReplacesFirst(t *testing.T, open opener) {
-	s := newHarness(t, open)
-	e := s.at(3)
-	e.Counts = []affinity.Count{{Facet: "color", Value: "Blue", N: 1}, {Facet: "brand", Value: "A", N: 1}}
-	s.apply(s.at(1), e, s.at(5))
-	s.fold()
-	s.expect(2)
-	s.apply(s.at(3))
-	s.expect(3)
-	if r := s.read("u"); len(r.Affinities) != 1 {
-		t.Errorf("%+v: the first resolution is still there", r.Affinities)
-	}
-	s.fold()
-	s.expect(3)
+	onEveryHarness(t, func(t *testing.T, s *harness) {
+		e := s.at(3)
+		e.Counts = []affinity.Count{{Facet: "color", Value: "Blue", N: 1}, {Facet: "brand", Value: "A", N: 1}}
+		s.apply(s.at(1), e, s.at(5))
+		s.fold()
+		s.expect(2)
+		s.apply(s.at(3))
+		s.expect(3)
+		if r := s.read("u"); len(r.Affinities) != 1 {
+			t.Errorf("%+v: the first resolution is still there", r.Affinities)
+		}
+		s.fold()
+		s.expect(3)
+	})
 }
 
 // plainer is another strategy with the same scores.

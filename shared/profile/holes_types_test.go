@@ -7,6 +7,7 @@ import (
 	"cloud.google.com/go/bigtable"
 
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/score/affinity"
@@ -15,50 +16,49 @@ import (
 
 // A user may opt out of some types: all they did before is deleted, and events of these
 // types are dropped from then on. Others count, in every computation and after a fold.
-func TestOptOutOfSomeTypes(t *testing.T) { onEveryBigtable(t, testOptOutOfSomeTypes) }
-
-func testOptOutOfSomeTypes(t *testing.T, open opener) {
-	s := newHarness(t, open)
-	if _, err := s.eng.OptOut(ctx, appID, "u", event.InstantSearch); !errors.Is(err, profile.ErrTypes) {
-		t.Errorf("%v, want ErrTypes", err)
-	}
-	s.apply(s.ahead(0), s.view(0))
-	s.optOut(event.Conversion)
-	s.expect(0)
-	s.purge(s.clock)
-	s.clock += hour
-	// The log holds a purchase for a moment: nobody counts or folds it.
-	m := s.startApply(s.neverFolding(), s.ahead(-120*second))
-	s.step(m, 1)
-	o := s.apply(s.view(-130*second), s.view(-110*second), s.view(-100*second))
-	if o != (profile.Outcome{Applied: 3}) {
-		t.Errorf("%+v; want the views applied", o)
-	}
-	s.expectViews(3)
-	s.fold()
-	if n := s.manifest().Blocks[0].Events; n != 3 {
-		t.Errorf("a block of %d events, want 3", n)
-	}
-	s.expectViews(3)
-	s.finish(m)
-	s.expectViews(3)
-	if n := s.rowCount(); n != 3 {
-		t.Errorf("%d events in the log, want 3", n)
-	}
-	if o, err := s.eng.Import(ctx, s.app(), []store.LogEvent{s.ahead(-110 * second)}); err != nil || o.Refused != 1 {
-		t.Errorf("%+v, %v; want the purchase refused", o, err)
-	}
-	s.expectViews(3)
-	before := s.clock
-	s.optOut(event.Conversion) // again: nothing is deleted
-	s.expectViews(3)
-	if s.clock > before {
-		t.Errorf("deleted until %d, want an earlier time", s.clock-1)
-	}
-	s.optOut(event.View)
-	s.expect(0)
-	s.apply(s.ahead(0), s.view(0))
-	s.expect(1)
+func TestOptOutOfSomeTypes(t *testing.T) {
+	onEveryHarness(t, func(t *testing.T, s *harness) {
+		if _, err := s.eng.OptOut(ctx, appID, "u", event.InstantSearch); !errors.Is(err, profile.ErrTypes) {
+			t.Errorf("%v, want ErrTypes", err)
+		}
+		s.apply(s.ahead(0), s.view(0))
+		s.optOut(event.Conversion)
+		s.expect(0)
+		s.purge(s.clock)
+		s.clock += hour
+		// The log holds a purchase for a moment: nobody counts or folds it.
+		m := s.startApply(s.neverFolding(), s.ahead(-120*second))
+		s.step(m, 1)
+		o := s.apply(s.view(-130*second), s.view(-110*second), s.view(-100*second))
+		if o != (profile.Outcome{Applied: 3}) {
+			t.Errorf("%+v; want the views applied", o)
+		}
+		s.expectViews(3)
+		s.fold()
+		if n := s.manifest().Blocks[0].Events; n != 3 {
+			t.Errorf("a block of %d events, want 3", n)
+		}
+		s.expectViews(3)
+		s.finish(m)
+		s.expectViews(3)
+		if n := s.rowCount(); n != 3 {
+			t.Errorf("%d events in the log, want 3", n)
+		}
+		if o, err := s.eng.Import(ctx, s.app(), []store.LogEvent{s.ahead(-110 * second)}); err != nil || o.Refused != 1 {
+			t.Errorf("%+v, %v; want the purchase refused", o, err)
+		}
+		s.expectViews(3)
+		before := s.clock
+		s.optOut(event.Conversion) // again: nothing is deleted
+		s.expectViews(3)
+		if s.clock > before {
+			t.Errorf("deleted until %d, want an earlier time", s.clock-1)
+		}
+		s.optOut(event.View)
+		s.expect(0)
+		s.apply(s.ahead(0), s.view(0))
+		s.expect(1)
+	})
 }
 
 // expectViews is expect for views, of a user who is out of purchases.
@@ -99,9 +99,7 @@ func TestOptOutOfNewerVersion(t *testing.T) {
 	m := bigtable.NewMutation()
 	m.DeleteCellsInColumn("u", "x")
 	m.Set("u", "x", bigtable.ServerTime, newer)
-	if err := s.client.Open(store.TableUsers).Apply(ctx, appID+",u,", m); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.client.Open(store.TableUsers).Apply(ctx, appID+",u,", m))
 	s.clock += second
 	s.delete("u")
 	if got := cell(); string(got[9:]) != "more" || event.Types(got[8]) != event.Clicks {
@@ -120,9 +118,7 @@ func TestFaultyUserKeepsNothingOfOthers(t *testing.T) {
 	s.optOut()
 	m := bigtable.NewMutation()
 	m.Set("u", "m", bigtable.Now(), []byte("packed by a newer version"))
-	if err := s.client.Open(store.TableUsers).Apply(ctx, appID+",v,", m); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.client.Open(store.TableUsers).Apply(ctx, appID+",v,", m))
 	events := []store.LogEvent{s.ahead(0), received(bought("v", s.clock), s.clock)}
 	a := s.startApply(s.neverFolding(), events...)
 	s.step(a, 1) // they are in the log

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/score/affinity"
@@ -33,9 +34,7 @@ func (s *harness) foldInline() {
 func (s *harness) roundInline(e *profile.Engine) profile.Progress {
 	s.t.Helper()
 	p, err := e.Recompute(ctx, s.app(), store.Range{}, profile.RecomputeOptions{OnlyStale: true, Maintain: true}, func(profile.Progress) error { return nil })
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	return p
 }
 
@@ -44,21 +43,15 @@ func (s *harness) roundInline(e *profile.Engine) profile.Progress {
 func (s *harness) inlineRow() (store.User, []byte) {
 	s.t.Helper()
 	row, err := s.store.Users.ReadPrimary(ctx, appID, "u", store.UserHistory)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	m, err := history.ParseManifest(row.Manifest)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	b, named := m.Inline()
 	if !named {
 		return row, nil
 	}
 	block, err := history.ParseInline(b, row.Inline)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	return row, block
 }
 
@@ -104,57 +97,53 @@ func TestSmallHistoryMovesOut(t *testing.T) {
 
 // The manifest and its inline block change in one mutation, whatever a fold meets.
 func TestInlineBlockChangesWithManifest(t *testing.T) {
-	onEveryBigtable(t, testInlineBlockChangesWithManifest)
-}
-
-func testInlineBlockChangesWithManifest(t *testing.T, open opener) {
-	s := newHarness(t, open)
-	for _, announced := range []bool{false, true} {
-		for requests, ended := 0, false; !ended; requests++ {
-			for _, v := range []verdict{proceed, crash, lose} {
-				if ended {
-					break // no request is left to answer
-				}
-				s.clear()
-				s.apply(s.at(1), s.at(5))
-				e, app := s.inlining(1000), s.app()
-				f := s.start("fold", func(ctx context.Context) error {
-					if announced {
-						_, err := e.Fold(ctx, app, "u")
-						return err
+	onEveryHarness(t, func(t *testing.T, s *harness) {
+		for _, announced := range []bool{false, true} {
+			for requests, ended := 0, false; !ended; requests++ {
+				for _, v := range []verdict{proceed, crash, lose} {
+					if ended {
+						break // no request is left to answer
 					}
-					_, err := e.Recompute(ctx, app, store.Range{}, profile.RecomputeOptions{Fold: true}, func(profile.Progress) error { return nil })
-					return err
-				})
-				for range requests {
+					s.clear()
+					s.apply(s.at(1), s.at(5))
+					e, app := s.inlining(1000), s.app()
+					f := s.start("fold", func(ctx context.Context) error {
+						if announced {
+							_, err := e.Fold(ctx, app, "u")
+							return err
+						}
+						_, err := e.Recompute(ctx, app, store.Range{}, profile.RecomputeOptions{Fold: true}, func(profile.Progress) error { return nil })
+						return err
+					})
+					for range requests {
+						if f.before != "" {
+							s.step(f, 1)
+						}
+					}
+					ended = f.before == ""
+					s.apply(s.at(3)) // late, once the fold has read past it
+					s.foldInline()
 					if f.before != "" {
+						s.answer(f, v)
+					}
+					for f.before != "" {
 						s.step(f, 1)
 					}
+					s.expect(3)
+					s.wholeRow(fmt.Sprintf("after %d requests of a fold, announced: %v, then %d", requests, announced, v), true, e)
+					s.apply(s.at(4))
+					s.wholeRow("a late event", false)
+					s.expect(4)
 				}
-				ended = f.before == ""
-				s.apply(s.at(3)) // late, once the fold has read past it
-				s.foldInline()
-				if f.before != "" {
-					s.answer(f, v)
-				}
-				for f.before != "" {
-					s.step(f, 1)
-				}
-				s.expect(3)
-				s.wholeRow(fmt.Sprintf("after %d requests of a fold, announced: %v, then %d", requests, announced, v), true, e)
-				s.apply(s.at(4))
-				s.wholeRow("a late event", false)
-				s.expect(4)
 			}
 		}
-	}
+	})
 }
 
 // A message has drawn its ticket. Before it reads the inline block, another fold puts a
 // newer one with more events into the row.
 func TestInlineBlockOfAnotherTicketIsNotUsed(t *testing.T) {
-	onEveryBigtable(t, func(t *testing.T, open opener) {
-		s := newHarness(t, open)
+	onEveryHarness(t, func(t *testing.T, s *harness) {
 		s.apply(s.at(1))
 		s.foldInline()
 		s.apply(s.at(5))
@@ -171,8 +160,7 @@ func TestInlineBlockOfAnotherTicketIsNotUsed(t *testing.T) {
 // A refresh is about to commit a block beside the inline one of its manifest. Another fold
 // puts a newer block into the row first, so the refresh must not name the older one.
 func TestRefreshNamesNoReplacedBlock(t *testing.T) {
-	onEveryBigtable(t, func(t *testing.T, open opener) {
-		s := newHarness(t, open)
+	onEveryHarness(t, func(t *testing.T, s *harness) {
 		s.apply(s.at(1), s.at(2), s.at(3))
 		s.foldInline()
 		s.apply(s.at(20))
@@ -211,9 +199,7 @@ func TestDeletionDropsInlineBlock(t *testing.T) {
 		s.clear()
 		s.apply(s.at(1), s.at(5))
 		s.foldInline()
-		if err := forget(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, forget())
 		s.wholeRow(name, false)
 	}
 	s.clear()
@@ -262,11 +248,8 @@ func TestDamagedInlineBlock(t *testing.T) {
 			s.apply(s.at(1), s.at(5))
 			s.foldInline()
 			row, _ := s.inlineRow()
-			if err := spoilInline(s.client, appID, with(row.Inline)); err != nil {
-				t.Fatal(err)
-			}
-			s.setStrategy(plainer)
-			s.setStrategy(plain)
+			must.Succeed(t, spoilInline(s.client, appID, with(row.Inline)))
+			s.outdate()
 			if err := find(s); err != nil {
 				t.Fatalf("%s, %s: %v", spoil, name, err)
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/schema"
 	"github.com/affinityengine/affinity/shared/store"
@@ -36,12 +37,8 @@ func newSimulation(t *rapid.T, s *store.Store, client *bigtable.Client, appID st
 	w.held = rapid.SampledFrom([]int{1, 2, 3, 1000, 1000}).Draw(t, "held")
 	retention := rapid.SampledFrom([]int{0, 1, 90}).Draw(t, "retention")
 	layout := schema.Of(rapid.SampledFrom(schema.Names).Draw(t, "schema"))
-	if err := w.apps.CreateApp(ctx, config.App{ID: appID, RetentionDays: retention, Log: layout}); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.apps.SetSegments(ctx, appID, rapid.IntRange(0, 3).Draw(t, "segments") > 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, w.apps.CreateApp(ctx, config.App{ID: appID, RetentionDays: retention, Log: layout}))
+	must.Succeed(t, w.apps.SetSegments(ctx, appID, rapid.IntRange(0, 3).Draw(t, "segments") > 0))
 	w.newMigrations()
 	w.setStrategy()
 	w.engine = w.processAt(0)

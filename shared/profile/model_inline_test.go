@@ -4,6 +4,7 @@ import (
 	"cloud.google.com/go/bigtable"
 	"pgregory.net/rapid"
 
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/store"
@@ -30,9 +31,7 @@ func (w *simulation) damageInline() {
 	case 2:
 		spoilt = nil
 	}
-	if err := spoilInline(w.client, w.appID, spoilt); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, spoilInline(w.client, w.appID, spoilt))
 }
 
 // spoilInline replaces the cell of the inline block of a user. nil deletes it.
@@ -47,9 +46,7 @@ func spoilInline(client *bigtable.Client, appID string, cell []byte) error {
 
 func (w *simulation) inlineRow() store.User {
 	row, err := w.store.Users.ReadPrimary(ctx, w.appID, "u", store.UserHistory)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, err)
 	return row
 }
 
@@ -58,9 +55,7 @@ func (w *simulation) inlineRow() store.User {
 func (w *simulation) checkInline() {
 	row := w.inlineRow()
 	m, err := history.ParseManifest(row.Manifest)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, err)
 	b, named := m.Inline()
 	if !named && len(row.Inline) > 0 {
 		w.t.Fatalf("the row holds a block of %d bytes that %+v does not name", len(row.Inline), m)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/history"
@@ -18,18 +19,12 @@ func (w *simulation) exact(when string) {
 	app := w.app()
 	home := w.home()
 	row, err := home.Users.ReadUser(ctx, w.appID, "u")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, err)
 	events, err := readLive(home, app, "u", row)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, err)
 	got := w.peek(app)
 	sets, err := w.engine.Compute(ctx, app, []string{"u"}, affinity.Compile(app.Strategy).Within(w.bounds))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, err)
 	for _, e := range events {
 		if e.Time > got.Anchor {
 			w.t.Fatalf("%s: as of %d, before an event of %d", when, got.Anchor, e.Time)
@@ -64,13 +59,9 @@ func (w *simulation) exact(when string) {
 // even if its process died.
 func (w *simulation) checkNoOrphans() {
 	row, err := w.store.Users.ReadUser(ctx, w.appID, "u")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, err)
 	m, err := history.ParseManifest(row.Manifest)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, err)
 	for _, id := range w.blocks() {
 		if announced := m.Announced != nil && m.Announced.Ticket == id.Ticket; !announced && id.Ticket < row.Ticket && !slices.ContainsFunc(m.Blocks, func(b history.Block) bool { return b.ID == id }) {
 			w.t.Fatalf("block %v is left, the manifest names %+v at ticket %d", id, m, row.Ticket)
@@ -125,9 +116,7 @@ func (w *simulation) lawful(when string, app config.App, got affinity.Profile, k
 // peek reads without storing: the gate refuses its writes.
 func (w *simulation) peek(app config.App) profile.Result {
 	got, err := w.engine.Read(context.WithValue(context.Background(), actorKey{}, onlooker{}), app, "u", 0)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, err)
 	return got
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/affinityengine/affinity/shared/app/documents"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/kinds/migration"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/queue"
 	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/score/schema"
@@ -61,16 +62,12 @@ func (w *simulation) ahead() {
 	steps := rapid.IntRange(0, 6).Draw(w.t, "steps ahead")
 	for n := range min(steps, 3) {
 		w.deliver(message{events: []int{2 * n, 2*n + 1}}, n == 0)
-		for len(w.working) > 0 {
-			w.advance(0, proceed)
-		}
+		w.drain()
 	}
 	for range steps {
 		w.settleConfig()
 		st, err := w.migrator.Status(ctx, w.appID)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		must.Succeed(w.t, err)
 		w.take(st, st.Next[0])
 		w.work()
 	}
@@ -135,9 +132,7 @@ func (w *simulation) migrate(giveUp bool) {
 		return
 	}
 	st, err := w.migrator.Status(ctx, w.appID)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, err)
 	steps := st.Next
 	if !giveUp {
 		steps = slices.DeleteFunc(slices.Clone(steps), func(s string) bool { return s == "rollback" })
@@ -203,9 +198,7 @@ func (w *simulation) task(i int) {
 func (w *simulation) work() {
 	for len(w.tasks) > 0 {
 		w.task(0)
-		for len(w.working) > 0 {
-			w.advance(0, proceed)
-		}
+		w.drain()
 	}
 }
 
@@ -215,9 +208,7 @@ func (w *simulation) finishMove() {
 	for range 12 {
 		w.settleConfig()
 		st, err := w.migrator.Status(ctx, w.appID)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		must.Succeed(w.t, err)
 		if !st.Active() {
 			return
 		}
@@ -243,9 +234,7 @@ func (w *simulation) bothAlike(st migration.Status) {
 // rows returns the events of one schema that are in the window and not deleted.
 func (w *simulation) rows(n schema.Name) []string {
 	row, err := w.store.Users.ReadUser(ctx, w.appID, "u")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, err)
 	from := int64(0)
 	if days := w.app().RetentionDays; days > 0 {
 		from = w.clock.Load() - int64(days)*24*hour + 1
@@ -262,8 +251,6 @@ func (w *simulation) rows(n schema.Name) []string {
 			rows = append(rows, r.ID+string(text))
 			return errors.Join(err, encodeErr)
 		})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, err)
 	return rows
 }

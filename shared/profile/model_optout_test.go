@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/store"
@@ -91,9 +92,7 @@ func (w *simulation) restoreDeletion() {
 // checkOptOut returns the user's row, which says what an answered change has set.
 func (w *simulation) checkOptOut(when string) store.User {
 	row, err := w.home().Users.ReadUser(ctx, w.appID, "u")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, err)
 	if w.certain && row.OptedOut != w.out {
 		w.t.Fatalf("%s: the user is out of %v, want %v", when, row.OptedOut.List(), w.out.List())
 	}
@@ -114,9 +113,7 @@ func (w *simulation) checkNothingKept() {
 		}
 		return err
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, err)
 	if row, err := w.store.Users.ReadUser(ctx, w.appID, "u"); err != nil || row.Gone() && len(row.Profile) > 0 && w.certain {
 		w.t.Fatalf("a profile of %d bytes is stored, %v", len(row.Profile), err)
 	}

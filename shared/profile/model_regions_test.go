@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/score/history"
@@ -38,9 +39,7 @@ func TestModelOfMoves(t *testing.T) {
 	eu, euClient := storetest.NewWithClient(t, gated...)
 	us, usClient := storetest.NewDeployed(t, gated...)
 	var histories atomic.Int64
-	if err := flag.Set("rapid.checks", fmt.Sprint((*campaign+1)/2)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, flag.Set("rapid.checks", fmt.Sprint((*campaign+1)/2)))
 	rapid.Check(t, func(t *rapid.T) {
 		w := newRegional(t, eu, us, euClient, usClient, fmt.Sprint("moved", histories.Add(1)))
 		for range rapid.IntRange(20, 120).Draw(t, "steps") {
@@ -66,9 +65,7 @@ func newRegional(t *rapid.T, eu, us *store.Store, euClient, usClient *bigtable.C
 func (w *simulation) joined(open func(*store.Store, *config.Cached) *profile.Engine) *profile.Engine {
 	cached := config.NewCached(w.cache(), 0)
 	eu, us := open(w.store, cached), open(w.us, cached)
-	if err := profile.Join("eu", map[string]*profile.Engine{"eu": eu, "us": us}); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, profile.Join("eu", map[string]*profile.Engine{"eu": eu, "us": us}))
 	return eu
 }
 
@@ -108,9 +105,7 @@ func (w *simulation) home() *store.Store {
 
 func (w *simulation) rowIn(region string) store.User {
 	row, err := w.in(region).Users.ReadUser(ctx, w.appID, "u")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, err)
 	return row
 }
 
@@ -236,33 +231,19 @@ func (w *simulation) erase(region string) {
 		w.t.Fatalf("%s is erased, and owns the user: %v", region, o)
 	}
 	for _, table := range []string{store.TableUsers, store.TableEvents, store.TableEventsNarrow, store.TableHistories} {
-		if err := w.in(region).Rows.DeleteRows(ctx, store.AppRows{App: w.appID, Table: table}, func(int, string) error { return nil }); err != nil {
-			w.t.Fatal(err)
-		}
+		must.Succeed(w.t, w.in(region).Rows.DeleteRows(ctx, store.AppRows{App: w.appID, Table: table}, func(int, string) error { return nil }))
 	}
 }
 
 // finishRegional ends all processes, and the move, and compares profiles with the log.
 func (w *simulation) finishRegional() {
-	for len(w.working) > 0 {
-		w.advance(rapid.IntRange(0, len(w.working)-1).Draw(w.t, "actor"), proceed)
-	}
-	for len(w.pending) > 0 {
-		w.deliver(w.pending[0], false)
-		for len(w.working) > 0 {
-			w.advance(0, proceed)
-		}
-	}
-	w.check("settled")
-	w.exact("settled")
+	w.settleMessages()
 	for steps := 0; w.app().Moving(); steps++ {
 		if steps > 100 {
 			w.t.Fatalf("the move does not end: %+v", w.app().Move)
 		}
 		w.move()
-		for len(w.working) > 0 {
-			w.advance(0, proceed)
-		}
+		w.drain()
 		w.exact("in phase " + string(w.app().Move.Phase))
 	}
 	w.settleAll()
@@ -287,8 +268,6 @@ func (w *simulation) checkElsewhereEmpty() {
 		err := s.Events.ReadLog(ctx, w.appID, schema.Of(n), all, func(_ string, r store.LogRow) error {
 			return fmt.Errorf("%s still has the event %v", other, r.Pos)
 		})
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		must.Succeed(w.t, err)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/race"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/profile"
@@ -85,9 +86,7 @@ func TestModel(t *testing.T) {
 		stores = append(stores, opened{s, client})
 	}
 	var histories atomic.Int64
-	if err := flag.Set("rapid.checks", fmt.Sprint(*campaign)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, flag.Set("rapid.checks", fmt.Sprint(*campaign)))
 	rapid.Check(t, func(t *rapid.T) {
 		s := rapid.SampledFrom(stores).Draw(t, "store")
 		w := newSimulation(t, s.store, s.client, fmt.Sprint("app", histories.Add(1)))
@@ -145,9 +144,7 @@ func (w *simulation) setStrategy() {
 
 func (w *simulation) app() config.App {
 	app, err := w.apps.App(ctx, w.appID)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, err)
 	return app
 }
 
@@ -271,9 +268,7 @@ func (w *simulation) settleHistories() {
 		}
 		p, err := e.Recompute(ctx, w.app(), store.Range{}, profile.RecomputeOptions{OnlyStale: true, Maintain: true},
 			func(profile.Progress) error { return nil })
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		must.Succeed(w.t, err)
 		w.exact("after a nightly round")
 		if idle++; p.Folded > 0 {
 			idle = 0
@@ -299,16 +294,12 @@ func (w *simulation) damage() {
 	} else {
 		m.Set("b", "b", bigtable.Timestamp(w.clock.Load()*1000), []byte("no block"))
 	}
-	if err := w.client.Open(store.TableHistories).Apply(ctx, fmt.Sprintf("%s,u,%016x,%04x", w.appID, id.Ticket, id.N), m); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, w.client.Open(store.TableHistories).Apply(ctx, fmt.Sprintf("%s,u,%016x,%04x", w.appID, id.Ticket, id.N), m))
 }
 
 func (w *simulation) blocks() []history.BlockID {
 	ids, err := w.store.Histories.ListBlocks(ctx, w.appID, "u")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, err)
 	return ids
 }
 
@@ -353,19 +344,30 @@ func (w *simulation) advance(i int, v verdict) {
 	w.check("after a step")
 }
 
-// finish runs all processes to their end and compares profiles with the log.
-func (w *simulation) finish() {
+// drain runs all processes to their end, one after the other.
+func (w *simulation) drain() {
+	for len(w.working) > 0 {
+		w.advance(0, proceed)
+	}
+}
+
+// settleMessages runs all processes to their end, delivers each message until it is acknowledged,
+// and compares profiles with the log.
+func (w *simulation) settleMessages() {
 	for len(w.working) > 0 {
 		w.advance(rapid.IntRange(0, len(w.working)-1).Draw(w.t, "actor"), proceed)
 	}
 	for len(w.pending) > 0 {
 		w.deliver(w.pending[0], false)
-		for len(w.working) > 0 {
-			w.advance(0, proceed)
-		}
+		w.drain()
 	}
 	w.check("settled")
 	w.exact("settled")
+}
+
+// finish runs all processes and jobs to their end, and compares profiles with the log after each.
+func (w *simulation) finish() {
+	w.settleMessages()
 	w.finishMove()
 	w.check("migrated")
 	w.exact("migrated")
@@ -378,9 +380,7 @@ func (w *simulation) finish() {
 	}
 	w.checkNoOrphans()
 	w.checkInline()
-	if err := w.round(ctx, w.app(), profile.RecomputeOptions{}); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, w.round(ctx, w.app(), profile.RecomputeOptions{}))
 	w.exact("after a recompute")
 	w.checkNothingKept()
 }

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/store"
@@ -30,6 +31,15 @@ func newTravels(t *testing.T) *travels {
 	return tr
 }
 
+// newMoving makes travels in the phase in which users move. The user has one event.
+func newMoving(t *testing.T) *travels {
+	t.Helper()
+	tr := newTravels(t)
+	tr.apply(tr.at(1))
+	tr.begin()
+	return tr
+}
+
 // process returns a process that reaches both regions and takes its configuration from apps.
 func (tr *travels) process(apps config.Source) *profile.Engine {
 	tr.t.Helper()
@@ -40,9 +50,7 @@ func (tr *travels) process(apps config.Source) *profile.Engine {
 		e.SetLimits(1000, 100, 100, 100, time.Minute)
 		engines[region] = e
 	}
-	if err := profile.Join("eu", engines); err != nil {
-		tr.t.Fatal(err)
-	}
+	must.Succeed(tr.t, profile.Join("eu", engines))
 	return engines["eu"]
 }
 
@@ -93,9 +101,7 @@ func (tr *travels) undo() {
 
 func (tr *travels) must(err error) {
 	tr.t.Helper()
-	if err != nil {
-		tr.t.Fatal(err)
-	}
+	must.Succeed(tr.t, err)
 }
 
 // endless is an instant that no test reaches.
@@ -130,6 +136,30 @@ func (tr *travels) end() {
 	}
 }
 
+// expectMoved ends the move, after which the user has so many events.
+func (tr *travels) expectMoved(events int) {
+	tr.t.Helper()
+	tr.switched()
+	tr.end()
+	tr.expect(events)
+}
+
+// expectBlue checks that the one event counts with its later filter, blue, alone.
+func (tr *travels) expectBlue() {
+	tr.t.Helper()
+	got := tr.read("u")
+	if red(got) != 0 || scoreOf(got.Profile, "blue") != 30 {
+		tr.t.Errorf("red %v and blue %v, want 0 and 30", red(got), scoreOf(got.Profile, "blue"))
+	}
+}
+
+// turnBack begins the way back, and the phase after the arrivals.
+func (tr *travels) turnBack() {
+	tr.t.Helper()
+	tr.change((*config.App).UndoMove)
+	tr.nextPhase()
+}
+
 func (tr *travels) in(region string) *store.Store {
 	if region == "us" {
 		return tr.us
@@ -139,9 +169,14 @@ func (tr *travels) in(region string) *store.Store {
 
 func (tr *travels) owner(region string) store.Owner {
 	tr.t.Helper()
+	return tr.row(region).Owner
+}
+
+func (tr *travels) row(region string) store.User {
+	tr.t.Helper()
 	row, err := tr.in(region).Users.ReadUser(ctx, appID, "u")
 	tr.must(err)
-	return row.Owner
+	return row
 }
 
 // actors, which know the configuration of their start.
@@ -164,6 +199,14 @@ func (tr *travels) mover() *actor {
 		_, err := e.MoveUser(ctx, app, "u", endless)
 		return err
 	})
+}
+
+// moverAt is a mover that has given the row in eu a state.
+func (tr *travels) moverAt(s store.OwnerState) *actor {
+	tr.t.Helper()
+	m := tr.mover()
+	tr.stepToOwner(m, "eu", s)
+	return m
 }
 
 func (tr *travels) deletion() *actor {

@@ -6,29 +6,25 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/affinityengine/affinity/shared/local/must"
 )
 
 // Every test that PROTOCOL.md names exists, here or in a package that packs profiles.
 func TestProtocolNamesTests(t *testing.T) {
 	page, err := os.ReadFile("PROTOCOL.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var files []string
 	for _, folder := range []string{".", "../job/kinds/segmentbuild", "../serve/query"} {
 		some, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		files = append(files, some...)
 	}
 	tests := map[string]bool{}
 	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 	for _, file := range files {
 		source, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, match := range declared.FindAllSubmatch(source, -1) {
 			tests[string(match[1])] = true
 		}
@@ -48,9 +44,7 @@ func TestProtocolNamesTests(t *testing.T) {
 func TestProtocolMatchesGlossary(t *testing.T) {
 	definitions := func(path, row string) map[string]string {
 		page, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		found := map[string]string{}
 		for _, match := range regexp.MustCompile(row).FindAllSubmatch(page, -1) {
 			found[string(match[1])] = strings.ReplaceAll(string(match[2]), "*", "")

@@ -8,6 +8,7 @@ import (
 
 	"cloud.google.com/go/bigtable"
 
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/rank/segment"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -15,9 +16,7 @@ import (
 // A purge takes the user's token out of segments: no row holds it, in its key or a cell.
 func TestPurgeBlanksSegments(t *testing.T) {
 	b := newFixture(t, 90, plain)
-	if err := b.apps.SetSegments(ctx, appID, true); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, b.apps.SetSegments(ctx, appID, true))
 	const gone = "ned-in-the-middle"
 	users := []string{"anna", gone, "zoe"}
 	for _, user := range users {
@@ -28,9 +27,7 @@ func TestPurgeBlanksSegments(t *testing.T) {
 		p := segment.NewPacker(segment.Scoring{Version: app.ScoringVersion, RetentionDays: app.RetentionDays}, 0)
 		p.Begin(segment.PartID(id+1), delta, b.clock)
 		for _, user := range users {
-			if err := p.Add(user, b.read(user).Profile.AppendBinary(nil)); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, p.Add(user, b.read(user).Profile.AppendBinary(nil)))
 		}
 		w := b.store.Segments.NewSegmentWriter(ctx, appID, segment.PartID(id+1))
 		part, err := p.Finish(b.clock, w.Write)
@@ -38,9 +35,7 @@ func TestPurgeBlanksSegments(t *testing.T) {
 			t.Fatal(err)
 		}
 		m, err := b.store.Segments.ReadSegmentManifest(ctx, appID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		version := m.Version
 		m.Parts = append(m.Parts, part)
 		if ok, err := b.store.Segments.SwapSegmentManifest(ctx, appID, version, m); !ok || err != nil {
@@ -60,9 +55,7 @@ func TestPurgeBlanksSegments(t *testing.T) {
 			}
 			return true
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return rows
 	}
 	if rows := holding(); len(rows) < 2 {

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/history"
@@ -45,9 +46,7 @@ func TestRangeIncludesItsStart(t *testing.T) {
 		t.Fatalf("%+v, want two blocks of which the second starts at %+v", m, start)
 	}
 	third.Counts = []affinity.Count{{Facet: "color", Value: "Red", N: 2}}
-	if _, err := s.neverFolding().Apply(ctx, s.app(), []store.LogEvent{third}); err != nil {
-		t.Fatal(err)
-	}
+	s.applyTo(s.neverFolding(), third)
 	s.expect(4) // the third event counts twice now
 }
 
@@ -64,16 +63,12 @@ func TestDamagedBlockOfCompleteManifest(t *testing.T) {
 	}
 	m := s.manifest()
 	row, err := s.store.Users.ReadUser(ctx, appID, "u")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if len(m.Blocks) != 3 || m.Complete != row.Ticket {
 		t.Fatalf("%+v at ticket %d, want three blocks and nothing outside", m, row.Ticket)
 	}
 	damaged := []store.BlockWrite{{ID: m.Blocks[1].ID, Newest: s.clock, Value: []byte("no block")}}
-	if err := s.store.Histories.WriteBlocks(ctx, appID, "u", damaged); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.store.Histories.WriteBlocks(ctx, appID, "u", damaged))
 	s.expect(3)
 }
 
@@ -110,9 +105,7 @@ func TestRowsGivenUpStayGivenUp(t *testing.T) {
 		s := newHarness(t, storetest.NewDeployed)
 		e := s.engine()
 		e.SetLimits(1, 100, 100, keep, time.Minute)
-		if _, err := e.Apply(ctx, s.app(), []store.LogEvent{s.at(1), s.at(2), s.at(3), s.at(4), s.at(5), s.at(6), s.at(7)}); err != nil {
-			t.Fatal(err)
-		}
+		s.applyTo(e, s.at(1), s.at(2), s.at(3), s.at(4), s.at(5), s.at(6), s.at(7))
 		s.expect(7)
 		if m := s.manifest(); len(m.Blocks) != 1 || m.Blocks[0].Events != 7 {
 			t.Errorf("%d rows kept: %+v, want one block of all seven events", keep, m)

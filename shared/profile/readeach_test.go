@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/admission"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/store"
@@ -26,9 +27,7 @@ func storeFat(t *testing.T, b *fixture, user string, values int) int {
 	}
 	encoded := p.AppendBinary(nil)
 	write := store.ProfileWrite{User: user, Row: store.User{Ticket: 1}, Version: p.StrategyVersion, Value: encoded}
-	if err := b.store.Users.WriteProfiles(ctx, appID, []store.ProfileWrite{write}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, b.store.Users.WriteProfiles(ctx, appID, []store.ProfileWrite{write}))
 	return len(encoded)
 }
 
@@ -54,9 +53,7 @@ func TestLargeProfilesAreReadInGroups(t *testing.T) {
 	}{{need, nil}, {need - 2*int64(size), admission.ErrFull}} {
 		gate := admission.NewGate(need)
 		other, leave := gate.Enter(ctx)
-		if err := admission.Take(other, need-test.capacity); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, admission.Take(other, need-test.capacity))
 		in, end := gate.Enter(ctx)
 		var read []string
 		err := b.eng.ReadEach(in, b.app(), append(tokens, "nobody"), 0, func(user string, r profile.Result) error {
@@ -120,12 +117,8 @@ func TestSingleReadIsAdmitted(t *testing.T) {
 			// Requests that hold bytes may take all; a first one leaves a part free, and a
 			// light one has a share of its own.
 			const held = admission.Light + 1
-			if err := errors.Join(admission.Take(other, held), admission.Take(in, held)); err != nil {
-				t.Fatal(err)
-			}
-			if err := admission.Take(other, admission.Heaviest(1<<40)-int64(test.capacity)-2*held); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, errors.Join(admission.Take(other, held), admission.Take(in, held)))
+			must.Succeed(t, admission.Take(other, admission.Heaviest(1<<40)-int64(test.capacity)-2*held))
 			in, cancel := context.WithCancel(in)
 			defer cancel()
 			if err := test.read(in, test.limit); !errors.Is(err, test.want) {

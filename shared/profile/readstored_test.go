@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/store"
@@ -28,9 +29,7 @@ func TestReadStored(t *testing.T) {
 	}
 	b.delete("u0003")
 	want["u0003"] = 0
-	if err := b.store.Events.Log(appID, b.app().Log).Append(ctx, []store.LogEvent{bought("u0002", b.clock-9*hour)}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, b.store.Events.Log(appID, b.app().Log).Append(ctx, []store.LogEvent{bought("u0002", b.clock-9*hour)}))
 	if _, err := b.store.Users.TakeTicket(ctx, appID, "u0002"); err != nil {
 		t.Fatal(err)
 	}
@@ -73,9 +72,7 @@ func TestReadChanged(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		slices.Sort(again)
 		return again
 	}

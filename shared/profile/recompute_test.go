@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/race"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/profile"
@@ -25,9 +26,7 @@ func crowd(t *testing.T, b *fixture, users int) {
 			events = append(events, bought(fmt.Sprintf("u%04d", i), b.clock-int64(j+1)*hour))
 		}
 	}
-	if _, err := b.eng.Import(ctx, b.app(), events); err != nil {
-		t.Fatal(err)
-	}
+	b.importEvents(events...)
 	for i := 0; i < users; i += race.Or(3, 9) {
 		if _, err := b.eng.Fold(ctx, b.app(), fmt.Sprintf("u%04d", i)); err != nil {
 			t.Fatal(err)
@@ -49,9 +48,7 @@ func TestRecompute(t *testing.T) {
 		steps = append(steps, p)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if !p.Done || p.Users != users || p.Known != users-1 || p.Written != users || p.Events != users/4*10-2 {
 		t.Errorf("%+v", p)
 	}
@@ -96,9 +93,7 @@ func TestRecomputeResumes(t *testing.T) {
 	for part := (store.Range{To: "u0550"}); ; calls++ {
 		// Time is up from the beginning: one group is done all the same.
 		p, err := b.eng.Recompute(ctx, b.app(), part, profile.RecomputeOptions{Until: time.UnixMilli(b.clock)}, func(profile.Progress) error { return nil })
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		seen += p.Written
 		if p.Done {
 			break
@@ -204,9 +199,7 @@ func TestCompute(t *testing.T) {
 	b := newFixture(t, 90, plain)
 	crowd(t, b, 5)
 	got, err := b.eng.Compute(ctx, b.app(), []string{"u0003", "nobody"}, affinity.Compile(plain), affinity.Compile(decaying))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	u := got["u0003"]
 	if len(u) != 2 || red(profile.Result{Profile: u[0]}) != 120 || len(u[1].HalfLives) != 2 || len(got["nobody"]) != 2 || got["nobody"][0].Known {
 		t.Errorf("%+v", got)

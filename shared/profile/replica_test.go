@@ -12,6 +12,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/score/affinity"
@@ -39,9 +40,7 @@ func newReplicated(t testing.TB, dial ...grpc.DialOption) *replicated {
 
 func (b *replicated) catchUp() {
 	b.t.Helper()
-	if err := b.server.CatchUp(ctx); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, b.server.CatchUp(ctx))
 }
 
 // with returns the app with a consistency.
@@ -127,9 +126,7 @@ func TestStrongBatchSparesPrimary(t *testing.T) {
 	}
 	b.apply(e)
 	row, err := b.store.Users.ReadUser(ctx, appID, "u")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	size := int64(len(row.Profile))
 	for _, step := range []struct {
 		name     string
@@ -170,9 +167,7 @@ func TestBatchStaysStrong(t *testing.T) {
 		if row == "of the version before" { // as a process writes that has the configuration in its cache, too
 			older := bigtable.NewMutation()
 			older.Set("u", "v", bigtable.ServerTime, []byte{0, 0, 0, 0, 0, 0, 0, byte(cached.StrategyVersion)})
-			if err := b.client.Open(store.TableUsers).Apply(ctx, appID+",newer,", older); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, b.client.Open(store.TableUsers).Apply(ctx, appID+",newer,", older))
 		}
 		b.catchUp()
 		b.apply(bought("u", b.clock-1))
@@ -207,9 +202,7 @@ func TestStrongBatchAfterDrop(t *testing.T) {
 	b.catchUp()
 	drop := bigtable.NewMutation()
 	drop.DeleteRow()
-	if err := b.client.Open(store.TableUsers).Apply(ctx, appID+",u,", drop); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, b.client.Open(store.TableUsers).Apply(ctx, appID+",u,", drop))
 	read, err := b.eng.ReadMany(ctx, b.with(config.Strong), []string{"u"}, 0)
 	if err != nil || read["u"].Stored {
 		t.Errorf("%+v, %v: the profile is that of the dropped row", read["u"], err)

@@ -5,6 +5,7 @@ import (
 
 	"cloud.google.com/go/bigtable"
 
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -68,9 +69,7 @@ func (s *harness) cells(table string) []bigtable.Row {
 		rows = append(rows, r)
 		return true
 	})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	return rows
 }
 
@@ -80,9 +79,7 @@ func (s *harness) replace(table string, backup []bigtable.Row) {
 	for _, row := range s.cells(table) {
 		gone := bigtable.NewMutation()
 		gone.DeleteRow()
-		if err := s.client.Open(table).Apply(ctx, row.Key(), gone); err != nil {
-			s.t.Fatal(err)
-		}
+		must.Succeed(s.t, s.client.Open(table).Apply(ctx, row.Key(), gone))
 	}
 	for _, row := range backup {
 		m := bigtable.NewMutation()
@@ -91,8 +88,6 @@ func (s *harness) replace(table string, backup []bigtable.Row) {
 				m.Set(family, item.Column[len(family)+1:], item.Timestamp, item.Value)
 			}
 		}
-		if err := s.client.Open(table).Apply(ctx, row.Key(), m); err != nil {
-			s.t.Fatal(err)
-		}
+		must.Succeed(s.t, s.client.Open(table).Apply(ctx, row.Key(), m))
 	}
 }

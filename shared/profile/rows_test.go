@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/affinityengine/affinity/shared/local/emulator"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/store"
@@ -28,9 +29,7 @@ type serverRows struct {
 // open starts a server that counts.
 func (c *serverRows) open(tb testing.TB, dial ...grpc.DialOption) (*store.Store, *bigtable.Client) {
 	server, err := emulator.StartBttest(grpc.ChainStreamInterceptor(c.stream), grpc.ChainUnaryInterceptor(c.unary))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must.Succeed(tb, err)
 	tb.Cleanup(server.Close)
 	return storetest.OpenAt(tb, server.Addr, dial...)
 }
@@ -47,9 +46,7 @@ func (c *serverRows) of(t *testing.T, call func() error) map[string]int {
 	c.mu.Lock()
 	c.n = map[string]int{}
 	c.mu.Unlock()
-	if err := call(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, call())
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.n
@@ -112,9 +109,7 @@ func TestSmallUserIsOneRow(t *testing.T) {
 	for i := range users * events {
 		all = append(all, bought(fmt.Sprintf("u%02d", i/events), b.clock-hour*int64(1+i%events)))
 	}
-	if _, err := b.eng.Import(ctx, b.app(), all); err != nil {
-		t.Fatal(err)
-	}
+	b.importEvents(all...)
 	expect := func(name string, o profile.RecomputeOptions, want map[string]int) {
 		t.Helper()
 		got := counted.of(t, func() error { return b.recompute(o) })
@@ -131,9 +126,7 @@ func TestSmallUserIsOneRow(t *testing.T) {
 	expect("an idle round", round, map[string]int{"users read": users})
 
 	// Of the users who are not stale a round reads no inline block.
-	if _, err := b.eng.Import(ctx, b.app(), []store.LogEvent{bought("u07", b.clock)}); err != nil {
-		t.Fatal(err)
-	}
+	b.importEvents(bought("u07", b.clock))
 	expect("a round with one stale user", profile.RecomputeOptions{OnlyStale: true},
 		map[string]int{"users read": users + 1, "inline blocks read": 1, "events read": 1, "users written": 1})
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/history"
@@ -44,9 +45,7 @@ func (b *fixture) setLog(l schema.Layout) config.App {
 		a.Log = l
 		return nil
 	})
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, err)
 	return app
 }
 
@@ -72,9 +71,7 @@ func TestWriteFollowsSchemaChange(t *testing.T) {
 			b := newFixture(t, 90, plain)
 			was := b.setLog(wide)
 			is := b.setLog(both)
-			if err := do(b.engineOf(&views{apps: []config.App{is}}), was, []store.LogEvent{bought("u", b.clock)}); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, do(b.engineOf(&views{apps: []config.App{is}}), was, []store.LogEvent{bought("u", b.clock)}))
 			for _, n := range schema.Names {
 				rows := 0
 				err := b.store.Events.Log(appID, schema.Of(n)).Read(ctx, []store.UserRange{{User: "u", To: history.End}}, func(string, store.LogRow) error {
@@ -197,9 +194,7 @@ func TestSchemaGenerationsDiffer(t *testing.T) {
 		if n > 1 {
 			return
 		}
-		if err := b.store.Events.Log(appID, wide).Delete(ctx, []store.LogEvent{bought("u", b.clock)}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, b.store.Events.Log(appID, wide).Delete(ctx, []store.LogEvent{bought("u", b.clock)}))
 	}})
 	if _, err := e.Apply(ctx, was, []store.LogEvent{bought("u", b.clock)}); err != nil {
 		t.Fatal(err)

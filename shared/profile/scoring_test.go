@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/strategy"
@@ -22,13 +23,9 @@ func reranked(n int) strategy.Strategy {
 func (b *fixture) storedVersion(user string) (profile, row int64) {
 	b.t.Helper()
 	u, err := b.store.Users.ReadUser(ctx, appID, user)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, err)
 	p, err := affinity.ParseProfile(u.Profile, 0)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, err)
 	return p.StrategyVersion, u.Version
 }
 
@@ -37,9 +34,7 @@ func (b *fixture) storedVersion(user string) (profile, row int64) {
 func (b *fixture) bulk(o profile.RecomputeOptions) (written, stale int64) {
 	b.t.Helper()
 	p, err := b.eng.Recompute(ctx, b.app(), store.Range{}, o, func(profile.Progress) error { return nil })
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, err)
 	if stale, _, err = b.eng.Verify(ctx, b.app(), store.Range{}, time.Time{}); err != nil {
 		b.t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/score/affinity"
@@ -84,9 +85,7 @@ func TestNobodyWaitsForLargeUser(t *testing.T) {
 		t.Errorf("u0: %v (stored: %v), want 60", red(r), r.Stored)
 	}
 	leave()
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, <-done)
 	if r := b.read("fat"); red(r) != 30 || !r.Stored {
 		t.Errorf("fat: %v (stored: %v), want 30", red(r), r.Stored)
 	}
@@ -110,9 +109,7 @@ func TestAloneCountsEventsBeforeItsTicket(t *testing.T) {
 			}
 		}
 		ended = a.before == ""
-		if err := s.store.Histories.DeleteBlocks(ctx, appID, "u", []history.BlockID{block}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.store.Histories.DeleteBlocks(ctx, appID, "u", []history.BlockID{block}))
 		ahead := bought("u", s.clock+30*second)
 		if _, err := s.eng.Import(ctx, s.app(), []store.LogEvent{ahead}); err != nil {
 			t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/score/affinity"
@@ -26,9 +27,7 @@ import (
 func (b *fixture) rank() profile.Result {
 	b.t.Helper()
 	r, err := b.eng.ReadRanking(ctx, b.app(), "u")
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, err)
 	want := affinity.ReferenceSession(b.logged(), b.app().Strategy, affinity.Window{
 		Now: r.Anchor, RetentionDays: r.RetentionDays, DeletedUntil: r.DeletedUntil,
 	})
@@ -42,9 +41,7 @@ func (b *fixture) rank() profile.Result {
 func (b *fixture) logged() []affinity.Event {
 	b.t.Helper()
 	events, err := readLog(b.store, b.app(), "u")
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, err)
 	return events
 }
 
@@ -52,9 +49,7 @@ func (b *fixture) logged() []affinity.Event {
 func (b *fixture) sessionCells() []bigtable.ReadItem {
 	b.t.Helper()
 	row, err := b.client.Open(store.TableUsers).ReadRow(ctx, appID+",u,")
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, err)
 	return slices.DeleteFunc(row["p"], func(item bigtable.ReadItem) bool { return item.Column != "p:n" })
 }
 
@@ -117,9 +112,7 @@ func TestSessionExpires(t *testing.T) {
 func TestImportMarksSession(t *testing.T) {
 	b := newFixture(t, 90, plain)
 	b.apply(viewed(b.clock-hour, "o1"))
-	if _, err := b.eng.Import(ctx, b.app(), []store.LogEvent{viewed(b.clock-2*hour, "o2")}); err != nil {
-		t.Fatal(err)
-	}
+	b.importEvents(viewed(b.clock-2*hour, "o2"))
 	if r := b.rank(); r.Stored || len(r.Session.Events) != 2 {
 		t.Errorf("%+v, want both events, computed", r)
 	}
@@ -146,35 +139,30 @@ func TestRecomputeDropsSession(t *testing.T) {
 
 // A deletion leaves a marker in the session's column, too. Without it the session
 // of a refresh that began before would stay in the row as the newest cell.
-func TestDeletionDropsSession(t *testing.T) { onEveryBigtable(t, testDeletionDropsSession) }
-
-func testDeletionDropsSession(t *testing.T, open opener) {
-	s := newHarness(t, open)
-	s.apply(viewed(s.clock-2*hour, "o1"))
-	m := s.startApply(s.neverFolding(), viewed(s.clock-hour, "o2"))
-	s.stepToWrite(m)
-	s.delete("u")
-	s.finish(m)
-	if cells := s.sessionCells(); len(cells) == 0 || len(cells[0].Value) != 0 {
-		t.Errorf("a deleted user's newest session: %v", cells)
-	}
-	s.clock++
-	if r := s.rank(); r.Known || len(r.Session.Events) != 0 {
-		t.Errorf("a deleted user has %+v", r)
-	}
+func TestDeletionDropsSession(t *testing.T) {
+	onEveryHarness(t, func(t *testing.T, s *harness) {
+		s.apply(viewed(s.clock-2*hour, "o1"))
+		m := s.startApply(s.neverFolding(), viewed(s.clock-hour, "o2"))
+		s.stepToWrite(m)
+		s.delete("u")
+		s.finish(m)
+		if cells := s.sessionCells(); len(cells) == 0 || len(cells[0].Value) != 0 {
+			t.Errorf("a deleted user's newest session: %v", cells)
+		}
+		s.clock++
+		if r := s.rank(); r.Known || len(r.Session.Events) != 0 {
+			t.Errorf("a deleted user has %+v", r)
+		}
+	})
 }
 
 // writeAlone writes a user's profile, and no session, at the ticket of the row.
 func (b *fixture) writeAlone() {
 	b.t.Helper()
 	row, err := b.store.Users.ReadUser(ctx, appID, "u")
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, err)
 	sets, err := b.eng.Compute(ctx, b.app(), []string{"u"}, affinity.Compile(b.app().Strategy))
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, err)
 	p := sets["u"][0]
 	p.StrategyVersion, p.Marks = b.app().StrategyVersion, 0
 	outline := p
@@ -182,18 +170,14 @@ func (b *fixture) writeAlone() {
 	m, at := bigtable.NewMutation(), bigtable.Timestamp(row.Ticket*1000)
 	m.Set("p", "p", at, p.AppendBinary(nil))
 	m.Set("p", "s", at, outline.AppendBinary(nil))
-	if err := b.client.Open(store.TableUsers).Apply(ctx, appID+",u,", m); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, b.client.Open(store.TableUsers).Apply(ctx, appID+",u,", m))
 }
 
 // A row may hold the session of another ticket than that of the newest profile.
 func TestSessionOfOtherTicketIsNotServed(t *testing.T) {
 	b := newFixture(t, 90, plain)
 	b.apply(viewed(b.clock-hour, "o1"))
-	if err := b.store.Events.Log(appID, b.app().Log).Append(ctx, []store.LogEvent{viewed(b.clock-hour+1, "o2")}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, b.store.Events.Log(appID, b.app().Log).Append(ctx, []store.LogEvent{viewed(b.clock-hour+1, "o2")}))
 	if _, err := b.store.Users.TakeTicket(ctx, appID, "u"); err != nil {
 		t.Fatal(err)
 	}
@@ -222,26 +206,23 @@ func TestSessionOfOtherProfileIsNotServed(t *testing.T) {
 
 // A session and its profile count the same events: a second reading could hold an
 // event that the profile does not count.
-func TestSessionIsOfProfileReading(t *testing.T) { onEveryBigtable(t, testSessionIsOfProfileReading) }
-
-func testSessionIsOfProfileReading(t *testing.T, open opener) {
-	s := newHarness(t, open)
-	s.apply(viewed(s.clock-3*hour, "o1"))
-	m := s.startApply(s.neverFolding(), viewed(s.clock-2*hour, "o2"))
-	s.stepToWrite(m)
-	late := viewed(s.clock-hour, "o3")
-	if err := s.store.Events.Log(appID, s.app().Log).Append(ctx, []store.LogEvent{late}); err != nil {
-		t.Fatal(err)
-	}
-	s.finish(m)
-	r, err := s.eng.ReadRanking(ctx, s.app(), "u")
-	if err != nil || !r.Stored || red(r) != 6 || len(r.Session.Events) != 2 {
-		t.Errorf("%+v, %v; want two events in the profile and in the session", r, err)
-	}
-	s.apply(late)
-	if r := s.rank(); !r.Stored || red(r) != 9 || len(r.Session.Events) != 3 {
-		t.Errorf("%+v, want three events in both", r)
-	}
+func TestSessionIsOfProfileReading(t *testing.T) {
+	onEveryHarness(t, func(t *testing.T, s *harness) {
+		s.apply(viewed(s.clock-3*hour, "o1"))
+		m := s.startApply(s.neverFolding(), viewed(s.clock-2*hour, "o2"))
+		s.stepToWrite(m)
+		late := viewed(s.clock-hour, "o3")
+		must.Succeed(t, s.store.Events.Log(appID, s.app().Log).Append(ctx, []store.LogEvent{late}))
+		s.finish(m)
+		r, err := s.eng.ReadRanking(ctx, s.app(), "u")
+		if err != nil || !r.Stored || red(r) != 6 || len(r.Session.Events) != 2 {
+			t.Errorf("%+v, %v; want two events in the profile and in the session", r, err)
+		}
+		s.apply(late)
+		if r := s.rank(); !r.Stored || red(r) != 9 || len(r.Session.Events) != 3 {
+			t.Errorf("%+v, want three events in both", r)
+		}
+	})
 }
 
 // The newest events of a user lie in blocks and in the log. Most of those in the
@@ -286,15 +267,11 @@ func TestSessionOfDamagedBlock(t *testing.T) {
 		value = slices.Clone(b)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	value[bytes.Index(value, []byte("o2"))+3] |= 0x80 // the posting of o2 is of an event beyond
 	castagnoli := crc32.MakeTable(crc32.Castagnoli)
 	binary.LittleEndian.PutUint32(value[1:], crc32.Update(crc32.Checksum(value[:1], castagnoli), castagnoli, value[5:]))
-	if err := s.store.Histories.WriteBlocks(ctx, appID, "u", []store.BlockWrite{{ID: block.ID, Newest: block.Newest, Value: value}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.store.Histories.WriteBlocks(ctx, appID, "u", []store.BlockWrite{{ID: block.ID, Newest: block.Newest, Value: value}}))
 	if r := s.read("u"); !r.Stored || red(r) != 6 {
 		t.Fatalf("%+v, want the stored profile", r)
 	}

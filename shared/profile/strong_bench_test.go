@@ -11,6 +11,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/local/cpu"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/score/affinity"
@@ -31,9 +33,7 @@ type splitBench struct {
 func newSplitBench(b *testing.B) *splitBench {
 	s := &splitBench{primary: storetest.StartProcess(b), replica: storetest.StartProcess(b), now: 1_700_000_000_000}
 	conn, err := grpc.NewClient(s.replica.Addr, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1<<28)))
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 	b.Cleanup(func() { _ = conn.Close() })
 	toReplica := func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 		if storetest.Serving(ctx) {
@@ -44,9 +44,7 @@ func newSplitBench(b *testing.B) *splitBench {
 	s.store, _ = storetest.OpenServing(b, s.primary.Addr, "bench", grpc.WithChainStreamInterceptor(toReplica))
 	s.copied, _ = storetest.OpenInstance(b, s.replica.Addr, "bench")
 	apps := config.NewMemory()
-	if err := apps.CreateApp(ctx, config.App{ID: appID}); err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, apps.CreateApp(ctx, config.App{ID: appID}))
 	if s.app, err = apps.App(ctx, appID); err != nil {
 		b.Fatal(err)
 	}
@@ -76,9 +74,7 @@ func (s *splitBench) users(b *testing.B, users, values int, behind bool) (tokens
 			if err == nil {
 				err = in.Users.WriteProfiles(ctx, appID, []store.ProfileWrite{{User: tokens[i], Row: row, Value: encoded, Summary: make([]byte, 30)}})
 			}
-			if err != nil {
-				b.Fatal(err)
-			}
+			must.Succeed(b, err)
 		}
 	}
 	return tokens
@@ -107,7 +103,7 @@ func BenchmarkStrongRead(b *testing.B) {
 }
 
 func (s *splitBench) measure(b *testing.B, e *profile.Engine, tokens []string) {
-	primary, replica, own, n := s.primary.Counts(b), s.replica.Counts(b), storetest.CPU(), 0
+	primary, replica, own, n := s.primary.Counts(b), s.replica.Counts(b), cpu.Time(), 0
 	for b.Loop() {
 		err := e.ReadEach(ctx, s.app, tokens, 10, func(_ string, r profile.Result) error {
 			if n++; !r.Stored {
@@ -115,11 +111,9 @@ func (s *splitBench) measure(b *testing.B, e *profile.Engine, tokens []string) {
 			}
 			return nil
 		})
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Succeed(b, err)
 	}
-	own = storetest.CPU() - own
+	own = cpu.Time() - own
 	primary, replica = s.primary.Counts(b).Sub(primary), s.replica.Counts(b).Sub(replica)
 	micros := func(d time.Duration) float64 { return float64(d.Microseconds()) / float64(n) }
 	b.ReportMetric(0, "ns/op")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/race"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/profile"
@@ -66,9 +67,7 @@ func newStrongWorld(t *testing.T) *strongWorld {
 // TestStrongModel checks that a strong read counts every event that was acknowledged
 // before it began, and none that was deleted before, however far the replica lags.
 func TestStrongModel(t *testing.T) {
-	if err := flag.Set("rapid.checks", fmt.Sprint(*strongCampaign)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, flag.Set("rapid.checks", fmt.Sprint(*strongCampaign)))
 	w := newStrongWorld(t)
 	rapid.Check(t, func(t *rapid.T) { w.history(t, nil) })
 	f := w.figures
@@ -87,9 +86,7 @@ func (w *strongWorld) history(t *rapid.T, current func(primary, replica store.Us
 		lag: rapid.SampledFrom([]string{"none", "some", "long", "long"}).Draw(t, "lag"),
 	}
 	defer s.end()
-	if err := s.apps.SetConsistency(ctx, s.appID, config.Strong); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.apps.SetConsistency(ctx, s.appID, config.Strong))
 	for range rapid.IntRange(5, 60).Draw(t, "steps") {
 		s.replicate()
 		switch kind := rapid.IntRange(0, 13).Draw(t, "kind of step"); {
@@ -184,9 +181,7 @@ func (s *strongSimulation) end() {
 }
 
 func (s *strongSimulation) catchUp() {
-	if err := s.server.CatchUp(ctx); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, s.server.CatchUp(ctx))
 }
 
 // replicate lets changes of the user's row reach the replica.
@@ -203,9 +198,7 @@ func (s *strongSimulation) replicate() {
 			continue
 		}
 		for range n {
-			if err := s.server.Replicate(ctx, row); err != nil {
-				s.t.Fatal(err)
-			}
+			must.Succeed(s.t, s.server.Replicate(ctx, row))
 		}
 	}
 }
@@ -244,9 +237,7 @@ func (s *strongSimulation) strongRead() {
 
 func (s *strongSimulation) row() store.User {
 	row, err := s.store.Users.ReadUser(ctx, s.appID, "u")
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	return row
 }
 

@@ -16,6 +16,8 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/event/bus"
 	"github.com/affinityengine/affinity/shared/intake/enrich"
+	"github.com/affinityengine/affinity/shared/local/cpu"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/realdata"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/profile"
@@ -73,9 +75,7 @@ func realSet(b *testing.B, name string, of uint32) benchSet {
 			UserToken string
 			Timestamp int64
 		}
-		if err := json.Unmarshal(line, &e); err != nil {
-			b.Fatal(err)
-		}
+		must.Succeed(b, json.Unmarshal(line, &e))
 		now = max(now, e.Timestamp+hour)
 		hash := fnv.New32a()
 		_, _ = hash.Write([]byte(e.UserToken))
@@ -114,15 +114,11 @@ func newBenchSet(lines []string, objects bus.Objects, now int64) benchSet {
 // load writes the set to a store of its own and folds every user, or none.
 func (set benchSet) load(b *testing.B, fold bool) (*store.Store, *profile.Engine, config.App) {
 	apps := config.NewMemory()
-	if err := apps.CreateApp(ctx, config.App{ID: appID}); err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, apps.CreateApp(ctx, config.App{ID: appID}))
 	s, _ := storetest.NewWithClient(b)
 	eng := profile.New(s, apps, config.NewCached(apps, 0), func() time.Time { return time.UnixMilli(set.now) }, slog.New(slog.DiscardHandler))
 	app, err := apps.App(ctx, appID)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 	if _, err := eng.Import(ctx, app, set.events); err != nil {
 		b.Fatal(err)
 	}
@@ -165,9 +161,9 @@ func BenchmarkObjects(b *testing.B) {
 			timed := func(name string, do func()) {
 				runtime.GC()
 				defer debug.SetGCPercent(debug.SetGCPercent(-1))
-				before := storetest.CPU()
+				before := cpu.Time()
 				do()
-				sums[name] += storetest.CPU() - before
+				sums[name] += cpu.Time() - before
 			}
 			for b.Loop() {
 				timed("blocks", func() { sweep(folded, 0) })
@@ -193,9 +189,7 @@ func readOriginals(b *testing.B, s *store.Store, app config.App) {
 		}
 		return err
 	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 }
 
 // BenchmarkObjectBytes reports what objects add to an event: bytes of its cell m:o

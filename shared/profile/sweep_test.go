@@ -14,6 +14,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/race"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/profile"
@@ -49,9 +50,7 @@ type sweepWorld struct {
 func newSweepWorld(t *testing.T, seed uint64) *sweepWorld {
 	b := &fixture{t: t, apps: config.NewMemory(), clock: 1_700_000_000_000}
 	b.store, b.client = storetest.NewWithClient(t)
-	if err := b.apps.CreateApp(ctx, config.App{ID: appID, RetentionDays: 30, Log: schema.Of(schema.Names[seed%2])}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, b.apps.CreateApp(ctx, config.App{ID: appID, RetentionDays: 30, Log: schema.Of(schema.Names[seed%2])}))
 	b.setStrategy(plain)
 	b.eng = b.engine()
 	b.eng.SetLimits(4, 8, 6, 16, time.Minute)
@@ -60,9 +59,7 @@ func newSweepWorld(t *testing.T, seed uint64) *sweepWorld {
 
 func (w *sweepWorld) check(err error) {
 	w.t.Helper()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, err)
 }
 
 // some returns events of some users, most of them recent, some late, some ahead.

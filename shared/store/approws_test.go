@@ -7,6 +7,7 @@ import (
 
 	"cloud.google.com/go/bigtable"
 
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -17,16 +18,12 @@ func TestRowsOfAnApp(t *testing.T) {
 	t.Parallel()
 	s, client := storetest.NewWithClient(t)
 	tables, err := store.Tables()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	put := func(table store.Table, key string) {
 		t.Helper()
 		m := bigtable.NewMutation()
 		m.Set(table.Families[0].Name, "c", 0, nil)
-		if err := client.Open(table.Name).Apply(t.Context(), key, m); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, client.Open(table.Name).Apply(t.Context(), key, m))
 	}
 	others := []string{",a1,", "a,u,", "a0,u,", "a1-,u,", "a10,u,", "a1_,", "a1A,b,"}
 	own := []string{"a1,", "a1,+,", "a1,2026-11-22,03", "a1,b", "a1,b,", "a1,b,2026", "a1,b+,x", "a1,keys", "a1,\xff,\xff"}
@@ -40,14 +37,10 @@ func TestRowsOfAnApp(t *testing.T) {
 		for _, r := range []store.AppRows{{To: "b"}, {From: "b", To: "b+"}, {From: "b+", To: "k"}, {From: "k"}} {
 			r.App, r.Table = "a1", table.Name
 			keys, err := s.Rows.FindRows(t.Context(), r, 99)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			found += len(keys)
 			last := ""
-			if err := s.Rows.DeleteRows(t.Context(), r, func(n int, l string) error { deleted, last = deleted+n, l; return nil }); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, s.Rows.DeleteRows(t.Context(), r, func(n int, l string) error { deleted, last = deleted+n, l; return nil }))
 			if len(keys) > 0 && last != keys[len(keys)-1] {
 				t.Errorf("%s: deleted up to %q, want %q", table.Name, last, keys)
 			}
@@ -78,9 +71,7 @@ func TestRowsOfAnAppExcept(t *testing.T) {
 	for _, key := range append(keys, "a2,d,1") {
 		m := bigtable.NewMutation()
 		m.Set("o", "c", 0, nil)
-		if err := client.Open(store.TableJobs).Apply(t.Context(), key, m); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, client.Open(store.TableJobs).Apply(t.Context(), key, m))
 	}
 	for _, test := range []struct {
 		rows store.AppRows
@@ -100,9 +91,7 @@ func TestRowsOfAnAppExcept(t *testing.T) {
 		}
 	}
 	all := store.AppRows{App: "a1", Table: store.TableJobs, Except: "d,"}
-	if err := s.Rows.DeleteRows(t.Context(), all, func(int, string) error { return nil }); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Rows.DeleteRows(t.Context(), all, func(int, string) error { return nil }))
 	all.Except = ""
 	if got, err := s.Rows.FindRows(t.Context(), all, 9); err != nil || !slices.Equal(got, keys[1:4]) {
 		t.Errorf("left are %q, %v; want %q", got, err, keys[1:4])

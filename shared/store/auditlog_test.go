@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/affinityengine/affinity/shared/app/auditlog"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -26,9 +27,7 @@ func testAuditLog(t *testing.T, s fixture) {
 	ctx := context.Background()
 	begin := func(of string, e auditlog.Entry) auditlog.Entry {
 		t.Helper()
-		if err := s.AuditLog.BeginEntry(ctx, of, e); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.AuditLog.BeginEntry(ctx, of, e))
 		return e
 	}
 	first := begin(app, entryAt(auditTime, auditlog.StrategySet, ""))
@@ -37,12 +36,10 @@ func testAuditLog(t *testing.T, s fixture) {
 	second := begin(app, entryAt(auditTime.Add(time.Microsecond), auditlog.UserDelete, "u1"))
 	first.Outcome, first.Detail = auditlog.Done, "version 1"
 	second.Outcome = auditlog.Failed
-	if err := errors.Join(
+	must.Succeed(t, errors.Join(
 		s.AuditLog.EndEntry(ctx, app, first.ID, auditlog.End{Outcome: auditlog.Done, Detail: "version 1"}),
 		s.AuditLog.EndEntry(ctx, app, second.ID, auditlog.End{Outcome: auditlog.Failed}),
-	); err != nil {
-		t.Fatal(err)
-	}
+	))
 	if _, err := s.AuditLog.AuditSalt(ctx, app); err != nil { // its row is no entry
 		t.Fatal(err)
 	}
@@ -75,15 +72,11 @@ func testAuditLog(t *testing.T, s fixture) {
 func testAuditLogOfNewerVersion(t *testing.T, s fixture) {
 	ctx := context.Background()
 	good := entryAt(auditTime, auditlog.StrategySet, "")
-	if err := s.AuditLog.BeginEntry(ctx, app, good); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.AuditLog.BeginEntry(ctx, app, good))
 	bad := auditlog.NewID(auditTime.Add(time.Second))
 	m := bigtable.NewMutation()
 	m.Set("e", "begun", bigtable.Now(), []byte("garbage"))
-	if err := s.client.Open(store.TableAuditLog).Apply(ctx, app+","+bad, m); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.client.Open(store.TableAuditLog).Apply(ctx, app+","+bad, m))
 	got, _, err := s.AuditLog.AuditLog(ctx, app, auditlog.Query{Limit: 10})
 	if err != nil || len(got) != 2 || got[0].ID != bad || got[0].Detail == "" || got[1].ID != good.ID {
 		t.Errorf("%+v, %v", got, err)

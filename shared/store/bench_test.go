@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/history"
@@ -47,9 +48,7 @@ func BenchmarkAppendLog(b *testing.B) {
 	s, log := storetest.New(b), benchLog(100, 10)
 	b.ResetTimer()
 	for range b.N {
-		if err := s.Events.Log(app, schema.Default()).Append(context.Background(), log); err != nil {
-			b.Fatal(err)
-		}
+		must.Succeed(b, s.Events.Log(app, schema.Default()).Append(context.Background(), log))
 	}
 	b.ReportMetric(float64(b.N*len(log))/b.Elapsed().Seconds(), "events/s")
 }
@@ -57,9 +56,7 @@ func BenchmarkAppendLog(b *testing.B) {
 func BenchmarkScoreLog(b *testing.B) {
 	const users, events = 100, 50
 	s := storetest.New(b)
-	if err := s.Events.Log(app, schema.Default()).Append(context.Background(), benchLog(users, events)); err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, s.Events.Log(app, schema.Default()).Append(context.Background(), benchLog(users, events)))
 	var ranges []store.UserRange
 	for u := range users {
 		ranges = append(ranges, store.UserRange{User: fmt.Sprint("user", u), To: history.End})
@@ -102,21 +99,15 @@ func benchUsers(b *testing.B, users int) *store.Store {
 	for u := range users {
 		user := fmt.Sprint("user", u)
 		row, err := s.Users.TakeTicket(ctx, app, user)
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Succeed(b, err)
 		var blocks []store.BlockWrite
 		for n := range 3 {
 			blocks = append(blocks, store.BlockWrite{ID: history.BlockID{Ticket: 1, N: n}, Value: make([]byte, 10_000)})
 		}
-		if err := s.Histories.WriteBlocks(ctx, app, user, blocks); err != nil {
-			b.Fatal(err)
-		}
+		must.Succeed(b, s.Histories.WriteBlocks(ctx, app, user, blocks))
 		writes = append(writes, store.ProfileWrite{User: user, Row: row, Value: make([]byte, 8_000), Summary: make([]byte, 30), Version: 1})
 	}
-	if err := s.Users.WriteProfiles(ctx, app, writes); err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, s.Users.WriteProfiles(ctx, app, writes))
 	return s
 }
 
@@ -138,9 +129,7 @@ func BenchmarkScanUsers(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for range b.N {
-				if err := scan(); err != nil {
-					b.Fatal(err)
-				}
+				must.Succeed(b, scan())
 			}
 			b.ReportMetric(float64(b.N*users)/b.Elapsed().Seconds(), "users/s")
 		})
@@ -179,9 +168,7 @@ func BenchmarkScanBlocks(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for range b.N {
-				if err := read(); err != nil {
-					b.Fatal(err)
-				}
+				must.Succeed(b, read())
 			}
 			b.ReportMetric(float64(b.N*users*blocks)/b.Elapsed().Seconds(), "blocks/s")
 		})
@@ -201,9 +188,7 @@ func BenchmarkPutObjects(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			s := storetest.New(b)
 			for range b.N {
-				if err := s.Catalog.PutObjects(context.Background(), app, "posts", objects, dates...); err != nil {
-					b.Fatal(err)
-				}
+				must.Succeed(b, s.Catalog.PutObjects(context.Background(), app, "posts", objects, dates...))
 			}
 		})
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -14,9 +15,7 @@ func testChanges(t *testing.T, s fixture) {
 	ctx := t.Context()
 	add := func(app string, slot store.ChangeSlot, users ...string) {
 		t.Helper()
-		if err := s.Changes.Add(ctx, app, slot, users); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.Changes.Add(ctx, app, slot, users))
 	}
 	wants := func(app string, since store.ChangeSlot, want map[string]store.ChangeSlot) {
 		t.Helper()
@@ -49,9 +48,7 @@ func testChangesAreBounded(t *testing.T, s fixture) {
 		users = append(users, fmt.Sprintf("u%d", i))
 	}
 	for slot := range store.ChangeSlot(2) {
-		if err := s.Changes.Add(ctx, "shop", slot, users); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.Changes.Add(ctx, "shop", slot, users))
 	}
 	for _, test := range []struct {
 		limit, want int

@@ -13,6 +13,7 @@ import (
 
 	"cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/schema"
@@ -29,9 +30,7 @@ func entries(t *testing.T, l store.Log, n schema.Name) []string {
 		all = append(all, fmt.Sprint(e.User, " ", e.Pos, " ", ev.Counts, ev.ObjectIDs, " ", string(e.Original)))
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return all
 }
 
@@ -58,13 +57,9 @@ func testCopiesStayBelow(t *testing.T, s fixture) {
 			"append copy append": "new", "copy replace": "new", "replace copy": "new", "copy append replace copy": "new",
 			"append copy delete": "", "append delete copy": "old",
 		} {
-			if err := s.log().Delete(ctx, []store.LogEvent{is}); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, s.log().Delete(ctx, []store.LogEvent{is}))
 			for step := range strings.FieldsSeq(order) {
-				if err := write[step](); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, write[step]())
 			}
 			var expect []string
 			switch want {
@@ -134,9 +129,7 @@ func TestReadSchemaIsWrittenFirst(t *testing.T) {
 			events[i] = click("u", int64(i))
 		}
 		l := s.Events.Log(app, schema.Layout{Write: schema.Names, Read: read, Encoding: schema.JSON})
-		if err := l.Append(context.Background(), events); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, l.Append(context.Background(), events))
 		if !slices.Equal(o.tables, want) {
 			t.Errorf("read %s: written %q, want %q", read, o.tables, want)
 		}
@@ -153,20 +146,14 @@ func testRanges(t *testing.T, s fixture) {
 		}
 	}
 	other := s.Events.Log(app+"2", s.layout)
-	if err := s.log().Append(ctx, events); err != nil {
-		t.Fatal(err)
-	}
-	if err := other.Append(ctx, events[:1]); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.log().Append(ctx, events))
+	must.Succeed(t, other.Append(ctx, events[:1]))
 	scan := func(part store.Range, since int64) (got []string, places []string) {
 		err := s.log().Scan(ctx, s.layout.Read, part, since, func(e store.Entry) error {
 			got, places = append(got, fmt.Sprint(e.User, e.Time)), append(places, e.After())
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return got, places
 	}
 	all, places := scan(store.Range{}, 0)

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/rank/crowd"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -68,25 +69,15 @@ func testCrowdGenerations(t *testing.T, s fixture) {
 				counts = append(counts, crowd.Counted{ObjectID: id, Count: n})
 				want.Counts[id], want.Highest = n, max(want.Highest, n)
 				objects[id] = crowd.Object{Events: int64(i), Pairs: []crowd.Pair{{ObjectID: "x", Count: int64(bucket)}}}
-				if err := w.Object(id, objects[id]); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, w.Object(id, objects[id]))
 			}
-			if err := w.Counts(bucket, slices.Collect(crowd.PackCounts(counts))); err != nil {
-				t.Fatal(err)
-			}
-			if err := w.RunParts(bucket, "run1", [][]byte{[]byte(fmt.Sprint(bucket)), []byte("more")}); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, w.Counts(bucket, slices.Collect(crowd.PackCounts(counts))))
+			must.Succeed(t, w.RunParts(bucket, "run1", [][]byte{[]byte(fmt.Sprint(bucket)), []byte("more")}))
 		}
 		for cell := range crowd.PackFrequencies(want.Frequencies) {
-			if err := w.Frequencies(0, cell); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, w.Frequencies(0, cell))
 		}
-		if err := w.RunHeader("run1", []byte("header")); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, w.RunHeader("run1", []byte("header")))
 	}
 	older, other := ref, ref
 	older.Generation, other.Index = "g1", "shoes"
@@ -139,9 +130,7 @@ func testCrowdDrops(t *testing.T, s fixture, ref store.CrowdRef) {
 			}
 			return true
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		slices.Sort(left)
 		return left
 	}
@@ -169,9 +158,7 @@ func testImportNotes(t *testing.T, s fixture) {
 		t.Errorf("last import %s, %v; want none", at, err)
 	}
 	for _, ms := range []int64{2000, 5000, 3000} { // the latest counts, whatever the order
-		if err := s.Crowd.NoteImport(ctx, app, time.UnixMilli(ms)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.Crowd.NoteImport(ctx, app, time.UnixMilli(ms)))
 	}
 	if at, err := s.Crowd.LastImport(ctx, app); err != nil || at.UnixMilli() != 5000 {
 		t.Errorf("last import %s, %v; want 5 s", at, err)
@@ -188,9 +175,7 @@ func testCatalogIndexes(t *testing.T, s fixture) {
 	}
 	for _, index := range []string{"shoes", "shoes, red", "hats"} {
 		objects := []store.Object{{ID: "b"}, {ID: "a", Filters: store.ObjectFilters{SettingsVersion: 2, Filters: []event.Filter{{Facet: "f", Value: index}}}}}
-		if err := s.Catalog.PutObjects(ctx, app, index, objects); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.Catalog.PutObjects(ctx, app, index, objects))
 	}
 	indexes, err := s.Catalog.CatalogIndexes(ctx, app)
 	if slices.Sort(indexes); err != nil || !slices.Equal(indexes, []string{"hats", "shoes", "shoes, red"}) {

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -52,9 +53,7 @@ func testListDated(t *testing.T, s fixture) {
 		dated("before 1970", -5*hour, 0), dated("undated", "some day", "null"),
 	}
 	for _, index := range []string{"posts", "posts,a"} {
-		if err := s.Catalog.PutObjects(ctx, app, index, objects, "a", "b,c"); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.Catalog.PutObjects(ctx, app, index, objects, "a", "b,c"))
 	}
 	list := func(q store.DatedQuery, want ...string) {
 		t.Helper()
@@ -101,9 +100,7 @@ func testDatesOfObjects(t *testing.T, s fixture) {
 	s.SetClock(func() time.Time { return clock })
 	put := func(attributes []string, objects ...store.Object) {
 		t.Helper()
-		if err := s.Catalog.PutObjects(ctx, app, "posts", objects, attributes...); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.Catalog.PutObjects(ctx, app, "posts", objects, attributes...))
 	}
 	rows := func(n int, want ...string) {
 		t.Helper()
@@ -131,14 +128,10 @@ func testDatesOfObjects(t *testing.T, s fixture) {
 	}
 	clock = clock.Add(time.Minute)
 	put(a, dated("4", hour, 0))
-	if err := s.Catalog.DeleteObjects(ctx, app, "posts", []string{"1", "none", "3"}, "a", "b,c"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Catalog.DeleteObjects(ctx, app, "posts", []string{"1", "none", "3"}, "a", "b,c"))
 	rows(2, "2", "4")
 	clock = clock.Add(time.Minute)
-	if err := s.Catalog.ClearIndex(ctx, app, "posts", a...); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Catalog.ClearIndex(ctx, app, "posts", a...))
 	rows(0)
 }
 
@@ -163,9 +156,7 @@ func TestListDatedIsNotAScan(t *testing.T) {
 	for i := range int64(300) {
 		objects = append(objects, dated(fmt.Sprint(i), (1000-i)*hour, 0))
 	}
-	if err := s.Catalog.PutObjects(t.Context(), app, "posts", objects, "a"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Catalog.PutObjects(t.Context(), app, "posts", objects, "a"))
 	for _, test := range []struct {
 		limit, max      int
 		listed, atMost  int64
@@ -192,9 +183,7 @@ func TestListDatedIsBounded(t *testing.T) {
 	opened, client := storetest.NewWithClient(t)
 	s, ctx := fixture{Store: opened, client: client}, t.Context()
 	objects := []store.Object{dated("1", 3*hour, 0), dated("2", 2*hour, 0), dated("3", hour, 0)}
-	if err := s.Catalog.PutObjects(ctx, app, "posts", objects, "a"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Catalog.PutObjects(ctx, app, "posts", objects, "a"))
 	q := store.DatedQuery{Index: "posts", Attribute: "a", Newest: 9 * hour}
 	for most, want := range map[int]int{0: 3, 1: 0, 100 + objects[0].Filters.Size(): 1, 1000: 3} {
 		q.MaxBytes = most
@@ -205,9 +194,7 @@ func TestListDatedIsBounded(t *testing.T) {
 	for key := range storedDated(t, s, app) {
 		m := bigtable.NewMutation()
 		m.Set("o", "f", bigtable.Now(), []byte("damaged"))
-		if err := s.client.Open(store.TableDated).Apply(ctx, key, m); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.client.Open(store.TableDated).Apply(ctx, key, m))
 	}
 	q.MaxBytes = 0
 	list, _, err := s.Catalog.ListDated(ctx, app, q)

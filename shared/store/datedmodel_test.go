@@ -20,6 +20,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -35,9 +36,7 @@ func scanTable(t testing.TB, s fixture, table, app string, fn func(key, column s
 		}
 		return true
 	}, bigtable.RowFilter(bigtable.LatestNFilter(1)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 }
 
 // stepper holds up a writer at each request to the store, until the model lets it
@@ -207,9 +206,7 @@ func (m *datedModel) repair(t testing.TB) {
 	} {
 		for part.After = ""; ; {
 			done, err := do()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if part.After = done.Last; done.Done {
 				break
 			}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -78,20 +79,14 @@ func constant(t *testing.T, name string) int {
 	t.Helper()
 	dir, constant, _ := strings.Cut(strings.TrimPrefix(name, "shared/"), ".")
 	files, err := filepath.Glob(filepath.Join(shared, dir, "*.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	line := regexp.MustCompile(`(?m)^\s*(?:const )?` + regexp.QuoteMeta(constant) + `\s+= (\d+)\b`)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if m := line.FindSubmatch(text); m != nil && !strings.HasSuffix(file, "_test.go") {
 			n, err := strconv.Atoi(string(m[1]))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			return n
 		}
 	}
@@ -103,9 +98,7 @@ func constant(t *testing.T, name string) int {
 func TestTablesPage(t *testing.T) {
 	want := tablesPage(declared(t))
 	if *rewrite {
-		if err := os.WriteFile("TABLES.md", []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile("TABLES.md", []byte(want), 0o644))
 	}
 	got, err := os.ReadFile("TABLES.md")
 	if err != nil || string(got) != want {

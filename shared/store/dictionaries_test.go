@@ -8,6 +8,7 @@ import (
 
 	"cloud.google.com/go/bigtable"
 
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -48,17 +49,13 @@ func testDictionaries(t *testing.T, b fixture) {
 	if got, err := b.Dictionaries.Dictionaries(ctx, app, 1); err != nil || !slices.Equal(got, []int64{1 << 40}) {
 		t.Errorf("newest %v, %v", got, err)
 	}
-	if err := b.Dictionaries.DeleteDictionary(ctx, app, 8); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, b.Dictionaries.DeleteDictionary(ctx, app, 8))
 	if value, err := b.Dictionaries.ReadDictionary(ctx, app, 8); value != nil || err != nil {
 		t.Errorf("after its deletion: %q, %v", value, err)
 	}
 	m := bigtable.NewMutation()
 	m.Set("d", "d", bigtable.Now(), nil)
-	if err := b.client.Open(store.TableDictionaries).Apply(ctx, app+",no generation", m); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, b.client.Open(store.TableDictionaries).Apply(ctx, app+",no generation", m))
 	if got, err := b.Dictionaries.Dictionaries(ctx, app, 9); err != nil || !slices.Equal(got, []int64{1 << 40, 7, 0}) {
 		t.Errorf("generations beside a foreign key %v, %v", got, err)
 	}

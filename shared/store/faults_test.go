@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/history"
@@ -103,9 +104,7 @@ func TestForeignRows(t *testing.T) {
 		t.Helper()
 		m := bigtable.NewMutation()
 		m.Set(family, column, 0, value)
-		if err := client.Open(table).Apply(ctx, key, m); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, client.Open(table).Apply(ctx, key, m))
 	}
 	ignore := func(store.BlockName, []byte) error { return nil }
 	keys := func(store.BlockName) error { return nil }
@@ -158,14 +157,10 @@ func TestWritersDoNotDisturbReaders(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, client := storetest.NewWithClient(t)
 			ctx, b := context.Background(), fixture{Store: s, client: client, collects: true}
-			if err := s.Users.AdvanceTombstone(ctx, app, "u", affinity.Tombstone{DeletedUntil: 1}); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, s.Users.AdvanceTombstone(ctx, app, "u", affinity.Tombstone{DeletedUntil: 1}))
 			ticket(t, b, "u")
 			row := read(t, b, "u")
-			if err := s.Users.WriteProfiles(ctx, app, []store.ProfileWrite{{User: "u", Row: row, Version: 1}}); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, s.Users.WriteProfiles(ctx, app, []store.ProfileWrite{{User: "u", Row: row, Version: 1}}))
 			written := make(chan struct{})
 			go func() {
 				defer close(written)
@@ -188,9 +183,7 @@ func TestWritersDoNotDisturbReaders(t *testing.T) {
 					}
 					return nil
 				})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, err)
 			}
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -19,9 +20,7 @@ func putBlocks(t *testing.T, s fixture, user string, ids ...history.BlockID) {
 	for _, id := range ids {
 		writes = append(writes, store.BlockWrite{ID: id, Newest: 5, Value: fmt.Appendf(nil, "%s %d %d", user, id.Ticket, id.N)})
 	}
-	if err := s.Histories.WriteBlocks(context.Background(), app, user, writes); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Histories.WriteBlocks(context.Background(), app, user, writes))
 }
 
 func testBlocks(t *testing.T, s fixture) {
@@ -53,9 +52,7 @@ func testBlocks(t *testing.T, s fixture) {
 	if ids, err := s.Histories.ListBlocks(ctx, app, "u"); err != nil || !slices.Equal(ids, []history.BlockID{blockOf(7, 0), blockOf(7, 1), blockOf(300, 0)}) {
 		t.Errorf("listed %v, %v", ids, err)
 	}
-	if err := s.Histories.DeleteBlocks(ctx, app, "u", []history.BlockID{blockOf(7, 0), blockOf(9, 9)}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Histories.DeleteBlocks(ctx, app, "u", []history.BlockID{blockOf(7, 0), blockOf(9, 9)}))
 	err := s.Histories.ScanBlockKeys(ctx, app, "", "", func(name store.BlockName) error {
 		return collect(name, fmt.Appendf(nil, "%s %d %d", name.User, name.ID.Ticket, name.ID.N))
 	})
@@ -72,9 +69,7 @@ func testManyAndLargeBlocks(t *testing.T, s fixture) {
 	for n := range 6 {
 		writes = append(writes, store.BlockWrite{ID: blockOf(1, n), Value: bytes.Repeat([]byte{byte(n)}, 1<<20)})
 	}
-	if err := s.Histories.WriteBlocks(ctx, app, "large", writes); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Histories.WriteBlocks(ctx, app, "large", writes))
 	var names []store.BlockName
 	for i := range 5_000 { // keys of more than one request
 		names = append(names, store.BlockName{User: fmt.Sprintf("user-with-a-token-of-some-length-%d", i), ID: blockOf(1, 0)})
@@ -127,9 +122,7 @@ func testSwaps(t *testing.T, s fixture) {
 		t.Errorf("an empty manifest is none: %v, %v", done, err)
 	}
 	// After a deletion it is not none any more.
-	if err := s.Users.ForgetUser(ctx, app, "w", ticket(t, s, "w").Ticket, manifest(12)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Users.ForgetUser(ctx, app, "w", ticket(t, s, "w").Ticket, manifest(12)))
 	if done, err := s.Users.SwapManifest(ctx, app, "w", 0, manifest(13)); done || err != nil {
 		t.Errorf("a swap across a deletion: %v, %v", done, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -15,9 +16,7 @@ func testJobDetails(t *testing.T, s fixture) {
 	ctx := t.Context()
 	put := func(app, row, version string, ended bool) {
 		t.Helper()
-		if err := s.Jobs.PutJobDetails(ctx, app, row, version, ended, []byte(app+"/"+row+"/"+version)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.Jobs.PutJobDetails(ctx, app, row, version, ended, []byte(app+"/"+row+"/"+version)))
 	}
 	wants := func(what, app string, versions map[string]string, rows ...string) {
 		t.Helper()
@@ -34,12 +33,6 @@ func testJobDetails(t *testing.T, s fixture) {
 			t.Errorf("%s: %v (-want +got):\n%s", what, err, diff)
 		}
 	}
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	for _, version := range []string{"v1", "v2", "v3"} {
 		put("shop", "moves,job-1,0000001", version, false)
 	}
@@ -50,17 +43,17 @@ func testJobDetails(t *testing.T, s fixture) {
 	row, every := "moves,job-1,0000001", map[string]string{"moves,job-1,0000001": "v2", "moves,job-2,": "v1", "moves,job-3,": "v1"}
 	wants("several rows", "shop", every, row, "moves,job-2,")
 	wants("of none", "shop", nil)
-	must(s.Jobs.DropJobDetails(ctx, "shop", row, "v2", "v9"))
+	must.Succeed(t, s.Jobs.DropJobDetails(ctx, "shop", row, "v2", "v9"))
 	wants("a version that is dropped", "shop", every, "moves,job-2,")
 	for _, version := range []string{"v1", "v3", "v4"} {
 		wants("another version", "shop", map[string]string{row: version}, row)
 	}
-	must(s.Jobs.DropOpenJobDetails(ctx, "shop", row))
+	must.Succeed(t, s.Jobs.DropOpenJobDetails(ctx, "shop", row))
 	for version, left := range map[string][]string{"v1": nil, "v3": nil, "v4": {row}} {
 		wants("after the end, "+version, "shop", map[string]string{row: version}, left...)
 	}
 	for range 2 {
-		must(s.Jobs.ForgetJobDetails(ctx, "shop", "moves,"))
+		must.Succeed(t, s.Jobs.ForgetJobDetails(ctx, "shop", "moves,"))
 	}
 	wants("forgotten", "shop", map[string]string{row: "v4", "moves,job-2,": "v1"})
 	wants("another collection", "shop", map[string]string{"moves2,job-1,": "v1"}, "moves2,job-1,")
@@ -73,17 +66,13 @@ func testManyJobDetails(t *testing.T, s fixture) {
 	for n := range 1203 {
 		row := fmt.Sprintf("moves,job-1,%07d", n)
 		versions[row] = "v"
-		if err := s.Jobs.PutJobDetails(ctx, "shop", row, "v", false, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.Jobs.PutJobDetails(ctx, "shop", row, "v", false, nil))
 	}
 	for _, want := range []int{len(versions), 0} {
 		if got, err := s.Jobs.JobDetails(ctx, "shop", versions); len(got) != want || err != nil {
 			t.Errorf("%d rows, %v; want %d", len(got), err, want)
 		}
-		if err := s.Jobs.ForgetJobDetails(ctx, "shop", "moves,job-1,"); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.Jobs.ForgetJobDetails(ctx, "shop", "moves,job-1,"))
 	}
 }
 

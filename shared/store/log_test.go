@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/score/strategy"
@@ -33,9 +34,7 @@ func score(t *testing.T, s fixture, st strategy.Strategy, user string, now int64
 	sc := affinity.NewScorer(c, w)
 	_, err := s.log().Score(context.Background(), []store.UserRange{{User: user, From: history.Pos{Time: w.From()}, To: history.End}}, c,
 		func(string) *affinity.Scorer { return sc })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return sc.Profile()
 }
 
@@ -47,9 +46,7 @@ func testLogScoresAppendedEvents(t *testing.T, s fixture) {
 		click("u+", 1000, affinity.Count{Facet: "color", Value: "Blue", N: 1}),
 		click("u0", 1000, affinity.Count{Facet: "color", Value: "Blue", N: 1}),
 	}
-	if err := s.log().Append(context.Background(), events); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.log().Append(context.Background(), events))
 	for _, test := range []struct {
 		name string
 		st   strategy.Strategy
@@ -89,9 +86,7 @@ func testAppendReplacesTheRow(t *testing.T, s fixture) {
 	first := click("u", 1000, affinity.Count{Facet: "color", Value: "Red", N: 1}, affinity.Count{Facet: "a,b", Value: "x", N: 1})
 	second := click("u", 1000, affinity.Count{Facet: "color", Value: "Blue", N: 1})
 	for _, e := range []store.LogEvent{first, second, second} {
-		if err := s.log().Append(ctx, []store.LogEvent{e}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.log().Append(ctx, []store.LogEvent{e}))
 	}
 	p := score(t, s, clicks, "u", 2000)
 	want := []affinity.Affinity{{Facet: "color", Value: "Blue", Scores: []float64{1000}}}
@@ -102,9 +97,7 @@ func testAppendReplacesTheRow(t *testing.T, s fixture) {
 
 func testFutureEventsDoNotCount(t *testing.T, s fixture) {
 	red := affinity.Count{Facet: "color", Value: "Red", N: 1}
-	if err := s.log().Append(context.Background(), []store.LogEvent{click("u", 1000, red), click("u", 9000, red), click("u", 8000, red)}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.log().Append(context.Background(), []store.LogEvent{click("u", 1000, red), click("u", 9000, red), click("u", 8000, red)}))
 	p := score(t, s, clicks, "u", 5000)
 	if len(p.Affinities) != 1 || p.Affinities[0].Scores[0] != 1000 {
 		t.Errorf("affinities %v, want only the event of the past", p.Affinities)
@@ -122,9 +115,7 @@ func testPurgeLogRemovesUpToATime(t *testing.T, s fixture) {
 		events = append(events, click("u", ms, red))
 	}
 	events = append(events, click("v", 1, red))
-	if err := s.log().Append(ctx, events); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.log().Append(ctx, events))
 	n, err := s.Events.PurgeLog(ctx, app, "u", affinity.Tombstone{DeletedUntil: 1100, ReceivedUntil: 1100})
 	if err != nil || n != 1100 {
 		t.Fatalf("purged %d, %v; want 1100", n, err)
@@ -140,9 +131,7 @@ func testPurgeLogRemovesUpToATime(t *testing.T, s fixture) {
 func testLimitsOfTime(t *testing.T, s fixture) {
 	red := affinity.Count{Facet: "color", Value: "Red", N: 1}
 	last := int64(253402300799999) // the end of the year 9999
-	if err := s.log().Append(context.Background(), []store.LogEvent{click("u", 0, red), click("u", last, red)}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.log().Append(context.Background(), []store.LogEvent{click("u", 0, red), click("u", last, red)}))
 	if p := score(t, s, clicks, "u", last); p.Affinities[0].Scores[0] != 2000 || p.LastEventAt != last {
 		t.Errorf("profile %+v, want both ends of time counted", p)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/schema"
 	"github.com/affinityengine/affinity/shared/store"
@@ -72,12 +73,8 @@ func (b fixture) reads(st *affinity.Compiled) map[string]func(fn func(string, st
 // strategy scores.
 func testObjectsOfRows(t *testing.T, s fixture) {
 	events := somethingBought()
-	if err := s.log().Append(context.Background(), events); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.log().Copy(context.Background(), s.layout.Read, events[:2]); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.log().Append(context.Background(), events))
+	must.Succeed(t, s.log().Copy(context.Background(), s.layout.Read, events[:2]))
 	for name, st := range map[string]*affinity.Compiled{"few columns": affinity.Compile(clicks), "more columns than a filter holds": affinity.Compile(manyFacets())} {
 		for way, read := range s.reads(st) {
 			var got []schema.Objects

@@ -10,6 +10,7 @@ import (
 
 	"cloud.google.com/go/bigtable"
 
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/store"
@@ -20,9 +21,7 @@ func (s fixture) cell(t *testing.T, user, column string, at time.Time, value []b
 	t.Helper()
 	m := bigtable.NewMutation()
 	m.Set("u", column, bigtable.Time(at.Truncate(time.Millisecond)), value)
-	if err := s.client.Open(store.TableUsers).Apply(context.Background(), app+","+user+",", m); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.client.Open(store.TableUsers).Apply(context.Background(), app+","+user+",", m))
 }
 
 func counter(n byte) []byte { return []byte{0, 0, 0, 0, 0, 0, 0, n} }
@@ -57,9 +56,7 @@ func testOlderVersions(t *testing.T, s fixture) {
 
 	s.cell(t, "deleted", "d", second, counter(50))
 	s.cell(t, "deleted", "d", first, counter(200))
-	if err := s.Users.AdvanceTombstone(ctx, app, "deleted", affinity.Tombstone{DeletedUntil: 100}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Users.AdvanceTombstone(ctx, app, "deleted", affinity.Tombstone{DeletedUntil: 100}))
 	if row := read(t, s, "deleted"); row.DeletedUntil != 100 {
 		t.Errorf("deleted until %d, want 100: 50 was in force", row.DeletedUntil)
 	}
@@ -76,25 +73,19 @@ func testLaterClock(t *testing.T, s fixture) {
 	s.cell(t, "u", "d", ahead, counter(50))
 	inline := bigtable.NewMutation()
 	inline.Set("h", "h", bigtable.Time(ahead.Truncate(time.Millisecond)), []byte("older"))
-	if err := s.client.Open(store.TableUsers).Apply(ctx, app+",u,", inline); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.client.Open(store.TableUsers).Apply(ctx, app+",u,", inline))
 	if done, err := s.Users.SwapManifest(ctx, app, "u", 5, manifest(6), store.SetInline([]byte("newer"))); !done || err != nil {
 		t.Fatalf("%v, %v", done, err)
 	}
 	if row, err := s.Users.ReadPrimary(ctx, app, "u", store.UserHistory); string(row.Inline) != "newer" || err != nil {
 		t.Errorf("the inline block is %q, %v", row.Inline, err)
 	}
-	if err := s.Users.AdvanceTombstone(ctx, app, "u", affinity.Tombstone{DeletedUntil: 100}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Users.AdvanceTombstone(ctx, app, "u", affinity.Tombstone{DeletedUntil: 100}))
 	if row := read(t, s, "u"); !bytes.Equal(row.Manifest, manifest(6)) || row.DeletedUntil != 100 {
 		t.Errorf("%+v, want the manifest of version 6, deleted until 100", row)
 	}
 	s.cell(t, "u", "m", ahead, manifest(6))
-	if err := s.Users.ForgetUser(ctx, app, "u", 1, manifest(7)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Users.ForgetUser(ctx, app, "u", 1, manifest(7)))
 	if row := read(t, s, "u"); !bytes.Equal(row.Manifest, manifest(7)) {
 		t.Errorf("%x after the deletion, want the manifest of version 7", row.Manifest)
 	}
@@ -137,16 +128,12 @@ func testForgettingSummaries(t *testing.T, s fixture) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 	}
 	put(2, "two")
 	put(1, "one, late")
 	expect("two")
-	if err := s.Users.ForgetUser(ctx, app, "u", 3, manifest(1)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Users.ForgetUser(ctx, app, "u", 3, manifest(1)))
 	put(2, "two, late")
 	expect("")
 	put(4, "four")
@@ -207,8 +194,6 @@ func testInlineChangesWithManifest(t *testing.T, s fixture) {
 	}
 	holds("dropped", "")
 	swap(16, inlineOf(24), true, store.SetInline([]byte("e")))
-	if err := s.Users.ForgetUser(ctx, app, "u", 2, manifest(25)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Users.ForgetUser(ctx, app, "u", 2, manifest(25)))
 	holds("forgotten", "")
 }

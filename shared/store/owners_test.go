@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/history"
@@ -84,9 +85,7 @@ func testArrivals(t *testing.T, s fixture) {
 		t.Fatal(err)
 	}
 	from := "left"
-	if err := s.Users.AdvanceTombstone(ctx, app, from, affinity.Tombstone{DeletedUntil: 50, ReceivedUntil: 60}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Users.AdvanceTombstone(ctx, app, from, affinity.Tombstone{DeletedUntil: 50, ReceivedUntil: 60}))
 	if _, err := s.Users.TakeMark(ctx, app, from); err != nil {
 		t.Fatal(err)
 	}
@@ -126,9 +125,7 @@ func testDamagedOwner(t *testing.T, s fixture) {
 	for i, value := range []string{"x", "\x00\x00\x00\x00\x00\x00\x00\x00\x01", "\x00\x00\x00\x00\x00\x00\x00\x01\x09us", "\x00\x00\x00\x00\x00\x00\x00\x01\x01us", "\x00\x00\x00\x00\x00\x00\x00\x01\x03"} {
 		m := bigtable.NewMutation()
 		m.Set("u", "w", bigtable.ServerTime, []byte(value))
-		if err := s.client.Open(store.TableUsers).Apply(context.Background(), app+",damaged,", m); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.client.Open(store.TableUsers).Apply(context.Background(), app+",damaged,", m))
 		if row, err := s.Users.ReadUser(context.Background(), app, "damaged"); err == nil {
 			t.Errorf("cell %d is read as %v", i, row.Owner)
 		}
@@ -147,18 +144,12 @@ func testCopyFromRegion(t *testing.T, s fixture) {
 	}
 	newer := click("u", 1000, affinity.Count{Facet: "color", Value: "Blue", N: 1})
 	newer.Original, newer.ObjectIDs = []byte("newer"), []string{"a", "b"}
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	must(s.log().Copy(ctx, s.layout.Read, []store.LogEvent{newer})) // of an earlier move, below what follows
-	must(s.log().Append(ctx, events))
+	must.Succeed(t, s.log().Copy(ctx, s.layout.Read, []store.LogEvent{newer})) // of an earlier move, below what follows
+	must.Succeed(t, s.log().Append(ctx, events))
 	copied := func(want ...string) {
 		t.Helper()
 		n, all, err := there.Events.CopyLogFrom(ctx, s.Store, app, s.layout, "u", store.LogCopy{}, 100, nil)
-		must(err)
+		must.Succeed(t, err)
 		l := there.Events.Log(app, s.layout)
 		if diff := cmp.Diff(want, entries(t, l, s.layout.Read)); n != 3*len(s.layout.Write) || !all || diff != "" {
 			t.Errorf("%d rows copied (-want +got):\n%s", n, diff)
@@ -168,14 +159,14 @@ func testCopyFromRegion(t *testing.T, s fixture) {
 	copied(all...)
 	copied(all...)
 	missing, err := there.Events.MissingInLog(ctx, s.Store, app, s.layout, "u", history.Pos{})
-	must(err)
+	must.Succeed(t, err)
 	if len(missing) > 0 {
 		t.Errorf("missing after the copy: %v", missing)
 	}
-	must(there.Events.Log(app, s.layout).Append(ctx, []store.LogEvent{newer}))
+	must.Succeed(t, there.Events.Log(app, s.layout).Append(ctx, []store.LogEvent{newer}))
 	all[1] = "u {1000 id000001000} [{color Blue 1}] [a b] newer"
 	copied(all...)
-	must(there.Events.Log(app, s.layout).Delete(ctx, events[1:2]))
+	must.Succeed(t, there.Events.Log(app, s.layout).Delete(ctx, events[1:2]))
 	if missing, err = there.Events.MissingInLog(ctx, s.Store, app, s.layout, "u", history.Pos{}); err != nil || len(missing) != 1 || missing[0].Time != 2000 {
 		t.Errorf("missing: %v, %v; want the event of 2000", missing, err)
 	}
@@ -183,9 +174,9 @@ func testCopyFromRegion(t *testing.T, s fixture) {
 		t.Errorf("missing from 2001 on: %v, %v", missing, err)
 	}
 	_, err = s.Users.SetOwner(ctx, app, "u", store.Owner{}, moved)
-	must(err)
-	must(s.Histories.WriteBlocks(ctx, app, "u", []store.BlockWrite{{ID: history.BlockID{Ticket: 1}, Value: []byte("block")}}))
-	must(s.Events.LeaveUser(ctx, app, "u"))
+	must.Succeed(t, err)
+	must.Succeed(t, s.Histories.WriteBlocks(ctx, app, "u", []store.BlockWrite{{ID: history.BlockID{Ticket: 1}, Value: []byte("block")}}))
+	must.Succeed(t, s.Events.LeaveUser(ctx, app, "u"))
 	if left := entries(t, s.log(), s.layout.Read); len(left) != 1 || left[0][0] != 'v' {
 		t.Errorf("left behind: %v", left)
 	}
@@ -204,21 +195,15 @@ func testCopyInPages(t *testing.T, s fixture) {
 		return // an app whose log migrates does not move
 	}
 	ctx, there := context.Background(), storetest.New(t)
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	var events []store.LogEvent
 	for i := range 7 {
 		events = append(events, click("u", int64(1000*i)))
 	}
-	must(s.log().Append(ctx, events))
+	must.Succeed(t, s.log().Append(ctx, events))
 	own := func(from, to store.Owner) {
 		t.Helper()
 		took, err := s.Users.SetOwner(ctx, app, "u", from, to)
-		if must(err); !took {
+		if must.Succeed(t, err); !took {
 			t.Fatalf("the owner is not %s", from)
 		}
 	}
@@ -229,7 +214,7 @@ func testCopyInPages(t *testing.T, s fixture) {
 		done := read(t, s, "u").Copied
 		done.Move, done.Epoch = "move-1", 1
 		n, all, err := there.Events.CopyLogFrom(ctx, s.Store, app, s.layout, "u", done, page, func() bool { return more })
-		if must(err); n != rows || all != whole {
+		if must.Succeed(t, err); n != rows || all != whole {
 			t.Errorf("%d rows copied, all: %v; want %d, %v", n, all, rows, whole)
 		}
 	}
@@ -247,13 +232,14 @@ func testCopyInPages(t *testing.T, s fixture) {
 	}
 	copied(2, 7, true, true)
 	lacking := []history.Pos{{Time: 1000, ID: events[1].ID}, {Time: 6000, ID: events[6].ID}}
-	must(there.Events.Log(app, s.layout).Delete(ctx, []store.LogEvent{events[1], events[6]}))
+	must.Succeed(t, there.Events.Log(app, s.layout).Delete(ctx, []store.LogEvent{events[1], events[6]}))
 	missing, err := there.Events.MissingInLog(ctx, s.Store, app, s.layout, "u", history.Pos{})
-	if must(err); !slices.Equal(missing, lacking) {
+	if must.Succeed(t, err); !slices.Equal(missing, lacking) {
 		t.Errorf("missing %v, want %v", missing, lacking)
 	}
-	must(there.Events.Log(app, s.layout).Delete(ctx, events[3:4])) // a crash elsewhere, which nobody asks to repair
-	must(there.Events.CopyEventsFrom(ctx, s.Store, app, s.layout, "u", missing))
+	// A crash elsewhere, which nobody asks to repair.
+	must.Succeed(t, there.Events.Log(app, s.layout).Delete(ctx, events[3:4]))
+	must.Succeed(t, there.Events.CopyEventsFrom(ctx, s.Store, app, s.layout, "u", missing))
 	if missing, err = there.Events.MissingInLog(ctx, s.Store, app, s.layout, "u", history.Pos{}); err != nil || len(missing) != 1 || missing[0].Time != 3000 {
 		t.Errorf("missing %v, %v; want the event of 3000", missing, err)
 	}

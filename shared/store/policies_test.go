@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"pgregory.net/rapid"
 
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -25,9 +26,7 @@ import (
 func declared(t *testing.T) []store.Table {
 	t.Helper()
 	tables, err := store.Tables()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return tables
 }
 
@@ -91,9 +90,7 @@ func TestDeclaredPolicies(t *testing.T) {
 // never fires, and the day more than the retention.
 func TestPolicyMatchesTerraform(t *testing.T) {
 	text, err := os.ReadFile("../../terraform/modules/bigtable/main.tf")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	rules := regexp.MustCompile(`(?s)  rules = \{\n(.*?)\n  \}\n`).FindStringSubmatch(string(text))
 	if rules == nil {
 		t.Fatal("terraform/modules/bigtable/main.tf has no rules in the form that this test reads")
@@ -200,24 +197,16 @@ func deployed(t *testing.T, addr string, longestRetentionDays int) *bigtable.Cli
 	opts := []option.ClientOption{option.WithEndpoint(addr), option.WithoutAuthentication(),
 		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials()))}
 	admin, err := bigtable.NewAdminClient(t.Context(), "test", instance, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, table := range declared(t) {
-		if err := admin.CreateTable(t.Context(), table.Name); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, admin.CreateTable(t.Context(), table.Name))
 		for _, f := range table.Families {
 			family := bigtable.Family{GCPolicy: f.Policy(longestRetentionDays)}
-			if err := admin.CreateColumnFamilyWithConfig(t.Context(), table.Name, f.Name, family); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, admin.CreateColumnFamilyWithConfig(t.Context(), table.Name, f.Name, family))
 		}
 	}
 	client, err := bigtable.NewClientWithConfig(t.Context(), "test", instance, bigtable.ClientConfig{MetricsProvider: bigtable.NoopMetricsProvider{}}, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() {
 		if err := errors.Join(client.Close(), admin.Close()); err != nil {
 			t.Error(err)
@@ -233,18 +222,14 @@ func put(t *testing.T, client *bigtable.Client, table, family, key string, times
 	for _, at := range times {
 		m.Set(family, "column", at, []byte("value"))
 	}
-	if err := client.Open(table).Apply(t.Context(), key, m); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, client.Open(table).Apply(t.Context(), key, m))
 }
 
 // cells are the times of a family's cells, the newest first.
 func cells(t *testing.T, client *bigtable.Client, table, family, key string) []bigtable.Timestamp {
 	t.Helper()
 	row, err := client.Open(table).ReadRow(t.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var times []bigtable.Timestamp
 	for _, item := range row[family] {
 		times = append(times, item.Timestamp)

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/score/schema"
@@ -32,9 +33,7 @@ func testUserRanges(t *testing.T, s fixture) {
 			}
 		}
 	}
-	if err := s.log().Append(ctx, log); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.log().Append(ctx, log))
 	place := rapid.Custom(func(t *rapid.T) history.Pos {
 		p := history.Pos{
 			Time: rapid.SampledFrom(append([]int64{-1 << 63, -5, 3, lastMS + 1}, times...)).Draw(t, "time"),
@@ -89,9 +88,7 @@ func decoded(t *testing.T, rows []store.LogRow) []affinity.Event {
 	var events []affinity.Event
 	for _, row := range rows {
 		e, err := row.Event()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		events = append(events, e)
 	}
 	return events
@@ -99,9 +96,7 @@ func decoded(t *testing.T, rows []store.LogRow) []affinity.Event {
 
 func testOriginals(t *testing.T, s fixture) {
 	ctx := context.Background()
-	if err := s.log().Append(ctx, three()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.log().Append(ctx, three()))
 	var rows []store.LogRow
 	var got []string
 	err := s.log().ReadOriginals(ctx, wholeLogs, func(user string, row store.LogRow, original []byte) error {
@@ -140,18 +135,14 @@ func testOriginals(t *testing.T, s fixture) {
 
 func testRowsForAStrategy(t *testing.T, s fixture) {
 	ctx, c := context.Background(), affinity.Compile(clicks)
-	if err := s.log().Append(ctx, three()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.log().Append(ctx, three()))
 	var rows []store.LogRow
 	scorer, ls := affinity.NewScorer(c, affinity.Window{Now: 5000}), store.NewLogScorer(c)
 	err := s.log().ReadFor(ctx, wholeLogs, c, func(user string, row store.LogRow) error {
 		rows = append(rows, row)
 		return ls.Score(row, scorer)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var facets []string
 	for _, e := range decoded(t, rows) {
 		facets = append(facets, "|")

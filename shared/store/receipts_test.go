@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/history"
@@ -24,9 +25,7 @@ func receiptOf(t *testing.T, l store.Log) (receipt int64) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return receipt
 }
 
@@ -42,9 +41,7 @@ func TestReceiptsOnlyRise(t *testing.T) {
 			write := func(receipt int64, do func(context.Context, store.LogEvent) error) {
 				t.Helper()
 				e.Receipt = receipt
-				if err := do(ctx, e); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, do(ctx, e))
 			}
 			appended := func(ctx context.Context, e store.LogEvent) error { return l.Append(ctx, []store.LogEvent{e}) }
 			copied := func(ctx context.Context, e store.LogEvent) error { return l.Copy(ctx, n, []store.LogEvent{e}) }
@@ -69,14 +66,10 @@ func TestReceiptsOnlyRise(t *testing.T) {
 			write(eventTime+1e9, appended) // further away than any deletion looks
 			want(eventTime + 300_000)
 			for _, other := range schema.Names {
-				if err := l.DropReceived(ctx, other, []store.LogEvent{e}, eventTime+299_998); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, l.DropReceived(ctx, other, []store.LogEvent{e}, eventTime+299_998))
 			}
 			want(eventTime + 300_000)
-			if err := l.Delete(ctx, []store.LogEvent{e}); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, l.Delete(ctx, []store.LogEvent{e}))
 		}
 	}
 }
@@ -98,9 +91,7 @@ func TestPurgeGoesByReceipts(t *testing.T) {
 		events = append(events, e)
 	}
 	events = append(events, click("u", eventTime+11))
-	if err := l.Append(ctx, events); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, l.Append(ctx, events))
 	n, err := s.Events.PurgeLog(ctx, app, "u", affinity.Tombstone{DeletedUntil: eventTime, ReceivedUntil: eventTime + 10})
 	if err != nil || n != 4 {
 		t.Errorf("purged %d, %v; want 4: by time, by receipt, by that of the original, by the time in its place", n, err)
@@ -123,9 +114,7 @@ func TestTombstonesRiseTogether(t *testing.T) {
 		}()
 	}
 	for range 20 {
-		if err := <-done; err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, <-done)
 	}
 	row, err := s.Users.TakeTicket(ctx, app, "u")
 	if want := (affinity.Tombstone{DeletedUntil: 119, ReceivedUntil: 300}); err != nil || row.Tombstone() != want {

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -21,9 +22,7 @@ func recentAt(user string, before time.Duration) store.RecentEvent {
 
 func addRecent(t *testing.T, s fixture, app string, events ...store.RecentEvent) {
 	t.Helper()
-	if err := s.Recent.AddRecent(t.Context(), app, events); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Recent.AddRecent(t.Context(), app, events))
 }
 
 // recent returns the users of the sample, and the last time at which one of the events was
@@ -31,9 +30,7 @@ func addRecent(t *testing.T, s fixture, app string, events ...store.RecentEvent)
 func recent(t *testing.T, s fixture, since time.Time, most int) (users []string, last time.Time) {
 	t.Helper()
 	events, err := s.Recent.List(t.Context(), app, recentNow, since, most)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, e := range events {
 		users = append(users, e.User)
 		if e.Written.After(last) {
@@ -64,16 +61,12 @@ func testRecent(t *testing.T, s fixture) {
 	addRecent(t, s, app, recentAt("late", 5*time.Minute))
 	wantRecent(t, s, "those since", last, 99, "late")
 	events, err := s.Recent.List(t.Context(), app, recentNow, time.Time{}, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	events[0].Written = time.Time{}
 	if diff := cmp.Diff(recentAt("ahead", -45*time.Second), events[0]); diff != "" {
 		t.Errorf("an event (-want +got):\n%s", diff)
 	}
-	if err := s.Recent.DropRecent(t.Context(), app, recentNow); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Recent.DropRecent(t.Context(), app, recentNow))
 	wantRecent(t, s, "after the drop", time.Time{}, 99, "ahead", "a", "b", "d", "late", "e")
 	keys, err := s.Rows.FindRows(t.Context(), store.AppRows{App: app, Table: store.TableRecent}, 99)
 	if err != nil || len(keys) != 6 {
@@ -89,9 +82,7 @@ func testRecentOfUser(t *testing.T, s fixture) {
 	addRecent(t, s, "other", recentAt("a+b", time.Second))
 	forget := func(excluded func(store.RecentEvent) bool) {
 		t.Helper()
-		if err := s.Recent.ForgetRecent(t.Context(), app, "a+b", excluded); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.Recent.ForgetRecent(t.Context(), app, "a+b", excluded))
 	}
 	forget(func(e store.RecentEvent) bool { return e.Type == event.Click })
 	wantRecent(t, s, "without clicks", time.Time{}, 99, "a+b", "aab", "a+bc")

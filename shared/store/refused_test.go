@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -18,17 +19,13 @@ func refuse(t *testing.T, b fixture, app string, at time.Time, list ...store.Ref
 	for _, e := range list {
 		r.Counts[e.Reason]++
 	}
-	if err := b.Refused.RecordRefused(t.Context(), app, at, r); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, b.Refused.RecordRefused(t.Context(), app, at, r))
 }
 
 func refused(t *testing.T, b fixture, app string, now time.Time) ([]store.Refused, map[string]int64) {
 	t.Helper()
 	list, counts, err := b.Refused.ReadRefused(t.Context(), app, now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return list, counts
 }
 

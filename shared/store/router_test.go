@@ -18,6 +18,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/app/usage"
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -45,9 +46,7 @@ func twoRegions(t *testing.T, place *store.Place, before func()) (eu, us, both *
 		}
 		return *place, nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return eu, us, both
 }
 
@@ -63,9 +62,7 @@ func colors(t *testing.T, s *store.Store) map[string]string {
 		found[id] = f.Filters[0].Value
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return found
 }
 
@@ -73,30 +70,24 @@ func nothing(int, string) error { return nil }
 
 func catalogOf(table string) store.AppRows { return store.AppRows{App: "shop", Table: table} }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // Rows lie in the region of their app, what clients change in all regions of its place,
 // and nothing is written if the place is unknown.
 func TestRegional(t *testing.T) {
 	place := store.Place{Read: "us", Write: []string{"us"}}
 	eu, us, both := twoRegions(t, &place, func() {})
 	ctx := t.Context()
-	must(t, both.Catalog.PutObjects(ctx, "shop", "products", []store.Object{object("1", "red")}))
+	must.Succeed(t, both.Catalog.PutObjects(ctx, "shop", "products", []store.Object{object("1", "red")}))
 	if len(colors(t, eu)) > 0 || colors(t, us)["1"] != "red" || colors(t, both)["1"] != "red" {
 		t.Errorf("in eu %v, in us %v, both %v", colors(t, eu), colors(t, us), colors(t, both))
 	}
 	place = store.Place{Read: "us", Write: []string{"us", "eu"}}
-	must(t, both.Catalog.PutObjects(ctx, "shop", "products", []store.Object{object("2", "blue"), object("3", "blue")}))
-	must(t, both.Catalog.DeleteObjects(ctx, "shop", "products", []string{"3"}))
+	blue := []store.Object{object("2", "blue"), object("3", "blue")}
+	must.Succeed(t, both.Catalog.PutObjects(ctx, "shop", "products", blue))
+	must.Succeed(t, both.Catalog.DeleteObjects(ctx, "shop", "products", []string{"3"}))
 	if e, u := colors(t, eu), colors(t, us); len(e) != 1 || e["2"] != "blue" || len(u) != 2 {
 		t.Errorf("in eu %v, in us %v", e, u)
 	}
-	must(t, both.Catalog.ClearIndex(ctx, "shop", "products"))
+	must.Succeed(t, both.Catalog.ClearIndex(ctx, "shop", "products"))
 	if len(colors(t, eu))+len(colors(t, us)) > 0 {
 		t.Error("the index is not clear")
 	}
@@ -107,7 +98,7 @@ func TestRegional(t *testing.T) {
 	if err := both.Catalog.PutObjects(ctx, "unknown", "products", []store.Object{object("1", "red")}); err == nil || !strings.Contains(err.Error(), "region") {
 		t.Errorf("an app without a place: %v", err)
 	}
-	must(t, both.Users.BeginDelivery(ctx, "message", "2")) // of no app: in the region of the process
+	must.Succeed(t, both.Users.BeginDelivery(ctx, "message", "2")) // of no app: in the region of the process
 	if d, err := eu.Users.Deliveries(ctx, "message"); err != nil || len(d.Open) != 1 {
 		t.Errorf("deliveries %+v, %v", d, err)
 	}
@@ -121,24 +112,24 @@ func TestCopyOfTheCatalogStandsBehind(t *testing.T) {
 	eu, us, both := twoRegions(t, &place, func() { during() })
 	ctx := t.Context()
 	for _, id := range []string{"1", "2", "3", "4", "5"} {
-		must(t, eu.Catalog.PutObjects(ctx, "shop", "products", []store.Object{object(id, "old")}))
+		must.Succeed(t, eu.Catalog.PutObjects(ctx, "shop", "products", []store.Object{object(id, "old")}))
 	}
 	put := func(id string) {
-		must(t, both.Catalog.PutObjects(ctx, "shop", "products", []store.Object{object(id, "new")}))
+		must.Succeed(t, both.Catalog.PutObjects(ctx, "shop", "products", []store.Object{object(id, "new")}))
 	}
 	put("1")
 	during = func() { // the copier has read its rows
 		during = func() {}
 		put("2")
 		put("6")
-		must(t, both.Catalog.DeleteObjects(ctx, "shop", "products", []string{"4"}))
+		must.Succeed(t, both.Catalog.DeleteObjects(ctx, "shop", "products", []string{"4"}))
 	}
-	must(t, us.Rows.CopyRows(ctx, eu, "eu", catalogOf(store.TableObjects), nothing))
+	must.Succeed(t, us.Rows.CopyRows(ctx, eu, "eu", catalogOf(store.TableObjects), nothing))
 	put("3")
 	if got := colors(t, us)["4"]; got != "old" {
 		t.Errorf("the object that was deleted during the copy is %q there: the test shows nothing", got)
 	}
-	must(t, us.Rows.DropStaleCopies(ctx, eu, catalogOf(store.TableObjects), nothing))
+	must.Succeed(t, us.Rows.DropStaleCopies(ctx, eu, catalogOf(store.TableObjects), nothing))
 	there, here := colors(t, eu), colors(t, us)
 	for id, want := range map[string]string{"1": "new", "2": "new", "3": "new", "4": "", "5": "old", "6": "new"} {
 		if there[id] != want || here[id] != want {
@@ -148,7 +139,7 @@ func TestCopyOfTheCatalogStandsBehind(t *testing.T) {
 	if keys, _, err := us.Rows.MissingRows(ctx, eu, catalogOf(store.TableObjects)); err != nil || len(keys) > 0 {
 		t.Errorf("%q are missing, %v", keys, err)
 	}
-	must(t, us.Catalog.DeleteObjects(ctx, "shop", "products", []string{"5"}))
+	must.Succeed(t, us.Catalog.DeleteObjects(ctx, "shop", "products", []string{"5"}))
 	missing, _, err := us.Rows.MissingRows(ctx, eu, catalogOf(store.TableObjects))
 	if err != nil || len(missing) != 1 {
 		t.Errorf("%q are missing, %v, want one row", missing, err)
@@ -160,7 +151,7 @@ func TestCopyOfTheCatalogStandsBehind(t *testing.T) {
 		}
 	}
 	still(1)
-	must(t, eu.Catalog.DeleteObjects(ctx, "shop", "products", []string{"5"}))
+	must.Succeed(t, eu.Catalog.DeleteObjects(ctx, "shop", "products", []string{"5"}))
 	still(0)
 }
 
@@ -173,20 +164,21 @@ func TestCopiedCountersAddUp(t *testing.T) {
 	number := int64(0)
 	add := func(s *store.Store, n int64) {
 		number++
-		must(t, s.Usage.AddUsage(ctx, usage.Batch{App: "shop", Day: day, Process: "p", Number: number, Counts: usage.Counts{Events: n}}))
-		must(t, s.Refused.RecordRefused(ctx, "shop", time.Now(), store.Refusals{Counts: map[string]int64{"late": n}}))
+		b := usage.Batch{App: "shop", Day: day, Process: "p", Number: number, Counts: usage.Counts{Events: n}}
+		must.Succeed(t, s.Usage.AddUsage(ctx, b))
+		must.Succeed(t, s.Refused.RecordRefused(ctx, "shop", time.Now(), store.Refusals{Counts: map[string]int64{"late": n}}))
 	}
 	copyTo := func(to, from *store.Store, region string) {
 		for _, table := range []string{store.TableUsage, store.TableRefused} {
-			must(t, to.Rows.CopyRows(ctx, from, region, catalogOf(table), nothing))
+			must.Succeed(t, to.Rows.CopyRows(ctx, from, region, catalogOf(table), nothing))
 		}
 	}
 	want := func(s *store.Store, n int64) {
 		t.Helper()
 		days, err := s.Usage.Usage(ctx, "shop", day, day)
-		must(t, err)
+		must.Succeed(t, err)
 		_, refused, err := s.Refused.ReadRefused(ctx, "shop", time.Now())
-		must(t, err)
+		must.Succeed(t, err)
 		if days[day].Events != n || refused["late"] != n {
 			t.Errorf("%d events and %d refusals, want %d", days[day].Events, refused["late"], n)
 		}
@@ -199,7 +191,7 @@ func TestCopiedCountersAddUp(t *testing.T) {
 	copyTo(us, eu, "eu")
 	want(us, 7)
 	for _, table := range []string{store.TableUsage, store.TableRefused} {
-		must(t, eu.Rows.DeleteRows(ctx, catalogOf(table), nothing))
+		must.Succeed(t, eu.Rows.DeleteRows(ctx, catalogOf(table), nothing))
 	}
 	add(eu, 8)
 	copyTo(eu, us, "us") // back again
@@ -211,7 +203,7 @@ func TestCopiedCountersAddUp(t *testing.T) {
 func TestUnreachableRegion(t *testing.T) {
 	addr, instance := storetest.Start(t), "late"
 	_, client := storetest.OpenInstance(t, addr, instance) // makes the tables
-	must(t, client.Close())
+	must.Succeed(t, client.Close())
 	var up atomic.Bool
 	open := func(opts ...option.ClientOption) (*store.Store, error) {
 		opts = append(opts, option.WithEndpoint("passthrough:///"+addr), option.WithoutAuthentication(), option.WithGRPCConnectionPool(1),
@@ -226,11 +218,11 @@ func TestUnreachableRegion(t *testing.T) {
 	}
 	if s, err := open(); err == nil {
 		t.Error("Open succeeds anyhow: the test shows nothing")
-		must(t, s.Close())
+		must.Succeed(t, s.Close())
 	}
 	s, err := open(store.Unreachable(slog.New(slog.DiscardHandler), instance))
-	must(t, err)
-	defer func() { must(t, s.Close()) }()
+	must.Succeed(t, err)
+	defer func() { must.Succeed(t, s.Close()) }()
 	soon, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	if err := s.Usage.AddUsage(soon, usage.Batch{App: "shop", Process: "p"}); err == nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/rank/segment"
 	"github.com/affinityengine/affinity/shared/score/affinity"
@@ -72,9 +73,7 @@ func writeShares(b *testing.B, s *store.Store, users int) []segment.Part {
 				profile.Affinities = append(profile.Affinities, affinity.Affinity{Facet: "brand", Value: fmt.Sprint(v), Scores: score()})
 			}
 			profile.Total = 20
-			if err := p.Add(fmt.Sprintf("user-%09d", i), profile.AppendBinary(nil)); err != nil {
-				b.Fatal(err)
-			}
+			must.Succeed(b, p.Add(fmt.Sprintf("user-%09d", i), profile.AppendBinary(nil)))
 		}
 		w := s.Segments.NewSegmentWriter(context.Background(), app, id)
 		part, err := p.Finish(segmentInstant, w.Write)
@@ -102,21 +101,15 @@ func readPage(b *testing.B, s *store.Store, parts []segment.Part, share string, 
 	const limit, at = 100, segmentInstant + 1
 	c := segment.Condition{Filter: &segment.Filter{Filter: event.Filter{Facet: "share", Value: share}, Above: above}}
 	q, err := c.Compile(strategy.Strategy{HalfLives: strategy.InDays(30)})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 	lists, err := s.Segments.ReadSegmentLists(b.Context(), app, store.SegmentList{Term: q.Terms[0], Threshold: q.Lists(0, at), Parts: parts})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 	var p page
 	hits := make([][]segment.Hit, len(parts))
 	for i, part := range parts {
 		cells := lists[part.ID]
 		f, err := q.Scan(segment.Input{Part: part, Lists: [][]segment.Cell{cells}}, at, limit)
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Succeed(b, err)
 		if len(cells) > 0 {
 			p.count(cells)
 		}
@@ -130,9 +123,7 @@ func readPage(b *testing.B, s *store.Store, parts []segment.Part, share string, 
 		}
 	}
 	tokens, err := s.Segments.ReadSegmentRows(b.Context(), app, rows)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 	for _, cells := range tokens {
 		if _, err := segment.ParseTokens(cells[0].Value); err != nil {
 			b.Fatal(err)

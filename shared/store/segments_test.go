@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/rank/segment"
 	"github.com/affinityengine/affinity/shared/score/affinity"
@@ -36,9 +37,7 @@ func writePart(t *testing.T, s *store.Store, id segment.PartID, delta bool, user
 			profile.Affinities = append(profile.Affinities, affinity.Affinity{Facet: "color", Value: "Red", Scores: []float64{1}})
 		}
 		profile.Total = len(profile.Affinities)
-		if err := p.Add(user, profile.AppendBinary(nil)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, p.Add(user, profile.AppendBinary(nil)))
 	}
 	w := s.Segments.NewSegmentWriter(t.Context(), app, id)
 	part, err := p.Finish(segmentInstant, w.Write)
@@ -64,9 +63,7 @@ func scanNike(t *testing.T, part segment.Part, cells []segment.Cell, above float
 	t.Helper()
 	q := &segment.Query{Terms: []segment.Term{nike(above)}}
 	f, err := q.Scan(segment.Input{Part: part, Lists: [][]segment.Cell{cells}}, segmentInstant, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return f
 }
 
@@ -103,9 +100,7 @@ func TestSegmentListsAboveAThreshold(t *testing.T) {
 	last := math.MaxInt
 	for _, above := range []float64{0, 100, 10_000, 19_990, users} {
 		found, err := s.Segments.ReadSegmentLists(ctx, app, store.SegmentList{Term: nike(above), Threshold: nike(above).Threshold(segmentInstant), Parts: parts})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		size := 0
 		for i, p := range parts {
 			for _, c := range found[p.ID] {
@@ -135,9 +130,7 @@ func TestSegmentDeltaLists(t *testing.T) {
 		t.Fatalf("bucket %v, %v", found, err)
 	}
 	lists, err := segment.Lists(found[row][0].Value, []segment.Term{nike(0)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if got := scanNike(t, part, lists[0], 1_000).Total; got != 2_000 {
 		t.Errorf("%d users above 1000, want 2000", got)
 	}
@@ -178,9 +171,7 @@ func TestSegmentRows(t *testing.T) {
 		t.Errorf("values (-want +got): %s, %v", diff, err)
 	}
 	want := map[segment.PartID]map[segment.PartID][]uint16{9: {1: {0, 5, 65_535}, 2: {7}}}
-	if err := s.Segments.WriteSetOuts(ctx, app, 9, want[9]); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Segments.WriteSetOuts(ctx, app, 9, want[9]))
 	if got, err := s.Segments.ReadSetOuts(ctx, app, []segment.PartID{9, 10}); err != nil || cmp.Diff(want, got) != "" {
 		t.Errorf("set-outs %v, %v; want %v", got, err, want)
 	}
@@ -192,9 +183,7 @@ func TestBuiltPartsAreReplacedByTheirFirstUser(t *testing.T) {
 	for _, p := range []segment.Part{
 		{ID: 1, Generation: "g1", To: "m"}, {ID: 2, Generation: "g1", From: "m"}, {ID: 3, Generation: "g1", From: "m", To: "q"}, {ID: 4, Generation: "g1,x"},
 	} {
-		if err := s.Segments.WriteBuiltPart(ctx, app, p); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.Segments.WriteBuiltPart(ctx, app, p))
 	}
 	got, err := s.Segments.BuiltParts(ctx, app, "g1")
 	want := []segment.Part{{ID: 1, Generation: "g1", To: "m"}, {ID: 3, Generation: "g1", From: "m", To: "q"}}
@@ -230,9 +219,7 @@ func TestTokensAreBlanked(t *testing.T) {
 		at := store.SegmentRow{Part: 1, Kind: segment.Tokens, N: row}
 		index := store.SegmentRow{Part: 1, Kind: segment.Index}
 		found, err := s.Segments.ReadSegmentRows(ctx, app, []store.SegmentRow{at, index})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		tokens, err := segment.ParseTokens(found[at][0].Value)
 		x, err2 := segment.ParseIndex(found[index][0].Value)
 		if err = errors.Join(err, err2); err != nil {
@@ -254,17 +241,11 @@ func TestPartsAreDropped(t *testing.T) {
 	for id := range segment.PartID(4) {
 		p := writePart(t, s, id, id == 3, segmentUsers(700))
 		p.Generation, p.From = "g1", id.String()
-		if err := s.Segments.WriteBuiltPart(ctx, app, p); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.Segments.WriteBuiltPart(ctx, app, p))
 	}
-	if err := s.Segments.DropSegmentParts(ctx, app, func(id segment.PartID) bool { return id != 2 }); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Segments.DropSegmentParts(ctx, app, func(id segment.PartID) bool { return id != 2 }))
 	keys, err := s.Rows.FindRows(ctx, store.AppRows{App: app, Table: store.TableSegments}, 1_000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if len(keys) != 9 { // 2 lists, 3 rows of tokens, index, untils, values, description
 		t.Errorf("%d rows are left, want 9: %q", len(keys), keys)
 	}
@@ -274,17 +255,13 @@ func TestSegmentSizes(t *testing.T) {
 	t.Parallel()
 	s, ctx := storetest.New(t), t.Context()
 	for day, users := range map[string]int{"2026-11-24": 7, "2026-11-23": 5} {
-		if err := s.Segments.SetSegmentSize(ctx, app, "fans", day, users); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.Segments.SetSegmentSize(ctx, app, "fans", day, users))
 	}
 	got, err := s.Segments.SegmentSizes(ctx, app, "fans")
 	if diff := cmp.Diff([]store.SegmentSize{{"2026-11-23", 5}, {"2026-11-24", 7}}, got); diff != "" || err != nil {
 		t.Errorf("sizes (-want +got): %s, %v", diff, err)
 	}
-	if err := s.Segments.DeleteSegmentSizes(ctx, app, "fans"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Segments.DeleteSegmentSizes(ctx, app, "fans"))
 	if got, err := s.Segments.SegmentSizes(ctx, app, "fans"); len(got) > 0 || err != nil {
 		t.Errorf("deleted sizes %v, %v", got, err)
 	}
@@ -294,15 +271,11 @@ func TestExportedFiles(t *testing.T) {
 	t.Parallel()
 	s, ctx := storetest.New(t), t.Context()
 	err := errors.Join(s.Segments.WriteExportChunk(ctx, app, "j1", 0, []byte("a\n")), s.Segments.WriteExportChunk(ctx, app, "j1", 1, []byte("b\n")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if _, _, complete, err := s.Segments.Export(ctx, app, "j1"); complete || err != nil {
 		t.Errorf("an export that has not ended is complete: %v, %v", complete, err)
 	}
-	if err := s.Segments.EndExport(ctx, app, "j1", 2, 2); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Segments.EndExport(ctx, app, "j1", 2, 2))
 	chunks, lines, complete, err := s.Segments.Export(ctx, app, "j1")
 	chunk, err2 := s.Segments.ReadExportChunk(ctx, app, "j1", 1)
 	if chunks != 2 || lines != 2 || !complete || string(chunk) != "b\n" || err != nil || err2 != nil {

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/stats"
 
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/history"
@@ -59,9 +60,7 @@ func (tr *traffic) of(t *testing.T, call func() error) (requests, largest, recei
 	tr.mu.Lock()
 	tr.requests, tr.largest, tr.received = 0, 0, 0
 	tr.mu.Unlock()
-	if err := call(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, call())
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	return tr.requests, tr.largest, tr.received
@@ -72,9 +71,7 @@ func TestReadsSendOnlyWhatIsAskedFor(t *testing.T) {
 	s, ctx := storetest.New(t, grpc.WithStatsHandler(tr)), context.Background()
 	const profile, summary, session, counted, block, inline, original = 1_000_000, 100_000, 200_000, 20_000, 500_000, 70_000, 50_000
 	row, err := s.Users.TakeTicket(ctx, app, "u")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	big := click("u", 1000, affinity.Count{Facet: "color", Value: strings.Repeat("c", 10_000), N: 1}, affinity.Count{Facet: "size", Value: strings.Repeat("s", 20_000), N: 1})
 	big.Original = make([]byte, original)
 	for _, write := range []func() error{
@@ -91,9 +88,7 @@ func TestReadsSendOnlyWhatIsAskedFor(t *testing.T) {
 			return err
 		},
 	} {
-		if err := write(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, write())
 	}
 	scan := func(parts store.UserParts) func() error {
 		return func() error {
@@ -148,9 +143,7 @@ func TestSampleIsNotAScan(t *testing.T) {
 	for i := range 2000 {
 		writes = append(writes, store.ProfileWrite{User: fmt.Sprint("user", i), Row: store.User{Ticket: 1}, Value: make([]byte, 1000), Version: 1})
 	}
-	if err := s.Users.WriteProfiles(ctx, app, writes); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Users.WriteProfiles(ctx, app, writes))
 	_, _, received := tr.of(t, func() error {
 		_, err := s.Users.SampleUsers(ctx, app, 5, 20, rand.New(rand.NewPCG(1, 2)))
 		return err

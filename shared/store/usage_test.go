@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/affinityengine/affinity/shared/app/usage"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/schema"
 	"github.com/affinityengine/affinity/shared/store"
@@ -20,9 +21,7 @@ const usageDay usage.Day = 20_000
 func usageOf(t *testing.T, s fixture, from, to usage.Day) map[usage.Day]usage.Counts {
 	t.Helper()
 	days, err := s.Usage.Usage(context.Background(), app, from, to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return days
 }
 
@@ -30,9 +29,7 @@ func testUsage(t *testing.T, s fixture) {
 	ctx := context.Background()
 	add := func(b usage.Batch) {
 		t.Helper()
-		if err := s.Usage.AddUsage(ctx, b); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.Usage.AddUsage(ctx, b))
 	}
 	first := usage.Batch{App: app, Day: usageDay, Process: "p", Number: 1, Counts: usage.Counts{Events: 1, Refused: 2, Reads: 3, Rows: 4, Bytes: 1 << 40}}
 	second := usage.Batch{App: app, Day: usageDay, Process: "p", Number: 2, Counts: usage.Counts{Events: 10}}
@@ -70,9 +67,7 @@ func testNames(t *testing.T, s fixture) {
 	foreign.App = app + "2"
 	for _, b := range []usage.Batch{batch, other, foreign} {
 		for range 2 {
-			if err := s.Usage.AddUsage(ctx, b); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, s.Usage.AddUsage(ctx, b))
 			b.Repeated = true
 		}
 	}
@@ -98,9 +93,7 @@ func testHotUsers(t *testing.T, s fixture) {
 	ctx := context.Background()
 	put := func(day usage.Day, shard int, process string, users ...usage.User) {
 		t.Helper()
-		if err := s.Usage.PutHotUsers(ctx, app, day, shard, process, users); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.Usage.PutHotUsers(ctx, app, day, shard, process, users))
 	}
 	put(usageDay, 0, "p", usage.User{Token: "ann", Events: 1})
 	put(usageDay, 0, "p", usage.User{Token: "ann", Events: 5}) // replaces
@@ -108,9 +101,7 @@ func testHotUsers(t *testing.T, s fixture) {
 	put(usageDay, 3, "r", usage.User{Token: "ann", Events: 2})
 	put(usageDay+1, 3, "r", usage.User{Token: "cid", Events: 9})
 	users, err := s.Usage.HotUsers(ctx, app, usageDay, usageDay)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if diff := cmp.Diff([]usage.User{{Token: "ann", Events: 7}, {Token: "bob", Events: 6}}, users); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -121,14 +112,10 @@ func testKeyDays(t *testing.T, s fixture) {
 	for _, days := range []map[string]usage.Day{
 		{"a": usageDay, "b": usageDay}, {"a": usageDay + 1}, {"a": usageDay - 1}, // of a slower process
 	} {
-		if err := s.Usage.PutKeyDays(ctx, app, days); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.Usage.PutKeyDays(ctx, app, days))
 	}
 	got, err := s.Usage.LastUsed(ctx, app)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if want := (map[string]usage.Day{"a": usageDay + 1, "b": usageDay}); !maps.Equal(got, want) {
 		t.Errorf("last used %v, want %v", got, want)
 	}
@@ -146,18 +133,14 @@ func testMeter(t *testing.T, s fixture) {
 	counter := usage.NewCounter(s.Store.Usage, func() time.Time { return now }, slog.New(slog.DiscardHandler))
 	flush := func() usage.Counts {
 		t.Helper()
-		if err := counter.Flush(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, counter.Flush(ctx))
 		return usageOf(t, s, usage.DayOf(now), usage.DayOf(now))[usage.DayOf(now)]
 	}
 	if _, err := s.Users.TakeTicket(ctx, app, "u"); err != nil {
 		t.Fatal(err)
 	}
 	s.CountIn(counter)
-	if err := s.log().Append(ctx, []store.LogEvent{click("u", 1000, affinity.Count{Facet: "a", Value: "b", N: 1}), click("u", 2000)}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.log().Append(ctx, []store.LogEvent{click("u", 1000, affinity.Count{Facet: "a", Value: "b", N: 1}), click("u", 2000)}))
 	wrote := flush()
 	if wrote.Rows != 2 || wrote.Bytes < 2*30 || wrote.Bytes > 500 {
 		t.Errorf("two written rows count as %+v", wrote)
@@ -165,9 +148,7 @@ func testMeter(t *testing.T, s fixture) {
 	if _, err := s.Users.TakeTicket(ctx, app, "u"); err != nil { // a transaction: one row
 		t.Fatal(err)
 	}
-	if err := s.log().Scan(ctx, s.layout.Read, store.Range{}, 0, func(store.Entry) error { return nil }); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.log().Scan(ctx, s.layout.Read, store.Range{}, 0, func(store.Entry) error { return nil }))
 	read := flush()
 	if read.Rows != 5 || read.Bytes <= wrote.Bytes {
 		t.Errorf("two written rows, a transaction and two read rows count as %+v", read)

@@ -9,6 +9,7 @@ import (
 
 	"cloud.google.com/go/bigtable"
 
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/store"
@@ -17,26 +18,20 @@ import (
 func ticket(t *testing.T, s fixture, user string) store.User {
 	t.Helper()
 	row, err := s.Users.TakeTicket(context.Background(), app, user)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return row
 }
 
 func read(t *testing.T, s fixture, user string) store.User {
 	t.Helper()
 	row, err := s.Users.ReadUser(context.Background(), app, user)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return row
 }
 
 func write(t *testing.T, s fixture, w ...store.ProfileWrite) {
 	t.Helper()
-	if err := s.Users.WriteProfiles(context.Background(), app, w); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Users.WriteProfiles(context.Background(), app, w))
 }
 
 func testTickets(t *testing.T, s fixture) {
@@ -88,9 +83,7 @@ func testTombstones(t *testing.T, s fixture) {
 	ctx := context.Background()
 	raise := func(until int64) {
 		t.Helper()
-		if err := s.Users.AdvanceTombstone(ctx, app, "u", affinity.Tombstone{DeletedUntil: until}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.Users.AdvanceTombstone(ctx, app, "u", affinity.Tombstone{DeletedUntil: until}))
 	}
 	raise(1000)
 	if d := ticket(t, s, "u").DeletedUntil; d != 1000 {
@@ -112,17 +105,13 @@ func testTombstones(t *testing.T, s fixture) {
 func testForgetting(t *testing.T, s fixture) {
 	ctx := context.Background()
 	write(t, s, store.ProfileWrite{User: "u", Row: store.User{Ticket: 1}, Value: []byte("one")})
-	if err := s.Users.ForgetUser(ctx, app, "u", 2, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Users.ForgetUser(ctx, app, "u", 2, nil))
 	write(t, s, store.ProfileWrite{User: "u", Row: store.User{Ticket: 1}, Value: []byte("late")})
 	if row := read(t, s, "u"); !row.HasProfile || len(row.Profile) != 0 {
 		t.Errorf("read %q, want the marker: a refresh that began before the deletion stays hidden", row.Profile)
 	}
 	write(t, s, store.ProfileWrite{User: "u", Row: store.User{Ticket: 3}, Value: []byte("new")})
-	if err := s.Users.ForgetUser(ctx, app, "u", 2, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Users.ForgetUser(ctx, app, "u", 2, nil))
 	if row := read(t, s, "u"); string(row.Profile) != "new" {
 		t.Errorf("read %q, want the profile of the newer ticket", row.Profile)
 	}
@@ -132,9 +121,7 @@ func testForgetting(t *testing.T, s fixture) {
 func readSession(t *testing.T, s fixture, user string) store.User {
 	t.Helper()
 	row, err := s.Users.ReadServing(context.Background(), app, user, store.UserSession)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return row
 }
 
@@ -156,21 +143,15 @@ func testSessions(t *testing.T, s fixture) {
 	// A profile without a session is served without one.
 	alone := bigtable.NewMutation()
 	alone.Set("p", "p", 8000, []byte("eight"))
-	if err := s.client.Open(store.TableUsers).Apply(context.Background(), app+",u,", alone); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.client.Open(store.TableUsers).Apply(context.Background(), app+",u,", alone))
 	expect("eight", "")
 	write(t, s, store.ProfileWrite{User: "u", Row: store.User{Ticket: 9}, Value: []byte("nine")})
 	expect("nine", "")
 	write(t, s, store.ProfileWrite{User: "u", Row: store.User{Ticket: 10}, Value: []byte("ten"), Session: []byte("of ten"), Counted: []byte("list")})
-	if err := s.Users.ForgetUser(context.Background(), app, "u", 11, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Users.ForgetUser(context.Background(), app, "u", 11, nil))
 	expect("", "")
 	row, err := s.client.Open(store.TableUsers).ReadRow(context.Background(), app+",u,", bigtable.RowFilter(bigtable.LatestNFilter(1)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, item := range row["p"] {
 		if len(item.Value) > 0 {
 			t.Errorf("the deletion left %s: %q", item.Column, item.Value)
@@ -184,9 +165,7 @@ func testBases(t *testing.T, s fixture) {
 	expect := func(want ...string) {
 		t.Helper()
 		rows, err := s.Users.ReadBases(context.Background(), app, []string{"u", "nobody"}, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		row := rows["u"]
 		if got := []string{fmt.Sprint(row.ProfileTicket), string(row.Profile), string(row.Session), string(row.Counted)}; !slices.Equal(got, want) || len(rows) != 1 {
 			t.Errorf("read %q of %d users, want %q", got, len(rows), want)
@@ -208,9 +187,7 @@ func testBases(t *testing.T, s fixture) {
 func TestSupersededCellsAreDropped(t *testing.T) {
 	plain, client := storetest.NewWithClient(t)
 	s, ctx := fixture{Store: plain, client: client, collects: true}, context.Background()
-	if err := s.Users.AdvanceTombstone(ctx, app, "u", affinity.Tombstone{DeletedUntil: 77}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Users.AdvanceTombstone(ctx, app, "u", affinity.Tombstone{DeletedUntil: 77}))
 	var row store.User
 	for range 50 {
 		row = ticket(t, s, "u")
@@ -220,9 +197,7 @@ func TestSupersededCellsAreDropped(t *testing.T) {
 		t.Errorf("%+v, want ticket 50, deleted until 77, version 3", row)
 	}
 	all, err := client.Open(store.TableUsers).ReadRow(ctx, app+",u,")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	cells := 0
 	for _, family := range all {
 		cells += len(family)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/api/client"
+	"github.com/affinityengine/affinity/shared/local/must"
 )
 
 // serve starts a server for the duration of a test.
@@ -27,9 +28,7 @@ func newClient(t *testing.T, cfg client.Config) *client.Client {
 	t.Helper()
 	cfg.App, cfg.Key = "shop", "s3cret"
 	c, err := client.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return c
 }
 
@@ -75,9 +74,7 @@ func TestNamesAreEscaped(t *testing.T) {
 	_, err1 := c.Profiles().Get(t.Context(), "a/b+c=", api.ProfileQuery{Limit: 3, HalfLife: "7"})
 	_, err2 := c.Profiles().Explain(t.Context(), "ann", api.ExplainQuery{Facet: "color", Value: "Rot & Grün"})
 	_, err3 := c.Catalog().Get(t.Context(), "shoes/männer", "1?2")
-	if err := errors.Join(err1, err2, err3); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, errors.Join(err1, err2, err3))
 	want := "/1/profiles/a%2Fb+c=?halfLife=7&limit=3 /1/explain/ann?facet=color&value=Rot+%26+Gr%C3%BCn /1/indexes/shoes%2Fm%C3%A4nner/1%3F2"
 	if got := strings.Join(paths, " "); got != want {
 		t.Errorf("paths: %s\nwant:  %s", got, want)

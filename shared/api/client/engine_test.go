@@ -10,6 +10,7 @@ import (
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/api/client"
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
@@ -17,14 +18,8 @@ import (
 func startEngine(t *testing.T) (*stack.Stack, *client.Client) {
 	t.Helper()
 	s, err := stack.Start(t.Context(), stack.Options{Apps: []stack.App{{ID: "shop", Key: "s3cret"}}, ConfigTTL: time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	must.Succeed(t, err)
+	must.CloseAtEnd(t, s)
 	return s, newClient(t, client.Config{URL: s.URL})
 }
 
@@ -32,9 +27,7 @@ func startEngine(t *testing.T) (*stack.Stack, *client.Client) {
 func check[T any](t *testing.T) func(answer T, err error) T {
 	return func(answer T, err error) T {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return answer
 	}
 }
@@ -50,9 +43,7 @@ func wantStatus(t *testing.T, err error, status int) {
 
 func idle(t *testing.T, s *stack.Stack) {
 	t.Helper()
-	if err := s.Idle(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Idle(t.Context()))
 }
 
 // await polls until a job has ended, and fails the test after a minute.
@@ -82,9 +73,7 @@ func TestEngineServesUsers(t *testing.T) {
 		EventsScoring: []api.EventScore{{EventName: "Viewed", EventType: api.EventView, Score: 2}},
 		FacetsScoring: []api.FacetScore{{FacetName: "color", Score: 50}},
 	}
-	if err := c.Strategies().Set(ctx, strategy); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, c.Strategies().Set(ctx, strategy))
 	if got := check[api.Strategy](t)(c.Strategies().Get(ctx)); !got.Equal(strategy) {
 		t.Errorf("strategy %+v", got)
 	}
@@ -113,13 +102,9 @@ func TestEngineServesUsers(t *testing.T) {
 	}
 	view := api.Event{EventType: api.EventView, EventName: "Viewed", Index: "shoes", UserToken: "ann", ObjectIDs: []string{"1"}}
 	view.Timestamp = time.Now().Add(-time.Hour).UnixMilli()
-	if err := c.Events().Send(ctx, view); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, c.Events().Send(ctx, view))
 	line, err := json.Marshal(view)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if a := check[api.ImportAnswer](t)(c.Events().ImportAll(ctx, "shoes", strings.NewReader(string(line)+"\n{}\n"))); a.Accepted != 1 || len(a.Refused) != 1 {
 		t.Errorf("import %+v", a)
 	}
@@ -160,9 +145,7 @@ func TestEngineServesUsers(t *testing.T) {
 		t.Errorf("explanation %+v", x)
 	}
 	raw, err := json.Marshal(strategy)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	preview := check[api.Preview](t)(c.Strategies().Preview(ctx, api.PreviewRequest{Strategy: raw, UserTokens: []string{"ann"}}))
 	if preview.Known != 1 || preview.Unchanged != 1 {
 		t.Errorf("preview %+v", preview)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/api/client"
+	"github.com/affinityengine/affinity/shared/local/must"
 )
 
 // Only a stream whose last line agrees with the others is complete.
@@ -28,9 +29,7 @@ func TestCutExport(t *testing.T) {
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(body)) }))
 		c, err := client.New(client.Config{URL: server.URL, App: "shop", Key: "key", Retry: client.NoRetry})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		var got strings.Builder
 		if _, err := c.Export(t.Context(), "ann", &got); (err == nil) != complete || err != nil && !errors.Is(err, client.ErrCut) {
 			t.Errorf("%s: %v", body, err)
@@ -56,9 +55,7 @@ func TestBrokenExport(t *testing.T) {
 	}))
 	defer server.Close()
 	c, err := client.New(client.Config{URL: server.URL, App: "shop", Key: "key", Retry: client.NoRetry})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if _, err := c.Export(t.Context(), "ann", new(strings.Builder)); !errors.Is(err, client.ErrCut) {
 		t.Errorf("a broken connection: %v", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/local/must"
 )
 
 // importer accepts lines as the engine does, and refuses a line that says bad.
@@ -54,17 +55,13 @@ func TestImportAll(t *testing.T) {
 	if _, err := io.WriteString(w, plain); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, w.Close())
 	for name, in := range map[string]io.Reader{"plain": strings.NewReader(plain), "gzip": &packed} {
 		t.Run(name, func(t *testing.T) {
 			var requests []int
 			c := once(t, importer(t, &requests))
 			a, err := c.Events().ImportAll(t.Context(), "shoes", in)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if !slices.Equal(requests, []int{2000, 2000, 500}) {
 				t.Errorf("lines of the requests: %v", requests)
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/api/track"
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/must"
 )
 
 func events(t *testing.T, call string) ([]api.Event, error) {
@@ -60,9 +61,7 @@ func TestCallsAreEvents(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := events(t, test.call)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if diff := cmp.Diff([]api.Event{test.want}, got); diff != "" {
 				t.Errorf("events (-want +got):\n%s", diff)
 			}
@@ -77,9 +76,7 @@ func TestLargeOrderIsSeveralEvents(t *testing.T) {
 		products = append(products, fmt.Sprintf(`{"product_id":"p%d"}`, i))
 	}
 	got, err := events(t, `{"type":"track","event":"Order Completed","userId":"ann","properties":{"products":[`+strings.Join(products, ",")+`]}}`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if len(got) != 2 || len(got[0].ObjectIDs) != api.MaxEventTargets || len(got[1].ObjectIDs) != 1 {
 		t.Errorf("%+v: want events of %d objects and of 1", got, api.MaxEventTargets)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/affinityengine/affinity/shared/app/documents/documentdb"
 	"github.com/affinityengine/affinity/shared/local/configtest"
 	"github.com/affinityengine/affinity/shared/local/gcloudtest"
+	"github.com/affinityengine/affinity/shared/local/must"
 )
 
 func TestMemory(t *testing.T) {
@@ -31,14 +32,8 @@ func TestFirestore(t *testing.T) {
 	t.Setenv("FIRESTORE_EMULATOR_HOST", gcloudtest.Firestore(t))
 	testStore(t, func(t *testing.T) documents.Store {
 		client, err := firestore.NewClient(t.Context(), "affinity-"+strings.ToLower(rand.Text()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := client.Close(); err != nil {
-				t.Error(err)
-			}
-		})
+		must.Succeed(t, err)
+		must.CloseAtEnd(t, client)
 		return documentdb.New(client)
 	})
 }
@@ -86,9 +81,7 @@ func testStore(t *testing.T, open func(t *testing.T) documents.Store) {
 
 func create(t *testing.T, s documents.Store, path string, values ...any) {
 	t.Helper()
-	if err := s.Commit(t.Context(), documents.Create(path, values...)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Commit(t.Context(), documents.Create(path, values...)))
 }
 
 func read[T any](t *testing.T, s documents.Store, path string) (v T) {
@@ -97,9 +90,7 @@ func read[T any](t *testing.T, s documents.Store, path string) (v T) {
 	if err == nil {
 		err = d.Decode(&v)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return v
 }
 
@@ -152,9 +143,7 @@ func testUpdate(t *testing.T, s documents.Store) {
 	if err := documents.Update(t.Context(), s, "apps/shop", keep(full{}, refused)); !errors.Is(err, refused) {
 		t.Errorf("a change that fails: %v", err)
 	}
-	if err := documents.Update(t.Context(), s, "apps/shop", keep(full{At: noon, part: part{9}}, nil)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, documents.Update(t.Context(), s, "apps/shop", keep(full{At: noon, part: part{9}}, nil)))
 	same(t, "changed", read[full](t, s, "apps/shop"), full{Bytes: []byte{}, Whole: -1<<60 + 1, At: noon.Truncate(time.Microsecond), part: part{9}})
 	n, err := s.Count(t.Context(), documents.Query{Collection: "apps", OrderBy: "maybe"})
 	if n != 0 || err != nil {
@@ -207,9 +196,7 @@ func testCommit(t *testing.T, s documents.Store) {
 	get := func(path string) documents.Document {
 		t.Helper()
 		d, err := s.Get(t.Context(), path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return d
 	}
 	shop, key := get("apps/shop"), get("apps/shop/keys/a")
@@ -221,9 +208,7 @@ func testCommit(t *testing.T, s documents.Store) {
 		Text string    `firestore:"text"`
 		At   time.Time `firestore:"at,serverTimestamp"`
 	}{Text: "put"}), documents.Put("apps/shop/keys/b", part{5}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if got := read[full](t, s, "apps/shop"); got.N != 4 || got.At.Before(before) {
 		t.Errorf("changed to %+v, want 4 and the time of now", got)
 	}
@@ -239,9 +224,7 @@ func testCommit(t *testing.T, s documents.Store) {
 		}
 	}
 	shop, b := get("apps/shop"), get("apps/shop/keys/b")
-	if err := s.Commit(t.Context(), documents.Delete(b), documents.Delete(shop)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Commit(t.Context(), documents.Delete(b), documents.Delete(shop)))
 	for what, w := range map[string]documents.Write{
 		"change what is gone": documents.Change(shop, documents.Fields{"n": 9}),
 		"delete what is gone": documents.Delete(b),
@@ -353,9 +336,7 @@ func testForget(t *testing.T, s documents.Store) {
 	below("apps/shop", "jobs", "later")
 	below("apps/shop/jobs/1", "shards")
 	for range 2 {
-		if err := s.Forget(t.Context(), "apps/shop/jobs", "apps/shop/later"); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.Forget(t.Context(), "apps/shop/jobs", "apps/shop/later"))
 	}
 	below("apps/shop")
 	below("apps/shop/jobs/1")

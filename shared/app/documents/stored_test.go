@@ -8,14 +8,13 @@ import (
 
 	"github.com/affinityengine/affinity/shared/app/documents"
 	"github.com/affinityengine/affinity/shared/local/configtest"
+	"github.com/affinityengine/affinity/shared/local/must"
 )
 
 func stored(t *testing.T, r documents.Records) *documents.Memory {
 	t.Helper()
 	m, err := documents.NewStored(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return m
 }
 
@@ -28,9 +27,7 @@ func TestStoredDocumentsOutliveTheProcess(t *testing.T) {
 	expired.Until = time.Now().Add(-time.Hour)
 	create(t, first, "apps/expired", expired)
 	create(t, first, "apps/gone/keys/k", part{})
-	if err := first.Forget(t.Context(), "apps/gone/keys"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, first.Forget(t.Context(), "apps/gone/keys"))
 	second := stored(t, records)
 	same(t, "after a restart", read[full](t, second, "apps/shop"), read[full](t, first, "apps/shop"))
 	if all, err := second.Find(t.Context(), documents.Query{Collection: "apps"}); len(all) != 1 || err != nil || len(records) != 1 {

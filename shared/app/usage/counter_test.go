@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/affinityengine/affinity/shared/app/usage"
+	"github.com/affinityengine/affinity/shared/local/must"
 )
 
 // table is a usage.Table in memory. It fails as fail says: before it has written,
@@ -106,9 +107,7 @@ func newCounter(tb *table, c *clock) *usage.Counter {
 func day(t *testing.T, text string) usage.Day {
 	t.Helper()
 	d, err := usage.ParseDay(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return d
 }
 
@@ -127,9 +126,7 @@ func TestCountsGoToTheirDay(t *testing.T) {
 	if tb.writes != 0 {
 		t.Errorf("%d writes before the flush", tb.writes)
 	}
-	if err := counter.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, counter.Flush(t.Context()))
 	first := day(t, "2026-11-22")
 	want := map[string]map[usage.Day]usage.Counts{
 		"shop": {first: {Events: 3, Reads: 2}, first + 1: {Events: 1}},
@@ -165,9 +162,7 @@ func TestFailedFlushesCountOnce(t *testing.T) {
 				}
 			}
 			tb.fail = ""
-			if err := counter.Flush(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, counter.Flush(t.Context()))
 			today := day(t, "2026-11-22")
 			if got := tb.counts["shop"][today].Events; got != 3 {
 				t.Errorf("%d events, want 3", got)

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/affinityengine/affinity/shared/app/usage"
+	"github.com/affinityengine/affinity/shared/local/must"
 )
 
 var seen = usage.Kind{Type: "view", Name: "Seen"}
@@ -30,16 +31,12 @@ func TestNamesOfEvents(t *testing.T) {
 	named(counter, "shop", seen, "brand")
 	named(counter, "shop", usage.Kind{}, "brand") // not counted
 	named(counter, "zoo", seen)
-	if err := counter.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, counter.Flush(t.Context()))
 	named(counter, "shop", usage.Kind{Type: "click", Name: "Seen"}, "brand")
 	c.now = noon.Add(12 * time.Hour) // midnight
 	named(counter, "shop", seen)
 	for range 2 {
-		if err := counter.Flush(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, counter.Flush(t.Context()))
 	}
 	first := day(t, "2026-11-22")
 	want := map[string]usage.Names{
@@ -66,15 +63,11 @@ func TestNamesAreBounded(t *testing.T) {
 			named(first, "shop", seen, "brand")
 		}
 	}
-	if err := first.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, first.Flush(t.Context()))
 	for range 2 {
 		named(second, "shop", usage.Kind{Type: "view", Name: "new"}, "new")
 		named(second, "shop", seen, "brand")
-		if err := second.Flush(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, second.Flush(t.Context()))
 	}
 	got := tb.names["shop"+day(t, "2026-11-22").String()]
 	if len(got.Events) != usage.MaxNames || len(got.Facets) != usage.MaxNames || got.Events[seen] != 3 || got.Facets["brand"] != 3 {
@@ -107,9 +100,7 @@ func TestFailedFlushesCountNamesOnce(t *testing.T) {
 				}
 			}
 			tb.fail = ""
-			if err := counter.Flush(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, counter.Flush(t.Context()))
 			want := usage.Names{Events: map[usage.Kind]int64{seen: 3}, Facets: map[string]int64{"brand": 3}}
 			if diff := cmp.Diff(want, tb.names["shop"+day(t, "2026-11-22").String()]); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)

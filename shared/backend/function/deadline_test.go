@@ -12,6 +12,8 @@ import (
 
 	"github.com/GoogleCloudPlatform/functions-framework-go/funcframework"
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
+
+	"github.com/affinityengine/affinity/shared/local/must"
 )
 
 // The framework's server passes the deadline for a request's body on to the
@@ -24,13 +26,9 @@ func TestFrameworkKnowsReadDeadlines(t *testing.T) {
 	})
 	t.Setenv("FUNCTION_TARGET", "Deadline")
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	_, port, _ := net.SplitHostPort(l.Addr().String())
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, l.Close())
 	ended := make(chan error, 1)
 	go func() { ended <- funcframework.StartHostPort("127.0.0.1", port) }() // until the process ends
 	for {

@@ -32,6 +32,7 @@ import (
 	"github.com/affinityengine/affinity/functions/worker"
 	"github.com/affinityengine/affinity/shared/backend/function"
 	"github.com/affinityengine/affinity/shared/event/bus"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/race"
 	"github.com/affinityengine/affinity/shared/queue"
 	"github.com/affinityengine/affinity/shared/queue/pubsub"
@@ -46,9 +47,7 @@ const functionsDir = "../../../functions"
 func deployment(t *testing.T) terraform.Deployment {
 	t.Helper()
 	d, err := terraform.ReadDeployment()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return d
 }
 
@@ -68,15 +67,11 @@ func TestDeployedFunctions(t *testing.T) {
 // local engine ends it at the same time.
 func TestDeployedTimeouts(t *testing.T) {
 	text, err := os.ReadFile("../../../terraform/sizes.tf")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	got := map[string]time.Duration{}
 	for _, m := range regexp.MustCompile(`(?m)^    (\S+) +=.* timeout_seconds = (\d+)`).FindAllStringSubmatch(string(text), -1) {
 		seconds, err := strconv.Atoi(m[2])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		got[m[1]] = time.Duration(seconds) * time.Second
 	}
 	want := map[string]time.Duration{
@@ -96,9 +91,7 @@ func TestDeployedVariables(t *testing.T) {
 	code := entryPoints(t)
 	for _, fn := range deployment(t).Functions {
 		params, err := function.Variables(code[fn.Name])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		want := getenvs(t, dependencies(t, fn.Name)...)
 		for _, p := range params {
 			if !slices.Contains(tuning, p.Key) {
@@ -143,9 +136,7 @@ func TestPublicFunctionsLinkNoPrivateOnes(t *testing.T) {
 // The table of functions/README.md and functions.json agree on who calls what.
 func TestDeployedKinds(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(functionsDir, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	want, got := map[string]terraform.Kind{}, map[string]terraform.Kind{}
 	functions := false // the table has begun
 	for line := range strings.Lines(string(text)) {
@@ -199,9 +190,7 @@ func TestDeployedNames(t *testing.T) {
 		t.Errorf("queue %q of purges is deployed, the code says %q", d.PurgeQueue, queue.PurgesID)
 	}
 	params, err := env.GetFieldParams(new(pubsub.Config))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defaults := map[string]string{}
 	for _, p := range params {
 		defaults[p.Key] = p.DefaultValue
@@ -219,9 +208,7 @@ func TestDeployedNames(t *testing.T) {
 func entryPoints(t *testing.T) map[string]string {
 	t.Helper()
 	entries, err := os.ReadDir(functionsDir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	found := map[string]string{}
 	for _, entry := range entries {
 		if !entry.IsDir() {
@@ -237,9 +224,7 @@ func entryPoints(t *testing.T) map[string]string {
 				t.Fatalf(`functions/%s: want function.Register("Name", open)`, entry.Name())
 			}
 			name, err := strconv.Unquote(literal.Value)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			names = append(names, name)
 		})
 		if len(names) != 1 {
@@ -264,9 +249,7 @@ func getenvs(t *testing.T, dirs ...string) []string {
 				t.Fatalf("%s reads a variable whose name is not a literal", dir)
 			}
 			variable, err := strconv.Unquote(literal.Value)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			names = append(names, variable)
 		})
 	}
@@ -285,9 +268,7 @@ func calls(t *testing.T, dir, pkg string, found func(name string, call *ast.Call
 			continue
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		ast.Inspect(file, func(n ast.Node) bool {
 			call, ok := n.(*ast.CallExpr)
 			if !ok {
@@ -305,8 +286,6 @@ func calls(t *testing.T, dir, pkg string, found func(name string, call *ast.Call
 func dependencies(t *testing.T, name string) []string {
 	t.Helper()
 	out, err := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if .Main}}{{$.Dir}}{{end}}{{end}}", filepath.Join(functionsDir, name)).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return strings.Fields(string(out))
 }

@@ -16,6 +16,8 @@ import (
 
 	// The programs that these tests build need it in go.mod.
 	_ "github.com/GoogleCloudPlatform/functions-framework-go/funcframework"
+
+	"github.com/affinityengine/affinity/shared/local/must"
 )
 
 // build builds one function as it is deployed: its package and the framework's
@@ -39,21 +41,13 @@ import (
 
 func main() { log.Fatal(funcframework.StartHostPort("127.0.0.1", os.Getenv("PORT"))) }
 `, function)
-	if err := os.WriteFile(source, []byte(main), 0o600); err != nil {
-		tb.Fatal(err)
-	}
+	must.Succeed(tb, os.WriteFile(source, []byte(main), 0o600))
 	here, err := os.Getwd()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must.Succeed(tb, err)
 	// The overlay adds the file to the module without writing into it.
 	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(here, "program", "main.go"): source}})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "overlay.json"), overlay, 0o600); err != nil {
-		tb.Fatal(err)
-	}
+	must.Succeed(tb, err)
+	must.Succeed(tb, os.WriteFile(filepath.Join(dir, "overlay.json"), overlay, 0o600))
 	program := filepath.Join(dir, function)
 	out, err := exec.Command("go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", program, "./program").CombinedOutput()
 	if err != nil {
@@ -67,21 +61,15 @@ func main() { log.Fatal(funcframework.StartHostPort("127.0.0.1", os.Getenv("PORT
 func firstAnswer(tb testing.TB, logged io.Writer, program, target string, env ...string) (int, string, time.Duration) {
 	tb.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must.Succeed(tb, err)
 	addr := l.Addr().String()
 	_, port, _ := net.SplitHostPort(addr)
-	if err := l.Close(); err != nil {
-		tb.Fatal(err)
-	}
+	must.Succeed(tb, l.Close())
 	cmd := exec.Command(program)
 	cmd.Env = append([]string{"PORT=" + port, "FUNCTION_TARGET=" + target}, env...)
 	cmd.Stderr = logged
 	began := time.Now()
-	if err := cmd.Start(); err != nil {
-		tb.Fatal(err)
-	}
+	must.Succeed(tb, cmd.Start())
 	defer func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
@@ -94,9 +82,7 @@ func firstAnswer(tb testing.TB, logged io.Writer, program, target string, env ..
 		took := time.Since(began)
 		body, err := io.ReadAll(res.Body)
 		_ = res.Body.Close()
-		if err != nil {
-			tb.Fatal(err)
-		}
+		must.Succeed(tb, err)
 		return res.StatusCode, string(body), took
 	}
 	tb.Fatal("no answer within a minute")

@@ -40,18 +40,11 @@ func BenchmarkEncode(b *testing.B) {
 
 func BenchmarkDecode(b *testing.B) {
 	for _, n := range []int{1, 100} {
-		data, err := ordinary(n).Encode()
-		if err != nil {
-			b.Fatal(err)
-		}
+		data := encoded(b, ordinary(n))
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				m, err := DecodeMessage(data)
-				if err != nil {
-					b.Fatal(err)
-				}
-				if events, err := m.Events(); len(events) != n || err != nil {
+				if events, err := parsed(b, data).Events(); len(events) != n || err != nil {
 					b.Fatal(len(events), err)
 				}
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/must"
 )
 
 func message(n int) Message {
@@ -27,9 +28,7 @@ func message(n int) Message {
 func ids(t *testing.T, m Message) []string {
 	t.Helper()
 	events, err := m.Events()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var all []string
 	for i := range events {
 		all = append(all, events[i].ID())
@@ -37,16 +36,29 @@ func ids(t *testing.T, m Message) []string {
 	return all
 }
 
+func encoded(t testing.TB, m Message) []byte {
+	t.Helper()
+	data, err := m.Encode()
+	must.Succeed(t, err)
+	return data
+}
+
+func parsed(t testing.TB, data []byte) Message {
+	t.Helper()
+	m, err := DecodeMessage(data)
+	must.Succeed(t, err)
+	return m
+}
+
+// sent returns a message as its receiver decodes it.
+func sent(t testing.TB, m Message) Message {
+	t.Helper()
+	return parsed(t, encoded(t, m))
+}
+
 func TestDeliveriesDecodeEqually(t *testing.T) {
 	m := message(5)
-	data, err := m.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := DecodeMessage(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := sent(t, m)
 	if diff := cmp.Diff(m, got); diff != "" {
 		t.Errorf("(-sent +received):\n%s", diff)
 	}
@@ -59,9 +71,7 @@ func partsOf(t *testing.T, m Message, limit int) [][]byte {
 	t.Helper()
 	var all [][]byte
 	for data, err := range m.Parts(limit) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		all = append(all, data)
 	}
 	return all
@@ -81,33 +91,34 @@ func wantTooLarge(t *testing.T, m Message) {
 	}
 }
 
-func TestPartsKeepEventsAndObjects(t *testing.T) {
-	m := message(7)
-	whole, err := m.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	parts := partsOf(t, m, len(whole)/2)
+// wantParts checks that the parts of a message of seven events hold the same events, each with
+// its own object, in at most half as many bytes. It checks each part, too.
+func wantParts(t *testing.T, m Message, events func(*testing.T, Message) []string, check func(part Message)) {
+	t.Helper()
+	most := len(encoded(t, m)) / 2
+	parts := partsOf(t, m, most)
 	var got []string
 	objects := 0
 	for _, data := range parts {
-		if len(data) > len(whole)/2 {
-			t.Errorf("a part has %d bytes of %d", len(data), len(whole))
+		if len(data) > most {
+			t.Errorf("a part has %d bytes, want at most %d", len(data), most)
 		}
-		p, err := DecodeMessage(data)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got = append(got, ids(t, p)...)
+		p := parsed(t, data)
+		check(p)
+		got = append(got, events(t, p)...)
 		objects += len(p.Objects["shop"])
 	}
-	if diff := cmp.Diff(ids(t, m), got); diff != "" || len(parts) < 2 {
-		t.Errorf("%d parts, ids (-whole +parts):\n%s", len(parts), diff)
+	if diff := cmp.Diff(events(t, m), got); diff != "" || len(parts) < 2 {
+		t.Errorf("%d parts, events (-whole +parts):\n%s", len(parts), diff)
 	}
 	if objects != 7 {
 		t.Errorf("parts name %d objects, want each event's own", objects)
 	}
 	wantTooLarge(t, m)
+}
+
+func TestPartsKeepEventsAndObjects(t *testing.T) {
+	wantParts(t, message(7), ids, func(Message) {})
 }
 
 // Parts are cut where their objects fill them, and made when they are asked for.
@@ -158,15 +169,7 @@ func TestAcceptedBatchesFitMessages(t *testing.T) {
 				t.Fatalf("the batch is not accepted: %v", err)
 			}
 			m := Message{App: "demo", ReceivedAt: rules.Now.UnixMilli(), Resolved: true, Body: body}
-			data, err := m.Encode()
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := DecodeMessage(data)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(ids(t, m), ids(t, got)); diff != "" {
+			if diff := cmp.Diff(ids(t, m), ids(t, sent(t, m))); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -189,9 +192,7 @@ func TestDamagedMessagesAreRefused(t *testing.T) {
 func TestDecodePush(t *testing.T) {
 	p, err := DecodePush([]byte(`{"message":{"data":"aGk=","attributes":{"app":"demo"},"messageId":"7","message_id":"7",
 		"publishTime":"2026-11-20T10:00:00.5Z","orderingKey":""},"subscription":"projects/p/subscriptions/s","deliveryAttempt":3}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if string(p.Message.Data) != "hi" || p.DeliveryAttempt != 3 || p.Message.Attributes["app"] != "demo" {
 		t.Errorf("%+v", p)
 	}
@@ -209,12 +210,8 @@ func TestReceipt(t *testing.T) {
 	m := message(3)
 	m.ReceivedAt = at.UnixMilli()
 	push := func(published time.Time, attributes map[string]string, m Message) Push {
-		data, err := m.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
 		var p Push
-		p.Message.Data, p.Message.PublishTime, p.Message.Attributes = data, published, attributes
+		p.Message.Data, p.Message.PublishTime, p.Message.Attributes = encoded(t, m), published, attributes
 		return p
 	}
 	for name, c := range map[string]struct {
@@ -232,9 +229,7 @@ func TestReceipt(t *testing.T) {
 			t.Errorf("%s: %v, %v; want %v", name, time.UnixMilli(got.Receipt()), err, at.Add(c.want))
 		}
 		events, err := got.Events()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		again, err := push(at.Add(time.Minute), nil, got.Part(events[1:], 1)).Decode()
 		if err != nil || again.Receipt() != got.Receipt() || again.Ahead != got.Ahead {
 			t.Errorf("%s, published again: %v, %v", name, time.UnixMilli(again.Receipt()), err)
@@ -257,11 +252,7 @@ func TestEventsAhead(t *testing.T) {
 }
 
 func FuzzDecodeMessage(f *testing.F) {
-	data, err := message(2).Encode()
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(data)
+	f.Add(encoded(f, message(2)))
 	f.Add([]byte("{\"app\":\"a\",\"receivedAt\":1}\n{\"events\":[null]}"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m, err := DecodeMessage(data)
@@ -275,11 +266,7 @@ func FuzzDecodeMessage(f *testing.F) {
 		if err != nil {
 			t.Fatalf("a decoded message does not encode: %v", err)
 		}
-		got, err := DecodeMessage(again)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(ids(t, m), ids(t, got)); diff != "" {
+		if diff := cmp.Diff(ids(t, m), ids(t, parsed(t, again))); diff != "" {
 			t.Errorf("ids differ after decoding:\n%s", diff)
 		}
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/must"
 )
 
 //go:embed FORMAT.md
@@ -37,14 +38,10 @@ func exampleReenriched(t *testing.T) Message {
 	t.Helper()
 	raw := []byte(`{"eventType":"view","eventName":"Product Viewed","userToken":"user-1","objectIDs":["shoe-2"],"timestamp":1795255200000}`)
 	e, err := event.Decode(raw, event.Rules{Now: time.UnixMilli(exampleReceived), Index: "products"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	m, err := NewReenriched("shop", time.UnixMilli(1_795_258_800_000),
 		[]Logged{{User: "user-1", Time: e.Time, ID: "yPk6o_-AeS8", ReceivedAt: exampleReceived, Event: e}}, Resolution{Objects: Objects{"products": {"shoe-2": {{"color", "Blue"}}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return m
 }
 
@@ -56,18 +53,11 @@ func TestFormatIsThePages(t *testing.T) {
 		t.Fatalf("the page has %d examples, want 2", len(found))
 	}
 	for i, m := range []Message{exampleAccepted(), exampleReenriched(t)} {
-		data, err := m.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := encoded(t, m)
 		if diff := cmp.Diff(found[i], strings.TrimSuffix(string(data), "\n")); diff != "" {
 			t.Errorf("example %d (-page +code):\n%s", i+1, diff)
 		}
-		read, err := DecodeMessage(data)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(m, read); diff != "" {
+		if diff := cmp.Diff(m, parsed(t, data)); diff != "" {
 			t.Errorf("example %d (-sent +read):\n%s", i+1, diff)
 		}
 	}
@@ -93,10 +83,7 @@ func TestPageHasEveryMember(t *testing.T) {
 func TestMessageWithoutVersionIsRead(t *testing.T) {
 	old := `{"app":"shop","receivedAt":1795255200120,"request":7,"resolved":true}` + "\n{\"events\":[\n" +
 		`{"eventType":"view","eventName":"Seen","index":"products","userToken":"u","filters":["a:b"]}]}`
-	m, err := DecodeMessage([]byte(old))
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := parsed(t, []byte(old))
 	if events, err := m.Events(); err != nil || len(events) != 1 || m.Request != 7 {
 		t.Errorf("%d events, %v, of %+v", len(events), err, m)
 	}
@@ -113,18 +100,11 @@ func TestNewerVersionIsRefused(t *testing.T) {
 func TestBodyIsOneLine(t *testing.T) {
 	m := message(3)
 	m.Body = []byte(strings.ReplaceAll(string(m.Body), ",", "\n,\r\n\t"))
-	data, err := m.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	read, err := DecodeMessage(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := encoded(t, m)
 	if n := strings.Count(string(data), "\n"); n != 1 {
 		t.Errorf("the message has %d line breaks, want 1", n)
 	}
-	if diff := cmp.Diff(ids(t, m), ids(t, read)); diff != "" {
+	if diff := cmp.Diff(ids(t, m), ids(t, parsed(t, data))); diff != "" {
 		t.Errorf("ids (-sent +received):\n%s", diff)
 	}
 }

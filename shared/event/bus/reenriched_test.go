@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/must"
 )
 
 var noon = time.UnixMilli(1_700_000_000_000)
@@ -19,9 +20,7 @@ var noon = time.UnixMilli(1_700_000_000_000)
 func logged(t *testing.T, n int, raw string) Logged {
 	t.Helper()
 	e, err := event.Decode([]byte(raw), event.Rules{Now: noon, Index: "shop"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return Logged{User: fmt.Sprint("u", n%3), Time: int64(n), ID: fmt.Sprint("id", n), ReceivedAt: noon.UnixMilli(), Event: e}
 }
 
@@ -36,9 +35,7 @@ func reenriched(t *testing.T, n int) Message {
 	}
 	objects.Put("shop", "no event's", []Filter{{"color", "Red"}})
 	m, err := NewReenriched("demo", noon, events, Resolution{Objects: objects})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return m
 }
 
@@ -46,15 +43,11 @@ func reenriched(t *testing.T, n int) Message {
 func describe(t *testing.T, m Message) []string {
 	t.Helper()
 	events, err := m.Logged()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var all []string
 	for _, l := range events {
 		objects, err := json.Marshal(m.Objects[l.Event.Index][l.Event.ObjectIDs[0]])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		all = append(all, fmt.Sprint(l.User, l.Time, l.ID, l.ReceivedAt, l.Event.Index, string(l.Event.Raw), string(objects)))
 	}
 	return all
@@ -65,14 +58,7 @@ func TestReenrichedEventsKeepTheirPlace(t *testing.T) {
 	if _, kept := m.Objects["shop"]["no event's"]; kept {
 		t.Error("the message holds an object that no event names")
 	}
-	data, err := m.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := DecodeMessage(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := sent(t, m)
 	if diff := cmp.Diff(m, got); diff != "" {
 		t.Errorf("(-sent +received):\n%s", diff)
 	}
@@ -84,43 +70,18 @@ func TestReenrichedEventsKeepTheirPlace(t *testing.T) {
 
 func TestReenrichedPartsKeepEvents(t *testing.T) {
 	m := reenriched(t, 7)
-	whole, err := m.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	parts := partsOf(t, m, len(whole)/2)
-	var got []string
-	objects := 0
-	for _, data := range parts {
-		if len(data) > len(whole)/2 {
-			t.Errorf("a part has %d bytes of %d", len(data), len(whole))
-		}
-		p, err := DecodeMessage(data)
-		if err != nil {
-			t.Fatal(err)
-		}
+	wantParts(t, m, describe, func(p Message) {
 		if p.Kind != Reenriched || !p.Resolved || p.ReceivedAt != m.ReceivedAt {
 			t.Errorf("a part has another kind or time: %+v", p)
 		}
-		got = append(got, describe(t, p)...)
-		objects += len(p.Objects["shop"])
-	}
-	if diff := cmp.Diff(describe(t, m), got); diff != "" || len(parts) < 2 {
-		t.Errorf("%d parts (-whole +parts):\n%s", len(parts), diff)
-	}
-	if objects != 7 {
-		t.Errorf("parts name %d objects, want each event's own", objects)
-	}
-	wantTooLarge(t, m)
+	})
 }
 
 // An accepted event may be nested to the limit, and is decoded again.
 func TestDeepEventsAreReenriched(t *testing.T) {
 	raw := `{"eventType":"view","eventName":"Seen","userToken":"u","objectIDs":["1"],"x":` + strings.Repeat("[", 9_990) + strings.Repeat("]", 9_990) + `}`
 	m, err := NewReenriched("demo", noon, []Logged{logged(t, 1, raw)}, Resolution{Objects: Objects{"shop": {"1": {}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if all := describe(t, m); len(all) != 1 || !strings.Contains(all[0], raw) {
 		t.Errorf("got %.100q", all)
 	}
@@ -152,10 +113,7 @@ func TestDamagedReenrichedMessages(t *testing.T) {
 		"no time of receipt":    frame("u", 1, "a", 0, len(raw)),
 		"another event":         strings.Replace(whole, `"view"`, `"seen"`, 1),
 	} {
-		m, err := DecodeMessage([]byte(head + body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := parsed(t, []byte(head+body))
 		if all, err := m.Logged(); err == nil {
 			t.Errorf("%s: decoded to %+v", name, all)
 		}
@@ -191,9 +149,7 @@ func FuzzLogged(f *testing.F) {
 			t.Fatalf("decoded events do not encode: %v", err)
 		}
 		again, err := m.Logged()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if diff := cmp.Diff(events, again, cmp.AllowUnexported(event.Event{}), cmp.Comparer(func(a, b event.Event) bool { return a.ID() == b.ID() && string(a.Raw) == string(b.Raw) })); diff != "" {
 			t.Errorf("events differ after decoding:\n%s", diff)
 		}

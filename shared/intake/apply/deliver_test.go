@@ -35,6 +35,10 @@ type deadly struct {
 	began, test chan struct{}
 }
 
+func newDeadly(p apply.Profiles) *deadly {
+	return &deadly{Profiles: p, began: make(chan struct{}), test: make(chan struct{})}
+}
+
 func (d *deadly) Apply(ctx context.Context, app config.App, rows []store.LogEvent) (profile.Outcome, error) {
 	_, err := d.Profiles.Apply(ctx, app, rows)
 	close(d.began)
@@ -46,7 +50,7 @@ func (d *deadly) Apply(ctx context.Context, app config.App, rows []store.LogEven
 // process would have done next happens after the test.
 func (h *harness) kill(p bus.Push) {
 	h.t.Helper()
-	d := &deadly{Profiles: h.profiles, began: make(chan struct{}), test: make(chan struct{})}
+	d := newDeadly(h.profiles)
 	ended := make(chan error)
 	go func() {
 		_, err := h.process(d).Deliver(context.Background(), p)
@@ -58,6 +62,14 @@ func (h *harness) kill(p bus.Push) {
 	case err := <-ended:
 		h.t.Fatalf("attempt %d ended before it was killed: %v", p.DeliveryAttempt, err)
 	}
+}
+
+// pushAs is push of a message with an id of its own.
+func (h *harness) pushAs(id string, m bus.Message, attempt int) bus.Push {
+	h.t.Helper()
+	p := h.push(m, attempt)
+	p.Message.MessageID = id
+	return p
 }
 
 // wantOpen checks how many deliveries of the message 42 have no end.
@@ -131,8 +143,7 @@ func TestDeadLettersAreCounted(t *testing.T) {
 	replay.Message.MessageID, replay.Message.Attributes[bus.AttrBuried] = "43", "42"
 	h.wantFate(h.Applier, replay, apply.Dead)
 	want(1, "buried once more")
-	good := h.push(seen(both), 1)
-	good.Message.MessageID = "44"
+	good := h.pushAs("44", seen(both), 1)
 	h.wantFate(h.Applier, good, apply.Applied)
 	want(1, "another is applied")
 	good.Message.Attributes[bus.AttrBuried] = "42"
@@ -217,8 +228,7 @@ func TestSlowProcessIsNotADeath(t *testing.T) {
 	h.Profiles = h.profiles
 	h.wantFate(h.Applier, h.push(seen(both), 10), apply.Applied)
 	stall.Store(false)
-	other := h.push(green, 2)
-	other.Message.MessageID = "43"
+	other := h.pushAs("43", green, 2)
 	h.wantFate(h.Applier, other, apply.Applied)
 	h.wantOpen(0, "the store answers")
 }
@@ -235,8 +245,7 @@ func TestLateEndIsNotADeath(t *testing.T) {
 	h.wantOpen(apply.MaxUnanswered, "the store is slow")
 	stall.Store(false)
 	h.wait(seen(both), 6)
-	other := h.push(green, 2)
-	other.Message.MessageID = "43"
+	other := h.pushAs("43", green, 2)
 	h.wantFate(slow, other, apply.Retried)
 	h.wantOpen(0, "the slow process has reached the store")
 	h.wantFate(h.process(h.profiles), h.push(seen(both), 20), apply.Applied)
@@ -272,7 +281,7 @@ func TestHealthyBacklogOutlivesKills(t *testing.T) {
 		alone := false
 		for _, message := range backlog {
 			if !alone {
-				d := &deadly{Profiles: h.profiles, began: make(chan struct{}), test: make(chan struct{})}
+				d := newDeadly(h.profiles)
 				p.Profiles = d
 				ended := make(chan error, 1)
 				go func() {
@@ -308,8 +317,7 @@ func TestHealthyBacklogOutlivesKills(t *testing.T) {
 func TestOutageBuriesNothing(t *testing.T) {
 	h := newHarness(t)
 	p := h.process(h.profiles)
-	other := h.push(seen(both), 1)
-	other.Message.MessageID = "43"
+	other := h.pushAs("43", seen(both), 1)
 	ended := h.stop(p, other)
 	h.wantFate(p, h.push(seen(both), apply.MaxAttempts), apply.Applied)
 	ended()
@@ -320,9 +328,7 @@ func TestMessageThatDiedWithAnotherIsApplied(t *testing.T) {
 	h := newHarness(t)
 	h.kill(h.push(seen(both), 2))
 	h.wantOpen(1, "killed")
-	if got, err := h.Deliver(t.Context(), h.push(seen(both), 3)); got.Fate != apply.Applied || err != nil {
-		t.Errorf("result %+v, %v", got, err)
-	}
+	h.wantFate(h.Applier, h.push(seen(both), 3), apply.Applied)
 	h.wantOpen(0, "applied")
 	h.wantColors("Blue", "Red")
 }
@@ -366,9 +372,7 @@ func TestSlowBackendIsNotADeath(t *testing.T) {
 		h.wantOpen(0, "after a slow delivery")
 	}
 	h.Profiles = h.profiles
-	if got, err := h.Deliver(t.Context(), h.push(seen(both), apply.MaxUnanswered+2)); got.Fate != apply.Applied || err != nil {
-		t.Errorf("result %+v, %v", got, err)
-	}
+	h.wantFate(h.Applier, h.push(seen(both), apply.MaxUnanswered+2), apply.Applied)
 }
 
 // A delivery whose mark was written and whose answer was lost is answered, so it
@@ -418,11 +422,7 @@ func TestFullProcessUsesUpNoAttempt(t *testing.T) {
 // ended, or its request has.
 func TestSuspectRunsAlone(t *testing.T) {
 	h := newHarness(t)
-	other := func(attempt int) bus.Push {
-		p := h.push(seen(both), attempt)
-		p.Message.MessageID = "43"
-		return p
-	}
+	other := func(attempt int) bus.Push { return h.pushAs("43", seen(both), attempt) }
 	short := func(p bus.Push, process *apply.Applier, when string) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -446,9 +446,7 @@ func TestSuspectRunsAlone(t *testing.T) {
 		t.Errorf("a message that waits has %d marks, %v", len(d.Open), err)
 	}
 	ended()
-	if got, err := h.Deliver(t.Context(), other(3)); got.Fate != apply.Applied || err != nil {
-		t.Errorf("after the suspect: result %+v, %v", got, err)
-	}
+	h.wantFate(h.Applier, other(3), apply.Applied)
 }
 
 // stop delivers a message to a process that stops while it applies it, until the
@@ -456,7 +454,7 @@ func TestSuspectRunsAlone(t *testing.T) {
 func (h *harness) stop(process *apply.Applier, p bus.Push) (proceed func()) {
 	h.t.Helper()
 	engine := process.Profiles
-	d := &deadly{Profiles: engine, began: make(chan struct{}), test: make(chan struct{})}
+	d := newDeadly(engine)
 	process.Profiles = d
 	ended := make(chan struct{})
 	go func() {

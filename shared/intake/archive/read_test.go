@@ -13,6 +13,7 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/event/bus"
 	"github.com/affinityengine/affinity/shared/intake/archive"
+	"github.com/affinityengine/affinity/shared/local/must"
 )
 
 const received = 1_700_000_000_000
@@ -20,9 +21,7 @@ const received = 1_700_000_000_000
 func encoded(t *testing.T, m bus.Message) string {
 	t.Helper()
 	data, err := m.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return string(data) + "\n"
 }
 
@@ -37,13 +36,9 @@ func accepted(t *testing.T, user string) string {
 func reenriched(t *testing.T, user string) string {
 	t.Helper()
 	e, err := event.Decode(fmt.Appendf(nil, `{"eventType":"view","eventName":"Seen","userToken":%q,"objectIDs":["1"]}`, user), event.Rules{Now: time.UnixMilli(received), Index: "i"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	m, err := bus.NewReenriched("demo", time.UnixMilli(received+5), []bus.Logged{{User: user, Time: received, ID: e.ID(), ReceivedAt: received, Event: e}}, bus.Resolution{Objects: bus.Objects{"i": {"1": {{"color", "Red"}}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return encoded(t, m)
 }
 
@@ -64,9 +59,7 @@ func read(t *testing.T, text string) (users []string, faults []int) {
 			t.Fatal(err)
 		}
 		lines, err := archive.Lines(m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, l := range lines {
 			users = append(users, l.Place.User)
 		}

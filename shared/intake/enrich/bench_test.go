@@ -9,6 +9,7 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/event/bus"
 	"github.com/affinityengine/affinity/shared/intake/enrich"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -30,14 +31,10 @@ func ordinary(n int) ([]event.Event, []store.Object) {
 
 func BenchmarkResolve(b *testing.B) {
 	s, settings := storetest.New(b), config.NewMemory()
-	if err := settings.CreateApp(b.Context(), config.App{ID: "app"}); err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, settings.CreateApp(b.Context(), config.App{ID: "app"}))
 	e := enrich.New(s.Catalog, config.NewCached(settings, time.Hour))
 	_, objects := ordinary(100)
-	if err := s.Catalog.PutObjects(b.Context(), "app", "i", objects); err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, s.Catalog.PutObjects(b.Context(), "app", "i", objects))
 	for _, n := range []int{1, 100} {
 		events, _ := ordinary(n)
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

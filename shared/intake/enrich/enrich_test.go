@@ -13,6 +13,7 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/event/bus"
 	"github.com/affinityengine/affinity/shared/intake/enrich"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/store"
@@ -23,25 +24,19 @@ var ctx = context.Background()
 func put(t *testing.T, s *store.Store, id, record string, version int64, filters ...event.Filter) {
 	t.Helper()
 	o := store.Object{ID: id, Record: []byte(record), Filters: store.ObjectFilters{SettingsVersion: version, Filters: filters}}
-	if err := s.Catalog.PutObjects(ctx, "app", "i", []store.Object{o}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Catalog.PutObjects(ctx, "app", "i", []store.Object{o}))
 }
 
 func resolve(t *testing.T, e *enrich.Enricher, ids ...string) bus.Objects {
 	t.Helper()
 	known, err := e.Resolve(ctx, "app", []event.Event{{Index: "i", ObjectIDs: ids}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return known.Objects
 }
 
 func TestResolve(t *testing.T) {
 	s, settings := storetest.New(t), config.NewMemory()
-	if err := settings.CreateApp(ctx, config.App{ID: "app"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, settings.CreateApp(ctx, config.App{ID: "app"}))
 	e := enrich.New(s.Catalog, config.NewCached(settings, 0))
 	put(t, s, "1", `{"objectID":"1","color":"Red","size":"L"}`, 0, event.Filter{Facet: "color", Value: "Red"}, event.Filter{Facet: "size", Value: "L"})
 	one := []bus.Filter{{"color", "Red"}, {"size", "L"}}
@@ -104,9 +99,7 @@ func TestUnknownObjectsAreOfTheirIndex(t *testing.T) {
 // published message, and in each part of a message that was split.
 func TestUnknownObjects(t *testing.T) {
 	s, settings := storetest.New(t), config.NewMemory()
-	if err := settings.CreateApp(ctx, config.App{ID: "app"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, settings.CreateApp(ctx, config.App{ID: "app"}))
 	e := enrich.New(s.Catalog, config.NewCached(settings, 0))
 	put(t, s, "red", `{"objectID":"red","color":"Red"}`, 0, event.Filter{Facet: "color", Value: "Red"})
 	put(t, s, "bare", `{"objectID":"bare"}`, 0)
@@ -122,24 +115,16 @@ func TestUnknownObjects(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			sent := bus.Message{App: "app", ReceivedAt: 7, Body: []byte(`{"events":[` + test.event + `]}`)}
 			events, err := sent.Events()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			// Twice: from the store, and from the cache.
 			for _, from := range []string{"store", "cache"} {
 				known, err := e.Resolve(ctx, "app", events)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, err)
 				sent.Objects = known.Objects
 				data, err := sent.Encode()
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, err)
 				got, err := bus.DecodeMessage(data)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, err)
 				index := events[0].Index
 				want := `{"receivedAt":7,"index":"` + index + `"` + test.want + `,"event":` + test.event + `}`
 				if entries := enrich.LogEvents(events, got.Resolution(), 7); string(entries[0].Original) != want {
@@ -153,9 +138,7 @@ func TestUnknownObjects(t *testing.T) {
 // An object of the largest size, for many events.
 func TestResolutionEndsAtMaxCost(t *testing.T) {
 	s, settings := storetest.New(t), config.NewMemory()
-	if err := settings.CreateApp(ctx, config.App{ID: "app"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, settings.CreateApp(ctx, config.App{ID: "app"}))
 	e := enrich.New(s.Catalog, config.NewCached(settings, 0))
 	var filters []event.Filter
 	for i := range 1000 {

@@ -11,6 +11,7 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/event/bus"
 	"github.com/affinityengine/affinity/shared/intake/enrich"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/schema"
 	"github.com/affinityengine/affinity/shared/store"
@@ -22,13 +23,9 @@ func relogged(t *testing.T, entries []store.LogEvent, objects bus.Objects) []sto
 	var logged []bus.Logged
 	for _, e := range entries {
 		o, err := schema.ParseOriginal(e.Original)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		l, err := enrich.Logged(o, e.User, e.Time, e.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		logged = append(logged, l)
 	}
 	return enrich.Relogged(logged, bus.Resolution{Objects: objects})
@@ -45,9 +42,7 @@ func TestReloggedEventsAreUnchanged(t *testing.T) {
 		{"eventType":"view","eventName":"n","index":"i","userToken":"v","timestamp":1800000000000,"objectIDs":["3"]},
 		{"eventType":"view","eventName":"n","index":"i","userToken":"v","filters":["color:Red"]}]}`)}
 	events, err := m.Events()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	imported := `{"eventType":"view","eventName":"<n>","userToken":"u","objectIDs":["1","2"]}`
 	if events[1], err = event.Decode([]byte(imported), event.Rules{Now: time.UnixMilli(m.ReceivedAt), Index: "default", Ordinal: 8}); err != nil {
 		t.Fatal(err)
@@ -56,9 +51,7 @@ func TestReloggedEventsAreUnchanged(t *testing.T) {
 	were := enrich.LogEvents(events, bus.Resolution{Objects: one}, m.ReceivedAt)
 	for i, e := range were {
 		o, err := schema.ParseOriginal(e.Original)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		want, err := o.Objects()
 		got := schema.Objects{Type: e.Type, Name: e.Name, Index: e.Index, ObjectIDs: e.ObjectIDs}
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
@@ -106,9 +99,7 @@ func TestIncomplete(t *testing.T) {
 		{"eventType":"view","eventName":"n","index":"i","userToken":"u","timestamp":2,"filters":["a:b"]},
 		{"eventType":"instantsearch","eventName":"n","index":"i","userToken":"u","objectIDs":["2"]}]}`)}
 	events, err := m.Events()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	objects := bus.Objects{"i": {"1": {}}}
 	entries := enrich.LogEvents(events, bus.Resolution{Objects: objects}, 7)
 	want := map[enrich.Place]int{enrich.PlaceOf(&entries[0]): 2}

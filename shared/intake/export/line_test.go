@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/affinityengine/affinity/shared/intake/export"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/schema"
 )
@@ -23,9 +24,7 @@ func TestRowIsRestored(t *testing.T) {
 	original := schema.Original{ReceivedAt: 1_700_000_000_000, Index: "shoes", UnknownObjects: 1, LeftOutObjects: 2, Event: json.RawMessage(raw)}
 	counts := []affinity.Count{{Facet: "color", Value: "Red\n", N: 2}, {Facet: "ü", Value: "", N: 1}}
 	line, err := export.NewEvent(affinity.Event{Time: 1_700_000_000_001, Counts: counts}, []byte("AAAAAAAAAA_"), original.Append(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	text, err := export.Encode(line)
 	if err != nil || strings.Count(string(text), "\n") != 1 {
 		t.Fatalf("%q, %v", text, err)
@@ -35,9 +34,7 @@ func TestRowIsRestored(t *testing.T) {
 		t.Fatalf("%v, %v", own, err)
 	}
 	got, err := export.LogEvent(parsed.Event, now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if diff := cmp.Diff(counts, got.Counts); diff != "" || got.User != "ann" || got.Time != 1_700_000_000_001 || got.ID != "AAAAAAAAAA_" ||
 		got.Type != "view" || got.Name != "Seen" || got.Index != "shoes" || len(got.ObjectIDs) != 2 || got.Receipt != now.UnixMilli() {
 		t.Errorf("restored %+v\n%s", got, diff)

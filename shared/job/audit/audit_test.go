@@ -15,6 +15,7 @@ import (
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/job/audit"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/schema"
 	"github.com/affinityengine/affinity/shared/score/strategy"
@@ -45,9 +46,7 @@ func TestCorrectEngineHasNoDifferences(t *testing.T) {
 		// A process writes a purchase, and has yet to drop it.
 		inFlight := bought(user, b.clock+soon, "Red", "Acme")
 		inFlight.Receipt = b.clock + soon
-		if err := b.store.Events.Log(appID, b.app().Log).Append(ctx, []store.LogEvent{inFlight}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, b.store.Events.Log(appID, b.app().Log).Append(ctx, []store.LogEvent{inFlight}))
 	}
 	b.apply(store.LogEvent{User: "half", Time: b.clock + soon, ID: "y", Receipt: b.clock + soon, Type: event.View, Name: "n", Original: []byte("{}")})
 	if _, err := b.eng.Import(ctx, b.app(), []store.LogEvent{bought("imported", b.clock-day, "Red", "Acme")}); err != nil {
@@ -317,9 +316,7 @@ func TestSample(t *testing.T) {
 
 func TestTask(t *testing.T) {
 	task, err := audit.Task("shop", "2026-11-20", 200)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	order, err := audit.Kind.Decode(task.Body)
 	if err != nil || order != (audit.Request{App: "shop", Sample: 200}) || task.Path != "/audit" || !strings.HasSuffix(task.Name, "-audit-shop-2026-11-20") {
 		t.Errorf("%+v, %+v, %v", task, order, err)

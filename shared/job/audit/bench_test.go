@@ -15,6 +15,7 @@ import (
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/job/audit"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/score/affinity"
@@ -56,9 +57,7 @@ func newBench(t *testing.T) *harness {
 	t.Helper()
 	b := &harness{t: t, apps: config.NewMemory(), clock: 1_700_000_000_000}
 	b.store, b.client = storetest.NewWithClient(t)
-	if err := b.apps.CreateApp(ctx, config.App{ID: appID, RetentionDays: 90}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, b.apps.CreateApp(ctx, config.App{ID: appID, RetentionDays: 90}))
 	if _, _, err := b.apps.SetStrategy(ctx, appID, decaying); err != nil {
 		t.Fatal(err)
 	}
@@ -86,9 +85,7 @@ func (b *harness) app() config.App {
 
 func (b *harness) must(err error) {
 	b.t.Helper()
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, err)
 }
 
 func (b *harness) apply(events ...store.LogEvent) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/judge/backtest"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
@@ -30,9 +31,7 @@ var views = strategy.Strategy{
 func log(t *testing.T, objects []backtest.Object, lines ...string) *backtest.Log {
 	t.Helper()
 	l, err := backtest.NewLog("p", objects)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for i, line := range lines {
 		e := backtest.Event{ID: fmt.Sprint(i), Type: event.View, Name: "Viewed", Index: "p"}
 		var named string
@@ -52,16 +51,12 @@ func log(t *testing.T, objects []backtest.Object, lines ...string) *backtest.Log
 func TestMetricsByHand(t *testing.T) {
 	l := log(t, catalog(), "u:0:a", "u:10:b", "v:20:c", "w:30:a", "w:40:b", "u:100:d", "v:90:a+e+c", "x:95:a")
 	c, err := l.Cases(t.Context(), views, backtest.Options{At: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if c.Cut() != 80 || c.Len() != 2 || c.Candidates() != 5 {
 		t.Fatalf("cut %d, %d cases, %d candidates; want 80, 2, 5", c.Cut(), c.Len(), c.Candidates())
 	}
 	got, err := c.Popularity(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	second := 1 / math.Log2(3)
 	want := []float64{(second + 1/(1+second)) / 2, 1, (0.5 + 1) / 2, 1}
 	for i, value := range []float64{got.NDCG, got.HitRate, got.MRR, got.Coverage} {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
@@ -51,9 +52,7 @@ var viewed = strategy.Strategy{
 func BenchmarkShop(b *testing.B) {
 	l := shop(10_000, 1_000_000, 5_000)
 	c, err := l.Cases(b.Context(), viewed, Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 	b.Run("cases", func(b *testing.B) {
 		for b.Loop() {
 			if _, err := l.Cases(b.Context(), viewed, Options{}); err != nil {
@@ -67,14 +66,12 @@ func BenchmarkShop(b *testing.B) {
 		"random":     func() (*Result, error) { return c.Random(b.Context()) },
 		"popularity": func() (*Result, error) { return c.Popularity(b.Context()) },
 		"pairs":      func() (*Result, error) { return c.Pairs(b.Context()) },
-		"interval":   func() (*Result, error) { r := must(c.Popularity(b.Context())); r.Interval(); return r, nil },
+		"interval":   func() (*Result, error) { r := judged(c.Popularity(b.Context())); r.Interval(); return r, nil },
 	} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				r, err := judge()
-				if err != nil {
-					b.Fatal(err)
-				}
+				must.Succeed(b, err)
 				b.ReportMetric(r.NDCG, "ndcg")
 				b.ReportMetric(float64(c.Len()), "cases")
 			}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/race"
 )
 
@@ -19,9 +20,7 @@ func robotLog(t *testing.T, views int) *Log {
 		objects = append(objects, Object{ID: fmt.Sprintf("o%02d", o), Filters: []event.Filter{{Facet: "brand", Value: "X"}}})
 	}
 	l, err := NewLog("products", objects)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	add := func(user string, time int64, i, o int) {
 		l.Add(Event{User: user, Time: time, ID: fmt.Sprint(i), Type: event.View, Name: "Viewed", Index: "products", ObjectIDs: []string{fmt.Sprintf("o%02d", o)}})
 	}
@@ -38,9 +37,7 @@ func robotLog(t *testing.T, views int) *Log {
 func TestRobot(t *testing.T) {
 	views := race.Or[int64](300_000, 60_000)
 	c, err := robotLog(t, int(views)).Cases(t.Context(), viewed, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for a, p := range c.crowd.pairs {
 		if len(p.counts) != pairsKept || p.counts[0] != (views/100)*(views/100) {
 			t.Fatalf("object %d has the counts %v, want %d of %d", a, p.counts, pairsKept, (views/100)*(views/100))
@@ -104,9 +101,7 @@ func TestPairCountsAreBounded(t *testing.T) {
 func TestFrequenciesAreThoseOfTheCut(t *testing.T) {
 	l := robotLog(t, 50) // of objects 0 to 49
 	c, err := l.Cases(t.Context(), viewed, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	brand := l.filterOf[event.Filter{Facet: "brand", Value: "X"}]
 	if c.crowd.objects != 50 || c.crowd.frequency[brand] != 50 {
 		t.Errorf("%d objects, %d with the brand, of 50 objects that events before the cut name", c.crowd.objects, c.crowd.frequency[brand])

@@ -7,6 +7,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/judge/backtest"
+	"github.com/affinityengine/affinity/shared/local/must"
 )
 
 func TestKindsAndFacets(t *testing.T) {
@@ -42,9 +43,7 @@ func TestKindsAndFacets(t *testing.T) {
 func TestRandomRelevantHelpsNoOrder(t *testing.T) {
 	l := log(t, catalog(), "u:0:a", "u:10:b", "v:20:c", "w:30:a", "w:40:b", "u:100:d", "v:90:a+e+c", "x:95:a")
 	c, err := l.Cases(t.Context(), views, backtest.Options{At: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	// At 1, a list gains 1 with probability relevant / candidates: case u has 1 of
 	// 3 candidates, case v 2 of 4.
 	const seeds, want = 4000, (1.0/3 + 2.0/4) / 2
@@ -52,9 +51,7 @@ func TestRandomRelevantHelpsNoOrder(t *testing.T) {
 	for seed := range uint64(seeds) {
 		drawn := c.RandomRelevant(seed)
 		r, err := drawn.Judge(t.Context(), views)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		popular += popularity(t, drawn) / seeds
 		judged += r.NDCG / seeds
 	}
@@ -74,8 +71,6 @@ func TestRandomRelevantHelpsNoOrder(t *testing.T) {
 func popularity(t *testing.T, c *backtest.Cases) float64 {
 	t.Helper()
 	r, err := c.Popularity(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return r.NDCG
 }

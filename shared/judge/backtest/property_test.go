@@ -11,6 +11,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/local/affinitytest"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/rank/ranking"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/strategy"
@@ -102,11 +103,9 @@ func drawOptions(t *rapid.T) Options {
 	}
 }
 
-func load(t interface{ Fatal(...any) }, objects []Object, events []Event) *Log {
+func load(t must.Test, objects []Object, events []Event) *Log {
 	l, err := NewLog("p", objects)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, e := range events {
 		l.Add(e)
 	}
@@ -159,12 +158,12 @@ func TestJudgesLikeTheReference(t *testing.T) {
 }
 
 func compareBaselines(t rapid.TB, c *Cases, r *reference) {
-	compare(t, "popularity", must(c.Popularity(context.Background())), r.judge(r.orderByPopularity))
-	compare(t, "pairs", must(c.Pairs(context.Background())), r.judge(r.orderByPairs))
+	compare(t, "popularity", judged(c.Popularity(context.Background())), r.judge(r.orderByPopularity))
+	compare(t, "pairs", judged(c.Pairs(context.Background())), r.judge(r.orderByPairs))
 }
 
-// must returns the result of a judgement whose context does not end.
-func must(r *Result, err error) *Result {
+// judged returns the result of a judgement whose context does not end.
+func judged(r *Result, err error) *Result {
 	if err != nil {
 		panic(err)
 	}
@@ -201,9 +200,7 @@ func compareScores(t rapid.TB, c *Cases, r *reference, s strategy.Strategy) {
 		orders[fmt.Sprint(want.user, want.time)] = order
 	}
 	got, err := c.Judge(context.Background(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	compare(t, "strategy", got, r.judge(func(c referenceCase) []string { return orders[fmt.Sprint(c.user, c.time)] }))
 }
 
@@ -249,9 +246,7 @@ func TestVeryOldEvents(t *testing.T) {
 		{ID: "o4"},
 	}
 	minutes, err := strategy.ParseHalfLife("1m")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	s := strategy.Strategy{
 		EventsScoring:         []strategy.EventScore{{EventName: "a", EventType: event.View, Score: 1}},
 		FacetsScoring:         []strategy.FacetScore{{FacetName: "f", Score: 1}},
@@ -268,9 +263,7 @@ func TestVeryOldEvents(t *testing.T) {
 	}
 	options := Options{Protocol: Last, At: 2}
 	c, err := load(t, objects, events).Cases(t.Context(), s, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	r := newReference("p", events, objects, s, options)
 	compareScores(t, c, r, s)
 	compareScores(t, c, r, Plain(s))

@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/affinityengine/affinity/shared/local/must"
 )
 
 // Intervals of the bootstrap agree with those of the normal distribution.
@@ -56,10 +58,8 @@ func TestUserIsOneObservation(t *testing.T) {
 // By the protocol rolling a user has several cases.
 func TestRollingCasesByUser(t *testing.T) {
 	c, err := shop(60, 3_000, 40).Cases(t.Context(), viewed, Options{Protocol: Rolling})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, users := must(c.Popularity(t.Context())), map[uint64]float64{}
+	must.Succeed(t, err)
+	r, users := judged(c.Popularity(t.Context())), map[uint64]float64{}
 	for i, value := range r.ByCase() {
 		users[c.UserKey(i)] += value
 	}
@@ -90,9 +90,7 @@ func TestGainOverNothing(t *testing.T) {
 func TestRandomIsUniform(t *testing.T) {
 	l := shop(10_000, 60_000, 40)
 	c, err := l.Cases(t.Context(), viewed, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	ndcg, hit, reciprocal := 0.0, 0.0, 0.0
 	for i := range c.cases {
 		in := &c.cases[i]
@@ -115,7 +113,7 @@ func TestRandomIsUniform(t *testing.T) {
 		ndcg += gain / ideal
 	}
 	cases := float64(c.Len())
-	got, again := must(c.Random(t.Context())), must(c.Random(t.Context()))
+	got, again := judged(c.Random(t.Context())), judged(c.Random(t.Context()))
 	for name, pair := range map[string][2]float64{
 		"nDCG": {got.NDCG, ndcg / cases}, "hit rate": {got.HitRate, hit / cases}, "MRR": {got.MRR, reciprocal / cases},
 	} {
@@ -141,14 +139,12 @@ func TestOrderOfInputAndSample(t *testing.T) {
 			l = other
 		}
 		c, err := l.Cases(t.Context(), viewed, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if sampled, err = l.Cases(t.Context(), viewed, Options{Sample: 20}); err != nil {
 			t.Fatal(err)
 		}
-		all = must(c.Judge(t.Context(), viewed))
-		some = must(sampled.Judge(t.Context(), viewed))
+		all = judged(c.Judge(t.Context(), viewed))
+		some = judged(sampled.Judge(t.Context(), viewed))
 		return all, some, sampled
 	}
 	all, some, sampled := results(false)

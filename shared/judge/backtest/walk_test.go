@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
@@ -14,9 +15,7 @@ import (
 func hourly(t *testing.T) strategy.Strategy {
 	t.Helper()
 	hour, err := strategy.ParseHalfLife("1h")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	s := viewed
 	s.HalfLives = []strategy.HalfLife{hour}
 	return s
@@ -81,9 +80,7 @@ func TestWalkAddsEachEvent(t *testing.T) {
 func rolling(t testing.TB, l *Log, s strategy.Strategy) *Cases {
 	t.Helper()
 	c, err := l.Cases(context.Background(), s, Options{Protocol: Rolling})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return c
 }
 
@@ -113,14 +110,12 @@ func TestCancelled(t *testing.T) {
 		}
 	}
 	// Resamples, too; the next use begins again.
-	r := must(c.Popularity(t.Context()))
+	r := judged(c.Popularity(t.Context()))
 	if err := r.Resample(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("resampling: error %v", err)
 	}
-	again := must(c.Popularity(t.Context()))
-	if err := again.Resample(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	again := judged(c.Popularity(t.Context()))
+	must.Succeed(t, again.Resample(t.Context()))
 	low, high := r.Interval()
 	if l, h := again.Interval(); l != low || h != high || high == 0 {
 		t.Errorf("after a cancelled one: %g to %g, want %g to %g", low, high, l, h)
@@ -133,6 +128,6 @@ func BenchmarkRobot(b *testing.B) {
 	c := rolling(b, shop(2, 1_000_000, 5_000), viewed)
 	b.ReportMetric(float64(c.Len()), "cases")
 	for b.Loop() {
-		must(c.Judge(b.Context(), viewed))
+		judged(c.Judge(b.Context(), viewed))
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/fault"
 	"github.com/affinityengine/affinity/shared/judge/backtest"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
@@ -25,9 +26,7 @@ func guessLog(t *testing.T, events ...backtest.Event) *backtest.Log {
 		}})
 	}
 	l, err := backtest.NewLog("p", objects)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for i, e := range events {
 		e.ID, e.User, e.Index = fmt.Sprint(i), "u", "p"
 		l.Add(e)
@@ -45,9 +44,7 @@ func TestGuess(t *testing.T) {
 		backtest.Event{Type: event.View, Name: "Home", ObjectIDs: []string{"elsewhere"}},
 	)
 	got, err := Guess(l)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	// All objects have one kind, and no two one name: neither tells objects apart.
 	want := strategy.Strategy{
 		EventsScoring: []strategy.EventScore{
@@ -71,9 +68,7 @@ func TestGuessRefusesWhatItCannotScore(t *testing.T) {
 		t.Errorf("error of a log without known objects = %v", err)
 	}
 	alone, err := backtest.NewLog("p", []backtest.Object{{ID: "a", Filters: []event.Filter{{Facet: "name", Value: "A"}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	alone.Add(backtest.Event{User: "u", Type: event.View, Name: "Seen", Index: "p", ObjectIDs: []string{"a"}})
 	if _, err := Guess(alone); !errors.As(err, &refused) {
 		t.Errorf("error of objects without a shared value = %v", err)

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/affinityengine/affinity/shared/judge/backtest"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/race"
 	"github.com/affinityengine/affinity/shared/local/realdata"
 )
@@ -16,9 +17,7 @@ func realLog(t *testing.T, name string) *backtest.Log {
 		objects = append(objects, backtest.Object{ID: o.ID, Filters: o.Filters})
 	}
 	l, err := backtest.NewLog(realdata.Index, objects)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for e := range realdata.Events(t, name) {
 		l.Add(backtest.Event{User: e.UserToken, Time: e.Time, ID: e.ID(), Type: e.Type, Name: e.Name, Index: e.Index, ObjectIDs: e.ObjectIDs})
 	}
@@ -39,13 +38,9 @@ func TestRealData(t *testing.T) {
 			}
 			given := realdata.Strategy(t, d.name)
 			cases, err := realLog(t, d.name).Cases(t.Context(), given, backtest.Options{Sample: 700})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			o, err := Run(t.Context(), cases, given, Options{Trials: 20})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			t.Logf("nDCG of %d untouched cases: plain %.4f, popularity %.4f, given %.4f, tuned %.4f", o.Untouched.Len(), o.Plain.NDCG, o.Popularity.NDCG, o.Given.NDCG, o.Tuned.NDCG)
 			if o.Tuned.NDCG < d.times*o.Plain.NDCG {
 				t.Errorf("tuned nDCG %.4f, want at least %.1f times the plain %.4f", o.Tuned.NDCG, d.times, o.Plain.NDCG)

@@ -14,6 +14,7 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/fault"
 	"github.com/affinityengine/affinity/shared/judge/backtest"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/race"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
@@ -35,9 +36,7 @@ func shopLog(t testing.TB, users int) *backtest.Log {
 		bySize[size] = append(bySize[size], id)
 	}
 	l, err := backtest.NewLog("p", catalog)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for u := range users {
 		rng := rand.New(rand.NewPCG(7, uint64(u)))
 		own := bySize[u%sizes]
@@ -61,18 +60,14 @@ var byColor = strategy.Strategy{
 func casesOf(t testing.TB, l *backtest.Log, given strategy.Strategy) *backtest.Cases {
 	t.Helper()
 	c, err := l.Cases(t.Context(), given, backtest.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return c
 }
 
 func TestFindsTheFacetThatMatters(t *testing.T) {
 	l := shopLog(t, 300)
 	o, err := Run(t.Context(), casesOf(t, l, byColor), byColor, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if !o.Recommended || o.Gain.Low <= 0 || o.Tuned.NDCG < 2*o.Given.NDCG {
 		t.Errorf("gain = %+v, recommended %t: nDCG %.3f given, %.3f tuned", o.Gain, o.Recommended, o.Given.NDCG, o.Tuned.NDCG)
 	}
@@ -83,9 +78,7 @@ func TestFindsTheFacetThatMatters(t *testing.T) {
 		t.Errorf("the tuned strategy is not valid: %v", err)
 	}
 	text, err := json.Marshal(o.Strategy)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if again, err := strategy.Decode(text); err != nil || !again.Equal(o.Strategy) {
 		t.Errorf("the tuned strategy does not survive as JSON: %s, %v", text, err)
 	}
@@ -102,9 +95,7 @@ func TestImpactOfZero(t *testing.T) {
 	given.Ranking = strategy.DefaultRanking().Ranking()
 	l := shopLog(t, 150)
 	o, err := Run(t.Context(), casesOf(t, l, given), given, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if err := backtest.Check(o.Strategy); err != nil || o.Strategy.PersonalizationImpact != 0 || o.Trials < 10 {
 		t.Errorf("after %d trials: %+v, %v", o.Trials, o.Strategy, err)
 	}
@@ -118,9 +109,7 @@ func TestChanceIsNotRecommended(t *testing.T) {
 	recommended, better := 0, 0
 	for run := range uint64(runs) {
 		o, err := Run(t.Context(), cases.RandomRelevant(run), byColor, Options{Trials: 20, Seed: run})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if o.Recommended {
 			recommended++
 		}
@@ -139,13 +128,9 @@ func TestChanceIsNotRecommended(t *testing.T) {
 // By the protocol rolling a user has several cases, which are one observation.
 func TestChanceIsByUser(t *testing.T) {
 	rolling, err := shopLog(t, 300).Cases(t.Context(), byColor, backtest.Options{Protocol: backtest.Rolling})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	o, err := Run(t.Context(), rolling.RandomRelevant(1), byColor, Options{Trials: 20})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	tuned, given := o.Tuned.ByCase(), o.Given.ByCase()
 	var differences []float64
 	for i := range tuned {
@@ -167,13 +152,9 @@ func TestChanceIsByUser(t *testing.T) {
 func TestSplitIsStable(t *testing.T) {
 	side := func(users, sample int) map[uint64]bool {
 		c, err := shopLog(t, users).Cases(t.Context(), byColor, backtest.Options{Sample: sample})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		tuning, untouched, err := split(c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		tuned := map[uint64]bool{}
 		for i := range tuning.Len() {
 			tuned[tuning.Key(i)] = true
@@ -209,9 +190,7 @@ func TestSearchIsDeterministicAndBounded(t *testing.T) {
 		run := func() *Outcome {
 			reports = nil
 			o, err := Run(t.Context(), cases, byColor, Options{Trials: trials, Seed: 5, Progress: func(p Progress) { reports = append(reports, p) }})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			return o
 		}
 		first, second := run(), run()
@@ -255,9 +234,7 @@ func TestEqualKeysAreEqualOrders(t *testing.T) {
 			continue
 		}
 		r, err := cases.Judge(t.Context(), s.strategy(p))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if before, ok := seen[key]; ok {
 			equal++
 			if diff := cmp.Diff(before, r.ByCase()); diff != "" {

@@ -1,10 +1,14 @@
 // Package affinitytest draws random strategies, windows and times for property
-// tests of packages that score events. It keeps no data.
+// tests of packages that score events, and plays their scenarios. It keeps no data.
 package affinitytest
 
 import (
+	"slices"
 	"strconv"
+	"testing"
+	"time"
 
+	"github.com/cockroachdb/datadriven"
 	"pgregory.net/rapid"
 
 	"github.com/affinityengine/affinity/shared/event"
@@ -110,4 +114,55 @@ func DrawTime(t *rapid.T, w affinity.Window) int64 {
 		rapid.Int64Range(w.Now-100*DayMS, w.Now+DayMS),
 		rapid.Int64Range(w.Now-5_000*DayMS, w.Now+DayMS),
 	).Draw(t, "time")
+}
+
+// DrawCounts draws at most five counts. n draws how often their events have a value.
+func DrawCounts(t *rapid.T, n *rapid.Generator[int]) (counts []affinity.Count) {
+	for range rapid.IntRange(0, 5).Draw(t, "counts") {
+		counts = append(counts, affinity.Count{
+			Facet: rapid.SampledFrom(Facets).Draw(t, "facet"),
+			Value: rapid.SampledFrom(Values).Draw(t, "value"),
+			N:     n.Draw(t, "n"),
+		})
+	}
+	return counts
+}
+
+// Scenarios plays the files in testdata/scenarios. begin returns what plays the commands of
+// one file. An error of a command ends the test.
+func Scenarios(t *testing.T, begin func() func(*testing.T, *datadriven.TestData) (string, error)) {
+	datadriven.Walk(t, "testdata/scenarios", func(t *testing.T, path string) {
+		play := begin()
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			out, err := play(t, d)
+			if err != nil {
+				t.Fatalf("%s: %v", d.Pos, err)
+			}
+			return out
+		})
+	})
+}
+
+// FormatTime shows a time of a scenario, in ms.
+func FormatTime(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// DetectsDamage checks that stored is readable, and that it is not once it is cut at any byte, or
+// once any bit is flipped.
+func DetectsDamage(t *testing.T, stored []byte, readable func([]byte) bool) {
+	t.Helper()
+	if !readable(stored) {
+		t.Fatal("the test begins with damaged bytes")
+	}
+	for n := range stored {
+		if readable(stored[:n]) {
+			t.Errorf("cut to %d of %d bytes it can still be read", n, len(stored))
+		}
+		for bit := range 8 {
+			damaged := slices.Clone(stored)
+			damaged[n] ^= 1 << bit
+			if readable(damaged) {
+				t.Errorf("with bit %d of byte %d flipped it can still be read", bit, n)
+			}
+		}
+	}
 }

@@ -14,6 +14,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"pgregory.net/rapid"
+
+	"github.com/affinityengine/affinity/shared/local/must"
 )
 
 var silent = slog.New(slog.DiscardHandler)
@@ -23,14 +25,8 @@ func joinLines(parts [][]byte) ([]byte, error) { return bytes.Join(parts, []byte
 func opened(t *testing.T, dir string) *Disk {
 	t.Helper()
 	d, err := Open(dir, joinLines, silent)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	must.Succeed(t, err)
+	must.CloseAtEnd(t, d)
 	return d
 }
 
@@ -62,9 +58,7 @@ func TestFolderOfAnotherUser(t *testing.T) {
 		t.Skip("root may write every folder; TestImage of scripts/release tries it as another user")
 	}
 	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o500); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Chmod(dir, 0o500))
 	if _, err := Open(dir, joinLines, silent); err == nil || !strings.Contains(err.Error(), "may not write the data folder "+dir) {
 		t.Errorf("opened a folder that nobody may write: %v, want an error that says so", err)
 	}
@@ -73,12 +67,8 @@ func TestFolderOfAnotherUser(t *testing.T) {
 func TestOtherFormatIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	d, err := Open(dir, joinLines, silent)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(d.Close(), os.WriteFile(filepath.Join(dir, formatFile), []byte("1\n"), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, errors.Join(d.Close(), os.WriteFile(filepath.Join(dir, formatFile), []byte("1\n"), 0o600)))
 	if _, err = Open(dir, joinLines, silent); err == nil || !strings.Contains(err.Error(), fmt.Sprintf(`has format "1" and this version reads format %d`, folderFormat)) {
 		t.Errorf("%v, want an error that names both formats", err)
 	}
@@ -86,9 +76,7 @@ func TestOtherFormatIsRefused(t *testing.T) {
 
 func TestFolderOfAnotherKindIsRefused(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "holiday.jpg"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, "holiday.jpg"), nil, 0o600))
 	if _, err := Open(dir, joinLines, silent); err == nil || !strings.Contains(err.Error(), "holiday.jpg") {
 		t.Errorf("%v, want an error that names the file", err)
 	}
@@ -100,9 +88,7 @@ func TestFolderOfAnotherKindIsRefused(t *testing.T) {
 func TestFilesAreTheOwnersAlone(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	d := opened(t, dir)
-	if err := d.WriteFile("secret", []byte("x")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, d.WriteFile("secret", []byte("x")))
 	for path, want := range map[string]os.FileMode{dir: 0o700, filepath.Join(dir, "secret"): 0o600} {
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
 			t.Errorf("%s: %v, %v, want %v", path, info.Mode().Perm(), err, want)
@@ -114,29 +100,21 @@ func TestFilesAreTheOwnersAlone(t *testing.T) {
 func TestTornEndIsRecovered(t *testing.T) {
 	dir := t.TempDir()
 	d, err := Open(dir, joinLines, silent)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(set(d, "kept", "1"), set(d, "torn", strings.Repeat("x", 1000))); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, errors.Join(set(d, "kept", "1"), set(d, "torn", strings.Repeat("x", 1000))))
 	crashed := filepath.Join(t.TempDir(), "crashed")
 	err = os.CopyFS(crashed, os.DirFS(dir))
 	for errors.Is(err, fs.ErrNotExist) { // Pebble has deleted a file of its first opening in the meantime
 		err = errors.Join(os.RemoveAll(crashed), os.CopyFS(crashed, os.DirFS(dir)))
 	}
-	if err := errors.Join(err, d.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, errors.Join(err, d.Close()))
 	logs, err := filepath.Glob(filepath.Join(crashed, engineDir, "*.log"))
 	if err != nil || len(logs) == 0 {
 		t.Fatalf("no log in the copy: %v", err)
 	}
 	last := slices.Max(logs)
 	content, err := os.ReadFile(last)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if end := bytes.LastIndexByte(content, 'x'); end < 0 || os.Truncate(last, int64(end-100)) != nil {
 		t.Fatal("the log does not hold the last write")
 	}
@@ -165,12 +143,8 @@ func (f *fullFS) GetDiskUsage(path string) (vfs.DiskUsage, error) {
 func TestFullDiskRefusesWritesAndKeepsAll(t *testing.T) {
 	dir, fs := t.TempDir(), &fullFS{FS: vfs.Default}
 	d, err := open(dir, fs, joinLines, silent)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := set(d, "before", "1"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, set(d, "before", "1"))
 	fs.full = true
 	if err := set(d, "during", "1"); !errors.Is(err, ErrFull) {
 		t.Errorf("a write on a full disk: %v, want %v", err, ErrFull)
@@ -214,28 +188,20 @@ func TestPartsSortAndReadBack(t *testing.T) {
 func TestPartsOfAValueJoin(t *testing.T) {
 	dir := t.TempDir()
 	d, err := Open(dir, joinLines, silent)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	join := func(d *Disk, part string) {
 		b := d.NewBatch()
 		b.Join([]byte("k"), []byte(part))
-		if err := d.Commit(b); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, d.Commit(b))
 	}
 	join(d, "1")
-	if err := d.db.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, d.db.Flush())
 	join(d, "2")
 	join(d, "3")
 	if got := value(t, d, "k"); got != "1\n2\n3" {
 		t.Errorf("joined %q", got)
 	}
-	if err := d.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, d.Close())
 	if got := value(t, opened(t, dir), "k"); got != "1\n2\n3" {
 		t.Errorf("joined after a restart %q", got)
 	}
@@ -244,15 +210,11 @@ func TestPartsOfAValueJoin(t *testing.T) {
 // A Disk in memory answers as one in a folder does, and keeps no file.
 func TestInMemory(t *testing.T) {
 	d, err := InMemory(joinLines, silent)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, part := range []string{"1", "2"} {
 		b := d.NewBatch()
 		b.Join([]byte("k"), []byte(part))
-		if err := errors.Join(d.Commit(b), d.db.Flush()); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, errors.Join(d.Commit(b), d.db.Flush()))
 	}
 	if got := value(t, d, "k"); got != "1\n2" {
 		t.Errorf("joined %q", got)

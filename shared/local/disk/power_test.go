@@ -14,6 +14,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"pgregory.net/rapid"
+
+	"github.com/affinityengine/affinity/shared/local/must"
 )
 
 // powerFS is a disk in memory that loses what is not synced when the power fails. dir is
@@ -30,21 +32,25 @@ func (powerFS) GetDiskUsage(string) (vfs.DiskUsage, error) {
 func newPowerFS(t *testing.T) powerFS {
 	t.Helper()
 	fs := powerFS{vfs.NewCrashableMem(), t.TempDir()}
-	if err := fs.MkdirAll(fs.dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, fs.MkdirAll(fs.dir, 0o700))
 	for dir := fs.dir; ; dir = filepath.Dir(dir) { // its parents are on the disk for good
 		f, err := fs.OpenDir(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := errors.Join(f.Sync(), f.Close()); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
+		must.Succeed(t, errors.Join(f.Sync(), f.Close()))
 		if dir == filepath.Dir(dir) {
 			return fs
 		}
 	}
+}
+
+// newPowerDisk opens the data folder of a new powerFS. The end of the test closes it.
+func newPowerDisk(t *testing.T) (powerFS, *Disk) {
+	t.Helper()
+	fs := newPowerFS(t)
+	d, err := fs.open()
+	must.Succeed(t, err)
+	must.CloseAtEnd(t, d)
+	return fs, d
 }
 
 // fail returns the disk as a failure of the power would leave it now: with all synced
@@ -55,9 +61,7 @@ func (f powerFS) fail(t *testing.T, percent int, seed uint64) powerFS {
 	after := powerFS{f.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(seed, 0))}), t.TempDir()}
 	err := errors.Join(after.MkdirAll(after.dir, 0o700),
 		after.Rename(filepath.Join(f.dir, engineDir), filepath.Join(after.dir, engineDir)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return after
 }
 
@@ -92,21 +96,10 @@ func second() {
 // A write returns before it is on the disk, and is on it a second later.
 func TestLogIsSyncedOnceASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fs := newPowerFS(t)
-		d, err := fs.open()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() {
-			if err := d.Close(); err != nil {
-				t.Error(err)
-			}
-		}()
+		fs, d := newPowerDisk(t)
 		time.Sleep(syncEvery / 2)
 		for n := range 8 {
-			if err := set(d, strconv.Itoa(n), "1"); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, set(d, strconv.Itoa(n), "1"))
 			if got, err := fs.fail(t, 0, 0).prefix(n + 1); got != n || err != nil {
 				t.Errorf("after a failure at once, %d writes are there (%v), want %d", got, err, n)
 			}
@@ -115,9 +108,7 @@ func TestLogIsSyncedOnceASecond(t *testing.T) {
 				t.Errorf("after a failure a second later, %d writes are there (%v), want %d", got, err, n+1)
 			}
 			if n%3 == 2 { // the next writes go to another log
-				if err := d.db.Flush(); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, d.db.Flush())
 			}
 		}
 	})
@@ -126,23 +117,12 @@ func TestLogIsSyncedOnceASecond(t *testing.T) {
 // A later page of the last second may have reached the disk without an earlier one.
 func TestMissingPageOfTheLastSecondIsTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fs := newPowerFS(t)
-		d, err := fs.open()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() {
-			if err := d.Close(); err != nil {
-				t.Error(err)
-			}
-		}()
+		fs, d := newPowerDisk(t)
 		for n := range 20 {
 			if n == 10 {
 				second()
 			}
-			if err := set(d, strconv.Itoa(n), strings.Repeat("x", 5_000)); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, set(d, strconv.Itoa(n), strings.Repeat("x", 5_000)))
 		}
 		for page := 13; page < 24; page++ { // ten writes are 12.3 pages
 			after := fs.fail(t, 100, 0)
@@ -165,27 +145,28 @@ func TestMissingPageOfTheLastSecondIsTheEnd(t *testing.T) {
 func (f powerFS) damage(t *testing.T, change func(log []byte)) {
 	t.Helper()
 	names, err := f.List(filepath.Join(f.dir, engineDir))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	names = slices.DeleteFunc(names, func(name string) bool { return !isLog(name) })
 	log, err := f.UnsafeGetFileDataBuffer(filepath.Join(f.dir, engineDir, slices.Max(names)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	change(log)
+}
+
+// newLate makes a lateFS over a powerFS. The end of the test closes it.
+func newLate(t *testing.T) (powerFS, *lateFS) {
+	t.Helper()
+	fs := newPowerFS(t)
+	late := newLateFS(fs, silent)
+	t.Cleanup(late.close)
+	return fs, late
 }
 
 // A log says that bytes are on the disk only if they are.
 func TestSyncClaimsOnlyWhatIsOnTheDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fs := newPowerFS(t)
-		late := newLateFS(fs, silent)
-		defer late.close()
+		fs, late := newLate(t)
 		f, err := late.Create(filepath.Join(fs.dir, "1.log"), vfs.WriteCategoryUnspecified)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		_, err = f.Write(make([]byte, 100))
 		whole, syncErr := f.SyncTo(50)
 		if err = errors.Join(err, syncErr); err != nil || whole {
@@ -201,9 +182,7 @@ func TestSyncClaimsOnlyWhatIsOnTheDisk(t *testing.T) {
 		}
 		_, err = f.Write(make([]byte, 50))
 		folder, openErr := fs.OpenDir(fs.dir)
-		if err := errors.Join(err, openErr, f.Close(), folder.Sync(), folder.Close()); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, errors.Join(err, openErr, f.Close(), folder.Sync(), folder.Close()))
 		info, err := fs.CrashClone(vfs.CrashCloneCfg{}).Stat(filepath.Join(fs.dir, "1.log"))
 		if err != nil || info.Size() != 150 {
 			t.Errorf("the closed log has %v (%v) on the disk, want 150 bytes", info, err)
@@ -226,13 +205,9 @@ func (f *brokenFile) SyncData() error {
 
 func TestFailedSyncIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fs := newPowerFS(t)
-		late := newLateFS(fs, silent)
-		defer late.close()
+		fs, late := newLate(t)
 		inner, err := fs.Create(filepath.Join(fs.dir, "1.log"), vfs.WriteCategoryUnspecified)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		f := &logFile{File: &brokenFile{File: inner, fails: 2}, fs: late}
 		if _, err := f.Write(make([]byte, 100)); err != nil || f.Sync() != nil {
 			t.Fatal(err)
@@ -242,9 +217,7 @@ func TestFailedSyncIsTriedAgain(t *testing.T) {
 				t.Errorf("after try %d, %d bytes are on the disk, want %d", n+1, f.synced.Load(), want)
 			}
 		}
-		if err := f.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, f.Close())
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/affinityengine/affinity/shared/local/emulator"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 )
 
@@ -19,14 +20,10 @@ import (
 // the server.
 func TestBigtable(t *testing.T) {
 	server, err := emulator.StartBigtable(storetest.Disk(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer server.Close()
 	conn, err := server.Conn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer conn.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -39,33 +36,21 @@ func TestBigtable(t *testing.T) {
 		},
 	}
 	admin, err := bigtable.NewAdminClient(ctx, "p", "i", ways["connection"]...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := admin.CreateTable(ctx, "t"); err != nil {
-		t.Fatal(err)
-	}
-	if err := admin.CreateColumnFamily(ctx, "t", "f"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, admin.CreateTable(ctx, "t"))
+	must.Succeed(t, admin.CreateColumnFamily(ctx, "t", "f"))
 	for name, opts := range ways {
 		t.Run(name, func(t *testing.T) {
 			config := bigtable.ClientConfig{MetricsProvider: bigtable.NoopMetricsProvider{}}
 			client, err := bigtable.NewClientWithConfig(ctx, "p", "i", config, opts...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			defer client.Close()
 			value := bytes.Repeat([]byte(name), 1<<20)
 			write := bigtable.NewMutation()
 			write.Set("f", "q", bigtable.Now(), value)
-			if err := client.Open("t").Apply(ctx, name, write); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, client.Open("t").Apply(ctx, name, write))
 			row, err := client.Open("t").ReadRow(ctx, name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if cells := row["f"]; len(cells) != 1 || !bytes.Equal(cells[0].Value, value) {
 				t.Errorf("read %d cells, want the one written", len(cells))
 			}
@@ -77,24 +62,16 @@ func TestBigtable(t *testing.T) {
 func startBttest(t *testing.T) (context.Context, *bigtable.AdminClient, *bigtable.Client) {
 	t.Helper()
 	server, err := emulator.StartBttest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(server.Close)
 	conn, err := server.Conn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { conn.Close() })
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	admin, err := bigtable.NewAdminClient(ctx, "p", "i", option.WithGRPCConn(conn))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	client, err := bigtable.NewClientWithConfig(ctx, "p", "i", bigtable.ClientConfig{MetricsProvider: bigtable.NoopMetricsProvider{}}, option.WithGRPCConn(conn))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return ctx, admin, client
 }

@@ -12,6 +12,7 @@ import (
 	pb "cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 
 	"github.com/affinityengine/affinity/shared/local/emulator"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 )
 
@@ -72,9 +73,7 @@ func testContext(t *testing.T, w *pubsubFixture) {
 	})
 	ctx, cancel := context.WithCancel(w.ctx)
 	b, err := emulator.StartBridge(ctx, w.client, emulator.BridgeConfig{Subscription: w.subscription, Endpoint: url, Unary: w.unary})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	w.publish(t, &pubsub.Message{Data: []byte("x")})
 	next(t, w.ctx, entered)
 	cancel()
@@ -121,9 +120,7 @@ func testReopen(t *testing.T, w *pubsubFixture) {
 	next(t, w.ctx, published)
 	for count := 0; count < messages; {
 		next(t, w.ctx, progress)
-		if err := b.Idle(w.ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, b.Idle(w.ctx))
 		mu.Lock()
 		count = len(got)
 		mu.Unlock()
@@ -135,9 +132,7 @@ func testOutlives(t *testing.T, w *pubsubFixture) {
 	url := endpoint(t, func(_ http.ResponseWriter, _ *http.Request, p received) { pushes <- p })
 	w.bridge(t, emulator.BridgeConfig{Endpoint: url, MaxBackoff: 10 * time.Millisecond, PullTimeout: time.Second})
 	deletion := &pb.DeleteSubscriptionRequest{Subscription: w.subscription}
-	if err := w.client.SubscriptionAdminClient.DeleteSubscription(w.ctx, deletion); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, w.client.SubscriptionAdminClient.DeleteSubscription(w.ctx, deletion))
 	again := &pb.Subscription{Name: w.subscription, Topic: w.topic.String()}
 	if _, err := w.client.SubscriptionAdminClient.CreateSubscription(w.ctx, again); err != nil {
 		t.Fatal(err)
@@ -203,9 +198,7 @@ func BenchmarkBridge(b *testing.B) {
 	for name, waiting := range map[string]int{"one at a time": 1, "many": 1000} {
 		b.Run(name, func(b *testing.B) {
 			server, err := emulator.StartPubSub(storetest.Disk(b).Records('m'))
-			if err != nil {
-				b.Fatal(err)
-			}
+			must.Succeed(b, err)
 			defer server.Close()
 			client := pubsubClient(b, server.Addr)
 			const topic, subscription = "projects/shop/topics/events", "projects/shop/subscriptions/events"
@@ -214,9 +207,7 @@ func BenchmarkBridge(b *testing.B) {
 			url := endpoint(b, func(http.ResponseWriter, *http.Request, received) { <-slots })
 			ctx := context.Background()
 			bridge, err := emulator.StartBridge(ctx, client, emulator.BridgeConfig{Subscription: subscription, Endpoint: url})
-			if err != nil {
-				b.Fatal(err)
-			}
+			must.Succeed(b, err)
 			defer bridge.Close()
 			publisher := client.Publisher(topic)
 			defer publisher.Stop()

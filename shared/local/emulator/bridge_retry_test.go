@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/affinityengine/affinity/shared/local/emulator"
+	"github.com/affinityengine/affinity/shared/local/must"
 )
 
 func testStatuses(t *testing.T, w *pubsubFixture) {
@@ -47,9 +48,7 @@ func testStatuses(t *testing.T, w *pubsubFixture) {
 	for range pushes {
 		next(t, w.ctx, done)
 	}
-	if err := b.Idle(w.ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, b.Idle(w.ctx))
 	mu.Lock()
 	defer mu.Unlock()
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -75,9 +74,7 @@ func testRetry(t *testing.T, w *pubsubFixture) {
 			t.Errorf("deliveryAttempt %d, want %d", got, want)
 		}
 	}
-	if err := b.Idle(w.ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, b.Idle(w.ctx))
 	if len(attempts) > 0 {
 		t.Error("pushed again after it was delivered")
 	}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	pb "cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+
+	"github.com/affinityengine/affinity/shared/local/must"
 )
 
 // A dead letter that cannot be published is kept until it can.
@@ -30,9 +32,7 @@ func TestBridgeWaitsForTheDeadLetterTopic(t *testing.T) {
 		DeadLetterTopic: dead, MaxAttempts: 1, MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond,
 		Log: slog.New(slog.NewTextHandler(logged, &slog.HandlerOptions{Level: slog.LevelError})),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer bridge.Close()
 	// The server itself refuses to delete a topic.
 	if _, err := server.fake.GServer.DeleteTopic(ctx, &pb.DeleteTopicRequest{Topic: dead}); err != nil {
@@ -50,9 +50,7 @@ func TestBridgeWaitsForTheDeadLetterTopic(t *testing.T) {
 	}
 	create()
 	go func() { _, _ = io.Copy(io.Discard, failed) }()
-	if err := server.Idle(ctx, testSubscription); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, server.Idle(ctx, testSubscription))
 	if n := records(server); n != 2 {
 		t.Errorf("%d messages were published, want the one and its dead letter", n)
 	}
@@ -69,9 +67,7 @@ func TestBridgeClosesWithoutItsServer(t *testing.T) {
 	}))
 	defer worker.Close()
 	bridge, err := StartBridge(ctx, client, BridgeConfig{Subscription: testSubscription, Endpoint: worker.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	bridge.closeTimeout = time.Millisecond
 	publish(ctx, t, client, "x")
 	<-entered

@@ -20,6 +20,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/local/emulator"
 	"github.com/affinityengine/affinity/shared/local/gcloudtest"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 )
 
@@ -45,9 +46,7 @@ func TestBridge(t *testing.T) {
 	servers := map[string]func(*testing.T) string{
 		"in process": func(t *testing.T) string {
 			server, err := emulator.StartPubSub(storetest.Disk(t).Records('m'))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			t.Cleanup(server.Close)
 			return server.Addr
 		},
@@ -109,9 +108,7 @@ func pubsubClient(t testing.TB, addr string) *pubsub.Client {
 	t.Helper()
 	client, err := pubsub.NewClient(context.Background(), "shop", option.WithEndpoint(addr), option.WithoutAuthentication(),
 		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { client.Close() })
 	return client
 }
@@ -131,9 +128,7 @@ func createSubscription(t testing.TB, client *pubsub.Client, topic, subscription
 func (w *pubsubFixture) publish(t *testing.T, m *pubsub.Message) string {
 	t.Helper()
 	id, err := w.topic.Publish(w.ctx, m).Get(w.ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return id
 }
 
@@ -146,9 +141,7 @@ func (w *pubsubFixture) bridge(t *testing.T, cfg emulator.BridgeConfig) *emulato
 		cfg.MinBackoff = time.Millisecond
 	}
 	b, err := emulator.StartBridge(w.ctx, w.client, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(b.Close)
 	return b
 }
@@ -218,9 +211,7 @@ func testPushShape(t *testing.T, w *pubsubFixture) {
 		}
 	}
 	var body map[string]any
-	if err := json.Unmarshal(got.body, &body); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal(got.body, &body))
 	published := got.publishTime.Format("2006-01-02T15:04:05.999Z07:00")
 	if diff := cmp.Diff(map[string]any{
 		"message": map[string]any{
@@ -251,9 +242,7 @@ func (w *pubsubFixture) receive(t *testing.T, subscription string) *pubsub.Messa
 		}
 		cancel()
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return next(t, w.ctx, first)
 }
 
@@ -280,9 +269,7 @@ func testConcurrency(t *testing.T, w *pubsubFixture) {
 	for range messages - limit {
 		next(t, w.ctx, entered)
 	}
-	if err := b.Idle(w.ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, b.Idle(w.ctx))
 	if got := maxRunning.Load(); got != limit {
 		t.Errorf("%d pushes at one time, want %d", got, limit)
 	}

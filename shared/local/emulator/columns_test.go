@@ -6,15 +6,15 @@ import (
 	"testing"
 
 	"cloud.google.com/go/bigtable"
+
+	"github.com/affinityengine/affinity/shared/local/must"
 )
 
 // A read sees every column of its row under its own name, while writes add
 // columns to the row and remove them.
 func TestBttestReadsWholeRowsBesideWrites(t *testing.T) {
 	ctx, admin, client := startBttest(t)
-	if err := errors.Join(admin.CreateTable(ctx, "t"), admin.CreateColumnFamily(ctx, "t", "f")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, errors.Join(admin.CreateTable(ctx, "t"), admin.CreateColumnFamily(ctx, "t", "f")))
 	table := client.Open("t")
 	const last = 40
 	name := func(i int) string { return fmt.Sprintf("c%02d", i) }
@@ -22,9 +22,7 @@ func TestBttestReadsWholeRowsBesideWrites(t *testing.T) {
 	for i := range last {
 		all.Set("f", name(i), 1000, []byte(name(i)))
 	}
-	if err := table.Apply(ctx, "r", all); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, table.Apply(ctx, "r", all))
 
 	written := make(chan error, 1)
 	go func() {
@@ -41,9 +39,7 @@ func TestBttestReadsWholeRowsBesideWrites(t *testing.T) {
 	}()
 	for {
 		row, err := table.ReadRow(ctx, "r")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		seen := map[string]bool{}
 		for _, cell := range row["f"] {
 			seen[cell.Column] = true
@@ -58,9 +54,7 @@ func TestBttestReadsWholeRowsBesideWrites(t *testing.T) {
 		}
 		select {
 		case err := <-written:
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			return
 		default:
 		}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	pb "cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+
+	"github.com/affinityengine/affinity/shared/local/must"
 )
 
 func TestPubSubTakesBackFromAnEndedStream(t *testing.T) {
@@ -14,17 +16,11 @@ func TestPubSubTakesBackFromAnEndedStream(t *testing.T) {
 	for range 3 {
 		streaming, end := context.WithCancel(ctx)
 		stream, err := client.SubscriptionAdminClient.StreamingPull(streaming)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		open := &pb.StreamingPullRequest{Subscription: testSubscription, StreamAckDeadlineSeconds: 60}
-		if err := stream.Send(open); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, stream.Send(open))
 		resp, err := stream.Recv()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if msgs := resp.GetReceivedMessages(); len(msgs) != 1 {
 			t.Fatalf("received %v, want the message", msgs)
 		}
@@ -35,21 +31,15 @@ func TestPubSubTakesBackFromAnEndedStream(t *testing.T) {
 func TestPubSubStreamTakesRequests(t *testing.T) {
 	ctx, server, client := testPubSub(t, sweepEvery, time.Now)
 	stream, err := client.SubscriptionAdminClient.StreamingPull(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	send := func(req *pb.StreamingPullRequest) {
 		t.Helper()
-		if err := stream.Send(req); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, stream.Send(req))
 	}
 	receive := func() []*pb.ReceivedMessage {
 		t.Helper()
 		resp, err := stream.Recv()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return resp.GetReceivedMessages()
 	}
 	send(&pb.StreamingPullRequest{Subscription: testSubscription, StreamAckDeadlineSeconds: 60, MaxOutstandingMessages: 2})
@@ -91,9 +81,7 @@ func TestPubSubStreamTakesRequests(t *testing.T) {
 func TestPubSubStreamLimitsBytes(t *testing.T) {
 	ctx, _, client := testPubSub(t, sweepEvery, time.Now)
 	stream, err := client.SubscriptionAdminClient.StreamingPull(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	requests := []*pb.StreamingPullRequest{
 		{Subscription: testSubscription, StreamAckDeadlineSeconds: 60, MaxOutstandingBytes: 4}, {},
 	}
@@ -101,13 +89,9 @@ func TestPubSubStreamLimitsBytes(t *testing.T) {
 	// the second comes.
 	for i, want := range []int{1, 0} {
 		publish(ctx, t, client, "large")
-		if err := stream.Send(requests[i]); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, stream.Send(requests[i]))
 		resp, err := stream.Recv()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if got := len(resp.GetReceivedMessages()); got != want {
 			t.Errorf("response %d has %d messages, want %d", i, got, want)
 		}

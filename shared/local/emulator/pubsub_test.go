@@ -11,6 +11,7 @@ import (
 	"cloud.google.com/go/pubsub/v2"
 	pb "cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"github.com/affinityengine/affinity/shared/local/disk"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/rows"
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
@@ -35,20 +36,14 @@ func testPubSub(t *testing.T, sweepEvery int, now func() time.Time) (context.Con
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
 	d, err := disk.InMemory(rows.Join, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { d.Close() })
 	server, err := startPubSub(d.Records('m'), sweepEvery, now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(server.Close)
 	client, err := pubsub.NewClient(ctx, "p", option.WithEndpoint(server.Addr), option.WithoutAuthentication(),
 		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { client.Close() })
 	if _, err := client.TopicAdminClient.CreateTopic(ctx, &pb.Topic{Name: testTopic}); err != nil {
 		t.Fatal(err)
@@ -77,9 +72,7 @@ func publish(ctx context.Context, t *testing.T, client *pubsub.Client, data stri
 func pull(ctx context.Context, t *testing.T, client *pubsub.Client, subscription string) []*pb.ReceivedMessage {
 	t.Helper()
 	resp, err := client.SubscriptionAdminClient.Pull(ctx, &pb.PullRequest{Subscription: subscription, MaxMessages: 100})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return resp.GetReceivedMessages()
 }
 
@@ -89,9 +82,7 @@ func ack(ctx context.Context, t *testing.T, client *pubsub.Client, subscription 
 	for _, m := range msgs {
 		req.AckIds = append(req.AckIds, m.GetAckId())
 	}
-	if err := client.SubscriptionAdminClient.Acknowledge(ctx, req); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, client.SubscriptionAdminClient.Acknowledge(ctx, req))
 }
 
 // turnedClock is a clock that stands until it is turned.
@@ -173,9 +164,7 @@ func TestPubSubIdle(t *testing.T) {
 	}
 	publish(ctx, t, client, "y")
 	deletion := &pb.DeleteSubscriptionRequest{Subscription: testSubscription}
-	if err := client.SubscriptionAdminClient.DeleteSubscription(ctx, deletion); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, client.SubscriptionAdminClient.DeleteSubscription(ctx, deletion))
 	if err := server.Idle(ctx, testSubscription); err != nil {
 		t.Errorf("idle after the subscription is deleted: %v", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/api/option"
 
 	"github.com/affinityengine/affinity/shared/local/emulator"
+	"github.com/affinityengine/affinity/shared/local/must"
 )
 
 // clusters are the two ways into a replicated Bigtable with a table.
@@ -25,32 +26,22 @@ type clusters struct {
 func startReplicated(t *testing.T) *clusters {
 	t.Helper()
 	server, err := emulator.StartReplicated("serving")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(server.Close)
 	conn, err := server.Conn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	open := func(profile string) *bigtable.Table {
 		client, err := bigtable.NewClientWithConfig(t.Context(), "p", "i",
 			bigtable.ClientConfig{AppProfile: profile, MetricsProvider: bigtable.NoopMetricsProvider{}}, option.WithGRPCConn(conn))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		t.Cleanup(func() { _ = client.Close() })
 		return client.Open("t")
 	}
 	admin, err := bigtable.NewAdminClient(t.Context(), "p", "i", option.WithGRPCConn(conn))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	c := &clusters{t, server, admin, open("writing"), open("serving")}
-	if err := errors.Join(admin.CreateTable(t.Context(), "t"), admin.CreateColumnFamily(t.Context(), "t", "f")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, errors.Join(admin.CreateTable(t.Context(), "t"), admin.CreateColumnFamily(t.Context(), "t", "f")))
 	return c
 }
 
@@ -58,9 +49,7 @@ func startReplicated(t *testing.T) *clusters {
 func (c *clusters) expect(step string, in *bigtable.Table, key string, want ...string) {
 	c.t.Helper()
 	row, err := in.ReadRow(c.t.Context(), key)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	must.Succeed(c.t, err)
 	var got []string
 	for _, cell := range row["f"] {
 		got = append(got, string(cell.Value))
@@ -122,15 +111,11 @@ func TestReplicaLags(t *testing.T) {
 		if !slices.Contains(c.server.Waiting(), row) {
 			t.Fatalf("%s does not wait", w.name)
 		}
-		if err := c.server.Replicate(ctx, row); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, c.server.Replicate(ctx, row))
 		c.expect(w.name+", replicated", c.replica, "r", w.want...)
 	}
 	c.expect("the other row", c.replica, "other")
-	if err := errors.Join(c.server.Replicate(ctx, row), c.server.CatchUp(ctx)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, errors.Join(c.server.Replicate(ctx, row), c.server.CatchUp(ctx)))
 	c.expect("caught up", c.replica, "other", "o")
 	if w := c.server.Waiting(); len(w) > 0 {
 		t.Errorf("%v still wait", w)
@@ -140,15 +125,11 @@ func TestReplicaLags(t *testing.T) {
 // The replica's cells have the times of the primary's, also those that the server set.
 func TestReplicaHasTimes(t *testing.T) {
 	c := startReplicated(t)
-	if err := errors.Join(c.primary.Apply(t.Context(), "r", setAt(bigtable.ServerTime, "a")), c.server.CatchUp(t.Context())); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, errors.Join(c.primary.Apply(t.Context(), "r", setAt(bigtable.ServerTime, "a")), c.server.CatchUp(t.Context())))
 	var times [2]bigtable.Timestamp
 	for i, table := range []*bigtable.Table{c.primary, c.replica} {
 		row, err := table.ReadRow(t.Context(), "r")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		times[i] = row["f"][0].Timestamp
 	}
 	if times[0] != times[1] {
@@ -159,12 +140,8 @@ func TestReplicaHasTimes(t *testing.T) {
 // Rows that an administrator drops leave both clusters, and no change brings them back.
 func TestReplicaDropsRows(t *testing.T) {
 	c := startReplicated(t)
-	if err := c.primary.Apply(t.Context(), "r", setAt(1000, "a")); err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(c.admin.DropRowRange(t.Context(), "t", "r"), c.server.CatchUp(t.Context())); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, c.primary.Apply(t.Context(), "r", setAt(1000, "a")))
+	must.Succeed(t, errors.Join(c.admin.DropRowRange(t.Context(), "t", "r"), c.server.CatchUp(t.Context())))
 	c.expect("dropped", c.primary, "r")
 	c.expect("dropped", c.replica, "r")
 }

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/affinityengine/affinity/shared/local/disk"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/rows"
 )
 
@@ -23,13 +24,9 @@ import (
 func inFolder(t *testing.T, dir string, f func(disk.Records)) {
 	t.Helper()
 	d, err := disk.Open(dir, rows.Join, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	f(d.Records('x'))
-	if err := d.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, d.Close())
 }
 
 const (
@@ -43,9 +40,7 @@ func withPubSub(t *testing.T, dir string, f func(context.Context, *pubsubService
 	t.Helper()
 	inFolder(t, dir, func(r disk.Records) {
 		server, err := StartPubSub(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		defer server.Close()
 		ctx, s := t.Context(), server.service
 		if _, err := s.CreateTopic(ctx, &pb.Topic{Name: storedTopic}); err != nil {
@@ -64,18 +59,14 @@ func (s *pubsubService) pulled(t *testing.T, ctx context.Context, subscription s
 	t.Helper()
 	//lint:ignore SA1019 pstest would otherwise wait for a message
 	resp, err := s.Pull(ctx, &pb.PullRequest{Subscription: subscription, MaxMessages: 10, ReturnImmediately: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return resp.GetReceivedMessages()
 }
 
 func publishOne(t *testing.T, ctx context.Context, s *pubsubService, text string) string {
 	t.Helper()
 	resp, err := s.Publish(ctx, &pb.PublishRequest{Topic: storedTopic, Messages: []*pb.PubsubMessage{{Data: []byte(text), Attributes: map[string]string{"a": "b"}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return resp.GetMessageIds()[0]
 }
 
@@ -149,9 +140,7 @@ func withTasks(t *testing.T, dir string, code int, f func(*Tasks, <-chan string)
 				got <- fmt.Sprint(r.URL, " ", r.Header.Get("Authorization"))
 				return &http.Response{StatusCode: code, Body: http.NoBody}, nil
 			})})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		defer s.Close()
 		f(s, got)
 	})
@@ -168,9 +157,7 @@ func createTask(s *Tasks, at time.Time) error {
 func TestKeptTasksRunAfterARestart(t *testing.T) {
 	dir := t.TempDir()
 	withTasks(t, dir, http.StatusServiceUnavailable, func(s *Tasks, got <-chan string) {
-		if err := createTask(s, time.Now()); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, createTask(s, time.Now()))
 		if first := <-got; first != "http://old/work old" {
 			t.Errorf("the worker got %q", first)
 		}
@@ -179,9 +166,7 @@ func TestKeptTasksRunAfterARestart(t *testing.T) {
 		if again := <-got; again != "http://new/work new" {
 			t.Errorf("after a restart the worker got %q, want the new address and token", again)
 		}
-		if err := s.Idle(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.Idle(t.Context()))
 	})
 	withTasks(t, dir, http.StatusOK, func(s *Tasks, got <-chan string) {
 		if err := createTask(s, time.Now()); status.Code(err) != codes.AlreadyExists {
@@ -197,9 +182,7 @@ func TestKeptTasksRunAfterARestart(t *testing.T) {
 func TestKeptTasksHoldNoToken(t *testing.T) {
 	dir := t.TempDir()
 	withTasks(t, dir, http.StatusOK, func(s *Tasks, _ <-chan string) {
-		if err := createTask(s, time.Now().Add(time.Hour)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, createTask(s, time.Now().Add(time.Hour)))
 	})
 	inFolder(t, dir, func(r disk.Records) {
 		records := 0

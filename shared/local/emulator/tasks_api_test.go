@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/affinityengine/affinity/shared/local/emulator"
+	"github.com/affinityengine/affinity/shared/local/must"
 )
 
 func TestTasksNames(t *testing.T) {
@@ -33,9 +34,7 @@ func TestTasksNames(t *testing.T) {
 	w.idle()
 	w.wantCode(newTask("done", post(url)), codes.AlreadyExists)
 
-	if err := w.client.DeleteTask(w.ctx, &cloudtaskspb.DeleteTaskRequest{Name: later.GetName()}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, w.client.DeleteTask(w.ctx, &cloudtaskspb.DeleteTaskRequest{Name: later.GetName()}))
 	w.wantCode(newTask("later", post(url)), codes.AlreadyExists)
 
 	first, second := w.create(newTask("", post(url))), w.create(newTask("", post(url)))
@@ -162,9 +161,7 @@ func TestTasksGetAndList(t *testing.T) {
 	var names []string
 	tasks := w.client.ListTasks(w.ctx, &cloudtaskspb.ListTasksRequest{Parent: queue, PageSize: 2})
 	for task, err := tasks.Next(); !errors.Is(err, iterator.Done); task, err = tasks.Next() {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		names = append(names, task.GetName()[len(queue+"/tasks/"):])
 	}
 	if want := []string{"t0", "t1", "t2", "t3", "t4"}; !slices.Equal(names, want) {
@@ -186,9 +183,7 @@ func TestTasksShowAttempts(t *testing.T) {
 	task := w.create(newTask("x", post(url)))
 	next(t, w.ctx, entered)
 	got, err := w.client.GetTask(w.ctx, &cloudtaskspb.GetTaskRequest{Name: task.GetName()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if got.GetDispatchCount() != 2 || got.GetResponseCount() != 1 {
 		t.Errorf("%d dispatches and %d responses, want 2 and 1", got.GetDispatchCount(), got.GetResponseCount())
 	}
@@ -213,9 +208,7 @@ func TestTasksQueues(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := w.client.GetQueue(w.ctx, &cloudtaskspb.GetQueueRequest{Name: name})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	want := &cloudtaskspb.Queue{
 		Name:       name,
 		RateLimits: &cloudtaskspb.RateLimits{MaxDispatchesPerSecond: 2.5, MaxBurstSize: 3, MaxConcurrentDispatches: 1000},

@@ -25,6 +25,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/affinityengine/affinity/shared/local/emulator"
+	"github.com/affinityengine/affinity/shared/local/must"
 )
 
 const (
@@ -50,15 +51,11 @@ func newTasksWorld(t *testing.T, settings *cloudtaskspb.Queue, cfg emulator.Task
 	}
 	cfg.Queues = append(cfg.Queues, settings)
 	server, err := emulator.StartTasks(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(server.Close)
 	client, err := cloudtasks.NewClient(ctx, option.WithEndpoint(server.Addr), option.WithoutAuthentication(),
 		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { client.Close() })
 	return &tasksWorld{t, ctx, server, client}
 }
@@ -76,9 +73,7 @@ func newTask(id string, r *cloudtaskspb.HttpRequest) *cloudtaskspb.Task {
 func (w *tasksWorld) create(task *cloudtaskspb.Task) *cloudtaskspb.Task {
 	w.t.Helper()
 	created, err := w.client.CreateTask(w.ctx, &cloudtaskspb.CreateTaskRequest{Parent: queue, Task: task})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, err)
 	return created
 }
 
@@ -92,9 +87,7 @@ func (w *tasksWorld) wantCode(task *cloudtaskspb.Task, want codes.Code) {
 
 func (w *tasksWorld) idle() {
 	w.t.Helper()
-	if err := w.server.Idle(w.ctx); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, w.server.Idle(w.ctx))
 }
 
 // worker starts a server that answers tasks; its URL is the result.
@@ -273,9 +266,7 @@ func TestTasksIdle(t *testing.T) {
 	// Deleting it is what ends the wait, which the retry's hour would not.
 	idle := make(chan error, 1)
 	go func() { idle <- w.server.Idle(w.ctx) }()
-	if err := w.client.DeleteTask(w.ctx, &cloudtaskspb.DeleteTaskRequest{Name: queue + "/tasks/fails"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, w.client.DeleteTask(w.ctx, &cloudtaskspb.DeleteTaskRequest{Name: queue + "/tasks/fails"}))
 	if err := <-idle; err != nil {
 		t.Error(err)
 	}

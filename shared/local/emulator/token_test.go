@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/affinityengine/affinity/shared/local/emulator"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 )
 
@@ -24,20 +25,14 @@ import (
 func TestGuard(t *testing.T) {
 	const token = "the-token"
 	bigtable, err := emulator.StartBigtable(storetest.Disk(t), emulator.Guard(token)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer bigtable.Close()
 	pubsub, err := emulator.StartPubSub(storetest.Disk(t).Records('m'), emulator.Guard(token)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer pubsub.Close()
 	tasks, err := emulator.StartTasks(emulator.TasksConfig{
 		Queues: []*cloudtaskspb.Queue{{Name: queue}}, Server: emulator.Guard(token)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer tasks.Close()
 	calls := map[string]struct {
 		addr string
@@ -74,9 +69,7 @@ func TestGuard(t *testing.T) {
 			}
 			for sent, options := range dial {
 				conn, err := grpc.NewClient(test.addr, append(options, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, err)
 				defer conn.Close()
 				want := codes.Unauthenticated
 				if sent == "the token" {
@@ -108,13 +101,9 @@ func TestTasksRedactAuthorization(t *testing.T) {
 	later.ScheduleTime = timestamppb.New(time.Now().Add(time.Hour))
 	shown := []*cloudtaskspb.Task{w.create(later)}
 	full, err := w.client.GetTask(w.ctx, &cloudtaskspb.GetTaskRequest{Name: later.GetName(), ResponseView: cloudtaskspb.Task_FULL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	listed, err := w.client.ListTasks(w.ctx, &cloudtaskspb.ListTasksRequest{Parent: queue, ResponseView: cloudtaskspb.Task_FULL}).Next()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, task := range append(shown, full, listed) {
 		if h := task.GetHttpRequest().GetHeaders(); h["authorization"] != "redacted" || h["X-Other"] != "shown" {
 			t.Errorf("the answer shows the headers %v", h)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 	"github.com/affinityengine/affinity/shared/web/auth"
@@ -26,14 +27,10 @@ const App = "shop"
 func Start(t testing.TB) *stack.Stack {
 	t.Helper()
 	s, err := stack.Start(t.Context(), stack.Options{Apps: []stack.App{{ID: App, Key: "all"}}, ConfigTTL: time.Millisecond})
-	Must(t, err)
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	must.Succeed(t, err)
+	must.CloseAtEnd(t, s)
 	for _, acl := range auth.All {
-		Must(t, s.Backends.Config.PutKey(t.Context(), App, config.Key{Hash: auth.Hash(acl), ACL: []string{acl}}))
+		must.Succeed(t, s.Backends.Config.PutKey(t.Context(), App, config.Key{Hash: auth.Hash(acl), ACL: []string{acl}}))
 	}
 	return s
 }
@@ -69,7 +66,7 @@ func Do(t testing.TB, h http.Handler, key, method, path, body string) string {
 // Answer is Do for an answer of a type.
 func Answer[T any](t testing.TB, h http.Handler, key, method, path, body string) (answer T) {
 	t.Helper()
-	Must(t, json.Unmarshal([]byte(Do(t, h, key, method, path, body)), &answer))
+	must.Succeed(t, json.Unmarshal([]byte(Do(t, h, key, method, path, body)), &answer))
 	return answer
 }
 
@@ -77,15 +74,7 @@ func Answer[T any](t testing.TB, h http.Handler, key, method, path, body string)
 func SetStrategy(t testing.TB, s *stack.Stack, of strategy.Strategy) {
 	t.Helper()
 	_, _, err := s.Backends.CachedConfig.SetStrategy(t.Context(), App, of)
-	Must(t, err)
-}
-
-// Must ends a test that an error hinders.
-func Must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 }
 
 // Request is a request and what its answer must be.
@@ -120,10 +109,10 @@ func Check(t *testing.T, h http.Handler, requests ...Request) {
 func Count(t *testing.T, s *stack.Stack, lines ...string) {
 	t.Helper()
 	answer, err := http.Get(s.URL + "/metrics")
-	Must(t, err)
+	must.Succeed(t, err)
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
-	Must(t, err)
+	must.Succeed(t, err)
 	for _, line := range lines {
 		if !strings.Contains(string(text), "\n"+line+"\n") {
 			t.Errorf("the metrics lack %q:\n%s", line, text)

@@ -26,6 +26,7 @@ import (
 	"github.com/affinityengine/affinity/shared/app/documents"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
@@ -146,6 +147,18 @@ func (h *Harness) DieAt(at int, f Fault) func() int {
 	return func() int { return calls }
 }
 
+// FaultAt makes the call with a number, from 0, end with the fault that cause returns, and counts the
+// calls. The later calls of a process that the cause has ended fail.
+func (h *Harness) FaultAt(at int, calls *int, cause func(context.Context) Fault) {
+	*calls = 0
+	h.Gate = func(ctx context.Context, _ string) Fault {
+		if *calls++; *calls-1 == at {
+			return cause(ctx)
+		}
+		return Alive(ctx)
+	}
+}
+
 // Dial returns options of a client of Bigtable whose requests pass the gate.
 func (h *Harness) Dial() []grpc.DialOption {
 	return []grpc.DialOption{
@@ -179,9 +192,7 @@ func New(t T, c job.Collection, users int, cfg job.Settings) *Harness {
 	for i := range users {
 		w.Users[string(rune('a'+i))] = &User{Known: i%4 != 3, Events: int64(1000 + i)}
 	}
-	if err := w.Config.CreateApp(t.Context(), config.App{ID: App, RetentionDays: 90}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, w.Config.CreateApp(t.Context(), config.App{ID: App, RetentionDays: 90}))
 	w.SetStrategy(1)
 	parts := w.Parts(cfg)
 	parts.Name, parts.Work, parts.StaleText = "test", gatedWork{w}, "users are still of another version"
@@ -212,9 +223,7 @@ func (h *Harness) SetStrategy(score int) {
 func (h *Harness) Find(id string) job.Job {
 	h.T.Helper()
 	j, err := h.Runner.Find(h.T.Context(), App, id)
-	if err != nil {
-		h.T.Fatal(err)
-	}
+	must.Succeed(h.T, err)
 	return j
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/queue"
 )
 
@@ -28,13 +29,26 @@ func (h *Harness) Deliver(ctx context.Context, k *Task) (job.Outcome, error) {
 	return o, err
 }
 
+// DeliverNext delivers the first task that waits, as often as the test says. Each delivery must succeed.
+func (h *Harness) DeliverNext(times int) {
+	h.T.Helper()
+	for range times {
+		h.DeliverTask(h.Waiting()[0])
+	}
+}
+
+// DeliverTask delivers a task, which must succeed.
+func (h *Harness) DeliverTask(k *Task) {
+	h.T.Helper()
+	_, err := h.Deliver(h.T.Context(), k)
+	must.Succeed(h.T, err)
+}
+
 // Run runs a task and leaves it in the queue.
 func (h *Harness) Run(ctx context.Context, k *Task) (job.Outcome, error) {
 	if k.Path == h.Runner.Plans().Path {
 		t, err := h.Runner.Plans().Decode(k.Body)
-		if err != nil {
-			h.T.Fatal(err)
-		}
+		must.Succeed(h.T, err)
 		return h.Runner.Plan(ctx, t, k.Retries)
 	}
 	t, err := h.Runner.Shards().Decode(k.Body)

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/local/must"
 )
 
 // TestJobs checks that a store of jobs keeps what job.Jobs promises. open
@@ -60,9 +61,7 @@ func Draft(app, id string) job.Job {
 // Create stores a job.
 func Create(t *testing.T, s job.Jobs, j job.Job) {
 	t.Helper()
-	if err := s.Create(t.Context(), j); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Create(t.Context(), j))
 }
 
 // Same checks what a call returned.
@@ -237,9 +236,7 @@ func testShards(t *testing.T, s job.Jobs) {
 	for n := range 12 { // beyond 10, where names and numbers could sort differently
 		shard := job.Shard{N: n, From: fmt.Sprintf("u%02d", n), To: fmt.Sprintf("u%02d", n+1), State: job.ShardOpen,
 			Next: fmt.Sprintf("u%02d", n), PlannedUsers: int64(n)}
-		if err := s.CreateShard(t.Context(), "shop", "strategy-7", shard); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.CreateShard(t.Context(), "shop", "strategy-7", shard))
 		all = append(all, shard)
 		last, err := s.LastShard(t.Context(), "shop", "strategy-7")
 		Same(t, "last", last, err, shard)
@@ -272,9 +269,7 @@ func testShardsEnd(t *testing.T, s job.Jobs) {
 	Create(t, s, Draft("shop", "strategy-7"))
 	for n, state := range []job.ShardState{job.ShardDone, job.ShardFailed} {
 		shard := job.Shard{N: n, State: job.ShardOpen}
-		if err := s.CreateShard(t.Context(), "shop", "strategy-7", shard); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.CreateShard(t.Context(), "shop", "strategy-7", shard))
 		end := func(s *job.Shard) error { s.State, s.Error = state, "why"; return nil }
 		shard.State, shard.Error = state, "why"
 		got, err := s.UpdateShard(t.Context(), "shop", "strategy-7", n, end)
@@ -292,9 +287,7 @@ func testShardsEnd(t *testing.T, s job.Jobs) {
 // Of concurrent changes to the same state of a shard exactly one succeeds.
 func testShardUpdatesAtOnce(t *testing.T, s job.Jobs) {
 	Create(t, s, Draft("shop", "strategy-7"))
-	if err := s.CreateShard(t.Context(), "shop", "strategy-7", job.Shard{State: job.ShardOpen}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.CreateShard(t.Context(), "shop", "strategy-7", job.Shard{State: job.ShardOpen}))
 	overtaken := errors.New("overtaken")
 	const n = 8
 	won := make([]bool, n)
@@ -328,14 +321,10 @@ func testForget(t *testing.T, s job.Jobs) {
 	for _, app := range []string{"shop", "shop-"} {
 		Create(t, s, Draft(app, "strategy-7"))
 		Create(t, s, Draft(app, "strategy-8"))
-		if err := s.CreateShard(t.Context(), app, "strategy-7", job.Shard{State: job.ShardOpen}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.CreateShard(t.Context(), app, "strategy-7", job.Shard{State: job.ShardOpen}))
 	}
 	for range 2 {
-		if err := s.Forget(t.Context(), "shop"); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.Forget(t.Context(), "shop"))
 	}
 	jobs, err := s.List(t.Context(), "shop", 9)
 	_, shardErr := s.Shard(t.Context(), "shop", "strategy-7", 0)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/local/must"
 )
 
 func testTotals(t *testing.T, s job.Jobs) {
@@ -20,12 +21,8 @@ func testTotals(t *testing.T, s job.Jobs) {
 		by := int64(n + 1)
 		shard := job.Shard{N: n, State: state, PlannedUsers: by, Stale: 1000 * by,
 			Counts: job.Counts{"users": 10 * by, "known": 100 * by, "events": 1 << 40 * by, "written": 2 * by, "waiting": 3 * by, "faulty": 4 * by}}
-		if err := s.CreateShard(t.Context(), "shop", "strategy-7", shard); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.CreateShard(t.Context(), "shop", "strategy-8", shard); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.CreateShard(t.Context(), "shop", "strategy-7", shard))
+		must.Succeed(t, s.CreateShard(t.Context(), "shop", "strategy-8", shard))
 	}
 	totals, err = s.Totals(t.Context(), "shop", "strategy-7")
 	Same(t, "totals", totals, err, job.Totals{Shards: 4, Done: 2, Failed: 1, PlannedUsers: 10, Stale: 10000,
@@ -47,9 +44,7 @@ func testFaults(t *testing.T, s job.Jobs) {
 			shard.Counts = job.Counts{job.CountFaulty: int64(2 * len(shard.Faults))}
 			all = append(all, shard.Faults...)
 		}
-		if err := s.CreateShard(t.Context(), "shop", "strategy-7", shard); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.CreateShard(t.Context(), "shop", "strategy-7", shard))
 	}
 	got, err := s.Faults(t.Context(), "shop", "strategy-7", 1000)
 	Same(t, "all", got, err, all)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/app/limit"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/operator"
 	"github.com/affinityengine/affinity/shared/local/seal"
 	"github.com/affinityengine/affinity/shared/score/schema"
@@ -24,9 +25,7 @@ func start(t *testing.T, store *config.Store, token string) (*operator.Client, s
 	server := httptest.NewServer(operator.Handler(slog.New(slog.DiscardHandler), token, operator.Place{}, store, nil, time.Now, seal.New(), nil, nil, operator.Moves{}))
 	t.Cleanup(server.Close)
 	c, err := operator.NewClient(server.URL, token)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return c, server.URL
 }
 
@@ -36,9 +35,7 @@ func TestClientIsTheStore(t *testing.T) {
 	c, _ := start(t, store, operator.NewToken())
 	log := schema.Of(schema.Narrow)
 	log.Encoding = schema.Compact
-	if err := c.CreateApp(ctx, config.App{ID: "shop", RetentionDays: 30, Log: log}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, c.CreateApp(ctx, config.App{ID: "shop", RetentionDays: 30, Log: log}))
 	if err := c.CreateApp(ctx, config.App{ID: "shop"}); !errors.Is(err, config.ErrExists) {
 		t.Errorf("creating it again: %v, want %v", err, config.ErrExists)
 	}
@@ -115,14 +112,10 @@ func TestAppsRefuse(t *testing.T) {
 	}
 	for body, want := range map[string]int{"garbage": 400, `{"app":1}`: 400, strings.Repeat(" ", 65<<10): 413} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/local/apps/create", strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		r.Header.Set("Authorization", "Bearer "+token)
 		res, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		res.Body.Close()
 		if res.StatusCode != want {
 			t.Errorf("body %.10q: %s, want %d", body, res.Status, want)

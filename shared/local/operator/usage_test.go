@@ -11,6 +11,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/app/usage"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/operator"
 	"github.com/affinityengine/affinity/shared/local/seal"
 )
@@ -38,16 +39,12 @@ func (used) LastUsed(_ context.Context, app string) (map[string]usage.Day, error
 
 func TestTop(t *testing.T) {
 	store := config.NewMemory()
-	if err := store.CreateApp(t.Context(), config.App{ID: "shop"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, store.CreateApp(t.Context(), config.App{ID: "shop"}))
 	token := operator.NewToken()
 	server := httptest.NewServer(operator.Handler(slog.New(slog.DiscardHandler), token, operator.Place{}, store, used{}, today.Time, seal.New(), nil, nil, operator.Moves{}))
 	defer server.Close()
 	c, err := operator.NewClient(server.URL, token)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for days, events := range map[int]int64{1: 10, 2: 20, 400: 20} {
 		top, err := c.Top(t.Context(), days)
 		want := []usage.AppUse{{App: "shop", Counts: usage.Counts{Events: events, Bytes: events * 7 / 10}, Hottest: &usage.User{Token: "ann", Events: 4}}}

@@ -4,6 +4,7 @@ import (
 	"net"
 	"testing"
 
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/ports"
 )
 
@@ -11,16 +12,12 @@ func TestFree(t *testing.T) {
 	taken := map[string]bool{}
 	for range 50 {
 		address, err := ports.Free()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if taken[address] {
 			t.Errorf("%s is free, though a server listens there", address)
 		}
 		l, err := net.Listen("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		defer l.Close()
 		taken[address] = true
 	}

@@ -12,6 +12,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/affinityengine/affinity/shared/local/must"
 )
 
 // start starts a server with a table.
@@ -27,9 +29,7 @@ func (s server) set(t *testing.T, row, family, qualifier string, at int64, value
 	t.Helper()
 	_, err := s.data.MutateRow(context.Background(), &btpb.MutateRowRequest{TableName: s.table, RowKey: []byte(row),
 		Mutations: []*btpb.Mutation{setCell(family, []byte(qualifier), at, value)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 }
 
 func (s server) modify(t *testing.T, mods ...*btapb.ModifyColumnFamiliesRequest_Modification) {
@@ -138,13 +138,9 @@ func TestRowsOfARequestFailAlone(t *testing.T) {
 		{RowKey: []byte("good"), Mutations: []*btpb.Mutation{setCell("a", nil, 1000, "1")}},
 		{RowKey: []byte("good"), Mutations: []*btpb.Mutation{setCell("a", nil, 2000, "2")}},
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	resp, err := stream.Recv()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for i, want := range []codes.Code{codes.Internal, codes.OK, codes.OK} {
 		if got := codes.Code(resp.GetEntries()[i].GetStatus().GetCode()); got != want {
 			t.Errorf("row %d: %v, want %v", i, got, want)

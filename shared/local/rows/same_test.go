@@ -20,6 +20,7 @@ import (
 	"github.com/affinityengine/affinity/shared/local/disk"
 	"github.com/affinityengine/affinity/shared/local/emulator"
 	"github.com/affinityengine/affinity/shared/local/gcloudtest"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/rows"
 )
 
@@ -33,9 +34,7 @@ type server struct {
 func connect(t testing.TB, addr string) (btpb.BigtableClient, btapb.BigtableTableAdminClient) {
 	t.Helper()
 	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = conn.Close() }) // no error matters at the end
 	return btpb.NewBigtableClient(conn), btapb.NewBigtableTableAdminClient(conn)
 }
@@ -43,9 +42,7 @@ func connect(t testing.TB, addr string) (btpb.BigtableClient, btapb.BigtableTabl
 func openDisk(t testing.TB, dir string) *disk.Disk {
 	t.Helper()
 	d, err := disk.Open(dir, rows.Join, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return d
 }
 
@@ -54,9 +51,7 @@ func stored(t testing.TB, dir string) (string, func()) {
 	t.Helper()
 	d := openDisk(t, dir)
 	s, err := emulator.StartBigtable(d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return s.Addr, func() {
 		s.Close()
 		if err := d.Close(); err != nil {
@@ -66,7 +61,7 @@ func stored(t testing.TB, dir string) (string, func()) {
 }
 
 // made makes the table of a server.
-func made(t interface{ Fatal(...any) }, data btpb.BigtableClient, admin btapb.BigtableTableAdminClient, id string) server {
+func made(t must.Test, data btpb.BigtableClient, admin btapb.BigtableTableAdminClient, id string) server {
 	const parent = "projects/p/instances/i"
 	s := server{data, admin, parent + "/tables/" + id}
 	if _, err := admin.CreateTable(context.Background(), &btapb.CreateTableRequest{Parent: parent, TableId: id, Table: &btapb.Table{}}); err != nil {
@@ -75,9 +70,7 @@ func made(t interface{ Fatal(...any) }, data btpb.BigtableClient, admin btapb.Bi
 	for _, f := range []string{"a", "b", "c"} { // one by one, so that all servers agree on their order
 		_, err := admin.ModifyColumnFamilies(context.Background(), &btapb.ModifyColumnFamiliesRequest{Name: s.table,
 			Modifications: []*btapb.ModifyColumnFamiliesRequest_Modification{{Id: f, Mod: &btapb.ModifyColumnFamiliesRequest_Modification_Create{Create: &btapb.ColumnFamily{}}}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 	}
 	return s
 }
@@ -314,9 +307,7 @@ func same(t *testing.T, addr string) {
 
 func TestAnswersAsTheServerInMemory(t *testing.T) {
 	s, err := emulator.StartBttest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(s.Close)
 	same(t, s.Addr)
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/affinityengine/affinity/shared/local/boosttest"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/race"
 	"github.com/affinityengine/affinity/shared/local/simulate"
 	"github.com/affinityengine/affinity/shared/rank/boost"
@@ -56,15 +57,11 @@ func TestDocumentedOrders(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			hits, err := test.engine(phones, []byte(test.query))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			var got []string
 			for _, h := range hits {
 				score, err := json.Marshal(h.Score)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, err)
 				got = append(got, h.ID+":"+string(score))
 			}
 			if strings.Join(got, " ") != test.want {
@@ -124,9 +121,7 @@ func TestTypesenseBucketsEnd(t *testing.T) {
 	docs[249].Facets = map[string][]string{"brand": {"Apple"}}
 	docs[299].Facets = docs[249].Facets
 	hits, err := simulate.Typesense(docs, []byte(`{"sort_by":"_text_match(buckets:1):desc,_eval([(brand:=Apple):1]):desc"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if hits[0].ID != docs[249].ID || hits[299].ID != docs[299].ID {
 		t.Errorf("first %q and last %q, want the documents 249 and 299", hits[0].ID, hits[299].ID)
 	}
@@ -150,13 +145,9 @@ func randomly(t *testing.T, engine simulator, request func(*rand.Rand) boost.Req
 	for i := range *profiles {
 		q := request(r)
 		a, err := boost.Render(q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		query, err := json.Marshal(a.Query)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if q.Engine == "elasticsearch" {
 			query = []byte(strings.TrimSuffix(strings.TrimPrefix(string(query), `{"query":`), "}"))
 		}
@@ -224,9 +215,7 @@ func TestFunctionScoreIsTheProduct(t *testing.T) {
 	request := func(r *rand.Rand) boost.Request { return boosttest.Request(r, "elasticsearch", "") }
 	randomly(t, simulate.FunctionScore, request, func(t *testing.T, q boost.Request, a boost.Answer) func(simulate.Document) []float64 {
 		weights, err := boosttest.Weights(q, a)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return func(d simulate.Document) []float64 {
 			return []float64{d.Text * boosttest.Factor(q.Impact, weights, d)}
 		}
@@ -242,9 +231,7 @@ func TestTypesenseOrdersByTheBestCombination(t *testing.T) {
 	request := func(r *rand.Rand) boost.Request { return boosttest.Request(r, "typesense", "") }
 	randomly(t, simulate.Typesense, request, func(t *testing.T, q boost.Request, a boost.Answer) func(simulate.Document) []float64 {
 		weights, err := boosttest.Weights(q, a)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		combined := combine(a.Affinities)
 		value := func(d simulate.Document) float64 {
 			sum, alone := 0.0, 0.0

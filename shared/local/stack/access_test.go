@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/web/auth"
 	"github.com/affinityengine/affinity/shared/web/openapi"
@@ -114,9 +115,7 @@ func TestRightsByRoute(t *testing.T) {
 	s := start(t, stack.Options{})
 	for _, acl := range auth.All {
 		key := config.Key{Hash: auth.Hash("key-" + acl), ACL: []string{acl}}
-		if err := s.Backends.Config.PutKey(t.Context(), "demo", key); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.Backends.Config.PutKey(t.Context(), "demo", key))
 	}
 	for _, route := range routes {
 		t.Run(route.method+" "+route.path, func(t *testing.T) {
@@ -145,9 +144,7 @@ func TestDescribedPermissions(t *testing.T) {
 			NoKey bool     `json:"x-no-key"`
 		} `json:"paths"`
 	}
-	if err := json.Unmarshal(openapi.Document(), &doc); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal(openapi.Document(), &doc))
 	paths, described, opens := http.NewServeMux(), map[string][]string{}, map[string][]string{}
 	for path, methods := range doc.Paths {
 		for method, op := range methods {
@@ -190,17 +187,13 @@ func TestCustomerHosts(t *testing.T) {
 			{"localhost", "acme", true},
 		} {
 			r, err := http.NewRequestWithContext(t.Context(), route.method, s.URL+route.path, strings.NewReader(route.body))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			r.Host = test.host
 			r.Header.Set(auth.CustomerHeader, test.app)
 			r.Header.Set("X-Algolia-Application-Id", test.app)
 			r.Header.Set("X-Algolia-API-Key", test.app+"key")
 			response, err := http.DefaultClient.Do(r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if err := response.Body.Close(); err != nil {
 				t.Error(err)
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/app/auditlog"
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
@@ -35,17 +36,11 @@ func TestChangesAreInTheAuditLog(t *testing.T) {
 	s := start(t, stack.Options{})
 	c := auditlog.NewOperated(s.Backends.Config, s.Backends.Recorder())
 	keys, err := s.Backends.Config.Keys(t.Context(), "demo")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	renamed := keys[0]
 	renamed.Name, renamed.Parent = "boss", nil
-	if err := c.PutKey(t.Context(), "demo", renamed); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.PutKey(t.Context(), "demo", config.Key{Name: "boss", Hash: strings.Repeat("a", 64), ACL: []string{"admin"}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, c.PutKey(t.Context(), "demo", renamed))
+	must.Succeed(t, c.PutKey(t.Context(), "demo", config.Key{Name: "boss", Hash: strings.Repeat("a", 64), ACL: []string{"admin"}}))
 	const user = "hostile=+/-_token"
 	for _, r := range []struct {
 		method, path, body string

@@ -15,6 +15,7 @@ import (
 	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/judge/backtest"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
@@ -39,9 +40,7 @@ func TestBacktestEqualsFiles(t *testing.T) {
 	for i := range 30 {
 		record := fmt.Sprintf(`{"objectID":"o%02d","color":"c%d","brand":["b%d","b%d"],"publishedAt":"2026-11-%02d"}`, i, i%4, i%5, i%3+5, i%20+1)
 		filters, err := catalog.Filters([]byte(record), catalog.Settings{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		at, _ := catalog.Date([]byte(record), "publishedAt")
 		objects = append(objects, backtest.Object{ID: fmt.Sprintf("o%02d", i), Filters: filters, Dates: map[string]int64{"publishedAt": at}})
 		actions = append(actions, `{"action":"addObject","body":`+record+`}`)
@@ -49,9 +48,7 @@ func TestBacktestEqualsFiles(t *testing.T) {
 	wantStatus(t, s, http.StatusOK, "POST", "/1/indexes/shoes/batch", `{"requests":[`+strings.Join(actions, ",")+`]}`)
 
 	log, err := backtest.NewLog("shoes", objects)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var lines []string
 	for range 900 {
 		kind := [][2]string{{"view", "Seen"}, {"click", "Opened"}, {"view", "Ignored"}}[rng.IntN(3)]
@@ -63,9 +60,7 @@ func TestBacktestEqualsFiles(t *testing.T) {
 			kind[0], kind[1], rng.IntN(40), now.Add(-time.Duration(rng.IntN(60*24*60))*time.Minute).UnixMilli(),
 			[]string{"shoes", "shoes", "shoes", "hats"}[rng.IntN(4)], named)
 		e, err := event.Decode([]byte(line), event.Rules{Now: now})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		log.Add(backtest.Event{User: e.UserToken, Time: e.Time, ID: e.ID(), Type: e.Type, Name: e.Name, Index: e.Index, ObjectIDs: e.ObjectIDs, Filters: e.Filters})
 		lines = append(lines, line)
 	}
@@ -77,16 +72,12 @@ func TestBacktestEqualsFiles(t *testing.T) {
 	given := []backtest.Given{{Name: "strategy 1", Strategy: decodeStrategy(t, firstStrategy)}, {Name: "version 1", Strategy: decodeStrategy(t, secondStrategy)}}
 	for _, o := range []backtest.Options{{}, {Protocol: backtest.Rolling, At: 5}, {Within: "color", Sample: 12}} {
 		report, err := log.Judge(t.Context(), given, o, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		body, err := json.Marshal(api.BacktestRequest{
 			Index: "shoes", Strategies: []json.RawMessage{json.RawMessage(firstStrategy), json.RawMessage("1")},
 			Protocol: string(o.Protocol), At: o.At, Within: o.Within, Sample: o.Sample,
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		got := backtestOf(t, s, string(body))
 		if got.State != api.JobDone || got.Backtest == nil {
 			t.Fatalf("the backtest is %s: %s", got.State, got.Error)
@@ -103,43 +94,25 @@ func TestBacktestEqualsFiles(t *testing.T) {
 func decodeStrategy(t *testing.T, text string) strategy.Strategy {
 	t.Helper()
 	s, err := strategy.Decode([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return s
-}
-
-func wantStatus(t *testing.T, s *stack.Stack, want int, method, path, body string) string {
-	t.Helper()
-	code, answer := call(t, s, method, path, body)
-	if code != want {
-		t.Fatalf("%s %s: %d %s, want %d", method, path, code, answer, want)
-	}
-	return answer
 }
 
 // backtestOf runs a backtest to its end.
 func backtestOf(t *testing.T, s *stack.Stack, body string) (j api.BacktestJob) {
 	t.Helper()
 	answer := wantStatus(t, s, http.StatusOK, "POST", "/1/backtests", body)
-	deadline := time.After(time.Minute)
-	poll := time.NewTicker(2 * time.Millisecond)
-	defer poll.Stop()
-	for {
+	poll(t, time.Minute, func() (string, bool) {
 		j = api.BacktestJob{}
 		if err := json.Unmarshal([]byte(answer), &j); err != nil {
 			t.Fatalf("%v: %s", err, answer)
 		}
-		if j.State.Ended() {
-			return j
-		}
-		select {
-		case <-poll.C:
+		if !j.State.Ended() {
 			answer = wantStatus(t, s, http.StatusOK, "GET", "/1/backtests/"+j.ID, "")
-		case <-deadline:
-			t.Fatalf("the backtest has not ended: %s", answer)
 		}
-	}
+		return answer, j.State.Ended()
+	})
+	return j
 }
 
 func TestBacktestRefusals(t *testing.T) {

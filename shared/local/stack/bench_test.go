@@ -16,6 +16,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/store"
@@ -35,18 +36,14 @@ func BenchmarkStoredRead(b *testing.B) {
 	call(b, s, "POST", "/1/events", `{"events":[`+strings.Join(events, ",")+`]}`)
 	idle(b, s)
 	request, err := http.NewRequest("GET", s.URL+"/1/profiles/u", nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 	request.Header.Set("X-Algolia-Application-Id", "demo")
 	request.Header.Set("X-Algolia-API-Key", "demokey")
 	answer := fetch(b, request)
 	same := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(answer) }))
 	defer same.Close()
 	bare, err := http.NewRequest("GET", same.URL, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 	times := map[string]*hdrhistogram.Histogram{}
 	calls := []struct {
 		name string
@@ -82,9 +79,7 @@ func BenchmarkStoredRead(b *testing.B) {
 // libraryRead returns a read of the row of BenchmarkStoredRead by the client library.
 func libraryRead(b *testing.B, s *stack.Stack) func() {
 	client, err := s.OpenLibrary(b.Context())
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 	b.Cleanup(func() { client.Close() })
 	users := client.Open(store.TableUsers)
 	stored := bigtable.RowFilter(bigtable.ChainFilters(
@@ -100,16 +95,12 @@ func libraryRead(b *testing.B, s *stack.Stack) func() {
 // fetch returns the body of an answer.
 func fetch(b *testing.B, request *http.Request) []byte {
 	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 	body, err := io.ReadAll(response.Body)
 	if err != nil || response.StatusCode != http.StatusOK {
 		b.Fatal(response.Status, err)
 	}
-	if err := response.Body.Close(); err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, response.Body.Close())
 	return body
 }
 
@@ -191,9 +182,7 @@ func BenchmarkSessionLag(b *testing.B) {
 	s := start(b, stack.Options{RetentionDays: 90})
 	call(b, s, "POST", "/1/strategies/personalization", seenStrategy)
 	app, err := s.Backends.Config.App(b.Context(), "demo")
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 	sessionOf := func(user string) (affinity.Session, error) {
 		r, err := s.Backends.Profiles.ReadRanking(b.Context(), app, user)
 		return r.Session, err
@@ -248,9 +237,7 @@ func BenchmarkSessionLag(b *testing.B) {
 		time.Sleep(time.Until(due))
 		g.Go(func() error { return send(n, due) })
 	}
-	if err := g.Wait(); err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, g.Wait())
 	b.ReportMetric(float64(lag.ValueAtQuantile(50))/1e3, "lag-p50-ms")
 	b.ReportMetric(float64(lag.ValueAtQuantile(99))/1e3, "lag-p99-ms")
 	b.ReportMetric(float64(lag.Max())/1e3, "lag-max-ms")

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/intake/refused"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
@@ -49,12 +50,8 @@ func TestClockThatWasAhead(t *testing.T) {
 			idle(t, s)
 			return answer
 		})
-		if err := s.Backends.Refused.Flush(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.Backends.Refused.Flush(t.Context()))
+		must.Succeed(t, s.Close())
 	}
 	seen := func(user, value string) string {
 		return fmt.Sprintf(`{"events":[{"eventType":"view","eventName":"Seen","index":"i","userToken":%q,"filters":["color:%s"]}]}`, user, value)

@@ -17,6 +17,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/kinds/recompute"
 	"github.com/affinityengine/affinity/shared/local/emulator"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/queue"
@@ -70,9 +71,7 @@ func TestRecomputePassesALargeOne(t *testing.T) {
 			find := func(j job.Job) job.Job {
 				t.Helper()
 				j, err := runner.Find(t.Context(), j.App, j.ID)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, err)
 				return j
 			}
 			for find(large).State == job.Planning {
@@ -101,9 +100,7 @@ func TestRecomputePassesALargeOne(t *testing.T) {
 func manual(t *testing.T, r *recompute.Runner, app string) job.Job {
 	t.Helper()
 	j, err := r.StartManual(t.Context(), app, recompute.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return j
 }
 
@@ -114,9 +111,7 @@ func seen(t *testing.T, s *stack.Stack, app, key string, users int) {
 	for i := range users {
 		events = append(events, fmt.Sprintf(`{"eventType":"view","eventName":"Seen","index":"i","userToken":"u%d","filters":["color:Red"]}`, i))
 	}
-	if code, answer := callAs(t, s, app, key, "POST", "/1/events", `{"events":[`+strings.Join(events, ",")+`]}`); code != http.StatusOK {
-		t.Fatalf("%d %s", code, answer)
-	}
+	wantStatusAs(t, s, http.StatusOK, app, key, "POST", "/1/events", `{"events":[`+strings.Join(events, ",")+`]}`)
 	idle(t, s)
 }
 
@@ -153,9 +148,7 @@ func TestPurgePassesRecomputes(t *testing.T) {
 	for range stack.TasksAtOnce {
 		<-held.reached
 	}
-	if code, answer := callAs(t, s, "other", "otherkey", "DELETE", "/1/profiles/u0", ""); code != http.StatusOK {
-		t.Fatalf("%d %s", code, answer)
-	}
+	wantStatusAs(t, s, http.StatusOK, "other", "otherkey", "DELETE", "/1/profiles/u0", "")
 	at := place(t, s)
 	list := &cloudtaskspb.ListTasksRequest{Parent: "projects/" + stack.Project + "/locations/local/queues/" + queue.PurgesID}
 	client := cloudtaskspb.NewCloudTasksClient(dial(t, at.Tasks, emulator.WithToken(at.Token)))

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
@@ -13,28 +14,18 @@ import (
 // the API, and a page of another site reaches neither.
 func TestConsole(t *testing.T) {
 	s, err := stack.Start(t.Context(), stack.Options{Apps: []stack.App{{ID: "demo", Key: "demokey"}}}) // pages are in no description
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	must.Succeed(t, err)
+	must.CloseAtEnd(t, s)
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	ask := func(method, path string, with func(*http.Request)) *http.Response {
 		t.Helper()
 		r, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if with != nil {
 			with(r)
 		}
 		res, err := client.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		defer res.Body.Close()
 		_, _ = io.Copy(io.Discard, res.Body)
 		return res

@@ -21,6 +21,7 @@ import (
 	"github.com/affinityengine/affinity/functions/segments"
 	"github.com/affinityengine/affinity/functions/strategies"
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/web/auth"
 )
@@ -140,9 +141,7 @@ func TestCrossTenant(t *testing.T) {
 		Hosts: auth.Hosts{"shop.example": "shop", "evil.example": "evil"},
 	})
 	for _, app := range []string{"shop", "evil"} {
-		if err := s.Backends.Config.SetSegments(t.Context(), app, true); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.Backends.Config.SetSegments(t.Context(), app, true))
 	}
 	for _, of := range []struct{ app, key, method, path, body string }{
 		{"shop", "the-shops-own-key", "POST", "/1/events", `{"events":[` + strings.NewReplacer(`"u"`, `"ann"`, "Red", "Secret").Replace(seenIn) + `]}`},
@@ -154,9 +153,7 @@ func TestCrossTenant(t *testing.T) {
 			t.Fatal(code, answer)
 		}
 	}
-	if err := s.Idle(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Idle(t.Context()))
 	shops := func() (state string) {
 		for _, path := range []string{"/1/profiles/personalization/ann", "/1/strategies/personalization", "/1/indexes/i/1", "/1/feeds", "/1/events/refused", "/1/explain/ann?facet=color&value=Secret", "/1/segments/fans"} {
 			_, answer := callAt(t, s, "shop.example", "shop", "the-shops-own-key", "GET", path, "")
@@ -171,9 +168,7 @@ func TestCrossTenant(t *testing.T) {
 	}
 	a := attacker{rand.New(rand.NewPCG(1, 2)), []string{"the-evil-key", "page", auth.Hash("the-shops-own-key"), "shop", "", "demokey"}}
 	page := config.Key{Hash: auth.Hash("page"), ACL: []string{auth.Search}}
-	if err := config.AddParent(t.Context(), s.Backends.Config, s.Backends.Cipher, "evil", page, "page"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, config.AddParent(t.Context(), s.Backends.Config, s.Backends.Cipher, "evil", page, "page"))
 	b := s.Backends
 	public := http.NewServeMux()
 	public.Handle("/1/events", ingest.New(b.ForIngest()))
@@ -209,9 +204,7 @@ func TestCrossTenant(t *testing.T) {
 			own++
 		}
 	}
-	if err := s.Idle(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Idle(t.Context()))
 	if after := shops(); after != before {
 		t.Errorf("the shop's data changed:\n%s\n%s", before, after)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -20,6 +21,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job/kinds/crowdbuild"
 	"github.com/affinityengine/affinity/shared/job/kinds/recompute"
 	"github.com/affinityengine/affinity/shared/job/tasks/afterimport"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/race"
 	"github.com/affinityengine/affinity/shared/local/realdata"
 	"github.com/affinityengine/affinity/shared/local/stack"
@@ -36,9 +38,7 @@ func loadReal(t *testing.T, s *stack.Stack, set string, n int, type_, name strin
 		for i, line := range chunk {
 			fmt.Fprintf(&batch, `%s{"action":"addObject","body":%s}`, strings.Repeat(",", min(i, 1)), line)
 		}
-		if code, answer := call(t, s, "POST", "/1/indexes/products/batch", `{"requests":[`+batch.String()+`]}`); code != 200 {
-			t.Fatalf("%d %s", code, answer)
-		}
+		wantStatus(t, s, http.StatusOK, "POST", "/1/indexes/products/batch", `{"requests":[`+batch.String()+`]}`)
 	}
 	var lines []string
 	for line := range realdata.Lines(t, set, realdata.EventsFile) {
@@ -47,9 +47,7 @@ func loadReal(t *testing.T, s *stack.Stack, set string, n int, type_, name strin
 		}
 	}
 	for chunk := range slices.Chunk(lines, 4000) {
-		if code, answer := call(t, s, "POST", "/1/events/import?index=products", strings.Join(chunk, "\n")); code != 200 {
-			t.Fatalf("%d %s", code, answer)
-		}
+		wantStatus(t, s, http.StatusOK, "POST", "/1/events/import?index=products", strings.Join(chunk, "\n"))
 	}
 	type logged struct {
 		crowd.Event
@@ -58,9 +56,7 @@ func loadReal(t *testing.T, s *stack.Stack, set string, n int, type_, name strin
 	byUser := map[string]map[string]logged{}
 	for _, line := range lines {
 		e, err := event.Decode([]byte(line), event.Rules{Now: s.Backends.Now(), Index: "products"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if string(e.Type) != type_ || !strings.Contains(name, e.Name) {
 			continue
 		}
@@ -88,9 +84,7 @@ func loadReal(t *testing.T, s *stack.Stack, set string, n int, type_, name strin
 func builds(t *testing.T, s *stack.Stack) []job.Job {
 	t.Helper()
 	jobs, err := s.Backends.Crowd.List(t.Context(), "demo", 100)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return jobs
 }
 
@@ -114,9 +108,7 @@ func wantCrowd(t *testing.T, s *stack.Stack, users map[string][]crowd.Event) {
 		t.Fatalf("manifest %+v, %v", m, err)
 	}
 	x, err := s.Backends.Store.Crowd.ReadCrowdIndex(ctx, "demo", "products", m.Current, 1<<30)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var all [][]crowd.Event
 	events := 0
 	for _, of := range users {
@@ -135,9 +127,7 @@ func wantCrowd(t *testing.T, s *stack.Stack, users map[string][]crowd.Event) {
 		ids = append(ids, id)
 	}
 	got, err := s.Backends.Store.Crowd.ReadCrowdObjects(ctx, store.CrowdRef{App: "demo", Index: "products", Generation: m.Current.Name}, ids)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for id, o := range want {
 		o.Pairs = o.Pairs[:min(len(o.Pairs), crowd.Best)]
 		if diff := gocmp.Diff(o, got[id], cmpopts.EquateEmpty()); diff != "" && got[id].Exact() {
@@ -166,9 +156,7 @@ func TestCrowdStatisticsOfRealEvents(t *testing.T) {
 				scored = append(scored, fmt.Sprintf(`{"eventName":%q,"eventType":%q,"score":1}`, name, test.type_))
 			}
 			strategy := `{"eventsScoring":[` + strings.Join(scored, ",") + `],"facetsScoring":[{"facetName":"colour","score":1}],"personalizationImpact":50}`
-			if code, answer := call(t, s, "POST", "/1/strategies/personalization", strategy); code != 200 {
-				t.Fatalf("%d %s", code, answer)
-			}
+			wantStatus(t, s, http.StatusOK, "POST", "/1/strategies/personalization", strategy)
 			users := loadReal(t, s, test.set, test.events, test.type_, test.name)
 			last, err := s.Backends.Store.Crowd.LastImport(t.Context(), "demo")
 			if err != nil || last.IsZero() {
@@ -183,9 +171,7 @@ func TestCrowdStatisticsOfRealEvents(t *testing.T) {
 			// The night folds the log, and the build after it reads blocks.
 			work(t, s, "/nightly", `{"spread":"0s"}`)
 			waitForJobs(t, s, s.Backends.Crowd.Jobs)
-			if code, answer := call(t, s, "POST", "/1/crowd", ""); code != 200 {
-				t.Fatalf("%d %s", code, answer)
-			}
+			wantStatus(t, s, http.StatusOK, "POST", "/1/crowd", "")
 			waitForJobs(t, s, s.Backends.Crowd.Jobs)
 			wantCrowd(t, s, users)
 			var answer api.Crowd
@@ -203,14 +189,10 @@ func TestCrowdStatisticsOfRealEvents(t *testing.T) {
 func TestOneBuildFollowsAnImport(t *testing.T) {
 	const line = `{"eventType":"view","eventName":"Seen","index":"products","userToken":"u%d","objectIDs":["1"],"timestamp":%d}`
 	s := start(t, stack.Options{ConfigTTL: time.Millisecond})
-	if code, answer := call(t, s, "POST", "/1/indexes/products/batch", addOne); code != 200 {
-		t.Fatalf("%d %s", code, answer)
-	}
+	wantStatus(t, s, http.StatusOK, "POST", "/1/indexes/products/batch", addOne)
 	for i := range 50 {
 		body := fmt.Sprintf(line, i, s.Backends.Now().UnixMilli()-120_000)
-		if code, answer := call(t, s, "POST", "/1/events/import", body); code != 200 {
-			t.Fatalf("%d %s", code, answer)
-		}
+		wantStatus(t, s, http.StatusOK, "POST", "/1/events/import", body)
 	}
 	const task = `{"app":"demo"}`
 	for range 3 { // too early: the import may go on
@@ -222,16 +204,12 @@ func TestOneBuildFollowsAnImport(t *testing.T) {
 		t.Fatalf("%d builds and a recompute %q during the import", len(got), newest(t, s).ID)
 	}
 	last, err := s.Backends.Store.Crowd.LastImport(t.Context(), "demo")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	// The import lies further back than the engine waits.
 	s.Backends.Base.Now = func() time.Time { return last.Add(afterimport.Quiet) }
 	s.Backends.Recompute.Now = s.Backends.Base.Now
 	other := job.Job{App: "demo", ID: "manual-1", State: job.Planning, StartedAt: last, Params: recompute.Params{Trigger: recompute.Manual}}
-	if err := s.Backends.Recompute.Jobs.Create(t.Context(), other); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Backends.Recompute.Jobs.Create(t.Context(), other))
 	if answer := work(t, s, afterimport.Kind.Path, task); !strings.Contains(answer, `{"started":true,"crowd":"import-`) {
 		t.Fatalf("beside another recompute the task answers %s", answer)
 	}

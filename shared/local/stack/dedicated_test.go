@@ -23,9 +23,7 @@ import (
 func TestDedicatedApp(t *testing.T) {
 	s := start(t, stack.Options{ConfigTTL: time.Hour, Dedicated: config.Dedicated{"demo": "acme"},
 		Recompute: job.Settings{ShardUsers: 1, Budget: time.Minute, Attempts: 3}})
-	if code, answer := callAs(t, s, "other", "otherkey", "POST", "/1/recomputes", ""); code != http.StatusOK {
-		t.Fatalf("%d %s", code, answer)
-	}
+	wantStatusAs(t, s, http.StatusOK, "other", "otherkey", "POST", "/1/recomputes", "")
 	seen(t, s, "demo", "demokey", 2)
 
 	// A message that an older engine published, or that was under way, lies in the common
@@ -47,9 +45,7 @@ func TestDedicatedApp(t *testing.T) {
 		}
 	}
 
-	if code, answer := call(t, s, "DELETE", "/1/profiles/u0", ""); code != http.StatusOK {
-		t.Fatalf("%d %s", code, answer)
-	}
+	wantStatus(t, s, http.StatusOK, "DELETE", "/1/profiles/u0", "")
 	code, answer := call(t, s, "POST", "/1/recomputes", "")
 	if code != http.StatusOK || !strings.Contains(answer, `"jobsBefore":0`) {
 		t.Errorf("%d %s, want no job before it in its own queue", code, answer)

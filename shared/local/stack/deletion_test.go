@@ -18,6 +18,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/kinds/deletion"
 	"github.com/affinityengine/affinity/shared/local/emulator"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/score/schema"
 	"github.com/affinityengine/affinity/shared/store"
@@ -35,14 +36,8 @@ func bigtableAt(t *testing.T, s *stack.Stack, instance string) *bigtable.Client 
 	client, err := bigtable.NewClientWithConfig(t.Context(), at.Project, instance, bigtable.ClientConfig{MetricsProvider: bigtable.NoopMetricsProvider{}},
 		option.WithEndpoint(at.Bigtable), option.WithoutAuthentication(), option.WithGRPCDialOption(emulator.WithToken(at.Token)),
 		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := client.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	must.Succeed(t, err)
+	must.CloseAtEnd(t, client)
 	return client
 }
 
@@ -56,17 +51,13 @@ func eachRow(t *testing.T, client *bigtable.Client, f func(table store.Table, ro
 func eachRowIn(t *testing.T, client *bigtable.Client, ending string, f func(table store.Table, row bigtable.Row)) {
 	t.Helper()
 	tables, err := store.Tables()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, table := range tables {
 		err := client.Open(table.Name+ending).ReadRows(t.Context(), bigtable.InfiniteRange(""), func(r bigtable.Row) bool {
 			f(table, r)
 			return true
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 	}
 }
 
@@ -86,9 +77,7 @@ func TestDeletedAppIsFoundNowhere(t *testing.T) {
 		fillApp(t, s, client, app)
 	}
 	idle(t, s)
-	if err := s.Backends.Usage.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Backends.Usage.Flush(t.Context()))
 	before := rowsOfApps(t, client, apps)
 	for table, of := range before {
 		for _, app := range apps {
@@ -112,23 +101,15 @@ func TestDeletedAppIsFoundNowhere(t *testing.T) {
 	}
 	operators.Wait()
 	late := bus.Message{App: gone, ReceivedAt: time.Now().UnixMilli(), Request: 9, Resolved: true, Body: []byte(seenBy("late"))}
-	if err := s.Backends.Bus.Publish(t.Context(), late); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Backends.Bus.Publish(t.Context(), late))
 	status := deleted(t, s, gone)
-	if err := s.Backends.Bus.Publish(t.Context(), late); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Backends.Bus.Publish(t.Context(), late))
 	idle(t, s)
 	if code, answer := callAs(t, s, gone, "k", "POST", "/1/events", seenBy("ann")); code != http.StatusUnauthorized {
 		t.Errorf("the key of the deleted app: %d %s", code, answer)
 	}
-	if err := s.Backends.Usage.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Backends.Refused.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Backends.Usage.Flush(t.Context()))
+	must.Succeed(t, s.Backends.Refused.Flush(t.Context()))
 
 	eachRow(t, client, func(table store.Table, r bigtable.Row) {
 		if strings.HasPrefix(r.Key(), gone+"-,") {
@@ -195,15 +176,11 @@ func fillApp(t *testing.T, s *stack.Stack, client *bigtable.Client, app string) 
 		}
 	}
 	tables, err := store.Tables()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, table := range tables {
 		m := bigtable.NewMutation()
 		m.Set(table.Families[0].Name, "later", 0, []byte(app))
-		if err := client.Open(table.Name).Apply(t.Context(), app+",zoe,", m); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, client.Open(table.Name).Apply(t.Context(), app+",zoe,", m))
 	}
 }
 
@@ -238,22 +215,15 @@ func deleted(t *testing.T, s *stack.Stack, app string) deletion.Status {
 // waitForDeletion waits until a deletion has come to a status.
 func waitForDeletion(t *testing.T, s *stack.Stack, app string, until func(deletion.Status) bool) deletion.Status {
 	t.Helper()
-	deadline, poll := time.After(time.Minute), time.NewTicker(5*time.Millisecond)
-	defer poll.Stop()
-	for {
-		status, err := s.Backends.Deletions.Status(t.Context(), app)
-		if err != nil || status.State == job.Failed {
+	var status deletion.Status
+	poll(t, time.Minute, func() (string, bool) {
+		var err error
+		if status, err = s.Backends.Deletions.Status(t.Context(), app); err != nil || status.State == job.Failed {
 			t.Fatalf("deletion %+v, %v", status, err)
 		}
-		if until(status) {
-			return status
-		}
-		select {
-		case <-poll.C:
-		case <-deadline:
-			t.Fatalf("the deletion comes no further than %+v", status)
-		}
-	}
+		return fmt.Sprintf("%+v", status), until(status)
+	})
+	return status
 }
 
 // wantNoDocuments checks that the configuration and the jobs know nothing of an app

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/affinityengine/affinity/shared/app/auditlog"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/score/schema"
 	"github.com/affinityengine/affinity/shared/store"
@@ -37,9 +38,7 @@ func TestStoredDataIsDescribed(t *testing.T) {
 	before := describedCells(t, s, client, app, user)
 	personal, left := map[string]bool{}, map[string]bool{}
 	tables, err := store.Tables()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, table := range tables {
 		for _, f := range table.Families {
 			if f.Personal && !outside(table.Name) {
@@ -110,12 +109,8 @@ func use(t *testing.T, s *stack.Stack, app, user string) {
 	if _, err := s.Backends.Store.Rates.ExchangeRates(t.Context(), app, "p", []byte(`{"count":{"user,`+user+`":9}}`)); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Backends.Usage.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Backends.Refused.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Backends.Usage.Flush(t.Context()))
+	must.Succeed(t, s.Backends.Refused.Flush(t.Context()))
 }
 
 // describedCells checks each cell, and returns the families that name the user or a hash
@@ -123,9 +118,7 @@ func use(t *testing.T, s *stack.Stack, app, user string) {
 func describedCells(t *testing.T, s *stack.Stack, client *bigtable.Client, app, user string) map[string]bool {
 	t.Helper()
 	salt, err := s.Backends.Store.AuditLog.AuditSalt(t.Context(), app)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	hash, names := auditlog.Hash(salt, user), map[string]bool{}
 	eachRow(t, client, func(table store.Table, r bigtable.Row) {
 		for family, cells := range r {

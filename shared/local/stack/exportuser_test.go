@@ -14,6 +14,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/api/client"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
@@ -21,9 +22,7 @@ import (
 func exported(t *testing.T, s *stack.Stack, app, key, user string) (string, []api.ExportLine) {
 	t.Helper()
 	c, err := client.New(client.Config{URL: s.URL, App: app, Key: key, Retry: client.NoRetry})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var text strings.Builder
 	if _, err := c.Export(t.Context(), user, &text); err != nil {
 		t.Fatalf("%v: %s", err, text.String())
@@ -31,9 +30,7 @@ func exported(t *testing.T, s *stack.Stack, app, key, user string) (string, []ap
 	var lines []api.ExportLine
 	for line := range strings.Lines(text.String()) {
 		var l api.ExportLine
-		if err := json.Unmarshal([]byte(line), &l); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal([]byte(line), &l))
 		lines = append(lines, l)
 	}
 	return text.String(), lines
@@ -50,9 +47,7 @@ func scoresOf(t *testing.T, s *stack.Stack, app, key, user string) map[string]fl
 		t.Fatal(status, answer)
 	}
 	var p api.Profile
-	if err := json.Unmarshal([]byte(answer), &p); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal([]byte(answer), &p))
 	scores := map[string]float64{}
 	for _, a := range p.Affinities {
 		for h, score := range a.Scores {
@@ -175,9 +170,7 @@ func TestExportIsCut(t *testing.T) {
 		t.Fatal(status, answer)
 	}
 	c, err := client.New(client.Config{URL: s.URL, App: "demo", Key: "demokey", Retry: client.NoRetry})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	gone := errors.New("the disk is full")
 	for range 3 {
 		if _, err := c.Export(t.Context(), "ann", writer(func([]byte) (int, error) { return 0, gone })); !errors.Is(err, gone) {

@@ -15,6 +15,7 @@ import (
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/local/emulator"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/web/auth"
 )
@@ -37,14 +38,10 @@ func TestJobsNameFaultyUsers(t *testing.T) {
 	idle(t, s)
 	at := place(t, s)
 	client, err := bigtable.NewClient(t.Context(), stack.Project, stack.Instance, option.WithGRPCConn(dial(t, at.Bigtable, emulator.WithToken(at.Token))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	m := bigtable.NewMutation()
 	m.Set("m", "event", bigtable.Now(), []byte("x"))
-	if err := client.Open("events").Apply(t.Context(), "demo,u3,"+time.Now().Add(-time.Hour).UTC().Format("2006-01-02T15"), m); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, client.Open("events").Apply(t.Context(), "demo,u3,"+time.Now().Add(-time.Hour).UTC().Format("2006-01-02T15"), m))
 
 	wantFaults := func(what string, faulty int64, faults []string) {
 		t.Helper()
@@ -66,9 +63,7 @@ func TestJobsNameFaultyUsers(t *testing.T) {
 	decode(t, wantStatus(t, s, http.StatusOK, "POST", "/1/crowd", ""), &build)
 	idle(t, s)
 	key := config.Key{Hash: auth.Hash("recommends"), ACL: []string{auth.Recommendation}}
-	if err := s.Backends.Config.PutKey(t.Context(), "demo", key); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Backends.Config.PutKey(t.Context(), "demo", key))
 	for name, named := range map[string]bool{"demokey": true, "recommends": false} {
 		var all api.Crowd
 		code, answer := callAs(t, s, "demo", name, "GET", "/1/crowd", "")

@@ -20,9 +20,7 @@ func TestCatalogBeforeFeed(t *testing.T) {
 	s := start(t, stack.Options{ConfigTTL: time.Millisecond})
 	batch := func(actions ...string) {
 		t.Helper()
-		if code, answer := call(t, s, "POST", "/1/indexes/posts/batch", `{"requests":[`+strings.Join(actions, ",")+`]}`); code != http.StatusOK {
-			t.Fatal(code, answer)
-		}
+		wantStatus(t, s, http.StatusOK, "POST", "/1/indexes/posts/batch", `{"requests":[`+strings.Join(actions, ",")+`]}`)
 	}
 	object := func(kind, id string, days int) string {
 		at := time.Now().AddDate(0, 0, -days).Format(time.RFC3339)
@@ -44,9 +42,7 @@ func TestCatalogBeforeFeed(t *testing.T) {
 	batch(object("addObject", "old", 3), object("addObject", "new", 1), object("addObject", "older", 40), object("addObject", "future", -2),
 		`{"action":"addObject","body":{"objectID":"undated"}}`)
 	listed()
-	if code, answer := call(t, s, "PUT", "/1/feeds/news", `{"index":"posts","date":"meta.at"}`); code != http.StatusOK {
-		t.Fatal(code, answer)
-	}
+	wantStatus(t, s, http.StatusOK, "PUT", "/1/feeds/news", `{"index":"posts","date":"meta.at"}`)
 	waitForJobs(t, s, s.Backends.DateRows.Jobs)
 	listed("new", "old")
 	var feed api.Feed
@@ -63,13 +59,9 @@ func TestCatalogBeforeFeed(t *testing.T) {
 	}
 	batch(`{"action":"clear"}`, object("addObject", "only", 1))
 	// The night removes what the writers left: here of objects that lived for seconds.
-	if code, answer := call(t, s, "DELETE", "/1/feeds/news", ""); code != http.StatusOK {
-		t.Fatal(code, answer)
-	}
+	wantStatus(t, s, http.StatusOK, "DELETE", "/1/feeds/news", "")
 	batch(object("addObject", "unlisted", 1))
-	if code, answer := call(t, s, "PUT", "/1/feeds/news", `{"index":"posts","date":"meta.at"}`); code != http.StatusOK {
-		t.Fatal(code, answer)
-	}
+	wantStatus(t, s, http.StatusOK, "PUT", "/1/feeds/news", `{"index":"posts","date":"meta.at"}`)
 	waitForJobs(t, s, s.Backends.DateRows.Jobs)
 	got, _, err := s.Backends.Store.Catalog.ListDated(t.Context(), "demo", store.DatedQuery{Index: "posts", Attribute: "meta.at", Newest: time.Now().UnixMilli()})
 	ids := map[string]bool{}

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/web/auth"
 )
 
@@ -88,33 +89,21 @@ func TestDemoKeyBeyondLoopback(t *testing.T) {
 		refused bool
 	}{{"127.0.0.1:0", false}, {"0.0.0.0:0", true}} {
 		s, err := Start(t.Context(), Options{Addr: test.addr, Apps: []App{{ID: "demo", Key: DemoKey}, {ID: "shop", Key: own}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := s.Close(); err != nil {
-				t.Error(err)
-			}
-		})
+		must.Succeed(t, err)
+		must.CloseAtEnd(t, s)
 		_, port, _ := net.SplitHostPort(strings.TrimPrefix(s.URL, "http://"))
 		ask := func(method, path string, header http.Header, form url.Values) (int, string) {
 			t.Helper()
 			r, err := http.NewRequestWithContext(t.Context(), method, "http://127.0.0.1:"+port+path, strings.NewReader(form.Encode()))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if r.Header = header; form != nil {
 				r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 			}
 			res, err := http.DefaultClient.Do(r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			defer res.Body.Close()
 			body, err := io.ReadAll(res.Body)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			return res.StatusCode, string(body)
 		}
 		for app, key := range map[string]string{"demo": DemoKey, "shop": own} {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"regexp"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/affinityengine/affinity/functions/worker"
 	"github.com/affinityengine/affinity/shared/job/audit"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/store"
@@ -24,19 +26,15 @@ import (
 // some events.
 func setUp(t *testing.T, s *stack.Stack) {
 	t.Helper()
-	if code, answer := call(t, s, "POST", "/1/strategies/personalization", `{"eventsScoring":[{"eventName":"Seen","eventType":"view","score":3}],
+	wantStatus(t, s, http.StatusOK, "POST", "/1/strategies/personalization", `{"eventsScoring":[{"eventName":"Seen","eventType":"view","score":3}],
 		"facetsScoring":[{"facetName":"color","score":7},{"facetName":"brand","score":5}],"personalizationImpact":50,"halfLives":[1,"720h"],
-		"aliases":{"color":{"Rouge":"Red"}}}`); code != 200 {
-		t.Fatalf("%d %s", code, answer)
-	}
+		"aliases":{"color":{"Rouge":"Red"}}}`)
 	var events []string
 	for i, color := range []string{"Red", "Rouge", "Blue", "Red", "Red", "Rouge", "Red"} {
 		events = append(events, fmt.Sprintf(`{"eventType":"view","eventName":"Seen","index":"i","userToken":"u","timestamp":%d,"filters":["color:%s","brand:A&B"]}`,
 			s.Backends.Now().Add(-time.Duration(i)*31*time.Hour).UnixMilli(), color))
 	}
-	if code, answer := call(t, s, "POST", "/1/events", `{"events":[`+strings.Join(events, ",")+`]}`); code != 200 {
-		t.Fatalf("%d %s", code, answer)
-	}
+	wantStatus(t, s, http.StatusOK, "POST", "/1/events", `{"events":[`+strings.Join(events, ",")+`]}`)
 	idle(t, s)
 }
 
@@ -46,9 +44,7 @@ func getJSON(t *testing.T, s *stack.Stack, path string, v any) {
 	if code != 200 {
 		t.Fatalf("GET %s: %d %s", path, code, answer)
 	}
-	if err := json.Unmarshal([]byte(answer), v); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal([]byte(answer), v))
 }
 
 // The parts of an explained score add up to it exactly. The score equals that of the
@@ -119,18 +115,12 @@ func TestAuditNamesWrongProfile(t *testing.T) {
 	ctx, b := t.Context(), s.Backends
 	waitForJobs(t, s, b.Recompute.Jobs) // that of the strategy would correct the profile
 	row, err := b.Store.Users.ReadUser(ctx, "demo", "u")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	p, err := affinity.ParseProfile(row.Profile, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	p.Affinities = slices.DeleteFunc(p.Affinities, func(a affinity.Affinity) bool { return a.Value == "Red" })
 	err = b.Store.Users.WriteProfiles(ctx, "demo", []store.ProfileWrite{{User: "u", Row: row, Value: p.AppendBinary(nil), Version: row.Version}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	code, answer := call(t, s, "POST", "/1/audits", `{"sample":10}`)
 	var report struct {
 		Sampled, Compared, Stored, Differing int
@@ -151,12 +141,8 @@ func TestAuditNamesWrongProfile(t *testing.T) {
 	}
 	for _, app := range []string{"demo", "none"} {
 		task, err := audit.Task(app, "2026-11-20", 10)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := b.Queue.Create(ctx, task); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
+		must.Succeed(t, b.Queue.Create(ctx, task))
 	}
 	idle(t, s)
 	// The request counts one user and one difference, and so does the task.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
@@ -60,9 +61,7 @@ func TestOneMoreKind(t *testing.T) {
 	find := func(id string) job.Job {
 		t.Helper()
 		j, err := r.Find(ctx, "demo", id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return j
 	}
 
@@ -78,9 +77,7 @@ func TestOneMoreKind(t *testing.T) {
 
 	// The process dies between the two steps of a start.
 	lost, err := r.Create(ctx, begin("measure-2"), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	later := lost
 	later.QueuedAt = s.Backends.Now().Add(time.Microsecond)
 	if n, err := s.Backends.Before(ctx, later); n != 1 || err != nil {

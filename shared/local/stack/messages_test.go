@@ -25,6 +25,7 @@ import (
 	"github.com/affinityengine/affinity/shared/intake/enrich"
 	"github.com/affinityengine/affinity/shared/local/configtest"
 	"github.com/affinityengine/affinity/shared/local/emulator"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -38,14 +39,8 @@ func messaging(t *testing.T, s *stack.Stack) *pubsub.Client {
 	at := place(t, s)
 	client, err := pubsub.NewClient(t.Context(), at.Project, option.WithEndpoint(at.PubSub), option.WithoutAuthentication(),
 		option.WithGRPCDialOption(emulator.WithToken(at.Token)), option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := client.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	must.Succeed(t, err)
+	must.CloseAtEnd(t, client)
 	return client
 }
 
@@ -65,9 +60,7 @@ func deadLetters(t *testing.T, client *pubsub.Client, n int) map[string]string {
 	for len(reasons) < n {
 		resp, err := client.SubscriptionAdminClient.Pull(t.Context(), &pubsubpb.PullRequest{
 			Subscription: "projects/" + stack.Project + "/subscriptions/" + stack.DeadLetters, MaxMessages: 100})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, m := range resp.ReceivedMessages {
 			reasons[string(m.Message.Data)] = m.Message.Attributes[bus.AttrReason]
 		}
@@ -103,9 +96,7 @@ func TestProcessResolvesObjects(t *testing.T) {
 		"/1/strategies/personalization": seenStrategy,
 		"/1/indexes/i/batch":            `{"requests":[{"action":"addObject","body":{"objectID":"1","color":"Red"}}]}`,
 	} {
-		if code, answer := call(t, s, "POST", path, body); code != http.StatusOK {
-			t.Fatalf("%s: %d %s", path, code, answer)
-		}
+		wantStatus(t, s, http.StatusOK, "POST", path, body)
 	}
 	// The same functions over a catalog that cannot be read.
 	blind := *s.Backends
@@ -218,9 +209,7 @@ func TestPurgeRemovesDeletedEvents(t *testing.T) {
 	s := start(t, stack.Options{})
 	call(t, s, "POST", "/1/events", `{"events":[{"eventType":"view","eventName":"Seen","index":"i","userToken":"u","filters":["color:Red"]}]}`)
 	idle(t, s)
-	if code, answer := call(t, s, "DELETE", "/1/profiles/u", ""); code != http.StatusOK {
-		t.Fatalf("%d %s", code, answer)
-	}
+	wantStatus(t, s, http.StatusOK, "DELETE", "/1/profiles/u", "")
 	idle(t, s) // the task is done
 	until := s.Backends.Now()
 	if n, err := s.Backends.Profiles.Purge(t.Context(), "demo", "u", until); err != nil || n != 0 {

@@ -21,6 +21,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/audit"
 	"github.com/affinityengine/affinity/shared/local/gcloudtest"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/race"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/score/schema"
@@ -305,9 +306,7 @@ func (l *load) step(name, body string) string {
 			}
 		} `json:"move"`
 	}
-	if err := json.Unmarshal([]byte(settledSchema(l.t, l.stacks[0])), &got); err != nil {
-		l.t.Fatal(err)
-	}
+	must.Succeed(l.t, json.Unmarshal([]byte(settledSchema(l.t, l.stacks[0])), &got))
 	if got.Migration.Job == nil {
 		return ""
 	}
@@ -323,9 +322,7 @@ func (l *load) audited(when string) {
 	for _, s := range l.stacks {
 		b := s.Backends
 		app, err := b.Config.App(l.t.Context(), "demo")
-		if err != nil {
-			l.t.Fatal(err)
-		}
+		must.Succeed(l.t, err)
 		report, err := audit.New(audit.RowsOf(b.Store), b.Profiles, b.Config).Sample(l.t.Context(), app, 100)
 		if err != nil || report.Differing > 0 || report.Compared != 12 {
 			l.t.Fatalf("the audit %s: %+v, error %v", when, report, err)
@@ -354,9 +351,7 @@ func (l *load) wants(lies schema.Name, when string) {
 		}
 		return err
 	})
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	must.Succeed(l.t, err)
 	want, scores := map[string]int{}, map[string]map[string]int{}
 	for _, e := range l.events {
 		key := fmt.Sprint(e.user, " ", e.time, " ", e.color)

@@ -33,6 +33,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job/kinds/segmentexport"
 	"github.com/affinityengine/affinity/shared/local/disk"
 	"github.com/affinityengine/affinity/shared/local/gcloudtest"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/race"
 	diskrows "github.com/affinityengine/affinity/shared/local/rows"
 	"github.com/affinityengine/affinity/shared/local/stack"
@@ -51,23 +52,15 @@ func TestDatabaseNamesNoUser(t *testing.T) {
 	race.Skip(t, "TestMoveRegion has the same goroutines")
 	b, folder := &burdened{}, t.TempDir()
 	s := b.run(t, stack.Options{Data: folder})
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Close())
 	wantNoUser(t, recordsOf(t, folder))
 }
 
 func TestFirestoreNamesNoUser(t *testing.T) {
 	t.Setenv("FIRESTORE_EMULATOR_HOST", gcloudtest.Firestore(t))
 	client, err := firestore.NewClientWithDatabase(t.Context(), stack.Project, terraform.Database)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := client.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	must.Succeed(t, err)
+	must.CloseAtEnd(t, client)
 	b := &burdened{between: func() { wantNoUser(t, documentsOf(t, client)) }}
 	b.run(t, stack.Options{})
 	wantNoUser(t, documentsOf(t, client))
@@ -154,9 +147,7 @@ func (b *burdened) run(t *testing.T, o stack.Options) *stack.Stack {
 		wantStatus(t, s, http.StatusOK, "POST", "/1/schema/"+path, body)
 		ended()
 	}
-	if err := s.Backends.Config.SetSegments(t.Context(), "demo", true); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Backends.Config.SetSegments(t.Context(), "demo", true))
 	code := http.StatusConflict
 	for code == http.StatusConflict { // until functions have read the setting
 		code, _ = call(t, s, "POST", "/1/segments/refresh", "")
@@ -191,9 +182,7 @@ func (b *burdened) fill(t *testing.T, s *stack.Stack, client *bigtable.Client, a
 	t.Helper()
 	post := func(path, body string) {
 		t.Helper()
-		if code, answer := callAs(t, s, app, app+"key", "POST", path, body); code != http.StatusOK {
-			t.Fatalf("%s: %d %s", path, code, answer)
-		}
+		wantStatusAs(t, s, http.StatusOK, app, app+"key", "POST", path, body)
 	}
 	post("/1/strategies/personalization", seenStrategy)
 	post("/1/indexes/i/batch", `{"requests":[{"action":"addObject","body":{"objectID":"1","color":"Red"}}]}`)
@@ -208,9 +197,7 @@ func (b *burdened) fill(t *testing.T, s *stack.Stack, client *bigtable.Client, a
 	idle(t, s)
 	m := bigtable.NewMutation()
 	m.Set("m", "event", bigtable.Now(), []byte("x"))
-	if err := client.Open(store.TableEvents).Apply(t.Context(), app+","+token+"04,"+time.Now().Add(-time.Hour).UTC().Format("2006-01-02T15"), m); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, client.Open(store.TableEvents).Apply(t.Context(), app+","+token+"04,"+time.Now().Add(-time.Hour).UTC().Format("2006-01-02T15"), m))
 }
 
 // wantDetails checks that the table of details names users in every kind of detail, so that
@@ -234,9 +221,7 @@ func (b *burdened) wantDetails(t *testing.T, client *bigtable.Client) {
 		}
 		return true
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, field := range []string{"from", "to", "next", "faults", "error"} {
 		if !named[field] {
 			t.Errorf("no detail %s names a user", field)
@@ -270,9 +255,7 @@ func wantNoUser(t *testing.T, texts map[string]string) {
 func recordsOf(t *testing.T, folder string) map[string]string {
 	t.Helper()
 	d, err := disk.Open(folder, diskrows.Join, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	texts := map[string]string{}
 	for _, space := range stack.DatabaseSpaces {
 		err := d.Records(space).Load(func(name string, value []byte) error { texts[name] = string(value); return nil })
@@ -293,9 +276,7 @@ func documentsOf(t *testing.T, client *firestore.Client) map[string]string {
 	var walk func(collections *firestore.CollectionIterator)
 	walk = func(collections *firestore.CollectionIterator) {
 		all, err := collections.GetAll()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, c := range all {
 			refs := c.DocumentRefs(t.Context()) // also of documents that do not exist and have others below them
 			for {
@@ -303,9 +284,7 @@ func documentsOf(t *testing.T, client *firestore.Client) map[string]string {
 				if errors.Is(err, iterator.Done) {
 					break
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, err)
 				if d, err := ref.Get(t.Context()); err == nil {
 					texts[ref.Path] = fmt.Sprint(d.Data())
 				} else if status.Code(err) != codes.NotFound {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/intake/refused"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/store"
@@ -75,9 +76,7 @@ func TestOptOutWhileEventsAreInFlight(t *testing.T) {
 		t.Errorf("refused %+v, %v; want %d at least, without events", list, err, after)
 	}
 	app, err := s.Backends.Config.App(t.Context(), "demo")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	all := []store.UserRange{{User: "u", To: history.End}}
 	err = s.Backends.Store.Events.ReadLog(t.Context(), "demo", app.Log, all, func(_ string, row store.LogRow) error { return fmt.Errorf("event of %d", row.Time) })
 	if err != nil {
@@ -102,9 +101,7 @@ func TestOptOutWhileEventsAreInFlight(t *testing.T) {
 
 	ask("PUT", "/1/optouts/u", `{"eventTypes":["click"]}`, http.StatusOK)
 	unknown()
-	if err := json.Unmarshal([]byte(ask("GET", "/1/optouts/u", "", http.StatusOK)), &in); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal([]byte(ask("GET", "/1/optouts/u", "", http.StatusOK)), &in))
 	for !s.Backends.Now().After(in.DeletedUntil.Add(time.Millisecond)) {
 		<-time.After(time.Millisecond)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/web/auth"
 )
@@ -25,9 +26,7 @@ var changing = regexp.MustCompile(`"[0-9a-f]{32}"|"\d{4}-\d\d-\d\dT[^"]*"`)
 // order of the objects alone may differ.
 func TestPagesLearnNothing(t *testing.T) {
 	s := start(t, stack.Options{})
-	if err := s.Backends.Config.PutKey(t.Context(), "demo", config.Key{Hash: auth.Hash("page"), ACL: []string{auth.Search}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Backends.Config.PutKey(t.Context(), "demo", config.Key{Hash: auth.Hash("page"), ACL: []string{auth.Search}}))
 	f := config.Feed{Name: "f", Index: "i", Date: "at", Definition: `{"index":"i","date":"at","seen":"keep","format":"records"}`}
 	if _, _, err := s.Backends.CachedConfig.SetFeed(t.Context(), "demo", f, time.Now()); err != nil {
 		t.Fatal(err)
@@ -40,13 +39,9 @@ func TestPagesLearnNothing(t *testing.T) {
 			`"}},{"action":"addObject","body":{"objectID":"2","color":"Secret","at":"` + now + `"}}]}`},
 		{"POST", "/1/events", `{"events":[` + secret + `]}`},
 	} {
-		if code, answer := callAs(t, s, "demo", "demokey", r[0], r[1], r[2]); code != http.StatusOK {
-			t.Fatal(r, code, answer)
-		}
+		wantStatusAs(t, s, http.StatusOK, "demo", "demokey", r[0], r[1], r[2])
 	}
-	if err := s.Idle(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Idle(t.Context()))
 	if _, answer := callAs(t, s, "demo", "demokey", "GET", "/1/profiles/ann", ""); !strings.Contains(answer, "Secret") {
 		t.Fatalf("ann has no secret: %s", answer)
 	}
@@ -69,9 +64,7 @@ func TestPagesLearnNothing(t *testing.T) {
 	}
 	const rank = `{"userToken":"u","index":"i","objectIDs":["1","2"]`
 	for _, on := range []bool{false, true} {
-		if err := s.Backends.CachedConfig.SetBrowserRanking(t.Context(), "demo", on); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.Backends.CachedConfig.SetBrowserRanking(t.Context(), "demo", on))
 		for _, route := range routes {
 			if !on || !strings.Contains(route.path, "/suggested") { // whose order differs
 				same(route.method, route.path, route.body)

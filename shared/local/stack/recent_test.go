@@ -13,6 +13,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/event/bus"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -30,9 +31,7 @@ func (w watcher) read(path string, answer any) {
 	if code != http.StatusOK {
 		w.t.Fatalf("%s: %d %s", path, code, body)
 	}
-	if err := json.Unmarshal([]byte(body), answer); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, json.Unmarshal([]byte(body), answer))
 }
 
 // recent returns the sample as lines of user, type and filters, and the cursor.
@@ -73,9 +72,7 @@ func (w watcher) want(what string, events, users []string) {
 
 func (w watcher) seen() api.SeenEvents {
 	w.t.Helper()
-	if err := w.s.Backends.Usage.Flush(w.t.Context()); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, w.s.Backends.Usage.Flush(w.t.Context()))
 	var answer api.SeenEvents
 	w.read("/1/events/seen", &answer)
 	answer.AsOf = api.Time{}
@@ -179,9 +176,7 @@ func TestRedeliveredEventIsSampledOnce(t *testing.T) {
 	w := watcher{t, s, "demo", "demokey"}
 	m := bus.Message{App: "demo", ReceivedAt: time.Now().UnixMilli(), Request: 9, Resolved: true, Body: []byte(seenBy("ann"))}
 	for range 3 {
-		if err := s.Backends.Bus.Publish(t.Context(), m); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.Backends.Bus.Publish(t.Context(), m))
 		idle(t, s)
 	}
 	w.want("delivered three times", []string{"ann view i [1] []"}, []string{"ann 1"})

@@ -20,6 +20,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/kinds/recompute"
 	"github.com/affinityengine/affinity/shared/local/gcloudtest"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/queue"
@@ -73,9 +74,7 @@ func TestRecomputeScenarios(t *testing.T) {
 func newest(t *testing.T, s *stack.Stack) job.Job {
 	t.Helper()
 	jobs, err := s.Backends.JobStore(recompute.Collection).List(t.Context(), "demo", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if len(jobs) == 0 {
 		return job.Job{}
 	}
@@ -86,24 +85,14 @@ func newest(t *testing.T, s *stack.Stack) job.Job {
 func waitForJob(t *testing.T, s *stack.Stack) string {
 	t.Helper()
 	newest := newest(t, s)
-	deadline := time.After(3 * time.Minute)
-	poll := time.NewTicker(2 * time.Millisecond)
-	defer poll.Stop()
-	for {
+	return poll(t, 3*time.Minute, func() (string, bool) {
 		code, answer := call(t, s, "GET", "/1/recomputes/"+newest.ID, "")
 		var got struct{ State job.State }
 		if err := json.Unmarshal([]byte(answer), &got); code != http.StatusOK || err != nil {
 			t.Fatalf("%d %s %v", code, answer, err)
 		}
-		if got.State.Ended() {
-			return answer
-		}
-		select {
-		case <-poll.C:
-		case <-deadline:
-			t.Fatalf("the recompute has not ended: %s", answer)
-		}
-	}
+		return answer, got.State.Ended()
+	})
 }
 
 var manualMark = regexp.MustCompile(`(manual|reenrich)-\d{8}T\d{6}Z-[a-z0-9]{6}`)
@@ -126,12 +115,8 @@ func TestRecomputeContinuesAfterRestart(t *testing.T) {
 	}
 	call(t, s, "POST", "/1/events", `{"events":[`+strings.Join(events, ",")+`]}`)
 	idle(t, s)
-	if code, answer := call(t, s, "POST", "/1/strategies/personalization", seenStrategy); code != http.StatusOK {
-		t.Fatalf("%d %s", code, answer)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	wantStatus(t, s, http.StatusOK, "POST", "/1/strategies/personalization", seenStrategy)
+	must.Succeed(t, s.Close())
 
 	s = start(t, o)
 	var job struct {
@@ -139,9 +124,7 @@ func TestRecomputeContinuesAfterRestart(t *testing.T) {
 		Users     int
 		Shards    struct{ Total, Done int }
 	}
-	if err := json.Unmarshal([]byte(waitForJob(t, s)), &job); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal([]byte(waitForJob(t, s)), &job))
 	if job.ID != "strategy-1" || job.State != "done" || job.Users != users || job.Shards.Total != 7 || job.Shards.Done != 7 {
 		t.Errorf("got %+v, want strategy-1 done with %d users in 7 shards", job, users)
 	}

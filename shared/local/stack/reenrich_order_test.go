@@ -15,6 +15,7 @@ import (
 	"github.com/affinityengine/affinity/functions/process"
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/event/bus"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/score/affinity"
@@ -65,9 +66,7 @@ func (l *late) push(m bus.Message) {
 func (l *late) pushTo(b *stack.Backends, m bus.Message, attempt int) int {
 	l.t.Helper()
 	data, err := m.Encode()
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	must.Succeed(l.t, err)
 	w := httptest.NewRecorder()
 	process.New(b.ForProcess()).ServeHTTP(w, httptest.NewRequest("POST", "/", strings.NewReader(fmt.Sprintf(
 		`{"message":{"data":%q,"messageId":"7"},"subscription":"s","deliveryAttempt":%d}`, base64.StdEncoding.EncodeToString(data), attempt))))
@@ -98,9 +97,7 @@ func (l *late) wants(colors string) {
 	got = nil
 	for _, row := range l.log() {
 		e, err := row.Event()
-		if err != nil {
-			l.t.Fatal(err)
-		}
+		must.Succeed(l.t, err)
 		for _, c := range e.Counts {
 			if c.Facet == "color" {
 				got = append(got, c.Value)
@@ -117,17 +114,13 @@ func (l *late) wants(colors string) {
 func (l *late) log() []store.LogRow {
 	l.t.Helper()
 	app, err := l.s.Backends.Config.App(l.t.Context(), "demo")
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	must.Succeed(l.t, err)
 	var rows []store.LogRow
 	err = l.s.Backends.Store.Events.Log("demo", app.Log).Read(l.t.Context(), []store.UserRange{{User: "u", To: history.End}}, func(_ string, row store.LogRow) error {
 		rows = append(rows, row)
 		return nil
 	})
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	must.Succeed(l.t, err)
 	return rows
 }
 
@@ -169,9 +162,7 @@ func TestReenrichedMessagesCarryTheirFilters(t *testing.T) {
 		l.push(m)
 		l.wants("ci1")
 	}
-	if code, answer := call(t, l.s, "DELETE", "/1/indexes/i/1", ""); code != http.StatusOK {
-		t.Fatalf("%d %s", code, answer)
-	}
+	wantStatus(t, l.s, http.StatusOK, "DELETE", "/1/indexes/i/1", "")
 	l.push(m)
 	l.wants("ci1")
 }
@@ -185,9 +176,7 @@ func TestReenrichedEventsStayDeleted(t *testing.T) {
 			save(t, l.s, "i", object("i", "1"))
 			m := l.reenriched()
 			if purged {
-				if code, answer := call(t, l.s, "DELETE", "/1/profiles/u", ""); code != http.StatusOK {
-					t.Fatalf("%d %s", code, answer)
-				}
+				wantStatus(t, l.s, http.StatusOK, "DELETE", "/1/profiles/u", "")
 				idle(t, l.s)
 			} else if _, err := l.s.Backends.Profiles.Delete(t.Context(), "demo", "u"); err != nil {
 				t.Fatal(err)
@@ -209,13 +198,9 @@ func TestReenrichedEventsWithoutRows(t *testing.T) {
 	save(t, l.s, "i", object("i", "1"))
 	m := l.reenriched()
 	app, err := l.s.Backends.Config.App(t.Context(), "demo")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	row := l.log()[0]
-	if err := l.s.Backends.Store.Events.Log("demo", app.Log).Delete(t.Context(), []store.LogEvent{{User: "u", Time: row.Time, ID: row.ID}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, l.s.Backends.Store.Events.Log("demo", app.Log).Delete(t.Context(), []store.LogEvent{{User: "u", Time: row.Time, ID: row.ID}}))
 	l.push(m)
 	if n := len(l.log()); n != 0 {
 		t.Errorf("%d rows are in the log, want none", n)
@@ -230,21 +215,12 @@ func TestReenrichedEventsOutsideTheWindow(t *testing.T) {
 	ok(t, l.s, "/1/events/import", old)
 	save(t, l.s, "i", object("i", "1"), object("i", "2"))
 	m := l.reenriched()
-	if err := l.s.Backends.Config.SetRetention(t.Context(), "demo", 30); err != nil {
-		t.Fatal(err)
-	}
-	poll := time.NewTicker(time.Millisecond)
-	defer poll.Stop()
-	for { // until the cache has expired
+	must.Succeed(t, l.s.Backends.Config.SetRetention(t.Context(), "demo", 30))
+	poll(t, time.Minute, func() (string, bool) { // until the cache has expired
 		app, err := l.s.Backends.CachedConfig.App(t.Context(), "demo")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if app.RetentionDays == 30 {
-			break
-		}
-		<-poll.C
-	}
+		must.Succeed(t, err)
+		return fmt.Sprintf("%+v", app), app.RetentionDays == 30
+	})
 	l.push(m)
 	if code, answer := call(t, l.s, "GET", "/1/profiles/u", ""); code != http.StatusOK || !strings.Contains(answer, `"value":"ci1","score":30}`) ||
 		!strings.Contains(answer, `"value":"ci2","score":30}`) {
@@ -302,9 +278,7 @@ func TestReenrichedEventsUncoverTheirBlocks(t *testing.T) {
 	sh := &shopper{t: t, s: l.s, events: map[string][]lateEvent{"u": nil}}
 	sh.fold()
 	places, err := m.Logged()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	at := history.Pos{Time: places[0].Time, ID: places[0].ID}
 	if !l.covered(at) {
 		t.Fatalf("the event at %+v is not in a block, so the test shows nothing", at)
@@ -333,12 +307,8 @@ func TestReenrichedEventsUncoverTheirBlocks(t *testing.T) {
 func (l *late) covered(at history.Pos) bool {
 	l.t.Helper()
 	row, err := l.s.Backends.Store.Users.ReadUser(l.t.Context(), "demo", "u")
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	must.Succeed(l.t, err)
 	m, err := history.ParseManifest(row.Manifest)
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	must.Succeed(l.t, err)
 	return slices.ContainsFunc(m.Blocks, func(b history.Block) bool { return b.From.Compare(at) <= 0 && at.Compare(b.To) < 0 })
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -102,17 +103,13 @@ func TestDamagedRowsAreReported(t *testing.T) {
 	ok(t, s, "/1/events", `{"events":[{"eventType":"view","eventName":"Seen","index":"i","userToken":"u","objectIDs":["1"]}]}`)
 	idle(t, s)
 	app, err := s.Backends.Config.App(t.Context(), "demo")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	at := s.Backends.Now().Add(-time.Hour).UnixMilli()
 	var damaged []store.LogEvent
 	for i, original := range []string{`{`, `{"receivedAt":1,"index":"i","unknownObjects":1,"event":{"eventType":"seen"}}`, `{"unknownObjects":1}`} {
 		damaged = append(damaged, store.LogEvent{User: "u", Time: at, ID: fmt.Sprint("id", i), Type: "view", Name: "Seen", Original: []byte(original)})
 	}
-	if err := s.Backends.Store.Events.Log("demo", app.Log).Append(t.Context(), damaged); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Backends.Store.Events.Log("demo", app.Log).Append(t.Context(), damaged))
 	save(t, s, "i", object("i", "1"))
 	r := reenrichAll(t, s, "")
 	wantReenriched(t, r, 4, 1, 0)

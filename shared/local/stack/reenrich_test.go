@@ -18,6 +18,7 @@ import (
 	"github.com/affinityengine/affinity/shared/event/bus"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/kinds/reenrich"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/queue/pubsub"
 	"github.com/affinityengine/affinity/shared/score/affinity"
@@ -53,22 +54,14 @@ func reenrichAll(t *testing.T, s *stack.Stack, body string) reenriched {
 	t.Helper()
 	code, answer := call(t, s, "POST", "/1/reenrich", body)
 	id := decodeReenriched(t, code, answer).ID
-	deadline := time.After(time.Minute)
-	poll := time.NewTicker(2 * time.Millisecond)
-	defer poll.Stop()
-	for {
+	var r reenriched
+	poll(t, time.Minute, func() (string, bool) {
 		code, answer := call(t, s, "GET", "/1/reenrich/"+id, "")
-		r := decodeReenriched(t, code, answer)
-		if job.State(r.State).Ended() {
-			idle(t, s)
-			return r
-		}
-		select {
-		case <-poll.C:
-		case <-deadline:
-			t.Fatalf("the re-enrichment has not ended: %s", answer)
-		}
-	}
+		r = decodeReenriched(t, code, answer)
+		return answer, job.State(r.State).Ended()
+	})
+	idle(t, s)
+	return r
 }
 
 // wantReenriched checks the counts of a re-enrichment that is done.
@@ -121,16 +114,12 @@ func save(t *testing.T, s *stack.Stack, index string, objects ...string) {
 	for _, o := range objects {
 		requests = append(requests, `{"action":"addObject","body":`+o+`}`)
 	}
-	if code, answer := call(t, s, "POST", "/1/indexes/"+index+"/batch", `{"requests":[`+strings.Join(requests, ",")+`]}`); code != http.StatusOK {
-		t.Fatalf("%d %s", code, answer)
-	}
+	wantStatus(t, s, http.StatusOK, "POST", "/1/indexes/"+index+"/batch", `{"requests":[`+strings.Join(requests, ",")+`]}`)
 }
 
 func ok(t *testing.T, s *stack.Stack, path, body string) {
 	t.Helper()
-	if code, answer := call(t, s, "POST", path, body); code != http.StatusOK {
-		t.Fatalf("%s: %d %s", path, code, answer)
-	}
+	wantStatus(t, s, http.StatusOK, "POST", path, body)
 }
 
 // shopper sends events of some users and remembers them.
@@ -174,9 +163,7 @@ func object(index, id string) string {
 // reference is a user's profile by the formula when only some objects are known.
 func (sh *shopper) reference(user string, known func(id string) bool) map[string]float64 {
 	app, err := sh.s.Backends.Config.App(sh.t.Context(), "demo")
-	if err != nil {
-		sh.t.Fatal(err)
-	}
+	must.Succeed(sh.t, err)
 	var events []affinity.Event
 	for _, e := range sh.events[user] {
 		a := affinity.Event{Time: max(1, e.time), Type: event.Type(e.typ), Name: e.name}
@@ -229,17 +216,13 @@ func (sh *shopper) fold() {
 	sh.t.Helper()
 	b := sh.s.Backends
 	app, err := b.Config.App(sh.t.Context(), "demo")
-	if err != nil {
-		sh.t.Fatal(err)
-	}
+	must.Succeed(sh.t, err)
 	for user := range sh.events {
 		if _, err := b.Profiles.Fold(sh.t.Context(), app, user); err != nil {
 			sh.t.Fatal(err)
 		}
 		row, err := b.Store.Users.ReadUser(sh.t.Context(), "demo", user)
-		if err != nil {
-			sh.t.Fatal(err)
-		}
+		must.Succeed(sh.t, err)
 		if m, err := history.ParseManifest(row.Manifest); err != nil || len(m.Blocks) == 0 {
 			sh.t.Errorf("%s has the manifest %+v, error %v; want blocks", user, m, err)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/kinds/deletion"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -35,9 +36,7 @@ func moved(t *testing.T, s *stack.Stack, app string) config.App {
 	deadline := time.After(5 * time.Minute)
 	for {
 		a, err := s.Backends.Config.App(t.Context(), app)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if !a.Moving() {
 			return a
 		}
@@ -58,9 +57,7 @@ const regionsStrategy = `{"eventsScoring":[{"eventName":"Viewed","eventType":"vi
 // furnish gives the app a strategy and the object that visitors view.
 func furnish(t *testing.T, s *stack.Stack) {
 	t.Helper()
-	if code, answer := call(t, s, "POST", "/1/strategies/personalization", regionsStrategy); code != http.StatusOK {
-		t.Fatal(code, answer)
-	}
+	wantStatus(t, s, http.StatusOK, "POST", "/1/strategies/personalization", regionsStrategy)
 	for path, body := range map[string]string{
 		"/1/indexes/products/settings": `{"attributesForFaceting":["color"]}`,
 		"/1/indexes/products/batch":    `{"requests":[{"action":"addObject","body":{"objectID":"red","color":"red"}}]}`,
@@ -166,9 +163,7 @@ func TestMoveRegion(t *testing.T) {
 		nothingOf(t, s, stack.Instance)
 	}
 	check(s)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Close())
 	_, err = stack.Start(t.Context(), stack.Options{Data: data, Regions: []string{"eu", "asia"}})
 	refused("app demo has data in region us: start with it (--regions eu,asia,us, or --tables if it is a set of tables), and move the app first", err)
 	_, err = stack.Start(t.Context(), stack.Options{Data: data, Regions: []string{"us"}})
@@ -256,9 +251,7 @@ func TestIsolate(t *testing.T) {
 		}
 	}
 	check(s, ".big")
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Close())
 	if _, err := stack.Start(t.Context(), stack.Options{Data: data, Tables: []string{"other"}}); err == nil || !strings.Contains(err.Error(), "app demo has data in region big") {
 		t.Errorf("started without the app's tables: %v", err)
 	}
@@ -301,9 +294,7 @@ func TestPinnedApp(t *testing.T) {
 		in[topic] += strings.Count(string(text), token)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for topic, n := range in {
 		if (n > 0) != strings.HasSuffix(topic, ".us") {
 			t.Errorf("the messages of topic %s name users %d times", topic, n)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/kinds/migration"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/score/schema"
 	"github.com/affinityengine/affinity/shared/store"
@@ -82,10 +83,7 @@ func TestSchemaScenarios(t *testing.T) {
 // job runs.
 func settledSchema(t *testing.T, s *stack.Stack) string {
 	t.Helper()
-	deadline := time.After(time.Minute)
-	poll := time.NewTicker(2 * time.Millisecond)
-	defer poll.Stop()
-	for {
+	return poll(t, time.Minute, func() (string, bool) {
 		code, answer := call(t, s, "GET", "/1/schema", "")
 		var got struct {
 			SettlesInMs int
@@ -94,15 +92,8 @@ func settledSchema(t *testing.T, s *stack.Stack) string {
 		if err := json.Unmarshal([]byte(answer), &got); code != http.StatusOK || err != nil {
 			t.Fatalf("%d %s %v", code, answer, err)
 		}
-		if got.SettlesInMs == 0 && (got.Migration.Job == nil || got.Migration.Job.State.Ended()) {
-			return answer
-		}
-		select {
-		case <-poll.C:
-		case <-deadline:
-			t.Fatalf("the migration has not settled: %s", answer)
-		}
-	}
+		return answer, got.SettlesInMs == 0 && (got.Migration.Job == nil || got.Migration.Job.State.Ended())
+	})
 }
 
 // rows counts the rows of the app demo in a schema.
@@ -113,9 +104,7 @@ func rows(t *testing.T, s *stack.Stack, n schema.Name) int {
 		count++
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return count
 }
 
@@ -132,9 +121,7 @@ func damage(t *testing.T, s *stack.Stack, n schema.Name, put bool) {
 		change = log.Delete
 	}
 	row := store.LogEvent{User: "ann", Time: noon.Add(-day).UnixMilli(), ID: damaged, Type: "m", Name: "z", Original: []byte(`{"event":{`)}
-	if err := change(t.Context(), []store.LogEvent{row}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, change(t.Context(), []store.LogEvent{row}))
 }
 
 // withoutObjects drops the cell of the objects where the damaged row is written.

@@ -9,6 +9,7 @@ import (
 	"github.com/algolia/algoliasearch-client-go/v3/algolia/search"
 
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/web/auth"
 )
@@ -18,14 +19,10 @@ import (
 func TestSecuredKeyByRoute(t *testing.T) {
 	s := start(t, stack.Options{})
 	key := config.Key{Hash: auth.Hash("page"), ACL: []string{auth.Search}}
-	if err := config.AddParent(t.Context(), s.Backends.Config, s.Backends.Cipher, "demo", key, "page"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, config.AddParent(t.Context(), s.Backends.Config, s.Backends.Cipher, "demo", key, "page"))
 	secure := func(parent, user string) string {
 		key, err := search.GenerateSecuredAPIKey(parent, opt.UserToken(user))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return key
 	}
 	check := func(key, method, path, body string, want error) {
@@ -65,14 +62,10 @@ func TestSecuredKeyByRoute(t *testing.T) {
 	// The user of a header counts as that of a path.
 	for user, want := range map[string]int{"u": http.StatusOK, "v": http.StatusForbidden} {
 		r, err := http.NewRequestWithContext(t.Context(), "GET", s.URL+"/1/boosts?engine=algolia", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		r.Header = http.Header{"X-Algolia-Application-Id": {"demo"}, "X-Algolia-Api-Key": {u}, "X-Algolia-Usertoken": {user}}
 		response, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if response.Body.Close(); response.StatusCode != want {
 			t.Errorf("boosts of the header's user %s with a key of u: %d, want %d", user, response.StatusCode, want)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/app/limit"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/web/auth"
 )
@@ -27,9 +28,7 @@ func segmented(t *testing.T) *stack.Stack {
 func segmentedWith(t *testing.T, opts stack.Options) *stack.Stack {
 	t.Helper()
 	s := start(t, opts)
-	if err := s.Backends.Config.SetSegments(t.Context(), "demo", true); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Backends.Config.SetSegments(t.Context(), "demo", true))
 	want(t, s, "POST", "/1/strategies/personalization", fmt.Sprintf(viewsScore, 10), 200, "")
 	waitForJob(t, s)
 	waitForJobs(t, s, s.Backends.Segments.Jobs)
@@ -63,9 +62,7 @@ func found(t *testing.T, s *stack.Stack, above int) string {
 		Total int
 		Users []struct{ UserToken string }
 	}
-	if err := json.Unmarshal([]byte(answer), &page); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal([]byte(answer), &page))
 	var users []string
 	for _, u := range page.Users {
 		users = append(users, u.UserToken)
@@ -165,9 +162,7 @@ func TestSegmentsRefuseWrongRequests(t *testing.T) {
 			t.Errorf("%s %s %s: %d %s, want %d with %q", c.method, c.path, c.body, code, answer, c.code, c.part)
 		}
 	}
-	if err := s.Backends.Config.SetSegments(t.Context(), "demo", false); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Backends.Config.SetSegments(t.Context(), "demo", false))
 	want(t, s, "POST", "/1/segments/query", `{"where":`+filter+`}`, http.StatusConflict, "affinity app segments")
 }
 
@@ -201,9 +196,7 @@ func TestSmallSegmentsAreNotCounted(t *testing.T) {
 	want(t, s, "POST", "/1/segments/refresh", "", 200, "") // it stores the sizes too
 	waitForJobs(t, s, s.Backends.Segments.Jobs)
 	key := config.Key{Hash: auth.Hash("reader"), ACL: []string{auth.Recommendation}}
-	if err := s.Backends.Config.PutKey(t.Context(), "demo", key); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Backends.Config.PutKey(t.Context(), "demo", key))
 	const fewer = `"fewer than 20"`
 	for _, route := range []struct{ method, path, body string }{
 		{"POST", "/1/segments/query", `{"where":{"filter":"brand:%s"}}`},

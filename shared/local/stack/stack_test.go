@@ -12,6 +12,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/local/apicheck"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
@@ -28,14 +29,8 @@ func start(tb testing.TB, o stack.Options) *stack.Stack {
 		o.Log = slog.New(slog.NewTextHandler(os.Stderr, nil))
 	}
 	s, err := stack.Start(context.Background(), o)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			tb.Error(err)
-		}
-	})
+	must.Succeed(tb, err)
+	must.CloseAtEnd(tb, s)
 	if _, ok := tb.(*testing.T); ok { // benchmarks measure the engine alone
 		s.URL = apicheck.Proxy(tb, s.URL)
 	}
@@ -46,8 +41,24 @@ func idle(tb testing.TB, s *stack.Stack) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	if err := s.Idle(ctx); err != nil {
-		tb.Fatal(err)
+	must.Succeed(tb, s.Idle(ctx))
+}
+
+// poll asks until the answer is the awaited one, and returns that. The test ends if it takes too long.
+func poll(t *testing.T, atMost time.Duration, ask func() (answer string, awaited bool)) string {
+	t.Helper()
+	deadline, pause := time.After(atMost), time.NewTicker(2*time.Millisecond)
+	defer pause.Stop()
+	for {
+		answer, awaited := ask()
+		if awaited {
+			return answer
+		}
+		select {
+		case <-pause.C:
+		case <-deadline:
+			t.Fatalf("after %v the answer is still %s", atMost, answer)
+		}
 	}
 }
 
@@ -58,9 +69,7 @@ func waitForJobs(t *testing.T, s *stack.Stack, jobs job.Jobs) {
 	for {
 		idle(t, s)
 		unfinished, err := jobs.Unfinished(t.Context(), "demo")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if len(unfinished) == 0 {
 			return
 		}
@@ -83,6 +92,21 @@ func callAs(tb testing.TB, s *stack.Stack, app, key, method, path, body string) 
 	return callAt(tb, s, "", app, key, method, path, body)
 }
 
+// wantStatus checks the status of an answer, and returns the answer.
+func wantStatus(tb testing.TB, s *stack.Stack, want int, method, path, body string) string {
+	tb.Helper()
+	return wantStatusAs(tb, s, want, "demo", "demokey", method, path, body)
+}
+
+func wantStatusAs(tb testing.TB, s *stack.Stack, want int, app, key, method, path, body string) string {
+	tb.Helper()
+	code, answer := callAs(tb, s, app, key, method, path, body)
+	if code != want {
+		tb.Fatalf("%s %s: %d %s, want %d", method, path, code, answer, want)
+	}
+	return answer
+}
+
 // ask is call, three times more after an answer 503, as clients do: where requests may not take
 // long and the machine is busy, one may pass its deadline.
 func ask(tb testing.TB, s *stack.Stack, method, path, body string) (code int, answer string) {
@@ -99,22 +123,16 @@ func ask(tb testing.TB, s *stack.Stack, method, path, body string) (code int, an
 func callAt(tb testing.TB, s *stack.Stack, host, app, key, method, path, body string) (int, string) {
 	tb.Helper()
 	req, err := http.NewRequest(method, s.URL+path, strings.NewReader(body))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must.Succeed(tb, err)
 	req.Host = host
 	if app != "" {
 		req.Header.Set("X-Algolia-Application-Id", app)
 		req.Header.Set("X-Algolia-API-Key", key)
 	}
 	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must.Succeed(tb, err)
 	defer res.Body.Close()
 	answer, err := io.ReadAll(res.Body)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must.Succeed(tb, err)
 	return res.StatusCode, strings.TrimSpace(string(answer))
 }

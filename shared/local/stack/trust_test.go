@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/affinityengine/affinity/shared/local/emulator"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/operator"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/queue"
@@ -25,13 +26,9 @@ import (
 func place(t *testing.T, s *stack.Stack) operator.Place {
 	t.Helper()
 	c, err := operator.NewClient(s.URL, s.Operator)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	p, err := c.Place(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return p
 }
 
@@ -39,9 +36,7 @@ func place(t *testing.T, s *stack.Stack) operator.Place {
 func dial(t *testing.T, addr string, options ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient(addr, append(options, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn
 }
@@ -50,9 +45,7 @@ func dial(t *testing.T, addr string, options ...grpc.DialOption) *grpc.ClientCon
 // with the way into the worker, no row, no message.
 func TestServicesRefuseStrangers(t *testing.T) {
 	s := start(t, stack.Options{ConfigTTL: time.Hour}) // a recompute stays in its queue
-	if code, answer := call(t, s, "POST", "/1/strategies/personalization", seenStrategy); code != http.StatusOK {
-		t.Fatalf("%d %s", code, answer)
-	}
+	wantStatus(t, s, http.StatusOK, "POST", "/1/strategies/personalization", seenStrategy)
 	at := place(t, s)
 	list := &cloudtaskspb.ListTasksRequest{
 		Parent: "projects/" + stack.Project + "/locations/local/queues/" + queue.ID, ResponseView: cloudtaskspb.Task_FULL}
@@ -64,9 +57,7 @@ func TestServicesRefuseStrangers(t *testing.T) {
 		t.Errorf("topics without a token: %v", err)
 	}
 	client, err := bigtable.NewAdminClient(t.Context(), stack.Project, stack.Instance, option.WithGRPCConn(dial(t, at.Bigtable)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if tables, err := client.Tables(t.Context()); status.Code(err) != codes.Unauthenticated {
 		t.Errorf("tables without a token: %v, %v", tables, err)
 	}
@@ -78,16 +69,12 @@ func TestServicesRefuseStrangers(t *testing.T) {
 	}
 	work := tasks.GetTasks()[0].GetHttpRequest()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, work.GetUrl(), strings.NewReader(string(work.GetBody())))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for name, value := range work.GetHeaders() {
 		req.Header.Set(name, value)
 	}
 	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusForbidden {
 		t.Errorf("the worker answers %s to the headers of a listed task, want 403", res.Status)
@@ -107,14 +94,10 @@ func TestLocalNeedsTheOperator(t *testing.T) {
 		"nothing": "", "an app's key": "Bearer demokey", "the services' token": "Bearer " + at.Token, "no scheme": "the-token-of-the-operator",
 	} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/local", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		req.Header.Set("Authorization", authorization)
 		res, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		res.Body.Close()
 		if res.StatusCode != http.StatusUnauthorized {
 			t.Errorf("%s: %s, want 401", name, res.Status)
@@ -126,9 +109,7 @@ func TestLocalNeedsTheOperator(t *testing.T) {
 // the request at once, and whether or not the page's name resolves to loopback.
 func TestWebPagesOfOtherSites(t *testing.T) {
 	s, err := stack.Start(t.Context(), stack.Options{Apps: []stack.App{{ID: "demo", Key: "demokey"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer s.Close()
 	const credentials = "?x-algolia-application-id=demo&x-algolia-api-key=demokey"
 	for _, test := range []struct {
@@ -142,9 +123,7 @@ func TestWebPagesOfOtherSites(t *testing.T) {
 		{"the developer's own page", "OPTIONS", "", "http://localhost:3000", 204},
 	} {
 		req, err := http.NewRequestWithContext(t.Context(), test.method, s.URL+"/1/strategies/personalization"+credentials, strings.NewReader(seenStrategy))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		req.Host = test.host
 		req.Header.Set("Content-Type", "text/plain")
 		req.Header.Set("Access-Control-Request-Method", "POST")
@@ -152,9 +131,7 @@ func TestWebPagesOfOtherSites(t *testing.T) {
 			req.Header.Set("Origin", test.origin)
 		}
 		res, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		res.Body.Close()
 		if res.StatusCode != test.want {
 			t.Errorf("%s: %s, want %d", test.name, res.Status, test.want)

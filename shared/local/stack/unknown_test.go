@@ -12,9 +12,7 @@ import (
 // because every later recompute would read it.
 func TestUnknownTokenLeavesNoRow(t *testing.T) {
 	s := start(t, stack.Options{})
-	if code, answer := call(t, s, "POST", "/1/strategies/personalization", seenStrategy); code != http.StatusOK {
-		t.Fatalf("%d %s", code, answer)
-	}
+	wantStatus(t, s, http.StatusOK, "POST", "/1/strategies/personalization", seenStrategy)
 	for _, c := range []struct {
 		method, path, body string
 		code               int

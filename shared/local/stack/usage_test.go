@@ -7,6 +7,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/app/usage"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/web/auth"
 )
@@ -37,9 +38,7 @@ func TestUsageByRequests(t *testing.T) {
 			t.Fatalf("%s %s: %d %s", r.method, r.path, status, answer)
 		}
 	}
-	if err := s.Backends.Usage.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Backends.Usage.Flush(t.Context()))
 	var answer api.Usage
 	getJSON(t, s, "/1/usage", &answer)
 	if len(answer.Days) != api.DefaultUsageDays || answer.Days[len(answer.Days)-1].Day != answer.To {
@@ -71,9 +70,7 @@ func checkTop(t *testing.T, s *stack.Stack) {
 	t.Helper()
 	today := usage.DayOf(s.Backends.Now())
 	top, err := usage.Top(t.Context(), s.Backends.Store.Usage, []string{"demo", "other"}, today-1, today)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if len(top) != 2 || top[0].App != "demo" || top[0].Events != 4 || top[1].Events != 0 {
 		t.Fatalf("top is %+v", top)
 	}
@@ -81,9 +78,7 @@ func checkTop(t *testing.T, s *stack.Stack) {
 		t.Errorf("the hottest user is %+v", hottest)
 	}
 	last, err := s.Backends.Store.Usage.LastUsed(t.Context(), "demo")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if day := last[auth.Hash("demokey")]; len(last) != 1 || day < today-1 || day > today {
 		t.Errorf("keys were last used %v, today is %s", last, today)
 	}

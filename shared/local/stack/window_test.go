@@ -2,6 +2,7 @@ package stack_test
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -15,29 +16,20 @@ import (
 func TestWriteWindow(t *testing.T) {
 	const app, users, window = "shop", 3, 500 * time.Millisecond
 	s := start(t, stack.Options{Apps: []stack.App{{ID: app, Key: "k"}}, ConfigTTL: time.Millisecond})
-	if code, answer := callAs(t, s, app, "k", "POST", "/1/strategies/personalization", seenStrategy); code != 200 {
-		t.Fatalf("%d %s", code, answer)
-	}
+	wantStatusAs(t, s, http.StatusOK, app, "k", "POST", "/1/strategies/personalization", seenStrategy)
 	if err := s.Backends.Config.SetLimits(t.Context(), app, limit.Numbers{WriteWindowMs: int(window.Milliseconds())}); err != nil {
 		t.Fatal(err)
 	}
 	begin := time.Now()
 	for i := range 60 {
-		if code, answer := callAs(t, s, app, "k", "POST", "/1/events", seenBy(fmt.Sprint("u", i%users))); code != 200 {
-			t.Fatalf("%d %s", code, answer)
-		}
+		wantStatusAs(t, s, http.StatusOK, app, "k", "POST", "/1/events", seenBy(fmt.Sprint("u", i%users)))
 	}
 	counters := s.Backends.Profiles.Counters()
 	ended := func() int64 { return counters.Refreshed.Load() + counters.Spared.Load() }
-	deadline, poll := time.After(time.Minute), time.NewTicker(5*time.Millisecond)
-	defer poll.Stop()
-	for counters.Marked.Load() < users || ended() < users {
-		select {
-		case <-poll.C:
-		case <-deadline:
-			t.Fatalf("%d marks led to %d refreshes", counters.Marked.Load(), ended())
-		}
-	}
+	poll(t, time.Minute, func() (string, bool) {
+		marked := counters.Marked.Load()
+		return fmt.Sprintf("%d marks led to %d refreshes", marked, ended()), marked >= users && ended() >= users
+	})
 	idle(t, s)
 	if most := users * (int64(time.Since(begin)/window) + 2); ended() > most {
 		t.Errorf("%d marks led to %d refreshes, want at most %d", counters.Marked.Load(), ended(), most)

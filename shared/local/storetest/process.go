@@ -16,8 +16,10 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc"
 
+	"github.com/affinityengine/affinity/shared/local/cpu"
 	"github.com/affinityengine/affinity/shared/local/disk"
 	"github.com/affinityengine/affinity/shared/local/emulator"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/rows"
 	"github.com/affinityengine/affinity/shared/local/testmain"
 )
@@ -64,16 +66,10 @@ func StartProcess(tb testing.TB) *Process {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env, cmd.Stderr = append(os.Environ(), role+"=bigtable", "GOMEMLIMIT=off"), os.Stderr
 	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must.Succeed(tb, err)
 	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		tb.Fatal(err)
-	}
+	must.Succeed(tb, err)
+	must.Succeed(tb, cmd.Start())
 	tb.Cleanup(func() {
 		_ = stdin.Close()
 		if err := cmd.Wait(); err != nil {
@@ -130,7 +126,7 @@ func serve(in io.Reader, out io.Writer) error {
 type counter struct{ requests, rows, cells, bytes atomic.Int64 }
 
 func (n *counter) counts() Counts {
-	return Counts{n.requests.Load(), n.rows.Load(), n.cells.Load(), n.bytes.Load(), CPU()}
+	return Counts{n.requests.Load(), n.rows.Load(), n.cells.Load(), n.bytes.Load(), cpu.Time()}
 }
 
 func (n *counter) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/local/disk"
 	"github.com/affinityengine/affinity/shared/local/emulator"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/rows"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -62,10 +63,8 @@ func Start(tb testing.TB) string {
 func StartStored(tb testing.TB) string {
 	tb.Helper()
 	d, err := disk.Open(tb.TempDir(), rows.Join, slog.New(slog.DiscardHandler))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	closeAfter(tb, d)
+	must.Succeed(tb, err)
+	must.CloseAtEnd(tb, d)
 	return onDisk(tb, d)
 }
 
@@ -80,27 +79,15 @@ func onDisk(tb testing.TB, d *disk.Disk) string {
 func Disk(tb testing.TB) *disk.Disk {
 	tb.Helper()
 	d, err := disk.InMemory(rows.Join, slog.New(slog.DiscardHandler))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	closeAfter(tb, d)
+	must.Succeed(tb, err)
+	must.CloseAtEnd(tb, d)
 	return d
-}
-
-func closeAfter(tb testing.TB, d *disk.Disk) {
-	tb.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			tb.Error(err)
-		}
-	})
 }
 
 func started(tb testing.TB, start func(...grpc.ServerOption) (*emulator.Bigtable, error)) string {
 	tb.Helper()
 	server, err := start()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must.Succeed(tb, err)
 	tb.Cleanup(server.Close)
 	return server.Addr
 }
@@ -129,23 +116,15 @@ func open(tb testing.TB, addr string, cfg store.Config, dial []grpc.DialOption) 
 	opts := []option.ClientOption{option.WithEndpoint(addr), option.WithoutAuthentication(), option.WithGRPCConnectionPool(1),
 		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials()))}
 	admin, err := bigtable.NewAdminClient(ctx, cfg.Project, cfg.Instance, opts...)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := errors.Join(store.CreateTables(ctx, admin), admin.Close()); err != nil {
-		tb.Fatal(err)
-	}
+	must.Succeed(tb, err)
+	must.Succeed(tb, errors.Join(store.CreateTables(ctx, admin), admin.Close()))
 	client, err := bigtable.NewClientWithConfig(ctx, cfg.Project, cfg.Instance, bigtable.ClientConfig{MetricsProvider: bigtable.NoopMetricsProvider{}}, opts...)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must.Succeed(tb, err)
 	for _, d := range dial {
 		opts = append(opts, option.WithGRPCDialOption(d))
 	}
 	s, err := store.Open(ctx, cfg, opts...)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must.Succeed(tb, err)
 	tb.Cleanup(func() {
 		if err := errors.Join(client.Close(), s.Close()); err != nil {
 			tb.Error(err)

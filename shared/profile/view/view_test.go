@@ -11,6 +11,7 @@ import (
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/strategy"
@@ -23,9 +24,7 @@ func TestAppendedIsEncoded(t *testing.T) {
 	var halfLives []strategy.HalfLife
 	for _, text := range []string{"30", "12h", "7", "45m"} {
 		h, err := strategy.ParseHalfLife(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		halfLives = append(halfLives, h)
 	}
 	rnd := rand.New(rand.NewPCG(1, 2))
@@ -46,13 +45,9 @@ func TestAppendedIsEncoded(t *testing.T) {
 		}
 		user, limit := texts[rnd.IntN(len(texts))], 1+rnd.IntN(5)
 		got, err := Append([]byte("x"), user, r, limit, by)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		want, err := json.Marshal(view(user, r, limit, by))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if string(got) != "x"+string(want) {
 			t.Fatalf("got  %s\nwant x%s", got, want)
 		}

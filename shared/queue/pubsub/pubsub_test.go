@@ -19,6 +19,7 @@ import (
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/event/bus"
 	"github.com/affinityengine/affinity/shared/local/emulator"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/queue/pubsub"
 )
@@ -54,14 +55,10 @@ func startTopics(t *testing.T) (*topics, *grpc.ClientConn) {
 	t.Helper()
 	f := &topics{}
 	server, err := emulator.StartPubSub(storetest.Disk(t).Records('m'), grpc.UnaryInterceptor(f.intercept))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(server.Close)
 	conn, err := grpc.NewClient(server.Addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return f, conn
 }
 
@@ -73,9 +70,7 @@ const events, slow = "projects/p/topics/events", "projects/p/topics/events-slow"
 func TestSlowLane(t *testing.T) {
 	f, conn := startTopics(t)
 	b, err := pubsub.Open(t.Context(), pubsub.Config{Project: "p", Events: "events", Slow: "events-slow", DeadLetters: "dead", Dedicated: config.Dedicated{"acme_shop": "acme"}}, option.WithGRPCConn(conn))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = b.Close() })
 	admin := pb.NewPublisherClient(conn)
 	create := func(topic string) {
@@ -140,9 +135,7 @@ func TestTopicsOfRegions(t *testing.T) {
 			return map[string]string{"european": "eu", "american": "us", "acme_shop": "us", "lost": "asia"}[app], nil
 		},
 	}, option.WithGRPCConn(conn))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = b.Close() })
 	for _, topic := range []string{"events", "events-slow", "dead", "events.us", "dead.us"} {
 		if _, err := pb.NewPublisherClient(conn).CreateTopic(t.Context(), &pb.Topic{Name: "projects/p/topics/" + topic}); err != nil {

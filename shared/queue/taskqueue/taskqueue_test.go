@@ -25,6 +25,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/local/emulator"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/queue"
 	"github.com/affinityengine/affinity/shared/queue/taskqueue"
 )
@@ -45,14 +46,8 @@ func testContext(t *testing.T) context.Context {
 func open(t *testing.T, addr string, cfg taskqueue.Config) *taskqueue.Client {
 	t.Helper()
 	client, err := taskqueue.Open(testContext(t), cfg, append(local, option.WithEndpoint(addr))...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := client.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	must.Succeed(t, err)
+	must.CloseAtEnd(t, client)
 	return client
 }
 
@@ -72,9 +67,7 @@ func TestTaskReachesTheWorkerOnce(t *testing.T) {
 	}))
 	defer worker.Close()
 	server, err := emulator.StartTasks(emulator.TasksConfig{Queues: []*cloudtaskspb.Queue{{Name: queueName}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer server.Close()
 	ctx := testContext(t)
 	var q queue.Queue = open(t, server.Addr, taskqueue.Config{
@@ -83,16 +76,10 @@ func TestTaskReachesTheWorkerOnce(t *testing.T) {
 
 	task := queue.Task{Name: queue.TaskName("purge", "shop", "user+/="), Path: "/purge", Body: []byte(`{"app":"shop"}`)}
 	for range 3 { // it happens once
-		if err := q.Create(ctx, task); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, q.Create(ctx, task))
 	}
-	if err := q.Create(ctx, queue.Task{Name: "later", Path: "/later", Delay: time.Hour}); err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Idle(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, q.Create(ctx, queue.Task{Name: "later", Path: "/later", Delay: time.Hour}))
+	must.Succeed(t, server.Idle(ctx))
 	close(requests)
 	var got []request
 	for r := range requests {
@@ -128,9 +115,7 @@ func (s *scripted) CreateTask(_ context.Context, req *cloudtaskspb.CreateTaskReq
 func startScripted(t *testing.T, answers ...codes.Code) (*scripted, string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	s := &scripted{answers: answers}
 	server := grpc.NewServer()
 	cloudtaskspb.RegisterCloudTasksServer(server, s)
@@ -224,14 +209,10 @@ func TestCreateRequest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server, addr := startScripted(t)
 			client, err := cloudtasks.NewClient(testContext(t), append(local, option.WithEndpoint(addr))...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			defer client.Close()
 			task := queue.Task{Name: "x", Path: "/p", Body: []byte("{}")}
-			if err := taskqueue.New(client, c.cfg).Create(testContext(t), task); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, taskqueue.New(client, c.cfg).Create(testContext(t), task))
 			want := []*cloudtaskspb.CreateTaskRequest{{Parent: queueName, Task: &cloudtaskspb.Task{
 				Name: queueName + "/tasks/x", MessageType: &cloudtaskspb.Task_HttpRequest{HttpRequest: c.want},
 			}}}
@@ -248,9 +229,7 @@ func TestCreateDelay(t *testing.T) {
 			server, addr := startScripted(t)
 			q := open(t, addr, taskqueue.Config{Queue: queueName, WorkerURL: "https://worker"})
 			before := time.Now()
-			if err := q.Create(testContext(t), queue.Task{Name: "x", Path: "/p", Delay: delay}); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, q.Create(testContext(t), queue.Task{Name: "x", Path: "/p", Delay: delay}))
 			at := server.requests[0].GetTask().GetScheduleTime()
 			if !set && at != nil {
 				t.Errorf("schedule time %v, want none", at)

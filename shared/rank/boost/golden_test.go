@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/rank/boost"
 )
 
@@ -81,21 +82,15 @@ func TestGolden(t *testing.T) {
 		encoder := json.NewEncoder(&got)
 		encoder.SetEscapeHTML(false)
 		encoder.SetIndent("", " ")
-		if err := encoder.Encode(entries); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, encoder.Encode(entries))
 		// A file without characters that change how an editor shows it.
 		text := strings.ReplaceAll(got.String(), "\u202e", `\u202e`)
 		file := filepath.Join("testdata", engine+"."+mode+".json")
 		if *rewrite {
-			if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.WriteFile(file, []byte(text), 0o644))
 		}
 		want, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if diff := cmp.Diff(string(want), text); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", file, diff)
 		}

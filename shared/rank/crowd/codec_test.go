@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/race"
 	"github.com/affinityengine/affinity/shared/rank/crowd"
 	"github.com/affinityengine/affinity/shared/wire"
@@ -63,9 +64,7 @@ func TestPartsRoundTrip(t *testing.T) {
 		prefix := rapid.SliceOf(rapid.Byte()).Draw(t, "prefix")
 		b := crowd.AppendParts(bytes.Clone(prefix), want)
 		got, err := readParts(b[len(prefix):])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if diff := gocmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("parts (-written +read):\n%s", diff)
 		}
@@ -76,9 +75,7 @@ func TestObjectRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := crowd.Object{Events: rapid.Int64Min(0).Draw(t, "events"), Pairs: genPairs(t), Bound: rapid.Int64Min(0).Draw(t, "bound")}
 		got, err := crowd.ParseObject(want.AppendBinary(nil))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if diff := gocmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("statistics (-written +read):\n%s", diff)
 		}
@@ -108,15 +105,11 @@ func checkPacked(t rapid.TB, want crowd.Index) (cells int) {
 	var got crowd.Index
 	for cell := range crowd.PackCounts(counts) {
 		cells++
-		if err := got.AddCounts(cell); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, got.AddCounts(cell))
 	}
 	for cell := range crowd.PackFrequencies(want.Frequencies) {
 		cells++
-		if err := got.AddFrequencies(cell); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, got.AddFrequencies(cell))
 	}
 	if diff := gocmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 		t.Fatalf("statistics (-written +read):\n%s", diff)
@@ -228,14 +221,10 @@ func TestSizeOfIndex(t *testing.T) {
 			var x crowd.Index
 			before := heap()
 			for _, cell := range cells[0] {
-				if err := x.AddCounts(cell); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, x.AddCounts(cell))
 			}
 			for _, cell := range cells[1] {
-				if err := x.AddFrequencies(cell); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, x.AddFrequencies(cell))
 			}
 			taken := heap() - before
 			if size := x.Size(); size < taken*9/10 || size > taken*2 {

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/affinityengine/affinity/shared/fault"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/rank/feed"
 )
 
@@ -169,9 +170,7 @@ func TestSizes(t *testing.T) {
 func FuzzCursor(f *testing.F) {
 	for _, order := range []feed.Order{feed.Suggested, feed.Latest} {
 		b, err := base64.RawURLEncoding.DecodeString(walk(order).Cursor())
-		if err != nil {
-			f.Fatal(err)
-		}
+		must.Succeed(f, err)
 		f.Add(b[:len(b)-4])
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -204,9 +203,7 @@ func BenchmarkCursor(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				w, err := feed.ParseCursor(cursor, want(feed.Suggested))
-				if err != nil {
-					b.Fatal(err)
-				}
+				must.Succeed(b, err)
 				shown := make([]bool, n)
 				for i, k := range all {
 					shown[i] = w.Shown.Has(k)

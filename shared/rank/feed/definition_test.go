@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/affinityengine/affinity/shared/fault"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/rank/feed"
 	"github.com/affinityengine/affinity/shared/rank/ranking"
 	"github.com/affinityengine/affinity/shared/score/strategy"
@@ -30,9 +31,7 @@ func TestDecode(t *testing.T) {
 			t.Errorf("%s: error %v (-want +got):\n%s", body, err, diff)
 		}
 		stored, err := got.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		want.Version = 7
 		again, err := feed.Parse("news", 7, stored)
 		if diff := cmp.Diff(want, again); err != nil || diff != "" {
@@ -123,9 +122,7 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		stored, err := d.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		again, err := feed.Decode("news", stored)
 		if diff := cmp.Diff(d, again); err != nil || diff != "" {
 			t.Fatalf("error %v (-want +got):\n%s", err, diff)

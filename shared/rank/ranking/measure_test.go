@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/affinityengine/affinity/shared/judge/backtest"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/race"
 	"github.com/affinityengine/affinity/shared/local/realdata"
 	"github.com/affinityengine/affinity/shared/score/strategy"
@@ -35,9 +36,7 @@ func readData(t *testing.T, name string, deal func([]backtest.Event)) (*backtest
 		objects = append(objects, backtest.Object{ID: o.ID, Filters: o.Filters})
 	}
 	log, err := backtest.NewLog(realdata.Index, objects)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var events []backtest.Event
 	for e := range realdata.Events(t, name) {
 		if crc32.ChecksumIEEE([]byte(e.UserToken))%race.Or[uint32](1, 10) != 0 { // some of the users
@@ -96,19 +95,13 @@ func TestDefaultRankingBeatsPopularity(t *testing.T) {
 			log, given := readData(t, data.name, asTheyAre)
 			beats := func(options backtest.Options, least float64, strategies ...strategy.Strategy) {
 				cases, err := log.Cases(t.Context(), given, options)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, err)
 				popularity, err := cases.Popularity(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, err)
 				base := popularity.NDCG
 				for i, s := range strategies {
 					result, err := cases.Judge(t.Context(), s)
-					if err != nil {
-						t.Fatal(err)
-					}
+					must.Succeed(t, err)
 					if result.NDCG < least*base {
 						t.Errorf("%+v, strategy %d: nDCG %.4f, want %.1f times that of popularity, %.4f", options, i, result.NDCG, least, base)
 					}
@@ -148,9 +141,7 @@ func TestMeasure(t *testing.T) {
 		t.Skip("measures only with -rewrite")
 	}
 	readme, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	text := string(readme)
 	for _, data := range dataSets {
 		begin, end := "<!-- "+data.name+" -->\n", "<!-- end of "+data.name+" -->"
@@ -161,9 +152,7 @@ func TestMeasure(t *testing.T) {
 		}
 		text = before + begin + table(t, data.name, data.within) + end + after
 	}
-	if err := os.WriteFile("README.md", []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile("README.md", []byte(text), 0o644))
 }
 
 func table(t *testing.T, name, within string) string {
@@ -181,9 +170,7 @@ func table(t *testing.T, name, within string) string {
 		{"`last`, shuffled", dealt, backtest.Options{}},
 	} {
 		cases, err := protocol.log.Cases(t.Context(), given, protocol.options)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		heading := fmt.Sprintf("%s, %d cases", protocol.name, cases.Len())
 		columns = append(columns, append([]string{heading, "---"}, measure(t, cases, given)...))
 	}
@@ -209,20 +196,14 @@ func measure(t *testing.T, cases *backtest.Cases, given strategy.Strategy) []str
 		s := given
 		s.Ranking = r.Ranking()
 		result, err := cases.Judge(t.Context(), s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return result
 	}
 	defaults := strategy.DefaultRanking()
 	popularity, err := cases.Popularity(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	pairs, err := cases.Pairs(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	whole := judge(defaults)
 	multiple := func(r *backtest.Result) string { return fmt.Sprintf("%.4f (%.2fx)", r.NDCG, r.NDCG/popularity.NDCG) }
 	cells := []string{multiple(popularity), multiple(pairs)}

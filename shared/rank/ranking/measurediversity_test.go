@@ -10,6 +10,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/judge/backtest"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/rank/ranking"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
@@ -29,9 +30,7 @@ func TestMeasureDiversity(t *testing.T) {
 		t.Skip("measures for a minute: -rewrite")
 	}
 	readme, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	const begin, end = "<!-- diversity -->\n", "<!-- end of diversity -->"
 	before, rest, found := strings.Cut(string(readme), begin)
 	_, after, ended := strings.Cut(rest, end)
@@ -42,14 +41,10 @@ func TestMeasureDiversity(t *testing.T) {
 	for _, data := range dataSets {
 		log, given := readData(t, data.name, asTheyAre)
 		cases, err := log.Cases(t.Context(), given, backtest.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		text += measureDiversity(t, cases, given, data.name, data.within)
 	}
-	if err := os.WriteFile("README.md", []byte(before+begin+text+end+after), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile("README.md", []byte(before+begin+text+end+after), 0o644))
 }
 
 // measureDiversity returns one row for each diversity.
@@ -59,9 +54,7 @@ func measureDiversity(t *testing.T, cases *backtest.Cases, s strategy.Strategy, 
 	overlaps, values := make([]float64, len(variants)), make([]float64, len(variants))
 	for i := range cases.Len() {
 		q, relevant, err := cases.Query(i, s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		q.Explain = false
 		for v, d := range variants {
 			q.Diversity = d

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/rank/segment"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/strategy"
@@ -55,9 +56,7 @@ func BenchmarkPack(b *testing.B) {
 			for b.Loop() {
 				p.Begin(1, false, t0)
 				for i := 0; !p.Full(); i++ {
-					if err := p.Add(fmt.Sprintf("user-%08d", i), profiles[i%len(profiles)]); err != nil {
-						b.Fatal(err)
-					}
+					must.Succeed(b, p.Add(fmt.Sprintf("user-%08d", i), profiles[i%len(profiles)]))
 				}
 				part, err := p.Finish(t0, func(row segment.Row) error {
 					for _, c := range row.Cells {
@@ -65,9 +64,7 @@ func BenchmarkPack(b *testing.B) {
 					}
 					return nil
 				})
-				if err != nil {
-					b.Fatal(err)
-				}
+				must.Succeed(b, err)
 				affinities, users = affinities+part.Affinities, users+part.Users
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(affinities), "ns/affinity")
@@ -87,9 +84,7 @@ func holders(tb testing.TB, n int) []packed {
 		for i := from; i < min(n, from+segment.MaxUsers); i++ {
 			profile := affinity.Profile{StrategyVersion: 3, RetentionDays: 90, Known: true, HalfLives: halfLives(tb, "30"), Anchor: t0, Until: math.MaxInt64, Total: 1}
 			profile.Affinities = []affinity.Affinity{{Facet: "brand", Value: "v0", Scores: []float64{math.Exp(r.NormFloat64()*1.5 + 3)}}}
-			if err := p.Add(fmt.Sprintf("user-%08d", i), profile.AppendBinary(nil)); err != nil {
-				tb.Fatal(err)
-			}
+			must.Succeed(tb, p.Add(fmt.Sprintf("user-%08d", i), profile.AppendBinary(nil)))
 		}
 		parts = append(parts, finish(tb, p, t0))
 	}
@@ -122,9 +117,7 @@ func BenchmarkPage(b *testing.B) {
 					described := make([]segment.Part, len(parts))
 					for i, p := range parts {
 						f, err := q.Scan(segment.Input{Part: p.Part, Lists: [][]segment.Cell{cells[i]}}, t0+day, 100)
-						if err != nil {
-							b.Fatal(err)
-						}
+						must.Succeed(b, err)
 						hits[i], described[i] = f.Hits, p.Part
 					}
 					segment.Candidates(described, hits, nil, 100)
@@ -142,9 +135,7 @@ func BenchmarkHistogram(b *testing.B) {
 	for b.Loop() {
 		h := segment.NewHistogram(q.Terms[0], t0+day)
 		for _, p := range parts {
-			if err := h.AddPart(p.Part, p.read(b, q.Terms[0], segment.NoOrder), nil); err != nil {
-				b.Fatal(err)
-			}
+			must.Succeed(b, h.AddPart(p.Part, p.read(b, q.Terms[0], segment.NoOrder), nil))
 		}
 		if s := h.Summary(); s.Users != 100_000 {
 			b.Fatalf("%d users", s.Users)

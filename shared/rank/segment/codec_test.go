@@ -13,6 +13,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/fault"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/rank/segment"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/strategy"
@@ -35,9 +36,7 @@ func TestManifestRoundTrip(t *testing.T) {
 		Parts: []segment.Part{{ID: 1 << 60, From: "a", To: "b", Users: 5, Instant: t0, Ahead: []segment.Ahead{{Ordinal: 3, Until: t0}}}, {ID: 5, Delta: true, Buckets: 7}},
 	}
 	b, err := m.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	got, err := segment.ParseManifest(b)
 	if diff := cmp.Diff(m, got, cmp.Comparer(strategy.HalfLife.Equal)); diff != "" || err != nil {
 		t.Errorf("manifest (-want +got): %s, %v", diff, err)
@@ -87,13 +86,9 @@ func stored(t testing.TB) map[string][]byte {
 	base, delta := pack(t, p, w, w.users, false, t0), pack(t, p, w, w.users, true, t0)
 	small := pack(t, p, w, w.users[:50], false, t0)
 	manifest, err := segment.Manifest{Version: 2, Parts: []segment.Part{base.Part}}.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	part, err := segment.EncodePart(base.Part)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	v0 := event.Filter{Facet: "brand", Value: "v0"}
 	return map[string][]byte{
 		"ordinals": segment.AppendOrdinals(nil, []uint16{1, 7, 500}), "manifest": manifest, "part": part,
@@ -158,14 +153,10 @@ func TestTokenRows(t *testing.T) {
 		t.Fatal("the tokens differ from what was packed")
 	}
 	x, err := segment.ParseIndex(part.rows[segment.Index][0][0].Value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for i, user := range users {
 		row, err := segment.ParseTokens(part.rows[segment.Tokens][x.Row(user)][0].Value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if place, found := row.Find(user); !found || x.Row(user)*segment.TokensPerRow+place != i {
 			t.Errorf("%s is in place %d of row %d, %v; want ordinal %d", user, place, x.Row(user), found, i)
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/rank/segment"
 )
 
@@ -29,9 +30,7 @@ func TestThresholdsAtAScore(t *testing.T) {
 			q := compile(t, where, w.halfLives)
 			compareWalk(t, where, q, parts, out, nil, profiles, at, segment.Reference(q, profiles, at))
 			f, err := q.Scan(segment.Input{Part: parts[0].Part, Lists: [][]segment.Cell{parts[0].read(t, q.Terms[0], q.Lists(0, at))}}, at, 1)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			edges += len(f.Edge)
 		}
 	}
@@ -49,9 +48,7 @@ func TestPlainSumsHaveNoEdge(t *testing.T) {
 	for _, above := range []string{"0", "0.5", "1", "10.999999999999", "11", "11.000000000001", "21"} {
 		q := compile(t, `{"filter":"brand:v0","above":`+above+`}`, nil)
 		f, err := q.Scan(segment.Input{Part: part.Part, Lists: [][]segment.Cell{part.read(t, q.Terms[0], q.Lists(0, t0+day))}}, t0+day, 5)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if want := len(segment.Reference(q, profiles, t0+day)); f.Total != want || len(f.Edge) > 0 {
 			t.Errorf("above %s: %d users and %d at the edge, want %d", above, f.Total, len(f.Edge), want)
 		}
@@ -85,9 +82,7 @@ func TestUsersAhead(t *testing.T) {
 	p := segment.NewPacker(w.scoring(), 0)
 	p.Begin(1, false, t0)
 	for _, user := range w.users {
-		if err := p.Add(user, w.profiles[user].AppendBinary(nil)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, p.Add(user, w.profiles[user].AppendBinary(nil)))
 	}
 	part := finish(t, p, t0+2*minute)
 	if len(part.Ahead) != 1 || part.users[part.Ahead[0].Ordinal] != w.users[7] || part.Ahead[0].Until != t0+4*minute {
@@ -101,9 +96,7 @@ func TestPackerRefuses(t *testing.T) {
 	p.Begin(1, false, t0)
 	add := func(user string, stored []byte) error { t.Helper(); return p.Add(user, stored) }
 	good := w.profiles[w.users[0]].AppendBinary(nil)
-	if err := add("b", good); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, add("b", good))
 	other := w.profiles[w.users[1]]
 	other.RetentionDays = 30
 	for name, err := range map[string]error{
@@ -131,9 +124,7 @@ func TestPackerKeepsNothing(t *testing.T) {
 	used := segment.NewPacker(w.scoring(), 0)
 	pack(t, used, w, w.users[:900], false, t0-day)
 	used.Begin(5, true, t0)
-	if err := used.Add(w.users[3], w.profiles[w.users[3]].AppendBinary(nil)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, used.Add(w.users[3], w.profiles[w.users[3]].AppendBinary(nil)))
 	got, want := pack(t, used, w, w.users[900:], false, t0), pack(t, segment.NewPacker(w.scoring(), 0), w, w.users[900:], false, t0)
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Error("the rows differ from those of a new packer")

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/rank/segment"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/strategy"
@@ -24,9 +25,7 @@ func halfLives(t testing.TB, texts ...string) []strategy.HalfLife {
 	var all []strategy.HalfLife
 	for _, text := range texts {
 		h, err := strategy.ParseHalfLife(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		all = append(all, h)
 	}
 	return all
@@ -115,9 +114,7 @@ func pack(t testing.TB, p *segment.Packer, w world, users []string, delta bool, 
 	t.Helper()
 	p.Begin(segment.PartID(instant), delta, instant)
 	for _, user := range users {
-		if err := p.Add(user, w.profiles[user].AppendBinary(nil)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, p.Add(user, w.profiles[user].AppendBinary(nil)))
 	}
 	return finish(t, p, instant)
 }
@@ -140,15 +137,11 @@ func finish(t testing.TB, p *segment.Packer, now int64) packed {
 		out.rows[row.Kind][row.N] = cells
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	out.Part = part
 	for n := range part.TokenRows() {
 		row, err := segment.ParseTokens(out.rows[segment.Tokens][n][0].Value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for i := range row.Len() {
 			token, _ := row.At(i)
 			out.users = append(out.users, token)
@@ -166,9 +159,7 @@ func (p packed) read(t testing.TB, term segment.Term, threshold segment.Order) [
 			return nil
 		}
 		lists, err := segment.Lists(cells[0].Value, []segment.Term{term})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return lists[0]
 	}
 	from, end := segment.BandColumns(term.HalfLife, term.Decay, threshold, p.Instant)
@@ -196,13 +187,9 @@ func (p packed) find(token string) int {
 func compile(t testing.TB, where string, halfLives []strategy.HalfLife) *segment.Query {
 	t.Helper()
 	c, err := segment.Parse([]byte(where))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	q, err := c.Compile(strategy.Strategy{HalfLives: halfLives})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return q
 }
 
@@ -235,9 +222,7 @@ func query(t testing.TB, q *segment.Query, parts []packed, out []*segment.Set, o
 			}
 		}
 		f, err := q.Scan(in, at, limit)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		total += f.Total
 		for _, o := range f.Edge {
 			judge(p.users[o])

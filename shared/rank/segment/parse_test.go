@@ -11,6 +11,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/fault"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/rank/segment"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/strategy"
@@ -76,9 +77,7 @@ func TestParseAccepts(t *testing.T) {
 			continue
 		}
 		text, err := json.Marshal(c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		again, err := segment.Parse(text)
 		if diff := cmp.Diff(c, again, cmp.Comparer(strategy.HalfLife.Equal)); diff != "" || err != nil {
 			t.Errorf("%s is written as %s (-first +again): %s, %v", where, text, diff, err)
@@ -89,13 +88,9 @@ func TestParseAccepts(t *testing.T) {
 func TestCompile(t *testing.T) {
 	s := strategy.Strategy{HalfLives: strategy.InDays(30, 180), Aliases: map[string]map[string]string{"brand": {"nike": "Nike"}}}
 	c, err := segment.Parse([]byte(`{"and":[{"not":{"filter":"color:Red"}},{"filter":"brand:nike","halfLife":180,"above":5},{"or":[{"filter":"a:b"},{"filter":"a:c"}]}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	q, err := c.Compile(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	want := segment.Term{Filter: event.Filter{Facet: "brand", Value: "Nike"}, HalfLife: 1, Decay: segment.DecayOf(strategy.Days(180)), Above: 5}
 	if diff := cmp.Diff(want, q.Terms[q.First], cmpopts.EquateComparable(segment.Decay{})); diff != "" || q.Whole {
 		t.Errorf("the first term (-want +got), whole %v:\n%s", q.Whole, diff)
@@ -105,9 +100,7 @@ func TestCompile(t *testing.T) {
 		`{"filter":"brand:nike","halfLife":"2e"}`:                          "where.halfLife must be a time, got 2e",
 	} {
 		c, err := segment.Parse([]byte(where))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if _, err := c.Compile(s); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", where, err, want)
 		}
@@ -157,9 +150,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		text, err := json.Marshal(c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		again, err := segment.Parse(text)
 		if diff := cmp.Diff(c, again, cmp.Comparer(strategy.HalfLife.Equal)); diff != "" || err != nil {
 			t.Fatalf("%q is written as %s: %s, %v", where, text, diff, err)

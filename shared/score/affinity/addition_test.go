@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/affinityengine/affinity/shared/local/affinitytest"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
@@ -169,9 +170,7 @@ func TestAdditionEqualsReference(t *testing.T) {
 			}
 			stored := next.Profile.AppendBinary(nil)
 			parsed, err := bounds.ParseBase(stored, next.Session.AppendBinary(nil, stored), next.Counted.AppendBinary(nil, stored))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if diff := gocmp.Diff(next.Counted, parsed.Counted, cmpopts.EquateEmpty()); diff != "" {
 				t.Fatal(diff)
 			}
@@ -367,9 +366,7 @@ func FuzzParseBase(f *testing.F) {
 			return
 		}
 		again, err := affinity.StandardBounds().ParseBase(profile, session, base.Counted.AppendBinary(nil, profile))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if diff := gocmp.Diff(base.Counted, again.Counted, cmpopts.EquateEmpty()); diff != "" {
 			t.Fatal(diff)
 		}

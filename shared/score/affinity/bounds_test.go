@@ -11,6 +11,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/local/affinitytest"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
@@ -55,9 +56,7 @@ func TestBoundedEqualsReference(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		check("passes", passed.Profile(), all)
 
 		stored := p.AppendBinary(nil)
@@ -65,9 +64,7 @@ func TestBoundedEqualsReference(t *testing.T) {
 			t.Fatalf("AppendProfile: got  %x\nwant %x", fast, stored)
 		}
 		read, err := b.Parse(stored, rapid.IntRange(0, 5).Draw(t, "limit"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		later := w
 		later.Now = rapid.Int64Range(w.Now, min(p.Until-1, w.Now+2000*dayMS)).Draw(t, "later")
 		if q := b.At(read, later.Now); len(q.Affinities) > 0 && q.Affinities[0].Scores[0] > vanishing {
@@ -92,9 +89,7 @@ func TestOlderProfileIsBounded(t *testing.T) {
 		all.Total = len(all.Affinities)
 		for _, limit := range []int{0, 1} {
 			p, err := b.Parse(all.AppendBinary(nil), limit)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if len(p.Affinities) == limit && len(all.Affinities) > limit {
 				continue // a part of a list within the bounds
 			}
@@ -161,9 +156,7 @@ func TestTotalIgnoresDecay(t *testing.T) {
 	w.Now += 1_100 * dayMS
 	for _, limit := range []int{100, 0} {
 		p, err := affinity.ParseProfile(stored, limit)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if p = p.At(w.Now); p.Total != 500 || len(p.Affinities) != 0 || p.Truncated() {
 			t.Errorf("limit %d: %d of %d, truncated: %v", limit, len(p.Affinities), p.Total, p.Truncated())
 		}

@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	"github.com/affinityengine/affinity/shared/local/affinitytest"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
@@ -26,9 +28,7 @@ func TestProfileRoundTrip(t *testing.T) {
 		}
 		limit := rapid.IntRange(-1, 25).Draw(t, "limit")
 		got, err := affinity.ParseProfile(b[4:], limit)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		want := p
 		if limit > 0 && limit < len(want.Affinities) {
 			want.Affinities = want.Affinities[:limit]
@@ -45,9 +45,7 @@ func TestComputedProfileRoundTrip(t *testing.T) {
 		s, w := drawStrategy(t), drawWindow(t)
 		p := score(drawEvents(t, w), s, w)
 		got, err := affinity.ParseProfile(p.AppendBinary(nil), 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if diff := cmp.Diff(p, got, cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("(-want +got):\n%s", diff)
 		}
@@ -104,18 +102,10 @@ func TestStoredProfileSize(t *testing.T) {
 
 func TestParseProfileDetectsDamage(t *testing.T) {
 	b := score(benchEvents()[:3], benchStrategy(30, 7), affinity.Window{Now: now}).AppendBinary(nil)
-	for n := range b {
-		if _, err := affinity.ParseProfile(b[:n], 1); err == nil {
-			t.Errorf("parsed without error when cut to %d of %d bytes", n, len(b))
-		}
-		for bit := range 8 {
-			damaged := slices.Clone(b)
-			damaged[n] ^= 1 << bit
-			if _, err := affinity.ParseProfile(damaged, 1); err == nil {
-				t.Errorf("parsed without error with bit %d of byte %d flipped", bit, n)
-			}
-		}
-	}
+	affinitytest.DetectsDamage(t, b, func(b []byte) bool {
+		_, err := affinity.ParseProfile(b, 1)
+		return err == nil
+	})
 }
 
 func TestParseProfileErrors(t *testing.T) {

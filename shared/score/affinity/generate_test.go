@@ -29,13 +29,7 @@ func drawEvents(t *rapid.T, w affinity.Window) []affinity.Event {
 			Type: rapid.SampledFrom(types).Draw(t, "type"),
 			Name: rapid.SampledFrom(eventNames).Draw(t, "name"),
 		}
-		for range rapid.IntRange(0, 5).Draw(t, "counts") {
-			e.Counts = append(e.Counts, affinity.Count{
-				Facet: rapid.SampledFrom(facets).Draw(t, "facet"),
-				Value: rapid.SampledFrom(values).Draw(t, "value"),
-				N:     rapid.OneOf(rapid.IntRange(1, 20), rapid.IntRange(-1, 0)).Draw(t, "n"),
-			})
-		}
+		e.Counts = affinitytest.DrawCounts(t, rapid.OneOf(rapid.IntRange(1, 20), rapid.IntRange(-1, 0)))
 		return e
 	})
 	return rapid.SliceOfN(one, 0, 20).Draw(t, "events")

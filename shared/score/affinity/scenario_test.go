@@ -15,6 +15,8 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/affinitytest"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
@@ -30,16 +32,7 @@ import (
 //	scaled                         shows the last profile in Algolia's form
 //	stored                         shows the bytes that keep the last profile
 func TestScenarios(t *testing.T) {
-	datadriven.Walk(t, "testdata/scenarios", func(t *testing.T, path string) {
-		var st story
-		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			out, err := st.play(t, d)
-			if err != nil {
-				t.Fatalf("%s: %v", d.Pos, err)
-			}
-			return out
-		})
-	})
+	affinitytest.Scenarios(t, func() func(*testing.T, *datadriven.TestData) (string, error) { return new(story).play })
 }
 
 type story struct {
@@ -161,20 +154,16 @@ func split(line string) ([]string, error) {
 	return slices.DeleteFunc(words, func(w string) bool { return w == "" }), err
 }
 
-func parseHalfLife(t interface{ Fatal(args ...any) }, s string) strategy.HalfLife {
+func parseHalfLife(t must.Test, s string) strategy.HalfLife {
 	h, err := strategy.ParseHalfLife(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return h
 }
 
 func number(t *testing.T, s string) int {
 	t.Helper()
 	n, err := strconv.Atoi(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return n
 }
 
@@ -221,7 +210,7 @@ func formatTime(ms int64) string {
 	if ms == math.MaxInt64 {
 		return "forever"
 	}
-	return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z")
+	return affinitytest.FormatTime(ms)
 }
 
 func formatScaled(scaled map[string]map[string]int) string {

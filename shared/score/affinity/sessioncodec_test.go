@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/affinityengine/affinity/shared/local/affinitytest"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 )
 
@@ -56,18 +57,10 @@ func benchSession() affinity.Session {
 
 func TestParseSessionDetectsDamage(t *testing.T) {
 	b := benchSession().First(3).AppendBinary(nil, storedProfile)
-	for n := range b {
-		if _, err := affinity.ParseSession(b[:n], storedProfile); err == nil {
-			t.Errorf("parsed without error when cut to %d of %d bytes", n, len(b))
-		}
-		for bit := range 8 {
-			damaged := slices.Clone(b)
-			damaged[n] ^= 1 << bit
-			if _, err := affinity.ParseSession(damaged, storedProfile); err == nil {
-				t.Errorf("parsed without error with bit %d of byte %d flipped", bit, n)
-			}
-		}
-	}
+	affinitytest.DetectsDamage(t, b, func(b []byte) bool {
+		_, err := affinity.ParseSession(b, storedProfile)
+		return err == nil
+	})
 }
 
 // TestSessionOfAnotherReadingIsRefused: an old release writes a profile and not

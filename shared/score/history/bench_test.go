@@ -10,6 +10,8 @@ import (
 
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/local/affinitytest"
+	"github.com/affinityengine/affinity/shared/local/cpu"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/score/strategy"
@@ -104,7 +106,7 @@ func packAll(b *history.Builder, logs [][]affinity.Event) (blocks [][][]byte, si
 
 // perCore reports how many events a second of the processor is enough for.
 func perCore(b *testing.B, events int, before time.Duration) {
-	b.ReportMetric(float64(events)/(cpu()-before).Seconds(), "events/s")
+	b.ReportMetric(float64(events)/(cpu.Time()-before).Seconds(), "events/s")
 }
 
 // BenchmarkScore is what a recompute does with the bytes of blocks: user after
@@ -129,14 +131,12 @@ func (l layout) score(b *testing.B, s strategy.Strategy, logs [][]affinity.Event
 	r, sc := history.NewReader(c, l.Dictionaries), affinity.NewScorer(c, benchWindow)
 	b.ReportAllocs()
 	events, i := 0, 0
-	before := cpu()
+	before := cpu.Time()
 	for b.Loop() {
 		sc.Reset(benchWindow)
 		for _, block := range blocks[i] {
 			n, err := r.Score(block, sc)
-			if err != nil {
-				b.Fatal(err)
-			}
+			must.Succeed(b, err)
 			events += n
 		}
 		then(sc)
@@ -171,7 +171,7 @@ func BenchmarkBuild(b *testing.B) {
 				var block []byte
 				b.ReportAllocs()
 				events, i := 0, 0
-				before := cpu()
+				before := cpu.Time()
 				for b.Loop() {
 					for _, e := range logs[i] {
 						if !l.Add(e) {
@@ -196,7 +196,7 @@ func BenchmarkBuild(b *testing.B) {
 func BenchmarkBuildOne(b *testing.B) {
 	events := crowd(1, 40)[0]
 	b.ReportAllocs()
-	n, before := 0, cpu()
+	n, before := 0, cpu.Time()
 	for b.Loop() {
 		builder := history.NewBuilder()
 		for _, e := range events {
@@ -215,13 +215,11 @@ func BenchmarkEvents(b *testing.B) {
 			blocks, _ := packAll(l.Builder, logs)
 			b.ReportAllocs()
 			events, i := 0, 0
-			before := cpu()
+			before := cpu.Time()
 			for b.Loop() {
 				for _, block := range blocks[i] {
 					for _, err := range history.Events(block, l.Dictionaries) {
-						if err != nil {
-							b.Fatal(err)
-						}
+						must.Succeed(b, err)
 						events++
 					}
 				}

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/score/strategy"
@@ -63,22 +64,16 @@ func TestBlockRoundTrip(t *testing.T) {
 				events, b := draw(t), rapid.SampledFrom(all).Draw(t, "layout").Builder
 				var got []affinity.Event
 				for _, block := range pack(b, events) {
-					if err := history.Check(block); err != nil {
-						t.Fatal(err)
-					}
+					must.Succeed(t, history.Check(block))
 					part, err := unpack(block)
-					if err != nil {
-						t.Fatal(err)
-					}
+					must.Succeed(t, err)
 					clear(block) // the events must not depend on it any more
 					got = append(got, part...)
 				}
 				var again []affinity.Event
 				for _, block := range pack(rapid.SampledFrom(all).Draw(t, "layout of a merge").Builder, got) {
 					part, err := unpack(block)
-					if err != nil {
-						t.Fatal(err)
-					}
+					must.Succeed(t, err)
 					again = append(again, part...)
 				}
 				if merged := tidy(again); !slices.EqualFunc(merged, tidy(got), sameEvent) {
@@ -186,9 +181,7 @@ func TestBoundHoldsForGrowingParts(t *testing.T) {
 			}
 			read := 0
 			for _, err := range history.Events(block, commonShelf) {
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, err)
 				read++
 			}
 			if read != n {

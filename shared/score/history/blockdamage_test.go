@@ -1,17 +1,13 @@
 package history_test
 
 import (
-	"encoding/binary"
-	"errors"
-	"hash/crc32"
 	"slices"
-	"strings"
 	"testing"
 
+	"github.com/affinityengine/affinity/shared/local/affinitytest"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/score/strategy"
-	"github.com/affinityengine/affinity/shared/wire"
 )
 
 func TestBlockDamageIsDetected(t *testing.T) {
@@ -19,27 +15,12 @@ func TestBlockDamageIsDetected(t *testing.T) {
 		t.Run(l.name, func(t *testing.T) {
 			block, c := sampleBlock(l.Builder), affinity.Compile(sampleStrategy())
 			r := history.NewReader(c, commonShelf)
-			readable := func(b []byte) bool {
+			affinitytest.DetectsDamage(t, block, func(b []byte) bool {
 				_, scored := r.Score(b, affinity.NewScorer(c, benchWindow))
 				_, unpacked := unpack(b)
 				named := (&history.ObjectReader{Dictionaries: commonShelf}).Read(b, allTime, func(affinity.Event) {})
 				return history.Check(b) == nil || scored == nil || unpacked == nil || named == nil
-			}
-			if !readable(block) {
-				t.Fatal("the test begins with a damaged block")
-			}
-			for n := range block {
-				if readable(block[:n]) {
-					t.Errorf("cut to %d of %d bytes it can still be read", n, len(block))
-				}
-				for bit := range 8 {
-					damaged := slices.Clone(block)
-					damaged[n] ^= 1 << bit
-					if readable(damaged) {
-						t.Errorf("with bit %d of byte %d turned over it can still be read", bit, n)
-					}
-				}
-			}
+			})
 		})
 	}
 }
@@ -90,12 +71,7 @@ func TestBlockErrors(t *testing.T) {
 			_, scored := r.Score(test.block, affinity.NewScorer(c, affinity.Window{Now: now}))
 			_, unpacked := unpack(test.block)
 			for _, err := range []error{scored, unpacked} {
-				if err == nil || !strings.Contains(err.Error(), test.want) {
-					t.Errorf("got error %v, want %q", err, test.want)
-				}
-				if newer := errors.Is(err, wire.ErrNewer); newer != (name == "another format") {
-					t.Errorf("of a newer version: %v", newer)
-				}
+				wantDamage(t, name, err, test.want)
 			}
 		})
 	}
@@ -104,10 +80,7 @@ func TestBlockErrors(t *testing.T) {
 // sealBlock makes the first bytes of b those of a block, so that what follows them is
 // read.
 func sealBlock(b []byte) []byte {
-	b[0] = 2
-	table := crc32.MakeTable(crc32.Castagnoli)
-	binary.LittleEndian.PutUint32(b[1:], crc32.Update(crc32.Checksum(b[:1], table), table, b[5:]))
-	return b
+	return seal(b, 1)
 }
 
 // TestDistantTimes reads what no builder writes, but the format has

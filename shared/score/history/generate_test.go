@@ -33,13 +33,8 @@ func drawLog(t *rapid.T, w affinity.Window) []affinity.Event {
 			return e
 		}
 		e.Type, e.Name = rapid.SampledFrom(types).Draw(t, "type"), rapid.SampledFrom(eventNames).Draw(t, "name")
-		for range rapid.IntRange(0, 5).Draw(t, "counts") {
-			e.Counts = append(e.Counts, affinity.Count{
-				Facet: rapid.SampledFrom(facets).Draw(t, "facet"),
-				Value: rapid.SampledFrom(values).Draw(t, "value"),
-				N:     rapid.OneOf(rapid.Just(1), rapid.IntRange(-1, 200), rapid.IntRange(1<<40, math.MaxInt)).Draw(t, "n"),
-			})
-		}
+		n := rapid.OneOf(rapid.Just(1), rapid.IntRange(-1, 200), rapid.IntRange(1<<40, math.MaxInt))
+		e.Counts = affinitytest.DrawCounts(t, n)
 		return e
 	})
 	events := rapid.SliceOfN(one, 0, 40).Draw(t, "events")

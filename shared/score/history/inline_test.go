@@ -3,9 +3,9 @@ package history_test
 import (
 	"bytes"
 	"errors"
-	"slices"
 	"testing"
 
+	"github.com/affinityengine/affinity/shared/local/affinitytest"
 	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/wire"
 )
@@ -58,16 +58,8 @@ func TestInlineBlockOfAnotherEntry(t *testing.T) {
 func TestInlineDamageIsDetected(t *testing.T) {
 	b, block := inlineBlock()
 	cell := history.AppendInline(nil, b, block)
-	for n := range cell {
-		if _, err := history.ParseInline(b, cell[:n]); err == nil {
-			t.Errorf("cut to %d of %d bytes it can still be read", n, len(cell))
-		}
-		for bit := range 8 {
-			damaged := slices.Clone(cell)
-			damaged[n] ^= 1 << bit
-			if _, err := history.ParseInline(b, damaged); err == nil {
-				t.Errorf("with bit %d of byte %d turned over it can still be read", bit, n)
-			}
-		}
-	}
+	affinitytest.DetectsDamage(t, cell, func(cell []byte) bool {
+		_, err := history.ParseInline(b, cell)
+		return err == nil
+	})
 }

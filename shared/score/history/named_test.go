@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/score/strategy"
@@ -52,25 +53,15 @@ func TestObjectsOfBlocks(t *testing.T) {
 		n := rapid.IntRange(0, 60).Draw(t, "n")
 		for _, block := range pack(rapid.SampledFrom(all).Draw(t, "layout").Builder, events) {
 			want, err := unpack(block)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			var got, recent []affinity.Event
-			if err := objects.Read(block, allTime, func(e affinity.Event) { got = append(got, e) }); err != nil {
-				t.Fatal(err)
-			}
-			if err := r.Recent(block, w, n, func(e affinity.Event) { recent = append(recent, e) }); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, objects.Read(block, allTime, func(e affinity.Event) { got = append(got, e) }))
+			must.Succeed(t, r.Recent(block, w, n, func(e affinity.Event) { recent = append(recent, e) }))
 			var some []affinity.Event
-			if err := (&history.ObjectReader{Strategy: affinity.Compile(s), Dictionaries: commonShelf}).Read(block, w, func(e affinity.Event) { some = append(some, e) }); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, (&history.ObjectReader{Strategy: affinity.Compile(s), Dictionaries: commonShelf}).Read(block, w, func(e affinity.Event) { some = append(some, e) }))
 			var counted []affinity.Event
 			withCounts := history.ObjectReader{Strategy: affinity.Compile(s), Counts: true, Dictionaries: commonShelf}
-			if err := withCounts.Read(block, w, func(e affinity.Event) { counted = append(counted, e) }); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, withCounts.Read(block, w, func(e affinity.Event) { counted = append(counted, e) }))
 			clear(block) // the events must not depend on it any more
 			if diff := cmp.Diff(tidy(recentOf(want, s, w, n)), tidy(recent), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("the newest %d (-want +got):\n%s", n, diff)

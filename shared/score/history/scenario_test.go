@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/affinitytest"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/history"
 )
@@ -26,15 +27,9 @@ import (
 //	           it, or "end"
 //	gaps from=   of the last manifest
 func TestScenarios(t *testing.T) {
-	datadriven.Walk(t, "testdata/scenarios", func(t *testing.T, path string) {
+	affinitytest.Scenarios(t, func() func(*testing.T, *datadriven.TestData) (string, error) {
 		var m history.Manifest
-		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			out, err := play(t, d, &m)
-			if err != nil {
-				t.Fatalf("%s: %v", d.Pos, err)
-			}
-			return out
-		})
+		return func(t *testing.T, d *datadriven.TestData) (string, error) { return play(t, d, &m) }
 	})
 }
 
@@ -116,7 +111,7 @@ func parseEvent(line string) (affinity.Event, error) {
 }
 
 func formatEvent(e affinity.Event) string {
-	words := []string{formatTime(e.Time)}
+	words := []string{affinitytest.FormatTime(e.Time)}
 	if e.Type != "" {
 		words = append(words, string(e.Type), e.Name)
 	}
@@ -132,8 +127,6 @@ func formatEvent(e affinity.Event) string {
 	}
 	return strings.Join(words, " ")
 }
-
-func formatTime(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
 
 func playManifest(t *testing.T, d *datadriven.TestData, m *history.Manifest) (string, error) {
 	*m = history.Manifest{}
@@ -217,9 +210,9 @@ func formatPos(p history.Pos) string {
 	case p.Time == math.MaxInt64:
 		return "end"
 	case next:
-		return formatTime(p.Time) + "/" + id + "/next"
+		return affinitytest.FormatTime(p.Time) + "/" + id + "/next"
 	case id != "":
-		return formatTime(p.Time) + "/" + id
+		return affinitytest.FormatTime(p.Time) + "/" + id
 	}
-	return formatTime(p.Time)
+	return affinitytest.FormatTime(p.Time)
 }

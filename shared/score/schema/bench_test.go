@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/cpu"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/schema"
 )
@@ -49,9 +51,7 @@ func benchRows(b *testing.B, n schema.Name, e schema.Encoding) (rows []row) {
 		r := row{cells: encoder.Append(nil, l.typ, l.name, l.counts)}
 		for _, cell := range r.cells {
 			column, err := schema.ParseColumn(cell.Family, cell.Qualifier)
-			if err != nil {
-				b.Fatal(err)
-			}
+			must.Succeed(b, err)
 			r.columns = append(r.columns, column)
 		}
 		rows = append(rows, r)
@@ -91,14 +91,12 @@ func (d *decoder) read(r row) error {
 // them a second of the processor is enough for.
 func perCore(b *testing.B, events int, round func(i int) error) {
 	b.ReportAllocs()
-	before, i := cpu(), 0
+	before, i := cpu.Time(), 0
 	for b.Loop() {
-		if err := round(i % events); err != nil {
-			b.Fatal(err)
-		}
+		must.Succeed(b, round(i%events))
 		i++
 	}
-	b.ReportMetric(float64(i)/(cpu()-before).Seconds(), "events/s")
+	b.ReportMetric(float64(i)/(cpu.Time()-before).Seconds(), "events/s")
 }
 
 func eachForm(fn func(n schema.Name, e schema.Encoding, name string)) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/schema"
 )
@@ -22,9 +23,7 @@ func TestMemory(t *testing.T) {
 			count := func(_, _ []byte, n int) { filters += n }
 			if allocs := testing.AllocsPerRun(100, func() {
 				for _, cell := range cells {
-					if err := schema.EachCount(cell.Family, cell.Value, count); err != nil {
-						t.Fatal(err)
-					}
+					must.Succeed(t, schema.EachCount(cell.Family, cell.Value, count))
 				}
 			}); allocs > 0 || filters == 0 {
 				t.Errorf("%s: %v allocations to read %d filters", name, allocs, filters)
@@ -46,9 +45,7 @@ func TestEscapes(t *testing.T) {
 		counts[0].Value = `27" wide`
 		cell := schema.NewEncoder(narrow, schema.JSON).Append(nil, event.View, "a", counts)[0]
 		return testing.AllocsPerRun(10, func() {
-			if err := schema.EachCount(cell.Family, cell.Value, func(_, _ []byte, _ int) {}); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, schema.EachCount(cell.Family, cell.Value, func(_, _ []byte, _ int) {}))
 		})
 	}
 	if few, many := allocs(1), allocs(1000); many > few {

@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/schema"
 )
@@ -112,9 +113,7 @@ func checkRow(t *rapid.T, n schema.Name, e schema.Encoding, l loggedEvent, cells
 		checkEncoding(t, n, e, held, cell.Value)
 	}
 	got, err := readCells(cells)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if diff := differ(stored(l.counts), got); diff != "" {
 		t.Fatalf("not read back (-want +got):\n%s", diff)
 	}
@@ -141,9 +140,7 @@ func TestJSONIsPublished(t *testing.T) {
 		cells := schema.NewEncoder(narrow, schema.JSON).Append(nil, event.View, "a", counts)
 		var got []affinity.Count
 		var list []map[string]any
-		if err := json.Unmarshal(cells[0].Value, &list); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal(cells[0].Value, &list))
 		for _, m := range list {
 			if len(m) != 3 {
 				t.Fatalf("%v has other members", m)
@@ -156,13 +153,9 @@ func TestJSONIsPublished(t *testing.T) {
 		got = nil
 		for _, cell := range schema.NewEncoder(wide, schema.JSON).Append(nil, event.View, "a", counts) {
 			var list [][3]any
-			if err := json.Unmarshal(cell.Value, &list); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, json.Unmarshal(cell.Value, &list))
 			column, err := schema.ParseColumn(cell.Family, cell.Qualifier)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			for _, item := range list {
 				if item[0] != ":" {
 					t.Fatalf("operator %v", item[0])
@@ -285,9 +278,7 @@ func TestCutOff(t *testing.T) {
 		counts := drawCounts(t, texts)
 		for _, cell := range schema.NewEncoder(schemas.Draw(t, "schema"), e).Append(nil, event.View, "a", counts) {
 			whole, err := readCells([]schema.Cell{cell})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			isJSON := cell.Value[0] == '['
 			for n := range len(cell.Value) {
 				seen := 0

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/affinitytest"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/schema"
 )
@@ -22,15 +23,7 @@ import (
 //	read family=              lines are values, in quotes or as they are; shows the filters that are read
 //	columns                   lines `<family> "<qualifier>"`; shows what the column says, and how it is written if not so
 func TestScenarios(t *testing.T) {
-	datadriven.Walk(t, "testdata/scenarios", func(t *testing.T, path string) {
-		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			out, err := play(t, d)
-			if err != nil {
-				t.Fatalf("%s: %v", d.Pos, err)
-			}
-			return out
-		})
-	})
+	affinitytest.Scenarios(t, func() func(*testing.T, *datadriven.TestData) (string, error) { return play })
 }
 
 func play(t *testing.T, d *datadriven.TestData) (string, error) {

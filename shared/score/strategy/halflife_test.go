@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/affinityengine/affinity/shared/fault"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
@@ -62,9 +63,7 @@ func TestHalfLivesWrittenInTwoWays(t *testing.T) {
 func halfLife(t testing.TB, text string) strategy.HalfLife {
 	t.Helper()
 	h, err := strategy.ParseHalfLife(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return h
 }
 
@@ -72,9 +71,7 @@ func TestHalfLifeRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := anyHalfLife(true).Draw(t, "half-life")
 		b, err := json.Marshal(h)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		var got strategy.HalfLife
 		if err := json.Unmarshal(b, &got); err != nil || got != h {
 			t.Fatalf("%s is read as %v, %v; want %v", b, got, err, h)

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
@@ -25,9 +26,7 @@ func anyHalfLife(events bool) *rapid.Generator[strategy.HalfLife] {
 			return strategy.Events(float64(n) / 10)
 		}
 		h, err := strategy.ParseHalfLife(fmt.Sprint(n, unit))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return h
 	})
 }
@@ -106,9 +105,7 @@ func TestAbsentRankingKeysHaveDefaults(t *testing.T) {
 
 func TestPlainRankingWeighsNothing(t *testing.T) {
 	s := strategy.Strategy{Ranking: strategy.PlainRanking()}
-	if err := s.Validate(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Validate())
 	r := s.RankingOrDefault()
 	if r.Contrast != strategy.ContrastNone || r.Session.Weight != 0 || r.Popularity.Weight != 0 || r.Pairs.Weight != 0 || r.Freshness.Weight != 0 {
 		t.Errorf("plain ranking = %+v", r)
@@ -119,9 +116,7 @@ func TestFullRankingGivesEveryKey(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		full := strategy.Strategy{Ranking: anyRanking(t)}.RankingOrDefault()
 		s := strategy.Strategy{Ranking: full.Ranking()}
-		if err := s.Validate(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.Validate())
 		if got := s.RankingOrDefault(); got != full {
 			t.Fatalf("got %+v, want %+v", got, full)
 		}

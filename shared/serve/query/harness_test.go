@@ -12,6 +12,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/rank/segment"
@@ -68,15 +69,26 @@ func newBenchOn(tb testing.TB, s *store.Store, halfLives ...int) *bench {
 	now := func() time.Time { return time.UnixMilli(b.clock) }
 	cached := config.NewCached(b.config, 0)
 	b.engine = profile.New(b.store, b.config, cached, now, slog.New(slog.DiscardHandler))
-	if err := b.config.CreateApp(tb.Context(), config.App{ID: appID, RetentionDays: 90}); err != nil {
-		tb.Fatal(err)
-	}
+	must.Succeed(tb, b.config.CreateApp(tb.Context(), config.App{ID: appID, RetentionDays: 90}))
 	b.score(10, halfLives...)
-	if err := b.config.SetSegments(tb.Context(), appID, true); err != nil {
-		tb.Fatal(err)
-	}
+	must.Succeed(tb, b.config.SetSegments(tb.Context(), appID, true))
 	b.newReader()
 	return b
+}
+
+// newBenchOf makes a bench whose lists hold one user, of one brand.
+func newBenchOf(tb testing.TB, user, brand string) *bench {
+	b := newBench(tb)
+	b.see(user, b.clock, brand)
+	b.buildLater()
+	return b
+}
+
+// buildLater builds the lists an hour later.
+func (b *bench) buildLater() {
+	b.Helper()
+	b.clock += hour
+	b.build()
 }
 
 // newReader takes a Reader that knows nothing, as another process does.
@@ -92,17 +104,13 @@ func (b *bench) score(points int, halfLives ...int) {
 		FacetsScoring: []strategy.FacetScore{{FacetName: "brand", Score: 3}, {FacetName: "color", Score: 1}},
 		HalfLives:     strategy.InDays(halfLives...),
 	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 }
 
 func (b *bench) app() config.App {
 	b.Helper()
 	app, err := b.config.App(b.Context(), appID)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 	return app
 }
 
@@ -124,9 +132,7 @@ func (b *bench) see(user string, at int64, filters ...string) {
 
 func (b *bench) change(user string) {
 	b.Helper()
-	if err := b.store.Changes.Add(b.Context(), appID, store.SlotOf(time.UnixMilli(b.clock)), []string{user}); err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, b.store.Changes.Add(b.Context(), appID, store.SlotOf(time.UnixMilli(b.clock)), []string{user}))
 }
 
 // profiles reads the profiles of some users, who must be known.
@@ -139,9 +145,7 @@ func (b *bench) profiles(users []string) map[string]affinity.Profile {
 		}
 		return nil
 	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 	return all
 }
 
@@ -169,18 +173,14 @@ func (b *bench) pack(users []string, delta bool) segment.Part {
 			continue
 		}
 		before := p.Users()
-		if err := p.Add(user, r.AppendBinary(nil)); err != nil {
-			b.Fatal(err)
-		}
+		must.Succeed(b, p.Add(user, r.AppendBinary(nil)))
 		if p.Users() > before {
 			b.members[id] = append(b.members[id], user)
 		}
 	}
 	w := b.store.Segments.NewSegmentWriter(b.Context(), appID, id)
 	part, err := p.Finish(b.clock, w.Write)
-	if err := errors.Join(err, w.Flush()); err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, errors.Join(err, w.Flush()))
 	part.Cut = cut
 	return part
 }
@@ -220,9 +220,7 @@ func (b *bench) update(others ...string) {
 		}
 	}
 	listed, _, err := b.store.Changes.List(b.Context(), appID, max(newest, oldest), 0)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 	users := append(slices.Collect(maps.Keys(listed)), others...)
 	slices.Sort(users)
 	delta := b.pack(slices.Compact(users), true)
@@ -234,9 +232,7 @@ func (b *bench) update(others ...string) {
 			}
 		}
 	}
-	if err := b.store.Segments.WriteSetOuts(b.Context(), appID, delta.ID, out); err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, b.store.Segments.WriteSetOuts(b.Context(), appID, delta.ID, out))
 	m := b.lists
 	m.Parts = append(slices.Clone(m.Parts), delta)
 	b.swap(m)
@@ -255,9 +251,7 @@ func (b *bench) swap(m segment.Manifest) {
 func (b *bench) condition(where string) segment.Condition {
 	b.Helper()
 	c, err := segment.Parse([]byte(where))
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 	return c
 }
 
@@ -267,9 +261,7 @@ func (b *bench) check(what, where string) {
 	b.Helper()
 	c := b.condition(where)
 	q, err := c.Compile(b.app().Strategy)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 	want := segment.Reference(q, b.profiles(b.everybody()), b.clock)
 	var got []query.User
 	for cursor := ""; ; {

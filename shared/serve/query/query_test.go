@@ -12,6 +12,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/fault"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/rank/segment"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 	"github.com/affinityengine/affinity/shared/serve/query"
@@ -41,8 +42,7 @@ func TestAnswersEqualAScan(t *testing.T) {
 			for range 250 {
 				b.see(fmt.Sprintf("u%03d", r.IntN(120)), b.clock-r.Int64N(95*day), filters(r)...)
 			}
-			b.clock += hour
-			b.build()
+			b.buildLater()
 			checkAll := func(what string) {
 				t.Helper()
 				for _, where := range conditions {
@@ -79,8 +79,7 @@ func TestAnswersEqualAScan(t *testing.T) {
 				b.clock += r.Int64N(30_000)
 				checkAll(what)
 			}
-			b.clock += hour
-			b.build()
+			b.buildLater()
 			checkAll("after the last build")
 		})
 	}
@@ -91,14 +90,10 @@ func (b *bench) checkHistogram(what, filter string) {
 	b.Helper()
 	c := b.condition(fmt.Sprintf(`{"filter":%q}`, filter))
 	q, err := c.Compile(b.app().Strategy)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 	want := segment.Reference(q, b.profiles(b.everybody()), b.clock)
 	s, asOf, err := b.reader.Histogram(b.Context(), b.app(), *c.Filter)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 	sum, counted := 0.0, 0
 	for _, u := range want {
 		sum += q.Score(u.Order, b.clock)
@@ -112,6 +107,17 @@ func (b *bench) checkHistogram(what, filter string) {
 	if n := len(want); n > 0 && (!near(s.Mean, sum/float64(n)) || !near(s.P50, q.Score(want[n-(n+1)/2].Order, b.clock))) {
 		b.Errorf("%s: mean %v, median %v; want %v and %v", what, s.Mean, s.P50, sum/float64(n), q.Score(want[n-(n+1)/2].Order, b.clock))
 	}
+}
+
+// wantNotReady checks that users of brand:v1 cannot be listed, for a reason that it returns.
+func (b *bench) wantNotReady(app config.App, reason string) string {
+	b.Helper()
+	_, err := b.reader.Page(b.Context(), app, b.condition(`{"filter":"brand:v1"}`), 10, "")
+	message, is := query.IsNotReady(err)
+	if !is || !strings.Contains(message, reason) {
+		b.Errorf("error %v, want %q", err, reason)
+	}
+	return message
 }
 
 func TestNotReady(t *testing.T) {
@@ -132,23 +138,17 @@ func TestNotReady(t *testing.T) {
 	}
 	b.see("u", b.clock, "brand:v1")
 	ask("before the first build", "not built yet", "it is half done")
-	b.clock += hour
-	b.build()
+	b.buildLater()
 	ask("after it")
 	b.score(20)
 	b.newReader()
 	ask("after another strategy", "strategy or the retention has changed", "it is half done")
-	b.clock += hour
-	b.build()
+	b.buildLater()
 	ask("after its build")
-	if err := b.config.SetRetention(t.Context(), appID, 30); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, b.config.SetRetention(t.Context(), appID, 30))
 	b.newReader()
 	ask("after another retention", "strategy or the retention has changed")
-	if err := b.config.SetSegments(t.Context(), appID, false); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, b.config.SetSegments(t.Context(), appID, false))
 	if _, err := b.reader.Page(t.Context(), b.app(), c, 10, ""); !errors.Is(err, query.ErrOff) {
 		t.Errorf("switched off: %v", err)
 	}
@@ -157,10 +157,7 @@ func TestNotReady(t *testing.T) {
 // A query that meets many changed users orders an update, once; one that would read too
 // many profiles fails.
 func TestUpdatesAreOrdered(t *testing.T) {
-	b := newBench(t)
-	b.see("u", b.clock, "brand:v1")
-	b.clock += hour
-	b.build()
+	b := newBenchOf(t, "u", "brand:v1")
 	var users []string
 	for i := range query.UpdateFrom + 1 {
 		users = append(users, fmt.Sprint("x", i))
@@ -168,9 +165,7 @@ func TestUpdatesAreOrdered(t *testing.T) {
 	c := b.condition(`{"filter":"brand:v1"}`)
 	add := func() {
 		t.Helper()
-		if err := b.store.Changes.Add(t.Context(), appID, b.slot(), users); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, b.store.Changes.Add(t.Context(), appID, b.slot(), users))
 	}
 	add()
 	for range 2 {
@@ -182,10 +177,7 @@ func TestUpdatesAreOrdered(t *testing.T) {
 		users = append(users, fmt.Sprint("y", i))
 	}
 	add()
-	_, err := b.reader.Page(t.Context(), b.app(), c, 10, "")
-	if message, is := query.IsNotReady(err); !is || !strings.Contains(message, "More than 5000 users have changed") {
-		t.Errorf("error %v", err)
-	}
+	b.wantNotReady(b.app(), "More than 5000 users have changed")
 	if _, _, err := b.reader.Histogram(t.Context(), b.app(), *c.Filter); err != nil {
 		t.Errorf("a histogram: %v", err)
 	}
@@ -194,9 +186,8 @@ func TestUpdatesAreOrdered(t *testing.T) {
 	moving.Move.Phase = config.MoveSwitched
 	for want, app := range map[string]config.App{"The app is moving to another region": moving, "cannot be ordered at the moment": b.app()} {
 		b.newReader()
-		_, err := b.reader.Page(t.Context(), app, c, 10, "")
-		if message, is := query.IsNotReady(err); !is || !strings.Contains(message, want) || strings.Contains(message, "is ordered") {
-			t.Errorf("error %v, want %q", err, want)
+		if message := b.wantNotReady(app, want); strings.Contains(message, "is ordered") {
+			t.Errorf("error %q, want %q alone", message, want)
 		}
 	}
 }
@@ -206,8 +197,7 @@ func TestRefusals(t *testing.T) {
 	for i := range 9 {
 		b.see(fmt.Sprint("u", i), b.clock, "brand:v1")
 	}
-	b.clock += hour
-	b.build()
+	b.buildLater()
 	c := b.condition(`{"filter":"brand:v1"}`)
 	page, err := b.reader.Page(t.Context(), b.app(), c, 3, "")
 	if err != nil || page.Cursor == "" {
@@ -238,8 +228,7 @@ func TestValues(t *testing.T) {
 	for i := range 6 {
 		b.see(fmt.Sprint("u", i), b.clock, fmt.Sprint("brand:v", i%2), "brand:all", "color:red")
 	}
-	b.clock += hour
-	b.build()
+	b.buildLater()
 	v, err := b.reader.Values(t.Context(), b.app(), "brand", 2)
 	if err != nil || v.Total != 3 || len(v.Values) != 2 || v.Values[0] != (query.Value{Value: "all", Users: 6, Events: -1}) || v.Values[1] != (query.Value{Value: "v0", Users: 3, Events: -1}) || v.AsOf != b.clock {
 		t.Errorf("%+v, %v", v, err)
@@ -257,8 +246,7 @@ func TestEventsOfValues(t *testing.T) {
 			b.see(users[i], b.clock+int64(n), "brand:all", fmt.Sprint("brand:v", i))
 		}
 	}
-	b.clock += hour
-	b.build()
+	b.buildLater()
 	for _, tt := range []struct {
 		users []string
 		all   bool
@@ -274,9 +262,7 @@ func TestEventsOfValues(t *testing.T) {
 		if err == nil {
 			err = b.reader.CountEvents(t.Context(), b.app(), "brand", v.Values, tt.users, tt.all)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		got := map[string]int64{}
 		for _, value := range v.Values {
 			got[value.Value] = value.Events
@@ -290,10 +276,7 @@ func TestEventsOfValues(t *testing.T) {
 // The slot of a listed user does not say how often they have changed in it, so the ticket
 // of their row decides if the profile that the process knows still holds.
 func TestKnownProfileThatChangesInTheSameSlot(t *testing.T) {
-	b := newBench(t)
-	b.see("other", b.clock, "brand:v2")
-	b.clock += hour
-	b.build()
+	b := newBenchOf(t, "other", "brand:v2")
 	where := `{"filter":"brand:v1","above":70}`
 	for range 4 { // of which some are above
 		b.see("u", b.clock, "brand:v1")
@@ -308,48 +291,31 @@ func TestKnownProfileThatChangesInTheSameSlot(t *testing.T) {
 
 // Nobody lists changes while segments are off, so the lists of before say nothing after.
 func TestListsOfBeforeTheSwitchAreNotRead(t *testing.T) {
-	b := newBench(t)
-	b.see("u", b.clock, "brand:v1")
-	b.clock += hour
-	b.build()
+	b := newBenchOf(t, "u", "brand:v1")
 	for _, on := range []bool{false, true} {
-		if err := b.config.SetSegments(t.Context(), b.app().ID, on); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, b.config.SetSegments(t.Context(), b.app().ID, on))
 	}
 	b.clock += hour
-	_, err := b.reader.Page(t.Context(), b.app(), b.condition(`{"filter":"brand:v1"}`), 3, "")
-	if message, is := query.IsNotReady(err); !is || !strings.Contains(message, "not built yet") {
-		t.Errorf("%v, want that the lists are not built", err)
-	}
+	b.wantNotReady(b.app(), "not built yet")
 }
 
 // The list of changes forgets, so lists that are older are not read: not by a process that
 // knows them either.
 func TestListsOlderThanTheChangesAreNotRead(t *testing.T) {
-	b := newBench(t)
-	b.see("u", b.clock, "brand:v1")
-	b.clock += hour
-	b.build()
+	b := newBenchOf(t, "u", "brand:v1")
 	where := `{"filter":"brand:v1"}`
 	b.clock += 8 * day
 	b.check("old", where)
 	for _, pass := range []int64{day, 1} {
 		b.clock += pass
-		_, err := b.reader.Page(t.Context(), b.app(), b.condition(where), 3, "")
-		if message, is := query.IsNotReady(err); !is || !strings.Contains(message, "more than 8 days old") {
-			t.Errorf("%v, want that the lists are too old", err)
-		}
+		b.wantNotReady(b.app(), "more than 8 days old")
 	}
 }
 
 // A profile that the process knows is not used where the list was not read from its
 // cut on: a delta counts what changed in between.
 func TestKnownProfilesOlderThanTheList(t *testing.T) {
-	b := newBench(t)
-	b.see("u", b.clock, "brand:v1")
-	b.clock += hour
-	b.build()
+	b := newBenchOf(t, "u", "brand:v1")
 	b.see("u", b.clock, "brand:v1")
 	b.clock += 60_000
 	where := `{"filter":"brand:v1","above":70}`
@@ -377,9 +343,7 @@ func TestScoresAreAsOfTheAnswer(t *testing.T) {
 	reader := query.New(b.store, b.engine, b.builds, func() time.Time { return time.UnixMilli(asked) }, slog.New(slog.DiscardHandler))
 	for range 2 { // the second time the reader knows the profiles
 		page, err := reader.Page(t.Context(), b.app(), b.condition(`{"filter":"brand:v1"}`), 10, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		want := map[string]float64{"ann": 30 * math.Exp2(-float64(asked-seen)/float64(day)), "bob": 30}
 		if len(page.Users) != len(want) || page.AsOf != asked {
 			t.Fatalf("%+v, want the users %v as of %d", page, want, asked)

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/rank/ranking"
 	"github.com/affinityengine/affinity/shared/store"
@@ -40,9 +41,7 @@ func TestDatesStayInMemory(t *testing.T) {
 		id := fmt.Sprint(i)
 		objects = append(objects, store.Object{ID: id, Record: fmt.Appendf(nil, `{"at":%d}`, int64(i+1)*1e12)})
 	}
-	if err := s.Catalog.PutObjects(t.Context(), "app", "i", objects); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Catalog.PutObjects(t.Context(), "app", "i", objects))
 	now := time.Unix(0, 0)
 	o := newObjects(s, config.NewCached(config.NewMemory(), time.Hour), slog.New(slog.DiscardHandler), func() time.Time { return now })
 	reads.Store(0)
@@ -52,9 +51,7 @@ func TestDatesStayInMemory(t *testing.T) {
 	}{{0, 1}, {0, 1}, {objectTTL*4/5 - 1, 1}, {objectTTL, 2}, {0, 2}} {
 		now = now.Add(step.after)
 		asked := []ranking.Candidate{{ObjectID: "2"}, {ObjectID: "0"}, {ObjectID: "1"}}
-		if err := o.fill(t.Context(), "app", "i", "at", asked); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, o.fill(t.Context(), "app", "i", "at", asked))
 		for _, c := range asked {
 			if want := int64(c.ObjectID[0]-'0'+1) * 1e12; !c.Dated || c.Published != want || c.Object == nil {
 				t.Errorf("%s has the date %d, want %d", c.ObjectID, c.Published, want)
@@ -64,9 +61,7 @@ func TestDatesStayInMemory(t *testing.T) {
 			t.Errorf("%d reads, want %d", got, step.want)
 		}
 	}
-	if err := s.Catalog.DeleteObjects(t.Context(), "app", "i", []string{"0"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Catalog.DeleteObjects(t.Context(), "app", "i", []string{"0"}))
 	now = now.Add(objectTTL)
 	asked := []ranking.Candidate{{ObjectID: "0"}, {ObjectID: "1"}}
 	if err := o.fill(t.Context(), "app", "i", "at", asked); err != nil || asked[0].Object != nil || asked[0].Dated || asked[1].Object == nil {
@@ -95,9 +90,7 @@ func TestColdInstanceAndOutage(t *testing.T) {
 	for i := range objects {
 		all = append(all, store.Object{ID: fmt.Sprintf("object-%03d", i), Record: []byte("{}")})
 	}
-	if err := s.Catalog.PutObjects(t.Context(), "app", "i", all); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Catalog.PutObjects(t.Context(), "app", "i", all))
 	var now atomic.Int64
 	var log bytes.Buffer
 	o := newObjects(s, config.NewCached(config.NewMemory(), time.Hour), slog.New(slog.NewTextHandler(&log, nil)),
@@ -120,9 +113,7 @@ func TestColdInstanceAndOutage(t *testing.T) {
 	for seed := range 500 {
 		group.Go(func() error { return fill(seed) })
 	}
-	if err := group.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, group.Wait())
 	read := 0
 	asked.Range(func(row, n any) bool {
 		if read++; n.(*atomic.Int64).Load() != 1 {

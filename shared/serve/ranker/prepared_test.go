@@ -14,6 +14,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/rank/ranking"
@@ -36,9 +37,7 @@ func TestPreparedCandidates(t *testing.T) {
 	}))
 	apps := config.NewMemory()
 	app := config.App{ID: "shop", RetentionDays: 90}
-	if err := apps.CreateApp(t.Context(), app); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, apps.CreateApp(t.Context(), app))
 	likes := strategy.Strategy{
 		EventsScoring:         []strategy.EventScore{{EventName: "Seen", EventType: event.View, Score: 3}},
 		FacetsScoring:         []strategy.FacetScore{{FacetName: "color", Score: 10}},
@@ -49,18 +48,14 @@ func TestPreparedCandidates(t *testing.T) {
 	}
 	cached := config.NewCached(apps, 0)
 	app, err := cached.App(t.Context(), "shop")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	log := slog.New(slog.DiscardHandler)
 	profiles := profile.New(s, apps, cached, time.Now, log)
 	_, err = profiles.Apply(t.Context(), app, []store.LogEvent{{
 		User: "ann", Time: time.Now().Add(-time.Hour).UnixMilli(), ID: "e", Type: event.View, Name: "Seen",
 		Counts: []affinity.Count{{Facet: "color", Value: "Red", N: 1}},
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	orderer := ranker.New(s, cached, profiles, time.Now, log)
 	order := func(user string, wait time.Duration) (ranker.Answer, []string, error) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

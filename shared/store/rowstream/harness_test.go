@@ -23,6 +23,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/store/rowstream"
 )
 
@@ -100,14 +101,10 @@ func start(t testing.TB) *clients {
 		conn, err := grpc.NewClient("passthrough:///fake", append(opts,
 			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }),
 			grpc.WithTransportCredentials(insecure.NewCredentials()))...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		client, err := bigtable.NewClientWithConfig(t.Context(), "p", "i",
 			bigtable.ClientConfig{AppProfile: "batch", MetricsProvider: bigtable.NoopMetricsProvider{}}, option.WithGRPCConn(conn))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		t.Cleanup(func() { conn.Close() })
 		return client, conn
 	}

@@ -8,6 +8,8 @@ import (
 	"cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/affinityengine/affinity/shared/local/must"
 )
 
 func set(family, column string, at int64, value []byte) *bigtablepb.Mutation {
@@ -42,13 +44,9 @@ func TestEncodeRows(t *testing.T) {
 			t.Errorf("request %d is encoded here: %v, want %v", n, ok, own)
 		}
 		data, err := writeCodec{}.Marshal(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		var got bigtablepb.MutateRowsRequest
-		if err := proto.Unmarshal(data.Materialize(), &got); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, proto.Unmarshal(data.Materialize(), &got))
 		data.Free()
 		if !proto.Equal(req, &got) {
 			t.Fatalf("request %d reads as %v, want %v", n, &got, req)
@@ -68,9 +66,7 @@ func BenchmarkEncodeRows(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				data, err := marshal(req)
-				if err != nil {
-					b.Fatal(err)
-				}
+				must.Succeed(b, err)
 				data.Free()
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/256, "ns/row")

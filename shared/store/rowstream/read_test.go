@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/store/rowstream"
 )
 
@@ -24,13 +25,9 @@ import (
 func TestConformance(t *testing.T) {
 	c := start(t)
 	library, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "cloud.google.com/go/bigtable").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	text, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(library)), "internal", "conformance", "testdata", "readrows.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var file struct {
 		ReadRowsTests []struct {
 			Description string
@@ -49,9 +46,7 @@ func TestConformance(t *testing.T) {
 		var chunks []*chunk
 		for _, text := range test.Chunks {
 			c := &chunk{}
-			if err := protojson.Unmarshal(text, c); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, protojson.Unmarshal(text, c))
 			chunks = append(chunks, c)
 		}
 		var want []row

@@ -7,6 +7,8 @@ import (
 	"cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/affinityengine/affinity/shared/local/must"
 )
 
 // FuzzParseChunk compares the fields of chunks with what the generated code reads.
@@ -16,9 +18,7 @@ func FuzzParseChunk(f *testing.F) {
 		Labels: []string{"l"}, Value: []byte("value"), ValueSize: -7,
 		RowStatus: &bigtablepb.ReadRowsResponse_CellChunk_CommitRow{CommitRow: true},
 	})
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, err)
 	f.Add(full)
 	f.Add([]byte{})
 	for i := range full {
@@ -59,9 +59,7 @@ func TestHostileSize(t *testing.T) {
 	b, err := proto.Marshal(&bigtablepb.ReadRowsResponse{Chunks: []*bigtablepb.ReadRowsResponse_CellChunk{{
 		RowKey: []byte("a"), FamilyName: wrapperspb.String("f"), Qualifier: wrapperspb.Bytes(nil), ValueSize: 1<<31 - 1,
 	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	d := &decoder{}
 	if err := d.message(b); err != nil || cap(d.value) > maxReserve {
 		t.Errorf("%d bytes reserved, %v", cap(d.value), err)
@@ -77,17 +75,13 @@ func BenchmarkMessage(b *testing.B) {
 		})
 	}
 	message, err := proto.Marshal(m)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 	d := &decoder{to: Receiver{Row: func(*Row) error { return nil }}}
 	b.SetBytes(int64(len(message)))
 	b.ReportAllocs()
 	for b.Loop() {
 		d.last = d.last[:0]
-		if err := d.message(message); err != nil {
-			b.Fatal(err)
-		}
+		must.Succeed(b, d.message(message))
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/100, "ns/row")
 }

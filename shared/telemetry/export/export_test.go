@@ -20,6 +20,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/telemetry"
 	"github.com/affinityengine/affinity/shared/telemetry/export"
 )
@@ -95,9 +96,7 @@ func TestSpansCarryNoErrorText(t *testing.T) {
 	span.AddEvent("retry")
 	span.SetStatus(codes.Error, "row u#ann is locked")
 	span.End()
-	if err := e.Shutdown(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, e.Shutdown(t.Context()))
 	spans := memory.GetSpans()
 	if len(spans) != 1 || spans[0].Status.Code != codes.Error || spans[0].Status.Description != "" || len(spans[0].Events) != 1 || spans[0].Events[0].Name != "retry" {
 		t.Errorf("%+v", spans)
@@ -112,9 +111,7 @@ func TestLostExportsAreLogged(t *testing.T) {
 	const child = "AFFINITY_TEST_LOSES"
 	if os.Getenv(child) == "" {
 		closed, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		closed.Close()
 		cmd := exec.Command(os.Args[0], "-test.run", "TestLostExportsAreLogged$", "-test.v")
 		cmd.Env = append(os.Environ(), child+"=1", "OTEL_EXPORTER_OTLP_ENDPOINT=http://"+closed.Addr().String())
@@ -125,9 +122,7 @@ func TestLostExportsAreLogged(t *testing.T) {
 	}
 	var lines bytes.Buffer
 	e, err := export.Start(t.Context(), slog.New(slog.NewTextHandler(&lines, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	r := httptest.NewRequest("GET", "/", nil)
 	_, w, span := telemetry.StartRequest(t.Context(), httptest.NewRecorder(), r)
 	w.WriteHeader(http.StatusInternalServerError)

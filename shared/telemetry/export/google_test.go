@@ -18,6 +18,7 @@ import (
 
 	"go.opentelemetry.io/otel"
 
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/telemetry/export"
 )
 
@@ -26,14 +27,10 @@ func TestGoogle(t *testing.T) {
 	const child = "AFFINITY_TEST_GOOGLE"
 	if os.Getenv(child) != "" {
 		e, err := export.Start(t.Context(), quiet)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		_, span := otel.Tracer("test").Start(t.Context(), "read")
 		span.End()
-		if err := e.Shutdown(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, e.Shutdown(t.Context()))
 		return
 	}
 	var got []string
@@ -66,19 +63,13 @@ func TestGoogle(t *testing.T) {
 func account(t *testing.T, tokens string) string {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	text, err := json.Marshal(map[string]string{
 		"type": "service_account", "client_email": "fn@my-project.iam.gserviceaccount.com", "token_uri": tokens, "private_key_id": "1",
 		"private_key": string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	path := filepath.Join(t.TempDir(), "account.json")
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, text, 0o600))
 	return path
 }

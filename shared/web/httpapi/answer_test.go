@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/admission"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
@@ -129,9 +130,7 @@ func TestSlowReaderGetsItsAnswer(t *testing.T) {
 		ask(t, conn, "/")
 		in := bufio.NewReaderSize(conn, 1<<10)
 		response, err := http.ReadResponse(in, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for read := 0; read <= size; read += 1 << 10 {
 			if _, err := io.ReadFull(response.Body, make([]byte, 1<<10)); err != nil {
 				t.Fatalf("after %d bytes: %v", read, err)
@@ -215,9 +214,7 @@ func TestHandlerOutlivesItsClient(t *testing.T) {
 		conn := connect(t, rt)
 		ask(t, conn, "/")
 		synctest.Wait()
-		if err := conn.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, conn.Close())
 		time.Sleep(30 * time.Second)
 		holds(t, "the handler goes on", rt.Gate, 60)
 		release()
@@ -257,9 +254,7 @@ func TestAnswerIsCutOff(t *testing.T) {
 				defer conn.Close()
 				ask(t, conn, "/")
 				response, err := http.ReadResponse(bufio.NewReader(conn), nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, err)
 				if n, err := io.Copy(io.Discard, response.Body); !errors.Is(err, io.ErrUnexpectedEOF) {
 					t.Errorf("%d bytes, %v; want an answer that is not whole", n, err)
 				}
@@ -287,9 +282,7 @@ func TestLongStreamEnds(t *testing.T) {
 		defer conn.Close()
 		ask(t, conn, "/")
 		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if n, err := io.Copy(io.Discard, response.Body); err != nil || n != 1000<<10 {
 			t.Errorf("%d bytes, %v", n, err)
 		}
@@ -311,9 +304,7 @@ func TestLoopingRouteIsAnswered(t *testing.T) {
 	server := httptest.NewServer(rt)
 	defer server.Close()
 	response, err := server.Client().Get(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	body, err := io.ReadAll(response.Body)
 	if err != nil || response.StatusCode != http.StatusServiceUnavailable || response.Header.Get("Retry-After") == "" || len(body) == 0 {
 		t.Errorf("%d %s, %v", response.StatusCode, body, err)

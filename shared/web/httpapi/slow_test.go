@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/admission"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
@@ -50,11 +51,7 @@ func connect(t *testing.T, h http.Handler) net.Conn {
 	go func() { _ = server.Serve(p) }()
 	near, far := net.Pipe()
 	p.conns <- far
-	t.Cleanup(func() {
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	must.CloseAtEnd(t, server)
 	return near
 }
 
@@ -76,9 +73,7 @@ func answered(t *testing.T, in *bufio.Reader, began time.Time, status int, after
 		t.Fatalf("no answer: %v", err)
 	}
 	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if took := time.Since(began); response.StatusCode != status || took != after {
 		t.Errorf("%d after %v, want %d after %v: %s", response.StatusCode, took, status, after, body)
 	}
@@ -211,9 +206,7 @@ func TestLargeUnpackedBodyTakesATurn(t *testing.T) {
 	for range max(2, runtime.GOMAXPROCS(0)) { // all turns
 		ctx, leave := g.Enter(t.Context())
 		defer leave()
-		if err := admission.AwaitTurn(ctx, 0); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, admission.AwaitTurn(ctx, 0))
 	}
 	read := func(size int) error {
 		gone, cancel := context.WithCancel(t.Context())

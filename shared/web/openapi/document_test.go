@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 	"github.com/getkin/kin-openapi/openapi3"
 
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/web/openapi"
 	"github.com/affinityengine/affinity/shared/web/openapi/spec"
 )
@@ -45,13 +46,9 @@ func recorded(t *testing.T) []spec.Example {
 // writes it.
 func TestDocumentIsBuilt(t *testing.T) {
 	built, err := spec.Build(recorded(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if rewriting() {
-		if err := os.WriteFile("openapi.json", built, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile("openapi.json", built, 0o644))
 		return
 	}
 	if !bytes.Equal(built, openapi.Document()) {
@@ -64,9 +61,7 @@ func TestDocumentIsBuilt(t *testing.T) {
 func TestDocumentIsValid(t *testing.T) {
 	loader := openapi3.NewLoader()
 	doc, err := loader.LoadFromData(openapi.Document())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if err := doc.Validate(t.Context(), openapi3.EnableExamplesValidation()); err != nil {
 		t.Error(err)
 	}

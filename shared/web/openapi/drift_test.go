@@ -15,6 +15,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/rank/boost"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 	"github.com/affinityengine/affinity/shared/web/openapi"
@@ -58,9 +59,7 @@ type property struct {
 func document(t *testing.T) decoded {
 	t.Helper()
 	var doc decoded
-	if err := json.Unmarshal(openapi.Document(), &doc); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal(openapi.Document(), &doc))
 	return doc
 }
 
@@ -269,9 +268,7 @@ func TestDescribedRoutes(t *testing.T) {
 	}
 	for _, source := range sources {
 		text, err := os.ReadFile(source)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, m := range route.FindAllSubmatch(text, -1) {
 			registered = append(registered, string(m[1]))
 		}

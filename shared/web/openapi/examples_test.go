@@ -17,6 +17,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/local/apicheck"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/score/schema"
 	"github.com/affinityengine/affinity/shared/web/openapi/spec"
@@ -47,18 +48,10 @@ func TestExamples(t *testing.T) {
 			o.Layout = schema.Of(schema.Narrow)
 		}
 		s, err := stack.Start(t.Context(), o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() {
-			if err := s.Close(); err != nil {
-				t.Error(err)
-			}
-		}()
+		must.Succeed(t, err)
+		must.CloseAtEnd(t, s)
 		if filepath.Base(path) == "10-segments" {
-			if err := s.Backends.Config.SetSegments(t.Context(), "demo", true); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, s.Backends.Config.SetSegments(t.Context(), "demo", true))
 		}
 		r := runner{url: apicheck.Proxy(t, s.URL), operator: s.Operator}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -110,9 +103,7 @@ func TestEveryOperationHasAnExample(t *testing.T) {
 		}
 	}
 	checker, err := apicheck.Shared()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	all, _ := checker.Operations()
 	for _, operation := range all {
 		if !answered[operation] {
@@ -126,9 +117,7 @@ type runner struct{ url, operator, id string }
 func (r *runner) send(t *testing.T, method, path, body, header string) (int, []byte) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, r.url+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	req.Header.Set("X-Algolia-Application-Id", "demo")
 	req.Header.Set("X-Algolia-API-Key", "demokey")
 	req.Header.Set("Authorization", "Bearer "+r.operator) // for /local
@@ -136,14 +125,10 @@ func (r *runner) send(t *testing.T, method, path, body, header string) (int, []b
 		req.Header.Set(name, value)
 	}
 	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer res.Body.Close()
 	answer, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if !strings.HasPrefix(res.Header.Get("Content-Type"), "application/json") || path == "/openapi.json" {
 		answer = nil // a page, or the document itself
 	}

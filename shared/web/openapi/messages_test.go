@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/web/openapi"
 )
 
@@ -26,9 +27,7 @@ func TestDescribedMessages(t *testing.T) {
 			Errors []struct{ Message string } `json:"x-errors"`
 		} `json:"paths"`
 	}
-	if err := json.Unmarshal(openapi.Document(), &doc); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal(openapi.Document(), &doc))
 	missing := map[string]string{}
 	for _, methods := range doc.Paths {
 		for _, op := range methods {
@@ -76,9 +75,7 @@ func goSource(t *testing.T, dirs ...string) string {
 			all.Write(text)
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 	}
 	return all.String()
 }

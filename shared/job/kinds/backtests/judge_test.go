@@ -17,6 +17,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/kinds/backtests"
 	"github.com/affinityengine/affinity/shared/judge/backtest"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/score/affinity"
@@ -91,9 +92,7 @@ func putObjects(t *testing.T, to *store.Store) {
 		record := fmt.Sprintf(`{"objectID":"%d","brand":"b%d"}`, i, i%4)
 		objects = append(objects, store.Object{ID: fmt.Sprint(i), Record: []byte(record), Filters: store.ObjectFilters{SettingsVersion: 1}})
 	}
-	if err := to.Catalog.PutObjects(t.Context(), "demo", "shoes", objects); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, to.Catalog.PutObjects(t.Context(), "demo", "shoes", objects))
 }
 
 // process runs a job with these bounds.
@@ -110,25 +109,19 @@ func process(t *testing.T, s *source, p backtests.Params) (result backtests.Resu
 	if err != nil {
 		return result, counts, err
 	}
-	if err := json.Unmarshal([]byte(progress.Result), &result); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal([]byte(progress.Result), &result))
 	return result, progress.Counts, nil
 }
 
 func TestTooManyEventsAreSampled(t *testing.T) {
 	whole, _, err := process(t, &source{}, backtests.Params{MaxEvents: users * each})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if whole.Share != 1 || whole.Report.Cases != users {
 		t.Errorf("share %g, %d cases; want all %d", whole.Share, whole.Report.Cases, users)
 	}
 	s := &source{}
 	sampled, counts, err := process(t, s, backtests.Params{MaxEvents: capacity})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if sampled.Share >= 1 || counts["events"] > capacity || counts["events"] < capacity/2 || s.sweeps != 2 {
 		t.Errorf("share %g, %d events in %d sweeps; want at most %d", sampled.Share, counts["events"], s.sweeps, capacity)
 	}
@@ -192,9 +185,7 @@ func TestFailures(t *testing.T) {
 // A version is judged as the strategy that it is.
 func TestVersions(t *testing.T) {
 	want, _, err := process(t, &source{}, backtests.Params{MaxEvents: users * each})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	got, _, err := process(t, &source{}, backtests.Params{MaxEvents: users * each, Strategies: []string{"1"}})
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("version 1: %v (-want +got):\n%s", err, diff)

@@ -10,6 +10,7 @@ import (
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/kinds/backtests"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 )
 
@@ -38,9 +39,7 @@ func TestSearchProgress(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if got := strings.Join(places, " "); got != "0 1 2 3 4 5 6 7 8 9 10 11 12" {
 		t.Errorf("progress after trials %s", got)
 	}
@@ -49,9 +48,7 @@ func TestSearchProgress(t *testing.T) {
 		t.Errorf("counts %+v, want %+v", got, want)
 	}
 	var result backtests.Result
-	if err := json.Unmarshal([]byte(end.Result), &result); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal([]byte(end.Result), &result))
 	if result.Share != 1 || result.Tune == nil || result.Search == nil || result.Search.Trials != 12 ||
 		result.Search.Cases+result.Report.Cases != users || len(result.Search.Gains) != 5 {
 		t.Errorf("result %s", end.Result)

@@ -12,6 +12,7 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/kinds/crowdbuild"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/wire"
 )
@@ -24,9 +25,7 @@ func TestFrequenciesUnderNewSettings(t *testing.T) {
 		t.Helper()
 		_, err := h.Config.SetIndexSettings(t.Context(), app, shoes, catalog.Change{AttributesForFaceting: attributes})
 		settings, readErr := h.Config.IndexSettings(t.Context(), app, shoes)
-		if err := errors.Join(err, readErr); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, errors.Join(err, readErr))
 		return settings
 	}
 	put := func(from, to int, settings catalog.Settings) {
@@ -35,14 +34,10 @@ func TestFrequenciesUnderNewSettings(t *testing.T) {
 		for i := from; i < to; i++ {
 			record := fmt.Appendf(nil, `{"objectID":%q,"brand":"b%d","color":"c%d"}`, objectID(i), i%2, i%3)
 			filters, err := catalog.Filters(record, settings)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			objects = append(objects, store.Object{ID: objectID(i), Record: record, Filters: store.ObjectFilters{SettingsVersion: settings.Version, Filters: filters}})
 		}
-		if err := h.store.Catalog.PutObjects(t.Context(), app, shoes, objects); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, h.store.Catalog.PutObjects(t.Context(), app, shoes, objects))
 	}
 	const objects = 1_200 // more than are read at a time
 	put(0, objects-30, set("brand"))
@@ -66,9 +61,7 @@ func TestFrequenciesAreBounded(t *testing.T) {
 		filters := []event.Filter{{Facet: "half", Value: fmt.Sprint(i % 2)}, {Facet: "title", Value: fmt.Sprint("of ", i)}}
 		puts = append(puts, store.Object{ID: objectID(i), Record: []byte("{}"), Filters: store.ObjectFilters{Filters: filters}})
 	}
-	if err := h.store.Catalog.PutObjects(t.Context(), app, shoes, puts); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, h.store.Catalog.PutObjects(t.Context(), app, shoes, puts))
 	h.WantState(h.build().ID, job.Done, "")
 	_, x, _ := h.read(shoes)
 	if n := x.Frequencies[event.Filter{Facet: "half", Value: "1"}]; n != objects/2 || len(x.Frequencies) > 130 || x.Objects != objects {
@@ -82,9 +75,7 @@ func (h *harness) setManifest(index, value string) {
 	m := bigtable.NewMutation()
 	m.DeleteCellsInColumn("n", "n")
 	m.Set("n", "n", bigtable.Now(), []byte(value))
-	if err := h.client.Open(store.TableCrowd).Apply(h.t.Context(), app+","+url.QueryEscape(index)+",", m); err != nil {
-		h.t.Fatal(err)
-	}
+	must.Succeed(h.t, h.client.Open(store.TableCrowd).Apply(h.t.Context(), app+","+url.QueryEscape(index)+",", m))
 }
 
 // A build replaces a damaged manifest. It leaves out an index that a newer version

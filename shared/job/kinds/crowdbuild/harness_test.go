@@ -18,6 +18,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/kinds/crowdbuild"
 	"github.com/affinityengine/affinity/shared/local/jobtest"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/rank/crowd"
@@ -58,9 +59,7 @@ func newHarness(t *testing.T, users int, work crowdbuild.Work) *harness {
 			filters := []event.Filter{{Facet: "index", Value: index}, {Facet: "parity", Value: fmt.Sprint(i % 2)}}
 			objects = append(objects, store.Object{ID: objectID(i), Filters: store.ObjectFilters{Filters: filters}})
 		}
-		if err := h.store.Catalog.PutObjects(t.Context(), app, index, objects); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, h.store.Catalog.PutObjects(t.Context(), app, index, objects))
 	}
 	return h
 }
@@ -204,24 +203,18 @@ func (h *harness) read(index string) (crowd.Manifest, crowd.Index, map[string]cr
 	h.Gate = nil
 	defer func() { h.Gate = gate }()
 	m, _, err := h.store.Crowd.ReadCrowdManifest(h.t.Context(), app, index)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must.Succeed(h.t, err)
 	if m.Current.Name == "" {
 		return m, crowd.Index{}, nil
 	}
 	x, err := h.store.Crowd.ReadCrowdIndex(h.t.Context(), app, index, m.Current, 1<<30)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must.Succeed(h.t, err)
 	ids := make([]string, 40)
 	for i := range ids {
 		ids[i] = objectID(i)
 	}
 	objects, err := h.store.Crowd.ReadCrowdObjects(h.t.Context(), store.CrowdRef{App: app, Index: index, Generation: m.Current.Name}, ids)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must.Succeed(h.t, err)
 	return m, x, objects
 }
 
@@ -248,15 +241,11 @@ func (h *harness) generations(index string) (names []string, runs bool) {
 	err := h.store.Crowd.DropCrowd(h.t.Context(), app, index, func(name string) bool {
 		names = append(names, name)
 		headers, err := h.store.Crowd.CrowdRunHeaders(h.t.Context(), store.CrowdRef{App: app, Index: index, Generation: name})
-		if err != nil {
-			h.t.Fatal(err)
-		}
+		must.Succeed(h.t, err)
 		runs = runs || len(headers) > 0
 		return false
 	})
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must.Succeed(h.t, err)
 	slices.Sort(names)
 	return names, runs
 }

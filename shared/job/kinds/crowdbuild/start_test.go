@@ -11,6 +11,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/kinds/crowdbuild"
 	"github.com/affinityengine/affinity/shared/local/jobtest"
+	"github.com/affinityengine/affinity/shared/local/must"
 )
 
 // A build that ends without its swap leaves rows that the next one drops.
@@ -22,9 +23,7 @@ func TestUnfinishedBuildIsDropped(t *testing.T) {
 			before := h.build()
 			lost := h.start(t.Context())
 			for n := len(h.Tasks); len(h.Waiting()) > 0 && len(h.Tasks) < n+8; {
-				if _, err := h.Deliver(t.Context(), h.Waiting()[0]); err != nil {
-					t.Fatal(err)
-				}
+				h.DeliverNext(1)
 			}
 			switch want {
 			case job.Superseded:
@@ -66,9 +65,7 @@ func TestNewerBuildTakesPlace(t *testing.T) {
 		t.Helper()
 		h.Now = h.Now.Add(time.Second)
 		j, err := h.runner.StartManual(t.Context(), app, index)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return j
 	}
 	ofShoes, ofHats := start(shoes), start(hats)
@@ -92,9 +89,7 @@ func TestBuildSinceTheImportIsEnough(t *testing.T) {
 	at := h.Now
 	h.Now = h.Now.Add(time.Second)
 	manual, err := h.runner.StartManual(t.Context(), app, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, state := range []job.State{job.Planning, job.Done} {
 		h.WantState(manual.ID, state, "")
 		if j, err := h.runner.StartImport(t.Context(), app, at); err != nil || j.ID != manual.ID {
@@ -115,15 +110,11 @@ func TestAnOlderBuildReplacesNothing(t *testing.T) {
 	h := newHarness(t, 3, crowdbuild.Work{})
 	h.fill(8)
 	older, err := h.runner.StartManual(t.Context(), app, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	tasks := slices.Clone(h.Tasks)
 	h.Now = h.Now.Add(time.Second)
 	newer, err := h.runner.StartManual(t.Context(), app, shoes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for len(h.Find(newer.ID).FinishedAt.String()) == 0 || !h.Find(newer.ID).State.Ended() {
 		for _, k := range h.Waiting() {
 			if !slices.Contains(tasks, k) {
@@ -140,9 +131,7 @@ func TestAnOlderBuildReplacesNothing(t *testing.T) {
 func TestNothingToBuild(t *testing.T) {
 	h := newHarness(t, 3, crowdbuild.Work{})
 	for _, index := range []string{shoes, hats} {
-		if err := h.store.Catalog.ClearIndex(t.Context(), app, index); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, h.store.Catalog.ClearIndex(t.Context(), app, index))
 	}
 	for _, index := range []string{"", shoes} {
 		if _, err := h.runner.StartManual(t.Context(), app, index); !errors.Is(err, crowdbuild.ErrNoObjects) {
@@ -158,9 +147,7 @@ func TestNightlyBuilds(t *testing.T) {
 	h := newHarness(t, 3, crowdbuild.Work{})
 	h.fill(10)
 	for range 3 { // the scheduler may call twice
-		if err := h.runner.Nightly(t.Context(), []string{app}, time.Hour); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, h.runner.Nightly(t.Context(), []string{app}, time.Hour))
 	}
 	h.Drain()
 	jobs, err := h.Jobs.List(t.Context(), app, 10)

@@ -17,6 +17,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/kinds/daterows"
 	"github.com/affinityengine/affinity/shared/local/jobtest"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/race"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/store"
@@ -50,12 +51,8 @@ func newHarness(t *testing.T) *harness {
 	h.put("gone", h.date(1), "at")
 	h.put("moved", h.date(2), "at")
 	h.put("moved", h.date(4))
-	if err := h.store.Catalog.DeleteObjects(t.Context(), app, posts, []string{"gone"}); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.store.Catalog.DeleteObjects(t.Context(), app, posts, []string{"moved"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, h.store.Catalog.DeleteObjects(t.Context(), app, posts, []string{"gone"}))
+	must.Succeed(t, h.store.Catalog.DeleteObjects(t.Context(), app, posts, []string{"moved"}))
 	h.feed("news", posts, "at")
 	return h
 }
@@ -73,9 +70,7 @@ func (h *harness) put(id, at string, dates ...string) {
 	h.t.Helper()
 	o := store.Object{ID: id, Record: []byte(`{"objectID":"x","at":"` + at + `","color":"red"}`),
 		Filters: store.ObjectFilters{Filters: []event.Filter{{Facet: "color", Value: "red"}}}}
-	if err := h.store.Catalog.PutObjects(h.t.Context(), app, posts, []store.Object{o}, dates...); err != nil {
-		h.t.Fatal(err)
-	}
+	must.Succeed(h.t, h.store.Catalog.PutObjects(h.t.Context(), app, posts, []store.Object{o}, dates...))
 }
 
 func (h *harness) feed(name, index, date string) {
@@ -121,9 +116,7 @@ func (h *harness) wantRows() {
 func (h *harness) rows() (n int) {
 	h.t.Helper()
 	err := h.client.Open(store.TableDated).ReadRows(h.t.Context(), bigtable.InfiniteRange(""), func(bigtable.Row) bool { n++; return true })
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must.Succeed(h.t, err)
 	return n
 }
 
@@ -157,9 +150,7 @@ func TestBackfill(t *testing.T) {
 	}
 	h.Now = h.Now.Add(24 * time.Hour)
 	for range 2 {
-		if err := h.runner.Nightly(t.Context(), []string{app}, time.Hour); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, h.runner.Nightly(t.Context(), []string{app}, time.Hour))
 	}
 	h.Drain()
 	latest, err := h.runner.List(t.Context(), app, 9)
@@ -237,17 +228,13 @@ func TestEndsOfJobs(t *testing.T) {
 	}
 	h.WantState(again.ID, job.Superseded, other.ID)
 	for _, name := range []string{"news", "other"} {
-		if err := h.Config.DeleteFeed(t.Context(), app, name, h.Now); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, h.Config.DeleteFeed(t.Context(), app, name, h.Now))
 	}
 	h.Drain()
 	h.WantState(other.ID, job.Superseded, "no feed orders the objects of index posts, red any more")
 
 	// Nothing names a date any more: the night deletes all date rows.
-	if err := h.runner.Nightly(t.Context(), []string{app}, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, h.runner.Nightly(t.Context(), []string{app}, 0))
 	h.Drain()
 	if n := h.rows(); n != 0 {
 		t.Errorf("%d date rows that nothing names", n)
@@ -265,9 +252,7 @@ func TestDamagedObject(t *testing.T) {
 	}
 	m := bigtable.NewMutation()
 	m.Set("o", "record", bigtable.Now(), []byte(`{"at":`))
-	if err := h.client.Open(store.TableObjects).Apply(t.Context(), app+",posts%2C+red,damaged", m); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, h.client.Open(store.TableObjects).Apply(t.Context(), app+",posts%2C+red,damaged", m))
 	j := h.start(t.Context())
 	h.Drain()
 	h.WantState(j.ID, job.Done, "")

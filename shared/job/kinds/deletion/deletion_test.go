@@ -14,6 +14,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/kinds/deletion"
 	"github.com/affinityengine/affinity/shared/local/jobtest"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/race"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/store"
@@ -130,9 +131,7 @@ var settings = job.Settings{ShardUsers: 2, Budget: time.Hour, Attempts: 8}
 // fill writes rows of five users of an app into every table.
 func (h *harness) fill(app string) {
 	tables, err := store.Tables()
-	if err != nil {
-		h.T.Fatal(err)
-	}
+	must.Succeed(h.T, err)
 	for _, table := range tables {
 		var keys []string
 		var muts []*bigtable.Mutation
@@ -151,18 +150,14 @@ func (h *harness) fill(app string) {
 func (h *harness) left(app string) int {
 	h.T.Helper()
 	left, err := deletion.Left(h.T.Context(), h.rows.Store.Rows, h.documents, app)
-	if err != nil {
-		h.T.Fatal(err)
-	}
+	must.Succeed(h.T, err)
 	return len(left)
 }
 
 func (h *harness) delete(again bool) deletion.Status {
 	h.T.Helper()
 	status, err := h.runner.Delete(h.T.Context(), jobtest.App, again)
-	if err != nil {
-		h.T.Fatal(err)
-	}
+	must.Succeed(h.T, err)
 	return status
 }
 
@@ -217,9 +212,7 @@ func TestDeletion(t *testing.T) {
 			h.Drain()
 			h.wantGone(name)
 			tables, err := store.Tables()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if d := h.delete(false); !d.Ended() || d.Rows != int64(10*len(tables)) || len(h.Waiting()) != 0 {
 				t.Errorf("a repeated deletion: %+v, %d tasks; want it ended, with %d rows", d, len(h.Waiting()), 10*len(tables))
 			}
@@ -237,9 +230,7 @@ func TestDeletion(t *testing.T) {
 func TestDeletionOfNothing(t *testing.T) {
 	s, client := storetest.NewWithClient(t)
 	h := newHarness(t, s, client, settings)
-	if err := h.Config.CreateApp(t.Context(), config.App{ID: "empty"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, h.Config.CreateApp(t.Context(), config.App{ID: "empty"}))
 	if _, err := h.runner.Delete(t.Context(), "empty", false); err != nil {
 		t.Fatal(err)
 	}
@@ -285,9 +276,7 @@ func TestDeletionSurvivesDeaths(t *testing.T) {
 		if at%3 == 0 {
 			h.Gate = nil
 			h.LoseTasks()
-			if err := h.runner.Resume(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, h.runner.Resume(t.Context()))
 		}
 		h.Drain()
 		h.wantGone(fmt.Sprint("death at call ", at))
@@ -339,9 +328,7 @@ func TestLastShardWaits(t *testing.T) {
 	h.Runner = h.runner.Runner
 	started := h.delete(false)
 	for len(h.Waiting()) > 0 && h.Waiting()[0].Delay == 0 {
-		if _, err := h.Deliver(t.Context(), h.Waiting()[0]); err != nil {
-			t.Fatal(err)
-		}
+		h.DeliverNext(1)
 	}
 	last := h.Waiting()
 	if len(last) != 1 || last[0].Delay < 59*time.Minute || last[0].Delay > time.Hour {

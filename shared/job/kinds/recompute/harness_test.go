@@ -116,9 +116,7 @@ func TestRecomputeConcurrency(t *testing.T) {
 	settings := roomy
 	settings.Concurrency = 2
 	w := started(t, 26, settings) // 9 shards
-	if _, err := w.Deliver(t.Context(), w.Tasks[0]); err != nil {
-		t.Fatal(err)
-	}
+	w.DeliverTask(w.Tasks[0])
 	if queued := w.Waiting(); len(queued) != 2 {
 		t.Errorf("%d tasks wait, want those of 2 shards", len(queued))
 	}

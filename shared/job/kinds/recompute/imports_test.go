@@ -10,6 +10,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/kinds/recompute"
 	"github.com/affinityengine/affinity/shared/local/jobtest"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/profile"
 )
 
@@ -41,13 +42,8 @@ func TestImportStarts(t *testing.T) {
 	} {
 		t.Run(starts, func(t *testing.T) {
 			w := newHarness(t, 3, roomy)
-			for _, what := range strings.Fields(starts) {
-				w.Now = w.Now.Add(time.Second)
-				w.startAfterImport(what)
-			}
-			if got := strings.Join(w.jobs(), " "); got != want {
-				t.Errorf("got %s, want %s", got, want)
-			}
+			w.inTurn(starts, w.startAfterImport)
+			w.wantJobs(want)
 		})
 	}
 }
@@ -94,15 +90,50 @@ func (w *harness) newest() job.Job {
 	return jobs[0]
 }
 
+// list returns the jobs, the newest first.
+func (w *harness) list() []job.Job {
+	w.T.Helper()
+	jobs, err := w.runner.List(w.T.Context(), jobtest.App, 100)
+	must.Succeed(w.T, err)
+	return jobs
+}
+
+// wantJobs checks the jobs as the method jobs describes them.
+func (w *harness) wantJobs(want string) {
+	w.T.Helper()
+	if got := strings.Join(w.jobs(), " "); got != want {
+		w.T.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// inTurn starts jobs a second apart.
+func (w *harness) inTurn(starts string, start func(what string)) {
+	w.T.Helper()
+	for _, what := range strings.Fields(starts) {
+		w.Now = w.Now.Add(time.Second)
+		start(what)
+	}
+}
+
+// atCall does something before the call with a number, from 0, and counts the calls.
+func (w *harness) atCall(at int, calls *int, do func()) {
+	*calls = 0
+	w.Gate = func(context.Context, string) jobtest.Fault {
+		if *calls++; *calls-1 == at {
+			gate := w.Gate
+			w.Gate = nil
+			do()
+			w.Gate = gate
+		}
+		return jobtest.None
+	}
+}
+
 // jobs describes the jobs, the newest first.
 func (w *harness) jobs() []string {
 	w.T.Helper()
-	jobs, err := w.runner.List(w.T.Context(), jobtest.App, 100)
-	if err != nil {
-		w.T.Fatal(err)
-	}
 	var all []string
-	for _, j := range jobs {
+	for _, j := range w.list() {
 		p, text := job.ParamsOf[recompute.Params](j), j.ID
 		if p.Trigger == recompute.Manual || p.Trigger == recompute.Import {
 			text = string(p.Trigger)
@@ -122,16 +153,7 @@ func TestImportStartsConcurrently(t *testing.T) {
 		calls := 1
 		for at := 0; at < calls; at++ {
 			w := newHarness(t, 3, roomy)
-			calls = 0
-			w.Gate = func(context.Context, string) jobtest.Fault {
-				if calls++; calls-1 == at {
-					gate := w.Gate
-					w.Gate = nil
-					w.start(second)
-					w.Gate = gate
-				}
-				return jobtest.None
-			}
+			w.atCall(at, &calls, func() { w.start(second) })
 			_, err := w.runner.StartImport(t.Context(), jobtest.App, jobtest.Noon.Add(-time.Hour))
 			if w.Gate = nil; err != nil && !errors.Is(err, recompute.ErrBusy) {
 				t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/kinds/recompute"
 	"github.com/affinityengine/affinity/shared/local/jobtest"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
@@ -40,32 +41,16 @@ func TestSupersession(t *testing.T) {
 	} {
 		t.Run(starts, func(t *testing.T) {
 			w := newHarness(t, 3, roomy)
-			for _, what := range strings.Fields(starts) {
-				w.Now = w.Now.Add(time.Second)
-				w.start(what)
-			}
-			jobs, err := w.runner.List(t.Context(), jobtest.App, 100)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var got []string
-			for _, j := range jobs {
-				id := j.ID
-				if job.ParamsOf[recompute.Params](j).Trigger == recompute.Manual {
-					id = "manual"
-				}
-				got = append(got, id+":"+string(j.State))
+			w.inTurn(starts, w.start)
+			for _, j := range w.list() {
 				if j.State == job.Superseded && !strings.Contains(j.Error, "takes its place") {
 					t.Errorf("%s does not name its successor: %q", j.ID, j.Error)
 				}
 			}
-			if got := strings.Join(got, " "); got != want {
-				t.Errorf("got %s, want %s", got, want)
-			}
+			w.wantJobs(want)
 			w.Drain()
-			jobs, err = w.runner.List(t.Context(), jobtest.App, 100)
-			if err != nil || jobs[0].State != job.Done {
-				t.Errorf("the remaining job is %s, error %v", jobs[0].State, err)
+			if state := w.list()[0].State; state != job.Done {
+				t.Errorf("the remaining job is %s", state)
 			}
 		})
 	}
@@ -91,24 +76,19 @@ func (w *harness) start(what string) {
 	case "night":
 		_, _, err = w.runner.StartNight(w.T.Context(), []string{jobtest.App}, time.Hour, false)
 	}
-	if err != nil {
-		w.T.Fatal(err)
-	}
+	must.Succeed(w.T, err)
 }
 
 // setRanking changes the ranking of the active strategy, not its scoring.
 func (h *harness) setRanking() {
 	h.T.Helper()
 	app, err := h.Config.App(h.T.Context(), jobtest.App)
-	if err != nil {
-		h.T.Fatal(err)
-	}
+	must.Succeed(h.T, err)
 	s := app.Strategy
 	s.Ranking = strategy.PlainRanking()
 	s.PersonalizationImpact++
-	if _, _, err := h.Config.SetStrategy(h.T.Context(), jobtest.App, s); err != nil {
-		h.T.Fatal(err)
-	}
+	_, _, err = h.Config.SetStrategy(h.T.Context(), jobtest.App, s)
+	must.Succeed(h.T, err)
 }
 
 // Of two jobs that start concurrently one remains, in every order of their
@@ -119,26 +99,15 @@ func TestConcurrentStarts(t *testing.T) {
 			calls := 1
 			for at := 0; at < calls; at++ {
 				w := newHarness(t, 3, roomy)
-				calls = 0
-				w.Gate = func(context.Context, string) jobtest.Fault {
-					if calls++; calls-1 == at {
-						gate := w.Gate
-						w.Gate = nil
-						w.Now = w.Now.Add(-time.Second) // by another machine's clock
-						w.start(second)
-						w.Now = w.Now.Add(time.Second)
-						w.Gate = gate
-					}
-					return jobtest.None
-				}
+				w.atCall(at, &calls, func() {
+					w.Now = w.Now.Add(-time.Second) // by another machine's clock
+					w.start(second)
+					w.Now = w.Now.Add(time.Second)
+				})
 				w.start(first)
 				w.Gate = nil
 				w.Drain()
-				jobs, err := w.runner.List(t.Context(), jobtest.App, 100)
-				if err != nil {
-					t.Fatal(err)
-				}
-				done := 0
+				done, jobs := 0, w.list()
 				for _, j := range jobs {
 					switch j.State {
 					case job.Done:
@@ -162,11 +131,7 @@ func TestConcurrentStarts(t *testing.T) {
 func TestNewerStrategySupersedes(t *testing.T) {
 	for after := range 3 {
 		w := started(t, 10, roomy)
-		for range after {
-			if _, err := w.Deliver(t.Context(), w.Waiting()[0]); err != nil {
-				t.Fatal(err)
-			}
-		}
+		w.DeliverNext(after)
 		w.SetStrategy(2)
 		w.Drain()
 		w.WantState("strategy-1", job.Superseded, "strategy version 2 has replaced 1")
@@ -177,11 +142,7 @@ func TestNewerStrategySupersedes(t *testing.T) {
 func TestRankingSupersedesNothing(t *testing.T) {
 	for after := range 3 {
 		w := started(t, 10, roomy)
-		for range after {
-			if _, err := w.Deliver(t.Context(), w.Waiting()[0]); err != nil {
-				t.Fatal(err)
-			}
-		}
+		w.DeliverNext(after)
 		w.setRanking()
 		w.Drain()
 		w.WantDone("strategy-1")
@@ -227,9 +188,7 @@ func TestOnlyStale(t *testing.T) {
 func TestNightly(t *testing.T) {
 	w := newHarness(t, 3, roomy)
 	for _, id := range []string{"zoo", "bar", "cafe"} {
-		if err := w.Config.CreateApp(t.Context(), config.App{ID: id}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, w.Config.CreateApp(t.Context(), config.App{ID: id}))
 	}
 	all := []string{"bar", "cafe", jobtest.App, "zoo"}
 	var creations atomic.Int64
@@ -275,9 +234,7 @@ func TestScheduledFullRecompute(t *testing.T) {
 	round := func(w *harness, full bool) (started int) {
 		t.Helper()
 		started, _, err := w.runner.StartNight(t.Context(), apps, time.Hour, full)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return started
 	}
 	w := newHarness(t, 3, roomy)
@@ -305,11 +262,7 @@ func TestScheduledFullRecompute(t *testing.T) {
 func TestNightlyResumesLostTasks(t *testing.T) {
 	for after := range 6 {
 		w := started(t, 10, roomy)
-		for range after {
-			if _, err := w.Deliver(t.Context(), w.Waiting()[0]); err != nil {
-				t.Fatal(err)
-			}
-		}
+		w.DeliverNext(after)
 		w.LoseTasks()
 		w.start("night")
 		w.Drain()

@@ -13,6 +13,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/kinds/reenrich"
 	"github.com/affinityengine/affinity/shared/job/tasks/bands"
+	"github.com/affinityengine/affinity/shared/local/must"
 )
 
 // band sets the numeric bands of an index, of which the catalog knows at once, and
@@ -22,9 +23,7 @@ func (w *harness) band(index string, limits ...float64) int64 {
 	set, err := w.apps.SetIndexSettings(w.t.Context(), app, index, catalog.Change{
 		AttributesForFaceting: []string{"price"}, NumericBands: catalog.Bands{"price": limits},
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, err)
 	w.bands = bus.Bands{index: set.BandsVersion}
 	return set.BandsVersion
 }
@@ -33,9 +32,7 @@ func (w *harness) band(index string, limits ...float64) int64 {
 func (w *harness) unapplied() map[string]int64 {
 	w.t.Helper()
 	a, err := w.apps.App(w.t.Context(), app)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, err)
 	return a.NumericBands.Unapplied()
 }
 
@@ -131,9 +128,7 @@ func TestBandsChangeDuringTheirJob(t *testing.T) {
 	w.band("i", 1)
 	w.later(time.Hour)
 	first, err := w.runner.StartBands(t.Context(), app, false, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	version := w.band("i", 2)
 	w.later(2 * time.Hour)
 	second, err := w.runner.StartBands(t.Context(), app, false, 0)
@@ -143,9 +138,7 @@ func TestBandsChangeDuringTheirJob(t *testing.T) {
 	if j, err := w.runner.Find(t.Context(), app, first.ID); err != nil || j.State != job.Superseded {
 		t.Errorf("the first job is %+v, %v; want it superseded", j, err)
 	}
-	if err := w.work.Close(t.Context(), first); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, w.work.Close(t.Context(), first))
 	if diff := cmp.Diff(map[string]int64{"i": version}, w.unapplied()); diff != "" {
 		t.Errorf("while the second job runs (-want +got):\n%s", diff)
 	}
@@ -163,9 +156,7 @@ func TestBandsOfObjectsThatAreGone(t *testing.T) {
 	delete(w.known["i"], "1")
 	w.band("i", 1)
 	j, err := w.runner.StartBands(t.Context(), app, false, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	w.drainJobs()
 	if j, err = w.runner.Find(t.Context(), app, j.ID); err != nil || j.Totals.Counts["resolved"] != 1 || j.Totals.Counts["stillUnknown"] != 1 || len(w.sent) != 1 {
 		t.Errorf("%+v, %v, published %v; want one of two events published", j, err, w.sent)
@@ -180,9 +171,7 @@ func TestNightlyBands(t *testing.T) {
 	}
 	w.band("i", 1)
 	w.later(time.Hour)
-	if err := w.runner.Nightly(t.Context(), []string{app}, time.Hour); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, w.runner.Nightly(t.Context(), []string{app}, time.Hour))
 	w.drainJobs()
 	if left := w.unapplied(); len(left) != 0 {
 		t.Errorf("after the night %v are not applied", left)

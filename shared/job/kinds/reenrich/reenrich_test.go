@@ -19,6 +19,7 @@ import (
 	"github.com/affinityengine/affinity/shared/intake/enrich"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/kinds/reenrich"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/queue"
@@ -50,9 +51,7 @@ type harness struct {
 func newHarness(t *testing.T) *harness {
 	s, _ := storetest.NewDeployed(t)
 	w := &harness{t: t, clock: noon, store: s, apps: config.NewMemory(), known: bus.Objects{}, sent: map[string]int{}}
-	if err := w.apps.CreateApp(t.Context(), config.App{ID: app, RetentionDays: 30}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, w.apps.CreateApp(t.Context(), config.App{ID: app, RetentionDays: 30}))
 	w.work = reenrich.Work{Store: w.store, Catalog: w, Bus: w, Config: w.apps, Bands: w.apps, Queue: w, Now: w.now, Log: slog.New(slog.DiscardHandler)}
 	w.runner = reenrich.New(job.Runner{
 		Settings: job.Settings{ShardUsers: 2, Budget: time.Minute, Attempts: 3}, Jobs: job.In(documents.NewMemory(), reenrich.Collection), Config: w.apps, Queue: w, Users: w.store.Users,
@@ -89,9 +88,7 @@ func (w *harness) Publish(_ context.Context, m bus.Message) error {
 		return errBroken
 	}
 	events, err := m.Logged()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, err)
 	for _, l := range events {
 		w.sent[l.User+" "+l.ID]++
 	}
@@ -109,14 +106,10 @@ func (w *harness) log(user string, n, days int) {
 			`{"events":[{"eventType":"view","eventName":"Seen","index":"i","userToken":%q,"objectIDs":["%d"],"timestamp":%d}]}`,
 			user, i, noon.AddDate(0, 0, -days).UnixMilli()+int64(i))}
 		events, err := m.Events()
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		must.Succeed(w.t, err)
 		entries = append(entries, enrich.LogEvents(events, m.Resolution(), m.ReceivedAt)...)
 	}
-	if err := w.store.Events.Log(app, schema.Default()).Append(w.t.Context(), entries); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, w.store.Events.Log(app, schema.Default()).Append(w.t.Context(), entries))
 	if _, err := w.store.Users.TakeTicket(w.t.Context(), app, user); err != nil {
 		w.t.Fatal(err)
 	}
@@ -133,9 +126,7 @@ func (w *harness) know(n int) {
 func (w *harness) process(j job.Job, until time.Time) job.Shard {
 	w.t.Helper()
 	a, err := w.apps.App(w.t.Context(), app)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, err)
 	shard := job.Shard{PlannedUsers: 4}
 	for calls := 0; ; calls++ {
 		at := shard
@@ -216,9 +207,7 @@ func TestProcessOfMigratingLog(t *testing.T) {
 	w := newHarness(t)
 	w.log("a", 3, 3)
 	a, err := w.apps.App(t.Context(), app)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if _, err := w.apps.UpdateLog(t.Context(), app, func(to *config.App) error {
 		to.Log = schema.Of(schema.Narrow)
 		return nil
@@ -254,9 +243,7 @@ func (w *harness) run(k queue.Task) {
 			_, err = w.runner.Shard(w.t.Context(), s, 0)
 		}
 	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, err)
 }
 
 func TestOneJobAtATime(t *testing.T) {
@@ -316,16 +303,12 @@ func TestConcurrentStarts(t *testing.T) {
 func twoStartsAtOnce(t *testing.T, later time.Duration) {
 	w := newHarness(t)
 	first, err := w.runner.StartOne(t.Context(), app, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	w.clock = w.clock.Add(later)
 	inner := w.runner.Jobs
 	w.runner.Jobs = &blind{Jobs: inner}
 	second, err := w.runner.StartOne(t.Context(), app, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	jobs, err := inner.List(t.Context(), app, 10)
 	if err != nil || len(jobs) != 2 {
 		t.Fatalf("%+v, %v", jobs, err)

@@ -13,6 +13,7 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/kinds/segmentbuild"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/rank/segment"
@@ -65,9 +66,7 @@ func newPackingFixture(b *testing.B) *packingFixture {
 	ctx, now := b.Context(), time.Now()
 	f := &packingFixture{apps: config.NewMemory()}
 	f.store, _ = storetest.OpenAt(b, storetest.StartProcess(b).Addr)
-	if err := f.apps.CreateApp(ctx, config.App{ID: app, RetentionDays: 365}); err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, f.apps.CreateApp(ctx, config.App{ID: app, RetentionDays: 365}))
 	clock := func() time.Time { return now }
 	f.engine = profile.New(f.store, f.apps, config.NewCached(f.apps, time.Hour), clock, slog.New(slog.DiscardHandler))
 	f.runner = segmentbuild.New(job.Runner{Now: clock, Log: slog.New(slog.DiscardHandler)}, segmentbuild.Work{Store: f.store, Profiles: f.engine})
@@ -109,9 +108,7 @@ func (f *packingFixture) score(b *testing.B, halfLives []string) config.App {
 		b.Fatal(err)
 	}
 	a, err := f.apps.App(b.Context(), app)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 	return a
 }
 
@@ -121,9 +118,7 @@ func scoringFacets(tb testing.TB, points int, halfLives ...string) strategy.Stra
 	st := strategy.Strategy{EventsScoring: []strategy.EventScore{{EventName: "Seen", EventType: event.View, Score: 10}}}
 	for _, text := range halfLives {
 		h, err := strategy.ParseHalfLife(text)
-		if err != nil {
-			tb.Fatal(err)
-		}
+		must.Succeed(tb, err)
 		st.HalfLives = append(st.HalfLives, h)
 	}
 	for facet := range 6 {
@@ -138,9 +133,7 @@ func (f *packingFixture) recompute(b *testing.B, a config.App, with string) (aff
 	ctx := b.Context()
 	if with == "packed" {
 		done, err := segmentbuild.Pack(ctx, f.runner, a, profile.RecomputeOptions{})
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Succeed(b, err)
 		return job.CountsOf[segmentbuild.Counts](done.Counts).Affinities
 	}
 	var o profile.RecomputeOptions
@@ -158,17 +151,13 @@ func (f *packingFixture) drop(b *testing.B) {
 	b.Helper()
 	b.StopTimer()
 	defer b.StartTimer()
-	if err := f.store.Segments.DropSegmentParts(b.Context(), app, func(segment.PartID) bool { return true }); err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, f.store.Segments.DropSegmentParts(b.Context(), app, func(segment.PartID) bool { return true }))
 }
 
 // cpu returns the processor time of this process.
 func cpu(b *testing.B) time.Duration {
 	b.Helper()
 	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/local/jobtest"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/race"
 )
 
@@ -20,9 +21,7 @@ func TestBuildSurvivesCrashes(t *testing.T) {
 			h.fill(30)
 			h.Now = h.Now.Add(time.Second)
 			j, err := h.runner.StartManual(t.Context(), app)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			calls := h.DieAt(at, f)
 			h.Drain()
 			h.run()
@@ -136,17 +135,9 @@ func TestChangesDuringABuildEndIt(t *testing.T) {
 			h.fill(50)
 			h.Now = h.Now.Add(time.Second)
 			j, err := h.runner.StartManual(t.Context(), app)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for range 2 { // the plan and a shard
-				if _, err := h.Deliver(t.Context(), h.Waiting()[0]); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if err := change(h); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
+			h.DeliverNext(2) // the plan and a shard
+			must.Succeed(t, change(h))
 			h.Drain()
 			if h.Find(j.ID).State != job.Superseded || h.manifest().Version != 0 {
 				t.Errorf("the build is %s, the manifest has version %d", h.Find(j.ID).State, h.manifest().Version)
@@ -164,14 +155,8 @@ func TestTwoBuilds(t *testing.T) {
 	h.fill(50)
 	h.Now = h.Now.Add(time.Second)
 	older, err := h.runner.StartManual(t.Context(), app)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 3 {
-		if _, err := h.Deliver(t.Context(), h.Waiting()[0]); err != nil {
-			t.Fatal(err)
-		}
-	}
+	must.Succeed(t, err)
+	h.DeliverNext(3)
 	newer := h.build()
 	h.WantState(older.ID, job.Superseded, newer.ID)
 	h.WantState(newer.ID, job.Done, "")
@@ -200,17 +185,13 @@ func TestNightly(t *testing.T) {
 	h := newHarness(t, in(t), small)
 	h.fill(10)
 	for range 2 {
-		if err := h.runner.Nightly(t.Context(), []string{app}, time.Hour); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, h.runner.Nightly(t.Context(), []string{app}, time.Hour))
 	}
 	h.Drain()
 	if jobs, err := h.Jobs.List(t.Context(), app, 10); err != nil || len(jobs) != 1 || jobs[0].State != job.Done {
 		t.Fatalf("%d builds, %v; want one that is done", len(jobs), err)
 	}
-	if err := h.Config.SetSegments(t.Context(), app, false); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, h.Config.SetSegments(t.Context(), app, false))
 	h.Now = h.Now.Add(24 * time.Hour)
 	if err := h.runner.Nightly(t.Context(), []string{app}, time.Hour); err != nil || len(h.Waiting()) != 0 {
 		t.Errorf("%v, %d tasks of an app without segments", err, len(h.Waiting()))

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/rank/segment"
 	"github.com/affinityengine/affinity/shared/score/affinity"
@@ -55,13 +56,9 @@ func (h *harness) wantExact(step string) {
 	profiles := h.profiles()
 	for _, text := range conditions {
 		where, err := segment.Parse([]byte(text))
-		if err != nil {
-			h.T.Fatal(err)
-		}
+		must.Succeed(h.T, err)
 		q, err := where.Compile(h.app().Strategy)
-		if err != nil {
-			h.T.Fatal(err)
-		}
+		must.Succeed(h.T, err)
 		var want []string
 		for _, u := range segment.Reference(q, profiles, h.Now.UnixMilli()) {
 			want = append(want, u.Token)
@@ -107,8 +104,6 @@ func (h *harness) parts() []segment.PartID {
 	h.T.Helper()
 	found := map[segment.PartID]bool{}
 	err := h.store.Segments.DropSegmentParts(h.T.Context(), app, func(id segment.PartID) bool { found[id] = true; return false })
-	if err != nil {
-		h.T.Fatal(err)
-	}
+	must.Succeed(h.T, err)
 	return slices.Sorted(maps.Keys(found))
 }

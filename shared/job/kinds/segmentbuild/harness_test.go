@@ -14,6 +14,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/kinds/segmentbuild"
 	"github.com/affinityengine/affinity/shared/local/jobtest"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/queue"
 	"github.com/affinityengine/affinity/shared/rank/segment"
@@ -47,9 +48,7 @@ func newHarness(t jobtest.T, open opener, work segmentbuild.Work) *harness {
 	h := &harness{Harness: jobtest.New(t, segmentbuild.Collection, 0, settings), names: map[string]bool{}}
 	h.store, _ = open(h.Dial()...)
 	h.score(20)
-	if err := h.Config.SetSegments(t.Context(), app, true); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, h.Config.SetSegments(t.Context(), app, true))
 	h.engine = profile.New(h.store, h.Config, config.NewCached(h.Config, 0), func() time.Time { return h.Now }, slog.New(slog.DiscardHandler))
 	work.Store, work.Profiles = h.store, h.engine
 	h.engine.SetLater(func(context.Context, config.App, []string) {}) // who wants its task runs it
@@ -89,17 +88,13 @@ func (h *harness) score(points int) {
 		FacetsScoring: []strategy.FacetScore{{FacetName: "color", Score: points}},
 		HalfLives:     []strategy.HalfLife{month, week},
 	})
-	if err != nil {
-		h.T.Fatal(err)
-	}
+	must.Succeed(h.T, err)
 }
 
 func (h *harness) app() config.App {
 	h.T.Helper()
 	a, err := h.Config.App(h.T.Context(), app)
-	if err != nil {
-		h.T.Fatal(err)
-	}
+	must.Succeed(h.T, err)
 	return a
 }
 
@@ -140,9 +135,7 @@ func (h *harness) build() job.Job {
 	h.T.Helper()
 	h.Now = h.Now.Add(time.Second)
 	j, err := h.runner.StartManual(h.T.Context(), app)
-	if err != nil {
-		h.T.Fatal(err)
-	}
+	must.Succeed(h.T, err)
 	h.Drain()
 	return h.Find(j.ID)
 }
@@ -172,9 +165,7 @@ func (h *harness) run() (all []segmentbuild.Outcome) {
 // deliver runs a task of a delta or of cleaning.
 func (h *harness) deliver(ctx context.Context, task queue.Task) (segmentbuild.Outcome, error) {
 	request, err := segmentbuild.Deltas.Decode(task.Body)
-	if err != nil {
-		h.T.Fatal(err)
-	}
+	must.Succeed(h.T, err)
 	if task.Path == segmentbuild.Cleaning.Path {
 		return segmentbuild.Outcome{}, h.runner.Clean(ctx, request)
 	}
@@ -194,8 +185,6 @@ func (h *harness) order() []segmentbuild.Outcome {
 func (h *harness) manifest() segment.Manifest {
 	h.T.Helper()
 	m, err := h.store.Segments.ReadSegmentManifest(h.T.Context(), app)
-	if err != nil {
-		h.T.Fatal(err)
-	}
+	must.Succeed(h.T, err)
 	return m
 }

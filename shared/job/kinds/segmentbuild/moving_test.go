@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -34,9 +35,7 @@ func newMoving(t *testing.T) *moving {
 			at := m.app().Place()
 			return store.Place{Read: at.Read, Write: at.Write}, nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return both, nil
 	}, small)
 	m.change(func(a *config.App) error { a.Region = "eu"; return nil })
@@ -63,9 +62,7 @@ func (m *moving) users(region string, most int, do func(user string) error) {
 	for _, user := range users[:min(most, len(users))] {
 		err = errors.Join(err, do(user))
 	}
-	if err != nil {
-		m.T.Fatal(err)
-	}
+	must.Succeed(m.T, err)
 }
 
 // mark and move take the steps of a mover for a user.
@@ -125,9 +122,7 @@ func TestDeltasWhileAnAppMoves(t *testing.T) {
 	m.updated("switch", 4, false)
 	for _, table := range []string{store.TableSegments, store.TableChanges} {
 		err := m.stores["us"].Rows.CopyRows(t.Context(), m.stores["eu"], "eu", store.AppRows{App: app, Table: table}, func(int, string) error { return nil })
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 	}
 	clock := m.Clock
 	m.Clock = time.Now

@@ -15,6 +15,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/kinds/segmentexport"
 	"github.com/affinityengine/affinity/shared/local/jobtest"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/rank/segment"
 	"github.com/affinityengine/affinity/shared/serve/query"
@@ -66,9 +67,7 @@ func token(look, i int) string {
 func (h *harness) start() job.Job {
 	h.T.Helper()
 	j, err := h.runner.Start(h.T.Context(), jobtest.App, config.SavedSegment{Name: "fans", Where: `{"filter":"color:Red","above":1}`})
-	if err != nil {
-		h.T.Fatal(err)
-	}
+	must.Succeed(h.T, err)
 	return j
 }
 
@@ -83,14 +82,10 @@ func (h *harness) file(name string) []api.SegmentUser {
 	var all []api.SegmentUser
 	for n := range chunks {
 		chunk, err := h.store.Segments.ReadExportChunk(ctx, jobtest.App, name, n)
-		if err != nil {
-			h.T.Fatal(err)
-		}
+		must.Succeed(h.T, err)
 		for line := range strings.Lines(string(chunk)) {
 			var u api.SegmentUser
-			if err := json.Unmarshal([]byte(line), &u); err != nil {
-				h.T.Fatal(err)
-			}
+			must.Succeed(h.T, json.Unmarshal([]byte(line), &u))
 			all = append(all, u)
 		}
 	}
@@ -106,9 +101,7 @@ func (h *harness) wantOneLook(id, when string) {
 	h.T.Helper()
 	j := h.WantState(id, job.Done, "")
 	result, err := h.runner.Result(h.T.Context(), j)
-	if err != nil {
-		h.T.Fatal(err)
-	}
+	must.Succeed(h.T, err)
 	look := int(result.AsOf.UnixMilli() - 1000)
 	users, want := h.file(result.File), h.users[min(look, len(h.users)-1)]
 	if len(users) != want || result.Users != int64(want) {

@@ -1,15 +1,15 @@
 //go:build unix
 
-package storetest
+package cpu
 
 import (
 	"syscall"
 	"time"
 )
 
-// CPU returns the time that this process has had of the processor: others may
-// be busy on it too.
-func CPU() time.Duration {
+// Time returns the processor time of this process, because other processes may use
+// the processor too.
+func Time() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
 		return 0
