@@ -1,11 +1,13 @@
 package shared_test
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
 	"maps"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -164,5 +166,31 @@ func (n named) methods(w written, all map[string]bool) {
 				n.methods(n["../"+in+"."+e.Sel.Name], all)
 			}
 		}
+	}
+}
+
+// maxLong is how many lines of code, tests aside, may be longer than 120 columns: texts that
+// people read or copy as one line.
+const maxLong = 300
+
+func TestLinesAreShort(t *testing.T) {
+	var long []string
+	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for i, line := range strings.Split(string(text), "\n") {
+			if len(line) > 120 {
+				long = append(long, fmt.Sprintf("%s:%d", path, i+1))
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(long) > maxLong {
+		t.Errorf("%d lines have more than 120 columns, want at most %d: %v", len(long), maxLong, long)
 	}
 }

@@ -66,11 +66,14 @@ func (h handler) renderApp(app config.App) api.AppSettings {
 	}
 	n := h.Limits.Numbers(app.Limits)
 	return api.AppSettings{
-		ID: app.ID, CreatedAt: api.At(app.CreatedAt), Region: region, MovingTo: movingTo, Isolated: isolated, Dedicated: queue.Of(h.Recompute.Queue, app.ID) != "",
-		RetentionDays: app.RetentionDays, Consistency: string(cmp.Or(app.Consistency, config.Eventual)), BrowserRanking: app.BrowserRanking,
-		Segments: app.Segments.On(), StrategyVersion: app.StrategyVersion,
+		ID: app.ID, CreatedAt: api.At(app.CreatedAt), Region: region, MovingTo: movingTo, Isolated: isolated,
+		Dedicated:     queue.Of(h.Recompute.Queue, app.ID) != "",
+		RetentionDays: app.RetentionDays, Consistency: string(cmp.Or(app.Consistency, config.Eventual)),
+		BrowserRanking: app.BrowserRanking,
+		Segments:       app.Segments.On(), StrategyVersion: app.StrategyVersion,
 		Limits: api.AppLimits{
-			EventsPerSecond: n.EventsPerSecond, ImportsPerSecond: n.ImportsPerSecond, ReadsPerSecond: n.ReadsPerSecond, JobsPerHour: n.JobsPerHour,
+			EventsPerSecond: n.EventsPerSecond, ImportsPerSecond: n.ImportsPerSecond, ReadsPerSecond: n.ReadsPerSecond,
+			JobsPerHour:       n.JobsPerHour,
 			StrategiesPerHour: n.StrategiesPerHour, UserEventsPerDay: n.UserEventsPerDay, WriteWindowMs: n.WriteWindowMs,
 		},
 		OwnLimits: ownLimits(app.Limits),
@@ -93,8 +96,10 @@ func ownLimits(n limit.Numbers) []string {
 		name string
 		n    int
 	}{
-		{"eventsPerSecond", n.EventsPerSecond}, {"importsPerSecond", n.ImportsPerSecond}, {"readsPerSecond", n.ReadsPerSecond}, {"jobsPerHour", n.JobsPerHour},
-		{"strategiesPerHour", n.StrategiesPerHour}, {"userEventsPerDay", n.UserEventsPerDay}, {"writeWindowMs", n.WriteWindowMs},
+		{"eventsPerSecond", n.EventsPerSecond}, {"importsPerSecond", n.ImportsPerSecond},
+		{"readsPerSecond", n.ReadsPerSecond}, {"jobsPerHour", n.JobsPerHour},
+		{"strategiesPerHour", n.StrategiesPerHour}, {"userEventsPerDay", n.UserEventsPerDay},
+		{"writeWindowMs", n.WriteWindowMs},
 	} {
 		if one.n != 0 {
 			own = append(own, one.name)
@@ -130,7 +135,8 @@ func keysQuery(r *http.Request) (most int, after *keyPlace, err error) {
 			err = json.Unmarshal(text, &after)
 		}
 		if err != nil || after == nil || after.ID == "" {
-			return most, nil, httpapi.Errorf(http.StatusUnprocessableEntity, "cursor must be the cursor of another answer of this route")
+			return most, nil, httpapi.Errorf(http.StatusUnprocessableEntity,
+				"cursor must be the cursor of another answer of this route")
 		}
 	}
 	return most, after, nil
@@ -158,7 +164,8 @@ func pageOfKeys(grant auth.Grant, keys []config.Key, most int, after *keyPlace) 
 func renderKey(k config.Key, current bool) api.AppKey {
 	list := func(l []string) []string { return append([]string{}, l...) } // [] and never null
 	key := api.AppKey{
-		ID: k.ID(), Name: k.Name, Description: k.Description, ACL: list(k.ACL), CreatedAt: api.At(k.CreatedAt), Indexes: list(k.Indexes), Referers: list(k.Referers),
+		ID: k.ID(), Name: k.Name, Description: k.Description, ACL: list(k.ACL), CreatedAt: api.At(k.CreatedAt),
+		Indexes: list(k.Indexes), Referers: list(k.Referers),
 		AddressRate: k.AddressRate, Parent: len(k.Parent) > 0, Current: current,
 	}
 	if !k.ValidUntil.IsZero() {

@@ -72,7 +72,8 @@ func (h handler) auditSegments(ctx context.Context, app config.App, n int) (api.
 	if err != nil {
 		return api.Audit{}, fmt.Errorf("audit segments: %w", err)
 	}
-	s := &api.SegmentsAudit{Planned: found.Planned, Conditions: found.Conditions, Judged: found.Judged, Differences: []api.SegmentsDifference{}}
+	s := &api.SegmentsAudit{Planned: found.Planned, Conditions: found.Conditions, Judged: found.Judged,
+		Differences: []api.SegmentsDifference{}}
 	differing := map[string]bool{}
 	for _, d := range found.Differences {
 		differing[d.User] = true
@@ -84,18 +85,22 @@ func (h handler) auditSegments(ctx context.Context, app config.App, n int) (api.
 		if err != nil {
 			return api.Audit{}, fmt.Errorf("audit segments: encode a condition: %w", err)
 		}
-		s.Differences = append(s.Differences, api.SegmentsDifference{Where: where, UserToken: d.User, What: string(d.What), Want: d.Want, Got: d.Got})
+		s.Differences = append(s.Differences, api.SegmentsDifference{Where: where, UserToken: d.User,
+			What: string(d.What), Want: d.Want, Got: d.Got})
 	}
 	if len(found.Differences) > 0 {
 		h.Log.LogAttrs(ctx, slog.LevelError, "answers about segments differ from profiles", slog.String("app", app.ID),
-			slog.Int("differences", len(found.Differences)), slog.Int("users", len(differing)), slog.Int("conditions", found.Conditions))
+			slog.Int("differences", len(found.Differences)), slog.Int("users", len(differing)),
+			slog.Int("conditions", found.Conditions))
 	}
-	return api.Audit{Sampled: len(sample.Users), Compared: len(sample.Users), Differing: len(differing), Differences: []api.AuditDifference{}, Segments: s}, nil
+	return api.Audit{Sampled: len(sample.Users), Compared: len(sample.Users), Differing: len(differing),
+		Differences: []api.AuditDifference{}, Segments: s}, nil
 }
 
 func renderAudit(r audit.Report) (api.Audit, error) {
 	a := api.Audit{
-		Sampled: r.Sampled, Compared: r.Compared, Stored: r.Stored, Events: r.Events, ByScorer: r.ByScorer, TooLarge: r.TooLarge,
+		Sampled: r.Sampled, Compared: r.Compared, Stored: r.Stored, Events: r.Events, ByScorer: r.ByScorer,
+		TooLarge:  r.TooLarge,
 		Differing: r.Differing, Differences: make([]api.AuditDifference, len(r.Differences)), Omitted: r.Omitted,
 	}
 	for i, d := range r.Differences {
@@ -108,7 +113,8 @@ func renderAudit(r audit.Report) (api.Audit, error) {
 			return api.Audit{}, err
 		}
 		a.Differences[i] = api.AuditDifference{
-			UserToken: d.User, Which: d.Which, What: d.What, Facet: d.Facet, Value: d.Value, HalfLife: d.HalfLife, Want: want, Got: got,
+			UserToken: d.User, Which: d.Which, What: d.What, Facet: d.Facet, Value: d.Value, HalfLife: d.HalfLife,
+			Want: want, Got: got,
 		}
 	}
 	return a, nil
@@ -126,7 +132,8 @@ func found(v any) (json.RawMessage, error) {
 // returns has a sample.
 func decodeAudit(body []byte) (api.AuditRequest, error) {
 	var request api.AuditRequest
-	err := decodeBody(body, &request, "empty or an object with no other keys than sample, an integer, and segments, true or false")
+	err := decodeBody(body, &request, "empty or an object with no other keys than sample, an integer, and "+
+		"segments, true or false")
 	switch {
 	case err != nil:
 		return request, err
@@ -134,7 +141,8 @@ func decodeAudit(body []byte) (api.AuditRequest, error) {
 		sample := api.DefaultAuditSample
 		request.Sample = &sample
 	case *request.Sample < 1 || *request.Sample > api.MaxAuditSample:
-		return request, httpapi.Errorf(http.StatusUnprocessableEntity, "sample must be an integer from 1 to %d", api.MaxAuditSample)
+		return request, httpapi.Errorf(http.StatusUnprocessableEntity, "sample must be an integer from 1 to %d",
+			api.MaxAuditSample)
 	}
 	return request, nil
 }

@@ -42,7 +42,8 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	base := o.Base
 	profiles := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
 	all := jobs.Open(base, tasks, s.Jobs, profiles, nil)
-	return New(Backends{Base: base, Jobs: all, Auth: auth.New(base.CachedConfig, s.Auth, base.Usage.Key), Profiles: profiles}), nil
+	return New(Backends{Base: base, Jobs: all, Auth: auth.New(base.CachedConfig, s.Auth, base.Usage.Key),
+		Profiles: profiles}), nil
 }
 
 // Validate checks the settings of the queue and of jobs.

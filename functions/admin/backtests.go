@@ -49,7 +49,8 @@ func (h handler) startBacktest(w http.ResponseWriter, r *http.Request, app confi
 		return err
 	}
 	change := auditlog.Change{App: app.ID, Actor: grant.Key, Action: auditlog.BacktestStart, Detail: "index " + q.Index}
-	j, err := h.jobs.Record(r.Context(), change, func() (job.Job, error) { return h.Backtests.Start(r.Context(), app.ID, q) })
+	j, err := h.jobs.Record(r.Context(), change,
+		func() (job.Job, error) { return h.Backtests.Start(r.Context(), app.ID, q) })
 	switch {
 	case errors.Is(err, backtests.ErrBusy):
 		return httpapi.Errorf(http.StatusConflict, "Backtest %s is under way: the app can have one at a time", j.ID)
@@ -76,7 +77,8 @@ func (h handler) backtestOf(r *http.Request, app config.App, request api.Backtes
 			return q, err
 		}
 	case len(request.Strategies) == 0 || len(request.Strategies) > api.MaxBacktestStrategies:
-		return q, fault.New(fault.Invalid, "strategies must have 1 to %d entries, got %d", api.MaxBacktestStrategies, len(request.Strategies))
+		return q, fault.New(fault.Invalid, "strategies must have 1 to %d entries, got %d", api.MaxBacktestStrategies,
+			len(request.Strategies))
 	}
 	if err := q.Options.Validate(); err != nil {
 		return q, err
@@ -148,7 +150,8 @@ func (h handler) summarizeBacktest(ctx context.Context, j job.Job) api.BacktestS
 	c := job.CountsOf[backtests.Counts](j.Totals.Counts)
 	return api.BacktestSummary{
 		ID: j.ID, State: state, Users: c.Users, PlannedUsers: j.Totals.PlannedUsers, Events: c.Events,
-		StartedAt: api.At(j.StartedAt), FinishedAt: answers.Finished(j), Place: h.jobs.Place(ctx, j), Faulty: c.Faulty, Error: fault, Search: backtests.Search(j),
+		StartedAt: api.At(j.StartedAt), FinishedAt: answers.Finished(j), Place: h.jobs.Place(ctx, j),
+		Faulty: c.Faulty, Error: fault, Search: backtests.Search(j),
 	}
 }
 

@@ -35,9 +35,12 @@ func (h handler) registerCrowd(rt *httpapi.Router) {
 func (h handler) renderCrowd(ctx context.Context, j job.Job) api.CrowdBuild {
 	p, c := job.ParamsOf[crowdbuild.Params](j), job.CountsOf[crowdbuild.Counts](j.Totals.Counts)
 	return api.CrowdBuild{
-		ID: j.ID, State: api.JobState(j.State), Indexes: p.Indexes, AsOf: api.At(p.AsOf), Sampled: p.Sampled(), Shards: answers.Shards(j),
-		Users: c.Known, Events: c.Events, WithUnknownObjects: c.Unknown, StartedAt: api.At(j.StartedAt), FinishedAt: answers.Finished(j),
-		Place: h.jobs.Place(ctx, j), Trigger: string(p.Trigger), PlannedUsers: j.Totals.PlannedUsers, VisitedUsers: c.Users, Faulty: c.Faulty, Error: j.Error,
+		ID: j.ID, State: api.JobState(j.State), Indexes: p.Indexes, AsOf: api.At(p.AsOf), Sampled: p.Sampled(),
+		Shards: answers.Shards(j),
+		Users:  c.Known, Events: c.Events, WithUnknownObjects: c.Unknown, StartedAt: api.At(j.StartedAt),
+		FinishedAt: answers.Finished(j),
+		Place:      h.jobs.Place(ctx, j), Trigger: string(p.Trigger), PlannedUsers: j.Totals.PlannedUsers,
+		VisitedUsers: c.Users, Faulty: c.Faulty, Error: j.Error,
 	}
 }
 
@@ -52,7 +55,8 @@ func (h handler) startCrowd(w http.ResponseWriter, r *http.Request, app config.A
 	index := ""
 	if request.Index != nil {
 		if index = *request.Index; index == "" {
-			return httpapi.Errorf(http.StatusUnprocessableEntity, "index must not be empty: leave it out to build the statistics of all indexes")
+			return httpapi.Errorf(http.StatusUnprocessableEntity,
+				"index must not be empty: leave it out to build the statistics of all indexes")
 		}
 	}
 	if err := grant.Index(index); err != nil {
@@ -62,7 +66,8 @@ func (h handler) startCrowd(w http.ResponseWriter, r *http.Request, app config.A
 	if index != "" {
 		change.Detail = "index " + index
 	}
-	j, err := h.jobs.Record(r.Context(), change, func() (job.Job, error) { return h.Crowd.StartManual(r.Context(), app.ID, index) })
+	j, err := h.jobs.Record(r.Context(), change,
+		func() (job.Job, error) { return h.Crowd.StartManual(r.Context(), app.ID, index) })
 	switch {
 	case errors.Is(err, crowdbuild.ErrNoObjects) && index != "":
 		return httpapi.Errorf(http.StatusUnprocessableEntity, "Index %q has no objects: load its catalog first", index)
@@ -144,7 +149,8 @@ func (h handler) currentCrowd(ctx context.Context, app string) ([]api.CrowdGener
 		}
 		if g := m.Current; g.Name != "" {
 			current = append(current, api.CrowdGeneration{
-				Index: index, AsOf: api.At(time.UnixMilli(g.AsOf)), Events: g.Events, Users: g.Users, Sampled: g.Sampled(), State: api.JobDone,
+				Index: index, AsOf: api.At(time.UnixMilli(g.AsOf)), Events: g.Events, Users: g.Users, Sampled: g.Sampled(),
+				State: api.JobDone,
 			})
 		}
 	}

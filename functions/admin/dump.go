@@ -122,7 +122,8 @@ func (h handler) dump(w http.ResponseWriter, r *http.Request, app config.App, ke
 // read reads the lines of the page.
 func (p *dumpPage) read(ctx context.Context) error {
 	parts := map[dumpPart]func(context.Context) error{
-		dumpSettings: p.settings, dumpObjects: p.objects, dumpDeletions: p.deletions, dumpEvents: p.events, dumpLater: p.deletions,
+		dumpSettings: p.settings, dumpObjects: p.objects, dumpDeletions: p.deletions, dumpEvents: p.events,
+		dumpLater: p.deletions,
 	}
 	// Each part reads up to a bounded number of rows, so this ends soon after dumpBytes.
 	for begun := time.Now(); p.at.Part != dumpEnd && len(p.lines) < dumpBytes && time.Since(begun) < dumpTime; {
@@ -278,14 +279,15 @@ func (p *dumpPage) objects(ctx context.Context) error {
 // deletions adds who was deleted or has opted out.
 func (p *dumpPage) deletions(ctx context.Context) error {
 	read, after := 0, p.at.After
-	err := p.Store.Users.ScanUsers(ctx, p.app.ID, after, "", dumpUsers, store.UserState, func(user string, row store.User) error {
-		read++
-		p.at.After = user
-		if user == after || row.DeletedUntil == 0 { // an opt-out raises it, too
-			return nil
-		}
-		return p.add(export.NewDeletion(user, row.Deleted(), row.OptedOut))
-	})
+	err := p.Store.Users.ScanUsers(ctx, p.app.ID, after, "", dumpUsers, store.UserState,
+		func(user string, row store.User) error {
+			read++
+			p.at.After = user
+			if user == after || row.DeletedUntil == 0 { // an opt-out raises it, too
+				return nil
+			}
+			return p.add(export.NewDeletion(user, row.Deleted(), row.OptedOut))
+		})
 	if err != nil || read == dumpUsers {
 		return err
 	}
@@ -338,10 +340,11 @@ func (p *dumpPage) addEvents(ctx context.Context, entries []store.Entry) error {
 		return nil
 	}
 	excluded := map[string]store.User{}
-	err := p.Store.Users.ScanExcluded(ctx, p.app.ID, entries[0].User, entries[len(entries)-1].User, func(user string, row store.User) error {
-		excluded[user] = row
-		return nil
-	})
+	err := p.Store.Users.ScanExcluded(ctx, p.app.ID, entries[0].User, entries[len(entries)-1].User,
+		func(user string, row store.User) error {
+			excluded[user] = row
+			return nil
+		})
 	for i := 0; err == nil && i < len(entries); i++ {
 		err = p.addEvent(&entries[i], excluded)
 	}

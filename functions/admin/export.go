@@ -44,8 +44,9 @@ type exportOf struct {
 func (h handler) export(w http.ResponseWriter, r *http.Request, app config.App, key string) error {
 	x := &exportOf{handler: h, user: r.PathValue("userToken")}
 	if !event.ValidUserToken(x.user) {
-		return httpapi.Errorf(http.StatusUnprocessableEntity, "UserToken must contain only alphanumeric, equal, plus, slash, "+
-			"hyphen, or underscore characters, and be between 1 and 129 characters long")
+		return httpapi.Errorf(http.StatusUnprocessableEntity,
+			"UserToken must contain only alphanumeric, equal, plus, slash, "+
+				"hyphen, or underscore characters, and be between 1 and 129 characters long")
 	}
 	leave, err := h.Limits.Enter(app.ID, limit.Export)
 	if err != nil {
@@ -125,7 +126,8 @@ func (x *exportOf) send(ctx context.Context, w http.ResponseWriter) error {
 
 func (x *exportOf) sendAll(ctx context.Context) error {
 	user := api.ExportedUser{
-		App: x.app.ID, UserToken: x.user, AsOf: api.AtMillis(x.profile.Anchor), RetentionDays: x.app.RetentionDays, OptedOut: []string{},
+		App: x.app.ID, UserToken: x.user, AsOf: api.AtMillis(x.profile.Anchor), RetentionDays: x.app.RetentionDays,
+		OptedOut: []string{},
 	}
 	if x.row.ReceivedUntil > 0 || x.row.DeletedUntil > 0 {
 		until := api.AtMillis(max(x.row.ReceivedUntil, x.row.DeletedUntil))
@@ -134,7 +136,8 @@ func (x *exportOf) sendAll(ctx context.Context) error {
 	for _, t := range x.row.OptedOut.List() {
 		user.OptedOut = append(user.OptedOut, string(t))
 	}
-	if err := errors.Join(x.write(api.ExportLine{User: &user}), x.write(api.ExportLine{Profile: x.renderProfile()})); err != nil {
+	if err := errors.Join(x.write(api.ExportLine{User: &user}),
+		x.write(api.ExportLine{Profile: x.renderProfile()})); err != nil {
 		return err
 	}
 	x.profile = affinity.Profile{}
@@ -212,8 +215,10 @@ func (x *exportOf) write(l api.ExportLine) error {
 func (x *exportOf) renderProfile() *api.Profile {
 	p := x.profile
 	v := &api.Profile{
-		UserToken: x.user, LastEventAt: api.AtMillis(p.LastEventAt), AsOf: api.AtMillis(p.Anchor), StrategyVersion: x.app.StrategyVersion,
-		Source: api.SourceComputed, Total: p.Total, Truncated: p.Truncated(), Affinities: make([]api.Affinity, len(p.Affinities)),
+		UserToken: x.user, LastEventAt: api.AtMillis(p.LastEventAt), AsOf: api.AtMillis(p.Anchor),
+		StrategyVersion: x.app.StrategyVersion,
+		Source:          api.SourceComputed, Total: p.Total, Truncated: p.Truncated(),
+		Affinities: make([]api.Affinity, len(p.Affinities)),
 	}
 	if x.app.ScoringVersion != x.app.StrategyVersion {
 		v.ScoringVersion = x.app.ScoringVersion

@@ -91,9 +91,11 @@ func (h handler) render(ctx context.Context, j job.Job) api.Recompute {
 	answer := api.Recompute{
 		ID: j.ID, State: api.JobState(j.State), StrategyVersion: p.StrategyVersion, Shards: answers.Shards(j),
 		Users: c.Known, Events: c.Events, StartedAt: api.At(j.StartedAt), FinishedAt: answers.Finished(j),
-		Wait: h.jobs.Wait(ctx, j), Trigger: string(p.Trigger), RetentionDays: p.RetentionDays, OnlyStale: p.OnlyStale, Maintain: p.Maintain,
-		Fold: p.Fold, FoldedUsers: c.Folded,
-		PlannedUsers: j.Totals.PlannedUsers, VisitedUsers: c.Users, StaleUsers: j.Totals.Stale, Faulty: c.Faulty, Error: j.Error,
+		Wait: h.jobs.Wait(ctx, j), Trigger: string(p.Trigger), RetentionDays: p.RetentionDays, OnlyStale: p.OnlyStale,
+		Maintain: p.Maintain,
+		Fold:     p.Fold, FoldedUsers: c.Folded,
+		PlannedUsers: j.Totals.PlannedUsers, VisitedUsers: c.Users, StaleUsers: j.Totals.Stale, Faulty: c.Faulty,
+		Error: j.Error,
 	}
 	if p.Scoring() != p.StrategyVersion {
 		answer.ScoringVersion = p.Scoring()
@@ -107,19 +109,22 @@ func (h handler) start(w http.ResponseWriter, r *http.Request, app config.App, k
 		return err
 	}
 	var request api.RecomputeRequest
-	if err := decodeBody(body, &request, "empty or an object with no other keys than onlyStale, fold and full, each true or false, or userToken"); err != nil {
+	if err := decodeBody(body, &request, "empty or an object with no other keys than onlyStale, fold and full, "+
+		"each true or false, or userToken"); err != nil {
 		return err
 	}
 	if bytes.Contains(body, []byte(`"userToken"`)) { // also null: it does not stand for all users
 		return h.refreshUser(w, r, app, key, request)
 	}
 	if request.OnlyStale && request.Full {
-		return httpapi.Errorf(http.StatusUnprocessableEntity, "onlyStale and full cannot both be true: full computes every profile")
+		return httpapi.Errorf(http.StatusUnprocessableEntity,
+			"onlyStale and full cannot both be true: full computes every profile")
 	}
 	change := auditlog.Change{App: app.ID, Actor: key, Action: auditlog.RecomputeStart}
 	change.Detail = detail(request)
 	j, err := h.jobs.Record(r.Context(), change, func() (job.Job, error) {
-		return h.Recompute.StartManual(r.Context(), app.ID, recompute.Options{OnlyStale: request.OnlyStale, Fold: request.Fold, Full: request.Full})
+		return h.Recompute.StartManual(r.Context(), app.ID,
+			recompute.Options{OnlyStale: request.OnlyStale, Fold: request.Fold, Full: request.Full})
 	})
 	if err != nil {
 		return err
@@ -169,17 +174,20 @@ func decodeBody(body []byte, request any, want string) error {
 }
 
 // refreshUser computes and stores the profile of one user, and answers it.
-func (h handler) refreshUser(w http.ResponseWriter, r *http.Request, app config.App, key string, request api.RecomputeRequest) error {
+func (h handler) refreshUser(w http.ResponseWriter, r *http.Request, app config.App, key string,
+	request api.RecomputeRequest) error {
 	if request.UserToken == nil {
 		return httpapi.Errorf(http.StatusUnprocessableEntity, "userToken must be a text")
 	}
 	user := *request.UserToken
 	if request != (api.RecomputeRequest{UserToken: request.UserToken}) {
-		return httpapi.Errorf(http.StatusUnprocessableEntity, "userToken must be the only key of the body: the others are about all users")
+		return httpapi.Errorf(http.StatusUnprocessableEntity,
+			"userToken must be the only key of the body: the others are about all users")
 	}
 	if !event.ValidUserToken(user) {
-		return httpapi.Errorf(http.StatusUnprocessableEntity, "userToken must contain only alphanumeric, equal, plus, slash, "+
-			"hyphen, or underscore characters, and be between 1 and 129 characters long")
+		return httpapi.Errorf(http.StatusUnprocessableEntity,
+			"userToken must contain only alphanumeric, equal, plus, slash, "+
+				"hyphen, or underscore characters, and be between 1 and 129 characters long")
 	}
 	var result profile.Result
 	change := auditlog.Change{App: app.ID, Actor: key, Action: auditlog.RecomputeStart, User: user, Detail: "one user"}

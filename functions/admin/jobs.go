@@ -91,7 +91,8 @@ func (a resource[V]) cancel(w http.ResponseWriter, r *http.Request) error {
 		err = job.ErrEnded
 	}
 	if err == nil {
-		j, err = a.jobs.Record(r.Context(), auditlog.Change{App: app.ID, Actor: key, Action: a.cancelled, Subject: j.ID}, func() (job.Job, error) {
+		j, err = a.jobs.Record(r.Context(), auditlog.Change{App: app.ID, Actor: key, Action: a.cancelled,
+			Subject: j.ID}, func() (job.Job, error) {
 			return a.runner.Cancel(r.Context(), app.ID, j.ID)
 		})
 	}
@@ -99,7 +100,8 @@ func (a resource[V]) cancel(w http.ResponseWriter, r *http.Request) error {
 	case errors.Is(err, job.ErrNotFound):
 		return a.unknown(r)
 	case errors.Is(err, job.ErrEnded):
-		return httpapi.Errorf(http.StatusConflict, "%s%s %s is %s: it cannot be cancelled any more", strings.ToUpper(a.noun[:1]), a.noun[1:], j.ID, j.State)
+		return httpapi.Errorf(http.StatusConflict, "%s%s %s is %s: it cannot be cancelled any more",
+			strings.ToUpper(a.noun[:1]), a.noun[1:], j.ID, j.State)
 	case err != nil:
 		return err
 	}

@@ -36,11 +36,13 @@ func (h handler) registerReenrich(rt *httpapi.Router) {
 func (h handler) renderReenrich(ctx context.Context, j job.Job) api.Reenrichment {
 	p, c := job.ParamsOf[reenrich.Params](j), job.CountsOf[reenrich.Counts](j.Totals.Counts)
 	return api.Reenrichment{
-		ID: j.ID, State: api.JobState(j.State), DryRun: j.Kind == reenrich.DryRun, NumericBands: p.Versions(), Shards: answers.Shards(j),
-		Users: c.Known, Events: c.Events,
+		ID: j.ID, State: api.JobState(j.State), DryRun: j.Kind == reenrich.DryRun, NumericBands: p.Versions(),
+		Shards: answers.Shards(j),
+		Users:  c.Known, Events: c.Events,
 		WithUnknownObjects: c.Resolved + c.StillUnknown, Resolved: c.Resolved, StillUnknown: c.StillUnknown,
 		Faulty: c.Faulty, StartedAt: api.At(j.StartedAt), FinishedAt: answers.Finished(j),
-		Wait: h.jobs.Wait(ctx, j), RetentionDays: p.RetentionDays, PlannedUsers: j.Totals.PlannedUsers, VisitedUsers: c.Users, Error: j.Error,
+		Wait: h.jobs.Wait(ctx, j), RetentionDays: p.RetentionDays, PlannedUsers: j.Totals.PlannedUsers,
+		VisitedUsers: c.Users, Error: j.Error,
 	}
 }
 

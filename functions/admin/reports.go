@@ -52,9 +52,11 @@ func auditQuery(r *http.Request) (q auditlog.Query, user string, err error) {
 	}
 	switch {
 	case values.Has("cursor") && !auditlog.ValidID(q.After):
-		return q, "", httpapi.Errorf(http.StatusUnprocessableEntity, "cursor must be the cursor of another answer of this route")
+		return q, "", httpapi.Errorf(http.StatusUnprocessableEntity,
+			"cursor must be the cursor of another answer of this route")
 	case values.Has("action") && !slices.Contains(auditlog.Actions, q.Action):
-		return q, "", httpapi.Errorf(http.StatusUnprocessableEntity, "action %.50q does not exist: the description of this route lists all", q.Action)
+		return q, "", httpapi.Errorf(http.StatusUnprocessableEntity,
+			"action %.50q does not exist: the description of this route lists all", q.Action)
 	case values.Has("userToken") && !event.ValidUserToken(user):
 		return q, "", httpapi.Errorf(http.StatusUnprocessableEntity, "userToken is not a user token")
 	}
@@ -84,7 +86,8 @@ func (h handler) usage(w http.ResponseWriter, r *http.Request, app string) error
 			Day: day.String(), Events: c.Events, RefusedEvents: c.Refused, Reads: c.Reads, Rows: c.Rows, Bytes: c.Bytes,
 		})
 	}
-	answer.Total = api.UsageCounts{Events: total.Events, RefusedEvents: total.Refused, Reads: total.Reads, Rows: total.Rows, Bytes: total.Bytes}
+	answer.Total = api.UsageCounts{Events: total.Events, RefusedEvents: total.Refused, Reads: total.Reads,
+		Rows: total.Rows, Bytes: total.Bytes}
 	return httpapi.WriteJSON(w, http.StatusOK, answer)
 }
 
@@ -111,7 +114,8 @@ func usageDays(r *http.Request, today usage.Day) (from, to usage.Day, err error)
 	case from > to:
 		return from, to, httpapi.Errorf(http.StatusUnprocessableEntity, "from must not be later than to")
 	case to-from >= api.MaxUsageDays:
-		return from, to, httpapi.Errorf(http.StatusUnprocessableEntity, "from and to must not be more than %d days apart", api.MaxUsageDays)
+		return from, to, httpapi.Errorf(http.StatusUnprocessableEntity,
+			"from and to must not be more than %d days apart", api.MaxUsageDays)
 	}
 	return from, to, nil
 }

@@ -24,9 +24,12 @@ func (h handler) registerSchema(rt *httpapi.Router) {
 	rt.HandleOwn("GET /1/schema", auth.Serve(h.Auth.Tenant, h.getSchema, auth.Admin))
 	rt.HandleOwn("POST /1/schema/start", schemaStep(h, auditlog.SchemaStart, decodeTo, h.Migrations.Start))
 	rt.HandleOwn("POST /1/schema/backfill", schemaStep(h, auditlog.SchemaBackfill, decodeRate, h.Migrations.Backfill))
-	rt.HandleOwn("POST /1/schema/verify", schemaStep(h, auditlog.SchemaVerify, decodeNothing, withoutArgs(h.Migrations.Verify)))
-	rt.HandleOwn("POST /1/schema/cutover", schemaStep(h, auditlog.SchemaCutover, decodeNothing, withoutArgs(h.Migrations.Cutover)))
-	rt.HandleOwn("POST /1/schema/rollback", schemaStep(h, auditlog.SchemaRollback, decodeNothing, withoutArgs(h.Migrations.Rollback)))
+	rt.HandleOwn("POST /1/schema/verify", schemaStep(h, auditlog.SchemaVerify, decodeNothing,
+		withoutArgs(h.Migrations.Verify)))
+	rt.HandleOwn("POST /1/schema/cutover", schemaStep(h, auditlog.SchemaCutover, decodeNothing,
+		withoutArgs(h.Migrations.Cutover)))
+	rt.HandleOwn("POST /1/schema/rollback", schemaStep(h, auditlog.SchemaRollback, decodeNothing,
+		withoutArgs(h.Migrations.Rollback)))
 	rt.HandleOwn("POST /1/schema/drop", schemaStep(h, auditlog.SchemaDrop, decodeDrop, h.Migrations.Drop))
 }
 
@@ -42,7 +45,8 @@ func (h handler) renderSchema(ctx context.Context, s migration.Status) api.Schem
 	}
 	if s.Migration != (config.Migration{}) {
 		v.Migration = &api.Migration{
-			ID: s.Migration.ID, From: string(s.Migration.From), To: string(s.Migration.To), Phase: string(s.Migration.Phase), StartedAt: api.At(s.Migration.StartedAt),
+			ID: s.Migration.ID, From: string(s.Migration.From), To: string(s.Migration.To),
+			Phase: string(s.Migration.Phase), StartedAt: api.At(s.Migration.StartedAt),
 			Moving: s.Active(), Job: h.renderMoveJob(ctx, s),
 		}
 	}
@@ -91,13 +95,14 @@ func schemaStep[T any](h handler, action auditlog.Action, decode func([]byte) (T
 			return err
 		}
 		var s migration.Status
-		err = h.Recorder().Do(r.Context(), auditlog.Change{App: app.ID, Actor: key, Action: action}, func() (end auditlog.End, err error) {
-			s, err = run(r.Context(), app.ID, arg)
-			if end.Subject = s.Migration.ID; end.Subject != "" {
-				end.Detail = fmt.Sprintf("from %s to %s", s.Migration.From, s.Migration.To)
-			}
-			return end, err
-		})
+		err = h.Recorder().Do(r.Context(), auditlog.Change{App: app.ID, Actor: key, Action: action},
+			func() (end auditlog.End, err error) {
+				s, err = run(r.Context(), app.ID, arg)
+				if end.Subject = s.Migration.ID; end.Subject != "" {
+					end.Detail = fmt.Sprintf("from %s to %s", s.Migration.From, s.Migration.To)
+				}
+				return end, err
+			})
 		var outOfOrder *migration.OutOfOrder
 		if errors.As(err, &outOfOrder) {
 			return httpapi.Errorf(http.StatusConflict, "%s", outOfOrder.Message)
@@ -110,7 +115,9 @@ func schemaStep[T any](h handler, action auditlog.Action, decode func([]byte) (T
 }
 
 // withoutArgs adapts a step that takes no argument.
-func withoutArgs(run func(context.Context, string) (migration.Status, error)) func(context.Context, string, struct{}) (migration.Status, error) {
+func withoutArgs(
+	run func(context.Context, string) (migration.Status, error),
+) func(context.Context, string, struct{}) (migration.Status, error) {
 	return func(ctx context.Context, app string, _ struct{}) (migration.Status, error) { return run(ctx, app) }
 }
 
@@ -152,7 +159,8 @@ func decodeRate(body []byte) (int, error) {
 	case request.Rate == nil:
 		return api.DefaultBackfillRate, nil
 	case *request.Rate < 0 || *request.Rate > api.MaxBackfillRate:
-		return 0, httpapi.Errorf(http.StatusUnprocessableEntity, "rate must be an integer from 0, no limit, to %d rows a second", api.MaxBackfillRate)
+		return 0, httpapi.Errorf(http.StatusUnprocessableEntity,
+			"rate must be an integer from 0, no limit, to %d rows a second", api.MaxBackfillRate)
 	}
 	return *request.Rate, nil
 }

@@ -42,7 +42,8 @@ type batch struct {
 //
 // apply counts, by facet, the values of the stored objects that are left out because the
 // facet has numeric bands and they are no numbers.
-func (h handler) apply(ctx context.Context, app, index string, actions []catalog.Action) (notNumbers map[string]int, err error) {
+func (h handler) apply(ctx context.Context, app, index string,
+	actions []catalog.Action) (notNumbers map[string]int, err error) {
 	settings, err := h.Config.IndexSettings(ctx, app, index)
 	if err != nil && !errors.Is(err, config.ErrNotFound) {
 		return nil, fmt.Errorf("read settings of index %s/%s: %w", app, index, err)
@@ -113,7 +114,8 @@ func (b *batch) inGroups(ctx context.Context, ids []string, do func(context.Cont
 }
 
 // group plans the partial updates of the first objects, and returns the other ones.
-func (b *batch) group(ctx context.Context, ids []string, do func(context.Context, catalog.Plan) error) ([]string, error) {
+func (b *batch) group(ctx context.Context, ids []string,
+	do func(context.Context, catalog.Plan) error) ([]string, error) {
 	ctx, end := admission.Part(ctx)
 	defer end()
 	stored, unread, err := b.read(ctx, ids)
@@ -148,7 +150,8 @@ func (b *batch) write(ctx context.Context, plan catalog.Plan) error {
 	}
 	put := make([]store.Object, len(plan.Put))
 	for i, o := range plan.Put {
-		put[i] = store.Object{ID: o.ID, Record: o.Record, Filters: store.ObjectFilters{SettingsVersion: b.settings.Version, Filters: o.Filters}}
+		put[i] = store.Object{ID: o.ID, Record: o.Record,
+			Filters: store.ObjectFilters{SettingsVersion: b.settings.Version, Filters: o.Filters}}
 	}
 	if err := b.Store.Catalog.PutObjects(ctx, b.app, b.index, put, b.dates...); err != nil {
 		return err

@@ -59,7 +59,8 @@ func newSized(b Backends, groupBytes, mostRead int) http.Handler {
 func ofSearch(r *http.Request) string {
 	switch path.Base(r.URL.Path) {
 	case "query", "queries", "browse":
-		return "Affinity is no search engine: ask yours, and order its results with POST /1/rank, or send it the filters of GET /1/boosts/{userToken}"
+		return "Affinity is no search engine: ask yours, and order its results with POST /1/rank, or send it the " +
+			"filters of GET /1/boosts/{userToken}"
 	}
 	return ""
 }
@@ -72,7 +73,8 @@ func (h handler) grant(r *http.Request, anyOf ...string) (auth.Grant, string, er
 	}
 	index := r.PathValue("index")
 	if !catalog.ValidIndex(index) {
-		return g, "", httpapi.Errorf(http.StatusUnprocessableEntity, "The index name must have 1 to %d bytes", catalog.MaxIndex)
+		return g, "", httpapi.Errorf(http.StatusUnprocessableEntity, "The index name must have 1 to %d bytes",
+			catalog.MaxIndex)
 	}
 	return g, index, g.Index(index)
 }
@@ -110,12 +112,14 @@ func (h handler) batch(w http.ResponseWriter, r *http.Request, grant auth.Grant,
 			ids = append(ids, a.ObjectID)
 		}
 	}
-	return httpapi.WriteJSON(w, http.StatusOK, api.BatchAnswer{ObjectIDs: ids, TaskID: taskID(h.Now()), NotNumbers: notNumbers})
+	return httpapi.WriteJSON(w, http.StatusOK,
+		api.BatchAnswer{ObjectIDs: ids, TaskID: taskID(h.Now()), NotNumbers: notNumbers})
 }
 
 // applyRecorded applies a batch. The audit log has the batches that clear an index:
 // an entry for each object would hide them.
-func (h handler) applyRecorded(ctx context.Context, grant auth.Grant, index string, actions []catalog.Action) (notNumbers map[string]int, err error) {
+func (h handler) applyRecorded(ctx context.Context, grant auth.Grant, index string,
+	actions []catalog.Action) (notNumbers map[string]int, err error) {
 	do := func() error {
 		notNumbers, err = h.apply(ctx, grant.App, index, actions)
 		return err
@@ -125,7 +129,8 @@ func (h handler) applyRecorded(ctx context.Context, grant auth.Grant, index stri
 		return notNumbers, err
 	}
 	change := auditlog.Change{
-		App: grant.App, Actor: grant.Key, Action: auditlog.IndexClear, Subject: index, Detail: fmt.Sprintf("in a batch of %d actions", len(actions)),
+		App: grant.App, Actor: grant.Key, Action: auditlog.IndexClear, Subject: index,
+		Detail: fmt.Sprintf("in a batch of %d actions", len(actions)),
 	}
 	err = h.Recorder().Do(ctx, change, func() (auditlog.End, error) { return auditlog.End{}, do() })
 	return notNumbers, err
@@ -200,7 +205,8 @@ func (h handler) setSettings(w http.ResponseWriter, r *http.Request, grant auth.
 
 // setFaceting sets the attributes for faceting and the numeric bands.
 func (h handler) setFaceting(ctx context.Context, grant auth.Grant, index string, c catalog.Change) error {
-	change := auditlog.Change{App: grant.App, Actor: grant.Key, Action: auditlog.SettingsSet, Subject: index, Detail: detail(c)}
+	change := auditlog.Change{App: grant.App, Actor: grant.Key, Action: auditlog.SettingsSet, Subject: index,
+		Detail: detail(c)}
 	return h.Recorder().Do(ctx, change, func() (auditlog.End, error) {
 		set, err := h.CachedConfig.SetIndexSettings(ctx, grant.App, index, c)
 		if err == nil && c.NumericBands != nil {
@@ -235,13 +241,15 @@ func (h handler) startBands(ctx context.Context, app, index string, version int6
 		err = h.Queue.Create(ctx, task)
 	}
 	if err != nil {
-		h.Log.LogAttrs(ctx, slog.LevelWarn, "logged events get their new numeric bands with the nightly round", slog.String("app", app), slog.Any("error", err))
+		h.Log.LogAttrs(ctx, slog.LevelWarn, "logged events get their new numeric bands with the nightly round",
+			slog.String("app", app), slog.Any("error", err))
 	}
 }
 
 func (h handler) setPrivate(ctx context.Context, grant auth.Grant, index string, facets []string) error {
 	change := auditlog.Change{
-		App: grant.App, Actor: grant.Key, Action: auditlog.SettingsSet, Subject: index, Detail: "privateFacets " + strings.Join(facets, ","),
+		App: grant.App, Actor: grant.Key, Action: auditlog.SettingsSet, Subject: index,
+		Detail: "privateFacets " + strings.Join(facets, ","),
 	}
 	return h.Recorder().Do(ctx, change, func() (auditlog.End, error) {
 		return auditlog.End{}, h.CachedConfig.SetPrivateFacets(ctx, grant.App, index, facets)

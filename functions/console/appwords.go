@@ -42,37 +42,53 @@ func settingsOf(a api.AppSettings) []setting {
 	app := func(command string) string { return "affinity app " + command }
 	all := []setting{{Name: "App", Value: a.ID, Hint: "Created on " + a.CreatedAt.UTC().Format("2 January 2006") + "."}}
 	if a.Region != "" {
-		region := setting{Name: "Region", Value: a.Region, Hint: "The events and profiles of the app are stored there.", Command: app("move " + a.ID + " --to REGION")}
+		region := setting{Name: "Region", Value: a.Region,
+			Hint: "The events and profiles of the app are stored there.", Command: app("move " + a.ID + " --to REGION")}
 		if a.MovingTo != "" {
 			region.Value, region.Command = "Moves from "+a.Region+" to "+a.MovingTo, app("region "+a.ID)
 		}
 		all = append(all, region, either(a.Isolated, setting{
-			Name: "Tables", Value: "Its own", Hint: "No other app has rows in the Bigtable tables of this one.", Command: app("isolate " + a.ID + " --common"),
-		}, setting{Name: "Tables", Value: "Shared", Hint: "Apps share the Bigtable tables of the region. Each sees its own rows.", Command: app("isolate " + a.ID)}))
+			Name: "Tables", Value: "Its own", Hint: "No other app has rows in the Bigtable tables of this one.",
+			Command: app("isolate " + a.ID + " --common"),
+		}, setting{Name: "Tables", Value: "Shared",
+			Hint: "Apps share the Bigtable tables of the region. Each sees its own rows.", Command: app("isolate " + a.ID)}))
 	}
 	if a.Dedicated {
-		all = append(all, setting{Name: "Queues", Value: "Its own", Hint: "Events and jobs of the app wait behind no other app. The Terraform configuration of the engine says so."})
+		all = append(all, setting{Name: "Queues", Value: "Its own",
+			Hint: "Events and jobs of the app wait behind no other app. The Terraform configuration of the engine says so."})
 	}
-	keeps := setting{Name: "Retention", Value: "Events count for " + plural(a.RetentionDays, "day"), Command: app(fmt.Sprintf("retention %s %d", a.ID, a.RetentionDays))}
+	keeps := setting{Name: "Retention", Value: "Events count for " + plural(a.RetentionDays, "day"),
+		Command: app(fmt.Sprintf("retention %s %d", a.ID, a.RetentionDays))}
 	if a.RetentionDays == 0 {
 		keeps.Value = "Events count for ever"
 	}
 	all = append(all, keeps,
 		either(a.Consistency == "strong", setting{
-			Name: "Reads of profiles", Value: "Strong", Hint: "Reads see each deletion at once, and go to the cluster that events are written to.", Command: app("consistency " + a.ID + " eventual"),
+			Name: "Reads of profiles", Value: "Strong",
+			Hint:    "Reads see each deletion at once, and go to the cluster that events are written to.",
+			Command: app("consistency " + a.ID + " eventual"),
 		}, setting{
-			Name: "Reads of profiles", Value: "Eventual", Hint: "Reads go to the nearest cluster, which may lag behind by seconds. With one cluster that is the same as strong.",
+			Name: "Reads of profiles", Value: "Eventual",
+			Hint: "Reads go to the nearest cluster, which may lag behind by seconds. With one cluster that is the " +
+				"same as strong.",
 			Command: app("consistency " + a.ID + " strong"),
 		}),
 		either(a.BrowserRanking, setting{
-			Name: "Ranking from web pages", Value: "On", Hint: "Keys with the permission search get the order of objects for every user whose token they know.", Command: app("ranking " + a.ID + " --browser off"),
+			Name: "Ranking from web pages", Value: "On",
+			Hint:    "Keys with the permission search get the order of objects for every user whose token they know.",
+			Command: app("ranking " + a.ID + " --browser off"),
 		}, setting{
-			Name: "Ranking from web pages", Value: "Off", Hint: "Keys with the permission search alone get no order. Secured keys get that of their own user.", Command: app("ranking " + a.ID + " --browser on"),
+			Name: "Ranking from web pages", Value: "Off",
+			Hint:    "Keys with the permission search alone get no order. Secured keys get that of their own user.",
+			Command: app("ranking " + a.ID + " --browser on"),
 		}),
 		either(a.Segments, setting{
-			Name: "Segments", Value: "On", Hint: "Users can be found by what they like.", Command: app("segments " + a.ID + " off"),
-		}, setting{Name: "Segments", Value: "Off", Hint: "Users cannot be found by what they like.", Command: app("segments " + a.ID + " on")}))
-	strategy := setting{Name: "Strategy", Value: "Version " + number(a.StrategyVersion) + " is active", Path: "/console/strategy", Link: "See it"}
+			Name: "Segments", Value: "On", Hint: "Users can be found by what they like.",
+			Command: app("segments " + a.ID + " off"),
+		}, setting{Name: "Segments", Value: "Off", Hint: "Users cannot be found by what they like.",
+			Command: app("segments " + a.ID + " on")}))
+	strategy := setting{Name: "Strategy", Value: "Version " + number(a.StrategyVersion) + " is active",
+		Path: "/console/strategy", Link: "See it"}
 	if a.StrategyVersion == 0 {
 		strategy.Value, strategy.Link = "None is set", "Set one"
 	}
@@ -93,19 +109,26 @@ func limitsOf(a api.AppSettings) []setting {
 		field, flag, name, hint string
 		n                       int
 	}{
-		{"eventsPerSecond", "events-per-second", "Events per second", "More take the slow lane; beyond twice as many they are refused.", a.Limits.EventsPerSecond},
-		{"importsPerSecond", "imports-per-second", "Imported events per second", "More are refused.", a.Limits.ImportsPerSecond},
-		{"readsPerSecond", "reads-per-second", "Reads and other requests per second", "More are refused.", a.Limits.ReadsPerSecond},
+		{"eventsPerSecond", "events-per-second", "Events per second",
+			"More take the slow lane; beyond twice as many they are refused.", a.Limits.EventsPerSecond},
+		{"importsPerSecond", "imports-per-second", "Imported events per second", "More are refused.",
+			a.Limits.ImportsPerSecond},
+		{"readsPerSecond", "reads-per-second", "Reads and other requests per second", "More are refused.",
+			a.Limits.ReadsPerSecond},
 		{"jobsPerHour", "jobs-per-hour", "Jobs started per hour", "More are refused.", a.Limits.JobsPerHour},
-		{"strategiesPerHour", "strategies-per-hour", "Strategies set per hour", "More are refused.", a.Limits.StrategiesPerHour},
-		{"userEventsPerDay", "user-events-per-day", "Events of one user per day", "More are accepted and do not count.", a.Limits.UserEventsPerDay},
+		{"strategiesPerHour", "strategies-per-hour", "Strategies set per hour", "More are refused.",
+			a.Limits.StrategiesPerHour},
+		{"userEventsPerDay", "user-events-per-day", "Events of one user per day",
+			"More are accepted and do not count.", a.Limits.UserEventsPerDay},
 	} {
 		all = append(all, setting{
-			Name: l.name, Value: number(l.n), Hint: l.hint, Own: slices.Contains(a.OwnLimits, l.field), Command: fmt.Sprintf("affinity app limits %s --%s %d", a.ID, l.flag, l.n),
+			Name: l.name, Value: number(l.n), Hint: l.hint, Own: slices.Contains(a.OwnLimits, l.field),
+			Command: fmt.Sprintf("affinity app limits %s --%s %d", a.ID, l.flag, l.n),
 		})
 	}
 	window := setting{
-		Name: "Write window", Value: "None", Hint: "Events change the stored profile one message at a time.", Own: slices.Contains(a.OwnLimits, "writeWindowMs"),
+		Name: "Write window", Value: "None", Hint: "Events change the stored profile one message at a time.",
+		Own:     slices.Contains(a.OwnLimits, "writeWindowMs"),
 		Command: "affinity app limits " + a.ID + " --write-window 2s",
 	}
 	if ms := a.Limits.WriteWindowMs; ms > 0 {
@@ -134,15 +157,18 @@ func newKeys(app api.AppSettings) []command {
 	}
 	add := "affinity app key add " + app.ID + " --name "
 	return []command{
-		{"For a web page: it sends events and does nothing else", add + free("web") + " --acl search --referers 'https://*.shop.example/*'"},
+		{"For a web page: it sends events and does nothing else",
+			add + free("web") + " --acl search --referers 'https://*.shop.example/*'"},
 		{"For your server: it reads profiles, ranks and sets the strategy", add + free("server") + " --acl recommendation"},
-		{"For a person who works in the console", add + free("person") + " --acl recommendation,admin,usage --valid-for 2160h"},
+		{"For a person who works in the console",
+			add + free("person") + " --acl recommendation,admin,usage --valid-for 2160h"},
 	}
 }
 
 // newAdmin is the command that makes the key which the page needs.
 func newAdmin(app string) command {
-	return command{"A key that may see the app and its keys", "affinity app key add " + app + " --name console --acl admin"}
+	return command{"A key that may see the app and its keys",
+		"affinity app key add " + app + " --name console --acl admin"}
 }
 
 // keyCommands are the commands about a key. same is how many keys have its name, and valid whether
@@ -150,7 +176,8 @@ func newAdmin(app string) command {
 func keyCommands(app string, k keyCard, same int, valid bool) []command {
 	var all []command
 	if k.Name != "" && k.Newer == "" && valid {
-		all = append(all, command{"Replace it: the old key ends after a day", "affinity app key rotate " + app + " " + k.Name})
+		all = append(all, command{"Replace it: the old key ends after a day",
+			"affinity app key rotate " + app + " " + k.Name})
 	}
 	remove := command{"Revoke it within five seconds", "affinity app key remove " + app + " " + k.ID}
 	if same == 1 {

@@ -55,7 +55,8 @@ func (s Settings) Validate() error {
 	if u, err := url.Parse(s.URL); err != nil || u.Scheme != "https" || u.Host == "" || u.Path != "" || u.RawQuery != "" {
 		wrong = fmt.Errorf("CONSOLE_API_URL %q is not https://HOST", s.URL)
 	}
-	return errors.Join(profiles.Settings{Queue: s.Queue, DeletionSlack: s.DeletionSlack}.Validate(), s.Jobs.Validate(), wrong)
+	return errors.Join(profiles.Settings{Queue: s.Queue, DeletionSlack: s.DeletionSlack}.Validate(),
+		s.Jobs.Validate(), wrong)
 }
 
 // open opens each service once, and makes all public functions over them.
@@ -75,8 +76,9 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	refusals := refused.New(base.Buffered(), base.Now, log)
 	function.AtExit(refusals.Flush)
 	api := API{
-		Ingest:     ingest.New(ingest.Backends{Base: base, Auth: who, Bus: messages, Enricher: enricher, Refused: refusals}),
-		Imports:    imports.New(imports.Backends{Base: base, Auth: who, Queue: tasks, Enricher: enricher, Profiles: engine, Refused: refusals}),
+		Ingest: ingest.New(ingest.Backends{Base: base, Auth: who, Bus: messages, Enricher: enricher, Refused: refusals}),
+		Imports: imports.New(imports.Backends{Base: base, Auth: who, Queue: tasks, Enricher: enricher,
+			Profiles: engine, Refused: refusals}),
 		Profiles:   profiles.New(profiles.Backends{Base: base, Auth: who, Queue: tasks, Profiles: engine}),
 		Rank:       rank.Over(base, who, engine, tasks, s.Jobs),
 		Strategies: strategies.Over(base, who, engine, tasks, s.Jobs),
@@ -84,5 +86,6 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 		Admin:      admin.New(admin.Backends{Base: base, Jobs: all, Auth: who, Profiles: engine}),
 		Segments:   segments.New(segments.Backends{Base: base, Segmenting: all.Segmenting, Before: all.Before, Auth: who}),
 	}
-	return New(Options{Log: log, API: api.Routes(), Auth: who, Secret: s.Secret, Now: base.Now, URL: s.URL, Hosts: s.Auth.Hosts}), nil
+	return New(Options{Log: log, API: api.Routes(), Auth: who, Secret: s.Secret, Now: base.Now, URL: s.URL,
+		Hosts: s.Auth.Hosts}), nil
 }

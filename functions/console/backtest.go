@@ -86,10 +86,13 @@ func (r *report) fill() {
 func (r *report) judge() {
 	t := r.Test.Tune
 	if t.Recommended {
-		r.Verdict = append([]string{fmt.Sprintf("The tuned strategy is better than the given one on users whom the search has not seen: its nDCG is %s higher (95 %% interval: %s to %s).",
+		r.Verdict = append([]string{fmt.Sprintf(
+			"The tuned strategy is better than the given one on users whom the search has not seen: its nDCG is %s "+
+				"higher (95 %% interval: %s to %s).",
 			score(t.Tuned.NDCG-t.Given.NDCG), score(t.GainLow), score(t.GainHigh))}, r.Verdict...)
 	} else {
-		r.Verdict = append([]string{"The search has found nothing that is better than the given strategy by more than chance. Keep what you have."}, r.Verdict...)
+		r.Verdict = append([]string{"The search has found nothing that is better than the given strategy by more " +
+			"than chance. Keep what you have."}, r.Verdict...)
 	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

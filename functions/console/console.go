@@ -56,7 +56,8 @@ const Timeout = 2 * time.Minute
 
 // New returns the function.
 func New(o Options) http.Handler {
-	c := &console{Options: o, engine: engine{o.API}, sessions: newSessions(o.Secret, time.Now), products: newProducts(time.Now), origin: http.NewCrossOriginProtection()}
+	c := &console{Options: o, engine: engine{o.API}, sessions: newSessions(o.Secret, time.Now),
+		products: newProducts(time.Now), origin: http.NewCrossOriginProtection()}
 	rt := httpapi.NewRouter(o.Log)
 	rt.OwnOrigin, rt.Life = true, Timeout
 	rt.NotFound = "This page does not exist: the console begins at /"
@@ -239,7 +240,8 @@ func (c *console) permitChange(v *visit, p page) error {
 
 // errOtherSession says that a form was part of a page of an earlier session: the person has logged in
 // again in another tab.
-var errOtherSession = httpapi.Errorf(http.StatusForbidden, "This form belongs to another session: reload the page and send it again")
+var errOtherSession = httpapi.Errorf(http.StatusForbidden,
+	"This form belongs to another session: reload the page and send it again")
 
 // see sends the browser to another page of the console.
 func see(w http.ResponseWriter, r *http.Request, to string) error {
@@ -263,7 +265,8 @@ func (c *console) fail(v *visit, p page, err error) error {
 		c.Log.ErrorContext(v.Context(), "page failed", "page", v.Pattern, "status", status, "error", withoutPath(err))
 	}
 	changing := v.Method != http.MethodGet && v.Method != http.MethodHead
-	shown := problem{Status: status, Message: message, Forbidden: refused != nil && status == http.StatusForbidden, Changing: changing}
+	shown := problem{Status: status, Message: message, Forbidden: refused != nil && status == http.StatusForbidden,
+		Changing: changing}
 	if p.poll && shown.Busy() && v.Header.Get("Hx-Request") != "" {
 		v.w.WriteHeader(http.StatusNoContent)
 		return nil
@@ -304,7 +307,8 @@ func (p problem) Busy() bool {
 }
 
 // contentPolicy lets pages load what the console serves, and nothing else.
-const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src " +
+	"'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 func secure(h http.Header) {
 	h.Set("Content-Security-Policy", contentPolicy)

@@ -17,7 +17,8 @@ import (
 func init() {
 	pages = append(pages,
 		page{pattern: "GET /console/data", section: "data", template: "data", load: loadData},
-		page{pattern: "GET /console/data/tail", section: "data", template: "data", fragment: "tail", poll: true, load: loadTail},
+		page{pattern: "GET /console/data/tail", section: "data", template: "data", fragment: "tail", poll: true,
+			load: loadTail},
 		page{pattern: "POST /console/data/event", section: "data", template: "data", fragment: "sent", load: sendEvent},
 		page{pattern: "POST /console/data/import", section: "data", template: "imported", upload: true, load: importFile},
 	)
@@ -99,7 +100,8 @@ func (d *data) Of(count, highest int64) float64 {
 func sendEvent(v *visit) (any, error) {
 	v.title = "Data in"
 	f := v.PostForm
-	d := &data{Form: eventForm{f.Get("type"), strings.TrimSpace(f.Get("name")), strings.TrimSpace(f.Get("index")), strings.TrimSpace(f.Get("user")), strings.TrimSpace(f.Get("about"))}}
+	d := &data{Form: eventForm{f.Get("type"), strings.TrimSpace(f.Get("name")), strings.TrimSpace(f.Get("index")),
+		strings.TrimSpace(f.Get("user")), strings.TrimSpace(f.Get("about"))}}
 	event := api.Event{EventType: d.Form.Type, EventName: d.Form.Name, Index: d.Form.Index, UserToken: d.Form.User}
 	for _, one := range strings.Split(d.Form.About, ",") {
 		if one = strings.TrimSpace(one); strings.Contains(one, ":") {
@@ -123,7 +125,8 @@ func sendEvent(v *visit) (any, error) {
 
 // sendCommand is the command line that sends an event.
 func sendCommand(e api.Event) string {
-	words := []string{"affinity events send", "--type=" + shellArg(e.EventType), "--name=" + shellArg(e.EventName), "--index=" + shellArg(e.Index)}
+	words := []string{"affinity events send", "--type=" + shellArg(e.EventType), "--name=" + shellArg(e.EventName),
+		"--index=" + shellArg(e.Index)}
 	for _, id := range e.ObjectIDs {
 		words = append(words, "--object="+shellArg(id))
 	}
@@ -164,7 +167,8 @@ func importFile(v *visit) (any, error) {
 		}
 	}
 	if strings.TrimSpace(text) == "" {
-		return nil, &api.Error{Status: http.StatusUnprocessableEntity, Message: "Choose a file, or paste lines: one event as JSON in each"}
+		return nil, &api.Error{Status: http.StatusUnprocessableEntity,
+			Message: "Choose a file, or paste lines: one event as JSON in each"}
 	}
 	return importLines(v, strings.NewReader(text))
 }
@@ -173,19 +177,21 @@ func importFile(v *visit) (any, error) {
 func importLines(v *visit, r io.Reader) (any, error) {
 	in := bufio.NewReader(r)
 	if magic, err := in.Peek(2); err == nil && string(magic) == "\x1f\x8b" {
-		return nil, &api.Error{Status: http.StatusUnprocessableEntity, Message: "This file is compressed with gzip, and a page imports plain lines alone: " +
-			"unpack it, or import it with the command affinity import, which takes gzip and files of any size"}
+		return nil, &api.Error{Status: http.StatusUnprocessableEntity,
+			Message: "This file is compressed with gzip, and a page imports plain lines alone: " +
+				"unpack it, or import it with the command affinity import, which takes gzip and files of any size"}
 	}
 	answer := &importAnswer{}
-	err := v.engine.Events().ImportEach(v.Context(), v.PostForm.Get("index"), in, func(further api.ImportAnswer, lines int) error {
-		answer.Lines, answer.NotTaken = lines, answer.NotTaken+len(further.Refused)
-		further.Refused = further.Refused[:min(len(further.Refused), shownLines-len(answer.Refused))]
-		answer.Add(further)
-		if answer.NotTaken >= maxRefused || lines >= maxLines {
-			return errEnough
-		}
-		return nil
-	})
+	err := v.engine.Events().ImportEach(v.Context(), v.PostForm.Get("index"), in,
+		func(further api.ImportAnswer, lines int) error {
+			answer.Lines, answer.NotTaken = lines, answer.NotTaken+len(further.Refused)
+			further.Refused = further.Refused[:min(len(further.Refused), shownLines-len(answer.Refused))]
+			answer.Add(further)
+			if answer.NotTaken >= maxRefused || lines >= maxLines {
+				return errEnough
+			}
+			return nil
+		})
 	if err != nil && answer.Lines == 0 {
 		return nil, err
 	}

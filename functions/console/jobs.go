@@ -17,7 +17,8 @@ func init() {
 		page{pattern: "GET /console/jobs", section: "jobs", template: "jobs", fragment: "list", poll: true, load: loadJobs},
 		page{pattern: "POST /console/jobs/start", section: "jobs", template: "jobs", load: startJob},
 		page{pattern: "POST /console/jobs/cancel", section: "jobs", template: "jobs", load: cancelJob},
-		page{pattern: "GET /console/backtests/{id}", section: "jobs", template: "backtest", fragment: "report", poll: true, load: loadBacktest},
+		page{pattern: "GET /console/backtests/{id}", section: "jobs", template: "backtest", fragment: "report",
+			poll: true, load: loadBacktest},
 	)
 	notices["started"] = "The job has been started."
 	notices["cancelled"] = "The job has been cancelled. What it has done so far stays."
@@ -79,10 +80,12 @@ func (j jobLine) Took(now time.Time) string {
 }
 
 // newJob makes a job of what all kinds have.
-func newJob(kind, what, id string, state api.JobState, visited, planned int64, started api.Time, finished *api.Time) jobLine {
+func newJob(kind, what, id string, state api.JobState, visited, planned int64, started api.Time,
+	finished *api.Time) jobLine {
 	j := jobLine{Kind: kind, What: what, ID: id, State: state, Started: started.Time, Users: plural(visited, "user")}
 	if planned > 0 {
-		j.Done, j.Users = min(1, float64(visited)/float64(planned)), number(visited)+" of "+plural(max(visited, planned), "user")
+		j.Done, j.Users = min(1, float64(visited)/float64(planned)),
+			number(visited)+" of "+plural(max(visited, planned), "user")
 	}
 	if state == api.JobPlanning {
 		j.Users = "the work is being divided"
@@ -97,7 +100,8 @@ func newJob(kind, what, id string, state api.JobState, visited, planned int64, s
 }
 
 var triggers = map[string]string{
-	api.TriggerStrategy: "a new strategy", api.TriggerManual: "asked for", api.TriggerNightly: "every night", api.TriggerImport: "an import",
+	api.TriggerStrategy: "a new strategy", api.TriggerManual: "asked for", api.TriggerNightly: "every night",
+	api.TriggerImport: "an import",
 }
 
 func (j jobLine) because(trigger string) jobLine {
@@ -127,7 +131,8 @@ func jobLines[T any](jobs []T, line func(T) jobLine) []jobLine {
 }
 
 func recomputeJob(r api.Recompute) jobLine {
-	j := newJob(kindRecompute, "Recompute of profiles", r.ID, r.State, r.VisitedUsers, r.PlannedUsers, r.StartedAt, r.FinishedAt).because(r.Trigger).waits(r.Place).faults(r.Faulty, r.Error)
+	j := newJob(kindRecompute, "Recompute of profiles", r.ID, r.State, r.VisitedUsers, r.PlannedUsers, r.StartedAt,
+		r.FinishedAt).because(r.Trigger).waits(r.Place).faults(r.Faulty, r.Error)
 	if r.EstimatedEndAt != nil {
 		j.Ends = r.EstimatedEndAt.Time
 	}
@@ -139,11 +144,13 @@ func crowdJob(b api.CrowdBuild) jobLine {
 	if len(b.Indexes) > 0 {
 		what += " of " + shown(strings.Join(b.Indexes, ", "))
 	}
-	return newJob(kindCrowd, what, b.ID, b.State, b.VisitedUsers, b.PlannedUsers, b.StartedAt, b.FinishedAt).because(b.Trigger).waits(b.Place).faults(b.Faulty, b.Error)
+	return newJob(kindCrowd, what, b.ID, b.State, b.VisitedUsers, b.PlannedUsers, b.StartedAt,
+		b.FinishedAt).because(b.Trigger).waits(b.Place).faults(b.Faulty, b.Error)
 }
 
 func segmentJob(b api.SegmentBuild) jobLine {
-	return newJob(kindSegments, "Build of segments", b.ID, b.State, b.VisitedUsers, b.PlannedUsers, b.StartedAt, b.FinishedAt).because(b.Trigger).waits(b.Place).faults(b.Faulty, b.Error)
+	return newJob(kindSegments, "Build of segments", b.ID, b.State, b.VisitedUsers, b.PlannedUsers, b.StartedAt,
+		b.FinishedAt).because(b.Trigger).waits(b.Place).faults(b.Faulty, b.Error)
 }
 
 func reenrichJob(r api.Reenrichment) jobLine {
@@ -151,7 +158,8 @@ func reenrichJob(r api.Reenrichment) jobLine {
 	if r.DryRun {
 		what += ", as a trial"
 	}
-	return newJob(kindReenrich, what, r.ID, r.State, r.VisitedUsers, r.PlannedUsers, r.StartedAt, r.FinishedAt).waits(r.Place).faults(r.Faulty, r.Error)
+	return newJob(kindReenrich, what, r.ID, r.State, r.VisitedUsers, r.PlannedUsers, r.StartedAt,
+		r.FinishedAt).waits(r.Place).faults(r.Faulty, r.Error)
 }
 
 func backtestJob(b api.BacktestSummary) jobLine {
@@ -159,9 +167,11 @@ func backtestJob(b api.BacktestSummary) jobLine {
 	if b.Search != nil {
 		what, kind = "Tuning", kindTune
 	}
-	j := newJob(kind, what, b.ID, b.State, b.Users, b.PlannedUsers, b.StartedAt, b.FinishedAt).waits(b.Place).faults(b.Faulty, b.Error)
+	j := newJob(kind, what, b.ID, b.State, b.Users, b.PlannedUsers, b.StartedAt,
+		b.FinishedAt).waits(b.Place).faults(b.Faulty, b.Error)
 	if b.Search != nil && !b.State.Ended() && b.Search.Most > 0 {
-		j.Done, j.Users = float64(b.Search.Trials)/float64(b.Search.Most), fmt.Sprintf("%d of %d trials", b.Search.Trials, b.Search.Most)
+		j.Done, j.Users = float64(b.Search.Trials)/float64(b.Search.Most),
+			fmt.Sprintf("%d of %d trials", b.Search.Trials, b.Search.Most)
 	}
 	j.Path = "/console/backtests/" + url.PathEscape(b.ID)
 	return j
@@ -197,7 +207,8 @@ func loadJobs(v *visit) (any, error) {
 	ask(a, &backtests, func() (api.Backtests, error) { return v.engine.Jobs().Backtests(ctx) })
 	a.wait()
 	var err error
-	if found.Missing, err = firstMissing(recomputes, found.Statistics, reenrichments, segments, backtests); err != nil && v.Header.Get("Hx-Request") != "" {
+	if found.Missing, err = firstMissing(recomputes, found.Statistics, reenrichments, segments,
+		backtests); err != nil && v.Header.Get("Hx-Request") != "" {
 		return nil, err // the page keeps what it shows
 	}
 	all := slices.Concat(

@@ -86,7 +86,8 @@ func (c *console) keepDraft(v *visit, p page) error {
 // local returns the address of a page of the console, or "/".
 func local(to string) string {
 	u, err := url.Parse(to)
-	if err != nil || len(to) > maxTo || u.Scheme != "" || u.Host != "" || u.User != nil || !strings.HasPrefix(to, "/console/") || strings.ContainsAny(to, "\\\r\n\t") {
+	if err != nil || len(to) > maxTo || u.Scheme != "" || u.Host != "" || u.User != nil ||
+		!strings.HasPrefix(to, "/console/") || strings.ContainsAny(to, "\\\r\n\t") {
 		return "/"
 	}
 	return to
@@ -114,15 +115,18 @@ func (c *console) login(w http.ResponseWriter, r *http.Request) error {
 		form.Message = "The form cannot be read"
 		return c.renderLogin(w, http.StatusBadRequest, form)
 	}
-	form.App, form.To, form.Draft = strings.TrimSpace(r.PostForm.Get("app")), local(r.PostForm.Get("to")), r.PostForm.Get("json")
+	form.App, form.To, form.Draft = strings.TrimSpace(r.PostForm.Get("app")), local(r.PostForm.Get("to")),
+		r.PostForm.Get("json")
 	request := r.Clone(r.Context())
 	request.URL.RawQuery = ""
 	request.Header.Set("X-Algolia-Application-Id", form.App)
 	request.Header.Set("X-Algolia-Api-Key", strings.TrimSpace(r.PostForm.Get("key")))
 	request.Header.Set(auth.CustomerHeader, form.App) // the console's host serves every app
 	begun, err := c.Auth.Begin(request)
-	if err == nil && !slices.ContainsFunc(begun.Permissions, func(permission string) bool { return permission != auth.Search }) {
-		err = httpapi.Errorf(http.StatusForbidden, "This key only sends events: the console needs one with the permission recommendation or admin")
+	if err == nil && !slices.ContainsFunc(begun.Permissions,
+		func(permission string) bool { return permission != auth.Search }) {
+		err = httpapi.Errorf(http.StatusForbidden,
+			"This key only sends events: the console needs one with the permission recommendation or admin")
 	}
 	if err != nil {
 		status, message := httpapi.Status(err)
@@ -165,7 +169,8 @@ func (c *console) open(w http.ResponseWriter, r *http.Request) error {
 	}
 	app, key, ok := c.Links.use(r.URL.Query().Get("code"))
 	if !ok {
-		return c.renderLogin(w, http.StatusForbidden, loginForm{Message: "This link has been used, or is older than ten minutes"})
+		return c.renderLogin(w, http.StatusForbidden,
+			loginForm{Message: "This link has been used, or is older than ten minutes"})
 	}
 	begun := auth.Session{App: app, Key: key, Permissions: auth.All}
 	grant, err := c.Auth.Resume(r.Context(), begun)
@@ -223,7 +228,8 @@ func refuseInsecure(w http.ResponseWriter, r *http.Request) error {
 		host, to = "HOST", "localhost"
 	}
 	local := cmp.Or(at.Port(), "8080") // a person may not listen on 80
-	page := insecure{Host: r.Host, Here: "http://localhost:" + local + "/", Tunnel: "ssh -L " + shellArg(local+":"+net.JoinHostPort(to, port)) + " " + shellArg(host)}
+	page := insecure{Host: r.Host, Here: "http://localhost:" + local + "/",
+		Tunnel: "ssh -L " + shellArg(local+":"+net.JoinHostPort(to, port)) + " " + shellArg(host)}
 	if r.URL.Path == "/console/open" {
 		page.Here, page.Link = "http://localhost:"+local+r.URL.RequestURI(), true
 	}

@@ -79,7 +79,10 @@ func loadOverview(v *visit) (any, error) {
 	ask(a, &o.Strategy, func() (api.StrategyVersions, error) { return v.engine.Strategies().Versions(ctx) })
 	ask(a, &o.Crowd, func() (api.Crowd, error) { return v.engine.Jobs().Crowd(ctx) })
 	ask(a, &o.Recompute, func() (api.Recomputes, error) { return v.engine.Jobs().Recomputes(ctx) })
-	ask(a, &o.Changes, func() (api.AuditLog, error) { return v.engine.AuditLog(ctx, api.AuditLogQuery{Limit: shownChanges}) })
+	ask(a, &o.Changes, func() (api.AuditLog,
+		error) {
+		return v.engine.AuditLog(ctx, api.AuditLogQuery{Limit: shownChanges})
+	})
 	if v.may(auth.Admin) {
 		ask(a, &o.Recent, func() (api.RecentEvents, error) {
 			return v.engine.Events().Recent(ctx, api.RecentEventsQuery{Limit: 1})
@@ -143,13 +146,15 @@ func (o *overview) judge(v *visit) {
 		o.Attention = append(o.Attention, attention{level, text, path, link})
 	}
 	for _, j := range o.failed() {
-		add("bad", fmt.Sprintf("%s, started %s, failed", j.What, j.Started.UTC().Format("2 January 15:04 MST")), "/console/jobs", "See the jobs")
+		add("bad", fmt.Sprintf("%s, started %s, failed", j.What, j.Started.UTC().Format("2 January 15:04 MST")),
+			"/console/jobs", "See the jobs")
 	}
 	if o.Strategy.OK && o.Active == nil {
 		add("bad", "No strategy is set, so every profile is empty", "/console/strategy", "Set a strategy")
 	}
 	if n := o.Usage.Got.DeadLetters; n > 0 {
-		add("bad", plural(int64(n), "message")+" of accepted events could not be applied: no profile counts the events until the operator runs affinity replay", "", "")
+		add("bad", plural(int64(n), "message")+" of accepted events could not be applied: no profile counts the "+
+			"events until the operator runs affinity replay", "", "")
 	}
 	if o.Usage.OK && o.Usage.Got.Total.Events == 0 {
 		add("warn", fmt.Sprintf("No events in %d days", overviewDays), "/console/data", "Send a test event")
@@ -160,12 +165,14 @@ func (o *overview) judge(v *visit) {
 		add("warn", plural(n, "refusal")+" of events today", "#refused", "See why")
 	}
 	if o.Crowd.OK && len(o.Crowd.Got.Generations) == 0 && o.Usage.Got.Total.Events > 0 {
-		add("warn", "There are no crowd statistics, so rankings know nothing of what is popular", "/console/jobs", "Build them")
+		add("warn", "There are no crowd statistics, so rankings know nothing of what is popular", "/console/jobs",
+			"Build them")
 	}
 	for _, part := range []struct {
 		ok   bool
 		what string
-	}{{o.Usage.OK, "usage"}, {o.Strategy.OK, "the strategy"}, {o.Crowd.OK, "crowd statistics"}, {o.Recompute.OK, "recomputes"}} {
+	}{{o.Usage.OK, "usage"}, {o.Strategy.OK, "the strategy"}, {o.Crowd.OK, "crowd statistics"},
+		{o.Recompute.OK, "recomputes"}} {
 		if !part.ok {
 			o.Unchecked = append(o.Unchecked, part.what)
 		}

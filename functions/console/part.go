@@ -56,7 +56,8 @@ func ask[T any](a *asks, into *part[T], request func() (T, error)) {
 // asRefusal returns the engine's answer to a request that the client can correct.
 func asRefusal(err error) (*api.Error, bool) {
 	refused, ok := errors.AsType[*api.Error](err)
-	return refused, ok && refused.Status < http.StatusInternalServerError && refused.Status != http.StatusForbidden && refused.Status != http.StatusTooManyRequests
+	return refused, ok && refused.Status < http.StatusInternalServerError &&
+		refused.Status != http.StatusForbidden && refused.Status != http.StatusTooManyRequests
 }
 
 // refusalText is the message of an answer that is no success, with what to do.

@@ -17,7 +17,8 @@ var templateFiles embed.FS
 
 // layout are the templates that all pages share; each page is parsed on top of a copy.
 var layout = sync.OnceValue(func() *template.Template {
-	return template.Must(template.New("").Funcs(functions).ParseFS(templateFiles, "templates/layout.html", "templates/parts*.html"))
+	return template.Must(template.New("").Funcs(functions).ParseFS(templateFiles, "templates/layout.html",
+		"templates/parts*.html"))
 })
 
 // templates are those of the pages, by the name of their file.
@@ -75,7 +76,8 @@ func (c *console) render(v *visit, p page, status int, shown any) error {
 		return fmt.Errorf("the page %q has no template", p.template)
 	}
 	view := view{
-		Page: shown, Title: v.title, Section: p.section, Sections: sections, App: v.session.App, Key: v.grant.Key, CSRF: c.sessions.token(v.session),
+		Page: shown, Title: v.title, Section: p.section, Sections: sections, App: v.session.App, Key: v.grant.Key,
+		CSRF:   c.sessions.token(v.session),
 		Notice: v.notice, Calls: v.made.list(), Command: v.command, URL: c.urlFor(v), can: v.may,
 	}
 	block := "layout"
@@ -101,7 +103,8 @@ func (c *console) urlFor(v *visit) string {
 
 func (c *console) renderLogin(w http.ResponseWriter, status int, form loginForm) error {
 	form.Links = c.Links != nil
-	return write(w, templates()["login"], "login", status, view{Page: form, Title: "Log in", can: func(...string) bool { return false }})
+	return write(w, templates()["login"], "login", status,
+		view{Page: form, Title: "Log in", can: func(...string) bool { return false }})
 }
 
 // write executes a template whole before it sends anything, so that a failure is no half page.

@@ -53,7 +53,8 @@ type askedFilter struct {
 // asked returns the first filters of a condition, each once.
 func (p *segmentPage) asked() (filters []askedFilter) {
 	add := func(f askedFilter) {
-		if len(filters) < histogramsShown && !slices.ContainsFunc(filters, func(g askedFilter) bool { return g.Filter == f.Filter && g.halfLife == f.halfLife }) {
+		if len(filters) < histogramsShown && !slices.ContainsFunc(filters,
+			func(g askedFilter) bool { return g.Filter == f.Filter && g.halfLife == f.halfLife }) {
 			filters = append(filters, f)
 		}
 	}
@@ -148,7 +149,8 @@ func (s *segmentAnswer) look(f *segmentForm) {
 			}
 		}
 	case f.OnlyWithout():
-		s.Message = "Add a value that users like. Without one, almost everybody would belong to the segment, and the engine would have to read all profiles."
+		s.Message = "Add a value that users like. Without one, almost everybody would belong to the segment, and " +
+			"the engine would have to read all profiles."
 	case f.empty:
 		s.Empty = true
 	}

@@ -104,9 +104,11 @@ func loadSegmentExport(v *visit) (any, error) {
 		return nil, err
 	}
 	e := &segmentExport{
-		Now: v.now(), Path: exportPath(job.Segment, job.ID), Segment: job.Segment, Back: segmentPath(job.Segment, ""), Command: exportCommand(job.Segment),
+		Now: v.now(), Path: exportPath(job.Segment, job.ID), Segment: job.Segment, Back: segmentPath(job.Segment, ""),
+		Command: exportCommand(job.Segment),
 	}
-	e.Job = newJob("", "Export of "+job.Segment, job.ID, job.State, 0, 0, job.StartedAt, job.FinishedAt).waits(job.Place).faults(0, job.Error)
+	e.Job = newJob("", "Export of "+job.Segment, job.ID, job.State, 0, 0, job.StartedAt,
+		job.FinishedAt).waits(job.Place).faults(0, job.Error)
 	v.command = e.Command
 	if job.Users != nil && job.AsOf != nil && job.KeptUntil != nil {
 		e.Users, e.AsOf, e.Until = *job.Users, job.AsOf.Time, job.KeptUntil.Time
@@ -129,7 +131,9 @@ func sendSegmentFile(v *visit) (any, error) {
 		return nil, httpapi.Errorf(http.StatusConflict, "The export is not complete: there is no file yet")
 	}
 	if *job.Users > maxFile {
-		return nil, httpapi.Errorf(http.StatusConflict, "The console sends files of at most %s users. This command writes larger ones: %s", number(maxFile), exportCommand(job.Segment))
+		return nil, httpapi.Errorf(http.StatusConflict,
+			"The console sends files of at most %s users. This command writes larger ones: %s", number(maxFile),
+			exportCommand(job.Segment))
 	}
 	var file bytes.Buffer // so that a file that is cut off is not sent
 	if err := v.engine.Segments().File(v.Context(), job.ID, *job.Users, &file); err != nil {

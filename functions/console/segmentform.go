@@ -54,7 +54,8 @@ func readSegmentForm(values url.Values) *segmentForm {
 			break
 		}
 		r := segmentRow{
-			Facet: strings.TrimSpace(at("facet", i)), Value: strings.TrimSpace(at("value", i)), Above: strings.TrimSpace(at("above", i)),
+			Facet: strings.TrimSpace(at("facet", i)), Value: strings.TrimSpace(at("value", i)),
+			Above:    strings.TrimSpace(at("above", i)),
 			HalfLife: at("halfLife", i), Without: side == "without",
 		}
 		if was, ok := kept[at("kept", i)]; ok {
@@ -100,7 +101,8 @@ func (f *segmentForm) tidy() {
 // it is another matter.
 func parseCondition(text string) (c api.SegmentCondition, broken string) {
 	if len(text) > api.MaxSegmentBody {
-		return c, fmt.Sprintf("the condition has %s bytes, and the engine takes %s", number(len(text)), number(api.MaxSegmentBody))
+		return c, fmt.Sprintf("the condition has %s bytes, and the engine takes %s", number(len(text)),
+			number(api.MaxSegmentBody))
 	}
 	if fault := tooMuch(text); fault != "" {
 		return c, strings.Replace(fault, "draft", "condition", 1)

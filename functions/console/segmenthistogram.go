@@ -49,7 +49,8 @@ func newHistogram(f askedFilter, got api.SegmentHistogram) histogram {
 	}
 	width, limit := chartWidth/float64(len(got.Buckets)), place(got.Buckets, f.above)
 	for i, b := range got.Buckets {
-		h.Lines = append(h.Lines, histogramLine{From: score(b.From), To: score(b.To), Users: b.Users, Value: plainNumber(b.From)})
+		h.Lines = append(h.Lines, histogramLine{From: score(b.From), To: score(b.To), Users: b.Users,
+			Value: plainNumber(b.From)})
 		for j := range h.Lines {
 			h.Lines[j].More += b.Users
 		}
@@ -66,7 +67,8 @@ func newHistogram(f askedFilter, got api.SegmentHistogram) histogram {
 		}{{"out", from, min(to, limit)}, {"in", max(from, limit), to}} {
 			left, right := max(piece.from, from+0.05), min(piece.to, to-0.05)
 			if right > left {
-				h.Bars = append(h.Bars, histogramBar{piece.class, title, coordinate(left * width), coordinate(chartHigh - high), coordinate((right - left) * width), coordinate(high)})
+				h.Bars = append(h.Bars, histogramBar{piece.class, title, coordinate(left * width),
+					coordinate(chartHigh - high), coordinate((right - left) * width), coordinate(high)})
 			}
 		}
 	}
@@ -85,7 +87,8 @@ func newHistogram(f askedFilter, got api.SegmentHistogram) histogram {
 			h.Picks = append(h.Picks, pick{p.text, plainNumber(limit), score(limit)})
 		}
 	}
-	h.Label = fmt.Sprintf("Histogram of the scores of %s over %s: half have %s or less, nine tenths %s or less, all but a hundredth %s or less",
+	h.Label = fmt.Sprintf("Histogram of the scores of %s over %s: half have %s or less, nine tenths %s or less, "+
+		"all but a hundredth %s or less",
 		shown(h.Filter), plural(got.Users.N, "user"), score(q.P50), score(q.P90), score(q.P99))
 	return h
 }

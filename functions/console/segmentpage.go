@@ -188,7 +188,8 @@ func (p *segmentPage) load(v *visit) error {
 	p.Answer.Link = p.link()
 	v.command = p.command(v.may(auth.Admin))
 	v.made.keep(func(c call) bool {
-		return c.Path == "/1/segments/query" || strings.HasPrefix(c.Path, "/1/segments/histogram?") || c.Method == http.MethodPut
+		return c.Path == "/1/segments/query" || strings.HasPrefix(c.Path, "/1/segments/histogram?") ||
+			c.Method == http.MethodPut
 	})
 	return nil
 }

@@ -113,7 +113,8 @@ type rowView struct {
 func (p *segmentPage) rows(of []string) {
 	for i, r := range p.Form.Rows {
 		row := rowView{segmentRow: r, ID: i, HalfLives: p.HalfLives}
-		if r.HalfLife != "" && !slices.ContainsFunc(p.HalfLives, func(c halfLifeChoice) bool { return c.Value == r.HalfLife }) {
+		if r.HalfLife != "" && !slices.ContainsFunc(p.HalfLives,
+			func(c halfLifeChoice) bool { return c.Value == r.HalfLife }) {
 			row.HalfLives = append(slices.Clone(p.HalfLives), halfLifeChoice{r.HalfLife, span(r.HalfLife)})
 		}
 		if i < len(of) {

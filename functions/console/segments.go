@@ -13,19 +13,26 @@ import (
 func init() {
 	const section = "segments"
 	pages = append(pages,
-		page{pattern: "GET /console/segments", section: section, template: "segments", fragment: "lists", poll: true, load: loadSegments},
+		page{pattern: "GET /console/segments", section: section, template: "segments", fragment: "lists", poll: true,
+			load: loadSegments},
 		page{pattern: "POST /console/segments/refresh", section: section, template: "segments", load: refreshSegments},
 		// The words query, refresh and values are names of no segment.
 		page{pattern: "GET /console/segments/values", section: section, template: "segmentvalues", load: loadSegmentValues},
 		page{pattern: "GET /console/segments/query", section: section, template: "segment", load: newSegment},
-		page{pattern: "POST /console/segments/query", section: section, template: "segment", fragment: "live", load: changeSegment},
+		page{pattern: "POST /console/segments/query", section: section, template: "segment", fragment: "live",
+			load: changeSegment},
 		page{pattern: "POST /console/segments/query/save", section: section, template: "segment", load: saveSegment},
 		page{pattern: "GET /console/segments/{name}", section: section, template: "segment", load: openSegment},
-		page{pattern: "GET /console/segments/{name}/delete", section: section, template: "segmentdelete", load: confirmSegmentDelete},
-		page{pattern: "POST /console/segments/{name}/delete", section: section, template: "segmentdelete", load: deleteSegment},
-		page{pattern: "POST /console/segments/{name}/exports", section: section, template: "segmentexport", load: startSegmentExport},
-		page{pattern: "GET /console/segments/{name}/exports/{id}", section: section, template: "segmentexport", fragment: "progress", poll: true, load: loadSegmentExport},
-		page{pattern: "GET /console/segments/{name}/exports/{id}/file", section: section, template: "segmentexport", load: sendSegmentFile},
+		page{pattern: "GET /console/segments/{name}/delete", section: section, template: "segmentdelete",
+			load: confirmSegmentDelete},
+		page{pattern: "POST /console/segments/{name}/delete", section: section, template: "segmentdelete",
+			load: deleteSegment},
+		page{pattern: "POST /console/segments/{name}/exports", section: section, template: "segmentexport",
+			load: startSegmentExport},
+		page{pattern: "GET /console/segments/{name}/exports/{id}", section: section, template: "segmentexport",
+			fragment: "progress", poll: true, load: loadSegmentExport},
+		page{pattern: "GET /console/segments/{name}/exports/{id}/file", section: section, template: "segmentexport",
+			load: sendSegmentFile},
 	)
 	notices["segments-refresh"] = "A build of the profiles' lists has been started."
 	notices["segment-saved"] = "The segment is saved. The engine counts its users at the end of each build."
@@ -252,7 +259,8 @@ const maxValueLink = 200
 
 func newFacetValues(facet string, got api.Values, most int, lists *api.SegmentLists) facetValues {
 	got.Values = got.Values[:min(len(got.Values), most)]
-	f := facetValues{Facet: facet, Path: segmentsPath + "/values?" + url.Values{"facet": {facet}}.Encode(), Total: got.Total, Rest: got.Total - len(got.Values)}
+	f := facetValues{Facet: facet, Path: segmentsPath + "/values?" + url.Values{"facet": {facet}}.Encode(),
+		Total: got.Total, Rest: got.Total - len(got.Values)}
 	for _, value := range got.Values {
 		line := valueLine{Value: visible(value.Value, 60), Users: value.Users, Share: shareOf(value.Users, usersOf(lists))}
 		if len(facet)+len(value.Value) <= maxValueLink {

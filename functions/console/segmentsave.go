@@ -59,7 +59,8 @@ func (p *segmentPage) save(v *visit) (what string, err error) {
 	case !ok:
 		return "", err
 	case create && refused.Status == http.StatusConflict:
-		p.Fault, p.Taken = "Another segment has this name: choose another one, or open that segment to change it", segmentPath(p.Name, "")
+		p.Fault, p.Taken = "Another segment has this name: choose another one, or open that segment to change it",
+			segmentPath(p.Name, "")
 	case !strings.HasPrefix(refused.Message, "where") && !strings.HasPrefix(refused.Message, "Unknown field"):
 		p.Fault = capitalized(refused.Message)
 	}

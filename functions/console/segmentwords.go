@@ -156,7 +156,8 @@ func segmentArgs(c api.SegmentCondition) string {
 // filterArg writes a filter as the command line reads it. ok is false if its text has a sign that the
 // command line takes for another part, or a character that a terminal does not show.
 func filterArg(c api.SegmentCondition) (text string, ok bool) {
-	if c.Filter == "" || len(c.Filter) > maxValueLink || !plain(c.Filter) || strings.ContainsAny(c.Filter, "@>") || c.Filter != strings.TrimSpace(c.Filter) {
+	if c.Filter == "" || len(c.Filter) > maxValueLink || !plain(c.Filter) || strings.ContainsAny(c.Filter, "@>") ||
+		c.Filter != strings.TrimSpace(c.Filter) {
 		return "", false
 	}
 	text = c.Filter

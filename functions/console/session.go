@@ -101,7 +101,8 @@ func (s *sessions) begin(of auth.Session) (session, string, error) {
 func (c *console) cookieName(r *http.Request) string {
 	name := cookieName
 	own := r.TLS == nil && httpapi.Loopback(r.Host)
-	if agent := r.UserAgent(); c.Links != nil && own && strings.Contains(agent, "Safari/") && !strings.Contains(agent, "Chrom") {
+	if agent := r.UserAgent(); c.Links != nil && own && strings.Contains(agent, "Safari/") &&
+		!strings.Contains(agent, "Chrom") {
 		name = plainName
 	}
 	if port := (&url.URL{Host: r.Host}).Port(); port != "" {
@@ -114,7 +115,8 @@ func (c *console) cookieName(r *http.Request) string {
 func (c *console) setCookie(w http.ResponseWriter, r *http.Request, value string, maxAge int) {
 	name := c.cookieName(r)
 	http.SetCookie(w, &http.Cookie{
-		Name: name, Value: value, Path: "/", MaxAge: maxAge, Secure: strings.HasPrefix(name, hostPrefix), HttpOnly: true, SameSite: http.SameSiteStrictMode,
+		Name: name, Value: value, Path: "/", MaxAge: maxAge, Secure: strings.HasPrefix(name, hostPrefix),
+		HttpOnly: true, SameSite: http.SameSiteStrictMode,
 	})
 }
 

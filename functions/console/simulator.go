@@ -12,9 +12,11 @@ import (
 
 func init() {
 	pages = append(pages,
-		page{pattern: "GET /console/simulator", section: "simulator", template: "simulator", fragment: "live", load: simulate},
+		page{pattern: "GET /console/simulator", section: "simulator", template: "simulator", fragment: "live",
+			load: simulate},
 		// What a form asks for can be longer than an address: a list of objects.
-		page{pattern: "POST /console/simulator", section: "simulator", draft: true, template: "simulator", fragment: "live", load: simulate})
+		page{pattern: "POST /console/simulator", section: "simulator", draft: true, template: "simulator",
+			fragment: "live", load: simulate})
 }
 
 // maxCards is how many objects of an order are shown.
@@ -180,7 +182,8 @@ func places(ids []string) map[string]int {
 // refused keeps what a person can correct on the page; other errors end it.
 func (s *simulation) refused(err error) error {
 	var refusal *api.Error
-	correctable := []int{http.StatusBadRequest, http.StatusNotFound, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity}
+	correctable := []int{http.StatusBadRequest, http.StatusNotFound, http.StatusRequestEntityTooLarge,
+		http.StatusUnprocessableEntity}
 	if errors.As(err, &refusal) && slices.Contains(correctable, refusal.Status) {
 		s.Problem = refusalText(err)
 		return nil

@@ -20,10 +20,13 @@ var boostEngines = []boostEngine{
 	{"opensearch", "OpenSearch", "Wrap your query: it goes into query.function_score.query of this body."},
 	{"typesense", "Typesense", "Put sort_by beside the other parameters of a search, sent with POST /multi_search."},
 	{"solr", "Solr", "Put rq and rqq beside the other parameters of a search."},
-	{"meilisearch", "Meilisearch", "Put personalize beside the other parameters of a search. Personalization must be turned on."},
-	{"postgres", "PostgreSQL", "Multiply the score of your statement by the expression. Its parameters come before your own."},
+	{"meilisearch", "Meilisearch", "Put personalize beside the other parameters of a search. Personalization " +
+		"must be turned on."},
+	{"postgres", "PostgreSQL", "Multiply the score of your statement by the expression. Its parameters come " +
+		"before your own."},
 	{"minisearch", "MiniSearch", "Give these data to the function boostDocument of the page about MiniSearch."},
-	{"prompt", "Language model", "Put the sentence into the user's part of the prompt, before their question, and never into the system's part."},
+	{"prompt", "Language model", "Put the sentence into the user's part of the prompt, before their question, " +
+		"and never into the system's part."},
 }
 
 // boosted is a person's profile in the syntax of a search engine.
@@ -53,7 +56,8 @@ func (s *simulation) boost(v *visit) error {
 			b.Engine = e
 		}
 	}
-	answer, err := v.engine.Boost(v.Context(), f.Token(), api.BoostQuery{Engine: f.Engine, Impact: &f.Impact, HalfLife: f.halfLife(s.Strategy)})
+	answer, err := v.engine.Boost(v.Context(), f.Token(),
+		api.BoostQuery{Engine: f.Engine, Impact: &f.Impact, HalfLife: f.halfLife(s.Strategy)})
 	if refusal, ok := errors.AsType[*api.Error](err); ok {
 		b.Refused = refusal.Message
 		return nil

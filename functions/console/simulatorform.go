@@ -68,9 +68,12 @@ func readSimulator(v *visit, active api.Strategy) simulatorForm {
 	}
 	f := simulatorForm{
 		simulatedDraft: drafted,
-		User:           strings.TrimSpace(values.Get("user")), Index: strings.TrimSpace(values.Get("index")), IDs: objectLines(values.Get("ids")),
-		Impact: active.PersonalizationImpact, HalfLife: values.Get("halfLife"), Seen: values.Get("seen"), Diversity: values.Get("diversity"),
-		Engine: values.Get("engine"), pick: values.Get("pick"), from: values.Get("from"), with: strings.TrimSpace(values.Get("with")), fill: values.Get("fill") != "",
+		User:           strings.TrimSpace(values.Get("user")), Index: strings.TrimSpace(values.Get("index")),
+		IDs:    objectLines(values.Get("ids")),
+		Impact: active.PersonalizationImpact, HalfLife: values.Get("halfLife"), Seen: values.Get("seen"),
+		Diversity: values.Get("diversity"),
+		Engine:    values.Get("engine"), pick: values.Get("pick"), from: values.Get("from"),
+		with: strings.TrimSpace(values.Get("with")), fill: values.Get("fill") != "",
 	}
 	if n, err := strconv.Atoi(values.Get("impact")); err == nil {
 		f.Impact = min(max(n, 0), strategy.MaxImpact)
@@ -196,7 +199,8 @@ func (f simulatorForm) fault() string {
 	case len(f.IDs) > 0 && !catalog.ValidIndex(f.Index):
 		return fmt.Sprintf("The index must have 1 to %s bytes", number(api.MaxIndex))
 	case len(f.IDs) > api.MaxCandidates:
-		return fmt.Sprintf("The list has %s objects; the engine orders up to %s at once", number(len(f.IDs)), number(api.MaxCandidates))
+		return fmt.Sprintf("The list has %s objects; the engine orders up to %s at once", number(len(f.IDs)),
+			number(api.MaxCandidates))
 	}
 	return ""
 }
@@ -249,7 +253,8 @@ const maxLink = 4000
 // link is the address of the comparison, empty if it is too long for one: as with a draft.
 func (f simulatorForm) link() string {
 	values := url.Values{
-		"user": {f.User}, "index": {f.Index}, "ids": {f.List()}, "impact": {strconv.Itoa(f.Impact)}, "seen": {f.Seen}, "engine": {f.Engine},
+		"user": {f.User}, "index": {f.Index}, "ids": {f.List()}, "impact": {strconv.Itoa(f.Impact)}, "seen": {f.Seen},
+		"engine": {f.Engine},
 	}
 	for name, value := range map[string]string{"halfLife": f.HalfLife, "diversity": f.Diversity} {
 		if value != "" {
@@ -268,7 +273,10 @@ func (f simulatorForm) link() string {
 
 // plain reports whether a text has only characters that are seen as they are.
 func plain(text string) bool {
-	return !strings.ContainsFunc(text, func(c rune) bool { return c != ' ' && !unicode.IsPrint(c) || c == unicode.ReplacementChar })
+	return !strings.ContainsFunc(text, func(c rune) bool {
+		return c != ' ' && !unicode.IsPrint(c) ||
+			c == unicode.ReplacementChar
+	})
 }
 
 // From is what the list was filled with, and With the value that its objects have.

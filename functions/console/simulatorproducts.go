@@ -38,7 +38,8 @@ func productOf(id string, record json.RawMessage) product {
 	p := product{Known: record != nil}
 	var attributes map[string]any
 	if json.Unmarshal(record, &attributes) == nil {
-		p.Name, p.Brand, p.Price = first(attributes, nameAttributes), first(attributes, brandAttributes), first(attributes, priceAttributes)
+		p.Name, p.Brand, p.Price = first(attributes, nameAttributes), first(attributes, brandAttributes),
+			first(attributes, priceAttributes)
 	}
 	p.Initials = initials(cmp.Or(p.Name, id))
 	h := fnv.New32a()
@@ -78,7 +79,8 @@ func scalar(value any) string {
 func initials(text string) string {
 	var b strings.Builder
 	n := 0
-	for _, word := range strings.FieldsFunc(text, func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsDigit(c) }) {
+	for _, word := range strings.FieldsFunc(text,
+		func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsDigit(c) }) {
 		for _, c := range word {
 			b.WriteRune(unicode.ToUpper(c))
 			break

@@ -73,8 +73,9 @@ func (s *simulation) rank(v *visit, r ranker) (api.RankAnswer, error) {
 		items[i] = api.RankItem{ID: id, Fields: []api.RankField{{Name: api.FieldRelevancy, Value: float64(len(f.IDs) - i)}}}
 	}
 	return v.engine.Rank(v.Context(), api.RankRequest{
-		UserToken: f.Token(), Index: f.Index, Items: items, Impact: &impact, HalfLife: f.halfLife(r.by), Explain: len(items) <= explained,
-		Seen: f.Seen, Diversity: f.diversity(), Strategy: r.version, Draft: r.draft,
+		UserToken: f.Token(), Index: f.Index, Items: items, Impact: &impact, HalfLife: f.halfLife(r.by),
+		Explain: len(items) <= explained,
+		Seen:    f.Seen, Diversity: f.diversity(), Strategy: r.version, Draft: r.draft,
 	})
 }
 
@@ -87,14 +88,16 @@ func (s *simulation) describe(v *visit) error {
 	if s.Form.User == "" {
 		return nil
 	}
-	profile, err := v.engine.Profiles().Get(v.Context(), s.Form.User, api.ProfileQuery{Limit: 6, HalfLife: s.Form.halfLife(s.Strategy).String()})
+	profile, err := v.engine.Profiles().Get(v.Context(), s.Form.User,
+		api.ProfileQuery{Limit: 6, HalfLife: s.Form.halfLife(s.Strategy).String()})
 	if isRefusal(err) {
 		return nil // the engine knows nobody of this token
 	}
 	if err != nil {
 		return fmt.Errorf("read the profile: %w", err)
 	}
-	s.Person = simPerson{Known: true, Total: profile.Total, Likes: profile.Affinities, AsOf: profile.AsOf, Last: profile.LastEventAt}
+	s.Person = simPerson{Known: true, Total: profile.Total, Likes: profile.Affinities, AsOf: profile.AsOf,
+		Last: profile.LastEventAt}
 	return nil
 }
 
@@ -109,7 +112,8 @@ func (s *simulation) columns(orders []api.RankAnswer, other *ranker, shown map[s
 	all, given := []simColumn{today}, places(s.Form.IDs)
 	for i, order := range orders {
 		c := simColumn{
-			Title: "For this person", Hint: "Strategy version " + strconv.FormatInt(order.StrategyVersion, 10) + ", the active one.",
+			Title: "For this person", Hint: "Strategy version " + strconv.FormatInt(order.StrategyVersion, 10) +
+				", the active one.",
 			Against: "today", Fallback: order.Fallback != nil, LeftOut: len(s.Form.IDs) - len(order.Items),
 		}
 		if s.Form.User == "" {
@@ -173,7 +177,8 @@ func (s *simulation) command() string {
 			words = append(words, shellArg(id))
 		}
 	}
-	return "# orders by the person alone, as at impact 100: the command knows no order of today\n" + strings.Join(words, " ") +
+	return "# orders by the person alone, as at impact 100: the command knows no order of today\n" +
+		strings.Join(words, " ") +
 		fmt.Sprintf("\naffinity boosts %s --engine %s --impact %d", shellArg(f.Token()), f.Engine, f.Impact)
 }
 

@@ -53,7 +53,8 @@ func signed(x float64) string {
 
 // termNames are the names of the features of a score.
 var termNames = map[string]string{
-	"relevancy": "Place today", "affinity": "Profile", "session": "Last visit", "popularity": "Popularity", "pairs": "Seen together",
+	"relevancy": "Place today", "affinity": "Profile", "session": "Last visit", "popularity": "Popularity",
+	"pairs":     "Seen together",
 	"freshness": "New", "seen": "Seen before", "diversity": "Too alike",
 }
 

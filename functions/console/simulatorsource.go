@@ -110,7 +110,8 @@ func (s *simulation) pick(v *visit, people []someone) {
 		f.User = ""
 	case f.pick != "active" && f.pick != "random":
 	case !v.may(auth.Admin):
-		s.Missing.People = "A list of users needs a key with the permission admin. Type a user token, or see the page as a new person does."
+		s.Missing.People = "A list of users needs a key with the permission admin. Type a user token, or see the " +
+			"page as a new person does."
 	case len(people) == 0:
 		s.Missing.People = "Nobody has an event that counts yet, so this is the order for a new person."
 	case f.pick == "active":
@@ -194,7 +195,8 @@ func (s *simulation) segment(v *visit, index, with string) (ids []string, of str
 	case err != nil:
 		return nil, "", fmt.Errorf("list objects: %w", err)
 	case len(objects.ObjectIDs) == 0 && objects.Cursor != "":
-		s.Missing.Fill = fmt.Sprintf("None of the first %s objects has this value, so the list stays as it was.", number(api.MaxObjectsRead))
+		s.Missing.Fill = fmt.Sprintf("None of the first %s objects has this value, so the list stays as it was.",
+			number(api.MaxObjectsRead))
 	case len(objects.ObjectIDs) == 0:
 		s.Missing.Fill = "No object of the index has this value, so the list stays as it was."
 	}
@@ -209,7 +211,8 @@ func (s *simulation) touched(v *visit, user, index string) (ids []string, of str
 		return nil, "", unlessRefused(err)
 	}
 	top := profile.Affinities[0]
-	why, err := v.engine.Profiles().Explain(v.Context(), user, api.ExplainQuery{Facet: top.Facet, Value: top.Value, Limit: 4 * sampleObjects})
+	why, err := v.engine.Profiles().Explain(v.Context(), user,
+		api.ExplainQuery{Facet: top.Facet, Value: top.Value, Limit: 4 * sampleObjects})
 	if err != nil || why.ScoreExplanation == nil {
 		return nil, "", unlessRefused(err)
 	}

@@ -46,9 +46,10 @@ var assets = sync.OnceValue(func() map[string]asset {
 		sum := sha256.Sum256(plain)
 		ending := path.Ext(file.Name())
 		a := asset{
-			name:        strings.TrimSuffix(file.Name(), ending) + "." + hex.EncodeToString(sum[:6]) + ending,
-			contentType: map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}[ending],
-			plain:       plain, short: short.Bytes(),
+			name: strings.TrimSuffix(file.Name(), ending) + "." + hex.EncodeToString(sum[:6]) + ending,
+			contentType: map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
+				".svg": "image/svg+xml"}[ending],
+			plain: plain, short: short.Bytes(),
 		}
 		all[file.Name()], all[a.name] = a, a
 	}

@@ -19,14 +19,21 @@ func init() {
 	pages = append(pages,
 		page{pattern: "GET /console/strategy", section: section, template: "strategy", load: loadStrategy},
 		page{pattern: "POST /console/strategy", section: section, draft: true, template: "strategy", load: changeDraft},
-		page{pattern: "POST /console/strategy/preview", section: section, draft: true, template: "strategy", fragment: "preview", load: changeDraft},
-		page{pattern: "POST /console/strategy/review", section: section, draft: true, template: "strategyreview", load: reviewDraft},
-		page{pattern: "POST /console/strategy/publish", section: section, draft: true, template: "strategyreview", load: publishDraft},
-		page{pattern: "POST /console/strategy/backtest", section: section, draft: true, template: "strategybacktest", fragment: "progress", load: backtestDraft},
-		page{pattern: "GET /console/strategy/backtests/{id}", section: section, template: "strategybacktest", fragment: "progress", poll: true, load: loadDraftBacktest},
+		page{pattern: "POST /console/strategy/preview", section: section, draft: true, template: "strategy",
+			fragment: "preview", load: changeDraft},
+		page{pattern: "POST /console/strategy/review", section: section, draft: true, template: "strategyreview",
+			load: reviewDraft},
+		page{pattern: "POST /console/strategy/publish", section: section, draft: true, template: "strategyreview",
+			load: publishDraft},
+		page{pattern: "POST /console/strategy/backtest", section: section, draft: true, template: "strategybacktest",
+			fragment: "progress", load: backtestDraft},
+		page{pattern: "GET /console/strategy/backtests/{id}", section: section, template: "strategybacktest",
+			fragment: "progress", poll: true, load: loadDraftBacktest},
 		page{pattern: "GET /console/strategy/versions", section: section, template: "strategyversions", load: loadVersions},
-		page{pattern: "GET /console/strategy/versions/{version}", section: section, template: "strategyversion", load: loadVersion},
-		page{pattern: "POST /console/strategy/versions/{version}/restore", section: section, template: "strategyversion", load: restoreVersion},
+		page{pattern: "GET /console/strategy/versions/{version}", section: section, template: "strategyversion",
+			load: loadVersion},
+		page{pattern: "POST /console/strategy/versions/{version}/restore", section: section,
+			template: "strategyversion", load: restoreVersion},
 	)
 	notices["strategy-published"] = "The strategy is published. Every read uses it within five seconds."
 	notices["strategy-restored"] = "The strategy is restored as a new version. Every read uses it within five seconds."
@@ -88,7 +95,8 @@ func readSeen(v *visit) seen {
 	answer, err := v.engine.Events().Seen(v.Context(), s.Days)
 	if err != nil {
 		s.Why = "What events contain cannot be read now."
-		if refused, ok := errors.AsType[*api.Error](err); ok && (refused.Status == http.StatusNotFound || refused.Status == http.StatusServiceUnavailable) {
+		if refused, ok := errors.AsType[*api.Error](err); ok &&
+			(refused.Status == http.StatusNotFound || refused.Status == http.StatusServiceUnavailable) {
 			s.Why = "This engine does not count what events contain."
 		}
 		return s

@@ -62,7 +62,8 @@ func backtestDraft(v *visit) (any, error) {
 		request.Strategies = append(request.Strategies, strconv.AppendInt(nil, active.Version, 10))
 	}
 	job, err := v.engine.Jobs().StartBacktest(v.Context(), request)
-	if refused, ok := errors.AsType[*api.Error](err); ok && refused.Status < http.StatusInternalServerError && refused.Status != http.StatusForbidden {
+	if refused, ok := errors.AsType[*api.Error](err); ok && refused.Status < http.StatusInternalServerError &&
+		refused.Status != http.StatusForbidden {
 		return &draftBacktest{Problem: refused.Message}, nil
 	}
 	if err != nil {
@@ -119,7 +120,8 @@ func (b *draftBacktest) judge() {
 			return
 		}
 		place := func(x float64) float64 { return 100 * x / max(highest, 1e-9) }
-		b.Lines = append(b.Lines, backtestLine{title, r.NDCG, r.NDCGLow, r.NDCGHigh, place(r.NDCG), place(r.NDCGLow), place(r.NDCGHigh), strong})
+		b.Lines = append(b.Lines, backtestLine{title, r.NDCG, r.NDCGLow, r.NDCGHigh, place(r.NDCG), place(r.NDCGLow),
+			place(r.NDCGHigh), strong})
 	}
 	add("This draft", draft, true)
 	if active != nil {

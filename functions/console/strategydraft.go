@@ -154,7 +154,8 @@ func (d draft) JSON() string {
 
 // keyOrder is how keys of a strategy are ordered where a person reads them. Others follow.
 var keyOrder = []string{
-	"eventsScoring", "facetsScoring", "personalizationImpact", "halfLives", "ranking", "aliases", "eventName", "eventType", "facetName", "score",
+	"eventsScoring", "facetsScoring", "personalizationImpact", "halfLives", "ranking", "aliases", "eventName",
+	"eventType", "facetName", "score",
 	"contrast", "session", "popularity", "pairs", "freshness", "attribute", "halfLife", "weight",
 }
 

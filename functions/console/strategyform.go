@@ -214,11 +214,13 @@ func (f draftForm) change(d draft) (problem string) {
 	do, of, _ := strings.Cut(f.Get("do"), " ")
 	switch do {
 	case "add-event":
-		return d.addScore("eventsScoring", "event", map[string]any{"eventType": f.Get("newType"), "eventName": strings.TrimSpace(f.Get("newEvent"))})
+		return d.addScore("eventsScoring", "event",
+			map[string]any{"eventType": f.Get("newType"), "eventName": strings.TrimSpace(f.Get("newEvent"))})
 	case "add-facet":
 		return d.addScore("facetsScoring", "facet", map[string]any{"facetName": strings.TrimSpace(f.Get("newFacet"))})
 	case "add-alias":
-		return d.addAlias(strings.TrimSpace(f.Get("aliasFacet")), strings.TrimSpace(f.Get("aliasFrom")), strings.TrimSpace(f.Get("aliasTo")))
+		return d.addAlias(strings.TrimSpace(f.Get("aliasFacet")), strings.TrimSpace(f.Get("aliasFrom")),
+			strings.TrimSpace(f.Get("aliasTo")))
 	case "add-suggested":
 		for _, text := range f.Values["suggested"] {
 			if parts, ok := unpack(text, 3); ok {

@@ -31,7 +31,8 @@ func loadVersions(v *visit) (any, error) {
 	}
 	p := &versionsPage{Now: v.now(), List: all.Versions, Total: len(all.Versions)}
 	if before, ok := versionOf(v.URL.Query().Get("before")); ok {
-		p.List = slices.DeleteFunc(slices.Clone(p.List), func(version api.StrategyVersion) bool { return version.Version >= before })
+		p.List = slices.DeleteFunc(slices.Clone(p.List),
+			func(version api.StrategyVersion) bool { return version.Version >= before })
 	}
 	if len(p.List) > shownVersions {
 		p.List = p.List[:shownVersions]
@@ -67,7 +68,8 @@ func newVersionPage(v *visit) (*versionPage, error) {
 		return nil, err
 	}
 	v.title = fmt.Sprintf("Version %d of the strategy", version)
-	v.command = fmt.Sprintf("affinity strategy diff %d %d && affinity strategy restore %d", active.Version, version, version)
+	v.command = fmt.Sprintf("affinity strategy diff %d %d && affinity strategy restore %d", active.Version,
+		version, version)
 	s, raw, err := readVersion(v, version)
 	if err != nil {
 		return nil, err

@@ -144,8 +144,10 @@ func (p *strategyPage) show(d draft, text string, broken bool) {
 		p.byPath[path] = m
 	}
 	p.Events, p.Facets = p.events(d), p.facets(d)
-	p.Impact = p.slider("impact", "impact", fieldText(d.at("personalizationImpact")), p.Active.Strategy.PersonalizationImpact, "personalizationImpact")
-	p.Impact.Title, p.Impact.Says = "Impact", "How far search engines that read the strategy let profiles change their order. Scores do not depend on it."
+	p.Impact = p.slider("impact", "impact", fieldText(d.at("personalizationImpact")),
+		p.Active.Strategy.PersonalizationImpact, "personalizationImpact")
+	p.Impact.Title, p.Impact.Says = "Impact",
+		"How far search engines that read the strategy let profiles change their order. Scores do not depend on it."
 	p.halfLives(d)
 	p.ranking(d)
 	p.aliases(d)
@@ -198,7 +200,8 @@ func (p *strategyPage) facets(d draft) scoreGroup {
 	return p.group(d, "facet", "facetsScoring", was, p.Seen.facets, p.Seen.facetsBy)
 }
 
-func (p *strategyPage) group(d draft, field, list string, was map[string]int, counts map[string]int64, found []string) scoreGroup {
+func (p *strategyPage) group(d draft, field, list string, was map[string]int, counts map[string]int64,
+	found []string) scoreGroup {
 	var g scoreGroup
 	have := map[string]bool{}
 	row := func(name, value, path string) sliderRow {
@@ -287,7 +290,8 @@ func (p *strategyPage) ranking(d draft) {
 			return nil
 		}
 		value, given := f.value(d)
-		return &textRow{ID: strings.ReplaceAll(name, ".", "-"), Field: name, Value: value, Hint: hint, Default: !given, Fault: p.fault("ranking." + name)}
+		return &textRow{ID: strings.ReplaceAll(name, ".", "-"), Field: name, Value: value, Hint: hint,
+			Default: !given, Fault: p.fault("ranking." + name)}
 	}
 	p.Contrast, _ = fields["contrast"].value(d)
 	for _, part := range rankingSays {
@@ -302,7 +306,8 @@ func (p *strategyPage) ranking(d draft) {
 		if part.key == "session" {
 			hint = "newer events such as 2e, or a time such as 30m"
 		}
-		view.HalfLife, view.Attribute = text(part.key+".halfLife", hint), text(part.key+".attribute", "of records, such as publishedAt")
+		view.HalfLife, view.Attribute = text(part.key+".halfLife", hint),
+			text(part.key+".attribute", "of records, such as publishedAt")
 		p.Ranking = append(p.Ranking, view)
 	}
 }

@@ -186,13 +186,15 @@ func (p *previewView) fill(got api.Preview, wanted strategy.Strategy) {
 	for _, f := range got.Facets {
 		moves := facetMoves{Facet: f.Facet}
 		for _, m := range f.Movers {
-			moves.Movers = append(moves.Movers, moverRow{m, m.ShareBefore / widest * 100, m.ShareAfter / widest * 100, m.ShareAfter >= m.ShareBefore})
+			moves.Movers = append(moves.Movers, moverRow{m, m.ShareBefore / widest * 100, m.ShareAfter / widest * 100,
+				m.ShareAfter >= m.ShareBefore})
 		}
 		p.Facets = append(p.Facets, moves)
 	}
 	for _, e := range got.Examples {
 		p.Users = append(p.Users, userMoves{
-			Token: e.UserToken, Path: "/console/users/" + url.PathEscape(e.UserToken), Tau: e.RankCorrelation, Words: tauWords(e.RankCorrelation),
+			Token: e.UserToken, Path: "/console/users/" + url.PathEscape(e.UserToken), Tau: e.RankCorrelation,
+			Words:  tauWords(e.RankCorrelation),
 			Before: e.Before[:min(len(e.Before), shownAffinities)], After: e.After[:min(len(e.After), shownAffinities)],
 		})
 	}

@@ -44,7 +44,8 @@ func reviewDraft(v *visit) (any, error) {
 }
 
 // errNoVersion refuses a form that does not say which version its author saw.
-var errNoVersion = httpapi.Errorf(http.StatusUnprocessableEntity, "The form does not name the version that was active: open the page again")
+var errNoVersion = httpapi.Errorf(http.StatusUnprocessableEntity,
+	"The form does not name the version that was active: open the page again")
 
 // newReview compares a draft with the active strategy. began is the version that its author saw.
 func newReview(v *visit, text, began string) (*reviewPage, error) {

@@ -63,8 +63,10 @@ func suggest(v *visit, d draft) *suggestions {
 				continue
 			}
 			s.List = append(s.List, suggestion{
-				Facet: facet, From: found.From, To: found.To, Reason: found.Reason.String(), Packed: pack(facet, found.From, found.To),
-				FromUsers: users[event.Filter{Facet: facet, Value: found.From}], ToUsers: users[event.Filter{Facet: facet, Value: found.To}],
+				Facet: facet, From: found.From, To: found.To, Reason: found.Reason.String(),
+				Packed:    pack(facet, found.From, found.To),
+				FromUsers: users[event.Filter{Facet: facet, Value: found.From}],
+				ToUsers:   users[event.Filter{Facet: facet, Value: found.To}],
 			})
 		}
 	}
@@ -77,7 +79,8 @@ func whyNoValues(err error) string {
 	case !ok:
 		return "The values cannot be read now."
 	case refused.Status == http.StatusConflict:
-		return "The engine lists the values of an app whose segments are on. With a file of the catalog, affinity strategy suggest-aliases finds values that mean the same."
+		return "The engine lists the values of an app whose segments are on. With a file of the catalog, affinity " +
+			"strategy suggest-aliases finds values that mean the same."
 	}
 	return refused.Message
 }

@@ -19,7 +19,8 @@ func halfLivesWords(all []strategy.HalfLife) string {
 	for i, h := range all[1:] {
 		rest[i] = span(h.String())
 	}
-	return "A view is worth half after " + span(all[0].String()) + ": this first half-life orders profiles. Each profile also has scores for " + strings.Join(rest, ", ") + "."
+	return "A view is worth half after " + span(all[0].String()) +
+		": this first half-life orders profiles. Each profile also has scores for " + strings.Join(rest, ", ") + "."
 }
 
 // changeWords says each difference between two strategies in a sentence.
@@ -121,7 +122,8 @@ func effectWords(before, after strategy.Strategy) string {
 	case before.Equal(after):
 		return "Nothing changes: it is the active strategy."
 	case before.SameScoring(after):
-		return "Every read uses it within five seconds. No profile is recomputed: only the ranking or the impact changes, and scores stay."
+		return "Every read uses it within five seconds. No profile is recomputed: only the ranking or the impact " +
+			"changes, and scores stay."
 	}
 	return "Every read uses it within five seconds. Stored profiles are recomputed in the background."
 }

@@ -15,7 +15,8 @@ import (
 func init() {
 	pages = append(pages,
 		page{pattern: "GET /console/users/{token}", section: "users", template: "user", load: ofUser(loadUser)},
-		page{pattern: "GET /console/users/{token}/json", section: "users", template: "userjson", fragment: "profile-json", load: ofUser(loadUserJSON)},
+		page{pattern: "GET /console/users/{token}/json", section: "users", template: "userjson",
+			fragment: "profile-json", load: ofUser(loadUserJSON)},
 	)
 }
 
@@ -54,7 +55,8 @@ func loadUser(v *visit, token string) (any, error) {
 	halfLife := v.URL.Query().Get("halfLife")
 	p := &userPage{
 		Token: token, Path: userPath(token, ""), Now: v.now(),
-		MayDelete: v.may(auth.Recommendation, auth.DeleteObject), MayOptOut: v.may(auth.DeleteObject), MayExport: v.may(auth.Admin),
+		MayDelete: v.may(auth.Recommendation, auth.DeleteObject), MayOptOut: v.may(auth.DeleteObject),
+		MayExport: v.may(auth.Admin),
 	}
 	profile, err := v.engine.Profiles().Get(v.Context(), token, api.ProfileQuery{Limit: maxValues, HalfLife: halfLife})
 	var refused *api.Error

@@ -14,7 +14,8 @@ import (
 
 func init() {
 	notices["user-deleted"] = "The user is deleted. No event that was received before counts any more."
-	notices["user-out"] = "The opt-out is set. The user's past is deleted, and events of these types are dropped from now on."
+	notices["user-out"] = "The opt-out is set. The user's past is deleted, and events of these types are dropped " +
+		"from now on."
 	notices["user-in"] = "The opt-out has ended. What the user does from now on counts."
 	pages = append(pages,
 		page{pattern: "GET /console/users/{token}/delete", section: "users", template: "userdelete",
@@ -37,7 +38,8 @@ type deletion struct {
 func loadDelete(v *visit, token string) (any, error) {
 	v.title, v.command = "Delete "+shown(token), "affinity user delete "+userArg(token)
 	if !v.may(auth.Recommendation, auth.DeleteObject) {
-		return nil, httpapi.Errorf(http.StatusForbidden, "To delete a user needs a key with the permission recommendation or deleteObject")
+		return nil, httpapi.Errorf(http.StatusForbidden,
+			"To delete a user needs a key with the permission recommendation or deleteObject")
 	}
 	return deletion{token, userPath(token, ""), v.may(auth.DeleteObject)}, nil
 }

@@ -136,7 +136,8 @@ func (c *chart) describe(totals map[string]float64, write func(float64) string) 
 			parts = append(parts, write(totals[typ])+" by "+typ+"s")
 		}
 	}
-	c.Label = fmt.Sprintf("Chart of %s to %s: %s", c.From.Format("2 Jan 2006"), c.To.Format("2 Jan 2006"), strings.Join(parts, ", "))
+	c.Label = fmt.Sprintf("Chart of %s to %s: %s", c.From.Format("2 Jan 2006"), c.To.Format("2 Jan 2006"),
+		strings.Join(parts, ", "))
 }
 
 // curve draws how much an event of each time still counts: all of it at the right end.
@@ -151,7 +152,8 @@ func (c *chart) curve(halfLives []string, n int) {
 		var b strings.Builder
 		for s := range steps + 1 {
 			age := float64(span.Milliseconds()) * float64(steps-s) / steps
-			fmt.Fprintf(&b, "%s,%s ", coordinate(chartWidth*float64(s)/steps), coordinate(chartHigh*(1-math.Exp2(-age/h.Millis()))))
+			fmt.Fprintf(&b, "%s,%s ", coordinate(chartWidth*float64(s)/steps),
+				coordinate(chartHigh*(1-math.Exp2(-age/h.Millis()))))
 		}
 		c.Curves = append(c.Curves, chartCurve{name, dashes[i%len(dashes)], strings.TrimSpace(b.String())})
 	}

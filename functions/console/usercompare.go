@@ -55,7 +55,8 @@ func loadComparison(v *visit, token string) (any, error) {
 	}
 	c.WithPath = userPath(c.With, "")
 	limit := maxValues
-	answer, err := v.engine.Profiles().List(v.Context(), api.ProfilesRequest{UserTokens: []string{token, c.With}, Limit: &limit})
+	answer, err := v.engine.Profiles().List(v.Context(),
+		api.ProfilesRequest{UserTokens: []string{token, c.With}, Limit: &limit})
 	if err != nil {
 		return nil, fmt.Errorf("read two profiles: %w", err)
 	}
@@ -63,7 +64,8 @@ func loadComparison(v *visit, token string) (any, error) {
 		return nil, redirect{c.Path} // which says why
 	}
 	if len(answer.Faulty) > 0 {
-		c.Problem, v.status = "The profile of "+shown(answer.Faulty[0])+" cannot be read: part of what is stored of them is damaged, or of a newer version", http.StatusInternalServerError
+		c.Problem, v.status = "The profile of "+shown(answer.Faulty[0])+
+			" cannot be read: part of what is stored of them is damaged, or of a newer version", http.StatusInternalServerError
 		return c, nil
 	}
 	if len(answer.Profiles) != 2 {

@@ -14,7 +14,8 @@ import (
 )
 
 func init() {
-	pages = append(pages, page{pattern: "GET /console/users/{token}/events", section: "users", template: "userevents", fragment: "events", load: ofUser(loadUserEvents)})
+	pages = append(pages, page{pattern: "GET /console/users/{token}/events", section: "users",
+		template: "userevents", fragment: "events", load: ofUser(loadUserEvents)})
 }
 
 const (
@@ -62,7 +63,8 @@ func loadUserEvents(v *visit, token string) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("count the events of a user: %w", err)
 	}
-	p := userEvents{Token: token, Path: userPath(token, ""), Now: v.now(), Accepted: x.Events.Accepted, Folded: v.Header.Get("Hx-Request") != ""}
+	p := userEvents{Token: token, Path: userPath(token, ""), Now: v.now(), Accepted: x.Events.Accepted,
+		Folded: v.Header.Get("Hx-Request") != ""}
 	if p.TooMany = p.Accepted > maxTimeline; p.TooMany {
 		return p, nil
 	}
@@ -72,7 +74,8 @@ func loadUserEvents(v *visit, token string) (any, error) {
 		return nil, fmt.Errorf("export a user: %w", err)
 	}
 	p.Events, p.Faults, p.Rows = end.Events, end.Faults, lines.newest()
-	p.Chart = newChart(lines.points, x.AsOf.Time, lines.halfLives, func(n float64) string { return number(int(math.Round(n))) })
+	p.Chart = newChart(lines.points, x.AsOf.Time, lines.halfLives,
+		func(n float64) string { return number(int(math.Round(n))) })
 	return p, nil
 }
 
@@ -114,7 +117,8 @@ func (l *eventLines) Write(line []byte) (int, error) {
 		return 0, fmt.Errorf("read an event of an export: %w", err)
 	}
 	at := time.UnixMilli(read.Event.Time)
-	row := eventRow{At: at, Type: sent.EventType, Name: sent.EventName, Index: sent.Index, Unknown: read.Event.UnknownObjects}
+	row := eventRow{At: at, Type: sent.EventType, Name: sent.EventName, Index: sent.Index,
+		Unknown: read.Event.UnknownObjects}
 	if row.Index == "" {
 		row.Index = read.Event.Index
 	}

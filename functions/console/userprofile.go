@@ -47,7 +47,8 @@ func byFacet(path string, profile api.Profile, halfLife, all string) []facetBars
 		if !seen {
 			i = len(facets)
 			position[a.Facet] = i
-			facets = append(facets, facetBars{Facet: a.Facet, ID: fmt.Sprintf("facet-%d", i), All: a.Facet == all, AllPath: allPath(path, a.Facet, halfLife, i)})
+			facets = append(facets, facetBars{Facet: a.Facet, ID: fmt.Sprintf("facet-%d", i), All: a.Facet == all,
+				AllPath: allPath(path, a.Facet, halfLife, i)})
 		}
 		f := &facets[i]
 		f.Known++
@@ -57,7 +58,8 @@ func byFacet(path string, profile api.Profile, halfLife, all string) []facetBars
 			most = 1
 		}
 		if f.All || len(f.Values) < most {
-			f.Values = append(f.Values, valueBar{Value: a.Value, Score: a.Score, WhyPath: whyPath(path, a.Facet, a.Value, halfLife)})
+			f.Values = append(f.Values, valueBar{Value: a.Value, Score: a.Score,
+				WhyPath: whyPath(path, a.Facet, a.Value, halfLife)})
 		}
 	}
 	for _, f := range facets {

@@ -55,7 +55,8 @@ type userLine struct {
 }
 
 // errToken says that a page about a user cannot be.
-var errToken = httpapi.Errorf(http.StatusUnprocessableEntity, "No user has this token: tokens have 1 to 129 letters, digits and = + / - _")
+var errToken = httpapi.Errorf(http.StatusUnprocessableEntity,
+	"No user has this token: tokens have 1 to 129 letters, digits and = + / - _")
 
 // ofUser loads a page about one user, whom the address names.
 func ofUser(load func(v *visit, token string) (any, error)) func(*visit) (any, error) {
@@ -82,7 +83,8 @@ func loadUsers(v *visit) (any, error) {
 	}
 	if shown.Query != "" && !event.ValidUserToken(shown.Query) {
 		v.command, v.status = "", http.StatusUnprocessableEntity
-		shown.Query, shown.Problem = visible(shown.Query, maxShown), "No token is like this: tokens have 1 to 129 letters, digits and = + / - _"
+		shown.Query, shown.Problem = visible(shown.Query, maxShown),
+			"No token is like this: tokens have 1 to 129 letters, digits and = + / - _"
 		return shown, nil
 	}
 	if shown.Query != "" {
@@ -111,7 +113,8 @@ func (p *usersPage) readRecent(v *visit) error {
 		return fmt.Errorf("list recent users: %w", err)
 	}
 	for _, u := range answer.Users {
-		p.Recent = append(p.Recent, userLine{Token: u.UserToken, Path: userPath(u.UserToken, ""), LastEventAt: u.LastEventAt.Time, Events: u.Events})
+		p.Recent = append(p.Recent, userLine{Token: u.UserToken, Path: userPath(u.UserToken, ""),
+			LastEventAt: u.LastEventAt.Time, Events: u.Events})
 	}
 	p.Quiet = len(p.Recent) == 0
 	if !p.Quiet {
@@ -123,7 +126,8 @@ func (p *usersPage) readRecent(v *visit) error {
 // readList reads a page of the list by token. Its error sends the browser to the one user that
 // a search finds.
 func (p *usersPage) readList(v *visit, after string) error {
-	answer, err := v.engine.Profiles().Users(v.Context(), api.UsersQuery{Prefix: p.Query, Limit: usersListed, Cursor: after})
+	answer, err := v.engine.Profiles().Users(v.Context(),
+		api.UsersQuery{Prefix: p.Query, Limit: usersListed, Cursor: after})
 	if err != nil {
 		return fmt.Errorf("list users: %w", err)
 	}
@@ -132,7 +136,8 @@ func (p *usersPage) readList(v *visit, after string) error {
 	}
 	for _, u := range answer.Users {
 		p.Users = append(p.Users, userLine{
-			Token: u.UserToken, Path: userPath(u.UserToken, ""), LastEventAt: u.LastEventAt.Time, Total: u.Total, Exact: u.UserToken == p.Query,
+			Token: u.UserToken, Path: userPath(u.UserToken, ""), LastEventAt: u.LastEventAt.Time, Total: u.Total,
+			Exact: u.UserToken == p.Query,
 		})
 	}
 	for _, token := range answer.Faulty {

@@ -10,7 +10,8 @@ import (
 )
 
 func init() {
-	pages = append(pages, page{pattern: "GET /console/users/{token}/why", section: "users", template: "userwhy", fragment: "why-fragment", load: ofUser(loadWhy)})
+	pages = append(pages, page{pattern: "GET /console/users/{token}/why", section: "users", template: "userwhy",
+		fragment: "why-fragment", load: ofUser(loadWhy)})
 }
 
 const (

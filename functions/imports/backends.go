@@ -48,7 +48,8 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	function.AtExit(refusals.Flush)
 	profiles := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
 	return New(Backends{
-		Base: base, Auth: auth.New(base.CachedConfig, s.Auth, base.Usage.Key), Queue: tasks, Enricher: enrich.New(base.Store.Catalog, base.CachedConfig),
+		Base: base, Auth: auth.New(base.CachedConfig, s.Auth, base.Usage.Key), Queue: tasks,
+		Enricher: enrich.New(base.Store.Catalog, base.CachedConfig),
 		Profiles: profiles, Refused: refusals,
 	}), nil
 }

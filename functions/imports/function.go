@@ -59,7 +59,8 @@ func (h handler) run(w http.ResponseWriter, r *http.Request, app config.App, gra
 	if err != nil {
 		return err
 	}
-	rules := event.Rules{Now: h.Now(), Ahead: event.MaxAhead, History: true, Request: rand.Uint64(), Index: r.URL.Query().Get("index")}
+	rules := event.Rules{Now: h.Now(), Ahead: event.MaxAhead, History: true, Request: rand.Uint64(),
+		Index: r.URL.Query().Get("index")}
 	kept, err := keepsReceipts(r)
 	if err != nil {
 		return err
@@ -84,7 +85,8 @@ func (h handler) run(w http.ResponseWriter, r *http.Request, app config.App, gra
 	}
 	if unknown > 0 {
 		h.Metrics.CountUnknownObjects(r.Context(), unknown)
-		h.Log.LogAttrs(r.Context(), slog.LevelInfo, "imported events name objects that the catalog does not know", slog.String("app", app.ID),
+		h.Log.LogAttrs(r.Context(), slog.LevelInfo, "imported events name objects that the catalog does not know",
+			slog.String("app", app.ID),
 			slog.Int("events", len(events)), slog.Int("withUnknownObjects", unknown))
 	}
 	h.Usage.Events(app.ID, answer.Accepted, func(i int) string {
@@ -113,7 +115,8 @@ func (h handler) run(w http.ResponseWriter, r *http.Request, app config.App, gra
 
 // write writes the events of a request to the log, and adds their fates to the answer. It
 // counts the events with objects that the catalog does not know.
-func (h handler) write(ctx context.Context, app config.App, l lines, receivedAt int64, answer *api.ImportAnswer) (unknown int, err error) {
+func (h handler) write(ctx context.Context, app config.App, l lines, receivedAt int64,
+	answer *api.ImportAnswer) (unknown int, err error) {
 	unknown, outcome, err := h.importAll(ctx, app, l.events, receivedAt)
 	if err != nil {
 		return 0, fmt.Errorf("import events of %s: %w", app.ID, err)
@@ -153,7 +156,8 @@ func (h handler) write(ctx context.Context, app config.App, l lines, receivedAt 
 // Before it writes the first of several parts, it takes the memory of the largest. A
 // later part takes none, so an import that is partly written never ends because the
 // process is full: sent again, its events without a timestamp would count twice.
-func (h handler) importAll(ctx context.Context, app config.App, events []event.Event, receivedAt int64) (unknown int, all profile.Outcome, err error) {
+func (h handler) importAll(ctx context.Context, app config.App, events []event.Event,
+	receivedAt int64) (unknown int, all profile.Outcome, err error) {
 	ctx, leave := admission.Process().Enter(ctx)
 	defer leave()
 	for len(events) > 0 {
@@ -180,7 +184,10 @@ func (h handler) importAll(ctx context.Context, app config.App, events []event.E
 
 // countNames counts events that are in the log by their kinds and facets.
 func (h handler) countNames(app string, rows []store.LogEvent) {
-	h.Usage.Named(app, len(rows), func(i int) usage.Kind { return usage.Kind{Type: string(rows[i].Type), Name: rows[i].Name} },
+	h.Usage.Named(app, len(rows), func(i int) usage.Kind {
+		return usage.Kind{Type: string(rows[i].Type),
+			Name: rows[i].Name}
+	},
 		func(i int, add func(facet string)) {
 			for _, c := range rows[i].Counts {
 				add(c.Facet)
@@ -189,11 +196,13 @@ func (h handler) countNames(app string, rows []store.LogEvent) {
 }
 
 // decode decodes each line. The answer lists the lines that are refused.
-func decode(body []byte, rules event.Rules, grant auth.Grant, kept bool) (found lines, answer api.ImportAnswer, err error) {
+func decode(body []byte, rules event.Rules, grant auth.Grant,
+	kept bool) (found lines, answer api.ImportAnswer, err error) {
 	answer = api.ImportAnswer{Refused: []api.RefusedLine{}}
 	for line := 1; len(body) > 0; line++ {
 		if line > api.MaxImportLines {
-			return lines{}, answer, httpapi.Errorf(http.StatusRequestEntityTooLarge, "Cannot process more than %d lines in a request", api.MaxImportLines)
+			return lines{}, answer, httpapi.Errorf(http.StatusRequestEntityTooLarge,
+				"Cannot process more than %d lines in a request", api.MaxImportLines)
 		}
 		var raw []byte
 		raw, body, _ = bytes.Cut(body, []byte("\n"))

@@ -48,6 +48,7 @@ func (h handler) noteImport(ctx context.Context, app string) {
 		}
 	}
 	if err != nil {
-		h.Log.LogAttrs(ctx, slog.LevelWarn, "no recompute and no build of crowd statistics follow this import", slog.String("app", app), slog.Any("error", err))
+		h.Log.LogAttrs(ctx, slog.LevelWarn, "no recompute and no build of crowd statistics follow this import",
+			slog.String("app", app), slog.Any("error", err))
 	}
 }

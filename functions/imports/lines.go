@@ -116,7 +116,8 @@ func (h handler) restoreDeletions(ctx context.Context, app, key string, all []de
 	if len(all) == 0 {
 		return nil
 	}
-	change := auditlog.Change{App: app, Actor: key, Action: auditlog.UsersRestore, Detail: fmt.Sprintf("deletions of %d users", len(all))}
+	change := auditlog.Change{App: app, Actor: key, Action: auditlog.UsersRestore,
+		Detail: fmt.Sprintf("deletions of %d users", len(all))}
 	return h.Recorder().Do(ctx, change, func() (auditlog.End, error) {
 		group, ctx := errgroup.WithContext(ctx)
 		group.SetLimit(deletionsAtOnce)

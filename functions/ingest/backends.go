@@ -43,5 +43,6 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	base := o.Base
 	refusals := refused.New(base.Buffered(), base.Now, log)
 	function.AtExit(refusals.Flush)
-	return New(Backends{Base: base, Auth: auth.New(parents, s.Auth, base.Usage.Key), Bus: messages, Enricher: enrich.New(base.Store.Catalog, base.CachedConfig), Refused: refusals}), nil
+	return New(Backends{Base: base, Auth: auth.New(parents, s.Auth, base.Usage.Key), Bus: messages,
+		Enricher: enrich.New(base.Store.Catalog, base.CachedConfig), Refused: refusals}), nil
 }

@@ -43,7 +43,8 @@ func New(b Backends) http.Handler {
 	h := handler{b, bus.NewPacker(b.Bus.Publish, b.Now)}
 	rt := b.Router(Timeout)
 	rt.NotFound = "Path not supported by Insights REST API. Please have a look at " +
-		"[https://www.algolia.com/doc/rest-api/insights/](https://www.algolia.com/doc/rest-api/insights/) for the list of valid commands."
+		"[https://www.algolia.com/doc/rest-api/insights/](https://www.algolia.com/doc/rest-api/insights/) for the " +
+		"list of valid commands."
 	rt.Count(limit.Nothing, "POST /1/events", "POST /v1/batch", "POST /v1/{call}") // store counts events
 	rt.Handle("POST /1/events", h.accept)
 	rt.HandleOwn("POST /v1/batch", h.batch, "index")
@@ -119,7 +120,8 @@ func (h handler) store(ctx context.Context, header http.Header, in request, body
 		return err
 	}
 	httpapi.WriteLimit(header, left)
-	m := bus.Message{App: app, ReceivedAt: in.received.UnixMilli(), Ahead: event.MaxAhead.Milliseconds(), Request: rand.Uint64(), Body: body}
+	m := bus.Message{App: app, ReceivedAt: in.received.UnixMilli(), Ahead: event.MaxAhead.Milliseconds(),
+		Request: rand.Uint64(), Body: body}
 	if slow {
 		m.Lane = bus.SlowLane
 	}

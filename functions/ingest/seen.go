@@ -24,7 +24,8 @@ func (h handler) seen(w http.ResponseWriter, r *http.Request, app string) error 
 	if err != nil {
 		return fmt.Errorf("read what events contained: %w", err)
 	}
-	answer := api.SeenEvents{Days: days, AsOf: api.At(now), Events: seenEvents(names), Facets: seenFacets(names), Truncated: names.Left > 0}
+	answer := api.SeenEvents{Days: days, AsOf: api.At(now), Events: seenEvents(names), Facets: seenFacets(names),
+		Truncated: names.Left > 0}
 	if len(answer.Events) > api.MaxSeen {
 		answer.Events, answer.Truncated = answer.Events[:api.MaxSeen], true
 	}
@@ -40,7 +41,8 @@ func seenEvents(names usage.Names) []api.SeenEvent {
 		events = append(events, api.SeenEvent{EventType: kind.Type, EventName: kind.Name, Count: n})
 	}
 	slices.SortFunc(events, func(a, b api.SeenEvent) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.EventType, b.EventType), cmp.Compare(a.EventName, b.EventName))
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.EventType, b.EventType),
+			cmp.Compare(a.EventName, b.EventName))
 	})
 	return events
 }

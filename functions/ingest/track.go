@@ -19,7 +19,9 @@ var (
 	errBatch error = fault.New(fault.Malformed, `Bad Request: the body must be {"batch":[..]} with calls of an SDK`)
 	errCall  error = fault.New(fault.Malformed, "Bad Request: the body must be a JSON object, one call of an SDK")
 	errCalls error = fault.New(fault.Invalid, "Cannot process more than %d calls in a batch", api.MaxCalls)
-	errIndex error = fault.New(fault.Invalid, "The track call names no index: set properties.search_index, add ?index= to the URL, or use a key that is for one index")
+	errIndex error = fault.New(fault.Invalid,
+		"The track call names no index: set properties.search_index, add ?index= to the URL, or use a key that is "+
+			"for one index")
 )
 
 // ignored are the reasons under which calls are counted that are not about objects, by

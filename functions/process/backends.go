@@ -54,7 +54,8 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	function.AtExit(refusals.Flush)
 	recent := recent.New(base.Buffered(), profiles.StatesOf, base.Now, log)
 	function.AtExit(recent.Flush)
-	h := newHandler(Backends{Base: base, Bus: messages, Enricher: enrich.New(base.Store.Catalog, base.CachedConfig), Profiles: profiles, Refused: refusals, Sampled: recent})
+	h := newHandler(Backends{Base: base, Bus: messages,
+		Enricher: enrich.New(base.Store.Catalog, base.CachedConfig), Profiles: profiles, Refused: refusals, Sampled: recent})
 	function.AtExit(h.messages.Flush)
 	return h.router(), nil
 }

@@ -41,7 +41,8 @@ func New(b Backends) http.Handler { return newHandler(b).router() }
 
 func newHandler(b Backends) handler {
 	return handler{b, &apply.Applier{
-		Config: b.CachedConfig, Catalog: b.Enricher, Bus: b.Bus, Store: b.Store, Profiles: b.Profiles, Sample: b.Sampled.Record, Uptime: b.Uptime,
+		Config: b.CachedConfig, Catalog: b.Enricher, Bus: b.Bus, Store: b.Store, Profiles: b.Profiles,
+		Sample: b.Sampled.Record, Uptime: b.Uptime,
 	}}
 }
 
@@ -84,7 +85,8 @@ func (h handler) push(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return httpapi.Errorf(http.StatusBadRequest, "Bad Request: %v", err)
 	}
-	ctx, span := telemetry.StartDelivery(r.Context(), delivery.Subscription, delivery.DeliveryAttempt, delivery.Message.Attributes)
+	ctx, span := telemetry.StartDelivery(r.Context(), delivery.Subscription, delivery.DeliveryAttempt,
+		delivery.Message.Attributes)
 	defer span.End()
 	result, err := h.messages.Deliver(ctx, delivery)
 	span.SetAttributes(attribute.String("affinity.fate", string(result.Fate)))
@@ -109,17 +111,22 @@ func (h handler) report(ctx context.Context, delivery bus.Push, result apply.Res
 	}
 	switch {
 	case result.Fate == apply.Dead:
-		h.Log.LogAttrs(ctx, slog.LevelError, "message went to the dead-letter topic", slog.String("app", delivery.Message.Attributes[bus.AttrApp]),
-			slog.String("messageId", delivery.Message.MessageID), slog.Int("attempt", delivery.DeliveryAttempt), slog.Any("error", result.Reason))
+		h.Log.LogAttrs(ctx, slog.LevelError, "message went to the dead-letter topic",
+			slog.String("app", delivery.Message.Attributes[bus.AttrApp]),
+			slog.String("messageId", delivery.Message.MessageID), slog.Int("attempt", delivery.DeliveryAttempt),
+			slog.Any("error", result.Reason))
 	case result.Fate == apply.Back:
-		h.Log.LogAttrs(ctx, slog.LevelWarn, "message went back to its topic", slog.String("app", delivery.Message.Attributes[bus.AttrApp]),
-			slog.String("messageId", delivery.Message.MessageID), slog.Int("attempt", delivery.DeliveryAttempt), slog.Any("error", result.Reason))
+		h.Log.LogAttrs(ctx, slog.LevelWarn, "message went back to its topic",
+			slog.String("app", delivery.Message.Attributes[bus.AttrApp]),
+			slog.String("messageId", delivery.Message.MessageID), slog.Int("attempt", delivery.DeliveryAttempt),
+			slog.Any("error", result.Reason))
 	case result.Fate == apply.Dropped:
 		h.Log.LogAttrs(ctx, slog.LevelInfo, "message of a deleted app dropped", slog.String("app", result.App))
 	case result.Fate != apply.Applied:
 	case result.Kind == bus.Reenriched:
 		h.count(ctx, "reenriched", result)
-		h.Log.LogAttrs(ctx, slog.LevelInfo, "events reenriched", slog.String("app", result.App), slog.Int("events", result.Events),
+		h.Log.LogAttrs(ctx, slog.LevelInfo, "events reenriched", slog.String("app", result.App),
+			slog.Int("events", result.Events),
 			slog.Int("deleted", result.Deleted), slog.Int("refused", result.Refused), slog.Int("superseded", result.Superseded))
 	default:
 		if result.Lane == bus.SlowLane {
@@ -131,8 +138,10 @@ func (h handler) report(ctx context.Context, delivery bus.Push, result apply.Res
 		h.Metrics.RecordLag(ctx, lag, result.Events+result.Deleted+result.Refused)
 		// The one line of a message. Fields of rare outcomes are left out where they are 0:
 		// Logging bills every byte.
-		h.Log.LogAttrs(ctx, slog.LevelInfo, "events applied", slog.String("app", result.App), slog.Int("events", result.Events), slog.Int64("lagMs", lag.Milliseconds()),
-			rare("deleted", result.Deleted), rare("refused", result.Refused), rare("ahead", result.Ahead), rare("withUnknownObjects", result.WithUnknownObjects), rare("lane", string(result.Lane)))
+		h.Log.LogAttrs(ctx, slog.LevelInfo, "events applied", slog.String("app", result.App),
+			slog.Int("events", result.Events), slog.Int64("lagMs", lag.Milliseconds()),
+			rare("deleted", result.Deleted), rare("refused", result.Refused), rare("ahead", result.Ahead),
+			rare("withUnknownObjects", result.WithUnknownObjects), rare("lane", string(result.Lane)))
 	}
 }
 

@@ -49,14 +49,16 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	base := o.Base
 	profiles := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
 	profiles.SetSlack(s.DeletionSlack)
-	return New(Backends{Base: base, Auth: auth.New(parents, s.Auth, base.Usage.Key), Queue: tasks, Profiles: profiles}), nil
+	return New(Backends{Base: base, Auth: auth.New(parents, s.Auth, base.Usage.Key), Queue: tasks,
+		Profiles: profiles}), nil
 }
 
 // Validate checks the settings of the queue and of deletions.
 func (s Settings) Validate() error {
 	err := s.Queue.Validate()
 	if s.DeletionSlack < profile.MinSlack || s.DeletionSlack > profile.MaxSlack {
-		err = errors.Join(err, fmt.Errorf("DELETION_SLACK is %v, want %v to %v", s.DeletionSlack, profile.MinSlack, profile.MaxSlack))
+		err = errors.Join(err, fmt.Errorf("DELETION_SLACK is %v, want %v to %v", s.DeletionSlack, profile.MinSlack,
+			profile.MaxSlack))
 	}
 	return err
 }

@@ -25,7 +25,8 @@ func decodeBatch(body []byte) (batch, error) {
 	var in *api.ProfilesRequest
 	switch err := json.Unmarshal(body, &in, json.RejectUnknownMembers(true)); {
 	case errors.Is(err, json.ErrUnknownName):
-		return batch{}, httpapi.Errorf(http.StatusUnprocessableEntity, "Unknown key: the body takes userTokens, limit, consistency and segments")
+		return batch{}, httpapi.Errorf(http.StatusUnprocessableEntity,
+			"Unknown key: the body takes userTokens, limit, consistency and segments")
 	case err != nil || in == nil:
 		return batch{}, httpapi.Errorf(http.StatusBadRequest, `Bad Request: want {"userTokens":["..."],"limit":N}`)
 	}

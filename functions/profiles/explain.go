@@ -23,7 +23,8 @@ import (
 func (h handler) explain(w http.ResponseWriter, r *http.Request, app config.App, user string) error {
 	query := r.URL.Query()
 	q := explain.Question{Facet: query.Get("facet"), Value: query.Get("value")}
-	if (q.Facet == "") != (q.Value == "") || query.Has("facet") != query.Has("value") || query.Has("facet") && q.Facet == "" {
+	if (q.Facet == "") != (q.Value == "") || query.Has("facet") != query.Has("value") || query.Has("facet") &&
+		q.Facet == "" {
 		return httpapi.Errorf(http.StatusUnprocessableEntity, "facet and value must be given together and must not be empty")
 	}
 	limited, err := positive(r, "limit", api.DefaultContributions)
@@ -88,7 +89,8 @@ const (
 // window sets the strategy and the instant of an explanation to those that a
 // read of the profile has now. A stored profile of a machine whose clock is
 // ahead is read as of its own time.
-func (h handler) window(ctx context.Context, holder *store.Store, app config.App, user string, q *explain.Question) error {
+func (h handler) window(ctx context.Context, holder *store.Store, app config.App, user string,
+	q *explain.Question) error {
 	row, err := holder.Users.ReadUser(ctx, app.ID, user)
 	if err == nil {
 		err = h.Profiles.Admit(ctx, row)
@@ -119,7 +121,8 @@ func (h handler) window(ctx context.Context, holder *store.Store, app config.App
 	if err != nil {
 		return nil // a damaged profile is not served
 	}
-	served := app.ScoresAs(stored.StrategyVersion) && stored.RetentionDays == app.RetentionDays && stored.Anchor < stored.Until && stored.Anchor <= latest
+	served := app.ScoresAs(stored.StrategyVersion) && stored.RetentionDays == app.RetentionDays &&
+		stored.Anchor < stored.Until && stored.Anchor <= latest
 	if served && stored.Tombstone() == row.Tombstone() && stored.Marks == row.Marks {
 		q.Window.Now = max(q.Window.Now, stored.Anchor)
 		if stored.Truncated() && q.Window.Now < stored.Until {
@@ -135,14 +138,16 @@ func (h handler) window(ctx context.Context, holder *store.Store, app config.App
 
 // asOf returns the time (ms) of an explanation: now or, if one is later, the newest event
 // of the user that counts.
-func (h handler) asOf(ctx context.Context, holder *store.Store, app config.App, user string, of store.User, now, latest int64) (int64, error) {
+func (h handler) asOf(ctx context.Context, holder *store.Store, app config.App, user string, of store.User, now,
+	latest int64) (int64, error) {
 	later := []store.UserRange{{User: user, From: history.Pos{Time: now + 1}, To: history.Pos{Time: latest + 1}}}
-	err := holder.Events.Log(app.ID, app.Log).ReadOriginals(ctx, later, func(_ string, row store.LogRow, original []byte) error {
-		if e, err := row.Event(); err == nil && !of.Excludes(e.Type, row.Time, row.Receipt()) {
-			now = max(now, row.Time)
-		}
-		return nil
-	})
+	err := holder.Events.Log(app.ID, app.Log).ReadOriginals(ctx, later,
+		func(_ string, row store.LogRow, original []byte) error {
+			if e, err := row.Event(); err == nil && !of.Excludes(e.Type, row.Time, row.Receipt()) {
+				now = max(now, row.Time)
+			}
+			return nil
+		})
 	return now, err
 }
 

@@ -125,8 +125,9 @@ func (h handler) user(r *http.Request, anyOf ...string) (config.App, string, err
 func userToken(r *http.Request) (string, error) {
 	token := r.PathValue("userToken")
 	if !event.ValidUserToken(token) {
-		return "", httpapi.Errorf(http.StatusUnprocessableEntity, "UserToken must contain only alphanumeric, equal, plus, slash, "+
-			"hyphen, or underscore characters, and be between 1 and 129 characters long")
+		return "", httpapi.Errorf(http.StatusUnprocessableEntity,
+			"UserToken must contain only alphanumeric, equal, plus, slash, "+
+				"hyphen, or underscore characters, and be between 1 and 129 characters long")
 	}
 	return token, nil
 }

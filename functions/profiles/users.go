@@ -28,7 +28,8 @@ func readUsersQuery(r *http.Request) (usersQuery, error) {
 	values := r.URL.Query()
 	q := usersQuery{prefix: values.Get("prefix"), after: values.Get("cursor")}
 	if q.prefix != "" && !event.ValidUserToken(q.prefix) {
-		return q, httpapi.Errorf(http.StatusUnprocessableEntity, "prefix must be the beginning of a user token: letters, digits and = + / - _")
+		return q, httpapi.Errorf(http.StatusUnprocessableEntity,
+			"prefix must be the beginning of a user token: letters, digits and = + / - _")
 	}
 	if q.after != "" && !event.ValidUserToken(q.after) {
 		return q, httpapi.Errorf(http.StatusUnprocessableEntity, "cursor must be the cursor of another answer of this route")

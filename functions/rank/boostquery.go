@@ -147,13 +147,15 @@ func fieldMap(value string) (map[string]string, error) {
 		_, twice := to[facet]
 		switch {
 		case facet == "":
-			return nil, invalid("fieldMap must be facets with their fields, such as brand:brand.keyword,color:colour: an entry names no facet")
+			return nil, invalid("fieldMap must be facets with their fields, such as brand:brand.keyword,color:colour: " +
+				"an entry names no facet")
 		case !mapped || field == "":
 			return nil, invalid("fieldMap has no field for the facet %s: write facet:field", quote(facet))
 		case twice:
 			return nil, invalid("fieldMap names the facet %s twice", quote(facet))
 		case len(field) > api.MaxBoostField:
-			return nil, invalid("fieldMap names a field of %d bytes for the facet %s, at most %d are accepted", len(field), quote(facet), api.MaxBoostField)
+			return nil, invalid("fieldMap names a field of %d bytes for the facet %s, at most %d are accepted",
+				len(field), quote(facet), api.MaxBoostField)
 		}
 		to[facet] = field
 	}

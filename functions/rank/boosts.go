@@ -98,7 +98,8 @@ func (q boostQuery) check(app *config.App) error {
 	}
 	for _, f := range q.Fields {
 		if !slices.Contains(public, f) && !private[f] {
-			return invalid("fields names the facet %s, which the strategy does not score: it scores %s", quote(f), facets(public))
+			return invalid("fields names the facet %s, which the strategy does not score: it scores %s", quote(f),
+				facets(public))
 		}
 	}
 	return nil
@@ -170,8 +171,10 @@ func (h handler) renderBoost(ctx context.Context, app config.App, r boost.Reques
 
 func boostView(user string, r boost.Request, read profile.Result, a boost.Answer) api.Boost {
 	view := api.Boost{
-		UserToken: user, Engine: r.Engine, Mode: a.Mode, StrategyVersion: read.App.StrategyVersion, AsOf: api.AtMillis(read.Anchor), Impact: r.Impact,
-		Affinities: make([]api.BoostAffinity, len(a.Affinities)), Query: a.Query, Dropped: make([]api.DroppedAffinity, len(a.Dropped)),
+		UserToken: user, Engine: r.Engine, Mode: a.Mode, StrategyVersion: read.App.StrategyVersion,
+		AsOf: api.AtMillis(read.Anchor), Impact: r.Impact,
+		Affinities: make([]api.BoostAffinity, len(a.Affinities)), Query: a.Query,
+		Dropped: make([]api.DroppedAffinity, len(a.Dropped)),
 	}
 	for i, w := range a.Affinities {
 		view.Affinities[i] = api.BoostAffinity(w)

@@ -50,7 +50,8 @@ type scanner struct {
 }
 
 func (s *scanner) space() {
-	for s.at < len(s.text) && (s.text[s.at] == ' ' || s.text[s.at] == '\n' || s.text[s.at] == '\r' || s.text[s.at] == '\t') {
+	for s.at < len(s.text) && (s.text[s.at] == ' ' || s.text[s.at] == '\n' || s.text[s.at] == '\r' ||
+		s.text[s.at] == '\t') {
 		s.at++
 	}
 }

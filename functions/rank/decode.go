@@ -142,7 +142,8 @@ func (d *decoder) request() error {
 // field reads the value of a key. null equals absent.
 func (d *decoder) field(name string) error {
 	switch name {
-	case "id", "userToken", "index", "objectIDs", "items", "limit", "impact", "halfLife", "explain", "seen", "diversity", "strategy", "draft":
+	case "id", "userToken", "index", "objectIDs", "items", "limit", "impact", "halfLife", "explain", "seen",
+		"diversity", "strategy", "draft":
 	default:
 		return invalid("Unknown field %s", quote(name))
 	}

@@ -47,7 +47,8 @@ func (h handler) setFeed(w http.ResponseWriter, r *http.Request, grant auth.Gran
 	}
 	f := config.Feed{Name: d.Name, Index: d.Index, Date: d.Date, Definition: string(stored)}
 	var backfill job.Job
-	change := auditlog.Change{App: grant.App, Actor: grant.Key, Action: auditlog.FeedSet, Subject: d.Name, Detail: string(stored)}
+	change := auditlog.Change{App: grant.App, Actor: grant.Key, Action: auditlog.FeedSet, Subject: d.Name,
+		Detail: string(stored)}
 	err = h.Recorder().Do(r.Context(), change, func() (auditlog.End, error) {
 		if f, _, err = h.CachedConfig.SetFeed(r.Context(), grant.App, f, h.Now()); err != nil {
 			return auditlog.End{}, fmt.Errorf("set feed: %w", err)
@@ -145,7 +146,8 @@ func (h handler) deleteFeed(w http.ResponseWriter, r *http.Request, grant auth.G
 	if err != nil {
 		return err
 	}
-	change := auditlog.Change{App: grant.App, Actor: grant.Key, Action: auditlog.FeedDelete, Subject: d.Name, Detail: "index " + d.Index}
+	change := auditlog.Change{App: grant.App, Actor: grant.Key, Action: auditlog.FeedDelete, Subject: d.Name,
+		Detail: "index " + d.Index}
 	err = h.Recorder().Do(r.Context(), change, func() (auditlog.End, error) {
 		return auditlog.End{}, h.CachedConfig.DeleteFeed(r.Context(), grant.App, d.Name, h.Now())
 	})
@@ -160,7 +162,8 @@ func (h handler) deleteFeed(w http.ResponseWriter, r *http.Request, grant auth.G
 
 func definitionView(d feed.Definition) api.FeedDefinition {
 	view := api.FeedDefinition{Name: d.Name, Version: d.Version, FeedRequest: api.FeedRequest{
-		Index: d.Index, Date: d.Date, MaxAgeDays: d.MaxAgeDays, Diversity: d.Diversity, Seen: string(d.Seen), Format: string(d.Format),
+		Index: d.Index, Date: d.Date, MaxAgeDays: d.MaxAgeDays, Diversity: d.Diversity, Seen: string(d.Seen),
+		Format: string(d.Format),
 	}}
 	for _, condition := range d.Where {
 		view.Where = append(view.Where, condition)

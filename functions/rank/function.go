@@ -67,7 +67,8 @@ func (h handler) rank(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if access == auth.OrderOnly && in.weighs != "" {
-		return fault.New(fault.Forbidden, "%s is not allowed with this API key: the permission search alone gets the order of objects", in.weighs)
+		return fault.New(fault.Forbidden, "%s is not allowed with this API key: the permission search alone gets "+
+			"the order of objects", in.weighs)
 	}
 	if err := admission.Take(r.Context(), draftWeight*int64(in.draftBytes)); err != nil {
 		return err

@@ -22,7 +22,8 @@ func (h handler) startExport(w http.ResponseWriter, r *http.Request, app config.
 		return err
 	}
 	change := auditlog.Change{App: app.ID, Actor: key, Action: auditlog.SegmentExport, Detail: "segment " + s.Name}
-	j, err := h.jobs.Record(r.Context(), change, func() (job.Job, error) { return h.Exports.Start(r.Context(), app.ID, s) })
+	j, err := h.jobs.Record(r.Context(), change,
+		func() (job.Job, error) { return h.Exports.Start(r.Context(), app.ID, s) })
 	if err != nil {
 		return err
 	}

@@ -23,9 +23,10 @@ func (h handler) refresh(w http.ResponseWriter, r *http.Request, app config.App,
 	if !app.Segments.On() {
 		return answers.Segments(w, query.ErrOff)
 	}
-	j, err := h.jobs.Record(r.Context(), auditlog.Change{App: app.ID, Actor: key, Action: auditlog.SegmentRefresh}, func() (job.Job, error) {
-		return h.Segments.StartManual(r.Context(), app.ID)
-	})
+	j, err := h.jobs.Record(r.Context(), auditlog.Change{App: app.ID, Actor: key, Action: auditlog.SegmentRefresh},
+		func() (job.Job, error) {
+			return h.Segments.StartManual(r.Context(), app.ID)
+		})
 	switch {
 	case errors.Is(err, segmentbuild.ErrOff):
 		return answers.Segments(w, query.ErrOff)
@@ -50,8 +51,10 @@ func (h handler) build(w http.ResponseWriter, r *http.Request, app config.App, b
 func (h handler) buildView(ctx context.Context, j job.Job) api.SegmentBuild {
 	p, c := job.ParamsOf[segmentbuild.Params](j), job.CountsOf[segmentbuild.Counts](j.Totals.Counts)
 	return api.SegmentBuild{
-		ID: j.ID, State: api.JobState(j.State), Shards: answers.Shards(j), Users: c.Packed, StartedAt: api.At(j.StartedAt), FinishedAt: answers.Finished(j),
-		Place: h.jobs.Place(ctx, j), Trigger: string(p.Trigger), PlannedUsers: j.Totals.PlannedUsers, VisitedUsers: c.Users, Faulty: c.Faulty, Error: j.Error,
+		ID: j.ID, State: api.JobState(j.State), Shards: answers.Shards(j), Users: c.Packed,
+		StartedAt: api.At(j.StartedAt), FinishedAt: answers.Finished(j),
+		Place: h.jobs.Place(ctx, j), Trigger: string(p.Trigger), PlannedUsers: j.Totals.PlannedUsers,
+		VisitedUsers: c.Users, Faulty: c.Faulty, Error: j.Error,
 	}
 }
 
@@ -99,7 +102,8 @@ func listsView(m segment.Manifest) *api.SegmentLists {
 	if m.Generation == "" {
 		return nil
 	}
-	lists := &api.SegmentLists{BuiltAt: api.At(time.UnixMilli(m.BuiltAt)), ScoringVersion: m.ScoringVersion, RetentionDays: m.RetentionDays}
+	lists := &api.SegmentLists{BuiltAt: api.At(time.UnixMilli(m.BuiltAt)), ScoringVersion: m.ScoringVersion,
+		RetentionDays: m.RetentionDays}
 	for _, p := range m.Parts {
 		if p.Delta {
 			lists.Updates++

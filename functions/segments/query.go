@@ -48,7 +48,8 @@ func decodeBody(body []byte, isQuery bool) (requestBody, error) {
 		switch {
 		case key == "where":
 		case isQuery && key == "limit":
-			if b.limit, err = strconv.Atoi(string(bytes.TrimSpace(value))); err != nil || b.limit < 0 || b.limit > api.MaxSegmentUsers {
+			if b.limit, err = strconv.Atoi(string(bytes.TrimSpace(value))); err != nil || b.limit < 0 ||
+				b.limit > api.MaxSegmentUsers {
 				return b, fault.New(fault.Invalid, "limit must be an integer from 0 to %d", api.MaxSegmentUsers)
 			}
 		case isQuery && key == "cursor":

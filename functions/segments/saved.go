@@ -46,7 +46,8 @@ func (h handler) save(w http.ResponseWriter, r *http.Request, app config.App, by
 		return auditlog.End{}, err
 	})
 	if errors.Is(err, config.ErrExists) {
-		return httpapi.Errorf(http.StatusConflict, "A segment named %s exists: send the request without create=true to replace it", name)
+		return httpapi.Errorf(http.StatusConflict,
+			"A segment named %s exists: send the request without create=true to replace it", name)
 	}
 	if err != nil {
 		return fmt.Errorf("save segment: %w", err)

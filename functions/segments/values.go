@@ -46,7 +46,8 @@ func (h handler) values(w http.ResponseWriter, r *http.Request, app config.App, 
 	if err != nil {
 		return err
 	}
-	answer := api.Values{Facet: facet, Values: make([]api.Value, len(found.Values)), Total: found.Total, AsOf: api.AtMillis(found.AsOf), Sample: from}
+	answer := api.Values{Facet: facet, Values: make([]api.Value, len(found.Values)), Total: found.Total,
+		AsOf: api.AtMillis(found.AsOf), Sample: from}
 	for i, v := range found.Values {
 		answer.Values[i] = api.Value{Value: v.Value, Users: countView(v.Users, by.admin)}
 		if v.Events >= 0 && !answer.Values[i].Users.Fewer {
@@ -58,7 +59,8 @@ func (h handler) values(w http.ResponseWriter, r *http.Request, app config.App, 
 
 // countEvents sets the events of values from a sample of users, and says which. Without
 // a sample it does nothing.
-func (h handler) countEvents(ctx context.Context, app config.App, facet string, values []query.Value, sample int) (*api.ValuesSample, error) {
+func (h handler) countEvents(ctx context.Context, app config.App, facet string, values []query.Value,
+	sample int) (*api.ValuesSample, error) {
 	if sample == 0 {
 		return nil, nil
 	}

@@ -47,7 +47,8 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 }
 
 // Over returns the function over services that other functions of the process may use too.
-func Over(base backend.Base, who *auth.Authenticator, profiles *profile.Engine, tasks queue.Queue, settings job.Settings) http.Handler {
+func Over(base backend.Base, who *auth.Authenticator, profiles *profile.Engine, tasks queue.Queue,
+	settings job.Settings) http.Handler {
 	runner := jobrunner.Open(base, tasks, settings, recompute.Collection)
 	return New(Backends{Base: base, Auth: who, Profiles: profiles, Recompute: recompute.New(runner, profiles)})
 }

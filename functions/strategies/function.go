@@ -111,7 +111,8 @@ func checkIfVersion(n *int64) error {
 }
 
 // activate makes a strategy the active one and records the change.
-func (h handler) activate(w http.ResponseWriter, r *http.Request, c auditlog.Change, s strategy.Strategy, p config.Publication) error {
+func (h handler) activate(w http.ResponseWriter, r *http.Request, c auditlog.Change, s strategy.Strategy,
+	p config.Publication) error {
 	err := h.Recorder().Do(r.Context(), c, func() (end auditlog.End, err error) {
 		end.Detail, err = h.makeActive(r.Context(), c.App, s, p)
 		return end, err
@@ -124,10 +125,12 @@ func (h handler) activate(w http.ResponseWriter, r *http.Request, c auditlog.Cha
 
 // makeActive makes a strategy the active one. If no recompute of its scoring has
 // been started, it starts one. It returns the change of the version in words.
-func (h handler) makeActive(ctx context.Context, appID string, s strategy.Strategy, p config.Publication) (string, error) {
+func (h handler) makeActive(ctx context.Context, appID string, s strategy.Strategy,
+	p config.Publication) (string, error) {
 	app, changed, err := h.CachedConfig.PublishStrategy(ctx, appID, s, p)
 	if other, ok := errors.AsType[*config.OtherVersionError](err); ok {
-		return "", httpapi.Errorf(http.StatusConflict, "Version %d is active, not %d: look at it and send the strategy again", other.Active, other.Expected)
+		return "", httpapi.Errorf(http.StatusConflict,
+			"Version %d is active, not %d: look at it and send the strategy again", other.Active, other.Expected)
 	}
 	if err != nil {
 		return "", fmt.Errorf("set strategy: %w", err)
@@ -138,7 +141,8 @@ func (h handler) makeActive(ctx context.Context, appID string, s strategy.Strate
 			detail += ": " + p.Note
 		}
 	}
-	h.Log.LogAttrs(ctx, slog.LevelInfo, "strategy set", slog.String("app", appID), slog.Int64("version", app.StrategyVersion),
+	h.Log.LogAttrs(ctx, slog.LevelInfo, "strategy set", slog.String("app", appID),
+		slog.Int64("version", app.StrategyVersion),
 		slog.Int64("scoringVersion", app.ScoringVersion), slog.Bool("changed", changed))
 	// An unchanged scoring starts it too: the request that set it may have failed
 	// before this line. If it had not, the job exists, and nothing starts.

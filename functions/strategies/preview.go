@@ -85,7 +85,8 @@ func (h handler) preview(w http.ResponseWriter, r *http.Request, app config.App)
 	answer.ChosenFrom = from
 	answer.Cost = api.PreviewCost{Events: c.read.Events, Blocks: c.read.Blocks, Took: time.Since(begun).Milliseconds()}
 	if len(candidates) > 0 {
-		answer.Objects = &api.PreviewObjects{Index: index, Compared: len(candidates), PreviewOrders: orders(c.objects.Orders())}
+		answer.Objects = &api.PreviewObjects{Index: index, Compared: len(candidates),
+			PreviewOrders: orders(c.objects.Orders())}
 	}
 	return httpapi.WriteJSON(w, http.StatusOK, answer)
 }
@@ -224,7 +225,8 @@ func decodePreview(body []byte) (previewRequest, error) {
 		return p, httpapi.Errorf(http.StatusBadRequest, "Bad Request: the body is not valid JSON")
 	}
 	var in *api.PreviewRequest
-	if err := json.Unmarshal(body, &in, json.RejectUnknownMembers(true), jsontext.AllowDuplicateNames(true)); err != nil || in == nil {
+	if err := json.Unmarshal(body, &in, json.RejectUnknownMembers(true),
+		jsontext.AllowDuplicateNames(true)); err != nil || in == nil {
 		return p, httpapi.Errorf(http.StatusUnprocessableEntity,
 			`The body must be {"strategy":{...}} with "sample":N or "userTokens":["..."], and no other key`)
 	}
@@ -234,7 +236,8 @@ func decodePreview(body []byte) (previewRequest, error) {
 	case in.Sample != nil && in.UserTokens != nil:
 		return p, httpapi.Errorf(http.StatusUnprocessableEntity, "sample and userTokens must not both be given")
 	case in.Sample != nil && (*in.Sample < 1 || *in.Sample > api.MaxPreviewSample):
-		return p, httpapi.Errorf(http.StatusUnprocessableEntity, "sample must be an integer from 1 to %d", api.MaxPreviewSample)
+		return p, httpapi.Errorf(http.StatusUnprocessableEntity, "sample must be an integer from 1 to %d",
+			api.MaxPreviewSample)
 	case in.UserTokens != nil && (len(in.UserTokens) < 1 || len(in.UserTokens) > api.MaxPreviewSample):
 		return p, httpapi.Errorf(http.StatusUnprocessableEntity, "userTokens must hold 1 to %d tokens", api.MaxPreviewSample)
 	}
@@ -268,7 +271,8 @@ func renderPreview(version int64, r preview.Report) api.Preview {
 		view.Facets[i] = api.FacetPreview{Facet: f.Facet, Movers: make([]api.Mover, len(f.Movers))}
 		for j, m := range f.Movers {
 			view.Facets[i].Movers[j] = api.Mover{
-				Value: m.Value, ShareBefore: m.ShareBefore, ShareAfter: m.ShareAfter, Before: m.Before, After: m.After, Users: m.Users,
+				Value: m.Value, ShareBefore: m.ShareBefore, ShareAfter: m.ShareAfter, Before: m.Before, After: m.After,
+				Users: m.Users,
 			}
 		}
 	}

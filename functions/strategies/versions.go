@@ -25,7 +25,8 @@ func (h handler) versions(w http.ResponseWriter, r *http.Request, app config.App
 	answer := api.StrategyVersions{Versions: make([]api.StrategyVersion, len(list))}
 	for i, v := range list {
 		// A version becomes active when it is set.
-		answer.Versions[i] = api.StrategyVersion{Version: v.Version, ScoringVersion: v.ScoringVersion, SetAt: api.At(v.SetAt), Active: i == 0, Note: v.Note}
+		answer.Versions[i] = api.StrategyVersion{Version: v.Version, ScoringVersion: v.ScoringVersion,
+			SetAt: api.At(v.SetAt), Active: i == 0, Note: v.Note}
 	}
 	return httpapi.WriteJSON(w, http.StatusOK, answer)
 }
@@ -76,7 +77,8 @@ func decodeRestore(body []byte) (in *api.RestoreStrategyRequest, err error) {
 		return nil, httpapi.Errorf(http.StatusBadRequest, "Bad Request: the body is not valid JSON")
 	}
 	if err := json.Unmarshal(body, &in, json.RejectUnknownMembers(true)); err != nil || in == nil {
-		return nil, httpapi.Errorf(http.StatusUnprocessableEntity, `The body must be {"version":N} or {"version":N,"ifVersion":M}, and no other key`)
+		return nil, httpapi.Errorf(http.StatusUnprocessableEntity,
+			`The body must be {"version":N} or {"version":N,"ifVersion":M}, and no other key`)
 	}
 	if in.Version < 1 {
 		return nil, httpapi.Errorf(http.StatusUnprocessableEntity, "version must be a positive integer")

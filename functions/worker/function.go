@@ -59,7 +59,8 @@ func New(b Backends) http.Handler {
 // serve registers the route of a kind of tasks. do gets a request and how often its task has
 // failed before, and returns the answer. A task that does not decode, or whose app is gone, can
 // never run and is dropped.
-func serve[R queue.Request, A any](h handler, rt *httpapi.Router, kind queue.Kind[R], do func(ctx context.Context, request R, retries int) (A, error)) {
+func serve[R queue.Request, A any](h handler, rt *httpapi.Router, kind queue.Kind[R],
+	do func(ctx context.Context, request R, retries int) (A, error)) {
 	rt.Handle("POST "+kind.Path, func(w http.ResponseWriter, r *http.Request) error {
 		body, err := httpapi.ReadBody(w, r, maxBody)
 		if err != nil {
@@ -101,7 +102,8 @@ func gone(err error) error {
 // drop logs a task that can never run and answers 200, so that Cloud Tasks does
 // not retry it.
 func (h handler) drop(w http.ResponseWriter, r *http.Request, reason error) error {
-	h.Log.LogAttrs(r.Context(), slog.LevelError, "task dropped", slog.String("task", r.Header.Get("X-CloudTasks-TaskName")), slog.Any("error", reason))
+	h.Log.LogAttrs(r.Context(), slog.LevelError, "task dropped",
+		slog.String("task", r.Header.Get("X-CloudTasks-TaskName")), slog.Any("error", reason))
 	return httpapi.WriteJSON(w, http.StatusOK, map[string]any{"dropped": reason.Error()})
 }
 
@@ -124,7 +126,8 @@ func (h handler) purge(ctx context.Context, request purge.Request, _ int) (map[s
 			return nil, err
 		}
 	}
-	h.Log.LogAttrs(ctx, slog.LevelInfo, "user purged", slog.String("app", request.App), slog.Int("events", n), slog.Int("refused", refused))
+	h.Log.LogAttrs(ctx, slog.LevelInfo, "user purged", slog.String("app", request.App), slog.Int("events", n),
+		slog.Int("refused", refused))
 	return map[string]int{"purged": n, "refused": refused}, nil
 }
 

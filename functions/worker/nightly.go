@@ -61,7 +61,8 @@ func (h handler) nightly(w http.ResponseWriter, r *http.Request) error {
 	if err := errors.Join(faults...); err != nil {
 		return fmt.Errorf("start the nightly round: %w", err)
 	}
-	h.Log.LogAttrs(r.Context(), slog.LevelInfo, "nightly round started", slog.Int("apps", started), slog.Int("leftOut", left))
+	h.Log.LogAttrs(r.Context(), slog.LevelInfo, "nightly round started", slog.Int("apps", started),
+		slog.Int("leftOut", left))
 	return httpapi.WriteJSON(w, http.StatusOK, map[string]any{"started": started, "leftOut": left})
 }
 
@@ -92,7 +93,8 @@ func decodeRound(body []byte) (round, time.Duration, error) {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&wanted); err != nil {
-		return wanted, 0, httpapi.Errorf(http.StatusUnprocessableEntity, `The body must be empty or {"spread":"2h"} with "app":"ID" or "except":["ID"], and "full":true: %v`, err)
+		return wanted, 0, httpapi.Errorf(http.StatusUnprocessableEntity,
+			`The body must be empty or {"spread":"2h"} with "app":"ID" or "except":["ID"], and "full":true: %v`, err)
 	}
 	if wanted.App != nil && wanted.Except != nil {
 		return wanted, 0, httpapi.Errorf(http.StatusUnprocessableEntity, "app and except cannot both be given")

@@ -22,10 +22,13 @@ type lister func(ctx context.Context, c *client.Client, typed string) ([]string,
 // argumentsOf are the listers of commands' arguments, by the words behind affinity.
 var argumentsOf = map[string]lister{
 	"feed show": feedNames, "feed set": feedNames, "feed delete": feedNames, "feed read": feedNames,
-	"segment show": segmentNames, "segment save": segmentNames, "segment delete": segmentNames, "segment export": segmentNames,
-	"recompute watch": recomputeIDs, "recompute cancel": recomputeIDs, "reenrich cancel": reenrichIDs, "backtest cancel": backtestIDs,
+	"segment show": segmentNames, "segment save": segmentNames, "segment delete": segmentNames,
+	"segment export":  segmentNames,
+	"recompute watch": recomputeIDs, "recompute cancel": recomputeIDs, "reenrich cancel": reenrichIDs,
+	"backtest cancel":  backtestIDs,
 	"strategy restore": strategyVersions, "strategy diff": strategyVersions,
-	"profile": userTokens, "explain": userTokens, "boosts": userTokens, "export": userTokens, "user delete": userTokens, "recompute user": userTokens,
+	"profile": userTokens, "explain": userTokens, "boosts": userTokens, "export": userTokens,
+	"user delete": userTokens, "recompute user": userTokens,
 	"optout show": userTokens, "optout set": userTokens, "optout clear": userTokens, "events send": userTokens,
 }
 
@@ -36,17 +39,22 @@ func completeValues(t *command.Tool, cmd *cobra.Command) {
 		cmd.ValidArgsFunction = completeBy(t, list)
 	}
 	of := map[string]cobra.CompletionFunc{
-		"context":  t.CompleteContexts,
-		"output":   cobra.FixedCompletions(command.Outputs, cobra.ShellCompDirectiveNoFileComp),
-		"facet":    completeBy(t, facetNames),
-		"schema":   cobra.FixedCompletions([]string{string(schema.Narrow), string(schema.Wide)}, cobra.ShellCompDirectiveNoFileComp),
-		"to":       cobra.FixedCompletions([]string{string(schema.Narrow), string(schema.Wide)}, cobra.ShellCompDirectiveNoFileComp), // of schema start
-		"encoding": cobra.FixedCompletions([]string{string(schema.JSON), string(schema.Compact)}, cobra.ShellCompDirectiveNoFileComp),
-		"type":     cobra.FixedCompletions([]string{api.EventView, api.EventClick, api.EventConversion}, cobra.ShellCompDirectiveNoFileComp),
+		"context": t.CompleteContexts,
+		"output":  cobra.FixedCompletions(command.Outputs, cobra.ShellCompDirectiveNoFileComp),
+		"facet":   completeBy(t, facetNames),
+		"schema": cobra.FixedCompletions([]string{string(schema.Narrow), string(schema.Wide)},
+			cobra.ShellCompDirectiveNoFileComp),
+		"to": cobra.FixedCompletions([]string{string(schema.Narrow), string(schema.Wide)},
+			cobra.ShellCompDirectiveNoFileComp), // of schema start
+		"encoding": cobra.FixedCompletions([]string{string(schema.JSON), string(schema.Compact)},
+			cobra.ShellCompDirectiveNoFileComp),
+		"type": cobra.FixedCompletions([]string{api.EventView, api.EventClick, api.EventConversion},
+			cobra.ShellCompDirectiveNoFileComp),
 	}
 	for name, complete := range of {
 		if cmd.Flag(name) != nil && (name != "to" || path == "schema start") {
-			_ = cmd.RegisterFlagCompletionFunc(name, complete) // fails only if there is one already: a child has the flags of all commands above it
+			_ = cmd.RegisterFlagCompletionFunc(name,
+				complete) // fails only if there is one already: a child has the flags of all commands above it
 		}
 	}
 	for _, child := range cmd.Commands() {

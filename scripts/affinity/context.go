@@ -21,7 +21,8 @@ func contextCommand(t *command.Tool) *cobra.Command {
 			"--app, --key or --key-file, or a variable for one of them, is given: then they use no context at all, so a key never goes to\n" +
 			"another engine. --context chooses another one for a command. Keys are kept in the keyring of the operating system or, where\n" +
 			"there is none, in a file that only you may read.",
-	}, addContextCommand(t), useContextCommand(t), listContextsCommand(t), currentContextCommand(t), deleteContextCommand(t))
+	}, addContextCommand(t), useContextCommand(t), listContextsCommand(t), currentContextCommand(t),
+		deleteContextCommand(t))
 }
 
 func addContextCommand(t *command.Tool) *cobra.Command {
@@ -44,7 +45,8 @@ func addContextCommand(t *command.Tool) *cobra.Command {
 			if inFile {
 				where = "in a file that only you may read, since there is no keyring"
 			}
-			_, err = fmt.Fprintf(t.Out, "context %s is app %s at %s; its key is %s\n", args[0], cli.Printable(t.App), cli.Printable(t.URL), where)
+			_, err = fmt.Fprintf(t.Out, "context %s is app %s at %s; its key is %s\n", args[0], cli.Printable(t.App),
+				cli.Printable(t.URL), where)
 			return err
 		},
 	}
@@ -52,15 +54,17 @@ func addContextCommand(t *command.Tool) *cobra.Command {
 
 func useContextCommand(t *command.Tool) *cobra.Command {
 	return &cobra.Command{
-		Use: "use NAME", Short: "Make a context the current one", Args: cli.Args("NAME"), ValidArgsFunction: t.CompleteContexts,
-		RunE: func(_ *cobra.Command, args []string) error { return t.Contexts.Use(args[0]) },
+		Use: "use NAME", Short: "Make a context the current one", Args: cli.Args("NAME"),
+		ValidArgsFunction: t.CompleteContexts,
+		RunE:              func(_ *cobra.Command, args []string) error { return t.Contexts.Use(args[0]) },
 	}
 }
 
 func deleteContextCommand(t *command.Tool) *cobra.Command {
 	return &cobra.Command{
-		Use: "delete NAME", Short: "Delete a context and its key", Args: cli.Args("NAME"), ValidArgsFunction: t.CompleteContexts,
-		RunE: func(_ *cobra.Command, args []string) error { return t.Contexts.Delete(args[0]) },
+		Use: "delete NAME", Short: "Delete a context and its key", Args: cli.Args("NAME"),
+		ValidArgsFunction: t.CompleteContexts,
+		RunE:              func(_ *cobra.Command, args []string) error { return t.Contexts.Delete(args[0]) },
 	}
 }
 
@@ -93,7 +97,8 @@ func listContextsCommand(t *command.Tool) *cobra.Command {
 				return printContexts(t.Out, l)
 			}
 			if len(l.Contexts) == 0 {
-				_, err := fmt.Fprintln(t.Out, "no contexts: `affinity context add NAME --url URL --app APP --key-file FILE` adds one")
+				_, err := fmt.Fprintln(t.Out, "no contexts: `affinity context add NAME --url URL --app APP --key-file "+
+					"FILE` adds one")
 				return err
 			}
 			names := slices.Sorted(maps.Keys(l.Contexts))

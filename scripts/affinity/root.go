@@ -73,9 +73,13 @@ func rootCommand(p *program) *cobra.Command {
 			}
 			return t.FromContext(cmd.Flags().Changed)
 		},
-	}, local.Up(t, p.start), local.Demo(t, p.start), transfer.Import(t), events.Command(t), transfer.Catalog(t), user.Profile(t), user.Command(t), user.OptOut(t), user.Rank(t), user.Boosts(t), feed.Command(t), segment.Command(t), segment.Values(t), transfer.Index(t), strategy.Command(t), admin.App(t, p.open), events.Replay(t),
-		measure.Load(t), jobs.Recompute(t), jobs.Reenrich(t), jobs.Crowd(t), jobs.Schema(t), user.Explain(t), jobs.Audit(t), measure.Bench(t),
-		judge.Backtest(t), judge.Tune(t), judge.Try(t), admin.Usage(t), admin.Settings(t), admin.AuditLog(t), transfer.Export(t), transfer.Dump(t), transfer.Restore(t),
+	}, local.Up(t, p.start), local.Demo(t, p.start), transfer.Import(t), events.Command(t), transfer.Catalog(t),
+		user.Profile(t), user.Command(t), user.OptOut(t), user.Rank(t), user.Boosts(t), feed.Command(t),
+		segment.Command(t), segment.Values(t), transfer.Index(t), strategy.Command(t), admin.App(t, p.open), events.Replay(t),
+		measure.Load(t), jobs.Recompute(t), jobs.Reenrich(t), jobs.Crowd(t), jobs.Schema(t), user.Explain(t),
+		jobs.Audit(t), measure.Bench(t),
+		judge.Backtest(t), judge.Tune(t), judge.Try(t), admin.Usage(t), admin.Settings(t), admin.AuditLog(t),
+		transfer.Export(t), transfer.Dump(t), transfer.Restore(t),
 		transfer.WordPress(t), contextCommand(t), transfer.Migrate(t), measure.Plan(t), local.Healthy(t), versionCommand(t))
 	root.Version = version()
 	root.SetVersionTemplate("{{.Version}}\n")
@@ -83,9 +87,11 @@ func rootCommand(p *program) *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.StringVar(&t.URL, "url", command.DefaultURL, "address of the engine; $"+command.URLVariable)
 	flags.StringVar(&t.App, "app", "demo", "app id; $"+command.AppVariable)
-	flags.StringVar(&t.Key, "key", "demokey", "key of the app; $"+command.KeyVariable+" keeps it out of the list of processes")
+	flags.StringVar(&t.Key, "key", "demokey",
+		"key of the app; $"+command.KeyVariable+" keeps it out of the list of processes")
 	flags.StringVar(&t.KeyFile, "key-file", "", "file that holds the key; $"+command.KeyFileVariable)
-	flags.StringVarP(&t.Output, "output", "o", command.TableOutput, "form of what a command prints: "+strings.Join(command.Outputs, ", "))
+	flags.StringVarP(&t.Output, "output", "o", command.TableOutput,
+		"form of what a command prints: "+strings.Join(command.Outputs, ", "))
 	flags.StringVar(&t.Context, "context", "", "context to use in place of the current one: see affinity context")
 	completeValues(t, root)
 	return root

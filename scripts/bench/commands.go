@@ -46,13 +46,15 @@ var commands = []command{{
 		"  affinity bench recompute --events 7,30 --readers narrow,narrow-fast,wide,wide-client,history --floor",
 	define: func(flags *pflag.FlagSet) (measurement, *measure.Common) {
 		o := &measure.Recompute{}
-		flags.IntVar(&o.Users, "users", 0, "users of each synthetic data set (default: as many as have 140,000 events together)")
+		flags.IntVar(&o.Users, "users", 0, "users of each synthetic data set (default: as many as have 140,000 "+
+			"events together)")
 		flags.IntSliceVar(&o.Events, "events", []int{7, 30, 100, 500}, "events a user, over 90 days: a data set for each")
 		flags.IntVar(&o.Facets, "facets", 8, "facets per event")
 		flags.IntVar(&o.Values, "values", 2, "maximum values per facet and event; the minimum is 1")
 		flags.IntVar(&o.Selected, "selected", 3, "facets that the strategy scores")
 		flags.StringSliceVar(&o.Readers, "readers", []string{measure.Narrow, measure.History}, "readers to measure")
-		flags.StringVar(&o.Data, "data", besideCheckout(), "directory of real data sets: a folder for each, with events, objects and a strategy; empty for none")
+		flags.StringVar(&o.Data, "data", besideCheckout(),
+			"directory of real data sets: a folder for each, with events, objects and a strategy; empty for none")
 		flags.BoolVar(&o.Floor, "floor", false, "also measure how long it takes to receive the same rows and decode nothing")
 		flags.IntVar(&o.Tail, "tail", 0, "newest events of each user that are not folded yet")
 		flags.IntVar(&o.Repeat, "repeat", 3, repeatUsage)
@@ -75,7 +77,8 @@ var commands = []command{{
 		flags.IntSliceVar(&o.Events, "events", []int{100, 500}, "events a user, over 90 days: a data set for each")
 		flags.IntVar(&o.Repeat, "repeat", 3, repeatUsage)
 		flags.StringVar(&o.DuckDB, "duckdb", "duckdb", "DuckDB's command line tool")
-		flags.StringVar(&o.Postgres, "postgres", "", "directory of PostgreSQL's programs (default: that of Debian's newest, or on the PATH)")
+		flags.StringVar(&o.Postgres, "postgres", "",
+			"directory of PostgreSQL's programs (default: that of Debian's newest, or on the PATH)")
 		return of(o), &o.Common
 	},
 }, {
@@ -143,7 +146,8 @@ var commands = []command{{
 		"  affinity bench event --events 100000 --repeat 50 --json",
 	define: func(flags *pflag.FlagSet) (measurement, *measure.Common) {
 		o := &measure.Event{}
-		flags.IntSliceVar(&o.Events, "events", []int{100, 1_000, 10_000, 100_000}, "events of the user, over 90 days; each is a measurement")
+		flags.IntSliceVar(&o.Events, "events", []int{100, 1_000, 10_000, 100_000},
+			"events of the user, over 90 days; each is a measurement")
 		flags.IntVar(&o.Repeat, "repeat", 30, "new events of each kind")
 		return of(o), &o.Common
 	},
@@ -182,7 +186,8 @@ var commands = []command{{
 		"  affinity bench noisy --events-per-second 300",
 	define: func(flags *pflag.FlagSet) (measurement, *measure.Common) {
 		o := &measure.Noisy{}
-		flags.IntVar(&o.EventsPerSecond, "events-per-second", 0, "limit of the app that sends too much, 0 for the engine's default")
+		flags.IntVar(&o.EventsPerSecond, "events-per-second", 0,
+			"limit of the app that sends too much, 0 for the engine's default")
 		flags.Float64Var(&o.Rate, "rate", 4600, "events per second that it sends")
 		flags.IntVar(&o.Batch, "batch", 46, "events of each of its requests")
 		flags.DurationVar(&o.Duration, "for", 10*time.Second, "how long it sends")
@@ -195,7 +200,8 @@ var commands = []command{{
 	short: "Measure users with ten events a second",
 	long: "Start a local engine and send it the events of a few users at a high rate, each in a request of its own. The report\n" +
 		"has the time from an event to the profile that shows it, what the Bigtable server sent and was asked for each event,\n" +
-		"and what the engine's caches did. The warm-up fills the minute in which folds leave events alone. All run in this process.",
+		"and what the engine's caches did. The warm-up fills the minute in which folds leave events alone. All run " +
+		"in this process.",
 	example: "  affinity bench hot\n" +
 		"  affinity bench hot --users 10 --rate 20 --warm 5s --for 20s --json",
 	define: func(flags *pflag.FlagSet) (measurement, *measure.Common) {

@@ -49,8 +49,10 @@ func differCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.Uint64Var(&o.Seed, "seed", 1, "seed of the first episode; the others count up")
 	flags.DurationVar(&o.For, "for", time.Minute, "how long to go on with new episodes")
-	flags.IntVar(&o.Steps, "steps", differ.DefaultSteps, "operations of each app in an episode; without --for there is one episode")
-	flags.StringVar(&o.Keep, "keep", "", "folder for the data of all episodes (default: a temporary one, kept if there is a difference)")
+	flags.IntVar(&o.Steps, "steps", differ.DefaultSteps,
+		"operations of each app in an episode; without --for there is one episode")
+	flags.StringVar(&o.Keep, "keep", "", "folder for the data of all episodes (default: a temporary one, kept if "+
+		"there is a difference)")
 	flags.StringVar(&o.Engine, "engine", "", "program to test (default: scripts/affinity of this checkout, built first)")
 	flags.IntVar(&memory, "memory", differ.DefaultMemory>>20, "resident memory that the engine may take, in MB")
 	return cmd
@@ -64,7 +66,8 @@ func runDiffer(ctx context.Context, cmd *cobra.Command, o differ.Options) (err e
 		}
 		defer os.RemoveAll(dir)
 		o.Engine = filepath.Join(dir, "affinity")
-		if out, err := exec.CommandContext(ctx, "go", "build", "-o", o.Engine, "github.com/affinityengine/affinity/scripts/affinity").CombinedOutput(); err != nil {
+		if out, err := exec.CommandContext(ctx, "go", "build", "-o", o.Engine,
+			"github.com/affinityengine/affinity/scripts/affinity").CombinedOutput(); err != nil {
 			return fmt.Errorf("build the engine, which needs Go and the checkout: %w\n%s", err, out)
 		}
 	}

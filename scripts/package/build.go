@@ -151,7 +151,8 @@ func rootPackage(dir string) error {
 	case names[0] == "main":
 		return errors.New("the package at the root is main, which cannot be imported")
 	case !slices.Contains(imports, "github.com/GoogleCloudPlatform/functions-framework-go/functions"):
-		return errors.New("the package at the root does not import the framework's functions: its functions would not be registered")
+		return errors.New("the package at the root does not import the framework's functions: its functions would " +
+			"not be registered")
 	}
 	return nil
 }

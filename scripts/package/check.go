@@ -136,7 +136,8 @@ func answered(status int, body []byte, fn terraform.Function) error {
 		Status  int
 		Message string
 	}
-	if err := json.Unmarshal(body, &answer); err != nil || status != http.StatusServiceUnavailable || answer.Status != status {
+	if err := json.Unmarshal(body, &answer); err != nil || status != http.StatusServiceUnavailable ||
+		answer.Status != status {
 		return errors.New("want 503")
 	}
 	return nil

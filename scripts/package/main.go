@@ -37,9 +37,10 @@ func main() {
 func command(out io.Writer) *cobra.Command {
 	var dir string
 	root := &cobra.Command{
-		Use:           "package [functions...]",
-		Short:         "Make the zip of each function",
-		Long:          "Write <function>.zip for the functions named, or for all. The same sources always give the same bytes.",
+		Use:   "package [functions...]",
+		Short: "Make the zip of each function",
+		Long: "Write <function>.zip for the functions named, or for all. The same sources always give the " +
+			"same bytes.",
 		Args:          cobra.ArbitraryArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,

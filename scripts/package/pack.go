@@ -72,7 +72,8 @@ func sourcesOf(ctx context.Context, root string, functions []string) (map[string
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = root
 	// The choice of files must not depend on this machine.
-	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=0", "GOFLAGS=-tags=disable_grpc_modules", "GOWORK=off")
+	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=0",
+		"GOFLAGS=-tags=disable_grpc_modules", "GOWORK=off")
 	out, err := output(cmd)
 	if err != nil {
 		return nil, err

@@ -32,7 +32,8 @@ func tarball(folder string, files map[string]file, at time.Time) ([]byte, error)
 	w := tar.NewWriter(compressed)
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		f := files[name]
-		if err := w.WriteHeader(&tar.Header{Name: path.Join(folder, name), Mode: f.mode(), Size: int64(len(f.data)), ModTime: at, Format: tar.FormatUSTAR}); err != nil {
+		if err := w.WriteHeader(&tar.Header{Name: path.Join(folder, name), Mode: f.mode(), Size: int64(len(f.data)),
+			ModTime: at, Format: tar.FormatUSTAR}); err != nil {
 			return nil, err
 		}
 		if _, err := w.Write(f.data); err != nil {

@@ -90,7 +90,8 @@ func (b *builder) build(ctx context.Context, goos, goarch string) (string, error
 	if _, err := os.Stat(path); err == nil { // built for its completions
 		return path, nil
 	}
-	_, err := output(ctx, b.root, []string{"GOOS=" + goos, "GOARCH=" + goarch, "CGO_ENABLED=0", "GOAMD64=v1", "GOARM64=v8.0",
+	_, err := output(ctx, b.root, []string{"GOOS=" + goos, "GOARCH=" + goarch, "CGO_ENABLED=0", "GOAMD64=v1",
+		"GOARM64=v8.0",
 		"GOFLAGS=", "GOEXPERIMENT=", "GOWORK=off"},
 		"go", "build", "-trimpath", "-tags=disable_grpc_modules", "-buildvcs=true", "-ldflags=-s -w", "-o", path, tool)
 	return path, err
@@ -98,7 +99,8 @@ func (b *builder) build(ctx context.Context, goos, goarch string) (string, error
 
 // shells are those that the tool writes completions for, with the name by which
 // each looks for the script.
-var shells = map[string]string{"bash": "affinity.bash", "zsh": "_affinity", "fish": "affinity.fish", "powershell": "affinity.ps1"}
+var shells = map[string]string{"bash": "affinity.bash", "zsh": "_affinity", "fish": "affinity.fish",
+	"powershell": "affinity.ps1"}
 
 // completions asks the tool, built for this machine, for its completion scripts.
 func (b *builder) completions(ctx context.Context) error {
@@ -136,7 +138,8 @@ func (b *builder) licenses(ctx context.Context, info *buildinfo.BuildInfo) ([]by
 	if err != nil {
 		return nil, err
 	}
-	if err := addLicenses(&out, "Go "+info.GoVersion, filepath.Join(strings.TrimSpace(string(goroot)), "LICENSE")); err != nil {
+	if err := addLicenses(&out, "Go "+info.GoVersion,
+		filepath.Join(strings.TrimSpace(string(goroot)), "LICENSE")); err != nil {
 		return nil, err
 	}
 	for line := range strings.Lines(string(list)) {
@@ -167,7 +170,8 @@ func addLicenses(out *bytes.Buffer, module string, paths ...string) error {
 		if err != nil {
 			return fmt.Errorf("%s: read its licence: %w", module, err)
 		}
-		fmt.Fprintf(out, "\n%s\n%s: %s\n%[1]s\n\n%[4]s\n", strings.Repeat("=", 80), module, filepath.Base(path), bytes.TrimRight(text, "\r\n "))
+		fmt.Fprintf(out, "\n%s\n%s: %s\n%[1]s\n\n%[4]s\n", strings.Repeat("=", 80), module, filepath.Base(path),
+			bytes.TrimRight(text, "\r\n "))
 	}
 	return nil
 }

@@ -47,7 +47,8 @@ func command(out io.Writer) *cobra.Command {
 		Long: "Build the command line tool for each platform and write its archive, its SPDX list and SHA256SUMS. VERSION must be\n" +
 			"the constant Version of shared/api, and nothing in the checkout may differ from its commit. Files have the time of\n" +
 			"the commit, or SOURCE_DATE_EPOCH (seconds since 1970). Nothing is uploaded; Go may download modules.",
-		Example:       "  go run ./scripts/release " + api.Version + "\n  go run ./scripts/release " + api.Version + " --platform linux/amd64",
+		Example: "  go run ./scripts/release " + api.Version + "\n  go run ./scripts/release " + api.Version +
+			" --platform linux/amd64",
 		Args:          cobra.ExactArgs(1),
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -67,7 +68,8 @@ func command(out io.Writer) *cobra.Command {
 // release writes the files of a version of the module at root into dir.
 func release(ctx context.Context, out io.Writer, root, dir, version string, platforms []string) error {
 	if version = strings.TrimPrefix(version, "v"); version != api.Version {
-		return fmt.Errorf("the version is %s and not %s: set Version in shared/api/version.go and commit, as .github/CONTRIBUTING.md says under Releases",
+		return fmt.Errorf("the version is %s and not %s: set Version in shared/api/version.go and commit, as "+
+			".github/CONTRIBUTING.md says under Releases",
 			api.Version, version)
 	}
 	at, err := commitTime(ctx, root)

@@ -90,8 +90,9 @@ func spdx(of source, info *buildinfo.BuildInfo) ([]byte, error) {
 	d := document{
 		SPDXVersion: "SPDX-2.3", DataLicense: "CC0-1.0", SPDXID: documentID, Name: of.Archive,
 		DocumentNamespace: main.DownloadLocation + ".spdx.json/" + of.SHA256, // the hash makes it unique
-		CreationInfo:      creationInfo{of.At.Format(time.RFC3339), []string{"Organization: Affinity", "Tool: affinity-release-" + api.Version}},
-		Packages:          []spdxPackage{main, std},
+		CreationInfo: creationInfo{of.At.Format(time.RFC3339),
+			[]string{"Organization: Affinity", "Tool: affinity-release-" + api.Version}},
+		Packages: []spdxPackage{main, std},
 		Relationships: []relationship{
 			{documentID, "DESCRIBES", main.SPDXID},
 			{main.SPDXID, "DEPENDS_ON", std.SPDXID},
@@ -116,8 +117,9 @@ var notInID = regexp.MustCompile(`[^a-zA-Z0-9.-]+`)
 func modulePackage(m *debug.Module) spdxPackage {
 	p := spdxPackage{
 		Name: m.Path, SPDXID: "SPDXRef-" + notInID.ReplaceAllString(m.Path+"-"+m.Version, "-"), VersionInfo: m.Version,
-		DownloadLocation: noAssertion, LicenseConcluded: noAssertion, LicenseDeclared: noAssertion, CopyrightText: noAssertion,
-		ExternalRefs: []externalRef{{"PACKAGE-MANAGER", "purl", packageURL(m)}},
+		DownloadLocation: noAssertion, LicenseConcluded: noAssertion, LicenseDeclared: noAssertion,
+		CopyrightText: noAssertion,
+		ExternalRefs:  []externalRef{{"PACKAGE-MANAGER", "purl", packageURL(m)}},
 	}
 	if m.Sum != "" { // a hash of the names and hashes of its files, which SPDX has no algorithm for
 		p.SourceInfo = "go.sum " + m.Sum

@@ -52,7 +52,8 @@ func groupLimit(self, root string) (limit int64, ok bool) {
 	}
 	for dir := filepath.Join("/", group); ; dir = filepath.Dir(dir) {
 		text, err := os.ReadFile(filepath.Join(root, dir, "memory.max"))
-		if n, syntax := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && syntax == nil && (!ok || n < limit) {
+		if n, syntax := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && syntax == nil &&
+			(!ok || n < limit) {
 			limit, ok = n, true
 		}
 		if dir == "/" {

@@ -82,7 +82,8 @@ func (f *ExportedFilter) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &items); err != nil || len(items) != 3 {
 		return errors.New(`a filter must be a list ["facet","value",number]`)
 	}
-	return errors.Join(json.Unmarshal(items[0], &f.Facet), json.Unmarshal(items[1], &f.Value), json.Unmarshal(items[2], &f.N))
+	return errors.Join(json.Unmarshal(items[0], &f.Facet), json.Unmarshal(items[1], &f.Value),
+		json.Unmarshal(items[2], &f.N))
 }
 
 // ExportedFault is an event of the log that cannot be read.

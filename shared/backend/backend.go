@@ -82,9 +82,11 @@ func New(log *slog.Logger, now func() time.Time, s *store.Store, c *config.Store
 	return newBase(log, now, s, c, config.NewCached(c, ttl), ttl)
 }
 
-func newBase(log *slog.Logger, now func() time.Time, s *store.Store, c *config.Store, cached *config.Cached, ttl time.Duration) Base {
+func newBase(log *slog.Logger, now func() time.Time, s *store.Store, c *config.Store, cached *config.Cached,
+	ttl time.Duration) Base {
 	return Base{
-		Log: log, Metrics: telemetry.NewMetrics(otel.GetMeterProvider()), Now: now, Store: s, Usage: usage.NewCounter(Buffered{s, cached}, now, log),
+		Log: log, Metrics: telemetry.NewMetrics(otel.GetMeterProvider()), Now: now, Store: s,
+		Usage:  usage.NewCounter(Buffered{s, cached}, now, log),
 		Config: c, CachedConfig: cached, Propagation: 2 * ttl,
 	}.WithLimits(limit.Defaults)
 }

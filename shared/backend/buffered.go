@@ -43,7 +43,8 @@ func (b Buffered) KnownNames(ctx context.Context, app string, day usage.Day, sha
 }
 
 // PutHotUsers is that of the Store.
-func (b Buffered) PutHotUsers(ctx context.Context, app string, day usage.Day, shard int, process string, users []usage.User) error {
+func (b Buffered) PutHotUsers(ctx context.Context, app string, day usage.Day, shard int, process string,
+	users []usage.User) error {
 	if b.deleted(ctx, app) {
 		return nil
 	}

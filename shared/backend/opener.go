@@ -35,7 +35,8 @@ type Regional[C any] interface {
 
 // Use opens a service with its configuration. It returns the zero value once something could
 // not be opened: see Err.
-func Use[C Regional[C], T io.Closer](ctx context.Context, o *Opener, cfg C, open func(context.Context, C, ...option.ClientOption) (T, error)) (service T) {
+func Use[C Regional[C], T io.Closer](ctx context.Context, o *Opener, cfg C,
+	open func(context.Context, C, ...option.ClientOption) (T, error)) (service T) {
 	if o.err != nil {
 		return service
 	}
@@ -50,7 +51,8 @@ func Use[C Regional[C], T io.Closer](ctx context.Context, o *Opener, cfg C, open
 
 // Get returns what get makes of from and its configuration. It returns the zero value once
 // something could not be opened.
-func Get[F, C, T any](ctx context.Context, o *Opener, from F, cfg C, get func(context.Context, F, C) (T, error)) (got T) {
+func Get[F, C, T any](ctx context.Context, o *Opener, from F, cfg C,
+	get func(context.Context, F, C) (T, error)) (got T) {
 	if o.err == nil {
 		got, o.err = get(ctx, from, cfg)
 	}

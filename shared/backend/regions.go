@@ -21,7 +21,8 @@ func openStores(ctx context.Context, log *slog.Logger, s Settings, c *config.Sto
 
 // OpenRegional opens the Bigtable of each region. Instance and Suffix of cfg do not count. A
 // region that does not answer keeps nobody from those of the others.
-func OpenRegional(ctx context.Context, log *slog.Logger, cfg store.Config, r RegionSettings, c *config.Store) (Base, error) {
+func OpenRegional(ctx context.Context, log *slog.Logger, cfg store.Config, r RegionSettings,
+	c *config.Store) (Base, error) {
 	stores := map[string]*store.Store{}
 	for _, region := range r.All {
 		cfg.Instance, cfg.Suffix = region.Instance, region.Suffix()
@@ -38,7 +39,8 @@ func OpenRegional(ctx context.Context, log *slog.Logger, cfg store.Config, r Reg
 }
 
 // NewRegional is New over the Bigtables of several regions.
-func NewRegional(log *slog.Logger, now func() time.Time, r RegionSettings, stores map[string]*store.Store, c *config.Store, ttl time.Duration) (Base, error) {
+func NewRegional(log *slog.Logger, now func() time.Time, r RegionSettings, stores map[string]*store.Store,
+	c *config.Store, ttl time.Duration) (Base, error) {
 	cached, home := config.NewCached(c, ttl), r.Own
 	if home == "" {
 		home = r.All.First()

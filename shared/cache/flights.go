@@ -23,7 +23,8 @@ type read struct {
 
 // join returns the pending values of the wanted keys, nil where a value has come since. It
 // begins one read of the keys that no other call reads.
-func (c *reads[K, V]) join(ctx context.Context, a Ask[K, V], j judgement, found []*Entry[V]) (mine *read, all []*pending[V], err error) {
+func (c *reads[K, V]) join(ctx context.Context, a Ask[K, V], j judgement,
+	found []*Entry[V]) (mine *read, all []*pending[V], err error) {
 	all = make([]*pending[V], len(j.wanted))
 	var keys []K
 	var own, made []pending[V]
@@ -66,7 +67,8 @@ func (c *reads[K, V]) join(ctx context.Context, a Ask[K, V], j judgement, found 
 }
 
 // wait waits for pending values and sets their entries.
-func (c *reads[K, V]) wait(ctx context.Context, a Ask[K, V], j judgement, all []*pending[V], found []*Entry[V], mine *read) (own bool, err error) {
+func (c *reads[K, V]) wait(ctx context.Context, a Ask[K, V], j judgement, all []*pending[V], found []*Entry[V],
+	mine *read) (own bool, err error) {
 	var waited <-chan time.Time
 	if !j.missing {
 		timer := time.NewTimer(c.Wait)

@@ -146,16 +146,19 @@ func decodeBands(sent map[string]jsontext.Value) (Bands, error) {
 
 func bandLimits(entry string, values []jsontext.Value) ([]float64, error) {
 	if len(values) < 1 || len(values) > MaxBandLimits {
-		return nil, refuse(fault.Invalid, "numericBands: %q has %d numbers, 1 to %d are accepted", clip(entry), len(values), MaxBandLimits)
+		return nil, refuse(fault.Invalid, "numericBands: %q has %d numbers, 1 to %d are accepted", clip(entry),
+			len(values), MaxBandLimits)
 	}
 	limits := make([]float64, len(values))
 	for i, v := range values {
 		n, err := strconv.ParseFloat(string(v), 64)
 		if v.Kind() != jsontext.KindNumber || err != nil || math.Abs(n) > maxBandLimit {
-			return nil, refuse(fault.Invalid, "numericBands: %q holds %s, which is no number from -%s to %[3]s", clip(entry), clip(string(v)), digits(maxBandLimit))
+			return nil, refuse(fault.Invalid, "numericBands: %q holds %s, which is no number from -%s to %[3]s",
+				clip(entry), clip(string(v)), digits(maxBandLimit))
 		}
 		if i > 0 && n <= limits[i-1] {
-			return nil, refuse(fault.Invalid, "numericBands: the numbers of %q must ascend, but %s comes after %s", clip(entry), digits(n), digits(limits[i-1]))
+			return nil, refuse(fault.Invalid, "numericBands: the numbers of %q must ascend, but %s comes after %s",
+				clip(entry), digits(n), digits(limits[i-1]))
 		}
 		limits[i] = n + 0
 	}

@@ -14,7 +14,8 @@ func Post(record []byte) []byte {
 		return nil
 	}
 	post, err := jsontext.AppendUnquote(nil, value)
-	if err != nil || jsontext.Value(post).Kind() != jsontext.KindBeginObject || !jsontext.Value(post).IsValid(lenient, jsontext.AllowDuplicateNames(true)) {
+	if err != nil || jsontext.Value(post).Kind() != jsontext.KindBeginObject ||
+		!jsontext.Value(post).IsValid(lenient, jsontext.AllowDuplicateNames(true)) {
 		return nil
 	}
 	return post

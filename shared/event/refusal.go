@@ -72,7 +72,8 @@ const (
 	msgQueryID        = "Query ID must be a search query ID (32 characters hexadecimal string)"
 	msgTooOld         = "The timestamp is too far in the past"
 
-	tokenForm = "must contain only alphanumeric, equal, plus, slash, hyphen, or underscore characters, and be between 1 and 128 characters long"
+	tokenForm = "must contain only alphanumeric, equal, plus, slash, hyphen, or underscore characters, and be " +
+		"between 1 and 128 characters long"
 )
 
 // Messages of rules for which the API publishes no text.

@@ -33,14 +33,18 @@ const (
 // Reasons for which a time is refused. Each is a *fault.Error, and holds nothing
 // that a client sent.
 var (
-	ErrTimeForm error = fault.New(fault.Invalid, "The timestamp has no form that the engine reads: write 2026-11-21T10:00:00Z, "+
-		"or a number of seconds or milliseconds since 1970")
-	ErrTimeZone error = fault.New(fault.Invalid, "The timestamp names a time zone other than UTC: write the offset alone, such as -05:00")
+	ErrTimeForm error = fault.New(fault.Invalid,
+		"The timestamp has no form that the engine reads: write 2026-11-21T10:00:00Z, "+
+			"or a number of seconds or milliseconds since 1970")
+	ErrTimeZone error = fault.New(fault.Invalid,
+		"The timestamp names a time zone other than UTC: write the offset alone, such as -05:00")
 	// ErrTimeNumber is for numbers such as 0, 2026 and 20261121.
-	ErrTimeNumber error = fault.New(fault.Invalid, "The timestamp is a number that is no time from 1980 to 2199 in seconds, milliseconds, "+
-		"microseconds or nanoseconds since 1970 (a day is written 2026-11-21)")
+	ErrTimeNumber error = fault.New(fault.Invalid,
+		"The timestamp is a number that is no time from 1980 to 2199 in seconds, milliseconds, "+
+			"microseconds or nanoseconds since 1970 (a day is written 2026-11-21)")
 	ErrTimeRange error = fault.New(fault.Invalid, "The timestamp lies before 1980 or after 2199")
-	ErrTimeAhead error = fault.New(fault.Invalid, "The timestamp lies more than %d minutes in the future", MaxAhead/time.Minute)
+	ErrTimeAhead error = fault.New(fault.Invalid, "The timestamp lies more than %d minutes in the future",
+		MaxAhead/time.Minute)
 )
 
 // ImpossibleTime reports whether a reason says that an event has a time that no
@@ -58,14 +62,17 @@ type timeForm struct {
 // TimeForms are the forms that ParseTime reads. All examples are 10:00 UTC on
 // 2026-11-21, but for that of a date alone. Help texts and documents show them.
 var TimeForms = []timeForm{
-	{"RFC 3339; a space for the T, no seconds, or a fraction of them", []string{"2026-11-21T10:00:00Z", "2026-11-21 10:00Z", "2026-11-21T10:00:00.000Z"}},
-	{"with an offset from UTC, after a space or not", []string{"2026-11-21T12:00:00+02:00", "2026-11-21 12:00:00 +0200", "2026-11-21 07:00:00-03"}},
+	{"RFC 3339; a space for the T, no seconds, or a fraction of them",
+		[]string{"2026-11-21T10:00:00Z", "2026-11-21 10:00Z", "2026-11-21T10:00:00.000Z"}},
+	{"with an offset from UTC, after a space or not",
+		[]string{"2026-11-21T12:00:00+02:00", "2026-11-21 12:00:00 +0200", "2026-11-21 07:00:00-03"}},
 	{"UTC, GMT or Z by name", []string{"2026-11-21 10:00:00 UTC", "2026-11-21 10:00:00 GMT"}},
 	{"without a zone: UTC", []string{"2026-11-21T10:00:00", "2026-11-21 10:00:00"}},
 	{"a date: its first moment in UTC", []string{"2026-11-21"}},
 	{"dates of HTTP and of mail", []string{"Sat, 21 Nov 2026 10:00:00 GMT", "21 Nov 2026 12:00:00 +0200"}},
 	{"seconds since 1970, also with a fraction", []string{"1795255200", "1795255200.000"}},
-	{"milliseconds, microseconds or nanoseconds since 1970", []string{"1795255200000", "1795255200000000", "1795255200000000000"}},
+	{"milliseconds, microseconds or nanoseconds since 1970",
+		[]string{"1795255200000", "1795255200000000", "1795255200000000000"}},
 }
 
 // ParseTime reads the time of an event, in ms since the epoch: a text of one of
@@ -316,7 +323,8 @@ func (s *scanner) zone() (ahead int64, err error) {
 // utc reports whether what is left says UTC, or nothing.
 func (s *scanner) utc() bool {
 	switch {
-	case *s == "", strings.EqualFold(string(*s), "Z"), strings.EqualFold(string(*s), "UTC"), strings.EqualFold(string(*s), "GMT"):
+	case *s == "", strings.EqualFold(string(*s), "Z"), strings.EqualFold(string(*s), "UTC"),
+		strings.EqualFold(string(*s), "GMT"):
 		return true
 	}
 	return false

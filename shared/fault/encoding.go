@@ -24,7 +24,8 @@ const damaged = "a character is damaged or cut off"
 
 // guess guesses from the bytes above ASCII and how they stand together.
 func guess(text []byte) string {
-	if bytes.HasPrefix(text, []byte("\xff\xfe")) || bytes.HasPrefix(text, []byte("\xfe\xff")) || bytes.IndexByte(text, 0) >= 0 {
+	if bytes.HasPrefix(text, []byte("\xff\xfe")) || bytes.HasPrefix(text, []byte("\xfe\xff")) ||
+		bytes.IndexByte(text, 0) >= 0 {
 		return converts("UTF-16")
 	}
 	if shiftJIS(text) {
@@ -72,7 +73,8 @@ func shiftJIS(text []byte) bool {
 		b := text[i]
 		switch {
 		case b < utf8.RuneSelf, b >= 0xa1 && b <= 0xdf:
-		case b == 0x80 || b == 0xa0 || b > 0xfc || i+1 == len(text) || text[i+1] < 0x40 || text[i+1] == 0x7f || text[i+1] > 0xfc:
+		case b == 0x80 || b == 0xa0 || b > 0xfc || i+1 == len(text) || text[i+1] < 0x40 || text[i+1] == 0x7f ||
+			text[i+1] > 0xfc:
 			return false
 		default:
 			kana = kana || b == 0x82 || b == 0x83

@@ -62,7 +62,8 @@ func put[T divided[T]](ctx context.Context, d Details, app, row string, document
 }
 
 // readOne reads a document until its details are there too.
-func readOne[T divided[T]](ctx context.Context, d Details, app string, row func(T) string, read func() (T, error)) (T, error) {
+func readOne[T divided[T]](ctx context.Context, d Details, app string, row func(T) string,
+	read func() (T, error)) (T, error) {
 	for before := ""; ; {
 		document, err := read()
 		if err != nil {
@@ -204,7 +205,8 @@ func (c *changing[T]) tidy(ctx context.Context, ended bool) {
 }
 
 // create stores a new document. read reads the one that exists.
-func create[T divided[T]](ctx context.Context, d Details, app, row string, document T, create func(T) error, read func() (T, error)) error {
+func create[T divided[T]](ctx context.Context, d Details, app, row string, document T, create func(T) error,
+	read func() (T, error)) error {
 	document, version, err := put(ctx, d, app, row, document)
 	if err != nil {
 		return err

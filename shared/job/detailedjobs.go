@@ -22,10 +22,12 @@ func (d *detailed) List(ctx context.Context, app string, limit int) ([]Job, erro
 }
 
 func (d *detailed) Unfinished(ctx context.Context, app string) ([]Job, error) {
-	return d.list(ctx, app, func() ([]Job, error) { return d.Jobs.Unfinished(ctx, app) }, func(j Job) bool { return !j.State.Ended() })
+	return d.list(ctx, app, func() ([]Job, error) { return d.Jobs.Unfinished(ctx, app) },
+		func(j Job) bool { return !j.State.Ended() })
 }
 
-func (d *detailed) list(ctx context.Context, app string, list func() ([]Job, error), fits func(Job) bool) ([]Job, error) {
+func (d *detailed) list(ctx context.Context, app string,
+	list func() ([]Job, error), fits func(Job) bool) ([]Job, error) {
 	return readAll(ctx, d.apart, app, d.jobRow, list, func(j Job) (Job, error) { return d.Job(ctx, app, j.ID) }, fits)
 }
 
@@ -57,11 +59,14 @@ func (d *detailed) ShardsIn(ctx context.Context, app, id string, state ShardStat
 }
 
 func (d *detailed) FaultyShards(ctx context.Context, app, id string, limit int) ([]Shard, error) {
-	return d.shards(ctx, app, id, func() ([]Shard, error) { return d.Jobs.FaultyShards(ctx, app, id, limit) }, func(Shard) bool { return true })
+	return d.shards(ctx, app, id, func() ([]Shard, error) { return d.Jobs.FaultyShards(ctx, app, id, limit) },
+		func(Shard) bool { return true })
 }
 
-func (d *detailed) shards(ctx context.Context, app, id string, list func() ([]Shard, error), fits func(Shard) bool) ([]Shard, error) {
-	return readAll(ctx, d.apart, app, d.shardRow(id), list, func(s Shard) (Shard, error) { return d.Shard(ctx, app, id, s.N) }, fits)
+func (d *detailed) shards(ctx context.Context, app, id string,
+	list func() ([]Shard, error), fits func(Shard) bool) ([]Shard, error) {
+	return readAll(ctx, d.apart, app, d.shardRow(id), list,
+		func(s Shard) (Shard, error) { return d.Shard(ctx, app, id, s.N) }, fits)
 }
 
 func (d *detailed) Faults(ctx context.Context, app, id string, limit int) ([]string, error) {

@@ -39,7 +39,8 @@ type details struct {
 func (d details) empty() bool { return d.equal(details{}) }
 
 func (d details) equal(e details) bool {
-	return slices.Equal(d.Faults, e.Faults) && d.From == e.From && d.To == e.To && d.Next == e.Next && d.Result == e.Result && d.Error == e.Error
+	return slices.Equal(d.Faults, e.Faults) && d.From == e.From && d.To == e.To && d.Next == e.Next &&
+		d.Result == e.Result && d.Error == e.Error
 }
 
 // divided is a Job or a Shard, whose details can be kept apart from its document.
@@ -97,7 +98,8 @@ func newVersion() string { return strings.ToLower(rand.Text()) }
 
 // joined returns documents with their details. missing are the indexes of those whose
 // version is not stored.
-func joined[T divided[T]](ctx context.Context, d Details, app string, row func(T) string, documents []T) (all []T, missing []int, err error) {
+func joined[T divided[T]](ctx context.Context, d Details, app string, row func(T) string,
+	documents []T) (all []T, missing []int, err error) {
 	versions := map[string]string{}
 	for _, document := range documents {
 		if _, version := document.details(); version != "" {

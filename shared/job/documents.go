@@ -92,7 +92,8 @@ func (s stored) Create(ctx context.Context, j Job) error {
 }
 
 // get reads the document of a path, or returns the error with which the path was made.
-func get[T any](ctx context.Context, s documents.Store, path string, err error, decode func(documents.Document) (T, error)) (T, error) {
+func get[T any](ctx context.Context, s documents.Store, path string, err error,
+	decode func(documents.Document) (T, error)) (T, error) {
 	var none T
 	if err != nil {
 		return none, err
@@ -114,7 +115,8 @@ func (s stored) Job(ctx context.Context, app, id string) (Job, error) {
 }
 
 // find decodes the documents that a query finds.
-func find[T any](ctx context.Context, s documents.Store, q documents.Query, decode func(documents.Document) (T, error)) ([]T, error) {
+func find[T any](ctx context.Context, s documents.Store, q documents.Query,
+	decode func(documents.Document) (T, error)) ([]T, error) {
 	found, err := s.Find(ctx, q)
 	if err != nil {
 		return nil, err
@@ -129,7 +131,8 @@ func find[T any](ctx context.Context, s documents.Store, q documents.Query, deco
 }
 
 func (s stored) List(ctx context.Context, app string, limit int) ([]Job, error) {
-	jobs, err := find(ctx, s.documents, documents.Query{Collection: s.jobs(app), OrderBy: "startedAt", Descending: true, Limit: limit}, s.decodeJob)
+	jobs, err := find(ctx, s.documents, documents.Query{Collection: s.jobs(app), OrderBy: "startedAt",
+		Descending: true, Limit: limit}, s.decodeJob)
 	if err != nil {
 		return nil, fmt.Errorf("list %s of app %q: %w", s.collection.Name, app, err)
 	}
@@ -140,7 +143,8 @@ func (s stored) List(ctx context.Context, app string, limit int) ([]Job, error) 
 var unfinished = documents.Condition{Field: "state", Is: documents.In, Value: []State{Planning, Running}}
 
 func (s stored) Unfinished(ctx context.Context, app string) ([]Job, error) {
-	jobs, err := find(ctx, s.documents, documents.Query{Collection: s.jobs(app), Where: []documents.Condition{unfinished}}, s.decodeJob)
+	jobs, err := find(ctx, s.documents, documents.Query{Collection: s.jobs(app),
+		Where: []documents.Condition{unfinished}}, s.decodeJob)
 	if err != nil {
 		return nil, fmt.Errorf("list unfinished %s of app %q: %w", s.collection.Name, app, err)
 	}
@@ -156,7 +160,8 @@ func (s stored) Before(ctx context.Context, queue string, due time.Time) (int, e
 }
 
 // change applies a change to the document of a path as a compare-and-set.
-func change[T any](ctx context.Context, s documents.Store, path string, err error, decode func(documents.Document) (T, error),
+func change[T any](ctx context.Context, s documents.Store, path string, err error,
+	decode func(documents.Document) (T, error),
 	apply func(T) (T, error)) (changed T, _ error) {
 	if err != nil {
 		return changed, err
@@ -228,7 +233,8 @@ func (s stored) LastShard(ctx context.Context, app, id string) (Shard, error) {
 
 func (s stored) ShardsIn(ctx context.Context, app, id string, state ShardState, limit int) ([]Shard, error) {
 	// Without an order, documents come in that of their names.
-	return s.findShards(ctx, app, id, documents.Query{Limit: limit, Where: []documents.Condition{{Field: "state", Is: documents.Equal, Value: state}}})
+	return s.findShards(ctx, app, id, documents.Query{Limit: limit,
+		Where: []documents.Condition{{Field: "state", Is: documents.Equal, Value: state}}})
 }
 
 func (s stored) UpdateShard(ctx context.Context, app, id string, n int, apply func(*Shard) error) (Shard, error) {
@@ -249,7 +255,8 @@ func (s stored) FaultyShards(ctx context.Context, app, id string, limit int) ([]
 	// Each of these shards has at least one fault, so limit shards suffice. Firestore sorts
 	// them by their count of faults: to sort them by number would need an index over both
 	// fields.
-	return s.findShards(ctx, app, id, documents.Query{Limit: limit, Where: []documents.Condition{{Field: "counts." + CountFaulty, Is: documents.Greater, Value: 0}}})
+	return s.findShards(ctx, app, id, documents.Query{Limit: limit,
+		Where: []documents.Condition{{Field: "counts." + CountFaulty, Is: documents.Greater, Value: 0}}})
 }
 
 func (s stored) Totals(ctx context.Context, app, id string) (Totals, error) {

@@ -20,7 +20,8 @@ var errTableBudget = errors.New("the time of the task is over")
 // names, one for each step; over says that the time of the task is over. The places of such
 // a shard are its start, the number of a step, the name of the step's table and a key in it,
 // with commas between them: they grow.
-func Tables(shard Shard, tables []string, over func() bool, progress func(Progress) error, step TableStep) (Progress, error) {
+func Tables(shard Shard, tables []string, over func() bool, progress func(Progress) error,
+	step TableStep) (Progress, error) {
 	p := Progress{Next: shard.Next}
 	var counted int64
 	first, after := tablePlace(shard, tables)

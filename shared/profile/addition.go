@@ -147,7 +147,8 @@ func (d *adder) addTo(ctx context.Context, app config.App, c *affinity.Compiled,
 			slog.String("app", app.ID), slog.String("user", u.token), slog.Any("error", err))
 	}
 	p, now := base.Profile, d.now().UnixMilli()
-	if err != nil || !app.ScoresAs(p.StrategyVersion) || p.RetentionDays != app.RetentionDays || p.Tombstone() != u.row.Tombstone() ||
+	if err != nil || !app.ScoresAs(p.StrategyVersion) || p.RetentionDays != app.RetentionDays ||
+		p.Tombstone() != u.row.Tombstone() ||
 		p.Marks != u.row.Marks || p.Anchor > now+d.reach() {
 		d.counters.NotAddedNoBase.Add(1)
 		return addition{}, false
@@ -218,7 +219,8 @@ func (d *adder) keep(appID string, w store.ProfileWrite) {
 // saveAdded writes profiles to which events were added, and ends the refreshes of their
 // users. Now and then it first folds the events that a user's additions leave unfolded:
 // until then that user's next events wait, and no others.
-func (w *writer) saveAdded(ctx context.Context, app config.App, added []addition, listed *listing, end func(*user, error)) error {
+func (w *writer) saveAdded(ctx context.Context, app config.App, added []addition, listed *listing,
+	end func(*user, error)) error {
 	save := w.newSaver(app, listed)
 	for _, a := range added {
 		if err := save.add(ctx, a.write(app)); err != nil {

@@ -126,23 +126,25 @@ func (b *bulk) recompute(ctx context.Context, app config.App, r store.Range, o R
 // errUntil ends a scan whose time is over.
 var errUntil = errors.New("the time of the scan is over")
 
-func (b *bulk) verify(ctx context.Context, app config.App, r store.Range, until time.Time) (stale int64, next string, err error) {
+func (b *bulk) verify(ctx context.Context, app config.App, r store.Range,
+	until time.Time) (stale int64, next string, err error) {
 	seen := 0
-	err = b.store.Users.ScanUsers(ctx, app.ID, r.From, r.To, 0, store.UserSummary, func(user string, row store.User) error {
-		if seen > 0 && !until.IsZero() && !b.now().Before(until) {
-			next = strings.Clone(user)
-			return errUntil
-		}
-		seen++
-		if len(row.Summary) == 0 || row.Gone() {
+	err = b.store.Users.ScanUsers(ctx, app.ID, r.From, r.To, 0, store.UserSummary,
+		func(user string, row store.User) error {
+			if seen > 0 && !until.IsZero() && !b.now().Before(until) {
+				next = strings.Clone(user)
+				return errUntil
+			}
+			seen++
+			if len(row.Summary) == 0 || row.Gone() {
+				return nil
+			}
+			p, err := affinity.ParseProfile(row.Summary, 0)
+			if err != nil || !app.ScoresAs(p.StrategyVersion) || p.RetentionDays != app.RetentionDays {
+				stale++
+			}
 			return nil
-		}
-		p, err := affinity.ParseProfile(row.Summary, 0)
-		if err != nil || !app.ScoresAs(p.StrategyVersion) || p.RetentionDays != app.RetentionDays {
-			stale++
-		}
-		return nil
-	})
+		})
 	if errors.Is(err, errUntil) {
 		err = nil
 	}
@@ -172,7 +174,8 @@ func (b *bulk) newRun(ctx context.Context, app config.App, o RecomputeOptions) *
 		bulk: b, app: app, options: o, compiled: b.compile(app), depth: 1 + runtime.GOMAXPROCS(0),
 	}
 	run.scratch.New = func() any {
-		return &scratch{blocks: history.NewReader(run.compiled, b.dictionaries.Of(ctx, app.ID)), scorer: affinity.NewScorer(run.compiled, affinity.Window{})}
+		return &scratch{blocks: history.NewReader(run.compiled, b.dictionaries.Of(ctx, app.ID)),
+			scorer: affinity.NewScorer(run.compiled, affinity.Window{})}
 	}
 	return run
 }
@@ -267,17 +270,6 @@ func (run *bulkRun) stored(row store.User, now int64) (known, ok bool) {
 	}
 	p, err := affinity.ParseProfile(row.Summary, 0)
 	return p.Known, err == nil && run.valid(p, run.app, row, now)
-}
-
-// validAtTicket reports whether the profile of a row is valid, counts every event whose
-// writer has drawn a ticket, and carries the scoring version itself, and whether its
-// user is known.
-func (v *env) validAtTicket(row store.User, app config.App, now int64) (known, ok bool) {
-	if row.ProfileTicket < row.Ticket || len(row.Profile) == 0 {
-		return false, false
-	}
-	p, err := affinity.ParseProfile(row.Profile, 1)
-	return p.Known, err == nil && p.StrategyVersion == app.ScoringVersion && v.valid(p, app, row, now)
 }
 
 // deliver passes the profiles of a group's known users to each, which may be nil.

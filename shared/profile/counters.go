@@ -87,7 +87,8 @@ func (c *Counters) Each(fn func(name, help string, read func() int64)) {
 	fn("affinity.corrupt_manifests", "Damaged manifests; the engine read the log.", c.CorruptManifests.Load)
 	fn("affinity.tail_hits", "Refreshes that used the rows that the refresh before had read.", c.TailHits.Load)
 	fn("affinity.tail_misses", "Refreshes that read all of the log outside the blocks.", c.TailMisses.Load)
-	fn("affinity.log_groups", "Writes of the log that waited for another one, each for all messages that waited.", c.LogGroups.Load)
+	fn("affinity.log_groups", "Writes of the log that waited for another one, each for all messages that waited.",
+		c.LogGroups.Load)
 	fn("affinity.grouped_messages", "Messages whose events such a write has written.", c.Grouped.Load)
 	fn("affinity.marked_users", "Marks of users whose profiles are refreshed at the end of a write window.", c.Marked.Load)
 	fn("affinity.window_refreshes", "Profiles that were computed at the end of a write window.", c.Refreshed.Load)

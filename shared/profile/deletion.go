@@ -81,14 +81,16 @@ func (d *deletion) setOptOut(ctx context.Context, appID, token string, types eve
 			return t, err
 		}
 	}
-	return affinity.Tombstone{}, fmt.Errorf("set opt-out of %s,%s: messages drew tickets %d times", appID, token, maxOptOuts)
+	return affinity.Tombstone{}, fmt.Errorf("set opt-out of %s,%s: messages drew tickets %d times", appID, token,
+		maxOptOuts)
 }
 
 // restore adds types to those of which the user is out, and covers what t does. A process
 // that knows neither has written nothing that counts afterwards, and has dropped nothing
 // that would count: the types grow, and so does the tombstone. So t need not cover what is
 // on its way, as that of optOut does.
-func (d *deletion) restore(ctx context.Context, app config.App, token string, types event.Types, t affinity.Tombstone) error {
+func (d *deletion) restore(ctx context.Context, app config.App, token string, types event.Types,
+	t affinity.Tombstone) error {
 	if err := d.addOptOut(ctx, app.ID, token, types, t); err != nil {
 		return err
 	}

@@ -97,7 +97,8 @@ func New(s *store.Store, apps config.Source, cached *config.Cached, now func() t
 	engines := make(map[string]*Engine, len(all))
 	for name, at := range all {
 		there := *v
-		there.store, there.dictionaries = at, dictionary.NewCache(at.Dictionaries, Dictionaries(admission.MemoryLimit())/int64(len(all)), now, log)
+		there.store, there.dictionaries = at, dictionary.NewCache(at.Dictionaries,
+			Dictionaries(admission.MemoryLimit())/int64(len(all)), now, log)
 		engines[name] = newEngine(&there, apps, cached)
 	}
 	join(first, engines)
@@ -140,7 +141,8 @@ type Outcome struct {
 
 // Add adds the events of another outcome.
 func (o *Outcome) Add(more Outcome) {
-	o.Applied, o.Deleted, o.Refused, o.Ahead = o.Applied+more.Applied, o.Deleted+more.Deleted, o.Refused+more.Refused, o.Ahead+more.Ahead
+	o.Applied, o.Deleted, o.Refused, o.Ahead = o.Applied+more.Applied, o.Deleted+more.Deleted,
+		o.Refused+more.Refused, o.Ahead+more.Ahead
 }
 
 // Apply writes events to the log and refreshes the profile of each of their
@@ -248,7 +250,8 @@ func (e *Engine) ReadEach(ctx context.Context, app config.App, users []string, l
 // otherwise of one that it computes and stores. So each counts every event whose writer
 // had drawn a ticket. It leaves out users who have no row or are deleted. An error of type
 // Faulty names others that it left out; an error of fn ends the reads.
-func (e *Engine) ReadStored(ctx context.Context, app config.App, users []string, fn func(user string, stored []byte) error) error {
+func (e *Engine) ReadStored(ctx context.Context, app config.App, users []string,
+	fn func(user string, stored []byte) error) error {
 	at, err := e.serving(app)
 	if err != nil {
 		return err
@@ -261,7 +264,8 @@ func (e *Engine) ReadStored(ctx context.Context, app config.App, users []string,
 // ticket: the caller's copy is current, because whatever changes a profile draws a ticket
 // before it answers. For the others fn gets the profile and the ticket of the row. Users
 // come in no order.
-func (e *Engine) ReadChanged(ctx context.Context, app config.App, users map[string]int64, fn func(user string, stored []byte, ticket int64) error) error {
+func (e *Engine) ReadChanged(ctx context.Context, app config.App, users map[string]int64,
+	fn func(user string, stored []byte, ticket int64) error) error {
 	at, err := e.serving(app)
 	if err != nil {
 		return err
@@ -303,7 +307,8 @@ func (e *Engine) ComputeCounting(ctx context.Context, app config.App, users []st
 
 // ComputeRanking computes what ReadRanking returns, under the strategy of app,
 // which need not be the active one, and stores nothing. c is that strategy.
-func (e *Engine) ComputeRanking(ctx context.Context, app config.App, user string, c *affinity.Compiled) (Result, error) {
+func (e *Engine) ComputeRanking(ctx context.Context, app config.App, user string,
+	c *affinity.Compiled) (Result, error) {
 	at, err := e.at(app)
 	if err == nil {
 		at, err = at.holding(ctx, app, user)

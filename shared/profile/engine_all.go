@@ -86,7 +86,8 @@ func (e *Engine) ObjectsOf(ctx context.Context, app config.App, user string, c *
 // version or retention than the app. A user without a stored profile, or with a
 // marker, does not count. If the engine's clock reaches until, Verify returns the user
 // with whom it must continue; otherwise next is "". A zero until has no effect.
-func (e *Engine) Verify(ctx context.Context, app config.App, r store.Range, until time.Time) (stale int64, next string, err error) {
+func (e *Engine) Verify(ctx context.Context, app config.App, r store.Range,
+	until time.Time) (stale int64, next string, err error) {
 	at, err := e.resting(app)
 	if err != nil {
 		return 0, "", err

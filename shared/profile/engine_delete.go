@@ -56,7 +56,8 @@ func (e *Engine) OptIn(ctx context.Context, appID, user string) (time.Time, erro
 // RestoreDeletion makes an earlier deletion of a user, and their opt-out of types, hold
 // here too: it excludes the events that t covers and those of the types, in addition to
 // what is excluded already. Call Purge afterwards, as after Delete.
-func (e *Engine) RestoreDeletion(ctx context.Context, appID, user string, t affinity.Tombstone, types event.Types) error {
+func (e *Engine) RestoreDeletion(ctx context.Context, appID, user string, t affinity.Tombstone,
+	types event.Types) error {
 	app, at, err := e.exclusions(ctx, appID)
 	if err != nil {
 		return err

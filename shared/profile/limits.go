@@ -58,6 +58,7 @@ var defaultLimits = limits{
 	foldEvents: 256, maintainEvents: 32, foldAge: FoldAge, maxYoung: 500,
 	maxFold: 200_000, inlineEvents: inlineEvents, blockEvents: 1 << 20, keepRows: 8_192,
 	sessionEvents: affinity.MaxSessionEvents, maxAdditions: affinity.MaxAdditions,
-	bounds: affinity.StandardBounds(), hold: affinity.Hold{Values: 200_000, Bytes: 32 << 20}, writeBytes: 4 << 20, groupBytes: 8 << 20, splitUsers: splitUsers,
+	bounds: affinity.StandardBounds(), hold: affinity.Hold{Values: 200_000, Bytes: 32 << 20}, writeBytes: 4 << 20,
+	groupBytes: 8 << 20, splitUsers: splitUsers,
 	patience: 10 * time.Second, bulkPatience: 5 * time.Minute,
 }

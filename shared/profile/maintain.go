@@ -88,7 +88,8 @@ func (f *folder) trim(ctx context.Context, appID string, stale *user) error {
 // swapManifest sets a user's manifest if it has a version. It also reports true if an
 // earlier attempt has set it, and its answer was lost: no two manifests have the same
 // version.
-func (f *folder) swapManifest(ctx context.Context, appID, token string, from, next history.Manifest, cell []byte) (bool, error) {
+func (f *folder) swapManifest(ctx context.Context, appID, token string, from, next history.Manifest,
+	cell []byte) (bool, error) {
 	ok, err := f.swap(ctx, appID, token, from, next, cell)
 	if ok || err != nil {
 		return ok, err

@@ -15,7 +15,8 @@ type Later func(ctx context.Context, app config.App, users []string)
 
 // markLater marks the users of events that are in the log, and returns the rows of
 // their tickets. Until their refresh at the end of the window, reads compute them.
-func (w *writer) markLater(ctx context.Context, app config.App, events []store.LogEvent) (map[string]store.User, error) {
+func (w *writer) markLater(ctx context.Context, app config.App,
+	events []store.LogEvent) (map[string]store.User, error) {
 	users, err := w.tickets.markAll(ctx, app.ID, positions(events))
 	if err != nil {
 		return nil, err

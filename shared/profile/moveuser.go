@@ -23,7 +23,8 @@ func (e *Engine) MarkUser(ctx context.Context, app config.App, user string) erro
 	if err != nil {
 		return err
 	}
-	marked, err := at.env.store.Users.SetOwner(ctx, app.ID, user, store.Owner{}, store.Owner{Epoch: birthEpoch, State: store.Own})
+	marked, err := at.env.store.Users.SetOwner(ctx, app.ID, user, store.Owner{},
+		store.Owner{Epoch: birthEpoch, State: store.Own})
 	if marked || err != nil {
 		return err
 	}
@@ -31,7 +32,8 @@ func (e *Engine) MarkUser(ctx context.Context, app config.App, user string) erro
 	if err != nil || row.Owner.State == store.Own {
 		return err
 	}
-	_, err = at.env.store.Users.SetOwner(ctx, app.ID, user, row.Owner, store.Owner{Epoch: row.Owner.Epoch + 1, State: store.Own})
+	_, err = at.env.store.Users.SetOwner(ctx, app.ID, user, row.Owner,
+		store.Owner{Epoch: row.Owner.Epoch + 1, State: store.Own})
 	return err
 }
 
@@ -67,7 +69,8 @@ func (e *Engine) MoveUser(ctx context.Context, app config.App, user string, unti
 			// Another move has left it. What writers have logged since lies elsewhere.
 			_, err = from.env.store.Users.SetOwner(ctx, app.ID, user, o, store.Owner{Epoch: o.Epoch + 1, State: store.Own})
 		case o.State == store.Own:
-			_, err = from.env.store.Users.SetOwner(ctx, app.ID, user, o, store.Owner{Epoch: o.Epoch + 1, State: store.Leaving, Region: to.env.region})
+			_, err = from.env.store.Users.SetOwner(ctx, app.ID, user, o,
+				store.Owner{Epoch: o.Epoch + 1, State: store.Leaving, Region: to.env.region})
 		case o.State == store.Leaving:
 			// An event that is in the log of this region alone was written before the row was
 			// Leaving, so the copy holds it.
@@ -81,7 +84,8 @@ func (e *Engine) MoveUser(ctx context.Context, app config.App, user string, unti
 				err = ErrUnfinished
 			}
 			if err == nil {
-				_, err = from.env.store.Users.SetOwner(ctx, app.ID, user, o, store.Owner{Epoch: o.Epoch + 1, State: store.Moved, Region: to.env.region})
+				_, err = from.env.store.Users.SetOwner(ctx, app.ID, user, o,
+					store.Owner{Epoch: o.Epoch + 1, State: store.Moved, Region: to.env.region})
 			}
 		default:
 			return copied, e.arrive(ctx, app, user, from, to)
@@ -124,7 +128,8 @@ func (e *Engine) StayUser(ctx context.Context, app config.App, user string) erro
 		}
 		return from.complete(ctx, app, user)
 	}
-	_, err = to.env.store.Users.SetOwner(ctx, app.ID, user, row.Owner, store.Owner{Epoch: row.Owner.Epoch + 1, State: store.Own})
+	_, err = to.env.store.Users.SetOwner(ctx, app.ID, user, row.Owner,
+		store.Owner{Epoch: row.Owner.Epoch + 1, State: store.Own})
 	return err
 }
 
@@ -180,7 +185,8 @@ func (e *Engine) leave(ctx context.Context, app config.App, user string, elsewhe
 			return err
 		}
 		if row.Owner.Epoch > birthEpoch {
-			return fmt.Errorf("remove what is left of %s,%s: the row here is %s, but the row in %s was not active yet", app.ID, user, row.Owner, elsewhere.env.region)
+			return fmt.Errorf("remove what is left of %s,%s: the row here is %s, but the row in %s was not active yet",
+				app.ID, user, row.Owner, elsewhere.env.region)
 		}
 	}
 	// The user may come back once the phase is over.
@@ -220,7 +226,8 @@ func (e *Engine) ReconcileUser(ctx context.Context, app config.App, token string
 // reconcile copies such events to the region of e.
 func (e *Engine) reconcile(ctx context.Context, app config.App, token string, from *Engine) (_ int, err error) {
 	u := user{token: token}
-	if u.row, err = e.env.store.Users.ReadPrimary(ctx, app.ID, token, store.UserState); err != nil || !u.row.Owner.Here() || u.row.OptedOut != 0 {
+	if u.row, err = e.env.store.Users.ReadPrimary(ctx, app.ID, token, store.UserState); err != nil ||
+		!u.row.Owner.Here() || u.row.OptedOut != 0 {
 		return 0, err // what a user has opted out of is not copied
 	}
 	u.setWindow(e.env.now().UnixMilli(), app)

@@ -22,7 +22,8 @@ type visit struct {
 
 // ownedWork does the work of a message for users who are owned in a region, at tickets that count.
 // A user of whom another ticket says that they have moved on has a fault of type elsewhere.
-type ownedWork func(ctx context.Context, at *Engine, app config.App, users []*user, events map[string]own) (map[string]store.User, error)
+type ownedWork func(ctx context.Context, at *Engine, app config.App, users []*user,
+	events map[string]own) (map[string]store.User, error)
 
 func (e enRoute) apply(ctx context.Context, app config.App, events []store.LogEvent) (Outcome, error) {
 	return e.write(ctx, app, events, true, refreshOwned)
@@ -40,7 +41,8 @@ func (e enRoute) abandon(ctx context.Context, app config.App, events []store.Log
 // write draws tickets for the users of events in the regions where they are owned,
 // and calls do there. With log it writes the events to the log first. The
 // engine of the entry is asked first for all of them.
-func (e enRoute) write(ctx context.Context, app config.App, events []store.LogEvent, log bool, do ownedWork) (Outcome, error) {
+func (e enRoute) write(ctx context.Context, app config.App, events []store.LogEvent, log bool,
+	do ownedWork) (Outcome, error) {
 	visits, total, failed := map[*Engine]visit{e.Engine: {events: events, log: log}}, Outcome{}, Faulty{}
 	for range maxHops {
 		next := map[*Engine]visit{}
@@ -65,7 +67,8 @@ func (e enRoute) write(ctx context.Context, app config.App, events []store.LogEv
 
 // visit does what a message has to do in the region of e. To next it adds the users who
 // are owned elsewhere, with their events.
-func (e *Engine) visit(ctx context.Context, app config.App, v visit, do ownedWork, next map[*Engine]visit) (Outcome, error) {
+func (e *Engine) visit(ctx context.Context, app config.App, v visit, do ownedWork,
+	next map[*Engine]visit) (Outcome, error) {
 	refused := Faulty{}
 	if v.log {
 		var err error
@@ -151,7 +154,8 @@ func (e *Engine) copyOn(ctx context.Context, app config.App, v visit, events map
 
 // dropBoth removes events that are excluded from the log of the region to which their users
 // are about to move. They may have been written there before they were excluded.
-func (e *Engine) dropBoth(ctx context.Context, app config.App, events []store.LogEvent, rows map[string]store.User) error {
+func (e *Engine) dropBoth(ctx context.Context, app config.App, events []store.LogEvent,
+	rows map[string]store.User) error {
 	excluded := map[string][]store.LogEvent{}
 	for _, ev := range events {
 		if row := rows[ev.User]; row.Owner.State == store.Leaving && row.Excludes(ev.Type, ev.Time, ev.ReceivedAt()) {
@@ -205,7 +209,8 @@ func (e *Engine) owned(app config.App, logged bool, need map[string]int64, event
 }
 
 // refreshOwned writes the profiles of users at their tickets.
-func refreshOwned(ctx context.Context, at *Engine, app config.App, users []*user, events map[string]own) (map[string]store.User, error) {
+func refreshOwned(ctx context.Context, at *Engine, app config.App, users []*user,
+	events map[string]own) (map[string]store.User, error) {
 	places, err := at.writer.takePlaces(ctx, len(users))
 	if err != nil {
 		return nil, err
@@ -240,6 +245,7 @@ func refreshOwned(ctx context.Context, at *Engine, app config.App, users []*user
 }
 
 // markOwned leaves markers for users at their tickets.
-func markOwned(ctx context.Context, at *Engine, app config.App, users []*user, _ map[string]own) (map[string]store.User, error) {
+func markOwned(ctx context.Context, at *Engine, app config.App, users []*user,
+	_ map[string]own) (map[string]store.User, error) {
 	return at.writer.markDrawn(ctx, app, users)
 }

@@ -19,7 +19,8 @@ import (
 
 // exclude calls raise in the region where a user is owned, until a ticket that counts shows
 // a row of which done is true. Then it drops what is derived from deleted events.
-func (e *Engine) exclude(ctx context.Context, app config.App, token string, raise func(at *Engine) error, done func(store.User) bool) error {
+func (e *Engine) exclude(ctx context.Context, app config.App, token string, raise func(at *Engine) error,
+	done func(store.User) bool) error {
 	at, need := e, int64(0)
 	for range maxHops {
 		if err := raise(at); err != nil {
@@ -74,7 +75,8 @@ func (e enRoute) optIn(ctx context.Context, app config.App, token string) (time.
 	return e.optOut(ctx, app, token, 0)
 }
 
-func (e enRoute) restore(ctx context.Context, app config.App, token string, types event.Types, t affinity.Tombstone) error {
+func (e enRoute) restore(ctx context.Context, app config.App, token string, types event.Types,
+	t affinity.Tombstone) error {
 	add := func(at *Engine) error { return at.deletion.addOptOut(ctx, app.ID, token, types, t) }
 	return e.exclude(ctx, app, token, add, func(row store.User) bool { return row.Covers(t) && types&^row.OptedOut == 0 })
 }
@@ -137,7 +139,8 @@ func (e *Engine) settled(ctx context.Context, app config.App, token string) (pla
 // that counts. Blocks and profiles that the user has left there may hold deleted events, and
 // nobody needs them. Of the log it removes what the owner's row excludes, and nothing else:
 // other rows may be those of a message that is on its way.
-func (e *Engine) purgeLeftovers(ctx context.Context, app config.App, at *Engine, token string, until time.Time, owner store.User) (int, error) {
+func (e *Engine) purgeLeftovers(ctx context.Context, app config.App, at *Engine, token string, until time.Time,
+	owner store.User) (int, error) {
 	s := at.env.store
 	if _, err := s.Segments.BlankSegmentToken(ctx, app.ID, token); err != nil {
 		return 0, err

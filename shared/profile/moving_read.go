@@ -43,7 +43,8 @@ func (e *Engine) locate(ctx context.Context, app config.App, token string, parts
 
 // locateNew finds the row of a user whom the entry does not know. They may have been born
 // in the region that another process takes for the entry.
-func (e *Engine) locateNew(ctx context.Context, app config.App, token string, entry place, parts store.UserParts) (place, error) {
+func (e *Engine) locateNew(ctx context.Context, app config.App, token string, entry place,
+	parts store.UserParts) (place, error) {
 	if app.Unmarked() {
 		return entry, nil
 	}
@@ -82,7 +83,8 @@ func follow(ctx context.Context, app config.App, token string, from place, parts
 }
 
 // read reads a user. With UserHistory as the parts it ignores the stored profile.
-func (e enRoute) read(ctx context.Context, app config.App, token string, parts store.UserParts, limit int) (Result, error) {
+func (e enRoute) read(ctx context.Context, app config.App, token string, parts store.UserParts,
+	limit int) (Result, error) {
 	for range maxHops {
 		found, err := e.locate(ctx, app, token, parts)
 		if err != nil {
@@ -117,7 +119,8 @@ func (e enRoute) refreshMarked(ctx context.Context, app config.App, token string
 }
 
 // readAt answers from a row that counts.
-func (r *reader) readAt(ctx context.Context, app config.App, token string, found place, parts store.UserParts, limit int) (Result, error) {
+func (r *reader) readAt(ctx context.Context, app config.App, token string, found place, parts store.UserParts,
+	limit int) (Result, error) {
 	row := found.row
 	if parts != store.UserHistory {
 		if err := r.admit(ctx, row, limit); err != nil {
@@ -136,10 +139,11 @@ func (r *reader) readAt(ctx context.Context, app config.App, token string, found
 	}
 	row.Profile, row.Session = nil, nil // the computation does not need them
 	var result Result
-	faulty, err := r.computeAndStore(ctx, app, []string{token}, map[string]store.User{token: row}, func(_ string, computed Result) error {
-		result = computed
-		return admission.Take(ctx, affinityBytes*int64(len(computed.Affinities)))
-	})
+	faulty, err := r.computeAndStore(ctx, app, []string{token}, map[string]store.User{token: row},
+		func(_ string, computed Result) error {
+			result = computed
+			return admission.Take(ctx, affinityBytes*int64(len(computed.Affinities)))
+		})
 	if err == nil {
 		err = faulty.orNil()
 	}
@@ -149,7 +153,8 @@ func (r *reader) readAt(ctx context.Context, app config.App, token string, found
 // unknown is the profile of a user without events.
 func unknown(app config.App, now int64) Result {
 	return Result{App: app, Profile: affinity.Profile{
-		StrategyVersion: app.ScoringVersion, RetentionDays: app.RetentionDays, HalfLives: app.Strategy.HalfLives, Anchor: now, Until: math.MaxInt64,
+		StrategyVersion: app.ScoringVersion, RetentionDays: app.RetentionDays, HalfLives: app.Strategy.HalfLives,
+		Anchor: now, Until: math.MaxInt64,
 	}}
 }
 
@@ -158,7 +163,8 @@ const maxMovingReads = 16
 
 // each calls read for each of some users, and pass with what it returned, one at a time.
 // Users whose read fails alone are in the error of type Faulty.
-func each[T any](ctx context.Context, tokens []string, read func(ctx context.Context, token string) (T, error), pass func(token string, v T) error) error {
+func each[T any](ctx context.Context, tokens []string,
+	read func(ctx context.Context, token string) (T, error), pass func(token string, v T) error) error {
 	var mu sync.Mutex
 	failed := Faulty{}
 	g, ctx := errgroup.WithContext(ctx)
@@ -186,7 +192,8 @@ func each[T any](ctx context.Context, tokens []string, read func(ctx context.Con
 	return failed.orNil()
 }
 
-func (e enRoute) readEach(ctx context.Context, app config.App, tokens []string, limit int, fn func(string, Result) error) error {
+func (e enRoute) readEach(ctx context.Context, app config.App, tokens []string, limit int,
+	fn func(string, Result) error) error {
 	read := func(ctx context.Context, token string) (Result, error) {
 		result, err := e.read(ctx, app, token, store.UserProfile, limit)
 		result.Session = affinity.Session{} // nobody asked for it
@@ -203,7 +210,8 @@ type storedForm struct {
 }
 
 // readStored passes users in order, so it holds the profiles of those that it reads at a time.
-func (e enRoute) readStored(ctx context.Context, app config.App, tokens []string, fn func(string, []byte, int64) error) error {
+func (e enRoute) readStored(ctx context.Context, app config.App, tokens []string,
+	fn func(string, []byte, int64) error) error {
 	failed, rest := Faulty{}, distinct(tokens)
 	slices.SortFunc(rest, store.UserOrder)
 	for group := range slices.Chunk(rest, maxMovingReads) {
@@ -217,7 +225,8 @@ func (e enRoute) readStored(ctx context.Context, app config.App, tokens []string
 	return failed.orNil()
 }
 
-func (e enRoute) passStored(ctx context.Context, app config.App, group []string, fn func(string, []byte, int64) error) error {
+func (e enRoute) passStored(ctx context.Context, app config.App, group []string,
+	fn func(string, []byte, int64) error) error {
 	part, end := admission.Part(ctx)
 	defer end()
 	found := make(map[string]storedForm, len(group))
@@ -239,7 +248,8 @@ func (e enRoute) passStored(ctx context.Context, app config.App, group []string,
 	return err
 }
 
-func (e enRoute) readChanged(ctx context.Context, app config.App, known map[string]int64, fn func(string, []byte, int64) error) error {
+func (e enRoute) readChanged(ctx context.Context, app config.App, known map[string]int64,
+	fn func(string, []byte, int64) error) error {
 	read := func(ctx context.Context, token string) (storedForm, error) {
 		return e.stored(ctx, app, token, known[token])
 	}
@@ -272,7 +282,8 @@ func (e enRoute) stored(ctx context.Context, app config.App, token string, known
 }
 
 // compute is compute, in the regions where the users are.
-func (e enRoute) compute(ctx context.Context, app config.App, tokens []string, strategies []*affinity.Compiled, read *Reading) (map[string][]affinity.Profile, error) {
+func (e enRoute) compute(ctx context.Context, app config.App, tokens []string, strategies []*affinity.Compiled,
+	read *Reading) (map[string][]affinity.Profile, error) {
 	places := map[*Engine][]string{}
 	find := func(ctx context.Context, token string) (place, error) {
 		return e.locate(ctx, app, token, store.UserState)

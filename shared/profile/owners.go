@@ -24,7 +24,8 @@ type relog func(ctx context.Context, to *Engine, row store.User) error
 // the log here to another one, too; nil if the ticket is of no events. need is the epoch that
 // the row must have reached, of the row that named this region. An error of type elsewhere
 // names another region: the caller logs the events there, and draws the ticket there.
-func (e *Engine) takeOwned(ctx context.Context, app config.App, token string, need int64, log relog) (store.User, error) {
+func (e *Engine) takeOwned(ctx context.Context, app config.App, token string, need int64,
+	log relog) (store.User, error) {
 	both := log == nil // the events are in the logs of both regions
 	for range maxOwnerChanges {
 		row, err := e.env.store.Users.TakeOwned(ctx, app.ID, token)
@@ -56,7 +57,8 @@ func (e *Engine) takeOwned(ctx context.Context, app config.App, token string, ne
 			return row, err
 		}
 	}
-	return store.User{}, fmt.Errorf("draw a ticket of %s,%s: the owner of the user changed %d times", app.ID, token, maxOwnerChanges)
+	return store.User{}, fmt.Errorf("draw a ticket of %s,%s: the owner of the user changed %d times", app.ID,
+		token, maxOwnerChanges)
 }
 
 // birthEpoch is the epoch of a row that gives a user the first owner.

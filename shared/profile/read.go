@@ -78,7 +78,8 @@ func (r *reader) computeStored(ctx context.Context, app config.App, token string
 }
 
 // computeOne is computeAndStore of one user.
-func (r *reader) computeOne(ctx context.Context, app config.App, token string, row store.User) (result Result, err error) {
+func (r *reader) computeOne(ctx context.Context, app config.App, token string,
+	row store.User) (result Result, err error) {
 	faulty, err := r.computeAndStore(ctx, app, []string{token}, map[string]store.User{token: row},
 		func(_ string, computed Result) error {
 			result = computed
@@ -318,7 +319,8 @@ func (r *reader) compute(ctx context.Context, app config.App, tokens []string,
 	return profiles, faulty.orNil()
 }
 
-func (r *reader) computeRanking(ctx context.Context, asked config.App, token string, compiled *affinity.Compiled) (Result, error) {
+func (r *reader) computeRanking(ctx context.Context, asked config.App, token string,
+	compiled *affinity.Compiled) (Result, error) {
 	row, err := r.store.Users.ReadPrimary(ctx, asked.ID, token, store.UserHistory)
 	if err != nil {
 		return Result{}, err

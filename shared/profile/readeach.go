@@ -116,7 +116,8 @@ func (r *reader) readGroup(ctx context.Context, app config.App, tokens []string,
 // scanGroup reads the rows of the first users of a list by scan. It returns them, the
 // users whose rows it has read, and those that are left.
 func (r *reader) scanGroup(ctx context.Context, appID string, tokens []string,
-	scan func(context.Context, string, []string, func(string, store.User) error) error) (rows map[string]store.User, group, rest []string, err error) {
+	scan func(context.Context, string, []string,
+		func(string, store.User) error) error) (rows map[string]store.User, group, rest []string, err error) {
 	group, rest = tokens[:min(len(tokens), groupUsers)], tokens[min(len(tokens), groupUsers):]
 	rows = make(map[string]store.User, len(group))
 	bytes := 0

@@ -6,12 +6,14 @@ import (
 
 	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
 // readChanged passes nil for the users whose rows still have the tickets of before, and
 // reads the others.
-func (r *reader) readChanged(ctx context.Context, app config.App, tickets map[string]int64, fn func(token string, stored []byte, ticket int64) error) error {
+func (r *reader) readChanged(ctx context.Context, app config.App, tickets map[string]int64,
+	fn func(token string, stored []byte, ticket int64) error) error {
 	var known, rest []string
 	for token, ticket := range tickets {
 		if ticket > 0 {
@@ -36,7 +38,8 @@ func (r *reader) readChanged(ctx context.Context, app config.App, tickets map[st
 }
 
 // readStored reads users in groups, and passes their profiles to fn.
-func (r *reader) readStored(ctx context.Context, app config.App, tokens []string, fn func(token string, stored []byte, ticket int64) error) error {
+func (r *reader) readStored(ctx context.Context, app config.App, tokens []string,
+	fn func(token string, stored []byte, ticket int64) error) error {
 	failed, rest := Faulty{}, distinct(tokens)
 	slices.SortFunc(rest, store.UserOrder)
 	for len(rest) > 0 {
@@ -51,7 +54,8 @@ func (r *reader) readStored(ctx context.Context, app config.App, tokens []string
 
 // passStored does it for a group. What it takes from the gate of the process is for this
 // group only.
-func (r *reader) passStored(ctx context.Context, app config.App, group []string, failed Faulty, fn func(token string, stored []byte, ticket int64) error) error {
+func (r *reader) passStored(ctx context.Context, app config.App, group []string, failed Faulty,
+	fn func(token string, stored []byte, ticket int64) error) error {
 	part, end := admission.Part(ctx)
 	defer end()
 	encoded, tickets, err := r.storedOf(part, app, group, failed)
@@ -72,7 +76,8 @@ func (r *reader) passStored(ctx context.Context, app config.App, group []string,
 // storedOf returns the profiles of a group: those that are stored at the newest ticket
 // and valid, and computed ones of the other users. It also returns the tickets of the rows
 // before that.
-func (r *reader) storedOf(ctx context.Context, app config.App, group []string, failed Faulty) (map[string][]byte, map[string]int64, error) {
+func (r *reader) storedOf(ctx context.Context, app config.App, group []string,
+	failed Faulty) (map[string][]byte, map[string]int64, error) {
 	encoded, rows := make(map[string][]byte, len(group)), make(map[string]store.User, len(group))
 	tickets := make(map[string]int64, len(group))
 	var stale []string
@@ -103,4 +108,15 @@ func (r *reader) storedOf(ctx context.Context, app config.App, group []string, f
 		failed[token] = fault
 	}
 	return encoded, tickets, err
+}
+
+// validAtTicket reports whether the profile of a row is valid, counts every event whose
+// writer has drawn a ticket, and carries the scoring version itself, and whether its
+// user is known.
+func (v *env) validAtTicket(row store.User, app config.App, now int64) (known, ok bool) {
+	if row.ProfileTicket < row.Ticket || len(row.Profile) == 0 {
+		return false, false
+	}
+	p, err := affinity.ParseProfile(row.Profile, 1)
+	return p.Known, err == nil && p.StrategyVersion == app.ScoringVersion && v.valid(p, app, row, now)
 }

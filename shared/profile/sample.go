@@ -54,13 +54,14 @@ func (s *sampler) renew(ctx context.Context, app config.App, starts []string) {
 func (s *sampler) sample(ctx context.Context, app config.App, r store.Range, share int) ([]dictionary.User, error) {
 	var ranges []store.UserRange
 	now := s.now().UnixMilli()
-	err := s.store.Users.ScanUsers(ctx, app.ID, r.From, r.To, max(1, sampled.users/share), store.UserState, func(token string, row store.User) error {
-		u := &user{token: token, row: row}
-		if u.setWindow(now, app); !row.Gone() && !u.sifted() {
-			ranges = append(ranges, store.UserRange{User: token, From: u.windowStart(), To: history.End})
-		}
-		return nil
-	})
+	err := s.store.Users.ScanUsers(ctx, app.ID, r.From, r.To, max(1, sampled.users/share), store.UserState,
+		func(token string, row store.User) error {
+			u := &user{token: token, row: row}
+			if u.setWindow(now, app); !row.Gone() && !u.sifted() {
+				ranges = append(ranges, store.UserRange{User: token, From: u.windowStart(), To: history.End})
+			}
+			return nil
+		})
 	if err != nil || len(ranges) == 0 {
 		return nil, err
 	}

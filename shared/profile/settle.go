@@ -29,7 +29,8 @@ func (v *env) unsettled(row store.User) bool {
 // may have settled the tombstone in the meantime, and events that were received since count.
 func (v *env) settle(ctx context.Context, appID, token string, row store.User) error {
 	ahead := row.Deleted()
-	v.log.LogAttrs(ctx, slog.LevelWarn, "a deletion is ahead of this clock, events from now on count", slog.String("app", appID),
+	v.log.LogAttrs(ctx, slog.LevelWarn, "a deletion is ahead of this clock, events from now on count",
+		slog.String("app", appID),
 		slog.Time("deletedUntil", time.UnixMilli(ahead.DeletedUntil)))
 	if err := v.dropAhead(ctx, appID, token, ahead.DeletedUntil); err != nil {
 		return err

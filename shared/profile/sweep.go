@@ -158,7 +158,8 @@ func (s *sweeper) objectsOf(ctx context.Context, app config.App, token string, c
 func (s *sweeper) read(app config.App, users []*user, c *affinity.Compiled,
 	fn func(user string, e affinity.Event) error) *sweepStream {
 	sw := &sweepStream{
-		sweeper: s, app: app, log: s.logs.of(app), users: users, byUser: make(map[string]*user, len(users)), compiled: c, fn: fn,
+		sweeper: s, app: app, log: s.logs.of(app), users: users, byUser: make(map[string]*user, len(users)),
+		compiled: c, fn: fn,
 		rows: make(chan []loose, 2), blocks: make(chan map[store.BlockName][]byte, 1),
 	}
 	for _, u := range users {

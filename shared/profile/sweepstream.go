@@ -180,12 +180,13 @@ func (sw *sweepStream) readBatch(ctx context.Context, names []store.BlockName) (
 	for _, name := range names {
 		batch[name] = nil
 	}
-	err := sw.store.Histories.ScanBlocks(ctx, sw.app.ID, sw.whole.From, sw.whole.To, func(name store.BlockName, value []byte) error {
-		if _, named := batch[name]; named {
-			batch[name] = slices.Clone(value)
-		}
-		return nil
-	})
+	err := sw.store.Histories.ScanBlocks(ctx, sw.app.ID, sw.whole.From, sw.whole.To,
+		func(name store.BlockName, value []byte) error {
+			if _, named := batch[name]; named {
+				batch[name] = slices.Clone(value)
+			}
+			return nil
+		})
 	return batch, err
 }
 
@@ -214,7 +215,8 @@ func (sw *sweepStream) readLog(ctx context.Context, ranges []store.UserRange, fn
 }
 
 // readRows reads rows with their filters only if the caller wants counts.
-func (sw *sweepStream) readRows(ctx context.Context, ranges []store.UserRange, fn func(string, store.LogRow) error) error {
+func (sw *sweepStream) readRows(ctx context.Context, ranges []store.UserRange,
+	fn func(string, store.LogRow) error) error {
 	if sw.reader.Counts {
 		return sw.log.ReadWithObjects(ctx, ranges, sw.compiled, fn)
 	}

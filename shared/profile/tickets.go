@@ -60,7 +60,8 @@ func (t *tickets) markAll(ctx context.Context, appID string, events map[string][
 // taker draws a ticket.
 type taker func(ctx context.Context, appID, token string) (store.User, error)
 
-func (t *tickets) drawEach(ctx context.Context, appID string, events map[string][]history.Pos, take taker) ([]*user, error) {
+func (t *tickets) drawEach(ctx context.Context, appID string, events map[string][]history.Pos,
+	take taker) ([]*user, error) {
 	users := make([]*user, 0, len(events))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(maxTickets)

@@ -137,7 +137,8 @@ func (v *env) setReading(u *user, now, at int64, app config.App) {
 func (u *user) setWindow(now int64, app config.App) {
 	t := u.row.Tombstone()
 	u.window = affinity.Window{
-		Now: now, RetentionDays: app.RetentionDays, DeletedUntil: t.DeletedUntil, ReceivedUntil: t.ReceivedUntil, Marks: u.row.Marks,
+		Now: now, RetentionDays: app.RetentionDays, DeletedUntil: t.DeletedUntil, ReceivedUntil: t.ReceivedUntil,
+		Marks: u.row.Marks,
 	}
 }
 
@@ -196,6 +197,7 @@ func profileWrite(u *user, scorer *affinity.Scorer, app config.App, encoded []by
 	summary := scorer.Outline()
 	summary.StrategyVersion = app.ScoringVersion
 	return store.ProfileWrite{
-		User: u.token, Row: u.row, Version: app.ScoringVersion, Value: encoded, Summary: summary.AppendBinary(make([]byte, 0, summaryBytes)),
+		User: u.token, Row: u.row, Version: app.ScoringVersion, Value: encoded,
+		Summary: summary.AppendBinary(make([]byte, 0, summaryBytes)),
 	}
 }

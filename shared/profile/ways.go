@@ -20,10 +20,14 @@ type serving interface {
 
 	read(ctx context.Context, app config.App, token string, parts store.UserParts, limit int) (Result, error)
 	computeStored(ctx context.Context, app config.App, token string) (Result, error)
-	readEach(ctx context.Context, app config.App, tokens []string, limit int, fn func(token string, result Result) error) error
-	readStored(ctx context.Context, app config.App, tokens []string, fn func(token string, stored []byte, ticket int64) error) error
-	readChanged(ctx context.Context, app config.App, tickets map[string]int64, fn func(token string, stored []byte, ticket int64) error) error
-	compute(ctx context.Context, app config.App, tokens []string, strategies []*affinity.Compiled, read *Reading) (map[string][]affinity.Profile, error)
+	readEach(ctx context.Context, app config.App, tokens []string, limit int,
+		fn func(token string, result Result) error) error
+	readStored(ctx context.Context, app config.App, tokens []string,
+		fn func(token string, stored []byte, ticket int64) error) error
+	readChanged(ctx context.Context, app config.App, tickets map[string]int64,
+		fn func(token string, stored []byte, ticket int64) error) error
+	compute(ctx context.Context, app config.App, tokens []string, strategies []*affinity.Compiled,
+		read *Reading) (map[string][]affinity.Profile, error)
 }
 
 // exclusions are the operations that exclude events of a user.

@@ -134,12 +134,14 @@ func (s longScan) changed(ctx context.Context, from, to string, since time.Time)
 	if user := userOf(from); user != "" {
 		first = userKey(app, user)
 	}
-	drawn := bigtable.ChainFilters(column(familyState, columnCounter), bigtable.TimestampRangeFilter(since, time.Time{}), bigtable.StripValueFilter())
-	err := s.log.s.readRows(ctx, s.log.s.tables.of(app, allUsers).users, bigtable.NewRange(first, to), func(r *rowstream.Row) error {
-		last = userOf(string(r.Key))
-		changed[strings.Clone(last)] = true
-		return nil
-	}, bigtable.RowFilter(drawn), bigtable.LimitRows(int64(s.users)))
+	drawn := bigtable.ChainFilters(column(familyState, columnCounter),
+		bigtable.TimestampRangeFilter(since, time.Time{}), bigtable.StripValueFilter())
+	err := s.log.s.readRows(ctx, s.log.s.tables.of(app, allUsers).users, bigtable.NewRange(first, to),
+		func(r *rowstream.Row) error {
+			last = userOf(string(r.Key))
+			changed[strings.Clone(last)] = true
+			return nil
+		}, bigtable.RowFilter(drawn), bigtable.LimitRows(int64(s.users)))
 	if err != nil {
 		return nil, "", fmt.Errorf("read who has changed: %w", err)
 	}

@@ -93,11 +93,13 @@ func (s *Store) readSalt(ctx context.Context, app string) ([]byte, error) {
 // AuditLog returns entries of an app, the newest first. next is the ID after which
 // more may follow, empty if none do. It reads at most maxAuditScan entries, so a
 // query that selects few may return fewer than its limit, or none, and a next.
-func (s AuditLog) AuditLog(ctx context.Context, app string, q auditlog.Query) (entries []auditlog.Entry, next string, err error) {
+func (s AuditLog) AuditLog(ctx context.Context, app string,
+	q auditlog.Query) (entries []auditlog.Entry, next string, err error) {
 	return s.auditLog(ctx, app, q, maxAuditScan)
 }
 
-func (s *Store) auditLog(ctx context.Context, app string, q auditlog.Query, maxScan int) (entries []auditlog.Entry, next string, err error) {
+func (s *Store) auditLog(ctx context.Context, app string, q auditlog.Query,
+	maxScan int) (entries []auditlog.Entry, next string, err error) {
 	start := auditKey(app, "0")
 	if q.After != "" {
 		start = auditKey(app, q.After) + "\x00"
@@ -107,18 +109,20 @@ func (s *Store) auditLog(ctx context.Context, app string, q auditlog.Query, maxS
 		limit = min(limit, q.Limit+1) // one more shows that more follow
 	}
 	read, last := 0, ""
-	err = s.tables.of(app, allUsers).auditLog.ReadRows(ctx, bigtable.NewRange(start, auditKey(app, ":")), func(r bigtable.Row) bool {
-		if len(entries) == q.Limit {
-			next = last
-			return false
-		}
-		read++
-		e := decodeEntry(r)
-		if last = e.ID; q.Matches(e) {
-			entries = append(entries, e)
-		}
-		return true
-	}, bigtable.RowFilter(bigtable.ChainFilters(bigtable.FamilyFilter(familyEntry), bigtable.LatestNFilter(1))), bigtable.LimitRows(int64(limit)))
+	err = s.tables.of(app, allUsers).auditLog.ReadRows(ctx, bigtable.NewRange(start, auditKey(app, ":")),
+		func(r bigtable.Row) bool {
+			if len(entries) == q.Limit {
+				next = last
+				return false
+			}
+			read++
+			e := decodeEntry(r)
+			if last = e.ID; q.Matches(e) {
+				entries = append(entries, e)
+			}
+			return true
+		}, bigtable.RowFilter(bigtable.ChainFilters(bigtable.FamilyFilter(familyEntry), bigtable.LatestNFilter(1))),
+		bigtable.LimitRows(int64(limit)))
 	if err != nil {
 		return nil, "", fmt.Errorf("read the audit log of %s: %w", app, err)
 	}

@@ -79,7 +79,8 @@ func (s Changes) Add(ctx context.Context, app string, slot ChangeSlot, users []s
 // List returns the users who are listed in a slot or a later one, each with the
 // latest of their slots. If there are more than limit it stops, and more is true: the
 // users are then some of them, in no order. A limit of 0 is none.
-func (s Changes) List(ctx context.Context, app string, since ChangeSlot, limit int) (users map[string]ChangeSlot, more bool, err error) {
+func (s Changes) List(ctx context.Context, app string, since ChangeSlot,
+	limit int) (users map[string]ChangeSlot, more bool, err error) {
 	users = map[string]ChangeSlot{}
 	ranges := make(bigtable.RowRangeList, changeSalts)
 	for salt := range ranges {

@@ -45,7 +45,8 @@ func (s Crowd) ReadCrowdManifest(ctx context.Context, app, index string) (crowd.
 	}
 	m, err := crowd.ParseManifest(value)
 	if err != nil && !errors.Is(err, wire.ErrNewer) {
-		s.logger().LogAttrs(ctx, slog.LevelError, "the manifest of crowd statistics is damaged: the index has none until its next build",
+		s.logger().LogAttrs(ctx, slog.LevelError,
+			"the manifest of crowd statistics is damaged: the index has none until its next build",
 			slog.String("app", app), slog.String("index", index), slog.Any("error", err))
 		return crowd.Manifest{}, value, nil
 	}
@@ -72,7 +73,8 @@ func (s *Store) readCrowdCell(ctx context.Context, app, key, column string) ([]b
 // SwapCrowdManifest replaces the manifest of an index if its stored bytes are
 // still those of ReadCrowdManifest. It returns false if they are not, or if the
 // first answer was lost; in the second case it may have replaced them.
-func (s Crowd) SwapCrowdManifest(ctx context.Context, app, index string, stored []byte, m crowd.Manifest) (bool, error) {
+func (s Crowd) SwapCrowdManifest(ctx context.Context, app, index string, stored []byte,
+	m crowd.Manifest) (bool, error) {
 	value, err := m.Encode()
 	if err != nil {
 		return false, err
@@ -90,7 +92,8 @@ func (s Crowd) SwapCrowdManifest(ctx context.Context, app, index string, stored 
 	}
 	var matched bool
 	err = retryAtomic(ctx, func() error {
-		return s.tables.of(app, allUsers).crowd.Apply(ctx, indexPrefix(app, index), cond, bigtable.GetCondMutationResult(&matched))
+		return s.tables.of(app, allUsers).crowd.Apply(ctx, indexPrefix(app, index), cond,
+			bigtable.GetCondMutationResult(&matched))
 	})
 	if err != nil {
 		return false, fmt.Errorf("swap crowd statistics of %s/%s: %w", app, index, err)
@@ -192,17 +195,20 @@ func (s Catalog) ScanObjectIDsAfter(ctx context.Context, app, index, after strin
 
 // ScanFiltersAfter streams the filters of the objects behind an objectID, as ScanObjectIDsAfter
 // does their ids.
-func (s Catalog) ScanFiltersAfter(ctx context.Context, app, index, after string, fn func(id string, f []event.Filter) error) error {
+func (s Catalog) ScanFiltersAfter(ctx context.Context, app, index, after string,
+	fn func(id string, f []event.Filter) error) error {
 	return s.scanFilters(ctx, app, index, after, func(id string, f ObjectFilters) error { return fn(id, f.Filters) })
 }
 
 // ScanObjectFilters streams the ids of the objects of an index with their
 // filters, in order.
-func (s Catalog) ScanObjectFilters(ctx context.Context, app, index string, fn func(id string, f ObjectFilters) error) error {
+func (s Catalog) ScanObjectFilters(ctx context.Context, app, index string,
+	fn func(id string, f ObjectFilters) error) error {
 	return s.scanFilters(ctx, app, index, "", fn)
 }
 
-func (s *Store) scanFilters(ctx context.Context, app, index, after string, fn func(id string, f ObjectFilters) error) error {
+func (s *Store) scanFilters(ctx context.Context, app, index, after string,
+	fn func(id string, f ObjectFilters) error) error {
 	filters := bigtable.RowFilter(bigtable.ChainFilters(
 		bigtable.ColumnRangeFilter(familyObject, columnFilters, columnFilters+"\x00"), bigtable.LatestNFilter(1)))
 	return s.scanObjects(ctx, app, index, after, filters, func(id string, r bigtable.Row) error {
@@ -220,7 +226,8 @@ func (s *Store) scanFilters(ctx context.Context, app, index, after string, fn fu
 
 // ScanObjectRecords streams the objects of an index as the client sent them, in order: those
 // behind an objectID, as ScanObjectIDsAfter does.
-func (s Catalog) ScanObjectRecords(ctx context.Context, app, index, after string, fn func(id string, record []byte) error) error {
+func (s Catalog) ScanObjectRecords(ctx context.Context, app, index, after string,
+	fn func(id string, record []byte) error) error {
 	records := bigtable.RowFilter(bigtable.ChainFilters(column(familyObject, columnRecord), bigtable.LatestNFilter(1)))
 	return s.scanObjects(ctx, app, index, after, records, func(id string, r bigtable.Row) error {
 		for _, item := range r[familyObject] {
@@ -232,7 +239,8 @@ func (s Catalog) ScanObjectRecords(ctx context.Context, app, index, after string
 	})
 }
 
-func (s *Store) scanObjects(ctx context.Context, app, index, after string, filter bigtable.ReadOption, fn func(string, bigtable.Row) error) error {
+func (s *Store) scanObjects(ctx context.Context, app, index, after string, filter bigtable.ReadOption,
+	fn func(string, bigtable.Row) error) error {
 	var failed error
 	prefix := indexPrefix(app, index)
 	err := s.tables.of(app, allUsers).objects.ReadRows(ctx, behind(prefix, after), func(r bigtable.Row) bool {

@@ -32,7 +32,8 @@ var ErrCrowdTooLarge = errors.New("larger than the memory for the statistics of 
 // document frequencies. They lie in cells of some crowd.PackedBytes. The error is
 // ErrCrowdTooLarge if they take more than maxBytes in memory; the read then ends
 // at the latest an eighth above them.
-func (s Crowd) ReadCrowdIndex(ctx context.Context, app, index string, g crowd.Generation, maxBytes int) (crowd.Index, error) {
+func (s Crowd) ReadCrowdIndex(ctx context.Context, app, index string, g crowd.Generation,
+	maxBytes int) (crowd.Index, error) {
 	x, ref := g.Index(), CrowdRef{app, index, g.Name}
 	for kind, add := range map[string]func([]byte) error{crowdCounts: x.AddCounts, crowdFrequencies: x.AddFrequencies} {
 		sized := 0 // entries when the size was last taken, which visits them all
@@ -61,7 +62,8 @@ func (s Crowd) ReadCrowdIndex(ctx context.Context, app, index string, g crowd.Ge
 
 // ReadCrowdObjects reads the pairs of objects in one request. It returns no entry
 // for an object without statistics.
-func (s Crowd) ReadCrowdObjects(ctx context.Context, ref CrowdRef, objectIDs []string) (map[string]crowd.Object, error) {
+func (s Crowd) ReadCrowdObjects(ctx context.Context, ref CrowdRef,
+	objectIDs []string) (map[string]crowd.Object, error) {
 	found, byKey := make(map[string]crowd.Object, len(objectIDs)), make(map[string]string, len(objectIDs))
 	for _, keys := range keyChunks(objectIDs, func(id string) string { return ref.key(crowdObject, id) }, byKey) {
 		err := s.scanCrowd(ctx, ref, keys, func(key string, cells []bigtable.ReadItem) error {
@@ -181,7 +183,8 @@ func (s Crowd) CrowdRunHeaders(ctx context.Context, ref CrowdRef) (map[string][]
 
 // ScanCrowdRuns streams the parts of runs in the buckets from one up to, but not
 // including, another: by bucket, then run. fn may keep the cells.
-func (s Crowd) ScanCrowdRuns(ctx context.Context, ref CrowdRef, from, to int, fn func(bucket int, run string, cells [][]byte) error) error {
+func (s Crowd) ScanCrowdRuns(ctx context.Context, ref CrowdRef, from, to int,
+	fn func(bucket int, run string, cells [][]byte) error) error {
 	prefix := ref.key(crowdRun, "")
 	rows := bigtable.NewRange(prefix+hex4(from), prefix+hex4(to))
 	return s.scanCrowd(ctx, ref, rows, func(key string, items []bigtable.ReadItem) error {

@@ -62,12 +62,15 @@ type DatedQuery struct {
 //
 // An object is listed once. It may have been deleted, or hold another instant, since
 // its date row was written: the caller compares catalog.Date of its record with At.
-func (s Catalog) ListDated(ctx context.Context, app string, q DatedQuery) (list []DatedObject, truncated bool, err error) {
+func (s Catalog) ListDated(ctx context.Context, app string,
+	q DatedQuery) (list []DatedObject, truncated bool, err error) {
 	return s.listDated(ctx, app, q, maxDatedRows)
 }
 
-func (s *Store) listDated(ctx context.Context, app string, q DatedQuery, maxRows int) (list []DatedObject, truncated bool, err error) {
-	l := dateLister{query: q, table: s.tables.of(app, allUsers).dated, prefix: datedPrefix(app, q.Index, q.Attribute), left: maxRows}
+func (s *Store) listDated(ctx context.Context, app string, q DatedQuery,
+	maxRows int) (list []DatedObject, truncated bool, err error) {
+	l := dateLister{query: q, table: s.tables.of(app, allUsers).dated,
+		prefix: datedPrefix(app, q.Index, q.Attribute), left: maxRows}
 	width := firstWindow.Milliseconds()
 	for to := q.Newest; to >= q.Oldest && !l.ended; width *= 2 {
 		from := max(q.Oldest, to-width+1)
@@ -130,7 +133,8 @@ func (l *dateLister) keep(o DatedObject) {
 // datedBytes is what a listed object takes beside its id and its filters.
 const datedBytes = 64
 
-var latestDated = bigtable.ChainFilters(bigtable.ColumnRangeFilter(familyObject, columnDated, columnDated+"\x00"), bigtable.LatestNFilter(1))
+var latestDated = bigtable.ChainFilters(bigtable.ColumnRangeFilter(familyObject, columnDated,
+	columnDated+"\x00"), bigtable.LatestNFilter(1))
 
 // once leaves out the rows of objects that have several and do not confirm them.
 func (s *Store) once(ctx context.Context, app string, q DatedQuery, list []DatedObject) ([]DatedObject, error) {

@@ -49,7 +49,8 @@ type wanted struct {
 // InsertDated inserts the date rows that objects of a part lack, and replaces those of
 // other filters. filters returns those that an object should have; it must not keep
 // the record.
-func (s Catalog) InsertDated(ctx context.Context, app string, part DatedPart, filters func(Object) (ObjectFilters, error)) (DatedRepair, error) {
+func (s Catalog) InsertDated(ctx context.Context, app string, part DatedPart,
+	filters func(Object) (ObjectFilters, error)) (DatedRepair, error) {
 	done := DatedRepair{Last: part.After, Undated: map[string]int64{}}
 	rows, err := s.wantedDated(ctx, app, part, filters, &done)
 	if err == nil {
@@ -62,7 +63,8 @@ func (s Catalog) InsertDated(ctx context.Context, app string, part DatedPart, fi
 }
 
 // wantedDated returns the date rows that the objects of a part want.
-func (s *Store) wantedDated(ctx context.Context, app string, part DatedPart, filters func(Object) (ObjectFilters, error),
+func (s *Store) wantedDated(ctx context.Context, app string, part DatedPart,
+	filters func(Object) (ObjectFilters, error),
 	done *DatedRepair) ([]wanted, error) {
 	var rows []wanted
 	prefix := indexPrefix(app, part.Index)
@@ -124,7 +126,8 @@ func behind(prefix, after string) bigtable.RowRange {
 
 // insertMissing writes the rows that are missing. Its cells have the time of the
 // object, so that none hides one that a writer has inserted since.
-func (s *Store) insertMissing(ctx context.Context, app string, rows []wanted, before time.Time, done *DatedRepair) error {
+func (s *Store) insertMissing(ctx context.Context, app string, rows []wanted, before time.Time,
+	done *DatedRepair) error {
 	stored := make(map[string]bigtable.ReadItem, len(rows))
 	table := s.tables.of(app, allUsers).dated
 	for _, keys := range keyChunks(rows, func(w wanted) string { return w.key }, make(map[string]wanted, len(rows))) {
@@ -185,7 +188,8 @@ func (s *Store) sweepDated(ctx context.Context, app string, part DatedPart) (Dat
 			}
 		}
 		return true
-	}, bigtable.RowFilter(bigtable.ChainFilters(latestDated, bigtable.StripValueFilter())), bigtable.LimitRows(int64(part.Limit)))
+	}, bigtable.RowFilter(bigtable.ChainFilters(latestDated, bigtable.StripValueFilter())),
+		bigtable.LimitRows(int64(part.Limit)))
 	if err != nil {
 		return done, err
 	}

@@ -179,7 +179,8 @@ func deleteDatedBefore(t time.Time) *bigtable.Mutation {
 // readDates returns the instants that attributes of objects hold, by objectID and
 // attribute. An unknown object has no entry. It reads the record of an object only if
 // its row does not say the instants of all attributes.
-func (s *Store) readDates(ctx context.Context, app, index string, ids, attributes []string) (map[string]map[string]int64, error) {
+func (s *Store) readDates(ctx context.Context, app, index string, ids,
+	attributes []string) (map[string]map[string]int64, error) {
 	refs := make([]ObjectRef, len(ids))
 	for i, id := range ids {
 		refs[i] = ObjectRef{Index: index, ID: id}
@@ -210,7 +211,8 @@ func (s *Store) readDates(ctx context.Context, app, index string, ids, attribute
 
 // datesAndFilters is one range of columns that every object has a cell in, and that
 // leaves the record out.
-var datesAndFilters = bigtable.ChainFilters(bigtable.ColumnRangeFilter(familyObject, columnDates, columnFilters+"\x00"), bigtable.LatestNFilter(1))
+var datesAndFilters = bigtable.ChainFilters(bigtable.ColumnRangeFilter(familyObject, columnDates,
+	columnFilters+"\x00"), bigtable.LatestNFilter(1))
 
 // encodeDates returns the stored form of an object's instants:
 // {"publishedAt":1790000000000,"updatedAt":null}. null means that the record holds no

@@ -43,10 +43,12 @@ func (s *Store) changeDeadLetter(ctx context.Context, app, message string, m *bi
 // maxDeadLetters.
 func (s Usage) DeadLetters(ctx context.Context, app string) (int, error) {
 	n := 0
-	err := s.tables.of(app, allUsers).usage.ReadRows(ctx, bigtable.PrefixRange(deadLetterKey(app, "")), func(bigtable.Row) bool {
-		n++
-		return true
-	}, bigtable.LimitRows(maxDeadLetters), bigtable.RowFilter(bigtable.ChainFilters(bigtable.FamilyFilter(familyNames), bigtable.LatestNFilter(1))))
+	err := s.tables.of(app, allUsers).usage.ReadRows(ctx, bigtable.PrefixRange(deadLetterKey(app, "")),
+		func(bigtable.Row) bool {
+			n++
+			return true
+		}, bigtable.LimitRows(maxDeadLetters), bigtable.RowFilter(
+			bigtable.ChainFilters(bigtable.FamilyFilter(familyNames), bigtable.LatestNFilter(1))))
 	if err != nil {
 		return 0, fmt.Errorf("count dead letters of %s: %w", app, err)
 	}

@@ -101,7 +101,8 @@ func (s Users) SetOptOut(ctx context.Context, app, user string, ticket int64, ty
 	}
 	next := advanced(row.Deleted(), t)
 	if next == row.Deleted() { // by a clock that is behind, or in the same millisecond
-		next = advanced(next, affinity.Tombstone{DeletedUntil: next.ReceivedUntil + 1 - maxAhead, ReceivedUntil: next.ReceivedUntil + 1})
+		next = advanced(next, affinity.Tombstone{DeletedUntil: next.ReceivedUntil + 1 - maxAhead,
+			ReceivedUntil: next.ReceivedUntil + 1})
 	}
 	done, err := s.swapExclusion(ctx, app, user, old, old.with(next, types), latest(columnCounter, nil, bigEndian(ticket)),
 		latest(columnCounter, bigEndian(ticket+1), nil))

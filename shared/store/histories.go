@@ -70,7 +70,8 @@ func (s Histories) WriteBlocks(ctx context.Context, app, user string, blocks []B
 // ReadBlocks streams blocks by name and skips names without a block. If the names
 // are in the order of their keys, so are the blocks. The value is valid until fn returns.
 // ReadBlocks returns the first error from fn.
-func (s Histories) ReadBlocks(ctx context.Context, app string, names []BlockName, fn func(BlockName, []byte) error) error {
+func (s Histories) ReadBlocks(ctx context.Context, app string, names []BlockName,
+	fn func(BlockName, []byte) error) error {
 	byKey := make(map[string]BlockName, len(names))
 	for _, keys := range keyChunks(names, func(n BlockName) string { return blockKey(app, n) }, byKey) {
 		nameOf := func(key []byte) (BlockName, error) { return byKey[string(key)], nil }

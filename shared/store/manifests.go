@@ -35,7 +35,8 @@ func DropInline() RowChange {
 // ReadInline reads the cells of the inline blocks of users, and calls fn for each user
 // who has one, in no particular order. fn may keep the cell. ReadInline returns the first
 // error from fn.
-func (s Users) ReadInline(ctx context.Context, app string, users []string, fn func(user string, cell []byte) error) error {
+func (s Users) ReadInline(ctx context.Context, app string, users []string,
+	fn func(user string, cell []byte) error) error {
 	byKey := make(map[string]string, len(users))
 	newest := bigtable.RowFilter(bigtable.ChainFilters(inlineFilter, bigtable.LatestNFilter(1)))
 	for _, keys := range keyChunks(users, func(u string) string { return userKey(app, u) }, byKey) {
@@ -72,13 +73,15 @@ func latest(column string, from, to []byte) bigtable.Filter {
 // the given version. Version 0 means that the user has no manifest. It returns false if
 // the manifest has another version, or if the first answer was lost. In the second case
 // the manifest may have been replaced.
-func (s Users) SwapManifest(ctx context.Context, app, user string, version int64, manifest []byte, changes ...RowChange) (bool, error) {
+func (s Users) SwapManifest(ctx context.Context, app, user string, version int64, manifest []byte,
+	changes ...RowChange) (bool, error) {
 	return s.swap(ctx, app, user, ifVersion(version, changed(manifest, changes)), version == 0)
 }
 
 // CommitFold sets a user's manifest, with more changes of the row, if ticket is the
 // newest one. It returns false in the cases of SwapManifest.
-func (s Users) CommitFold(ctx context.Context, app, user string, ticket int64, manifest []byte, changes ...RowChange) (bool, error) {
+func (s Users) CommitFold(ctx context.Context, app, user string, ticket int64, manifest []byte,
+	changes ...RowChange) (bool, error) {
 	newest := latest(columnCounter, bigEndian(ticket), bigEndian(ticket+1))
 	return s.swap(ctx, app, user, bigtable.NewCondMutation(newest, changed(manifest, changes), nil), false)
 }
@@ -105,7 +108,8 @@ func ifVersion(version int64, m *bigtable.Mutation) *bigtable.Mutation {
 		to := history.Manifest{Version: version + 1, Blocks: blocks}.AppendPrefix(nil)
 		formats = append(formats, bigtable.ValueRangeFilter(from, to))
 	}
-	newest := bigtable.ChainFilters(column(familyState, columnManifest), bigtable.LatestNFilter(1), bigtable.InterleaveFilters(formats...))
+	newest := bigtable.ChainFilters(column(familyState, columnManifest), bigtable.LatestNFilter(1),
+		bigtable.InterleaveFilters(formats...))
 	return bigtable.NewCondMutation(newest, m, nil)
 }
 

@@ -51,7 +51,8 @@ func (m *meter) received() (count func(key []byte, bytes int), end func()) {
 	return t.received, t.report
 }
 
-func (m *meter) unary(ctx context.Context, method string, req, resp any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+func (m *meter) unary(ctx context.Context, method string, req, resp any, cc *grpc.ClientConn,
+	invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	if err := inTime(ctx); err != nil {
 		return err
 	}

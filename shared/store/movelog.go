@@ -53,7 +53,8 @@ func parseLogCopy(value []byte) (LogCopy, error) {
 // move and of the epoch of the user's row, and keeps its progress in the row of the other region after each page of so many
 // rows. Between two pages it asks more, and ends early if that returns false. It returns the number of rows that it copied,
 // and whether all are copied.
-func (s Events) CopyLogFrom(ctx context.Context, from *Store, app string, l schema.Layout, user string, done LogCopy, page int, more func() bool) (rows int, all bool, err error) {
+func (s Events) CopyLogFrom(ctx context.Context, from *Store, app string, l schema.Layout, user string,
+	done LogCopy, page int, more func() bool) (rows int, all bool, err error) {
 	for i, n := range from.Events.Log(app, l).written() {
 		if byte(i) < done.Schema {
 			continue
@@ -83,7 +84,8 @@ func (s Events) CopyLogFrom(ctx context.Context, from *Store, app string, l sche
 }
 
 // copyLogPage copies the next rows of a log, and returns their number and the end of the last key.
-func (s *Store) copyLogPage(ctx context.Context, from *Store, app string, n schema.Name, user, after string, page int) (count int, last string, err error) {
+func (s *Store) copyLogPage(ctx context.Context, from *Store, app string, n schema.Name, user, after string,
+	page int) (count int, last string, err error) {
 	prefix := userKey(app, user)
 	start := prefix
 	if after != "" {
@@ -96,7 +98,8 @@ func (s *Store) copyLogPage(ctx context.Context, from *Store, app string, n sche
 }
 
 // CopyEventsFrom copies some events of a user from the log in another region.
-func (s Events) CopyEventsFrom(ctx context.Context, from *Store, app string, l schema.Layout, user string, events []history.Pos) error {
+func (s Events) CopyEventsFrom(ctx context.Context, from *Store, app string, l schema.Layout, user string,
+	events []history.Pos) error {
 	for _, n := range from.Events.Log(app, l).written() {
 		for some := range slices.Chunk(events, copyPage) {
 			keys := make(bigtable.RowList, len(some))
@@ -112,7 +115,8 @@ func (s Events) CopyEventsFrom(ctx context.Context, from *Store, app string, l s
 }
 
 // copyEvents copies rows of a log. It calls each with their keys.
-func (s *Store) copyEvents(ctx context.Context, from *Store, app string, n schema.Name, user string, rows bigtable.RowSet, each func(key string), options ...bigtable.ReadOption) error {
+func (s *Store) copyEvents(ctx context.Context, from *Store, app string, n schema.Name, user string,
+	rows bigtable.RowSet, each func(key string), options ...bigtable.ReadOption) error {
 	b, to := newBulk(ctx), s.tables.of(app, user).logs[n]
 	var failed error
 	err := from.tables.of(app, user).logs[n].ReadRows(ctx, rows, func(r bigtable.Row) bool {
@@ -171,7 +175,8 @@ func countedCells(r bigtable.Row) map[string]bigtable.ReadItem {
 	for family, items := range r {
 		for _, item := range items {
 			objects := family == familyOriginal && isObjects(item)
-			if old, seen := counted[item.Column]; objects && (!seen || item.Timestamp > old.Timestamp) || !objects && item.Timestamp == newest {
+			if old, seen := counted[item.Column]; objects && (!seen || item.Timestamp > old.Timestamp) || !objects &&
+				item.Timestamp == newest {
 				counted[item.Column] = item
 			}
 		}
@@ -182,7 +187,8 @@ func countedCells(r bigtable.Row) map[string]bigtable.ReadItem {
 // MissingInLog returns the positions of a user's events, from a position on, that the log
 // in another region holds and this one lacks. It reads both logs side by side, and holds
 // neither.
-func (s Events) MissingInLog(ctx context.Context, from *Store, app string, l schema.Layout, user string, first history.Pos) ([]history.Pos, error) {
+func (s Events) MissingInLog(ctx context.Context, from *Store, app string, l schema.Layout, user string,
+	first history.Pos) ([]history.Pos, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	there, stop := iter.Pull2(from.positions(ctx, app, l.Read, user, first))
@@ -208,7 +214,8 @@ func (s Events) MissingInLog(ctx context.Context, from *Store, app string, l sch
 }
 
 // positions lists a user's events in a log, in order. An error is the last item.
-func (s *Store) positions(ctx context.Context, app string, n schema.Name, user string, first history.Pos) iter.Seq2[history.Pos, error] {
+func (s *Store) positions(ctx context.Context, app string, n schema.Name, user string,
+	first history.Pos) iter.Seq2[history.Pos, error] {
 	return func(yield func(history.Pos, error) bool) {
 		rows, on := bigtable.NewRange(logKey(app, user, first.Time, first.ID), prefixEnd(userKey(app, user))), true
 		err := s.tables.of(app, user).logs[n].ReadRows(ctx, rows, func(r bigtable.Row) bool {
@@ -231,7 +238,8 @@ func (s Events) ForgetLeft(ctx context.Context, app, user string, owner Owner) e
 	m.DeleteCellsInFamily(familyProfile)
 	m.DeleteCellsInFamily(familyInline)
 	m.DeleteCellsInColumn(familyState, columnManifest)
-	left, err := s.swap(ctx, app, user, bigtable.NewCondMutation(latest(columnOwner, now, append(bytes.Clone(now), 0)), m, nil), false)
+	left, err := s.swap(ctx, app, user, bigtable.NewCondMutation(latest(columnOwner, now,
+		append(bytes.Clone(now), 0)), m, nil), false)
 	if err != nil || !left {
 		return err
 	}
@@ -263,7 +271,8 @@ func (s Events) LeaveUser(ctx context.Context, app, user string) error {
 	m := bigtable.NewMutation()
 	m.DeleteCellsInFamily(familyProfile)
 	m.DeleteCellsInFamily(familyInline)
-	for _, column := range []string{columnCounter, columnManifest, columnDeleted, columnExcluded, columnVersion, columnMarks, columnCopied} {
+	for _, column := range []string{columnCounter, columnManifest, columnDeleted, columnExcluded, columnVersion,
+		columnMarks, columnCopied} {
 		m.DeleteCellsInColumn(familyState, column)
 	}
 	if err := s.tables.of(app, user).users.Apply(ctx, userKey(app, user), m); err != nil {

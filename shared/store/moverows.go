@@ -42,8 +42,10 @@ func copiedKey(r AppRows, key, from string) string {
 // second copy changes what has changed. After each request it calls progress with the
 // number of rows and the key of the last one that it has read, and returns the error that
 // progress returns.
-func (s Rows) CopyRows(ctx context.Context, from *Store, region string, r AppRows, progress func(rows int, last string) error) error {
-	source, to, options := from.tables.named(r.App, r.Table), s.tables.named(r.App, r.Table), []bigtable.ReadOption{bigtable.LimitRows(copyPage)}
+func (s Rows) CopyRows(ctx context.Context, from *Store, region string, r AppRows,
+	progress func(rows int, last string) error) error {
+	source, to, options := from.tables.named(r.App, r.Table), s.tables.named(r.App, r.Table),
+		[]bigtable.ReadOption{bigtable.LimitRows(copyPage)}
 	if isCatalog(r.Table) {
 		options = append(options, newestCells)
 	}
@@ -99,7 +101,8 @@ func copyAsIs(row bigtable.Row, table string) (*bigtable.Mutation, int) {
 // DropStaleCopies deletes from a range of an app's rows what the region from does not
 // have: rows, or in the catalog copies. It is right as soon as nobody copies any more. It calls
 // progress as CopyRows does.
-func (s Rows) DropStaleCopies(ctx context.Context, from *Store, r AppRows, progress func(rows int, last string) error) error {
+func (s Rows) DropStaleCopies(ctx context.Context, from *Store, r AppRows,
+	progress func(rows int, last string) error) error {
 	table, source := s.tables.named(r.App, r.Table), from.tables.named(r.App, r.Table)
 	for {
 		within, ok := r.set()

@@ -190,7 +190,8 @@ func (s Catalog) ReadFilters(ctx context.Context, app string, refs []ObjectRef) 
 // ScanFilters reads the filters of objects in one request. It calls fn for each
 // known object, one at a time, in no particular order. An error of fn ends the
 // request.
-func (s Catalog) ScanFilters(ctx context.Context, app string, refs []ObjectRef, fn func(ObjectRef, ObjectFilters) error) error {
+func (s Catalog) ScanFilters(ctx context.Context, app string, refs []ObjectRef,
+	fn func(ObjectRef, ObjectFilters) error) error {
 	return s.readObjects(ctx, app, refs, columnFilters, func(ref ObjectRef, value []byte) error {
 		f, err := decodeFilters(value)
 		if err != nil {
@@ -212,14 +213,16 @@ func (s Catalog) ReadRecords(ctx context.Context, app string, refs []ObjectRef) 
 }
 
 // ScanRecords is ScanFilters for objects as the client sent them.
-func (s Catalog) ScanRecords(ctx context.Context, app string, refs []ObjectRef, fn func(ObjectRef, []byte) error) error {
+func (s Catalog) ScanRecords(ctx context.Context, app string, refs []ObjectRef,
+	fn func(ObjectRef, []byte) error) error {
 	return s.readObjects(ctx, app, refs, columnRecord, fn)
 }
 
 // ScanObjects reads objects with their filters in one request. It calls fn for
 // each known object, one at a time, in no particular order. Records are large,
 // so they should not be kept.
-func (s Catalog) ScanObjects(ctx context.Context, app string, refs []ObjectRef, fn func(ObjectRef, Object) error) error {
+func (s Catalog) ScanObjects(ctx context.Context, app string, refs []ObjectRef,
+	fn func(ObjectRef, Object) error) error {
 	return s.readObjectRows(ctx, app, refs, latestObject, func(ref ObjectRef, items []bigtable.ReadItem) error {
 		o := Object{ID: ref.ID}
 		for _, item := range items {
@@ -246,7 +249,8 @@ const maxReadBytes = 256 << 10
 
 func (s *Store) readObjects(ctx context.Context, app string, refs []ObjectRef, column string,
 	fn func(ObjectRef, []byte) error) error {
-	filter := bigtable.ChainFilters(bigtable.ColumnRangeFilter(familyObject, column, column+"\x00"), bigtable.LatestNFilter(1))
+	filter := bigtable.ChainFilters(bigtable.ColumnRangeFilter(familyObject, column, column+"\x00"),
+		bigtable.LatestNFilter(1))
 	return s.readObjectRows(ctx, app, refs, filter, func(ref ObjectRef, items []bigtable.ReadItem) error {
 		for _, item := range items {
 			if err := fn(ref, item.Value); err != nil {

@@ -91,7 +91,8 @@ func (s Users) SetOwner(ctx context.Context, app, user string, from, to Owner) (
 		return s.swap(ctx, app, user, bigtable.NewCondMutation(latest(columnOwner, []byte{0}, nil), nil, change), true)
 	}
 	now := from.appendBinary(nil)
-	return s.swap(ctx, app, user, bigtable.NewCondMutation(latest(columnOwner, now, append(bytes.Clone(now), 0)), change, nil), false)
+	return s.swap(ctx, app, user, bigtable.NewCondMutation(latest(columnOwner, now, append(bytes.Clone(now), 0)),
+		change, nil), false)
 }
 
 // Arrival is a user row as it begins in the region that the user has moved to.

@@ -100,7 +100,8 @@ func (s Recent) List(ctx context.Context, app string, now, since time.Time, most
 	var failed error
 	filters := []bigtable.Filter{bigtable.LatestNFilter(1)}
 	if !since.IsZero() {
-		filters = append(filters, bigtable.TimestampRangeFilter(since.Truncate(time.Millisecond).Add(time.Millisecond), time.Time{}))
+		filters = append(filters, bigtable.TimestampRangeFilter(
+			since.Truncate(time.Millisecond).Add(time.Millisecond), time.Time{}))
 	}
 	filters = append(filters, bigtable.CellsPerRowLimitFilter(most))
 	// A clock that is ahead of this one may have begun the next minute.

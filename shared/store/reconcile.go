@@ -97,7 +97,8 @@ func (l Log) diverged(ctx context.Context, written, last map[string]*LogEvent) (
 // Same reports whether two rows hold the same event: type, name, filters in any
 // order, objects, receipt as far as a row tells it, and original.
 func (e *LogEvent) Same(o *LogEvent) bool {
-	return receiptCell(e.Time, e.ReceivedAt()) == receiptCell(o.Time, o.ReceivedAt()) && e.Type == o.Type && e.Name == o.Name && bytes.Equal(e.Original, o.Original) &&
+	return receiptCell(e.Time, e.ReceivedAt()) == receiptCell(o.Time, o.ReceivedAt()) && e.Type == o.Type &&
+		e.Name == o.Name && bytes.Equal(e.Original, o.Original) &&
 		e.Index == o.Index && slices.Equal(e.ObjectIDs, o.ObjectIDs) &&
 		(slices.Equal(e.Counts, o.Counts) || slices.Equal(sorted(e.Counts), sorted(o.Counts)))
 }

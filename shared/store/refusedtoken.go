@@ -43,7 +43,8 @@ func tokenIs(text []byte, user string) (found, object bool) {
 		if err := decoder.Decode(&value); err != nil {
 			return found, false
 		}
-		if key, _ := name.(string); !strings.EqualFold(key, "userToken") && !strings.EqualFold(key, "authenticatedUserToken") {
+		if key, _ := name.(string); !strings.EqualFold(key, "userToken") &&
+			!strings.EqualFold(key, "authenticatedUserToken") {
 			continue
 		}
 		switch token := value.(type) {

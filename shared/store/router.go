@@ -49,7 +49,8 @@ type router struct {
 func Regional(home, first string, stores map[string]*Store, place func(app string) (Place, error)) (*Store, error) {
 	for _, region := range []string{home, first} {
 		if stores[region] == nil {
-			return nil, fmt.Errorf("no Bigtable instance for the region %q: there are %v", region, slices.Sorted(maps.Keys(stores)))
+			return nil, fmt.Errorf("no Bigtable instance for the region %q: there are %v", region,
+				slices.Sorted(maps.Keys(stores)))
 		}
 	}
 	at := stores[home]
@@ -143,7 +144,8 @@ const pingTime = 2 * time.Second
 // Requests fail then, until it does. So a process serves the apps of other regions.
 func Unreachable(log *slog.Logger, instance string) option.ClientOption {
 	var said sync.Once // each connection pings
-	return option.WithGRPCDialOption(grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	return option.WithGRPCDialOption(grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req,
+		reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		if !strings.HasSuffix(method, "/PingAndWarm") {
 			return invoke(ctx, method, req, reply, cc, opts...)
 		}
@@ -151,7 +153,8 @@ func Unreachable(log *slog.Logger, instance string) option.ClientOption {
 		defer cancel()
 		if err := invoke(within, method, req, reply, cc, opts...); err != nil && ctx.Err() == nil {
 			said.Do(func() {
-				log.LogAttrs(ctx, slog.LevelWarn, "a Bigtable instance does not answer; requests for the apps of its region fail until it does",
+				log.LogAttrs(ctx, slog.LevelWarn, "a Bigtable instance does not answer; requests for the apps of its "+
+					"region fail until it does",
 					slog.String("instance", instance), slog.Any("error", err))
 			})
 		}
@@ -161,21 +164,25 @@ func Unreachable(log *slog.Logger, instance string) option.ClientOption {
 
 // openNowhere returns a store whose requests fail. The connection is never used.
 func openNowhere() (*Store, error) {
-	lost := status.Error(codes.Unavailable, "the region of the app is unknown: its configuration cannot be read, or names a region that this deployment does not have")
+	lost := status.Error(codes.Unavailable, "the region of the app is unknown: its configuration cannot be read, "+
+		"or names a region that this deployment does not have")
 	// A connection of its own, because BIGTABLE_EMULATOR_HOST would lead any other one to the emulator.
 	conn, err := grpc.NewClient("passthrough:///nowhere", grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) { return nil, lost }),
-		grpc.WithChainUnaryInterceptor(func(_ context.Context, method string, _, _ any, _ *grpc.ClientConn, _ grpc.UnaryInvoker, _ ...grpc.CallOption) error {
+		grpc.WithChainUnaryInterceptor(func(_ context.Context, method string, _, _ any, _ *grpc.ClientConn,
+			_ grpc.UnaryInvoker, _ ...grpc.CallOption) error {
 			if strings.HasSuffix(method, "/PingAndWarm") { // as Open does
 				return nil
 			}
 			return lost
 		}),
-		grpc.WithChainStreamInterceptor(func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, grpc.Streamer, ...grpc.CallOption) (grpc.ClientStream, error) {
+		grpc.WithChainStreamInterceptor(func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string,
+			grpc.Streamer, ...grpc.CallOption) (grpc.ClientStream, error) {
 			return nil, lost
 		}))
 	if err != nil {
 		return nil, err
 	}
-	return Open(context.Background(), Config{Project: "-", Instance: "-"}, option.WithGRPCConn(conn), option.WithGRPCConnectionPool(1))
+	return Open(context.Background(), Config{Project: "-", Instance: "-"}, option.WithGRPCConn(conn),
+		option.WithGRPCConnectionPool(1))
 }

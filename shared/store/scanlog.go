@@ -62,7 +62,8 @@ func (l Log) Scan(ctx context.Context, n schema.Name, r Range, since int64, fn f
 
 // ScanOriginals is Scan of the schema that readers use, without the filters.
 func (l Log) ScanOriginals(ctx context.Context, r Range, since int64, fn func(Entry) error) error {
-	return l.scanRange(ctx, l.layout.Read, r, bigtable.ChainFilters(column(familyOriginal, columnOriginal), sinceFilter(since)), since, fn)
+	return l.scanRange(ctx, l.layout.Read, r,
+		bigtable.ChainFilters(column(familyOriginal, columnOriginal), sinceFilter(since)), since, fn)
 }
 
 func (l Log) scanRange(ctx context.Context, n schema.Name, r Range, filter bigtable.Filter, since int64,
@@ -79,7 +80,8 @@ func (l Log) Entries(ctx context.Context, n schema.Name, keys []string, fn func(
 	return l.entries(ctx, n, keys, bigtable.PassAllFilter(), fn)
 }
 
-func (l Log) entries(ctx context.Context, n schema.Name, keys []string, filter bigtable.Filter, fn func(Entry) error) error {
+func (l Log) entries(ctx context.Context, n schema.Name, keys []string, filter bigtable.Filter,
+	fn func(Entry) error) error {
 	for chunk := range slices.Chunk(keys, bulkRows) {
 		if err := l.scan(ctx, n, bigtable.RowList(chunk), filter, 0, fn); err != nil {
 			return err

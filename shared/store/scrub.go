@@ -20,7 +20,8 @@ import (
 // region from, whose name is region, does not have. It leaves the copies of rows that from has
 // no more: a purge leaves a row its counters, so that only a deletion of all rows, which
 // follows, can have taken them.
-func (s Rows) DropStaleRefused(ctx context.Context, from *Store, region string, r AppRows, progress func(rows int, last string) error) error {
+func (s Rows) DropStaleRefused(ctx context.Context, from *Store, region string, r AppRows,
+	progress func(rows int, last string) error) error {
 	there, copied := map[string]bool{}, map[string]bool{} // copy, column and time of each sample; copies of rows
 	sample := func(key string, c bigtable.ReadItem) string { return fmt.Sprint(key, " ", c.Column, " ", c.Timestamp) }
 	err := from.readRefused(ctx, r.App, func(row bigtable.Row) bool {
@@ -40,7 +41,8 @@ func (s Rows) DropStaleRefused(ctx context.Context, from *Store, region string, 
 		m, stale := bigtable.NewMutation(), false
 		for _, item := range row[familyRing] {
 			if !there[sample(row.Key(), item)] {
-				m.DeleteTimestampRange(familyRing, strings.TrimPrefix(item.Column, familyRing+":"), item.Timestamp, item.Timestamp+1000)
+				m.DeleteTimestampRange(familyRing, strings.TrimPrefix(item.Column, familyRing+":"), item.Timestamp,
+					item.Timestamp+1000)
 				stale = true
 			}
 		}
@@ -66,7 +68,8 @@ func (s Rows) DropStaleRefused(ctx context.Context, from *Store, region string, 
 
 // ScrubSegments blanks in the parts of an app's segments the tokens that are blanked in the
 // region from. It calls progress as CopyRows does.
-func (s Rows) ScrubSegments(ctx context.Context, from *Store, r AppRows, progress func(rows int, last string) error) error {
+func (s Rows) ScrubSegments(ctx context.Context, from *Store, r AppRows,
+	progress func(rows int, last string) error) error {
 	c := segmentScrub{Store: s.db, from: from, app: r.App, indexes: map[segment.PartID]bool{}}
 	prefix := segmentPrefix(r.App, "p")
 	for first := max(prefix, r.After+"\x00"); ; {
@@ -93,7 +96,8 @@ type segmentScrub struct {
 }
 
 // rowsOfTokens are the keys of rows of tokens.
-var rowsOfTokens = bigtable.RowFilter(bigtable.ChainFilters(bigtable.RowKeyFilter(`.*,t,[0-9a-f]+`), bigtable.LatestNFilter(1)))
+var rowsOfTokens = bigtable.RowFilter(bigtable.ChainFilters(bigtable.RowKeyFilter(`.*,t,[0-9a-f]+`),
+	bigtable.LatestNFilter(1)))
 
 // page scrubs rows of tokens from a key on. It returns their number and the last key.
 func (c *segmentScrub) page(ctx context.Context, first, end string) (rows int, last string, err error) {
@@ -170,7 +174,10 @@ func (c *segmentScrub) row(ctx context.Context, at SegmentRow, cell, there []byt
 	if err != nil || len(now[at]) == 0 {
 		return err
 	}
-	return c.changeCell(ctx, c.app, index, func(cell []byte) ([]byte, error) { return segment.BlankIndex(cell, at.N, now[at][0].Value) })
+	return c.changeCell(ctx, c.app, index, func(cell []byte) ([]byte,
+		error) {
+		return segment.BlankIndex(cell, at.N, now[at][0].Value)
+	})
 }
 
 // missingTokens returns the tokens of a row of tokens that another form of the row lacks.

@@ -78,7 +78,8 @@ func (s *Store) blankInPart(ctx context.Context, app, user string, index Segment
 	if err != nil || tokens == nil {
 		return false, err
 	}
-	return had, s.changeCell(ctx, app, index, func(cell []byte) ([]byte, error) { return segment.BlankIndex(cell, n, tokens) })
+	return had, s.changeCell(ctx, app, index,
+		func(cell []byte) ([]byte, error) { return segment.BlankIndex(cell, n, tokens) })
 }
 
 // expireForEver makes queries leave out a user whose token, in a row of tokens, is about
@@ -117,10 +118,12 @@ func (s *Store) changeCell(ctx context.Context, app string, row SegmentRow, chan
 		m := bigtable.NewMutation()
 		m.DeleteCellsInColumn(familyPart, "") // a superseded cell would still hold the token
 		m.Set(familyPart, "", bigtable.ServerTime, value)
-		same := bigtable.ChainFilters(column(familyPart, ""), bigtable.LatestNFilter(1), bigtable.ValueRangeFilter(was, append(bytes.Clone(was), 0)))
+		same := bigtable.ChainFilters(column(familyPart, ""), bigtable.LatestNFilter(1),
+			bigtable.ValueRangeFilter(was, append(bytes.Clone(was), 0)))
 		var matched bool
 		err = retryAtomic(ctx, func() error {
-			return s.segments(app).Apply(ctx, segmentPartKey(app, row), bigtable.NewCondMutation(same, m, nil), bigtable.GetCondMutationResult(&matched))
+			return s.segments(app).Apply(ctx, segmentPartKey(app, row), bigtable.NewCondMutation(same, m, nil),
+				bigtable.GetCondMutationResult(&matched))
 		})
 		if err != nil {
 			return fmt.Errorf("change row %04x of part %s: %w", row.N, row.Part, err)
@@ -153,7 +156,8 @@ func (s Segments) DropSegmentParts(ctx context.Context, app string, obsolete fun
 
 // dropSegments deletes the rows with a prefix that drop selects by key and first cell. A row
 // that drop cannot read stays.
-func (s *Store) dropSegments(ctx context.Context, app, prefix string, read bigtable.ReadOption, drop func(key string, cell []byte) (bool, error)) error {
+func (s *Store) dropSegments(ctx context.Context, app, prefix string, read bigtable.ReadOption,
+	drop func(key string, cell []byte) (bool, error)) error {
 	b, table := newBulk(ctx), s.segments(app)
 	m := bigtable.NewMutation()
 	m.DeleteRow()

@@ -63,7 +63,8 @@ func (w *SegmentWriter) Flush() error {
 }
 
 // WriteSetOuts stores which users of older parts a delta sets out: sorted ordinals by part.
-func (s Segments) WriteSetOuts(ctx context.Context, app string, delta segment.PartID, out map[segment.PartID][]uint16) error {
+func (s Segments) WriteSetOuts(ctx context.Context, app string, delta segment.PartID,
+	out map[segment.PartID][]uint16) error {
 	row := segment.Row{Kind: segment.SetOuts}
 	for part, ordinals := range out {
 		row.Cells = append(row.Cells, segment.Cell{Column: part.String(), Value: segment.AppendOrdinals(nil, ordinals)})
@@ -76,7 +77,8 @@ func (s Segments) WriteSetOuts(ctx context.Context, app string, delta segment.Pa
 }
 
 // ReadSetOuts reads what WriteSetOuts stored for some deltas: by delta, then older part.
-func (s Segments) ReadSetOuts(ctx context.Context, app string, deltas []segment.PartID) (map[segment.PartID]map[segment.PartID][]uint16, error) {
+func (s Segments) ReadSetOuts(ctx context.Context, app string,
+	deltas []segment.PartID) (map[segment.PartID]map[segment.PartID][]uint16, error) {
 	rows := make([]SegmentRow, len(deltas))
 	for i, id := range deltas {
 		rows[i] = SegmentRow{Part: id, Kind: segment.SetOuts}
@@ -119,14 +121,15 @@ func (s Segments) WriteBuiltPart(ctx context.Context, app string, p segment.Part
 // users.
 func (s Segments) BuiltParts(ctx context.Context, app, generation string) ([]segment.Part, error) {
 	var parts []segment.Part
-	err := s.readSegments(ctx, app, bigtable.PrefixRange(builtPrefix(app, generation)), func(key string, cells []segment.Cell) error {
-		p, err := segment.ParsePart(cells[0].Value)
-		if err != nil {
-			return fmt.Errorf("row %q: %w", key, err)
-		}
-		parts = append(parts, p)
-		return nil
-	}, newestCells)
+	err := s.readSegments(ctx, app, bigtable.PrefixRange(builtPrefix(app, generation)),
+		func(key string, cells []segment.Cell) error {
+			p, err := segment.ParsePart(cells[0].Value)
+			if err != nil {
+				return fmt.Errorf("row %q: %w", key, err)
+			}
+			parts = append(parts, p)
+			return nil
+		}, newestCells)
 	slices.SortFunc(parts, func(a, b segment.Part) int { return segment.TokenOrder(a.From, b.From) })
 	return parts, err
 }
@@ -141,7 +144,8 @@ type SegmentList struct {
 // ReadSegmentLists reads the lists of a term in parts without buckets: by part, the cells
 // that can lie above the threshold. A part in which no cell can has no entry. The caller
 // may keep the cells.
-func (s Segments) ReadSegmentLists(ctx context.Context, app string, q SegmentList) (map[segment.PartID][]segment.Cell, error) {
+func (s Segments) ReadSegmentLists(ctx context.Context, app string,
+	q SegmentList) (map[segment.PartID][]segment.Cell, error) {
 	found := make(map[segment.PartID][]segment.Cell, len(q.Parts))
 	// The columns depend on the instant of a part, by its number of half-lives: one request each.
 	groups := map[[2]string]bigtable.RowList{}
@@ -178,7 +182,8 @@ type SegmentRow struct {
 
 // ReadSegmentRows reads rows of parts. A row that does not exist has no entry. The caller
 // may keep the cells.
-func (s Segments) ReadSegmentRows(ctx context.Context, app string, rows []SegmentRow) (map[SegmentRow][]segment.Cell, error) {
+func (s Segments) ReadSegmentRows(ctx context.Context, app string,
+	rows []SegmentRow) (map[SegmentRow][]segment.Cell, error) {
 	found := make(map[SegmentRow][]segment.Cell, len(rows))
 	names := make(map[string]SegmentRow, len(rows))
 	keys := make([]string, len(rows))
@@ -200,7 +205,8 @@ func (s Segments) ReadSegmentRows(ctx context.Context, app string, rows []Segmen
 
 // ReadSegmentUntils reads the cells of the profiles of parts that expire up to the hour of
 // an instant (ms).
-func (s Segments) ReadSegmentUntils(ctx context.Context, app string, parts []segment.PartID, at int64) (map[segment.PartID][]segment.Cell, error) {
+func (s Segments) ReadSegmentUntils(ctx context.Context, app string, parts []segment.PartID,
+	at int64) (map[segment.PartID][]segment.Cell, error) {
 	found, keys := make(map[segment.PartID][]segment.Cell, len(parts)), make(bigtable.RowList, len(parts))
 	names := make(map[string]segment.PartID, len(parts))
 	for i, id := range parts {
@@ -220,7 +226,8 @@ func (s Segments) ReadSegmentUntils(ctx context.Context, app string, parts []seg
 
 // ScanSegmentValues passes the cells of the values of parts, in the order of the parts and
 // of their filters.
-func (s Segments) ScanSegmentValues(ctx context.Context, app string, parts []segment.PartID, fn func(part segment.PartID, cell []byte) error) error {
+func (s Segments) ScanSegmentValues(ctx context.Context, app string, parts []segment.PartID,
+	fn func(part segment.PartID, cell []byte) error) error {
 	for _, id := range parts {
 		prefix := segmentPrefix(app, "p") + id.String() + "," + segmentKinds[segment.Values] + ","
 		err := s.readSegments(ctx, app, bigtable.PrefixRange(prefix), func(_ string, cells []segment.Cell) error {

@@ -25,7 +25,8 @@ const (
 
 // The kinds of rows of a part, in keys.
 var segmentKinds = map[segment.Kind]string{
-	segment.Bucket: "h", segment.Index: "i", segment.Tokens: "t", segment.Untils: "u", segment.Values: "n", segment.SetOuts: "o",
+	segment.Bucket: "h", segment.Index: "i", segment.Tokens: "t", segment.Untils: "u", segment.Values: "n",
+	segment.SetOuts: "o",
 }
 
 // segmentPrefix begins the keys of one kind of rows of an app: v lists, p other rows of
@@ -65,7 +66,8 @@ func partOfList(key string) (segment.PartID, error) {
 func (s *Store) segments(app string) *bigtable.Table { return s.tables.of(app, allUsers).segments }
 
 // readSegments passes rows of the table. It returns the first error of fn.
-func (s *Store) readSegments(ctx context.Context, app string, rows bigtable.RowSet, fn func(key string, cells []segment.Cell) error, opts ...bigtable.ReadOption) error {
+func (s *Store) readSegments(ctx context.Context, app string, rows bigtable.RowSet,
+	fn func(key string, cells []segment.Cell) error, opts ...bigtable.ReadOption) error {
 	err := s.readRows(ctx, s.segments(app), rows, func(r *rowstream.Row) error {
 		cells := make([]segment.Cell, len(r.Cells))
 		for i, c := range r.Cells {
@@ -84,16 +86,18 @@ func (s *Store) readSegments(ctx context.Context, app string, rows bigtable.RowS
 // replaces it. The error is wire.ErrNewer if a newer version of the engine wrote it.
 func (s Segments) ReadSegmentManifest(ctx context.Context, app string) (segment.Manifest, error) {
 	var stored []byte
-	err := s.readSegments(ctx, app, bigtable.SingleRow(segmentManifestKey(app)), func(_ string, cells []segment.Cell) error {
-		stored = cells[0].Value
-		return nil
-	}, newestCells)
+	err := s.readSegments(ctx, app, bigtable.SingleRow(segmentManifestKey(app)),
+		func(_ string, cells []segment.Cell) error {
+			stored = cells[0].Value
+			return nil
+		}, newestCells)
 	if err != nil {
 		return segment.Manifest{}, err
 	}
 	m, err := segment.ParseManifest(stored)
 	if err != nil && !errors.Is(err, wire.ErrNewer) {
-		s.logger().LogAttrs(ctx, slog.LevelError, "the manifest of segments is damaged: the app has none until its next build",
+		s.logger().LogAttrs(ctx, slog.LevelError,
+			"the manifest of segments is damaged: the app has none until its next build",
 			slog.String("app", app), slog.Any("error", err))
 		return segment.Manifest{Version: segment.StoredVersion(stored)}, nil
 	}
@@ -106,7 +110,8 @@ func (s Segments) ReadSegmentManifest(ctx context.Context, app string) (segment.
 // SwapSegmentManifest stores a manifest as the version after the given one, if the stored
 // manifest has that version: 0 means that there is none. It returns false if it has
 // another, or if the first answer was lost; in the second case it may have been replaced.
-func (s Segments) SwapSegmentManifest(ctx context.Context, app string, version int64, m segment.Manifest) (bool, error) {
+func (s Segments) SwapSegmentManifest(ctx context.Context, app string, version int64,
+	m segment.Manifest) (bool, error) {
 	m.Version = version + 1
 	value, err := m.Encode()
 	if err != nil {
@@ -119,7 +124,8 @@ func (s Segments) SwapSegmentManifest(ctx context.Context, app string, version i
 	if version == 0 {
 		from, to = []byte{0}, nil // anything
 	}
-	current := bigtable.ChainFilters(column(familyManifest, columnSegmentManifest), bigtable.LatestNFilter(1), bigtable.ValueRangeFilter(from, to))
+	current := bigtable.ChainFilters(column(familyManifest, columnSegmentManifest), bigtable.LatestNFilter(1),
+		bigtable.ValueRangeFilter(from, to))
 	cond := bigtable.NewCondMutation(current, set, nil)
 	if version == 0 {
 		cond = bigtable.NewCondMutation(current, nil, set)

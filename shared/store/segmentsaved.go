@@ -26,15 +26,16 @@ func (s Segments) SetSegmentSize(ctx context.Context, app, name, day string, use
 // SegmentSizes reads the sizes of a saved segment by day, ascending.
 func (s Segments) SegmentSizes(ctx context.Context, app, name string) ([]SegmentSize, error) {
 	var sizes []SegmentSize
-	err := s.readSegments(ctx, app, bigtable.SingleRow(segmentSizeKey(app, name)), func(key string, cells []segment.Cell) error {
-		for _, c := range cells {
-			if len(c.Value) != 8 {
-				return fmt.Errorf("row %q, day %s: a size of %d bytes, want 8", key, c.Column, len(c.Value))
+	err := s.readSegments(ctx, app, bigtable.SingleRow(segmentSizeKey(app, name)),
+		func(key string, cells []segment.Cell) error {
+			for _, c := range cells {
+				if len(c.Value) != 8 {
+					return fmt.Errorf("row %q, day %s: a size of %d bytes, want 8", key, c.Column, len(c.Value))
+				}
+				sizes = append(sizes, SegmentSize{c.Column, int(binary.BigEndian.Uint64(c.Value))})
 			}
-			sizes = append(sizes, SegmentSize{c.Column, int(binary.BigEndian.Uint64(c.Value))})
-		}
-		return nil
-	}, newestCells)
+			return nil
+		}, newestCells)
 	return sizes, err
 }
 

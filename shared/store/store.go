@@ -138,7 +138,8 @@ func newClient(ctx context.Context, cfg Config, profile string, m *meter, opts [
 	// The engine has other metrics. Requests in sessions pass by the interceptors that
 	// count rows. Releases and functions are built without DirectPath.
 	c, err := bigtable.NewClientWithConfig(ctx, cfg.Project, cfg.Instance,
-		bigtable.ClientConfig{AppProfile: profile, MetricsProvider: bigtable.NoopMetricsProvider{}, DisableSession: true, DisableDirectAccess: true}, opts...)
+		bigtable.ClientConfig{AppProfile: profile, MetricsProvider: bigtable.NoopMetricsProvider{},
+			DisableSession: true, DisableDirectAccess: true}, opts...)
 	if err != nil {
 		return client{}, fmt.Errorf("open Bigtable instance %s/%s: %w", cfg.Project, cfg.Instance, err)
 	}

@@ -200,8 +200,9 @@ func (f Family) Policy(longestRetentionDays int) bigtable.GCPolicy {
 
 // aged are the tables whose cells have the time of their writing, so that they may
 // have an age. Everywhere else a cell has the time of the data that it describes.
-var aged = map[string]bool{TableSegments: true, TableRefused: true, TableUsage: true, TableRates: true, TableAuditLog: true,
-	TableChanges: true, TableJobs: true, TableRecent: true}
+var aged = map[string]bool{TableSegments: true, TableRefused: true, TableUsage: true, TableRates: true,
+	TableAuditLog: true,
+	TableChanges:  true, TableJobs: true, TableRecent: true}
 
 // Tables returns all tables as terraform/bigtable.json declares them. Its error
 // says what is wrong with that file.

@@ -119,7 +119,8 @@ func (s Usage) Names(ctx context.Context, app string, from, to usage.Day) (usage
 }
 
 // PutHotUsers replaces the hot users of a process in a day.
-func (s Usage) PutHotUsers(ctx context.Context, app string, day usage.Day, shard int, process string, users []usage.User) error {
+func (s Usage) PutHotUsers(ctx context.Context, app string, day usage.Day, shard int, process string,
+	users []usage.User) error {
 	value, err := json.Marshal(users)
 	if err != nil {
 		return fmt.Errorf("encode hot users of %s: %w", app, err)

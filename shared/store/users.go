@@ -248,12 +248,14 @@ func (s Users) ReadBases(ctx context.Context, app string, users []string, most i
 // ScanServing is ReadServing of the profiles of many users in one request. It calls
 // fn for each user who has a row, one at a time, in no particular order. An error of
 // fn ends the request.
-func (s Users) ScanServing(ctx context.Context, app string, users []string, fn func(user string, row User) error) error {
+func (s Users) ScanServing(ctx context.Context, app string, users []string,
+	fn func(user string, row User) error) error {
 	return s.scanUsers(ctx, s.tables.of(app, allUsers).serving, app, users, UserProfile, fn)
 }
 
 // ScanPrimary is ScanServing from the cluster that is written.
-func (s Users) ScanPrimary(ctx context.Context, app string, users []string, fn func(user string, row User) error) error {
+func (s Users) ScanPrimary(ctx context.Context, app string, users []string,
+	fn func(user string, row User) error) error {
 	return s.scanUsers(ctx, s.tables.of(app, allUsers).users, app, users, UserProfile, fn)
 }
 

@@ -40,7 +40,8 @@ type db = Store
 
 // view sets the views of a new Store.
 func (s *Store) view() *Store {
-	s.Users, s.Events, s.Histories, s.Dictionaries, s.Changes = Users{s}, Events{s}, Histories{s}, Dictionaries{s}, Changes{s}
+	s.Users, s.Events, s.Histories, s.Dictionaries, s.Changes = Users{s}, Events{s}, Histories{s}, Dictionaries{s},
+		Changes{s}
 	s.Catalog, s.Crowd, s.Segments, s.Refused, s.Recent = Catalog{s}, Crowd{s}, Segments{s}, RefusedTable{s}, Recent{s}
 	s.Usage, s.Rates, s.Jobs, s.AuditLog, s.Rows = Usage{s}, Rates{s}, Jobs{s}, AuditLog{s}, Rows{s}
 	return s

@@ -26,11 +26,15 @@ func NewMetrics(p metric.MeterProvider) *Metrics {
 		metric.WithDescription("Time from receipt of an event until every read of its user's profile counts it."),
 		metric.WithExplicitBucketBoundaries(lagBuckets()...))
 	report(err)
-	m.events = m.counter("affinity.events", "{event}", "Events by outcome: applied, deleted, refused, superseded, reenriched.")
-	m.messages = m.counter("affinity.messages", "{message}", "Messages by outcome: applied, split, retried, dropped, dead.")
-	m.unknown = m.counter("affinity.events_with_unknown_objects", "{event}", "Events that were logged while the catalog did not know all of their objects.")
+	m.events = m.counter("affinity.events", "{event}",
+		"Events by outcome: applied, deleted, refused, superseded, reenriched.")
+	m.messages = m.counter("affinity.messages", "{message}",
+		"Messages by outcome: applied, split, retried, dropped, dead.")
+	m.unknown = m.counter("affinity.events_with_unknown_objects", "{event}",
+		"Events that were logged while the catalog did not know all of their objects.")
 	m.auditUsers = m.counter("affinity.audit_users", "{user}", "Users whose profiles were compared with the log.")
-	m.auditDifference = m.counter("affinity.audit_differences", "{difference}", "Differences between profiles and the log that audits have found.")
+	m.auditDifference = m.counter("affinity.audit_differences", "{difference}",
+		"Differences between profiles and the log that audits have found.")
 	for _, c := range []metric.Int64Counter{m.unknown, m.auditUsers, m.auditDifference} {
 		c.Add(context.Background(), 0) // a reader sees them before they count
 	}

@@ -46,7 +46,8 @@ type Request struct {
 // StartRequest begins the span of a request. It is nil if the process records no spans. The
 // returned context holds it; the handler must write its answer to the returned writer. If
 // the header says which trace created the request as a task, the span has a link to it.
-func StartRequest(ctx context.Context, w http.ResponseWriter, r *http.Request) (context.Context, http.ResponseWriter, *Request) {
+func StartRequest(ctx context.Context, w http.ResponseWriter,
+	r *http.Request) (context.Context, http.ResponseWriter, *Request) {
 	if !Recording() {
 		return ctx, w, nil
 	}
@@ -90,7 +91,8 @@ func (r *Request) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 // methodOf returns the method of a request. A client can send any text as one.
 func methodOf(r *http.Request) attribute.KeyValue {
 	switch r.Method {
-	case http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodOptions, http.MethodHead, http.MethodPatch:
+	case http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodOptions, http.MethodHead,
+		http.MethodPatch:
 		return semconv.HTTPRequestMethodKey.String(r.Method)
 	}
 	return semconv.HTTPRequestMethodOther
@@ -117,12 +119,14 @@ const pubsubKey = "googclient_traceparent"
 
 // StartDelivery begins the span of a message that Pub/Sub delivers, with a link to the span
 // that published it: a message may be delivered more than once. The caller ends it.
-func StartDelivery(ctx context.Context, subscription string, attempt int, attributes map[string]string) (context.Context, trace.Span) {
+func StartDelivery(ctx context.Context, subscription string, attempt int,
+	attributes map[string]string) (context.Context, trace.Span) {
 	if !Recording() {
 		return ctx, trace.SpanFromContext(ctx) // which records nothing
 	}
 	name := path.Base(subscription)
-	return tracer().Start(ctx, "process "+name, trace.WithSpanKind(trace.SpanKindConsumer), link(propagation.MapCarrier{"traceparent": attributes[pubsubKey]}),
+	return tracer().Start(ctx, "process "+name, trace.WithSpanKind(trace.SpanKindConsumer),
+		link(propagation.MapCarrier{"traceparent": attributes[pubsubKey]}),
 		trace.WithAttributes(semconv.MessagingSystemGCPPubSub, semconv.MessagingOperationTypeProcess,
 			semconv.MessagingDestinationSubscriptionName(name), semconv.MessagingGCPPubSubMessageDeliveryAttempt(attempt)))
 }

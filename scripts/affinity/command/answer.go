@@ -54,7 +54,8 @@ func NoProfile(c *client.Client, doing, user string, err error) error {
 	case err == nil:
 		return nil
 	case StatusOf(err) == http.StatusNotFound:
-		return fmt.Errorf("no profile of %s in app %s: the engine holds no event of this user, or the events are older than the retention "+
+		return fmt.Errorf("no profile of %s in app %s: the engine holds no event of this user, or the events are "+
+			"older than the retention "+
 			"or were deleted (%w)", user, c.App(), err)
 	}
 	return fmt.Errorf("%s the profile of %s: %w", doing, user, err)

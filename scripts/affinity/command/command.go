@@ -91,7 +91,8 @@ func (t *Tool) Complete(given func(flag string) bool) error {
 		}
 		t.given = t.given || text != "" || given(from.flag)
 	}
-	t.given = t.given || given("key") || given("key-file") || os.Getenv(KeyVariable) != "" || os.Getenv(KeyFileVariable) != ""
+	t.given = t.given || given("key") || given("key-file") || os.Getenv(KeyVariable) != "" ||
+		os.Getenv(KeyFileVariable) != ""
 	switch {
 	case given("key") && given("key-file"):
 		return cli.Usagef("--key and --key-file cannot both be given")
@@ -173,7 +174,8 @@ func (t *Tool) advise(err error) string {
 	case errors.As(err, &silent) && !silent.Reached:
 		return "Start an engine with `" + CalledAs() + " up`, or name yours with --url."
 	case status == http.StatusUnauthorized:
-		return fmt.Sprintf("The engine does not know app %q with this key: give --app and --key, or --key-file.", cli.Printable(t.App))
+		return fmt.Sprintf("The engine does not know app %q with this key: give --app and --key, or --key-file.",
+			cli.Printable(t.App))
 	case status == http.StatusForbidden:
 		return "The key lacks the permission: give --key a key that has the permission for this."
 	}
@@ -210,7 +212,8 @@ func (t *Tool) ReadFile(path string) ([]byte, error) {
 func OperatorClient(t *Tool) (*operator.Client, error) {
 	token := os.Getenv(operator.Variable)
 	if token == "" {
-		return nil, cli.Usagef("for an engine of `affinity up` set %s to the operator's token that it printed; for a deployed engine give --project",
+		return nil, cli.Usagef("for an engine of `affinity up` set %s to the operator's token that it printed; for "+
+			"a deployed engine give --project",
 			operator.Variable)
 	}
 	c, err := operator.NewClient(t.URL, token)

@@ -34,7 +34,8 @@ func (f *EventForm) Given() bool { return f.csv || len(f.maps) > 0 || len(f.type
 func (f *EventForm) Check() error {
 	for field := range f.maps {
 		if !slices.Contains(importer.Fields, field) {
-			return cli.Usagef("--map %s=%s: %q is no field of an event: these are %s", field, f.maps[field], field, strings.Join(importer.Fields, ", "))
+			return cli.Usagef("--map %s=%s: %q is no field of an event: these are %s", field, f.maps[field], field,
+				strings.Join(importer.Fields, ", "))
 		}
 	}
 	for name, kind := range f.types {
@@ -76,8 +77,10 @@ type LayoutFlags struct{ schema, encoding string }
 // Add defines the flags.
 func (f *LayoutFlags) Add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.schema, "schema", string(schema.Default().Read), "schema of a new app's events in Bigtable: narrow or wide")
-	flags.StringVar(&f.encoding, "encoding", "", "encoding of their values: json or compact (default: json for narrow, compact for wide)")
+	flags.StringVar(&f.schema, "schema", string(schema.Default().Read),
+		"schema of a new app's events in Bigtable: narrow or wide")
+	flags.StringVar(&f.encoding, "encoding", "",
+		"encoding of their values: json or compact (default: json for narrow, compact for wide)")
 }
 
 // Layout checks the flags.

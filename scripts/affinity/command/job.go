@@ -123,7 +123,8 @@ func MoveProgress(id string, s operator.MoveStatus) string {
 		if s.Move.Back {
 			again = "--back"
 		}
-		return text + fmt.Sprintf("; the job of the phase is %s, and affinity app move %s %s resumes it: %s", s.State, id, again, cmp.Or(s.Error, "it names no error"))
+		return text + fmt.Sprintf("; the job of the phase is %s, and affinity app move %s %s resumes it: %s", s.State,
+			id, again, cmp.Or(s.Error, "it names no error"))
 	case s.Waits > 0:
 		return text + fmt.Sprintf(" in %s", s.Waits.Round(5*time.Second))
 	case s.Users > 0:

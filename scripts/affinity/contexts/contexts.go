@@ -64,7 +64,8 @@ var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 // that the key is in the file, because the machine has no keyring that can be used.
 func (s Store) Add(name, url, app, key string) (inFile bool, err error) {
 	if !nameForm.MatchString(name) {
-		return false, fmt.Errorf("the name %.70q of a context must have 1 to 64 letters, digits, dots, - and _, and begin with a letter or a digit", name)
+		return false, fmt.Errorf("the name %.70q of a context must have 1 to 64 letters, digits, dots, - and _, and "+
+			"begin with a letter or a digit", name)
 	}
 	l, err := s.Read()
 	if err != nil {

@@ -240,7 +240,8 @@ func (q *Queue) putBack(ctx context.Context, messages []*pubsubpb.ReceivedMessag
 	if len(acks) > 0 {
 		request := &pubsubpb.AcknowledgeRequest{Subscription: q.subscription, AckIds: acks}
 		if err := q.from.Acknowledge(ctx, request); err != nil {
-			failed = errors.Join(failed, fmt.Errorf("remove %d messages that were put back from %s: %w", len(acks), q.subscription, err))
+			failed = errors.Join(failed, fmt.Errorf("remove %d messages that were put back from %s: %w", len(acks),
+				q.subscription, err))
 		}
 	}
 	return failed
@@ -279,8 +280,10 @@ func (q *Queue) release(ctx context.Context) error {
 func (q *Queue) print(mark string, m *pubsubpb.ReceivedMessage) error {
 	attributes := m.Message.Attributes
 	attempts := cmp.Or(attributes["deliveryAttempt"], attributes[pubsubPrefix+"SourceDeliveryCount"], "-")
-	published := cmp.Or(attributes[pubsubPrefix+"SourceTopicPublishTime"], m.Message.PublishTime.AsTime().Format(time.RFC3339))
+	published := cmp.Or(attributes[pubsubPrefix+"SourceTopicPublishTime"],
+		m.Message.PublishTime.AsTime().Format(time.RFC3339))
 	return q.printf("%s%s  app %s  attempts %s  published %s  %d bytes  %s", mark, m.Message.MessageId,
-		cli.Printable(cmp.Or(attributes[bus.AttrApp], "-")), cli.Printable(attempts), cli.Printable(published), len(m.Message.Data),
+		cli.Printable(cmp.Or(attributes[bus.AttrApp], "-")), cli.Printable(attempts), cli.Printable(published),
+		len(m.Message.Data),
 		cli.Printable(cmp.Or(attributes[bus.AttrReason], "no reason given")))
 }

@@ -43,7 +43,8 @@ func ArchiveFiles(paths []string) ([]string, error) {
 	for _, path := range paths {
 		found := 0
 		err := filepath.WalkDir(path, func(name string, d fs.DirEntry, err error) error {
-			if err == nil && !d.IsDir() && (name == path || strings.HasSuffix(name, ".ndjson") || strings.HasSuffix(name, ".ndjson.gz")) {
+			if err == nil && !d.IsDir() && (name == path || strings.HasSuffix(name, ".ndjson") ||
+				strings.HasSuffix(name, ".ndjson.gz")) {
 				files, found = append(files, name), found+1
 			}
 			return err

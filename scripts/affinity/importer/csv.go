@@ -52,7 +52,8 @@ func newTable(in *bufio.Reader, f *Form) (*table, error) {
 	}
 	for _, needed := range [][]string{{"eventName", "eventType"}, {"userToken"}, {"filters", "objectIDs"}} {
 		if !slices.ContainsFunc(needed, func(field string) bool { _, ok := t.columns[field]; return ok }) {
-			return nil, columnsError(fmt.Sprintf("no column holds %s: name one with --map, such as --map %s=%s; the columns are %s",
+			return nil, columnsError(fmt.Sprintf("no column holds %s: name one with --map, such as --map %s=%s; the "+
+				"columns are %s",
 				strings.Join(needed, " or "), needed[len(needed)-1], names[0], strings.Join(names, ", ")))
 		}
 	}

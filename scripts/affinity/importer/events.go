@@ -74,7 +74,8 @@ func (im *Importer) Events(ctx context.Context, src *Source, index string) (api.
 type post func(ctx context.Context, c *client.Client, lines []byte) (api.ImportAnswer, error)
 
 // events sends all lines that next reads from src.
-func (im *Importer) events(ctx context.Context, src *Source, next func() (line, error), send post) (api.ImportAnswer, error) {
+func (im *Importer) events(ctx context.Context, src *Source,
+	next func() (line, error), send post) (api.ImportAnswer, error) {
 	m := newMeter(im.progress, "events", src)
 	defer m.finish()
 	c := im.retrying(m)

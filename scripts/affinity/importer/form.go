@@ -37,7 +37,8 @@ var Fields = []string{"eventType", "eventName", "userToken", "index", "objectIDs
 // fields are the names with underscores.
 var fields = map[string]string{
 	"event_type": "eventType", "event_name": "eventName", "user_token": "userToken", "index_name": "index",
-	"object_ids": "objectIDs", "object_id": "objectIDs", "filters": "filters", "timestamp": "timestamp", "event_id": "eventId",
+	"object_ids": "objectIDs", "object_id": "objectIDs", "filters": "filters", "timestamp": "timestamp",
+	"event_id": "eventId",
 }
 
 // record is an event on its way to the form of the engine.
@@ -94,7 +95,8 @@ func (f *Form) concerns(text []byte) bool {
 	if f.Shift != 0 || len(f.Types) > 0 {
 		return true
 	}
-	for _, sign := range []string{`"track"`, `"event_type"`, `"event_name"`, `"user_token"`, `"object_ids"`, `"object_id"`, `"app_id"`, `"event_id"`} {
+	for _, sign := range []string{`"track"`, `"event_type"`, `"event_name"`, `"user_token"`, `"object_ids"`,
+		`"object_id"`, `"app_id"`, `"event_id"`} {
 		if bytes.Contains(text, []byte(sign)) {
 			return true
 		}
@@ -111,7 +113,8 @@ func (f *Form) retype(members map[string]json.RawMessage) error {
 	if err := f.setType(&r); err != nil {
 		return err
 	}
-	for name, value := range map[string][2]string{"eventType": {was.EventType, r.EventType}, "eventName": {was.EventName, r.EventName}} {
+	for name, value := range map[string][2]string{"eventType": {was.EventType, r.EventType},
+		"eventName": {was.EventName, r.EventName}} {
 		if value[0] != value[1] {
 			members[name], _ = json.Marshal(value[1]) // a text is never refused
 		}

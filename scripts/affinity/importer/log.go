@@ -37,7 +37,8 @@ type Files struct {
 func ReadLog(ctx context.Context, f Files, progress io.Writer) (log *backtest.Log, leftOut int, err error) {
 	bad := &tally{}
 	var objects []backtest.Object
-	err = readLines(ctx, f.Objects, "objects", progress, bad, f.parseObject, func(o backtest.Object) { objects = append(objects, o) })
+	err = readLines(ctx, f.Objects, "objects", progress, bad, f.parseObject,
+		func(o backtest.Object) { objects = append(objects, o) })
 	if err != nil {
 		return nil, 0, err
 	}
@@ -95,7 +96,8 @@ func ReadObjects(ctx context.Context, src *Source, progress io.Writer, add func(
 
 // unread says that the bad lines ended the command.
 func (t *tally) unread() error {
-	return fmt.Errorf("%d of %s cannot be read%s: correct or remove them", t.unreadable(), cli.Count(t.counts().Read, "line"), t.shown())
+	return fmt.Errorf("%d of %s cannot be read%s: correct or remove them", t.unreadable(),
+		cli.Count(t.counts().Read, "line"), t.shown())
 }
 
 // LeftOutError is the number of lines that ReadLog left out.
@@ -103,7 +105,8 @@ type LeftOutError int
 
 // Error counts the lines and says that all others count.
 func (e LeftOutError) Error() string {
-	return cli.Count(int(e), "line") + " left out" + shown(int(e)) + ", because no event can have such a time; all others count"
+	return cli.Count(int(e), "line") + " left out" + shown(int(e)) +
+		", because no event can have such a time; all others count"
 }
 
 func (f Files) parseObject(text []byte) (o backtest.Object, err error) {

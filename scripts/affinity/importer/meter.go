@@ -31,7 +31,8 @@ func newMeter(out io.Writer, what string, src *Source) *meter {
 	m := &meter{out: out, what: what, src: src, begun: now, printed: now}
 	if cli.IsTerminal(out) {
 		m.bar = progressbar.NewOptions64(src.size, progressbar.OptionSetWriter(out), progressbar.OptionSetWidth(30),
-			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionSetDescription(what))
+			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(),
+			progressbar.OptionSetDescription(what))
 	}
 	return m
 }

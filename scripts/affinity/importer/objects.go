@@ -139,7 +139,8 @@ func (o *objects) send(ctx context.Context, batch []line) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("import objects, lines %d to %d of %s: %w", batch[0].number, batch[len(batch)-1].number, o.src.name, err)
+		return fmt.Errorf("import objects, lines %d to %d of %s: %w", batch[0].number, batch[len(batch)-1].number,
+			o.src.name, err)
 	}
 	o.count(batch)
 	return nil

@@ -55,7 +55,8 @@ func (im *Importer) Restore(ctx context.Context, src *Source, from int,
 }
 
 // restoreEvents sends lines of an export that keep their receipts.
-func (im *Importer) restoreEvents(ctx context.Context, src *Source, next func() (line, error)) (api.ImportAnswer, error) {
+func (im *Importer) restoreEvents(ctx context.Context, src *Source,
+	next func() (line, error)) (api.ImportAnswer, error) {
 	return im.events(ctx, src, next, func(ctx context.Context, c *client.Client, lines []byte) (api.ImportAnswer, error) {
 		if im.Checks() {
 			return checkRestored(lines, time.Now()), nil

@@ -113,9 +113,11 @@ func (r *rows) complete(s *cellScanner, first physicalLine) (last int, stray str
 		l, ok := r.further(s, &size)
 		// The last line of a cell in the first column has as many cells as a record
 		// has, whatever its text.
-		if !ok || r.begins(r.at-1) && (column > 0 || s.open && len(s.cells) == 0 || r.good(strings.Replace(opened, `"`, "", 1))) {
+		if !ok || r.begins(r.at-1) && (column > 0 || s.open && len(s.cells) == 0 ||
+			r.good(strings.Replace(opened, `"`, "", 1))) {
 			r.at = 0
-			return first.number, fmt.Sprintf("a quote begins cell %d of the row, and no quote ends it: write \"\" for a quote in a quoted cell", cell)
+			return first.number, fmt.Sprintf("a quote begins cell %d of the row, and no quote ends it: write \"\" for "+
+				"a quote in a quoted cell", cell)
 		}
 		last = l.number
 	}
@@ -129,7 +131,8 @@ func (r *rows) further(s *cellScanner, size *int) (physicalLine, bool) {
 		return physicalLine{}, false
 	}
 	l, err := r.line()
-	if *size += len(l.text); err != nil || l.tooLong || *size > maxLine || r.at > maxCellLines { // the next call returns the error
+	if *size += len(l.text); err != nil || l.tooLong || *size > maxLine ||
+		r.at > maxCellLines { // the next call returns the error
 		return l, false
 	}
 	s.line(string(l.text), l.end)

@@ -22,7 +22,8 @@ type Tally struct {
 }
 
 func (t Tally) less(before Tally) Tally {
-	return Tally{t.Read - before.Read, t.Imported - before.Imported, t.Equal - before.Equal, t.Skipped - before.Skipped, t.Refused - before.Refused}
+	return Tally{t.Read - before.Read, t.Imported - before.Imported, t.Equal - before.Equal,
+		t.Skipped - before.Skipped, t.Refused - before.Refused}
 }
 
 // Text says what became of lines, whose name is that of one. equal says to what equal
@@ -59,7 +60,8 @@ func (t *tally) add(further Tally) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c := &t.count
-	c.Read, c.Imported, c.Equal, c.Skipped = c.Read+further.Read, c.Imported+further.Imported, c.Equal+further.Equal, c.Skipped+further.Skipped
+	c.Read, c.Imported, c.Equal, c.Skipped = c.Read+further.Read, c.Imported+further.Imported,
+		c.Equal+further.Equal, c.Skipped+further.Skipped
 	c.Refused += further.Refused
 }
 

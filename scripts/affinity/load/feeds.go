@@ -53,7 +53,8 @@ func (l *loader) page(ctx context.Context) error {
 	l.mu.Lock()
 	at := l.walks[user]
 	l.mu.Unlock()
-	p, err := l.c.Feeds().Page(ctx, feedName, api.OrderSuggested, api.FeedQuery{User: user, Limit: feedLimit, Cursor: at.cursor})
+	p, err := l.c.Feeds().Page(ctx, feedName, api.OrderSuggested,
+		api.FeedQuery{User: user, Limit: feedLimit, Cursor: at.cursor})
 	if err != nil {
 		return err
 	}

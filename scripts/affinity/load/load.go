@@ -153,7 +153,8 @@ func histogram() *hdrhistogram.Histogram {
 func newLoader(c *client.Client, o Options, m *mix) *loader {
 	return &loader{
 		c: c, o: o, mix: m, name: fmt.Sprintf("load-%08x", rand.Uint32()),
-		slots: make(chan struct{}, concurrency), lag: &samples{took: histogram()}, lagNew: &samples{took: histogram()}, reads: &stream{took: histogram()}, ranks: &stream{took: histogram()},
+		slots: make(chan struct{}, concurrency), lag: &samples{took: histogram()},
+		lagNew: &samples{took: histogram()}, reads: &stream{took: histogram()}, ranks: &stream{took: histogram()},
 		feeds: &stream{took: histogram()}, walks: map[string]walk{},
 	}
 }

@@ -29,7 +29,8 @@ func newMix(s api.Strategy, index string) *mix {
 		m.kinds = append(m.kinds, kind{string(e.EventType), e.EventName})
 	}
 	if len(m.kinds) == 0 {
-		m.kinds = []kind{{api.EventView, "Product Viewed"}, {api.EventClick, "Product Clicked"}, {api.EventConversion, "Order Completed"}}
+		m.kinds = []kind{{api.EventView, "Product Viewed"}, {api.EventClick, "Product Clicked"},
+			{api.EventConversion, "Order Completed"}}
 	}
 	var facets []string
 	for _, f := range s.FacetsScoring {

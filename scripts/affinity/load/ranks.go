@@ -31,7 +31,8 @@ func (l *loader) putObjects(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		actions, l.candidates = append(actions, api.BatchAction{Action: api.ActionAddObject, Body: record}), append(l.candidates, id)
+		actions, l.candidates = append(actions, api.BatchAction{Action: api.ActionAddObject, Body: record}),
+			append(l.candidates, id)
 	}
 	for some := range slices.Chunk(actions, api.MaxActions) {
 		if _, err := l.c.Catalog().Batch(ctx, l.o.Index, some...); err != nil {
@@ -108,6 +109,7 @@ func (m *mix) record(id string, n int, at time.Time) (json.RawMessage, error) {
 
 // rank orders the objects for a random user, who may be unknown.
 func (l *loader) rank(ctx context.Context) error {
-	_, err := l.c.Rank(ctx, api.RankRequest{UserToken: l.user(rand.IntN(l.o.Users)), Index: l.o.Index, ObjectIDs: l.candidates, Limit: rankLimit})
+	_, err := l.c.Rank(ctx, api.RankRequest{UserToken: l.user(rand.IntN(l.o.Users)), Index: l.o.Index,
+		ObjectIDs: l.candidates, Limit: rankLimit})
 	return err
 }

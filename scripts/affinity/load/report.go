@@ -91,15 +91,18 @@ func (l *loader) report() Report {
 	profiles.Unknown = l.unknown
 	return Report{
 		Rate: l.o.Rate, Seconds: l.took.Seconds(), Users: l.o.Users, Preload: l.o.Preload, Batch: l.o.Batch,
-		Events: Events{Accepted: l.accepted, PerSecond: rate(l.accepted), Refused: l.refused, Errors: l.failed, NotSent: l.unsent},
-		Lag:    lag(l.lag), LagNew: lag(l.lagNew), Reads: profiles, Ranks: reads(l.ranks), Feeds: Feeds{reads(l.feeds), l.fallback},
+		Events: Events{Accepted: l.accepted, PerSecond: rate(l.accepted), Refused: l.refused, Errors: l.failed,
+			NotSent: l.unsent},
+		Lag: lag(l.lag), LagNew: lag(l.lagNew), Reads: profiles, Ranks: reads(l.ranks),
+		Feeds:      Feeds{reads(l.feeds), l.fallback},
 		FirstError: l.firstError,
 	}
 }
 
 // Print writes the report for people.
 func (r Report) Print(out io.Writer) {
-	fmt.Fprintf(out, "load    %v events/s for %.1f s in batches of %d, %s of %s before\n", r.Rate, r.Seconds, r.Batch, cli.Count(r.Users, "user"),
+	fmt.Fprintf(out, "load    %v events/s for %.1f s in batches of %d, %s of %s before\n", r.Rate, r.Seconds,
+		r.Batch, cli.Count(r.Users, "user"),
 		cli.Count(r.Preload, "event"))
 	fmt.Fprintf(out, "events  %d accepted (%.1f/s)  %d refused  %s  %d not sent\n", r.Events.Accepted, r.Events.PerSecond,
 		r.Events.Refused, cli.Count(r.Events.Errors, "error"), r.Events.NotSent)
@@ -125,13 +128,15 @@ func (l Lag) print(out io.Writer, name, whose string) {
 		fmt.Fprintf(out, "%-7s %s  (%s of %s)\n", name, l.Percentiles, cli.Count(l.Samples, "sample"), whose)
 	}
 	if l.NeverSeen > 0 {
-		fmt.Fprintf(out, "        not in a profile after %s: %s of %s\n", sampleTimeout, cli.Count(l.NeverSeen, "sampled event"), whose)
+		fmt.Fprintf(out, "        not in a profile after %s: %s of %s\n", sampleTimeout,
+			cli.Count(l.NeverSeen, "sampled event"), whose)
 	}
 }
 
 // print writes a line, if there was a request.
 func (r Reads) print(out io.Writer, name string) {
 	if r.Answered+r.Errors+r.NotSent > 0 {
-		fmt.Fprintf(out, "%-7s %s  %d answered (%.1f/s)  %s  %d not sent\n", name, r.Percentiles, r.Answered, r.PerSecond, cli.Count(r.Errors, "error"), r.NotSent)
+		fmt.Fprintf(out, "%-7s %s  %d answered (%.1f/s)  %s  %d not sent\n", name, r.Percentiles, r.Answered,
+			r.PerSecond, cli.Count(r.Errors, "error"), r.NotSent)
 	}
 }

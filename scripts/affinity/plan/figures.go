@@ -63,8 +63,9 @@ var Before = Figures{
 //     row.
 //   - RequestLogs: request_log_sample of terraform/variables.tf.
 var Now = Figures{
-	RowBytes: Measured.Row.Value, BlockBytes: Measured.Block.Value, UserBytes: Before.UserBytes, InlineEvents: 64, RefreshRows: 0,
-	MessageCPU: Measured.Message.Value, EventCPU: Measured.Event.Value, ReadCPU: Measured.Read.Value,
+	RowBytes: Measured.Row.Value, BlockBytes: Measured.Block.Value, UserBytes: Before.UserBytes, InlineEvents: 64,
+	RefreshRows: 0,
+	MessageCPU:  Measured.Message.Value, EventCPU: Measured.Event.Value, ReadCPU: Measured.Read.Value,
 	RecomputeUserCPU: Measured.RecomputeUser.Value, RecomputeEventCPU: Measured.RecomputeEvent.Value,
 	RequestLogs: 0, MessageLogs: 1, LineBytes: Measured.Line.Value,
 }

@@ -54,7 +54,8 @@ func (w Workload) Check() error {
 		}
 	}
 	if kept := w.EventsPerDay * w.RetentionDays; w.Users > kept {
-		return fmt.Errorf("--users %.0f: more than the %.0f events that are kept, but each user has at least one", w.Users, kept)
+		return fmt.Errorf("--users %.0f: more than the %.0f events that are kept, but each user has at least one",
+			w.Users, kept)
 	}
 	return nil
 }

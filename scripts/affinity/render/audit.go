@@ -33,7 +33,8 @@ func AuditExtent(a api.Audit) string {
 		text += fmt.Sprintf(", %s not compared for having more than 100,000 values", cli.Count(a.TooLarge, "user"))
 	}
 	if a.Compared+a.TooLarge < a.Sampled {
-		text = fmt.Sprintf("%d of %s compared before the time was up, with %s", a.Compared, cli.Count(a.Sampled, "user"), cli.Count(a.Events, "event"))
+		text = fmt.Sprintf("%d of %s compared before the time was up, with %s", a.Compared,
+			cli.Count(a.Sampled, "user"), cli.Count(a.Events, "event"))
 	}
 	return fmt.Sprintf("%s, %d with their stored profiles too", text, a.Stored)
 }
@@ -85,7 +86,8 @@ func SegmentsExtent(a api.Audit) string {
 	if s.Conditions < s.Planned {
 		text = fmt.Sprintf("%d of %s before the time was up", s.Conditions, cli.Count(s.Planned, "condition"))
 	}
-	return fmt.Sprintf("%s over a sample of %s, %s judged", text, cli.Count(a.Sampled, "user"), cli.Count(s.Judged, "profile"))
+	return fmt.Sprintf("%s over a sample of %s, %s judged", text, cli.Count(a.Sampled, "user"),
+		cli.Count(s.Judged, "profile"))
 }
 
 func orNothing(value json.RawMessage) string {

@@ -40,11 +40,13 @@ func writeResults(text *bytes.Buffer, results []api.BacktestResult, at int, gain
 	if gains != nil {
 		header = "   gain over " + backtest.NamePopularity
 	}
-	fmt.Fprintf(text, "  %-*s  %-25s  %8s  %6s  %8s%s\n", widest, "ranking", fmt.Sprintf("nDCG@%d", at), "hit rate", "MRR", "coverage", header)
+	fmt.Fprintf(text, "  %-*s  %-25s  %8s  %6s  %8s%s\n", widest, "ranking", fmt.Sprintf("nDCG@%d", at),
+		"hit rate", "MRR", "coverage", header)
 	for _, r := range results {
 		name := fmt.Sprintf("%-*s", widest, cli.Printable(r.Name))
 		fmt.Fprintf(text, "  %s  %-25s  %6.1f %%  %.4f  %6.1f %%%s\n", colors.Bold(name),
-			fmt.Sprintf("%.4f (%.4f to %.4f)", r.NDCG, r.NDCGLow, r.NDCGHigh), 100*r.HitRate, r.MRR, 100*r.Coverage, gainText(r.Name, gains))
+			fmt.Sprintf("%.4f (%.4f to %.4f)", r.NDCG, r.NDCGLow, r.NDCGHigh), 100*r.HitRate, r.MRR, 100*r.Coverage,
+			gainText(r.Name, gains))
 	}
 }
 

@@ -18,7 +18,8 @@ import (
 // engine that has the query in it.
 func Boost(out io.Writer, b api.Boost, colors *Palette) error {
 	var text bytes.Buffer
-	fmt.Fprintf(&text, "%s  %s %s  strategy version %d  impact %d\n", colors.Bold(cli.Printable(b.UserToken)), cli.Printable(b.Engine), cli.Printable(b.Mode), b.StrategyVersion, b.Impact)
+	fmt.Fprintf(&text, "%s  %s %s  strategy version %d  impact %d\n", colors.Bold(cli.Printable(b.UserToken)),
+		cli.Printable(b.Engine), cli.Printable(b.Mode), b.StrategyVersion, b.Impact)
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	for _, a := range b.Affinities {
 		fmt.Fprintf(table, "  %.3f\t%s\n", a.Weight, label(api.Affinity{Facet: a.Facet, Value: a.Value}))
@@ -85,15 +86,21 @@ const words = "SEARCH WORDS"
 
 // samples by engine; "engine mode" where the mode decides.
 var samples = map[string]sample{
-	"algolia":                    {"ALGOLIA_APP, SEARCH_KEY, INDEX", "https://ALGOLIA_APP-dsn.algolia.net/1/indexes/INDEX/query?x-algolia-application-id=ALGOLIA_APP", "X-Algolia-API-Key: SEARCH_KEY", beside(map[string]any{"query": words})},
+	"algolia": {"ALGOLIA_APP, SEARCH_KEY, INDEX",
+		"https://ALGOLIA_APP-dsn.algolia.net/1/indexes/INDEX/query?x-algolia-application-id=ALGOLIA_APP",
+		"X-Algolia-API-Key: SEARCH_KEY", beside(map[string]any{"query": words})},
 	"elasticsearch":              elastic(map[string]any{"query": match}),
 	"elasticsearch rank_feature": elastic(mustMatch),
 	"elasticsearch function_score": elastic(map[string]any{
 		"query": map[string]any{"function_score": map[string]any{"query": match}}}),
-	"meilisearch": {"SEARCH_HOST, SEARCH_KEY, INDEX", "https://SEARCH_HOST/indexes/INDEX/search", "Authorization: Bearer SEARCH_KEY", beside(map[string]any{"q": words})},
-	"prompt":      {"LLM_HOST, LLM_KEY, MODEL", "https://LLM_HOST/v1/chat/completions", "Authorization: Bearer LLM_KEY", chat},
-	"solr":        {"SEARCH_HOST, USER_AND_PASSWORD (in base64), COLLECTION, title", "https://SEARCH_HOST/solr/COLLECTION/query", "Authorization: Basic USER_AND_PASSWORD", solrParams},
-	"typesense":   {"SEARCH_HOST, SEARCH_KEY, COLLECTION, title", "https://SEARCH_HOST/multi_search", "X-TYPESENSE-API-KEY: SEARCH_KEY", multiSearch},
+	"meilisearch": {"SEARCH_HOST, SEARCH_KEY, INDEX", "https://SEARCH_HOST/indexes/INDEX/search",
+		"Authorization: Bearer SEARCH_KEY", beside(map[string]any{"q": words})},
+	"prompt": {"LLM_HOST, LLM_KEY, MODEL", "https://LLM_HOST/v1/chat/completions",
+		"Authorization: Bearer LLM_KEY", chat},
+	"solr": {"SEARCH_HOST, USER_AND_PASSWORD (in base64), COLLECTION, title",
+		"https://SEARCH_HOST/solr/COLLECTION/query", "Authorization: Basic USER_AND_PASSWORD", solrParams},
+	"typesense": {"SEARCH_HOST, SEARCH_KEY, COLLECTION, title", "https://SEARCH_HOST/multi_search",
+		"X-TYPESENSE-API-KEY: SEARCH_KEY", multiSearch},
 }
 
 var (
@@ -103,7 +110,8 @@ var (
 
 // elastic is a search of Elasticsearch.
 func elastic(body map[string]any) sample {
-	return sample{"SEARCH_HOST, SEARCH_KEY, INDEX, title", "https://SEARCH_HOST/INDEX/_search", "Authorization: ApiKey SEARCH_KEY", beside(body)}
+	return sample{"SEARCH_HOST, SEARCH_KEY, INDEX, title", "https://SEARCH_HOST/INDEX/_search",
+		"Authorization: ApiKey SEARCH_KEY", beside(body)}
 }
 
 // beside merges a query into a body.
@@ -146,7 +154,8 @@ func merged(a, b map[string]any) map[string]any {
 // libraries say what to do with the query of an engine that no request reaches.
 var libraries = map[string]string{
 	"minisearch": "MiniSearch runs in the page: shared/rank/boost/README.md has the function that takes this query.\n",
-	"postgres":   "In SQL: multiply your score by the expression, bind the params in their order, and add your own parameters behind them.\n",
+	"postgres": "In SQL: multiply your score by the expression, bind the params in their order, and add your " +
+		"own parameters behind them.\n",
 }
 
 // searchWith returns a command that sends a search with the query of a boost.
@@ -166,13 +175,15 @@ func searchWith(b api.Boost) (string, error) {
 		return "", nil // an engine that is newer than this tool
 	}
 	if b.Engine == "opensearch" {
-		s.replace, s.header = "SEARCH_HOST, USER_AND_PASSWORD (in base64), INDEX, title", "Authorization: Basic USER_AND_PASSWORD"
+		s.replace, s.header = "SEARCH_HOST, USER_AND_PASSWORD (in base64), INDEX, title",
+			"Authorization: Basic USER_AND_PASSWORD"
 	}
 	body, err := shellJSON(s.with(b.Query))
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("# a search with it: replace %s and %s\ncurl -sS '%s' \\\n  -H 'Content-Type: application/json' \\\n  -H '%s' \\\n"+
+	return fmt.Sprintf("# a search with it: replace %s and %s\ncurl -sS '%s' \\\n  -H 'Content-Type: "+
+		"application/json' \\\n  -H '%s' \\\n"+
 		"  --data-binary @- <<'END'\n%s\nEND\n", s.replace, words, s.url, s.header, body), nil
 }
 

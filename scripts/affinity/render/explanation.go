@@ -19,12 +19,14 @@ func Explanation(out io.Writer, x api.Explanation, colors *Palette) error {
 	if x.RetentionDays == 0 {
 		retention = "no retention limit"
 	}
-	fmt.Fprintf(&text, "%s  strategy version %d  %s  as of %s\n", colors.Bold(cli.Printable(x.UserToken)), x.StrategyVersion, retention, timestamp(x.AsOf))
+	fmt.Fprintf(&text, "%s  strategy version %d  %s  as of %s\n", colors.Bold(cli.Printable(x.UserToken)),
+		x.StrategyVersion, retention, timestamp(x.AsOf))
 	for _, r := range x.Reasons {
 		fmt.Fprintf(&text, "  - %s\n", cli.Printable(r))
 	}
 	if x.FirstEventAt != nil && x.LastEventAt != nil {
-		fmt.Fprintf(&text, "  %s from %s to %s\n", cli.Count(x.Events.Accepted, "event"), timestamp(*x.FirstEventAt), timestamp(*x.LastEventAt))
+		fmt.Fprintf(&text, "  %s from %s to %s\n", cli.Count(x.Events.Accepted, "event"), timestamp(*x.FirstEventAt),
+			timestamp(*x.LastEventAt))
 		for _, c := range categories(x.Events) {
 			if c.events > 0 {
 				fmt.Fprintf(&text, "  %8d %s\n", c.events, c.text)
@@ -68,9 +70,11 @@ func drawScore(text *bytes.Buffer, x api.ScoreExplanation, colors *Palette) erro
 	for _, c := range x.Contributions {
 		switch {
 		case c.EarlierEvents != nil:
-			fmt.Fprintf(table, "  %s\t%s until %s\t\t\t\t\t%s\n", timestamp(c.From), cli.Count(c.Events, "event"), timestamp(c.To), number(c.Contribution))
+			fmt.Fprintf(table, "  %s\t%s until %s\t\t\t\t\t%s\n", timestamp(c.From), cli.Count(c.Events, "event"),
+				timestamp(c.To), number(c.Contribution))
 		case c.ContributedEvent != nil:
-			fmt.Fprintf(table, "  %s\t%s %s\t%s\t%d\t%d\t%.4g\t%s\n", timestamp(c.Time), cli.Printable(c.Type), cli.Printable(strconv.Quote(c.Name)),
+			fmt.Fprintf(table, "  %s\t%s %s\t%s\t%d\t%d\t%.4g\t%s\n", timestamp(c.Time), cli.Printable(c.Type),
+				cli.Printable(strconv.Quote(c.Name)),
 				objects(*c.ContributedEvent), c.Weight, c.Count, c.Decay, number(c.Contribution))
 		}
 	}

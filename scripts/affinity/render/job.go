@@ -34,7 +34,8 @@ func ReenrichProgress(j api.Reenrichment) Progress {
 // CrowdProgress is how far a build of crowd statistics is. Once all users are
 // counted, it is the shards that merge.
 func CrowdProgress(j api.CrowdBuild) Progress {
-	p := Progress{State: j.State, Planned: j.PlannedUsers, Visited: j.VisitedUsers, Count: j.Events, Wait: api.Wait{Place: j.Place}}
+	p := Progress{State: j.State, Planned: j.PlannedUsers, Visited: j.VisitedUsers, Count: j.Events,
+		Wait: api.Wait{Place: j.Place}}
 	if j.PlannedUsers > 0 && j.VisitedUsers >= j.PlannedUsers {
 		p.Planned, p.Visited, p.Parts = int64(j.Shards.Total), int64(j.Shards.Done), "parts"
 	}

@@ -35,7 +35,8 @@ func (a Migration) Working() *api.MigrationJob {
 // SameStep reports whether a migration is at the step where it was, however far
 // its job is.
 func (a Migration) SameStep(was Migration) bool {
-	if a.Migration == nil || a.Migration.ID != was.Migration.ID || a.Migration.Phase != was.Migration.Phase || (a.Migration.Job == nil) != (was.Migration.Job == nil) {
+	if a.Migration == nil || a.Migration.ID != was.Migration.ID || a.Migration.Phase != was.Migration.Phase ||
+		(a.Migration.Job == nil) != (was.Migration.Job == nil) {
 		return false
 	}
 	return a.Read == was.Read && (a.Migration.Job == nil || a.Migration.Job.ID == was.Migration.Job.ID)
@@ -90,7 +91,8 @@ func (a Migration) changed(s Step) string {
 // Interrupted says what happens to a step that the command no longer waits for.
 func (a Migration) Interrupted(s Step) string {
 	if job := a.Working(); job != nil {
-		return fmt.Sprintf("%s continues: run `affinity schema %s` again to wait for it, or `affinity schema status` to see how far it is",
+		return fmt.Sprintf("%s continues: run `affinity schema %s` again to wait for it, or `affinity schema "+
+			"status` to see how far it is",
 			cli.Printable(job.ID), s.Again)
 	}
 	text := a.changed(s) + ", and every instance follows within seconds: "
@@ -123,11 +125,13 @@ func (a Migration) Ended(s Step) (string, error) {
 	if job == nil {
 		return a.changed(s) + ", on every instance", nil
 	}
-	from, to, id, took := cli.Printable(a.Migration.From), cli.Printable(a.Migration.To), cli.Printable(job.ID), Took(job.StartedAt, job.FinishedAt)
+	from, to, id, took := cli.Printable(a.Migration.From), cli.Printable(a.Migration.To), cli.Printable(job.ID),
+		Took(job.StartedAt, job.FinishedAt)
 	switch {
 	case job.Kind == api.StepVerify && job.Faulty > 0 && job.State == api.JobFailed:
 		return "", fmt.Errorf("%s failed: %s or profiles differed between %s and %s, and it repaired %s. "+
-			"`affinity schema verify` compares again; `affinity schema backfill` copies what is missing. Repair or remove rows that do not decode first",
+			"`affinity schema verify` compares again; `affinity schema backfill` copies what is missing. Repair or "+
+			"remove rows that do not decode first",
 			id, rows(job.Faulty), from, to, grouped(job.Changed))
 	case job.State == api.JobFailed:
 		return "", fmt.Errorf("%s failed: %s%s", id, cli.Printable(job.Error), a.possible())
@@ -142,7 +146,8 @@ func (a Migration) Ended(s Step) (string, error) {
 	}
 	text := fmt.Sprintf("%s is done: %s copied, %s skipped%s", id, rows(job.Changed), grouped(job.Faulty), took)
 	if job.Faulty > 0 {
-		return "", errors.New(text + ". The skipped rows do not decode: repair or remove them and run `affinity schema backfill` again, " +
+		return "", errors.New(text + ". The skipped rows do not decode: repair or remove them and run `affinity " +
+			"schema backfill` again, " +
 			"or the verification will fail")
 	}
 	return text, nil
@@ -225,7 +230,8 @@ func (a Migration) Status() string {
 		fmt.Fprintf(&b, "every instance follows in %.1f s\n", float64(a.SettlesInMs)/1000)
 	}
 	if m := a.Migration; m != nil {
-		fmt.Fprintf(&b, "%s from %s to %s, begun %s, %s\n", cli.Printable(m.ID), cli.Printable(m.From), cli.Printable(m.To), timestamp(m.StartedAt), phase(*m))
+		fmt.Fprintf(&b, "%s from %s to %s, begun %s, %s\n", cli.Printable(m.ID), cli.Printable(m.From),
+			cli.Printable(m.To), timestamp(m.StartedAt), phase(*m))
 		if m.Job != nil {
 			b.WriteString(describeJob(*m.Job))
 		}
@@ -239,13 +245,15 @@ func (a Migration) Status() string {
 // phase says how far a migration is, in words.
 func phase(m api.Migration) string {
 	if !m.Moving {
-		return "ended with " + cmp.Or(map[string]string{api.StepDrop: "the drop of the old schema", api.StepRollback: "a rollback"}[m.Phase], cli.Printable(m.Phase))
+		return "ended with " + cmp.Or(map[string]string{api.StepDrop: "the drop of the old schema",
+			api.StepRollback: "a rollback"}[m.Phase], cli.Printable(m.Phase))
 	}
 	if m.Phase == api.StepRollback {
 		return "rollback: what the migration wrote is being removed"
 	}
 	phases := []string{phaseDual, api.StepBackfill, api.StepVerify, api.StepCutover, api.StepDrop}
-	said := []string{"both schemas are written", "backfill", "verification", "reads use the new schema", "drop of the old schema"}
+	said := []string{"both schemas are written", "backfill", "verification", "reads use the new schema",
+		"drop of the old schema"}
 	if i := slices.Index(phases, m.Phase); i >= 0 {
 		return fmt.Sprintf("step %d of %d: %s", i+1, len(phases), said[i])
 	}
@@ -261,7 +269,8 @@ func describeJob(j api.MigrationJob) string {
 	case api.StepBackfill:
 		fmt.Fprintf(&b, "%s, %s copied, %s skipped\n", users, rows(j.Changed), grouped(j.Faulty))
 	case api.StepVerify:
-		fmt.Fprintf(&b, "%s, %s compared, %s different, %s of these repaired\n", users, rows(j.Rows), grouped(j.Faulty), grouped(j.Changed))
+		fmt.Fprintf(&b, "%s, %s compared, %s different, %s of these repaired\n", users, rows(j.Rows),
+			grouped(j.Faulty), grouped(j.Changed))
 	default:
 		fmt.Fprintf(&b, "%s removed\n", rows(j.Changed))
 	}

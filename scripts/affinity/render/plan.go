@@ -47,23 +47,30 @@ func Plan(out io.Writer, c plan.Comparison) error {
 // writeNeeds writes the workload, and what it takes beside money.
 func writeNeeds(text *bytes.Buffer, b plan.Bill) {
 	w, n := b.Workload, b.Needs
-	fmt.Fprintf(text, "%s events a day in requests of %s, %s reads a second; %s users with %s events each, kept %s days\n\n",
-		Quantity(w.EventsPerDay), Quantity(w.EventsPerRequest), Quantity(w.ReadsPerSecond), Quantity(w.Users), Quantity(n.EventsPerUser), Quantity(w.RetentionDays))
+	fmt.Fprintf(text, "%s events a day in requests of %s, %s reads a second; %s users with %s events each, kept "+
+		"%s days\n\n",
+		Quantity(w.EventsPerDay), Quantity(w.EventsPerRequest), Quantity(w.ReadsPerSecond), Quantity(w.Users),
+		Quantity(n.EventsPerUser), Quantity(w.RetentionDays))
 	each := ""
 	if w.Clusters > 1 {
 		each = " in each cluster"
 	}
-	fmt.Fprintf(text, "nodes      %s%s: the load at its peak needs %s, the storage %s\n", Quantity(n.Nodes.Total), each, Quantity(n.Nodes.Load), Quantity(n.Nodes.Storage))
-	fmt.Fprintf(text, "storage    %s GiB: the log %s, histories %s, users' rows %s\n", Quantity(n.LogGiB+n.HistoryGiB+n.UsersGiB), Quantity(n.LogGiB), Quantity(n.HistoryGiB), Quantity(n.UsersGiB))
-	fmt.Fprintf(text, "a month    %s messages, %s requests and pushes, %s tasks, %s GiB of logs\n", Quantity(n.Messages), Quantity(n.Requests), Quantity(n.Tasks), Quantity(n.LoggedGiB))
+	fmt.Fprintf(text, "nodes      %s%s: the load at its peak needs %s, the storage %s\n", Quantity(n.Nodes.Total),
+		each, Quantity(n.Nodes.Load), Quantity(n.Nodes.Storage))
+	fmt.Fprintf(text, "storage    %s GiB: the log %s, histories %s, users' rows %s\n",
+		Quantity(n.LogGiB+n.HistoryGiB+n.UsersGiB), Quantity(n.LogGiB), Quantity(n.HistoryGiB), Quantity(n.UsersGiB))
+	fmt.Fprintf(text, "a month    %s messages, %s requests and pushes, %s tasks, %s GiB of logs\n",
+		Quantity(n.Messages), Quantity(n.Requests), Quantity(n.Tasks), Quantity(n.LoggedGiB))
 	fmt.Fprintf(text, "CPU        %s vCPU are billed on average\n", Quantity(n.VCPU))
-	fmt.Fprintf(text, "recompute  of all users after a change of the strategy: %s seconds of one node, %s seconds of one core\n\n", Quantity(n.Recompute.NodeSeconds), Quantity(n.Recompute.CoreSeconds))
+	fmt.Fprintf(text, "recompute  of all users after a change of the strategy: %s seconds of one node, %s "+
+		"seconds of one core\n\n", Quantity(n.Recompute.NodeSeconds), Quantity(n.Recompute.CoreSeconds))
 }
 
 func writeUnknown(text *bytes.Buffer, c plan.Comparison) {
 	unknown := c.Now.Unknown(c.Prices)
 	if len(unknown) > 0 {
-		fmt.Fprintf(text, "\nNot in the sum, because their price is unknown. Read it on its page and give it as --price NAME=USD:\n")
+		fmt.Fprintf(text, "\nNot in the sum, because their price is unknown. Read it on its page and give it as "+
+			"--price NAME=USD:\n")
 	}
 	for _, price := range unknown {
 		var what []string
@@ -74,7 +81,8 @@ func writeUnknown(text *bytes.Buffer, c plan.Comparison) {
 		}
 		fmt.Fprintf(text, "  %s (a %s): %s; %s\n", price.Name, price.Unit, strings.Join(what, ", "), price.Page)
 	}
-	fmt.Fprintln(text, "\nFree allotments, discounts, backups, warm instances and taxes are left out. terraform/COSTS.md has the prices' dates.")
+	fmt.Fprintln(text, "\nFree allotments, discounts, backups, warm instances and taxes are left out. "+
+		"terraform/COSTS.md has the prices' dates.")
 }
 
 // Dollars is a cost to the cent, or unknown.

@@ -49,8 +49,10 @@ func Plot(out io.Writer, title, axis string, lifts []Lift) error {
 		fmt.Fprintf(&p, `<text x="%.1f" y="%d" text-anchor="middle" fill="#555">%s</text>`+"\n", at, bottom+18,
 			strconv.FormatFloat(float64(i)*step, 'g', 6, 64)+"x")
 	}
-	fmt.Fprintf(&p, `<line x1="%.1f" y1="%d" x2="%.1f" y2="%d" stroke="#888" stroke-dasharray="4 3"/>`+"\n", x(1), plotTop-8, x(1), bottom)
-	fmt.Fprintf(&p, `<text x="%.1f" y="%d" text-anchor="middle" fill="#555">%s</text>`+"\n", x(end/2), bottom+40, escaped(axis))
+	fmt.Fprintf(&p, `<line x1="%.1f" y1="%d" x2="%.1f" y2="%d" stroke="#888" stroke-dasharray="4 3"/>`+"\n", x(1),
+		plotTop-8, x(1), bottom)
+	fmt.Fprintf(&p, `<text x="%.1f" y="%d" text-anchor="middle" fill="#555">%s</text>`+"\n", x(end/2), bottom+40,
+		escaped(axis))
 	for i, l := range lifts {
 		y := plotTop + plotRow*i + plotRow/2
 		color := "#1f6fb2" // better than the base
@@ -60,10 +62,13 @@ func Plot(out io.Writer, title, axis string, lifts []Lift) error {
 		case l.Low <= 1:
 			color = "#777" // undecided
 		}
-		fmt.Fprintf(&p, `<text x="%d" y="%d" text-anchor="end" fill="#222">%s</text>`+"\n", plotLeft-12, y+4, escaped(shortened(l.Name)))
-		fmt.Fprintf(&p, `<line x1="%.1f" y1="%d" x2="%.1f" y2="%d" stroke="%s" stroke-width="3"/>`+"\n", x(l.Low), y, x(l.High), y, color)
+		fmt.Fprintf(&p, `<text x="%d" y="%d" text-anchor="end" fill="#222">%s</text>`+"\n", plotLeft-12, y+4,
+			escaped(shortened(l.Name)))
+		fmt.Fprintf(&p, `<line x1="%.1f" y1="%d" x2="%.1f" y2="%d" stroke="%s" stroke-width="3"/>`+"\n", x(l.Low), y,
+			x(l.High), y, color)
 		fmt.Fprintf(&p, `<circle cx="%.1f" cy="%d" r="5" fill="%s"/>`+"\n", x(l.Ratio), y, color)
-		fmt.Fprintf(&p, `<text x="%d" y="%d" fill="#222">%.2f (%.2f to %.2f)</text>`+"\n", plotWidth-plotRight+14, y+4, l.Ratio, l.Low, l.High)
+		fmt.Fprintf(&p, `<text x="%d" y="%d" fill="#222">%.2f (%.2f to %.2f)</text>`+"\n", plotWidth-plotRight+14,
+			y+4, l.Ratio, l.Low, l.High)
 	}
 	p.WriteString("</svg>\n")
 	_, err := out.Write(p.Bytes())

@@ -24,23 +24,29 @@ func Preview(out io.Writer, p api.Preview, colors *Palette) error {
 	if p.StrategyVersion > 0 {
 		active = fmt.Sprintf("compared with version %d, which is active", p.StrategyVersion)
 	}
-	fmt.Fprintf(&text, "the order of values would change for %s of %s (%s sampled; %s)\n", colors.Bold(fmt.Sprint(p.Values.Changed)), cli.Count(p.Known, "user"),
+	fmt.Fprintf(&text, "the order of values would change for %s of %s (%s sampled; %s)\n",
+		colors.Bold(fmt.Sprint(p.Values.Changed)), cli.Count(p.Known, "user"),
 		cli.Count(p.Sampled, "user"), active)
 	if from := p.ChosenFrom; from != nil && !from.All {
-		fmt.Fprintf(&text, "sampled from %s only, a stretch that begins at a random place: from %s to %s; no other user was looked at\n",
+		fmt.Fprintf(&text, "sampled from %s only, a stretch that begins at a random place: from %s to %s; no other "+
+			"user was looked at\n",
 			cli.Count(from.Users, "user"), cli.Printable(from.First), cli.Printable(from.Last))
 	}
 	fmt.Fprintf(&text, "  among the first five for %d, at the first place for %d; shares of values would change for %d\n",
 		p.Values.TopFiveChanged, p.Values.TopChanged, p.Changed)
 	if o := p.Objects; o != nil {
-		fmt.Fprintf(&text, "the order of the same %s of %s would change for %s: among the first five for %d, at the first place for %d\n",
-			cli.Count(o.Compared, "object"), cli.Printable(o.Index), colors.Bold(cli.Count(o.Changed, "user")), o.TopFiveChanged, o.TopChanged)
+		fmt.Fprintf(&text, "the order of the same %s of %s would change for %s: among the first five for %d, at the "+
+			"first place for %d\n",
+			cli.Count(o.Compared, "object"), cli.Printable(o.Index), colors.Bold(cli.Count(o.Changed, "user")),
+			o.TopFiveChanged, o.TopChanged)
 	}
 	if r := p.RankCorrelation; r != nil {
-		fmt.Fprintf(&text, "rank correlation: %.3f on average, %.3f or less for a tenth of the users, %.3f at least; 1 is the same order\n", r.Mean, r.P10, r.Min)
+		fmt.Fprintf(&text, "rank correlation: %.3f on average, %.3f or less for a tenth of the users, %.3f at "+
+			"least; 1 is the same order\n", r.Mean, r.P10, r.Min)
 	}
 	if p.Scale != nil && *p.Scale < faded {
-		fmt.Fprintf(&text, "scores would fall to %s of what they are: the events are too old for the half-life, and count next to nothing\n", number(*p.Scale))
+		fmt.Fprintf(&text, "scores would fall to %s of what they are: the events are too old for the half-life, and "+
+			"count next to nothing\n", number(*p.Scale))
 	}
 	for _, f := range p.Facets {
 		fmt.Fprintf(&text, "\n%s, mean share of the profile:\n", cli.Printable(f.Facet))
@@ -49,7 +55,8 @@ func Preview(out io.Writer, p api.Preview, colors *Palette) error {
 			widest = max(widest, len([]rune(cli.Printable(m.Value))))
 		}
 		for _, m := range f.Movers {
-			fmt.Fprintf(&text, "  %-*s  %5.1f %% -> %5.1f %%  %+.1f points  %s\n", widest, cli.Printable(m.Value), 100*m.ShareBefore, 100*m.ShareAfter,
+			fmt.Fprintf(&text, "  %-*s  %5.1f %% -> %5.1f %%  %+.1f points  %s\n", widest, cli.Printable(m.Value),
+				100*m.ShareBefore, 100*m.ShareAfter,
 				100*(m.ShareAfter-m.ShareBefore), cli.Count(m.Users, "user"))
 		}
 	}
@@ -60,7 +67,8 @@ func Preview(out io.Writer, p api.Preview, colors *Palette) error {
 		fmt.Fprintf(&text, "  %s  rank correlation %.3f\n    before  %s\n    after   %s\n",
 			colors.Bold(cli.Printable(e.UserToken)), e.RankCorrelation, listAffinities(e.Before), listAffinities(e.After))
 	}
-	fmt.Fprintf(&text, "\nread %s and %s of %s in %.1f s\n", cli.Count(p.Cost.Events, "event"), cli.Count(p.Cost.Blocks, "block"), cli.Count(p.Sampled, "user"), float64(p.Cost.Took)/1000)
+	fmt.Fprintf(&text, "\nread %s and %s of %s in %.1f s\n", cli.Count(p.Cost.Events, "event"),
+		cli.Count(p.Cost.Blocks, "block"), cli.Count(p.Sampled, "user"), float64(p.Cost.Took)/1000)
 	if p.Known > 0 {
 		fmt.Fprintln(&text, recomputeCost(p))
 	}
@@ -75,7 +83,8 @@ func recomputeCost(p api.Preview) string {
 	if p.ChosenFrom != nil && p.ChosenFrom.All {
 		users, whom = p.ChosenFrom.Users, "all "+cli.Count(p.ChosenFrom.Users, "user")
 	}
-	w := plan.Workload{Users: float64(users), EventsPerDay: float64(users) * float64(p.Cost.Events) / float64(p.Known), RetentionDays: 1}
+	w := plan.Workload{Users: float64(users),
+		EventsPerDay: float64(users) * float64(p.Cost.Events) / float64(p.Known), RetentionDays: 1}
 	seconds := w.Recompute(plan.Now).CoreSeconds
 	if seconds < 1 {
 		return fmt.Sprintf("a recompute of %s takes less than a second of CPU", whom)

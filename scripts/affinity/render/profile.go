@@ -55,7 +55,8 @@ func drawBars(text *bytes.Buffer, affinities []api.Affinity, halfLife string, co
 		name := label(a)
 		pad := strings.Repeat(" ", widest-uniseg.StringWidth(name))
 		bar := drawBar(scoreOf(a, halfLife), highest, width)
-		fmt.Fprintf(text, "  %s%s  %s  %*s\n", name, pad, colors.paint(a.Facet, bar), scoreWidth, number(scoreOf(a, halfLife)))
+		fmt.Fprintf(text, "  %s%s  %s  %*s\n", name, pad, colors.paint(a.Facet, bar), scoreWidth,
+			number(scoreOf(a, halfLife)))
 	}
 }
 

@@ -36,7 +36,8 @@ func Ranking(out io.Writer, r api.RankAnswer, user string, detailed bool, colors
 		if detailed {
 			why = terms(item)
 		}
-		fmt.Fprintf(table, "  %*d\t%.3f\t%s\t%s\n", len(strconv.Itoa(len(r.Items))), i+1, item.Score, cli.Printable(item.ObjectID), cli.Printable(why))
+		fmt.Fprintf(table, "  %*d\t%.3f\t%s\t%s\n", len(strconv.Itoa(len(r.Items))), i+1, item.Score,
+			cli.Printable(item.ObjectID), cli.Printable(why))
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -52,7 +53,8 @@ func Reordered(out io.Writer, r api.RankAnswer, before []string, names map[strin
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprint(table, "  \tthe page\tfor this person\twas\twhy\n")
 	for i, item := range r.Items {
-		fmt.Fprintf(table, "  %d\t%s\t%s\t%d\t%s\n", i+1, cli.Printable(names[before[i]]), cli.Printable(names[item.ObjectID]),
+		fmt.Fprintf(table, "  %d\t%s\t%s\t%d\t%s\n", i+1, cli.Printable(names[before[i]]),
+			cli.Printable(names[item.ObjectID]),
 			slices.Index(before, item.ObjectID)+1, cli.Printable(mainReason(item)))
 	}
 	return table.Flush()

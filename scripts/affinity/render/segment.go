@@ -26,20 +26,23 @@ func Timestamp(t api.Time) string { return timestamp(t) }
 
 // SegmentProgress is how far a build of the lists of segments is.
 func SegmentProgress(j api.SegmentBuild) Progress {
-	return Progress{State: j.State, Planned: j.PlannedUsers, Visited: j.VisitedUsers, Count: j.Users, Counted: "users", Wait: api.Wait{Place: j.Place}}
+	return Progress{State: j.State, Planned: j.PlannedUsers, Visited: j.VisitedUsers, Count: j.Users,
+		Counted: "users", Wait: api.Wait{Place: j.Place}}
 }
 
 // Histogram draws the distribution of a value's scores, a bar for each bucket, and
 // prints its quantiles.
 func Histogram(out io.Writer, filter string, h api.SegmentHistogram) error {
-	if _, err := fmt.Fprintf(out, "%s: %s as of %s\n", cli.Printable(filter), Users(h.Users), timestamp(h.AsOf)); err != nil {
+	if _, err := fmt.Fprintf(out, "%s: %s as of %s\n", cli.Printable(filter), Users(h.Users),
+		timestamp(h.AsOf)); err != nil {
 		return err
 	}
 	if h.Quantiles == nil {
 		return nil
 	}
 	q := h.Quantiles
-	if _, err := fmt.Fprintf(out, "mean %s, p10 %s, p50 %s, p90 %s, p99 %s\n\n", number(h.Mean), number(q.P10), number(q.P50), number(q.P90), number(q.P99)); err != nil {
+	if _, err := fmt.Fprintf(out, "mean %s, p10 %s, p50 %s, p90 %s, p99 %s\n\n", number(h.Mean), number(q.P10),
+		number(q.P50), number(q.P90), number(q.P99)); err != nil {
 		return err
 	}
 	var most int64 = 1

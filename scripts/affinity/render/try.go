@@ -45,10 +45,12 @@ const (
 func Trial(out io.Writer, t Tried, colors *Palette) error {
 	var text bytes.Buffer
 	o := t.Outcome
-	fmt.Fprintf(&text, "%s of %s on %s; the cut is %s\n\n", plural(int64(t.Log.Events()), "event"), plural(int64(t.Log.Users()), "user"),
+	fmt.Fprintf(&text, "%s of %s on %s; the cut is %s\n\n", plural(int64(t.Log.Events()), "event"),
+		plural(int64(t.Log.Users()), "user"),
 		plural(int64(t.Log.Objects()), "object"), timestamp(t.Report.Cut))
 	fmt.Fprintf(&text, "%s\n", colors.Bold("On your data: "+lift(t.Result.Over(o.Popularity))))
-	fmt.Fprintf(&text, "That is the nDCG@%d of what users turned to next, in %s that the search has not seen, with its 95 %% interval.\n"+
+	fmt.Fprintf(&text, "That is the nDCG@%d of what users turned to next, in %s that the search has not seen, "+
+		"with its 95 %% interval.\n"+
 		"%.0f of 100 found it among the first %d, and %.0f with the best sellers.\n\n",
 		t.Report.At, plural(int64(t.Report.Cases), "case"), 100*t.Result.HitRate, t.Report.At, 100*o.Popularity.HitRate)
 	writeResults(&text, t.Report.Results, t.Report.At, t.Gains, colors)
@@ -68,7 +70,8 @@ func Trial(out io.Writer, t Tried, colors *Palette) error {
 	if o.Recommended {
 		which = "tuned"
 	}
-	fmt.Fprintf(&text, "\nThe %s strategy is in %s: affinity import --strategy %s sets it in an engine.\n", which, cli.Printable(t.Path), cli.Printable(t.Path))
+	fmt.Fprintf(&text, "\nThe %s strategy is in %s: affinity import --strategy %s sets it in an engine.\n", which,
+		cli.Printable(t.Path), cli.Printable(t.Path))
 	_, err := out.Write(text.Bytes())
 	return err
 }
@@ -99,7 +102,8 @@ func writeShown(text *bytes.Buffer, l *backtest.Log, shown backtest.Shown, color
 	fmt.Fprintf(table, "  \tbest sellers\tfor this user\twhy\n")
 	for i := range min(shownPlaces, len(shown.Items)) {
 		item := shown.Items[i]
-		fmt.Fprintf(table, "  %d\t%s\t%s\t%s\n", i+1, starred(l, shown.Popular[i], shown.Relevant), starred(l, item.ObjectID, shown.Relevant),
+		fmt.Fprintf(table, "  %d\t%s\t%s\t%s\n", i+1, starred(l, shown.Popular[i], shown.Relevant),
+			starred(l, item.ObjectID, shown.Relevant),
 			cli.Printable(Reason(inShort(l, item))))
 	}
 	_ = table.Flush() // a buffer does not fail

@@ -18,16 +18,20 @@ import (
 // Tuning writes what a search found: the table of the untouched slice, what
 // changed, and whether to take it. path is the file of the tuned strategy, "" if
 // none was written.
-func Tuning(out io.Writer, o *tune.Outcome, given strategy.Strategy, b api.Backtest, gains Gains, path string, colors *Palette) error {
+func Tuning(out io.Writer, o *tune.Outcome, given strategy.Strategy, b api.Backtest, gains Gains, path string,
+	colors *Palette) error {
 	var text bytes.Buffer
-	fmt.Fprintf(&text, "%s on %s; the untouched slice has %s of %s, the cut is %s\n\n", colors.Bold(plural(int64(o.Trials), "trial")),
-		plural(int64(o.Tuning), "case"), plural(int64(b.Cases), "case"), plural(int64(b.Candidates), "candidate"), timestamp(b.Cut))
+	fmt.Fprintf(&text, "%s on %s; the untouched slice has %s of %s, the cut is %s\n\n",
+		colors.Bold(plural(int64(o.Trials), "trial")),
+		plural(int64(o.Tuning), "case"), plural(int64(b.Cases), "case"), plural(int64(b.Candidates), "candidate"),
+		timestamp(b.Cut))
 	writeResults(&text, b.Results, b.At, gains, colors)
 	fmt.Fprintf(&text, "\nIntervals are of 95 %%, by bootstrap over users; gains are paired.\n\n")
 	writeChanges(&text, given, o.Strategy)
 	fmt.Fprintln(&text, Verdict(o, given))
 	if path != "" {
-		fmt.Fprintf(&text, "the tuned strategy is in %s; see what it changes: affinity strategy preview %s\n", cli.Printable(path), cli.Printable(path))
+		fmt.Fprintf(&text, "the tuned strategy is in %s; see what it changes: affinity strategy preview %s\n",
+			cli.Printable(path), cli.Printable(path))
 	}
 	_, err := out.Write(text.Bytes())
 	return err

@@ -66,13 +66,15 @@ const objectsPerDepartment = 38
 
 func departments() []department {
 	return []department{
-		{"Running", []string{"Road Shoe", "Trail Shoe", "Windbreaker", "Shorts"}, []string{"Stridewell", "Kestrel", "Fernhill"},
+		{"Running", []string{"Road Shoe", "Trail Shoe", "Windbreaker", "Shorts"},
+			[]string{"Stridewell", "Kestrel", "Fernhill"},
 			[]string{"50-100", "100-200", "25-50"}, []string{"lightweight", "breathable", "waterproof", "reflective"}},
 		{"Kitchen", []string{"Casserole", "Chef's Knife", "Skillet", "Mortar"}, []string{"Ember & Oak", "Blanc", "Homestead"},
 			[]string{"50-100", "25-50", "0-25"}, []string{"cast iron", "dishwasher safe", "handmade", "induction"}},
 		{"Sneakers", []string{"High Top", "Low Top", "Slip-On", "Retro Runner"}, []string{"Vandal", "Kestrel", "Stridewell"},
 			[]string{"200+", "100-200", "50-100"}, []string{"limited edition", "leather", "vegan", "retro"}},
-		{"Kids", []string{"Romper", "Raincoat", "Building Blocks", "Backpack"}, []string{"Littlebee", "Homestead", "Fernhill"},
+		{"Kids", []string{"Romper", "Raincoat", "Building Blocks", "Backpack"},
+			[]string{"Littlebee", "Homestead", "Fernhill"},
 			[]string{"0-25", "25-50", "50-100"}, []string{"machine washable", "organic cotton", "age 3-5", "age 0-2"}},
 		{"Audio", []string{"Headphones", "Turntable", "Speaker", "Amplifier"}, []string{"Northwave", "Monoplay", "Tessera"},
 			[]string{"200+", "100-200", "50-100"}, []string{"hi-res", "wireless", "refurbished", "noise cancelling"}},

@@ -32,7 +32,8 @@ var (
 type step struct{ kind, subtype, name string }
 
 func (s step) event(token string, at time.Time, objects ...Object) Event {
-	e := Event{EventType: s.kind, EventSubtype: s.subtype, EventName: s.name, Index: Index, UserToken: token, Timestamp: at.UnixMilli()}
+	e := Event{EventType: s.kind, EventSubtype: s.subtype, EventName: s.name, Index: Index, UserToken: token,
+		Timestamp: at.UnixMilli()}
 	for _, o := range objects {
 		if !slices.Contains(e.ObjectIDs, o.ObjectID) {
 			e.ObjectIDs = append(e.ObjectIDs, o.ObjectID)

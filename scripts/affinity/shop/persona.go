@@ -39,16 +39,21 @@ func personas() []Persona {
 	}
 	return []Persona{
 		steady("runner", "runs a lot, loves Stridewell, wears blue",
-			Filter{"categories.lvl0", "Running"}, Filter{"brand", "Stridewell"}, Filter{"color", "Blue"}, Filter{"tags", "lightweight"}),
+			Filter{"categories.lvl0", "Running"}, Filter{"brand", "Stridewell"}, Filter{"color", "Blue"},
+			Filter{"tags", "lightweight"}),
 		steady("cook", "cooks at home, in red cast iron by Ember & Oak",
-			Filter{"categories.lvl0", "Kitchen"}, Filter{"brand", "Ember & Oak"}, Filter{"color", "Red"}, Filter{"tags", "cast iron"}),
+			Filter{"categories.lvl0", "Kitchen"}, Filter{"brand", "Ember & Oak"}, Filter{"color", "Red"},
+			Filter{"tags", "cast iron"}),
 		steady("collector", "collects white Vandal sneakers, the dearer the better", sneakers...),
 		steady("parent", "buys for the children, cheap and yellow, mostly Littlebee", kids...),
 		steady("listener", "wants black Northwave hi-fi and pays for it",
-			Filter{"categories.lvl0", "Audio"}, Filter{"brand", "Northwave"}, Filter{"color", "Black"}, Filter{"price_range", "200+"}),
+			Filter{"categories.lvl0", "Audio"}, Filter{"brand", "Northwave"}, Filter{"color", "Black"},
+			Filter{"price_range", "200+"}),
 		steady("camper", "sleeps outdoors, in green waterproof Cairn gear",
-			Filter{"categories.lvl0", "Outdoor"}, Filter{"brand", "Cairn"}, Filter{"color", "Green"}, Filter{"tags", "waterproof"}),
-		{ID: "newparent", Taste: "collected white Vandal sneakers until 9 days ago; since then it is all Littlebee for the baby",
+			Filter{"categories.lvl0", "Outdoor"}, Filter{"brand", "Cairn"}, Filter{"color", "Green"},
+			Filter{"tags", "waterproof"}),
+		{ID: "newparent", Taste: "collected white Vandal sneakers until 9 days ago; since then it is all Littlebee " +
+			"for the baby",
 			Phases: []Phase{{DaysAgo: HistoryDays, Loves: sneakers}, {DaysAgo: 9, Loves: kids}}},
 	}
 }

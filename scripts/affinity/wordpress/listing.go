@@ -41,7 +41,8 @@ type page struct {
 }
 
 // eachPage reads the pages of a route one after the other.
-func (s *Site) eachPage(ctx context.Context, route string, params url.Values, perPage int, handle func(page) error) error {
+func (s *Site) eachPage(ctx context.Context, route string, params url.Values, perPage int,
+	handle func(page) error) error {
 	var before []jsontext.Value
 	for number := 1; number <= maxPosts/perPage; number++ {
 		p, err := s.page(ctx, route, params, perPage, number)
@@ -52,7 +53,8 @@ func (s *Site) eachPage(ctx context.Context, route string, params url.Values, pe
 		if err != nil {
 			return err
 		}
-		if len(p.items) > 0 && slices.EqualFunc(p.items, before, func(a, b jsontext.Value) bool { return bytes.Equal(a, b) }) {
+		if len(p.items) > 0 && slices.EqualFunc(p.items, before,
+			func(a, b jsontext.Value) bool { return bytes.Equal(a, b) }) {
 			return fmt.Errorf("the site answers page %d with page %d: a cache before it ignores the query", number, number-1)
 		}
 		if err := handle(p); err != nil {

@@ -75,7 +75,8 @@ func (n *names) learn(ctx context.Context, kind string, ids []int64) error {
 func hidden(err error) bool {
 	var refused *AnswerError
 	return errors.As(err, &refused) &&
-		(refused.Status == http.StatusUnauthorized || refused.Status == http.StatusForbidden || refused.Status == http.StatusNotFound)
+		(refused.Status == http.StatusUnauthorized || refused.Status == http.StatusForbidden ||
+			refused.Status == http.StatusNotFound)
 }
 
 // learnAll asks for the names of the posts' terms and authors.
@@ -106,5 +107,6 @@ func (n *names) author(id int64) string { return n.known[users][id] }
 
 // terms is a digest of the names of a post's terms. A renamed term changes it.
 func (n *names) terms(categoryIDs, tagIDs []int64) string {
-	return digest([]byte(strings.Join(n.of(categories, categoryIDs), "\n") + "\n\n" + strings.Join(n.of(tags, tagIDs), "\n")))
+	return digest([]byte(strings.Join(n.of(categories, categoryIDs), "\n") + "\n\n" +
+		strings.Join(n.of(tags, tagIDs), "\n")))
 }

@@ -15,7 +15,8 @@ type MassDeletionError struct {
 
 // Error says what would be removed, and how to permit it.
 func (e *MassDeletionError) Error() string {
-	return fmt.Sprintf("%s lists %d posts, and %d of the %d posts in the index are not among them: no such post was removed. "+
+	return fmt.Sprintf("%s lists %d posts, and %d of the %d posts in the index are not among them: no such post "+
+		"was removed. "+
 		"If that is right, run again with --allow-mass-deletion", e.Site, e.Listed, e.Gone, e.Held)
 }
 

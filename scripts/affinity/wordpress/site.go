@@ -90,7 +90,8 @@ func Open(ctx context.Context, cfg Config) (*Site, error) {
 // ParseURL reads the address of a site.
 func ParseURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || u.User != nil ||
+		u.RawQuery != "" || u.Fragment != "" {
 		return nil, fmt.Errorf("the address of a site is http:// or https://, a host and perhaps a path, got %q", text)
 	}
 	u.Path = strings.TrimRight(u.Path, "/") + "/"
@@ -125,12 +126,14 @@ var errRedirect = errors.New("a redirect is not followed")
 // redirect follows redirects within the host, and from http to https.
 func (s *Site) redirect(next *http.Request, before []*http.Request) error {
 	from, to := before[0].URL, next.URL
-	upgrade := from.Scheme == "http" && to.Scheme == "https" && from.Port() == "" && to.Port() == "" && from.Hostname() == to.Hostname()
+	upgrade := from.Scheme == "http" && to.Scheme == "https" && from.Port() == "" && to.Port() == "" &&
+		from.Hostname() == to.Hostname()
 	switch {
 	case len(before) > maxRedirects:
 		return fmt.Errorf("%w: more than %d in a row", errRedirect, maxRedirects)
 	case !upgrade && (from.Scheme != to.Scheme || from.Host != to.Host):
-		return fmt.Errorf("%w: %s leads to %s://%s; give the site by this address if it is yours", errRedirect, from.Host, to.Scheme, to.Host)
+		return fmt.Errorf("%w: %s leads to %s://%s; give the site by this address if it is yours", errRedirect,
+			from.Host, to.Scheme, to.Host)
 	}
 	return nil
 }
@@ -185,7 +188,8 @@ func (s *Site) getOnce(ctx context.Context, u *url.URL, v any) (http.Header, err
 		return nil, answerError(response, body)
 	}
 	if strings.HasPrefix(response.Header.Get("Content-Type"), "text/html") {
-		return nil, errors.New("the answer is a page of HTML and not JSON: the site may be under maintenance, or hide its REST API")
+		return nil, errors.New("the answer is a page of HTML and not JSON: the site may be under maintenance, or " +
+			"hide its REST API")
 	}
 	err = json.Unmarshal(body, v, lenient)
 	if err != nil && !jsontext.Value(body).IsValid(lenient) {
@@ -304,7 +308,8 @@ func answerError(response *http.Response, body []byte) error {
 	}
 	_ = json.Unmarshal(body, &said, lenient) // what is not JSON has no code
 	return &AnswerError{
-		Status: response.StatusCode, Code: fmt.Sprintf("%.*s", maxMessage, said.Code), Message: fmt.Sprintf("%.*s", maxMessage, plain(said.Message)),
+		Status: response.StatusCode, Code: fmt.Sprintf("%.*s", maxMessage, said.Code),
+		Message:    fmt.Sprintf("%.*s", maxMessage, plain(said.Message)),
 		RetryAfter: retryAfter(response.Header),
 	}
 }

@@ -241,7 +241,8 @@ func (r *run) list(ctx context.Context) (err error) {
 		return fmt.Errorf("read the names of terms and authors: %w", err)
 	}
 	if r.names.authorless != nil {
-		r.Warn(fmt.Sprintf("the site does not name its authors (%v): posts keep the author that they have, and new ones have none", r.names.authorless))
+		r.Warn(fmt.Sprintf("the site does not name its authors (%v): posts keep the author that they have, and new "+
+			"ones have none", r.names.authorless))
 	}
 	return nil
 }

@@ -120,7 +120,8 @@ func (r *Report) measure(ctx context.Context, o Options, t *target, e *Engine) e
 			done.Error = err.Error()
 		}
 		r.Attacks = append(r.Attacks, done)
-		o.progress("  %d rounds in %.0f s, %v, p99 %.0f ms, at most %.0f ms", done.Rounds, done.Seconds, done.Answers, done.Lag.P99, done.Lag.Max)
+		o.progress("  %d rounds in %.0f s, %v, p99 %.0f ms, at most %.0f ms", done.Rounds, done.Seconds, done.Answers,
+			done.Lag.P99, done.Lag.Max)
 		if e.died() || ctx.Err() != nil {
 			return err
 		}
@@ -192,7 +193,8 @@ func (r Report) Print(w io.Writer) error {
 	fmt.Fprintf(w, "%-34s %7s %7s %9s %9s %9s %9s %8s  %s\n", "the other app, event to profile",
 		"rounds", "probes", "p50 ms", "p99 ms", "max ms", "sent p99", "peak MiB", "answers")
 	row := func(name string, rounds int, l Lag, peak float64, answers string) {
-		fmt.Fprintf(w, "%-34s %7d %7d %9.1f %9.1f %9.1f %9.1f %8.0f  %s\n", name, rounds, l.Probes, l.P50, l.P99, l.Max, l.Sent, peak, answers)
+		fmt.Fprintf(w, "%-34s %7d %7d %9.1f %9.1f %9.1f %9.1f %8.0f  %s\n", name, rounds, l.Probes, l.P50, l.P99,
+			l.Max, l.Sent, peak, answers)
 	}
 	row("idle", 0, r.Idle, 0, "")
 	for _, a := range r.Attacks {

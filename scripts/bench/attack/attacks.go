@@ -15,7 +15,8 @@ import (
 // richObjects sends a request of 1,000 events that each name 20 objects of 1,000
 // filters.
 func richObjects(ctx context.Context, t *target, to answers) error {
-	if _, err := t.evil.Catalog().SetSettings(ctx, "rich", api.Settings{AttributesForFaceting: []string{"tags"}}); err != nil {
+	if _, err := t.evil.Catalog().SetSettings(ctx, "rich",
+		api.Settings{AttributesForFaceting: []string{"tags"}}); err != nil {
 		return err
 	}
 	for i := range 20 {
@@ -23,7 +24,8 @@ func richObjects(ctx context.Context, t *target, to answers) error {
 		for k := range 1000 {
 			tags = append(tags, fmt.Sprintf(`"tag %d of the object %d, as rich as it may be"`, k, i))
 		}
-		body := fmt.Sprintf(`{"requests":[{"action":"addObject","body":{"objectID":"%d","tags":[%s]}}]}`, i, strings.Join(tags, ","))
+		body := fmt.Sprintf(`{"requests":[{"action":"addObject","body":{"objectID":"%d","tags":[%s]}}]}`, i,
+			strings.Join(tags, ","))
 		t.persist(ctx, "/1/indexes/rich/batch", pack(body), to)
 	}
 	now := time.Now().UnixMilli()
@@ -104,7 +106,8 @@ func partialUpdates(ctx context.Context, t *target, to answers) error {
 
 // slowBodies opens 300 connections that claim a body of 1.9 MB and send 150 bytes.
 func slowBodies(ctx context.Context, t *target, to answers) error {
-	head := fmt.Sprintf("POST /1/events HTTP/1.1\r\nHost: %s\r\nX-Algolia-Application-Id: %s\r\nX-Algolia-API-Key: %s\r\nContent-Length: 1900000\r\n\r\n%s",
+	head := fmt.Sprintf("POST /1/events HTTP/1.1\r\nHost: %s\r\nX-Algolia-Application-Id: "+
+		"%s\r\nX-Algolia-API-Key: %s\r\nContent-Length: 1900000\r\n\r\n%s",
 		t.host, evilApp, evilKey, strings.Repeat(" ", 10))
 	var open []net.Conn
 	defer func() {
@@ -143,7 +146,8 @@ func manyValues(ctx context.Context, t *target, to answers) error {
 		for i := range 1000 {
 			var filters []string
 			for k := range 20 {
-				filters = append(filters, fmt.Sprintf(`"color:value %d of event %d in request %d, %s"`, k, i, request, strings.Repeat("v", 40)))
+				filters = append(filters, fmt.Sprintf(`"color:value %d of event %d in request %d, %s"`, k, i, request,
+					strings.Repeat("v", 40)))
 			}
 			events = append(events, fmt.Sprintf(`{"eventType":"view","eventName":"Seen","index":"i","userToken":"many","timestamp":%d,"filters":[%s]}`,
 				now-int64(1000*request+i), strings.Join(filters, ",")))
@@ -151,8 +155,9 @@ func manyValues(ctx context.Context, t *target, to answers) error {
 		t.persist(ctx, "/1/events", pack(`{"events":[`+strings.Join(events, ",")+`]}`), to)
 	}
 	for i := range 5 {
-		t.persist(ctx, "/1/events", pack(fmt.Sprintf(`{"events":[{"eventType":"view","eventName":"Seen","index":"i","userToken":"many",`+
-			`"timestamp":%d,"filters":["color:last %d"]}]}`, now+int64(i), i)), to)
+		t.persist(ctx, "/1/events", pack(fmt.Sprintf(
+			`{"events":[{"eventType":"view","eventName":"Seen","index":"i","userToken":"many",`+
+				`"timestamp":%d,"filters":["color:last %d"]}]}`, now+int64(i), i)), to)
 	}
 	if err := t.awaitTotal(ctx, "many", 160_000); err != nil {
 		return err

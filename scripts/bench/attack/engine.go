@@ -32,7 +32,8 @@ type Engine struct {
 // Serve runs an engine with the apps of a campaign until in ends, and writes its
 // address to out.
 func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
-	s, err := stack.Start(ctx, stack.Options{Apps: []stack.App{{ID: goodApp, Key: goodKey}, {ID: evilApp, Key: evilKey}}, RetentionDays: 90})
+	s, err := stack.Start(ctx, stack.Options{Apps: []stack.App{{ID: goodApp, Key: goodKey},
+		{ID: evilApp, Key: evilKey}}, RetentionDays: 90})
 	if err != nil {
 		return err
 	}
@@ -83,7 +84,8 @@ func Child(stderr io.Writer, bigtable, name string, args ...string) Starter {
 // enclose holds the process to its memory.
 func (e *Engine) enclose(memory int) {
 	pid := strconv.Itoa(e.cmd.Process.Pid)
-	for root, file := range map[string]string{"/sys/fs/cgroup": "memory.max", "/sys/fs/cgroup/memory": "memory.limit_in_bytes"} {
+	for root, file := range map[string]string{"/sys/fs/cgroup": "memory.max",
+		"/sys/fs/cgroup/memory": "memory.limit_in_bytes"} {
 		group := filepath.Join(root, "affinity-attack-"+pid)
 		if _, err := os.Stat(filepath.Join(root, "cgroup.procs")); err != nil || os.Mkdir(group, 0o755) != nil {
 			continue

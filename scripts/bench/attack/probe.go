@@ -76,7 +76,8 @@ func (p *prober) probe(ctx context.Context, user string) (accepted, shown time.D
 	began := time.Now()
 	for {
 		err := p.good.Events().Send(ctx, api.Event{
-			EventType: "view", EventName: "Seen", Index: "i", UserToken: user, Timestamp: began.UnixMilli(), Filters: []string{"color:Red"},
+			EventType: "view", EventName: "Seen", Index: "i", UserToken: user, Timestamp: began.UnixMilli(),
+			Filters: []string{"color:Red"},
 		})
 		if err == nil {
 			break

@@ -25,7 +25,8 @@ type target struct {
 }
 
 func newTarget(base string) *target {
-	t := &target{url: base, http: &http.Client{Timeout: 2 * time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 100}}}
+	t := &target{url: base, http: &http.Client{Timeout: 2 * time.Minute,
+		Transport: &http.Transport{MaxIdleConnsPerHost: 100}}}
 	if u, err := url.Parse(base); err == nil {
 		t.host = u.Host
 	}

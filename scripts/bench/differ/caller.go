@@ -92,7 +92,8 @@ func (c *caller) do(method, path string, body []byte) (*answer, error) {
 		case err != nil && !ended && time.Since(from) >= answerTime:
 			return nil, a.differs("no answer", fmt.Sprintf("none after %v", answerTime), "an answer")
 		case time.Now().After(end):
-			return nil, a.differs("no answer that counts", fmt.Sprintf("for %v: %d %s %v", busyTimeout, a.status, a.body, err), "an answer")
+			return nil, a.differs("no answer that counts",
+				fmt.Sprintf("for %v: %d %s %v", busyTimeout, a.status, a.body, err), "an answer")
 		}
 		if !ended {
 			time.Sleep(wait) // as long as the engine asks for
@@ -207,7 +208,8 @@ type Difference struct {
 
 // Error says what differs, and how to see it again.
 func (d *Difference) Error() string {
-	text := fmt.Sprintf("%s: the engine differs from the model (seed %d, app %s, step %d)\n  engine: %s\n  model:  %s\n", d.What, d.Seed, d.App, d.Step, d.Engine, d.Model)
+	text := fmt.Sprintf("%s: the engine differs from the model (seed %d, app %s, step %d)\n  engine: %s\n  "+
+		"model:  %s\n", d.What, d.Seed, d.App, d.Step, d.Engine, d.Model)
 	if d.Request != "" {
 		text += "  request: " + d.Request + "\n"
 	}

@@ -95,7 +95,8 @@ func (w *world) receipts(token string, u *user) error {
 		}
 		x.times = times[x.mark]
 		if len(x.times) > len(x.spans) {
-			return a.differs("events without a time", fmt.Sprintf("%s counts %d times", x.mark, len(x.times)), fmt.Sprintf("sent %d times", len(x.spans)))
+			return a.differs("events without a time", fmt.Sprintf("%s counts %d times", x.mark, len(x.times)),
+				fmt.Sprintf("sent %d times", len(x.spans)))
 		}
 		for _, t := range x.times {
 			if !slices.ContainsFunc(x.spans, func(s span) bool { return s.from <= t && t <= s.to }) {
@@ -114,7 +115,8 @@ func (w *world) checkpoint() error {
 	all := slices.Sorted(maps.Keys(w.users))
 	for range 12 {
 		token := pick(w.r, all)
-		for _, compare := range []func(string) error{w.compareProfile, w.compareExplain, w.compareExplain, w.compareRank, w.compareScaled, w.compareExport} {
+		for _, compare := range []func(string) error{w.compareProfile, w.compareExplain, w.compareExplain,
+			w.compareRank, w.compareScaled, w.compareExport} {
 			if err := compare(token); err != nil {
 				return err
 			}
@@ -198,7 +200,8 @@ func (w *world) unknown(a *answer, token string) error {
 }
 
 func (w *world) compareBatch(tokens []string) error {
-	a, err := w.send(http.MethodPost, "/1/profiles/batch", map[string]any{"userTokens": tokens, "limit": everything}, http.StatusOK)
+	a, err := w.send(http.MethodPost, "/1/profiles/batch",
+		map[string]any{"userTokens": tokens, "limit": everything}, http.StatusOK)
 	if err != nil {
 		return err
 	}
@@ -211,7 +214,8 @@ func (w *world) compareBatch(tokens []string) error {
 	}
 	w.tally.compared("profiles", len(tokens))
 	if len(got.Profiles)+len(got.NotFound) != len(tokens) {
-		return a.differs("batch", fmt.Sprintf("%d profiles, %d not found, faulty: %v", len(got.Profiles), len(got.NotFound), got.Faulty), fmt.Sprint(len(tokens), " users"))
+		return a.differs("batch", fmt.Sprintf("%d profiles, %d not found, faulty: %v", len(got.Profiles),
+			len(got.NotFound), got.Faulty), fmt.Sprint(len(tokens), " users"))
 	}
 	for _, token := range got.NotFound {
 		if err := w.unknown(a, token); err != nil {
@@ -244,7 +248,8 @@ func (w *world) sameProfile(a *answer, got gotProfile, token string, k int) erro
 	}
 	p := w.profile(events, got.AsOf.UnixMilli())
 	differs := func(what string, engine, model any) error {
-		return a.differs("profile of "+token+" as of "+strconv.FormatInt(p.at, 10)+": "+what, fmt.Sprint(engine), fmt.Sprint(model))
+		return a.differs("profile of "+token+" as of "+strconv.FormatInt(p.at, 10)+": "+what, fmt.Sprint(engine),
+			fmt.Sprint(model))
 	}
 	switch {
 	case !p.known():
@@ -261,7 +266,8 @@ func (w *world) sameProfile(a *answer, got gotProfile, token string, k int) erro
 		for f := range p.scores {
 			model[f.String()]++
 		}
-		return differs("values", fmt.Sprintf("%d, only here %q", got.Total, missing(engine, model)), fmt.Sprintf("%d, only here %q", len(p.scores), missing(model, engine)))
+		return differs("values", fmt.Sprintf("%d, only here %q", got.Total, missing(engine, model)),
+			fmt.Sprintf("%d, only here %q", len(p.scores), missing(model, engine)))
 	}
 	seen, before := map[filter]bool{}, math.Inf(1)
 	for n, affinity := range got.Affinities {
@@ -316,7 +322,8 @@ func (w *world) compareScaled(token string) error {
 	}
 	events := w.user(token).all()
 	p := w.profile(events, a.at())
-	if later := w.profile(events, a.done()); len(p.scores) != len(later.scores) || p.known() != later.known() || p.crowded() {
+	if later := w.profile(events, a.done()); len(p.scores) != len(later.scores) || p.known() != later.known() ||
+		p.crowded() {
 		return nil // the answer does not say of when it is
 	}
 	if a.status == http.StatusNotFound {
@@ -337,7 +344,8 @@ func (w *world) compareScaled(token string) error {
 	for f, scores := range p.scores {
 		want := 20 * (scores[0] / float64(w.facetScore(f.Facet)) / highest)
 		// A half may be rounded either way.
-		if n := got.Scores[f.Facet][f.Value]; n < max(1, math.Round(want-1e-7)) && scores[0] > 1e-290 || n > max(1, math.Round(want+1e-7)) {
+		if n := got.Scores[f.Facet][f.Value]; n < max(1, math.Round(want-1e-7)) && scores[0] > 1e-290 ||
+			n > max(1, math.Round(want+1e-7)) {
 			return a.differs("scaled score of "+f.String(), fmt.Sprint(n), fmt.Sprint(want))
 		}
 	}
@@ -351,7 +359,8 @@ func (w *world) filterOf(token string) filter {
 		return w.filter()
 	}
 	slices.SortFunc(events, func(a, b *event) int { return strings.Compare(a.identity(), b.identity()) })
-	of := slices.SortedFunc(maps.Keys(pick(w.r, events).counts), func(a, b filter) int { return strings.Compare(a.String(), b.String()) })
+	of := slices.SortedFunc(maps.Keys(pick(w.r, events).counts),
+		func(a, b filter) int { return strings.Compare(a.String(), b.String()) })
 	if len(of) == 0 {
 		return w.filter()
 	}
@@ -401,11 +410,13 @@ func (w *world) compareExplain(token string) error {
 	}
 	p := w.profile(events, at)
 	if got.Known != p.known() || !w.same(got.Score, p.score(f, 0)) {
-		return a.differs("explained score of "+f.String(), fmt.Sprint(got.Known, got.Score), fmt.Sprint(p.known(), p.score(f, 0)))
+		return a.differs("explained score of "+f.String(), fmt.Sprint(got.Known, got.Score),
+			fmt.Sprint(p.known(), p.score(f, 0)))
 	}
 	for k, h := range w.HalfLives {
 		if !w.same(got.Scores[h.text], p.score(f, k)) {
-			return a.differs("explained score of "+f.String()+" under "+h.text, fmt.Sprint(got.Scores[h.text]), fmt.Sprint(p.score(f, k)))
+			return a.differs("explained score of "+f.String()+" under "+h.text, fmt.Sprint(got.Scores[h.text]),
+				fmt.Sprint(p.score(f, k)))
 		}
 	}
 	w.tally.compared("explained scores", 1)
@@ -415,7 +426,8 @@ func (w *world) compareExplain(token string) error {
 	}
 	all := w.contributions(events, f, at)
 	if len(all) != len(got.Contributions) || sum != got.Score {
-		return a.differs("contributions to "+f.String(), fmt.Sprintf("%d, sum %v, score %v", len(got.Contributions), sum, got.Score), fmt.Sprint(len(all)))
+		return a.differs("contributions to "+f.String(),
+			fmt.Sprintf("%d, sum %v, score %v", len(got.Contributions), sum, got.Score), fmt.Sprint(len(all)))
 	}
 	slices.SortStableFunc(got.Contributions, func(a, b struct {
 		Time                                  time.Time
@@ -426,7 +438,10 @@ func (w *world) compareExplain(token string) error {
 	) int {
 		return orderOf(a.Time.UnixMilli(), b.Time.UnixMilli(), a.EventScore*a.Count-b.EventScore*b.Count)
 	})
-	slices.SortStableFunc(all, func(a, b contribution) int { return orderOf(a.time, b.time, a.points*a.count-b.points*b.count) })
+	slices.SortStableFunc(all, func(a, b contribution) int {
+		return orderOf(a.time, b.time,
+			a.points*a.count-b.points*b.count)
+	})
 	for i, c := range got.Contributions {
 		m := all[i]
 		same := c.Time.UnixMilli() == m.time && c.EventScore*c.Count == m.points*m.count && c.FacetScore == m.facet &&
@@ -629,11 +644,13 @@ func (w *world) compareRank(token string) error {
 		same := false
 		for _, all := range ranks {
 			m := all[item.ObjectID]
-			same = same || m.id != "" && near(item.Score, m.score()) && near(sum, m.score()) && near(features["relevancy"], m.relevancy) &&
+			same = same || m.id != "" && near(item.Score, m.score()) && near(sum, m.score()) &&
+				near(features["relevancy"], m.relevancy) &&
 				near(features["affinity"], m.affinity) && near(features["session"], m.session)
 		}
 		if !same {
-			return a.differs("ranking of "+item.ObjectID+" for "+token, fmt.Sprintf("%+v", item), fmt.Sprintf("%+v", ranks[0][item.ObjectID]))
+			return a.differs("ranking of "+item.ObjectID+" for "+token, fmt.Sprintf("%+v", item),
+				fmt.Sprintf("%+v", ranks[0][item.ObjectID]))
 		}
 	}
 	w.tally.compared("rankings", 1)
@@ -713,7 +730,8 @@ func (w *world) compareSegment(c *condition) error {
 	limit := pick(w.r, []int{0, 1, 3, 7, 1000})
 	seen, cursor := map[string]bool{}, ""
 	for {
-		a, err := w.send(http.MethodPost, "/1/segments/query", map[string]any{"where": c, "limit": limit, "cursor": cursor}, http.StatusOK)
+		a, err := w.send(http.MethodPost, "/1/segments/query",
+			map[string]any{"where": c, "limit": limit, "cursor": cursor}, http.StatusOK)
 		if err != nil {
 			return err
 		}
@@ -735,7 +753,8 @@ func (w *world) compareSegment(c *condition) error {
 		}
 		sure, unsure := w.members(c, at)
 		if got.Total < len(sure) || got.Total > len(sure)+len(unsure) {
-			return a.differs("size of a segment", fmt.Sprint(got.Total), fmt.Sprintf("%d, and %d who are on a threshold", len(sure), len(unsure)))
+			return a.differs("size of a segment", fmt.Sprint(got.Total),
+				fmt.Sprintf("%d, and %d who are on a threshold", len(sure), len(unsure)))
 		}
 		for i, u := range got.Users {
 			p := sure[u.UserToken]
@@ -854,7 +873,8 @@ func (w *world) compareHistogram() error {
 	below := 0
 	for i, b := range got.Buckets {
 		if i > 0 && b.From != got.Buckets[i-1].To || b.From >= b.To || len(got.Buckets) > mostBuckets {
-			return a.differs("buckets of "+f.String(), fmt.Sprintf("%+v", got.Buckets), fmt.Sprintf("ascend without gaps, at most %d", mostBuckets))
+			return a.differs("buckets of "+f.String(), fmt.Sprintf("%+v", got.Buckets),
+				fmt.Sprintf("ascend without gaps, at most %d", mostBuckets))
 		}
 		below += b.Users
 		// A score on the edge may be counted on either side of it, unless scores are whole.
@@ -865,14 +885,17 @@ func (w *world) compareHistogram() error {
 		from, _ := slices.BinarySearch(scores, b.To-slack)
 		to, _ := slices.BinarySearch(scores, b.To+slack)
 		if below < from || below > to {
-			return a.differs("buckets of "+f.String(), fmt.Sprintf("%d below %v: %+v", below, b.To, got.Buckets), fmt.Sprintf("%d to %d of %v", from, to, scores))
+			return a.differs("buckets of "+f.String(), fmt.Sprintf("%d below %v: %+v", below, b.To, got.Buckets),
+				fmt.Sprintf("%d to %d of %v", from, to, scores))
 		}
-		if digits, _, _ := strings.Cut(strconv.FormatFloat(b.To, 'e', 12, 64), "e"); !slices.Contains([]string{"1.000000000000", "2.000000000000", "5.000000000000"}, digits) {
+		if digits, _, _ := strings.Cut(strconv.FormatFloat(b.To, 'e', 12, 64),
+			"e"); !slices.Contains([]string{"1.000000000000", "2.000000000000", "5.000000000000"}, digits) {
 			return a.differs("edge of a bucket", fmt.Sprint(b.To), "1, 2 or 5 times a power of ten")
 		}
 	}
 	if below != len(scores) {
-		return a.differs("buckets of "+f.String(), fmt.Sprintf("%d users in %+v", below, got.Buckets), fmt.Sprintf("each of %d users once", len(scores)))
+		return a.differs("buckets of "+f.String(), fmt.Sprintf("%d users in %+v", below, got.Buckets),
+			fmt.Sprintf("each of %d users once", len(scores)))
 	}
 	return nil
 }

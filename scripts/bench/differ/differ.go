@@ -133,7 +133,8 @@ func episode(ctx context.Context, o Options, seed uint64, began time.Time, t *ta
 			err = &Difference{What: "end of the engine", Engine: stopped.Error(), Model: "ends"}
 		}
 		if errors.As(err, &d) {
-			d.Seed, d.Folder, d.Start = seed, folder, "AFFINITY_OPERATOR="+operatorToken+" "+o.Engine+" "+strings.Join(e.args, " ")
+			d.Seed, d.Folder, d.Start = seed, folder,
+				"AFFINITY_OPERATOR="+operatorToken+" "+o.Engine+" "+strings.Join(e.args, " ")
 		} else if o.Keep == "" {
 			err = errors.Join(err, os.RemoveAll(folder))
 		}
@@ -147,13 +148,15 @@ func episode(ctx context.Context, o Options, seed uint64, began time.Time, t *ta
 		name := fmt.Sprint("app", n)
 		w := &world{
 			caller: &caller{engine: e, app: name, key: key, http: http}, operator: operator,
-			model: model{rules: rules{retention: int64(retention) * day}, users: map[string]*user{}, indexes: map[string]*index{}},
-			r:     rand.New(rand.NewPCG(seed, uint64(n)+1)), tally: t, base: time.Now().UnixMilli(),
+			model: model{rules: rules{retention: int64(retention) * day}, users: map[string]*user{},
+				indexes: map[string]*index{}},
+			r: rand.New(rand.NewPCG(seed, uint64(n)+1)), tally: t, base: time.Now().UnixMilli(),
 		}
 		for c := range copies {
 			w.copies = append(w.copies, fmt.Sprint(name, "copy", c))
 		}
-		for _, before := range []int64{-4 * minute, -2 * minute, -1, 0, 1, minute, hour, 12 * hour, day, 2 * day, 7 * day, 29 * day} {
+		for _, before := range []int64{-4 * minute, -2 * minute, -1, 0, 1, minute, hour, 12 * hour, day, 2 * day,
+			7 * day, 29 * day} {
 			w.moments = append(w.moments, w.base-before)
 		}
 		all.Go(func() {
@@ -185,7 +188,8 @@ func (w *world) live(o Options, began time.Time, disturbed *disturber) error {
 	if err := w.limits(0); err != nil {
 		return err
 	}
-	if _, err := w.operator.send("POST", "/local/apps/segments", map[string]any{"app": map[string]any{"ID": w.app}, "on": true}, 200); err != nil {
+	if _, err := w.operator.send("POST", "/local/apps/segments",
+		map[string]any{"app": map[string]any{"ID": w.app}, "on": true}, 200); err != nil {
 		return err
 	}
 	over := func() bool { return w.step >= o.Steps || o.For > 0 && time.Since(began) >= o.For }

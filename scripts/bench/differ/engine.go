@@ -73,7 +73,8 @@ func newEngine(ctx context.Context, fail func(error), o Options, folder string, 
 		return strings.HasPrefix(name, "AFFINITY_") || strings.HasSuffix(name, "_EMULATOR_HOST")
 	})
 	environment = append(append(environment, "AFFINITY_OPERATOR="+operatorToken), o.Environment...)
-	return &engine{program: o.Engine, args: args, environment: environment, folder: folder, addr: addr, most: o.Memory, ctx: ctx, fail: fail,
+	return &engine{program: o.Engine, args: args, environment: environment, folder: folder, addr: addr,
+		most: o.Memory, ctx: ctx, fail: fail,
 		up: make(chan struct{}), pending: map[*request]bool{}}, nil
 }
 
@@ -192,7 +193,8 @@ func (e *engine) watchMemory(pid int, ended chan struct{}) {
 		if now := resident(pid); now > e.most {
 			e.mu.Lock()
 			e.ending = true
-			d := &Difference{What: "memory", Engine: fmt.Sprintf("%d MB are resident", now>>20), Model: fmt.Sprintf("at most %d MB", e.most>>20)}
+			d := &Difference{What: "memory", Engine: fmt.Sprintf("%d MB are resident", now>>20),
+				Model: fmt.Sprintf("at most %d MB", e.most>>20)}
 			var oldest *request
 			for r := range e.pending {
 				if oldest == nil || r.sent < oldest.sent {
@@ -201,7 +203,8 @@ func (e *engine) watchMemory(pid int, ended chan struct{}) {
 			}
 			if oldest != nil {
 				d.Request = oldest.curl()
-				d.Engine += fmt.Sprintf(", %d ms after the oldest request that waits for an answer", time.Now().UnixMilli()-oldest.sent)
+				d.Engine += fmt.Sprintf(", %d ms after the oldest request that waits for an answer",
+					time.Now().UnixMilli()-oldest.sent)
 			}
 			run := e.run
 			e.mu.Unlock()

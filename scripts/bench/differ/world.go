@@ -56,9 +56,12 @@ var (
 	points = []int{1, 2, 5, 10, 20, 50, 100}
 	facets = []string{"color", "brand", "cat", "price", "edge", "all", "größe", "many"}
 	// values are awkward in JSON, in filters, in URLs, in CSV or in keys.
-	values = []string{"Red", "red", "Rot & Weiß", "a:b", "100%", "a%3Ab", "<0", "e\u0301", "\u00e9", "😀", `"quoted"`, "a,b", "tab\tand\nline",
-		"'; --", " space ", "/slash/", "+", "?x=1&y=2", strings.Repeat("long", 60), "\\", "0", "null", "Blue", "Green", "Black"}
-	halfLives = []halfLife{{"1", float64(day)}, {"7", 7 * float64(day)}, {"30", 30 * float64(day)}, {"12h", 12 * float64(hour)},
+	values = []string{"Red", "red", "Rot & Weiß", "a:b", "100%", "a%3Ab", "<0", "e\u0301", "\u00e9", "😀",
+		`"quoted"`, "a,b", "tab\tand\nline",
+		"'; --", " space ", "/slash/", "+", "?x=1&y=2", strings.Repeat("long", 60), "\\", "0", "null", "Blue",
+		"Green", "Black"}
+	halfLives = []halfLife{{"1", float64(day)}, {"7", 7 * float64(day)}, {"30", 30 * float64(day)},
+		{"12h", 12 * float64(hour)},
 		{"45m", 45 * float64(minute)}, {"1m", float64(minute)}, {"3650", 3650 * float64(day)}, {"90d", 90 * float64(day)}}
 	trackNames = map[string]string{"Product Viewed": "view", "Product Clicked": "click", "Order Completed": "conversion"}
 )
@@ -100,7 +103,8 @@ func (w *world) time(imported bool) int64 {
 		}
 		return now - hour
 	case 5: // the edge of the window: it leaves now, or soon
-		if edge := now - w.retention + pick(w.r, []int64{-1, 0, 1, 1000, 3000, 10_000, 30_000}); w.retention > 0 && (imported || edge > now-30*day+hour) {
+		if edge := now - w.retention + pick(w.r, []int64{-1, 0, 1, 1000, 3000, 10_000, 30_000}); w.retention > 0 &&
+			(imported || edge > now-30*day+hour) {
 			return edge
 		}
 		return now - w.r.Int64N(29*day)
@@ -118,7 +122,8 @@ func (w *world) time(imported bool) int64 {
 
 // event makes an event as it is sent, and as the model counts it.
 func (w *world) event(token string, imported bool) (map[string]any, event) {
-	e := event{Type: pick(w.r, types), Name: pick(w.r, names), Index: pick(w.r, []string{"shop", "shop", "priced", "later"}), Time: w.time(imported)}
+	e := event{Type: pick(w.r, types), Name: pick(w.r, names),
+		Index: pick(w.r, []string{"shop", "shop", "priced", "later"}), Time: w.time(imported)}
 	if kind, is := trackNames[e.Name]; is && w.r.IntN(2) == 0 {
 		e.Type = kind
 	}
@@ -309,7 +314,8 @@ func (w *world) post(path string, body []byte, all []added, late bool) (*answer,
 	if err != nil {
 		return a, err
 	}
-	b := batch{path: path, body: body, add: w.add(all, late), free: slices.ContainsFunc(all, func(a added) bool { return a.mark != "" })}
+	b := batch{path: path, body: body, add: w.add(all, late),
+		free: slices.ContainsFunc(all, func(a added) bool { return a.mark != "" })}
 	b.add(a.spans)
 	if w.sent = append(w.sent, b); len(w.sent) > 60 {
 		w.sent = w.sent[1:]
@@ -415,7 +421,8 @@ func (w *world) importEvents() error {
 	if err := a.decode(&got); err != nil {
 		return err
 	}
-	if got.Accepted != len(all) || got.Received != received || len(got.Refused) != bad || got.OptedOut != out || got.Deleted != deleted {
+	if got.Accepted != len(all) || got.Received != received || len(got.Refused) != bad || got.OptedOut != out ||
+		got.Deleted != deleted {
 		return a.differs("counts of an import", string(a.body),
 			fmt.Sprintf("accepted %d, received %d, deleted %d, opted out %d, refused %d", len(all), received, deleted, out, bad))
 	}
@@ -450,12 +457,14 @@ func (w *world) track() error {
 			}
 			products = append(products, map[string]any{key: id})
 		}
-		call := map[string]any{"type": "track", "event": name, "timestamp": time.UnixMilli(at).UTC().Format("2006-01-02T15:04:05.000Z07:00"),
+		call := map[string]any{"type": "track", "event": name,
+			"timestamp": time.UnixMilli(at).UTC().Format("2006-01-02T15:04:05.000Z07:00"),
 			"messageId": fmt.Sprint(w.r.Uint64()), "properties": map[string]any{"products": products, "search_index": "shop"}}
 		call[pick(w.r, []string{"userId", "anonymousId"})] = token
 		calls = append(calls, call)
 		for part := range slices.Chunk(distinct(ids), 20) {
-			all = append(all, added{token: token, event: event{Type: trackNames[name], Name: name, Index: "shop", Objects: part, Time: at}})
+			all = append(all, added{token: token, event: event{Type: trackNames[name], Name: name, Index: "shop",
+				Objects: part, Time: at}})
 		}
 		if w.r.IntN(6) == 0 {
 			calls = append(calls, map[string]any{"type": "identify", "userId": token})
@@ -474,7 +483,8 @@ func (w *world) track() error {
 func (w *world) edge() error {
 	w.edges++
 	token := fmt.Sprint("edge-", w.edges)
-	e := event{Type: "conversion", Name: "Order Completed", Index: "shop", Filters: []filter{{"edge", fmt.Sprint(w.r.IntN(6))}}}
+	e := event{Type: "conversion", Name: "Order Completed", Index: "shop",
+		Filters: []filter{{"edge", fmt.Sprint(w.r.IntN(6))}}}
 	if w.r.IntN(3) == 0 {
 		e.Filters = append(e.Filters, filter{"all", "everybody"})
 	}
@@ -487,7 +497,8 @@ func (w *world) edge() error {
 	for n := range pick(w.r, []int{1, 1, 2, 5}) {
 		one := e
 		one.Index = fmt.Sprint("shop", n) // another event of the same instant
-		m := map[string]any{"eventType": one.Type, "eventName": one.Name, "index": one.Index, "userToken": token, "timestamp": one.Time}
+		m := map[string]any{"eventType": one.Type, "eventName": one.Name, "index": one.Index, "userToken": token,
+			"timestamp": one.Time}
 		var texts []string
 		for _, f := range one.Filters {
 			texts = append(texts, f.String())
@@ -514,9 +525,11 @@ func (w *world) windowEdge() error {
 	var body bytes.Buffer
 	var all []added
 	for n, t := range []int64{at - w.retention - 1, at - w.retention, at - w.retention + 1, at} {
-		e := event{Type: "conversion", Name: "Order Completed", Index: "shop", Time: t, Filters: []filter{{"edge", fmt.Sprint(n)}, {"all", "everybody"}}}
-		line, err := json.Marshal(map[string]any{"eventType": e.Type, "eventName": e.Name, "index": e.Index, "userToken": token,
-			"filters": []string{e.Filters[0].String(), e.Filters[1].String()}, "timestamp": t})
+		e := event{Type: "conversion", Name: "Order Completed", Index: "shop", Time: t,
+			Filters: []filter{{"edge", fmt.Sprint(n)}, {"all", "everybody"}}}
+		line, err := json.Marshal(map[string]any{"eventType": e.Type, "eventName": e.Name, "index": e.Index,
+			"userToken": token,
+			"filters":   []string{e.Filters[0].String(), e.Filters[1].String()}, "timestamp": t})
 		if err != nil {
 			return err
 		}
@@ -533,9 +546,11 @@ func (w *world) windowEdge() error {
 // importOne imports an event of now, so that the next answer computes the profile of its user.
 func (w *world) importOne() error {
 	token := w.token()
-	e := event{Type: "conversion", Name: "Order Completed", Index: "shop", Time: time.Now().UnixMilli() - 1, Filters: []filter{{"all", "everybody"}}}
-	line, err := json.Marshal(map[string]any{"eventType": e.Type, "eventName": e.Name, "index": e.Index, "userToken": token,
-		"filters": []string{e.Filters[0].String()}, "timestamp": e.Time})
+	e := event{Type: "conversion", Name: "Order Completed", Index: "shop", Time: time.Now().UnixMilli() - 1,
+		Filters: []filter{{"all", "everybody"}}}
+	line, err := json.Marshal(map[string]any{"eventType": e.Type, "eventName": e.Name, "index": e.Index,
+		"userToken": token,
+		"filters":   []string{e.Filters[0].String()}, "timestamp": e.Time})
 	if err != nil {
 		return err
 	}
@@ -556,7 +571,8 @@ func (w *world) hoard() error {
 			f := filter{"many", fmt.Sprint("v", from+20*n+k)}
 			e.Filters, sent = append(e.Filters, f), append(sent, f.String())
 		}
-		line, err := json.Marshal(map[string]any{"eventType": e.Type, "eventName": e.Name, "index": e.Index, "userToken": token, "filters": sent, "timestamp": e.Time})
+		line, err := json.Marshal(map[string]any{"eventType": e.Type, "eventName": e.Name, "index": e.Index,
+			"userToken": token, "filters": sent, "timestamp": e.Time})
 		if err != nil {
 			return err
 		}
@@ -669,7 +685,8 @@ func (w *world) opt(method, token string, body []byte, out []string) error {
 	// A change deletes, and so does an opt-out of all types. Anything else changes nothing.
 	if !maps.Equal(before, u.out) || len(out) == len(types) {
 		if got.DeletedUntil.UnixMilli() < a.spans[0].from {
-			return a.differs("time of an opt-out", string(a.body), fmt.Sprintf("deletes what was received until the request, %v", a.spans))
+			return a.differs("time of an opt-out", string(a.body),
+				fmt.Sprintf("deletes what was received until the request, %v", a.spans))
 		}
 		u.delete(got.DeletedUntil.UnixMilli())
 	}
@@ -710,7 +727,8 @@ func (w *world) refused() error {
 		delete(m, "eventName")
 	}
 	good := maps.Clone(m)
-	maps.Copy(good, map[string]any{"userToken": "nobody", "eventType": e.Type, "eventName": e.Name, "timestamp": time.Now().UnixMilli()})
+	maps.Copy(good, map[string]any{"userToken": "nobody", "eventType": e.Type, "eventName": e.Name,
+		"timestamp": time.Now().UnixMilli()})
 	body, err := json.Marshal(map[string]any{"events": []any{good, m}})
 	if err != nil {
 		return err
@@ -762,16 +780,18 @@ func (w *world) configure(first bool) error {
 
 // limits sets the limits of the app so high that none is met, and its write window.
 func (w *world) limits(window int) error {
-	_, err := w.operator.send(http.MethodPost, "/local/apps/limits", map[string]any{"app": map[string]any{"ID": w.app, "Limits": map[string]int{
-		"eventsPerSecond": 100_000, "importsPerSecond": 1_000_000, "readsPerSecond": 100_000, "jobsPerHour": 100_000,
-		"strategiesPerHour": 100_000, "userEventsPerDay": 10_000_000, "writeWindowMs": window,
-	}}}, http.StatusOK)
+	_, err := w.operator.send(http.MethodPost, "/local/apps/limits",
+		map[string]any{"app": map[string]any{"ID": w.app, "Limits": map[string]int{
+			"eventsPerSecond": 100_000, "importsPerSecond": 1_000_000, "readsPerSecond": 100_000, "jobsPerHour": 100_000,
+			"strategiesPerHour": 100_000, "userEventsPerDay": 10_000_000, "writeWindowMs": window,
+		}}}, http.StatusOK)
 	return err
 }
 
 func (w *world) setStrategy() error {
 	w.tally.did("strategies")
-	s := strategy{Impact: pick(w.r, []int{0, 30, 50, 100}), Events: []eventScore{{"Order Completed", "conversion", pick(w.r, points)}}}
+	s := strategy{Impact: pick(w.r, []int{0, 30, 50, 100}),
+		Events: []eventScore{{"Order Completed", "conversion", pick(w.r, points)}}}
 	for _, name := range names {
 		for _, kind := range types {
 			if (name != "Order Completed" || kind != "conversion") && w.r.IntN(3) > 0 {
@@ -801,7 +821,8 @@ func (w *world) setStrategy() error {
 			s.Aliases[facet][values[w.r.IntN(5)]] = values[5+w.r.IntN(len(values)-5)]
 		}
 	}
-	s.Ranking = ranking{Contrast: "none", Session: session{pick(w.r, []halfLife{{"30m", 30 * float64(minute)}, {"1", float64(day)}}), pick(w.r, []int{0, 20, 100})}}
+	s.Ranking = ranking{Contrast: "none", Session: session{pick(w.r,
+		[]halfLife{{"30m", 30 * float64(minute)}, {"1", float64(day)}}), pick(w.r, []int{0, 20, 100})}}
 	if _, err := w.send(http.MethodPost, "/1/strategies/personalization", s, http.StatusOK); err != nil {
 		return err
 	}
@@ -823,7 +844,8 @@ func (w *world) changeCatalog(first bool) error {
 	stale := false
 	if first || w.r.IntN(3) == 0 {
 		w.tally.did("numeric bands")
-		w.indexes["priced"].bands = map[string][]float64{"price": pick(w.r, [][]float64{{10, 20}, {0, 10, 20, 50}, {19.99}, {-5, 0.5, 100}})}
+		w.indexes["priced"].bands = map[string][]float64{"price": pick(w.r,
+			[][]float64{{10, 20}, {0, 10, 20, 50}, {19.99}, {-5, 0.5, 100}})}
 		if err := w.setIndex("priced"); err != nil {
 			return err
 		}
@@ -890,7 +912,8 @@ func (w *world) changeShop() error {
 			return err
 		}
 	}
-	return w.addObjects("shop", distinct([]string{fmt.Sprint("object ", w.r.IntN(objects)), fmt.Sprint("object ", w.r.IntN(objects)),
+	return w.addObjects("shop", distinct([]string{fmt.Sprint("object ", w.r.IntN(objects)),
+		fmt.Sprint("object ", w.r.IntN(objects)),
 		fmt.Sprint("listed ", w.r.IntN(listed)), fmt.Sprint("object ", w.r.IntN(objects))}))
 }
 
@@ -1032,7 +1055,8 @@ func (w *world) dump(to string) error {
 		}
 		args = append(args, "--url", "http://"+w.engine.addr, "--key", w.key)
 		if out, err := w.command(args); err != nil {
-			return &Difference{What: args[0], Request: strings.Join(append([]string{"affinity"}, args...), " "), Engine: fmt.Sprintf("%v: %s", err, out), Model: "succeeds"}
+			return &Difference{What: args[0], Request: strings.Join(append([]string{"affinity"}, args...), " "),
+				Engine: fmt.Sprintf("%v: %s", err, out), Model: "succeeds"}
 		}
 	}
 	return nil

@@ -73,7 +73,8 @@ func (o Backfill) Check() error {
 	if err := (Heap{Users: o.Users, Events: o.Events}).Check(); err != nil {
 		return err
 	}
-	return Recompute{Users: o.Users, Events: []int{o.Events}, Facets: usualFacets, Values: usualValues, Selected: usualSelected, Repeat: o.Repeat, Readers: Readers}.Check()
+	return Recompute{Users: o.Users, Events: []int{o.Events}, Facets: usualFacets, Values: usualValues,
+		Selected: usualSelected, Repeat: o.Repeat, Readers: Readers}.Check()
 }
 
 // Run measures. It fails if the migration's verification finds a difference.
@@ -86,7 +87,8 @@ func (o Backfill) Run(ctx context.Context, start Starter) (report BackfillReport
 		return BackfillReport{}, err
 	}
 	defer func() { err = errors.Join(err, c.close()) }()
-	m := migratingLog{c: c, d: newDataset(shape{users: o.Users, events: o.Events, facets: usualFacets, selected: usualSelected, values: usualValues})}
+	m := migratingLog{c: c, d: newDataset(shape{users: o.Users, events: o.Events, facets: usualFacets,
+		selected: usualSelected, values: usualValues})}
 	o.progress("loading %d users of %d events", o.Users, o.Events)
 	if err := m.load(ctx); err != nil {
 		return BackfillReport{}, fmt.Errorf("load the narrow log: %w", err)
@@ -106,10 +108,12 @@ func (o Backfill) Run(ctx context.Context, start Starter) (report BackfillReport
 	}
 	report = BackfillReport{
 		Machine: machine(), InProcess: o.InProcess, Users: o.Users, Events: o.Events, Repeat: o.Repeat, Workers: workers(),
-		Backfill: m.rate(median(runs.backfills)), ReadAndWrite: m.rate(median(runs.writes)), Copy: m.rate(median(runs.copies)), RatioBar: BackfillBar,
+		Backfill: m.rate(median(runs.backfills)), ReadAndWrite: m.rate(median(runs.writes)),
+		Copy: m.rate(median(runs.copies)), RatioBar: BackfillBar,
 		Transform: transform, TransformBar: TransformBar,
 	}
-	report.Ratio, report.RatioToCopy = turnByTurn(report.ReadAndWrite, report.Backfill), turnByTurn(report.Copy, report.Backfill)
+	report.Ratio, report.RatioToCopy = turnByTurn(report.ReadAndWrite, report.Backfill),
+		turnByTurn(report.Copy, report.Backfill)
 	return report, nil
 }
 
@@ -140,7 +144,8 @@ func (o Backfill) measure(ctx context.Context, m *migratingLog) (runs backfillRu
 		if err != nil {
 			return runs, fmt.Errorf("backfill: %w", err)
 		}
-		runs.backfills, runs.writes, runs.copies = append(runs.backfills, filled), append(runs.writes, written), append(runs.copies, copied)
+		runs.backfills, runs.writes, runs.copies = append(runs.backfills, filled), append(runs.writes, written),
+			append(runs.copies, copied)
 	}
 	return runs, nil
 }
@@ -159,8 +164,9 @@ func (m *migratingLog) begin(ctx context.Context) error {
 	m.queue = &tasks{}
 	m.migrator = migration.New(job.Runner{
 		// As many shards as run at a time.
-		Settings: job.Settings{ShardUsers: max(1, (m.d.users+migrationShards-1)/migrationShards), Budget: time.Minute, Attempts: 1},
-		Jobs:     job.In(documents.NewMemory(), migration.Collection), Config: apps, Queue: m.queue, Users: m.c.store.Users,
+		Settings: job.Settings{ShardUsers: max(1, (m.d.users+migrationShards-1)/migrationShards), Budget: time.Minute,
+			Attempts: 1},
+		Jobs: job.In(documents.NewMemory(), migration.Collection), Config: apps, Queue: m.queue, Users: m.c.store.Users,
 		Now: func() time.Time { return instant }, Log: slog.New(slog.DiscardHandler),
 	}, apps, m.c.store)
 	_, err := m.migrator.Start(ctx, appID, schema.Wide)
@@ -186,7 +192,8 @@ func (m *migratingLog) verify(ctx context.Context) error {
 	}
 	s, err := m.runJob(ctx)
 	if err == nil && (s.Job.Totals.Counts[job.CountRows] != m.rows() || s.Job.Totals.Counts[job.CountFaulty] != 0) {
-		err = fmt.Errorf("the logs differ after the backfill: %d rows compared, want %d; %v", s.Job.Totals.Counts[job.CountRows], m.rows(), s.Faults)
+		err = fmt.Errorf("the logs differ after the backfill: %d rows compared, want %d; %v",
+			s.Job.Totals.Counts[job.CountRows], m.rows(), s.Faults)
 	}
 	return err
 }
@@ -206,8 +213,9 @@ func (m *migratingLog) runJob(ctx context.Context) (migration.Status, error) {
 func (m *migratingLog) rows() int64 { return int64(m.d.users) * int64(m.d.shape.events) }
 
 func (m *migratingLog) rate(t taken) RowRate {
-	return RowRate{EventsPerSecond: ratio(float64(m.rows()), t.seconds), Seconds: t.seconds, Walls: t.walls, ClientCPUSeconds: t.cpu,
-		BytesReceived: t.received, PeakHeapBytes: t.peakHeap}
+	return RowRate{EventsPerSecond: ratio(float64(m.rows()), t.seconds), Seconds: t.seconds, Walls: t.walls,
+		ClientCPUSeconds: t.cpu,
+		BytesReceived:    t.received, PeakHeapBytes: t.peakHeap}
 }
 
 // turnByTurn is the ratio of two durations: the median over the turns.
@@ -222,7 +230,8 @@ func turnByTurn(one, other RowRate) float64 {
 
 // Print writes the report for people.
 func (r BackfillReport) Print(out io.Writer) error {
-	fmt.Fprintf(out, "%d users x %d events, from narrow rows with JSON to wide ones; %d workers, median of %d\n", r.Users, r.Events, r.Workers, r.Repeat)
+	fmt.Fprintf(out, "%d users x %d events, from narrow rows with JSON to wide ones; %d workers, median of %d\n",
+		r.Users, r.Events, r.Workers, r.Repeat)
 	r.Machine.print(out, r.InProcess)
 	fmt.Fprintln(out)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -230,15 +239,19 @@ func (r BackfillReport) Print(out io.Writer) error {
 	for _, line := range []struct {
 		what string
 		RowRate
-	}{{"backfill", r.Backfill}, {"the same rows read, then written", r.ReadAndWrite}, {"narrow rows copied as they are", r.Copy}} {
-		fmt.Fprintf(w, "%s\t%.3f\t%.0f\t%.3f\t%.1f\t%.0f\t\n", line.what, line.Seconds, line.EventsPerSecond, line.ClientCPUSeconds,
+	}{{"backfill", r.Backfill}, {"the same rows read, then written", r.ReadAndWrite},
+		{"narrow rows copied as they are", r.Copy}} {
+		fmt.Fprintf(w, "%s\t%.3f\t%.0f\t%.3f\t%.1f\t%.0f\t\n", line.what, line.Seconds, line.EventsPerSecond,
+			line.ClientCPUSeconds,
 			megabytes(line.BytesReceived), megabytes(line.PeakHeapBytes))
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\nthe backfill is %.2f times as fast as reading and then writing the same rows (bar: %.2f), and %.2f times as fast as a copy\n",
+	fmt.Fprintf(out, "\nthe backfill is %.2f times as fast as reading and then writing the same rows (bar: "+
+		"%.2f), and %.2f times as fast as a copy\n",
 		r.Ratio, r.RatioBar, r.RatioToCopy)
-	fmt.Fprintf(out, "in memory one core turns %.0f events a second from narrow into wide (bar: %.0f)\n", r.Transform, r.TransformBar)
+	fmt.Fprintf(out, "in memory one core turns %.0f events a second from narrow into wide (bar: %.0f)\n",
+		r.Transform, r.TransformBar)
 	return nil
 }

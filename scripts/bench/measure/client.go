@@ -49,7 +49,8 @@ func openClient(ctx context.Context, start Starter) (*client, error) {
 }
 
 func (c *client) open(ctx context.Context) (err error) {
-	c.conn, err = grpc.NewClient(c.server.Addr, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithStatsHandler(c.traffic),
+	c.conn, err = grpc.NewClient(c.server.Addr, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithStatsHandler(c.traffic),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)))
 	if err != nil {
 		return fmt.Errorf("connect to %s: %w", c.server.Addr, err)

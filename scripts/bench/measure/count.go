@@ -18,7 +18,8 @@ type Counts struct {
 }
 
 func (c Counts) minus(d Counts) Counts {
-	return Counts{c.Requests - d.Requests, c.RowsRead - d.RowsRead, c.RowsWritten - d.RowsWritten, c.CPUSeconds - d.CPUSeconds}
+	return Counts{c.Requests - d.Requests, c.RowsRead - d.RowsRead, c.RowsWritten - d.RowsWritten,
+		c.CPUSeconds - d.CPUSeconds}
 }
 
 // counter counts requests and rows where the server receives and sends them, so that
@@ -27,7 +28,8 @@ type counter struct{ requests, read, written atomic.Int64 }
 
 func (c *counter) counts() (Counts, error) {
 	cpu, err := cpuTime()
-	return Counts{Requests: c.requests.Load(), RowsRead: c.read.Load(), RowsWritten: c.written.Load(), CPUSeconds: cpu.Seconds()}, err
+	return Counts{Requests: c.requests.Load(), RowsRead: c.read.Load(), RowsWritten: c.written.Load(),
+		CPUSeconds: cpu.Seconds()}, err
 }
 
 func (c *counter) unary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {

@@ -80,7 +80,8 @@ type entry struct {
 }
 
 func newDataset(s shape) *dataset {
-	d := &dataset{shape: s, window: window, strategy: strategy.Strategy{EventsScoring: kinds, HalfLives: strategy.InDays(halfLife)}}
+	d := &dataset{shape: s, window: window, strategy: strategy.Strategy{EventsScoring: kinds,
+		HalfLives: strategy.InDays(halfLife)}}
 	for i := range s.facets {
 		name := fmt.Sprintf("facet%d", i+1)
 		if i < len(facetNames) {

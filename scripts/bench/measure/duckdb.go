@@ -59,7 +59,8 @@ func duckScript(data peerData, layout string, repeat int) string {
 	for range repeat {
 		lines = append(lines, profiles)
 	}
-	lines = append(lines, ".timer off", fmt.Sprintf("copy (%s) to %s (header false);", export(layout), quoted(filepath.Join(data.dir, layout+".csv"))))
+	lines = append(lines, ".timer off", fmt.Sprintf("copy (%s) to %s (header false);", export(layout),
+		quoted(filepath.Join(data.dir, layout+".csv"))))
 	return strings.Join(lines, "\n") + "\n"
 }
 

@@ -114,7 +114,8 @@ func (o Event) user(ctx context.Context, start Starter, events int) (run EventRu
 }
 
 // measure measures new events.
-func (o Event) measure(ctx context.Context, c *client, m *newEvents, before func(context.Context) error) (EventWay, error) {
+func (o Event) measure(ctx context.Context, c *client, m *newEvents,
+	before func(context.Context) error) (EventWay, error) {
 	var sum taken
 	for range o.Repeat {
 		if err := before(ctx); err != nil {
@@ -192,7 +193,8 @@ func (r EventReport) Print(out io.Writer) error {
 	fmt.Fprintln(w, "events\tvalues\tnew event\tclient CPU ms\tms\tbytes read\trequests\trows read\t")
 	for _, x := range r.Runs {
 		for _, way := range x.Ways {
-			fmt.Fprintf(w, "%d\t%d\t%s\t%.2f\t%.2f\t%.0f\t%.1f\t%.1f\t\n", x.Events, x.Values, way.Way, way.CPUMillis, way.Milliseconds,
+			fmt.Fprintf(w, "%d\t%d\t%s\t%.2f\t%.2f\t%.0f\t%.1f\t%.1f\t\n", x.Events, x.Values, way.Way, way.CPUMillis,
+				way.Milliseconds,
 				way.Received, way.Requests, way.RowsRead)
 		}
 	}

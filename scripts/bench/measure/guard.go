@@ -103,15 +103,17 @@ func (o Guard) Run(ctx context.Context, _ Starter) (GuardReport, error) {
 }
 
 // add adds one run, with cases, relevant objects and search of its own.
-func (r *GuardReport) add(ctx context.Context, all *backtest.Cases, given strategy.Strategy, o Guard, seed uint64) error {
+func (r *GuardReport) add(ctx context.Context, all *backtest.Cases, given strategy.Strategy, o Guard,
+	seed uint64) error {
 	cases := choose(all, o.Cases, seed).RandomRelevant(seed)
 	var first, best float64
-	outcome, err := tune.Run(ctx, cases, given, tune.Options{Trials: o.Trials, Seed: seed, Progress: func(p tune.Progress) {
-		if p.Trials == 1 {
-			first = p.Best
-		}
-		best = p.Best
-	}})
+	outcome, err := tune.Run(ctx, cases, given,
+		tune.Options{Trials: o.Trials, Seed: seed, Progress: func(p tune.Progress) {
+			if p.Trials == 1 {
+				first = p.Best
+			}
+			best = p.Best
+		}})
 	if err != nil {
 		return err
 	}

@@ -132,7 +132,8 @@ func newHistoryReader(c *client, d *dataset, tail int) *historyReader {
 	}
 	for i := 0; tail > 0 && i < d.users; i++ {
 		first := newest(d.rows(i), tail)[0]
-		r.tails = append(r.tails, store.UserRange{User: first.User, From: history.Pos{Time: first.Time, ID: first.ID}, To: history.End})
+		r.tails = append(r.tails, store.UserRange{User: first.User, From: history.Pos{Time: first.Time, ID: first.ID},
+			To: history.End})
 	}
 	return r
 }
@@ -143,12 +144,14 @@ func (r *historyReader) floor(ctx context.Context) error {
 	return eachShard(ctx, r.d.users, historyShard, func() func(context.Context, span) error {
 		return func(ctx context.Context, sp span) error {
 			from, to := r.d.user(sp.from), r.d.user(sp.to)
-			err := r.c.store.Users.ScanUsers(ctx, appID, from, to, 0, store.UserHistory, func(string, store.User) error { return nil })
+			err := r.c.store.Users.ScanUsers(ctx, appID, from, to, 0, store.UserHistory,
+				func(string, store.User) error { return nil })
 			if err != nil {
 				return err
 			}
 			if len(r.tails) > 0 {
-				err := r.c.whole.Events.Log(appID, schema.Default()).ReadFor(ctx, r.tails[sp.from:sp.to], r.compiled, func(string, store.LogRow) error { return nil })
+				err := r.c.whole.Events.Log(appID, schema.Default()).ReadFor(ctx, r.tails[sp.from:sp.to], r.compiled,
+					func(string, store.LogRow) error { return nil })
 				if err != nil {
 					return err
 				}

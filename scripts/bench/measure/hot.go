@@ -117,13 +117,16 @@ func (o Hot) Run(ctx context.Context, _ Starter) (report HotReport, err error) {
 		return HotReport{}, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	send := &noise{s: s, web: &http.Client{Timeout: probeTimeout, Transport: &http.Transport{MaxIdleConnsPerHost: 2 * noisyAtOnce}}}
+	send := &noise{s: s, web: &http.Client{Timeout: probeTimeout,
+		Transport: &http.Transport{MaxIdleConnsPerHost: 2 * noisyAtOnce}}}
 	defer send.web.CloseIdleConnections()
-	if status, err := send.call(ctx, hotApp, "POST", "/1/strategies/personalization", noisyStrategy); err != nil || status != http.StatusOK {
+	if status, err := send.call(ctx, hotApp, "POST", "/1/strategies/personalization", noisyStrategy); err != nil ||
+		status != http.StatusOK {
 		return HotReport{}, fmt.Errorf("set the strategy: %d, %w", status, err)
 	}
 	// Beyond its limit an app's events wait in the slow lane.
-	if err := s.Backends.CachedConfig.SetLimits(ctx, hotApp, limit.Numbers{EventsPerSecond: int(10 * o.Rate * float64(o.Users))}); err != nil {
+	if err := s.Backends.CachedConfig.SetLimits(ctx, hotApp,
+		limit.Numbers{EventsPerSecond: int(10 * o.Rate * float64(o.Users))}); err != nil {
 		return HotReport{}, err
 	}
 	app, err := s.Backends.Config.App(ctx, hotApp)
@@ -135,7 +138,8 @@ func (o Hot) Run(ctx context.Context, _ Starter) (report HotReport, err error) {
 		return HotReport{}, err
 	}
 	c := s.Backends.Profiles.Counters()
-	counters := []*atomic.Int64{&n.requests, &n.bytes, &c.Added, &c.TailHits, &c.TailMisses, &c.LogGroups, &c.Grouped, &c.Folds}
+	counters := []*atomic.Int64{&n.requests, &n.bytes, &c.Added, &c.TailHits, &c.TailMisses, &c.LogGroups,
+		&c.Grouped, &c.Folds}
 	before := make([]int64, len(counters))
 	for i := range counters {
 		before[i] = counters[i].Load()
@@ -154,7 +158,8 @@ func (o Hot) Run(ctx context.Context, _ Starter) (report HotReport, err error) {
 		before[i] = counters[i].Load() - before[i]
 	}
 	events := float64(report.Events)
-	report.Requests, report.ReadBytes, report.CPU = float64(before[0])/events, float64(before[1])/events, 1000*(used-cpu).Seconds()/events
+	report.Requests, report.ReadBytes, report.CPU = float64(before[0])/events, float64(before[1])/events,
+		1000*(used-cpu).Seconds()/events
 	report.Added, report.TailHits, report.TailMisses = before[2], before[3], before[4]
 	report.Groups, report.Grouped, report.Folds = before[5], before[6], before[7]
 	return report, err
@@ -227,8 +232,10 @@ func (r HotReport) Print(out io.Writer) error {
 	}
 	_, err := fmt.Fprint(out, strings.Join([]string{
 		fmt.Sprintf("%d users with %.1f events a second each, one a request: %d events", r.Users, r.Rate, r.Events),
-		fmt.Sprintf("event to visible: p50 %.1f ms  p99 %.1f ms  (%d events, %d never seen)", r.Visible.P50, r.Visible.P99, r.Visible.Samples, r.Visible.NeverSeen),
-		fmt.Sprintf("for each event: %.0f bytes read, %.2f requests to Bigtable, %.2f ms of the process's CPU", r.ReadBytes, r.Requests, r.CPU),
+		fmt.Sprintf("event to visible: p50 %.1f ms  p99 %.1f ms  (%d events, %d never seen)", r.Visible.P50,
+			r.Visible.P99, r.Visible.Samples, r.Visible.NeverSeen),
+		fmt.Sprintf("for each event: %.0f bytes read, %.2f requests to Bigtable, %.2f ms of the process's CPU",
+			r.ReadBytes, r.Requests, r.CPU),
 		"that is " + verdict,
 		fmt.Sprintf("refreshes: %d additions, %d with rows of the one before, %d that read all unfolded events; %d folds", r.Added, r.TailHits, r.TailMisses, r.Folds),
 		fmt.Sprintf("writes of the log for several messages: %d, of %d messages", r.Groups, r.Grouped),

@@ -114,7 +114,8 @@ func eachStored(ctx context.Context, c *client, d *dataset, do func(user string,
 
 // equal compares a profile with the formula.
 func equal(got, want affinity.Profile) error {
-	if got.Known != want.Known || got.Anchor != want.Anchor || got.LastEventAt != want.LastEventAt || got.Until != want.Until {
+	if got.Known != want.Known || got.Anchor != want.Anchor || got.LastEventAt != want.LastEventAt ||
+		got.Until != want.Until {
 		return fmt.Errorf("known %t, anchor %d, last event %d, until %d; want %t, %d, %d, %d",
 			got.Known, got.Anchor, got.LastEventAt, got.Until, want.Known, want.Anchor, want.LastEventAt, want.Until)
 	}

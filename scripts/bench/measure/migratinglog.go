@@ -122,7 +122,8 @@ func (m *migratingLog) readAndWrite(ctx context.Context) (sum taken, err error) 
 		t, err := m.c.measure(func() error {
 			err := share(ctx, workers(), part.to-part.from, m.d.logShard(), func() func(context.Context, span) error {
 				return func(ctx context.Context, sp span) error {
-					return from.ReadRows(ctx, rowsOf(m.d, span{first + sp.from, first + sp.to}), func(bigtable.Row) bool { return true })
+					return from.ReadRows(ctx, rowsOf(m.d, span{first + sp.from, first + sp.to}),
+						func(bigtable.Row) bool { return true })
 				}
 			})
 			if err != nil {
@@ -151,7 +152,8 @@ func (m *migratingLog) make(part span) (pens []pen) {
 		for _, e := range logEvents(m.d.user(i), events) {
 			ts, mut := bigtable.Timestamp((e.Time-1)*1000), bigtable.NewMutation()
 			mut.Set(familyOriginal, "event", ts, e.Original)
-			mut.Set(familyOriginal, "o", bigtable.Timestamp(e.ReceivedAt()*1000), schema.Objects{Type: e.Type, Name: e.Name, Index: e.Index, ObjectIDs: e.ObjectIDs}.Append(nil))
+			mut.Set(familyOriginal, "o", bigtable.Timestamp(e.ReceivedAt()*1000),
+				schema.Objects{Type: e.Type, Name: e.Name, Index: e.Index, ObjectIDs: e.ObjectIDs}.Append(nil))
 			cells = encoder.Append(cells[:0], e.Type, e.Name, e.Counts)
 			for _, c := range cells {
 				mut.Set(c.Family, c.Qualifier, ts, c.Value)

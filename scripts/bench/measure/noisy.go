@@ -103,19 +103,22 @@ func (o Noisy) Run(ctx context.Context, _ Starter) (report NoisyReport, err erro
 	if err := o.Check(); err != nil {
 		return NoisyReport{}, err
 	}
-	s, err := stack.Start(ctx, stack.Options{Apps: []stack.App{{ID: noisyApp, Key: noisyApp}, {ID: quietApp, Key: quietApp}}, RetentionDays: 90})
+	s, err := stack.Start(ctx, stack.Options{Apps: []stack.App{{ID: noisyApp, Key: noisyApp},
+		{ID: quietApp, Key: quietApp}}, RetentionDays: 90})
 	if err != nil {
 		return NoisyReport{}, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	n := &noise{o: o, s: s, web: &http.Client{Timeout: probeTimeout, Transport: &http.Transport{MaxIdleConnsPerHost: 2 * noisyAtOnce}}}
+	n := &noise{o: o, s: s, web: &http.Client{Timeout: probeTimeout,
+		Transport: &http.Transport{MaxIdleConnsPerHost: 2 * noisyAtOnce}}}
 	defer n.web.CloseIdleConnections()
 	own := limit.Numbers{EventsPerSecond: o.EventsPerSecond}
 	if err := s.Backends.CachedConfig.SetLimits(ctx, noisyApp, own); err != nil {
 		return NoisyReport{}, err
 	}
 	for _, app := range []string{noisyApp, quietApp} {
-		if status, err := n.call(ctx, app, "POST", "/1/strategies/personalization", noisyStrategy); err != nil || status != http.StatusOK {
+		if status, err := n.call(ctx, app, "POST", "/1/strategies/personalization", noisyStrategy); err != nil ||
+			status != http.StatusOK {
 			return NoisyReport{}, fmt.Errorf("set the strategy of %s: %d, %w", app, status, err)
 		}
 	}
@@ -139,7 +142,8 @@ func (o Noisy) Run(ctx context.Context, _ Starter) (report NoisyReport, err erro
 		return report, err
 	}
 	report.BarMs = max(2*report.Idle.P99, 250)
-	report.Accepted, report.Refused, report.Failed = n.counted.accepted.Load(), n.counted.refused.Load(), n.counted.failed.Load()
+	report.Accepted, report.Refused, report.Failed = n.counted.accepted.Load(), n.counted.refused.Load(),
+		n.counted.failed.Load()
 	o.progress("waiting for %d accepted events", report.Accepted)
 	began := time.Now()
 	if err := s.Idle(ctx); err != nil {

@@ -74,7 +74,8 @@ func (p peerData) counts(w *csv.Writer, ids map[string]int) error {
 		for _, e := range events {
 			at, kind := strconv.FormatInt(e.Time, 10), strconv.Itoa(kindOf(e.Type, e.Name))
 			for _, c := range e.Counts {
-				row := []string{strconv.Itoa(i), at, kind, strconv.Itoa(slices.Index(p.names, c.Facet)), strconv.Itoa(ids[c.Value]), strconv.Itoa(c.N)}
+				row := []string{strconv.Itoa(i), at, kind, strconv.Itoa(slices.Index(p.names, c.Facet)),
+					strconv.Itoa(ids[c.Value]), strconv.Itoa(c.N)}
 				if err := w.Write(row); err != nil {
 					return err
 				}
@@ -86,7 +87,8 @@ func (p peerData) counts(w *csv.Writer, ids map[string]int) error {
 }
 
 // texts makes the table of the layout text from the others.
-const texts = "create table texts as select u.name as user_token, c.time, k.type as event_type, k.name as event_name, " +
+const texts = "create table texts as select u.name as user_token, c.time, k.type as event_type, k.name as " +
+	"event_name, " +
 	"f.name as facet, v.name as val, c.n from counts c join users u on u.id = c.user_id join kinds k on k.id = c.kind " +
 	"join facets f on f.id = c.facet join vals v on v.id = c.val"
 
@@ -96,12 +98,14 @@ const texts = "create table texts as select u.name as user_token, c.time, k.type
 func (p peerData) profiles(layout, create string) string {
 	weight := "k.score * f.score * c.n"
 	if len(p.strategy.HalfLives) > 0 {
-		weight += fmt.Sprintf(" * power(2::double precision, (c.time - %d) / %g::double precision)", p.window.Now, p.strategy.HalfLives[0].Millis())
+		weight += fmt.Sprintf(" * power(2::double precision, (c.time - %d) / %g::double precision)", p.window.Now,
+			p.strategy.HalfLives[0].Millis())
 	}
 	window := fmt.Sprintf("c.time >= %d and c.time <= %d", p.window.From(), p.window.Now)
 	if layout == "ids" {
 		return fmt.Sprintf("%s as select c.user_id, c.facet, c.val, sum(%s) as score from counts c "+
-			"join kinds k on k.id = c.kind join facets f on f.id = c.facet where %s and k.score > 0 and f.score > 0 group by 1, 2, 3", create, weight, window)
+			"join kinds k on k.id = c.kind join facets f on f.id = c.facet where %s and k.score > 0 and f.score > 0 "+
+			"group by 1, 2, 3", create, weight, window)
 	}
 	return fmt.Sprintf("%s as select c.user_token, c.facet, c.val, sum(%s) as score from texts c "+
 		"join kinds k on k.type = c.event_type and k.name = c.event_name join facets f on f.name = c.facet "+
@@ -111,7 +115,8 @@ func (p peerData) profiles(layout, create string) string {
 // export selects the stored profiles with names.
 func export(layout string) string {
 	if layout == "ids" {
-		return "select u.name, f.name, v.name, p.score from profiles p join users u on u.id = p.user_id join facets f on f.id = p.facet join vals v on v.id = p.val"
+		return "select u.name, f.name, v.name, p.score from profiles p join users u on u.id = p.user_id join facets " +
+			"f on f.id = p.facet join vals v on v.id = p.val"
 	}
 	return "select user_token, facet, val, score from profiles"
 }
@@ -138,7 +143,8 @@ func (p peerData) verify(path, layout string, want map[scored]float64) (err erro
 		}
 		got, err := strconv.ParseFloat(row[3], 64)
 		if score, ok := want[scored{row[0], row[1], row[2]}]; err != nil || !ok || !same(got, score) {
-			return fmt.Errorf("%s of %s, layout %s: %s is not the engine's %v", strings.Join(row[1:3], ":"), row[0], layout, row[3], score)
+			return fmt.Errorf("%s of %s, layout %s: %s is not the engine's %v", strings.Join(row[1:3], ":"), row[0],
+				layout, row[3], score)
 		}
 	}
 }

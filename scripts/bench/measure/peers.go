@@ -37,7 +37,8 @@ func (o Peers) Check() error { return o.recompute().Check() }
 
 // recompute is the measurement of the engine.
 func (o Peers) recompute() Recompute {
-	return Recompute{Users: o.Users, Events: o.Events, Facets: usualFacets, Values: usualValues, Selected: usualSelected, Repeat: o.Repeat,
+	return Recompute{Users: o.Users, Events: o.Events, Facets: usualFacets, Values: usualValues,
+		Selected: usualSelected, Repeat: o.Repeat,
 		Readers: []string{History}, Common: o.Common}
 }
 
@@ -109,7 +110,8 @@ func (o Peers) measureSet(ctx context.Context, start Starter, d *dataset, peers 
 				return set, fmt.Errorf("%s, %s: %w", p.name, layout, err)
 			}
 			set.Peers = append(set.Peers, PeerResult{
-				Peer: p.name, Layout: layout, Seconds: t.seconds, Walls: t.walls, EventsPerSecond: ratio(float64(set.Events), t.seconds), CPUSeconds: t.cpu,
+				Peer: p.name, Layout: layout, Seconds: t.seconds, Walls: t.walls,
+				EventsPerSecond: ratio(float64(set.Events), t.seconds), CPUSeconds: t.cpu,
 				EngineFaster: ratio(t.seconds, engine.Seconds), EngineCPULess: ratio(t.cpu, engine.CPUSeconds),
 			})
 		}
@@ -121,7 +123,8 @@ func (o Peers) measureSet(ctx context.Context, start Starter, d *dataset, peers 
 type scored struct{ user, facet, value string }
 
 // engine measures the engine's recompute with writes, and returns what it stored.
-func (o Peers) engine(ctx context.Context, start Starter, d *dataset) (result PeerResult, stored map[scored]float64, err error) {
+func (o Peers) engine(ctx context.Context, start Starter,
+	d *dataset) (result PeerResult, stored map[scored]float64, err error) {
 	c, err := openClient(ctx, start)
 	if err != nil {
 		return PeerResult{}, nil, err
@@ -140,8 +143,9 @@ func (o Peers) engine(ctx context.Context, start Starter, d *dataset) (result Pe
 		return PeerResult{}, nil, fmt.Errorf("the engine: %w", err)
 	}
 	r := results[1] // with writes
-	result = PeerResult{Peer: "Affinity", Layout: "histories", Seconds: r.Seconds, Walls: r.Walls, EventsPerSecond: r.EventsPerSecond,
-		CPUSeconds: r.ClientCPUSeconds, ServerCPUSeconds: r.Server.CPUSeconds}
+	result = PeerResult{Peer: "Affinity", Layout: "histories", Seconds: r.Seconds, Walls: r.Walls,
+		EventsPerSecond: r.EventsPerSecond,
+		CPUSeconds:      r.ClientCPUSeconds, ServerCPUSeconds: r.Server.CPUSeconds}
 	stored = map[scored]float64{}
 	err = eachStored(ctx, c, d, func(user string, p affinity.Profile) error {
 		for _, a := range p.Affinities {

@@ -44,8 +44,10 @@ type PeerResult struct {
 
 // Print writes the report for people.
 func (r PeersReport) Print(out io.Writer) error {
-	fmt.Fprintf(out, "all profiles computed and stored, the same to %g; %d threads or processes, median of %d after one\n", tolerance, r.Workers, r.Repeat)
-	fmt.Fprintln(out, "seconds are wall time; CPU s is the processor time of the engine or of the database, server CPU s that of the Bigtable stand-in")
+	fmt.Fprintf(out, "all profiles computed and stored, the same to %g; %d threads or processes, median of %d "+
+		"after one\n", tolerance, r.Workers, r.Repeat)
+	fmt.Fprintln(out, "seconds are wall time; CPU s is the processor time of the engine or of the database, "+
+		"server CPU s that of the Bigtable stand-in")
 	r.Machine.print(out, r.InProcess)
 	for _, s := range r.Sets {
 		fmt.Fprintf(out, "\n%s\n", s.Set)
@@ -56,7 +58,8 @@ func (r PeersReport) Print(out io.Writer) error {
 			if x.ServerCPUSeconds > 0 {
 				server = fmt.Sprintf("%.3f", x.ServerCPUSeconds)
 			}
-			fmt.Fprintf(w, "%s\t%s\t%.3f\t%.0f\t%.3f\t%s\t%s\t%s\t\n", x.Peer, x.Layout, x.Seconds, x.EventsPerSecond, x.CPUSeconds, server,
+			fmt.Fprintf(w, "%s\t%s\t%.3f\t%.0f\t%.3f\t%s\t%s\t%s\t\n", x.Peer, x.Layout, x.Seconds, x.EventsPerSecond,
+				x.CPUSeconds, server,
 				times(x.EngineFaster), times(x.EngineCPULess))
 		}
 		if err := w.Flush(); err != nil {

@@ -55,7 +55,8 @@ func (p postgres) measure(ctx context.Context, data peerData, layout string, rep
 			all = append(all, t)
 		}
 	}
-	_, err = c.psql(ctx, fmt.Sprintf(`\copy (%s) to %s csv`, export(layout), quoted(filepath.Join(data.dir, layout+".csv"))))
+	_, err = c.psql(ctx, fmt.Sprintf(`\copy (%s) to %s csv`, export(layout),
+		quoted(filepath.Join(data.dir, layout+".csv"))))
 	return median(all), err
 }
 
@@ -88,13 +89,16 @@ func (p postgres) start(ctx context.Context) (c *cluster, err error) {
 		return cmd
 	}
 	base := filepath.Join(dir, "data")
-	if out, err := command("initdb", "-D", base, "-U", "affinity", "-A", "trust", "-E", "UTF8", "--no-sync").CombinedOutput(); err != nil {
+	if out, err := command("initdb", "-D", base, "-U", "affinity", "-A", "trust", "-E", "UTF8",
+		"--no-sync").CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("initdb: %w: %s", err, out)
 	}
 	// One worker helps the process that computes. Nothing is written to disk for safety.
 	args := []string{"-D", base, "-k", dir}
-	for _, setting := range []string{"listen_addresses=", "fsync=off", "synchronous_commit=off", "full_page_writes=off", "autovacuum=off", "max_wal_size=8GB",
-		"shared_buffers=1GB", "work_mem=512MB", "hash_mem_multiplier=4", fmt.Sprintf("max_parallel_workers_per_gather=%d", workers()-1),
+	for _, setting := range []string{"listen_addresses=", "fsync=off", "synchronous_commit=off",
+		"full_page_writes=off", "autovacuum=off", "max_wal_size=8GB",
+		"shared_buffers=1GB", "work_mem=512MB", "hash_mem_multiplier=4",
+		fmt.Sprintf("max_parallel_workers_per_gather=%d", workers()-1),
 		"min_parallel_table_scan_size=0", "parallel_setup_cost=0", "parallel_tuple_cost=0.001"} {
 		args = append(args, "-c", setting)
 	}

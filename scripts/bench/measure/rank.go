@@ -95,7 +95,8 @@ func (o Rank) Run(ctx context.Context, start Starter) (report RankReport, err er
 		return RankReport{}, err
 	}
 	report = RankReport{
-		Machine: machine(), InProcess: o.InProcess, Candidates: o.Candidates, Affinities: o.Affinities, Objects: len(r.shop.objects), Requests: o.Requests,
+		Machine: machine(), InProcess: o.InProcess, Candidates: o.Candidates, Affinities: o.Affinities,
+		Objects: len(r.shop.objects), Requests: o.Requests,
 	}
 	o.progress("%d requests of each kind", o.Requests)
 	return report, r.measure(ctx, &report)
@@ -131,7 +132,8 @@ func (r *rankRun) backends() rank.Backends {
 	now := func() time.Time { return instant }
 	b := backend.New(slog.New(slog.DiscardHandler), now, r.c.store, r.config, time.Hour)
 	profiles := profile.New(b.Store, b.Config, b.CachedConfig, b.Now, b.Log)
-	return rank.Backends{Base: b, Auth: auth.New(b.CachedConfig, auth.Environment{}, nil), Orderer: ranker.New(b.Store, b.CachedConfig, profiles, b.Now, b.Log)}
+	return rank.Backends{Base: b, Auth: auth.New(b.CachedConfig, auth.Environment{}, nil),
+		Orderer: ranker.New(b.Store, b.CachedConfig, profiles, b.Now, b.Log)}
 }
 
 // measure takes the measurements of warm requests in turn.
@@ -175,7 +177,8 @@ func (r *rankRun) measureCold(report *RankReport) error {
 	r.progress("%d cold requests", r.Cold)
 	cold := newStopwatch()
 	for i := range r.Cold {
-		kind, err := r.kind(direct(rank.New(r.backends())), func(int) api.RankRequest { return r.shop.request(i, r.Candidates) }, 1)
+		kind, err := r.kind(direct(rank.New(r.backends())),
+			func(int) api.RankRequest { return r.shop.request(i, r.Candidates) }, 1)
 		if err != nil {
 			return err
 		}
@@ -190,12 +193,14 @@ func (r *rankRun) measureCold(report *RankReport) error {
 
 // Print writes the report for people.
 func (r RankReport) Print(out io.Writer) error {
-	fmt.Fprintf(out, "%d requests of each kind, one after the other: %d candidates of %d objects against %d affinities\n", r.Requests, r.Candidates, r.Objects, r.Affinities)
+	fmt.Fprintf(out, "%d requests of each kind, one after the other: %d candidates of %d objects against %d "+
+		"affinities\n", r.Requests, r.Candidates, r.Objects, r.Affinities)
 	where := "a process of its own"
 	if r.InProcess {
 		where = "the same process"
 	}
-	fmt.Fprintf(out, "the function's handler, from the body of the request to that of the answer; Bigtable in %s, read over gRPC\n", where)
+	fmt.Fprintf(out, "the function's handler, from the body of the request to that of the answer; Bigtable in "+
+		"%s, read over gRPC\n", where)
 	r.Machine.print(out, r.InProcess)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "\tp50 ms\tp99 ms")

@@ -34,7 +34,8 @@ func (r *rankRun) kinds(h http.Handler) (kinds []*asked, end func(), err error) 
 		send    sender
 		request func(i, candidates int) api.RankRequest
 	}{
-		{direct(h), r.shop.request}, {direct(h), r.shop.withRelevancies}, {direct(h), r.shop.explained}, {direct(h), r.shop.fresh},
+		{direct(h), r.shop.request}, {direct(h), r.shop.withRelevancies}, {direct(h), r.shop.explained},
+		{direct(h), r.shop.fresh},
 		{overHTTP(server), r.shop.request},
 	} {
 		kind, err := r.kind(k.send, func(i int) api.RankRequest { return k.request(i, r.Candidates) }, differing)
@@ -91,7 +92,8 @@ func (k *asked) check(i int) error {
 	case err != nil || status != http.StatusOK:
 		return fmt.Errorf("the function answered %d %.200s", status, body)
 	case len(answer.Items) != k.items || answer.Fallback != nil || answer.CrowdAsOf == nil:
-		return fmt.Errorf("the answer has %d items, fallback %v, statistics as of %v", len(answer.Items), answer.Fallback, answer.CrowdAsOf)
+		return fmt.Errorf("the answer has %d items, fallback %v, statistics as of %v", len(answer.Items),
+			answer.Fallback, answer.CrowdAsOf)
 	}
 	return nil
 }

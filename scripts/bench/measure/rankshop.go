@@ -87,7 +87,8 @@ func (s *rankShop) load(ctx context.Context, to *store.Store, b rank.Backends) e
 	for i := range rankedEvents {
 		kind, o := kinds[i%len(kinds)], s.objects[s.random.IntN(len(s.objects))]
 		e := store.LogEvent{
-			User: rankedUser, Time: window.Now - int64(i+1)*3_600_000, ID: fmt.Sprintf("%011d", i), Type: kind.EventType, Name: kind.EventName,
+			User: rankedUser, Time: window.Now - int64(i+1)*3_600_000, ID: fmt.Sprintf("%011d", i), Type: kind.EventType,
+			Name:  kind.EventName,
 			Index: rankIndex, ObjectIDs: []string{o.ID}, Original: []byte("{}"),
 		}
 		for f, filter := range o.Filters.Filters {
@@ -139,7 +140,8 @@ func (s *rankShop) loadStatistics(ctx context.Context, to *store.Store) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	m := crowd.Manifest{Current: crowd.Generation{Name: shopGeneration, AsOf: window.Now, Objects: len(s.objects), Share: 1}}
+	m := crowd.Manifest{Current: crowd.Generation{Name: shopGeneration, AsOf: window.Now, Objects: len(s.objects),
+		Share: 1}}
 	_, err := to.Crowd.SwapCrowdManifest(ctx, appID, rankIndex, nil, m)
 	return err
 }
@@ -156,7 +158,8 @@ func (s *rankShop) request(i, candidates int) api.RankRequest {
 func (s *rankShop) withRelevancies(i, candidates int) api.RankRequest {
 	r := s.request(i, candidates)
 	for n, id := range r.ObjectIDs {
-		r.Items = append(r.Items, api.RankItem{ID: id, Fields: []api.RankField{{Name: api.FieldRelevancy, Value: 20 - float64(n)/100}}})
+		r.Items = append(r.Items, api.RankItem{ID: id,
+			Fields: []api.RankField{{Name: api.FieldRelevancy, Value: 20 - float64(n)/100}}})
 	}
 	r.ObjectIDs = nil
 	return r

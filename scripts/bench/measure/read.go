@@ -96,13 +96,15 @@ func (o Read) Run(ctx context.Context, start Starter) (report ReadReport, err er
 		return ReadReport{}, err
 	}
 	defer func() { err = errors.Join(err, c.close()) }()
-	d := newDataset(shape{users: readUsers, events: o.Events, facets: usualFacets, selected: usualSelected, values: usualValues})
+	d := newDataset(shape{users: readUsers, events: o.Events, facets: usualFacets, selected: usualSelected,
+		values: usualValues})
 	o.progress("loading %d users of %d events", readUsers, o.Events)
 	if err := loadHistories(ctx, c, d, 0); err != nil {
 		return ReadReport{}, fmt.Errorf("load histories: %w", err)
 	}
 	o.progress("%d reads", o.Reads)
-	r := reading{c: c, d: d, reader: newHistoryReader(c, d, 0), whole: newStopwatch(), rows: newStopwatch(), write: newStopwatch()}
+	r := reading{c: c, d: d, reader: newHistoryReader(c, d, 0), whole: newStopwatch(), rows: newStopwatch(),
+		write: newStopwatch()}
 	for i := range o.Reads {
 		if err := r.read(ctx, d.user(i%readUsers)); err != nil {
 			return ReadReport{}, err
@@ -150,7 +152,8 @@ func (r *reading) read(ctx context.Context, user string) error {
 	if err := r.rows.time(func() error { return r.readRows(ctx, user, m) }); err != nil {
 		return err
 	}
-	write := store.ProfileWrite{User: user, Row: row, Value: row.Profile, Summary: row.Profile[:min(len(row.Profile), 64)], Version: app.StrategyVersion + 1}
+	write := store.ProfileWrite{User: user, Row: row, Value: row.Profile,
+		Summary: row.Profile[:min(len(row.Profile), 64)], Version: app.StrategyVersion + 1}
 	r.c.version++
 	return r.write.time(func() error { return r.c.store.Users.WriteProfiles(ctx, appID, []store.ProfileWrite{write}) })
 }
@@ -166,7 +169,8 @@ func (r *reading) readRows(ctx context.Context, user string, m history.Manifest)
 			names = append(names, store.BlockName{User: user, ID: b.ID})
 			continue
 		}
-		if err := r.c.store.Users.ReadInline(ctx, appID, []string{user}, func(string, []byte) error { return nil }); err != nil {
+		if err := r.c.store.Users.ReadInline(ctx, appID, []string{user},
+			func(string, []byte) error { return nil }); err != nil {
 			return err
 		}
 	}

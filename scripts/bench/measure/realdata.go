@@ -79,9 +79,13 @@ func openReal(dir, name string) (*dataset, error) {
 	}
 	d.log = enrich.LogEvents(events, bus.Resolution{Objects: objects}, d.window.Now)
 	slices.SortStableFunc(d.log, func(x, y store.LogEvent) int {
-		return cmp.Or(store.UserOrder(x.User, y.User), history.Pos{Time: x.Time, ID: x.ID}.Compare(history.Pos{Time: y.Time, ID: y.ID}))
+		return cmp.Or(store.UserOrder(x.User, y.User),
+			history.Pos{Time: x.Time, ID: x.ID}.Compare(history.Pos{Time: y.Time, ID: y.ID}))
 	})
-	d.log = slices.CompactFunc(d.log, func(x, y store.LogEvent) bool { return x.User == y.User && x.Time == y.Time && x.ID == y.ID })
+	d.log = slices.CompactFunc(d.log, func(x, y store.LogEvent) bool {
+		return x.User == y.User &&
+			x.Time == y.Time && x.ID == y.ID
+	})
 	for i, e := range d.log {
 		if i == 0 || d.log[i-1].User != e.User {
 			d.firsts = append(d.firsts, i)

@@ -77,7 +77,8 @@ func flagf(format string, args ...any) error { return FlagError{fmt.Sprintf(form
 func (o Recompute) Check() error {
 	switch {
 	case o.Users < 0 || o.Users > maxUsers:
-		return flagf("--users %d: must be 1 to %d, or 0 for as many as have %d events together", o.Users, maxUsers, usualTotal)
+		return flagf("--users %d: must be 1 to %d, or 0 for as many as have %d events together", o.Users, maxUsers,
+			usualTotal)
 	case len(o.Events) == 0:
 		return flagf("--events: name one or more numbers of events of a user")
 	case o.Facets < 1 || o.Facets > maxFacets:
@@ -186,7 +187,8 @@ func (o Recompute) measureSet(ctx context.Context, start Starter, d *dataset, re
 }
 
 // measureLayout loads tables into a server of their own and runs their readers.
-func (o Recompute) measureLayout(ctx context.Context, start Starter, l tables, d *dataset, j *judge) (results []Result, err error) {
+func (o Recompute) measureLayout(ctx context.Context, start Starter, l tables, d *dataset,
+	j *judge) (results []Result, err error) {
 	names := named(l.readers, o.Readers)
 	if len(names) == 0 {
 		return nil, nil
@@ -217,7 +219,8 @@ func (o Recompute) measureLayout(ctx context.Context, start Starter, l tables, d
 
 // measureReader measures the recompute without and with writes, and the floor if it is
 // wanted, and checks the written profiles.
-func (o Recompute) measureReader(ctx context.Context, name string, r reader, c *client, d *dataset, j *judge) ([]Result, error) {
+func (o Recompute) measureReader(ctx context.Context, name string, r reader, c *client, d *dataset,
+	j *judge) ([]Result, error) {
 	var floor taken
 	var err error
 	if o.Floor {
@@ -255,5 +258,6 @@ func recompute(ctx context.Context, r reader, t *target, j *judge) error {
 
 // machine describes this machine and the date.
 func machine() Machine {
-	return Machine{CPUs: runtime.NumCPU(), Processor: processor(), GoVersion: runtime.Version(), Date: time.Now().UTC().Format(time.DateOnly)}
+	return Machine{CPUs: runtime.NumCPU(), Processor: processor(), GoVersion: runtime.Version(),
+		Date: time.Now().UTC().Format(time.DateOnly)}
 }

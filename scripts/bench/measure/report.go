@@ -39,7 +39,8 @@ func (s Set) String() string {
 		name = s.Name
 	}
 	each := strconv.FormatFloat(s.EventsPerUser, 'f', 1, 64)
-	return fmt.Sprintf("%s events a user (%s: %d users, %d events)", strings.TrimSuffix(each, ".0"), name, s.Users, s.Events)
+	return fmt.Sprintf("%s events a user (%s: %d users, %d events)", strings.TrimSuffix(each, ".0"), name, s.Users,
+		s.Events)
 }
 
 // Machine is where and when something was measured.
@@ -97,7 +98,8 @@ type Result struct {
 }
 
 func (o Recompute) config() Config {
-	return Config{Facets: o.Facets, Values: o.Values, Selected: o.Selected, Tail: o.Tail, Repeat: o.Repeat, Workers: workers(), InProcess: o.InProcess}
+	return Config{Facets: o.Facets, Values: o.Values, Selected: o.Selected, Tail: o.Tail, Repeat: o.Repeat,
+		Workers: workers(), InProcess: o.InProcess}
 }
 
 func result(name string, writes bool, d *dataset, floor, t taken) Result {
@@ -106,9 +108,11 @@ func result(name string, writes bool, d *dataset, floor, t taken) Result {
 		Reader: name, Writes: writes,
 		EventsPerSecond: ratio(float64(d.total()), t.seconds), Seconds: t.seconds, Walls: t.walls,
 		ClientCPUSeconds: t.cpu, BytesReceived: t.received, Allocations: t.allocs, PeakHeapBytes: t.peakHeap,
-		Server: t.server, RowsReadPerUser: ratio(float64(t.server.RowsRead), users), RowsWrittenPerUser: ratio(float64(t.server.RowsWritten), users),
-		FloorSeconds: floor.seconds, FloorWalls: floor.walls, FloorCPUSeconds: floor.cpu, FloorBytesReceived: floor.received,
-		SecondsToFloor: ratio(t.seconds, floor.seconds), CPUToFloor: ratio(t.cpu, floor.cpu),
+		Server: t.server, RowsReadPerUser: ratio(float64(t.server.RowsRead), users),
+		RowsWrittenPerUser: ratio(float64(t.server.RowsWritten), users),
+		FloorSeconds:       floor.seconds, FloorWalls: floor.walls, FloorCPUSeconds: floor.cpu,
+		FloorBytesReceived: floor.received,
+		SecondsToFloor:     ratio(t.seconds, floor.seconds), CPUToFloor: ratio(t.cpu, floor.cpu),
 	}
 }
 
@@ -135,9 +139,11 @@ func (s *Set) compare() {
 // Print writes the report for people.
 func (r Report) Print(out io.Writer) error {
 	c := r.Config
-	fmt.Fprintf(out, "synthetic: %d facets of 1 to %d values, %d scored; %d newest events of a user outside histories; %d workers, median of %d\n",
+	fmt.Fprintf(out, "synthetic: %d facets of 1 to %d values, %d scored; %d newest events of a user outside "+
+		"histories; %d workers, median of %d\n",
 		c.Facets, c.Values, c.Selected, c.Tail, c.Workers, c.Repeat)
-	fmt.Fprintln(out, "seconds are wall time, CPU s is the processor time of the client; rows are those of a user, counted at the server")
+	fmt.Fprintln(out, "seconds are wall time, CPU s is the processor time of the client; rows are those of a "+
+		"user, counted at the server")
 	r.Machine.print(out, c.InProcess)
 	for _, s := range r.Sets {
 		fmt.Fprintf(out, "\n%s\n", s)
@@ -146,7 +152,8 @@ func (r Report) Print(out io.Writer) error {
 		}
 	}
 	if r.Absent != "" {
-		fmt.Fprintf(out, "\nno real data in %s: --data names a directory with a folder for each shop, which holds %s, %s and %s\n",
+		fmt.Fprintf(out, "\nno real data in %s: --data names a directory with a folder for each shop, which holds "+
+			"%s, %s and %s\n",
 			r.Absent, eventsFile, objectsFile, strategyFile)
 	}
 	return nil
@@ -158,7 +165,8 @@ func (s Set) print(out io.Writer) error {
 	if s.Results[0].FloorSeconds > 0 {
 		floor = "floor s\tfloor CPU s\tCPU/floor\t"
 	}
-	fmt.Fprintf(w, "reader\twrites\tseconds\tevents/s\tCPU s\tx narrow wall\tx narrow CPU\tMB in\trows read\trows written\t%s\n", floor)
+	fmt.Fprintf(w, "reader\twrites\tseconds\tevents/s\tCPU s\tx narrow wall\tx narrow CPU\tMB in\trows "+
+		"read\trows written\t%s\n", floor)
 	for _, x := range s.Results {
 		writes := "no"
 		if x.Writes {
@@ -167,8 +175,10 @@ func (s Set) print(out io.Writer) error {
 		if floor != "" {
 			floor = fmt.Sprintf("%.3f\t%.3f\t%.2f\t", x.FloorSeconds, x.FloorCPUSeconds, x.CPUToFloor)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%.3f\t%.0f\t%.3f\t%s\t%s\t%.1f\t%.2f\t%.2f\t%s\n", x.Reader, writes, x.Seconds, x.EventsPerSecond, x.ClientCPUSeconds,
-			times(x.SpeedupToNarrow), times(x.CPUSpeedupToNarrow), megabytes(x.BytesReceived), x.RowsReadPerUser, x.RowsWrittenPerUser, floor)
+		fmt.Fprintf(w, "%s\t%s\t%.3f\t%.0f\t%.3f\t%s\t%s\t%.1f\t%.2f\t%.2f\t%s\n", x.Reader, writes, x.Seconds,
+			x.EventsPerSecond, x.ClientCPUSeconds,
+			times(x.SpeedupToNarrow), times(x.CPUSpeedupToNarrow), megabytes(x.BytesReceived), x.RowsReadPerUser,
+			x.RowsWrittenPerUser, floor)
 	}
 	return w.Flush()
 }
@@ -180,7 +190,8 @@ func (m Machine) print(out io.Writer, inProcess bool) {
 	}
 	fmt.Fprintf(out, ", %s, %s\n", m.GoVersion, m.Date)
 	if inProcess {
-		fmt.Fprintln(out, "the server shares the process: processor time, allocations and heap are those of client and server together")
+		fmt.Fprintln(out, "the server shares the process: processor time, allocations and heap are those of client "+
+			"and server together")
 	}
 }
 

@@ -19,7 +19,8 @@ const (
 
 // CompareSchemas lists all schemas in the order of the report. WideClient receives
 // the rows of WideCompact whole.
-var CompareSchemas = []string{NarrowJSON, NarrowCompact, NarrowProto, NarrowGob, WideJSON, WideCompact, WideClient, History}
+var CompareSchemas = []string{NarrowJSON, NarrowCompact, NarrowProto, NarrowGob, WideJSON, WideCompact,
+	WideClient, History}
 
 // schemaTables are the tables that hold them.
 var schemaTables = []tables{

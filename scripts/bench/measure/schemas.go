@@ -46,7 +46,8 @@ func (o Schemas) Check() error {
 			}
 		}
 	}
-	return Recompute{Users: 1, Events: []int{1}, Facets: o.Facets, Values: o.Values, Selected: o.Selected, Repeat: o.Repeat, Readers: Readers}.Check()
+	return Recompute{Users: 1, Events: []int{1}, Facets: o.Facets, Values: o.Values, Selected: o.Selected,
+		Repeat: o.Repeat, Readers: Readers}.Check()
 }
 
 func (o Schemas) checkSizes() error {
@@ -124,7 +125,8 @@ func (o Schemas) measureSize(ctx context.Context, start Starter, scenario string
 
 // measureTables loads tables into a server of their own, measures their size, and
 // builds all profiles with each of their readers.
-func (o Schemas) measureTables(ctx context.Context, start Starter, t tables, names []string, d *dataset, j *judge) (results []SchemaResult, err error) {
+func (o Schemas) measureTables(ctx context.Context, start Starter, t tables, names []string, d *dataset,
+	j *judge) (results []SchemaResult, err error) {
 	c, err := openClient(ctx, start)
 	if err != nil {
 		return nil, err

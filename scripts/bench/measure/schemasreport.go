@@ -66,14 +66,16 @@ func schemaResult(name string, d *dataset, t, load taken, h held) SchemaResult {
 		Users: d.users, Events: d.shape.events, Schema: name,
 		Seconds: t.seconds, Walls: t.walls, EventsPerSecond: ratio(events, t.seconds), ClientCPUSeconds: t.cpu,
 		BytesReceived: t.received, BytesPerEvent: ratio(float64(t.received), events), PeakHeapBytes: t.peakHeap,
-		StoredBytes: h.bytes, StoredPerEvent: ratio(float64(h.bytes), events), OriginalBytes: h.originals, LoadSeconds: load.seconds,
+		StoredBytes: h.bytes, StoredPerEvent: ratio(float64(h.bytes), events), OriginalBytes: h.originals,
+		LoadSeconds: load.seconds,
 	}
 }
 
 // Print writes the report for people.
 func (r SchemasReport) Print(out io.Writer) error {
 	c := r.Config
-	fmt.Fprintf(out, "%d facets of 1 to %d values, %d scored; %d workers, median of %d; stored without events as they were sent\n",
+	fmt.Fprintf(out, "%d facets of 1 to %d values, %d scored; %d workers, median of %d; stored without events as "+
+		"they were sent\n",
 		c.Facets, c.Values, c.Selected, c.Workers, c.Repeat)
 	r.Machine.print(out, c.InProcess)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -83,10 +85,13 @@ func (r SchemasReport) Print(out io.Writer) error {
 				return err
 			}
 			fmt.Fprintf(out, "\n%s\n", x.Scenario)
-			fmt.Fprintln(w, "users\tevents each\tevents\tschema\tseconds\tevents/s\tCPU s\tMB in\tbytes/event\tpeak heap MB\tMB stored\tstored/event\t")
+			fmt.Fprintln(w, "users\tevents each\tevents\tschema\tseconds\tevents/s\tCPU s\tMB in\tbytes/event\tpeak "+
+				"heap MB\tMB stored\tstored/event\t")
 		}
-		fmt.Fprintf(w, "%d\t%d\t%d\t%s\t%.3f\t%.0f\t%.3f\t%.1f\t%.1f\t%.0f\t%.1f\t%.1f\t\n", x.Users, x.Events, x.Users*x.Events, x.Schema,
-			x.Seconds, x.EventsPerSecond, x.ClientCPUSeconds, megabytes(x.BytesReceived), x.BytesPerEvent, megabytes(x.PeakHeapBytes),
+		fmt.Fprintf(w, "%d\t%d\t%d\t%s\t%.3f\t%.0f\t%.3f\t%.1f\t%.1f\t%.0f\t%.1f\t%.1f\t\n", x.Users, x.Events,
+			x.Users*x.Events, x.Schema,
+			x.Seconds, x.EventsPerSecond, x.ClientCPUSeconds, megabytes(x.BytesReceived), x.BytesPerEvent,
+			megabytes(x.PeakHeapBytes),
 			megabytes(x.StoredBytes), x.StoredPerEvent)
 	}
 	if err := w.Flush(); err != nil {
@@ -104,8 +109,10 @@ func (r SchemasReport) Print(out io.Writer) error {
 // resultsFile is the name of the CSV file.
 const resultsFile = "results.csv"
 
-var csvColumns = []string{"scenario", "users", "events_per_user", "events", "schema", "seconds", "events_per_second", "client_cpu_seconds",
-	"bytes_received", "bytes_per_event", "peak_heap_bytes", "stored_bytes", "stored_bytes_per_event", "original_bytes", "load_seconds"}
+var csvColumns = []string{"scenario", "users", "events_per_user", "events", "schema", "seconds",
+	"events_per_second", "client_cpu_seconds",
+	"bytes_received", "bytes_per_event", "peak_heap_bytes", "stored_bytes", "stored_bytes_per_event",
+	"original_bytes", "load_seconds"}
 
 // csv writes a line per result.
 func (r SchemasReport) csv(out io.Writer) error {
@@ -117,7 +124,8 @@ func (r SchemasReport) csv(out io.Writer) error {
 			x.Scenario, strconv.Itoa(x.Users), strconv.Itoa(x.Events), strconv.Itoa(x.Users * x.Events), x.Schema,
 			decimal(x.Seconds, 6), decimal(x.EventsPerSecond, 0), decimal(x.ClientCPUSeconds, 6),
 			strconv.FormatInt(x.BytesReceived, 10), decimal(x.BytesPerEvent, 1), strconv.FormatUint(x.PeakHeapBytes, 10),
-			strconv.FormatInt(x.StoredBytes, 10), decimal(x.StoredPerEvent, 1), strconv.FormatInt(x.OriginalBytes, 10), decimal(x.LoadSeconds, 3),
+			strconv.FormatInt(x.StoredBytes, 10), decimal(x.StoredPerEvent, 1), strconv.FormatInt(x.OriginalBytes, 10),
+			decimal(x.LoadSeconds, 3),
 		})
 	}
 	return w.WriteAll(rows)

@@ -78,7 +78,8 @@ func Child(stderr io.Writer, name string, args ...string) Starter {
 		if err != nil {
 			return Server{}, fmt.Errorf("start a server: it printed no address: %w", errors.Join(err, end()))
 		}
-		return Server{Addr: strings.TrimSpace(line), Count: func() (Counts, error) { return ask(stdin, answers) }, Close: end}, nil
+		return Server{Addr: strings.TrimSpace(line), Count: func() (Counts, error) { return ask(stdin, answers) },
+			Close: end}, nil
 	}
 }
 

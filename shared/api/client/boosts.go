@@ -44,6 +44,7 @@ func (c *Client) Boost(ctx context.Context, user string, q api.BoostQuery) (api.
 		query.Set("consistency", q.Consistency)
 	}
 	var answer api.Boost
-	err := c.call(context.WithValue(ctx, userKey{}, user), always, http.MethodGet, withQuery("/1/boosts", query), nil, &answer)
+	err := c.call(context.WithValue(ctx, userKey{}, user), always, http.MethodGet, withQuery("/1/boosts", query),
+		nil, &answer)
 	return answer, err
 }

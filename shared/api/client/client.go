@@ -172,7 +172,8 @@ func (c *Client) callRaw(ctx context.Context, when repeat, method, path string, 
 		return nil
 	}
 	if err := json.Unmarshal(received, answer); err != nil {
-		return fmt.Errorf("read the answer of %s %s%s, which is not what an Affinity engine sends: %w", method, c.base, path, err)
+		return fmt.Errorf("read the answer of %s %s%s, which is not what an Affinity engine sends: %w", method,
+			c.base, path, err)
 	}
 	return nil
 }

@@ -115,7 +115,8 @@ func (c Events) ImportAll(ctx context.Context, index string, r io.Reader) (api.I
 // each request it calls each with its answer, whose refused lines have their numbers in r, and
 // the number of lines that were sent so far. It ends with the first error of each, and
 // returns that.
-func (c Events) ImportEach(ctx context.Context, index string, r io.Reader, each func(answer api.ImportAnswer, lines int) error) error {
+func (c Events) ImportEach(ctx context.Context, index string, r io.Reader,
+	each func(answer api.ImportAnswer, lines int) error) error {
 	lines, err := scan(r)
 	if err != nil {
 		return fmt.Errorf("read events: %w", err)

@@ -27,6 +27,7 @@ func (c Feeds) Page(ctx context.Context, name, order string, q api.FeedQuery) (a
 		ctx = context.WithValue(ctx, userKey{}, q.User)
 	}
 	var answer api.FeedPage
-	err := c.call(ctx, always, http.MethodGet, withQuery("/1/feeds/"+url.PathEscape(name)+"/"+url.PathEscape(order), query), nil, &answer)
+	err := c.call(ctx, always, http.MethodGet,
+		withQuery("/1/feeds/"+url.PathEscape(name)+"/"+url.PathEscape(order), query), nil, &answer)
 	return answer, err
 }

@@ -62,7 +62,8 @@ func (r repeat) permits(err error) bool {
 	case r == never:
 		return false
 	case errors.As(err, &answered):
-		return answered.Temporary() && (r == always || answered.Status == http.StatusTooManyRequests || answered.Status == http.StatusServiceUnavailable)
+		return answered.Temporary() && (r == always || answered.Status == http.StatusTooManyRequests ||
+			answered.Status == http.StatusServiceUnavailable)
 	case errors.As(err, &unreachable):
 		return r == always && unreachable.Reached
 	}

@@ -75,5 +75,6 @@ func (c Strategies) Versions(ctx context.Context) (api.StrategyVersions, error) 
 // the version ifActive alone, as SetOptions.If says; nil: any. Requires a key with the
 // permission recommendation.
 func (c Strategies) Restore(ctx context.Context, version int64, ifActive *int64) error {
-	return c.call(ctx, always, http.MethodPost, strategyPath+"/restore", api.RestoreStrategyRequest{Version: version, IfVersion: ifActive}, nil)
+	return c.call(ctx, always, http.MethodPost, strategyPath+"/restore",
+		api.RestoreStrategyRequest{Version: version, IfVersion: ifActive}, nil)
 }

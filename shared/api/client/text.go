@@ -60,7 +60,8 @@ func Text(r io.Reader) (*bufio.Reader, error) {
 	case bytes.HasPrefix(head, []byte{0xfe, 0xff}):
 		mark, order = 2, binary.BigEndian
 	case len(head) >= 4 && (head[0] == 0) != (head[1] == 0) && (head[2] == 0) != (head[3] == 0):
-		return nil, fault.New(fault.Malformed, "the file is in UTF-16 without a byte order mark: `iconv -f %s -t UTF-8 FILE` converts it",
+		return nil, fault.New(fault.Malformed, "the file is in UTF-16 without a byte order mark: `iconv -f %s -t "+
+			"UTF-8 FILE` converts it",
 			map[bool]string{true: "UTF-16BE", false: "UTF-16LE"}[head[0] == 0])
 	}
 	_, _ = in.Discard(mark) // these bytes were peeked

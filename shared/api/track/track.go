@@ -21,10 +21,12 @@ var (
 	// ErrForm says that a call is not a JSON object with the fields of a call.
 	ErrForm error = fault.New(fault.Invalid, "The call is not a JSON object with the fields of a track call")
 	// ErrType says that nobody knows what the user did.
-	ErrType error = fault.New(fault.Invalid, "The name of the track call has no type of event: use a name of Segment's e-commerce specification, "+
-		"or set properties.event_type to view, click or conversion")
+	ErrType error = fault.New(fault.Invalid,
+		"The name of the track call has no type of event: use a name of Segment's e-commerce specification, "+
+			"or set properties.event_type to view, click or conversion")
 	// ErrObjects says that the call is about no object.
-	ErrObjects error = fault.New(fault.Invalid, "The track call names no product: set properties.product_id, properties.sku or properties.products")
+	ErrObjects error = fault.New(fault.Invalid,
+		"The track call names no product: set properties.product_id, properties.sku or properties.products")
 )
 
 // types are the names of events for which Segment's specification of e-commerce says what
@@ -108,7 +110,8 @@ func Parse(raw []byte) (Call, error) {
 	if len(raw) == 0 || raw[0] != '{' || json.Unmarshal(raw, &sent) != nil {
 		return Call{}, ErrForm
 	}
-	c := Call{Type: sent.Type, Name: sent.Event, UserToken: first(sent.UserID, sent.AnonymousID), Time: first(sent.Timestamp, sent.OriginalTimestamp)}
+	c := Call{Type: sent.Type, Name: sent.Event, UserToken: first(sent.UserID, sent.AnonymousID),
+		Time: first(sent.Timestamp, sent.OriginalTimestamp)}
 	if c.Type != Track && c.Type != "" {
 		return c, nil
 	}

@@ -85,10 +85,12 @@ const (
 
 // Actions are all actions. It must not be modified.
 var Actions = []Action{
-	StrategySet, StrategyRestore, SettingsSet, IndexClear, FeedSet, FeedDelete, SegmentSet, SegmentDelete, SegmentExport, SegmentRefresh, UserDelete, UserExport, UsersRestore, OptOutSet, OptOutRemove,
+	StrategySet, StrategyRestore, SettingsSet, IndexClear, FeedSet, FeedDelete, SegmentSet, SegmentDelete,
+	SegmentExport, SegmentRefresh, UserDelete, UserExport, UsersRestore, OptOutSet, OptOutRemove,
 	RecomputeStart, RecomputeCancel, ReenrichStart, ReenrichCancel, CrowdStart, CrowdCancel, BacktestStart, BacktestCancel,
 	SchemaStart, SchemaBackfill, SchemaVerify, SchemaCutover, SchemaRollback, SchemaDrop,
-	appCreate, appRetention, appConsistency, appRanking, appSegments, appLimits, appEncoding, AppTickets, AppDump, AppMove, keyAdd, keyRotate, keyChange, keyRemove,
+	appCreate, appRetention, appConsistency, appRanking, appSegments, appLimits, appEncoding, AppTickets, AppDump,
+	AppMove, keyAdd, keyRotate, keyChange, keyRemove,
 }
 
 // Outcome is how a change ended.

@@ -130,7 +130,8 @@ type (
 
 func (d appDocument) app() (App, error) {
 	a := App{ID: d.ID, RetentionDays: d.RetentionDays, StrategyVersion: d.StrategyVersion, Consistency: d.Consistency,
-		BrowserRanking: d.BrowserRanking, Segments: Segments{Since: d.SegmentsSince.UTC()}, Log: schema.Layout(d.Log), CreatedAt: d.CreatedAt.UTC(), ChangedAt: d.ChangedAt.UTC()}
+		BrowserRanking: d.BrowserRanking, Segments: Segments{Since: d.SegmentsSince.UTC()}, Log: schema.Layout(d.Log),
+		CreatedAt: d.CreatedAt.UTC(), ChangedAt: d.ChangedAt.UTC()}
 	if d.Limits != nil {
 		a.Limits = limit.Numbers(*d.Limits)
 	}
@@ -177,7 +178,8 @@ func (d appDocument) app() (App, error) {
 // newAppDocument returns the document of an app.
 func newAppDocument(a App) (appDocument, error) {
 	d := appDocument{
-		ID: a.ID, RetentionDays: a.RetentionDays, Consistency: a.Consistency, BrowserRanking: a.BrowserRanking, SegmentsSince: a.Segments.Since,
+		ID: a.ID, RetentionDays: a.RetentionDays, Consistency: a.Consistency, BrowserRanking: a.BrowserRanking,
+		SegmentsSince:   a.Segments.Since,
 		StrategyVersion: a.StrategyVersion, ScoringVersion: a.ScoringVersion, CreatedAt: a.CreatedAt, ChangedAt: a.ChangedAt,
 		Log: logDocument(a.Log), Region: a.Region, FeedVersion: a.FeedVersion,
 	}
@@ -236,7 +238,8 @@ func strategyTexts(s strategy.Strategy) (text, ranking string, err error) {
 
 // newStrategyDocument returns the document of an app's active strategy.
 func newStrategyDocument(app App, note string) (d strategyDocument, err error) {
-	d = strategyDocument{Version: app.StrategyVersion, ScoringVersion: app.ScoringVersion, CreatedAt: Stamp(time.Time{}), Note: note}
+	d = strategyDocument{Version: app.StrategyVersion, ScoringVersion: app.ScoringVersion,
+		CreatedAt: Stamp(time.Time{}), Note: note}
 	d.Strategy, d.Ranking, err = strategyTexts(app.Strategy)
 	return d, err
 }
@@ -267,7 +270,8 @@ func (d indexDocument) settings() (catalog.Settings, error) {
 }
 
 func newIndexDocument(index string, s catalog.Settings) (indexDocument, error) {
-	d := indexDocument{Index: index, AttributesForFaceting: s.AttributesForFaceting, Version: s.Version, BandsVersion: s.BandsVersion}
+	d := indexDocument{Index: index, AttributesForFaceting: s.AttributesForFaceting, Version: s.Version,
+		BandsVersion: s.BandsVersion}
 	if len(s.NumericBands) == 0 {
 		return d, nil
 	}

@@ -54,7 +54,8 @@ type answer[V any] struct {
 
 // newAnswers returns a cache of at most size answers that found something, and of
 // as many that did not. app is whose reads fail together.
-func newAnswers[K comparable, V any](size int, ttl time.Duration, now func() time.Time, app func(K) string) answers[K, V] {
+func newAnswers[K comparable, V any](size int, ttl time.Duration, now func() time.Time,
+	app func(K) string) answers[K, V] {
 	return kept[K, V]{cache.NewReads(cache.Options[K, answer[V]]{
 		Entries: size, Absent: size, Nothing: func(a answer[V]) bool { return a.err != nil },
 		Fresh: ttl, Stale: maxStale, Wait: waitTimeout, Guesses: maxStrangers, Now: now,

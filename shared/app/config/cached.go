@@ -91,17 +91,18 @@ func NewCached(source Source, ttl time.Duration) *Cached {
 
 func newCached(source Source, ttl time.Duration, now func() time.Time) *Cached {
 	return &Cached{
-		source:     source,
-		store:      source.base(),
-		apps:       newAnswers[string, App](cachedApps, ttl, now, itself),
-		keys:       newAnswers[keyID, Key](cachedKeys, ttl, now, func(k keyID) string { return k.app }),
-		strategies: newAnswers[strategyID, strategy.Strategy](cachedStrategies, ttl, now, func(k strategyID) string { return k.app }),
-		indexes:    newAnswers[indexID, catalog.Settings](cachedIndexes, ttl, now, func(k indexID) string { return k.app }),
-		deletions:  newAnswers[string, Deletion](cachedDeletions, ttl, now, itself),
-		feeds:      newAnswers[feedID, Feed](cachedFeeds, ttl, now, func(k feedID) string { return k.app }),
-		segments:   newAnswers[string, []SavedSegment](cachedSegments, ttl, now, itself),
-		ttl:        ttl,
-		now:        now,
+		source: source,
+		store:  source.base(),
+		apps:   newAnswers[string, App](cachedApps, ttl, now, itself),
+		keys:   newAnswers[keyID, Key](cachedKeys, ttl, now, func(k keyID) string { return k.app }),
+		strategies: newAnswers[strategyID, strategy.Strategy](cachedStrategies, ttl, now,
+			func(k strategyID) string { return k.app }),
+		indexes:   newAnswers[indexID, catalog.Settings](cachedIndexes, ttl, now, func(k indexID) string { return k.app }),
+		deletions: newAnswers[string, Deletion](cachedDeletions, ttl, now, itself),
+		feeds:     newAnswers[feedID, Feed](cachedFeeds, ttl, now, func(k feedID) string { return k.app }),
+		segments:  newAnswers[string, []SavedSegment](cachedSegments, ttl, now, itself),
+		ttl:       ttl,
+		now:       now,
 	}
 }
 
@@ -267,12 +268,14 @@ func (c *Cached) DeleteKey(ctx context.Context, appID, hash string) error {
 }
 
 // SetStrategy is SetStrategy of the Store.
-func (c *Cached) SetStrategy(ctx context.Context, appID string, s strategy.Strategy) (app App, changed bool, err error) {
+func (c *Cached) SetStrategy(ctx context.Context, appID string,
+	s strategy.Strategy) (app App, changed bool, err error) {
 	return c.PublishStrategy(ctx, appID, s, Publication{})
 }
 
 // PublishStrategy is PublishStrategy of the Store.
-func (c *Cached) PublishStrategy(ctx context.Context, appID string, s strategy.Strategy, p Publication) (app App, changed bool, err error) {
+func (c *Cached) PublishStrategy(ctx context.Context, appID string, s strategy.Strategy,
+	p Publication) (app App, changed bool, err error) {
 	defer func() {
 		c.apps.Evict(appID)
 		c.strategies.Evict(strategyID{appID, app.StrategyVersion})
@@ -281,7 +284,8 @@ func (c *Cached) PublishStrategy(ctx context.Context, appID string, s strategy.S
 }
 
 // SetIndexSettings is SetIndexSettings of the Store.
-func (c *Cached) SetIndexSettings(ctx context.Context, appID, index string, change catalog.Change) (catalog.Settings, error) {
+func (c *Cached) SetIndexSettings(ctx context.Context, appID, index string,
+	change catalog.Change) (catalog.Settings, error) {
 	defer c.apps.Evict(appID)
 	defer c.indexes.Evict(indexID{appID, index})
 	return c.store.SetIndexSettings(ctx, appID, index, change)
@@ -312,7 +316,8 @@ func (c *Cached) DeleteFeed(ctx context.Context, appID, name string, now time.Ti
 }
 
 // SaveSegment is SaveSegment of the Store.
-func (c *Cached) SaveSegment(ctx context.Context, appID string, s SavedSegment, create bool) (set SavedSegment, changed bool, err error) {
+func (c *Cached) SaveSegment(ctx context.Context, appID string, s SavedSegment,
+	create bool) (set SavedSegment, changed bool, err error) {
 	defer c.segments.Evict(appID)
 	return c.store.SaveSegment(ctx, appID, s, create)
 }

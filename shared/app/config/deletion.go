@@ -61,7 +61,8 @@ type deletedError Deletion
 // Error says when the id can be used again.
 func (e deletedError) Error() string {
 	if e.EndedAt.IsZero() {
-		return fmt.Sprintf("app %s is being deleted: its id can be used again %d days after that has ended", e.App, int(Reserved/(24*time.Hour)))
+		return fmt.Sprintf("app %s is being deleted: its id can be used again %d days after that has ended", e.App,
+			int(Reserved/(24*time.Hour)))
 	}
 	return fmt.Sprintf("app %s was deleted at %s: its id can be used again from %s", e.App,
 		e.EndedAt.UTC().Format(time.RFC3339), e.ReusableFrom.UTC().Format(time.RFC3339))

@@ -105,7 +105,8 @@ func (s *Store) Deletions(ctx context.Context) ([]Deletion, error) {
 // UpdateDeletion applies change to a deletion as a compare-and-set, and returns it
 // afterwards. If change fails it changes nothing and returns the error. It returns
 // ErrNotFound if the app has no deletion.
-func (s *Store) UpdateDeletion(ctx context.Context, appID string, change func(*Deletion) error) (to Deletion, err error) {
+func (s *Store) UpdateDeletion(ctx context.Context, appID string,
+	change func(*Deletion) error) (to Deletion, err error) {
 	err = documents.Update(ctx, s.documents, DeletionPath(appID), func(d documents.Document) (documents.Fields, error) {
 		var old Deletion
 		err := d.Decode(&old)

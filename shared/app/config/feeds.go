@@ -26,7 +26,8 @@ type Feed struct {
 const MaxFeeds = 50
 
 // ErrTooManyFeeds says that an app has as many feeds as it may.
-var ErrTooManyFeeds error = fault.New(fault.Invalid, "The app has %d feeds, as many as it may have: delete one first", MaxFeeds)
+var ErrTooManyFeeds error = fault.New(fault.Invalid,
+	"The app has %d feeds, as many as it may have: delete one first", MaxFeeds)
 
 // Dates are the attributes by which feeds order the objects of indexes: by index and
 // attribute, the instant at which the first feed named it, by the engine's clock.
@@ -82,7 +83,10 @@ func (a App) withDates(feeds []Feed, now time.Time) App {
 		}
 		to[f.Index][f.Date] = since
 	}
-	if !maps.EqualFunc(a.Dates, to, func(x, y map[string]time.Time) bool { return maps.EqualFunc(x, y, time.Time.Equal) }) {
+	if !maps.EqualFunc(a.Dates, to, func(x, y map[string]time.Time) bool {
+		return maps.EqualFunc(x, y,
+			time.Time.Equal)
+	}) {
 		a.Dates, a.ChangedAt = to, Stamp(time.Time{})
 	}
 	return a

@@ -47,7 +47,8 @@ func (s *Store) SettingsIndexes(ctx context.Context, appID string) ([]string, er
 // instant, and set its ChangedAt. It returns ErrNotFound if the app does not exist,
 // ErrTooManyBands if the app would have too many, and a *fault.Error for bands of an
 // attribute that is no facet.
-func (s *Store) SetIndexSettings(ctx context.Context, appID, index string, c catalog.Change) (settings catalog.Settings, err error) {
+func (s *Store) SetIndexSettings(ctx context.Context, appID, index string,
+	c catalog.Change) (settings catalog.Settings, err error) {
 	err = s.changeApp(ctx, appID, func(app App) (App, []documents.Write, error) {
 		old, err := s.IndexSettings(ctx, appID, index)
 		if err != nil && !errors.Is(err, ErrNotFound) {

@@ -84,7 +84,8 @@ func (k Key) Prepare() (Key, error) {
 		return Key{}, fmt.Errorf("description of the key: want a text of at most %d bytes", maxDescription)
 	}
 	if k.AddressRate < 0 || k.AddressRate > maxAddressRate {
-		return Key{}, fmt.Errorf("requests a minute from an address: want 0 (no limit) to %d, got %d", maxAddressRate, k.AddressRate)
+		return Key{}, fmt.Errorf("requests a minute from an address: want 0 (no limit) to %d, got %d", maxAddressRate,
+			k.AddressRate)
 	}
 	if len(k.Parent) > maxSealed {
 		return Key{}, fmt.Errorf("encrypted text of the key: want at most %d bytes, got %d", maxSealed, len(k.Parent))
@@ -109,7 +110,8 @@ func checkPatterns(what string, patterns []string) error {
 	}
 	for _, p := range patterns {
 		if p == "" || len(p) > maxPattern || !utf8.ValidString(p) || strings.TrimSpace(p) != p {
-			return fmt.Errorf("%s of the key: pattern %.100q: want 1 to %d bytes without spaces around them", what, p, maxPattern)
+			return fmt.Errorf("%s of the key: pattern %.100q: want 1 to %d bytes without spaces around them", what, p,
+				maxPattern)
 		}
 	}
 	return nil

@@ -222,12 +222,15 @@ func (a App) checkMove() error {
 		return nil
 	}
 	switch m.Phase {
-	case MoveMarking, MoveArriving, MoveClearing, MoveCleared, MoveUsers, MoveSwitched, MoveDropping, MoveErasing, MoveFinishing:
+	case MoveMarking, MoveArriving, MoveClearing, MoveCleared, MoveUsers, MoveSwitched, MoveDropping, MoveErasing,
+		MoveFinishing:
 	default:
 		return fmt.Errorf("move of app %q: unknown phase %q", a.ID, m.Phase)
 	}
-	if m.ID == "" || m.From == m.To || (a.Region != m.From && a.Region != m.To) || (m.Births != m.From && m.Births != m.To) {
-		return fmt.Errorf("move of app %q from %q to %q: the app is in %q, and its new users in %q", a.ID, m.From, m.To, a.Region, m.Births)
+	if m.ID == "" || m.From == m.To || (a.Region != m.From && a.Region != m.To) ||
+		(m.Births != m.From && m.Births != m.To) {
+		return fmt.Errorf("move of app %q from %q to %q: the app is in %q, and its new users in %q", a.ID, m.From,
+			m.To, a.Region, m.Births)
 	}
 	return nil
 }

@@ -117,7 +117,8 @@ func (c *Cached) Parents(ctx context.Context, appID string) ([]Parent, error) {
 	if c.parents == nil {
 		return nil, ErrNotFound
 	}
-	if _, err := c.apps.getStale(ctx, appID, func(ctx context.Context) (App, error) { return c.source.App(ctx, appID) }); err != nil {
+	if _, err := c.apps.getStale(ctx, appID,
+		func(ctx context.Context) (App, error) { return c.source.App(ctx, appID) }); err != nil {
 		return nil, err
 	}
 	return c.parents.apps.getStale(ctx, appID, func(ctx context.Context) ([]Parent, error) {

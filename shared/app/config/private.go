@@ -24,7 +24,8 @@ const maxPrivateBytes = 64 << 10
 
 // ErrTooManyPrivate says that an app has as many private facets as it may.
 var ErrTooManyPrivate error = fault.New(fault.Invalid,
-	"The privateFacets of all indexes and the names of these indexes have more than %d bytes of JSON: list a facet in the settings of one index, which holds for all",
+	"The privateFacets of all indexes and the names of these indexes have more than %d bytes of JSON: list a "+
+		"facet in the settings of one index, which holds for all",
 	maxPrivateBytes)
 
 // With returns p with those of an index replaced, or ErrTooManyPrivate.

@@ -31,7 +31,8 @@ func (a App) Prepare() (App, error) {
 	if a.Region != "" && !ValidRegion(a.Region) {
 		return App{}, fmt.Errorf("app %q: region %q: want 1 to 40 of a-z, 0-9 and -", a.ID, a.Region)
 	}
-	return App{ID: a.ID, RetentionDays: a.RetentionDays, Region: a.Region, Limits: a.Limits, Log: cloneLayout(a.Log), CreatedAt: Stamp(a.CreatedAt), ChangedAt: Stamp(time.Time{})}, nil
+	return App{ID: a.ID, RetentionDays: a.RetentionDays, Region: a.Region, Limits: a.Limits,
+		Log: cloneLayout(a.Log), CreatedAt: Stamp(a.CreatedAt), ChangedAt: Stamp(time.Time{})}, nil
 }
 
 // ParseConsistency returns the consistency of that name.

@@ -50,7 +50,8 @@ type SavedSegment struct {
 const maxSavedSegments = 50
 
 // errTooManySegments says that an app has saved as many segments as it may.
-var errTooManySegments error = fault.New(fault.Invalid, "The app has saved %d segments, as many as it may: delete one first", maxSavedSegments)
+var errTooManySegments error = fault.New(fault.Invalid,
+	"The app has saved %d segments, as many as it may: delete one first", maxSavedSegments)
 
 // Among returns a segment as it is stored once it is set among those that an app has
 // saved, and whether that changes anything. With create it refuses to replace one, with
@@ -100,7 +101,8 @@ func (s *Store) SavedSegments(ctx context.Context, appID string) (saved []SavedS
 // returns ErrExists if the name is in use. A segment with the same condition keeps
 // its SetAt. It returns the stored segment, ErrNotFound if the app does not exist,
 // and ErrTooManySegments if it has MaxSavedSegments others.
-func (s *Store) SaveSegment(ctx context.Context, appID string, segment SavedSegment, create bool) (set SavedSegment, changed bool, err error) {
+func (s *Store) SaveSegment(ctx context.Context, appID string, segment SavedSegment,
+	create bool) (set SavedSegment, changed bool, err error) {
 	err = s.changeApp(ctx, appID, func(app App) (App, []documents.Write, error) {
 		saved, err := s.SavedSegments(ctx, appID)
 		if err != nil {

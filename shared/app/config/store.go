@@ -300,7 +300,8 @@ func (s *Store) UpdateMove(ctx context.Context, appID string, change func(*App) 
 }
 
 // updateApp changes an app and returns it afterwards.
-func (s *Store) updateApp(ctx context.Context, appID, what string, change func(App) (App, bool, error)) (app App, err error) {
+func (s *Store) updateApp(ctx context.Context, appID, what string,
+	change func(App) (App, bool, error)) (app App, err error) {
 	changed := false
 	err = s.changeApp(ctx, appID, func(old App) (App, []documents.Write, error) {
 		app, changed, err = change(old)

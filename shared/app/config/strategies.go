@@ -19,13 +19,15 @@ func strategyPath(appID string, version int64) string {
 // Setting the active strategy again changes nothing. It returns the app
 // afterwards, with a ChangedAt by the caller's clock, or ErrNotFound if the app
 // does not exist.
-func (s *Store) SetStrategy(ctx context.Context, appID string, active strategy.Strategy) (app App, changed bool, err error) {
+func (s *Store) SetStrategy(ctx context.Context, appID string,
+	active strategy.Strategy) (app App, changed bool, err error) {
 	return s.PublishStrategy(ctx, appID, active, Publication{})
 }
 
 // PublishStrategy is SetStrategy with a note and a condition. It returns an
 // *OtherVersionError, and changes nothing, if the condition does not hold.
-func (s *Store) PublishStrategy(ctx context.Context, appID string, active strategy.Strategy, p Publication) (app App, changed bool, err error) {
+func (s *Store) PublishStrategy(ctx context.Context, appID string, active strategy.Strategy,
+	p Publication) (app App, changed bool, err error) {
 	err = s.changeApp(ctx, appID, func(old App) (App, []documents.Write, error) {
 		if app, changed, err = old.Publish(active, p); err != nil || !changed {
 			return app, nil, err
@@ -44,7 +46,8 @@ func (s *Store) PublishStrategy(ctx context.Context, appID string, active strate
 		// The strategy is set, whatever happens to old versions: the next change
 		// tries to delete them again.
 		if err := s.prune(ctx, app); err != nil {
-			s.log.LogAttrs(ctx, slog.LevelWarn, "old versions of the strategy are not deleted", slog.String("app", appID), slog.Any("error", err))
+			s.log.LogAttrs(ctx, slog.LevelWarn, "old versions of the strategy are not deleted",
+				slog.String("app", appID), slog.Any("error", err))
 		}
 	}
 	return app, changed, nil
@@ -67,7 +70,8 @@ func (s *Store) StrategyVersion(ctx context.Context, appID string, version int64
 // It returns ErrNotFound if the app does not exist.
 func (s *Store) StrategyVersions(ctx context.Context, appID string) ([]Version, error) {
 	kept, err := below[strategyDocument](ctx, s, appID, documents.Query{
-		Collection: "strategies", OrderBy: "version", Descending: true, Limit: MaxVersions, Only: []string{"version", "scoringVersion", "createdAt", "note"},
+		Collection: "strategies", OrderBy: "version", Descending: true, Limit: MaxVersions,
+		Only: []string{"version", "scoringVersion", "createdAt", "note"},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list strategies of app %q: %w", appID, err)
@@ -95,7 +99,8 @@ func (s *Store) prune(ctx context.Context, app App) error {
 	ctx, cancel := context.WithTimeout(ctx, pruneTime)
 	defer cancel()
 	found, err := s.documents.Find(ctx, documents.Query{
-		Collection: AppPath(app.ID) + "/strategies", OrderBy: "version", Limit: maxPruned, Only: []string{"version", "scoringVersion", "createdAt"},
+		Collection: AppPath(app.ID) + "/strategies", OrderBy: "version", Limit: maxPruned,
+		Only:  []string{"version", "scoringVersion", "createdAt"},
 		Where: []documents.Condition{{Field: "version", Is: documents.Less, Value: app.StrategyVersion - KeptVersions + 1}},
 	})
 	if err != nil {

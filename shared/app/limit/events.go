@@ -25,10 +25,12 @@ func (l *Limiter) mayEvents(a *app, now time.Time, n Numbers) (State, error) {
 	a.twice.fill(now, twice)
 	s := a.events.state(now, limit, f)
 	if a.twice.tokens <= 0 {
-		return s, refuse(s, a.twice.until(0, twice), "The app's limit is %d events per second, and it has sent twice as many: send this request again later", limit)
+		return s, refuse(s, a.twice.until(0, twice),
+			"The app's limit is %d events per second, and it has sent twice as many: send this request again later", limit)
 	}
 	if a.events.tokens <= 0 && a.lane.full(now, a.others) {
-		return s, refuse(s, MaxRetry*time.Second, "The app's limit is %d events per second, and its slow lane is full: send this request again later", limit)
+		return s, refuse(s, MaxRetry*time.Second,
+			"The app's limit is %d events per second, and its slow lane is full: send this request again later", limit)
 	}
 	return s, nil
 }

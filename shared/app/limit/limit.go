@@ -70,7 +70,8 @@ func (n Numbers) Check() error {
 		name string
 		n    int
 	}{
-		{"eventsPerSecond", n.EventsPerSecond}, {"importsPerSecond", n.ImportsPerSecond}, {"readsPerSecond", n.ReadsPerSecond},
+		{"eventsPerSecond", n.EventsPerSecond}, {"importsPerSecond", n.ImportsPerSecond},
+		{"readsPerSecond", n.ReadsPerSecond},
 		{"jobsPerHour", n.JobsPerHour}, {"strategiesPerHour", n.StrategiesPerHour}, {"userEventsPerDay", n.UserEventsPerDay},
 	} {
 		if one.n < 0 || one.n > Max {

@@ -42,7 +42,8 @@ func New(now func() time.Time, defaults Numbers, board Board, failed func(app st
 	return &Limiter{
 		now: now, defaults: defaults.Or(Defaults), board: board, process: rand.Text()[:8],
 		apps: cache.New[string, *app](maxApps), users: cache.New[user, *userDay](maxUsers),
-		begin: func(exchange func()) { go exchange() }, after: func(d time.Duration, f func()) { time.AfterFunc(d, f) }, failed: failed,
+		begin: func(exchange func()) { go exchange() },
+		after: func(d time.Duration, f func()) { time.AfterFunc(d, f) }, failed: failed,
 	}
 }
 
@@ -136,7 +137,8 @@ func (l *Limiter) Take(id string, own Numbers, k Kind) (State, error) {
 	f := a.mayUse(now, c, limit)
 	c.fill(now, f)
 	if c.tokens <= 0 {
-		return State{}, refuse(c.state(now, limit, f), c.until(0, f), "The app's limit is %d %s per second: send this request again later", limit, k)
+		return State{}, refuse(c.state(now, limit, f), c.until(0, f),
+			"The app's limit is %d %s per second: send this request again later", limit, k)
 	}
 	c.tokens--
 	return c.state(now, limit, f), nil
@@ -171,7 +173,8 @@ func (a *app) takeHourly(now time.Time, k Kind, limit int) (State, error) {
 		return State{}, refuse(s, wait, "The app's limit is %d %s per hour: send this request again later", limit, k)
 	}
 	if h.refused >= maxRefused*int64(limit) {
-		return State{}, refuse(s, wait, "The app's limit is %d %s per hour, and %d of its requests were refused: send this request again later",
+		return State{}, refuse(s, wait, "The app's limit is %d %s per hour, and %d of its requests were refused: "+
+			"send this request again later",
 			limit, k, h.refused)
 	}
 	h.n++

@@ -31,7 +31,8 @@ func (l *Limiter) Enter(id string, s Slot) (leave func(), err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.slots[s] >= concurrency[s] {
-		return nil, refuse(State{}, slotWait, "The app has %d %s under way, and may have no more at a time: send this request again later", a.slots[s], s)
+		return nil, refuse(State{}, slotWait, "The app has %d %s under way, and may have no more at a time: send "+
+			"this request again later", a.slots[s], s)
 	}
 	if a.slots == nil {
 		a.slots = map[Slot]int{}

@@ -278,7 +278,8 @@ func (c *Counter) batch(at appDay, e *entry) *Batch {
 	}
 	if names := e.names.take(); e.counts != (Counts{}) || !names.Empty() {
 		e.number++
-		e.sending = &Batch{App: at.app, Day: at.day, Shard: c.shard, Counts: e.counts, Names: names, Process: c.process, Number: e.number}
+		e.sending = &Batch{App: at.app, Day: at.day, Shard: c.shard, Counts: e.counts, Names: names,
+			Process: c.process, Number: e.number}
 		e.counts = Counts{}
 	}
 	return e.sending
@@ -350,7 +351,8 @@ func (c *Counter) forget(ctx context.Context) {
 		e.mu.Unlock()
 	}
 	if c.lost > 0 {
-		c.log.LogAttrs(ctx, slog.LevelError, "usage is not counted: the process holds as much of it as it may", slog.Int64("counts", c.lost))
+		c.log.LogAttrs(ctx, slog.LevelError, "usage is not counted: the process holds as much of it as it may",
+			slog.Int64("counts", c.lost))
 		c.lost = 0
 	}
 }

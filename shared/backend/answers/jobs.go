@@ -36,7 +36,8 @@ func (a Jobs) Place(ctx context.Context, j job.Job) api.Place {
 	}
 	before, err := a.Before(ctx, j)
 	if err != nil {
-		a.Base.Log.LogAttrs(ctx, slog.LevelWarn, "place of a job is unknown", slog.String("app", j.App), slog.String("job", j.ID), slog.Any("error", err))
+		a.Base.Log.LogAttrs(ctx, slog.LevelWarn, "place of a job is unknown", slog.String("app", j.App),
+			slog.String("job", j.ID), slog.Any("error", err))
 		return api.Place{}
 	}
 	return api.Place{JobsBefore: &before}

@@ -16,7 +16,8 @@ const segmentRetry = "5"
 // of the engine: segments are off, or their lists are not ready.
 func Segments(w http.ResponseWriter, err error) error {
 	if errors.Is(err, query.ErrOff) {
-		return httpapi.Errorf(http.StatusConflict, "Segments are off for this app. Its operator switches them on: affinity app segments APP on")
+		return httpapi.Errorf(http.StatusConflict,
+			"Segments are off for this app. Its operator switches them on: affinity app segments APP on")
 	}
 	if message, is := query.IsNotReady(err); is {
 		w.Header().Set("Retry-After", segmentRetry)

@@ -14,7 +14,8 @@ import (
 // Bigtable. The kind of job adds its name and its work.
 func Open(b backend.Base, q queue.Queue, c job.Settings, collection job.Collection) job.Runner {
 	return job.Runner{
-		Collection: collection, Settings: c, Jobs: job.Detailed(job.In(b.Documents, collection), b.Store.Jobs, collection), Config: b.Config, Queue: q, Users: b.Store.Users,
+		Collection: collection, Settings: c, Jobs: job.Detailed(job.In(b.Documents, collection), b.Store.Jobs,
+			collection), Config: b.Config, Queue: q, Users: b.Store.Users,
 		Propagation: b.Propagation, Now: b.Now, Log: b.Log,
 	}
 }

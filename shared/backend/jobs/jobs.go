@@ -61,7 +61,8 @@ func (all Jobs) Before(ctx context.Context, j job.Job) (int, error) {
 
 // Open returns the runners of jobs whose tasks go to q. publish may be nil in a function that
 // starts jobs and does not run them.
-func Open(b backend.Base, q queue.Queue, settings job.Settings, profiles *profile.Engine, publish reenrich.Publisher) Jobs {
+func Open(b backend.Base, q queue.Queue, settings job.Settings, profiles *profile.Engine,
+	publish reenrich.Publisher) Jobs {
 	runner := func(collection job.Collection) job.Runner { return jobrunner.Open(b, q, settings, collection) }
 	segments := segmentjobs.New(b, runner, profiles)
 	reenrichments := runner(reenrich.Collection)
@@ -69,15 +70,19 @@ func Open(b backend.Base, q queue.Queue, settings job.Settings, profiles *profil
 		Segmenting: segments,
 		Recompute:  recompute.New(runner(recompute.Collection), profiles, segments.Segments.StartAfter),
 		Migrations: migration.New(runner(migration.Collection), b.Config, b.Store),
-		Backtests:  backtests.New(runner(backtests.Collection), backtests.Work{Store: b.Store, Source: profiles, Config: b.Config, Now: b.Now}),
+		Backtests: backtests.New(runner(backtests.Collection),
+			backtests.Work{Store: b.Store, Source: profiles, Config: b.Config, Now: b.Now}),
 		Reenrich: reenrich.New(reenrichments, reenrich.Work{
-			Store: b.Store, Catalog: enrich.NewFresh(b.Store.Catalog, b.Config), Bus: publish, Config: b.Config, Bands: b.Config, Queue: reenrichments.Queue, Now: b.Now, Log: b.Log,
+			Store: b.Store, Catalog: enrich.NewFresh(b.Store.Catalog, b.Config), Bus: publish, Config: b.Config,
+			Bands: b.Config, Queue: reenrichments.Queue, Now: b.Now, Log: b.Log,
 		}),
 		DateRows: daterows.New(runner(daterows.Collection), b.Store, b.Config),
-		Crowd:    crowdbuild.New(runner(crowdbuild.Collection), crowdbuild.Work{Store: b.Store, Source: profiles, Settings: b.Config}),
+		Crowd: crowdbuild.New(runner(crowdbuild.Collection),
+			crowdbuild.Work{Store: b.Store, Source: profiles, Settings: b.Config}),
 	}
 	if stores, first := b.Store.Regions(); stores != nil {
-		all.Moves = move.New(runner(move.Collection), b.Config, move.Regions{First: first, Rows: stores}, profiles, b.Longest(), all.arrived)
+		all.Moves = move.New(runner(move.Collection), b.Config, move.Regions{First: first, Rows: stores}, profiles,
+			b.Longest(), all.arrived)
 	}
 	return all
 }

@@ -177,13 +177,15 @@ func DecodeHead(line []byte) (Message, int, error) {
 		return Message{}, 0, fmt.Errorf("decode message: %w", err)
 	}
 	if h.Version > messageVersion {
-		return Message{}, 0, fmt.Errorf("decode message: version %d of the format is newer than %d, which this version knows; deploy the newer version and replay it", h.Version, messageVersion)
+		return Message{}, 0, fmt.Errorf("decode message: version %d of the format is newer than %d, which this "+
+			"version knows; deploy the newer version and replay it", h.Version, messageVersion)
 	}
 	if h.App == "" || h.ReceivedAt <= 0 {
 		return Message{}, 0, errors.New("decode message: app and receivedAt must be there")
 	}
 	if h.Kind != Accepted && h.Kind != Reenriched {
-		return Message{}, 0, fmt.Errorf("decode message: kind %q is not one this version knows; deploy the newer version and replay it", h.Kind)
+		return Message{}, 0, fmt.Errorf("decode message: kind %q is not one this version knows; deploy the newer "+
+			"version and replay it", h.Kind)
 	}
 	return h.Message, h.Lines, nil
 }

@@ -84,7 +84,8 @@ func cutLogged(body []byte) (l Logged, rest []byte, err error) {
 	if !event.ValidUserToken(f.User) || f.Time < 0 || f.ID == "" || f.ReceivedAt <= 0 {
 		return l, nil, errors.New("user, time, id and receivedAt must be there and well-formed")
 	}
-	e, err := event.Decode(rest[:f.Size:f.Size], event.Rules{Now: time.UnixMilli(f.ReceivedAt), Index: f.Index, AnySize: true})
+	e, err := event.Decode(rest[:f.Size:f.Size],
+		event.Rules{Now: time.UnixMilli(f.ReceivedAt), Index: f.Index, AnySize: true})
 	if err != nil {
 		return l, nil, err
 	}

@@ -56,7 +56,8 @@ func (a *Applier) accepted(ctx context.Context, m bus.Message) (Result, error) {
 // prepare reads the filters of a message that carries none, or those of earlier numeric
 // bands, and takes the memory of its rows. If they may not be in memory at once, it splits
 // the message: all is false then, and the result that of the delivery.
-func (a *Applier) prepare(ctx context.Context, app config.App, m *bus.Message, b batch) (all bool, split Result, err error) {
+func (a *Applier) prepare(ctx context.Context, app config.App, m *bus.Message,
+	b batch) (all bool, split Result, err error) {
 	if !m.Resolved || banded(app, *m) {
 		n, err := a.resolve(ctx, m, b)
 		if err != nil {
@@ -163,7 +164,8 @@ func (a *Applier) reenriched(ctx context.Context, m bus.Message) (Result, error)
 // write writes rows to the log and refreshes the profiles of their users. left are rows
 // that the message leaves as they are in the log. The delivery that wrote them may have
 // ended before it refreshed their users, so write marks those.
-func (a *Applier) write(ctx context.Context, app config.App, m bus.Message, rows, left []store.LogEvent) (Result, error) {
+func (a *Applier) write(ctx context.Context, app config.App, m bus.Message, rows,
+	left []store.LogEvent) (Result, error) {
 	if len(left) > 0 {
 		if err := a.Profiles.Abandon(ctx, app, left); err != nil {
 			return Result{}, halfway{err, app, slices.Concat(rows, left)}
@@ -175,7 +177,8 @@ func (a *Applier) write(ctx context.Context, app config.App, m bus.Message, rows
 	}
 	return Result{
 		Fate: Applied, App: app.ID, Kind: m.Kind, ReceivedAt: m.ReceivedAt, Lane: m.Lane,
-		Events: outcome.Applied, Deleted: outcome.Deleted, Refused: outcome.Refused, Superseded: len(left), Ahead: outcome.Ahead,
+		Events: outcome.Applied, Deleted: outcome.Deleted, Refused: outcome.Refused, Superseded: len(left),
+		Ahead: outcome.Ahead,
 	}, nil
 }
 
@@ -189,7 +192,8 @@ func (a *Applier) write(ctx context.Context, app config.App, m bus.Message, rows
 // leave the other row; the next re-enrichment finds it. A row with the same
 // number is written again, because the attempt that wrote it may have failed
 // before it refreshed the profile.
-func (a *Applier) unknownInLog(ctx context.Context, app config.App, events map[enrich.Place]int) (map[enrich.Place]int, error) {
+func (a *Applier) unknownInLog(ctx context.Context, app config.App,
+	events map[enrich.Place]int) (map[enrich.Place]int, error) {
 	if len(events) == 0 {
 		return nil, nil
 	}

@@ -50,7 +50,8 @@ func (r *Reader) Next() (bus.Message, int, error) {
 	}
 	if err != nil {
 		r.err = io.EOF
-		return bus.Message{}, 0, &Fault{r.number, fmt.Sprintf("the file cannot be read beyond this line (is it damaged or cut short?): %v", err)}
+		return bus.Message{}, 0, &Fault{r.number,
+			fmt.Sprintf("the file cannot be read beyond this line (is it damaged or cut short?): %v", err)}
 	}
 	if first.tooLong {
 		return bus.Message{}, 0, &Fault{first.number, fmt.Sprintf("the line is longer than %d bytes", maxLine)}
@@ -71,7 +72,8 @@ func (r *Reader) Next() (bus.Message, int, error) {
 	body, err := r.body(lines)
 	if err != nil { // the next call returns it again
 		r.resume(body)
-		return bus.Message{}, 0, &Fault{first.number, fmt.Sprintf("the message is cut short: %d of %d lines of its body follow", len(body), lines)}
+		return bus.Message{}, 0, &Fault{first.number,
+			fmt.Sprintf("the message is cut short: %d of %d lines of its body follow", len(body), lines)}
 	}
 	m.Body = join(m.Kind, body)
 	if err := decodable(m); err != nil {

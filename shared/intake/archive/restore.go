@@ -135,7 +135,8 @@ func (r *Restorer) resolve(ctx context.Context, app string, events []Event) (int
 	}
 	for i, place := range at[:n] {
 		row := &events[place].Row
-		*row = enrich.Relogged([]bus.Logged{{User: row.User, Time: row.Time, ID: row.ID, ReceivedAt: row.Receipt, Event: unresolved[i]}}, known)[0]
+		*row = enrich.Relogged([]bus.Logged{{User: row.User, Time: row.Time, ID: row.ID, ReceivedAt: row.Receipt,
+			Event: unresolved[i]}}, known)[0]
 	}
 	if n < len(at) {
 		return at[n], nil

@@ -32,7 +32,8 @@ const (
 
 // Catalog is the part of the store that an Enricher reads.
 type Catalog interface {
-	ScanFilters(ctx context.Context, app string, refs []store.ObjectRef, fn func(store.ObjectRef, store.ObjectFilters) error) error
+	ScanFilters(ctx context.Context, app string, refs []store.ObjectRef,
+		fn func(store.ObjectRef, store.ObjectFilters) error) error
 	ScanRecords(ctx context.Context, app string, refs []store.ObjectRef, fn func(store.ObjectRef, []byte) error) error
 }
 

@@ -86,7 +86,8 @@ func (c *counter) counts(e *event.Event) []affinity.Count {
 
 func (c *counter) logEvent(e *event.Event, user string, time int64, id string, receivedAt int64) store.LogEvent {
 	original := schema.Original{
-		ReceivedAt: receivedAt, Index: e.Index, UnknownObjects: UnknownObjects(e, c.objects), LeftOutObjects: leftOut(e, c.objects), Event: e.Raw,
+		ReceivedAt: receivedAt, Index: e.Index, UnknownObjects: UnknownObjects(e, c.objects),
+		LeftOutObjects: leftOut(e, c.objects), Event: e.Raw,
 	}
 	if len(e.ObjectIDs) > 0 {
 		original.Bands = c.bands[e.Index]

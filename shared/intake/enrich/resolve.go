@@ -101,7 +101,8 @@ func (b *budget) fit(events []event.Event, objects bus.Objects) int {
 }
 
 // resolve resolves all events within a budget. It returns what is left of it.
-func (e *Enricher) resolve(ctx context.Context, app string, events []event.Event, left budget) (bus.Resolution, budget, error) {
+func (e *Enricher) resolve(ctx context.Context, app string, events []event.Event,
+	left budget) (bus.Resolution, budget, error) {
 	// These maps stay on the stack: most requests find all of their objects cached.
 	settings, uses := map[string]catalog.Settings{}, map[store.ObjectRef]int{}
 	for i := range events {
@@ -139,7 +140,8 @@ func (e *Enricher) resolve(ctx context.Context, app string, events []event.Event
 	if len(missing) == 0 {
 		return found, left, nil
 	}
-	r := resolution{e, app, now, map[string]catalog.Settings{}, make(map[store.ObjectRef]int, len(missing)), found.Objects, left}
+	r := resolution{e, app, now, map[string]catalog.Settings{}, make(map[store.ObjectRef]int, len(missing)),
+		found.Objects, left}
 	for _, ref := range missing {
 		r.settings[ref.Index], r.uses[ref] = settings[ref.Index], uses[ref]
 	}

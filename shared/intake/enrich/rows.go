@@ -29,7 +29,8 @@ type Holder interface {
 const maxHolders = 16
 
 // holdersOf returns the Bigtable of each user. While the app moves, each costs up to three reads.
-func holdersOf(ctx context.Context, h Holder, app config.App, users map[string][]store.UserRange) (map[string]*store.Store, error) {
+func holdersOf(ctx context.Context, h Holder, app config.App,
+	users map[string][]store.UserRange) (map[string]*store.Store, error) {
 	holders := make(map[string]*store.Store, len(users))
 	var mu sync.Mutex
 	g, ctx := errgroup.WithContext(ctx)
@@ -70,11 +71,12 @@ func Rows(ctx context.Context, h Holder, app config.App, places iter.Seq[Place])
 			}
 			return a.From.Compare(b.From)
 		})
-		err := s.Events.Log(app.ID, app.Log).ReadOriginals(ctx, of, func(user string, row store.LogRow, original []byte) error {
-			o, err := schema.ParseOriginal(original)
-			rows[Place{User: user, Time: row.Time, ID: row.ID}] = Row{o.UnknownObjects, err != nil}
-			return nil
-		})
+		err := s.Events.Log(app.ID, app.Log).ReadOriginals(ctx, of,
+			func(user string, row store.LogRow, original []byte) error {
+				o, err := schema.ParseOriginal(original)
+				rows[Place{User: user, Time: row.Time, ID: row.ID}] = Row{o.UnknownObjects, err != nil}
+				return nil
+			})
 		if err != nil {
 			return nil, err
 		}

@@ -13,7 +13,8 @@ import (
 // covers, and those of the types that the user has opted out of.
 func NewDeletion(user string, t affinity.Tombstone, types event.Types) api.ExportLine {
 	return api.ExportLine{Deletion: &api.ExportedDeletion{
-		UserToken: user, DeletedUntil: api.AtMillis(t.DeletedUntil), ReceivedUntil: api.AtMillis(max(t.ReceivedUntil, t.DeletedUntil)), OptedOut: types.List(),
+		UserToken: user, DeletedUntil: api.AtMillis(t.DeletedUntil),
+		ReceivedUntil: api.AtMillis(max(t.ReceivedUntil, t.DeletedUntil)), OptedOut: types.List(),
 	}}
 }
 
@@ -29,7 +30,8 @@ func Deletion(d *api.ExportedDeletion, now time.Time) (affinity.Tombstone, event
 	case !ok:
 		return t, 0, fault.New(fault.Invalid, "A user can opt out of view, click and conversion")
 	case t.DeletedUntil <= 0 || t.ReceivedUntil < t.DeletedUntil || t.ReceivedUntil > latest:
-		return t, 0, fault.New(fault.Invalid, "An exported deletion must have times from 1970 until now, and must not end before deletedUntil by receipt")
+		return t, 0, fault.New(fault.Invalid, "An exported deletion must have times from 1970 until now, and must "+
+			"not end before deletedUntil by receipt")
 	}
 	return t, types, nil
 }

@@ -33,7 +33,8 @@ func NewEvent(e affinity.Event, id, original []byte) (api.ExportLine, error) {
 	}
 	l := &api.ExportedEvent{
 		Time: e.Time, ID: string(id), ReceivedAt: api.AtMillis(o.ReceivedAt), Index: o.Index,
-		UnknownObjects: o.UnknownObjects, LeftOutObjects: o.LeftOutObjects, Filters: make([]api.ExportedFilter, len(e.Counts)), Event: o.Event,
+		UnknownObjects: o.UnknownObjects, LeftOutObjects: o.LeftOutObjects,
+		Filters: make([]api.ExportedFilter, len(e.Counts)), Event: o.Event,
 	}
 	for i, c := range e.Counts {
 		l.Filters[i] = api.ExportedFilter{Facet: c.Facet, Value: c.Value, N: c.N}
@@ -92,7 +93,8 @@ func LogEvent(l *api.ExportedEvent, now time.Time) (store.LogEvent, error) {
 func Restored(l *api.ExportedEvent, now time.Time) (store.LogEvent, event.Event, error) {
 	received := l.ReceivedAt.UnixMilli()
 	if received <= 0 || received > now.UnixMilli() {
-		return store.LogEvent{}, event.Event{}, fault.New(fault.Invalid, "The receipt of a restored event must not be in the future, or before 1970")
+		return store.LogEvent{}, event.Event{}, fault.New(fault.Invalid,
+			"The receipt of a restored event must not be in the future, or before 1970")
 	}
 	return logEvent(l, now, received)
 }
@@ -111,7 +113,8 @@ func logEvent(l *api.ExportedEvent, now time.Time, received int64) (store.LogEve
 	}
 	named := schema.ObjectsOf(&e)
 	original := schema.Original{
-		ReceivedAt: received, Index: e.Index, UnknownObjects: l.UnknownObjects, LeftOutObjects: l.LeftOutObjects, Event: e.Raw,
+		ReceivedAt: received, Index: e.Index, UnknownObjects: l.UnknownObjects, LeftOutObjects: l.LeftOutObjects,
+		Event: e.Raw,
 	}
 	return store.LogEvent{
 		User: e.UserToken, Time: l.Time, ID: l.ID, Type: e.Type, Name: e.Name, Index: named.Index, ObjectIDs: named.ObjectIDs,
@@ -143,8 +146,10 @@ func counts(filters []api.ExportedFilter) ([]affinity.Count, error) {
 	counts, seen := make([]affinity.Count, len(filters)), make(map[[2]string]bool, len(filters))
 	for i, f := range filters {
 		of := [2]string{f.Facet, f.Value}
-		if f.Facet == "" || len(f.Facet) > maxText || len(f.Value) > maxText || !utf8.ValidString(f.Facet+f.Value) || f.N < 1 || f.N > maxObjects || seen[of] {
-			return nil, fault.New(fault.Invalid, "Filter %d of an exported event must have a facet, a number of objects from 1 to %d, and be there once", i+1, maxObjects)
+		if f.Facet == "" || len(f.Facet) > maxText || len(f.Value) > maxText || !utf8.ValidString(f.Facet+f.Value) ||
+			f.N < 1 || f.N > maxObjects || seen[of] {
+			return nil, fault.New(fault.Invalid, "Filter %d of an exported event must have a facet, a number of "+
+				"objects from 1 to %d, and be there once", i+1, maxObjects)
 		}
 		seen[of], counts[i] = true, affinity.Count{Facet: f.Facet, Value: f.Value, N: f.N}
 	}

@@ -86,7 +86,8 @@ type waiting struct {
 // New returns a Recorder that writes in the background.
 func New(s Table, states States, now func() time.Time, log *slog.Logger) *Recorder {
 	r := &Recorder{
-		store: s, states: states, log: log, now: now, taken: map[string]int{}, waiting: map[string][]waiting{}, dropped: map[string]int64{},
+		store: s, states: states, log: log, now: now, taken: map[string]int{}, waiting: map[string][]waiting{},
+		dropped: map[string]int64{},
 	}
 	r.writer = writebehind.New(writebehind.Options{
 		What: "recent events", Every: every, Longest: writeTime, Write: r.write, Waits: r.waits, Failed: r.say, Now: now,
@@ -128,7 +129,8 @@ func (r *Recorder) take(app string, n int, now time.Time) int {
 // inShort returns what the sample keeps of an event.
 func inShort(e *store.LogEvent) store.RecentEvent {
 	short := store.RecentEvent{
-		User: strings.Clone(e.User), ID: strings.Clone(e.ID), Time: e.Time, Receipt: e.Receipt, Type: e.Type, Name: strings.Clone(e.Name), Index: e.Index,
+		User: strings.Clone(e.User), ID: strings.Clone(e.ID), Time: e.Time, Receipt: e.Receipt, Type: e.Type,
+		Name: strings.Clone(e.Name), Index: e.Index,
 	}
 	if short.Index == "" { // an event by filters has it in its original alone
 		if o, err := schema.ParseOriginal(e.Original); err == nil {

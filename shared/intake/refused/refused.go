@@ -45,7 +45,8 @@ const OptedOut = "The user has opted out of this type of event"
 // Ahead is the reason of events that the clock of a machine keeps from counting, because it
 // was wrong. They are accepted, and their time is too far ahead, or a deletion or an opt-out
 // of their user is.
-const Ahead = "The time of the event, or a deletion of its user, is ahead of the clock: it is that of a machine whose clock was wrong"
+const Ahead = "The time of the event, or a deletion of its user, is ahead of the clock: it is that of a " +
+	"machine whose clock was wrong"
 
 // Table keeps refusals.
 type Table interface {

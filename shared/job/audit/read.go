@@ -156,7 +156,8 @@ func (r *run) begin(user string, row store.User, computed affinity.Profile, earl
 		rd.stored = &decayed
 	}
 	t := row.Tombstone()
-	w := affinity.Window{Now: at, RetentionDays: r.app.RetentionDays, DeletedUntil: t.DeletedUntil, ReceivedUntil: t.ReceivedUntil}
+	w := affinity.Window{Now: at, RetentionDays: r.app.RetentionDays, DeletedUntil: t.DeletedUntil,
+		ReceivedUntil: t.ReceivedUntil}
 	first, repeated := earlier[user]
 	rd.log = &collector{
 		run: r, window: w, optedOut: row.OptedOut, first: first, repeated: repeated,

@@ -99,7 +99,8 @@ func (l *Log) judged(given strategy.Strategy) ([]bool, error) {
 	case scored == 0:
 		return nil, refuse("the strategy scores none of the %d events: the log has %s", len(l.events), l.listKinds())
 	case !found:
-		return nil, refuse("no event that the strategy scores names an object of index %q: %d events score, %d objects are known",
+		return nil, refuse("no event that the strategy scores names an object of index %q: %d events score, %d "+
+			"objects are known",
 			l.index, scored, len(l.objects))
 	}
 	return judged, nil
@@ -140,7 +141,8 @@ func (l *Log) cut(judged []bool) (int64, error) {
 	case events == 1:
 		return 0, refuse("only one event scores and names a known object: a backtest needs users with events at two times")
 	case users == 1:
-		return 0, refuse("all %d events that score and name a known object are of one user: a backtest needs several users", events)
+		return 0, refuse("all %d events that score and name a known object are of one user: a backtest needs "+
+			"several users", events)
 	case last-first < 0:
 		return 0, refuse("the times of the events lie too far apart: are they in milliseconds?")
 	}
@@ -260,7 +262,8 @@ func (c *Cases) noCase() error {
 	if c.options.Within != "" {
 		within = " that carries the attribute " + c.options.Within
 	}
-	return refuse("no case: no user has an instant at or after the cut, %s, with an earlier one and an object%s that they had not turned to before",
+	return refuse("no case: no user has an instant at or after the cut, %s, with an earlier one and an object%s "+
+		"that they had not turned to before",
 		event.FormatTime(c.cut), within)
 }
 

@@ -38,7 +38,8 @@ func scores(s strategy.Strategy) error {
 // scores nothing, or its impact and all weights of its ranking are 0.
 func Check(s strategy.Strategy) error {
 	r := s.RankingOrDefault()
-	if s.PersonalizationImpact == 0 && r.Session.Weight == 0 && r.Popularity.Weight == 0 && r.Pairs.Weight == 0 && r.Freshness.Weight == 0 {
+	if s.PersonalizationImpact == 0 && r.Session.Weight == 0 && r.Popularity.Weight == 0 && r.Pairs.Weight == 0 &&
+		r.Freshness.Weight == 0 {
 		return refuse("the strategy ranks nothing: personalizationImpact and all weights of its ranking are 0")
 	}
 	return scores(s)
@@ -51,7 +52,8 @@ func (l *Log) Check(s strategy.Strategy) error {
 		return refuse("the strategy scores none of the %d events: the log has %s", len(l.events), l.listKinds())
 	}
 	if !slices.ContainsFunc(l.filters, func(f event.Filter) bool { return s.FacetScore(f.Facet) > 0 }) {
-		return refuse("the strategy scores no attribute that the objects of index %q have: they have %s", l.index, l.listFacets())
+		return refuse("the strategy scores no attribute that the objects of index %q have: they have %s", l.index,
+			l.listFacets())
 	}
 	return nil
 }
@@ -68,7 +70,8 @@ func (c *Cases) Judge(ctx context.Context, s strategy.Strategy) (*Result, error)
 		return nil, err
 	}
 	if f := s.RankingOrDefault().Freshness; f.Weight > 0 && c.log.dates[f.Attribute] == nil {
-		return nil, refuse("ranking.freshness has the weight %d, but no object of index %q has a date in the attribute %q", f.Weight, c.log.index, f.Attribute)
+		return nil, refuse("ranking.freshness has the weight %d, but no object of index %q has a date in the "+
+			"attribute %q", f.Weight, c.log.index, f.Attribute)
 	}
 	compiled := c.compile(s)
 	return c.judge(ctx, func() ranker { return compiled.ranker() })

@@ -95,7 +95,10 @@ func (p *pairCounts) drop() {
 			for i := range l.objects {
 				order = append(order, i)
 			}
-			slices.SortFunc(order, func(i, j int) int { return cmp.Or(cmp.Compare(l.counts[j], l.counts[i]), cmp.Compare(i, j)) })
+			slices.SortFunc(order, func(i, j int) int {
+				return cmp.Or(cmp.Compare(l.counts[j], l.counts[i]),
+					cmp.Compare(i, j))
+			})
 			order = order[:p.kept]
 			slices.Sort(order)
 			objects, counts := make([]int32, p.kept), make([]int32, p.kept)

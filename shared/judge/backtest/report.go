@@ -51,7 +51,8 @@ const PlainPrefix = "plain:"
 //
 // An error is a *fault.Error if the log or a strategy cannot be judged, or that
 // of ctx.
-func (l *Log) Judge(ctx context.Context, given []Given, o Options, step func(what string, done float64)) (*Report, error) {
+func (l *Log) Judge(ctx context.Context, given []Given, o Options,
+	step func(what string, done float64)) (*Report, error) {
 	if len(given) == 0 {
 		return nil, refuse("a backtest needs a strategy")
 	}
@@ -132,7 +133,8 @@ func (r *Report) Find(name string) *Result {
 // API returns the report as answers and files hold it.
 func (r *Report) API() api.Backtest {
 	b := api.Backtest{
-		Cases: r.Cases.Len(), Candidates: r.Cases.Candidates(), Cut: api.AtMillis(r.Cases.Cut()), At: r.Cases.At(), Results: r.list(),
+		Cases: r.Cases.Len(), Candidates: r.Cases.Candidates(), Cut: api.AtMillis(r.Cases.Cut()), At: r.Cases.At(),
+		Results: r.list(),
 	}
 	if w := r.Within; w != nil {
 		b.Within = &api.BacktestWithin{Facet: w.Cases.options.Within, Cases: w.Cases.Len(), Results: w.list()}

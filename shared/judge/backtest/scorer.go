@@ -26,7 +26,8 @@ type sums struct{ profile, session float64 }
 
 func (p *compiled) ranker() *scorer {
 	n := len(p.cases.log.objects)
-	return &scorer{compiled: p, walk: newWalk(p), sums: make([]sums, len(p.terms)), pairs: make([]float64, n), matched: make([]sums, n)}
+	return &scorer{compiled: p, walk: newWalk(p), sums: make([]sums, len(p.terms)), pairs: make([]float64, n),
+		matched: make([]sums, n)}
 }
 
 func (*scorer) ties() []int32 { return nil }

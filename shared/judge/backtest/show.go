@@ -32,7 +32,8 @@ func (c *Cases) Show(i int, s strategy.Strategy) (Shown, error) {
 	in, l := &c.cases[i], c.log
 	w := newWorker(c, popular(nil))
 	w.findCandidates(in)
-	shown := Shown{User: l.users[in.user], Time: in.time, History: l.names(c.history[in.seenStart:in.seenEnd]), Relevant: l.names(in.relevant)}
+	shown := Shown{User: l.users[in.user], Time: in.time, History: l.names(c.history[in.seenStart:in.seenEnd]),
+		Relevant: l.names(in.relevant)}
 	byPopularity := slices.Clone(w.candidates)
 	slices.SortFunc(byPopularity, func(a, b int32) int { return cmp.Compare(c.crowd.rank[a], c.crowd.rank[b]) })
 	shown.Popular = l.names(byPopularity[:min(len(byPopularity), c.options.At)])

@@ -95,7 +95,8 @@ func (p *Preview) Add(user string, before, after affinity.Profile) {
 	pairs := union(before.Affinities, after.Affinities)
 	tau := correlation(pairs, (len(before.Affinities) == 0) == (len(after.Affinities) == 0))
 	p.correlations = append(p.correlations, tau)
-	p.orders.add(orderOf(pairs, func(s pair) float64 { return s.before }), orderOf(pairs, func(s pair) float64 { return s.after }))
+	p.orders.add(orderOf(pairs, func(s pair) float64 { return s.before }),
+		orderOf(pairs, func(s pair) float64 { return s.after }))
 	allBefore, allAfter := sum(before.Affinities), sum(after.Affinities)
 	p.sumBefore, p.sumAfter = p.sumBefore+allBefore, p.sumAfter+allAfter
 	changed := false

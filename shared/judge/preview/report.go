@@ -86,7 +86,8 @@ func (p *Preview) facets() []Facet {
 	for f, s := range p.values {
 		if s.users > 0 {
 			n := float64(p.known)
-			byFacet[f.facet] = append(byFacet[f.facet], Mover{f.value, s.shareBefore / n, s.shareAfter / n, s.before / n, s.after / n, s.users})
+			byFacet[f.facet] = append(byFacet[f.facet],
+				Mover{f.value, s.shareBefore / n, s.shareAfter / n, s.before / n, s.after / n, s.users})
 		}
 	}
 	facets := make([]Facet, 0, len(byFacet))

@@ -11,10 +11,12 @@ import (
 // default ranking. Steps are ratios rather than differences: a facet that weighs
 // 3 instead of 1 changes as much as one that weighs 90 instead of 30.
 var (
-	scores             = []int{0, 1, 3, 10, 30, 100}
-	weights            = []int{0, 5, 10, 20, 35, 60, 100}
-	halfLives          = append(strategy.InDays(1, 3, 7, 14, 30, 90, 365), strategy.HalfLife{}) // the last: events do not age
-	sessionHalfLives   = []strategy.HalfLife{strategy.Events(0.5), strategy.Events(1), strategy.Events(2), strategy.Events(4), strategy.Events(10)}
+	scores    = []int{0, 1, 3, 10, 30, 100}
+	weights   = []int{0, 5, 10, 20, 35, 60, 100}
+	halfLives = append(strategy.InDays(1, 3, 7, 14, 30, 90, 365),
+		strategy.HalfLife{}) // the last: events do not age
+	sessionHalfLives = []strategy.HalfLife{strategy.Events(0.5), strategy.Events(1), strategy.Events(2),
+		strategy.Events(4), strategy.Events(10)}
 	crowdHalfLives     = strategy.InDays(1, 3, 7, 14, 30, 90, 365)
 	freshnessHalfLives = strategy.InDays(1, 3, 7, 14, 30, 90, 365)
 	contrasts          = []strategy.Contrast{strategy.ContrastNone, strategy.ContrastIDF}
@@ -29,7 +31,8 @@ type dimension struct {
 
 // addRanking adds the dimensions of the ranking.
 func (s *space) addRanking(dates []string, drafts []draft) {
-	add(s, contrasts, drafts, cmp.Compare[strategy.Contrast], func(d *draft) *strategy.Contrast { return &d.ranking.Contrast })
+	add(s, contrasts, drafts, cmp.Compare[strategy.Contrast],
+		func(d *draft) *strategy.Contrast { return &d.ranking.Contrast })
 	add(s, weights, drafts, cmp.Compare[int], func(d *draft) *int { return &d.ranking.Pairs.Weight })
 	add(s, weights, drafts, cmp.Compare[int], func(d *draft) *int { return &d.ranking.Session.Weight })
 	add(s, weights, drafts, cmp.Compare[int], func(d *draft) *int { return &d.ranking.Popularity.Weight })
@@ -37,7 +40,8 @@ func (s *space) addRanking(dates []string, drafts []draft) {
 	add(s, crowdHalfLives, drafts, byLength, func(d *draft) *strategy.HalfLife { return &d.ranking.Popularity.HalfLife })
 	if len(dates) > 0 {
 		add(s, weights, drafts, cmp.Compare[int], func(d *draft) *int { return &d.ranking.Freshness.Weight })
-		add(s, freshnessHalfLives, drafts, byLength, func(d *draft) *strategy.HalfLife { return &d.ranking.Freshness.HalfLife })
+		add(s, freshnessHalfLives, drafts, byLength,
+			func(d *draft) *strategy.HalfLife { return &d.ranking.Freshness.HalfLife })
 		add(s, dates, drafts, cmp.Compare[string], func(d *draft) *string { return &d.ranking.Freshness.Attribute })
 	}
 }

@@ -21,7 +21,8 @@ const (
 )
 
 // turnedAway are parts of event names by which users turn away from objects.
-var turnedAway = []string{"cancel", "refund", "return", "remove", "delete", "dislike", "unlike", "hide", "complain", "unsubscribe"}
+var turnedAway = []string{"cancel", "refund", "return", "remove", "delete", "dislike", "unlike", "hide",
+	"complain", "unsubscribe"}
 
 // Guess returns a strategy to begin with, for a log without one: it scores the
 // events that name objects, by their type, and the facets that several objects
@@ -29,19 +30,25 @@ var turnedAway = []string{"cancel", "refund", "return", "remove", "delete", "dis
 // objects, such as Order Cancelled. The error is a *fault.Error.
 func Guess(l *backtest.Log) (strategy.Strategy, error) {
 	s := strategy.Strategy{PersonalizationImpact: guessedImpact}
-	kinds := slices.DeleteFunc(l.Kinds(), func(k backtest.Kind) bool { return k.Named == 0 || guessedScores[k.Type] == 0 || away(k.Name) })
+	kinds := slices.DeleteFunc(l.Kinds(), func(k backtest.Kind) bool {
+		return k.Named == 0 ||
+			guessedScores[k.Type] == 0 || away(k.Name)
+	})
 	if len(kinds) == 0 {
-		return s, fault.New(fault.Invalid, "no strategy can be guessed: no event names an object of the catalog; are the objectIDs and the index of both files the same?")
+		return s, fault.New(fault.Invalid, "no strategy can be guessed: no event names an object of the catalog; "+
+			"are the objectIDs and the index of both files the same?")
 	}
 	slices.SortStableFunc(kinds, func(a, b backtest.Kind) int { return cmp.Compare(b.Named, a.Named) })
 	for _, k := range kinds[:min(len(kinds), strategy.MaxEntries)] {
-		s.EventsScoring = append(s.EventsScoring, strategy.EventScore{EventName: k.Name, EventType: k.Type, Score: guessedScores[k.Type]})
+		s.EventsScoring = append(s.EventsScoring,
+			strategy.EventScore{EventName: k.Name, EventType: k.Type, Score: guessedScores[k.Type]})
 	}
 	for _, name := range facetsOf(l, s) {
 		s.FacetsScoring = append(s.FacetsScoring, strategy.FacetScore{FacetName: name, Score: guessedFacetScore})
 	}
 	if len(s.FacetsScoring) == 0 {
-		return s, fault.New(fault.Invalid, "no strategy can be guessed: no attribute of the objects has a value that several of them share")
+		return s, fault.New(fault.Invalid, "no strategy can be guessed: no attribute of the objects has a value "+
+			"that several of them share")
 	}
 	return s, nil
 }

@@ -165,7 +165,8 @@ func split(cases *backtest.Cases) (tuning, untouched *backtest.Cases, err error)
 	}
 	tuning, untouched = part(true), part(false)
 	if untouched.Users() < minUntouched || tuning.Users() < minUntouched {
-		return nil, nil, fault.New(fault.Invalid, "too few cases to tune on: %d, of %d users, of whom %d would be left untouched; %d are the least of either part",
+		return nil, nil, fault.New(fault.Invalid,
+			"too few cases to tune on: %d, of %d users, of whom %d would be left untouched; %d are the least of either part",
 			cases.Len(), cases.Users(), untouched.Users(), minUntouched)
 	}
 	return tuning, untouched, nil

@@ -39,7 +39,8 @@ func DrawStrategy(t *rapid.T) strategy.Strategy {
 	for _, typ := range Types {
 		for _, name := range EventNames[:2] {
 			if rapid.Bool().Draw(t, "named event") {
-				s.EventsScoring = append(s.EventsScoring, strategy.EventScore{EventName: name, EventType: typ, Score: score.Draw(t, "points")})
+				s.EventsScoring = append(s.EventsScoring,
+					strategy.EventScore{EventName: name, EventType: typ, Score: score.Draw(t, "points")})
 			}
 		}
 	}

@@ -144,13 +144,15 @@ func (s *schemas) at(tokens ...string) *jsonschema.Schema {
 
 // operation prepares the check of the operation at a path of the document.
 func (s *schemas) operation(doc document, described documentOperation, at ...string) *operation {
-	o := &operation{id: described.ID, answers: map[int]*jsonschema.Schema{}, described: map[int]bool{}, kinds: map[int]string{}}
+	o := &operation{id: described.ID, answers: map[int]*jsonschema.Schema{}, described: map[int]bool{},
+		kinds: map[int]string{}}
 	for i, p := range described.Parameters {
 		pointer := append(slices.Clone(at), "parameters", strconv.Itoa(i))
 		if name, ok := strings.CutPrefix(p.Ref, "#/components/parameters/"); ok {
 			p, pointer = doc.Components.Parameters[name], []string{"components", "parameters", name}
 		}
-		o.parameters = append(o.parameters, parameter{p.Name, p.In, p.Required, p.Schema.Type == "integer", s.at(append(pointer, "schema")...)})
+		o.parameters = append(o.parameters, parameter{p.Name, p.In, p.Required, p.Schema.Type == "integer",
+			s.at(append(pointer, "schema")...)})
 	}
 	if described.Body != nil {
 		o.required = described.Body.Required

@@ -22,11 +22,13 @@ type facet struct {
 
 // Each facet has values that a language of queries could take for its own.
 var facets = []facet{
-	{"brand", 1, 1, []string{"Apple", "Sony", "Acme", `O'Neil "& (Sons)"`, "Northwave", "Littlebee", "Ember & Oak", "Vandal", `Back\slash`, "H&M", "A|B", "Null"}},
+	{"brand", 1, 1, []string{"Apple", "Sony", "Acme", `O'Neil "& (Sons)"`, "Northwave", "Littlebee", "Ember & Oak",
+		"Vandal", `Back\slash`, "H&M", "A|B", "Null"}},
 	{"color", 0, 3, []string{"Black", "White", "Red", "Yellow", "Blue", "日本", "Noir, mat", "Off-White"}},
 	{"categories.lvl0", 1, 1, []string{"Kids > Shoes", "Phones", "Speakers", "Garden; Tools", "$1", "--"}},
 	{"price_range", 0, 1, []string{"0:25", "25:50", "75:100", "100:200"}},
-	{"tags", 0, 4, []string{"new", "-sale", "<b>", "50%", "a]b", "tick`tick", "x:=y", "{}", "'; --", "caf\u00e9", "two  spaces", "score=3>", "line\nbreak", "right\u202eleft", "\U0001f45f"}},
+	{"tags", 0, 4, []string{"new", "-sale", "<b>", "50%", "a]b", "tick`tick", "x:=y", "{}", "'; --", "caf\u00e9",
+		"two  spaces", "score=3>", "line\nbreak", "right\u202eleft", "\U0001f45f"}},
 }
 
 var words = []string{"red", "phone", "case", "shoe", "running", "speaker", "wireless", "small", "kids", "garden"}
@@ -124,7 +126,8 @@ func Longest(engine, mode string) boost.Request {
 	q := boost.Request{Engine: engine, Mode: mode, Impact: boost.MaxImpact, Limit: boost.MaxLimit}
 	for i := range boost.MaxLimit * 3 / 2 {
 		facet := fmt.Sprintf("facet%d", i%5)
-		q.Affinities = append(q.Affinities, boost.Affinity{Facet: facet, Value: fmt.Sprintf("Value %d", i), Score: float64(1000 - i)})
+		q.Affinities = append(q.Affinities, boost.Affinity{Facet: facet, Value: fmt.Sprintf("Value %d", i),
+			Score: float64(1000 - i)})
 	}
 	return q
 }

@@ -44,7 +44,8 @@ func testApps(t *testing.T, s store) {
 
 func testAppsRefused(t *testing.T, s store) {
 	for _, app := range []config.App{
-		{ID: ""}, {ID: "a,b"}, {ID: "a/b"}, {ID: "é"}, {ID: "a\n"}, {ID: strings.Repeat("x", 65)}, {ID: "shop", RetentionDays: -1},
+		{ID: ""}, {ID: "a,b"}, {ID: "a/b"}, {ID: "é"}, {ID: "a\n"}, {ID: strings.Repeat("x", 65)},
+		{ID: "shop", RetentionDays: -1},
 	} {
 		if err := s.CreateApp(t.Context(), app); err == nil || errors.Is(err, config.ErrExists) {
 			t.Errorf("create %+v: got error %v, want it refused", app, err)
@@ -157,8 +158,10 @@ func testSegmentsSwitch(t *testing.T, s store) {
 		if err != nil || app.Segments.On() != on {
 			t.Fatalf("turn %d: segments on: %v, error %v; want %v", i, app.Segments, err, on)
 		}
-		if same := i == 1 || i == 3; app.ChangedAt.Equal(before.ChangedAt) != same || app.Segments.Since.Equal(before.Segments.Since) != same {
-			t.Errorf("turn %d to %v: changed at %s since %s; was %s since %s", i, on, app.ChangedAt, app.Segments.Since, before.ChangedAt, before.Segments.Since)
+		if same := i == 1 || i == 3; app.ChangedAt.Equal(before.ChangedAt) != same ||
+			app.Segments.Since.Equal(before.Segments.Since) != same {
+			t.Errorf("turn %d to %v: changed at %s since %s; was %s since %s", i, on, app.ChangedAt, app.Segments.Since,
+				before.ChangedAt, before.Segments.Since)
 		}
 		want := before
 		want.Segments, want.ChangedAt = app.Segments, app.ChangedAt
@@ -183,7 +186,8 @@ func testLimits(t *testing.T, s store) {
 	if err != nil || want.Limits != first {
 		t.Fatalf("limits %+v, error %v; want %+v", want.Limits, err, first)
 	}
-	all := limit.Numbers{EventsPerSecond: 1, ImportsPerSecond: 2, ReadsPerSecond: 3, JobsPerHour: 4, StrategiesPerHour: 5, UserEventsPerDay: limit.Max, WriteWindowMs: 60_000}
+	all := limit.Numbers{EventsPerSecond: 1, ImportsPerSecond: 2, ReadsPerSecond: 3, JobsPerHour: 4,
+		StrategiesPerHour: 5, UserEventsPerDay: limit.Max, WriteWindowMs: 60_000}
 	for _, n := range []limit.Numbers{all, {}, first} {
 		if err := s.SetLimits(t.Context(), "shop", n); err != nil {
 			t.Fatal(err)

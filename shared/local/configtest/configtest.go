@@ -99,7 +99,8 @@ func RunShared(t *testing.T, first, second *config.Store) {
 	logsAtOnce(t, "moving", one, two)
 	parentsAtOnce(t, one, two)
 	deletedAtOnce(t, one, two)
-	wantError(t, "create an app that the other created", two.CreateApp(t.Context(), config.App{ID: "shop"}), config.ErrExists)
+	wantError(t, "create an app that the other created", two.CreateApp(t.Context(), config.App{ID: "shop"}),
+		config.ErrExists)
 }
 
 // scores is a strategy that differs from that of every other n.
@@ -157,8 +158,9 @@ func testKeys(t *testing.T, s store) {
 
 	created := time.Date(2026, 3, 4, 5, 6, 7, 8000, time.UTC)
 	a := config.Key{
-		Hash: hash("a"), ACL: []string{"search"}, CreatedAt: created, Name: "web", Description: "the shop's pages", ValidUntil: created.Add(time.Hour),
-		Indexes: []string{"products", "news_*"}, Referers: []string{"https://*.shop.example/*"}, AddressRate: 60,
+		Hash: hash("a"), ACL: []string{"search"}, CreatedAt: created, Name: "web", Description: "the shop's pages",
+		ValidUntil: created.Add(time.Hour),
+		Indexes:    []string{"products", "news_*"}, Referers: []string{"https://*.shop.example/*"}, AddressRate: 60,
 		Parent: []byte("sealed"),
 	}
 	b := config.Key{Hash: hash("b"), CreatedAt: created}
@@ -226,8 +228,10 @@ func testKeysRefused(t *testing.T, s store) {
 		wantError(t, fmt.Sprintf("key %q", bad), err, config.ErrNotFound)
 	}
 	for _, bad := range []config.Key{
-		{Name: "a b"}, {Name: strings.Repeat("a", 51)}, {Description: strings.Repeat("a", 501)}, {AddressRate: -1}, {AddressRate: 1_000_001},
-		{Indexes: []string{""}}, {Indexes: make([]string, 101)}, {Referers: []string{" a"}}, {Referers: []string{"\xff"}}, {Parent: make([]byte, 1001)},
+		{Name: "a b"}, {Name: strings.Repeat("a", 51)}, {Description: strings.Repeat("a", 501)}, {AddressRate: -1},
+		{AddressRate: 1_000_001},
+		{Indexes: []string{""}}, {Indexes: make([]string, 101)}, {Referers: []string{" a"}},
+		{Referers: []string{"\xff"}}, {Parent: make([]byte, 1001)},
 	} {
 		bad.Hash = hash("a")
 		if err := s.PutKey(t.Context(), "shop", bad); err == nil {
@@ -316,9 +320,13 @@ func testUnknown(t *testing.T, s store) {
 			_, err := s.SetIndexSettings(ctx, "shop", "products", catalog.Change{})
 			return err
 		},
-		"Feed":          func() error { _, err := s.Feed(ctx, "shop", "news"); return err },
-		"Feeds":         func() error { _, err := s.Feeds(ctx, "shop"); return err },
-		"SetFeed":       func() error { _, _, err := s.SetFeed(ctx, "shop", config.Feed{Name: "news"}, time.Now()); return err },
+		"Feed":  func() error { _, err := s.Feed(ctx, "shop", "news"); return err },
+		"Feeds": func() error { _, err := s.Feeds(ctx, "shop"); return err },
+		"SetFeed": func() error {
+			_, _, err := s.SetFeed(ctx, "shop", config.Feed{Name: "news"},
+				time.Now())
+			return err
+		},
 		"DeleteFeed":    func() error { return s.DeleteFeed(ctx, "shop", "news", time.Now()) },
 		"SavedSegment":  func() error { _, err := s.SavedSegment(ctx, "shop", "vip"); return err },
 		"SavedSegments": func() error { _, err := s.SavedSegments(ctx, "shop"); return err },
@@ -349,7 +357,8 @@ func testCancelled(t *testing.T, s store) {
 	_, _, strategyErr := s.SetStrategy(ctx, "shop", scores(1))
 	_, logErr := s.UpdateLog(ctx, "shop", func(a *config.App) error { a.Log = both; return nil })
 	createErr := s.CreateApp(ctx, config.App{ID: "other"})
-	for name, err := range map[string]error{"App": readErr, "Apps": listErr, "SetStrategy": strategyErr, "UpdateLog": logErr, "CreateApp": createErr} {
+	for name, err := range map[string]error{"App": readErr, "Apps": listErr, "SetStrategy": strategyErr,
+		"UpdateLog": logErr, "CreateApp": createErr} {
 		if err == nil || errors.Is(err, config.ErrNotFound) || errors.Is(err, config.ErrExists) {
 			t.Errorf("%s: got error %v, want that of the context", name, err)
 		}

@@ -27,7 +27,8 @@ func testDeletion(t *testing.T, s store) {
 	_, err := s.Deletion(ctx, "shop")
 	wantError(t, "deletion of a living app", err, config.ErrNotFound)
 	began, err := s.DeleteApp(ctx, "shop")
-	if err != nil || began.App != "shop" || began.Region != "us" || began.Attempt != 1 || began.Ended() || time.Since(began.StartedAt) > time.Hour {
+	if err != nil || began.App != "shop" || began.Region != "us" || began.Attempt != 1 || began.Ended() ||
+		time.Since(began.StartedAt) > time.Hour {
 		t.Fatalf("deletion %+v, error %v", began, err)
 	}
 	_, appErr := s.App(ctx, "shop")
@@ -37,7 +38,8 @@ func testDeletion(t *testing.T, s store) {
 	_, updateErr := s.UpdateDeletion(ctx, "sho", func(*config.Deletion) error { return nil })
 	for what, err := range map[string]error{
 		"app": appErr, "keys": keysErr, "strategy": strategyErr, "retention": s.SetRetention(ctx, "shop", 1),
-		"put key": s.PutKey(ctx, "shop", config.Key{Hash: hash("b")}), "delete an unknown app": nowhere, "update no deletion": updateErr,
+		"put key": s.PutKey(ctx, "shop", config.Key{Hash: hash("b")}), "delete an unknown app": nowhere,
+		"update no deletion": updateErr,
 	} {
 		wantError(t, what, err, config.ErrNotFound)
 	}
@@ -48,7 +50,8 @@ func testDeletion(t *testing.T, s store) {
 	all, err := s.Deletions(ctx)
 	read(t, "deletions", all, err, []config.Deletion{began})
 
-	if err := s.CreateApp(ctx, config.App{ID: "shop"}); !config.IsDeleted(err) || !strings.Contains(err.Error(), "is being deleted") {
+	if err := s.CreateApp(ctx, config.App{ID: "shop"}); !config.IsDeleted(err) ||
+		!strings.Contains(err.Error(), "is being deleted") {
 		t.Errorf("create it during the deletion: %v", err)
 	}
 	end := func(at time.Time) {
@@ -59,10 +62,12 @@ func testDeletion(t *testing.T, s store) {
 	}
 	end(time.Now())
 	ended, err := s.Deletion(ctx, "shop")
-	if err != nil || !ended.Ended() || ended.Rows != 7 || ended.ReusableFrom.Sub(ended.EndedAt) != 30*24*time.Hour || !ended.StartedAt.Equal(began.StartedAt) {
+	if err != nil || !ended.Ended() || ended.Rows != 7 ||
+		ended.ReusableFrom.Sub(ended.EndedAt) != 30*24*time.Hour || !ended.StartedAt.Equal(began.StartedAt) {
 		t.Errorf("ended deletion %+v, error %v", ended, err)
 	}
-	if err := s.CreateApp(ctx, config.App{ID: "shop"}); !config.IsDeleted(err) || !strings.Contains(err.Error(), ended.ReusableFrom.Format(time.RFC3339)) {
+	if err := s.CreateApp(ctx, config.App{ID: "shop"}); !config.IsDeleted(err) ||
+		!strings.Contains(err.Error(), ended.ReusableFrom.Format(time.RFC3339)) {
 		t.Errorf("create it within 30 days: %v", err)
 	}
 	if _, err := s.UpdateDeletion(ctx, "shop", func(*config.Deletion) error { return errors.New("no") }); err == nil {

@@ -69,7 +69,8 @@ func testFeeds(t *testing.T, s store) {
 	set(feedOf("more", "posts", "date", `{"a":2}`), 9, 7, true)
 	dates(config.Dates{"posts": {"date": at(9), odd: at(5), "updated": at(7)}})
 	feeds, err = s.Feeds(ctx, "shop")
-	want := []config.Feed{feedOf("by update", "posts", odd, `{}`), feedOf("more", "posts", "date", `{"a":2}`), feedOf("news", "posts", "updated", `{}`)}
+	want := []config.Feed{feedOf("by update", "posts", odd, `{}`), feedOf("more", "posts", "date", `{"a":2}`),
+		feedOf("news", "posts", "updated", `{}`)}
 	want[0].Version, want[1].Version, want[2].Version = 4, 7, 6
 	read(t, "feeds", feeds, err, want)
 	feeds, err = s.Feeds(ctx, "other")
@@ -114,7 +115,8 @@ func testFeedsChangeTheApp(t *testing.T, s store) {
 		}
 		app, err := s.App(ctx, "shop")
 		if err != nil || app.ChangedAt.After(last.ChangedAt) != step.changes {
-			t.Errorf("step %d: changed at %v, before at %v, error %v; want a change: %v", i, app.ChangedAt, last.ChangedAt, err, step.changes)
+			t.Errorf("step %d: changed at %v, before at %v, error %v; want a change: %v", i, app.ChangedAt,
+				last.ChangedAt, err, step.changes)
 		}
 		last = app
 	}
@@ -128,7 +130,8 @@ func testFeedsAtOnce(t *testing.T, s store) {
 	var group sync.WaitGroup
 	for i := range n {
 		group.Go(func() {
-			if _, changed, err := s.SetFeed(ctx, "shop", feedOf(fmt.Sprint("feed", i), "posts", fmt.Sprint("date", i), "{}"), time.Now()); err != nil || !changed {
+			if _, changed, err := s.SetFeed(ctx, "shop",
+				feedOf(fmt.Sprint("feed", i), "posts", fmt.Sprint("date", i), "{}"), time.Now()); err != nil || !changed {
 				t.Errorf("changed %v, error %v", changed, err)
 			}
 		})

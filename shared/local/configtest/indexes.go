@@ -30,12 +30,14 @@ func testIndexSettings(t *testing.T, s store) {
 		{[]string{}, 4},
 	}
 	for i, step := range steps {
-		set, err := s.SetIndexSettings(t.Context(), "shop", "products", catalog.Change{AttributesForFaceting: step.attributes})
+		set, err := s.SetIndexSettings(t.Context(), "shop", "products",
+			catalog.Change{AttributesForFaceting: step.attributes})
 		if err != nil || set.Version != step.want {
 			t.Fatalf("step %d: got %+v, error %v; want version %d", i, set, err, step.want)
 		}
 		got, err := s.IndexSettings(t.Context(), "shop", "products")
-		read(t, fmt.Sprintf("settings after step %d", i), got, err, catalog.Settings{AttributesForFaceting: step.attributes, Version: step.want})
+		read(t, fmt.Sprintf("settings after step %d", i), got, err,
+			catalog.Settings{AttributesForFaceting: step.attributes, Version: step.want})
 	}
 	_, err = s.IndexSettings(t.Context(), "other", "products")
 	wantError(t, "the same index of another app", err, config.ErrNotFound)
@@ -45,7 +47,8 @@ func testIndexSettings(t *testing.T, s store) {
 func testPrivateFacets(t *testing.T, s store) {
 	create(t, s, "shop")
 	create(t, s, "other")
-	if _, err := s.SetIndexSettings(t.Context(), "shop", "products", catalog.Change{AttributesForFaceting: []string{"brand"}}); err != nil {
+	if _, err := s.SetIndexSettings(t.Context(), "shop", "products",
+		catalog.Change{AttributesForFaceting: []string{"brand"}}); err != nil {
 		t.Fatal(err)
 	}
 	before, err := s.App(t.Context(), "shop")
@@ -59,7 +62,8 @@ func testPrivateFacets(t *testing.T, s store) {
 		want   config.PrivateFacets
 	}{
 		{"products", nil, nil},
-		{"products", []string{"gender", "filterOnly(meta.size)"}, config.PrivateFacets{"products": {"gender", "filterOnly(meta.size)"}}},
+		{"products", []string{"gender", "filterOnly(meta.size)"},
+			config.PrivateFacets{"products": {"gender", "filterOnly(meta.size)"}}},
 		{odd, []string{odd}, config.PrivateFacets{"products": {"gender", "filterOnly(meta.size)"}, odd: {odd}}},
 		{"products", []string{"age"}, config.PrivateFacets{"products": {"age"}, odd: {odd}}},
 		{"products", []string{}, config.PrivateFacets{odd: {odd}}},
@@ -84,10 +88,12 @@ func testPrivateFacets(t *testing.T, s store) {
 	if err := s.SetRetention(t.Context(), "shop", 7); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.SetIndexSettings(t.Context(), "shop", "products", catalog.Change{AttributesForFaceting: []string{"color"}}); err != nil {
+	if _, err := s.SetIndexSettings(t.Context(), "shop", "products",
+		catalog.Change{AttributesForFaceting: []string{"color"}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.UpdateLog(t.Context(), "shop", func(a *config.App) error { a.PrivateFacets, a.Log = nil, both; return nil }); err != nil {
+	if _, err := s.UpdateLog(t.Context(), "shop",
+		func(a *config.App) error { a.PrivateFacets, a.Log = nil, both; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	app, err := s.App(t.Context(), "shop")
@@ -115,7 +121,8 @@ func testPrivateFacetsBounded(t *testing.T, s store) {
 	read(t, "after the refusal", app.PrivateFacets, err, config.PrivateFacets{"a": large, "b": large})
 	// Characters that JSON escapes count as the bytes that they take.
 	escaped := []string{strings.Repeat("\x00", 500), strings.Repeat("\x00", 400), strings.Repeat("\x00", 300)}
-	wantError(t, "a third list that escapes make large", s.SetPrivateFacets(t.Context(), "shop", "c", escaped), config.ErrTooManyPrivate)
+	wantError(t, "a third list that escapes make large", s.SetPrivateFacets(t.Context(), "shop", "c", escaped),
+		config.ErrTooManyPrivate)
 	if err := s.SetPrivateFacets(t.Context(), "shop", "a", nil); err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +137,8 @@ func testIndexNames(t *testing.T, s store) {
 	names := []string{"a/b", "a~sb", "a~b", "a~~b", ".", "..", "~p.", "__x__", "~p__x__", "é ü/%2F", "\x00\n",
 		strings.Repeat("/", 512), strings.Repeat("~", 512), strings.Repeat("x", 512)}
 	for i, name := range names {
-		set, err := s.SetIndexSettings(t.Context(), "shop", name, catalog.Change{AttributesForFaceting: []string{fmt.Sprint(i)}})
+		set, err := s.SetIndexSettings(t.Context(), "shop", name,
+			catalog.Change{AttributesForFaceting: []string{fmt.Sprint(i)}})
 		if err != nil || set.Version != 1 {
 			t.Fatalf("set %.20q: got %+v, error %v; want version 1", name, set, err)
 		}
@@ -161,10 +169,12 @@ func testNumericBands(t *testing.T, s store) {
 		changes   bool // the app
 	}{
 		{"products", catalog.Change{AttributesForFaceting: []string{"filterOnly(price)"}, NumericBands: prices},
-			catalog.Settings{AttributesForFaceting: []string{"filterOnly(price)"}, NumericBands: prices, BandsVersion: 1, Version: 1},
+			catalog.Settings{AttributesForFaceting: []string{"filterOnly(price)"}, NumericBands: prices, BandsVersion: 1,
+				Version: 1},
 			config.NumericBands{"products": {Version: 1, Bands: prices}}, true},
 		{"products", catalog.Change{NumericBands: prices},
-			catalog.Settings{AttributesForFaceting: []string{"filterOnly(price)"}, NumericBands: prices, BandsVersion: 1, Version: 1},
+			catalog.Settings{AttributesForFaceting: []string{"filterOnly(price)"}, NumericBands: prices, BandsVersion: 1,
+				Version: 1},
 			config.NumericBands{"products": {Version: 1, Bands: prices}}, false},
 		{"products", catalog.Change{AttributesForFaceting: []string{"size"}},
 			catalog.Settings{AttributesForFaceting: []string{"size"}, NumericBands: prices, BandsVersion: 1, Version: 2},

@@ -61,7 +61,8 @@ func testLogOfNewApps(t *testing.T, s store) {
 	}
 	for i, layout := range []schema.Layout{schema.Of(schema.Narrow), both} {
 		id := fmt.Sprint("app", i)
-		if err := s.CreateApp(t.Context(), config.App{ID: id, Log: layout, Migration: config.Migration{ID: "migration-1"}}); err != nil {
+		if err := s.CreateApp(t.Context(), config.App{ID: id, Log: layout,
+			Migration: config.Migration{ID: "migration-1"}}); err != nil {
 			t.Fatal(err)
 		}
 		if got := readApp(t, s, id); !got.Log.Equal(layout) || got.Migration != (config.Migration{}) {
@@ -83,8 +84,9 @@ func testUpdateLog(t *testing.T, s store) {
 	setStrategy(t, s, "shop", scores(1), 1, true)
 	started := time.Date(2026, 3, 4, 5, 6, 7, 123456789, time.FixedZone("", 3600))
 	want := readApp(t, s, "shop")
-	want.Log, want.Migration = both, config.Migration{ID: "migration-1", From: schema.Wide, To: schema.Narrow, Phase: config.Backfilling,
-		Job: "backfill-2", Backfill: "backfill-1", Rate: 500, StartedAt: started.UTC().Truncate(time.Microsecond)}
+	want.Log, want.Migration = both, config.Migration{ID: "migration-1", From: schema.Wide, To: schema.Narrow,
+		Phase: config.Backfilling,
+		Job:   "backfill-2", Backfill: "backfill-1", Rate: 500, StartedAt: started.UTC().Truncate(time.Microsecond)}
 	got := updateLog(t, s, func(a *config.App) {
 		a.Log, a.Migration = both, want.Migration
 		a.Migration.StartedAt = started
@@ -146,7 +148,8 @@ func testUpdateLogOnly(t *testing.T, s store) {
 	want := readApp(t, s, "shop")
 	want.Migration = config.Migration{ID: "migration-1", StartedAt: time.Unix(1, 0).UTC()}
 	got := updateLog(t, s, func(a *config.App) {
-		*a = config.App{ID: "other", RetentionDays: 1, Strategy: scores(2), StrategyVersion: 7, Log: a.Log, Migration: want.Migration,
+		*a = config.App{ID: "other", RetentionDays: 1, Strategy: scores(2), StrategyVersion: 7, Log: a.Log,
+			Migration: want.Migration,
 			CreatedAt: time.Unix(1, 0), ChangedAt: time.Unix(1, 0)}
 	})
 	read(t, "app", got, nil, want)
@@ -240,7 +243,10 @@ func testGeneration(t *testing.T, s store) {
 	}{
 		{"nothing", func(*config.App) {}, 0},
 		{"another encoding", func(a *config.App) { a.Log.Encoding = schema.JSON }, 0},
-		{"only a migration", func(a *config.App) { a.Migration = config.Migration{ID: "migration-1", Phase: config.Dual} }, 0},
+		{"only a migration", func(a *config.App) {
+			a.Migration = config.Migration{ID: "migration-1",
+				Phase: config.Dual}
+		}, 0},
 		{"both written", func(a *config.App) { a.Log.Write = schema.Names }, 1},
 		{"the same in another order", func(a *config.App) { a.Log.Write = []schema.Name{schema.Wide, schema.Narrow} }, 0},
 		{"the other one read", func(a *config.App) { a.Log.Read = schema.Narrow }, 1},

@@ -55,14 +55,18 @@ func testUpdateMove(t *testing.T, s store) {
 		t.Fatal(err)
 	}
 	if app := readApp(t, s, "shop"); !app.PlacedAt().Equal(want.ChangedAt) || !app.ChangedAt.After(want.ChangedAt) {
-		t.Errorf("another change at %v: the app's place has changed at %v, want %v as before", app.ChangedAt, app.PlacedAt(), want.ChangedAt)
+		t.Errorf("another change at %v: the app's place has changed at %v, want %v as before", app.ChangedAt,
+			app.PlacedAt(), want.ChangedAt)
 	} else {
 		want.ChangedAt = app.ChangedAt
 	}
 	if got := updateMove(t, s, func(a *config.App) { a.Move.Job = "job-3" }); !got.ChangedAt.Equal(want.ChangedAt) {
 		t.Errorf("another job of the same phase set ChangedAt from %v to %v", want.ChangedAt, got.ChangedAt)
 	}
-	if got := updateMove(t, s, func(a *config.App) { a.Region, a.Move = "us", config.Move{} }); got.Region != "us" || got.Move != (config.Move{}) {
+	if got := updateMove(t, s, func(a *config.App) {
+		a.Region, a.Move = "us",
+			config.Move{}
+	}); got.Region != "us" || got.Move != (config.Move{}) {
 		t.Errorf("after the move: region %q, move %+v", got.Region, got.Move)
 	}
 }

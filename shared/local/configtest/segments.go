@@ -25,7 +25,8 @@ func testSegments(t *testing.T, s store) {
 		t.Helper()
 		at := func(hours int) time.Time { return now.Add(time.Duration(hours) * time.Hour) }
 		want := config.SavedSegment{Name: name, Where: where, SetAt: at(since)}
-		got, did, err := s.SaveSegment(ctx, "shop", config.SavedSegment{Name: name, Where: where, SetAt: at(hours).In(time.FixedZone("", 3600))}, create)
+		got, did, err := s.SaveSegment(ctx, "shop",
+			config.SavedSegment{Name: name, Where: where, SetAt: at(hours).In(time.FixedZone("", 3600))}, create)
 		read(t, "save segment", got, err, want)
 		if did != changed {
 			t.Errorf("segment %s: changed %v, want %v", name, did, changed)
@@ -41,7 +42,8 @@ func testSegments(t *testing.T, s store) {
 	wantError(t, "create a segment again", err, config.ErrExists)
 
 	want := []config.SavedSegment{
-		{Name: "new", Where: `{"a":2}`, SetAt: now.Add(4 * time.Hour)}, {Name: "vip", Where: `{"a":2}`, SetAt: now.Add(3 * time.Hour)},
+		{Name: "new", Where: `{"a":2}`, SetAt: now.Add(4 * time.Hour)},
+		{Name: "vip", Where: `{"a":2}`, SetAt: now.Add(3 * time.Hour)},
 	}
 	saved, err = s.SavedSegments(ctx, "shop")
 	read(t, "segments", saved, err, want)

@@ -38,7 +38,8 @@ type (
 		PutKey(ctx context.Context, appID string, key config.Key) error
 		DeleteKey(ctx context.Context, appID, hash string) error
 		SetStrategy(ctx context.Context, appID string, s strategy.Strategy) (config.App, bool, error)
-		PublishStrategy(ctx context.Context, appID string, s strategy.Strategy, p config.Publication) (config.App, bool, error)
+		PublishStrategy(ctx context.Context, appID string, s strategy.Strategy, p config.Publication) (config.App,
+			bool, error)
 		StrategyVersions(ctx context.Context, appID string) ([]config.Version, error)
 	}
 	indexesAndFeeds interface {

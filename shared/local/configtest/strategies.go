@@ -41,7 +41,8 @@ func testScoringVersion(t *testing.T, s store) {
 				step.what, got.StrategyVersion, got.ScoringVersion, err, step.version, step.scoring)
 		}
 		app, err := s.App(t.Context(), "shop")
-		if err != nil || app.StrategyVersion != step.version || app.ScoringVersion != step.scoring || !app.Strategy.Equal(set) {
+		if err != nil || app.StrategyVersion != step.version || app.ScoringVersion != step.scoring ||
+			!app.Strategy.Equal(set) {
 			t.Errorf("%s: read %+v, error %v", step.what, app, err)
 		}
 	}
@@ -127,7 +128,8 @@ func testStrategyCondition(t *testing.T, s store) {
 	} {
 		set, changed, err := publish(step.score, step.ifVersion)
 		var other *config.OtherVersionError
-		if errors.As(err, &other) != step.refused || !step.refused && (err != nil || set.StrategyVersion != step.version) || changed != step.changed {
+		if errors.As(err, &other) != step.refused || !step.refused &&
+			(err != nil || set.StrategyVersion != step.version) || changed != step.changed {
 			t.Errorf("step %d: version %d, changed %v, error %v; want %+v", i, set.StrategyVersion, changed, err, step)
 		}
 		if other != nil && *other != (config.OtherVersionError{Active: step.version, Expected: step.ifVersion}) {
@@ -159,6 +161,7 @@ func testStrategyCondition(t *testing.T, s store) {
 	}
 	app, err := s.App(t.Context(), "shop")
 	if err != nil || set != 1 || app.StrategyVersion != 3 {
-		t.Errorf("%d of %d callers set a strategy, version %d is active, error %v; want 1 and version 3", set, callers, app.StrategyVersion, err)
+		t.Errorf("%d of %d callers set a strategy, version %d is active, error %v; want 1 and version 3", set,
+			callers, app.StrategyVersion, err)
 	}
 }

@@ -79,7 +79,8 @@ func open(dir string, fs vfs.FS, join Merge, log *slog.Logger) (*Disk, error) {
 		return nil, fmt.Errorf("this user may not write the data folder %s: change its owner, or use another folder (%w)", dir, err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the data folder %s is in use by another process: end that process, or use another folder (%w)", dir, err)
+		return nil, fmt.Errorf("the data folder %s is in use by another process: end that process, or use another "+
+			"folder (%w)", dir, err)
 	}
 	d := &Disk{dir: dir, fs: fs, lock: lock, sync: pebble.Sync}
 	if err := errors.Join(d.checkFormat(), d.room()); err != nil {
@@ -132,7 +133,8 @@ func checkContent(dir string) error {
 	}
 	for _, e := range entries {
 		if e.Name() != lockFile { // a process that ended early leaves one
-			return fmt.Errorf("the folder %s is no data folder of the engine: it holds %s and no file %s; use a new or an empty one", dir, e.Name(), formatFile)
+			return fmt.Errorf("the folder %s is no data folder of the engine: it holds %s and no file %s; use a new or "+
+				"an empty one", dir, e.Name(), formatFile)
 		}
 	}
 	return nil
@@ -148,7 +150,8 @@ func (d *Disk) checkFormat() error {
 		return fmt.Errorf("open the data folder: %w", err)
 	}
 	if have := strings.TrimSpace(string(text)); have != strconv.Itoa(folderFormat) {
-		return fmt.Errorf("the data folder %s has format %q and this version reads format %d: start it with the version that made it and carry its apps over with affinity dump, or use another folder", d.dir, have, folderFormat)
+		return fmt.Errorf("the data folder %s has format %q and this version reads format %d: start it with the "+
+			"version that made it and carry its apps over with affinity dump, or use another folder", d.dir, have, folderFormat)
 	}
 	return nil
 }
@@ -230,6 +233,7 @@ func (l logger) Errorf(format string, args ...any) {
 // Fatalf ends the process: Pebble cannot go on. What was acknowledged is recovered by
 // the next start.
 func (l logger) Fatalf(format string, args ...any) {
-	l.log.Error("the data folder cannot be written; nothing that was acknowledged is lost: repair the disk and start again", "error", fmt.Sprintf(format, args...))
+	l.log.Error("the data folder cannot be written; nothing that was acknowledged is lost: repair the disk and "+
+		"start again", "error", fmt.Sprintf(format, args...))
 	os.Exit(1)
 }

@@ -20,7 +20,8 @@ func (r Records) Load(f func(name string, value []byte) error) error {
 
 // LoadPrefix calls f with the records whose names begin with a prefix.
 func (r Records) LoadPrefix(prefix string, f func(name string, value []byte) error) error {
-	return r.disk.Each(append([]byte{byte(r.space)}, prefix...), func(key, value []byte) error { return f(string(key[1:]), value) })
+	return r.disk.Each(append([]byte{byte(r.space)}, prefix...),
+		func(key, value []byte) error { return f(string(key[1:]), value) })
 }
 
 // Save sets and deletes records, see Disk.Commit.

@@ -74,7 +74,8 @@ func (j *journal) keep(subscriptions []string, messages []*pb.PubsubMessage) ([]
 
 // enter publishes messages that are kept, before any stream sees them. It returns their
 // ids.
-func (j *journal) enter(kept []*journaled, publish func() (*pb.PublishResponse, error)) ([]string, *pb.PublishResponse, error) {
+func (j *journal) enter(kept []*journaled,
+	publish func() (*pb.PublishResponse, error)) ([]string, *pb.PublishResponse, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	resp, err := publish()
@@ -93,7 +94,8 @@ func (j *journal) enter(kept []*journaled, publish func() (*pb.PublishResponse, 
 // deliver returns the messages that are for the subscription, with the ids that clients
 // see, and the ack ids of the others. The results are copies: pstest reads its own at any
 // time, and drops those that have waited for ten minutes since they were published to it.
-func (j *journal) deliver(subscription string, messages []*pb.ReceivedMessage) (own []*pb.ReceivedMessage, others []string) {
+func (j *journal) deliver(subscription string,
+	messages []*pb.ReceivedMessage) (own []*pb.ReceivedMessage, others []string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, r := range messages {
@@ -137,7 +139,8 @@ func (j *journal) waiting(subscription string) ([]*journaled, []*pb.PubsubMessag
 		if err := proto.Unmarshal(value, m); err != nil {
 			return fmt.Errorf("read a message of %s: %w", subscription, err)
 		}
-		kept = append(kept, &journaled{id: m.GetMessageId(), published: m.GetPublishTime(), waiting: map[string]bool{subscription: true}})
+		kept = append(kept, &journaled{id: m.GetMessageId(), published: m.GetPublishTime(),
+			waiting: map[string]bool{subscription: true}})
 		messages = append(messages, m)
 		return nil
 	})

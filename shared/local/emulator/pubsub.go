@@ -58,7 +58,8 @@ func StartPubSub(records disk.Records, opts ...grpc.ServerOption) (*PubSub, erro
 	return startPubSub(records, sweepEvery, time.Now, opts...)
 }
 
-func startPubSub(records disk.Records, sweepEvery int, now func() time.Time, opts ...grpc.ServerOption) (*PubSub, error) {
+func startPubSub(records disk.Records, sweepEvery int, now func() time.Time,
+	opts ...grpc.ServerOption) (*PubSub, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("start the Pub/Sub emulator: %w", err)

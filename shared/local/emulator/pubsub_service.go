@@ -83,7 +83,8 @@ func (s *pubsubService) Publish(ctx context.Context, req *pb.PublishRequest) (*p
 
 // publish adds messages that are kept to the subscriptions of a topic. The gate must be
 // held.
-func (s *pubsubService) publish(ctx context.Context, req *pb.PublishRequest, subscriptions []string, kept []*journaled) (*pb.PublishResponse, error) {
+func (s *pubsubService) publish(ctx context.Context, req *pb.PublishRequest, subscriptions []string,
+	kept []*journaled) (*pb.PublishResponse, error) {
 	// Count first, so that the count is never too low.
 	s.addUnacked(subscriptions, len(req.GetMessages()))
 	ids, resp, err := s.journal.enter(kept, func() (*pb.PublishResponse, error) { return s.GServer.Publish(ctx, req) })
@@ -176,7 +177,8 @@ func (s *pubsubService) Pull(ctx context.Context, req *pb.PullRequest) (*pb.Pull
 			return &pb.PullResponse{ReceivedMessages: own}, nil
 		}
 		// An earlier process has delivered these. Ask again rather than answer nothing.
-		if _, err := s.Acknowledge(ctx, &pb.AcknowledgeRequest{Subscription: req.GetSubscription(), AckIds: others}); err != nil {
+		if _, err := s.Acknowledge(ctx, &pb.AcknowledgeRequest{Subscription: req.GetSubscription(),
+			AckIds: others}); err != nil {
 			return nil, err
 		}
 		if len(own) > 0 {
@@ -300,7 +302,8 @@ func (s *pubsubService) restore(ctx context.Context, sub *pb.Subscription) error
 }
 
 // DeleteSubscription deletes a subscription and its messages.
-func (s *pubsubService) DeleteSubscription(ctx context.Context, req *pb.DeleteSubscriptionRequest) (*emptypb.Empty, error) {
+func (s *pubsubService) DeleteSubscription(ctx context.Context,
+	req *pb.DeleteSubscriptionRequest) (*emptypb.Empty, error) {
 	s.gate.Lock()
 	defer s.gate.Unlock()
 	resp, err := s.GServer.DeleteSubscription(ctx, req)

@@ -52,7 +52,8 @@ func StartReplicated(serving string, opts ...grpc.ServerOption) (*Replicated, er
 		return nil, err
 	}
 	r.data = btpb.NewBigtableClient(r.conn)
-	r.Bigtable, err = StartBttest(slices.Concat([]grpc.ServerOption{grpc.ChainUnaryInterceptor(r.unary), grpc.ChainStreamInterceptor(r.stream)}, opts)...)
+	r.Bigtable, err = StartBttest(slices.Concat([]grpc.ServerOption{grpc.ChainUnaryInterceptor(r.unary),
+		grpc.ChainStreamInterceptor(r.stream)}, opts)...)
 	if err != nil {
 		return nil, errors.Join(err, r.closeReplica())
 	}
@@ -120,7 +121,8 @@ func (r *Replicated) replicate(ctx context.Context, row Row) error {
 	return nil
 }
 
-func (r *Replicated) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+func (r *Replicated) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo,
+	handle grpc.UnaryHandler) (any, error) {
 	var row Row
 	switch m := req.(type) {
 	case *btpb.MutateRowRequest:
@@ -129,7 +131,8 @@ func (r *Replicated) unary(ctx context.Context, req any, info *grpc.UnaryServerI
 		row = Row{m.TableName, string(m.RowKey)}
 	case *btpb.ReadModifyWriteRowRequest:
 		row = Row{m.TableName, string(m.RowKey)}
-	case *btapb.CreateTableRequest, *btapb.DeleteTableRequest, *btapb.ModifyColumnFamiliesRequest, *btapb.DropRowRangeRequest:
+	case *btapb.CreateTableRequest, *btapb.DeleteTableRequest, *btapb.ModifyColumnFamiliesRequest,
+		*btapb.DropRowRangeRequest:
 		return r.administer(ctx, req.(proto.Message), info.FullMethod, handle)
 	default:
 		return handle(ctx, req)
@@ -141,7 +144,8 @@ func (r *Replicated) unary(ctx context.Context, req any, info *grpc.UnaryServerI
 }
 
 // administer makes a request of an administrator in both clusters.
-func (r *Replicated) administer(ctx context.Context, req proto.Message, method string, handle grpc.UnaryHandler) (any, error) {
+func (r *Replicated) administer(ctx context.Context, req proto.Message, method string,
+	handle grpc.UnaryHandler) (any, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := r.catchUp(ctx); err != nil {
@@ -159,7 +163,8 @@ func (r *Replicated) administer(ctx context.Context, req proto.Message, method s
 	return answer, nil
 }
 
-func (r *Replicated) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+func (r *Replicated) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo,
+	handle grpc.StreamHandler) error {
 	switch info.FullMethod {
 	case btpb.Bigtable_ReadRows_FullMethodName:
 		req := &btpb.ReadRowsRequest{}
@@ -202,7 +207,8 @@ func (r *Replicated) changed(ctx context.Context, primary any, rows ...Row) erro
 		copied := &copiedRow{ctx: ctx, change: &btpb.MutateRowRequest{TableName: row.Table, RowKey: []byte(row.Key),
 			Mutations: []*btpb.Mutation{{Mutation: &btpb.Mutation_DeleteFromRow_{DeleteFromRow: &btpb.Mutation_DeleteFromRow{}}}}}}
 		only := &btpb.RowSet{RowKeys: [][]byte{[]byte(row.Key)}}
-		if err := primary.(btpb.BigtableServer).ReadRows(&btpb.ReadRowsRequest{TableName: row.Table, Rows: only}, copied); err != nil {
+		if err := primary.(btpb.BigtableServer).ReadRows(&btpb.ReadRowsRequest{TableName: row.Table, Rows: only},
+			copied); err != nil {
 			return fmt.Errorf("copy row %q of %s: %w", row.Key, row.Table, err)
 		}
 		if r.changes[row] = append(r.changes[row], copied.change); len(r.changes[row]) == 1 {

@@ -53,9 +53,10 @@ func (c *copiedRow) Context() context.Context { return c.ctx }
 
 func (c *copiedRow) Send(answer *btpb.ReadRowsResponse) error {
 	for _, chunk := range answer.Chunks {
-		c.change.Mutations = append(c.change.Mutations, &btpb.Mutation{Mutation: &btpb.Mutation_SetCell_{SetCell: &btpb.Mutation_SetCell{
-			FamilyName: chunk.FamilyName.GetValue(), ColumnQualifier: chunk.Qualifier.GetValue(),
-			TimestampMicros: chunk.TimestampMicros, Value: chunk.Value}}})
+		c.change.Mutations = append(c.change.Mutations,
+			&btpb.Mutation{Mutation: &btpb.Mutation_SetCell_{SetCell: &btpb.Mutation_SetCell{
+				FamilyName: chunk.FamilyName.GetValue(), ColumnQualifier: chunk.Qualifier.GetValue(),
+				TimestampMicros: chunk.TimestampMicros, Value: chunk.Value}}})
 	}
 	return nil
 }

@@ -18,18 +18,21 @@ func Guard(token string) []grpc.ServerOption {
 	check := func(ctx context.Context) error {
 		sent := metadata.ValueFromIncomingContext(ctx, "authorization")
 		if len(sent) != 1 || subtle.ConstantTimeCompare([]byte(sent[0]), want) != 1 {
-			return status.Error(codes.Unauthenticated, "the call lacks the token of this emulator, as `authorization: Bearer TOKEN`")
+			return status.Error(codes.Unauthenticated,
+				"the call lacks the token of this emulator, as `authorization: Bearer TOKEN`")
 		}
 		return nil
 	}
 	return []grpc.ServerOption{
-		grpc.ChainUnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+		grpc.ChainUnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo,
+			handle grpc.UnaryHandler) (any, error) {
 			if err := check(ctx); err != nil {
 				return nil, err
 			}
 			return handle(ctx, req)
 		}),
-		grpc.ChainStreamInterceptor(func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+		grpc.ChainStreamInterceptor(func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo,
+			handle grpc.StreamHandler) error {
 			if err := check(stream.Context()); err != nil {
 				return err
 			}

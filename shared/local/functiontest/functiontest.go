@@ -26,7 +26,8 @@ const App = "shop"
 // Start starts the backends of all functions for the duration of a test.
 func Start(t testing.TB) *stack.Stack {
 	t.Helper()
-	s, err := stack.Start(t.Context(), stack.Options{Apps: []stack.App{{ID: App, Key: "all"}}, ConfigTTL: time.Millisecond})
+	s, err := stack.Start(t.Context(), stack.Options{Apps: []stack.App{{ID: App, Key: "all"}},
+		ConfigTTL: time.Millisecond})
 	must.Succeed(t, err)
 	must.CloseAtEnd(t, s)
 	for _, acl := range auth.All {
@@ -98,7 +99,8 @@ func Check(t *testing.T, h http.Handler, requests ...Request) {
 			body = body[:100] + "..."
 		}
 		t.Run(strings.TrimSpace(r.key+" "+r.method+" "+r.path+" "+body), func(t *testing.T) {
-			if status, answer := Call(h, r.key, r.method, r.path, r.body); status != r.status || !strings.Contains(answer, r.want) {
+			if status, answer := Call(h, r.key, r.method, r.path, r.body); status != r.status ||
+				!strings.Contains(answer, r.want) {
 				t.Errorf("%d %s\nwant %d, with %s", status, answer, r.status, r.want)
 			}
 		})

@@ -162,14 +162,16 @@ func (h *Harness) FaultAt(at int, calls *int, cause func(context.Context) Fault)
 // Dial returns options of a client of Bigtable whose requests pass the gate.
 func (h *Harness) Dial() []grpc.DialOption {
 	return []grpc.DialOption{
-		grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
+			invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 			call := func() error { return invoke(ctx, method, req, reply, cc, opts...) }
 			if _, ours := req.(interface{ GetTableName() string }); !ours {
 				return call() // the client asks for its configuration at times of its own
 			}
 			return h.Call(ctx, method, call)
 		}),
-		grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (s grpc.ClientStream, err error) {
+		grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn,
+			method string, open grpc.Streamer, opts ...grpc.CallOption) (s grpc.ClientStream, err error) {
 			err = h.Call(ctx, method, func() error {
 				s, err = open(ctx, desc, cc, method, opts...)
 				return err

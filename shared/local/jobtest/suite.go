@@ -108,7 +108,8 @@ func testCreate(t *testing.T, s job.Jobs) {
 func testCreateRefused(t *testing.T, s job.Jobs) {
 	running := Draft("shop", "strategy-1")
 	running.State = job.Running
-	for _, j := range []job.Job{Draft("sh/op", "strategy-1"), Draft("", "strategy-1"), Draft("shop", ""), Draft("shop", "a/b"),
+	for _, j := range []job.Job{Draft("sh/op", "strategy-1"), Draft("", "strategy-1"), Draft("shop", ""),
+		Draft("shop", "a/b"),
 		Draft("shop", "strategy-"+strings.Repeat("1", 101)), Draft("shop", "__x__"), running} {
 		if err := s.Create(t.Context(), j); err == nil || errors.Is(err, job.ErrExists) {
 			t.Errorf("create %q of %q, %s: got error %v, want it refused", j.ID, j.App, j.State, err)
@@ -191,7 +192,8 @@ func testUpdatesAtOnce(t *testing.T, s job.Jobs) {
 	var group sync.WaitGroup
 	for range n {
 		group.Go(func() {
-			if _, err := s.Update(t.Context(), "shop", "strategy-7", func(j *job.Job) error { j.PlanStep++; return nil }); err != nil {
+			if _, err := s.Update(t.Context(), "shop", "strategy-7",
+				func(j *job.Job) error { j.PlanStep++; return nil }); err != nil {
 				t.Error(err)
 			}
 		})

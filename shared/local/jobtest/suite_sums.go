@@ -20,7 +20,8 @@ func testTotals(t *testing.T, s job.Jobs) {
 	for n, state := range []job.ShardState{job.ShardDone, job.ShardOpen, job.ShardFailed, job.ShardDone} {
 		by := int64(n + 1)
 		shard := job.Shard{N: n, State: state, PlannedUsers: by, Stale: 1000 * by,
-			Counts: job.Counts{"users": 10 * by, "known": 100 * by, "events": 1 << 40 * by, "written": 2 * by, "waiting": 3 * by, "faulty": 4 * by}}
+			Counts: job.Counts{"users": 10 * by, "known": 100 * by, "events": 1 << 40 * by, "written": 2 * by,
+				"waiting": 3 * by, "faulty": 4 * by}}
 		must.Succeed(t, s.CreateShard(t.Context(), "shop", "strategy-7", shard))
 		must.Succeed(t, s.CreateShard(t.Context(), "shop", "strategy-8", shard))
 	}
@@ -49,7 +50,8 @@ func testFaults(t *testing.T, s job.Jobs) {
 	got, err := s.Faults(t.Context(), "shop", "strategy-7", 1000)
 	Same(t, "all", got, err, all)
 	few, err := s.Faults(t.Context(), "shop", "strategy-7", 3)
-	if err != nil || len(few) != 3 || !slices.IsSorted(few) || slices.ContainsFunc(few, func(f string) bool { return !slices.Contains(all, f) }) {
+	if err != nil || len(few) != 3 || !slices.IsSorted(few) ||
+		slices.ContainsFunc(few, func(f string) bool { return !slices.Contains(all, f) }) {
 		t.Errorf("the first three: %q, error %v", few, err)
 	}
 	none, err = s.Faults(t.Context(), "shop", "strategy-8", 10)
@@ -87,7 +89,8 @@ func testCancelled(t *testing.T, s job.Jobs) {
 	_, updateErr := s.Update(ctx, "shop", "strategy-7", func(j *job.Job) error { j.PlanStep = 1; return nil })
 	_, totalsErr := s.Totals(ctx, "shop", "strategy-7")
 	_, faultsErr := s.Faults(ctx, "shop", "strategy-7", 1)
-	for name, err := range map[string]error{"Job": readErr, "List": listErr, "Update": updateErr, "Totals": totalsErr, "Faults": faultsErr} {
+	for name, err := range map[string]error{"Job": readErr, "List": listErr, "Update": updateErr,
+		"Totals": totalsErr, "Faults": faultsErr} {
 		if err == nil || errors.Is(err, job.ErrNotFound) {
 			t.Errorf("%s: got error %v, want that of the context", name, err)
 		}

@@ -156,7 +156,8 @@ func (w gatedWork) Process(ctx context.Context, j job.Job, _ config.App, s job.S
 	return p, nil
 }
 
-func (w gatedWork) Verify(ctx context.Context, j job.Job, _ config.App, s job.Shard, until time.Time) (v job.Verified, err error) {
+func (w gatedWork) Verify(ctx context.Context, j job.Job, _ config.App, s job.Shard,
+	until time.Time) (v job.Verified, err error) {
 	err = w.Call(ctx, "verify", func() error {
 		v = w.Harness.Verify(job.ParamsOf[Params](j).Version, s.Next, s.To, until)
 		return nil

@@ -28,7 +28,8 @@ func NewClient(engine, token string) (*Client, error) {
 		return nil, err
 	}
 	if u, err := url.Parse(engine); err == nil && u.Host != "" && !httpapi.Loopback(u.Host) {
-		return nil, fmt.Errorf("the operator's token is for an engine on this machine, not at %s: name it as http://127.0.0.1:PORT, or give --project", u.Host)
+		return nil, fmt.Errorf("the operator's token is for an engine on this machine, not at %s: name it as "+
+			"http://127.0.0.1:PORT, or give --project", u.Host)
 	}
 	// The transport replaces the app and its key.
 	c, err := client.New(client.Config{
@@ -73,7 +74,8 @@ func (c *Client) call(ctx context.Context, method, path string, body []byte, ans
 		return err
 	}
 	if err := json.Unmarshal(received, answer); err != nil {
-		return fmt.Errorf("read the answer of %s %s%s, which is not what `affinity up` sends: %w", method, c.http.URL(), path, err)
+		return fmt.Errorf("read the answer of %s %s%s, which is not what `affinity up` sends: %w", method,
+			c.http.URL(), path, err)
 	}
 	return nil
 }
@@ -86,10 +88,12 @@ func (c *Client) explain(refusal *api.Error) error {
 	case refusal.Status == http.StatusConflict:
 		return config.ErrExists
 	case refusal.Status == http.StatusUnauthorized:
-		return fmt.Errorf("the engine at %s has another operator's token: set %s to the one that its `affinity up` printed or was started with",
+		return fmt.Errorf("the engine at %s has another operator's token: set %s to the one that its `affinity up` "+
+			"printed or was started with",
 			c.http.URL(), Variable)
 	case refusal.Status == http.StatusNotFound:
-		return fmt.Errorf("the engine at %s has no routes for its operator: it is not one of `affinity up` on this machine (for a deployed engine give --project)",
+		return fmt.Errorf("the engine at %s has no routes for its operator: it is not one of `affinity up` on this "+
+			"machine (for a deployed engine give --project)",
 			c.http.URL())
 	}
 	return refusal

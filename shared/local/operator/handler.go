@@ -14,7 +14,8 @@ import (
 // Handler serves the paths that begin with /local. It answers a request that
 // comes from this machine and carries the operator's token. To a request from
 // elsewhere or from a web page there is no such path. now is the engine's clock, moves.Runner nil in an engine without regions.
-func Handler(log *slog.Logger, token string, place Place, apps Store, reader usage.Reader, now func() time.Time, c config.Cipher, deletions Deletions,
+func Handler(log *slog.Logger, token string, place Place, apps Store, reader usage.Reader, now func() time.Time,
+	c config.Cipher, deletions Deletions,
 	regions config.Regions, moves Moves) http.Handler {
 	rt := httpapi.NewRouter(log)
 	rt.Life = time.Minute
@@ -38,7 +39,8 @@ func Handler(log *slog.Logger, token string, place Place, apps Store, reader usa
 	})
 }
 
-const refused = "This path needs the operator's token, as `authorization: Bearer TOKEN`: `affinity up` prints it, or takes it from " + Variable
+const refused = "This path needs the operator's token, as `authorization: Bearer TOKEN`: `affinity up` prints " +
+	"it, or takes it from " + Variable
 
 // local reports whether a program of this machine sent the request. A browser
 // says with Origin which page did.

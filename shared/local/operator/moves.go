@@ -45,7 +45,8 @@ type MoveStatus struct {
 func statusOf(s move.Status, err error) (MoveStatus, error) {
 	m := MoveStatus{Region: s.Region, Move: s.Move, Waits: s.Waits}
 	if s.Job != nil {
-		m.State, m.Error, m.Users, m.Planned = s.Job.State, s.Job.Error, s.Job.Totals.Counts[job.CountUsers], s.Job.Totals.PlannedUsers
+		m.State, m.Error, m.Users, m.Planned = s.Job.State, s.Job.Error, s.Job.Totals.Counts[job.CountUsers],
+			s.Job.Totals.PlannedUsers
 	}
 	return m, err
 }
@@ -105,7 +106,8 @@ func (m Moves) Isolation(ctx context.Context, appID, tables string, back bool) (
 	case back:
 		return in, nil
 	case len(sets) == 0:
-		return refuse("Region %s has no set of tables for isolated apps: `affinity up --tables NAME`, or dedicated_tables in Terraform, makes one", in)
+		return refuse("Region %s has no set of tables for isolated apps: `affinity up --tables NAME`, or "+
+			"dedicated_tables in Terraform, makes one", in)
 	case slices.Contains(sets, tables):
 		return tables, nil
 	case tables != "":
@@ -120,7 +122,8 @@ func (m Moves) Isolation(ctx context.Context, appID, tables string, back bool) (
 
 // recorded records a change of an app that exists: the log of an app that never existed must
 // not begin.
-func (m Moves) recorded(ctx context.Context, appID, detail string, do func() (move.Status, error)) (status MoveStatus, err error) {
+func (m Moves) recorded(ctx context.Context, appID, detail string,
+	do func() (move.Status, error)) (status MoveStatus, err error) {
 	if _, err := m.Runner.Status(ctx, appID); err != nil {
 		return MoveStatus{}, err
 	}
@@ -156,7 +159,10 @@ func handleMoves(rt *httpapi.Router, moves Moves) {
 	add(isolatePath, func(ctx context.Context, r request) (any, error) {
 		return moves.Isolation(ctx, r.App.ID, r.App.Region, r.Back)
 	})
-	add(movePlanPath, func(ctx context.Context, r request) (any, error) { return moves.PlanMove(ctx, r.App.ID, r.App.Region) })
+	add(movePlanPath, func(ctx context.Context, r request) (any,
+		error) {
+		return moves.PlanMove(ctx, r.App.ID, r.App.Region)
+	})
 	add(moveBackPath, func(ctx context.Context, r request) (any, error) { return moves.MoveBack(ctx, r.App.ID) })
 	add(movingPath, func(ctx context.Context, r request) (any, error) { return moves.Moving(ctx, r.App.ID) })
 }

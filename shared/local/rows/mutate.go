@@ -85,7 +85,8 @@ func (s *staged) set(change *btpb.Mutation_SetCell, origin btpb.Mutation_Timesta
 	if _, ok := s.full[f]; ok {
 		cells = s.full
 	}
-	cells[f] = set(cells[f], cell{family: f, qualifier: string(change.GetColumnQualifier()), ts: ts, value: change.GetValue()})
+	cells[f] = set(cells[f], cell{family: f, qualifier: string(change.GetColumnQualifier()), ts: ts,
+		value: change.GetValue()})
 	return nil
 }
 
@@ -140,7 +141,8 @@ func checkTime(ts int64) error {
 		return invalid("invalid timestamp %d", ts)
 	}
 	if ts%unit != 0 {
-		return invalid("Timestamp granularity mismatch: timestamp %d is not a multiple of %d microseconds, as required by the table's MILLIS granularity", ts, unit)
+		return invalid("Timestamp granularity mismatch: timestamp %d is not a multiple of %d microseconds, as "+
+			"required by the table's MILLIS granularity", ts, unit)
 	}
 	return nil
 }

@@ -171,13 +171,15 @@ func (a admin) DropRowRange(_ context.Context, req *btapb.DropRowRangeRequest) (
 }
 
 // GenerateConsistencyToken returns a token: there is one copy of every table.
-func (a admin) GenerateConsistencyToken(_ context.Context, req *btapb.GenerateConsistencyTokenRequest) (*btapb.GenerateConsistencyTokenResponse, error) {
+func (a admin) GenerateConsistencyToken(_ context.Context,
+	req *btapb.GenerateConsistencyTokenRequest) (*btapb.GenerateConsistencyTokenResponse, error) {
 	_, err := a.find(req.GetName())
 	return &btapb.GenerateConsistencyTokenResponse{ConsistencyToken: "TokenFor-" + req.GetName()}, err
 }
 
 // CheckConsistency reports that all copies of a table are the same.
-func (a admin) CheckConsistency(_ context.Context, req *btapb.CheckConsistencyRequest) (*btapb.CheckConsistencyResponse, error) {
+func (a admin) CheckConsistency(_ context.Context,
+	req *btapb.CheckConsistencyRequest) (*btapb.CheckConsistencyResponse, error) {
 	_, err := a.find(req.GetName())
 	return &btapb.CheckConsistencyResponse{Consistent: true}, err
 }

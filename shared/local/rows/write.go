@@ -67,7 +67,8 @@ type writer struct {
 }
 
 func (s *service) writer(t *table) *writer {
-	return &writer{disk: s.tables.disk, table: t, now: time.Now(), content: map[string][]cell{}, changed: map[string]bool{}, added: map[string][]cell{}}
+	return &writer{disk: s.tables.disk, table: t, now: time.Now(), content: map[string][]cell{},
+		changed: map[string]bool{}, added: map[string][]cell{}}
 }
 
 // load returns the cells of a family of a row.
@@ -215,7 +216,8 @@ func (s *service) MutateRows(req *btpb.MutateRowsRequest, stream btpb.Bigtable_M
 }
 
 // CheckAndMutateRow changes a row in one of two ways, depending on what it holds.
-func (s *service) CheckAndMutateRow(_ context.Context, req *btpb.CheckAndMutateRowRequest) (*btpb.CheckAndMutateRowResponse, error) {
+func (s *service) CheckAndMutateRow(_ context.Context,
+	req *btpb.CheckAndMutateRowRequest) (*btpb.CheckAndMutateRowResponse, error) {
 	predicate, err := compile(req.GetPredicateFilter())
 	if err != nil {
 		return nil, err
@@ -236,7 +238,8 @@ func (s *service) CheckAndMutateRow(_ context.Context, req *btpb.CheckAndMutateR
 }
 
 // ReadModifyWriteRow changes the newest cells of columns.
-func (s *service) ReadModifyWriteRow(_ context.Context, req *btpb.ReadModifyWriteRowRequest) (*btpb.ReadModifyWriteRowResponse, error) {
+func (s *service) ReadModifyWriteRow(_ context.Context,
+	req *btpb.ReadModifyWriteRowRequest) (*btpb.ReadModifyWriteRowResponse, error) {
 	if len(req.GetRowKey()) == 0 {
 		return nil, invalid("Row keys must be non-empty")
 	}
@@ -302,7 +305,8 @@ func answered(cells []cell) []*btpb.Family {
 			families = append(families, &btpb.Family{Name: c.family.Name})
 		}
 		f := families[len(families)-1]
-		f.Columns = append(f.Columns, &btpb.Column{Qualifier: []byte(c.qualifier), Cells: []*btpb.Cell{{TimestampMicros: c.ts, Value: c.value}}})
+		f.Columns = append(f.Columns, &btpb.Column{Qualifier: []byte(c.qualifier),
+			Cells: []*btpb.Cell{{TimestampMicros: c.ts, Value: c.value}}})
 	}
 	return families
 }

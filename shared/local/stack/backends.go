@@ -41,7 +41,8 @@ import (
 // local returns the options of a client of an in-process emulator.
 func (s *Stack) local(addr string) []option.ClientOption {
 	return []option.ClientOption{
-		option.WithEndpoint(addr), option.WithoutAuthentication(), option.WithGRPCDialOption(emulator.WithToken(s.place.Token)),
+		option.WithEndpoint(addr), option.WithoutAuthentication(),
+		option.WithGRPCDialOption(emulator.WithToken(s.place.Token)),
 		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())), option.WithGRPCConnectionPool(1),
 	}
 }
@@ -75,7 +76,8 @@ func (s *Stack) openBigtable(ctx context.Context, o Options, regions config.Regi
 			return nil, err
 		}
 		cfg := store.Config{
-			Project: Project, Instance: region.Instance, Suffix: region.Suffix(), Profile: o.AppProfile, ServingProfile: o.ServingAppProfile, FilterColumns: 6,
+			Project: Project, Instance: region.Instance, Suffix: region.Suffix(), Profile: o.AppProfile,
+			ServingProfile: o.ServingAppProfile, FilterColumns: 6,
 		}
 		opened, err := store.Open(ctx, cfg, opts...)
 		if err != nil {
@@ -196,8 +198,9 @@ func (s *Stack) openPubSub(ctx context.Context, o Options, base backend.Base) (m
 			}
 		}
 	}
-	cfg := buspubsub.Config{Project: Project, Events: EventsTopic, Slow: slowTopic, DeadLetters: deadLetterTopic, Dedicated: dedicated,
-		Regions: base.Regions, Where: base.RegionOf}
+	cfg := buspubsub.Config{Project: Project, Events: EventsTopic, Slow: slowTopic, DeadLetters: deadLetterTopic,
+		Dedicated: dedicated,
+		Regions:   base.Regions, Where: base.RegionOf}
 	opened, err := buspubsub.Open(ctx, cfg, opts...)
 	if err != nil {
 		return messaging{}, err
@@ -250,7 +253,8 @@ func (s *Stack) startBridges(ctx context.Context, o Options, m messaging, endpoi
 	regions := s.Backends.Regions
 	for _, region := range regionNames(regions.Whole()) {
 		for name, concurrency := range concurrencies {
-			err := s.startBridge(ctx, m, regions.Named(name, region), regions.Named(deadLetterTopic, region), concurrency, endpoint, header, o.Log)
+			err := s.startBridge(ctx, m, regions.Named(name, region), regions.Named(deadLetterTopic, region),
+				concurrency, endpoint, header, o.Log)
 			if err != nil {
 				return err
 			}
@@ -259,14 +263,17 @@ func (s *Stack) startBridges(ctx context.Context, o Options, m messaging, endpoi
 	return nil
 }
 
-func (s *Stack) startBridge(ctx context.Context, m messaging, subscription, deadLetters string, concurrency int, endpoint string, header http.Header, log *slog.Logger) error {
+func (s *Stack) startBridge(ctx context.Context, m messaging, subscription, deadLetters string, concurrency int,
+	endpoint string, header http.Header, log *slog.Logger) error {
 	// The end of ctx must not stop it: messages that were pulled are delivered before
 	// Close returns.
 	bridge, err := emulator.StartBridge(context.WithoutCancel(ctx), m.client, emulator.BridgeConfig{
-		Subscription: subscriptionName(subscription), Endpoint: endpoint, Header: header, DeadLetterTopic: topicName(deadLetters),
+		Subscription: subscriptionName(subscription), Endpoint: endpoint, Header: header,
+		DeadLetterTopic: topicName(deadLetters),
 		// More than process allows, because process buries a message with the reason and
 		// the bridge without. As in a deployment.
-		MaxAttempts: 100, MinBackoff: 100 * time.Millisecond, MaxBackoff: 10 * time.Second, Concurrency: concurrency, Unary: s.pubsub == nil, Log: log,
+		MaxAttempts: 100, MinBackoff: 100 * time.Millisecond, MaxBackoff: 10 * time.Second, Concurrency: concurrency,
+		Unary: s.pubsub == nil, Log: log,
 	})
 	if err != nil {
 		return err
@@ -283,7 +290,8 @@ const (
 	refreshesAtOnce = 1
 )
 
-func (s *Stack) openTasks(ctx context.Context, o Options, base backend.Base, workerURL string, header http.Header) (queue.Queue, error) {
+func (s *Stack) openTasks(ctx context.Context, o Options, base backend.Base, workerURL string,
+	header http.Header) (queue.Queue, error) {
 	var queues []*cloudtaskspb.Queue
 	var refreshes []string
 	for i := range queue.Refreshes {
@@ -309,7 +317,8 @@ func (s *Stack) openTasks(ctx context.Context, o Options, base backend.Base, wor
 			}
 		}
 	}
-	server, err := emulator.StartTasks(emulator.TasksConfig{Queues: queues, Kept: s.keptTasks(workerURL, header), Server: s.guard(), Log: o.Log})
+	server, err := emulator.StartTasks(emulator.TasksConfig{Queues: queues, Kept: s.keptTasks(workerURL, header),
+		Server: s.guard(), Log: o.Log})
 	if err != nil {
 		return nil, err
 	}
@@ -322,7 +331,8 @@ func (s *Stack) openTasks(ctx context.Context, o Options, base backend.Base, wor
 	s.onClose(client.Close)
 	return taskqueue.New(client, taskqueue.Config{
 		Queue: tasksQueue, Purges: purgesQueue, Refreshes: refreshes, Dedicated: o.Dedicated,
-		Regions: base.Regions, Where: base.RegionOf, WorkerURL: workerURL, Header: map[string]string{"Authorization": header.Get("Authorization")},
+		Regions: base.Regions, Where: base.RegionOf, WorkerURL: workerURL,
+		Header: map[string]string{"Authorization": header.Get("Authorization")},
 	}), nil
 }
 
@@ -333,7 +343,8 @@ func localQueue(name string, atOnce int32) *cloudtaskspb.Queue {
 		// More attempts than the worker allows itself. The waits are short, because no
 		// overloaded service needs to recover.
 		RetryConfig: &cloudtaskspb.RetryConfig{
-			MaxAttempts: 100, MinBackoff: durationpb.New(100 * time.Millisecond), MaxBackoff: durationpb.New(10 * time.Second), MaxDoublings: 16,
+			MaxAttempts: 100, MinBackoff: durationpb.New(100 * time.Millisecond),
+			MaxBackoff: durationpb.New(10 * time.Second), MaxDoublings: 16,
 		},
 	}
 }

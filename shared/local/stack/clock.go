@@ -31,7 +31,8 @@ func (s *Stack) checkClock(ctx context.Context, b *Backends) error {
 		if err != nil {
 			return err
 		}
-		b.Log.LogAttrs(ctx, slog.LevelWarn, "the data folder was used by a clock ahead of this one: its events of later times do not count yet",
+		b.Log.LogAttrs(ctx, slog.LevelWarn, "the data folder was used by a clock ahead of this one: its events of "+
+			"later times do not count yet",
 			slog.Time("until", latest), slog.Time("now", now), slog.Int("deletionsEnded", ended))
 	}
 	keep := func() error {
@@ -48,7 +49,8 @@ func (s *Stack) checkClock(ctx context.Context, b *Backends) error {
 			select {
 			case <-ticker.C:
 				if err := keep(); err != nil {
-					b.Log.LogAttrs(context.Background(), slog.LevelWarn, "the time is not kept in the data folder", slog.Any("error", err))
+					b.Log.LogAttrs(context.Background(), slog.LevelWarn, "the time is not kept in the data folder",
+						slog.Any("error", err))
 				}
 			case <-ended:
 				return

@@ -34,7 +34,8 @@ func (s *Stack) openDisk(o Options) (err error) {
 	} else {
 		for _, variable := range []string{"BIGTABLE_EMULATOR_HOST", "PUBSUB_EMULATOR_HOST", "FIRESTORE_EMULATOR_HOST"} {
 			if emulated(variable) {
-				return fmt.Errorf("%s names an emulator, which keeps nothing in the data folder: unset it, or start without a data folder", variable)
+				return fmt.Errorf("%s names an emulator, which keeps nothing in the data folder: unset it, or start "+
+					"without a data folder", variable)
 			}
 		}
 		s.disk, err = disk.Open(o.Data, rows.Join, o.Log)
@@ -78,7 +79,8 @@ func (s *Stack) cipher() (config.Cipher, error) {
 		return nil, err
 	}
 	if len(text) != seal.KeyBytes {
-		return nil, fmt.Errorf("the file %s of the data folder has %d bytes, want %d: restore it from a copy; without it, no secured key of the folder's apps is valid", cipherFile, len(text), seal.KeyBytes)
+		return nil, fmt.Errorf("the file %s of the data folder has %d bytes, want %d: restore it from a copy; "+
+			"without it, no secured key of the folder's apps is valid", cipherFile, len(text), seal.KeyBytes)
 	}
 	return seal.WithKey([seal.KeyBytes]byte(text)), nil
 }

@@ -46,11 +46,13 @@ func publicFunctions(b *Backends, metrics, operator http.Handler, links *console
 	})
 	own.Life, measured.Life = localLife, localLife
 	routes := console.API{
-		Ingest: ingest.New(b.ForIngest()), Imports: imports.New(b.ForImports()), Profiles: profiles.New(b.ForProfiles()), Rank: rank.New(b.ForRank()),
+		Ingest: ingest.New(b.ForIngest()), Imports: imports.New(b.ForImports()),
+		Profiles: profiles.New(b.ForProfiles()), Rank: rank.New(b.ForRank()),
 		Strategies: strategies.New(b.ForStrategies()), Catalog: catalog.New(b.ForCatalog()), Admin: admin.New(b.ForAdmin()),
 		Segments: segments.New(b.ForSegments()),
 	}.Routes()
-	pages := console.New(console.Options{Log: b.Log, API: routes, Auth: b.Auth, Secret: console.NewSecret(), Now: b.Now, Links: links})
+	pages := console.New(console.Options{Log: b.Log, API: routes, Auth: b.Auth, Secret: console.NewSecret(),
+		Now: b.Now, Links: links})
 	return append(slices.Clone(routes), []httpapi.Prefix{
 		{Prefix: "/openapi.json", Handler: docs.New(b.Log)},
 		{Prefix: "/docs", Handler: docs.New(b.Log)},

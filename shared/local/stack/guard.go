@@ -45,8 +45,9 @@ func guardPublic(at net.Addr, customers auth.Hosts, h http.Handler) http.Handler
 // machine or comes from a web page of another one.
 func refuseForeign(r *http.Request, customers auth.Hosts) (int, string) {
 	if !httpapi.Loopback(r.Host) && !customers.Has(r.Host) {
-		return http.StatusMisdirectedRequest, fmt.Sprintf("This engine listens on loopback and does not answer for the host %.100q: "+
-			"call it at localhost or 127.0.0.1, or start it with an --addr that other machines reach, and keys of your own", r.Host)
+		return http.StatusMisdirectedRequest, fmt.Sprintf(
+			"This engine listens on loopback and does not answer for the host %.100q: "+
+				"call it at localhost or 127.0.0.1, or start it with an --addr that other machines reach, and keys of your own", r.Host)
 	}
 	for _, origin := range r.Header.Values("Origin") {
 		if !localOrigin(origin) {
@@ -71,7 +72,8 @@ func loopback(at net.Addr) bool {
 }
 
 // errDemoKey says that DemoKey is not accepted.
-var errDemoKey error = fault.New(fault.Unauthenticated, "The key %s is public, so only an engine on loopback accepts it", DemoKey)
+var errDemoKey error = fault.New(fault.Unauthenticated,
+	"The key %s is public, so only an engine on loopback accepts it", DemoKey)
 
 // keysFor makes every function refuse DemoKey at an address that other machines
 // reach. A folder or an emulator may hold the key from an engine that ran on

@@ -15,7 +15,8 @@ const eventsPerCore = 1000
 // defaults are the limits of an app on a local engine. Its events share the cores of
 // one machine with everything else, so the limit of events follows from them.
 func defaults() limit.Numbers {
-	return limit.Numbers{EventsPerSecond: min(eventsPerCore*runtime.GOMAXPROCS(0), limit.Defaults.EventsPerSecond)}.Or(limit.Defaults)
+	return limit.Numbers{EventsPerSecond: min(eventsPerCore*runtime.GOMAXPROCS(0),
+		limit.Defaults.EventsPerSecond)}.Or(limit.Defaults)
 }
 
 func (o Options) limits() limit.Numbers { return o.Limits.Or(defaults()) }

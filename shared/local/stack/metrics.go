@@ -21,7 +21,8 @@ import (
 // says. The engine also shows its metrics itself, see loopbackOnly.
 func (s *Stack) startExporters(ctx context.Context, o Options) (metric.MeterProvider, error) {
 	registry := prometheus.NewRegistry()
-	reader, err := otelprometheus.New(otelprometheus.WithRegisterer(registry), otelprometheus.WithoutScopeInfo(), otelprometheus.WithoutTargetInfo())
+	reader, err := otelprometheus.New(otelprometheus.WithRegisterer(registry), otelprometheus.WithoutScopeInfo(),
+		otelprometheus.WithoutTargetInfo())
 	if err != nil {
 		return nil, fmt.Errorf("metrics for Prometheus: %w", err)
 	}
@@ -47,7 +48,9 @@ func loopbackOnly(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host, _, err := net.SplitHostPort(r.RemoteAddr)
 		if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsLoopback() {
-			_ = httpapi.WriteMessage(w, http.StatusForbidden, "Only clients on the engine's own machine can read /metrics: run Prometheus there, or export the metrics with OTEL_METRICS_EXPORTER")
+			_ = httpapi.WriteMessage(w, http.StatusForbidden,
+				"Only clients on the engine's own machine can read /metrics: run Prometheus there, or export the metrics "+
+					"with OTEL_METRICS_EXPORTER")
 			return
 		}
 		h.ServeHTTP(w, r)

@@ -58,12 +58,14 @@ type Backends struct {
 	Sampled  *recent.Recorder
 }
 
-func newBackends(base backend.Base, cipher config.Cipher, o Options, messages *pubsub.Bus, tasks queue.Queue) *Backends {
+func newBackends(base backend.Base, cipher config.Cipher, o Options, messages *pubsub.Bus,
+	tasks queue.Queue) *Backends {
 	keys := func(c *config.Cached) *auth.Authenticator {
 		return auth.New(c, auth.Environment{Hosts: o.Hosts}, base.Usage.Key)
 	}
 	b := &Backends{
-		Base: base, Below: config.Documents{Store: base.Documents}, Auth: keys(base.CachedConfig), AuthSecured: keys(base.CachedConfig.WithCipher(cipher)), Cipher: cipher,
+		Base: base, Below: config.Documents{Store: base.Documents}, Auth: keys(base.CachedConfig),
+		AuthSecured: keys(base.CachedConfig.WithCipher(cipher)), Cipher: cipher,
 		Bus: messages, Queue: tasks,
 		Profiles: profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log),
 		Refused:  refused.New(base.Buffered(), base.Now, base.Log),
@@ -78,7 +80,8 @@ func newBackends(base backend.Base, cipher config.Cipher, o Options, messages *p
 	b.Enricher = enrich.New(base.Store.Catalog, base.CachedConfig)
 	b.JobStore = func(c job.Collection) job.Jobs { return job.Detailed(job.In(base.Documents, c), base.Store.Jobs, c) }
 	runner := func(c job.Collection) job.Runner { return jobrunner.Open(base, tasks, o.Recompute, c) }
-	b.Deletions = deletion.New(runner(deletion.Collection), base.Config, base.Store.Rows, b.Below, cmp.Or(o.LateWrites, lateWrites))
+	b.Deletions = deletion.New(runner(deletion.Collection), base.Config, base.Store.Rows, b.Below,
+		cmp.Or(o.LateWrites, lateWrites))
 	b.Jobs = jobs.Open(base, tasks, o.Recompute, b.Profiles, messages)
 	if o.MoreJobs != nil {
 		b.More = o.MoreJobs(runner)
@@ -108,7 +111,8 @@ func (b *Backends) ForIngest() ingest.Backends {
 
 // ForImports returns the backends of imports.
 func (b *Backends) ForImports() imports.Backends {
-	return imports.Backends{Base: b.Base, Auth: b.Auth, Queue: b.Queue, Enricher: b.Enricher, Profiles: b.Profiles, Refused: b.Refused}
+	return imports.Backends{Base: b.Base, Auth: b.Auth, Queue: b.Queue, Enricher: b.Enricher, Profiles: b.Profiles,
+		Refused: b.Refused}
 }
 
 // ForCatalog returns the backends of catalog.
@@ -123,7 +127,8 @@ func (b *Backends) ForProfiles() profiles.Backends {
 
 // ForRank returns the backends of rank.
 func (b *Backends) ForRank() rank.Backends {
-	return rank.Backends{Base: b.Base, Auth: b.AuthSecured, Profiles: b.Profiles, Orderer: b.Orderer, Pages: b.Pages, DateRows: b.DateRows}
+	return rank.Backends{Base: b.Base, Auth: b.AuthSecured, Profiles: b.Profiles, Orderer: b.Orderer,
+		Pages: b.Pages, DateRows: b.DateRows}
 }
 
 // ForStrategies returns the backends of strategies.
@@ -143,7 +148,8 @@ func (b *Backends) ForSegments() segments.Backends {
 
 // ForProcess returns the backends of process.
 func (b *Backends) ForProcess() process.Backends {
-	return process.Backends{Base: b.Base, Bus: b.Bus, Enricher: b.Enricher, Profiles: b.Profiles, Refused: b.Refused, Sampled: b.Sampled}
+	return process.Backends{Base: b.Base, Bus: b.Bus, Enricher: b.Enricher, Profiles: b.Profiles,
+		Refused: b.Refused, Sampled: b.Sampled}
 }
 
 // ForWorker returns the backends of worker.

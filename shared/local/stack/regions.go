@@ -41,7 +41,8 @@ func (s *Stack) regions(o Options) (config.Regions, error) {
 		}
 	}
 	if first := kept.First(); first != "" && !slices.Contains(names, first) {
-		return nil, fmt.Errorf("the data folder has the first region %s, in which apps live that name none: it cannot be taken out", first)
+		return nil, fmt.Errorf("the data folder has the first region %s, in which apps live that name none: it "+
+			"cannot be taken out", first)
 	}
 	all := slices.DeleteFunc(kept.Whole(), func(r config.Region) bool { return !slices.Contains(names, r.Name) })
 	for _, name := range names {
@@ -100,7 +101,8 @@ func (s *Stack) settle(ctx context.Context, apps *config.Store, regions config.R
 		}
 		for _, region := range []string{app.Region, app.Move.From, app.Move.To} {
 			if err := regions.Check(region); err != nil {
-				return fmt.Errorf("app %s has data in region %s: start with it (--regions %s, or --tables if it is a set of tables), and move the app first", id, region,
+				return fmt.Errorf("app %s has data in region %s: start with it (--regions %s, or --tables if it is a set "+
+					"of tables), and move the app first", id, region,
 					strings.Join(append(regions.Whole().Names(), region), ","))
 			}
 		}

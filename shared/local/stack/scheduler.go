@@ -54,7 +54,8 @@ func nextNight(now time.Time) time.Time {
 // startScheduler calls the worker's nightly round every night.
 func (s *Stack) startScheduler(url string, header http.Header) {
 	ctx, stop := context.WithCancel(context.Background())
-	nights := scheduler{now: s.Backends.Now, log: s.Backends.Log, call: func(ctx context.Context) error { return post(ctx, url, header) }}
+	nights := scheduler{now: s.Backends.Now, log: s.Backends.Log,
+		call: func(ctx context.Context) error { return post(ctx, url, header) }}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -167,7 +167,8 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 	o.Recompute.MovedAtOnce = cmp.Or(o.Recompute.MovedAtOnce, 1) // the database and clients share this machine
 	token := rand.Text()
 	s.Operator = cmp.Or(o.Operator, operator.NewToken())
-	s.place = operator.Place{Project: Project, EventsTopic: EventsTopic, DeadLetterSubscription: DeadLetters, Token: rand.Text(), Limits: o.limits()}
+	s.place = operator.Place{Project: Project, EventsTopic: EventsTopic, DeadLetterSubscription: DeadLetters,
+		Token: rand.Text(), Limits: o.limits()}
 	// Listen first, so that the emulators know the address of the private functions.
 	private, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -201,7 +202,10 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 	b.keysFor(public.Addr())
 	s.URL = "http://" + public.Addr().String()
 	s.links = console.NewLinks(time.Now)
-	functions := publicFunctions(b, s.metrics, operator.Handler(o.Log, s.Operator, s.place, auditlog.NewOperated(b.Config, b.Recorder()), b.Store.Usage, b.Now, b.Cipher, b.Deletions, b.Regions, operator.Moves{Runner: b.Moves, Recorder: b.Recorder(), Regions: b.Regions, Apps: b.Config}), s.links)
+	functions := publicFunctions(b, s.metrics,
+		operator.Handler(o.Log, s.Operator, s.place, auditlog.NewOperated(b.Config, b.Recorder()), b.Store.Usage,
+			b.Now, b.Cipher, b.Deletions, b.Regions,
+			operator.Moves{Runner: b.Moves, Recorder: b.Recorder(), Regions: b.Regions, Apps: b.Config}), s.links)
 	s.serve(public, guardPublic(public.Addr(), o.Hosts, functions))
 	return nil
 }
@@ -309,7 +313,8 @@ func clock(start time.Time) func() time.Time {
 // keeps its layout. The first keys of an app become parents, as many as may.
 func createApps(ctx context.Context, apps *config.Store, c config.Cipher, o Options) error {
 	for _, a := range o.Apps {
-		err := apps.CreateApp(ctx, config.App{ID: a.ID, Region: a.Region, RetentionDays: o.RetentionDays, Log: o.Layout, CreatedAt: time.Now()})
+		err := apps.CreateApp(ctx, config.App{ID: a.ID, Region: a.Region, RetentionDays: o.RetentionDays,
+			Log: o.Layout, CreatedAt: time.Now()})
 		if errors.Is(err, config.ErrExists) && o.KeepRetention {
 			err = nil
 		}

@@ -56,7 +56,8 @@ type Counts struct {
 
 // Sub returns what was counted since before.
 func (c Counts) Sub(before Counts) Counts {
-	return Counts{c.Requests - before.Requests, c.Rows - before.Rows, c.Cells - before.Cells, c.Bytes - before.Bytes, c.CPU - before.CPU}
+	return Counts{c.Requests - before.Requests, c.Rows - before.Rows, c.Cells - before.Cells,
+		c.Bytes - before.Bytes, c.CPU - before.CPU}
 }
 
 // StartProcess starts a Bigtable that ends with the test. The TestMain of the package must
@@ -129,7 +130,8 @@ func (n *counter) counts() Counts {
 	return Counts{n.requests.Load(), n.rows.Load(), n.cells.Load(), n.bytes.Load(), cpu.Time()}
 }
 
-func (n *counter) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+func (n *counter) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo,
+	handle grpc.StreamHandler) error {
 	if info.FullMethod != btpb.Bigtable_ReadRows_FullMethodName {
 		return handle(srv, stream)
 	}

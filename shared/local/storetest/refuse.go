@@ -20,7 +20,8 @@ func Refuse(rows func(table, key string) bool) []grpc.DialOption {
 		return nil
 	}
 	return []grpc.DialOption{
-		grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
+			invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 			if m, ok := req.(*btpb.MutateRowRequest); ok {
 				if err := refuse(m.GetTableName(), m.GetRowKey()); err != nil {
 					return err
@@ -28,7 +29,8 @@ func Refuse(rows func(table, key string) bool) []grpc.DialOption {
 			}
 			return invoke(ctx, method, req, reply, cc, opts...)
 		}),
-		grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+		grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn,
+			method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 			s, err := open(ctx, desc, cc, method, opts...)
 			return refusing{s, refuse}, err
 		}),

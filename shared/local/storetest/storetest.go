@@ -113,12 +113,14 @@ func open(tb testing.TB, addr string, cfg store.Config, dial []grpc.DialOption) 
 	tb.Helper()
 	cfg.Project, cfg.FilterColumns = "test", filterColumns
 	ctx := context.Background()
-	opts := []option.ClientOption{option.WithEndpoint(addr), option.WithoutAuthentication(), option.WithGRPCConnectionPool(1),
+	opts := []option.ClientOption{option.WithEndpoint(addr), option.WithoutAuthentication(),
+		option.WithGRPCConnectionPool(1),
 		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials()))}
 	admin, err := bigtable.NewAdminClient(ctx, cfg.Project, cfg.Instance, opts...)
 	must.Succeed(tb, err)
 	must.Succeed(tb, errors.Join(store.CreateTables(ctx, admin), admin.Close()))
-	client, err := bigtable.NewClientWithConfig(ctx, cfg.Project, cfg.Instance, bigtable.ClientConfig{MetricsProvider: bigtable.NoopMetricsProvider{}}, opts...)
+	client, err := bigtable.NewClientWithConfig(ctx, cfg.Project, cfg.Instance,
+		bigtable.ClientConfig{MetricsProvider: bigtable.NoopMetricsProvider{}}, opts...)
 	must.Succeed(tb, err)
 	for _, d := range dial {
 		opts = append(opts, option.WithGRPCDialOption(d))

@@ -43,7 +43,8 @@ func madeAt(generation int64) time.Time { return time.Unix(generation*3600, 0) }
 // is a day old and another one pays, and deletes those that no block in the window can
 // name any more. It reports whether it made one. If another process made one at the same
 // time, that one counts.
-func (c *Cache) Renew(ctx context.Context, app string, retentionDays int, sample func(context.Context) ([]User, error)) (bool, error) {
+func (c *Cache) Renew(ctx context.Context, app string, retentionDays int,
+	sample func(context.Context) ([]User, error)) (bool, error) {
 	generations, err := c.store.Dictionaries(ctx, app, maxGenerations+maxGenerations)
 	if err != nil {
 		return false, err
@@ -72,7 +73,8 @@ func (c *Cache) Renew(ctx context.Context, app string, retentionDays int, sample
 		return false, err
 	}
 	c.newest.Set(app, stored)
-	c.log.LogAttrs(ctx, slog.LevelInfo, "a dictionary is made", slog.String("app", app), slog.Int64("generation", next.Generation()),
+	c.log.LogAttrs(ctx, slog.LevelInfo, "a dictionary is made", slog.String("app", app),
+		slog.Int64("generation", next.Generation()),
 		slog.Int("terms", next.Len()), slog.Int("bytes", next.Bytes()), slog.Int("users", len(users)))
 	return true, c.drop(ctx, app, retentionDays, append([]int64{next.Generation()}, generations...))
 }
@@ -114,7 +116,8 @@ func choose(users []User, current *history.Dictionary, generation int64) *histor
 	if current != nil {
 		gain = nextGain
 	}
-	if float64(blockBytes(judges, half.Dictionary(generation, history.Limits{}))) > (1-gain)*float64(blockBytes(judges, current)) {
+	if float64(blockBytes(judges, half.Dictionary(generation, history.Limits{}))) > (1-gain)*float64(
+		blockBytes(judges, current)) {
 		return nil
 	}
 	return all.Dictionary(generation, history.Limits{})

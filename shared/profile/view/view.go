@@ -28,7 +28,8 @@ func Append(b []byte, user string, r profile.Result, limit int, halfLife strateg
 
 // AppendWithSegments is Append with the names of the user's segments, unless they are
 // nil.
-func AppendWithSegments(b []byte, user string, r profile.Result, limit int, halfLife strategy.HalfLife, segments []string) ([]byte, error) {
+func AppendWithSegments(b []byte, user string, r profile.Result, limit int, halfLife strategy.HalfLife,
+	segments []string) ([]byte, error) {
 	at, err := strategy.HalfLifeAt(r.HalfLives, halfLife)
 	if err != nil {
 		return nil, err
@@ -125,7 +126,8 @@ func byName(halfLives []strategy.HalfLife) []namedHalfLife {
 func appendText(b []byte, s string) []byte {
 	for _, r := range s {
 		// A byte that is not UTF-8 is read as utf8.RuneError.
-		if r < ' ' || r == '"' || r == '\\' || r == '<' || r == '>' || r == '&' || r == '\u2028' || r == '\u2029' || r == utf8.RuneError {
+		if r < ' ' || r == '"' || r == '\\' || r == '<' || r == '>' || r == '&' || r == '\u2028' || r == '\u2029' ||
+			r == utf8.RuneError {
 			escaped, _ := json.Marshal(s) // never fails for a string
 			return append(b, escaped...)
 		}

@@ -76,7 +76,8 @@ func (c Config) Validate() error {
 	}
 	for _, name := range c.Refreshes {
 		if !queueName.MatchString(name) {
-			faults = append(faults, fmt.Errorf("TASKS_REFRESH_QUEUES holds %q, which is not projects/P/locations/L/queues/Q", name))
+			faults = append(faults, fmt.Errorf("TASKS_REFRESH_QUEUES holds %q, which is not "+
+				"projects/P/locations/L/queues/Q", name))
 		}
 	}
 	u, err := url.Parse(c.WorkerURL)

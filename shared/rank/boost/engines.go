@@ -64,7 +64,8 @@ func (r Request) dialect() (dialect, string, error) {
 			return d, d.mode, nil
 		}
 	}
-	return dialect{}, "", fault.New(fault.Invalid, "mode of %s must be one of %s", r.Engine, strings.Join(Modes(r.Engine), ", "))
+	return dialect{}, "", fault.New(fault.Invalid, "mode of %s must be one of %s", r.Engine,
+		strings.Join(Modes(r.Engine), ", "))
 }
 
 // check refuses numbers out of range and facets without a mapping.

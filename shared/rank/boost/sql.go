@@ -48,7 +48,8 @@ func sqlRange(t term, bind func(any) string) string {
 		path = append(path, "@.double() "+e.compare+" $"+name)
 		ends = append(ends, "'"+name+"', "+bind(e.number)+"::float8")
 	}
-	return "jsonb_path_exists(to_jsonb(" + column(t) + "), '$ ? (" + strings.Join(path, " && ") + ")', jsonb_build_object(" +
+	return "jsonb_path_exists(to_jsonb(" + column(t) + "), '$ ? (" + strings.Join(path, " && ") +
+		")', jsonb_build_object(" +
 		strings.Join(ends, ", ") + "), true)"
 }
 

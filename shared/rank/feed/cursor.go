@@ -161,9 +161,11 @@ func (w *Walk) check(want Want) error {
 	case w.Order != want.Order:
 		return fault.New(fault.Invalid, "cursor belongs to the order %s", w.Order)
 	case w.Version != want.Version:
-		return fault.New(fault.Invalid, "the definition of the feed has changed since the cursor was made: begin again without a cursor")
+		return fault.New(fault.Invalid, "the definition of the feed has changed since the cursor was made: begin "+
+			"again without a cursor")
 	case age > CursorLife.Milliseconds():
-		return fault.New(fault.Invalid, "cursor has expired after %d hours: begin again without a cursor", int(CursorLife.Hours()))
+		return fault.New(fault.Invalid, "cursor has expired after %d hours: begin again without a cursor",
+			int(CursorLife.Hours()))
 	case age < -aheadOfClock.Milliseconds():
 		return errDamaged()
 	}

@@ -147,7 +147,8 @@ func (d *Definition) set(key string, value jsontext.Value) (err error) {
 			d.Diversity, err = strategy.DecodeDiversity(value)
 		}
 	case "seen":
-		err = choice(key, value, &d.Seen, "seen must be keep, demote or exclude, got %s", ranking.Keep, ranking.Demote, ranking.Exclude)
+		err = choice(key, value, &d.Seen, "seen must be keep, demote or exclude, got %s", ranking.Keep,
+			ranking.Demote, ranking.Exclude)
 	case "format":
 		err = choice(key, value, &d.Format, "format must be records, ids or wordpress, got %s", Records, IDs, WordPress)
 	default:
@@ -186,7 +187,8 @@ func conditions(value jsontext.Value) ([][]string, error) {
 				return nil, err
 			}
 			if facet, value, _ := strings.Cut(filter, ":"); facet == "" || value == "" || len(filter) > maxFilter {
-				return nil, invalid("where[%d] must have the form facet:value and at most %d bytes, got %s", i, maxFilter, quote(filter))
+				return nil, invalid("where[%d] must have the form facet:value and at most %d bytes, got %s", i, maxFilter,
+					quote(filter))
 			}
 			filters[k] = filter
 		}

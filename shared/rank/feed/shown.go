@@ -200,7 +200,8 @@ func (r *reader) shown(remaining bool, salt uint64) *Shown {
 	n := r.uvarint()
 	// Each code takes a bit at least, so what is allocated is bounded by what was sent, or
 	// by 128 kB.
-	if r.Damaged || head[0] < minBits || head[0] > maxBits || n > 8*uint64(len(r.B)-r.Next) || int(head[1]) != rice(int(head[0]), int(n)) {
+	if r.Damaged || head[0] < minBits || head[0] > maxBits || n > 8*uint64(len(r.B)-r.Next) ||
+		int(head[1]) != rice(int(head[0]), int(n)) {
 		r.Damaged = true
 		return nil
 	}

@@ -47,7 +47,8 @@ func (f *scoredFacet) alias(value string) string {
 func New(s strategy.Strategy) *Ranker {
 	r := &Ranker{strategy: s, ranking: s.RankingOrDefault(), points: make(map[kind]float64, len(s.EventsScoring))}
 	full := &r.ranking
-	r.weights = weights{percent(full.Session.Weight), percent(full.Popularity.Weight), percent(full.Pairs.Weight), percent(full.Freshness.Weight)}
+	r.weights = weights{percent(full.Session.Weight), percent(full.Popularity.Weight), percent(full.Pairs.Weight),
+		percent(full.Freshness.Weight)}
 	for _, e := range s.EventsScoring {
 		if e.Score > 0 {
 			r.points[kind{e.EventType, e.EventName}] = float64(e.Score)

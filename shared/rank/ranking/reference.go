@@ -217,7 +217,8 @@ func highest[K comparable](values map[K]float64) float64 {
 func percent(n int) float64 { return float64(n) / 100 }
 
 func compareItems(a, b Item) int {
-	return cmp.Or(cmp.Compare(b.Score, a.Score), strings.Compare(a.ObjectID, b.ObjectID), cmp.Compare(a.Candidate, b.Candidate))
+	return cmp.Or(cmp.Compare(b.Score, a.Score), strings.Compare(a.ObjectID, b.ObjectID),
+		cmp.Compare(a.Candidate, b.Candidate))
 }
 
 func compareParts(a, b Part) int {

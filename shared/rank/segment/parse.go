@@ -29,7 +29,8 @@ func Parse(where []byte) (Condition, error) {
 		return Condition{}, invalid("where must have at most %d filters, got %d", maxFilters, p.filters)
 	}
 	if bounded, _ := c.bounded(); !bounded {
-		return Condition{}, invalid("where must be bounded by a filter that holds: only a scan of all users could answer a \"not\" by itself, or an \"or\" with a \"not\" in it")
+		return Condition{}, invalid("where must be bounded by a filter that holds: only a scan of all users could " +
+			"answer a \"not\" by itself, or an \"or\" with a \"not\" in it")
 	}
 	return c, nil
 }
@@ -113,7 +114,8 @@ func (p *parser) filter(path string, fields []field) (Condition, error) {
 			}
 			parsed, err := event.ParseFilter(text)
 			if err != nil {
-				return Condition{}, invalid("%s is no filter such as \"brand:Nike\": %s", at, strings.TrimPrefix(err.Error(), "read a filter: "))
+				return Condition{}, invalid("%s is no filter such as \"brand:Nike\": %s", at,
+					strings.TrimPrefix(err.Error(), "read a filter: "))
 			}
 			f.Filter = parsed
 		case "halfLife":
@@ -122,7 +124,8 @@ func (p *parser) filter(path string, fields []field) (Condition, error) {
 			}
 		case "above":
 			var above *float64
-			if err := json.Unmarshal(field.value, &above); err != nil || above == nil || !(*above >= 0) || math.IsInf(*above, 0) {
+			if err := json.Unmarshal(field.value, &above); err != nil || above == nil || !(*above >= 0) ||
+				math.IsInf(*above, 0) {
 				return Condition{}, invalid("%s must be a number of 0 or more, got %s", at, short(field.value))
 			}
 			f.Above = *above

@@ -16,7 +16,8 @@ var reserved = []string{"query", "histogram", "refresh", "export", "values"}
 func CheckName(name string) error {
 	switch {
 	case !nameForm.MatchString(name):
-		return fault.New(fault.Invalid, "the name of a segment has 1 to 64 of A-Z, a-z, 0-9, _ and -, got %q", name[:min(len(name), 100)])
+		return fault.New(fault.Invalid, "the name of a segment has 1 to 64 of A-Z, a-z, 0-9, _ and -, got %q",
+			name[:min(len(name), 100)])
 	case slices.Contains(reserved, name):
 		return fault.New(fault.Invalid, "a segment cannot be named %s: the word is part of a route", name)
 	}

@@ -27,8 +27,9 @@ func (b Bounds) Reference(events []Event, s strategy.Strategy, w Window) Profile
 	}
 
 	p := Profile{
-		RetentionDays: w.RetentionDays, Anchor: w.Now, DeletedUntil: w.DeletedUntil, ReceivedUntil: max(w.ReceivedUntil, w.DeletedUntil),
-		Marks: w.Marks, Until: math.MaxInt64, HalfLives: s.HalfLives,
+		RetentionDays: w.RetentionDays, Anchor: w.Now, DeletedUntil: w.DeletedUntil,
+		ReceivedUntil: max(w.ReceivedUntil, w.DeletedUntil),
+		Marks:         w.Marks, Until: math.MaxInt64, HalfLives: s.HalfLives,
 	}
 	scores := map[filter][]float64{}
 	for _, e := range events {

@@ -24,8 +24,11 @@ func (x *Explanation) reasons(score *Score) []string {
 	out := x.q.OptedOut
 	say(out == event.AllTypes, "the user has opted out: none of their events count")
 	say(out != 0 && out != event.AllTypes, "the user has opted out of some types of events, which do not count: %s", out)
-	say(w.DeletedUntil != 0, "the user was deleted: events received up to %s do not count", event.FormatTime(max(w.ReceivedUntil, w.DeletedUntil)))
-	say(w.Ahead > 0 && w.DeletedUntil > w.Now+w.Ahead, "this deletion is ahead of now: the clock of the machine that made it was wrong. Once the next event of the user has ended it, later ones count")
+	say(w.DeletedUntil != 0, "the user was deleted: events received up to %s do not count",
+		event.FormatTime(max(w.ReceivedUntil, w.DeletedUntil)))
+	say(w.Ahead > 0 && w.DeletedUntil > w.Now+w.Ahead,
+		"this deletion is ahead of now: the clock of the machine that made it was wrong. Once the next event of the "+
+			"user has ended it, later ones count")
 	switch s := x.q.Strategy; {
 	case x.q.StrategyVersion == 0:
 		say(true, "no strategy is set: nothing scores until one is")
@@ -63,7 +66,8 @@ func (x *Explanation) boundReasons(say func(bool, string, ...any), p affinity.Pr
 	for i, a := range p.LeftOut {
 		facets[i] = strconv.Quote(a.Facet)
 	}
-	say(p.Truncated(), "the profile lists %d of %d values and leaves out some of %s: it holds the %d values of a facet that score most"+
+	say(p.Truncated(), "the profile lists %d of %d values and leaves out some of %s: it holds the %d values of a "+
+		"facet that score most"+
 		" under a half-life, and at most %d values and %d bytes of names",
 		len(p.Affinities), p.Total, strings.Join(facets, ", "), b.FacetValues, b.Values, b.NameBytes)
 	listed := slices.ContainsFunc(p.Affinities, func(a affinity.Affinity) bool {
@@ -103,8 +107,10 @@ func (x *Explanation) catalogReasons(say func(bool, string, ...any)) {
 		x.share(without, "has", "have"))
 	say(unknown > 0, "%s %s that the catalog did not know when the event came, by index: %s",
 		x.share(unknown, "names", "name"), counted(x.seen.unknown, "object", "objects"), &x.seen.indexes)
-	say(x.seen.crowded > 0, "%s %s that %s not count beside the others: an event counts at most %d filters of its objects, with %d bytes of names",
-		x.share(x.seen.crowded, "names", "name"), counted(x.seen.leftOut, "object", "objects"), plural(x.seen.leftOut, "does", "do"),
+	say(x.seen.crowded > 0, "%s %s that %s not count beside the others: an event counts at most %d filters of "+
+		"its objects, with %d bytes of names",
+		x.share(x.seen.crowded, "names", "name"), counted(x.seen.leftOut, "object", "objects"),
+		plural(x.seen.leftOut, "does", "do"),
 		event.MaxCounted, event.MaxCountedBytes)
 	say(x.seen.unreadable > 0, "the original of %s can no longer be read", counted(x.seen.unreadable, "event", "events"))
 }

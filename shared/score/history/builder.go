@@ -90,7 +90,8 @@ const objectsPlace = math.MaxUint32
 
 // NewBuilder returns an empty builder.
 func NewBuilder() *Builder {
-	return &Builder{size: roomHeader, byName: map[affinity.Pair]uint32{}, byFacet: map[string]uint32{}, byIndex: map[string]uint64{}, byPostings: map[uint64]uint32{}}
+	return &Builder{size: roomHeader, byName: map[affinity.Pair]uint32{}, byFacet: map[string]uint32{},
+		byIndex: map[string]uint64{}, byPostings: map[uint64]uint32{}}
 }
 
 // Use makes the builder use a dictionary of the app for its blocks, nil for none.

@@ -158,7 +158,8 @@ func (r *Reader) newest(w affinity.Window, n int) []int {
 
 // countsOf returns the counts of the facets that a strategy scores, of some events,
 // given by their ordinals, in order.
-func (r *ObjectReader) countsOf(st *affinity.Compiled, f *frame, block []byte, ordinals []int) ([][]affinity.Count, bool) {
+func (r *ObjectReader) countsOf(st *affinity.Compiled, f *frame, block []byte,
+	ordinals []int) ([][]affinity.Count, bool) {
 	counts, first := make([][]affinity.Count, len(ordinals)), ordinals[0]
 	u := unpacked{times: r.times, of: r.of, skips: func(facet []byte) bool {
 		_, scored := st.Facet(facet)

@@ -45,7 +45,8 @@ type Reader struct {
 // dictionaries it takes from dictionaries. nil: it reads no block that names one.
 func NewReader(c *affinity.Compiled, dictionaries Dictionaries) *Reader {
 	k := c.Scores()
-	return &Reader{c: c, k: k, dictionaries: dictionaries, recent: ObjectReader{Strategy: c}, weights: make([][]float64, k), totals: make([]float64, k)}
+	return &Reader{c: c, k: k, dictionaries: dictionaries, recent: ObjectReader{Strategy: c},
+		weights: make([][]float64, k), totals: make([]float64, k)}
 }
 
 var errStrategy = errors.New("the scorer and the reader have different strategies")

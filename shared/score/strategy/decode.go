@@ -155,8 +155,9 @@ func (w *wire) strategy(f *faults) Strategy {
 		for i, e := range *w.EventsScoring {
 			path := fmt.Sprintf("eventsScoring[%d]", i)
 			s.EventsScoring[i] = EventScore{
-				EventName: value(f, path+".eventName", e.EventName), EventType: event.Type(value(f, path+".eventType", e.EventType)),
-				Score: value(f, path+".score", e.Score),
+				EventName: value(f, path+".eventName", e.EventName),
+				EventType: event.Type(value(f, path+".eventType", e.EventType)),
+				Score:     value(f, path+".score", e.Score),
 			}
 		}
 	}
@@ -166,7 +167,8 @@ func (w *wire) strategy(f *faults) Strategy {
 		s.FacetsScoring = make([]FacetScore, len(*w.FacetsScoring))
 		for i, facet := range *w.FacetsScoring {
 			path := fmt.Sprintf("facetsScoring[%d]", i)
-			s.FacetsScoring[i] = FacetScore{FacetName: value(f, path+".facetName", facet.FacetName), Score: value(f, path+".score", facet.Score)}
+			s.FacetsScoring[i] = FacetScore{FacetName: value(f, path+".facetName", facet.FacetName),
+				Score: value(f, path+".score", facet.Score)}
 		}
 	}
 	s.PersonalizationImpact = value(f, "personalizationImpact", w.PersonalizationImpact)

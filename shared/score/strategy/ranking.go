@@ -112,7 +112,8 @@ func (r FullRanking) Ranking() *Ranking {
 		Session:    &SessionRanking{HalfLife: r.Session.HalfLife, Weight: &r.Session.Weight},
 		Popularity: &PopularityRanking{HalfLife: r.Popularity.HalfLife, Weight: &r.Popularity.Weight},
 		Pairs:      &PairsRanking{Weight: &r.Pairs.Weight},
-		Freshness:  &FreshnessRanking{Attribute: r.Freshness.Attribute, HalfLife: r.Freshness.HalfLife, Weight: &r.Freshness.Weight},
+		Freshness: &FreshnessRanking{Attribute: r.Freshness.Attribute, HalfLife: r.Freshness.HalfLife,
+			Weight: &r.Freshness.Weight},
 	}
 }
 
@@ -192,7 +193,8 @@ func (s Strategy) checkRanking(f *faults) {
 		return
 	}
 	if r.Contrast != "" && r.Contrast != ContrastNone && r.Contrast != ContrastIDF {
-		f.add("ranking.contrast", invalid(`ranking.contrast must be one of "none" or "idf", got %s`, quote(string(r.Contrast))))
+		f.add("ranking.contrast", invalid(`ranking.contrast must be one of "none" or "idf", got %s`,
+			quote(string(r.Contrast))))
 	}
 	if g := r.Session; g != nil {
 		checkFeature(f, "ranking.session", g.HalfLife, true, g.Weight)

@@ -71,7 +71,8 @@ func (s Strategy) checkEvents(f *faults) {
 		path := fmt.Sprintf("eventsScoring[%d]", i)
 		f.add(path+".eventName", checkName(path+".eventName", e.EventName))
 		if !slices.Contains(eventTypes, e.EventType) {
-			f.add(path+".eventType", invalid(`%s.eventType must be one of "click", "conversion" or "view", got %s`, path, quote(string(e.EventType))))
+			f.add(path+".eventType", invalid(`%s.eventType must be one of "click", "conversion" or "view", got %s`, path,
+				quote(string(e.EventType))))
 		}
 		f.add(path+".score", checkRange(path+".score", e.Score, 0, MaxScore))
 		k := key{e.EventType, e.EventName}

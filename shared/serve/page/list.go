@@ -122,7 +122,8 @@ func (r *Reader) candidates(ctx context.Context, app config.App, q Request, star
 }
 
 // readList reads the candidates of a feed from the store.
-func (r *Reader) readList(ctx context.Context, app string, d feed.Definition, settings catalog.Settings) (*list, error) {
+func (r *Reader) readList(ctx context.Context, app string, d feed.Definition,
+	settings catalog.Settings) (*list, error) {
 	l := &list{asOf: r.now().UnixMilli()}
 	// A walk that began a while ago has candidates that have become too old since.
 	old := oldest(d, l.asOf-feed.CursorLife.Milliseconds())
@@ -168,7 +169,8 @@ const renewed = 500
 // renew sets the filters of rows that were written under other settings of the index,
 // from the objects' records. Rows of deleted objects and of damaged ones keep theirs,
 // and so do those that have no room: then whole is false.
-func (r *Reader) renew(ctx context.Context, app string, d feed.Definition, settings catalog.Settings, rows []store.DatedObject, maxBytes int) (whole bool, err error) {
+func (r *Reader) renew(ctx context.Context, app string, d feed.Definition, settings catalog.Settings,
+	rows []store.DatedObject, maxBytes int) (whole bool, err error) {
 	at := map[string]int{}
 	var stale []store.ObjectRef
 	for i, row := range rows {

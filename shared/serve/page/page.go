@@ -125,8 +125,10 @@ func newReader(s Source, c Settings, o Orderer, now, machine func() time.Time, l
 
 // newReads returns a cache that serves what it has, up to maxStale old, while the store fails
 // or is slow.
-func newReads[K comparable, V any](ttl time.Duration, maxBytes int, now func() time.Time, size func(K, V) int) cache.Reads[K, V] {
-	return cache.NewReads(cache.Options[K, V]{Bytes: maxBytes, Size: size, Fresh: ttl, Ahead: true, Stale: maxStale, Wait: heldWait, Now: now})
+func newReads[K comparable, V any](ttl time.Duration, maxBytes int, now func() time.Time,
+	size func(K, V) int) cache.Reads[K, V] {
+	return cache.NewReads(cache.Options[K, V]{Bytes: maxBytes, Size: size, Fresh: ttl, Ahead: true,
+		Stale: maxStale, Wait: heldWait, Now: now})
 }
 
 // Read returns a page. The error is a *fault.Error if the cursor is of no use.

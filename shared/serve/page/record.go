@@ -43,7 +43,8 @@ func recordSize(k recordKey, r record) int {
 
 // records returns what a page shows of candidates, by objectID. An object whose read has
 // not ended in time is not in the map; late says so.
-func (r *Reader) records(ctx context.Context, app string, q Request, ids []string, late <-chan struct{}) (map[string]record, error) {
+func (r *Reader) records(ctx context.Context, app string, q Request, ids []string,
+	late <-chan struct{}) (map[string]record, error) {
 	keys := make([]recordKey, len(ids))
 	for i, id := range ids {
 		keys[i] = recordKey{app, q.Feed.Index, id, q.Feed.Date, q.Format == feed.WordPress}

@@ -194,7 +194,8 @@ func (a *segmentAudit) compare(ctx context.Context, where segment.Condition) ([]
 
 // differences asks for a condition once. It looks at the users of the sample, at those of
 // earlier differences, and at some others who are found.
-func (a *segmentAudit) differences(ctx context.Context, where segment.Condition, q *segment.Query, earlier []AuditDifference) ([]AuditDifference, int, error) {
+func (a *segmentAudit) differences(ctx context.Context, where segment.Condition, q *segment.Query,
+	earlier []AuditDifference) ([]AuditDifference, int, error) {
 	var all []AuditDifference
 	add := func(user string, what AuditWhat, want, got float64) {
 		all = append(all, AuditDifference{where, user, what, want, got})
@@ -265,7 +266,8 @@ func (a *segmentAudit) differences(ctx context.Context, where segment.Condition,
 
 // held returns the users whose profiles meet a condition as of an instant (ms), with
 // their scores.
-func (a *segmentAudit) held(ctx context.Context, q *segment.Query, users []string, at int64) (map[string]float64, error) {
+func (a *segmentAudit) held(ctx context.Context, q *segment.Query, users []string,
+	at int64) (map[string]float64, error) {
 	held := make(map[string]float64, len(users))
 	var l segment.Lookup
 	err := a.profiles.ReadStored(ctx, a.app, users, func(user string, stored []byte) error {

@@ -62,7 +62,8 @@ func (e *evaluation) judge(ctx context.Context, users []string) error {
 				if err := admission.Take(ctx, int64(len(stored))); err != nil {
 					return err
 				}
-				e.rows.kept.Set(rowKey{app: e.appID, user: user}, kept{profile: stored, cut: cut, ticket: ticket, bytes: len(stored)})
+				e.rows.kept.Set(rowKey{app: e.appID, user: user},
+					kept{profile: stored, cut: cut, ticket: ticket, bytes: len(stored)})
 				return nil
 			})
 			var faulty profile.Faulty

@@ -83,7 +83,8 @@ type Reader struct {
 
 // New returns a Reader.
 func New(s *store.Store, profiles *profile.Engine, builds Builds, now func() time.Time, log *slog.Logger) *Reader {
-	return &Reader{store: s, profiles: profiles, builds: builds, now: now, log: log, rows: newRowCache(s, CacheBytes), views: map[string]*view{}}
+	return &Reader{store: s, profiles: profiles, builds: builds, now: now, log: log,
+		rows: newRowCache(s, CacheBytes), views: map[string]*view{}}
 }
 
 // Page is a page of the users who meet a condition.
@@ -103,7 +104,8 @@ type User struct {
 // Page returns a page of at most limit users, behind a cursor if it is not empty. A
 // limit of 0 only counts them. Errors are ErrOff, a *NotReadyError, a *fault.Error for
 // the condition or the cursor, or of the store.
-func (r *Reader) Page(ctx context.Context, app config.App, where segment.Condition, limit int, cursor string) (Page, error) {
+func (r *Reader) Page(ctx context.Context, app config.App, where segment.Condition, limit int,
+	cursor string) (Page, error) {
 	q, err := where.Compile(app.Strategy)
 	if err != nil {
 		return Page{}, err
@@ -152,13 +154,15 @@ func (r *Reader) Page(ctx context.Context, app config.App, where segment.Conditi
 
 // Each passes all users who meet a condition to fn, in no order, and returns the
 // instant (ms) as of which they do. Its errors are those of Page, and that of fn.
-func (r *Reader) Each(ctx context.Context, app config.App, where segment.Condition, fn func(User) error) (asOf int64, err error) {
+func (r *Reader) Each(ctx context.Context, app config.App, where segment.Condition,
+	fn func(User) error) (asOf int64, err error) {
 	_, asOf, err = r.each(ctx, app, where, fn)
 	return asOf, err
 }
 
 // each is Each. It also returns how many users meet the condition, as a page counts them.
-func (r *Reader) each(ctx context.Context, app config.App, where segment.Condition, fn func(User) error) (total int, asOf int64, err error) {
+func (r *Reader) each(ctx context.Context, app config.App, where segment.Condition,
+	fn func(User) error) (total int, asOf int64, err error) {
 	q, err := where.Compile(app.Strategy)
 	if err != nil {
 		return 0, 0, err
@@ -253,7 +257,8 @@ type evaluation struct {
 }
 
 // begin reads all that a query needs: lists, and the profiles of users who changed.
-func (r *Reader) begin(ctx context.Context, app config.App, q *segment.Query, at int64, mostChanges int) (*evaluation, error) {
+func (r *Reader) begin(ctx context.Context, app config.App, q *segment.Query, at int64,
+	mostChanges int) (*evaluation, error) {
 	v, err := r.view(ctx, app)
 	if err != nil {
 		return nil, err

@@ -61,7 +61,8 @@ func cellBytes(cells []segment.Cell) (n int) {
 }
 
 // read returns rows, of which parse makes what is kept.
-func (c *rowCache) read(ctx context.Context, app string, rows []store.SegmentRow, parse func([]segment.Cell) (kept, error)) (map[store.SegmentRow]kept, error) {
+func (c *rowCache) read(ctx context.Context, app string, rows []store.SegmentRow,
+	parse func([]segment.Cell) (kept, error)) (map[store.SegmentRow]kept, error) {
 	found, missing := make(map[store.SegmentRow]kept, len(rows)), []store.SegmentRow(nil)
 	asked := map[store.SegmentRow]bool{}
 	for _, row := range rows {
@@ -97,7 +98,8 @@ func (c *rowCache) read(ctx context.Context, app string, rows []store.SegmentRow
 }
 
 // tokens returns rows of tokens.
-func (c *rowCache) tokens(ctx context.Context, app string, rows []store.SegmentRow) (map[store.SegmentRow]segment.TokenRow, error) {
+func (c *rowCache) tokens(ctx context.Context, app string,
+	rows []store.SegmentRow) (map[store.SegmentRow]segment.TokenRow, error) {
 	found, err := c.read(ctx, app, rows, func(cells []segment.Cell) (v kept, err error) {
 		if v.tokens, err = segment.ParseTokens(only(cells)); err == nil {
 			v.bytes = v.tokens.Size()
@@ -173,7 +175,10 @@ func (c *rowCache) expired(ctx context.Context, v *view, at int64) ([][]uint16, 
 	}
 	expired := make([][]uint16, len(v.parts))
 	for i := range v.parts {
-		if err := segment.Expired(cells[i], at, func(ordinal uint16) { expired[i] = append(expired[i], ordinal) }); err != nil {
+		if err := segment.Expired(cells[i], at, func(ordinal uint16) {
+			expired[i] = append(expired[i],
+				ordinal)
+		}); err != nil {
 			return nil, fmt.Errorf("part %s of app %s: %w", v.parts[i].ID, v.appID, err)
 		}
 	}
@@ -199,9 +204,11 @@ func (c *rowCache) lists(ctx context.Context, v *view, q *segment.Query, at int6
 }
 
 // list reads the lists of a term in the parts whose lists have rows of their own.
-func (c *rowCache) list(ctx context.Context, v *view, lists [][][]segment.Cell, t int, term segment.Term, threshold segment.Order) error {
+func (c *rowCache) list(ctx context.Context, v *view, lists [][][]segment.Cell, t int, term segment.Term,
+	threshold segment.Order) error {
 	key := func(p segment.Part) rowKey {
-		return rowKey{app: v.appID, row: store.SegmentRow{Part: p.ID, Kind: segment.List}, facet: term.Facet, value: term.Value, halfLife: term.HalfLife}
+		return rowKey{app: v.appID, row: store.SegmentRow{Part: p.ID, Kind: segment.List}, facet: term.Facet,
+			value: term.Value, halfLife: term.HalfLife}
 	}
 	var missing []segment.Part
 	places := map[segment.PartID]int{}
@@ -219,7 +226,8 @@ func (c *rowCache) list(ctx context.Context, v *view, lists [][][]segment.Cell, 
 	if len(missing) == 0 {
 		return nil
 	}
-	read, err := c.store.Segments.ReadSegmentLists(ctx, v.appID, store.SegmentList{Term: term, Threshold: threshold, Parts: missing})
+	read, err := c.store.Segments.ReadSegmentLists(ctx, v.appID,
+		store.SegmentList{Term: term, Threshold: threshold, Parts: missing})
 	if err != nil {
 		return err
 	}

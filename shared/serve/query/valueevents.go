@@ -27,7 +27,8 @@ const (
 // CountEvents sets the events of values of a facet: those of users, if they are all users
 // of the app, and otherwise the users who have the value, times the mean of those among
 // them. It reads the histories of the users.
-func (r *Reader) CountEvents(ctx context.Context, app config.App, facet string, values []Value, users []string, all bool) error {
+func (r *Reader) CountEvents(ctx context.Context, app config.App, facet string, values []Value, users []string,
+	all bool) error {
 	type count struct{ holders, events float64 }
 	counts := make(map[string]count, len(values))
 	for _, v := range values {
@@ -60,7 +61,8 @@ func (r *Reader) CountEvents(ctx context.Context, app config.App, facet string, 
 }
 
 // countedProfiles computes the profiles of some users. It leaves out faulty users.
-func (r *Reader) countedProfiles(ctx context.Context, app config.App, users []string, c *affinity.Compiled) (map[string][]affinity.Profile, error) {
+func (r *Reader) countedProfiles(ctx context.Context, app config.App, users []string,
+	c *affinity.Compiled) (map[string][]affinity.Profile, error) {
 	part, end := admission.Part(ctx)
 	defer end()
 	profiles, err := r.profiles.Compute(ctx, app, users, c)

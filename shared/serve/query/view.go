@@ -67,13 +67,15 @@ func (r *Reader) view(ctx context.Context, app config.App) (*view, error) {
 	}
 	if v != nil && v.version == m.Version {
 		// What is known of the parts stays known.
-		next := &view{appID: v.appID, readAt: now, version: v.version, builtAt: v.builtAt, parts: v.parts, since: v.since, newest: v.newest, latest: v.latest, setOut: v.setOut}
+		next := &view{appID: v.appID, readAt: now, version: v.version, builtAt: v.builtAt, parts: v.parts,
+			since: v.since, newest: v.newest, latest: v.latest, setOut: v.setOut}
 		v.mu.Lock()
 		next.places = v.places
 		v.mu.Unlock()
 		return r.keep(next), r.checkReach(ctx, app, next, now)
 	}
-	v = &view{appID: app.ID, readAt: now, version: m.Version, builtAt: m.BuiltAt, parts: m.Parts, places: map[string][]position{}}
+	v = &view{appID: app.ID, readAt: now, version: m.Version, builtAt: m.BuiltAt, parts: m.Parts,
+		places: map[string][]position{}}
 	if err := v.load(ctx, r.store); err != nil {
 		return nil, err
 	}
@@ -87,7 +89,8 @@ func (r *Reader) checkReach(ctx context.Context, app config.App, v *view, now ti
 		return nil
 	}
 	r.update(ctx, v)
-	return r.notReady(ctx, app, fmt.Sprintf("The lists of the app's segments are more than %d days old, or of a clock that was ahead, so they are built again. ", store.ChangeDays-1)+later)
+	return r.notReady(ctx, app, fmt.Sprintf(
+		"The lists of the app's segments are more than %d days old, or of a clock that was ahead, so they are built again. ", store.ChangeDays-1)+later)
 }
 
 func (r *Reader) keep(v *view) *view {
@@ -150,7 +153,8 @@ func (v *view) cut(user string) store.ChangeSlot {
 
 const (
 	later          = "Send the request again later: "
-	scoringChanged = "The scoring strategy or the retention has changed, so the lists of the app's segments are built again. " + later
+	scoringChanged = "The scoring strategy or the retention has changed, so the lists of the app's segments are " +
+		"built again. " + later
 )
 
 // notReady returns the error that answers why, with the progress of the build.
@@ -160,7 +164,8 @@ func (r *Reader) notReady(ctx context.Context, app config.App, why string) error
 		progress += "; builds wait until the app has arrived in its new region"
 	}
 	if err != nil {
-		r.log.LogAttrs(ctx, slog.LevelWarn, "progress of a build of segments is unknown", slog.String("app", app.ID), slog.Any("error", err))
+		r.log.LogAttrs(ctx, slog.LevelWarn, "progress of a build of segments is unknown", slog.String("app", app.ID),
+			slog.Any("error", err))
 		progress = "the progress of their build is unknown"
 	}
 	return &NotReadyError{why + progress}
@@ -171,7 +176,8 @@ func (r *Reader) update(ctx context.Context, v *view) {
 	v.order.Do(func() {
 		var err error
 		if v.ordered, err = r.builds.Order(ctx, v.appID); err != nil {
-			r.log.LogAttrs(ctx, slog.LevelWarn, "an update of segments is not ordered", slog.String("app", v.appID), slog.Any("error", err))
+			r.log.LogAttrs(ctx, slog.LevelWarn, "an update of segments is not ordered", slog.String("app", v.appID),
+				slog.Any("error", err))
 		}
 	})
 }
@@ -184,11 +190,13 @@ func (e *evaluation) tooMany(ctx context.Context, most int) error {
 	switch {
 	case e.ordered:
 	case e.app.Moving():
-		then = "The app is moving to another region, and the lists are being copied: they are updated afterwards. Send the request again later"
+		then = "The app is moving to another region, and the lists are being copied: they are updated afterwards. " +
+			"Send the request again later"
 	default:
 		then = "An update of the lists cannot be ordered at the moment: send the request again later"
 	}
-	return &NotReadyError{fmt.Sprintf("More than %d users have changed since the lists of the app's segments were built. %s", most, then)}
+	return &NotReadyError{fmt.Sprintf("More than %d users have changed since the lists of the app's segments "+
+		"were built. %s", most, then)}
 }
 
 // IsNotReady returns the message of an error that says that a query cannot be answered

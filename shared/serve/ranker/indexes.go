@@ -90,8 +90,12 @@ type indexRead struct {
 
 func newIndexes(source indexSource, maxBytes int, log *slog.Logger, now func() time.Time) *indexes {
 	return &indexes{
-		source: source, log: log, now: now, firstWait: firstWait, nextWait: nextWait, maxBytes: maxBytes, reading: make(chan struct{}, 1),
-		slots: cache.NewSized(maxBytes, func(name indexName, s *slot) int { return slotBytes + len(name.app) + len(name.index) + s.held.size }),
+		source: source, log: log, now: now, firstWait: firstWait, nextWait: nextWait, maxBytes: maxBytes,
+		reading: make(chan struct{}, 1),
+		slots: cache.NewSized(maxBytes, func(name indexName,
+			s *slot) int {
+			return slotBytes + len(name.app) + len(name.index) + s.held.size
+		}),
 	}
 }
 
@@ -189,7 +193,8 @@ func (x *indexes) refresh(ctx context.Context, name indexName, s *slot) {
 // current returns the current statistics of an index: held, if they still are.
 // The error is store.ErrCrowdTooLarge, with the generation, if they are too large
 // for the memory. A refused generation is not read again.
-func (x *indexes) current(ctx context.Context, name indexName, held indexStatistics, refused string) (indexStatistics, error) {
+func (x *indexes) current(ctx context.Context, name indexName, held indexStatistics,
+	refused string) (indexStatistics, error) {
 	short, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	m, _, err := x.source.ReadCrowdManifest(short, name.app, name.index)

@@ -88,8 +88,12 @@ type objects struct {
 
 func newObjects(s *store.Store, c *config.Cached, log *slog.Logger, now func() time.Time) *objects {
 	return &objects{store: s, config: c, cache: cache.NewReads(cache.Options[objectKey, object]{
-		Bytes: objectBytes, Size: objectSize, Hash: hashOf, Fresh: objectTTL, Ahead: true, Stale: objectStale, Wait: objectWait, Now: now,
-		Own: func(k objectKey) objectKey { return objectKey{k.from, strings.Clone(k.id)} }, // the request's body must not stay in memory
+		Bytes: objectBytes, Size: objectSize, Hash: hashOf, Fresh: objectTTL, Ahead: true, Stale: objectStale,
+		Wait: objectWait, Now: now,
+		Own: func(k objectKey) objectKey {
+			return objectKey{k.from,
+				strings.Clone(k.id)}
+		}, // the request's body must not stay in memory
 		Paused: func(ctx context.Context, app string, err error) {
 			log.LogAttrs(ctx, slog.LevelError, "objects of an app cannot be read in time, ranking by those in memory",
 				slog.String("app", app), slog.Any("error", err))

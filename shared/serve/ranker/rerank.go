@@ -143,13 +143,15 @@ func (o *Orderer) Order(ctx context.Context, app config.App, request Request) (A
 		}
 	}
 	result := o.prepare(app, r).ranker.Rank(&ranking.Query{
-		Now: max(in.user.Anchor, o.now().UnixMilli()), Affinities: in.user.Affinities, HalfLife: halfLife, Session: in.user.Session,
+		Now: max(in.user.Anchor, o.now().UnixMilli()), Affinities: in.user.Affinities, HalfLife: halfLife,
+		Session:    in.user.Session,
 		Neighbours: in.neighbours, HighestCount: in.statistics.highest, Frequencies: in.statistics.frequencies,
 		Candidates: r.Candidates, Impact: r.Impact, Seen: r.Seen, Diversity: r.Diversity, Limit: r.Limit, Explain: r.Explain,
 	})
 	return Answer{
-		Result: result, StrategyVersion: app.StrategyVersion, ScoringVersion: app.ScoringVersion, CrowdAsOf: in.statistics.asOf,
-		Unread: in.unread,
+		Result: result, StrategyVersion: app.StrategyVersion, ScoringVersion: app.ScoringVersion,
+		CrowdAsOf: in.statistics.asOf,
+		Unread:    in.unread,
 	}, nil
 }
 

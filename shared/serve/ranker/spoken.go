@@ -42,10 +42,11 @@ type names struct {
 }
 
 func (n *names) of(ctx context.Context, app string) ([]string, error) {
-	return n.cache.One(ctx, app, cache.Ask[string, []string]{Group: app, Load: func(ctx context.Context, apps []string) (map[string][]string, error) {
-		indexes, err := n.store.Crowd.FirstCrowdIndexes(ctx, apps[0], spokenIndexes)
-		return map[string][]string{apps[0]: indexes}, err
-	}})
+	return n.cache.One(ctx, app, cache.Ask[string, []string]{Group: app,
+		Load: func(ctx context.Context, apps []string) (map[string][]string, error) {
+			indexes, err := n.store.Crowd.FirstCrowdIndexes(ctx, apps[0], spokenIndexes)
+			return map[string][]string{apps[0]: indexes}, err
+		}})
 }
 
 // Spoken returns a function that reports whether a catalog of the app holds a

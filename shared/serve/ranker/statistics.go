@@ -134,7 +134,8 @@ func (s *statistics) neighbours(ctx context.Context, x indexStatistics, ids []st
 	for i, id := range ids {
 		keys[i] = pairsKey{ref, id}
 	}
-	found, err := s.pairs.Get(short, cache.Ask[pairsKey, crowd.Object]{Group: name.app, Keys: keys, Exact: true, Load: s.readPairs})
+	found, err := s.pairs.Get(short, cache.Ask[pairsKey, crowd.Object]{Group: name.app, Keys: keys, Exact: true,
+		Load: s.readPairs})
 	if err != nil {
 		if ctx.Err() == nil {
 			s.withoutPairs(ctx, name, err)
@@ -143,7 +144,8 @@ func (s *statistics) neighbours(ctx context.Context, x indexStatistics, ids []st
 	}
 	all := make([]ranking.Neighbours, len(ids))
 	for i, e := range found {
-		n := ranking.Neighbours{ObjectID: ids[i], Events: float64(e.Value.Events), Pairs: make([]ranking.Pair, len(e.Value.Pairs))}
+		n := ranking.Neighbours{ObjectID: ids[i], Events: float64(e.Value.Events),
+			Pairs: make([]ranking.Pair, len(e.Value.Pairs))}
 		for j, p := range e.Value.Pairs {
 			n.Pairs[j] = ranking.Pair{ObjectID: p.ObjectID, Count: float64(p.Count)}
 		}

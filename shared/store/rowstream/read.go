@@ -34,11 +34,13 @@ type Receiver struct {
 
 // Read reads rows of a table, as Table.ReadRows does. It returns the first error of
 // to.Row, or the error of the read.
-func Read(ctx context.Context, table *bigtable.Table, rows bigtable.RowSet, to Receiver, opts ...bigtable.ReadOption) error {
+func Read(ctx context.Context, table *bigtable.Table, rows bigtable.RowSet, to Receiver,
+	opts ...bigtable.ReadOption) error {
 	return read(ctx, table, rows, &decoder{to: to}, opts...)
 }
 
-func read(ctx context.Context, table *bigtable.Table, rows bigtable.RowSet, d *decoder, opts ...bigtable.ReadOption) error {
+func read(ctx context.Context, table *bigtable.Table, rows bigtable.RowSet, d *decoder,
+	opts ...bigtable.ReadOption) error {
 	var row Row
 	err := table.ReadRows(context.WithValue(ctx, decoderKey{}, d), rows, func(r bigtable.Row) bool {
 		row.set(r)

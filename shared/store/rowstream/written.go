@@ -25,7 +25,8 @@ func decodeWritten(b []byte, into *bigtablepb.MutateRowsResponse) bool {
 		}
 		rest = after
 	}
-	entries, pointers, ok := make([]bigtablepb.MutateRowsResponse_Entry, n), make([]*bigtablepb.MutateRowsResponse_Entry, n), &status.Status{}
+	entries, pointers, ok := make([]bigtablepb.MutateRowsResponse_Entry, n),
+		make([]*bigtablepb.MutateRowsResponse_Entry, n), &status.Status{}
 	for i := range entries {
 		f, after, _ := next(b)
 		b = after

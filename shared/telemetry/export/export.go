@@ -52,7 +52,8 @@ func Start(ctx context.Context, log *slog.Logger, readers ...sdkmetric.Reader) (
 	if project := os.Getenv("GOOGLE_CLOUD_PROJECT"); project != "" {
 		attributes = append(attributes, attribute.String("gcp.project_id", project)) // Cloud Trace asks for it
 	}
-	from, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(attributes...), resource.WithFromEnv())
+	from, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(attributes...),
+		resource.WithFromEnv())
 	if err != nil {
 		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}

@@ -27,5 +27,6 @@ func (s withoutMessages) Status() sdktrace.Status {
 }
 
 func (s withoutMessages) Events() []sdktrace.Event {
-	return slices.DeleteFunc(slices.Clone(s.ReadOnlySpan.Events()), func(e sdktrace.Event) bool { return e.Name == semconv.ExceptionEventName })
+	return slices.DeleteFunc(slices.Clone(s.ReadOnlySpan.Events()),
+		func(e sdktrace.Event) bool { return e.Name == semconv.ExceptionEventName })
 }

@@ -50,13 +50,15 @@ var (
 	// the key has ended. It does not say which of the two is wrong.
 	ErrCredentials error = fault.New(fault.Unauthenticated, "Invalid credentials")
 	// ErrMissing says that the request names no app or no key. No secret was guessed.
-	ErrMissing error = fault.New(fault.Unauthenticated, "Invalid credentials: send the headers X-Algolia-Application-Id and X-Algolia-API-Key")
+	ErrMissing error = fault.New(fault.Unauthenticated,
+		"Invalid credentials: send the headers X-Algolia-Application-Id and X-Algolia-API-Key")
 	// ErrForbidden says that the key is the app's but lacks the ACL.
 	ErrForbidden error = fault.New(fault.Forbidden, "Method not allowed with this API key")
 	// ErrIndex says that the key is for other indexes.
 	ErrIndex error = fault.New(fault.Forbidden, "Index not allowed with this API key")
 	// ErrAnyIndex says that the key is for some indexes, and the route for all.
-	ErrAnyIndex error = fault.New(fault.Forbidden, "This API key is restricted to indexes, and the request is not about one index")
+	ErrAnyIndex error = fault.New(fault.Forbidden,
+		"This API key is restricted to indexes, and the request is not about one index")
 	// ErrReferer says that the key is for other pages.
 	ErrReferer error = fault.New(fault.Forbidden, "Referer not allowed with this API key")
 	// ErrHost says that the key is valid, but the host does not serve its app.
@@ -158,7 +160,8 @@ func (a *Authenticator) Grant(r *http.Request, anyOf ...string) (Grant, error) {
 func (a *Authenticator) UserGrant(r *http.Request, anyOf ...string) (Grant, error) {
 	g, err := a.guarded(r.Context(), NewRequest(r), anyOf)
 	if err == nil {
-		err = limit.Authenticated(r.Context(), g.App, func() (limit.Numbers, error) { return a.config.Limits(r.Context(), g.App) })
+		err = limit.Authenticated(r.Context(), g.App,
+			func() (limit.Numbers, error) { return a.config.Limits(r.Context(), g.App) })
 	}
 	if err != nil {
 		return Grant{}, fmt.Errorf("authenticate: %w", err)
@@ -205,7 +208,8 @@ func (a *Authenticator) TenantUserGrant(r *http.Request, anyOf ...string) (confi
 	return a.withApp(r, a.UserGrant, anyOf)
 }
 
-func (a *Authenticator) withApp(r *http.Request, grant func(*http.Request, ...string) (Grant, error), anyOf []string) (config.App, Grant, error) {
+func (a *Authenticator) withApp(r *http.Request,
+	grant func(*http.Request, ...string) (Grant, error), anyOf []string) (config.App, Grant, error) {
 	g, err := grant(r, anyOf...)
 	if err != nil {
 		return config.App{}, Grant{}, err
@@ -257,7 +261,8 @@ func (a *Authenticator) Check(ctx context.Context, r Request, anyOf ...string) (
 
 // permit returns what a request's key permits under further restrictions, if it
 // permits the request.
-func (a *Authenticator) permit(r Request, now time.Time, key config.Key, only restrictions, anyOf []string) (Grant, error) {
+func (a *Authenticator) permit(r Request, now time.Time, key config.Key, only restrictions,
+	anyOf []string) (Grant, error) {
 	if a.refused != "" && key.Hash == a.refused {
 		if r.session != nil {
 			return Grant{}, ErrCredentials

@@ -32,7 +32,8 @@ func NewRequest(r *http.Request) Request {
 	if referer == "" {
 		referer = r.Header.Get("Origin")
 	}
-	made := Request{Customer: r.Header.Get(CustomerHeader), App: app, Key: key, Referer: referer, ForwardedFor: r.Header.Values("X-Forwarded-For"), Remote: r.RemoteAddr}
+	made := Request{Customer: r.Header.Get(CustomerHeader), App: app, Key: key, Referer: referer,
+		ForwardedFor: r.Header.Values("X-Forwarded-For"), Remote: r.RemoteAddr}
 	return made.in(r.Context())
 }
 
@@ -74,6 +75,7 @@ func refererAllowed(patterns []string, referer string) bool {
 		if !ok {
 			wantPath = "*"
 		}
-		return matches(strings.ToLower(wantScheme), scheme) && matches(strings.ToLower(wantHost), host) && matches("/"+wantPath, path)
+		return matches(strings.ToLower(wantScheme), scheme) && matches(strings.ToLower(wantHost), host) &&
+			matches("/"+wantPath, path)
 	})
 }

@@ -33,11 +33,13 @@ const (
 
 var (
 	// ErrSecured says that a route takes no secured keys.
-	ErrSecured error = fault.New(fault.Forbidden, "Secured API keys are not accepted by this route, or this deployment has no parents of secured keys")
+	ErrSecured error = fault.New(fault.Forbidden,
+		"Secured API keys are not accepted by this route, or this deployment has no parents of secured keys")
 	// ErrUser says that the secured key is for another user.
 	ErrUser error = fault.New(fault.Forbidden, "User token not allowed with this API key")
 	// ErrAnyUser says that the secured key is for one user, and the route for all.
-	ErrAnyUser error = fault.New(fault.Forbidden, "This API key is restricted to a user, and the request is not about this user alone")
+	ErrAnyUser error = fault.New(fault.Forbidden,
+		"This API key is restricted to a user, and the request is not about this user alone")
 	// ErrSource says that the secured key is for other addresses.
 	ErrSource error = fault.New(fault.Forbidden, "Source address not allowed with this API key")
 )
@@ -111,7 +113,8 @@ func (a *Authenticator) checkSecured(ctx context.Context, r Request, s secured, 
 		return Grant{}, err
 	}
 	if only.timed && now.Unix() >= only.until {
-		return Grant{}, fault.New(fault.Unauthenticated, "Invalid credentials: the validity of this secured API key has ended")
+		return Grant{}, fault.New(fault.Unauthenticated,
+			"Invalid credentials: the validity of this secured API key has ended")
 	}
 	if len(only.sources) > 0 {
 		address := r.address(a.env.Forwarded)

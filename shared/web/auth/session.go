@@ -50,7 +50,8 @@ func (r Request) permissions(acl []string) []string {
 	if r.session == nil {
 		return acl
 	}
-	return slices.DeleteFunc(slices.Clone(acl), func(permission string) bool { return !slices.Contains(r.session.Permissions, permission) })
+	return slices.DeleteFunc(slices.Clone(acl),
+		func(permission string) bool { return !slices.Contains(r.session.Permissions, permission) })
 }
 
 // Permissions lists what the grant permits: the ACLs of its key.

@@ -39,7 +39,8 @@ func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 }
 
 // Decode reads a request's body as ReadBody does, and decodes it.
-func Decode[T any](w http.ResponseWriter, r *http.Request, limit int64, decode func([]byte) (T, error)) (request T, err error) {
+func Decode[T any](w http.ResponseWriter, r *http.Request, limit int64,
+	decode func([]byte) (T, error)) (request T, err error) {
 	body, err := ReadBody(w, r, limit)
 	if err != nil {
 		return request, err
@@ -176,10 +177,12 @@ func bodyError(err error, within time.Duration) error {
 	case errors.As(err, &over), errors.Is(err, errTooLarge):
 		return tooLarge()
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return Errorf(http.StatusRequestTimeout, "Request Timeout: the body did not arrive within %d seconds", within/time.Second)
+		return Errorf(http.StatusRequestTimeout, "Request Timeout: the body did not arrive within %d seconds",
+			within/time.Second)
 	case errors.Is(err, admission.ErrFull), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("read the body: %w", err)
-	case errors.Is(err, gzip.ErrHeader), errors.Is(err, gzip.ErrChecksum), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+	case errors.Is(err, gzip.ErrHeader), errors.Is(err, gzip.ErrChecksum), errors.Is(err, io.ErrUnexpectedEOF),
+		errors.Is(err, io.EOF):
 		return Errorf(http.StatusBadRequest, "Bad Request: the body is truncated or is not gzip")
 	}
 	return Errorf(http.StatusBadRequest, "Bad Request: the body cannot be read")

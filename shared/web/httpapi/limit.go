@@ -18,7 +18,8 @@ const (
 
 // WriteLimit adds what is left of a limit to the header of an answer.
 func WriteLimit(h http.Header, s limit.State) {
-	values := [3]string{strconv.Itoa(s.Limit), strconv.Itoa(s.Remaining), strconv.FormatInt((s.Reset.UnixMilli()+999)/1000, 10)}
+	values := [3]string{strconv.Itoa(s.Limit), strconv.Itoa(s.Remaining),
+		strconv.FormatInt((s.Reset.UnixMilli()+999)/1000, 10)}
 	h[limitHeader], h[remainingHeader], h[resetHeader] = values[0:1:1], values[1:2:2], values[2:3:3]
 }
 

@@ -65,7 +65,8 @@ const UnknownPath = "Path not supported by this API: GET /docs lists its routes"
 
 // NewRouter returns a Router without routes.
 func NewRouter(log *slog.Logger) *Router {
-	return &Router{mux: http.NewServeMux(), log: log, denied: newDenials(log), kinds: map[string]limit.Kind{}, Gate: admission.Process(), NotFound: UnknownPath}
+	return &Router{mux: http.NewServeMux(), log: log, denied: newDenials(log), kinds: map[string]limit.Kind{},
+		Gate: admission.Process(), NotFound: UnknownPath}
 }
 
 // Handle adds a route, with a pattern of http.ServeMux. Its requests count as reads,
@@ -197,7 +198,8 @@ func (rt *Router) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if code == http.StatusInternalServerError && rt.Transient != nil && rt.Transient(err) {
 		code, message = http.StatusServiceUnavailable, unavailable
 	}
-	if code >= http.StatusInternalServerError && !errors.Is(r.Context().Err(), context.Canceled) { // else the client is gone
+	if code >= http.StatusInternalServerError &&
+		!errors.Is(r.Context().Err(), context.Canceled) { // else the client is gone
 		// The route and not the path, which may hold a user token.
 		rt.log.LogAttrs(r.Context(), slog.LevelError, "request failed",
 			slog.String("method", r.Method), slog.String("path", route(r)), slog.Int("status", code), slog.Any("error", err))

@@ -130,7 +130,8 @@ func limitText(schema *tree.Object) string {
 		return ""
 	}
 	for _, text := range []string{
-		limits("minimum", "maximum", ""), limits("minLength", "maxLength", " characters"), limits("minItems", "maxItems", " entries"),
+		limits("minimum", "maximum", ""), limits("minLength", "maxLength", " characters"),
+		limits("minItems", "maxItems", " entries"),
 	} {
 		if text != "" {
 			return text

@@ -24,7 +24,8 @@ var (
 
 	// contentPolicy lets a page use its own style, which it holds inline, and
 	// nothing else.
-	contentPolicy = "default-src 'none'; style-src 'sha256-" + styleHash() + "'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+	contentPolicy = "default-src 'none'; style-src 'sha256-" + styleHash() +
+		"'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 	noTime time.Time
 )
@@ -226,7 +227,8 @@ func (d description) operation(op place, listed map[string]bool) *operation {
 		o.Errors = append(o.Errors, fault{fmt.Sprint(e.Value("status")), code(e.Text("message")), inline(e.Text("when"))})
 	}
 	for _, e := range op.Objects("x-examples") {
-		o.Examples = append(o.Examples, example{e.Text("title"), curl(op.Object, e), fmt.Sprint(e.Value("status")), e.Text("answer")})
+		o.Examples = append(o.Examples, example{e.Text("title"), curl(op.Object, e), fmt.Sprint(e.Value("status")),
+			e.Text("answer")})
 	}
 	return o
 }

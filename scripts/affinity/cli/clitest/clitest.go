@@ -17,7 +17,8 @@ type Result struct {
 }
 
 // Run executes a program's run function with this standard input.
-func Run(ctx context.Context, run func(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int,
+func Run(ctx context.Context, run func(ctx context.Context, args []string, stdin io.Reader, stdout,
+	stderr io.Writer) int,
 	stdin string, args ...string) Result {
 	var out, err bytes.Buffer
 	code := run(ctx, args, strings.NewReader(stdin), &out, &err)

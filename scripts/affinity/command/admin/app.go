@@ -46,17 +46,22 @@ func App(t *command.Tool, open Openers) *cobra.Command {
 			"count only without AFFINITY_OPERATOR and --url.",
 	})
 	flags := group.PersistentFlags()
-	flags.StringVar(&a.project, "project", "", "Google Cloud project of a deployed engine (default: $GOOGLE_CLOUD_PROJECT)")
+	flags.StringVar(&a.project, "project", "",
+		"Google Cloud project of a deployed engine (default: $GOOGLE_CLOUD_PROJECT)")
 	flags.StringVar(&a.database, "database", terraform.Database, "Firestore database, by Terraform's name for it")
-	flags.StringVar(&a.bigtable.Instance, "instance", "affinity", "Bigtable instance of a deployed engine, which holds the audit log and what jobs say of users")
+	flags.StringVar(&a.bigtable.Instance, "instance", "affinity",
+		"Bigtable instance of a deployed engine, which holds the audit log and what jobs say of users")
 	flags.StringVar(&a.bigtable.Profile, "app-profile", a.bigtable.Profile, "app profile of the instance")
-	flags.Func("regions", "regions of a deployed engine that has some: terraform output -raw regions", func(text string) error {
-		if text == "" {
-			return nil // Terraform prints that of an engine without regions
-		}
-		return a.regions.UnmarshalText([]byte(text))
-	})
-	group.AddCommand(a.createCommand(), a.listCommand(), a.retentionCommand(), a.consistencyCommand(), a.rankingCommand(), a.segmentsCommand(), a.limitsCommand(), a.ticketsCommand(), a.encodingCommand(), a.keyCommand(), a.topCommand(), a.moveCommand(), a.isolateCommand(), a.regionCommand(), a.deleteCommand())
+	flags.Func("regions", "regions of a deployed engine that has some: terraform output -raw regions",
+		func(text string) error {
+			if text == "" {
+				return nil // Terraform prints that of an engine without regions
+			}
+			return a.regions.UnmarshalText([]byte(text))
+		})
+	group.AddCommand(a.createCommand(), a.listCommand(), a.retentionCommand(), a.consistencyCommand(),
+		a.rankingCommand(), a.segmentsCommand(), a.limitsCommand(), a.ticketsCommand(), a.encodingCommand(),
+		a.keyCommand(), a.topCommand(), a.moveCommand(), a.isolateCommand(), a.regionCommand(), a.deleteCommand())
 	a.completeApps(group)
 	return group
 }
@@ -153,7 +158,8 @@ func (a *appTool) createCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().IntVar(&days, "retention-days", days, "how many days an event counts, 0 for no limit")
-	cmd.Flags().StringVar(&region, "region", "", "the region in which the app lives (default: the first one of the engine)")
+	cmd.Flags().StringVar(&region, "region", "",
+		"the region in which the app lives (default: the first one of the engine)")
 	log.Add(cmd)
 	return cmd
 }

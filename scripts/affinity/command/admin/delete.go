@@ -57,7 +57,8 @@ func (a *appTool) deleteCommand() *cobra.Command {
 }
 
 func (a *appTool) queueFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&a.queue, "queue", "", "queue of the worker, on a deployed engine: terraform output -raw tasks_queue")
+	cmd.Flags().StringVar(&a.queue, "queue", "",
+		"queue of the worker, on a deployed engine: terraform output -raw tasks_queue")
 }
 
 // delete asks for the id, ends the app and starts the job.
@@ -97,7 +98,8 @@ func (a *appTool) watchDeletion(ctx context.Context, s operations, id string) er
 		}
 		switch {
 		case status.Ended():
-			_, err := fmt.Fprintf(a.Out, "app %s is deleted with its %s, and its id is found nowhere; it can be used again from %s\n", id,
+			_, err := fmt.Fprintf(a.Out, "app %s is deleted with its %s, and its id is found nowhere; it can be used "+
+				"again from %s\n", id,
 				cli.Count(status.Rows, "row"), status.ReusableFrom.UTC().Format(time.RFC3339))
 			return err
 		case status.State == job.Failed:
@@ -118,7 +120,8 @@ func deletionProgress(s deletion.Status) string {
 	case s.State == job.Planning:
 		return "waiting until every function knows that the app has ended, and planning"
 	case time.Now().Before(s.WaitsUntil):
-		return fmt.Sprintf("%s deleted; looking for what late requests have written at %s", cli.Count(s.Deleted, "row"), s.WaitsUntil.UTC().Format(time.RFC3339))
+		return fmt.Sprintf("%s deleted; looking for what late requests have written at %s",
+			cli.Count(s.Deleted, "row"), s.WaitsUntil.UTC().Format(time.RFC3339))
 	}
 	return fmt.Sprintf("%s deleted, %d of %s done", cli.Count(s.Deleted, "row"), s.Done, cli.Count(s.Shards, "shard"))
 }
@@ -148,9 +151,11 @@ func openTasks(ctx context.Context, c taskqueue.Config) (queue.Queue, func() err
 
 // deletions calls do with the runner of deletions of a deployed engine, which can
 // start jobs if start is true.
-func (s *deployedStore) deletions(ctx context.Context, start bool, do func(*deletion.Runner) (deletion.Status, error)) (status deletion.Status, err error) {
+func (s *deployedStore) deletions(ctx context.Context, start bool,
+	do func(*deletion.Runner) (deletion.Status, error)) (status deletion.Status, err error) {
 	r := job.Runner{
-		Jobs: job.Detailed(job.In(s.documents, deletion.Collection), s.details, deletion.Collection), Propagation: 2 * config.TTL, Now: time.Now,
+		Jobs:        job.Detailed(job.In(s.documents, deletion.Collection), s.details, deletion.Collection),
+		Propagation: 2 * config.TTL, Now: time.Now,
 		Log: slog.New(slog.DiscardHandler),
 	}
 	if start {

@@ -23,7 +23,8 @@ func (a *appTool) keyCommand() *cobra.Command {
 		Short: "Add, list, rotate and remove the keys of an app",
 	})
 	group.AddCommand(a.addKeyCommand(), a.listKeysCommand(), a.rotateKeyCommand(), a.removeKeyCommand())
-	group.PersistentFlags().StringVar(&a.kmsKey, "kms-key", "", "Cloud KMS key of parents, on a deployed engine: terraform output -raw parents_kms_key")
+	group.PersistentFlags().StringVar(&a.kmsKey, "kms-key", "",
+		"Cloud KMS key of parents, on a deployed engine: terraform output -raw parents_kms_key")
 	return group
 }
 
@@ -43,8 +44,10 @@ func (f *keyFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.description, "description", "", "text for people")
 	flags.DurationVar(&f.validFor, "valid-for", 0, "how long the key is valid, such as 720h (default: without an end)")
 	flags.StringVar(&f.validUntil, "valid-until", "", "when the key ends, such as 2026-11-21T10:00:00Z")
-	flags.StringSliceVar(&f.indexes, "indexes", nil, "indexes that the key is for; * stands for any characters (default: all)")
-	flags.StringSliceVar(&f.referers, "referers", nil, "pages that the key is for, such as https://*.shop.example/* (default: all, and servers)")
+	flags.StringSliceVar(&f.indexes, "indexes", nil,
+		"indexes that the key is for; * stands for any characters (default: all)")
+	flags.StringSliceVar(&f.referers, "referers", nil,
+		"pages that the key is for, such as https://*.shop.example/* (default: all, and servers)")
 	flags.BoolVar(&f.parent, "parent", false, "make the key a parent of secured keys")
 	flags.IntVar(&f.perAddress, "per-address", 0, "requests a minute that one address may send, 0 for no limit")
 }
@@ -54,12 +57,17 @@ func (f *keyFlags) key(now time.Time) (config.Key, error) {
 	if err := checkACL(f.acl); err != nil {
 		return config.Key{}, err
 	}
-	if i := slices.IndexFunc(f.acl, func(permission string) bool { return !slices.Contains(auth.ParentPermissions, permission) }); f.parent && i >= 0 {
-		return config.Key{}, fmt.Errorf("--parent: a parent cannot have the permission %s, only %s: no other route takes secured keys",
+	if i := slices.IndexFunc(f.acl, func(permission string) bool {
+		return !slices.Contains(auth.ParentPermissions,
+			permission)
+	}); f.parent && i >= 0 {
+		return config.Key{}, fmt.Errorf("--parent: a parent cannot have the permission %s, only %s: no other route "+
+			"takes secured keys",
 			f.acl[i], strings.Join(auth.ParentPermissions, ", "))
 	}
 	key := config.Key{
-		ACL: f.acl, CreatedAt: now, Name: f.name, Description: f.description, Indexes: f.indexes, Referers: f.referers, AddressRate: f.perAddress,
+		ACL: f.acl, CreatedAt: now, Name: f.name, Description: f.description, Indexes: f.indexes,
+		Referers: f.referers, AddressRate: f.perAddress,
 	}
 	switch {
 	case f.validFor != 0 && f.validUntil != "":
@@ -130,7 +138,8 @@ func (a *appTool) addNamed(ctx context.Context, s engine, id string, key config.
 			return err
 		}
 		if len(same) > 0 {
-			return fmt.Errorf("app %s has a key %s: to replace it run `affinity app key rotate %s %s`", id, key.Name, id, key.Name)
+			return fmt.Errorf("app %s has a key %s: to replace it run `affinity app key rotate %s %s`", id, key.Name, id,
+				key.Name)
 		}
 	}
 	text, err := addKey(ctx, s, id, key, parent)
@@ -140,7 +149,8 @@ func (a *appTool) addNamed(ctx context.Context, s engine, id string, key config.
 	if parent {
 		fmt.Fprintln(a.Err, neverInAPage)
 	}
-	fmt.Fprintf(a.Err, "a new key of app %s with the permissions %s; it is printed only once:\n", id, strings.Join(key.ACL, ","))
+	fmt.Fprintf(a.Err, "a new key of app %s with the permissions %s; it is printed only once:\n", id,
+		strings.Join(key.ACL, ","))
 	_, err = fmt.Fprintln(a.Out, text)
 	return err
 }
@@ -175,9 +185,10 @@ func keysNamed(ctx context.Context, s operator.Store, id, name string) ([]config
 func (a *appTool) removeKeyCommand() *cobra.Command {
 	name := ""
 	cmd := &cobra.Command{
-		Use:     "remove ID HASH | remove ID --name NAME",
-		Short:   "Revoke a key; it stops working within 5 seconds",
-		Long:    "Revoke a key. HASH is its hash, or the first 12 digits of it, by which the audit log and the console name keys.",
+		Use:   "remove ID HASH | remove ID --name NAME",
+		Short: "Revoke a key; it stops working within 5 seconds",
+		Long: "Revoke a key. HASH is its hash, or the first 12 digits of it, by which the audit log and the " +
+			"console name keys.",
 		Example: "  affinity app key remove shop --name web --project my-project\n  affinity app key remove shop 3f1c09ab27de --project my-project",
 		Args:    cobra.MaximumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -225,10 +236,12 @@ func (a *appTool) removeKey(ctx context.Context, s operator.Store, id, hash stri
 	})
 	switch len(keys) {
 	case 0:
-		return fmt.Errorf("app %s has no key with the hash %s (affinity app key list %s shows all)", id, cli.Printable(hash), id)
+		return fmt.Errorf("app %s has no key with the hash %s (affinity app key list %s shows all)", id,
+			cli.Printable(hash), id)
 	case 1:
 	default:
-		return fmt.Errorf("app %s has %d keys whose hashes begin with %s: give the whole hash (affinity app key list %s shows all)", id, len(keys), cli.Printable(hash), id)
+		return fmt.Errorf("app %s has %d keys whose hashes begin with %s: give the whole hash (affinity app key "+
+			"list %s shows all)", id, len(keys), cli.Printable(hash), id)
 	}
 	if err := s.DeleteKey(ctx, id, keys[0].Hash); err != nil && !errors.Is(err, config.ErrNotFound) {
 		return fmt.Errorf("remove a key of app %s: %w", id, err)
@@ -255,10 +268,14 @@ func (a *appTool) rotateKeyCommand() *cobra.Command {
 			if remains < 0 {
 				return cli.Usagef("--overlap %v: must not be negative", remains)
 			}
-			return a.withApp(cmd, args[0], func(s engine) error { return a.rotateKey(cmd.Context(), s, args[0], args[1], remains) })
+			return a.withApp(cmd, args[0], func(s engine) error {
+				return a.rotateKey(cmd.Context(), s, args[0], args[1],
+					remains)
+			})
 		},
 	}
-	cmd.Flags().DurationVar(&remains, "overlap", remains, "how long the old key stays valid, such as 24h; 0s ends it within 5 seconds")
+	cmd.Flags().DurationVar(&remains, "overlap", remains,
+		"how long the old key stays valid, such as 24h; 0s ends it within 5 seconds")
 	return cmd
 }
 
@@ -299,7 +316,8 @@ func (a *appTool) rotateKey(ctx context.Context, s engine, id, name string, rema
 		if k.ValidUntil.IsZero() || k.ValidUntil.After(end) {
 			k.ValidUntil = end
 			if err := s.PutKey(ctx, id, k); err != nil {
-				return fmt.Errorf("the new key works, but the old one %s did not get an end, run the command again: %w", k.Hash, err)
+				return fmt.Errorf("the new key works, but the old one %s did not get an end, run the command again: %w",
+					k.Hash, err)
 			}
 		}
 		fmt.Fprintf(a.Err, "the old key %s ends at %s\n", k.Hash, k.ValidUntil.UTC().Format(time.RFC3339))

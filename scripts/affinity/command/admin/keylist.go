@@ -23,8 +23,10 @@ func (a *appTool) listKeysCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list ID",
 		Short: "List the keys of an app with their names, permissions, restrictions and last uses",
-		Long: fmt.Sprintf("List the keys of an app with their names, permissions and restrictions, and the last day, in UTC, on which each was used. A\n"+
-			"use shows within seconds, and for %d days. A use of a secured key counts for its parent. For a deployed engine, last uses\n"+
+		Long: fmt.Sprintf("List the keys of an app with their names, permissions and restrictions, and the last "+
+			"day, in UTC, on which each was used. A\n"+
+			"use shows within seconds, and for %d days. A use of a secured key counts for its parent. For a deployed "+
+			"engine, last uses\n"+
 			"come from the Bigtable table usage; without access to it they are omitted, and the command says so.", usage.Keep),
 		Example: "  affinity app key list shop --project my-project",
 		Args:    cli.Args("ID"),
@@ -53,7 +55,8 @@ type listedKey struct {
 func printKeys(out io.Writer, keys []config.Key) error {
 	listed := make([]listedKey, len(keys))
 	for i, k := range keys {
-		listed[i] = listedKey{k.Name, k.Hash, k.ACL, k.Description, k.Indexes, k.Referers, k.AddressRate, len(k.Parent) > 0, k.CreatedAt.UTC(), k.ValidUntil.UTC()}
+		listed[i] = listedKey{k.Name, k.Hash, k.ACL, k.Description, k.Indexes, k.Referers, k.AddressRate,
+			len(k.Parent) > 0, k.CreatedAt.UTC(), k.ValidUntil.UTC()}
 	}
 	return cli.PrintJSON(out, map[string]any{"keys": listed})
 }

@@ -77,7 +77,8 @@ func (l *laterDetails) PutJobDetails(ctx context.Context, app, row, version stri
 	return l.with(ctx, func(d JobDetails) error { return d.PutJobDetails(ctx, app, row, version, ended, details) })
 }
 
-func (l *laterDetails) JobDetails(ctx context.Context, app string, versions map[string]string) (found map[string][]byte, err error) {
+func (l *laterDetails) JobDetails(ctx context.Context, app string,
+	versions map[string]string) (found map[string][]byte, err error) {
 	err = l.with(ctx, func(d JobDetails) (err error) { found, err = d.JobDetails(ctx, app, versions); return err })
 	return found, err
 }
@@ -104,7 +105,8 @@ type ChangeLog interface {
 // credentials.
 func openAuditLog(ctx context.Context, tables Bigtables) (ChangeLog, error) {
 	if os.Getenv("BIGTABLE_EMULATOR_HOST") == "" && os.Getenv("FIRESTORE_EMULATOR_HOST") != "" {
-		return nil, errors.New("set BIGTABLE_EMULATOR_HOST too, which holds the audit log; for an engine of `affinity up` give --url and AFFINITY_OPERATOR")
+		return nil, errors.New("set BIGTABLE_EMULATOR_HOST too, which holds the audit log; for an engine of " +
+			"`affinity up` give --url and AFFINITY_OPERATOR")
 	}
 	s, err := tables.open(ctx)
 	if err != nil {

@@ -22,12 +22,16 @@ type appLimit struct {
 }
 
 var appLimits = []appLimit{
-	{"events-per-second", "events per second", "the slow lane; 429 beyond twice as many", func(n *limit.Numbers) *int { return &n.EventsPerSecond }},
-	{"imports-per-second", "imported events per second", "429", func(n *limit.Numbers) *int { return &n.ImportsPerSecond }},
-	{"reads-per-second", "reads and other requests per second", "429", func(n *limit.Numbers) *int { return &n.ReadsPerSecond }},
+	{"events-per-second", "events per second", "the slow lane; 429 beyond twice as many",
+		func(n *limit.Numbers) *int { return &n.EventsPerSecond }},
+	{"imports-per-second", "imported events per second", "429",
+		func(n *limit.Numbers) *int { return &n.ImportsPerSecond }},
+	{"reads-per-second", "reads and other requests per second", "429",
+		func(n *limit.Numbers) *int { return &n.ReadsPerSecond }},
 	{"jobs-per-hour", "jobs started per hour", "429", func(n *limit.Numbers) *int { return &n.JobsPerHour }},
 	{"strategies-per-hour", "strategies set per hour", "429", func(n *limit.Numbers) *int { return &n.StrategiesPerHour }},
-	{"user-events-per-day", "events of a user per day", "accepted and not applied", func(n *limit.Numbers) *int { return &n.UserEventsPerDay }},
+	{"user-events-per-day", "events of a user per day", "accepted and not applied",
+		func(n *limit.Numbers) *int { return &n.UserEventsPerDay }},
 }
 
 func (a *appTool) limitsCommand() *cobra.Command {
@@ -69,7 +73,8 @@ func (a *appTool) limitsCommand() *cobra.Command {
 	for i, one := range appLimits {
 		cmd.Flags().IntVar(&given[i], one.flag, 0, one.name+", 0 for the default")
 	}
-	cmd.Flags().DurationVar(&window, writeWindow, 0, "how long the events of a user wait for one write of the profile, such as 2s, at most 1m; 0 for none")
+	cmd.Flags().DurationVar(&window, writeWindow, 0,
+		"how long the events of a user wait for one write of the profile, such as 2s, at most 1m; 0 for none")
 	return cmd
 }
 
@@ -101,7 +106,8 @@ func (a *appTool) limits(ctx context.Context, s engine, id string, set func(*lim
 		window = own.WriteWindow().String()
 	}
 	fmt.Fprintf(a.Out, "%-36s %s\n", "write window", window)
-	for _, slot := range slices.Sorted(slices.Values([]limit.Slot{limit.Explain, limit.Preview, limit.Audit, limit.Export})) {
+	for _, slot := range slices.Sorted(slices.Values([]limit.Slot{limit.Explain, limit.Preview, limit.Audit,
+		limit.Export})) {
 		fmt.Fprintf(a.Out, "%-36s %12d  %-8s beyond: 429\n", slot+" at a time", limit.AtOnce(slot), "fixed")
 	}
 	return nil

@@ -56,10 +56,12 @@ func (a *appTool) list(ctx context.Context, s operator.Store) error {
 			return fmt.Errorf("read app %s: %w", id, err)
 		}
 		if a.JSON {
-			listed = append(listed, listedApp{id, app.RetentionDays, app.Log.Read, app.StrategyVersion, app.CreatedAt.UTC(), app.Region, app.Move.To})
+			listed = append(listed, listedApp{id, app.RetentionDays, app.Log.Read, app.StrategyVersion,
+				app.CreatedAt.UTC(), app.Region, app.Move.To})
 			continue
 		}
-		fmt.Fprintf(a.Out, "%s  %s  %s  strategy version %d  created %s%s\n", id, retention(app.RetentionDays), layout(app.Log), app.StrategyVersion,
+		fmt.Fprintf(a.Out, "%s  %s  %s  strategy version %d  created %s%s\n", id, retention(app.RetentionDays),
+			layout(app.Log), app.StrategyVersion,
 			app.CreatedAt.UTC().Format(time.RFC3339), livesIn(app))
 	}
 	if a.JSON {

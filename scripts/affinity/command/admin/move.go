@@ -70,7 +70,8 @@ func (a *appTool) isolateCommand() *cobra.Command {
 		Short: "Move an app to tables of its own in its region, or back to the common ones, while it is in use",
 		Long: "Move an app to a set of Bigtable tables of its own in the instance of its region, or with --common back to the common\n" +
 			"ones. It is a move as `affinity app move` makes it, so `affinity app move ID --back` undoes it. A large app then has\n" +
-			"its own tablets, charts and backups. The sets are those of `affinity up --tables`, or of dedicated_tables in Terraform.",
+			"its own tablets, charts and backups. The sets are those of `affinity up --tables`, or of dedicated_tables " +
+			"in Terraform.",
 		Example: "  affinity app isolate shop\n  affinity app isolate shop --tables big --dry-run\n  affinity app isolate shop --common",
 		Args:    idArgs("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -130,7 +131,8 @@ func (a *appTool) move(ctx context.Context, m command.Mover, id string, o moveOp
 		if p.Users == move.MaxCounted {
 			users = "at least " + users
 		}
-		_, err = fmt.Fprintf(a.Out, "app %s can move from %s to %s: %s, in %s or more; nothing has moved\n", id, p.From, p.To, users, p.Least.Round(time.Second))
+		_, err = fmt.Fprintf(a.Out, "app %s can move from %s to %s: %s, in %s or more; nothing has moved\n", id,
+			p.From, p.To, users, p.Least.Round(time.Second))
 		return err
 	}
 	begin := func() (operator.MoveStatus, error) { return m.Move(ctx, id, o.to) }
@@ -150,7 +152,8 @@ func (a *appTool) move(ctx context.Context, m command.Mover, id string, o moveOp
 
 // watchMove prints how far a move is until the new region owns every user or, with end, until
 // it has ended. It fails if another command turns the move back or begins another one.
-func (a *appTool) watchMove(ctx context.Context, m command.Mover, id string, begun operator.MoveStatus, end bool) error {
+func (a *appTool) watchMove(ctx context.Context, m command.Mover, id string, begun operator.MoveStatus,
+	end bool) error {
 	shown := ""
 	for {
 		s, err := m.Moving(ctx, id)
@@ -158,19 +161,23 @@ func (a *appTool) watchMove(ctx context.Context, m command.Mover, id string, beg
 			return fmt.Errorf("watch the move of app %s: %w", id, err)
 		}
 		if turned(begun, s) {
-			return fmt.Errorf("the move of app %s to %s has been changed by another command: %s", id, begun.Move.To, movePlace(id, s))
+			return fmt.Errorf("the move of app %s to %s has been changed by another command: %s", id, begun.Move.To,
+				movePlace(id, s))
 		}
 		switch p := s.Move.Phase; {
 		case p != "" && command.MoveStopped(s):
-			return fmt.Errorf("the move of app %s has stopped in phase %s; run the command again: %s", id, p, cmp.Or(s.Error, "its job is "+string(s.State)))
+			return fmt.Errorf("the move of app %s has stopped in phase %s; run the command again: %s", id, p,
+				cmp.Or(s.Error, "its job is "+string(s.State)))
 		case p == "":
 			_, err := fmt.Fprintf(a.Out, "app %s is in region %s, and no other region holds anything of it\n", id, s.Region)
 			return err
 		case !end && p == config.MoveFinishing:
-			_, err := fmt.Fprintf(a.Out, "app %s is in region %s, and no other region holds anything of it; its move is about to end\n", id, s.Region)
+			_, err := fmt.Fprintf(a.Out, "app %s is in region %s, and no other region holds anything of it; its move "+
+				"is about to end\n", id, s.Region)
 			return err
 		case !end && (p == config.MoveDropping || p == config.MoveErasing):
-			_, err := fmt.Fprintf(a.Out, "app %s is in region %s; a job deletes what the other region holds (affinity app region %s says how far it is)\n", id, s.Region, id)
+			_, err := fmt.Fprintf(a.Out, "app %s is in region %s; a job deletes what the other region holds (affinity "+
+				"app region %s says how far it is)\n", id, s.Region, id)
 			return err
 		}
 		if now := command.MoveProgress(id, s); now != shown {

@@ -50,7 +50,8 @@ func (b Bigtables) base(ctx context.Context) (backend.Base, error) {
 	if len(regions) == 0 {
 		regions = config.Regions{{Name: theOnly, Instance: b.Instance}}
 	}
-	base, err := backend.OpenRegional(ctx, slog.New(slog.DiscardHandler), b.Config, backend.RegionSettings{All: regions}, b.apps)
+	base, err := backend.OpenRegional(ctx, slog.New(slog.DiscardHandler), b.Config,
+		backend.RegionSettings{All: regions}, b.apps)
 	if err != nil {
 		return base, fmt.Errorf("%w (--instance or --regions, and --app-profile, name it)", err)
 	}
@@ -90,9 +91,10 @@ func (a *appTool) bigtables(apps *config.Store) Bigtables {
 
 // taskConfig is the configuration of the worker's queues in all regions.
 func (a *appTool) taskConfig(apps *config.Store) taskqueue.Config {
-	return taskqueue.Config{Queue: a.queue, WorkerURL: workerURL, Regions: a.regions, Where: func(ctx context.Context, appID string) (string, error) {
-		return backend.BirthsOf(ctx, apps, appID)
-	}}
+	return taskqueue.Config{Queue: a.queue, WorkerURL: workerURL, Regions: a.regions,
+		Where: func(ctx context.Context, appID string) (string, error) {
+			return backend.BirthsOf(ctx, apps, appID)
+		}}
 }
 
 // recomputeConcurrency is how many shards of the recompute of an app that has arrived have tasks at a
@@ -101,7 +103,8 @@ const recomputeConcurrency = 8
 
 // deployedMoves calls do with what moves the apps of a deployed engine. begin says whether do
 // begins anything.
-func (a *appTool) deployedMoves(ctx context.Context, s *deployedStore, begin bool, do func(command.Mover) error) (err error) {
+func (a *appTool) deployedMoves(ctx context.Context, s *deployedStore, begin bool,
+	do func(command.Mover) error) (err error) {
 	if len(a.regions) == 0 {
 		return cli.Usagef("%s", needRegions)
 	}
@@ -121,7 +124,8 @@ func (a *appTool) deployedMoves(ctx context.Context, s *deployedStore, begin boo
 	}
 	runner := func(c job.Collection) job.Runner {
 		return job.Runner{
-			Jobs: job.Detailed(job.In(s.documents, c), base.Store.Jobs, c), Config: s.Store, Queue: tasks, Propagation: 2 * config.TTL, Now: time.Now, Log: base.Log,
+			Jobs: job.Detailed(job.In(s.documents, c), base.Store.Jobs, c), Config: s.Store, Queue: tasks,
+			Propagation: 2 * config.TTL, Now: time.Now, Log: base.Log,
 		}
 	}
 	// A command ends a move whose worker died before it could.
@@ -132,6 +136,7 @@ func (a *appTool) deployedMoves(ctx context.Context, s *deployedStore, begin boo
 		return err
 	}
 	stores, first := base.Store.Regions()
-	moves := move.New(runner(move.Collection), s.Store, move.Regions{First: first, Rows: stores}, nil, deadline.Longest, arrived)
+	moves := move.New(runner(move.Collection), s.Store, move.Regions{First: first, Rows: stores}, nil,
+		deadline.Longest, arrived)
 	return do(operator.Moves{Runner: moves, Recorder: a.recorder(base.Store.AuditLog), Regions: a.regions, Apps: s.Store})
 }

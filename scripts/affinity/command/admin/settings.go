@@ -28,7 +28,8 @@ func Settings(t *command.Tool) *cobra.Command {
 			"credentials. Requires a key with the permission admin.",
 		Example: "  affinity settings\n  affinity settings --json",
 		Args:    cli.Subcommand,
-	}, "read the settings of the app", func(ctx context.Context, c *client.Client, _ []string) (answer api.AppSettings, _ error) {
+	}, "read the settings of the app", func(ctx context.Context, c *client.Client,
+		_ []string) (answer api.AppSettings, _ error) {
 		for more := true; more; more = answer.Cursor != "" {
 			page, err := c.AppSettings(ctx, api.AppSettingsQuery{Limit: api.MaxKeys, Cursor: answer.Cursor})
 			if err != nil {
@@ -76,7 +77,8 @@ func printSettings(t *command.Tool, a api.AppSettings) error {
 	fmt.Fprintln(t.Out)
 	return cli.Table(t.Out, "KEY\tNAME\tRIGHTS\tCREATED\tENDS\tONLY FOR\tDESCRIPTION", a.Keys, func(k api.AppKey) []any {
 		return []any{
-			k.ID + also(k.Current, " *"), cmp.Or(k.Name, "-"), strings.Join(k.ACL, ",") + also(k.Parent, " (parent)"), k.CreatedAt.UTC().Format(time.DateOnly),
+			k.ID + also(k.Current, " *"), cmp.Or(k.Name, "-"), strings.Join(k.ACL, ",") + also(k.Parent, " (parent)"),
+			k.CreatedAt.UTC().Format(time.DateOnly),
 			keyEnd(k, time.Now()), keyBounds(k), cmp.Or(k.Description, "-"),
 		}
 	})

@@ -108,7 +108,8 @@ type Openers struct {
 
 // Deployed returns openers that use the operator's Google credentials.
 func Deployed() Openers {
-	return Openers{Config: openFirestore, Cipher: openKMS, Usage: openBigtable, Details: openDetails, Log: openAuditLog, Tasks: openTasks}
+	return Openers{Config: openFirestore, Cipher: openKMS, Usage: openBigtable, Details: openDetails,
+		Log: openAuditLog, Tasks: openTasks}
 }
 
 // openFirestore connects with the operator's Google credentials, or to the emulator
@@ -116,7 +117,8 @@ func Deployed() Openers {
 func openFirestore(ctx context.Context, project, database string) (ConfigStore, error) {
 	client, err := firestore.NewClientWithDatabase(ctx, project, database)
 	if err != nil {
-		return ConfigStore{}, fmt.Errorf("connect to Firestore database %s of project %s: %w (get credentials with `gcloud auth application-default login`)",
+		return ConfigStore{}, fmt.Errorf("connect to Firestore database %s of project %s: %w (get credentials with "+
+			"`gcloud auth application-default login`)",
 			database, project, err)
 	}
 	d := documentdb.New(client)
@@ -127,7 +129,8 @@ func openFirestore(ctx context.Context, project, database string) (ConfigStore, 
 // credentials.
 func openKMS(ctx context.Context, key string) (config.Cipher, error) {
 	if key == "" {
-		return nil, cli.Usagef("--kms-key is required for a parent on a deployed engine: `terraform output -raw parents_kms_key` prints it")
+		return nil, cli.Usagef("--kms-key is required for a parent on a deployed engine: `terraform output -raw " +
+			"parents_kms_key` prints it")
 	}
 	return kmscipher.Open(ctx, kmscipher.Config{Key: key})
 }

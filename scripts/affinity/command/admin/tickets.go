@@ -45,7 +45,8 @@ func (a *appTool) ticketsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(a.Out, "app %s: the ticket counters of %s advanced by %d\n", args[0], cli.Count(n, "user"), ticketStep)
+			_, err = fmt.Fprintf(a.Out, "app %s: the ticket counters of %s advanced by %d\n", args[0],
+				cli.Count(n, "user"), ticketStep)
 			return err
 		},
 	}

@@ -55,14 +55,17 @@ func printUsage(t *command.Tool, answer api.Usage) error {
 		if d.Events|d.RefusedEvents|d.Reads|d.Rows|d.Bytes == 0 {
 			continue
 		}
-		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t\n", cli.Printable(d.Day), d.Events, d.RefusedEvents, d.Reads, d.Rows, d.Bytes)
+		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t\n", cli.Printable(d.Day), d.Events, d.RefusedEvents, d.Reads,
+			d.Rows, d.Bytes)
 	}
 	total := answer.Total
-	fmt.Fprintf(table, "total\t%d\t%d\t%d\t%d\t%d\t\n", total.Events, total.RefusedEvents, total.Reads, total.Rows, total.Bytes)
+	fmt.Fprintf(table, "total\t%d\t%d\t%d\t%d\t%d\t\n", total.Events, total.RefusedEvents, total.Reads, total.Rows,
+		total.Bytes)
 	if err := table.Flush(); err != nil || answer.DeadLetters == 0 {
 		return err
 	}
-	_, err := fmt.Fprintf(t.Out, "%s of accepted events could not be applied: no profile counts the events until the operator runs `affinity replay`\n",
+	_, err := fmt.Fprintf(t.Out, "%s of accepted events could not be applied: no profile counts the events until "+
+		"the operator runs `affinity replay`\n",
 		cli.Count(answer.DeadLetters, "message"))
 	return err
 }

@@ -88,7 +88,8 @@ func printRefused(t *command.Tool, answer api.RefusedEvents) error {
 		fmt.Fprintln(w, "\nAT\tREASON\tEVENT")
 	}
 	for _, r := range answer.Refused {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", r.At.UTC().Format(time.RFC3339), cli.Printable(r.Reason), cli.Printable(compactJSON(r.Event)))
+		fmt.Fprintf(w, "%s\t%s\t%s\n", r.At.UTC().Format(time.RFC3339), cli.Printable(r.Reason),
+			cli.Printable(compactJSON(r.Event)))
 	}
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("print refused events: %w", err)
@@ -115,7 +116,8 @@ func seenEventsCommand(t *command.Tool) *cobra.Command {
 		Short: "List the kinds of events that arrived in the last days, and their facets",
 		Long: "List the accepted events of the last days in UTC by type and name, and the facets of which they carried a filter, with the\n" +
 			"number of events. The strategy need not score them: so you see which names and facets it can score. Imported events count on\n" +
-			"the day of the import. The engine writes the counts every 5 seconds. Requires a key with the permission recommendation.",
+			"the day of the import. The engine writes the counts every 5 seconds. Requires a key with the permission " +
+			"recommendation.",
 		Example: "  affinity events seen\n  affinity events seen --days 1 --json | jq .facets",
 		Args:    cli.Subcommand,
 		PreRunE: func(*cobra.Command, []string) error { return cli.Within("days", days, 1, api.MaxSeenDays) },

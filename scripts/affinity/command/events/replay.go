@@ -49,7 +49,8 @@ func Replay(t *command.Tool) *cobra.Command {
 	flags.BoolVar(&dryRun, "dry-run", false, "print the messages and leave them where they are")
 	flags.StringVar(&o.Project, "project", "", "Google Cloud project (default: the local stack at --url)")
 	flags.StringVar(&o.Topic, "topic", bus.EventsTopic, "topic to publish the messages on")
-	flags.StringVar(&o.Subscription, "dead-letter-subscription", bus.DeadLetterSubscription, "subscription that holds the dead letters")
+	flags.StringVar(&o.Subscription, "dead-letter-subscription", bus.DeadLetterSubscription,
+		"subscription that holds the dead letters")
 	return cmd
 }
 
@@ -80,5 +81,6 @@ func openDeadLetters(cmd *cobra.Command, t *command.Tool, o deadletter.Options) 
 		o.Subscription = place.DeadLetterSubscription
 	}
 	return deadletter.Open(ctx, o, t.Out, option.WithEndpoint(place.PubSub), option.WithoutAuthentication(),
-		option.WithGRPCDialOption(emulator.WithToken(place.Token)), option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())))
+		option.WithGRPCDialOption(emulator.WithToken(place.Token)),
+		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())))
 }

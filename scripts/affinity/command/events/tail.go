@@ -24,7 +24,8 @@ func tailEventsCommand(t *command.Tool) *cobra.Command {
 		Short: "Print events that have just arrived, and follow those that come",
 		Long: "Print a sample of the events that the engine received in the last 15 minutes, the newest last, each with its first objects\n" +
 			"and filters. Of a busy app the sample has a few events of each second. With --follow it asks for newer events once a second,\n" +
-			"until Ctrl-C. Events of users who have been deleted or have opted out are not printed. Requires a key with the permission admin.",
+			"until Ctrl-C. Events of users who have been deleted or have opted out are not printed. Requires a key " +
+			"with the permission admin.",
 		Example: "  affinity events tail\n  affinity events tail --follow --limit 5\n  affinity events tail --follow --json | jq -c .filters",
 		Args:    cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -109,7 +110,8 @@ func printRecent(t *command.Tool, events []api.RecentEvent, asJSON bool) error {
 }
 
 func recentLine(e api.RecentEvent) string {
-	line := fmt.Sprintf("%s  %-10s  %s  %s  %s", e.ReceivedAt.UTC().Format("15:04:05.000"), cli.Printable(e.EventType), cli.Printable(e.EventName),
+	line := fmt.Sprintf("%s  %-10s  %s  %s  %s", e.ReceivedAt.UTC().Format("15:04:05.000"),
+		cli.Printable(e.EventType), cli.Printable(e.EventName),
 		cli.Printable(e.UserToken), cli.Printable(e.Index))
 	if len(e.ObjectIDs) > 0 {
 		line += "  " + cli.Printable(strings.Join(e.ObjectIDs, " "))

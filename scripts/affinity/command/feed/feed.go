@@ -63,11 +63,14 @@ func setFeedCommand(t *command.Tool) *cobra.Command {
 	flags.StringVar(&request.Index, "index", "", "index whose objects the feed shows (required)")
 	flags.StringVar(&request.Date, "date", "", "attribute that holds an object's date, a dotted path (required)")
 	flags.IntVar(&request.MaxAgeDays, "max-age-days", 0, "how old an object may be, in days (default no limit)")
-	flags.StringArrayVar(&where, "where", nil, "condition facet:value, or several with | between them of which any holds; repeat for conditions that all hold")
+	flags.StringArrayVar(&where, "where", nil,
+		"condition facet:value, or several with | between them of which any holds; repeat for conditions that all hold")
 	flags.StringVar(&diversity.Facet, "diversity-facet", "", "facet by whose values items differ")
 	flags.Float64Var(&diversity.Lambda, "diversity-lambda", 0, "above 0 and at most 1: less lets items differ more")
-	flags.IntVar(&diversity.MaxPerValue, "max-per-value", 0, "items with one value of the facet that come before the others")
-	flags.StringVar(&request.Seen, "seen", "", "what becomes of objects that the user has seen: keep, demote or exclude (default keep)")
+	flags.IntVar(&diversity.MaxPerValue, "max-per-value", 0,
+		"items with one value of the facet that come before the others")
+	flags.StringVar(&request.Seen, "seen", "",
+		"what becomes of objects that the user has seen: keep, demote or exclude (default keep)")
 	flags.StringVar(&request.Format, "format", "", "what the items are: records, ids or wordpress (default records)")
 	return cmd
 }
@@ -137,7 +140,8 @@ func showFeed(t *command.Tool, f api.Feed) error {
 		return err
 	}
 	b := f.Backfill
-	line := fmt.Sprintf("job %s, which lists the objects by date, %s: %s read", b.ID, command.Outcome(b.State), cli.Count(b.Objects, "object"))
+	line := fmt.Sprintf("job %s, which lists the objects by date, %s: %s read", b.ID, command.Outcome(b.State),
+		cli.Count(b.Objects, "object"))
 	if b.Undated != nil {
 		line += fmt.Sprintf(", %d without a readable date", *b.Undated)
 	}

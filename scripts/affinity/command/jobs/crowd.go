@@ -79,7 +79,8 @@ func buildCrowd(ctx context.Context, t *command.Tool, c *client.Client, request 
 	if t.JSON {
 		err = cli.PrintJSON(t.Out, job)
 	} else {
-		_, err = fmt.Fprintf(t.Out, "%s of %s%s: statistics of %s%s\n", cli.Count(job.Events, "event"), cli.Count(job.Users, "user"),
+		_, err = fmt.Fprintf(t.Out, "%s of %s%s: statistics of %s%s\n", cli.Count(job.Events, "event"),
+			cli.Count(job.Users, "user"),
 			sampled(job.Sampled), indexList(job.Indexes), render.Took(job.StartedAt, job.FinishedAt))
 	}
 	if job.WithUnknownObjects > 0 {
@@ -106,7 +107,8 @@ func findCrowdBuild(ctx context.Context, c *client.Client, id string) (api.Crowd
 		i = sampled
 	}
 	if i < 0 {
-		return api.CrowdBuild{}, fmt.Errorf("the engine no longer lists build %s: `affinity crowd status` lists the latest ones", id)
+		return api.CrowdBuild{}, fmt.Errorf("the engine no longer lists build %s: `affinity crowd status` lists the "+
+			"latest ones", id)
 	}
 	return checkCrowdBuild(crowd.Builds[i], nil)
 }
@@ -150,7 +152,8 @@ func printCrowd(t *command.Tool, crowd api.Crowd) error {
 		fmt.Fprintln(t.Err, "the app has no crowd statistics: `affinity crowd build` builds them")
 	} else {
 		err := cli.Table(t.Out, "INDEX\tAS OF\tEVENTS\tUSERS\tSTATE", crowd.Generations, func(g api.CrowdGeneration) []any {
-			return []any{g.Index, event.FormatTime(g.AsOf.UnixMilli()), g.Events, fmt.Sprint(g.Users) + sampled(g.Sampled), g.State}
+			return []any{g.Index, event.FormatTime(g.AsOf.UnixMilli()), g.Events,
+				fmt.Sprint(g.Users) + sampled(g.Sampled), g.State}
 		})
 		if err != nil {
 			return err

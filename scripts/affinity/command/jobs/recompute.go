@@ -27,7 +27,10 @@ func Recompute(t *command.Tool) *cobra.Command {
 		Long: "Follow a recompute to its end, the newest unless ID names one. Exit 0 when it is done, 1 if it failed, was superseded\n" +
 			"or cancelled. Ctrl-C stops following; the recompute continues.",
 		Args: cli.OptionalArg("ID"),
-		RunE: onRecompute(t, func(ctx context.Context, c *client.Client, id string) error { return watchRecompute(ctx, t, c, id) }),
+		RunE: onRecompute(t, func(ctx context.Context, c *client.Client,
+			id string) error {
+			return watchRecompute(ctx, t, c, id)
+		}),
 	}
 	cancel := &cobra.Command{
 		Use:   "cancel [ID]",
@@ -117,7 +120,8 @@ func refreshUserCommand(t *command.Tool) *cobra.Command {
 
 // onRecompute runs do on the recompute that the argument names, else on the
 // newest.
-func onRecompute(t *command.Tool, do func(context.Context, *client.Client, string) error) func(*cobra.Command, []string) error {
+func onRecompute(t *command.Tool, do func(context.Context, *client.Client, string) error) func(*cobra.Command,
+	[]string) error {
 	return t.With(func(ctx context.Context, c *client.Client, args []string) error {
 		if len(args) == 1 {
 			if args[0] == "" {
@@ -160,8 +164,10 @@ func printRecomputes(t *command.Tool, list api.Recomputes) error {
 		if job.Error != "" {
 			failed = "    " + cli.Printable(job.Error) + "\n"
 		}
-		_, err := fmt.Fprintf(t.Out, "%-32s  %-10s  strategy version %d  %s, %s  started %s%s\n%s", cli.Printable(job.ID), cli.Printable(string(job.State)),
-			job.StrategyVersion, cli.Count(job.Users, "user"), cli.Count(job.Events, "event"), job.StartedAt.UTC().Format(time.RFC3339), took, failed)
+		_, err := fmt.Fprintf(t.Out, "%-32s  %-10s  strategy version %d  %s, %s  started %s%s\n%s",
+			cli.Printable(job.ID), cli.Printable(string(job.State)),
+			job.StrategyVersion, cli.Count(job.Users, "user"), cli.Count(job.Events, "event"),
+			job.StartedAt.UTC().Format(time.RFC3339), took, failed)
 		if err != nil {
 			return err
 		}
@@ -178,8 +184,10 @@ func watchRecompute(ctx context.Context, t *command.Tool, c *client.Client, id s
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf("recompute %s %s: %s, %s, %d of %s%s", cli.Printable(job.ID), command.Outcome(job.State), cli.Count(job.Users, "user"),
-		cli.Count(job.Events, "event"), job.Shards.Done, cli.Count(job.Shards.Total, "shard"), render.Took(job.StartedAt, job.FinishedAt))
+	text := fmt.Sprintf("recompute %s %s: %s, %s, %d of %s%s", cli.Printable(job.ID), command.Outcome(job.State),
+		cli.Count(job.Users, "user"),
+		cli.Count(job.Events, "event"), job.Shards.Done, cli.Count(job.Shards.Total, "shard"),
+		render.Took(job.StartedAt, job.FinishedAt))
 	if job.FoldedUsers > 0 {
 		text += "\nfolded the histories of " + cli.Count(job.FoldedUsers, "user")
 	}

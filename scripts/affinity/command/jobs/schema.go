@@ -55,7 +55,8 @@ func Schema(t *command.Tool) *cobra.Command {
 		schemaDescribeCommand(t),
 		schemaStartCommand(t),
 		schemaBackfillCommand(t),
-		plainStepCommand(t, api.StepVerify, "Compare both schemas row by row, and profiles of some users; exit 1 if they differ",
+		plainStepCommand(t, api.StepVerify, "Compare both schemas row by row, and profiles of some users; exit 1 if "+
+			"they differ",
 			func(ctx context.Context, c *client.Client) (api.Schema, error) { return c.Schema().Verify(ctx) }),
 		plainStepCommand(t, api.StepCutover, "Read the new schema; possible after a verification that passed",
 			func(ctx context.Context, c *client.Client) (api.Schema, error) { return c.Schema().Cutover(ctx) }),
@@ -88,7 +89,8 @@ func stepCommand(t *command.Tool, name, short string, step func(*cobra.Command) 
 }
 
 // plainStepCommand is a step without arguments.
-func plainStepCommand(t *command.Tool, name, short string, request func(context.Context, *client.Client) (api.Schema, error)) *cobra.Command {
+func plainStepCommand(t *command.Tool, name, short string,
+	request func(context.Context, *client.Client) (api.Schema, error)) *cobra.Command {
 	return stepCommand(t, name, short, func(*cobra.Command) (schemaStep, error) {
 		return schemaStep{render.Step{Name: name, Again: name}, request}, nil
 	})
@@ -121,7 +123,10 @@ func namedStepCommand(t *command.Tool, name, flag string, example schema.Name, s
 			return schemaStep{}, cli.Usagef("--%s: %v", flag, err)
 		}
 		step := render.Step{Name: name, Again: fmt.Sprintf("%s --%s %s", name, flag, n)}
-		return schemaStep{step, func(ctx context.Context, c *client.Client) (api.Schema, error) { return request(ctx, c, n) }}, nil
+		return schemaStep{step, func(ctx context.Context, c *client.Client) (api.Schema,
+			error) {
+			return request(ctx, c, n)
+		}}, nil
 	})
 	cmd.Flags().StringVar(&text, flag, "", "narrow or wide")
 	cmd.Example = fmt.Sprintf("  affinity schema %s --%s %s", name, flag, example)
@@ -130,19 +135,22 @@ func namedStepCommand(t *command.Tool, name, flag string, example schema.Name, s
 
 func schemaBackfillCommand(t *command.Tool) *cobra.Command {
 	rate := 0
-	cmd := stepCommand(t, api.StepBackfill, "Copy what was written before the start to the new schema", func(cmd *cobra.Command) (schemaStep, error) {
-		if rate < 0 || rate > api.MaxBackfillRate {
-			return schemaStep{}, cli.Usagef("--rate %d: must be 0 (no limit) to %d rows per second", rate, api.MaxBackfillRate)
-		}
-		request := api.SchemaBackfillRequest{}
-		if cmd.Flags().Changed("rate") {
-			request.Rate = &rate
-		}
-		return schemaStep{render.Step{Name: api.StepBackfill, Again: api.StepBackfill}, func(ctx context.Context, c *client.Client) (api.Schema, error) {
-			return c.Schema().Backfill(ctx, request)
-		}}, nil
-	})
-	cmd.Flags().IntVar(&rate, "rate", api.DefaultBackfillRate, "maximum rows per second, 0 for no limit; a backfill under way keeps its rate")
+	cmd := stepCommand(t, api.StepBackfill, "Copy what was written before the start to the new schema",
+		func(cmd *cobra.Command) (schemaStep, error) {
+			if rate < 0 || rate > api.MaxBackfillRate {
+				return schemaStep{}, cli.Usagef("--rate %d: must be 0 (no limit) to %d rows per second", rate, api.MaxBackfillRate)
+			}
+			request := api.SchemaBackfillRequest{}
+			if cmd.Flags().Changed("rate") {
+				request.Rate = &rate
+			}
+			return schemaStep{render.Step{Name: api.StepBackfill, Again: api.StepBackfill},
+				func(ctx context.Context, c *client.Client) (api.Schema, error) {
+					return c.Schema().Backfill(ctx, request)
+				}}, nil
+		})
+	cmd.Flags().IntVar(&rate, "rate", api.DefaultBackfillRate,
+		"maximum rows per second, 0 for no limit; a backfill under way keeps its rate")
 	cmd.Example = "  affinity schema backfill --rate 2000"
 	return cmd
 }
@@ -185,7 +193,8 @@ func takeStep(ctx context.Context, t *command.Tool, c *client.Client, step schem
 
 // awaitStep waits until a step's job has ended and every instance follows its
 // change.
-func awaitStep(ctx context.Context, t *command.Tool, c *client.Client, step schemaStep, a render.Migration) (render.Migration, error) {
+func awaitStep(ctx context.Context, t *command.Tool, c *client.Client, step schemaStep,
+	a render.Migration) (render.Migration, error) {
 	look := func(c *client.Client) (render.Migration, error) {
 		now, err := checkSchema(c.Schema().Get(ctx))
 		switch {
@@ -199,7 +208,8 @@ func awaitStep(ctx context.Context, t *command.Tool, c *client.Client, step sche
 	}
 	if job := a.Working(); job != nil {
 		fmt.Fprintln(t.Err, a.Begun(step.Step))
-		_, err := command.Follow(ctx, t, c, "", look, func(a render.Migration) render.Progress { return render.MigrationProgress(*a.Migration.Job) })
+		_, err := command.Follow(ctx, t, c, "", look,
+			func(a render.Migration) render.Progress { return render.MigrationProgress(*a.Migration.Job) })
 		if err != nil {
 			return a, err
 		}
@@ -233,7 +243,8 @@ func schemaDescribeCommand(t *command.Tool) *cobra.Command {
 		Use:   "describe",
 		Short: "Show what every table of Bigtable holds, whose it is, and whether it is personal",
 		Long: "Show every table and family of Bigtable: what it holds, the package that owns it, whether it names users and what removes that,\n" +
-			"the formats of its values, and the families from which the engine can make it again. It describes this version and asks no engine.",
+			"the formats of its values, and the families from which the engine can make it again. It describes this " +
+			"version and asks no engine.",
 		Example: "  affinity schema describe\n  affinity schema describe --json | jq '.tables[].families[] | select(.personal)'",
 		Args:    cli.Subcommand,
 		RunE: func(*cobra.Command, []string) error {

@@ -63,7 +63,8 @@ func Backtest(t *command.Tool) *cobra.Command {
 	o.logFiles.flags(cmd)
 	o.judgeFlags.flags(cmd, "judge also among the objects that share a value of this facet with what the user turned to")
 	flags := cmd.Flags()
-	flags.StringArrayVar(&o.strategies, "strategy", nil, "strategy to judge: a JSON file; give it again for more. The first one says which events count")
+	flags.StringArrayVar(&o.strategies, "strategy", nil,
+		"strategy to judge: a JSON file; give it again for more. The first one says which events count")
 	flags.StringVar(&o.plot, "plot", "", "write an SVG of the lift over popularity to this file")
 	flags.BoolVar(&o.all, "all", false, "with --url: judge all cases, and read up to 20 million events")
 	t.JSONFlag(cmd, command.JSONDocument)
@@ -146,7 +147,8 @@ func dates(given []backtest.Given) (attributes []string) {
 }
 
 // judge judges with a bar on a terminal.
-func judge(ctx context.Context, t *command.Tool, log *backtest.Log, given []backtest.Given, o backtest.Options) (*backtest.Report, error) {
+func judge(ctx context.Context, t *command.Tool, log *backtest.Log, given []backtest.Given,
+	o backtest.Options) (*backtest.Report, error) {
 	bar := cli.NewProgress(t.Err)
 	defer bar.Finish()
 	return log.Judge(ctx, given, o, func(what string, done float64) { bar.Set("judging "+what, done) })

@@ -45,7 +45,8 @@ func runLive(ctx context.Context, t *command.Tool, c *client.Client, o backtestO
 		}
 		request.Strategies = append(request.Strategies, text)
 	}
-	fmt.Fprintf(t.Err, "reads the log of app %s at %s: %s\n", cli.Printable(t.App), cli.Printable(t.URL), liveBounds(o.all))
+	fmt.Fprintf(t.Err, "reads the log of app %s at %s: %s\n", cli.Printable(t.App), cli.Printable(t.URL),
+		liveBounds(o.all))
 	j, err := c.Jobs().StartBacktest(ctx, request)
 	if err != nil {
 		return fmt.Errorf("start the backtest: %w", err)
@@ -74,7 +75,8 @@ func liveBounds(all bool) string {
 	if all {
 		return "at most 20 million events, of a sample of the users if there are more, and judges all cases"
 	}
-	return "at most 4 million events, of a sample of the users if there are more, and judges at most 20,000 cases (--all: more)"
+	return "at most 4 million events, of a sample of the users if there are more, and judges at most 20,000 " +
+		"cases (--all: more)"
 }
 
 // watchBacktest waits until a backtest has ended.
@@ -82,7 +84,8 @@ func watchBacktest(ctx context.Context, t *command.Tool, c *client.Client, j api
 	bar := cli.NewProgress(t.Err)
 	defer bar.Finish()
 	for !j.State.Ended() {
-		what, done := fmt.Sprintf("%d events of %s", j.Events, cli.Count(j.Users, "user")), float64(j.Users)/float64(max(j.PlannedUsers, j.Users, 1))
+		what, done := fmt.Sprintf("%d events of %s", j.Events, cli.Count(j.Users, "user")),
+			float64(j.Users)/float64(max(j.PlannedUsers, j.Users, 1))
 		if s := j.Search; s != nil && s.Trials > 0 {
 			what, done = fmt.Sprintf("trial %d of %d", s.Trials, s.Most), float64(s.Trials)/float64(max(s.Most, 1))
 		}
@@ -147,7 +150,8 @@ func printBacktests(t *command.Tool, list api.Backtests) error {
 		if j.Error != "" {
 			failed += "    " + cli.Printable(j.Error) + "\n"
 		}
-		_, err := fmt.Fprintf(t.Out, "%-32s  %-10s  %s  %s, %s  started %s%s\n%s", cli.Printable(j.ID), cli.Printable(string(j.State)), what,
+		_, err := fmt.Fprintf(t.Out, "%-32s  %-10s  %s  %s, %s  started %s%s\n%s", cli.Printable(j.ID),
+			cli.Printable(string(j.State)), what,
 			cli.Count(j.Users, "user"), cli.Count(j.Events, "event"), j.StartedAt.UTC().Format(time.RFC3339),
 			render.Took(j.StartedAt, j.FinishedAt)+render.Before(j.Place), failed)
 		if err != nil {

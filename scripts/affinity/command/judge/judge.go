@@ -30,7 +30,8 @@ type logFiles struct {
 func (f *logFiles) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.index, "index", "", "index of the objects, and of events that name none\n"+
 		"(default: the index of the first event, else "+command.DefaultIndex+")")
-	cmd.Flags().StringVar(&f.objects, "objects", "", "catalog: one JSON object per line, plain or gzip, - for standard input")
+	cmd.Flags().StringVar(&f.objects, "objects", "",
+		"catalog: one JSON object per line, plain or gzip, - for standard input")
 	f.written.Flags(cmd.Flags())
 }
 
@@ -104,7 +105,8 @@ type judgeFlags struct {
 // flags defines the flags. withinUsage says what --within does.
 func (f *judgeFlags) flags(cmd *cobra.Command, withinUsage string) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.protocol, "protocol", string(backtest.Last), "last: a user's last instant is a case; rolling: every instant after the cut")
+	flags.StringVar(&f.protocol, "protocol", string(backtest.Last),
+		"last: a user's last instant is a case; rolling: every instant after the cut")
 	flags.IntVar(&f.At, "at", backtest.DefaultAt, "length of the list that nDCG, hit rate and coverage look at")
 	flags.StringVar(&f.Within, "within", "", withinUsage)
 	flags.IntVar(&f.Sample, "sample", 0, "judge so many cases, the same ones each time (default: all)")
@@ -132,7 +134,8 @@ func (f *logFiles) parseLive(args []string, does, plot string) error {
 	case len(args) > 0 || f.objects != "" || f.written.Given():
 		return cli.Usagef("--url %s on the engine's log: leave out --objects and EVENTS with their form, or --url", does)
 	case plot != "":
-		return cli.Usagef("--plot needs files, because an engine's report has no paired intervals: leave out --plot, or --url")
+		return cli.Usagef("--plot needs files, because an engine's report has no paired intervals: leave out " +
+			"--plot, or --url")
 	}
 	if f.index == "" {
 		f.index = command.DefaultIndex

@@ -40,7 +40,8 @@ func Try(t *command.Tool) *cobra.Command {
 		},
 	}
 	f.flags(t, cmd, "strategy to begin with: a JSON file (default: guessed from the data)")
-	cmd.Flags().StringVar(&f.out, "out", triedStrategy, "file of the better strategy: the tuned one if it is recommended, else the one that the search began with")
+	cmd.Flags().StringVar(&f.out, "out", triedStrategy,
+		"file of the better strategy: the tuned one if it is recommended, else the one that the search began with")
 	return cmd
 }
 
@@ -66,7 +67,8 @@ func runTry(ctx context.Context, t *command.Tool, f tuneFlags) error {
 	if err != nil {
 		return err
 	}
-	tried := render.Tried{Outcome: outcome, Given: given, Guessed: f.strategy == "", Log: log, Path: f.out, Strategy: outcome.Strategy, Result: outcome.Tuned}
+	tried := render.Tried{Outcome: outcome, Given: given, Guessed: f.strategy == "", Log: log, Path: f.out,
+		Strategy: outcome.Strategy, Result: outcome.Tuned}
 	if !outcome.Recommended {
 		tried.Strategy, tried.Result = given, outcome.Given
 	}

@@ -83,7 +83,8 @@ func Tune(t *command.Tool) *cobra.Command {
 			if err := f.parse(cmd, args); err != nil {
 				return err
 			}
-			if err := cli.Require(cmd, "strategy", "a JSON file, such as --strategy strategy.json; `affinity try` guesses one"); err != nil {
+			if err := cli.Require(cmd, "strategy", "a JSON file, such as --strategy strategy.json; `affinity try` "+
+				"guesses one"); err != nil {
 				return err
 			}
 			return runTune(cmd.Context(), t, f)
@@ -117,7 +118,8 @@ func runTune(ctx context.Context, t *command.Tool, f tuneFlags) error {
 		return f.judged(cli.PrintJSON(t.Out, outcome.API()))
 	}
 	report := outcome.Report()
-	return f.judged(render.Tuning(t.Out, outcome, given, report.API(), gains(report), f.out, render.NewPalette(cli.Colored(t.Out))))
+	return f.judged(render.Tuning(t.Out, outcome, given, report.API(), gains(report), f.out,
+		render.NewPalette(cli.Colored(t.Out))))
 }
 
 // freshnessAttributes are the attributes whose dates a search may rank by.
@@ -126,7 +128,8 @@ func freshnessAttributes(given strategy.Strategy) []string {
 }
 
 // search tunes with a bar on a terminal.
-func search(ctx context.Context, t *command.Tool, log *backtest.Log, given strategy.Strategy, f tuneFlags) (*tune.Outcome, error) {
+func search(ctx context.Context, t *command.Tool, log *backtest.Log, given strategy.Strategy,
+	f tuneFlags) (*tune.Outcome, error) {
 	bar := cli.NewProgress(t.Err)
 	defer bar.Finish()
 	bar.Set("finding cases", 0)

@@ -70,16 +70,19 @@ func runTuneLive(ctx context.Context, t *command.Tool, c *client.Client, f tuneF
 	if t.JSON {
 		return cli.PrintJSON(t.Out, j.Tune)
 	}
-	return render.Tuning(t.Out, outcome, *j.Search.Strategy, *j.Backtest, gains, f.out, render.NewPalette(cli.Colored(t.Out)))
+	return render.Tuning(t.Out, outcome, *j.Search.Strategy, *j.Backtest, gains, f.out,
+		render.NewPalette(cli.Colored(t.Out)))
 }
 
 // found returns what render.Tuning needs of the outcome of an engine's search,
 // and the gains over popularity.
 func found(j api.BacktestJob) (*tune.Outcome, render.Gains) {
-	outcome := &tune.Outcome{Tuning: j.Search.Cases, Trials: j.Search.Trials, Strategy: j.Tune.Strategy, Recommended: j.Tune.Recommended}
+	outcome := &tune.Outcome{Tuning: j.Search.Cases, Trials: j.Search.Trials, Strategy: j.Tune.Strategy,
+		Recommended: j.Tune.Recommended}
 	over := map[string]backtest.Gain{}
 	for _, g := range j.Search.Gains {
-		gain := backtest.Gain{Difference: g.Difference, Low: g.Low, High: g.High, Ratio: g.Ratio, RatioLow: g.RatioLow, RatioHigh: g.RatioHigh}
+		gain := backtest.Gain{Difference: g.Difference, Low: g.Low, High: g.High, Ratio: g.Ratio,
+			RatioLow: g.RatioLow, RatioHigh: g.RatioHigh}
 		switch g.Over {
 		case backtest.NamePopularity:
 			over[g.Name] = gain

@@ -212,7 +212,8 @@ func (d *demo) begin(ctx context.Context) error {
 // history imports the catalog and a month of events, as the import command does.
 func (d *demo) history(ctx context.Context) error {
 	objects, events := d.shop.Objects(), d.shop.History(d.now())
-	d.print("the shop sells %d products to %d people of %d kinds (seed %d)", len(objects), shop.UsersPerPersona*len(d.shop.Personas()),
+	d.print("the shop sells %d products to %d people of %d kinds (seed %d)", len(objects),
+		shop.UsersPerPersona*len(d.shop.Personas()),
 		len(d.shop.Personas()), d.seed)
 	im := importer.New(d.c, d.t.Retry, d.t.Err)
 	begun := time.Now()
@@ -235,7 +236,8 @@ func (d *demo) history(ctx context.Context) error {
 		return fmt.Errorf("the engine refused some of the demo's own data: %w", err)
 	}
 	took := time.Since(begun)
-	d.print("%d days of history: %d events imported in %.1f s (%.0f events/s)", shop.HistoryDays, counts.Accepted, took.Seconds(),
+	d.print("%d days of history: %d events imported in %.1f s (%.0f events/s)", shop.HistoryDays, counts.Accepted,
+		took.Seconds(),
 		cli.PerSecond(counts.Accepted, took))
 	return nil
 }
@@ -271,7 +273,8 @@ func (d *demo) live(ctx context.Context) (map[string]time.Time, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.print("live: %d events sent to POST /1/events, the last one was in its profile %d ms later", len(events), time.Since(begun).Milliseconds())
+	d.print("live: %d events sent to POST /1/events, the last one was in its profile %d ms later", len(events),
+		time.Since(begun).Milliseconds())
 	return newest, nil
 }
 
@@ -315,7 +318,8 @@ func (d *demo) await(ctx context.Context, user string, ready func(api.Profile) b
 // farewell prints requests to try next.
 func (d *demo) farewell() {
 	auth := "-H 'x-algolia-application-id: " + d.c.App() + "' -H " + quote("x-algolia-api-key: "+d.key)
-	event := `{"events":[{"eventType":"click","eventName":"Product Clicked","index":"` + shop.Index + `","userToken":"you","objectIDs":["` +
+	event := `{"events":[{"eventType":"click","eventName":"Product Clicked","index":"` + shop.Index +
+		`","userToken":"you","objectIDs":["` +
 		d.shop.Objects()[0].ObjectID + `"]}]}`
 	d.print("")
 	d.print("your turn:  curl '%s/1/events' %s -d '%s'", d.c.URL(), auth, event)

@@ -41,12 +41,14 @@ func demoMoveCommand(t *command.Tool, start Starter) *cobra.Command {
 		Short: "Start the engine with two regions, and move an app between them under load",
 		Long: "Start the engine with the regions eu and us, send events and read profiles at a steady rate, and move the app to us and\n" +
 			"back while that goes on. The command fails if a request fails, if a profile shows less than an earlier read of it, or if\n" +
-			"at the end a user has more or fewer events than were sent. Its data lies in a temporary folder, which the command removes.",
+			"at the end a user has more or fewer events than were sent. Its data lies in a temporary folder, which the " +
+			"command removes.",
 		Example: "  affinity demo move\n  affinity demo move --moves 20 --rate 100",
 		Args:    cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if o.moves < 1 || o.rate < 1 || o.rate > 1000 || o.users < 1 || o.users > 100_000 || o.limit < time.Second {
-				return cli.Usagef("--moves must be at least 1, --rate 1 to 1000, --users 1 to 100000, and --request-limit at least 1s")
+				return cli.Usagef("--moves must be at least 1, --rate 1 to 1000, --users 1 to 100000, and --request-limit " +
+					"at least 1s")
 			}
 			// On disk: the log grows with each move, and a collection of a heap that held all of it would show in the reads.
 			data, err := os.MkdirTemp("", "affinity-move-")
@@ -55,8 +57,10 @@ func demoMoveCommand(t *command.Tool, start Starter) *cobra.Command {
 			}
 			defer func() { err = errors.Join(err, os.RemoveAll(data)) }()
 			up := Options{
-				Addr: "127.0.0.1:0", Data: data, Apps: []App{{ID: "demo", Key: demoKey}}, RetentionDays: 90, Regions: demoRegions, RequestLimit: o.limit,
-				Operator: operator.NewToken(), Log: slog.New(slog.NewTextHandler(t.Err, &slog.HandlerOptions{Level: slog.LevelWarn})),
+				Addr: "127.0.0.1:0", Data: data, Apps: []App{{ID: "demo", Key: demoKey}}, RetentionDays: 90,
+				Regions: demoRegions, RequestLimit: o.limit,
+				Operator: operator.NewToken(), Log: slog.New(slog.NewTextHandler(t.Err,
+					&slog.HandlerOptions{Level: slog.LevelWarn})),
 			}
 			return serve(cmd.Context(), t, start, up, func(ctx context.Context, s RunningStack) error {
 				return showMoves(ctx, t, s.URL(), up.Operator, o)
@@ -68,7 +72,8 @@ func demoMoveCommand(t *command.Tool, start Starter) *cobra.Command {
 	flags.IntVar(&o.rate, "rate", 100, "events a second, and as many reads")
 	flags.IntVar(&o.users, "users", 1000, "how many users have the events")
 	flags.DurationVar(&o.rest, "rest", 10*time.Second, "how long it measures before the first move")
-	flags.DurationVar(&o.limit, "request-limit", 2*time.Second, "how long a request or a task may run: each phase of a move waits as long")
+	flags.DurationVar(&o.limit, "request-limit", 2*time.Second,
+		"how long a request or a task may run: each phase of a move waits as long")
 	return cmd
 }
 
@@ -104,7 +109,8 @@ func showMoves(ctx context.Context, t *command.Tool, url, token string, o demoMo
 		if err != nil {
 			return err
 		}
-		if _, err := fmt.Fprintf(t.Out, "to %-9s %s, in %s\n", to, v.timed.Swap(newTimes()), took.Round(time.Second)); err != nil {
+		if _, err := fmt.Fprintf(t.Out, "to %-9s %s, in %s\n", to, v.timed.Swap(newTimes()),
+			took.Round(time.Second)); err != nil {
 			return err
 		}
 	}
@@ -113,7 +119,8 @@ func showMoves(ctx context.Context, t *command.Tool, url, token string, o demoMo
 	if err := v.check(ctx); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(t.Out, "%d events of %d users are in region %s, each once; no request failed, and no profile lost what it had shown\n",
+	_, err = fmt.Fprintf(t.Out, "%d events of %d users are in region %s, each once; no request failed, and no "+
+		"profile lost what it had shown\n",
 		v.total.Load(), o.users, demoRegions[o.moves%len(demoRegions)])
 	return err
 }
@@ -122,12 +129,14 @@ func showMoves(ctx context.Context, t *command.Tool, url, token string, o demoMo
 const maxWaits = 20
 
 // moveApp moves the app and waits until the region that it left holds nothing of it.
-func moveApp(ctx context.Context, t *command.Tool, m command.Mover, to string, longest time.Duration) (time.Duration, error) {
+func moveApp(ctx context.Context, t *command.Tool, m command.Mover, to string,
+	longest time.Duration) (time.Duration, error) {
 	began, shown := time.Now(), ""
 	s, err := m.Move(ctx, "demo", to)
 	for err == nil && s.Move.Phase != "" {
 		if time.Since(began) > longest {
-			return 0, fmt.Errorf("the move stands still in phase %s: this machine needs a lower --rate or a longer --request-limit; %s", s.Move.Phase, s.Error)
+			return 0, fmt.Errorf("the move stands still in phase %s: this machine needs a lower --rate or a longer "+
+				"--request-limit; %s", s.Move.Phase, s.Error)
 		}
 		if now := command.MoveProgress("demo", s); now != shown {
 			fmt.Fprintln(t.Err, now)
@@ -166,7 +175,8 @@ func (t *times) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	at := func(q float64) float64 { return float64(t.reads.ValueAtQuantile(q)) / 1000 }
-	return fmt.Sprintf("%6d events, %6d reads: p50 %.1f ms, p99 %.1f ms, max %.1f ms", t.events.Load(), t.reads.TotalCount(), at(50), at(99), at(100))
+	return fmt.Sprintf("%6d events, %6d reads: p50 %.1f ms, p99 %.1f ms, max %.1f ms", t.events.Load(),
+		t.reads.TotalCount(), at(50), at(99), at(100))
 }
 
 // visitors send events and read profiles, whether the engine keeps up or not.
@@ -217,7 +227,9 @@ func (v *visitors) steadily(ctx context.Context, rate int, do func(user int)) {
 // send sends events. What was begun is finished when ctx ends.
 func (v *visitors) send(ctx context.Context, rate int) {
 	v.steadily(ctx, rate, func(user int) {
-		err := v.c.Events().Send(context.WithoutCancel(ctx), api.Event{EventType: "view", EventName: "Seen", Index: "products", UserToken: visitorToken(user), Filters: []string{"color:red"}})
+		err := v.c.Events().Send(context.WithoutCancel(ctx),
+			api.Event{EventType: "view", EventName: "Seen", Index: "products", UserToken: visitorToken(user),
+				Filters: []string{"color:red"}})
 		if err != nil {
 			v.fail(fmt.Errorf("event of %s: %w", visitorToken(user), err))
 			return

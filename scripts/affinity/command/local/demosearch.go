@@ -48,7 +48,8 @@ func compact(v any) (string, error) {
 	return string(text), err
 }
 
-func simulated(by func([]simulate.Document, []byte) ([]simulate.Hit, error), docs []simulate.Document, query any) ([]simulate.Hit, error) {
+func simulated(by func([]simulate.Document,
+	[]byte) ([]simulate.Hit, error), docs []simulate.Document, query any) ([]simulate.Hit, error) {
 	text, err := compact(query)
 	if err != nil {
 		return nil, err
@@ -88,7 +89,8 @@ func (d *demo) search(ctx context.Context) error {
 		return fmt.Errorf("order the products by text: %w", err)
 	}
 	d.print("")
-	d.print("%s for %q in the syntax of two engines: GET /1/boosts adds what a person likes", d.colors.Bold("one search"), demoQuery)
+	d.print("%s for %q in the syntax of two engines: GET /1/boosts adds what a person likes",
+		d.colors.Bold("one search"), demoQuery)
 	d.print("(%d products match, with a text score of one for each word in the name. Neither engine runs here:", len(docs))
 	d.print("the orders are those of an engine that applies this fragment as its documentation says.)")
 	for _, id := range shownPersonas {
@@ -111,7 +113,8 @@ func (d *demo) search(ctx context.Context) error {
 }
 
 // boosted is what a boost adds to a search with an engine, and the order then.
-func (d *demo) boosted(ctx context.Context, e searchEngine, user string, docs []simulate.Document) (string, []simulate.Hit, error) {
+func (d *demo) boosted(ctx context.Context, e searchEngine, user string,
+	docs []simulate.Document) (string, []simulate.Hit, error) {
 	b, err := d.c.Boost(ctx, user, api.BoostQuery{Engine: e.name, Limit: demoAffinities})
 	if err != nil {
 		return "", nil, fmt.Errorf("read the boost of %s for %s: %w", user, e.name, err)

@@ -22,6 +22,7 @@ func printNext(out io.Writer, url string, app App) {
 	fmt.Fprintf(out, "app and key:    %s, %s\n", cli.Printable(app.ID), key)
 	fmt.Fprintf(out, "the API:        %s/docs\n", url)
 	fmt.Fprintf(out, "send an event:  curl %s/1/events %s \\\n"+
-		"                  -d '{\"events\":[{\"eventType\":\"view\",\"eventName\":\"Viewed\",\"index\":\"products\",\"userToken\":\"ann\",\"filters\":[\"brand:Acme\"]}]}'\n", url, auth)
+		"                  -d "+
+		"'{\"events\":[{\"eventType\":\"view\",\"eventName\":\"Viewed\",\"index\":\"products\",\"userToken\":\"ann\",\"filters\":[\"brand:Acme\"]}]}'\n", url, auth)
 	fmt.Fprintf(out, "by command:     affinity strategy set FILE%s; affinity import FILE%s; affinity profile ann%s\n", flags, flags, flags)
 }

@@ -26,7 +26,8 @@ func StartStack(ctx context.Context, o Options) (RunningStack, error) {
 		apps[i] = stack.App{ID: a.ID, Key: a.Key}
 	}
 	s, err := stack.Start(ctx, stack.Options{
-		Addr: o.Addr, Apps: apps, Now: o.Now, RetentionDays: o.RetentionDays, Layout: o.Layout, Archive: o.Archive, Data: o.Data, KeepRetention: o.Data != "" && o.KeepRetention,
+		Addr: o.Addr, Apps: apps, Now: o.Now, RetentionDays: o.RetentionDays, Layout: o.Layout, Archive: o.Archive,
+		Data: o.Data, KeepRetention: o.Data != "" && o.KeepRetention,
 		Regions:  o.Regions,
 		Tables:   o.Tables,
 		Life:     o.RequestLimit,

@@ -102,14 +102,22 @@ func Up(t *command.Tool, start Starter) *cobra.Command {
 func (f *upFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.addr, "addr", "127.0.0.1:8080", "address to serve on; port 0 chooses a free one")
-	flags.StringArrayVar(&f.apps, "app", nil, "app and a key with all permissions, as ID:KEY (repeatable; default: $"+command.AppVariable+" and $"+command.KeyVariable+", or demo:"+demoKey+")")
-	flags.StringVar(&f.now, "now", "", "start the engine's clock at this time, such as 2026-11-21T10:00:00Z (default: the machine's clock)")
+	flags.StringArrayVar(&f.apps, "app", nil,
+		"app and a key with all permissions, as ID:KEY (repeatable; default: $"+command.AppVariable+" and $"+
+			command.KeyVariable+", or demo:"+demoKey+")")
+	flags.StringVar(&f.now, "now", "", "start the engine's clock at this time, such as 2026-11-21T10:00:00Z "+
+		"(default: the machine's clock)")
 	flags.IntVar(&f.retentionDays, "retention-days", 90, "how many days an event counts, 0 for no limit")
 	flags.StringVar(&f.data, "data", "", "folder to keep everything in, for the next start (default: all data is in memory)")
-	flags.StringVar(&f.archive, "archive", "", "folder to write accepted events to, in files that import --archive restores")
-	flags.StringSliceVar(&f.regions, "regions", nil, "regions in which apps may live, as eu,us: each has a Bigtable instance, topics and queues of its own")
-	flags.StringSliceVar(&f.tables, "tables", nil, "sets of tables to which affinity app isolate moves an app: NAME, or REGION/NAME with --regions")
-	flags.DurationVar(&f.requestLimit, "request-limit", 0, "how long a request or a task may take at most; each phase of a move waits as long (default: as in a deployment, 30s with --regions or --tables)")
+	flags.StringVar(&f.archive, "archive", "",
+		"folder to write accepted events to, in files that import --archive restores")
+	flags.StringSliceVar(&f.regions, "regions", nil,
+		"regions in which apps may live, as eu,us: each has a Bigtable instance, topics and queues of its own")
+	flags.StringSliceVar(&f.tables, "tables", nil,
+		"sets of tables to which affinity app isolate moves an app: NAME, or REGION/NAME with --regions")
+	flags.DurationVar(&f.requestLimit, "request-limit", 0,
+		"how long a request or a task may take at most; each phase of a move waits as long (default: as in a "+
+			"deployment, 30s with --regions or --tables)")
 	f.LayoutFlags.Add(cmd)
 	for _, name := range []string{"url", "key"} { // options refuses them
 		flags.String(name, "", "")
@@ -120,9 +128,11 @@ func (f *upFlags) add(cmd *cobra.Command) {
 // options checks the flags.
 func (f *upFlags) options(cmd *cobra.Command) (Options, error) {
 	if cmd.Flags().Changed("url") || cmd.Flags().Changed("key") {
-		return Options{}, cli.Usagef("--url and --key name a running engine, but %s starts one: use --addr and --app ID:KEY", cmd.Name())
+		return Options{}, cli.Usagef("--url and --key name a running engine, but %s starts one: use --addr and "+
+			"--app ID:KEY", cmd.Name())
 	}
-	o := Options{Addr: f.addr, RetentionDays: f.retentionDays, Archive: f.archive, Data: f.data, KeepRetention: !cmd.Flags().Changed("retention-days")}
+	o := Options{Addr: f.addr, RetentionDays: f.retentionDays, Archive: f.archive, Data: f.data,
+		KeepRetention: !cmd.Flags().Changed("retention-days")}
 	if f.data == "" && cmd.Flags().Changed("data") {
 		return o, cli.Usagef("--data must name a folder")
 	}
@@ -172,7 +182,8 @@ func (f *upFlags) options(cmd *cobra.Command) (Options, error) {
 func (f *upFlags) regionOptions(o *Options) error {
 	for i, name := range f.regions {
 		if !config.ValidRegion(name) || slices.Contains(f.regions[:i], name) {
-			return cli.Usagef("--regions %s: %q must be 1 to 40 of a-z, 0-9 and -, and there once", strings.Join(f.regions, ","), name)
+			return cli.Usagef("--regions %s: %q must be 1 to 40 of a-z, 0-9 and -, and there once",
+				strings.Join(f.regions, ","), name)
 		}
 	}
 	for _, set := range f.tables {
@@ -181,7 +192,8 @@ func (f *upFlags) regionOptions(o *Options) error {
 			in, name = "", set
 		}
 		if !config.ValidRegion(name) || ok && !slices.Contains(f.regions, in) {
-			return cli.Usagef("--tables %q must be NAME, or REGION/NAME with a region of --regions; a name has 1 to 40 of a-z, 0-9 and -", set)
+			return cli.Usagef("--tables %q must be NAME, or REGION/NAME with a region of --regions; a name has 1 to 40 "+
+				"of a-z, 0-9 and -", set)
 		}
 	}
 	if f.requestLimit != 0 && f.requestLimit < time.Second {
@@ -231,11 +243,13 @@ func checkAddr(o Options) error {
 	}
 	for _, app := range o.Apps {
 		if app.Key == demoKey {
-			return cli.Usagef("--addr %s can be reached from other machines, and the key %s is public: give --app %s:KEY, or set %s, with a key of your own",
+			return cli.Usagef("--addr %s can be reached from other machines, and the key %s is public: give --app "+
+				"%s:KEY, or set %s, with a key of your own",
 				o.Addr, demoKey, app.ID, command.KeyVariable)
 		}
 		if len(app.Key) < minKey {
-			return cli.Usagef("--addr %s can be reached from other machines, and the key of app %s can be guessed: give one of at least %d characters",
+			return cli.Usagef("--addr %s can be reached from other machines, and the key of app %s can be guessed: "+
+				"give one of at least %d characters",
 				o.Addr, app.ID, minKey)
 		}
 	}
@@ -244,7 +258,8 @@ func checkAddr(o Options) error {
 
 // serve starts a stack, calls do, and serves until the context ends, unless once
 // is set. The context ends with Ctrl-C, at any time, which is not an error.
-func serve(ctx context.Context, t *command.Tool, start Starter, o Options, do func(context.Context, RunningStack) error, once bool) (err error) {
+func serve(ctx context.Context, t *command.Tool, start Starter, o Options,
+	do func(context.Context, RunningStack) error, once bool) (err error) {
 	if start == nil {
 		return errors.New("this build of the tool has no local stack")
 	}
@@ -273,7 +288,8 @@ func serve(ctx context.Context, t *command.Tool, start Starter, o Options, do fu
 		}
 	}()
 	if o.MadeOperator {
-		fmt.Fprintf(t.Err, "the operator's token, for `affinity app` and `affinity replay` in another terminal: export %s=%s\n", operator.Variable, o.Operator)
+		fmt.Fprintf(t.Err, "the operator's token, for `affinity app` and `affinity replay` in another terminal: "+
+			"export %s=%s\n", operator.Variable, o.Operator)
 	}
 	if o.Data == "" {
 		fmt.Fprintln(t.Err, "all data is in memory and ends with this process; --data DIR keeps it")
@@ -281,7 +297,8 @@ func serve(ctx context.Context, t *command.Tool, start Starter, o Options, do fu
 		fmt.Fprintf(t.Err, "all data is kept in %s\n", o.Data)
 	}
 	if len(o.Apps) > 0 {
-		fmt.Fprintf(t.Err, "the console of app %s, for one use within ten minutes: %s\n", o.Apps[0].ID, stack.ConsoleLink(o.Apps[0].ID, o.Apps[0].Key))
+		fmt.Fprintf(t.Err, "the console of app %s, for one use within ten minutes: %s\n", o.Apps[0].ID,
+			stack.ConsoleLink(o.Apps[0].ID, o.Apps[0].Key))
 	}
 	if _, err := fmt.Fprintf(t.Out, "ready %s\n", stack.URL()); err != nil {
 		return fmt.Errorf("print the ready line: %w", err)

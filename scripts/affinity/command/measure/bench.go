@@ -26,7 +26,8 @@ const (
 )
 
 // errNoBench says how to get the benchmarks' program.
-var errNoBench = errors.New("the benchmarks are a program of their own, and it was not found: run this command in a checkout of Affinity, with Go installed; " +
+var errNoBench = errors.New("the benchmarks are a program of their own, and it was not found: run this " +
+	"command in a checkout of Affinity, with Go installed; " +
 	"or build it there with `go build -o " + benchProgram + " ./scripts/bench` and put it on the PATH or beside affinity")
 
 // Bench returns the command bench.

@@ -90,7 +90,8 @@ func runLoad(ctx context.Context, t *command.Tool, c *client.Client, o load.Opti
 		return fmt.Errorf("read the app's strategy: %w", err)
 	}
 	if len(strategy.EventsScoring) == 0 || len(strategy.FacetsScoring) == 0 {
-		fmt.Fprintln(t.Err, "warning: the app has no strategy, so no event will count; set one with `affinity strategy set FILE`")
+		fmt.Fprintln(t.Err, "warning: the app has no strategy, so no event will count; set one with `affinity "+
+			"strategy set FILE`")
 	}
 	report, err := load.Run(ctx, c, o, strategy)
 	if err != nil {

@@ -51,18 +51,26 @@ func Plan(t *command.Tool) *cobra.Command {
 	flags.Float64Var(&w.EventsPerDay, "events-per-day", 0, "events on an average day")
 	flags.Float64Var(&w.Users, "users", 0, "users with an event in the retention")
 	flags.Float64Var(&w.RetentionDays, "retention", 0, "days for which events are kept")
-	flags.Float64Var(&w.EventsPerRequest, "events-per-request", w.EventsPerRequest, "events that a client sends together, all of one user")
-	flags.Float64Var(&w.ReadsPerSecond, "reads-per-second", 0, "reads of profiles, on average (default: one for each request with events)")
+	flags.Float64Var(&w.EventsPerRequest, "events-per-request", w.EventsPerRequest,
+		"events that a client sends together, all of one user")
+	flags.Float64Var(&w.ReadsPerSecond, "reads-per-second", 0,
+		"reads of profiles, on average (default: one for each request with events)")
 	flags.Float64Var(&w.Peak, "peak", w.Peak, "the busiest minute's load, as a multiple of the average")
 	flags.Float64Var(&w.Clusters, "clusters", w.Clusters, "Bigtable clusters, each with all data")
-	flags.Float64Var(&w.Customers, "customers", w.Customers, "customers with a host and an app of their own, beside the default host")
+	flags.Float64Var(&w.Customers, "customers", w.Customers,
+		"customers with a host and an app of their own, beside the default host")
 	flags.Float64Var(&w.Compression, "compression", w.Compression, "by what factor Bigtable compresses rows on disk")
-	flags.Float64Var(&figures.RowBytes, "row-bytes", figures.RowBytes, "bytes of an event's row of the log (default: wide rows of 12 filters)")
+	flags.Float64Var(&figures.RowBytes, "row-bytes", figures.RowBytes,
+		"bytes of an event's row of the log (default: wide rows of 12 filters)")
 	flags.Float64Var(&figures.BlockBytes, "block-bytes", figures.BlockBytes, "bytes of an event in a history")
-	flags.Float64Var(&figures.RequestLogs, "request-logs", figures.RequestLogs, "share of healthy requests whose log entry is kept (request_log_sample of Terraform)")
-	flags.Float64Var(&figures.MessageLogs, "message-logs", figures.MessageLogs, "share of healthy messages whose line is kept (message_log_sample of Terraform)")
-	flags.StringArrayVar(&f.prices, "price", nil, "a price in US dollars as NAME=USD, such as bigtable_nodes=0.65; may be repeated")
-	flags.BoolVar(&f.before, "before", false, "show beside it what the same cost before small histories moved into the user's row")
+	flags.Float64Var(&figures.RequestLogs, "request-logs", figures.RequestLogs,
+		"share of healthy requests whose log entry is kept (request_log_sample of Terraform)")
+	flags.Float64Var(&figures.MessageLogs, "message-logs", figures.MessageLogs,
+		"share of healthy messages whose line is kept (message_log_sample of Terraform)")
+	flags.StringArrayVar(&f.prices, "price", nil,
+		"a price in US dollars as NAME=USD, such as bigtable_nodes=0.65; may be repeated")
+	flags.BoolVar(&f.before, "before", false,
+		"show beside it what the same cost before small histories moved into the user's row")
 	t.JSONFlag(cmd, command.JSONDocument)
 	return cmd
 }

@@ -48,7 +48,8 @@ func printSegments(t *command.Tool, list api.Segments) error {
 		fmt.Fprintln(t.Err, "the lists that queries read are not built yet: `affinity segment refresh` builds them")
 		return nil
 	}
-	_, err := fmt.Fprintf(t.Out, "lists of %s, built %s; changes since are read with each query\n", cli.Count(list.Lists.Users, "user"), render.Timestamp(list.Lists.BuiltAt))
+	_, err := fmt.Fprintf(t.Out, "lists of %s, built %s; changes since are read with each query\n",
+		cli.Count(list.Lists.Users, "user"), render.Timestamp(list.Lists.BuiltAt))
 	return err
 }
 
@@ -114,7 +115,8 @@ func refreshSegments(ctx context.Context, t *command.Tool, c *client.Client) err
 	if t.JSON {
 		err = cli.PrintJSON(t.Out, job)
 	} else {
-		_, err = fmt.Fprintf(t.Out, "lists of %s%s\n", cli.Count(job.Users, "user"), render.Took(job.StartedAt, job.FinishedAt))
+		_, err = fmt.Fprintf(t.Out, "lists of %s%s\n", cli.Count(job.Users, "user"),
+			render.Took(job.StartedAt, job.FinishedAt))
 	}
 	if job.Faulty > 0 {
 		fmt.Fprintln(t.Err, command.Unread(job.Faulty))
@@ -148,7 +150,8 @@ func exportSegmentCommand(t *command.Tool) *cobra.Command {
 }
 
 // exportSegment starts an export and follows it to its end.
-func exportSegment(ctx context.Context, t *command.Tool, c *client.Client, name string) (job api.SegmentExport, err error) {
+func exportSegment(ctx context.Context, t *command.Tool, c *client.Client,
+	name string) (job api.SegmentExport, err error) {
 	if job, err = c.Segments().StartExport(ctx, name); err != nil {
 		return job, err
 	}
@@ -162,7 +165,8 @@ func exportSegment(ctx context.Context, t *command.Tool, c *client.Client, name 
 	case err != nil:
 		return job, err
 	case job.State != api.JobDone:
-		return job, fmt.Errorf("export %s %s: %s", cli.Printable(job.ID), command.Outcome(job.State), cli.Printable(job.Error))
+		return job, fmt.Errorf("export %s %s: %s", cli.Printable(job.ID), command.Outcome(job.State),
+			cli.Printable(job.Error))
 	case job.Users == nil || job.AsOf == nil:
 		return job, fmt.Errorf("the answer is not what an Affinity engine sends about an export: %+v", job)
 	}
@@ -170,7 +174,8 @@ func exportSegment(ctx context.Context, t *command.Tool, c *client.Client, name 
 }
 
 // downloadSegment writes the file of an export.
-func downloadSegment(ctx context.Context, t *command.Tool, c *client.Client, job api.SegmentExport, out string) (err error) {
+func downloadSegment(ctx context.Context, t *command.Tool, c *client.Client, job api.SegmentExport,
+	out string) (err error) {
 	var to io.Writer = t.Out
 	if out != "" {
 		// Only its owner may read it: it is about persons.
@@ -232,7 +237,8 @@ func eventsText(events *int64, exact bool) string {
 
 func printValues(t *command.Tool, values api.Values) error {
 	if len(values.Values) == 0 {
-		fmt.Fprintf(t.Err, "no profile has a value of %s, as of %s\n", cli.Printable(values.Facet), render.Timestamp(values.AsOf))
+		fmt.Fprintf(t.Err, "no profile has a value of %s, as of %s\n", cli.Printable(values.Facet),
+			render.Timestamp(values.AsOf))
 		return nil
 	}
 	table := tabwriter.NewWriter(t.Out, 0, 0, 2, ' ', 0)
@@ -251,7 +257,8 @@ func printValues(t *command.Tool, values api.Values) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(t.Out, "%d of %s, as of %s\n", len(values.Values), cli.Count(int64(values.Total), "value"), render.Timestamp(values.AsOf))
+	_, err := fmt.Fprintf(t.Out, "%d of %s, as of %s\n", len(values.Values),
+		cli.Count(int64(values.Total), "value"), render.Timestamp(values.AsOf))
 	if s := values.Sample; err == nil && s != nil && !s.All {
 		_, err = fmt.Fprintf(t.Out, "events are estimated from %s at random\n", cli.Count(int64(s.Users), "user"))
 	}

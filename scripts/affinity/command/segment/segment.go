@@ -25,7 +25,8 @@ func Command(t *command.Tool) *cobra.Command {
 		Use:   "segment",
 		Short: "Find, count, save and export the users whose profiles meet a condition",
 		Long: "Find, count, save and export the users whose profiles meet a condition. The operator switches segments on for an app\n" +
-			"with `affinity app segments APP on`; the lists that queries read are then built, every night and on request.\n\n" + whereHelp,
+			"with `affinity app segments APP on`; the lists that queries read are then built, every night and on " +
+			"request.\n\n" + whereHelp,
 	}, querySegmentCommand(t), histogramCommand(t), saveSegmentCommand(t), listSegmentsCommand(t), showSegmentCommand(t),
 		deleteSegmentCommand(t), exportSegmentCommand(t), refreshSegmentsCommand(t))
 }
@@ -136,7 +137,8 @@ func histogramCommand(t *command.Tool) *cobra.Command {
 	}, func(t *command.Tool, h api.SegmentHistogram) error {
 		return render.Histogram(t.Out, facet+":"+value, h)
 	})
-	cmd.Flags().StringVar(&halfLife, "half-life", "", "scores under this half-life of the strategy, such as 30 or 12h (default: its first)")
+	cmd.Flags().StringVar(&halfLife, "half-life", "",
+		"scores under this half-life of the strategy, such as 30 or 12h (default: its first)")
 	return cmd
 }
 
@@ -177,7 +179,8 @@ func showSegment(t *command.Tool, s api.Segment) error {
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(t.Out, "segment %s, set %s\n%s\n", cli.Printable(s.Name), render.Timestamp(s.SetAt), cli.Printable(string(where))); err != nil {
+	if _, err := fmt.Fprintf(t.Out, "segment %s, set %s\n%s\n", cli.Printable(s.Name), render.Timestamp(s.SetAt),
+		cli.Printable(string(where))); err != nil {
 		return err
 	}
 	return render.Sizes(t.Out, s.Sizes)

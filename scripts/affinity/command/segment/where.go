@@ -27,7 +27,8 @@ const whereHelp = "A condition is a file (- is standard input), or flags. Each -
 type whereFlags struct{ where, without []string }
 
 func (f *whereFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&f.where, "where", nil, "a filter that holds, such as 'brand:Nike > 500 @30'; repeat for several")
+	cmd.Flags().StringArrayVar(&f.where, "where", nil,
+		"a filter that holds, such as 'brand:Nike > 500 @30'; repeat for several")
 	cmd.Flags().StringArrayVar(&f.without, "without", nil, "a filter that does not hold; repeat for several")
 }
 

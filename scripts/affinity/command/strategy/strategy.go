@@ -64,12 +64,14 @@ func Command(t *command.Tool) *cobra.Command {
 			if err := c.Strategies().SetJSON(ctx, strategy, options); err != nil {
 				return fmt.Errorf("set the strategy: %w", err)
 			}
-			_, err = fmt.Fprintln(t.Out, "the strategy is set: reads use it within 5 s, and stored profiles follow (affinity recompute watch)")
+			_, err = fmt.Fprintln(t.Out, "the strategy is set: reads use it within 5 s, and stored profiles follow "+
+				"(affinity recompute watch)")
 			return err
 		}),
 	}
 	set.Flags().StringVar(&options.Note, "note", "", "why the strategy is set, at most 200 characters")
-	set.Flags().Int64Var(&ifVersion, "if-version", 0, "the version that must be active, 0 if none was ever set (default: any)")
+	set.Flags().Int64Var(&ifVersion, "if-version", 0,
+		"the version that must be active, 0 if none was ever set (default: any)")
 	return cli.Group(&cobra.Command{
 		Use:   "strategy",
 		Short: "Get, preview, set, compare or restore the strategy: how much each event and each facet counts",
@@ -99,7 +101,8 @@ func previewCommand(t *command.Tool) *cobra.Command {
 		Short: "Show what a strategy would change",
 		Long: "Show what a strategy from a JSON file, - for standard input, would change, and change nothing: for how many users of\n" +
 			"a sample the order of values would change, and the order of 20 objects of the catalog, and which values would rise and fall\n" +
-			"most, by their shares of a profile. A strategy that only counts in another unit changes nothing. --json has scores too.",
+			"most, by their shares of a profile. A strategy that only counts in another unit changes nothing. --json " +
+			"has scores too.",
 		Example: "  affinity strategy preview strategy.json --sample 500",
 		Args:    cli.Args("FILE"),
 		PreRunE: func(*cobra.Command, []string) error { return cli.Within("sample", sample, 1, api.MaxPreviewSample) },
@@ -122,12 +125,14 @@ func previewCommand(t *command.Tool) *cobra.Command {
 
 func versionsCommand(t *command.Tool) *cobra.Command {
 	return command.Show(t, &cobra.Command{
-		Use:     "list",
-		Short:   "List the versions of the strategy, the newest first",
-		Long:    "List the versions of the strategy, the newest first. The engine keeps the last 200 and all of the last 90 days.",
+		Use:   "list",
+		Short: "List the versions of the strategy, the newest first",
+		Long: "List the versions of the strategy, the newest first. The engine keeps the last 200 and all of the " +
+			"last 90 days.",
 		Example: "  affinity strategy list",
 		Args:    cli.Subcommand,
-	}, "list the versions of the strategy", func(ctx context.Context, c *client.Client, _ []string) (api.StrategyVersions, error) {
+	}, "list the versions of the strategy", func(ctx context.Context, c *client.Client,
+		_ []string) (api.StrategyVersions, error) {
 		return c.Strategies().Versions(ctx)
 	}, func(t *command.Tool, list api.StrategyVersions) error {
 		return render.Versions(t.Out, list.Versions, render.NewPalette(cli.Colored(t.Out)))
@@ -150,7 +155,10 @@ func diffCommand(t *command.Tool) *cobra.Command {
 			}
 			return nil
 		},
-		RunE: t.With(func(ctx context.Context, c *client.Client, args []string) error { return diffVersions(ctx, t, c, args) }),
+		RunE: t.With(func(ctx context.Context, c *client.Client,
+			args []string) error {
+			return diffVersions(ctx, t, c, args)
+		}),
 	}
 	t.JSONFlag(cmd, "print the changes as JSON")
 	return cmd
@@ -242,9 +250,10 @@ func restoreCommand(t *command.Tool) *cobra.Command {
 			}
 			return nil
 		},
-		RunE: t.Tell("restore version %s of the strategy", func(ctx context.Context, c *client.Client, _ []string) (string, error) {
-			return fmt.Sprintf("the strategy is that of version %d again: reads use it within 5 s, and stored profiles follow "+
-				"(affinity recompute watch)", version), c.Strategies().Restore(ctx, version, nil)
-		}),
+		RunE: t.Tell("restore version %s of the strategy",
+			func(ctx context.Context, c *client.Client, _ []string) (string, error) {
+				return fmt.Sprintf("the strategy is that of version %d again: reads use it within 5 s, and stored profiles follow "+
+					"(affinity recompute watch)", version), c.Strategies().Restore(ctx, version, nil)
+			}),
 	}
 }

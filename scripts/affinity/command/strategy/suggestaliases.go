@@ -143,7 +143,8 @@ func printSuggestions(out io.Writer, list []vocabulary.Suggestion) error {
 		_, err := fmt.Fprintln(out, "no values look alike")
 		return err
 	}
-	return cli.Table(out, "facet\tvalue\tobjects\tcounts as\tobjects\tboth\tbecause of", list, func(s vocabulary.Suggestion) []any {
-		return []any{s.Facet, s.From, s.FromObjects, s.To, s.ToObjects, s.SharedObjects, s.Reason}
-	})
+	return cli.Table(out, "facet\tvalue\tobjects\tcounts as\tobjects\tboth\tbecause of", list,
+		func(s vocabulary.Suggestion) []any {
+			return []any{s.Facet, s.From, s.FromObjects, s.To, s.ToObjects, s.SharedObjects, s.Reason}
+		})
 }

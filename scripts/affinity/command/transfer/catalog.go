@@ -32,7 +32,8 @@ func importCatalogCommand(t *command.Tool) *cobra.Command {
 		Long: "Import FILE into an index: one JSON object a line, or one list of objects, plain or gzip, - for standard input. Each has an\n" +
 			"objectID; of two with the same one, the later one stays. Bad lines are printed with their number; the others are imported\n" +
 			"(exit 3). Running the same command again resumes an import. Events that came before their objects get their filters by\n" +
-			"`affinity reenrich`. --check needs no engine: it prints all bad lines and the counts. Requires a key with the permission addObject.",
+			"`affinity reenrich`. --check needs no engine: it prints all bad lines and the counts. Requires a key with " +
+			"the permission addObject.",
 		Example: "  affinity catalog import --index shoes shoes.ndjson.gz\n  affinity catalog import --check shoes.ndjson.gz",
 		Args:    cli.Args("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -49,13 +50,15 @@ func importCatalogCommand(t *command.Tool) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&index, "index", index, "index of the objects")
 	cmd.Flags().BoolVar(&check, "check", false, checkUsage)
-	cmd.Flags().DurationVar(&retryFor, "retry-for", retryFor, "how long to repeat a request while the engine is busy or away")
+	cmd.Flags().DurationVar(&retryFor, "retry-for", retryFor,
+		"how long to repeat a request while the engine is busy or away")
 	return cmd
 }
 
 // sendObjects imports the objects of a file, - for standard input, into an index. It
 // returns how many were stored, also with an error.
-func sendObjects(ctx context.Context, t *command.Tool, im *importer.Importer, path, index string) (stored int, err error) {
+func sendObjects(ctx context.Context, t *command.Tool, im *importer.Importer, path,
+	index string) (stored int, err error) {
 	objects, err := importer.Open(path, t.In)
 	if err != nil {
 		return 0, err
@@ -71,7 +74,8 @@ func importCatalog(ctx context.Context, t *command.Tool, im *importer.Importer, 
 	if err != nil {
 		return fmt.Errorf("%w\n%s went in: run the same command again to resume", err, cli.Count(stored, "object"))
 	}
-	printCounts(t, im, fmt.Sprintf("imported %s into the index %s in %.1f s", cli.Count(stored, "object"), cli.Printable(index), time.Since(begun).Seconds()),
+	printCounts(t, im, fmt.Sprintf("imported %s into the index %s in %.1f s", cli.Count(stored, "object"),
+		cli.Printable(index), time.Since(begun).Seconds()),
 		lines(im, "line", equalObjects))
 	if err := im.BadLines(); err != nil {
 		return cli.WithCode(err, command.ExitLines)
@@ -94,7 +98,10 @@ func listObjectsCommand(t *command.Tool) *cobra.Command {
 			}
 			return nil
 		},
-		RunE: t.With(func(ctx context.Context, c *client.Client, _ []string) error { return listObjects(ctx, t, c, index, q) }),
+		RunE: t.With(func(ctx context.Context, c *client.Client,
+			_ []string) error {
+			return listObjects(ctx, t, c, index, q)
+		}),
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&index, "index", index, "index of the objects")

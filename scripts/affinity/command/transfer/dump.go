@@ -159,10 +159,12 @@ func (d *dumping) checkFirst(file *os.File, path string) error {
 		_ = json.Unmarshal(text, &first)
 	}
 	switch {
-	case first.App == nil && (whole || !bytes.HasPrefix([]byte(`{"exportedApp":`), text[:min(len(text), len(`{"exportedApp":`))])):
+	case first.App == nil && (whole || !bytes.HasPrefix([]byte(`{"exportedApp":`),
+		text[:min(len(text), len(`{"exportedApp":`))])):
 		return fmt.Errorf("%s exists and is no dump: remove it, or give another --out", path)
 	case first.App != nil && first.App.App != d.t.App:
-		return fmt.Errorf("%s is a dump of the app %s, not of %s: give another --out", path, cli.Printable(first.App.App), d.t.App)
+		return fmt.Errorf("%s is a dump of the app %s, not of %s: give another --out", path,
+			cli.Printable(first.App.App), d.t.App)
 	}
 	return nil
 }

@@ -30,14 +30,16 @@ func Export(t *command.Tool) *cobra.Command {
 		RunE: t.With(func(ctx context.Context, c *client.Client, args []string) error {
 			end, err := exportTo(ctx, t, c, args[0], out)
 			if errors.Is(err, client.ErrCut) {
-				return fmt.Errorf("export user %s: %w (%s arrived; run the command again)", cli.Printable(args[0]), err, cli.Count(end.Events, "event"))
+				return fmt.Errorf("export user %s: %w (%s arrived; run the command again)", cli.Printable(args[0]), err,
+					cli.Count(end.Events, "event"))
 			}
 			if err != nil {
 				return fmt.Errorf("export user %s: %w", cli.Printable(args[0]), err)
 			}
 			fmt.Fprintf(t.Err, "complete: %s\n", cli.Count(end.Events, "event"))
 			if end.Faults > 0 {
-				return fmt.Errorf("export user %s: the engine could not read %s", cli.Printable(args[0]), cli.Count(end.Faults, "event"))
+				return fmt.Errorf("export user %s: the engine could not read %s", cli.Printable(args[0]),
+					cli.Count(end.Faults, "event"))
 			}
 			return nil
 		}),

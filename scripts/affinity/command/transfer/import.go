@@ -71,7 +71,8 @@ func Import(t *command.Tool) *cobra.Command {
 			"  zcat 2026-*.gz | affinity import --index shoes -\n" +
 			"  affinity import --check --map userToken=visitor --objects objects.ndjson events.csv\n" +
 			"  affinity import --map userToken=user_id,objectIDs=product_id,timestamp=event_time --event cart=click --event purchase=conversion \\\n    --shift-to-now 2019-Oct.csv.gz\n" +
-			"  gcloud storage cp -r gs://PROJECT-affinity-archive/events . && affinity import --archive events --app shop --key KEY",
+			"  gcloud storage cp -r gs://PROJECT-affinity-archive/events . && affinity import --archive events --app " +
+			"shop --key KEY",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if o.archive && len(args) > 0 || o.alone(len(args)) {
 				return nil
@@ -130,12 +131,16 @@ func importObjectsAlone(ctx context.Context, t *command.Tool, c *client.Client, 
 func (o *importOptions) flags(flags *pflag.FlagSet, retryFor time.Duration) {
 	flags.StringVar(&o.index, "index", "", "index of the objects, and of events that name none\n"+
 		"(default: the index of the first event, else "+command.DefaultIndex+")")
-	flags.StringVar(&o.objects, "objects", "", "catalog to import first: one JSON object per line, plain or gzip, - for standard input")
-	flags.StringVar(&o.strategy, "strategy", "", "strategy to set first: a JSON file; without personalizationImpact it is sent with 50")
+	flags.StringVar(&o.objects, "objects", "",
+		"catalog to import first: one JSON object per line, plain or gzip, - for standard input")
+	flags.StringVar(&o.strategy, "strategy", "",
+		"strategy to set first: a JSON file; without personalizationImpact it is sent with 50")
 	flags.BoolVar(&o.archive, "archive", false, "the arguments are files or folders of the archive")
-	flags.StringVar(&o.withoutUsers, "without-users", "", "file of user tokens, one a line, whose events of an archive are not restored")
+	flags.StringVar(&o.withoutUsers, "without-users", "",
+		"file of user tokens, one a line, whose events of an archive are not restored")
 	o.written.Flags(flags)
-	flags.BoolVar(&o.shift, "shift-to-now", false, "move the events by whole days, so that the newest one is less than a day old")
+	flags.BoolVar(&o.shift, "shift-to-now", false,
+		"move the events by whole days, so that the newest one is less than a day old")
 	flags.BoolVar(&o.check, "check", false, checkUsage)
 	flags.DurationVar(&o.retryFor, "retry-for", retryFor, "how long to repeat a request while the engine is busy or away")
 }
@@ -269,7 +274,8 @@ func lines(im *importer.Importer, line, equal string) string {
 	return im.Tally().Text(line, did, equal)
 }
 
-func importData(ctx context.Context, t *command.Tool, im *importer.Importer, objects, source *importer.Source, index string) error {
+func importData(ctx context.Context, t *command.Tool, im *importer.Importer, objects, source *importer.Source,
+	index string) error {
 	begun := time.Now()
 	stored, counted := 0, []string(nil)
 	if objects != nil {
@@ -279,7 +285,8 @@ func importData(ctx context.Context, t *command.Tool, im *importer.Importer, obj
 			return err
 		}
 		if err != nil {
-			return fmt.Errorf("%w\n%s and no events went in: run the same command again to resume", err, cli.Count(stored, "object"))
+			return fmt.Errorf("%w\n%s and no events went in: run the same command again to resume", err,
+				cli.Count(stored, "object"))
 		}
 		counted = append(counted, "objects: "+lines(im, "line", equalObjects))
 	}
@@ -298,7 +305,8 @@ func importData(ctx context.Context, t *command.Tool, im *importer.Importer, obj
 	if objects != nil {
 		with = " and " + cli.Count(stored, "object")
 	}
-	printCounts(t, im, fmt.Sprintf("imported %s%s in %.1f s (%.0f events/s)", cli.Count(im.Tally().Imported, "event"), with, time.Since(begun).Seconds(),
+	printCounts(t, im, fmt.Sprintf("imported %s%s in %.1f s (%.0f events/s)",
+		cli.Count(im.Tally().Imported, "event"), with, time.Since(begun).Seconds(),
 		cli.PerSecond(counts.Accepted, time.Since(eventsBegun))), counted...)
 	if err := im.BadLines(); err != nil {
 		return cli.WithCode(err, command.ExitLines)
@@ -309,18 +317,21 @@ func importData(ctx context.Context, t *command.Tool, im *importer.Importer, obj
 // warn prints what became of events that do not count as their file says.
 func warn(t *command.Tool, counts api.ImportAnswer) {
 	if counts.Received > 0 {
-		fmt.Fprintf(t.Err, "warning: without a timestamp: %s; they got the time of import, and importing them again counts them again\n",
+		fmt.Fprintf(t.Err, "warning: without a timestamp: %s; they got the time of import, and importing them again "+
+			"counts them again\n",
 			cli.Count(counts.Received, "event"))
 	}
 	if counts.OutsideRetention > 0 {
-		fmt.Fprintf(t.Err, "warning: older than the app's retention: %s; they count in no profile; --shift-to-now moves old data to today (are timestamps in milliseconds?)\n",
+		fmt.Fprintf(t.Err, "warning: older than the app's retention: %s; they count in no profile; --shift-to-now "+
+			"moves old data to today (are timestamps in milliseconds?)\n",
 			cli.Count(counts.OutsideRetention, "event"))
 	}
 	if counts.OptedOut > 0 {
 		fmt.Fprintf(t.Err, "warning: dropped, because their user has opted out: %s\n", cli.Count(counts.OptedOut, "event"))
 	}
 	if counts.Deleted > 0 {
-		fmt.Fprintf(t.Err, "warning: older than the deletion of their user: %s; they count in no profile\n", cli.Count(counts.Deleted, "event"))
+		fmt.Fprintf(t.Err, "warning: older than the deletion of their user: %s; they count in no profile\n",
+			cli.Count(counts.Deleted, "event"))
 	}
 }
 

@@ -27,9 +27,10 @@ func Index(t *command.Tool) *cobra.Command {
 
 func indexShowCommand(t *command.Tool) *cobra.Command {
 	return &cobra.Command{
-		Use:     "show INDEX",
-		Short:   "Print the settings of an index as JSON",
-		Long:    "Print the settings of an index as JSON, {} if none were ever set. Requires a key with the permission settings.",
+		Use:   "show INDEX",
+		Short: "Print the settings of an index as JSON",
+		Long: "Print the settings of an index as JSON, {} if none were ever set. Requires a key with the " +
+			"permission settings.",
 		Example: "  affinity index show products > settings.json",
 		Args:    cli.Args("INDEX"),
 		RunE: t.With(func(ctx context.Context, c *client.Client, args []string) error {
@@ -70,7 +71,8 @@ func indexBandsCommand(t *command.Tool) *cobra.Command {
 		Short: "Give facets numeric bands, or take them away",
 		Long: "Give facets of an index numeric bands: price=0,50,100 makes the values <0, 0-50, 50-100 and 100+. An empty list,\n" +
 			"price=, takes the bands of a facet away. Other facets keep theirs. The events in the log get the new bands by a\n" +
-			"re-enrichment, which starts ten seconds later; `affinity reenrich` follows it. Requires a key with the permission settings.",
+			"re-enrichment, which starts ten seconds later; `affinity reenrich` follows it. Requires a key with the " +
+			"permission settings.",
 		Example: "  affinity index bands products price=0,50,100\n  affinity index bands products price=",
 		Args:    cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -134,6 +136,7 @@ func setSettings(ctx context.Context, t *command.Tool, c *client.Client, index s
 	if len(facets) == 0 {
 		facets = []string{"no facet"}
 	}
-	_, err := fmt.Fprintf(t.Out, "numeric bands: %s; the events in the log follow by a re-enrichment, which affinity reenrich shows\n", cli.Printable(strings.Join(facets, ", ")))
+	_, err := fmt.Fprintf(t.Out, "numeric bands: %s; the events in the log follow by a re-enrichment, which "+
+		"affinity reenrich shows\n", cli.Printable(strings.Join(facets, ", ")))
 	return err
 }

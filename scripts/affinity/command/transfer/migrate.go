@@ -31,7 +31,8 @@ const (
 
 // Migrate returns the command migrate.
 func Migrate(t *command.Tool) *cobra.Command {
-	return cli.Group(&cobra.Command{Use: "migrate", Short: "Come from Algolia Personalization: copy the strategy and the objects, compare profiles"},
+	return cli.Group(&cobra.Command{Use: "migrate",
+		Short: "Come from Algolia Personalization: copy the strategy and the objects, compare profiles"},
 		migrateAlgoliaCommand(t), migrateCompareCommand(t))
 }
 
@@ -46,7 +47,8 @@ func (a *algoliaApp) flags(cmd *cobra.Command) {
 	flags.StringVar(&a.app, "algolia-app", "", "id of the Algolia application; $"+algoliaAppVariable)
 	flags.StringVar(&a.keyFile, "algolia-key-file", "", "file that holds the Algolia key; or $"+algoliaKeyVariable)
 	flags.StringVar(&a.region, "region", "us", "region of the Algolia Personalization API: us or eu")
-	flags.StringVar(&a.url, "algolia-url", "", "one address in place of those of Algolia's APIs, for a proxy or a test; $"+algoliaURLVariable)
+	flags.StringVar(&a.url, "algolia-url", "",
+		"one address in place of those of Algolia's APIs, for a proxy or a test; $"+algoliaURLVariable)
 }
 
 // complete takes from the environment what no flag gives.
@@ -124,7 +126,8 @@ func migrateAlgoliaCommand(t *command.Tool) *cobra.Command {
 			"the objects, it says with which --cursor to go on. --dry-run reads, and prints what a run would do.\n" +
 			"The key of Algolia needs the permissions recommendation, settings and browse, that of the engine recommendation, settings\n" +
 			"and addObject. Exit 3 if the engine refused some objects; all others are stored then.",
-		Example: "  " + algoliaAppVariable + "=YourApp " + algoliaKeyVariable + "=... affinity migrate algolia --index products --region eu --dry-run\n" +
+		Example: "  " + algoliaAppVariable + "=YourApp " + algoliaKeyVariable +
+			"=... affinity migrate algolia --index products --region eu --dry-run\n" +
 			"  affinity migrate algolia --algolia-app YourApp --algolia-key-file algolia.key --index products --objects products.ndjson",
 		Args: cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -141,7 +144,8 @@ func migrateAlgoliaCommand(t *command.Tool) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringArrayVar(&m.indexes, "index", nil, "index to copy; may be given several times")
-	flags.StringVar(&m.file, "objects", "", "read the objects from this file instead: one JSON object per line, plain or gzip, - for standard input")
+	flags.StringVar(&m.file, "objects", "", "read the objects from this file instead: one JSON object per line, "+
+		"plain or gzip, - for standard input")
 	flags.StringVar(&m.cursor, "cursor", "", "go on with the objects at this cursor, which a failed run has printed")
 	flags.BoolVar(&m.dryRun, "dry-run", false, "print what a run would do, and change nothing")
 	flags.BoolVar(&m.overwrite, "overwrite", false, "replace a strategy and facets that the app of the engine has")
@@ -217,7 +221,8 @@ func (m *migration) strategy(ctx context.Context) error {
 		fmt.Fprintln(m.t.Out, "the engine has another strategy, which stays: --overwrite replaces it")
 		return nil
 	}
-	m.say("set the strategy: %s, %s, personalizationImpact %d", cli.Count(len(theirs.EventsScoring), "event"), cli.Count(len(theirs.FacetsScoring), "facet"), theirs.PersonalizationImpact)
+	m.say("set the strategy: %s, %s, personalizationImpact %d", cli.Count(len(theirs.EventsScoring), "event"),
+		cli.Count(len(theirs.FacetsScoring), "facet"), theirs.PersonalizationImpact)
 	if m.dryRun {
 		return nil
 	}
@@ -245,14 +250,16 @@ func (m *migration) facets(ctx context.Context, search *client.Client, index str
 		fmt.Fprintf(m.t.Out, "%s has Algolia's attributesForFaceting\n", cli.Printable(index))
 		return nil
 	case len(ours.AttributesForFaceting) > 0 && !m.overwrite:
-		fmt.Fprintf(m.t.Out, "%s has other attributesForFaceting, which stay: --overwrite replaces them\n", cli.Printable(index))
+		fmt.Fprintf(m.t.Out, "%s has other attributesForFaceting, which stay: --overwrite replaces them\n",
+			cli.Printable(index))
 		return nil
 	}
 	m.say("set attributesForFaceting of %s: %s", index, strings.Join(theirs.AttributesForFaceting, ", "))
 	if m.dryRun {
 		return nil
 	}
-	if _, err := m.to.Catalog().SetSettings(ctx, index, api.Settings{AttributesForFaceting: theirs.AttributesForFaceting}); err != nil {
+	if _, err := m.to.Catalog().SetSettings(ctx, index,
+		api.Settings{AttributesForFaceting: theirs.AttributesForFaceting}); err != nil {
 		return fmt.Errorf("set attributesForFaceting of %s: %w", index, err)
 	}
 	return nil

@@ -55,7 +55,8 @@ func migrateCompareCommand(t *command.Tool) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.file, "users", "", "file of user tokens, one a line; - for standard input")
-	flags.IntVar(&o.sample, "sample", 0, "compare so many of the users, chosen at random but the same ones each time; 0: all")
+	flags.IntVar(&o.sample, "sample", 0, "compare so many of the users, chosen at random but the same ones each "+
+		"time; 0: all")
 	t.JSONFlag(cmd, "print a line of JSON for each user")
 	o.from.flags(cmd)
 	return cmd
@@ -142,7 +143,8 @@ func printComparisons(out io.Writer, all []algolia.Comparison) error {
 		switch {
 		case c.Algolia && c.Engine:
 			both = append(both, c)
-			fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%.2f\t%s\n", name, c.Common, len(c.Missing), len(c.New), c.Order, cli.Printable(firstValues(c)))
+			fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%.2f\t%s\n", name, c.Common, len(c.Missing), len(c.New), c.Order,
+				cli.Printable(firstValues(c)))
 		case c.Algolia:
 			missing++
 			fmt.Fprintf(w, "%s\tunknown to the engine\n", name)
@@ -156,7 +158,8 @@ func printComparisons(out io.Writer, all []algolia.Comparison) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%s: %d in both, %d unknown to the engine, %d unknown to Algolia\n", cli.Count(len(all), "user"), len(both), missing, fresh)
+	fmt.Fprintf(out, "%s: %d in both, %d unknown to the engine, %d unknown to Algolia\n",
+		cli.Count(len(all), "user"), len(both), missing, fresh)
 	if len(both) == 0 {
 		return nil
 	}
@@ -166,7 +169,8 @@ func printComparisons(out io.Writer, all []algolia.Comparison) error {
 			same++
 		}
 	}
-	_, err := fmt.Fprintf(out, "of those in both: the first value is the same for %d, the mean order is %.2f, %d of Algolia's %s are in the engine's profiles\n",
+	_, err := fmt.Fprintf(out, "of those in both: the first value is the same for %d, the mean order is %.2f, %d "+
+		"of Algolia's %s are in the engine's profiles\n",
 		same, order/float64(len(both)), common, cli.Count(common+lost, "value"))
 	return err
 }

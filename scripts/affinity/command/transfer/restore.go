@@ -54,7 +54,8 @@ func Restore(t *command.Tool) *cobra.Command {
 	flags := cmd.Flags()
 	flags.BoolVar(&o.replace, "replace", false, "replace a strategy of the app that differs from that of the dump")
 	flags.IntVar(&o.from, "from-line", 1, "first line to restore")
-	flags.DurationVar(&o.retryFor, "retry-for", t.Retry.Total, "how long to repeat a request while the engine is busy or away")
+	flags.DurationVar(&o.retryFor, "retry-for", t.Retry.Total,
+		"how long to repeat a request while the engine is busy or away")
 	return cmd
 }
 
@@ -82,7 +83,8 @@ func restoreDump(ctx context.Context, t *command.Tool, c *client.Client, o resto
 	}
 	a := done.Events
 	fmt.Fprintf(t.Out, "restored the dump of %s in %.1f s: %s, %s, %s, %s, %s (%d were in the log), %s\n",
-		cli.Printable(done.App.App), time.Since(begun).Seconds(), cli.Count(done.Settings, "index setting"), cli.Count(done.Feeds, "feed"),
+		cli.Printable(done.App.App), time.Since(begun).Seconds(), cli.Count(done.Settings, "index setting"),
+		cli.Count(done.Feeds, "feed"),
 		cli.Count(done.Segments, "segment"), cli.Count(done.Objects, "object"), cli.Count(a.Accepted, "event"), a.Present,
 		cli.Count(a.UserDeletions, "deletion or opt-out line"))
 	fmt.Fprintln(t.Out, lines(im, "line", "that the log has, or with the objectID of another line"))
@@ -161,10 +163,13 @@ func restoreArchive(ctx context.Context, t *command.Tool, im *importer.Importer,
 	answer, err := im.Archive(ctx, archive)
 	warn(t, answer.ImportAnswer)
 	if err != nil {
-		return fmt.Errorf("%w\n%s went in before that: run the same command again; they count once", err, cli.Count(answer.Accepted, "event"))
+		return fmt.Errorf("%w\n%s went in before that: run the same command again; they count once", err,
+			cli.Count(answer.Accepted, "event"))
 	}
-	printCounts(t, im, fmt.Sprintf("restored %s of %s from %s in %.1f s: %d were in the log, %d are new", cli.Count(answer.Accepted, "event"),
-		t.App, cli.Count(len(archive.Files), "file"), time.Since(begun).Seconds(), answer.Present, answer.Accepted-answer.Present-answer.Deleted-answer.OptedOut),
+	printCounts(t, im, fmt.Sprintf("restored %s of %s from %s in %.1f s: %d were in the log, %d are new",
+		cli.Count(answer.Accepted, "event"),
+		t.App, cli.Count(len(archive.Files), "file"), time.Since(begun).Seconds(), answer.Present,
+		answer.Accepted-answer.Present-answer.Deleted-answer.OptedOut),
 		lines(im, "event", "that the log or the archive has another time"))
 	if answer.Others > 0 {
 		fmt.Fprintf(t.Err, "skipped %s of other apps\n", cli.Count(answer.Others, "message"))

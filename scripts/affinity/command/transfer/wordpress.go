@@ -38,7 +38,8 @@ type wordpressOptions struct {
 
 // WordPress returns the command wordpress.
 func WordPress(t *command.Tool) *cobra.Command {
-	return cli.Group(&cobra.Command{Use: "wordpress", Short: "Load the posts of a WordPress site, and keep them in step"}, wordpressSyncCommand(t))
+	return cli.Group(&cobra.Command{Use: "wordpress",
+		Short: "Load the posts of a WordPress site, and keep them in step"}, wordpressSyncCommand(t))
 }
 
 func wordpressSyncCommand(t *command.Tool) *cobra.Command {
@@ -53,7 +54,8 @@ func wordpressSyncCommand(t *command.Tool) *cobra.Command {
 			"Exit 1 if the run failed or would remove more than half of the posts, 3 if the engine refused a post; all others\n" +
 			"are in step then. Requires a key with the permissions addObject, deleteObject and settings.",
 		Example: "  affinity wordpress sync --site https://blog.example.com --feed blog\n" +
-			"  " + passwordVariable + "='abcd efgh ijkl' affinity wordpress sync --site https://blog.example.com --user reader --index blog",
+			"  " + passwordVariable + "='abcd efgh ijkl' affinity wordpress sync --site https://blog.example.com " +
+			"--user reader --index blog",
 		Args: cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := cli.Require(cmd, "site", "the address of the site, such as https://blog.example.com"); err != nil {
@@ -73,14 +75,18 @@ func wordpressSyncCommand(t *command.Tool) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&o.site, "site", "", "address of the site, without /wp-json")
 	flags.StringVar(&o.index, "index", "posts", "index of the posts, which holds nothing else")
-	flags.StringVar(&o.feed, "feed", "", "define this feed of the posts by publishedAt, in the format of WordPress, if the app has none of the name")
-	flags.StringVar(&o.state, "state", "", "file that says what the index holds (default: one in your configuration directory)")
+	flags.StringVar(&o.feed, "feed", "", "define this feed of the posts by publishedAt, in the format of "+
+		"WordPress, if the app has none of the name")
+	flags.StringVar(&o.state, "state", "", "file that says what the index holds (default: one in your "+
+		"configuration directory)")
 	flags.BoolVar(&o.full, "full", false, "read all posts, clear the index and store them")
 	flags.BoolVar(&o.allowMassDeletion, "allow-mass-deletion", false, "remove also more than half of the posts")
 	flags.StringVar(&o.user, "user", "", "WordPress user, if the API wants a login: one who sees what every reader sees")
-	flags.StringVar(&o.password, "password", "", "application password of the user; $"+passwordVariable+" keeps it out of the list of processes")
+	flags.StringVar(&o.password, "password", "",
+		"application password of the user; $"+passwordVariable+" keeps it out of the list of processes")
 	flags.IntVar(&o.perPage, "per-page", wordpress.MaxPerPage, "posts in one request: less for a slow site")
-	flags.DurationVar(&o.retryFor, "retry-for", t.Retry.Total, "how long to repeat a request while the site or the engine is busy or away")
+	flags.DurationVar(&o.retryFor, "retry-for", t.Retry.Total,
+		"how long to repeat a request while the site or the engine is busy or away")
 	t.JSONFlag(cmd, "print the summary as JSON")
 	return cmd
 }
@@ -149,7 +155,8 @@ func syncWordPress(ctx context.Context, t *command.Tool, c *client.Client, o wor
 		err = errors.Join(err, printSync(t, sum, time.Since(begun)))
 	}
 	if err == nil && sum.Refused {
-		return cli.WithCode(errors.New("the engine refused some posts: they are shown above; all others are in step"), command.ExitLines)
+		return cli.WithCode(errors.New("the engine refused some posts: they are shown above; all others are in step"),
+			command.ExitLines)
 	}
 	return err
 }
@@ -164,7 +171,8 @@ func defineFeed(ctx context.Context, t *command.Tool, c *client.Client, name, in
 		if _, err := c.Feeds().Set(ctx, name, request); err != nil {
 			return fmt.Errorf("define the feed %s: %w", name, err)
 		}
-		fmt.Fprintf(t.Err, "the feed %s is defined: GET /1/feeds/%s/latest and /suggested\n", cli.Printable(name), cli.Printable(name))
+		fmt.Fprintf(t.Err, "the feed %s is defined: GET /1/feeds/%s/latest and /suggested\n", cli.Printable(name),
+			cli.Printable(name))
 		return nil
 	case err != nil:
 		return fmt.Errorf("read the feed %s: %w", name, err)
@@ -194,13 +202,16 @@ func printSync(t *command.Tool, sum wordpress.Summary, took time.Duration) error
 		return cli.PrintJSON(t.Out, sum)
 	}
 	for _, reason := range slices.Sorted(maps.Keys(sum.LeftOut)) {
-		fmt.Fprintf(t.Err, "left out, %s: %s%s\n", reason, cli.Count(len(sum.LeftOut[reason]), "post"), some(sum.LeftOut[reason]))
+		fmt.Fprintf(t.Err, "left out, %s: %s%s\n", reason, cli.Count(len(sum.LeftOut[reason]), "post"),
+			some(sum.LeftOut[reason]))
 	}
 	if n := len(sum.WithoutWordPress); n > 0 {
-		fmt.Fprintf(t.Err, "too long for the WordPress form, which feeds of format=wordpress need: %s%s\n", cli.Count(n, "post"), some(sum.WithoutWordPress))
+		fmt.Fprintf(t.Err, "too long for the WordPress form, which feeds of format=wordpress need: %s%s\n",
+			cli.Count(n, "post"), some(sum.WithoutWordPress))
 	}
 	_, err := fmt.Fprintf(t.Out, "%s, index %s: %s listed, %d added, %d changed, %d removed, %d unchanged, in %.1f s\n",
-		cli.Printable(sum.Site), cli.Printable(sum.Index), cli.Count(sum.Listed, "post"), sum.Added, sum.Changed, sum.Removed, sum.Unchanged, took.Seconds())
+		cli.Printable(sum.Site), cli.Printable(sum.Index), cli.Count(sum.Listed, "post"), sum.Added, sum.Changed,
+		sum.Removed, sum.Unchanged, took.Seconds())
 	return err
 }
 

@@ -45,12 +45,14 @@ func Boosts(t *command.Tool) *cobra.Command {
 	flags.IntVar(&q.Limit, "limit", api.DefaultBoostAffinities, "how many affinities the query has at most")
 	flags.StringVar(&fields, "fields", "", "the facets to use, such as brand,color (default: all)")
 	flags.StringVar(&fieldMap, "field-map", "", "the engine's names of facets: brand:brand.keyword,color:colour")
-	flags.StringVar(&halfLife, "half-life", "", "score by this half-life of the strategy, such as 30 or 12h (default: its first)")
+	flags.StringVar(&halfLife, "half-life", "",
+		"score by this half-life of the strategy, such as 30 or 12h (default: its first)")
 	return cmd
 }
 
 // checkBoost reads the flags into a query.
-func checkBoost(q *api.BoostQuery, impact int, halfLife, fields, fieldMap string, given func(flag string) bool) (err error) {
+func checkBoost(q *api.BoostQuery, impact int, halfLife, fields, fieldMap string,
+	given func(flag string) bool) (err error) {
 	engines := strings.Join(boost.Engines(), ", ")
 	switch modes := boost.Modes(q.Engine); {
 	case !given("engine"):
@@ -82,7 +84,8 @@ func checkBoost(q *api.BoostQuery, impact int, halfLife, fields, fieldMap string
 	for entry := range strings.SplitSeq(fieldMap, ",") {
 		facet, field, ok := strings.Cut(entry, ":")
 		if !ok || facet == "" || field == "" {
-			return cli.Usagef("--field-map %q: must be facets with their fields, such as brand:brand.keyword,color:colour", fieldMap)
+			return cli.Usagef("--field-map %q: must be facets with their fields, such as "+
+				"brand:brand.keyword,color:colour", fieldMap)
 		}
 		q.FieldMap[facet] = field
 	}

@@ -37,7 +37,8 @@ func setOptOutCommand(t *command.Tool) *cobra.Command {
 		"unknown user if the user is out of all types. The engine counts dropped events with refused ones.\n" +
 		"The types replace those of an earlier opt-out. With the same --type again, nothing is deleted."
 	cmd.Example = "  affinity optout set ann\n  affinity optout set ann --type view --type click"
-	cmd.Flags().StringArrayVar(&types, "type", nil, "type of events to drop: view, click or conversion; repeat for several (default all)")
+	cmd.Flags().StringArrayVar(&types, "type", nil,
+		"type of events to drop: view, click or conversion; repeat for several (default all)")
 	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
 		for _, name := range types {
 			if _, ok := event.TypesOf(event.Type(name)); !ok {
@@ -69,7 +70,8 @@ func showOptOutCommand(t *command.Tool) *cobra.Command {
 
 // optOutOf is a command that sends one request about a user's opt-out and shows the
 // answer.
-func optOutOf(t *command.Tool, use, short string, do func(context.Context, *client.Client, string) (api.OptOut, error)) *cobra.Command {
+func optOutOf(t *command.Tool, use, short string,
+	do func(context.Context, *client.Client, string) (api.OptOut, error)) *cobra.Command {
 	return command.Show(t, &cobra.Command{
 		Use: use, Short: short, Args: command.UserArg,
 	}, "opt-out of %s", func(ctx context.Context, c *client.Client, args []string) (api.OptOut, error) {

@@ -18,9 +18,10 @@ import (
 func Profile(t *command.Tool) *cobra.Command {
 	q := api.ProfileQuery{}
 	cmd := command.Show(t, &cobra.Command{
-		Use:     "profile USER",
-		Short:   "Show what a user likes, the strongest affinity first",
-		Long:    "Show the profile of a user token: a bar per affinity, as long as its score. Requires a key with the permission\nrecommendation.",
+		Use:   "profile USER",
+		Short: "Show what a user likes, the strongest affinity first",
+		Long: "Show the profile of a user token: a bar per affinity, as long as its score. Requires a key with " +
+			"the permission\nrecommendation.",
 		Example: "  affinity profile ann --limit 10\n  affinity profile ann --half-life 30 --json",
 		Args:    command.UserArg,
 		PreRunE: func(cmd *cobra.Command, _ []string) error {
@@ -47,8 +48,10 @@ func Profile(t *command.Tool) *cobra.Command {
 	})
 	flags := cmd.Flags()
 	flags.IntVar(&q.Limit, "limit", 20, "how many affinities to show")
-	flags.StringVar(&q.HalfLife, "half-life", "", "score by this half-life of the strategy, such as 30 or 12h (default: its first)")
-	flags.StringVar(&q.Consistency, "consistency", "", "eventual, or strong to read the cluster that is written (default: the app's)")
+	flags.StringVar(&q.HalfLife, "half-life", "",
+		"score by this half-life of the strategy, such as 30 or 12h (default: its first)")
+	flags.StringVar(&q.Consistency, "consistency", "",
+		"eventual, or strong to read the cluster that is written (default: the app's)")
 	return cmd
 }
 
@@ -59,7 +62,8 @@ func Explain(t *command.Tool) *cobra.Command {
 		Use:   "explain USER",
 		Short: "Explain a profile, or the events behind a score",
 		Long: "Explain why the profile of a user token is as it is, or empty: how many of the user's events count, and why the\n" +
-			"others do not. With --facet and --value, list the events behind that score. Requires a key with the permission recommendation.",
+			"others do not. With --facet and --value, list the events behind that score. Requires a key with the " +
+			"permission recommendation.",
 		Example: "  affinity explain ann\n  affinity explain ann --facet color --value Red",
 		Args:    command.UserArg,
 		PreRunE: func(cmd *cobra.Command, _ []string) error {

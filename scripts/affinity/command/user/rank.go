@@ -66,13 +66,18 @@ func Rank(t *command.Tool) *cobra.Command {
 	flags.BoolVar(&r.Explain, "explain", false, "show what each score is made of")
 	flags.IntVar(&impact, "impact", 0, "personalization impact, 0 to 100 (without a relevancy it changes nothing)")
 	flags.StringVar(&halfLife, "half-life", "", "score by this half-life of the strategy: 30, 12h (default: its first)")
-	flags.StringVar(&r.Seen, "seen", api.SeenKeep, "what happens to objects that the user's events name: keep, demote or exclude")
-	flags.Float64Var(&diversity.Lambda, "lambda", 0, fmt.Sprintf("make the objects differ: 1 is the order by score, 0.5 takes as much for what an\n"+
-		"object shares with one before it (default: no diversity; with --diverse-by %g)", strategy.DefaultLambda))
-	flags.StringVar(&diversity.Facet, "diverse-by", "", "make the objects differ by the values of this facet (default: by all filters)")
-	flags.IntVar(&diversity.MaxPerValue, "max-per-value", 0, "how many objects with the same value of --diverse-by stand before the others")
+	flags.StringVar(&r.Seen, "seen", api.SeenKeep,
+		"what happens to objects that the user's events name: keep, demote or exclude")
+	flags.Float64Var(&diversity.Lambda, "lambda", 0,
+		fmt.Sprintf("make the objects differ: 1 is the order by score, 0.5 takes as much for what an\n"+
+			"object shares with one before it (default: no diversity; with --diverse-by %g)", strategy.DefaultLambda))
+	flags.StringVar(&diversity.Facet, "diverse-by", "",
+		"make the objects differ by the values of this facet (default: by all filters)")
+	flags.IntVar(&diversity.MaxPerValue, "max-per-value", 0,
+		"how many objects with the same value of --diverse-by stand before the others")
 	flags.Int64Var(&r.Strategy, "strategy", 0, "rank by this version of the strategy (default: the active one)")
-	flags.StringVar(&draft, "draft", "", "rank by the strategy in this file, which is not published (\"-\" with objects as arguments: standard input)")
+	flags.StringVar(&draft, "draft", "", "rank by the strategy in this file, which is not published (\"-\" with "+
+		"objects as arguments: standard input)")
 	return cmd
 }
 

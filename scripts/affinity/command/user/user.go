@@ -31,7 +31,8 @@ func recentUsersCommand(t *command.Tool) *cobra.Command {
 		Use:   "recent",
 		Short: "List users who have just sent events",
 		Long: "List users of the sample of events that the engine received in the last 15 minutes, those of the newest event first. EVENTS is\n" +
-			"how many of their events are in the sample. `affinity events tail` prints the events. Requires a key with the permission admin.",
+			"how many of their events are in the sample. `affinity events tail` prints the events. Requires a key with " +
+			"the permission admin.",
 		Example: "  affinity user recent\n  affinity user recent --limit 1 --json | jq -r .users[0].userToken",
 		Args:    cli.Subcommand,
 		PreRunE: func(*cobra.Command, []string) error { return cli.Within("limit", limit, 1, api.MaxRecentUsers) },
@@ -62,7 +63,8 @@ func deleteUserCommand(t *command.Tool) *cobra.Command {
 		Args:    cli.Args("USER"),
 		RunE: t.Tell("delete user %s", func(ctx context.Context, c *client.Client, args []string) (string, error) {
 			answer, err := c.Profiles().Delete(ctx, args[0])
-			return fmt.Sprintf("%s is deleted: nothing received up to %s counts", cli.Printable(args[0]), event.FormatTime(answer.DeletedUntil.UnixMilli())), err
+			return fmt.Sprintf("%s is deleted: nothing received up to %s counts", cli.Printable(args[0]),
+				event.FormatTime(answer.DeletedUntil.UnixMilli())), err
 		}),
 	}
 }
@@ -73,7 +75,8 @@ func listUsersCommand(t *command.Tool) *cobra.Command {
 		Use:   "list",
 		Short: "List users, or find some by how their tokens begin",
 		Long: "List users who have an event within the retention, in the order in which they are stored: that of their tokens. VALUES is how\n" +
-			"many values their events score. `affinity segment query` finds users by what they like. Requires a key with the permission admin.",
+			"many values their events score. `affinity segment query` finds users by what they like. Requires a key " +
+			"with the permission admin.",
 		Example: "  affinity user list --prefix ann\n  affinity user list --limit 100000 -o csv > users.csv",
 		Args:    cli.Subcommand,
 		PreRunE: func(*cobra.Command, []string) error {
@@ -98,7 +101,8 @@ func readUsers(ctx context.Context, c *client.Client, q api.UsersQuery) (api.Use
 	err := command.ReadPages(q.Limit, api.MaxProfiles, func(limit int) (int, bool, error) {
 		q.Limit, q.Cursor = limit, list.Cursor
 		page, err := c.Profiles().Users(ctx, q)
-		list.Users, list.Faulty, list.Cursor = append(list.Users, page.Users...), append(list.Faulty, page.Faulty...), page.Cursor
+		list.Users, list.Faulty, list.Cursor = append(list.Users, page.Users...), append(list.Faulty, page.Faulty...),
+			page.Cursor
 		return len(list.Users), page.Cursor != "", err
 	})
 	return list, err

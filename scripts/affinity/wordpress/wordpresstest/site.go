@@ -139,7 +139,8 @@ func Fail(w http.ResponseWriter, status int, code, message string) {
 func (s *Site) posts(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	if query.Get("context") == "edit" {
-		Fail(w, http.StatusUnauthorized, "rest_forbidden_context", "Sorry, you are not allowed to edit posts in this post type.")
+		Fail(w, http.StatusUnauthorized, "rest_forbidden_context",
+			"Sorry, you are not allowed to edit posts in this post type.")
 		return
 	}
 	posts, ok := s.selected(w, r)
@@ -202,7 +203,8 @@ func (s *Site) paged(w http.ResponseWriter, r *http.Request, total int) (number 
 	number, _ = strconv.Atoi(cmp.Or(r.URL.Query().Get("page"), "1"))
 	pages := (total + per - 1) / per
 	if number > pages && total > 0 {
-		Fail(w, http.StatusBadRequest, "rest_post_invalid_page_number", "The page number requested is larger than the number of pages available.")
+		Fail(w, http.StatusBadRequest, "rest_post_invalid_page_number",
+			"The page number requested is larger than the number of pages available.")
 		return 0, false
 	}
 	w.Header().Set("X-WP-Total", strconv.Itoa(total))
@@ -223,7 +225,8 @@ func (s *Site) names(w http.ResponseWriter, r *http.Request, kind string) {
 	var items []string
 	for id, name := range s.Names[kind] {
 		if include == nil || include[id] {
-			items = append(items, encode(fields(object{{"id", id}, {"count", 1}, {"name", name}, {"slug", "x"}}, r.URL.Query().Get("_fields"))))
+			items = append(items, encode(fields(object{{"id", id}, {"count", 1}, {"name", name}, {"slug", "x"}},
+				r.URL.Query().Get("_fields"))))
 		}
 	}
 	slices.Sort(items)

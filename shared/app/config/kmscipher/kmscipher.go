@@ -52,7 +52,8 @@ func WithParents(ctx context.Context, cached *config.Cached, c Config) (*config.
 
 func (c cipher) Encrypt(ctx context.Context, text, owner []byte) ([]byte, error) {
 	answer, err := c.keys.Encrypt(c.name, &cloudkms.EncryptRequest{
-		Plaintext: base64.StdEncoding.EncodeToString(text), AdditionalAuthenticatedData: base64.StdEncoding.EncodeToString(owner),
+		Plaintext:                   base64.StdEncoding.EncodeToString(text),
+		AdditionalAuthenticatedData: base64.StdEncoding.EncodeToString(owner),
 	}).Context(ctx).Do()
 	if err != nil {
 		return nil, fault{"encrypt", c.name, err}
@@ -62,7 +63,8 @@ func (c cipher) Encrypt(ctx context.Context, text, owner []byte) ([]byte, error)
 
 func (c cipher) Decrypt(ctx context.Context, sealed, owner []byte) ([]byte, error) {
 	answer, err := c.keys.Decrypt(c.name, &cloudkms.DecryptRequest{
-		Ciphertext: base64.StdEncoding.EncodeToString(sealed), AdditionalAuthenticatedData: base64.StdEncoding.EncodeToString(owner),
+		Ciphertext:                  base64.StdEncoding.EncodeToString(sealed),
+		AdditionalAuthenticatedData: base64.StdEncoding.EncodeToString(owner),
 	}).Context(ctx).Do()
 	if err != nil {
 		// Cloud KMS answers 400 to a text of another key or owner.

@@ -196,7 +196,8 @@ func (s store) writeIn(tx *firestore.Transaction, w documents.Write) error {
 
 // parts returns a write in the terms of the client: the fields of a whole document, and the
 // changes of another one.
-func (s store) parts(w documents.Write) (ref *firestore.DocumentRef, data map[string]any, updates []firestore.Update, conditions []firestore.Precondition) {
+func (s store) parts(w documents.Write) (
+	ref *firestore.DocumentRef, data map[string]any, updates []firestore.Update, conditions []firestore.Precondition) {
 	data = map[string]any{}
 	for name, value := range w.Fields {
 		if value == documents.Now {

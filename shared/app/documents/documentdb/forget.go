@@ -12,7 +12,8 @@ import (
 // leaves are collections whose documents have none below them, and which may be
 // large. If that were wrong of one, its collection would remain, and Below would
 // name it.
-var leaves = map[string]bool{"keys": true, "strategies": true, "indexes": true, "feeds": true, "savedSegments": true, "shards": true}
+var leaves = map[string]bool{"keys": true, "strategies": true, "indexes": true, "feeds": true,
+	"savedSegments": true, "shards": true}
 
 // forgetBatch is how many deletions a forgetter waits for together.
 const forgetBatch = 200

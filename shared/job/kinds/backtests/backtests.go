@@ -96,7 +96,8 @@ const maxGivenBytes = 700_000
 // Source reads the events of users with the objects or the filters that they name.
 type Source interface {
 	SweepObjects(ctx context.Context, app config.App, users store.Range, o profile.SweepOptions,
-		fn func(user string, e affinity.Event) error, progress func(profile.SweepProgress) error) (profile.SweepProgress, error)
+		fn func(user string, e affinity.Event) error,
+		progress func(profile.SweepProgress) error) (profile.SweepProgress, error)
 }
 
 // Work reads and judges. The function that runs its tasks must set all fields.
@@ -206,7 +207,8 @@ func (r *Runner) Start(ctx context.Context, appID string, q Request) (job.Job, e
 		return job.Job{}, err
 	}
 	p := Params{
-		Index: q.Index, Protocol: string(cmp.Or(q.Options.Protocol, backtest.Last)), At: cmp.Or(q.Options.At, backtest.DefaultAt),
+		Index: q.Index, Protocol: string(cmp.Or(q.Options.Protocol, backtest.Last)),
+		At:     cmp.Or(q.Options.At, backtest.DefaultAt),
 		Within: q.Options.Within, Sample: q.Options.Sample, MaxEvents: MaxAllEvents, Trials: q.Trials,
 		AsOf: job.Stamp(r.Now().Truncate(time.Millisecond)), RetentionDays: app.RetentionDays,
 	}

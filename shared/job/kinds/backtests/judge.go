@@ -38,7 +38,8 @@ func (w Work) Process(ctx context.Context, j job.Job, app config.App, shard job.
 		return job.Progress{}, fmt.Errorf("encode the report: %w", err)
 	}
 	if len(text) > job.MaxResult {
-		return job.Progress{}, fmt.Errorf("%w: the report has %d bytes, at most %d are kept", job.ErrFailed, len(text), job.MaxResult)
+		return job.Progress{}, fmt.Errorf("%w: the report has %d bytes, at most %d are kept", job.ErrFailed,
+			len(text), job.MaxResult)
 	}
 	p := job.Progress{Next: shard.To, Done: true, Counts: t.counted(), Faults: t.faults, Result: string(text)}
 	return p, t.progress(p)
@@ -109,7 +110,8 @@ func (t *task) judge(ctx context.Context, log *backtest.Log, given []backtest.Gi
 const maxReadings = 6
 
 // readSome reads the events of all users, or of the share of them that fits.
-func (t *task) readSome(ctx context.Context, given []backtest.Given, objects []backtest.Object) (*backtest.Log, float64, error) {
+func (t *task) readSome(ctx context.Context, given []backtest.Given,
+	objects []backtest.Object) (*backtest.Log, float64, error) {
 	share := 1.0
 	for range maxReadings {
 		log, err := t.read(ctx, given, objects, share)
@@ -125,7 +127,8 @@ func (t *task) readSome(ctx context.Context, given []backtest.Given, objects []b
 		}
 		share = half
 	}
-	return nil, 0, fault.New(fault.Invalid, "the log holds too many events: even a small sample of the users has more than %d, "+
+	return nil, 0, fault.New(fault.Invalid, "the log holds too many events: even a small sample of the users has "+
+		"more than %d, "+
 		"so a few users have most of them", t.params.MaxEvents)
 }
 
@@ -161,7 +164,8 @@ func (t *task) objects(ctx context.Context, given []backtest.Given) (objects []b
 }
 
 // complete sets the filters and the dates of some objects from their records.
-func (t *task) complete(ctx context.Context, objects []backtest.Object, some []int, attributes []string, settings catalog.Settings) error {
+func (t *task) complete(ctx context.Context, objects []backtest.Object, some []int, attributes []string,
+	settings catalog.Settings) error {
 	refs := make([]store.ObjectRef, len(some))
 	for i, at := range some {
 		refs[i] = store.ObjectRef{Index: t.params.Index, ID: objects[at].ID}
@@ -190,14 +194,16 @@ func (t *task) complete(ctx context.Context, objects []backtest.Object, some []i
 
 // read reads the events of a share of the users. It returns errTooMany if they
 // are more than the job may read.
-func (t *task) read(ctx context.Context, given []backtest.Given, objects []backtest.Object, share float64) (*backtest.Log, error) {
+func (t *task) read(ctx context.Context, given []backtest.Given, objects []backtest.Object,
+	share float64) (*backtest.Log, error) {
 	log, err := backtest.NewLog(t.params.Index, objects)
 	if err != nil {
 		return nil, err
 	}
 	app := t.app
 	app.RetentionDays = t.params.RetentionDays
-	options := profile.SweepOptions{AsOf: t.params.AsOf, Strategy: affinity.Compile(scored(given)), Counts: true, Until: t.until}
+	options := profile.SweepOptions{AsOf: t.params.AsOf, Strategy: affinity.Compile(scored(given)), Counts: true,
+		Until: t.until}
 	if share < 1 {
 		options.Only = func(user string) bool { return backtest.Selects(user, share) }
 	}
@@ -218,13 +224,14 @@ func (t *task) read(ctx context.Context, given []backtest.Given, objects []backt
 		})
 		return nil
 	}
-	end, err := t.Source.SweepObjects(ctx, app, store.Range{From: t.shard.From, To: t.shard.To}, options, add, func(p profile.SweepProgress) error {
-		t.counts = Counts{Users: p.Users, Events: p.Events, Faulty: p.Faulty}
-		t.faults = slices.DeleteFunc(slices.Clone(p.Faults), func(f string) bool { // an earlier attempt has named it
-			return slices.Contains(t.shard.Faults, f)
+	end, err := t.Source.SweepObjects(ctx, app, store.Range{From: t.shard.From, To: t.shard.To}, options, add,
+		func(p profile.SweepProgress) error {
+			t.counts = Counts{Users: p.Users, Events: p.Events, Faulty: p.Faulty}
+			t.faults = slices.DeleteFunc(slices.Clone(p.Faults), func(f string) bool { // an earlier attempt has named it
+				return slices.Contains(t.shard.Faults, f)
+			})
+			return t.progress(job.Progress{Next: p.Next, Counts: t.counted(), Faults: t.faults})
 		})
-		return t.progress(job.Progress{Next: p.Next, Counts: t.counted(), Faults: t.faults})
-	})
 	if err == nil && !end.Done {
 		advice := "the log is too large"
 		if t.params.MaxEvents > MaxEvents {

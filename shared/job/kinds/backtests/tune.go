@@ -30,16 +30,18 @@ func (t *task) tune(ctx context.Context, log *backtest.Log, given strategy.Strat
 	}
 	searching, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	outcome, err := tune.Run(searching, cases, given, tune.Options{Trials: t.params.Trials, Progress: func(p tune.Progress) {
-		t.counts.Trials = int64(p.Trials)
-		if err := t.progress(job.Progress{Next: fmt.Sprintf("trial %d", p.Trials), Counts: t.counted()}); err != nil {
-			stop(err)
-		}
-		if p.Trials < p.Most && !t.Now().Before(t.until) {
-			stop(fault.New(fault.Invalid, "the task's time ended after %d of %d trials on %d cases: use a smaller sample or fewer trials",
-				p.Trials, p.Most, cases.Len()))
-		}
-	}})
+	outcome, err := tune.Run(searching, cases, given,
+		tune.Options{Trials: t.params.Trials, Progress: func(p tune.Progress) {
+			t.counts.Trials = int64(p.Trials)
+			if err := t.progress(job.Progress{Next: fmt.Sprintf("trial %d", p.Trials), Counts: t.counted()}); err != nil {
+				stop(err)
+			}
+			if p.Trials < p.Most && !t.Now().Before(t.until) {
+				stop(fault.New(fault.Invalid, "the task's time ended after %d of %d trials on %d cases: use a smaller "+
+					"sample or fewer trials",
+					p.Trials, p.Most, cases.Len()))
+			}
+		}})
 	if cause := context.Cause(searching); err != nil && cause != nil {
 		err = cause
 	}
@@ -47,6 +49,7 @@ func (t *task) tune(ctx context.Context, log *backtest.Log, given strategy.Strat
 		return Result{}, err
 	}
 	found := outcome.API()
-	search := &api.TuneSearch{Trials: outcome.Trials, Most: t.params.Trials, Strategy: &given, Cases: outcome.Tuning, Gains: outcome.Gains()}
+	search := &api.TuneSearch{Trials: outcome.Trials, Most: t.params.Trials, Strategy: &given,
+		Cases: outcome.Tuning, Gains: outcome.Gains()}
 	return Result{Report: outcome.Report().API(), Tune: &found, Search: search}, nil
 }

@@ -71,7 +71,8 @@ var _ job.Params = Params{}
 
 // LogAttrs returns the number of indexes and the share of users.
 func (p Params) LogAttrs() []slog.Attr {
-	return []slog.Attr{slog.String("trigger", string(p.Trigger)), slog.Int("indexes", len(p.Indexes)), slog.Float64("share", p.Share)}
+	return []slog.Attr{slog.String("trigger", string(p.Trigger)), slog.Int("indexes", len(p.Indexes)),
+		slog.Float64("share", p.Share)}
 }
 
 // Sampled reports whether the job reads only a sample of the users.
@@ -102,7 +103,8 @@ type Counts struct {
 // Source reads the events of users with the objects that they name.
 type Source interface {
 	SweepObjects(ctx context.Context, app config.App, users store.Range, o profile.SweepOptions,
-		fn func(user string, e affinity.Event) error, progress func(profile.SweepProgress) error) (profile.SweepProgress, error)
+		fn func(user string, e affinity.Event) error,
+		progress func(profile.SweepProgress) error) (profile.SweepProgress, error)
 }
 
 var _ Source = (*profile.Engine)(nil)
@@ -239,7 +241,8 @@ func (w *Work) Following(_ context.Context, j job.Job, last job.Shard) ([]job.Sh
 	var merges []job.Shard
 	for i := range job.ParamsOf[Params](j).Indexes {
 		for b := 0; b < buckets; b += bucketsPerShard {
-			merges = append(merges, job.Shard{Part: merging, From: place{i, b}.String(), To: place{i, b + bucketsPerShard}.String()})
+			merges = append(merges, job.Shard{Part: merging, From: place{i, b}.String(),
+				To: place{i, b + bucketsPerShard}.String()})
 		}
 		merges = append(merges, job.Shard{Part: counting, From: place{index: i}.String(), To: place{index: i + 1}.String()})
 	}

@@ -45,20 +45,22 @@ func (t *task) merge(ctx context.Context) (job.Progress, error) {
 	if err != nil {
 		return job.Progress{}, err
 	}
-	m := &merger{task: t, writer: t.Store.Crowd.NewCrowdWriter(ctx, t.params.ref(t.app.ID, index)), index: from.index, next: from.bucket}
-	err = t.Store.Crowd.ScanCrowdRuns(ctx, t.params.ref(t.app.ID, index), from.bucket, to.bucket, func(bucket int, run string, cells [][]byte) error {
-		if _, ok := chosen[run]; !ok {
-			return nil
-		}
-		if bucket != m.bucket {
-			if err := m.endBucket(); err != nil {
-				return err
+	m := &merger{task: t, writer: t.Store.Crowd.NewCrowdWriter(ctx, t.params.ref(t.app.ID, index)),
+		index: from.index, next: from.bucket}
+	err = t.Store.Crowd.ScanCrowdRuns(ctx, t.params.ref(t.app.ID, index), from.bucket, to.bucket,
+		func(bucket int, run string, cells [][]byte) error {
+			if _, ok := chosen[run]; !ok {
+				return nil
 			}
-			m.bucket = bucket
-		}
-		m.cells = append(m.cells, cells...)
-		return nil
-	})
+			if bucket != m.bucket {
+				if err := m.endBucket(); err != nil {
+					return err
+				}
+				m.bucket = bucket
+			}
+			m.cells = append(m.cells, cells...)
+			return nil
+		})
 	if err == nil {
 		err = m.endBucket()
 	}
@@ -178,7 +180,8 @@ func (t *task) frequencies(ctx context.Context, index string) (job.Progress, err
 	}
 	w, n := t.Store.Crowd.NewCrowdWriter(ctx, t.params.ref(t.app.ID, index)), 0
 	if bound := found.Bound(); bound > 0 {
-		t.runner.Log.LogAttrs(ctx, slog.LevelWarn, "document frequencies are not exact: the index has too many different filters",
+		t.runner.Log.LogAttrs(ctx, slog.LevelWarn,
+			"document frequencies are not exact: the index has too many different filters",
 			slog.String("app", t.app.ID), slog.String("index", index), slog.Int("bound", bound))
 	}
 	for cell := range crowd.PackFrequencies(found.Frequencies()) {
@@ -276,7 +279,8 @@ func (t *task) swapIndex(ctx context.Context, index string, totals job.Totals) e
 		if err != nil {
 			return err
 		}
-		if _, err := t.Store.Crowd.SwapCrowdManifest(ctx, t.app.ID, index, stored, crowd.Manifest{Current: current, Previous: m.Current.Name}); err != nil {
+		if _, err := t.Store.Crowd.SwapCrowdManifest(ctx, t.app.ID, index, stored,
+			crowd.Manifest{Current: current, Previous: m.Current.Name}); err != nil {
 			return err
 		}
 	}
@@ -319,7 +323,8 @@ func (t *task) drop(ctx context.Context, index string, m crowd.Manifest) error {
 		}
 		return obsolete
 	})
-	t.runner.Log.LogAttrs(ctx, slog.LevelInfo, "crowd statistics swapped", slog.String("app", t.app.ID), slog.String("index", index),
+	t.runner.Log.LogAttrs(ctx, slog.LevelInfo, "crowd statistics swapped", slog.String("app", t.app.ID),
+		slog.String("index", index),
 		slog.Int("objects", m.Current.Objects), slog.Int64("events", m.Current.Events), slog.Int("dropped", dropped))
 	return err
 }

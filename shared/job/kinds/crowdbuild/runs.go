@@ -80,7 +80,8 @@ func (t *task) runs(ctx context.Context, index string) (chosen runs, objects int
 		}
 		covering, ok := byShard[shard.N].cover(shard.From, shard.To)
 		if !ok {
-			return nil, 0, fmt.Errorf("the runs of shard %d of %s do not cover %q to %q", shard.N, t.job.ID, shard.From, shard.To)
+			return nil, 0, fmt.Errorf("the runs of shard %d of %s do not cover %q to %q", shard.N, t.job.ID, shard.From,
+				shard.To)
 		}
 		for _, name := range covering {
 			chosen[name] = byShard[shard.N][name]

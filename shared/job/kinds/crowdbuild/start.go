@@ -66,7 +66,8 @@ func (r *Runner) Nightly(ctx context.Context, apps []string, spread time.Duratio
 // start creates a job, supersedes the unfinished jobs that build nothing more,
 // and enqueues the plan task. If the process dies in between, the next start of
 // the same job completes these steps.
-func (r *Runner) start(ctx context.Context, appID, index string, trigger Trigger, id string, delay time.Duration) (job.Job, error) {
+func (r *Runner) start(ctx context.Context, appID, index string, trigger Trigger, id string,
+	delay time.Duration) (job.Job, error) {
 	app, err := r.Config.App(ctx, appID)
 	if err != nil {
 		return job.Job{}, fmt.Errorf("start crowd: %w", err)
@@ -81,7 +82,8 @@ func (r *Runner) start(ctx context.Context, appID, index string, trigger Trigger
 	}
 	now := r.Now()
 	return r.startWith(ctx, app, job.Job{App: appID, ID: id, Concurrency: concurrency, Params: Params{
-		Trigger: trigger, Indexes: indexes, Generation: crowd.GenerationName(now, id), AsOf: job.Stamp(now.Truncate(time.Millisecond)),
+		Trigger: trigger, Indexes: indexes, Generation: crowd.GenerationName(now, id),
+		AsOf:          job.Stamp(now.Truncate(time.Millisecond)),
 		RetentionDays: app.RetentionDays, ScoringVersion: app.ScoringVersion,
 		HalfLife: app.Strategy.RankingOrDefault().Popularity.HalfLife.Millis(), Share: share,
 	}}, delay, "crowd %s takes its place")
@@ -89,7 +91,8 @@ func (r *Runner) start(ctx context.Context, appID, index string, trigger Trigger
 
 // startWith starts a job, or completes its start. reason is a format in which %s
 // stands for the id of the job that supersedes another one.
-func (r *Runner) startWith(ctx context.Context, app config.App, j job.Job, delay time.Duration, reason string) (job.Job, error) {
+func (r *Runner) startWith(ctx context.Context, app config.App, j job.Job, delay time.Duration,
+	reason string) (job.Job, error) {
 	j, err := r.Create(ctx, j, delay)
 	if err != nil || j.State.Ended() {
 		return j, err
@@ -185,7 +188,8 @@ func (r *Runner) sample(ctx context.Context, j job.Job, share float64) error {
 	id := j.ID + "-sampled"
 	p.Share, p.Generation = min(share, maxShare), crowd.GenerationName(r.Now(), id)
 	const reason = "the app has too many events: crowd %s reads a sample of the users"
-	if _, err := r.startWith(ctx, app, job.Job{App: j.App, ID: id, Concurrency: concurrency, Params: p}, 0, reason); err != nil {
+	if _, err := r.startWith(ctx, app, job.Job{App: j.App, ID: id, Concurrency: concurrency, Params: p}, 0,
+		reason); err != nil {
 		return err
 	}
 	// The job of the sample may have ended before the process could supersede this

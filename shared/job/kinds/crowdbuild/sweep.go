@@ -109,16 +109,17 @@ func (s *sweep) run(ctx context.Context) (next string, done bool, err error) {
 	}
 	before, faults := s.counts, s.faults
 	s.user, s.begun, s.next = "", 0, ""
-	end, err := s.Source.SweepObjects(ctx, app, store.Range{From: s.from, To: s.shard.To}, options, s.add, func(p profile.SweepProgress) error {
-		s.endUser()
-		s.counts.Users, s.begun = before.Users+p.Users, 0
-		s.counts.Faulty, s.faults = before.Faulty+p.Faulty, slices.Concat(faults, p.Faults)
-		next, done = p.Next, p.Done
-		if s.full() && !done {
-			return errPause
-		}
-		return nil
-	})
+	end, err := s.Source.SweepObjects(ctx, app, store.Range{From: s.from, To: s.shard.To}, options, s.add,
+		func(p profile.SweepProgress) error {
+			s.endUser()
+			s.counts.Users, s.begun = before.Users+p.Users, 0
+			s.counts.Faulty, s.faults = before.Faulty+p.Faulty, slices.Concat(faults, p.Faults)
+			next, done = p.Next, p.Done
+			if s.full() && !done {
+				return errPause
+			}
+			return nil
+		})
 	switch {
 	case err == nil:
 		next, done = end.Next, end.Done
@@ -162,10 +163,12 @@ func (s *sweep) begin(ctx context.Context) (err error) {
 	}
 	objects := 0
 	for _, name := range s.params.Indexes {
-		x := &indexSweep{name: name, catalog: newObjectSet(), tally: crowd.NewTally(s.params.AsOf.UnixMilli(), s.params.halfLife())}
+		x := &indexSweep{name: name, catalog: newObjectSet(),
+			tally: crowd.NewTally(s.params.AsOf.UnixMilli(), s.params.halfLife())}
 		err := s.Store.Catalog.ScanObjectIDs(ctx, s.app.ID, name, func(id string) error {
 			if objects++; objects > s.MaxObjects {
-				return fmt.Errorf("the indexes of the build hold more than %d objects: build them one at a time: %w", s.MaxObjects, job.ErrFailed)
+				return fmt.Errorf("the indexes of the build hold more than %d objects: build them one at a time: %w",
+					s.MaxObjects, job.ErrFailed)
 			}
 			x.catalog.add(id)
 			return nil

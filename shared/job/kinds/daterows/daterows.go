@@ -130,7 +130,8 @@ func (r *Runner) Current(ctx context.Context, app config.App, index, attribute s
 // start creates the job of an index, supersedes the unfinished ones before it, and
 // enqueues its plan task. If the process dies in between, the next start of the same
 // job completes these steps.
-func (r *Runner) start(ctx context.Context, app config.App, index, kind, id string, delay time.Duration) (job.Job, error) {
+func (r *Runner) start(ctx context.Context, app config.App, index, kind, id string,
+	delay time.Duration) (job.Job, error) {
 	j, err := r.Create(ctx, job.Job{App: app.ID, ID: id, Kind: kind, Concurrency: 1, Params: Params{Index: index}}, delay)
 	if err != nil || j.State.Ended() {
 		return j, err

@@ -134,7 +134,8 @@ func (w *work) Process(ctx context.Context, j job.Job, _ config.App, shard job.S
 	}
 }
 
-func (w *work) insert(ctx context.Context, app string, part store.DatedPart, counts *Counts) (store.DatedRepair, error) {
+func (w *work) insert(ctx context.Context, app string, part store.DatedPart,
+	counts *Counts) (store.DatedRepair, error) {
 	settings, err := w.settings.IndexSettings(ctx, app, part.Index)
 	if err != nil && !errors.Is(err, config.ErrNotFound) {
 		return store.DatedRepair{}, fmt.Errorf("read settings of index %s/%s: %w", app, part.Index, err)

@@ -122,7 +122,8 @@ func (r *Runner) Delete(ctx context.Context, app string, again bool) (Status, er
 
 // start starts the current job of a deletion, or resumes it.
 func (r *Runner) start(ctx context.Context, d config.Deletion) (Status, error) {
-	j, err := r.Start(ctx, job.Job{App: d.App, ID: jobID(d), Kind: "deletion", Concurrency: concurrency, Params: Params{}}, 0)
+	j, err := r.Start(ctx, job.Job{App: d.App, ID: jobID(d), Kind: "deletion", Concurrency: concurrency,
+		Params: Params{}}, 0)
 	if errors.Is(err, config.ErrNotFound) { // the job has ended the deletion in the meantime
 		return r.Status(ctx, d.App)
 	}
@@ -175,7 +176,8 @@ func (r *Runner) status(ctx context.Context, d config.Deletion) (Status, error) 
 }
 
 func (r *Runner) statusOf(d config.Deletion, j job.Job) Status {
-	s := Status{Deletion: d, State: j.State, Deleted: j.Totals.Counts[job.CountRows], Shards: j.Totals.Shards, Done: j.Totals.Done, Error: j.Error}
+	s := Status{Deletion: d, State: j.State, Deleted: j.Totals.Counts[job.CountRows], Shards: j.Totals.Shards,
+		Done: j.Totals.Done, Error: j.Error}
 	if j.State == job.Running && s.Done == s.Shards-1 {
 		s.WaitsUntil = d.StartedAt.Add(r.late)
 	}

@@ -24,15 +24,18 @@ func (m *Migrator) Start(ctx context.Context, appID string, to schema.Name) (Sta
 		return s, outOfOrder("The migration from %s to %s is not complete: `affinity schema drop --schema %s` must end first",
 			s.Migration.From, s.Migration.To, s.Migration.From)
 	case s.Active() && s.Migration.Phase == config.RollingBack:
-		return s, outOfOrder("The rollback of the migration from %s to %s is not complete: `affinity schema rollback` must end first",
+		return s, outOfOrder("The rollback of the migration from %s to %s is not complete: `affinity schema "+
+			"rollback` must end first",
 			s.Migration.From, s.Migration.To)
 	case s.Active():
-		return s, outOfOrder("A migration from %s to %s is under way (%s): finish it, or abandon it with `affinity schema rollback`",
+		return s, outOfOrder("A migration from %s to %s is under way (%s): finish it, or abandon it with `affinity "+
+			"schema rollback`",
 			s.Migration.From, s.Migration.To, s.Migration.Phase)
 	case app.Log.Read == to:
 		return s, outOfOrder("The log is in %s already", to)
 	case app.Moving():
-		return s, outOfOrder("The app moves from region %s to %s (%s): it must arrive, or go back, first", app.Move.From, app.Move.To, app.Move.Phase)
+		return s, outOfOrder("The app moves from region %s to %s (%s): it must arrive, or go back, first",
+			app.Move.From, app.Move.To, app.Move.Phase)
 	}
 	empty, err := m.logs.Events.Log(appID, app.Log).Empty(ctx, to)
 	if err != nil {
@@ -141,7 +144,8 @@ func (m *Migrator) Rollback(ctx context.Context, appID string) (Status, error) {
 	case !s.Active():
 		return s, outOfOrder("No migration is under way: there is nothing to roll back")
 	case phase == config.Dropping:
-		return s, outOfOrder("The rows in %s are being removed: finish the drop, then migrate back with `affinity schema start --to %s`",
+		return s, outOfOrder("The rows in %s are being removed: finish the drop, then migrate back with `affinity "+
+			"schema start --to %s`",
 			s.Migration.From, s.Migration.From)
 	case phase == config.RollingBack && s.Working():
 		return m.resume(ctx, app)
@@ -158,7 +162,8 @@ func (m *Migrator) Rollback(ctx context.Context, appID string) (Status, error) {
 			s.Propagation.Seconds()+1)
 	}
 	return m.step(ctx, app, func(a *config.App) {
-		a.Log.Write, a.Migration.Phase, a.Migration.Job = []schema.Name{a.Migration.From}, config.RollingBack, m.newID(kindDrop)
+		a.Log.Write, a.Migration.Phase, a.Migration.Job = []schema.Name{a.Migration.From}, config.RollingBack,
+			m.newID(kindDrop)
 	})
 }
 
@@ -175,7 +180,8 @@ func (m *Migrator) Drop(ctx context.Context, appID string, n schema.Name) (Statu
 	case phase == config.Dropping && s.Working():
 		return m.resume(ctx, app)
 	case s.Active() && phase != config.CutOver && phase != config.Dropping:
-		return s, outOfOrder("A migration to %s is under way (%s): `affinity schema rollback` abandons it and removes what it wrote",
+		return s, outOfOrder("A migration to %s is under way (%s): `affinity schema rollback` abandons it and "+
+			"removes what it wrote",
 			s.Migration.To, phase)
 	case phase == config.CutOver && s.Propagation > 0:
 		return s, outOfOrder("The cutover has not propagated yet: in %.0f s %s can be dropped",

@@ -197,13 +197,17 @@ func (r *Runner) check(ctx context.Context, app config.App, to string) error {
 	from := cmp.Or(app.Region, r.regions.First)
 	switch {
 	case r.regions.Rows[to] == nil:
-		return refuse("There is no region %q: the regions are %s", to, strings.Join(slices.Sorted(maps.Keys(r.regions.Rows)), ", "))
+		return refuse("There is no region %q: the regions are %s", to,
+			strings.Join(slices.Sorted(maps.Keys(r.regions.Rows)), ", "))
 	case app.Moving() && app.Move.Back:
-		return refuse("App %s goes back from %s to %s, phase %s: it must arrive first", app.ID, app.Move.From, app.Move.To, app.Move.Phase)
+		return refuse("App %s goes back from %s to %s, phase %s: it must arrive first", app.ID, app.Move.From,
+			app.Move.To, app.Move.Phase)
 	case app.Moving():
-		return refuse("App %s moves from %s to %s, phase %s: it must arrive, or go back, first", app.ID, app.Move.From, app.Move.To, app.Move.Phase)
+		return refuse("App %s moves from %s to %s, phase %s: it must arrive, or go back, first", app.ID,
+			app.Move.From, app.Move.To, app.Move.Phase)
 	case r.regions.Rows[from] == nil:
-		return refuse("App %s is in region %q, which this deployment does not have: add it to the regions first", app.ID, from)
+		return refuse("App %s is in region %q, which this deployment does not have: add it to the regions first",
+			app.ID, from)
 	case from == to:
 		return refuse("App %s is in region %s already", app.ID, to)
 	case len(app.Log.Write) > 1:
@@ -294,7 +298,8 @@ func (r *Runner) Status(ctx context.Context, appID string) (Status, error) {
 }
 
 func (r *Runner) status(ctx context.Context, app config.App) (Status, error) {
-	s := Status{Region: cmp.Or(app.Region, r.regions.First), Move: app.Move, Waits: max(0, app.PlacedAt().Add(r.Propagation).Sub(r.Clock()))}
+	s := Status{Region: cmp.Or(app.Region, r.regions.First), Move: app.Move,
+		Waits: max(0, app.PlacedAt().Add(r.Propagation).Sub(r.Clock()))}
 	if app.Move.Job == "" {
 		return s, nil
 	}
@@ -359,39 +364,4 @@ func draft(app config.App) job.Job {
 		}
 	}
 	return job.Job{App: app.ID, ID: m.Job, Kind: string(m.Phase), Concurrency: concurrency, Params: p}
-}
-
-// next ends the phase of a job that is done, and begins the following one.
-func (r *Runner) next(ctx context.Context, j job.Job) error {
-	app, err := r.config.UpdateMove(ctx, j.App, func(a *config.App) error {
-		if a.Move.Job == j.ID {
-			a.AdvanceMove()
-		}
-		return nil // or an earlier attempt did it
-	})
-	if errors.Is(err, config.ErrNotFound) {
-		return nil // the app has been deleted
-	}
-	if err != nil {
-		return err
-	}
-	p := job.ParamsOf[Params](j)
-	switch {
-	case app.Moving() && app.Move.ID == p.Move:
-		return r.resumeUnlessFailed(ctx, app)
-	case !app.Moving() && p.Phase == config.MoveFinishing:
-		return r.arrived(ctx, app)
-	}
-	return nil // a late task of a move that has ended
-}
-
-// resumeUnlessFailed starts the job of the app's phase again, unless it has failed: then it
-// stays as it is, for an operator.
-func (r *Runner) resumeUnlessFailed(ctx context.Context, app config.App) error {
-	s, err := r.status(ctx, app)
-	if err != nil || s.Job != nil && s.Job.State.Ended() && s.Job.State != job.Done {
-		return err
-	}
-	_, err = r.resume(ctx, app)
-	return err
 }

@@ -25,16 +25,19 @@ const (
 
 // rowWork is work on rows of an app that moves between two regions; region is the name of
 // the one that it leaves. It may be repeated.
-type rowWork func(ctx context.Context, from, to *store.Store, region string, r store.AppRows, progress func(int, string) error) error
+type rowWork func(ctx context.Context, from, to *store.Store, region string, r store.AppRows,
+	progress func(int, string) error) error
 
 // ScrubSegments and the removal of stale samples only remove. They run when nobody copies any
 // more, and a purge works in both regions until then: what it removed from the first while
 // a copy was on its way is removed from the other.
-func scrubSegments(ctx context.Context, from, to *store.Store, _ string, r store.AppRows, progress func(int, string) error) error {
+func scrubSegments(ctx context.Context, from, to *store.Store, _ string, r store.AppRows,
+	progress func(int, string) error) error {
 	return to.Rows.ScrubSegments(ctx, from, r, progress)
 }
 
-func dropStaleRefused(ctx context.Context, from, to *store.Store, region string, r store.AppRows, progress func(int, string) error) error {
+func dropStaleRefused(ctx context.Context, from, to *store.Store, region string, r store.AppRows,
+	progress func(int, string) error) error {
 	return to.Rows.DropStaleRefused(ctx, from, region, r, progress)
 }
 
@@ -62,19 +65,23 @@ type rowStep struct {
 var (
 	catalogTables = []string{store.TableObjects, store.TableDated}
 	builtTables   = []string{store.TableCrowd, store.TableSegments}
-	addedTables   = []string{store.TableChanges, store.TableUsage, store.TableRefused, store.TableAuditLog, store.TableJobs}
-	lateTables    = []string{store.TableCrowd, store.TableUsage, store.TableAuditLog}
+	addedTables   = []string{store.TableChanges, store.TableUsage, store.TableRefused, store.TableAuditLog,
+		store.TableJobs}
+	lateTables = []string{store.TableCrowd, store.TableUsage, store.TableAuditLog}
 )
 
-func copyRows(ctx context.Context, from, to *store.Store, region string, r store.AppRows, progress func(int, string) error) error {
+func copyRows(ctx context.Context, from, to *store.Store, region string, r store.AppRows,
+	progress func(int, string) error) error {
 	return to.Rows.CopyRows(ctx, from, region, r, progress)
 }
 
-func dropStale(ctx context.Context, from, to *store.Store, _ string, r store.AppRows, progress func(int, string) error) error {
+func dropStale(ctx context.Context, from, to *store.Store, _ string, r store.AppRows,
+	progress func(int, string) error) error {
 	return to.Rows.DropStaleCopies(ctx, from, r, progress)
 }
 
-func deleteRows(ctx context.Context, from, _ *store.Store, _ string, r store.AppRows, progress func(int, string) error) error {
+func deleteRows(ctx context.Context, from, _ *store.Store, _ string, r store.AppRows,
+	progress func(int, string) error) error {
 	return from.Rows.DeleteRows(ctx, r, progress)
 }
 
@@ -144,7 +151,8 @@ func (w *work) moveRows(ctx context.Context, app config.App, shard job.Shard, un
 }
 
 // verifyRows counts rows that the phase should have copied or deleted.
-func (w *work) verifyRows(ctx context.Context, app config.App, shard job.Shard, until time.Time) (v job.Verified, err error) {
+func (w *work) verifyRows(ctx context.Context, app config.App, shard job.Shard,
+	until time.Time) (v job.Verified, err error) {
 	all, err := rowSteps(app.Move)
 	if err != nil {
 		return v, err

@@ -16,7 +16,8 @@ func (r Regions) rows(app, region string) (*store.Store, error) {
 	if s := r.Rows[region]; s != nil {
 		return s, nil
 	}
-	return nil, fmt.Errorf("the move of app %s needs region %q, which this deployment does not have: add it to the regions again until the app has arrived", app, region)
+	return nil, fmt.Errorf("the move of app %s needs region %q, which this deployment does not have: add it to "+
+		"the regions again until the app has arrived", app, region)
 }
 
 // known returns an error if the deployment lacks a region of an app's move.

@@ -71,7 +71,8 @@ func (w *work) Close(ctx context.Context, j job.Job) error {
 // userStep is what a phase does for a user; nil: nothing. It returns the number of rows of the log that
 // it has copied. What copies for longer than until is left unfinished.
 func (w *work) userStep(p Params, until time.Time) func(ctx context.Context, app config.App, user string) (int, error) {
-	plain := func(step func(context.Context, config.App, string) error) func(context.Context, config.App, string) (int, error) {
+	plain := func(step func(context.Context, config.App, string) error) func(context.Context, config.App,
+		string) (int, error) {
 		return func(ctx context.Context, app config.App, user string) (int, error) { return 0, step(ctx, app, user) }
 	}
 	move := func(ctx context.Context, app config.App, user string) (int, error) {
@@ -128,7 +129,8 @@ func (w *work) Process(ctx context.Context, j job.Job, app config.App, shard job
 		if err != nil {
 			return p, err
 		}
-		finished, rows, err := w.each(ctx, group, until, func(ctx context.Context, i int) (int, error) { return step(ctx, app, group[i]) })
+		finished, rows, err := w.each(ctx, group, until,
+			func(ctx context.Context, i int) (int, error) { return step(ctx, app, group[i]) })
 		counts.Rows += int64(rows)
 		counts.Users += int64(finished)
 		p.Counts = job.Count(counts)
@@ -188,7 +190,8 @@ func (w *work) each(ctx context.Context, users []string, until time.Time,
 var errGroup = errors.New("the group is complete")
 
 // group returns the next users of a range, and the one behind them, "" at its end.
-func (w *work) group(ctx context.Context, appID string, p Params, from, to string) (users []string, next string, err error) {
+func (w *work) group(ctx context.Context, appID string, p Params, from,
+	to string) (users []string, next string, err error) {
 	err = w.regions.scan(ctx, appID, p, from, to, func(user string) error {
 		if len(users) == groupUsers {
 			next = strings.Clone(user)
@@ -207,7 +210,8 @@ func (w *work) group(ctx context.Context, appID string, p Params, from, to strin
 // left. A request may be between two steps for a user: one counts who is open at two looks,
 // with a pause between. A place is the user with whom the first looks continue, empty at the
 // end of the range, and the users who were open at the first look, each behind a comma.
-func (w *work) Verify(ctx context.Context, j job.Job, app config.App, shard job.Shard, until time.Time) (job.Verified, error) {
+func (w *work) Verify(ctx context.Context, j job.Job, app config.App, shard job.Shard,
+	until time.Time) (job.Verified, error) {
 	if err := w.regions.known(app); err != nil {
 		return job.Verified{}, fmt.Errorf("%w: %w", job.ErrFailed, err)
 	}
@@ -253,7 +257,8 @@ func (w *work) Verify(ctx context.Context, j job.Job, app config.App, shard job.
 
 // open returns those of some users for whom the phase has something left to do, and the users
 // at whom it had no time to look.
-func (w *work) open(ctx context.Context, app config.App, users []string, until time.Time) (open, left []string, err error) {
+func (w *work) open(ctx context.Context, app config.App, users []string,
+	until time.Time) (open, left []string, err error) {
 	isOpen := make([]bool, len(users))
 	looked, _, err := w.each(ctx, users, until, func(ctx context.Context, i int) (int, error) {
 		done, err := w.mover.UserIsDone(ctx, app, users[i])
@@ -270,3 +275,38 @@ func (w *work) open(ctx context.Context, app config.App, users []string, until t
 
 // lookAgain is the time between two looks at what seems to be left to do.
 const lookAgain = time.Second
+
+// next ends the phase of a job that is done, and begins the following one.
+func (r *Runner) next(ctx context.Context, j job.Job) error {
+	app, err := r.config.UpdateMove(ctx, j.App, func(a *config.App) error {
+		if a.Move.Job == j.ID {
+			a.AdvanceMove()
+		}
+		return nil // or an earlier attempt did it
+	})
+	if errors.Is(err, config.ErrNotFound) {
+		return nil // the app has been deleted
+	}
+	if err != nil {
+		return err
+	}
+	p := job.ParamsOf[Params](j)
+	switch {
+	case app.Moving() && app.Move.ID == p.Move:
+		return r.resumeUnlessFailed(ctx, app)
+	case !app.Moving() && p.Phase == config.MoveFinishing:
+		return r.arrived(ctx, app)
+	}
+	return nil // a late task of a move that has ended
+}
+
+// resumeUnlessFailed starts the job of the app's phase again, unless it has failed: then it
+// stays as it is, for an operator.
+func (r *Runner) resumeUnlessFailed(ctx context.Context, app config.App) error {
+	s, err := r.status(ctx, app)
+	if err != nil || s.Job != nil && s.Job.State.Ended() && s.Job.State != job.Done {
+		return err
+	}
+	_, err = r.resume(ctx, app)
+	return err
+}

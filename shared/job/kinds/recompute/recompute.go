@@ -130,7 +130,8 @@ func (w Work) Close(ctx context.Context, j job.Job) error {
 
 // Prepare makes a dictionary, if it is time for one, of a sample of the users. A job
 // that folds most of the app's users comes first, so that their blocks use it.
-func (w Work) Prepare(ctx context.Context, j job.Job, app config.App, starts func(context.Context) ([]string, error)) error {
+func (w Work) Prepare(ctx context.Context, j job.Job, app config.App,
+	starts func(context.Context) ([]string, error)) error {
 	if p := job.ParamsOf[Params](j); !p.Maintain && !p.Fold {
 		return nil
 	}
@@ -168,12 +169,14 @@ func (w Work) Process(ctx context.Context, j job.Job, app config.App, shard job.
 }
 
 func progressOf(p profile.Progress) job.Progress {
-	counts := Counts{Users: p.Users, Known: p.Known, Events: p.Events, Written: p.Written, Folded: p.Folded, Faulty: p.Faulty}
+	counts := Counts{Users: p.Users, Known: p.Known, Events: p.Events, Written: p.Written, Folded: p.Folded,
+		Faulty: p.Faulty}
 	return job.Progress{Next: p.Next, Done: p.Done, Counts: job.Count(counts), Faults: p.Faults}
 }
 
 // Verify counts the users who carry another scoring version or retention.
-func (w Work) Verify(ctx context.Context, _ job.Job, app config.App, shard job.Shard, until time.Time) (job.Verified, error) {
+func (w Work) Verify(ctx context.Context, _ job.Job, app config.App, shard job.Shard,
+	until time.Time) (job.Verified, error) {
 	stale, next, err := w.Engine.Verify(ctx, app, store.Range{From: shard.Next, To: shard.To}, until)
 	return job.Verified{Next: next, Stale: stale}, err
 }

@@ -32,7 +32,8 @@ type Options struct{ OnlyStale, Fold, Full bool }
 // StartManual starts a job. It supersedes the app's unfinished jobs.
 func (r *Runner) StartManual(ctx context.Context, app string, o Options) (job.Job, error) {
 	return r.start(ctx, app, 0, func(config.App) (string, Params) {
-		return job.NewID(string(Manual), r.Now()), Params{Trigger: Manual, OnlyStale: o.OnlyStale, Maintain: o.Full, Fold: o.Fold}
+		return job.NewID(string(Manual), r.Now()),
+			Params{Trigger: Manual, OnlyStale: o.OnlyStale, Maintain: o.Full, Fold: o.Fold}
 	})
 }
 
@@ -77,7 +78,8 @@ const maxListed = 10
 // job of each kind. StartNight skips an app with an unfinished job of a strategy or an
 // operator, and unless full, of a full round.
 // It returns for how many apps the day's job exists and for how many it does not.
-func (r *Runner) StartNight(ctx context.Context, apps []string, spread time.Duration, full bool) (started, skipped int, err error) {
+func (r *Runner) StartNight(ctx context.Context, apps []string, spread time.Duration,
+	full bool) (started, skipped int, err error) {
 	id := string(Nightly) + "-" + r.Now().UTC().Format(time.DateOnly)
 	if full {
 		id += fullSuffix

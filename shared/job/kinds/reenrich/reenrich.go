@@ -101,7 +101,8 @@ func (r *Runner) StartOne(ctx context.Context, appID string, dryRun bool) (job.J
 
 // start creates a job and returns the job of the app that continues: this one, or
 // another that was created at the same time.
-func (r *Runner) start(ctx context.Context, app config.App, kind string, p Params, delay time.Duration) (job.Job, error) {
+func (r *Runner) start(ctx context.Context, app config.App, kind string, p Params,
+	delay time.Duration) (job.Job, error) {
 	j := job.Job{App: app.ID, ID: job.NewID("reenrich", r.Now()), Kind: kind, Concurrency: concurrency, Params: p}
 	j, err := r.Create(ctx, j, delay)
 	if err != nil {

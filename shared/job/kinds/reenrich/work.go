@@ -105,7 +105,8 @@ var errTime = errors.New("the time of the task is over")
 func (w Work) Process(ctx context.Context, j job.Job, app config.App, shard job.Shard, until time.Time,
 	progress func(job.Progress) error) (job.Progress, error) {
 	p := job.ParamsOf[Params](j)
-	s := &pass{Work: w, job: j, app: app, shard: shard, until: until, progress: progress, next: shard.Next, bands: p.Versions()}
+	s := &pass{Work: w, job: j, app: app, shard: shard, until: until, progress: progress, next: shard.Next,
+		bands: p.Versions()}
 	rows := store.Range{From: shard.Next, To: shard.To}
 	s.user = rows.Within() // an earlier task has counted this user
 	since := p.SinceMillis()

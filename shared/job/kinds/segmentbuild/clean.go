@@ -92,7 +92,8 @@ func (r *Runner) Clean(ctx context.Context, request Request) error {
 		}
 		return obsolete
 	})
-	r.Log.LogAttrs(ctx, slog.LevelInfo, "old parts of segments dropped", slog.String("app", request.App), slog.Int("parts", len(dropped)))
+	r.Log.LogAttrs(ctx, slog.LevelInfo, "old parts of segments dropped", slog.String("app", request.App),
+		slog.Int("parts", len(dropped)))
 	return err
 }
 
@@ -106,7 +107,8 @@ func (r *Runner) measure(ctx context.Context, app config.App) error {
 		if ctx.Err() != nil {
 			return err
 		}
-		r.Log.LogAttrs(ctx, slog.LevelWarn, "sizes of saved segments are not stored", slog.String("app", app.ID), slog.Any("error", err))
+		r.Log.LogAttrs(ctx, slog.LevelWarn, "sizes of saved segments are not stored", slog.String("app", app.ID),
+			slog.Any("error", err))
 	}
 	return nil
 }

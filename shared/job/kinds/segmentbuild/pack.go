@@ -33,8 +33,10 @@ type packing struct {
 // pack packs the users of a range, whose profiles a recompute with these options computes
 // or reads. It makes a checkpoint where a part ends: its rows are then written, and its
 // description after them.
-func (t *task) pack(ctx context.Context, users store.Range, o profile.RecomputeOptions, progress func(job.Progress) error) (job.Progress, error) {
-	p := &packing{task: t, ctx: ctx, packer: segment.NewPacker(scoring(t.app), t.Affinities), cut: t.cut(), from: users.From}
+func (t *task) pack(ctx context.Context, users store.Range, o profile.RecomputeOptions,
+	progress func(job.Progress) error) (job.Progress, error) {
+	p := &packing{task: t, ctx: ctx, packer: segment.NewPacker(scoring(t.app), t.Affinities), cut: t.cut(),
+		from: users.From}
 	defer p.packer.Close()
 	p.begin()
 	var made job.Progress

@@ -216,7 +216,8 @@ func (w *Work) newPart() segment.PartID { return segment.NewPartID(w.runner.Now(
 
 // scoring returns what the profiles of an app have in common.
 func scoring(app config.App) segment.Scoring {
-	return segment.Scoring{Version: app.ScoringVersion, RetentionDays: app.RetentionDays, HalfLives: app.Strategy.HalfLives}
+	return segment.Scoring{Version: app.ScoringVersion, RetentionDays: app.RetentionDays,
+		HalfLives: app.Strategy.HalfLives}
 }
 
 // serves reports whether queries of an app read the parts of a manifest. The list of

@@ -63,14 +63,16 @@ func (r *Runner) startNightly(ctx context.Context, app, id string, delay time.Du
 // startChanged starts the build that a manifest with too many changed users needs. It
 // is idempotent. An app with an unfinished build keeps that one.
 func (r *Runner) startChanged(ctx context.Context, app string, version int64) error {
-	id := string(changes) + "-" + strconv.FormatInt(version, 10) + "-" + strconv.FormatInt(r.Now().UnixMilli()/time.Hour.Milliseconds(), 10)
+	id := string(changes) + "-" + strconv.FormatInt(version, 10) + "-" +
+		strconv.FormatInt(r.Now().UnixMilli()/time.Hour.Milliseconds(), 10)
 	return r.startNightly(ctx, app, id, 0)
 }
 
 // start creates a build, supersedes the app's other unfinished ones, and enqueues the
 // plan task. If the process dies in between, the next start of the same build completes
 // these steps.
-func (r *Runner) start(ctx context.Context, appID string, trigger Trigger, id string, delay time.Duration) (job.Job, error) {
+func (r *Runner) start(ctx context.Context, appID string, trigger Trigger, id string,
+	delay time.Duration) (job.Job, error) {
 	app, err := r.Config.App(ctx, appID)
 	if err == nil && !app.Segments.On() {
 		err = ErrOff
@@ -109,5 +111,6 @@ func (r *Runner) Progress(ctx context.Context, app string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read the totals of %s: %w", unfinished[0].ID, err)
 	}
-	return fmt.Sprintf("build %s is %s and has packed %d of %d users", unfinished[0].ID, unfinished[0].State, totals.Counts[job.CountUsers], totals.PlannedUsers), nil
+	return fmt.Sprintf("build %s is %s and has packed %d of %d users", unfinished[0].ID, unfinished[0].State,
+		totals.Counts[job.CountUsers], totals.PlannedUsers), nil
 }

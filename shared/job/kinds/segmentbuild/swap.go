@@ -111,7 +111,8 @@ func (t *task) swapTo(ctx context.Context, parts []segment.Part) (bool, error) {
 		next := segment.Manifest{
 			ScoringVersion: t.params.ScoringVersion, RetentionDays: t.params.RetentionDays,
 			HalfLives: app.Strategy.HalfLives, Generation: t.params.Generation, Job: t.job.ID,
-			BuiltAt: t.runner.Now().UnixMilli(), Since: app.Segments.Since.UnixMilli(), Faulty: totals.Counts[job.CountFaulty], Parts: parts,
+			BuiltAt: t.runner.Now().UnixMilli(), Since: app.Segments.Since.UnixMilli(),
+			Faulty: totals.Counts[job.CountFaulty], Parts: parts,
 		}
 		// The deltas of before are not among them: the list of changes has their users
 		// since the cuts of the new parts.
@@ -135,6 +136,7 @@ func (t *task) after(ctx context.Context) error {
 	if err := t.runner.Queue.Create(ctx, clean); err != nil {
 		return fmt.Errorf("order the removal of old parts of segments: %w", err)
 	}
-	t.runner.Log.LogAttrs(ctx, slog.LevelInfo, "segments swapped", slog.String("app", t.app.ID), slog.String("segments", t.job.ID))
+	t.runner.Log.LogAttrs(ctx, slog.LevelInfo, "segments swapped", slog.String("app", t.app.ID),
+		slog.String("segments", t.job.ID))
 	return t.runner.measure(ctx, t.app)
 }

@@ -73,7 +73,8 @@ func (d *delta) ordinals(ctx context.Context, p segment.Part, users []string) (o
 }
 
 // eachRow reads the rows of tokens of a part that are the keys of a map, in order.
-func eachRow[T any](ctx context.Context, d *delta, p segment.Part, wanted map[int]T, fn func(row segment.TokenRow, n int)) error {
+func eachRow[T any](ctx context.Context, d *delta, p segment.Part, wanted map[int]T,
+	fn func(row segment.TokenRow, n int)) error {
 	for numbers := range slices.Chunk(slices.Sorted(maps.Keys(wanted)), maxTokenRows) {
 		rows := make([]store.SegmentRow, len(numbers))
 		for i, n := range numbers {

@@ -89,7 +89,8 @@ func (r *Runner) Start(ctx context.Context, appID string, s config.SavedSegment)
 	if err != nil {
 		return job.Job{}, fmt.Errorf("start segmentexport: %w", err)
 	}
-	j, err := r.Create(ctx, job.Job{App: appID, ID: job.NewID("export", r.Now()), Concurrency: 1, Params: Params{s.Name, s.Where}}, 0)
+	j, err := r.Create(ctx, job.Job{App: appID, ID: job.NewID("export", r.Now()), Concurrency: 1,
+		Params: Params{s.Name, s.Where}}, 0)
 	if err != nil {
 		return job.Job{}, err
 	}
@@ -156,7 +157,8 @@ func (w work) Process(ctx context.Context, j job.Job, app config.App, shard job.
 	if err != nil {
 		return job.Progress{}, err
 	}
-	p := job.Progress{Done: true, Counts: job.Count(Counts{Users: int64(file.lines)}).Minus(shard.Counts), Result: string(result)}
+	p := job.Progress{Done: true, Counts: job.Count(Counts{Users: int64(file.lines)}).Minus(shard.Counts),
+		Result: string(result)}
 	return p, progress(p)
 }
 

@@ -60,7 +60,8 @@ func (r Request) Later(last time.Time, wait time.Duration) (queue.Task, error) {
 	if r.Last == later.Last {
 		later.Looks = r.Looks + 1
 	}
-	return Kind.Task(r.App, later, wait, "imported-later", r.App, strconv.FormatInt(later.Last, 10), strconv.Itoa(later.Looks))
+	return Kind.Task(r.App, later, wait, "imported-later", r.App, strconv.FormatInt(later.Last, 10),
+		strconv.Itoa(later.Looks))
 }
 
 // Fault implements queue.Request.

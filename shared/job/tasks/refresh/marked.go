@@ -34,7 +34,8 @@ type Request struct {
 // other window gives that name again: a queue refuses a name for hours after its task ran.
 func Task(r Request, window time.Duration, now time.Time) (queue.Task, error) {
 	end := endOf(r, window, now)
-	task, err := Kind.Task(r.App, r, end.Sub(now), "refresh", r.App, r.User, strconv.FormatInt(window.Milliseconds(), 10), strconv.FormatInt(end.UnixMilli(), 10))
+	task, err := Kind.Task(r.App, r, end.Sub(now), "refresh", r.App, r.User,
+		strconv.FormatInt(window.Milliseconds(), 10), strconv.FormatInt(end.UnixMilli(), 10))
 	task.Refresh = true
 	return task, err
 }
@@ -106,7 +107,8 @@ func (e *Enqueuer) Enqueue(ctx context.Context, app config.App, users []string) 
 	_ = g.Wait() // it returns no error
 	if n := failed.Load(); n > 0 {
 		e.failed.Add(n)
-		e.log.LogAttrs(ctx, slog.LevelWarn, "refreshes at the end of a write window are not enqueued, reads compute the profiles",
+		e.log.LogAttrs(ctx, slog.LevelWarn, "refreshes at the end of a write window are not enqueued, reads compute "+
+			"the profiles",
 			slog.String("app", app.ID), slog.Int64("users", n), slog.Any("error", *last.Load()))
 	}
 }
