@@ -21,9 +21,6 @@ import (
 	"github.com/affinityengine/affinity/shared/deadline"
 )
 
-// keptDays is how long entries are kept. Bigtable drops them then.
-const keptDays = 400
-
 // Operator is the actor of a change that the operator made with their own
 // credentials, and not with a key.
 const Operator = "operator"

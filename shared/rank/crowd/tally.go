@@ -15,13 +15,7 @@ const Kept = 400
 // maxBuffered is how many pairs a Tally collects before it sorts them.
 const maxBuffered = 1 << 20
 
-// run holds the counts of some users of an app, for one index.
-type run struct {
-	Events, Users int64     // as in Index
-	Parts         []Partial // by ObjectID
-}
-
-// Partial holds what the users of a run did with one object.
+// Partial holds what the users of a run, which are some users of an app, did with one object.
 type Partial struct {
 	ObjectID string
 	Events   int64   // that count for the object

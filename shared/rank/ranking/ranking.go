@@ -21,9 +21,6 @@ import (
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
-// maxCandidates is the maximum number of candidates of one request.
-const maxCandidates = 5_000
-
 // Query is all that an order depends on besides the strategy.
 type Query struct {
 	Now int64 // ms: the instant as of which profile, session and crowd are given

@@ -16,7 +16,6 @@ var (
 	types        = affinitytest.Types
 	eventNames   = affinitytest.EventNames
 	facets       = affinitytest.Facets
-	values       = affinitytest.Values
 	drawStrategy = affinitytest.DrawStrategy
 	drawWindow   = affinitytest.DrawWindow
 	drawTime     = affinitytest.DrawTime
