@@ -23,8 +23,8 @@ import (
 func (h handler) explain(w http.ResponseWriter, r *http.Request, app config.App, user string) error {
 	query := r.URL.Query()
 	q := explain.Question{Facet: query.Get("facet"), Value: query.Get("value")}
-	if (q.Facet == "") != (q.Value == "") || query.Has("facet") != query.Has("value") || query.Has("facet") &&
-		q.Facet == "" {
+	if (q.Facet == "") != (q.Value == "") || query.Has("facet") != query.Has("value") ||
+		query.Has("facet") && q.Facet == "" {
 		return httpapi.Errorf(http.StatusUnprocessableEntity, "facet and value must be given together and must not be empty")
 	}
 	limited, err := positive(r, "limit", api.DefaultContributions)

@@ -175,8 +175,8 @@ func countedCells(r bigtable.Row) map[string]bigtable.ReadItem {
 	for family, items := range r {
 		for _, item := range items {
 			objects := family == familyOriginal && isObjects(item)
-			if old, seen := counted[item.Column]; objects && (!seen || item.Timestamp > old.Timestamp) || !objects &&
-				item.Timestamp == newest {
+			if old, seen := counted[item.Column]; objects && (!seen || item.Timestamp > old.Timestamp) ||
+				!objects && item.Timestamp == newest {
 				counted[item.Column] = item
 			}
 		}

@@ -128,8 +128,8 @@ func testStrategyCondition(t *testing.T, s store) {
 	} {
 		set, changed, err := publish(step.score, step.ifVersion)
 		var other *config.OtherVersionError
-		if errors.As(err, &other) != step.refused || !step.refused &&
-			(err != nil || set.StrategyVersion != step.version) || changed != step.changed {
+		if errors.As(err, &other) != step.refused ||
+			!step.refused && (err != nil || set.StrategyVersion != step.version) || changed != step.changed {
 			t.Errorf("step %d: version %d, changed %v, error %v; want %+v", i, set.StrategyVersion, changed, err, step)
 		}
 		if other != nil && *other != (config.OtherVersionError{Active: step.version, Expected: step.ifVersion}) {
