@@ -149,7 +149,7 @@ func (o *Outcome) Add(more Outcome) {
 // users. After an error the caller must apply the events again. If one user is
 // faulty, Apply refreshes the others and returns the error of that user.
 func (e *Engine) Apply(ctx context.Context, app config.App, events []store.LogEvent) (Outcome, error) {
-	at, err := e.serving(app)
+	at, err := e.operations(app)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -167,7 +167,7 @@ func (e *Engine) SetLater(later Later) {
 // RefreshMarked stores the profile of a user who was marked, unless the stored one is
 // valid, as after another task or a read, and reports whether it computed one.
 func (e *Engine) RefreshMarked(ctx context.Context, app config.App, user string) (bool, error) {
-	at, err := e.serving(app)
+	at, err := e.operations(app)
 	if err != nil {
 		return false, err
 	}
@@ -178,7 +178,7 @@ func (e *Engine) RefreshMarked(ctx context.Context, app config.App, user string)
 // that the next read computes the profile. History arrives in pieces, and a
 // refresh for each piece would read a user's log many times.
 func (e *Engine) Import(ctx context.Context, app config.App, events []store.LogEvent) (Outcome, error) {
-	at, err := e.serving(app)
+	at, err := e.operations(app)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -190,7 +190,7 @@ func (e *Engine) Import(ctx context.Context, app config.App, events []store.LogE
 // of type Faulty names users who have their marker, and a manifest of a newer version:
 // its blocks may cover an event that they do not hold. All others have theirs.
 func (e *Engine) Abandon(ctx context.Context, app config.App, events []store.LogEvent) error {
-	at, err := e.serving(app)
+	at, err := e.operations(app)
 	if err != nil {
 		return err
 	}
@@ -204,7 +204,7 @@ func (e *Engine) Abandon(ctx context.Context, app config.App, events []store.Log
 // app, Read, ReadRanking and ReadMany read the cluster that is written; otherwise
 // they may answer from a replica.
 func (e *Engine) Read(ctx context.Context, app config.App, user string, limit int) (Result, error) {
-	at, err := e.serving(app)
+	at, err := e.operations(app)
 	if err != nil {
 		return Result{}, err
 	}
@@ -214,7 +214,7 @@ func (e *Engine) Read(ctx context.Context, app config.App, user string, limit in
 // Refresh computes a user's profile from blocks and log, whatever is stored, stores it
 // and returns it. Known is false for a user without an event in the window.
 func (e *Engine) Refresh(ctx context.Context, app config.App, user string) (Result, error) {
-	at, err := e.serving(app)
+	at, err := e.operations(app)
 	if err != nil {
 		return Result{}, err
 	}
@@ -225,7 +225,7 @@ func (e *Engine) Refresh(ctx context.Context, app config.App, user string) (Resu
 // needs to know of a user. A bulk recompute stores profiles without sessions, so
 // the first such read after it computes both and stores them.
 func (e *Engine) ReadRanking(ctx context.Context, app config.App, user string) (Result, error) {
-	at, err := e.serving(app)
+	at, err := e.operations(app)
 	if err != nil {
 		return Result{}, err
 	}
@@ -238,7 +238,7 @@ func (e *Engine) ReadRanking(ctx context.Context, app config.App, user string) (
 // others are read.
 func (e *Engine) ReadEach(ctx context.Context, app config.App, users []string, limit int,
 	fn func(user string, result Result) error) error {
-	at, err := e.serving(app)
+	at, err := e.operations(app)
 	if err != nil {
 		return err
 	}
@@ -252,7 +252,7 @@ func (e *Engine) ReadEach(ctx context.Context, app config.App, users []string, l
 // Faulty names others that it left out; an error of fn ends the reads.
 func (e *Engine) ReadStored(ctx context.Context, app config.App, users []string,
 	fn func(user string, stored []byte) error) error {
-	at, err := e.serving(app)
+	at, err := e.operations(app)
 	if err != nil {
 		return err
 	}
@@ -266,7 +266,7 @@ func (e *Engine) ReadStored(ctx context.Context, app config.App, users []string,
 // come in no order.
 func (e *Engine) ReadChanged(ctx context.Context, app config.App, users map[string]int64,
 	fn func(user string, stored []byte, ticket int64) error) error {
-	at, err := e.serving(app)
+	at, err := e.operations(app)
 	if err != nil {
 		return err
 	}
@@ -297,7 +297,7 @@ type Reading struct {
 func (e *Engine) ComputeCounting(ctx context.Context, app config.App, users []string,
 	strategies ...*affinity.Compiled) (map[string][]affinity.Profile, Reading, error) {
 	var read Reading
-	at, err := e.serving(app)
+	at, err := e.operations(app)
 	if err != nil {
 		return nil, read, err
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// serving are the operations on the users of an app by which events reach profiles, and
+// operations are those on the users of an app by which events reach profiles, and
 // profiles readers. The methods of Engine document them.
-type serving interface {
+type operations interface {
 	apply(ctx context.Context, app config.App, events []store.LogEvent) (Outcome, error)
 	importEvents(ctx context.Context, app config.App, events []store.LogEvent) (Outcome, error)
 	abandon(ctx context.Context, app config.App, events []store.LogEvent) error
@@ -52,14 +52,14 @@ type home struct {
 type enRoute struct{ *Engine }
 
 var (
-	_ serving    = home{}
+	_ operations = home{}
 	_ exclusions = home{}
-	_ serving    = enRoute{}
+	_ operations = enRoute{}
 	_ exclusions = enRoute{}
 )
 
-// serving returns the operations for an app.
-func (e *Engine) serving(app config.App) (serving, error) {
+// operations returns those for an app.
+func (e *Engine) operations(app config.App) (operations, error) {
 	at, err := e.at(app)
 	if err != nil {
 		return nil, err

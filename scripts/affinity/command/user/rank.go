@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/scripts/affinity/command"
@@ -68,13 +69,7 @@ func Rank(t *command.Tool) *cobra.Command {
 	flags.StringVar(&halfLife, "half-life", "", "score by this half-life of the strategy: 30, 12h (default: its first)")
 	flags.StringVar(&r.Seen, "seen", api.SeenKeep,
 		"what happens to objects that the user's events name: keep, demote or exclude")
-	flags.Float64Var(&diversity.Lambda, "lambda", 0,
-		fmt.Sprintf("make the objects differ: 1 is the order by score, 0.5 takes as much for what an\n"+
-			"object shares with one before it (default: no diversity; with --diverse-by %g)", strategy.DefaultLambda))
-	flags.StringVar(&diversity.Facet, "diverse-by", "",
-		"make the objects differ by the values of this facet (default: by all filters)")
-	flags.IntVar(&diversity.MaxPerValue, "max-per-value", 0,
-		"how many objects with the same value of --diverse-by stand before the others")
+	addDiversity(flags, &diversity)
 	flags.Int64Var(&r.Strategy, "strategy", 0, "rank by this version of the strategy (default: the active one)")
 	flags.StringVar(&draft, "draft", "", "rank by the strategy in this file, which is not published (\"-\" with "+
 		"objects as arguments: standard input)")
@@ -112,6 +107,17 @@ func checkRank(cmd *cobra.Command, r *api.RankRequest, impact int, halfLife stri
 		r.Impact = &impact
 	}
 	return nil
+}
+
+// addDiversity adds the flags of which diversityOf makes a diversity.
+func addDiversity(flags *pflag.FlagSet, d *strategy.Diversity) {
+	flags.Float64Var(&d.Lambda, "lambda", 0,
+		fmt.Sprintf("make the objects differ: 1 is the order by score, 0.5 takes as much for what an\n"+
+			"object shares with one before it (default: no diversity; with --diverse-by %g)", strategy.DefaultLambda))
+	flags.StringVar(&d.Facet, "diverse-by", "",
+		"make the objects differ by the values of this facet (default: by all filters)")
+	flags.IntVar(&d.MaxPerValue, "max-per-value", 0,
+		"how many objects with the same value of --diverse-by stand before the others")
 }
 
 // diversityOf returns the diversity that the flags ask for, or nil.
