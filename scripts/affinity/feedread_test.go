@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +12,18 @@ import (
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/local/stack"
 )
+
+// readFeed reads a feed of a real engine, and again while the engine says that it is too busy: a
+// page waits half a second for its records, which a busy machine may take longer to read.
+func readFeed(t *testing.T, args ...string) ran {
+	t.Helper()
+	for {
+		r := affinity(t, "", append([]string{"feed", "read"}, args...)...)
+		if !strings.Contains(r.err, ": 503 ") {
+			return r
+		}
+	}
+}
 
 // TestFeedRead walks through a feed of a real engine.
 func TestFeedRead(t *testing.T) {
@@ -27,20 +40,20 @@ func TestFeedRead(t *testing.T) {
 	if _, err := post(t.Context(), s, "/1/indexes/posts/batch", map[string]any{"requests": posts}); err != nil {
 		t.Fatal(err)
 	}
-	r := affinity(t, "", "feed", "read", "news", "--url", s.URL, "--order", "latest", "--limit", "1")
+	r := readFeed(t, "news", "--url", s.URL, "--order", "latest", "--limit", "1")
 	r.wants(t, cli.ExitOK, `{"at":"2021-01-01","objectID":"new"}`)
 	next := regexp.MustCompile(`--cursor (\S+)`).FindStringSubmatch(r.out)
 	if next == nil {
 		t.Fatalf("printed %q, want the next page", r.out)
 	}
-	affinity(t, "", "feed", "read", "news", "--url", s.URL, "--order", "latest", "--cursor", next[1], "--json").
+	readFeed(t, "news", "--url", s.URL, "--order", "latest", "--cursor", next[1], "--json").
 		wants(t, cli.ExitOK, `"objectID":"old"`, `"cursor":null`)
-	affinity(t, "", "feed", "read", "news", "--url", s.URL, "--user", "ann").wants(t, cli.ExitOK, "by popularity")
-	affinity(t, "", "feed", "read", "sport", "--url", s.URL).wants(t, cli.ExitFailed, "404 Feed sport does not exist")
-	affinity(t, "", "feed", "read", "news", "--url", s.URL, "--cursor", "AAAA").wants(t, cli.ExitFailed, "422 cursor is damaged")
+	readFeed(t, "news", "--url", s.URL, "--user", "ann").wants(t, cli.ExitOK, "by popularity")
+	readFeed(t, "sport", "--url", s.URL).wants(t, cli.ExitFailed, "404 Feed sport does not exist")
+	readFeed(t, "news", "--url", s.URL, "--cursor", "AAAA").wants(t, cli.ExitFailed, "422 cursor is damaged")
 	affinity(t, "", "feed", "read").wants(t, cli.ExitUsage, "NAME")
-	affinity(t, "", "feed", "read", "news", "--order", "oldest").wants(t, cli.ExitUsage, "must be suggested or latest")
-	affinity(t, "", "feed", "read", "news", "--limit", "101").wants(t, cli.ExitUsage, "must be 1 to 100")
+	readFeed(t, "news", "--order", "oldest").wants(t, cli.ExitUsage, "must be suggested or latest")
+	readFeed(t, "news", "--limit", "101").wants(t, cli.ExitUsage, "must be 1 to 100")
 }
 
 // TestLoadFeeds reads pages of a feed that the run sets itself.
