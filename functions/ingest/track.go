@@ -41,7 +41,8 @@ func (h handler) batch(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var sent struct {
-		Batch []json.RawMessage `json:"batch"`
+		Batch  []json.RawMessage `json:"batch"`
+		SentAt json.RawMessage   `json:"sentAt"`
 	}
 	err = json.Unmarshal(in.body, &sent)
 	switch {
@@ -50,7 +51,7 @@ func (h handler) batch(w http.ResponseWriter, r *http.Request) error {
 	case len(sent.Batch) > api.MaxCalls:
 		return h.refuse(r.Context(), in.app(), in.received, errCalls)
 	}
-	return h.calls(w, r, in, "", sent.Batch)
+	return h.calls(w, r, in, "", event.TimeText(sent.SentAt), sent.Batch)
 }
 
 // call accepts one call, whose type is in the path.
@@ -66,22 +67,24 @@ func (h handler) call(w http.ResponseWriter, r *http.Request) error {
 	if !json.Valid(in.body) {
 		return h.refuse(r.Context(), in.app(), in.received, errCall)
 	}
-	return h.calls(w, r, in, kind, []json.RawMessage{in.body})
+	return h.calls(w, r, in, kind, "", []json.RawMessage{in.body})
 }
 
 // calls stores the events of calls. Unlike those of POST /1/events, they are not
 // accepted all or none: an SDK sends the calls of many users together, drops them all
 // after a 4xx, and a site has track calls that are not about products. So a call that
 // gives no event is counted, and the others are stored. kind is the type of calls that
-// do not name one.
-func (h handler) calls(w http.ResponseWriter, r *http.Request, in request, kind string, calls []json.RawMessage) error {
+// do not name one, sentAt the time of those that do not say when they were sent.
+func (h handler) calls(w http.ResponseWriter, r *http.Request, in request, kind, sentAt string,
+	calls []json.RawMessage) error {
+	in.calls = true
 	index := r.URL.Query().Get("index")
 	if index == "" {
 		index = in.grant.OnlyIndex()
 	}
-	outcome := outcome{ignored: map[string]int64{}}
+	outcome := outcome{rules: in.rules(), kind: kind, index: index, sentAt: sentAt, ignored: map[string]int64{}}
 	for _, raw := range calls {
-		outcome.add(in.rules(), raw, kind, index)
+		outcome.add(raw)
 	}
 	if err := permitted(in.grant, outcome.events); err != nil {
 		return h.refuse(r.Context(), in.app(), in.received, err)
@@ -127,20 +130,23 @@ func bodyOf(events []event.Event) []byte {
 
 // outcome is what became of calls.
 type outcome struct {
+	rules               event.Rules
+	kind, index, sentAt string // of calls that do not say theirs
+
 	events  []event.Event
 	refused []store.Refused
 	ignored map[string]int64 // by reason
 }
 
 // add adds a call.
-func (o *outcome) add(rules event.Rules, raw []byte, kind, index string) {
+func (o *outcome) add(raw []byte) {
 	call, err := track.Parse(raw)
 	if err != nil {
 		o.refuse(err, nil) // not the call, which may hold what no profile needs to know of a user
 		return
 	}
-	if kind != "" {
-		call.Type = kind
+	if o.kind != "" {
+		call.Type = o.kind
 	}
 	if call.Type != track.Track {
 		reason := ignored[call.Type]
@@ -151,9 +157,15 @@ func (o *outcome) add(rules event.Rules, raw []byte, kind, index string) {
 		return
 	}
 	if call.Index == "" {
-		call.Index = index
+		call.Index = o.index
 	}
-	events, err := call.Events()
+	if call.SentAt == "" {
+		call.SentAt = o.sentAt
+	}
+	var events []api.Event
+	if call, err = call.Received(o.rules.Now); err == nil {
+		events, err = call.Events()
+	}
 	if err == nil && call.Index == "" {
 		err = errIndex
 	}
@@ -164,7 +176,7 @@ func (o *outcome) add(rules event.Rules, raw []byte, kind, index string) {
 	before := len(o.events)
 	for _, e := range events {
 		raw := encoded(e)
-		accepted, err := event.Decode(raw, rules)
+		accepted, err := event.Decode(raw, o.rules)
 		if err != nil {
 			o.events = o.events[:before]
 			o.refuse(err, raw)

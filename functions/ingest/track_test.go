@@ -241,3 +241,37 @@ func TestBatchOfManyEvents(t *testing.T) {
 	functiontest.Check(t, profiles.New(s.Backends.ForProfiles()),
 		functiontest.Ask("recommendation", "GET", "/1/explain/ann", "", 200, fmt.Sprintf(`"accepted":%d`, 50*len(orders))))
 }
+
+// An SDK delivers a call again: with its messageId it is one event, whatever its time and
+// the clock of the device. Calls with two messageIds are two, also in one moment.
+func TestDeliveriesOfCall(t *testing.T) {
+	s, h := started(t)
+	now := s.Backends.Now().UTC()
+	call := func(user, messageID, times string) string {
+		return fmt.Sprintf(`{"type":"track","event":"Product Viewed","userId":%q,"messageId":%q,%s"properties":{"product_id":"1","search_index":"shoes"}}`, user, messageID, times)
+	}
+	at := func(d time.Duration) string { return fmt.Sprintf("%q", now.Add(d).Format(time.RFC3339Nano)) }
+	for i := range 3 {
+		attempt := time.Duration(i) * time.Second
+		sent := func(user string, off time.Duration) string { // by a clock that is off
+			return fmt.Sprintf(`{"sentAt":%s,"batch":[%s]}`, at(off+attempt), call(user, "m1", `"timestamp":`+at(off-time.Hour)+`,`))
+		}
+		functiontest.Check(t, h,
+			functiontest.Ask("search", "POST", "/v1/batch", batch(
+				call("none", "m1", ""), call("ahead", "m1", `"timestamp":`+at(48*time.Hour)+`,`),
+				call("two", "m1", `"timestamp":`+at(-time.Hour)+`,`), call("two", "m2", `"timestamp":`+at(-time.Hour)+`,`)), 200, success),
+			functiontest.Ask("search", "POST", "/v1/batch", sent("behind", -45*24*time.Hour), 200, success),
+			functiontest.Ask("search", "POST", "/v1/batch", sent("early", 48*time.Hour), 200, success),
+			functiontest.Ask("search", "POST", "/v1/track", call("one", "m1", ""), 200, success),
+		)
+		must.Succeed(t, s.Idle(t.Context()))
+	}
+	if got := counts(t, s); len(got) != 0 {
+		t.Errorf("refused: %v", got)
+	}
+	p := profiles.New(s.Backends.ForProfiles())
+	for user, events := range map[string]int{"none": 1, "ahead": 1, "two": 2, "behind": 1, "early": 1, "one": 1} {
+		functiontest.Check(t, p, functiontest.Ask("recommendation", "GET", "/1/explain/"+user, "", 200, fmt.Sprintf(`"accepted":%d`, events)))
+	}
+	functiontest.Check(t, p, functiontest.Ask("recommendation", "GET", "/1/explain/behind", "", 200, now.Add(-time.Hour).Format("2006-01-02T15:")))
+}

@@ -58,6 +58,9 @@ type ExportedEvent struct {
 	// Unresolved says that the filters have to be read from the catalog. Only events of
 	// an archive are.
 	Unresolved bool `json:"unresolved,omitempty"`
+	// Call says that the event is a call of an SDK, and that an import with receipts=kept
+	// remembers its time: later deliveries of the call take it.
+	Call bool `json:"call,omitempty"`
 	// Filters are what the event counts for.
 	Filters []ExportedFilter `json:"filters"`
 	// Event is the event as the client sent it.

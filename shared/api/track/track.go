@@ -7,9 +7,13 @@
 package track
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"maps"
 	"slices"
+	"strconv"
+	"time"
 
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/event"
@@ -65,6 +69,14 @@ type Call struct {
 	// Time is when the user acted, as the sender wrote it: timestamp, or
 	// originalTimestamp. It is empty if the call has none.
 	Time string
+	// MessageID is what the SDK calls the call, the same in each delivery of it. It becomes
+	// the eventId of the events. It may be empty.
+	MessageID string
+	// SentAt is when the SDK sent this delivery, by the clock of the device. It is empty if
+	// the call does not say it: SDKs say it once for a batch.
+	SentAt string
+
+	corrected bool // Time is no longer by the clock of the device: Segment writes both times then
 }
 
 // text is a JSON string or a number, which SDKs let through as ids.
@@ -100,6 +112,8 @@ func Parse(raw []byte) (Call, error) {
 		Event             string          `json:"event"`
 		UserID            text            `json:"userId"`
 		AnonymousID       text            `json:"anonymousId"`
+		MessageID         text            `json:"messageId"`
+		SentAt            instant         `json:"sentAt"`
 		Timestamp         instant         `json:"timestamp"`
 		OriginalTimestamp instant         `json:"originalTimestamp"`
 		Properties        json.RawMessage `json:"properties"` // of a page it may be anything
@@ -111,7 +125,9 @@ func Parse(raw []byte) (Call, error) {
 		return Call{}, ErrForm
 	}
 	c := Call{Type: sent.Type, Name: sent.Event, UserToken: first(sent.UserID, sent.AnonymousID),
-		Time: first(sent.Timestamp, sent.OriginalTimestamp)}
+		Time: first(sent.Timestamp, sent.OriginalTimestamp), MessageID: eventID(string(sent.MessageID)),
+		SentAt: string(sent.SentAt)}
+	c.corrected = sent.Timestamp != "" && sent.OriginalTimestamp != ""
 	if c.Type != Track && c.Type != "" {
 		return c, nil
 	}
@@ -147,6 +163,41 @@ func first[T ~string](texts ...T) string {
 	return ""
 }
 
+// eventID returns a messageId as the eventId of an event, which may be shorter.
+func eventID(messageID string) string {
+	if len(messageID) <= api.MaxEventID {
+		return messageID
+	}
+	sum := sha256.Sum256([]byte(messageID))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// Received returns a delivery of the call with the time at which the user acted, as the
+// engine understands it. The clock of the device is corrected by the receipt less SentAt, as
+// Segment does (https://segment.com/docs/connections/spec/common/#timestamps). A call without
+// a time, or with one after the receipt, has that of the receipt.
+//
+// The time differs from delivery to delivery. So only a call with a messageId, of which the
+// engine remembers the first one, is changed. The error is that of event.ParseTime.
+func (c Call) Received(at time.Time) (Call, error) {
+	if c.MessageID == "" {
+		return c, nil
+	}
+	receipt := at.UnixMilli()
+	when := receipt
+	if c.Time != "" {
+		var err error
+		if when, err = event.ParseTime(c.Time); err != nil {
+			return c, err
+		}
+		if sent, err := event.ParseTime(c.SentAt); err == nil && !c.corrected {
+			when += receipt - sent
+		}
+	}
+	c.Time = strconv.FormatInt(min(when, receipt), 10)
+	return c, nil
+}
+
 // Events returns the events of a track call. An event names at most
 // api.MaxEventTargets objects, so a call with more becomes several events, which count
 // the same together: an event counts once for each of its objects. The times of the
@@ -154,7 +205,7 @@ func first[T ~string](texts ...T) string {
 // ErrType, ErrObjects, or that of event.ParseTime.
 //
 // The same call gives the same events each time, so a call that an SDK sends again
-// changes nothing. sentAt, which SDKs set for each attempt, plays no part.
+// changes nothing.
 func (c Call) Events() ([]api.Event, error) {
 	switch {
 	case c.EventType == "":
@@ -162,7 +213,8 @@ func (c Call) Events() ([]api.Event, error) {
 	case len(c.ObjectIDs) == 0:
 		return nil, ErrObjects
 	}
-	one := api.Event{EventType: c.EventType, EventName: c.Name, UserToken: c.UserToken, Index: c.Index}
+	one := api.Event{EventType: c.EventType, EventName: c.Name, UserToken: c.UserToken, Index: c.Index,
+		EventID: c.MessageID}
 	if c.Time != "" {
 		at, err := event.ParseTime(c.Time)
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -32,7 +33,7 @@ func TestCallsAreEvents(t *testing.T) {
 		"of Segment": {
 			`{"type":"track","event":"Product Viewed","userId":"ann","anonymousId":"a1","timestamp":"2026-11-21T12:00:00.123Z",
 			  "messageId":"m1","sentAt":"2026-11-21T13:00:00Z","context":{"ip":"192.0.2.1"},"properties":{"product_id":"1","sku":"s1","price":9.5,"search_index":"products"}}`,
-			api.Event{EventType: "view", EventName: "Product Viewed", UserToken: "ann", Index: "products", ObjectIDs: []string{"1"}, Timestamp: at},
+			api.Event{EventType: "view", EventName: "Product Viewed", UserToken: "ann", Index: "products", ObjectIDs: []string{"1"}, Timestamp: at, EventID: "m1"},
 		},
 		"of RudderStack": {
 			`{"type":"track","event":"Product Added","anonymousId":"a1","originalTimestamp":"2026-11-21T13:00:00.123+01:00","properties":{"sku":"s1"}}`,
@@ -108,5 +109,63 @@ func TestOtherCallsAreRead(t *testing.T) {
 	c, err := track.Parse([]byte(`{"type":"page","userId":"ann","properties":"home"}`))
 	if err != nil || c.Type != "page" || c.UserToken != "ann" {
 		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+// The time of a call with a messageId is by the engine's clock. Without one, each delivery
+// must give the same event, so that the call stays as it is.
+func TestTimesOfDeliveries(t *testing.T) {
+	received := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	for name, test := range map[string]struct{ call, sentAt, want string }{
+		"a right clock":               {`"timestamp":"2026-11-21T11:00:00Z"`, "2026-11-21T11:59:59Z", "11:00:01"},
+		"a clock 45 days behind":      {`"timestamp":"2026-10-07T11:00:00Z"`, "2026-10-07T12:00:00Z", "11:00:00"},
+		"a clock two days ahead":      {`"timestamp":"2026-11-23T11:00:00Z"`, "2026-11-23T12:00:00Z", "11:00:00"},
+		"RudderStack's name":          {`"originalTimestamp":"2026-11-20T11:00:00Z"`, "2026-11-20T12:00:00Z", "11:00:00"},
+		"a time of its own":           {`"timestamp":"2026-11-20T11:00:00Z","sentAt":"2026-11-20T12:00:00Z"`, "", "11:00:00"},
+		"ahead, and not said when":    {`"timestamp":"2026-11-23T11:00:00Z"`, "", "12:00:00"},
+		"no time":                     {`"timestamp":null`, "2026-11-20T12:00:00Z", "12:00:00"},
+		"sent before it happened":     {`"timestamp":"2026-11-21T11:00:00Z"`, "2026-11-21T10:00:00Z", "12:00:00"},
+		"corrected by Segment before": {`"timestamp":"2026-11-21T11:00:00Z","originalTimestamp":"2026-11-20T11:00:00Z"`, "2026-11-20T11:00:01Z", "11:00:00"},
+		"sent at no time":             {`"timestamp":"2026-11-21T11:00:00Z"`, "soon", "11:00:00"},
+	} {
+		for _, messageID := range []string{"m1", ""} {
+			c, err := track.Parse([]byte(fmt.Sprintf(`{"type":"track","event":"Product Viewed","messageId":%q,%s}`, messageID, test.call)))
+			must.Succeed(t, err)
+			if c.SentAt == "" {
+				c.SentAt = test.sentAt
+			}
+			got, err := c.Received(received)
+			must.Succeed(t, err)
+			if messageID == "" {
+				if !cmp.Equal(got, c, cmp.AllowUnexported(track.Call{})) {
+					t.Errorf("%s, without a messageId: %+v", name, got)
+				}
+				continue
+			}
+			at, err := event.ParseTime(got.Time)
+			if clock := time.UnixMilli(at).UTC().Format("15:04:05"); err != nil || clock != test.want {
+				t.Errorf("%s: %s, %v; want %s", name, clock, err, test.want)
+			}
+		}
+	}
+	bad := track.Call{MessageID: "m1", Time: "1970-01-01T00:00:00Z"}
+	if _, err := bad.Received(received); !errors.Is(err, event.ErrTimeRange) {
+		t.Errorf("a time of 1970: %v", err)
+	}
+}
+
+// A messageId that is longer than an eventId may be stays one.
+func TestLongMessageID(t *testing.T) {
+	ids := map[string]bool{}
+	for _, end := range []string{"a", "b"} {
+		c, err := track.Parse([]byte(`{"type":"track","messageId":"` + strings.Repeat("x", api.MaxEventID) + end + `"}`))
+		must.Succeed(t, err)
+		if len(c.MessageID) > api.MaxEventID {
+			t.Errorf("messageId of %d bytes", len(c.MessageID))
+		}
+		ids[c.MessageID] = true
+	}
+	if len(ids) != 2 {
+		t.Errorf("%v: want two", ids)
 	}
 }
