@@ -78,7 +78,7 @@ type request struct {
 	limits   limit.Numbers
 	received time.Time
 	body     []byte
-	calls    bool // of an SDK
+	unsure   bool // its events are calls of an SDK of which other deliveries may have another time
 }
 
 func (in request) app() string { return in.grant.App }
@@ -122,7 +122,7 @@ func (h handler) store(ctx context.Context, header http.Header, in request, body
 	}
 	httpapi.WriteLimit(header, left)
 	m := bus.Message{App: app, ReceivedAt: in.received.UnixMilli(), Ahead: event.MaxAhead.Milliseconds(),
-		Request: rand.Uint64(), Calls: in.calls, Body: body}
+		Request: rand.Uint64(), Calls: in.unsure, Body: body}
 	if slow {
 		m.Lane = bus.SlowLane
 	}

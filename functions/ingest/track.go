@@ -77,7 +77,6 @@ func (h handler) call(w http.ResponseWriter, r *http.Request) error {
 // do not name one, sentAt the time of those that do not say when they were sent.
 func (h handler) calls(w http.ResponseWriter, r *http.Request, in request, kind, sentAt string,
 	calls []json.RawMessage) error {
-	in.calls = true
 	index := r.URL.Query().Get("index")
 	if index == "" {
 		index = in.grant.OnlyIndex()
@@ -86,10 +85,14 @@ func (h handler) calls(w http.ResponseWriter, r *http.Request, in request, kind,
 	for _, raw := range calls {
 		outcome.add(raw)
 	}
-	if err := permitted(in.grant, outcome.events); err != nil {
+	if err := permitted(in.grant, slices.Concat(outcome.events, outcome.unsure)); err != nil {
 		return h.refuse(r.Context(), in.app(), in.received, err)
 	}
 	if err := h.storeAll(r.Context(), w.Header(), in, outcome.events); err != nil {
+		return err
+	}
+	in.unsure = true
+	if err := h.storeAll(r.Context(), w.Header(), in, outcome.unsure); err != nil {
 		return err
 	}
 	for reason, n := range outcome.ignored {
@@ -134,6 +137,7 @@ type outcome struct {
 	kind, index, sentAt string // of calls that do not say theirs
 
 	events  []event.Event
+	unsure  []event.Event // those of calls of which other deliveries may have another time
 	refused []store.Refused
 	ignored map[string]int64 // by reason
 }
@@ -163,7 +167,8 @@ func (o *outcome) add(raw []byte) {
 		call.SentAt = o.sentAt
 	}
 	var events []api.Event
-	if call, err = call.Received(o.rules.Now); err == nil {
+	call, unsure, err := call.Received(o.rules.Now)
+	if err == nil {
 		events, err = call.Events()
 	}
 	if err == nil && call.Index == "" {
@@ -173,16 +178,18 @@ func (o *outcome) add(raw []byte) {
 		o.refuse(err, encoded(api.Event{EventType: call.EventType, EventName: call.Name, UserToken: call.UserToken}))
 		return
 	}
-	before := len(o.events)
-	for _, e := range events {
+	accepted := make([]event.Event, len(events))
+	for i, e := range events {
 		raw := encoded(e)
-		accepted, err := event.Decode(raw, o.rules)
-		if err != nil {
-			o.events = o.events[:before]
+		if accepted[i], err = event.Decode(raw, o.rules); err != nil {
 			o.refuse(err, raw)
 			return
 		}
-		o.events = append(o.events, accepted)
+	}
+	if unsure {
+		o.unsure = append(o.unsure, accepted...)
+	} else {
+		o.events = append(o.events, accepted...)
 	}
 }
 

@@ -172,30 +172,48 @@ func eventID(messageID string) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// Received returns a delivery of the call with the time at which the user acted, as the
-// engine understands it. The clock of the device is corrected by the receipt less SentAt, as
-// Segment does (https://segment.com/docs/connections/spec/common/#timestamps). A call without
-// a time, or with one after the receipt, has that of the receipt.
+// How far the clock of a device may be off before the time of a call is corrected, and
+// before the engine looks whether an earlier delivery was. Both times of a delivery include how
+// long it was on its way, so that deliveries of one call may lie on both sides of a bound: the
+// second one is lower, and lets them differ by a minute.
+const (
+	maxOff    = 5 * time.Minute
+	maxUnseen = maxOff - time.Minute
+)
+
+// Received returns a delivery of a call that has a messageId with the time at which the user
+// acted, as the engine understands it. If the clock of the device is off by more than 5 minutes,
+// the receipt less SentAt is added, as Segment does
+// (https://segment.com/docs/connections/spec/common/#timestamps). A call without a time, or
+// with one that is ahead of the receipt by more, has the time of the receipt. unsure
+// says that other deliveries of the call may have another time. The error is that of
+// event.ParseTime.
 //
-// The time differs from delivery to delivery. So only a call with a messageId, of which the
-// engine remembers the first one, is changed. The error is that of event.ParseTime.
-func (c Call) Received(at time.Time) (Call, error) {
+// A call without a messageId stays as it is: nobody could tell that its deliveries are one.
+func (c Call) Received(at time.Time) (_ Call, unsure bool, err error) {
 	if c.MessageID == "" {
-		return c, nil
+		return c, false, nil
 	}
 	receipt := at.UnixMilli()
 	when := receipt
 	if c.Time != "" {
-		var err error
 		if when, err = event.ParseTime(c.Time); err != nil {
-			return c, err
+			return c, false, err
 		}
+		off := time.Duration(0)
 		if sent, err := event.ParseTime(c.SentAt); err == nil && !c.corrected {
-			when += receipt - sent
+			off = time.Duration(receipt-sent) * time.Millisecond
 		}
+		if off.Abs() > maxOff {
+			when = min(when+off.Milliseconds(), receipt)
+		}
+		if when <= receipt+event.MaxAhead.Milliseconds() && off.Abs() <= maxUnseen {
+			return c, false, nil
+		}
+		when = min(when, receipt)
 	}
-	c.Time = strconv.FormatInt(min(when, receipt), 10)
-	return c, nil
+	c.Time = strconv.FormatInt(when, 10)
+	return c, true, nil
 }
 
 // Events returns the events of a track call. An event names at most

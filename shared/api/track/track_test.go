@@ -112,21 +112,28 @@ func TestOtherCallsAreRead(t *testing.T) {
 	}
 }
 
-// The time of a call with a messageId is by the engine's clock. Without one, each delivery
-// must give the same event, so that the call stays as it is.
+// A call with a messageId has a time by the engine's clock, if that of the device is wrong.
+// Without one, each delivery must give the same event, so that the call stays as it is.
 func TestTimesOfDeliveries(t *testing.T) {
 	received := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	for name, test := range map[string]struct{ call, sentAt, want string }{
-		"a right clock":               {`"timestamp":"2026-11-21T11:00:00Z"`, "2026-11-21T11:59:59Z", "11:00:01"},
-		"a clock 45 days behind":      {`"timestamp":"2026-10-07T11:00:00Z"`, "2026-10-07T12:00:00Z", "11:00:00"},
-		"a clock two days ahead":      {`"timestamp":"2026-11-23T11:00:00Z"`, "2026-11-23T12:00:00Z", "11:00:00"},
-		"RudderStack's name":          {`"originalTimestamp":"2026-11-20T11:00:00Z"`, "2026-11-20T12:00:00Z", "11:00:00"},
-		"a time of its own":           {`"timestamp":"2026-11-20T11:00:00Z","sentAt":"2026-11-20T12:00:00Z"`, "", "11:00:00"},
-		"ahead, and not said when":    {`"timestamp":"2026-11-23T11:00:00Z"`, "", "12:00:00"},
-		"no time":                     {`"timestamp":null`, "2026-11-20T12:00:00Z", "12:00:00"},
-		"sent before it happened":     {`"timestamp":"2026-11-21T11:00:00Z"`, "2026-11-21T10:00:00Z", "12:00:00"},
-		"corrected by Segment before": {`"timestamp":"2026-11-21T11:00:00Z","originalTimestamp":"2026-11-20T11:00:00Z"`, "2026-11-20T11:00:01Z", "11:00:00"},
-		"sent at no time":             {`"timestamp":"2026-11-21T11:00:00Z"`, "soon", "11:00:00"},
+	for name, test := range map[string]struct {
+		call, sentAt, want string
+		unsure             bool
+	}{
+		"a right clock":               {`"timestamp":"2026-11-21T11:00:00Z"`, "2026-11-21T11:59:50Z", "11:00:00", false},
+		"a clock 3 minutes behind":    {`"timestamp":"2026-11-21T11:00:00Z"`, "2026-11-21T11:57:00Z", "11:00:00", false},
+		"nearly 5 minutes behind":     {`"timestamp":"2026-11-21T11:00:00Z"`, "2026-11-21T11:55:10Z", "11:00:00", true},
+		"6 minutes behind":            {`"timestamp":"2026-11-21T11:00:00Z"`, "2026-11-21T11:54:00Z", "11:06:00", true},
+		"a clock 45 days behind":      {`"timestamp":"2026-10-07T11:00:00Z"`, "2026-10-07T12:00:00Z", "11:00:00", true},
+		"a clock two days ahead":      {`"timestamp":"2026-11-23T11:00:00Z"`, "2026-11-23T12:00:00Z", "11:00:00", true},
+		"RudderStack's name":          {`"originalTimestamp":"2026-11-20T11:00:00Z"`, "2026-11-20T12:00:00Z", "11:00:00", true},
+		"a time of its own":           {`"timestamp":"2026-11-20T11:00:00Z","sentAt":"2026-11-20T12:00:00Z"`, "", "11:00:00", true},
+		"ahead, and not said when":    {`"timestamp":"2026-11-23T11:00:00Z"`, "", "12:00:00", true},
+		"a little ahead":              {`"timestamp":"2026-11-21T12:04:00Z"`, "2026-11-21T12:00:00Z", "12:04:00", false},
+		"no time":                     {`"timestamp":null`, "2026-11-20T12:00:00Z", "12:00:00", true},
+		"sent before it happened":     {`"timestamp":"2026-11-21T11:00:00Z"`, "2026-11-21T10:00:00Z", "12:00:00", true},
+		"corrected by Segment before": {`"timestamp":"2026-11-21T11:00:00Z","originalTimestamp":"2026-11-20T11:00:00Z"`, "2026-11-20T11:00:01Z", "11:00:00", false},
+		"sent at no time":             {`"timestamp":"2026-11-21T11:00:00Z"`, "soon", "11:00:00", false},
 	} {
 		for _, messageID := range []string{"m1", ""} {
 			c, err := track.Parse([]byte(fmt.Sprintf(`{"type":"track","event":"Product Viewed","messageId":%q,%s}`, messageID, test.call)))
@@ -134,22 +141,22 @@ func TestTimesOfDeliveries(t *testing.T) {
 			if c.SentAt == "" {
 				c.SentAt = test.sentAt
 			}
-			got, err := c.Received(received)
+			got, unsure, err := c.Received(received)
 			must.Succeed(t, err)
 			if messageID == "" {
-				if !cmp.Equal(got, c, cmp.AllowUnexported(track.Call{})) {
+				if !cmp.Equal(got, c, cmp.AllowUnexported(track.Call{})) || unsure {
 					t.Errorf("%s, without a messageId: %+v", name, got)
 				}
 				continue
 			}
 			at, err := event.ParseTime(got.Time)
-			if clock := time.UnixMilli(at).UTC().Format("15:04:05"); err != nil || clock != test.want {
-				t.Errorf("%s: %s, %v; want %s", name, clock, err, test.want)
+			if clock := time.UnixMilli(at).UTC().Format("15:04:05"); err != nil || clock != test.want || unsure != test.unsure {
+				t.Errorf("%s: %s, unsure %v, %v; want %s, %v", name, clock, unsure, err, test.want, test.unsure)
 			}
 		}
 	}
 	bad := track.Call{MessageID: "m1", Time: "1970-01-01T00:00:00Z"}
-	if _, err := bad.Received(received); !errors.Is(err, event.ErrTimeRange) {
+	if _, _, err := bad.Received(received); !errors.Is(err, event.ErrTimeRange) {
 		t.Errorf("a time of 1970: %v", err)
 	}
 }

@@ -98,8 +98,8 @@ type Message struct {
 	// Resolved says that Objects was read from the catalog. If it is false, process
 	// reads the objects: ingest could not, or they have too many filters.
 	Resolved bool `json:"resolved"`
-	// Calls says that events with an eventId are calls of an SDK, each with its messageId.
-	// Other deliveries of a call may propose other times; process takes that of the first.
+	// Calls says that the events are calls of an SDK with a messageId, of which other
+	// deliveries may have other times: process takes that of the first.
 	Calls   bool    `json:"calls,omitempty"`
 	Objects Objects `json:"objects,omitempty"`
 	Bands   Bands   `json:"numericBands,omitempty"`
