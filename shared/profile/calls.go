@@ -49,8 +49,8 @@ func (e *Engine) Remember(ctx context.Context, app config.App, events []event.Ev
 }
 
 // memories returns the engines whose memories of calls a message of an app asks, in order. Each
-// is told the answer of the one before, and the last one decides. The region that decided
-// before the app moved is asked first, until no process takes it for the only one.
+// gets the answer of its predecessor as the proposal, and the last answer holds. The region
+// from which the app moves comes first, until no process asks that one alone.
 func (e *Engine) memories(app config.App) ([]*Engine, error) {
 	place := app.Place()
 	if !app.Moving() || len(place.Write) == 1 {

@@ -107,8 +107,8 @@ type amnesiac struct{ apply.Profiles }
 
 func (amnesiac) Remember(context.Context, config.App, []event.Event) error { return errAway }
 
-// A process dies after it has remembered a call and before it has logged it. Whoever
-// delivers the call next writes the event at the remembered time.
+// A process dies after it has remembered a call and before it has logged it. The
+// next delivery writes the event at the remembered time.
 func TestRememberedCallIsLogged(t *testing.T) {
 	h := newHarness(t)
 	m := call("m1", received)
@@ -147,7 +147,7 @@ func TestBuriedCallCounts(t *testing.T) {
 }
 
 // The calls of a deleted user are forgotten by the purge, and those that arrive late by
-// whoever drops them. A call of after the deletion counts, and is remembered.
+// the process that drops them. A call of after the deletion counts, and is remembered.
 func TestCallsOfDeletedUser(t *testing.T) {
 	h := newHarness(t)
 	h.deliver(call("m1", received))
@@ -191,7 +191,7 @@ func TestCallsOfOptedOutUser(t *testing.T) {
 	}
 }
 
-// While the memory cannot be read, nothing is logged, and the message comes again.
+// A message whose calls the memory cannot be asked for fails before it writes the log.
 func TestMemoryAway(t *testing.T) {
 	h := newHarness(t)
 	h.Profiles = amnesiac{h.profiles}
