@@ -91,7 +91,10 @@ func TestDemoKeyBeyondLoopback(t *testing.T) {
 		s, err := Start(t.Context(), Options{Addr: test.addr, Apps: []App{{ID: "demo", Key: DemoKey}, {ID: "shop", Key: own}}})
 		must.Succeed(t, err)
 		must.CloseAtEnd(t, s)
-		_, port, _ := net.SplitHostPort(strings.TrimPrefix(s.URL, "http://"))
+		host, port, _ := net.SplitHostPort(strings.TrimPrefix(s.URL, "http://"))
+		if host != "127.0.0.1" {
+			t.Errorf("%s: the engine prints %s, which a browser cannot open", test.addr, s.URL)
+		}
 		ask := func(method, path string, header http.Header, form url.Values) (int, string) {
 			t.Helper()
 			r, err := http.NewRequestWithContext(t.Context(), method, "http://127.0.0.1:"+port+path, strings.NewReader(form.Encode()))

@@ -22,6 +22,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/caarlos0/env/v11"
@@ -200,7 +201,7 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 		return fmt.Errorf("public functions: %w", err)
 	}
 	b.keysFor(public.Addr())
-	s.URL = "http://" + public.Addr().String()
+	s.URL = "http://" + reachable(public.Addr())
 	s.links = console.NewLinks(time.Now)
 	functions := publicFunctions(b, s.metrics,
 		operator.Handler(o.Log, s.Operator, s.place, auditlog.NewOperated(b.Config, b.Recorder()), b.Store.Usage,
@@ -208,6 +209,15 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 			operator.Moves{Runner: b.Moves, Recorder: b.Recorder(), Regions: b.Regions, Apps: b.Config}), s.links)
 	s.serve(public, guardPublic(public.Addr(), o.Hosts, functions))
 	return nil
+}
+
+// reachable is an address at which a browser on this machine finds a listener. One on all
+// addresses, such as 0.0.0.0, has none of its own.
+func reachable(at net.Addr) string {
+	if tcp, ok := at.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+		return net.JoinHostPort("127.0.0.1", strconv.Itoa(tcp.Port))
+	}
+	return at.String()
 }
 
 // open opens the backends of the functions.
