@@ -18,6 +18,7 @@ func (a API) Routes() httpapi.Prefixes {
 		{Prefix: "/1/events/recent", Handler: a.Profiles},
 		{Prefix: "/1/events", Handler: a.Ingest},
 		{Prefix: "/v1", Handler: a.Ingest},
+		{Prefix: "/beacon", Handler: a.Ingest},
 		{Prefix: "/1/profiles", Handler: a.Profiles},
 		{Prefix: "/1/usertokens", Handler: a.Profiles},
 		{Prefix: "/1/explain", Handler: a.Profiles},

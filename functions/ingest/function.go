@@ -45,10 +45,14 @@ func New(b Backends) http.Handler {
 	rt.NotFound = "Path not supported by Insights REST API. Please have a look at " +
 		"[https://www.algolia.com/doc/rest-api/insights/](https://www.algolia.com/doc/rest-api/insights/) for the " +
 		"list of valid commands."
-	rt.Count(limit.Nothing, "POST /1/events", "POST /v1/batch", "POST /v1/{call}") // store counts events
 	rt.Handle("POST /1/events", h.accept)
-	rt.HandleOwn("POST /v1/batch", h.batch, "index")
-	rt.HandleOwn("POST /v1/{call}", h.call, "index")
+	rt.HandleOwn("POST /v1/batch", h.batch, "index", auth.WriteKey)
+	rt.HandleOwn("POST /v1/b", h.batch, "index", auth.WriteKey)
+	rt.HandleOwn("POST /beacon/v1/batch", h.batch, "index", auth.WriteKey)
+	rt.HandleOwn("POST /v1/{call}", h.call, "index", auth.WriteKey)
+	intake := []string{"POST /1/events", "POST /v1/batch", "POST /v1/b", "POST /beacon/v1/batch", "POST /v1/{call}"}
+	rt.AllowCredentials(intake...)
+	rt.Count(limit.Nothing, intake...) // store counts events
 	rt.HandleOwn("GET /1/events/refused", auth.Serve(h.Auth.AppID, h.refused, auth.Recommendation))
 	rt.HandleOwn("GET /1/events/seen", auth.Serve(h.Auth.AppID, h.seen, auth.Recommendation), "days")
 	return rt
@@ -90,6 +94,18 @@ func (in request) rules() event.Rules {
 // read authenticates a request and reads its body. It waits for a turn if the body is
 // large.
 func (h handler) read(w http.ResponseWriter, r *http.Request) (request, error) {
+	in, err := h.admit(r)
+	if err != nil {
+		return request{}, err
+	}
+	if in.body, err = httpapi.ReadBody(w, r, api.MaxEventsBody); err != nil {
+		return request{}, h.refuse(r.Context(), in.app(), in.received, err)
+	}
+	return in, awaitTurn(r.Context(), in.body)
+}
+
+// admit authenticates a request.
+func (h handler) admit(r *http.Request) (request, error) {
 	grant, err := h.Auth.UserGrant(r, auth.Search)
 	if err != nil {
 		return request{}, err
@@ -98,18 +114,14 @@ func (h handler) read(w http.ResponseWriter, r *http.Request) (request, error) {
 	if in.limits, err = h.CachedConfig.Limits(r.Context(), in.app()); err != nil {
 		return request{}, err
 	}
-	if err := h.Limits.MayEvents(in.app(), in.limits); err != nil {
-		return request{}, err
+	return in, h.Limits.MayEvents(in.app(), in.limits)
+}
+
+func awaitTurn(ctx context.Context, body []byte) error {
+	if len(body) < admission.Heavy {
+		return nil
 	}
-	if in.body, err = httpapi.ReadBody(w, r, api.MaxEventsBody); err != nil {
-		return request{}, h.refuse(r.Context(), in.app(), in.received, err)
-	}
-	if len(in.body) >= admission.Heavy {
-		if err := admission.AwaitTurn(r.Context(), admission.TurnWait); err != nil {
-			return request{}, err
-		}
-	}
-	return in, nil
+	return admission.AwaitTurn(ctx, admission.TurnWait)
 }
 
 // store publishes the events of a request, whose form of POST /1/events is body, and

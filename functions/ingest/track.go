@@ -12,6 +12,7 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/fault"
 	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/web/auth"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
@@ -31,12 +32,38 @@ var ignored = map[string]string{
 	"group": "Ignored: group call", "alias": "Ignored: alias call",
 }
 
+// short are the paths of calls of Segment's SDK for browsers: the first letters of their types.
+var short = map[string]string{"t": track.Track, "i": "identify", "p": "page", "s": "screen", "g": "group", "a": "alias"}
+
 // ignoredOther is the reason for calls of types that SDKs do not have.
 const ignoredOther = "Ignored: call of an unknown type"
 
+// readCalls is read for what SDKs send. Of a request without credentials it reads the body first: some
+// versions of Segment's SDK for browsers send their write key nowhere else.
+func (h handler) readCalls(w http.ResponseWriter, r *http.Request) (request, error) {
+	if auth.Named(r) {
+		return h.read(w, r)
+	}
+	body, err := httpapi.ReadBody(w, r, api.MaxEventsBody)
+	if err == nil {
+		err = awaitTurn(r.Context(), body)
+	}
+	if err != nil {
+		return request{}, err
+	}
+	var sent struct {
+		WriteKey string `json:"writeKey"`
+	}
+	_ = json.Unmarshal(body, &sent) // without a key the request is refused
+	auth.UseWriteKey(r, sent.WriteKey)
+	in, err := h.admit(r)
+	in.body = body
+	return in, err
+}
+
 // batch accepts what SDKs of Segment and RudderStack send.
 func (h handler) batch(w http.ResponseWriter, r *http.Request) error {
-	in, err := h.read(w, r)
+	in, err := h.readCalls(w, r)
 	if err != nil {
 		return err
 	}
@@ -57,10 +84,13 @@ func (h handler) batch(w http.ResponseWriter, r *http.Request) error {
 // call accepts one call, whose type is in the path.
 func (h handler) call(w http.ResponseWriter, r *http.Request) error {
 	kind := r.PathValue("call")
+	if named := short[kind]; named != "" {
+		kind = named
+	}
 	if kind != track.Track && ignored[kind] == "" {
 		return httpapi.Errorf(http.StatusNotFound, httpapi.UnknownPath)
 	}
-	in, err := h.read(w, r)
+	in, err := h.readCalls(w, r)
 	if err != nil {
 		return err
 	}

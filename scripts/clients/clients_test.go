@@ -28,9 +28,9 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write what the JavaScript clients print to testdata")
 
-func start(t *testing.T) *stack.Stack {
+func start(t *testing.T, origins ...string) *stack.Stack {
 	t.Helper()
-	s, err := stack.Start(t.Context(), stack.Options{Apps: []stack.App{{ID: "demo", Key: "demokey"}, {ID: "tight", Key: "tightkey"}}, RetentionDays: 90})
+	s, err := stack.Start(t.Context(), stack.Options{Origins: origins, Apps: []stack.App{{ID: "demo", Key: "demokey"}, {ID: "tight", Key: "tightkey"}}, RetentionDays: 90})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func TestJavaScriptClients(t *testing.T) {
 		unavailable = t.Fatalf
 	}
 	dir := t.TempDir()
-	for _, name := range []string{"package.json", "package-lock.json", "clients.mjs", "segment.mjs", "both.mjs", "bothtest.mjs", "widgets.mjs"} {
+	for _, name := range []string{"package.json", "package-lock.json", "clients.mjs", "segment.mjs", "both.mjs", "bothtest.mjs", "widgets.mjs", "segmentpage.mjs", "rudderpage.mjs", "pagetest.mjs"} {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
@@ -101,6 +101,7 @@ func TestJavaScriptClients(t *testing.T) {
 			t.Errorf("counts (-want +got):\n%s", diff)
 		}
 	})
+	t.Run("pages", func(t *testing.T) { testPages(t, dir) })
 }
 
 // The guide shows the module that sends events to both.
@@ -127,8 +128,14 @@ func prints(t *testing.T, dir, script, url, golden string) {
 	if err != nil {
 		t.Fatalf("node %s: %v\n%s", script, err, got)
 	}
+	same(t, golden, string(got))
+}
+
+// same compares what clients did with a file.
+func same(t *testing.T, golden, got string) {
+	t.Helper()
 	if *rewrite {
-		if err := os.WriteFile(golden, got, 0o600); err != nil {
+		if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -136,8 +143,8 @@ func prints(t *testing.T, dir, script, url, golden string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("the clients print a different text (-want +got):\n%s", diff)
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", golden, diff)
 	}
 }
 

@@ -29,7 +29,10 @@ var routes = []struct {
 }{
 	{"POST", "/1/events", `{"events":[]}`, []string{auth.Search}},
 	{"POST", "/v1/batch", `{"batch":[` + seenCall + `]}`, []string{auth.Search}},
+	{"POST", "/v1/b", `{"batch":[` + seenCall + `]}`, []string{auth.Search}},
+	{"POST", "/beacon/v1/batch", `{"batch":[` + seenCall + `]}`, []string{auth.Search}},
 	{"POST", "/v1/track", seenCall, []string{auth.Search}},
+	{"POST", "/v1/t", seenCall, []string{auth.Search}},
 	{"GET", "/1/events/refused", "", []string{auth.Recommendation}},
 	{"GET", "/1/events/seen", "", []string{auth.Recommendation}},
 	{"GET", "/1/events/recent", "", []string{auth.Admin}},

@@ -86,6 +86,9 @@ type Options struct {
 	Dedicated config.Dedicated
 	// Hosts are customers' hosts, each with the app that it serves.
 	Hosts auth.Hosts
+	// Origins are those of web pages of other machines that an engine on loopback answers,
+	// as browsers send them.
+	Origins []string
 	// Limits replace defaults where they are not zero.
 	Limits limit.Numbers
 	// ConfigTTL is how long functions cache the configuration. A recompute waits
@@ -207,7 +210,7 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 		operator.Handler(o.Log, s.Operator, s.place, auditlog.NewOperated(b.Config, b.Recorder()), b.Store.Usage,
 			b.Now, b.Cipher, b.Deletions, b.Regions,
 			operator.Moves{Runner: b.Moves, Recorder: b.Recorder(), Regions: b.Regions, Apps: b.Config}), s.links)
-	s.serve(public, guardPublic(public.Addr(), o.Hosts, functions))
+	s.serve(public, guardPublic(public.Addr(), o.Hosts, o.Origins, functions))
 	return nil
 }
 

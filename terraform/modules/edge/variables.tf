@@ -94,7 +94,7 @@ variable "routes" {
   type        = map(list(string))
   nullable    = false
   default = {
-    ingest     = ["/1/events", "/v1"]
+    ingest     = ["/1/events", "/v1", "/beacon"]
     imports    = ["/1/events/import"]
     profiles   = ["/1/profiles", "/1/usertokens", "/1/explain", "/1/optouts", "/1/events/recent"]
     rank       = ["/1/rank", "/1/boosts", "/1/feeds"]
