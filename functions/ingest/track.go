@@ -38,11 +38,12 @@ var short = map[string]string{"t": track.Track, "i": "identify", "p": "page", "s
 // ignoredOther is the reason for calls of types that SDKs do not have.
 const ignoredOther = "Ignored: call of an unknown type"
 
-// readCalls is read for what SDKs send. Of a request without credentials it reads the body first: some
-// versions of Segment's SDK for browsers send their write key nowhere else.
+// readCalls is read for what SDKs send. The key of a request that names none may be in its body: some
+// versions of Segment's SDK for browsers send it nowhere else.
 func (h handler) readCalls(w http.ResponseWriter, r *http.Request) (request, error) {
-	if auth.Named(r) {
-		return h.read(w, r)
+	in, missing := h.read(w, r)
+	if !errors.Is(missing, auth.ErrMissing) {
+		return in, missing
 	}
 	body, err := httpapi.ReadBody(w, r, api.MaxEventsBody)
 	if err == nil {
@@ -54,9 +55,11 @@ func (h handler) readCalls(w http.ResponseWriter, r *http.Request) (request, err
 	var sent struct {
 		WriteKey string `json:"writeKey"`
 	}
-	_ = json.Unmarshal(body, &sent) // without a key the request is refused
+	if json.Unmarshal(body, &sent) != nil || sent.WriteKey == "" {
+		return request{}, missing
+	}
 	auth.UseWriteKey(r, sent.WriteKey)
-	in, err := h.admit(r)
+	in, err = h.admit(r)
 	in.body = body
 	return in, err
 }

@@ -104,18 +104,20 @@ func TestJavaScriptClients(t *testing.T) {
 	t.Run("pages", func(t *testing.T) { testPages(t, dir) })
 }
 
-// The guide shows the module that sends events to both.
-func TestGuideShowsBoth(t *testing.T) {
-	module, err := os.ReadFile("both.mjs")
-	if err != nil {
-		t.Fatal(err)
-	}
-	guide, err := os.ReadFile("../guides/algolia.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Contains(guide, append([]byte("```js\n"), module...)) {
-		t.Error("scripts/guides/algolia.md does not show both.mjs as it is")
+// The documentation shows the modules that the tests run.
+func TestModulesAreShown(t *testing.T) {
+	for name, page := range map[string]string{"both.mjs": "../guides/algolia.md", "segmentpage.mjs": "../../functions/README.md", "rudderpage.mjs": "../../functions/README.md"} {
+		module, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Contains(text, append([]byte("```js\n"), module...)) {
+			t.Errorf("%s does not show %s as it is", page, name)
+		}
 	}
 }
 

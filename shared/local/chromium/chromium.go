@@ -32,8 +32,8 @@ func Open(t testing.TB, host string) context.Context {
 	}
 	running.Lock()
 	t.Cleanup(running.Unlock)
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
-		chromedp.UserDataDir(t.TempDir()), chromedp.Flag("disable-quic", true),
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
+		chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()), chromedp.Flag("disable-quic", true),
 		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true))
 	if host != "" {
 		options = append(options, chromedp.Flag("host-resolver-rules", "MAP "+host+" 127.0.0.1"),

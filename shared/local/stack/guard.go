@@ -53,9 +53,9 @@ func refuseForeign(r *http.Request, customers auth.Hosts, origins []string) (int
 	}
 	for _, origin := range r.Header.Values("Origin") {
 		if !localOrigin(origin) && !slices.Contains(origins, origin) {
-			return http.StatusForbidden, fmt.Sprintf("This engine listens on loopback and does not answer web pages of %.100q: "+
-				"serve the page from localhost, name its origin with --origin, or start the engine with an --addr that "+
-				"other machines reach, and keys of your own", origin)
+			return http.StatusForbidden, fmt.Sprintf("This engine listens on loopback and does not answer web pages of "+
+				"%.100q: serve the page from localhost, name its origin with --origin, or start the engine with an --addr "+
+				"that other machines reach, and keys of your own", origin)
 		}
 	}
 	return 0, ""

@@ -19,7 +19,7 @@ const (
 	keyName   = "X-Algolia-Api-Key"
 )
 
-// WriteKey is the query parameter that holds a write key in beacons of RudderStack's SDK.
+// WriteKey is the query parameter that holds the write key of a beacon of RudderStack's SDK.
 const WriteKey = "writeKey"
 
 // Credentials returns the app id and the key of a request, empty if missing. header
@@ -58,13 +58,7 @@ func basic(authorization string) (appID, key string) {
 	return appID, strings.TrimSuffix(key, ":") // the empty password begins after it
 }
 
-// Named reports whether a request says who sends it, by an app or a key or both.
-func Named(r *http.Request) bool {
-	appID, key := Credentials(r.Header.Get, r.URL.Query())
-	return appID != "" || key != ""
-}
-
-// UseWriteKey makes the write key of a body the credentials of a request that has none.
+// UseWriteKey makes the write key of a body the credentials of a request that lacks them.
 func UseWriteKey(r *http.Request, writeKey string) {
 	appID, key, _ := strings.Cut(writeKey, ":")
 	r.Header.Set(appIDName, appID)

@@ -30,7 +30,7 @@ func printNext(out io.Writer, url string, o Options) {
 		"'{\"events\":[{\"eventType\":\"view\",\"eventName\":\"Viewed\",\"index\":\"products\",\"userToken\":\"ann\",\"filters\":[\"brand:Acme\"]}]}'\n", url, auth)
 	fmt.Fprintf(out, "by command:     affinity strategy set FILE%s; affinity import FILE%s; affinity profile ann%s\n", flags, flags, flags)
 	if httpapi.Loopback(o.Addr) {
-		fmt.Fprintf(out, "from a page:    pages of %s may send events; --origin http://shop.test:3000 allows those of another origin\n",
-			strings.Join(append([]string{"localhost"}, o.Origins...), ", "))
+		fmt.Fprintf(out, "from a page:    pages of %s may send events; --origin http://shop.test:3000 allows those of "+
+			"another origin\n", strings.Join(append([]string{"localhost"}, o.Origins...), ", "))
 	}
 }

@@ -106,7 +106,8 @@ func (f *upFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.addr, "addr", "127.0.0.1:8080", "address to serve on; port 0 chooses a free one")
 	flags.StringArrayVar(&f.origins, "origin", nil,
-		"web pages that may call an engine on loopback beside those of this machine, such as http://shop.test:3000 (repeatable)")
+		"origin of web pages that may call an engine on loopback, beside those of this machine, such as "+
+			"http://shop.test:3000 (repeatable)")
 	flags.StringArrayVar(&f.apps, "app", nil,
 		"app and a key with all permissions, as ID:KEY (repeatable; default: $"+command.AppVariable+" and $"+
 			command.KeyVariable+", or demo:"+demoKey+")")
