@@ -104,7 +104,7 @@ func (h handler) read(w http.ResponseWriter, r *http.Request) (request, error) {
 	return in, awaitTurn(r.Context(), in.body)
 }
 
-// admit authenticates a request.
+// admit authenticates a request of an app that may send more events.
 func (h handler) admit(r *http.Request) (request, error) {
 	grant, err := h.Auth.UserGrant(r, auth.Search)
 	if err != nil {

@@ -58,8 +58,7 @@ func (h handler) readCalls(w http.ResponseWriter, r *http.Request) (request, err
 	if json.Unmarshal(body, &sent) != nil || sent.WriteKey == "" {
 		return request{}, missing
 	}
-	auth.UseWriteKey(r, sent.WriteKey)
-	in, err = h.admit(r)
+	in, err = h.admit(auth.WithWriteKey(r, sent.WriteKey))
 	in.body = body
 	return in, err
 }

@@ -154,11 +154,12 @@ func TestAppReturnsStoreErrors(t *testing.T) {
 func basic(text string) string { return "Basic " + base64.StdEncoding.EncodeToString([]byte(text)) }
 
 // The write key of a body is the credentials of a request.
-func TestUseWriteKey(t *testing.T) {
+func TestWithWriteKey(t *testing.T) {
 	for writeKey, want := range map[string][2]string{"shop:k": {"shop", "k"}, "shop:a:b": {"shop", "a:b"}, "shop": {"shop", ""}, "": {}, ":": {}, " :k": {" ", "k"}} {
 		r := httptest.NewRequest("POST", "/v1/t?index=i", nil)
-		auth.UseWriteKey(r, writeKey)
-		if app, key := auth.Credentials(r.Header.Get, r.URL.Query()); app != want[0] || key != want[1] {
+		r.Header.Set("X-Algolia-Application-Id", "another")
+		with := auth.WithWriteKey(r, writeKey)
+		if app, key := auth.Credentials(with.Header.Get, with.URL.Query()); app != want[0] || key != want[1] || len(r.Header) != 1 {
 			t.Errorf("write key %q: %q, %q; want %q", writeKey, app, key, want)
 		}
 	}

@@ -58,11 +58,14 @@ func basic(authorization string) (appID, key string) {
 	return appID, strings.TrimSuffix(key, ":") // the empty password begins after it
 }
 
-// UseWriteKey makes the write key of a body the credentials of a request that lacks them.
-func UseWriteKey(r *http.Request, writeKey string) {
+// WithWriteKey returns a request whose credentials are the write key of its body, whatever r names.
+func WithWriteKey(r *http.Request, writeKey string) *http.Request {
+	with := *r
+	with.Header = maps.Clone(r.Header) // another goroutine may read that of r, to answer in time
 	appID, key, _ := strings.Cut(writeKey, ":")
-	r.Header.Set(appIDName, appID)
-	r.Header.Set(keyName, key)
+	with.Header.Set(appIDName, appID)
+	with.Header.Set(keyName, key)
+	return &with
 }
 
 // parameter returns the first value of the query parameter with that name. Of
