@@ -5,7 +5,7 @@ locals {
   access = {
     ingest     = { app_profile = "processing", reads = ["objects"], writes = ["refused", "usage", "rates"], firestore = "viewer", publishes = true, buries = false }
     imports    = { app_profile = "batch", reads = ["objects"], writes = ["events", "events_narrow", "users", "calls", "changes", "crowd", "refused", "usage", "rates", "audit_log"], firestore = "viewer", publishes = false, buries = false }
-    profiles   = { app_profile = "processing", reads = ["events", "events_narrow", "histories", "dictionaries", "recent"], writes = ["users", "changes", "usage", "rates", "audit_log"], firestore = "viewer", publishes = false, buries = false }
+    profiles   = { app_profile = "processing", reads = ["objects", "events", "events_narrow", "histories", "dictionaries", "recent"], writes = ["users", "changes", "usage", "rates", "audit_log"], firestore = "viewer", publishes = false, buries = false }
     rank       = { app_profile = "processing", reads = ["objects", "dated", "crowd", "events", "events_narrow", "histories", "dictionaries"], writes = ["users", "usage", "rates", "audit_log", "jobs"], firestore = "user", publishes = false, buries = false }
     strategies = { app_profile = "processing", reads = ["objects", "events", "events_narrow", "histories", "dictionaries", "users"], writes = ["usage", "rates", "audit_log", "jobs"], firestore = "user", publishes = false, buries = false }
     catalog    = { app_profile = "processing", reads = [], writes = ["objects", "dated", "usage", "rates", "audit_log"], firestore = "user", publishes = false, buries = false }

@@ -116,7 +116,7 @@ func refreshUserCommand(t *command.Tool) *cobra.Command {
 		p, err := c.Jobs().RefreshUser(ctx, args[0])
 		return p, command.NoProfile(c, "compute", args[0], err)
 	}, func(t *command.Tool, p api.Profile) error {
-		return render.Profile(t.Out, p, "", render.NewPalette(cli.Colored(t.Out)))
+		return render.Profile(t.Out, p, "", nil, render.NewPalette(cli.Colored(t.Out)))
 	})
 }
 

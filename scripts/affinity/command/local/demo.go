@@ -291,7 +291,7 @@ func (d *demo) profiles(ctx context.Context, ready func(api.Profile) bool) (int6
 		persona, _ := d.shop.Persona(id)
 		d.print("")
 		d.print("%s %s", d.colors.Bold("the "+persona.ID+"'s taste:"), persona.Taste)
-		if err := render.Profile(d.t.Out, p, "", d.colors); err != nil {
+		if err := render.Profile(d.t.Out, p, "", nil, d.colors); err != nil {
 			return 0, fmt.Errorf("print a profile: %w", err)
 		}
 	}
