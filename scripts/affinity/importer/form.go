@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/api/track"
@@ -183,12 +182,17 @@ func (f *Form) track(text []byte) ([][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	call = call.Typed(f.Types) // by the name as it is written
 	if own := f.Types[call.Name]; own != "" {
 		call.EventType = own
 	}
-	if call.EventType == "" {
-		return nil, fmt.Errorf("the track call %q is none of %s: say which type it is, such as --event %q", call.Name,
-			strings.Join(track.Names(), ", "), call.Name+"=click")
+	if call.EventType == "" && call.Name != "" {
+		like := ""
+		if closest, _ := track.Closest(call.Name, f.Types); closest != "" {
+			like = fmt.Sprintf(" (the closest name with one is %q)", closest)
+		}
+		return nil, fmt.Errorf("the track call %q has no type of event%s: say which it is, such as --event %q", call.Name, like,
+			call.Name+"=click")
 	}
 	events, err := call.Events()
 	if err != nil {
