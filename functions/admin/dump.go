@@ -173,6 +173,11 @@ func (p *dumpPage) settings(ctx context.Context) error {
 			return err
 		}
 	}
+	if len(p.app.TrackNames) > 0 {
+		if err := p.add(api.ExportLine{TrackNames: &api.TrackNames{Names: p.app.TrackNames}}); err != nil {
+			return err
+		}
+	}
 	for _, add := range []func(context.Context) error{p.indexSettings, p.feeds, p.segments} {
 		if err := add(ctx); err != nil {
 			return err

@@ -28,6 +28,7 @@ func (a API) Routes() httpapi.Prefixes {
 		{Prefix: "/1/feeds", Handler: a.Rank},
 		{Prefix: "/1/strategies", Handler: a.Strategies},
 		{Prefix: "/1/indexes", Handler: a.Catalog},
+		{Prefix: "/1/track-names", Handler: a.Catalog},
 		{Prefix: "/1/recomputes", Handler: a.Admin},
 		{Prefix: "/1/reenrich", Handler: a.Admin},
 		{Prefix: "/1/export", Handler: a.Admin},

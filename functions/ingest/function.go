@@ -24,6 +24,7 @@ import (
 	"github.com/affinityengine/affinity/shared/app/usage"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/event/bus"
+	"github.com/affinityengine/affinity/shared/fault"
 	"github.com/affinityengine/affinity/shared/intake/enrich"
 	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/web/auth"
@@ -58,10 +59,18 @@ func New(b Backends) http.Handler {
 	return rt
 }
 
+// errHashes says that a key hashes the ids of users, which events cannot have.
+var errHashes error = fault.New(fault.Forbidden,
+	"This API key hashes the ids of users, and is for POST /v1/batch and POST /v1/{call} alone: send events with "+
+		"another key, and with the hash as their userToken")
+
 func (h handler) accept(w http.ResponseWriter, r *http.Request) error {
 	in, err := h.read(w, r)
 	if err != nil {
 		return err
+	}
+	if in.grant.HashTokens {
+		return h.refuse(r.Context(), in.app(), in.received, errHashes)
 	}
 	events, err := event.DecodeBatch(in.body, in.rules())
 	if err == nil {
@@ -232,13 +241,21 @@ func (h handler) refuse(ctx context.Context, app string, at time.Time, cause err
 		return cause
 	}
 	h.Usage.Refused(app, 1)
-	refused := store.Refused{At: at, Reason: reason}
+	refused := store.Refused{At: at, Reason: reason, Field: field(cause)}
 	var refusal *event.Refusal
 	if errors.As(cause, &refusal) {
 		refused.Reason, refused.Event = refusal.Reason(), recorded(refusal.Event)
 	}
 	h.Refused.Record(app, refused)
 	return cause
+}
+
+// field is the field whose value has the wrong type, by a refusal; else empty.
+func field(cause error) string {
+	if refusal, ok := errors.AsType[*fault.Error](cause); ok {
+		return refusal.Field
+	}
+	return ""
 }
 
 // recorded is what is kept of a refused event: the JSON, or its start as a
@@ -261,9 +278,14 @@ func (h handler) refused(w http.ResponseWriter, r *http.Request, app string) err
 	if err != nil {
 		return err
 	}
+	names, err := h.CachedConfig.TrackNames(r.Context(), app)
+	if err != nil {
+		return err
+	}
 	events := make([]api.RefusedEvent, len(list))
-	for i, refused := range list {
-		events[i] = api.RefusedEvent(refused)
+	for i, l := range list {
+		events[i] = api.RefusedEvent{At: l.At, Reason: l.Reason, Field: l.Field, Event: l.Event, Sequence: l.Sequence,
+			Hint: hint(l, names)}
 	}
 	return httpapi.WriteJSON(w, http.StatusOK, api.RefusedEvents{Refused: events, Counts: counts})
 }

@@ -1,11 +1,14 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/api/track"
@@ -23,6 +26,9 @@ var (
 	errIndex error = fault.New(fault.Invalid,
 		"The track call names no index: set properties.search_index, add ?index= to the URL, or use a key that is "+
 			"for one index")
+	errToken error = fault.New(fault.Invalid,
+		"The userId or anonymousId of the track call is no user token, which has 1 to 129 of a-z, A-Z, 0-9 and _=/+-: "+
+			"send such a token, or use a key that hashes ids (affinity app key add --hash-tokens)")
 )
 
 // ignored are the reasons under which calls are counted that are not about objects, by
@@ -113,7 +119,12 @@ func (h handler) calls(w http.ResponseWriter, r *http.Request, in request, kind,
 	if index == "" {
 		index = in.grant.OnlyIndex()
 	}
-	outcome := outcome{rules: in.rules(), kind: kind, index: index, sentAt: sentAt, ignored: map[string]int64{}}
+	names, err := h.CachedConfig.TrackNames(r.Context(), in.app())
+	if err != nil {
+		return err
+	}
+	outcome := outcome{rules: in.rules(), kind: kind, index: index, sentAt: sentAt, names: names,
+		hash: in.grant.HashTokens, ignored: map[string]int64{}}
 	for _, raw := range calls {
 		outcome.add(raw)
 	}
@@ -166,7 +177,9 @@ func bodyOf(events []event.Event) []byte {
 // outcome is what became of calls.
 type outcome struct {
 	rules               event.Rules
-	kind, index, sentAt string // of calls that do not say theirs
+	kind, index, sentAt string            // of calls that do not say theirs
+	names               map[string]string // types of events that the app has given names of calls
+	hash                bool              // the ids of users are no user tokens yet
 
 	events  []event.Event
 	unsure  []event.Event // those of calls of which other deliveries may have another time
@@ -184,27 +197,34 @@ func (o *outcome) add(raw []byte) {
 	if o.kind != "" {
 		call.Type = o.kind
 	}
-	if call.Type != track.Track {
-		reason := ignored[call.Type]
-		if reason == "" {
-			reason = ignoredOther
-		}
+	switch err := call.TypeFault(); {
+	case call.Type == "" && err != nil:
+		o.refuse(err, nil)
+		return
+	case call.Type != track.Track:
+		o.ignored[cmp.Or(ignored[call.Type], ignoredOther)]++
+		return
+	}
+	call = call.Typed(o.names)
+	if reason := call.Ignored(); reason != "" {
 		o.ignored[reason]++
 		return
 	}
-	if call.Index == "" {
-		call.Index = o.index
+	if o.hash && call.UserToken != "" {
+		call.UserToken = event.HashToken(call.UserToken)
 	}
-	if call.SentAt == "" {
-		call.SentAt = o.sentAt
-	}
+	call.Index, call.SentAt = cmp.Or(call.Index, o.index), cmp.Or(call.SentAt, o.sentAt)
 	var events []api.Event
 	call, unsure, err := call.Received(o.rules.Now)
 	if err == nil {
 		events, err = call.Events()
 	}
-	if err == nil && call.Index == "" {
-		err = errIndex
+	switch {
+	case err != nil:
+	case call.Index == "":
+		err = cmp.Or(call.IndexFault(), errIndex)
+	case call.UserToken != "" && !event.ValidUserToken(call.UserToken):
+		err = errToken
 	}
 	if err != nil {
 		o.refuse(err, encoded(api.Event{EventType: call.EventType, EventName: call.Name, UserToken: call.UserToken}))
@@ -231,7 +251,30 @@ func (o *outcome) refuse(cause error, raw []byte) {
 	if errors.As(cause, &refusal) {
 		reason = refusal.Reason()
 	}
-	o.refused = append(o.refused, store.Refused{Reason: reason, Event: recorded(raw)})
+	o.refused = append(o.refused, store.Refused{Reason: reason, Field: field(cause), Event: recorded(raw)})
+}
+
+// hint says what an unknown name of a track call may be meant to be, and how to give it a
+// type; empty for other refusals. own are the names that the app has given one.
+func hint(of store.Refused, own map[string]string) string {
+	var e api.Event
+	if of.Reason != track.ErrType.Error() || json.Unmarshal(of.Event, &e) != nil || e.EventName == "" {
+		return ""
+	}
+	if kind := own[e.EventName]; kind != "" {
+		return "the name has got the type " + kind + " since: calls that come now count"
+	}
+	text, kind := "", api.EventClick
+	if closest, itsKind := track.Closest(e.EventName, own); closest != "" {
+		text, kind = fmt.Sprintf("the closest name with a type is %q (%s). ", closest, itsKind), itsKind
+	}
+	if notVisible := func(c rune) bool { return c < ' ' || c > '~' }; len(e.EventName) > api.MaxEventName ||
+		strings.ContainsFunc(e.EventName, notVisible) {
+		return fmt.Sprintf("%sThe name of an event has 1 to %d visible ASCII characters: give the call such a name", text,
+			api.MaxEventName)
+	}
+	body, _ := json.Marshal(api.TrackNames{Names: map[string]string{e.EventName: kind}}) // texts can be encoded
+	return fmt.Sprintf("%sPUT /1/track-names %s, or `affinity events names`, gives this one a type", text, body)
 }
 
 // encoded is an event in JSON.

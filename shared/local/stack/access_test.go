@@ -111,6 +111,8 @@ var routes = []struct {
 	{"DELETE", "/1/indexes/i/1", "", []string{auth.DeleteObject}},
 	{"GET", "/1/indexes/i/settings", "", []string{auth.Settings}},
 	{"PUT", "/1/indexes/i/settings", `{"attributesForFaceting":[]}`, []string{auth.Settings}},
+	{"GET", "/1/track-names", "", []string{auth.Settings}},
+	{"PUT", "/1/track-names", `{"names":{}}`, []string{auth.Settings}},
 	{"GET", "/1/indexes/i/task/1", "", []string{auth.AddObject, auth.DeleteObject, auth.Settings}},
 }
 

@@ -106,6 +106,8 @@ run "routes" {
       "/1/strategies/*"    = google_compute_backend_service.this["fn-strategies"].id
       "/1/indexes"         = google_compute_backend_service.this["fn-catalog"].id
       "/1/indexes/*"       = google_compute_backend_service.this["fn-catalog"].id
+      "/1/track-names"     = google_compute_backend_service.this["fn-catalog"].id
+      "/1/track-names/*"   = google_compute_backend_service.this["fn-catalog"].id
       "/1/recomputes"      = google_compute_backend_service.this["fn-admin"].id
       "/1/recomputes/*"    = google_compute_backend_service.this["fn-admin"].id
       "/1/backtests"       = google_compute_backend_service.this["fn-admin"].id
