@@ -73,7 +73,7 @@ func rootCommand(p *program) *cobra.Command {
 			}
 			return t.FromContext(cmd.Flags().Changed)
 		},
-	}, local.Up(t, p.start), local.Demo(t, p.start), transfer.Import(t), events.Command(t), transfer.Catalog(t),
+	}, local.Up(t, p.start), local.Demo(t, p.start), local.Data(t), transfer.Import(t), events.Command(t), transfer.Catalog(t),
 		user.Profile(t), user.Command(t), user.OptOut(t), user.Rank(t), user.Boosts(t), feed.Command(t),
 		segment.Command(t), segment.Values(t), transfer.Index(t), strategy.Command(t), admin.App(t, p.open), events.Replay(t),
 		measure.Load(t), jobs.Recompute(t), jobs.Reenrich(t), jobs.Crowd(t), jobs.Schema(t), user.Explain(t),
@@ -103,7 +103,7 @@ func speaks(cmd *cobra.Command) bool {
 		cmd = cmd.Parent()
 	}
 	switch cmd.Name() {
-	case "up", "demo", "context", "plan", "version", "bench", "completion", "help", "__complete", "__completeNoDesc":
+	case "up", "demo", "data", "context", "plan", "version", "bench", "completion", "help", "__complete", "__completeNoDesc":
 		return false
 	}
 	return true
