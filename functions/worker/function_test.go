@@ -2,12 +2,14 @@ package worker_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/affinityengine/affinity/functions/worker"
+	"github.com/affinityengine/affinity/shared/app/usage"
 	"github.com/affinityengine/affinity/shared/intake/refused"
 	"github.com/affinityengine/affinity/shared/job/tasks/afterimport"
 	"github.com/affinityengine/affinity/shared/job/tasks/purge"
@@ -99,6 +101,37 @@ func TestPurgeRemovesRefusedEvents(t *testing.T) {
 	purgeRefused(string(q.created[0].Body))
 	if len(q.created) != 1 {
 		t.Errorf("%d tasks, want none after the last", len(q.created))
+	}
+}
+
+// A deletion also takes its user from the hot users of the app: those that are stored, and those
+// that a process still holds in memory.
+func TestPurgeRemovesHotUsers(t *testing.T) {
+	s := functiontest.Start(t)
+	b := s.Backends.ForWorker()
+	b.Queue = &tasks{}
+	today := usage.DayOf(b.Now())
+	count := func(user string, events int) {
+		b.Usage.Events(functiontest.App, events, func(int) string { return user })
+	}
+	count("ann", 3)
+	must.Succeed(t, b.Usage.Flush(t.Context()))
+	count("ann", 1)
+	count("bob", 2)
+	body := fmt.Sprintf(`{"app":"shop","userToken":"ann","deletedUntil":%d}`, b.Now().UnixMilli())
+	if status, answer := functiontest.Call(worker.New(b), "", "POST", purge.Kind.Path, body); status != 200 {
+		t.Fatal(status, answer)
+	}
+	for _, when := range []string{"after the purge", "after the next flush"} {
+		users, err := b.Store.Usage.HotUsers(t.Context(), functiontest.App, today-1, today+1)
+		if err != nil || slices.ContainsFunc(users, func(u usage.User) bool { return u.Token == "ann" }) {
+			t.Errorf("%s: %v, %v", when, users, err)
+		}
+		must.Succeed(t, b.Usage.Flush(t.Context()))
+	}
+	users, err := b.Store.Usage.HotUsers(t.Context(), functiontest.App, today-1, today+1)
+	if err != nil || len(users) != 1 || users[0] != (usage.User{Token: "bob", Events: 2}) {
+		t.Errorf("%v, %v: want bob alone", users, err)
 	}
 }
 
