@@ -141,7 +141,7 @@ func TestPurgeRemovesHotUsers(t *testing.T) {
 func TestImportedRunsEarly(t *testing.T) {
 	s, q := functiontest.Start(t), &tasks{}
 	last := time.Now()
-	must.Succeed(t, s.Backends.Store.Crowd.NoteImport(t.Context(), functiontest.App, last))
+	must.Succeed(t, s.Backends.Store.Crowd.NoteImport(t.Context(), functiontest.App, "", last))
 	b := s.Backends.ForWorker()
 	b.Queue = q
 	b.Now = func() time.Time { return last.Add(afterimport.Quiet - time.Millisecond) }
@@ -153,6 +153,7 @@ func TestImportedRunsEarly(t *testing.T) {
 		}
 	}
 	look(`{"app":"shop"}`, 1)
+	look(`{"app":"shop","index":"none"}`, 1) // no objects were loaded into it
 	look(`{"app":"shop"}`, 1)
 	look(string(q.created[0].Body), 2)
 	look(string(q.created[0].Body), 2) // a retry
