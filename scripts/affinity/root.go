@@ -25,6 +25,7 @@ import (
 	"github.com/affinityengine/affinity/scripts/affinity/command/user"
 	"github.com/affinityengine/affinity/scripts/affinity/contexts"
 	"github.com/affinityengine/affinity/shared/api/client"
+	"github.com/affinityengine/affinity/shared/app/config"
 )
 
 // program is the whole tool: what its commands share, and what some of them start or open.
@@ -39,7 +40,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	t := &command.Tool{
 		In: stdin, Out: stdout, Err: stderr,
 		Retry:      client.Retry{Total: 2 * time.Minute},
-		WatchEvery: 500 * time.Millisecond,
+		WatchEvery: 500 * time.Millisecond, ConfigTTL: config.TTL,
 	}
 	if folder, err := os.UserConfigDir(); err == nil {
 		t.Contexts = contexts.New(filepath.Join(folder, "affinity"))
