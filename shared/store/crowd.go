@@ -112,7 +112,8 @@ func importColumn(index string) string {
 // NoteImport stores the time of an app's last import of events or, of an index, of objects.
 func (s Crowd) NoteImport(ctx context.Context, app, index string, at time.Time) error {
 	m := bigtable.NewMutation()
-	m.Set(familyPointer, importColumn(index), bigtable.Timestamp(max(at.UnixMilli(), 0)*1000), bigEndian(at.UnixMilli()))
+	m.Set(familyPointer, importColumn(index), bigtable.Timestamp(max(at.UnixMilli(), 0)*1000),
+		bigEndian(at.UnixMilli()))
 	return s.each(app, func(s *Store) error {
 		if err := s.tables.of(app, allUsers).crowd.Apply(ctx, app+",", m); err != nil {
 			return fmt.Errorf("note an import of %s: %w", app, err)

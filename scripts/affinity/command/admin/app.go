@@ -143,8 +143,9 @@ func (a *appTool) createCommand() *cobra.Command {
 		Use:   "create ID",
 		Short: "Create an app and its first two keys",
 		Long: "Create an app with two keys: search, which can send events and nothing else and may stand in web pages, and admin, with\n" +
-			"every permission. Each is printed once, after its name, and stored as a hash only. The command waits until the engine\n" +
-			"takes the keys, at most about 5 seconds. Of a deployed engine it does so if --url or AFFINITY_URL names it.",
+			"every permission. Each is printed once, after its name, and stored as a hash only.\n\n" +
+			"The command waits until the engine takes the keys, at most about 5 seconds. Of a deployed engine\n" +
+			"it does so if --url or AFFINITY_URL names it.",
 		Example: "  affinity app create shop --project my-project --retention-days 90 --schema narrow",
 		Args:    cli.Args("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -103,8 +103,8 @@ func (a *appTool) addKeyCommand() *cobra.Command {
 		Use:   "add ID --acl PERMISSIONS",
 		Short: "Add a key to an app",
 		Long: "Add a key to an app. The key is printed once and stored as a hash only. A key for web pages gets the permission search\n" +
-			"alone: it can send events and nothing else. The command waits until the engine takes the key, as `affinity app create`\n" +
-			"does.\n\n" +
+			"alone: it can send events and nothing else.\n\n" +
+			"The command waits until the engine takes the key, as `affinity app create` does.\n\n" +
 			"With --parent your server can make secured keys of the key, each for one user, for a time or for some indexes: see\n" +
 			"\"Secured keys\" in functions/README.md. The text of a parent is stored too, encrypted by Cloud KMS. Never put a parent\n" +
 			"into a web page: with its text anybody can make a key of every user.\n\n" +

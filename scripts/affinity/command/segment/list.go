@@ -80,8 +80,8 @@ func refreshSegmentsCommand(t *command.Tool) *cobra.Command {
 		Use:   "refresh",
 		Short: "Build the lists that queries read, and follow the build to its end",
 		Long: "Build the lists that queries read, and follow the build to its end. A build runs every night. Answers are exact without\n" +
-			"it; a refresh makes queries faster after many changes. If another build takes its place, the command follows that one.\n" +
-			"Requires a key with the permission admin.",
+			"it; a refresh makes queries faster after many changes. If another build takes its place,\n" +
+			"the command follows that one. Requires a key with the permission admin.",
 		Args: cli.Subcommand,
 		RunE: t.With(func(ctx context.Context, c *client.Client, _ []string) error { return refreshSegments(ctx, t, c) }),
 	}
