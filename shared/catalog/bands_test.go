@@ -52,8 +52,8 @@ func TestBandsOfValues(t *testing.T) {
 			t.Errorf("%s: got %q, error %v; want %q", tt.record, got, err, tt.want)
 		}
 		plan, err := catalog.NewPlan([]catalog.Action{{Kind: catalog.AddObject, ObjectID: "1", Record: []byte(tt.record)}}, nil, settings)
-		if err != nil || plan.NotNumbers["price"] != tt.without {
-			t.Errorf("%s: %v values are no numbers, error %v; want %d", tt.record, plan.NotNumbers, err, tt.without)
+		if err != nil || plan.Left.NotNumbers["price"] != tt.without {
+			t.Errorf("%s: %v values are no numbers, error %v; want %d", tt.record, plan.Left.NotNumbers, err, tt.without)
 		}
 	}
 	filters, err := catalog.Filters([]byte(`{"offers":{"price":12},"brand":"12"}`), settings)

@@ -12,11 +12,11 @@ import (
 // Ids that are no tokens become tokens, and a shell computes the same ones.
 func TestHashedIDsAreTokens(t *testing.T) {
 	for id, want := range map[string]string{
-		"ann@example.com":           "cdT1X3L6Eo37RooaOQFQfIBLdDFkiHRNdp1_SxZpZHY",
-		"auth0|5f7c":                "Zi3QpZZa-i_EUjkZ92LB_Dn2mo78rO5Uzn1OzsDt_hc",
-		"gid://shopify/Customer/1":  "",
-		"us-east-1:0b1a":            "",
-		"1234567890.1609459200":     "",
+		"ann@example.com":            "cdT1X3L6Eo37RooaOQFQfIBLdDFkiHRNdp1_SxZpZHY",
+		"auth0|5f7c":                 "Zi3QpZZa-i_EUjkZ92LB_Dn2mo78rO5Uzn1OzsDt_hc",
+		"gid://shopify/Customer/1":   "",
+		"us-east-1:0b1a":             "",
+		"1234567890.1609459200":      "",
 		"Zoë 'O`Neill' $HOME \\ % é": "",
 	} {
 		got := event.HashToken(id)

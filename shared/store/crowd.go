@@ -146,7 +146,13 @@ func (s Crowd) FirstCrowdIndexes(ctx context.Context, app string, most int) ([]s
 
 // CatalogIndexes lists the indexes of an app that hold objects.
 func (s Catalog) CatalogIndexes(ctx context.Context, app string) ([]string, error) {
-	indexes, err := listIndexes(ctx, s.tables.of(app, allUsers).objects, app)
+	return s.Catalog.FirstCatalogIndexes(ctx, app, math.MaxInt)
+}
+
+// FirstCatalogIndexes is CatalogIndexes up to a number of indexes, in the order of their
+// keys. It reads a row for each.
+func (s Catalog) FirstCatalogIndexes(ctx context.Context, app string, most int) ([]string, error) {
+	indexes, err := firstIndexes(ctx, s.tables.of(app, allUsers).objects, app, most)
 	if err != nil {
 		return nil, fmt.Errorf("list indexes of %s: %w", app, err)
 	}
