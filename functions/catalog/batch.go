@@ -41,7 +41,8 @@ type batch struct {
 // reads them again to merge and write them.
 //
 // apply counts what of the stored objects gives no filters.
-func (h handler) apply(ctx context.Context, app, index string, actions []catalog.Action) (left catalog.Left, err error) {
+func (h handler) apply(ctx context.Context, app, index string,
+	actions []catalog.Action) (left catalog.Left, err error) {
 	settings, err := h.Config.IndexSettings(ctx, app, index)
 	if err != nil && !errors.Is(err, config.ErrNotFound) {
 		return left, fmt.Errorf("read settings of index %s/%s: %w", app, index, err)

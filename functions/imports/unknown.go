@@ -23,7 +23,7 @@ const (
 	soughtIn      = 20
 	// indexesTTL is how long the indexes of an app are remembered: an import is many
 	// requests.
-	indexesTTL = 10 * time.Second
+	indexesTTL = time.Second
 	// manyApps is of how many apps they are.
 	manyApps = 1000
 )

@@ -32,7 +32,7 @@ func (f *EventForm) Flags(flags *pflag.FlagSet) {
 	flags.StringToStringVar(&f.types, "event", nil, "type of the events of a name: "+list(importer.EventTypes)+
 		"; the name * stands for all others")
 	DelimiterFlag(flags, &f.delimiter, "EVENTS")
-	flags.BoolVar(&f.hashTokens, "hash-tokens", false, "user tokens are the hashes of the ids in EVENTS, which may be of any form")
+	flags.BoolVar(&f.hashTokens, "hash-tokens", false, "ids of users in EVENTS have any form: their hashes are the user tokens")
 }
 
 // DelimiterFlag defines --delimiter.

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/api/track"
 	"github.com/affinityengine/affinity/shared/event"
@@ -155,11 +156,11 @@ func (f *Form) mapped(text []byte, e members) error {
 		delete(e, field)
 		switch {
 		case len(values) == 0 && field == "userToken":
-			return fmt.Errorf("userToken is missing: --map %s leads to nothing here", shellWord(field+"="+text))
+			return fmt.Errorf("userToken is missing: --map %s leads to nothing here", cli.ShellWord(field+"="+text))
 		case len(values) == 0:
 		case slices.ContainsFunc(values, func(v json.RawMessage) bool { return v[0] == '{' }):
 			return fmt.Errorf("--map %s leads to an object: go on to one of its members, as in items[].item_id",
-				shellWord(field+"="+text))
+				cli.ShellWord(field+"="+text))
 		case field == "objectIDs" || field == "filters":
 			e[field], _ = json.Marshal(values)
 		default:

@@ -80,9 +80,9 @@ func (k *Kind) text() string {
 		return text + "): give these lines an event_type of view, click or conversion"
 	}
 	if k.Guess == Skip {
-		return text + "): --event " + shellWord(k.Name+"="+k.Guess) + " leaves them out"
+		return text + "): --event " + cli.ShellWord(k.Name+"="+k.Guess) + " leaves them out"
 	}
-	return text + "): say which it is, such as --event " + shellWord(k.Name+"="+k.Guess)
+	return text + "): say which it is, such as --event " + cli.ShellWord(k.Name+"="+k.Guess)
 }
 
 // Kinds lists what the lines of the last file name as types of events and are none, those

@@ -6,8 +6,6 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
-
-	"github.com/affinityengine/affinity/scripts/affinity/cli"
 )
 
 // numbers decides by the first rows whether the cells of a column are numbers, and writes
@@ -118,15 +116,11 @@ func (n *numbers) notes() []string {
 			n.column, n.either))
 	}
 	if n.others > 0 && (n.form == decimalCommas || n.point != "") {
-		notes = append(notes, fmt.Sprintf("column %q: %s no numbers and stay texts, such as %q in line %d", n.column,
-			isOrAre(n.others, "cell"), n.other, n.otherLine))
+		stay := "1 cell is no number and stays a text"
+		if n.others > 1 {
+			stay = fmt.Sprintf("%d cells are no numbers and stay texts", n.others)
+		}
+		notes = append(notes, fmt.Sprintf("column %q: %s, such as %q in line %d", n.column, stay, n.other, n.otherLine))
 	}
 	return notes
-}
-
-func isOrAre(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun + " is"
-	}
-	return cli.Count(n, noun) + " are"
 }

@@ -7,6 +7,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
 )
 
 // shape says how the rows of a table, and objects of JSON, become what the engine takes.
@@ -65,7 +67,9 @@ func columns(names, fields []string, mapped map[string]string,
 	found := map[string]int{}
 	for _, field := range fields {
 		column, given := mapped[field]
-		at := slices.IndexFunc(names, func(name string) bool { return given && name == column || !given && named(name, field) })
+		at := slices.IndexFunc(names, func(name string) bool {
+			return given && name == column || !given && named(name, field)
+		})
 		if given && at < 0 {
 			return nil, columnsError(fmt.Sprintf("--map %s=%s: %s", field, column, listed(names)))
 		}
@@ -114,17 +118,6 @@ func missing(what, field string, names []string) error {
 			break
 		}
 	}
-	return columnsError(fmt.Sprintf("no column holds %s: name one with --map %s; %s", what, shellWord(field+"="+likely),
+	return columnsError(fmt.Sprintf("no column holds %s: name one with --map %s; %s", what, cli.ShellWord(field+"="+likely),
 		listed(names)))
-}
-
-// shellWord returns a text as a word of a command line.
-func shellWord(text string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-+=.,:/@%", r)
-	}
-	if strings.IndexFunc(text, func(r rune) bool { return !plain(r) }) < 0 {
-		return text
-	}
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }

@@ -8,7 +8,6 @@ package track
 
 import (
 	"encoding/json"
-	"maps"
 	"slices"
 
 	"github.com/affinityengine/affinity/shared/api"
@@ -36,9 +35,6 @@ var types = map[string]string{
 	"Product Clicked": api.EventClick, "Product Added": api.EventClick, "Product Added to Wishlist": api.EventClick,
 	"Order Completed": api.EventConversion, "Product Purchased": api.EventConversion,
 }
-
-// Names are the names of track calls that have a type of event, in order.
-func Names() []string { return slices.Sorted(maps.Keys(types)) }
 
 // Track is the type of calls that may be events. All other types say who a user is, or
 // which page they opened, and are not events of the engine.

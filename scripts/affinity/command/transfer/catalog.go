@@ -30,19 +30,21 @@ func importCatalogCommand(t *command.Tool) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import FILE",
 		Short: "Import objects into an index",
-		Long: "Import FILE into an index: one JSON object a line, one list of objects, or CSV, plain or gzip, - for standard input. Each has an\n" +
-			"objectID; of two with the same one, the later one stays. Bad lines are printed with their number; the others are imported\n" +
-			"(exit 3). Running the same command again resumes an import. Events that came before their objects get their filters by\n" +
-			"`affinity reenrich`. --check needs no engine: it prints all bad lines and the counts. Requires a key with " +
-			"the permission addObject.\n" +
+		Long: "Import FILE into an index: one JSON object a line, one list of objects, or CSV, plain or gzip, - for\n" +
+			"standard input. Each has an objectID; of two with the same one, the later one stays. Bad lines are printed\n" +
+			"with their number; the others are imported (exit 3). Running the same command again resumes an import.\n" +
+			"Events that came before their objects get their filters by `affinity reenrich`. --check needs no engine: it\n" +
+			"prints all bad lines and the counts. Requires a key with the permission addObject.\n" +
 			"\n" +
-			"CSV is a table whose first line names the attributes, with commas, semicolons or tabs between the columns, or what\n" +
-			"--delimiter names. --map objectID=\"Artikel #\" gives a column the name of an attribute, --map tags[]=Tags makes a list of\n" +
-			"cells with | between values, and in objects of JSON --map objectID=sku or brand=maker.name is a path. An empty cell is no\n" +
-			"attribute. A column of numbers may have decimal commas, as in 59,90 and 1.299,00: at least nine of ten of its first cells\n" +
-			"are numbers, one can only have a decimal comma, and none can only have a decimal point. The command says so, and what of the\n" +
-			"column is no number. It also counts values that lie in no numeric band, and objects whose facet exceeds a limit.",
-		Example: "  affinity catalog import --index shoes shoes.ndjson.gz\n  affinity catalog import --check shoes.ndjson.gz\n" +
+			"CSV is a table whose first line names the attributes, with commas, semicolons or tabs between the columns,\n" +
+			"or what --delimiter names. --map objectID=\"Artikel #\" gives a column the name of an attribute, --map\n" +
+			"tags[]=Tags makes a list of cells with | between values, and in objects of JSON --map objectID=sku or\n" +
+			"brand=maker.name is a path. An empty cell is no attribute. A column of numbers may have decimal commas, as\n" +
+			"in 59,90 and 1.299,00: at least nine of ten of its first cells are numbers, one can only have a decimal\n" +
+			"comma, and none can only have a decimal point. The command says so, and what of the column is no number. It\n" +
+			"also counts values in no numeric band, and objects whose facet exceeds a limit.",
+		Example: "  affinity catalog import --index shoes shoes.ndjson.gz\n" +
+			"  affinity catalog import --check shoes.ndjson.gz\n" +
 			"  affinity catalog import --map objectID=\"Artikel #\",price=Preis artikel.csv",
 		Args: cli.Args("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {

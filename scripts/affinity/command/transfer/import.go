@@ -34,38 +34,43 @@ func Import(t *command.Tool) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import [flags] EVENTS | --objects FILE | --archive FILE|FOLDER...",
 		Short: "Import a history of events, with its catalog and strategy",
-		Long: "Import EVENTS (one JSON event per line, plain or gzip, - for standard input), after the strategy and the catalog if\n" +
-			"they are given. Events of any age are imported, with up to 20 objects each. Bad lines are printed with their number;\n" +
-			"the others are imported (exit 3). The last lines say how many lines were read, imported, equal to another and refused;\n" +
-			"-o json prints them all as JSON. Running the same command again resumes an import: an event counts once, and so do equal\n" +
-			"lines, unless each has an eventId of its own. A warning names objects that the catalog does not hold.\n" +
-			"Requires a key with the permission admin for events, addObject for objects, recommendation for the strategy.\n" +
+		Long: "Import EVENTS (one JSON event per line, plain or gzip, - for standard input), after the strategy and the\n" +
+			"catalog if they are given. Events of any age are imported, with up to 20 objects each. Bad lines are printed\n" +
+			"with their number; the others are imported (exit 3). The last lines say how many lines were read, imported,\n" +
+			"equal to another and refused; -o json prints them as JSON. Running the same command again resumes an import:\n" +
+			"an event counts once, and so do equal lines, unless each has an eventId of its own. A warning names objects\n" +
+			"that the catalog does not hold. Requires a key with the permission admin for events, addObject for objects,\n" +
+			"recommendation for the strategy.\n" +
 			"\n" +
 			writtenHelp +
 			"\n" +
 			timesHelp() +
 			"\n" +
-			"--shift-to-now moves all events by whole days, so that the newest one is less than a day old. Use it for data that are\n" +
-			"older than the app's retention, which count in no profile. The same file, imported on another day, counts again.\n" +
+			"--shift-to-now moves all events by whole days, so that the newest one is less than a day old. Use it for\n" +
+			"data that are older than the app's retention, which count in no profile. The same file, imported on another\n" +
+			"day, counts again.\n" +
 			"\n" +
-			"--check reads all files, prints every bad line with the reason, and the counts. It needs no engine and sends nothing. Its exit\n" +
-			"code is that of the import. It does not know what only an engine knows: the permissions of a key, limits, and the catalog.\n" +
+			"--check reads all files, prints every bad line with the reason, and the counts. It needs no engine and sends\n" +
+			"nothing. Its exit code is that of the import. It does not know what only an engine knows: the permissions of\n" +
+			"a key, limits, and the catalog.\n" +
 			"\n" +
-			"Text is UTF-8, or UTF-16 with a byte order mark. A line of other bytes is bad; the reason names the probable encoding and\n" +
-			"how to convert the file. A quote that a row of CSV does not close costs that row, and no other one. A quoted cell may hold\n" +
-			"line breaks.\n" +
+			"Text is UTF-8, or UTF-16 with a byte order mark. A line of other bytes is bad; the reason names the probable\n" +
+			"encoding and how to convert the file. A quote that a row of CSV does not close costs that row, and no other\n" +
+			"one. A quoted cell may hold line breaks.\n" +
 			"\n" +
-			"With --archive, restore the events of the app from files of the archive, with the ids, times of receipt and filters that\n" +
-			"they had. Of a folder, all files whose names end with .ndjson or .ndjson.gz are read, those of its folders too. Give all\n" +
-			"files at once: a later one may hold better filters of an event. Events that the log has stay as they are, so a second\n" +
-			"import changes nothing. An event stays deleted if its user was deleted in this app since its receipt. An app that was\n" +
-			"created again does not know who was deleted: leave them out with --without-users. Files of the archive are named with the\n" +
-			"line at which a broken message begins; all others are restored (exit 3).",
+			"With --archive, restore the events of the app from files of the archive, with the ids, times of receipt and\n" +
+			"filters that they had. Of a folder, all files whose names end with .ndjson or .ndjson.gz are read, those of\n" +
+			"its folders too. Give all files at once: a later one may hold better filters of an event. Events that the\n" +
+			"log has stay as they are, so a second import changes nothing. An event stays deleted if its user was deleted\n" +
+			"in this app since its receipt. An app that was created again does not know who was deleted: leave them out\n" +
+			"with --without-users. Files of the archive are named with the line at which a broken message begins; all\n" +
+			"others are restored (exit 3).",
 		Example: "  affinity import --strategy strategy.json --objects objects.ndjson.gz events.ndjson.gz\n" +
 			"  zcat 2026-*.gz | affinity import --index shoes -\n" +
 			"  affinity import --check --map userToken=visitor --objects objects.ndjson events.csv\n" +
 			"  affinity import --map userToken=user_id,objectIDs=product_id,timestamp=event_time --event cart=click --event purchase=conversion \\\n    --shift-to-now 2019-Oct.csv.gz\n" +
-			"  affinity import --map userToken=user_pseudo_id,timestamp=event_timestamp,objectIDs=items[].item_id --hash-tokens \\\n    --event view_item=view,add_to_cart=click,purchase=conversion --event '*=skip' ga4.json\n" +
+			"  affinity import --map userToken=user_pseudo_id,timestamp=event_timestamp,objectIDs=items[].item_id \\\n" +
+			"    --hash-tokens --event view_item=view,add_to_cart=click,purchase=conversion,'*=skip' ga4.json\n" +
 			"  gcloud storage cp -r gs://PROJECT-affinity-archive/events . && affinity import --archive events --app " +
 			"shop --key KEY",
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -85,22 +90,25 @@ func Import(t *command.Tool) *cobra.Command {
 const jsonUsage = "print the summary as JSON"
 
 // writtenHelp says how files may be written.
-const writtenHelp = "EVENTS may also be one list of JSON objects, objects over several lines as jq prints them, or CSV: a table whose first line\n" +
-	"names its columns, with commas, semicolons or tabs between them, or what --delimiter names. The fields of an event may have\n" +
-	"names such as user_token. An event may be a track call of Segment or RudderStack. A line may also be one of an export: its\n" +
-	"event keeps its id, its user and its filters. The catalog may be written in these ways too.\n" +
+const writtenHelp = "EVENTS may also be one list of JSON objects, objects over several lines as jq prints them, or CSV: a table\n" +
+	"whose first line names its columns, with commas, semicolons or tabs between them, or what --delimiter names.\n" +
+	"The fields of an event may have names such as user_token. An event may be a track call of Segment or\n" +
+	"RudderStack. A line may also be one of an export: its event keeps its id, its user and its filters. The\n" +
+	"catalog may be written in these ways too.\n" +
 	"\n" +
-	"--map names columns: --map userToken=visitor,objectIDs=sku,timestamp=time. Cells hold one object, or several with | between\n" +
-	"them. Of objects of JSON it names paths: --map userToken=user.id,objectIDs=items[].item_id goes through all elements of the\n" +
-	"list items, and event_params[key=term].value.string_value through those whose key is term. Nothing else of the objects goes\n" +
-	"in then, and more than 20 objects become several events. --map objectID=Artikel names the column of the catalog.\n" +
+	"--map names columns: --map userToken=visitor,objectIDs=sku,timestamp=time. Cells hold one object, or several\n" +
+	"with | between them. Of objects of JSON it names paths: --map userToken=user.id,objectIDs=items[].item_id goes\n" +
+	"through all elements of the list items, and event_params[key=term].value.string_value through those whose key\n" +
+	"is term. Nothing else of the objects goes in then, and more than 20 objects become several events. --map\n" +
+	"objectID=Artikel names the column of the catalog.\n" +
 	"\n" +
-	"--event gives the type of events with a name of your own: --event cart=click --event purchase=conversion. The type skip leaves\n" +
-	"them out, and '*=skip' all that have no type. Names without a type are refused and printed once each, with a guess.\n" +
+	"--event gives the type of events with a name of your own: --event cart=click --event purchase=conversion. The\n" +
+	"type skip leaves them out, and '*=skip' all that have no type. Names without a type are refused and printed\n" +
+	"once each, with a guess.\n" +
 	"\n" +
-	"Numbers are ids as they are written; 71.0 is 71, which pandas makes of it. User tokens have letters, digits and _=/+-.\n" +
-	"--hash-tokens takes ids of any form, such as e-mail addresses: every token of EVENTS is then the SHA-256 of the id in\n" +
-	"base64url without padding. Other programs get the token of an id with\n" +
+	"Numbers are ids as they are written; 71.0 is 71, which pandas makes of it. User tokens have letters, digits\n" +
+	"and _=/+-. --hash-tokens takes ids of any form, such as e-mail addresses: every token of EVENTS is then the\n" +
+	"SHA-256 of the id in base64url without padding. Other programs get the token of an id with\n" +
 	"  printf %s ID | openssl dgst -sha256 -binary | base64 | tr +/ -_ | tr -d =\n"
 
 // timesHelp says in which forms a timestamp may be.
@@ -109,8 +117,9 @@ func timesHelp() string {
 	for _, f := range event.TimeForms {
 		text += "  " + f.Form + "\n      " + strings.Join(f.Examples, ", ") + "\n"
 	}
-	return text + "A time without a zone is UTC. The name of another zone, such as EST, is refused: write its offset, -05:00. So is a time that\n" +
-		"no event can have: before 1980, such as a database's 1970-01-01, or more than 5 minutes in the future.\n"
+	return text + "A time without a zone is UTC. The name of another zone, such as EST, is refused: write its offset, -05:00.\n" +
+		"So is a time that no event can have: before 1980, such as a database's 1970-01-01, or more than 5 minutes in\n" +
+		"the future.\n"
 }
 
 func (o *importOptions) run(ctx context.Context, t *command.Tool, args []string) error {
@@ -177,8 +186,8 @@ func (o importOptions) valid() error {
 	case !o.archive && o.withoutUsers != "":
 		return cli.Usagef("--without-users is for --archive")
 	case o.archive && (o.written.Given() || o.shift):
-		return cli.Usagef("--map, --event, --delimiter, --hash-tokens and --shift-to-now are not for --archive: its events stay as " +
-			"they are")
+		return cli.Usagef("--map, --event, --delimiter, --hash-tokens and --shift-to-now are not for --archive: its " +
+			"events stay as they are")
 	case o.shift && o.events == "-":
 		return cli.Usagef("--shift-to-now reads EVENTS twice, so it cannot be standard input")
 	}

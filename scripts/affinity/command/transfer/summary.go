@@ -172,25 +172,19 @@ func warn(t *command.Tool, counts api.ImportAnswer) {
 	}
 }
 
-// unknown says which objects of events an index does not hold, and what gives them their
-// filters.
+// unknown says which objects of events an index does not hold, and what gives them filters.
 func unknown(u api.UnknownObjects) string {
-	var text strings.Builder
-	fmt.Fprintf(&text, "%s name", cli.Count(u.Events, "event"))
+	names, most, such := " name ", "", strings.Join(u.ObjectIDs[:min(len(u.ObjectIDs), 1)], "")
 	if u.Events == 1 {
-		text.WriteString("s")
+		names = " names "
 	}
 	if u.More {
-		text.WriteString(" more than")
+		most = "more than "
 	}
-	fmt.Fprintf(&text, " %s that index %s does not hold (such as ", cli.Count(len(u.ObjectIDs), "object"), u.Index)
-	switch at := u.Elsewhere; {
-	case at != nil:
-		fmt.Fprintf(&text, "%s; index %s holds it). If they are of that index, import them with --index %[2]s. Else", at.ObjectID,
-			at.Index)
-	default:
-		fmt.Fprintf(&text, "%s).", strings.Join(u.ObjectIDs[:min(len(u.ObjectIDs), 1)], ""))
+	if at := u.Elsewhere; at != nil {
+		such = at.ObjectID + "; index " + at.Index + " holds it"
 	}
-	fmt.Fprintf(&text, " `affinity catalog import --index %s` and then `affinity reenrich` give them filters", u.Index)
-	return text.String()
+	return cli.Count(u.Events, "event") + names + most + cli.Count(len(u.ObjectIDs), "object") + " that index " + u.Index +
+		" does not hold (such as " + such + "). `affinity catalog import --index " + cli.ShellWord(u.Index) +
+		"` and then `affinity reenrich` give them filters"
 }
