@@ -69,7 +69,7 @@ func Import(t *command.Tool) *cobra.Command {
 			"  zcat 2026-*.gz | affinity import --index shoes -\n" +
 			"  affinity import --check --map userToken=visitor --objects objects.ndjson events.csv\n" +
 			"  affinity import --map userToken=user_id,objectIDs=product_id,timestamp=event_time --event cart=click --event purchase=conversion \\\n    --shift-to-now 2019-Oct.csv.gz\n" +
-			"  affinity import --map userToken=user_pseudo_id,timestamp=event_timestamp,objectIDs=items[].item_id \\\n" +
+			"  affinity import --map 'userToken=user_pseudo_id,timestamp=event_timestamp,objectIDs=items[].item_id' \\\n" +
 			"    --hash-tokens --event view_item=view,add_to_cart=click,purchase=conversion,'*=skip' ga4.json\n" +
 			"  gcloud storage cp -r gs://PROJECT-affinity-archive/events . && affinity import --archive events --app " +
 			"shop --key KEY",
