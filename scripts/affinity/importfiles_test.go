@@ -84,12 +84,16 @@ func TestImportSaysWhatWouldGoIn(t *testing.T) {
 	}
 	args = append(args, "--event", "add_to_cart=click", "--event", "scroll=skip", "--hash-tokens")
 	affinity(t, "", append([]string{"import", "--check", path}, args...)...).wants(t, cli.ExitOK, "read 90 lines: 60 can go in, 30 skipped, 0 refused")
+	named := file(t, "named.csv", "event,user,item,index", "scroll,u,1,shop", "view,u,1,shop")
+	catalog := file(t, "catalog.csv", "Artikel;brand", "1;Acme")
+	affinity(t, "", "import", "--check", "--objects", catalog, named, "--map", "eventName=event,userToken=user,objectIDs=item,objectID=Artikel", "--event", "scroll=skip").
+		wants(t, cli.ExitOK, `objects go to the index "shop"`, "objects: read 1 line: 1 can go in")
 	mostly := file(t, "mostly.csv", "event,user,item", "a b,u,1", "scroll,u,1")
 	affinity(t, "", "import", "--check", mostly, "--map", "eventName=event,userToken=user,objectIDs=item", "--event", "scroll=skip").
 		wants(t, command.ExitLines, "--event 'a b=click'", "none of 2 lines would go in")
-	objects := file(t, "objects.csv", "objectID;brand", "1;Acme")
+	objects := file(t, "objects.csv", "Artikel;brand", "1;Acme")
 	args = []string{"backtest", "--objects", objects, "--strategy", file(t, "s.json", `{"eventsScoring":[{"eventName":"V","eventType":"view","score":10}],"facetsScoring":[{"facetName":"brand","score":1}],"personalizationImpact":50}`), path}
-	affinity(t, "", append(args, "--map", "eventName=event,userToken=user,objectIDs=item")...).wants(t, cli.ExitFailed, path+`:3: "add_to_cart" is no type of event (30 lines)`, "90 of 91 lines cannot be read (the first 20 are shown above)")
+	affinity(t, "", append(args, "--map", "eventName=event,userToken=user,objectIDs=item,objectID=Artikel")...).wants(t, cli.ExitFailed, path+`:3: "add_to_cart" is no type of event (30 lines)`, "90 of 91 lines cannot be read (the first 20 are shown above)")
 }
 
 // An import names the objects that the catalog does not hold, and where they are.

@@ -49,7 +49,7 @@ func (im *Importer) Restore(ctx context.Context, src *Source, from int,
 	if err != nil || first.number == 0 {
 		return d.done, err
 	}
-	src.peeked = func() (line, error) { return first, nil }
+	src.again = []readLine{{first, nil}}
 	d.done.Events, err = im.restoreEvents(ctx, src, d.next)
 	return d.done, err
 }

@@ -63,22 +63,29 @@ func (r *rows) sniff(known func(name string) bool) error {
 		if r.delimiter != 0 {
 			return nil
 		}
-		best := 0
-		for _, delimiter := range []byte(",;\t") {
-			s := cellScanner{delimiter: delimiter}
-			s.line(text, l.end)
-			value := len(s.cells)
-			for _, cell := range s.cells {
-				if known(strings.TrimSpace(cell)) {
-					value += maxLine
-				}
-			}
-			if value > best {
-				r.delimiter, best = delimiter, value
-			}
-		}
+		r.delimiter = mostCells(text, l.end, known)
 		return nil
 	}
+}
+
+// mostCells chooses the delimiter of a first line.
+func mostCells(text, end string, known func(name string) bool) byte {
+	best := byte(',')
+	var most [2]int // known names, and cells
+	for _, delimiter := range []byte(",;\t") {
+		s := cellScanner{delimiter: delimiter}
+		s.line(text, end)
+		found := [2]int{0, len(s.cells)}
+		for _, cell := range s.cells {
+			if known(strings.TrimSpace(cell)) {
+				found[0]++
+			}
+		}
+		if slices.Compare(found[:], most[:]) > 0 {
+			best, most = delimiter, found
+		}
+	}
+	return best
 }
 
 // maxCellLines is the most lines of a record, and parts of a line.
@@ -242,8 +249,11 @@ func (s *cellScanner) cut(text string) (cell, rest string, more bool) {
 
 // blank is what may stand around a quoted cell.
 func (s *cellScanner) blank() string {
-	if s.delimiter == '\t' {
+	switch s.delimiter {
+	case '\t':
 		return " "
+	case ' ':
+		return "\t"
 	}
 	return " \t"
 }

@@ -26,20 +26,20 @@ const maxLine = min(8_000_000, api.MaxImportBody)
 // how it is written: lines of JSON, one list of JSON objects, whose lines are the objects
 // by their place in the list, or else a table with a line of names.
 type Source struct {
-	name   string       // for messages
-	size   int64        // bytes of the file on disk; -1 if unknown
-	read   atomic.Int64 // bytes of it that were read
-	raw    io.Reader
-	text   *bufio.Reader // the text of raw; nil before the first read
-	lines  physical
-	back   *physicalLine        // a line that was read too early
-	one    func() (line, error) // the next line, of a list or of a table; nil: of lines
-	shape  shape                // nil: lines stay as they are
-	table  bool                 // its rows need no conversion
-	peeked func() (line, error) // what peek found
-	last   int                  // number of the last line read, from 1
-	more   []line               // further events of that line
-	file   io.ReadCloser
+	name  string       // for messages
+	size  int64        // bytes of the file on disk; -1 if unknown
+	read  atomic.Int64 // bytes of it that were read
+	raw   io.Reader
+	text  *bufio.Reader // the text of raw; nil before the first read
+	lines physical
+	back  *physicalLine        // a line that was read too early
+	one   func() (line, error) // the next line, of a list or of a table; nil: of lines
+	shape shape                // nil: lines stay as they are
+	table bool                 // its rows need no conversion
+	again []readLine           // what was read, to be read again
+	last  int                  // number of the last line read, from 1
+	more  []line               // further events of that line
+	file  io.ReadCloser
 }
 
 // Open opens a file. "-" is stdin.
@@ -87,10 +87,30 @@ func (s *Source) Interrupt(err error) {
 	}
 }
 
-// First returns the text of the first line and leaves it to be read again.
+// firstLines is how far First looks.
+const firstLines = 1000
+
+// readLine is what next returned.
+type readLine struct {
+	line line
+	err  error
+}
+
+// First returns the text of the first line that is neither bad nor left out, and leaves all
+// lines to be read again. The text is nil if there is none among the first ones.
 func (s *Source) First() ([]byte, error) {
-	l, err := s.peek()
-	return l.text, err
+	var ahead []readLine
+	for len(ahead) < firstLines {
+		l, err := s.next()
+		l.text = bytes.Clone(l.text)
+		ahead = append(ahead, readLine{l, err})
+		if err != nil || len(l.text) > 0 {
+			s.again = ahead
+			return l.text, err
+		}
+	}
+	s.again = ahead
+	return nil, nil
 }
 
 // pipe is standard input with reads that can be interrupted.
@@ -233,20 +253,13 @@ func (s *Source) Notes() []string {
 	return nil
 }
 
-// peek returns the line that next will return.
-func (s *Source) peek() (line, error) {
-	l, err := s.next()
-	l.text = bytes.Clone(l.text)
-	s.peeked = func() (line, error) { return l, err }
-	return l, err
-}
-
 // next returns the next line that is not blank, io.EOF at the end. Its text is
 // valid until the following call.
 func (s *Source) next() (line, error) {
-	if peeked := s.peeked; peeked != nil {
-		s.peeked = nil
-		return peeked()
+	if len(s.again) > 0 {
+		read := s.again[0]
+		s.again = s.again[1:]
+		return read.line, read.err
 	}
 	if len(s.more) > 0 {
 		l := s.more[0]

@@ -103,16 +103,19 @@ func listed(names []string) string {
 // words are parts of names that columns of a field often have.
 var words = map[string][]string{
 	"userToken": {"user", "visitor", "customer", "client", "member", "account", "person"},
-	"objectIDs": {"product", "item", "sku", "article", "object", "content"},
-	"objectID":  {"objectid", "product", "item", "sku", "article", "artikel", "id"},
-	"eventType": {"event", "action", "type"},
+	"objectIDs": {"sku", "product_id", "item_id", "product", "item", "article", "content"},
+	"objectID":  {"sku", "product_id", "item_id", "article", "artikel", "id"},
+	"eventType": {"type", "action", "event"},
 }
 
 // missing says that no column holds a field, and which one may.
 func missing(what, field string, names []string) error {
 	likely := "COLUMN"
 	for _, word := range words[field] {
-		at := slices.IndexFunc(names, func(name string) bool { return strings.Contains(strings.ToLower(name), word) })
+		at := slices.IndexFunc(names, func(name string) bool {
+			name = strings.ToLower(name)
+			return strings.Contains(name, word) && !strings.Contains(name, "time")
+		})
 		if at >= 0 && len(names) > 1 {
 			likely = names[at]
 			break
