@@ -26,8 +26,8 @@ type ObjectForm struct {
 	numbers []*numbers
 }
 
-// list ends the name of an attribute whose values are lists.
-const list = "[]"
+// ofList ends the name of an attribute whose values are lists.
+const ofList = "[]"
 
 func (f *ObjectForm) layout() (byte, func(string) bool) {
 	return f.Delimiter, func(name string) bool {
@@ -45,7 +45,7 @@ func (f *ObjectForm) layout() (byte, func(string) bool) {
 
 func isObjectID(name string) bool { return name == "objectID" || name == "object_id" }
 
-func (f *ObjectForm) paths() (err error) {
+func (f *ObjectForm) prepare() (err error) {
 	f.parsed, err = parsePaths(f.Columns)
 	return err
 }
@@ -61,7 +61,7 @@ func (f *ObjectForm) convert(text []byte) ([][]byte, error) {
 	found := members{}
 	for attribute, p := range f.parsed {
 		values := p.of(object)
-		name, isList := strings.CutSuffix(attribute, list)
+		name, isList := strings.CutSuffix(attribute, ofList)
 		switch {
 		case len(values) == 0:
 		case isList || len(values) > 1:
@@ -71,9 +71,7 @@ func (f *ObjectForm) convert(text []byte) ([][]byte, error) {
 		}
 	}
 	for _, p := range f.parsed {
-		if len(p) == 1 {
-			delete(object, p[0].name)
-		}
+		delete(object, p.text)
 	}
 	maps.Copy(object, found)
 	if id, ok := object["objectID"]; ok {
@@ -103,48 +101,56 @@ type objectColumn struct {
 }
 
 func (f *ObjectForm) table(r *rows, names []string) (func() (line, error), error) {
-	mapped := map[string]string{} // attributes by column
+	mapped := map[string][]string{} // attributes by column
 	for attribute, column := range f.Columns {
 		if !slices.Contains(names, column) {
 			return nil, columnsError(fmt.Sprintf("--map %s=%s: %s", attribute, column, listed(names)))
 		}
-		mapped[column] = attribute
+		mapped[column] = append(mapped[column], attribute)
 	}
 	t := &objectTable{rows: r}
 	seen := map[string]bool{}
 	_, given := f.Columns["objectID"]
 	for at, name := range names {
-		attribute, renamed := mapped[name]
-		if !renamed {
-			attribute = name
+		attributes := slices.Sorted(slices.Values(mapped[name]))
+		switch {
+		case len(attributes) > 0:
+		case !given && isObjectID(name):
+			attributes = []string{"objectID"}
+		case name != "":
+			attributes = []string{name}
 		}
-		if !given && isObjectID(name) {
-			attribute = "objectID"
+		for _, attribute := range attributes {
+			c, err := f.column(at, name, attribute)
+			if err != nil {
+				return nil, err
+			}
+			if seen[string(c.name)] {
+				return nil, columnsError(fmt.Sprintf("two columns are the attribute %s: give one another name with --map; %s",
+					c.name, listed(names)))
+			}
+			seen[string(c.name)], t.columns = true, append(t.columns, c)
 		}
-		attribute, isList := strings.CutSuffix(attribute, list)
-		if attribute == "" {
-			continue
-		}
-		if seen[attribute] {
-			return nil, columnsError(fmt.Sprintf("two columns are the attribute %q: give one another name with --map; %s",
-				attribute, listed(names)))
-		}
-		seen[attribute] = true
-		quoted, err := jsontext.AppendQuote(nil, attribute)
-		if err != nil {
-			return nil, columnsError(err.Error())
-		}
-		c := objectColumn{at, quoted, attribute == "objectID", isList, &numbers{column: name}}
-		if !c.id {
-			f.numbers = append(f.numbers, c.numbers)
-		}
-		t.columns = append(t.columns, c)
 	}
-	if !seen["objectID"] {
+	if !seen[`"objectID"`] {
 		return nil, fmt.Errorf("%w. A catalog is a table, or objects of JSON, one a line, each with an objectID",
 			missing("objectID", "objectID", names))
 	}
 	return t.next, nil
+}
+
+// column returns a column that becomes an attribute.
+func (f *ObjectForm) column(at int, name, attribute string) (objectColumn, error) {
+	attribute, isList := strings.CutSuffix(attribute, ofList)
+	quoted, err := jsontext.AppendQuote(nil, attribute)
+	if err != nil {
+		return objectColumn{}, columnsError(err.Error())
+	}
+	c := objectColumn{at, quoted, attribute == "objectID", isList, &numbers{column: name}}
+	if !c.id {
+		f.numbers = append(f.numbers, c.numbers)
+	}
+	return c, nil
 }
 
 func (f *ObjectForm) notes() []string {

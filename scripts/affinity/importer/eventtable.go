@@ -44,7 +44,7 @@ func (f *Form) layout() (byte, func(string) bool) {
 	}
 }
 
-func (f *Form) paths() (err error) {
+func (f *Form) prepare() (err error) {
 	f.parsed, err = parsePaths(f.Columns)
 	return err
 }

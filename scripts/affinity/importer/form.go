@@ -148,19 +148,15 @@ func (f *Form) mapped(text []byte, e members) error {
 	var object members
 	_ = json.Unmarshal(text, &object) // it has been read once
 	for field, p := range f.parsed {
-		text := f.Columns[field]
-		if _, whole := object[text]; whole { // as pandas writes user.id
-			p = path{{name: text}}
-		}
 		values := p.of(object)
 		delete(e, field)
 		switch {
 		case len(values) == 0 && field == "userToken":
-			return fmt.Errorf("userToken is missing: --map %s leads to nothing here", cli.ShellWord(field+"="+text))
+			return fmt.Errorf("userToken is missing: --map %s leads to nothing here", cli.ShellWord(field+"="+p.text))
 		case len(values) == 0:
 		case slices.ContainsFunc(values, func(v json.RawMessage) bool { return v[0] == '{' }):
 			return fmt.Errorf("--map %s leads to an object: go on to one of its members, as in items[].item_id",
-				cli.ShellWord(field+"="+text))
+				cli.ShellWord(field+"="+p.text))
 		case field == "objectIDs" || field == "filters":
 			e[field], _ = json.Marshal(values)
 		default:

@@ -52,7 +52,7 @@ func (im *Importer) Objects(ctx context.Context, src *Source, index string) (Obj
 	o := newObjects(im, src, m, im.retrying(m))
 	o.index = index
 	err := o.run(ctx)
-	o.answer.Notes = src.Notes()
+	o.answer.Notes = src.notes()
 	return o.answer, err
 }
 

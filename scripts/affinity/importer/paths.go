@@ -11,8 +11,12 @@ import (
 // points between them, such as user.id. A member may be a list: the path then leads through
 // all its elements, or through those that a bracket chooses, such as
 // event_params[key=term].value.string_value. An empty bracket, as in items[].item_id,
-// chooses all.
-type path []step
+// chooses all. A member of the object that has the whole text as its name is meant before
+// all else: pandas writes members such as user.id.
+type path struct {
+	text  string
+	steps []step
+}
 
 // step is a member of an object, and which elements count if it is a list: those whose
 // member key is the text is; all if key is "".
@@ -36,7 +40,7 @@ func parsePaths(texts map[string]string) (paths, error) {
 }
 
 func parsePath(text string) (path, bool) {
-	var p path
+	p := path{text: text}
 	for {
 		var s step
 		end := strings.IndexAny(text, ".[")
@@ -48,14 +52,14 @@ func parsePath(text string) (path, bool) {
 			chosen, rest, closed := strings.Cut(inner, "]")
 			key, is, equal := strings.Cut(chosen, "=")
 			if !closed || equal == (key == "") {
-				return nil, false
+				return p, false
 			}
 			s.key, s.is, text = key, is, rest
 		}
 		if s.name == "" {
-			return nil, false
+			return p, false
 		}
-		p = append(p, s)
+		p.steps = append(p.steps, s)
 		rest, more := strings.CutPrefix(text, ".")
 		if !more {
 			return p, text == ""
@@ -65,17 +69,19 @@ func parsePath(text string) (path, bool) {
 }
 
 // of returns the values to which a path leads. Nulls are none.
-func (p path) of(object map[string]json.RawMessage) []json.RawMessage {
-	value, ok := object[p[0].name]
-	if !ok {
-		return nil
+func (p path) of(object members) []json.RawMessage {
+	if value, ok := object[p.text]; ok {
+		return within(nil, []step{{name: p.text}}, value, true)
 	}
-	return p.within(nil, value, p[0].key == "")
+	if value, ok := object[p.steps[0].name]; ok {
+		return within(nil, p.steps, value, p.steps[0].key == "")
+	}
+	return nil
 }
 
-// within adds the values to which a path leads from the value of its first step, which is
+// within adds the values to which steps lead from the value of the first one, which is
 // chosen unless the step chooses among elements.
-func (p path) within(found []json.RawMessage, value json.RawMessage, chosen bool) []json.RawMessage {
+func within(found []json.RawMessage, p []step, value json.RawMessage, chosen bool) []json.RawMessage {
 	switch value[0] { // of a RawMessage it is no white space
 	case 'n':
 		return found
@@ -83,7 +89,7 @@ func (p path) within(found []json.RawMessage, value json.RawMessage, chosen bool
 		var elements []json.RawMessage
 		_ = json.Unmarshal(value, &elements) // it has been read once
 		for _, element := range elements {
-			found = p.within(found, element, p[0].key == "" || p[0].chooses(element))
+			found = within(found, p, element, p[0].key == "" || p[0].chooses(element))
 		}
 		return found
 	}
@@ -93,19 +99,19 @@ func (p path) within(found []json.RawMessage, value json.RawMessage, chosen bool
 	if len(p) == 1 {
 		return append(found, value)
 	}
-	var object map[string]json.RawMessage
+	var object members
 	if json.Unmarshal(value, &object) != nil {
 		return found
 	}
 	if next, ok := object[p[1].name]; ok {
-		return p[1:].within(found, next, p[1].key == "")
+		return within(found, p[1:], next, p[1].key == "")
 	}
 	return found
 }
 
 // chooses reports whether an element counts.
 func (s step) chooses(element json.RawMessage) bool {
-	var object map[string]json.RawMessage
+	var object members
 	if json.Unmarshal(element, &object) != nil {
 		return false
 	}

@@ -23,9 +23,9 @@ func objectsOf(t *testing.T, f ObjectForm, text string) (lines, notes []string) 
 		l, err := s.next()
 		switch {
 		case errors.Is(err, io.EOF):
-			return lines, s.Notes()
+			return lines, s.notes()
 		case err != nil:
-			return append(lines, err.Error()), s.Notes()
+			return append(lines, err.Error()), s.notes()
 		case l.reason() != "":
 			lines = append(lines, fmt.Sprintf("%d fault %s", l.number, l.reason()))
 		default:
@@ -246,6 +246,8 @@ func TestCatalogTables(t *testing.T) {
 		"bad rows":                   {ObjectForm{}, "objectID,text\na\n,x\nb,y\n", []string{"2 fault the row has 1 cells, and the line of names has 2", `3 {"text":"x"}`, `4 {"objectID":"b","text":"y"}`}, nil},
 		"no id":                      {ObjectForm{}, "id;name\n1;x\n", []string{"x: no column holds objectID: name one with --map objectID=id; the columns are id, name. A catalog is a table, or objects of JSON, one a line, each with an objectID"}, nil},
 		"a name twice":               {ObjectForm{Columns: map[string]string{"name": "b"}}, "objectID,name,b\n", []string{`x: two columns are the attribute "name": give one another name with --map; the columns are objectID, name, b`}, nil},
+		"one column for two":         {ObjectForm{Columns: map[string]string{"objectID": "id", "sku": "id", "other": "id"}}, "id;b\n1;x\n", []string{`2 {"objectID":"1","other":1,"sku":1,"b":"x"}`}, nil},
+		"names with points":          {ObjectForm{Columns: map[string]string{"objectID": "maker.id"}}, `{"maker.id":7,"b":"x"}`, []string{`1 {"b":"x","objectID":"7"}`}, nil},
 		"a column that is not there": {ObjectForm{Columns: map[string]string{"objectID": "sku"}}, "a,b\n", []string{"x: --map objectID=sku: the columns are a, b"}, nil},
 		"JSON with other names": {ObjectForm{Columns: map[string]string{"objectID": "sku", "brand": "maker.name", "tags[]": "tag"}}, `{"sku":7,"maker":{"name":"Acme"},"tag":"x","n":null}` + "\n{}\n",
 			[]string{`1 {"brand":"Acme","maker":{"name":"Acme"},"n":null,"objectID":"7","tags":["x"]}`, `2 {}`}, nil},

@@ -178,7 +178,7 @@ func (s *Source) begin() (err error) {
 		return err
 	}
 	if s.shape != nil {
-		return s.shape.paths()
+		return s.shape.prepare()
 	}
 	return nil
 }
@@ -245,8 +245,8 @@ func (s *Source) ofObjects() {
 	}
 }
 
-// Notes says what the source has read in a way that its reader should know, a line each.
-func (s *Source) Notes() []string {
+// notes says what the source has read in a way that its reader should know, a line each.
+func (s *Source) notes() []string {
 	if f, ok := s.shape.(*ObjectForm); ok {
 		return f.notes()
 	}

@@ -19,8 +19,8 @@ type shape interface {
 	// table returns a function that returns the next row of a table, whose columns have
 	// these names. The error is a columnsError.
 	table(r *rows, names []string) (func() (line, error), error)
-	// paths prepares for objects of JSON. The error is a columnsError.
-	paths() error
+	// prepare prepares for objects of JSON. The error is a columnsError.
+	prepare() error
 	// convert returns what the engine takes for an object of JSON: one text or several. The
 	// error says what is wrong with the object, or is errSkipped.
 	convert(object []byte) ([][]byte, error)
@@ -35,7 +35,8 @@ type columnsError string
 // Error is the reason.
 func (e columnsError) Error() string { return string(e) }
 
-// openTable reads the line of names of a table, whose first character is no white space.
+// openTable reads the line of names of a table, and returns a function that returns its next
+// row.
 func openTable(in *bufio.Reader, s shape) (func() (line, error), error) {
 	delimiter, known := s.layout()
 	r := &rows{lines: physical{in: in}, delimiter: delimiter}
