@@ -1,10 +1,5 @@
 package event
 
-import (
-	"crypto/sha256"
-	"encoding/base64"
-)
-
 // tokenChars marks the bytes that a user token may contain.
 var tokenChars = func() (set [256]bool) {
 	for _, c := range []byte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_=/+-") {
@@ -25,14 +20,6 @@ func ValidUserToken(s string) bool {
 		}
 	}
 	return true
-}
-
-// HashToken returns the user token that stands for an id of any form, such as an e-mail
-// address: the SHA-256 of its bytes in base64url without padding, 43 characters. Other
-// programs compute the same token of the same bytes.
-func HashToken(id string) string {
-	sum := sha256.Sum256([]byte(id))
-	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
 // InvalidToken reports whether a reason says that a user token has a form that no token
