@@ -136,6 +136,7 @@ var layers = []layer{
 	{"shared/local/ports", "", ""},
 	{"shared/local/gcloudtest", "local/ports", anything},
 	{"shared/local/must", "", ""},
+	{"shared/local/chromium", "", ""},
 	{"shared/local/cpu", "", ""},
 	{"shared/local/race", "", ""},
 	{"shared/local/testmain", "local/race", ""},

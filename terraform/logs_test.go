@@ -52,7 +52,7 @@ func TestURLsWithTokensAreNotLogged(t *testing.T) {
 		}
 		t.Errorf("the page %s is logged: %v", url, page)
 	}
-	for _, query := range []string{"?x-algolia-application-id=a&x-algolia-api-key=k", "?X-Algolia-API-Key=k", "?usertoken=u", "?limit=1&userToken=u"} {
+	for _, query := range []string{"?x-algolia-application-id=a&x-algolia-api-key=k", "?X-Algolia-API-Key=k", "?usertoken=u", "?limit=1&userToken=u", "?writeKey=a:k", "?index=i&writeKey=a:k"} {
 		if !excluded.MatchString("https://api.example.com/1/events" + query) {
 			t.Errorf("a URL with %s is logged", query)
 		}

@@ -69,8 +69,8 @@ func (h handler) renderApp(app config.App) api.AppSettings {
 		ID: app.ID, CreatedAt: api.At(app.CreatedAt), Region: region, MovingTo: movingTo, Isolated: isolated,
 		Dedicated:     queue.Of(h.Recompute.Queue, app.ID) != "",
 		RetentionDays: app.RetentionDays, Consistency: string(cmp.Or(app.Consistency, config.Eventual)),
-		BrowserRanking: app.BrowserRanking,
-		Segments:       app.Segments.On(), StrategyVersion: app.StrategyVersion,
+		BrowserRanking: app.BrowserRanking, TrackNames: app.TrackNames,
+		Segments: app.Segments.On(), StrategyVersion: app.StrategyVersion,
 		Limits: api.AppLimits{
 			EventsPerSecond: n.EventsPerSecond, ImportsPerSecond: n.ImportsPerSecond, ReadsPerSecond: n.ReadsPerSecond,
 			JobsPerHour:       n.JobsPerHour,
@@ -166,7 +166,7 @@ func renderKey(k config.Key, current bool) api.AppKey {
 	key := api.AppKey{
 		ID: k.ID(), Name: k.Name, Description: k.Description, ACL: list(k.ACL), CreatedAt: api.At(k.CreatedAt),
 		Indexes: list(k.Indexes), Referers: list(k.Referers),
-		AddressRate: k.AddressRate, Parent: len(k.Parent) > 0, Current: current,
+		AddressRate: k.AddressRate, HashTokens: k.HashTokens, Parent: len(k.Parent) > 0, Current: current,
 	}
 	if !k.ValidUntil.IsZero() {
 		until := api.At(k.ValidUntil)

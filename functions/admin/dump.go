@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -18,6 +19,7 @@ import (
 	"github.com/affinityengine/affinity/shared/app/limit"
 	"github.com/affinityengine/affinity/shared/intake/export"
 	"github.com/affinityengine/affinity/shared/score/affinity"
+	"github.com/affinityengine/affinity/shared/score/schema"
 	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
@@ -168,6 +170,11 @@ func (p *dumpPage) settings(ctx context.Context) error {
 			err = p.add(api.ExportLine{Strategy: strategy})
 		}
 		if err != nil {
+			return err
+		}
+	}
+	if len(p.app.TrackNames) > 0 {
+		if err := p.add(api.ExportLine{TrackNames: &api.TrackNames{Names: p.app.TrackNames}}); err != nil {
 			return err
 		}
 	}
@@ -345,19 +352,42 @@ func (p *dumpPage) addEvents(ctx context.Context, entries []store.Entry) error {
 			excluded[user] = row
 			return nil
 		})
+	if err != nil {
+		return err
+	}
+	calls := make([]store.Call, len(entries))
+	for i := range entries {
+		calls[i] = callOf(&entries[i])
+	}
+	known, err := p.Store.Calls.Known(ctx, p.app.ID, slices.DeleteFunc(slices.Clone(calls),
+		func(c store.Call) bool { return c.ID == "" }))
 	for i := 0; err == nil && i < len(entries); i++ {
-		err = p.addEvent(&entries[i], excluded)
+		err = p.addEvent(&entries[i], known[calls[i]], excluded)
 	}
 	return err
 }
 
-func (p *dumpPage) addEvent(e *store.Entry, excluded map[string]store.User) error {
+// callOf returns the call that an event may be. Its ID is empty if the event has no eventId.
+func callOf(e *store.Entry) store.Call {
+	c := store.Call{User: e.User, Time: e.Time}
+	if !bytes.Contains(e.Original, []byte(`"eventId"`)) {
+		return c
+	}
+	if o, err := schema.ParseOriginal(e.Original); err == nil {
+		if sent, err := o.Decode(); err == nil {
+			c.ID = sent.CallID()
+		}
+	}
+	return c
+}
+
+func (p *dumpPage) addEvent(e *store.Entry, call bool, excluded map[string]store.User) error {
 	fault := api.ExportLine{Fault: &api.ExportedFault{UserToken: e.User, Time: e.Time, ID: e.ID}}
 	if e.Fault != nil {
 		p.at.Sent.Faults++
 		return p.add(fault)
 	}
-	text, err := lineOf(e.LogRow, e.Original, excluded[e.User], &p.at.Sent)
+	text, err := lineOf(e.LogRow, e.Original, call, excluded[e.User], &p.at.Sent)
 	if err != nil {
 		return p.add(fault)
 	}

@@ -154,7 +154,7 @@ func (x *exportOf) event(_ string, row store.LogRow, original []byte) error {
 	if row.Time > x.window.Now {
 		return nil
 	}
-	text, err := lineOf(row, original, x.row, &x.end)
+	text, err := lineOf(row, original, false, x.row, &x.end)
 	if err == nil && text == nil { // it does not count
 		return nil
 	}
@@ -166,8 +166,8 @@ func (x *exportOf) event(_ string, row store.LogRow, original []byte) error {
 }
 
 // lineOf returns the line of a row, nil if the user's row excludes the event, and counts it
-// in sent. The error says that the row cannot be read; sent counts that too.
-func lineOf(row store.LogRow, original []byte, of store.User, sent *api.ExportEnd) ([]byte, error) {
+// in sent. call says that it is a call whose time is remembered. The error says that the row cannot be read; sent counts that too.
+func lineOf(row store.LogRow, original []byte, call bool, of store.User, sent *api.ExportEnd) ([]byte, error) {
 	e, err := row.Event()
 	if err == nil && of.Excludes(e.Type, row.Time, row.Receipt()) {
 		return nil, nil
@@ -178,6 +178,7 @@ func lineOf(row store.LogRow, original []byte, of store.User, sent *api.ExportEn
 	}
 	var text []byte
 	if err == nil {
+		line.Event.Call = call
 		text, err = export.Encode(line)
 	}
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package catalog is the public function for the objects and settings of an
-// index. Objects are stored in the table objects, with the filters that they
-// have under the settings. Settings are stored in Firestore. New numeric bands enqueue
+// index, and for the names of track calls, which are a setting of the app. Objects are
+// stored in the table objects, with the filters that they have under the settings. Settings are stored in Firestore. New numeric bands enqueue
 // the task that starts their re-enrichment.
 package catalog
 
@@ -52,6 +52,8 @@ func newSized(b Backends, groupBytes, mostRead int) http.Handler {
 	rt.HandleOwn("GET /1/indexes/{index}", auth.ServeBoth(h.grant, h.list, auth.AddObject), "filter", "limit", "cursor")
 	rt.Handle("GET /1/indexes/{index}/{objectID}", auth.ServeBoth(h.grant, h.get, auth.AddObject))
 	rt.Handle("DELETE /1/indexes/{index}/{objectID}", auth.ServeBoth(h.grant, h.delete, auth.DeleteObject))
+	rt.HandleOwn("GET /1/track-names", auth.Serve(h.Auth.AppID, h.trackNames, auth.Settings))
+	rt.HandleOwn("PUT /1/track-names", auth.ServeBoth(h.Auth.TenantKey, h.setTrackNames, auth.Settings))
 	return rt
 }
 

@@ -76,6 +76,9 @@ func TestAppPageOfOneKey(t *testing.T) {
 	} {
 		s.must(err)
 	}
+	_, err := store.SetTrackNames(t.Context(), "shop", config.TrackNames{"Recipe Saved": "conversion", "<b>": "view"})
+	s.must(err)
+	s.shows(p.page(appPath), "&lt;b&gt;: view, Recipe Saved: conversion", "affinity events names")
 	s.shows(p.page(appPath), "Events count for ever", "affinity app retention shop 0", "affinity app consistency shop eventual", "affinity app ranking shop --browser off", "affinity app segments shop off",
 		"affinity app limits shop --jobs-per-hour 7", "set for this app", "affinity app limits shop --write-window 0")
 }
@@ -87,10 +90,11 @@ func TestAppPageMarksKeys(t *testing.T) {
 	now := time.Now()
 	s.put(config.Key{Name: "web", ACL: []string{auth.Search}, CreatedAt: now.Add(-time.Hour), Referers: []string{"https://*.shop.example/*"}, AddressRate: 60})
 	s.put(config.Key{Name: "web", ACL: []string{auth.Search}, CreatedAt: now.Add(-48 * time.Hour), ValidUntil: now.Add(23*time.Hour + 30*time.Minute)})
+	s.put(config.Key{Name: "segment", ACL: []string{auth.Search}, CreatedAt: now, HashTokens: true})
 	s.put(config.Key{Name: "late", ACL: []string{auth.Usage}, CreatedAt: now.Add(-72 * time.Hour), ValidUntil: now.Add(-3 * time.Hour)})
 	s.put(config.Key{Name: "far", ACL: []string{auth.AddObject, auth.Settings}, CreatedAt: now, ValidUntil: now.Add(720*time.Hour + time.Second), Indexes: []string{"a", "b*", "c", "d", "e", "f", "g"}})
 	page := s.login(key).page(appPath)
-	s.shows(page, "5 keys", `<span class="tag bad">1 ended</span>`, `<span class="tag warn">1 ends within 14 days</span>`, "2 without an end")
+	s.shows(page, "6 keys", `<span class="tag bad">1 ended</span>`, `<span class="tag warn">1 ends within 14 days</span>`, "3 without an end", "hashes ids of users", "--acl search --hash-tokens")
 	s.shows(page, "affinity app key add shop --name web-2 --acl search")
 	keys := map[string]string{} // the cards by name and end
 	for card := range strings.SplitSeq(page, `<li`) {

@@ -3,6 +3,7 @@ package console
 import (
 	"encoding/csv"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -87,12 +88,28 @@ func settingsOf(a api.AppSettings) []setting {
 			Command: app("segments " + a.ID + " off"),
 		}, setting{Name: "Segments", Value: "Off", Hint: "Users cannot be found by what they like.",
 			Command: app("segments " + a.ID + " on")}))
+	all = append(all, namesOf(a.TrackNames))
 	strategy := setting{Name: "Strategy", Value: "Version " + number(a.StrategyVersion) + " is active",
 		Path: "/console/strategy", Link: "See it"}
 	if a.StrategyVersion == 0 {
 		strategy.Value, strategy.Link = "None is set", "Set one"
 	}
 	return append(all, strategy)
+}
+
+// namesOf says which names of track calls the app has given a type.
+func namesOf(types map[string]string) setting {
+	s := setting{Name: "Names of track calls", Value: "None of its own",
+		Hint:    "Calls of Segment and RudderStack with a name of Segment's specification have a type. Others need one here.",
+		Command: "affinity events names 'Recipe Saved=conversion'"}
+	if len(types) > 0 {
+		names := slices.Sorted(maps.Keys(types))
+		for i, name := range names {
+			names[i] += ": " + types[name]
+		}
+		s.Value = strings.Join(names, ", ")
+	}
+	return s
 }
 
 func either(so bool, yes, no setting) setting {
@@ -202,6 +219,9 @@ func alike(app string, k keyCard) string {
 	}
 	if k.AddressRate > 0 {
 		fmt.Fprintf(&b, " --per-address %d", k.AddressRate)
+	}
+	if k.HashTokens {
+		b.WriteString(" --hash-tokens")
 	}
 	if k.Parent {
 		b.WriteString(" --parent")

@@ -10,7 +10,6 @@ import (
 	"io"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -23,6 +22,8 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
+
+	"github.com/affinityengine/affinity/shared/local/chromium"
 )
 
 // browser is a tab of a headless Chromium, in which a person uses the console.
@@ -35,36 +36,11 @@ type browser struct {
 	messages []string // errors of the pages
 }
 
-// browsing is held by the test that has a browser: on a small machine several at once miss
-// the ends of their pages' loading.
-var browsing sync.Mutex
-
-// newBrowser starts a browser, when no other test has one. The test is skipped where there is no Chromium, unless
-// AFFINITY_REQUIRE_BROWSER is set.
+// newBrowser starts a browser, see package chromium.
 func newBrowser(t *testing.T, s *site) *browser {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("-short starts no browser")
-	}
-	path, err := exec.LookPath("chromium")
-	if err != nil {
-		if os.Getenv("AFFINITY_REQUIRE_BROWSER") != "" {
-			t.Fatal(err)
-		}
-		t.Skip("no chromium on this machine: pages are not tried in a browser (apt-get install chromium)")
-	}
-	browsing.Lock()
-	t.Cleanup(browsing.Unlock)
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()),
-		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true))
-	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewContext(ctx)
-	t.Cleanup(cancel)
+	ctx := chromium.Open(t, "")
 	b := &browser{site: s, ctx: ctx}
-	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil { // which starts the browser
-		t.Fatal(err)
-	}
 	b.must(chromedp.Listen(ctx, func(event any) {
 		sent, ok := event.(*network.EventRequestWillBeSent)
 		if !ok || strings.HasPrefix(sent.Request.URL, s.stack.URL) || strings.HasPrefix(sent.Request.URL, "data:") {
@@ -74,7 +50,7 @@ func newBrowser(t *testing.T, s *site) *browser {
 		defer b.mu.Unlock()
 		b.foreign = append(b.foreign, sent.Request.URL)
 	}))
-	_, err = chromedp.Call(ctx, network.Enable, network.EnableParams{})
+	_, err := chromedp.Call(ctx, network.Enable, network.EnableParams{})
 	b.must(err)
 	said := chromedp.Console(ctx)
 	go func() {

@@ -54,6 +54,8 @@ type reason struct {
 	Text    string
 	Count   int64
 	At      time.Time
+	Field   string // whose value has the wrong type, of the example; may be empty
+	Hint    string // what to do, by the example; may be empty
 	Example string
 }
 
@@ -120,6 +122,7 @@ func (o *overview) list() {
 		for _, r := range o.Refused.Got.Refused { // the newest first
 			if r.Reason == o.Reasons[i].Text {
 				o.Reasons[i].At, o.Reasons[i].Example = r.At, string(r.Event)
+				o.Reasons[i].Field, o.Reasons[i].Hint = r.Field, r.Hint
 				break
 			}
 		}

@@ -157,3 +157,18 @@ func TestOverviewThatCannotLook(t *testing.T) {
 	s.shows(page, "No strategy is set")
 	s.lacks(page, "could not look", ">Fine<")
 }
+
+// The overview names the field of a value of the wrong type, and what an unknown name of a
+// track call may be.
+func TestOverviewOfRefusedEvents(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	_, err := s.engine.Do(t.Context(), "POST", "/1/events", []byte(`{"events":[{"eventType":"view","eventName":"V","index":"i","objectIDs":["1"],"userToken":7}]}`))
+	if err == nil || !strings.Contains(err.Error(), "422 Invalid type for field events: expected string, got number (userToken)") {
+		t.Errorf("%v: want the field", err)
+	}
+	_, err = s.engine.Do(t.Context(), "POST", "/v1/track", []byte(`{"event":"Prodcut Viewed","userId":"ann","properties":{"product_id":"1"}}`))
+	s.must(err)
+	s.shows(s.login(key).page("/"), "Invalid type for field events: expected string, got number", "the field <code>userToken</code>",
+		"the closest name with a type is &#34;Product Viewed&#34; (view)", "affinity events names")
+}

@@ -124,7 +124,23 @@ func TestUserWithoutScores(t *testing.T) {
 	u := newUsersSite(t)
 	u.did("ann", "view", "Product Viewed", hour, "brand:Acme")
 	u.idle()
-	u.inOrder(u.get(200, "/console/users/ann"), "Nothing that the strategy scores.", "Nothing scores", "Do not score")
+	u.inOrder(u.get(200, "/console/users/ann"), "Nothing scores.", "Nothing scores<", "no strategy is set", "Do not score")
+}
+
+// The page of a user whose objects are unknown says so, and which index has them.
+func TestUserOfAnotherIndex(t *testing.T) {
+	t.Parallel()
+	u := newUsersSite(t)
+	u.must(u.engine.Strategies().SetJSON(t.Context(), json.RawMessage(usersStrategy), client.SetOptions{}))
+	_, err := u.engine.Catalog().Batch(t.Context(), "shop", api.BatchAction{Action: api.ActionAddObject, Body: json.RawMessage(`{"objectID":"s1","brand":"Acme"}`)})
+	u.must(err)
+	u.must(u.engine.Events().Send(t.Context(), api.Event{EventType: "view", EventName: "Product Viewed", Index: "products", UserToken: "ann", ObjectIDs: []string{"s1"}, Timestamp: time.Now().UnixMilli()}))
+	u.idle()
+	page := u.get(200, "/console/users/ann")
+	u.inOrder(page, "Nothing scores<", "1 of 1 event names objects that index products does not hold (such as s1; index shop holds it)")
+	if n := strings.Count(page, "does not hold"); n != 1 {
+		t.Errorf("the reason is on the page %d times", n)
+	}
 }
 
 func TestDeleteUser(t *testing.T) {

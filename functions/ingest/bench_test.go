@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/affinityengine/affinity/functions/ingest"
 	"github.com/affinityengine/affinity/shared/app/limit"
@@ -40,5 +41,39 @@ func BenchmarkAccept(b *testing.B) {
 			}
 			must.Succeed(b, s.Idle(b.Context()))
 		})
+	}
+}
+
+// BenchmarkCalls sends batches of 20 calls of an SDK and waits until process has applied
+// them. Those of wrong clocks ask the memory of calls.
+func BenchmarkCalls(b *testing.B) {
+	s := functiontest.Start(b)
+	h := ingest.New(s.Backends.ForIngest())
+	must.Succeed(b, s.Backends.CachedConfig.SetLimits(b.Context(), functiontest.App, limit.Numbers{EventsPerSecond: 1_000_000, UserEventsPerDay: 1_000_000_000}))
+	n := 0
+	for _, users := range []int{20, 1} {
+		for _, c := range []struct {
+			name       string
+			messageIDs bool
+			off        time.Duration
+		}{{"without messageIds", false, 0}, {"with messageIds", true, 0}, {"of wrong clocks", true, -time.Hour}} {
+			b.Run(fmt.Sprintf("%d users/%s", users, c.name), func(b *testing.B) {
+				for range b.N {
+					sentAt, calls := time.Now().Add(c.off).UTC(), make([]string, 20)
+					for i := range calls {
+						n++
+						messageID := ""
+						if c.messageIDs {
+							messageID = fmt.Sprintf(`"messageId":"m%d",`, n)
+						}
+						calls[i] = fmt.Sprintf(`{"type":"track",%s"event":"Product Viewed","userId":"u%d-%d","timestamp":%d,"properties":{"search_index":"shoes","product_id":"%d"}}`,
+							messageID, n/2000, i%users, sentAt.UnixMilli()-int64(n%60_000), n%50)
+					}
+					functiontest.Do(b, h, "search", "POST", "/v1/batch", fmt.Sprintf(`{"sentAt":%d,"batch":[%s]}`, sentAt.UnixMilli(), strings.Join(calls, ",")))
+				}
+				must.Succeed(b, s.Idle(b.Context()))
+				b.ReportMetric(float64(20*b.N)/b.Elapsed().Seconds(), "calls/s")
+			})
+		}
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/affinityengine/affinity/shared/app/usage"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/event/bus"
+	"github.com/affinityengine/affinity/shared/fault"
 	"github.com/affinityengine/affinity/shared/intake/enrich"
 	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/web/auth"
@@ -45,19 +46,31 @@ func New(b Backends) http.Handler {
 	rt.NotFound = "Path not supported by Insights REST API. Please have a look at " +
 		"[https://www.algolia.com/doc/rest-api/insights/](https://www.algolia.com/doc/rest-api/insights/) for the " +
 		"list of valid commands."
-	rt.Count(limit.Nothing, "POST /1/events", "POST /v1/batch", "POST /v1/{call}") // store counts events
 	rt.Handle("POST /1/events", h.accept)
-	rt.HandleOwn("POST /v1/batch", h.batch, "index")
-	rt.HandleOwn("POST /v1/{call}", h.call, "index")
+	rt.HandleOwn("POST /v1/batch", h.batch, "index", auth.WriteKey)
+	rt.HandleOwn("POST /v1/b", h.batch, "index", auth.WriteKey)
+	rt.HandleOwn("POST /beacon/v1/batch", h.batch, "index", auth.WriteKey)
+	rt.HandleOwn("POST /v1/{call}", h.call, "index", auth.WriteKey)
+	intake := []string{"POST /1/events", "POST /v1/batch", "POST /v1/b", "POST /beacon/v1/batch", "POST /v1/{call}"}
+	rt.AllowCredentials(intake...)
+	rt.Count(limit.Nothing, intake...) // store counts events
 	rt.HandleOwn("GET /1/events/refused", auth.Serve(h.Auth.AppID, h.refused, auth.Recommendation))
 	rt.HandleOwn("GET /1/events/seen", auth.Serve(h.Auth.AppID, h.seen, auth.Recommendation), "days")
 	return rt
 }
 
+// errHashes says that a key hashes the ids of users, which events cannot have.
+var errHashes error = fault.New(fault.Forbidden,
+	"This API key hashes the ids of users, and is for POST /v1/batch and POST /v1/{call} alone: send events with "+
+		"another key, and with the hash as their userToken")
+
 func (h handler) accept(w http.ResponseWriter, r *http.Request) error {
 	in, err := h.read(w, r)
 	if err != nil {
 		return err
+	}
+	if in.grant.HashTokens {
+		return h.refuse(r.Context(), in.app(), in.received, errHashes)
 	}
 	events, err := event.DecodeBatch(in.body, in.rules())
 	if err == nil {
@@ -78,6 +91,7 @@ type request struct {
 	limits   limit.Numbers
 	received time.Time
 	body     []byte
+	unsure   bool // its events are calls of an SDK of which other deliveries may have another time
 }
 
 func (in request) app() string { return in.grant.App }
@@ -89,6 +103,18 @@ func (in request) rules() event.Rules {
 // read authenticates a request and reads its body. It waits for a turn if the body is
 // large.
 func (h handler) read(w http.ResponseWriter, r *http.Request) (request, error) {
+	in, err := h.admit(r)
+	if err != nil {
+		return request{}, err
+	}
+	if in.body, err = httpapi.ReadBody(w, r, api.MaxEventsBody); err != nil {
+		return request{}, h.refuse(r.Context(), in.app(), in.received, err)
+	}
+	return in, awaitTurn(r.Context(), in.body)
+}
+
+// admit authenticates a request of an app that may send more events.
+func (h handler) admit(r *http.Request) (request, error) {
 	grant, err := h.Auth.UserGrant(r, auth.Search)
 	if err != nil {
 		return request{}, err
@@ -97,18 +123,14 @@ func (h handler) read(w http.ResponseWriter, r *http.Request) (request, error) {
 	if in.limits, err = h.CachedConfig.Limits(r.Context(), in.app()); err != nil {
 		return request{}, err
 	}
-	if err := h.Limits.MayEvents(in.app(), in.limits); err != nil {
-		return request{}, err
+	return in, h.Limits.MayEvents(in.app(), in.limits)
+}
+
+func awaitTurn(ctx context.Context, body []byte) error {
+	if len(body) < admission.Heavy {
+		return nil
 	}
-	if in.body, err = httpapi.ReadBody(w, r, api.MaxEventsBody); err != nil {
-		return request{}, h.refuse(r.Context(), in.app(), in.received, err)
-	}
-	if len(in.body) >= admission.Heavy {
-		if err := admission.AwaitTurn(r.Context(), admission.TurnWait); err != nil {
-			return request{}, err
-		}
-	}
-	return in, nil
+	return admission.AwaitTurn(ctx, admission.TurnWait)
 }
 
 // store publishes the events of a request, whose form of POST /1/events is body, and
@@ -121,7 +143,7 @@ func (h handler) store(ctx context.Context, header http.Header, in request, body
 	}
 	httpapi.WriteLimit(header, left)
 	m := bus.Message{App: app, ReceivedAt: in.received.UnixMilli(), Ahead: event.MaxAhead.Milliseconds(),
-		Request: rand.Uint64(), Body: body}
+		Request: rand.Uint64(), Calls: in.unsure, Body: body}
 	if slow {
 		m.Lane = bus.SlowLane
 	}
@@ -219,13 +241,21 @@ func (h handler) refuse(ctx context.Context, app string, at time.Time, cause err
 		return cause
 	}
 	h.Usage.Refused(app, 1)
-	refused := store.Refused{At: at, Reason: reason}
+	refused := store.Refused{At: at, Reason: reason, Field: field(cause)}
 	var refusal *event.Refusal
 	if errors.As(cause, &refusal) {
 		refused.Reason, refused.Event = refusal.Reason(), recorded(refusal.Event)
 	}
 	h.Refused.Record(app, refused)
 	return cause
+}
+
+// field is the field whose value has the wrong type, by a refusal; else empty.
+func field(cause error) string {
+	if refusal, ok := errors.AsType[*fault.Error](cause); ok {
+		return refusal.Field
+	}
+	return ""
 }
 
 // recorded is what is kept of a refused event: the JSON, or its start as a
@@ -248,9 +278,14 @@ func (h handler) refused(w http.ResponseWriter, r *http.Request, app string) err
 	if err != nil {
 		return err
 	}
+	names, err := h.CachedConfig.TrackNames(r.Context(), app)
+	if err != nil {
+		return err
+	}
 	events := make([]api.RefusedEvent, len(list))
-	for i, refused := range list {
-		events[i] = api.RefusedEvent(refused)
+	for i, l := range list {
+		events[i] = api.RefusedEvent{At: l.At, Reason: l.Reason, Field: l.Field, Event: l.Event, Sequence: l.Sequence,
+			Hint: hint(l, names)}
 	}
 	return httpapi.WriteJSON(w, http.StatusOK, api.RefusedEvents{Refused: events, Counts: counts})
 }

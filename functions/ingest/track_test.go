@@ -14,6 +14,7 @@ import (
 
 	"github.com/affinityengine/affinity/functions/profiles"
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/api/track"
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/app/limit"
 	domain "github.com/affinityengine/affinity/shared/event"
@@ -74,13 +75,14 @@ func TestOtherCallsAreCounted(t *testing.T) {
 			viewed("ann@shop.example", "1"), old, viewed("ann", "1")), 200, success),
 		functiontest.Ask("search", "POST", "/v1/group", `{"userId":"ann","groupId":"g"}`, 200, success),
 		functiontest.Ask("recommendation", "GET", "/1/events/refused", "", 200, `"event":{"eventType":"","eventName":"Signed Up","userToken":"ann"}`),
+		functiontest.Ask("recommendation", "GET", "/1/events/refused", "", 200, `"hint":"PUT /1/track-names {\"names\":{\"Signed Up\":\"click\"}}, or `+"`affinity events names`"+`, gives this one a type"`),
 	)
 	want := map[string]int64{
 		"Ignored: page call": 2, "Ignored: screen call": 1, "Ignored: group call": 1, "Ignored: call of an unknown type": 1,
 		"The call is not a JSON object with the fields of a track call": 1,
-		"The name of the track call has no type of event: use a name of Segment's e-commerce specification, or set properties.event_type to view, click or conversion": 1,
-		"The track call names no index: set properties.search_index, add ?index= to the URL, or use a key that is for one index":                                       1,
-		"UserToken must contain only alphanumeric, equal, plus, slash, hyphen, or underscore characters, and be between 1 and 128 characters long":                     1,
+		track.ErrType.Error(): 1,
+		"The track call names no index: set properties.search_index, add ?index= to the URL, or use a key that is for one index":                                                                            1,
+		"The userId or anonymousId of the track call is no user token, which has 1 to 129 of a-z, A-Z, 0-9 and _=/+-: send such a token, or use a key that hashes ids (affinity app key add --hash-tokens)": 1,
 		"The timestamp is too far in the past": 1,
 	}
 	if diff := cmp.Diff(want, counts(t, s)); diff != "" {
@@ -240,4 +242,159 @@ func TestBatchOfManyEvents(t *testing.T) {
 	must.Succeed(t, s.Idle(t.Context()))
 	functiontest.Check(t, profiles.New(s.Backends.ForProfiles()),
 		functiontest.Ask("recommendation", "GET", "/1/explain/ann", "", 200, fmt.Sprintf(`"accepted":%d`, 50*len(orders))))
+}
+
+// An SDK delivers a call again: with its messageId it is one event, whatever its time and
+// the clock of the device. Calls with two messageIds are two, also in one moment.
+func TestDeliveriesOfCall(t *testing.T) {
+	s, h := started(t)
+	now := s.Backends.Now().UTC()
+	call := func(user, messageID, times string) string {
+		return fmt.Sprintf(`{"type":"track","event":"Product Viewed","userId":%q,"messageId":%q,%s"properties":{"product_id":"1","search_index":"shoes"}}`, user, messageID, times)
+	}
+	at := func(d time.Duration) string { return fmt.Sprintf("%q", now.Add(d).Format(time.RFC3339Nano)) }
+	for i := range 3 {
+		attempt := time.Duration(i) * time.Second
+		sent := func(user string, off time.Duration) string { // by a clock that is off
+			return fmt.Sprintf(`{"sentAt":%s,"batch":[%s]}`, at(off+attempt), call(user, "m1", `"timestamp":`+at(off-time.Hour)+`,`))
+		}
+		functiontest.Check(t, h,
+			functiontest.Ask("search", "POST", "/v1/batch", batch(
+				call("none", "m1", ""), call("ahead", "m1", `"timestamp":`+at(48*time.Hour)+`,`),
+				call("two", "m1", `"timestamp":`+at(-time.Hour)+`,`), call("two", "m2", `"timestamp":`+at(-time.Hour)+`,`)), 200, success),
+			functiontest.Ask("search", "POST", "/v1/batch", sent("behind", -45*24*time.Hour), 200, success),
+			functiontest.Ask("search", "POST", "/v1/batch", sent("early", 48*time.Hour), 200, success),
+			functiontest.Ask("search", "POST", "/v1/track", call("one", "m1", ""), 200, success),
+		)
+		must.Succeed(t, s.Idle(t.Context()))
+	}
+	if got := counts(t, s); len(got) != 0 {
+		t.Errorf("refused: %v", got)
+	}
+	p := profiles.New(s.Backends.ForProfiles())
+	for user, events := range map[string]int{"none": 1, "ahead": 1, "two": 2, "behind": 1, "early": 1, "one": 1} {
+		functiontest.Check(t, p, functiontest.Ask("recommendation", "GET", "/1/explain/"+user, "", 200, fmt.Sprintf(`"accepted":%d`, events)))
+	}
+	functiontest.Check(t, p, functiontest.Ask("recommendation", "GET", "/1/explain/behind", "", 200, now.Add(-time.Hour).Format("2006-01-02T15:")))
+}
+
+// putKey gives the app a key with the permission search.
+func putKey(t *testing.T, s *stack.Stack, k config.Key, text string) {
+	t.Helper()
+	k.Hash, k.ACL = auth.Hash(text), []string{auth.Search}
+	must.Succeed(t, s.Backends.Config.PutKey(t.Context(), functiontest.App, k))
+}
+
+// Calls follow the names that the app has given a type, in a batch and alone.
+func TestNamesOfTheApp(t *testing.T) {
+	s, h := started(t)
+	call := func(user, name string) string { return strings.Replace(viewed(user, "1"), "Product Viewed", name, 1) }
+	both := batch(call("ann", "Recipe Saved"), call("ann", "Coupon Entered"))
+	functiontest.Check(t, h, functiontest.Ask("search", "POST", "/v1/batch", both, 200, success))
+	want := map[string]int64{track.ErrType.Error(): 1, "Ignored: Coupon Entered call: it is about a coupon and not about a product": 1}
+	if diff := cmp.Diff(want, counts(t, s)); diff != "" {
+		t.Errorf("counts (-want +got):\n%s", diff)
+	}
+	functiontest.Check(t, h, // no event can have this name
+		functiontest.Ask("search", "POST", "/v1/track", call("eve", "Käufe"), 200, success),
+		functiontest.Ask("recommendation", "GET", "/1/events/refused", "", 200, `"hint":"The name of an event has 1 to 64 visible ASCII characters: give the call such a name"`),
+	)
+	want[track.ErrType.Error()]++
+	names, err := s.Backends.CachedConfig.SetTrackNames(t.Context(), functiontest.App, config.TrackNames{"Recipe Saved": "conversion", "Coupon Entered": "click"})
+	if err != nil || len(names) != 2 {
+		t.Fatal(names, err)
+	}
+	functiontest.Check(t, h,
+		functiontest.Ask("search", "POST", "/v1/batch", both, 200, success),
+		functiontest.Ask("search", "POST", "/v1/track", call("bob", " Recipe  Saved "), 200, success),
+	)
+	if diff := cmp.Diff(want, counts(t, s)); diff != "" {
+		t.Errorf("counts (-want +got):\n%s", diff)
+	}
+	must.Succeed(t, s.Idle(t.Context()))
+	p := profiles.New(s.Backends.ForProfiles())
+	functiontest.Check(t, p,
+		functiontest.Ask("recommendation", "GET", "/1/explain/ann", "", 200, `"accepted":2`),
+		functiontest.Ask("recommendation", "GET", "/1/explain/bob", "", 200, `conversion \"Recipe Saved\" (1)`),
+	)
+}
+
+// With a key that hashes tokens any id of a user is good, and each is hashed: also one that
+// is a token. The id itself is kept nowhere, and other keys hash nothing.
+func TestKeyThatHashesTokens(t *testing.T) {
+	s, h := started(t)
+	putKey(t, s, config.Key{HashTokens: true}, "hashing")
+	ids := []string{"ann@shop.example", "auth0|5f7c", "us-east-1:0b1a", "1234567890.1609459200", "gid://shopify/Customer/1", "ann", "é", strings.Repeat("x", 500), " "}
+	var calls []string
+	for _, id := range ids {
+		calls = append(calls, viewed(id, "1"))
+	}
+	anonymous := strings.Replace(viewed("anonymous@shop.example", "1"), "userId", "anonymousId", 1)
+	unknown := strings.Replace(viewed("cid@shop.example", "1"), "Product Viewed", "Mine", 1)
+	functiontest.Check(t, h,
+		functiontest.Ask("hashing", "POST", "/v1/batch", batch(append(calls, unknown)...), 200, success),
+		functiontest.Ask("hashing", "POST", "/v1/track", anonymous, 200, success),
+		functiontest.Ask("hashing", "POST", "/v1/batch", batch(`{"type":"track","event":"Product Viewed","properties":{"product_id":"1","search_index":"shoes"}}`), 200, success),
+		functiontest.Ask("search", "POST", "/v1/batch", batch(viewed("bob", "1"), viewed("bob@shop.example", "1")), 200, success),
+	)
+	must.Succeed(t, s.Idle(t.Context()))
+	p := profiles.New(s.Backends.ForProfiles())
+	for _, id := range append(ids, "anonymous@shop.example") {
+		functiontest.Check(t, p, functiontest.Ask("recommendation", "GET", "/1/explain/"+domain.HashToken(id), "", 200, `"accepted":1`))
+	}
+	functiontest.Check(t, p,
+		functiontest.Ask("recommendation", "GET", "/1/explain/ann", "", 200, `"accepted":0`),
+		functiontest.Ask("recommendation", "GET", "/1/explain/bob", "", 200, `"accepted":1`),
+		functiontest.Ask("recommendation", "GET", "/1/explain/"+domain.HashToken(""), "", 200, `"accepted":0`),
+	)
+	// What the page about keys prints, which programs in other languages compute.
+	if got := domain.HashToken("ann@example.com"); got != "cdT1X3L6Eo37RooaOQFQfIBLdDFkiHRNdp1_SxZpZHY" || !domain.ValidUserToken(got) {
+		t.Errorf("the hash is %s", got)
+	}
+	_, refused := functiontest.Call(h, "recommendation", "GET", "/1/events/refused", "")
+	for text, there := range map[string]bool{domain.HashToken("cid@shop.example"): true, "cid@shop.example": false, "affinity app key add --hash-tokens": true, "The userToken field is required": true} {
+		if strings.Contains(refused, text) != there {
+			t.Errorf("%q is in the refused list: %v, want %v\n%s", text, !there, there, refused)
+		}
+	}
+}
+
+// What such a key cannot hash it refuses: no user has two profiles because of it.
+func TestKeyThatHashesTokensSendsNoEvents(t *testing.T) {
+	s, h := started(t)
+	putKey(t, s, config.Key{HashTokens: true}, "hashing")
+	one := `{"events":[{"eventType":"view","eventName":"V","userToken":"ann","index":"shoes","objectIDs":["4"]}]}`
+	functiontest.Check(t, h,
+		functiontest.Ask("hashing", "POST", "/1/events", one, 403, "This API key hashes the ids of users"),
+		functiontest.Ask("recommendation", "GET", "/1/events/refused", "", 200, "This API key hashes the ids of users"),
+		functiontest.Ask("search", "POST", "/1/events", one, 200, "OK"),
+	)
+}
+
+// A value of the wrong type is named beside the reason, which is that of the Insights API.
+func TestRefusalsNameTheField(t *testing.T) {
+	_, h := started(t)
+	for field, change := range map[string][2]string{
+		"userToken":           {`"userToken":"ann"`, `"userToken":7`},
+		"eventName":           {`"eventName":"V"`, `"eventName":true`},
+		"timestamp":           {`"eventName":"V"`, `"eventName":"V","timestamp":"now"`},
+		"objectIDs":           {`["4"]`, `[4]`},
+		"positions":           {`"eventName":"V"`, `"eventName":"V","positions":["1"]`},
+		"objectData":          {`"eventName":"V"`, `"eventName":"V","objectData":[{"price":1},7]`},
+		"objectData.quantity": {`"eventName":"V"`, `"eventName":"V","objectData":[{},{"price":1,"quantity":"2"}]`},
+	} {
+		body := `{"events":[` + strings.Replace(`{"eventType":"view","eventName":"V","userToken":"ann","index":"shoes","objectIDs":["4"]}`, change[0], change[1], 1) + `]}`
+		functiontest.Check(t, h,
+			functiontest.Ask("search", "POST", "/1/events", body, 422, `"message":"Invalid type for field events: expected `),
+			functiontest.Ask("search", "POST", "/1/events", body, 422, `,"field":"`+field+`"}`),
+			functiontest.Ask("recommendation", "GET", "/1/events/refused", "", 200, `,"field":"`+field+`","event":`),
+		)
+	}
+	functiontest.Check(t, h,
+		functiontest.Ask("search", "POST", "/1/events", `{"events":[7]}`, 422, `"field":"events"`),
+		functiontest.Ask("search", "POST", "/1/events", `{"events":7}`, 422, `"field":"events"`),
+		functiontest.Ask("search", "POST", "/v1/batch", batch(strings.Replace(viewed("ann", "1"), `"ann"`, `["ann"]`, 1)), 200, success),
+		functiontest.Ask("recommendation", "GET", "/1/events/refused", "", 200,
+			`"reason":"The field userId of the track call must be a string or a number, not an array","field":"userId","event":{"eventType":"view","eventName":"Product Viewed"`),
+	)
 }

@@ -3,7 +3,9 @@ package profiles
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 
 	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/api"
@@ -71,7 +73,47 @@ func (h handler) explain(w http.ResponseWriter, r *http.Request, app config.App,
 	if err != nil {
 		return fmt.Errorf("explain profile: %w", err)
 	}
-	return httpapi.WriteJSON(w, http.StatusOK, renderExplanation(user, q, x.Answer()))
+	holders, err := h.holders(r.Context(), app.ID, x.Unknown())
+	if err != nil {
+		return fmt.Errorf("explain profile: %w", err)
+	}
+	return httpapi.WriteJSON(w, http.StatusOK, renderExplanation(user, q, x.Answer(holders)))
+}
+
+// maxHolders is in how many indexes an explanation looks for objects that the log calls unknown.
+const maxHolders = 20
+
+// holders returns the indexes whose catalog holds each object now: its own, and others that an
+// event may have meant.
+func (h handler) holders(ctx context.Context, app string,
+	objects []explain.Object) (map[explain.Object][]string, error) {
+	if len(objects) == 0 {
+		return nil, nil
+	}
+	indexes, err := h.Store.Catalog.FirstCatalogIndexes(ctx, app, maxHolders)
+	if err != nil {
+		return nil, err
+	}
+	held := map[store.ObjectRef]bool{}
+	for _, o := range objects {
+		for _, index := range append(indexes, o.Index) {
+			held[store.ObjectRef{Index: index, ID: o.ID}] = false
+		}
+	}
+	err = h.Store.Catalog.ScanFilters(ctx, app, slices.Collect(maps.Keys(held)),
+		func(ref store.ObjectRef, _ store.ObjectFilters) error {
+			held[ref] = true
+			return nil
+		})
+	holders := map[explain.Object][]string{}
+	for _, o := range objects {
+		for _, index := range append(indexes, o.Index) {
+			if held[store.ObjectRef{Index: index, ID: o.ID}] {
+				holders[o] = append(holders[o], index)
+			}
+		}
+	}
+	return holders, err
 }
 
 const (

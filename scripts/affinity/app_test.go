@@ -135,6 +135,15 @@ func TestKeyAttributes(t *testing.T) {
 	app("key list shop").wants(t, cli.ExitOK, "web  "+auth.Hash(strings.TrimSpace(added.out))+"  search  created 20", "  ends 20",
 		"  indexes products,news_*  referers https://*.shop.example/*  60 requests a minute from an address  \"pages\"\n")
 	app("key add shop --name web --acl search").wants(t, cli.ExitFailed, "affinity app key rotate shop web")
+	for _, acl := range []string{"admin", "search,usage", "usage,search"} {
+		app("key add shop --hash-tokens --acl "+acl).wants(t, cli.ExitUsage, "--hash-tokens: such a key is for calls of SDKs alone")
+	}
+	app("key add shop --name segment --acl search --hash-tokens").wants(t, cli.ExitOK)
+	app("key list shop").wants(t, cli.ExitOK, "  hashes tokens\n")
+	app("key rotate shop segment").wants(t, cli.ExitOK)
+	if got := keys("segment"); len(got) != 2 || !got[0].HashTokens {
+		t.Errorf("keys %+v, want that the new one hashes tokens as the old one does", got)
+	}
 
 	rotated := app("key rotate shop web --overlap 1h")
 	holds(t, store, rotated, auth.Search)

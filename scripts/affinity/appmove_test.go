@@ -32,9 +32,9 @@ func TestAppMove(t *testing.T) {
 	app("move shop --to us --dry-run").wants(t, cli.ExitOK, "app shop can move from eu to us: 0 users, in 6s or more; nothing has moved")
 	app("region shop").wants(t, cli.ExitOK, "app shop is in region eu\n")
 	app("move shop --to us --no-wait").wants(t, cli.ExitOK, "app shop moves from eu to us: giving each user an owner")
-	app("move shop --to eu").wants(t, cli.ExitFailed, "App shop moves from eu to us, phase mark: it must arrive, or go back, first")
+	app("move shop --to eu").wants(t, cli.ExitFailed, "App shop moves from eu to us, phase mark: it must arrive, in 5s or more, or go back, first; --wait of its move waits for the end")
 	app("move shop --back --wait").wants(t, cli.ExitOK, "app shop is in region eu, and no other region holds anything of it")
-	app("move shop --to us").wants(t, cli.ExitOK, "moving users and the catalog", "app shop is in region us; a job deletes what the other region holds")
+	app("move shop --to us").wants(t, cli.ExitOK, "app shop is in region us in 3s or more: three times, everything waits", "moving users and the catalog", "app shop is in region us; a job deletes what the other region holds")
 	app("move shop --back").wants(t, cli.ExitFailed, "the move cannot be undone any more")
 	app("move shop --to us --wait").wants(t, cli.ExitOK, "app shop is in region us, and no other region holds anything of it")
 }

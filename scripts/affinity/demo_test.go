@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"net/http"
 	"slices"
 	"strconv"
@@ -24,7 +26,10 @@ func TestDemo(t *testing.T) {
 		}
 	}, "demo", "--once")
 	r.wants(t, cli.ExitOK, "ready "+engine.URL, "days of history", "live: 84 events", "runs a lot, loves Stridewell", "strategy change:",
-		"strategy version 1", "strategy version 2", "curl '"+engine.URL+"/1/profiles/you'")
+		"strategy version 1", "strategy version 2")
+	if strings.Contains(r.out, "your turn") {
+		t.Errorf("it proposes requests to an engine that has ended:\n%s", r.out)
+	}
 	if !closed {
 		t.Error("the stack was not closed")
 	}
@@ -61,11 +66,39 @@ func TestDemo(t *testing.T) {
 	}
 }
 
+// stopAt cancels a context once a text is printed.
+type stopAt struct {
+	io.Writer
+	text string
+	stop context.CancelFunc
+}
+
+func (s stopAt) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte(s.text)) {
+		s.stop()
+	}
+	return s.Writer.Write(p)
+}
+
+// An engine that goes on proposes requests, until Ctrl-C.
+func TestDemoGoesOn(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithCancel(t.Context())
+	var printed output
+	affinityWith(t, ctx, "", func(tl *program) {
+		tl.Out, tl.start = stopAt{&printed, "serving on", stop}, local.StartStack
+	}, "demo", "--addr", "127.0.0.1:0").wants(t, cli.ExitOK)
+	for _, want := range []string{"your turn:  curl 'http://127.0.0.1:", "/1/profiles/you'"} {
+		if !strings.Contains(printed.String(), want) {
+			t.Errorf("%q is not in:\n%s", want, printed.String())
+		}
+	}
+}
+
 // checkSearch compares the orders of the demo's search with what the two like.
 func checkSearch(t *testing.T, out string) {
 	t.Helper()
 	_, search, _ := strings.Cut(out, "one search for")
-	search, _, _ = strings.Cut(search, "your turn:")
 	for line := range strings.Lines(search) {
 		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 100 {
 			t.Errorf("%d columns: %s", n, line)

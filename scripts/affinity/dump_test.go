@@ -52,6 +52,7 @@ func fill(t *testing.T, c *client.Client) {
 		`"facetsScoring":[{"facetName":"color","score":70},{"facetName":"price","score":30}],"personalizationImpact":50,"halfLives":[7]}`), client.SetOptions{}))
 	must(c.Catalog().SetSettings(ctx, "shoes", api.Settings{AttributesForFaceting: []string{"color", "price"}, PrivateFacets: []string{"price"}}))
 	must(c.Catalog().SetSettings(ctx, "empty", api.Settings{AttributesForFaceting: []string{"color"}}))
+	must(c.Events().SetNames(ctx, api.TrackNames{Names: map[string]string{"Recipe Saved": "conversion"}}))
 	must(c.Feeds().Set(ctx, "new", api.FeedRequest{Index: "shoes", Date: "at", Where: []api.FeedCondition{{"color:Red"}}}))
 	must(c.Segments().Save(ctx, "reds", api.SegmentCondition{Filter: "color:Red", Above: 5}, false))
 	var actions []api.BatchAction

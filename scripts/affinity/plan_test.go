@@ -11,13 +11,18 @@ import (
 func TestPlan(t *testing.T) {
 	workload := []string{"plan", "--events-per-day", "1e6", "--users", "200000", "--retention", "90"}
 	got := affinity(t, "", workload...)
-	got.wants(t, 0, "1,000,000 events a day in requests of 4, 2.894 reads a second; 200,000 users with 450 events each", "sum of what has a price",
+	got.wants(t, 0, "1,000,000 events a day in requests of 4, 2.894 reads a second; 200,000 users with 450 events each",
+		"no sum: the price of the main item, Bigtable's nodes, is unknown", "--price-file",
 		"bigtable_nodes (a node-hour): Bigtable's nodes 730; https://cloud.google.com/bigtable/pricing")
 	if strings.Contains(got.out, "before") {
 		t.Errorf("the plan compares without --before:\n%s", got.out)
 	}
 	got = affinity(t, "", append(workload, "--before", "--price", "bigtable_nodes=0.65")...)
-	got.wants(t, 0, "before", " 474.50 ")
+	got.wants(t, 0, "before", " 474.50 ", "sum of what has a price")
+	prices := write(t, "prices", "# read today\nbigtable_nodes=0.65\n\nbigtable_ssd = 0.17\n")
+	affinity(t, "", append(workload, "--price-file", prices)...).wants(t, 2, "line 4", `there is no price "bigtable_ssd "`)
+	prices = write(t, "prices", "# read today\nbigtable_nodes=1\n\nbigtable_ssd=0.17\n")
+	affinity(t, "", append(workload, "--price-file", prices, "--price", "bigtable_nodes=0.65")...).wants(t, 0, " 474.50 ", "sum of what has a price")
 	if strings.Contains(got.out, "bigtable_nodes (a node-hour)") {
 		t.Errorf("a price that is given is unknown:\n%s", got.out)
 	}
@@ -27,8 +32,12 @@ func TestPlan(t *testing.T) {
 	if err := json.Unmarshal([]byte(got.out), &answer); err != nil || answer.Before == nil || answer.Now.Workload.ReadsPerSecond != 12 {
 		t.Fatalf("%v: %s", err, got.out)
 	}
-	if answer.Now.Lines[0].USD != nil || answer.Now.Sum <= 0 || answer.Before.Sum <= answer.Now.Sum {
-		t.Errorf("the unknown price of nodes costs something, or nothing is saved: %+v", answer.Now)
+	if answer.Now.Lines[0].USD != nil || answer.Now.Total != nil {
+		t.Errorf("the unknown price of nodes costs something, or there is a sum: %+v", answer.Now)
+	}
+	got = affinity(t, "", append(workload, "--json", "--before", "--price", "bigtable_nodes=0.65")...)
+	if err := json.Unmarshal([]byte(got.out), &answer); err != nil || *answer.Now.Total <= 474 || *answer.Before.Total <= *answer.Now.Total {
+		t.Errorf("nothing is saved: %v: %s", err, got.out)
 	}
 }
 

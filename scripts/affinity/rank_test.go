@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -34,6 +35,10 @@ func TestRankCommand(t *testing.T) {
 	}
 	affinity(t, "", rank("blue", "red", "none")...).wants(t, cli.ExitOK, "ann  strategy version 1  no statistics of the index",
 		"  1  1.000  red   likes color:Red\n  2  0.000  blue  nothing speaks for it\n  3  0.000  none  nothing speaks for it\n")
+	mistyped := affinity(t, "", "rank", "--url", s.URL, "--user", "ann", "--index", "nosuch", "red")
+	if mistyped.wants(t, cli.ExitOK, "nothing speaks for it"); !strings.Contains(mistyped.err, "index nosuch holds no object: is that its name?") {
+		t.Errorf("an index without objects: %s", mistyped.err)
+	}
 	affinity(t, "blue\n\n red \n", rank("--limit", "1", "--explain", "-")...).wants(t, cli.ExitOK,
 		"  1  1.000  red  affinity 1.000 (color:Red 1.000)\n")
 	affinity(t, "", rank("--seen", "exclude", "red", "blue")...).wants(t, cli.ExitOK, "  1  0.000  blue  nothing speaks for it\n")

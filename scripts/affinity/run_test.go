@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -79,6 +80,10 @@ func TestExitCodes(t *testing.T) {
 		{"up encoding", "up --encoding xml", 2, `--encoding: encoding "xml" does not exist: there are json and compact`},
 		{"demo schema", "demo --schema tall", 2, "there are narrow and wide"},
 		{"up retention", "up --retention-days -1", 2, "--retention-days -1"},
+		{"up origin without a scheme", "up --origin shop.test:3000", 2, `--origin "shop.test:3000" must be the scheme, host and port of a web page, such as http://shop.test:3000`},
+		{"up origin of a page", "up --origin http://shop.test --origin http://shop.test/cart", 2, `--origin "http://shop.test/cart" must be`},
+		{"up origin null", "up --origin null", 2, `--origin "null" must be`},
+		{"up origin beyond loopback", "up --addr 0.0.0.0:0 --origin http://shop.test", 2, "--origin http://shop.test: an engine at --addr 0.0.0.0:0 answers the web pages of every origin"},
 		{"up now", "up --now yesterday", 2, `--now "yesterday": The timestamp has no form`},
 		{"up in 1971", "up --now 1971-01-01T00:00:00Z", 2, "lies before 1980 or after 2199"},
 		{"app key add in a named zone", "app key add a --acl search --valid-until 2999-01-01T00:00:00EST --project p", 2, "write the offset alone, such as -05:00"},
@@ -258,6 +263,27 @@ func TestKeyWithoutTLS(t *testing.T) {
 	stop()
 	affinityWith(t, ctx, "", func(*program) {}, "strategy", "get", "--url", "http://192.0.2.1:9").
 		wants(t, cli.ExitFailed, "warning: http sends the key to 192.0.2.1:9 unencrypted: use https")
+}
+
+// Origins are given as browsers send them.
+func TestUpOrigins(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var given local.Options
+	closed := false
+	engine := newFakeEngine(t)
+	affinityWith(t, ctx, "", func(tl *program) {
+		tl.Out = &untilReady{stop: stop}
+		tl.start = func(_ context.Context, o local.Options) (local.RunningStack, error) {
+			given = o
+			return runningEngine{engine, &closed}, nil
+		}
+	}, "up", "--origin", "HTTP://Shop.test:3000/", "--origin", "http://b.test:80", "--origin", "https://b.test:443", "--origin", "http://b.test:443", "--origin", "http://[2001:db8::1]:80").wants(t, cli.ExitOK)
+	want := []string{"http://shop.test:3000", "http://b.test", "https://b.test", "http://b.test:443", "http://[2001:db8::1]"}
+	if !slices.Equal(given.Origins, want) {
+		t.Errorf("started with the origins %q, want %q", given.Origins, want)
+	}
 }
 
 // up takes the operator's token from the environment, or makes one and prints it.

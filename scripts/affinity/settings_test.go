@@ -22,7 +22,7 @@ func TestSettings(t *testing.T) {
 		t.Helper()
 		return affinity(t, "", append([]string{"settings", "--url", s.URL}, args...)...)
 	}
-	settings().wants(t, cli.ExitOK, "app                         demo\n", "retention                   events count for 30 days\n", "browser ranking             off\n",
+	settings().wants(t, cli.ExitOK, "app                         demo\n", "retention                   events count for 30 days\n", "browser ranking             off\n", "names of track calls        none\n",
 		"jobs per hour               100\n", auth.Hash("demokey")[:12]+" *  -     ", "(parent)")
 	old := config.Key{
 		Hash: auth.Hash("old"), Name: "web", ACL: []string{auth.Search}, Description: "the\x1b[2J shop", CreatedAt: time.Now().Add(-2 * time.Hour), ValidUntil: time.Now().Add(-time.Hour),
@@ -31,19 +31,22 @@ func TestSettings(t *testing.T) {
 	for _, err := range []error{
 		store.PutKey(t.Context(), "demo", old),
 		store.PutKey(t.Context(), "demo", config.Key{Hash: auth.Hash("reader"), Name: "reader", ACL: []string{auth.ProfilesRead}}),
+		store.PutKey(t.Context(), "demo", config.Key{Hash: auth.Hash("segment"), Name: "segment", ACL: []string{auth.Search}, HashTokens: true}),
 		store.SetLimits(t.Context(), "demo", limit.Numbers{JobsPerHour: 7}), store.SetBrowserRanking(t.Context(), "demo", true),
 	} {
 		must(t, err)
 	}
+	_, err := store.SetTrackNames(t.Context(), "demo", config.TrackNames{"Recipe Saved": "conversion", "A B": "view"})
+	must(t, err)
 	r := settings()
-	r.wants(t, cli.ExitOK, "browser ranking             on\n", "jobs per hour               7 *\n", "Z (ended)", "indexes products*; pages https://shop.example/*; 60 requests a minute from an address", "the\ufffd[2J shop")
+	r.wants(t, cli.ExitOK, "names of track calls        A B=view, Recipe Saved=conversion\n", "search (hashes tokens)", "browser ranking             on\n", "jobs per hour               7 *\n", "Z (ended)", "indexes products*; pages https://shop.example/*; 60 requests a minute from an address", "the\ufffd[2J shop")
 	for _, k := range []string{"demokey", "old", "reader"} {
 		if strings.Contains(r.out, auth.Hash(k)[:13]) {
 			t.Errorf("the hash of the key %s is printed: %s", k, r.out)
 		}
 	}
 	var answer api.AppSettings
-	if r := settings("--json"); json.Unmarshal([]byte(r.out), &answer) != nil || answer.ID != "demo" || len(answer.Keys) != 3 || !answer.Keys[0].Current {
+	if r := settings("--json"); json.Unmarshal([]byte(r.out), &answer) != nil || answer.ID != "demo" || len(answer.Keys) != 4 || !answer.Keys[0].Current {
 		t.Errorf("--json prints %s", r.out)
 	}
 	settings("--output", "csv").wants(t, cli.ExitOK, "id,acl,createdAt,")

@@ -177,9 +177,10 @@ func TestTryWithoutLift(t *testing.T) {
 				user, 1_700_000_000_000+n*86_400_000+user*1000, rng.IntN(120)))
 		}
 	}
+	events = append(events, `{"eventType":"conversion","eventName":"Order Cancelled","index":"things","userToken":"u1","timestamp":1700000000001,"objectIDs":["o001"]}`)
 	out := filepath.Join(t.TempDir(), "s.json")
 	affinity(t, "", "try", "--objects", f.objects, "--out", out, file(t, "e", events...)).
-		wants(t, 0, "On your data: no lift over showing everybody the best sellers can be shown", "not recommended", "The given strategy is in "+out)
+		wants(t, 0, "left out: 1 event Order Cancelled of type conversion: by its name, users turn away", "On your data: no lift over showing everybody the best sellers can be shown", "not recommended", "The given strategy is in "+out)
 }
 
 func TestTryBadInput(t *testing.T) {

@@ -28,9 +28,9 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write what the JavaScript clients print to testdata")
 
-func start(t *testing.T) *stack.Stack {
+func start(t *testing.T, origins ...string) *stack.Stack {
 	t.Helper()
-	s, err := stack.Start(t.Context(), stack.Options{Apps: []stack.App{{ID: "demo", Key: "demokey"}, {ID: "tight", Key: "tightkey"}}, RetentionDays: 90})
+	s, err := stack.Start(t.Context(), stack.Options{Origins: origins, Apps: []stack.App{{ID: "demo", Key: "demokey"}, {ID: "tight", Key: "tightkey"}}, RetentionDays: 90})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func TestJavaScriptClients(t *testing.T) {
 		unavailable = t.Fatalf
 	}
 	dir := t.TempDir()
-	for _, name := range []string{"package.json", "package-lock.json", "clients.mjs", "segment.mjs", "both.mjs", "bothtest.mjs", "widgets.mjs"} {
+	for _, name := range []string{"package.json", "package-lock.json", "clients.mjs", "segment.mjs", "both.mjs", "bothtest.mjs", "widgets.mjs", "segmentpage.mjs", "rudderpage.mjs", "pagetest.mjs"} {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
@@ -86,8 +86,8 @@ func TestJavaScriptClients(t *testing.T) {
 		if err := s.Idle(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		// Calls that were sent twice count once; those without a product are counted.
-		for user, want := range map[string]int{"segment": 2, "segment-anonymous": 1} {
+		// A call that was sent twice counts once, and two that differ in their messageId twice; those without a product are counted.
+		for user, want := range map[string]int{"segment": 3, "segment-anonymous": 1} {
 			if e, err := c.Profiles().Explain(t.Context(), user, api.ExplainQuery{}); err != nil || e.Events.Accepted != want {
 				t.Errorf("events of %s: %+v, %v; want %d", user, e.Events, err, want)
 			}
@@ -101,20 +101,23 @@ func TestJavaScriptClients(t *testing.T) {
 			t.Errorf("counts (-want +got):\n%s", diff)
 		}
 	})
+	t.Run("pages", func(t *testing.T) { testPages(t, dir) })
 }
 
-// The guide shows the module that sends events to both.
-func TestGuideShowsBoth(t *testing.T) {
-	module, err := os.ReadFile("both.mjs")
-	if err != nil {
-		t.Fatal(err)
-	}
-	guide, err := os.ReadFile("../guides/algolia.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Contains(guide, append([]byte("```js\n"), module...)) {
-		t.Error("scripts/guides/algolia.md does not show both.mjs as it is")
+// The documentation shows the modules that the tests run.
+func TestModulesAreShown(t *testing.T) {
+	for name, page := range map[string]string{"both.mjs": "../guides/algolia.md", "segmentpage.mjs": "../../functions/README.md", "rudderpage.mjs": "../../functions/README.md"} {
+		module, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Contains(text, append([]byte("```js\n"), module...)) {
+			t.Errorf("%s does not show %s as it is", page, name)
+		}
 	}
 }
 
@@ -127,8 +130,14 @@ func prints(t *testing.T, dir, script, url, golden string) {
 	if err != nil {
 		t.Fatalf("node %s: %v\n%s", script, err, got)
 	}
+	same(t, golden, string(got))
+}
+
+// same compares what clients did with a file.
+func same(t *testing.T, golden, got string) {
+	t.Helper()
 	if *rewrite {
-		if err := os.WriteFile(golden, got, 0o600); err != nil {
+		if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -136,8 +145,8 @@ func prints(t *testing.T, dir, script, url, golden string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("the clients print a different text (-want +got):\n%s", diff)
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", golden, diff)
 	}
 }
 

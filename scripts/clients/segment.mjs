@@ -15,7 +15,7 @@ segment.on('error', (e) => answers.push(e.reason?.message ?? e.code));
 segment.identify({ userId: 'segment', traits: { plan: 'gold' } });
 segment.page({ userId: 'segment', name: 'Home' });
 segment.track({ userId: 'segment', event: 'Signed Up' });
-for (const messageId of ['m-1', 'm-2']) { // one event: its content and its time are the same
+for (const messageId of ['m-1', 'm-2', 'm-2']) { // two events: the second one is sent again
   segment.track({ messageId, userId: 'segment', event: 'Product Viewed', timestamp: at, properties: { product_id: 'shoe-1', price: 99.5 } });
 }
 segment.track({ userId: 'segment', event: 'Order Completed', timestamp: at, properties: order() });

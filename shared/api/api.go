@@ -40,6 +40,8 @@ func (t Time) AppendJSON(b []byte) []byte { return t.UTC().AppendFormat(b, `"`+t
 type Message struct {
 	Status  int    `json:"status"` // the HTTP status
 	Message string `json:"message"`
+	// Field names the field whose value has the wrong type, where the message does not.
+	Field string `json:"field,omitempty"`
 	// Others are the messages of further faults that were found at once.
 	Others []string `json:"others,omitempty"`
 }

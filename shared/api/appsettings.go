@@ -17,7 +17,8 @@ type AppSettingsQuery struct {
 }
 
 // AppSettings is the answer of GET /1/app: an app as its operator has set it up, and its
-// keys. No route changes what is here, but for the strategy.
+// keys. No route changes what is here, but for the strategy and
+// TrackNames.
 type AppSettings struct {
 	ID        string `json:"id"`
 	CreatedAt Time   `json:"createdAt"`
@@ -39,6 +40,9 @@ type AppSettings struct {
 	BrowserRanking bool `json:"browserRanking"`
 	// Segments is whether users can be found by their affinities.
 	Segments bool `json:"segments"`
+	// TrackNames are the types of events that the app has given names of track calls; absent
+	// if there are none.
+	TrackNames map[string]string `json:"trackNames,omitempty"`
 	// StrategyVersion is the version of the active strategy, 0 until one is set.
 	StrategyVersion int64 `json:"strategyVersion"`
 	// Limits are those in force.
@@ -92,6 +96,9 @@ type AppKey struct {
 	// AddressRate is how many requests a minute one address may send with the key; 0 is
 	// without a limit.
 	AddressRate int `json:"addressRate"`
+	// HashTokens is whether a hash takes the place of each id of a user in the calls of SDKs
+	// that come with the key.
+	HashTokens bool `json:"hashTokens"`
 	// Parent is whether secured keys can be made of the key.
 	Parent bool `json:"parent"`
 	// Current is whether this request was made with the key.

@@ -26,6 +26,9 @@ import (
 type Error struct {
 	Status  int    `json:"status"`  // the HTTP status
 	Message string `json:"message"` // fit to show to a person
+	// Field names the field of the body whose value has the wrong type, where the message
+	// does not; absent for other faults.
+	Field string `json:"field,omitempty"`
 	// Others are the messages of further faults of the request.
 	Others []string `json:"others,omitempty"`
 	// RetryAfter is how long the engine asks clients to wait before they try
@@ -36,6 +39,9 @@ type Error struct {
 // Error returns the status and the message, with the other ones on lines of their own.
 func (e *Error) Error() string {
 	text := fmt.Sprintf("%d %s", e.Status, e.Message)
+	if e.Field != "" {
+		text += " (" + e.Field + ")"
+	}
 	for _, other := range e.Others {
 		text += "\n" + other
 	}

@@ -216,11 +216,27 @@ type RefusedEvent struct {
 	At time.Time `json:"at"`
 	// Reason is the message that the client got, without its variable parts.
 	Reason string `json:"reason"`
+	// Field names the field whose JSON value has the wrong type, such as userToken or
+	// objectData.price. Absent for other reasons.
+	Field string `json:"field,omitempty"`
 	// Event is the first bad event: as it was sent, or the first 4 KiB of it as
 	// a string. Absent if the body as a whole was refused.
 	Event json.RawMessage `json:"event,omitempty"`
 	// Sequence orders refusals: a later one has a higher number.
 	Sequence int64 `json:"sequence"`
+	// Hint says which name the unknown name of a track call is most like, and how to give it
+	// a type of event. Absent for other reasons.
+	Hint string `json:"hint,omitempty"`
+}
+
+// TrackNames is the answer of GET and PUT /1/track-names, and the body of PUT: the types of
+// events that the app has given names of track calls. In a body a name with the type "", or
+// null, loses its type, and names that are not there keep theirs.
+type TrackNames struct {
+	// Names are the types, each EventView, EventClick or EventConversion, by names of 1 to
+	// MaxEventName visible ASCII characters with single spaces between words. An app has at
+	// most 200.
+	Names map[string]string `json:"names"`
 }
 
 // SeenEvents is the answer of GET /1/events/seen: what the accepted events of the last

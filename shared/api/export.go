@@ -22,11 +22,13 @@ type ExportLine struct {
 	App      *ExportedApp      `json:"exportedApp,omitempty"` // the first line
 	Strategy json.RawMessage   `json:"exportedStrategy,omitempty"`
 	Settings *ExportedSettings `json:"exportedSettings,omitempty"`
-	Feed     *ExportedFeed     `json:"exportedFeed,omitempty"`
-	Segment  *ExportedSegment  `json:"exportedSegment,omitempty"`
-	Object   *ExportedObject   `json:"exportedObject,omitempty"`
-	Deletion *ExportedDeletion `json:"exportedDeletion,omitempty"`
-	Next     *ExportNext       `json:"exportNext,omitempty"` // the last line of a page, unless it is the last page
+	// TrackNames are the types that the app has given names of track calls.
+	TrackNames *TrackNames       `json:"exportedTrackNames,omitempty"`
+	Feed       *ExportedFeed     `json:"exportedFeed,omitempty"`
+	Segment    *ExportedSegment  `json:"exportedSegment,omitempty"`
+	Object     *ExportedObject   `json:"exportedObject,omitempty"`
+	Deletion   *ExportedDeletion `json:"exportedDeletion,omitempty"`
+	Next       *ExportNext       `json:"exportNext,omitempty"` // the last line of a page, unless it is the last page
 }
 
 // ExportedUser says whose events follow.
@@ -58,6 +60,9 @@ type ExportedEvent struct {
 	// Unresolved says that the filters have to be read from the catalog. Only events of
 	// an archive are.
 	Unresolved bool `json:"unresolved,omitempty"`
+	// Call says that the event is a call of an SDK, and that an import with receipts=kept
+	// remembers its time: later deliveries of the call take it.
+	Call bool `json:"call,omitempty"`
 	// Filters are what the event counts for.
 	Filters []ExportedFilter `json:"filters"`
 	// Event is the event as the client sent it.

@@ -23,7 +23,8 @@ type Rules struct {
 	// History says that the events are those of a file, not of a client of the
 	// Insights API: a timestamp has any of the forms of ParseTime, as a string or a
 	// number, and one that cannot be read or is later than Now + Ahead is refused.
-	// The events' Raw then have it in ms.
+	// The events' Raw then have it in ms. A refusal of a value for its type names the
+	// field in its message, too.
 	History bool
 	// Index is the index of events that do not name one. If it is empty, events
 	// must name one.
@@ -111,7 +112,8 @@ func (p *parser) batchField(name string) error {
 		p.refused = refuseBody(msgNoEvents)
 		return p.dec.SkipValue()
 	default:
-		p.refused = refuseBody(typeMessage("array", kind))
+		p.refused = refuseBody(typeMessage("events", "array", kind))
+		p.refused.Field = "events"
 		return p.dec.SkipValue()
 	}
 	count := 0
@@ -136,7 +138,7 @@ func (p *parser) event(position int) error {
 	}
 	if kind := p.dec.PeekKind(); kind != jsontext.KindBeginObject {
 		raw, err := p.dec.ReadValue()
-		p.refuse(typeMessage("object", kind), position, raw)
+		p.refuse(typeMessage("events", "object", kind), "events", position, raw)
 		return err
 	}
 	p.draft, p.times = draft{}, p.times[:0]
@@ -148,7 +150,7 @@ func (p *parser) event(position int) error {
 	end := p.dec.InputOffset()
 	p.draft.Raw = p.body[start:end:end]
 	if message := p.draft.fault(&p.rules); message != "" {
-		p.refuse(message, position, p.draft.Raw)
+		p.refuse(message, p.draft.wrong, position, p.draft.Raw)
 		return nil
 	}
 	if p.rules.History {
@@ -177,6 +179,6 @@ func (p *parser) inMillis(start, end int) []byte {
 	return append(raw, p.body[start:end]...)
 }
 
-func (p *parser) refuse(message string, position int, raw []byte) {
-	p.refused = &Refusal{Kind: fault.Invalid, Message: message, Position: position, Event: raw}
+func (p *parser) refuse(message, field string, position int, raw []byte) {
+	p.refused = &Refusal{Kind: fault.Invalid, Message: message, Field: field, Position: position, Event: raw}
 }

@@ -13,6 +13,7 @@ import (
 type draft struct {
 	Event
 	typeFault   string // message about the first value with a wrong type
+	wrong       string // the field of that value
 	timestamp   string // the number's literal; of history, the text of any time
 	rawFilters  []string
 	objectCount int
@@ -23,6 +24,7 @@ type draft struct {
 // eventField reads one field of an event.
 func (p *parser) eventField(name string) error {
 	d := &p.draft
+	p.field, p.member = name, ""
 	switch name {
 	case "eventType":
 		return p.optionalString((*string)(&d.Type))
@@ -116,8 +118,8 @@ func (p *parser) positions() error {
 			return err
 		}
 		n, ok := integer(literal)
-		if !ok && p.draft.typeFault == "" {
-			p.draft.typeFault = typeMessage("integer", jsontext.KindNumber)
+		if !ok {
+			p.noteType("integer", jsontext.KindNumber)
 		}
 		*positions = append(*positions, n)
 		return nil
@@ -132,6 +134,7 @@ func (p *parser) objectData() error {
 			return p.dec.SkipValue()
 		}
 		*list = append(*list, objectData{})
+		p.member = ""
 		switch kind := p.dec.PeekKind(); kind {
 		case jsontext.KindBeginObject:
 			return p.object((*parser).objectDataField)
@@ -146,6 +149,7 @@ func (p *parser) objectData() error {
 func (p *parser) objectDataField(name string) error {
 	list := p.draft.rest.objectData
 	entry := &list[len(list)-1]
+	p.member = name
 	switch name {
 	case "queryID":
 		return p.optionalString(&entry.queryID)

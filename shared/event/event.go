@@ -66,6 +66,10 @@ type Event struct {
 	// Received reports that Time is the time of receipt.
 	Received bool
 
+	// Call is the ID of the call that the event is part of, if the engine remembers the time
+	// of the call (see CallID). A decoded event has none.
+	Call string
+
 	ObjectIDs []string // distinct, in order of first mention
 	Filters   []Filter // distinct, in order of first mention
 	Raw       []byte   // the event's JSON as sent, but for Rules.History; valid UTF-8

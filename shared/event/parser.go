@@ -17,6 +17,8 @@ type parser struct {
 	text    string // the body; all strings of the events are cut from it
 	rules   Rules
 	draft   draft    // the current event
+	field   string   // of the event, which is being read
+	member  string   // of the field, if that is a list of objects; else empty
 	strings []string // backs the events' lists of objectIDs
 	events  []Event
 	times   [][2]int // of an event of history: where its timestamps begin and end
@@ -92,10 +94,25 @@ func (p *parser) array(element func(p *parser) error) error {
 
 // wrongType records that want was expected, and skips the value.
 func (p *parser) wrongType(want string, got jsontext.Kind) error {
-	if p.draft.typeFault == "" {
-		p.draft.typeFault = typeMessage(want, got)
-	}
+	p.noteType(want, got)
 	return p.dec.SkipValue()
+}
+
+// noteType records that a value is not what was expected, if it is the first such value. Like
+// the API, the message names the path "events" for every field; in a file it names the field.
+func (p *parser) noteType(want string, got jsontext.Kind) {
+	if p.draft.typeFault != "" {
+		return
+	}
+	p.draft.wrong = p.field
+	if p.member != "" {
+		p.draft.wrong += "." + p.member
+	}
+	named := "events"
+	if p.rules.History {
+		named = p.draft.wrong
+	}
+	p.draft.typeFault = typeMessage(named, want, got)
 }
 
 // optionalString reads a string into dst. It reads null as "".

@@ -19,6 +19,9 @@ type Refusal struct {
 	Kind fault.Kind
 	// Message is for the client. It contains no data that the client sent.
 	Message string
+	// Field names the field whose JSON value has the wrong type, such as userToken or
+	// objectData.price; "events" if the event is no object. It is empty for other faults.
+	Field string
 	// Position is the index of the refused event in its batch, 0 for a single
 	// event, or -1 if the body as a whole is refused.
 	Position int
@@ -36,7 +39,9 @@ func (r *Refusal) Error() string {
 }
 
 // Unwrap returns the answer for the client.
-func (r *Refusal) Unwrap() error { return &fault.Error{Kind: r.Kind, Message: r.Message} }
+func (r *Refusal) Unwrap() error {
+	return &fault.Error{Kind: r.Kind, Message: r.Message, Field: r.Field}
+}
 
 // Reason returns the message without byte offsets. It is one of a small fixed
 // set, so refusals can be counted by it.
@@ -98,10 +103,10 @@ const (
 	msgAgentIDType      = "Only event of type instantsearch should specify the agentID attribute"
 )
 
-// typeMessage returns the message about a JSON value of the wrong type. Like
-// the API, it names the path "events" for every field of an event.
-func typeMessage(want string, got jsontext.Kind) string {
-	return "Invalid type for field events: expected " + want + ", got " + kindName(got)
+// typeMessage returns the message about a JSON value of the wrong type, such as
+// Invalid type for field events: expected string, got number.
+func typeMessage(field, want string, got jsontext.Kind) string {
+	return "Invalid type for field " + field + ": expected " + want + ", got " + kindName(got)
 }
 
 func kindName(k jsontext.Kind) string {

@@ -17,7 +17,7 @@ import (
 // TestScenarios runs the dialogues in testdata. Commands:
 //
 //	batch [now=RFC3339] [index=I] [ordinal=N]   the body of POST /1/events
-//	event [index=I] [ordinal=N]                 events alone, one a line, of any age
+//	event [index=I] [ordinal=N] [history]       events alone, one a line, of any age
 //	filter                                      filters, one a line
 //
 // In their input <S*N> stands for N times S, and <S*N,> for the same with
@@ -49,7 +49,7 @@ func TestScenarios(t *testing.T) {
 
 func scenarioRules(t *testing.T, d *datadriven.TestData) event.Rules {
 	now := "2026-11-20T12:00:00Z"
-	var rules event.Rules
+	rules := event.Rules{History: d.HasArg("history")}
 	d.MaybeScanArgs(t, "now", &now)
 	d.MaybeScanArgs(t, "index", &rules.Index)
 	d.MaybeScanArgs(t, "ordinal", &rules.Ordinal)
@@ -92,6 +92,9 @@ func printFilter(s string) string {
 func printBatch(t *testing.T, events []event.Event, err error) string {
 	var refusal *event.Refusal
 	if errors.As(err, &refusal) {
+		if refusal.Field != "" {
+			refusal.Message += " [" + refusal.Field + "]"
+		}
 		if refusal.Position < 0 {
 			return fmt.Sprintf("%s %s\n", refusal.Kind, refusal.Message)
 		}

@@ -38,6 +38,8 @@ type Error struct {
 	Kind Kind
 	// Message is for the client.
 	Message string
+	// Field names the field that is at fault, where the message may not; else empty.
+	Field string
 	// Others are the messages of further faults that were found with this one.
 	Others []string
 }

@@ -36,7 +36,9 @@
 //     acknowledges. An entry is at most 5 s older than the answer of its write.
 //  10. While an app moves between regions, a ticket counts only in the region that owns
 //     the user. REGIONS.md has the rules.
-//  11. A process may repeat every step at any time: after a crash, after a lost
+//  11. A call of an SDK has the time of its first delivery, which calls.go finds before
+//     the log is written.
+//  12. A process may repeat every step at any time: after a crash, after a lost
 //     answer, for a duplicate. It skips no step because the step seems done.
 //
 // # Parts

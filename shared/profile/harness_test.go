@@ -55,7 +55,8 @@ func (s *harness) engine() *profile.Engine {
 // clear empties the tables and makes another engine.
 func (s *harness) clear() {
 	s.t.Helper()
-	for _, name := range []string{store.TableEvents, store.TableUsers, store.TableHistories, store.TableDictionaries, store.TableChanges} {
+	for _, name := range []string{store.TableEvents, store.TableUsers, store.TableHistories, store.TableDictionaries, store.TableCalls,
+		store.TableChanges} {
 		table := s.client.Open(name)
 		gone := bigtable.NewMutation()
 		gone.DeleteRow()

@@ -112,6 +112,9 @@ func (e *Engine) visit(ctx context.Context, app config.App, v visit, do ownedWor
 	if err := e.dropBoth(ctx, app, here, rows); err != nil {
 		return Outcome{}, err
 	}
+	if err := e.forgetElsewhere(ctx, app, here, rows); err != nil {
+		return Outcome{}, err
+	}
 	outcome, err := e.writer.outcome(ctx, app, here, rows, refused)
 	if err == nil {
 		err = faulty.orNil()

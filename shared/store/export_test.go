@@ -26,6 +26,7 @@ var Families = map[string][]string{
 	TableUsage:        {familyCounts, familyBatches, familyNames, familyHot, familyKeys},
 	TableRates:        {familySaid},
 	TableAuditLog:     {familyEntry, familySecret},
+	TableCalls:        {familyCall},
 	TableChanges:      {familyChange},
 	TableJobs:         {familyOpen, familyEnded},
 	TableRecent:       {familyRecent},

@@ -47,6 +47,20 @@ type LogEvent struct {
 	// Original is the event as the client sent it, for explanations, exports and
 	// re-enrichment.
 	Original []byte
+	// Call is the ID of the call that the event is part of, if the call is remembered. It is
+	// not in the row. The one who drops the event forgets the call.
+	Call string
+}
+
+// MoveTo gives the row the time of its event, which has been moved (event.Event.At).
+func (e *LogEvent) MoveTo(moved *event.Event) error {
+	o, err := schema.ParseOriginal(e.Original)
+	if err != nil {
+		return err
+	}
+	o.Event = moved.Raw
+	e.Time, e.ID, e.Original = moved.Time, moved.ID(), o.Append(nil)
+	return nil
 }
 
 // Size returns roughly how many bytes the row takes in a request.
@@ -238,8 +252,8 @@ func deletion() *bigtable.Mutation {
 
 // PurgeLog deletes a user's events that a tombstone covers from both schemas, whether
 // the app uses them or not. Its memory holds one request, and the keys of the events
-// that only their receipts decide. It returns the larger of the two schemas' numbers
-// of events.
+// that only their receipts decide. It forgets the calls of these times, too. It returns the
+// larger of the two schemas' numbers of events.
 func (s Events) PurgeLog(ctx context.Context, app, user string, t affinity.Tombstone) (int, error) {
 	prefix := userKey(app, user)
 	end := string(appendLogTime([]byte(prefix), t.DeletedUntil+1))
@@ -257,7 +271,7 @@ func (s Events) PurgeLog(ctx context.Context, app, user string, t affinity.Tombs
 			return deleted, fmt.Errorf("purge log of %s, %s: %w", app, n, err)
 		}
 	}
-	return deleted, nil
+	return deleted, s.Calls.purge(ctx, app, user, t.DeletedUntil)
 }
 
 // EventsOf returns a user's events of some types from both schemas, whether the app uses

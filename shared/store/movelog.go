@@ -51,10 +51,15 @@ func parseLogCopy(value []byte) (LogCopy, error) {
 // layout. A copy stands behind what writers append, before or after: see Log.Copy. So they
 // may write to both regions in the meantime. It continues behind done, which must be of this
 // move and of the epoch of the user's row, and keeps its progress in the row of the other region after each page of so many
-// rows. Between two pages it asks more, and ends early if that returns false. It returns the number of rows that it copied,
-// and whether all are copied.
+// rows. Between two pages it asks more, and ends early if that returns false. Before the first page it copies the
+// remembered calls. It returns the number of rows that it copied, and whether all are copied.
 func (s Events) CopyLogFrom(ctx context.Context, from *Store, app string, l schema.Layout, user string,
 	done LogCopy, page int, more func() bool) (rows int, all bool, err error) {
+	if done.Schema == 0 && done.Last == "" {
+		if err := s.Calls.copyFrom(ctx, from, app, user); err != nil {
+			return 0, false, err
+		}
+	}
 	for i, n := range from.Events.Log(app, l).written() {
 		if byte(i) < done.Schema {
 			continue

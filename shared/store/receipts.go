@@ -100,14 +100,30 @@ func (l Log) drop(ctx context.Context, n schema.Name, events []LogEvent, until f
 
 // DropExcluded deletes events that the rows of their users exclude from both schemas: they
 // are deleted, or of a type that the user has opted out of. It leaves a row to which a
-// receipt has come that may count.
+// receipt has come that may count. It forgets the calls of these events.
 func (l Log) DropExcluded(ctx context.Context, events []LogEvent, of func(user string) User) error {
 	for _, n := range schema.Names {
 		if err := l.DropExcludedFrom(ctx, n, events, of); err != nil {
 			return err
 		}
 	}
-	return nil
+	return l.forget(ctx, events, of)
+}
+
+// forget forgets the calls of dropped events. One that a deletion covers by its receipt
+// alone stays: another delivery of it, received later, may count.
+func (l Log) forget(ctx context.Context, events []LogEvent, of func(user string) User) error {
+	var calls []Call
+	for i := range events {
+		e, row := &events[i], of(events[i].User)
+		if e.Call != "" && (e.Time <= row.DeletedUntil || row.OptedOut.Has(e.Type)) {
+			calls = append(calls, Call{User: e.User, ID: e.Call, Time: e.Time})
+		}
+	}
+	if len(calls) == 0 {
+		return nil
+	}
+	return l.s.Calls.Forget(ctx, l.app, calls)
 }
 
 // DropExcludedFrom is DropExcluded for one schema.

@@ -32,9 +32,11 @@ const (
 
 // Refused is a refused event, or a refused request whose events do not parse.
 type Refused struct {
-	At     time.Time       `json:"at"`
-	Reason string          `json:"reason"`
-	Event  json.RawMessage `json:"event,omitempty"`
+	At     time.Time `json:"at"`
+	Reason string    `json:"reason"`
+	// Field names the field whose JSON value has the wrong type; else empty.
+	Field string          `json:"field,omitempty"`
+	Event json.RawMessage `json:"event,omitempty"`
 	// Sequence orders refusals: a later one has a higher number.
 	Sequence int64 `json:"sequence"`
 }

@@ -55,6 +55,7 @@ type tableSet struct {
 	usage                 *bigtable.Table
 	rates                 *bigtable.Table
 	auditLog              *bigtable.Table
+	calls                 *bigtable.Table // the memory of calls
 	changes               *bigtable.Table // the list of changed users
 	jobs                  *bigtable.Table // details of jobs
 	recent                *bigtable.Table // the sample of recent events
@@ -79,6 +80,7 @@ func openTables(client, serving client) tables {
 		usage:    client.table(TableUsage),
 		rates:    client.table(TableRates),
 		auditLog: client.table(TableAuditLog),
+		calls:    client.table(TableCalls),
 		changes:  client.table(TableChanges),
 		jobs:     client.table(TableJobs),
 		recent:   client.table(TableRecent),

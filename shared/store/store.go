@@ -46,6 +46,7 @@ type Store struct {
 	Events       Events
 	Histories    Histories
 	Dictionaries Dictionaries
+	Calls        Calls
 	Changes      Changes
 	Catalog      Catalog
 	Crowd        Crowd

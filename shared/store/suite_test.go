@@ -95,6 +95,7 @@ func testStore(t *testing.T, open func(*testing.T) fixture) {
 		{"Commits", testCommits},
 		{"InlineBlocks", testInlineChangesWithManifest},
 		{"OlderVersions", testOlderVersions},
+		{"Calls", testCalls},
 		{"Changes", testChanges},
 		{"ChangesAreBounded", testChangesAreBounded},
 		{"JobDetails", testJobDetails},

@@ -31,6 +31,7 @@ const (
 	TableUsage        = "usage"
 	TableRates        = "rates"
 	TableAuditLog     = "audit_log"
+	TableCalls        = "calls"
 	TableChanges      = "changes"
 	TableJobs         = "jobs"
 	TableRecent       = "recent"
@@ -68,7 +69,8 @@ const (
 	// The families of the audit log.
 	familyEntry  = "e"
 	familySecret = "s"
-	// The family of the list of changes.
+	// The families of the memory of calls and of the list of changes.
+	familyCall   = "c"
 	familyChange = "c"
 	// The families of the details of jobs: of what may change, and of what has ended.
 	familyOpen  = "o"
@@ -201,8 +203,8 @@ func (f Family) Policy(longestRetentionDays int) bigtable.GCPolicy {
 // aged are the tables whose cells have the time of their writing, so that they may
 // have an age. Everywhere else a cell has the time of the data that it describes.
 var aged = map[string]bool{TableSegments: true, TableRefused: true, TableUsage: true, TableRates: true,
-	TableAuditLog: true,
-	TableChanges:  true, TableJobs: true, TableRecent: true}
+	TableAuditLog: true, TableCalls: true,
+	TableChanges: true, TableJobs: true, TableRecent: true}
 
 // Tables returns all tables as terraform/bigtable.json declares them. Its error
 // says what is wrong with that file.

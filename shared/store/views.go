@@ -11,6 +11,8 @@ type (
 	Histories struct{ *db }
 	// Dictionaries are the terms that many users of an app share.
 	Dictionaries struct{ *db }
+	// Calls remembers the times of calls of SDKs.
+	Calls struct{ *db }
 	// Changes lists the users whose profiles may have changed.
 	Changes struct{ *db }
 	// Catalog are the objects of apps, and their lists by date.
@@ -40,8 +42,8 @@ type db = Store
 
 // view sets the views of a new Store.
 func (s *Store) view() *Store {
-	s.Users, s.Events, s.Histories, s.Dictionaries, s.Changes = Users{s}, Events{s}, Histories{s}, Dictionaries{s},
-		Changes{s}
+	s.Users, s.Events, s.Histories, s.Dictionaries, s.Calls, s.Changes = Users{s}, Events{s}, Histories{s},
+		Dictionaries{s}, Calls{s}, Changes{s}
 	s.Catalog, s.Crowd, s.Segments, s.Refused, s.Recent = Catalog{s}, Crowd{s}, Segments{s}, RefusedTable{s}, Recent{s}
 	s.Usage, s.Rates, s.Jobs, s.AuditLog, s.Rows = Usage{s}, Rates{s}, Jobs{s}, AuditLog{s}, Rows{s}
 	return s

@@ -306,16 +306,15 @@ func (f *Form) track(text []byte) ([][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	own := firstOf(f.Types[call.Name], call.EventType, f.Types[AnyKind])
-	if own == Skip {
+	call = call.Typed(f.Types) // by the name as it is written
+	call.EventType = firstOf(f.Types[call.Name], call.EventType, f.Types[AnyKind])
+	switch {
+	case call.EventType == Skip:
 		return nil, errSkipped
-	}
-	call.EventType = own
-	if f.HashTokens && call.UserToken != "" {
-		call.UserToken = event.HashToken(call.UserToken)
-	}
-	if own == "" {
+	case call.EventType == "" && call.Name != "":
 		return nil, &kindError{call.Name, len(call.ObjectIDs) == 0}
+	case f.HashTokens && call.UserToken != "":
+		call.UserToken = event.HashToken(call.UserToken)
 	}
 	events, err := call.Events()
 	if err != nil {

@@ -147,6 +147,8 @@ func (d *dump) apply(ctx context.Context, l api.ExportLine) (err error) {
 	case l.Settings != nil:
 		d.done.Settings++
 		_, err = d.client.Catalog().SetSettings(ctx, l.Settings.Index, l.Settings.Settings)
+	case l.TrackNames != nil:
+		_, err = d.client.Events().SetNames(ctx, *l.TrackNames)
 	case l.Feed != nil:
 		d.done.Feeds++
 		_, err = d.client.Feeds().Set(ctx, l.Feed.Name, l.Feed.Feed)

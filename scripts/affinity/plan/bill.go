@@ -17,9 +17,14 @@ type Bill struct {
 	Figures  Figures  `json:"figures"`
 	Needs    Needs    `json:"needs"`
 	Lines    []Line   `json:"lines"`
-	// Sum is that of the lines with a price, in USD.
-	Sum float64 `json:"sum"`
+	// Sum is that of the lines with a price, in USD. Total is the same, nil while the price of
+	// the main item is unknown: nobody should take the rest for the cost.
+	Sum   float64  `json:"-"`
+	Total *float64 `json:"sum"`
 }
+
+// mainItem is the price of the largest line of every bill.
+const mainItem = "bigtable_nodes"
 
 // Compute returns the bill of a workload, which Check accepts.
 func Compute(w Workload, f Figures, p Prices, d Delivery) Bill {
@@ -40,6 +45,9 @@ func Compute(w Workload, f Figures, p Prices, d Delivery) Bill {
 	b.logs(add)
 	b.rest(add)
 	b.Sum = math.Round(100*b.Sum) / 100
+	if _, known := p.USD(mainItem); known {
+		b.Total = &b.Sum
+	}
 	return b
 }
 

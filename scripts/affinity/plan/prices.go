@@ -55,6 +55,21 @@ func (p Prices) USD(name string) (float64, bool) {
 	return *price.USD, true
 }
 
+// SetAll sets prices from lines of NAME=USD. It skips empty lines and those that begin with #.
+func (p Prices) SetAll(text string) error {
+	number := 0
+	for line := range strings.Lines(text) {
+		number++
+		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		if err := p.Set(line); err != nil {
+			return fmt.Errorf("line %d: %w", number, err)
+		}
+	}
+	return nil
+}
+
 // Set sets a price from NAME=USD.
 func (p Prices) Set(text string) error {
 	name, number, both := strings.Cut(text, "=")
@@ -74,6 +89,6 @@ func (p Prices) Set(text string) error {
 	if err != nil || !(usd >= 0) || math.IsInf(usd, 0) {
 		return fmt.Errorf("%q: %q must be dollars, 0 or more", text, number)
 	}
-	price.USD, price.Note = &usd, "given by --price"
+	price.USD, price.Note = &usd, "given by the caller"
 	return nil
 }

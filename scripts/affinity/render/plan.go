@@ -33,9 +33,13 @@ func Plan(out io.Writer, c plan.Comparison) error {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s %s\n", Quantity(line.Quantity), line.Price, Dollars(line.USD), last, line.What)
 	}
 	if c.Before != nil {
-		last = Dollars(&c.Before.Sum) + "\t"
+		last = Dollars(c.Before.Total) + "\t"
 	}
-	fmt.Fprintf(table, "\t\t%s\t%s sum of what has a price\n", Dollars(&c.Now.Sum), last)
+	sum := "sum of what has a price"
+	if c.Now.Total == nil {
+		sum = "no sum: the price of the main item, Bigtable's nodes, is unknown"
+	}
+	fmt.Fprintf(table, "\t\t%s\t%s %s\n", Dollars(c.Now.Total), last, sum)
 	if err := table.Flush(); err != nil {
 		return err
 	}
@@ -69,8 +73,8 @@ func writeNeeds(text *bytes.Buffer, b plan.Bill) {
 func writeUnknown(text *bytes.Buffer, c plan.Comparison) {
 	unknown := c.Now.Unknown(c.Prices)
 	if len(unknown) > 0 {
-		fmt.Fprintf(text, "\nNot in the sum, because their price is unknown. Read it on its page and give it as "+
-			"--price NAME=USD:\n")
+		fmt.Fprintf(text, "\nTheir price is unknown. Read it on its page and give it as --price NAME=USD, or all of "+
+			"them in a file with --price-file:\n")
 	}
 	for _, price := range unknown {
 		var what []string

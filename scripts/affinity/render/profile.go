@@ -21,8 +21,9 @@ const (
 )
 
 // Profile writes a profile: a line about the user, then a bar per affinity.
-// halfLife selects the score, "" the strategy's first half-life.
-func Profile(out io.Writer, p api.Profile, halfLife string, colors *Palette) error {
+// halfLife selects the score, "" the strategy's first half-life. reasons say why a profile is
+// empty, as an explanation has them; without any the text says how to ask for them.
+func Profile(out io.Writer, p api.Profile, halfLife string, reasons []string, colors *Palette) error {
 	var text bytes.Buffer
 	fmt.Fprintf(&text, "%s  last event %s%s  strategy version %d  %s\n", colors.Bold(cli.Printable(p.UserToken)),
 		timestamp(p.LastEventAt), ago(p.AsOf.Sub(p.LastEventAt.Time)), p.StrategyVersion, cli.Printable(p.Source))
@@ -31,8 +32,13 @@ func Profile(out io.Writer, p api.Profile, halfLife string, colors *Palette) err
 		drawBars(&text, p.Affinities, halfLife, cli.Width(out), colors)
 	case p.StrategyVersion == 0:
 		fmt.Fprintln(&text, "  no affinities: the app has no strategy yet (affinity strategy set FILE)")
+	case len(reasons) == 0:
+		fmt.Fprintf(&text, "  no affinities: `affinity explain %s` says why\n", cli.Printable(p.UserToken))
 	default:
-		fmt.Fprintln(&text, "  no affinities: the strategy scores no event of this user (affinity strategy get)")
+		fmt.Fprintln(&text, "  no affinities:")
+		for _, reason := range reasons {
+			fmt.Fprintf(&text, "  - %s\n", cli.Printable(reason))
+		}
 	}
 	switch more := p.Total - len(p.Affinities); {
 	case more > 0 && p.Truncated:

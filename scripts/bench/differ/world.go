@@ -439,7 +439,7 @@ func (w *world) track() error {
 		now := time.Now().UnixMilli()
 		at := now - w.r.Int64N(3*hour)
 		if w.r.IntN(3) == 0 {
-			if at = pick(w.r, w.moments); at > now+ahead || at <= now-30*day+hour {
+			if at = pick(w.r, w.moments); at > now || at <= now-30*day+hour { // a call is never ahead of its receipt
 				at = now
 			}
 		}
@@ -457,14 +457,20 @@ func (w *world) track() error {
 			}
 			products = append(products, map[string]any{key: id})
 		}
+		messageID := fmt.Sprint(w.r.Uint64())
 		call := map[string]any{"type": "track", "event": name,
 			"timestamp": time.UnixMilli(at).UTC().Format("2006-01-02T15:04:05.000Z07:00"),
-			"messageId": fmt.Sprint(w.r.Uint64()), "properties": map[string]any{"products": products, "search_index": "shop"}}
+			"messageId": messageID, "properties": map[string]any{"products": products, "search_index": "shop"}}
 		call[pick(w.r, []string{"userId", "anonymousId"})] = token
 		calls = append(calls, call)
+		if w.r.IntN(4) == 0 { // the SDK sends it again, and says another time
+			again := maps.Clone(call)
+			again["timestamp"] = time.UnixMilli(at - w.r.Int64N(minute)).UTC().Format(time.RFC3339Nano)
+			calls = append(calls, again)
+		}
 		for part := range slices.Chunk(distinct(ids), 20) {
 			all = append(all, added{token: token, event: event{Type: trackNames[name], Name: name, Index: "shop",
-				Objects: part, Time: at}})
+				Objects: part, Time: at, ID: messageID}})
 		}
 		if w.r.IntN(6) == 0 {
 			calls = append(calls, map[string]any{"type": "identify", "userId": token})

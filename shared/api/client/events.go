@@ -35,6 +35,22 @@ func (c Events) Refused(ctx context.Context) (api.RefusedEvents, error) {
 	return answer, err
 }
 
+// Names returns the types of events that the app has given names of track calls. The key
+// needs the permission settings.
+func (c Events) Names(ctx context.Context) (api.TrackNames, error) {
+	var answer api.TrackNames
+	err := c.call(ctx, always, http.MethodGet, "/1/track-names", nil, &answer)
+	return answer, err
+}
+
+// SetNames gives names of track calls types of events, and returns all names that have one.
+// The key needs the permission settings.
+func (c Events) SetNames(ctx context.Context, change api.TrackNames) (api.TrackNames, error) {
+	var answer api.TrackNames
+	err := c.call(ctx, always, http.MethodPut, "/1/track-names", change, &answer)
+	return answer, err
+}
+
 // Seen returns what the accepted events of the last days contained, today included;
 // 0: of api.DefaultSeenDays. Requires a key with the permission recommendation.
 func (c Events) Seen(ctx context.Context, days int) (api.SeenEvents, error) {

@@ -7,6 +7,7 @@
 package track
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 
@@ -17,24 +18,16 @@ import (
 
 // Reasons for which a call gives no events.
 var (
-	// ErrForm says that a call is not a JSON object with the fields of a call.
+	// ErrForm says that a call is no JSON object.
 	ErrForm error = fault.New(fault.Invalid, "The call is not a JSON object with the fields of a track call")
 	// ErrType says that nobody knows what the user did.
 	ErrType error = fault.New(fault.Invalid,
 		"The name of the track call has no type of event: use a name of Segment's e-commerce specification, "+
-			"or set properties.event_type to view, click or conversion")
+			"give the name a type with PUT /1/track-names, or set properties.event_type to view, click or conversion")
 	// ErrObjects says that the call is about no object.
 	ErrObjects error = fault.New(fault.Invalid,
 		"The track call names no product: set properties.product_id, properties.sku or properties.products")
 )
-
-// types are the names of events for which Segment's specification of e-commerce says what
-// a user did.
-var types = map[string]string{
-	"Product Viewed": api.EventView, "Product List Viewed": api.EventView, "Cart Viewed": api.EventView,
-	"Product Clicked": api.EventClick, "Product Added": api.EventClick, "Product Added to Wishlist": api.EventClick,
-	"Order Completed": api.EventConversion, "Product Purchased": api.EventConversion,
-}
 
 // Track is the type of calls that may be events. All other types say who a user is, or
 // which page they opened, and are not events of the engine.
@@ -45,7 +38,8 @@ type Call struct {
 	// Type is Track, "identify", "page", "screen", "group", "alias", or what else the
 	// sender wrote.
 	Type string
-	// Name is what a track call calls the event.
+	// Name is what a track call calls the event. A name of the specification is written as
+	// that writes it.
 	Name string
 	// EventType is the type of the event: that of properties.event_type, or that of the
 	// name. It is empty if neither says it.
@@ -56,22 +50,23 @@ type Call struct {
 	// Segment's own destination for Algolia reads. It may be empty.
 	Index string
 	// ObjectIDs are the products of the call, each once: product_id, or sku where that is
-	// missing.
+	// missing. In calls of version 1 of the specification id is product_id.
 	ObjectIDs []string
 	// Time is when the user acted, as the sender wrote it: timestamp, or
 	// originalTimestamp. It is empty if the call has none.
 	Time string
-}
+	// MessageID is what the SDK calls the call, the same in each delivery of it. It becomes
+	// the eventId of the events. It may be empty.
+	MessageID string
+	// SentAt is when the SDK sent this delivery, by the clock of the device. It is empty if
+	// the call does not say it: SDKs say it once for a batch.
+	SentAt string
 
-// text is a JSON string or a number, which SDKs let through as ids.
-type text string
+	corrected bool // Time is no longer by the clock of the device: Segment writes both times then
 
-func (t *text) UnmarshalJSON(raw []byte) error {
-	if len(raw) > 0 && (raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9') {
-		*t = text(raw)
-		return nil
-	}
-	return json.Unmarshal(raw, (*string)(t))
+	written string // the name as the sender wrote it, but for white space
+	typed   bool   // the call says its type itself
+	wrong   wrong
 }
 
 // instant is a time as JSON has it.
@@ -82,20 +77,17 @@ func (i *instant) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// product names an object.
-type product struct {
-	ID  text `json:"product_id"`
-	SKU text `json:"sku"`
-}
-
 // Parse reads a call. The error is ErrForm, or names the probable encoding of a call that
-// is not UTF-8.
+// is not UTF-8. A field of the wrong type is as good as missing: the errors of Events,
+// TypeFault and IndexFault name it if an event needs it.
 func Parse(raw []byte) (Call, error) {
 	var sent struct {
-		Type              string          `json:"type"`
-		Event             string          `json:"event"`
-		UserID            text            `json:"userId"`
-		AnonymousID       text            `json:"anonymousId"`
+		Type              word            `json:"type"`
+		Event             word            `json:"event"`
+		UserID            value           `json:"userId"`
+		AnonymousID       value           `json:"anonymousId"`
+		MessageID         value           `json:"messageId"`
+		SentAt            instant         `json:"sentAt"`
 		Timestamp         instant         `json:"timestamp"`
 		OriginalTimestamp instant         `json:"originalTimestamp"`
 		Properties        json.RawMessage `json:"properties"` // of a page it may be anything
@@ -106,59 +98,110 @@ func Parse(raw []byte) (Call, error) {
 	if len(raw) == 0 || raw[0] != '{' || json.Unmarshal(raw, &sent) != nil {
 		return Call{}, ErrForm
 	}
-	c := Call{Type: sent.Type, Name: sent.Event, UserToken: first(sent.UserID, sent.AnonymousID),
-		Time: first(sent.Timestamp, sent.OriginalTimestamp)}
+	c := Call{Type: sent.Type.text, UserToken: cmp.Or(sent.UserID.text, sent.AnonymousID.text),
+		Time: cmp.Or(string(sent.Timestamp), string(sent.OriginalTimestamp)), MessageID: eventID(sent.MessageID.text),
+		SentAt: string(sent.SentAt)}
+	c.corrected = sent.Timestamp != "" && sent.OriginalTimestamp != ""
+	c.wrong.note(ofCall, "", "type", aString, sent.Type.got)
 	if c.Type != Track && c.Type != "" {
 		return c, nil
 	}
-	var properties struct {
-		product
-		Products    []product `json:"products"`
-		SearchIndex string    `json:"search_index"`
-		EventType   string    `json:"event_type"`
+	c.wrong.note(ofName, "", "event", aString, sent.Event.got)
+	c.wrong.note(ofUser, "", "userId", anID, sent.UserID.got) // that of anonymousId would be another profile
+	if c.UserToken == "" {
+		c.wrong.note(ofUser, "", "anonymousId", anID, sent.AnonymousID.got)
 	}
-	if len(sent.Properties) > 0 && json.Unmarshal(sent.Properties, &properties) != nil {
-		return Call{}, ErrForm
+	var s specified
+	c.Name, s = named(sent.Event.text)
+	if c.written = c.Name; c.Name != sent.Event.text {
+		c.written = Trim(sent.Event.text)
 	}
-	c.Index = properties.SearchIndex
-	if c.EventType = properties.EventType; c.EventType == "" {
-		c.EventType = types[c.Name]
-	}
-	seen := map[string]bool{}
-	for _, p := range append([]product{properties.product}, properties.Products...) {
-		if id := first(p.ID, p.SKU); id != "" && !seen[id] {
-			seen[id] = true
-			c.ObjectIDs = append(c.ObjectIDs, id)
-		}
+	c.EventType = s.kind
+	if len(sent.Properties) > 0 {
+		c.read(sent.Properties, s.v1)
 	}
 	return c, nil
 }
 
-func first[T ~string](texts ...T) string {
-	for _, t := range texts {
-		if t != "" {
-			return string(t)
-		}
+// anID is what the fields of users and products must be.
+const anID = "a string or a number"
+
+// read reads the properties of a call, whose name may be of version 1 of the specification.
+func (c *Call) read(raw json.RawMessage, v1 bool) {
+	if raw[0] != '{' {
+		c.wrong.note(ofType, "", "properties", "an object", kindOf(raw))
+		c.wrong.note(ofObjects, "", "properties", "an object", kindOf(raw))
+		return
 	}
-	return ""
+	var properties struct {
+		product
+		Products    []product `json:"products"`
+		SearchIndex word      `json:"search_index"`
+		EventType   word      `json:"event_type"`
+	}
+	got := ""
+	if json.Unmarshal(raw, &properties) != nil { // the call is valid JSON, and the other fields take any value
+		properties.Products, got = productsOf(raw)
+	}
+	c.Index = properties.SearchIndex.text
+	c.wrong.note(ofIndex, "properties.", "search_index", aString, properties.SearchIndex.got)
+	if own := properties.EventType.text; own != "" {
+		c.EventType, c.typed = own, true
+	}
+	c.wrong.note(ofType, "properties.", "event_type", aString, properties.EventType.got)
+	seen := map[string]bool{}
+	c.add(properties.product, "properties.", v1, seen)
+	for _, p := range properties.Products {
+		c.add(p, "properties.products.", v1, seen)
+	}
+	c.wrong.note(ofObjects, "properties.", "products", "a list of objects", got)
 }
+
+// add adds the object that a product names, unless the call has it.
+func (c *Call) add(p product, path string, v1 bool, seen map[string]bool) {
+	id := p.ID.text
+	if v1 {
+		id = cmp.Or(id, p.Own.text)
+	}
+	if id = cmp.Or(id, p.SKU.text); id != "" && !seen[id] {
+		seen[id] = true
+		c.ObjectIDs = append(c.ObjectIDs, id)
+	}
+	c.wrong.note(ofObjects, path, "product_id", anID, p.ID.got)
+	c.wrong.note(ofObjects, path, "sku", anID, p.SKU.got)
+	if v1 {
+		c.wrong.note(ofObjects, path, "id", anID, p.Own.got)
+	}
+}
+
+// TypeFault names the type of the call, if its value has the wrong type; else nil.
+func (c Call) TypeFault() error { return c.wrong[ofCall] }
+
+// IndexFault names the index of the call, if its value has the wrong type; else nil.
+func (c Call) IndexFault() error { return c.wrong[ofIndex] }
 
 // Events returns the events of a track call. An event names at most
 // api.MaxEventTargets objects, so a call with more becomes several events, which count
 // the same together: an event counts once for each of its objects. The times of the
 // events are that of the call; if it has none, they have none either. The error is
-// ErrType, ErrObjects, or that of event.ParseTime.
+// ErrType, ErrObjects, that of event.ParseTime, or names a field whose value has the wrong
+// type.
 //
 // The same call gives the same events each time, so a call that an SDK sends again
-// changes nothing. sentAt, which SDKs set for each attempt, plays no part.
+// changes nothing.
 func (c Call) Events() ([]api.Event, error) {
 	switch {
+	case c.Name == "" && c.wrong[ofName] != nil:
+		return nil, c.wrong[ofName]
 	case c.EventType == "":
-		return nil, ErrType
+		return nil, cmp.Or(c.wrong[ofType], ErrType)
+	case c.wrong[ofUser] != nil:
+		return nil, c.wrong[ofUser]
 	case len(c.ObjectIDs) == 0:
-		return nil, ErrObjects
+		return nil, cmp.Or(c.wrong[ofObjects], ErrObjects)
 	}
-	one := api.Event{EventType: c.EventType, EventName: c.Name, UserToken: c.UserToken, Index: c.Index}
+	one := api.Event{EventType: c.EventType, EventName: c.Name, UserToken: c.UserToken, Index: c.Index,
+		EventID: c.MessageID}
 	if c.Time != "" {
 		at, err := event.ParseTime(c.Time)
 		if err != nil {

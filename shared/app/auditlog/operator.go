@@ -169,6 +169,9 @@ func describe(k config.Key) string {
 	if !k.ValidUntil.IsZero() {
 		parts = append(parts, "ends "+k.ValidUntil.UTC().Format(time.RFC3339))
 	}
+	if k.HashTokens {
+		parts = append(parts, "hashes tokens")
+	}
 	if len(k.Parent) > 0 {
 		parts = append(parts, "parent")
 	}

@@ -41,6 +41,8 @@ type (
 		PrivateFacets string `firestore:"privateFacets,omitempty"`
 		// NumericBands is JSON. Empty: there never were any.
 		NumericBands string `firestore:"numericBands,omitempty"`
+		// TrackNames is JSON. Empty: there are none.
+		TrackNames string `firestore:"trackNames,omitempty"`
 		// Dates is JSON. Empty: there are none.
 		Dates       string `firestore:"dates,omitempty"`
 		FeedVersion int64  `firestore:"feedVersion,omitempty"`
@@ -95,6 +97,7 @@ type (
 		Indexes     []string  `firestore:"indexes,omitempty"`
 		Referers    []string  `firestore:"referers,omitempty"`
 		AddressRate int       `firestore:"addressRate,omitempty"`
+		HashTokens  bool      `firestore:"hashTokens,omitempty"`
 		Parent      []byte    `firestore:"parent,omitempty"`
 	}
 	strategyDocument struct {
@@ -159,6 +162,11 @@ func (d appDocument) app() (App, error) {
 			return App{}, fmt.Errorf("parse stored numeric bands: %w", err)
 		}
 	}
+	if d.TrackNames != "" {
+		if err := json.Unmarshal([]byte(d.TrackNames), &a.TrackNames); err != nil {
+			return App{}, fmt.Errorf("parse stored names of track calls: %w", err)
+		}
+	}
 	// Nor one whose dates are unknown: its objects would leave the feeds.
 	a.FeedVersion = d.FeedVersion
 	if d.Dates != "" {
@@ -208,6 +216,7 @@ func newAppDocument(a App) (appDocument, error) {
 	}{
 		{&d.PrivateFacets, a.PrivateFacets, a.PrivateFacets != nil},
 		{&d.NumericBands, a.NumericBands, a.NumericBands != nil},
+		{&d.TrackNames, a.TrackNames, a.TrackNames != nil},
 		{&d.Dates, a.Dates, a.Dates != nil},
 	} {
 		if !part.there {

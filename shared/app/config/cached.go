@@ -44,7 +44,7 @@ type Source interface {
 func (s *Store) base() *Store { return s }
 
 // Cached is the configuration as it was at most one TTL ago. It reads from memory
-// what it has read from its Store within that time. Only Access and Limits may answer
+// what it has read from its Store within that time. Only Access, Limits and TrackNames may answer
 // from five minutes ago, while the Store fails.
 //
 // Each guess of an app or a key costs the Store one read, evicts nothing that
@@ -156,6 +156,13 @@ func (c *Cached) Access(ctx context.Context, appID, hash string) (Key, error) {
 func (c *Cached) Limits(ctx context.Context, appID string) (limit.Numbers, error) {
 	app, err := c.apps.getStale(ctx, appID, func(ctx context.Context) (App, error) { return c.source.App(ctx, appID) })
 	return app.Limits, err
+}
+
+// TrackNames returns the types of events that an app has given names of track calls. It may
+// answer from five minutes ago, as Limits does.
+func (c *Cached) TrackNames(ctx context.Context, appID string) (TrackNames, error) {
+	app, err := c.apps.getStale(ctx, appID, func(ctx context.Context) (App, error) { return c.source.App(ctx, appID) })
+	return app.TrackNames, err
 }
 
 // Holds reports whether the last read of that key found one. It reads nothing.
@@ -301,6 +308,12 @@ func (c *Cached) ApplyBands(ctx context.Context, appID string, versions map[stri
 func (c *Cached) SetPrivateFacets(ctx context.Context, appID, index string, facets []string) error {
 	defer c.apps.Evict(appID)
 	return c.store.SetPrivateFacets(ctx, appID, index, facets)
+}
+
+// SetTrackNames is SetTrackNames of the Store.
+func (c *Cached) SetTrackNames(ctx context.Context, appID string, change TrackNames) (TrackNames, error) {
+	defer c.apps.Evict(appID)
+	return c.store.SetTrackNames(ctx, appID, change)
 }
 
 // SetFeed is SetFeed of the Store.

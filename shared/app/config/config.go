@@ -55,6 +55,8 @@ type App struct {
 	PrivateFacets PrivateFacets
 	// NumericBands are the bands of facets that hold numbers.
 	NumericBands NumericBands
+	// TrackNames are the types of events that the app has given names of track calls.
+	TrackNames TrackNames
 	// Dates are the attributes by which feeds order objects. FeedVersion is the highest
 	// version that a feed had.
 	Dates       Dates

@@ -36,6 +36,9 @@ type Key struct {
 	// AddressRate is how many requests a minute one address may send with the key to
 	// one instance of a function. 0: no limit.
 	AddressRate int
+	// HashTokens says that event.HashToken makes a user token of each id of a user in the
+	// calls of SDKs that come with the key, also of an id that is a token.
+	HashTokens bool
 	// Parent is the text of the key, encrypted by a Cipher. A key with it is a parent
 	// of secured keys; see package auth.
 	Parent []byte

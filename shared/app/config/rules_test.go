@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -113,5 +114,33 @@ func TestFeedsAreBounded(t *testing.T) {
 	}
 	if to, f, changed, err := app.WithFeed(feeds, config.Feed{Name: "7", Index: "other", Date: "d"}, time.Now()); err != nil || !changed || f.Version != config.MaxFeeds+1 || len(to.Dates) != 2 {
 		t.Errorf("%+v, changed %v, error %v, dates %v", f, changed, err, to.Dates)
+	}
+}
+
+// A name has the form that the name of an event has, and a change leaves at most 200.
+func TestTrackNamesThatAreRefused(t *testing.T) {
+	long := strings.Repeat("n", 65)
+	for name, kind := range map[string]string{
+		"": "view", " ": "view", " A": "view", "A ": "view", "A  B": "view", "A\tB": "view", "Käufe": "view", long: "view",
+		"A": "buy", "B": "View", "C": "instantsearch",
+	} {
+		if got, err := (config.TrackNames{"A": "click"}).With(config.TrackNames{name: kind}); err == nil {
+			t.Errorf("%q of type %q: %v", name, kind, got)
+		}
+	}
+	many, more := config.TrackNames{}, config.TrackNames{long[:64]: "view"}
+	for i := range 200 {
+		many[fmt.Sprint("Name ", i)] = "view"
+	}
+	all, err := config.TrackNames(nil).With(many)
+	if err != nil || len(all) != 200 {
+		t.Fatalf("%d names, %v", len(all), err)
+	}
+	if _, err := all.With(more); err == nil {
+		t.Error("201 names are accepted")
+	}
+	more["Name 7"] = ""
+	if all, err = all.With(more); err != nil || len(all) != 200 || all["Name 7"] != "" || len(many) != 200 {
+		t.Errorf("a name in the place of another one: %d, %v", len(all), err)
 	}
 }

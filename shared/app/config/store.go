@@ -25,12 +25,12 @@ import (
 //	                                 consistency, browserRanking, scoringVersion, ranking,
 //	                                 limits {eventsPerSecond, importsPerSecond, readsPerSecond, jobsPerHour, strategiesPerHour,
 //	                                 userEventsPerDay, writeWindowMs},
-//	                                 privateFacets, numericBands, dates, feedVersion, segmentsSince,
+//	                                 privateFacets, numericBands, trackNames, dates, feedVersion, segmentsSince,
 //	                                 log {write, read, encoding, generation},
 //	                                 migration {id, from, to, phase, job, backfill, rate, undone, startedAt},
 //	                                 region, move {id, from, to, births, phase, back, job, startedAt, changedAt}
 //	apps/{app}/keys/{hash}           hash, acl, createdAt, name, description, validUntil, indexes, referers, addressRate,
-//	                                 parent
+//	                                 hashTokens, parent
 //	apps/{app}/strategies/{version}  version, strategy, createdAt, scoringVersion, ranking, note
 //	apps/{app}/indexes/{index}       index, attributesForFaceting, numericBands, bandsVersion, version
 //	apps/{app}/feeds/{name}          name, version, index, date, definition
@@ -49,10 +49,10 @@ import (
 //
 // privateFacets is one JSON string, too, with the lists by index, and so are numericBands,
 // also those of an index, and dates, with the attributes that feeds order by. Those of the
-// app are fields of the app. A definition is one JSON string as well.
+// app are fields of the app. trackNames is one, with types by names. A definition is one JSON string as well.
 //
 // A document's id is the name itself, escaped where Firestore would refuse it, so every
-// document also holds its name. The fields strategy, privateFacets, numericBands, dates,
+// document also holds its name. The fields strategy, privateFacets, numericBands, trackNames, dates,
 // definition, where and attributesForFaceting are never queried and need no index.
 //
 // A change reads the app's document, and what else it depends on, and then writes on
@@ -268,6 +268,21 @@ func (s *Store) SetLimits(ctx context.Context, appID string, n limit.Numbers) er
 		return err
 	}
 	return s.setApp(ctx, appID, "limits", func(a *App) { a.Limits = n })
+}
+
+// SetTrackNames gives names of track calls types of events, and takes that of a name with an
+// empty type away. Other names keep theirs. It returns all names afterwards, ErrNotFound if the
+// app does not exist, or what TrackNames.With refuses. It does not set ChangedAt.
+func (s *Store) SetTrackNames(ctx context.Context, appID string, change TrackNames) (all TrackNames, err error) {
+	err = s.changeApp(ctx, appID, func(app App) (App, []documents.Write, error) {
+		all, err = app.TrackNames.With(change)
+		app.TrackNames = all
+		return app, nil, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("set names of track calls of app %q: %w", appID, err)
+	}
+	return all, nil
 }
 
 // UpdateLog applies change to the Log and the Migration of an app as a

@@ -97,9 +97,12 @@ type Message struct {
 	Ordinal int `json:"ordinal,omitempty"`
 	// Resolved says that Objects was read from the catalog. If it is false, process
 	// reads the objects: ingest could not, or they have too many filters.
-	Resolved bool    `json:"resolved"`
-	Objects  Objects `json:"objects,omitempty"`
-	Bands    Bands   `json:"numericBands,omitempty"`
+	Resolved bool `json:"resolved"`
+	// Calls says that the events are calls of an SDK with a messageId, of which other
+	// deliveries may have other times: process takes that of the first.
+	Calls   bool    `json:"calls,omitempty"`
+	Objects Objects `json:"objects,omitempty"`
+	Bands   Bands   `json:"numericBands,omitempty"`
 	// Body is {"events":[...]} as the client sent it, but for line breaks. In a
 	// reenriched message it is what Logged decodes.
 	Body []byte `json:"-"`

@@ -42,8 +42,9 @@ type Packer struct {
 
 // packKey selects the requests that may share a message.
 type packKey struct {
-	app  string
-	lane Lane
+	app   string
+	lane  Lane
+	calls bool
 }
 
 // pack is the requests of one message.
@@ -76,7 +77,7 @@ func (p *Packer) Publish(ctx context.Context, m Message, events []event.Event) e
 	if !m.Resolved || len(events) >= packEvents || r.bytes >= packBytes {
 		return p.publish(ctx, m)
 	}
-	joined := p.join(packKey{m.App, m.Lane}, r)
+	joined := p.join(packKey{m.App, m.Lane, m.Calls}, r)
 	if joined == nil {
 		return p.publish(ctx, m)
 	}
@@ -146,7 +147,8 @@ func (all *pack) message(now time.Time) Message {
 		return first
 	}
 	events, received := make([]event.Event, 0, all.events), now.UnixMilli()
-	m := Message{App: first.App, Lane: first.Lane, Ahead: first.Ahead, Request: first.Request, Resolved: true}
+	m := Message{App: first.App, Lane: first.Lane, Ahead: first.Ahead, Request: first.Request, Resolved: true,
+		Calls: first.Calls}
 	for _, r := range all.requests {
 		m.joinBands(r.m.Resolution())
 		received = max(received, r.m.ReceivedAt)

@@ -141,7 +141,7 @@ func encodedSize(v any) int {
 func (m Message) Part(events []event.Event, first int) Message {
 	p := Message{
 		App: m.App, Lane: m.Lane, ReceivedAt: m.ReceivedAt, Ahead: m.Ahead, PublishedAt: m.PublishedAt,
-		Request: m.Request, Ordinal: m.Ordinal + first, Resolved: m.Resolved, Bands: m.Bands,
+		Request: m.Request, Ordinal: m.Ordinal + first, Resolved: m.Resolved, Calls: m.Calls, Bands: m.Bands,
 	}
 	for i := range events {
 		p.copyObjects(&events[i], m.Objects)

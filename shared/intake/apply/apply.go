@@ -52,6 +52,7 @@ type Profiles interface {
 	enrich.Holder
 	Apply(ctx context.Context, app config.App, events []store.LogEvent) (profile.Outcome, error)
 	Abandon(ctx context.Context, app config.App, events []store.LogEvent) error
+	Remember(ctx context.Context, app config.App, events []event.Event) error
 }
 
 // Applier applies messages. All of its exported fields but Sample and Uptime must be set. It is safe

@@ -57,6 +57,11 @@ func (a *Applier) places(ctx context.Context, data []byte, cause error) (error, 
 	if err != nil {
 		return cause, nil
 	}
+	if m.Calls {
+		if err := a.Profiles.Remember(ctx, app, events); err != nil {
+			return nil, err
+		}
+	}
 	return halfway{cause, app, enrich.LogEvents(events, bus.Resolution{}, m.ReceivedAt)}, nil
 }
 

@@ -88,6 +88,8 @@ func (w *written) StoreOf(context.Context, config.App, string) (*store.Store, er
 	return w.store, nil
 }
 
+func (*written) Remember(context.Context, config.App, []event.Event) error { return nil }
+
 func (*written) Abandon(context.Context, config.App, []store.LogEvent) error { return nil }
 
 // hostile is the body of n events that each name 20 of so many objects.

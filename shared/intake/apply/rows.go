@@ -15,7 +15,8 @@ import (
 )
 
 // accepted writes the events of a request to the log, with the filters that the
-// message carries. If it carries none, or those of earlier numeric bands, accepted
+// message carries. Before that it gives those of calls the times of the first deliveries
+// of these calls. If the message carries no filters, or those of earlier numeric bands, accepted
 // reads them. It splits a message whose filters cost too much at a time.
 //
 // Two deliveries of an unresolved message may find other filters. The last write of
@@ -29,6 +30,11 @@ func (a *Applier) accepted(ctx context.Context, m bus.Message) (Result, error) {
 	events, err := m.Events()
 	if err != nil {
 		return Result{}, permanent{err}
+	}
+	if m.Calls {
+		if err := a.Profiles.Remember(ctx, app, events); err != nil {
+			return Result{}, err
+		}
 	}
 	b := batch{n: len(events), event: func(i int) *event.Event { return &events[i] }}
 	b.part = func(from, to int) (bus.Message, error) { return m.Part(events[from:to], from), nil }

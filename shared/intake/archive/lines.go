@@ -37,6 +37,11 @@ func Lines(m bus.Message) ([]Line, error) {
 		if err != nil {
 			return nil, err
 		}
+		for i := range events {
+			if m.Calls {
+				events[i].Call = events[i].CallID()
+			}
+		}
 		rows, unknown = enrich.LogEvents(events, m.Resolution(), m.Receipt()), enrich.Incomplete(events, m.Objects)
 	}
 	lines := make([]Line, len(rows))
@@ -49,6 +54,7 @@ func Lines(m bus.Message) ([]Line, error) {
 		if !m.Resolved && len(row.ObjectIDs) > 0 {
 			l.Event.Unresolved, l.Event.UnknownObjects = true, 0
 		}
+		l.Event.Call = row.Call != ""
 		at := enrich.PlaceOf(row)
 		lines[i] = Line{at, Rank{unknown[at], m.ReceivedAt}, l.Event}
 	}

@@ -24,6 +24,8 @@ type Event struct {
 	unresolved *event.Event
 	// unknown is of how many of its objects the filters are not known.
 	unknown int
+	// call is the event if it is a call, whose time is remembered.
+	call *event.Event
 }
 
 // Decode decodes a line that is restored now. The errors say what is wrong with it.
@@ -32,10 +34,15 @@ func Decode(l *api.ExportedEvent, now time.Time) (Event, error) {
 	if err != nil {
 		return Event{}, err
 	}
+	restored := Event{Row: row, unknown: l.UnknownObjects}
 	if l.Unresolved {
-		return Event{row, &e, len(e.ObjectIDs)}, nil
+		restored.unresolved, restored.unknown = &e, len(e.ObjectIDs)
 	}
-	return Event{row, nil, l.UnknownObjects}, nil
+	if l.Call {
+		e.Time, e.Received = l.Time, false
+		restored.call = &e
+	}
+	return restored, nil
 }
 
 // Catalog looks up the filters of the objects of events, as apply.Catalog does.
@@ -49,6 +56,7 @@ type Profiles interface {
 	Import(ctx context.Context, app config.App, events []store.LogEvent) (profile.Outcome, error)
 	Abandon(ctx context.Context, app config.App, events []store.LogEvent) error
 	CheckSchema(ctx context.Context, app config.App) error
+	Remember(ctx context.Context, app config.App, events []event.Event) error
 }
 
 // Restorer writes archived events to the log. All of its fields must be set.
@@ -69,6 +77,9 @@ type Outcome struct {
 // written; restoring all again completes them.
 func (r *Restorer) Restore(ctx context.Context, app config.App, events []Event) (all Outcome, err error) {
 	given := len(events)
+	if err := r.remember(ctx, app, events); err != nil {
+		return all, err
+	}
 	events = best(events)
 	rows, err := enrich.Rows(ctx, r.Profiles, app, places(events))
 	if err == nil {
@@ -112,6 +123,36 @@ func (r *Restorer) Restore(ctx context.Context, app config.App, events []Event) 
 		missing = missing[n:]
 	}
 	return all, nil
+}
+
+// remember moves the events of calls to the times of the first deliveries of these calls.
+func (r *Restorer) remember(ctx context.Context, app config.App, events []Event) error {
+	var calls []event.Event
+	var at []int
+	for i := range events {
+		if e := events[i].call; e != nil {
+			calls, at = append(calls, *e), append(at, i)
+		}
+	}
+	if len(calls) == 0 {
+		return nil
+	}
+	if err := r.Profiles.Remember(ctx, app, calls); err != nil {
+		return err
+	}
+	for i, e := range calls {
+		restored := &events[at[i]]
+		if restored.Row.Call = e.Call; restored.Row.Time == e.Time {
+			continue
+		}
+		if err := restored.Row.MoveTo(&e); err != nil {
+			return err
+		}
+		if restored.unresolved != nil {
+			restored.unresolved = &calls[i]
+		}
+	}
+	return nil
 }
 
 // resolve gives the first of events their filters, as many as may be in memory at a

@@ -21,7 +21,9 @@ func LogEvents(events []event.Event, known bus.Resolution, receivedAt int64) []s
 		if e.Type == event.InstantSearch {
 			continue
 		}
-		entries = append(entries, c.logEvent(e, e.UserToken, e.Time, e.ID(), receivedAt))
+		entry := c.logEvent(e, e.UserToken, e.Time, e.ID(), receivedAt)
+		entry.Call = e.Call
+		entries = append(entries, entry)
 	}
 	return entries
 }

@@ -53,6 +53,14 @@ func Guess(l *backtest.Log) (strategy.Strategy, error) {
 	return s, nil
 }
 
+// TurnedAway returns the kinds of events that name objects and that Guess leaves out because
+// of their names, those of the most events first.
+func TurnedAway(l *backtest.Log) []backtest.Kind {
+	kinds := slices.DeleteFunc(l.Kinds(), func(k backtest.Kind) bool { return k.Named == 0 || !away(k.Name) })
+	slices.SortStableFunc(kinds, func(a, b backtest.Kind) int { return cmp.Compare(b.Named, a.Named) })
+	return kinds
+}
+
 func away(name string) bool {
 	name = strings.ToLower(name)
 	return slices.ContainsFunc(turnedAway, func(part string) bool { return strings.Contains(name, part) })

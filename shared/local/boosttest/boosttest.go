@@ -28,7 +28,8 @@ var facets = []facet{
 	{"categories.lvl0", 1, 1, []string{"Kids > Shoes", "Phones", "Speakers", "Garden; Tools", "$1", "--"}},
 	{"price_range", 0, 1, []string{"0:25", "25:50", "75:100", "100:200"}},
 	{"tags", 0, 4, []string{"new", "-sale", "<b>", "50%", "a]b", "tick`tick", "x:=y", "{}", "'; --", "caf\u00e9",
-		"two  spaces", "score=3>", "line\nbreak", "right\u202eleft", "\U0001f45f"}},
+		"two  spaces", "score=3>", "line\nbreak", "right\u202eleft", "\U0001f45f", "smile :)", "(some",
+		"x):9000000,(color:=Red"}},
 }
 
 var words = []string{"red", "phone", "case", "shoe", "running", "speaker", "wireless", "small", "kids", "garden"}

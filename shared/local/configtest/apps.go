@@ -204,6 +204,37 @@ func testLimits(t *testing.T, s store) {
 	read(t, "app after refusals", got, err, want)
 }
 
+// Names of track calls are kept beside all other changes; a change names those that it
+// concerns, and is made as a whole or not at all.
+func testTrackNames(t *testing.T, s store) {
+	create(t, s, "shop")
+	setStrategy(t, s, "shop", scores(1), 1, true)
+	want, err := s.App(t.Context(), "shop")
+	if err != nil || want.TrackNames != nil {
+		t.Fatalf("names of a new app %v, error %v", want.TrackNames, err)
+	}
+	set := func(change, all config.TrackNames) {
+		t.Helper()
+		got, err := s.SetTrackNames(t.Context(), "shop", change)
+		read(t, "names after a change", got, err, all)
+		want.TrackNames = all
+		app, err := s.App(t.Context(), "shop")
+		read(t, "app", app, err, want)
+	}
+	set(config.TrackNames{"Recipe Saved": "conversion", "A B": "view"},
+		config.TrackNames{"Recipe Saved": "conversion", "A B": "view"})
+	set(config.TrackNames{"A B": "click", "C": "view", "D": ""},
+		config.TrackNames{"Recipe Saved": "conversion", "A B": "click", "C": "view"})
+	set(config.TrackNames{}, config.TrackNames{"Recipe Saved": "conversion", "A B": "click", "C": "view"})
+	if _, err := s.SetTrackNames(t.Context(), "shop", config.TrackNames{"E": "view", "F": "buy"}); err == nil {
+		t.Error("an unknown type was accepted")
+	}
+	set(config.TrackNames{"Recipe Saved": "", "C": ""}, config.TrackNames{"A B": "click"})
+	set(config.TrackNames{"A B": ""}, nil)
+	_, err = s.SetTrackNames(t.Context(), "nowhere", config.TrackNames{"A": "view"})
+	wantError(t, "names of no app", err, config.ErrNotFound)
+}
+
 // A change of an app sets ChangedAt; a call that changes nothing does not.
 func testChangedAt(t *testing.T, s store) {
 	var changed time.Time

@@ -47,6 +47,7 @@ func run(t *testing.T, open func(*testing.T) store) {
 		{"BrowserRanking", testBrowserRanking},
 		{"SegmentsSwitch", testSegmentsSwitch},
 		{"Limits", testLimits},
+		{"TrackNames", testTrackNames},
 		{"ChangedAt", testChangedAt},
 		{"LogOfNewApps", testLogOfNewApps},
 		{"UpdateLog", testUpdateLog},
@@ -161,7 +162,8 @@ func testKeys(t *testing.T, s store) {
 		Hash: hash("a"), ACL: []string{"search"}, CreatedAt: created, Name: "web", Description: "the shop's pages",
 		ValidUntil: created.Add(time.Hour),
 		Indexes:    []string{"products", "news_*"}, Referers: []string{"https://*.shop.example/*"}, AddressRate: 60,
-		Parent: []byte("sealed"),
+		HashTokens: true,
+		Parent:     []byte("sealed"),
 	}
 	b := config.Key{Hash: hash("b"), CreatedAt: created}
 	for _, key := range []config.Key{b, a} {
@@ -299,6 +301,10 @@ func testUnknown(t *testing.T, s store) {
 		"SetConsistency":    func() error { return s.SetConsistency(ctx, "shop", config.Strong) },
 		"SetBrowserRanking": func() error { return s.SetBrowserRanking(ctx, "shop", true) },
 		"SetSegments":       func() error { return s.SetSegments(ctx, "shop", true) },
+		"SetTrackNames": func() error {
+			_, err := s.SetTrackNames(ctx, "shop", config.TrackNames{"Mine": "view"})
+			return err
+		},
 		"UpdateLog": func() error {
 			_, err := s.UpdateLog(ctx, "shop", func(*config.App) error { return nil })
 			return err

@@ -30,6 +30,7 @@ type (
 		SetBrowserRanking(ctx context.Context, appID string, on bool) error
 		SetSegments(ctx context.Context, appID string, on bool) error
 		SetLimits(ctx context.Context, appID string, n limit.Numbers) error
+		SetTrackNames(ctx context.Context, appID string, change config.TrackNames) (config.TrackNames, error)
 		UpdateLog(ctx context.Context, appID string, change func(*config.App) error) (config.App, error)
 		UpdateMove(ctx context.Context, appID string, change func(*config.App) error) (config.App, error)
 	}

@@ -14,13 +14,14 @@ const maxDepth = 100
 // parser reads the language of sort_by and of filters.
 type parser struct {
 	text      string
-	operators int // of the clause that is read
-	depth     int // of parentheses
+	before30  bool // a clause of _eval ends at its parenthesis even in backticks
+	operators int  // of the clause that is read
+	depth     int  // of parentheses
 }
 
 // parseSortBy reads `_text_match(buckets: 10):desc,_eval([(brand:=Apple):3]):desc`.
-func parseSortBy(text string) ([]sortField, error) {
-	p := &parser{text: text}
+func parseSortBy(text string, before30 bool) ([]sortField, error) {
+	p := &parser{text: text, before30: before30}
 	var fields []sortField
 	evals := 0
 	for {
@@ -74,39 +75,62 @@ func (p *parser) buckets() (int, error) {
 	return int(n), nil
 }
 
+// clauses reads ([(expression):score, ...]). Like Typesense it first cuts the text at
+// parentheses and colons, and reads each expression by itself.
 func (p *parser) clauses() ([]clause, error) {
 	if !p.take("(") || !p.take("[") {
 		return nil, p.expected("([")
 	}
 	list := []clause{}
-	for {
-		p.operators = 0
-		if !p.take("(") {
-			return nil, p.expected("(")
+	for len(list) == 0 || !p.take("]") {
+		_, text, ok := strings.Cut(p.text, "(")
+		end := p.closing(text)
+		if !ok || end < 0 {
+			return nil, p.expected("a clause in parentheses")
 		}
-		holds, err := p.either()
-		if err != nil {
+		expression := &parser{text: text[:end]}
+		holds, err := expression.either()
+		switch {
+		case err != nil:
 			return nil, err
+		case expression.rest() != "":
+			return nil, expression.expected("the end of the clause")
+		case expression.operators > typesenseOperators:
+			return nil, fmt.Errorf("a clause has %d operators, more than %d", expression.operators, typesenseOperators)
 		}
-		if !p.take(")") || !p.take(":") {
-			return nil, p.expected("):")
-		}
-		score, err := p.integer()
+		_, text, _ = strings.Cut(text[end:], ":")
+		digits := text[:max(strings.IndexAny(text, ",]"), 0)]
+		score, err := strconv.ParseInt(strings.TrimSpace(digits), 10, 64)
 		if err != nil {
-			return nil, err
-		}
-		if p.operators > typesenseOperators {
-			return nil, fmt.Errorf("a clause has %d operators, more than %d", p.operators, typesenseOperators)
+			return nil, fmt.Errorf("the score %.40q of a clause is no integer", digits)
 		}
 		list = append(list, clause{holds, float64(score)})
-		if !p.take(",") {
-			break
-		}
+		p.text = text[len(digits):]
 	}
-	if !p.take("]") || !p.take(")") {
-		return nil, p.expected("])")
+	if !p.take(")") {
+		return nil, p.expected(")")
 	}
 	return list, nil
+}
+
+// closing returns where the parenthesis ends that began before a text, or -1.
+func (p *parser) closing(text string) int {
+	depth, quoted := 1, false
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c == '`':
+			quoted = !quoted && !p.before30
+		case quoted:
+		case c == '(':
+			depth++
+		case c == ')':
+			depth--
+		}
+		if depth == 0 {
+			return i
+		}
+	}
+	return -1
 }
 
 type predicate = func(Document) bool
@@ -186,18 +210,19 @@ func (p *parser) condition() (predicate, error) {
 	}, nil
 }
 
-// value reads a value in backticks, or one that ends where the language goes on.
+// value reads a value in backticks, or one that ends where the language goes on. A
+// backtick without a second one holds to the end.
 func (p *parser) value() (string, error) {
 	rest := p.rest()
 	if quoted, ok := strings.CutPrefix(rest, "`"); ok {
-		value, after, ok := strings.Cut(quoted, "`")
-		if !ok || value == "" {
-			return "", p.expected("a value and a backtick")
+		value, after, _ := strings.Cut(quoted, "`")
+		if value == "" {
+			return "", p.expected("a value in backticks")
 		}
 		p.text = after
 		return value, nil
 	}
-	end := strings.IndexAny(rest, "`()[]&|,:")
+	end := strings.IndexAny(rest, "()[]&|,:")
 	if end < 0 {
 		end = len(rest)
 	}

@@ -34,7 +34,15 @@ type clause struct {
 // The best 250 documents by text are cut into N buckets of equal size; all of a
 // bucket count as equal to its best one. Fewer documents than buckets are not
 // cut. Documents beyond the first 250 keep their text score.
-func Typesense(docs []Document, query []byte) ([]Hit, error) {
+//
+// It reads sort_by as Typesense 30 does.
+func Typesense(docs []Document, query []byte) ([]Hit, error) { return typesense(docs, query, false) }
+
+// Typesense29 is Typesense up to 29.0, whose parser of _eval takes a parenthesis in
+// backticks for one of the language.
+func Typesense29(docs []Document, query []byte) ([]Hit, error) { return typesense(docs, query, true) }
+
+func typesense(docs []Document, query []byte, before30 bool) ([]Hit, error) {
 	var q struct {
 		SortBy string `json:"sort_by"`
 	}
@@ -44,7 +52,7 @@ func Typesense(docs []Document, query []byte) ([]Hit, error) {
 	fields := []sortField{{buckets: 0}} // without sort_by the order is that of the text
 	if q.SortBy != "" {
 		var err error
-		if fields, err = parseSortBy(q.SortBy); err != nil {
+		if fields, err = parseSortBy(q.SortBy, before30); err != nil {
 			return nil, fmt.Errorf("sort_by: %w", err)
 		}
 	}

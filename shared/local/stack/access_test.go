@@ -29,7 +29,10 @@ var routes = []struct {
 }{
 	{"POST", "/1/events", `{"events":[]}`, []string{auth.Search}},
 	{"POST", "/v1/batch", `{"batch":[` + seenCall + `]}`, []string{auth.Search}},
+	{"POST", "/v1/b", `{"batch":[` + seenCall + `]}`, []string{auth.Search}},
+	{"POST", "/beacon/v1/batch", `{"batch":[` + seenCall + `]}`, []string{auth.Search}},
 	{"POST", "/v1/track", seenCall, []string{auth.Search}},
+	{"POST", "/v1/t", seenCall, []string{auth.Search}},
 	{"GET", "/1/events/refused", "", []string{auth.Recommendation}},
 	{"GET", "/1/events/seen", "", []string{auth.Recommendation}},
 	{"GET", "/1/events/recent", "", []string{auth.Admin}},
@@ -108,6 +111,8 @@ var routes = []struct {
 	{"DELETE", "/1/indexes/i/1", "", []string{auth.DeleteObject}},
 	{"GET", "/1/indexes/i/settings", "", []string{auth.Settings}},
 	{"PUT", "/1/indexes/i/settings", `{"attributesForFaceting":[]}`, []string{auth.Settings}},
+	{"GET", "/1/track-names", "", []string{auth.Settings}},
+	{"PUT", "/1/track-names", `{"names":{}}`, []string{auth.Settings}},
 	{"GET", "/1/indexes/i/task/1", "", []string{auth.AddObject, auth.DeleteObject, auth.Settings}},
 }
 

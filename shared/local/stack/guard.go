@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"github.com/affinityengine/affinity/shared/fault"
 	"github.com/affinityengine/affinity/shared/web/auth"
@@ -20,14 +21,15 @@ const DemoKey = "demokey"
 // On loopback every program of the machine can call, and so can every web page
 // that its browser shows. A page sends the origin that it came from, or, after
 // its name was made to resolve to loopback (DNS rebinding), its own host. So the
-// guard refuses hosts and origins other than loopback and customers' hosts.
+// guard refuses hosts other than loopback and customers' hosts, and origins other
+// than loopback and those that the developer names.
 //
 // An address that other machines reach has hosts and origins that the engine
 // cannot know. There only keys protect the engine, see keysFor.
-func guardPublic(at net.Addr, customers auth.Hosts, h http.Handler) http.Handler {
+func guardPublic(at net.Addr, customers auth.Hosts, origins []string, h http.Handler) http.Handler {
 	refuse := func(*http.Request) (int, string) { return 0, "" }
 	if loopback(at) {
-		refuse = func(r *http.Request) (int, string) { return refuseForeign(r, customers) }
+		refuse = func(r *http.Request) (int, string) { return refuseForeign(r, customers, origins) }
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if status, why := refuse(r); status != 0 {
@@ -42,17 +44,18 @@ func guardPublic(at net.Addr, customers auth.Hosts, h http.Handler) http.Handler
 }
 
 // refuseForeign returns a status other than 0 if a request does not name this
-// machine or comes from a web page of another one.
-func refuseForeign(r *http.Request, customers auth.Hosts) (int, string) {
+// machine or comes from a web page of another one that is not among the origins.
+func refuseForeign(r *http.Request, customers auth.Hosts, origins []string) (int, string) {
 	if !httpapi.Loopback(r.Host) && !customers.Has(r.Host) {
 		return http.StatusMisdirectedRequest, fmt.Sprintf(
 			"This engine listens on loopback and does not answer for the host %.100q: "+
 				"call it at localhost or 127.0.0.1, or start it with an --addr that other machines reach, and keys of your own", r.Host)
 	}
 	for _, origin := range r.Header.Values("Origin") {
-		if !localOrigin(origin) {
-			return http.StatusForbidden, fmt.Sprintf("This engine listens on loopback and does not answer web pages of %.100q: "+
-				"serve the page from localhost, or start the engine with an --addr that other machines reach, and keys of your own", origin)
+		if !localOrigin(origin) && !slices.Contains(origins, origin) {
+			return http.StatusForbidden, fmt.Sprintf("This engine listens on loopback and does not answer web pages of "+
+				"%.100q: serve the page from localhost, name its origin with --origin, or start the engine with an --addr "+
+				"that other machines reach, and keys of your own", origin)
 		}
 	}
 	return 0, ""

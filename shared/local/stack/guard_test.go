@@ -24,7 +24,7 @@ var guarded = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.
 func TestGuardOnLoopback(t *testing.T) {
 	customers := auth.Hosts{"api.acme.example": "acme"}
 	for _, at := range []net.Addr{&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080}, &net.TCPAddr{IP: net.IPv6loopback, Port: 8080}} {
-		h := guardPublic(at, customers, guarded)
+		h := guardPublic(at, customers, []string{"http://shop.test:3000"}, guarded)
 		for _, test := range []struct {
 			name, host string
 			origins    []string
@@ -38,11 +38,16 @@ func TestGuardOnLoopback(t *testing.T) {
 			{"a page of this machine", "localhost:8080", []string{"http://localhost:3000"}, 200},
 			{"a page of this machine by TLS", "127.0.0.1:8080", []string{"https://127.0.0.1"}, 200},
 			{"a page of this machine by IPv6", "[::1]:8080", []string{"http://[::1]:3000"}, 200},
+			{"a page of an origin that is named", "localhost:8080", []string{"http://shop.test:3000"}, 200},
 
 			{"no host", "", nil, 421},
 			{"another host", "evil.example", nil, 421},
 			{"a name that resolves to loopback, with its page", "evil.example:8080", []string{"http://evil.example:8080"}, 421},
 			{"the address of everything", "0.0.0.0:8080", nil, 421},
+			{"the host of an origin that is named", "shop.test:3000", nil, 421},
+			{"another port of an origin that is named", "localhost:8080", []string{"http://shop.test"}, 403},
+			{"another scheme of an origin that is named", "localhost:8080", []string{"https://shop.test:3000"}, 403},
+			{"an origin that is named, and another one", "localhost:8080", []string{"http://shop.test:3000", "https://evil.example"}, 403},
 			{"another page", "localhost:8080", []string{"https://evil.example"}, 403},
 			{"another page by its address", "localhost:8080", []string{"http://192.168.0.7"}, 403},
 			{"a sandboxed frame or a file", "localhost:8080", []string{"null"}, 403},
@@ -73,7 +78,7 @@ func TestGuardBeyondLoopback(t *testing.T) {
 		r.Host = "shop.example"
 		r.Header.Set("Origin", "https://shop.example")
 		w := httptest.NewRecorder()
-		guardPublic(at, nil, guarded).ServeHTTP(w, r)
+		guardPublic(at, nil, nil, guarded).ServeHTTP(w, r)
 		if w.Code != 200 {
 			t.Errorf("%v: %d %s", at, w.Code, w.Body)
 		}
@@ -91,7 +96,10 @@ func TestDemoKeyBeyondLoopback(t *testing.T) {
 		s, err := Start(t.Context(), Options{Addr: test.addr, Apps: []App{{ID: "demo", Key: DemoKey}, {ID: "shop", Key: own}}})
 		must.Succeed(t, err)
 		must.CloseAtEnd(t, s)
-		_, port, _ := net.SplitHostPort(strings.TrimPrefix(s.URL, "http://"))
+		host, port, _ := net.SplitHostPort(strings.TrimPrefix(s.URL, "http://"))
+		if host != "127.0.0.1" {
+			t.Errorf("%s: the engine prints %s, which a browser cannot open", test.addr, s.URL)
+		}
 		ask := func(method, path string, header http.Header, form url.Values) (int, string) {
 			t.Helper()
 			r, err := http.NewRequestWithContext(t.Context(), method, "http://127.0.0.1:"+port+path, strings.NewReader(form.Encode()))

@@ -22,7 +22,10 @@ const seenCall = `{"type":"track","event":"Product Viewed","userId":"u","propert
 var aboutAnIndex = []struct{ method, path, body string }{
 	{"POST", "/1/events", `{"events":[` + seenIn + `]}`},
 	{"POST", "/v1/batch", `{"batch":[` + seenCall + `]}`},
+	{"POST", "/v1/b", `{"batch":[` + seenCall + `]}`},
+	{"POST", "/beacon/v1/batch", `{"batch":[` + seenCall + `]}`},
 	{"POST", "/v1/track", seenCall},
+	{"POST", "/v1/t", seenCall},
 	{"POST", "/1/rank", `{"userToken":"u","index":"i","objectIDs":["1"]}`},
 	{"GET", "/1/feeds/f/suggested?userToken=u", ""},
 	{"GET", "/1/feeds/f/latest?userToken=u", ""},

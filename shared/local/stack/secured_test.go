@@ -9,6 +9,7 @@ import (
 	"github.com/algolia/algoliasearch-client-go/v3/algolia/search"
 
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/web/auth"
@@ -33,7 +34,7 @@ func TestSecuredKeyByRoute(t *testing.T) {
 		}
 	}
 	own := map[string]bool{
-		"POST /1/events": true, "POST /v1/batch": true, "POST /v1/track": true, "GET /1/profiles/u": true, "POST /1/profiles/batch": true, "GET /1/profiles/personalization/u": true,
+		"POST /1/events": true, "POST /v1/batch": true, "POST /v1/b": true, "POST /beacon/v1/batch": true, "POST /v1/track": true, "POST /v1/t": true, "GET /1/profiles/u": true, "POST /1/profiles/batch": true, "GET /1/profiles/personalization/u": true,
 		"GET /1/explain/u": true, "POST /1/rank": true, "GET /1/boosts/u?engine=algolia": true,
 		"GET /1/feeds/f/suggested?userToken=u": true, "GET /1/feeds/f/latest?userToken=u": true,
 	}
@@ -82,4 +83,19 @@ func TestSecuredKeyByRoute(t *testing.T) {
 	check(secure("page", "u"), "GET", "/1/feeds/f/suggested", "", auth.ErrAnyUser)
 	check(secure("page", "u"), "GET", "/1/feeds/f/latest", "", nil)
 	check("page", "GET", "/1/feeds/f/latest", "", nil)
+}
+
+// The user of a secured key whose parent hashes tokens is the hash, as everywhere but in calls.
+func TestSecuredKeyOfAParentThatHashes(t *testing.T) {
+	s := start(t, stack.Options{})
+	key := config.Key{Hash: auth.Hash("sdk"), ACL: []string{auth.Search}, HashTokens: true}
+	must.Succeed(t, config.AddParent(t.Context(), s.Backends.Config, s.Backends.Cipher, "demo", key, "sdk"))
+	secured, err := search.GenerateSecuredAPIKey("sdk", opt.UserToken(event.HashToken("ann@shop.example")))
+	must.Succeed(t, err)
+	for user, want := range map[string]int{"ann@shop.example": http.StatusOK, "bob@shop.example": http.StatusForbidden, event.HashToken("ann@shop.example"): http.StatusForbidden} {
+		call := `{"event":"Product Viewed","userId":"` + user + `","properties":{"product_id":"1"}}`
+		if code, answer := callAs(t, s, "demo", secured, "POST", "/v1/track?index=i", call); code != want {
+			t.Errorf("a call of %s: %d %s, want %d", user, code, answer, want)
+		}
+	}
 }

@@ -22,6 +22,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/caarlos0/env/v11"
@@ -85,6 +86,9 @@ type Options struct {
 	Dedicated config.Dedicated
 	// Hosts are customers' hosts, each with the app that it serves.
 	Hosts auth.Hosts
+	// Origins are those of web pages of other machines that an engine on loopback answers,
+	// as browsers send them.
+	Origins []string
 	// Limits replace defaults where they are not zero.
 	Limits limit.Numbers
 	// ConfigTTL is how long functions cache the configuration. A recompute waits
@@ -200,14 +204,23 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 		return fmt.Errorf("public functions: %w", err)
 	}
 	b.keysFor(public.Addr())
-	s.URL = "http://" + public.Addr().String()
+	s.URL = "http://" + reachable(public.Addr())
 	s.links = console.NewLinks(time.Now)
 	functions := publicFunctions(b, s.metrics,
 		operator.Handler(o.Log, s.Operator, s.place, auditlog.NewOperated(b.Config, b.Recorder()), b.Store.Usage,
 			b.Now, b.Cipher, b.Deletions, b.Regions,
 			operator.Moves{Runner: b.Moves, Recorder: b.Recorder(), Regions: b.Regions, Apps: b.Config}), s.links)
-	s.serve(public, guardPublic(public.Addr(), o.Hosts, functions))
+	s.serve(public, guardPublic(public.Addr(), o.Hosts, o.Origins, functions))
 	return nil
+}
+
+// reachable is an address at which a browser on this machine finds a listener. One on all
+// addresses, such as 0.0.0.0, has none of its own.
+func reachable(at net.Addr) string {
+	if tcp, ok := at.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+		return net.JoinHostPort("127.0.0.1", strconv.Itoa(tcp.Port))
+	}
+	return at.String()
 }
 
 // open opens the backends of the functions.

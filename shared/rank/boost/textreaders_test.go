@@ -17,7 +17,8 @@ var (
 
 // readEval splits an expression into clauses and a clause into conditions by
 // the rules of Typesense's own parser: a clause ends at the parenthesis that
-// closes it outside of backticks, then follow a colon and a number. Conditions
+// closes it, then follow a colon and a number. Up to 29.0 parentheses in backticks
+// count, from 30 they do not; both must find the same end. Conditions
 // of one clause have the sum of their weights, and clauses stand by total.
 func readEval(query []byte) ([]filter, error) {
 	var q struct {
@@ -37,9 +38,12 @@ func readEval(query []byte) ([]filter, error) {
 	var clauses []conjunction
 	var single []filter
 	for rest := (m[1] + m[2])[1:]; ; {
-		inside, after, err := evalClause(rest)
+		inside, after, err := evalClause(rest, true)
 		if err != nil {
 			return nil, err
+		}
+		if older, _, err := evalClause(rest, false); err != nil || older != inside {
+			return nil, fmt.Errorf("up to 29.0 the clause is %q: %w", older, err)
 		}
 		conditions, err := evalConditions(inside)
 		if err != nil {
@@ -86,8 +90,8 @@ func readEval(query []byte) ([]filter, error) {
 }
 
 // evalClause returns what stands in the parentheses that begin s, and what
-// follows the colon after them.
-func evalClause(s string) (inside, after string, err error) {
+// follows the colon after them. With backticks, parentheses between them do not count.
+func evalClause(s string, backticks bool) (inside, after string, err error) {
 	if s == "" || s[0] != '(' {
 		return "", "", fmt.Errorf("%q is not a clause", s)
 	}
@@ -95,7 +99,7 @@ func evalClause(s string) (inside, after string, err error) {
 	for i := 1; i < len(s); i++ {
 		switch c := s[i]; {
 		case c == '`':
-			quoted = !quoted
+			quoted = !quoted && backticks
 		case !quoted && c == '(':
 			depth++
 		case !quoted && c == ')':

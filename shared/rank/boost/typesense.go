@@ -151,6 +151,24 @@ var fieldName = regexp.MustCompile(`^[\pL_][\pL\pN_.-]*$`)
 // parenthesis would then not end with the value.
 var geoLike = regexp.MustCompile(`: *(\[ *)?\(`)
 
+// paired reports whether each parenthesis of a value has its pair. Typesense up to 29.0 counts
+// them in backticks too, to find the end of a clause.
+func paired(value string) bool {
+	open := 0
+	for i := range len(value) {
+		switch value[i] {
+		case '(':
+			open++
+		case ')':
+			open--
+		}
+		if open < 0 {
+			return false
+		}
+	}
+	return open == 0
+}
+
 func typesenseRefuses(Request) func(term) string {
 	kept := 0
 	return func(t term) string {
@@ -171,6 +189,8 @@ func typesenseRefuses(Request) func(term) string {
 			return "a value that ends in * or \\ may be read as a prefix or an escape"
 		case geoLike.MatchString(t.value):
 			return "a value with :( would be read as a position"
+		case !paired(t.value):
+			return "a parenthesis without its pair: Typesense up to 29.0 would end the clause there"
 		case kept == typesenseTerms:
 			return "beyond the 32 affinities that fit into 64 clauses"
 		}

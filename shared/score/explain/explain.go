@@ -7,7 +7,10 @@ package explain
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/score/affinity"
@@ -77,15 +80,16 @@ type Explanation struct {
 
 // seen collects facts about the events for the reasons.
 type seen struct {
-	kinds       tally // types and names that do not score
-	facets      tally // facets that do not score, in events of types and names that do
-	unscored    int   // events with no other facets
-	indexes     tally // of unknown objects
-	unknown     int   // all unknown objects
-	crowded     int   // events with objects that do not count beside the others
-	leftOut     int   // these objects
-	unreadable  int   // events whose original cannot be read
-	latestOld   int64 // of the events outside the window
+	kinds       tally             // types and names that do not score
+	facets      tally             // facets that do not score, in events of types and names that do
+	unscored    int               // events with no other facets
+	indexes     tally             // of unknown objects
+	unknown     map[string]string // an unknown object by its index, of some indexes
+	bare        int               // events without filters whose objects were known
+	crowded     int               // events with objects that do not count beside the others
+	leftOut     int               // these objects
+	unreadable  int               // events whose original cannot be read
+	latestOld   int64             // of the events outside the window
 	firstAhead  int64
 	lastCounted int64
 	scratch     []string
@@ -138,8 +142,8 @@ func (x *Explanation) addInWindow(e affinity.Event, original []byte) {
 	readable := err == nil
 	if o.UnknownObjects > 0 {
 		x.events.WithUnknownObjects++
-		x.seen.unknown += o.UnknownObjects
 		x.seen.indexes.add(o.Index)
+		x.noteUnknown(o)
 	}
 	if o.LeftOutObjects > 0 {
 		x.seen.crowded++
@@ -162,6 +166,9 @@ func (x *Explanation) addInWindow(e affinity.Event, original []byte) {
 		x.seen.kinds.add(fmt.Sprintf("%s %q", pair.Type, pair.Name))
 	case len(e.Counts) == 0:
 		x.events.WithoutFilters++
+		if readable && o.UnknownObjects == 0 {
+			x.seen.bare++
+		}
 	case !x.scores(e):
 		x.events.NotInStrategy++
 		x.seen.unscored++
@@ -170,6 +177,38 @@ func (x *Explanation) addInWindow(e affinity.Event, original []byte) {
 		x.seen.lastCounted = e.Time
 		x.parts.add(e, points, original)
 	}
+}
+
+// Object names an object of an index.
+type Object struct{ Index, ID string }
+
+// maxExamples is of how many indexes an explanation notes an unknown object.
+const maxExamples = 20
+
+// noteUnknown notes an object that the catalog did not know, unless it has one of the index. Of
+// an event that names other objects too nobody can tell which it was.
+func (x *Explanation) noteUnknown(o schema.Original) {
+	if _, noted := x.seen.unknown[o.Index]; noted || len(x.seen.unknown) == maxExamples {
+		return
+	}
+	e, err := o.Decode()
+	if err != nil || len(e.ObjectIDs) == 0 || len(e.ObjectIDs) > o.UnknownObjects {
+		return
+	}
+	if x.seen.unknown == nil {
+		x.seen.unknown = map[string]string{}
+	}
+	x.seen.unknown[strings.Clone(o.Index)] = strings.Clone(e.ObjectIDs[0])
+}
+
+// Unknown returns objects that the catalog did not know when an event came that names them: at
+// most one of an index, and of 20 indexes. Answer says more of them if the caller looks them up.
+func (x *Explanation) Unknown() []Object {
+	var objects []Object
+	for _, index := range slices.Sorted(maps.Keys(x.seen.unknown)) {
+		objects = append(objects, Object{index, x.seen.unknown[index]})
+	}
+	return objects
 }
 
 // Held returns how many bytes of contributions the explanation keeps.
@@ -204,14 +243,15 @@ type Answer struct {
 	Score *Score
 }
 
-// Answer returns the explanation of the events so far.
-func (x *Explanation) Answer() Answer {
+// Answer returns the explanation of the events so far. now are the indexes whose catalog holds
+// each object of Unknown now; nil: nobody looked them up.
+func (x *Explanation) Answer(now map[Object][]string) Answer {
 	a := Answer{Known: x.known(), Events: x.events, First: x.first, Last: x.last}
 	if x.q.Facet != "" {
 		score := x.parts.score()
 		a.Score = &score
 	}
-	a.Reasons = x.reasons(a.Score)
+	a.Reasons = x.reasons(a.Score, now)
 	return a
 }
 

@@ -23,11 +23,12 @@ var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).UnixMilli()
 // TestScenarios runs testdata/reasons. Commands:
 //
 //	strategy [version=N]    sets the strategy, JSON
-//	explain [retention=DAYS] [deleted=AGE] [out=(TYPE,...)] [facet=F value=V] [limit=N]
+//	explain [retention=DAYS] [deleted=AGE] [out=(TYPE,...)] [facet=F value=V] [limit=N] [held=(INDEX,...)]
 //
 // The input of explain is an event a line, the oldest first: its age (-1h is an
-// hour ahead), type, name, filters as facet:value or facet:value*count, and
-// unknown=N or leftOut=N of its objects.
+// hour ahead), type, name, filters as facet:value or facet:value*count, unknown=N or leftOut=N
+// of its two objects, and index=I. held are the indexes that hold each unknown object now;
+// without it, nobody looks.
 func TestScenarios(t *testing.T) {
 	var s strategy.Strategy
 	version := 0
@@ -74,7 +75,7 @@ func explainScenario(t *testing.T, d *datadriven.TestData, s strategy.Strategy, 
 		e, original := parseEvent(t, strings.TrimSpace(line))
 		x.Add(e, e.Time, original)
 	}
-	a := x.Answer()
+	a := x.Answer(held(d, x))
 	checkSum(t, a.Events)
 	var b strings.Builder
 	fmt.Fprintf(&b, "known %v\n%+v\n", a.Known, a.Events)
@@ -90,6 +91,20 @@ func explainScenario(t *testing.T, d *datadriven.TestData, s strategy.Strategy, 
 		}
 	}
 	return b.String()
+}
+
+// held are the indexes that hold the unknown objects now, by a scenario.
+func held(d *datadriven.TestData, x *explain.Explanation) map[explain.Object][]string {
+	for _, arg := range d.CmdArgs {
+		if arg.Key == "held" {
+			now := map[explain.Object][]string{}
+			for _, o := range x.Unknown() {
+				now[o] = slices.DeleteFunc(arg.Vals, func(index string) bool { return index == "none" })
+			}
+			return now
+		}
+	}
+	return nil
 }
 
 func printContribution(b *strings.Builder, c explain.Contribution) {
@@ -124,10 +139,14 @@ func parseEvent(t *testing.T, line string) (affinity.Event, []byte) {
 	t.Helper()
 	words := strings.Fields(line)
 	e := affinity.Event{Time: now - age(t, words[0]), Type: event.Type(words[1]), Name: words[2]}
-	extra := ""
+	extra, index := "", "products"
 	for _, w := range words[3:] {
 		if n, ok := strings.CutPrefix(w, "unknown="); ok {
 			extra = `,"unknownObjects":` + n
+			continue
+		}
+		if name, ok := strings.CutPrefix(w, "index="); ok {
+			index = name
 			continue
 		}
 		if n, ok := strings.CutPrefix(w, "leftOut="); ok {
@@ -149,8 +168,8 @@ func parseEvent(t *testing.T, line string) (affinity.Event, []byte) {
 	if e.Type == event.Click {
 		positions = `"positions":[1,2],`
 	}
-	original := fmt.Sprintf(`{"receivedAt":%d,"index":"products"%s,"event":{"eventType":%q,"eventName":%q,"index":"products","userToken":"u",%s`+
-		`"timestamp":%d,"objectIDs":["1","2"],"queryID":"43b15df305339e827f0ac0bdc5ebcaa7"}}`, now, extra, words[1], words[2], positions, e.Time)
+	original := fmt.Sprintf(`{"receivedAt":%d,"index":%q%s,"event":{"eventType":%q,"eventName":%q,"index":%q,"userToken":"u",%s`+
+		`"timestamp":%d,"objectIDs":["1","2"],"queryID":"43b15df305339e827f0ac0bdc5ebcaa7"}}`, now, index, extra, words[1], words[2], index, positions, e.Time)
 	if len(e.Counts) == 0 {
 		e.Type, e.Name = "", ""
 	}
@@ -176,13 +195,13 @@ func TestDamagedOriginals(t *testing.T) {
 	x := explain.New(explain.Question{Window: affinity.Window{Now: now}, StrategyVersion: 1})
 	x.Add(affinity.Event{Time: now}, now, []byte("{"))
 	x.Add(affinity.Event{Time: now}, now, []byte("{}"))
-	a := x.Answer()
+	a := x.Answer(nil)
 	checkSum(t, a.Events)
 	if !a.Known || !slices.Contains(a.Reasons, "the original of 2 events can no longer be read") {
 		t.Errorf("%+v", a)
 	}
 	x.Add(affinity.Event{Time: now}, now, []byte(`{"index":"i","unknownObjects":2,"event":{"eventType":"view"}}`)) // no receivedAt
-	a = x.Answer()
+	a = x.Answer(nil)
 	checkSum(t, a.Events)
 	if a.Events.WithUnknownObjects != 1 || !slices.Contains(a.Reasons, "the original of 3 events can no longer be read") {
 		t.Errorf("without the time of receipt: %+v", a)
@@ -195,7 +214,7 @@ func TestManyNamesUseBoundedMemory(t *testing.T) {
 	for i := range 10_100 {
 		x.Add(affinity.Event{Time: now, Type: event.View, Name: fmt.Sprint("n", i), Counts: []affinity.Count{{Facet: "f", Value: "v", N: 1}}}, now, []byte("{}"))
 	}
-	reasons := strings.Join(x.Answer().Reasons, "\n")
+	reasons := strings.Join(x.Answer(nil).Reasons, "\n")
 	if !strings.Contains(reasons, `view "n0" (1), view "n1" (1)`) || !strings.Contains(reasons, "and more than 9995 others") {
 		t.Error(reasons)
 	}

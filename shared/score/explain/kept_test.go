@@ -31,7 +31,7 @@ func TestKeptContributionsAreBounded(t *testing.T) {
 			t.Fatalf("%d bytes are kept after %d events", x.Held(), i+1)
 		}
 	}
-	score := x.Answer().Score
+	score := x.Answer(nil).Score
 	list := score.Contributions
 	if n := list[0].Events; n == 0 || n+len(list)-1 != events || score.Scores[0] != 30*events {
 		t.Errorf("%d events are added up, %d are listed, the score is %v", n, len(list)-1, score.Scores[0])

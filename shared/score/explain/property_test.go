@@ -86,7 +86,7 @@ func TestScoreIsThatOfTheProfile(t *testing.T) {
 		for i, e := range events {
 			asLogged(x, e, i%2)
 		}
-		a, want := x.Answer(), affinity.Reference(events, s, w)
+		a, want := x.Answer(nil), affinity.Reference(events, s, w)
 		checkSum(t, a.Events)
 		if a.Events.Accepted != len(events) || a.Known != want.Known || len(a.Reasons) == 0 {
 			t.Fatalf("%+v of %d events, known %v, want %v", a, len(events), a.Known, want.Known)

@@ -12,7 +12,7 @@ import (
 
 // reasons returns sentences for a merchandiser about the user, the strategy,
 // the events, and the score of the question. It returns at least one.
-func (x *Explanation) reasons(score *Score) []string {
+func (x *Explanation) reasons(score *Score, now map[Object][]string) []string {
 	var list []string
 	say := func(when bool, format string, args ...any) {
 		if when {
@@ -49,7 +49,7 @@ func (x *Explanation) reasons(score *Score) []string {
 	say(e.Ahead > 0, "%s ahead of now, by the clock of the server that received it: the first will count from %s on",
 		x.share(e.Ahead, "is", "are"), event.FormatTime(x.seen.firstAhead-w.Ahead))
 	x.strategyReasons(say)
-	x.catalogReasons(say)
+	x.catalogReasons(say, now)
 	if score != nil {
 		x.scoreReasons(say, *score)
 	}
@@ -101,18 +101,40 @@ func (x *Explanation) strategyReasons(say func(bool, string, ...any)) {
 		"facets that the strategy does not score, in events of types and names that it scores: %s", &x.seen.facets)
 }
 
-func (x *Explanation) catalogReasons(say func(bool, string, ...any)) {
-	without, unknown := x.events.WithoutFilters, x.events.WithUnknownObjects
-	say(without > 0, "%s no filters: the catalog did not know the objects, or they have no facets",
-		x.share(without, "has", "have"))
-	say(unknown > 0, "%s %s that the catalog did not know when the event came, by index: %s",
-		x.share(unknown, "names", "name"), counted(x.seen.unknown, "object", "objects"), &x.seen.indexes)
+func (x *Explanation) catalogReasons(say func(bool, string, ...any), now map[Object][]string) {
+	indexes := x.seen.indexes.most()
+	for _, index := range indexes {
+		say(true, "%s objects that index %s %s", x.share(x.seen.indexes.counts[index], "names", "name"), index,
+			x.unknown(index, now))
+	}
+	more := len(x.seen.indexes.counts) - len(indexes)
+	say(more > 0, "the same is true of %s", counted(more, "other index", "other indexes"))
+	say(x.seen.bare > 0, "%s no filters: the objects have no values of facets",
+		x.share(x.seen.bare, "has", "have"))
 	say(x.seen.crowded > 0, "%s %s that %s not count beside the others: an event counts at most %d filters of "+
 		"its objects, with %d bytes of names",
 		x.share(x.seen.crowded, "names", "name"), counted(x.seen.leftOut, "object", "objects"),
 		plural(x.seen.leftOut, "does", "do"),
 		event.MaxCounted, event.MaxCountedBytes)
 	say(x.seen.unreadable > 0, "the original of %s can no longer be read", counted(x.seen.unreadable, "event", "events"))
+}
+
+// unknown says of objects that an index did not know when events came whether it knows them
+// now, by the example of one.
+func (x *Explanation) unknown(index string, now map[Object][]string) string {
+	id, noted := x.seen.unknown[index]
+	holders := now[Object{index, id}]
+	switch {
+	case !noted:
+		return "did not hold when the events came"
+	case now == nil:
+		return "did not hold when the events came (such as " + id + ")"
+	case slices.Contains(holders, index):
+		return "did not hold when the events came, and holds now (such as " + id + "): a re-enrichment adds their filters"
+	case len(holders) > 0:
+		return "does not hold (such as " + id + "; index " + holders[0] + " holds it)"
+	}
+	return "does not hold (such as " + id + ")"
 }
 
 func (x *Explanation) scoreReasons(say func(bool, string, ...any), score Score) {

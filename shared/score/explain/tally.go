@@ -44,9 +44,8 @@ func (t *tally) addEach(names []string) {
 	}
 }
 
-// String lists the most frequent names, for example: size (3), material (2) and
-// 4 others.
-func (t *tally) String() string {
+// most returns the most frequent names, those with the most events first.
+func (t *tally) most() []string {
 	names := make([]string, 0, len(t.counts))
 	for name := range t.counts {
 		names = append(names, name)
@@ -54,13 +53,19 @@ func (t *tally) String() string {
 	slices.SortFunc(names, func(a, b string) int {
 		return cmp.Or(cmp.Compare(t.counts[b], t.counts[a]), cmp.Compare(a, b))
 	})
-	listed := names[:min(len(names), maxListed)]
+	return names[:min(len(names), maxListed)]
+}
+
+// String lists the most frequent names, for example: size (3), material (2) and
+// 4 others.
+func (t *tally) String() string {
+	listed := t.most()
 	text := make([]string, len(listed))
 	for i, name := range listed {
 		text[i] = fmt.Sprintf("%s (%d)", name, t.counts[name])
 	}
 	list := strings.Join(text, ", ")
-	switch more := len(names) - len(listed); {
+	switch more := len(t.counts) - len(listed); {
 	case t.others > 0:
 		list += fmt.Sprintf(" and more than %d others", more)
 	case more > 0:

@@ -269,7 +269,8 @@ func (a *Authenticator) permit(r Request, now time.Time, key config.Key, only re
 		}
 		return Grant{}, a.why
 	}
-	g := Grant{App: r.App, Key: key.Called(), hash: key.Hash, acl: r.permissions(key.ACL), user: only.user}
+	g := Grant{App: r.App, Key: key.Called(), HashTokens: key.HashTokens, hash: key.Hash,
+		acl: r.permissions(key.ACL), user: only.user}
 	for _, patterns := range [][]string{key.Indexes, only.indexes} {
 		if len(patterns) > 0 {
 			g.indexes = append(g.indexes, patterns)

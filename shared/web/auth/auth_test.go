@@ -153,6 +153,18 @@ func TestAppReturnsStoreErrors(t *testing.T) {
 // basic is the header that an SDK sends.
 func basic(text string) string { return "Basic " + base64.StdEncoding.EncodeToString([]byte(text)) }
 
+// The write key of a body is the credentials of a request.
+func TestWithWriteKey(t *testing.T) {
+	for writeKey, want := range map[string][2]string{"shop:k": {"shop", "k"}, "shop:a:b": {"shop", "a:b"}, "shop": {"shop", ""}, "": {}, ":": {}, " :k": {" ", "k"}} {
+		r := httptest.NewRequest("POST", "/v1/t?index=i", nil)
+		r.Header.Set("X-Algolia-Application-Id", "another")
+		with := auth.WithWriteKey(r, writeKey)
+		if app, key := auth.Credentials(with.Header.Get, with.URL.Query()); app != want[0] || key != want[1] || len(r.Header) != 1 {
+			t.Errorf("write key %q: %q, %q; want %q", writeKey, app, key, want)
+		}
+	}
+}
+
 func TestCredentials(t *testing.T) {
 	tests := []struct {
 		name     string
@@ -176,6 +188,14 @@ func TestCredentials(t *testing.T) {
 		{"write key without an app", map[string]string{"Authorization": basic("k:")}, "", "k", ""},
 		{"write key beside a header", map[string]string{"Authorization": basic("shop:k:"), "x-algolia-application-id": "h"}, "", "h", ""},
 		{"write key beside a query", map[string]string{"Authorization": basic("shop:k:")}, "x-algolia-application-id=q&x-algolia-api-key=qk", "q", "qk"},
+		{"write key in the query", nil, "writeKey=shop:k", "shop", "k"},
+		{"write key in the query with colons, a plus and padding", nil, "index=i&writeKey=shop:a+b:c==", "shop", "a+b:c=="},
+		{"encoded write key in the query", nil, "writeKey=shop%3Ak", "shop", "k"},
+		{"write key in the query without an app", nil, "writeKey=k", "k", ""},
+		{"write key in the query beside a header", map[string]string{"Authorization": basic("shop:k:")}, "writeKey=q:qk", "shop", "k"},
+		{"write key in the query beside another authorization", map[string]string{"Authorization": "Bearer x"}, "writeKey=q:qk", "q", "qk"},
+		{"write key in the query beside an app", nil, "writeKey=q:qk&x-algolia-application-id=shop", "shop", ""},
+		{"write key of another spelling", nil, "writekey=shop:k", "", ""},
 		{"another authorization", map[string]string{"Authorization": "Bearer c2hvcDprOg=="}, "", "", ""},
 		{"damaged authorization", map[string]string{"Authorization": "Basic shop:k:"}, "", "", ""},
 		{"empty spelling", nil, "x-algolia-api-key=lower&X-ALGOLIA-API-KEY=", "", "lower"},

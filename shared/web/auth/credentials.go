@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"maps"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -18,9 +19,13 @@ const (
 	keyName   = "X-Algolia-Api-Key"
 )
 
+// WriteKey is the query parameter that holds the write key of a beacon of RudderStack's SDK.
+const WriteKey = "writeKey"
+
 // Credentials returns the app id and the key of a request, empty if missing. header
 // is the Get method of its http.Header. A header takes precedence over a query
-// parameter, whose name may be in any case, and that over a write key. The browser client does not encode the
+// parameter, whose name may be in any case, and that over a write key, of which that
+// of Basic authentication counts before that of the query. Clients in browsers do not encode the
 // key in a query, so a + arrives as a space; Credentials turns it into a + again.
 func Credentials(header func(string) string, query url.Values) (appID, key string) {
 	if appID = header(appIDName); appID == "" {
@@ -30,17 +35,20 @@ func Credentials(header func(string) string, query url.Values) (appID, key strin
 		key = strings.ReplaceAll(parameter(query, keyName), " ", "+")
 	}
 	if appID == "" && key == "" {
-		return writeKey(header("Authorization"))
+		appID, key = basic(header("Authorization"))
+	}
+	if appID == "" && key == "" && query.Has(WriteKey) {
+		appID, key, _ = strings.Cut(strings.ReplaceAll(query.Get(WriteKey), " ", "+"), ":")
 	}
 	return appID, key
 }
 
-// writeKey returns the app id and the key of a write key, APP:KEY, which SDKs of Segment
+// basic returns the app id and the key of a write key, APP:KEY, which SDKs of Segment
 // and RudderStack send as the user name of Basic authentication, with an empty password.
 // So it also takes an app id as the user name and a key as the password. A write key
 // names its app because keys belong to apps: to look up a key alone, the engine would
 // need a list of the keys of all apps. Both are empty if the header has another form.
-func writeKey(authorization string) (appID, key string) {
+func basic(authorization string) (appID, key string) {
 	scheme, encoded, _ := strings.Cut(authorization, " ")
 	text, err := base64.StdEncoding.DecodeString(encoded)
 	if !strings.EqualFold(scheme, "Basic") || err != nil {
@@ -48,6 +56,16 @@ func writeKey(authorization string) (appID, key string) {
 	}
 	appID, key, _ = strings.Cut(string(text), ":")
 	return appID, strings.TrimSuffix(key, ":") // the empty password begins after it
+}
+
+// WithWriteKey returns a request whose credentials are the write key of its body, whatever r names.
+func WithWriteKey(r *http.Request, writeKey string) *http.Request {
+	with := *r
+	with.Header = maps.Clone(r.Header) // another goroutine may read that of r, to answer in time
+	appID, key, _ := strings.Cut(writeKey, ":")
+	with.Header.Set(appIDName, appID)
+	with.Header.Set(keyName, key)
+	return &with
 }
 
 // parameter returns the first value of the query parameter with that name. Of

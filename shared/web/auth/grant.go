@@ -13,6 +13,8 @@ type Grant struct {
 	App string
 	// Key is what people call the key: its name, or the start of its hash.
 	Key string
+	// HashTokens says that the ids of users in calls of SDKs are hashed: see config.Key.
+	HashTokens bool
 
 	hash    string // of the key; of a secured key that of its parent
 	acl     []string

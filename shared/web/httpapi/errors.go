@@ -164,6 +164,8 @@ func writeBody(w http.ResponseWriter, code int, contentType string, body []byte,
 type statusMessage struct {
 	Status  int    `json:"status"`
 	Message string `json:"message"`
+	// Field names the field whose value is at fault, if the message does not.
+	Field string `json:"field,omitempty"`
 	// Others are the messages of further faults.
 	Others []string `json:"others,omitempty"`
 }

@@ -31,6 +31,7 @@ type Router struct {
 	log    *slog.Logger
 	denied *denials
 	kinds  map[string]limit.Kind // by pattern, if they are not reads
+	pages  map[string]bool       // by pattern, if AllowCredentials has it
 	// Gate holds the bytes of requests until they are answered. It is the process's
 	// unless a test sets another.
 	Gate *admission.Gate
@@ -66,7 +67,7 @@ const UnknownPath = "Path not supported by this API: GET /docs lists its routes"
 // NewRouter returns a Router without routes.
 func NewRouter(log *slog.Logger) *Router {
 	return &Router{mux: http.NewServeMux(), log: log, denied: newDenials(log), kinds: map[string]limit.Kind{},
-		Gate: admission.Process(), NotFound: UnknownPath}
+		pages: map[string]bool{}, Gate: admission.Process(), NotFound: UnknownPath}
 }
 
 // Handle adds a route, with a pattern of http.ServeMux. Its requests count as reads,
@@ -159,13 +160,16 @@ func (rt *Router) serve(a *answer, r *http.Request) {
 		}
 	}()
 	if r.Method == http.MethodOptions && !rt.OwnOrigin {
+		rt.preflight(a.header, r)
 		a.WriteHeader(http.StatusNoContent)
 		return
 	}
-	if handler, pattern := rt.mux.Handler(r); pattern == "" {
+	handler, pattern := rt.mux.Handler(r)
+	if pattern == "" {
 		rt.refuse(handler, a, r)
 		return
 	}
+	rt.allowPage(a.header, r, pattern)
 	rt.mux.ServeHTTP(a, r)
 }
 
@@ -180,6 +184,7 @@ func (rt *Router) answerLate(w http.ResponseWriter, r *http.Request, a *answer, 
 		defer func() { span.End(route(r)) }()
 	}
 	late := rt.newAnswer(w)
+	rt.allowPage(late.header, r, r.Pattern)
 	rt.fail(late, r, errLate)
 	if a.cut {
 		a.close()
@@ -218,7 +223,7 @@ func (rt *Router) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	answer := statusMessage{Status: code, Message: message}
 	if refusal, ok := errors.AsType[*fault.Error](err); ok && refusal.Message == message {
-		answer.Others = refusal.Others
+		answer.Field, answer.Others = refusal.Field, refusal.Others
 	}
 	_ = WriteJSON(w, code, answer) // a number and texts can be encoded
 }
@@ -251,50 +256,4 @@ func route(r *http.Request) string {
 		return path
 	}
 	return r.Pattern
-}
-
-// forbidStoring keeps answers out of caches: a cache before the engine knows only the
-// URL and serves what one key may read to everybody. A handler whose answer is public
-// replaces the header.
-func forbidStoring(h http.Header) { notStored.set(h) }
-
-// allowOrigin lets web pages of any origin call the API and read its answers. Keys
-// authenticate a caller, not cookies.
-func allowOrigin(h http.Header) { anyOrigin.set(h) }
-
-var (
-	notStored = newConstants(
-		"Cache-Control", "no-store",
-		"X-Content-Type-Options", "nosniff",
-	)
-	anyOrigin = newConstants(
-		"Access-Control-Allow-Origin", "*",
-		"Access-Control-Allow-Methods", "GET, POST, PUT, DELETE, OPTIONS",
-		"Access-Control-Allow-Headers", "content-type, x-algolia-application-id, x-algolia-api-key, x-algolia-agent, "+
-			"x-algolia-usertoken, request-id, accept, content-encoding, authorization",
-		"Access-Control-Expose-Headers", "retry-after, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset, "+
-			"link, x-wp-total, x-wp-totalpages",
-		"Access-Control-Max-Age", "86400",
-	)
-)
-
-// constants are headers that all answers share, so that no answer allocates them.
-type constants []struct {
-	name  string   // as net/http writes it
-	value []string // one, so that an append copies it
-}
-
-// newConstants returns headers of names and values in turn.
-func newConstants(pairs ...string) constants {
-	all := make(constants, len(pairs)/2)
-	for i := range all {
-		all[i].name, all[i].value = http.CanonicalHeaderKey(pairs[2*i]), []string{pairs[2*i+1]}
-	}
-	return all
-}
-
-func (all constants) set(h http.Header) {
-	for _, c := range all {
-		h[c.name] = c.value
-	}
 }

@@ -66,6 +66,63 @@ func TestRouterAnswersEveryMistakeInJSON(t *testing.T) {
 	}
 }
 
+// A page may send its credentials, and any header, to the routes of AllowCredentials alone. Of the
+// others it may only read the answers.
+func TestPagesWithCredentials(t *testing.T) {
+	rt := httpapi.NewRouter(quiet)
+	answer := func(w http.ResponseWriter, r *http.Request) error {
+		return httpapi.WriteJSON(w, http.StatusOK, r.URL.Path)
+	}
+	for _, pattern := range []string{"POST /in", "POST /v1/{call}", "GET /in"} {
+		rt.Handle(pattern, answer)
+	}
+	rt.Handle("POST /v1/crash", func(http.ResponseWriter, *http.Request) error { panic("a bug") })
+	rt.AllowCredentials("POST /in", "POST /v1/{call}", "POST /v1/crash")
+	for _, test := range []struct {
+		method, path, asked string // asked is the method of the request that a preflight is for
+		origins             []string
+		credentials         bool
+	}{
+		{"POST", "/in", "", []string{"https://shop.example"}, true},
+		{"POST", "/in", "", []string{"null"}, true},
+		{"POST", "/v1/track", "", []string{"https://shop.example"}, true},
+		{"POST", "/v1/crash", "", []string{"https://shop.example"}, true},
+		{"OPTIONS", "/in", "POST", []string{"https://shop.example"}, true},
+		{"OPTIONS", "/v1/track", "POST", []string{"https://shop.example"}, true},
+
+		{"POST", "/in", "", nil, false},
+		{"POST", "/in", "", []string{"https://a.example", "https://b.example"}, false},
+		{"OPTIONS", "/in", "POST", nil, false},
+		{"GET", "/in", "", []string{"https://shop.example"}, false},
+		{"DELETE", "/in", "", []string{"https://shop.example"}, false},
+		{"POST", "/elsewhere", "", []string{"https://shop.example"}, false},
+		{"OPTIONS", "/in", "GET", []string{"https://shop.example"}, false},
+		{"OPTIONS", "/in", "DELETE", []string{"https://shop.example"}, false},
+		{"OPTIONS", "/in", "", []string{"https://shop.example"}, false},
+		{"OPTIONS", "/elsewhere", "POST", []string{"https://shop.example"}, false},
+	} {
+		r := httptest.NewRequest(test.method, test.path, nil)
+		r.Header["Origin"] = test.origins
+		if test.asked != "" {
+			r.Header.Set("Access-Control-Request-Method", test.asked)
+			r.Header.Set("Access-Control-Request-Headers", "anonymousid,x-of-the-page")
+		}
+		w := httptest.NewRecorder()
+		rt.ServeHTTP(w, r)
+		h := w.Header()
+		origin, credentials := "*", ""
+		if test.credentials {
+			origin, credentials = test.origins[0], "true"
+		}
+		if h.Get("Access-Control-Allow-Origin") != origin || h.Get("Access-Control-Allow-Credentials") != credentials || test.credentials && h.Get("Vary") != "Origin" {
+			t.Errorf("%+v: %d %v", test, w.Code, h)
+		}
+		if any := h.Get("Access-Control-Allow-Headers") == "anonymousid,x-of-the-page"; any != (test.credentials && test.method == "OPTIONS") && len(test.origins) > 0 {
+			t.Errorf("%+v: the page may send %q", test, h.Get("Access-Control-Allow-Headers"))
+		}
+	}
+}
+
 func TestStatusOfErrors(t *testing.T) {
 	wrap := func(err error) error { return fmt.Errorf("doing: %w", err) }
 	for _, test := range []struct {

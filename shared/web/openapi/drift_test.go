@@ -69,7 +69,7 @@ func TestDescribedTypes(t *testing.T) {
 	described := document(t).Components.Schemas
 	for _, v := range []any{
 		api.Affinity{}, api.Audit{}, api.AuditDifference{}, api.AuditRequest{}, api.BatchAction{}, api.BatchAnswer{}, api.BatchRequest{},
-		api.DeletedObject{}, api.DeletedUser{}, api.Event{}, api.EventsRequest{}, api.CallsAnswer{}, api.ExplainedEvents{}, api.Explanation{}, api.FacetPreview{},
+		api.DeletedObject{}, api.DeletedUser{}, api.Event{}, api.EventsRequest{}, api.CallsAnswer{}, api.TrackNames{}, api.ExplainedEvents{}, api.Explanation{}, api.FacetPreview{},
 		api.Health{}, api.ImportAnswer{}, api.Message{}, api.Migration{}, api.MigrationJob{}, api.Mover{}, api.ObjectData{},
 		api.PersonalizationProfile{}, api.Preview{}, api.PreviewOrders{}, api.PreviewObjects{}, api.PreviewCost{}, api.PreviewExample{}, api.PreviewRequest{}, api.Profile{}, api.Profiles{}, api.ProfilesRequest{},
 		api.RankAnswer{}, api.RankCorrelation{}, api.RankedItem{}, api.RankFeature{}, api.RankField{}, api.RankItem{}, api.RankPart{}, api.RankRequest{}, api.RankOrder{}, api.OrderedItem{}, strategy.Diversity{},

@@ -74,10 +74,11 @@ func list(b *strings.Builder, lines []string) {
 var (
 	codeSpan = regexp.MustCompile("`([^`]+)`")
 	boldSpan = regexp.MustCompile(`\*\*([^*]+)\*\*`)
+	italSpan = regexp.MustCompile(`\*([^*\s](?:[^*]*[^*\s])?)\*`)
 	linkSpan = regexp.MustCompile(`\[([^\]]+)\]\(([/#][^)\s]*)\)`)
 )
 
-// inline renders code, bold text and links within the site.
+// inline renders code, bold and emphasized text, and links within the site.
 func inline(text string) template.HTML {
 	var b strings.Builder
 	for text != "" {
@@ -95,6 +96,7 @@ func inline(text string) template.HTML {
 func spans(text string) string {
 	text = html.EscapeString(text)
 	text = boldSpan.ReplaceAllString(text, "<strong>$1</strong>")
+	text = italSpan.ReplaceAllString(text, "<em>$1</em>")
 	return linkSpan.ReplaceAllString(text, `<a href="$2">$1</a>`)
 }
 

@@ -94,12 +94,12 @@ variable "routes" {
   type        = map(list(string))
   nullable    = false
   default = {
-    ingest     = ["/1/events", "/v1"]
+    ingest     = ["/1/events", "/v1", "/beacon"]
     imports    = ["/1/events/import"]
     profiles   = ["/1/profiles", "/1/usertokens", "/1/explain", "/1/optouts", "/1/events/recent"]
     rank       = ["/1/rank", "/1/boosts", "/1/feeds"]
     strategies = ["/1/strategies"]
-    catalog    = ["/1/indexes"]
+    catalog    = ["/1/indexes", "/1/track-names"]
     admin      = ["/1/recomputes", "/1/reenrich", "/1/backtests", "/1/crowd", "/1/schema", "/1/audits", "/1/usage", "/1/audit-log", "/1/export", "/1/dump", "/1/app"]
     segments   = ["/1/segments", "/1/values"]
     docs       = ["/openapi.json", "/docs"]

@@ -53,7 +53,7 @@ variable "unindexed" {
   type        = map(list(string))
   nullable    = false
   default = {
-    apps          = ["dates", "numericBands", "privateFacets", "strategy"]
+    apps          = ["dates", "numericBands", "privateFacets", "strategy", "trackNames"]
     strategies    = ["strategy"]
     indexes       = ["attributesForFaceting", "numericBands"]
     feeds         = ["date", "definition", "index"]

@@ -34,7 +34,7 @@ type keyFlags struct {
 	acl, indexes, referers        []string
 	validFor                      time.Duration
 	perAddress                    int
-	parent                        bool
+	parent, hashTokens            bool
 }
 
 func (f *keyFlags) add(cmd *cobra.Command) {
@@ -49,6 +49,8 @@ func (f *keyFlags) add(cmd *cobra.Command) {
 	flags.StringSliceVar(&f.referers, "referers", nil,
 		"pages that the key is for, such as https://*.shop.example/* (default: all, and servers)")
 	flags.BoolVar(&f.parent, "parent", false, "make the key a parent of secured keys")
+	flags.BoolVar(&f.hashTokens, "hash-tokens", false,
+		"put a hash in the place of each id of a user in calls of SDKs, such as an e-mail address")
 	flags.IntVar(&f.perAddress, "per-address", 0, "requests a minute that one address may send, 0 for no limit")
 }
 
@@ -65,9 +67,13 @@ func (f *keyFlags) key(now time.Time) (config.Key, error) {
 			"takes secured keys",
 			f.acl[i], strings.Join(auth.ParentPermissions, ", "))
 	}
+	if f.hashTokens && !slices.Equal(f.acl, []string{auth.Search}) {
+		return config.Key{}, errors.New("--hash-tokens: such a key is for calls of SDKs alone, so give it --acl search " +
+			"and no other permission")
+	}
 	key := config.Key{
 		ACL: f.acl, CreatedAt: now, Name: f.name, Description: f.description, Indexes: f.indexes,
-		Referers: f.referers, AddressRate: f.perAddress,
+		Referers: f.referers, AddressRate: f.perAddress, HashTokens: f.hashTokens,
 	}
 	switch {
 	case f.validFor != 0 && f.validUntil != "":
@@ -100,9 +106,14 @@ func (a *appTool) addKeyCommand() *cobra.Command {
 			"alone: it can send events and nothing else.\n\n" +
 			"With --parent your server can make secured keys of the key, each for one user, for a time or for some indexes: see\n" +
 			"\"Secured keys\" in functions/README.md. The text of a parent is stored too, encrypted by Cloud KMS. Never put a parent\n" +
-			"into a web page: with its text anybody can make a key of every user.",
+			"into a web page: with its text anybody can make a key of every user.\n\n" +
+			"With --hash-tokens the calls of SDKs of Segment and RudderStack may come with any ids of users: the " +
+			"user token is the\nbase64url of the SHA-256 of userId or anonymousId, also of one that is a token. Who reads " +
+			"profiles or deletes users\ncomputes it too: see \"Ids that are no tokens\" in functions/README.md.",
 		Example: "  affinity app key add shop --name web --acl search --referers 'https://*.shop.example/*' --project my-project\n" +
 			"  affinity app key add shop --name loader --acl addObject,settings --indexes 'products*' --valid-for 720h --project my-project\n" +
+			"  affinity app key add shop --name segment --acl search --indexes products --hash-tokens " +
+			"--project my-project\n" +
 			"  affinity app key add shop --name server --acl search --parent --project my-project --kms-key projects/...",
 		Args: cli.Args("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -47,6 +47,7 @@ type listedKey struct {
 	Indexes     []string  `json:"indexes"`
 	Referers    []string  `json:"referers"`
 	AddressRate int       `json:"addressRate"`
+	HashTokens  bool      `json:"hashTokens"`
 	Parent      bool      `json:"parent"`
 	CreatedAt   time.Time `json:"createdAt"`
 	ValidUntil  time.Time `json:"validUntil,omitzero"`
@@ -56,7 +57,7 @@ func printKeys(out io.Writer, keys []config.Key) error {
 	listed := make([]listedKey, len(keys))
 	for i, k := range keys {
 		listed[i] = listedKey{k.Name, k.Hash, k.ACL, k.Description, k.Indexes, k.Referers, k.AddressRate,
-			len(k.Parent) > 0, k.CreatedAt.UTC(), k.ValidUntil.UTC()}
+			k.HashTokens, len(k.Parent) > 0, k.CreatedAt.UTC(), k.ValidUntil.UTC()}
 	}
 	return cli.PrintJSON(out, map[string]any{"keys": listed})
 }
@@ -118,6 +119,9 @@ func describeKey(key config.Key, now time.Time, used string) string {
 			ends = "ended "
 		}
 		parts = append(parts, ends+key.ValidUntil.UTC().Format(time.RFC3339))
+	}
+	if key.HashTokens {
+		parts = append(parts, "hashes tokens")
 	}
 	if len(key.Parent) > 0 {
 		parts = append(parts, "parent")

@@ -135,7 +135,14 @@ func (a *appTool) move(ctx context.Context, m command.Mover, id string, o moveOp
 			p.From, p.To, users, p.Least.Round(time.Second))
 		return err
 	}
-	begin := func() (operator.MoveStatus, error) { return m.Move(ctx, id, o.to) }
+	begin := func() (operator.MoveStatus, error) {
+		if p, err := m.PlanMove(ctx, id, o.to); err == nil {
+			fmt.Fprintf(a.Err, "app %s is in region %s in %s or more: three times, everything waits until every process "+
+				"knows how far the move is; after three more waits, %s holds nothing of it\n", id, p.To,
+				p.Arrival.Round(time.Second), p.From)
+		}
+		return m.Move(ctx, id, o.to)
+	}
 	if o.back {
 		begin = func() (operator.MoveStatus, error) { return m.MoveBack(ctx, id) }
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -64,6 +65,7 @@ func printSettings(t *command.Tool, a api.AppSettings) error {
 	line("browser ranking", choose(a.BrowserRanking, "on", "off"))
 	line("segments", choose(a.Segments, "on", "off"))
 	line("strategy version", a.StrategyVersion)
+	line("names of track calls", cmp.Or(names(a.TrackNames), "none"))
 	limited("events per second", "eventsPerSecond", a.Limits.EventsPerSecond)
 	limited("imported events per second", "importsPerSecond", a.Limits.ImportsPerSecond)
 	limited("reads per second", "readsPerSecond", a.Limits.ReadsPerSecond)
@@ -77,11 +79,21 @@ func printSettings(t *command.Tool, a api.AppSettings) error {
 	fmt.Fprintln(t.Out)
 	return cli.Table(t.Out, "KEY\tNAME\tRIGHTS\tCREATED\tENDS\tONLY FOR\tDESCRIPTION", a.Keys, func(k api.AppKey) []any {
 		return []any{
-			k.ID + also(k.Current, " *"), cmp.Or(k.Name, "-"), strings.Join(k.ACL, ",") + also(k.Parent, " (parent)"),
+			k.ID + also(k.Current, " *"), cmp.Or(k.Name, "-"),
+			strings.Join(k.ACL, ",") + also(k.HashTokens, " (hashes tokens)") + also(k.Parent, " (parent)"),
 			k.CreatedAt.UTC().Format(time.DateOnly),
 			keyEnd(k, time.Now()), keyBounds(k), cmp.Or(k.Description, "-"),
 		}
 	})
+}
+
+// names lists types by names.
+func names(types map[string]string) string {
+	parts := slices.Sorted(maps.Keys(types))
+	for i, name := range parts {
+		parts[i] = name + "=" + types[name]
+	}
+	return strings.Join(parts, ", ")
 }
 
 // keyEnd says when a key ends.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -24,8 +25,8 @@ import (
 func Command(t *command.Tool) *cobra.Command {
 	return cli.Group(&cobra.Command{
 		Use:   "events",
-		Short: "Send an event, see what events contain and which arrive, or list those that were refused",
-	}, sendEventCommand(t), seenEventsCommand(t), tailEventsCommand(t), refusedEventsCommand(t))
+		Short: "Send an event, see what events contain and which arrive, list refused ones, or name track calls",
+	}, sendEventCommand(t), seenEventsCommand(t), tailEventsCommand(t), refusedEventsCommand(t), namesCommand(t))
 }
 
 func sendEventCommand(t *command.Tool) *cobra.Command {
@@ -87,14 +88,32 @@ func printRefused(t *command.Tool, answer api.RefusedEvents) error {
 	if len(answer.Refused) > 0 {
 		fmt.Fprintln(w, "\nAT\tREASON\tEVENT")
 	}
+	var hints []string
 	for _, r := range answer.Refused {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", r.At.UTC().Format(time.RFC3339), cli.Printable(r.Reason),
+		reason := r.Reason
+		if r.Field != "" && !strings.Contains(reason, r.Field) {
+			reason += " (" + r.Field + ")"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\n", r.At.UTC().Format(time.RFC3339), cli.Printable(reason),
 			cli.Printable(compactJSON(r.Event)))
+		if hint := hintOf(r); r.Hint != "" && !slices.Contains(hints, hint) {
+			hints = append(hints, hint)
+		}
 	}
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("print refused events: %w", err)
 	}
+	for _, hint := range hints {
+		fmt.Fprintln(t.Out, "\n"+cli.Printable(hint))
+	}
 	return nil
+}
+
+// hintOf is the hint of a refusal, with the name that it is about.
+func hintOf(r api.RefusedEvent) string {
+	var e api.Event
+	_ = json.Unmarshal(r.Event, &e) // a refusal with a hint has the event
+	return fmt.Sprintf("%q: %s", e.EventName, r.Hint)
 }
 
 // maxShownEvent is how many characters of an event a line shows.

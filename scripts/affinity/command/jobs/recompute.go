@@ -56,7 +56,9 @@ func Recompute(t *command.Tool) *cobra.Command {
 		Use:   "recompute",
 		Short: "Recompute the stored profiles of all users: start, watch, cancel, list; or that of one: user",
 		Long: "Recompute the stored profiles of all users. A new strategy starts a recompute by itself, and so do every night and the end of an import.\n" +
-			"Reads use the new strategy before the recompute is done. Requires a key with the permission admin.",
+			"Reads use the new strategy before the recompute is done. Each counts the events of the users that it computes: after an\n" +
+			"import, and with --only-stale, these are fewer than all, because profiles that are up to date are left alone.\n" +
+			"Requires a key with the permission admin.",
 	}, startRecomputeCommand(t), watch, cancel, list, refreshUserCommand(t))
 }
 
@@ -114,7 +116,7 @@ func refreshUserCommand(t *command.Tool) *cobra.Command {
 		p, err := c.Jobs().RefreshUser(ctx, args[0])
 		return p, command.NoProfile(c, "compute", args[0], err)
 	}, func(t *command.Tool, p api.Profile) error {
-		return render.Profile(t.Out, p, "", render.NewPalette(cli.Colored(t.Out)))
+		return render.Profile(t.Out, p, "", nil, render.NewPalette(cli.Colored(t.Out)))
 	})
 }
 

@@ -62,6 +62,10 @@ func runTry(ctx context.Context, t *command.Tool, f tuneFlags) error {
 		if given, err = tune.Guess(log); err != nil {
 			return err
 		}
+		for _, k := range tune.TurnedAway(log) {
+			fmt.Fprintf(t.Err, "left out: %s %s of type %s: by its name, users turn away from objects with it "+
+				"(--strategy FILE may score it)\n", cli.Count(k.Named, "event"), cli.Printable(k.Name), k.Type)
+		}
 	}
 	outcome, err := search(ctx, t, log, given, f)
 	if err != nil {

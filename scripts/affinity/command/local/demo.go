@@ -291,7 +291,7 @@ func (d *demo) profiles(ctx context.Context, ready func(api.Profile) bool) (int6
 		persona, _ := d.shop.Persona(id)
 		d.print("")
 		d.print("%s %s", d.colors.Bold("the "+persona.ID+"'s taste:"), persona.Taste)
-		if err := render.Profile(d.t.Out, p, "", d.colors); err != nil {
+		if err := render.Profile(d.t.Out, p, "", nil, d.colors); err != nil {
 			return 0, fmt.Errorf("print a profile: %w", err)
 		}
 	}
@@ -315,8 +315,11 @@ func (d *demo) await(ctx context.Context, user string, ready func(api.Profile) b
 	return found, nil
 }
 
-// farewell prints requests to try next.
+// farewell prints requests to try next, of an engine that goes on.
 func (d *demo) farewell() {
+	if d.once {
+		return
+	}
 	auth := "-H 'x-algolia-application-id: " + d.c.App() + "' -H " + quote("x-algolia-api-key: "+d.key)
 	event := `{"events":[{"eventType":"click","eventName":"Product Clicked","index":"` + shop.Index +
 		`","userToken":"you","objectIDs":["` +
@@ -327,11 +330,9 @@ func (d *demo) farewell() {
 	engine := fmt.Sprintf("--url %s --app %s --key %s", d.c.URL(), d.c.App(), quote(d.key))
 	d.print("            %s rank %s --user you --index %s P106 P306 P406", command.CalledAs(), engine, shop.Index)
 	d.print("            %s boosts %s you --engine typesense --limit 3", command.CalledAs(), engine)
-	if !d.once {
-		d.print("look at it: the console, with this link once within ten minutes, or with app %s and its key:", d.c.App())
-		d.print("            %s", d.console())
-		d.print("serving on %s until Ctrl-C", d.c.URL())
-	}
+	d.print("look at it: the console, with this link once within ten minutes, or with app %s and its key:", d.c.App())
+	d.print("            %s", d.console())
+	d.print("serving on %s until Ctrl-C", d.c.URL())
 }
 
 func (d *demo) print(format string, args ...any) { fmt.Fprintf(d.t.Out, format+"\n", args...) }

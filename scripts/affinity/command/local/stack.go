@@ -28,6 +28,7 @@ func StartStack(ctx context.Context, o Options) (RunningStack, error) {
 	s, err := stack.Start(ctx, stack.Options{
 		Addr: o.Addr, Apps: apps, Now: o.Now, RetentionDays: o.RetentionDays, Layout: o.Layout, Archive: o.Archive,
 		Data: o.Data, KeepRetention: o.Data != "" && o.KeepRetention,
+		Origins:  o.Origins,
 		Regions:  o.Regions,
 		Tables:   o.Tables,
 		Life:     o.RequestLimit,

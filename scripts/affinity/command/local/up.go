@@ -22,11 +22,13 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/local/operator"
 	"github.com/affinityengine/affinity/shared/score/schema"
+	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
 // Options is how a local stack is started.
 type Options struct {
 	Addr          string        // host:port of the public functions
+	Origins       []string      // of web pages of other machines that may call an engine on loopback
 	Apps          []App         // created with all permissions if they do not exist
 	Now           time.Time     // where the engine's clock starts; zero: the machine's clock
 	RetentionDays int           // of the apps; 0: no limit
@@ -49,6 +51,7 @@ type App struct{ ID, Key string }
 type upFlags struct {
 	command.LayoutFlags
 	addr, now     string
+	origins       []string
 	archive, data string
 	apps          []string
 	retentionDays int
@@ -88,7 +91,7 @@ func Up(t *command.Tool, start Starter) *cobra.Command {
 				return err
 			}
 			return serve(cmd.Context(), t, start, o, func(_ context.Context, s RunningStack) error {
-				printNext(t.Err, s.URL(), o.Apps[0])
+				printNext(t.Err, s.URL(), o)
 				return nil
 			}, false)
 		},
@@ -102,6 +105,9 @@ func Up(t *command.Tool, start Starter) *cobra.Command {
 func (f *upFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.addr, "addr", "127.0.0.1:8080", "address to serve on; port 0 chooses a free one")
+	flags.StringArrayVar(&f.origins, "origin", nil,
+		"origin of web pages that may call an engine on loopback, beside those of this machine, such as "+
+			"http://shop.test:3000 (repeatable)")
 	flags.StringArrayVar(&f.apps, "app", nil,
 		"app and a key with all permissions, as ID:KEY (repeatable; default: $"+command.AppVariable+" and $"+
 			command.KeyVariable+", or demo:"+demoKey+")")
@@ -152,6 +158,9 @@ func (f *upFlags) options(cmd *cobra.Command) (Options, error) {
 		o.Now = time.UnixMilli(now).UTC()
 	}
 	if err := f.regionOptions(&o); err != nil {
+		return o, err
+	}
+	if o.Origins, err = parseOrigins(f.origins); err != nil {
 		return o, err
 	}
 	texts := f.apps
@@ -234,12 +243,14 @@ const minKey = 16
 
 // checkAddr refuses to serve a publicly known or short key to other machines.
 func checkAddr(o Options) error {
-	host, _, err := net.SplitHostPort(o.Addr)
-	if err != nil {
+	if _, _, err := net.SplitHostPort(o.Addr); err != nil {
 		return cli.Usagef("--addr %q must be host:port: %v", o.Addr, err)
 	}
-	if ip := net.ParseIP(host); host == "localhost" || (ip != nil && ip.IsLoopback()) {
+	if httpapi.Loopback(o.Addr) {
 		return nil
+	}
+	if len(o.Origins) > 0 {
+		return cli.Usagef("--origin %s: an engine at --addr %s answers the web pages of every origin", o.Origins[0], o.Addr)
 	}
 	for _, app := range o.Apps {
 		if app.Key == demoKey {

@@ -2,6 +2,7 @@ package measure
 
 import (
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -14,6 +15,7 @@ import (
 // planFlags are the flags of plan that its workload and figures do not hold.
 type planFlags struct {
 	prices []string
+	file   string
 	before bool
 }
 
@@ -26,7 +28,8 @@ func Plan(t *command.Tool) *cobra.Command {
 		Short: "Estimate what a deployment needs and costs in a month",
 		Long: "Estimate a month of a deployment: Bigtable nodes, storage, messages, tasks, CPU, requests and money. It is\n" +
 			"arithmetic on measured figures of the engine and on prices that were read on the dates in terraform/COSTS.md.\n" +
-			"No engine is asked. A price that nobody could read is unknown: give it with --price, or it is not in the sum.",
+			"No engine is asked. A price that nobody could read is unknown: give it with --price, or all with --price-file,\n" +
+			"or it is not in the sum. Without the price of Bigtable's nodes, the main item, there is no sum.",
 		Example: "  affinity plan --events-per-day 1e6 --users 200000 --retention 90\n" +
 			"  affinity plan --events-per-day 1e8 --users 1e7 --retention 90 --reads-per-second 500 --before \\\n" +
 			"    --price bigtable_nodes=0.65 --price bigtable_ssd=0.17",
@@ -69,6 +72,7 @@ func Plan(t *command.Tool) *cobra.Command {
 		"share of healthy messages whose line is kept (message_log_sample of Terraform)")
 	flags.StringArrayVar(&f.prices, "price", nil,
 		"a price in US dollars as NAME=USD, such as bigtable_nodes=0.65; may be repeated")
+	flags.StringVar(&f.file, "price-file", "", "a file with a line NAME=USD for each price; --price wins over it")
 	flags.BoolVar(&f.before, "before", false,
 		"show beside it what the same cost before small histories moved into the user's row")
 	t.JSONFlag(cmd, command.JSONDocument)
@@ -83,6 +87,15 @@ func printPlan(t *command.Tool, w plan.Workload, figures plan.Figures, f planFla
 		return cli.Usagef("%v", err)
 	}
 	prices := plan.List()
+	if f.file != "" {
+		text, err := os.ReadFile(f.file)
+		if err != nil {
+			return cli.Usagef("--price-file: %v", err)
+		}
+		if err := prices.SetAll(string(text)); err != nil {
+			return cli.Usagef("--price-file %s, %v", f.file, err)
+		}
+	}
 	for _, text := range f.prices {
 		if err := prices.Set(text); err != nil {
 			return cli.Usagef("--price %v", err)

@@ -20,8 +20,8 @@ func Profile(t *command.Tool) *cobra.Command {
 	cmd := command.Show(t, &cobra.Command{
 		Use:   "profile USER",
 		Short: "Show what a user likes, the strongest affinity first",
-		Long: "Show the profile of a user token: a bar per affinity, as long as its score. Requires a key with " +
-			"the permission\nrecommendation.",
+		Long: "Show the profile of a user token: a bar per affinity, as long as its score. Of an empty profile, " +
+			"show the reasons\nthat `affinity explain` has. Requires a key with the permission recommendation.",
 		Example: "  affinity profile ann --limit 10\n  affinity profile ann --half-life 30 --json",
 		Args:    command.UserArg,
 		PreRunE: func(cmd *cobra.Command, _ []string) error {
@@ -40,11 +40,17 @@ func Profile(t *command.Tool) *cobra.Command {
 			}
 			return nil
 		},
-	}, "", func(ctx context.Context, c *client.Client, args []string) (api.Profile, error) {
+	}, "", func(ctx context.Context, c *client.Client, args []string) (shown, error) {
 		p, err := c.Profiles().Get(ctx, args[0], q)
-		return p, command.NoProfile(c, "read", args[0], err)
-	}, func(t *command.Tool, p api.Profile) error {
-		return render.Profile(t.Out, p, q.HalfLife, render.NewPalette(cli.Colored(t.Out)))
+		if err != nil {
+			return shown{}, command.NoProfile(c, "read", args[0], err)
+		}
+		if len(p.Affinities) > 0 || t.JSON {
+			return shown{p, nil}, nil
+		}
+		return shown{p, whyEmpty(ctx, c, args[0])}, nil
+	}, func(t *command.Tool, s shown) error {
+		return render.Profile(t.Out, s.Profile, q.HalfLife, s.reasons, render.NewPalette(cli.Colored(t.Out)))
 	})
 	flags := cmd.Flags()
 	flags.IntVar(&q.Limit, "limit", 20, "how many affinities to show")
@@ -53,6 +59,21 @@ func Profile(t *command.Tool) *cobra.Command {
 	flags.StringVar(&q.Consistency, "consistency", "",
 		"eventual, or strong to read the cluster that is written (default: the app's)")
 	return cmd
+}
+
+// shown is a profile, and why it is empty.
+type shown struct {
+	api.Profile
+	reasons []string
+}
+
+// whyEmpty returns the reasons of the explanation of an empty profile.
+func whyEmpty(ctx context.Context, c *client.Client, user string) []string {
+	x, err := c.Profiles().Explain(ctx, user, api.ExplainQuery{Limit: 1})
+	if err != nil { // the profile is there all the same
+		return []string{"the engine did not say why: " + err.Error()}
+	}
+	return x.Reasons
 }
 
 // Explain returns the command explain.

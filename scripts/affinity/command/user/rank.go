@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -56,6 +57,7 @@ func Rank(t *command.Tool) *cobra.Command {
 		if err != nil {
 			return answer, fmt.Errorf("rank for %s: %w", r.UserToken, err)
 		}
+		warnOfEmptyIndex(ctx, t, c, r.Index, answer)
 		return answer, nil
 	}, func(t *command.Tool, answer api.RankAnswer) error {
 		return render.Ranking(t.Out, answer, r.UserToken, detailed, render.NewPalette(cli.Colored(t.Out)))
@@ -74,6 +76,18 @@ func Rank(t *command.Tool) *cobra.Command {
 	flags.StringVar(&draft, "draft", "", "rank by the strategy in this file, which is not published (\"-\" with "+
 		"objects as arguments: standard input)")
 	return cmd
+}
+
+// warnOfEmptyIndex says that an index holds nothing, if nothing is known of any object of an
+// order: its name may be mistyped. A key that may not list objects gets no warning.
+func warnOfEmptyIndex(ctx context.Context, t *command.Tool, c *client.Client, index string, order api.RankAnswer) {
+	known := func(item api.RankedItem) bool { return len(item.Features) > 0 }
+	if t.JSON || order.CrowdAsOf != nil || slices.ContainsFunc(order.Items, known) {
+		return
+	}
+	if list, err := c.Catalog().List(ctx, index, api.ObjectsQuery{Limit: 1}); err == nil && len(list.ObjectIDs) == 0 {
+		fmt.Fprintf(t.Err, "index %s holds no object: is that its name?\n", cli.Printable(index))
+	}
 }
 
 // checkRank checks the flags of rank, and takes those into the request that are not

@@ -157,15 +157,30 @@ type Estimate struct {
 	From, To string
 	// Users is the number of users of the app, at most MaxCounted.
 	Users int
-	// Least is how long the move takes at least: its phases wait.
-	Least time.Duration
+	// Least is how long the move takes at least: its phases wait. Arrival is how long it
+	// takes at least until the new region owns every user.
+	Least, Arrival time.Duration
 }
 
 // MaxCounted is how many users an estimate counts.
 const MaxCounted = 100_000
 
-// forward is the number of phases of a move.
-const forward = 6
+// forward is the number of phases of a move. A user has arrived after the first arriving.
+const (
+	forward  = 6
+	arriving = 3
+)
+
+// left is how long a move takes from now on at least, if its phase has waited already.
+func (r *Runner) left(m config.Move) time.Duration {
+	behind := []config.MovePhase{config.MoveFinishing, config.MoveErasing, config.MoveDropping, config.MoveSwitched,
+		config.MoveUsers, config.MoveCleared, config.MoveClearing, config.MoveArriving}
+	n := slices.Index(behind, m.Phase)
+	if m.Phase == config.MoveMarking {
+		n = forward - 1
+	}
+	return time.Duration(max(n, 1)) * r.Propagation.Round(time.Second)
+}
 
 var errCounted = errors.New("enough users are counted")
 
@@ -179,7 +194,8 @@ func (r *Runner) Estimate(ctx context.Context, appID, to string) (Estimate, erro
 	if err := r.check(ctx, app, to); err != nil {
 		return Estimate{}, err
 	}
-	p := Estimate{From: cmp.Or(app.Region, r.regions.First), To: to, Least: forward * r.Propagation}
+	p := Estimate{From: cmp.Or(app.Region, r.regions.First), To: to, Least: forward * r.Propagation,
+		Arrival: arriving * r.Propagation}
 	err = r.regions.Rows[p.From].Users.ScanUserKeys(ctx, appID, "", "", func(string) error {
 		if p.Users++; p.Users == MaxCounted {
 			return errCounted
@@ -200,11 +216,11 @@ func (r *Runner) check(ctx context.Context, app config.App, to string) error {
 		return refuse("There is no region %q: the regions are %s", to,
 			strings.Join(slices.Sorted(maps.Keys(r.regions.Rows)), ", "))
 	case app.Moving() && app.Move.Back:
-		return refuse("App %s goes back from %s to %s, phase %s: it must arrive first", app.ID, app.Move.From,
-			app.Move.To, app.Move.Phase)
+		return refuse("App %s goes back from %s to %s, phase %s: it must arrive first, in %s or more; --wait waits for it",
+			app.ID, app.Move.From, app.Move.To, app.Move.Phase, r.left(app.Move))
 	case app.Moving():
-		return refuse("App %s moves from %s to %s, phase %s: it must arrive, or go back, first", app.ID,
-			app.Move.From, app.Move.To, app.Move.Phase)
+		return refuse("App %s moves from %s to %s, phase %s: it must arrive, in %s or more, or go back, first; --wait of "+
+			"its move waits for the end", app.ID, app.Move.From, app.Move.To, app.Move.Phase, r.left(app.Move))
 	case r.regions.Rows[from] == nil:
 		return refuse("App %s is in region %q, which this deployment does not have: add it to the regions first",
 			app.ID, from)

@@ -82,6 +82,8 @@ run "routes" {
       "/1/events/*"        = google_compute_backend_service.this["fn-ingest"].id
       "/v1"                = google_compute_backend_service.this["fn-ingest"].id
       "/v1/*"              = google_compute_backend_service.this["fn-ingest"].id
+      "/beacon"            = google_compute_backend_service.this["fn-ingest"].id
+      "/beacon/*"          = google_compute_backend_service.this["fn-ingest"].id
       "/1/events/import"   = google_compute_backend_service.this["fn-imports"].id
       "/1/events/import/*" = google_compute_backend_service.this["fn-imports"].id
       "/1/profiles"        = google_compute_backend_service.this["fn-profiles"].id
@@ -104,6 +106,8 @@ run "routes" {
       "/1/strategies/*"    = google_compute_backend_service.this["fn-strategies"].id
       "/1/indexes"         = google_compute_backend_service.this["fn-catalog"].id
       "/1/indexes/*"       = google_compute_backend_service.this["fn-catalog"].id
+      "/1/track-names"     = google_compute_backend_service.this["fn-catalog"].id
+      "/1/track-names/*"   = google_compute_backend_service.this["fn-catalog"].id
       "/1/recomputes"      = google_compute_backend_service.this["fn-admin"].id
       "/1/recomputes/*"    = google_compute_backend_service.this["fn-admin"].id
       "/1/backtests"       = google_compute_backend_service.this["fn-admin"].id
@@ -145,8 +149,8 @@ run "routes" {
 
   assert {
     condition = alltrue([for m in google_compute_url_map.this.path_matcher : alltrue([for r in m.path_rule :
-      r.service == google_compute_backend_service.this[length(setintersection(r.paths, ["/1/events", "/v1"])) > 0 ? "customer-globex-ingest" : "customer-globex-profiles"].id
-      if length(setintersection(r.paths, ["/1/events", "/v1", "/1/profiles", "/1/explain", "/1/optouts", "/1/usertokens", "/1/events/recent"])) > 0
+      r.service == google_compute_backend_service.this[length(setintersection(r.paths, ["/1/events", "/v1", "/beacon"])) > 0 ? "customer-globex-ingest" : "customer-globex-profiles"].id
+      if length(setintersection(r.paths, ["/1/events", "/v1", "/beacon", "/1/profiles", "/1/explain", "/1/optouts", "/1/usertokens", "/1/events/recent"])) > 0
     ]) if m.name == "customer-globex"])
     error_message = "A dedicated customer's paths do not lead to its own functions ingest and profiles."
   }

@@ -26,7 +26,7 @@ run "protected_by_default" {
   }
 
   assert {
-    condition     = contains(keys(google_firestore_field.unindexed), "strategies/strategy") && contains(keys(google_firestore_field.unindexed), "indexes/attributesForFaceting") && length(setsubtract(["apps/privateFacets", "apps/dates", "feeds/definition", "savedSegments/where"], keys(google_firestore_field.unindexed))) == 0
+    condition     = contains(keys(google_firestore_field.unindexed), "strategies/strategy") && contains(keys(google_firestore_field.unindexed), "indexes/attributesForFaceting") && length(setsubtract(["apps/privateFacets", "apps/dates", "apps/trackNames", "feeds/definition", "savedSegments/where"], keys(google_firestore_field.unindexed))) == 0
     error_message = "Large fields that no query reads are indexed."
   }
 
