@@ -93,16 +93,21 @@ func (f *finder) find(ctx context.Context, app string, grant auth.Grant, now tim
 			}
 		}
 	}
+	held := map[store.ObjectRef]bool{}
 	if err == nil && len(refs) > 0 {
 		err = f.store.Catalog.ScanFilters(ctx, app, refs, func(ref store.ObjectRef, _ store.ObjectFilters) error {
-			for i := range unknown {
-				u := &unknown[i]
-				if u.Elsewhere == nil && u.Index != ref.Index && slices.Contains(u.ObjectIDs, ref.ID) {
-					u.Elsewhere = &api.ObjectPlace{ObjectID: ref.ID, Index: ref.Index}
-				}
-			}
+			held[ref] = true
 			return nil
 		})
+	}
+	for i := range unknown {
+		u := &unknown[i]
+		at := slices.IndexFunc(refs, func(ref store.ObjectRef) bool {
+			return held[ref] && ref.Index != u.Index && slices.Contains(u.ObjectIDs, ref.ID)
+		})
+		if at >= 0 {
+			u.Elsewhere = &api.ObjectPlace{ObjectID: refs[at].ID, Index: refs[at].Index}
+		}
 	}
 	if err != nil {
 		log.LogAttrs(ctx, slog.LevelWarn, "unknown objects are not looked for in other indexes", slog.String("app", app),
