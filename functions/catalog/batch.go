@@ -28,9 +28,9 @@ type batch struct {
 	app, index string
 	actions    []catalog.Action
 	settings   catalog.Settings
-	dates      []string       // the attributes by which feeds order the objects
-	cleared    bool           // the index, if an action clears it
-	notNumbers map[string]int // of the objects written, as in catalog.Plan
+	dates      []string     // the attributes by which feeds order the objects
+	cleared    bool         // the index, if an action clears it
+	left       catalog.Left // of the objects written
 }
 
 // apply applies a batch to an index. If two batches change one object at the
@@ -40,41 +40,40 @@ type batch struct {
 // in memory at a time, apply checks all of them first, group by group, and then
 // reads them again to merge and write them.
 //
-// apply counts, by facet, the values of the stored objects that are left out because the
-// facet has numeric bands and they are no numbers.
+// apply counts what of the stored objects gives no filters.
 func (h handler) apply(ctx context.Context, app, index string,
-	actions []catalog.Action) (notNumbers map[string]int, err error) {
+	actions []catalog.Action) (left catalog.Left, err error) {
 	settings, err := h.Config.IndexSettings(ctx, app, index)
 	if err != nil && !errors.Is(err, config.ErrNotFound) {
-		return nil, fmt.Errorf("read settings of index %s/%s: %w", app, index, err)
+		return left, fmt.Errorf("read settings of index %s/%s: %w", app, index, err)
 	}
 	dates, err := h.dates(ctx, app, index)
 	if err != nil {
-		return nil, err
+		return left, err
 	}
 	b := &batch{handler: h, app: app, index: index, actions: actions, settings: settings, dates: dates}
 	ids := catalog.BuildsOn(actions)
 	slices.Sort(ids)
 	whole, err := b.applyAtOnce(ctx, ids)
 	if err != nil || whole {
-		return b.notNumbers, err
+		return b.left, err
 	}
 	others := func(id string) bool { _, found := slices.BinarySearch(ids, id); return !found }
 	if _, err = catalog.NewPlanOf(actions, others, nil, settings); err != nil {
-		return nil, err
+		return left, err
 	}
 	if err := b.inGroups(ctx, ids, func(context.Context, catalog.Plan) error { return nil }); err != nil {
-		return nil, err
+		return left, err
 	}
 	if err := b.inGroups(ctx, ids, b.write); err != nil {
-		return nil, err
+		return left, err
 	}
 	plan, err := catalog.NewPlanOf(actions, others, nil, settings)
 	if err != nil {
-		return nil, err
+		return left, err
 	}
 	err = b.write(ctx, plan)
-	return b.notNumbers, err
+	return b.left, err
 }
 
 // dates returns the attributes by which feeds order the objects of an index.
@@ -142,12 +141,7 @@ func (b *batch) write(ctx context.Context, plan catalog.Plan) error {
 		}
 		b.cleared = true
 	}
-	for facet, n := range plan.NotNumbers {
-		if b.notNumbers == nil {
-			b.notNumbers = map[string]int{}
-		}
-		b.notNumbers[facet] += n
-	}
+	b.left.Add(plan.Left)
 	put := make([]store.Object, len(plan.Put))
 	for i, o := range plan.Put {
 		put[i] = store.Object{ID: o.ID, Record: o.Record,

@@ -108,7 +108,7 @@ func (h handler) batch(w http.ResponseWriter, r *http.Request, grant auth.Grant,
 			return err
 		}
 	}
-	notNumbers, err := h.applyRecorded(r.Context(), grant, index, actions)
+	left, err := h.applyRecorded(r.Context(), grant, index, actions)
 	if err != nil {
 		return err
 	}
@@ -121,8 +121,8 @@ func (h handler) batch(w http.ResponseWriter, r *http.Request, grant auth.Grant,
 			ids = append(ids, a.ObjectID)
 		}
 	}
-	return httpapi.WriteJSON(w, http.StatusOK,
-		api.BatchAnswer{ObjectIDs: ids, TaskID: taskID(h.Now()), NotNumbers: notNumbers})
+	return httpapi.WriteJSON(w, http.StatusOK, api.BatchAnswer{ObjectIDs: ids, TaskID: taskID(h.Now()),
+		NotNumbers: left.NotNumbers, Dropped: left.Dropped})
 }
 
 // note has crowd statistics built, if the index has none or outgrows them. It only logs a
@@ -137,21 +137,21 @@ func (h handler) note(ctx context.Context, app, index string) {
 // applyRecorded applies a batch. The audit log has the batches that clear an index:
 // an entry for each object would hide them.
 func (h handler) applyRecorded(ctx context.Context, grant auth.Grant, index string,
-	actions []catalog.Action) (notNumbers map[string]int, err error) {
+	actions []catalog.Action) (left catalog.Left, err error) {
 	do := func() error {
-		notNumbers, err = h.apply(ctx, grant.App, index, actions)
+		left, err = h.apply(ctx, grant.App, index, actions)
 		return err
 	}
 	if !slices.ContainsFunc(actions, func(a catalog.Action) bool { return a.Kind == catalog.Clear }) {
 		err = do()
-		return notNumbers, err
+		return left, err
 	}
 	change := auditlog.Change{
 		App: grant.App, Actor: grant.Key, Action: auditlog.IndexClear, Subject: index,
 		Detail: fmt.Sprintf("in a batch of %d actions", len(actions)),
 	}
 	err = h.Recorder().Do(ctx, change, func() (auditlog.End, error) { return auditlog.End{}, do() })
-	return notNumbers, err
+	return left, err
 }
 
 // heavyBatch is the size of a batch that takes a turn: one of a few hundred partial

@@ -55,6 +55,8 @@ func TestCatalog(t *testing.T) {
 		functiontest.Ask("settings", "GET", "/1/indexes/boots/settings", "", 200, `{}`),
 		functiontest.Ask("settings", "PUT", "/1/indexes/shoes/settings", `{"privateFacets":[]}`, 200, `"updatedAt":`),
 		functiontest.Ask("settings", "GET", "/1/indexes/shoes/settings", "", 200, `{"attributesForFaceting":["color","size"]}`),
+		functiontest.Ask("addObject", "POST", batch, `{"requests":[{"action":"addObject","body":{"objectID":"2","color":"`+strings.Repeat("R", 1001)+`","size":"L","note":"`+strings.Repeat("n", 1001)+`"}}]}`,
+			200, `"dropped":{"color":1}}`),
 		functiontest.Ask("addObject", "DELETE", "/1/indexes/shoes/1", "", 403, ""),
 		functiontest.Ask("deleteObject", "DELETE", "/1/indexes/shoes/1", "", 200, `{"deletedAt":"`),
 		functiontest.Ask("addObject", "GET", "/1/indexes/shoes/1", "", 404, "ObjectID does not exist"),

@@ -21,6 +21,7 @@ import (
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/app/limit"
 	"github.com/affinityengine/affinity/shared/app/usage"
+	"github.com/affinityengine/affinity/shared/cache"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/intake/archive"
 	"github.com/affinityengine/affinity/shared/intake/enrich"
@@ -39,13 +40,15 @@ const Timeout = 5 * time.Minute
 
 type handler struct {
 	Backends
-	notes *afterimport.Notes
+	notes  *afterimport.Notes
+	finder *finder
 }
 
 // New returns the function over its backends.
 func New(b Backends) http.Handler {
 	rt := b.Router(Timeout)
-	h := handler{b, afterimport.NewNotes(b.Store.Crowd, b.Queue, b.Now)}
+	h := handler{b, afterimport.NewNotes(b.Store.Crowd, b.Queue, b.Now),
+		&finder{b.Store, cache.New[string, indexes](manyApps)}}
 	rt.Count(limit.Imports, "POST /1/events/import")
 	rt.HandleOwn("POST /1/events/import", auth.ServeBoth(h.Auth.TenantGrant, h.run, auth.Admin), "index", "receipts")
 	return rt
@@ -94,6 +97,7 @@ func (h handler) run(w http.ResponseWriter, r *http.Request, app config.App, gra
 		h.note(r.Context(), app.ID)
 	}
 	if unknown > 0 {
+		h.finder.find(r.Context(), app.ID, grant, h.Now(), h.Log, answer.UnknownObjects)
 		h.Metrics.CountUnknownObjects(r.Context(), unknown)
 		h.Log.LogAttrs(r.Context(), slog.LevelInfo, "imported events name objects that the catalog does not know",
 			slog.String("app", app.ID),
@@ -127,7 +131,7 @@ func (h handler) run(w http.ResponseWriter, r *http.Request, app config.App, gra
 // counts the events with objects that the catalog does not know.
 func (h handler) write(ctx context.Context, app config.App, l lines, receivedAt int64,
 	answer *api.ImportAnswer) (unknown int, err error) {
-	unknown, outcome, err := h.importAll(ctx, app, l.events, receivedAt)
+	unknown, outcome, err := h.importAll(ctx, app, l.events, receivedAt, answer)
 	if err != nil {
 		return 0, fmt.Errorf("import events of %s: %w", app.ID, err)
 	}
@@ -161,13 +165,13 @@ func (h handler) write(ctx context.Context, app config.App, l lines, receivedAt 
 
 // importAll imports the events of a request in parts, each of as many events as may be
 // in memory with the filters of their objects. It counts the events with objects that
-// the catalog does not know, and all by their fate.
+// the catalog does not know, names these in the answer, and counts all by their fate.
 //
 // Before it writes the first of several parts, it takes the memory of the largest. A
 // later part takes none, so an import that is partly written never ends because the
 // process is full: sent again, its events without a timestamp would count twice.
-func (h handler) importAll(ctx context.Context, app config.App, events []event.Event,
-	receivedAt int64) (unknown int, all profile.Outcome, err error) {
+func (h handler) importAll(ctx context.Context, app config.App, events []event.Event, receivedAt int64,
+	answer *api.ImportAnswer) (unknown int, all profile.Outcome, err error) {
 	ctx, leave := admission.Process().Enter(ctx)
 	defer leave()
 	for len(events) > 0 {
@@ -187,7 +191,7 @@ func (h handler) importAll(ctx context.Context, app config.App, events []event.E
 		}
 		h.countNames(app.ID, rows)
 		all.Add(outcome)
-		unknown, events = unknown+len(enrich.Incomplete(part, known.Objects)), events[n:]
+		unknown, events = unknown+noteUnknown(part, known.Objects, answer), events[n:]
 	}
 	return unknown, all, nil
 }

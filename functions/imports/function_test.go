@@ -10,16 +10,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/affinityengine/affinity/functions/catalog"
 	"github.com/affinityengine/affinity/functions/imports"
 	"github.com/affinityengine/affinity/functions/profiles"
 	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/intake/enrich"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
 	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/web/auth"
 )
 
 // The engine reads the times of history in all forms, and replaces none by its clock.
@@ -76,6 +79,42 @@ func TestImports(t *testing.T) {
 	p, err := s.Backends.Profiles.Read(t.Context(), app, "ann", 0)
 	if err != nil || !p.Known || p.LastEventAt != 1500000000000 {
 		t.Errorf("the profile %+v, %v does not count the event", p, err)
+	}
+}
+
+// The answer names the objects that the catalog does not hold, by index, and finds one in
+// another index that the key may read.
+func TestUnknownObjectsAreNamed(t *testing.T) {
+	s := functiontest.Start(t)
+	h, objects := imports.New(s.Backends.ForImports()), catalog.New(s.Backends.ForCatalog())
+	must.Succeed(t, s.Backends.Config.PutKey(t.Context(), functiontest.App, config.Key{Hash: auth.Hash("of products"), ACL: auth.All, Indexes: []string{"products"}}))
+	for index, id := range map[string]string{"shop": "s2", "products": "known"} {
+		functiontest.Do(t, objects, "addObject", "POST", "/1/indexes/"+index+"/batch", `{"requests":[{"action":"addObject","body":{"objectID":"`+id+`","color":"Red"}}]}`)
+	}
+	line := func(more string) string {
+		return `{"eventType":"view","eventName":"Seen","userToken":"ann","timestamp":1500000000000,` + more + "}\n"
+	}
+	three := line(`"objectIDs":["s1"]`) + line(`"objectIDs":["known","s2","s1"]`) + line(`"objectIDs":["known"]`) + line(`"filters":["color:Red"]`) + line(`"objectIDs":["s1"],"positions":[1]`)
+	other := line(`"index":"shop","objectIDs":["s2"]`) + line(`"index":"shop","objectIDs":["known"]`)
+	const path = "/1/events/import?index=products"
+	functiontest.Check(t, h,
+		functiontest.Ask("admin", "POST", path, line(`"objectIDs":["known"]`), 200, `"outsideRetention":0,"refused":[]}`),
+		functiontest.Ask("admin", "POST", path, three+other, 200, `"unknownObjects":[{"index":"products","events":2,"objectIDs":["s1","s2"],"elsewhere":{"objectID":"s2","index":"shop"}},`+
+			`{"index":"shop","events":1,"objectIDs":["known"],"elsewhere":{"objectID":"known","index":"products"}}],"refused":[`),
+		functiontest.Ask("of products", "POST", path, three, 200, `"unknownObjects":[{"index":"products","events":2,"objectIDs":["s1","s2"]}],`),
+	)
+	var many, indexes strings.Builder
+	for i := range 2 * api.MaxUnknownObjects {
+		many.WriteString(line(fmt.Sprintf(`"objectIDs":["m%d"]`, i%(api.MaxUnknownObjects+1))))
+		indexes.WriteString(line(fmt.Sprintf(`"index":"i%d","objectIDs":["m"]`, i)))
+	}
+	got := functiontest.Answer[api.ImportAnswer](t, h, "admin", "POST", path, many.String())
+	if u := got.UnknownObjects[0]; u.Events != 2*api.MaxUnknownObjects || len(u.ObjectIDs) != api.MaxUnknownObjects || !u.More {
+		t.Errorf("%d events name %d objects, more: %t", u.Events, len(u.ObjectIDs), u.More)
+	}
+	got = functiontest.Answer[api.ImportAnswer](t, h, "admin", "POST", path, indexes.String())
+	if n := len(got.UnknownObjects); n != api.MaxUnknownIndexes {
+		t.Errorf("%d indexes are named", n)
 	}
 }
 

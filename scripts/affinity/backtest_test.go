@@ -141,7 +141,7 @@ func TestRowWithImpossibleTimeDoesNotDecide(t *testing.T) {
 			t.Errorf("%s: the odd rows change the figures (-without +with):\n%s", name, diff)
 		}
 		if name == "backtest" {
-			got = affinity(t, "", append(judge, "--csv", csv)...)
+			got = affinity(t, "", append(judge, csv)...)
 			got.wants(t, 1, "odd.csv:2: The timestamp lies before 1980 or after 2199", "the log holds no events")
 		}
 	}

@@ -39,7 +39,7 @@ func TestImportEvents(t *testing.T) {
 	t.Parallel()
 	engine := newFakeEngine(t)
 	lines := eventLines(9000)
-	lines[16] = `{"eventName":"Viewed","timestamp":5}` // line 17
+	lines[16] = `{"eventType":"view","eventName":"Viewed","timestamp":5}` // line 17
 	lines[4000] = ""
 	lines[4999] = "  "
 	lines[5000] = `not JSON`
@@ -156,7 +156,7 @@ func TestImportSplitsTooLargeRequests(t *testing.T) {
 	engine.maxBody = 10_000
 	lines := eventLines(1500)
 	lines[700] = strings.Replace(lines[700], `"u0"`, `"`+strings.Repeat("u", 20_000)+`"`, 1)
-	lines[900] = `{"eventName":"Viewed"}`
+	lines[900] = `{"eventType":"view","eventName":"Viewed"}`
 	affinity(t, strings.Join(lines, "\n"), "import", "--url", engine.URL, "-").
 		wants(t, command.ExitLines, "imported 1498 events", "stdin:701: 413", "stdin:901: The userToken field is required")
 }
@@ -198,7 +198,7 @@ func TestImportOfADamagedFile(t *testing.T) {
 func TestImportOfEventsWithoutTime(t *testing.T) {
 	t.Parallel()
 	engine := newFakeEngine(t)
-	affinity(t, `{"userToken":"u","eventName":"n"}`, "import", "--url", engine.URL, "-").
+	affinity(t, `{"eventType":"view","userToken":"u","eventName":"n"}`, "import", "--url", engine.URL, "-").
 		wants(t, cli.ExitOK, "warning: without a timestamp: 1 event;", "counts them again")
 }
 

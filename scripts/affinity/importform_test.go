@@ -119,8 +119,9 @@ func TestImportRefusesWrongForms(t *testing.T) {
 		want string
 	}{
 		{[]string{"--map", "user=who"}, `"user" is no field of an event: these are eventType, eventName, userToken`},
-		{[]string{"--event", "cart=buy"}, "--event cart=buy: the type must be view, click or conversion"},
-		{[]string{"--archive", "--csv"}, "are not for --archive"},
+		{[]string{"--event", "cart=buy"}, "--event cart=buy: the type must be view, click, conversion or skip"},
+		{[]string{"--archive", "--hash-tokens"}, "are not for --archive"},
+		{[]string{"--delimiter", ";;"}, `--delimiter ";;": must be one character`},
 	} {
 		affinity(t, "", append([]string{"import", events}, c.args...)...).wants(t, cli.ExitUsage, c.want)
 	}

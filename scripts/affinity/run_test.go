@@ -165,7 +165,7 @@ func TestNoEngine(t *testing.T) {
 	engine := newFakeEngine(t)
 	engine.Close()
 	for _, args := range [][]string{{"profile", "u"}, {"strategy", "get"}, {"load", "--rate", "1", "--for", "1s"}, {"import", "-"}} {
-		affinity(t, `{"userToken":"u","eventName":"n"}`, append(args, "--url", engine.URL)...).
+		affinity(t, `{"eventType":"view","userToken":"u","eventName":"n"}`, append(args, "--url", engine.URL)...).
 			wants(t, cli.ExitFailed, "no engine answers at "+engine.URL, "go run ./scripts/affinity up")
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/local/must"
@@ -101,5 +103,34 @@ func TestErrorTemporary(t *testing.T) {
 		if err := (&api.Error{Status: status}); err.Temporary() != want {
 			t.Errorf("status %d is temporary: %v, want %v", status, err.Temporary(), want)
 		}
+	}
+}
+
+// The unknown objects of several answers are those of one: each object once, up to the most
+// that an answer names.
+func TestUnknownObjectsAddUp(t *testing.T) {
+	var total api.ImportAnswer
+	ids := func(from, to int) (list []string) {
+		for i := range to - from {
+			list = append(list, fmt.Sprint(from+i))
+		}
+		return list
+	}
+	place := &api.ObjectPlace{ObjectID: "1", Index: "c"}
+	first := []api.UnknownObjects{{Index: "a", Events: 2, ObjectIDs: ids(0, 60)}}
+	for _, unknown := range [][]api.UnknownObjects{first, {{Index: "b", Events: 1, ObjectIDs: ids(0, 1), More: true}, {Index: "a", Events: 3, ObjectIDs: ids(50, 100), Elsewhere: place}},
+		{{Index: "a", Events: 1, ObjectIDs: ids(0, 100)}}} {
+		total.AddCounts(api.ImportAnswer{UnknownObjects: unknown})
+	}
+	want := []api.UnknownObjects{{Index: "a", Events: 6, ObjectIDs: ids(0, 100), Elsewhere: place}, {Index: "b", Events: 1, ObjectIDs: ids(0, 1), More: true}}
+	if diff := cmp.Diff(want, total.UnknownObjects); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for i := range api.MaxUnknownIndexes + 5 {
+		total.AddCounts(api.ImportAnswer{UnknownObjects: []api.UnknownObjects{{Index: fmt.Sprint(i), Events: 1, ObjectIDs: ids(0, 1)}}})
+	}
+	total.AddCounts(api.ImportAnswer{UnknownObjects: []api.UnknownObjects{{Index: "a", Events: 1, ObjectIDs: []string{"x"}}}})
+	if a := total.UnknownObjects[0]; len(total.UnknownObjects) != api.MaxUnknownIndexes || !a.More || len(a.ObjectIDs) != api.MaxUnknownObjects || len(first[0].ObjectIDs) != 60 {
+		t.Errorf("%d indexes, the first is %+v", len(total.UnknownObjects), a)
 	}
 }

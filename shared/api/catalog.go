@@ -46,6 +46,10 @@ type BatchAnswer struct {
 	// NotNumbers counts, by facet with numeric bands, the values of the objects that are
 	// left out because they are no numbers. Without any it is absent.
 	NotNumbers map[string]int `json:"notNumbers,omitzero"`
+	// Dropped counts, by facet that the settings of the index name, the objects that have no
+	// filters of it, because a value has over 1,000 bytes, or there are over 1,000 values.
+	// Without any it is absent.
+	Dropped map[string]int `json:"dropped,omitzero"`
 }
 
 // TaskAnswer is the answer of GET /1/indexes/{index}/task/{taskID}: the task is

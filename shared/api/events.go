@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -120,8 +121,31 @@ type ImportAnswer struct {
 	// UserDeletions counts accepted lines of a dump that say that a user was deleted or
 	// has opted out.
 	UserDeletions int `json:"userDeletions,omitempty"`
+	// UnknownObjects are the objects of accepted events that the catalog does not hold, by
+	// index, of at most MaxUnknownIndexes. Their events get filters by a re-enrichment once
+	// it does. Absent if it holds all.
+	UnknownObjects []UnknownObjects `json:"unknownObjects,omitempty"`
 	// Refused are the lines that were not taken, in their order.
 	Refused []RefusedLine `json:"refused"`
+}
+
+// UnknownObjects says which objects of accepted events an index does not hold.
+type UnknownObjects struct {
+	Index string `json:"index"`
+	// Events counts the events that name such an object.
+	Events int `json:"events"`
+	// ObjectIDs are the first of them, at most MaxUnknownObjects.
+	ObjectIDs []string `json:"objectIDs"`
+	More      bool     `json:"more,omitempty"` // there are others
+	// Elsewhere is one of the first few ObjectIDs, and another index that holds it; nil if
+	// none was found.
+	Elsewhere *ObjectPlace `json:"elsewhere,omitempty"`
+}
+
+// ObjectPlace is an object in an index.
+type ObjectPlace struct {
+	ObjectID string `json:"objectID"`
+	Index    string `json:"index"`
 }
 
 // Add adds the answer to a further request of the same import. The numbers of its lines stay as they are.
@@ -139,6 +163,34 @@ func (a *ImportAnswer) AddCounts(further ImportAnswer) {
 	a.OptedOut += further.OptedOut
 	a.Present += further.Present
 	a.UserDeletions += further.UserDeletions
+	for _, u := range further.UnknownObjects {
+		a.addUnknown(u)
+	}
+}
+
+func (a *ImportAnswer) addUnknown(further UnknownObjects) {
+	at := slices.IndexFunc(a.UnknownObjects, func(u UnknownObjects) bool { return u.Index == further.Index })
+	if at < 0 {
+		if len(a.UnknownObjects) < MaxUnknownIndexes {
+			further.ObjectIDs = slices.Clone(further.ObjectIDs)
+			a.UnknownObjects = append(a.UnknownObjects, further)
+		}
+		return
+	}
+	u := &a.UnknownObjects[at]
+	u.Events, u.More = u.Events+further.Events, u.More || further.More
+	if u.Elsewhere == nil {
+		u.Elsewhere = further.Elsewhere
+	}
+	for _, id := range further.ObjectIDs {
+		switch {
+		case slices.Contains(u.ObjectIDs, id):
+		case len(u.ObjectIDs) == MaxUnknownObjects:
+			u.More = true
+		default:
+			u.ObjectIDs = append(u.ObjectIDs, id)
+		}
+	}
 }
 
 // RefusedLine is a line of an import that was not taken.

@@ -37,6 +37,9 @@ const (
 const (
 	MaxImportLines = 5_000
 	MaxImportBody  = 8 << 20 // bytes, before and after unpacking
+	// An answer names unknown objects of so many indexes, and so many of each.
+	MaxUnknownIndexes = 20
+	MaxUnknownObjects = 100
 )
 
 // Limits of GET /1/events/refused.

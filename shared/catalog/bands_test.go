@@ -3,6 +3,7 @@ package catalog_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -52,14 +53,37 @@ func TestBandsOfValues(t *testing.T) {
 			t.Errorf("%s: got %q, error %v; want %q", tt.record, got, err, tt.want)
 		}
 		plan, err := catalog.NewPlan([]catalog.Action{{Kind: catalog.AddObject, ObjectID: "1", Record: []byte(tt.record)}}, nil, settings)
-		if err != nil || plan.NotNumbers["price"] != tt.without {
-			t.Errorf("%s: %v values are no numbers, error %v; want %d", tt.record, plan.NotNumbers, err, tt.without)
+		if err != nil || plan.Left.NotNumbers["price"] != tt.without {
+			t.Errorf("%s: %v values are no numbers, error %v; want %d", tt.record, plan.Left.NotNumbers, err, tt.without)
 		}
 	}
 	filters, err := catalog.Filters([]byte(`{"offers":{"price":12},"brand":"12"}`), settings)
 	want := []event.Filter{{Facet: "brand", Value: "12"}, {Facet: "offers.price", Value: "12"}}
 	if diff := cmp.Diff(want, filters); err != nil || diff != "" {
 		t.Errorf("facets without bands, error %v (-want +got):\n%s", err, diff)
+	}
+}
+
+// Facets that the settings name and that exceed a limit are counted; others have no filters
+// by design.
+func TestDroppedFacetsAreCounted(t *testing.T) {
+	long, values := strings.Repeat("x", 1001), `["0"`
+	for i := range 1000 {
+		values += fmt.Sprintf(`,"%d"`, i+1)
+	}
+	named := catalog.Settings{Version: 1, AttributesForFaceting: []string{"a", "b.c", "none"}}
+	for record, want := range map[string]map[string]int{
+		`{"a":"x","other":"` + long + `"}`:                    nil,
+		`{"a":["x","` + long + `"],"b":{"c":"` + long + `"}}`: {"a": 2, "b.c": 2},
+		`{"a":` + values + `]}`:                               {"a": 2},
+	} {
+		for settings, want := range map[*catalog.Settings]map[string]int{&named: want, {}: nil} {
+			plan, err := catalog.NewPlan([]catalog.Action{{Kind: catalog.AddObject, ObjectID: "1", Record: []byte(record)},
+				{Kind: catalog.AddObject, ObjectID: "2", Record: []byte(record)}}, nil, *settings)
+			if err != nil || !maps.Equal(plan.Left.Dropped, want) {
+				t.Errorf("%.30s: dropped %v, %v; want %v", record, plan.Left.Dropped, err, want)
+			}
+		}
 	}
 }
 

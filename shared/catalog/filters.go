@@ -64,13 +64,37 @@ const maxDepth = 50
 //
 // An error means that the record is not a JSON object.
 func Filters(record []byte, s Settings) ([]event.Filter, error) {
-	filters, _, err := countedFilters(record, s)
-	return filters, err
+	return countedFilters(record, s, &Left{})
 }
 
-// countedFilters is Filters. It also counts, by facet, the values that are left out
-// because they are no numbers; nil if there are none.
-func countedFilters(record []byte, s Settings) ([]event.Filter, map[string]int, error) {
+// Left counts what of records gives no filters, by facet. A map without counts is nil.
+type Left struct {
+	// NotNumbers counts the values of a facet with numeric bands that are no numbers.
+	NotNumbers map[string]int
+	// Dropped counts the objects that exceed the limits of a facet that the settings name,
+	// and have no filters of it.
+	Dropped map[string]int
+}
+
+// Add adds the counts of further records.
+func (l *Left) Add(further Left) {
+	for facet, n := range further.NotNumbers {
+		increase(&l.NotNumbers, facet, n)
+	}
+	for facet, n := range further.Dropped {
+		increase(&l.Dropped, facet, n)
+	}
+}
+
+func increase(counts *map[string]int, facet string, n int) {
+	if *counts == nil {
+		*counts = map[string]int{}
+	}
+	(*counts)[facet] += n
+}
+
+// countedFilters is Filters. It also counts what gives none.
+func countedFilters(record []byte, s Settings, left *Left) ([]event.Filter, error) {
 	c := collector{
 		dec:        jsontext.NewDecoder(bytes.NewBuffer(record), lenient),
 		limits:     unset,
@@ -81,10 +105,9 @@ func countedFilters(record []byte, s Settings) ([]event.Filter, map[string]int, 
 		c.limits, c.declared = declared, declaredPaths(s.AttributesForFaceting)
 	}
 	if err := c.record(); err != nil {
-		return nil, nil, fmt.Errorf("read record: %w", err)
+		return nil, fmt.Errorf("read record: %w", err)
 	}
-	filters := c.filters()
-	return filters, c.notNumbers, nil
+	return c.filters(left), nil
 }
 
 // declaredPaths maps the path of each declared attribute to true, and the paths
@@ -110,8 +133,7 @@ type collector struct {
 	declared   map[string]bool // nil: every attribute is a facet
 	attributes map[string]*attribute
 	bands      Bands
-	notNumbers map[string]int // by attribute
-	path       []byte         // path of the value that is read
+	path       []byte // path of the value that is read
 }
 
 // attribute holds the values of a record under one path.
@@ -242,28 +264,27 @@ func (a *attribute) addNumber(bands Bands, path, text string) {
 	}
 }
 
-// filters returns the filters of the attributes that are within the limits.
-func (c *collector) filters() []event.Filter {
+// filters returns the filters of the attributes that are within the limits, and counts what
+// gives none.
+func (c *collector) filters(left *Left) []event.Filter {
 	var filters []event.Filter
 	size := 0
 	for _, path := range slices.Sorted(maps.Keys(c.attributes)) {
 		a := c.attributes[path]
 		if a.notNumbers > 0 {
-			if c.notNumbers == nil {
-				c.notNumbers = map[string]int{}
-			}
-			c.notNumbers[path] = a.notNumbers
+			increase(&left.NotNumbers, path, a.notNumbers)
 		}
 		slices.Sort(a.values)
 		a.values = slices.Compact(a.values)
-		if a.tooLong || len(a.values) > c.limits.values {
-			continue
-		}
 		added := 0 // bytes
 		for _, value := range a.values {
 			added += len(path) + len(value)
 		}
-		if len(filters)+len(a.values) > maxFilters || size+added > maxFilterBytes {
+		if a.tooLong || len(a.values) > c.limits.values || len(filters)+len(a.values) > maxFilters ||
+			size+added > maxFilterBytes {
+			if c.declared != nil {
+				increase(&left.Dropped, path, 1)
+			}
 			continue
 		}
 		size += added

@@ -27,9 +27,8 @@ type Plan struct {
 	// remove. Each list is sorted by ID, and no object is in both.
 	Put    []Object
 	Remove []string
-	// NotNumbers counts, by facet, the values of the objects in Put that are left out
-	// because the facet has numeric bands and they are no numbers. nil: none.
-	NotNumbers map[string]int
+	// Left counts what of the objects in Put gives no filters.
+	Left Left
 }
 
 // BuildsOn returns the IDs of the objects that partial updates change, each
@@ -141,17 +140,11 @@ func (m *merge) plan(settings Settings) (Plan, error) {
 				return Plan{}, fmt.Errorf("write object %q: %w", id, err)
 			}
 		}
-		filters, notNumbers, err := countedFilters(record, settings)
+		filters, err := countedFilters(record, settings, &p.Left)
 		if err != nil {
 			return Plan{}, fmt.Errorf("filters of object %q: %w", id, err)
 		}
 		p.Put = append(p.Put, Object{ID: id, Record: record, Filters: filters})
-		for facet, n := range notNumbers {
-			if p.NotNumbers == nil {
-				p.NotNumbers = map[string]int{}
-			}
-			p.NotNumbers[facet] += n
-		}
 	}
 	return p, nil
 }

@@ -3,6 +3,7 @@ package command
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -14,42 +15,88 @@ import (
 	"github.com/affinityengine/affinity/shared/score/schema"
 )
 
-// EventForm says how files of events are written, as flags name it.
+// EventForm says how files of events, and of their objects, are written, as flags name it.
 type EventForm struct {
-	csv         bool
 	maps, types map[string]string // of --map and --event
+	delimiter   string
+	hashTokens  bool
 }
+
+// objectID is what --map calls the column of a catalog.
+const objectID = "objectID"
 
 // Flags defines the flags.
 func (f *EventForm) Flags(flags *pflag.FlagSet) {
-	flags.StringToStringVar(&f.maps, "map", nil, "columns of a CSV file by field: "+strings.Join(importer.Fields, ", "))
-	flags.StringToStringVar(&f.types, "event", nil, "type of the events of a name: view, click or conversion")
-	flags.BoolVar(&f.csv, "csv", false, "EVENTS is CSV")
+	flags.StringToStringVar(&f.maps, "map", nil, "columns of a table, or paths in objects of JSON, by field:\n"+
+		strings.Join(importer.Fields, ", ")+";\n"+objectID+" is the column of the catalog")
+	flags.StringToStringVar(&f.types, "event", nil, "type of the events of a name: "+list(importer.EventTypes)+
+		"; the name * stands for all others")
+	DelimiterFlag(flags, &f.delimiter, "EVENTS")
+	flags.BoolVar(&f.hashTokens, "hash-tokens", false, "ids of users in EVENTS have any form: their hashes are the user tokens")
+}
+
+// DelimiterFlag defines --delimiter.
+func DelimiterFlag(flags *pflag.FlagSet, delimiter *string, file string) {
+	flags.StringVar(delimiter, "delimiter", "", "what separates the columns of "+file+", a character or tab\n"+
+		"(default: the comma, semicolon or tab of its first line)")
 }
 
 // Given reports whether a flag was.
-func (f *EventForm) Given() bool { return f.csv || len(f.maps) > 0 || len(f.types) > 0 }
+func (f *EventForm) Given() bool {
+	return len(f.maps) > 0 || len(f.types) > 0 || f.delimiter != "" || f.hashTokens
+}
 
 // Check checks the flags.
 func (f *EventForm) Check() error {
 	for field := range f.maps {
-		if !slices.Contains(importer.Fields, field) {
+		if field != objectID && !slices.Contains(importer.Fields, field) {
 			return cli.Usagef("--map %s=%s: %q is no field of an event: these are %s", field, f.maps[field], field,
 				strings.Join(importer.Fields, ", "))
 		}
 	}
 	for name, kind := range f.types {
-		if kind != "view" && kind != "click" && kind != "conversion" {
-			return cli.Usagef("--event %s=%s: the type must be view, click or conversion", name, kind)
+		if !slices.Contains(importer.EventTypes, kind) {
+			return cli.Usagef("--event %s=%s: the type must be %s", name, kind, list(importer.EventTypes))
 		}
 	}
-	return nil
+	_, err := Delimiter(f.delimiter)
+	return err
 }
 
-// Of returns the form of a file.
-func (f *EventForm) Of(path string) importer.Form {
-	named := strings.HasSuffix(strings.ToLower(strings.TrimSuffix(path, ".gz")), ".csv")
-	return importer.Form{CSV: f.csv || named || len(f.maps) > 0, Columns: f.maps, Types: f.types}
+// list lists words with "or" before the last one.
+func list(words []string) string {
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
+
+// Delimiter returns the delimiter that a flag names, 0 if it names none.
+func Delimiter(flag string) (byte, error) {
+	switch {
+	case flag == "":
+		return 0, nil
+	case flag == "tab" || flag == `\t`:
+		return '\t', nil
+	case len(flag) > 1 || flag == `"` || flag == "\n" || flag == "\r":
+		return 0, cli.Usagef("--delimiter %q: must be one character, such as ; or |, or tab", flag)
+	}
+	return flag[0], nil
+}
+
+// Events returns the form of files of events.
+func (f *EventForm) Events() importer.Form {
+	columns := maps.Clone(f.maps)
+	delete(columns, objectID)
+	delimiter, _ := Delimiter(f.delimiter) // which Check has checked
+	return importer.Form{Delimiter: delimiter, Columns: columns, Types: f.types, HashTokens: f.hashTokens}
+}
+
+// Objects returns the form of the catalog.
+func (f *EventForm) Objects() importer.ObjectForm {
+	form := importer.ObjectForm{}
+	if column, ok := f.maps[objectID]; ok {
+		form.Columns = map[string]string{objectID: column}
+	}
+	return form
 }
 
 // DefaultIndex is the index of objects and events if nothing names one.

@@ -124,7 +124,7 @@ func (r *restore) open(path string, read func(*Source) error) error {
 	if err := src.begin(); err != nil {
 		return errors.Join(src.fault(err), src.Close())
 	}
-	r.messages, r.pending = archive.NewReader(src.lines), nil
+	r.messages, r.pending = archive.NewReader(src.text), nil
 	return errors.Join(read(src), src.Close())
 }
 

@@ -56,7 +56,7 @@ func (im *Importer) Events(ctx context.Context, src *Source, index string) (api.
 	equal := equalLines{seen: map[[16]byte]struct{}{}, index: index, now: time.Now()}
 	next := func() (line, error) {
 		l, err := src.next()
-		if err == nil && !l.tooLong && l.fault == "" {
+		if err == nil && !l.skipped && l.reason() == "" {
 			l.equal = equal.has(l.text)
 		}
 		return l, err
@@ -121,7 +121,9 @@ func (im *Importer) events(ctx context.Context, src *Source,
 		}
 		return nil
 	})
-	if err := group.Wait(); err != nil {
+	err := group.Wait()
+	im.lines.printKinds(m, src)
+	if err != nil {
 		return total, err
 	}
 	return total, unread
@@ -144,12 +146,12 @@ func (im *Importer) chunks(src *Source, next func() (line, error), m *meter, han
 			return err
 		}
 		im.lines.add(Tally{Read: 1})
-		switch {
-		case l.fault != "":
-			im.lines.refuse(m, src, l.number, l.fault)
+		if l.skipped {
+			im.lines.add(Tally{Skipped: 1})
 			continue
-		case l.tooLong || len(l.text) > maxLine:
-			im.lines.refuse(m, src, l.number, fmt.Sprintf("the line is longer than %d bytes", maxLine))
+		}
+		if l.reason() != "" {
+			im.lines.refuseLine(m, src, l)
 			continue
 		}
 		if len(c.numbers) == chunkLines || (len(c.numbers) > 0 && len(c.body)+len(l.text) >= chunkBytes) {

@@ -4,144 +4,268 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/api/track"
 	"github.com/affinityengine/affinity/shared/event"
 )
 
-// Form says how the events of a file are written. The zero Form takes lines, or a list,
-// of JSON objects: events as the engine imports them, events with names such as
-// user_token, and track calls of Segment and RudderStack.
+// Form says how the events of a file are written. The zero Form takes events as the engine
+// imports them, events with names such as user_token, and track calls of Segment and
+// RudderStack, as objects of JSON; and tables whose columns have such names.
 type Form struct {
-	// CSV says that the file is CSV with a line of names.
-	CSV bool
-	// Columns are the columns of a CSV file by the field of the event: see Fields. A
-	// field without an entry is in the column of its name, or of its name with
-	// underscores, if there is one.
+	// Delimiter separates the columns of a table. 0: it is found in the line of names.
+	Delimiter byte
+	// Columns are, by the field of the event (see Fields), the columns of a table, or the
+	// paths in objects of JSON (see path). A field without an entry is where its name is, or its name
+	// with underscores. With an entry, nothing of an object but its Fields goes in.
 	Columns map[string]string
-	// Types are types of events by the name that the file has for them.
+	// Types are types of events (see EventTypes) by the name that the file has for them, and
+	// by AnyKind.
 	Types map[string]string
+	// HashTokens says that the user tokens are those that event.HashToken returns for the
+	// ids of the file.
+	HashTokens bool
 	// Shift is added to each timestamp. With it, Now is the time of reading: a
 	// timestamp that lies ahead of it is refused as it is written, not as it is shifted.
 	Shift time.Duration
 	Now   time.Time
+
+	parsed paths // of Columns
 }
 
-// Fields are the fields of an event that a column can hold. A column of several objects
-// or filters separates them by "|".
+// Fields are the fields of an event that a column or a path can hold. A column of several
+// objects or filters separates them by "|".
 var Fields = []string{"eventType", "eventName", "userToken", "index", "objectIDs", "filters", "timestamp", "eventId"}
 
 // fields are the names with underscores.
 var fields = map[string]string{
 	"event_type": "eventType", "event_name": "eventName", "user_token": "userToken", "index_name": "index",
-	"object_ids": "objectIDs", "object_id": "objectIDs", "filters": "filters", "timestamp": "timestamp",
-	"event_id": "eventId",
+	"object_ids": "objectIDs", "object_id": "objectIDs", "event_id": "eventId",
 }
 
-// record is an event on its way to the form of the engine.
-type record struct {
-	EventType  string          `json:"eventType"`
-	EventName  string          `json:"eventName"`
-	UserToken  string          `json:"userToken"`
-	Index      string          `json:"index,omitempty"`
-	ObjectIDs  []string        `json:"objectIDs,omitempty"`
-	Filters    []string        `json:"filters,omitempty"`
-	Timestamp  json.RawMessage `json:"timestamp,omitempty"`
-	EventID    string          `json:"eventId,omitempty"`
-	occurredAt string          // instead of Timestamp, as the file has it
-}
+// signs are what an object with names of its own holds.
+var signs = [][]byte{[]byte(`"event_type"`), []byte(`"event_name"`), []byte(`"user_token"`),
+	[]byte(`"object_ids"`), []byte(`"object_id"`), []byte(`"app_id"`), []byte(`"event_id"`)}
 
-// convert returns the events of a line, one each, in the form of the engine. The error
-// says what is wrong with the line. It returns a line that is none of its forms as it is:
-// the engine says what is wrong with that.
+// members are those of an object of JSON.
+type members map[string]json.RawMessage
+
+// convert returns the events of an object, one each, in the form of the engine. It returns
+// what is none of its forms as it is: the engine says what is wrong with that.
 func (f *Form) convert(text []byte) ([][]byte, error) {
-	var members map[string]json.RawMessage
-	if text[0] != '{' || json.Unmarshal(text, &members) != nil {
+	var e members
+	if text[0] != '{' || bytes.HasPrefix(text, []byte(`{"export`)) || !f.concerns(text) ||
+		json.Unmarshal(text, &e) != nil {
 		return [][]byte{text}, nil
 	}
-	if _, own := members["event"]; own && len(members) == 1 {
-		return [][]byte{text}, nil // a line of an export
-	}
 	var kind string
-	if _ = json.Unmarshal(members["type"], &kind); kind == track.Track && members["event"] != nil {
+	if _ = json.Unmarshal(e["type"], &kind); kind == track.Track && e["event"] != nil {
 		return f.track(text)
 	}
 	for name, field := range fields {
-		if value, ok := members[name]; ok && name != field {
-			delete(members, name)
-			members[field] = value
+		if value, ok := e[name]; ok {
+			delete(e, name)
+			e[field] = value
 		}
 	}
-	delete(members, "app_id")
-	if ids := bytes.TrimSpace(members["objectIDs"]); len(ids) > 0 && ids[0] == '"' { // one object
-		members["objectIDs"] = append(append(json.RawMessage("["), ids...), ']')
+	delete(e, "app_id")
+	if len(f.Columns) > 0 {
+		if err := f.mapped(text, e); err != nil {
+			return nil, err
+		}
 	}
-	if err := f.retype(members); err != nil {
+	e.unify()
+	if f.HashTokens {
+		e.hash("userToken")
+		e.hash("authenticatedUserToken")
+	}
+	if err := f.retype(e); err != nil {
 		return nil, err
 	}
-	if err := f.retime(members); err != nil {
+	if err := f.retime(e); err != nil {
 		return nil, err
 	}
-	event, err := json.Marshal(members)
-	return [][]byte{event}, err
+	if len(f.Columns) > 0 {
+		return e.parts()
+	}
+	line, err := json.Marshal(e)
+	return [][]byte{line}, err
 }
 
-// concerns reports whether a line may be of another form than that of the engine. It is
-// quick, for nearly all lines are.
+// concerns reports whether an object may be of another form than that of the engine. It is
+// quick, for nearly all are of that.
 func (f *Form) concerns(text []byte) bool {
-	if f.Shift != 0 || len(f.Types) > 0 {
+	if f.Shift != 0 || f.HashTokens || len(f.Types) > 0 || len(f.Columns) > 0 {
 		return true
 	}
-	for _, sign := range []string{`"track"`, `"event_type"`, `"event_name"`, `"user_token"`, `"object_ids"`,
-		`"object_id"`, `"app_id"`, `"event_id"`} {
-		if bytes.Contains(text, []byte(sign)) {
+	underscored := bytes.IndexByte(text, '_') >= 0 && slices.ContainsFunc(signs, func(sign []byte) bool {
+		return bytes.Contains(text, sign)
+	})
+	if underscored || bytes.Contains(text, []byte(`"track"`)) {
+		return true
+	}
+	if !startsWith(valueOf(text, `"eventType"`), `"view"`, `"click"`, `"conversion"`, `"instantsearch"`) ||
+		isNumber(valueOf(text, `"userToken"`)) {
+		return true
+	}
+	ids, list := bytes.CutPrefix(valueOf(text, `"objectIDs"`), []byte("["))
+	if !list {
+		return len(ids) > 0
+	}
+	for first := true; first || len(ids) > 0; first = false {
+		if ids = bytes.TrimLeft(ids, " \t,"); isNumber(ids) {
 			return true
 		}
+		end := bytes.IndexAny(ids, ",]")
+		if end < 0 || ids[end] == ']' {
+			return false
+		}
+		ids = ids[end:]
 	}
 	return false
 }
 
-// retype sets the type of an event whose type is a name of the file's own.
-func (f *Form) retype(members map[string]json.RawMessage) error {
-	var r record
-	_ = json.Unmarshal(members["eventType"], &r.EventType) // the engine says what is wrong with it
-	_ = json.Unmarshal(members["eventName"], &r.EventName)
-	was := r
-	if err := f.setType(&r); err != nil {
-		return err
+func startsWith(text []byte, any ...string) bool {
+	return slices.ContainsFunc(any, func(s string) bool { return bytes.HasPrefix(text, []byte(s)) })
+}
+
+func isNumber(text []byte) bool {
+	return len(text) > 0 && (text[0] == '-' || text[0] >= '0' && text[0] <= '9')
+}
+
+// mapped replaces the members of an object by the fields of an event.
+func (f *Form) mapped(text []byte, e members) error {
+	for name := range e {
+		if !slices.Contains(Fields, name) {
+			delete(e, name)
+		}
 	}
-	for name, value := range map[string][2]string{"eventType": {was.EventType, r.EventType},
-		"eventName": {was.EventName, r.EventName}} {
-		if value[0] != value[1] {
-			members[name], _ = json.Marshal(value[1]) // a text is never refused
+	var object members
+	_ = json.Unmarshal(text, &object) // it has been read once
+	for field, p := range f.parsed {
+		values := p.of(object)
+		delete(e, field)
+		switch {
+		case len(values) == 0 && field == "userToken":
+			return fmt.Errorf("userToken is missing: --map %s leads to nothing here", cli.ShellWord(field+"="+p.text))
+		case len(values) == 0:
+		case slices.ContainsFunc(values, func(v json.RawMessage) bool { return v[0] == '{' }):
+			return fmt.Errorf("--map %s leads to an object: go on to one of its members, as in items[].item_id",
+				cli.ShellWord(field+"="+p.text))
+		case field == "objectIDs" || field == "filters":
+			e[field], _ = json.Marshal(values)
+		default:
+			e[field] = values[0]
 		}
 	}
 	return nil
 }
 
-// setType completes the type and the name of an event from each other.
+// unify makes texts of ids that are numbers, and lists of ids that stand alone.
+func (e members) unify() {
+	for _, field := range []string{"userToken", "authenticatedUserToken", "eventId", "index"} {
+		if isNumber(e[field]) {
+			e[field] = idValue(e[field])
+		}
+	}
+	ids := e["objectIDs"]
+	if isNumber(ids) || len(ids) > 0 && ids[0] == '"' {
+		e["objectIDs"] = slices.Concat([]byte("["), idValue(ids), []byte("]"))
+		return
+	}
+	var list []json.RawMessage
+	if json.Unmarshal(ids, &list) != nil {
+		return // the engine says what is wrong with it
+	}
+	for i := range list {
+		list[i] = idValue(list[i])
+	}
+	e["objectIDs"], _ = json.Marshal(list)
+}
+
+// idValue makes a text of an id that is a number.
+func idValue(value json.RawMessage) json.RawMessage {
+	if isNumber(value) {
+		return strconv.AppendQuote(nil, wholeID(string(value)))
+	}
+	return value
+}
+
+// hash replaces an id by its hash.
+func (e members) hash(field string) {
+	if id, ok := idText(e[field]); ok && id != "" {
+		e[field] = strconv.AppendQuote(nil, event.HashToken(id))
+	}
+}
+
+// parts returns the event as events of as many objects as one may name.
+func (e members) parts() (lines [][]byte, err error) {
+	var ids []json.RawMessage
+	_ = json.Unmarshal(e["objectIDs"], &ids) // the engine says what is wrong with it
+	for begin := 0; begin == 0 || begin < len(ids); begin += api.MaxEventTargets {
+		if len(ids) > api.MaxEventTargets {
+			e["objectIDs"], _ = json.Marshal(ids[begin:min(begin+api.MaxEventTargets, len(ids))])
+		}
+		line, err := json.Marshal(e)
+		if err != nil {
+			return nil, err
+		}
+		lines = append(lines, line)
+	}
+	return lines, nil
+}
+
+// retype sets the type of an event whose type is a name of the file's own.
+func (f *Form) retype(e members) error {
+	var was record
+	_ = json.Unmarshal(e["eventType"], &was.EventType) // the engine says what is wrong with it
+	_ = json.Unmarshal(e["eventName"], &was.EventName)
+	_ = json.Unmarshal(e["objectIDs"], &was.ObjectIDs)
+	_ = json.Unmarshal(e["filters"], &was.Filters)
+	r := was
+	if err := f.setType(&r); err != nil {
+		return err
+	}
+	if r.EventType != was.EventType {
+		e["eventType"], _ = json.Marshal(r.EventType) // a text is never refused
+	}
+	if r.EventName != was.EventName {
+		e["eventName"], _ = json.Marshal(r.EventName)
+	}
+	return nil
+}
+
+// setType completes the type and the name of an event from each other. The error is
+// errSkipped or a *kindError.
 func (f *Form) setType(r *record) error {
+	other, own := f.Types[AnyKind], firstOf(f.Types[r.EventName], f.Types[r.EventType])
 	switch {
-	case knownType(r.EventType) && (f.Types[r.EventName] == "" || r.EventName == ""):
-	case f.Types[r.EventName] != "":
-		r.EventType = f.Types[r.EventName]
-	case f.Types[r.EventType] != "":
-		r.EventName, r.EventType = firstOf(r.EventName, r.EventType), f.Types[r.EventType]
+	case knownType(r.EventType) && own == "":
+	case own != "":
+		r.EventName, r.EventType = firstOf(r.EventName, r.EventType), own
 	case r.EventType == "" && r.EventName == "":
 		return nil // the engine says that they are missing
 	case r.EventType == "" && knownType(r.EventName):
 		r.EventType = r.EventName
+	case other != "":
+		r.EventName, r.EventType = firstOf(r.EventName, r.EventType), other
 	default:
-		name := firstOf(r.EventType, r.EventName)
-		return fmt.Errorf("%q is no type of event: say which it is, such as --event %q", name, name+"=click")
+		return &kindError{firstOf(r.EventType, r.EventName), len(r.ObjectIDs)+len(r.Filters) == 0}
+	}
+	if r.EventType == Skip {
+		return errSkipped
 	}
 	return nil
 }
 
 func knownType(name string) bool {
-	return name == string(event.View) || name == string(event.Click) || name == string(event.Conversion)
+	return name == api.EventView || name == api.EventClick || name == api.EventConversion ||
+		name == api.EventInstantSearch
 }
 
 func firstOf(texts ...string) string {
@@ -154,8 +278,8 @@ func firstOf(texts ...string) string {
 }
 
 // retime shifts the timestamp. Without a shift, the engine reads it.
-func (f *Form) retime(members map[string]json.RawMessage) error {
-	text := event.TimeText(members["timestamp"])
+func (f *Form) retime(e members) error {
+	text := event.TimeText(e["timestamp"])
 	if f.Shift == 0 || text == "" {
 		return nil
 	}
@@ -163,7 +287,7 @@ func (f *Form) retime(members map[string]json.RawMessage) error {
 	if err == nil {
 		ms, err = f.shifted(ms)
 	}
-	members["timestamp"] = strconv.AppendInt(nil, ms, 10)
+	e["timestamp"] = strconv.AppendInt(nil, ms, 10)
 	return err
 }
 
@@ -183,16 +307,14 @@ func (f *Form) track(text []byte) ([][]byte, error) {
 		return nil, err
 	}
 	call = call.Typed(f.Types) // by the name as it is written
-	if own := f.Types[call.Name]; own != "" {
-		call.EventType = own
-	}
-	if call.EventType == "" && call.Name != "" {
-		like := ""
-		if closest, _ := track.Closest(call.Name, f.Types); closest != "" {
-			like = fmt.Sprintf(" (the closest name with one is %q)", closest)
-		}
-		return nil, fmt.Errorf("the track call %q has no type of event%s: say which it is, such as --event %q", call.Name, like,
-			call.Name+"=click")
+	call.EventType = firstOf(f.Types[call.Name], call.EventType, f.Types[AnyKind])
+	switch {
+	case call.EventType == Skip:
+		return nil, errSkipped
+	case call.EventType == "" && call.Name != "":
+		return nil, &kindError{call.Name, len(call.ObjectIDs) == 0}
+	case f.HashTokens && call.UserToken != "":
+		call.UserToken = event.HashToken(call.UserToken)
 	}
 	events, err := call.Events()
 	if err != nil {
@@ -210,19 +332,4 @@ func (f *Form) track(text []byte) ([][]byte, error) {
 		}
 	}
 	return lines, nil
-}
-
-// finish encodes an event.
-func (f *Form) finish(r record) ([]byte, error) {
-	if r.occurredAt != "" {
-		ms, err := event.ParseTime(r.occurredAt)
-		if err == nil {
-			ms, err = f.shifted(ms)
-		}
-		if err != nil {
-			return nil, err
-		}
-		r.Timestamp = strconv.AppendInt(nil, ms, 10)
-	}
-	return json.Marshal(r)
 }

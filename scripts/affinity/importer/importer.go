@@ -29,7 +29,10 @@ type Importer struct {
 func (im *Importer) Tally() Tally { return im.lines.counts().less(im.before) }
 
 // begin begins a file.
-func (im *Importer) begin() { im.before = im.lines.counts() }
+func (im *Importer) begin() {
+	im.before = im.lines.counts()
+	im.lines.clearKinds()
+}
 
 // Through returns the number of a line of the last file: all lines up to it were sent and
 // answered. It is 0 if that is not known.

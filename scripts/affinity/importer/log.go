@@ -37,6 +37,7 @@ type Files struct {
 func ReadLog(ctx context.Context, f Files, progress io.Writer) (log *backtest.Log, leftOut int, err error) {
 	bad := &tally{}
 	var objects []backtest.Object
+	f.Objects.ofObjects()
 	err = readLines(ctx, f.Objects, "objects", progress, bad, f.parseObject,
 		func(o backtest.Object) { objects = append(objects, o) })
 	if err != nil {
@@ -79,6 +80,7 @@ func ReadLog(ctx context.Context, f Files, progress io.Writer) (log *backtest.Lo
 func ReadObjects(ctx context.Context, src *Source, progress io.Writer, add func([]event.Filter)) error {
 	bad := &tally{}
 	n := 0
+	src.ofObjects()
 	err := readLines(ctx, src, "objects", progress, bad, Files{}.parseObject, func(o backtest.Object) {
 		n++
 		add(o.Filters)
@@ -105,8 +107,11 @@ type LeftOutError int
 
 // Error counts the lines and says that all others count.
 func (e LeftOutError) Error() string {
-	return cli.Count(int(e), "line") + " left out" + shown(int(e)) +
-		", because no event can have such a time; all others count"
+	shown := ""
+	if e > maxBadLines {
+		shown = fmt.Sprintf(" (the first %d are shown above)", maxBadLines)
+	}
+	return cli.Count(int(e), "line") + " left out" + shown + ", because no event can have such a time; all others count"
 }
 
 func (f Files) parseObject(text []byte) (o backtest.Object, err error) {
@@ -161,11 +166,9 @@ func (f Files) parseEvent(text []byte) (backtest.Event, error) {
 
 // piece is some lines that are parsed together.
 type piece[T any] struct {
-	text    []byte
-	ends    []int // of each line in text
-	numbers []int // of each line in the file
-	tooLong []bool
-	faults  []string // found before a line is parsed
+	text  []byte
+	ends  []int  // of each line in text
+	lines []line // without their texts
 
 	parsed []T
 	errs   []error
@@ -190,7 +193,7 @@ func readLines[T any](ctx context.Context, src *Source, what string, progress io
 		defer close(pieces)
 		for {
 			p, err := nextPiece[T](src)
-			if len(p.numbers) > 0 {
+			if len(p.lines) > 0 {
 				go p.parse(parse)
 				select {
 				case pieces <- p:
@@ -211,32 +214,39 @@ func readLines[T any](ctx context.Context, src *Source, what string, progress io
 			<-p.done
 			bad.add(Tally{Read: len(p.errs)})
 			for i, err := range p.errs {
-				if err != nil {
-					bad.refuse(m, src, p.numbers[i], err.Error())
-					continue
+				switch l := p.lines[i]; {
+				case l.skipped:
+					bad.add(Tally{Skipped: 1})
+				case l.reason() != "":
+					bad.refuseLine(m, src, l)
+				case err != nil:
+					bad.refuse(m, src, l.number, err.Error())
+				default:
+					add(p.parsed[i])
 				}
-				add(p.parsed[i])
 			}
 			m.add(len(p.errs))
 		}
 		return nil
 	})
-	return group.Wait()
+	err := group.Wait()
+	bad.printKinds(m, src)
+	bad.clearKinds()
+	return err
 }
 
 // nextPiece reads the next lines. With an error, those before it.
 func nextPiece[T any](src *Source) (*piece[T], error) {
 	p := &piece[T]{done: make(chan struct{})}
-	for len(p.numbers) < pieceLines && len(p.text) < pieceBytes {
+	for len(p.lines) < pieceLines && len(p.text) < pieceBytes {
 		l, err := src.next()
 		if err != nil {
 			return p, err
 		}
 		p.text = append(p.text, l.text...)
 		p.ends = append(p.ends, len(p.text))
-		p.numbers = append(p.numbers, l.number)
-		p.tooLong = append(p.tooLong, l.tooLong)
-		p.faults = append(p.faults, l.fault)
+		l.text = nil
+		p.lines = append(p.lines, l)
 	}
 	return p, nil
 }
@@ -246,12 +256,7 @@ func (p *piece[T]) parse(parse func([]byte) (T, error)) {
 	p.parsed, p.errs = make([]T, len(p.ends)), make([]error, len(p.ends))
 	start := 0
 	for i, end := range p.ends {
-		switch {
-		case p.tooLong[i]:
-			p.errs[i] = fmt.Errorf("the line is longer than %d bytes", maxLine)
-		case p.faults[i] != "":
-			p.errs[i] = errors.New(p.faults[i])
-		default:
+		if l := p.lines[i]; !l.skipped && l.reason() == "" {
 			p.parsed[i], p.errs[i] = parse(p.text[start:end:end])
 		}
 		start = end

@@ -29,25 +29,36 @@ type objects struct {
 	index  string
 	batch  []line // to be sent
 	size   int    // of batch, in bytes
-	stored int
+	answer ObjectsAnswer
 	seen   map[[16]byte]struct{} // objectIDs that are stored
 }
 
-// Objects puts all objects of src into the index, one request after the other:
-// of two objects with one id the later one stays. It returns how many were
-// stored, also with an error.
-func (im *Importer) Objects(ctx context.Context, src *Source, index string) (int, error) {
+// ObjectsAnswer counts what an import of objects did.
+type ObjectsAnswer struct {
+	Stored int
+	// NotNumbers and Dropped are those of api.BatchAnswer.
+	NotNumbers, Dropped map[string]int
+	// Notes are those of the source.
+	Notes []string
+}
+
+// Objects puts all objects of src into the index, one request after the other: of two
+// objects with one id the later one stays. It returns what was stored, also with an error.
+func (im *Importer) Objects(ctx context.Context, src *Source, index string) (ObjectsAnswer, error) {
+	src.ofObjects()
 	m := newMeter(im.progress, "objects", src)
 	defer m.finish()
 	im.begin()
 	o := newObjects(im, src, m, im.retrying(m))
 	o.index = index
 	err := o.run(ctx)
-	return o.stored, err
+	o.answer.Notes = src.notes()
+	return o.answer, err
 }
 
 func newObjects(im *Importer, src *Source, m *meter, c *client.Client) *objects {
-	return &objects{im: im, src: src, m: m, client: c, seen: map[[16]byte]struct{}{}}
+	return &objects{im: im, src: src, m: m, client: c, seen: map[[16]byte]struct{}{},
+		answer: ObjectsAnswer{NotNumbers: map[string]int{}, Dropped: map[string]int{}}}
 }
 
 func (o *objects) run(ctx context.Context) error {
@@ -102,18 +113,15 @@ func (o *objects) flush(ctx context.Context) error {
 // objectFault says why a line cannot be an object, "" if it may be one. An object
 // needs an id of its own: else importing it again would add another.
 func objectFault(l line) string {
-	if l.tooLong {
-		return fmt.Sprintf("the line is longer than %d bytes", maxLine)
-	}
-	if l.fault != "" {
-		return l.fault
+	if reason := l.reason(); reason != "" {
+		return reason
 	}
 	var object map[string]json.RawMessage // a struct would take "OBJECTID" too, which the engine ignores
 	if err := json.Unmarshal(l.text, &object); err != nil {
 		if bytes.HasPrefix(l.text, []byte("[")) {
 			return "a JSON array: give one object per line (jq -c '.[]' converts it)"
 		}
-		return "not a JSON object: " + err.Error()
+		return "not a JSON object, as each line of a catalog is: " + err.Error()
 	}
 	if id := object["objectID"]; len(id) == 0 || string(id) == "null" {
 		return "objectID is missing"
@@ -131,7 +139,7 @@ func (o *objects) send(ctx context.Context, batch []line) error {
 	for i, l := range batch {
 		actions[i] = api.BatchAction{Action: api.ActionAddObject, Body: l.text}
 	}
-	_, err := o.client.Catalog().Batch(ctx, o.index, actions...)
+	answer, err := o.client.Catalog().Batch(ctx, o.index, actions...)
 	if refused := refusal(err); refused != nil {
 		switch refused.Status {
 		case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
@@ -142,8 +150,16 @@ func (o *objects) send(ctx context.Context, batch []line) error {
 		return fmt.Errorf("import objects, lines %d to %d of %s: %w", batch[0].number, batch[len(batch)-1].number,
 			o.src.name, err)
 	}
+	addCounts(o.answer.NotNumbers, answer.NotNumbers)
+	addCounts(o.answer.Dropped, answer.Dropped)
 	o.count(batch)
 	return nil
+}
+
+func addCounts(to, further map[string]int) {
+	for name, n := range further {
+		to[name] += n
+	}
 }
 
 // check takes what the catalog would take.
@@ -174,7 +190,7 @@ func (o *objects) count(batch []line) {
 			t.Equal++
 		}
 	}
-	o.stored += len(batch)
+	o.answer.Stored += len(batch)
 	o.im.lines.add(t)
 	o.m.add(len(batch))
 }

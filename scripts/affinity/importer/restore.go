@@ -49,7 +49,7 @@ func (im *Importer) Restore(ctx context.Context, src *Source, from int,
 	if err != nil || first.number == 0 {
 		return d.done, err
 	}
-	src.peeked = func() (line, error) { return first, nil }
+	src.again = []readLine{{first, nil}}
 	d.done.Events, err = im.restoreEvents(ctx, src, d.next)
 	return d.done, err
 }
@@ -73,7 +73,7 @@ func (d *dump) settings(ctx context.Context) (line, error) {
 	defer context.AfterFunc(ctx, func() { d.src.Interrupt(ctx.Err()) })()
 	d.client = d.im.retrying(m)
 	o := newObjects(d.im, d.src, m, d.client)
-	defer func() { d.done.Objects = o.stored }()
+	defer func() { d.done.Objects = o.answer.Stored }()
 	d.im.begin()
 	for {
 		l, err := d.src.next()
@@ -127,11 +127,8 @@ func isEvent(text []byte) bool {
 
 // parse parses a line. The errors say what is wrong with it.
 func (d *dump) parse(l line) (api.ExportLine, error) {
-	if l.tooLong {
-		return api.ExportLine{}, fmt.Errorf("the line is longer than %d bytes", maxLine)
-	}
-	if l.fault != "" {
-		return api.ExportLine{}, errors.New(l.fault)
+	if reason := l.reason(); reason != "" {
+		return api.ExportLine{}, errors.New(reason)
 	}
 	parsed, own, err := export.Parse(l.text)
 	if err == nil && !own {

@@ -1,11 +1,8 @@
 package importer
 
 import (
-	"bufio"
 	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -17,8 +14,8 @@ import (
 // CR does too in a file whose first line it ends, and in a line that is a bad record with
 // its CRs as characters. Blank lines are not records. Spaces around a quoted cell do not
 // count. A quote within a cell that does not begin with one is a character of the cell. So is
-// a quote in a quoted cell that neither a comma nor the end of the line follows, as in
-// "5" pipe".
+// a quote in a quoted cell that neither a delimiter nor the end of the line follows, as in
+// "5" pipe". The delimiter is a comma, or what else separates the cells of the file.
 //
 // A quoted cell may hold line breaks. Three signs say that its quote is a stray one: nothing
 // closes it within maxCellLines lines and maxLine bytes; the quote that closes it has other
@@ -27,7 +24,8 @@ import (
 // costs its record and no other. A record without these signs that has the wrong number of
 // cells is refused with all of its lines.
 type rows struct {
-	lines physical
+	lines     physical
+	delimiter byte
 	// ahead are lines that were read to find the end of a cell, those from at on are yet
 	// to be read. keep adds further ones.
 	ahead []physicalLine
@@ -37,6 +35,57 @@ type rows struct {
 	// whole reports whether cells of the right number are a good record; nil: none are.
 	whole func(cells []string) bool
 	cells []string
+}
+
+// sniff finds the delimiter, if that is not given: of a comma, a semicolon and a tab the one
+// that cuts the most known names out of the first line, and else the most cells. A line
+// such as sep=; names it, as Excel has it, and is no record.
+func (r *rows) sniff(known func(name string) bool) error {
+	r.keep = true
+	defer func() { r.keep = false }()
+	for {
+		l, err := r.line()
+		if err != nil {
+			return err
+		}
+		text := string(l.text)
+		separator, named := strings.CutPrefix(text, "sep=")
+		switch {
+		case strings.TrimSpace(text) == "":
+			continue
+		case named && len(separator) == 1:
+			if r.delimiter == 0 {
+				r.delimiter = separator[0]
+			}
+			return nil
+		}
+		r.at-- // to be read again
+		if r.delimiter != 0 {
+			return nil
+		}
+		r.delimiter = mostCells(text, l.end, known)
+		return nil
+	}
+}
+
+// mostCells chooses the delimiter of a first line.
+func mostCells(text, end string, known func(name string) bool) byte {
+	best := byte(',')
+	var most [2]int // known names, and cells
+	for _, delimiter := range []byte(",;\t") {
+		s := cellScanner{delimiter: delimiter}
+		s.line(text, end)
+		found := [2]int{0, len(s.cells)}
+		for _, cell := range s.cells {
+			if known(strings.TrimSpace(cell)) {
+				found[0]++
+			}
+		}
+		if slices.Compare(found[:], most[:]) > 0 {
+			best, most = delimiter, found
+		}
+	}
+	return best
 }
 
 // maxCellLines is the most lines of a record, and parts of a line.
@@ -65,7 +114,7 @@ func (r *rows) next() (row, error) {
 		case strings.TrimSpace(text) == "":
 			continue
 		}
-		s := cellScanner{cells: r.cells[:0]}
+		s := cellScanner{delimiter: r.delimiter, cells: r.cells[:0]}
 		if s.line(text, l.end); s.open {
 			found.last, found.fault = r.complete(&s, l)
 		}
@@ -147,7 +196,7 @@ func (r *rows) begins(at int) bool {
 	back := r.at
 	defer func() { r.at = back }()
 	r.at = at + 1
-	s := cellScanner{}
+	s := cellScanner{delimiter: r.delimiter}
 	s.line(string(r.ahead[at].text), r.ahead[at].end)
 	for size := len(r.ahead[at].text); s.open; {
 		if _, ok := r.further(&s, &size); !ok {
@@ -159,7 +208,7 @@ func (r *rows) begins(at int) bool {
 
 // good reports whether a line is a good record.
 func (r *rows) good(text string) bool {
-	s := cellScanner{}
+	s := cellScanner{delimiter: r.delimiter}
 	s.line(text, "")
 	return r.whole != nil && !s.open && len(s.cells) == r.width && r.whole(s.cells)
 }
@@ -183,10 +232,30 @@ func (r *rows) line() (physicalLine, error) {
 
 // cellScanner cuts lines into cells.
 type cellScanner struct {
-	cells []string
-	open  bool // the last line ended within a quoted cell
-	inner bool // a quote within a quoted cell has other text behind it
-	cell  strings.Builder
+	delimiter byte
+	cells     []string
+	open      bool // the last line ended within a quoted cell
+	inner     bool // a quote within a quoted cell has other text behind it
+	cell      strings.Builder
+}
+
+// cut cuts text around the first delimiter.
+func (s *cellScanner) cut(text string) (cell, rest string, more bool) {
+	if i := strings.IndexByte(text, s.delimiter); i >= 0 {
+		return text[:i], text[i+1:], true
+	}
+	return text, "", false
+}
+
+// blank is what may stand around a quoted cell.
+func (s *cellScanner) blank() string {
+	switch s.delimiter {
+	case '\t':
+		return " "
+	case ' ':
+		return "\t"
+	}
+	return " \t"
 }
 
 // line adds the cells of a line. end is what ends the line, of which a quoted cell has
@@ -194,7 +263,7 @@ type cellScanner struct {
 func (s *cellScanner) line(text, end string) {
 	if !s.open && strings.IndexByte(text, '"') < 0 { // nearly all lines
 		for {
-			cell, rest, more := strings.Cut(text, ",")
+			cell, rest, more := s.cut(text)
 			s.cells = append(s.cells, cell)
 			if !more {
 				return
@@ -204,9 +273,9 @@ func (s *cellScanner) line(text, end string) {
 	}
 	for {
 		if !s.open {
-			unquoted := strings.TrimLeft(text, " \t")
+			unquoted := strings.TrimLeft(text, s.blank())
 			if !strings.HasPrefix(unquoted, `"`) {
-				cell, rest, more := strings.Cut(text, ",")
+				cell, rest, more := s.cut(text)
 				s.cells = append(s.cells, cell)
 				if !more {
 					return
@@ -216,7 +285,7 @@ func (s *cellScanner) line(text, end string) {
 			}
 			text = unquoted[1:]
 			cell, behind, closed := strings.Cut(text, `"`)
-			if closed && (behind == "" || behind[0] == ',') { // nearly all quoted cells
+			if closed && (behind == "" || behind[0] == s.delimiter) { // nearly all quoted cells
 				s.cells = append(s.cells, cell)
 				if behind == "" {
 					return
@@ -235,12 +304,12 @@ func (s *cellScanner) line(text, end string) {
 		if rest == "" {
 			return
 		}
-		text = rest[1:] // behind the comma
+		text = rest[1:] // behind the delimiter
 	}
 }
 
 // quoted adds text to a quoted cell up to the quote that closes it. It returns what is
-// behind that, without spaces: a comma, or nothing.
+// behind that, without spaces: a delimiter, or nothing.
 func (s *cellScanner) quoted(text string) (rest string, closed bool) {
 	for {
 		before, behind, found := strings.Cut(text, `"`)
@@ -253,100 +322,12 @@ func (s *cellScanner) quoted(text string) (rest string, closed bool) {
 			text = behind[1:]
 			continue
 		}
-		if rest := strings.TrimLeft(behind, " \t\r"); rest == "" || rest[0] == ',' {
+		rest = strings.TrimLeft(strings.TrimLeft(behind, s.blank()), "\r")
+		if rest == "" || rest[0] == s.delimiter {
 			return rest, true
 		}
 		s.inner = true
 		s.cell.WriteByte('"')
 		text = behind
 	}
-}
-
-// physical reads lines that LF or CRLF ends. If CR alone ends the first one, it ends all.
-type physical struct {
-	in     *bufio.Reader
-	number int // of the last line
-	cr     bool
-}
-
-// physicalLine is a line without its end.
-type physicalLine struct {
-	number  int
-	text    []byte
-	end     string // what a cell has of its end: LF for CRLF
-	tooLong bool   // longer than maxLine; text is missing
-}
-
-// next returns the next line, io.EOF behind the last one. Its text is valid until the
-// following call. With another error, the text before it is not a line.
-func (p *physical) next() (physicalLine, error) {
-	l := physicalLine{number: p.number + 1, end: "\n"}
-	var long []byte // the line so far, if the buffer does not hold all of it
-	for begun := false; ; begun = true {
-		if _, err := p.in.Peek(1); err != nil {
-			if !errors.Is(err, io.EOF) || !begun {
-				return physicalLine{}, err
-			}
-			p.number, l.text = l.number, long
-			return l, nil
-		}
-		end, width := p.end()
-		window, _ := p.in.Peek(end + width)
-		if l.tooLong = l.tooLong || len(long)+end > maxLine; l.tooLong {
-			long = nil
-		} else if long != nil || width == 0 {
-			long = append(long, window[:end]...)
-		}
-		if width > 0 {
-			p.number = l.number
-			switch {
-			case l.tooLong:
-			case long != nil:
-				l.text = bytes.TrimSuffix(long, []byte("\r"))
-			default:
-				l.text = window[:end]
-			}
-			if window[end] == '\r' && width == 1 {
-				l.end = "\r"
-			}
-		}
-		_, _ = p.in.Discard(end + width) // these bytes were peeked
-		if width > 0 {
-			return l, nil
-		}
-	}
-}
-
-// end returns how much of what has arrived belongs to the line, and the width of what
-// ends it, 0 if it goes on.
-func (p *physical) end() (end, width int) {
-	window, _ := p.in.Peek(p.in.Buffered())
-	end = len(window)
-	if i := bytes.IndexByte(window, '\n'); i >= 0 {
-		end, width = i, 1
-		if i > 0 && window[i-1] == '\r' {
-			end, width = i-1, 2
-		}
-	}
-	if !p.cr && p.number > 0 {
-		return end, width
-	}
-	i := bytes.IndexByte(window[:end], '\r')
-	switch {
-	case i < 0:
-		return end, width
-	case i > 0 && i+3 > p.in.Size(): // what follows does not fit into the buffer
-		return i, 0
-	}
-	behind, _ := p.in.Peek(i + 3)
-	switch behind = behind[i+1:]; {
-	case bytes.HasPrefix(behind, []byte("\n")):
-		return i, 2
-	case p.cr:
-		return i, 1
-	case bytes.HasPrefix(behind, []byte("\r\n")): // as a program writes that converts CRLF to CRLF
-		return i, 3
-	}
-	p.cr = true
-	return i, 1
 }

@@ -12,8 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/api/client"
 	"github.com/affinityengine/affinity/shared/event"
@@ -24,20 +22,24 @@ import (
 // larger body, so a longer line could never be imported.
 const maxLine = min(8_000_000, api.MaxImportBody)
 
-// Source is one input of NDJSON, plain or gzip, which is read as a stream. It may also be
-// one list of JSON objects; its lines are then the objects, by their place in the list.
+// Source is one input, plain or gzip, which is read as a stream. Its first character says
+// how it is written: lines of JSON, one list of JSON objects, whose lines are the objects
+// by their place in the list, or else a table with a line of names.
 type Source struct {
-	name   string       // for messages
-	size   int64        // bytes of the file on disk; -1 if unknown
-	read   atomic.Int64 // bytes of it that were read
-	raw    io.Reader
-	lines  *bufio.Reader        // the text of raw; nil before the first read
-	one    func() (line, error) // the next line, of a list or of CSV; nil: of lines
-	form   *Form                // of events; nil: lines stay as they are
-	peeked func() (line, error) // what peek found
-	last   int                  // number of the last line read, from 1
-	more   []line               // further events of that line
-	file   io.ReadCloser
+	name  string       // for messages
+	size  int64        // bytes of the file on disk; -1 if unknown
+	read  atomic.Int64 // bytes of it that were read
+	raw   io.Reader
+	text  *bufio.Reader // the text of raw; nil before the first read
+	lines physical
+	back  *physicalLine        // a line that was read too early
+	one   func() (line, error) // the next line, of a list or of a table; nil: of lines
+	shape shape                // nil: lines stay as they are
+	table bool                 // its rows need no conversion
+	again []readLine           // what was read, to be read again
+	last  int                  // number of the last line read, from 1
+	more  []line               // further events of that line
+	file  io.ReadCloser
 }
 
 // Open opens a file. "-" is stdin.
@@ -85,10 +87,30 @@ func (s *Source) Interrupt(err error) {
 	}
 }
 
-// First returns the text of the first line and leaves it to be read again.
+// firstLines is how far First looks.
+const firstLines = 1000
+
+// readLine is what next returned.
+type readLine struct {
+	line line
+	err  error
+}
+
+// First returns the text of the first line that is neither bad nor left out, and leaves all
+// lines to be read again. The text is nil if there is none among the first ones.
 func (s *Source) First() ([]byte, error) {
-	l, err := s.peek()
-	return l.text, err
+	var ahead []readLine
+	for len(ahead) < firstLines {
+		l, err := s.next()
+		l.text = bytes.Clone(l.text)
+		ahead = append(ahead, readLine{l, err})
+		if err != nil || len(l.text) > 0 {
+			s.again = ahead
+			return l.text, err
+		}
+	}
+	s.again = ahead
+	return nil, nil
 }
 
 // pipe is standard input with reads that can be interrupted.
@@ -112,16 +134,67 @@ type line struct {
 	text    []byte
 	tooLong bool // longer than maxLine; text is missing
 	// fault says why the line is bad, before the engine has seen it; text is missing.
-	fault string
-	equal bool // to an earlier line
+	fault   string
+	kind    *kindError // of a fault: the type of these events is not known
+	skipped bool       // left out on request; text is missing
+	equal   bool       // to an earlier line
+}
+
+// failed is the line if it cannot be converted.
+func (l line) failed(err error) line {
+	failed := line{number: l.number}
+	if errors.Is(err, errSkipped) {
+		failed.skipped = true
+		return failed
+	}
+	failed.fault = err.Error()
+	errors.As(err, &failed.kind)
+	return failed
+}
+
+// reason says why the line is bad before the engine has seen it, "" if it is not.
+func (l line) reason() string {
+	if l.tooLong || len(l.text) > maxLine {
+		return fmt.Sprintf("the line is longer than %d bytes", maxLine)
+	}
+	return l.fault
 }
 
 // begin finds out how the file is written.
 func (s *Source) begin() (err error) {
-	if s.lines, err = client.Text(s.raw); err != nil {
+	if s.text, err = client.Text(s.raw); err != nil {
 		return err
 	}
-	return s.detect() // the next read returns any error of this Peek again
+	s.lines = physical{in: s.text}
+	first := s.firstByte()
+	switch {
+	case first == '[':
+		s.one = s.list()
+	case s.shape == nil || first == 0:
+		return nil
+	case first != '{':
+		s.table = true
+		s.one, err = openTable(s.text, s.shape)
+		return err
+	}
+	if s.shape != nil {
+		return s.shape.prepare()
+	}
+	return nil
+}
+
+// firstByte returns the first byte that is no white space, 0 if there is none. The next
+// read returns any error again.
+func (s *Source) firstByte() byte {
+	for i := 0; ; i++ {
+		text, err := s.text.Peek(i + 1)
+		if err != nil {
+			return 0
+		}
+		if b := text[i]; b != ' ' && b != '\t' && b != '\r' && b != '\n' {
+			return b
+		}
+	}
 }
 
 // checked returns a line, as a bad one if its text is not UTF-8. A decoder of JSON would
@@ -159,68 +232,34 @@ func (s *Source) Newest(now time.Time) (int64, error) {
 
 // As makes the source return events of other forms as events. Call it before the first
 // read.
-func (s *Source) As(f Form) { s.form = &f }
+func (s *Source) As(f Form) { s.shape = &f }
 
-// detect prepares to read CSV, or a list.
-func (s *Source) detect() error {
-	if s.form != nil && s.form.CSV {
-		t, err := newTable(s.lines, s.form)
-		if err != nil {
-			return err
-		}
-		s.one = t.next
-		return nil
+// AsObjects makes the source return objects of other forms as objects. Call it before the
+// first read.
+func (s *Source) AsObjects(f ObjectForm) { s.shape = &f }
+
+// ofObjects is AsObjects of the usual form, unless another one is set.
+func (s *Source) ofObjects() {
+	if s.shape == nil {
+		s.AsObjects(ObjectForm{})
 	}
-	first, _ := s.lines.Peek(1)
-	if string(first) == "[" {
-		s.one = s.list()
+}
+
+// notes says what the source has read in a way that its reader should know, a line each.
+func (s *Source) notes() []string {
+	if f, ok := s.shape.(*ObjectForm); ok {
+		return f.notes()
 	}
 	return nil
-}
-
-// list returns a function that returns the objects of a list.
-func (s *Source) list() func() (line, error) {
-	decoder := jsontext.NewDecoder(s.lines, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	begun := false
-	return func() (line, error) {
-		if !begun {
-			begun = true
-			if _, err := decoder.ReadToken(); err != nil {
-				return line{}, err
-			}
-		}
-		if decoder.PeekKind() == jsontext.KindEndArray {
-			return line{}, io.EOF
-		}
-		value, err := decoder.ReadValue()
-		if err != nil {
-			return line{}, fmt.Errorf("after object %d of the list: %w", s.last, err)
-		}
-		if err := value.Compact(); err != nil { // a line has no line breaks
-			return line{}, err
-		}
-		l := line{number: s.last + 1, text: value}
-		if len(value) > maxLine {
-			l.tooLong, l.text = true, nil
-		}
-		return l.checked(), nil
-	}
-}
-
-// peek returns the line that next will return.
-func (s *Source) peek() (line, error) {
-	l, err := s.next()
-	l.text = bytes.Clone(l.text)
-	s.peeked = func() (line, error) { return l, err }
-	return l, err
 }
 
 // next returns the next line that is not blank, io.EOF at the end. Its text is
 // valid until the following call.
 func (s *Source) next() (line, error) {
-	if peeked := s.peeked; peeked != nil {
-		s.peeked = nil
-		return peeked()
+	if len(s.again) > 0 {
+		read := s.again[0]
+		s.again = s.again[1:]
+		return read.line, read.err
 	}
 	if len(s.more) > 0 {
 		l := s.more[0]
@@ -229,31 +268,32 @@ func (s *Source) next() (line, error) {
 	}
 	for {
 		l, err := s.any()
-		if err != nil || l.tooLong || l.fault != "" || len(l.text) > 0 {
+		if err != nil || l.tooLong || l.fault != "" || l.skipped || len(l.text) > 0 {
 			return s.converted(l), err
 		}
 	}
 }
 
-// converted returns a line in the form of the engine, the first one if it is several.
+// converted returns a line of JSON in the form of the engine, the first one if it is
+// several.
 func (s *Source) converted(l line) line {
-	if s.form == nil || s.form.CSV || len(l.text) == 0 || !s.form.concerns(l.text) {
+	if s.shape == nil || s.table || len(l.text) == 0 {
 		return l
 	}
-	events, err := s.form.convert(l.text)
+	all, err := s.shape.convert(l.text)
 	if err != nil {
-		return line{number: l.number, fault: err.Error()}
+		return l.failed(err)
 	}
-	for _, event := range events[1:] {
-		s.more = append(s.more, line{number: l.number, text: event})
+	for _, text := range all[1:] {
+		s.more = append(s.more, line{number: l.number, text: text})
 	}
-	l.text = events[0]
+	l.text = all[0]
 	return l
 }
 
 // any returns the next line, blank or not.
 func (s *Source) any() (line, error) {
-	if s.lines == nil {
+	if s.text == nil {
 		if err := s.begin(); err != nil {
 			return line{}, s.fault(err)
 		}
@@ -267,31 +307,32 @@ func (s *Source) any() (line, error) {
 		}
 		return l, err
 	}
-	var text []byte
-	l := line{number: s.last + 1}
-	for {
-		part, err := s.lines.ReadSlice('\n')
-		switch {
-		case l.tooLong || len(text)+len(part) > maxLine:
-			l.tooLong, text = true, nil
-		case text != nil || err == bufio.ErrBufferFull:
-			text = append(text, part...)
-		default:
-			text = part
-		}
-		if err == bufio.ErrBufferFull {
-			continue
-		}
-		if err == io.EOF && len(text) == 0 && !l.tooLong {
-			return line{}, io.EOF
-		}
-		if err != nil && err != io.EOF {
-			return line{}, s.fault(err)
-		}
-		s.last = l.number
-		l.text = bytes.TrimSpace(text)
-		return l.checked(), nil
+	read, err := s.physical()
+	if err != nil {
+		return line{}, err
 	}
+	l := line{number: read.number, text: bytes.TrimSpace(read.text), tooLong: read.tooLong}
+	if s.shape != nil && len(l.text) == 1 && l.text[0] == '{' {
+		return s.spread(l)
+	}
+	return l.checked(), nil
+}
+
+// physical returns the next line of the file, io.EOF at the end.
+func (s *Source) physical() (physicalLine, error) {
+	if s.back != nil {
+		l := *s.back
+		s.back = nil
+		return l, nil
+	}
+	l, err := s.lines.next()
+	if err != nil && err != io.EOF {
+		err = s.fault(err)
+	}
+	if err == nil {
+		s.last = l.number
+	}
+	return l, err
 }
 
 func (s *Source) fault(err error) error {

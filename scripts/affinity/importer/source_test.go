@@ -10,8 +10,8 @@ import (
 func TestSourceLineNumbers(t *testing.T) {
 	t.Parallel()
 	s := NewSource("x", strings.NewReader("\n a \n\n\nb\r\n"+strings.Repeat("c", 100_000)+"\n\nd"), -1)
-	if l, err := s.peek(); err != nil || string(l.text) != "a" {
-		t.Errorf("peek gave %q, %v", l.text, err)
+	if text, err := s.First(); err != nil || string(text) != "a" {
+		t.Errorf("the first line is %q, %v", text, err)
 	}
 	var got []string
 	for {

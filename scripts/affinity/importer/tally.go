@@ -12,13 +12,13 @@ import (
 // CSV, of objects of a list. A track call of many products counts once for each of its
 // events. After an import without an error, Read is the sum of all others.
 type Tally struct {
-	Read     int
-	Imported int // each once
+	Read     int `json:"read"`
+	Imported int `json:"imported"` // each once
 	// Equal lines are an event that another line is too, or an object whose objectID
 	// another line has: they are one with it.
-	Equal   int
-	Skipped int // without data, such as the first line of an export, or left out on request
-	Refused int
+	Equal   int `json:"equal"`
+	Skipped int `json:"skipped"` // without data, such as the first line of an export, or left out on request
+	Refused int `json:"refused"`
 }
 
 func (t Tally) less(before Tally) Tally {
@@ -37,11 +37,15 @@ func (t Tally) Text(line, imported, equal string) string {
 		text += fmt.Sprintf("%d skipped, ", t.Skipped)
 	}
 	text += fmt.Sprintf("%d refused", t.Refused)
-	if unsent := t.Read - t.Imported - t.Equal - t.Skipped - t.Refused; unsent > 0 {
+	if unsent := t.NotSent(); unsent > 0 {
 		text += fmt.Sprintf(", %d not sent", unsent)
 	}
 	return text
 }
+
+// NotSent counts the lines that were read before an error ended the import, and did not go
+// in.
+func (t Tally) NotSent() int { return t.Read - t.Imported - t.Equal - t.Skipped - t.Refused }
 
 // maxBadLines is how many bad lines are printed one by one.
 const maxBadLines = 20
@@ -51,6 +55,9 @@ type tally struct {
 	mu    sync.Mutex
 	count Tally
 	all   bool // print all bad lines
+	// printed counts the refused lines that are printed one by one, and those that would be.
+	printed int
+	kinds   map[string]*Kind // of the last file, by name
 	// impossible counts the refused lines whose event has a time that no event can have.
 	impossible int
 }
@@ -74,6 +81,14 @@ func (t *tally) once(isNew bool) {
 	}
 }
 
+// refuseLine refuses a line that is bad before an engine has seen it. printKinds prints those
+// of kinds without a type.
+func (t *tally) refuseLine(m *meter, src *Source, l line) {
+	if l.kind == nil || !t.refuseKind(l.number, l.kind) {
+		t.refuse(m, src, l.number, l.reason())
+	}
+}
+
 // refuse counts a bad line and prints it through the running meter.
 func (t *tally) refuse(m *meter, src *Source, number int, reason string) {
 	t.mu.Lock()
@@ -82,7 +97,10 @@ func (t *tally) refuse(m *meter, src *Source, number int, reason string) {
 	if event.ImpossibleTime(reason) {
 		t.impossible++
 	}
-	if t.all || t.count.Refused <= maxBadLines {
+	if event.InvalidToken(reason) {
+		reason += " (--hash-tokens makes a token of any id)"
+	}
+	if t.printed++; t.all || t.printed <= maxBadLines {
 		m.print("%s:%d: %s", src.name, number, cli.Printable(reason))
 	}
 }
@@ -105,11 +123,9 @@ func (t *tally) shown() string {
 	if t.all {
 		return ""
 	}
-	return shown(t.counts().Refused)
-}
-
-func shown(bad int) string {
-	if bad <= maxBadLines {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.printed <= maxBadLines {
 		return ""
 	}
 	return fmt.Sprintf(" (the first %d are shown above)", maxBadLines)
@@ -119,7 +135,7 @@ func shown(bad int) string {
 type BadLinesError struct {
 	Tally
 	checked bool
-	shown   string
+	shown   string // how many are printed, if these are not all
 }
 
 // Error says whether other lines were imported.
@@ -128,7 +144,7 @@ func (e BadLinesError) Error() string {
 	if e.checked {
 		not, did, others = "would not go in", "would go in", "would"
 	}
-	if e.Refused == e.Read {
+	if e.Imported+e.Equal == 0 {
 		return fmt.Sprintf("none of %s %s%s", lines, did, e.shown)
 	}
 	return fmt.Sprintf("%d of %s %s%s; all others %s", e.Refused, lines, not, e.shown, others)

@@ -35,10 +35,10 @@ var intakes = map[string]func(value string) (int64, error){
 	},
 	"a line that is shifted": func(value string) (int64, error) { return back(fromFile(shifted, eventAt(value))) },
 	"a row of CSV": func(value string) (int64, error) {
-		return fromFile(Form{CSV: true}, rowAt(value))
+		return fromFile(Form{}, rowAt(value))
 	},
 	"a row of CSV that is shifted": func(value string) (int64, error) {
-		return back(fromFile(Form{CSV: true, Shift: shifted.Shift, Now: now}, rowAt(value)))
+		return back(fromFile(Form{Shift: shifted.Shift, Now: now}, rowAt(value)))
 	},
 	"a track call": func(value string) (int64, error) {
 		call, err := track.Parse([]byte(callAt(value)))

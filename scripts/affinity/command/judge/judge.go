@@ -31,7 +31,7 @@ func (f *logFiles) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.index, "index", "", "index of the objects, and of events that name none\n"+
 		"(default: the index of the first event, else "+command.DefaultIndex+")")
 	cmd.Flags().StringVar(&f.objects, "objects", "",
-		"catalog: one JSON object per line, plain or gzip, - for standard input")
+		"catalog: one JSON object per line, or CSV, plain or gzip, - for standard input")
 	f.written.Flags(cmd.Flags())
 }
 
@@ -78,8 +78,9 @@ func (f *logFiles) read(ctx context.Context, t *command.Tool, dates []string) (l
 		return nil, err
 	}
 	files := importer.Files{Index: f.index, Objects: sources[0], Events: sources[1:], Dates: dates, Now: time.Now()}
-	for i, src := range files.Events {
-		src.As(f.written.Of(f.events[i]))
+	files.Objects.AsObjects(f.written.Objects())
+	for _, src := range files.Events {
+		src.As(f.written.Events())
 	}
 	if files.Index == "" {
 		files.Index = command.FirstIndex(files.Events[0])

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -26,61 +25,82 @@ func Catalog(t *command.Tool) *cobra.Command {
 
 func importCatalogCommand(t *command.Tool) *cobra.Command {
 	index, retryFor, check := command.DefaultIndex, t.Retry.Total, false
+	var delimiter string
+	var form importer.ObjectForm
 	cmd := &cobra.Command{
 		Use:   "import FILE",
 		Short: "Import objects into an index",
-		Long: "Import FILE into an index: one JSON object a line, or one list of objects, plain or gzip, - for standard input. Each has an\n" +
-			"objectID; of two with the same one, the later one stays. Bad lines are printed with their number; the others are imported\n" +
-			"(exit 3). Running the same command again resumes an import. Events that came before their objects get their filters by\n" +
-			"`affinity reenrich`. --check needs no engine: it prints all bad lines and the counts. Requires a key with " +
-			"the permission addObject.",
-		Example: "  affinity catalog import --index shoes shoes.ndjson.gz\n  affinity catalog import --check shoes.ndjson.gz",
-		Args:    cli.Args("FILE"),
+		Long: "Import FILE into an index: one JSON object a line, one list of objects, or CSV, plain or gzip, - for\n" +
+			"standard input. Each has an objectID; of two with the same one, the later one stays. Bad lines are printed\n" +
+			"with their number; the others are imported (exit 3). Running the same command again resumes an import.\n" +
+			"Events that came before their objects get their filters by `affinity reenrich`. --check needs no engine: it\n" +
+			"prints all bad lines and the counts. Requires a key with the permission addObject.\n" +
+			"\n" +
+			"CSV is a table whose first line names the attributes, with commas, semicolons or tabs between the columns,\n" +
+			"or what --delimiter names. --map objectID=\"Artikel #\" gives a column the name of an attribute, --map\n" +
+			"tags[]=Tags makes a list of cells with | between values, and in objects of JSON --map objectID=sku or\n" +
+			"brand=maker.name is a path. An empty cell is no attribute. A column of numbers may have decimal commas, as\n" +
+			"in 59,90 and 1.299,00: at least nine of ten of its first cells are numbers, one can only have a decimal\n" +
+			"comma, and none can only have a decimal point. The command says so, and what of the column is no number. It\n" +
+			"also counts values in no numeric band, and objects whose facet exceeds a limit.",
+		Example: "  affinity catalog import --index shoes shoes.ndjson.gz\n" +
+			"  affinity catalog import --check shoes.ndjson.gz\n" +
+			"  affinity catalog import --map objectID=\"Artikel #\",price=Preis artikel.csv",
+		Args: cli.Args("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if retryFor <= 0 {
 				return cli.Usagef("--retry-for %s: must be more than 0", retryFor)
+			}
+			var err error
+			if form.Delimiter, err = command.Delimiter(delimiter); err != nil {
+				return err
 			}
 			c, err := clientUnless(t, check)
 			if err != nil {
 				return err
 			}
 			t.Retry.Total = retryFor
-			return importCatalog(cmd.Context(), t, newImporter(t, c), args[0], index)
+			return importCatalog(cmd.Context(), t, newImporter(t, c), args[0], form, index)
 		},
 	}
-	cmd.Flags().StringVar(&index, "index", index, "index of the objects")
-	cmd.Flags().BoolVar(&check, "check", false, checkUsage)
-	cmd.Flags().DurationVar(&retryFor, "retry-for", retryFor,
+	flags := cmd.Flags()
+	flags.StringVar(&index, "index", index, "index of the objects")
+	flags.StringToStringVar(&form.Columns, "map", nil, "columns of a table, or paths in objects of JSON, by attribute")
+	command.DelimiterFlag(flags, &delimiter, "FILE")
+	flags.BoolVar(&check, "check", false, checkUsage)
+	flags.DurationVar(&retryFor, "retry-for", retryFor,
 		"how long to repeat a request while the engine is busy or away")
+	t.JSONFlag(cmd, jsonUsage)
 	return cmd
 }
 
 // sendObjects imports the objects of a file, - for standard input, into an index. It
-// returns how many were stored, also with an error.
-func sendObjects(ctx context.Context, t *command.Tool, im *importer.Importer, path,
-	index string) (stored int, err error) {
+// returns what was stored, also with an error.
+func sendObjects(ctx context.Context, t *command.Tool, im *importer.Importer, path string, form importer.ObjectForm,
+	index string) (stored importer.ObjectsAnswer, err error) {
 	objects, err := importer.Open(path, t.In)
 	if err != nil {
-		return 0, err
+		return stored, err
 	}
 	defer func() { err = errors.Join(err, objects.Close()) }()
 	defer context.AfterFunc(ctx, func() { objects.Interrupt(ctx.Err()) })()
+	objects.AsObjects(form)
 	return im.Objects(ctx, objects, index)
 }
 
-func importCatalog(ctx context.Context, t *command.Tool, im *importer.Importer, path, index string) error {
-	begun := time.Now()
-	stored, err := sendObjects(ctx, t, im, path, index)
+func importCatalog(ctx context.Context, t *command.Tool, im *importer.Importer, path string, form importer.ObjectForm,
+	index string) error {
+	s := newSummary(im)
+	stored, err := sendObjects(ctx, t, im, path, form, index)
+	if err != nil && im.Tally().Read == 0 {
+		return err
+	}
 	if err != nil {
-		return fmt.Errorf("%w\n%s went in: run the same command again to resume", err, cli.Count(stored, "object"))
+		return fmt.Errorf("%w\n%s went in: run the same command again to resume", err, cli.Count(stored.Stored, "object"))
 	}
-	printCounts(t, im, fmt.Sprintf("imported %s into the index %s in %.1f s", cli.Count(stored, "object"),
-		cli.Printable(index), time.Since(begun).Seconds()),
-		lines(im, "line", equalObjects))
-	if err := im.BadLines(); err != nil {
-		return cli.WithCode(err, command.ExitLines)
-	}
-	return nil
+	s.addObjects(stored, index)
+	return s.print(t, fmt.Sprintf("imported %s into the index %s in %.1f s", cli.Count(stored.Stored, "object"),
+		cli.Printable(index), s.seconds()))
 }
 
 func listObjectsCommand(t *command.Tool) *cobra.Command {

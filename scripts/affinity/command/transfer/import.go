@@ -15,7 +15,6 @@ import (
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/scripts/affinity/command"
 	"github.com/affinityengine/affinity/scripts/affinity/importer"
-	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/api/client"
 	"github.com/affinityengine/affinity/shared/event"
 	domain "github.com/affinityengine/affinity/shared/score/strategy"
@@ -35,42 +34,43 @@ func Import(t *command.Tool) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import [flags] EVENTS | --objects FILE | --archive FILE|FOLDER...",
 		Short: "Import a history of events, with its catalog and strategy",
-		Long: "Import EVENTS (one JSON event per line, plain or gzip, - for standard input), after the strategy and the catalog if\n" +
-			"they are given. Events of any age are imported, with up to 20 objects each. Bad lines are printed with their number;\n" +
-			"the others are imported (exit 3). The last lines say how many lines were read, imported, equal to another and refused.\n" +
-			"Running the same command again resumes an import: an event counts once, and so do equal lines, unless each has an\n" +
-			"eventId of its own. Requires a key with the permission admin for events, addObject for objects, recommendation for the strategy.\n" +
+		Long: "Import EVENTS (one JSON event per line, plain or gzip, - for standard input), after the strategy and the\n" +
+			"catalog if they are given. Events of any age are imported, with up to 20 objects each. Bad lines are printed\n" +
+			"with their number; the others are imported (exit 3). The last lines say how many lines were read, imported,\n" +
+			"equal to another and refused; -o json prints them as JSON. Running the same command again resumes an import:\n" +
+			"an event counts once, and so do equal lines, unless each has an eventId of its own. A warning names objects\n" +
+			"that the catalog does not hold. Requires a key with the permission admin for events, addObject for objects,\n" +
+			"recommendation for the strategy.\n" +
 			"\n" +
-			"EVENTS may also be one list of JSON objects, or a CSV file whose first line names the columns: give --csv, unless the name\n" +
-			"ends with .csv or .csv.gz. The fields of an event may have names such as user_token. An event may be a track call of\n" +
-			"Segment or RudderStack. A line may also be one of an export: its event keeps its id and its filters.\n" +
-			"\n" +
-			"--map names the columns of a CSV file: --map userToken=visitor,objectIDs=sku,timestamp=time. Cells hold one object, or\n" +
-			"several with | between them. --event gives the type of events with a name of your own: --event cart=click --event\n" +
-			"purchase=conversion.\n" +
+			writtenHelp +
 			"\n" +
 			timesHelp() +
 			"\n" +
-			"--shift-to-now moves all events by whole days, so that the newest one is less than a day old. Use it for data that are\n" +
-			"older than the app's retention, which count in no profile. The same file, imported on another day, counts again.\n" +
+			"--shift-to-now moves all events by whole days, so that the newest one is less than a day old. Use it for\n" +
+			"data that are older than the app's retention, which count in no profile. The same file, imported on another\n" +
+			"day, counts again.\n" +
 			"\n" +
-			"--check reads all files, prints every bad line with the reason, and the counts. It needs no engine and sends nothing. Its exit\n" +
-			"code is that of the import. It does not know what only an engine knows: the permissions of a key, and limits.\n" +
+			"--check reads all files, prints every bad line with the reason, and the counts. It needs no engine and sends\n" +
+			"nothing. Its exit code is that of the import. It does not know what only an engine knows: the permissions of\n" +
+			"a key, limits, and the catalog.\n" +
 			"\n" +
-			"Text is UTF-8, or UTF-16 with a byte order mark. A line of other bytes is bad; the reason names the probable encoding and\n" +
-			"how to convert the file. A quote that a row of CSV does not close costs that row, and no other one. A quoted cell may hold\n" +
-			"line breaks.\n" +
+			"Text is UTF-8, or UTF-16 with a byte order mark. A line of other bytes is bad; the reason names the probable\n" +
+			"encoding and how to convert the file. A quote that a row of CSV does not close costs that row, and no other\n" +
+			"one. A quoted cell may hold line breaks.\n" +
 			"\n" +
-			"With --archive, restore the events of the app from files of the archive, with the ids, times of receipt and filters that\n" +
-			"they had. Of a folder, all files whose names end with .ndjson or .ndjson.gz are read, those of its folders too. Give all\n" +
-			"files at once: a later one may hold better filters of an event. Events that the log has stay as they are, so a second\n" +
-			"import changes nothing. An event stays deleted if its user was deleted in this app since its receipt. An app that was\n" +
-			"created again does not know who was deleted: leave them out with --without-users. Files of the archive are named with the\n" +
-			"line at which a broken message begins; all others are restored (exit 3).",
+			"With --archive, restore the events of the app from files of the archive, with the ids, times of receipt and\n" +
+			"filters that they had. Of a folder, all files whose names end with .ndjson or .ndjson.gz are read, those of\n" +
+			"its folders too. Give all files at once: a later one may hold better filters of an event. Events that the\n" +
+			"log has stay as they are, so a second import changes nothing. An event stays deleted if its user was deleted\n" +
+			"in this app since its receipt. An app that was created again does not know who was deleted: leave them out\n" +
+			"with --without-users. Files of the archive are named with the line at which a broken message begins; all\n" +
+			"others are restored (exit 3).",
 		Example: "  affinity import --strategy strategy.json --objects objects.ndjson.gz events.ndjson.gz\n" +
 			"  zcat 2026-*.gz | affinity import --index shoes -\n" +
 			"  affinity import --check --map userToken=visitor --objects objects.ndjson events.csv\n" +
 			"  affinity import --map userToken=user_id,objectIDs=product_id,timestamp=event_time --event cart=click --event purchase=conversion \\\n    --shift-to-now 2019-Oct.csv.gz\n" +
+			"  affinity import --map 'userToken=user_pseudo_id,timestamp=event_timestamp,objectIDs=items[].item_id' \\\n" +
+			"    --hash-tokens --event view_item=view,add_to_cart=click,purchase=conversion,'*=skip' ga4.json\n" +
 			"  gcloud storage cp -r gs://PROJECT-affinity-archive/events . && affinity import --archive events --app " +
 			"shop --key KEY",
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -82,8 +82,34 @@ func Import(t *command.Tool) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), t, args) },
 	}
 	o.flags(cmd.Flags(), t.Retry.Total)
+	t.JSONFlag(cmd, jsonUsage)
 	return cmd
 }
+
+// jsonUsage describes --json.
+const jsonUsage = "print the summary as JSON"
+
+// writtenHelp says how files may be written.
+const writtenHelp = "EVENTS may also be one list of JSON objects, objects over several lines as jq prints them, or CSV: a table\n" +
+	"whose first line names its columns, with commas, semicolons or tabs between them, or what --delimiter names.\n" +
+	"The fields of an event may have names such as user_token. An event may be a track call of Segment or\n" +
+	"RudderStack. A line may also be one of an export: its event keeps its id, its user and its filters. The\n" +
+	"catalog may be written in these ways too.\n" +
+	"\n" +
+	"--map names columns: --map userToken=visitor,objectIDs=sku,timestamp=time. Cells hold one object, or several\n" +
+	"with | between them. Of objects of JSON it names paths: --map userToken=user.id,objectIDs=items[].item_id goes\n" +
+	"through all elements of the list items, and event_params[key=term].value.string_value through those whose key\n" +
+	"is term. Nothing else of the objects goes in then, and more than 20 objects become several events. --map\n" +
+	"objectID=Artikel names the column of the catalog.\n" +
+	"\n" +
+	"--event gives the type of events with a name of your own: --event cart=click --event purchase=conversion. The\n" +
+	"type skip leaves them out, and '*=skip' all that have no type. Names without a type are refused and printed\n" +
+	"once each, with a guess.\n" +
+	"\n" +
+	"Numbers are ids as they are written; 71.0 is 71, which pandas makes of it. User tokens have letters, digits\n" +
+	"and _=/+-. --hash-tokens takes ids of any form, such as e-mail addresses: every token of EVENTS is then the\n" +
+	"SHA-256 of the id in base64url without padding. Other programs get the token of an id with\n" +
+	"  printf %s ID | openssl dgst -sha256 -binary | base64 | tr +/ -_ | tr -d =\n"
 
 // timesHelp says in which forms a timestamp may be.
 func timesHelp() string {
@@ -91,8 +117,9 @@ func timesHelp() string {
 	for _, f := range event.TimeForms {
 		text += "  " + f.Form + "\n      " + strings.Join(f.Examples, ", ") + "\n"
 	}
-	return text + "A time without a zone is UTC. The name of another zone, such as EST, is refused: write its offset, -05:00. So is a time that\n" +
-		"no event can have: before 1980, such as a database's 1970-01-01, or more than 5 minutes in the future.\n"
+	return text + "A time without a zone is UTC. The name of another zone, such as EST, is refused: write its offset, -05:00.\n" +
+		"So is a time that no event can have: before 1980, such as a database's 1970-01-01, or more than 5 minutes in\n" +
+		"the future.\n"
 }
 
 func (o *importOptions) run(ctx context.Context, t *command.Tool, args []string) error {
@@ -102,7 +129,7 @@ func (o *importOptions) run(ctx context.Context, t *command.Tool, args []string)
 	if err := o.valid(); err != nil {
 		return err
 	}
-	o.form = o.written.Of(o.events)
+	o.form = o.written.Events()
 	c, err := clientUnless(t, o.check)
 	switch {
 	case err != nil:
@@ -124,7 +151,7 @@ func importObjectsAlone(ctx context.Context, t *command.Tool, c *client.Client, 
 	if err := setStrategy(ctx, t, c, o.strategy); err != nil {
 		return err
 	}
-	return importCatalog(ctx, t, newImporter(t, c), o.objects, cmp.Or(o.index, command.DefaultIndex))
+	return importCatalog(ctx, t, newImporter(t, c), o.objects, o.written.Objects(), cmp.Or(o.index, command.DefaultIndex))
 }
 
 // flags defines the flags. retryFor is the default of --retry-for.
@@ -132,7 +159,7 @@ func (o *importOptions) flags(flags *pflag.FlagSet, retryFor time.Duration) {
 	flags.StringVar(&o.index, "index", "", "index of the objects, and of events that name none\n"+
 		"(default: the index of the first event, else "+command.DefaultIndex+")")
 	flags.StringVar(&o.objects, "objects", "",
-		"catalog to import first: one JSON object per line, plain or gzip, - for standard input")
+		"catalog to import first: one JSON object per line, or CSV, plain or gzip, - for standard input")
 	flags.StringVar(&o.strategy, "strategy", "",
 		"strategy to set first: a JSON file; without personalizationImpact it is sent with 50")
 	flags.BoolVar(&o.archive, "archive", false, "the arguments are files or folders of the archive")
@@ -159,7 +186,8 @@ func (o importOptions) valid() error {
 	case !o.archive && o.withoutUsers != "":
 		return cli.Usagef("--without-users is for --archive")
 	case o.archive && (o.written.Given() || o.shift):
-		return cli.Usagef("--csv, --map, --event and --shift-to-now are not for --archive: its events stay as they are")
+		return cli.Usagef("--map, --event, --delimiter, --hash-tokens and --shift-to-now are not for --archive: its " +
+			"events stay as they are")
 	case o.shift && o.events == "-":
 		return cli.Usagef("--shift-to-now reads EVENTS twice, so it cannot be standard input")
 	}
@@ -198,6 +226,7 @@ func importAll(ctx context.Context, t *command.Tool, c *client.Client, o importO
 		}
 		defer func() { err = errors.Join(err, objects.Close()) }()
 		defer context.AfterFunc(ctx, func() { objects.Interrupt(ctx.Err()) })()
+		objects.AsObjects(o.written.Objects())
 	}
 	events, err := importer.Open(o.events, t.In)
 	if err != nil {
@@ -228,6 +257,40 @@ func importAll(ctx context.Context, t *command.Tool, c *client.Client, o importO
 	return importData(ctx, t, newImporter(t, c), objects, events, index)
 }
 
+// importData imports objects, if there are some, and then events.
+func importData(ctx context.Context, t *command.Tool, im *importer.Importer, objects, events *importer.Source,
+	index string) error {
+	s := newSummary(im)
+	if objects != nil {
+		stored, err := im.Objects(ctx, objects, index)
+		if err != nil && (im.Checks() || im.Tally().Read == 0) {
+			return err
+		}
+		if err != nil {
+			return fmt.Errorf("%w\n%s and no events went in: run the same command again to resume", err,
+				cli.Count(stored.Stored, "object"))
+		}
+		s.addObjects(stored, index)
+	}
+	eventsBegun := time.Now()
+	counts, err := im.Events(ctx, events, index)
+	warn(t, counts)
+	if err != nil && (im.Checks() || im.Tally().Read == 0) {
+		return err
+	}
+	if err != nil {
+		return fmt.Errorf("%w\n%s went in before that (%s): run the same command again to resume; they count once", err,
+			cli.Count(counts.Accepted, "event"), tallied(im, "line", equalEvents))
+	}
+	s.addEvents(counts, "line", equalEvents)
+	with := ""
+	if objects != nil {
+		with = " and " + cli.Count(s.Objects.stored, "object")
+	}
+	return s.print(t, fmt.Sprintf("imported %s%s in %.1f s (%.0f events/s)", cli.Count(s.Events.Imported, "event"), with,
+		s.seconds(), cli.PerSecond(counts.Accepted, time.Since(eventsBegun))))
+}
+
 // checkUsage describes the flag --check.
 const checkUsage = "print all bad lines and the counts, and send nothing"
 
@@ -245,94 +308,6 @@ func newImporter(t *command.Tool, c *client.Client) *importer.Importer {
 		return importer.NewCheck(t.Err)
 	}
 	return importer.New(c, t.Retry, t.Err)
-}
-
-// What Tally.Text says of lines that are equal to others.
-const (
-	equalEvents  = "equal to another line and counted once (an eventId makes each count)"
-	equalObjects = "with the objectID of another line, of which the last one stays"
-)
-
-// printCounts prints what an import did, or that it was a check, and what became of the
-// lines of a file.
-func printCounts(t *command.Tool, im *importer.Importer, did string, counts ...string) {
-	if im.Checks() {
-		did = "checked the files: nothing was sent"
-	}
-	fmt.Fprintln(t.Out, did)
-	for _, count := range counts {
-		fmt.Fprintln(t.Out, count)
-	}
-}
-
-// lines says what became of the lines of the last file of an import.
-func lines(im *importer.Importer, line, equal string) string {
-	did := "imported"
-	if im.Checks() {
-		did = "can go in"
-	}
-	return im.Tally().Text(line, did, equal)
-}
-
-func importData(ctx context.Context, t *command.Tool, im *importer.Importer, objects, source *importer.Source,
-	index string) error {
-	begun := time.Now()
-	stored, counted := 0, []string(nil)
-	if objects != nil {
-		var err error
-		stored, err = im.Objects(ctx, objects, index)
-		if err != nil && im.Checks() {
-			return err
-		}
-		if err != nil {
-			return fmt.Errorf("%w\n%s and no events went in: run the same command again to resume", err,
-				cli.Count(stored, "object"))
-		}
-		counted = append(counted, "objects: "+lines(im, "line", equalObjects))
-	}
-	eventsBegun := time.Now()
-	counts, err := im.Events(ctx, source, index)
-	warn(t, counts)
-	if err != nil && im.Checks() {
-		return err
-	}
-	if err != nil {
-		return fmt.Errorf("%w\n%s went in before that (%s): run the same command again to resume; they count once", err,
-			cli.Count(counts.Accepted, "event"), lines(im, "line", equalEvents))
-	}
-	counted = append(counted, "events: "+lines(im, "line", equalEvents))
-	with := ""
-	if objects != nil {
-		with = " and " + cli.Count(stored, "object")
-	}
-	printCounts(t, im, fmt.Sprintf("imported %s%s in %.1f s (%.0f events/s)",
-		cli.Count(im.Tally().Imported, "event"), with, time.Since(begun).Seconds(),
-		cli.PerSecond(counts.Accepted, time.Since(eventsBegun))), counted...)
-	if err := im.BadLines(); err != nil {
-		return cli.WithCode(err, command.ExitLines)
-	}
-	return nil
-}
-
-// warn prints what became of events that do not count as their file says.
-func warn(t *command.Tool, counts api.ImportAnswer) {
-	if counts.Received > 0 {
-		fmt.Fprintf(t.Err, "warning: without a timestamp: %s; they got the time of import, and importing them again "+
-			"counts them again\n",
-			cli.Count(counts.Received, "event"))
-	}
-	if counts.OutsideRetention > 0 {
-		fmt.Fprintf(t.Err, "warning: older than the app's retention: %s; they count in no profile; --shift-to-now "+
-			"moves old data to today (are timestamps in milliseconds?)\n",
-			cli.Count(counts.OutsideRetention, "event"))
-	}
-	if counts.OptedOut > 0 {
-		fmt.Fprintf(t.Err, "warning: dropped, because their user has opted out: %s\n", cli.Count(counts.OptedOut, "event"))
-	}
-	if counts.Deleted > 0 {
-		fmt.Fprintf(t.Err, "warning: older than the deletion of their user: %s; they count in no profile\n",
-			cli.Count(counts.Deleted, "event"))
-	}
 }
 
 // setStrategy sets the strategy of a file, if one is given, and waits for a busy engine.

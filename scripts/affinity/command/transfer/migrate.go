@@ -283,7 +283,7 @@ func (m *migration) objects(ctx context.Context, search *client.Client, index st
 		}
 		name := fmt.Sprintf("page %d of %s", number, index)
 		n, err := im.Objects(ctx, importer.NewSource(name, bytes.NewReader(p.Lines()), -1), index)
-		if stored += n; err != nil {
+		if stored += n.Stored; err != nil {
 			return fmt.Errorf("store the objects of %s: %w%s", index, err, resume(cursor))
 		}
 		if cursor = p.Cursor; cursor == "" {
@@ -307,11 +307,11 @@ func (m *migration) objectsOfFile(ctx context.Context, index string) error {
 		return nil
 	}
 	im := importer.New(m.to, m.t.Retry, m.t.Err)
-	n, err := sendObjects(ctx, m.t, im, m.file, index)
+	n, err := sendObjects(ctx, m.t, im, m.file, importer.ObjectForm{}, index)
 	if err != nil {
 		return err
 	}
-	return m.stored(im, n, index)
+	return m.stored(im, n.Stored, index)
 }
 
 func (m *migration) stored(im *importer.Importer, n int, index string) error {

@@ -87,7 +87,7 @@ func restoreDump(ctx context.Context, t *command.Tool, c *client.Client, o resto
 		cli.Count(done.Feeds, "feed"),
 		cli.Count(done.Segments, "segment"), cli.Count(done.Objects, "object"), cli.Count(a.Accepted, "event"), a.Present,
 		cli.Count(a.UserDeletions, "deletion or opt-out line"))
-	fmt.Fprintln(t.Out, lines(im, "line", "that the log has, or with the objectID of another line"))
+	fmt.Fprintln(t.Out, tallied(im, "line", "that the log has, or with the objectID of another line"))
 	if done.Missing > 0 {
 		fmt.Fprintf(t.Err, "%s could not be read when the dump was made\n", cli.Count(done.Missing, "event"))
 	}
@@ -139,11 +139,11 @@ func restoreAll(ctx context.Context, t *command.Tool, c *client.Client, o import
 	im := newImporter(t, c)
 	if o.objects != "" {
 		index := cmp.Or(o.index, command.DefaultIndex)
-		stored, err := sendObjects(ctx, t, im, o.objects, index)
+		stored, err := sendObjects(ctx, t, im, o.objects, importer.ObjectForm{}, index)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(t.Err, "%s went to the index %q\n", cli.Count(stored, "object"), cli.Printable(index))
+		fmt.Fprintf(t.Err, "%s went to the index %q\n", cli.Count(stored.Stored, "object"), cli.Printable(index))
 	}
 	return restoreArchive(ctx, t, im, archive)
 }
@@ -159,26 +159,22 @@ func readUsers(t *command.Tool, path string) (users map[string]bool, err error) 
 }
 
 func restoreArchive(ctx context.Context, t *command.Tool, im *importer.Importer, archive importer.Archive) error {
-	begun := time.Now()
+	s := newSummary(im)
 	answer, err := im.Archive(ctx, archive)
 	warn(t, answer.ImportAnswer)
 	if err != nil {
 		return fmt.Errorf("%w\n%s went in before that: run the same command again; they count once", err,
 			cli.Count(answer.Accepted, "event"))
 	}
-	printCounts(t, im, fmt.Sprintf("restored %s of %s from %s in %.1f s: %d were in the log, %d are new",
-		cli.Count(answer.Accepted, "event"),
-		t.App, cli.Count(len(archive.Files), "file"), time.Since(begun).Seconds(), answer.Present,
-		answer.Accepted-answer.Present-answer.Deleted-answer.OptedOut),
-		lines(im, "event", "that the log or the archive has another time"))
+	s.addEvents(answer.ImportAnswer, "event", "that the log or the archive has another time")
+	s.Events.Others, s.Events.Without = answer.Others, answer.Without
 	if answer.Others > 0 {
 		fmt.Fprintf(t.Err, "skipped %s of other apps\n", cli.Count(answer.Others, "message"))
 	}
 	if answer.Without > 0 {
 		fmt.Fprintf(t.Err, "left out %s of the users of --without-users\n", cli.Count(answer.Without, "event"))
 	}
-	if err := im.BadLines(); err != nil {
-		return cli.WithCode(err, command.ExitLines)
-	}
-	return nil
+	return s.print(t, fmt.Sprintf("restored %s of %s from %s in %.1f s: %d were in the log, %d are new",
+		cli.Count(answer.Accepted, "event"), t.App, cli.Count(len(archive.Files), "file"), s.seconds(), answer.Present,
+		answer.Accepted-answer.Present-answer.Deleted-answer.OptedOut))
 }

@@ -27,7 +27,7 @@ type randomCSV struct {
 
 var csvNames = []string{"eventType", "eventName", "userToken", "filters", "timestamp", "note"}
 
-// draw makes a file: its columns in any order, its lines with any end.
+// draw makes a file: its columns in any order, its lines with any end, with any delimiter.
 func drawCSV(t *rapid.T) randomCSV {
 	f := randomCSV{good: map[string]string{}}
 	names := rapid.Permutation(csvNames).Draw(t, "names")
@@ -92,14 +92,19 @@ func drawCSV(t *rapid.T) randomCSV {
 			if f.end != "\r" {
 				row[slices.Index(names, "note")] = "a\rb"
 			}
-			write(rapid.SampledFrom([]string{"", " ", "\t"}).Draw(t, "blank"), f.end)
+			write(rapid.SampledFrom([]string{"", " ", "  "}).Draw(t, "blank"), f.end)
 			fallthrough
 		default:
 			f.good[user] = strings.TrimSpace(strings.ReplaceAll(value, "\r\n", "\n"))
 		}
 		write(strings.Join(row, ","), f.end)
 	}
-	f.text = out.String()
+	delimiter := rapid.SampledFrom([]string{",", ";", "\t"}).Draw(t, "delimiter")
+	swap := strings.NewReplacer(",", delimiter, delimiter, ",")
+	f.text = swap.Replace(out.String())
+	for user, value := range f.good {
+		f.good[user] = swap.Replace(value)
+	}
 	if rapid.Bool().Draw(t, "no last end") {
 		f.text = strings.TrimSuffix(f.text, f.end)
 	}
@@ -124,7 +129,7 @@ func TestBadRowsCostNoOthers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := drawCSV(t)
 		s := NewSource("x", iotest.HalfReader(strings.NewReader(f.text)), -1)
-		s.As(Form{CSV: true})
+		s.As(Form{})
 		good, faults := map[string]string{}, []int{}
 		for {
 			l, err := s.next()
@@ -170,7 +175,7 @@ func TestBadRowsCostNoOthers(t *testing.T) {
 		}
 		im := NewCheck(io.Discard)
 		again := NewSource("x", strings.NewReader(f.text+f.end+f.text[strings.IndexAny(f.text, "\r\n")+1:]), -1)
-		again.As(Form{CSV: true})
+		again.As(Form{})
 		if _, err := im.Events(context.Background(), again, "i"); err != nil {
 			t.Errorf("check: %v", err)
 		}
@@ -202,7 +207,7 @@ func TestGoodFilesAreReadAsEncodingCSVDoes(t *testing.T) {
 		if err := w.WriteAll(want); err != nil {
 			t.Fatal(err)
 		}
-		r := rows{lines: physical{in: bufio.NewReaderSize(strings.NewReader(text.String()), 16)}, width: width}
+		r := rows{delimiter: ',', lines: physical{in: bufio.NewReaderSize(strings.NewReader(text.String()), 16)}, width: width}
 		for i, record := range want {
 			got, err := r.next()
 			if err != nil || got.fault != "" || !slices.Equal(got.cells, record) {
@@ -241,7 +246,7 @@ func TestStrayQuotesCostTheirRows(t *testing.T) {
 		"rows of a Mac":             {[]string{row("a", "c:R") + "\r" + row("b", `"c:B"`) + "\r" + row("c", "c:R")}, nil, "a b c"},
 	} {
 		s := NewSource("x", strings.NewReader("eventType,eventName,userToken,filters,timestamp\n"+strings.Join(c.rows, "\n")+"\n"), -1)
-		s.As(Form{CSV: true})
+		s.As(Form{})
 		var good []string
 		var bad []int
 		for {
@@ -271,7 +276,7 @@ func TestMemoryOfRowsIsBounded(t *testing.T) {
 	for name, text := range map[string]string{
 		"CRs": "a,b\nx" + strings.Repeat("\r", 100_000), "blank lines": "a,b\n\"x" + strings.Repeat("\n", 100_000), "long lines": "a,b\n\"x" + strings.Repeat("\n"+strings.Repeat("y", 100_000), 200),
 	} {
-		r := rows{lines: physical{in: bufio.NewReader(strings.NewReader(text))}, width: 2}
+		r := rows{lines: physical{in: bufio.NewReader(strings.NewReader(text))}, delimiter: ',', width: 2}
 		kept, lines := 0, 0
 		for {
 			if _, err := r.next(); err != nil {
@@ -309,7 +314,7 @@ func BenchmarkReadCSV(b *testing.B) {
 	for i := range 20_000 {
 		fmt.Fprintf(&text, "2019-10-01 00:00:00 UTC,view,%d,%d,electronics.smartphone,35.79\n", 44_600_062+i%500, 541_312_140+i%700)
 	}
-	benchmarkLines(b, Form{CSV: true, Columns: map[string]string{"timestamp": "event_time", "objectIDs": "product_id", "userToken": "user_id"}}, text.String())
+	benchmarkLines(b, Form{Columns: map[string]string{"timestamp": "event_time", "objectIDs": "product_id", "userToken": "user_id"}}, text.String())
 }
 
 func BenchmarkReadQuotedCSV(b *testing.B) {
@@ -318,7 +323,7 @@ func BenchmarkReadQuotedCSV(b *testing.B) {
 	for i := range 20_000 {
 		fmt.Fprintf(&text, "\"view\",\"Product Viewed\",\"u%d\",\"brand:Acme, Inc. \"\"X\"\"\",\"%d\"\n", i%700, 1_795_175_000_000+i)
 	}
-	benchmarkLines(b, Form{CSV: true}, text.String())
+	benchmarkLines(b, Form{}, text.String())
 }
 
 func BenchmarkReadLines(b *testing.B) {
