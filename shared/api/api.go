@@ -42,4 +42,7 @@ type Message struct {
 	Message string `json:"message"`
 	// Others are the messages of further faults that were found at once.
 	Others []string `json:"others,omitempty"`
+	// Warnings say what of an accepted strategy has no effect, such as names that match
+	// nothing.
+	Warnings []string `json:"warnings,omitempty"`
 }

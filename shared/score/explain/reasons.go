@@ -101,7 +101,7 @@ func (x *Explanation) strategyReasons(say func(bool, string, ...any)) {
 		"facets that the strategy does not score, in events of types and names that it scores: %s", &x.seen.facets)
 	say(x.events.Ignored > 0, "%s only values that score nothing, in facets that the strategy scores",
 		x.share(x.events.Ignored, "has", "have"))
-	say(len(x.seen.ignored.counts) > 0, "values that the strategy ignores in every facet, as they say that there is none: %s",
+	say(len(x.seen.ignored.counts) > 0, "values that the strategy ignores in every facet: %s",
 		&x.seen.ignored)
 	say(len(x.seen.notAllowed.counts) > 0, "values that are not among those that the strategy allows of their facet: %s",
 		&x.seen.notAllowed)
