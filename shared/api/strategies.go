@@ -8,8 +8,8 @@ import (
 
 // Strategy says which events and facets score, and how scores decay: the answer
 // of GET /1/strategies/personalization and the body of POST, which answers with
-// a [Message], with warnings if parts of it have no effect. A new strategy applies to every read that begins 5 s later or
-// after. A recompute updates the stored profiles.
+// a [Message], with warnings if parts of it have no effect. A new strategy applies
+// to every read that begins 5 s later or after. A recompute updates the stored profiles.
 type Strategy = strategy.Strategy
 
 // MaxStrategyNote is the maximum number of characters of a note on a strategy.

@@ -13,7 +13,7 @@ func TestTokensThatNameNobody(t *testing.T) {
 		"true", "false", "anonymous", "Unknown", "not-set", "N/A", "not_authenticated",
 	} {
 		if !event.NamesNobody(token) {
-			t.Errorf("%s names somebody", token)
+			t.Errorf("%s is said to name a user", token)
 		}
 	}
 	for _, token := range []string{
@@ -21,7 +21,7 @@ func TestTokensThatNameNobody(t *testing.T) {
 		strings.Repeat("n", 129),
 	} {
 		if event.NamesNobody(token) {
-			t.Errorf("%s names nobody", token)
+			t.Errorf("%s is said to name none", token)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/api"
@@ -41,6 +42,18 @@ func (t *Tool) CompleteStrategy(path string) (text json.RawMessage, added bool, 
 	keys["personalizationImpact"] = json.RawMessage(fmt.Sprint(defaultImpact))
 	text, err = json.Marshal(keys)
 	return text, true, err
+}
+
+// WriteStrategy writes a strategy to a file.
+func WriteStrategy(path string, s api.Strategy) error {
+	text, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode the strategy: %w", err)
+	}
+	if err := os.WriteFile(path, append(text, '\n'), 0o644); err != nil {
+		return fmt.Errorf("write the strategy: %w", err)
+	}
+	return nil
 }
 
 // SetStrategy calls set, which sets a strategy, and prints the warnings of the answer.

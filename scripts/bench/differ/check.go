@@ -404,7 +404,8 @@ func (w *world) compareExplain(token string) error {
 	}
 	at := got.AsOf.UnixMilli()
 	why, n := w.reasons(events, at), got.Events
-	counts := [...]int{n.OutsideWindow, n.Ahead, n.NotInStrategy, n.WithoutFilters, n.Ignored, n.Counted, n.WithUnknownObjects}
+	counts := [...]int{n.OutsideWindow, n.Ahead, n.NotInStrategy, n.WithoutFilters, n.Ignored, n.Counted,
+		n.WithUnknownObjects}
 	want := [...]int{why.outside, 0, why.notInStrategy, why.withoutFilters, why.ignored, why.counted, why.unknown}
 	if counts != want ||
 		n.Accepted != n.Deleted+n.OutsideWindow+n.Ahead+n.NotInStrategy+n.WithoutFilters+n.Ignored+n.Counted {

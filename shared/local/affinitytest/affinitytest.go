@@ -58,8 +58,10 @@ func DrawStrategy(t *rapid.T) strategy.Strategy {
 	}
 	s.IgnoredValues = rapid.SampledFrom([][]string{nil, nil, {}, {"V1"}, {"v3", "V4"}, {"Merged", "n/a", "other"}}).
 		Draw(t, "ignored")
-	allowed := rapid.Map(rapid.SliceOfNDistinct(rapid.SampledFrom(slices.Concat(Values, []string{"merged", "V0"})), 1, 4, rapid.ID),
-		func(values []string) strategy.ValueSet { return strategy.SetOf(values...) })
+	value := rapid.SampledFrom(slices.Concat(Values, []string{"merged", "V0"}))
+	allowed := rapid.Map(rapid.SliceOfN(value, 1, 4), func(values []string) strategy.ValueSet {
+		return strategy.SetOf(values...)
+	})
 	s.AllowedValues = rapid.MapOfN(rapid.SampledFrom(Facets), allowed, 0, 2).Draw(t, "allowed")
 	if err := s.Validate(); err != nil {
 		t.Fatalf("the generator made an invalid strategy: %v", err)

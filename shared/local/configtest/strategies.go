@@ -14,6 +14,9 @@ func testScoringVersion(t *testing.T, s store) {
 	create(t, s, "shop")
 	set := scores(1)
 	ranking := strategy.DefaultRanking()
+	allow := func(values ...string) func() {
+		return func() { set.AllowedValues = map[string]strategy.ValueSet{"a": strategy.SetOf(values...)} }
+	}
 	steps := []struct {
 		what    string
 		change  func()
@@ -34,8 +37,8 @@ func testScoringVersion(t *testing.T, s store) {
 		{"impact again", func() { set.PersonalizationImpact = 5 }, 11, 10},
 		{"no ignored values", func() { set.IgnoredValues = []string{} }, 12, 12},
 		{"other ignored values", func() { set.IgnoredValues = []string{"N/A"} }, 13, 13},
-		{"allowed values", func() { set.AllowedValues = map[string]strategy.ValueSet{"a": strategy.SetOf("b", "c")} }, 14, 14},
-		{"the same allowed values", func() { set.AllowedValues = map[string]strategy.ValueSet{"a": strategy.SetOf("c", "b")} }, 14, 14},
+		{"allowed values", allow("b", "c"), 14, 14},
+		{"the same allowed values", allow("c", "b"), 14, 14},
 		{"the default again", func() { set.IgnoredValues, set.AllowedValues = nil, nil }, 15, 15},
 	}
 	for _, step := range steps {

@@ -42,8 +42,9 @@ type wireFacet struct {
 
 // Decode decodes a strategy from JSON: Algolia's three keys, all required, and
 // the optional keys halfLives, aliases, ignoredValues, allowedValues and ranking, for
-// which null equals absent, and empty too but for the two lists of values. It refuses unknown keys (names are case-sensitive), repeated keys,
-// wrong types and values beyond the limits. Integers must be written as
+// which null equals absent, and empty too but for the two lists of values. It refuses
+// unknown keys (names are case-sensitive), repeated keys, wrong types and values beyond
+// the limits. Integers must be written as
 // integers: it refuses 10.0 and 1e2 like 1.5. Every error is a *fault.Error. It has all
 // faults, unless the form of the JSON is wrong: then it has the first.
 func Decode(body []byte) (Strategy, error) {
@@ -216,7 +217,8 @@ func (w *wire) optional(f *faults, s Strategy) Strategy {
 // is no list.
 func allowedOf(f *faults, path string, given []*string) ValueSet {
 	if given != nil && len(given) == 0 {
-		f.add(path, invalid("%s must not be empty: leave it out if all values score, and score the facet 0 if none does", path))
+		f.add(path, invalid("%s must not be empty: leave it out if all values score, and score the facet 0 if none does",
+			path))
 	}
 	set := make(ValueSet, len(given))
 	for i, v := range valuesOf(f, path, given) {

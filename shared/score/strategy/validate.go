@@ -21,7 +21,7 @@ const (
 	MaxHalfLives    = 5       // half-lives, which must differ
 	MaxHalfLifeDays = 3650    // ten years
 	MaxAliases      = 5_000   // pairs over all facets
-	MaxIgnored      = 100     // ignoredValues
+	maxIgnored      = 100     // ignoredValues
 	MaxAllowed      = 5_000   // allowedValues over all facets
 	MaxName         = 500     // bytes of a name or a value
 	maxSize         = 500_000 // bytes of the whole strategy as JSON
@@ -159,8 +159,8 @@ func checkFacetAliases(f *faults, facet string, pairs map[string]string) {
 }
 
 func (s Strategy) checkValues(f *faults) {
-	if n := len(s.IgnoredValues); n > MaxIgnored {
-		f.add("ignoredValues", invalid("ignoredValues must have at most %d values, got %d", MaxIgnored, n))
+	if n := len(s.IgnoredValues); n > maxIgnored {
+		f.add("ignoredValues", invalid("ignoredValues must have at most %d values, got %d", maxIgnored, n))
 	} else {
 		for i, v := range s.IgnoredValues {
 			path := fmt.Sprintf("ignoredValues[%d]", i)

@@ -1,5 +1,5 @@
 // Package strategy holds the command strategy: it gets, previews, sets, compares and
-// restores the strategy of an app, and suggests aliases for it. It keeps nothing.
+// restores the strategy of an app, and suggests aliases and allowed values for it. It keeps nothing.
 package strategy
 
 import (
@@ -77,7 +77,8 @@ func Command(t *command.Tool) *cobra.Command {
 	return cli.Group(&cobra.Command{
 		Use:   "strategy",
 		Short: "Get, preview, set, compare or restore the strategy: how much each event and each facet counts",
-	}, get, set, previewCommand(t), versionsCommand(t), diffCommand(t), restoreCommand(t), suggestAliasesCommand(t))
+	}, get, set, previewCommand(t), versionsCommand(t), diffCommand(t), restoreCommand(t), suggestAliasesCommand(t),
+		allowCommand(t))
 }
 
 // printStrategy prints a version of the strategy as the engine sent it, indented.

@@ -35,12 +35,13 @@ func suggestAliasesCommand(t *command.Tool) *cobra.Command {
 		Use:   "suggest-aliases --objects FILE",
 		Short: "List values of a catalog that probably mean the same",
 		Long: "List values of a catalog that probably mean the same, the surest first, with the reason and the objects that carry\n" +
-			"each: values that differ in HTML entities (& and &amp;), in the code points of the same letters, in case, separators or\n" +
-			"accents, plurals, values of mostly the same objects, and values with a word of 6 letters or more that is one letter apart.\n" +
-			"Values with other digits are never alike. The value of more objects is the one to keep. The active strategy tells which\n" +
-			"values are merged already. Nothing is changed: read the list, since a wrong alias mixes what users like. --json prints\n" +
-			"the aliases of the strategy with those of the list. Values with digits beside the same value without them, such as\n" +
-			"iphone 7 and iphone, are listed apart: most of them should stay apart, and --json has them with --doubtful alone.",
+			"each: values that differ in HTML entities (& and &amp;), in the code points of the same letters, in case,\n" +
+			"separators or accents, plurals, values of mostly the same objects, and values with a word of 6 letters or\n" +
+			"more that is one letter apart. Values with other digits are never alike. The value of more objects is the\n" +
+			"one to keep. The active strategy tells which values are merged already. Nothing is changed: read the list,\n" +
+			"since a wrong alias mixes what users like. --json prints the aliases of the strategy with those of the\n" +
+			"list. Values with digits beside the same value without them, such as iphone 7 and iphone, are listed apart:\n" +
+			"most of them should stay so, and --json has them with --doubtful alone.",
 		Example: "  affinity strategy suggest-aliases --objects objects.ndjson.gz\n" +
 			"  affinity strategy suggest-aliases --objects objects.ndjson --facet brand --json",
 		Args: cli.Args(),
