@@ -78,8 +78,9 @@ func TestStrategyPublishedTwice(t *testing.T) {
 // Names that match nothing are accepted. The preview and the page before the publication name them.
 func TestStrategyOfNamesThatMatchNothing(t *testing.T) {
 	s, b := shoeShop(t, "recommendation")
-	form := b.get("/console/strategy").form()
-	wanted := shoes()
+	page := b.get("/console/strategy")
+	page.shows(t, "Ignored in every facet: “not-set”, “(not set)”", "the default")
+	form, wanted := page.form(), shoes()
 	wanted.FacetsScoring = append(wanted.FacetsScoring, strategy.FacetScore{FacetName: "a:b", Score: 1})
 	wanted.IgnoredValues = []string{"N/A"}
 	wanted.AllowedValues = map[string]strategy.ValueSet{"color": strategy.SetOf("Red", "Blue", "Green", "Black", "White", "Grey")}
@@ -97,7 +98,8 @@ func TestStrategyOfNamesThatMatchNothing(t *testing.T) {
 	if got, _ := active(t, s); !got.Equal(wanted) {
 		t.Errorf("published %+v", got)
 	}
-	// The sliders keep what the page does not show.
+	b.get("/console/strategy").shows(t, "Ignored in every facet: “N/A”", "Facet color scores no values but “Black”")
+	// The sliders keep what they do not show.
 	form = b.get("/console/strategy").form()
 	form["eventScore"][0] = "61"
 	b.post("/console/strategy/publish", b.post("/console/strategy/review", form).form())

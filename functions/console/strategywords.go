@@ -2,6 +2,8 @@ package console
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/affinityengine/affinity/shared/score/strategy"
@@ -119,6 +121,19 @@ func valueWords(v any) string {
 		return listWords(v)
 	}
 	return shown(fmt.Sprint(v))
+}
+
+// silentWords say which values score nothing under a strategy.
+func silentWords(s strategy.Strategy) []string {
+	words := []string{"Ignored in every facet: " + listWords(s.IgnoredOrDefault())}
+	if s.IgnoredValues == nil {
+		words[0] += ", the default"
+	}
+	for _, facet := range slices.Sorted(maps.Keys(s.AllowedValues)) {
+		words = append(words, fmt.Sprintf("Facet %s scores no values but %s", shown(facet),
+			listWords(slices.Sorted(maps.Keys(s.AllowedValues[facet])))))
+	}
+	return words
 }
 
 // shownValues is how many values of a list a sentence names.
