@@ -109,11 +109,11 @@ func (c *Counter) Named(app string, n int, kind func(i int) Kind, facets func(i 
 func (s *names) countEvent(c *Counter, k Kind) {
 	t := s.events[k]
 	if t == nil {
-		k = Kind{strings.Clone(k.Type), strings.Clone(k.Name)}
-		if t = enter(c, &s.events, k); t == nil {
+		if !c.room(len(s.events)) {
 			s.leave(1)
 			return
 		}
+		t = enter(&s.events, Kind{strings.Clone(k.Type), strings.Clone(k.Name)})
 	}
 	s.count(t)
 }
@@ -137,19 +137,17 @@ func (s *names) countNobody(c *Counter, token string) {
 func (s *names) countText(c *Counter, all *map[string]*named, text string) {
 	t := (*all)[text]
 	if t == nil {
-		if t = enter(c, all, strings.Clone(text)); t == nil {
+		if !c.room(len(*all)) {
 			s.leave(1)
 			return
 		}
+		t = enter(all, strings.Clone(text))
 	}
 	s.count(t)
 }
 
-// enter adds a name, or returns nil if there is no place for it.
-func enter[K comparable](c *Counter, all *map[K]*named, name K) *named {
-	if len(*all) >= MaxNames || !c.roomForName() {
-		return nil
-	}
+// enter adds a name that has a place.
+func enter[K comparable](all *map[K]*named, name K) *named {
 	if *all == nil {
 		*all = map[K]*named{}
 	}
@@ -181,8 +179,11 @@ func (s *names) leave(n int64) {
 	s.counts = true
 }
 
-// roomForName takes a place for a name of any day.
-func (c *Counter) roomForName() bool {
+// room takes a place for a name beside n of its kind.
+func (c *Counter) room(n int) bool {
+	if n >= MaxNames {
+		return false
+	}
 	if c.names.Add(1) <= maxAllNames {
 		return true
 	}

@@ -86,7 +86,8 @@ type Profile struct {
 	// While max(now, Anchor) < Until, decay alone brings the profile up to
 	// date: no event with a facet that scores has left the window, whether its filters are
 	// listed, left out or score nothing, no event later than Anchor has entered it (see
-	// Window.Ahead), and the Bounds choose the same filters. It is math.MaxInt64 if the profile never expires.
+	// Window.Ahead), and the Bounds choose the same filters. It is math.MaxInt64 if the
+	// profile never expires.
 	Until int64
 
 	HalfLives  []strategy.HalfLife // empty: the scores are plain sums

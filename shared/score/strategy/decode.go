@@ -44,9 +44,8 @@ type wireFacet struct {
 // the optional keys halfLives, aliases, ignoredValues, allowedValues and ranking, for
 // which null equals absent, and empty too but for the two lists of values. It refuses
 // unknown keys (names are case-sensitive), repeated keys, wrong types and values beyond
-// the limits. Integers must be written as
-// integers: it refuses 10.0 and 1e2 like 1.5. Every error is a *fault.Error. It has all
-// faults, unless the form of the JSON is wrong: then it has the first.
+// the limits. Integers must be written as integers: it refuses 10.0 and 1e2 like 1.5.
+// Every error is a *fault.Error. It has all faults, unless the form of the JSON is wrong: then it has the first.
 func Decode(body []byte) (Strategy, error) {
 	// Syntax first: a truncated body is invalid JSON, whatever else is wrong
 	// with it.
