@@ -211,7 +211,9 @@ func (x *Explanation) addFilters(e affinity.Event, points int, original []byte) 
 }
 
 // Held returns how many bytes of contributions and of values the explanation keeps.
-func (x *Explanation) Held() int { return x.parts.bytes + x.seen.ignored.bytes + x.seen.notAllowed.bytes }
+func (x *Explanation) Held() int {
+	return x.parts.bytes + x.seen.ignored.bytes + x.seen.notAllowed.bytes
+}
 
 // Answer is the explanation of a user's profile.
 type Answer struct {

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // placeholders are the ignored values of a strategy that gives none: those that Algolia's
@@ -44,24 +46,22 @@ func allowed(list ValueSet, value string) bool {
 
 // Rule says which values of a facet score. It is immutable.
 type Rule struct {
-	ignored []string
-	longest int // bytes of a value that may equal an ignored one
+	ignored *ignoredList
 	allowed ValueSet
 }
 
 // Rule returns the rule of a facet.
 func (s Strategy) Rule(facet string) Rule {
-	r := Rule{ignored: s.IgnoredOrDefault(), allowed: s.AllowedValues[facet]}
-	const folded = 3 // times as many bytes has the Kelvin sign as the letter k
-	for _, v := range r.ignored {
-		r.longest = max(r.longest, folded*len(v))
+	r := Rule{ignored: placeholderList, allowed: s.AllowedValues[facet]}
+	if s.IgnoredValues != nil {
+		r.ignored = newIgnoredList(s.IgnoredValues)
 	}
 	return r
 }
 
 // Scores reports whether a value, after aliases, scores: it is not ignored, and allowed.
 func (r *Rule) Scores(value string) bool {
-	return allowed(r.allowed, value) && !(len(value) <= r.longest && ignored(r.ignored, value))
+	return allowed(r.allowed, value) && (value == "" || !r.ignored.begin[value[0]] || !ignored(r.ignored.values, value))
 }
 
 // ScoresBytes is Scores. It allocates nothing for a value that is not allowed.
@@ -69,7 +69,28 @@ func (r *Rule) ScoresBytes(value []byte) bool {
 	if _, listed := r.allowed[string(value)]; !listed && len(r.allowed) > 0 {
 		return false
 	}
-	return len(value) > r.longest || !ignored(r.ignored, string(value))
+	return len(value) == 0 || !r.ignored.begin[value[0]] || !ignored(r.ignored.values, string(value))
+}
+
+// ignoredList are ignored values with the bytes by which they, and what equals them, begin:
+// most values begin otherwise.
+type ignoredList struct {
+	values []string
+	begin  [256]bool
+}
+
+var placeholderList = newIgnoredList(placeholders)
+
+func newIgnoredList(values []string) *ignoredList {
+	l := &ignoredList{values: values}
+	for _, v := range values {
+		first, _ := utf8.DecodeRuneInString(v)
+		l.begin[string(first)[0]] = true
+		for r := unicode.SimpleFold(first); r != first; r = unicode.SimpleFold(r) {
+			l.begin[string(r)[0]] = true
+		}
+	}
+	return l
 }
 
 // ValueSet is a set of values of a facet. Its JSON is a list, which is written sorted.
