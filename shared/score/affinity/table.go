@@ -153,7 +153,7 @@ func (sc *Scorer) enter(facet int32, hash uint64, head words, value []byte) int3
 	if sc.held.full || sc.only != nil && !sc.only.has(facet, hash, to, aliased) {
 		return refused
 	}
-	if rule := &sc.c.rules[facet]; aliased && !rule.Scores(to) || !aliased && !rule.ScoresBytes(value) {
+	if !aliased && !sc.c.rules[facet].ScoresBytes(value) { // an alias is looked up by its target
 		return refused
 	}
 	t := &sc.tables[facet]
