@@ -52,7 +52,7 @@ var layers = []layer{
 	{"shared/rank/ranking", "score/affinity event score/strategy", ""},
 	{"shared/rank/feed", "catalog fault rank/ranking score/strategy wire", ""},
 	{"shared/rank/boost", "score/affinity fault", ""},
-	{"shared/app/usage", "deadline cache/writebehind", ""},
+	{"shared/app/usage", "deadline cache/writebehind event", ""},
 	{"shared/app/limit", "deadline cache", ""},
 	{"shared/app/documents", "", ""},
 	{"shared/app/documents/documentdb", "app/documents", "firestore grpc"},

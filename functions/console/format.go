@@ -10,6 +10,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/affinityengine/affinity/shared/event"
 )
 
 // functions are what templates can call.
@@ -33,6 +35,7 @@ var functions = template.FuncMap{
 	"add":      func(a, b int) int { return a + b },
 	"list":     func(all ...string) []string { return all },
 	"join":     strings.Join,
+	"nobody":   event.NamesNobody,
 }
 
 // number writes a whole number with commas.

@@ -34,6 +34,7 @@ type strategyPage struct {
 	Contrast       string
 	Aliases        []aliasRow
 	MoreAliases    int
+	Silent         []string // which values score nothing, in words; empty of a draft with faults
 	Suggestions    *suggestions
 	JSON, Hash     string
 	Broken         bool // the JSON is no object
@@ -137,7 +138,10 @@ const shownAliases = 200
 // show fills the page from a draft. text is its JSON as it was typed.
 func (p *strategyPage) show(d draft, text string, broken bool) {
 	p.JSON, p.Hash, p.Broken = text, jsonHash(text), broken
-	_, messages := checkStrategy(text)
+	wanted, messages := checkStrategy(text)
+	if len(messages) == 0 {
+		p.Silent = silentWords(wanted)
+	}
 	p.byPath = map[string]string{}
 	for _, m := range messages {
 		path, _, _ := strings.Cut(m, " ")

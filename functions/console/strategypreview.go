@@ -37,16 +37,17 @@ func (f draftForm) sample() int {
 
 // previewView is what a draft would change.
 type previewView struct {
-	Edited  bool     // the JSON of the page is the draft
-	Faults  []string // the engine refuses the draft
-	Message string   // the engine did not answer
-	Same    bool     // the draft is the active strategy
-	Rescore bool     // scores change
-	Changes []string // what the draft changes, in words
-	Got     *api.Preview
-	Facets  []facetMoves
-	Users   []userMoves
-	Faded   bool // events are too old for the half-life
+	Edited   bool     // the JSON of the page is the draft
+	Faults   []string // the engine refuses the draft
+	Warnings []string // what of the draft has no effect
+	Message  string   // the engine did not answer
+	Same     bool     // the draft is the active strategy
+	Rescore  bool     // scores change
+	Changes  []string // what the draft changes, in words
+	Got      *api.Preview
+	Facets   []facetMoves
+	Users    []userMoves
+	Faded    bool // events are too old for the half-life
 
 	// What stands outside of the preview and follows it.
 	Sample    int // of the next preview
@@ -120,6 +121,7 @@ func preview(v *visit, active activeStrategy, text string, sample int) *previewV
 		p.Faults = faults
 		return p
 	}
+	p.Warnings = wanted.Warnings()
 	p.Changes, p.Rescore = changeWords(active.Strategy, wanted), !active.Strategy.SameScoring(wanted)
 	if p.Same = active.Strategy.Equal(wanted); p.Same {
 		return p

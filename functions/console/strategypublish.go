@@ -15,18 +15,20 @@ import (
 
 // reviewPage shows what the publication of a draft changes, and asks for it.
 type reviewPage struct {
-	Active  activeStrategy
-	Began   int64 // the version that the draft began with
-	JSON    string
-	Faults  []string
-	Changes []string
-	Effect  string
-	Rescore bool
-	Same    bool
-	Raced   bool // another version was published since the draft began
-	Note    string
-	Problem string
-	Ago     string
+	Active activeStrategy
+	Began  int64 // the version that the draft began with
+	JSON   string
+	Faults []string
+	// Warnings say what of the draft has no effect.
+	Warnings []string
+	Changes  []string
+	Effect   string
+	Rescore  bool
+	Same     bool
+	Raced    bool // another version was published since the draft began
+	Note     string
+	Problem  string
+	Ago      string
 }
 
 // reviewDraft shows what a draft changes.
@@ -65,6 +67,7 @@ func newReview(v *visit, text, began string) (*reviewPage, error) {
 	if wanted, r.Faults = checkStrategy(text); len(r.Faults) > 0 {
 		return r, nil
 	}
+	r.Warnings = wanted.Warnings()
 	r.Changes, r.Effect = changeWords(active.Strategy, wanted), effectWords(active.Strategy, wanted)
 	r.Same, r.Rescore = active.Strategy.Equal(wanted), !active.Strategy.SameScoring(wanted)
 	return r, nil

@@ -11,6 +11,7 @@ import (
 	"github.com/affinityengine/affinity/shared/local/functiontest"
 	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/race"
+	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
 // A draft never replaces a version that its author has not seen.
@@ -71,6 +72,39 @@ func TestStrategyPublishedTwice(t *testing.T) {
 	}
 	if got, now := active(t, s); now != version+1 || !got.Equal(shoes()) {
 		t.Errorf("version %d is %+v", now, got)
+	}
+}
+
+// Names that match nothing are accepted. The preview and the page before the publication name them.
+func TestStrategyOfNamesThatMatchNothing(t *testing.T) {
+	s, b := shoeShop(t, "recommendation")
+	page := b.get("/console/strategy")
+	page.shows(t, "Ignored in every facet: “not-set”, “(not set)”", "the default")
+	form, wanted := page.form(), shoes()
+	wanted.FacetsScoring = append(wanted.FacetsScoring, strategy.FacetScore{FacetName: "a:b", Score: 1})
+	wanted.IgnoredValues = []string{"N/A"}
+	wanted.AllowedValues = map[string]strategy.ValueSet{"color": strategy.SetOf("Red", "Blue", "Green", "Black", "White", "Grey")}
+	text, err := json.Marshal(wanted)
+	must.Succeed(t, err)
+	form.Set("json", string(text))
+	warning := `facetsScoring[` + fmt.Sprint(len(wanted.FacetsScoring)-1) + `].facetName "a:b" has a colon`
+	b.post("/console/strategy", form).shows(t, "may match nothing", warning)
+	review := b.post("/console/strategy/review", form)
+	review.shows(t, warning, "Ignored values: the default → “N/A”",
+		"Facet color scores no values but “Black”, “Blue”, “Green”, “Grey”, “Red” and 1 more")
+	if answer := b.post("/console/strategy/publish", review.form()); answer.To != "/console/strategy?done=strategy-published" {
+		t.Fatalf("%d to %q", answer.Status, answer.To)
+	}
+	if got, _ := active(t, s); !got.Equal(wanted) {
+		t.Errorf("published %+v", got)
+	}
+	b.get("/console/strategy").shows(t, "Ignored in every facet: “N/A”", "Facet color scores no values but “Black”")
+	// The sliders keep what they do not show.
+	form = b.get("/console/strategy").form()
+	form["eventScore"][0] = "61"
+	b.post("/console/strategy/publish", b.post("/console/strategy/review", form).form())
+	if got, _ := active(t, s); got.EventsScoring[0].Score != 61 || len(got.AllowedValues["color"]) != 6 || len(got.IgnoredValues) != 1 {
+		t.Errorf("published %+v", got)
 	}
 }
 

@@ -58,6 +58,9 @@ func suggest(v *visit, d draft) *suggestions {
 			aliases[from] = fieldText(to)
 		}
 		for _, found := range words.Suggest(facet, aliases) {
+			if found.Reason.Doubtful() {
+				break // they are the last
+			}
 			if len(s.List) == shownSuggestions {
 				s.More++
 				continue

@@ -2,6 +2,8 @@ package console
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/affinityengine/affinity/shared/score/strategy"
@@ -48,6 +50,15 @@ func changeSentence(c strategy.Change) string {
 			return fmt.Sprintf("%s counts for itself, not as “%s”", value, valueWords(c.Before))
 		}
 		return fmt.Sprintf("%s counts as “%s” instead of “%s”", value, valueWords(c.After), valueWords(c.Before))
+	case "allowedValues":
+		facet := "Facet " + shown(c.Of[0])
+		switch {
+		case c.After == nil:
+			return facet + " scores all values again"
+		case c.Before == nil:
+			return facet + " scores no values but " + valueWords(c.After)
+		}
+		return fmt.Sprintf("%s scores no values but %s, instead of %s", facet, valueWords(c.After), valueWords(c.Before))
 	case "eventsScoring.order":
 		return "The events are in another order"
 	case "facetsScoring.order":
@@ -80,7 +91,8 @@ func scoreSentence(what, verb string, c strategy.Change) string {
 // keyWords name the keys of a strategy that have one value.
 func keyWords(key string) string {
 	names := map[string]string{
-		"personalizationImpact": "Impact", "halfLives": "Half-lives", "ranking.contrast": "Contrast",
+		"personalizationImpact": "Impact", "halfLives": "Half-lives",
+		"ignoredValues": "Ignored values", "ranking.contrast": "Contrast",
 		"ranking.session.weight": "Weight of the session", "ranking.session.halfLife": "Half-life of the session",
 		"ranking.popularity.weight": "Weight of popularity", "ranking.popularity.halfLife": "Half-life of popularity",
 		"ranking.pairs.weight": "Weight of pairs", "ranking.freshness.weight": "Weight of freshness",
@@ -105,8 +117,41 @@ func valueWords(v any) string {
 			words[i] = span(h.String())
 		}
 		return strings.Join(words, ", ")
+	case []string:
+		return listWords(v)
 	}
 	return shown(fmt.Sprint(v))
+}
+
+// silentWords say which values score nothing under a strategy.
+func silentWords(s strategy.Strategy) []string {
+	words := []string{"Ignored in every facet: " + listWords(s.IgnoredOrDefault())}
+	if s.IgnoredValues == nil {
+		words[0] += ", the default"
+	}
+	for _, facet := range slices.Sorted(maps.Keys(s.AllowedValues)) {
+		words = append(words, fmt.Sprintf("Facet %s scores no values but %s", shown(facet),
+			listWords(slices.Sorted(maps.Keys(s.AllowedValues[facet])))))
+	}
+	return words
+}
+
+// shownValues is how many values of a list a sentence names.
+const shownValues = 5
+
+func listWords(values []string) string {
+	if len(values) == 0 {
+		return "none"
+	}
+	words := make([]string, min(len(values), shownValues))
+	for i := range words {
+		words[i] = "“" + shown(values[i]) + "”"
+	}
+	text := strings.Join(words, ", ")
+	if more := len(values) - len(words); more > 0 {
+		text += fmt.Sprintf(" and %s more", number(more))
+	}
+	return text
 }
 
 func capitalized(word string) string {

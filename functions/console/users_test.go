@@ -49,6 +49,28 @@ func TestFindUsers(t *testing.T) {
 	u.inOrder(u.get(422, "/console/users/"+url.PathEscape("a/b?c#d%e")), "No user has this token")
 }
 
+// Tokens that name nobody are marked where users and their events are listed.
+func TestTokensThatNameNobody(t *testing.T) {
+	t.Parallel()
+	u := newUsersSite(t)
+	u.must(u.engine.Strategies().SetJSON(t.Context(), json.RawMessage(usersStrategy), client.SetOptions{}))
+	u.did("undefined", "view", "Product Viewed", hour, "brand:Acme")
+	u.did("undefined", "view", "Product Viewed", 2*hour, "brand:N/A")
+	u.did("ann", "view", "Product Viewed", hour, "brand:Acme")
+	u.idle()
+	const tag = `<span class="tag warn">names nobody</span>`
+	for _, path := range []string{"/console/users", "/console/users?by=token"} {
+		page := u.get(200, path)
+		u.inOrder(page, ">undefined</bdi></a> "+tag)
+		if strings.Count(page, tag) != 1 {
+			t.Errorf("%s marks others:\n%s", path, page)
+		}
+	}
+	u.inOrder(u.get(200, "/console/users/undefined"), "This token probably names nobody", "a random token that it keeps",
+		"Have no value that scores", "brand:N/A (1)")
+	u.inOrder(u.get(200, "/console/data"), "Tokens that name nobody", `href="/console/users/undefined"`, "<span>2</span>", "a random token that it keeps")
+}
+
 func TestUserAndWhy(t *testing.T) {
 	t.Parallel()
 	u := newUsersSite(t)

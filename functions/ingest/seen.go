@@ -25,12 +25,15 @@ func (h handler) seen(w http.ResponseWriter, r *http.Request, app string) error 
 		return fmt.Errorf("read what events contained: %w", err)
 	}
 	answer := api.SeenEvents{Days: days, AsOf: api.At(now), Events: seenEvents(names), Facets: seenFacets(names),
-		Truncated: names.Left > 0}
+		Nobody: seenNobody(names), Truncated: names.Left > 0}
 	if len(answer.Events) > api.MaxSeen {
 		answer.Events, answer.Truncated = answer.Events[:api.MaxSeen], true
 	}
 	if len(answer.Facets) > api.MaxSeen {
 		answer.Facets, answer.Truncated = answer.Facets[:api.MaxSeen], true
+	}
+	if len(answer.Nobody) > api.MaxSeen {
+		answer.Nobody, answer.Truncated = answer.Nobody[:api.MaxSeen], true
 	}
 	return httpapi.WriteJSON(w, http.StatusOK, answer)
 }
@@ -56,4 +59,14 @@ func seenFacets(names usage.Names) []api.SeenFacet {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Facet, b.Facet))
 	})
 	return facets
+}
+
+func seenNobody(names usage.Names) (tokens []api.SeenToken) {
+	for token, n := range names.Nobody {
+		tokens = append(tokens, api.SeenToken{UserToken: token, Count: n})
+	}
+	slices.SortFunc(tokens, func(a, b api.SeenToken) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.UserToken, b.UserToken))
+	})
+	return tokens
 }

@@ -120,7 +120,8 @@ func (h handler) activate(w http.ResponseWriter, r *http.Request, c auditlog.Cha
 	if err != nil {
 		return err
 	}
-	return httpapi.WriteMessage(w, http.StatusOK, "Strategy was successfully updated.")
+	return httpapi.WriteJSON(w, http.StatusOK, api.Message{Status: http.StatusOK,
+		Message: "Strategy was successfully updated.", Warnings: s.Warnings()})
 }
 
 // makeActive makes a strategy the active one. If no recompute of its scoring has

@@ -82,7 +82,7 @@ func (h handler) preview(w http.ResponseWriter, r *http.Request, app config.App)
 		return fmt.Errorf("preview strategy: %w", err)
 	}
 	answer := renderPreview(app.StrategyVersion, c.profiles.Report())
-	answer.ChosenFrom = from
+	answer.ChosenFrom, answer.Warnings = from, wanted.strategy.Warnings()
 	answer.Cost = api.PreviewCost{Events: c.read.Events, Blocks: c.read.Blocks, Took: time.Since(begun).Milliseconds()}
 	answer.Cost.Recompute = recomputeCost(from, answer.Known, c.read.Events)
 	if len(candidates) > 0 {

@@ -294,6 +294,11 @@ func TestAppCommandsOnALocalEngine(t *testing.T) {
 	app("limits nowhere").wants(t, cli.ExitFailed, "there is no such app")
 	app("encoding shop compact").wants(t, cli.ExitOK, "app shop: narrow, compact")
 	app("list").wants(t, cli.ExitOK, "demo  ", "shop  events count forever  narrow, compact  strategy version 0  created 20")
+	for _, user := range []string{"undefined", "ann", "undefined"} {
+		affinity(t, "", "events", "send", user, "--filter", "color:Red", "--url", s.URL).wants(t, cli.ExitOK)
+	}
+	must(t, s.Backends.Usage.Flush(t.Context()))
+	app("top").wants(t, cli.ExitOK, "undefined (at least 2 events) names nobody: see affinity events seen --app demo\n")
 	added := app("key add shop --acl search")
 	holds(t, s.Backends.Config, added, auth.Search)
 	hash := auth.Hash(strings.TrimSpace(added.out))

@@ -40,6 +40,23 @@ func TestSeenAndRecentCommands(t *testing.T) {
 	run("user", "recent", "--limit", "201").wants(t, cli.ExitUsage, "--limit 201: must be from 1 to 200")
 }
 
+// Tokens that name nobody are marked wherever users are listed by their events.
+func TestTokensThatNameNobodyAreNamed(t *testing.T) {
+	t.Parallel()
+	s := startEngine(t, stack.Options{})
+	run := func(args ...string) ran { return affinity(t, "", append(args, "--url", s.URL)...) }
+	run("events", "send", "ann", "--filter", "color:Red").wants(t, cli.ExitOK)
+	run("events", "send", "undefined", "--name", "Seen", "--filter", "color:Red").wants(t, cli.ExitOK)
+	run("events", "send", "00000000-0000-0000-0000-000000000000", "--name", "Seen", "--filter", "color:Red").wants(t, cli.ExitOK)
+	run("events", "send", "undefined", "--name", "Seen", "--filter", "color:Blue").wants(t, cli.ExitOK)
+	must(t, s.Idle(t.Context()))
+	must(t, s.Backends.Usage.Flush(t.Context()))
+	run("events", "seen").wants(t, cli.ExitOK, "EVENTS  TOKEN THAT NAMES NOBODY\n2       undefined\n1       00000000-0000-0000-0000-000000000000\n",
+		"let it send no event then", "affinity user delete -- undefined removes")
+	run("events", "seen", "--json").wants(t, cli.ExitOK, `"nobody":[{"userToken":"undefined","count":2},`)
+	affinity(t, "", "user", "delete", "--url", s.URL, "--", "undefined").wants(t, cli.ExitOK)
+}
+
 // A command that follows prints each event once, those that come later too, and ends well
 // when it is interrupted.
 func TestFollowEvents(t *testing.T) {

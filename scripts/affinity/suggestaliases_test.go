@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
@@ -33,6 +34,16 @@ func TestSuggestAliases(t *testing.T) {
 	affinity(t, strategy, "strategy", "set", "-", "--url", s.URL).wants(t, cli.ExitOK)
 	run(objects, "--objects", "-", "--json").wants(t, cli.ExitOK, "{\n  \"aliases\": {\n    \"brand\": {\n      \"NIKE\": \"Nike\",\n      \"Nikes\": \"Nike\",\n      \"Pumas\": \"Puma\"\n    }\n  }\n}\n")
 	run(objects, "--objects", "-", "--limit", "1", "--json").wants(t, cli.ExitOK, "\"NIKE\": \"Nike\",\n      \"Nikes\": \"Nike\"\n    }")
+	const written = `{"objectID":"1","brand":["Tech & Gadgets","Чай","한국"]}
+{"objectID":"2","brand":["Tech & Gadgets","Чай","한국","iphone"]}
+{"objectID":"3","brand":["Tech &amp; Gadgets","Чаи\u0306","\u1112\u1161\u11ab\u1100\u116e\u11a8","iphone 7"]}
+`
+	run(written, "--objects", "-").wants(t, cli.ExitOK, "Tech &amp; Gadgets", "entities\n", "Unicode\n",
+		"doubtful, as most of these mean other things:\nfacet  value     objects  counts as  objects  both  because of\nbrand  iphone 7  1        iphone     1        0     digits\n")
+	if got := run(written, "--objects", "-", "--json"); strings.Contains(got.out, "iphone") || !strings.Contains(got.out, `"Tech \u0026amp; Gadgets": "Tech \u0026 Gadgets"`) {
+		t.Errorf("written by default:\n%s", got.out)
+	}
+	run(written, "--objects", "-", "--json", "--doubtful").wants(t, cli.ExitOK, `"iphone 7": "iphone"`)
 	run(`{"objectID":"1","brand":"Nike"}`, "--objects", "-").wants(t, cli.ExitOK, "no values look alike")
 
 	run(objects).wants(t, cli.ExitUsage, "--objects")

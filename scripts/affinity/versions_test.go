@@ -51,6 +51,17 @@ func TestStrategyVersions(t *testing.T) {
 	run("", "diff", "1", "4").wants(t, cli.ExitOK, "the same strategy")
 	run("", "list").wants(t, cli.ExitOK, "version 4  set ")
 	run("", "restore", "9").wants(t, cli.ExitFailed, "restore version 9 of the strategy", "404 No strategy")
+
+	lists := strings.Replace(second, `"halfLives"`, `"ignoredValues":[],"allowedValues":{"brand":["Nike","Acme"],"tags":["a","b","c","d","e","f","g"]},"halfLives"`, 1)
+	const noTags = "warning: allowedValues[\"tags\"] has no effect: facetsScoring does not score the facet\n"
+	run(lists, "preview", "-").wants(t, cli.ExitOK, noTags, "the order of values would change")
+	run(lists, "set", "-").wants(t, cli.ExitOK, noTags, "the strategy is set")
+	run("", "diff", "2", "5").wants(t, cli.ExitOK, "version 2 -> version 5: the scores of profiles change\n"+
+		"  ignoredValues: none instead of the default\n  facet brand scores no values but Acme, Nike\n"+
+		"  facet tags scores no values but a, b, c, d, e and 2 more\n")
+	run("", "diff", "5", "2").wants(t, cli.ExitOK, "  ignoredValues: the default instead of none\n  facet brand scores all values again\n")
+	run("", "restore", "2").wants(t, cli.ExitOK)
+	run("", "restore", "5").wants(t, cli.ExitOK, noTags, "the strategy is that of version 5 again")
 	for _, bad := range []string{"0", "-1", "x", ""} {
 		run("", "restore", "--", bad).wants(t, cli.ExitUsage)
 	}

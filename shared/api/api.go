@@ -44,4 +44,7 @@ type Message struct {
 	Field string `json:"field,omitempty"`
 	// Others are the messages of further faults that were found at once.
 	Others []string `json:"others,omitempty"`
+	// Warnings say what of an accepted strategy has no effect, such as names that match
+	// nothing.
+	Warnings []string `json:"warnings,omitempty"`
 }

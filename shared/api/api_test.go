@@ -25,7 +25,7 @@ func TestRoundTrip(t *testing.T) {
 		{"profile", `{"userToken":"ann","lastEventAt":"2026-11-21T19:33:10.000Z","asOf":"2026-11-21T19:33:10.394Z","strategyVersion":2,` +
 			`"source":"stored","total":1,"affinities":[{"facet":"color","operator":":","value":"Red","score":12.5,"scores":{"30":40,"7":12.5}}]}`, &api.Profile{}},
 		{"explanation without a score", `{"userToken":"ann","asOf":"2026-11-21T19:33:10.394Z","known":false,"strategyVersion":0,"retentionDays":90,` +
-			`"events":{"accepted":0,"deleted":0,"outsideWindow":0,"ahead":0,"notInStrategy":0,"withoutFilters":0,"counted":0,"withUnknownObjects":0},` +
+			`"events":{"accepted":0,"deleted":0,"outsideWindow":0,"ahead":0,"notInStrategy":0,"withoutFilters":0,"ignored":0,"counted":0,"withUnknownObjects":0},` +
 			`"firstEventAt":null,"lastEventAt":null,"reasons":["none"]}`, &api.Explanation{}},
 		{"score", `{"facet":"color","value":"Red","score":3,"contributions":[` +
 			`{"events":2,"from":"2026-11-20T00:00:00.000Z","to":"2026-11-20T00:00:01.000Z","contribution":2},` +

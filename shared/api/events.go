@@ -250,6 +250,10 @@ type SeenEvents struct {
 	Events []SeenEvent `json:"events"`
 	// Facets are at most MaxSeen facets, those of the most events first.
 	Facets []SeenFacet `json:"facets"`
+	// Nobody are at most MaxSeen user tokens that name nobody, such as undefined or 0, those
+	// of the most events first. All visitors who are sent so are one user. Absent if no event
+	// had one.
+	Nobody []SeenToken `json:"nobody,omitempty"`
 	// Truncated says that some events or facets are missing: on one of the days there were
 	// more than the engine counts by name, or there are more than the answer lists.
 	Truncated bool `json:"truncated"`
@@ -266,6 +270,12 @@ type SeenEvent struct {
 type SeenFacet struct {
 	Facet string `json:"facet"`
 	Count int64  `json:"count"`
+}
+
+// SeenToken counts events of a user token.
+type SeenToken struct {
+	UserToken string `json:"userToken"`
+	Count     int64  `json:"count"`
 }
 
 // RecentEventsQuery are the query parameters of GET /1/events/recent.

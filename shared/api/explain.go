@@ -43,7 +43,7 @@ type Explanation struct {
 
 // ExplainedEvents counts the events of a user in the log. Each accepted event
 // is in the first of Deleted, OutsideWindow, Ahead, NotInStrategy,
-// WithoutFilters and Counted that holds, so these six add up to Accepted.
+// WithoutFilters, Ignored and Counted that holds, so these seven add up to Accepted.
 type ExplainedEvents struct {
 	Accepted int `json:"accepted"`
 	// Deleted: before the user was deleted, and not yet removed from the log.
@@ -57,10 +57,13 @@ type ExplainedEvents struct {
 	NotInStrategy int `json:"notInStrategy"`
 	// WithoutFilters: of a type and name that scores, and without filters.
 	WithoutFilters int `json:"withoutFilters"`
+	// Ignored: of a type and name that scores, with facets that score, but with no value
+	// that scores: the strategy ignores the values or does not allow them.
+	Ignored int `json:"ignored"`
 	// Counted: adds to the profile.
 	Counted int `json:"counted"`
 
-	// WithUnknownObjects: of the last three, those that named objects which the
+	// WithUnknownObjects: of the last four, those that named objects which the
 	// catalog did not know when the event came.
 	WithUnknownObjects int `json:"withUnknownObjects"`
 }

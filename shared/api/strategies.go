@@ -8,8 +8,8 @@ import (
 
 // Strategy says which events and facets score, and how scores decay: the answer
 // of GET /1/strategies/personalization and the body of POST, which answers with
-// a [Message]. A new strategy applies to every read that begins 5 s later or
-// after. A recompute updates the stored profiles.
+// a [Message], with warnings if parts of it have no effect. A new strategy applies
+// to every read that begins 5 s later or after. A recompute updates the stored profiles.
 type Strategy = strategy.Strategy
 
 // MaxStrategyNote is the maximum number of characters of a note on a strategy.
@@ -20,6 +20,9 @@ type EventScore = strategy.EventScore
 
 // FacetScore gives a weight to one facet.
 type FacetScore = strategy.FacetScore
+
+// ValueSet holds the only values of a facet that score.
+type ValueSet = strategy.ValueSet
 
 // HalfLife is the age at which an event counts half: days (30), a time ("12h")
 // or, in a session's ranking, a number of events ("2e").
@@ -92,6 +95,8 @@ type Preview struct {
 	// StrategyVersion is the version of the active strategy; 0 if none has been
 	// set.
 	StrategyVersion int64 `json:"strategyVersion"`
+	// Warnings are those that setting the strategy would answer with.
+	Warnings []string `json:"warnings,omitempty"`
 	// Values counts known users by what becomes of the order of their values.
 	Values PreviewOrders `json:"values"`
 	// Objects does so for objects of the catalog, and is null if it holds none.

@@ -40,18 +40,23 @@ func (d *details) present() bool {
 }
 
 func checkName(d *draft, _ *Rules) string {
-	if d.Name == "" {
+	switch {
+	case d.Name == "":
 		return msgNameRequired
-	}
-	if len(d.Name) > maxName {
+	case !ValidName(d.Name):
 		return msgNameForm
 	}
-	for i := 0; i < len(d.Name); i++ {
-		if c := d.Name[i]; c < 0x20 || c > 0x7E {
-			return msgNameForm
+	return ""
+}
+
+// ValidName reports whether an event may have this name: 1 to 64 visible ASCII characters.
+func ValidName(name string) bool {
+	for i := 0; i < len(name); i++ {
+		if c := name[i]; c < 0x20 || c > 0x7E {
+			return false
 		}
 	}
-	return ""
+	return name != "" && len(name) <= maxName
 }
 
 func checkType(d *draft, _ *Rules) string {

@@ -135,7 +135,10 @@ func (w *simulation) openEngine(s *store.Store, cached *config.Cached, clock fun
 }
 
 func (w *simulation) setStrategy() {
-	st := rapid.SampledFrom([]strategy.Strategy{plain, decaying}).Draw(w.t, "strategy")
+	ignoring, allowing := plain, decaying
+	ignoring.IgnoredValues = []string{"C0.0"}
+	allowing.AllowedValues = map[string]strategy.ValueSet{"color": strategy.SetOf("c0.0", "c1.1", "c2.0")}
+	st := rapid.SampledFrom([]strategy.Strategy{plain, decaying, ignoring, allowing}).Draw(w.t, "strategy")
 	if _, _, err := w.apps.SetStrategy(ctx, w.appID, st); err != nil {
 		w.t.Fatal(err)
 	}

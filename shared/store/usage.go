@@ -75,17 +75,22 @@ func usageOf(b usage.Batch) *bigtable.ReadModifyWrite {
 	for facet, n := range b.Names.Facets {
 		rmw.Increment(familyNames, facetColumn+facet, n)
 	}
+	for token, n := range b.Names.Nobody {
+		rmw.Increment(familyNames, nobodyColumn+token, n)
+	}
 	if b.Names.Left != 0 {
 		rmw.Increment(familyNames, leftColumn, b.Names.Left)
 	}
 	return rmw
 }
 
-// Columns of names: a letter before the type and the name of events, and before a facet.
+// Columns of names: a letter before the type and the name of events, before a facet, and
+// before a token that names nobody.
 const (
-	kindColumn  = "e,"
-	facetColumn = "f,"
-	leftColumn  = "left"
+	kindColumn   = "e,"
+	facetColumn  = "f,"
+	nobodyColumn = "n,"
+	leftColumn   = "left"
 )
 
 // addName adds the count of a column to names. It ignores columns of a newer version.
@@ -95,13 +100,15 @@ func addName(names *usage.Names, column string, n int64) {
 	} else if text, ok := strings.CutPrefix(column, kindColumn); ok {
 		typ, name, _ := strings.Cut(text, ",")
 		names.Events[usage.Kind{Type: typ, Name: name}] += n
+	} else if token, ok := strings.CutPrefix(column, nobodyColumn); ok {
+		names.Nobody[token] += n
 	} else if column == leftColumn {
 		names.Left += n
 	}
 }
 
 func noNames() usage.Names {
-	return usage.Names{Events: map[usage.Kind]int64{}, Facets: map[string]int64{}}
+	return usage.Names{Events: map[usage.Kind]int64{}, Facets: map[string]int64{}, Nobody: map[string]int64{}}
 }
 
 // KnownNames returns the names that a shard of an app's day has.

@@ -62,7 +62,8 @@ func testNames(t *testing.T, s fixture) {
 	ctx := t.Context()
 	seen, bought := usage.Kind{Type: "view", Name: "Seen, again"}, usage.Kind{Type: "conversion", Name: "Bought"}
 	batch := usage.Batch{App: app, Day: usageDay, Process: "p", Number: 1, Counts: usage.Counts{Events: 3}, Names: usage.Names{
-		Events: map[usage.Kind]int64{seen: 2, bought: 1}, Facets: map[string]int64{"brand": 3, "a,b": 1, "left": 1}, Left: 7,
+		Events: map[usage.Kind]int64{seen: 2, bought: 1}, Facets: map[string]int64{"brand": 3, "a,b": 1, "left": 1},
+		Nobody: map[string]int64{"undefined": 2, "left": 1}, Left: 7,
 	}}
 	other := usage.Batch{App: app, Day: usageDay + 1, Shard: 3, Process: "q", Number: 1, Names: usage.Names{Events: map[usage.Kind]int64{seen: 10}}}
 	foreign := other
@@ -75,7 +76,7 @@ func testNames(t *testing.T, s fixture) {
 	}
 	for days, want := range map[usage.Day]usage.Names{
 		0: batch.Names,
-		1: {Events: map[usage.Kind]int64{seen: 12, bought: 1}, Facets: batch.Names.Facets, Left: 7},
+		1: {Events: map[usage.Kind]int64{seen: 12, bought: 1}, Facets: batch.Names.Facets, Nobody: batch.Names.Nobody, Left: 7},
 	} {
 		got, err := s.Usage.Names(ctx, app, usageDay, usageDay+days)
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {

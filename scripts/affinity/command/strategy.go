@@ -1,8 +1,14 @@
 package command
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/api/client"
 )
 
 // defaultImpact is the personalizationImpact of a strategy file without one. The
@@ -36,4 +42,37 @@ func (t *Tool) CompleteStrategy(path string) (text json.RawMessage, added bool, 
 	keys["personalizationImpact"] = json.RawMessage(fmt.Sprint(defaultImpact))
 	text, err = json.Marshal(keys)
 	return text, true, err
+}
+
+// WriteStrategy writes a strategy to a file.
+func WriteStrategy(path string, s api.Strategy) error {
+	text, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode the strategy: %w", err)
+	}
+	if err := os.WriteFile(path, append(text, '\n'), 0o644); err != nil {
+		return fmt.Errorf("write the strategy: %w", err)
+	}
+	return nil
+}
+
+// SetStrategy calls set, which sets a strategy, and prints the warnings of the answer.
+func (t *Tool) SetStrategy(ctx context.Context, set func(context.Context) error) error {
+	var raw []byte
+	if err := set(client.WithRawAnswer(ctx, &raw)); err != nil {
+		return err
+	}
+	var answer api.Message
+	if err := json.Unmarshal(raw, &answer); err != nil {
+		return fmt.Errorf("read the answer of the engine: %w", err)
+	}
+	t.Warn(answer.Warnings)
+	return nil
+}
+
+// Warn prints warnings of the engine.
+func (t *Tool) Warn(warnings []string) {
+	for _, w := range warnings {
+		fmt.Fprintf(t.Err, "warning: %s\n", cli.Printable(w))
+	}
 }

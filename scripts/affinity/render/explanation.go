@@ -56,6 +56,7 @@ func categories(e api.ExplainedEvents) []category {
 		{e.Ahead, "later than now"},
 		{e.NotInStrategy, "not scored by the strategy"},
 		{e.WithoutFilters, "without filters"},
+		{e.Ignored, "without a value that scores"},
 		{e.Counted, "counted"},
 	}
 }

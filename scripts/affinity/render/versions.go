@@ -72,6 +72,15 @@ func sentence(c strategy.Change) string {
 			is = fmt.Sprintf("counts as %v instead of %v", c.After, c.Before)
 		}
 		return was + " " + is
+	case "allowedValues":
+		switch facet := "facet " + c.Of[0]; {
+		case c.After == nil:
+			return facet + " scores all values again"
+		case c.Before == nil:
+			return facet + " scores no values but " + listOr(c.After, "")
+		default:
+			return fmt.Sprintf("%s scores no values but %s, instead of %s", facet, listOr(c.After, ""), listOr(c.Before, ""))
+		}
 	case "eventsScoring.order", "facetsScoring.order":
 		return strings.TrimSuffix(c.Key, ".order") + " is in another order"
 	case "halfLives":
@@ -104,7 +113,23 @@ func listOr(v any, none string) string {
 			texts[i] = h.String()
 		}
 		return strings.Join(texts, ", ")
+	case []string:
+		return few(v)
 	default:
 		return fmt.Sprint(v)
 	}
+}
+
+// fewValues is how many values of a list a sentence names.
+const fewValues = 5
+
+func few(values []string) string {
+	text := strings.Join(values[:min(len(values), fewValues)], ", ")
+	switch more := len(values) - fewValues; {
+	case text == "":
+		return "none"
+	case more > 0:
+		return fmt.Sprintf("%s and %d more", text, more)
+	}
+	return text
 }

@@ -383,7 +383,8 @@ func (w *world) compareExplain(token string) error {
 		AsOf   time.Time
 		Known  bool
 		Events struct {
-			Accepted, Deleted, OutsideWindow, Ahead, NotInStrategy, WithoutFilters, Counted, WithUnknownObjects int
+			Accepted, Deleted, OutsideWindow, Ahead, NotInStrategy, WithoutFilters, Ignored, Counted,
+			WithUnknownObjects int
 		}
 		Score         float64
 		Scores        map[string]float64
@@ -403,9 +404,11 @@ func (w *world) compareExplain(token string) error {
 	}
 	at := got.AsOf.UnixMilli()
 	why, n := w.reasons(events, at), got.Events
-	counts := [...]int{n.OutsideWindow, n.Ahead, n.NotInStrategy, n.WithoutFilters, n.Counted, n.WithUnknownObjects}
-	want := [...]int{why.outside, 0, why.notInStrategy, why.withoutFilters, why.counted, why.unknown}
-	if counts != want || n.Accepted != n.Deleted+n.OutsideWindow+n.Ahead+n.NotInStrategy+n.WithoutFilters+n.Counted {
+	counts := [...]int{n.OutsideWindow, n.Ahead, n.NotInStrategy, n.WithoutFilters, n.Ignored, n.Counted,
+		n.WithUnknownObjects}
+	want := [...]int{why.outside, 0, why.notInStrategy, why.withoutFilters, why.ignored, why.counted, why.unknown}
+	if counts != want ||
+		n.Accepted != n.Deleted+n.OutsideWindow+n.Ahead+n.NotInStrategy+n.WithoutFilters+n.Ignored+n.Counted {
 		return a.differs("explained events of "+token, fmt.Sprintf("%+v", n), fmt.Sprintf("%+v", why))
 	}
 	p := w.profile(events, at)

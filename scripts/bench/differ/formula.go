@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // The model below follows the formula of a score line by line:
@@ -14,6 +15,8 @@ import (
 //	score(u, f, h, T) = sum over the events e of u that are accepted, not deleted,
 //	                    and have T - retention < e.time <= T
 //	                    of eventScore(e.type, e.name) x facetScore(f) x n(e, f) x 2^-((T - e.time)/h)
+//
+// and 0 for a filter that the strategy ignores or does not allow.
 //
 // It shares no code with the engine.
 
@@ -70,6 +73,8 @@ type strategy struct {
 	Impact    int                          `json:"personalizationImpact"`
 	HalfLives []halfLife                   `json:"halfLives,omitempty"`
 	Aliases   map[string]map[string]string `json:"aliases,omitempty"`
+	Ignored   []string                     `json:"ignoredValues,omitzero"`
+	Allowed   map[string][]string          `json:"allowedValues,omitempty"`
 	Ranking   ranking                      `json:"ranking"`
 }
 
@@ -120,6 +125,18 @@ func (s *strategy) facetScore(facet string) int {
 	return 0
 }
 
+// silent reports whether a filter scores nothing, whatever the scores of its facet and of
+// events are.
+func (s *strategy) silent(f filter) bool {
+	list, listed := s.Allowed[f.Facet]
+	ignored := s.Ignored
+	if ignored == nil {
+		ignored = []string{"null"} // of the values of a world
+	}
+	return listed && !slices.Contains(list, f.Value) ||
+		slices.ContainsFunc(ignored, func(v string) bool { return strings.EqualFold(v, f.Value) })
+}
+
 // target is the filter that a filter counts as: an alias is one step.
 func (s *strategy) target(f filter) filter {
 	if to, is := s.Aliases[f.Facet][f.Value]; is {
@@ -140,7 +157,7 @@ func (s *strategy) halfLives() []halfLife {
 func (s *strategy) weights(e *event) map[filter]int {
 	all := map[filter]int{}
 	for f, n := range e.counts {
-		if w := s.eventScore(e) * s.facetScore(f.Facet) * n; w > 0 {
+		if w := s.eventScore(e) * s.facetScore(f.Facet) * n; w > 0 && !s.silent(s.target(f)) {
 			all[s.target(f)] += w
 		}
 	}
@@ -272,7 +289,7 @@ func (r *rules) contributions(events []*event, f filter, at int64) []contributio
 				c.count += n
 			}
 		}
-		if c.points*c.facet*c.count == 0 {
+		if c.points*c.facet*c.count == 0 || r.silent(f) {
 			continue
 		}
 		for _, h := range r.halfLives() {
@@ -287,7 +304,7 @@ func (r *rules) contributions(events []*event, f filter, at int64) []contributio
 }
 
 // reasons count events by why they count or do not.
-type reasons struct{ outside, notInStrategy, withoutFilters, counted, unknown int }
+type reasons struct{ outside, notInStrategy, withoutFilters, ignored, counted, unknown int }
 
 func (r *rules) reasons(events []*event, at int64) reasons {
 	var n reasons
@@ -302,13 +319,24 @@ func (r *rules) reasons(events []*event, at int64) reasons {
 			n.notInStrategy++
 		case len(e.counts) == 0:
 			n.withoutFilters++
-		case len(r.weights(e)) == 0:
-			n.notInStrategy++
-		default:
+		case len(r.weights(e)) > 0:
 			n.counted++
+		case r.scoresFacet(e):
+			n.ignored++
+		default:
+			n.notInStrategy++
 		}
 	}
 	return n
+}
+
+func (s *strategy) scoresFacet(e *event) bool {
+	for f := range e.counts {
+		if s.facetScore(f.Facet) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // sessionEvents are the newest 50 events that score, the newest first. sure is false if events of

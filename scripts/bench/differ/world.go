@@ -827,6 +827,10 @@ func (w *world) setStrategy() error {
 			s.Aliases[facet][values[w.r.IntN(5)]] = values[5+w.r.IntN(len(values)-5)]
 		}
 	}
+	s.Ignored = pick(w.r, [][]string{nil, nil, nil, {}, {"RED", "😀", "none of them"}})
+	if w.r.IntN(4) == 0 {
+		s.Allowed = map[string][]string{pick(w.r, []string{"color", "brand"}): values[:5+w.r.IntN(len(values)-5)]}
+	}
 	s.Ranking = ranking{Contrast: "none", Session: session{pick(w.r,
 		[]halfLife{{"30m", 30 * float64(minute)}, {"1", float64(day)}}), pick(w.r, []int{0, 20, 100})}}
 	if _, err := w.send(http.MethodPost, "/1/strategies/personalization", s, http.StatusOK); err != nil {

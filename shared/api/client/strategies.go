@@ -33,7 +33,8 @@ type SetOptions struct {
 	If *int64
 }
 
-// SetJSON is Set for an encoded strategy, such as that of a file. The engine checks it.
+// SetJSON is Set for an encoded strategy, such as that of a file. The engine checks it. The
+// answer is an api.Message, whose warnings a caller reads by WithRawAnswer.
 func (c Strategies) SetJSON(ctx context.Context, strategy json.RawMessage, o SetOptions) error {
 	query := url.Values{}
 	if o.Note != "" {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/cache/writebehind"
 	"github.com/affinityengine/affinity/shared/deadline"
+	"github.com/affinityengine/affinity/shared/event"
 )
 
 const (
@@ -98,7 +99,8 @@ func (c *Counter) Reads(app string, n int) { c.Add(app, Counts{Reads: int64(n)})
 func (c *Counter) Refused(app string, n int) { c.Add(app, Counts{Refused: int64(n)}) }
 
 // Events counts n accepted events. user returns the token of the i-th event's user,
-// or "" for an event that no user is counted for.
+// or "" for an event that no user is counted for. Tokens that name nobody are counted by
+// name, too.
 func (c *Counter) Events(app string, n int, user func(i int) string) {
 	if c == nil || app == "" || n == 0 {
 		return
@@ -123,6 +125,9 @@ func (c *Counter) Events(app string, n int, user func(i int) string) {
 		if token := user(i); token != "" {
 			users.add(token, 1, now)
 			e.changed = true
+			if event.NamesNobody(token) {
+				e.names.countNobody(c, token)
+			}
 		}
 	}
 }

@@ -9,8 +9,9 @@ import (
 )
 
 // Anybody with a key of a page can send events of any names and facets. So of an app's
-// day at most MaxNames kinds of events and as many facets are counted by name in each
-// shard, and of facets only those of at most maxFacet bytes. What comes beyond is Left.
+// day at most MaxNames kinds of events, as many facets and as many tokens are counted by
+// name in each shard, and of facets only those of at most maxFacet bytes. What comes beyond
+// is Left.
 const (
 	MaxNames = 200
 	maxFacet = 256
@@ -24,14 +25,16 @@ type Kind struct{ Type, Name string }
 type Names struct {
 	Events map[Kind]int64
 	Facets map[string]int64
-	// Left is how many events, and facets of events, are counted under no name.
+	// Nobody are the events of tokens that name nobody: see event.NamesNobody.
+	Nobody map[string]int64
+	// Left is how many events, facets of events and tokens are counted under no name.
 	Left int64
 }
 
 // Add adds other names.
 func (n *Names) Add(other Names) {
 	if n.Events == nil {
-		n.Events, n.Facets = map[Kind]int64{}, map[string]int64{}
+		n.Events, n.Facets, n.Nobody = map[Kind]int64{}, map[string]int64{}, map[string]int64{}
 	}
 	for kind, count := range other.Events {
 		n.Events[kind] += count
@@ -39,16 +42,20 @@ func (n *Names) Add(other Names) {
 	for facet, count := range other.Facets {
 		n.Facets[facet] += count
 	}
+	for token, count := range other.Nobody {
+		n.Nobody[token] += count
+	}
 	n.Left += other.Left
 }
 
 // Empty reports whether nothing is counted.
-func (n Names) Empty() bool { return len(n.Events) == 0 && len(n.Facets) == 0 && n.Left == 0 }
+func (n Names) Empty() bool { return len(n.Events)+len(n.Facets)+len(n.Nobody) == 0 && n.Left == 0 }
 
 // names are those that a process counts for an app's day.
 type names struct {
 	events map[Kind]*named
 	facets map[string]*named
+	nobody map[string]*named
 	left   int64  // in no batch yet
 	event  uint64 // number of the event that is counted
 	fresh  bool   // some are not admitted
@@ -102,33 +109,51 @@ func (c *Counter) Named(app string, n int, kind func(i int) Kind, facets func(i 
 func (s *names) countEvent(c *Counter, k Kind) {
 	t := s.events[k]
 	if t == nil {
-		if len(s.events) >= MaxNames || !c.roomForName() {
+		if !c.room(len(s.events)) {
 			s.leave(1)
 			return
 		}
-		if s.events == nil {
-			s.events = map[Kind]*named{}
-		}
-		t = &named{}
-		s.events[Kind{strings.Clone(k.Type), strings.Clone(k.Name)}] = t
+		t = enter(&s.events, Kind{strings.Clone(k.Type), strings.Clone(k.Name)})
 	}
 	s.count(t)
 }
 
 func (s *names) countFacet(c *Counter, facet string) {
-	t := s.facets[facet]
+	if t := s.facets[facet]; t != nil {
+		s.count(t)
+	} else if len(facet) > maxFacet {
+		s.leave(1)
+	} else {
+		s.countText(c, &s.facets, facet)
+	}
+}
+
+// countNobody counts an event of a token that names nobody, by itself.
+func (s *names) countNobody(c *Counter, token string) {
+	s.event++
+	s.countText(c, &s.nobody, token)
+}
+
+func (s *names) countText(c *Counter, all *map[string]*named, text string) {
+	t := (*all)[text]
 	if t == nil {
-		if len(s.facets) >= MaxNames || len(facet) > maxFacet || !c.roomForName() {
+		if !c.room(len(*all)) {
 			s.leave(1)
 			return
 		}
-		if s.facets == nil {
-			s.facets = map[string]*named{}
-		}
-		t = &named{}
-		s.facets[strings.Clone(facet)] = t
+		t = enter(all, strings.Clone(text))
 	}
 	s.count(t)
+}
+
+// enter adds a name that has a place.
+func enter[K comparable](all *map[K]*named, name K) *named {
+	if *all == nil {
+		*all = map[K]*named{}
+	}
+	t := &named{}
+	(*all)[name] = t
+	return t
 }
 
 // count counts the event, once.
@@ -154,8 +179,11 @@ func (s *names) leave(n int64) {
 	s.counts = true
 }
 
-// roomForName takes a place for a name of any day.
-func (c *Counter) roomForName() bool {
+// room takes a place for a name beside n of its kind.
+func (c *Counter) room(n int) bool {
+	if n >= MaxNames {
+		return false
+	}
 	if c.names.Add(1) <= maxAllNames {
 		return true
 	}
@@ -163,7 +191,7 @@ func (c *Counter) roomForName() bool {
 	return false
 }
 
-func (s *names) size() int { return len(s.events) + len(s.facets) }
+func (s *names) size() int { return len(s.events) + len(s.facets) + len(s.nobody) }
 
 // waiting reports whether something is in no batch yet.
 func (s *names) waiting() bool { return s.fresh || s.counts }
@@ -187,6 +215,7 @@ func (c *Counter) admitNames(ctx context.Context, at appDay, e *entry) error {
 	e.names.fresh = false
 	admit(&e.names, e.names.events, known.Events)
 	admit(&e.names, e.names.facets, known.Facets)
+	admit(&e.names, e.names.nobody, known.Nobody)
 	return nil
 }
 
@@ -228,20 +257,18 @@ func (s *names) take() Names {
 	}
 	taken := Names{Left: s.left}
 	s.left, s.counts = 0, false
-	for k, t := range s.events {
+	taken.Events, taken.Facets, taken.Nobody = takeOf(s.events), takeOf(s.facets), takeOf(s.nobody)
+	return taken
+}
+
+// takeOf takes what is in no batch yet of one kind of names, nil if nothing is.
+func takeOf[K comparable](all map[K]*named) (taken map[K]int64) {
+	for k, t := range all {
 		if t.state == admitted && t.n > 0 {
-			if taken.Events == nil {
-				taken.Events = map[Kind]int64{}
+			if taken == nil {
+				taken = map[K]int64{}
 			}
-			taken.Events[k], t.n = t.n, 0
-		}
-	}
-	for k, t := range s.facets {
-		if t.state == admitted && t.n > 0 {
-			if taken.Facets == nil {
-				taken.Facets = map[string]int64{}
-			}
-			taken.Facets[k], t.n = t.n, 0
+			taken[k], t.n = t.n, 0
 		}
 	}
 	return taken

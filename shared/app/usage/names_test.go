@@ -3,10 +3,12 @@ package usage_test
 import (
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/affinityengine/affinity/shared/app/usage"
 	"github.com/affinityengine/affinity/shared/local/must"
@@ -46,7 +48,7 @@ func TestNamesOfEvents(t *testing.T) {
 		"shop" + (first + 1).String(): {Events: map[usage.Kind]int64{seen: 1}, Facets: map[string]int64{}},
 		"zoo" + first.String():        {Events: map[usage.Kind]int64{seen: 1}, Facets: map[string]int64{}},
 	}
-	if diff := cmp.Diff(want, tb.names); diff != "" {
+	if diff := cmp.Diff(want, tb.names, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -86,6 +88,28 @@ func TestNamesAreBounded(t *testing.T) {
 	}
 }
 
+// Each event of a token that names nobody counts under it, and such tokens are bounded as
+// other names are.
+func TestTokensThatNameNobody(t *testing.T) {
+	tb, c := newTable(), &clock{noon}
+	counter := newCounter(tb, c)
+	counter.Events("shop", 5, func(i int) string { return []string{"undefined", "ann", "undefined", "", "NaN"}[i] })
+	named(counter, "shop", seen)
+	counter.Events("shop", 1, func(int) string { return "undefined" })
+	must.Succeed(t, counter.Flush(t.Context()))
+	want := usage.Names{Events: map[usage.Kind]int64{seen: 1}, Nobody: map[string]int64{"undefined": 3, "NaN": 1}}
+	at := "shop" + day(t, "2026-11-22").String()
+	if diff := cmp.Diff(want, tb.names[at], cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	const sent = usage.MaxNames + 50
+	counter.Events("shop", sent, func(i int) string { return strings.Repeat("0", i+1) })
+	must.Succeed(t, counter.Flush(t.Context()))
+	if got := tb.names[at]; len(got.Nobody) != usage.MaxNames || got.Left != sent+2-usage.MaxNames {
+		t.Errorf("%d tokens and %d left, want %d and %d", len(got.Nobody), got.Left, usage.MaxNames, sent+2-usage.MaxNames)
+	}
+}
+
 // Names count once, whether a failed write had an effect or not.
 func TestFailedFlushesCountNamesOnce(t *testing.T) {
 	for _, fail := range []string{"before", "after"} {
@@ -102,7 +126,7 @@ func TestFailedFlushesCountNamesOnce(t *testing.T) {
 			tb.fail = ""
 			must.Succeed(t, counter.Flush(t.Context()))
 			want := usage.Names{Events: map[usage.Kind]int64{seen: 3}, Facets: map[string]int64{"brand": 3}}
-			if diff := cmp.Diff(want, tb.names["shop"+day(t, "2026-11-22").String()]); diff != "" {
+			if diff := cmp.Diff(want, tb.names["shop"+day(t, "2026-11-22").String()], cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

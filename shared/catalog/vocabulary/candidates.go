@@ -17,7 +17,8 @@ const (
 	// maxSpelling bounds the letters of values that are compared by spelling: a
 	// value has as many deletions as letters.
 	maxSpelling = 40
-	// minPlural is how many letters a singular needs: as is not the plural of a.
+	// minPlural is how many letters a singular needs, and a value that another one is with
+	// digits: as is not the plural of a, and A4 is no kind of A.
 	minPlural = 3
 	// minShared and shareOf: two values stand on mostly the same objects if they
 	// share at least minShared, and at least nine tenths of those of either.
@@ -27,84 +28,6 @@ const (
 	// vocabulary of words, and to compare all pairs would be quadratic.
 	maxTogether, maxBlock = 20, 100
 )
-
-// value is a value of a facet in its normal forms.
-type value struct {
-	text    string
-	objects []int32
-	folded  string // in lower case
-	joined  string // folded, without separators
-	spaced  string // folded, without accents, with one space for separators
-	plain   string // joined, without accents
-	letters []rune // of plain
-	digits  string // of plain, in order
-	words   bool   // there is a letter
-	target  bool   // an alias leads to it
-}
-
-func newValue(text string, objects []int32, target bool) value {
-	v := value{text: text, objects: objects, folded: strings.ToLower(text), target: target}
-	v.joined = join(v.folded)
-	v.spaced = unaccent(strings.Join(strings.FieldsFunc(v.folded, separates), " "))
-	v.plain = unaccent(v.joined)
-	v.letters = []rune(v.plain)
-	for _, r := range v.letters {
-		switch {
-		case unicode.IsDigit(r):
-			v.digits += string(r)
-		case unicode.IsLetter(r):
-			v.words = true
-		}
-	}
-	return v
-}
-
-func separates(r rune) bool { return strings.ContainsRune(" \t\u00a0-‐‑–_.'’&", r) }
-
-// join removes separators. Between two digits one stays, as a space: 1.5 is not 15.
-func join(text string) string {
-	var b strings.Builder
-	letters := []rune(text)
-	for i, r := range letters {
-		switch {
-		case !separates(r):
-			b.WriteRune(r)
-		case i > 0 && i+1 < len(letters) && unicode.IsDigit(letters[i-1]) && unicode.IsDigit(letters[i+1]):
-			b.WriteRune(' ')
-		}
-	}
-	return b.String()
-}
-
-// bases maps accented letters to the letters without the accent. Letters that a
-// language counts as letters of their own, such as ø, are among them: catalogs
-// lose these, too.
-var bases = func() map[rune]string {
-	m := map[rune]string{'æ': "ae", 'œ': "oe", 'ß': "ss"}
-	for base, accented := range map[string]string{
-		"a": "àáâãäåāăą", "c": "çćĉċč", "d": "ďđ", "e": "èéêëēĕėęě", "g": "ĝğġģ",
-		"i": "ìíîïĩīĭįı", "l": "ĺļľł",
-		"n": "ñńņň", "o": "òóôõöøōŏő", "r": "ŕŗř", "s": "śŝşšș", "t": "ţťț",
-		"u": "ùúûüũūŭůűų", "y": "ýÿŷ", "z": "źżž",
-	} {
-		for _, r := range accented {
-			m[r] = base
-		}
-	}
-	return m
-}()
-
-func unaccent(text string) string {
-	var b strings.Builder
-	for _, r := range text {
-		if base, ok := bases[r]; ok {
-			b.WriteString(base)
-		} else if !unicode.Is(unicode.Mn, r) { // a combining accent
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
 
 // pair holds the places of two values, the lower first.
 type pair struct{ a, b int }
@@ -128,6 +51,7 @@ func candidates(values []value) pairs {
 	found.plurals(values)
 	found.spellings(values)
 	found.together(values)
+	found.numbered(values)
 	return found
 }
 
@@ -144,6 +68,10 @@ func (p pairs) forms(values []value) {
 		for _, i := range block {
 			switch from := values[i]; {
 			case i == best || !from.words:
+			case from.unescaped == to.unescaped:
+				p.add(i, best, Entities)
+			case from.composed == to.composed:
+				p.add(i, best, Unicode)
 			case from.folded == to.folded:
 				p.add(i, best, Case)
 			case from.joined == to.joined:
@@ -302,6 +230,27 @@ func (p pairs) together(values []value) {
 		a, b := values[k.a], values[k.b]
 		if n >= minShared && 10*n >= 9*max(len(a.objects), len(b.objects)) && a.words && b.words && a.digits == b.digits {
 			p.add(k.a, k.b, Objects)
+		}
+	}
+}
+
+// numbered pairs values that have digits with the value that they are without them.
+func (p pairs) numbered(values []value) {
+	byForm := blocks(values, func(v value) string { return v.plain })
+	for i, v := range values {
+		if v.digits == "" {
+			continue
+		}
+		stem := strings.Map(func(r rune) rune {
+			if unicode.IsDigit(r) || r == ' ' { // as join leaves between digits
+				return -1
+			}
+			return r
+		}, v.plain)
+		for _, j := range byForm[stem] {
+			if values[j].words && len(values[j].letters) >= minPlural {
+				p.add(i, j, Digits)
+			}
 		}
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"maps"
 	"slices"
 
+	"golang.org/x/text/cases"
+
 	"github.com/affinityengine/affinity/shared/event"
 )
 
@@ -19,24 +21,32 @@ type Reason int
 
 // The reasons, the surest first.
 const (
-	Case       Reason = iota // they differ in upper and lower case alone
+	Entities   Reason = iota // they differ in HTML entities alone: & and &amp;
+	Unicode                  // they are the same letters as other code points
+	Case                     // they differ in upper and lower case, too
 	Separators               // they differ in spaces, hyphens, underscores, dots, apostrophes or &, too
 	Accents                  // they differ in accents, too
 	Plural                   // one ends in s, es or ies where the other does not
 	Objects                  // mostly the same objects carry both
 	Spelling                 // one letter of a long word is other, missing or swapped with the next one
+	Digits                   // one is the other with digits: iphone 7 and iphone
 )
 
-var reasons = [...]string{"case", "separators", "accents", "plural", "same objects", "spelling"}
+var reasons = [...]string{"entities", "Unicode", "case", "separators", "accents", "plural", "same objects", "spelling",
+	"digits"}
 
 // String returns the reason as the command prints it, such as same objects.
 func (r Reason) String() string { return reasons[r] }
 
+// Doubtful reports whether most pairs of this reason mean other things: nobody should take
+// these suggestions unread.
+func (r Reason) Doubtful() bool { return r == Digits }
+
 // Suggestion proposes that one value of a facet counts as another.
 type Suggestion struct {
 	Facet string
-	// From is the rarer value, To the one that more objects carry. A value that
-	// aliases lead to already is never From.
+	// From is the rarer value, To the one that more objects carry, or the one without
+	// digits. A value that aliases lead to already is never From.
 	From, To string
 	// Reason is the surest reason.
 	Reason Reason
@@ -83,24 +93,24 @@ func (v *Vocabulary) Values(facet string) int { return len(v.facets[facet]) }
 // value is From at most once, and no To is the From of another.
 //
 // Values with other digits, and values without a letter, are never alike: size 40
-// is not size 41.
+// is not size 41. Those of Digits come last.
 func (v *Vocabulary) Suggest(facet string, aliases map[string]string) []Suggestion {
 	values := v.facets[facet]
 	targets := map[string]bool{}
 	for _, to := range aliases {
 		targets[to] = true
 	}
-	free := make([]value, 0, len(values))
+	free, fold := make([]value, 0, len(values)), cases.Fold()
 	for _, text := range slices.Sorted(maps.Keys(values)) {
 		if _, merged := aliases[text]; !merged {
-			free = append(free, newValue(text, values[text], targets[text]))
+			free = append(free, newValue(fold, text, values[text], targets[text]))
 		}
 	}
 	pairs := candidates(free)
 	suggestions := make([]Suggestion, 0, len(pairs))
 	for p, reason := range pairs {
 		from, to := free[p.a], free[p.b]
-		if lessUsual(to, from) {
+		if reason == Digits && from.digits == "" || reason != Digits && lessUsual(to, from) {
 			from, to = to, from
 		}
 		if from.target {

@@ -29,7 +29,23 @@ func TestAlikeValuesAreSuggested(t *testing.T) {
 		from, to string
 		reason   vocabulary.Reason
 	}{
+		{"Tech &amp; Gadgets", "Tech & Gadgets", vocabulary.Entities},
+		{"Tech &amp;amp; Gadgets", "Tech &#38; Gadgets", vocabulary.Entities},
+		{"Caf&eacute;", "Cafe\u0301", vocabulary.Unicode},
+		{"Чай и\u0306од", "Чай йод", vocabulary.Unicode},
+		{"\u1112\u1161\u11ab\u1100\u116e\u11a8", "한국", vocabulary.Unicode},
+		{"か\u3099くふ", "がくふ", vocabulary.Unicode},
+		{"Hà Nội", "Ha\u0300 No\u0323\u0302i", vocabulary.Unicode},
+		{"ｶﾀｶﾅ", "カタカナ", vocabulary.Unicode},
+		{"Ｎｉｋｅ", "Nike", vocabulary.Unicode},
+		{"new\u00a0balance", "new balance", vocabulary.Unicode},
 		{"NIKE", "Nike", vocabulary.Case},
+		{"STRASSE", "straße", vocabulary.Case},
+		{"ЙОД", "и\u0306од", vocabulary.Case},
+		{"ΟΔΟΣ", "οδος", vocabulary.Case},
+		{"Tech &amp; Gadgets", "tech gadgets", vocabulary.Separators},
+		{"Ha Noi", "Hà Nội", vocabulary.Accents},
+		{"Istanbul", "İSTANBUL", vocabulary.Accents},
 		{"T-Shirt", "t shirt", vocabulary.Separators},
 		{"Levi's", "LEVIS", vocabulary.Separators},
 		{"Citroën", "citroen", vocabulary.Accents},
@@ -41,6 +57,8 @@ func TestAlikeValuesAreSuggested(t *testing.T) {
 		{"Samsugn", "Samsung", vocabulary.Spelling},
 		{"Mercedez", "Mercedes", vocabulary.Spelling},
 		{"Mercedez Benz", "mercedes-benz", vocabulary.Spelling},
+		{"iPhone 7", "iphone", vocabulary.Digits},
+		{"Air Max 90", "AirMax", vocabulary.Digits},
 	} {
 		got := of(c.from, c.to).Suggest("brand", nil)
 		want := []vocabulary.Suggestion{{Facet: "brand", From: c.from, To: c.to, Reason: c.reason, FromObjects: 1, ToObjects: 2}}
@@ -57,6 +75,7 @@ func TestOtherValuesAreNotSuggested(t *testing.T) {
 		{`LETTER "B" KEY RING`, `LETTER "A" KEY RING`}, {"Red enamel trim mug", "Red enamel trim jug"}, {"Lantern star S", "Lantern star L"},
 		{"asdidases", "adidasess"}, {"shot", "shoot"}, {"handles", "andles"}, {"platter", "planter"},
 		{"leather trousers", "leathers trouser"},
+		{"чай", "чаи"}, {"が", "か"}, {"कि", "कु"}, {"한국", "한굴"}, {"A4", "A"}, {"iPhone 7", "iPhone 8"}, {"7", "iphone"}, {"&amp;", "&"},
 	} {
 		if got := of(c[0], c[1]).Suggest("brand", nil); len(got) > 0 {
 			t.Errorf("%s and %s: suggested %+v", c[0], c[1], got)
@@ -81,6 +100,23 @@ func TestValuesOfTheSameObjectsAreSuggested(t *testing.T) {
 	}}
 	if diff := cmp.Diff(want, v.Suggest("color", nil)); diff != "" {
 		t.Errorf("suggestions (-want +got):\n%s", diff)
+	}
+}
+
+// A value with digits counts as the one without, however many objects carry it, and after
+// all surer suggestions.
+func TestDigitsAreTheLastReason(t *testing.T) {
+	got := of("iphone", "iPhone", "iPhone 7").Suggest("brand", nil)
+	want := []vocabulary.Suggestion{
+		{Facet: "brand", From: "iphone", To: "iPhone", Reason: vocabulary.Case, FromObjects: 1, ToObjects: 2},
+		{Facet: "brand", From: "iPhone 7", To: "iPhone", Reason: vocabulary.Digits, FromObjects: 3, ToObjects: 2},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("suggestions (-want +got):\n%s", diff)
+	}
+	got = of("iphone", "iPhone 7").Suggest("brand", nil)
+	if len(got) != 1 || got[0].From != "iPhone 7" || got[0].To != "iphone" || !got[0].Reason.Doubtful() || vocabulary.Spelling.Doubtful() {
+		t.Errorf("suggestions %+v", got)
 	}
 }
 

@@ -85,13 +85,19 @@ type compiled struct {
 	halfLife float64   // the first, in ms; 0: events do not age
 
 	terms  []term
-	termOf []int32   // by filter of the log: its term, -1: its facet does not score
+	termOf []int32   // by filter of the log: its term, noFacet or noValue
 	match  lists     // by object: the terms of its filters
-	roots  []float64 // by object: the square root of the number of those filters
+	roots  []float64 // by object: the square root of the number of its filters in facets that score
 
 	popularity []float64 // by object: the weighted feature
 	published  *dates    // nil: weight 0
 }
+
+// Filters that are no term: of a facet that does not score, and with a value that does not.
+const (
+	noFacet = -1 - iota
+	noValue
+)
 
 // term is a filter that scores, after aliases.
 type term struct {
@@ -110,13 +116,18 @@ func (c *Cases) compile(s strategy.Strategy) *compiled {
 	var terms []int32
 	for o := range c.log.objects {
 		terms = terms[:0]
+		filters := 0
 		for _, f := range c.log.carried.at(int32(o)) {
-			if t := p.termOf[f]; t >= 0 {
+			t := p.termOf[f]
+			if t >= 0 {
 				terms = append(terms, t)
+			}
+			if t != noFacet {
+				filters++
 			}
 		}
 		p.match.add(terms...)
-		p.roots[o] = math.Sqrt(float64(len(terms)))
+		p.roots[o] = math.Sqrt(float64(filters))
 	}
 	p.popularity = make([]float64, len(c.log.objects))
 	if w := p.ranking.Popularity.Weight; w > 0 {
@@ -144,10 +155,13 @@ func (p *compiled) addTerms(s strategy.Strategy) {
 	for i, f := range l.filters {
 		weight := weights[f.Facet]
 		if weight == 0 {
-			p.termOf[i] = -1
+			p.termOf[i] = noFacet
 			continue
 		}
-		f.Value = s.Alias(f.Facet, f.Value)
+		if f.Value = s.Alias(f.Facet, f.Value); s.Ignores(f.Value) || !s.Allows(f.Facet, f.Value) {
+			p.termOf[i] = noValue
+			continue
+		}
 		t, ok := numbers[f]
 		if !ok {
 			t = int32(len(p.terms))

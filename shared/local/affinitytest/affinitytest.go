@@ -24,12 +24,13 @@ const (
 
 // Few names and values, so that random events and strategies meet: event names a
 // and b may score, c never does; facets f0 to f3 may score, f4 never does; values
-// v0 to v2 may be aliases of v3 and of "merged", which no event carries.
+// v0 to v2 may be aliases of v3 and of "merged", which no event carries; strategies
+// ignore N/A unless they say what they ignore.
 var (
 	Types      = []event.Type{event.View, event.Click, event.Conversion}
 	EventNames = []string{"a", "b", "c"}
 	Facets     = []string{"f0", "f1", "f2", "f3", "f4"}
-	Values     = []string{"v0", "v1", "v2", "v3", "v4"}
+	Values     = []string{"v0", "v1", "v2", "v3", "v4", "N/A"}
 )
 
 // DrawStrategy draws a valid strategy.
@@ -55,6 +56,13 @@ func DrawStrategy(t *rapid.T) strategy.Strategy {
 		to := rapid.SampledFrom([]string{"v3", "merged"})
 		s.Aliases[facet] = rapid.MapOfN(rapid.SampledFrom(Values[:3]), to, 0, 3).Draw(t, "aliases")
 	}
+	s.IgnoredValues = rapid.SampledFrom([][]string{nil, nil, {}, {"V1"}, {"v3", "V4"}, {"Merged", "n/a", "other"}}).
+		Draw(t, "ignored")
+	value := rapid.SampledFrom(slices.Concat(Values, []string{"merged", "V0"}))
+	allowed := rapid.Map(rapid.SliceOfN(value, 1, 4), func(values []string) strategy.ValueSet {
+		return strategy.SetOf(values...)
+	})
+	s.AllowedValues = rapid.MapOfN(rapid.SampledFrom(Facets), allowed, 0, 2).Draw(t, "allowed")
 	if err := s.Validate(); err != nil {
 		t.Fatalf("the generator made an invalid strategy: %v", err)
 	}

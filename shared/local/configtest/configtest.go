@@ -277,12 +277,16 @@ func testStrategyForms(t *testing.T, s store) {
 	full.Ranking = strategy.PlainRanking()
 	full.Ranking.Session.HalfLife = strategy.Events(2.5)
 	full.Aliases = map[string]map[string]string{"a.b/c`": {"": "x", "é\n\"": "y"}, "colour": {"grey": "gray"}}
+	full.IgnoredValues = []string{"é\n\"", "-"}
+	full.AllowedValues = map[string]strategy.ValueSet{"a.b/c`": strategy.SetOf("é\n\"", "y")}
+	none := scores(5)
+	none.IgnoredValues = []string{}
 	large := scores(4)
 	large.Aliases = map[string]map[string]string{"brand": {}}
 	for i := range 5000 {
 		large.Aliases["brand"][fmt.Sprintf("%040d", i)] = fmt.Sprintf("brand %034d", i)
 	}
-	for i, set := range []strategy.Strategy{{}, full, large, scores(0)} {
+	for i, set := range []strategy.Strategy{{}, full, large, none, scores(0)} {
 		version := int64(i + 1)
 		setStrategy(t, s, "shop", set, version, true)
 		setStrategy(t, s, "shop", set, version, false)

@@ -14,6 +14,9 @@ func testScoringVersion(t *testing.T, s store) {
 	create(t, s, "shop")
 	set := scores(1)
 	ranking := strategy.DefaultRanking()
+	allow := func(values ...string) func() {
+		return func() { set.AllowedValues = map[string]strategy.ValueSet{"a": strategy.SetOf(values...)} }
+	}
 	steps := []struct {
 		what    string
 		change  func()
@@ -32,6 +35,11 @@ func testScoringVersion(t *testing.T, s store) {
 		{"order of half-lives", func() { set.HalfLives = strategy.InDays(7, 30) }, 9, 9},
 		{"aliases and impact", func() { set.Aliases = map[string]map[string]string{"a": {"b": "c"}}; set.PersonalizationImpact = 4 }, 10, 10},
 		{"impact again", func() { set.PersonalizationImpact = 5 }, 11, 10},
+		{"no ignored values", func() { set.IgnoredValues = []string{} }, 12, 12},
+		{"other ignored values", func() { set.IgnoredValues = []string{"N/A"} }, 13, 13},
+		{"allowed values", allow("b", "c"), 14, 14},
+		{"the same allowed values", allow("c", "b"), 14, 14},
+		{"the default again", func() { set.IgnoredValues, set.AllowedValues = nil, nil }, 15, 15},
 	}
 	for _, step := range steps {
 		step.change()
@@ -50,7 +58,7 @@ func testScoringVersion(t *testing.T, s store) {
 	if err := s.SetRetention(t.Context(), "shop", 30); err != nil {
 		t.Fatal(err)
 	}
-	if app, err := s.App(t.Context(), "shop"); err != nil || app.ScoringVersion != 10 || app.StrategyVersion != 11 {
+	if app, err := s.App(t.Context(), "shop"); err != nil || app.ScoringVersion != 15 || app.StrategyVersion != 15 {
 		t.Errorf("after a change of the retention: %+v, error %v", app, err)
 	}
 }

@@ -48,6 +48,10 @@ func drawStrategy(t *rapid.T) strategy.Strategy {
 			"brand": {"b": "a", "c": "a", "x": "d"}, "colour": {"a": "f"}, "shape": {"a": "b"},
 		}
 	}
+	s.IgnoredValues = rapid.SampledFrom([][]string{nil, nil, {"B"}, {"a", "D"}}).Draw(t, "ignored")
+	if rapid.IntRange(0, 3).Draw(t, "allows") == 0 {
+		s.AllowedValues = map[string]strategy.ValueSet{"brand": strategy.SetOf("a", "b", "d"), "shape": strategy.SetOf("a")}
+	}
 	if rapid.Bool().Draw(t, "ranking") {
 		s.Ranking = drawRanking(t)
 	}

@@ -33,6 +33,7 @@ type scoredFacet struct {
 	weight  float64
 	aliases map[string]string   // value -> value that it counts as
 	merged  map[string][]string // value -> values that count as it
+	rule    strategy.Rule
 }
 
 // alias returns the value that a value counts as.
@@ -66,6 +67,7 @@ func New(s strategy.Strategy) *Ranker {
 		}
 		scored = append(scored, scoredFacet{
 			hash: hashText(f.FacetName), name: f.FacetName, weight: float64(f.Score), aliases: aliases, merged: merged,
+			rule: s.Rule(f.FacetName),
 		})
 	}
 	r.facets = newFacetTable(scored)

@@ -130,8 +130,9 @@ func (t *table) addEvent(r *Ranker, q *Query, rank int) {
 			continue
 		}
 		f := &r.facets.facets[facet]
-		if score := points * f.weight * float64(c.N); score > 0 {
-			t.term(r, facet, f.alias(c.Value)).session.add(score)
+		score, value := points*f.weight*float64(c.N), f.alias(c.Value)
+		if score > 0 && f.rule.Scores(value) {
+			t.term(r, facet, value).session.add(score)
 		}
 	}
 }

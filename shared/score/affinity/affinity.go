@@ -5,7 +5,9 @@
 //	                      of eventScore x facetScore x count x 2^-((T - time)/h)
 //
 // for a half-life of h. Without half-lives, events do not age and the
-// score is the plain sum.
+// score is the plain sum. A filter scores nothing, and no profile has it, if the strategy
+// ignores its value, or allows other values of the facet alone. Both lists are about values
+// after aliases.
 //
 // Reference computes the formula as it reads. Scorer computes the same function
 // fast, and any reader of events can feed it; tests compare the two. Every path
@@ -82,9 +84,10 @@ type Profile struct {
 
 	// Until (ms) is the time from which the profile is no longer valid.
 	// While max(now, Anchor) < Until, decay alone brings the profile up to
-	// date: no scoring event has left the window, whether its filters are listed or
-	// not, no event later than Anchor has entered it (see Window.Ahead), and the Bounds choose the same
-	// filters. It is math.MaxInt64 if the profile never expires.
+	// date: no event with a facet that scores has left the window, whether its filters are
+	// listed, left out or score nothing, no event later than Anchor has entered it (see
+	// Window.Ahead), and the Bounds choose the same filters. It is math.MaxInt64 if the
+	// profile never expires.
 	Until int64
 
 	HalfLives  []strategy.HalfLife // empty: the scores are plain sums

@@ -20,6 +20,7 @@ type Compiled struct {
 	indexes map[string]int32 // of facets
 	weights []float64        // by facet index
 	aliases []map[string]string
+	rules   []strategy.Rule
 	perMS   []float64 // by half-life: 1/half-life in ms; one 0 for the plain sum
 	bounds  Bounds
 }
@@ -52,6 +53,7 @@ func Compile(s strategy.Strategy) *Compiled {
 			c.facets = append(c.facets, f.FacetName)
 			c.weights = append(c.weights, float64(f.Score))
 			c.aliases = append(c.aliases, s.Aliases[f.FacetName])
+			c.rules = append(c.rules, s.Rule(f.FacetName))
 		}
 	}
 	for _, h := range s.HalfLives {

@@ -45,14 +45,17 @@ func (b Bounds) Reference(events []Event, s strategy.Strategy, w Window) Profile
 			if weight <= 0 {
 				continue
 			}
+			p.Until = min(p.Until, w.leaves(e.Time))
 			f := filter{c.Facet, s.Alias(c.Facet, c.Value)}
+			if s.Ignores(f.value) || !s.Allows(f.facet, f.value) {
+				continue
+			}
 			if scores[f] == nil {
 				scores[f] = make([]float64, len(halfLives))
 			}
 			for i, h := range halfLives {
 				scores[f][i] += weight * math.Exp2(-age(w.Now, e.Time)/h)
 			}
-			p.Until = min(p.Until, w.leaves(e.Time))
 		}
 	}
 	if p.Known {

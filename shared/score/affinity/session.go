@@ -116,6 +116,9 @@ func (s Session) Scores(c *Compiled, h strategy.HalfLife, now int64) []Affinity 
 			if to, ok := c.aliases[facet][value]; ok {
 				value = to
 			}
+			if !c.rules[facet].Scores(value) {
+				continue
+			}
 			sums[filter{n.Facet, value}] += points * c.weights[facet] * float64(n.N)
 		}
 	}

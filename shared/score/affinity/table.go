@@ -15,8 +15,8 @@ import (
 // and compare them as two words. And clearing the sums of a user must not cost
 // more than adding them did.
 //
-// Every value, as the client sent it, has an entry. An entry is also a slot,
-// with sums, unless an alias maps its value to another one.
+// Every value that scores, as the client sent it, has an entry. An entry is also a
+// slot, with sums, unless an alias maps its value to another one.
 type table struct {
 	index   []uint64 // open addressing, a power of two: upper half of the hash, then entry + 1; 0 is free
 	entries []entry
@@ -142,14 +142,18 @@ func (sc *Scorer) lookupString(facet int32, value string) int32 {
 	return sc.lookup(facet, sc.text, 0, len(value))
 }
 
-// refused takes the place of an entry, and of a slot, for a value that the scorer
-// does not hold.
+// refused takes the place of an entry, and of a slot, for a value that scores nothing or
+// that the scorer does not hold. Values that score nothing have no entry, as there is no
+// bound for how many a user has.
 const refused = -2
 
 // enter adds an entry for a new value. It does not keep the memory of value.
 func (sc *Scorer) enter(facet int32, hash uint64, head words, value []byte) int32 {
 	to, aliased := sc.c.aliases[facet][string(value)]
 	if sc.held.full || sc.only != nil && !sc.only.has(facet, hash, to, aliased) {
+		return refused
+	}
+	if !aliased && !sc.c.rules[facet].ScoresBytes(value) { // an alias is looked up by its target
 		return refused
 	}
 	t := &sc.tables[facet]

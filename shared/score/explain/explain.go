@@ -39,7 +39,7 @@ type Question struct {
 }
 
 // Events counts a user's events. Each accepted event counts in exactly one of
-// the six fields from Deleted to Counted: the first whose condition holds.
+// the seven fields from Deleted to Counted: the first whose condition holds.
 // WithUnknownObjects is independent of them.
 type Events struct {
 	Accepted int `json:"accepted"` // all in the log
@@ -57,6 +57,9 @@ type Events struct {
 	// objects have no filters. Also an event without filters whose type and
 	// name can no longer be read.
 	WithoutFilters int `json:"withoutFilters"`
+	// Ignored: in the window and of a type and name that scores, with facets that
+	// score, but the strategy ignores all their values, or does not allow them.
+	Ignored int `json:"ignored"`
 	// Counted: in the window, and some of its filters score.
 	Counted int `json:"counted"`
 
@@ -83,6 +86,8 @@ type seen struct {
 	kinds       tally             // types and names that do not score
 	facets      tally             // facets that do not score, in events of types and names that do
 	unscored    int               // events with no other facets
+	ignored     tally             // values that the strategy ignores, in events of types and names that score
+	notAllowed  tally             // values that it does not allow, in the same events
 	indexes     tally             // of unknown objects
 	unknown     map[string]string // an unknown object by its index, of some indexes
 	bare        int               // events without filters whose objects were known
@@ -92,8 +97,11 @@ type seen struct {
 	latestOld   int64             // of the events outside the window
 	firstAhead  int64
 	lastCounted int64
-	scratch     []string
+	event       silent
 }
+
+// silent is what scores nothing of one event. Events share its memory.
+type silent struct{ facets, ignored, notAllowed []string }
 
 // New returns an explanation of no events.
 func New(q Question) *Explanation {
@@ -169,13 +177,8 @@ func (x *Explanation) addInWindow(e affinity.Event, original []byte) {
 		if readable && o.UnknownObjects == 0 {
 			x.seen.bare++
 		}
-	case !x.scores(e):
-		x.events.NotInStrategy++
-		x.seen.unscored++
 	default:
-		x.events.Counted++
-		x.seen.lastCounted = e.Time
-		x.parts.add(e, points, original)
+		x.addFilters(e, points, original)
 	}
 }
 
@@ -211,24 +214,44 @@ func (x *Explanation) Unknown() []Object {
 	return objects
 }
 
-// Held returns how many bytes of contributions the explanation keeps.
-func (x *Explanation) Held() int { return x.parts.bytes }
-
-// scores reports whether a filter of an event scores, and counts the facets
-// that do not.
-func (x *Explanation) scores(e affinity.Event) bool {
-	scores, others := false, x.seen.scratch[:0]
+// addFilters adds an event with filters, of a type and name that scores. It counts the
+// facets and values that score nothing.
+func (x *Explanation) addFilters(e affinity.Event, points int, original []byte) {
+	scores, s, of := false, &x.q.Strategy, &x.seen.event
+	*of = silent{of.facets[:0], of.ignored[:0], of.notAllowed[:0]}
 	for _, c := range e.Counts {
+		value := s.Alias(c.Facet, c.Value)
 		switch {
 		case x.facets[c.Facet] == 0:
-			others = append(others, c.Facet)
-		case c.N > 0:
+			of.facets = append(of.facets, c.Facet)
+		case c.N <= 0:
+		case s.Ignores(value):
+			of.ignored = append(of.ignored, c.Facet+event.Operator+value)
+		case !s.Allows(c.Facet, value):
+			of.notAllowed = append(of.notAllowed, c.Facet+event.Operator+value)
+		default:
 			scores = true
 		}
 	}
-	x.seen.facets.addEach(others)
-	x.seen.scratch = others
-	return scores
+	x.seen.facets.addEach(of.facets)
+	x.seen.ignored.addEach(of.ignored)
+	x.seen.notAllowed.addEach(of.notAllowed)
+	switch {
+	case scores:
+		x.events.Counted++
+		x.seen.lastCounted = e.Time
+		x.parts.add(e, points, original)
+	case len(of.ignored)+len(of.notAllowed) > 0:
+		x.events.Ignored++
+	default:
+		x.events.NotInStrategy++
+		x.seen.unscored++
+	}
+}
+
+// Held returns how many bytes of contributions and of values the explanation keeps.
+func (x *Explanation) Held() int {
+	return x.parts.bytes + x.seen.ignored.bytes + x.seen.notAllowed.bytes
 }
 
 // Answer is the explanation of a user's profile.
@@ -256,7 +279,7 @@ func (x *Explanation) Answer(now map[Object][]string) Answer {
 }
 
 func (x *Explanation) known() bool {
-	return x.events.NotInStrategy+x.events.WithoutFilters+x.events.Counted > 0
+	return x.events.NotInStrategy+x.events.WithoutFilters+x.events.Ignored+x.events.Counted > 0
 }
 
 // vanished reports whether even the last event that counts has decayed to zero

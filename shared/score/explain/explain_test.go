@@ -26,9 +26,9 @@ var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).UnixMilli()
 //	explain [retention=DAYS] [deleted=AGE] [out=(TYPE,...)] [facet=F value=V] [limit=N] [held=(INDEX,...)]
 //
 // The input of explain is an event a line, the oldest first: its age (-1h is an
-// hour ahead), type, name, filters as facet:value or facet:value*count, unknown=N or leftOut=N
-// of its two objects, and index=I. held are the indexes that hold each unknown object now;
-// without it, nobody looks.
+// hour ahead), type, name, filters as facet:value or facet:value*count (· is a space),
+// unknown=N or leftOut=N of its objects, and index=I. held are the indexes that hold each
+// unknown object now; without it, nobody looks.
 func TestScenarios(t *testing.T) {
 	var s strategy.Strategy
 	version := 0
@@ -154,12 +154,10 @@ func parseEvent(t *testing.T, line string) (affinity.Event, []byte) {
 			continue
 		}
 		facet, rest, _ := strings.Cut(w, ":")
-		value, times, many := strings.Cut(rest, "*")
-		c := affinity.Count{Facet: facet, Value: value, N: 1}
-		if many {
-			var err error
-			if c.N, err = strconv.Atoi(times); err != nil {
-				t.Fatal(err)
+		c := affinity.Count{Facet: facet, Value: strings.ReplaceAll(rest, "·", " "), N: 1}
+		if star := strings.LastIndexByte(rest, '*'); star > 0 {
+			if n, err := strconv.Atoi(rest[star+1:]); err == nil {
+				c.Value, c.N = rest[:star], n
 			}
 		}
 		e.Counts = append(e.Counts, c)
@@ -182,10 +180,10 @@ func checkSum(t interface {
 	Errorf(string, ...any)
 }, e explain.Events) {
 	t.Helper()
-	if sum := e.Deleted + e.OutsideWindow + e.Ahead + e.NotInStrategy + e.WithoutFilters + e.Counted; sum != e.Accepted {
+	if sum := e.Deleted + e.OutsideWindow + e.Ahead + e.NotInStrategy + e.WithoutFilters + e.Ignored + e.Counted; sum != e.Accepted {
 		t.Errorf("%+v adds up to %d", e, sum)
 	}
-	if e.WithUnknownObjects > e.NotInStrategy+e.WithoutFilters+e.Counted {
+	if e.WithUnknownObjects > e.NotInStrategy+e.WithoutFilters+e.Ignored+e.Counted {
 		t.Errorf("%+v: more unknown objects than events in the window", e)
 	}
 }

@@ -20,7 +20,7 @@ var (
 	types  = rapid.SampledFrom([]event.Type{event.View, event.Click, event.Conversion})
 	names  = rapid.SampledFrom([]string{"a", "b"})
 	facets = rapid.SampledFrom([]string{"color", "brand", "size"})
-	values = rapid.SampledFrom([]string{"1", "2", "3", "4"})
+	values = rapid.SampledFrom([]string{"1", "2", "3", "4", "None"})
 )
 
 func drawStrategy(t *rapid.T) strategy.Strategy {
@@ -36,6 +36,10 @@ func drawStrategy(t *rapid.T) strategy.Strategy {
 		}
 	}
 	s.HalfLives = affinitytest.DrawHalfLives(t, 3)
+	s.IgnoredValues = rapid.SampledFrom([][]string{nil, {}, {"2", "NONE"}}).Draw(t, "ignored")
+	if rapid.Bool().Draw(t, "allows") {
+		s.AllowedValues = map[string]strategy.ValueSet{facets.Draw(t, "listed"): strategy.SetOf("1", "2", "None")}
+	}
 	return s
 }
 

@@ -90,7 +90,7 @@ func plural(n int, one, more string) string {
 	return more
 }
 
-// strategyReasons are about events and facets that the strategy does not score.
+// strategyReasons are about events, facets and values that the strategy does not score.
 // Without a strategy these are all of them.
 func (x *Explanation) strategyReasons(say func(bool, string, ...any)) {
 	kinds := x.events.NotInStrategy - x.seen.unscored
@@ -99,6 +99,12 @@ func (x *Explanation) strategyReasons(say func(bool, string, ...any)) {
 	say(x.seen.unscored > 0, "%s only facets that the strategy does not score", x.share(x.seen.unscored, "has", "have"))
 	say(len(x.seen.facets.counts) > 0,
 		"facets that the strategy does not score, in events of types and names that it scores: %s", &x.seen.facets)
+	say(x.events.Ignored > 0, "%s only values that score nothing, in facets that the strategy scores",
+		x.share(x.events.Ignored, "has", "have"))
+	say(len(x.seen.ignored.counts) > 0, "values that the strategy ignores in every facet: %s",
+		&x.seen.ignored)
+	say(len(x.seen.notAllowed.counts) > 0, "values that are not among those that the strategy allows of their facet: %s",
+		&x.seen.notAllowed)
 }
 
 func (x *Explanation) catalogReasons(say func(bool, string, ...any), now map[Object][]string) {
@@ -146,6 +152,11 @@ func (x *Explanation) scoreReasons(say func(bool, string, ...any), score Score) 
 		say(true, "the strategy does not score the facet %q", facet)
 	case to != value:
 		say(true, "the strategy counts the value %q of %q as %q: ask for the score of that value", value, facet, to)
+	case s.Ignores(value):
+		say(true, "the strategy ignores the value %q in every facet (ignoredValues)", value)
+	case !s.Allows(facet, value):
+		say(true, "the strategy allows %s of %q, and %q is not among them (allowedValues)",
+			counted(len(s.AllowedValues[facet]), "value", "values"), facet, value)
 	case len(score.Contributions) == 0:
 		say(true, "no event that counts has the value %q of %q or a value that counts as it", value, facet)
 	}

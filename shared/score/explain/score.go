@@ -56,7 +56,7 @@ type parts struct {
 	strategy     strategy.Strategy
 	now          int64
 	facet, value string
-	weight       int // of the facet; with 0 there is nothing to collect
+	weight       int // of the value; with 0 there is nothing to collect
 	limit        int
 
 	before Contribution
@@ -74,8 +74,8 @@ type part struct {
 
 func newParts(q Question) parts {
 	p := parts{strategy: q.Strategy, now: q.Window.Now, facet: q.Facet, value: q.Value, limit: max(1, q.Limit)}
-	if q.Facet != "" {
-		p.weight = q.Strategy.FacetScore(q.Facet)
+	if s := q.Strategy; q.Facet != "" && !s.Ignores(q.Value) && s.Allows(q.Facet, q.Value) {
+		p.weight = s.FacetScore(q.Facet)
 	}
 	return p
 }

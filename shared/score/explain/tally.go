@@ -18,7 +18,11 @@ const (
 type tally struct {
 	counts map[string]int
 	others int // events of names beyond maxTallied
+	bytes  int // of the names, and of what else each takes
 }
+
+// namedBytes is what a name of a tally takes beside its text.
+const namedBytes = 50
 
 func (t *tally) add(name string) {
 	if t.counts == nil {
@@ -30,6 +34,7 @@ func (t *tally) add(name string) {
 			return
 		}
 		name = strings.Clone(name)
+		t.bytes += namedBytes + len(name)
 	}
 	t.counts[name]++
 }

@@ -24,6 +24,8 @@ type wire struct {
 	PersonalizationImpact *int                          `json:"personalizationImpact"`
 	HalfLives             []jsontext.Value              `json:"halfLives"`
 	Aliases               map[string]map[string]*string `json:"aliases"`
+	IgnoredValues         []*string                     `json:"ignoredValues"`
+	AllowedValues         map[string][]*string          `json:"allowedValues"`
 	Ranking               *wireRanking                  `json:"ranking"`
 }
 
@@ -39,11 +41,11 @@ type wireFacet struct {
 }
 
 // Decode decodes a strategy from JSON: Algolia's three keys, all required, and
-// the optional keys halfLives, aliases and ranking, for which null or empty
-// equals absent. It refuses unknown keys (names are case-sensitive), repeated keys,
-// wrong types and values beyond the limits. Integers must be written as
-// integers: it refuses 10.0 and 1e2 like 1.5. Every error is a *fault.Error. It has all
-// faults, unless the form of the JSON is wrong: then it has the first.
+// the optional keys halfLives, aliases, ignoredValues, allowedValues and ranking, for
+// which null equals absent, and empty too but for the two lists of values. It refuses
+// unknown keys (names are case-sensitive), repeated keys, wrong types and values beyond
+// the limits. Integers must be written as integers: it refuses 10.0 and 1e2 like 1.5.
+// Every error is a *fault.Error. It has all faults, unless the form of the JSON is wrong: then it has the first.
 func Decode(body []byte) (Strategy, error) {
 	// Syntax first: a truncated body is invalid JSON, whatever else is wrong
 	// with it.
@@ -184,7 +186,7 @@ func value[T any](f *faults, path string, given *T) (v T) {
 	return *given
 }
 
-// optional adds the half-lives, aliases and ranking of w to s.
+// optional adds the optional keys of w to s.
 func (w *wire) optional(f *faults, s Strategy) Strategy {
 	for i, given := range w.HalfLives {
 		path := fmt.Sprintf("halfLives[%d]", i)
@@ -197,22 +199,58 @@ func (w *wire) optional(f *faults, s Strategy) Strategy {
 	for _, facet := range sortedKeys(w.Aliases) {
 		s.Aliases[facet] = make(map[string]string, len(w.Aliases[facet]))
 		for _, from := range sortedKeys(w.Aliases[facet]) {
-			s.Aliases[facet][from] = value(f, aliasPath(facet, from), w.Aliases[facet][from])
+			s.Aliases[facet][from] = value(f, keyPath("aliases", facet, from), w.Aliases[facet][from])
 		}
+	}
+	if w.IgnoredValues != nil {
+		s.IgnoredValues = valuesOf(f, "ignoredValues", w.IgnoredValues)
+	}
+	s.AllowedValues = make(map[string]ValueSet, len(w.AllowedValues))
+	for _, facet := range sortedKeys(w.AllowedValues) {
+		s.AllowedValues[facet] = allowedOf(f, keyPath("allowedValues", facet), w.AllowedValues[facet])
 	}
 	return s.withoutEmpty()
 }
 
+// allowedOf returns the allowed values of a facet, and adds the faults of their form. Nil
+// is no list.
+func allowedOf(f *faults, path string, given []*string) ValueSet {
+	if given != nil && len(given) == 0 {
+		f.add(path, invalid("%s must not be empty: leave it out if all values score, and score the facet 0 if none does",
+			path))
+	}
+	set := make(ValueSet, len(given))
+	for i, v := range valuesOf(f, path, given) {
+		if _, twice := set[v]; twice {
+			f.add(path, invalid("%s[%d] repeats the value %s", path, i, quote(v)))
+		}
+		set[v] = struct{}{}
+	}
+	return set
+}
+
+// valuesOf returns a list of values, and adds a fault for each that is null.
+func valuesOf(f *faults, path string, given []*string) []string {
+	values := make([]string, len(given))
+	for i, v := range given {
+		values[i] = value(f, fmt.Sprintf("%s[%d]", path, i), v)
+	}
+	return values
+}
+
 func required(path string) error { return invalid("%s is required", path) }
 
-// fieldPath formats a JSON pointer as a path: eventsScoring[2].score or
-// aliases["color"]["Rouge"].
+// fieldPath formats a JSON pointer as a path: eventsScoring[2].score,
+// aliases["color"]["Rouge"] or allowedValues["tags"][3].
 func fieldPath(p jsontext.Pointer) string {
 	var path strings.Builder
 	for token := range p.Tokens() {
 		if path.Len() == 0 {
-			if token == "aliases" {
-				return aliasPath(slices.Collect(p.Tokens())[1:]...)
+			switch keys := slices.Collect(p.Tokens())[1:]; {
+			case token == "allowedValues" && len(keys) > 1:
+				return keyPath(token, keys[0]) + "[" + keys[1] + "]"
+			case token == "allowedValues", token == "aliases":
+				return keyPath(token, keys...)
 			}
 			path.WriteString(token)
 		} else if _, err := strconv.Atoi(token); err == nil {
@@ -227,13 +265,12 @@ func fieldPath(p jsontext.Pointer) string {
 	return path.String()
 }
 
-// aliasPath formats a path in the aliases, whose keys may be any text.
-func aliasPath(keys ...string) string {
-	path := "aliases"
+// keyPath formats a path below a field whose keys may be any text.
+func keyPath(field string, keys ...string) string {
 	for _, key := range keys {
-		path += "[" + quote(key) + "]"
+		field += "[" + quote(key) + "]"
 	}
-	return path
+	return field
 }
 
 func quote(s string) string { return strconv.Quote(shorten(s)) }

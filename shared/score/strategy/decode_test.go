@@ -84,6 +84,31 @@ var sizeLimits = map[string]struct {
 		most:    5_000,
 		message: "aliases must have at most 5000 pairs in all, got 5001",
 	},
+	"ignored values": {
+		grow: func(_ *testing.T, n int) strategy.Strategy { return strategy.Strategy{IgnoredValues: numbered(n)} },
+		most: 100, message: "ignoredValues must have at most 100 values, got 101",
+	},
+	"allowed values over all facets": {
+		grow: func(_ *testing.T, n int) strategy.Strategy {
+			values := numbered(n)
+			return strategy.Strategy{AllowedValues: map[string]strategy.ValueSet{
+				"a": strategy.SetOf(values[:n/2]...), "b": strategy.SetOf(values[n/2:]...),
+			}}
+		},
+		most: 5_000, message: "allowedValues must have at most 5000 values in all, got 5001",
+	},
+	"bytes of an ignored value": {
+		grow: func(_ *testing.T, n int) strategy.Strategy {
+			return strategy.Strategy{IgnoredValues: []string{strings.Repeat("n", n)}}
+		},
+		most: 500, message: "ignoredValues[0] must have at most 500 bytes, got 501",
+	},
+	"bytes of an allowed value": {
+		grow: func(_ *testing.T, n int) strategy.Strategy {
+			return strategy.Strategy{AllowedValues: map[string]strategy.ValueSet{"tags": strategy.SetOf(strings.Repeat("n", n))}}
+		},
+		most: 500, message: `a value in allowedValues["tags"] must have at most 500 bytes, got 501`,
+	},
 	"bytes of a name": {
 		grow: func(t *testing.T, n int) strategy.Strategy {
 			return strategy.Strategy{FacetsScoring: []strategy.FacetScore{{FacetName: strings.Repeat("n", n)}}}
@@ -113,6 +138,13 @@ var sizeLimits = map[string]struct {
 		most:    500_000,
 		message: "the strategy must have at most 500000 bytes as JSON, got 500001",
 	},
+}
+
+func numbered(n int) (values []string) {
+	for i := range n {
+		values = append(values, fmt.Sprint(i))
+	}
+	return values
 }
 
 func TestSizeLimits(t *testing.T) {
@@ -151,6 +183,7 @@ func TestMessagesStayShort(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"eventsScoring":[{"eventName":"a","eventType":"view","score":10}],"facetsScoring":[{"facetName":"color","score":5}],"personalizationImpact":1}`))
 	f.Add([]byte(`{"eventsScoring":[],"facetsScoring":[],"personalizationImpact":0,"halfLives":[1,30],"aliases":{"color":{"Rouge":"Red"}}}`))
+	f.Add([]byte(`{"eventsScoring":[],"facetsScoring":[],"personalizationImpact":0,"ignoredValues":[],"allowedValues":{"tags":["a","b"]}}`))
 	f.Add([]byte(`{"eventScoring":[]}`))
 	f.Add([]byte(`{"aliases":{"a":{"b":"c","c":"b"}}}`))
 	f.Add([]byte(`[1.5,1e2,null]`))
@@ -187,7 +220,7 @@ func TestAllFaultsAreReported(t *testing.T) {
 		"eventsScoring":[{"eventName":"Seen","eventType":"vieww","score":500},{"eventType":"view","score":1},{"eventName":"Seen","eventType":"click","score":1},{"eventName":"Seen","eventType":"click","score":2}],
 		"facetsScoring":[{"facetName":"","score":-1}],
 		"personalizationImpact":150, "halfLives":[7,"soon",7],
-		"aliases":{"color":{"a":"a","b":null,"c":"d","d":"e"}},
+		"aliases":{"color":{"a":"a","b":null,"c":"d","d":"e"}}, "ignoredValues":["",null], "allowedValues":{"tags":[],"brand":["a","a"]},
 		"ranking":{"contrast":"none","session":{"weight":1000},"freshness":{"attribute":""}}}`))
 	refusal, ok := errors.AsType[*fault.Error](err)
 	if !ok {
@@ -200,8 +233,9 @@ func TestAllFaultsAreReported(t *testing.T) {
 	}
 	want := []string{
 		"eventsScoring[1].eventName", "halfLives[1]", "ranking.freshness.attribute", `aliases["color"]["b"]`,
+		"ignoredValues[1]", `allowedValues["brand"][1]`, `allowedValues["tags"]`,
 		"eventsScoring[0].eventType", "eventsScoring[0].score", "eventsScoring[3]", "facetsScoring[0].facetName", "facetsScoring[0].score",
-		"personalizationImpact", "halfLives[2]", `aliases["color"]["a"]`, `aliases["color"]["c"]`, "ranking.session.weight",
+		"personalizationImpact", "halfLives[2]", `aliases["color"]["a"]`, `aliases["color"]["c"]`, "ignoredValues[0]", "ranking.session.weight",
 	}
 	if diff := cmp.Diff(want, fields); diff != "" {
 		t.Errorf("faults (-want +got):\n%s", diff)

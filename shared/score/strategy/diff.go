@@ -1,6 +1,9 @@
 package strategy
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // Change is one difference between two strategies. Before and After are
 // numbers, texts, half-lives or lists of them; nil means that a strategy does
@@ -11,7 +14,7 @@ type Change struct {
 	// ".order".
 	Key string `json:"key"`
 	// Of names the entry: the type and name of an event, a facet, or a facet and
-	// the value of an alias.
+	// the value of an alias. Allowed values have one entry for each facet.
 	Of     []string `json:"of,omitempty"`
 	Before any      `json:"before"`
 	After  any      `json:"after"`
@@ -29,6 +32,11 @@ func Diff(a, b Strategy) []Change {
 		d.add("halfLives", nil, listed(a.HalfLives), listed(b.HalfLives))
 	}
 	d.aliases(a.Aliases, b.Aliases)
+	if !sameIgnored(a, b) {
+		d.add("ignoredValues", nil, orNil(a.IgnoredValues, a.IgnoredValues != nil),
+			orNil(b.IgnoredValues, b.IgnoredValues != nil))
+	}
+	d.allowed(a.AllowedValues, b.AllowedValues)
 	d.ranking(a.Ranking, b.Ranking)
 	return d.changes
 }
@@ -103,22 +111,8 @@ func names(list []entry) (all [][]string) {
 }
 
 func (d *differ) aliases(a, b map[string]map[string]string) {
-	facets := sortedKeys(b)
-	for _, facet := range sortedKeys(a) {
-		if _, ok := b[facet]; !ok {
-			facets = append(facets, facet)
-		}
-	}
-	slices.Sort(facets)
-	for _, facet := range facets {
-		values := sortedKeys(b[facet])
-		for _, value := range sortedKeys(a[facet]) {
-			if _, ok := b[facet][value]; !ok {
-				values = append(values, value)
-			}
-		}
-		slices.Sort(values)
-		for _, value := range values {
+	for _, facet := range bothKeys(a, b) {
+		for _, value := range bothKeys(a[facet], b[facet]) {
 			was, had := a[facet][value]
 			is, has := b[facet][value]
 			if was != is || had != has {
@@ -126,6 +120,21 @@ func (d *differ) aliases(a, b map[string]map[string]string) {
 			}
 		}
 	}
+}
+
+func (d *differ) allowed(a, b map[string]ValueSet) {
+	for _, facet := range bothKeys(a, b) {
+		if was, is := a[facet], b[facet]; !maps.Equal(was, is) {
+			d.add("allowedValues", []string{facet}, orNil(sortedKeys(was), len(was) > 0), orNil(sortedKeys(is), len(is) > 0))
+		}
+	}
+}
+
+// bothKeys returns the keys of either map, sorted.
+func bothKeys[V any](a, b map[string]V) []string {
+	keys := slices.AppendSeq(sortedKeys(a), maps.Keys(b))
+	slices.Sort(keys)
+	return slices.Compact(keys)
 }
 
 func (d *differ) ranking(a, b *Ranking) {

@@ -13,7 +13,7 @@ import (
 func TestDiff(t *testing.T) {
 	const base = `{"eventsScoring":[{"eventName":"a","eventType":"view","score":1},{"eventName":"b","eventType":"view","score":2}],
 		"facetsScoring":[{"facetName":"color","score":3}],"personalizationImpact":50,"halfLives":[7],"aliases":{"color":{"Rouge":"Red"}},
-		"ranking":{"pairs":{"weight":5}}}`
+		"allowedValues":{"tags":["news","art"]},"ranking":{"pairs":{"weight":5}}}`
 	decode := func(text string) strategy.Strategy {
 		t.Helper()
 		s, err := strategy.Decode([]byte(text))
@@ -38,7 +38,13 @@ func TestDiff(t *testing.T) {
 		"other aliases": {`"color":{"Rouge":"Red"}`, `"color":{"Rot":"Red"},"size":{"l":"L"}`,
 			`[{"key":"aliases","of":["color","Rot"],"before":null,"after":"Red"},{"key":"aliases","of":["color","Rouge"],"before":"Red","after":null},` +
 				`{"key":"aliases","of":["size","l"],"before":null,"after":"L"}]`},
-		"a weight": {`"weight":5`, `"weight":0`, `[{"key":"ranking.pairs.weight","before":5,"after":0}]`},
+		"allowed values":                  {`["news","art"]`, `["art","new"]`, `[{"key":"allowedValues","of":["tags"],"before":["art","news"],"after":["art","new"]}]`},
+		"allowed values in another order": {`["news","art"]`, `["art","news"]`, `null`},
+		"allowed values of another facet": {`"tags"`, `"topics"`,
+			`[{"key":"allowedValues","of":["tags"],"before":["art","news"],"after":null},{"key":"allowedValues","of":["topics"],"before":null,"after":["art","news"]}]`},
+		"ignored values":     {`"allowedValues"`, `"ignoredValues":["-"],"allowedValues"`, `[{"key":"ignoredValues","before":null,"after":["-"]}]`},
+		"nothing is ignored": {`"allowedValues"`, `"ignoredValues":[],"allowedValues"`, `[{"key":"ignoredValues","before":null,"after":[]}]`},
+		"a weight":           {`"weight":5`, `"weight":0`, `[{"key":"ranking.pairs.weight","before":5,"after":0}]`},
 		"a ranking": {`{"pairs":{"weight":5}}`, `{"contrast":"none","session":{"halfLife":"2e"},"freshness":{"attribute":"date"}}`,
 			`[{"key":"ranking.contrast","before":null,"after":"none"},{"key":"ranking.session.halfLife","before":null,"after":"2e"},` +
 				`{"key":"ranking.pairs.weight","before":5,"after":null},{"key":"ranking.freshness.attribute","before":null,"after":"date"}]`},
@@ -58,7 +64,7 @@ func TestDiffFindsEveryChange(t *testing.T) {
 		a := valid(t)
 		b := a
 		other := valid(t)
-		switch rapid.IntRange(0, 6).Draw(t, "changed") {
+		switch rapid.IntRange(0, 8).Draw(t, "changed") {
 		case 0:
 			b.EventsScoring = other.EventsScoring
 		case 1:
@@ -71,6 +77,10 @@ func TestDiffFindsEveryChange(t *testing.T) {
 			b.Aliases = other.Aliases
 		case 5:
 			b.Ranking = other.Ranking
+		case 6:
+			b.IgnoredValues = other.IgnoredValues
+		case 7:
+			b.AllowedValues = other.AllowedValues
 		}
 		if changes := strategy.Diff(a, b); (len(changes) == 0) != a.Equal(b) {
 			t.Fatalf("changes %+v of\n%+v\n%+v", changes, a, b)

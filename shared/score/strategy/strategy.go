@@ -1,6 +1,7 @@
 // Package strategy defines an app's strategy: a score for each kind of event, a
 // score for each facet, and optionally the half-lives by which scores decay, the
-// aliases that merge values, and the ranking by which profiles order objects.
+// aliases that merge values, the values that score nothing, and the ranking by which
+// profiles order objects.
 //
 // A strategy has the names and the JSON of Algolia's Personalization API. Its
 // decoder is strict: a misspelt key is refused when the client sends it,
@@ -49,6 +50,13 @@ type Strategy struct {
 	// Aliases merge values when scoring: facet -> value as sent -> value that
 	// it counts as. An alias is one step: its target has no alias.
 	Aliases map[string]map[string]string `json:"aliases,omitempty"`
+	// IgnoredValues score nothing in any facet: values that say that there is none. Nil
+	// stands for the values of IgnoredOrDefault, and an empty list for none. Like
+	// AllowedValues they are compared with the value after aliases.
+	IgnoredValues []string `json:"ignoredValues,omitzero"`
+	// AllowedValues are the only values of a facet that score: facet -> values. A facet
+	// without an entry has no such list.
+	AllowedValues map[string]ValueSet `json:"allowedValues,omitempty"`
 	// Ranking defines how profiles order objects. Scoring does not use it.
 	Ranking *Ranking `json:"ranking,omitempty"`
 }
@@ -86,7 +94,8 @@ func (s Strategy) Alias(facet, value string) string {
 
 // Equal reports whether s and o encode to the same JSON. The order of the lists
 // matters: the first half-life determines the order of profiles, and customers
-// read their lists back in the order in which they set them. Nil equals empty.
+// read their lists back in the order in which they set them. Nil equals empty, but
+// for the ignored values. Allowed values have no order.
 func (s Strategy) Equal(o Strategy) bool {
 	a, b := s.withoutEmpty(), o.withoutEmpty()
 	return a.PersonalizationImpact == b.PersonalizationImpact &&
@@ -94,6 +103,8 @@ func (s Strategy) Equal(o Strategy) bool {
 		slices.Equal(a.FacetsScoring, b.FacetsScoring) &&
 		slices.Equal(a.HalfLives, b.HalfLives) &&
 		maps.EqualFunc(a.Aliases, b.Aliases, maps.Equal) &&
+		sameIgnored(a, b) &&
+		maps.EqualFunc(a.AllowedValues, b.AllowedValues, maps.Equal) &&
 		a.Ranking.Equal(b.Ranking)
 }
 
@@ -113,7 +124,7 @@ func (s Strategy) MarshalJSON() ([]byte, error) {
 }
 
 // withoutEmpty returns s with its two lists not nil, and without empty
-// half-lives, aliases or ranking.
+// half-lives, aliases, lists of allowed values or ranking.
 func (s Strategy) withoutEmpty() Strategy {
 	if s.EventsScoring == nil {
 		s.EventsScoring = []EventScore{}
@@ -133,6 +144,11 @@ func (s Strategy) withoutEmpty() Strategy {
 	s.Aliases = aliases
 	if len(aliases) == 0 {
 		s.Aliases = nil
+	}
+	allowed := maps.Clone(s.AllowedValues)
+	maps.DeleteFunc(allowed, func(_ string, values ValueSet) bool { return len(values) == 0 })
+	if s.AllowedValues = allowed; len(allowed) == 0 {
+		s.AllowedValues = nil
 	}
 	s.Ranking = s.Ranking.withoutEmpty()
 	return s

@@ -38,6 +38,12 @@ func valid(t *rapid.T) strategy.Strategy {
 			}
 		}
 	}
+	if rapid.Bool().Draw(t, "ignores") {
+		s.IgnoredValues = rapid.SliceOfN(name, 0, 3).Draw(t, "ignored")
+	}
+	s.AllowedValues = rapid.MapOfN(name, rapid.Map(rapid.SliceOfN(name, 0, 3), func(values []string) strategy.ValueSet {
+		return strategy.SetOf(values...)
+	}), 0, 3).Draw(t, "allowed")
 	s.Ranking = anyRanking(t)
 	return s
 }
@@ -78,6 +84,7 @@ func TestEqual(t *testing.T) {
 			PersonalizationImpact: 5,
 			HalfLives:             strategy.InDays(30, 180),
 			Aliases:               map[string]map[string]string{"color": {"Rouge": "Red"}},
+			AllowedValues:         map[string]strategy.ValueSet{"tags": strategy.SetOf("a", "b")},
 		}
 	}
 	tests := map[string]struct {
@@ -94,13 +101,18 @@ func TestEqual(t *testing.T) {
 		"facet order": {func(s *strategy.Strategy) {
 			s.FacetsScoring[0], s.FacetsScoring[1] = s.FacetsScoring[1], s.FacetsScoring[0]
 		}, false},
-		"facet score":     {func(s *strategy.Strategy) { s.FacetsScoring[0].Score = 2 }, false},
-		"impact":          {func(s *strategy.Strategy) { s.PersonalizationImpact = 6 }, false},
-		"half-life order": {func(s *strategy.Strategy) { s.HalfLives = strategy.InDays(180, 30) }, false},
-		"no half-lives":   {func(s *strategy.Strategy) { s.HalfLives = nil }, false},
-		"alias target":    {func(s *strategy.Strategy) { s.Aliases["color"]["Rouge"] = "red" }, false},
-		"empty ranking":   {func(s *strategy.Strategy) { s.Ranking = &strategy.Ranking{Session: &strategy.SessionRanking{}} }, true},
-		"alias added":     {func(s *strategy.Strategy) { s.Aliases["brand"] = map[string]string{"a": "b"} }, false},
+		"facet score":                     {func(s *strategy.Strategy) { s.FacetsScoring[0].Score = 2 }, false},
+		"impact":                          {func(s *strategy.Strategy) { s.PersonalizationImpact = 6 }, false},
+		"half-life order":                 {func(s *strategy.Strategy) { s.HalfLives = strategy.InDays(180, 30) }, false},
+		"no half-lives":                   {func(s *strategy.Strategy) { s.HalfLives = nil }, false},
+		"alias target":                    {func(s *strategy.Strategy) { s.Aliases["color"]["Rouge"] = "red" }, false},
+		"empty ranking":                   {func(s *strategy.Strategy) { s.Ranking = &strategy.Ranking{Session: &strategy.SessionRanking{}} }, true},
+		"an empty list of allowed values": {func(s *strategy.Strategy) { s.AllowedValues["brand"] = nil }, true},
+		"an allowed value more":           {func(s *strategy.Strategy) { s.AllowedValues["tags"]["c"] = struct{}{} }, false},
+		"no allowed values":               {func(s *strategy.Strategy) { s.AllowedValues = nil }, false},
+		"nothing is ignored":              {func(s *strategy.Strategy) { s.IgnoredValues = []string{} }, false},
+		"a value is ignored":              {func(s *strategy.Strategy) { s.IgnoredValues = []string{"N/A"} }, false},
+		"alias added":                     {func(s *strategy.Strategy) { s.Aliases["brand"] = map[string]string{"a": "b"} }, false},
 	}
 	for name, ranking := range map[string]strategy.Ranking{
 		"a weight":   {Pairs: &strategy.PairsRanking{Weight: new(int)}},

@@ -21,6 +21,8 @@ const (
 	MaxHalfLives    = 5       // half-lives, which must differ
 	MaxHalfLifeDays = 3650    // ten years
 	MaxAliases      = 5_000   // pairs over all facets
+	maxIgnored      = 100     // ignoredValues
+	MaxAllowed      = 5_000   // allowedValues over all facets
 	MaxName         = 500     // bytes of a name or a value
 	maxSize         = 500_000 // bytes of the whole strategy as JSON
 )
@@ -49,6 +51,7 @@ func (s Strategy) validate(f *faults) error {
 	f.add("personalizationImpact", checkRange("personalizationImpact", s.PersonalizationImpact, 0, MaxImpact))
 	s.checkHalfLives(f)
 	s.checkAliases(f)
+	s.checkValues(f)
 	s.checkRanking(f)
 	err := s.checkSize()
 	if f.add("", err) {
@@ -129,7 +132,7 @@ func (s Strategy) checkAliases(f *faults) {
 	}
 	// In key order, so that the same faults are reported every time.
 	for _, facet := range sortedKeys(s.Aliases) {
-		if !f.add(aliasPath(facet), checkName("a facet in aliases", facet)) {
+		if !f.add(keyPath("aliases", facet), checkName("a facet in aliases", facet)) {
 			checkFacetAliases(f, facet, s.Aliases[facet])
 		}
 	}
@@ -138,9 +141,9 @@ func (s Strategy) checkAliases(f *faults) {
 // checkFacetAliases refuses chains, and so also cycles: the target of an alias
 // must not have an alias.
 func checkFacetAliases(f *faults, facet string, pairs map[string]string) {
-	of := aliasPath(facet)
+	of := keyPath("aliases", facet)
 	for _, from := range sortedKeys(pairs) {
-		path, to := aliasPath(facet, from), pairs[from]
+		path, to := keyPath("aliases", facet, from), pairs[from]
 		if f.add(path, checkName("a value in "+of, from)) {
 			continue
 		}
@@ -151,6 +154,34 @@ func checkFacetAliases(f *faults, facet string, pairs map[string]string) {
 			f.add(path, invalid("%s is an alias of itself", path))
 		} else if _, ok := pairs[to]; ok {
 			f.add(path, invalid("%s leads to %s, which has an alias itself: aliases are one step, no chains and no cycles", path, quote(to)))
+		}
+	}
+}
+
+func (s Strategy) checkValues(f *faults) {
+	if n := len(s.IgnoredValues); n > maxIgnored {
+		f.add("ignoredValues", invalid("ignoredValues must have at most %d values, got %d", maxIgnored, n))
+	} else {
+		for i, v := range s.IgnoredValues {
+			path := fmt.Sprintf("ignoredValues[%d]", i)
+			f.add(path, checkName(path, v))
+		}
+	}
+	total := 0
+	for _, values := range s.AllowedValues {
+		total += len(values)
+	}
+	if total > MaxAllowed {
+		f.add("allowedValues", invalid("allowedValues must have at most %d values in all, got %d", MaxAllowed, total))
+		return
+	}
+	for _, facet := range sortedKeys(s.AllowedValues) {
+		path := keyPath("allowedValues", facet)
+		if f.add(path, checkName("a facet in allowedValues", facet)) {
+			continue
+		}
+		for _, v := range sortedKeys(s.AllowedValues[facet]) {
+			f.add(path, checkName("a value in "+path, v))
 		}
 	}
 }

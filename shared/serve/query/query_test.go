@@ -273,6 +273,24 @@ func TestEventsOfValues(t *testing.T) {
 	}
 }
 
+// A value that a strategy does not ignore is counted even if others do.
+func TestEventsOfValuesThatOthersIgnore(t *testing.T) {
+	b := newBench(t)
+	s := b.app().Strategy
+	s.IgnoredValues = []string{"all"}
+	s.AllowedValues = map[string]strategy.ValueSet{"brand": strategy.SetOf("N/A", "all")}
+	_, _, err := b.config.SetStrategy(t.Context(), appID, s)
+	must.Succeed(t, err)
+	b.see("ann", b.clock, "brand:N/A", "brand:all", "brand:v1")
+	b.buildLater()
+	v, err := b.reader.Values(t.Context(), b.app(), "brand", 10)
+	must.Succeed(t, err)
+	must.Succeed(t, b.reader.CountEvents(t.Context(), b.app(), "brand", v.Values, []string{"ann"}, true))
+	if len(v.Values) != 1 || v.Values[0] != (query.Value{Value: "N/A", Users: 1, Events: 1}) {
+		t.Errorf("values %+v", v.Values)
+	}
+}
+
 // The slot of a listed user does not say how often they have changed in it, so the ticket
 // of their row decides if the profile that the process knows still holds.
 func TestKnownProfileThatChangesInTheSameSlot(t *testing.T) {

@@ -87,6 +87,7 @@ func countingStrategy(s strategy.Strategy, facet string) strategy.Strategy {
 	counting := strategy.Strategy{
 		FacetsScoring: []strategy.FacetScore{{FacetName: facet, Score: 1}},
 		Aliases:       s.Aliases,
+		IgnoredValues: s.IgnoredValues, AllowedValues: s.AllowedValues,
 	}
 	for _, e := range s.EventsScoring {
 		if e.Score > 0 {

@@ -15,6 +15,7 @@ import (
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/scripts/affinity/command"
 	"github.com/affinityengine/affinity/shared/app/usage"
+	"github.com/affinityengine/affinity/shared/event"
 )
 
 // topOrders are the values of --by.
@@ -40,7 +41,8 @@ func (a *appTool) topCommand() *cobra.Command {
 		Short: "List the apps that use the most, each with its hottest user",
 		Long: "List the apps that use the most today, or in the last days, in UTC; `affinity usage --help` says what is counted.\n" +
 			"The hottest user of an app is the one with the most events of the last 7 days at most, and their number is a lower\n" +
-			"bound: a process counts 100 users of an app. A deletion takes its user from the list.",
+			"bound: a process counts 100 users of an app. A deletion takes its user from the list. A hottest user such as\n" +
+			"undefined or 0 is marked: a page sends such a token where it knows no user, and all its visitors become one user.",
 		Example: "  affinity app top --project my-project\n  affinity app top --days 7 --by bytes --limit 5",
 		Args:    cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -76,6 +78,9 @@ func (a *appTool) top(ctx context.Context, s engine, o topOptions) error {
 		hottest := "-"
 		if use.Hottest != nil {
 			hottest = fmt.Sprintf("%s (at least %s)", use.Hottest.Token, cli.Count(use.Hottest.Events, "event"))
+			if event.NamesNobody(use.Hottest.Token) {
+				hottest += " names nobody: see affinity events seen --app " + use.App
+			}
 		}
 		return []any{use.App, use.Events, use.Refused, use.Reads, use.Rows, use.Bytes, hottest}
 	})

@@ -133,9 +133,10 @@ func seenEventsCommand(t *command.Tool) *cobra.Command {
 	cmd := command.Show(t, &cobra.Command{
 		Use:   "seen",
 		Short: "List the kinds of events that arrived in the last days, and their facets",
-		Long: "List the accepted events of the last days in UTC by type and name, and the facets of which they carried a filter, with the\n" +
-			"number of events. The strategy need not score them: so you see which names and facets it can score. Imported events count on\n" +
-			"the day of the import. The engine writes the counts every 5 seconds. Requires a key with the permission " +
+		Long: "List the accepted events of the last days in UTC by type and name, the facets of which they carried a\n" +
+			"filter, and the user tokens that name nobody, such as undefined or 0, with the number of events. The\n" +
+			"strategy need not score them: so you see which names and facets it can score. Imported events count on\n" +
+			"the day of the import. The engine writes the counts every 5 seconds. Requires a key with the permission\n" +
 			"recommendation.",
 		Example: "  affinity events seen\n  affinity events seen --days 1 --json | jq .facets",
 		Args:    cli.Subcommand,
@@ -163,8 +164,19 @@ func printSeen(t *command.Tool, seen api.SeenEvents) error {
 	for _, f := range seen.Facets {
 		fmt.Fprintf(table, "%d\t%s\n", f.Count, cli.Printable(f.Facet))
 	}
+	if len(seen.Nobody) > 0 {
+		fmt.Fprintln(table, "\nEVENTS\tTOKEN THAT NAMES NOBODY")
+	}
+	for _, n := range seen.Nobody {
+		fmt.Fprintf(table, "%d\t%s\n", n.Count, cli.Printable(n.UserToken))
+	}
 	if err := table.Flush(); err != nil {
 		return err
+	}
+	if len(seen.Nobody) > 0 {
+		fmt.Fprintf(t.Err, "a page or a server sends such a token where it knows no user, and all these visitors are "+
+			"one user: let it send no event then, or a random token that it keeps; affinity user delete -- %s removes "+
+			"what was collected\n", cli.Printable(seen.Nobody[0].UserToken))
 	}
 	if seen.Truncated {
 		fmt.Fprintln(t.Err, "some names or facets are missing: there were more than the engine counts")

@@ -2,9 +2,7 @@ package judge
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -145,12 +143,8 @@ func search(ctx context.Context, t *command.Tool, log *backtest.Log, given strat
 // write writes the files that the flags ask for: a strategy and a plot.
 func (f *tuneFlags) write(outcome *tune.Outcome, s strategy.Strategy) error {
 	if f.out != "" {
-		text, err := json.MarshalIndent(s, "", "  ")
-		if err != nil {
-			return fmt.Errorf("encode the strategy: %w", err)
-		}
-		if err := os.WriteFile(f.out, append(text, '\n'), 0o644); err != nil {
-			return fmt.Errorf("write the strategy: %w", err)
+		if err := command.WriteStrategy(f.out, s); err != nil {
+			return err
 		}
 	}
 	if f.plot == "" {

@@ -1,5 +1,5 @@
 // Package strategy holds the command strategy: it gets, previews, sets, compares and
-// restores the strategy of an app, and suggests aliases for it. It keeps nothing.
+// restores the strategy of an app, and suggests aliases and allowed values for it. It keeps nothing.
 package strategy
 
 import (
@@ -44,6 +44,7 @@ func Command(t *command.Tool) *cobra.Command {
 		Short: "Set the strategy from a JSON file",
 		Long: "Set the strategy from a JSON file, - for standard input. Every read that begins 5 s later uses it.\n" +
 			"A file without personalizationImpact is sent with 50. A note is kept with the version: affinity strategy list shows it.\n" +
+			"Names that can match nothing, such as a facet with a colon, are set too, with a warning.\n" +
 			"With --if-version, nothing is set if another version is active: nothing that you have not seen is replaced.",
 		Example: "  affinity strategy set strategy.json\n  affinity strategy set strategy.json --note 'brands count more before the sale'\n  affinity strategy set strategy.json --if-version 7",
 		Args:    cli.Args("FILE"),
@@ -61,7 +62,8 @@ func Command(t *command.Tool) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := c.Strategies().SetJSON(ctx, strategy, options); err != nil {
+			err = t.SetStrategy(ctx, func(ctx context.Context) error { return c.Strategies().SetJSON(ctx, strategy, options) })
+			if err != nil {
 				return fmt.Errorf("set the strategy: %w", err)
 			}
 			_, err = fmt.Fprintln(t.Out, "the strategy is set: reads use it within 5 s, and stored profiles follow "+
@@ -75,7 +77,8 @@ func Command(t *command.Tool) *cobra.Command {
 	return cli.Group(&cobra.Command{
 		Use:   "strategy",
 		Short: "Get, preview, set, compare or restore the strategy: how much each event and each facet counts",
-	}, get, set, previewCommand(t), versionsCommand(t), diffCommand(t), restoreCommand(t), suggestAliasesCommand(t))
+	}, get, set, previewCommand(t), versionsCommand(t), diffCommand(t), restoreCommand(t), suggestAliasesCommand(t),
+		allowCommand(t))
 }
 
 // printStrategy prints a version of the strategy as the engine sent it, indented.
@@ -117,6 +120,7 @@ func previewCommand(t *command.Tool) *cobra.Command {
 		}
 		return p, nil
 	}, func(t *command.Tool, p api.Preview) error {
+		t.Warn(p.Warnings)
 		return render.Preview(t.Out, p, render.NewPalette(cli.Colored(t.Out)))
 	})
 	cmd.Flags().IntVar(&sample, "sample", api.DefaultPreviewSample, "how many users to compute profiles of")
@@ -252,8 +256,9 @@ func restoreCommand(t *command.Tool) *cobra.Command {
 		},
 		RunE: t.Tell("restore version %s of the strategy",
 			func(ctx context.Context, c *client.Client, _ []string) (string, error) {
+				err := t.SetStrategy(ctx, func(ctx context.Context) error { return c.Strategies().Restore(ctx, version, nil) })
 				return fmt.Sprintf("the strategy is that of version %d again: reads use it within 5 s, and stored profiles follow "+
-					"(affinity recompute watch)", version), c.Strategies().Restore(ctx, version, nil)
+					"(affinity recompute watch)", version), err
 			}),
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -25,6 +26,7 @@ const defaultSuggestions = 50
 type suggestOptions struct {
 	objects, facet string
 	limit          int
+	doubtful       bool
 }
 
 func suggestAliasesCommand(t *command.Tool) *cobra.Command {
@@ -33,10 +35,13 @@ func suggestAliasesCommand(t *command.Tool) *cobra.Command {
 		Use:   "suggest-aliases --objects FILE",
 		Short: "List values of a catalog that probably mean the same",
 		Long: "List values of a catalog that probably mean the same, the surest first, with the reason and the objects that carry\n" +
-			"each: values that differ in case, separators or accents, plurals, values of mostly the same objects, and values with a\n" +
-			"word of 6 letters or more that is one letter apart. Values with other digits are never listed. The value of more objects is\n" +
-			"the one to keep. The active strategy tells which values are merged already. Nothing is changed: read the list, since\n" +
-			"a wrong alias mixes what users like. --json prints the aliases of the strategy with those of the list.",
+			"each: values that differ in HTML entities (& and &amp;), in the code points of the same letters, in case,\n" +
+			"separators or accents, plurals, values of mostly the same objects, and values with a word of 6 letters or\n" +
+			"more that is one letter apart. Values with other digits are never alike. The value of more objects is the\n" +
+			"one to keep. The active strategy tells which values are merged already. Nothing is changed: read the list,\n" +
+			"since a wrong alias mixes what users like. --json prints the aliases of the strategy with those of the\n" +
+			"list. Values with digits beside the same value without them, such as iphone 7 and iphone, are listed apart:\n" +
+			"most of them should stay so, and --json has them with --doubtful alone.",
 		Example: "  affinity strategy suggest-aliases --objects objects.ndjson.gz\n" +
 			"  affinity strategy suggest-aliases --objects objects.ndjson --facet brand --json",
 		Args: cli.Args(),
@@ -54,6 +59,7 @@ func suggestAliasesCommand(t *command.Tool) *cobra.Command {
 	flags.StringVar(&o.objects, "objects", "", "catalog: one JSON object per line, plain or gzip, - for standard input")
 	flags.StringVar(&o.facet, "facet", "", "list values of this facet (default: of the facets that the strategy scores)")
 	flags.IntVar(&o.limit, "limit", defaultSuggestions, "how many suggestions to list for each facet")
+	flags.BoolVar(&o.doubtful, "doubtful", false, "add the doubtful ones to --json")
 	t.JSONFlag(cmd, "print the aliases object for the strategy instead of the list")
 	return cmd
 }
@@ -74,15 +80,27 @@ func suggestAliases(ctx context.Context, t *command.Tool, o suggestOptions) erro
 	if o.facet != "" && words.Values(o.facet) == 0 {
 		return fmt.Errorf("no object of %s has the facet %s", o.objects, cli.Printable(o.facet))
 	}
-	var list []vocabulary.Suggestion
+	var list, doubtful []vocabulary.Suggestion
 	for _, facet := range o.facets(active, words) {
 		found := words.Suggest(facet, active.Aliases[facet])
-		list = append(list, found[:min(len(found), o.limit)]...)
+		sure := slices.IndexFunc(found, func(s vocabulary.Suggestion) bool { return s.Reason.Doubtful() })
+		if sure < 0 {
+			sure = len(found)
+		}
+		list = append(list, found[:min(sure, o.limit)]...)
+		doubtful = append(doubtful, found[sure:min(len(found), sure+o.limit)]...)
 	}
 	if t.JSON {
+		if o.doubtful {
+			list = append(list, doubtful...)
+		}
 		return cli.PrintJSON(t.Out, map[string]any{"aliases": withSuggestions(active.Aliases, list)})
 	}
-	return printSuggestions(t.Out, list)
+	if err := printSuggestions(t.Out, list); err != nil || len(doubtful) == 0 {
+		return err
+	}
+	fmt.Fprintln(t.Out, "\ndoubtful, as most of these mean other things:")
+	return printSuggestions(t.Out, doubtful)
 }
 
 // facets returns the facets to look at: the one asked for, else those that the

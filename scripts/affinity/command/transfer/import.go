@@ -334,7 +334,10 @@ func sendStrategy(ctx context.Context, t *command.Tool, c *client.Client, strate
 		}
 		return nil
 	}
-	if err := t.Patient(c).Strategies().SetJSON(ctx, strategy, client.SetOptions{}); err != nil {
+	err := t.SetStrategy(ctx, func(ctx context.Context) error {
+		return t.Patient(c).Strategies().SetJSON(ctx, strategy, client.SetOptions{})
+	})
+	if err != nil {
 		return fmt.Errorf("set the strategy: %w", err)
 	}
 	return nil
