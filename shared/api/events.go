@@ -254,7 +254,7 @@ type SeenEvents struct {
 	// of the most events first. All visitors who are sent so are one user. Absent if no event
 	// had one.
 	Nobody []SeenToken `json:"nobody,omitempty"`
-	// Truncated says that some events or facets are missing: on one of the days there were
+	// Truncated says that some events, facets or tokens are missing: on one of the days there were
 	// more than the engine counts by name, or there are more than the answer lists.
 	Truncated bool `json:"truncated"`
 }
