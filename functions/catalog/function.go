@@ -1,7 +1,8 @@
 // Package catalog is the public function for the objects and settings of an
 // index, and for the names of track calls, which are a setting of the app. Objects are
-// stored in the table objects, with the filters that they have under the settings. Settings are stored in Firestore. New numeric bands enqueue
-// the task that starts their re-enrichment.
+// stored in the table objects, with the filters that they have under the settings. Settings
+// are stored in Firestore. New numeric bands enqueue the task that starts their
+// re-enrichment, and new objects the one that starts a build of crowd statistics.
 package catalog
 
 import (
@@ -22,6 +23,7 @@ import (
 	"github.com/affinityengine/affinity/shared/app/auditlog"
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/catalog"
+	"github.com/affinityengine/affinity/shared/job/tasks/afterimport"
 	"github.com/affinityengine/affinity/shared/job/tasks/bands"
 	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/web/auth"
@@ -35,13 +37,14 @@ type handler struct {
 	Backends
 	groupBytes int // of the records that a batch merges at a time
 	mostRead   int // objects that a page of a list reads
+	notes      *afterimport.Notes
 }
 
 // New returns the function over its backends.
 func New(b Backends) http.Handler { return newSized(b, groupBytes, api.MaxObjectsRead) }
 
 func newSized(b Backends, groupBytes, mostRead int) http.Handler {
-	h := handler{b, groupBytes, mostRead}
+	h := handler{b, groupBytes, mostRead, afterimport.NewNotes(b.Store.Crowd, b.Queue, b.Now)}
 	rt := b.Router(Timeout)
 	rt.Hint = ofSearch
 	rt.Handle("POST /1/indexes/{index}/batch", auth.ServeBoth(h.grant, h.batch, auth.AddObject, auth.DeleteObject))
@@ -99,7 +102,8 @@ func (h handler) batch(w http.ResponseWriter, r *http.Request, grant auth.Grant,
 	if err != nil {
 		return err
 	}
-	for _, acl := range neededACLs(actions) {
+	needed := neededACLs(actions)
+	for _, acl := range needed {
 		if err := grant.Require(acl); err != nil {
 			return err
 		}
@@ -107,6 +111,9 @@ func (h handler) batch(w http.ResponseWriter, r *http.Request, grant auth.Grant,
 	left, err := h.applyRecorded(r.Context(), grant, index, actions)
 	if err != nil {
 		return err
+	}
+	if slices.Contains(needed, auth.AddObject) {
+		h.note(r.Context(), grant.App, index)
 	}
 	ids := make([]string, 0, len(actions))
 	for _, a := range actions {
@@ -116,6 +123,15 @@ func (h handler) batch(w http.ResponseWriter, r *http.Request, grant auth.Grant,
 	}
 	return httpapi.WriteJSON(w, http.StatusOK, api.BatchAnswer{ObjectIDs: ids, TaskID: taskID(h.Now()),
 		NotNumbers: left.NotNumbers, Dropped: left.Dropped})
+}
+
+// note has crowd statistics built, if the index has none or outgrows them. It only logs a
+// fault: the objects are stored, and the nightly round builds statistics too.
+func (h handler) note(ctx context.Context, app, index string) {
+	if err := h.notes.Note(ctx, app, index); err != nil {
+		h.Log.LogAttrs(ctx, slog.LevelWarn, "no build of crowd statistics follows this load of objects",
+			slog.String("app", app), slog.String("index", index), slog.Any("error", err))
+	}
 }
 
 // applyRecorded applies a batch. The audit log has the batches that clear an index:

@@ -1,15 +1,20 @@
 package catalog_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/affinityengine/affinity/functions/catalog"
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
+	"github.com/affinityengine/affinity/shared/queue"
 )
 
 func TestCatalog(t *testing.T) {
@@ -61,6 +66,55 @@ func TestCatalog(t *testing.T) {
 
 // A batch whose partial updates build on more records than may be in memory changes
 // what it would change at once, and nothing if it is refused.
+// tasks keeps the tasks that are created, or fails.
+type tasks struct {
+	created []queue.Task
+	err     error
+}
+
+func (q *tasks) Create(_ context.Context, t queue.Task) error {
+	if q.err == nil {
+		q.created = append(q.created, t)
+	}
+	return q.err
+}
+
+// One task a minute follows the objects that are stored in an index, also if the queue takes it
+// only at the second attempt. None follows deletions.
+func TestLoadsAreFollowed(t *testing.T) {
+	s, q := functiontest.Start(t), &tasks{}
+	b := s.Backends.ForCatalog()
+	now := time.UnixMilli(1_600_000_020_000)
+	b.Queue, b.Now = q, func() time.Time { return now }
+	h := catalog.New(b)
+	send := func(index, action string, want ...string) {
+		t.Helper()
+		key := "addObject"
+		if action == "deleteObject" {
+			key = action
+		}
+		body := `{"requests":[{"action":"` + action + `","objectID":"1","body":{"objectID":"1"}}]}`
+		functiontest.Do(t, h, key, "POST", "/1/indexes/"+index+"/batch", body)
+		var got []string
+		for _, t := range q.created {
+			got = append(got, t.Path+" "+string(t.Body))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s in %s: tasks %q, want %q", action, index, got, want)
+		}
+	}
+	shoes, hats := `/imported {"app":"shop","index":"shoes"}`, `/imported {"app":"shop","index":"hats"}`
+	send("shoes", "deleteObject")
+	q.err = errors.New("the queue fails")
+	send("shoes", "addObject")
+	q.err = nil
+	send("shoes", "addObject", shoes)
+	send("shoes", "partialUpdateObject", shoes)
+	send("hats", "addObject", shoes, hats)
+	now = now.Add(time.Minute)
+	send("shoes", "addObject", shoes, hats, shoes)
+}
+
 func TestPartialUpdatesInGroups(t *testing.T) {
 	s := functiontest.Start(t)
 	const objects = 30

@@ -86,6 +86,6 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 		Admin:      admin.New(admin.Backends{Base: base, Jobs: all, Auth: who, Profiles: engine}),
 		Segments:   segments.New(segments.Backends{Base: base, Segmenting: all.Segmenting, Before: all.Before, Auth: who}),
 	}
-	return New(Options{Log: log, API: api.Routes(), Auth: who, Secret: s.Secret, Now: base.Now, URL: s.URL,
-		Hosts: s.Auth.Hosts}), nil
+	return New(Options{Log: log, API: api.Routes(), Auth: who, Secret: s.Secret, Ended: base.Config, Now: base.Now,
+		URL: s.URL, Hosts: s.Auth.Hosts}), nil
 }

@@ -3,8 +3,8 @@
 // server, work without JavaScript, and load nothing from elsewhere.
 //
 // A page makes the requests of the API, within the process and with the permissions of the key that
-// opened the session, and shows them. It keeps no data. The session is in a cookie that only
-// this function can read.
+// opened the session, and shows them. It keeps no data but the sessions that were logged out. A session is
+// in a cookie that only this function can read.
 package console
 
 import (
@@ -19,6 +19,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/api/client"
+	"github.com/affinityengine/affinity/shared/cache"
 	"github.com/affinityengine/affinity/shared/web/auth"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
@@ -32,6 +33,8 @@ type Options struct {
 	Auth *auth.Authenticator
 	// Secret encrypts the cookies of sessions.
 	Secret Secret
+	// Ended keeps the sessions that were logged out.
+	Ended Ended
 	// Now is the engine's clock, at which pages are made; the wall clock ends sessions.
 	Now func() time.Time
 	// Links open the console without a key. Nil: there are none.
@@ -47,6 +50,7 @@ type console struct {
 	Options
 	engine   engine
 	sessions *sessions
+	endings  *endings
 	products *products
 	origin   *http.CrossOriginProtection
 }
@@ -57,6 +61,7 @@ const Timeout = 2 * time.Minute
 // New returns the function.
 func New(o Options) http.Handler {
 	c := &console{Options: o, engine: engine{o.API}, sessions: newSessions(o.Secret, time.Now),
+		endings:  &endings{store: o.Ended, now: time.Now, known: cache.New[string, ending](endedSessions)},
 		products: newProducts(time.Now), origin: http.NewCrossOriginProtection()}
 	rt := httpapi.NewRouter(o.Log)
 	rt.OwnOrigin, rt.Life = true, Timeout
@@ -202,6 +207,13 @@ func (c *console) enter(w http.ResponseWriter, r *http.Request) (*visit, error) 
 	}
 	if err != nil {
 		return nil, err
+	}
+	ended, err := c.endings.ended(r.Context(), s)
+	if err != nil {
+		return nil, err
+	}
+	if ended {
+		return nil, errNoSession
 	}
 	made := &calls{}
 	engine, err := c.engine.client(r, of, made)

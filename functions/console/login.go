@@ -194,6 +194,9 @@ func (c *console) logout(w http.ResponseWriter, r *http.Request) error {
 		return c.fail(v, page{}, err)
 	}
 	c.setCookie(w, r, "", -1)
+	if err := c.endings.end(r.Context(), v.session); err != nil {
+		return c.fail(v, page{}, err)
+	}
 	return see(w, r, "/console/login")
 }
 

@@ -111,7 +111,7 @@ func TestLinks(t *testing.T) {
 			t.Errorf("two links: %s and %s", one, other)
 		}
 		// A deployment has no links.
-		none := New(Options{Log: slog.New(slog.DiscardHandler), Auth: h.auth, Secret: h.secret, Now: time.Now})
+		none := New(Options{Log: slog.New(slog.DiscardHandler), Auth: h.auth, Secret: h.secret, Ended: h, Now: time.Now})
 		h.Handler = none
 		if opens(link) {
 			t.Error("a deployment has links")

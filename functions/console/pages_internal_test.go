@@ -244,7 +244,7 @@ func TestImportMakesFewRequests(t *testing.T) {
 		h := newTest(t)
 		c, csrf := h.login(testKey)
 		requests := 0
-		h.Handler = New(Options{Log: slog.New(slog.DiscardHandler), Auth: h.auth, Secret: h.secret, Now: time.Now, API: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.Handler = New(Options{Log: slog.New(slog.DiscardHandler), Auth: h.auth, Secret: h.secret, Ended: h, Now: time.Now, API: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			requests++
 			body, err := httpapi.ReadBody(w, r, api.MaxImportBody)
 			if err != nil {

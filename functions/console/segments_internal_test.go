@@ -23,7 +23,7 @@ import (
 func engineOf(t *testing.T, answer func(r *http.Request) (int, any)) *tested {
 	t.Helper()
 	h := newTest(t)
-	h.Handler = New(Options{Log: slog.New(slog.DiscardHandler), Auth: h.auth, Secret: h.secret, Now: time.Now, Links: h.links, API: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	h.Handler = New(Options{Log: slog.New(slog.DiscardHandler), Auth: h.auth, Secret: h.secret, Ended: h, Now: time.Now, Links: h.links, API: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		status, body := answer(r)
 		_ = httpapi.WriteJSON(w, status, body)
 	})})

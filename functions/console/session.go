@@ -1,12 +1,14 @@
 package console
 
 import (
+	"context"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/affinityengine/affinity/shared/cache"
 	"github.com/affinityengine/affinity/shared/web/auth"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
@@ -31,6 +34,11 @@ const (
 	cookieName = hostPrefix + plainName
 	hostPrefix = "__Host-"
 	plainName  = "affinity-console"
+	// endedFresh is how long an instance believes that a session goes on. So a session may go on for as long
+	// on other instances than the one that has logged it out.
+	endedFresh = 5 * time.Second
+	// endedSessions is how many sessions an instance remembers.
+	endedSessions = 10_000
 )
 
 // Secret encrypts the cookies of sessions. Instances of a deployment share one.
@@ -63,6 +71,58 @@ type session struct {
 }
 
 var errNoSession = errors.New("the session has ended")
+
+// Ended keeps which sessions have ended early, for all instances.
+type Ended interface {
+	// EndSession ends a session that would end at an instant.
+	EndSession(ctx context.Context, app, id string, now, end time.Time) error
+	SessionEnded(ctx context.Context, app, id string) (bool, error)
+}
+
+// endings remember what Ended says of sessions. They are safe for concurrent use.
+type endings struct {
+	store Ended
+	now   func() time.Time
+	mu    sync.Mutex
+	known cache.Map[string, ending]
+}
+
+type ending struct {
+	ended bool // for good
+	asked time.Time
+}
+
+// end ends a session, on this instance at once.
+func (e *endings) end(ctx context.Context, s session) error {
+	e.note(s, true, e.now())
+	return e.store.EndSession(ctx, s.App, s.name(), e.now(), s.Ends)
+}
+
+// ended reports whether a session has ended early.
+func (e *endings) ended(ctx context.Context, s session) (bool, error) {
+	asked := e.now()
+	if known, ok := e.known.Get(s.name()); ok && (known.ended || asked.Sub(known.asked) < endedFresh) {
+		return known.ended, nil
+	}
+	is, err := e.store.SessionEnded(ctx, s.App, s.name())
+	if err != nil {
+		return false, err
+	}
+	return e.note(s, is, asked), nil
+}
+
+// note remembers whether a session has ended, and returns whether it has.
+func (e *endings) note(s session, ended bool, asked time.Time) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	known, _ := e.known.Get(s.name())
+	known = ending{known.ended || ended, asked}
+	e.known.Set(s.name(), known)
+	return known.ended
+}
+
+// name is the ID as text.
+func (s session) name() string { return hex.EncodeToString(s.ID) }
 
 // sessions encrypts and decrypts cookies.
 type sessions struct {

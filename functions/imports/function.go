@@ -27,6 +27,7 @@ import (
 	"github.com/affinityengine/affinity/shared/intake/enrich"
 	"github.com/affinityengine/affinity/shared/intake/export"
 	"github.com/affinityengine/affinity/shared/intake/refused"
+	"github.com/affinityengine/affinity/shared/job/tasks/afterimport"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/store"
@@ -39,17 +40,27 @@ const Timeout = 5 * time.Minute
 
 type handler struct {
 	Backends
-	slots  *slots
+	notes  *afterimport.Notes
 	finder *finder
 }
 
 // New returns the function over its backends.
 func New(b Backends) http.Handler {
 	rt := b.Router(Timeout)
-	h := handler{b, &slots{last: map[string]int64{}}, &finder{b.Store, cache.New[string, indexes](manyApps)}}
+	h := handler{b, afterimport.NewNotes(b.Store.Crowd, b.Queue, b.Now),
+		&finder{b.Store, cache.New[string, indexes](manyApps)}}
 	rt.Count(limit.Imports, "POST /1/events/import")
 	rt.HandleOwn("POST /1/events/import", auth.ServeBoth(h.Auth.TenantGrant, h.run, auth.Admin), "index", "receipts")
 	return rt
+}
+
+// note has histories folded and crowd statistics built once the app's imports have ended. It
+// only logs a fault: the events are imported, and the nightly round does both too.
+func (h handler) note(ctx context.Context, app string) {
+	if err := h.notes.Note(ctx, app, ""); err != nil {
+		h.Log.LogAttrs(ctx, slog.LevelWarn, "no recompute and no build of crowd statistics follow this import",
+			slog.String("app", app), slog.Any("error", err))
+	}
 }
 
 // importTime is how long a client may take to send a file of history. A person
@@ -83,7 +94,7 @@ func (h handler) run(w http.ResponseWriter, r *http.Request, app config.App, gra
 		return err
 	}
 	if len(events)+len(logged)-answer.Present > 0 {
-		h.noteImport(r.Context(), app.ID)
+		h.note(r.Context(), app.ID)
 	}
 	if unknown > 0 {
 		h.finder.find(r.Context(), app.ID, grant, h.Now(), h.Log, answer.UnknownObjects)

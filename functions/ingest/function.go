@@ -161,7 +161,9 @@ func (h handler) store(ctx context.Context, header http.Header, in request, body
 	}
 	if err != nil {
 		h.Log.LogAttrs(ctx, slog.LevelError, "events are not published", slog.String("app", app), slog.Any("error", err))
-		return httpapi.Errorf(http.StatusServiceUnavailable, "The events were not accepted, send them again")
+		// What has failed may go on trying, so the events may be stored all the same.
+		return httpapi.Errorf(http.StatusServiceUnavailable, "The events may not have been stored, send them again: "+
+			"with a timestamp or a messageId they count once, others may count twice")
 	}
 	h.count(app, events, objects)
 	return nil

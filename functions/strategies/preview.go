@@ -84,11 +84,25 @@ func (h handler) preview(w http.ResponseWriter, r *http.Request, app config.App)
 	answer := renderPreview(app.StrategyVersion, c.profiles.Report())
 	answer.ChosenFrom = from
 	answer.Cost = api.PreviewCost{Events: c.read.Events, Blocks: c.read.Blocks, Took: time.Since(begun).Milliseconds()}
+	answer.Cost.Recompute = recomputeCost(from, answer.Known, c.read.Events)
 	if len(candidates) > 0 {
 		answer.Objects = &api.PreviewObjects{Index: index, Compared: len(candidates),
 			PreviewOrders: orders(c.objects.Orders())}
 	}
 	return httpapi.WriteJSON(w, http.StatusOK, answer)
+}
+
+// recomputeCost returns what a recompute takes if all users are like the known ones of a preview.
+func recomputeCost(from *api.ChosenFrom, known, events int) *api.RecomputeCost {
+	if known == 0 {
+		return nil
+	}
+	users := preview.Million
+	if from != nil && from.All {
+		users = from.Users
+	}
+	cost := api.RecomputeCost(preview.Extrapolate(users, known, events))
+	return &cost
 }
 
 // chosenFrom describes the users that a sample was chosen from.

@@ -117,7 +117,7 @@ func (h handler) purge(ctx context.Context, request purge.Request, _ int) (map[s
 	if err != nil {
 		return nil, err
 	}
-	if err := h.forgetRecent(ctx, request); err != nil {
+	if err := h.forgetInLists(ctx, request); err != nil {
 		return nil, err
 	}
 	if !request.Last {
@@ -131,14 +131,21 @@ func (h handler) purge(ctx context.Context, request purge.Request, _ int) (map[s
 	return map[string]int{"purged": n, "refused": refused}, nil
 }
 
-// forgetRecent removes the events of a user from the app's sample that are deleted, or of
-// types that the user has opted out of.
-func (h handler) forgetRecent(ctx context.Context, request purge.Request) error {
+// forgetInLists removes a user from the app's hot users, and from the app's sample the events
+// of theirs that are deleted, or of types that the user has opted out of.
+func (h handler) forgetInLists(ctx context.Context, request purge.Request) error {
 	states, err := h.Profiles.StatesOf(ctx, request.App, []string{request.User})
 	if errors.Is(err, config.ErrNotFound) {
-		return nil // the deletion of the app removes the sample
+		return nil // the deletion of the app removes both
 	}
 	if err != nil {
+		return err
+	}
+	now, until := h.Now(), time.UnixMilli(request.DeletedUntil)
+	if until.Before(now) {
+		until = now // processes count by their own clocks
+	}
+	if err := h.Store.Usage.ForgetHotUser(ctx, request.App, request.User, now, until); err != nil {
 		return err
 	}
 	state, known := states[request.User]

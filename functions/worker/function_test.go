@@ -2,12 +2,14 @@ package worker_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/affinityengine/affinity/functions/worker"
+	"github.com/affinityengine/affinity/shared/app/usage"
 	"github.com/affinityengine/affinity/shared/intake/refused"
 	"github.com/affinityengine/affinity/shared/job/tasks/afterimport"
 	"github.com/affinityengine/affinity/shared/job/tasks/purge"
@@ -102,13 +104,44 @@ func TestPurgeRemovesRefusedEvents(t *testing.T) {
 	}
 }
 
+// A deletion also takes its user from the hot users of the app: those that are stored, and those
+// that a process still holds in memory.
+func TestPurgeRemovesHotUsers(t *testing.T) {
+	s := functiontest.Start(t)
+	b := s.Backends.ForWorker()
+	b.Queue = &tasks{}
+	today := usage.DayOf(b.Now())
+	count := func(user string, events int) {
+		b.Usage.Events(functiontest.App, events, func(int) string { return user })
+	}
+	count("ann", 3)
+	must.Succeed(t, b.Usage.Flush(t.Context()))
+	count("ann", 1)
+	count("bob", 2)
+	body := fmt.Sprintf(`{"app":"shop","userToken":"ann","deletedUntil":%d}`, b.Now().UnixMilli())
+	if status, answer := functiontest.Call(worker.New(b), "", "POST", purge.Kind.Path, body); status != 200 {
+		t.Fatal(status, answer)
+	}
+	for _, when := range []string{"after the purge", "after the next flush"} {
+		users, err := b.Store.Usage.HotUsers(t.Context(), functiontest.App, today-1, today+1)
+		if err != nil || slices.ContainsFunc(users, func(u usage.User) bool { return u.Token == "ann" }) {
+			t.Errorf("%s: %v, %v", when, users, err)
+		}
+		must.Succeed(t, b.Usage.Flush(t.Context()))
+	}
+	users, err := b.Store.Usage.HotUsers(t.Context(), functiontest.App, today-1, today+1)
+	if err != nil || len(users) != 1 || users[0] != (usage.User{Token: "bob", Events: 2}) {
+		t.Errorf("%v, %v: want bob alone", users, err)
+	}
+}
+
 // A build follows an import also if the task that looks again runs before its
 // time by the worker's clock. First tasks of several imports share the one that
 // looks again.
 func TestImportedRunsEarly(t *testing.T) {
 	s, q := functiontest.Start(t), &tasks{}
 	last := time.Now()
-	must.Succeed(t, s.Backends.Store.Crowd.NoteImport(t.Context(), functiontest.App, last))
+	must.Succeed(t, s.Backends.Store.Crowd.NoteImport(t.Context(), functiontest.App, "", last))
 	b := s.Backends.ForWorker()
 	b.Queue = q
 	b.Now = func() time.Time { return last.Add(afterimport.Quiet - time.Millisecond) }
@@ -120,6 +153,7 @@ func TestImportedRunsEarly(t *testing.T) {
 		}
 	}
 	look(`{"app":"shop"}`, 1)
+	look(`{"app":"shop","index":"none"}`, 1) // no objects were loaded into it
 	look(`{"app":"shop"}`, 1)
 	look(string(q.created[0].Body), 2)
 	look(string(q.created[0].Body), 2) // a retry

@@ -75,9 +75,14 @@ type importEnded struct {
 // app's last import is long enough ago. Otherwise it enqueues the task that looks
 // again.
 func (h handler) imported(ctx context.Context, request afterimport.Request, _ int) (answer importEnded, err error) {
-	last, err := h.Store.Crowd.LastImport(ctx, request.App)
+	last, err := h.Store.Crowd.LastImport(ctx, request.App, request.Index)
 	if err != nil || last.IsZero() {
 		return answer, err
+	}
+	if request.Index != "" {
+		answer.Crowd, err = h.buildLoaded(ctx, request, last)
+		answer.Started = answer.Crowd != ""
+		return answer, gone(err)
 	}
 	if wait := last.Add(afterimport.Quiet).Sub(h.Now()); wait > 0 {
 		return answer, h.lookLater(ctx, request, last, min(wait, afterimport.Quiet))
@@ -112,6 +117,22 @@ func (h handler) buildImported(ctx context.Context, app string, last time.Time) 
 		return "", nil
 	}
 	return j.ID, err
+}
+
+// buildLoaded starts the build of crowd statistics that follows the last load of objects into
+// an index, if one is needed. While the load or another build goes on, it looks again later.
+func (h handler) buildLoaded(ctx context.Context, request afterimport.Request, last time.Time) (id string, err error) {
+	ended := !h.Now().Before(last.Add(afterimport.Quiet))
+	j, err := h.Crowd.StartLoad(ctx, request.App, request.Index, last, ended)
+	if !errors.Is(err, crowdbuild.ErrBusy) {
+		return j.ID, err
+	}
+	if request.Exhausted(last) {
+		h.Log.LogAttrs(ctx, slog.LevelWarn, "a load of objects is left to the nightly round, another build of crowd "+
+			"statistics does not end", slog.String("app", request.App), slog.String("index", request.Index))
+		return "", nil
+	}
+	return "", h.lookLater(ctx, request, last, afterimport.Quiet)
 }
 
 func (h handler) lookLater(ctx context.Context, request afterimport.Request, last time.Time, wait time.Duration) error {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"slices"
 	"strings"
@@ -188,6 +190,72 @@ func TestKeyAttributes(t *testing.T) {
 	app("key rotate shop admin").wants(t, cli.ExitOK)
 	if got := keys("admin"); len(got) != 2 || !got[0].ValidUntil.IsZero() || got[1].ValidUntil.Before(time.Now().Add(23*time.Hour)) {
 		t.Errorf("keys %+v, want one without an end and one that ends tomorrow", got)
+	}
+}
+
+// The keys of a new app work once they are printed, also if the engine was asked for the app
+// before it existed.
+func TestNewKeysWorkOncePrinted(t *testing.T) {
+	s := startEngine(t, stack.Options{})
+	app := onLocal(t, s)
+	works := func(id, key string, want int) {
+		t.Helper()
+		r := affinity(t, "", "strategy", "get", "--url", s.URL, "--app", id, "--key", key)
+		if r.code != want {
+			t.Errorf("key of app %s: exit %d, want %d: %s", id, r.code, want, r.err)
+		}
+	}
+	works("shop", "guess", cli.ExitFailed)
+	made := app("create shop")
+	made.wants(t, cli.ExitOK)
+	works("shop", firstKeys(made)["admin"], cli.ExitOK)
+	added := app("key add shop --acl recommendation --parent")
+	added.wants(t, cli.ExitOK)
+	works("shop", strings.TrimSpace(added.out), cli.ExitOK)
+	if said := made.err + added.err; strings.Contains(said, "not verified") {
+		t.Error(said)
+	}
+}
+
+// keyless is an engine that refuses keys some times, and then forbids what they ask for.
+func keyless(t *testing.T, refusals int) (url string, asked *int) {
+	t.Helper()
+	n := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if n++; n <= refusals {
+			http.Error(w, `{"status":401,"message":"Invalid credentials"}`, http.StatusUnauthorized)
+			return
+		}
+		http.Error(w, `{"status":403,"message":"Method not allowed"}`, http.StatusForbidden)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL, &n
+}
+
+// Keys of a deployed engine are tried at --url, and what that says does not hold them back.
+func TestKeysOfADeployedEngineAreTried(t *testing.T) {
+	for name, c := range map[string]struct {
+		refusals, least int
+		says            string
+	}{
+		"known at once":      {0, 2, ""},
+		"refused at first":   {1, 3, ""},
+		"refused for ever":   {1 << 30, 3, "not verified: the engine refuses a key"},
+		"no engine is named": {-1, 0, "not verified: --url names no engine"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			url, asked := keyless(t, c.refusals)
+			app, line := onDeployed(t, config.NewMemory(), func(tl *program) { tl.ConfigTTL = 200 * time.Millisecond }), "create shop"
+			if c.refusals >= 0 {
+				line += " --url " + url
+			}
+			made := app(line)
+			made.wants(t, cli.ExitOK, "they are printed only once")
+			if *asked < c.least || c.least == 0 && *asked > 0 || !strings.Contains(made.err, c.says) ||
+				c.says == "" && strings.Contains(made.err, "not verified") || len(firstKeys(made)) != 2 {
+				t.Errorf("asked %d times; out %q, err %q", *asked, made.out, made.err)
+			}
+		})
 	}
 }
 

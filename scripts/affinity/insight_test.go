@@ -75,7 +75,7 @@ func TestPreviewOfAStretch(t *testing.T) {
 	t.Parallel()
 	answer := func(from string) string {
 		return `{"sampled":100,"known":90,"changed":80,"unchanged":10,"strategyVersion":1,"values":{"changed":70,"topFiveChanged":20,"topChanged":9},` +
-			`"objects":{"index":"shoes","compared":20,"changed":60,"topFiveChanged":30,"topChanged":11},"scale":1e-65,"cost":{"events":900,"blocks":90,"took":250},` +
+			`"objects":{"index":"shoes","compared":20,"changed":60,"topFiveChanged":30,"topChanged":11},"scale":1e-65,"cost":{"events":900,"blocks":90,"took":250,"recompute":{"users":1000000,"cpuSeconds":15.2,"usd":0.00036}},` +
 			`"rankCorrelation":null,"facets":[],"examples":[],"chosenFrom":` + from + `}`
 	}
 	const text = `{"eventsScoring":[],"facetsScoring":[]}`
@@ -85,7 +85,7 @@ func TestPreviewOfAStretch(t *testing.T) {
 		"  among the first five for 20, at the first place for 9; shares of values would change for 80\n"+
 		"the order of the same 20 objects of shoes would change for 60 users: among the first five for 30, at the first place for 11\n"+
 		"scores would fall to 1.00e-65 of what they are: the events are too old for the half-life, and count next to nothing\n"+
-		"\nread 900 events and 90 blocks of 100 users in 0.2 s\na recompute of a million such users takes about ")
+		"\nread 900 events and 90 blocks of 100 users in 0.2 s\na recompute of 1000000 such users takes about 15 s of CPU, for 0.0004 US dollars; `affinity plan` has the rest\n")
 	if r := affinity(t, text, "strategy", "preview", "-", "--url", fixedAnswer(t, 200, answer(`{"users":500,"all":true}`))); strings.Contains(r.out, "only") {
 		t.Errorf("a sample of all users: %s", r.out)
 	}

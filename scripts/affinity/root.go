@@ -25,6 +25,7 @@ import (
 	"github.com/affinityengine/affinity/scripts/affinity/command/user"
 	"github.com/affinityengine/affinity/scripts/affinity/contexts"
 	"github.com/affinityengine/affinity/shared/api/client"
+	"github.com/affinityengine/affinity/shared/app/config"
 )
 
 // program is the whole tool: what its commands share, and what some of them start or open.
@@ -39,7 +40,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	t := &command.Tool{
 		In: stdin, Out: stdout, Err: stderr,
 		Retry:      client.Retry{Total: 2 * time.Minute},
-		WatchEvery: 500 * time.Millisecond,
+		WatchEvery: 500 * time.Millisecond, ConfigTTL: config.TTL,
 	}
 	if folder, err := os.UserConfigDir(); err == nil {
 		t.Contexts = contexts.New(filepath.Join(folder, "affinity"))
@@ -73,7 +74,7 @@ func rootCommand(p *program) *cobra.Command {
 			}
 			return t.FromContext(cmd.Flags().Changed)
 		},
-	}, local.Up(t, p.start), local.Demo(t, p.start), transfer.Import(t), events.Command(t), transfer.Catalog(t),
+	}, local.Up(t, p.start), local.Demo(t, p.start), local.Data(t), transfer.Import(t), events.Command(t), transfer.Catalog(t),
 		user.Profile(t), user.Command(t), user.OptOut(t), user.Rank(t), user.Boosts(t), feed.Command(t),
 		segment.Command(t), segment.Values(t), transfer.Index(t), strategy.Command(t), admin.App(t, p.open), events.Replay(t),
 		measure.Load(t), jobs.Recompute(t), jobs.Reenrich(t), jobs.Crowd(t), jobs.Schema(t), user.Explain(t),
@@ -103,7 +104,7 @@ func speaks(cmd *cobra.Command) bool {
 		cmd = cmd.Parent()
 	}
 	switch cmd.Name() {
-	case "up", "demo", "context", "plan", "version", "bench", "completion", "help", "__complete", "__completeNoDesc":
+	case "up", "demo", "data", "context", "plan", "version", "bench", "completion", "help", "__complete", "__completeNoDesc":
 		return false
 	}
 	return true

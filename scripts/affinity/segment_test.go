@@ -21,6 +21,9 @@ func TestSegmentCommands(t *testing.T) {
 		query   = `POST /1/segments/query {"where":{"filter":"brand:Nike"},"limit":`
 	)
 	where := []string{"--where", "brand:Nike"}
+	successor := func(state string) string {
+		return strings.Replace(fmt.Sprintf(build, state, 9, ""), "manual-1", "recompute-1", 1)
+	}
 	for name, c := range map[string]struct {
 		args     []string
 		answers  []string
@@ -56,6 +59,16 @@ func TestSegmentCommands(t *testing.T) {
 			cli.ExitOK, []string{"build manual-1 is under way", "lists of 9 users"}, nil},
 		"a failed refresh": {[]string{"refresh"}, []string{fmt.Sprintf(build, "planning", 0, ""), fmt.Sprintf(list, fmt.Sprintf(build, "failed", 4, `,"error":"no disk"`))},
 			cli.ExitFailed, []string{"build manual-1 failed: no disk"}, nil},
+		"a superseded refresh": {[]string{"refresh"}, []string{fmt.Sprintf(build, "planning", 0, ""),
+			fmt.Sprintf(list, successor("running")+","+fmt.Sprintf(build, "superseded", 0, `,"error":"segments build recompute-1 takes its place"`)),
+			fmt.Sprintf(list, successor("done")+","+fmt.Sprintf(build, "superseded", 0, ""))},
+			cli.ExitOK, []string{"build recompute-1 takes its place\n", "lists of 9 users"}, nil},
+		"a superseded refresh whose successor fails": {[]string{"refresh"}, []string{fmt.Sprintf(build, "planning", 0, ""),
+			fmt.Sprintf(list, successor("failed")+","+fmt.Sprintf(build, "superseded", 0, ""))},
+			cli.ExitFailed, []string{"build recompute-1 failed"}, nil},
+		"a superseded refresh whose successor is not listed": {[]string{"refresh"}, []string{fmt.Sprintf(build, "planning", 0, ""),
+			fmt.Sprintf(list, fmt.Sprintf(build, "superseded", 0, `,"error":"segments build x takes its place"`))},
+			cli.ExitFailed, []string{"build manual-1 was superseded: segments build x takes its place"}, nil},
 		"export": {[]string{"export", "nike"}, []string{fmt.Sprintf(export, "planning", "null"), fmt.Sprintf(export, "done", "1"), "{\"userToken\":\"ann\",\"score\":7}\n"}, cli.ExitOK,
 			[]string{"{\"userToken\":\"ann\",\"score\":7}\n", "complete: 1 user as of"}, []string{"POST /1/segments/nike/export", "GET /1/segments/export/export-1", "GET /1/segments/export/export-1/file"}},
 		"an export that is cut off": {[]string{"export", "nike"}, []string{fmt.Sprintf(export, "done", "2"), fmt.Sprintf(export, "done", "2"), "{\"userToken\":\"ann\",\"score\":7}\n"},

@@ -100,7 +100,8 @@ type Preview struct {
 	// under the active one; null if that is 0. A ranker sees none of it. A tiny number
 	// says that the events are too old for the half-life.
 	Scale *float64 `json:"scale"`
-	// Cost is what the preview read for the profiles under one strategy.
+	// Cost is what the preview read for the profiles under one strategy, and what a recompute
+	// would take.
 	Cost PreviewCost `json:"cost"`
 	// RankCorrelation is null if no user is known.
 	RankCorrelation *RankCorrelation `json:"rankCorrelation"`
@@ -132,6 +133,17 @@ type PreviewCost struct {
 	Events int   `json:"events"`
 	Blocks int   `json:"blocks"`
 	Took   int64 `json:"took"` // ms, of both computations
+	// Recompute is null if no user is known.
+	Recompute *RecomputeCost `json:"recompute"`
+}
+
+// RecomputeCost is what a recompute of some users takes on the worker, if they are like the
+// known users of a preview: an estimate. They are all users of the app, if the sample was
+// chosen from all, else a million.
+type RecomputeCost struct {
+	Users      int     `json:"users"`
+	CPUSeconds float64 `json:"cpuSeconds"`
+	USD        float64 `json:"usd"` // of the CPU, by the list price of Cloud Run
 }
 
 // ChosenFrom describes the users among whom a sample was chosen: each had the same

@@ -51,6 +51,11 @@ func (b Buffered) PutHotUsers(ctx context.Context, app string, day usage.Day, sh
 	return b.store.Usage.PutHotUsers(ctx, app, day, shard, process, users)
 }
 
+// Deleted is that of the Store.
+func (b Buffered) Deleted(ctx context.Context, app string, users []usage.User) (map[string]time.Time, error) {
+	return b.store.Usage.Deleted(ctx, app, users)
+}
+
 // PutKeyDays is that of the Store.
 func (b Buffered) PutKeyDays(ctx context.Context, app string, days map[string]usage.Day) error {
 	if b.deleted(ctx, app) {

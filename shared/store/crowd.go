@@ -101,10 +101,19 @@ func (s Crowd) SwapCrowdManifest(ctx context.Context, app, index string, stored 
 	return matched != inverse, nil
 }
 
-// NoteImport stores the time of an app's last import.
-func (s Crowd) NoteImport(ctx context.Context, app string, at time.Time) error {
+// importColumn is the column of the last import of events or, of an index, of objects.
+func importColumn(index string) string {
+	if index == "" {
+		return columnImport
+	}
+	return columnImport + "," + index
+}
+
+// NoteImport stores the time of an app's last import of events or, of an index, of objects.
+func (s Crowd) NoteImport(ctx context.Context, app, index string, at time.Time) error {
 	m := bigtable.NewMutation()
-	m.Set(familyPointer, columnImport, bigtable.Timestamp(max(at.UnixMilli(), 0)*1000), bigEndian(at.UnixMilli()))
+	m.Set(familyPointer, importColumn(index), bigtable.Timestamp(max(at.UnixMilli(), 0)*1000),
+		bigEndian(at.UnixMilli()))
 	return s.each(app, func(s *Store) error {
 		if err := s.tables.of(app, allUsers).crowd.Apply(ctx, app+",", m); err != nil {
 			return fmt.Errorf("note an import of %s: %w", app, err)
@@ -114,8 +123,8 @@ func (s Crowd) NoteImport(ctx context.Context, app string, at time.Time) error {
 }
 
 // LastImport returns the time that NoteImport stored, zero if none.
-func (s Crowd) LastImport(ctx context.Context, app string) (time.Time, error) {
-	value, err := s.readCrowdCell(ctx, app, app+",", columnImport)
+func (s Crowd) LastImport(ctx context.Context, app, index string) (time.Time, error) {
+	value, err := s.readCrowdCell(ctx, app, app+",", importColumn(index))
 	if err != nil {
 		return time.Time{}, fmt.Errorf("read the last import of %s: %w", app, err)
 	}

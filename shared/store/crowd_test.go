@@ -154,13 +154,17 @@ func testCrowdDrops(t *testing.T, s fixture, ref store.CrowdRef) {
 
 func testImportNotes(t *testing.T, s fixture) {
 	ctx := t.Context()
-	if at, err := s.Crowd.LastImport(ctx, app); err != nil || !at.IsZero() {
+	if at, err := s.Crowd.LastImport(ctx, app, ""); err != nil || !at.IsZero() {
 		t.Errorf("last import %s, %v; want none", at, err)
 	}
 	for _, ms := range []int64{2000, 5000, 3000} { // the latest counts, whatever the order
-		must.Succeed(t, s.Crowd.NoteImport(ctx, app, time.UnixMilli(ms)))
+		must.Succeed(t, s.Crowd.NoteImport(ctx, app, "", time.UnixMilli(ms)))
 	}
-	if at, err := s.Crowd.LastImport(ctx, app); err != nil || at.UnixMilli() != 5000 {
+	must.Succeed(t, s.Crowd.NoteImport(ctx, app, "a,b", time.UnixMilli(7000)))
+	if at, err := s.Crowd.LastImport(ctx, app, "a,b"); err != nil || at.UnixMilli() != 7000 {
+		t.Errorf("last load of objects %s, %v", at, err)
+	}
+	if at, err := s.Crowd.LastImport(ctx, app, ""); err != nil || at.UnixMilli() != 5000 {
 		t.Errorf("last import %s, %v; want 5 s", at, err)
 	}
 	if indexes, err := s.Crowd.CrowdIndexes(ctx, app); err != nil || len(indexes) != 0 {

@@ -126,6 +126,7 @@ func testStore(t *testing.T, open func(*testing.T) fixture) {
 		{"Recent", testRecent},
 		{"RecentOfUser", testRecentOfUser},
 		{"HotUsers", testHotUsers},
+		{"HotUserIsForgotten", testHotUserIsForgotten},
 		{"KeyDays", testKeyDays},
 		{"Meter", testMeter},
 	} {

@@ -2,11 +2,15 @@ package store
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"cloud.google.com/go/bigtable"
 
@@ -17,6 +21,12 @@ import (
 // digit, so the row of the app's keys sorts behind all days.
 func usageKey(app string, day usage.Day, shard int) string {
 	return fmt.Sprintf("%s,%s,%02d", app, day, shard)
+}
+
+// deletedUserKey is the key of the row of a deleted user, whom it does not name.
+func deletedUserKey(app, user string) string {
+	hash := sha256.Sum256([]byte(app + "," + user))
+	return app + ",deleted," + hex.EncodeToString(hash[:16])
 }
 
 func usageKeysKey(app string) string { return app + ",keys" }
@@ -126,11 +136,98 @@ func (s Usage) PutHotUsers(ctx context.Context, app string, day usage.Day, shard
 		return fmt.Errorf("encode hot users of %s: %w", app, err)
 	}
 	m := bigtable.NewMutation()
+	m.DeleteCellsInColumn(familyHot, process) // an earlier list may name a user who is deleted since
 	m.Set(familyHot, process, bigtable.Now(), value)
 	if err := s.tables.of(app, allUsers).usage.Apply(ctx, usageKey(app, day, shard), m); err != nil {
 		return fmt.Errorf("store hot users of %s: %w", app, err)
 	}
 	return nil
+}
+
+// deletedColumn is the column of the row of a deleted user.
+const deletedColumn = "deleted"
+
+// ForgetHotUser removes a user of an app from the hot users, and says in the table up to which
+// time their events are deleted, for the processes that still hold some in memory.
+func (s Usage) ForgetHotUser(ctx context.Context, app, user string, now, until time.Time) error {
+	err := s.each(app, func(s *Store) error { return s.forgetHotUser(ctx, app, user, now, until) })
+	if err != nil {
+		return fmt.Errorf("remove a user of %s from the hot users: %w", app, err)
+	}
+	return nil
+}
+
+func (s *Store) forgetHotUser(ctx context.Context, app, user string, now, until time.Time) error {
+	table, m := s.tables.of(app, allUsers).usage, bigtable.NewMutation()
+	// First, so that a process that writes the user behind the scan sees it.
+	m.Set(familyHot, deletedColumn, bigtable.Now(), binary.BigEndian.AppendUint64(nil, uint64(until.UnixMilli())))
+	if err := table.Apply(ctx, deletedUserKey(app, user), m); err != nil {
+		return err
+	}
+	found := map[string]*bigtable.Mutation{}
+	var failed error
+	// Bigtable may drop a cell some days after its time.
+	oldest := usage.DayOf(now) - 2*usage.KeepUsers
+	err := table.ReadRows(ctx, bigtable.NewRange(fmt.Sprintf("%s,%s,", app, oldest), app+",:"), func(r bigtable.Row) bool {
+		m, changed := bigtable.NewMutation(), false
+		for _, item := range r[familyHot] {
+			value, err := withoutUser(item.Value, user)
+			if failed = errors.Join(failed, err); value != nil {
+				column := strings.TrimPrefix(item.Column, familyHot+":")
+				m.DeleteTimestampRange(familyHot, column, 0, item.Timestamp+1000)
+				m.Set(familyHot, column, item.Timestamp, value) // a later list of the process stays
+				changed = true
+			}
+		}
+		if changed {
+			found[r.Key()] = m
+		}
+		return true
+	}, bigtable.RowFilter(bigtable.ChainFilters(bigtable.FamilyFilter(familyHot), bigtable.LatestNFilter(1))))
+	for key, m := range found {
+		if err == nil {
+			err = table.Apply(ctx, key, m)
+		}
+	}
+	return errors.Join(err, failed)
+}
+
+// withoutUser returns a list of hot users without one of them, nil if it does not have them.
+func withoutUser(list []byte, user string) ([]byte, error) {
+	var users []usage.User
+	if err := json.Unmarshal(list, &users); err != nil {
+		return nil, err
+	}
+	before := len(users)
+	users = slices.DeleteFunc(users, func(u usage.User) bool { return u.Token == user })
+	if len(users) == before {
+		return nil, nil
+	}
+	return json.Marshal(users)
+}
+
+// Deleted returns the times up to which events of users are deleted, of those of the given users
+// whom ForgetHotUser has removed.
+func (s Usage) Deleted(ctx context.Context, app string, users []usage.User) (map[string]time.Time, error) {
+	of, keys := make(map[string]string, len(users)), make(bigtable.RowList, 0, len(users))
+	for _, u := range users {
+		key := deletedUserKey(app, u.Token)
+		of[key], keys = u.Token, append(keys, key)
+	}
+	deleted := map[string]time.Time{}
+	if len(keys) == 0 {
+		return deleted, nil
+	}
+	err := s.tables.of(app, allUsers).usage.ReadRows(ctx, keys, func(r bigtable.Row) bool {
+		for _, item := range r[familyHot] {
+			deleted[of[r.Key()]] = time.UnixMilli(number(item.Value))
+		}
+		return true
+	}, bigtable.RowFilter(bigtable.ChainFilters(bigtable.FamilyFilter(familyHot), bigtable.LatestNFilter(1))))
+	if err != nil {
+		return nil, fmt.Errorf("read who of the hot users of %s is deleted: %w", app, err)
+	}
+	return deleted, nil
 }
 
 // PutKeyDays stores days on which keys were used. The day is the time of the cell,

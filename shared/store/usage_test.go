@@ -4,9 +4,11 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
+	"cloud.google.com/go/bigtable"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/affinityengine/affinity/shared/app/usage"
@@ -104,6 +106,44 @@ func testHotUsers(t *testing.T, s fixture) {
 	must.Succeed(t, err)
 	if diff := cmp.Diff([]usage.User{{Token: "ann", Events: 7}, {Token: "bob", Events: 6}}, users); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A deletion takes a user from all lists, and processes learn of it. The lists of others stay.
+func testHotUserIsForgotten(t *testing.T, s fixture) {
+	ctx := t.Context()
+	ann, bob := usage.User{Token: "ann", Events: 5}, usage.User{Token: "bob", Events: 4}
+	for shard, day := range []usage.Day{usageDay, usageDay, usageDay - 6} {
+		must.Succeed(t, s.Usage.PutHotUsers(ctx, app, day, shard, "p", []usage.User{ann}))
+		must.Succeed(t, s.Usage.PutHotUsers(ctx, app, day, shard, "p", []usage.User{ann, bob}))
+		must.Succeed(t, s.Usage.PutHotUsers(ctx, app, day, shard, "q", []usage.User{ann}))
+		must.Succeed(t, s.Usage.PutHotUsers(ctx, app+"2", day, shard, "q", []usage.User{ann}))
+	}
+	now := usageDay.Time().Add(time.Hour)
+	for _, until := range []time.Time{now, now.Add(time.Minute)} { // a purge is repeated
+		must.Succeed(t, s.Usage.ForgetHotUser(ctx, app, "ann", now, until))
+		deleted, err := s.Usage.Deleted(ctx, app, []usage.User{bob, ann})
+		if want := (map[string]time.Time{"ann": until}); err != nil || !maps.EqualFunc(deleted, want, time.Time.Equal) {
+			t.Errorf("deleted: %v, %v, want %v", deleted, err, want)
+		}
+	}
+	for of, want := range map[string][]usage.User{app: {{Token: "bob", Events: 12}}, app + "2": {{Token: "ann", Events: 15}}} {
+		users, err := s.Usage.HotUsers(ctx, of, usageDay-7, usageDay)
+		if diff := cmp.Diff(want, users); diff != "" || err != nil {
+			t.Errorf("%s: %v (-want +got):\n%s", of, err, diff)
+		}
+	}
+	named := 0
+	must.Succeed(t, s.client.Open(store.TableUsage).ReadRows(ctx, bigtable.PrefixRange(app+","), func(r bigtable.Row) bool {
+		for _, item := range r["h"] {
+			if strings.Contains(string(item.Value), "ann") {
+				named++
+			}
+		}
+		return true
+	}))
+	if named > 0 {
+		t.Errorf("%d cells name the user, with those that Bigtable has yet to collect", named)
 	}
 }
 

@@ -60,6 +60,7 @@ type Tool struct {
 
 	Retry      client.Retry  // of commands that wait for the engine
 	WatchEvery time.Duration // how often a job is asked for
+	ConfigTTL  time.Duration // how long an engine keeps what it has read of its configuration
 }
 
 // Execute executes a command line and returns the exit code of the process.

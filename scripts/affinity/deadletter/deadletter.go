@@ -113,8 +113,8 @@ func (q *Queue) List(ctx context.Context) (err error) {
 }
 
 // Replay prints every dead letter and publishes it again, until no new one comes.
-// A message that fails again during the run is printed and stays a dead letter.
-// That is not an error: a failure after the run would go unnoticed as well.
+// A message that fails again during the run is printed and stays a dead letter, which is
+// an error. One that fails after the run is not noticed.
 func (q *Queue) Replay(ctx context.Context) (err error) {
 	replayed := map[string]bool{}
 	defer func() { err = errors.Join(err, q.release(ctx)) }()
@@ -154,7 +154,9 @@ func (q *Queue) Replay(ctx context.Context) (err error) {
 		return err
 	}
 	if len(q.held) > 0 {
-		return q.printf("%s failed again and cannot be put back: see the reasons above", cli.Count(len(q.held), "message"))
+		return fmt.Errorf("%s failed again and stayed in the subscription: correct what the reasons above name, then run "+
+			"the same command again; a dead letter that is left there goes after 31 days",
+			cli.Count(len(q.held), "message"))
 	}
 	return nil
 }

@@ -70,10 +70,11 @@ func TestReplayLeavesWhatFailsAgain(t *testing.T) {
 	server, q := newQueue(t, &out)
 	server.Publish(deadTopic, []byte("poison"), map[string]string{"replayRun": q.run, "reason": "still no JSON"})
 	server.Publish(deadTopic, []byte("good"), nil)
-	if err := q.Replay(t.Context()); err != nil {
-		t.Fatal(err)
+	err := q.Replay(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "1 message failed again") {
+		t.Errorf("Replay returned %v", err)
 	}
-	for _, want := range []string{"failed again: ", "still no JSON", "1 dead letter put back", "1 message failed again"} {
+	for _, want := range []string{"failed again: ", "still no JSON", "1 dead letter put back"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("output lacks %q:\n%s", want, out.String())
 		}

@@ -1,5 +1,7 @@
 package plan
 
+import "github.com/affinityengine/affinity/shared/judge/preview"
+
 // Measurement is a figure of the engine as it was measured.
 type Measurement struct {
 	Value   float64
@@ -10,9 +12,9 @@ type Measurement struct {
 	Date    string
 }
 
-// Measured are the measurements of this version, and the only place that has them: Now and
-// the table of terraform/COSTS.md follow. To replace one, run its command on an idle
-// machine, change value and date here, and run
+// Measured are the measurements of this version, and the only place that has them, but for
+// those of a recompute, which previews use too: Now and the table of terraform/COSTS.md follow.
+// To replace one, run its command on an idle machine, change value and date here, and run
 // go test ./scripts/affinity/plan -run TestCostsPage -rewrite.
 //
 // The CPU of a message and of a read is that of a process that also holds the stand-ins of
@@ -46,12 +48,12 @@ var Measured = struct {
 		Take:    "CPU of `affinity up` in that time, by read", Date: "2026-11-22",
 	},
 	RecomputeUser: Measurement{
-		Value: 14e-6, CPU: true, Of: "a user of 7 events in a recompute, with writes",
+		Value: preview.UserCPU, CPU: true, Of: "a user of 7 events in a recompute, with writes",
 		Command: "affinity bench recompute --readers history --events 7 --data=",
 		Take:    "CPU s, by user", Date: "2026-11-23",
 	},
 	RecomputeEvent: Measurement{
-		Value: 0.1e-6, CPU: true, Of: "an event of a user of 500 in a recompute, with writes",
+		Value: preview.EventCPU, CPU: true, Of: "an event of a user of 500 in a recompute, with writes",
 		Command: "affinity bench recompute --readers history --events 500 --data=",
 		Take:    "CPU s, by event", Date: "2026-11-23",
 	},

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/scripts/affinity/plan"
+	"github.com/affinityengine/affinity/shared/judge/preview"
 )
 
 // small is a workload with short numbers: 10 events a second in requests of their own,
@@ -191,6 +192,19 @@ func TestWrongWorkloadsAreSaidInWords(t *testing.T) {
 }
 
 // Every price says where and when it was read, and some bill uses it.
+// A preview and a bill go by the same price and figures of a recompute.
+func TestPreviewsCostAsPlansDo(t *testing.T) {
+	if usd, ok := plan.List().USD("run_cpu"); !ok || usd != preview.SecondUSD {
+		t.Errorf("prices.json has %v for run_cpu, previews %v", usd, preview.SecondUSD)
+	}
+	w := plan.Workload{Users: 5e6, EventsPerDay: 5e6 * 30, RetentionDays: 1}
+	cost := preview.Extrapolate(5e6, 20, 600)
+	if want := w.Recompute(plan.Now).CoreSeconds; math.Abs(cost.CPUSeconds-want) > 1e-3 || cost.Users != 5e6 ||
+		math.Abs(cost.USD-want*preview.SecondUSD) > 1e-6 {
+		t.Errorf("a preview says %+v, a plan %v s", cost, want)
+	}
+}
+
 func TestPricesHaveSources(t *testing.T) {
 	used := map[string]bool{}
 	for _, d := range []plan.Delivery{plan.Push, plan.Pull, plan.Instances} {

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
-	"github.com/affinityengine/affinity/scripts/affinity/plan"
 	"github.com/affinityengine/affinity/shared/api"
 )
 
@@ -69,31 +68,24 @@ func Preview(out io.Writer, p api.Preview, colors *Palette) error {
 	}
 	fmt.Fprintf(&text, "\nread %s and %s of %s in %.1f s\n", cli.Count(p.Cost.Events, "event"),
 		cli.Count(p.Cost.Blocks, "block"), cli.Count(p.Sampled, "user"), float64(p.Cost.Took)/1000)
-	if p.Known > 0 {
+	if p.Cost.Recompute != nil {
 		fmt.Fprintln(&text, recomputeCost(p))
 	}
 	_, err := out.Write(text.Bytes())
 	return err
 }
 
-// recomputeCost says what a recompute of all users costs, if all are like those of the
-// preview.
+// recomputeCost says what a recompute of all users takes, or of a million.
 func recomputeCost(p api.Preview) string {
-	users, whom := 1_000_000, "a million such users"
+	r, whom := p.Cost.Recompute, fmt.Sprintf("%d such users", p.Cost.Recompute.Users)
 	if p.ChosenFrom != nil && p.ChosenFrom.All {
-		users, whom = p.ChosenFrom.Users, "all "+cli.Count(p.ChosenFrom.Users, "user")
+		whom = "all " + cli.Count(r.Users, "user")
 	}
-	w := plan.Workload{Users: float64(users),
-		EventsPerDay: float64(users) * float64(p.Cost.Events) / float64(p.Known), RetentionDays: 1}
-	seconds := w.Recompute(plan.Now).CoreSeconds
-	if seconds < 1 {
+	if r.CPUSeconds < 1 {
 		return fmt.Sprintf("a recompute of %s takes less than a second of CPU", whom)
 	}
-	cost := fmt.Sprintf("a recompute of %s takes about %.0f s of CPU", whom, seconds)
-	if price, ok := plan.List().USD("run_cpu"); ok {
-		cost += fmt.Sprintf(", for %.4f US dollars", seconds*price)
-	}
-	return cost + "; `affinity plan` has the rest"
+	return fmt.Sprintf("a recompute of %s takes about %.0f s of CPU, for %.4f US dollars; `affinity plan` has the rest",
+		whom, r.CPUSeconds, r.USD)
 }
 
 // listAffinities is the first affinities of a profile in a line.

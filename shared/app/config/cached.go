@@ -197,6 +197,14 @@ func (c *Cached) SavedSegments(ctx context.Context, appID string) ([]SavedSegmen
 	})
 }
 
+// Forget makes the next reads of an app and of the key with that hash see the changes that were
+// made since by others.
+func (c *Cached) Forget(appID, hash string) {
+	c.deletions.Evict(appID)
+	c.apps.Evict(appID)
+	c.evictKey(appID, hash)
+}
+
 // A change evicts what it concerns even if it failed: it may have been made all
 // the same.
 

@@ -35,6 +35,7 @@ import (
 //	apps/{app}/indexes/{index}       index, attributesForFaceting, numericBands, bandsVersion, version
 //	apps/{app}/feeds/{name}          name, version, index, date, definition
 //	apps/{app}/savedSegments/{name}  name, where, setAt
+//	apps/{app}/endedSessions/{id}    id, endsAt
 //	deletions/{app}                  id, region, startedAt, attempt, endedAt, reusableFrom, rows
 //
 // A deleted app has its document in deletions and none in apps. The collections below its

@@ -116,11 +116,12 @@ func (c *Counter) Events(app string, n int, user func(i int) string) {
 			return
 		}
 	}
+	now := c.now()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for i := range n {
 		if token := user(i); token != "" {
-			users.add(token, 1)
+			users.add(token, 1, now)
 			e.changed = true
 		}
 	}
@@ -285,24 +286,35 @@ func (c *Counter) batch(at appDay, e *entry) *Batch {
 	return e.sending
 }
 
-func (c *Counter) storeUsers(ctx context.Context, at appDay, e *entry) error {
-	e.mu.Lock()
-	var users []User
-	if e.changed {
-		users = e.users.top()
-	}
-	e.changed = false
-	e.mu.Unlock()
-	if len(users) == 0 {
-		return nil
-	}
-	err := c.table.PutHotUsers(ctx, at.app, at.day, c.shard, c.process, users)
-	if err != nil {
+// storeUsers writes the hot users of an entry. It looks for deleted users after the write: a
+// deletion that comes later finds them in the table. Whom it finds it drops, and writes the
+// others again.
+func (c *Counter) storeUsers(ctx context.Context, at appDay, e *entry) (err error) {
+	for range 2 {
 		e.mu.Lock()
-		e.changed = true
+		changed := e.changed
+		var users []User
+		if changed {
+			users = e.users.top()
+		}
+		e.changed = false
 		e.mu.Unlock()
+		if !changed {
+			return nil
+		}
+		var deleted map[string]time.Time
+		if err = c.table.PutHotUsers(ctx, at.app, at.day, c.shard, c.process, users); err == nil {
+			deleted, err = c.table.Deleted(ctx, at.app, users)
+		}
+		e.mu.Lock()
+		gone := e.users.forget(deleted)
+		e.changed = e.changed || gone || err != nil
+		e.mu.Unlock()
+		if !gone {
+			return err
+		}
 	}
-	return err
+	return nil
 }
 
 // unstored returns the days of keys that are not stored, by app.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/affinityengine/affinity/shared/app/usage"
 	"github.com/affinityengine/affinity/shared/local/must"
@@ -25,6 +26,7 @@ type table struct {
 	batches map[string]int64       // of a process in a row
 	users   map[string][]usage.User
 	keys    map[string]map[string]usage.Day
+	deleted map[string]time.Time
 	writes  int
 }
 
@@ -82,6 +84,10 @@ func (tb *table) KnownNames(_ context.Context, app string, day usage.Day, _ int)
 
 func (tb *table) PutHotUsers(_ context.Context, app string, _ usage.Day, _ int, _ string, users []usage.User) error {
 	return tb.write(func() { tb.users[app] = users })
+}
+
+func (tb *table) Deleted(context.Context, string, []usage.User) (map[string]time.Time, error) {
+	return tb.deleted, nil
 }
 
 func (tb *table) PutKeyDays(_ context.Context, app string, days map[string]usage.Day) error {
@@ -177,6 +183,31 @@ func TestFailedFlushesCountOnce(t *testing.T) {
 	}
 }
 
+// A process drops whom a deletion names, and counts what they send later.
+func TestHotUserIsDeleted(t *testing.T) {
+	tb, c := newTable(), &clock{noon}
+	counter := newCounter(tb, c)
+	flush := func(what string, want ...usage.User) {
+		t.Helper()
+		must.Succeed(t, counter.Flush(t.Context()))
+		if diff := cmp.Diff(want, tb.users["shop"], cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", what, diff)
+		}
+	}
+	send := func(users ...string) { counter.Events("shop", len(users), func(i int) string { return users[i] }) }
+	send("ann", "ann", "bob")
+	tb.deleted = map[string]time.Time{"ann": noon.Add(3 * time.Second)}
+	flush("deleted before their first flush", usage.User{Token: "bob", Events: 1})
+	send("ann")
+	flush("before the time of the deletion", usage.User{Token: "bob", Events: 1})
+	c.now = noon.Add(4 * time.Second)
+	send("ann", "ann")
+	flush("they return", usage.User{Token: "ann", Events: 2}, usage.User{Token: "bob", Events: 1})
+	tb.deleted = map[string]time.Time{"ann": c.now, "bob": c.now}
+	send("ann")
+	flush("all are deleted")
+}
+
 // A process flushes by itself, and once more at its end.
 func TestCounterFlushesByTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -234,6 +265,10 @@ func (s silent) KnownNames(ctx context.Context, _ string, _ usage.Day, _ int) (u
 
 func (s silent) PutHotUsers(ctx context.Context, _ string, _ usage.Day, _ int, _ string, _ []usage.User) error {
 	return s.wait(ctx)
+}
+
+func (s silent) Deleted(ctx context.Context, _ string, _ []usage.User) (map[string]time.Time, error) {
+	return nil, s.wait(ctx)
 }
 
 func (s silent) PutKeyDays(ctx context.Context, _ string, _ map[string]usage.Day) error {

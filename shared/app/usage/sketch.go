@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"container/heap"
 	"slices"
+	"time"
 )
 
 // sketchUsers is the number of users that a sketch counts. Each user with more than
@@ -22,15 +23,16 @@ type sketch struct {
 	heap  counters
 }
 
-// counter counts a user: at least count-over events, at most count.
+// counter counts a user since a time: at least count-over events, at most count.
 type counter struct {
 	user        string
 	count, over int64
+	since       time.Time
 	place       int
 }
 
-// add counts n events of a user.
-func (s *sketch) add(user string, n int64) {
+// add counts n events of a user, now.
+func (s *sketch) add(user string, n int64, now time.Time) {
 	if c, ok := s.users[user]; ok {
 		c.count += n
 		heap.Fix(&s.heap, c.place)
@@ -40,16 +42,30 @@ func (s *sketch) add(user string, n int64) {
 		s.users = make(map[string]*counter)
 	}
 	if len(s.heap) < sketchUsers {
-		c := &counter{user: user, count: n}
+		c := &counter{user: user, count: n, since: now}
 		s.users[user] = c
 		heap.Push(&s.heap, c)
 		return
 	}
 	c := s.heap[0]
 	delete(s.users, c.user)
-	c.user, c.over, c.count = user, c.count, c.count+n
+	c.user, c.over, c.count, c.since = user, c.count, c.count+n, now
 	s.users[user] = c
 	heap.Fix(&s.heap, 0)
+}
+
+// forget drops the users who may have been counted up to the times of their deletions. It
+// reports whether there are any.
+func (s *sketch) forget(deleted map[string]time.Time) bool {
+	found := false
+	for user, until := range deleted {
+		if c := s.users[user]; c != nil && !c.since.After(until) {
+			heap.Remove(&s.heap, c.place)
+			delete(s.users, user)
+			found = true
+		}
+	}
+	return found
 }
 
 // top returns the users with the most events.

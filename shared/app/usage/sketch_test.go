@@ -21,7 +21,7 @@ func TestSketchBounds(t *testing.T) {
 			if rapid.Bool().Draw(t, "hot") {
 				user = fmt.Sprint("hot", rapid.IntRange(0, 2).Draw(t, "which"))
 			}
-			s.add(user, 1)
+			s.add(user, 1, time.Time{})
 			counted[user]++
 			total++
 		}

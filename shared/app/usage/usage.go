@@ -72,11 +72,11 @@ func (d Day) String() string { return d.Time().Format(dayForm) }
 const shards = 16
 
 // Keep is how many days the table keeps counts and the last use of keys, keepNames how
-// many it keeps the names of events and facets, and keepUsers how many hot users.
+// many it keeps the names of events and facets, and KeepUsers how many hot users.
 const (
 	Keep      = 400
 	keepNames = 32
-	keepUsers = 7
+	KeepUsers = 7
 )
 
 // User is a user and how many of an app's events were theirs in a day, at least:
@@ -109,6 +109,8 @@ type Table interface {
 	KnownNames(ctx context.Context, app string, day Day, shard int) (Names, error)
 	// PutHotUsers replaces what a process counted of an app's users in a day.
 	PutHotUsers(ctx context.Context, app string, day Day, shard int, process string, users []User) error
+	// Deleted returns, of those of the users whose events were deleted, up to which time.
+	Deleted(ctx context.Context, app string, users []User) (map[string]time.Time, error)
 	// PutKeyDays stores days on which keys were used, by the keys' hashes. A later
 	// day stays.
 	PutKeyDays(ctx context.Context, app string, days map[string]Day) error

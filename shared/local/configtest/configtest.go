@@ -31,7 +31,7 @@ func RunCached(t *testing.T, open func(*testing.T) *config.Store) {
 	run(t, func(t *testing.T) store {
 		s := open(t)
 		c := cached{config.NewCached(s, config.TTL), behind{s}}
-		return store{c, c, c, c}
+		return store{c, c, c, c, s}
 	})
 }
 
@@ -80,6 +80,7 @@ func run(t *testing.T, open func(*testing.T) store) {
 		{"FeedsChangeTheApp", testFeedsChangeTheApp},
 		{"FeedsAtOnce", testFeedsAtOnce},
 		{"Segments", testSegments},
+		{"Sessions", testSessions},
 		{"SegmentsAtOnce", testSegmentsAtOnce},
 		{"Deletion", testDeletion},
 		{"Unknown", testUnknown},

@@ -16,6 +16,7 @@ type store struct {
 	apps
 	keysAndStrategies
 	indexesAndFeeds
+	sessions
 }
 
 type (
@@ -57,7 +58,7 @@ type (
 	}
 )
 
-func plain(s *config.Store) store { return store{s, s, s, s} }
+func plain(s *config.Store) store { return store{s, s, s, s, s} }
 
 // cached has the methods of a Cached, and of the Store those that the Cached lacks: Go
 // prefers the methods that are embedded less deep.

@@ -172,7 +172,11 @@ func (c *Cursor) Close() error {
 func (d *Disk) Each(prefix []byte, f func(key, value []byte) error) (err error) {
 	v := d.View()
 	defer func() { err = errors.Join(err, v.Close()) }()
-	c, err := v.Cursor(prefix, After(prefix))
+	var end []byte
+	if len(prefix) > 0 {
+		end = After(prefix)
+	}
+	c, err := v.Cursor(prefix, end)
 	if err != nil {
 		return err
 	}

@@ -44,8 +44,13 @@ func setSynced(p []byte, offset, synced int64) {
 			return
 		}
 		binary.LittleEndian.PutUint64(p[at+atSynced:], uint64(synced))
-		sum := crc32.Checksum(p[at+atKind:end], castagnoli)
-		binary.LittleEndian.PutUint32(p[at:], (sum>>15|sum<<17)+0xa282ead8)
+		binary.LittleEndian.PutUint32(p[at:], checksum(p[at+atKind:end]))
 		at = end
 	}
+}
+
+// checksum is that of a chunk.
+func checksum(of []byte) uint32 {
+	sum := crc32.Checksum(of, castagnoli)
+	return (sum>>15 | sum<<17) + 0xa282ead8
 }

@@ -74,24 +74,47 @@ func open(dir string, fs vfs.FS, join Merge, log *slog.Logger) (*Disk, error) {
 	if err := checkContent(dir); err != nil {
 		return nil, err
 	}
-	lock, err := vfs.Default.Lock(filepath.Join(dir, lockFile))
-	if errors.Is(err, os.ErrPermission) {
-		return nil, fmt.Errorf("this user may not write the data folder %s: change its owner, or use another folder (%w)", dir, err)
-	}
+	lock, err := lockFolder(fs, dir)
 	if err != nil {
-		return nil, fmt.Errorf("the data folder %s is in use by another process: end that process, or use another "+
-			"folder (%w)", dir, err)
+		return nil, err
 	}
 	d := &Disk{dir: dir, fs: fs, lock: lock, sync: pebble.Sync}
 	if err := errors.Join(d.checkFormat(), d.room()); err != nil {
+		if errors.Is(err, ErrFull) {
+			err = fmt.Errorf("open the data folder %s: %w: free some, or copy the folder to a larger disk", dir, err)
+		}
 		return nil, errors.Join(err, lock.Close())
 	}
 	d.late = newLateFS(fs, log)
 	if d.db, err = openEngine(filepath.Join(dir, engineDir), options(d.late, join, log)); err != nil {
 		d.late.close()
-		return nil, errors.Join(fmt.Errorf("open the data folder %s: %w", dir, err), lock.Close())
+		return nil, errors.Join(fmt.Errorf("open the data folder %s: %w; `affinity data check %[1]s` says what is "+
+			"damaged, and `affinity data salvage %[1]s NEW` copies what can be read to a new folder", dir, err), lock.Close())
 	}
 	return d, nil
+}
+
+var errReadOnly = errors.New("it cannot be written")
+
+// lockFolder keeps other processes out of a folder. The error is errReadOnly if this one cannot
+// write the folder.
+func lockFolder(fs vfs.FS, dir string) (io.Closer, error) {
+	lock, err := fs.Lock(filepath.Join(dir, lockFile))
+	switch {
+	case err == nil:
+		return lock, nil
+	case errors.Is(err, syscall.EROFS):
+		return nil, fmt.Errorf("the data folder %s is on a file system that is mounted read-only: mount it writable, or "+
+			"copy the folder to another disk (%w: %w)", dir, errReadOnly, err)
+	case errors.Is(err, os.ErrPermission):
+		return nil, fmt.Errorf("this user may not write the data folder %s: change its owner, or use another folder "+
+			"(%w: %w)", dir, errReadOnly, err)
+	}
+	if _, made := errors.AsType[*os.PathError](err); made {
+		return nil, fmt.Errorf("make the lock of the data folder %s: %w", dir, err)
+	}
+	return nil, fmt.Errorf("the data folder %s is in use by another process: end that process, or use another folder "+
+		"(%w)", dir, err)
 }
 
 // openEngine opens the engine of a folder, and a new one twice: Pebble writes the first log of
@@ -114,6 +137,11 @@ func options(fs vfs.FS, join Merge, log *slog.Logger) *pebble.Options {
 		FS: fs, FormatMajorVersion: pebble.FormatValueSeparation, Merger: merger(join), Logger: logger{log},
 		CacheSize: cacheBytes, MemTableSize: memTableBytes, MemTableStopWritesThreshold: 4, L0CompactionThreshold: 4,
 	}
+	o.EventListener = &pebble.EventListener{DataCorruption: func(info pebble.DataCorruptionInfo) {
+		log.Error("the data folder is damaged: `affinity data check` says what, and `affinity data salvage` copies what can "+
+			"be read to a new folder", "error", info.String())
+		os.Exit(1)
+	}}
 	for i := range o.Levels {
 		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 	}

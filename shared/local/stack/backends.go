@@ -25,6 +25,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/affinityengine/affinity/shared/app/auditlog"
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/app/documents"
 	"github.com/affinityengine/affinity/shared/app/documents/documentdb"
@@ -347,4 +348,23 @@ func localQueue(name string, atOnce int32) *cloudtaskspb.Queue {
 			MaxBackoff: durationpb.New(10 * time.Second), MaxDoublings: 16,
 		},
 	}
+}
+
+// operatedApps are apps that the operator changes. The engine takes new keys at once, also if it
+// was asked for their app before.
+type operatedApps struct {
+	auditlog.Operated
+	cached *config.Cached
+}
+
+// CreateApp is that of auditlog.Operated.
+func (o operatedApps) CreateApp(ctx context.Context, app config.App) error {
+	defer o.cached.Forget(app.ID, "")
+	return o.Operated.CreateApp(ctx, app)
+}
+
+// PutKey is that of auditlog.Operated.
+func (o operatedApps) PutKey(ctx context.Context, appID string, key config.Key) error {
+	defer o.cached.Forget(appID, key.Hash)
+	return o.Operated.PutKey(ctx, appID, key)
 }

@@ -158,7 +158,7 @@ func TestCrowdStatisticsOfRealEvents(t *testing.T) {
 			strategy := `{"eventsScoring":[` + strings.Join(scored, ",") + `],"facetsScoring":[{"facetName":"colour","score":1}],"personalizationImpact":50}`
 			wantStatus(t, s, http.StatusOK, "POST", "/1/strategies/personalization", strategy)
 			users := loadReal(t, s, test.set, test.events, test.type_, test.name)
-			last, err := s.Backends.Store.Crowd.LastImport(t.Context(), "demo")
+			last, err := s.Backends.Store.Crowd.LastImport(t.Context(), "demo", "")
 			if err != nil || last.IsZero() {
 				t.Fatalf("last import %s, %v", last, err)
 			}
@@ -203,7 +203,7 @@ func TestOneBuildFollowsAnImport(t *testing.T) {
 	if got := builds(t, s); len(got) != 0 || newest(t, s).ID != "" {
 		t.Fatalf("%d builds and a recompute %q during the import", len(got), newest(t, s).ID)
 	}
-	last, err := s.Backends.Store.Crowd.LastImport(t.Context(), "demo")
+	last, err := s.Backends.Store.Crowd.LastImport(t.Context(), "demo", "")
 	must.Succeed(t, err)
 	// The import lies further back than the engine waits.
 	s.Backends.Base.Now = func() time.Time { return last.Add(afterimport.Quiet) }

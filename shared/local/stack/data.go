@@ -1,6 +1,8 @@
 package stack
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/http"
@@ -11,6 +13,7 @@ import (
 	"cloud.google.com/go/cloudtasks/apiv2/cloudtaskspb"
 
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/app/documents"
 	"github.com/affinityengine/affinity/shared/local/disk"
 	"github.com/affinityengine/affinity/shared/local/emulator"
 	"github.com/affinityengine/affinity/shared/local/rows"
@@ -22,6 +25,7 @@ const (
 	spaceDocuments disk.Space = 'c'
 	spaceMessages  disk.Space = 'm'
 	spaceTasks     disk.Space = 'q'
+	spaceCipher    disk.Space = 'k'
 )
 
 // cipherFile holds the key that encrypts the texts of parents.
@@ -70,17 +74,62 @@ func (s *Stack) keptTasks(workerURL string, header http.Header) *emulator.KeptTa
 // cipher returns the cipher of parents. Its key lives in the data folder, if there is one,
 // beside what it encrypts.
 func (s *Stack) cipher() (config.Cipher, error) {
-	text, err := s.disk.ReadFile(cipherFile)
-	if errors.Is(err, os.ErrNotExist) {
-		key := seal.NewKey()
-		return seal.WithKey(key), s.disk.WriteFile(cipherFile, key[:])
-	}
+	sum, err := keptSum(s.disk)
 	if err != nil {
 		return nil, err
 	}
-	if len(text) != seal.KeyBytes {
-		return nil, fmt.Errorf("the file %s of the data folder has %d bytes, want %d: restore it from a copy; "+
-			"without it, no secured key of the folder's apps is valid", cipherFile, len(text), seal.KeyBytes)
+	text, err := s.disk.ReadFile(cipherFile)
+	if errors.Is(err, os.ErrNotExist) && sum == nil {
+		return newCipher(s.disk)
 	}
-	return seal.WithKey([seal.KeyBytes]byte(text)), nil
+	if err := checkCipher(text, err, sum); err != nil {
+		return nil, err
+	}
+	key := [seal.KeyBytes]byte(text)
+	if sum == nil {
+		err = keepSum(s.disk, key)
+	}
+	return seal.WithKey(key), err
+}
+
+// newCipher gives a folder a new key.
+func newCipher(d *disk.Disk) (config.Cipher, error) {
+	key := seal.NewKey()
+	return seal.WithKey(key), errors.Join(d.WriteFile(cipherFile, key[:]), keepSum(d, key))
+}
+
+// cipherSum is the record of the hash of the key, by which another key is known.
+const cipherSum = "sha256"
+
+func keepSum(d *disk.Disk, key [seal.KeyBytes]byte) error {
+	sum := sha256.Sum256(key[:])
+	return d.Records(spaceCipher).Save(documents.Record{Name: cipherSum, Value: sum[:]})
+}
+
+// keptSum returns the hash of the folder's key; nil if it has none yet.
+func keptSum(d *disk.Disk) (sum []byte, err error) {
+	err = d.Records(spaceCipher).Load(func(_ string, value []byte) error { sum = bytes.Clone(value); return nil })
+	return sum, err
+}
+
+// checkCipher returns what is wrong with the key of a folder, which was read with an error. sum is
+// the hash of the right one; nil if it is not known.
+func checkCipher(text []byte, err error, sum []byte) error {
+	have := sha256.Sum256(text)
+	var what string
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		what = "is missing"
+	case err != nil:
+		return err
+	case len(text) != seal.KeyBytes:
+		what = fmt.Sprintf("has %d bytes, want %d", len(text), seal.KeyBytes)
+	case sum != nil && !bytes.Equal(sum, have[:]):
+		what = "is not the one that the folder was used with"
+	default:
+		return nil
+	}
+	return fmt.Errorf("the file %s of the data folder %s: restore it from a copy. It decrypts the parents of secured "+
+		"keys; if it is lost, `affinity data rekey` makes another, and no secured key is valid until its parent is "+
+		"added again (affinity up --app ID:KEY)", cipherFile, what)
 }

@@ -52,7 +52,7 @@ func publicFunctions(b *Backends, metrics, operator http.Handler, links *console
 		Segments: segments.New(b.ForSegments()),
 	}.Routes()
 	pages := console.New(console.Options{Log: b.Log, API: routes, Auth: b.Auth, Secret: console.NewSecret(),
-		Now: b.Now, Links: links})
+		Ended: b.Config, Now: b.Now, Links: links})
 	return append(slices.Clone(routes), []httpapi.Prefix{
 		{Prefix: "/openapi.json", Handler: docs.New(b.Log)},
 		{Prefix: "/docs", Handler: docs.New(b.Log)},

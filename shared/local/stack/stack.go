@@ -207,8 +207,8 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 	s.URL = "http://" + reachable(public.Addr())
 	s.links = console.NewLinks(time.Now)
 	functions := publicFunctions(b, s.metrics,
-		operator.Handler(o.Log, s.Operator, s.place, auditlog.NewOperated(b.Config, b.Recorder()), b.Store.Usage,
-			b.Now, b.Cipher, b.Deletions, b.Regions,
+		operator.Handler(o.Log, s.Operator, s.place, operatedApps{auditlog.NewOperated(b.Config, b.Recorder()),
+			b.CachedConfig}, b.Store.Usage, b.Now, b.Cipher, b.Deletions, b.Regions,
 			operator.Moves{Runner: b.Moves, Recorder: b.Recorder(), Regions: b.Regions, Apps: b.Config}), s.links)
 	s.serve(public, guardPublic(public.Addr(), o.Hosts, o.Origins, functions))
 	return nil

@@ -68,7 +68,7 @@ func sentenceRefuses(r Request) func(term) string {
 		case strings.ContainsFunc(t.value, unspeakable):
 			return "a value with control, line or invisible characters"
 		case r.Spoken == nil:
-			return "no crowd statistics say that a catalog holds it: build them"
+			return "no crowd statistics say yet that a catalog holds it: a build begins a minute after objects are stored"
 		case !r.Spoken(t.facet, t.value):
 			return "no catalog of the app holds it"
 		}

@@ -15,17 +15,16 @@ import (
 )
 
 const (
-	// namesTTL is how long the names of the indexes with statistics are kept.
-	namesTTL   = 15 * time.Second
 	namesBytes = 4 << 20
 	// spokenIndexes is how many indexes of an app are asked.
 	spokenIndexes = 100
 )
 
-// newNames returns the indexes of apps that have statistics, by app.
+// newNames returns the indexes of apps that have statistics, by app. It keeps the names as long
+// as statistics, so that the end of the first build shows within checkEvery.
 func newNames(s *store.Store, now func() time.Time) *names {
 	return &names{s, cache.NewReads(cache.Options[string, []string]{
-		Bytes: namesBytes, Fresh: namesTTL, Ahead: true, Stale: objectStale, Wait: nextWait, Own: strings.Clone, Now: now,
+		Bytes: namesBytes, Fresh: checkEvery, Ahead: true, Stale: objectStale, Wait: nextWait, Own: strings.Clone, Now: now,
 		Size: func(app string, indexes []string) int {
 			size := len(app)
 			for _, name := range indexes {

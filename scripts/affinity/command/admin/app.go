@@ -95,7 +95,7 @@ func (a *appTool) with(cmd *cobra.Command, do func(engine) error) (err error) {
 			return err
 		}
 		fmt.Fprintf(a.Err, "on the local engine at %s\n", a.URL)
-		return do(engine{Store: local, operations: local, local: local})
+		return do(engine{Store: local, operations: local, local: local, url: a.URL})
 	}
 	project := a.projectID()
 	if project == "" {
@@ -121,7 +121,11 @@ func (a *appTool) with(cmd *cobra.Command, do func(engine) error) (err error) {
 		queue:  func(ctx context.Context) (queue.Queue, func() error, error) { return a.open.Tasks(ctx, tasks) },
 		usage:  func(ctx context.Context) (UsageTable, error) { return a.open.Usage(ctx, tables) },
 	}
-	return do(engine{Store: s, operations: s, deployed: s})
+	at := ""
+	if cmd.Flags().Changed("url") || os.Getenv(command.URLVariable) != "" {
+		at = a.URL
+	}
+	return do(engine{Store: s, operations: s, deployed: s, url: at})
 }
 
 // projectID returns the project of a deployed engine, "" if none is named.
@@ -139,7 +143,9 @@ func (a *appTool) createCommand() *cobra.Command {
 		Use:   "create ID",
 		Short: "Create an app and its first two keys",
 		Long: "Create an app with two keys: search, which can send events and nothing else and may stand in web pages, and admin, with\n" +
-			"every permission. Each is printed once, after its name, and stored as a hash only.",
+			"every permission. Each is printed once, after its name, and stored as a hash only.\n\n" +
+			"The command waits until the engine takes the keys, at most about 5 seconds. Of a deployed engine\n" +
+			"it does so if --url or AFFINITY_URL names it.",
 		Example: "  affinity app create shop --project my-project --retention-days 90 --schema narrow",
 		Args:    cli.Args("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -178,17 +184,25 @@ func (a *appTool) create(ctx context.Context, s engine, app config.App) error {
 	}
 	fmt.Fprintf(a.Err, "app %s created (%s; %s)\n", id, retention(app.RetentionDays), layout(app.Log))
 	fmt.Fprintln(a.Err, "its keys; they are printed only once:")
-	for _, key := range []config.Key{{Name: "search", ACL: []string{auth.Search}}, {Name: "admin", ACL: auth.All}} {
+	var texts []string
+	var failed error
+	keys := []config.Key{{Name: "search", ACL: []string{auth.Search}}, {Name: "admin", ACL: auth.All}}
+	for _, key := range keys {
 		text, err := addKey(ctx, s, id, key, false)
 		if err != nil {
-			return fmt.Errorf("app %s is created, but has no key %s yet, run `affinity app key add %s --name %s --acl %s`: %w",
+			failed = fmt.Errorf("app %s is created, but has no key %s yet, run `affinity app key add %s --name %s --acl %s`: %w",
 				id, key.Name, id, key.Name, strings.Join(key.ACL, ","), err)
+			break
 		}
-		if _, err := fmt.Fprintf(a.Out, "%-6s %s\n", key.Name, text); err != nil {
+		texts = append(texts, text)
+	}
+	a.awaitKeys(ctx, s, id, texts...)
+	for i, text := range texts {
+		if _, err := fmt.Fprintf(a.Out, "%-6s %s\n", keys[i].Name, text); err != nil {
 			return err
 		}
 	}
-	return nil
+	return failed
 }
 
 // livesIn says where an app lives that names a region.

@@ -104,6 +104,7 @@ func (a *appTool) addKeyCommand() *cobra.Command {
 		Short: "Add a key to an app",
 		Long: "Add a key to an app. The key is printed once and stored as a hash only. A key for web pages gets the permission search\n" +
 			"alone: it can send events and nothing else.\n\n" +
+			"The command waits until the engine takes the key, as `affinity app create` does.\n\n" +
 			"With --parent your server can make secured keys of the key, each for one user, for a time or for some indexes: see\n" +
 			"\"Secured keys\" in functions/README.md. The text of a parent is stored too, encrypted by Cloud KMS. Never put a parent\n" +
 			"into a web page: with its text anybody can make a key of every user.\n\n" +
@@ -157,6 +158,7 @@ func (a *appTool) addNamed(ctx context.Context, s engine, id string, key config.
 	if err != nil {
 		return err
 	}
+	a.awaitKeys(ctx, s, id, text)
 	if parent {
 		fmt.Fprintln(a.Err, neverInAPage)
 	}
@@ -315,6 +317,7 @@ func (a *appTool) rotateKey(ctx context.Context, s engine, id, name string, rema
 	if parent {
 		fmt.Fprintln(a.Err, neverInAPage)
 	}
+	a.awaitKeys(ctx, s, id, text)
 	fmt.Fprintf(a.Err, "a new key %s of app %s; it is printed only once:\n", name, id)
 	if _, err := fmt.Fprintln(a.Out, text); err != nil {
 		return err

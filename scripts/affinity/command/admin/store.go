@@ -29,6 +29,7 @@ type engine struct {
 	operations
 	local    *operator.Client // nil for a deployed engine
 	deployed *deployedStore   // nil for a local engine
+	url      string           // where it answers clients, "" if nobody has said
 }
 
 // operations are what an engine can do beyond its operator.Store.

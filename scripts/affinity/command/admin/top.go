@@ -40,7 +40,7 @@ func (a *appTool) topCommand() *cobra.Command {
 		Short: "List the apps that use the most, each with its hottest user",
 		Long: "List the apps that use the most today, or in the last days, in UTC; `affinity usage --help` says what is counted.\n" +
 			"The hottest user of an app is the one with the most events of the last 7 days at most, and their number is a lower\n" +
-			"bound: a process counts 100 users of an app.",
+			"bound: a process counts 100 users of an app. A deletion takes its user from the list.",
 		Example: "  affinity app top --project my-project\n  affinity app top --days 7 --by bytes --limit 5",
 		Args:    cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {

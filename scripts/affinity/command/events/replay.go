@@ -25,8 +25,9 @@ func Replay(t *command.Tool) *cobra.Command {
 		Use:   "replay",
 		Short: "Put dead letters back: messages of events that process could not apply",
 		Long: "Print each message of the dead-letter subscription and publish it on the events topic as it was. A message leaves\n" +
-			"the subscription only once the topic has it; events count once, however often they are put back. Without --project\n" +
-			"and PUBSUB_EMULATOR_HOST the command works on the engine of `affinity up` at --url, with its operator's token in\n" +
+			"the subscription only once the topic has it; events count once, however often they are put back.\n" +
+			"Exit 1 if a message failed again while the command ran. Without --project and PUBSUB_EMULATOR_HOST\n" +
+			"the command works on the engine of `affinity up` at --url, with its operator's token in\n" +
 			"AFFINITY_OPERATOR.",
 		Example: "  affinity replay --dry-run\n  affinity replay --project my-project",
 		Args:    cli.Subcommand,

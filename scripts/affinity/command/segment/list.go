@@ -80,7 +80,8 @@ func refreshSegmentsCommand(t *command.Tool) *cobra.Command {
 		Use:   "refresh",
 		Short: "Build the lists that queries read, and follow the build to its end",
 		Long: "Build the lists that queries read, and follow the build to its end. A build runs every night. Answers are exact without\n" +
-			"it; a refresh makes queries faster after many changes. Requires a key with the permission admin.",
+			"it; a refresh makes queries faster after many changes. If another build takes its place,\n" +
+			"the command follows that one. Requires a key with the permission admin.",
 		Args: cli.Subcommand,
 		RunE: t.With(func(ctx context.Context, c *client.Client, _ []string) error { return refreshSegments(ctx, t, c) }),
 	}
@@ -107,7 +108,12 @@ func refreshSegments(ctx context.Context, t *command.Tool, c *client.Client) err
 		if i < 0 {
 			return job, fmt.Errorf("the engine no longer lists build %s", job.ID)
 		}
-		return list.Builds[i], nil
+		if list.Builds[i].State == api.JobSuperseded && i > 0 { // the newest are first
+			fmt.Fprintf(t.Err, "build %s takes its place\n", cli.Printable(list.Builds[0].ID))
+			i = 0
+		}
+		job = list.Builds[i]
+		return job, nil
 	}, render.SegmentProgress)
 	if err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 // large. If that were wrong of one, its collection would remain, and Below would
 // name it.
 var leaves = map[string]bool{"keys": true, "strategies": true, "indexes": true, "feeds": true,
-	"savedSegments": true, "shards": true}
+	"savedSegments": true, "endedSessions": true, "shards": true}
 
 // forgetBatch is how many deletions a forgetter waits for together.
 const forgetBatch = 200

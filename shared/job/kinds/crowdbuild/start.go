@@ -2,6 +2,7 @@ package crowdbuild
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -43,6 +44,72 @@ func (r *Runner) StartImport(ctx context.Context, app string, at time.Time) (job
 		}
 	}
 	return r.start(ctx, app, "", Import, string(Import)+"-"+strconv.FormatInt(at.UnixMilli(), 10), 0)
+}
+
+// ErrBusy means that a build of the index is under way, or that objects are still loaded.
+var ErrBusy = errors.New("the index is busy")
+
+// maxKnown is the largest number of objects of which StartLoad finds out whether an index has
+// outgrown them.
+const maxKnown = 100_000
+
+// StartLoad starts the build that follows a load of objects into an index, at the given time:
+// at once if the index has no statistics, and once the load has ended if the catalog has a
+// tenth more objects than they know. So a catalog in steady change leaves builds to the night.
+// It is idempotent. The job is empty if no build is needed. ErrBusy: ask again later.
+func (r *Runner) StartLoad(ctx context.Context, app, index string, at time.Time, ended bool) (job.Job, error) {
+	m, _, err := r.work.Store.Crowd.ReadCrowdManifest(ctx, app, index)
+	if errors.Is(err, wire.ErrNewer) {
+		return job.Job{}, nil
+	}
+	if err != nil {
+		return job.Job{}, fmt.Errorf("start crowd: %w", err)
+	}
+	unfinished, err := r.Jobs.Unfinished(ctx, app)
+	if err != nil {
+		return job.Job{}, fmt.Errorf("list the unfinished crowd jobs: %w", err)
+	}
+	hash := sha256.Sum256([]byte(index))
+	id := fmt.Sprintf("%s-%d-%x", Import, at.UnixMilli(), hash[:4])
+	for _, j := range unfinished {
+		if j.ID != id && covers(j, job.Job{Params: Params{Indexes: []string{index}}}) {
+			return job.Job{}, ErrBusy
+		}
+	}
+	if m.Current.Name != "" {
+		if !ended {
+			return job.Job{}, ErrBusy
+		}
+		grown, err := r.outgrown(ctx, app, index, m.Current.Objects)
+		if err != nil || !grown {
+			return job.Job{}, err
+		}
+	}
+	j, err := r.start(ctx, app, index, Import, id, 0)
+	if errors.Is(err, ErrNoObjects) {
+		return job.Job{}, nil
+	}
+	return j, err
+}
+
+// outgrown reports whether an index has a tenth more objects than its statistics know. It reads
+// no more keys than that takes.
+func (r *Runner) outgrown(ctx context.Context, app, index string, known int) (bool, error) {
+	if known > maxKnown {
+		return false, nil
+	}
+	enough := errors.New("enough")
+	left := known + known/10
+	err := r.work.Store.Catalog.ScanObjectIDs(ctx, app, index, func(string) error {
+		if left--; left < 0 {
+			return enough
+		}
+		return nil
+	})
+	if errors.Is(err, enough) {
+		return true, nil
+	}
+	return false, err
 }
 
 // maxListed is how many of the latest jobs StartImport looks at.

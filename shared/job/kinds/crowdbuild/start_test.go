@@ -3,6 +3,7 @@ package crowdbuild_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job/kinds/crowdbuild"
 	"github.com/affinityengine/affinity/shared/local/jobtest"
 	"github.com/affinityengine/affinity/shared/local/must"
+	"github.com/affinityengine/affinity/shared/store"
 )
 
 // A build that ends without its swap leaves rows that the next one drops.
@@ -103,6 +105,48 @@ func TestBuildSinceTheImportIsEnough(t *testing.T) {
 	}
 	if j, err := h.runner.StartImport(t.Context(), app, h.Now.Add(-time.Millisecond)); err != nil || j.ID == manual.ID {
 		t.Errorf("a later import starts %s, %v", j.ID, err)
+	}
+}
+
+// A build follows a load of objects into an index without statistics at once, and later loads
+// only once they have ended, if the index has grown by a tenth.
+func TestBuildFollowsALoad(t *testing.T) {
+	h := newHarness(t, 3, crowdbuild.Work{})
+	h.fill(13)
+	load := func(what string, added int, ended bool, want error) job.Job {
+		t.Helper()
+		var objects []store.Object
+		for range added {
+			objects = append(objects, store.Object{ID: fmt.Sprint("new", h.Now.UnixMilli(), len(objects))})
+		}
+		must.Succeed(t, h.store.Catalog.PutObjects(t.Context(), app, shoes, objects))
+		h.Now = h.Now.Add(time.Second)
+		j, err := h.runner.StartLoad(t.Context(), app, shoes, h.Now, ended)
+		if !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", what, err, want)
+		}
+		return j
+	}
+	first := load("no statistics", 0, false, nil)
+	again, err := h.runner.StartLoad(t.Context(), app, shoes, h.Now, false)
+	if first.ID == "" || err != nil || again.ID != first.ID {
+		t.Fatalf("builds %q and %q, %v: want one", first.ID, again.ID, err)
+	}
+	load("a build is under way", 0, true, crowdbuild.ErrBusy)
+	h.Drain()
+	h.WantState(first.ID, job.Done, "")
+	if j := load("the same objects", 0, true, nil); j.ID != "" {
+		t.Errorf("%s follows a load that adds nothing", j.ID)
+	}
+	if j := load("a tenth more", known/10, true, nil); j.ID != "" {
+		t.Errorf("%s follows a load of %d objects to %d", j.ID, known/10, known)
+	}
+	load("more, and the load goes on", 1, false, crowdbuild.ErrBusy)
+	next := load("the load has ended", 0, true, nil)
+	h.Drain()
+	h.WantState(next.ID, job.Done, "")
+	if j, err := h.runner.StartLoad(t.Context(), app, "none", h.Now, true); j.ID != "" || err != nil {
+		t.Errorf("a load into an index that is empty again: %q, %v", j.ID, err)
 	}
 }
 
