@@ -99,6 +99,7 @@ func use(t *testing.T, s *stack.Stack, app, user string) {
 	ask("POST", "/1/events/import", lines.String(), http.StatusOK)
 	ask("POST", "/1/events/import", few.String(), http.StatusOK)
 	ask("POST", "/1/events", seenBy(user), http.StatusOK)
+	ask("POST", "/v1/batch?index=i", fmt.Sprintf(`{"batch":[{"type":"track","event":"Product Viewed","userId":%q,"messageId":"m1","properties":{"product_id":"1"}}]}`, user), http.StatusOK)
 	ask("POST", "/1/events", fmt.Sprintf(`{"events":[{"eventType":"view","userToken":%q}]}`, user), http.StatusUnprocessableEntity)
 	idle(t, s)
 	ask("POST", "/1/recomputes", `{"fold":true}`, http.StatusOK)
