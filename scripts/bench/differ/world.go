@@ -463,10 +463,8 @@ func (w *world) track() error {
 			"messageId": messageID, "properties": map[string]any{"products": products, "search_index": "shop"}}
 		call[pick(w.r, []string{"userId", "anonymousId"})] = token
 		calls = append(calls, call)
-		if w.r.IntN(4) == 0 { // the SDK sends it again, and says another time
-			again := maps.Clone(call)
-			again["timestamp"] = time.UnixMilli(at - w.r.Int64N(minute)).UTC().Format(time.RFC3339Nano)
-			calls = append(calls, again)
+		if w.r.IntN(4) == 0 { // the SDK sends it again
+			calls = append(calls, call)
 		}
 		for part := range slices.Chunk(distinct(ids), 20) {
 			all = append(all, added{token: token, event: event{Type: trackNames[name], Name: name, Index: "shop",

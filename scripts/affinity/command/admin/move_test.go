@@ -10,6 +10,7 @@ import (
 	"github.com/affinityengine/affinity/scripts/affinity/command"
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/job/kinds/move"
 	"github.com/affinityengine/affinity/shared/local/operator"
 )
 
@@ -29,6 +30,10 @@ func (m stoppedMove) Moving(context.Context, string) (operator.MoveStatus, error
 
 func (m stoppedMove) Move(ctx context.Context, id, _ string) (operator.MoveStatus, error) {
 	return m.Moving(ctx, id)
+}
+
+func (m stoppedMove) PlanMove(context.Context, string, string) (move.Estimate, error) {
+	return move.Estimate{From: "eu", To: "us"}, nil
 }
 
 // A job that has failed is shown in every phase, also to who does not wait for its end.
@@ -60,6 +65,10 @@ type turnedMove struct {
 }
 
 func (m turnedMove) Moving(context.Context, string) (operator.MoveStatus, error) { return m.now, nil }
+
+func (turnedMove) PlanMove(context.Context, string, string) (move.Estimate, error) {
+	return move.Estimate{From: "eu", To: "us"}, nil
+}
 
 func (turnedMove) Move(context.Context, string, string) (operator.MoveStatus, error) {
 	return operator.MoveStatus{Region: "eu", Move: config.Move{ID: "m", From: "eu", To: "us", Births: "us", Phase: config.MoveUsers}}, nil

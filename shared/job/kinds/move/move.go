@@ -179,7 +179,7 @@ func (r *Runner) left(m config.Move) time.Duration {
 	if m.Phase == config.MoveMarking {
 		n = forward - 1
 	}
-	return time.Duration(max(n, 1)) * r.Propagation.Round(time.Second)
+	return (time.Duration(max(n, 1)) * r.Propagation).Round(time.Second)
 }
 
 var errCounted = errors.New("enough users are counted")

@@ -240,7 +240,7 @@ func TestRefused(t *testing.T) {
 	w.start("us")
 	w.start("us") // resumes
 	_, err = w.moves.Start(ctx, app, "eu")
-	refused(err, "must arrive, or go back, first")
+	refused(err, "must arrive, in 0s or more, or go back, first; --wait of its move waits for the end")
 }
 
 // A deployment that lacks a region which an app needs refuses to begin, to resume and to turn
