@@ -8,7 +8,7 @@ locals {
     profiles   = { app_profile = "processing", reads = ["objects", "events", "events_narrow", "histories", "dictionaries", "recent"], writes = ["users", "changes", "usage", "rates", "audit_log"], firestore = "viewer", publishes = false, buries = false }
     rank       = { app_profile = "processing", reads = ["objects", "dated", "crowd", "events", "events_narrow", "histories", "dictionaries"], writes = ["users", "usage", "rates", "audit_log", "jobs"], firestore = "user", publishes = false, buries = false }
     strategies = { app_profile = "processing", reads = ["objects", "events", "events_narrow", "histories", "dictionaries", "users"], writes = ["usage", "rates", "audit_log", "jobs"], firestore = "user", publishes = false, buries = false }
-    catalog    = { app_profile = "processing", reads = [], writes = ["objects", "dated", "usage", "rates", "audit_log"], firestore = "user", publishes = false, buries = false }
+    catalog    = { app_profile = "processing", reads = [], writes = ["objects", "dated", "crowd", "usage", "rates", "audit_log"], firestore = "user", publishes = false, buries = false }
     admin      = { app_profile = "processing", reads = ["objects", "events", "events_narrow", "calls", "histories", "dictionaries", "crowd", "segments"], writes = ["users", "changes", "usage", "rates", "audit_log", "jobs"], firestore = "user", publishes = false, buries = false }
     segments   = { app_profile = "processing", reads = ["events", "events_narrow", "histories", "dictionaries", "changes"], writes = ["users", "segments", "usage", "rates", "audit_log", "jobs"], firestore = "user", publishes = false, buries = false }
     # console makes the requests of the other public functions in its process: it may do what they
