@@ -4,6 +4,8 @@ import (
 	"flag"
 	"fmt"
 	"testing"
+
+	"github.com/affinityengine/affinity/shared/local/race"
 )
 
 // A model of how the time of a call is remembered. It visits every state of small cases:
@@ -476,6 +478,9 @@ func (m *callModel) fail(s callState, format string, args ...any) {
 var callsCampaign = flag.Bool("calls-campaign", false, "TestModelOfCalls visits larger cases")
 
 func TestModelOfCalls(t *testing.T) {
+	if race.On {
+		t.Skip("the model is one goroutine, and its states would take gigabytes under the race detector")
+	}
 	cases, all := map[string]callScenario{
 		"three deliveries":         {deliveries: 3, ticks: 3, crashes: 1},
 		"a deletion":               {deliveries: 2, ticks: 3, deletes: true, crashes: 1},
@@ -506,6 +511,9 @@ func TestModelOfCalls(t *testing.T) {
 }
 
 func TestModelOfCallsFindsHoles(t *testing.T) {
+	if race.On {
+		t.Skip("the model is one goroutine, and its states would take gigabytes under the race detector")
+	}
 	rest := callScenario{deliveries: 2, ticks: 2}
 	deletion := callScenario{deliveries: 3, ticks: 3, deletes: true}
 	move := callScenario{deliveries: 3, ticks: 3, moves: true}
