@@ -325,8 +325,8 @@ run "least_privilege" {
   }
 
   assert {
-    condition     = toset([for key in keys(local.table_grants) : key if startswith(key, "catalog/")]) == toset(["catalog/objects", "catalog/dated", "catalog/usage", "catalog/rates", "catalog/audit_log"])
-    error_message = "catalog may access more than the catalog with its date rows, usage, rates and the audit log."
+    condition     = toset([for key in keys(local.table_grants) : key if startswith(key, "catalog/")]) == toset(["catalog/objects", "catalog/dated", "catalog/crowd", "catalog/usage", "catalog/rates", "catalog/audit_log"])
+    error_message = "catalog may access more than the catalog with its date rows, the times of loads, usage, rates and the audit log."
   }
 
   assert {
