@@ -2,6 +2,7 @@ package profile
 
 import (
 	"context"
+	"slices"
 
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/event"
@@ -76,18 +77,12 @@ func (e *Engine) memories(app config.App) ([]*Engine, error) {
 // moves. rows are those of the users.
 func (e *Engine) forgetElsewhere(ctx context.Context, app config.App, events []store.LogEvent,
 	rows map[string]store.User) error {
-	var calls []store.Call
-	for _, ev := range events {
-		if row := rows[ev.User]; ev.Call != "" && (ev.Time <= row.DeletedUntil || row.OptedOut.Has(ev.Type)) {
-			calls = append(calls, store.Call{User: ev.User, ID: ev.Call, Time: ev.Time})
-		}
-	}
-	if len(calls) == 0 {
+	if !slices.ContainsFunc(events, func(ev store.LogEvent) bool { return ev.Call != "" }) {
 		return nil
 	}
 	other, err := e.env.other(app)
 	if err != nil {
 		return err
 	}
-	return other.env.store.Calls.Forget(ctx, app.ID, calls)
+	return other.env.store.Calls.ForgetExcluded(ctx, app.ID, events, func(user string) store.User { return rows[user] })
 }

@@ -96,6 +96,25 @@ func (s Calls) Forget(ctx context.Context, app string, calls []Call) error {
 	return nil
 }
 
+// ForgetExcluded forgets the calls of events that the rows of their users exclude. One that a
+// deletion covers by its receipt alone stays: another delivery of it, received later, may count.
+func (s Calls) ForgetExcluded(ctx context.Context, app string, events []LogEvent, of func(user string) User) error {
+	var calls []Call
+	for i := range events {
+		e := &events[i]
+		if e.Call == "" {
+			continue
+		}
+		if row := of(e.User); e.Time <= row.DeletedUntil || row.OptedOut.Has(e.Type) {
+			calls = append(calls, Call{User: e.User, ID: e.Call, Time: e.Time})
+		}
+	}
+	if len(calls) == 0 {
+		return nil
+	}
+	return s.Forget(ctx, app, calls)
+}
+
 // Known returns those calls that are remembered with the time that they have.
 func (s Calls) Known(ctx context.Context, app string, calls []Call) (map[Call]bool, error) {
 	known := map[Call]bool{}

@@ -107,23 +107,7 @@ func (l Log) DropExcluded(ctx context.Context, events []LogEvent, of func(user s
 			return err
 		}
 	}
-	return l.forget(ctx, events, of)
-}
-
-// forget forgets the calls of dropped events. One that a deletion covers by its receipt
-// alone stays: another delivery of it, received later, may count.
-func (l Log) forget(ctx context.Context, events []LogEvent, of func(user string) User) error {
-	var calls []Call
-	for i := range events {
-		e, row := &events[i], of(events[i].User)
-		if e.Call != "" && (e.Time <= row.DeletedUntil || row.OptedOut.Has(e.Type)) {
-			calls = append(calls, Call{User: e.User, ID: e.Call, Time: e.Time})
-		}
-	}
-	if len(calls) == 0 {
-		return nil
-	}
-	return l.s.Calls.Forget(ctx, l.app, calls)
+	return l.s.Calls.ForgetExcluded(ctx, l.app, events, of)
 }
 
 // DropExcludedFrom is DropExcluded for one schema.
