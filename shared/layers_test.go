@@ -47,6 +47,7 @@ var layers = []layer{
 	{"shared/api", "catalog event score/strategy", ""},
 	{"shared/api/track", "api event fault", ""},
 	{"shared/api/client", "api fault", "http"},
+	{"shared/api/checkup", "api event", ""},
 	{"shared/rank/crowd", "event wire", ""},
 	{"shared/rank/segment", "score/affinity event fault score/strategy wire", ""},
 	{"shared/rank/ranking", "score/affinity event score/strategy", ""},
@@ -174,7 +175,7 @@ var libraries = map[string]string{
 // domain are the packages whose dependencies, too, stay within the process.
 var domain = []string{
 	"shared/fault", "shared/deadline", "shared/event", "shared/app/usage", "shared/score/strategy", "shared/catalog", "shared/rank/crowd", "shared/catalog/vocabulary", "shared/score/affinity", "shared/rank/segment", "shared/score/history", "shared/score/schema",
-	"shared/score/explain", "shared/judge/preview", "shared/rank/ranking", "shared/rank/feed", "shared/rank/boost", "shared/local/simulate", "shared/judge/backtest", "shared/judge/tune", "shared/api", "shared/api/track", "shared/app/limit", "shared/app/documents", "shared/app/config", "shared/app/auditlog", "shared/event/bus",
+	"shared/score/explain", "shared/judge/preview", "shared/rank/ranking", "shared/rank/feed", "shared/rank/boost", "shared/local/simulate", "shared/judge/backtest", "shared/judge/tune", "shared/api", "shared/api/track", "shared/api/checkup", "shared/app/limit", "shared/app/documents", "shared/app/config", "shared/app/auditlog", "shared/event/bus",
 }
 
 // all are the packages under shared/ that every function on the data links.

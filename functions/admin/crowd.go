@@ -85,7 +85,12 @@ func (h handler) crowd(w http.ResponseWriter, r *http.Request, app config.App) e
 	if err != nil {
 		return fmt.Errorf("list builds of crowd statistics: %w", err)
 	}
-	answer := api.Crowd{Generations: []api.CrowdGeneration{}, Builds: make([]api.CrowdBuild, len(builds))}
+	indexes, err := h.Store.Catalog.CatalogIndexes(r.Context(), app.ID)
+	if err != nil {
+		return fmt.Errorf("list the indexes with objects: %w", err)
+	}
+	answer := api.Crowd{Indexes: append([]string{}, indexes...), Generations: []api.CrowdGeneration{},
+		Builds: make([]api.CrowdBuild, len(builds))}
 	for i, j := range builds {
 		answer.Builds[i] = h.renderCrowd(r.Context(), j)
 		if answer.Builds[i].Faults, err = h.crowdFaults(r, j); err != nil {

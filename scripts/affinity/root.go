@@ -74,14 +74,8 @@ func rootCommand(p *program) *cobra.Command {
 			}
 			return t.FromContext(cmd.Flags().Changed)
 		},
-	}, local.Up(t, p.start), local.Demo(t, p.start), local.Data(t), transfer.Import(t), events.Command(t), transfer.Catalog(t),
-		user.Profile(t), user.Command(t), user.OptOut(t), user.Rank(t), user.Boosts(t), feed.Command(t),
-		segment.Command(t), segment.Values(t), transfer.Index(t), strategy.Command(t), admin.App(t, p.open), events.Replay(t),
-		measure.Load(t), jobs.Recompute(t), jobs.Reenrich(t), jobs.Crowd(t), jobs.Schema(t), user.Explain(t),
-		jobs.Audit(t), measure.Bench(t),
-		judge.Backtest(t), judge.Tune(t), judge.Try(t), admin.Usage(t), admin.Settings(t), admin.AuditLog(t),
-		transfer.Export(t), transfer.Dump(t), transfer.Restore(t),
-		transfer.WordPress(t), contextCommand(t), transfer.Migrate(t), measure.Plan(t), local.Healthy(t), versionCommand(t))
+	})
+	addGroups(root, p)
 	root.Version = version()
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.Flags().Bool("version", false, "print the version of this tool")
@@ -96,6 +90,41 @@ func rootCommand(p *program) *cobra.Command {
 	flags.StringVar(&t.Context, "context", "", "context to use in place of the current one: see affinity context")
 	completeValues(t, root)
 	return root
+}
+
+// addGroups adds the commands under the headings of the help.
+func addGroups(root *cobra.Command, p *program) {
+	t := p.Tool
+	for _, group := range []struct {
+		id, title string
+		commands  []*cobra.Command
+	}{
+		{"run", "Run an engine:", []*cobra.Command{
+			local.Demo(t, p.start), local.Up(t, p.start), local.Doctor(t), local.Healthy(t), local.Data(t), contextCommand(t),
+			versionCommand(t),
+		}},
+		{"data", "Data in and out:", []*cobra.Command{
+			events.Command(t), transfer.Import(t), transfer.Catalog(t), transfer.Index(t), transfer.WordPress(t),
+			transfer.Migrate(t), transfer.Export(t), transfer.Dump(t), transfer.Restore(t),
+		}},
+		{"profiles", "Profiles, orders and feeds:", []*cobra.Command{
+			strategy.Command(t), user.Profile(t), user.Explain(t), user.Rank(t), user.Boosts(t), feed.Command(t),
+			segment.Command(t), segment.Values(t), user.Command(t), user.OptOut(t),
+		}},
+		{"judge", "Judge and measure:", []*cobra.Command{
+			judge.Try(t), judge.Backtest(t), judge.Tune(t), measure.Load(t), measure.Bench(t),
+		}},
+		{"operate", "Operate:", []*cobra.Command{
+			admin.App(t, p.open), admin.Settings(t), admin.Usage(t), admin.AuditLog(t), measure.Plan(t), jobs.Recompute(t),
+			jobs.Crowd(t), jobs.Reenrich(t), jobs.Audit(t), jobs.Schema(t), events.Replay(t),
+		}},
+	} {
+		root.AddGroup(&cobra.Group{ID: group.id, Title: group.title})
+		for _, cmd := range group.commands {
+			cmd.GroupID = group.id
+		}
+		root.AddCommand(group.commands...)
+	}
 }
 
 // speaks reports whether a command speaks to an engine that is running.

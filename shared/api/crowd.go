@@ -47,6 +47,8 @@ type CrowdBuild struct {
 
 // Crowd is the answer of GET /1/crowd.
 type Crowd struct {
+	// Indexes are those that have objects, of which statistics can be built, in order.
+	Indexes []string `json:"indexes"`
 	// Generations are the statistics that rankings use, one for each index that
 	// has any, with State done, and those that unfinished jobs build. They are
 	// by index, and those of an index by AsOf.

@@ -19,6 +19,9 @@ type FolderReport struct {
 	Values int      // that can be read
 }
 
+// LookAtData returns what can be seen of a data folder while an engine uses it.
+func LookAtData(dir string) (disk.Condition, error) { return disk.Look(dir) }
+
 // CheckData reads all of a data folder that no process uses, and writes nothing. An error says
 // that the folder cannot be read at all.
 func CheckData(dir string) (FolderReport, error) {
