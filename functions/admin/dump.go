@@ -200,7 +200,7 @@ func (p *dumpPage) indexSettings(ctx context.Context) error {
 			return err
 		}
 		settings := api.Settings{PrivateFacets: p.app.PrivateFacets[index], NumericBands: s.NumericBands}
-		if s.Version > 0 {
+		if s.AttributesForFaceting != nil {
 			settings.AttributesForFaceting = append([]string{}, s.AttributesForFaceting...)
 		}
 		if err := p.add(api.ExportLine{Settings: &api.ExportedSettings{Index: index, Settings: settings}}); err != nil {

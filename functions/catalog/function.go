@@ -192,7 +192,7 @@ func (h handler) settings(w http.ResponseWriter, r *http.Request, grant auth.Gra
 		return fmt.Errorf("read private facets: %w", err)
 	}
 	answer := api.Settings{PrivateFacets: a.PrivateFacets[index]}
-	if s.Version > 0 {
+	if s.AttributesForFaceting != nil {
 		answer.AttributesForFaceting = append([]string{}, s.AttributesForFaceting...)
 	}
 	if len(s.NumericBands) > 0 {

@@ -32,7 +32,7 @@ func diagnosed(t *testing.T, code int, args ...string) map[string]checkup.Check 
 	return checks
 }
 
-func TestDoctorNamesFaultsUntilTheyAreMended(t *testing.T) {
+func TestDoctorNamesFaultsAndTheirRemedies(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	s := startEngine(t, stack.Options{Data: dir})
 	found := diagnosed(t, cli.ExitFailed, "--url", s.URL, "--data", dir)
@@ -65,7 +65,7 @@ func TestDoctorNamesFaultsUntilTheyAreMended(t *testing.T) {
 		return r.code == cli.ExitOK && strings.HasSuffix(r.out, "\nno faults\n"), nil
 	})
 	if err != nil {
-		t.Errorf("after all faults were mended: %s", last)
+		t.Errorf("after a remedy for each fault: %s", last)
 	}
 }
 

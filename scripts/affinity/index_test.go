@@ -15,7 +15,10 @@ func TestIndexCommands(t *testing.T) {
 		return affinity(t, "", append(append([]string{"index"}, args...), "--url", s.URL)...)
 	}
 	run("show", "products").wants(t, cli.ExitOK, "{}")
-	run("bands", "products", "price=0,50").wants(t, cli.ExitFailed, `numericBands names "price", which attributesForFaceting does not list`)
+	run("bands", "hats", "price=0,50").wants(t, cli.ExitOK, "numeric bands: price")
+	run("bands", "hats", "price=").wants(t, cli.ExitOK)
+	run("set", "hats", file(t, "hats.json", `{"attributesForFaceting":["size"]}`)).wants(t, cli.ExitOK)
+	run("bands", "hats", "price=0,50").wants(t, cli.ExitFailed, `numericBands names "price", which attributesForFaceting does not list`)
 	settings := file(t, "settings.json", `{"attributesForFaceting":["price","size"],"numericBands":{"size":[40.5]},"ranking":["desc(price)"]}`)
 	run("set", "products", settings).wants(t, cli.ExitOK, "the settings are set", "numeric bands: size; the events in the log follow")
 	run("bands", "products", "price=0,50,1e2").wants(t, cli.ExitOK, "numeric bands: price, size;")

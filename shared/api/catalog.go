@@ -100,7 +100,7 @@ type Settings struct {
 	// and the next begins, at most MaxBandedFacets facets of MaxBandLimits numbers. The
 	// filters of the facet then name bands: [0,50,100] gives <0, 0-50, 50-100 and 100+,
 	// each from its first number and below its second. A value that is no number, and no
-	// string that holds one, gives none. A facet must be one of AttributesForFaceting. A
+	// string that holds one, gives none. A facet must be one of AttributesForFaceting, if these were set. A
 	// change starts a re-enrichment of the events in the log. Without any they are
 	// absent. A PUT without them does not change them.
 	NumericBands map[string][]float64 `json:"numericBands,omitzero"`

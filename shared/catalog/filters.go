@@ -101,7 +101,7 @@ func countedFilters(record []byte, s Settings, left *Left) ([]event.Filter, erro
 		attributes: make(map[string]*attribute),
 		bands:      s.NumericBands,
 	}
-	if s.Version != 0 {
+	if s.AttributesForFaceting != nil {
 		c.limits, c.declared = declared, declaredPaths(s.AttributesForFaceting)
 	}
 	if err := c.record(); err != nil {

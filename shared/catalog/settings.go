@@ -16,7 +16,8 @@ import (
 type Settings struct {
 	// AttributesForFaceting are the dotted paths of attributes, as they were
 	// sent. searchable(x), filterOnly(x) and afterDistinct(x) all name x: the
-	// modifiers are meant for a search engine.
+	// modifiers are meant for a search engine. Nil means that they were never set: every
+	// attribute that is short enough is then a facet.
 	AttributesForFaceting []string
 	// NumericBands are the bands of facets that hold numbers. Facets are written
 	// without modifiers.
@@ -24,8 +25,7 @@ type Settings struct {
 	// BandsVersion is the version at which NumericBands last changed, 0 if they never
 	// did.
 	BandsVersion int64
-	// Version counts the changes. 0 means that there are no settings. Every
-	// attribute that is short enough is then a facet.
+	// Version counts the changes. 0 means that there are no settings.
 	Version int64
 }
 
@@ -77,7 +77,7 @@ func (c Change) After(old Settings) (Settings, bool, error) {
 		}
 	}
 	banded := !next.NumericBands.Equal(old.NumericBands)
-	first := old.Version == 0 && c.AttributesForFaceting != nil
+	first := old.AttributesForFaceting == nil && c.AttributesForFaceting != nil
 	if !first && !banded && slices.Equal(old.AttributesForFaceting, next.AttributesForFaceting) {
 		return old, false, nil
 	}
@@ -91,6 +91,9 @@ func (c Change) After(old Settings) (Settings, bool, error) {
 // checkBands refuses bands of an attribute that is no facet of the index: they would
 // never hold a value.
 func (s Settings) checkBands() error {
+	if s.AttributesForFaceting == nil {
+		return nil
+	}
 	facets := map[string]bool{}
 	for _, entry := range s.AttributesForFaceting {
 		facets[facet(entry)] = true

@@ -17,6 +17,12 @@ func IsTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
+// IsTerminalInput reports whether a person can type into r.
+func IsTerminalInput(r io.Reader) bool {
+	f, ok := r.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
 // Colored reports whether w may receive colors: it is a terminal and NO_COLOR
 // is not set (https://no-color.org).
 func Colored(w io.Writer) bool { return IsTerminal(w) && os.Getenv("NO_COLOR") == "" }

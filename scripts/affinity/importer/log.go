@@ -26,6 +26,8 @@ type Files struct {
 	// by.
 	Dates []string
 	Now   time.Time // of reading: no event can be more than event.MaxAhead later
+	// Prepare may change the objects before the log takes them. Nil: they stay.
+	Prepare func([]backtest.Object)
 }
 
 // ReadLog reads files as an import takes them into a log for backtests, without
@@ -47,6 +49,9 @@ func ReadLog(ctx context.Context, f Files, progress io.Writer) (log *backtest.Lo
 		return nil, 0, fmt.Errorf("%s holds no objects", f.Objects.name)
 	}
 	if bad.unreadable() == 0 {
+		if f.Prepare != nil {
+			f.Prepare(objects)
+		}
 		if log, err = backtest.NewLog(f.Index, objects); err != nil {
 			return nil, 0, err
 		}

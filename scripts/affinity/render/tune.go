@@ -10,6 +10,7 @@ import (
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/judge/backtest"
 	"github.com/affinityengine/affinity/shared/judge/tune"
 	"github.com/affinityengine/affinity/shared/score/strategy"
@@ -73,6 +74,23 @@ func writeChanges(text *bytes.Buffer, given, tuned strategy.Strategy) {
 	}
 	if len(lines) > 0 {
 		fmt.Fprintf(text, "what changed:\n%s\n", strings.Join(lines, ""))
+		writeInversions(text, tuned)
+	}
+}
+
+// writeInversions says which events of little effort score more than conversions, which the search may
+// find and no merchandiser expects.
+func writeInversions(text *bytes.Buffer, tuned strategy.Strategy) {
+	worth := map[event.Type]int{event.View: 1, event.Click: 2, event.Conversion: 3}
+	for _, more := range tuned.EventsScoring {
+		for _, less := range tuned.EventsScoring {
+			if worth[more.EventType] < worth[less.EventType] && more.Score > less.Score {
+				fmt.Fprintf(text, "Note: %s %q scores %d and %s %q %d. Here the former says more of what users turn to next, "+
+					"which is not what it is worth to the shop: set the scores that you mean.\n\n", more.EventType,
+					cli.Printable(more.EventName), more.Score, less.EventType, cli.Printable(less.EventName), less.Score)
+				return
+			}
+		}
 	}
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 )
 
-// suggest is the command that writes and sets a first strategy.
-const suggest = "affinity strategy suggest --out strategy.json && affinity strategy set strategy.json"
+// suggest is the command that sets a first strategy.
+const suggest = "affinity strategy suggest --set"
 
 // strategy reports whether a strategy is set, and scores what arrives.
 func (a Answers) strategy() Check {

@@ -72,6 +72,18 @@ func (c Strategies) Versions(ctx context.Context) (api.StrategyVersions, error) 
 	return answer, err
 }
 
+// Suggestion returns a first strategy by what was seen in the last days, 1 to api.MaxSeenDays; 0 stands
+// for as many. It sets nothing. Requires a key with the permission recommendation.
+func (c Strategies) Suggestion(ctx context.Context, days int) (api.StrategySuggestion, error) {
+	query := url.Values{}
+	if days > 0 {
+		query.Set("days", strconv.Itoa(days))
+	}
+	var answer api.StrategySuggestion
+	err := c.call(ctx, always, http.MethodGet, withQuery("/1/strategies/personalization/suggestion", query), nil, &answer)
+	return answer, err
+}
+
 // Restore sets the strategy of an earlier version again, as a new version. It may replace
 // the version ifActive alone, as SetOptions.If says; nil: any. Requires a key with the
 // permission recommendation.

@@ -123,7 +123,10 @@ type (
 	indexDocument struct {
 		Index                 string   `firestore:"index"`
 		AttributesForFaceting []string `firestore:"attributesForFaceting"`
-		Version               int64    `firestore:"version"`
+		// AllFacets says that AttributesForFaceting were never set. An empty list, which Firestore does
+		// not tell from none, is a setting.
+		AllFacets bool  `firestore:"allFacets,omitempty"`
+		Version   int64 `firestore:"version"`
 		// NumericBands is JSON. Both fields are absent in the document of an index that
 		// never had bands.
 		NumericBands string `firestore:"numericBands,omitempty"`
@@ -269,6 +272,9 @@ func (d keyDocument) key() Key {
 
 func (d indexDocument) settings() (catalog.Settings, error) {
 	s := catalog.Settings{AttributesForFaceting: d.AttributesForFaceting, Version: d.Version, BandsVersion: d.BandsVersion}
+	if s.AttributesForFaceting == nil && !d.AllFacets {
+		s.AttributesForFaceting = []string{}
+	}
 	if d.NumericBands == "" {
 		return s, nil
 	}
@@ -279,8 +285,8 @@ func (d indexDocument) settings() (catalog.Settings, error) {
 }
 
 func newIndexDocument(index string, s catalog.Settings) (indexDocument, error) {
-	d := indexDocument{Index: index, AttributesForFaceting: s.AttributesForFaceting, Version: s.Version,
-		BandsVersion: s.BandsVersion}
+	d := indexDocument{Index: index, AttributesForFaceting: s.AttributesForFaceting,
+		AllFacets: s.AttributesForFaceting == nil, Version: s.Version, BandsVersion: s.BandsVersion}
 	if len(s.NumericBands) == 0 {
 		return d, nil
 	}

@@ -34,47 +34,11 @@ func (l *Log) Kinds() []Kind {
 	return kinds
 }
 
-// Facet is an attribute that objects carry.
-type Facet struct {
-	Name string
-	// Objects is how many carry it, Values how many different values it has, and
-	// Shared how many of the objects carry a value that another one carries too.
-	Objects, Values, Shared int
-}
-
-// Facets returns the facets of a log's objects, by name.
-func (l *Log) Facets() []Facet {
-	found := map[string]*Facet{}
-	for i, f := range l.filters {
-		if l.frequency[i] == 0 {
-			continue // only events name it
-		}
-		if found[f.Facet] == nil {
-			found[f.Facet] = &Facet{Name: f.Facet}
-		}
-		found[f.Facet].Values++
-	}
-	var carried, shared []string // of one object
+// EachObject passes on the filters of each object of the catalog.
+func (l *Log) EachObject(do func([]event.Filter)) {
 	for o := range l.objects {
-		carried, shared = carried[:0], shared[:0]
-		for _, n := range l.carried.at(int32(o)) {
-			carried = append(carried, l.filters[n].Facet)
-			if l.frequency[n] > 1 {
-				shared = append(shared, l.filters[n].Facet)
-			}
-		}
-		for _, facet := range slices.Compact(carried) { // filters are sorted by facet
-			found[facet].Objects++
-		}
-		for _, facet := range slices.Compact(shared) {
-			found[facet].Shared++
-		}
+		do(l.filtersOf(int32(o)))
 	}
-	var facets []Facet
-	for _, name := range slices.Sorted(maps.Keys(found)) {
-		facets = append(facets, *found[name])
-	}
-	return facets
 }
 
 // DateAttributes returns the attributes that hold dates of objects, by name.

@@ -1,12 +1,12 @@
 package tune
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/affinityengine/affinity/shared/judge/backtest"
+	"github.com/affinityengine/affinity/shared/judge/suggest"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
@@ -94,32 +94,26 @@ func startingRankings(given strategy.FullRanking, dates []string) []strategy.Ful
 	return all
 }
 
-// facetsOf returns the facets of a strategy, then those of the catalog that tell
-// objects apart and together, the most widely shared first.
+// facetsOf returns the facets of a strategy, then those of the catalog that can be a taste, the most
+// widely shared first.
 func facetsOf(l *backtest.Log, given strategy.Strategy) []string {
 	var names []string
 	for _, f := range given.FacetsScoring {
 		names = append(names, f.FacetName)
 	}
-	found := l.Facets()
-	slices.SortStableFunc(found, func(a, b backtest.Facet) int { return cmp.Compare(b.Shared, a.Shared) })
+	var objects suggest.Objects
+	l.EachObject(objects.Add)
 	added := 0
-	for _, f := range found {
+	for _, name := range objects.Usable() {
 		if added == maxFacets || len(names) == strategy.MaxEntries {
 			break
 		}
-		if usable(f, l.Objects()) && !slices.Contains(names, f.Name) {
-			names = append(names, f.Name)
+		if !slices.Contains(names, name) {
+			names = append(names, name)
 			added++
 		}
 	}
 	return names
-}
-
-// usable reports whether a facet can say which objects are alike: it has several
-// values, and a fiftieth of the objects or more share one.
-func usable(f backtest.Facet, objects int) bool {
-	return f.Values > 1 && f.Shared*50 >= objects && len(f.Name) <= strategy.MaxName
 }
 
 // draft returns the numbers of a strategy.

@@ -72,6 +72,7 @@ func run(t *testing.T, open func(*testing.T) store) {
 		{"IndexSettings", testIndexSettings},
 		{"IndexNames", testIndexNames},
 		{"NumericBands", testNumericBands},
+		{"BandsWithoutFacets", testBandsWithoutFacets},
 		{"NumericBandsRefused", testNumericBandsRefused},
 		{"NumericBandsAtOnce", testNumericBandsAtOnce},
 		{"PrivateFacets", testPrivateFacets},

@@ -156,6 +156,25 @@ func testIndexNames(t *testing.T, s store) {
 	}
 }
 
+// Bands need no list of attributes: until there is one, all are facets.
+func testBandsWithoutFacets(t *testing.T, s store) {
+	create(t, s, "shop")
+	sizes := catalog.Bands{"size": {40.5}}
+	for i, step := range []struct {
+		change catalog.Change
+		want   catalog.Settings
+	}{
+		{catalog.Change{NumericBands: sizes}, catalog.Settings{NumericBands: sizes, BandsVersion: 1, Version: 1}},
+		{catalog.Change{AttributesForFaceting: []string{}},
+			catalog.Settings{AttributesForFaceting: []string{}, NumericBands: sizes, BandsVersion: 1, Version: 2}},
+	} {
+		set, err := s.SetIndexSettings(t.Context(), "shop", "hats", step.change)
+		read(t, fmt.Sprintf("answer of step %d", i), set, err, step.want)
+		stored, err := s.IndexSettings(t.Context(), "shop", "hats")
+		read(t, fmt.Sprintf("settings after step %d", i), stored, err, step.want)
+	}
+}
+
 // Numeric bands change the settings of their index and the app at once, and what is
 // applied stays with the app.
 func testNumericBands(t *testing.T, s store) {

@@ -25,6 +25,8 @@ type logFiles struct {
 	events         []string
 	written        command.EventForm
 	leftOut        int // lines, whose events have a time that cannot be
+	// prepare may change the objects before events are read; nil: they stay.
+	prepare func([]backtest.Object)
 }
 
 func (f *logFiles) flags(cmd *cobra.Command) {
@@ -77,13 +79,15 @@ func (f *logFiles) read(ctx context.Context, t *command.Tool, dates []string) (l
 	if err != nil {
 		return nil, err
 	}
-	files := importer.Files{Index: f.index, Objects: sources[0], Events: sources[1:], Dates: dates, Now: time.Now()}
+	files := importer.Files{Index: f.index, Objects: sources[0], Events: sources[1:], Dates: dates, Now: time.Now(),
+		Prepare: f.prepare}
 	files.Objects.AsObjects(f.written.Objects())
 	for _, src := range files.Events {
 		src.As(f.written.Events())
 	}
 	if files.Index == "" {
 		files.Index = command.FirstIndex(files.Events[0])
+		f.index = files.Index
 	}
 	log, f.leftOut, err = importer.ReadLog(ctx, files, t.Err)
 	return log, err

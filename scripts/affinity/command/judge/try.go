@@ -5,14 +5,18 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/scripts/affinity/command"
 	"github.com/affinityengine/affinity/scripts/affinity/render"
+	"github.com/affinityengine/affinity/shared/catalog"
+	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/judge/backtest"
-	"github.com/affinityengine/affinity/shared/judge/tune"
+	"github.com/affinityengine/affinity/shared/judge/suggest"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
@@ -27,8 +31,8 @@ func Try(t *command.Tool) *cobra.Command {
 		Short: "Say what personalization is worth on your own events",
 		Long: "Read an export of events and objects, search for a strategy, and say in words by how much it ranks what your users\n" +
 			"turned to next higher than the best sellers do. It shows the results of two users before and after, with the reasons,\n" +
-			"and writes the better strategy to a file. Without --strategy it begins with one that it guesses from the data: it scores\n" +
-			"events by their type, and all facets that several objects share alike. No engine is needed, and nothing leaves this\n" +
+			"and writes the better strategy to a file. Without --strategy it begins with the one that\n" +
+			"`affinity strategy suggest` would suggest for the data, with prices as bands, and prints why. No engine is needed, and nothing leaves this\n" +
 			"machine. The figures are those of `affinity tune`, on cases that the search has not seen.",
 		Example: "  affinity try --index shoes --objects objects.ndjson.gz events.ndjson.gz\n" +
 			"  affinity try --objects objects.ndjson --strategy strategy.json --out better.json 2026-*.gz",
@@ -54,17 +58,23 @@ func runTry(ctx context.Context, t *command.Tool, f tuneFlags) error {
 		}
 		given = read[0].Strategy
 	}
+	objects, bands := &suggest.Objects{}, map[string][]float64(nil)
+	if f.strategy == "" {
+		f.prepare = func(all []backtest.Object) {
+			for _, o := range all {
+				objects.Add(o.Filters)
+			}
+			bands = objects.Bands()
+			inBands(all, bands)
+		}
+	}
 	log, err := f.read(ctx, t, freshnessAttributes(given))
 	if err != nil {
 		return err
 	}
 	if f.strategy == "" {
-		if given, err = tune.Guess(log); err != nil {
+		if given, err = begin(t, log, objects); err != nil {
 			return err
-		}
-		for _, k := range tune.TurnedAway(log) {
-			fmt.Fprintf(t.Err, "left out: %s %s of type %s: by its name, users turn away from objects with it "+
-				"(--strategy FILE may score it)\n", cli.Count(k.Named, "event"), cli.Printable(k.Name), k.Type)
 		}
 	}
 	outcome, err := search(ctx, t, log, given, f)
@@ -87,7 +97,41 @@ func runTry(ctx context.Context, t *command.Tool, f tuneFlags) error {
 	}
 	report := outcome.Report()
 	tried.Report, tried.Gains = report.API(), gains(report)
-	return f.judged(render.Trial(t.Out, tried, render.NewPalette(cli.Colored(t.Out))))
+	if err := render.Trial(t.Out, tried, render.NewPalette(cli.Colored(t.Out))); err != nil {
+		return err
+	}
+	return f.judged(render.BandCommands(t.Out, map[string]map[string][]float64{f.index: bands}))
+}
+
+// begin suggests a strategy by what the files hold, and prints why.
+func begin(t *command.Tool, log *backtest.Log, objects *suggest.Objects) (strategy.Strategy, error) {
+	var kinds []suggest.Kind
+	for _, k := range log.Kinds() {
+		kinds = append(kinds, suggest.Kind{Type: k.Type, Name: k.Name, Count: int64(k.Named)})
+	}
+	found, err := suggest.Find(kinds, objects, nil)
+	if err != nil {
+		return found.Strategy, fmt.Errorf("%w; are the objectIDs and the index of both files the same?", err)
+	}
+	fmt.Fprintln(t.Err, "the search begins with a strategy by what the files hold:")
+	return found.Strategy, render.Reasons(t.Err, found.API().Reasons)
+}
+
+// inBands puts the names of bands in the place of the numbers of the facets that have bands.
+func inBands(objects []backtest.Object, bands catalog.Bands) {
+	for i := range objects {
+		banded := objects[i].Filters[:0:0]
+		for _, f := range objects[i].Filters {
+			if n, err := strconv.ParseFloat(f.Value, 64); err == nil && bands[f.Facet] != nil {
+				f.Value = bands.Of(f.Facet, n)
+			}
+			banded = append(banded, f)
+		}
+		slices.SortFunc(banded, func(a, b event.Filter) int {
+			return cmp.Or(strings.Compare(a.Facet, b.Facet), strings.Compare(a.Value, b.Value))
+		})
+		objects[i].Filters = slices.Compact(banded)
+	}
 }
 
 // shownUsers is how many users' results try shows, minHistory how many objects

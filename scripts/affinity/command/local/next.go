@@ -6,12 +6,21 @@ import (
 	"strings"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/scripts/affinity/command"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
-// printNext says what to do with an engine that has just started: the API's pages, an event
-// and a profile by curl, the same by command, and which web pages may call it. It does not show a
-// key of the user's own.
+// Products and an event to begin with.
+const (
+	firstProducts = `{"requests":[{"action":"addObject","body":{"objectID":"tee","brand":"Acme","color":"red"}},` +
+		`{"action":"addObject","body":{"objectID":"mug","brand":"Bolt","color":"red"}},` +
+		`{"action":"addObject","body":{"objectID":"cap","brand":"Acme","color":"blue"}}]}`
+	firstEvent = `{"events":[{"eventType":"view","eventName":"Viewed","index":"products","userToken":"ann","objectIDs":["cap"]}]}`
+)
+
+// printNext says what to do with an engine that has just started: the API's pages, and the lines
+// that lead from three products and one event to a profile and an order; how to import the user's
+// own data, and which web pages may call it. It does not show a key of the user's own.
 func printNext(out io.Writer, url string, o Options) {
 	app := o.Apps[0]
 	key := app.Key
@@ -23,12 +32,15 @@ func printNext(out io.Writer, url string, o Options) {
 	if app.ID != "demo" || key != demoKey {
 		flags += fmt.Sprintf(" --app %s --key %s", app.ID, key)
 	}
+	affinity := command.CalledAs()
 	fmt.Fprintf(out, "app and key:    %s, %s\n", cli.Printable(app.ID), key)
 	fmt.Fprintf(out, "the API:        %s/docs\n", url)
-	fmt.Fprintf(out, "send an event:  curl %s/1/events %s \\\n"+
-		"                  -d "+
-		"'{\"events\":[{\"eventType\":\"view\",\"eventName\":\"Viewed\",\"index\":\"products\",\"userToken\":\"ann\",\"filters\":[\"brand:Acme\"]}]}'\n", url, auth)
-	fmt.Fprintf(out, "by command:     affinity strategy set FILE%s; affinity import FILE%s; affinity profile ann%s\n", flags, flags, flags)
+	fmt.Fprintf(out, "three products: curl %s/1/indexes/products/batch %s \\\n  -d '%s'\n", url, auth, firstProducts)
+	fmt.Fprintf(out, "an event:       curl %s/1/events %s \\\n  -d '%s'\n", url, auth, firstEvent)
+	fmt.Fprintf(out, "a strategy:     %s strategy suggest --set%s\n", affinity, flags)
+	fmt.Fprintf(out, "a profile:      %s profile ann%s\n", affinity, flags)
+	fmt.Fprintf(out, "an order:       %s rank --user ann --index products mug tee cap%s\n", affinity, flags)
+	fmt.Fprintf(out, "your own data:  %s import --suggest --objects OBJECTS EVENTS%s\n", affinity, flags)
 	if httpapi.Loopback(o.Addr) {
 		fmt.Fprintf(out, "from a page:    pages of %s may send events; --origin http://shop.test:3000 allows those of "+
 			"another origin\n", strings.Join(append([]string{"localhost"}, o.Origins...), ", "))

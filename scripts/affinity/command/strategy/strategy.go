@@ -76,9 +76,9 @@ func Command(t *command.Tool) *cobra.Command {
 		"the version that must be active, 0 if none was ever set (default: any)")
 	return cli.Group(&cobra.Command{
 		Use:   "strategy",
-		Short: "Get, preview, set, compare or restore the strategy: how much each event and each facet counts",
-	}, get, set, previewCommand(t), versionsCommand(t), diffCommand(t), restoreCommand(t), suggestAliasesCommand(t),
-		allowCommand(t))
+		Short: "Suggest, get, preview, set, compare or restore the strategy: how much each event and each facet counts",
+	}, get, set, previewCommand(t), versionsCommand(t), diffCommand(t), restoreCommand(t), suggestCommand(t),
+		suggestAliasesCommand(t), allowCommand(t))
 }
 
 // printStrategy prints a version of the strategy as the engine sent it, indented.

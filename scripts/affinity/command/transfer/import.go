@@ -22,7 +22,7 @@ import (
 
 type importOptions struct {
 	index, objects, strategy, events, withoutUsers string
-	archive, shift, check                          bool
+	archive, shift, check, suggest                 bool
 	written                                        command.EventForm
 	form                                           importer.Form
 	retryFor                                       time.Duration
@@ -35,7 +35,8 @@ func Import(t *command.Tool) *cobra.Command {
 		Use:   "import [flags] EVENTS | --objects FILE | --archive FILE|FOLDER...",
 		Short: "Import a history of events, with its catalog and strategy",
 		Long: "Import EVENTS (one JSON event per line, plain or gzip, - for standard input), after the strategy and the\n" +
-			"catalog if they are given. Events of any age are imported, with up to 20 objects each. Bad lines are printed\n" +
+			"catalog if they are given. If the app has no strategy the command asks whether to set one by what it imports;\n" +
+			"--suggest does so without asking. Events of any age are imported, with up to 20 objects each. Bad lines are printed\n" +
 			"with their number; the others are imported (exit 3). The last lines say how many lines were read, imported,\n" +
 			"equal to another and refused; -o json prints them as JSON. Running the same command again resumes an import:\n" +
 			"an event counts once, and so do equal lines, unless each has an eventId of its own. A warning names objects\n" +
@@ -162,6 +163,8 @@ func (o *importOptions) flags(flags *pflag.FlagSet, retryFor time.Duration) {
 		"catalog to import first: one JSON object per line, or CSV, plain or gzip, - for standard input")
 	flags.StringVar(&o.strategy, "strategy", "",
 		"strategy to set first: a JSON file; without personalizationImpact it is sent with 50")
+	flags.BoolVar(&o.suggest, "suggest", false,
+		"set a strategy by what the import brings, if the app has none: as `affinity strategy suggest --set` does")
 	flags.BoolVar(&o.archive, "archive", false, "the arguments are files or folders of the archive")
 	flags.StringVar(&o.withoutUsers, "without-users", "",
 		"file of user tokens, one a line, whose events of an archive are not restored")
@@ -188,6 +191,8 @@ func (o importOptions) valid() error {
 	case o.archive && (o.written.Given() || o.shift):
 		return cli.Usagef("--map, --event, --delimiter, --hash-tokens and --shift-to-now are not for --archive: its " +
 			"events stay as they are")
+	case o.suggest && (o.strategy != "" || o.archive || o.check):
+		return cli.Usagef("--suggest is not for --strategy, --archive or --check")
 	case o.shift && o.events == "-":
 		return cli.Usagef("--shift-to-now reads EVENTS twice, so it cannot be standard input")
 	}
@@ -247,6 +252,10 @@ func importAll(ctx context.Context, t *command.Tool, c *client.Client, o importO
 	if err := sendStrategy(ctx, t, c, strategy); err != nil {
 		return err
 	}
+	first, err := o.firstStrategy(ctx, t, c)
+	if err != nil {
+		return err
+	}
 	index := o.index
 	if index == "" {
 		index = command.FirstIndex(events)
@@ -254,12 +263,15 @@ func importAll(ctx context.Context, t *command.Tool, c *client.Client, o importO
 			fmt.Fprintf(t.Err, "objects go to the index %q (--index names another)\n", cli.Printable(index))
 		}
 	}
-	return importData(ctx, t, newImporter(t, c), objects, events, index)
+	return importData(ctx, t, newImporter(t, c), objects, events, index, func(accepted int) error {
+		return first.set(ctx, t, c, accepted)
+	})
 }
 
-// importData imports objects, if there are some, and then events.
+// importData imports objects, if there are some, and then events. After them it calls then with how
+// many were accepted.
 func importData(ctx context.Context, t *command.Tool, im *importer.Importer, objects, events *importer.Source,
-	index string) error {
+	index string, then func(accepted int) error) error {
 	s := newSummary(im)
 	if objects != nil {
 		stored, err := im.Objects(ctx, objects, index)
@@ -283,6 +295,9 @@ func importData(ctx context.Context, t *command.Tool, im *importer.Importer, obj
 			cli.Count(counts.Accepted, "event"), tallied(im, "line", equalEvents))
 	}
 	s.addEvents(counts, "line", equalEvents)
+	if err := then(counts.Accepted); err != nil {
+		return err
+	}
 	with := ""
 	if objects != nil {
 		with = " and " + cli.Count(s.Objects.stored, "object")
