@@ -23,12 +23,23 @@ type outcome struct {
 
 // judge ranks all cases. The error is that of ctx.
 func (c *Cases) judge(ctx context.Context, newRanker func() ranker) (*Result, error) {
+	return c.judgeIn(ctx, nil, newRanker)
+}
+
+// judgeIn is judge, in which each ranker gets its cases in an order: places in
+// c.cases. Nil: as they are.
+func (c *Cases) judgeIn(ctx context.Context, order []int32, newRanker func() ranker) (*Result, error) {
 	outcomes := make([]outcome, len(c.cases))
 	var workers []*worker
 	err := spread(ctx, len(c.cases), func() func(i int) {
 		w := newWorker(c, newRanker())
 		workers = append(workers, w)
-		return func(i int) { outcomes[i] = w.evaluate(&c.cases[i]) }
+		return func(i int) {
+			if order != nil {
+				i = int(order[i])
+			}
+			outcomes[i] = w.evaluate(&c.cases[i])
+		}
 	})
 	if err != nil {
 		return nil, err

@@ -114,8 +114,8 @@ func named(b *api.Backtest, given []backtest.Given) {
 		for i := range list {
 			for n, g := range given {
 				number := fmt.Sprintf("strategy %d", n+1)
-				if plain, ok := strings.CutPrefix(list[i].Name, backtest.PlainPrefix); ok && plain == number {
-					list[i].Name = backtest.PlainPrefix + g.Name
+				if plain, ok := strings.CutPrefix(list[i].Name, api.PlainPrefix); ok && plain == number {
+					list[i].Name = api.PlainPrefix + g.Name
 				} else if list[i].Name == number {
 					list[i].Name = g.Name
 				}
