@@ -68,6 +68,13 @@ func (l *Log) Category() string {
 	}).Name
 }
 
+// StandsIn reports whether a facet is no category but bands of a price, which
+// stand in for one.
+func StandsIn(facet string) bool {
+	tier, _ := tierOf(facet)
+	return tier == 3
+}
+
 // tierOf returns the number of the rule of Category by which a name may be one,
 // 0 if none, and the level of a hierarchy.
 func tierOf(name string) (tier, depth int) {

@@ -3,6 +3,9 @@ package backtest
 import (
 	"context"
 	"math"
+	"slices"
+
+	"github.com/affinityengine/affinity/shared/event"
 )
 
 // shownLists are lists that a shop has really shown.
@@ -33,6 +36,18 @@ func (l *Log) AddBaseline(placement, objectID string, position float64) (known b
 		}
 	}
 	return true
+}
+
+// Unmatched returns the placements of AddBaseline that are no value of a facet, in
+// order.
+func (l *Log) Unmatched(facet string) (placements []string) {
+	for placement := range l.shown.of {
+		if n, ok := l.filterOf[event.Filter{Facet: facet, Value: placement}]; placement != "" && (!ok || l.frequency[n] == 0) {
+			placements = append(placements, placement)
+		}
+	}
+	slices.Sort(placements)
+	return placements
 }
 
 // shownRanker ranks candidates by the positions at which they were shown, and what
