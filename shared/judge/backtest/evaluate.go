@@ -53,7 +53,7 @@ func (c *Cases) judgeIn(ctx context.Context, order []int32, newRanker func() ran
 	return c.result(outcomes, float64(shown)/float64(len(c.log.objects))), nil
 }
 
-// worker evaluates one case after the other, without allocating memory.
+// worker evaluates one case after the other, nearly without allocating memory.
 type worker struct {
 	cases      *Cases
 	ranker     ranker
@@ -145,7 +145,7 @@ func (w *worker) findCandidates(in *instant) {
 	mark(w.excluded, seen, true)
 	w.candidates = w.candidates[:0]
 	if f := w.cases.within; f != nil {
-		w.candidates = f.sharing(in.objects, w.excluded, w.candidates)
+		w.candidates = f.sharing(in.objects, w.excluded, w.relevant, w.candidates)
 	} else {
 		for o, excluded := range w.excluded {
 			if !excluded {

@@ -89,22 +89,42 @@ func (c *Cases) Within(asked string) (*Cases, error) {
 
 // sharing appends the objects that are not excluded and share a value with one
 // of the given objects, in the order of their IDs. It excludes no others when it
-// returns.
-func (f *facetValues) sharing(with []int32, excluded []bool, to []int32) []int32 {
+// returns. picked is all false, before and after.
+func (f *facetValues) sharing(with []int32, excluded, picked []bool, to []int32) []int32 {
+	var values []int32
 	for _, o := range with {
-		for _, v := range f.of.at(o) {
-			for _, candidate := range f.having.at(v) {
-				if !excluded[candidate] {
-					excluded[candidate] = true
-					to = append(to, candidate)
-				}
+		values = append(values, f.of.at(o)...)
+	}
+	slices.Sort(values)
+	values = slices.Compact(values)
+	for _, v := range values {
+		for _, candidate := range f.having.at(v) {
+			if !excluded[candidate] && !picked[candidate] {
+				picked[candidate] = true
+				to = append(to, candidate)
 			}
 		}
 	}
-	mark(excluded, to, false)
-	slices.Sort(to)
+	switch {
+	case len(values) <= 1: // in order, as the objects of a value are
+		mark(picked, to, false)
+	case len(to) > len(picked)/scanned:
+		to = to[:0]
+		for o, is := range picked {
+			if is {
+				to = append(to, int32(o))
+				picked[o] = false
+			}
+		}
+	default:
+		mark(picked, to, false)
+		slices.Sort(to)
+	}
 	return to
 }
+
+// scanned is how many objects are looked at in the time that sorting takes for one.
+const scanned = 16
 
 // listed is how many names a message lists.
 const listed = 10
