@@ -146,7 +146,7 @@ func TestLiftsOfRealData(t *testing.T) {
 		r := affinity(t, "", "backtest", "--objects", realdata.Path(t, name, realdata.ObjectsFile), "--strategy", realdata.Path(t, name, realdata.StrategyFile),
 			"--sample", "600", realdata.Path(t, name, realdata.EventsFile))
 		r.wants(t, 0, "within "+within+", 600 cases", "in the whole catalog, 600 cases")
-		if stands := strings.Contains(r.out, "No page is a price_range"); stands != (within == "price_range") {
+		if stands := strings.Contains(r.out, "No facet is named like a category: price_range stands in"); stands != (within == "price_range") {
 			t.Errorf("%s:\n%s", name, r.out)
 		}
 	}

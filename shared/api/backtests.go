@@ -150,7 +150,9 @@ type Backtest struct {
 // BacktestWithin judges orders of those objects that share a value of a facet
 // with the objects of the judged instant.
 type BacktestWithin struct {
-	Facet   string           `json:"facet"`
+	Facet string `json:"facet"`
+	// StandIn says that the facet is no category: bands of prices stand in for one.
+	StandIn bool             `json:"standIn,omitempty"`
 	Cases   int              `json:"cases"`
 	Results []BacktestResult `json:"results"`
 	Gains   []BacktestGain   `json:"gains"`

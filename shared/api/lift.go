@@ -45,6 +45,9 @@ var LiftLimits = []string{
 	"Only an experiment on live traffic proves what an order is worth.",
 }
 
+// LiftGuide is the page about what a lift means.
+const LiftGuide = "https://github.com/affinityengine/affinity/blob/main/scripts/guides/lift.md"
+
 // BacktestLift is what an order is worth over the best list that everybody sees:
 // the one of popularity, popularity-recent and baseline with the highest nDCG on
 // the same cases.
@@ -62,6 +65,31 @@ func (l BacktestLift) Among() string {
 		return "in the whole catalog"
 	}
 	return "within " + l.Within
+}
+
+// List says in words which list everybody would see.
+func (g BacktestGain) List() string {
+	switch g.Over {
+	case BestSellers:
+		return "the best sellers"
+	case RecentBestSellers:
+		return "the best sellers of late"
+	case ShownOrder:
+		return "what was shown"
+	}
+	return g.Over
+}
+
+// Words says what the order is worth, and among what.
+func (l BacktestLift) Words() string {
+	over := " over showing everybody " + l.List()
+	switch {
+	case l.Low > 0:
+		return l.Percent() + " " + l.Among() + "," + over
+	case l.High < 0:
+		return l.Percent() + " " + l.Among() + "," + over + ": show that list"
+	}
+	return "no lift can be shown " + l.Among() + over + ": " + l.Percent()
 }
 
 // Percent says in words how much higher the nDCG is, with the interval.
@@ -95,6 +123,18 @@ func (b Backtest) Lifts(order string) (lifts []BacktestLift) {
 		return cmp.Compare(x.Difference, y.Difference)
 	})
 	return lifts
+}
+
+// Caveat says what the judged candidates are, if they are not those of pages of a
+// category.
+func (b Backtest) Caveat() string {
+	switch w := b.Within; {
+	case w == nil:
+		return "Hardly any page shows the whole catalog. No facet looks like a category, or none was asked for."
+	case w.StandIn:
+		return "No facet is named like a category: " + w.Facet + " stands in, by which pages and searches are narrowed."
+	}
+	return ""
 }
 
 // Orders returns the names of the judged strategies: of a search, the one that it

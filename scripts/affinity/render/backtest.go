@@ -20,7 +20,7 @@ func Backtest(out io.Writer, b api.Backtest, colors *Palette) error {
 			writeLifts(&text, cli.Printable(r.Name)+": ", b, r.Name, colors)
 		}
 	}
-	writeWithin(&text, b)
+	writeCaveat(&text, b)
 	fmt.Fprintln(&text)
 	writeTables(&text, b, colors)
 	writeLimits(&text)

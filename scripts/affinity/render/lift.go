@@ -2,58 +2,29 @@ package render
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/api"
-	"github.com/affinityengine/affinity/shared/judge/backtest"
 )
-
-// liftGuide is the page about what a lift means.
-const liftGuide = "scripts/guides/lift.md"
-
-// lists are the lists that everybody sees, in words.
-var lists = map[string]string{
-	api.BestSellers: "the best sellers", api.RecentBestSellers: "the best sellers of late",
-	api.ShownOrder: "what was shown",
-}
-
-// liftText says what an order is worth.
-func liftText(l api.BacktestLift) string {
-	among := cli.Printable(l.Among())
-	over := " over showing everybody " + cmp.Or(lists[l.Over], cli.Printable(l.Over))
-	switch {
-	case l.Low > 0:
-		return l.Percent() + " " + among + "," + over
-	case l.High < 0:
-		return l.Percent() + " " + among + "," + over + ": show that list"
-	}
-	return "no lift can be shown " + among + over + ": " + l.Percent()
-}
 
 // writeLifts writes what an order is worth, the smaller lift first and bold.
 func writeLifts(text *bytes.Buffer, begin string, b api.Backtest, order string, colors *Palette) {
 	for i, l := range b.Lifts(order) {
 		if i == 0 {
-			fmt.Fprintln(text, colors.Bold(begin+liftText(l)))
+			fmt.Fprintln(text, colors.Bold(begin+cli.Printable(l.Words())))
 		} else {
-			fmt.Fprintf(text, "%s%s\n", strings.Repeat(" ", len([]rune(begin))), liftText(l))
+			fmt.Fprintf(text, "%s%s\n", strings.Repeat(" ", len([]rune(begin))), cli.Printable(l.Words()))
 		}
 	}
 }
 
-// writeWithin says which facet stands for the pages of the shop.
-func writeWithin(text *bytes.Buffer, b api.Backtest) {
-	switch {
-	case b.Within == nil:
-		fmt.Fprint(text, "Hardly any page shows the whole catalog. No facet looks like a category, or none was asked for:\n"+
-			"--within FACET judges what a page of yours shows.\n")
-	case backtest.StandsIn(b.Within.Facet):
-		fmt.Fprintf(text, "No page is a %s, but pages and searches are narrowed by price, and no facet is named like a category.\n"+
-			"--within FACET judges what a page of yours shows.\n", cli.Printable(b.Within.Facet))
+// writeCaveat says so if the candidates are not those of pages of a category.
+func writeCaveat(text *bytes.Buffer, b api.Backtest) {
+	if caveat := b.Caveat(); caveat != "" {
+		fmt.Fprintf(text, "%s\n--within FACET judges what a page of yours shows.\n", cli.Printable(caveat))
 	}
 }
 
@@ -93,7 +64,7 @@ func writeTables(text *bytes.Buffer, b api.Backtest, colors *Palette) {
 
 // writeLimits says what a lift is not.
 func writeLimits(text *bytes.Buffer) {
-	fmt.Fprintf(text, "\n%s\n(What a lift means: %s)\n", strings.Join(api.LiftLimits, "\n"), liftGuide)
+	fmt.Fprintf(text, "\n%s\nWhat a lift means: %s\n", strings.Join(api.LiftLimits, "\n"), api.LiftGuide)
 }
 
 func writeResults(text *bytes.Buffer, results []api.BacktestResult, at int, gains []api.BacktestGain, colors *Palette) {

@@ -42,7 +42,7 @@ func Trial(out io.Writer, t Tried, colors *Palette) error {
 		plural(int64(t.Log.Objects()), "object"), timestamp(t.Report.Cut))
 	writeLifts(&text, "On your data: ", t.Report, t.order(), colors)
 	t.writeFirst(&text)
-	writeWithin(&text, t.Report)
+	writeCaveat(&text, t.Report)
 	fmt.Fprintln(&text)
 	writeTables(&text, t.Report, colors)
 	writeLimits(&text)
@@ -81,7 +81,7 @@ func (t Tried) writeFirst(text *bytes.Buffer) {
 	}
 	fmt.Fprintf(text, "That is the nDCG@%d of what users turned to next, in cases that the search has not seen, "+
 		"with 95 %% intervals.\n%s, %.0f of 100 found it among the first %d, and %.0f with %s.\n",
-		t.Report.At, capital(cli.Printable(first.Among())), rate(first.Name), t.Report.At, rate(first.Over), lists[first.Over])
+		t.Report.At, capital(cli.Printable(first.Among())), rate(first.Name), t.Report.At, rate(first.Over), cli.Printable(first.List()))
 }
 
 func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }

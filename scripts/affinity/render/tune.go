@@ -39,7 +39,7 @@ func Tuning(out io.Writer, f Found, path string, colors *Palette) error {
 		colors.Bold(plural(int64(f.Trials), "trial")), plural(int64(f.Cases), "case"),
 		plural(int64(f.Report.Cases), "case"), plural(int64(f.Report.Candidates), "candidate"), timestamp(f.Report.Cut))
 	writeLifts(&text, f.order()+": ", f.Report, f.order(), colors)
-	writeWithin(&text, f.Report)
+	writeCaveat(&text, f.Report)
 	fmt.Fprintln(&text)
 	writeTables(&text, f.Report, colors)
 	writeLimits(&text)

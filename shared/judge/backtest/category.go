@@ -68,9 +68,9 @@ func (l *Log) Category() string {
 	}).Name
 }
 
-// StandsIn reports whether a facet is no category but bands of a price, which
+// standsIn reports whether a facet is no category but bands of a price, which
 // stand in for one.
-func StandsIn(facet string) bool {
+func standsIn(facet string) bool {
 	tier, _ := tierOf(facet)
 	return tier == 3
 }

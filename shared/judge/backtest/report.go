@@ -193,7 +193,8 @@ func (r *Report) API() api.Backtest {
 	}
 	b.Results, b.Gains = r.list()
 	if w := r.Within; w != nil {
-		b.Within = &api.BacktestWithin{Facet: w.Cases.options.Within, Cases: w.Cases.Len()}
+		facet := w.Cases.options.Within
+		b.Within = &api.BacktestWithin{Facet: facet, StandIn: standsIn(facet), Cases: w.Cases.Len()}
 		b.Within.Results, b.Within.Gains = w.list()
 	}
 	return b
