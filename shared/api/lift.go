@@ -87,7 +87,7 @@ func (l BacktestLift) Words() string {
 	case l.Low > 0:
 		return l.Percent() + " " + l.Among() + "," + over
 	case l.High < 0:
-		return l.Percent() + " " + l.Among() + "," + over + ": show that list"
+		return l.Percent() + " " + l.Among() + "," + over + ": that list did better"
 	}
 	return "no lift can be shown " + l.Among() + over + ": " + l.Percent()
 }
