@@ -28,15 +28,7 @@ func ReadBaseline(ctx context.Context, src *Source, progress io.Writer, add func
 		n++
 		add(o)
 	})
-	switch {
-	case err != nil:
-		return err
-	case bad.counts().Refused > 0:
-		return bad.unread()
-	case n == 0:
-		return fmt.Errorf("%s holds no positions", src.name)
-	}
-	return nil
+	return bad.ended(err, n, src, "positions")
 }
 
 func parseShown(text []byte) (o ShownObject, err error) {
