@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -17,9 +16,17 @@ type report struct {
 	Now     time.Time
 	Job     jobLine
 	Test    api.BacktestJob
+	Verdict []string      // in words
+	Tables  []resultTable // within the facet first
+	Draft   string        // the strategy that a tuning found, as JSON; empty: none
+}
+
+// resultTable are the results of one set of candidates.
+type resultTable struct {
+	Title   string
+	Cases   int
+	Over    string // what gains are compared with
 	Results []result
-	Verdict []string // in words
-	Draft   string   // the strategy that a tuning found, as JSON; empty: none
 }
 
 // result is a line of the report.
@@ -29,7 +36,7 @@ type result struct {
 	Share float64
 	From  float64 // of the interval, as shares of the highest bound
 	To    float64
-	Gain  string // over popularity
+	Gain  string // over the best list that everybody sees
 	Own   bool   // the result of a strategy, not a baseline
 }
 
@@ -59,37 +66,64 @@ func backtestCommand(v *visit) string {
 
 // fill makes the lines of the results.
 func (r *report) fill() {
-	highest, popularity := 0.0, 0.0
-	for _, x := range r.Test.Results {
-		highest = max(highest, x.NDCGHigh, x.NDCG)
-		if x.Name == "popularity" {
-			popularity = x.NDCG
+	for _, order := range r.Test.Orders() {
+		for _, l := range r.Test.Backtest.Lifts(order) {
+			r.Verdict = append(r.Verdict, titleOf(order)+": "+long(l.Words())+".")
 		}
 	}
-	for _, x := range r.Test.Results {
-		line := result{BacktestResult: x, Title: titleOf(x.Name), Own: !isBaseline(x.Name)}
+	if caveat := r.Test.Caveat(); caveat != "" {
+		r.Verdict = append(r.Verdict, long(caveat))
+	}
+	r.Tables = tablesOf(*r.Test.Backtest)
+}
+
+// tablesOf makes the tables of a report.
+func tablesOf(b api.Backtest) (tables []resultTable) {
+	if w := b.Within; w != nil {
+		tables = append(tables, newTable("Within "+shown(w.Facet)+", as a page shows it", w.Cases, w.Results, w.Gains))
+	}
+	return append(tables, newTable("In the whole catalog", b.Cases, b.Results, b.Gains))
+}
+
+func newTable(title string, cases int, results []api.BacktestResult, gains []api.BacktestGain) resultTable {
+	t := resultTable{Title: title, Cases: cases}
+	highest, gained := 0.0, map[string]string{}
+	for _, x := range results {
+		highest = max(highest, x.NDCGHigh, x.NDCG)
+	}
+	for _, g := range gains {
+		t.Over, gained[g.Name] = g.List(), g.Percent()
+	}
+	for _, x := range results {
+		line := result{BacktestResult: x, Title: titleOf(x.Name), Own: x.Strategy(), Gain: gained[x.Name]}
+		if x.HalfLife != "" {
+			line.Title += ", half-life " + shown(x.HalfLife)
+		}
 		if highest > 0 {
 			line.Share, line.From, line.To = x.NDCG/highest, x.NDCGLow/highest, x.NDCGHigh/highest
 		}
-		if popularity > 0 && x.Name != "popularity" {
-			line.Gain = change(x.NDCG/popularity - 1)
-		}
-		r.Results = append(r.Results, line)
-		if line.Own && !strings.HasPrefix(x.Name, "plain:") && popularity > 0 {
-			r.Verdict = append(r.Verdict, fmt.Sprintf("%s: nDCG is %s the order by popularity (nDCG@%d %s against %s).",
-				line.Title, above(x.NDCG/popularity-1), r.Test.At, score(x.NDCG), score(popularity)))
-		}
+		t.Results = append(t.Results, line)
 	}
+	return t
 }
+
+// Limits say what a lift is not, and Guide where more of it stands.
+func (*report) Limits() []string { return api.LiftLimits }
+
+// Guide is the page about what a lift means.
+func (*report) Guide() string { return api.LiftGuide }
 
 // judge says what a tuning found.
 func (r *report) judge() {
-	t := r.Test.Tune
+	t, among := r.Test.Tune, ""
+	if t.Within != "" {
+		among = " within " + shown(t.Within)
+	}
 	if t.Recommended {
 		r.Verdict = append([]string{fmt.Sprintf(
 			"The tuned strategy is better than the given one on users whom the search has not seen: its nDCG is %s "+
-				"higher (95 %% interval: %s to %s).",
-			score(t.Tuned.NDCG-t.Given.NDCG), score(t.GainLow), score(t.GainHigh))}, r.Verdict...)
+				"higher%s (95 %% interval: %s to %s).",
+			score(t.Tuned.NDCG-t.Given.NDCG), among, score(t.GainLow), score(t.GainHigh))}, r.Verdict...)
 	} else {
 		r.Verdict = append([]string{"The search has found nothing that is better than the given strategy by more " +
 			"than chance. Keep what you have."}, r.Verdict...)
@@ -103,40 +137,24 @@ func (r *report) judge() {
 	}
 }
 
-func isBaseline(name string) bool { return name == "random" || name == "popularity" || name == "pairs" }
-
 // titleOf says what a result is of.
 func titleOf(name string) string {
 	switch name {
-	case "random":
+	case api.RandomOrder:
 		return "Random order"
-	case "popularity":
+	case api.BestSellers:
 		return "Best sellers"
-	case "pairs":
+	case api.RecentBestSellers:
+		return "Best sellers of late"
+	case api.ShownOrder:
+		return "What was shown"
+	case api.PairsOrder:
 		return "What others chose next"
 	}
-	if of, plain := strings.CutPrefix(name, "plain:"); plain {
+	if of, plain := strings.CutPrefix(name, api.PlainPrefix); plain {
 		return "Profile alone, " + shown(of)
 	}
 	return "Ranking of " + shown(name)
-}
-
-// change writes a ratio as a change in percent.
-func change(ratio float64) string {
-	text := strconv.FormatFloat(math.Abs(100*ratio), 'f', 0, 64) + " %"
-	if ratio < 0 {
-		return "−" + text
-	}
-	return "+" + text
-}
-
-// above writes a ratio in words.
-func above(ratio float64) string {
-	text := strconv.FormatFloat(math.Abs(100*ratio), 'f', 0, 64) + " %"
-	if ratio < 0 {
-		return text + " below"
-	}
-	return text + " above"
 }
 
 // activeVersion returns the active strategy as a backtest names it.

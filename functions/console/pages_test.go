@@ -133,7 +133,7 @@ func TestJobsFromThePage(t *testing.T) {
 			t.Fatal("the backtest does not end")
 		}
 	}
-	s.shows(page, "Best sellers", " the order by popularity (nDCG@10", "nDCG@10")
+	s.shows(page, "Best sellers of late", " over showing everybody ", "In the whole catalog", "nDCG@10", "nDCG is not sales", "What a lift means")
 	s.shows(p.page("/console/jobs"), "Recompute of profiles", "Backtest", "Build of crowd statistics")
 	p.sent(http.StatusUnprocessableEntity, "/console/jobs/start", url.Values{"kind": {"<b>"}})
 	p.get(http.StatusNotFound, "/console/backtests/none")

@@ -18,9 +18,16 @@ type draftBacktest struct {
 	Report  string // the page of the whole report
 	Problem string
 	Job     api.BacktestJob
-	Done    float64 // 0 to 100
-	Lines   []backtestLine
+	Done    float64      // 0 to 100
+	Tables  []draftTable // within the category first
 	Words   []string
+}
+
+// draftTable are the results of one set of candidates.
+type draftTable struct {
+	Title string
+	Cases int
+	Lines []backtestLine
 }
 
 // backtestLine is the result of an order, with its interval as places of 0 to 100.
@@ -97,47 +104,44 @@ func newDraftBacktest(job api.BacktestJob) *draftBacktest {
 	return b
 }
 
-// judge makes the lines of the results, and says what they mean.
+// judge makes the lines of the results, and says what they mean: within the category
+// first.
 func (b *draftBacktest) judge() {
-	var draft, active, popularity *api.BacktestResult
-	highest := 0.0
-	for i := range b.Job.Results {
-		r := &b.Job.Results[i]
-		switch {
-		case r.Name == draftResult:
-			draft = r
-		case strings.HasPrefix(r.Name, "version "):
-			active = r
-		case r.Name == "popularity":
-			popularity = r
-		default:
-			continue
+	for _, l := range b.Job.Lifts() {
+		b.Words = append(b.Words, "This draft: "+long(l.Words())+".")
+	}
+	if caveat := b.Job.Caveat(); caveat != "" {
+		b.Words = append(b.Words, long(caveat))
+	}
+	for i, t := range tablesOf(*b.Job.Backtest) {
+		table := draftTable{Title: t.Title, Cases: t.Cases}
+		var draft, active *api.BacktestResult
+		for at := range t.Results {
+			r := &t.Results[at]
+			title := r.Title
+			switch {
+			case r.Name == draftResult:
+				draft, title = &r.BacktestResult, "This draft"
+			case strings.HasPrefix(r.Name, "version "):
+				active, title = &r.BacktestResult, "Active, "+r.Name
+			case !r.SameForAll():
+				continue
+			}
+			table.Lines = append(table.Lines, backtestLine{title, r.NDCG, r.NDCGLow, r.NDCGHigh, 100 * r.Share, 100 * r.From,
+				100 * r.To, r.Name == draftResult})
 		}
-		highest = max(highest, r.NDCGHigh, r.NDCG)
-	}
-	add := func(title string, r *api.BacktestResult, strong bool) {
-		if r == nil {
-			return
+		if i == 0 && draft != nil && active != nil {
+			b.Words = append(b.Words, compareWords(*draft, *active, "the active strategy"))
 		}
-		place := func(x float64) float64 { return 100 * x / max(highest, 1e-9) }
-		b.Lines = append(b.Lines, backtestLine{title, r.NDCG, r.NDCGLow, r.NDCGHigh, place(r.NDCG), place(r.NDCGLow),
-			place(r.NDCGHigh), strong})
-	}
-	add("This draft", draft, true)
-	if active != nil {
-		add("Active, "+active.Name, active, false)
-	}
-	add("Popularity", popularity, false)
-	if draft == nil {
-		return
-	}
-	if active != nil {
-		b.Words = append(b.Words, compareWords(*draft, *active, "the active strategy"))
-	}
-	if popularity != nil {
-		b.Words = append(b.Words, compareWords(*draft, *popularity, "the order by popularity"))
+		b.Tables = append(b.Tables, table)
 	}
 }
+
+// Limits say what a lift is not.
+func (*draftBacktest) Limits() []string { return api.LiftLimits }
+
+// Guide is the page about what a lift means.
+func (*draftBacktest) Guide() string { return api.LiftGuide }
 
 // compareWords says whether a result is better than another by more than chance. Intervals that do
 // not overlap say so; those that do may still hide a small difference.

@@ -50,7 +50,8 @@ func TestBacktestTable(t *testing.T) {
 	f := newShopFiles(t)
 	affinity(t, "", "backtest", "--objects", f.objects, "--strategy", f.strategy, "--within", "brand", f.events).
 		wants(t, 0, "12 cases of 20 candidates", "the cut is 2023-11-14T22:17:20Z", "random", "popularity", "pairs", "plain:"+f.strategy,
-			"gain over popularity", "share a value of brand", "nDCG@10", "paired")
+			"popularity-recent", "within brand, 12 cases", "in the whole catalog, 12 cases", "gain over p",
+			"nDCG@10", "paired", api.LiftLimits[0], api.LiftLimits[1], api.LiftLimits[2])
 }
 
 // TestBacktestOfCSV gives the same events as CSV, with names of their own.
@@ -92,7 +93,7 @@ func TestBacktestJSON(t *testing.T) {
 			}
 		}
 	}
-	if got, want := strings.Join(names, " "), "random popularity pairs plain:"+f.strategy+" "+f.strategy; got != want {
+	if got, want := strings.Join(names, " "), "random popularity popularity-recent pairs plain:"+f.strategy+" "+f.strategy; got != want {
 		t.Errorf("results %s, want %s", got, want)
 	}
 	if got.Cases != 12 || got.Candidates != 20 || got.At != 5 {
@@ -238,7 +239,7 @@ func TestBacktestRealData(t *testing.T) {
 			r.wants(t, 0)
 			var got api.Backtest
 			must(t, json.Unmarshal([]byte(r.out), &got))
-			popularity, ranked := got.Results[1].NDCG, got.Results[4].NDCG
+			popularity, ranked := got.Results[1].NDCG, got.Results[5].NDCG
 			if ratio := ranked / popularity; math.IsNaN(ratio) || ratio < want {
 				t.Errorf("nDCG %g, %.2f times that of popularity; want %g times", ranked, ratio, want)
 			}
@@ -267,6 +268,6 @@ func TestBacktestOfAnEngine(t *testing.T) {
 	affinity(t, "", "backtest", "cancel", ended, "--url", s.URL).wants(t, 1, "is failed: it cannot be cancelled any more")
 	affinity(t, "", "backtest", "cancel", "backtest-1", "--url", s.URL).wants(t, 1, "No backtest", "lists the latest")
 	affinity(t, "", "crowd", "cancel", "manual-1", "--url", s.URL).wants(t, 1, "No build", "lists the latest")
-	affinity(t, "", "backtest", "--url", s.URL, "--objects", f.objects, "--strategy", f.strategy, f.events).wants(t, 2, "leave out --objects and EVENTS")
+	affinity(t, "", "backtest", "--url", s.URL, "--objects", f.objects, "--strategy", f.strategy, f.events).wants(t, 2, "leave out --objects, --baseline and EVENTS")
 	affinity(t, "", "backtest", "--all", "--objects", f.objects, "--strategy", f.strategy, f.events).wants(t, 2, "--all needs --url")
 }

@@ -121,8 +121,13 @@ func TestTuneOfAnEngine(t *testing.T) {
 		t.Errorf("tuned strategy (-files +log):\n%s", diff)
 	}
 	affinity(t, "", append(live, "--sample", "30")...).wants(t, 1, "ended as failed", "too few cases to tune on")
-	affinity(t, "", append(live, "--plot", "lift.svg")...).wants(t, 2, "--plot needs files")
-	affinity(t, "", append(live, f.events)...).wants(t, 2, "leave out --objects and EVENTS")
+	plots := [2]string{filepath.Join(dir, "files.svg"), filepath.Join(dir, "log.svg")}
+	affinity(t, "", append(files, "--plot", plots[0], f.events)...).wants(t, 0)
+	affinity(t, "", append(live, "--plot", plots[1])...).wants(t, 0)
+	if fromFiles, fromLog := read(t, plots[0]), read(t, plots[1]); fromFiles != fromLog {
+		t.Errorf("the plot of the log is\n%s\nwant that of the files\n%s", fromLog, fromFiles)
+	}
+	affinity(t, "", append(live, f.events)...).wants(t, 2, "leave out --objects, --baseline and EVENTS")
 	affinity(t, "", append(files, "--all", f.events)...).wants(t, 2, "--all needs --url")
 }
 
@@ -154,7 +159,7 @@ func TestTry(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "s.json")
 	r := affinity(t, "", "try", "--objects", f.objects, "--out", out, f.events)
 	r.wants(t, 0, "1,800 events of 300 users on 120 objects", "On your data: +", " % (+", "over showing everybody the best sellers",
-		"guessed from the data", "best sellers", "for this user", "turned to", "Thing ", out)
+		"what a page of yours shows", "nDCG is not sales", "guessed from the data", "best sellers", "for this user", "turned to", "Thing ", out)
 	const shownUsers = 2
 	if n := strings.Count(r.out, "and then (*) to"); n != shownUsers {
 		t.Errorf("results of %d users, want %d:\n%s", n, shownUsers, r.out)
@@ -180,7 +185,7 @@ func TestTryWithoutLift(t *testing.T) {
 	events = append(events, `{"eventType":"conversion","eventName":"Order Cancelled","index":"things","userToken":"u1","timestamp":1700000000001,"objectIDs":["o001"]}`)
 	out := filepath.Join(t.TempDir(), "s.json")
 	affinity(t, "", "try", "--objects", f.objects, "--out", out, file(t, "e", events...)).
-		wants(t, 0, "1 event: by the name, users turn away", "On your data: no lift over showing everybody the best sellers can be shown", "not recommended", "The given strategy is in "+out)
+		wants(t, 0, "1 event: by the name, users turn away", "On your data: no lift can be shown in the whole catalog over showing everybody the best sellers", "not recommended", "The given strategy is in "+out)
 }
 
 func TestTryBadInput(t *testing.T) {

@@ -19,8 +19,10 @@ type BacktestRequest struct {
 	Strategies []json.RawMessage `json:"strategies,omitempty"`
 	Protocol   string            `json:"protocol,omitempty"` // "last", the default, or "rolling"
 	At         int               `json:"at,omitempty"`       // length of the top list, default 10
-	Within     string            `json:"within,omitempty"`   // judge also among objects that share a value of this facet
-	Sample     int               `json:"sample,omitempty"`   // the most cases; default and maximum 20,000 without All
+	// Within is a facet: judge also among objects that share a value of it. Empty:
+	// the facet that looks like the category. "none": judge among all objects alone.
+	Within string `json:"within,omitempty"`
+	Sample int    `json:"sample,omitempty"` // the most cases; default and maximum 20,000 without All
 	// All judges all cases, and reads a sample of the users only beyond 20 million
 	// events instead of 4 million.
 	All bool `json:"all,omitempty"`
@@ -87,9 +89,9 @@ type TuneSearch struct {
 	// absent until the search has ended.
 	Strategy *Strategy `json:"strategy,omitempty"`
 	Cases    int       `json:"cases,omitempty"` // that the search saw
-	// Gains are those of the results over popularity, then that of tuned over
-	// given.
-	Gains []BacktestGain `json:"gains,omitempty"`
+	// Gain is that of tuned over given, on the cases that decide (see
+	// Tuning.Within).
+	Gain *BacktestGain `json:"gain,omitempty"`
 }
 
 // BacktestGain compares the nDCG of two results on the same cases. The bounds
@@ -108,6 +110,12 @@ type BacktestGain struct {
 
 // Tuning is what a search found: results on cases that it has not seen.
 type Tuning struct {
+	// Within is the facet whose value the candidates shared, in the search and in
+	// all that follows but Lifts. Absent: all objects of the index.
+	Within string `json:"within,omitempty"`
+	// Lifts are those of the tuned order if it is recommended, else of the given
+	// one, the smaller first.
+	Lifts []BacktestLift `json:"lifts"`
 	Plain BacktestResult `json:"plain"` // the order by affinities alone
 	Given BacktestResult `json:"given"`
 	Tuned BacktestResult `json:"tuned"`
@@ -128,20 +136,26 @@ type Backtest struct {
 	Candidates int  `json:"candidates"` // objects of the index
 	Cut        Time `json:"cut"`        // cases are at or after it, crowd statistics from before it
 	At         int  `json:"at"`         // the length of the top lists
+	// Within is the same judgement with the candidates that a page of a category
+	// shows; nil if no facet looks like one and none was named.
+	Within *BacktestWithin `json:"within,omitempty"`
 	// Results are those of the baselines, then two for each strategy: plain:NAME
 	// is its order by affinities alone, NAME that of its own ranking.
 	Results []BacktestResult `json:"results"`
-	// Within is the same judgement with fewer candidates, if the request named a
-	// facet.
-	Within *BacktestWithin `json:"within,omitempty"`
+	// Gains are those of all other results over the best list that everybody sees
+	// (see BacktestLift).
+	Gains []BacktestGain `json:"gains"`
 }
 
 // BacktestWithin judges orders of those objects that share a value of a facet
 // with the objects of the judged instant.
 type BacktestWithin struct {
-	Facet   string           `json:"facet"`
+	Facet string `json:"facet"`
+	// StandIn says that the facet is no category: bands of prices stand in for one.
+	StandIn bool             `json:"standIn,omitempty"`
 	Cases   int              `json:"cases"`
 	Results []BacktestResult `json:"results"`
+	Gains   []BacktestGain   `json:"gains"`
 }
 
 // BacktestResult is how well one order did: means over all cases.
@@ -154,4 +168,6 @@ type BacktestResult struct {
 	// NDCGLow and NDCGHigh are the 95 % interval of NDCG.
 	NDCGLow  float64 `json:"ndcgLow"`
 	NDCGHigh float64 `json:"ndcgHigh"`
+	// HalfLife is the one of popularity-recent that was chosen: 1d, 7d, 30d or none.
+	HalfLife string `json:"halfLife,omitempty"`
 }

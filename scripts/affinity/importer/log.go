@@ -90,13 +90,18 @@ func ReadObjects(ctx context.Context, src *Source, progress io.Writer, add func(
 		n++
 		add(o.Filters)
 	})
+	return bad.ended(err, n, src, "objects")
+}
+
+// ended is the error of a command that fails if a line is bad or if it has read nothing.
+func (t *tally) ended(err error, n int, src *Source, what string) error {
 	switch {
 	case err != nil:
 		return err
-	case bad.counts().Refused > 0:
-		return bad.unread()
+	case t.counts().Refused > 0:
+		return t.unread()
 	case n == 0:
-		return fmt.Errorf("%s holds no objects", src.name)
+		return fmt.Errorf("%s holds no %s", src.name, what)
 	}
 	return nil
 }

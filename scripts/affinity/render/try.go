@@ -12,25 +12,18 @@ import (
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/judge/backtest"
-	"github.com/affinityengine/affinity/shared/judge/tune"
 	"github.com/affinityengine/affinity/shared/rank/ranking"
-	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
 // Tried is what an attempt on a log found.
 type Tried struct {
-	Outcome *tune.Outcome
-	Given   strategy.Strategy // where the search began
-	Guessed bool              // Given is a guess from the data
-	// Strategy is the tuned one if it is recommended, else Given. Result is its
-	// result.
-	Strategy strategy.Strategy
-	Result   *backtest.Result
-	Report   api.Backtest
-	Gains    Gains
-	Log      *backtest.Log
-	Shown    []backtest.Shown // results of some users under Strategy
-	Path     string           // file of Strategy
+	Found
+	Guessed bool // Given is a guess from the data
+	Log     *backtest.Log
+	// Shown are the results of some users under the tuned strategy if it is
+	// recommended, else under the given one. Path is the file of that strategy.
+	Shown []backtest.Shown
+	Path  string
 }
 
 const (
@@ -44,49 +37,54 @@ const (
 // Trial writes what an attempt found, the answer first.
 func Trial(out io.Writer, t Tried, colors *Palette) error {
 	var text bytes.Buffer
-	o := t.Outcome
 	fmt.Fprintf(&text, "%s of %s on %s; the cut is %s\n\n", plural(int64(t.Log.Events()), "event"),
 		plural(int64(t.Log.Users()), "user"),
 		plural(int64(t.Log.Objects()), "object"), timestamp(t.Report.Cut))
-	fmt.Fprintf(&text, "%s\n", colors.Bold("On your data: "+lift(t.Result.Over(o.Popularity))))
-	fmt.Fprintf(&text, "That is the nDCG@%d of what users turned to next, in %s that the search has not seen, "+
-		"with its 95 %% interval.\n"+
-		"%.0f of 100 found it among the first %d, and %.0f with the best sellers.\n\n",
-		t.Report.At, plural(int64(t.Report.Cases), "case"), 100*t.Result.HitRate, t.Report.At, 100*o.Popularity.HitRate)
-	writeResults(&text, t.Report.Results, t.Report.At, t.Gains, colors)
+	writeLifts(&text, "On your data: ", t.Report, t.order(), colors)
+	t.writeFirst(&text)
+	writeCaveat(&text, t.Report)
+	fmt.Fprintln(&text)
+	writeTables(&text, t.Report, colors)
+	writeLimits(&text)
 	fmt.Fprintln(&text)
 	if t.Guessed {
 		fmt.Fprintln(&text, "given is a strategy that was guessed from the data: events by their type, all facets alike.")
 	}
-	writeChanges(&text, t.Given, o.Strategy)
-	fmt.Fprintln(&text, Verdict(o, t.Given))
-	if !o.Recommended {
+	writeChanges(&text, t.Given, t.Tuning.Strategy)
+	fmt.Fprintln(&text, t.verdict())
+	if !t.Tuning.Recommended {
 		fmt.Fprintln(&text, "What follows is of the given strategy.")
 	}
 	for _, shown := range t.Shown {
 		writeShown(&text, t.Log, shown, colors)
 	}
-	which := "given"
-	if o.Recommended {
-		which = "tuned"
-	}
-	fmt.Fprintf(&text, "\nThe %s strategy is in %s: affinity import --strategy %s sets it in an engine.\n", which,
+	fmt.Fprintf(&text, "\nThe %s strategy is in %s: affinity import --strategy %s sets it in an engine.\n", t.order(),
 		cli.Printable(t.Path), cli.Printable(t.Path))
 	_, err := out.Write(text.Bytes())
 	return err
 }
 
-// lift says what a gain over the best sellers is worth.
-func lift(g backtest.Gain) string {
-	const over = " over showing everybody the best sellers"
-	switch {
-	case g.Low > 0:
-		return Gained(g) + over
-	case g.High < 0:
-		return Gained(g) + over + ": show the best sellers"
+// writeFirst says what the first lift counts, and how many users found something.
+func (t Tried) writeFirst(text *bytes.Buffer) {
+	first := t.Tuning.Lifts[0]
+	results := t.Report.Results
+	if first.Within != "" {
+		results = t.Report.Within.Results
 	}
-	return "no lift" + over + " can be shown, " + Gained(g)
+	rate := func(name string) float64 {
+		for _, r := range results {
+			if r.Name == name {
+				return 100 * r.HitRate
+			}
+		}
+		return 0
+	}
+	fmt.Fprintf(text, "That is the nDCG@%d of what users turned to next, in cases that the search has not seen, "+
+		"with 95 %% intervals.\n%s, %.0f of 100 found it among the first %d, and %.0f with %s.\n",
+		t.Report.At, capital(cli.Printable(first.Among())), rate(first.Name), t.Report.At, rate(first.Over), cli.Printable(first.List()))
 }
+
+func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
 // writeShown writes a user's results before and after. A star marks what the user
 // turned to.

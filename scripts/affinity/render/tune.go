@@ -11,25 +11,42 @@ import (
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/event"
-	"github.com/affinityengine/affinity/shared/judge/backtest"
-	"github.com/affinityengine/affinity/shared/judge/tune"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
-// Tuning writes what a search found: the table of the untouched slice, what
-// changed, and whether to take it. path is the file of the tuned strategy, "" if
-// none was written.
-func Tuning(out io.Writer, o *tune.Outcome, given strategy.Strategy, b api.Backtest, gains Gains, path string,
-	colors *Palette) error {
+// Found is what a search found.
+type Found struct {
+	Trials, Cases int               // judged, and that the search saw
+	Given         strategy.Strategy // where it began
+	Tuning        api.Tuning
+	Report        api.Backtest     // of the untouched slice
+	Gain          api.BacktestGain // of the tuned strategy over the given one
+}
+
+// order is the order that the search leads to.
+func (f Found) order() string {
+	if f.Tuning.Recommended {
+		return api.TunedOrder
+	}
+	return api.GivenOrder
+}
+
+// Tuning writes what a search found: what it is worth, the tables of the untouched
+// slice, what changed, and whether to take it. path is the file of the tuned
+// strategy, "" if none was written.
+func Tuning(out io.Writer, f Found, path string, colors *Palette) error {
 	var text bytes.Buffer
 	fmt.Fprintf(&text, "%s on %s; the untouched slice has %s of %s, the cut is %s\n\n",
-		colors.Bold(plural(int64(o.Trials), "trial")),
-		plural(int64(o.Tuning), "case"), plural(int64(b.Cases), "case"), plural(int64(b.Candidates), "candidate"),
-		timestamp(b.Cut))
-	writeResults(&text, b.Results, b.At, gains, colors)
-	fmt.Fprintf(&text, "\nIntervals are of 95 %%, by bootstrap over users; gains are paired.\n\n")
-	writeChanges(&text, given, o.Strategy)
-	fmt.Fprintln(&text, Verdict(o, given))
+		colors.Bold(plural(int64(f.Trials), "trial")), plural(int64(f.Cases), "case"),
+		plural(int64(f.Report.Cases), "case"), plural(int64(f.Report.Candidates), "candidate"), timestamp(f.Report.Cut))
+	writeLifts(&text, f.order()+": ", f.Report, f.order(), colors)
+	writeCaveat(&text, f.Report)
+	fmt.Fprintln(&text)
+	writeTables(&text, f.Report, colors)
+	writeLimits(&text)
+	fmt.Fprintln(&text)
+	writeChanges(&text, f.Given, f.Tuning.Strategy)
+	fmt.Fprintln(&text, f.verdict())
 	if path != "" {
 		fmt.Fprintf(&text, "the tuned strategy is in %s; see what it changes: affinity strategy preview %s\n",
 			cli.Printable(path), cli.Printable(path))
@@ -38,27 +55,22 @@ func Tuning(out io.Writer, o *tune.Outcome, given strategy.Strategy, b api.Backt
 	return err
 }
 
-// Verdict says in words whether to take the tuned strategy in place of the given
+// verdict says in words whether to take the tuned strategy in place of the given
 // one.
-func Verdict(o *tune.Outcome, given strategy.Strategy) string {
+func (f Found) verdict() string {
+	among := ""
+	if w := f.Tuning.Within; w != "" {
+		among = " within " + cli.Printable(w)
+	}
 	switch {
-	case o.Trials < 2:
+	case f.Trials < 2:
 		return "not recommended: one trial judges the given strategy alone"
-	case o.Strategy.Equal(given):
+	case f.Tuning.Strategy.Equal(f.Given):
 		return "not recommended: no trial ranked better than the given strategy"
-	case o.Recommended:
-		return "recommended: the tuned strategy ranks better than the given one, by " + Gained(o.Gain)
+	case f.Tuning.Recommended:
+		return "recommended: the tuned strategy ranks better than the given one" + among + ", by " + f.Gain.Percent()
 	}
-	return "not recommended: the gain over the given strategy may be chance, " + Gained(o.Gain)
-}
-
-// Gained is a gain in percent with its interval.
-func Gained(g backtest.Gain) string {
-	if g.Ratio == 0 {
-		return fmt.Sprintf("%+.4f nDCG (%+.4f to %+.4f)", g.Difference, g.Low, g.High)
-	}
-	percent := func(ratio float64) float64 { return 100 * (ratio - 1) }
-	return fmt.Sprintf("%+.0f %% (%+.0f to %+.0f)", percent(g.Ratio), percent(g.RatioLow), percent(g.RatioHigh))
+	return "not recommended: the gain over the given strategy" + among + " may be chance, " + f.Gain.Percent()
 }
 
 // writeChanges writes a line for each setting that differs.

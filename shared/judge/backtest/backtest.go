@@ -61,12 +61,16 @@ const (
 type Options struct {
 	Protocol Protocol // default Last
 	At       int      // the length of the top list; default DefaultAt
-	// Within restricts the candidates to objects that share a value of this
-	// facet with the objects of the judged instant. Empty: all objects of the
-	// index.
+	// Within names a facet. Cases restricts the candidates to objects that share
+	// a value of it with the objects of the judged instant: about what a page of
+	// a category shows. Log.Judge judges both ways, and if Within is empty it
+	// finds the facet (see Log.Category). None: all objects alone.
 	Within string
 	Sample int // the most cases to judge, chosen by a hash of the user; 0: all
 }
+
+// None is the facet of Options that restricts nothing.
+const None = "none"
 
 // Validate returns the fault of the options, a *fault.Error, or nil.
 func (o Options) Validate() error {

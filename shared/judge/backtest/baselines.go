@@ -7,13 +7,6 @@ import (
 	"slices"
 )
 
-// The names of the baselines.
-const (
-	nameRandom     = "random"
-	NamePopularity = "popularity"
-	NamePairs      = "pairs"
-)
-
 // seeds is how many random orders the baseline averages.
 const seeds = 20
 

@@ -54,12 +54,11 @@ func (l *Log) Cases(ctx context.Context, given strategy.Strategy, o Options) (*C
 	if err != nil {
 		return nil, err
 	}
-	c := &Cases{log: l, options: o}
-	if o.Within != "" {
-		if c.within, err = l.valuesOf(o.Within); err != nil {
-			return nil, err
-		}
+	facet := o.Within
+	if o.Within = ""; facet == None {
+		facet = ""
 	}
+	c := &Cases{log: l, options: o}
 	if c.cut, err = l.cut(judged); err != nil {
 		return nil, err
 	}
@@ -73,6 +72,9 @@ func (l *Log) Cases(ctx context.Context, given strategy.Strategy, o Options) (*C
 	c.sample()
 	if c.crowd, err = newStatistics(ctx, l, judged, c.cut); err != nil {
 		return nil, err
+	}
+	if facet != "" {
+		return c.narrow(facet)
 	}
 	return c, nil
 }
@@ -206,13 +208,7 @@ func (b *builder) see(objects []int32, user int32) {
 
 // addCase appends a case if it is one.
 func (c *Cases) addCase(in instant) {
-	if in.time < c.cut {
-		return
-	}
-	if c.within != nil {
-		in.relevant = slices.DeleteFunc(slices.Clone(in.relevant), func(o int32) bool { return len(c.within.of.at(o)) == 0 })
-	}
-	if len(in.relevant) == 0 {
+	if in.time < c.cut || len(in.relevant) == 0 {
 		return
 	}
 	in.key = hash(c.log.users[in.user], nil)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/affinityengine/affinity/shared/rank/crowd"
 	"github.com/affinityengine/affinity/shared/rank/ranking"
@@ -30,6 +31,10 @@ type statistics struct {
 	// The features of rankings count what package crowd counts.
 	times  [][]int64 // by object: of the events that count for it, ms
 	capped []pairs   // by object A
+
+	judged []bool // by place in Log.events
+	once   sync.Once
+	byTime []int32 // see timeline
 }
 
 // pairs are the objects that users turn to with an object or soon after it, the
@@ -42,7 +47,8 @@ type pairs struct {
 // newStatistics counts what users did before the cut. The error is that of ctx.
 func newStatistics(ctx context.Context, l *Log, judged []bool, cut int64) (*statistics, error) {
 	n := len(l.objects)
-	c := &statistics{popularity: make([]int32, n), rank: make([]int32, n), pairs: make([]pairs, n)}
+	c := &statistics{popularity: make([]int32, n), rank: make([]int32, n), pairs: make([]pairs, n),
+		judged: judged}
 	named := make([][]int32, n) // by object: the counted events that name it
 	for i := range l.events {
 		if e := &l.events[i]; judged[i] && e.time < cut {

@@ -23,12 +23,23 @@ type outcome struct {
 
 // judge ranks all cases. The error is that of ctx.
 func (c *Cases) judge(ctx context.Context, newRanker func() ranker) (*Result, error) {
+	return c.judgeIn(ctx, nil, newRanker)
+}
+
+// judgeIn is judge, in which each ranker gets its cases in an order: places in
+// c.cases. Nil: as they are.
+func (c *Cases) judgeIn(ctx context.Context, order []int32, newRanker func() ranker) (*Result, error) {
 	outcomes := make([]outcome, len(c.cases))
 	var workers []*worker
 	err := spread(ctx, len(c.cases), func() func(i int) {
 		w := newWorker(c, newRanker())
 		workers = append(workers, w)
-		return func(i int) { outcomes[i] = w.evaluate(&c.cases[i]) }
+		return func(i int) {
+			if order != nil {
+				i = int(order[i])
+			}
+			outcomes[i] = w.evaluate(&c.cases[i])
+		}
 	})
 	if err != nil {
 		return nil, err
@@ -42,7 +53,7 @@ func (c *Cases) judge(ctx context.Context, newRanker func() ranker) (*Result, er
 	return c.result(outcomes, float64(shown)/float64(len(c.log.objects))), nil
 }
 
-// worker evaluates one case after the other, without allocating memory.
+// worker evaluates one case after the other, nearly without allocating memory.
 type worker struct {
 	cases      *Cases
 	ranker     ranker
@@ -134,7 +145,7 @@ func (w *worker) findCandidates(in *instant) {
 	mark(w.excluded, seen, true)
 	w.candidates = w.candidates[:0]
 	if f := w.cases.within; f != nil {
-		w.candidates = f.sharing(in.objects, w.excluded, w.candidates)
+		w.candidates = f.sharing(in.objects, w.excluded, w.relevant, w.candidates)
 	} else {
 		for o, excluded := range w.excluded {
 			if !excluded {

@@ -23,6 +23,7 @@ type Log struct {
 	carried   lists   // by object: numbers of its filters, in the object's order
 	text      []int32 // by object: the bytes of its filters
 	dates     map[string]*dates
+	shown     *shownLists // nil: none were given
 
 	users  []string
 	userOf map[string]int32

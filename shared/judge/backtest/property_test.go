@@ -130,11 +130,17 @@ func TestJudgesLikeTheReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		objects, events := drawObjects(t), drawEvents(t)
 		given, other, options := drawStrategy(t), drawStrategy(t), drawOptions(t)
-		c, err := load(t, objects, events).Cases(t.Context(), given, options)
+		l := load(t, objects, events)
+		r := newReference("p", events, objects, given, options)
+		for _, line := range drawShown(t) {
+			if l.AddBaseline(line.placement, line.object, line.position) {
+				r.shown = append(r.shown, line)
+			}
+		}
+		c, err := l.Cases(t.Context(), given, options)
 		if err != nil {
 			return // TestNothingToJudge
 		}
-		r := newReference("p", events, objects, given, options)
 		cases := r.cases()
 		if c.Cut() != r.cut || c.Len() != len(cases) {
 			t.Fatalf("%d cases, cut %d; want %d, %d", c.Len(), c.Cut(), len(cases), r.cut)
@@ -160,6 +166,26 @@ func TestJudgesLikeTheReference(t *testing.T) {
 func compareBaselines(t rapid.TB, c *Cases, r *reference) {
 	compare(t, "popularity", judged(c.Popularity(context.Background())), r.judge(r.orderByPopularity))
 	compare(t, "pairs", judged(c.Pairs(context.Background())), r.judge(r.orderByPairs))
+	for _, halfLife := range []float64{0, 7 * minute, 2000, 3 * day} { // 2 s: without a new ref, the sums of an hour would overflow
+		recent := judged(c.recent(context.Background(), recency{halfLife: halfLife}))
+		compare(t, fmt.Sprint("recent best sellers, half-life of ", halfLife), recent, r.judge(r.orderByRecent(halfLife)))
+	}
+	if c.log.shown != nil {
+		compare(t, "what was shown", judged(c.shownList(context.Background())), r.judge(r.orderAsShown))
+	}
+}
+
+// drawShown draws lists that were shown: of values of the facet f1 and others, and of unknown
+// objects too.
+func drawShown(t *rapid.T) (lines []shownLine) {
+	placements := append([]string{"", "elsewhere"}, affinitytest.Values...)
+	for range rapid.IntRange(0, 12).Draw(t, "shown") {
+		lines = append(lines, shownLine{
+			rapid.SampledFrom(placements).Draw(t, "placement"), fmt.Sprint("o", rapid.IntRange(0, 16).Draw(t, "object")),
+			float64(rapid.IntRange(1, 5).Draw(t, "position")),
+		})
+	}
+	return lines
 }
 
 // judged returns the result of a judgement whose context does not end.

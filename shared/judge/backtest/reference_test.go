@@ -25,6 +25,13 @@ type reference struct {
 	cut     int64
 	paired  map[string]map[string]int // what pairs has returned
 	crowds  map[float64]crowdOf       // what crowd has returned
+	shown   []shownLine
+}
+
+// shownLine is a line of the lists that were shown.
+type shownLine struct {
+	placement, object string
+	position          float64
 }
 
 type crowdOf struct {
@@ -36,6 +43,7 @@ type crowdOf struct {
 type referenceCase struct {
 	user       string
 	time       int64
+	objects    []string // of the instant
 	candidates []string // sorted
 	relevant   []string
 	previous   []string // objects of the history's last instant
@@ -118,7 +126,7 @@ func (r *reference) cases() (cases []referenceCase) {
 			for _, earlier := range instants[:i] {
 				history = append(history, earlier.objects...)
 			}
-			c := referenceCase{user: user, time: in.time, previous: instants[i-1].objects}
+			c := referenceCase{user: user, time: in.time, objects: in.objects, previous: instants[i-1].objects}
 			for id := range r.objects {
 				if !slices.Contains(history, id) && r.within(id, in.objects) {
 					c.candidates = append(c.candidates, id)
@@ -218,6 +226,71 @@ func (r *reference) orderByPairs(c referenceCase) []string {
 	order := slices.Clone(c.candidates)
 	slices.SortFunc(order, func(x, y string) int {
 		return cmp.Or(cmp.Compare(sums[y], sums[x]), cmp.Compare(counts[y], counts[x]), strings.Compare(x, y))
+	})
+	return order
+}
+
+// orderByRecent orders by the decayed counts of what was named before the instant.
+func (r *reference) orderByRecent(halfLife float64) func(referenceCase) []string {
+	judged := r.judged()
+	slices.SortStableFunc(judged, func(a, b Event) int { return cmp.Compare(a.Time, b.Time) })
+	return func(c referenceCase) []string {
+		counts := map[string]float64{}
+		for _, e := range judged {
+			if e.Time >= c.time {
+				continue
+			}
+			decay := 1.0
+			if halfLife > 0 {
+				decay = math.Exp2(-float64(c.time-e.Time) / halfLife)
+			}
+			for _, id := range r.known(e) {
+				counts[id] += decay
+			}
+		}
+		order := slices.Clone(c.candidates)
+		slices.SortFunc(order, func(x, y string) int {
+			return cmp.Or(cmp.Compare(affinity.Rounded(counts[y]), affinity.Rounded(counts[x])), strings.Compare(x, y))
+		})
+		return order
+	}
+}
+
+// orderAsShown orders by the best position in the lists of the values of the case,
+// else in the list without a placement, else in any. What was not listed follows.
+func (r *reference) orderAsShown(c referenceCase) []string {
+	own, general := map[string]bool{}, false
+	for _, line := range r.shown {
+		general = general || line.placement == ""
+		for _, id := range c.objects {
+			if r.options.Within != "" && slices.Contains(r.objects[id].Filters, event.Filter{Facet: r.options.Within, Value: line.placement}) {
+				own[line.placement] = true
+			}
+		}
+	}
+	positions := map[string]float64{}
+	for _, line := range r.shown {
+		counts := own[line.placement]
+		if len(own) == 0 {
+			counts = !general || line.placement == ""
+		}
+		if at, ok := positions[line.object]; counts && (!ok || line.position < at) {
+			positions[line.object] = line.position
+		}
+	}
+	order := r.orderByPopularity(c)
+	slices.SortStableFunc(order, func(x, y string) int {
+		px, okX := positions[x]
+		py, okY := positions[y]
+		switch {
+		case okX && okY:
+			return cmp.Compare(px, py)
+		case okX:
+			return -1
+		case okY:
+			return 1
+		}
+		return 0
 	})
 	return order
 }

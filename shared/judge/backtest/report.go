@@ -26,28 +26,25 @@ func Dates(given []Given) (attributes []string) {
 	return attributes
 }
 
-// Report judges the baselines and strategies on the same cases.
+// Report holds the results of orders on the same cases.
 type Report struct {
 	Cases   *Cases
-	Results []Named // baselines, then plain:NAME and NAME of each strategy
-	// Within is the report with the candidates of Options.Within; nil without
-	// that option. Its own Within is nil.
+	Results []Named // baselines, then strategies
+	// Within is the report within a facet; nil without one. Its own Within is nil.
 	Within *Report
 }
 
 // Named is a result with the name of what was judged.
 type Named struct {
-	Name string
+	Name     string
+	HalfLife string // of popularity-recent, as it was chosen
 	*Result
 }
 
-// PlainPrefix begins the name of a strategy's plain ranking.
-const PlainPrefix = "plain:"
-
 // Judge judges the baselines, and the plain and the own ranking of each
-// strategy. The first one defines the cases. With Options.Within it judges
-// twice: all objects, and within the facet. Before each result it calls step
-// with the share that is done; step may be nil.
+// strategy: with all objects as candidates, and within a facet (see
+// Options.Within). The first strategy defines the cases. Before each result it
+// calls step with the share that is done; step may be nil.
 //
 // An error is a *fault.Error if the log or a strategy cannot be judged, or that
 // of ctx.
@@ -56,38 +53,27 @@ func (l *Log) Judge(ctx context.Context, given []Given, o Options,
 	if len(given) == 0 {
 		return nil, refuse("a backtest needs a strategy")
 	}
+	var rows []Given
 	for _, g := range given {
 		if err := Check(g.Strategy); err != nil {
 			return nil, fmt.Errorf("%s: %w", g.Name, err)
 		}
+		rows = append(rows, Given{api.PlainPrefix + g.Name, Plain(g.Strategy)}, g)
 	}
-	runs := 1
-	if o.Within != "" {
-		runs = 2
-	}
-	whole := o
-	whole.Within = ""
-	at := 0
-	tick := func(what string) error {
+	at, steps := 0, 1
+	tick := func(what string) {
 		if step != nil {
-			step(what, float64(at)/float64(runs*(4+2*len(given))))
+			step(what, float64(at)/float64(steps))
 		}
 		at++
-		return ctx.Err()
 	}
-	r, err := l.report(ctx, given, whole, tick)
-	if err != nil || runs == 1 {
-		return r, err
-	}
-	r.Within, err = l.report(ctx, given, o, tick)
-	return r, err
-}
-
-func (l *Log) report(ctx context.Context, given []Given, o Options, tick func(string) error) (*Report, error) {
-	if err := tick("cases"); err != nil {
+	tick("cases")
+	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	c, err := l.Cases(ctx, given[0].Strategy, o)
+	whole := o
+	whole.Within = None
+	c, err := l.Cases(ctx, given[0].Strategy, whole)
 	if err != nil {
 		return nil, err
 	}
@@ -96,10 +82,68 @@ func (l *Log) report(ctx context.Context, given []Given, o Options, tick func(st
 			return nil, fmt.Errorf("%s: %w", g.Name, err)
 		}
 	}
+	within, err := c.Within(o.Within)
+	if err != nil {
+		return nil, err
+	}
+	steps += c.steps(rows) + 1
+	if within != nil {
+		steps *= 2
+	}
+	return c.judgeBoth(ctx, within, rows, tick)
+}
+
+// judgeBoth judges random orders, the baselines and the strategies on all cases and on those
+// within a facet, unless these are nil.
+func (c *Cases) judgeBoth(ctx context.Context, within *Cases, rows []Given, tick func(string)) (r *Report, err error) {
+	for _, cases := range []*Cases{within, c} {
+		if cases == nil {
+			continue
+		}
+		narrow := r
+		tick(api.RandomOrder)
+		random, err := cases.Random(ctx)
+		if err == nil {
+			err = random.Resample(ctx)
+		}
+		if err != nil {
+			return nil, err
+		}
+		tuning, _ := cases.Split()
+		if r, err = cases.Report(ctx, tuning, rows, tick); err != nil {
+			return nil, err
+		}
+		r.Results = append([]Named{{Name: api.RandomOrder, Result: random}}, r.Results...)
+		r.Within = narrow
+	}
+	return r, nil
+}
+
+// steps is how often Report calls tick.
+func (c *Cases) steps(rows []Given) int {
+	if c.log.shown != nil {
+		return len(rows) + 4
+	}
+	return len(rows) + 3
+}
+
+// Report judges the baselines and the own ranking of each strategy. The half-life
+// of popularity-recent is the one that does best on the tuning cases, or on all
+// cases if those are none. tick is called before each result; nil: it is not.
+func (c *Cases) Report(ctx context.Context, tuning *Cases, rows []Given, tick func(string)) (*Report, error) {
+	if tick == nil {
+		tick = func(string) {}
+	}
+	if tuning.Len() == 0 {
+		tuning = c
+	}
 	r := &Report{Cases: c}
+	var err error
+	var chosen recency
 	add := func(name string, judge func() (*Result, error)) {
 		if err == nil {
-			err = tick(name)
+			tick(name)
+			err = ctx.Err()
 		}
 		if err != nil {
 			return
@@ -107,17 +151,29 @@ func (l *Log) report(ctx context.Context, given []Given, o Options, tick func(st
 		var result *Result
 		if result, err = judge(); err == nil {
 			err = result.Resample(ctx) // part of the work that tick announces
-			r.Results = append(r.Results, Named{name, result})
+			r.Results = append(r.Results, Named{Name: name, Result: result})
 		}
 	}
-	add(nameRandom, func() (*Result, error) { return c.Random(ctx) })
-	add(NamePopularity, func() (*Result, error) { return c.Popularity(ctx) })
-	add(NamePairs, func() (*Result, error) { return c.Pairs(ctx) })
-	for _, g := range given {
-		add(PlainPrefix+g.Name, func() (*Result, error) { return c.Judge(ctx, Plain(g.Strategy)) })
+	add(api.BestSellers, func() (*Result, error) { return c.Popularity(ctx) })
+	add(api.RecentBestSellers, func() (*Result, error) {
+		var err error
+		if chosen, err = tuning.chooseRecency(ctx); err != nil {
+			return nil, err
+		}
+		return c.recent(ctx, chosen)
+	})
+	if c.log.shown != nil {
+		add(api.ShownOrder, func() (*Result, error) { return c.shownList(ctx) })
+	}
+	add(api.PairsOrder, func() (*Result, error) { return c.Pairs(ctx) })
+	for _, g := range rows {
 		add(g.Name, func() (*Result, error) { return c.Judge(ctx, g.Strategy) })
 	}
-	return r, err
+	if err != nil {
+		return nil, err
+	}
+	r.Results[1].HalfLife = chosen.name
+	return r, nil
 }
 
 // Find returns the result of a name, or nil.
@@ -134,21 +190,37 @@ func (r *Report) Find(name string) *Result {
 func (r *Report) API() api.Backtest {
 	b := api.Backtest{
 		Cases: r.Cases.Len(), Candidates: r.Cases.Candidates(), Cut: api.AtMillis(r.Cases.Cut()), At: r.Cases.At(),
-		Results: r.list(),
 	}
+	b.Results, b.Gains = r.list()
 	if w := r.Within; w != nil {
-		b.Within = &api.BacktestWithin{Facet: w.Cases.options.Within, Cases: w.Cases.Len(), Results: w.list()}
+		facet := w.Cases.options.Within
+		b.Within = &api.BacktestWithin{Facet: facet, StandIn: standsIn(facet), Cases: w.Cases.Len()}
+		b.Within.Results, b.Within.Gains = w.list()
 	}
 	return b
 }
 
-func (r *Report) list() []api.BacktestResult {
-	list := make([]api.BacktestResult, len(r.Results))
-	for i, n := range r.Results {
+func (r *Report) list() (list []api.BacktestResult, gains []api.BacktestGain) {
+	var best Named
+	for _, n := range r.Results {
 		low, high := n.Interval()
-		list[i] = api.BacktestResult{
-			Name: n.Name, NDCG: n.NDCG, HitRate: n.HitRate, MRR: n.MRR, Coverage: n.Coverage, NDCGLow: low, NDCGHigh: high,
+		result := api.BacktestResult{Name: n.Name, HalfLife: n.HalfLife, NDCG: n.NDCG, HitRate: n.HitRate, MRR: n.MRR,
+			Coverage: n.Coverage, NDCGLow: low, NDCGHigh: high}
+		list = append(list, result)
+		if result.SameForAll() && (best.Result == nil || n.NDCG > best.NDCG) {
+			best = n
 		}
 	}
-	return list
+	for _, n := range r.Results {
+		if n.Name != best.Name {
+			gains = append(gains, n.Over(best.Result).API(n.Name, best.Name))
+		}
+	}
+	return list, gains
+}
+
+// API returns the gain of one order over another as answers and files hold it.
+func (g Gain) API(name, over string) api.BacktestGain {
+	return api.BacktestGain{Name: name, Over: over, Difference: g.Difference, Low: g.Low, High: g.High,
+		Ratio: g.Ratio, RatioLow: g.RatioLow, RatioHigh: g.RatioHigh}
 }

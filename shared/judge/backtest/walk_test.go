@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
@@ -100,10 +101,11 @@ func TestCancelled(t *testing.T) {
 	}
 	c := rolling(t, shop(3, 100, 10), viewed)
 	for name, judge := range map[string]func() (*Result, error){
-		nameRandom:     func() (*Result, error) { return c.Random(ctx) },
-		NamePopularity: func() (*Result, error) { return c.Popularity(ctx) },
-		NamePairs:      func() (*Result, error) { return c.Pairs(ctx) },
-		"a strategy":   func() (*Result, error) { return c.Judge(ctx, viewed) },
+		api.RandomOrder:       func() (*Result, error) { return c.Random(ctx) },
+		api.BestSellers:       func() (*Result, error) { return c.Popularity(ctx) },
+		api.PairsOrder:        func() (*Result, error) { return c.Pairs(ctx) },
+		api.RecentBestSellers: func() (*Result, error) { return c.recent(ctx, recencies[1]) },
+		"a strategy":          func() (*Result, error) { return c.Judge(ctx, viewed) },
 	} {
 		if r, err := judge(); r != nil || !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: result %v, error %v", name, r, err)

@@ -8,6 +8,7 @@ import (
 
 // facetValues are the values of one facet.
 type facetValues struct {
+	names  []string
 	of     lists // by object: its values
 	having lists // by value: its objects, sorted
 }
@@ -26,6 +27,7 @@ func (l *Log) valuesOf(facet string) (*facetValues, error) {
 			if !ok {
 				v = int32(len(number))
 				number[filter] = v
+				f.names = append(f.names, l.filters[filter].Value)
 				having = append(having, nil)
 			}
 			values = append(values, v)
@@ -42,24 +44,87 @@ func (l *Log) valuesOf(facet string) (*facetValues, error) {
 	return f, nil
 }
 
+// narrow returns the cases whose relevant objects have a value of a facet, with
+// the candidates that Options.Within describes. Cut and statistics are those of
+// c. The error is a *fault.Error.
+func (c *Cases) narrow(facet string) (*Cases, error) {
+	values, err := c.log.valuesOf(facet)
+	if err != nil {
+		return nil, err
+	}
+	n := *c
+	n.within, n.options.Within, n.cases = values, facet, nil
+	for _, in := range c.cases {
+		in.relevant = slices.DeleteFunc(slices.Clone(in.relevant), func(o int32) bool { return len(values.of.at(o)) == 0 })
+		if len(in.relevant) > 0 {
+			n.cases = append(n.cases, in)
+		}
+	}
+	if len(n.cases) == 0 {
+		return nil, n.noCase()
+	}
+	return &n, nil
+}
+
+// Within returns the cases within the facet that is asked for, or else within
+// the category of the objects (see Options.Within). It returns nil if there are
+// none to judge that way and none were asked for. The error is a *fault.Error.
+func (c *Cases) Within(asked string) (*Cases, error) {
+	switch asked {
+	case None:
+		return nil, nil
+	case "":
+		facet := c.log.Category()
+		if facet == "" {
+			return nil, nil
+		}
+		found, err := c.narrow(facet)
+		if err != nil {
+			return nil, nil // no case has a value
+		}
+		return found, nil
+	}
+	return c.narrow(asked)
+}
+
 // sharing appends the objects that are not excluded and share a value with one
 // of the given objects, in the order of their IDs. It excludes no others when it
-// returns.
-func (f *facetValues) sharing(with []int32, excluded []bool, to []int32) []int32 {
+// returns. picked is all false, before and after.
+func (f *facetValues) sharing(with []int32, excluded, picked []bool, to []int32) []int32 {
+	var values []int32
 	for _, o := range with {
-		for _, v := range f.of.at(o) {
-			for _, candidate := range f.having.at(v) {
-				if !excluded[candidate] {
-					excluded[candidate] = true
-					to = append(to, candidate)
-				}
+		values = append(values, f.of.at(o)...)
+	}
+	slices.Sort(values)
+	values = slices.Compact(values)
+	for _, v := range values {
+		for _, candidate := range f.having.at(v) {
+			if !excluded[candidate] && !picked[candidate] {
+				picked[candidate] = true
+				to = append(to, candidate)
 			}
 		}
 	}
-	mark(excluded, to, false)
-	slices.Sort(to)
+	switch {
+	case len(values) <= 1: // in order, as the objects of a value are
+		mark(picked, to, false)
+	case len(to) > len(picked)/scanned:
+		to = to[:0]
+		for o, is := range picked {
+			if is {
+				to = append(to, int32(o))
+				picked[o] = false
+			}
+		}
+	default:
+		mark(picked, to, false)
+		slices.Sort(to)
+	}
 	return to
 }
+
+// scanned is how many objects are looked at in the time that sorting takes for one.
+const scanned = 16
 
 // listed is how many names a message lists.
 const listed = 10

@@ -16,6 +16,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/fault"
 	"github.com/affinityengine/affinity/shared/judge/backtest"
 	"github.com/affinityengine/affinity/shared/score/strategy"
@@ -32,6 +33,9 @@ type Options struct {
 	// Trials is the most strategies to judge on the tuning part: 1 to MaxTrials,
 	// 0 for DefaultTrials.
 	Trials int
+	// Within is the facet of backtest.Options: the search ranks the candidates of a
+	// page of a category, if there is one. None: all objects.
+	Within string
 	// Seed of the search. The same seed gives the same strategies.
 	Seed uint64
 	// Progress is called before the first trial and after each. Nil: nothing.
@@ -44,17 +48,19 @@ type Progress struct {
 	Best         float64 // nDCG of the best on the tuning part; 0 before the first
 }
 
-// Outcome is what a search found. All results are of the untouched slice.
+// Outcome is what a search found. All results are of the untouched slice, with the
+// candidates that the search ranked.
 type Outcome struct {
 	Tuning    int             // cases that the search saw
 	Untouched *backtest.Cases // the slice
-	Trials    int             // judged
+	// Report judges on that slice with all objects as candidates, and Report.Within
+	// within the facet, if the search ranked those.
+	Report *backtest.Report
+	Trials int // judged
 	// Strategy is the best on the tuning part: the given one if none was better.
 	Strategy strategy.Strategy
 	// Plain is the plain ranking of the given strategy.
 	Plain, Given, Tuned *backtest.Result
-	// Popularity and Pairs are the baselines.
-	Popularity, Pairs *backtest.Result
 	// Gain is that of Tuned over Given.
 	Gain backtest.Gain
 	// Chance is how likely a gain as high is where both rank equally well.
@@ -79,10 +85,11 @@ func Run(ctx context.Context, cases *backtest.Cases, given strategy.Strategy, o 
 	if err := cases.Log().Check(given); err != nil {
 		return nil, err
 	}
-	tuning, untouched, err := split(cases)
+	parts, err := split(cases, o.Within)
 	if err != nil {
 		return nil, err
 	}
+	tuning, untouched := parts[0].tuning, parts[0].untouched
 	s := newSpace(cases.Log(), given)
 	search := newSearch(ctx, s, func(candidate strategy.Strategy) (float64, error) {
 		r, err := tuning.Judge(ctx, candidate)
@@ -98,36 +105,32 @@ func Run(ctx context.Context, cases *backtest.Cases, given strategy.Strategy, o 
 	if !slices.Equal(search.best, s.starts[0]) {
 		out.Strategy = s.strategy(search.best)
 	}
-	return out, out.judge(ctx, given)
+	return out, out.judge(ctx, parts, given)
 }
 
 // judge reads the untouched slice.
-func (out *Outcome) judge(ctx context.Context, given strategy.Strategy) (err error) {
-	untouched := out.Untouched
-	for _, j := range []struct {
-		s  strategy.Strategy
-		to **backtest.Result
-	}{{backtest.Plain(given), &out.Plain}, {given, &out.Given}, {out.Strategy, &out.Tuned}} {
-		if *j.to, err = untouched.Judge(ctx, j.s); err != nil {
+func (out *Outcome) judge(ctx context.Context, parts []part, given strategy.Strategy) error {
+	rows := []backtest.Given{{Name: api.PlainOrder, Strategy: backtest.Plain(given)},
+		{Name: api.GivenOrder, Strategy: given}, {Name: api.TunedOrder, Strategy: out.Strategy}}
+	for _, p := range parts {
+		r, err := p.untouched.Report(ctx, p.tuning, rows, nil)
+		if err != nil {
 			return err
 		}
+		out.Report, r.Within = r, out.Report
 	}
-	if out.Popularity, err = untouched.Popularity(ctx); err != nil {
-		return err
+	decides := out.Report
+	if decides.Within != nil {
+		decides = decides.Within
 	}
-	if out.Pairs, err = untouched.Pairs(ctx); err != nil {
-		return err
-	}
-	for _, r := range []*backtest.Result{out.Popularity, out.Pairs, out.Plain, out.Given, out.Tuned} {
-		if err := r.Resample(ctx); err != nil {
-			return err
-		}
-	}
+	out.Plain, out.Given = decides.Find(api.PlainOrder), decides.Find(api.GivenOrder)
+	out.Tuned = decides.Find(api.TunedOrder)
 	out.Gain = out.Tuned.Over(out.Given)
 	tuned, base := out.Tuned.ByUser(), out.Given.ByUser()
 	for i := range tuned {
 		tuned[i] -= base[i]
 	}
+	var err error
 	if out.Chance, err = chance(ctx, tuned); err != nil {
 		return err
 	}
@@ -135,49 +138,33 @@ func (out *Outcome) judge(ctx context.Context, given strategy.Strategy) (err err
 	return nil
 }
 
-// The names of results in a report.
-const (
-	namePlain = "plain"
-	NameGiven = "given"
-	nameTuned = "tuned"
-)
-
-// Report returns the results in the form of a backtest.
-func (out *Outcome) Report() *backtest.Report {
-	return &backtest.Report{Cases: out.Untouched, Results: []backtest.Named{
-		{Name: backtest.NamePopularity, Result: out.Popularity}, {Name: backtest.NamePairs, Result: out.Pairs},
-		{Name: namePlain, Result: out.Plain}, {Name: NameGiven, Result: out.Given}, {Name: nameTuned, Result: out.Tuned},
-	}}
-}
-
-// tuningShare is the share of the cases that the search sees, in percent.
-const tuningShare = 70
-
 // minUntouched is the fewest users with cases in either part: with fewer, an
 // interval by bootstrap is narrower than what the cases can say.
 const minUntouched = 20
 
-// split divides the cases by a hash of their users, which other users do not
-// change.
-func split(cases *backtest.Cases) (tuning, untouched *backtest.Cases, err error) {
-	part := func(tuned bool) *backtest.Cases {
-		return cases.Subset(func(i int) bool { return mix(cases.UserKey(i))%100 < tuningShare == tuned })
-	}
-	tuning, untouched = part(true), part(false)
-	if untouched.Users() < minUntouched || tuning.Users() < minUntouched {
-		return nil, nil, fault.New(fault.Invalid,
-			"too few cases to tune on: %d, of %d users, of whom %d would be left untouched; %d are the least of either part",
-			cases.Len(), cases.Users(), untouched.Users(), minUntouched)
-	}
-	return tuning, untouched, nil
-}
+// part is the cases of one set of candidates.
+type part struct{ tuning, untouched *backtest.Cases }
 
-// mix returns another hash of a hash. The cases of a sample are those with the
-// lowest keys, so the keys themselves must not split them. It is the finalizer
-// of SplitMix64 after a step.
-func mix(x uint64) uint64 {
-	x += 0x9e3779b97f4a7c15
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
+// split divides the cases by their users. The part within the facet comes first
+// if there is one. A category that was not asked for is left out if too few
+// users have a case in it.
+func split(cases *backtest.Cases, asked string) (parts []part, err error) {
+	within, err := cases.Within(asked)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range []*backtest.Cases{within, cases} {
+		if c == nil {
+			continue
+		}
+		tuning, untouched := c.Split()
+		if untouched.Users() >= minUntouched && tuning.Users() >= minUntouched {
+			parts = append(parts, part{tuning, untouched})
+		} else if c == cases || asked != "" {
+			return nil, fault.New(fault.Invalid, "too few cases to tune on: %d, of %d users, of whom %d would be left "+
+				"untouched; %d are the least of either part",
+				c.Len(), c.Users(), untouched.Users(), minUntouched)
+		}
+	}
+	return parts, nil
 }

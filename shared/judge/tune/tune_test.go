@@ -153,8 +153,9 @@ func TestSplitIsStable(t *testing.T) {
 	side := func(users, sample int) map[uint64]bool {
 		c, err := shopLog(t, users).Cases(t.Context(), byColor, backtest.Options{Sample: sample})
 		must.Succeed(t, err)
-		tuning, untouched, err := split(c)
+		parts, err := split(c, backtest.None)
 		must.Succeed(t, err)
+		tuning, untouched := parts[0].tuning, parts[0].untouched
 		tuned := map[uint64]bool{}
 		for i := range tuning.Len() {
 			tuned[tuning.Key(i)] = true
@@ -168,7 +169,7 @@ func TestSplitIsStable(t *testing.T) {
 		if len(tuned) != c.Len() {
 			t.Errorf("%d users: %d cases in both parts together, want %d", users, len(tuned), c.Len())
 		}
-		if share := 100 * tuning.Len() / c.Len(); share < tuningShare-12 || share > tuningShare+12 {
+		if share := 100 * tuning.Len() / c.Len(); share < backtest.TuningShare-12 || share > backtest.TuningShare+12 {
 			t.Errorf("%d users, sample of %d: %d %% of the cases are for tuning", users, sample, share)
 		}
 		return tuned

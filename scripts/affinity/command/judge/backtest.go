@@ -13,6 +13,7 @@ import (
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/scripts/affinity/command"
 	"github.com/affinityengine/affinity/scripts/affinity/render"
+	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/judge/backtest"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
@@ -34,7 +35,9 @@ func Backtest(t *command.Tool) *cobra.Command {
 		Long: "Judge strategies on files of events and objects, without an engine. The files are those of `affinity import`, plain\n" +
 			"or gzip. For every user who was active after the cut, four fifths of the time that the events span, each strategy\n" +
 			"ranks the objects that the user had not turned to before, as of the user's last instant. The table says how high\n" +
-			"those stand that the user turned to then, beside random order, popularity, and what users turn to together.\n" +
+			"those stand that the user turned to then, within the category of what that was and then in the whole catalog, beside\n" +
+			"random order, best sellers, those of late, and what others turned to next. The lift is that over the best list that\n" +
+			"everybody sees; --baseline adds what you really showed. scripts/guides/lift.md says what a lift means.\n" +
 			"plain:FILE is the order by affinities alone, FILE that of the strategy's own ranking. Events do not leave the window.\n" +
 			"A bad line ends the command, but for one whose time no event can have, such as 1970-01-01 or one of tomorrow: it is\n" +
 			"printed and left out (exit 3).\n" +
@@ -61,11 +64,11 @@ func Backtest(t *command.Tool) *cobra.Command {
 	}
 	cmd.AddCommand(listBacktestsCommand(t), cancelBacktestCommand(t))
 	o.logFiles.flags(cmd)
-	o.judgeFlags.flags(cmd, "judge also among the objects that share a value of this facet with what the user turned to")
+	o.judgeFlags.flags(cmd, "judge")
 	flags := cmd.Flags()
 	flags.StringArrayVar(&o.strategies, "strategy", nil,
 		"strategy to judge: a JSON file; give it again for more. The first one says which events count")
-	flags.StringVar(&o.plot, "plot", "", "write an SVG of the lift over popularity to this file")
+	flags.StringVar(&o.plot, "plot", "", "write an SVG of the gains over the best list that everybody sees to this file")
 	flags.BoolVar(&o.all, "all", false, "with --url: judge all cases, and read up to 20 million events")
 	t.JSONFlag(cmd, command.JSONDocument)
 	return cmd
@@ -91,7 +94,7 @@ func runBacktest(ctx context.Context, t *command.Tool, o backtestOptions) error 
 	if err != nil {
 		return err
 	}
-	log, err := o.read(ctx, t, dates(given))
+	log, err := o.read(ctx, t, backtest.Dates(given))
 	if err != nil {
 		return err
 	}
@@ -99,19 +102,16 @@ func runBacktest(ctx context.Context, t *command.Tool, o backtestOptions) error 
 	if err != nil {
 		return err
 	}
+	o.unmatched(t, log, report)
 	if o.plot != "" {
-		if err := writePlot(o.plot, report); err != nil {
+		if err := writePlot(o.plot, report.API()); err != nil {
 			return err
 		}
 	}
 	if t.JSON {
 		return o.judged(cli.PrintJSON(t.Out, report.API()))
 	}
-	within := render.Gains(nil)
-	if report.Within != nil {
-		within = gains(report.Within)
-	}
-	return o.judged(render.Backtest(t.Out, report.API(), gains(report), within, render.NewPalette(cli.Colored(t.Out))))
+	return o.judged(render.Backtest(t.Out, report.API(), render.NewPalette(cli.Colored(t.Out))))
 }
 
 // readGiven reads strategy files and checks that each can rank.
@@ -136,16 +136,6 @@ func readGiven(t *command.Tool, paths []string) (given []backtest.Given, err err
 	return given, nil
 }
 
-// dates returns the attributes by which the freshness of the rankings goes.
-func dates(given []backtest.Given) (attributes []string) {
-	for _, g := range given {
-		if f := g.Strategy.RankingOrDefault().Freshness; f.Weight > 0 && !slices.Contains(attributes, f.Attribute) {
-			attributes = append(attributes, f.Attribute)
-		}
-	}
-	return attributes
-}
-
 // judge judges with a bar on a terminal.
 func judge(ctx context.Context, t *command.Tool, log *backtest.Log, given []backtest.Given,
 	o backtest.Options) (*backtest.Report, error) {
@@ -154,36 +144,28 @@ func judge(ctx context.Context, t *command.Tool, log *backtest.Log, given []back
 	return log.Judge(ctx, given, o, func(what string, done float64) { bar.Set("judging "+what, done) })
 }
 
-// gains compares the results of a report with popularity.
-func gains(r *backtest.Report) render.Gains {
-	base := r.Find(backtest.NamePopularity)
-	return func(name string) (backtest.Gain, bool) {
-		result := r.Find(name)
-		if result == nil || base == nil {
-			return backtest.Gain{}, false
-		}
-		return result.Over(base), true
-	}
-}
-
-func writePlot(path string, r *backtest.Report) (err error) {
+func writePlot(path string, b api.Backtest) (err error) {
 	file, err := os.Create(path)
 	if err != nil {
 		return fmt.Errorf("write the plot: %w", err)
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	return plotReport(file, r)
+	return plotReport(file, b)
 }
 
-// plotReport plots the lift of each result over popularity.
-func plotReport(out io.Writer, r *backtest.Report) error {
-	var lifts []render.Lift
-	of := gains(r)
-	for _, n := range r.Results {
-		if g, ok := of(n.Name); ok && n.Name != backtest.NamePopularity {
-			lifts = append(lifts, render.Lift{Name: n.Name, Ratio: g.Ratio, Low: g.RatioLow, High: g.RatioHigh})
-		}
+// plotReport plots the gain of each result over the best list that everybody sees,
+// within the facet if there is one.
+func plotReport(out io.Writer, b api.Backtest) error {
+	cases, gains, among := b.Cases, b.Gains, "in the whole catalog"
+	if w := b.Within; w != nil {
+		cases, gains, among = w.Cases, w.Gains, "within "+w.Facet
 	}
-	title := fmt.Sprintf("nDCG@%d of %d cases", r.Cases.At(), r.Cases.Len())
-	return render.Plot(out, title, "times the nDCG of popularity, with 95 % intervals", lifts)
+	var lifts []render.Lift
+	over := ""
+	for _, g := range gains {
+		over = g.Over
+		lifts = append(lifts, render.Lift{Name: g.Name, Ratio: g.Ratio, Low: g.RatioLow, High: g.RatioHigh})
+	}
+	title := fmt.Sprintf("nDCG@%d of %d cases %s", b.At, cases, among)
+	return render.Plot(out, title, "times the nDCG of "+over+", with 95 % intervals", lifts)
 }

@@ -23,7 +23,7 @@ func (o *backtestOptions) parseLive(cmd *cobra.Command, args []string) error {
 	if err := cli.Require(cmd, "strategy", "a JSON file, such as --strategy strategy.json"); err != nil {
 		return err
 	}
-	if err := o.logFiles.parseLive(args, "judges", o.plot); err != nil {
+	if err := o.logFiles.parseLive(args, "judges"); err != nil {
 		return err
 	}
 	return o.judgeFlags.parse(cmd)
@@ -64,10 +64,15 @@ func runLive(ctx context.Context, t *command.Tool, c *client.Client, o backtestO
 	if j.Sampled {
 		fmt.Fprintf(t.Err, "the app has more events than that: these are a sample of its users\n")
 	}
+	if o.plot != "" {
+		if err := writePlot(o.plot, *j.Backtest); err != nil {
+			return err
+		}
+	}
 	if t.JSON {
 		return cli.PrintJSON(t.Out, j.Backtest)
 	}
-	return render.Backtest(t.Out, *j.Backtest, nil, nil, render.NewPalette(cli.Colored(t.Out)))
+	return render.Backtest(t.Out, *j.Backtest, render.NewPalette(cli.Colored(t.Out)))
 }
 
 // liveBounds says what a backtest reads at most.
@@ -106,20 +111,31 @@ func watchBacktest(ctx context.Context, t *command.Tool, c *client.Client, j api
 
 // named gives results the names of the files: the engine numbers strategies.
 func named(b *api.Backtest, given []backtest.Given) {
-	lists := [][]api.BacktestResult{b.Results}
-	if b.Within != nil {
-		lists = append(lists, b.Within.Results)
+	name := func(of *string) {
+		for n, g := range given {
+			number := fmt.Sprintf("strategy %d", n+1)
+			if plain, ok := strings.CutPrefix(*of, api.PlainPrefix); ok && plain == number {
+				*of = api.PlainPrefix + g.Name
+			} else if *of == number {
+				*of = g.Name
+			} else {
+				continue
+			}
+			return
+		}
+	}
+	lists, gains := [][]api.BacktestResult{b.Results}, [][]api.BacktestGain{b.Gains}
+	if w := b.Within; w != nil {
+		lists, gains = append(lists, w.Results), append(gains, w.Gains)
 	}
 	for _, list := range lists {
 		for i := range list {
-			for n, g := range given {
-				number := fmt.Sprintf("strategy %d", n+1)
-				if plain, ok := strings.CutPrefix(list[i].Name, backtest.PlainPrefix); ok && plain == number {
-					list[i].Name = backtest.PlainPrefix + g.Name
-				} else if list[i].Name == number {
-					list[i].Name = g.Name
-				}
-			}
+			name(&list[i].Name)
+		}
+	}
+	for _, list := range gains {
+		for i := range list {
+			name(&list[i].Name)
 		}
 	}
 }

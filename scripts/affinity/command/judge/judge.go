@@ -7,7 +7,9 @@ package judge
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,6 +24,7 @@ import (
 // arguments name them.
 type logFiles struct {
 	index, objects string
+	baseline       string
 	events         []string
 	written        command.EventForm
 	leftOut        int // lines, whose events have a time that cannot be
@@ -34,6 +37,9 @@ func (f *logFiles) flags(cmd *cobra.Command) {
 		"(default: the index of the first event, else "+command.DefaultIndex+")")
 	cmd.Flags().StringVar(&f.objects, "objects", "",
 		"catalog: one JSON object per line, or CSV, plain or gzip, - for standard input")
+	cmd.Flags().StringVar(&f.baseline, "baseline", "", "what you really showed, judged as baseline: CSV or JSON lines with objectID,\n"+
+		"position (from 1) and, for several lists, placement or category: a value of the facet of\n"+
+		"--within; without one the line is of the list for all other pages")
 	f.written.Flags(cmd.Flags())
 }
 
@@ -47,13 +53,13 @@ func (f *logFiles) parse(cmd *cobra.Command, args []string) error {
 	}
 	f.events = args
 	n := 0
-	for _, path := range append(slices.Clone(f.events), f.objects) {
+	for _, path := range append(slices.Clone(f.events), f.objects, f.baseline) {
 		if path == "-" {
 			n++
 		}
 	}
 	if n > 1 {
-		return cli.Usagef("only one of --objects and EVENTS can be standard input")
+		return cli.Usagef("only one of --objects, --baseline and EVENTS can be standard input")
 	}
 	return f.written.Check()
 }
@@ -89,8 +95,51 @@ func (f *logFiles) read(ctx context.Context, t *command.Tool, dates []string) (l
 		files.Index = command.FirstIndex(files.Events[0])
 		f.index = files.Index
 	}
-	log, f.leftOut, err = importer.ReadLog(ctx, files, t.Err)
+	if log, f.leftOut, err = importer.ReadLog(ctx, files, t.Err); err == nil && f.baseline != "" {
+		err = f.readBaseline(ctx, t, log)
+	}
 	return log, err
+}
+
+// readBaseline adds the lists that were shown.
+func (f *logFiles) readBaseline(ctx context.Context, t *command.Tool, log *backtest.Log) (err error) {
+	src, err := importer.Open(f.baseline, t.In)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, src.Close()) }()
+	lines, unknown := 0, 0
+	err = importer.ReadBaseline(ctx, src, t.Err, func(o importer.ShownObject) {
+		lines++
+		if !log.AddBaseline(o.Placement, o.ObjectID, o.Position) {
+			unknown++
+		}
+	})
+	switch {
+	case err != nil:
+		return fmt.Errorf("read --baseline: %w", err)
+	case unknown == lines:
+		return fmt.Errorf("--baseline %s: the catalog holds none of the objects of its %s", f.baseline,
+			cli.Count(lines, "line"))
+	case unknown > 0:
+		fmt.Fprintf(t.Err, "%s: %d of %s name objects that the catalog does not hold\n", cli.Printable(f.baseline), unknown,
+			cli.Count(lines, "line"))
+	}
+	return nil
+}
+
+// unmatched says which lists of --baseline are of no page that was judged.
+func (f *logFiles) unmatched(t *command.Tool, log *backtest.Log, r *backtest.Report) {
+	within := r.API().Within
+	if within == nil || f.baseline == "" {
+		return
+	}
+	if left := log.Unmatched(within.Facet); len(left) > 0 {
+		const most = 5
+		fmt.Fprintf(t.Err, "%s: %s is no value of %s, so it ranks no case by itself: %s\n", cli.Printable(f.baseline),
+			cli.Count(len(left), "placement"), cli.Printable(within.Facet),
+			cli.Printable(strings.Join(left[:min(len(left), most)], ", ")))
+	}
 }
 
 // judged ends a command that has printed its figures: err, or what they leave out.
@@ -107,13 +156,15 @@ type judgeFlags struct {
 	protocol string
 }
 
-// flags defines the flags. withinUsage says what --within does.
-func (f *judgeFlags) flags(cmd *cobra.Command, withinUsage string) {
+// flags defines the flags. does says what the command does within the facet.
+func (f *judgeFlags) flags(cmd *cobra.Command, does string) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.protocol, "protocol", string(backtest.Last),
 		"last: a user's last instant is a case; rolling: every instant after the cut")
 	flags.IntVar(&f.At, "at", backtest.DefaultAt, "length of the list that nDCG, hit rate and coverage look at")
-	flags.StringVar(&f.Within, "within", "", withinUsage)
+	flags.StringVar(&f.Within, "within", "", does+" among the objects that share a value of this facet with what the user turned to,\n"+
+		"as a page shows them; none: among all objects alone (default: the facet that looks like\n"+
+		"the category)")
 	flags.IntVar(&f.Sample, "sample", 0, "judge so many cases, the same ones each time (default: all)")
 }
 
@@ -134,13 +185,10 @@ func (f *judgeFlags) parse(cmd *cobra.Command) error {
 
 // parseLive checks the files of a command that judges or searches on the log of an
 // engine: it takes none.
-func (f *logFiles) parseLive(args []string, does, plot string) error {
-	switch {
-	case len(args) > 0 || f.objects != "" || f.written.Given():
-		return cli.Usagef("--url %s on the engine's log: leave out --objects and EVENTS with their form, or --url", does)
-	case plot != "":
-		return cli.Usagef("--plot needs files, because an engine's report has no paired intervals: leave out " +
-			"--plot, or --url")
+func (f *logFiles) parseLive(args []string, does string) error {
+	if len(args) > 0 || f.objects != "" || f.baseline != "" || f.written.Given() {
+		return cli.Usagef("--url %s on the engine's log: leave out --objects, --baseline and EVENTS with their form, "+
+			"or --url", does)
 	}
 	if f.index == "" {
 		f.index = command.DefaultIndex

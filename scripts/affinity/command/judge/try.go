@@ -30,9 +30,11 @@ func Try(t *command.Tool) *cobra.Command {
 		Use:   "try --objects FILE EVENTS...",
 		Short: "Say what personalization is worth on your own events",
 		Long: "Read an export of events and objects, search for a strategy, and say in words by how much it ranks what your users\n" +
-			"turned to next higher than the best sellers do. It shows the results of two users before and after, with the reasons,\n" +
-			"and writes the better strategy to a file. Without --strategy it begins with the one that\n" +
-			"`affinity strategy suggest` would suggest for the data, with prices as bands, and prints why. No engine is needed, and nothing leaves this\n" +
+			"turned to next higher than the best list that everybody sees: within a category, as a page shows it, and in the whole\n" +
+			"catalog, the smaller lift first. scripts/guides/lift.md says what that means and what it does not. It shows the results\n" +
+			"of two users before and after, with the reasons, and writes the better strategy to a file. Without --strategy it begins\n" +
+			"with the one that `affinity strategy suggest` would suggest for the data, with prices as bands, and prints why. No engine\n" +
+			"is needed, and nothing leaves this\n" +
 			"machine. The figures are those of `affinity tune`, on cases that the search has not seen.",
 		Example: "  affinity try --index shoes --objects objects.ndjson.gz events.ndjson.gz\n" +
 			"  affinity try --objects objects.ndjson --strategy strategy.json --out better.json 2026-*.gz",
@@ -81,22 +83,20 @@ func runTry(ctx context.Context, t *command.Tool, f tuneFlags) error {
 	if err != nil {
 		return err
 	}
-	tried := render.Tried{Outcome: outcome, Given: given, Guessed: f.strategy == "", Log: log, Path: f.out,
-		Strategy: outcome.Strategy, Result: outcome.Tuned}
-	if !outcome.Recommended {
-		tried.Strategy, tried.Result = given, outcome.Given
+	tried := render.Tried{Found: foundIn(outcome, given), Guessed: f.strategy == "", Log: log, Path: f.out}
+	better := given
+	if outcome.Recommended {
+		better = outcome.Strategy
 	}
-	if err := f.write(outcome, tried.Strategy); err != nil {
+	if err := f.write(tried.Report, better); err != nil {
 		return err
 	}
 	if t.JSON {
-		return f.judged(cli.PrintJSON(t.Out, outcome.API()))
+		return f.judged(cli.PrintJSON(t.Out, tried.Tuning))
 	}
-	if tried.Shown, err = drawn(outcome.Untouched, tried.Strategy); err != nil {
+	if tried.Shown, err = drawn(outcome.Untouched, better); err != nil {
 		return err
 	}
-	report := outcome.Report()
-	tried.Report, tried.Gains = report.API(), gains(report)
 	if err := render.Trial(t.Out, tried, render.NewPalette(cli.Colored(t.Out))); err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/scripts/affinity/command"
 	"github.com/affinityengine/affinity/scripts/affinity/render"
+	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/judge/backtest"
 	"github.com/affinityengine/affinity/shared/judge/tune"
 	"github.com/affinityengine/affinity/shared/score/strategy"
@@ -25,11 +26,11 @@ type tuneFlags struct {
 
 func (f *tuneFlags) flags(t *command.Tool, cmd *cobra.Command, strategyUsage string) {
 	f.logFiles.flags(cmd)
-	f.judgeFlags.flags(cmd, "judge among the objects that share a value of this facet with what the user turned to")
+	f.judgeFlags.flags(cmd, "search and judge")
 	flags := cmd.Flags()
 	flags.StringVar(&f.strategy, "strategy", "", strategyUsage)
 	flags.IntVar(&f.trials, "trials", tune.DefaultTrials, "the most strategies to judge")
-	flags.StringVar(&f.plot, "plot", "", "write an SVG of the lift over popularity to this file")
+	flags.StringVar(&f.plot, "plot", "", "write an SVG of the gains over the best list that everybody sees to this file")
 	t.JSONFlag(cmd, command.JSONDocument)
 }
 
@@ -60,8 +61,8 @@ func Tune(t *command.Tool) *cobra.Command {
 		Short: "Search for a strategy that would have ranked past events better",
 		Long: "Search for a strategy that would have ranked higher what users turned to, by the judgements of `affinity backtest`, on\n" +
 			"the same files and without an engine. It changes the scores of the strategy's events, those of the catalog's facets,\n" +
-			"the first half-life and the ranking. The search sees seven tenths of the cases. The others are read once, at the\n" +
-			"end: the table is theirs. The strategy is recommended if its gain on them is more than chance. --out writes it;\n" +
+			"the first half-life and the ranking. The search ranks what the pages of a category show, if a facet looks like one. It\n" +
+			"sees seven tenths of the cases. The others are read once, at the end: the tables are theirs. The strategy is recommended if its gain on them is more than chance. --out writes it;\n" +
 			"`affinity strategy preview` and `affinity strategy set` take the file.\n" +
 			"With --url it searches on the log of a running engine instead, as a job; the key needs the permission admin.",
 		Example: "  affinity tune --objects objects.ndjson.gz --strategy strategy.json --out tuned.json events.ndjson.gz\n" +
@@ -109,15 +110,19 @@ func runTune(ctx context.Context, t *command.Tool, f tuneFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := f.write(outcome, outcome.Strategy); err != nil {
+	if err := f.write(outcome.Report.API(), outcome.Strategy); err != nil {
 		return err
 	}
 	if t.JSON {
 		return f.judged(cli.PrintJSON(t.Out, outcome.API()))
 	}
-	report := outcome.Report()
-	return f.judged(render.Tuning(t.Out, outcome, given, report.API(), gains(report), f.out,
-		render.NewPalette(cli.Colored(t.Out))))
+	return f.judged(render.Tuning(t.Out, foundIn(outcome, given), f.out, render.NewPalette(cli.Colored(t.Out))))
+}
+
+// foundIn returns what a search found, to be shown.
+func foundIn(o *tune.Outcome, given strategy.Strategy) render.Found {
+	return render.Found{Trials: o.Trials, Cases: o.Tuning, Given: given, Tuning: o.API(), Report: o.Report.API(),
+		Gain: o.Gain.API(api.TunedOrder, api.GivenOrder)}
 }
 
 // freshnessAttributes are the attributes whose dates a search may rank by.
@@ -131,17 +136,24 @@ func search(ctx context.Context, t *command.Tool, log *backtest.Log, given strat
 	bar := cli.NewProgress(t.Err)
 	defer bar.Finish()
 	bar.Set("finding cases", 0)
-	cases, err := log.Cases(ctx, given, f.Options)
+	whole := f.Options
+	whole.Within = backtest.None
+	cases, err := log.Cases(ctx, given, whole)
 	if err != nil {
 		return nil, err
 	}
-	return tune.Run(ctx, cases, given, tune.Options{Trials: f.trials, Progress: func(p tune.Progress) {
-		bar.Set(fmt.Sprintf("trial %d, best nDCG %.4f", p.Trials, p.Best), float64(p.Trials)/float64(p.Most))
-	}})
+	outcome, err := tune.Run(ctx, cases, given, tune.Options{Trials: f.trials, Within: f.Within,
+		Progress: func(p tune.Progress) {
+			bar.Set(fmt.Sprintf("trial %d, best nDCG %.4f", p.Trials, p.Best), float64(p.Trials)/float64(p.Most))
+		}})
+	if err == nil {
+		f.unmatched(t, log, outcome.Report)
+	}
+	return outcome, err
 }
 
 // write writes the files that the flags ask for: a strategy and a plot.
-func (f *tuneFlags) write(outcome *tune.Outcome, s strategy.Strategy) error {
+func (f *tuneFlags) write(report api.Backtest, s strategy.Strategy) error {
 	if f.out != "" {
 		if err := command.WriteStrategy(f.out, s); err != nil {
 			return err
@@ -150,5 +162,5 @@ func (f *tuneFlags) write(outcome *tune.Outcome, s strategy.Strategy) error {
 	if f.plot == "" {
 		return nil
 	}
-	return writePlot(f.plot, outcome.Report())
+	return writePlot(f.plot, report)
 }

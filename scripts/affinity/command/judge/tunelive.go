@@ -12,8 +12,6 @@ import (
 	"github.com/affinityengine/affinity/scripts/affinity/render"
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/api/client"
-	"github.com/affinityengine/affinity/shared/judge/backtest"
-	"github.com/affinityengine/affinity/shared/judge/tune"
 )
 
 // activeStrategy is the value of --strategy for the strategy of the app.
@@ -21,7 +19,7 @@ const activeStrategy = "active"
 
 // parseLive checks the command line of a search on the log of an engine.
 func (f *tuneFlags) parseLive(cmd *cobra.Command, args []string) error {
-	if err := f.logFiles.parseLive(args, "searches", f.plot); err != nil {
+	if err := f.logFiles.parseLive(args, "searches"); err != nil {
 		return err
 	}
 	return f.parseSearch(cmd)
@@ -54,7 +52,8 @@ func runTuneLive(ctx context.Context, t *command.Tool, c *client.Client, f tuneF
 	if j, err = watchBacktest(ctx, t, t.Patient(c), j); err != nil {
 		return err
 	}
-	if j.State != api.JobDone || j.Backtest == nil || j.Tune == nil || j.Search == nil || j.Search.Strategy == nil {
+	if j.State != api.JobDone || j.Backtest == nil || j.Tune == nil || j.Search == nil || j.Search.Strategy == nil ||
+		j.Search.Gain == nil {
 		return fmt.Errorf("the search %s ended as %s: %s", j.ID, j.State, j.Error)
 	}
 	if j.Faulty > 0 {
@@ -63,35 +62,13 @@ func runTuneLive(ctx context.Context, t *command.Tool, c *client.Client, f tuneF
 	if j.Sampled {
 		fmt.Fprintf(t.Err, "the app has more events than that: these are a sample of its users\n")
 	}
-	outcome, gains := found(j)
-	if err := f.write(outcome, outcome.Strategy); err != nil {
+	if err := f.write(*j.Backtest, j.Tune.Strategy); err != nil {
 		return err
 	}
 	if t.JSON {
 		return cli.PrintJSON(t.Out, j.Tune)
 	}
-	return render.Tuning(t.Out, outcome, *j.Search.Strategy, *j.Backtest, gains, f.out,
-		render.NewPalette(cli.Colored(t.Out)))
-}
-
-// found returns what render.Tuning needs of the outcome of an engine's search,
-// and the gains over popularity.
-func found(j api.BacktestJob) (*tune.Outcome, render.Gains) {
-	outcome := &tune.Outcome{Tuning: j.Search.Cases, Trials: j.Search.Trials, Strategy: j.Tune.Strategy,
-		Recommended: j.Tune.Recommended}
-	over := map[string]backtest.Gain{}
-	for _, g := range j.Search.Gains {
-		gain := backtest.Gain{Difference: g.Difference, Low: g.Low, High: g.High, Ratio: g.Ratio,
-			RatioLow: g.RatioLow, RatioHigh: g.RatioHigh}
-		switch g.Over {
-		case backtest.NamePopularity:
-			over[g.Name] = gain
-		case tune.NameGiven:
-			outcome.Gain = gain
-		}
-	}
-	return outcome, func(name string) (backtest.Gain, bool) {
-		gain, ok := over[name]
-		return gain, ok
-	}
+	found := render.Found{Trials: j.Search.Trials, Cases: j.Search.Cases, Given: *j.Search.Strategy, Tuning: *j.Tune,
+		Report: *j.Backtest, Gain: *j.Search.Gain}
+	return render.Tuning(t.Out, found, f.out, render.NewPalette(cli.Colored(t.Out)))
 }

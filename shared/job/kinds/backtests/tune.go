@@ -24,14 +24,16 @@ func Search(j job.Job) *api.TuneSearch {
 // tune searches from a strategy. At the end of the task's time it fails, since a
 // further task could not do better.
 func (t *task) tune(ctx context.Context, log *backtest.Log, given strategy.Strategy) (Result, error) {
-	cases, err := log.Cases(ctx, given, t.params.options())
+	whole := t.params.options()
+	whole.Within = backtest.None
+	cases, err := log.Cases(ctx, given, whole)
 	if err != nil {
 		return Result{}, err
 	}
 	searching, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	outcome, err := tune.Run(searching, cases, given,
-		tune.Options{Trials: t.params.Trials, Progress: func(p tune.Progress) {
+		tune.Options{Trials: t.params.Trials, Within: t.params.Within, Progress: func(p tune.Progress) {
 			t.counts.Trials = int64(p.Trials)
 			if err := t.progress(job.Progress{Next: fmt.Sprintf("trial %d", p.Trials), Counts: t.counted()}); err != nil {
 				stop(err)
@@ -48,8 +50,8 @@ func (t *task) tune(ctx context.Context, log *backtest.Log, given strategy.Strat
 	if err != nil {
 		return Result{}, err
 	}
-	found := outcome.API()
+	found, gain := outcome.API(), outcome.Gain.API(api.TunedOrder, api.GivenOrder)
 	search := &api.TuneSearch{Trials: outcome.Trials, Most: t.params.Trials, Strategy: &given,
-		Cases: outcome.Tuning, Gains: outcome.Gains()}
-	return Result{Report: outcome.Report().API(), Tune: &found, Search: search}, nil
+		Cases: outcome.Tuning, Gain: &gain}
+	return Result{Report: outcome.Report.API(), Tune: &found, Search: search}, nil
 }
