@@ -46,26 +46,51 @@ var (
 // that a profile holds, and a list within it would leave nothing to rank.
 func (l *Log) Category() string {
 	type candidate struct {
-		Facet
-		tier, level int
+		name                string
+		tier, level, values int
 	}
 	var found []candidate
-	for _, f := range l.Facets() {
-		if f.Values < minCategories || f.Values > maxCategories || f.Objects < perCategory*f.Values ||
-			100*f.Shared < categoryShare*len(l.objects) {
+	seen := map[string]bool{}
+	for _, f := range l.filters {
+		if seen[f.Facet] {
 			continue
 		}
-		if tier, level := tierOf(f.Name); tier > 0 {
-			found = append(found, candidate{f, tier, level})
+		seen[f.Facet] = true
+		if tier, level := tierOf(f.Facet); tier > 0 {
+			if values, ok := l.groups(f.Facet); ok {
+				found = append(found, candidate{f.Facet, tier, level, values})
+			}
 		}
 	}
 	if len(found) == 0 {
 		return ""
 	}
 	return slices.MinFunc(found, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(a.tier, b.tier), cmp.Compare(b.level, a.level), cmp.Compare(b.Values, a.Values),
-			cmp.Compare(a.Name, b.Name))
-	}).Name
+		return cmp.Or(cmp.Compare(a.tier, b.tier), cmp.Compare(b.level, a.level), cmp.Compare(b.values, a.values),
+			cmp.Compare(a.name, b.name))
+	}).name
+}
+
+// groups returns how many values of a facet objects carry, and whether it groups nearly all of
+// them.
+func (l *Log) groups(facet string) (values int, ok bool) {
+	of, err := l.valuesOf(facet)
+	if err != nil {
+		return 0, false // only events name it
+	}
+	carry, share := 0, 0
+	for o := range l.objects {
+		own := of.of.at(int32(o))
+		if len(own) > 0 {
+			carry++
+		}
+		if slices.ContainsFunc(own, func(v int32) bool { return len(of.having.at(v)) > 1 }) {
+			share++
+		}
+	}
+	values = len(of.names)
+	return values, values >= minCategories && values <= maxCategories && carry >= perCategory*values &&
+		100*share >= categoryShare*len(l.objects)
 }
 
 // standsIn reports whether a facet is no category but bands of a price, which
