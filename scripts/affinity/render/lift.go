@@ -53,8 +53,8 @@ func writeTables(text *bytes.Buffer, b api.Backtest, colors *Palette) {
 	writeResults(text, b.Results, b.At, b.Gains, colors)
 	fmt.Fprintln(text)
 	if len(chosen) > 0 {
-		fmt.Fprintf(text, "%s counts until each case, with the half-life that did best for seven tenths of the users:\n%s. "+
-			"It knows more than the strategies, whose statistics end at the cut.\n",
+		fmt.Fprintf(text, "%s counts with the half-life that did best for seven tenths of the users:\n%s. "+
+			"All counts of what users did end at the cut.\n",
 			api.RecentBestSellers, strings.Join(chosen, ", "))
 	}
 	fmt.Fprintf(text, "%s follows each user's last objects, so it is no list that everybody sees.\n"+

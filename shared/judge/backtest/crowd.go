@@ -5,7 +5,6 @@ import (
 	"context"
 	"math"
 	"slices"
-	"sync"
 
 	"github.com/affinityengine/affinity/shared/rank/crowd"
 	"github.com/affinityengine/affinity/shared/rank/ranking"
@@ -33,8 +32,6 @@ type statistics struct {
 	capped []pairs   // by object A
 
 	judged []bool // by place in Log.events
-	once   sync.Once
-	byTime []int32 // see timeline
 }
 
 // pairs are the objects that users turn to with an object or soon after it, the

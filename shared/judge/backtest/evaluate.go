@@ -23,23 +23,12 @@ type outcome struct {
 
 // judge ranks all cases. The error is that of ctx.
 func (c *Cases) judge(ctx context.Context, newRanker func() ranker) (*Result, error) {
-	return c.judgeIn(ctx, nil, newRanker)
-}
-
-// judgeIn is judge, in which each ranker gets its cases in an order: places in
-// c.cases. Nil: as they are.
-func (c *Cases) judgeIn(ctx context.Context, order []int32, newRanker func() ranker) (*Result, error) {
 	outcomes := make([]outcome, len(c.cases))
 	var workers []*worker
 	err := spread(ctx, len(c.cases), func() func(i int) {
 		w := newWorker(c, newRanker())
 		workers = append(workers, w)
-		return func(i int) {
-			if order != nil {
-				i = int(order[i])
-			}
-			outcomes[i] = w.evaluate(&c.cases[i])
-		}
+		return func(i int) { outcomes[i] = w.evaluate(&c.cases[i]) }
 	})
 	if err != nil {
 		return nil, err
@@ -53,7 +42,7 @@ func (c *Cases) judgeIn(ctx context.Context, order []int32, newRanker func() ran
 	return c.result(outcomes, float64(shown)/float64(len(c.log.objects))), nil
 }
 
-// worker evaluates one case after the other, nearly without allocating memory.
+// worker evaluates one case after the other, without allocating memory.
 type worker struct {
 	cases      *Cases
 	ranker     ranker

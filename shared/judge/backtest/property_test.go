@@ -166,7 +166,7 @@ func TestJudgesLikeTheReference(t *testing.T) {
 func compareBaselines(t rapid.TB, c *Cases, r *reference) {
 	compare(t, "popularity", judged(c.Popularity(context.Background())), r.judge(r.orderByPopularity))
 	compare(t, "pairs", judged(c.Pairs(context.Background())), r.judge(r.orderByPairs))
-	for _, halfLife := range []float64{0, 7 * minute, 2000, 3 * day} { // 2 s: without a new ref, the sums of an hour would overflow
+	for _, halfLife := range []float64{0, 7 * minute, 2000, 3 * day} {
 		recent := judged(c.recent(context.Background(), recency{halfLife: halfLife}))
 		compare(t, fmt.Sprint("recent best sellers, half-life of ", halfLife), recent, r.judge(r.orderByRecent(halfLife)))
 	}

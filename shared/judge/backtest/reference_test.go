@@ -230,24 +230,22 @@ func (r *reference) orderByPairs(c referenceCase) []string {
 	return order
 }
 
-// orderByRecent orders by the decayed counts of what was named before the instant.
+// orderByRecent orders by the decayed counts of what was named before the cut.
 func (r *reference) orderByRecent(halfLife float64) func(referenceCase) []string {
-	judged := r.judged()
-	slices.SortStableFunc(judged, func(a, b Event) int { return cmp.Compare(a.Time, b.Time) })
-	return func(c referenceCase) []string {
-		counts := map[string]float64{}
-		for _, e := range judged {
-			if e.Time >= c.time {
-				continue
-			}
-			decay := 1.0
-			if halfLife > 0 {
-				decay = math.Exp2(-float64(c.time-e.Time) / halfLife)
-			}
-			for _, id := range r.known(e) {
-				counts[id] += decay
+	counts := map[string]float64{}
+	for _, e := range r.judged() {
+		age := float64(r.cut - e.Time)
+		for _, id := range r.known(e) {
+			switch {
+			case age <= 0:
+			case halfLife == 0:
+				counts[id]++
+			default:
+				counts[id] += math.Pow(0.5, age/halfLife)
 			}
 		}
+	}
+	return func(c referenceCase) []string {
 		order := slices.Clone(c.candidates)
 		slices.SortFunc(order, func(x, y string) int {
 			return cmp.Or(cmp.Compare(affinity.Rounded(counts[y]), affinity.Rounded(counts[x])), strings.Compare(x, y))
