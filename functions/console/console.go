@@ -52,6 +52,7 @@ type console struct {
 	sessions *sessions
 	endings  *endings
 	products *products
+	trends   *trends
 	origin   *http.CrossOriginProtection
 }
 
@@ -62,7 +63,7 @@ const Timeout = 2 * time.Minute
 func New(o Options) http.Handler {
 	c := &console{Options: o, engine: engine{o.API}, sessions: newSessions(o.Secret, time.Now),
 		endings:  &endings{store: o.Ended, now: time.Now, known: cache.New[string, ending](endedSessions)},
-		products: newProducts(time.Now), origin: http.NewCrossOriginProtection()}
+		products: newProducts(time.Now), trends: newTrends(time.Now), origin: http.NewCrossOriginProtection()}
 	rt := httpapi.NewRouter(o.Log)
 	rt.OwnOrigin, rt.Life = true, Timeout
 	rt.NotFound = "This page does not exist: the console begins at /"
