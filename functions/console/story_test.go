@@ -102,6 +102,7 @@ func TestStoryByKeyboard(t *testing.T) {
 	b.tabTo("the review", named+`"Review and publish"`)
 	b.press(kb.Enter, 1)
 	b.until(`document.querySelector("h1")?.textContent === "Publish the strategy"`)
+	b.sees("#review-users")
 	b.picture("publish")
 	b.accessible("a review")
 	b.tabTo("the note", `e.id === "note"`)
