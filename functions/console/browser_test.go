@@ -294,8 +294,14 @@ func TestLook(t *testing.T) {
 			t.Errorf("the demo's console has %d pages: %q", len(pages), pages)
 		}
 		b.narrow("demo", pages)
+		b.look(1280, "light")
+		b.open("/")
+		b.sees(".risers li")
+		b.accessible("the overview of the demo")
+		b.picture("overview")
 		for _, path := range pages {
 			b.open(path)
+			b.keep("demo" + strings.ReplaceAll(strings.TrimSuffix(strings.Split(path, "?")[0], "/"), "/", "-") + "-1280")
 			if bad := eval[string](b, unwell); bad != "" {
 				t.Errorf("%s says %s", path, bad)
 			}
@@ -315,6 +321,7 @@ func (b *browser) narrow(name string, pages []string) {
 	b.look(390, "light")
 	for _, path := range pages {
 		b.open(path)
+		b.keep(name + strings.ReplaceAll(strings.TrimSuffix(strings.Split(path, "?")[0], "/"), "/", "-") + "-390")
 		b.fits(name + " " + path)
 	}
 }

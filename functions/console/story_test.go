@@ -24,7 +24,7 @@ import (
 	"github.com/affinityengine/affinity/shared/web/auth"
 )
 
-// pictures says where TestStory keeps the pictures of the guides: go test -run TestStory -pictures pictures
+// pictures says where TestStory keeps the pictures of the guides: go test -run 'TestStory|TestLook/demo' -pictures pictures
 var pictures = flag.String("pictures", "", "folder for the pictures of the guides")
 
 // picture keeps what the window shows.
@@ -226,8 +226,6 @@ func TestStoryOfTheTail(t *testing.T) {
 func TestStoryOfAUser(t *testing.T) {
 	t.Parallel()
 	s, b := newStory(t)
-	b.open("/")
-	b.picture("overview")
 	b.open("/console/users/" + known)
 	b.do(chromedp.Click(".user-bar:not([open]) summary"))
 	b.until(`document.querySelector(".user-bar[open] table")`)

@@ -232,8 +232,8 @@ func (p *previewView) ObjectShares() []previewShare { return p.shares(p.Got.Obje
 
 func (p *previewView) shares(o api.PreviewOrders) []previewShare {
 	return []previewShare{
-		p.share(o.TopChanged, "another first place"), p.share(o.TopFiveChanged, "others among the first five"),
-		p.share(o.Changed, "another order anywhere"),
+		p.share(o.TopChanged, "the first place changes"), p.share(o.TopFiveChanged, "the first five change"),
+		p.share(o.Changed, "any place changes"),
 	}
 }
 
