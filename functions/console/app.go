@@ -69,7 +69,8 @@ func loadApp(v *visit) (any, error) {
 		return p, nil
 	}
 	app := p.Answer.Got
-	p.Settings, p.Limits, p.Add, p.More = settingsOf(app), limitsOf(app, v.made.header("X-Ratelimit-Remaining")), newKeys(app), app.Cursor != ""
+	p.Settings, p.Limits = settingsOf(app), limitsOf(app, v.made.header("X-Ratelimit-Remaining"))
+	p.Add, p.More = newKeys(app), app.Cursor != ""
 	return p, p.list(v.URL.Query().Get("page"))
 }
 

@@ -206,7 +206,8 @@ func bars(values []int64) template.HTML {
 		if v > 0 {
 			height = max(height, 0.6) // so that a day with few events is not one without
 		}
-		fmt.Fprintf(&b, `<rect x="%.2f" y="%.2f" width="%.2f" height="%.2f"/>`, float64(i)*step, 40-height, step*0.8, height)
+		fmt.Fprintf(&b, `<rect x="%.2f" y="%.2f" width="%.2f" height="%.2f"/>`, float64(i)*step, 40-height,
+			step*0.8, height)
 	}
 	b.WriteString("</svg>")
 	return template.HTML(b.String())

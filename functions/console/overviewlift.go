@@ -52,7 +52,8 @@ func (o *overview) lastBacktest(v *visit) *lift {
 func lastLift(test api.Backtest) *lift {
 	l, results := &lift{Over: "best sellers", Cases: test.Cases}, test.Results
 	if test.Within != nil {
-		l.Over, l.Cases, results = "best sellers of the same "+shown(test.Within.Facet), test.Within.Cases, test.Within.Results
+		l.Over = "best sellers of the same " + shown(test.Within.Facet)
+		l.Cases, results = test.Within.Cases, test.Within.Results
 	}
 	var own, popularity *api.BacktestResult
 	for i := range results {

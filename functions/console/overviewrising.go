@@ -13,7 +13,8 @@ import (
 )
 
 func init() {
-	pages = append(pages, page{pattern: "GET /console/rising", section: "overview", template: "rising", fragment: "rising",
+	pages = append(pages, page{pattern: "GET /console/rising", section: "overview", template: "rising",
+		fragment: "rising", poll: true, // while the engine is busy the link stays
 		load: loadRising})
 }
 
@@ -56,7 +57,7 @@ const (
 	keptRising = 1000
 )
 
-// trends keeps what rises, by app. It is safe for concurrent use.
+// trends keeps what rises, by app and key. It is safe for concurrent use.
 type trends struct {
 	now  func() time.Time
 	kept cache.Map[string, keptTrend]
@@ -85,7 +86,8 @@ func loadRising(v *visit) (any, error) {
 		return &rising{Why: "Nothing can rise before a strategy is set."}, nil
 	}
 	t := v.console.trends
-	if kept, ok := t.kept.Get(v.session.App); ok && kept.version == active.Version && t.now().Sub(kept.at) < risingLife {
+	by := v.session.App + "\x00" + v.session.Key // a key may be for some indexes
+	if kept, ok := t.kept.Get(by); ok && kept.version == active.Version && t.now().Sub(kept.at) < risingLife {
 		return &kept.rising, nil
 	}
 	r, err := compareDays(v, active.Strategy)
@@ -93,7 +95,7 @@ func loadRising(v *visit) (any, error) {
 		return nil, err
 	}
 	if r.Why == "" {
-		t.kept.Set(v.session.App, keptTrend{*r, t.now(), active.Version})
+		t.kept.Set(by, keptTrend{*r, t.now(), active.Version})
 	}
 	return r, nil
 }

@@ -56,10 +56,10 @@ func productOf(id string, record json.RawMessage) product {
 // maxImage is how many bytes the address of a picture has at most. A page has dozens.
 const maxImage = 600
 
-// imageData are the kinds of pictures that an address may hold itself. A page shows them as pictures, in which no
-// script runs and which load nothing.
-var imageData = []string{"data:image/svg+xml,", "data:image/svg+xml;", "data:image/png;base64,", "data:image/jpeg;base64,",
-	"data:image/webp;base64,", "data:image/gif;base64,", "data:image/avif;base64,"}
+// imageData are the kinds of pictures that an address may hold itself. A page shows
+// them as pictures, in which no script runs and which load nothing.
+var imageData = []string{"data:image/svg+xml,", "data:image/svg+xml;", "data:image/png;base64,",
+	"data:image/jpeg;base64,", "data:image/webp;base64,", "data:image/gif;base64,", "data:image/avif;base64,"}
 
 // imageOf returns the address of a picture that a page may show: one over TLS, or one that holds the picture.
 func imageOf(text string) template.URL {

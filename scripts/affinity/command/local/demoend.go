@@ -38,7 +38,8 @@ func (d *demo) farewell() {
 	d.print("       curl '%s/1/events' %s -d '%s'", d.c.URL(), auth, event)
 	d.print("       curl '%s/1/profiles/you' %s", d.c.URL(), auth)
 	if !d.tour {
-		d.print("       %s demo --tour --once --addr 127.0.0.1:0   prints profiles, a page and a search for two people", affinity)
+		d.print("       %s demo --tour --once --addr 127.0.0.1:0   prints profiles, a page and a search for two people",
+			affinity)
 	}
 	d.print("")
 	d.print("serving on %s until Ctrl-C", d.c.URL())
