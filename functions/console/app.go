@@ -17,7 +17,8 @@ func init() {
 const (
 	appPath = "/console/app"
 	// shownKeys is how many keys a page has.
-	shownKeys = 25
+	shownKeys    = 25
+	shownChanges = 6
 	// soon is how long before its end a key is marked.
 	soon = 14 * 24 * time.Hour
 )
@@ -25,10 +26,12 @@ const (
 // appPage is what the page about the app and its keys shows.
 type appPage struct {
 	Now         time.Time    // by which keys end: no simulated clock
+	Engine      time.Time    // the engine's clock
 	Permissions []permission // of the session
 	Answer      part[api.AppSettings]
 	Settings    []setting
 	Limits      []setting
+	Changes     part[api.AuditLog]
 	// Keys are those of this page. All counts those of the app; Ended, Soon and Endless are how
 	// many of them have ended, end soon, and do not end.
 	Keys                      []keyCard
@@ -45,7 +48,7 @@ type appPage struct {
 
 func loadApp(v *visit) (any, error) {
 	v.title = "App and keys"
-	p, a := &appPage{Now: time.Now()}, &asks{}
+	p, a := &appPage{Now: time.Now(), Engine: v.now()}, &asks{}
 	for _, name := range v.grant.Permissions() {
 		p.Permissions = append(p.Permissions, permissionOf(name))
 	}
@@ -53,9 +56,12 @@ func loadApp(v *visit) (any, error) {
 		p.Add = []command{newAdmin(v.session.App)}
 		return p, nil
 	}
-	v.command = "affinity settings"
+	v.command = "affinity settings\naffinity audit-log"
 	ask(a, &p.Answer, func() (api.AppSettings, error) {
 		return v.engine.AppSettings(v.Context(), api.AppSettingsQuery{Limit: api.MaxKeys})
+	})
+	ask(a, &p.Changes, func() (api.AuditLog, error) {
+		return v.engine.AuditLog(v.Context(), api.AuditLogQuery{Limit: shownChanges})
 	})
 	a.wait()
 	if !p.Answer.OK {
@@ -63,7 +69,8 @@ func loadApp(v *visit) (any, error) {
 		return p, nil
 	}
 	app := p.Answer.Got
-	p.Settings, p.Limits, p.Add, p.More = settingsOf(app), limitsOf(app), newKeys(app), app.Cursor != ""
+	p.Settings, p.Limits = settingsOf(app), limitsOf(app, v.made.header("X-Ratelimit-Remaining"))
+	p.Add, p.More = newKeys(app), app.Cursor != ""
 	return p, p.list(v.URL.Query().Get("page"))
 }
 

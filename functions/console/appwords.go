@@ -119,8 +119,9 @@ func either(so bool, yes, no setting) setting {
 	return no
 }
 
-// limitsOf says what an app may send and ask for.
-func limitsOf(a api.AppSettings) []setting {
+// limitsOf says what an app may send and ask for. left is how many requests it has left in this second;
+// "": nobody knows.
+func limitsOf(a api.AppSettings, left string) []setting {
 	var all []setting
 	for _, l := range []struct {
 		field, flag, name, hint string
@@ -142,6 +143,9 @@ func limitsOf(a api.AppSettings) []setting {
 			Name: l.name, Value: number(l.n), Hint: l.hint, Own: slices.Contains(a.OwnLimits, l.field),
 			Command: fmt.Sprintf("affinity app limits %s --%s %d", a.ID, l.flag, l.n),
 		})
+		if l.field == "readsPerSecond" && left != "" {
+			all[len(all)-1].Hint += " " + left + " left now."
+		}
 	}
 	window := setting{
 		Name: "Write window", Value: "None", Hint: "Events change the stored profile one message at a time.",

@@ -279,7 +279,49 @@ func TestLook(t *testing.T) {
 					}
 				}
 			}
+			b.narrow(filling.name, s.login(key).crawl())
 			b.settled()
 		})
+	}
+	t.Run("demo", func(t *testing.T) {
+		t.Parallel()
+		s := &site{t: t}
+		b := newBrowser(t, s)
+		s.demo(t)
+		b.enter()
+		pages := s.login(key).crawl()
+		if len(pages) < 20 {
+			t.Errorf("the demo's console has %d pages: %q", len(pages), pages)
+		}
+		b.narrow("demo", pages)
+		b.look(1280, "light")
+		b.open("/")
+		b.sees(".risers li")
+		b.accessible("the overview of the demo")
+		b.picture("overview")
+		for _, path := range pages {
+			b.open(path)
+			b.keep("demo" + strings.ReplaceAll(strings.TrimSuffix(strings.Split(path, "?")[0], "/"), "/", "-") + "-1280")
+			if bad := eval[string](b, unwell); bad != "" {
+				t.Errorf("%s says %s", path, bad)
+			}
+		}
+		b.settled()
+	})
+}
+
+// unwell returns what a page says of something that does not work, or "".
+const unwell = `[...[...document.querySelectorAll(".tag")].map(e => e.textContent.trim()).filter(t => ["Check", "Problem"].includes(t)),
+	...(document.querySelector("main").innerText.match(/.*(\b(is|are) off\b|\bfailed\b).*/gi) ?? []),
+	...[...document.querySelectorAll(".problem, .banner")].filter(e => e.checkVisibility()).map(e => e.innerText)].join("; ")`
+
+// narrow fails if one of the pages is wider than a phone.
+func (b *browser) narrow(name string, pages []string) {
+	b.t.Helper()
+	b.look(390, "light")
+	for _, path := range pages {
+		b.open(path)
+		b.keep(name + strings.ReplaceAll(strings.TrimSuffix(strings.Split(path, "?")[0], "/"), "/", "-") + "-390")
+		b.fits(name + " " + path)
 	}
 }

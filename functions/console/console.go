@@ -52,6 +52,7 @@ type console struct {
 	sessions *sessions
 	endings  *endings
 	products *products
+	trends   *trends
 	origin   *http.CrossOriginProtection
 }
 
@@ -62,7 +63,7 @@ const Timeout = 2 * time.Minute
 func New(o Options) http.Handler {
 	c := &console{Options: o, engine: engine{o.API}, sessions: newSessions(o.Secret, time.Now),
 		endings:  &endings{store: o.Ended, now: time.Now, known: cache.New[string, ending](endedSessions)},
-		products: newProducts(time.Now), origin: http.NewCrossOriginProtection()}
+		products: newProducts(time.Now), trends: newTrends(time.Now), origin: http.NewCrossOriginProtection()}
 	rt := httpapi.NewRouter(o.Log)
 	rt.OwnOrigin, rt.Life = true, Timeout
 	rt.NotFound = "This page does not exist: the console begins at /"
@@ -318,9 +319,16 @@ func (p problem) Busy() bool {
 	return p.Status == http.StatusTooManyRequests || p.Status >= http.StatusInternalServerError
 }
 
-// contentPolicy lets pages load what the console serves, and nothing else.
-const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src " +
+// contentPolicy lets pages load what the console serves, and nothing else. Pictures of records may be part of
+// a page.
+const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src " +
 	"'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// withPictures lets the page of an answer load pictures from the addresses over TLS that records name.
+func withPictures(h http.Header) {
+	const own = "img-src 'self' data:"
+	h.Set("Content-Security-Policy", strings.Replace(contentPolicy, own, own+" https:", 1))
+}
 
 func secure(h http.Header) {
 	h.Set("Content-Security-Policy", contentPolicy)

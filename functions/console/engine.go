@@ -24,7 +24,7 @@ const maxCalls = 12
 type calls struct {
 	mu      sync.Mutex
 	made    []call
-	headers http.Header // of the answer about usage
+	headers http.Header // of the answer about the app
 }
 
 type call struct {
@@ -49,7 +49,7 @@ func (c *calls) answered(h http.Header) {
 	c.headers = h
 }
 
-// header returns a header of the answer about usage.
+// header returns a header of the answer about the app.
 func (c *calls) header(name string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -104,7 +104,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	w := &recorder{header: http.Header{}, status: http.StatusOK}
 	t.api.ServeHTTP(w, in)
-	if r.URL.Path == "/1/usage" { // one of them, so that the overview shows the limit of one request
+	if r.URL.Path == "/1/app" { // one of them, so that the page shows the limit of one request
 		t.made.answered(w.header)
 	}
 	if err := context.Cause(r.Context()); err != nil {

@@ -28,6 +28,7 @@ var functions = template.FuncMap{
 	"iso":      func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 	"curl":     curl,
 	"spark":    spark,
+	"bars":     bars,
 	"map":      dictionary,
 	"userpath": func(token string) string { return userPath(token, "") },
 	"scale":    func(share float64) float64 { return 100 * min(max(share, 0), 1) },
@@ -189,6 +190,27 @@ func spark(values []int64) template.HTML {
 	line := strings.TrimSpace(points.String())
 	return template.HTML(`<svg class="spark" viewBox="0 0 100 24" preserveAspectRatio="none" aria-hidden="true"><polygon points="1,24 ` +
 		line + ` 99,24"/><polyline points="` + line + `"/></svg>`)
+}
+
+// bars draws a bar for each value, as an SVG of 100 x 40 units.
+func bars(values []int64) template.HTML {
+	most := int64(1)
+	for _, v := range values {
+		most = max(most, v)
+	}
+	var b strings.Builder
+	b.WriteString(`<svg class="bars" viewBox="0 0 100 40" preserveAspectRatio="none" aria-hidden="true">`)
+	step := 100 / float64(max(len(values), 1))
+	for i, v := range values {
+		height := 38 * float64(v) / float64(most)
+		if v > 0 {
+			height = max(height, 0.6) // so that a day with few events is not one without
+		}
+		fmt.Fprintf(&b, `<rect x="%.2f" y="%.2f" width="%.2f" height="%.2f"/>`, float64(i)*step, 40-height,
+			step*0.8, height)
+	}
+	b.WriteString("</svg>")
+	return template.HTML(b.String())
 }
 
 // dictionary makes a map for a template that takes several values.

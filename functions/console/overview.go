@@ -34,11 +34,11 @@ type overview struct {
 	Active    *api.StrategyVersion
 	Crowd     part[api.Crowd]
 	Recompute part[api.Recomputes]
-	Changes   part[api.AuditLog]
+	Tests     part[api.Backtests]
 	Recent    part[api.RecentEvents]
 	Running   []jobLine
 	Missing   string // why some jobs are not in the list; empty: all are
-	Limit     limits
+	Lift      *lift
 }
 
 // attention is something that a person should look at.
@@ -59,13 +59,9 @@ type reason struct {
 	Example string
 }
 
-// limits is what the app may still ask for in this second.
-type limits struct{ Most, Left string }
-
 const (
 	overviewDays   = 30
 	shownReasons   = 5
-	shownChanges   = 6
 	recentlyFailed = 7 * 24 * time.Hour
 )
 
@@ -81,19 +77,16 @@ func loadOverview(v *visit) (any, error) {
 	ask(a, &o.Strategy, func() (api.StrategyVersions, error) { return v.engine.Strategies().Versions(ctx) })
 	ask(a, &o.Crowd, func() (api.Crowd, error) { return v.engine.Jobs().Crowd(ctx) })
 	ask(a, &o.Recompute, func() (api.Recomputes, error) { return v.engine.Jobs().Recomputes(ctx) })
-	ask(a, &o.Changes, func() (api.AuditLog,
-		error) {
-		return v.engine.AuditLog(ctx, api.AuditLogQuery{Limit: shownChanges})
-	})
 	if v.may(auth.Admin) {
+		ask(a, &o.Tests, func() (api.Backtests, error) { return v.engine.Jobs().Backtests(ctx) })
 		ask(a, &o.Recent, func() (api.RecentEvents, error) {
 			return v.engine.Events().Recent(ctx, api.RecentEventsQuery{Limit: 1})
 		})
 	}
 	a.wait()
-	o.Limit = limits{v.made.header("X-Ratelimit-Limit"), v.made.header("X-Ratelimit-Remaining")}
 	o.count()
 	o.list()
+	o.Lift = o.lastBacktest(v)
 	o.judge(v)
 	return o, nil
 }
@@ -207,6 +200,11 @@ func (o *overview) Last() string {
 		return ""
 	}
 	return ago(o.Now, o.Recent.Got.Events[0].ReceivedAt.Time)
+}
+
+// Urgent reports whether something needs attention, or may.
+func (o *overview) Urgent() bool {
+	return len(o.Unchecked) > 0 || slices.ContainsFunc(o.Attention, func(a attention) bool { return a.Level != "good" })
 }
 
 // Most is the number of events of the busiest day.

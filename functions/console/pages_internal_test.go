@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"mime/multipart"
@@ -67,6 +68,69 @@ func TestInWords(t *testing.T) {
 	} {
 		if got := inWords(byFacet("/u", api.Profile{Affinities: test.of}, "", "")); !reflect.DeepEqual(got, test.want) {
 			t.Errorf("%s: %+v, want %+v", test.name, got, test.want)
+		}
+	}
+}
+
+// A page shows pictures over TLS and those that a record holds, and lets only the page with pictures of other
+// hosts load them.
+func TestPictures(t *testing.T) {
+	small := "data:image/svg+xml,%3Csvg%3E%3C/svg%3E"
+	for text, want := range map[string]string{
+		"https://cdn.shop.example/1.png?w=80": "https://cdn.shop.example/1.png?w=80", small: small, "data:image/png;base64,AAAA": "data:image/png;base64,AAAA",
+		"http://cdn.shop.example/1.png": "", "javascript:alert(1)": "", "data:text/html,x": "", "//cdn.shop.example/1.png": "", "https://": "", "1.png": "",
+		"https://user:secret@cdn.shop.example/": "", small + strings.Repeat("a", maxImage): "", "": "",
+	} {
+		record, err := json.Marshal(map[string]any{"name": "Shoe", "image": text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := productOf("1", record).Image; string(got) != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+	h := newTest(t)
+	c, _ := h.login(testKey)
+	for path, want := range map[string]bool{"/": false, "/console/simulator?ids=a": true, "/console/users": false} {
+		if got := strings.Contains(h.do("GET", path, "", as(c)).Header().Get("Content-Security-Policy"), "img-src 'self' data: https:;"); got != want {
+			t.Errorf("%s may load pictures of other hosts: %v, want %v", path, got, want)
+		}
+	}
+}
+
+// A reason that all cards have explains no place.
+func TestReasonsByDifference(t *testing.T) {
+	popular, likes := simReason{"popular with many", "", 1}, simReason{"likes", "brand:Acme", 2}
+	cards := []simCard{{Reasons: []simReason{likes, popular}}, {Reasons: []simReason{popular}}, {Reasons: []simReason{popular, {"new", "", 1}}}}
+	byDifference(cards)
+	if got := []int{len(cards[0].Reasons), len(cards[1].Reasons), len(cards[2].Reasons)}; !reflect.DeepEqual(got, []int{1, 0, 1}) || cards[0].Reasons[0] != likes {
+		t.Errorf("reasons %+v", cards)
+	}
+	one := []simCard{{Reasons: []simReason{likes, popular, likes, likes}}}
+	if byDifference(one); len(one[0].Reasons) != maxReasons {
+		t.Errorf("a card alone has %d reasons", len(one[0].Reasons))
+	}
+}
+
+// The worth of a strategy is its gain over best sellers, of a category if a report has one.
+func TestLastLift(t *testing.T) {
+	of := func(name string, low, at, high float64) api.BacktestResult {
+		return api.BacktestResult{Name: name, NDCG: at, NDCGLow: low, NDCGHigh: high}
+	}
+	all := []api.BacktestResult{of("random", 0, 0, 0), of("popularity", 0.1, 0.2, 0.3), of("pairs", 0, 0, 0), of("plain:version 2", 0, 0, 0), of("version 2", 0.31, 0.5, 0.6)}
+	within := []api.BacktestResult{of("popularity", 0.1, 0.2, 0.3), of("plain", 0, 0, 0), of("given", 0.1, 0.22, 0.3), of("tuned", 0.4, 0.5, 0.6)}
+	for _, test := range []struct {
+		of   api.Backtest
+		want *lift
+	}{
+		{api.Backtest{Cases: 9, Results: all}, &lift{Percent: "+150 %", Good: true, Over: "best sellers", Says: "more than chance", Cases: 9}},
+		{api.Backtest{Cases: 9, Results: all, Within: &api.BacktestWithin{Facet: "category", Cases: 8, Results: within}},
+			&lift{Percent: "+10 %", Over: "best sellers of the same category", Says: "may be chance", Cases: 8}},
+		{api.Backtest{Cases: 9, Results: all[:4]}, nil},
+		{api.Backtest{}, nil},
+	} {
+		if got := lastLift(test.of); !reflect.DeepEqual(got, test.want) {
+			t.Errorf("%+v, want %+v", got, test.want)
 		}
 	}
 }

@@ -41,7 +41,8 @@ func TestPagesWithData(t *testing.T) {
 			t.Errorf("%s has %d bytes", path, len(page))
 		}
 	}
-	s.shows(p.page("/"), "Version 1 is active", "strategy.set", "curl -sS -H", "affinity usage")
+	s.shows(p.page("/"), "Version 1 is active", "People known", "Events a day", "No backtest has judged it yet", "curl -sS -H", "affinity usage")
+	s.shows(p.page(appPath), "strategy.set", "left now.")
 	s.shows(p.page("/console/data"), "Product Viewed", "categories.lvl0", "affinity events seen", "host: '"+s.stack.URL)
 }
 

@@ -36,7 +36,7 @@ func init() {
 		page{pattern: "GET /console/test/crash", load: func(*visit) (any, error) { panic("a bug") }},
 		page{pattern: "GET /console/test/what", template: "overview", load: func(v *visit) (any, error) {
 			_, err := v.engine.Do(v.Context(), "GET", "/1/what", nil)
-			return overview{}, err
+			return &overview{}, err
 		}},
 	)
 }

@@ -58,6 +58,7 @@ func simulate(v *visit) (any, error) {
 		s.Missing.Permission = true
 		return s, nil
 	}
+	withPictures(v.w.Header())
 	var err error
 	if s.Strategy, err = v.engine.Strategies().Get(v.Context()); err != nil {
 		return nil, err

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"hash/fnv"
+	"html/template"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -21,6 +23,7 @@ type product struct {
 	Name     string
 	Brand    string
 	Price    string
+	Image    template.URL // of a picture; empty: none that a page shows
 	Initials string
 	Hue      int // of the tile that stands for a picture
 }
@@ -31,6 +34,7 @@ var (
 	nameAttributes  = []string{"name", "title", "productName", "label", "headline"}
 	brandAttributes = []string{"brand", "brand_name", "manufacturer", "author", "category", "categories"}
 	priceAttributes = []string{"price", "price_range", "salePrice", "amount"}
+	imageAttributes = []string{"image", "image_url", "imageUrl", "image_link", "thumbnail"}
 )
 
 // productOf reads what a card shows from a record.
@@ -40,12 +44,38 @@ func productOf(id string, record json.RawMessage) product {
 	if json.Unmarshal(record, &attributes) == nil {
 		p.Name, p.Brand, p.Price = first(attributes, nameAttributes), first(attributes, brandAttributes),
 			first(attributes, priceAttributes)
+		p.Image = imageOf(first(attributes, imageAttributes))
 	}
 	p.Initials = initials(cmp.Or(p.Name, id))
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(cmp.Or(p.Brand, id)))
 	p.Hue = int(h.Sum32()>>8%16) * 22 // far enough apart to tell makers from each other
 	return p
+}
+
+// maxImage is how many bytes the address of a picture has at most. A page has dozens.
+const maxImage = 600
+
+// imageData are the kinds of pictures that an address may hold itself. A page shows
+// them as pictures, in which no script runs and which load nothing.
+var imageData = []string{"data:image/svg+xml,", "data:image/svg+xml;", "data:image/png;base64,",
+	"data:image/jpeg;base64,", "data:image/webp;base64,", "data:image/gif;base64,", "data:image/avif;base64,"}
+
+// imageOf returns the address of a picture that a page may show: one over TLS, or one that holds the picture.
+func imageOf(text string) template.URL {
+	if len(text) > maxImage {
+		return ""
+	}
+	for _, kind := range imageData {
+		if strings.HasPrefix(text, kind) {
+			return template.URL(text)
+		}
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil {
+		return ""
+	}
+	return template.URL(u.String())
 }
 
 // first is the first attribute that holds a text or a number.
@@ -112,7 +142,7 @@ const (
 	productLife  = 30 * time.Second
 	keptProducts = 5000
 	// productBytes bounds the texts of a product that is kept.
-	productBytes = 1000
+	productBytes = 1600
 )
 
 func newProducts(now func() time.Time) *products {
@@ -125,7 +155,7 @@ func (p *products) get(key productKey) (product, bool) {
 }
 
 func (p *products) put(key productKey, of product) {
-	if of.Known && len(key.index)+len(key.id)+len(of.Name)+len(of.Brand)+len(of.Price) <= productBytes {
+	if of.Known && len(key.index)+len(key.id)+len(of.Name)+len(of.Brand)+len(of.Price)+len(of.Image) <= productBytes {
 		p.kept.Set(key, keptProduct{of, p.now()})
 	}
 }

@@ -135,6 +135,7 @@ func (s *simulation) columns(orders []api.RankAnswer, other *ranker, shown map[s
 				Score: item.Score, Reasons: reasonsOf(item.Features, shown), Terms: terms,
 			})
 		}
+		byDifference(c.Cards)
 		c.More = len(order.Items) - len(c.Cards)
 		all = append(all, c)
 		given = ordered(order)

@@ -58,7 +58,7 @@ var termNames = map[string]string{
 	"freshness": "New", "seen": "Seen before", "diversity": "Too alike",
 }
 
-// reasonsOf are the largest parts of a score in words, the largest first.
+// reasonsOf are the parts of a score in words, the largest first.
 func reasonsOf(features []api.RankFeature, shown map[string]product) []simReason {
 	var all []simReason
 	liked := map[string]bool{}
@@ -93,7 +93,31 @@ func reasonsOf(features []api.RankFeature, shown map[string]product) []simReason
 	}
 	slices.SortStableFunc(all, func(a, b simReason) int { return cmp.Compare(math.Abs(b.Weight), math.Abs(a.Weight)) })
 	all = slices.DeleteFunc(all, func(r simReason) bool { return math.Abs(r.Weight) < 0.0005 })
-	return all[:min(maxReasons, len(all))]
+	return all
+}
+
+// byDifference leaves out what all cards have as a reason, which explains no place, and of the others all but
+// the largest.
+func byDifference(cards []simCard) {
+	type what struct{ text, of string }
+	cardsWith := map[what]int{}
+	for _, c := range cards {
+		seen := map[what]bool{}
+		for _, r := range c.Reasons {
+			if w := (what{r.Text, r.Of}); !seen[w] {
+				seen[w] = true
+				cardsWith[w]++
+			}
+		}
+	}
+	for i := range cards {
+		if len(cards) > 1 {
+			cards[i].Reasons = slices.DeleteFunc(cards[i].Reasons, func(r simReason) bool {
+				return cardsWith[what{r.Text, r.Of}] == len(cards)
+			})
+		}
+		cards[i].Reasons = cards[i].Reasons[:min(maxReasons, len(cards[i].Reasons))]
+	}
 }
 
 // termsOf are all parts of a score.

@@ -2,6 +2,12 @@ package console_test
 
 import (
 	"flag"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -18,7 +24,7 @@ import (
 	"github.com/affinityengine/affinity/shared/web/auth"
 )
 
-// pictures says where TestStory keeps the pictures of the guides: go test -run TestStory -pictures pictures
+// pictures says where TestStory keeps the pictures of the guides: go test -run 'TestStory|TestLook/demo' -pictures pictures
 var pictures = flag.String("pictures", "", "folder for the pictures of the guides")
 
 // picture keeps what the window shows.
@@ -102,6 +108,7 @@ func TestStoryByKeyboard(t *testing.T) {
 	b.tabTo("the review", named+`"Review and publish"`)
 	b.press(kb.Enter, 1)
 	b.until(`document.querySelector("h1")?.textContent === "Publish the strategy"`)
+	b.sees("#review-users")
 	b.picture("publish")
 	b.accessible("a review")
 	b.tabTo("the note", `e.id === "note"`)
@@ -219,8 +226,6 @@ func TestStoryOfTheTail(t *testing.T) {
 func TestStoryOfAUser(t *testing.T) {
 	t.Parallel()
 	s, b := newStory(t)
-	b.open("/")
-	b.picture("overview")
 	b.open("/console/users/" + known)
 	b.do(chromedp.Click(".user-bar:not([open]) summary"))
 	b.until(`document.querySelector(".user-bar[open] table")`)
@@ -283,6 +288,82 @@ func TestStoryOfASegment(t *testing.T) {
 	b.do(chromedp.Click("form button.danger"))
 	b.sees(".notice")
 	b.settled()
+}
+
+// door is a way to a site that can be closed.
+type door struct {
+	site *site
+	to   string // of the site
+	at   string // host and port
+	open *http.Server
+}
+
+// newDoor makes the site reachable through a door alone.
+func newDoor(s *site) *door {
+	d := &door{site: s, to: s.stack.URL, at: "127.0.0.1:0"}
+	d.unlock()
+	s.stack.URL = "http://" + d.at
+	s.t.Cleanup(d.lock)
+	return d
+}
+
+func (d *door) unlock() {
+	to, err := url.Parse(d.to)
+	d.site.must(err)
+	l, err := net.Listen("tcp", d.at)
+	d.site.must(err)
+	d.at = l.Addr().String()
+	d.open = &http.Server{Handler: &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(to)
+		r.Out.Host = r.In.Host
+	}, ErrorLog: log.New(io.Discard, "", 0)}}
+	go func() { _ = d.open.Serve(l) }()
+}
+
+// lock refuses connections, and ends those that are open.
+func (d *door) lock() { _ = d.open.Close() }
+
+// The engine is gone while somebody moves a slider: a banner says so, and goes when the engine is back,
+// with the preview that was not answered.
+func TestStoryOfAnEngineThatIsAway(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.fill(20)
+	d := newDoor(s)
+	b := newBrowser(t, s)
+	b.enter()
+	const banner, hint = `document.querySelector("#away").checkVisibility()`, `document.querySelector("#preview .quiet-state")?.checkVisibility()`
+	b.open("/console/strategy")
+	b.tabTo("the slider of the color", labelled+`"color"`)
+	if eval[bool](b, banner) || !eval[bool](b, "Boolean("+hint+")") {
+		t.Error("the page has a banner before anything happened, or no hint")
+	}
+	d.lock()
+	b.press(kb.End, 1)
+	b.until(banner)
+	if eval[bool](b, "Boolean("+hint+")") {
+		t.Error("the page asks to move a slider")
+	}
+	b.accessible("an engine that is away")
+	b.fits("an engine that is away")
+	d.unlock()
+	b.until("!" + banner)
+	b.until(previewed)
+
+	for path, does := range map[string]string{
+		"/console/data":      "", // it asks by itself
+		"/console/simulator": `document.querySelector("#impact").dispatchEvent(new Event("input", {bubbles: true}))`,
+	} {
+		b.open(path)
+		d.lock()
+		if does != "" {
+			b.do(chromedp.Evaluate[chromedp.Void](does))
+		}
+		b.until(banner)
+		d.unlock()
+		b.until("!" + banner)
+	}
+	b.settled("ERR_CONNECTION_REFUSED", "ERR_EMPTY_RESPONSE", "ERR_CONNECTION_RESET", "htmx:sendError", "htmx:afterRequest")
 }
 
 // A session ends with its key: the next click shows the login, and why.

@@ -215,7 +215,7 @@ func TestStrategyPreview(t *testing.T) {
 	b.post("/console/strategy/preview", form).shows(t, "Nothing would change")
 	form["eventScore"][0] = "100"
 	page := b.post("/console/strategy/preview", form)
-	page.shows(t, "30 of 30 users get another order", "an order turned around", ", share of the profile", "Red", "↑", `hx-swap-oob="true"`, `href="/console/users/user-`, "users compared in")
+	page.shows(t, "30 of 30 users get another favorite value; for 30 the first five change", "an order turned around", ", share of the profile", "Red", "↑", `hx-swap-oob="true"`, `href="/console/users/user-`, "users compared in")
 	page.lacks(t, "<html", "How much each event")
 	form.Set("json", strings.Replace(form.Get("json"), `"score": 50`, `"score": 1`, 1))
 	b.post("/console/strategy/preview", form).shows(t, "This is of the JSON as you edited it", "30 of 30 users")

@@ -215,21 +215,25 @@ func (p *previewView) Tau() string {
 	return text + "."
 }
 
-// Shares returns how many of the known users change, as bars of 0 to 1.
-func (p *previewView) Shares() []previewShare {
-	all := []previewShare{p.share(p.Got.Changed, "profiles change")}
-	return append(all, p.shares("orders of values change", p.Got.Values)...)
+// Headline counts users by what becomes of the objects that they see first, or, without a catalog, of what they
+// like most. Nearly any change moves something at some place: these say whether people would notice.
+func (p *previewView) Headline() api.PreviewOrders {
+	if p.Got.Objects != nil {
+		return p.Got.Objects.PreviewOrders
+	}
+	return p.Got.Values
 }
+
+// Shares returns for how many of the known users the order of values changes, as bars of 0 to 1.
+func (p *previewView) Shares() []previewShare { return p.shares(p.Got.Values) }
 
 // ObjectShares is Shares for the order of objects.
-func (p *previewView) ObjectShares() []previewShare {
-	return p.shares("orders of objects change", p.Got.Objects.PreviewOrders)
-}
+func (p *previewView) ObjectShares() []previewShare { return p.shares(p.Got.Objects.PreviewOrders) }
 
-func (p *previewView) shares(says string, o api.PreviewOrders) []previewShare {
+func (p *previewView) shares(o api.PreviewOrders) []previewShare {
 	return []previewShare{
-		p.share(o.Changed, says), p.share(o.TopFiveChanged, "change among the first five"),
-		p.share(o.TopChanged, "change at the first place"),
+		p.share(o.TopChanged, "the first place changes"), p.share(o.TopFiveChanged, "the first five change"),
+		p.share(o.Changed, "any place changes"),
 	}
 }
 

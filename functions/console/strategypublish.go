@@ -29,6 +29,8 @@ type reviewPage struct {
 	Note     string
 	Problem  string
 	Ago      string
+	// Preview is what the draft would change for users, now; nil: it changes no order.
+	Preview *previewView
 }
 
 // reviewDraft shows what a draft changes.
@@ -42,7 +44,15 @@ func reviewDraft(v *visit) (any, error) {
 	if broken != nil && len(r.Faults) == 0 {
 		r.Faults = []string{broken.Error()}
 	}
+	r.preview(v, f.sample())
 	return r, nil
+}
+
+// preview adds what the draft would change for users. Its reader is about to publish.
+func (r *reviewPage) preview(v *visit, sample int) {
+	if len(r.Faults) == 0 && !r.Same {
+		r.Preview = preview(v, r.Active, r.JSON, sample)
+	}
 }
 
 // errNoVersion refuses a form that does not say which version its author saw.
@@ -89,6 +99,7 @@ func publishDraft(v *visit) (any, error) {
 		return nil, r.alreadyActive()
 	}
 	if len(r.Faults) > 0 || r.Raced || r.Problem != "" {
+		r.preview(v, previewSample)
 		return r, nil
 	}
 	refused := v.engine.Strategies().SetJSON(v.Context(), []byte(text), client.SetOptions{Note: r.Note, If: &r.Began})
@@ -110,6 +121,7 @@ func publishDraft(v *visit) (any, error) {
 		return nil, refused
 	}
 	again.Note = r.Note
+	again.preview(v, previewSample)
 	return again, nil
 }
 

@@ -4,39 +4,36 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"net/http"
+	"os/exec"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/scripts/affinity/command/local"
-	"github.com/affinityengine/affinity/shared/rank/boost"
 )
 
-func TestDemo(t *testing.T) {
+// runDemo runs the demo on an engine of its own.
+func runDemo(t *testing.T, args ...string) ran {
+	t.Helper()
+	args = append([]string{"demo", "--addr", "127.0.0.1:0"}, args...)
+	return affinityWith(t, t.Context(), "", func(tl *program) { tl.start = local.StartStack }, args...)
+}
+
+func TestDemoTour(t *testing.T) {
 	t.Parallel()
-	engine := newFakeEngine(t)
-	closed := false
-	r := affinityWith(t, t.Context(), "", func(tl *program) {
-		tl.start = func(context.Context, local.Options) (local.RunningStack, error) {
-			return runningEngine{engine, &closed}, nil
-		}
-	}, "demo", "--once")
-	r.wants(t, cli.ExitOK, "ready "+engine.URL, "days of history", "live: 84 events", "runs a lot, loves Stridewell", "strategy change:",
+	r := runDemo(t, "--tour", "--once")
+	r.wants(t, cli.ExitOK, "ready http://127.0.0.1:", "days of history", "live: 84 events", "runs a lot, loves Stridewell", "strategy change:",
 		"strategy version 1", "strategy version 2")
-	if strings.Contains(r.out, "your turn") {
+	if strings.Contains(r.out, "curl") {
 		t.Errorf("it proposes requests to an engine that has ended:\n%s", r.out)
-	}
-	if !closed {
-		t.Error("the stack was not closed")
 	}
 	if strings.Contains(r.out, "\x1b") {
 		t.Error("printed colors although stdout is not a terminal")
 	}
-	r.wants(t, cli.ExitOK, "one page, ordered for each of the two by POST /1/rank", "nothing speaks for it")
+	r.wants(t, cli.ExitOK, "one page, ordered for each of the two by POST /1/rank", "popular")
 	_, pages, _ := strings.Cut(r.out, "one page, ordered")
 	var firsts []string
 	for line := range strings.Lines(pages) {
@@ -66,31 +63,112 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// stopAt cancels a context once a text is printed.
-type stopAt struct {
+// lineAt passes on what is printed, and closes a channel once a text is.
+type lineAt struct {
 	io.Writer
-	text string
-	stop context.CancelFunc
+	text    string
+	printed chan struct{}
 }
 
-func (s stopAt) Write(p []byte) (int, error) {
-	if bytes.Contains(p, []byte(s.text)) {
-		s.stop()
+func (l lineAt) Write(p []byte) (int, error) {
+	n, err := l.Writer.Write(p)
+	if bytes.Contains(p, []byte(l.text)) {
+		close(l.printed)
 	}
-	return s.Writer.Write(p)
+	return n, err
 }
 
-// An engine that goes on proposes requests, until Ctrl-C.
+// The demo ends in half a screen of what to click and to type, at an engine for which all of
+// it works, and in which there is something to see.
 func TestDemoGoesOn(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
-	var printed output
-	affinityWith(t, ctx, "", func(tl *program) {
-		tl.Out, tl.start = stopAt{&printed, "serving on", stop}, local.StartStack
-	}, "demo", "--addr", "127.0.0.1:0").wants(t, cli.ExitOK)
-	for _, want := range []string{"your turn:  curl 'http://127.0.0.1:", "/1/profiles/you'"} {
-		if !strings.Contains(printed.String(), want) {
-			t.Errorf("%q is not in:\n%s", want, printed.String())
+	defer stop()
+	out := lineAt{&output{}, "until Ctrl-C", make(chan struct{})}
+	ended := make(chan ran)
+	var problems output
+	go func() {
+		ended <- affinityWith(t, ctx, "", func(tl *program) { tl.Out, tl.Err, tl.start = out, &problems, local.StartStack },
+			"demo", "--addr", "127.0.0.1:0")
+	}()
+	select {
+	case <-out.printed:
+	case r := <-ended:
+		t.Fatalf("the demo ended: %+v", r)
+	}
+	text := out.Writer.(*output).String()
+	if lines := strings.Count(text, "\n"); lines > 22 { // and two lines of problems that are none
+		t.Errorf("it prints %d lines, want at most 22:\n%s", lines, text)
+	}
+	_, url, _ := strings.Cut(text, "ready ")
+	url, _, _ = strings.Cut(url, "\n")
+	if !strings.Contains(text, "export AFFINITY_URL="+url+" AFFINITY_APP=demo AFFINITY_KEY='demokey'\n") {
+		t.Errorf("it does not name the engine at %s:\n%s", url, text)
+	}
+	here := []string{"--url", url}
+	waitFor(t, "the backtest", func() bool {
+		return strings.Contains(affinity(t, "", append([]string{"backtest", "list"}, here...)...).out, "done")
+	})
+	waitFor(t, "the lists of segments", func() bool {
+		return strings.Contains(affinity(t, "", append([]string{"segment", "list", "--json"}, here...)...).out, `"state":"done"`)
+	})
+	typed := 0
+	for line := range strings.Lines(text) {
+		line = strings.TrimPrefix(strings.TrimSpace(line), "go run ./scripts/")
+		if args, ok := strings.CutPrefix(line, "affinity "); ok && !strings.HasPrefix(args, "demo") {
+			typed++
+			words := append(shellWords(strings.Replace(args, "tuned.json", t.TempDir()+"/tuned.json", 1)), here...)
+			affinity(t, "", words...).wants(t, cli.ExitOK)
+		}
+		if strings.HasPrefix(line, "curl ") {
+			curl(t, line)
+		}
+	}
+	if typed != 4 {
+		t.Errorf("it proposes %d commands, want 4:\n%s", typed, text)
+	}
+	stop()
+	if r := <-ended; r.code != cli.ExitOK {
+		t.Errorf("the demo ends with %d: %s", r.code, problems.String())
+	}
+}
+
+// shellWords are the words of a command line, of which some are in single quotes.
+func shellWords(line string) (words []string) {
+	for i, part := range strings.Split(line, "'") {
+		if i%2 == 1 {
+			words = append(words, part)
+		} else {
+			words = append(words, strings.Fields(part)...)
+		}
+	}
+	return words
+}
+
+// curl runs a request as a person types it, where the machine can.
+func curl(t *testing.T, line string) {
+	t.Helper()
+	for _, tool := range []string{"bash", "curl"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Logf("%s is missing, so the demo's requests are not tested", tool)
+			return
+		}
+	}
+	if strings.Contains(line, "/profiles/") {
+		waitFor(t, "the profile", func() bool {
+			return exec.Command("bash", "-c", strings.Replace(line, "curl ", "curl -sf ", 1)).Run() == nil
+		})
+	} else if said, err := exec.Command("bash", "-c", strings.Replace(line, "curl ", "curl -sf ", 1)).CombinedOutput(); err != nil {
+		t.Errorf("%s: %v %s", line, err, said)
+	}
+}
+
+// waitFor waits until something that the engine does is done.
+func waitFor(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for until := time.Now().Add(time.Minute); !done(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatalf("%s does not come", what)
 		}
 	}
 }
@@ -116,39 +194,18 @@ func checkSearch(t *testing.T, out string) {
 		}
 	}
 	const vandal, stridewell = "Vandal Yellow Retro Runner", "Stridewell Yellow Retro Runner"
-	want := []string{vandal + " " + stridewell + " " + stridewell, vandal + " " + vandal + " " + vandal}
+	want := []string{vandal + " " + stridewell + " Stridewell Yellow Shorts", vandal + " " + vandal + " Littlebee Yellow Backpack"}
 	if !slices.Equal(firsts, want) {
 		t.Errorf("the first hits by text, elasticsearch and typesense are %q, want %q\n%s", firsts, want, search)
 	}
-}
-
-// boost renders a profile as the engine does.
-func (e *fakeEngine) boost(w http.ResponseWriter, r *http.Request) {
-	sums, _ := e.sums(r.Header.Get("X-Algolia-Usertoken"))
-	query := r.URL.Query()
-	limit, _ := strconv.Atoi(query.Get("limit"))
-	request := boost.Request{Engine: query.Get("engine"), Impact: 50, Limit: limit}
-	for filter, sum := range sums {
-		facet, value, _ := strings.Cut(filter, ":")
-		request.Affinities = append(request.Affinities, boost.Affinity{Facet: facet, Value: value, Score: sum})
-	}
-	rendered, err := boost.Render(request)
-	if err != nil {
-		refuse(w, 422, err.Error())
-		return
-	}
-	answer(w, 200, map[string]any{"query": rendered.Query})
 }
 
 // A second demo with a data folder shows the shop that the first one has left in it.
 func TestDemoWithData(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
-	demo := func() ran {
-		return affinityWith(t, t.Context(), "", func(tl *program) { tl.start = local.StartStack }, "demo", "--once", "--addr", "127.0.0.1:0", "--data", data)
-	}
-	demo().wants(t, cli.ExitOK, "all data is kept in "+data, "days of history", "strategy version 2")
-	again := demo()
+	runDemo(t, "--once", "--data", data).wants(t, cli.ExitOK, "all data is kept in "+data, "days of history")
+	again := runDemo(t, "--tour", "--once", "--data", data)
 	again.wants(t, cli.ExitOK, "nothing is imported", "runs a lot, loves Stridewell", "strategy version 2", "one page, ordered")
 	if strings.Contains(again.out, "days of history") {
 		t.Error("the second demo imports the shop again")

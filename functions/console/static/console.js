@@ -44,6 +44,40 @@ document.addEventListener("submit", (event) => {
 });
 window.addEventListener("pageshow", () => sent.clear());
 
+// While nothing answers, a banner says so, and hints that ask for the next step are hidden. Each
+// second the page looks whether the console is there, and then asks again what was not answered. A
+// page of the console that says what went wrong is an answer; one of a proxy before it is not.
+const away = document.getElementById("away"), unanswered = new Map();
+let leaves = false; // requests of a page that is being left end without an answer
+window.addEventListener("pagehide", () => { leaves = true; });
+window.addEventListener("pageshow", () => { leaves = false; });
+function gone({ elt, requestConfig }) {
+  if (!away || leaves) return;
+  unanswered.set(elt, requestConfig);
+  if (!away.hidden) return;
+  away.hidden = false;
+  document.body.classList.add("is-away");
+  look();
+}
+function look() {
+  setTimeout(() => fetch("/", { method: "HEAD" }).then((answer) => answer.status < 500 ? back() : look(), look), 1000);
+}
+function back() {
+  away.hidden = true;
+  document.body.classList.remove("is-away");
+  const all = [...unanswered];
+  unanswered.clear();
+  for (const [elt, asked] of all) if (elt.isConnected) htmx.ajax(asked.verb, asked.path, { source: elt, target: asked.target });
+}
+document.addEventListener("htmx:sendError", (event) => gone(event.detail));
+document.addEventListener("htmx:timeout", (event) => gone(event.detail));
+document.addEventListener("htmx:beforeSwap", (event) => {
+  const { xhr } = event.detail;
+  if (xhr.status < 502 || xhr.getResponseHeader("Cross-Origin-Opener-Policy")) return;
+  event.detail.shouldSwap = false;
+  gone(event.detail);
+});
+
 // The live tail stands still while it is paused, scrolled down, or has the focus.
 const tail = document.getElementById("tail"), pause = document.getElementById("tail-pause");
 if (tail && pause) {
@@ -57,6 +91,24 @@ if (tail && pause) {
   tail.addEventListener("htmx:beforeRequest", (event) => { if (still()) event.preventDefault(); });
   tail.addEventListener("htmx:beforeSwap", (event) => { if (still()) event.detail.shouldSwap = false; });
 }
+
+// On a narrow screen the rows of wide tables are cards, whose cells have the names of their columns.
+function label(within) {
+  for (const table of within.querySelectorAll(".scroll > table:not(.user-pair), table.user-adds")) {
+    const names = [...table.querySelectorAll("thead th")].map((th) => th.textContent.trim());
+    if (names.length < 3) continue;
+    table.classList.add("cards-narrow");
+    for (const row of table.querySelectorAll("tbody tr, tfoot tr")) {
+      let at = 0;
+      for (const cell of row.cells) {
+        cell.dataset.label = names[at] ?? "";
+        at += cell.colSpan;
+      }
+    }
+  }
+}
+label(document);
+document.addEventListener("htmx:load", (event) => label(event.detail.elt.parentElement ?? document));
 
 // On a narrow screen the navigation scrolls: the current section must be in sight. scrollIntoView
 // would also make Tab begin there, behind the link that skips the navigation.

@@ -49,10 +49,11 @@ func (s *Shop) History(now time.Time) []Event {
 	var events []Event
 	for _, p := range s.personas {
 		for n := range UsersPerPersona {
+			seen := map[string]bool{}
 			for _, ago := range sessions(r, n) {
 				at := now.Add(-ago).Truncate(time.Millisecond)
-				taste := s.choices[p.ID][p.phaseAt(ago.Hours()/24)]
-				events = append(events, visit(r, taste, UserToken(p.ID, n), at)...)
+				taste := s.choices[tasteOf(p.ID, p.phaseAt(ago.Hours()/24), n)]
+				events = append(events, visit(r, taste, seen, UserToken(p.ID, n), at)...)
 			}
 		}
 	}
@@ -68,15 +69,15 @@ func (s *Shop) Live(now time.Time, count int) []Event {
 	events := make([]Event, 0, count)
 	for i := range count {
 		p := s.personas[i%len(s.personas)]
-		taste := s.choices[p.ID][len(p.Phases)-1]
+		taste := s.choices[tasteOf(p.ID, len(p.Phases)-1, 0)]
 		at := now.Add(-time.Duration(count-1-i) * apart)
 		events = append(events, oneOf(r).event(UserToken(p.ID, 0), at, taste.pick(r)))
 	}
 	return events
 }
 
-// sessions returns how long ago each visit of a persona's user n was. The regular
-// comes every other day.
+// sessions returns how long ago each visit of a persona's user n was, the first one
+// first. The regular comes every other day.
 func sessions(r *rand.Rand, n int) []time.Duration {
 	const day = 24 * time.Hour
 	var ago []time.Duration
@@ -84,25 +85,29 @@ func sessions(r *rand.Rand, n int) []time.Duration {
 		for at := time.Hour; at < HistoryDays*day-time.Hour; at += 2 * day {
 			ago = append(ago, at)
 		}
+		slices.Reverse(ago)
 		return ago
 	}
 	for range 2 + r.IntN(5) {
 		ago = append(ago, time.Hour+time.Duration(r.Int64N(int64(HistoryDays*day-2*time.Hour))))
 	}
+	slices.SortFunc(ago, func(a, b time.Duration) int { return cmp.Compare(b, a) })
 	return ago
 }
 
 // visit is one session of at most 20 minutes: views of products, fewer clicks,
-// fewer additions to the cart, and sometimes an order of the cart.
-func visit(r *rand.Rand, taste *choice, token string, at time.Time) []Event {
+// fewer additions to the cart, and sometimes an order of the cart. It ends with a
+// look at something else, so a backtest has a next object to predict for nearly
+// everybody. seen holds the objects of the user's visits, and gets those of this one.
+func visit(r *rand.Rand, taste *choice, seen map[string]bool, token string, at time.Time) []Event {
 	var events []Event
 	var cart []Object
 	do := func(s step, objects ...Object) {
 		events = append(events, s.event(token, at, objects...))
 		at = at.Add(5*time.Second + time.Duration(r.Int64N(int64(30*time.Second))).Truncate(time.Millisecond))
 	}
-	for range 2 + r.IntN(5) {
-		o := taste.pick(r)
+	for range 1 + r.IntN(5) {
+		o := taste.pickNew(r, seen)
 		do(viewed, o)
 		if r.Float64() < 0.5 {
 			do(clicked, o)
@@ -115,6 +120,7 @@ func visit(r *rand.Rand, taste *choice, token string, at time.Time) []Event {
 	if len(cart) > 0 && r.Float64() < 0.6 {
 		do(ordered, cart...)
 	}
+	do(viewed, taste.pickNew(r, seen))
 	return events
 }
 

@@ -30,9 +30,9 @@ func (p Persona) phaseAt(daysAgo float64) int {
 }
 
 func personas() []Persona {
-	sneakers := []Filter{{"categories.lvl0", "Sneakers"}, {"brand", "Vandal"}, {"color", "White"}, {"price_range", "200+"},
+	sneakers := []Filter{{"categories.lvl0", "Sneakers"}, {"brand", "Vandal"}, {"color", "White"}, {"price", "200+"},
 		{"tags", "limited edition"}}
-	kids := []Filter{{"categories.lvl0", "Kids"}, {"brand", "Littlebee"}, {"color", "Yellow"}, {"price_range", "0-25"},
+	kids := []Filter{{"categories.lvl0", "Kids"}, {"brand", "Littlebee"}, {"color", "Yellow"}, {"price", "0-25"},
 		{"tags", "machine washable"}}
 	steady := func(id, taste string, loves ...Filter) Persona {
 		return Persona{ID: id, Taste: taste, Phases: []Phase{{DaysAgo: HistoryDays, Loves: loves}}}
@@ -48,14 +48,57 @@ func personas() []Persona {
 		steady("parent", "buys for the children, cheap and yellow, mostly Littlebee", kids...),
 		steady("listener", "wants black Northwave hi-fi and pays for it",
 			Filter{"categories.lvl0", "Audio"}, Filter{"brand", "Northwave"}, Filter{"color", "Black"},
-			Filter{"price_range", "200+"}),
+			Filter{"price", "200+"}),
 		steady("camper", "sleeps outdoors, in green waterproof Cairn gear",
 			Filter{"categories.lvl0", "Outdoor"}, Filter{"brand", "Cairn"}, Filter{"color", "Green"},
 			Filter{"tags", "waterproof"}),
+		steady("teadrinker", "drinks green tea by 茶里",
+			Filter{"categories.lvl0", "Tea"}, Filter{"brand", "茶里"}, Filter{"color", "Green"},
+			Filter{"tags", "有机"}),
 		{ID: "newparent", Taste: "collected white Vandal sneakers until 9 days ago; since then it is all Littlebee " +
 			"for the baby",
 			Phases: []Phase{{DaysAgo: HistoryDays, Loves: sneakers}, {DaysAgo: 9, Loves: kids}}},
 	}
+}
+
+// taste is that of some users of a persona in a phase.
+type taste struct {
+	persona      string
+	phase        int
+	brand, color int // how far from the persona's in the lists of the catalog
+}
+
+// tasteOf gives three of seven users the brand of their persona, and half of them
+// its color. Otherwise what sells best in a category would be what each of its
+// visitors likes.
+func tasteOf(persona string, phase, n int) taste {
+	return taste{persona, phase, max(n%7-1, 0) / 2, max(n/7%8-3, 0)}
+}
+
+// loves returns what these users love in place of what their persona does.
+func (t taste) loves(phase Phase) []Filter {
+	loves := slices.Clone(phase.Loves)
+	brands := brandsOf(loves)
+	for i, f := range loves {
+		switch f.Facet {
+		case "brand":
+			loves[i].Value = brands[(slices.Index(brands, f.Value)+t.brand)%len(brands)]
+		case "color":
+			at := slices.IndexFunc(colors, func(c color) bool { return c.name == f.Value })
+			loves[i].Value = colors[(at+t.color)%len(colors)].name
+		}
+	}
+	return loves
+}
+
+// brandsOf lists the brands of the loved category.
+func brandsOf(loves []Filter) []string {
+	for _, d := range departments() {
+		if slices.Contains(loves, Filter{"categories.lvl0", d.name}) {
+			return d.brands
+		}
+	}
+	return nil
 }
 
 // How much more often an object with a loved value is chosen. The category weighs
@@ -65,9 +108,9 @@ func pull(facet string) float64 {
 	case "categories.lvl0":
 		return 40
 	case "brand", "color":
-		return 8
+		return 14
 	default:
-		return 2
+		return 4
 	}
 }
 
@@ -81,9 +124,9 @@ func newChoice(objects []Object, loves []Filter) *choice {
 	c := &choice{objects: objects, upTo: make([]float64, len(objects))}
 	sum := 0.0
 	for i, o := range objects {
-		weight := 1.0
+		weight, own := 1.0, o.Filters()
 		for _, f := range loves {
-			if o.carries(f) {
+			if slices.Contains(own, f) {
 				weight *= pull(f.Facet)
 			}
 		}
@@ -91,6 +134,21 @@ func newChoice(objects []Object, loves []Filter) *choice {
 		c.upTo[i] = sum
 	}
 	return c
+}
+
+// pickNew chooses an object that is not among seen, if a few tries find one: people
+// look on.
+func (c *choice) pickNew(r *rand.Rand, seen map[string]bool) Object {
+	const tries = 20
+	o := c.pick(r)
+	for range tries {
+		if !seen[o.ObjectID] {
+			break
+		}
+		o = c.pick(r)
+	}
+	seen[o.ObjectID] = true
+	return o
 }
 
 func (c *choice) pick(r *rand.Rand) Object {

@@ -1,4 +1,4 @@
-// Package shop simulates a shop and its visitors: a catalog of some three hundred
+// Package shop simulates a shop and its visitors: a catalog of some 340
 // products, kinds of visitors with a known taste (personas), a month of their
 // views, clicks, carts and orders, and a few minutes of live events. A person who
 // reads the taste of a persona can judge the profile by eye.
@@ -14,8 +14,9 @@ import (
 )
 
 // UsersPerPersona is how many users each persona has. User 0 is the regular, with
-// a session every other day.
-const UsersPerPersona = 100
+// a session every other day and exactly the persona's taste. Each of the others may
+// prefer another brand or color of the same kind of product.
+const UsersPerPersona = 90
 
 // Index is the index of the shop's objects and events.
 const Index = "products"
@@ -25,16 +26,21 @@ type Shop struct {
 	seed     uint64
 	objects  []Object
 	personas []Persona
-	choices  map[string][]*choice // persona id -> a distribution over the objects per phase
+	choices  map[taste]*choice
 }
 
 // New returns the shop of a seed.
 func New(seed uint64) *Shop {
-	s := &Shop{seed: seed, personas: personas(), choices: map[string][]*choice{}}
+	s := &Shop{seed: seed, personas: personas(), choices: map[taste]*choice{}}
 	s.objects = catalog(s.random(streamCatalog))
 	for _, p := range s.personas {
-		for _, phase := range p.Phases {
-			s.choices[p.ID] = append(s.choices[p.ID], newChoice(s.objects, phase.Loves))
+		for i, phase := range p.Phases {
+			for n := range UsersPerPersona {
+				t := tasteOf(p.ID, i, n)
+				if s.choices[t] == nil {
+					s.choices[t] = newChoice(s.objects, t.loves(phase))
+				}
+			}
 		}
 	}
 	return s

@@ -51,8 +51,8 @@ func TestCatalog(t *testing.T) {
 			}
 		}
 	}
-	if len(ids) < 290 || len(ids) > 320 {
-		t.Errorf("the catalog holds %d objects, want some 300", len(ids))
+	if len(ids) < 320 || len(ids) > 360 {
+		t.Errorf("the catalog holds %d objects, want some 340", len(ids))
 	}
 }
 

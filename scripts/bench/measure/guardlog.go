@@ -74,14 +74,15 @@ func readStrategy(path string) (strategy.Strategy, error) {
 
 // shopLog returns a month of the simulated shop.
 func shopLog() (*backtest.Log, error) {
-	simulated := shop.New(1)
+	simulated, facets := shop.New(1), catalog.Settings{AttributesForFaceting: shop.Facets,
+		NumericBands: catalog.Bands{"price": shop.PriceBands}}
 	var objects []backtest.Object
 	for _, o := range simulated.Objects() {
 		record, err := json.Marshal(o)
 		if err != nil {
 			return nil, fmt.Errorf("encode object %s: %w", o.ObjectID, err)
 		}
-		filters, err := catalog.Filters(record, catalog.Settings{})
+		filters, err := catalog.Filters(record, facets)
 		if err != nil {
 			return nil, fmt.Errorf("filters of object %s: %w", o.ObjectID, err)
 		}
@@ -115,7 +116,7 @@ func guardStrategy() strategy.Strategy {
 	for _, f := range []struct {
 		name  string
 		score int
-	}{{"categories.lvl0", 100}, {"brand", 60}, {"color", 40}, {"price_range", 30}, {"tags", 20}} {
+	}{{"categories.lvl0", 100}, {"brand", 60}, {"color", 40}, {"price", 30}, {"tags", 20}} {
 		s.FacetsScoring = append(s.FacetsScoring, strategy.FacetScore{FacetName: f.name, Score: f.score})
 	}
 	return s

@@ -28,10 +28,10 @@ func StartStack(ctx context.Context, o Options) (RunningStack, error) {
 	s, err := stack.Start(ctx, stack.Options{
 		Addr: o.Addr, Apps: apps, Now: o.Now, RetentionDays: o.RetentionDays, Layout: o.Layout, Archive: o.Archive,
 		Data: o.Data, KeepRetention: o.Data != "" && o.KeepRetention,
-		Origins:  o.Origins,
-		Regions:  o.Regions,
-		Tables:   o.Tables,
-		Life:     o.RequestLimit,
+		Origins: o.Origins,
+		Regions: o.Regions,
+		Tables:  o.Tables,
+		Life:    o.RequestLimit, ConfigTTL: o.ConfigTTL,
 		Operator: o.Operator, Log: o.Log})
 	if err != nil {
 		return nil, err

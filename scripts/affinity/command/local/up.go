@@ -40,6 +40,7 @@ type Options struct {
 	MadeOperator  bool          // the token is not the environment's
 	Regions       []string      // in which apps may live
 	Tables        []string      // sets of tables for isolated apps
+	ConfigTTL     time.Duration // how long the engine caches its configuration; 0: as deployed
 	RequestLimit  time.Duration // how long a request or a task may take; 0: as deployed, with regions half a minute
 	Log           *slog.Logger
 }
@@ -91,6 +92,8 @@ func Up(t *command.Tool, start Starter) *cobra.Command {
 				return err
 			}
 			return serve(cmd.Context(), t, start, o, func(_ context.Context, s RunningStack) error {
+				fmt.Fprintf(t.Err, "the console of app %s, for one use within ten minutes: %s\n", o.Apps[0].ID,
+					s.ConsoleLink(o.Apps[0].ID, o.Apps[0].Key))
 				printNext(t.Err, s.URL(), o)
 				return nil
 			}, false)
@@ -306,10 +309,6 @@ func serve(ctx context.Context, t *command.Tool, start Starter, o Options,
 		fmt.Fprintln(t.Err, "all data is in memory and ends with this process; --data DIR keeps it")
 	} else {
 		fmt.Fprintf(t.Err, "all data is kept in %s\n", o.Data)
-	}
-	if len(o.Apps) > 0 {
-		fmt.Fprintf(t.Err, "the console of app %s, for one use within ten minutes: %s\n", o.Apps[0].ID,
-			stack.ConsoleLink(o.Apps[0].ID, o.Apps[0].Key))
 	}
 	if _, err := fmt.Fprintf(t.Out, "ready %s\n", stack.URL()); err != nil {
 		return fmt.Errorf("print the ready line: %w", err)
