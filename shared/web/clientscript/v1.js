@@ -53,7 +53,9 @@
       try {
         const body = wrap(events);
         const keepalive = body.length < 2e4; // browsers keep 64 KiB
-        const { ok, status, headers } = await fetch(target('/1/events'), { method: 'POST', body, keepalive });
+        const answer = await fetch(target('/1/events'), { method: 'POST', body, keepalive });
+        await answer.text(); // until it is read, the request counts among the 64 KiB
+        const { ok, status, headers } = answer;
         if (status > 499 || status === 429 || status === 408) failed(headers.get('retry-after'));
         else {
           failures = 0;
