@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -41,7 +42,8 @@ func (a *appTool) securedKeyCommand() *cobra.Command {
 			}
 			key := client.SecuredKey(parent, only)
 			if len(key) > auth.MaxSecured {
-				return cli.Usagef("the key has %d characters, and an engine takes %d: name fewer indexes or sources", len(key), auth.MaxSecured)
+				return cli.Usagef("the key has %d characters, and an engine takes %d: name fewer indexes or sources", len(key),
+					auth.MaxSecured)
 			}
 			_, err = fmt.Fprintln(a.Out, key)
 			return err
@@ -61,7 +63,7 @@ func (a *appTool) securedKeyCommand() *cobra.Command {
 func checkSecured(only client.Secured) error {
 	switch {
 	case only.UserToken == "" && len(only.Indexes)+len(only.Sources) == 0 && only.ValidUntil.IsZero():
-		return fmt.Errorf("nothing restricts the key: give --user, --valid-for, --valid-until, --indexes or --sources")
+		return errors.New("nothing restricts the key: give --user, --valid-for, --valid-until, --indexes or --sources")
 	case only.UserToken != "" && !event.ValidUserToken(only.UserToken):
 		return fmt.Errorf("--user %q: a user token has 1 to 129 letters, digits and _=/+-", only.UserToken)
 	}
