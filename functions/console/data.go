@@ -12,6 +12,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/web/auth"
+	"github.com/affinityengine/affinity/shared/web/clientscript"
 )
 
 func init() {
@@ -95,6 +96,9 @@ func (d *data) Of(count, highest int64) float64 {
 	}
 	return float64(count) / float64(highest)
 }
+
+// Script returns the element by which a page loads the client script of an engine.
+func (*data) Script(url string) string { return clientscript.Tag(url) }
 
 // sendEvent sends the event of the form as a page would.
 func sendEvent(v *visit) (any, error) {

@@ -228,3 +228,12 @@ func dictionary(pairs ...any) (map[string]any, error) {
 	}
 	return m, nil
 }
+
+// change writes a ratio minus 1 as a percentage with its sign.
+func change(ratio float64) string {
+	text := strconv.FormatFloat(math.Abs(100*ratio), 'f', 0, 64) + " %"
+	if ratio < 0 {
+		return "−" + text
+	}
+	return "+" + text
+}

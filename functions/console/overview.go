@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/api/checkup"
 	"github.com/affinityengine/affinity/shared/web/auth"
 )
 
@@ -34,6 +35,9 @@ type overview struct {
 	Active    *api.StrategyVersion
 	Crowd     part[api.Crowd]
 	Recompute part[api.Recomputes]
+	Scores    part[api.Strategy]
+	Seen      part[api.SeenEvents]
+	Settings  part[api.AppSettings] // for keys that end
 	Tests     part[api.Backtests]
 	Recent    part[api.RecentEvents]
 	Running   []jobLine
@@ -43,7 +47,7 @@ type overview struct {
 
 // attention is something that a person should look at.
 type attention struct {
-	Level string // good, warn or bad
+	Level string // good or bad
 	Text  string
 	Path  string
 	Link  string
@@ -60,9 +64,8 @@ type reason struct {
 }
 
 const (
-	overviewDays   = 30
-	shownReasons   = 5
-	recentlyFailed = 7 * 24 * time.Hour
+	overviewDays = 30
+	shownReasons = 5
 )
 
 func loadOverview(v *visit) (any, error) {
@@ -75,9 +78,14 @@ func loadOverview(v *visit) (any, error) {
 	})
 	ask(a, &o.Refused, func() (api.RefusedEvents, error) { return v.engine.Events().Refused(ctx) })
 	ask(a, &o.Strategy, func() (api.StrategyVersions, error) { return v.engine.Strategies().Versions(ctx) })
+	ask(a, &o.Scores, func() (api.Strategy, error) { return v.engine.Strategies().Get(ctx) })
+	ask(a, &o.Seen, func() (api.SeenEvents, error) { return v.engine.Events().Seen(ctx, api.DefaultSeenDays) })
 	ask(a, &o.Crowd, func() (api.Crowd, error) { return v.engine.Jobs().Crowd(ctx) })
 	ask(a, &o.Recompute, func() (api.Recomputes, error) { return v.engine.Jobs().Recomputes(ctx) })
 	if v.may(auth.Admin) {
+		ask(a, &o.Settings, func() (api.AppSettings, error) {
+			return v.engine.AppSettings(ctx, api.AppSettingsQuery{Limit: api.MaxKeys})
+		})
 		ask(a, &o.Tests, func() (api.Backtests, error) { return v.engine.Jobs().Backtests(ctx) })
 		ask(a, &o.Recent, func() (api.RecentEvents, error) {
 			return v.engine.Events().Recent(ctx, api.RecentEventsQuery{Limit: 1})
@@ -87,7 +95,7 @@ func loadOverview(v *visit) (any, error) {
 	o.count()
 	o.list()
 	o.Lift = o.lastBacktest(v)
-	o.judge(v)
+	o.judge(v.may)
 	return o, nil
 }
 
@@ -136,62 +144,37 @@ func (o *overview) jobs() [][]jobLine {
 	return [][]jobLine{jobLines(o.Recompute.Got.Recomputes, recomputeJob), jobLines(o.Crowd.Got.Builds, crowdJob)}
 }
 
-// judge finds what needs attention, the worst first.
-func (o *overview) judge(v *visit) {
-	add := func(level, text, path, link string) {
-		o.Attention = append(o.Attention, attention{level, text, path, link})
-	}
-	for _, j := range o.failed() {
-		add("bad", fmt.Sprintf("%s, started %s, failed", j.What, j.Started.UTC().Format("2 January 15:04 MST")),
-			"/console/jobs", "See the jobs")
-	}
-	if o.Strategy.OK && o.Active == nil {
-		add("bad", "No strategy is set, so every profile is empty", "/console/strategy", "Set a strategy")
-	}
-	if n := o.Usage.Got.DeadLetters; n > 0 {
-		add("bad", plural(int64(n), "message")+" of accepted events could not be applied: no profile counts the "+
-			"events until the operator runs affinity replay", "", "")
-	}
-	if o.Usage.OK && o.Usage.Got.Total.Events == 0 {
-		add("warn", fmt.Sprintf("No events in %d days", overviewDays), "/console/data", "Send a test event")
-	} else if o.Usage.OK && o.Today.Events == 0 && o.Before.Events > 0 {
-		add("bad", "No events today, and a week ago there were some", "/console/data", "Look at what comes in")
-	}
-	if n := o.Today.RefusedEvents; n > 0 {
-		add("warn", plural(n, "refusal")+" of events today", "#refused", "See why")
-	}
-	if o.Crowd.OK && len(o.Crowd.Got.Generations) == 0 && o.Usage.Got.Total.Events > 0 {
-		add("warn", "There are no crowd statistics, so rankings know nothing of what is popular", "/console/jobs",
-			"Build them")
-	}
-	for _, part := range []struct {
-		ok   bool
-		what string
-	}{{o.Usage.OK, "usage"}, {o.Strategy.OK, "the strategy"}, {o.Crowd.OK, "crowd statistics"},
-		{o.Recompute.OK, "recomputes"}} {
-		if !part.ok {
-			o.Unchecked = append(o.Unchecked, part.what)
+// remedies are where a page helps with the fault of a check. An operator has the others.
+var remedies = map[string]attention{
+	checkup.Strategy:   {Path: "/console/strategy", Link: "Look at the strategy"},
+	checkup.Events:     {Path: "/console/data", Link: "Look at what comes in"},
+	checkup.Refused:    {Path: "#refused", Link: "See why"},
+	checkup.Statistics: {Path: "/console/jobs", Link: "See the jobs"},
+	checkup.Folds:      {Path: "/console/jobs", Link: "See the jobs"},
+	checkup.Keys:       {Path: appPath + "#keys", Link: "See the keys"},
+}
+
+// judge finds what needs attention.
+func (o *overview) judge(may func(anyOf ...string) bool) {
+	answers := checkup.Answers{Now: o.Now, Usage: o.Usage.got(), Versions: o.Strategy.got(), Active: o.Scores.got(), Seen: o.Seen.got(),
+		Crowd: o.Crowd.got(), Recomputes: o.Recompute.got(), Settings: o.Settings.got()}
+	for _, c := range checkup.Find(answers) {
+		at := remedies[c.Name]
+		switch {
+		case c.Name == checkup.Keys && !may(auth.Admin): // not the session's business
+		case c.State == checkup.Unknown:
+			o.Unchecked = append(o.Unchecked, c.Name)
+		case c.State == checkup.Fault:
+			at.Level, at.Text = "bad", capitalized(c.Text)
+			if at.Path == "" {
+				at.Text += ": " + c.Remedy
+			}
+			o.Attention = append(o.Attention, at)
 		}
 	}
 	if len(o.Attention) == 0 && len(o.Unchecked) == 0 {
-		add("good", "Nothing needs attention", "", "")
+		o.Attention = append(o.Attention, attention{Level: "good", Text: "Nothing needs attention"})
 	}
-}
-
-// failed lists the jobs that failed lately and of which no later one succeeded.
-func (o *overview) failed() []jobLine {
-	var found []jobLine
-	for _, list := range o.jobs() {
-		for _, j := range list {
-			if j.State == api.JobDone {
-				break
-			}
-			if j.Failed() && o.Now.Sub(j.Started) < recentlyFailed {
-				found = append(found, j)
-			}
-		}
-	}
-	return found
 }
 
 // Last says when the newest event came; "" if none came lately, or the session may not know.

@@ -2,17 +2,17 @@ package console
 
 import (
 	"net/url"
-	"strings"
 
 	"github.com/affinityengine/affinity/shared/api"
 )
 
-// lift is what a backtest says a strategy is worth: how much higher than best sellers it puts what
-// users turned to next.
+// lift is what a backtest says a strategy is worth: how much higher than the best list for everybody it
+// puts what users turned to next.
 type lift struct {
 	Percent string // with its sign
 	Good    bool   // it is above 0 by more than chance
 	Over    string // in words, what the order is compared with
+	Among   string // in words, what was ordered
 	Says    string // whether it may be chance
 	Cases   int
 	Ended   api.Time
@@ -39,7 +39,7 @@ func (o *overview) lastBacktest(v *visit) *lift {
 		if err != nil || test.Backtest == nil {
 			return nil
 		}
-		if l := lastLift(*test.Backtest); l != nil {
+		if l := lastLift(test); l != nil {
 			l.Ended, l.Path = *b.FinishedAt, "/console/backtests/"+url.PathEscape(b.ID)
 			return l
 		}
@@ -47,31 +47,30 @@ func (o *overview) lastBacktest(v *visit) *lift {
 	return nil
 }
 
-// lastLift compares the first strategy of a report with the order by popularity: within a category if the
-// report has one, because shops show pages of one kind of thing. nil: the report does not say.
-func lastLift(test api.Backtest) *lift {
-	l, results := &lift{Over: "best sellers", Cases: test.Cases}, test.Results
-	if test.Within != nil {
-		l.Over = "best sellers of the same " + shown(test.Within.Facet)
-		l.Cases, results = test.Within.Cases, test.Within.Results
-	}
-	var own, popularity *api.BacktestResult
-	for i := range results {
-		switch r := &results[i]; {
-		case r.Name == "popularity":
-			popularity = r
-		case own == nil && !isBaseline(r.Name) && r.Name != "plain" && !strings.HasPrefix(r.Name, "plain:"):
-			own = r
-		}
-	}
-	if own == nil || popularity == nil || popularity.NDCG == 0 {
+// lastLift returns what a report says of its strategy: within a category if it was judged there, because
+// shops show pages of one kind of thing. nil: the report does not say.
+func lastLift(test api.BacktestJob) *lift {
+	lifts := test.Lifts()
+	if len(lifts) == 0 {
 		return nil
 	}
-	l.Percent = change(own.NDCG/popularity.NDCG - 1)
-	switch l.Good = own.NDCGLow > popularity.NDCGHigh; {
+	best := lifts[0]
+	for _, l := range lifts {
+		if l.Within != "" {
+			best = l
+		}
+	}
+	if best.Ratio == 0 {
+		return nil
+	}
+	l := &lift{Percent: change(best.Ratio - 1), Over: best.List(), Among: "in the whole catalog", Cases: best.Cases}
+	if best.Within != "" {
+		l.Among = "within " + shown(best.Within)
+	}
+	switch l.Good = best.Low > 0; {
 	case l.Good:
 		l.Says = "more than chance"
-	case own.NDCGHigh < popularity.NDCGLow:
+	case best.High < 0:
 		l.Says = "worse, and not by chance"
 	default:
 		l.Says = "may be chance"

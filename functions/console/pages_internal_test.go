@@ -112,24 +112,27 @@ func TestReasonsByDifference(t *testing.T) {
 	}
 }
 
-// The worth of a strategy is its gain over best sellers, of a category if a report has one.
+// The worth of a strategy is its gain over the best list for everybody, within a category if a report has one.
 func TestLastLift(t *testing.T) {
-	of := func(name string, low, at, high float64) api.BacktestResult {
-		return api.BacktestResult{Name: name, NDCG: at, NDCGLow: low, NDCGHigh: high}
+	results := []api.BacktestResult{{Name: "popularity"}, {Name: "pairs"}, {Name: "plain:version 2"}, {Name: "version 2"}}
+	gain := func(ratio, low, high float64) []api.BacktestGain {
+		return []api.BacktestGain{{Name: "plain:version 2", Over: "popularity", Ratio: 9, Low: 1, High: 1}, {Name: "version 2", Over: "popularity-recent", Ratio: ratio, Low: low, High: high}}
 	}
-	all := []api.BacktestResult{of("random", 0, 0, 0), of("popularity", 0.1, 0.2, 0.3), of("pairs", 0, 0, 0), of("plain:version 2", 0, 0, 0), of("version 2", 0.31, 0.5, 0.6)}
-	within := []api.BacktestResult{of("popularity", 0.1, 0.2, 0.3), of("plain", 0, 0, 0), of("given", 0.1, 0.22, 0.3), of("tuned", 0.4, 0.5, 0.6)}
 	for _, test := range []struct {
-		of   api.Backtest
+		of   *api.Backtest
 		want *lift
 	}{
-		{api.Backtest{Cases: 9, Results: all}, &lift{Percent: "+150 %", Good: true, Over: "best sellers", Says: "more than chance", Cases: 9}},
-		{api.Backtest{Cases: 9, Results: all, Within: &api.BacktestWithin{Facet: "category", Cases: 8, Results: within}},
-			&lift{Percent: "+10 %", Over: "best sellers of the same category", Says: "may be chance", Cases: 8}},
-		{api.Backtest{Cases: 9, Results: all[:4]}, nil},
-		{api.Backtest{}, nil},
+		{&api.Backtest{Cases: 9, Results: results, Gains: gain(2.5, 0.1, 0.3)},
+			&lift{Percent: "+150 %", Good: true, Over: "the best sellers of late", Among: "in the whole catalog", Says: "more than chance", Cases: 9}},
+		{&api.Backtest{Cases: 9, Results: results, Gains: gain(1.05, 0.1, 0.3), Within: &api.BacktestWithin{Facet: "category", Cases: 8, Results: results, Gains: gain(1.1, -0.1, 0.3)}},
+			&lift{Percent: "+10 %", Over: "the best sellers of late", Among: "within category", Says: "may be chance", Cases: 8}},
+		{&api.Backtest{Cases: 9, Results: results, Gains: gain(0.5, -0.3, -0.1)},
+			&lift{Percent: "−50 %", Over: "the best sellers of late", Among: "in the whole catalog", Says: "worse, and not by chance", Cases: 9}},
+		{&api.Backtest{Cases: 9, Results: results[:3], Gains: gain(2, 1, 1)}, nil},
+		{&api.Backtest{Cases: 9, Results: results, Gains: gain(0, 1, 1)}, nil}, // the list was worth nothing
+		{nil, nil},
 	} {
-		if got := lastLift(test.of); !reflect.DeepEqual(got, test.want) {
+		if got := lastLift(api.BacktestJob{Backtest: test.of}); !reflect.DeepEqual(got, test.want) {
 			t.Errorf("%+v, want %+v", got, test.want)
 		}
 	}

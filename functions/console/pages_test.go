@@ -43,7 +43,7 @@ func TestPagesWithData(t *testing.T) {
 	}
 	s.shows(p.page("/"), "Version 1 is active", "People known", "Events a day", "No backtest has judged it yet", "curl -sS -H", "affinity usage")
 	s.shows(p.page(appPath), "strategy.set", "left now.")
-	s.shows(p.page("/console/data"), "Product Viewed", "categories.lvl0", "affinity events seen", "host: '"+s.stack.URL)
+	s.shows(p.page("/console/data"), "Product Viewed", "categories.lvl0", "affinity events seen", "host: '"+s.stack.URL, "/client/v1.js", "shop.rank(", "/1/rank -H")
 }
 
 // What attackers write is a text on every page, and nothing else.

@@ -18,6 +18,14 @@ type part[T any] struct {
 	err    error
 }
 
+// got returns the part, nil if it is missing.
+func (p part[T]) got() *T {
+	if !p.OK {
+		return nil
+	}
+	return &p.Got
+}
+
 // missing returns why the part is missing, unless that is a permission.
 func (p part[T]) missing() (why string, err error) {
 	if p.OK || p.Denied {

@@ -1,8 +1,6 @@
 package console
 
 import (
-	"bytes"
-	"compress/gzip"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -22,9 +20,8 @@ var staticFiles embed.FS
 
 // asset is a file that pages load, under a name that changes with its content.
 type asset struct {
-	name         string // with the hash
-	contentType  string
-	plain, short []byte // short is compressed
+	httpapi.Static
+	name string // with the hash
 }
 
 // assets are the files by their names without hash, and with it.
@@ -39,18 +36,12 @@ var assets = sync.OnceValue(func() map[string]asset {
 		if err != nil {
 			panic(err)
 		}
-		var short bytes.Buffer
-		w, _ := gzip.NewWriterLevel(&short, gzip.BestCompression)
-		_, _ = w.Write(plain)
-		_ = w.Close()
 		sum := sha256.Sum256(plain)
 		ending := path.Ext(file.Name())
-		a := asset{
-			name: strings.TrimSuffix(file.Name(), ending) + "." + hex.EncodeToString(sum[:6]) + ending,
-			contentType: map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
-				".svg": "image/svg+xml"}[ending],
-			plain: plain, short: short.Bytes(),
-		}
+		contentType := map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
+			".svg": "image/svg+xml"}[ending]
+		a := asset{httpapi.NewStatic(contentType, plain),
+			strings.TrimSuffix(file.Name(), ending) + "." + hex.EncodeToString(sum[:6]) + ending}
 		all[file.Name()], all[a.name] = a, a
 	}
 	return all
@@ -70,17 +61,10 @@ func serveStatic(w http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		return httpapi.Errorf(http.StatusNotFound, "No such file")
 	}
-	h := w.Header()
-	h.Set("Content-Type", a.contentType)
-	h.Set("Vary", "Accept-Encoding")
+	cache := ""
 	if r.PathValue("file") == a.name {
-		h.Set("Cache-Control", "public, max-age=31536000, immutable")
+		cache = httpapi.Immutable
 	}
-	body := a.plain
-	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
-		h.Set("Content-Encoding", "gzip")
-		body = a.short
-	}
-	_, _ = w.Write(body) // an error says that the client is gone
+	a.Serve(w, r, cache)
 	return nil
 }

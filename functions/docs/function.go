@@ -1,6 +1,6 @@
-// Package docs is the public function that describes the API: the OpenAPI
-// document at GET /openapi.json and pages for people at GET /docs. It needs no
-// key and no settings, and links no backend.
+// Package docs is the public function of what is the same for everybody: the OpenAPI
+// document at GET /openapi.json, pages for people at GET /docs, and the client script
+// of web pages below GET /client. It needs no key and no settings, and links no backend.
 package docs
 
 import (
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/backend/function"
+	"github.com/affinityengine/affinity/shared/web/clientscript"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 	"github.com/affinityengine/affinity/shared/web/openapi"
 )
@@ -31,5 +32,6 @@ func New(log *slog.Logger) http.Handler {
 	rt := httpapi.NewRouter(log)
 	rt.Life = Timeout
 	rt.Handle("/", openapi.Serve)
+	clientscript.Register(rt)
 	return rt
 }

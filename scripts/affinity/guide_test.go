@@ -54,8 +54,8 @@ func (s step) text(prints []string) []byte {
 }
 
 // runGuide runs the console blocks of a page. Pages whose commands start no engine
-// use the one at url.
-func runGuide(t *testing.T, path, url string) {
+// use the one at url. Its shell and its engine run until the end of the test.
+func runGuide(t *testing.T, path, url string) *guide {
 	t.Helper()
 	for _, tool := range []string{"bash", "curl"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -85,6 +85,7 @@ func runGuide(t *testing.T, path, url string) {
 	if *rewrite {
 		must(t, os.WriteFile(path, append(page, text...), 0o600))
 	}
+	return g
 }
 
 var consoleBlock = regexp.MustCompile("(?ms)^( *)```console\n(.*?)^ *```$")

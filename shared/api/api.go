@@ -42,6 +42,8 @@ type Message struct {
 	Message string `json:"message"`
 	// Field names the field whose value has the wrong type, where the message does not.
 	Field string `json:"field,omitempty"`
+	// Hint says what the engine saw, or what the caller can do.
+	Hint string `json:"hint,omitempty"`
 	// Others are the messages of further faults that were found at once.
 	Others []string `json:"others,omitempty"`
 	// Warnings say what of an accepted strategy has no effect, such as names that match

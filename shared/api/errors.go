@@ -29,6 +29,9 @@ type Error struct {
 	// Field names the field of the body whose value has the wrong type, where the message
 	// does not; absent for other faults.
 	Field string `json:"field,omitempty"`
+	// Hint says what the engine saw, or what the caller can do, beside a message whose
+	// words are fixed.
+	Hint string `json:"hint,omitempty"`
 	// Others are the messages of further faults of the request.
 	Others []string `json:"others,omitempty"`
 	// RetryAfter is how long the engine asks clients to wait before they try
@@ -41,6 +44,9 @@ func (e *Error) Error() string {
 	text := fmt.Sprintf("%d %s", e.Status, e.Message)
 	if e.Field != "" {
 		text += " (" + e.Field + ")"
+	}
+	if e.Hint != "" {
+		text += ": " + e.Hint
 	}
 	for _, other := range e.Others {
 		text += "\n" + other

@@ -40,12 +40,21 @@ type Error struct {
 	Message string
 	// Field names the field that is at fault, where the message may not; else empty.
 	Field string
+	// Hint says what the engine saw or what the client can do, beside a message whose
+	// words are fixed. It may hold data of the client.
+	Hint string
 	// Others are the messages of further faults that were found with this one.
 	Others []string
 }
 
 // Error returns the message, with the other ones on lines of their own.
 func (e *Error) Error() string { return strings.Join(append([]string{e.Message}, e.Others...), "\n") }
+
+// Is reports whether a target is the same refusal, of the same kind and with the same message.
+func (e *Error) Is(target error) bool {
+	t, ok := target.(*Error)
+	return ok && t.Kind == e.Kind && t.Message == e.Message
+}
 
 // New returns an Error.
 func New(kind Kind, format string, args ...any) *Error {

@@ -128,14 +128,19 @@ func ReadKey(file string) (string, error) {
 	return key, nil
 }
 
+// GivenKey returns the key that the flags, the environment or a context give.
+func (t *Tool) GivenKey() (key string, err error) {
+	if t.readKey != nil {
+		t.Key, err = t.readKey()
+	}
+	return t.Key, err
+}
+
 // Client returns a client of the engine that the flags name. It sends each request
 // once.
 func (t *Tool) Client() (*client.Client, error) {
-	if t.readKey != nil {
-		var err error
-		if t.Key, err = t.readKey(); err != nil {
-			return nil, err
-		}
+	if _, err := t.GivenKey(); err != nil {
+		return nil, err
 	}
 	c, err := client.New(client.Config{URL: t.URL, App: t.App, Key: t.Key, Retry: client.NoRetry})
 	if err != nil {

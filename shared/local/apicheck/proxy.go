@@ -16,6 +16,9 @@ var shared = sync.OnceValues(New)
 // Shared returns the Checker that every Proxy of the process uses.
 func Shared() (*Checker, error) { return shared() }
 
+// Stay makes an http.Client return a redirect as it is.
+func Stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
 // Proxy starts a server before the engine at url and returns its own URL. The
 // test fails for each exchange that is not as described.
 func Proxy(tb testing.TB, url string) string {
@@ -24,7 +27,7 @@ func Proxy(tb testing.TB, url string) string {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	client := &http.Client{Transport: &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 100}}
+	client := &http.Client{Transport: &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 100}, CheckRedirect: Stay}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		request, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -36,6 +39,7 @@ func Proxy(tb testing.TB, url string) string {
 			return
 		}
 		onward.Header, onward.Host = r.Header.Clone(), r.Host
+		onward.Header.Del("Accept-Encoding") // the checker reads plain answers
 		res, err := client.Do(onward)
 		if err != nil {
 			w.WriteHeader(http.StatusBadGateway)

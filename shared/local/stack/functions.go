@@ -56,6 +56,8 @@ func publicFunctions(b *Backends, metrics, operator http.Handler, links *console
 	return append(slices.Clone(routes), []httpapi.Prefix{
 		{Prefix: "/openapi.json", Handler: docs.New(b.Log)},
 		{Prefix: "/docs", Handler: docs.New(b.Log)},
+		{Prefix: "/client.js", Handler: docs.New(b.Log)},
+		{Prefix: "/client", Handler: docs.New(b.Log)},
 		{Prefix: "/local", Handler: operator},
 		{Prefix: "/metrics", Handler: measured},
 		{Prefix: "/console", Handler: pages},

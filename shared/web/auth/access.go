@@ -45,10 +45,11 @@ func (g Grant) Access(app config.App, user string) (Access, error) {
 		return 0, err
 	}
 	switch {
-	case g.Require(Recommendation, OwnUser) == nil:
+	case g.holds(Recommendation, OwnUser):
 		return FullAccess, nil
-	case app.BrowserRanking && g.Require(Search) == nil:
+	case app.BrowserRanking && g.holds(Search):
 		return OrderOnly, nil
 	}
-	return 0, ErrForbidden
+	return 0, hinted(ErrForbidden, "Let keys with the permission search rank with `affinity app ranking %s --browser on`, "+
+		"or give each user a secured key: /docs#secured-keys", g.App)
 }

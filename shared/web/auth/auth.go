@@ -283,7 +283,7 @@ func (a *Authenticator) permit(r Request, now time.Time, key config.Key, only re
 		return Grant{}, err
 	}
 	if r.session == nil && !refererAllowed(key.Referers, r.Referer) { // which it was when the session began
-		return Grant{}, ErrReferer
+		return Grant{}, wrongPage(r.Referer)
 	}
 	if err := a.env.Hosts.check(r.Customer, r.App); err != nil {
 		return Grant{}, err
@@ -295,6 +295,21 @@ func (a *Authenticator) permit(r Request, now time.Time, key config.Key, only re
 		a.note(r.App, key.Hash)
 	}
 	return g, nil
+}
+
+// wrongPage is ErrReferer with the page that the request named.
+func wrongPage(referer string) error {
+	if referer == "" {
+		return hinted(ErrReferer, "The request names no page, neither as Referer nor as Origin")
+	}
+	return hinted(ErrReferer, "The request comes from %.200q, which no referer of the key permits", referer)
+}
+
+// hinted is a fault of this package with a hint. Its message stays as it is.
+func hinted(of error, format string, args ...any) error {
+	with := fault.New(fault.Forbidden, "%s", of)
+	with.Hint = fmt.Sprintf(format, args...)
+	return with
 }
 
 // credentials is the error of a lookup: ErrCredentials if it found nothing.

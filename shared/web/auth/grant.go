@@ -27,12 +27,20 @@ type Grant struct {
 func (g Grant) Is(k config.Key) bool { return g.hash == k.Hash }
 
 // Require returns ErrForbidden if the key holds none of the ACLs. It needs no ACL
-// if none is named.
+// if none is named. Where OwnUser is one of them, a hint names the way for a page.
 func (g Grant) Require(anyOf ...string) error {
-	if len(anyOf) > 0 && !slices.ContainsFunc(g.acl, func(held string) bool { return slices.Contains(anyOf, held) }) {
-		return ErrForbidden
+	switch {
+	case len(anyOf) == 0 || g.holds(anyOf...):
+		return nil
+	case slices.Contains(anyOf, OwnUser):
+		return hinted(ErrForbidden, "A page needs a secured key of the user, and a server a key with the permission "+
+			"recommendation: /docs#secured-keys")
 	}
-	return nil
+	return ErrForbidden
+}
+
+func (g Grant) holds(anyOf ...string) bool {
+	return slices.ContainsFunc(g.acl, func(held string) bool { return slices.Contains(anyOf, held) })
 }
 
 // Index returns ErrIndex if the key is for other indexes. No index stands for all

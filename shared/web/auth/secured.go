@@ -26,8 +26,8 @@ import (
 // every secured key, so a parent never belongs into a web page.
 
 const (
-	// maxSecured is the length of the longest secured key, in bytes.
-	maxSecured = 4_096
+	// MaxSecured is the length of the longest secured key, in bytes.
+	MaxSecured = 4_096
 	macLength  = 2 * sha256.Size // in hex
 )
 
@@ -59,7 +59,7 @@ type secured struct{ mac, parameters string }
 // of the engine has it: a plain key would need 88 characters, the right ones.
 func parseSecured(key string) (secured, bool) {
 	short := len(key) < base64.RawStdEncoding.EncodedLen(macLength)
-	if short || len(key) > maxSecured || strings.ContainsAny(key, "\r\n") { // which a decoder would skip
+	if short || len(key) > MaxSecured || strings.ContainsAny(key, "\r\n") { // which a decoder would skip
 		return secured{}, false
 	}
 	text, err := base64.RawStdEncoding.Strict().DecodeString(strings.TrimRight(key, "="))

@@ -166,6 +166,8 @@ type statusMessage struct {
 	Message string `json:"message"`
 	// Field names the field whose value is at fault, if the message does not.
 	Field string `json:"field,omitempty"`
+	// Hint says what the engine saw, or what the caller can do.
+	Hint string `json:"hint,omitempty"`
 	// Others are the messages of further faults.
 	Others []string `json:"others,omitempty"`
 }

@@ -223,7 +223,7 @@ func (rt *Router) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	answer := statusMessage{Status: code, Message: message}
 	if refusal, ok := errors.AsType[*fault.Error](err); ok && refusal.Message == message {
-		answer.Field, answer.Others = refusal.Field, refusal.Others
+		answer.Field, answer.Hint, answer.Others = refusal.Field, refusal.Hint, refusal.Others
 	}
 	_ = WriteJSON(w, code, answer) // a number and texts can be encoded
 }

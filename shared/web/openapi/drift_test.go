@@ -258,7 +258,7 @@ var route = regexp.MustCompile(`\b(?:rt|own)\.Handle(?:Own)?\("([A-Z]+ /[^"]*)"`
 // those of the document.
 func TestDescribedRoutes(t *testing.T) {
 	registered := []string{"GET /openapi.json", "GET /docs", "GET /docs/{resource}"}
-	sources := []string{"../../local/stack/functions.go", "../../local/operator/handler.go"}
+	sources := []string{"../../local/stack/functions.go", "../../local/operator/handler.go", "../clientscript/clientscript.go"}
 	for _, function := range []string{"admin", "catalog", "imports", "ingest", "profiles", "rank", "segments", "strategies"} {
 		files, err := filepath.Glob("../../../functions/" + function + "/*.go")
 		if err != nil || len(files) == 0 {

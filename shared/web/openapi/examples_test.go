@@ -124,7 +124,7 @@ func (r *runner) send(t *testing.T, method, path, body, header string) (int, []b
 	if name, value, given := strings.Cut(header, ": "); given {
 		req.Header.Set(name, value)
 	}
-	res, err := http.DefaultClient.Do(req)
+	res, err := (&http.Client{CheckRedirect: apicheck.Stay}).Do(req)
 	must.Succeed(t, err)
 	defer res.Body.Close()
 	answer, err := io.ReadAll(res.Body)

@@ -21,7 +21,9 @@ func markdown(text string) template.HTML {
 		case strings.HasPrefix(block[0], "```"):
 			b.WriteString("<pre><code>" + html.EscapeString(strings.Join(block[1:n-1], "\n")) + "</code></pre>\n")
 		case strings.HasPrefix(block[0], "#"):
-			b.WriteString("<h2>" + string(inline(strings.TrimLeft(block[0], "# "))) + "</h2>\n")
+			title := strings.TrimLeft(block[0], "# ")
+			id := strings.Trim(notInID.ReplaceAllString(strings.ToLower(title), "-"), "-")
+			b.WriteString(`<h2 id="` + id + `">` + string(inline(title)) + "</h2>\n")
 		case listItem.MatchString(block[0]):
 			list(&b, block)
 		default:
@@ -30,6 +32,9 @@ func markdown(text string) template.HTML {
 	}
 	return template.HTML(b.String())
 }
+
+// notInID is what the id of a heading does not have.
+var notInID = regexp.MustCompile(`[^a-z0-9]+`)
 
 var listItem = regexp.MustCompile(`^(-|\d+\.) `)
 

@@ -8,10 +8,7 @@
 package openapi
 
 import (
-	"bytes"
-	"crypto/sha256"
 	_ "embed"
-	"encoding/hex"
 	"fmt"
 	"net/http"
 	"slices"
@@ -27,27 +24,15 @@ var document []byte
 // Document returns the description as OpenAPI 3.1 in JSON.
 func Document() []byte { return slices.Clone(document) }
 
-// served is an answer that does not change while the process lives.
-type served struct {
-	contentType string
-	etag        string
-	body        []byte
-}
-
-func newServed(contentType string, body []byte) served {
-	sum := sha256.Sum256(body)
-	return served{contentType, `"` + hex.EncodeToString(sum[:12]) + `"`, body}
-}
-
 // all are the answers by path, made at the first request.
-var all = sync.OnceValues(func() (map[string]served, error) {
-	answers := map[string]served{"/openapi.json": newServed("application/json; charset=utf-8", document)}
+var all = sync.OnceValues(func() (map[string]httpapi.Static, error) {
+	answers := map[string]httpapi.Static{"/openapi.json": httpapi.NewStatic("application/json; charset=utf-8", document)}
 	pages, err := render(document)
 	if err != nil {
 		return nil, err
 	}
 	for path, page := range pages {
-		answers[path] = newServed("text/html; charset=utf-8", page)
+		answers[path] = httpapi.NewStatic("text/html; charset=utf-8", page)
 	}
 	return answers, nil
 })
@@ -71,16 +56,7 @@ func Serve(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Allow", "GET, HEAD, OPTIONS")
 		return httpapi.Errorf(http.StatusMethodNotAllowed, "Method Not Allowed")
 	}
-	answer.send(w, r)
+	w.Header().Set("Content-Security-Policy", contentPolicy)
+	answer.Serve(w, r, httpapi.Minutes)
 	return nil
-}
-
-func (s served) send(w http.ResponseWriter, r *http.Request) {
-	h := w.Header()
-	h.Set("Cache-Control", "public, max-age=300")
-	h.Set("Content-Security-Policy", contentPolicy)
-	h.Set("Content-Type", s.contentType)
-	h.Set("Etag", s.etag)
-	// ServeContent answers HEAD, conditional requests and ranges.
-	http.ServeContent(w, r, "", noTime, bytes.NewReader(s.body))
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"html/template"
 	"strings"
-	"time"
 
 	"github.com/affinityengine/affinity/shared/web/openapi/internal/tree"
 )
@@ -26,8 +25,6 @@ var (
 	// nothing else.
 	contentPolicy = "default-src 'none'; style-src 'sha256-" + styleHash() +
 		"'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-
-	noTime time.Time
 )
 
 func styleHash() string {

@@ -102,7 +102,7 @@ variable "routes" {
     catalog    = ["/1/indexes", "/1/track-names"]
     admin      = ["/1/recomputes", "/1/reenrich", "/1/backtests", "/1/crowd", "/1/schema", "/1/audits", "/1/usage", "/1/audit-log", "/1/export", "/1/dump", "/1/app"]
     segments   = ["/1/segments", "/1/values"]
-    docs       = ["/openapi.json", "/docs"]
+    docs       = ["/openapi.json", "/docs", "/client.js", "/client"]
   }
 
   validation {

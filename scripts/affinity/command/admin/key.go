@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/app/config"
@@ -20,9 +21,10 @@ import (
 func (a *appTool) keyCommand() *cobra.Command {
 	group := cli.Group(&cobra.Command{
 		Use:   "key",
-		Short: "Add, list, rotate and remove the keys of an app",
+		Short: "Add, list, rotate and remove the keys of an app, and make secured keys",
 	})
-	group.AddCommand(a.addKeyCommand(), a.listKeysCommand(), a.rotateKeyCommand(), a.removeKeyCommand())
+	group.AddCommand(a.addKeyCommand(), a.listKeysCommand(), a.rotateKeyCommand(), a.removeKeyCommand(),
+		a.securedKeyCommand())
 	group.PersistentFlags().StringVar(&a.kmsKey, "kms-key", "",
 		"Cloud KMS key of parents, on a deployed engine: terraform output -raw parents_kms_key")
 	return group
@@ -30,11 +32,11 @@ func (a *appTool) keyCommand() *cobra.Command {
 
 // keyFlags are the attributes of a new key as they were given.
 type keyFlags struct {
-	name, description, validUntil string
-	acl, indexes, referers        []string
-	validFor                      time.Duration
-	perAddress                    int
-	parent, hashTokens            bool
+	validity
+	name, description      string
+	acl, indexes, referers []string
+	perAddress             int
+	parent, hashTokens     bool
 }
 
 func (f *keyFlags) add(cmd *cobra.Command) {
@@ -42,8 +44,7 @@ func (f *keyFlags) add(cmd *cobra.Command) {
 	flags.StringSliceVar(&f.acl, "acl", nil, "permissions of the key: "+strings.Join(auth.All, ", "))
 	flags.StringVar(&f.name, "name", "", "name of the key, by which it is rotated and removed")
 	flags.StringVar(&f.description, "description", "", "text for people")
-	flags.DurationVar(&f.validFor, "valid-for", 0, "how long the key is valid, such as 720h (default: without an end)")
-	flags.StringVar(&f.validUntil, "valid-until", "", "when the key ends, such as 2026-11-21T10:00:00Z")
+	f.validity.add(flags)
 	flags.StringSliceVar(&f.indexes, "indexes", nil,
 		"indexes that the key is for; * stands for any characters (default: all)")
 	flags.StringSliceVar(&f.referers, "referers", nil,
@@ -75,26 +76,48 @@ func (f *keyFlags) key(now time.Time) (config.Key, error) {
 		ACL: f.acl, CreatedAt: now, Name: f.name, Description: f.description, Indexes: f.indexes,
 		Referers: f.referers, AddressRate: f.perAddress, HashTokens: f.hashTokens,
 	}
-	switch {
-	case f.validFor != 0 && f.validUntil != "":
-		return key, errors.New("--valid-for and --valid-until both say when the key ends: give one of them")
-	case f.validFor < 0:
-		return key, fmt.Errorf("--valid-for %v: must be positive", f.validFor)
-	case f.validFor > 0:
-		key.ValidUntil = now.Add(f.validFor)
-	case f.validUntil != "":
-		until, err := event.ParseDate(f.validUntil)
-		if err != nil {
-			return key, fmt.Errorf("--valid-until %q: %w", f.validUntil, err)
-		}
-		if key.ValidUntil = time.UnixMilli(until).UTC(); key.Ended(now) {
-			return key, fmt.Errorf("--valid-until %s has passed", f.validUntil)
-		}
+	var err error
+	if key.ValidUntil, err = f.end(now); err != nil {
+		return key, err
 	}
 	checked := key
 	checked.Hash = auth.Hash("")
-	_, err := checked.Prepare()
+	_, err = checked.Prepare()
 	return key, err
+}
+
+// validity says when a key ends, as it was given.
+type validity struct {
+	validUntil string
+	validFor   time.Duration
+}
+
+func (v *validity) add(flags *pflag.FlagSet) {
+	flags.DurationVar(&v.validFor, "valid-for", 0, "how long the key is valid, such as 720h (default: without an end)")
+	flags.StringVar(&v.validUntil, "valid-until", "", "when the key ends, such as 2026-11-21T10:00:00Z")
+}
+
+// end returns when the key ends; the zero value: never.
+func (v *validity) end(now time.Time) (time.Time, error) {
+	switch {
+	case v.validFor != 0 && v.validUntil != "":
+		return time.Time{}, errors.New("--valid-for and --valid-until both say when the key ends: give one of them")
+	case v.validFor < 0:
+		return time.Time{}, fmt.Errorf("--valid-for %v: must be positive", v.validFor)
+	case v.validFor > 0:
+		return now.Add(v.validFor), nil
+	case v.validUntil == "":
+		return time.Time{}, nil
+	}
+	ms, err := event.ParseDate(v.validUntil)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("--valid-until %q: %w", v.validUntil, err)
+	}
+	until := time.UnixMilli(ms).UTC()
+	if !until.After(now) {
+		return time.Time{}, fmt.Errorf("--valid-until %s has passed", v.validUntil)
+	}
+	return until, nil
 }
 
 func (a *appTool) addKeyCommand() *cobra.Command {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/scripts/affinity/command"
+	"github.com/affinityengine/affinity/shared/web/clientscript"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
@@ -20,7 +21,7 @@ const (
 
 // printNext says what to do with an engine that has just started: the API's pages, and the lines
 // that lead from three products and one event to a profile and an order; how to import the user's
-// own data, and which web pages may call it. It does not show a key of the user's own.
+// own data, the script of web pages, and which pages may call the engine. It does not show a key of the user's own.
 func printNext(out io.Writer, url string, o Options) {
 	app := o.Apps[0]
 	key := app.Key
@@ -41,6 +42,7 @@ func printNext(out io.Writer, url string, o Options) {
 	fmt.Fprintf(out, "a profile:      %s profile ann%s\n", affinity, flags)
 	fmt.Fprintf(out, "an order:       %s rank --user ann --index products mug tee cap%s\n", affinity, flags)
 	fmt.Fprintf(out, "your own data:  %s import --suggest --objects OBJECTS EVENTS%s\n", affinity, flags)
+	fmt.Fprintf(out, "in a page:      %s\n", clientscript.Tag(url))
 	if httpapi.Loopback(o.Addr) {
 		fmt.Fprintf(out, "from a page:    pages of %s may send events; --origin http://shop.test:3000 allows those of "+
 			"another origin\n", strings.Join(append([]string{"localhost"}, o.Origins...), ", "))

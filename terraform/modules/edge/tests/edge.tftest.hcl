@@ -138,6 +138,10 @@ run "routes" {
       "/openapi.json/*"    = google_compute_backend_service.this["fn-docs"].id
       "/docs"              = google_compute_backend_service.this["fn-docs"].id
       "/docs/*"            = google_compute_backend_service.this["fn-docs"].id
+      "/client.js"         = google_compute_backend_service.this["fn-docs"].id
+      "/client.js/*"       = google_compute_backend_service.this["fn-docs"].id
+      "/client"            = google_compute_backend_service.this["fn-docs"].id
+      "/client/*"          = google_compute_backend_service.this["fn-docs"].id
     } if m.name != "customer-globex"])
     error_message = "A path of the default host or of acme leads to another function."
   }
