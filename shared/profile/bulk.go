@@ -30,8 +30,7 @@ type RecomputeOptions struct {
 	// Maintain adds the work of the nightly round: fold and trim histories, and delete
 	// orphan blocks.
 	Maintain bool
-	// Fold folds the history of every user who has an unfolded event that is at least
-	// FoldAge old.
+	// Fold folds the history of every user who has an unfolded event, however young.
 	Fold bool
 	// Discard computes profiles and stores nothing.
 	Discard bool

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -13,10 +12,6 @@ import (
 	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/store"
 )
-
-// FoldAge is the age, by its own time, from which a fold takes an event of a user
-// who is not very busy.
-const FoldAge = time.Minute
 
 const (
 	// mergeBytes is the size of the largest block that a fold merges with the events
@@ -47,6 +42,8 @@ type folder struct {
 	*env
 	logs    *logs
 	tickets *tickets
+	// youngToo says that the folds take events of any age.
+	youngToo bool
 }
 
 // foldUnfolded folds the users of a refresh that have many unfolded events. It

@@ -20,6 +20,7 @@ func (f *folder) maintain(ctx context.Context, app config.App, users []*bulkUser
 	switch {
 	case o.Fold:
 		minEvents = 1
+		f = &folder{f.env, f.logs, f.tickets, true}
 	case o.Maintain:
 		minEvents = f.limits.maintainEvents
 	}
