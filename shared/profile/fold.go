@@ -103,7 +103,8 @@ func (f *folder) foldRows(ctx context.Context, app config.App, c *computation) (
 	if n == 0 {
 		return true, nil // all too young
 	}
-	p := f.newPacker(ctx, app, c.user, c.trimmed(), c.unfolded, c.mergeable)
+	p := f.newPacker(app, c.user, c.trimmed(), c.unfolded, c.mergeable, f.newBuilder(ctx, app.ID),
+		store.NewLogDecoder())
 	for i := range c.rows[:n] {
 		if err := p.add(ctx, c.rows[i]); err != nil {
 			return false, err
@@ -260,7 +261,7 @@ func (f *folder) packGaps(ctx context.Context, app config.App, u *user, base his
 	if err != nil {
 		return history.Manifest{}, nil, packedNone, err
 	}
-	p := f.newPacker(ctx, app, u, base, 0, mergeable)
+	p := f.newPacker(app, u, base, 0, mergeable, f.newBuilder(ctx, app.ID), store.NewLogDecoder())
 	end, rest, err := f.pack(ctx, app, p, gaps, until, maxEvents)
 	if err != nil || p.events == 0 {
 		return history.Manifest{}, nil, packedNone, err
