@@ -4,7 +4,8 @@
 // another schema, and compares profiles with the log. It also answers with what an
 // app used, with the audit log, and with the app's settings and keys.
 //
-// It exports users, and dumps apps.
+// It exports users, dumps apps, and starts the jobs that follow an import when the client says
+// that it has ended.
 //
 // Jobs are stored in Firestore, and function worker runs them. An audit runs
 // within its request.
@@ -48,12 +49,14 @@ func New(b Backends) http.Handler {
 	rt := b.Router(Timeout)
 	rt.Count(limit.Jobs, "POST /1/recomputes", "POST /1/backtests", "POST /1/reenrich", "POST /1/crowd",
 		"POST /1/schema/start", "POST /1/schema/backfill", "POST /1/schema/verify")
+	rt.Count(limit.Imports, "POST /1/imports/end")
 	rt.HandleOwn("POST /1/recomputes", auth.ServeBoth(h.Auth.TenantKey, h.start, auth.Admin))
 	recomputes := h.recomputes()
 	rt.HandleOwn("GET /1/recomputes", recomputes.latest)
 	rt.HandleOwn("GET /1/recomputes/{id}", recomputes.get)
 	rt.HandleOwn("POST /1/recomputes/{id}/cancel", recomputes.cancel)
 	rt.HandleOwn("DELETE /1/recomputes/{id}", recomputes.cancel)
+	rt.HandleOwn("POST /1/imports/end", auth.Serve(h.Auth.Tenant, h.endImport, auth.Admin))
 	rt.HandleOwn("POST /1/audits", auth.Serve(h.Auth.Tenant, h.audit, auth.Admin))
 	rt.HandleOwn("GET /1/usage", auth.Serve(h.Auth.AppID, h.usage, auth.Usage), "from", "to")
 	rt.HandleOwn("GET /1/app", h.appSettings, "limit", "cursor")

@@ -30,6 +30,7 @@ func (a API) Routes() httpapi.Prefixes {
 		{Prefix: "/1/indexes", Handler: a.Catalog},
 		{Prefix: "/1/track-names", Handler: a.Catalog},
 		{Prefix: "/1/recomputes", Handler: a.Admin},
+		{Prefix: "/1/imports", Handler: a.Admin},
 		{Prefix: "/1/reenrich", Handler: a.Admin},
 		{Prefix: "/1/export", Handler: a.Admin},
 		{Prefix: "/1/dump", Handler: a.Admin},

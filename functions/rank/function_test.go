@@ -113,7 +113,7 @@ func TestAnswer(t *testing.T) {
 		t.Errorf("explained (-want +got):\n%s", diff)
 	}
 	unknown := ranked(t, h, `{"userToken":"bob","index":"i","objectIDs":["pink"]}`)
-	if unknown.Fallback == nil || *unknown.Fallback != api.FallbackPopularity || len(unknown.ID) != 32 || unknown.Items[0].Features != nil {
+	if unknown.Fallback == nil || *unknown.Fallback != api.FallbackCatalog || len(unknown.ID) != 32 || unknown.Items[0].Features != nil {
 		t.Errorf("an unknown user: %+v", unknown)
 	}
 	if again := ranked(t, h, `{"userToken":"bob","index":"i","objectIDs":["pink"]}`); again.ID == unknown.ID {

@@ -89,7 +89,7 @@ func (h handler) imported(ctx context.Context, request afterimport.Request, _ in
 	}
 	var failed [2]error // neither job waits for the other
 	answer.Recompute, failed[0] = h.foldImported(ctx, request, last)
-	answer.Crowd, failed[1] = h.buildImported(ctx, request.App, last)
+	answer.Crowd, failed[1] = h.buildImported(ctx, request, last)
 	answer.Started = answer.Recompute != "" || answer.Crowd != ""
 	return answer, gone(errors.Join(failed[:]...))
 }
@@ -98,25 +98,34 @@ func (h handler) imported(ctx context.Context, request afterimport.Request, _ in
 // another recompute of the app is under way it starts none, and looks again later.
 func (h handler) foldImported(ctx context.Context, request afterimport.Request, last time.Time) (id string, err error) {
 	j, err := h.Recompute.StartImport(ctx, request.App, last)
-	switch {
-	case !errors.Is(err, recompute.ErrBusy):
-		return j.ID, err
-	case request.Exhausted(last):
-		h.Log.LogAttrs(ctx, slog.LevelWarn, "an import is left to the nightly round, another recompute does not end",
-			slog.String("app", request.App))
-		return "", nil
+	if errors.Is(err, recompute.ErrBusy) {
+		return "", h.waitFor(ctx, "recompute", request, last)
 	}
-	return "", h.lookLater(ctx, request, last, afterimport.Quiet)
+	return j.ID, err
 }
 
 // buildImported starts the build of crowd statistics that follows an app's last import,
-// if there is anything to build.
-func (h handler) buildImported(ctx context.Context, app string, last time.Time) (id string, err error) {
-	j, err := h.Crowd.StartImport(ctx, app, last)
-	if errors.Is(err, crowdbuild.ErrNoObjects) {
+// if there is anything to build. While another one is under way it starts none, and looks
+// again later.
+func (h handler) buildImported(ctx context.Context, request afterimport.Request, last time.Time) (id string, err error) {
+	j, err := h.Crowd.StartImport(ctx, request.App, last)
+	switch {
+	case errors.Is(err, crowdbuild.ErrNoObjects):
 		return "", nil
+	case errors.Is(err, crowdbuild.ErrBusy):
+		return "", h.waitFor(ctx, "build of crowd statistics", request, last)
 	}
 	return j.ID, err
+}
+
+// waitFor looks again later, once another job may have ended.
+func (h handler) waitFor(ctx context.Context, what string, request afterimport.Request, last time.Time) error {
+	if request.Exhausted(last) {
+		h.Log.LogAttrs(ctx, slog.LevelWarn, "an import is left to the nightly round, another "+what+" does not end",
+			slog.String("app", request.App))
+		return nil
+	}
+	return h.lookLater(ctx, request, last, afterimport.Quiet)
 }
 
 // buildLoaded starts the build of crowd statistics that follows the last load of objects into

@@ -34,6 +34,8 @@ type fakeEngine struct {
 	taken    int                                   // events of POST /1/events, equal ones too
 	received int
 	imports  []int // lines of each import request
+	ended    []int // the number of import requests before each end of an import
+	end      api.ImportEnd
 }
 
 // fakeOperator is the token of a fakeEngine's operator.
@@ -56,6 +58,10 @@ func newFakeEngine(t *testing.T) *fakeEngine {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /1/events/import", e.importEvents)
+	mux.HandleFunc("POST /1/imports/end", func(w http.ResponseWriter, _ *http.Request) {
+		e.ended = append(e.ended, len(e.imports))
+		answer(w, 200, e.end)
+	})
 	mux.HandleFunc("POST /1/events", e.takeEvents)
 	mux.HandleFunc("POST /1/indexes/{index}/batch", e.batch)
 	mux.HandleFunc("POST /1/strategies/personalization", e.setStrategy)

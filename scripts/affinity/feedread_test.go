@@ -48,7 +48,7 @@ func TestFeedRead(t *testing.T) {
 	}
 	readFeed(t, "news", "--url", s.URL, "--order", "latest", "--cursor", next[1], "--json").
 		wants(t, cli.ExitOK, `"objectID":"old"`, `"cursor":null`)
-	readFeed(t, "news", "--url", s.URL, "--user", "ann").wants(t, cli.ExitOK, "by popularity")
+	readFeed(t, "news", "--url", s.URL, "--user", "ann").wants(t, cli.ExitOK, "by catalog: no event")
 	readFeed(t, "sport", "--url", s.URL).wants(t, cli.ExitFailed, "404 Feed sport does not exist")
 	readFeed(t, "news", "--url", s.URL, "--cursor", "AAAA").wants(t, cli.ExitFailed, "422 cursor is damaged")
 	affinity(t, "", "feed", "read").wants(t, cli.ExitUsage, "NAME")

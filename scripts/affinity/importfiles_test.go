@@ -140,6 +140,10 @@ func TestImportSummaryAsJSON(t *testing.T) {
 		t.Error("the import took no time")
 	}
 	delete(got, "seconds")
+	if end, _ := got["end"].(map[string]any); end["waiting"] != false || end["recompute"].(map[string]any)["foldedUsers"] != 1.0 || end["crowd"].(map[string]any)["state"] != "done" {
+		t.Errorf("the end of the import is %v", got["end"])
+	}
+	delete(got, "end")
 	var want map[string]any
 	must(t, json.Unmarshal([]byte(`{"checked":false,
 		"objects":{"index":"products","read":10,"imported":8,"equal":1,"skipped":0,"refused":1,"notSent":0,"notNumbers":{"price":1},"dropped":{"note":1},

@@ -39,6 +39,7 @@ type FeedPage struct {
 	Cursor *string `json:"cursor"`
 	// AsOf is when the records of the feed were listed.
 	AsOf Time `json:"asOf"`
-	// Fallback is FallbackPopularity if the order knows nothing of the user.
+	// Fallback is FallbackPopularity or FallbackCatalog if the order knows nothing of the
+	// user.
 	Fallback *string `json:"fallback"`
 }

@@ -18,8 +18,12 @@ const (
 // candidate, such as the text score of a search engine.
 const FieldRelevancy = "relevancy"
 
-// FallbackPopularity is the fallback of a user without events.
-const FallbackPopularity = "popularity"
+// The fallbacks of a user without events: the order is by popularity, or, without crowd
+// statistics or their weight, by what the request and the catalog alone say.
+const (
+	FallbackPopularity = "popularity"
+	FallbackCatalog    = "catalog"
+)
 
 // RankRequest is the body of POST /1/rank. It gives the candidates as ObjectIDs
 // or as Items, not both. A candidate that is named twice is ranked once, and
@@ -81,8 +85,8 @@ type RankAnswer struct {
 	// CrowdAsOf is the instant of the index's statistics, from which popularity
 	// and pairs come; null if the index has none.
 	CrowdAsOf *Time `json:"crowdAsOf"`
-	// Fallback is FallbackPopularity if the user has no event that counts, and
-	// null otherwise.
+	// Fallback is FallbackPopularity or FallbackCatalog if the user has no event that
+	// counts, and null otherwise.
 	Fallback *string `json:"fallback"`
 	// Items are the candidates, the highest score first. Equal scores keep the
 	// order of their objectIDs.

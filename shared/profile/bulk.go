@@ -30,8 +30,7 @@ type RecomputeOptions struct {
 	// Maintain adds the work of the nightly round: fold and trim histories, and delete
 	// orphan blocks.
 	Maintain bool
-	// Fold folds the history of every user who has an unfolded event that is at least
-	// FoldAge old.
+	// Fold folds the history of every user who has an unfolded event, however young.
 	Fold bool
 	// Discard computes profiles and stores nothing.
 	Discard bool
@@ -193,6 +192,10 @@ type bulkUser struct {
 	missing  map[history.BlockID]bool
 	restart  bool
 	profile  []byte // of a known user, if RecomputeOptions.Each asks for it
+
+	packs  bool    // the run packs the events of the log that it reads
+	packer *packer // while it reads them; nil: none was read
+	packed *packed // nil: none
 }
 
 // expect records that the group must read a block.
@@ -350,12 +353,15 @@ func (run *bulkRun) profiles(ctx context.Context, gr *group) error {
 		share.Close()
 		run.scratch.Put(s)
 	}()
+	if err := run.drawNew(ctx, gr); err != nil {
+		return err
+	}
 	if err := run.readInline(ctx, gr); err != nil {
 		return err
 	}
 	o := &output{bulkRun: run, gr: gr, scratch: s, share: share, save: run.logs.newSaver(run.app)}
 	var blockNames []store.BlockName
-	var ranges []store.UserRange
+	var ranges, packing []store.UserRange
 	for _, u := range gr.users {
 		if !u.stale && !run.options.folds() || u.fault != nil {
 			continue
@@ -366,7 +372,12 @@ func (run *bulkRun) profiles(ctx context.Context, gr *group) error {
 		}
 		blocks, gaps := u.parts()
 		for _, g := range gaps {
-			ranges = append(ranges, store.UserRange{User: u.token, From: g.From, To: g.To})
+			r := store.UserRange{User: u.token, From: g.From, To: g.To}
+			if u.packs {
+				packing = append(packing, r)
+			} else {
+				ranges = append(ranges, r)
+			}
 		}
 		for i := 0; u.stale && i < len(blocks); i++ {
 			if blocks[i].Inline {
@@ -377,13 +388,8 @@ func (run *bulkRun) profiles(ctx context.Context, gr *group) error {
 			blockNames = append(blockNames, store.BlockName{User: u.token, ID: blocks[i].ID})
 		}
 	}
-	if len(ranges) > 0 {
-		if err := run.logs.of(run.app).ReadFor(ctx, ranges, run.compiled, o.row(ctx)); err != nil {
-			return err
-		}
-		if err := o.close(ctx); err != nil {
-			return err
-		}
+	if err := o.readLog(ctx, ranges, packing); err != nil {
+		return err
 	}
 	var err error
 	switch {

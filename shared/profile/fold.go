@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -13,10 +12,6 @@ import (
 	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/store"
 )
-
-// FoldAge is the age, by its own time, from which a fold takes an event of a user
-// who is not very busy.
-const FoldAge = time.Minute
 
 const (
 	// mergeBytes is the size of the largest block that a fold merges with the events
@@ -47,6 +42,8 @@ type folder struct {
 	*env
 	logs    *logs
 	tickets *tickets
+	// youngToo says that the folds take events of any age.
+	youngToo bool
 }
 
 // foldUnfolded folds the users of a refresh that have many unfolded events. It
@@ -106,7 +103,8 @@ func (f *folder) foldRows(ctx context.Context, app config.App, c *computation) (
 	if n == 0 {
 		return true, nil // all too young
 	}
-	p := f.newPacker(ctx, app, c.user, c.trimmed(), c.unfolded, c.mergeable)
+	p := f.newPacker(app, c.user, c.trimmed(), c.unfolded, c.mergeable, f.newBuilder(ctx, app.ID),
+		store.NewLogDecoder())
 	for i := range c.rows[:n] {
 		if err := p.add(ctx, c.rows[i]); err != nil {
 			return false, err
@@ -263,7 +261,7 @@ func (f *folder) packGaps(ctx context.Context, app config.App, u *user, base his
 	if err != nil {
 		return history.Manifest{}, nil, packedNone, err
 	}
-	p := f.newPacker(ctx, app, u, base, 0, mergeable)
+	p := f.newPacker(app, u, base, 0, mergeable, f.newBuilder(ctx, app.ID), store.NewLogDecoder())
 	end, rest, err := f.pack(ctx, app, p, gaps, until, maxEvents)
 	if err != nil || p.events == 0 {
 		return history.Manifest{}, nil, packedNone, err

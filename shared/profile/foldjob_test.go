@@ -8,7 +8,7 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// A recompute that folds takes every user with an event that is old enough, also those
+// A recompute that folds takes every user with an unfolded event, however young, also those
 // whose profiles are current, and leaves the profiles as they were.
 func TestRecomputeFolds(t *testing.T) {
 	b := newFixture(t, 90, plain)
@@ -29,8 +29,8 @@ func TestRecomputeFolds(t *testing.T) {
 	if p := recompute(profile.RecomputeOptions{OnlyStale: true, Maintain: true}); p.Folded != 0 {
 		t.Errorf("the nightly round folds %d histories, want none", p.Folded)
 	}
-	if p := recompute(profile.RecomputeOptions{OnlyStale: true, Fold: true}); p.Folded != 2 || p.Written != 0 {
-		t.Errorf("%d histories folded, %d profiles written; want 2 and none", p.Folded, p.Written)
+	if p := recompute(profile.RecomputeOptions{OnlyStale: true, Fold: true}); p.Folded != 3 || p.Written != 0 {
+		t.Errorf("%d histories folded, %d profiles written; want 3 and none", p.Folded, p.Written)
 	}
 	if p := recompute(profile.RecomputeOptions{Fold: true}); p.Folded != 0 {
 		t.Errorf("again: %d histories folded, want none", p.Folded)
@@ -38,15 +38,15 @@ func TestRecomputeFolds(t *testing.T) {
 	for user, want := range map[string]struct {
 		blocks int
 		score  float64
-	}{"current": {1, 30}, "one": {1, 60}, "young": {0, 30}, "gone": {}, "old": {}} {
+	}{"current": {1, 30}, "one": {1, 60}, "young": {1, 30}, "gone": {}, "old": {}} {
 		blocks, err := b.store.Histories.ListBlocks(ctx, appID, user)
 		if err != nil || len(blocks) != want.blocks || red(b.read(user)) != want.score {
 			t.Errorf("%s: %d blocks, score %v, %v; want %+v", user, len(blocks), red(b.read(user)), err, want)
 		}
 	}
-	b.clock += 2 * minute
-	if p := recompute(profile.RecomputeOptions{OnlyStale: true, Fold: true}); p.Folded != 2 {
-		t.Errorf("two minutes later %d histories are folded, want the young events of 2 users", p.Folded)
+	b.apply(bought("young", b.clock-minute/4))
+	if p := recompute(profile.RecomputeOptions{OnlyStale: true, Fold: true}); p.Folded != 1 {
+		t.Errorf("%d histories folded, want that of the user with a new event", p.Folded)
 	}
 }
 

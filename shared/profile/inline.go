@@ -109,6 +109,9 @@ func (f *folder) toFold(u *user) (base history.Manifest, gaps []history.Range, u
 	base = u.trimmed()
 	gaps = base.Gaps(u.foldStart())
 	until = history.Pos{Time: u.window.Now - f.limits.foldAge.Milliseconds()}
+	if f.youngToo {
+		until.Time = u.window.Now + 1
+	}
 	return base, gaps, until, len(gaps) > 0 && gaps[0].From.Compare(until) < 0
 }
 

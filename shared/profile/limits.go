@@ -15,7 +15,9 @@ type limits struct {
 	// few new events.
 	maintainEvents int
 	// foldAge is the age from which folds take an event. A late event costs the whole
-	// block that covers its time, and most late events are only a little late.
+	// block that covers its time, and most late events are only a little late. A recompute
+	// that is to fold takes younger events too: it is one fold of each user, and not one of
+	// every 256 events.
 	foldAge time.Duration
 	// maxYoung is the number of events younger than foldAge from which a refresh folds
 	// most of these too, for very busy users. Each refresh that computes reads all of
@@ -55,7 +57,7 @@ type limits struct {
 }
 
 var defaultLimits = limits{
-	foldEvents: 256, maintainEvents: 32, foldAge: FoldAge, maxYoung: 500,
+	foldEvents: 256, maintainEvents: 32, foldAge: time.Minute, maxYoung: 500,
 	maxFold: 200_000, inlineEvents: inlineEvents, blockEvents: 1 << 20, keepRows: 8_192,
 	sessionEvents: affinity.MaxSessionEvents, maxAdditions: affinity.MaxAdditions,
 	bounds: affinity.StandardBounds(), hold: affinity.Hold{Values: 200_000, Bytes: 32 << 20}, writeBytes: 4 << 20,

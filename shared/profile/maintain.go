@@ -20,6 +20,7 @@ func (f *folder) maintain(ctx context.Context, app config.App, users []*bulkUser
 	switch {
 	case o.Fold:
 		minEvents = 1
+		f = &folder{f.env, f.logs, f.tickets, true}
 	case o.Maintain:
 		minEvents = f.limits.maintainEvents
 	}
@@ -29,6 +30,12 @@ func (f *folder) maintain(ctx context.Context, app config.App, users []*bulkUser
 	for i, u := range users {
 		switch {
 		case u.fault != nil:
+		case u.packed != nil:
+			g.Go(func() (err error) {
+				folded[i], err = f.commitPacked(ctx, app, u)
+				f.logFailure(ctx, app.ID, u.token, err)
+				return nil
+			})
 		case o.folds() && f.isSmall(u):
 			g.Go(func() (err error) {
 				folded[i], err = f.foldSmall(ctx, app, u.token)

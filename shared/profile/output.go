@@ -22,6 +22,29 @@ type output struct {
 	share    *affinity.Share
 	save     *saver
 	failed   []*user // faulty
+	// builder and decoder are of the packers of new users.
+	builder *history.Builder
+	decoder *store.LogDecoder
+}
+
+// readLog reads ranges of the log, and those of new users, whose events it packs.
+func (o *output) readLog(ctx context.Context, ranges, packing []store.UserRange) error {
+	log := o.logs.of(o.app)
+	if len(ranges) > 0 {
+		if err := log.ReadFor(ctx, ranges, o.compiled, o.row(ctx)); err != nil {
+			return err
+		}
+		if err := o.close(ctx); err != nil {
+			return err
+		}
+	}
+	if len(packing) == 0 {
+		return nil
+	}
+	if err := log.Read(ctx, packing, o.row(ctx)); err != nil {
+		return err
+	}
+	return o.close(ctx)
 }
 
 // row returns the function that scores the next unfolded event. The events of a
@@ -49,6 +72,8 @@ func (o *output) row(ctx context.Context) func(string, store.LogRow) error {
 		}
 		if err := scorer.Score(row, u.scorer); err != nil {
 			u.fault = fmt.Errorf("compute %s,%s: %w", o.app.ID, token, err)
+		} else if u.packs {
+			o.pack(ctx, u, row)
 		}
 		return nil
 	}
@@ -112,8 +137,10 @@ func (o *output) close(ctx context.Context) error {
 		u.restart = true
 		o.restarts = append(o.restarts, u)
 	} else {
+		o.packedAll(ctx, u)
 		err = o.add(ctx, &u.user, u.scorer, u.events+u.unfolded)
 	}
+	o.unpack(u)
 	u.scorer.Reset(u.window) // gives back its memory
 	u.done, u.scorer, o.current = true, nil, nil
 	return err

@@ -22,6 +22,7 @@ type packer struct {
 	mergeable map[history.BlockID][]byte
 
 	builder *history.Builder
+	decoder *store.LogDecoder
 	gap     history.Range // that the packer packs now
 	from    history.Pos   // start of the current block
 	last    history.Pos   // position of the last event
@@ -35,11 +36,13 @@ type packer struct {
 	entered bool
 }
 
-func (f *folder) newPacker(ctx context.Context, app config.App, u *user, base history.Manifest, unfolded int,
-	mergeable map[history.BlockID][]byte) *packer {
+// newPacker returns a packer that uses a builder, which is empty, and a decoder. Packers that
+// follow each other may share both.
+func (f *folder) newPacker(app config.App, u *user, base history.Manifest, unfolded int,
+	mergeable map[history.BlockID][]byte, builder *history.Builder, decoder *store.LogDecoder) *packer {
 	return &packer{
 		env: f.env, appID: app.ID, user: u, base: base, unfolded: unfolded, mergeable: mergeable,
-		builder: f.newBuilder(ctx, app.ID),
+		builder: builder, decoder: decoder,
 	}
 }
 
@@ -54,7 +57,7 @@ func (v *env) newBuilder(ctx context.Context, appID string) *history.Builder {
 // of: their writers are about to drop these, and opting in deletes them.
 func (p *packer) add(ctx context.Context, row store.LogRow) error {
 	p.events++
-	ev, err := row.Event()
+	ev, err := p.decoder.Event(row)
 	if err != nil {
 		return fmt.Errorf("fold log of %s,%s: %w", p.appID, p.user.token, err)
 	}

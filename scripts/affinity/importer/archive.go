@@ -92,7 +92,7 @@ func (im *Importer) Archive(ctx context.Context, a Archive) (total ArchiveAnswer
 	}
 	for _, path := range a.Files {
 		err := r.open(path, func(src *Source) error {
-			answer, err := im.restoreEvents(ctx, src, r.next)
+			answer, err := im.restoreEvents(ctx, src, byUser(r.next))
 			total.AddCounts(answer)
 			return err
 		})
@@ -206,6 +206,6 @@ func (r *restore) add(number int, l archive.Line) error {
 		return nil
 	}
 	text, err := export.Encode(api.ExportLine{Event: l.Event})
-	r.pending = append(r.pending, line{number: number, text: bytes.TrimSuffix(text, []byte("\n"))})
+	r.pending = append(r.pending, line{number: number, user: l.Place.User, text: bytes.TrimSuffix(text, []byte("\n"))})
 	return err
 }

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"strings"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/event"
@@ -21,14 +22,17 @@ type equalLines struct {
 }
 
 // has reports whether a line of an event, as a client sends it, is equal to an earlier
-// one. Lines that the engine will refuse are equal to none, and neither are events without
-// a timestamp.
-func (e *equalLines) has(text []byte) bool {
+// one, and returns the user of the event. Lines that the engine will refuse have no user and are
+// equal to none, and neither are events without a timestamp.
+func (e *equalLines) has(text []byte) (user string, equal bool) {
 	parsed, err := event.Decode(text, event.Rules{Now: e.now, Ahead: event.MaxAhead, History: true, Index: e.index})
-	if err != nil || parsed.Received || parsed.Type == event.InstantSearch {
-		return false
+	if err != nil {
+		return "", false
 	}
-	return !remember(e.seen, keyOf(enrich.Place{User: parsed.UserToken, Time: parsed.Time, ID: parsed.ID()}))
+	if parsed.Received || parsed.Type == event.InstantSearch {
+		return strings.Clone(parsed.UserToken), false
+	}
+	return strings.Clone(parsed.UserToken), !remember(e.seen, keyOf(enrich.Place{User: parsed.UserToken, Time: parsed.Time, ID: parsed.ID()}))
 }
 
 // remember reports whether a key is new, and keeps it.

@@ -57,11 +57,15 @@ func (im *Importer) Events(ctx context.Context, src *Source, index string) (api.
 	next := func() (line, error) {
 		l, err := src.next()
 		if err == nil && !l.skipped && l.reason() == "" {
-			l.equal = equal.has(l.text)
+			l.user, l.equal = equal.has(l.text)
 		}
 		return l, err
 	}
 	im.begin()
+	if src.size > 0 { // else it may be slow, and lines must not wait for each other
+		next = byUser(next)
+		defer func() { im.through = 0 }() // the lines are not sent in their order
+	}
 	return im.events(ctx, src, next, func(ctx context.Context, c *client.Client, lines []byte) (api.ImportAnswer, error) {
 		if im.Checks() {
 			return checkEvents(lines, event.Rules{Now: equal.now, Ahead: event.MaxAhead, History: true, Index: index}), nil

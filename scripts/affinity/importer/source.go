@@ -138,6 +138,7 @@ type line struct {
 	kind    *kindError // of a fault: the type of these events is not known
 	skipped bool       // left out on request; text is missing
 	equal   bool       // to an earlier line
+	user    string     // of the event; "" if nobody has asked, or the line is bad
 }
 
 // failed is the line if it cannot be converted.

@@ -115,7 +115,7 @@ func (r Report) Print(out io.Writer) {
 	r.Ranks.print(out, "ranks")
 	r.Feeds.print(out, "feeds")
 	if r.Feeds.Fallback > 0 {
-		fmt.Fprintf(out, "        by popularity, as of a user without events: %s\n", cli.Count(r.Feeds.Fallback, "page"))
+		fmt.Fprintf(out, "        in the order of a user without events: %s\n", cli.Count(r.Feeds.Fallback, "page"))
 	}
 	if r.FirstError != "" {
 		fmt.Fprintf(out, "first error: %s\n", r.FirstError)

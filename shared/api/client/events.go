@@ -107,6 +107,17 @@ func (c *Client) importLines(ctx context.Context, path string, lines []byte) (ap
 	return answer, err
 }
 
+// EndImport says that an import has ended: the client has the answers to all of its
+// requests. The engine then folds the histories of users and builds crowd statistics, which
+// it otherwise does after a minute without an import. Ask again with the At of the answer to
+// learn how far these jobs are. The request may be repeated. Requires a key with the
+// permission admin.
+func (c Events) EndImport(ctx context.Context, request api.ImportEndRequest) (api.ImportEnd, error) {
+	var answer api.ImportEnd
+	err := c.call(ctx, always, http.MethodPost, "/1/imports/end", request, &answer)
+	return answer, err
+}
+
 // A request of ImportAll is well below the limits, so that it is answered soon.
 const (
 	chunkLines = 2000
@@ -117,7 +128,7 @@ const (
 // them, and imports them in several requests, one after the other. The answer
 // adds up theirs, and refused lines have their numbers in r. With an error, the
 // answer is that of the requests before it. Importing r again is harmless for
-// events with a timestamp, which count once.
+// events with a timestamp, which count once. EndImport says that nothing follows.
 func (c Events) ImportAll(ctx context.Context, index string, r io.Reader) (api.ImportAnswer, error) {
 	total := api.ImportAnswer{Refused: []api.RefusedLine{}}
 	err := c.Events().ImportEach(ctx, index, r, func(answer api.ImportAnswer, _ int) error {

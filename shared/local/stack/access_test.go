@@ -104,6 +104,7 @@ var routes = []struct {
 	{"POST", "/1/schema/cutover", "", []string{auth.Admin}},
 	{"POST", "/1/schema/rollback", "", []string{auth.Admin}},
 	{"POST", "/1/schema/drop", `{"schema":"wide"}`, []string{auth.Admin}},
+	{"POST", "/1/imports/end", "", []string{auth.Admin}},
 	{"POST", "/1/indexes/i/batch", addOne, []string{auth.AddObject}},
 	{"POST", "/1/indexes/i/batch", removeOne, []string{auth.DeleteObject}},
 	{"GET", "/1/indexes/i", "", []string{auth.AddObject}},

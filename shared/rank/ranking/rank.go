@@ -60,7 +60,9 @@ func (r *Ranker) Rank(q *Query) Result {
 
 	result := Result{Items: w.items(w.best())}
 	if !personal && len(w.pairs) == 0 {
-		result.Fallback = Popularity
+		if result.Fallback = Catalog; r.weights.popularity > 0 && w.logHighest > 0 {
+			result.Fallback = Popularity
+		}
 	}
 	return result
 }

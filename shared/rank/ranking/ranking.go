@@ -119,15 +119,20 @@ const (
 	Diversified = "diversity"
 )
 
+// Catalog is the Fallback of an order by what the request and the catalog say alone:
+// relevancy, freshness, and at last the objectID.
+const Catalog = "catalog"
+
 // Result is an order.
 type Result struct {
 	// Items are by score descending, then objectID, then place in the query; never
 	// nil. Diversify says where diversity leaves equal ones.
 	Items []Item
 
-	// Fallback is "popularity" if the query holds nothing of the user: no
-	// affinity, no event of a session and no pair that scores. The order is then
-	// the same for all such users. Otherwise it is empty.
+	// Fallback is not empty if the query holds nothing of the user: no affinity, no
+	// event of a session and no pair that scores. The order is then the same for all
+	// such users. It is Popularity if popularity is a part of their order, and
+	// otherwise Catalog.
 	Fallback string
 }
 

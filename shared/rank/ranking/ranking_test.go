@@ -272,6 +272,19 @@ func TestFallback(t *testing.T) {
 			t.Errorf("%s: fallback %q, want %q", name, got.Fallback, test.want)
 		}
 	}
+	// Without statistics, or without their weight, an order does not go by popularity.
+	unweighted := scoring()
+	unweighted.Ranking.Popularity.Weight = ptr(0)
+	for name, test := range map[string]struct {
+		strategy strategy.Strategy
+		highest  float64
+	}{"no statistics": {scoring(), 0}, "no weight": {unweighted, 3}} {
+		query := ranking.Query{Candidates: popular, HighestCount: test.highest}
+		scores(t, test.strategy, query)
+		if got := ranking.New(test.strategy).Rank(&query); got.Fallback != "catalog" {
+			t.Errorf("%s: fallback %q, want that of the catalog", name, got.Fallback)
+		}
+	}
 }
 
 func TestTiesAndLimit(t *testing.T) {

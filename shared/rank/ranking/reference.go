@@ -61,7 +61,10 @@ func Reference(s strategy.Strategy, q *Query) Result {
 	}
 	result := Result{Items: items[:limited(q, len(items))]}
 	if len(profile) == 0 && len(session) == 0 && len(pairs) == 0 {
-		result.Fallback = Popularity
+		result.Fallback = Catalog
+		if percent(r.Popularity.Weight) > 0 && PopularityOf(q.HighestCount, q.HighestCount) > 0 {
+			result.Fallback = Popularity
+		}
 	}
 	return result
 }

@@ -53,7 +53,7 @@ func TestOutage(t *testing.T) {
 						t.Fatalf("latest (-warm +now):\n%s", diff)
 					}
 					p = w.read(t, 0, Request{Order: feed.Suggested, User: "ann", Limit: 3})
-					if p.Fallback != "popularity" || len(p.Items) != 3 {
+					if p.Fallback != "catalog" || len(p.Items) != 3 {
 						t.Fatalf("suggested: fallback %q, %v", p.Fallback, ids(p))
 					}
 				}

@@ -77,7 +77,7 @@ type Page struct {
 	Cursor string
 	// AsOf (ms) is when the candidates were listed.
 	AsOf int64
-	// Fallback is "popularity" if the order knows nothing of the user.
+	// Fallback is that of the ranking: not empty if the order knows nothing of the user.
 	Fallback string
 	// Total is the number of the walk's candidates.
 	Total int

@@ -79,8 +79,8 @@ func TestPreparedCandidates(t *testing.T) {
 		}
 	}
 	check("a known user", "ann", time.Minute, "", false, "Red", "Blue")
-	check("no user", "", 0, ranking.Popularity, false, "Blue", "Red")
+	check("no user", "", 0, ranking.Catalog, false, "Blue", "Red")
 	away.Store(true)
-	check("no user, the store is away", "", 0, ranking.Popularity, false, "Blue", "Red")
-	check("the store is away", "ann", 50*time.Millisecond, ranking.Popularity, true, "Blue", "Red")
+	check("no user, the store is away", "", 0, ranking.Catalog, false, "Blue", "Red")
+	check("the store is away", "ann", 50*time.Millisecond, ranking.Catalog, true, "Blue", "Red")
 }

@@ -189,7 +189,7 @@ func readFeedCommand(t *command.Tool) *cobra.Command {
 
 func printPage(t *command.Tool, p api.FeedPage) error {
 	if p.Fallback != nil {
-		fmt.Fprintln(t.Out, "by popularity: no event of the user counts, or none was named")
+		fmt.Fprintln(t.Out, "by "+cli.Printable(*p.Fallback)+": no event of the user counts, or none was named")
 	}
 	for _, item := range p.Items {
 		fmt.Fprintf(t.Out, "%s\n", item)

@@ -23,7 +23,7 @@ func Crowd(t *command.Tool) *cobra.Command {
 		Use:   "crowd",
 		Short: "Build, list and cancel crowd statistics, which rankings use",
 		Long: "Build and list crowd statistics: how often events name an object, which objects follow each other, and how many\n" +
-			"objects carry each filter. A build runs every night, a minute after an import, and after a\n" +
+			"objects carry each filter. A build runs every night, at the end of an import, and after a\n" +
 			"load of objects into an index that has no statistics or grows by a tenth. Requires a key with the\n" +
 			"permission recommendation.",
 	}, buildCrowdCommand(t), crowdStatusCommand(t), cancelCrowdCommand(t))

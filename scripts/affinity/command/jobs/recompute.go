@@ -69,7 +69,7 @@ func startRecomputeCommand(t *command.Tool) *cobra.Command {
 		Short:   "Start a recompute; it supersedes one under way",
 		Example: "  affinity recompute start --watch\n  affinity recompute start --only-stale\n  affinity recompute start --only-stale --fold --watch",
 		Long: "Start a recompute; it supersedes one under way. With --fold it packs the history of every user too, so that the next\n" +
-			"read or recompute of users with long logs is fast. An import does so by itself a minute after its last events.\n" +
+			"read or recompute of users with long logs is fast. An import does so by itself at its end.\n" +
 			"With --full it also maintains the histories of all users, as a full recompute does that Cloud Scheduler starts.",
 		Args: cli.Subcommand,
 		PreRunE: func(*cobra.Command, []string) error {

@@ -22,7 +22,7 @@ import (
 
 type importOptions struct {
 	index, objects, strategy, events, withoutUsers string
-	archive, shift, check, suggest                 bool
+	archive, shift, check, suggest, noWait         bool
 	written                                        command.EventForm
 	form                                           importer.Form
 	retryFor                                       time.Duration
@@ -42,6 +42,9 @@ func Import(t *command.Tool) *cobra.Command {
 			"an event counts once, and so do equal lines, unless each has an eventId of its own. A warning names objects\n" +
 			"that the catalog does not hold. Requires a key with the permission admin for events, addObject for objects,\n" +
 			"recommendation for the strategy.\n" +
+			"\n" +
+			"The command returns once the engine has folded the histories of all users, so that reads are fast, and built the\n" +
+			"crowd statistics, which orders by popularity need. Ctrl-C stops waiting for them, and --no-wait does not wait.\n" +
 			"\n" +
 			writtenHelp +
 			"\n" +
@@ -172,6 +175,7 @@ func (o *importOptions) flags(flags *pflag.FlagSet, retryFor time.Duration) {
 	flags.BoolVar(&o.shift, "shift-to-now", false,
 		"move the events by whole days, so that the newest one is less than a day old")
 	flags.BoolVar(&o.check, "check", false, checkUsage)
+	flags.BoolVar(&o.noWait, "no-wait", false, noWaitUsage)
 	flags.DurationVar(&o.retryFor, "retry-for", retryFor, "how long to repeat a request while the engine is busy or away")
 }
 
@@ -263,15 +267,14 @@ func importAll(ctx context.Context, t *command.Tool, c *client.Client, o importO
 			fmt.Fprintf(t.Err, "objects go to the index %q (--index names another)\n", cli.Printable(index))
 		}
 	}
-	return importData(ctx, t, newImporter(t, c), objects, events, index, func(accepted int) error {
-		return first.set(ctx, t, c, accepted)
-	})
+	end := o.ending(t, c)
+	end.first = first
+	return importData(ctx, t, newImporter(t, c), objects, events, index, end)
 }
 
-// importData imports objects, if there are some, and then events. After them it calls then with how
-// many were accepted.
+// importData imports objects, if there are some, and then events.
 func importData(ctx context.Context, t *command.Tool, im *importer.Importer, objects, events *importer.Source,
-	index string, then func(accepted int) error) error {
+	index string, end ending) error {
 	s := newSummary(im)
 	if objects != nil {
 		stored, err := im.Objects(ctx, objects, index)
@@ -295,15 +298,13 @@ func importData(ctx context.Context, t *command.Tool, im *importer.Importer, obj
 			cli.Count(counts.Accepted, "event"), tallied(im, "line", equalEvents))
 	}
 	s.addEvents(counts, "line", equalEvents)
-	if err := then(counts.Accepted); err != nil {
-		return err
-	}
+	end.accepted = counts.Accepted
 	with := ""
 	if objects != nil {
 		with = " and " + cli.Count(s.Objects.stored, "object")
 	}
-	return s.print(t, fmt.Sprintf("imported %s%s in %.1f s (%.0f events/s)", cli.Count(s.Events.Imported, "event"), with,
-		s.seconds(), cli.PerSecond(counts.Accepted, time.Since(eventsBegun))))
+	return s.end(ctx, end, fmt.Sprintf("imported %s%s in %.1f s (%.0f events/s)", cli.Count(s.Events.Imported, "event"),
+		with, s.seconds(), cli.PerSecond(counts.Accepted, time.Since(eventsBegun))))
 }
 
 // checkUsage describes the flag --check.

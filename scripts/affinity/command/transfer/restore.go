@@ -20,6 +20,7 @@ import (
 type restoreOptions struct {
 	path     string
 	replace  bool
+	noWait   bool
 	from     int
 	retryFor time.Duration
 }
@@ -53,6 +54,7 @@ func Restore(t *command.Tool) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&o.replace, "replace", false, "replace a strategy of the app that differs from that of the dump")
+	flags.BoolVar(&o.noWait, "no-wait", false, noWaitUsage)
 	flags.IntVar(&o.from, "from-line", 1, "first line to restore")
 	flags.DurationVar(&o.retryFor, "retry-for", t.Retry.Total,
 		"how long to repeat a request while the engine is busy or away")
@@ -88,6 +90,15 @@ func restoreDump(ctx context.Context, t *command.Tool, c *client.Client, o resto
 		cli.Count(done.Segments, "segment"), cli.Count(done.Objects, "object"), cli.Count(a.Accepted, "event"), a.Present,
 		cli.Count(a.UserDeletions, "deletion or opt-out line"))
 	fmt.Fprintln(t.Out, tallied(im, "line", "that the log has, or with the objectID of another line"))
+	if a.Accepted > 0 {
+		ended, err := ending{tool: t, client: c, noWait: o.noWait}.follow(ctx)
+		if err != nil {
+			return err
+		}
+		if ended != nil {
+			fmt.Fprintln(t.Out, followed(*ended))
+		}
+	}
 	if done.Missing > 0 {
 		fmt.Fprintf(t.Err, "%s could not be read when the dump was made\n", cli.Count(done.Missing, "event"))
 	}
@@ -145,7 +156,7 @@ func restoreAll(ctx context.Context, t *command.Tool, c *client.Client, o import
 		}
 		fmt.Fprintf(t.Err, "%s went to the index %q\n", cli.Count(stored.Stored, "object"), cli.Printable(index))
 	}
-	return restoreArchive(ctx, t, im, archive)
+	return restoreArchive(ctx, t, im, archive, o.ending(t, c))
 }
 
 // readUsers reads the user tokens of a file, one a line.
@@ -158,7 +169,8 @@ func readUsers(t *command.Tool, path string) (users map[string]bool, err error) 
 	return importer.Users(src)
 }
 
-func restoreArchive(ctx context.Context, t *command.Tool, im *importer.Importer, archive importer.Archive) error {
+func restoreArchive(ctx context.Context, t *command.Tool, im *importer.Importer, archive importer.Archive,
+	end ending) error {
 	s := newSummary(im)
 	answer, err := im.Archive(ctx, archive)
 	warn(t, answer.ImportAnswer)
@@ -174,7 +186,7 @@ func restoreArchive(ctx context.Context, t *command.Tool, im *importer.Importer,
 	if answer.Without > 0 {
 		fmt.Fprintf(t.Err, "left out %s of the users of --without-users\n", cli.Count(answer.Without, "event"))
 	}
-	return s.print(t, fmt.Sprintf("restored %s of %s from %s in %.1f s: %d were in the log, %d are new",
+	return s.end(ctx, end, fmt.Sprintf("restored %s of %s from %s in %.1f s: %d were in the log, %d are new",
 		cli.Count(answer.Accepted, "event"), t.App, cli.Count(len(archive.Files), "file"), s.seconds(), answer.Present,
 		answer.Accepted-answer.Present-answer.Deleted-answer.OptedOut))
 }

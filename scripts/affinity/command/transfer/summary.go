@@ -19,6 +19,8 @@ type summary struct {
 	Seconds float64         `json:"seconds"`
 	Objects *objectsSummary `json:"objects,omitempty"`
 	Events  *eventsSummary  `json:"events,omitempty"`
+	// End says how far the jobs are that follow the import.
+	End *api.ImportEnd `json:"end,omitempty"`
 
 	im    *importer.Importer
 	begun time.Time
@@ -122,6 +124,9 @@ func (s *summary) print(t *command.Tool, did string) error {
 	}
 	if s.Events != nil {
 		fmt.Fprintln(t.Out, "events: "+s.Events.tallied)
+	}
+	if s.End != nil {
+		fmt.Fprintln(t.Out, followed(*s.End))
 	}
 	return s.badLines()
 }

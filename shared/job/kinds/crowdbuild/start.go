@@ -27,7 +27,8 @@ func (r *Runner) StartManual(ctx context.Context, app, index string) (job.Job, e
 
 // StartImport starts the build that follows an app's last import, at the given
 // time. It is idempotent. If a build of all indexes has started since, StartImport
-// returns that one.
+// returns that one. It returns ErrBusy, and the build, while one that started before is
+// unfinished: builds that supersede each other with each import might never end.
 func (r *Runner) StartImport(ctx context.Context, app string, at time.Time) (job.Job, error) {
 	indexes, err := r.indexes(ctx, app, "")
 	if err != nil {
@@ -37,16 +38,22 @@ func (r *Runner) StartImport(ctx context.Context, app string, at time.Time) (job
 	if err != nil {
 		return job.Job{}, fmt.Errorf("list the latest crowd jobs: %w", err)
 	}
+	id := string(Import) + "-" + strconv.FormatInt(at.UnixMilli(), 10)
 	whole := job.Job{Params: Params{Indexes: indexes}}
 	for _, j := range latest {
-		if j.StartedAt.After(at) && covers(j, whole) && (j.State == job.Done || !j.State.Ended()) {
+		switch {
+		case !covers(j, whole) || j.State.Ended() && j.State != job.Done:
+		case j.StartedAt.After(at) || j.ID == id:
 			return j, r.ResumeJob(ctx, j)
+		case !j.State.Ended():
+			return j, fmt.Errorf("start crowd: %w", ErrBusy)
 		}
 	}
-	return r.start(ctx, app, "", Import, string(Import)+"-"+strconv.FormatInt(at.UnixMilli(), 10), 0)
+	return r.start(ctx, app, "", Import, id, 0)
 }
 
-// ErrBusy means that a build of the index is under way, or that objects are still loaded.
+// ErrBusy means that a build of the index, or of all of them, is under way, or that objects are
+// still loaded.
 var ErrBusy = errors.New("the index is busy")
 
 // maxKnown is the largest number of objects of which StartLoad finds out whether an index has

@@ -11,12 +11,11 @@ import (
 	"github.com/affinityengine/affinity/shared/job/kinds/recompute"
 	"github.com/affinityengine/affinity/shared/local/jobtest"
 	"github.com/affinityengine/affinity/shared/local/must"
-	"github.com/affinityengine/affinity/shared/profile"
 )
 
 // TestImportStarts starts jobs in turn, as TestSupersession does, and more: "import"
-// for an import that ended a minute before the test began, "later" for one that ended
-// a minute before the start, "fold" by hand with folds, "drain" to run all tasks and
+// for an import that ended when the test began, "later" for one that ended
+// at the start, "fold" by hand with folds, "drain" to run all tasks and
 // "cancel" to cancel the newest job. A job is printed with "+" if it folds.
 func TestImportStarts(t *testing.T) {
 	for starts, want := range map[string]string{
@@ -50,7 +49,7 @@ func TestImportStarts(t *testing.T) {
 
 func (w *harness) startAfterImport(what string) {
 	w.T.Helper()
-	ctx, last := w.T.Context(), jobtest.Noon.Add(-profile.FoldAge)
+	ctx, last := w.T.Context(), jobtest.Noon
 	switch what {
 	default:
 		w.start(what)
@@ -66,7 +65,7 @@ func (w *harness) startAfterImport(what string) {
 		}
 	case "import", "later":
 		if what == "later" {
-			last = w.Now.Add(-profile.FoldAge)
+			last = w.Now
 		}
 		if _, err := w.runner.StartImport(ctx, jobtest.App, last); err != nil {
 			w.T.Fatal(err)

@@ -13,7 +13,6 @@ import (
 
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/job"
-	"github.com/affinityengine/affinity/shared/profile"
 )
 
 // StartStrategy starts the job for the app's active strategy. A scoring version
@@ -42,27 +41,29 @@ var ErrBusy = errors.New("another recompute of the app is under way")
 
 // StartImport starts the job that follows an app's last import, at the given time:
 // it computes stale profiles and folds all histories. It is idempotent. If such a
-// job began when every event of the import was old enough to fold, StartImport
-// returns that one. ErrBusy while a job of another start is unfinished: a job over
-// all users, begun again for each import, might never end.
+// job began after the import, StartImport returns that one. It returns ErrBusy, and the
+// newest such job, while one of another start is unfinished: a job over all users, begun
+// again for each import, might never end.
 func (r *Runner) StartImport(ctx context.Context, app string, last time.Time) (job.Job, error) {
 	id := string(Import) + "-" + strconv.FormatInt(last.UnixMilli(), 10)
 	latest, err := r.Jobs.List(ctx, app, maxListed)
 	if err != nil {
 		return job.Job{}, fmt.Errorf("list the latest recomputes: %w", err)
 	}
-	busy := false
+	var busy []job.Job
 	for _, j := range latest {
 		if j.ID == id || j.State.Ended() && j.State != job.Done {
 			continue
 		}
-		if job.ParamsOf[Params](j).Fold && !j.StartedAt.Before(last.Add(profile.FoldAge)) {
+		if job.ParamsOf[Params](j).Fold && !j.StartedAt.Before(last) {
 			return j, r.ResumeJob(ctx, j)
 		}
-		busy = busy || !j.State.Ended()
+		if !j.State.Ended() {
+			busy = append(busy, j)
+		}
 	}
-	if busy {
-		return job.Job{}, fmt.Errorf("start recompute: %w", ErrBusy)
+	if len(busy) > 0 {
+		return busy[0], fmt.Errorf("start recompute: %w", ErrBusy)
 	}
 	return r.start(ctx, app, 0, func(config.App) (string, Params) {
 		return id, Params{Trigger: Import, OnlyStale: true, Fold: true}

@@ -1,7 +1,8 @@
 // Package afterimport is the task that follows an app's import of history. Once no
 // import has come for a while it starts a recompute, which folds the history of
 // every user, and a build of crowd statistics. So an import in many pieces starts
-// one of each. The task also follows a load of objects into an index: it starts a build
+// one of each. If the client has said that the import ended, both exist already, and
+// the task finds them. The task also follows a load of objects into an index: it starts a build
 // of the index's crowd statistics if it has none, and if the load has made it grow.
 //
 // The functions imports and catalog note the times of imports in the table crowd and
@@ -19,8 +20,7 @@ import (
 // Kind is the kind of the tasks that look again after an import.
 var Kind = queue.Kind[Request]{What: "an import", Path: "/imported"}
 
-// Quiet is the time without an import after which the jobs start. Events that were
-// imported without a time are then old enough to be folded.
+// Quiet is the time without an import after which the jobs start.
 const Quiet = time.Minute
 
 // maxLooks is how many tasks, a minute apart, wait for another recompute of the app

@@ -132,6 +132,8 @@ run "routes" {
       "/1/export/*"        = google_compute_backend_service.this["fn-admin"].id
       "/1/dump"            = google_compute_backend_service.this["fn-admin"].id
       "/1/dump/*"          = google_compute_backend_service.this["fn-admin"].id
+      "/1/imports"         = google_compute_backend_service.this["fn-admin"].id
+      "/1/imports/*"       = google_compute_backend_service.this["fn-admin"].id
       "/1/audit-log"       = google_compute_backend_service.this["fn-admin"].id
       "/1/audit-log/*"     = google_compute_backend_service.this["fn-admin"].id
       "/openapi.json"      = google_compute_backend_service.this["fn-docs"].id
