@@ -156,7 +156,8 @@ var remedies = map[string]attention{
 
 // judge finds what needs attention.
 func (o *overview) judge(may func(anyOf ...string) bool) {
-	answers := checkup.Answers{Now: o.Now, Usage: o.Usage.got(), Versions: o.Strategy.got(), Active: o.Scores.got(), Seen: o.Seen.got(),
+	answers := checkup.Answers{Now: o.Now, Usage: o.Usage.got(), Versions: o.Strategy.got(),
+		Active: o.Scores.got(), Seen: o.Seen.got(),
 		Crowd: o.Crowd.got(), Recomputes: o.Recompute.got(), Settings: o.Settings.got()}
 	for _, c := range checkup.Find(answers) {
 		at := remedies[c.Name]

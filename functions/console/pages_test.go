@@ -24,7 +24,7 @@ func TestPagesWithoutData(t *testing.T) {
 		s.shows(page, "<h1>", `aria-current="page"`)
 		s.lacks(page, "ZgotmplZ", "%!", "<nil>")
 	}
-	s.shows(p.page("/"), "No strategy is set, so every profile is empty", "No events in 30 days")
+	s.shows(p.page("/"), "No strategy is set, so every profile is empty", "No event has arrived in 30 days")
 	s.shows(p.page("/console/jobs"), "No job is running.", "No job has run yet.")
 	s.shows(p.page("/console/data"), "No events yet.", "Nothing has arrived in the last 15 minutes.")
 }
@@ -149,14 +149,14 @@ func TestOverviewThatCannotLook(t *testing.T) {
 	s.must(s.engine.Events().Send(t.Context(), api.Event{EventType: "view", EventName: "Product Viewed", Index: "products", UserToken: "u", Filters: []string{"brand:Acme"}}))
 	s.idle()
 	page := s.as(auth.Usage).page("/")
-	s.shows(page, "The console could not look at the strategy, crowd statistics, recomputes, so it cannot tell.")
+	s.shows(page, "The console could not check strategy, statistics, folds, so it cannot tell")
 	s.lacks(page, "Nothing needs attention", ">Fine<")
 	page = s.as(auth.ProfilesRead).page("/")
-	s.shows(page, "The console could not look at usage, ")
+	s.shows(page, "The console could not check strategy, events, refused, dead letters, ")
 	s.lacks(page, ">Fine<")
 	page = s.login(key).page("/")
 	s.shows(page, "No strategy is set")
-	s.lacks(page, "could not look", ">Fine<")
+	s.lacks(page, "could not check", ">Fine<")
 }
 
 // The overview names the field of a value of the wrong type, and what an unknown name of a

@@ -193,8 +193,17 @@ func changeDraft(v *visit) (any, error) {
 	if p.Problem = f.change(d); p.Problem == "" && f.Get("do") != "" {
 		text = d.JSON()
 	}
-	if f.Get("do") == "suggest" {
+	switch f.Get("do") {
+	case "suggest":
 		p.Suggestions = suggest(v, d)
+	case "begin":
+		first, suggested, err := begin(v)
+		if err != nil {
+			return nil, err
+		}
+		if p.Beginning = first; first.Why == "" {
+			d, text = suggested, suggested.JSON()
+		}
 	}
 	p.keep(f)
 	p.show(d, text, false)

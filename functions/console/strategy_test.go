@@ -91,6 +91,35 @@ func TestStrategyFromNothing(t *testing.T) {
 	b.get("/console/strategy/versions").shows(t, "why <b>not</b>")
 }
 
+// An app without a strategy begins with a suggestion, which nothing publishes but its person.
+func TestStrategyFromSuggestion(t *testing.T) {
+	s := functiontest.Start(t)
+	b := strategistOf(t, s, "recommendation")
+	form := b.get("/console/strategy").form()
+	form.Set("do", "begin")
+	b.post("/console/strategy", form).shows(t, "No strategy can be suggested: no view, click or conversion has been seen")
+
+	objects := make([]string, 40)
+	for i := range objects {
+		objects[i] = fmt.Sprintf(`{"action":"addObject","body":{"objectID":"s%d","name":"Shoe <b>%d","brand":"b%d","price":%d.5}}`, i, i, i%4, 10+i)
+	}
+	send(t, s, "/1/indexes/shoes/batch", `{"requests":[`+strings.Join(objects, ",")+`]}`)
+	send(t, s, "/1/events", `{"events":[{"eventType":"view","eventName":"Seen","index":"shoes","userToken":"ann","objectIDs":["s1"]}]}`)
+	must.Succeed(t, s.Backends.Usage.Flush(t.Context()))
+	page := b.post("/console/strategy", form)
+	page.shows(t, "A suggestion to begin with", "40 objects of the catalog", "5. 1 event: a view says little", "which object it is",
+		"affinity index bands shoes price=0,", "View “Seen” counts 5; it did not count before")
+	if _, version := active(t, s); version != 0 {
+		t.Errorf("version %d is active before anybody published", version)
+	}
+	review := b.post("/console/strategy/review", page.form())
+	b.post("/console/strategy/publish", review.form())
+	if got, _ := active(t, s); got.FacetScore("brand") != 50 || got.FacetScore("name") != 0 {
+		t.Errorf("published %+v", got)
+	}
+	b.get("/console/strategy").lacks(t, "Start with a suggestion")
+}
+
 // A draft changes what the page shows, and keeps everything else.
 func TestStrategyDraft(t *testing.T) {
 	s, b := shoeShop(t, "recommendation")

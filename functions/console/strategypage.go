@@ -36,6 +36,7 @@ type strategyPage struct {
 	MoreAliases    int
 	Silent         []string // which values score nothing, in words; empty of a draft with faults
 	Suggestions    *suggestions
+	Beginning      *beginning
 	JSON, Hash     string
 	Broken         bool // the JSON is no object
 	Sample         int

@@ -39,7 +39,8 @@ func New(b Backends) http.Handler {
 	rt.Handle("POST /1/strategies/personalization", auth.ServeBoth(h.Auth.TenantKey, h.set, auth.Recommendation))
 	rt.HandleOwn("POST /1/strategies/personalization/preview", auth.Serve(h.Auth.Tenant, h.preview, auth.Recommendation))
 	rt.HandleOwn("GET /1/strategies/personalization/versions", auth.Serve(h.Auth.Tenant, h.versions, auth.Recommendation))
-	rt.HandleOwn("GET /1/strategies/personalization/suggestion", auth.Serve(h.Auth.AppID, h.suggestion, auth.Recommendation), "days")
+	rt.HandleOwn("GET /1/strategies/personalization/suggestion",
+		auth.Serve(h.Auth.AppID, h.suggestion, auth.Recommendation), "days")
 	rt.HandleOwn("POST /1/strategies/personalization/restore",
 		auth.ServeBoth(h.Auth.TenantKey, h.restore, auth.Recommendation))
 	return rt

@@ -56,7 +56,8 @@ func (h handler) suggestion(w http.ResponseWriter, r *http.Request, app string) 
 }
 
 // suggestionObjects returns some objects of an app, and the bands that prices need, by index.
-func (h handler) suggestionObjects(ctx context.Context, app string) (*suggest.Objects, map[string]map[string][]float64, error) {
+func (h handler) suggestionObjects(ctx context.Context, app string) (*suggest.Objects,
+	map[string]map[string][]float64, error) {
 	indexes, err := h.Store.Catalog.FirstCatalogIndexes(ctx, app, api.MaxSuggestionIndexes)
 	if err != nil {
 		return nil, nil, err

@@ -41,7 +41,8 @@ func writeTables(text *bytes.Buffer, b api.Backtest, colors *Palette) {
 	}
 	if w := b.Within; w != nil {
 		facet := cli.Printable(w.Facet)
-		fmt.Fprintf(text, "within %s, %s: the objects that share a value of it with what the user turned to, as on a page\n\n",
+		fmt.Fprintf(text, "within %s, %s: the objects that share a value of it with what the user turned to, "+
+			"as on a page\n\n",
 			facet, plural(int64(w.Cases), "case"))
 		writeResults(text, w.Results, b.At, w.Gains, colors)
 		fmt.Fprintf(text, "\nin the whole catalog, %s:\n\n", plural(int64(b.Cases), "case"))

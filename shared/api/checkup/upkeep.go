@@ -43,8 +43,8 @@ func (a Answers) statistics() Check {
 	case a.Usage != nil && a.Usage.Total.Events == 0:
 		return ok(Statistics, "none, because no events have arrived")
 	}
-	return fault(Statistics, fmt.Sprintf("the index %s has no crowd statistics, so rankings know nothing of what is popular there",
-		missing[0]), build)
+	return fault(Statistics, "the index "+missing[0]+" has no crowd statistics, so rankings know nothing of what is popular there",
+		build)
 }
 
 // folds reports whether a recompute has lately maintained the histories of users.
@@ -67,7 +67,8 @@ func (a Answers) folds() Check {
 	}
 	switch {
 	case last != nil && a.Now.Sub(last.StartedAt.Time) <= maintained:
-		return ok(Folds, fmt.Sprintf("histories of %s maintained %s", count(last.Users, "user"), ago(a.Now, last.StartedAt.Time)))
+		return ok(Folds, fmt.Sprintf("histories of %s maintained %s", count(last.Users, "user"),
+			ago(a.Now, last.StartedAt.Time)))
 	case !a.eventsBefore(maintained):
 		return ok(Folds, "nothing to fold yet")
 	case last != nil:

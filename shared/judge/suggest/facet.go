@@ -141,12 +141,13 @@ func (f facet) judge() (text string, taken bool) {
 }
 
 // naming are the words of the names of facets that say which object it is.
-var naming = []string{"id", "sku", "ean", "gtin", "isbn", "name", "title", "url", "link", "href", "image", "img", "picture",
-	"thumbnail", "description", "slug", "headline"}
+var naming = []string{"id", "sku", "ean", "gtin", "isbn", "name", "title", "url", "link", "href", "image", "img",
+	"picture", "thumbnail", "description", "slug", "headline"}
 
 // namesOne reports whether a facet, by its name, says which object it is.
 func namesOne(facet string) bool {
-	words := strings.FieldsFunc(strings.ToLower(camel(facet)), func(r rune) bool { return strings.ContainsRune("._- /", r) })
+	words := strings.FieldsFunc(strings.ToLower(camel(facet)),
+		func(r rune) bool { return strings.ContainsRune("._- /", r) })
 	return len(words) > 0 && slices.Contains(naming, words[len(words)-1])
 }
 

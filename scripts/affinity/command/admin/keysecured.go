@@ -20,11 +20,13 @@ func (a *appTool) securedKeyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "secured --user TOKEN",
 		Short: "Make a secured key of a parent, without asking an engine",
-		Long: "Make a secured key of the key that --key-file, AFFINITY_KEY or --key gives, its parent, and print it. The engine is not asked: the\n" +
-			"command knows neither whether the key is a parent nor whether the engine takes it. A server makes such a key for each\n" +
-			"user when it renders a page: the guide \"In a web page\" has the code in five languages, and shared/api/client that in Go.\n\n" +
-			"The key sends events of its user, orders objects for them and renders their boosts, whatever the browser ranking of\n" +
-			"the app says. It ends with its parent.",
+		Long: "Make a secured key of the key that --key-file, AFFINITY_KEY or --key gives, its parent, and print\n" +
+			"it. The engine is not asked: the command knows neither whether the key is a parent nor whether the\n" +
+			"engine takes it. A server makes such a key for each user when it renders a page: the guide \"In a\n" +
+			"web page\" has the code in five languages, and shared/api/client that in Go.\n" +
+			"\n" +
+			"The key sends events of its user, orders objects for them and renders their boosts, whatever the\n" +
+			"browser ranking of the app says. It ends with its parent.",
 		Example: "  affinity app key secured --user user-1 --valid-for 1h --key-file parent\n" +
 			"  affinity app key secured --user user-1 --valid-until 2027-01-01T00:00:00Z --indexes 'products*' --sources 192.0.2.0/24",
 		Args: cobra.NoArgs,

@@ -32,16 +32,17 @@ func Backtest(t *command.Tool) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backtest --objects FILE --strategy FILE EVENTS...",
 		Short: "Judge strategies on past events: how high would each have ranked what users turned to next?",
-		Long: "Judge strategies on files of events and objects, without an engine. The files are those of `affinity import`, plain\n" +
-			"or gzip. For every user who was active after the cut, four fifths of the time that the events span, each strategy\n" +
-			"ranks the objects that the user had not turned to before, as of the user's last instant. The table says how high\n" +
-			"those stand that the user turned to then, within the category of what that was and then in the whole catalog, beside\n" +
-			"random order, best sellers, those of late, and what others turned to next. The lift is that over the best list that\n" +
-			"everybody sees; --baseline adds what you really showed. scripts/guides/lift.md says what a lift means.\n" +
-			"plain:FILE is the order by affinities alone, FILE that of the strategy's own ranking. Events do not leave the window.\n" +
-			"A bad line ends the command, but for one whose time no event can have, such as 1970-01-01 or one of tomorrow: it is\n" +
-			"printed and left out (exit 3).\n" +
-			"With --url it judges on the log of a running engine instead, as a job; the key needs the permission admin.",
+		Long: "Judge strategies on files of events and objects, without an engine. The files are those of `affinity\n" +
+			"import`, plain or gzip. For every user who was active after the cut, four fifths of the time that\n" +
+			"the events span, each strategy ranks the objects that the user had not turned to before, as of the\n" +
+			"user's last instant. The table says how high those stand that the user turned to then, within the\n" +
+			"category of what that was and then in the whole catalog, beside random order, best sellers, those of\n" +
+			"late, and what others turned to next. The lift is that over the best list that everybody sees;\n" +
+			"--baseline adds what you really showed. scripts/guides/lift.md says what a lift means. plain:FILE is\n" +
+			"the order by affinities alone, FILE that of the strategy's own ranking. Events do not leave the\n" +
+			"window. A bad line ends the command, but for one whose time no event can have, such as 1970-01-01 or\n" +
+			"one of tomorrow: it is printed and left out (exit 3). With --url it judges on the log of a running\n" +
+			"engine instead, as a job; the key needs the permission admin.",
 		Example: "  affinity backtest --index shoes --objects objects.ndjson.gz --strategy strategy.json events.ndjson.gz\n" +
 			"  affinity backtest --objects objects.ndjson --strategy now.json --strategy next.json --plot lift.svg 2026-*.gz\n" +
 			"  affinity backtest --url https://affinity.example.com --app shop --key KEY --index shoes --strategy next.json",

@@ -29,13 +29,14 @@ func Try(t *command.Tool) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "try --objects FILE EVENTS...",
 		Short: "Say what personalization is worth on your own events",
-		Long: "Read an export of events and objects, search for a strategy, and say in words by how much it ranks what your users\n" +
-			"turned to next higher than the best list that everybody sees: within a category, as a page shows it, and in the whole\n" +
-			"catalog, the smaller lift first. scripts/guides/lift.md says what that means and what it does not. It shows the results\n" +
-			"of two users before and after, with the reasons, and writes the better strategy to a file. Without --strategy it begins\n" +
-			"with the one that `affinity strategy suggest` would suggest for the data, with prices as bands, and prints why. No engine\n" +
-			"is needed, and nothing leaves this\n" +
-			"machine. The figures are those of `affinity tune`, on cases that the search has not seen.",
+		Long: "Read an export of events and objects, search for a strategy, and say in words by how much it ranks\n" +
+			"what your users turned to next higher than the best list that everybody sees: within a category, as\n" +
+			"a page shows it, and in the whole catalog, the smaller lift first. scripts/guides/lift.md says what\n" +
+			"that means and what it does not. It shows the results of two users before and after, with the\n" +
+			"reasons, and writes the better strategy to a file. Without --strategy it begins with the one that\n" +
+			"`affinity strategy suggest` would suggest for the data, with prices as bands, and prints why. No\n" +
+			"engine is needed, and nothing leaves this machine. The figures are those of `affinity tune`, on\n" +
+			"cases that the search has not seen.",
 		Example: "  affinity try --index shoes --objects objects.ndjson.gz events.ndjson.gz\n" +
 			"  affinity try --objects objects.ndjson --strategy strategy.json --out better.json 2026-*.gz",
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -59,12 +59,14 @@ func Tune(t *command.Tool) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tune --objects FILE --strategy FILE EVENTS...",
 		Short: "Search for a strategy that would have ranked past events better",
-		Long: "Search for a strategy that would have ranked higher what users turned to, by the judgements of `affinity backtest`, on\n" +
-			"the same files and without an engine. It changes the scores of the strategy's events, those of the catalog's facets,\n" +
-			"the first half-life and the ranking. The search ranks what the pages of a category show, if a facet looks like one. It\n" +
-			"sees seven tenths of the cases. The others are read once, at the end: the tables are theirs. The strategy is recommended if its gain on them is more than chance. --out writes it;\n" +
-			"`affinity strategy preview` and `affinity strategy set` take the file.\n" +
-			"With --url it searches on the log of a running engine instead, as a job; the key needs the permission admin.",
+		Long: "Search for a strategy that would have ranked higher what users turned to, by the judgements of\n" +
+			"`affinity backtest`, on the same files and without an engine. It changes the scores of the\n" +
+			"strategy's events, those of the catalog's facets, the first half-life and the ranking. The search\n" +
+			"ranks what the pages of a category show, if a facet looks like one. It sees seven tenths of the\n" +
+			"cases. The others are read once, at the end: the tables are theirs. The strategy is recommended if\n" +
+			"its gain on them is more than chance. --out writes it; `affinity strategy preview` and `affinity\n" +
+			"strategy set` take the file. With --url it searches on the log of a running engine instead, as a\n" +
+			"job; the key needs the permission admin.",
 		Example: "  affinity tune --objects objects.ndjson.gz --strategy strategy.json --out tuned.json events.ndjson.gz\n" +
 			"  affinity tune --objects objects.ndjson --strategy now.json --trials 300 --plot lift.svg 2026-*.gz\n" +
 			"  affinity tune --url https://affinity.example.com --app shop --key KEY --index shoes --out tuned.json",

@@ -49,12 +49,12 @@ func Doctor(t *command.Tool) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Look for faults of the engine and the app, and name a remedy for each; exit code 1 if there are any",
-		Long: "Look for faults of the engine and the app, and print a remedy for each: whether the engine answers, its version and its\n" +
-			"clock, the strategy and whether it scores what arrives, events that arrive, are refused or could not be applied,\n" +
-			"crowd statistics, folds, and keys that end. With --data also the folder of `affinity up --data` on this machine, while\n" +
-			"the engine uses it: its format and the room on its disk. The exit code is 0 if all is in order, and 1 if a check\n" +
-			"found a fault or could not be made. It changes nothing. Requires a key with the permissions admin, usage and\n" +
-			"recommendation.",
+		Long: "Look for faults of the engine and the app, and print a remedy for each: whether the engine answers,\n" +
+			"its version and its clock, the strategy and whether it scores what arrives, events that arrive, are\n" +
+			"refused or could not be applied, crowd statistics, folds, and keys that end. With --data also the\n" +
+			"folder of `affinity up --data` on this machine, while the engine uses it: its format and the room on\n" +
+			"its disk. The exit code is 0 if all is in order, and 1 if a check found a fault or could not be\n" +
+			"made. It changes nothing. Requires a key with the permissions admin, usage and recommendation.",
 		Example: "  affinity doctor\n  affinity doctor --data affinity-data\n" +
 			"  affinity doctor --url https://affinity.example.com --app shop --json | jq '.checks[] | select(.state != \"ok\")'",
 		Args: cli.Subcommand,
@@ -100,7 +100,7 @@ func (d *diagnosis) engine(ctx context.Context, t *command.Tool) error {
 	if health.Version == api.Version {
 		d.add(checkVersion, checkup.OK, health.Version+", as this tool", "")
 	} else {
-		d.add(checkVersion, checkup.Fault, fmt.Sprintf("the engine has version %s and this tool %s", health.Version, api.Version),
+		d.add(checkVersion, checkup.Fault, "the engine has version "+health.Version+" and this tool "+api.Version,
 			"install version "+health.Version+" of this tool")
 	}
 	d.clock(ctx, t.URL)
@@ -196,7 +196,7 @@ func (d *diagnosis) folder(dir string) {
 	if c.Format == c.Reads {
 		d.add(checkFolder, checkup.OK, "format "+c.Format+", which this version reads", "")
 	} else {
-		d.add(checkFolder, checkup.Fault, fmt.Sprintf("%s has format %s and this version reads %s", dir, c.Format, c.Reads),
+		d.add(checkFolder, checkup.Fault, dir+" has format "+c.Format+" and this version reads "+c.Reads,
 			"start it with the version that made it, and carry its apps over with affinity dump")
 	}
 	free := fmt.Sprintf("%d MB of room", c.Free>>20)

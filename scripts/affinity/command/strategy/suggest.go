@@ -19,12 +19,13 @@ func suggestCommand(t *command.Tool) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "suggest",
 		Short: "Suggest a first strategy by the events and objects that the engine has seen",
-		Long: "Suggest a first strategy by what the engine has seen, and say why. Events score by their type: a view less than a\n" +
-			"click, and a click less than a conversion; those by which users turn away from objects, such as Order Cancelled,\n" +
-			"do not. Facets score if objects share their values; names, ids and exact prices do not, and prices do as bands.\n" +
-			"The strategy goes to standard output or --out, or with --set to the app, with the bands. It is where to begin:\n" +
-			"`affinity tune` searches for a better one on past events. Requires a key with the permission recommendation, and\n" +
-			"for bands with --set settings and editSettings.",
+		Long: "Suggest a first strategy by what the engine has seen, and say why. Events score by their type: a\n" +
+			"view less than a click, and a click less than a conversion; those by which users turn away from\n" +
+			"objects, such as Order Cancelled, do not. Facets score if objects share their values; names, ids and\n" +
+			"exact prices do not, and prices do as bands. The strategy goes to standard output or --out, or with\n" +
+			"--set to the app, with the bands. It is where to begin: `affinity tune` searches for a better one on\n" +
+			"past events. Requires a key with the permission recommendation, and for bands with --set settings\n" +
+			"and editSettings.",
 		Example: "  affinity strategy suggest --set\n" +
 			"  affinity strategy suggest --out strategy.json && affinity strategy preview strategy.json",
 		Args: cli.Subcommand,

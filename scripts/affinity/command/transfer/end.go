@@ -53,7 +53,8 @@ func (e ending) follow(ctx context.Context) (*api.ImportEnd, error) {
 	}
 	switch {
 	case ctx.Err() != nil:
-		return nil, fmt.Errorf("%w\nall events went in: the engine folds histories and builds crowd statistics by itself", err)
+		return nil, fmt.Errorf("%w\nall events went in: the engine folds histories and builds crowd statistics "+
+			"by itself", err)
 	case err != nil:
 		fmt.Fprintf(e.tool.Err, "warning: %v; histories are folded and crowd statistics are built a minute later\n", err)
 		return nil, nil

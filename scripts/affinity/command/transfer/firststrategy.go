@@ -20,7 +20,8 @@ type firstStrategy struct {
 }
 
 // firstStrategy asks whether the app has a strategy, and if not, the person whether to set one.
-func (o *importOptions) firstStrategy(ctx context.Context, t *command.Tool, c *client.Client) (first firstStrategy, err error) {
+func (o *importOptions) firstStrategy(ctx context.Context, t *command.Tool,
+	c *client.Client) (first firstStrategy, err error) {
 	if c == nil || o.strategy != "" {
 		return first, nil
 	}
@@ -38,8 +39,8 @@ func (o *importOptions) firstStrategy(ctx context.Context, t *command.Tool, c *c
 	}
 	first.missing, first.wanted = true, o.suggest
 	if !o.suggest && o.events != "-" && o.objects != "-" && cli.IsTerminalInput(t.In) && cli.IsTerminal(t.Err) {
-		fmt.Fprintf(t.Err, "app %s has no strategy, so its profiles would be empty. Set one by what the import brings? [Y/n] ",
-			cli.Printable(t.App))
+		fmt.Fprintf(t.Err, "app %s has no strategy, so its profiles would be empty. Set one by what the import "+
+			"brings? [Y/n] ", cli.Printable(t.App))
 		answer, err := bufio.NewReader(t.In).ReadString('\n')
 		answer = strings.ToLower(strings.TrimSpace(answer))
 		first.wanted = err == nil && (answer == "" || answer == "y" || answer == "yes")
@@ -56,7 +57,8 @@ func (f firstStrategy) set(ctx context.Context, t *command.Tool, c *client.Clien
 	case !f.missing:
 		return nil
 	case !f.wanted:
-		fmt.Fprintln(t.Err, "the app has no strategy, so its profiles are empty: `affinity strategy suggest --set` sets one by what it has seen")
+		fmt.Fprintln(t.Err, "the app has no strategy, so its profiles are empty: `affinity strategy suggest --set` "+
+			"sets one by what it has seen")
 		return nil
 	}
 	s, err := t.Suggest(ctx, t.Patient(c), api.MaxSeenDays, f.before+int64(accepted))

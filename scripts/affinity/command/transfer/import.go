@@ -36,7 +36,8 @@ func Import(t *command.Tool) *cobra.Command {
 		Short: "Import a history of events, with its catalog and strategy",
 		Long: "Import EVENTS (one JSON event per line, plain or gzip, - for standard input), after the strategy and the\n" +
 			"catalog if they are given. If the app has no strategy the command asks whether to set one by what it imports;\n" +
-			"--suggest does so without asking. Events of any age are imported, with up to 20 objects each. Bad lines are printed\n" +
+			"--suggest does so without asking.\n" +
+			"Events of any age are imported, with up to 20 objects each. Bad lines are printed\n" +
 			"with their number; the others are imported (exit 3). The last lines say how many lines were read, imported,\n" +
 			"equal to another and refused; -o json prints them as JSON. Running the same command again resumes an import:\n" +
 			"an event counts once, and so do equal lines, unless each has an eventId of its own. A warning names objects\n" +
