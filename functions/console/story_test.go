@@ -323,7 +323,7 @@ func (d *door) unlock() {
 // lock refuses connections, and ends those that are open.
 func (d *door) lock() { _ = d.open.Close() }
 
-// The engine is gone while somebody moves a slider: a banner says so, and goes when the engine is back,
+// The engine is gone while a person moves a slider: a banner says so, and goes when the engine is back,
 // with the preview that was not answered.
 func TestStoryOfAnEngineThatIsAway(t *testing.T) {
 	t.Parallel()

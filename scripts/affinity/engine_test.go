@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -67,6 +68,7 @@ func newFakeEngine(t *testing.T) *fakeEngine {
 	mux.HandleFunc("POST /1/strategies/personalization", e.setStrategy)
 	mux.HandleFunc("GET /1/strategies/personalization", func(w http.ResponseWriter, _ *http.Request) { answer(w, 200, e.strategy) })
 	mux.HandleFunc("GET /1/profiles/{user}", e.profile)
+	mux.HandleFunc("POST /1/rank", e.rank)
 	mux.HandleFunc("GET /local", func(w http.ResponseWriter, _ *http.Request) {
 		if e.local == nil {
 			refuse(w, 404, "Not found")
@@ -236,6 +238,29 @@ func (e *fakeEngine) setStrategy(w http.ResponseWriter, r *http.Request) {
 	e.strategy = body
 	e.version++
 	answer(w, 200, map[string]any{"status": 200, "message": "Strategy was successfully updated."})
+}
+
+// rank orders candidates by the sum of their filters' scores.
+func (e *fakeEngine) rank(w http.ResponseWriter, r *http.Request) {
+	var request api.RankRequest
+	if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
+		refuse(w, 400, "no JSON")
+		return
+	}
+	sums, _ := e.sums(request.UserToken)
+	a := api.RankAnswer{StrategyVersion: e.version}
+	for _, id := range request.ObjectIDs {
+		item := api.RankedItem{ObjectID: id, Features: []api.RankFeature{}}
+		for filter, sum := range sums {
+			facet, value, _ := strings.Cut(filter, ":")
+			if slices.Contains(valuesAt(e.objects[request.Index][id], facet), value) {
+				item.Score += sum
+			}
+		}
+		a.Items = append(a.Items, item)
+	}
+	sort.SliceStable(a.Items, func(i, j int) bool { return a.Items[i].Score > a.Items[j].Score })
+	answer(w, 200, a)
 }
 
 // sums returns the scores of a user's filters, and the time of their last event.

@@ -106,6 +106,9 @@ func zipped(t *testing.T, text string) string {
 func startEngine(t *testing.T, opts stack.Options) *stack.Stack {
 	t.Helper()
 	opts.Apps = []stack.App{{ID: "demo", Key: "demokey"}}
+	if opts.ConfigTTL == 0 {
+		opts.ConfigTTL = 100 * time.Millisecond // as of an engine that the commands start
+	}
 	s, err := stack.Start(t.Context(), opts)
 	must(t, err)
 	t.Cleanup(func() {

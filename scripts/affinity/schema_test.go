@@ -48,7 +48,7 @@ func startNarrow(t *testing.T, ttl time.Duration) *stack.Stack {
 			kind, name, i%schemaUsers, s.Backends.Now().Add(-time.Duration(i)*time.Hour).UnixMilli(), i%5))
 	}
 	affinity(t, schemaStrategy, "strategy", "set", "-", "--url", s.URL).wants(t, cli.ExitOK)
-	affinity(t, "", "import", "--index", "i", "--url", s.URL, file(t, "events.ndjson", events...)).wants(t, cli.ExitOK)
+	affinity(t, "", "import", "--no-wait", "--index", "i", "--url", s.URL, file(t, "events.ndjson", events...)).wants(t, cli.ExitOK)
 	return s
 }
 

@@ -29,13 +29,13 @@ func SeenEvents(ctx context.Context, c *client.Client, days int) (n int64, err e
 // Suggest asks the engine for a first strategy by what it has seen in some days, and prints why it
 // is as it is. It waits a while until the engine has counted so many events.
 func (t *Tool) Suggest(ctx context.Context, c *client.Client, days int, events int64) (api.StrategySuggestion, error) {
-	told := false
+	printed := false
 	// Fewer events than expected are enough: others may have been counted by name no more.
 	_ = cli.Poll(ctx, countsWithin, func() (bool, error) {
 		n, err := SeenEvents(ctx, c, days)
-		if err == nil && n < events && !told {
+		if err == nil && n < events && !printed {
 			fmt.Fprintln(t.Err, "waiting until the engine has counted the events, for some seconds")
-			told = true
+			printed = true
 		}
 		return err != nil || n >= events, ctx.Err()
 	})

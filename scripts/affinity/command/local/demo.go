@@ -17,10 +17,6 @@ import (
 	"github.com/affinityengine/affinity/shared/local/operator"
 )
 
-// demoTTL is how long the demo's engine caches its configuration. Jobs wait twice as long
-// for a change of the strategy to be everywhere, and people for the jobs.
-const demoTTL = 100 * time.Millisecond
-
 // demoStrategy is the demo's first strategy: views count, however old they are.
 const demoStrategy = `{
   "eventsScoring": [
@@ -91,7 +87,6 @@ func Demo(t *command.Tool, start Starter) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			up.ConfigTTL = demoTTL
 			return serve(cmd.Context(), t, start, up, func(ctx context.Context, stack RunningStack) error {
 				d, err := newDemo(t, stack.URL(), up, o)
 				if err != nil {

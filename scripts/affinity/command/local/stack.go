@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"time"
 
 	"github.com/affinityengine/affinity/shared/local/stack"
 )
@@ -19,6 +20,10 @@ type RunningStack interface {
 // Starter starts an engine in this process.
 type Starter func(context.Context, Options) (RunningStack, error)
 
+// configTTL is how long an engine on one machine caches its configuration. It is in the same
+// process, so that reading it costs little. Jobs wait twice as long after a change before they begin.
+const configTTL = 100 * time.Millisecond
+
 // StartStack starts an engine. ctx bounds the start, not the life of the engine.
 func StartStack(ctx context.Context, o Options) (RunningStack, error) {
 	apps := make([]stack.App, len(o.Apps))
@@ -31,7 +36,7 @@ func StartStack(ctx context.Context, o Options) (RunningStack, error) {
 		Origins: o.Origins,
 		Regions: o.Regions,
 		Tables:  o.Tables,
-		Life:    o.RequestLimit, ConfigTTL: o.ConfigTTL,
+		Life:    o.RequestLimit, ConfigTTL: configTTL,
 		Operator: o.Operator, Log: o.Log})
 	if err != nil {
 		return nil, err

@@ -40,7 +40,6 @@ type Options struct {
 	MadeOperator  bool          // the token is not the environment's
 	Regions       []string      // in which apps may live
 	Tables        []string      // sets of tables for isolated apps
-	ConfigTTL     time.Duration // how long the engine caches its configuration; 0: as deployed
 	RequestLimit  time.Duration // how long a request or a task may take; 0: as deployed, with regions half a minute
 	Log           *slog.Logger
 }
