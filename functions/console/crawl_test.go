@@ -56,7 +56,7 @@ func (s *site) demo(t *testing.T) {
 	cmd := local.Demo(tool, func(ctx context.Context, o local.Options) (local.RunningStack, error) {
 		var err error
 		s.stack, err = stack.Start(ctx, stack.Options{Apps: []stack.App{{ID: o.Apps[0].ID, Key: o.Apps[0].Key}},
-			Operator: o.Operator, ConfigTTL: o.ConfigTTL, RetentionDays: o.RetentionDays})
+			Operator: o.Operator, ConfigTTL: 100 * time.Millisecond, RetentionDays: o.RetentionDays})
 		return demoStack{s.stack}, err
 	})
 	cmd.SetArgs([]string{"--app", "shop:" + key})

@@ -363,6 +363,15 @@ func TestStoryOfAnEngineThatIsAway(t *testing.T) {
 		d.unlock()
 		b.until("!" + banner)
 	}
+
+	// An engine that hangs: a request that takes longer than the page says has a banner too.
+	const slow = `document.querySelector("#slow").checkVisibility()`
+	b.open("/console/strategy")
+	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("#slow").dataset.after = 1;
+		document.dispatchEvent(new CustomEvent("htmx:beforeRequest", {detail: {xhr: slow}}))`))
+	b.until(slow)
+	b.do(chromedp.Evaluate[chromedp.Void](`document.dispatchEvent(new CustomEvent("htmx:afterRequest", {detail: {xhr: slow}}))`))
+	b.until("!" + slow)
 	b.settled("ERR_CONNECTION_REFUSED", "ERR_EMPTY_RESPONSE", "ERR_CONNECTION_RESET", "htmx:sendError", "htmx:afterRequest")
 }
 

@@ -78,6 +78,17 @@ document.addEventListener("htmx:beforeSwap", (event) => {
   gone(event.detail);
 });
 
+// A request that takes long has a banner of its own: the engine may hang.
+const slow = document.getElementById("slow"), waiting = new Map();
+document.addEventListener("htmx:beforeRequest", ({ detail }) => {
+  if (slow) waiting.set(detail.xhr, setTimeout(() => { slow.hidden = leaves; }, slow.dataset.after));
+});
+document.addEventListener("htmx:afterRequest", ({ detail }) => {
+  clearTimeout(waiting.get(detail.xhr));
+  waiting.delete(detail.xhr);
+  if (slow && waiting.size === 0) slow.hidden = true;
+});
+
 // The live tail stands still while it is paused, scrolled down, or has the focus.
 const tail = document.getElementById("tail"), pause = document.getElementById("tail-pause");
 if (tail && pause) {
