@@ -39,7 +39,7 @@ func affinityWith(t *testing.T, ctx context.Context, stdin string, change func(*
 	tl := &program{Tool: &command.Tool{
 		In: strings.NewReader(stdin), Out: &out, Err: &err,
 		Retry:      client.Retry{First: time.Millisecond, Max: 4 * time.Millisecond, Total: 10 * time.Second},
-		WatchEvery: time.Millisecond, ConfigTTL: 20 * time.Millisecond,
+		WatchEvery: 10 * time.Millisecond, ConfigTTL: 20 * time.Millisecond,
 	}, open: admin.Openers{
 		Config: func(context.Context, string, string) (admin.ConfigStore, error) {
 			return admin.ConfigStore{Store: config.NewMemory(), Close: func() error { return nil }}, nil

@@ -60,6 +60,7 @@ var routes = []struct {
 	{"POST", "/1/strategies/personalization", seenStrategy, []string{auth.Recommendation}},
 	{"POST", "/1/strategies/personalization/preview", `{"strategy":` + seenStrategy + `}`, []string{auth.Recommendation}},
 	{"GET", "/1/strategies/personalization/versions", "", []string{auth.Recommendation}},
+	{"GET", "/1/strategies/personalization/suggestion", "", []string{auth.Recommendation}},
 	{"POST", "/1/strategies/personalization/restore", `{"version":1}`, []string{auth.Recommendation}},
 	{"GET", "/1/explain/u", "", []string{auth.Recommendation, auth.ProfilesRead}},
 	{"POST", "/1/audits", "", []string{auth.Admin}},

@@ -43,7 +43,7 @@ func TestOptOutWhileEventsAreInFlight(t *testing.T) {
 		if answer := ask("GET", "/1/explain/u", "", http.StatusOK); !strings.Contains(answer, `"known":false`) {
 			t.Errorf("an explanation answers %s", answer)
 		}
-		if answer := ask("POST", "/1/rank", `{"userToken":"u","index":"i","objectIDs":["1"]}`, http.StatusOK); !strings.Contains(answer, `"fallback":"popularity"`) {
+		if answer := ask("POST", "/1/rank", `{"userToken":"u","index":"i","objectIDs":["1"]}`, http.StatusOK); !strings.Contains(answer, `"fallback":"catalog"`) {
 			t.Errorf("a ranking answers %s", answer)
 		}
 		if answer := ask("GET", "/1/boosts/u?engine=algolia", "", http.StatusOK); !strings.Contains(answer, `"affinities":[],"query":{},"dropped":[]`) {
