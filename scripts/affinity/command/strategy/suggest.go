@@ -24,8 +24,7 @@ func suggestCommand(t *command.Tool) *cobra.Command {
 			"objects, such as Order Cancelled, do not. Facets score if objects share their values; names, ids and\n" +
 			"exact prices do not, and prices do as bands. The strategy goes to standard output or --out, or with\n" +
 			"--set to the app, with the bands. It is where to begin: `affinity tune` searches for a better one on\n" +
-			"past events. Requires a key with the permission recommendation, and for bands with --set settings\n" +
-			"and editSettings.",
+			"past events. Requires a key with the permission recommendation, and for bands with --set settings.",
 		Example: "  affinity strategy suggest --set\n" +
 			"  affinity strategy suggest --out strategy.json && affinity strategy preview strategy.json",
 		Args: cli.Subcommand,
