@@ -59,9 +59,9 @@ const (
 )
 
 const (
-	demoLive    = 84               // live events, the same number of each persona
-	demoBars    = 8                // affinities shown of each profile
-	demoTimeout = 30 * time.Second // how long the demo waits for an event or a strategy to be visible
+	demoLive    = 84              // live events, the same number of each persona
+	demoBars    = 8               // affinities shown of each profile
+	demoTimeout = 3 * time.Minute // how long the demo waits at most until an event counts or a job has ended
 )
 
 type demoOptions struct {
