@@ -179,33 +179,6 @@ func (b *bulk) newRun(ctx context.Context, app config.App, o RecomputeOptions) *
 	return run
 }
 
-// bulkUser is a user of a group.
-type bulkUser struct {
-	user
-	stale bool // the run computes the profile
-	done  bool // the run has computed the profile
-
-	scorer   *affinity.Scorer
-	inline   *history.Block // nil: none
-	unfolded int            // events outside the blocks
-	events   int            // read from blocks
-	missing  map[history.BlockID]bool
-	restart  bool
-	profile  []byte // of a known user, if RecomputeOptions.Each asks for it
-
-	packs  bool    // the run packs the events of the log that it reads
-	packer *packer // while it reads them; nil: none was read
-	packed *packed // nil: none
-}
-
-// expect records that the group must read a block.
-func (u *bulkUser) expect(id history.BlockID) {
-	if u.missing == nil {
-		u.missing = map[history.BlockID]bool{}
-	}
-	u.missing[id] = true
-}
-
 // group is a number of successive users.
 type group struct {
 	users  []*bulkUser // in the order of their rows
