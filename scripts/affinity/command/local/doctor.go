@@ -31,6 +31,8 @@ const (
 	// clockSlack is by how much the clocks of the engine and of this machine may differ: an
 	// event more than 5 minutes ahead of the engine's gets another time.
 	clockSlack = time.Minute
+	// clockTimeout is how long the engine may take to say what time it has.
+	clockTimeout = 10 * time.Second
 	// plentyDisk is how many times the room, below which an engine refuses writes, a disk is to have.
 	plentyDisk = 8
 )
@@ -109,6 +111,8 @@ func (d *diagnosis) engine(ctx context.Context, t *command.Tool) error {
 
 // clock compares the clock of the engine, by the header Date, with that of this machine.
 func (d *diagnosis) clock(ctx context.Context, url string) {
+	ctx, cancel := context.WithTimeout(ctx, clockTimeout)
+	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimRight(url, "/")+"/healthz", nil)
 	if err != nil {
 		d.add(checkClock, checkup.Unknown, err.Error(), "")
