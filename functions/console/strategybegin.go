@@ -3,10 +3,6 @@ package console
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/affinityengine/affinity/shared/api"
 )
@@ -36,14 +32,10 @@ func begin(v *visit) (*beginning, draft, error) {
 			b.Facets = append(b.Facets, r)
 		}
 	}
-	for _, index := range slices.Sorted(maps.Keys(s.NumericBands)) {
-		line := "affinity index bands " + shellArg(index)
-		for _, facet := range slices.Sorted(maps.Keys(s.NumericBands[index])) {
-			var limits []string
-			for _, n := range s.NumericBands[index][facet] {
-				limits = append(limits, strconv.FormatFloat(n, 'f', -1, 64))
-			}
-			line += " " + shellArg(facet+"="+strings.Join(limits, ","))
+	for _, arguments := range s.BandArguments() {
+		line := "affinity index bands"
+		for _, argument := range arguments {
+			line += " " + shellArg(argument)
 		}
 		b.Bands = append(b.Bands, line)
 	}

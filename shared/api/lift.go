@@ -11,7 +11,7 @@ import (
 const (
 	RandomOrder       = "random"            // the mean of random orders
 	BestSellers       = "popularity"        // as of the cut, for everybody
-	RecentBestSellers = "popularity-recent" // as of each case, with a half-life, for everybody
+	RecentBestSellers = "popularity-recent" // as of the cut, with a half-life, for everybody
 	ShownOrder        = "baseline"          // what was really shown
 	PairsOrder        = "pairs"             // what others chose after the user's last objects
 	// PlainPrefix begins the name of a strategy's order by affinities alone.

@@ -1,5 +1,12 @@
 package api
 
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
 // StrategySuggestion is the answer of GET /1/strategies/personalization/suggestion: a first
 // strategy by what was seen. Nothing is set.
 type StrategySuggestion struct {
@@ -30,3 +37,22 @@ const (
 	MaxSuggestionObjects = 2_000
 	MaxSuggestionIndexes = 10
 )
+
+// BandArguments returns the arguments of affinity index bands for each index that needs numeric
+// bands, by index: its name, and then each facet with its numbers, such as price=0,50,100.
+func (s StrategySuggestion) BandArguments() (commands [][]string) {
+	for _, index := range slices.Sorted(maps.Keys(s.NumericBands)) {
+		arguments := []string{index}
+		for _, facet := range slices.Sorted(maps.Keys(s.NumericBands[index])) {
+			var limits []string
+			for _, n := range s.NumericBands[index][facet] {
+				limits = append(limits, strconv.FormatFloat(n, 'f', -1, 64))
+			}
+			arguments = append(arguments, facet+"="+strings.Join(limits, ","))
+		}
+		if len(arguments) > 1 {
+			commands = append(commands, arguments)
+		}
+	}
+	return commands
+}

@@ -30,7 +30,7 @@ func SeenEvents(ctx context.Context, c *client.Client, days int) (n int64, err e
 // is as it is. It waits a while until the engine has counted so many events.
 func (t *Tool) Suggest(ctx context.Context, c *client.Client, days int, events int64) (api.StrategySuggestion, error) {
 	printed := false
-	// Fewer events than expected are enough: others may have been counted by name no more.
+	// The count may stay lower, because the engine counts only so many names. What it has is enough then.
 	_ = cli.Poll(ctx, countsWithin, func() (bool, error) {
 		n, err := SeenEvents(ctx, c, days)
 		if err == nil && n < events && !printed {

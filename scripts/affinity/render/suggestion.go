@@ -3,10 +3,7 @@ package render
 import (
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/api"
@@ -27,19 +24,12 @@ func Reasons(out io.Writer, reasons []api.SuggestionReason) error {
 	})
 }
 
-// BandCommands writes the commands that give indexes numeric bands, nothing for those without.
-func BandCommands(out io.Writer, bands map[string]map[string][]float64) error {
-	for _, index := range slices.Sorted(maps.Keys(bands)) {
-		if len(bands[index]) == 0 {
-			continue
-		}
-		line := "affinity index bands " + cli.ShellWord(index)
-		for _, facet := range slices.Sorted(maps.Keys(bands[index])) {
-			var limits []string
-			for _, n := range bands[index][facet] {
-				limits = append(limits, strconv.FormatFloat(n, 'f', -1, 64))
-			}
-			line += " " + cli.ShellWord(facet+"="+strings.Join(limits, ","))
+// BandCommands writes the commands that give indexes the numeric bands of a suggestion.
+func BandCommands(out io.Writer, s api.StrategySuggestion) error {
+	for _, arguments := range s.BandArguments() {
+		line := "affinity index bands"
+		for _, argument := range arguments {
+			line += " " + cli.ShellWord(argument)
 		}
 		if _, err := fmt.Fprintf(out, "prices count as bands with: %s\n", line); err != nil {
 			return err

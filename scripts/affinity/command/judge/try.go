@@ -13,6 +13,7 @@ import (
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/scripts/affinity/command"
 	"github.com/affinityengine/affinity/scripts/affinity/render"
+	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/judge/backtest"
@@ -101,7 +102,8 @@ func runTry(ctx context.Context, t *command.Tool, f tuneFlags) error {
 	if err := render.Trial(t.Out, tried, render.NewPalette(cli.Colored(t.Out))); err != nil {
 		return err
 	}
-	return f.judged(render.BandCommands(t.Out, map[string]map[string][]float64{f.index: bands}))
+	suggested := api.StrategySuggestion{NumericBands: map[string]map[string][]float64{f.index: bands}}
+	return f.judged(render.BandCommands(t.Out, suggested))
 }
 
 // begin suggests a strategy by what the files hold, and prints why.

@@ -47,7 +47,7 @@ func suggestCommand(t *command.Tool) *cobra.Command {
 				}
 				return err
 			}
-			if err := render.BandCommands(t.Err, s.NumericBands); err != nil || out != "" {
+			if err := render.BandCommands(t.Err, s); err != nil || out != "" {
 				if err == nil {
 					err = command.WriteStrategy(out, s.Strategy)
 				}
