@@ -8,8 +8,8 @@ import (
 
 // groupLines and groupBytes bound the lines that are put in order by their users at a time.
 const (
-	groupLines = 50_000
-	groupBytes = 16 << 20
+	groupLines = 250_000
+	groupBytes = 64 << 20
 )
 
 // byUser returns the lines that next returns, some thousand at a time by their users: those
