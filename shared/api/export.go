@@ -83,12 +83,11 @@ func (f ExportedFilter) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads the list.
 func (f *ExportedFilter) UnmarshalJSON(b []byte) error {
-	var items []json.RawMessage
+	items := []any{&f.Facet, &f.Value, &f.N}
 	if err := json.Unmarshal(b, &items); err != nil || len(items) != 3 {
 		return errors.New(`a filter must be a list ["facet","value",number]`)
 	}
-	return errors.Join(json.Unmarshal(items[0], &f.Facet), json.Unmarshal(items[1], &f.Value),
-		json.Unmarshal(items[2], &f.N))
+	return nil
 }
 
 // ExportedFault is an event of the log that cannot be read.

@@ -12,10 +12,15 @@ package export
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"time"
 	"unicode/utf8"
+
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/event"
@@ -46,6 +51,9 @@ func NewEvent(e affinity.Event, id, original []byte) (api.ExportLine, error) {
 // too, which nobody reads: a line of an export has no other.
 const prefix = `"export`
 
+// asSent lets events hold what clients may send.
+var asSent = jsonv2.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+
 // Parse reads a line of an export. own is false if the line is
 // a plain event, as a client sends it.
 func Parse(text []byte) (line api.ExportLine, own bool, err error) {
@@ -56,16 +64,31 @@ func Parse(text []byte) (line api.ExportLine, own bool, err error) {
 	if reason := fault.NotUTF8(text); reason != "" {
 		return line, true, fault.New(fault.Malformed, "The line of an export is not valid UTF-8: %s", reason)
 	}
-	var members map[string]json.RawMessage
-	if json.Unmarshal(text, &members) != nil || len(members) != 1 {
+	if !oneMember(text) {
 		return line, false, nil
 	}
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&line); err != nil {
+	if err := jsonv2.Unmarshal(text, &line, asSent, jsonv2.RejectUnknownMembers(true)); err != nil {
 		return line, true, fault.New(fault.Invalid, "The line of an export cannot be read: %v", err)
 	}
 	return line, true, nil
+}
+
+// oneMember reports whether a text is an object of one member.
+func oneMember(text []byte) bool {
+	d := jsontext.NewDecoder(bytes.NewBuffer(text), asSent)
+	for range 2 { // the brace and the name
+		if _, err := d.ReadToken(); err != nil {
+			return false
+		}
+	}
+	if d.SkipValue() != nil || d.PeekKind() != '}' {
+		return false
+	}
+	if _, err := d.ReadToken(); err != nil {
+		return false
+	}
+	_, err := d.ReadToken()
+	return errors.Is(err, io.EOF)
 }
 
 const (
