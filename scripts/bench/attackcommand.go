@@ -40,7 +40,7 @@ func attackCommand() *cobra.Command {
 			o.Progress = func(line string) { fmt.Fprintln(stderr, line) }
 			bigtable := measure.Server{Close: func() error { return nil }}
 			if !inProcess {
-				if bigtable, err = startChild(stderr)(cmd.Context()); err != nil {
+				if bigtable, err = startChild(stderr)(cmd.Context(), ""); err != nil {
 					return err
 				}
 			}

@@ -85,22 +85,22 @@ func (c command) cobra() *cobra.Command {
 // serveCommand is the server process that the other commands start.
 func serveCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:    "serve",
-		Short:  "Serve a Bigtable on a free port of 127.0.0.1 until standard input ends",
+		Use:    "serve DIR",
+		Short:  "Serve a Bigtable that keeps its data in a folder, or in memory if it is \"\", on a free port of 127.0.0.1 until standard input ends",
 		Hidden: true,
-		Args:   cli.Subcommand,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return measure.Serve(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
+		Args:   cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return measure.Serve(cmd.Context(), args[0], cmd.InOrStdin(), cmd.OutOrStdout())
 		},
 	}
 }
 
 func startChild(stderr io.Writer) measure.Starter {
-	return func(ctx context.Context) (measure.Server, error) {
+	return func(ctx context.Context, dir string) (measure.Server, error) {
 		name, err := os.Executable()
 		if err != nil {
 			return measure.Server{}, fmt.Errorf("find this program to start a server: %w", err)
 		}
-		return measure.Child(stderr, name, "serve")(ctx)
+		return measure.Child(stderr, name, "serve")(ctx, dir)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"cloud.google.com/go/bigtable"
 	"google.golang.org/api/option"
@@ -37,7 +38,12 @@ const sifted = 1 << 20
 
 // openClient starts a server and creates the tables.
 func openClient(ctx context.Context, start Starter) (*client, error) {
-	server, err := start(ctx)
+	return openClientOn(ctx, start, "")
+}
+
+// openClientOn is openClient with a server that keeps its data in a folder.
+func openClientOn(ctx context.Context, start Starter, dir string) (*client, error) {
+	server, err := start(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -81,14 +87,21 @@ func (c *client) open(ctx context.Context) (err error) {
 	return err
 }
 
-// createTables creates the tables without garbage collection, which would scan
-// them during a measurement.
+// createTables creates the tables that are not there, without garbage collection, which would
+// scan them during a measurement.
 func (c *client) createTables(ctx context.Context) error {
 	tables, err := store.Tables()
 	if err != nil {
 		return err
 	}
+	there, err := c.admin.Tables(ctx)
+	if err != nil {
+		return fmt.Errorf("list the tables: %w", err)
+	}
 	for _, t := range tables {
+		if slices.Contains(there, t.Name) {
+			continue
+		}
 		if err := c.admin.CreateTable(ctx, t.Name); err != nil {
 			return fmt.Errorf("create table %s: %w", t.Name, err)
 		}

@@ -15,11 +15,13 @@ type Counts struct {
 	RowsWritten int64 `json:"rowsWritten"` // rows that clients sent mutations of, applied or not
 	// CPUSeconds is the processor time of the server's process.
 	CPUSeconds float64 `json:"cpuSeconds"`
+	// PeakBytes is the most memory that the server's process has had.
+	PeakBytes int64 `json:"peakBytes"`
 }
 
 func (c Counts) minus(d Counts) Counts {
 	return Counts{c.Requests - d.Requests, c.RowsRead - d.RowsRead, c.RowsWritten - d.RowsWritten,
-		c.CPUSeconds - d.CPUSeconds}
+		c.CPUSeconds - d.CPUSeconds, c.PeakBytes}
 }
 
 // counter counts requests and rows where the server receives and sends them, so that
@@ -29,7 +31,7 @@ type counter struct{ requests, read, written atomic.Int64 }
 func (c *counter) counts() (Counts, error) {
 	cpu, err := cpuTime()
 	return Counts{Requests: c.requests.Load(), RowsRead: c.read.Load(), RowsWritten: c.written.Load(),
-		CPUSeconds: cpu.Seconds()}, err
+		CPUSeconds: cpu.Seconds(), PeakBytes: peakMemory()}, err
 }
 
 func (c *counter) unary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,18 +27,22 @@ type Server struct {
 	Close func() error
 }
 
-// A Starter starts a server.
-type Starter func(ctx context.Context) (Server, error)
+// A Starter starts a server that keeps its data in a folder, or in memory if that is "".
+type Starter func(ctx context.Context, dir string) (Server, error)
 
 // InProcess starts a server in this process. Processor time and memory then include
 // the server's.
-func InProcess(context.Context) (Server, error) {
-	return start()
+func InProcess(_ context.Context, dir string) (Server, error) {
+	return start(dir)
 }
 
-// start starts a local engine's Bigtable in memory, and counts what it answers.
-func start() (Server, error) {
-	d, err := disk.InMemory(rows.Join, slog.New(slog.DiscardHandler))
+// start starts a local engine's Bigtable, and counts what it answers.
+func start(dir string) (Server, error) {
+	log := slog.New(slog.DiscardHandler)
+	d, err := disk.InMemory(rows.Join, log)
+	if dir != "" {
+		d, err = disk.Open(dir, rows.Join, log)
+	}
 	if err != nil {
 		return Server{}, err
 	}
@@ -53,10 +58,10 @@ func start() (Server, error) {
 const killAfter = 10 * time.Second
 
 // Child returns a Starter for a server in a process of its own: a command line that
-// calls Serve. Its stderr is passed on.
+// calls Serve, and ends with the folder. Its stderr is passed on.
 func Child(stderr io.Writer, name string, args ...string) Starter {
-	return func(ctx context.Context) (Server, error) {
-		cmd := exec.CommandContext(ctx, name, args...)
+	return func(ctx context.Context, dir string) (Server, error) {
+		cmd := exec.CommandContext(ctx, name, append(slices.Clip(args), dir)...)
 		cmd.Stderr = stderr
 		stdin, err := cmd.StdinPipe()
 		if err != nil {
@@ -107,8 +112,8 @@ func ignoreClosed(err error) error {
 
 // Serve serves a Bigtable on loopback until in or ctx ends, and writes its address
 // to out. It answers each line of in with its counts as a line of JSON.
-func Serve(ctx context.Context, in io.Reader, out io.Writer) (err error) {
-	s, err := start()
+func Serve(ctx context.Context, dir string, in io.Reader, out io.Writer) (err error) {
+	s, err := start(dir)
 	if err != nil {
 		return err
 	}

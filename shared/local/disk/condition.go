@@ -25,10 +25,16 @@ func Look(dir string) (c Condition, err error) {
 		return c, fmt.Errorf("%s is no data folder that can be read: %w", dir, err)
 	}
 	c.Format, c.Reads = strings.TrimSpace(string(text)), strconv.Itoa(folderFormat)
+	c.Least = reserve
+	c.Free, err = Free(dir)
+	return c, err
+}
+
+// Free returns the bytes of room on the disk of a folder.
+func Free(dir string) (uint64, error) {
 	usage, err := vfs.Default.GetDiskUsage(dir)
 	if err != nil {
-		return c, fmt.Errorf("ask for the room on the disk of %s: %w", dir, err)
+		return 0, fmt.Errorf("ask for the room on the disk of %s: %w", dir, err)
 	}
-	c.Free, c.Least = usage.AvailBytes, reserve
-	return c, nil
+	return usage.AvailBytes, nil
 }

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package measure
+
+import "errors"
+
+func forgetFiles(string) error { return errors.ErrUnsupported }
