@@ -57,19 +57,11 @@ func (h handler) serveFeed(w http.ResponseWriter, r *http.Request, q *feedReques
 	if err := setFeedOption(q, "format", values["format"]); err != nil { // it is the form of errors
 		return err
 	}
-	r = h.Auth.Complete(r, q.Order == feed.Suggested)
-	app, grant, err := h.feedReader(r, q)
+	app, access, err := h.feedReader(h.Auth.Complete(r, q.Order == feed.Suggested), q, values)
 	if err != nil {
 		return err
 	}
-	if err := q.decode(values, r.Header.Values(userHeader)); err != nil {
-		return err
-	}
-	if q.Order == feed.Suggested && q.User == "" {
-		q.User = grant.OwnUser()
-	}
-	access, err := feedAccess(app, grant, q.Request)
-	if err != nil {
+	if err := q.decode(values); err != nil {
 		return err
 	}
 	if access != auth.FullAccess {
@@ -92,29 +84,37 @@ func personal(head http.Header) {
 	head.Add("Vary", "Cookie, X-Algolia-Api-Key, X-Algolia-Application-Id, X-Algolia-Usertoken")
 }
 
-// feedReader returns the app of a request and what its key permits, and sets the feed and the
-// format. Anybody may read the order latest of a public feed in its own format at the app's own
-// host.
-func (h handler) feedReader(r *http.Request, q *feedRequest) (config.App, auth.Grant, error) {
-	name := r.PathValue("name")
+// feedReader returns the app of a request and what its key may see of the user, and sets the user,
+// the feed and the format. Anybody may read the order latest of a public feed in its own format at
+// the app's own host.
+func (h handler) feedReader(r *http.Request, q *feedRequest, values url.Values) (config.App, auth.Access, error) {
 	app, grant, err := h.feedGrant(r, q.Order)
 	public := q.Order == feed.Latest && errors.Is(err, auth.ErrMissing)
 	if public {
 		app, err = h.Auth.HostTenant(r)
-		grant = auth.Grant{App: app.ID}
+	}
+	if err == nil {
+		err = q.decodeUser(values, r.Header.Values(userHeader))
 	}
 	if err != nil {
-		return config.App{}, auth.Grant{}, err
+		return config.App{}, 0, err
 	}
-	q.Feed, err = h.feedOf(r.Context(), app.ID, name)
-	if status, _ := httpapi.Status(err); public && (err == nil && !anybody(q) || err != nil && status == http.StatusNotFound) {
+	if q.Order == feed.Suggested && q.User == "" {
+		q.User = grant.OwnUser()
+	}
+	access, err := feedAccess(app, grant, q.Request)
+	if err != nil {
+		return config.App{}, 0, err
+	}
+	q.Feed, err = h.feedOf(r.Context(), app.ID, r.PathValue("name"))
+	if status, _ := httpapi.Status(err); public && (err == nil && !q.anybody() || err != nil && status == http.StatusNotFound) {
 		err = auth.ErrMissing // not even whether the feed exists
 	}
 	if err == nil {
 		err = grant.Index(q.Feed.Index)
 	}
 	q.Format = cmp.Or(q.Format, q.Feed.Format)
-	return app, grant, err
+	return app, access, err
 }
 
 // feedGrant returns what the key of a request permits. Keys that may search get the
@@ -139,7 +139,7 @@ func feedAccess(app config.App, grant auth.Grant, q page.Request) (auth.Access, 
 }
 
 // anybody reports whether a request without a key may read the feed.
-func anybody(q *feedRequest) bool {
+func (q *feedRequest) anybody() bool {
 	return q.Feed.Public && (q.Format == "" || q.Format == q.Feed.Format)
 }
 
@@ -158,8 +158,24 @@ func (h handler) feedOf(ctx context.Context, app, name string) (feed.Definition,
 	return feed.Parse(stored.Name, stored.Version, []byte(stored.Definition))
 }
 
-// decode reads the options of a request.
-func (q *feedRequest) decode(values url.Values, users []string) error {
+// decodeUser reads the user of a request.
+func (q *feedRequest) decodeUser(values url.Values, headers []string) error {
+	if err := setFeedOption(q, "userToken", values["userToken"]); err != nil {
+		return err
+	}
+	for _, user := range headers {
+		if q.User != "" && q.User != user {
+			return invalid("userToken and the headers x-algolia-usertoken name different users")
+		}
+		if err := setFeedOption(q, "userToken", []string{user}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// decode reads the options of the request's format.
+func (q *feedRequest) decode(values url.Values) error {
 	if q.Format == feed.WordPress {
 		if err := decodePosts(values, q); err != nil {
 			return err
@@ -169,20 +185,7 @@ func (q *feedRequest) decode(values url.Values, users []string) error {
 	} else if err := setFeedOption(q, "limit", values["limit"]); err != nil {
 		return err
 	}
-	for _, name := range []string{"userToken", "cursor"} {
-		if err := setFeedOption(q, name, values[name]); err != nil {
-			return err
-		}
-	}
-	for _, user := range users {
-		if q.User != "" && q.User != user {
-			return invalid("userToken and the headers x-algolia-usertoken name different users")
-		}
-		if err := setFeedOption(q, "userToken", []string{user}); err != nil {
-			return err
-		}
-	}
-	return nil
+	return setFeedOption(q, "cursor", values["cursor"])
 }
 
 // setFeedOption reads an option if the request has it.

@@ -21,6 +21,9 @@ const KeyCookie = "affinity_key"
 // or no page asks. Otherwise every page on the web could read what the user's browser may read.
 func (a *Authenticator) Complete(r *http.Request, cookie bool) *http.Request {
 	app, key := Credentials(r.Header.Get, r.URL.Query())
+	if app != "" && key != "" {
+		return r
+	}
 	if key == "" && cookie {
 		key = cookieKey(r)
 	}
@@ -62,12 +65,12 @@ func (a *Authenticator) HostTenant(r *http.Request) (config.App, error) {
 	if app, key := Credentials(r.Header.Get, r.URL.Query()); own == "" || key != "" || cmp.Or(app, own) != own {
 		return config.App{}, ErrMissing
 	}
-	err := limit.Authenticated(r.Context(), own,
-		func() (limit.Numbers, error) { return a.config.Limits(r.Context(), own) })
-	if err != nil {
-		return config.App{}, err
+	found, err := a.app(r.Context(), own)
+	if err == nil {
+		err = limit.Authenticated(r.Context(), own,
+			func() (limit.Numbers, error) { return a.config.Limits(r.Context(), own) })
 	}
-	return a.app(r.Context(), own)
+	return found, err
 }
 
 // ownApp returns the app whose own host a request came by, empty if there is none.
