@@ -79,10 +79,13 @@ func (h handler) serveFeed(w http.ResponseWriter, r *http.Request, q *feedReques
 }
 
 // personal says to caches between the engine and a client that the answer is one person's.
-func personal(head http.Header) {
-	head.Set("Cache-Control", "private, no-store")
-	head.Add("Vary", "Cookie, X-Algolia-Api-Key, X-Algolia-Application-Id, X-Algolia-Usertoken")
-}
+func personal(head http.Header) { head["Cache-Control"], head["Vary"] = notShared, byPerson }
+
+// The headers of personal are one for all answers. An append copies them.
+var (
+	notShared = []string{"private, no-store"}
+	byPerson  = []string{"Origin, Cookie, X-Algolia-Api-Key, X-Algolia-Application-Id, X-Algolia-Usertoken"}
+)
 
 // feedReader returns the app of a request and what its key may see of the user, and sets the user,
 // the feed and the format. Anybody may read the order latest of a public feed in its own format at

@@ -41,11 +41,9 @@ func New(b Backends) http.Handler {
 	boosts := auth.ServeBoth(h.Auth.TenantUserGrant, h.boosts, auth.Recommendation, auth.OwnUser)
 	rt.HandleOwn("GET /1/boosts", boosts, boostOptions...)
 	rt.HandleOwn("GET /1/boosts/{userToken}", boosts, boostOptions...)
-	for _, order := range []feed.Order{feed.Suggested, feed.Latest} {
-		path := "GET /1/feeds/{name}/" + string(order)
-		rt.Handle(path, h.feedPage(order)) // the format says which options it takes
-		rt.AllowCredentials(path)          // which clients of WordPress send
-	}
+	rt.Handle("GET /1/feeds/{name}/suggested", h.feedPage(feed.Suggested)) // the format says which options it takes
+	rt.Handle("GET /1/feeds/{name}/latest", h.feedPage(feed.Latest))
+	rt.AllowCredentials("GET /1/feeds/{name}/suggested", "GET /1/feeds/{name}/latest") // as clients of WordPress send
 	h.registerDefinitions(rt)
 	return rt
 }

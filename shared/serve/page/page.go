@@ -69,7 +69,8 @@ type Request struct {
 	// says that itself, it is of no use.
 	Offset int
 	// Counted says that the page ends where Offset + Limit items do, so that pages that are
-	// asked for by their numbers never overlap: an item without a record leaves a gap.
+	// asked for by their numbers never overlap: an item without a record leaves a gap. Total then
+	// leaves out what the user has seen, if the feed does.
 	Counted bool
 	// Oldest says that the oldest items come first. It is for Latest without a Cursor, and
 	// such a page names none.
@@ -88,7 +89,7 @@ type Page struct {
 	AsOf int64
 	// Fallback is that of the ranking: not empty if the order knows nothing of the user.
 	Fallback string
-	// Total is the number of the walk's candidates that have a place in the order.
+	// Total is the number of the walk's candidates.
 	Total int
 	// Stale is why the page was made from values that are older than they should be; nil:
 	// it was not.
@@ -263,7 +264,8 @@ func (p *pager) suggested(ctx context.Context) error {
 		}
 	}
 	limit := n + p.q.Offset + p.q.Limit + extraCandidates
-	if p.q.Feed.Seen == ranking.Exclude { // only the whole order says how many are left
+	exact := p.q.Counted && p.q.Feed.Seen == ranking.Exclude
+	if exact { // only the whole order says how many are left
 		limit = len(w.all) + 1
 	}
 	items, err := p.rank(ctx, limit)
@@ -276,7 +278,7 @@ func (p *pager) suggested(ctx context.Context) error {
 			order = append(order, item.Candidate)
 		}
 	}
-	if p.q.Feed.Seen == ranking.Exclude {
+	if exact {
 		p.page.Total = n + len(order)
 	}
 	skipped := min(p.q.Offset, len(order))

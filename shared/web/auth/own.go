@@ -20,6 +20,9 @@ const KeyCookie = "affinity_key"
 // The cookie counts if it holds a secured key and the page that asks is of the engine's own site,
 // or no page asks. Otherwise every page on the web could read what the user's browser may read.
 func (a *Authenticator) Complete(r *http.Request, cookie bool) *http.Request {
+	if r.Header.Get(appIDName) != "" && r.Header.Get(keyName) != "" {
+		return r
+	}
 	app, key := Credentials(r.Header.Get, r.URL.Query())
 	if app != "" && key != "" {
 		return r
