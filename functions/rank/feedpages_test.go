@@ -205,9 +205,9 @@ func TestFeedDefinitions(t *testing.T) {
 	const (
 		news = "/1/feeds/news"
 		full = `{"index":"posts","date":"publishedAt","maxAgeDays":30,"where":["categories:News",["lang:en","lang:de"]],
-			"diversity":{"facet":"author","maxPerValue":2},"seen":"demote","format":"wordpress"}`
+			"diversity":{"facet":"author","maxPerValue":2},"seen":"demote","format":"wordpress","public":true}`
 		stored = `"version":1,"index":"posts","date":"publishedAt","maxAgeDays":30,"where":["categories:News",["lang:en","lang:de"]],` +
-			`"diversity":{"facet":"author","maxPerValue":2},"seen":"demote","format":"wordpress"`
+			`"diversity":{"facet":"author","maxPerValue":2},"seen":"demote","format":"wordpress","public":true`
 	)
 	h := rank.New(s.Backends.ForRank())
 	functiontest.Check(t, h,
@@ -222,6 +222,7 @@ func TestFeedDefinitions(t *testing.T) {
 		functiontest.Ask("settings", "PUT", "/1/feeds/a%20b", full, 422, "the name of a feed has 1 to 64"),
 		functiontest.Ask("settings", "PUT", news, `{`, 400, "the body is not valid JSON"),
 		functiontest.Ask("settings", "PUT", news, `{"index":"posts"}`, 422, "date is missing"),
+		functiontest.Ask("settings", "PUT", news, `{"index":"posts","date":"d","public":1}`, 422, "public must be true or false, got 1"),
 		functiontest.Ask("settings", "PUT", news, `{"index":"posts","date":"d","where":["x"]}`, 422, "where[0] must have the form facet:value"),
 		functiontest.Ask("settings", "PUT", news, full, 200, `{"name":"news",`+stored+`,"backfill":`),
 		functiontest.Ask("settings", "PUT", news, full, 200, `{"name":"news","version":1,`),
