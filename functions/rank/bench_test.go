@@ -186,6 +186,41 @@ func BenchmarkFeed(b *testing.B) {
 	}
 }
 
+// BenchmarkPosts answers pages of the format wordpress from 5,000 candidates, as BenchmarkFeed does: the
+// first and the last page, and a part of each post.
+func BenchmarkPosts(b *testing.B) {
+	const n = 5000
+	s := department(b)
+	must.Succeed(b, s.Backends.Config.SetLimits(b.Context(), functiontest.App, limit.Numbers{ReadsPerSecond: 1_000_000}))
+	setFeed(b, s, "blog", `{"index":"posts","date":"at","format":"wordpress"}`)
+	setFeed(b, s, "unseen", `{"index":"posts","date":"at","format":"wordpress","seen":"exclude"}`)
+	posts := make([]store.Object, n)
+	for i := range posts {
+		at := time.Now().Add(-time.Duration(i+1) * time.Minute).UnixMilli()
+		record, err := json.Marshal(map[string]any{"objectID": objectID(i), "at": at, "wordpress": embeddingPost(i)})
+		must.Succeed(b, err)
+		posts[i] = store.Object{ID: objectID(i), Record: record}
+		for f := range storeFacets {
+			posts[i].Filters.Filters = append(posts[i].Filters.Filters,
+				event.Filter{Facet: fmt.Sprint("facet", f), Value: fmt.Sprint("value ", (i*7+f)%storeValues)})
+		}
+	}
+	must.Succeed(b, s.Backends.Store.Catalog.PutObjects(b.Context(), functiontest.App, "posts", posts, "at"))
+	h := rank.New(s.Backends.ForRank())
+	for _, path := range []string{"blog/latest?", "blog/latest?page=250&", "blog/latest?_fields=id,title.rendered&", "blog/suggested?userToken=ann&",
+		"blog/suggested?page=250&userToken=ann&", "unseen/suggested?userToken=ann&"} {
+		b.Run(path, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				w := httptest.NewRecorder()
+				if h.ServeHTTP(w, functiontest.NewRequest("recommendation", "GET", "/1/feeds/"+path+"per_page=20", "")); w.Code != http.StatusOK {
+					b.Fatalf("%d %s", w.Code, w.Body)
+				}
+			}
+		})
+	}
+}
+
 // BenchmarkDiversity sends each request once without and once with diversity, and
 // reports by how many percent the median of the second is higher.
 func BenchmarkDiversity(b *testing.B) {

@@ -1,6 +1,7 @@
 package rank
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,8 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -24,46 +23,101 @@ import (
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
-// feedOptions are the query options of a page of a feed.
+// feedOptions are the query options of a page of a feed, but for those of the format wordpress.
 var feedOptions = []string{"userToken", "limit", "cursor", "format"}
+
+// feedRequest is a request for a page.
+type feedRequest struct {
+	page.Request
+	posts posts // of the format wordpress
+}
 
 // feedPage answers a page of a feed in one of its orders.
 func (h handler) feedPage(order feed.Order) httpapi.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		app, grant, err := h.feedGrant(r, order)
-		if err != nil {
+		q := feedRequest{Request: page.Request{Order: order, Limit: api.DefaultFeedItems}}
+		if err := h.serveFeed(w, r, &q); err != nil {
+			if q.Format == feed.WordPress {
+				err = asWordPress(err)
+			}
 			return err
 		}
-		q, err := decodeFeed(r, order)
-		if err != nil {
-			return err
-		}
-		access, err := feedAccess(app, grant, q)
-		if err != nil {
-			return err
-		}
-		if q.Feed, err = h.feedOf(r.Context(), app.ID, r.PathValue("name")); err != nil {
-			return err
-		}
-		if err := grant.Index(q.Feed.Index); err != nil {
-			return err
-		}
-		if q.Format == "" {
-			q.Format = q.Feed.Format
-		}
-		if access != auth.FullAccess {
-			q.Feed.Seen = ranking.Keep // it would say which records the user's events name
-		}
-		h.Usage.Reads(app.ID, 1)
-		p, err := h.Pages.Read(r.Context(), app, q)
-		if err != nil {
-			return fmt.Errorf("read feed: %w", err)
-		}
-		if access != auth.FullAccess {
-			p.Fallback = "" // it would say whether the user is known
-		}
-		return writeFeed(w, r, q, p)
+		return nil
 	}
+}
+
+func (h handler) serveFeed(w http.ResponseWriter, r *http.Request, q *feedRequest) error {
+	if q.Order == feed.Suggested {
+		personal(w.Header())
+	}
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return invalid("The query of the URL is malformed: percent-encode its values")
+	}
+	if err := setFeedOption(q, "format", values["format"]); err != nil { // it is the form of errors
+		return err
+	}
+	app, access, err := h.feedReader(h.Auth.Complete(r, q.Order == feed.Suggested), q, values)
+	if err != nil {
+		return err
+	}
+	if err := q.decode(values); err != nil {
+		return err
+	}
+	if access != auth.FullAccess {
+		q.Feed.Seen = ranking.Keep // it would say which records the user's events name
+	}
+	h.Usage.Reads(app.ID, 1)
+	p, err := h.Pages.Read(r.Context(), app, q.Request)
+	if err != nil {
+		return fmt.Errorf("read feed: %w", err)
+	}
+	if access != auth.FullAccess {
+		p.Fallback = "" // it would say whether the user is known
+	}
+	return h.writeFeed(w, r, *q, p)
+}
+
+// personal says to caches between the engine and a client that the answer is one person's.
+func personal(head http.Header) { head["Cache-Control"], head["Vary"] = notShared, byPerson }
+
+// The headers of personal are one for all answers. An append copies them.
+var (
+	notShared = []string{"private, no-store"}
+	byPerson  = []string{"Origin, Cookie, X-Algolia-Api-Key, X-Algolia-Application-Id, X-Algolia-Usertoken"}
+)
+
+// feedReader returns the app of a request and what its key may see of the user, and sets the user,
+// the feed and the format. Anybody may read the order latest of a public feed in its own format at
+// the app's own host.
+func (h handler) feedReader(r *http.Request, q *feedRequest, values url.Values) (config.App, auth.Access, error) {
+	app, grant, err := h.feedGrant(r, q.Order)
+	public := q.Order == feed.Latest && errors.Is(err, auth.ErrMissing)
+	if public {
+		app, err = h.Auth.HostTenant(r)
+	}
+	if err == nil {
+		err = q.decodeUser(values, r.Header.Values(userHeader))
+	}
+	if err != nil {
+		return config.App{}, 0, err
+	}
+	if q.Order == feed.Suggested && q.User == "" {
+		q.User = grant.OwnUser()
+	}
+	access, err := feedAccess(app, grant, q.Request)
+	if err != nil {
+		return config.App{}, 0, err
+	}
+	q.Feed, err = h.feedOf(r.Context(), app.ID, r.PathValue("name"))
+	if status, _ := httpapi.Status(err); public && (err == nil && !q.anybody() || err != nil && status == http.StatusNotFound) {
+		err = auth.ErrMissing // not even whether the feed exists
+	}
+	if err == nil {
+		err = grant.Index(q.Feed.Index)
+	}
+	q.Format = cmp.Or(q.Format, q.Feed.Format)
+	return app, access, err
 }
 
 // feedGrant returns what the key of a request permits. Keys that may search get the
@@ -87,6 +141,11 @@ func feedAccess(app config.App, grant auth.Grant, q page.Request) (auth.Access, 
 	return auth.FullAccess, nil
 }
 
+// anybody reports whether a request without a key may read the feed.
+func (q *feedRequest) anybody() bool {
+	return q.Feed.Public && (q.Format == "" || q.Format == q.Feed.Format)
+}
+
 // feedOf returns the definition of a feed, as it was at most some seconds ago.
 func (h handler) feedOf(ctx context.Context, app, name string) (feed.Definition, error) {
 	if err := feed.CheckName(name); err != nil {
@@ -102,37 +161,46 @@ func (h handler) feedOf(ctx context.Context, app, name string) (feed.Definition,
 	return feed.Parse(stored.Name, stored.Version, []byte(stored.Definition))
 }
 
-// decodeFeed reads the options of a request.
-func decodeFeed(r *http.Request, order feed.Order) (page.Request, error) {
-	values, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil {
-		return page.Request{}, invalid("The query of the URL is malformed: percent-encode its values")
+// decodeUser reads the user of a request.
+func (q *feedRequest) decodeUser(values url.Values, headers []string) error {
+	if err := setFeedOption(q, "userToken", values["userToken"]); err != nil {
+		return err
 	}
-	q := page.Request{Order: order, Limit: api.DefaultFeedItems}
-	for _, name := range feedOptions {
-		switch given := values[name]; len(given) {
-		case 0:
-		case 1:
-			if err := setFeedOption(&q, name, given[0]); err != nil {
-				return page.Request{}, err
-			}
-		default:
-			return page.Request{}, invalid("%s is there %d times, it may be there once", name, len(given))
-		}
-	}
-	for _, user := range r.Header.Values(userHeader) {
+	for _, user := range headers {
 		if q.User != "" && q.User != user {
-			return page.Request{}, invalid("userToken and the headers x-algolia-usertoken name different users")
+			return invalid("userToken and the headers x-algolia-usertoken name different users")
 		}
-		if err := setFeedOption(&q, "userToken", user); err != nil {
-			return page.Request{}, err
+		if err := setFeedOption(q, "userToken", []string{user}); err != nil {
+			return err
 		}
 	}
-	return q, nil
+	return nil
 }
 
-func setFeedOption(q *page.Request, name, value string) (err error) {
-	switch name {
+// decode reads the options of the request's format.
+func (q *feedRequest) decode(values url.Values) error {
+	if q.Format == feed.WordPress {
+		if err := decodePosts(values, q); err != nil {
+			return err
+		}
+	} else if err := httpapi.CheckOptions(values, feedOptions...); err != nil {
+		return err
+	} else if err := setFeedOption(q, "limit", values["limit"]); err != nil {
+		return err
+	}
+	return setFeedOption(q, "cursor", values["cursor"])
+}
+
+// setFeedOption reads an option if the request has it.
+func setFeedOption(q *feedRequest, name string, given []string) (err error) {
+	switch len(given) {
+	case 0:
+		return nil
+	case 1:
+	default:
+		return invalid("%s is there %d times, it may be there once", name, len(given))
+	}
+	switch value := given[0]; name {
 	case "userToken":
 		if q.User = value; !event.ValidUserToken(value) {
 			err = invalid("UserToken must contain only alphanumeric, equal, plus, slash, " +
@@ -158,7 +226,7 @@ func setFeedOption(q *page.Request, name, value string) (err error) {
 const feedWeight = 2
 
 // writeFeed answers a page.
-func writeFeed(w http.ResponseWriter, r *http.Request, q page.Request, p page.Page) error {
+func (h handler) writeFeed(w http.ResponseWriter, r *http.Request, q feedRequest, p page.Page) error {
 	size := 1024 + len(p.Cursor)
 	for _, item := range p.Items {
 		size += len(item.Text) + len(item.ObjectID) + 4
@@ -168,13 +236,7 @@ func writeFeed(w http.ResponseWriter, r *http.Request, q page.Request, p page.Pa
 	}
 	b := make([]byte, 0, size)
 	if q.Format == feed.WordPress {
-		head := w.Header()
-		head.Set("X-WP-Total", strconv.Itoa(p.Total))
-		head.Set("X-WP-TotalPages", strconv.Itoa((p.Total+q.Limit-1)/q.Limit))
-		if p.Cursor != "" {
-			head.Set("Link", "<"+nextPage(r.URL, p.Cursor)+`>; rel="next"`)
-		}
-		return httpapi.WriteEncoded(w, http.StatusOK, appendItems(b, q.Format, p.Items))
+		return h.writePosts(w, r, q, p, b)
 	}
 	asOf, err := json.Marshal(api.AtMillis(p.AsOf))
 	if err != nil {
@@ -188,7 +250,7 @@ func writeFeed(w http.ResponseWriter, r *http.Request, q page.Request, p page.Pa
 	return httpapi.WriteEncoded(w, http.StatusOK, append(b, '}'))
 }
 
-// appendItems appends a list: of records and posts as they are, or of objectIDs.
+// appendItems appends a list: of records as they are, or of objectIDs.
 func appendItems(b []byte, format feed.Format, items []page.Item) []byte {
 	b = append(b, '[')
 	for i, item := range items {
@@ -210,17 +272,4 @@ func appendOrNull(b []byte, text string) []byte {
 		return append(b, "null"...)
 	}
 	return append(append(append(b, '"'), text...), '"')
-}
-
-// nextPage returns the reference of the next page, relative to the request. It leaves
-// credentials out.
-func nextPage(u *url.URL, cursor string) string {
-	values := u.Query()
-	for name := range values {
-		if strings.HasPrefix(strings.ToLower(name), "x-algolia-") {
-			delete(values, name)
-		}
-	}
-	values.Set("cursor", cursor)
-	return u.EscapedPath() + "?" + values.Encode()
 }

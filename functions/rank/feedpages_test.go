@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -132,30 +131,6 @@ func TestFeeds(t *testing.T) {
 	}
 }
 
-// The format wordpress is the list of posts byte for byte, with WordPress's headers.
-func TestWordPressFeed(t *testing.T) {
-	h := rank.New(blog(t).Backends.ForRank())
-	r := httptest.NewRequest("GET", "/1/feeds/wp/suggested?limit=1&x-algolia-api-key=recommendation&x-algolia-application-id="+functiontest.App, nil)
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, r)
-	if got := strings.TrimSpace(w.Body.String()); w.Code != http.StatusOK || got != "["+wpPost+"]" {
-		t.Errorf("%d %s", w.Code, got)
-	}
-	head := w.Header()
-	if head.Get("X-WP-Total") != "2" || head.Get("X-WP-TotalPages") != "2" || !strings.Contains(head.Get("Access-Control-Expose-Headers"), "x-wp-total") {
-		t.Errorf("headers: %v", head)
-	}
-	link := head.Get("Link")
-	next, ok := strings.CutSuffix(link, `>; rel="next"`)
-	if !ok || !strings.HasPrefix(next, "</1/feeds/wp/suggested?cursor=") || strings.Contains(next, "algolia") {
-		t.Fatalf("Link: %q", link)
-	}
-	// The other post of the feed has no WordPress form.
-	if status, answer := functiontest.Call(h, "recommendation", "GET", next[1:], ""); status != 200 || answer != "[]" {
-		t.Errorf("the next page: %d %s", status, answer)
-	}
-}
-
 // A deleted user gets no personal page, and a deleted post is in none.
 func TestFeedAfterDeletions(t *testing.T) {
 	s := blog(t)
@@ -220,7 +195,7 @@ func TestFeedRefusals(t *testing.T) {
 		ask(r, "/1/feeds/news/latest?cursor=", 422, "cursor must not be empty"),
 		ask(r, "/1/feeds/news/latest?cursor=AAAA", 422, "cursor is damaged"),
 		ask(r, "/1/feeds/news/suggested?cursor="+*p.Cursor, 422, "cursor belongs to the order latest"),
-		ask(r, "/1/feeds/wp/latest?cursor="+*p.Cursor, 422, "cursor belongs to another feed"),
+		ask(r, "/1/feeds/wp/latest?format=ids&cursor="+*p.Cursor, 422, "cursor belongs to another feed"),
 		ask(r, "/1/feeds/news/latest?format=ids&cursor="+*p.Cursor, 200, `"items":["post-1","post-2","post-3"],"cursor":null`),
 	)
 }
@@ -230,9 +205,9 @@ func TestFeedDefinitions(t *testing.T) {
 	const (
 		news = "/1/feeds/news"
 		full = `{"index":"posts","date":"publishedAt","maxAgeDays":30,"where":["categories:News",["lang:en","lang:de"]],
-			"diversity":{"facet":"author","maxPerValue":2},"seen":"demote","format":"wordpress"}`
+			"diversity":{"facet":"author","maxPerValue":2},"seen":"demote","format":"wordpress","public":true}`
 		stored = `"version":1,"index":"posts","date":"publishedAt","maxAgeDays":30,"where":["categories:News",["lang:en","lang:de"]],` +
-			`"diversity":{"facet":"author","maxPerValue":2},"seen":"demote","format":"wordpress"`
+			`"diversity":{"facet":"author","maxPerValue":2},"seen":"demote","format":"wordpress","public":true`
 	)
 	h := rank.New(s.Backends.ForRank())
 	functiontest.Check(t, h,
@@ -247,6 +222,7 @@ func TestFeedDefinitions(t *testing.T) {
 		functiontest.Ask("settings", "PUT", "/1/feeds/a%20b", full, 422, "the name of a feed has 1 to 64"),
 		functiontest.Ask("settings", "PUT", news, `{`, 400, "the body is not valid JSON"),
 		functiontest.Ask("settings", "PUT", news, `{"index":"posts"}`, 422, "date is missing"),
+		functiontest.Ask("settings", "PUT", news, `{"index":"posts","date":"d","public":1}`, 422, "public must be true or false, got 1"),
 		functiontest.Ask("settings", "PUT", news, `{"index":"posts","date":"d","where":["x"]}`, 422, "where[0] must have the form facet:value"),
 		functiontest.Ask("settings", "PUT", news, full, 200, `{"name":"news",`+stored+`,"backfill":`),
 		functiontest.Ask("settings", "PUT", news, full, 200, `{"name":"news","version":1,`),

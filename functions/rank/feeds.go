@@ -163,7 +163,7 @@ func (h handler) deleteFeed(w http.ResponseWriter, r *http.Request, grant auth.G
 func definitionView(d feed.Definition) api.FeedDefinition {
 	view := api.FeedDefinition{Name: d.Name, Version: d.Version, FeedRequest: api.FeedRequest{
 		Index: d.Index, Date: d.Date, MaxAgeDays: d.MaxAgeDays, Diversity: d.Diversity, Seen: string(d.Seen),
-		Format: string(d.Format),
+		Format: string(d.Format), Public: d.Public,
 	}}
 	for _, condition := range d.Where {
 		view.Where = append(view.Where, condition)

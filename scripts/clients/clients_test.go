@@ -56,7 +56,7 @@ func TestJavaScriptClients(t *testing.T) {
 		unavailable = t.Fatalf
 	}
 	dir := t.TempDir()
-	for _, name := range []string{"package.json", "package-lock.json", "clients.mjs", "segment.mjs", "both.mjs", "bothtest.mjs", "widgets.mjs", "segmentpage.mjs", "rudderpage.mjs", "pagetest.mjs"} {
+	for _, name := range []string{"package.json", "package-lock.json", "clients.mjs", "segment.mjs", "both.mjs", "bothtest.mjs", "widgets.mjs", "segmentpage.mjs", "rudderpage.mjs", "pagetest.mjs", "wordpress.mjs"} {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
@@ -101,6 +101,7 @@ func TestJavaScriptClients(t *testing.T) {
 			t.Errorf("counts (-want +got):\n%s", diff)
 		}
 	})
+	t.Run("WordPress", func(t *testing.T) { testWordPress(t, dir) })
 	t.Run("pages", func(t *testing.T) { testPages(t, dir) })
 }
 

@@ -22,6 +22,8 @@ type FeedRequest struct {
 	Seen string `json:"seen,omitempty"`
 	// Format is "records", "ids" or "wordpress". "" is "records".
 	Format string `json:"format,omitempty"`
+	// Public lets anybody read the order latest, in the feed's format, at the app's own host.
+	Public bool `json:"public,omitempty"`
 }
 
 // FeedCondition holds if an object has any of the filters, each facet:value. In JSON

@@ -110,6 +110,7 @@ const (
 // Limits of the pages of feeds.
 const (
 	DefaultFeedItems  = 20    // items of a page
+	DefaultPosts      = 10    // items of a page in the format wordpress, as in WordPress
 	MaxFeedItems      = 100   // items of a page
 	MaxFeedCandidates = 5_000 // records that a feed orders: its newest ones
 )

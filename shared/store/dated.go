@@ -38,6 +38,8 @@ type DatedObject struct {
 	At int64
 	// Filters are those of the object when the date row was written.
 	Filters ObjectFilters
+	// Post says that the record then held a post of WordPress, see catalog.Post.
+	Post bool
 }
 
 // DatedQuery selects objects of an index by an attribute's instant.
@@ -165,7 +167,7 @@ func datedObject(rest string, r bigtable.Row) (DatedObject, error) {
 	o := DatedObject{ID: id, At: at}
 	for _, item := range r[familyObject] {
 		var damaged error
-		if o.Filters, damaged = decodeFilters(item.Value); damaged != nil {
+		if o.Filters, o.Post, damaged = decodeDated(item.Value); damaged != nil {
 			o.Filters = ObjectFilters{SettingsVersion: -1}
 		}
 	}

@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -91,6 +92,34 @@ func testListDated(t *testing.T, s fixture) {
 	if diff := cmp.Diff([]string{"posts", "posts,a"}, indexes); err != nil || diff != "" {
 		t.Errorf("error %v (-want +got):\n%s", err, diff)
 	}
+}
+
+// A date row says whether the record holds a post, as the writer and the repair insert it.
+func testDatedPosts(t *testing.T, s fixture) {
+	ctx := t.Context()
+	post := store.Object{ID: "post", Record: []byte(`{"objectID":"post","a":"2026-01-01","wordpress":"{\"id\":1}"}`)}
+	other := store.Object{ID: "other", Record: []byte(`{"objectID":"other","a":"2026-01-01","wordpress":"no object"}`)}
+	want := func(what string) {
+		t.Helper()
+		list, _, err := s.Catalog.ListDated(ctx, app, store.DatedQuery{Index: "blog", Attribute: "a", Newest: math.MaxInt64})
+		must.Succeed(t, err)
+		got := map[string]bool{}
+		for _, o := range list {
+			got[o.ID] = o.Post
+		}
+		if diff := cmp.Diff(map[string]bool{"post": true, "other": false}, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", what, diff)
+		}
+	}
+	must.Succeed(t, s.Catalog.PutObjects(ctx, app, "blog", []store.Object{post, other})) // no feed names the date yet
+	_, err := s.Catalog.InsertDated(ctx, app, store.DatedPart{Index: "blog", Attributes: []string{"a"}, Before: time.Now().Add(time.Hour), Limit: 10},
+		func(o store.Object) (store.ObjectFilters, error) { return o.Filters, nil })
+	must.Succeed(t, err)
+	want("repaired")
+	post, other = store.Object{ID: "other", Record: post.Record}, store.Object{ID: "post", Record: other.Record}
+	must.Succeed(t, s.Catalog.PutObjects(ctx, app, "blog", []store.Object{post, other}, "a"))
+	must.Succeed(t, s.Catalog.PutObjects(ctx, app, "blog", []store.Object{{ID: "post", Record: post.Record}, {ID: "other", Record: other.Record}}, "a"))
+	want("written")
 }
 
 // An object whose date changes is listed once, where its record says, at once. Its

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"cloud.google.com/go/bigtable"
+
+	"github.com/affinityengine/affinity/shared/catalog"
 )
 
 // DatedPart is a part of the repair of an index's date rows.
@@ -87,7 +89,7 @@ func (s *Store) wantedDated(ctx context.Context, app string, part DatedPart,
 		fresh, err := filters(o)
 		var value []byte
 		if err == nil {
-			value, err = fresh.encode()
+			value, err = fresh.encodeDated(catalog.Post(o.Record) != nil)
 		}
 		if err != nil {
 			done.fault(r.Key(), err)

@@ -92,7 +92,7 @@ func (d *dating) insert(ctx context.Context, objects []Object) error {
 		if len(d.new[o.ID]) == 0 {
 			continue
 		}
-		filters, err := o.Filters.encode()
+		filters, err := o.Filters.encodeDated(catalog.Post(o.Record) != nil)
 		if err != nil {
 			return fmt.Errorf("encode filters of object %q: %w", o.ID, err)
 		}

@@ -40,14 +40,19 @@ func (f ObjectFilters) Size() int {
 	return size
 }
 
-// filtersJSON is the stored form: {"v":2,"f":[["color","Red"],["brand","Acme"]]}.
+// filtersJSON is the stored form: {"v":2,"f":[["color","Red"],["brand","Acme"]]}. That of a date
+// row also says "p":true if the record holds a post of WordPress.
 type filtersJSON struct {
 	V int64       `json:"v"`
 	F [][2]string `json:"f"`
+	P bool        `json:"p,omitempty"`
 }
 
-func (f ObjectFilters) encode() ([]byte, error) {
-	j := filtersJSON{V: f.SettingsVersion, F: make([][2]string, len(f.Filters))}
+func (f ObjectFilters) encode() ([]byte, error) { return f.encodeDated(false) }
+
+// encodeDated returns the stored form of a date row.
+func (f ObjectFilters) encodeDated(post bool) ([]byte, error) {
+	j := filtersJSON{V: f.SettingsVersion, F: make([][2]string, len(f.Filters)), P: post}
 	for i, x := range f.Filters {
 		j.F[i] = [2]string{x.Facet, x.Value}
 	}
@@ -55,15 +60,21 @@ func (f ObjectFilters) encode() ([]byte, error) {
 }
 
 func decodeFilters(b []byte) (ObjectFilters, error) {
+	f, _, err := decodeDated(b)
+	return f, err
+}
+
+// decodeDated decodes the stored form of a date row.
+func decodeDated(b []byte) (filters ObjectFilters, post bool, err error) {
 	var j filtersJSON
 	if err := json.Unmarshal(b, &j); err != nil {
-		return ObjectFilters{}, err
+		return ObjectFilters{}, false, err
 	}
 	f := ObjectFilters{SettingsVersion: j.V, Filters: make([]event.Filter, len(j.F))}
 	for i, x := range j.F {
 		f.Filters[i] = event.Filter{Facet: x[0], Value: x[1]}
 	}
-	return f, nil
+	return f, j.P, nil
 }
 
 // PutObjects stores objects. It replaces objects with the same ids. dates are the

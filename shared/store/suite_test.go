@@ -120,6 +120,7 @@ func testStore(t *testing.T, open func(*testing.T) fixture) {
 		{"CatalogIndexes", testCatalogIndexes},
 		{"ScanObjects", testScanObjects},
 		{"ListDated", testListDated},
+		{"DatedPosts", testDatedPosts},
 		{"DatesOfObjects", testDatesOfObjects},
 		{"Usage", testUsage},
 		{"Names", testNames},

@@ -63,6 +63,8 @@ type Definition struct {
 	Diversity *strategy.Diversity `json:"diversity,omitempty"`
 	Seen      ranking.Seen        `json:"seen"`
 	Format    Format              `json:"format"`
+	// Public says that anybody may read the order latest, in this format, at the app's own host.
+	Public bool `json:"public,omitempty"`
 }
 
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
@@ -82,7 +84,7 @@ func CheckName(name string) error {
 }
 
 // Decode decodes the definition of a feed of that name, without its version. Absent and
-// null are equal: no limit of age, no condition, no diversity, "keep" and "records".
+// null are equal: no limit of age, no condition, no diversity, "keep", "records" and not public.
 // Every error is a *fault.Error that names what is wrong.
 func Decode(name string, body []byte) (Definition, error) {
 	d := Definition{Name: name, Seen: ranking.Keep, Format: Records}
@@ -151,6 +153,10 @@ func (d *Definition) set(key string, value jsontext.Value) (err error) {
 			ranking.Demote, ranking.Exclude)
 	case "format":
 		err = choice(key, value, &d.Format, "format must be records, ids or wordpress, got %s", Records, IDs, WordPress)
+	case "public":
+		if d.Public = string(value) == "true"; value != nil && !d.Public && string(value) != "false" {
+			err = invalid("public must be true or false, got %s", shorten(string(value)))
+		}
 	default:
 		err = invalid("Unknown field %s", quote(key))
 	}

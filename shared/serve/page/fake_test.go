@@ -50,6 +50,8 @@ type fakeStore struct {
 	damaged  string           // an object whose record is not JSON
 	lists    int              // reads
 	read     int              // of records
+
+	wordpress map[string]bool // objects whose records hold a post
 }
 
 var errAway = errors.New("the store is away")
@@ -85,7 +87,7 @@ func (f *fakeStore) ListDated(ctx context.Context, _ string, q store.DatedQuery)
 		}
 		o := store.DatedObject{ID: id, At: at, Filters: store.ObjectFilters{
 			SettingsVersion: f.settings, Filters: []event.Filter{{Facet: "color", Value: p.color}},
-		}}
+		}, Post: f.wordpress[id]}
 		if at <= q.Newest && at >= q.Oldest && q.Keep(o) {
 			all = append(all, o)
 		}
@@ -109,7 +111,7 @@ func (f *fakeStore) ScanRecords(ctx context.Context, _ string, refs []store.Obje
 			return ctx.Err()
 		}
 		if ok {
-			text := p.record(ref.ID)
+			text := f.text(ref.ID, p)
 			if ref.ID == f.damaged {
 				text = "damaged"
 			}

@@ -47,10 +47,10 @@ type listKey struct {
 
 // list are the candidates of a feed. It is immutable.
 type list struct {
-	asOf      int64       // ms of the engine's clock, before the list was read
-	all       []candidate // the newest first, equal ones by objectID
-	keys      []uint64    // feed.KeyOf each candidate
-	truncated bool        // older ones were left out
+	asOf      int64  // ms of the engine's clock, before the list was read
+	window           // all candidates
+	posts     window // those with a post of WordPress
+	truncated bool   // older ones were left out
 	bytes     int
 }
 
@@ -68,19 +68,29 @@ const candidateBytes = 40
 
 // window is a part of a list.
 type window struct {
-	all  []candidate
-	keys []uint64
+	all  []candidate // the newest first, equal ones by objectID
+	keys []uint64    // feed.KeyOf each candidate
 }
 
-// window returns the candidates of a walk that starts at an instant: those dated up to
-// it, and not more than the definition's age before it.
-func (l *list) window(d feed.Definition, start int64) window {
-	from := sort.Search(len(l.all), func(i int) bool { return l.all[i].at <= start })
-	oldest := oldest(d, start)
-	to := sort.Search(len(l.all), func(i int) bool { return l.all[i].at < oldest })
-	to = max(from, to)
-	return window{l.all[from:to], l.keys[from:to]}
+// of returns the candidates of a format.
+func (l *list) of(f feed.Format) window {
+	if f == feed.WordPress {
+		return l.posts
+	}
+	return l.window
 }
+
+// from returns the candidates of a walk that starts at an instant: those dated up to
+// it, and not more than the definition's age before it.
+func (w window) from(d feed.Definition, start int64) window {
+	from := sort.Search(len(w.all), func(i int) bool { return w.all[i].at <= start })
+	oldest := oldest(d, start)
+	to := sort.Search(len(w.all), func(i int) bool { return w.all[i].at < oldest })
+	to = max(from, to)
+	return window{w.all[from:to], w.keys[from:to]}
+}
+
+func (w *window) add(c candidate, key uint64) { w.all, w.keys = append(w.all, c), append(w.keys, key) }
 
 // minDate is not after any date that package catalog reads, in ms.
 const minDate = -253_402_300_799_999
@@ -157,8 +167,16 @@ func (r *Reader) readList(ctx context.Context, app string, d feed.Definition,
 			return nil, err
 		}
 		l.bytes += size
-		l.all = append(l.all, c)
-		l.keys = append(l.keys, feed.KeyOf(c.id))
+		key := feed.KeyOf(c.id)
+		l.add(c, key)
+		if row.Post {
+			l.posts.add(c, key)
+		}
+	}
+	if len(l.posts.all) == len(l.all) { // as in a feed of a WordPress site
+		l.posts = l.window
+	} else {
+		l.bytes += candidateBytes * len(l.posts.all)
 	}
 	return l, nil
 }
@@ -190,7 +208,8 @@ func (r *Reader) renew(ctx context.Context, app string, d feed.Definition, setti
 			}
 			fresh := store.ObjectFilters{SettingsVersion: settings.Version, Filters: filters}
 			if size += fresh.Size(); size <= maxBytes {
-				rows[at[ref.ID]].Filters = fresh
+				row := &rows[at[ref.ID]]
+				row.Filters, row.Post = fresh, catalog.Post(record) != nil
 			}
 			return nil
 		})

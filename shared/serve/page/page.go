@@ -65,6 +65,16 @@ type Request struct {
 	User   string // for Suggested; empty: the order of a user without events
 	Limit  int    // at most so many items, 1 to api.MaxFeedLimit
 	Cursor string // of the page before; empty: the first page
+	// Offset is how many items of the order, from 0, come before the page; with a Cursor, which
+	// says that itself, it is of no use.
+	Offset int
+	// Counted says that the page ends where Offset + Limit items do, so that pages that are
+	// asked for by their numbers never overlap: an item without a record leaves a gap. Total then
+	// leaves out what the user has seen, if the feed does.
+	Counted bool
+	// Oldest says that the oldest items come first. It is for Latest without a Cursor, and
+	// such a page names none.
+	Oldest bool
 	// Format is what the items are. With feed.WordPress only records with a post are
 	// candidates.
 	Format feed.Format
@@ -148,12 +158,22 @@ func (r *Reader) Read(ctx context.Context, app config.App, q Request) (Page, err
 	if q.Cursor == "" {
 		walk.Start = l.asOf
 	}
-	p := pager{Reader: r, app: app, q: q, walk: walk, window: l.window(q.Feed, walk.Start), complete: l.asOf >= walk.Start}
+	p := pager{Reader: r, app: app, q: q, walk: walk, extra: extraCandidates, complete: l.asOf >= walk.Start}
+	p.window = l.of(q.Format).from(q.Feed, walk.Start)
 	p.page = Page{AsOf: l.asOf, Total: len(p.window.all), Stale: stale, Items: []Item{}}
+	if q.Cursor != "" {
+		p.q.Offset = 0
+	} else if q.Counted {
+		p.extra = 0
+	}
 	var err error
-	if q.Order == feed.Latest {
+	switch {
+	case p.behind(): // there is nothing to order
+	case q.Oldest:
+		err = p.fromOldest(ctx)
+	case q.Order == feed.Latest:
 		err = p.latest(ctx)
-	} else {
+	default:
 		err = p.suggested(ctx)
 	}
 	return p.page, err
@@ -166,6 +186,7 @@ type pager struct {
 	q      Request
 	walk   *feed.Walk
 	window window
+	extra  int // candidates beyond the limit that the page may try
 	// complete says that the window holds every record of the walk's start that still
 	// exists.
 	complete bool
@@ -242,7 +263,11 @@ func (p *pager) suggested(ctx context.Context) error {
 			}
 		}
 	}
-	limit := n + p.q.Limit + extraCandidates
+	limit := n + p.q.Offset + p.q.Limit + extraCandidates
+	exact := p.q.Counted && p.q.Feed.Seen == ranking.Exclude
+	if exact { // only the whole order says how many are left
+		limit = len(w.all) + 1
+	}
 	items, err := p.rank(ctx, limit)
 	if err != nil {
 		return err
@@ -253,6 +278,18 @@ func (p *pager) suggested(ctx context.Context) error {
 			order = append(order, item.Candidate)
 		}
 	}
+	if exact {
+		p.page.Total = n + len(order)
+	}
+	skipped := min(p.q.Offset, len(order))
+	for _, at := range order[:skipped] {
+		shown[at] = true
+	}
+	whole := len(items) < limit // the order has no further items
+	order = order[skipped:]
+	if most := p.q.Limit + p.extra; len(order) > most {
+		order, whole = order[:most], false
+	}
 	t, err := p.fill(ctx, order, func(_ candidate, r record) bool { return p.outside(r) })
 	if err != nil {
 		return err
@@ -260,7 +297,7 @@ func (p *pager) suggested(ctx context.Context) error {
 	for _, at := range order[:t.n] {
 		shown[at] = !t.slow[at] // also what is not there: or the next page would try it again
 	}
-	if t.n == len(order) && len(items) < limit && len(t.slow) == 0 && p.complete {
+	if t.n == len(order) && whole && len(t.slow) == 0 && p.complete {
 		return nil
 	}
 	p.walk.Shown.Add(w.keys, func(i int) bool { return shown[i] }, p.complete)
@@ -300,7 +337,7 @@ func (p *pager) rank(ctx context.Context, limit int) ([]ranking.Item, error) {
 // latest makes a page of the latest order.
 func (p *pager) latest(ctx context.Context) error {
 	w := p.window
-	next := 0
+	next := min(p.q.Offset, len(w.all))
 	if p.q.Cursor != "" {
 		next = p.after(p.walk.Date, p.walk.ObjectID)
 	}
@@ -314,7 +351,7 @@ func (p *pager) latest(ctx context.Context) error {
 			order = append(order, i)
 		}
 	}
-	most := min(p.q.Limit+extraCandidates, maxPassed)
+	most := min(p.q.Limit+p.extra, maxPassed)
 	for i := next; i < len(w.all) && len(order) < most; i++ {
 		order = append(order, i)
 	}
@@ -348,6 +385,24 @@ func (p *pager) latest(ctx context.Context) error {
 	}
 	p.page.Cursor = p.walk.Cursor()
 	return nil
+}
+
+// behind reports whether the page comes after all candidates. Only the order says it if it
+// leaves some out.
+func (p *pager) behind() bool {
+	counts := p.q.Order == feed.Latest || p.q.Feed.Seen != ranking.Exclude
+	return counts && p.q.Offset > 0 && p.q.Offset >= len(p.window.all)
+}
+
+// fromOldest makes a page of the latest order from its end.
+func (p *pager) fromOldest(ctx context.Context) error {
+	last := len(p.window.all) - 1 - p.q.Offset
+	order := make([]int, 0, p.q.Limit)
+	for i := last; i >= 0 && len(order) < p.q.Limit; i-- {
+		order = append(order, i)
+	}
+	_, err := p.fill(ctx, order, func(c candidate, r record) bool { return p.outside(r) || r.at < c.at })
+	return err
 }
 
 // after returns the position of the first candidate behind a place in the order.

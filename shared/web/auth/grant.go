@@ -79,6 +79,9 @@ func (g Grant) User(token string) error {
 	return ErrUser
 }
 
+// OwnUser returns the only user that the key is for, empty if it is for all.
+func (g Grant) OwnUser() string { return g.user }
+
 // matches reports whether a text matches a pattern, in which each * stands for
 // any characters.
 func matches(pattern, text string) bool {

@@ -13,7 +13,8 @@ func allowOrigin(h http.Header) { anyOrigin.set(h) }
 
 // AllowCredentials lets pages call routes in the mode that sends credentials, as a browser does
 // for a beacon whose body is JSON, and with any header. Such a page needs its own origin in the
-// answer. The routes must read no cookie.
+// answer. The routes must read no cookie, but one that only pages of their own site can send: see
+// auth.Authenticator.Complete.
 func (rt *Router) AllowCredentials(patterns ...string) {
 	for _, pattern := range patterns {
 		rt.pages[pattern] = true

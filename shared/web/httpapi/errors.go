@@ -32,6 +32,21 @@ func Errorf(status int, format string, args ...any) error {
 	return &answerError{Status: status, Message: fmt.Sprintf(format, args...)}
 }
 
+// shapedError is an error whose answer has another form than those of the engine.
+type shapedError struct {
+	error
+	shape Shape
+}
+
+func (s *shapedError) Unwrap() error { return s.error }
+
+// Shape returns an answer in another form: for the status, the message and the hint that the
+// engine's own answer would have.
+type Shape func(status int, message, hint string) (int, []byte)
+
+// InShape returns an error whose answer is the JSON document that a Shape makes, byte for byte.
+func InShape(err error, shape Shape) error { return &shapedError{err, shape} }
+
 // statuses are the answers to the faults of a request.
 var statuses = map[fault.Kind]int{
 	fault.Malformed:       http.StatusBadRequest,
@@ -121,6 +136,13 @@ const maxPooledBody = 64 << 10
 // WriteEncoded answers with a status and a JSON document that is encoded already.
 func WriteEncoded(w http.ResponseWriter, code int, document []byte) error {
 	writeBody(w, code, jsonType, append(document, '\n'), nil)
+	return nil
+}
+
+// WriteExact answers with a status and a JSON document that is encoded already, without a newline
+// at its end.
+func WriteExact(w http.ResponseWriter, code int, document []byte) error {
+	writeBody(w, code, jsonType, document, nil)
 	return nil
 }
 

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,21 +15,30 @@ import (
 // unseen. Names that begin with x-algolia- carry credentials and the names of
 // clients on every route, so they pass.
 func (rt *Router) HandleOwn(pattern string, h Handler, options ...string) {
-	takes := "none"
-	if len(options) > 0 {
-		takes = strings.Join(options, ", ")
-	}
 	rt.Handle(pattern, func(w http.ResponseWriter, r *http.Request) error {
 		if r.URL.RawQuery == "" {
 			return h(w, r)
 		}
-		for _, name := range slices.Sorted(maps.Keys(r.URL.Query())) {
-			if !slices.Contains(options, name) && !strings.HasPrefix(strings.ToLower(name), "x-algolia-") {
-				return Errorf(http.StatusUnprocessableEntity, "Unknown query option %.100q: this route takes %s", name, takes)
-			}
+		if err := CheckOptions(r.URL.Query(), options...); err != nil {
+			return err
 		}
 		return h(w, r)
 	})
+}
+
+// CheckOptions refuses query options that HandleOwn would refuse, for a route whose options depend
+// on the request.
+func CheckOptions(query url.Values, options ...string) error {
+	takes := "none"
+	if len(options) > 0 {
+		takes = strings.Join(options, ", ")
+	}
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		if !slices.Contains(options, name) && !strings.HasPrefix(strings.ToLower(name), "x-algolia-") {
+			return Errorf(http.StatusUnprocessableEntity, "Unknown query option %.100q: this route takes %s", name, takes)
+		}
+	}
+	return nil
 }
 
 // CountOption returns the query option of a request that says how many are asked for, from 1

@@ -225,6 +225,11 @@ func (rt *Router) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if refusal, ok := errors.AsType[*fault.Error](err); ok && refusal.Message == message {
 		answer.Field, answer.Hint, answer.Others = refusal.Field, refusal.Hint, refusal.Others
 	}
+	if shaped, ok := errors.AsType[*shapedError](err); ok {
+		code, document := shaped.shape(code, message, answer.Hint)
+		_ = WriteExact(w, code, document)
+		return
+	}
 	_ = WriteJSON(w, code, answer) // a number and texts can be encoded
 }
 

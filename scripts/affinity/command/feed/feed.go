@@ -37,7 +37,8 @@ func setFeedCommand(t *command.Tool) *cobra.Command {
 			"there already; `affinity feed show` says how far it is. The same definition again changes nothing, and starts a job\n" +
 			"that has failed again. A change ends the walks through the feed.",
 		Example: "  affinity feed set news --index posts --date publishedAt --max-age-days 30 --where categories:News\n" +
-			"  affinity feed set both --index posts --date publishedAt --where 'categories:News|categories:Sport' --where lang:en",
+			"  affinity feed set both --index posts --date publishedAt --where 'categories:News|categories:Sport' --where lang:en\n" +
+			"  affinity feed set blog --index posts --date publishedAt --format wordpress --public",
 		Args: cli.Args("NAME"),
 		PreRunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
@@ -72,6 +73,8 @@ func setFeedCommand(t *command.Tool) *cobra.Command {
 	flags.StringVar(&request.Seen, "seen", "",
 		"what becomes of objects that the user has seen: keep, demote or exclude (default keep)")
 	flags.StringVar(&request.Format, "format", "", "what the items are: records, ids or wordpress (default records)")
+	flags.BoolVar(&request.Public, "public", false,
+		"let anybody read the order latest, in this format and without a key, at the host that the app has of its own")
 	return cmd
 }
 
@@ -135,6 +138,9 @@ func showFeed(t *command.Tool, f api.Feed) error {
 	}
 	if len(conditions) > 0 {
 		text += ", with " + strings.Join(conditions, " and ")
+	}
+	if f.Public {
+		text += "; anybody reads the latest at the app's own host"
 	}
 	if _, err := fmt.Fprintln(t.Out, cli.Printable(text)); err != nil || f.Backfill == nil {
 		return err

@@ -165,11 +165,15 @@ func (s *Site) posts(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	per := perPage(r)
-	some := posts[min((number-1)*per, len(posts)):min(number*per, len(posts))]
+	from := (number - 1) * per
+	if at, err := strconv.Atoi(query.Get("offset")); err == nil {
+		from = at
+	}
+	some := posts[min(from, len(posts)):min(from+per, len(posts))]
 	items := make([]string, len(some))
 	for i, p := range some {
 		_, embed := query["_embed"]
-		items[i] = encode(fields(s.render(p, embed), query.Get("_fields")))
+		items[i] = encode(fields(s.render(p, embed), strings.Join(append(query["_fields[]"], query["_fields"]...), ",")))
 	}
 	answer(w, items)
 }
@@ -197,10 +201,14 @@ func (s *Site) selected(w http.ResponseWriter, r *http.Request) (posts []*Post, 
 func (s *Site) paged(w http.ResponseWriter, r *http.Request, total int) (number int, ok bool) {
 	per := perPage(r)
 	if per < 1 || per > 100 {
-		Fail(w, http.StatusBadRequest, "rest_invalid_param", "Invalid parameter(s): per_page")
+		invalid(w, "per_page", "rest_out_of_bounds", "per_page must be between 1 (inclusive) and 100 (inclusive)", "null")
 		return 0, false
 	}
-	number, _ = strconv.Atoi(cmp.Or(r.URL.Query().Get("page"), "1"))
+	number, err := strconv.Atoi(cmp.Or(r.URL.Query().Get("page"), "1"))
+	if err != nil {
+		invalid(w, "page", "rest_invalid_type", "page is not of type integer.", `{"param":"page"}`)
+		return 0, false
+	}
 	pages := (total + per - 1) / per
 	if number > pages && total > 0 {
 		Fail(w, http.StatusBadRequest, "rest_post_invalid_page_number",
@@ -209,14 +217,32 @@ func (s *Site) paged(w http.ResponseWriter, r *http.Request, total int) (number 
 	}
 	w.Header().Set("X-WP-Total", strconv.Itoa(total))
 	w.Header().Set("X-WP-TotalPages", strconv.Itoa(pages))
+	link := func(page int, relation string) string {
+		to := *r.URL
+		query := to.Query()
+		query.Set("page", strconv.Itoa(page))
+		to.RawQuery = query.Encode()
+		return `<` + s.URL + to.RequestURI() + `>; rel="` + relation + `"`
+	}
+	var links []string
+	if number > 1 {
+		links = append(links, link(min(number-1, pages), "prev"))
+	}
 	if number < pages {
-		next := *r.URL
-		query := next.Query()
-		query.Set("page", strconv.Itoa(number+1))
-		next.RawQuery = query.Encode()
-		w.Header().Add("Link", `<`+s.URL+next.RequestURI()+`>; rel="next"`)
+		links = append(links, link(number+1, "next"))
+	}
+	if len(links) > 0 {
+		w.Header().Add("Link", strings.Join(links, ", "))
 	}
 	return number, true
+}
+
+// invalid answers a parameter that is wrong.
+func invalid(w http.ResponseWriter, name, code, message, data string) {
+	w.Header().Set("Content-Type", "application/json; charset=UTF-8")
+	w.WriteHeader(http.StatusBadRequest)
+	fmt.Fprintf(w, `{"code":"rest_invalid_param","message":"Invalid parameter(s): %s","data":{"status":400,"params":{"%s":%q},`+
+		`"details":{"%s":{"code":"%s","message":%q,"data":%s}}}}`, name, name, message, name, code, message, data)
 }
 
 // names answers terms or users by their IDs.

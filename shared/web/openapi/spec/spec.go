@@ -214,8 +214,15 @@ func derive(schema *tree.Object) {
 	}
 }
 
+// reference returns a reference to a schema.
+func reference(name string) *tree.Object {
+	o := &tree.Object{}
+	o.Set("$ref", "#/components/schemas/"+name)
+	return o
+}
+
 // addErrors adds to an operation the errors that every such operation has, and
-// a response for each status.
+// a response for each status. x-failure names a further schema of its errors.
 func addErrors(op, common *tree.Object) {
 	var all []any
 	if !op.True("x-no-key") {
@@ -241,8 +248,12 @@ func addErrors(op, common *tree.Object) {
 		}
 		response := &tree.Object{}
 		response.Set("description", http.StatusText(status(e))+". See x-errors.")
-		schema := &tree.Object{}
-		schema.Set("$ref", "#/components/schemas/Message")
+		schema := reference("Message")
+		if other := op.Text("x-failure"); other != "" {
+			message := schema
+			schema = &tree.Object{}
+			schema.Set("anyOf", []any{message, reference(other)})
+		}
 		response.Ensure("content").Ensure("application/json").Set("schema", schema)
 		responses.Set(code, response)
 	}
