@@ -163,7 +163,7 @@ type bandsStarted struct {
 
 // banded starts the re-enrichment that gives logged events the app's numeric bands.
 func (h handler) banded(ctx context.Context, request bands.Request, _ int) (bandsStarted, error) {
-	j, err := h.Reenrich.StartBands(ctx, request.App, false, 0)
+	j, err := h.Reenrich.StartBands(ctx, request.App, false)
 	if errors.Is(err, reenrich.ErrNoBands) {
 		return bandsStarted{}, nil
 	}
