@@ -119,14 +119,15 @@ func (h handler) nightOf(ctx context.Context, request night.Request, _ int) (nig
 	if err != nil {
 		return request, err
 	}
+	tonight := job.Night{Date: request.Night, Full: request.Full}
 	var faults []error // one kind of jobs does not stop the others
 	for _, k := range h.Kinds() {
 		if due, ok := k.(job.Nightly); ok {
-			faults = append(faults, due.Nightly(ctx, request.App, request.Date()))
+			faults = append(faults, due.Nightly(ctx, request.App, tonight))
 		}
 	}
 	delay := time.Duration(request.AuditSeconds) * time.Second
-	faults = append(faults, h.enqueueAudit(ctx, request.App, request.Date(), delay), job.Resume(ctx, request.App, h.Kinds()...))
+	faults = append(faults, h.enqueueAudit(ctx, request.App, tonight, delay), job.Resume(ctx, request.App, h.Kinds()...))
 	return request, errors.Join(faults...)
 }
 

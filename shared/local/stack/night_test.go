@@ -164,7 +164,7 @@ func (h held) options() []grpc.ServerOption {
 
 // The first app of the round is so large that nothing of it ends: neither the shards of its
 // recompute, of which as many run as a job may have at once, nor the task that starts its night.
-// The night of all others begins and ends meanwhile.
+// The night of all others begins and ends.
 func TestLargeAppHoldsUpNoOthers(t *testing.T) {
 	const inFlight = 3 // of the four tasks that the stack runs at once
 	apps, h := nightApps(10), held{"app-00", new(atomic.Int64), make(chan struct{})}

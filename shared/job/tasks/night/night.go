@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/app/config"
-	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/queue"
 )
 
@@ -21,7 +20,7 @@ const MaxAuditIn = 12 * time.Hour
 // Request is the body of a task: an app, or one that has been deleted, and the night.
 type Request struct {
 	App string `json:"app"`
-	// Night is the date of job.Night. A task that runs after midnight belongs to it too.
+	// Night is the date on which the round began. A task that runs after midnight belongs to it too.
 	Night string `json:"night"`
 	Full  bool   `json:"full,omitempty"`
 	// AuditSeconds is how long after the task the audit of the app begins.
@@ -41,9 +40,6 @@ func (r Request) Fault() string {
 	}
 	return ""
 }
-
-// Date returns the night of the request.
-func (r Request) Date() job.Night { return job.Night{Date: r.Night, Full: r.Full} }
 
 // Task returns the task of a request for an app in a region, which may be empty. An app and a
 // night have one task, and another one in a full round. Its queue is that of short tasks: no

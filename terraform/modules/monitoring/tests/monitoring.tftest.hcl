@@ -78,10 +78,10 @@ run "metric_types" {
 run "alert_parts" {
   assert {
     condition = alltrue([for p in concat(values(google_monitoring_alert_policy.measured), values(google_monitoring_alert_policy.matched), values(google_monitoring_alert_policy.burning), values(google_monitoring_alert_policy.stored), values(google_monitoring_alert_policy.unreachable), [google_monitoring_alert_policy.lag, google_monitoring_alert_policy.folds]) :
-      length(p.conditions) == (p.combiner == "AND" ? 2 : 1) && startswith(one(p.documentation).content, "Runbook: ") && length(one(p.documentation).content) > 80 &&
+      length(p.conditions) == (p.combiner == "AND" ? 3 : 1) && startswith(one(p.documentation).content, "Runbook: ") && length(one(p.documentation).content) > 80 &&
       !strcontains(one(p.documentation).content, "\n") && p.notification_channels == tolist(["projects/p/notificationChannels/1"])
     ])
-    error_message = "An alert does not have exactly one condition, or the two of an objective, a runbook of one line, and a notification channel."
+    error_message = "An alert does not have exactly one condition, or the three of an objective, a runbook of one line, and a notification channel."
   }
 
   assert {
