@@ -94,6 +94,7 @@ var layers = []layer{
 	{"shared/job/tasks/purge", "app/config event queue", ""},
 	{"shared/job/tasks/afterimport", "app/config queue", ""},
 	{"shared/job/tasks/bands", "app/config queue", ""},
+	{"shared/job/tasks/night", "app/config queue", ""},
 	{"shared/job/tasks/refresh", "app/config event queue", ""},
 	{"shared/job/audit", "admission score/affinity app/config event score/history queue score/schema store score/strategy telemetry wire", ""},
 	{"shared/job", "app/documents score/affinity app/config queue", ""},
@@ -129,7 +130,7 @@ var layers = []layer{
 	// console answers with pages: it makes the requests of the public functions, within its process.
 	{"functions/console", "api/checkup api web/auth backend backend/jobs queue/pubsub catalog api/client intake/enrich event fault backend/function functions/admin functions/catalog functions/imports functions/ingest functions/profiles functions/rank functions/segments functions/strategies web/clientscript web/httpapi job profile queue/taskqueue intake/refused score/strategy app/usage catalog/vocabulary cache", "http"},
 	{"functions/process", "admission intake/apply backend event/bus queue/pubsub intake/enrich backend/function web/httpapi job/tasks/refresh profile queue/taskqueue intake/refused intake/recent telemetry", "http"},
-	{"functions/worker", "job/audit backend backend/jobrunner backend/jobs job/tasks/bands queue/pubsub app/config app/documents/documentdb backend/function web/httpapi job/tasks/afterimport job job/kinds/crowdbuild job/kinds/deletion job/kinds/recompute job/kinds/reenrich job/kinds/segmentbuild job/tasks/refresh profile job/tasks/purge queue queue/taskqueue store", "http"},
+	{"functions/worker", "job/audit backend backend/jobrunner backend/jobs job/tasks/bands queue/pubsub app/config app/documents/documentdb backend/function web/httpapi job/tasks/afterimport job job/kinds/crowdbuild job/kinds/deletion job/kinds/recompute job/kinds/reenrich job/kinds/segmentbuild job/tasks/night job/tasks/refresh profile job/tasks/purge queue queue/taskqueue store", "http"},
 
 	// Never deployed: tests and the engine on one machine. Only the scripts may import these.
 	{"shared/local/simulate", "", ""},
@@ -197,7 +198,7 @@ var links = map[string]string{
 	"console":    all + " api intake/archive job/audit web/auth web/clientscript backend/answers backend/jobrunner backend/jobs backend/segmentjobs judge/backtest job/tasks/bands rank/boost event/bus queue/pubsub api/client app/config/kmscipher profile/dictionary intake/enrich score/explain intake/export rank/feed serve/page job/tasks/afterimport job job/kinds/backtests job/kinds/crowdbuild job/kinds/daterows job/kinds/migration job/kinds/recompute job/kinds/reenrich job/kinds/move job/kinds/segmentbuild job/kinds/segmentexport judge/preview profile profile/view job/tasks/purge queue queue/taskqueue rank/ranking profile/memory intake/refused serve/ranker intake/recent serve/query api/track api/checkup judge/suggest judge/tune catalog/vocabulary",
 	"process":    all + " intake/apply event/bus queue/pubsub intake/enrich job/tasks/refresh profile queue queue/taskqueue intake/refused profile/memory profile/dictionary intake/recent",
 	"admin":      all + " api web/auth job/audit backend/answers backend/jobrunner backend/jobs backend/segmentjobs judge/backtest job/tasks/bands event/bus intake/enrich intake/export job job/kinds/backtests job/kinds/crowdbuild job/kinds/daterows job/kinds/migration job/kinds/recompute job/kinds/reenrich job/kinds/move job/kinds/segmentbuild job/kinds/segmentexport profile profile/view serve/query queue queue/taskqueue rank/ranking judge/suggest judge/tune profile/memory profile/dictionary",
-	"worker":     all + " api job/audit backend/jobrunner backend/jobs backend/segmentjobs judge/backtest job/tasks/bands event/bus queue/pubsub intake/enrich job/tasks/afterimport job/tasks/refresh job job/kinds/backtests job/kinds/crowdbuild job/kinds/daterows job/kinds/deletion job/kinds/migration job/kinds/recompute job/kinds/reenrich job/kinds/move job/kinds/segmentbuild job/kinds/segmentexport profile serve/query job/tasks/purge queue queue/taskqueue rank/ranking judge/suggest judge/tune profile/memory profile/dictionary",
+	"worker":     all + " api job/audit backend/jobrunner backend/jobs backend/segmentjobs judge/backtest job/tasks/bands event/bus queue/pubsub intake/enrich job/tasks/afterimport job/tasks/night job/tasks/refresh job job/kinds/backtests job/kinds/crowdbuild job/kinds/daterows job/kinds/deletion job/kinds/migration job/kinds/recompute job/kinds/reenrich job/kinds/move job/kinds/segmentbuild job/kinds/segmentexport profile serve/query job/tasks/purge queue queue/taskqueue rank/ranking judge/suggest judge/tune profile/memory profile/dictionary",
 }
 
 const module = "github.com/affinityengine/affinity/"

@@ -44,9 +44,11 @@ module "monitoring" {
   security_policy    = one(module.edge[*].security_policy)
   thresholds         = var.alert_thresholds
   objectives         = var.objectives
-  project_id         = var.project_id
-  console_host       = var.console_host
-  hosts              = toset(concat(var.default_host[*], [for c in values(var.customers) : c.host]))
+  # Clients wait for these: the shared ones stand for those of dedicated customers.
+  warm         = alltrue([for f in local.dedicated_public : local.size[f].min_instances > 0])
+  project_id   = var.project_id
+  console_host = var.console_host
+  hosts        = toset(concat(var.default_host[*], [for c in values(var.customers) : c.host]))
 
   depends_on = [terraform_data.project]
 }

@@ -28,6 +28,11 @@ func line(message string, lagMs float64) entry {
 	return entry{"resource.type": "cloud_run_revision", "log_id": "run.googleapis.com/stderr", "jsonPayload.message": message, "jsonPayload.lagMs": lagMs}
 }
 
+// read is the line of a stored profile that was read.
+func read(ms float64) entry {
+	return entry{"resource.type": "cloud_run_revision", "log_id": "run.googleapis.com/stderr", "jsonPayload.message": "stored profile read", "jsonPayload.ms": ms}
+}
+
 // TestOnlyHealthyLogsAreExcluded evaluates the exclusions of logs.tf for entries that
 // an operator needs, and for others.
 func TestOnlyHealthyLogsAreExcluded(t *testing.T) {
@@ -52,6 +57,9 @@ func TestOnlyHealthyLogsAreExcluded(t *testing.T) {
 		{"message applied", "healthy_messages", line("events applied", 999), true},
 		{"message applied late", "healthy_messages", line("events applied", 1000), false},
 		{"dead letter", "healthy_messages", line("message went to the dead-letter topic", 3), false},
+		{"quick read", "healthy_reads", read(3.5), true},
+		{"read of a second", "healthy_reads", read(1000), false},
+		{"message applied", "healthy_reads", line("events applied", 3), false},
 		{"quick request", "healthy_messages", request(200, "0.012s"), false},
 	} {
 		if got := matches(t, exclusion(t, test.filter), test.entry); got != test.excluded {
@@ -83,7 +91,7 @@ func TestNoAlertReadsExcludedLines(t *testing.T) {
 	}
 	for _, name := range names {
 		e := line(messages[name[1]], 0)
-		if messages[name[1]] == "" || matches(t, exclusion(t, "healthy_requests"), e) || matches(t, exclusion(t, "healthy_messages"), e) {
+		if messages[name[1]] == "" || matches(t, exclusion(t, "healthy_requests"), e) || matches(t, exclusion(t, "healthy_messages"), e) || matches(t, exclusion(t, "healthy_reads"), e) {
 			t.Errorf("the alert on %s reads lines %q, which are excluded or unknown", name[1], messages[name[1]])
 		}
 	}

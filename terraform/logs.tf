@@ -24,8 +24,12 @@ locals {
   # process logs a line for each message that it has applied.
   healthy_messages = "resource.type=\"cloud_run_revision\" AND jsonPayload.message=\"events applied\" AND jsonPayload.lagMs<1000"
 
+  # profiles logs a line for one in 16 reads of a stored profile, which only the metric needs.
+  healthy_reads = "resource.type=\"cloud_run_revision\" AND jsonPayload.message=\"stored profile read\" AND jsonPayload.ms<1000"
+
   excluded_logs = {
     requests = { filter = local.healthy_requests, keep = var.request_log_sample, description = "Cloud Run's logs of requests that succeeded within a second." }
+    reads    = { filter = local.healthy_reads, keep = 0, description = "Lines of stored profiles that were read within a second." }
     messages = { filter = local.healthy_messages, keep = var.message_log_sample, description = "Lines of messages that were applied within a second." }
   }
 }

@@ -33,6 +33,8 @@ type lineMetric struct {
 	Value   string            `json:"value"`  // numeric field to measure
 	Unit    string            `json:"unit"`   // unit of Value
 	Labels  []string          `json:"labels"` // fields that become labels
+	Bounds  []float64         `json:"bounds"` // of the buckets of Value; none: powers of two
+	Every   int               `json:"every"`  // one in how many has a line; 0: each
 	Help    string            `json:"help"`
 }
 

@@ -375,13 +375,16 @@ variable "alert_email" {
 }
 
 variable "objectives" {
-  description = "What the engine promises over 28 days, as modules/monitoring describes it; what is not set has the default there. Cloud Monitoring shows whether it is kept, and alerts open before it is missed."
+  description = "What the engine promises over 28 days, as modules/monitoring describes it; what is not set has the default there, which is stricter where ingest and profiles keep an instance (min_instances). Cloud Monitoring shows whether it is kept, and alerts open before it is missed."
   type = object({
-    availability  = optional(number)
-    latency       = optional(number)
-    latency_ms    = optional(number)
-    freshness     = optional(number)
-    fresh_seconds = optional(number)
+    availability   = optional(number)
+    stored         = optional(number)
+    stored_ms      = optional(number)
+    latency        = optional(number)
+    latency_ms     = optional(number)
+    freshness      = optional(number)
+    fresh_seconds  = optional(number)
+    least_requests = optional(number)
   })
   default  = {}
   nullable = false

@@ -62,7 +62,7 @@ func (h handler) startReenrich(w http.ResponseWriter, r *http.Request, app confi
 		change.Detail = "dry run"
 	case request.NumericBands:
 		change.Detail = "numeric bands"
-		start = func() (job.Job, error) { return h.Reenrich.StartBands(r.Context(), app.ID, true, 0) }
+		start = func() (job.Job, error) { return h.Reenrich.StartBands(r.Context(), app.ID, true) }
 	}
 	j, err := h.jobs.Record(r.Context(), change, start)
 	if errors.Is(err, reenrich.ErrNoBands) {

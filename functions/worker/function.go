@@ -1,8 +1,8 @@
 // Package worker is the private function that runs tasks. Cloud Tasks calls it
-// for purges of deleted users, refreshes at the end of write windows, audits, the end of
+// for purges of deleted users, refreshes at the end of write windows, the night of each app, audits, the end of
 // imports, changes of numeric bands, and the jobs of recomputes, re-enrichments, migrations, crowd statistics, date
 // rows, parts of segments and deletions of apps.
-// Cloud Scheduler calls it to start the nightly round.
+// Cloud Scheduler calls it to start the nightly round, which enqueues the night of each app.
 //
 // A task may be delivered twice, late, or after its work is done: it then has
 // no effect. The function keeps no data.
@@ -22,6 +22,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job/kinds/segmentbuild"
 	"github.com/affinityengine/affinity/shared/job/tasks/afterimport"
 	"github.com/affinityengine/affinity/shared/job/tasks/bands"
+	"github.com/affinityengine/affinity/shared/job/tasks/night"
 	"github.com/affinityengine/affinity/shared/job/tasks/purge"
 	"github.com/affinityengine/affinity/shared/job/tasks/refresh"
 	"github.com/affinityengine/affinity/shared/queue"
@@ -48,6 +49,7 @@ func New(b Backends) http.Handler {
 	}
 	serve(h, rt, segmentbuild.Deltas, h.delta)
 	serve(h, rt, segmentbuild.Cleaning, h.clean)
+	serve(h, rt, night.Kind, h.nightOf)
 	serve(h, rt, audit.Kind, h.audit)
 	serve(h, rt, afterimport.Kind, h.imported)
 	serve(h, rt, bands.Kind, h.banded)

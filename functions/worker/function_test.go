@@ -166,18 +166,22 @@ func TestNightly(t *testing.T) {
 		functiontest.Ask("", "POST", "/nightly", `{"spread":"2 hours"}`, 422, "spread must be a duration from 0s to 24h0m0s"),
 		functiontest.Ask("", "POST", "/nightly", `{"app":"shop","except":["shop"]}`, 422, "app and except cannot both be given"),
 		functiontest.Ask("", "POST", "/nightly", `{"app":"elsewhere"}`, 404, "No app"),
-		functiontest.Ask("", "POST", "/nightly", `{"except":["shop"]}`, 200, `{"leftOut":0,"started":0}`),
-		functiontest.Ask("", "POST", "/nightly", `{"spread":"24h"}`, 200, `{"leftOut":0,"started":1}`),
+		functiontest.Ask("", "POST", "/nightly", `{"except":["shop"]}`, 200, `{"apps":0}`),
 		functiontest.Ask("", "POST", "/nightly", `{"full":"yes"}`, 422, `and \"full\":true`),
-		functiontest.Ask("", "POST", "/nightly", `{"app":"shop","full":true}`, 200, `{"leftOut":0,"started":1}`),
+		functiontest.Ask("", "POST", "/nightly", `{"spread":"24h"}`, 200, `{"apps":1}`),
 	)
+	must.Succeed(t, s.Idle(t.Context()))
+	functiontest.Check(t, worker.New(s.Backends.ForWorker()),
+		functiontest.Ask("", "POST", "/nightly", `{"app":"shop","full":true}`, 200, `{"apps":1}`),
+	)
+	must.Succeed(t, s.Idle(t.Context()))
 	jobs, err := s.Backends.Recompute.List(t.Context(), functiontest.App, 10)
 	if err != nil || len(jobs) != 2 || !strings.HasSuffix(jobs[0].ID, "-full") {
 		t.Errorf("recomputes %+v, %v: want the nightly one and a full one", jobs, err)
 	}
 }
 
-// The nightly round also enqueues what the moves of apps wait for.
+// The night of an app also enqueues what its move waits for.
 func TestNightlyResumesMoves(t *testing.T) {
 	s, err := stack.Start(t.Context(), stack.Options{Apps: []stack.App{{ID: functiontest.App, Key: "all"}}, Regions: []string{"eu", "us"}, ConfigTTL: time.Minute, Life: time.Minute})
 	must.Succeed(t, err)
@@ -191,7 +195,7 @@ func TestNightlyResumesMoves(t *testing.T) {
 	}
 	b, q := s.Backends.ForWorker(), &tasks{}
 	b.Moves.Queue = q
-	functiontest.Check(t, worker.New(b), functiontest.Ask("", "POST", "/nightly", `{"spread":"24h"}`, 200, `{"leftOut":0,"started":1}`))
+	functiontest.Check(t, worker.New(b), functiontest.Ask("", "POST", "/nightly/app", `{"app":"shop","night":"2026-11-29"}`, 200, `"app":"shop"`))
 	if len(q.created) != 1 || q.created[0].Path != b.Moves.Plans().Path {
 		t.Errorf("the round creates %+v, want the task of the move", q.created)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/audit"
 	"github.com/affinityengine/affinity/shared/job/kinds/crowdbuild"
 	"github.com/affinityengine/affinity/shared/job/kinds/recompute"
@@ -25,20 +26,14 @@ const auditTime = 8 * time.Minute
 // nightlySample is the number of users of each app in a nightly audit.
 const nightlySample = 200
 
-// enqueueAudits enqueues one audit of each app, at most once a date. An audit
-// runs half of spread after the recompute of its app has started.
-func (h handler) enqueueAudits(ctx context.Context, apps []string, spread time.Duration) error {
-	date := h.Now().UTC().Format(time.DateOnly)
-	var faults []error
-	for i, app := range apps {
-		task, err := audit.Task(app, date, nightlySample)
-		if err != nil {
-			return err
-		}
-		task.Delay = spread/2 + spread/time.Duration(len(apps))*time.Duration(i)
-		faults = append(faults, h.Queue.Create(ctx, task)) // a fault of one app does not stop the others
+// enqueueAudit enqueues the audit of an app, at most once a night.
+func (h handler) enqueueAudit(ctx context.Context, app string, night job.Night, delay time.Duration) error {
+	task, err := audit.Task(app, night.Date, nightlySample)
+	if err != nil {
+		return err
 	}
-	return errors.Join(faults...)
+	task.Delay = delay
+	return h.Queue.Create(ctx, task)
 }
 
 // audit compares the profiles of a sample of an app's users with the log. It
@@ -163,7 +158,7 @@ type bandsStarted struct {
 
 // banded starts the re-enrichment that gives logged events the app's numeric bands.
 func (h handler) banded(ctx context.Context, request bands.Request, _ int) (bandsStarted, error) {
-	j, err := h.Reenrich.StartBands(ctx, request.App, false, 0)
+	j, err := h.Reenrich.StartBands(ctx, request.App, false)
 	if errors.Is(err, reenrich.ErrNoBands) {
 		return bandsStarted{}, nil
 	}

@@ -83,7 +83,7 @@ func TestUnboundedInFlight(t *testing.T) {
 func TestResumeAfterLostQueue(t *testing.T) {
 	for after := range 8 {
 		for name, resume := range map[string]func(*jobtest.Harness) error{
-			"resumed":       func(w *jobtest.Harness) error { return w.Runner.Resume(t.Context()) },
+			"resumed":       func(w *jobtest.Harness) error { return w.Runner.Resume(t.Context(), jobtest.App) },
 			"started again": func(w *jobtest.Harness) error { _, err := w.Runner.Start(t.Context(), draft(0), time.Hour); return err },
 		} {
 			w := startedIn(t, 2, 11, tight)

@@ -20,7 +20,6 @@ type Users interface {
 // Config reads the configuration itself, not a cache of it.
 type Config interface {
 	App(ctx context.Context, appID string) (config.App, error)
-	Apps(ctx context.Context) ([]string, error)
 }
 
 // Settings bound the shards and tasks of all kinds of jobs.
@@ -116,25 +115,35 @@ type Runner struct {
 type Kind interface {
 	// Core returns the embedded Runner.
 	Core() *Runner
-	// Resume enqueues again the tasks that unfinished jobs wait for, in case one was lost.
-	Resume(context.Context) error
+	// Resume enqueues again the tasks that an app's unfinished jobs wait for, in case one was
+	// lost.
+	Resume(ctx context.Context, app string) error
 }
 
-// Resume resumes the jobs of all kinds. A kind that fails does not stop the others.
-func Resume(ctx context.Context, kinds ...Kind) error {
+// Resume resumes an app's jobs of all kinds. A kind that fails does not stop the others.
+func Resume(ctx context.Context, app string, kinds ...Kind) error {
 	var faults []error
 	for _, k := range kinds {
-		faults = append(faults, k.Resume(ctx))
+		faults = append(faults, k.Resume(ctx, app))
 	}
 	return errors.Join(faults...)
+}
+
+// Night is a nightly round.
+type Night struct {
+	// Date is the day on which the round began, by the engine's clock in UTC, such as
+	// 2026-11-29. Jobs of the round are named by it.
+	Date string
+	// Full says that recomputes store every profile, and not only stale ones.
+	Full bool
 }
 
 // Nightly is a Kind of which jobs are due each night.
 type Nightly interface {
 	Kind
-	// Nightly starts what is due for apps, spread evenly over a time. After an error the
-	// caller may call it again: it starts only what has not started yet.
-	Nightly(ctx context.Context, apps []string, spread time.Duration) error
+	// Nightly starts what is due for an app. After an error the caller may call it again: it
+	// starts only what has not started yet.
+	Nightly(ctx context.Context, app string, night Night) error
 }
 
 // Core returns the runner itself, for Kind.

@@ -80,22 +80,16 @@ func (r *Runner) enqueueShard(ctx context.Context, job Job, s Shard) error {
 	return r.Queue.Create(ctx, task)
 }
 
-// Resume enqueues the tasks that the unfinished jobs of all apps wait for, in
-// case the queue has lost them.
-func (r *Runner) Resume(ctx context.Context) error {
-	apps, err := r.Config.Apps(ctx)
+// Resume enqueues the tasks that the unfinished jobs of an app wait for, in case
+// the queue has lost them.
+func (r *Runner) Resume(ctx context.Context, app string) error {
+	jobs, err := r.Jobs.Unfinished(ctx, app)
 	if err != nil {
 		return fmt.Errorf("resume %s jobs: %w", r.Name, err)
 	}
-	for _, app := range apps {
-		jobs, err := r.Jobs.Unfinished(ctx, app)
-		if err != nil {
-			return fmt.Errorf("resume %s jobs: %w", r.Name, err)
-		}
-		for _, job := range jobs {
-			if err := r.ResumeJob(ctx, job); err != nil {
-				return err
-			}
+	for _, job := range jobs {
+		if err := r.ResumeJob(ctx, job); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -23,6 +23,9 @@ type Task struct {
 	// App is the app that the task is for. A dedicated customer's tasks wait in queues
 	// of their own.
 	App string
+	// Region is that of the app, if the caller knows it: then nobody looks it up. Empty: it is
+	// looked up.
+	Region string
 	// Path is where on the worker the task goes, beginning with a slash.
 	Path string
 	// Body is the JSON to post. Body, name and headers together may have 100
@@ -31,9 +34,9 @@ type Task struct {
 	// Delay is how long to wait before the first attempt, at most 30 days. 0 or
 	// less: no wait.
 	Delay time.Duration
-	// Purge says that the task waits in the queue of purges, so that no task of a
-	// job is before it. A name is taken in one queue only.
-	Purge bool
+	// Short says that the task takes seconds and waits in the queue of purges, so that no task
+	// of a job is before it. A name is taken in one queue only.
+	Short bool
 	// Refresh says that the task waits in one of the queues of refreshes, which its name
 	// chooses.
 	Refresh bool

@@ -14,7 +14,7 @@ import (
 // as affinity_events_total.
 type Metrics struct {
 	meter                                                  metric.Meter
-	lag                                                    metric.Float64Histogram
+	lag, reads                                             metric.Float64Histogram
 	events, messages, unknown, auditUsers, auditDifference metric.Int64Counter
 }
 
@@ -25,6 +25,10 @@ func NewMetrics(p metric.MeterProvider) *Metrics {
 	m.lag, err = m.meter.Float64Histogram("affinity.event_to_visible", metric.WithUnit("s"),
 		metric.WithDescription("Time from receipt of an event until every read of its user's profile counts it."),
 		metric.WithExplicitBucketBoundaries(lagBuckets()...))
+	report(err)
+	m.reads, err = m.meter.Float64Histogram("affinity.stored_read", metric.WithUnit("s"),
+		metric.WithDescription("Time in which a stored profile was read and answered."),
+		metric.WithExplicitBucketBoundaries(readBuckets...))
 	report(err)
 	m.events = m.counter("affinity.events", "{event}",
 		"Events by outcome: applied, deleted, refused, superseded, reenriched.")
@@ -40,6 +44,10 @@ func NewMetrics(p metric.MeterProvider) *Metrics {
 	}
 	return m
 }
+
+// readBuckets have a boundary at each limit that an objective may have; see
+// terraform/modules/monitoring/metrics.json.
+var readBuckets = []float64{0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10}
 
 // lagBuckets go from a millisecond to half an hour, each twice the last.
 func lagBuckets() []float64 {
@@ -88,6 +96,11 @@ func (m *Metrics) RecordLag(ctx context.Context, lag time.Duration, n int) {
 	for range n {
 		m.lag.Record(ctx, lag.Seconds())
 	}
+}
+
+// RecordStoredRead records the time in which a stored profile was read and answered.
+func (m *Metrics) RecordStoredRead(ctx context.Context, took time.Duration) {
+	m.reads.Record(ctx, took.Seconds())
 }
 
 // CountAudit counts users whose profiles an audit compared with the log, and the

@@ -168,7 +168,7 @@ run "healthy_requests_are_not_logged" {
   command = plan
 
   assert {
-    condition     = { for name, e in google_logging_project_exclusion.healthy : e.name => e.filter } == { affinity-healthy-requests = local.healthy_requests }
+    condition     = { for name, e in google_logging_project_exclusion.healthy : e.name => e.filter } == { affinity-healthy-reads = local.healthy_reads, affinity-healthy-requests = local.healthy_requests }
     error_message = "The exclusions are wrong: ${jsonencode(google_logging_project_exclusion.healthy)}"
   }
 }

@@ -30,11 +30,6 @@ func (w gatedConfig) App(ctx context.Context, id string) (a config.App, err erro
 	return a, err
 }
 
-func (w gatedConfig) Apps(ctx context.Context) (ids []string, err error) {
-	err = w.Call(ctx, "apps", func() (err error) { ids, err = w.Harness.Config.Apps(ctx); return err })
-	return ids, err
-}
-
 // gatedJobs sends every call through the gate.
 type gatedJobs struct {
 	*Harness

@@ -237,7 +237,8 @@ func (l *load) recompute(context.Context) { l.ask("POST", "/1/recomputes", "") }
 // night runs the nightly round, which folds imported events.
 func (l *load) night(ctx context.Context) {
 	s := l.stacks[rand.IntN(len(l.stacks))]
-	if _, _, err := s.Backends.Recompute.StartNight(context.WithoutCancel(ctx), []string{"demo"}, 0, false); err != nil {
+	night := job.Night{Date: s.Backends.Now().UTC().Format(time.DateOnly)}
+	if err := s.Backends.Recompute.Nightly(context.WithoutCancel(ctx), "demo", night); err != nil {
 		l.fail("nightly round", err.Error())
 	}
 }

@@ -94,7 +94,16 @@ const lateWrites = 30 * time.Second
 
 // resume enqueues the tasks that unfinished jobs wait for.
 func (b *Backends) resume(ctx context.Context) error {
-	return job.Resume(ctx, append(b.Kinds(), b.Deletions)...)
+	homes, err := b.Config.Homes(ctx)
+	faults := []error{err}
+	for _, home := range homes {
+		kinds := b.Kinds()
+		if home.Deleted {
+			kinds = []job.Kind{b.Deletions}
+		}
+		faults = append(faults, job.Resume(ctx, home.App, kinds...))
+	}
+	return errors.Join(faults...)
 }
 
 // flush writes what functions keep in memory, as they do when their process ends.

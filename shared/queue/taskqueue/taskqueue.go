@@ -143,7 +143,7 @@ func (q tasks) Create(ctx context.Context, task queue.Task) error {
 	if err := task.Validate(); err != nil {
 		return fmt.Errorf("create task %q: %w", task.Name, err)
 	}
-	there, err := q.in(ctx, task.App)
+	there, err := q.in(ctx, task)
 	if err != nil {
 		return fmt.Errorf("create task %s of app %s: %w", task.Name, task.App, err)
 	}
@@ -155,14 +155,17 @@ func (q tasks) Create(ctx context.Context, task queue.Task) error {
 	return err
 }
 
-// in returns the queues of the region to which the tasks of an app go.
-func (q tasks) in(ctx context.Context, app string) (tasks, error) {
-	if q.cfg.Where == nil || len(q.cfg.Regions) == 0 || app == "" {
+// in returns the queues of the region to which a task goes: the tasks of an app go to one.
+func (q tasks) in(ctx context.Context, task queue.Task) (tasks, error) {
+	if q.cfg.Where == nil || len(q.cfg.Regions) == 0 || task.App == "" {
 		return q, nil
 	}
-	name, err := q.cfg.Where(ctx, app)
-	if err != nil {
-		return q, err
+	name := task.Region
+	if name == "" {
+		var err error
+		if name, err = q.cfg.Where(ctx, task.App); err != nil {
+			return q, err
+		}
 	}
 	region, ok := q.cfg.Regions.Find(name)
 	if !ok {
@@ -204,7 +207,7 @@ func (q tasks) Customer(app string) string { return q.cfg.Dedicated[app] }
 // where that one cannot be used. The last one is the common queue.
 func (c Config) of(task queue.Task) []string {
 	common := c.Queue
-	if task.Purge && c.Purges != "" {
+	if task.Short && c.Purges != "" {
 		common = c.Purges
 	}
 	if n := uint32(len(c.Refreshes)); task.Refresh && n > 0 {

@@ -255,21 +255,21 @@ func TestPurgesHaveTheirOwnQueue(t *testing.T) {
 		want    []string
 		fails   bool
 	}{
-		"a purge":                  {both, queue.Task{Purge: true}, nil, []string{purges}, false},
+		"a purge":                  {both, queue.Task{Short: true}, nil, []string{purges}, false},
 		"another task":             {both, queue.Task{}, nil, []string{queueName}, false},
-		"a purge, one queue":       {taskqueue.Config{Queue: queueName, WorkerURL: "https://worker"}, queue.Task{Purge: true}, nil, []string{queueName}, false},
-		"no queue yet":             {both, queue.Task{Purge: true}, []codes.Code{codes.NotFound}, []string{purges, queueName}, false},
-		"a queue that was":         {both, queue.Task{Purge: true}, []codes.Code{codes.FailedPrecondition}, []string{purges, queueName}, false},
-		"no grant yet":             {both, queue.Task{Purge: true}, []codes.Code{codes.PermissionDenied}, []string{purges, queueName}, false},
-		"neither":                  {both, queue.Task{Purge: true}, []codes.Code{codes.NotFound, codes.NotFound}, []string{purges, queueName}, true},
-		"a purge that is there":    {both, queue.Task{Purge: true}, []codes.Code{codes.AlreadyExists}, []string{purges}, false},
+		"a purge, one queue":       {taskqueue.Config{Queue: queueName, WorkerURL: "https://worker"}, queue.Task{Short: true}, nil, []string{queueName}, false},
+		"no queue yet":             {both, queue.Task{Short: true}, []codes.Code{codes.NotFound}, []string{purges, queueName}, false},
+		"a queue that was":         {both, queue.Task{Short: true}, []codes.Code{codes.FailedPrecondition}, []string{purges, queueName}, false},
+		"no grant yet":             {both, queue.Task{Short: true}, []codes.Code{codes.PermissionDenied}, []string{purges, queueName}, false},
+		"neither":                  {both, queue.Task{Short: true}, []codes.Code{codes.NotFound, codes.NotFound}, []string{purges, queueName}, true},
+		"a purge that is there":    {both, queue.Task{Short: true}, []codes.Code{codes.AlreadyExists}, []string{purges}, false},
 		"a task, no grant":         {both, queue.Task{}, []codes.Code{codes.PermissionDenied}, []string{queueName}, true},
-		"a task that is invalid":   {both, queue.Task{Purge: true}, []codes.Code{codes.InvalidArgument}, []string{purges}, true},
+		"a task that is invalid":   {both, queue.Task{Short: true}, []codes.Code{codes.InvalidArgument}, []string{purges}, true},
 		"a dedicated app":          {own, queue.Task{App: "acme_shop"}, nil, []string{queueName + "-acme"}, false},
-		"a dedicated app's purge":  {own, queue.Task{App: "acme_shop", Purge: true}, nil, []string{purges + "-acme"}, false},
+		"a dedicated app's purge":  {own, queue.Task{App: "acme_shop", Short: true}, nil, []string{purges + "-acme"}, false},
 		"another app":              {own, queue.Task{App: "acme"}, nil, []string{queueName}, false},
 		"a dedicated app too soon": {own, queue.Task{App: "acme_shop"}, []codes.Code{codes.NotFound}, []string{queueName + "-acme", queueName}, false},
-		"its purge too soon": {own, queue.Task{App: "acme_shop", Purge: true}, []codes.Code{codes.NotFound, codes.PermissionDenied},
+		"its purge too soon": {own, queue.Task{App: "acme_shop", Short: true}, []codes.Code{codes.NotFound, codes.PermissionDenied},
 			[]string{purges + "-acme", purges, queueName}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -130,7 +130,7 @@ locals {
       aligner  = "ALIGN_RATE"
       reducer  = "REDUCE_SUM"
       by       = []
-      runbook  = "A few tasks fail at every attempt, such as the deletion of a user, or the start of a nightly round. Read worker's lines \"request failed\", whose `error` says what fails, and look at the oldest tasks of the queues ${join(", ", var.queues)}: `gcloud tasks list --queue QUEUE --location REGION --project PROJECT`. Fix the cause: Cloud Tasks retries by itself, up to 100 times, which takes about eight hours."
+      runbook  = "A few tasks fail at every attempt, such as the deletion of a user, or the night of an app, which starts its nightly jobs. Read worker's lines \"request failed\", whose `error` says what fails, and look at the oldest tasks of the queues ${join(", ", var.queues)}: `gcloud tasks list --queue QUEUE --location REGION --project PROJECT`. Fix the cause: Cloud Tasks retries by itself, up to 100 times, which takes about eight hours."
     }
   }
 
@@ -204,7 +204,7 @@ locals {
       severity = "ERROR"
       filter   = "resource.type=\"cloud_scheduler_job\" AND resource.labels.job_id=~\"^affinity-nightly\" AND severity>=ERROR"
       labels   = { job = "EXTRACT(resource.labels.job_id)" }
-      runbook  = "Check whether a later attempt succeeded: worker's line \"nightly round started\" after this one's time. If none did, read worker's lines \"request failed\" and the alert's line: 404 means that the app of a customer's schedule does not exist, 403 that a grant is missing. Fix the cause, then run `gcloud scheduler jobs run JOB --location REGION --project PROJECT` with the line's JOB. Starting a round twice does no harm. Until then profiles stay right, but reads compute what the round would have computed."
+      runbook  = "Check whether a later attempt succeeded: worker's line \"nightly round started\" after this one's time. If none did, read worker's lines \"request failed\" and the alert's line: 404 means that the app of a customer's schedule does not exist, 403 that a grant is missing. Fix the cause, then run `gcloud scheduler jobs run JOB --location REGION --project PROJECT` with the line's JOB. Starting a round twice does no harm: it creates the tasks that are missing. A round that began gives each app a task; if that fails, the alert that the worker fails again and again opens. Until then profiles stay right, but reads compute what the round would have computed."
     }
   }
 }

@@ -49,6 +49,11 @@ locals {
       lines = [for p in ["50", "99"] : { filter = "resource.type=\"cloud_run_revision\" AND metric.type=\"run.googleapis.com/request_latencies\" AND ${local.of["profiles"]}", align = "ALIGN_DELTA", reduce = "REDUCE_PERCENTILE_${p}", by = ["resource.label.service_name"], legend = "p${p} $${resource.labels.service_name}" }]
     },
     {
+      title = "Reads of stored profiles in the engine, ms"
+      mark  = local.promised.stored_ms
+      lines = [for p in ["50", "99"] : { filter = local.counted["stored_reads"], align = "ALIGN_DELTA", reduce = "REDUCE_PERCENTILE_${p}", by = [], legend = "p${p}" }]
+    },
+    {
       title = "5xx a second, by function"
       lines = [{ filter = "${local.run_request} AND resource.labels.service_name=one_of(${join(", ", [for s in local.services : "\"${s}\""])}) AND metric.labels.response_code_class=\"5xx\"", align = "ALIGN_RATE", reduce = "REDUCE_SUM", by = ["resource.label.service_name"] }]
     },

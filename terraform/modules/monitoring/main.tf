@@ -17,6 +17,8 @@ locals {
     help   = m.help
     value  = try(m.value, null)
     unit   = try(m.unit, "1")
+    bounds = try(m.bounds, [])
+    every  = try(m.every, 1)
     labels = m.labels
     of_job = strcontains(m.message, "<job>")
     filter = join(" AND ", concat(
@@ -64,11 +66,21 @@ resource "google_logging_metric" "this" {
     for_each = each.value.value[*]
     content {
       # Each bound is twice the one before, from 1 to 2^21, which is half an hour in
-      # milliseconds.
-      exponential_buckets {
-        num_finite_buckets = 21
-        growth_factor      = 2
-        scale              = 1
+      # milliseconds. An objective needs a bound at its limit.
+      dynamic "exponential_buckets" {
+        for_each = length(each.value.bounds) == 0 ? [2] : []
+        content {
+          num_finite_buckets = 21
+          growth_factor      = exponential_buckets.value
+          scale              = 1
+        }
+      }
+
+      dynamic "explicit_buckets" {
+        for_each = length(each.value.bounds) == 0 ? [] : [each.value.bounds]
+        content {
+          bounds = explicit_buckets.value
+        }
       }
     }
   }

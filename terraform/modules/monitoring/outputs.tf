@@ -15,15 +15,17 @@ output "budget" {
 
 output "alerts" {
   description = "Runbook of each alert, by the alert's name."
-  value = { for p in concat(values(google_monitoring_alert_policy.measured), values(google_monitoring_alert_policy.matched), values(google_monitoring_alert_policy.burning), values(google_monitoring_alert_policy.unreachable), [google_monitoring_alert_policy.lag, google_monitoring_alert_policy.folds]) :
+  value = { for p in concat(values(google_monitoring_alert_policy.measured), values(google_monitoring_alert_policy.matched), values(google_monitoring_alert_policy.burning), values(google_monitoring_alert_policy.stored), values(google_monitoring_alert_policy.unreachable), [google_monitoring_alert_policy.lag, google_monitoring_alert_policy.folds]) :
     p.display_name => one(p.documentation).content
   }
 }
 
 output "objectives" {
-  description = "Goal of each objective over 28 days."
+  description = "Goal of each objective over 28 days, and the limit of reads of stored profiles."
   value = {
     availability = google_monitoring_slo.availability.goal
+    stored       = local.promised.stored
+    stored_ms    = local.promised.stored_ms
     latency      = google_monitoring_slo.latency.goal
     freshness    = google_monitoring_slo.freshness.goal
   }

@@ -171,29 +171,46 @@ variable "thresholds" {
 variable "objectives" {
   description = <<-EOT
     What the engine promises over 28 days, as shares.
-    availability: share of requests to public functions that are not answered 5xx.
-    latency: share of reads of profiles that take at most latency_ms.
-    freshness: share of minutes in which no message of events waits longer than fresh_seconds.
+    availability: share of requests to public functions that are not answered 5xx. Default: 0.9995 if warm, else 0.995.
+    stored: share of reads of stored profiles that the engine answers within stored_ms. Default: 0.99 within 20 ms if warm, else 250 ms.
+    latency: share of reads of profiles, also of those that are computed, that take at most latency_ms. Default: 0.99 within 250 ms.
+    freshness: share of minutes in which no message of events waits longer than fresh_seconds. Default: 0.99, 30 s.
+    least_requests: number of requests, or of messages, in the longer window of an alert on an objective, below which it does not open. Default: 1000.
   EOT
   type = object({
-    availability  = optional(number, 0.995)
-    latency       = optional(number, 0.99)
-    latency_ms    = optional(number, 250)
-    freshness     = optional(number, 0.99)
-    fresh_seconds = optional(number, 30)
+    availability   = optional(number)
+    stored         = optional(number)
+    stored_ms      = optional(number)
+    latency        = optional(number)
+    latency_ms     = optional(number)
+    freshness      = optional(number)
+    fresh_seconds  = optional(number)
+    least_requests = optional(number)
   })
   default  = {}
   nullable = false
 
   validation {
-    condition     = alltrue([for o in ["availability", "latency", "freshness"] : var.objectives[o] > 0 && var.objectives[o] <= 0.9999])
-    error_message = "objectives.availability, latency and freshness must be shares above 0, up to 0.9999."
+    condition     = alltrue([for o in ["availability", "stored", "latency", "freshness"] : try(var.objectives[o] > 0 && var.objectives[o] <= 0.9999, var.objectives[o] == null)])
+    error_message = "objectives.availability, stored, latency and freshness must be shares above 0, up to 0.9999."
   }
 
   validation {
-    condition     = var.objectives.latency_ms > 0 && var.objectives.fresh_seconds > 0
-    error_message = "objectives.latency_ms and objectives.fresh_seconds must be above 0."
+    condition     = alltrue([for o in ["latency_ms", "fresh_seconds", "least_requests"] : try(var.objectives[o] > 0, var.objectives[o] == null)])
+    error_message = "objectives.latency_ms, objectives.fresh_seconds and objectives.least_requests must be above 0."
   }
+
+  validation {
+    condition     = contains(local.lines.metrics[index(local.lines.metrics[*].name, "stored_reads")].bounds, coalesce(var.objectives.stored_ms, 20))
+    error_message = "objectives.stored_ms must be a bound of the metric's buckets: ${join(", ", local.lines.metrics[index(local.lines.metrics[*].name, "stored_reads")].bounds)}."
+  }
+}
+
+variable "warm" {
+  description = "Whether the functions for which clients wait keep an instance. Without one, the first requests after a pause wait for its start, and the promises are looser."
+  type        = bool
+  default     = false
+  nullable    = false
 }
 
 variable "hosts" {

@@ -29,7 +29,7 @@ locals {
 }
 
 # The nightly round. Starting it twice does no harm, so Scheduler may retry it. The
-# worker enqueues the round's tasks and answers at once.
+# worker enqueues one task for each app: 5,000 in a few seconds.
 resource "google_cloud_scheduler_job" "nightly" {
   for_each = local.nightly
 
@@ -38,7 +38,7 @@ resource "google_cloud_scheduler_job" "nightly" {
   region           = var.region
   schedule         = each.value.schedule
   time_zone        = each.value.time_zone
-  attempt_deadline = "600s"
+  attempt_deadline = "180s"
   paused           = var.paused
 
   retry_config {

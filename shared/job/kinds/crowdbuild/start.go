@@ -22,7 +22,7 @@ var ErrNoObjects = errors.New("the catalog holds no objects")
 // StartManual starts a build of an index, or of all indexes of the app if index
 // is "". ErrNoObjects if there is nothing to build.
 func (r *Runner) StartManual(ctx context.Context, app, index string) (job.Job, error) {
-	return r.start(ctx, app, index, manual, job.NewID(string(manual), r.Now()), 0)
+	return r.start(ctx, app, index, manual, job.NewID(string(manual), r.Now()))
 }
 
 // StartImport starts the build that follows an app's last import, at the given
@@ -49,7 +49,7 @@ func (r *Runner) StartImport(ctx context.Context, app string, at time.Time) (job
 			return j, fmt.Errorf("start crowd: %w", ErrBusy)
 		}
 	}
-	return r.start(ctx, app, "", Import, id, 0)
+	return r.start(ctx, app, "", Import, id)
 }
 
 // ErrBusy means that a build of the index, or of all of them, is under way, or that objects are
@@ -92,7 +92,7 @@ func (r *Runner) StartLoad(ctx context.Context, app, index string, at time.Time,
 			return job.Job{}, err
 		}
 	}
-	j, err := r.start(ctx, app, index, Import, id, 0)
+	j, err := r.start(ctx, app, index, Import, id)
 	if errors.Is(err, ErrNoObjects) {
 		return job.Job{}, nil
 	}
@@ -122,26 +122,20 @@ func (r *Runner) outgrown(ctx context.Context, app, index string, known int) (bo
 // maxListed is how many of the latest jobs StartImport looks at.
 const maxListed = 10
 
-// nightly starts the day's build of all indexes of each app, by the engine's
-// clock, in the given order, and spreads the starts evenly over the time spread.
-// It is idempotent within a day. It skips apps without objects.
-func (r *Runner) Nightly(ctx context.Context, apps []string, spread time.Duration) error {
-	id := string(nightly) + "-" + r.Now().UTC().Format(time.DateOnly)
-	var faults []error
-	for i, app := range apps {
-		_, err := r.start(ctx, app, "", nightly, id, spread/time.Duration(len(apps))*time.Duration(i))
-		if err != nil && !errors.Is(err, ErrNoObjects) {
-			faults = append(faults, err) // the other apps go on
-		}
+// Nightly starts the night's build of all indexes of an app, if it has objects. It is
+// idempotent.
+func (r *Runner) Nightly(ctx context.Context, app string, night job.Night) error {
+	_, err := r.start(ctx, app, "", nightly, string(nightly)+"-"+night.Date)
+	if errors.Is(err, ErrNoObjects) {
+		return nil
 	}
-	return errors.Join(faults...)
+	return err
 }
 
 // start creates a job, supersedes the unfinished jobs that build nothing more,
 // and enqueues the plan task. If the process dies in between, the next start of
 // the same job completes these steps.
-func (r *Runner) start(ctx context.Context, appID, index string, trigger Trigger, id string,
-	delay time.Duration) (job.Job, error) {
+func (r *Runner) start(ctx context.Context, appID, index string, trigger Trigger, id string) (job.Job, error) {
 	app, err := r.Config.App(ctx, appID)
 	if err != nil {
 		return job.Job{}, fmt.Errorf("start crowd: %w", err)
@@ -160,14 +154,13 @@ func (r *Runner) start(ctx context.Context, appID, index string, trigger Trigger
 		AsOf:          job.Stamp(now.Truncate(time.Millisecond)),
 		RetentionDays: app.RetentionDays, ScoringVersion: app.ScoringVersion,
 		HalfLife: app.Strategy.RankingOrDefault().Popularity.HalfLife.Millis(), Share: share,
-	}}, delay, "crowd %s takes its place")
+	}}, "crowd %s takes its place")
 }
 
 // startWith starts a job, or completes its start. reason is a format in which %s
 // stands for the id of the job that supersedes another one.
-func (r *Runner) startWith(ctx context.Context, app config.App, j job.Job, delay time.Duration,
-	reason string) (job.Job, error) {
-	j, err := r.Create(ctx, j, delay)
+func (r *Runner) startWith(ctx context.Context, app config.App, j job.Job, reason string) (job.Job, error) {
+	j, err := r.Create(ctx, j, 0)
 	if err != nil || j.State.Ended() {
 		return j, err
 	}
@@ -190,7 +183,7 @@ func (r *Runner) startWith(ctx context.Context, app config.App, j job.Job, delay
 	if j.State != job.Planning {
 		return j, r.ResumeJob(ctx, j)
 	}
-	return j, r.EnqueuePlan(ctx, j, app, delay)
+	return j, r.EnqueuePlan(ctx, j, app, 0)
 }
 
 // covers reports whether a job builds all indexes that another one builds.
@@ -262,7 +255,7 @@ func (r *Runner) sample(ctx context.Context, j job.Job, share float64) error {
 	id := j.ID + "-sampled"
 	p.Share, p.Generation = min(share, maxShare), crowd.GenerationName(r.Now(), id)
 	const reason = "the app has too many events: crowd %s reads a sample of the users"
-	if _, err := r.startWith(ctx, app, job.Job{App: j.App, ID: id, Concurrency: concurrency, Params: p}, 0,
+	if _, err := r.startWith(ctx, app, job.Job{App: j.App, ID: id, Concurrency: concurrency, Params: p},
 		reason); err != nil {
 		return err
 	}

@@ -182,7 +182,7 @@ func TestNothingToBuild(t *testing.T) {
 			t.Errorf("a build of %q: %v, want ErrNoObjects", index, err)
 		}
 	}
-	if err := h.runner.Nightly(t.Context(), []string{app}, time.Hour); err != nil || len(h.Tasks) != 0 {
+	if err := h.runner.Nightly(t.Context(), app, job.Night{Date: h.Now.Format(time.DateOnly)}); err != nil || len(h.Tasks) != 0 {
 		t.Errorf("the nightly round: %v, %d tasks", err, len(h.Tasks))
 	}
 }
@@ -191,7 +191,7 @@ func TestNightlyBuilds(t *testing.T) {
 	h := newHarness(t, 3, crowdbuild.Work{})
 	h.fill(10)
 	for range 3 { // the scheduler may call twice
-		must.Succeed(t, h.runner.Nightly(t.Context(), []string{app}, time.Hour))
+		must.Succeed(t, h.runner.Nightly(t.Context(), app, job.Night{Date: h.Now.Format(time.DateOnly)}))
 	}
 	h.Drain()
 	jobs, err := h.Jobs.List(t.Context(), app, 10)

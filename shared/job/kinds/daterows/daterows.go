@@ -20,7 +20,6 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/catalog"
@@ -95,7 +94,7 @@ func (r *Runner) StartBackfill(ctx context.Context, appID, index, attribute stri
 	case err != nil && !errors.Is(err, job.ErrNotFound):
 		return job.Job{}, err
 	}
-	return r.start(ctx, app, index, backfill, job.NewID(backfill, r.Now()), 0)
+	return r.start(ctx, app, index, backfill, job.NewID(backfill, r.Now()))
 }
 
 // maxListed is how many of an app's latest jobs Current looks at: those of some nights
@@ -130,9 +129,8 @@ func (r *Runner) Current(ctx context.Context, app config.App, index, attribute s
 // start creates the job of an index, supersedes the unfinished ones before it, and
 // enqueues its plan task. If the process dies in between, the next start of the same
 // job completes these steps.
-func (r *Runner) start(ctx context.Context, app config.App, index, kind, id string,
-	delay time.Duration) (job.Job, error) {
-	j, err := r.Create(ctx, job.Job{App: app.ID, ID: id, Kind: kind, Concurrency: 1, Params: Params{Index: index}}, delay)
+func (r *Runner) start(ctx context.Context, app config.App, index, kind, id string) (job.Job, error) {
+	j, err := r.Create(ctx, job.Job{App: app.ID, ID: id, Kind: kind, Concurrency: 1, Params: Params{Index: index}}, 0)
 	if err != nil || j.State.Ended() {
 		return j, err
 	}
@@ -157,24 +155,12 @@ func (r *Runner) start(ctx context.Context, app config.App, index, kind, id stri
 	if j.State != job.Planning {
 		return j, r.ResumeJob(ctx, j)
 	}
-	return j, r.EnqueuePlan(ctx, j, app, delay)
+	return j, r.EnqueuePlan(ctx, j, app, 0)
 }
 
-// Nightly starts the day's jobs, by the engine's clock: for each app, in the given
-// order and spread over the time spread, and each index that has dates or date rows. It
-// is idempotent within a day.
-func (r *Runner) Nightly(ctx context.Context, apps []string, spread time.Duration) error {
-	var faults []error
-	for i, appID := range apps {
-		err := r.nightly(ctx, appID, spread/time.Duration(len(apps))*time.Duration(i))
-		if err != nil {
-			faults = append(faults, err) // the other apps go on
-		}
-	}
-	return errors.Join(faults...)
-}
-
-func (r *Runner) nightly(ctx context.Context, appID string, delay time.Duration) error {
+// Nightly starts the night's jobs of an app: for each index that has dates or date rows. It
+// is idempotent.
+func (r *Runner) Nightly(ctx context.Context, appID string, night job.Night) error {
 	app, err := r.Config.App(ctx, appID)
 	if err != nil {
 		return fmt.Errorf("start daterows: %w", err)
@@ -194,15 +180,15 @@ func (r *Runner) nightly(ctx context.Context, appID string, delay time.Duration)
 		if slices.ContainsFunc(unfinished, func(j job.Job) bool { return job.ParamsOf[Params](j).Index == index }) {
 			continue // Resume enqueues what it waits for
 		}
-		_, err := r.start(ctx, app, index, Nightly, nightlyID(r.Now(), index), delay)
+		_, err := r.start(ctx, app, index, Nightly, nightlyID(night, index))
 		faults = append(faults, err)
 	}
 	return errors.Join(faults...)
 }
 
-// nightlyID names the job of an index and a day. An index's name is no part of an id.
-func nightlyID(now time.Time, index string) string {
+// nightlyID names the job of an index and a night. An index's name is no part of an id.
+func nightlyID(night job.Night, index string) string {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(index)) // never fails
-	return fmt.Sprintf("%s-%s-%016x", Nightly, now.UTC().Format(time.DateOnly), h.Sum64())
+	return fmt.Sprintf("%s-%s-%016x", Nightly, night.Date, h.Sum64())
 }

@@ -150,7 +150,7 @@ func TestBackfill(t *testing.T) {
 	}
 	h.Now = h.Now.Add(24 * time.Hour)
 	for range 2 {
-		must.Succeed(t, h.runner.Nightly(t.Context(), []string{app}, time.Hour))
+		must.Succeed(t, h.runner.Nightly(t.Context(), app, job.Night{Date: h.Now.Format(time.DateOnly)}))
 	}
 	h.Drain()
 	latest, err := h.runner.List(t.Context(), app, 9)
@@ -234,7 +234,7 @@ func TestEndsOfJobs(t *testing.T) {
 	h.WantState(other.ID, job.Superseded, "no feed orders the objects of index posts, red any more")
 
 	// Nothing names a date any more: the night deletes all date rows.
-	must.Succeed(t, h.runner.Nightly(t.Context(), []string{app}, 0))
+	must.Succeed(t, h.runner.Nightly(t.Context(), app, job.Night{Date: h.Now.Format(time.DateOnly)}))
 	h.Drain()
 	if n := h.rows(); n != 0 {
 		t.Errorf("%d date rows that nothing names", n)

@@ -130,24 +130,24 @@ func (r *Runner) start(ctx context.Context, d config.Deletion) (Status, error) {
 	return r.statusOf(d, j), err
 }
 
-// Resume enqueues the tasks that unfinished deletions wait for, in case the queue has
-// lost them. It leaves deletions whose job has failed to the operator. Of ended ones it
-// deletes the jobs that a process left which died just then.
-func (r *Runner) Resume(ctx context.Context) error {
-	all, err := r.store.Deletions(ctx)
+// Resume enqueues the tasks that the deletion of an app waits for, in case the queue has
+// lost them. It leaves a deletion whose job has failed to the operator. Of an ended one it
+// deletes the jobs that a process left which died just then. Without a deletion it does
+// nothing.
+func (r *Runner) Resume(ctx context.Context, app string) error {
+	d, err := r.store.Deletion(ctx, app)
+	switch {
+	case errors.Is(err, config.ErrNotFound):
+		return nil
+	case err == nil && d.Ended():
+		err = r.Jobs.Forget(ctx, app)
+	case err == nil:
+		_, err = r.start(ctx, d)
+	}
 	if err != nil {
-		return fmt.Errorf("resume deletions: %w", err)
+		return fmt.Errorf("resume the deletion of app %s: %w", app, err)
 	}
-	var faults []error
-	for _, d := range all {
-		if d.Ended() {
-			faults = append(faults, r.Jobs.Forget(ctx, d.App))
-			continue
-		}
-		_, err := r.start(ctx, d)
-		faults = append(faults, err) // the others go on
-	}
-	return errors.Join(faults...)
+	return nil
 }
 
 // jobID names the job of a deletion's attempt.
@@ -195,16 +195,4 @@ func (e ended) App(ctx context.Context, appID string) (config.App, error) {
 		err = fmt.Errorf("the deletion of app %q has ended: %w", appID, config.ErrNotFound)
 	}
 	return config.App{ID: d.App, ChangedAt: d.StartedAt}, err
-}
-
-// Apps returns the apps that are being deleted.
-func (e ended) Apps(ctx context.Context) ([]string, error) {
-	all, err := e.store.Deletions(ctx)
-	var ids []string
-	for _, d := range all {
-		if !d.Ended() {
-			ids = append(ids, d.App)
-		}
-	}
-	return ids, err
 }

@@ -276,7 +276,7 @@ func TestDeletionSurvivesDeaths(t *testing.T) {
 		if at%3 == 0 {
 			h.Gate = nil
 			h.LoseTasks()
-			must.Succeed(t, h.runner.Resume(t.Context()))
+			must.Succeed(t, h.runner.Resume(t.Context(), jobtest.App))
 		}
 		h.Drain()
 		h.wantGone(fmt.Sprint("death at call ", at))
@@ -307,7 +307,7 @@ func TestDeletionFailsLoudly(t *testing.T) {
 	if err := h.Config.CreateApp(t.Context(), config.App{ID: jobtest.App}); !config.IsDeleted(err) {
 		t.Errorf("create the app: %v", err)
 	}
-	if err := h.runner.Resume(t.Context()); err != nil || len(h.Waiting()) != 0 {
+	if err := h.runner.Resume(t.Context(), jobtest.App); err != nil || len(h.Waiting()) != 0 {
 		t.Errorf("resume: %v, %d tasks; want the failed job left to the operator", err, len(h.Waiting()))
 	}
 	h.rows.found = nil

@@ -80,7 +80,6 @@ type Regions struct {
 // not, since it is not a config.Source.
 type Config interface {
 	config.Source
-	Apps(ctx context.Context) ([]string, error)
 	UpdateMove(ctx context.Context, appID string, change func(*config.App) error) (config.App, error)
 }
 
@@ -277,31 +276,20 @@ func (r *Runner) Undo(ctx context.Context, appID string) (Status, error) {
 	return r.resume(ctx, app)
 }
 
-// Resume enqueues the tasks that the moves of all apps wait for, in case the queue has lost
+// Resume enqueues the tasks that the move of an app waits for, in case the queue has lost
 // them. A job that has failed stays as it is, for an operator to look at.
-func (r *Runner) Resume(ctx context.Context) error {
-	apps, err := r.config.Apps(ctx)
-	if err != nil {
-		return fmt.Errorf("resume moves: %w", err)
-	}
-	var faults []error
-	for _, id := range apps {
-		if err := r.resumeApp(ctx, id); err != nil {
-			faults = append(faults, fmt.Errorf("resume the move of app %s: %w", id, err))
-		}
-	}
-	return errors.Join(faults...)
-}
-
-func (r *Runner) resumeApp(ctx context.Context, id string) error {
+func (r *Runner) Resume(ctx context.Context, id string) error {
 	app, err := r.config.App(ctx, id)
 	if errors.Is(err, config.ErrNotFound) {
 		return nil // it has been deleted
 	}
-	if err != nil || !app.Moving() {
-		return err
+	if err == nil && app.Moving() {
+		err = r.resumeUnlessFailed(ctx, app)
 	}
-	return r.resumeUnlessFailed(ctx, app)
+	if err != nil {
+		return fmt.Errorf("resume the move of app %s: %w", id, err)
+	}
+	return nil
 }
 
 // Status returns where the move of an app is.

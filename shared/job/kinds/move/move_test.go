@@ -297,12 +297,12 @@ func TestUndoAtOnceIsNoMoveToTheOtherRegion(t *testing.T) {
 func TestResumeFindsWhatIsLost(t *testing.T) {
 	w := newWorld(t, 0)
 	counts := w.populate(3)
-	w.must(w.moves.Resume(ctx)) // nothing moves
+	w.must(w.moves.Resume(ctx, app)) // nothing moves
 	w.start("us")
 	lose := func() {
 		t.Helper()
 		w.tasks, w.names = nil, map[string]bool{}
-		w.must(w.moves.Resume(ctx))
+		w.must(w.moves.Resume(ctx, app))
 	}
 	for n := int64(0); w.app().Moving(); n++ {
 		if lose(); !w.app().Moving() {

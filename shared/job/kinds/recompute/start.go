@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/job"
 )
@@ -19,7 +17,7 @@ import (
 // gets one job, however often it is started, until that job expires (see
 // job.Kept).
 func (r *Runner) StartStrategy(ctx context.Context, app string) (job.Job, error) {
-	return r.start(ctx, app, 0, func(a config.App) (string, Params) {
+	return r.start(ctx, app, func(a config.App) (string, Params) {
 		return string(byStrategy) + "-" + strconv.FormatInt(a.ScoringVersion, 10), Params{Trigger: byStrategy}
 	})
 }
@@ -30,7 +28,7 @@ type Options struct{ OnlyStale, Fold, Full bool }
 
 // StartManual starts a job. It supersedes the app's unfinished jobs.
 func (r *Runner) StartManual(ctx context.Context, app string, o Options) (job.Job, error) {
-	return r.start(ctx, app, 0, func(config.App) (string, Params) {
+	return r.start(ctx, app, func(config.App) (string, Params) {
 		return job.NewID(string(Manual), r.Now()),
 			Params{Trigger: Manual, OnlyStale: o.OnlyStale, Maintain: o.Full, Fold: o.Fold}
 	})
@@ -65,7 +63,7 @@ func (r *Runner) StartImport(ctx context.Context, app string, last time.Time) (j
 	if len(busy) > 0 {
 		return busy[0], fmt.Errorf("start recompute: %w", ErrBusy)
 	}
-	return r.start(ctx, app, 0, func(config.App) (string, Params) {
+	return r.start(ctx, app, func(config.App) (string, Params) {
 		return id, Params{Trigger: Import, OnlyStale: true, Fold: true}
 	})
 }
@@ -73,48 +71,19 @@ func (r *Runner) StartImport(ctx context.Context, app string, last time.Time) (j
 // maxListed is how many of the latest jobs a start looks at.
 const maxListed = 10
 
-// StartNight starts each app's job for the day of the engine's clock, in the given
-// order, and spreads the starts evenly over the time spread. It is idempotent
-// within a day. full computes every profile, otherwise only stale ones; a day may have a
-// job of each kind. StartNight skips an app with an unfinished job of a strategy or an
-// operator, and unless full, of a full round.
-// It returns for how many apps the day's job exists and for how many it does not.
-func (r *Runner) StartNight(ctx context.Context, apps []string, spread time.Duration,
-	full bool) (started, skipped int, err error) {
-	id := string(Nightly) + "-" + r.Now().UTC().Format(time.DateOnly)
-	if full {
+// Nightly starts the night's job of an app. It is idempotent. A full night computes every
+// profile, otherwise only stale ones; a date may have a job of each kind. Nightly starts none
+// beside an unfinished job of a strategy or an operator, and unless the night is full, of a
+// full one: it resumes that job.
+func (r *Runner) Nightly(ctx context.Context, app string, night job.Night) error {
+	id := string(Nightly) + "-" + night.Date
+	if night.Full {
 		id += fullSuffix
 	}
-	has, failed := make([]bool, len(apps)), make([]error, len(apps))
-	var g errgroup.Group
-	g.SetLimit(maxStarts)
-	for i, app := range apps {
-		g.Go(func() error {
-			delay := spread / time.Duration(len(apps)) * time.Duration(i)
-			has[i], failed[i] = r.startNightly(ctx, app, id, delay, full)
-			return nil
-		})
-	}
-	_ = g.Wait() // errors are in failed: one app's error does not stop the others
-	for _, ok := range has {
-		if ok {
-			started++
-		}
-	}
-	return started, len(apps) - started, errors.Join(failed...)
-}
-
-// fullSuffix ends the id of a nightly job that computes every profile.
-const fullSuffix = "-full"
-
-// maxStarts bounds how many apps' jobs are started at a time.
-const maxStarts = 8
-
-func (r *Runner) startNightly(ctx context.Context, app, id string, delay time.Duration, full bool) (bool, error) {
-	p := Params{Trigger: Nightly, OnlyStale: !full, Maintain: true}
+	p := Params{Trigger: Nightly, OnlyStale: !night.Full, Maintain: true}
 	unfinished, err := r.Jobs.Unfinished(ctx, app)
 	if err != nil {
-		return false, err
+		return fmt.Errorf("start recompute: %w", err)
 	}
 	for _, j := range unfinished {
 		if rank(job.ParamsOf[Params](j)) < rank(p) {
@@ -122,17 +91,20 @@ func (r *Runner) startNightly(ctx context.Context, app, id string, delay time.Du
 				slog.String("app", app), slog.String("recompute", j.ID))
 			// The queue may have lost its tasks. To enqueue tasks that exist
 			// changes nothing.
-			return false, r.ResumeJob(ctx, j)
+			return r.ResumeJob(ctx, j)
 		}
 	}
-	_, err = r.start(ctx, app, delay, func(config.App) (string, Params) { return id, p })
-	return err == nil, err
+	_, err = r.start(ctx, app, func(config.App) (string, Params) { return id, p })
+	return err
 }
+
+// fullSuffix ends the id of a nightly job that computes every profile.
+const fullSuffix = "-full"
 
 // start creates a job, supersedes the app's other unfinished jobs, and enqueues
 // the plan task. If the process dies in between, the next start of the same job
 // completes these steps.
-func (r *Runner) start(ctx context.Context, appID string, delay time.Duration,
+func (r *Runner) start(ctx context.Context, appID string,
 	draft func(config.App) (id string, p Params)) (job.Job, error) {
 	app, err := r.Config.App(ctx, appID)
 	if err != nil {
@@ -145,7 +117,7 @@ func (r *Runner) start(ctx context.Context, appID string, delay time.Duration,
 			return job.Job{}, fmt.Errorf("start recompute: %w", err)
 		}
 	}
-	j, err := r.Create(ctx, job.Job{App: appID, ID: id, Concurrency: r.Concurrency, Params: p}, delay)
+	j, err := r.Create(ctx, job.Job{App: appID, ID: id, Concurrency: r.atOnce(p), Params: p}, 0)
 	if err != nil || j.State.Ended() {
 		return j, err
 	}
@@ -157,7 +129,16 @@ func (r *Runner) start(ctx context.Context, appID string, delay time.Duration,
 	case winner.State != job.Planning:
 		return winner, nil
 	}
-	return j, r.EnqueuePlan(ctx, j, app, delay)
+	return j, r.EnqueuePlan(ctx, j, app, 0)
+}
+
+// atOnce returns how many shards of a job have tasks at a time. In the night, when the jobs of
+// all apps meet in the queue, it is half: the largest app leaves room to the others.
+func (r *Runner) atOnce(p Params) int {
+	if p.Trigger != Nightly || r.Concurrency < 2 {
+		return r.Concurrency
+	}
+	return r.Concurrency / 2
 }
 
 // owesFolds reports whether a job of the app that folds has lost its place, or is

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -74,9 +73,14 @@ func (w *harness) start(what string) {
 		w.Now = w.Now.Add(24 * time.Hour)
 		fallthrough
 	case "night":
-		_, _, err = w.runner.StartNight(w.T.Context(), []string{jobtest.App}, time.Hour, false)
+		err = w.runner.Nightly(w.T.Context(), jobtest.App, w.tonight(false))
 	}
 	must.Succeed(w.T, err)
+}
+
+// tonight is the night of the harness's clock.
+func (h *harness) tonight(full bool) job.Night {
+	return job.Night{Date: h.Now.Format(time.DateOnly), Full: full}
 }
 
 // setRanking changes the ranking of the active strategy, not its scoring.
@@ -187,40 +191,20 @@ func TestOnlyStale(t *testing.T) {
 
 func TestNightly(t *testing.T) {
 	w := newHarness(t, 3, roomy)
-	for _, id := range []string{"zoo", "bar", "cafe"} {
-		must.Succeed(t, w.Config.CreateApp(t.Context(), config.App{ID: id}))
+	night := job.Night{Date: "2026-11-19"} // it began before midnight
+	calls := w.DieAt(2, jobtest.FailAfter)
+	if err := w.runner.Nightly(jobtest.Process(t.Context()), jobtest.App, night); !errors.Is(err, jobtest.ErrFault) || calls() < 3 {
+		t.Errorf("death at a call: error %v after %d calls", err, calls())
 	}
-	all := []string{"bar", "cafe", jobtest.App, "zoo"}
-	var creations atomic.Int64
-	w.Gate = func(_ context.Context, what string) jobtest.Fault {
-		if what == "create" && creations.Add(1) == 2 {
-			return jobtest.FailBefore
-		}
-		return jobtest.None
-	}
-	started, left, err := w.runner.StartNight(t.Context(), all, 2*time.Hour, false)
-	if started != 3 || left != 1 || !errors.Is(err, jobtest.ErrFault) {
-		t.Errorf("with a fault: %d started, %d left out, error %v", started, left, err)
-	}
+	w.Gate = nil
 	for range 2 {
-		if started, left, err = w.runner.StartNight(t.Context(), all, 2*time.Hour, false); started != 4 || left != 0 || err != nil {
-			t.Errorf("again: %d started, %d left out, error %v; want all four", started, left, err)
-		}
+		must.Succeed(t, w.runner.Nightly(t.Context(), jobtest.App, night))
 	}
-	got := map[string]time.Duration{}
-	for _, k := range w.Tasks {
-		plan, err := w.runner.Plans().Decode(k.Body)
-		if err != nil || plan.Job != "nightly-2026-11-20" {
-			t.Errorf("task %s, error %v", k.Body, err)
-		}
-		got[plan.App] = k.Delay
-	}
-	want := map[string]time.Duration{"bar": 0, "cafe": 30 * time.Minute, "shop": time.Hour, "zoo": 90 * time.Minute}
-	if diff := cmp.Diff(want, got); diff != "" || len(w.Tasks) != 4 {
-		t.Errorf("%d tasks, begun after (-want +got):\n%s", len(w.Tasks), diff)
+	if len(w.Tasks) != 1 || w.Tasks[0].Delay > 0 {
+		t.Errorf("tasks %+v, want one to plan at once", w.Tasks)
 	}
 	w.Drain()
-	j := w.WantDone("nightly-2026-11-20")
+	j := w.WantDone("nightly-2026-11-19")
 	if p := job.ParamsOf[recompute.Params](j); !p.OnlyStale || !p.Maintain || p.Trigger != recompute.Nightly {
 		t.Errorf("got %+v, want a nightly job that maintains and computes only stale users", p)
 	}
@@ -230,19 +214,19 @@ func TestNightly(t *testing.T) {
 // the place of an unfinished nightly one, and no nightly one takes its place.
 func TestScheduledFullRecompute(t *testing.T) {
 	const nightly, full = "nightly-2026-11-20", "nightly-2026-11-20-full"
-	apps := []string{jobtest.App}
-	round := func(w *harness, full bool) (started int) {
+	round := func(w *harness, full bool) (jobs int) {
 		t.Helper()
-		started, _, err := w.runner.StartNight(t.Context(), apps, time.Hour, full)
+		must.Succeed(t, w.runner.Nightly(t.Context(), jobtest.App, w.tonight(full)))
+		all, err := w.Jobs.List(t.Context(), jobtest.App, 10)
 		must.Succeed(t, err)
-		return started
+		return len(all)
 	}
 	w := newHarness(t, 3, roomy)
 	round(w, false)
-	if round(w, true) != 1 || w.Find(nightly).State != job.Superseded {
+	if round(w, true) != 2 || w.Find(nightly).State != job.Superseded {
 		t.Errorf("an unfinished nightly job is %s", w.Find(nightly).State)
 	}
-	if round(w, false) != 0 || round(w, true) != 1 {
+	if round(w, false) != 2 || round(w, true) != 2 || w.Find(full).State.Ended() {
 		t.Error("a nightly job started beside a full one, or the full one is gone")
 	}
 	w.Drain()
@@ -253,7 +237,7 @@ func TestScheduledFullRecompute(t *testing.T) {
 	if _, err := w.runner.StartManual(t.Context(), jobtest.App, recompute.Options{Full: true}); err != nil {
 		t.Fatal(err)
 	}
-	if round(w, true) != 0 {
+	if round(w, true) != 1 {
 		t.Error("a full nightly job started beside an operator's")
 	}
 }

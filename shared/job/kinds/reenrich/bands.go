@@ -38,7 +38,7 @@ type BandsVersion struct {
 // applied yet, or resumes the one that does it already. With all, it takes all indexes
 // with bands: events that were brought in with their filters may have others. It returns
 // ErrNoBands if there is nothing to apply.
-func (r *Runner) StartBands(ctx context.Context, appID string, all bool, delay time.Duration) (job.Job, error) {
+func (r *Runner) StartBands(ctx context.Context, appID string, all bool) (job.Job, error) {
 	app, err := r.Config.App(ctx, appID)
 	if err != nil {
 		return job.Job{}, fmt.Errorf("start reenrich: %w", err)
@@ -63,7 +63,7 @@ func (r *Runner) StartBands(ctx context.Context, appID string, all bool, delay t
 			return j, r.ResumeJob(ctx, j)
 		}
 	}
-	return r.start(ctx, app, Banding, p, delay)
+	return r.start(ctx, app, Banding, p)
 }
 
 // versions returns versions by index, sorted.
@@ -96,16 +96,13 @@ func (p Params) Versions() map[string]int64 {
 	return all
 }
 
-// Nightly starts the jobs of bands that a lost task or a failed job has left.
-func (r *Runner) Nightly(ctx context.Context, apps []string, spread time.Duration) error {
-	var faults []error
-	for i, app := range apps {
-		_, err := r.StartBands(ctx, app, false, spread/time.Duration(len(apps))*time.Duration(i))
-		if err != nil && !errors.Is(err, ErrNoBands) {
-			faults = append(faults, err) // the other apps go on
-		}
+// Nightly starts the job of bands that a lost task or a failed job of an app has left.
+func (r *Runner) Nightly(ctx context.Context, app string, _ job.Night) error {
+	_, err := r.StartBands(ctx, app, false)
+	if errors.Is(err, ErrNoBands) {
+		return nil
 	}
-	return errors.Join(faults...)
+	return err
 }
 
 var _ job.Closing = Work{}

@@ -75,15 +75,15 @@ func TestNewBandsReachLoggedEvents(t *testing.T) {
 	w.know(3)
 	w.log("a", 3, 3)
 	w.log("b", 5, 3) // two of its objects are unknown
-	if _, err := w.runner.StartBands(t.Context(), app, true, 0); !errors.Is(err, reenrich.ErrNoBands) {
+	if _, err := w.runner.StartBands(t.Context(), app, true); !errors.Is(err, reenrich.ErrNoBands) {
 		t.Fatalf("before the first bands: %v, want ErrNoBands", err)
 	}
 	version := w.band("i", 0, 50)
-	first, err := w.runner.StartBands(t.Context(), app, false, 0)
+	first, err := w.runner.StartBands(t.Context(), app, false)
 	if err != nil || first.Kind != reenrich.Banding {
 		t.Fatalf("%+v, %v", first, err)
 	}
-	if again, err := w.runner.StartBands(t.Context(), app, false, 0); err != nil || again.ID != first.ID {
+	if again, err := w.runner.StartBands(t.Context(), app, false); err != nil || again.ID != first.ID {
 		t.Errorf("a second start: %+v, %v; want the first job", again, err)
 	}
 	if other, err := w.runner.StartOne(t.Context(), app, false); err != nil || other.ID != first.ID {
@@ -102,7 +102,7 @@ func TestNewBandsReachLoggedEvents(t *testing.T) {
 	w.log("c", 1, 3)
 	w.bands, w.sent = bus.Bands{"i": version}, map[string]int{}
 	w.later(time.Hour)
-	last, err := w.runner.StartBands(t.Context(), app, false, 0)
+	last, err := w.runner.StartBands(t.Context(), app, false)
 	if err != nil || last.ID == first.ID {
 		t.Fatalf("%+v, %v; want another job", last, err)
 	}
@@ -115,7 +115,7 @@ func TestNewBandsReachLoggedEvents(t *testing.T) {
 	if left := w.unapplied(); len(left) != 0 {
 		t.Errorf("after the last job %v are not applied", left)
 	}
-	if _, err := w.runner.StartBands(t.Context(), app, false, 0); !errors.Is(err, reenrich.ErrNoBands) {
+	if _, err := w.runner.StartBands(t.Context(), app, false); !errors.Is(err, reenrich.ErrNoBands) {
 		t.Errorf("once all is applied: %v, want ErrNoBands", err)
 	}
 }
@@ -127,11 +127,11 @@ func TestBandsChangeDuringTheirJob(t *testing.T) {
 	w.log("a", 1, 3)
 	w.band("i", 1)
 	w.later(time.Hour)
-	first, err := w.runner.StartBands(t.Context(), app, false, 0)
+	first, err := w.runner.StartBands(t.Context(), app, false)
 	must.Succeed(t, err)
 	version := w.band("i", 2)
 	w.later(2 * time.Hour)
-	second, err := w.runner.StartBands(t.Context(), app, false, 0)
+	second, err := w.runner.StartBands(t.Context(), app, false)
 	if err != nil || second.ID == first.ID {
 		t.Fatalf("%+v, %v; want another job", second, err)
 	}
@@ -155,7 +155,7 @@ func TestBandsOfObjectsThatAreGone(t *testing.T) {
 	w.log("a", 2, 3)
 	delete(w.known["i"], "1")
 	w.band("i", 1)
-	j, err := w.runner.StartBands(t.Context(), app, false, 0)
+	j, err := w.runner.StartBands(t.Context(), app, false)
 	must.Succeed(t, err)
 	w.drainJobs()
 	if j, err = w.runner.Find(t.Context(), app, j.ID); err != nil || j.Totals.Counts["resolved"] != 1 || j.Totals.Counts["stillUnknown"] != 1 || len(w.sent) != 1 {
@@ -166,12 +166,12 @@ func TestBandsOfObjectsThatAreGone(t *testing.T) {
 // The night starts what a lost task has left.
 func TestNightlyBands(t *testing.T) {
 	w := newHarness(t)
-	if err := w.runner.Nightly(t.Context(), []string{app}, time.Hour); err != nil || len(w.tasks) != 0 {
+	if err := w.runner.Nightly(t.Context(), app, job.Night{Date: "2026-11-29"}); err != nil || len(w.tasks) != 0 {
 		t.Fatalf("without bands: %d tasks, %v", len(w.tasks), err)
 	}
 	w.band("i", 1)
 	w.later(time.Hour)
-	must.Succeed(t, w.runner.Nightly(t.Context(), []string{app}, time.Hour))
+	must.Succeed(t, w.runner.Nightly(t.Context(), app, job.Night{Date: "2026-11-29"}))
 	w.drainJobs()
 	if left := w.unapplied(); len(left) != 0 {
 		t.Errorf("after the night %v are not applied", left)

@@ -23,7 +23,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/job"
@@ -96,15 +95,14 @@ func (r *Runner) StartOne(ctx context.Context, appID string, dryRun bool) (job.J
 	if dryRun {
 		kind = DryRun
 	}
-	return r.start(ctx, app, kind, Params{LogWindow: job.WindowOf(r.Now(), app.RetentionDays)}, 0)
+	return r.start(ctx, app, kind, Params{LogWindow: job.WindowOf(r.Now(), app.RetentionDays)})
 }
 
 // start creates a job and returns the job of the app that continues: this one, or
 // another that was created at the same time.
-func (r *Runner) start(ctx context.Context, app config.App, kind string, p Params,
-	delay time.Duration) (job.Job, error) {
+func (r *Runner) start(ctx context.Context, app config.App, kind string, p Params) (job.Job, error) {
 	j := job.Job{App: app.ID, ID: job.NewID("reenrich", r.Now()), Kind: kind, Concurrency: concurrency, Params: p}
-	j, err := r.Create(ctx, j, delay)
+	j, err := r.Create(ctx, j, 0)
 	if err != nil {
 		return job.Job{}, err
 	}
@@ -117,7 +115,7 @@ func (r *Runner) start(ctx context.Context, app config.App, kind string, p Param
 	case winner.ID != j.ID:
 		return winner, r.ResumeJob(ctx, winner)
 	}
-	return j, r.EnqueuePlan(ctx, j, app, delay)
+	return j, r.EnqueuePlan(ctx, j, app, 0)
 }
 
 // elect keeps one unfinished job of the app and supersedes the others. It keeps the

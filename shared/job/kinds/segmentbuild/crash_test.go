@@ -185,7 +185,7 @@ func TestNightly(t *testing.T) {
 	h := newHarness(t, in(t), small)
 	h.fill(10)
 	for range 2 {
-		must.Succeed(t, h.runner.Nightly(t.Context(), []string{app}, time.Hour))
+		must.Succeed(t, h.runner.Nightly(t.Context(), app, job.Night{Date: h.Now.Format(time.DateOnly)}))
 	}
 	h.Drain()
 	if jobs, err := h.Jobs.List(t.Context(), app, 10); err != nil || len(jobs) != 1 || jobs[0].State != job.Done {
@@ -193,7 +193,7 @@ func TestNightly(t *testing.T) {
 	}
 	must.Succeed(t, h.Config.SetSegments(t.Context(), app, false))
 	h.Now = h.Now.Add(24 * time.Hour)
-	if err := h.runner.Nightly(t.Context(), []string{app}, time.Hour); err != nil || len(h.Waiting()) != 0 {
+	if err := h.runner.Nightly(t.Context(), app, job.Night{Date: h.Now.Format(time.DateOnly)}); err != nil || len(h.Waiting()) != 0 {
 		t.Errorf("%v, %d tasks of an app without segments", err, len(h.Waiting()))
 	}
 }

@@ -31,19 +31,14 @@ func (r *Runner) StartAfter(ctx context.Context, recompute job.Job) error {
 // most profiles are valid.
 const nightlyDelay = 30 * time.Minute
 
-// nightly starts the day's build of each app that has segments on, by the engine's
-// clock, in the given order, and spreads the starts evenly over the time spread. It is
-// idempotent within a day. An app with an unfinished build keeps that one.
-func (r *Runner) Nightly(ctx context.Context, apps []string, spread time.Duration) error {
-	id := string(nightly) + "-" + r.Now().UTC().Format(time.DateOnly)
-	var faults []error
-	for i, app := range apps {
-		delay := nightlyDelay + spread/time.Duration(len(apps))*time.Duration(i)
-		if err := r.startNightly(ctx, app, id, delay); err != nil && !errors.Is(err, ErrOff) {
-			faults = append(faults, err) // the other apps go on
-		}
+// Nightly starts the night's build of an app that has segments on. It is idempotent. An app
+// with an unfinished build keeps that one.
+func (r *Runner) Nightly(ctx context.Context, app string, night job.Night) error {
+	err := r.startNightly(ctx, app, string(nightly)+"-"+night.Date, nightlyDelay)
+	if errors.Is(err, ErrOff) {
+		return nil
 	}
-	return errors.Join(faults...)
+	return err
 }
 
 func (r *Runner) startNightly(ctx context.Context, app, id string, delay time.Duration) error {

@@ -41,7 +41,7 @@ func Task(r Request) (queue.Task, error) {
 		of, delay = "purge-last", again
 	}
 	task, err := Kind.Task(r.App, r, delay, of, r.App, r.User, strconv.FormatInt(r.DeletedUntil, 10))
-	task.Purge = true
+	task.Short = true
 	return task, err
 }
 

@@ -77,11 +77,11 @@ run "metric_types" {
 
 run "alert_parts" {
   assert {
-    condition = alltrue([for p in concat(values(google_monitoring_alert_policy.measured), values(google_monitoring_alert_policy.matched), values(google_monitoring_alert_policy.burning), values(google_monitoring_alert_policy.unreachable), [google_monitoring_alert_policy.lag, google_monitoring_alert_policy.folds]) :
-      length(p.conditions) == (p.combiner == "AND" ? 2 : 1) && startswith(one(p.documentation).content, "Runbook: ") && length(one(p.documentation).content) > 80 &&
+    condition = alltrue([for p in concat(values(google_monitoring_alert_policy.measured), values(google_monitoring_alert_policy.matched), values(google_monitoring_alert_policy.burning), values(google_monitoring_alert_policy.stored), values(google_monitoring_alert_policy.unreachable), [google_monitoring_alert_policy.lag, google_monitoring_alert_policy.folds]) :
+      length(p.conditions) == (p.combiner == "AND" ? 3 : 1) && startswith(one(p.documentation).content, "Runbook: ") && length(one(p.documentation).content) > 80 &&
       !strcontains(one(p.documentation).content, "\n") && p.notification_channels == tolist(["projects/p/notificationChannels/1"])
     ])
-    error_message = "An alert does not have exactly one condition, or the two of an objective, a runbook of one line, and a notification channel."
+    error_message = "An alert does not have exactly one condition, or the three of an objective, a runbook of one line, and a notification channel."
   }
 
   assert {
@@ -93,6 +93,7 @@ run "alert_parts" {
       "affinity: the worker fails again and again", "affinity: the worker dropped a task", "affinity: a nightly round did not begin",
       "affinity: a manifest is damaged", "affinity: a block of events is damaged", "affinity: a damaged block stays", "affinity: histories are not folded",
       "affinity: the availability objective is missed in two days", "affinity: the latency objective is missed in two days", "affinity: the freshness objective is missed in two days",
+      "affinity: the stored objective is missed in two days", "affinity: the stored objective is missed in five days",
       "affinity: the availability objective is missed in five days", "affinity: the latency objective is missed in five days", "affinity: the freshness objective is missed in five days",
       "affinity: api.example.com is not reachable",
       "affinity: a Bigtable cluster is near its CPU", "affinity: a Bigtable node is near its CPU", "affinity: a Bigtable cluster is nearly full", "affinity: a replica lags behind",
@@ -227,13 +228,13 @@ run "dashboard" {
   command = plan
 
   assert {
-    condition     = length(jsondecode(google_monitoring_dashboard.this.dashboard_json).mosaicLayout.tiles) == 18
-    error_message = "The dashboard does not have 18 charts: ${jsonencode([for t in jsondecode(google_monitoring_dashboard.this.dashboard_json).mosaicLayout.tiles : t.widget.title])}"
+    condition     = length(jsondecode(google_monitoring_dashboard.this.dashboard_json).mosaicLayout.tiles) == 19
+    error_message = "The dashboard does not have 19 charts: ${jsonencode([for t in jsondecode(google_monitoring_dashboard.this.dashboard_json).mosaicLayout.tiles : t.widget.title])}"
   }
 
   # Each tile has a position of its own.
   assert {
-    condition     = length(distinct([for t in jsondecode(google_monitoring_dashboard.this.dashboard_json).mosaicLayout.tiles : "${try(t.xPos, 0)} ${try(t.yPos, 0)}"])) == 18
+    condition     = length(distinct([for t in jsondecode(google_monitoring_dashboard.this.dashboard_json).mosaicLayout.tiles : "${try(t.xPos, 0)} ${try(t.yPos, 0)}"])) == 19
     error_message = "Two tiles have the same position."
   }
 

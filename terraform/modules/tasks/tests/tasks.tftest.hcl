@@ -208,6 +208,11 @@ run "common_round" {
     )
     error_message = "The round does not reach the worker."
   }
+
+  assert {
+    condition     = google_cloud_scheduler_job.nightly["nightly"].attempt_deadline == "180s" && google_cloud_scheduler_job.nightly["nightly"].retry_config[0].retry_count == 5
+    error_message = "Scheduler waits for the round longer than it takes to enqueue its tasks, or does not ask again."
+  }
 }
 
 run "own_rounds" {
