@@ -41,7 +41,8 @@ func Compute(w Workload, f Figures, p Prices, d Delivery) Bill {
 	b.needs()
 	b.storage(add)
 	b.compute(add, d)
-	b.traffic(add)
+	add("two forwarding rules", 730, "lb_rules")
+	b.moved(add)
 	b.logs(add)
 	b.rest(add)
 	b.Sum = math.Round(100*b.Sum) / 100
@@ -58,7 +59,7 @@ func (b *Bill) needs() {
 	n.EventsKept = w.EventsPerDay * w.RetentionDays
 	n.EventsPerUser = n.EventsKept / w.Users
 	n.Messages = w.rates().messages * monthSeconds
-	n.Tasks = monthDays * math.Ceil(w.Users/shardUsers)
+	n.Tasks = MonthDays * math.Ceil(w.Users/shardUsers)
 	n.LogGiB, n.HistoryGiB, n.UsersGiB = w.storage(b.Figures)
 	n.Nodes = w.nodes(b.Figures)
 	n.Recompute = w.Recompute(b.Figures)
@@ -96,7 +97,7 @@ func (b *Bill) compute(add adder, d Delivery) {
 	gibs := in*ingestMemory + read*profilesMemory + applied*processMemory
 	add("CPU of ingest, profiles and process", (in+read+applied)*monthSeconds, cpu)
 	add("their memory", gibs*monthSeconds, "run_memory")
-	night := b.Needs.Recompute.CoreSeconds * monthDays
+	night := b.Needs.Recompute.CoreSeconds * MonthDays
 	add("CPU of worker, at night", night, "run_cpu")
 	add("its memory", night*workerMemory, "run_memory")
 	b.Needs.Requests = (r.messages + r.reads + pushes) * monthSeconds
@@ -105,16 +106,16 @@ func (b *Bill) compute(add adder, d Delivery) {
 	}
 }
 
-func (b *Bill) traffic(add adder) {
+// moved adds what messages and requests move.
+func (b *Bill) moved(add adder) {
 	w, r := b.Workload, b.Workload.rates()
 	message := (w.EventsPerRequest*eventBytes + messageBytes) * b.Needs.Messages
 	in := r.messages*(w.EventsPerRequest*eventBytes+requestBytes) + r.reads*requestBytes
 	out := r.messages*acceptedBytes + r.reads*profileBytes
 	add("messages, published and delivered", 2*message/(1<<40), "pubsub_traffic")
-	add("two forwarding rules", 730, "lb_rules")
 	add("load balancer, in and out", (in+out)*monthSeconds/gib, "lb_traffic")
 	add("answers to the internet", out*monthSeconds/gib, "egress")
-	add("messages kept for a replay", message/monthDays*replayDays/gib, "pubsub_retention")
+	add("messages kept for a replay", message/MonthDays*replayDays/gib, "pubsub_retention")
 }
 
 func (b *Bill) logs(add adder) {

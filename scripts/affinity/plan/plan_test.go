@@ -75,6 +75,78 @@ func TestBillByHand(t *testing.T) {
 	}
 }
 
+// TestShareByHand compares the lines of an app's use with arithmetic that a person can follow:
+// 864,000 events in requests of their own, and as many reads.
+func TestShareByHand(t *testing.T) {
+	prices := plan.List()
+	if err := prices.Set("bigtable_nodes=1"); err != nil {
+		t.Fatal(err)
+	}
+	const n, gib = 864_000, 1024 * 1024 * 1024
+	use := plan.Use{Events: n, Reads: n, Rows: 14_000 * 0.6 * 7200, Bytes: 1}
+	terms := plan.Terms{EventsPerRequest: 1, RetentionDays: 73, Clusters: 2}
+	s := plan.ShareOf(use, terms, simple, prices)
+	for what, want := range map[string]struct{ quantity, usd float64 }{
+		"Bigtable's nodes, by rows or bytes":    {2 * 2, 4},
+		"the events' storage until they expire": {2 * 2.4 * n * 1100 / gib, math.NaN()}, // 73 days are 2.4 months
+		"CPU of ingest, profiles and process":   {n * 0.004 / 0.6, n * 0.004 / 0.6 * 0.000024},
+		"their memory":                          {n * (0.003*(0.2*0.5+0.8*1) + 0.001*0.5) / 0.6, n * 0.0032 / 0.6 * 0.0000025},
+		"requests and pushes":                   {3 * 0.864, 3 * 0.864 * 0.4},
+		"messages, published and delivered":     {2 * n * 1500.0 / gib / 1024, 2 * n * 1500.0 / gib / 1024 * 40},
+		"load balancer, in and out":             {n * (1000 + 500 + 300 + 5000.0) / gib, n * 6800.0 / gib * 0.008},
+		"answers to the internet":               {n * 5300.0 / gib, math.NaN()},
+		"lines of process, one a message":       {n * 500.0 / gib, n * 500.0 / gib * 0.5},
+	} {
+		i := slices.IndexFunc(s.Lines, func(l plan.Line) bool { return l.What == what })
+		if i < 0 {
+			t.Fatalf("the share has no line %q", what)
+		}
+		if got := s.Lines[i]; math.Abs(got.Quantity-want.quantity) > 1e-9*want.quantity || math.IsNaN(want.usd) != (got.USD == nil) ||
+			got.USD != nil && math.Abs(*got.USD-want.usd) > 1e-9*want.usd {
+			t.Errorf("%s: %v for %v USD, want %v for %v", what, got.Quantity, dollars(got.USD), want.quantity, want.usd)
+		}
+	}
+	if !slices.Equal(s.Unknown, []string{"bigtable_ssd", "egress", "pubsub_retention"}) {
+		t.Errorf("unknown prices: %v", s.Unknown)
+	}
+	use.Bytes = 220e6 * 0.6 * 14400 // more than the rows need
+	if got := plan.ShareOf(use, terms, simple, prices).Lines[0].Quantity; math.Abs(got-2*4) > 1e-9 {
+		t.Errorf("%v node-hours, want 8", got)
+	}
+}
+
+// A share is linear, and so days add up to their sum. A busy app alone in a month pays what a bill says of it, but for
+// what a bill has besides.
+func TestShareIsThatOfABill(t *testing.T) {
+	prices := plan.List()
+	busy := small
+	busy.EventsPerDay, busy.ReadsPerSecond, busy.EventsPerRequest = 1e9, 20_000, 4
+	month := plan.Use{Events: busy.EventsPerDay * plan.MonthDays, Reads: busy.ReadsPerSecond * 86400 * plan.MonthDays}
+	terms := plan.Terms{EventsPerRequest: 4, RetentionDays: busy.RetentionDays, Clusters: 1}
+	bill, share := plan.Compute(busy, plan.Now, prices, plan.Push), plan.ShareOf(month, terms, plan.Now, prices)
+	same := 0
+	for _, line := range share.Lines {
+		i := slices.IndexFunc(bill.Lines, func(l plan.Line) bool { return l.What == line.What })
+		if i < 0 {
+			continue
+		}
+		if same++; math.Abs(bill.Lines[i].Quantity/line.Quantity-1) > 1e-9 {
+			t.Errorf("%s: %v, and %v in the bill", line.What, line.Quantity, bill.Lines[i].Quantity)
+		}
+	}
+	if same < 9 {
+		t.Errorf("%d lines are those of a bill", same)
+	}
+	half := month
+	half.Events, half.Reads = half.Events/2, half.Reads/2
+	if got := 2 * plan.ShareOf(half, terms, plan.Now, prices).USD; math.Abs(got/share.USD-1) > 1e-9 {
+		t.Errorf("twice the half costs %v, want %v", got, share.USD)
+	}
+	if got := plan.ShareOf(plan.Use{}, terms, plan.Now, prices).USD; got != 0 {
+		t.Errorf("no use costs %v", got)
+	}
+}
+
 func dollars(usd *float64) float64 {
 	if usd == nil {
 		return math.NaN()
