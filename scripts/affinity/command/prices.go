@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
-	"github.com/affinityengine/affinity/scripts/affinity/plan"
+	"github.com/affinityengine/affinity/shared/judge/price"
 )
 
 // PriceFlags are prices that a caller gives in place of the project's list.
@@ -23,8 +23,8 @@ func (f *PriceFlags) Add(flags *pflag.FlagSet) {
 }
 
 // List returns the list with the prices that were given. The error is one of usage.
-func (f *PriceFlags) List() (plan.Prices, error) {
-	prices := plan.List()
+func (f *PriceFlags) List() (price.Prices, error) {
+	prices := price.List()
 	if f.file != "" {
 		text, err := os.ReadFile(f.file)
 		if err != nil {

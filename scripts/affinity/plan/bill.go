@@ -1,6 +1,10 @@
 package plan
 
-import "math"
+import (
+	"math"
+
+	"github.com/affinityengine/affinity/shared/judge/price"
+)
 
 // Line is one item of a bill.
 type Line struct {
@@ -27,11 +31,11 @@ type Bill struct {
 const mainItem = "bigtable_nodes"
 
 // Compute returns the bill of a workload, which Check accepts.
-func Compute(w Workload, f Figures, p Prices, d Delivery) Bill {
+func Compute(w Workload, f Figures, p price.Prices, d Delivery) Bill {
 	b := Bill{Workload: w, Figures: f}
 	add := func(what string, quantity float64, price string) {
 		line := Line{What: what, Quantity: quantity, Price: price}
-		if usd := p.find(price).USD; usd != nil {
+		if usd := p.Find(price).USD; usd != nil {
 			cost := math.Round(100*quantity**usd) / 100
 			line.USD = &cost
 			b.Sum += cost
@@ -147,9 +151,9 @@ func (b *Bill) rest(add adder) {
 }
 
 // Unknown returns the prices that a bill needs and the list lacks.
-func (b Bill) Unknown(p Prices) (unknown Prices) {
+func (b Bill) Unknown(p price.Prices) (unknown price.Prices) {
 	for _, line := range b.Lines {
-		if price := p.find(line.Price); price.USD == nil && unknown.find(line.Price) == nil {
+		if price := p.Find(line.Price); price.USD == nil && unknown.Find(line.Price) == nil {
 			unknown = append(unknown, *price)
 		}
 	}
@@ -158,7 +162,7 @@ func (b Bill) Unknown(p Prices) (unknown Prices) {
 
 // Comparison is the bill of this version, and of an earlier one if that is asked for.
 type Comparison struct {
-	Now    Bill   `json:"now"`
-	Before *Bill  `json:"before,omitempty"`
-	Prices Prices `json:"prices"`
+	Now    Bill         `json:"now"`
+	Before *Bill        `json:"before,omitempty"`
+	Prices price.Prices `json:"prices"`
 }

@@ -2,7 +2,7 @@
 // Bigtable nodes, storage, messages, tasks, CPU, requests and money.
 //
 // The model is arithmetic on measured figures of the engine (Figures) and Google's
-// prices (prices.json). terraform/COSTS.md is written from it. It leaves out free
+// prices (package price). terraform/COSTS.md is written from it. It leaves out free
 // allotments, discounts, backups, warm instances and taxes. The package keeps no data.
 package plan
 

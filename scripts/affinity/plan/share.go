@@ -1,6 +1,10 @@
 package plan
 
-import "math"
+import (
+	"math"
+
+	"github.com/affinityengine/affinity/shared/judge/price"
+)
 
 // Use is what an app used in some time, as the engine counts it.
 type Use struct {
@@ -33,7 +37,7 @@ const LeftOut = "An estimate, by list prices: what the counted events, reads, ro
 
 // ShareOf returns what some use costs. The arithmetic is that of a month's bill, of the lines
 // that grow with use.
-func ShareOf(u Use, t Terms, f Figures, p Prices) Share {
+func ShareOf(u Use, t Terms, f Figures, p price.Prices) Share {
 	s := Share{Unknown: []string{}}
 	b := Bill{Figures: f, Workload: Workload{
 		EventsPerDay: u.Events / MonthDays, ReadsPerSecond: u.Reads / monthSeconds, EventsPerRequest: t.EventsPerRequest,

@@ -13,6 +13,7 @@ import (
 	"github.com/affinityengine/affinity/scripts/affinity/plan"
 	"github.com/affinityengine/affinity/scripts/affinity/render"
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/judge/price"
 )
 
 // moneyFlags are the flags of a command that says what use costs.
@@ -20,7 +21,7 @@ type moneyFlags struct {
 	wanted bool
 	terms  plan.Terms
 	given  command.PriceFlags
-	prices plan.Prices // once check has been called
+	prices price.Prices // once check has been called
 }
 
 func (f *moneyFlags) add(cmd *cobra.Command) {
