@@ -17,7 +17,7 @@ func testMoney(t *testing.T, s *stack.Stack, app func(string) ran) {
 	t.Helper()
 	prices := []string{"--money", "--price", "bigtable_nodes=1000", "--price", "bigtable_ssd=0.17", "--url", s.URL}
 	affinity(t, "", append([]string{"usage"}, prices...)...).wants(t, cli.ExitOK, "BYTES  ", "USD", "Bigtable's nodes, by rows or bytes",
-		"US dollars, or ", "in a month of such days", "It leaves out egress, pubsub_retention, whose price is unknown", "An estimate, by list prices",
+		"at least ", " US dollars, or at least ", "in a month of such days", "It leaves out egress, pubsub_retention, whose price is unknown", "An estimate, by list prices",
 		"It takes 4 events a request, 90 days of retention and 1 cluster.")
 	r := affinity(t, "", append([]string{"usage", "--json"}, prices...)...)
 	r.wants(t, cli.ExitOK)

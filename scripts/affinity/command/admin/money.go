@@ -96,7 +96,12 @@ func (m *money) write(out io.Writer) error {
 		return []any{render.Quantity(l.Quantity), l.Price, usd, l.What}
 	})
 	if err == nil {
-		_, err = fmt.Fprintf(out, "\n%s US dollars, or %s in a month of such days\n", dollars(m.Total.USD), dollars(m.MonthUSD))
+		least := ""
+		if len(m.Total.Unknown) > 0 {
+			least = "at least "
+		}
+		_, err = fmt.Fprintf(out, "\n%s%s US dollars, or %s%s in a month of such days\n", least, dollars(m.Total.USD), least,
+			dollars(m.MonthUSD))
 	}
 	if err != nil {
 		return err
@@ -107,10 +112,10 @@ func (m *money) write(out io.Writer) error {
 // writeTerms says what an estimate is of.
 func writeTerms(out io.Writer, t plan.Terms, unknown []string) error {
 	if len(unknown) > 0 {
-		fmt.Fprintf(out, "It leaves out %s, whose price is unknown: read it on its page, which `affinity plan` names, and give it "+
+		fmt.Fprintf(out, "It leaves out %s, whose price is unknown:\nread it on its page, which `affinity plan` names, and give it "+
 			"as --price NAME=USD.\n", strings.Join(unknown, ", "))
 	}
-	_, err := fmt.Fprintf(out, "%s\nIt takes %s events a request, %s days of retention and %s.\n", plan.LeftOut,
+	_, err := fmt.Fprintf(out, "%s\nIt takes %s events a request, %s days of retention and %s.\n", strings.ReplaceAll(plan.LeftOut, ". ", ".\n"),
 		render.Quantity(t.EventsPerRequest), render.Quantity(t.RetentionDays), cli.Count(int(t.Clusters), "cluster"))
 	return err
 }
