@@ -30,7 +30,8 @@ func (f *moneyFlags) add(cmd *cobra.Command) {
 	flags.BoolVar(&f.wanted, "money", false, "say what it costs on Google Cloud, as an estimate in US dollars")
 	flags.Float64Var(&f.terms.EventsPerRequest, "events-per-request", f.terms.EventsPerRequest,
 		"with --money: events that a client sends together")
-	flags.Float64Var(&f.terms.RetentionDays, "retention", f.terms.RetentionDays, "with --money: days for which events are kept")
+	flags.Float64Var(&f.terms.RetentionDays, "retention", f.terms.RetentionDays,
+		"with --money: days for which events are kept")
 	flags.Float64Var(&f.terms.Clusters, "clusters", f.terms.Clusters, "with --money: Bigtable clusters, each with all data")
 	f.given.Add(flags)
 }
@@ -53,8 +54,8 @@ func (f *moneyFlags) check(cmd *cobra.Command) (err error) {
 }
 
 func (f *moneyFlags) share(events, reads, rows, bytes int64) plan.Share {
-	return plan.ShareOf(plan.Use{Events: float64(events), Reads: float64(reads), Rows: float64(rows), Bytes: float64(bytes)},
-		f.terms, plan.Now, f.prices)
+	use := plan.Use{Events: float64(events), Reads: float64(reads), Rows: float64(rows), Bytes: float64(bytes)}
+	return plan.ShareOf(use, f.terms, plan.Now, f.prices)
 }
 
 // money is what the use of an app costs, by day.
@@ -112,11 +113,12 @@ func (m *money) write(out io.Writer) error {
 // writeTerms says what an estimate is of.
 func writeTerms(out io.Writer, t plan.Terms, unknown []string) error {
 	if len(unknown) > 0 {
-		fmt.Fprintf(out, "It leaves out %s, whose price is unknown:\nread it on its page, which `affinity plan` names, and give it "+
-			"as --price NAME=USD.\n", strings.Join(unknown, ", "))
+		fmt.Fprintf(out, "It leaves out %s, whose price is unknown:\nread it on its page, which `affinity plan` names, "+
+			"and give it as --price NAME=USD.\n", strings.Join(unknown, ", "))
 	}
-	_, err := fmt.Fprintf(out, "%s\nIt takes %s events a request, %s days of retention and %s.\n", strings.ReplaceAll(plan.LeftOut, ". ", ".\n"),
-		render.Quantity(t.EventsPerRequest), render.Quantity(t.RetentionDays), cli.Count(int(t.Clusters), "cluster"))
+	_, err := fmt.Fprintf(out, "%s\nIt takes %s events a request, %s days of retention and %s.\n",
+		strings.ReplaceAll(plan.LeftOut, ". ", ".\n"), render.Quantity(t.EventsPerRequest),
+		render.Quantity(t.RetentionDays), cli.Count(int(t.Clusters), "cluster"))
 	return err
 }
 

@@ -27,7 +27,8 @@ func Usage(t *command.Tool) *cobra.Command {
 			"engine wrote or was sent for the app, by requests and by jobs, and BYTES are their keys, columns and values.\n" +
 			"The engine counts in memory and writes the counts every 5 seconds. A last line says how many\n" +
 			"messages of accepted events wait as dead letters, if any does. Requires a key with the permission usage.\n\n" +
-			"With --money, USD estimates what that costs on Google Cloud, by the prices of `affinity plan`, and the items of the sum follow.",
+			"With --money, USD estimates what that costs on Google Cloud, by the prices of `affinity plan`, and the items of\n" +
+			"the sum follow.",
 		Example: "  affinity usage\n  affinity usage --from 2026-11-01 --to 2026-11-30 --json\n" +
 			"  affinity usage --money --price bigtable_nodes=0.65 --price bigtable_ssd=0.17",
 		Args: cli.Subcommand,
@@ -78,8 +79,8 @@ func printUsage(t *command.Tool, answer used) error {
 	fmt.Fprintln(table)
 	for i, d := range answer.Days {
 		if d.Events|d.RefusedEvents|d.Reads|d.Rows|d.Bytes != 0 {
-			line(d.Day, api.UsageCounts{Events: d.Events, RefusedEvents: d.RefusedEvents, Reads: d.Reads, Rows: d.Rows, Bytes: d.Bytes},
-				func() float64 { return answer.Money.Days[i].USD })
+			counts := api.UsageCounts{Events: d.Events, RefusedEvents: d.RefusedEvents, Reads: d.Reads, Rows: d.Rows, Bytes: d.Bytes}
+			line(d.Day, counts, func() float64 { return answer.Money.Days[i].USD })
 		}
 	}
 	line("total", answer.Total, func() float64 { return answer.Money.Total.USD })

@@ -25,8 +25,8 @@ func Profile(t *command.Tool) *cobra.Command {
 		Short: "Show what a user likes, the strongest affinity first",
 		Long: "Show the profile of a user token: a bar per affinity, as long as its score. Of an empty profile, " +
 			"show the reasons\nthat `affinity explain` has. Requires a key with the permission recommendation.\n\n" +
-			"With --at, show it as of an instant within the retention, computed from the events that the engine holds now: those of\n" +
-			"times up to it, without what was deleted or has expired since.",
+			"With --at, show it as of an instant within the retention, computed from the events that the engine holds now:\n" +
+			"those of times up to it, without what was deleted or has expired since.",
 		Example: "  affinity profile ann --limit 10\n  affinity profile ann --half-life 30 --json\n" +
 			"  affinity profile ann --at 2026-11-01T00:00:00Z --strategy-version 3",
 		Args: command.UserArg,
@@ -70,7 +70,7 @@ func Profile(t *command.Tool) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&at, "at", "", "show it as of this instant of the past, such as 2026-11-01T00:00:00Z (default: now)")
 	flags.Int64Var(&q.StrategyVersion, "strategy-version", 0,
-		"with --at: score by this version of the strategy, of those that `affinity strategy versions` lists (default: the active one)")
+		"with --at: score by this version of the strategy, see affinity strategy list (default: the active one)")
 	flags.IntVar(&q.Limit, "limit", 20, "how many affinities to show")
 	flags.StringVar(&q.HalfLife, "half-life", "",
 		"score by this half-life of the strategy, such as 30 or 12h (default: its first)")
