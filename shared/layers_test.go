@@ -60,7 +60,8 @@ var layers = []layer{
 	{"shared/app/config", "app/documents catalog fault app/limit score/schema score/strategy cache", ""},
 	{"shared/app/auditlog", "app/config deadline app/limit score/schema", ""},
 	{"shared/app/config/kmscipher", "app/config", "kms http"},
-	{"shared/judge/preview", "score/affinity rank/ranking score/strategy", ""},
+	{"shared/judge/price", "", ""},
+	{"shared/judge/preview", "score/affinity judge/price rank/ranking score/strategy", ""},
 	{"shared/judge/backtest", "score/affinity api rank/crowd event fault rank/ranking score/strategy", ""},
 	{"shared/judge/suggest", "api event fault score/strategy", ""},
 	{"shared/judge/tune", "api judge/backtest event fault judge/suggest score/strategy", ""},
@@ -178,7 +179,7 @@ var libraries = map[string]string{
 // domain are the packages whose dependencies, too, stay within the process.
 var domain = []string{
 	"shared/fault", "shared/deadline", "shared/event", "shared/app/usage", "shared/score/strategy", "shared/catalog", "shared/rank/crowd", "shared/catalog/vocabulary", "shared/score/affinity", "shared/rank/segment", "shared/score/history", "shared/score/schema",
-	"shared/score/explain", "shared/judge/preview", "shared/rank/ranking", "shared/rank/feed", "shared/rank/boost", "shared/local/simulate", "shared/judge/backtest", "shared/judge/suggest", "shared/judge/tune", "shared/api", "shared/api/track", "shared/api/checkup", "shared/app/limit", "shared/app/documents", "shared/app/config", "shared/app/auditlog", "shared/event/bus",
+	"shared/score/explain", "shared/judge/preview", "shared/judge/price", "shared/rank/ranking", "shared/rank/feed", "shared/rank/boost", "shared/local/simulate", "shared/judge/backtest", "shared/judge/suggest", "shared/judge/tune", "shared/api", "shared/api/track", "shared/api/checkup", "shared/app/limit", "shared/app/documents", "shared/app/config", "shared/app/auditlog", "shared/event/bus",
 }
 
 // all are the packages under shared/ that every function on the data links.
@@ -192,10 +193,10 @@ var links = map[string]string{
 	"profiles":   all + " api web/auth score/explain profile profile/view job/tasks/purge queue queue/taskqueue app/config/kmscipher profile/memory profile/dictionary intake/recent",
 	"rank":       all + " api web/auth backend/jobrunner rank/boost app/config/kmscipher rank/feed serve/page job job/kinds/daterows profile queue queue/taskqueue rank/ranking serve/ranker profile/memory profile/dictionary",
 	"segments":   all + " api web/auth backend/answers backend/jobrunner backend/segmentjobs job job/kinds/segmentbuild job/kinds/segmentexport profile serve/query queue queue/taskqueue profile/memory profile/dictionary",
-	"strategies": all + " api web/auth backend/jobrunner job job/kinds/recompute judge/preview judge/suggest profile queue queue/taskqueue rank/ranking profile/memory profile/dictionary",
+	"strategies": all + " api web/auth backend/jobrunner job job/kinds/recompute judge/preview judge/price judge/suggest profile queue queue/taskqueue rank/ranking profile/memory profile/dictionary",
 	"catalog":    all + " api web/auth job/tasks/afterimport job/tasks/bands queue queue/taskqueue",
 	"docs":       "admission deadline cache fault backend/function web/clientscript web/httpapi app/limit web/openapi web/openapi/internal/tree telemetry",
-	"console":    all + " api intake/archive job/audit web/auth web/clientscript backend/answers backend/jobrunner backend/jobs backend/segmentjobs judge/backtest job/tasks/bands rank/boost event/bus queue/pubsub api/client app/config/kmscipher profile/dictionary intake/enrich score/explain intake/export rank/feed serve/page job/tasks/afterimport job job/kinds/backtests job/kinds/crowdbuild job/kinds/daterows job/kinds/migration job/kinds/recompute job/kinds/reenrich job/kinds/move job/kinds/segmentbuild job/kinds/segmentexport judge/preview profile profile/view job/tasks/purge queue queue/taskqueue rank/ranking profile/memory intake/refused serve/ranker intake/recent serve/query api/track api/checkup judge/suggest judge/tune catalog/vocabulary",
+	"console":    all + " api intake/archive job/audit web/auth web/clientscript backend/answers backend/jobrunner backend/jobs backend/segmentjobs judge/backtest job/tasks/bands rank/boost event/bus queue/pubsub api/client app/config/kmscipher profile/dictionary intake/enrich score/explain intake/export rank/feed serve/page job/tasks/afterimport job job/kinds/backtests job/kinds/crowdbuild job/kinds/daterows job/kinds/migration job/kinds/recompute job/kinds/reenrich job/kinds/move job/kinds/segmentbuild job/kinds/segmentexport judge/preview judge/price profile profile/view job/tasks/purge queue queue/taskqueue rank/ranking profile/memory intake/refused serve/ranker intake/recent serve/query api/track api/checkup judge/suggest judge/tune catalog/vocabulary",
 	"process":    all + " intake/apply event/bus queue/pubsub intake/enrich job/tasks/refresh profile queue queue/taskqueue intake/refused profile/memory profile/dictionary intake/recent",
 	"admin":      all + " api web/auth job/audit backend/answers backend/jobrunner backend/jobs backend/segmentjobs judge/backtest job/tasks/bands event/bus intake/enrich intake/export job job/kinds/backtests job/kinds/crowdbuild job/kinds/daterows job/kinds/migration job/kinds/recompute job/kinds/reenrich job/kinds/move job/kinds/segmentbuild job/kinds/segmentexport profile profile/view serve/query queue queue/taskqueue rank/ranking judge/suggest judge/tune profile/memory profile/dictionary",
 	"worker":     all + " api job/audit backend/jobrunner backend/jobs backend/segmentjobs judge/backtest job/tasks/bands event/bus queue/pubsub intake/enrich job/tasks/afterimport job/tasks/night job/tasks/refresh job job/kinds/backtests job/kinds/crowdbuild job/kinds/daterows job/kinds/deletion job/kinds/migration job/kinds/recompute job/kinds/reenrich job/kinds/move job/kinds/segmentbuild job/kinds/segmentexport profile serve/query job/tasks/purge queue queue/taskqueue rank/ranking judge/suggest judge/tune profile/memory profile/dictionary",

@@ -49,7 +49,8 @@ func newBounded(b Backends, maxAnswer int) http.Handler {
 	read := func(handle func(http.ResponseWriter, *http.Request, config.App, string) error) httpapi.Handler {
 		return auth.ServeBoth(h.user, handle, auth.Recommendation, auth.ProfilesRead)
 	}
-	rt.HandleOwn("GET /1/profiles/{userToken}", read(h.get), "limit", "halfLife", "consistency", "segments")
+	rt.HandleOwn("GET /1/profiles/{userToken}", read(h.get), "limit", "halfLife", "consistency", "segments",
+		"at", "strategyVersion")
 	rt.HandleOwn("POST /1/profiles/batch", auth.ServeBoth(h.Auth.TenantUserGrant, h.batch,
 		auth.Recommendation, auth.ProfilesRead))
 	rt.Handle("GET /1/profiles/personalization/{userToken}", read(h.personalization))
@@ -83,6 +84,10 @@ func (h handler) get(w http.ResponseWriter, r *http.Request, app config.App, use
 	if err != nil {
 		return err
 	}
+	q, err := parseAsOf(r)
+	if err != nil {
+		return err
+	}
 	saved, err := h.members.saved(r.Context(), app.ID, asked)
 	if err != nil {
 		return err
@@ -92,12 +97,9 @@ func (h handler) get(w http.ResponseWriter, r *http.Request, app config.App, use
 	if !halfLife.IsZero() || asked {
 		decode = 0 // all: another half-life sorts affinities differently, and segments may name any
 	}
-	result, err := h.Profiles.Read(r.Context(), app, user, decode)
+	result, err := h.read(r.Context(), app, user, q, decode)
 	if err != nil {
-		return fmt.Errorf("read profile: %w", err)
-	}
-	if !result.Known {
-		return unknown(user)
+		return err
 	}
 	segments, err := h.members.of(saved, result)
 	if err != nil {
@@ -292,13 +294,14 @@ func (h handler) personalization(w http.ResponseWriter, r *http.Request, app con
 	if err := setConsistency(&app, r); err != nil {
 		return err
 	}
-	h.Usage.Reads(app.ID, 1)
-	result, err := h.Profiles.Read(r.Context(), app, user, 0)
-	if err != nil {
-		return fmt.Errorf("read profile: %w", err)
+	if r.URL.Query().Has("at") {
+		return httpapi.Errorf(http.StatusUnprocessableEntity,
+			"This route answers profiles as of now: GET /1/profiles/{userToken} takes at")
 	}
-	if !result.Known {
-		return unknown(user)
+	h.Usage.Reads(app.ID, 1)
+	result, err := h.read(r.Context(), app, user, asOf{}, 0)
+	if err != nil {
+		return err
 	}
 	return httpapi.WriteJSON(w, http.StatusOK, api.PersonalizationProfile{
 		UserToken: user, LastEventAt: api.AtMillis(result.LastEventAt), Scores: result.Scaled(result.App.Strategy),

@@ -299,6 +299,7 @@ func TestAppCommandsOnALocalEngine(t *testing.T) {
 	}
 	must(t, s.Backends.Usage.Flush(t.Context()))
 	app("top").wants(t, cli.ExitOK, "undefined (at least 2 events) names nobody: see affinity events seen --app demo\n")
+	testMoney(t, s, app)
 	added := app("key add shop --acl search")
 	holds(t, s.Backends.Config, added, auth.Search)
 	hash := auth.Hash(strings.TrimSpace(added.out))

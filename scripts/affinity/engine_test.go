@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"sort"
 	"strings"
@@ -37,6 +38,7 @@ type fakeEngine struct {
 	imports  []int // lines of each import request
 	ended    []int // the number of import requests before each end of an import
 	end      api.ImportEnd
+	asked    url.Values // of the last profile
 }
 
 // fakeOperator is the token of a fakeEngine's operator.
@@ -284,6 +286,7 @@ func (e *fakeEngine) sums(user string) (sums map[string]float64, last int64) {
 
 func (e *fakeEngine) profile(w http.ResponseWriter, r *http.Request) {
 	user := r.PathValue("user")
+	e.asked = r.URL.Query()
 	sums, last := e.sums(user)
 	if last == 0 {
 		refuse(w, 404, "No profile")

@@ -59,7 +59,7 @@ func TestInsightCommands(t *testing.T) {
 		"the order of values would change for 1 of 2 users (2 users sampled; compared with version 1, which is active)\n",
 		"  among the first five for 1, at the first place for 1; shares of values would change for 1\n",
 		"rank correlation: 0.500 on average", "color, mean share of the profile:\n", "  Red   25.0 % ->  75.0 %  +50.0 points  1 user\n",
-		"bob  rank correlation 0.000\n    before  nothing\n    after   color:Red\n", " of 2 users in ", "a recompute of all 2 users takes less than a second of CPU\n")
+		"bob  rank correlation 0.000\n    before  nothing\n    after   color:Red\n", " of 2 users in ", "a recompute of all 2 users and 4 events takes less than a second of CPU, for less than 0.0001 US dollars: an estimate; `affinity plan` has the rest\n")
 	half := strings.Replace(more, `"score":3}]`, `"score":1}]`, 1)
 	affinity(t, half, "strategy", "preview", "-", "--url", s.URL).wants(t, cli.ExitOK, "would change for 1 of 2 users")
 	r = affinity(t, more, "strategy", "preview", "-", "--sample", "1", "--json", "--url", s.URL)
@@ -75,7 +75,7 @@ func TestPreviewOfAStretch(t *testing.T) {
 	t.Parallel()
 	answer := func(from string) string {
 		return `{"sampled":100,"known":90,"changed":80,"unchanged":10,"strategyVersion":1,"values":{"changed":70,"topFiveChanged":20,"topChanged":9},` +
-			`"objects":{"index":"shoes","compared":20,"changed":60,"topFiveChanged":30,"topChanged":11},"scale":1e-65,"cost":{"events":900,"blocks":90,"took":250,"recompute":{"users":1000000,"cpuSeconds":15.2,"usd":0.00036}},` +
+			`"objects":{"index":"shoes","compared":20,"changed":60,"topFiveChanged":30,"topChanged":11},"scale":1e-65,"cost":{"events":900,"blocks":90,"took":250,"recompute":{"users":1000000,"events":9000000,"cpuSeconds":15.2,"usd":0.00036}},` +
 			`"rankCorrelation":null,"facets":[],"examples":[],"chosenFrom":` + from + `}`
 	}
 	const text = `{"eventsScoring":[],"facetsScoring":[]}`
@@ -85,7 +85,7 @@ func TestPreviewOfAStretch(t *testing.T) {
 		"  among the first five for 20, at the first place for 9; shares of values would change for 80\n"+
 		"the order of the same 20 objects of shoes would change for 60 users: among the first five for 30, at the first place for 11\n"+
 		"scores would fall to 1.00e-65 of what they are: the events are too old for the half-life, and count next to nothing\n"+
-		"\nread 900 events and 90 blocks of 100 users in 0.2 s\na recompute of 1000000 such users takes about 15 s of CPU, for 0.0004 US dollars; `affinity plan` has the rest\n")
+		"\nread 900 events and 90 blocks of 100 users in 0.2 s\na recompute of 1000000 such users and 9000000 events takes about 15 s of CPU, for 0.0004 US dollars: an estimate; `affinity plan` has the rest\n")
 	if r := affinity(t, text, "strategy", "preview", "-", "--url", fixedAnswer(t, 200, answer(`{"users":500,"all":true}`))); strings.Contains(r.out, "only") {
 		t.Errorf("a sample of all users: %s", r.out)
 	}

@@ -21,6 +21,16 @@ func TestProfileCommand(t *testing.T) {
 		wants(t, cli.ExitOK, "strategy version 4", "last event 2020-09-13T12:26:40Z", "brand:Apple", "12\n", "brand:Sony", "6\n")
 	affinity(t, "", "profile", "a/b+c", "--limit", "1", "--url", engine.URL).wants(t, cli.ExitOK, "and 1 more (--limit 2 shows all)")
 
+	affinity(t, "", "profile", "a/b+c", "--at", "2020-09-13 12:26:40", "--strategy-version", "2", "--url", engine.URL).
+		wants(t, cli.ExitOK, "as of 20", "of all events up to then that are not deleted", "brand:Apple")
+	if q := engine.asked; q.Get("at") != "1600000000000" || q.Get("strategyVersion") != "2" {
+		t.Errorf("the command asked for %v", q)
+	}
+	affinity(t, "", "profile", "nobody", "--at", "2020-09-13", "--url", engine.URL).wants(t, cli.ExitFailed, "read the profile of nobody: ")
+	affinity(t, "", "profile", "ann", "--at", "then", "--url", engine.URL).wants(t, cli.ExitUsage, `--at "then": The timestamp has no form`)
+	affinity(t, "", "profile", "ann", "--strategy-version", "2", "--url", engine.URL).wants(t, cli.ExitUsage, "--strategy-version needs --at")
+	affinity(t, "", "profile", "ann", "--at", "2020-09-13", "--strategy-version", "-1", "--url", engine.URL).wants(t, cli.ExitUsage, "must be 1 or more")
+
 	r := affinity(t, "", "profile", "a/b+c", "--json", "--url", engine.URL)
 	r.wants(t, cli.ExitOK)
 	var raw api.Profile

@@ -1,5 +1,7 @@
 package api
 
+import "time"
+
 // ProfileQuery are the query parameters of GET /1/profiles/{userToken}.
 type ProfileQuery struct {
 	// Limit is how many affinities to list, 1 or more. 0 stands for
@@ -12,6 +14,12 @@ type ProfileQuery struct {
 	Consistency string
 	// Segments asks for the names of the saved segments that the user belongs to.
 	Segments bool
+	// At asks for the profile as of an instant of the past, within the retention, of the events that
+	// the engine holds now. The zero value is now.
+	At time.Time
+	// StrategyVersion is the version of the strategy that gives the scores as of At. 0 is the
+	// active one. Without At it is refused.
+	StrategyVersion int64
 }
 
 // ProfilesRequest is the body of POST /1/profiles/batch.
@@ -53,6 +61,10 @@ type Profile struct {
 	LastEventAt Time `json:"lastEventAt"`
 	// AsOf is the instant that scores have decayed to.
 	AsOf Time `json:"asOf"`
+	// HeldFrom is from when on events count of a profile as of an instant of the past. The
+	// profile that was read at that instant may have counted older ones, which have left the
+	// retention since. Absent of a profile as of now, and if the app's retention has no end.
+	HeldFrom *Time `json:"heldFrom,omitempty"`
 	// StrategyVersion is the version of the strategy that gives the scores; 0
 	// if none has been set.
 	StrategyVersion int64 `json:"strategyVersion"`

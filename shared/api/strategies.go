@@ -147,6 +147,7 @@ type PreviewCost struct {
 // chosen from all, else a million.
 type RecomputeCost struct {
 	Users      int     `json:"users"`
+	Events     int     `json:"events"` // of these users
 	CPUSeconds float64 `json:"cpuSeconds"`
 	USD        float64 `json:"usd"` // of the CPU, by the list price of Cloud Run
 }

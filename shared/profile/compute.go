@@ -35,6 +35,8 @@ type computation struct {
 	// be ahead, and so may those of users.
 	own, ahead int64
 	sought     bool // a reading since the row was read has looked for events ahead
+	// at is the instant of the past that the profile is as of; nil: now.
+	at *instant
 
 	scorer  *affinity.Scorer
 	pass    *affinity.Scorer // of a user who is computed alone

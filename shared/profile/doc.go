@@ -48,7 +48,7 @@
 //
 //	writer   (refresh.go)   -> logs, tickets, flights, adder, computer, folder,
 //	                            changeList (changes.go), tails (tail.go)
-//	reader   (read.go, readeach.go, strong.go) -> logs, tickets, computer
+//	reader   (read.go, readeach.go, strong.go, asof.go) -> logs, tickets, computer
 //	bulk     (bulk.go)      -> logs, tickets, computer, folder, orphans
 //	deletion (deletion.go)  -> logs, orphans, changeList
 //	computer (compute.go)   -> logs

@@ -305,20 +305,6 @@ func (e *Engine) ComputeCounting(ctx context.Context, app config.App, users []st
 	return profiles, read, err
 }
 
-// ComputeRanking computes what ReadRanking returns, under the strategy of app,
-// which need not be the active one, and stores nothing. c is that strategy.
-func (e *Engine) ComputeRanking(ctx context.Context, app config.App, user string,
-	c *affinity.Compiled) (Result, error) {
-	at, err := e.at(app)
-	if err == nil {
-		at, err = at.holding(ctx, app, user)
-	}
-	if err != nil {
-		return Result{}, err
-	}
-	return at.reader.computeRanking(ctx, app, user, c)
-}
-
 // CheckSchema returns ErrSchemaChanged if the schemas of the app's log have
 // changed since the caller read app. A read of the log under app may then be
 // incomplete, even if the schemas have changed back. Call CheckSchema after

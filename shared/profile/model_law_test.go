@@ -34,22 +34,28 @@ func (w *simulation) exact(when string) {
 	want := affinity.Bounds{}.Reference(events, app.Strategy, window)
 	w.exactSession(when, app, events, row.Tombstone().DeletedUntil)
 	for name, p := range map[string]affinity.Profile{"read": got.Profile, "computed": w.bounds.At(sets["u"][0], got.Anchor)} {
-		l := w.bounds.Leeway(p, want, want)
-		if p.Known != want.Known || p.Total != want.Total || l.Exceeds() || p.Truncated() != (len(p.Affinities) < len(want.Affinities)) {
-			w.t.Fatalf("%s, %+v: %s %+v, the log says %+v", when, w.bounds, name, p, want)
+		w.equal(when, name, p, want)
+	}
+	w.exactAsOf(when, app, events)
+}
+
+// equal checks that a profile is that of the log, which the bounds do not cut.
+func (w *simulation) equal(when, name string, p, want affinity.Profile) {
+	l := w.bounds.Leeway(p, want, want)
+	if p.Known != want.Known || p.Total != want.Total || l.Exceeds() || p.Truncated() != (len(p.Affinities) < len(want.Affinities)) {
+		w.t.Fatalf("%s, %+v: %s %+v, the log says %+v", when, w.bounds, name, p, want)
+	}
+	for _, a := range p.Affinities {
+		if !l.MayList(a.Facet, a.Value) {
+			w.t.Fatalf("%s, %+v: %s %+v lists %s, the log says %+v", when, w.bounds, name, p, a.Value, want)
 		}
-		for _, a := range p.Affinities {
-			if !l.MayList(a.Facet, a.Value) {
-				w.t.Fatalf("%s, %+v: %s %+v lists %s, the log says %+v", when, w.bounds, name, p, a.Value, want)
-			}
+	}
+	for _, a := range want.Affinities {
+		if s := scoreOf(p, a.Value); s == 0 && l.MayMiss(a.Facet, a.Value) {
+			continue
 		}
-		for _, a := range want.Affinities {
-			if s := scoreOf(p, a.Value); s == 0 && l.MayMiss(a.Facet, a.Value) {
-				continue
-			}
-			if s := scoreOf(p, a.Value); math.Abs(s-a.Scores[0]) > 1e-9*a.Scores[0] {
-				w.t.Fatalf("%s: %s has %s at %v, the log says %v", when, name, a.Value, s, a.Scores[0])
-			}
+		if s := scoreOf(p, a.Value); math.Abs(s-a.Scores[0]) > 1e-9*a.Scores[0] {
+			w.t.Fatalf("%s: %s has %s at %v, the log says %v", when, name, a.Value, s, a.Scores[0])
 		}
 	}
 }
@@ -80,6 +86,7 @@ func (w *simulation) check(when string) {
 	known := func(n int) bool { return w.alive(n, least, true) && !row.OptedOut.Has(w.events[n].Type) }
 	possible := func(n int) bool { return w.alive(n, most, false) && !row.OptedOut.Has(w.events[n].Type) }
 	w.lawful(when, app, w.peek(app).Profile, known, possible)
+	w.checkAsOf(when, app, known, possible)
 	if w.us != nil { // and as the oldest configuration has it that anybody may know
 		got := w.peek(w.configs[w.floor])
 		w.lawful(when, got.App, got.Profile, known, possible)

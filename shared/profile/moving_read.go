@@ -85,6 +85,14 @@ func follow(ctx context.Context, app config.App, token string, from place, parts
 // read reads a user. With UserHistory as the parts it ignores the stored profile.
 func (e enRoute) read(ctx context.Context, app config.App, token string, parts store.UserParts,
 	limit int) (Result, error) {
+	return e.staying(ctx, app, token, parts, func(found place) (Result, error) {
+		return found.at.reader.readAt(ctx, app, token, found, parts, limit)
+	})
+}
+
+// staying calls read with where a user is, until the user was there to the end of what it read.
+func (e enRoute) staying(ctx context.Context, app config.App, token string, parts store.UserParts,
+	read func(place) (Result, error)) (Result, error) {
 	for range maxHops {
 		found, err := e.locate(ctx, app, token, parts)
 		if err != nil {
@@ -93,7 +101,7 @@ func (e enRoute) read(ctx context.Context, app config.App, token string, parts s
 		if found.at == nil {
 			return unknown(app, e.env.now().UnixMilli()), nil
 		}
-		result, err := found.at.reader.readAt(ctx, app, token, found, parts, limit)
+		result, err := read(found)
 		if err != nil || result.Stored {
 			return result, err
 		}

@@ -21,6 +21,9 @@ type Result struct {
 	Stored bool
 	// App is the configuration under which the profile is valid.
 	App config.App
+	// Since (ms) is from when on events count of a profile as of an instant of the past: older
+	// ones have expired. 0: none have, or the profile is as of now.
+	Since int64
 	// Session is the session as of the profile's time. Only ReadRanking promises it.
 	Session affinity.Session
 	// unfolded is how many events of a computed profile came from the log.
@@ -317,32 +320,4 @@ func (r *reader) compute(ctx context.Context, app config.App, tokens []string,
 		delete(profiles, token) // under another strategy the row may not have been decoded
 	}
 	return profiles, faulty.orNil()
-}
-
-func (r *reader) computeRanking(ctx context.Context, asked config.App, token string,
-	compiled *affinity.Compiled) (Result, error) {
-	row, err := r.store.Users.ReadPrimary(ctx, asked.ID, token, store.UserHistory)
-	if err != nil {
-		return Result{}, err
-	}
-	computations, _ := r.begin(ctx, asked.ID, []string{token}, map[string]store.User{token: row})
-	share := r.memory.Share()
-	defer share.Close()
-	var p affinity.Profile
-	app, err := r.logs.retryOnSchemaChange(ctx, asked, func(app config.App) error {
-		w := work{app, compiled, forReading, share, r.rereader(app.ID), r.limits.patience}
-		return r.computer.compute(ctx, w, computations, r.checked(ctx, app, func(c *computation) error {
-			p = c.profile(app)
-			return nil
-		}))
-	})
-	if err != nil {
-		return Result{}, err
-	}
-	if computations[0].fault != nil {
-		return Result{}, computations[0].fault
-	}
-	// A change of the schemas leads to the active strategy again.
-	app.Strategy, app.StrategyVersion, app.ScoringVersion = asked.Strategy, asked.StrategyVersion, asked.ScoringVersion
-	return Result{Profile: p, App: app, Session: computations[0].session}, nil
 }

@@ -78,12 +78,26 @@ func (c *computer) readParts(ctx context.Context, w work, all []*computation) er
 // ahead of itself came into the log after the first began, so nobody waits for it:
 // its writer draws a later ticket.
 func (u *computation) findAhead() bool {
-	if u.pass != nil || u.sought || u.fault != nil {
+	if u.pass != nil || u.sought || u.fault != nil || u.at != nil {
 		return false
 	}
 	found := u.scorer.Ahead()
 	u.ahead, u.sought = max(u.ahead, found), found != 0
 	return u.sought
+}
+
+// setWindowOf sets the window of a computation: as of now, of the newest event that it is for or
+// that an earlier reading has found, or of an instant of the past.
+func (r *reading) setWindowOf(u *computation) {
+	if u.at != nil {
+		u.at.window(u.user, r.app)
+		return
+	}
+	now, at := r.now().UnixMilli(), u.ahead
+	if u.own >= u.row.Tombstone().Alive() && u.own <= now+r.reach() { // else it may be deleted
+		at = max(at, u.own)
+	}
+	r.setReading(u.user, now, at, r.app)
 }
 
 // plan adds a user's blocks and log ranges to the reading.
@@ -93,11 +107,7 @@ func (r *reading) plan(u *computation) {
 		u.scorer = u.pass
 		u.scorer.Reset(u.window)
 	default:
-		now, at := r.now().UnixMilli(), u.ahead
-		if u.own >= u.row.Tombstone().Alive() && u.own <= now+r.reach() { // else it may be deleted
-			at = max(at, u.own)
-		}
-		r.setReading(u.user, now, at, r.app)
+		r.setWindowOf(u)
 		u.release() // of an earlier attempt
 		u.scorer = r.newScorer(u)
 	}
@@ -106,6 +116,9 @@ func (r *reading) plan(u *computation) {
 	u.missing, u.mergeable = map[history.BlockID]bool{}, map[history.BlockID][]byte{}
 	r.byUser[u.token] = u
 	blocks, gaps := u.parts()
+	if u.at != nil {
+		blocks, gaps = u.at.before(blocks, gaps)
+	}
 	if u.newest = nil; r.why >= forReading {
 		u.newest = newNewest(r.compiled, u.window, blocks, &r.limits)
 	}

@@ -28,6 +28,7 @@ type operations interface {
 		fn func(token string, stored []byte, ticket int64) error) error
 	compute(ctx context.Context, app config.App, tokens []string, strategies []*affinity.Compiled,
 		read *Reading) (map[string][]affinity.Profile, error)
+	ask(ctx context.Context, app config.App, token string, q question) (Result, error)
 }
 
 // exclusions are the operations that exclude events of a user.

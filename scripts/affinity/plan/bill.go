@@ -1,6 +1,10 @@
 package plan
 
-import "math"
+import (
+	"math"
+
+	"github.com/affinityengine/affinity/shared/judge/price"
+)
 
 // Line is one item of a bill.
 type Line struct {
@@ -27,11 +31,11 @@ type Bill struct {
 const mainItem = "bigtable_nodes"
 
 // Compute returns the bill of a workload, which Check accepts.
-func Compute(w Workload, f Figures, p Prices, d Delivery) Bill {
+func Compute(w Workload, f Figures, p price.Prices, d Delivery) Bill {
 	b := Bill{Workload: w, Figures: f}
 	add := func(what string, quantity float64, price string) {
 		line := Line{What: what, Quantity: quantity, Price: price}
-		if usd := p.find(price).USD; usd != nil {
+		if usd := p.Find(price).USD; usd != nil {
 			cost := math.Round(100*quantity**usd) / 100
 			line.USD = &cost
 			b.Sum += cost
@@ -41,7 +45,8 @@ func Compute(w Workload, f Figures, p Prices, d Delivery) Bill {
 	b.needs()
 	b.storage(add)
 	b.compute(add, d)
-	b.traffic(add)
+	add("two forwarding rules", 730, "lb_rules")
+	b.moved(add)
 	b.logs(add)
 	b.rest(add)
 	b.Sum = math.Round(100*b.Sum) / 100
@@ -58,7 +63,7 @@ func (b *Bill) needs() {
 	n.EventsKept = w.EventsPerDay * w.RetentionDays
 	n.EventsPerUser = n.EventsKept / w.Users
 	n.Messages = w.rates().messages * monthSeconds
-	n.Tasks = monthDays * math.Ceil(w.Users/shardUsers)
+	n.Tasks = MonthDays * math.Ceil(w.Users/shardUsers)
 	n.LogGiB, n.HistoryGiB, n.UsersGiB = w.storage(b.Figures)
 	n.Nodes = w.nodes(b.Figures)
 	n.Recompute = w.Recompute(b.Figures)
@@ -96,7 +101,7 @@ func (b *Bill) compute(add adder, d Delivery) {
 	gibs := in*ingestMemory + read*profilesMemory + applied*processMemory
 	add("CPU of ingest, profiles and process", (in+read+applied)*monthSeconds, cpu)
 	add("their memory", gibs*monthSeconds, "run_memory")
-	night := b.Needs.Recompute.CoreSeconds * monthDays
+	night := b.Needs.Recompute.CoreSeconds * MonthDays
 	add("CPU of worker, at night", night, "run_cpu")
 	add("its memory", night*workerMemory, "run_memory")
 	b.Needs.Requests = (r.messages + r.reads + pushes) * monthSeconds
@@ -105,16 +110,16 @@ func (b *Bill) compute(add adder, d Delivery) {
 	}
 }
 
-func (b *Bill) traffic(add adder) {
+// moved adds what messages and requests move.
+func (b *Bill) moved(add adder) {
 	w, r := b.Workload, b.Workload.rates()
 	message := (w.EventsPerRequest*eventBytes + messageBytes) * b.Needs.Messages
 	in := r.messages*(w.EventsPerRequest*eventBytes+requestBytes) + r.reads*requestBytes
 	out := r.messages*acceptedBytes + r.reads*profileBytes
 	add("messages, published and delivered", 2*message/(1<<40), "pubsub_traffic")
-	add("two forwarding rules", 730, "lb_rules")
 	add("load balancer, in and out", (in+out)*monthSeconds/gib, "lb_traffic")
 	add("answers to the internet", out*monthSeconds/gib, "egress")
-	add("messages kept for a replay", message/monthDays*replayDays/gib, "pubsub_retention")
+	add("messages kept for a replay", message/MonthDays*replayDays/gib, "pubsub_retention")
 }
 
 func (b *Bill) logs(add adder) {
@@ -146,9 +151,9 @@ func (b *Bill) rest(add adder) {
 }
 
 // Unknown returns the prices that a bill needs and the list lacks.
-func (b Bill) Unknown(p Prices) (unknown Prices) {
+func (b Bill) Unknown(p price.Prices) (unknown price.Prices) {
 	for _, line := range b.Lines {
-		if price := p.find(line.Price); price.USD == nil && unknown.find(line.Price) == nil {
+		if price := p.Find(line.Price); price.USD == nil && unknown.Find(line.Price) == nil {
 			unknown = append(unknown, *price)
 		}
 	}
@@ -157,7 +162,7 @@ func (b Bill) Unknown(p Prices) (unknown Prices) {
 
 // Comparison is the bill of this version, and of an earlier one if that is asked for.
 type Comparison struct {
-	Now    Bill   `json:"now"`
-	Before *Bill  `json:"before,omitempty"`
-	Prices Prices `json:"prices"`
+	Now    Bill         `json:"now"`
+	Before *Bill        `json:"before,omitempty"`
+	Prices price.Prices `json:"prices"`
 }

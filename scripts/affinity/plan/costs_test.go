@@ -12,6 +12,7 @@ import (
 
 	"github.com/affinityengine/affinity/scripts/affinity/plan"
 	"github.com/affinityengine/affinity/scripts/affinity/render"
+	"github.com/affinityengine/affinity/shared/judge/price"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the tables of terraform/COSTS.md")
@@ -56,7 +57,7 @@ func TestCostsPage(t *testing.T) {
 func pricesTable() string {
 	var b strings.Builder
 	b.WriteString("| name | USD | for | region | page | date | note |\n|---|---|---|---|---|---|---|\n")
-	for _, p := range plan.List() {
+	for _, p := range price.List() {
 		usd := "unknown"
 		if p.USD != nil {
 			usd = strconv.FormatFloat(*p.USD, 'f', -1, 64)
@@ -81,9 +82,9 @@ func figuresTable() string {
 
 // remembered are the prices of the page's tables: the list and two that nobody could
 // read.
-func remembered(t *testing.T) plan.Prices {
+func remembered(t *testing.T) price.Prices {
 	t.Helper()
-	prices := plan.List()
+	prices := price.List()
 	for _, price := range []string{"bigtable_nodes=0.65", "bigtable_ssd=0.17"} {
 		if err := prices.Set(price); err != nil {
 			t.Fatal(err)
@@ -118,7 +119,7 @@ func billsTable(t *testing.T) string {
 	for i, line := range bills[1].Lines {
 		if line.USD == nil {
 			unknown := bills[1].Unknown(prices)
-			at := slices.IndexFunc(unknown, func(p plan.Price) bool { return p.Name == line.Price })
+			at := slices.IndexFunc(unknown, func(p price.Price) bool { return p.Name == line.Price })
 			fmt.Fprintf(&b, "| %s | %s, `%s` | %s | %s |\n", line.What, unknown[at].Unit, line.Price, render.Quantity(line.Quantity), render.Quantity(bills[3].Lines[i].Quantity))
 		}
 	}

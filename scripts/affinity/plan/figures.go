@@ -92,7 +92,7 @@ func (f Figures) Check() error {
 // What does not depend on the engine's version.
 const (
 	monthSeconds = 730 * 3600.0
-	monthDays    = monthSeconds / 86400
+	MonthDays    = monthSeconds / 86400 // of a month as bills have it
 	gib          = 1 << 30
 
 	// Bytes of requests: clients send 500 B an event and 500 B more. The message adds

@@ -2,7 +2,7 @@
 // Bigtable nodes, storage, messages, tasks, CPU, requests and money.
 //
 // The model is arithmetic on measured figures of the engine (Figures) and Google's
-// prices (prices.json). terraform/COSTS.md is written from it. It leaves out free
+// prices (package price). terraform/COSTS.md is written from it. It leaves out free
 // allotments, discounts, backups, warm instances and taxes. The package keeps no data.
 package plan
 
@@ -30,21 +30,46 @@ type Workload struct {
 
 // Check returns what is wrong with a workload, in words, or nil.
 func (w Workload) Check() error {
-	for _, n := range []struct {
-		name           string
-		value, low, up float64
-		whole          bool
-	}{
+	err := Terms{w.EventsPerRequest, w.RetentionDays, w.Clusters}.Check()
+	if err != nil {
+		return err
+	}
+	err = check([]bounded{
 		{"events-per-day", w.EventsPerDay, 1, 1e12, false},
 		{"users", w.Users, 1, 1e12, true},
-		{"retention", w.RetentionDays, 1, 36500, true},
-		{"events-per-request", w.EventsPerRequest, 1, 1000, false},
 		{"reads-per-second", w.ReadsPerSecond, 0, 1e9, false},
 		{"peak", w.Peak, 1, 1000, false},
-		{"clusters", w.Clusters, 1, 8, true},
 		{"customers", w.Customers, 0, 100000, true},
 		{"compression", w.Compression, 1, 20, false},
-	} {
+	})
+	if err != nil {
+		return err
+	}
+	if kept := w.EventsPerDay * w.RetentionDays; w.Users > kept {
+		return fmt.Errorf("--users %.0f: more than the %.0f events that are kept, but each user has at least one",
+			w.Users, kept)
+	}
+	return nil
+}
+
+// Check returns what is wrong with terms, in words, or nil.
+func (t Terms) Check() error {
+	return check([]bounded{
+		{"retention", t.RetentionDays, 1, 36500, true},
+		{"events-per-request", t.EventsPerRequest, 1, 1000, false},
+		{"clusters", t.Clusters, 1, 8, true},
+	})
+}
+
+// bounded is a number that a flag gives.
+type bounded struct {
+	name           string
+	value, low, up float64
+	whole          bool
+}
+
+func check(numbers []bounded) error {
+	for _, n := range numbers {
 		kind := "a number"
 		if n.whole {
 			kind = "a whole number"
@@ -52,10 +77,6 @@ func (w Workload) Check() error {
 		if !(n.value >= n.low && n.value <= n.up) || n.whole && n.value != math.Trunc(n.value) {
 			return fmt.Errorf("--%s %v: must be %s from %.0f to %.0f", n.name, n.value, kind, n.low, n.up)
 		}
-	}
-	if kept := w.EventsPerDay * w.RetentionDays; w.Users > kept {
-		return fmt.Errorf("--users %.0f: more than the %.0f events that are kept, but each user has at least one",
-			w.Users, kept)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/affinityengine/affinity/scripts/affinity/plan"
 	"github.com/affinityengine/affinity/shared/judge/preview"
+	"github.com/affinityengine/affinity/shared/judge/price"
 )
 
 // small is a workload with short numbers: 10 events a second in requests of their own,
@@ -24,7 +25,7 @@ var simple = plan.Figures{
 // TestBillByHand compares each line with arithmetic that a person can follow. A month
 // has 2,628,000 seconds.
 func TestBillByHand(t *testing.T) {
-	prices := plan.List()
+	prices := price.List()
 	for _, price := range []string{"bigtable_nodes=1", "bigtable_ssd=0.1"} {
 		if err := prices.Set(price); err != nil {
 			t.Fatal(err)
@@ -75,6 +76,78 @@ func TestBillByHand(t *testing.T) {
 	}
 }
 
+// TestShareByHand compares the lines of an app's use with arithmetic that a person can follow:
+// 864,000 events in requests of their own, and as many reads.
+func TestShareByHand(t *testing.T) {
+	prices := price.List()
+	if err := prices.Set("bigtable_nodes=1"); err != nil {
+		t.Fatal(err)
+	}
+	const n, gib = 864_000, 1024 * 1024 * 1024
+	use := plan.Use{Events: n, Reads: n, Rows: 14_000 * 0.6 * 7200, Bytes: 1}
+	terms := plan.Terms{EventsPerRequest: 1, RetentionDays: 73, Clusters: 2}
+	s := plan.ShareOf(use, terms, simple, prices)
+	for what, want := range map[string]struct{ quantity, usd float64 }{
+		"Bigtable's nodes, by rows or bytes":    {2 * 2, 4},
+		"the events' storage until they expire": {2 * 2.4 * n * 1100 / gib, math.NaN()}, // 73 days are 2.4 months
+		"CPU of ingest, profiles and process":   {n * 0.004 / 0.6, n * 0.004 / 0.6 * 0.000024},
+		"their memory":                          {n * (0.003*(0.2*0.5+0.8*1) + 0.001*0.5) / 0.6, n * 0.0032 / 0.6 * 0.0000025},
+		"requests and pushes":                   {3 * 0.864, 3 * 0.864 * 0.4},
+		"messages, published and delivered":     {2 * n * 1500.0 / gib / 1024, 2 * n * 1500.0 / gib / 1024 * 40},
+		"load balancer, in and out":             {n * (1000 + 500 + 300 + 5000.0) / gib, n * 6800.0 / gib * 0.008},
+		"answers to the internet":               {n * 5300.0 / gib, math.NaN()},
+		"lines of process, one a message":       {n * 500.0 / gib, n * 500.0 / gib * 0.5},
+	} {
+		i := slices.IndexFunc(s.Lines, func(l plan.Line) bool { return l.What == what })
+		if i < 0 {
+			t.Fatalf("the share has no line %q", what)
+		}
+		if got := s.Lines[i]; math.Abs(got.Quantity-want.quantity) > 1e-9*want.quantity || math.IsNaN(want.usd) != (got.USD == nil) ||
+			got.USD != nil && math.Abs(*got.USD-want.usd) > 1e-9*want.usd {
+			t.Errorf("%s: %v for %v USD, want %v for %v", what, got.Quantity, dollars(got.USD), want.quantity, want.usd)
+		}
+	}
+	if !slices.Equal(s.Unknown, []string{"bigtable_ssd", "egress", "pubsub_retention"}) {
+		t.Errorf("unknown prices: %v", s.Unknown)
+	}
+	use.Bytes = 220e6 * 0.6 * 14400 // more than the rows need
+	if got := plan.ShareOf(use, terms, simple, prices).Lines[0].Quantity; math.Abs(got-2*4) > 1e-9 {
+		t.Errorf("%v node-hours, want 8", got)
+	}
+}
+
+// A share is linear, and so days add up to their sum. A busy app alone in a month pays what a bill says of it, but for
+// what a bill has besides.
+func TestShareIsThatOfABill(t *testing.T) {
+	prices := price.List()
+	busy := small
+	busy.EventsPerDay, busy.ReadsPerSecond, busy.EventsPerRequest = 1e9, 20_000, 4
+	month := plan.Use{Events: busy.EventsPerDay * plan.MonthDays, Reads: busy.ReadsPerSecond * 86400 * plan.MonthDays}
+	terms := plan.Terms{EventsPerRequest: 4, RetentionDays: busy.RetentionDays, Clusters: 1}
+	bill, share := plan.Compute(busy, plan.Now, prices, plan.Push), plan.ShareOf(month, terms, plan.Now, prices)
+	same := 0
+	for _, line := range share.Lines {
+		i := slices.IndexFunc(bill.Lines, func(l plan.Line) bool { return l.What == line.What })
+		if i < 0 {
+			continue
+		}
+		if same++; math.Abs(bill.Lines[i].Quantity/line.Quantity-1) > 1e-9 {
+			t.Errorf("%s: %v, and %v in the bill", line.What, line.Quantity, bill.Lines[i].Quantity)
+		}
+	}
+	if same < 9 {
+		t.Errorf("%d lines are those of a bill", same)
+	}
+	half := month
+	half.Events, half.Reads = half.Events/2, half.Reads/2
+	if got := 2 * plan.ShareOf(half, terms, plan.Now, prices).USD; math.Abs(got/share.USD-1) > 1e-9 {
+		t.Errorf("twice the half costs %v, want %v", got, share.USD)
+	}
+	if got := plan.ShareOf(plan.Use{}, terms, plan.Now, prices).USD; got != 0 {
+		t.Errorf("no use costs %v", got)
+	}
+}
+
 func dollars(usd *float64) float64 {
 	if usd == nil {
 		return math.NaN()
@@ -86,7 +159,7 @@ func dollars(usd *float64) float64 {
 func TestNodes(t *testing.T) {
 	w := small
 	w.EventsPerDay, w.RetentionDays, w.Clusters = 864_000, 3650, 2
-	b := plan.Compute(w, simple, plan.List(), plan.Push)
+	b := plan.Compute(w, simple, price.List(), plan.Push)
 	// 3,153,600,000 events of 1,100 B are 3,231 GiB, and a node keeps 2,560.
 	if b.Needs.Nodes.Total != 2 || math.Abs(b.Needs.Nodes.Storage-1.2620) > 0.001 {
 		t.Errorf("nodes %+v, want 2 by the storage", b.Needs.Nodes)
@@ -96,7 +169,7 @@ func TestNodes(t *testing.T) {
 	}
 	w = small
 	w.ReadsPerSecond, w.Peak = 17_000, 3
-	if n := plan.Compute(w, simple, plan.List(), plan.Push).Needs.Nodes; n.Total != 6 {
+	if n := plan.Compute(w, simple, price.List(), plan.Push).Needs.Nodes; n.Total != 6 {
 		t.Errorf("nodes %+v, want 6: 17,000 rows a second, three times at the peak, at 60 %% of a node", n)
 	}
 }
@@ -105,9 +178,9 @@ func TestNodes(t *testing.T) {
 func TestRecomputeReadsOneRowOfAnInlineHistory(t *testing.T) {
 	w, f := small, simple
 	w.Users, w.EventsPerDay, f.BlockBytes, f.UserBytes = 1_000_000, 700_000, 10, 100 // 7 events a user
-	apart := plan.Compute(w, f, plan.List(), plan.Push).Needs.Recompute.NodeSeconds
+	apart := plan.Compute(w, f, price.List(), plan.Push).Needs.Recompute.NodeSeconds
 	f.InlineEvents = 64
-	inline := plan.Compute(w, f, plan.List(), plan.Push).Needs.Recompute.NodeSeconds
+	inline := plan.Compute(w, f, price.List(), plan.Push).Needs.Recompute.NodeSeconds
 	if want := 1e6 / 17000; math.Abs(apart-inline-want) > 1e-6 {
 		t.Errorf("an inline history saves %v node-seconds, want %v", apart-inline, want)
 	}
@@ -116,7 +189,7 @@ func TestRecomputeReadsOneRowOfAnInlineHistory(t *testing.T) {
 // Pull saves the pushes and pays for an instance that waits. Instances that are billed
 // while they exist pay nothing for requests.
 func TestDeliveries(t *testing.T) {
-	prices := plan.List()
+	prices := price.List()
 	push, pull := plan.Compute(small, simple, prices, plan.Push), plan.Compute(small, simple, prices, plan.Pull)
 	instances := plan.Compute(small, simple, prices, plan.Instances)
 	if push.Needs.Requests != 30*2_628_000 || pull.Needs.Requests != 20*2_628_000 || instances.Needs.Requests != push.Needs.Requests {
@@ -134,7 +207,7 @@ func TestDeliveries(t *testing.T) {
 
 // More of anything costs at least as much.
 func TestMoreIsNotCheaper(t *testing.T) {
-	prices := plan.List()
+	prices := price.List()
 	for i := range prices {
 		if prices[i].USD == nil {
 			one := 1.0
@@ -191,28 +264,29 @@ func TestWrongWorkloadsAreSaidInWords(t *testing.T) {
 	}
 }
 
-// Every price says where and when it was read, and some bill uses it.
 // A preview and a bill go by the same price and figures of a recompute.
 func TestPreviewsCostAsPlansDo(t *testing.T) {
-	if usd, ok := plan.List().USD("run_cpu"); !ok || usd != preview.SecondUSD {
-		t.Errorf("prices.json has %v for run_cpu, previews %v", usd, preview.SecondUSD)
+	second, known := price.List().USD("run_cpu")
+	if !known {
+		t.Fatal("the price of run_cpu, by which previews go, is unknown")
 	}
 	w := plan.Workload{Users: 5e6, EventsPerDay: 5e6 * 30, RetentionDays: 1}
 	cost := preview.Extrapolate(5e6, 20, 600)
-	if want := w.Recompute(plan.Now).CoreSeconds; math.Abs(cost.CPUSeconds-want) > 1e-3 || cost.Users != 5e6 ||
-		math.Abs(cost.USD-want*preview.SecondUSD) > 1e-6 {
+	if want := w.Recompute(plan.Now).CoreSeconds; math.Abs(cost.CPUSeconds-want) > 1e-3 || cost.Users != 5e6 || cost.Events != 150e6 ||
+		math.Abs(cost.USD-want*second) > 1e-6 {
 		t.Errorf("a preview says %+v, a plan %v s", cost, want)
 	}
 }
 
+// Every price says where and when it was read, and some bill uses it.
 func TestPricesHaveSources(t *testing.T) {
 	used := map[string]bool{}
 	for _, d := range []plan.Delivery{plan.Push, plan.Pull, plan.Instances} {
-		for _, line := range plan.Compute(small, plan.Now, plan.List(), d).Lines {
+		for _, line := range plan.Compute(small, plan.Now, price.List(), d).Lines {
 			used[line.Price] = true
 		}
 	}
-	for _, p := range plan.List() {
+	for _, p := range price.List() {
 		if !used[p.Name] || p.Unit == "" || p.Region == "" || !strings.HasPrefix(p.Page, "https://cloud.google.com/") || len(p.Date) != len("2026-11-22") {
 			t.Errorf("%+v lacks something, or no bill uses it", p)
 		}
@@ -248,7 +322,7 @@ func TestWrongPricesAreSaidInWords(t *testing.T) {
 		{"bigtable_nodes=NaN", "must be dollars"},
 		{"bigtable_nodes=", "must be dollars"},
 	} {
-		if err := plan.List().Set(test[0]); err == nil || !strings.Contains(err.Error(), test[1]) {
+		if err := price.List().Set(test[0]); err == nil || !strings.Contains(err.Error(), test[1]) {
 			t.Errorf("%s: got %v, want %q", test[0], err, test[1])
 		}
 	}

@@ -81,11 +81,12 @@ func recomputeCost(p api.Preview) string {
 	if p.ChosenFrom != nil && p.ChosenFrom.All {
 		whom = "all " + cli.Count(r.Users, "user")
 	}
+	cpu, usd := fmt.Sprintf("about %.0f s", r.CPUSeconds), fmt.Sprintf("%.4f US dollars", r.USD)
 	if r.CPUSeconds < 1 {
-		return fmt.Sprintf("a recompute of %s takes less than a second of CPU", whom)
+		cpu, usd = "less than a second", "less than 0.0001 US dollars"
 	}
-	return fmt.Sprintf("a recompute of %s takes about %.0f s of CPU, for %.4f US dollars; `affinity plan` has the rest",
-		whom, r.CPUSeconds, r.USD)
+	return fmt.Sprintf("a recompute of %s and %s takes %s of CPU, for %s: an estimate; `affinity plan` has the rest",
+		whom, cli.Count(r.Events, "event"), cpu, usd)
 }
 
 // listAffinities is the first affinities of a profile in a line.

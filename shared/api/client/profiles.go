@@ -26,6 +26,12 @@ func (c Profiles) Get(ctx context.Context, user string, q api.ProfileQuery) (api
 	if q.Segments {
 		query.Set("segments", "true")
 	}
+	if !q.At.IsZero() {
+		query.Set("at", strconv.FormatInt(q.At.UnixMilli(), 10))
+	}
+	if q.StrategyVersion != 0 {
+		query.Set("strategyVersion", strconv.FormatInt(q.StrategyVersion, 10))
+	}
 	var answer api.Profile
 	err := c.call(ctx, always, http.MethodGet, withQuery("/1/profiles/"+url.PathEscape(user), query), nil, &answer)
 	return answer, err

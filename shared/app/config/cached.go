@@ -2,10 +2,13 @@ package config
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/app/limit"
 	"github.com/affinityengine/affinity/shared/catalog"
+	"github.com/affinityengine/affinity/shared/fault"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
@@ -173,6 +176,27 @@ func (c *Cached) StrategyVersion(ctx context.Context, appID string, version int6
 	return c.strategies.get(ctx, strategyID{appID, version}, func(ctx context.Context) (strategy.Strategy, error) {
 		return c.source.StrategyVersion(ctx, appID, version)
 	})
+}
+
+// Under returns an app with one of its kept strategies as the active one; 0 stands for the
+// active one. A version that is not kept is a *fault.Error.
+func (c *Cached) Under(ctx context.Context, app App, version int64) (App, error) {
+	switch version {
+	case 0:
+		return app, nil
+	case app.StrategyVersion:
+		app.ScoringVersion = version
+		return app, nil
+	}
+	s, err := c.StrategyVersion(ctx, app.ID, version)
+	if errors.Is(err, ErrNotFound) {
+		return app, fault.New(fault.Invalid, "strategy %d does not exist or is no longer kept", version)
+	}
+	if err != nil {
+		return app, fmt.Errorf("read strategy %d of %s: %w", version, app.ID, err)
+	}
+	app.Strategy, app.StrategyVersion, app.ScoringVersion = s, version, version
+	return app, nil
 }
 
 // IndexSettings returns the settings of an index, or ErrNotFound.

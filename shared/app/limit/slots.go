@@ -8,7 +8,7 @@ type Slot string
 
 // The kinds of such requests.
 const (
-	Explain Slot = "explanations"
+	Explain Slot = "explanations and profiles as of an instant"
 	Preview Slot = "previews"
 	Audit   Slot = "audits"
 	Export  Slot = "exports"

@@ -48,6 +48,9 @@ func AppendWithSegments(b []byte, user string, r profile.Result, limit int, half
 	b = appendText(append(b, `{"userToken":`...), user)
 	b = api.AtMillis(r.LastEventAt).AppendJSON(append(b, `,"lastEventAt":`...))
 	b = api.AtMillis(r.Anchor).AppendJSON(append(b, `,"asOf":`...))
+	if r.Since != 0 {
+		b = api.AtMillis(r.Since).AppendJSON(append(b, `,"heldFrom":`...))
+	}
 	b = strconv.AppendInt(append(b, `,"strategyVersion":`...), r.App.StrategyVersion, 10)
 	if v := scoringVersion(r.App); v != 0 {
 		b = strconv.AppendInt(append(b, `,"scoringVersion":`...), v, 10)

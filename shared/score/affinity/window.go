@@ -18,6 +18,9 @@ type Window struct {
 	// ReceivedUntil (ms): later events are deleted, too, if they were received by then.
 	// A window does not know receipts: the reader of events leaves these out.
 	ReceivedUntil int64
+	// Since (ms): earlier events do not count, although they are in the retention: at a Now of the
+	// past, its window reaches back to events that have expired. 0 = none.
+	Since int64
 	// Marks is the number of marks of the user when the events were read.
 	Marks int64
 	// Clock and Ahead (ms) are those of a reader that does not name Now. Now is then the
@@ -99,12 +102,16 @@ func (w Window) deleted(t int64) bool {
 	return w.DeletedUntil != 0 && t <= w.DeletedUntil
 }
 
-// oldest returns the first ms inside the retention.
+// oldest returns the first ms inside the retention, and not before Since.
 func (w Window) oldest() int64 {
+	oldest := int64(math.MinInt64)
 	if r := w.retention(); r < math.MaxInt64 && w.Now >= math.MinInt64+r {
-		return w.Now - r + 1
+		oldest = w.Now - r + 1
 	}
-	return math.MinInt64
+	if w.Since != 0 {
+		oldest = max(oldest, w.Since)
+	}
+	return oldest
 }
 
 // retention returns the retention in ms, math.MaxInt64 for no limit.

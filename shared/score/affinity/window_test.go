@@ -30,6 +30,18 @@ var windows = map[string]struct {
 		inside:  []int64{math.MinInt64, -1, 0, 10},
 		outside: []int64{11, math.MaxInt64},
 	},
+	"since": {
+		window:  affinity.Window{Now: 10 * dayMS, RetentionDays: 3, Since: 9 * dayMS},
+		from:    9 * dayMS,
+		inside:  []int64{9 * dayMS, 10 * dayMS},
+		outside: []int64{9*dayMS - 1, 7*dayMS + 1, 10*dayMS + 1},
+	},
+	"since before the retention, deleted": {
+		window:  affinity.Window{Now: 10 * dayMS, RetentionDays: 3, Since: dayMS, DeletedUntil: 8 * dayMS},
+		from:    8*dayMS + 1,
+		inside:  []int64{8*dayMS + 1},
+		outside: []int64{8 * dayMS, dayMS},
+	},
 	"no limit, deleted": {
 		window:  affinity.Window{Now: 10, DeletedUntil: 4},
 		from:    5,

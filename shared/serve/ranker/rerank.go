@@ -12,14 +12,11 @@ package ranker
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/cache"
-	"github.com/affinityengine/affinity/shared/fault"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/rank/ranking"
 	"github.com/affinityengine/affinity/shared/score/affinity"
@@ -157,26 +154,11 @@ func (o *Orderer) Order(ctx context.Context, app config.App, request Request) (A
 
 // under returns app with the strategy that a request asks for.
 func (o *Orderer) under(ctx context.Context, app config.App, r Request) (config.App, error) {
-	version := r.Version
-	switch {
-	case r.Draft != nil:
+	if r.Draft != nil {
 		app.Strategy, app.StrategyVersion, app.ScoringVersion = *r.Draft, 0, 0
 		return app, nil
-	case version == 0:
-		return app, nil
-	case version == app.StrategyVersion:
-		app.ScoringVersion = version
-		return app, nil
 	}
-	s, err := o.config.StrategyVersion(ctx, app.ID, version)
-	if errors.Is(err, config.ErrNotFound) {
-		return app, fault.New(fault.Invalid, "strategy %d does not exist or is no longer kept", version)
-	}
-	if err != nil {
-		return app, fmt.Errorf("read strategy %d of %s: %w", version, app.ID, err)
-	}
-	app.Strategy, app.StrategyVersion, app.ScoringVersion = s, version, version
-	return app, nil
+	return o.config.Under(ctx, app, r.Version)
 }
 
 // active reports whether the strategy ranks that the app has when the user is read.

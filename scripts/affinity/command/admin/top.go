@@ -14,6 +14,7 @@ import (
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/scripts/affinity/command"
+	"github.com/affinityengine/affinity/scripts/affinity/plan"
 	"github.com/affinityengine/affinity/shared/app/usage"
 	"github.com/affinityengine/affinity/shared/event"
 )
@@ -31,6 +32,7 @@ var topOrders = map[string]func(usage.Counts) int64{
 type topOptions struct {
 	days, limit int
 	by          string
+	money       moneyFlags
 }
 
 func (a *appTool) topCommand() *cobra.Command {
@@ -42,15 +44,20 @@ func (a *appTool) topCommand() *cobra.Command {
 		Long: "List the apps that use the most today, or in the last days, in UTC; `affinity usage --help` says what is counted.\n" +
 			"The hottest user of an app is the one with the most events of the last 7 days at most, and their number is a lower\n" +
 			"bound: a process counts 100 users of an app. A deletion takes its user from the list. A hottest user such as\n" +
-			"undefined or 0 is marked: a page sends such a token where it knows no user, and all its visitors become one user.",
-		Example: "  affinity app top --project my-project\n  affinity app top --days 7 --by bytes --limit 5",
-		Args:    cli.Subcommand,
+			"undefined or 0 is marked: a page sends such a token where it knows no user, and all its visitors become one user.\n\n" +
+			"With --money, USD estimates what each app costs, by the prices of `affinity plan`.",
+		Example: "  affinity app top --project my-project\n  affinity app top --days 7 --by bytes --limit 5\n" +
+			"  affinity app top --days 30 --money --price bigtable_nodes=0.65 --price bigtable_ssd=0.17",
+		Args: cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if topOrders[o.by] == nil {
 				return cli.Usagef("--by %q does not exist: there are %s", o.by, strings.Join(orders, ", "))
 			}
 			if o.days < 1 || o.days > usage.Keep || o.limit < 1 {
 				return cli.Usagef("--days must be 1 to %d, and --limit at least 1", usage.Keep)
+			}
+			if err := o.money.check(cmd); err != nil {
+				return err
 			}
 			return a.with(cmd, func(s engine) error { return a.top(cmd.Context(), s, o) })
 		},
@@ -59,8 +66,15 @@ func (a *appTool) topCommand() *cobra.Command {
 	flags.IntVar(&o.days, "days", 1, "how many days to add up, today included")
 	flags.StringVar(&o.by, "by", "events", "order: "+strings.Join(orders, ", "))
 	flags.IntVar(&o.limit, "limit", 20, "how many apps to list")
+	o.money.add(cmd)
 	a.JSONFlag(cmd, command.JSONDocument)
 	return cmd
+}
+
+// costly is what an app used, and what that costs.
+type costly struct {
+	usage.AppUse
+	Money *plan.Share `json:"money,omitempty"`
 }
 
 func (a *appTool) top(ctx context.Context, s engine, o topOptions) error {
@@ -71,10 +85,29 @@ func (a *appTool) top(ctx context.Context, s engine, o topOptions) error {
 	of := topOrders[o.by]
 	slices.SortStableFunc(top, func(x, y usage.AppUse) int { return cmp.Compare(of(y.Counts), of(x.Counts)) })
 	top = top[:min(len(top), o.limit)]
-	if a.JSON {
-		return cli.PrintJSON(a.Out, top)
+	listed := make([]costly, len(top))
+	for i, use := range top {
+		if listed[i].AppUse = use; o.money.wanted {
+			share := o.money.share(use.Events, use.Reads, use.Rows, use.Bytes)
+			listed[i].Money = &share
+		}
 	}
-	return cli.Table(a.Out, "APP\tEVENTS\tREFUSED\tREADS\tROWS\tBYTES\tHOTTEST USER", top, func(use usage.AppUse) []any {
+	if a.JSON {
+		return cli.PrintJSON(a.Out, listed)
+	}
+	return a.printTop(listed, o)
+}
+
+func (a *appTool) printTop(top []costly, o topOptions) error {
+	head := "APP\tEVENTS\tREFUSED\tREADS\tROWS\tBYTES\t"
+	if o.money.wanted {
+		head += "USD\t"
+	}
+	err := cli.Table(a.Out, head+"HOTTEST USER", top, func(use costly) []any {
+		cells := []any{use.App, use.Events, use.Refused, use.Reads, use.Rows, use.Bytes}
+		if use.Money != nil {
+			cells = append(cells, dollars(use.Money.USD))
+		}
 		hottest := "-"
 		if use.Hottest != nil {
 			hottest = fmt.Sprintf("%s (at least %s)", use.Hottest.Token, cli.Count(use.Hottest.Events, "event"))
@@ -82,8 +115,12 @@ func (a *appTool) top(ctx context.Context, s engine, o topOptions) error {
 				hottest += " names nobody: see affinity events seen --app " + use.App
 			}
 		}
-		return []any{use.App, use.Events, use.Refused, use.Reads, use.Rows, use.Bytes, hottest}
+		return append(cells, hottest)
 	})
+	if err != nil || !o.money.wanted {
+		return err
+	}
+	return writeTerms(a.Err, o.money.terms, o.money.share(0, 0, 0, 0).Unknown)
 }
 
 // usageOfApps reads what all apps used: from a local engine, or from the Bigtable

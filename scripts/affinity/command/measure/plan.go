@@ -2,7 +2,6 @@ package measure
 
 import (
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -14,8 +13,7 @@ import (
 
 // planFlags are the flags of plan that its workload and figures do not hold.
 type planFlags struct {
-	prices []string
-	file   string
+	prices command.PriceFlags
 	before bool
 }
 
@@ -70,9 +68,7 @@ func Plan(t *command.Tool) *cobra.Command {
 		"share of healthy requests whose log entry is kept (request_log_sample of Terraform)")
 	flags.Float64Var(&figures.MessageLogs, "message-logs", figures.MessageLogs,
 		"share of healthy messages whose line is kept (message_log_sample of Terraform)")
-	flags.StringArrayVar(&f.prices, "price", nil,
-		"a price in US dollars as NAME=USD, such as bigtable_nodes=0.65; may be repeated")
-	flags.StringVar(&f.file, "price-file", "", "a file with a line NAME=USD for each price; --price wins over it")
+	f.prices.Add(flags)
 	flags.BoolVar(&f.before, "before", false,
 		"show beside it what the same cost before small histories moved into the user's row")
 	t.JSONFlag(cmd, command.JSONDocument)
@@ -86,20 +82,9 @@ func printPlan(t *command.Tool, w plan.Workload, figures plan.Figures, f planFla
 	if err := figures.Check(); err != nil {
 		return cli.Usagef("%v", err)
 	}
-	prices := plan.List()
-	if f.file != "" {
-		text, err := os.ReadFile(f.file)
-		if err != nil {
-			return cli.Usagef("--price-file: %v", err)
-		}
-		if err := prices.SetAll(string(text)); err != nil {
-			return cli.Usagef("--price-file %s, %v", f.file, err)
-		}
-	}
-	for _, text := range f.prices {
-		if err := prices.Set(text); err != nil {
-			return cli.Usagef("--price %v", err)
-		}
+	prices, err := f.prices.List()
+	if err != nil {
+		return err
 	}
 	answer := plan.Comparison{Now: plan.Compute(w, figures, prices, plan.Push), Prices: prices}
 	if f.before {

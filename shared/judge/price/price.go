@@ -1,4 +1,6 @@
-package plan
+// Package price is the list of the prices of Google Cloud that estimates of costs use, each with its page and date.
+// It keeps no data.
+package price
 
 import (
 	_ "embed"
@@ -37,7 +39,8 @@ func List() Prices {
 	return p
 }
 
-func (p Prices) find(name string) *Price {
+// Find returns the price of that name, nil if the list has none.
+func (p Prices) Find(name string) *Price {
 	for i := range p {
 		if p[i].Name == name {
 			return &p[i]
@@ -48,7 +51,7 @@ func (p Prices) find(name string) *Price {
 
 // USD returns a price in US dollars, false if it is not known.
 func (p Prices) USD(name string) (float64, bool) {
-	price := p.find(name)
+	price := p.Find(name)
 	if price == nil || price.USD == nil {
 		return 0, false
 	}
@@ -76,7 +79,7 @@ func (p Prices) Set(text string) error {
 	if !both {
 		return fmt.Errorf("%q: must be NAME=USD, such as bigtable_nodes=0.65", text)
 	}
-	price := p.find(name)
+	price := p.Find(name)
 	if price == nil {
 		var names []string
 		for _, known := range p {
