@@ -33,6 +33,8 @@ type Topics struct {
 	// SlowEvents has the events of apps that are over their limit.
 	SlowEvents  Topic `json:"slowEvents"`
 	DeadLetters Topic `json:"deadLetters"`
+	// Warehouse is the topic of rows for analysts, without its subscription.
+	Warehouse string `json:"warehouse"`
 }
 
 // Topic holds the ids of a topic and of its only subscription.

@@ -33,10 +33,16 @@ type report struct {
 }
 
 func (r report) text() string {
-	return fmt.Sprintf("%s: %d events as in the dump, %d that differ, %d missing, %d that the dump no longer has, %d rows of "+
-		"deleted users; %d profiles, %d of users without events; segments %s; %d events of the dump are later\n",
-		r.folder, r.Same, r.Differ, r.Missing, r.Extra, r.Deleted, r.profiles, r.Strangers,
-		map[bool]string{true: "as in the dump", false: "differ"}[r.Segments], r.Later)
+	segments := "as in the dump"
+	if !r.Segments {
+		segments = "other ones than in the dump"
+	}
+	return fmt.Sprintf("%s, compared with the engine:\n"+
+		"  events: %d as in the dump, %d that differ, %d missing, %d that the engine no longer has; %d later ones do not count\n"+
+		"  profiles: %d, %d of users without events\n"+
+		"  segments: %s\n"+
+		"  rows of deleted users: %d\n",
+		r.folder, r.Same, r.Differ, r.Missing, r.Extra, r.Later, r.profiles, r.Strangers, segments, r.Deleted)
 }
 
 // err returns an error unless all is as it was.

@@ -206,9 +206,10 @@ func TestPreviewsCostAsPlansDo(t *testing.T) {
 }
 
 func TestPricesHaveSources(t *testing.T) {
-	used := map[string]bool{}
+	used, all := map[string]bool{}, small
+	all.WarehouseDays = 400
 	for _, d := range []plan.Delivery{plan.Push, plan.Pull, plan.Instances} {
-		for _, line := range plan.Compute(small, plan.Now, plan.List(), d).Lines {
+		for _, line := range plan.Compute(all, plan.Now, plan.List(), d).Lines {
 			used[line.Price] = true
 		}
 	}
