@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -102,7 +101,7 @@ func dumped(t *testing.T, c *client.Client) (events map[string]int, total int) {
 	}
 }
 
-// tool runs affinity warehouse with a program that is built once.
+// tool runs affinity warehouse, which builds the program in this checkout.
 func tool(t *testing.T, s *stack.Stack, args ...string) (code int, out string) {
 	t.Helper()
 	var text bytes.Buffer
@@ -112,21 +111,10 @@ func tool(t *testing.T, s *stack.Stack, args ...string) (code int, out string) {
 	return code, text.String()
 }
 
-// inPath builds the program into the PATH.
-func inPath(t *testing.T) {
-	t.Helper()
-	folder := t.TempDir()
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", folder, ".").CombinedOutput()
-	if err != nil {
-		t.Fatalf("build the program: %v\n%s", err, out)
-	}
-	t.Setenv("PATH", folder+string(os.PathListSeparator)+os.Getenv("PATH"))
-}
-
 // DuckDB counts in the Parquet files what a dump counts, of each user, and finds no row of a deleted person.
 func TestExportAgreesWithDump(t *testing.T) {
 	d := startDuckDB(t)
-	inPath(t)
+	t.Parallel()
 	s, c := start(t, stack.Options{})
 	fill(t, s, c)
 	folder := filepath.Join(t.TempDir(), "it's [an] export")

@@ -8,8 +8,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"runtime"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -65,8 +63,8 @@ func Warehouse(t *command.Tool) *cobra.Command {
 	return cli.Group(&cobra.Command{
 		Use:   "warehouse",
 		Short: "Write the app's events, profiles and segments for analysts, as Parquet",
-		Long: "Write the app's events, profiles and segments for analysts, as Parquet. The program affinity-warehouse does it, which is\n" +
-			"looked for beside this one and in the PATH; in a checkout, it is built. scripts/guides/warehouse.md says more.",
+		Long: "Write the app's events, profiles and segments for analysts, as Parquet. The program affinity-warehouse does it: in a checkout\n" +
+			"it is built, elsewhere it must be beside this one or in the PATH. scripts/guides/warehouse.md says more.",
 	}, exportTo, verify)
 }
 
@@ -119,7 +117,7 @@ func sendProfiles(ctx context.Context, t *command.Tool, c *client.Client, out io
 
 // runWarehouse runs the program and gives it the lines that send writes.
 func runWarehouse(ctx context.Context, t *command.Tool, args []string, send func(io.Writer) error) error {
-	program, remove, err := findWarehouse(ctx, t)
+	program, remove, err := command.FindProgram(ctx, "affinity-warehouse", "scripts/affinity-warehouse")
 	if err != nil {
 		return err
 	}
@@ -140,44 +138,13 @@ func runWarehouse(ctx context.Context, t *command.Tool, args []string, send func
 		if errors.As(err, &exit) && (sent == nil || errors.Is(sent, syscall.EPIPE)) {
 			return errors.New("affinity-warehouse has failed, as it says above")
 		}
-		return errors.Join(sent, err)
+		if sent != nil && !errors.Is(sent, syscall.EPIPE) {
+			return sent // the engine's error, for which the program got no end
+		}
+		return fmt.Errorf("run %s: %w", program, err)
 	}
 	if sent == nil && closed != nil && !errors.Is(closed, os.ErrClosed) {
 		sent = closed
 	}
 	return sent
 }
-
-// findWarehouse returns the path of the program, and what removes it if it was built for this call.
-func findWarehouse(ctx context.Context, t *command.Tool) (path string, remove func(), err error) {
-	name := "affinity-warehouse"
-	if runtime.GOOS == "windows" {
-		name += ".exe"
-	}
-	remove = func() {}
-	if self, err := os.Executable(); err == nil {
-		beside := filepath.Join(filepath.Dir(self), name)
-		if info, err := os.Stat(beside); err == nil && info.Mode().IsRegular() {
-			return beside, remove, nil
-		}
-	}
-	if path, err := exec.LookPath(name); err == nil {
-		return path, remove, nil
-	}
-	folder, err := os.MkdirTemp("", "affinity-warehouse")
-	if err != nil {
-		return "", remove, err
-	}
-	remove = func() { _ = os.RemoveAll(folder) } // a program is left behind
-	path = filepath.Join(folder, name)
-	fmt.Fprintln(t.Err, "building affinity-warehouse: the first time may take a minute")
-	build := exec.CommandContext(ctx, "go", "build", "-o", path, warehousePackage)
-	if out, err := build.CombinedOutput(); err != nil {
-		remove()
-		return "", func() {}, fmt.Errorf("the program affinity-warehouse is not beside this one, not in the PATH, and cannot be built "+
-			"here: %w\n%sRun the command in a checkout of the engine, or first: go install %s@VERSION", err, out, warehousePackage)
-	}
-	return path, remove, nil
-}
-
-const warehousePackage = "github.com/affinityengine/affinity/scripts/affinity-warehouse"
