@@ -27,6 +27,7 @@ var installed = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	folder = dir
 	for _, name := range []string{"package.json", "package-lock.json", "query.mjs"} {
 		text, err := os.ReadFile(filepath.Join("duckdb", name))
 		if err != nil {
@@ -45,10 +46,13 @@ var installed = sync.OnceValues(func() (string, error) {
 	return dir, err
 })
 
+// folder is where DuckDB is installed, empty before.
+var folder string
+
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if dir, err := installed(); err == nil && dir != "" {
-		_ = os.RemoveAll(dir)
+	if folder != "" {
+		_ = os.RemoveAll(folder)
 	}
 	os.Exit(code)
 }

@@ -25,10 +25,11 @@ type summary struct {
 
 const summaryFile = "export.json"
 
+// fileRows is how many rows a file has at most. Tests lower it.
+var fileRows int64 = 1_000_000
+
+// groupRows and groupBytes are how many rows and bytes a group of rows has at most. The writer has a group in memory.
 const (
-	// fileRows is how many rows a file has at most, groupRows and groupBytes how many a group of rows. The
-	// writer has a group in memory.
-	fileRows   = 1_000_000
 	groupRows  = 50_000
 	groupBytes = 48 << 20
 )

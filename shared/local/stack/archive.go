@@ -9,6 +9,7 @@ import (
 	"google.golang.org/api/option"
 
 	"github.com/affinityengine/affinity/shared/backend"
+	"github.com/affinityengine/affinity/shared/event/bus"
 	"github.com/affinityengine/affinity/shared/local/emulator"
 	buspubsub "github.com/affinityengine/affinity/shared/queue/pubsub"
 )
@@ -19,9 +20,6 @@ const archivePatience = 10 * time.Second
 // archiveSubscription is the subscription of a topic that writes the archive.
 func archiveSubscription(topic string) string { return topic + "-archive" }
 
-// warehouseTopic is the topic of the rows of events for analysts.
-const warehouseTopic = "warehouse"
-
 // openWarehouse opens the topics of rows for analysts, and writes their messages to files. Without a folder there are
 // none.
 func (s *Stack) openWarehouse(ctx context.Context, o Options, m messaging, base backend.Base,
@@ -30,13 +28,13 @@ func (s *Stack) openWarehouse(ctx context.Context, o Options, m messaging, base 
 		return nil, nil
 	}
 	for _, region := range regionNames(base.Regions.Whole()) {
-		for _, name := range []string{warehouseTopic, buspubsub.WarehouseDeletions(warehouseTopic)} {
+		for _, name := range []string{bus.WarehouseTopic, buspubsub.WarehouseDeletions(bus.WarehouseTopic)} {
 			if err := s.archive(ctx, m, base.Regions.Named(name, region), o.Warehouse, o.Log); err != nil {
 				return nil, err
 			}
 		}
 	}
-	opened, err := buspubsub.OpenWarehouse(ctx, buspubsub.WarehouseConfig{Project: Project, Topic: warehouseTopic,
+	opened, err := buspubsub.OpenWarehouse(ctx, buspubsub.WarehouseConfig{Project: Project, Topic: bus.WarehouseTopic,
 		Regions: base.Regions, Where: base.RegionOf}, opts...)
 	if err == nil {
 		s.onClose(opened.Close)
