@@ -88,7 +88,7 @@ func writeAll(app, folder string, in *bufio.Reader) (done summary, err error) {
 	if err == nil && len(s.deleted) > 0 {
 		err = profiles.drop(func(p *warehouse.Profile) bool {
 			t, ok := s.deleted[p.UserToken]
-			return ok && t.outlived(p)
+			return ok && t.ended(p)
 		})
 	}
 	return summary{App: app, AsOf: s.asOf, Events: events.total, Profiles: profiles.total, Segments: segments.total}, err

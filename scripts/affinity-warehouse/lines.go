@@ -30,8 +30,8 @@ func (t tombstone) covers(e *warehouse.Event) bool {
 	return t.optedOut.Has(event.Type(e.Type)) || t.Covers(e.Time.UnixMilli(), e.ReceivedAt.UnixMilli())
 }
 
-// outlived reports whether a profile is from before the deletion, or of a user who is out of all.
-func (t tombstone) outlived(p *warehouse.Profile) bool {
+// ended reports whether a profile is from before the deletion, or of a user who is out of all.
+func (t tombstone) ended(p *warehouse.Profile) bool {
 	return t.optedOut&event.AllTypes == event.AllTypes || p.AsOf.UnixMilli() <= t.ReceivedUntil
 }
 

@@ -120,7 +120,7 @@ func (r *report) events(was summary, dumped []fingerprint, s *stream) error {
 	r.compare(kept, dumped)
 	return scanAll(r.folder, profilesTable, was.Profiles, func(p *warehouse.Profile) error {
 		r.profiles++
-		if t, ok := s.deleted[p.UserToken]; ok && t.outlived(p) {
+		if t, ok := s.deleted[p.UserToken]; ok && t.ended(p) {
 			r.Deleted++
 		} else if _, known := users[userKey(p.UserToken)]; !known {
 			r.Strangers++
