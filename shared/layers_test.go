@@ -174,6 +174,7 @@ var libraries = map[string]string{
 	"grpc":      "google.golang.org/grpc",
 	"http":      "net/http",
 	"kms":       "google.golang.org/api/cloudkms",
+	"parquet":   "github.com/parquet-go/parquet-go",
 }
 
 // domain are the packages whose dependencies, too, stay within the process.

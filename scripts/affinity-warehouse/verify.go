@@ -67,7 +67,10 @@ func fingerprintOf(e *warehouse.Event) fingerprint {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%d,%q,%q,%q,%q,%d,%d,", e.ReceivedAt.UnixMilli(), e.Type, e.Name, e.Index, e.ObjectIDs,
 		e.UnknownObjects, e.LeftOutObjects)
-	fmt.Fprintf(h, "%q,%v", e.Event, e.Filters)
+	fmt.Fprintf(h, "%q", e.Event)
+	for _, filter := range e.Filters {
+		fmt.Fprintf(h, ",%q,%q,%d", filter.Facet, filter.Value, filter.N)
+	}
 	f.content = h.Sum64()
 	return f
 }

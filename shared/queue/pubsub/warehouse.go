@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"cloud.google.com/go/pubsub/v2"
 	"google.golang.org/api/option"
@@ -54,6 +55,8 @@ func OpenWarehouse(ctx context.Context, cfg WarehouseConfig, opts ...option.Clie
 			topic := cfg.Regions.Named(name, region)
 			if b.topics[topic] == nil {
 				b.topics[topic] = client.Publisher(topic)
+				// Who publishes waits, so a batch must not wait for more rows.
+				b.topics[topic].PublishSettings.DelayThreshold = time.Millisecond
 			}
 		}
 	}

@@ -51,7 +51,7 @@ func Warehouse(t *command.Tool) *cobra.Command {
 		Long: "Compare DIR, which `affinity warehouse export` wrote, with a dump that the command reads now, event by event: the command\n" +
 			"fails if an event is missing or differs, if DIR has one that the engine no longer has, such as of a user who was deleted\n" +
 			"since, or if a profile or a saved segment is not what it should be. Events that were received since the export do not count.\n" +
-			"It keeps 32 bytes of each event in memory. Requires a key with the permission admin.",
+			"It keeps about 100 bytes of each event in memory. Requires a key with the permission admin.",
 		Example: "  affinity warehouse verify shop",
 		Args:    cli.Args("DIR"),
 		RunE: t.With(func(ctx context.Context, c *client.Client, args []string) error {
