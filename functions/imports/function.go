@@ -204,10 +204,14 @@ func (h handler) importAll(ctx context.Context, app config.App, events []event.E
 
 // publish publishes rows that are in the log to the warehouse. After an error the client sends them again.
 func (h handler) publish(ctx context.Context, app config.App, rows []store.LogEvent, o profile.Outcome) error {
-	if err := h.Warehouse.Events(ctx, app, rows, o.Deleted+o.Refused > 0); err != nil {
-		return fmt.Errorf("publish imported events of %s to the warehouse: %w", app.ID, err)
+	err := h.Warehouse.Events(ctx, app, rows, o.Deleted+o.Refused > 0)
+	if err == nil {
+		return nil
 	}
-	return nil
+	h.Log.LogAttrs(ctx, slog.LevelError, "imported events are not published to the warehouse", slog.String("app", app.ID),
+		slog.Any("error", err))
+	return httpapi.Errorf(http.StatusServiceUnavailable, "The events count, but the warehouse did not take them all, send them again: "+
+		"with a timestamp they count once, others may count twice")
 }
 
 // countNames counts events that are in the log by their kinds and facets.
