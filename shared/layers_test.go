@@ -86,6 +86,8 @@ var layers = []layer{
 	{"shared/intake/refused", "deadline store cache/writebehind", ""},
 	{"shared/intake/recent", "deadline score/schema store cache/writebehind", ""},
 	{"shared/intake/enrich", "admission score/affinity event/bus catalog app/config event score/history score/schema store cache", ""},
+	{"shared/intake/warehouse", "score/affinity event score/schema", ""},
+	{"shared/intake/warehouse/outbox", "score/affinity app/config intake/warehouse store", ""},
 	{"shared/intake/export", "score/affinity api event fault score/schema store", ""},
 	{"shared/intake/apply", "admission event/bus app/config deadline intake/enrich event score/history profile score/schema store", ""},
 	{"shared/intake/archive", "admission score/affinity api event/bus app/config intake/enrich event intake/export fault profile store", ""},
@@ -120,7 +122,7 @@ var layers = []layer{
 
 	// Functions decode, call and encode. None reaches a service by itself.
 	{"functions/ingest", "admission api web/auth backend event/bus queue/pubsub app/config/kmscipher intake/enrich event fault backend/function web/httpapi app/limit intake/refused store api/track app/usage", "http"},
-	{"functions/imports", "admission score/affinity api intake/archive app/auditlog web/auth backend cache app/config intake/enrich event event/bus intake/export backend/function web/httpapi job/tasks/afterimport app/limit profile job/tasks/purge queue queue/taskqueue intake/refused store app/usage", "http"},
+	{"functions/imports", "admission score/affinity api intake/archive app/auditlog web/auth backend cache app/config intake/enrich event event/bus intake/export backend/function web/httpapi job/tasks/afterimport app/limit profile job/tasks/purge queue queue/pubsub queue/taskqueue intake/refused intake/warehouse/outbox store app/usage", "http"},
 	{"functions/profiles", "admission score/affinity api app/auditlog web/auth backend app/config event score/explain app/config/kmscipher backend/function score/history web/httpapi app/limit profile profile/view job/tasks/purge queue queue/taskqueue intake/recent rank/segment store score/strategy cache", "http"},
 	{"functions/rank", "admission api app/auditlog web/auth backend backend/jobrunner rank/boost catalog app/config app/config/kmscipher event fault rank/feed serve/page backend/function web/httpapi job job/kinds/daterows app/limit profile queue queue/taskqueue rank/ranking serve/ranker store score/strategy", "http"},
 	{"functions/strategies", "admission score/affinity api app/auditlog web/auth backend backend/jobrunner app/config event backend/function web/httpapi job job/kinds/recompute app/limit judge/preview judge/suggest profile queue queue/taskqueue rank/ranking store score/strategy app/usage", "http"},
@@ -129,9 +131,9 @@ var layers = []layer{
 	{"functions/segments", "admission api app/auditlog web/auth backend backend/answers backend/jobrunner backend/segmentjobs app/config fault backend/function web/httpapi job job/kinds/segmentbuild job/kinds/segmentexport app/limit profile queue/taskqueue rank/segment serve/query store score/strategy", "http"},
 	{"functions/docs", "backend/function web/clientscript web/httpapi web/openapi", "http"},
 	// console answers with pages: it makes the requests of the public functions, within its process.
-	{"functions/console", "api/checkup api web/auth backend backend/jobs queue/pubsub catalog api/client intake/enrich event fault backend/function functions/admin functions/catalog functions/imports functions/ingest functions/profiles functions/rank functions/segments functions/strategies web/clientscript web/httpapi job profile queue/taskqueue intake/refused score/strategy app/usage catalog/vocabulary cache", "http"},
-	{"functions/process", "admission intake/apply backend event/bus queue/pubsub intake/enrich backend/function web/httpapi job/tasks/refresh profile queue/taskqueue intake/refused intake/recent telemetry", "http"},
-	{"functions/worker", "job/audit backend backend/jobrunner backend/jobs job/tasks/bands queue/pubsub app/config app/documents/documentdb backend/function web/httpapi job/tasks/afterimport job job/kinds/crowdbuild job/kinds/deletion job/kinds/recompute job/kinds/reenrich job/kinds/segmentbuild job/tasks/night job/tasks/refresh profile job/tasks/purge queue queue/taskqueue store", "http"},
+	{"functions/console", "api/checkup api web/auth backend backend/jobs queue/pubsub intake/warehouse/outbox catalog api/client intake/enrich event fault backend/function functions/admin functions/catalog functions/imports functions/ingest functions/profiles functions/rank functions/segments functions/strategies web/clientscript web/httpapi job profile queue/taskqueue intake/refused score/strategy app/usage catalog/vocabulary cache", "http"},
+	{"functions/process", "admission intake/apply backend event/bus queue/pubsub intake/enrich backend/function web/httpapi job/tasks/refresh profile queue/taskqueue intake/refused intake/recent intake/warehouse/outbox telemetry", "http"},
+	{"functions/worker", "job/audit backend backend/jobrunner backend/jobs job/tasks/bands queue/pubsub app/config app/documents/documentdb backend/function web/httpapi intake/warehouse/outbox job/tasks/afterimport job job/kinds/crowdbuild job/kinds/deletion job/kinds/recompute job/kinds/reenrich job/kinds/segmentbuild job/tasks/night job/tasks/refresh profile job/tasks/purge queue queue/taskqueue store", "http"},
 
 	// Never deployed: tests and the engine on one machine. Only the scripts may import these.
 	{"shared/local/simulate", "", ""},
@@ -174,12 +176,13 @@ var libraries = map[string]string{
 	"grpc":      "google.golang.org/grpc",
 	"http":      "net/http",
 	"kms":       "google.golang.org/api/cloudkms",
+	"parquet":   "github.com/parquet-go/parquet-go",
 }
 
 // domain are the packages whose dependencies, too, stay within the process.
 var domain = []string{
 	"shared/fault", "shared/deadline", "shared/event", "shared/app/usage", "shared/score/strategy", "shared/catalog", "shared/rank/crowd", "shared/catalog/vocabulary", "shared/score/affinity", "shared/rank/segment", "shared/score/history", "shared/score/schema",
-	"shared/score/explain", "shared/judge/preview", "shared/judge/price", "shared/rank/ranking", "shared/rank/feed", "shared/rank/boost", "shared/local/simulate", "shared/judge/backtest", "shared/judge/suggest", "shared/judge/tune", "shared/api", "shared/api/track", "shared/api/checkup", "shared/app/limit", "shared/app/documents", "shared/app/config", "shared/app/auditlog", "shared/event/bus",
+	"shared/score/explain", "shared/judge/preview", "shared/judge/price", "shared/rank/ranking", "shared/rank/feed", "shared/rank/boost", "shared/local/simulate", "shared/judge/backtest", "shared/judge/suggest", "shared/judge/tune", "shared/api", "shared/api/track", "shared/api/checkup", "shared/app/limit", "shared/app/documents", "shared/app/config", "shared/app/auditlog", "shared/event/bus", "shared/intake/warehouse",
 }
 
 // all are the packages under shared/ that every function on the data links.
@@ -189,17 +192,17 @@ const all = "wire cache/writebehind admission app/documents cache score/affinity
 // is deployed again when one of them changes.
 var links = map[string]string{
 	"ingest":     all + " api web/auth event/bus queue/pubsub intake/enrich intake/refused api/track app/config/kmscipher",
-	"imports":    all + " api intake/archive web/auth event/bus intake/enrich intake/export job/tasks/afterimport profile job/tasks/purge queue queue/taskqueue intake/refused profile/memory profile/dictionary",
+	"imports":    all + " api intake/archive web/auth event/bus intake/enrich intake/export job/tasks/afterimport profile job/tasks/purge queue queue/pubsub queue/taskqueue intake/refused intake/warehouse intake/warehouse/outbox profile/memory profile/dictionary",
 	"profiles":   all + " api web/auth score/explain profile profile/view job/tasks/purge queue queue/taskqueue app/config/kmscipher profile/memory profile/dictionary intake/recent",
 	"rank":       all + " api web/auth backend/jobrunner rank/boost app/config/kmscipher rank/feed serve/page job job/kinds/daterows profile queue queue/taskqueue rank/ranking serve/ranker profile/memory profile/dictionary",
 	"segments":   all + " api web/auth backend/answers backend/jobrunner backend/segmentjobs job job/kinds/segmentbuild job/kinds/segmentexport profile serve/query queue queue/taskqueue profile/memory profile/dictionary",
 	"strategies": all + " api web/auth backend/jobrunner job job/kinds/recompute judge/preview judge/price judge/suggest profile queue queue/taskqueue rank/ranking profile/memory profile/dictionary",
 	"catalog":    all + " api web/auth job/tasks/afterimport job/tasks/bands queue queue/taskqueue",
 	"docs":       "admission deadline cache fault backend/function web/clientscript web/httpapi app/limit web/openapi web/openapi/internal/tree telemetry",
-	"console":    all + " api intake/archive job/audit web/auth web/clientscript backend/answers backend/jobrunner backend/jobs backend/segmentjobs judge/backtest job/tasks/bands rank/boost event/bus queue/pubsub api/client app/config/kmscipher profile/dictionary intake/enrich score/explain intake/export rank/feed serve/page job/tasks/afterimport job job/kinds/backtests job/kinds/crowdbuild job/kinds/daterows job/kinds/migration job/kinds/recompute job/kinds/reenrich job/kinds/move job/kinds/segmentbuild job/kinds/segmentexport judge/preview judge/price profile profile/view job/tasks/purge queue queue/taskqueue rank/ranking profile/memory intake/refused serve/ranker intake/recent serve/query api/track api/checkup judge/suggest judge/tune catalog/vocabulary",
-	"process":    all + " intake/apply event/bus queue/pubsub intake/enrich job/tasks/refresh profile queue queue/taskqueue intake/refused profile/memory profile/dictionary intake/recent",
+	"console":    all + " intake/warehouse intake/warehouse/outbox api intake/archive job/audit web/auth web/clientscript backend/answers backend/jobrunner backend/jobs backend/segmentjobs judge/backtest job/tasks/bands rank/boost event/bus queue/pubsub api/client app/config/kmscipher profile/dictionary intake/enrich score/explain intake/export rank/feed serve/page job/tasks/afterimport job job/kinds/backtests job/kinds/crowdbuild job/kinds/daterows job/kinds/migration job/kinds/recompute job/kinds/reenrich job/kinds/move job/kinds/segmentbuild job/kinds/segmentexport judge/preview judge/price profile profile/view job/tasks/purge queue queue/taskqueue rank/ranking profile/memory intake/refused serve/ranker intake/recent serve/query api/track api/checkup judge/suggest judge/tune catalog/vocabulary",
+	"process":    all + " intake/warehouse intake/warehouse/outbox intake/apply event/bus queue/pubsub intake/enrich job/tasks/refresh profile queue queue/taskqueue intake/refused profile/memory profile/dictionary intake/recent",
 	"admin":      all + " api web/auth job/audit backend/answers backend/jobrunner backend/jobs backend/segmentjobs judge/backtest job/tasks/bands event/bus intake/enrich intake/export job job/kinds/backtests job/kinds/crowdbuild job/kinds/daterows job/kinds/migration job/kinds/recompute job/kinds/reenrich job/kinds/move job/kinds/segmentbuild job/kinds/segmentexport profile profile/view serve/query queue queue/taskqueue rank/ranking judge/suggest judge/tune profile/memory profile/dictionary",
-	"worker":     all + " api job/audit backend/jobrunner backend/jobs backend/segmentjobs judge/backtest job/tasks/bands event/bus queue/pubsub intake/enrich job/tasks/afterimport job/tasks/night job/tasks/refresh job job/kinds/backtests job/kinds/crowdbuild job/kinds/daterows job/kinds/deletion job/kinds/migration job/kinds/recompute job/kinds/reenrich job/kinds/move job/kinds/segmentbuild job/kinds/segmentexport profile serve/query job/tasks/purge queue queue/taskqueue rank/ranking judge/suggest judge/tune profile/memory profile/dictionary",
+	"worker":     all + " intake/warehouse intake/warehouse/outbox api job/audit backend/jobrunner backend/jobs backend/segmentjobs judge/backtest job/tasks/bands event/bus queue/pubsub intake/enrich job/tasks/afterimport job/tasks/night job/tasks/refresh job job/kinds/backtests job/kinds/crowdbuild job/kinds/daterows job/kinds/deletion job/kinds/migration job/kinds/recompute job/kinds/reenrich job/kinds/move job/kinds/segmentbuild job/kinds/segmentexport profile serve/query job/tasks/purge queue queue/taskqueue rank/ranking judge/suggest judge/tune profile/memory profile/dictionary",
 }
 
 const module = "github.com/affinityengine/affinity/"

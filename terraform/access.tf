@@ -33,5 +33,7 @@ locals {
   users      = { for key, d in local.deployed : key => local.members[key] if local.access[d.of].firestore == "user" }
   publishers = { for key, d in local.deployed : key => local.members[key] if local.access[d.of].publishes }
   buriers    = { for key, d in local.deployed : key => local.members[key] if local.access[d.of].buries }
-  enqueuers  = { for key, d in local.deployed : key => local.members[key] if contains(local.functions[d.of].env, "TASKS_QUEUE") }
+  # Who publishes rows for analysts.
+  analysed  = { for key, d in local.deployed : key => local.members[key] if contains(local.functions[d.of].env, "PUBSUB_WAREHOUSE_TOPIC") }
+  enqueuers = { for key, d in local.deployed : key => local.members[key] if contains(local.functions[d.of].env, "TASKS_QUEUE") }
 }

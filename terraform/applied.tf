@@ -13,6 +13,7 @@ locals {
       longest_retention_days = local.longest_retention_days == 0 ? local.forever : local.longest_retention_days
       archive_days           = var.archive_days
       replay_days            = var.replay_days
+      warehouse_days         = !var.warehouse ? 0 : var.warehouse_days == 0 ? local.forever : var.warehouse_days
       backup_days            = var.backup_days
       point_in_time_recovery = var.point_in_time_recovery ? 1 : 0
       secured_keys           = var.secured_keys ? 1 : 0
@@ -40,6 +41,7 @@ locals {
     longest_retention_days = "Bigtable would delete the events that are older"
     archive_days           = "Cloud Storage would delete the files of the archive that are older"
     replay_days            = "Pub/Sub would delete the applied events that are older"
+    warehouse_days         = "BigQuery would delete the rows of events that are older, or without the warehouse all (with deletion_protection only after an apply with deletion_protection = false)"
     backup_days            = "later backups would be kept for a shorter time, or not be made"
     point_in_time_recovery = "Firestore would delete the earlier versions of its documents"
     secured_keys           = "Cloud KMS would destroy the key of all parents of secured keys (with deletion_protection only after an apply with deletion_protection = false)"

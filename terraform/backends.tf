@@ -74,6 +74,23 @@ module "events" {
   depends_on = [google_storage_bucket_object.applied]
 }
 
+# Rows for analysts.
+module "warehouse" {
+  source = "./modules/warehouse"
+  count  = var.warehouse ? 1 : 0
+
+  project_id          = var.project_id
+  project_number      = data.google_project.this.number
+  location            = var.region
+  topic               = local.deployment.topics.warehouse
+  storage_regions     = length(var.data_regions) == 0 ? null : [var.region]
+  days                = var.warehouse_days
+  deletion_protection = var.deletion_protection
+  publishers          = local.analysed
+
+  depends_on = [google_storage_bucket_object.applied]
+}
+
 module "tasks" {
   source = "./modules/tasks"
 

@@ -84,6 +84,24 @@ module "regional_events" {
   depends_on = [google_storage_bucket_object.applied]
 }
 
+module "regional_warehouse" {
+  source   = "./modules/warehouse"
+  for_each = { for name, r in var.data_regions : name => r if var.warehouse }
+
+  project_id          = var.project_id
+  project_number      = data.google_project.this.number
+  location            = each.value.region
+  ending              = ".${each.key}"
+  storage_regions     = [each.value.region]
+  topic               = local.deployment.topics.warehouse
+  days                = var.warehouse_days
+  deletion_protection = var.deletion_protection
+  publishers          = local.analysed
+  service_account     = { email = module.warehouse[0].service_account }
+
+  depends_on = [google_storage_bucket_object.applied]
+}
+
 # The schedules are those of the region of the deployment: its worker starts the rounds of all
 # apps, and their tasks go to the queues of their regions.
 module "regional_tasks" {

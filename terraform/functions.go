@@ -33,6 +33,8 @@ type Topics struct {
 	// SlowEvents has the events of apps that are over their limit.
 	SlowEvents  Topic `json:"slowEvents"`
 	DeadLetters Topic `json:"deadLetters"`
+	// Warehouse is the topic of rows for analysts, without its subscription.
+	Warehouse string `json:"warehouse"`
 }
 
 // Topic holds the ids of a topic and of its only subscription.
@@ -109,7 +111,7 @@ func (d Deployment) validate() error {
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
 	for _, id := range []string{d.Topics.Events.Name, d.Topics.Events.Subscription, d.Topics.SlowEvents.Name,
 		d.Topics.SlowEvents.Subscription,
-		d.Topics.DeadLetters.Name, d.Topics.DeadLetters.Subscription, d.Queue, d.PurgeQueue} {
+		d.Topics.DeadLetters.Name, d.Topics.DeadLetters.Subscription, d.Topics.Warehouse, d.Queue, d.PurgeQueue} {
 		if !resourceID.MatchString(id) {
 			fault("%q is not an id of a topic, subscription or queue", id)
 		}

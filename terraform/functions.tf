@@ -62,6 +62,7 @@ locals {
     PUBSUB_EVENTS_TOPIC          = local.deployment.topics.events.name
     PUBSUB_SLOW_TOPIC            = local.deployment.topics.slowEvents.name
     PUBSUB_DEAD_LETTER_TOPIC     = local.deployment.topics.deadLetters.name
+    PUBSUB_WAREHOUSE_TOPIC       = var.warehouse ? local.deployment.topics.warehouse : ""
     TASKS_QUEUE                  = module.tasks.queue
     TASKS_PURGE_QUEUE            = module.tasks.purge_queue
     TASKS_REFRESH_QUEUES         = join(",", module.tasks.refresh_queues)

@@ -19,7 +19,7 @@ func TestReadDeployment(t *testing.T) {
 }
 
 func TestDecodeRejectsInvalidDeployment(t *testing.T) {
-	const good = `{"topics": {"events": {"name": "a", "subscription": "b"}, "slowEvents": {"name": "e", "subscription": "f"}, "deadLetters": {"name": "c", "subscription": "d"}}, "queue": "q", "purgeQueue": "p", "refreshQueues": {"name": "r", "count": 2},
+	const good = `{"topics": {"events": {"name": "a", "subscription": "b"}, "slowEvents": {"name": "e", "subscription": "f"}, "deadLetters": {"name": "c", "subscription": "d"}, "warehouse": "w"}, "queue": "q", "purgeQueue": "p", "refreshQueues": {"name": "r", "count": 2},
 		"functions": [{"name": "ingest", "entryPoint": "Ingest", "kind": "public", "env": ["A", "B_2"]}]}`
 	if _, err := decodeDeployment(good); err != nil {
 		t.Fatal(err)
@@ -36,6 +36,7 @@ func TestDecodeRejectsInvalidDeployment(t *testing.T) {
 		`"q"`:                  `""`,
 		`"p"`:                  `""`,
 		`"r"`:                  `""`,
+		`"w"`:                  `""`,
 		`"count": 2`:           `"count": 0`,
 		`"subscription": "d"`:  `"subscription": "D"`,
 		`"subscription": "b"}`: `"subscription": "b", "push": true}`,

@@ -6,7 +6,7 @@ data "google_project" "this" {
 }
 
 resource "google_project_service" "this" {
-  for_each = toset(concat(var.billing_account == null ? [] : ["billingbudgets.googleapis.com"], [
+  for_each = toset(concat(var.billing_account == null ? [] : ["billingbudgets.googleapis.com"], var.warehouse ? ["bigquery.googleapis.com", "bigquerydatatransfer.googleapis.com"] : [], [
     "artifactregistry.googleapis.com",
     "bigtable.googleapis.com",
     "bigtableadmin.googleapis.com",

@@ -59,6 +59,11 @@ output "regional_archive_buckets" {
   value       = { for name, e in module.regional_events : name => e.archive_bucket if e.archive_bucket != null }
 }
 
+output "warehouse_datasets" {
+  description = "Datasets of BigQuery with the view events, by the name of the region of the data; empty without a warehouse."
+  value       = merge({ for w in module.warehouse : local.home => w.dataset }, { for name, w in module.regional_warehouse : name => w.dataset })
+}
+
 output "tasks_queue" {
   description = "Queue of the worker, for --queue of affinity app delete."
   value       = module.tasks.queue

@@ -231,6 +231,25 @@ variable "archive_days" {
   }
 }
 
+variable "warehouse" {
+  description = "Whether BigQuery gets a row of each event, for analysts: a dataset named affinity in the region, with the view events. `affinity plan --warehouse-days` says what it costs."
+  type        = bool
+  default     = false
+  nullable    = false
+}
+
+variable "warehouse_days" {
+  description = "Number of days, by the time of the event, for which BigQuery keeps the rows of the warehouse. 0: for ever."
+  type        = number
+  default     = 400
+  nullable    = false
+
+  validation {
+    condition     = var.warehouse_days >= 0 && floor(var.warehouse_days) == var.warehouse_days
+    error_message = "warehouse_days ${var.warehouse_days} must be a whole number, 0 or more."
+  }
+}
+
 variable "allow_loss" {
   description = "Names of variables of which this one apply may keep less than the last one, such as [\"longest_retention_days\"], although Google then deletes data. Give it on the command line, not in a file: a plan refuses a name by which it loses nothing."
   type        = set(string)

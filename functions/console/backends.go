@@ -22,6 +22,7 @@ import (
 	runners "github.com/affinityengine/affinity/shared/backend/jobs"
 	"github.com/affinityengine/affinity/shared/intake/enrich"
 	"github.com/affinityengine/affinity/shared/intake/refused"
+	"github.com/affinityengine/affinity/shared/intake/warehouse/outbox"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/queue/pubsub"
@@ -40,6 +41,7 @@ type Settings struct {
 	backend.Settings
 	Auth          auth.Environment
 	Bus           pubsub.Config
+	Warehouse     pubsub.WarehouseConfig
 	Queue         taskqueue.Config
 	Jobs          job.Settings
 	DeletionSlack time.Duration `env:"DELETION_SLACK" envDefault:"3s"`
@@ -64,6 +66,7 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	o := backend.Start(ctx, log, s.Settings)
 	tasks := backend.Use(ctx, o, s.Queue, taskqueue.Open)
 	messages := backend.Use(ctx, o, s.Bus, pubsub.Open)
+	topics := backend.Use(ctx, o, s.Warehouse, pubsub.OpenWarehouse)
 	if err := o.Err(); err != nil {
 		return nil, err
 	}
@@ -78,7 +81,7 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	api := API{
 		Ingest: ingest.New(ingest.Backends{Base: base, Auth: who, Bus: messages, Enricher: enricher, Refused: refusals}),
 		Imports: imports.New(imports.Backends{Base: base, Auth: who, Queue: tasks, Enricher: enricher,
-			Profiles: engine, Refused: refusals}),
+			Profiles: engine, Refused: refusals, Warehouse: outbox.Over(topics, engine.StatesOf, base.Now, log)}),
 		Profiles:   profiles.New(profiles.Backends{Base: base, Auth: who, Queue: tasks, Profiles: engine}),
 		Rank:       rank.Over(base, who, engine, tasks, s.Jobs),
 		Strategies: strategies.Over(base, who, engine, tasks, s.Jobs),

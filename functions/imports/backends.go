@@ -9,8 +9,10 @@ import (
 	"github.com/affinityengine/affinity/shared/backend/function"
 	"github.com/affinityengine/affinity/shared/intake/enrich"
 	"github.com/affinityengine/affinity/shared/intake/refused"
+	"github.com/affinityengine/affinity/shared/intake/warehouse/outbox"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/queue"
+	"github.com/affinityengine/affinity/shared/queue/pubsub"
 	"github.com/affinityengine/affinity/shared/queue/taskqueue"
 	"github.com/affinityengine/affinity/shared/web/auth"
 )
@@ -20,8 +22,9 @@ func init() { function.Register("Imports", open) }
 // Settings are the environment variables that the function reads.
 type Settings struct {
 	backend.Settings
-	Auth  auth.Environment
-	Queue taskqueue.Config
+	Auth      auth.Environment
+	Queue     taskqueue.Config
+	Warehouse pubsub.WarehouseConfig
 }
 
 // Validate checks the settings of the queue.
@@ -30,16 +33,18 @@ func (s Settings) Validate() error { return s.Queue.Validate() }
 // Backends are the services that the function uses.
 type Backends struct {
 	backend.Base
-	Auth     *auth.Authenticator
-	Queue    queue.Queue
-	Enricher *enrich.Enricher
-	Profiles *profile.Engine
-	Refused  *refused.Recorder
+	Auth      *auth.Authenticator
+	Queue     queue.Queue
+	Enricher  *enrich.Enricher
+	Profiles  *profile.Engine
+	Refused   *refused.Recorder
+	Warehouse *outbox.Outbox // nil: none
 }
 
 func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, error) {
 	o := backend.Start(ctx, log, s.Settings)
 	tasks := backend.Use(ctx, o, s.Queue, taskqueue.Open)
+	topics := backend.Use(ctx, o, s.Warehouse, pubsub.OpenWarehouse)
 	if err := o.Err(); err != nil {
 		return nil, err
 	}
@@ -51,5 +56,6 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 		Base: base, Auth: auth.New(base.CachedConfig, s.Auth, base.Usage.Key), Queue: tasks,
 		Enricher: enrich.New(base.Store.Catalog, base.CachedConfig),
 		Profiles: profiles, Refused: refusals,
+		Warehouse: outbox.Over(topics, profiles.StatesOf, base.Now, log),
 	}), nil
 }

@@ -140,11 +140,14 @@ func (h handler) write(ctx context.Context, app config.App, l lines, receivedAt 
 		if err != nil {
 			return 0, fmt.Errorf("import exported events of %s: %w", app.ID, err)
 		}
+		if err := h.publish(ctx, app, l.exported, more); err != nil {
+			return 0, err
+		}
 		h.countNames(app.ID, l.exported)
 		outcome.Add(more)
 	}
 	if len(l.archived) > 0 {
-		restorer := archive.Restorer{Catalog: h.Enricher, Store: h.Store, Profiles: h.Profiles}
+		restorer := archive.Restorer{Catalog: h.Enricher, Store: h.Store, Profiles: h.Profiles, Written: h.publish}
 		more, err := restorer.Restore(ctx, app, l.archived)
 		if err != nil {
 			return 0, fmt.Errorf("restore events of %s: %w", app.ID, err)
@@ -186,6 +189,9 @@ func (h handler) importAll(ctx context.Context, app config.App, events []event.E
 		part := events[:n]
 		rows := enrich.LogEvents(part, known, receivedAt)
 		outcome, err := h.Profiles.Import(ctx, app, rows)
+		if err == nil {
+			err = h.publish(ctx, app, rows, outcome)
+		}
 		if err != nil {
 			return 0, all, err
 		}
@@ -194,6 +200,18 @@ func (h handler) importAll(ctx context.Context, app config.App, events []event.E
 		unknown, events = unknown+noteUnknown(part, known.Objects, answer), events[n:]
 	}
 	return unknown, all, nil
+}
+
+// publish publishes rows that are in the log to the warehouse. After an error the client sends them again.
+func (h handler) publish(ctx context.Context, app config.App, rows []store.LogEvent, o profile.Outcome) error {
+	err := h.Warehouse.Events(ctx, app, rows, o.Deleted+o.Refused > 0)
+	if err == nil {
+		return nil
+	}
+	h.Log.LogAttrs(ctx, slog.LevelError, "imported events are not published to the warehouse", slog.String("app", app.ID),
+		slog.Any("error", err))
+	return httpapi.Errorf(http.StatusServiceUnavailable, "The events count, but the warehouse did not take them all, send them again: "+
+		"with a timestamp they count once, others may count twice")
 }
 
 // countNames counts events that are in the log by their kinds and facets.

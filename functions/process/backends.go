@@ -11,6 +11,7 @@ import (
 	"github.com/affinityengine/affinity/shared/intake/enrich"
 	"github.com/affinityengine/affinity/shared/intake/recent"
 	"github.com/affinityengine/affinity/shared/intake/refused"
+	"github.com/affinityengine/affinity/shared/intake/warehouse/outbox"
 	"github.com/affinityengine/affinity/shared/job/tasks/refresh"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/queue/pubsub"
@@ -22,25 +23,28 @@ func init() { function.Register("Process", open) }
 // Settings are the environment variables that the function reads.
 type Settings struct {
 	backend.Settings
-	Bus   pubsub.Config
-	Queue taskqueue.Config
+	Bus       pubsub.Config
+	Warehouse pubsub.WarehouseConfig
+	Queue     taskqueue.Config
 }
 
 // Backends are the services that the function uses.
 type Backends struct {
 	backend.Base
-	Bus      *pubsub.Bus
-	Enricher *enrich.Enricher
-	Profiles *profile.Engine
-	Refused  *refused.Recorder
-	Sampled  *recent.Recorder
-	Uptime   func() time.Duration // of apply.Applier; nil but in tests
+	Bus       *pubsub.Bus
+	Enricher  *enrich.Enricher
+	Profiles  *profile.Engine
+	Refused   *refused.Recorder
+	Sampled   *recent.Recorder
+	Warehouse *outbox.Outbox       // nil: none
+	Uptime    func() time.Duration // of apply.Applier; nil but in tests
 }
 
 func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, error) {
 	o := backend.Start(ctx, log, s.Settings)
 	messages := backend.Use(ctx, o, s.Bus, pubsub.Open)
 	tasks := backend.Use(ctx, o, s.Queue, taskqueue.Open)
+	topics := backend.Use(ctx, o, s.Warehouse, pubsub.OpenWarehouse)
 	if err := o.Err(); err != nil {
 		return nil, err
 	}
@@ -54,7 +58,7 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	function.AtExit(refusals.Flush)
 	recent := recent.New(base.Buffered(), profiles.StatesOf, base.Now, log)
 	function.AtExit(recent.Flush)
-	h := newHandler(Backends{Base: base, Bus: messages,
+	h := newHandler(Backends{Base: base, Bus: messages, Warehouse: outbox.Over(topics, profiles.StatesOf, base.Now, log),
 		Enricher: enrich.New(base.Store.Catalog, base.CachedConfig), Profiles: profiles, Refused: refusals, Sampled: recent})
 	function.AtExit(h.messages.Flush)
 	return h.router(), nil

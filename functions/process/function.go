@@ -42,7 +42,7 @@ func New(b Backends) http.Handler { return newHandler(b).router() }
 func newHandler(b Backends) handler {
 	return handler{b, &apply.Applier{
 		Config: b.CachedConfig, Catalog: b.Enricher, Bus: b.Bus, Store: b.Store, Profiles: b.Profiles,
-		Sample: b.Sampled.Record, Uptime: b.Uptime,
+		Sample: b.Sampled.Record, Warehouse: b.Warehouse.Events, Uptime: b.Uptime,
 	}}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/affinityengine/affinity/shared/backend/function"
 	"github.com/affinityengine/affinity/shared/backend/jobrunner"
 	"github.com/affinityengine/affinity/shared/backend/jobs"
+	"github.com/affinityengine/affinity/shared/intake/warehouse/outbox"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/kinds/deletion"
 	"github.com/affinityengine/affinity/shared/profile"
@@ -24,9 +25,10 @@ func init() { function.Register("Worker", open) }
 // Settings are the environment variables that the function reads.
 type Settings struct {
 	backend.Settings
-	Bus   pubsub.Config
-	Queue taskqueue.Config
-	Jobs  job.Settings
+	Bus       pubsub.Config
+	Warehouse pubsub.WarehouseConfig
+	Queue     taskqueue.Config
+	Jobs      job.Settings
 }
 
 // Backends are the services that the function uses.
@@ -36,6 +38,7 @@ type Backends struct {
 	Deletions *deletion.Runner
 	Queue     queue.Queue
 	Profiles  *profile.Engine
+	Warehouse *outbox.Outbox // nil: none
 }
 
 // kinds returns the runners of all kinds of jobs.
@@ -45,6 +48,7 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	o := backend.Start(ctx, log, s.Settings)
 	messages := backend.Use(ctx, o, s.Bus, pubsub.Open)
 	tasks := backend.Use(ctx, o, s.Queue, taskqueue.Open)
+	topics := backend.Use(ctx, o, s.Warehouse, pubsub.OpenWarehouse)
 	if err := o.Err(); err != nil {
 		return nil, err
 	}
@@ -52,9 +56,11 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	profiles := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
 	profiles.Counters().Each(base.Metrics.Watch)
 	all := jobs.Open(base, tasks, s.Jobs, profiles, messages)
+	rows := outbox.Over(topics, profiles.StatesOf, base.Now, log)
 	deletions := deletion.New(jobrunner.Open(base, tasks, s.Jobs, deletion.Collection), base.Config, base.Store.Rows,
-		config.Documents{Store: base.Documents}, deletion.Late)
-	return New(Backends{Base: base, Jobs: all, Deletions: deletions, Queue: tasks, Profiles: profiles}), nil
+		outbox.Forgetting{Documents: config.Documents{Store: base.Documents}, Outbox: rows}, deletion.Late)
+	return New(Backends{Base: base, Jobs: all, Deletions: deletions, Queue: tasks, Profiles: profiles,
+		Warehouse: rows}), nil
 }
 
 // Validate checks the settings of the queue and of jobs.

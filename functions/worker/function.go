@@ -111,6 +111,9 @@ func (h handler) drop(w http.ResponseWriter, r *http.Request, reason error) erro
 
 // purge deletes the events of a user that a deletion covers.
 func (h handler) purge(ctx context.Context, request purge.Request, _ int) (map[string]int, error) {
+	if err := h.Warehouse.Deletion(ctx, request.App, request.User); err != nil && !errors.Is(err, config.ErrNotFound) {
+		return nil, fmt.Errorf("publish a deletion to the warehouse: %w", err)
+	}
 	n, err := h.Profiles.Purge(ctx, request.App, request.User, time.UnixMilli(request.DeletedUntil))
 	if err != nil {
 		return nil, err

@@ -3,6 +3,8 @@
 package main
 
 import (
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -23,7 +25,7 @@ func TestGuides(t *testing.T) {
 	}
 	for _, page := range pages {
 		name := strings.TrimSuffix(filepath.Base(page), ".md")
-		if name == "README" || name == "algolia" || name == "web-page" || name == "console" { // which is for a browser: see TestStory of functions/console
+		if name == "README" || name == "algolia" || name == "web-page" || name == "warehouse" || name == "console" { // which is for a browser: see TestStory of functions/console
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
@@ -31,6 +33,16 @@ func TestGuides(t *testing.T) {
 			runGuide(t, page, "")
 		})
 	}
+}
+
+// TestGuidesWarehouse runs the guide for analysts, with the program that writes Parquet in the PATH.
+func TestGuidesWarehouse(t *testing.T) {
+	folder := t.TempDir()
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", folder, "../affinity-warehouse").CombinedOutput(); err != nil {
+		t.Fatalf("build the program: %v\n%s", err, out)
+	}
+	t.Setenv("PATH", folder+":"+os.Getenv("PATH"))
+	runGuide(t, "../guides/warehouse.md", "")
 }
 
 // TestGuidesAlgolia runs the guide for those who come from Algolia, with a stand-in for

@@ -105,7 +105,7 @@ func addGroups(root *cobra.Command, p *program) {
 		}},
 		{"data", "Data in and out:", []*cobra.Command{
 			events.Command(t), transfer.Import(t), transfer.Catalog(t), transfer.Index(t), transfer.WordPress(t),
-			transfer.Migrate(t), transfer.Export(t), transfer.Dump(t), transfer.Restore(t),
+			transfer.Migrate(t), transfer.Export(t), transfer.Dump(t), transfer.Restore(t), transfer.Warehouse(t),
 		}},
 		{"profiles", "Profiles, orders and feeds:", []*cobra.Command{
 			strategy.Command(t), user.Profile(t), user.Explain(t), user.Rank(t), user.Boosts(t), feed.Command(t),

@@ -13,6 +13,7 @@ variables {
   region_name  = "eu"
   run_quota    = { cpu = 200, memory_gib = 200 }
   archive_days = 30
+  warehouse    = true
   data_regions = {
     us = { region = "us-central1", min_instances = { process = 1 } }
     jp = {
@@ -111,6 +112,23 @@ run "topics_and_queues" {
   assert {
     condition     = output.regional_archive_buckets == { us = "affinity-test-affinity-archive-us", jp = "affinity-test-affinity-archive-jp" } && output.archive_bucket == "affinity-test-affinity-archive"
     error_message = "The archives of the regions are not their own: ${jsonencode(output.regional_archive_buckets)}"
+  }
+}
+
+run "warehouse" {
+  assert {
+    condition     = output.warehouse_datasets == { eu = "affinity", us = "affinity_us", jp = "affinity_jp" }
+    error_message = "The rows of the regions are not in datasets of their own: ${jsonencode(output.warehouse_datasets)}"
+  }
+
+  assert {
+    condition     = module.warehouse[0].topic == "warehouse" && module.regional_warehouse["us"].topic == "warehouse.us" && local.environment.PUBSUB_WAREHOUSE_TOPIC == "warehouse"
+    error_message = "The functions publish rows to other topics than those that exist."
+  }
+
+  assert {
+    condition     = keys(local.analysed) == ["imports", "process", "process-acme", "process-slow", "worker", "worker-acme"]
+    error_message = "Others publish rows than those that write the log and delete users: ${jsonencode(keys(local.analysed))}"
   }
 }
 

@@ -55,6 +55,11 @@ run "plan" {
   }
 
   assert {
+    condition     = length(output.warehouse_datasets) == 0 && local.environment.PUBSUB_WAREHOUSE_TOPIC == ""
+    error_message = "Events are written to BigQuery although nobody asked for it."
+  }
+
+  assert {
     condition     = output.archive_bucket == null
     error_message = "Events are archived although nobody asked for it."
   }

@@ -15,6 +15,7 @@ override_data {
       "backup_days/7",
       "point_in_time_recovery/1",
       "secured_keys/1",
+      "warehouse_days/400",
       "data_regions/us/1",
       "dedicated_tables/big/1",
       "customers/acme/1",
@@ -32,6 +33,7 @@ variables {
   backup_days            = 7
   point_in_time_recovery = true
   secured_keys           = true
+  warehouse              = true
   data_regions           = { us = { region = "us-central1" } }
   dedicated_tables       = { big = {} }
   customers              = { acme = { host = "acme.example.com", app_id = "acme_shop", dedicated = true, max_instances = 1 } }
@@ -40,7 +42,7 @@ variables {
 
 run "unchanged" {
   assert {
-    condition     = keys(google_storage_bucket_object.applied) == ["archive_days/30", "backup_days/7", "customers/acme/1", "data_regions/us/1", "dedicated_tables/big/1", "longest_retention_days/365", "point_in_time_recovery/1", "replay_days/3", "secured_keys/1"]
+    condition     = keys(google_storage_bucket_object.applied) == ["archive_days/30", "backup_days/7", "customers/acme/1", "data_regions/us/1", "dedicated_tables/big/1", "longest_retention_days/365", "point_in_time_recovery/1", "replay_days/3", "secured_keys/1", "warehouse_days/400"]
     error_message = "The list of what this apply keeps is ${jsonencode(keys(google_storage_bucket_object.applied))}."
   }
 

@@ -48,6 +48,7 @@ func Compute(w Workload, f Figures, p price.Prices, d Delivery) Bill {
 	add("two forwarding rules", 730, "lb_rules")
 	b.moved(add)
 	b.logs(add)
+	b.warehouse(add)
 	b.rest(add)
 	b.Sum = math.Round(100*b.Sum) / 100
 	if _, known := p.USD(mainItem); known {
@@ -120,6 +121,20 @@ func (b *Bill) moved(add adder) {
 	add("load balancer, in and out", (in+out)*monthSeconds/gib, "lb_traffic")
 	add("answers to the internet", out*monthSeconds/gib, "egress")
 	add("messages kept for a replay", message/MonthDays*replayDays/gib, "pubsub_retention")
+}
+
+// warehouse adds the rows for analysts, if there are any, without what their queries read.
+func (b *Bill) warehouse(add adder) {
+	w := b.Workload
+	if w.WarehouseDays == 0 {
+		return
+	}
+	month := w.EventsPerDay * MonthDays
+	add("rows for analysts, published", month*rowMessage/(1<<40), "pubsub_traffic")
+	add("the same, written to BigQuery", month*rowMessage/(1<<40), "pubsub_bigquery")
+	table := w.EventsPerDay * w.WarehouseDays * rowStored
+	add("their table", table/gib, "bigquery_storage")
+	add("deletions of users from it, two a day", 2*MonthDays*table/(1<<40), "bigquery_queries")
 }
 
 func (b *Bill) logs(add adder) {

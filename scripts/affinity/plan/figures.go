@@ -97,9 +97,13 @@ const (
 
 	// Bytes of requests: clients send 500 B an event and 500 B more. The message adds
 	// the filters of the objects. A profile is 5 kB.
-	eventBytes    = 500.0
-	requestBytes  = 500.0
-	messageBytes  = 1000.0
+	eventBytes   = 500.0
+	requestBytes = 500.0
+	messageBytes = 1000.0
+	// rowMessage and rowStored are the bytes of a row for analysts, as a message and in BigQuery's table: of an event of
+	// eventBytes with 12 filters.
+	rowMessage    = 1500.0
+	rowStored     = 950.0
 	acceptedBytes = 300.0
 	profileBytes  = 5000.0
 

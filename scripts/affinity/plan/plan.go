@@ -26,6 +26,8 @@ type Workload struct {
 	Customers float64 `json:"customers"`
 	// Compression is by what factor Bigtable compresses rows on disk. 1: not at all.
 	Compression float64 `json:"compression"`
+	// WarehouseDays are the days for which BigQuery keeps a row of each event for analysts. 0: there is no warehouse.
+	WarehouseDays float64 `json:"warehouseDays,omitempty"`
 }
 
 // Check returns what is wrong with a workload, in words, or nil.
@@ -41,6 +43,7 @@ func (w Workload) Check() error {
 		{"peak", w.Peak, 1, 1000, false},
 		{"customers", w.Customers, 0, 100000, true},
 		{"compression", w.Compression, 1, 20, false},
+		{"warehouse-days", w.WarehouseDays, 0, 36500, true},
 	})
 	if err != nil {
 		return err

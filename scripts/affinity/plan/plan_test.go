@@ -280,9 +280,10 @@ func TestPreviewsCostAsPlansDo(t *testing.T) {
 
 // Every price says where and when it was read, and some bill uses it.
 func TestPricesHaveSources(t *testing.T) {
-	used := map[string]bool{}
+	used, all := map[string]bool{}, small
+	all.WarehouseDays = 400
 	for _, d := range []plan.Delivery{plan.Push, plan.Pull, plan.Instances} {
-		for _, line := range plan.Compute(small, plan.Now, price.List(), d).Lines {
+		for _, line := range plan.Compute(all, plan.Now, price.List(), d).Lines {
 			used[line.Price] = true
 		}
 	}

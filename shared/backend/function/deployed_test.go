@@ -179,6 +179,7 @@ func TestDeployedNames(t *testing.T) {
 		Events:      terraform.Topic{Name: bus.EventsTopic, Subscription: bus.EventsSubscription},
 		SlowEvents:  terraform.Topic{Name: bus.SlowTopic, Subscription: bus.SlowSubscription},
 		DeadLetters: terraform.Topic{Name: bus.DeadLetterTopic, Subscription: bus.DeadLetterSubscription},
+		Warehouse:   bus.WarehouseTopic,
 	}
 	if diff := cmp.Diff(want, d.Topics); diff != "" {
 		t.Errorf("topics (-in the code +deployed):\n%s", diff)

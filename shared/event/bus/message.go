@@ -38,6 +38,8 @@ const (
 	SlowSubscription       = "events-slow-process"
 	DeadLetterTopic        = "events-dead-letter"
 	DeadLetterSubscription = "events-dead-letter"
+	// WarehouseTopic has rows of events for analysts, where there is a warehouse.
+	WarehouseTopic = "warehouse"
 )
 
 // Attributes of a message.

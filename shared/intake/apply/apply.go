@@ -55,7 +55,7 @@ type Profiles interface {
 	Remember(ctx context.Context, app config.App, events []event.Event) error
 }
 
-// Applier applies messages. All of its exported fields but Sample and Uptime must be set. It is safe
+// Applier applies messages. All of its exported fields but Sample, Warehouse and Uptime must be set. It is safe
 // for concurrent use.
 type Applier struct {
 	Config   Configuration
@@ -67,6 +67,10 @@ type Applier struct {
 	// says that some are of users who are deleted or have opted out. It must not keep the
 	// rows, and must not wait.
 	Sample func(app string, events []store.LogEvent, excluded bool)
+
+	// Warehouse is given the rows that Sample is given, and those that were written again. Its error fails the
+	// delivery, although profiles count the events: the next delivery changes nothing else. Nil: nobody asks for rows.
+	Warehouse func(ctx context.Context, app config.App, events []store.LogEvent, excluded bool) error
 
 	// Uptime returns how long the process has run. Nil: since it started.
 	Uptime func() time.Duration

@@ -181,6 +181,11 @@ func (a *Applier) write(ctx context.Context, app config.App, m bus.Message, rows
 	if err != nil {
 		return Result{}, halfway{err, app, rows}
 	}
+	if a.Warehouse != nil {
+		if err := a.Warehouse(ctx, app, rows, outcome.Deleted+outcome.Refused > 0); err != nil {
+			return Result{}, fmt.Errorf("publish rows to the warehouse: %w", err)
+		}
+	}
 	return Result{
 		Fate: Applied, App: app.ID, Kind: m.Kind, ReceivedAt: m.ReceivedAt, Lane: m.Lane,
 		Events: outcome.Applied, Deleted: outcome.Deleted, Refused: outcome.Refused, Superseded: len(left),

@@ -64,6 +64,9 @@ type Restorer struct {
 	Catalog  Catalog
 	Store    *store.Store
 	Profiles Profiles
+	// Written is given the rows that are in the log, also those that were there before: the request that wrote
+	// them may have ended early. The outcome says whether some are of deleted users.
+	Written func(ctx context.Context, app config.App, events []store.LogEvent, outcome profile.Outcome) error
 }
 
 // Outcome counts restored events by their fate.
@@ -104,6 +107,9 @@ func (r *Restorer) Restore(ctx context.Context, app config.App, events []Event) 
 		if err := r.Profiles.Abandon(ctx, app, present); err != nil {
 			return all, err
 		}
+		if err := r.Written(ctx, app, present, profile.Outcome{Deleted: len(present)}); err != nil { // perhaps deleted
+			return all, err
+		}
 	}
 	for len(missing) > 0 {
 		n, err := r.resolve(ctx, app.ID, missing)
@@ -116,6 +122,9 @@ func (r *Restorer) Restore(ctx context.Context, app config.App, events []Event) 
 			missing[i] = Event{}
 		}
 		outcome, err := r.Profiles.Import(ctx, app, part)
+		if err == nil {
+			err = r.Written(ctx, app, part, outcome)
+		}
 		if err != nil {
 			return all, err
 		}

@@ -149,8 +149,9 @@ func (s *Stack) openConfig(ctx context.Context, log *slog.Logger) (database, err
 
 // messaging holds the stack's clients of Pub/Sub.
 type messaging struct {
-	client *pubsub.Client
-	bus    *buspubsub.Bus
+	client    *pubsub.Client
+	bus       *buspubsub.Bus
+	warehouse *buspubsub.Warehouse // nil: none
 }
 
 func (s *Stack) openPubSub(ctx context.Context, o Options, base backend.Base) (messaging, error) {
@@ -207,7 +208,8 @@ func (s *Stack) openPubSub(ctx context.Context, o Options, base backend.Base) (m
 		return messaging{}, err
 	}
 	s.onClose(opened.Close)
-	return messaging{client, opened}, nil
+	warehouse, err := s.openWarehouse(ctx, o, messaging{client: client}, base, opts)
+	return messaging{client, opened, warehouse}, err
 }
 
 // ownSubscription is the subscription of a dedicated app's topic.

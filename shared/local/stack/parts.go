@@ -23,6 +23,7 @@ import (
 	"github.com/affinityengine/affinity/shared/intake/enrich"
 	"github.com/affinityengine/affinity/shared/intake/recent"
 	"github.com/affinityengine/affinity/shared/intake/refused"
+	"github.com/affinityengine/affinity/shared/intake/warehouse/outbox"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/kinds/deletion"
 	"github.com/affinityengine/affinity/shared/job/tasks/refresh"
@@ -56,9 +57,11 @@ type Backends struct {
 	Pages    *page.Reader
 	Refused  *refused.Recorder
 	Sampled  *recent.Recorder
+	// Warehouse publishes rows for analysts; nil: none.
+	Warehouse *outbox.Outbox
 }
 
-func newBackends(base backend.Base, cipher config.Cipher, o Options, messages *pubsub.Bus,
+func newBackends(base backend.Base, cipher config.Cipher, o Options, messages messaging,
 	tasks queue.Queue) *Backends {
 	keys := func(c *config.Cached) *auth.Authenticator {
 		return auth.New(c, auth.Environment{Hosts: o.Hosts}, base.Usage.Key)
@@ -66,10 +69,11 @@ func newBackends(base backend.Base, cipher config.Cipher, o Options, messages *p
 	b := &Backends{
 		Base: base, Below: config.Documents{Store: base.Documents}, Auth: keys(base.CachedConfig),
 		AuthSecured: keys(base.CachedConfig.WithCipher(cipher)), Cipher: cipher,
-		Bus: messages, Queue: tasks,
+		Bus: messages.bus, Queue: tasks,
 		Profiles: profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log),
 		Refused:  refused.New(base.Buffered(), base.Now, base.Log),
 	}
+	b.Warehouse = outbox.Over(messages.warehouse, b.Profiles.StatesOf, base.Now, base.Log)
 	b.Sampled = recent.New(base.Buffered(), b.Profiles.StatesOf, base.Now, base.Log)
 	refreshes := refresh.New(tasks, base.Now, base.Log)
 	refreshes.Each(b.Metrics.Watch)
@@ -80,9 +84,10 @@ func newBackends(base backend.Base, cipher config.Cipher, o Options, messages *p
 	b.Enricher = enrich.New(base.Store.Catalog, base.CachedConfig)
 	b.JobStore = func(c job.Collection) job.Jobs { return job.Detailed(job.In(base.Documents, c), base.Store.Jobs, c) }
 	runner := func(c job.Collection) job.Runner { return jobrunner.Open(base, tasks, o.Recompute, c) }
-	b.Deletions = deletion.New(runner(deletion.Collection), base.Config, base.Store.Rows, b.Below,
+	b.Deletions = deletion.New(runner(deletion.Collection), base.Config, base.Store.Rows,
+		outbox.Forgetting{Documents: b.Below, Outbox: b.Warehouse},
 		cmp.Or(o.LateWrites, lateWrites))
-	b.Jobs = jobs.Open(base, tasks, o.Recompute, b.Profiles, messages)
+	b.Jobs = jobs.Open(base, tasks, o.Recompute, b.Profiles, messages.bus)
 	if o.MoreJobs != nil {
 		b.More = o.MoreJobs(runner)
 	}
@@ -121,7 +126,7 @@ func (b *Backends) ForIngest() ingest.Backends {
 // ForImports returns the backends of imports.
 func (b *Backends) ForImports() imports.Backends {
 	return imports.Backends{Base: b.Base, Auth: b.Auth, Queue: b.Queue, Enricher: b.Enricher, Profiles: b.Profiles,
-		Refused: b.Refused}
+		Refused: b.Refused, Warehouse: b.Warehouse}
 }
 
 // ForCatalog returns the backends of catalog.
@@ -158,10 +163,11 @@ func (b *Backends) ForSegments() segments.Backends {
 // ForProcess returns the backends of process.
 func (b *Backends) ForProcess() process.Backends {
 	return process.Backends{Base: b.Base, Bus: b.Bus, Enricher: b.Enricher, Profiles: b.Profiles,
-		Refused: b.Refused, Sampled: b.Sampled}
+		Refused: b.Refused, Sampled: b.Sampled, Warehouse: b.Warehouse}
 }
 
 // ForWorker returns the backends of worker.
 func (b *Backends) ForWorker() worker.Backends {
-	return worker.Backends{Base: b.Base, Jobs: b.Jobs, Deletions: b.Deletions, Queue: b.Queue, Profiles: b.Profiles}
+	return worker.Backends{Base: b.Base, Jobs: b.Jobs, Deletions: b.Deletions, Queue: b.Queue, Profiles: b.Profiles,
+		Warehouse: b.Warehouse}
 }

@@ -115,6 +115,9 @@ type Options struct {
 	// Archive is a folder: accepted events are written to files in it, as a deployment
 	// writes them to Cloud Storage. Empty: they are not.
 	Archive string
+	// Warehouse is a folder: rows for analysts are written to files in it, those of events in a folder warehouse and
+	// those of deletions in warehouse-deletions, as a deployment writes them to BigQuery. Empty: there are none.
+	Warehouse string
 	// Recompute are the settings of jobs. Zero: those of the environment.
 	Recompute job.Settings
 	// MoreJobs returns kinds of jobs beside the engine's own. It makes their runners with
@@ -141,7 +144,7 @@ type Stack struct {
 	bridges map[string]*emulator.Bridge // by subscription
 	tasks   *emulator.Tasks
 	metrics http.Handler
-	// archived are the subscriptions (full names) that write the archive.
+	// archived are the subscriptions (full names) that write the archive and the rows of the warehouse.
 	archived []string
 	closers  []func() error // in the order of creation; closed in reverse
 }
@@ -258,7 +261,7 @@ func (s *Stack) open(ctx context.Context, o Options, workerURL string, header ht
 	if err != nil {
 		return messaging{}, err
 	}
-	s.Backends = newBackends(base, cipher, o, pubsub.bus, tasks)
+	s.Backends = newBackends(base, cipher, o, pubsub, tasks)
 	s.onClose(s.Backends.flush)
 	return pubsub, createApps(ctx, base.Config, s.Backends.Cipher, o)
 }

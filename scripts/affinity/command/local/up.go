@@ -34,6 +34,7 @@ type Options struct {
 	RetentionDays int           // of the apps; 0: no limit
 	Layout        schema.Layout // of the log of created apps
 	Archive       string        // folder for files of accepted events; empty: none
+	Warehouse     string        // folder for rows for analysts; empty: none
 	Data          string        // folder in which everything outlives the process; empty: all is in memory
 	KeepRetention bool          // of apps that exist in Data
 	Operator      string        // the operator's token
@@ -53,6 +54,7 @@ type upFlags struct {
 	addr, now     string
 	origins       []string
 	archive, data string
+	warehouse     string
 	apps          []string
 	retentionDays int
 	regions       []string
@@ -119,6 +121,8 @@ func (f *upFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.data, "data", "", "folder to keep everything in, for the next start (default: all data is in memory)")
 	flags.StringVar(&f.archive, "archive", "",
 		"folder to write accepted events to, in files that import --archive restores")
+	flags.StringVar(&f.warehouse, "warehouse", "",
+		"folder to write rows for analysts to, as JSON: those that a deployment with a warehouse writes to BigQuery")
 	flags.StringSliceVar(&f.regions, "regions", nil,
 		"regions in which apps may live, as eu,us: each has a Bigtable instance, topics and queues of its own")
 	flags.StringSliceVar(&f.tables, "tables", nil,
@@ -139,7 +143,7 @@ func (f *upFlags) options(cmd *cobra.Command) (Options, error) {
 		return Options{}, cli.Usagef("--url and --key name a running engine, but %s starts one: use --addr and "+
 			"--app ID:KEY", cmd.Name())
 	}
-	o := Options{Addr: f.addr, RetentionDays: f.retentionDays, Archive: f.archive, Data: f.data,
+	o := Options{Addr: f.addr, RetentionDays: f.retentionDays, Archive: f.archive, Warehouse: f.warehouse, Data: f.data,
 		KeepRetention: !cmd.Flags().Changed("retention-days")}
 	if f.data == "" && cmd.Flags().Changed("data") {
 		return o, cli.Usagef("--data must name a folder")

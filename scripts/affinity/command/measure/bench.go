@@ -4,11 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"os/exec"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,19 +12,6 @@ import (
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/scripts/affinity/command"
 )
-
-// The benchmarks' program: the name of its binary, and its package in a
-// checkout.
-const (
-	benchProgram = "affinity-bench"
-	benchPackage = modulePath + "/scripts/bench"
-	modulePath   = "github.com/affinityengine/affinity"
-)
-
-// errNoBench says how to get the benchmarks' program.
-var errNoBench = errors.New("the benchmarks are a program of their own, and it was not found: run this " +
-	"command in a checkout of Affinity, with Go installed; " +
-	"or build it there with `go build -o " + benchProgram + " ./scripts/bench` and put it on the PATH or beside affinity")
 
 // Bench returns the command bench.
 func Bench(t *command.Tool) *cobra.Command {
@@ -43,7 +26,7 @@ func Bench(t *command.Tool) *cobra.Command {
 
 // runBench runs the benchmarks' program with these arguments and exits as it does.
 func runBench(ctx context.Context, t *command.Tool, args []string) error {
-	name, remove, err := findBench(ctx)
+	name, remove, err := command.FindProgram(ctx, "affinity-bench", "scripts/bench")
 	if err != nil {
 		return err
 	}
@@ -62,66 +45,4 @@ func runBench(ctx context.Context, t *command.Tool, args []string) error {
 		return fmt.Errorf("run %s: %w", name, err)
 	}
 	return nil
-}
-
-// findBench returns the path of the benchmarks' program, and a function to call
-// once it has ended. In a checkout it builds the program from the sources there.
-// Elsewhere it looks beside this program and then on the PATH.
-func findBench(ctx context.Context) (name string, remove func(), err error) {
-	if root := checkout(); root != "" {
-		if tool, err := exec.LookPath("go"); err == nil {
-			return buildBench(ctx, tool, root)
-		}
-	}
-	if self, err := os.Executable(); err == nil {
-		beside := filepath.Join(filepath.Dir(self), benchProgram)
-		if name, err := exec.LookPath(beside); err == nil {
-			return name, func() {}, nil
-		}
-	}
-	if name, err := exec.LookPath(benchProgram); err == nil {
-		return name, func() {}, nil
-	}
-	return "", nil, errNoBench
-}
-
-// checkout is the root of the module that holds the working directory, "" if
-// that is not Affinity's.
-func checkout() string {
-	dir, err := os.Getwd()
-	if err != nil {
-		return ""
-	}
-	for {
-		text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
-		if err == nil {
-			if first, _, _ := strings.Cut(string(text), "\n"); strings.TrimSpace(first) == "module "+modulePath {
-				return dir
-			}
-			return ""
-		}
-		if parent := filepath.Dir(dir); parent != dir && errors.Is(err, fs.ErrNotExist) {
-			dir = parent
-			continue
-		}
-		return ""
-	}
-}
-
-// buildBench builds the program into a directory that remove deletes. `go run`
-// would do the same, but hides the program's exit code.
-func buildBench(ctx context.Context, goTool, root string) (name string, remove func(), err error) {
-	dir, err := os.MkdirTemp("", benchProgram)
-	if err != nil {
-		return "", nil, fmt.Errorf("build the benchmarks: %w", err)
-	}
-	remove = func() { _ = os.RemoveAll(dir) } // the system clears what stays
-	name = filepath.Join(dir, benchProgram)
-	cmd := exec.CommandContext(ctx, goTool, "build", "-o", name, benchPackage)
-	cmd.Dir = root
-	if out, err := cmd.CombinedOutput(); err != nil {
-		remove()
-		return "", nil, fmt.Errorf("build the benchmarks (go build %s in %s): %w\n%s", benchPackage, root, err, out)
-	}
-	return name, remove, nil
 }

@@ -61,6 +61,8 @@ func Plan(t *command.Tool) *cobra.Command {
 	flags.Float64Var(&w.Customers, "customers", w.Customers,
 		"customers with a host and an app of their own, beside the default host")
 	flags.Float64Var(&w.Compression, "compression", w.Compression, "by what factor Bigtable compresses rows on disk")
+	flags.Float64Var(&w.WarehouseDays, "warehouse-days", 0,
+		"days for which BigQuery keeps a row of each event for analysts, without what their queries read (default: none)")
 	flags.Float64Var(&figures.RowBytes, "row-bytes", figures.RowBytes,
 		"bytes of an event's row of the log (default: wide rows of 12 filters)")
 	flags.Float64Var(&figures.BlockBytes, "block-bytes", figures.BlockBytes, "bytes of an event in a history")

@@ -1,0 +1,157 @@
+// Package outbox publishes what analysts get: a row for each event after it was written to the log, and one for each
+// deletion. It publishes at least once; who gets an error does all again later. A deployment without a warehouse has a
+// nil Outbox, which does nothing. The package keeps no data.
+package outbox
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/intake/warehouse"
+	"github.com/affinityengine/affinity/shared/score/affinity"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// Topics take the rows. The errors leave open how many they have taken.
+type Topics interface {
+	PublishEvents(ctx context.Context, app string, rows [][]byte) error
+	PublishDeletion(ctx context.Context, app string, row []byte) error
+	// PublishEverywhere publishes a deletion in all regions.
+	PublishEverywhere(ctx context.Context, row []byte) error
+}
+
+// States reads the states of users of an app. Users without one are missing.
+type States func(ctx context.Context, app string, users []string) (map[string]store.User, error)
+
+// Outbox publishes rows. It is safe for concurrent use.
+type Outbox struct {
+	topics Topics
+	states States
+	now    func() time.Time
+	log    *slog.Logger
+}
+
+// Over returns an Outbox, or nil if there are no topics. states must know every deletion and opt-out that was
+// answered before.
+func Over[T interface {
+	Topics
+	comparable
+}](t T, states States, now func() time.Time, log *slog.Logger) *Outbox {
+	if t == *new(T) {
+		return nil
+	}
+	return &Outbox{t, states, now, log}
+}
+
+// partBytes bounds the rows that are in memory at a time, but for one that is larger.
+const partBytes = 256 << 10
+
+// Events publishes events that are in the log. excluded says that some are of users who are deleted or have
+// opted out, and are not in the log: these it leaves out. It does not keep the rows.
+func (o *Outbox) Events(ctx context.Context, app config.App, events []store.LogEvent, excluded bool) error {
+	if o == nil || len(events) == 0 {
+		return nil
+	}
+	var states map[string]store.User
+	if excluded {
+		users := make([]string, len(events))
+		for i := range events {
+			users[i] = events[i].User
+		}
+		var err error
+		if states, err = o.states(ctx, app.ID, users); err != nil {
+			return err
+		}
+	}
+	var part [][]byte
+	size := 0
+	for i := range events {
+		e := &events[i]
+		receipt := e.Receipt
+		row, err := warehouse.EventOf(warehouse.Logged{App: app.ID, Time: e.Time, ID: e.ID, Counts: e.Counts,
+			Original: e.Original}, o.now())
+		var text []byte
+		if err == nil {
+			if receipt == 0 {
+				receipt = row.ReceivedAt.UnixMilli()
+			}
+			text, err = row.Message()
+		}
+		if err != nil { // publishing it again would end so again
+			o.log.LogAttrs(ctx, slog.LevelError, "an event cannot be published to the warehouse", slog.String("app", app.ID),
+				slog.Int64("time", e.Time), slog.String("id", e.ID), slog.Any("error", err))
+			continue
+		}
+		if states[e.User].Excludes(e.Type, e.Time, receipt) {
+			continue
+		}
+		if size+len(text) > partBytes && len(part) > 0 {
+			if err := o.topics.PublishEvents(ctx, app.ID, part); err != nil {
+				return err
+			}
+			part, size = nil, 0
+		}
+		part, size = append(part, text), size+len(text)
+	}
+	if len(part) == 0 {
+		return nil
+	}
+	return o.topics.PublishEvents(ctx, app.ID, part)
+}
+
+// Deletion publishes what a user's deletions and opt-outs cover by now.
+func (o *Outbox) Deletion(ctx context.Context, app, user string) error {
+	if o == nil {
+		return nil
+	}
+	states, err := o.states(ctx, app, []string{user})
+	if err != nil {
+		return err
+	}
+	deleted := states[user].Deleted()
+	if deleted.DeletedUntil == 0 {
+		return nil // the row is gone, and with it what it covered
+	}
+	text, err := warehouse.DeletionOf(app, user, deleted, o.now()).Message()
+	if err != nil {
+		return err
+	}
+	return o.topics.PublishDeletion(ctx, app, text)
+}
+
+// AppDeletion publishes that nothing of an app that was received until now counts.
+func (o *Outbox) AppDeletion(ctx context.Context, app string) error {
+	if o == nil {
+		return nil
+	}
+	until := o.now().UnixMilli()
+	text, err := warehouse.DeletionOf(app, "", affinity.Tombstone{DeletedUntil: until, ReceivedUntil: until}, o.now()).Message()
+	if err != nil {
+		return err
+	}
+	return o.topics.PublishEverywhere(ctx, text)
+}
+
+// Documents are what a database holds below an app's document, for package deletion.
+type Documents interface {
+	Forget(ctx context.Context, app string) error
+	Holding(ctx context.Context, app string, limit int) ([]string, error)
+}
+
+// Forgetting are documents of which Forget also publishes the deletion of the app. Package deletion calls it once no
+// request writes any more.
+type Forgetting struct {
+	Documents
+	Outbox *Outbox
+}
+
+// Forget publishes the deletion, and then deletes the documents.
+func (f Forgetting) Forget(ctx context.Context, app string) error {
+	if err := f.Outbox.AppDeletion(ctx, app); err != nil {
+		return fmt.Errorf("publish the deletion of %s to the warehouse: %w", app, err)
+	}
+	return f.Documents.Forget(ctx, app)
+}
