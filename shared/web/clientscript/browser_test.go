@@ -307,12 +307,23 @@ func eventsAreSentAgain(w *world) {
 		w.t.Errorf("waits in ms (-want +got):\n%s", diff)
 	}
 	w.faultless()
-	// An engine that is away for long costs the page 500 events of memory, and those that were under way.
+	// An engine that is away for long costs the page 500 events of memory, and those that are under way.
+	under, away := make(chan struct{}), make(chan struct{})
+	var once sync.Once
 	w.set(func(out http.ResponseWriter, r *http.Request) bool {
+		once.Do(func() { close(under) })
+		<-away
 		out.WriteHeader(http.StatusInternalServerError)
 		return true
 	})
-	eval[bool](w, `(() => { for (let i = 0; i < 900; i++) shop.view("q" + i); return true })()`)
+	eval[bool](w, `(() => { for (let i = 0; i < 50; i++) shop.view("q" + i); return true })()`)
+	select {
+	case <-under:
+	case <-time.After(20 * time.Second):
+		w.t.Error("50 events are not sent")
+	}
+	eval[bool](w, `(() => { for (let i = 50; i < 900; i++) shop.view("q" + i); return true })()`)
+	close(away)
 	w.until("events", func() bool { return len(w.sent()) > 0 })
 	w.set(nil)
 	if got := ids(w.await(550)); got[0] != "q0" || got[50] != "q400" || got[549] != "q899" || len(got) != 550 {
