@@ -210,8 +210,9 @@ func (h handler) publish(ctx context.Context, app config.App, rows []store.LogEv
 	}
 	h.Log.LogAttrs(ctx, slog.LevelError, "imported events are not published to the warehouse", slog.String("app", app.ID),
 		slog.Any("error", err))
-	return httpapi.Errorf(http.StatusServiceUnavailable, "The events count, but the warehouse did not take them all, send them again: "+
-		"with a timestamp they count once, others may count twice")
+	return httpapi.Errorf(http.StatusServiceUnavailable,
+		"The events count, but the warehouse did not take them all, send them again: "+
+			"with a timestamp they count once, others may count twice")
 }
 
 // countNames counts events that are in the log by their kinds and facets.

@@ -47,7 +47,8 @@ func parseAsOf(r *http.Request) (q asOf, err error) {
 }
 
 // read reads a profile of which the caller uses so many affinities, 0 for all.
-func (h handler) read(ctx context.Context, app config.App, user string, q asOf, affinities int) (profile.Result, error) {
+func (h handler) read(ctx context.Context, app config.App, user string, q asOf,
+	affinities int) (profile.Result, error) {
 	if q.at.IsZero() {
 		result, err := h.Profiles.Read(ctx, app, user, affinities)
 		if err != nil {

@@ -110,7 +110,8 @@ func (h handler) feedReader(r *http.Request, q *feedRequest, values url.Values) 
 		return config.App{}, 0, err
 	}
 	q.Feed, err = h.feedOf(r.Context(), app.ID, r.PathValue("name"))
-	if status, _ := httpapi.Status(err); public && (err == nil && !q.anybody() || err != nil && status == http.StatusNotFound) {
+	if status, _ := httpapi.Status(err); public &&
+		(err == nil && !q.anybody() || err != nil && status == http.StatusNotFound) {
 		err = auth.ErrMissing // not even whether the feed exists
 	}
 	if err == nil {

@@ -168,7 +168,8 @@ func appendSelected(b []byte, value jsontext.Value, m mask) []byte {
 // values keep their bytes. object is valid JSON.
 func appendMembers(b []byte, object jsontext.Value,
 	add func(b []byte, name string, value jsontext.Value) ([]byte, bool)) []byte {
-	dec := jsontext.NewDecoder(bytes.NewBuffer(object), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	dec := jsontext.NewDecoder(bytes.NewBuffer(object), jsontext.AllowDuplicateNames(true),
+		jsontext.AllowInvalidUTF8(true))
 	if _, err := dec.ReadToken(); err != nil {
 		return append(b, object...)
 	}

@@ -94,7 +94,8 @@ func (p *parameterFaults) order(values url.Values, q *feedRequest) {
 	}
 	q.Oldest = order == "asc"
 	if q.Order == feed.Suggested && values.Has("orderby") {
-		p.add("orderby", "rest_invalid_param", "orderby has no meaning for the order suggested: leave it out, or read latest", "")
+		p.add("orderby", "rest_invalid_param",
+			"orderby has no meaning for the order suggested: leave it out, or read latest", "")
 	} else if by != "date" {
 		p.add("orderby", "rest_not_in_enum", "orderby is not date.", "")
 	}
@@ -128,7 +129,8 @@ func (p *parameterFaults) number(values url.Values, name string, absent, low, hi
 	case high == 0:
 		p.add(name, "rest_out_of_bounds", fmt.Sprintf("%s must be greater than or equal to %d", name, low), "")
 	default:
-		p.add(name, "rest_out_of_bounds", fmt.Sprintf("%s must be between %d (inclusive) and %d (inclusive)", name, low, high), "")
+		p.add(name, "rest_out_of_bounds",
+			fmt.Sprintf("%s must be between %d (inclusive) and %d (inclusive)", name, low, high), "")
 	}
 	return absent
 }

@@ -78,7 +78,8 @@ func (r round) homes(ctx context.Context, c *config.Store) ([]config.Home, error
 
 // enqueueNights enqueues the task of each app. A fault of one does not stop the others.
 func (h handler) enqueueNights(ctx context.Context, homes []config.Home, spread time.Duration, full bool) error {
-	request := night.Request{Night: h.Now().UTC().Format(time.DateOnly), Full: full, AuditSeconds: int(spread.Seconds() / 2)}
+	request := night.Request{Night: h.Now().UTC().Format(time.DateOnly), Full: full,
+		AuditSeconds: int(spread.Seconds() / 2)}
 	faults := make([]error, len(homes))
 	var g errgroup.Group
 	g.SetLimit(atOnce)

@@ -140,7 +140,8 @@ func (t *table[T]) drop(drop func(*T) bool) error {
 }
 
 func writerTo[T any](w io.Writer) *parquet.GenericWriter[T] {
-	return parquet.NewGenericWriter[T](w, parquet.Compression(&zstd.Codec{}), parquet.CreatedBy("affinity-warehouse", "", ""))
+	return parquet.NewGenericWriter[T](w, parquet.Compression(&zstd.Codec{}),
+		parquet.CreatedBy("affinity-warehouse", "", ""))
 }
 
 // scan reads the rows of a file. f must not keep them.

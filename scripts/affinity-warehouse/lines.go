@@ -69,7 +69,8 @@ func (s *stream) read(in *bufio.Reader) error {
 		}
 	}
 	if s.faults > 0 {
-		return fmt.Errorf("the engine could not read %d events or profiles: see the alert \"damaged\", or run affinity audit", s.faults)
+		return fmt.Errorf("the engine could not read %d events or profiles: see the alert \"damaged\", or run affinity audit",
+			s.faults)
 	}
 	return nil
 }

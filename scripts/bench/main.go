@@ -86,7 +86,7 @@ func (c command) cobra() *cobra.Command {
 func serveCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "serve DIR",
-		Short:  "Serve a Bigtable that keeps its data in a folder, or in memory if it is \"\", on a free port of 127.0.0.1 until standard input ends",
+		Short:  "Serve a Bigtable that keeps its data in a folder, or in memory if it is \"\"",
 		Hidden: true,
 		Args:   cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -31,8 +31,8 @@ func FindProgram(ctx context.Context, binary, folder string) (name string, remov
 	if name, err := exec.LookPath(binary); err == nil {
 		return name, func() {}, nil
 	}
-	return "", nil, fmt.Errorf("%s is a program of its own, and it was not found: run this command in a checkout of Affinity, with "+
-		"Go installed; or build it there with `go build -o %[1]s ./%[2]s` and put it on the PATH or beside affinity", binary, folder)
+	return "", nil, fmt.Errorf("%s is a program of its own, and it was not found: run this command in a checkout of "+
+		"Affinity, with Go installed; or build it there with `go build -o %[1]s ./%[2]s` and put it on the PATH or beside affinity", binary, folder)
 }
 
 // checkout is the root of the module that holds the working directory, "" if

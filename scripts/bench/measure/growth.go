@@ -156,9 +156,10 @@ func (g *growth) load() error {
 	if err != nil {
 		return fmt.Errorf("read what an earlier run measured: %w", err)
 	}
-	if s := g.state; s.EventsPerUser != g.each || s.Facets != g.Facets || s.Values != g.Values || s.Selected != g.Selected {
-		return fmt.Errorf("the users of %s have %d facets of up to %d values, of which %d are scored: name these, or another "+
-			"--dir", g.dir, s.Facets, s.Values, s.Selected)
+	if s := g.state; s.EventsPerUser != g.each || s.Facets != g.Facets || s.Values != g.Values ||
+		s.Selected != g.Selected {
+		return fmt.Errorf("the users of %s have %d facets of up to %d values, of which %d are scored: name these, or "+
+			"another --dir", g.dir, s.Facets, s.Values, s.Selected)
 	}
 	return nil
 }
@@ -200,7 +201,8 @@ func (g *growth) measure(ctx context.Context, total int) error {
 	case size.Done:
 		return nil
 	case g.state.Users > users:
-		return fmt.Errorf("%s holds %d users, and %d events are of %d: name another --dir", g.dir, g.state.Users, total, users)
+		return fmt.Errorf("%s holds %d users, and %d events are of %d: name another --dir", g.dir, g.state.Users, total,
+			users)
 	}
 	if err := g.checkRoom(users); err != nil {
 		return err

@@ -11,8 +11,8 @@ func (r GrowthReport) Print(out io.Writer) error {
 	c := r.Config
 	fmt.Fprintf(out, "%d facets of 1 to %d values, %d scored; %d workers; the server keeps its files on disk\n", c.Facets,
 		c.Values, c.Selected, c.Workers)
-	fmt.Fprintln(out, "us are microseconds of processor time an event, of the client and of the server; an import and a fold are of "+
-		"the users\nthat are new since the size before, a recompute is of all")
+	fmt.Fprintln(out, "us are microseconds of processor time an event, of the client and of the server; an import and a "+
+		"fold are of the users\nthat are new since the size before, a recompute is of all")
 	r.Machine.print(out, false)
 	for _, s := range r.Series {
 		fmt.Fprintf(out, "\n%d events a user\n", s.EventsPerUser)
@@ -21,8 +21,8 @@ func (r GrowthReport) Print(out io.Writer) error {
 			"server MB\tdisk GB\tbytes/event\t")
 		for _, x := range s.Sizes {
 			cost := x.Recompute
-			fmt.Fprintf(w, "%d\t%d\t%s\t%s\t%s\t%.1f\t%.0f\t%.0f\t%.0f\t%.0f\t%.2f\t%.0f\t\n", x.Events, x.Users, x.Import.each(),
-				x.Fold.each(), cost.each(), cost.Seconds, ratio(float64(cost.Events), cost.Seconds),
+			fmt.Fprintf(w, "%d\t%d\t%s\t%s\t%s\t%.1f\t%.0f\t%.0f\t%.0f\t%.0f\t%.2f\t%.0f\t\n", x.Events, x.Users,
+				x.Import.each(), x.Fold.each(), cost.each(), cost.Seconds, ratio(float64(cost.Events), cost.Seconds),
 				ratio(float64(x.Users), cost.Seconds), megabytes(x.PeakHeapBytes), megabytes(x.ServerPeakBytes),
 				float64(x.DiskBytes)/1e9, ratio(float64(x.DiskBytes), float64(x.Events)))
 		}

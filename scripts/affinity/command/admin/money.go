@@ -32,7 +32,8 @@ func (f *moneyFlags) add(cmd *cobra.Command) {
 		"with --money: events that a client sends together")
 	flags.Float64Var(&f.terms.RetentionDays, "retention", f.terms.RetentionDays,
 		"with --money: days for which events are kept")
-	flags.Float64Var(&f.terms.Clusters, "clusters", f.terms.Clusters, "with --money: Bigtable clusters, each with all data")
+	flags.Float64Var(&f.terms.Clusters, "clusters", f.terms.Clusters,
+		"with --money: Bigtable clusters, each with all data")
 	f.given.Add(flags)
 }
 

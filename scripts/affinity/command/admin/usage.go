@@ -66,7 +66,8 @@ type used struct {
 func printUsage(t *command.Tool, answer used) error {
 	table := tabwriter.NewWriter(t.Out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	line := func(day string, c api.UsageCounts, usd func() float64) {
-		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t", cli.Printable(day), c.Events, c.RefusedEvents, c.Reads, c.Rows, c.Bytes)
+		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t", cli.Printable(day), c.Events, c.RefusedEvents, c.Reads, c.Rows,
+			c.Bytes)
 		if answer.Money != nil {
 			fmt.Fprintf(table, "%s\t", dollars(usd()))
 		}
@@ -79,7 +80,8 @@ func printUsage(t *command.Tool, answer used) error {
 	fmt.Fprintln(table)
 	for i, d := range answer.Days {
 		if d.Events|d.RefusedEvents|d.Reads|d.Rows|d.Bytes != 0 {
-			counts := api.UsageCounts{Events: d.Events, RefusedEvents: d.RefusedEvents, Reads: d.Reads, Rows: d.Rows, Bytes: d.Bytes}
+			counts := api.UsageCounts{Events: d.Events, RefusedEvents: d.RefusedEvents, Reads: d.Reads, Rows: d.Rows,
+				Bytes: d.Bytes}
 			line(d.Day, counts, func() float64 { return answer.Money.Days[i].USD })
 		}
 	}

@@ -31,7 +31,8 @@ func StartStack(ctx context.Context, o Options) (RunningStack, error) {
 		apps[i] = stack.App{ID: a.ID, Key: a.Key}
 	}
 	s, err := stack.Start(ctx, stack.Options{
-		Addr: o.Addr, Apps: apps, Now: o.Now, RetentionDays: o.RetentionDays, Layout: o.Layout, Archive: o.Archive, Warehouse: o.Warehouse,
+		Addr: o.Addr, Apps: apps, Now: o.Now, RetentionDays: o.RetentionDays, Layout: o.Layout,
+		Archive: o.Archive, Warehouse: o.Warehouse,
 		Data: o.Data, KeepRetention: o.Data != "" && o.KeepRetention,
 		Origins: o.Origins,
 		Regions: o.Regions,

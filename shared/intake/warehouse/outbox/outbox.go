@@ -128,7 +128,8 @@ func (o *Outbox) AppDeletion(ctx context.Context, app string) error {
 		return nil
 	}
 	until := o.now().UnixMilli()
-	text, err := warehouse.DeletionOf(app, "", affinity.Tombstone{DeletedUntil: until, ReceivedUntil: until}, o.now()).Message()
+	text, err := warehouse.DeletionOf(app, "", affinity.Tombstone{DeletedUntil: until, ReceivedUntil: until},
+		o.now()).Message()
 	if err != nil {
 		return err
 	}
