@@ -14,6 +14,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -85,12 +86,12 @@ func (c command) cobra() *cobra.Command {
 // serveCommand is the server process that the other commands start.
 func serveCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:    "serve DIR",
-		Short:  "Serve a Bigtable that keeps its data in a folder, or in memory if it is \"\"",
+		Use:    "serve [DIR]",
+		Short:  "Serve a Bigtable that keeps its data in memory, or in a folder",
 		Hidden: true,
-		Args:   cobra.ExactArgs(1),
+		Args:   cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return measure.Serve(cmd.Context(), args[0], cmd.InOrStdin(), cmd.OutOrStdout())
+			return measure.Serve(cmd.Context(), strings.Join(args, ""), cmd.InOrStdin(), cmd.OutOrStdout())
 		},
 	}
 }

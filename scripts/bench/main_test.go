@@ -16,7 +16,7 @@ import (
 
 // TestMain lets the test binary be the server process that the commands start.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == "serve" {
+	if len(os.Args) > 1 && os.Args[1] == "serve" {
 		main()
 	}
 	os.Exit(m.Run())

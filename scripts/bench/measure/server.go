@@ -58,10 +58,14 @@ func start(dir string) (Server, error) {
 const killAfter = 10 * time.Second
 
 // Child returns a Starter for a server in a process of its own: a command line that
-// calls Serve, and ends with the folder. Its stderr is passed on.
+// calls Serve, and ends with the folder if there is one. Its stderr is passed on.
 func Child(stderr io.Writer, name string, args ...string) Starter {
 	return func(ctx context.Context, dir string) (Server, error) {
-		cmd := exec.CommandContext(ctx, name, append(slices.Clip(args), dir)...)
+		arguments := args
+		if dir != "" {
+			arguments = append(slices.Clip(args), dir)
+		}
+		cmd := exec.CommandContext(ctx, name, arguments...)
 		cmd.Stderr = stderr
 		stdin, err := cmd.StdinPipe()
 		if err != nil {
