@@ -70,6 +70,7 @@ locals {
     TASKS_AUDIENCE               = local.worker_url
     WORKER_URL                   = local.worker_url
     REGIONS                      = local.regions_json
+    PACK_WINDOW                  = "${var.pack_window_ms}ms"
     CONSOLE_API_URL              = "https://${local.first_host}"
   }
 

@@ -429,6 +429,18 @@ variable "alert_thresholds" {
   nullable = false
 }
 
+variable "pack_window_ms" {
+  description = "For how many milliseconds a request with events may wait for others of its app, so that they share a message to process: 0 to 500. A request waits only if another one came within the window before it. A longer window costs less where an app sends many requests a second (COSTS.md, \"Larger messages\"), and adds as much to the answer and until the events count. 0: each request is a message of its own."
+  type        = number
+  default     = 5
+  nullable    = false
+
+  validation {
+    condition     = var.pack_window_ms >= 0 && var.pack_window_ms <= 500 && floor(var.pack_window_ms) == var.pack_window_ms
+    error_message = "pack_window_ms ${var.pack_window_ms} must be a whole number from 0 to 500."
+  }
+}
+
 variable "request_log_sample" {
   description = "Share of Cloud Run's request logs that Logging keeps of requests that succeeded within a second, from 0 to 1. It keeps those of all other requests. The load balancer's log is a sample of its own."
   type        = number

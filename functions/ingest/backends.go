@@ -2,12 +2,15 @@ package ingest
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
+	"time"
 
 	"github.com/affinityengine/affinity/shared/app/config/kmscipher"
 	"github.com/affinityengine/affinity/shared/backend"
 	"github.com/affinityengine/affinity/shared/backend/function"
+	"github.com/affinityengine/affinity/shared/event/bus"
 	"github.com/affinityengine/affinity/shared/intake/enrich"
 	"github.com/affinityengine/affinity/shared/intake/refused"
 	"github.com/affinityengine/affinity/shared/queue/pubsub"
@@ -22,6 +25,16 @@ type Settings struct {
 	Auth    auth.Environment
 	Parents kmscipher.Config
 	Bus     pubsub.Config
+	// PackWindow is how long a request may wait for others of its app, to be published with them.
+	PackWindow time.Duration `env:"PACK_WINDOW" envDefault:"5ms"`
+}
+
+// Validate checks the settings.
+func (s Settings) Validate() error {
+	if s.PackWindow < 0 || s.PackWindow > bus.MaxWindow {
+		return fmt.Errorf("PACK_WINDOW %s: must be 0s to %s", s.PackWindow, bus.MaxWindow)
+	}
+	return nil
 }
 
 // Backends are the services that the function uses.
@@ -31,6 +44,8 @@ type Backends struct {
 	Bus      *pubsub.Bus
 	Enricher *enrich.Enricher
 	Refused  *refused.Recorder
+	// PackWindow is Settings.PackWindow.
+	PackWindow time.Duration
 }
 
 func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, error) {
@@ -44,5 +59,5 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	refusals := refused.New(base.Buffered(), base.Now, log)
 	function.AtExit(refusals.Flush)
 	return New(Backends{Base: base, Auth: auth.New(parents, s.Auth, base.Usage.Key), Bus: messages,
-		Enricher: enrich.New(base.Store.Catalog, base.CachedConfig), Refused: refusals}), nil
+		Enricher: enrich.New(base.Store.Catalog, base.CachedConfig), Refused: refusals, PackWindow: s.PackWindow}), nil
 }

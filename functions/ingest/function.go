@@ -2,7 +2,7 @@
 //
 // It authenticates and validates a request, looks up the filters of its
 // objects, and publishes one message with the time of receipt. Requests of an app that
-// arrive within 5 ms share a message (bus.Packer). Function process writes the events
+// arrive within PACK_WINDOW share a message (bus.Packer). Function process writes the events
 // to the log. Refused requests are counted and kept in the
 // table refused, because a browser's sendBeacon does not read the answer. They
 // are written together, after their answers.
@@ -41,7 +41,7 @@ type handler struct {
 
 // New returns the function over its backends.
 func New(b Backends) http.Handler {
-	h := handler{b, bus.NewPacker(b.Bus.Publish, b.Now)}
+	h := handler{b, bus.NewPacker(b.Bus.Publish, b.Now, b.PackWindow)}
 	rt := b.Router(Timeout)
 	rt.NotFound = "Path not supported by Insights REST API. Please have a look at " +
 		"[https://www.algolia.com/doc/rest-api/insights/](https://www.algolia.com/doc/rest-api/insights/) for the " +

@@ -140,11 +140,17 @@ run "sizes" {
   command = plan
 
   variables {
-    run_quota = { cpu = 40, memory_gib = 60 }
+    pack_window_ms = 50
+    run_quota      = { cpu = 40, memory_gib = 60 }
     functions = {
       profiles = { min_instances = 2, memory = "1Gi" }
       worker   = { max_instances = 20 }
     }
+  }
+
+  assert {
+    condition     = module.function["ingest"].environment.PACK_WINDOW == "50ms"
+    error_message = "The window does not reach ingest, which has ${module.function["ingest"].environment.PACK_WINDOW}."
   }
 
   assert {

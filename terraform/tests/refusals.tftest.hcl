@@ -221,6 +221,16 @@ run "log_samples_over_one" {
   expect_failures = [var.request_log_sample, var.message_log_sample]
 }
 
+run "pack_window_too_long" {
+  command = plan
+
+  variables {
+    pack_window_ms = 501
+  }
+
+  expect_failures = [var.pack_window_ms]
+}
+
 run "log_samples_below_zero" {
   command = plan
 

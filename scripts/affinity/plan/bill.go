@@ -63,7 +63,7 @@ func (b *Bill) needs() {
 	w, n := b.Workload, &b.Needs
 	n.EventsKept = w.EventsPerDay * w.RetentionDays
 	n.EventsPerUser = n.EventsKept / w.Users
-	n.Messages = w.rates().messages * monthSeconds
+	n.Messages = w.rates(b.Figures).messages * monthSeconds
 	n.Tasks = MonthDays * math.Ceil(w.Users/shardUsers)
 	n.LogGiB, n.HistoryGiB, n.UsersGiB = w.storage(b.Figures)
 	n.Nodes = w.nodes(b.Figures)
@@ -78,19 +78,19 @@ func (b *Bill) storage(add adder) {
 	add("users' rows", n.UsersGiB*w.Clusters, "bigtable_ssd")
 }
 
-// ingestShare is the part of a message's CPU that ingest takes.
+// ingestShare is the part of the CPU of a message of one request that ingest takes.
 const ingestShare = 0.2
 
 // compute adds Cloud Run.
 func (b *Bill) compute(add adder, d Delivery) {
-	r, f := b.Workload.rates(), b.Figures
-	message := f.MessageCPU + b.Workload.EventsPerRequest*f.EventCPU
-	ingest, process, pushes := message*ingestShare, message*(1-ingestShare), r.messages
+	f := b.Figures
+	r := b.Workload.rates(f)
+	ingest, process, pushes := b.Workload.ingestCPU(f), b.Workload.processCPU(r, f)/r.messages, r.messages
 	served, cpu := instances, "run_cpu"
 	if d == Instances {
 		served, cpu = always, "run_cpu_instance"
 	}
-	in, read, applied := served(r.messages, ingest), served(r.reads, f.ReadCPU), served(r.messages, process)
+	in, read, applied := served(r.requests, ingest), served(r.reads, f.ReadCPU), served(r.messages, process)
 	b.Needs.VCPU = in + read + applied
 	if d == Pull {
 		pool := always(r.messages, process)
@@ -105,7 +105,7 @@ func (b *Bill) compute(add adder, d Delivery) {
 	night := b.Needs.Recompute.CoreSeconds * MonthDays
 	add("CPU of worker, at night", night, "run_cpu")
 	add("its memory", night*workerMemory, "run_memory")
-	b.Needs.Requests = (r.messages + r.reads + pushes) * monthSeconds
+	b.Needs.Requests = (r.requests + r.reads + pushes) * monthSeconds
 	if d != Instances {
 		add("requests and pushes", b.Needs.Requests/1e6, "run_requests")
 	}
@@ -113,14 +113,14 @@ func (b *Bill) compute(add adder, d Delivery) {
 
 // moved adds what messages and requests move.
 func (b *Bill) moved(add adder) {
-	w, r := b.Workload, b.Workload.rates()
-	message := (w.EventsPerRequest*eventBytes + messageBytes) * b.Needs.Messages
-	in := r.messages*(w.EventsPerRequest*eventBytes+requestBytes) + r.reads*requestBytes
-	out := r.messages*acceptedBytes + r.reads*profileBytes
-	add("messages, published and delivered", 2*message/(1<<40), "pubsub_traffic")
+	w, r := b.Workload, b.Workload.rates(b.Figures)
+	messages := r.requests * (w.EventsPerRequest*eventBytes + messageBytes) * monthSeconds
+	in := r.requests*(w.EventsPerRequest*eventBytes+requestBytes) + r.reads*requestBytes
+	out := r.requests*acceptedBytes + r.reads*profileBytes
+	add("messages, published and delivered", 2*messages/(1<<40), "pubsub_traffic")
 	add("load balancer, in and out", (in+out)*monthSeconds/gib, "lb_traffic")
 	add("answers to the internet", out*monthSeconds/gib, "egress")
-	add("messages kept for a replay", message/MonthDays*replayDays/gib, "pubsub_retention")
+	add("messages kept for a replay", messages/MonthDays*replayDays/gib, "pubsub_retention")
 }
 
 // warehouse adds the rows for analysts, if there are any, without what their queries read.
@@ -138,7 +138,8 @@ func (b *Bill) warehouse(add adder) {
 }
 
 func (b *Bill) logs(add adder) {
-	r, f := b.Workload.rates(), b.Figures
+	f := b.Figures
+	r := b.Workload.rates(f)
 	logged := func(what string, perSecond, share, bytes float64) {
 		share += (1 - share) * unhealthy
 		n := perSecond * share * bytes * monthSeconds / gib
@@ -147,19 +148,19 @@ func (b *Bill) logs(add adder) {
 	}
 	logged("log entries of requests and pushes", b.Needs.Requests/monthSeconds, f.RequestLogs, requestEntry)
 	logged("lines of process, one a message", r.messages, f.MessageLogs, f.LineBytes)
-	n := (r.messages + r.reads) * balancerShare * balancerEntry * monthSeconds / gib
+	n := (r.requests + r.reads) * balancerShare * balancerEntry * monthSeconds / gib
 	b.Needs.LoggedGiB += n
 	add("log entries of the load balancer, a sample", n, "logs")
 }
 
 func (b *Bill) rest(add adder) {
-	w, r := b.Workload, b.Workload.rates()
+	w, r := b.Workload, b.Workload.rates(b.Figures)
 	add("nightly rounds", 1, "scheduler_jobs")
 	add("tasks of the nightly rounds", b.Needs.Tasks*taskRequests/1e6, "tasks_operations")
 	add("reads of the apps' configuration", b.Needs.VCPU*(1+w.Customers)/configEvery*monthSeconds/1e6, "firestore_reads")
 	add("Cloud Armor's policy", 1, "armor_policies")
 	add("its rules, one a host and the last one", 2+w.Customers, "armor_rules")
-	add("requests that it checks", (r.messages+r.reads)*monthSeconds/1e6, "armor_requests")
+	add("requests that it checks", (r.requests+r.reads)*monthSeconds/1e6, "armor_requests")
 	add("certificates, one a host", 1+w.Customers, "certificates")
 	add("alerts", alerts, "alert_conditions")
 	add("images of the functions", imagesGiB, "images")

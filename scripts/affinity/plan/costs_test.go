@@ -21,8 +21,8 @@ const costsFile = "../../../terraform/COSTS.md"
 
 // The workloads of COSTS.md.
 var (
-	shop   = plan.Workload{EventsPerDay: 1e6, Users: 100_000, RetentionDays: 90, EventsPerRequest: 4, ReadsPerSecond: 12, Peak: 3, Clusters: 1, Compression: 1}
-	market = plan.Workload{EventsPerDay: 1e8, Users: 1e7, RetentionDays: 90, EventsPerRequest: 4, ReadsPerSecond: 500, Peak: 3, Clusters: 1, Compression: 1}
+	shop   = plan.Workload{EventsPerDay: 1e6, Users: 100_000, RetentionDays: 90, EventsPerRequest: 4, ReadsPerSecond: 12, Peak: 3, Clusters: 1, Compression: 1, PackWindowMs: 5}
+	market = plan.Workload{EventsPerDay: 1e8, Users: 1e7, RetentionDays: 90, EventsPerRequest: 4, ReadsPerSecond: 500, Peak: 3, Clusters: 1, Compression: 1, PackWindowMs: 5}
 )
 
 // TestCostsPage compares the tables of terraform/COSTS.md with the model. -rewrite writes
@@ -33,7 +33,7 @@ func TestCostsPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := string(page)
-	for name, table := range map[string]string{"prices": pricesTable(), "figures": figuresTable(), "bills": billsTable(t), "delivery": deliveryTable(t), "log": logTable(t), "regions": regionsTable(t)} {
+	for name, table := range map[string]string{"prices": pricesTable(), "figures": figuresTable(), "bills": billsTable(t), "delivery": deliveryTable(t), "log": logTable(t), "windows": windowsTable(t), "regions": regionsTable(t)} {
 		part := regexp.MustCompile(`(?s)(<!-- ` + name + `: written by a test -->\n).*?(<!-- end -->)`)
 		if !part.MatchString(text) {
 			t.Fatalf("COSTS.md has no part %s", name)
@@ -141,6 +141,35 @@ func deliveryTable(t *testing.T) string {
 				}
 			}
 			fmt.Fprintf(&b, " %s, %s | %s |", render.Quantity(bill.Needs.VCPU), render.Quantity(bill.Needs.Requests), render.Dollars(&run))
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// windowsTable says what a window saves.
+func windowsTable(t *testing.T) string {
+	prices := remembered(t)
+	var b strings.Builder
+	b.WriteString("| `pack_window_ms` | 1M a day: requests in a message | sum, USD | 100M a day: requests in a message | Cloud Run, USD | lines of process, USD | sum, USD |\n|---|---|---|---|---|---|---|\n")
+	for _, window := range []float64{0, 5, 20, 50, 200} {
+		fmt.Fprintf(&b, "| %g |", window)
+		for i, w := range []plan.Workload{shop, market} {
+			w.PackWindowMs = window
+			bill := plan.Compute(w, plan.Now, prices, plan.Push)
+			fmt.Fprintf(&b, " %.2f |", w.EventsPerDay/w.EventsPerRequest*plan.MonthDays/bill.Needs.Messages)
+			if i == 1 {
+				run, lines := 0.0, 0.0
+				for _, line := range bill.Lines {
+					if strings.HasPrefix(line.Price, "run_") && !strings.HasSuffix(line.What, "night") {
+						run += *line.USD
+					} else if strings.HasPrefix(line.What, "lines of process") {
+						lines = *line.USD
+					}
+				}
+				fmt.Fprintf(&b, " %.2f | %.2f |", run, lines)
+			}
+			fmt.Fprintf(&b, " %.2f |", bill.Sum)
 		}
 		b.WriteByte('\n')
 	}

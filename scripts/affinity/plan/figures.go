@@ -16,9 +16,10 @@ type Figures struct {
 	// RefreshRows are the rows that a refresh reads besides the user's own: blocks and
 	// rows of the log.
 	RefreshRows float64 `json:"refreshRows"`
-	// MessageCPU is the CPU of a message in ingest and process, EventCPU what each
-	// of its events adds, ReadCPU that of a read, in seconds.
+	// MessageCPU is the CPU of a message of one request in ingest and process, RequestCPU what each other
+	// request in it adds, EventCPU what each of its events adds, ReadCPU that of a read, in seconds.
 	MessageCPU float64 `json:"messageCPU"`
+	RequestCPU float64 `json:"requestCPU"`
 	EventCPU   float64 `json:"eventCPU"`
 	ReadCPU    float64 `json:"readCPU"`
 	// RecomputeUserCPU and RecomputeEventCPU are the CPU of a recompute that stores all
@@ -50,7 +51,7 @@ type Figures struct {
 //   - LineBytes: the line, 330 B, and what Logging adds, assumed.
 var Before = Figures{
 	RowBytes: 608, BlockBytes: 52, UserBytes: 5000, RefreshRows: 5,
-	MessageCPU: 1.74e-3, EventCPU: 30e-6, ReadCPU: 0.5e-3,
+	MessageCPU: 1.74e-3, RequestCPU: 1.74e-3, EventCPU: 30e-6, ReadCPU: 0.5e-3,
 	RecomputeUserCPU: 74e-6, RecomputeEventCPU: 0.16e-6,
 	RequestLogs: 1, MessageLogs: 1, LineBytes: 500,
 }
@@ -65,7 +66,7 @@ var Before = Figures{
 var Now = Figures{
 	RowBytes: Measured.Row.Value, BlockBytes: Measured.Block.Value, UserBytes: Before.UserBytes, InlineEvents: 64,
 	RefreshRows: 0,
-	MessageCPU:  Measured.Message.Value, EventCPU: Measured.Event.Value, ReadCPU: Measured.Read.Value,
+	MessageCPU:  Measured.Message.Value, RequestCPU: Measured.Request.Value, EventCPU: Measured.Event.Value, ReadCPU: Measured.Read.Value,
 	RecomputeUserCPU: Measured.RecomputeUser.Value, RecomputeEventCPU: Measured.RecomputeEvent.Value,
 	RequestLogs: 0, MessageLogs: 1, LineBytes: Measured.Line.Value,
 }
@@ -99,6 +100,7 @@ const (
 	// the filters of the objects. A profile is 5 kB.
 	eventBytes   = 500.0
 	requestBytes = 500.0
+	packEvents   = 100.0 // that requests publish together: bus.Packer
 	messageBytes = 1000.0
 	// rowMessage and rowStored are the bytes of a row for analysts, as a message and in BigQuery's table: of an event of
 	// eventBytes with 12 filters.

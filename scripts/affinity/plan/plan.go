@@ -26,6 +26,9 @@ type Workload struct {
 	Customers float64 `json:"customers"`
 	// Compression is by what factor Bigtable compresses rows on disk. 1: not at all.
 	Compression float64 `json:"compression"`
+	// PackWindowMs is for how many milliseconds a request may wait for others of its app, to share a message with
+	// them: pack_window_ms of Terraform. 0: each request is a message of its own.
+	PackWindowMs float64 `json:"packWindowMs"`
 	// WarehouseDays are the days for which BigQuery keeps a row of each event for analysts. 0: there is no warehouse.
 	WarehouseDays float64 `json:"warehouseDays,omitempty"`
 }
@@ -43,6 +46,7 @@ func (w Workload) Check() error {
 		{"peak", w.Peak, 1, 1000, false},
 		{"customers", w.Customers, 0, 100000, true},
 		{"compression", w.Compression, 1, 20, false},
+		{"pack-window-ms", w.PackWindowMs, 0, 500, false},
 		{"warehouse-days", w.WarehouseDays, 0, 36500, true},
 	})
 	if err != nil {
@@ -129,11 +133,29 @@ type Recompute struct {
 }
 
 // rates are numbers a second, on average.
-type rates struct{ events, messages, reads float64 }
+type rates struct{ events, requests, messages, reads float64 }
 
-func (w Workload) rates() rates {
+// rates returns the rates of a workload. A request waits for others of its app in the same instance of ingest. The first
+// one of a quiet app opens a window and does not wait. Each window with requests gives a message and opens the next one,
+// and one without ends them. So, for requests that arrive independently, x of them on average in a window, a message has
+// x + exp(-x), if that many fit. The apps, one a customer and one more, have equal parts of the requests.
+func (w Workload) rates(f Figures) rates {
 	events := w.EventsPerDay / 86400
-	return rates{events, events / w.EventsPerRequest, w.ReadsPerSecond}
+	requests := events / w.EventsPerRequest
+	x := requests / (1 + w.Customers) / always(requests, w.ingestCPU(f)) * w.PackWindowMs / 1000
+	packed := math.Max(1, math.Min(x+math.Exp(-x), packEvents/w.EventsPerRequest))
+	return rates{events, requests, requests / packed, w.ReadsPerSecond}
+}
+
+// ingestCPU returns the CPU of a request in ingest.
+func (w Workload) ingestCPU(f Figures) float64 {
+	return ingestShare * (f.MessageCPU + w.EventsPerRequest*f.EventCPU)
+}
+
+// processCPU returns the CPU of a second's messages in process.
+func (w Workload) processCPU(r rates, f Figures) float64 {
+	all := r.messages*f.MessageCPU + (r.requests-r.messages)*f.RequestCPU + r.events*f.EventCPU
+	return all - r.requests*w.ingestCPU(f)
 }
 
 // storage returns the GiB of the log, of histories and of user rows, of one cluster.
@@ -145,10 +167,10 @@ func (w Workload) storage(f Figures) (log, histories, users float64) {
 
 // nodes returns the nodes of a cluster.
 func (w Workload) nodes(f Figures) Nodes {
-	r := w.rates()
-	// A ticket reads and writes the user's row. A refresh writes the profile.
-	reads := r.reads + r.messages*(1+f.RefreshRows)
-	writes := r.events + r.messages*2
+	r := w.rates(f)
+	// A ticket reads and writes the row of the request's user. A refresh writes the profile.
+	reads := r.reads + r.requests*(1+f.RefreshRows)
+	writes := r.events + r.requests*2
 	load := w.Peak * (reads/nodeReads + writes/nodeWrites) / cpuTarget
 	log, histories, users := w.storage(f)
 	stored := (log + histories + users) / nodeStorage

@@ -76,6 +76,37 @@ func TestBillByHand(t *testing.T) {
 	}
 }
 
+// Requests of an app that reach ingest in a window share a message, of 100 events at most.
+func TestWindowByHand(t *testing.T) {
+	f := simple
+	f.RequestCPU = 0.0015
+	for _, tt := range []struct {
+		window, perDay, customers, packed float64
+	}{
+		{0, 864_000, 0, 1},
+		{100, 864_000, 0, 1 + math.Exp(-1)},       // 10 a second: one in a window
+		{100, 864_000, 1, 0.5 + math.Exp(-0.5)},   // two apps
+		{500, 86_400_000, 0, 100},                 // 1,000 a second
+		{20, 86_400_000, 9, 2.0/1 + math.Exp(-2)}, // 100 a second of each app, see below
+	} {
+		w := small
+		w.PackWindowMs, w.EventsPerDay, w.Customers = tt.window, tt.perDay, tt.customers
+		b := plan.Compute(w, f, price.List(), plan.Push)
+		perSecond := tt.perDay / 86_400
+		// A request takes 0.2 x 3 ms of ingest, whose instances are busy for 60 %: one up to 1,000 a second.
+		if got := perSecond * 2_628_000 / b.Needs.Messages; math.Abs(got-tt.packed) > 1e-9 {
+			t.Errorf("%+v: %v requests in a message", tt, got)
+		}
+		// Of a message, the first request takes 2 ms and each other one 1.5, and each event 1.
+		messages := perSecond / tt.packed
+		process := messages*0.002 + (perSecond-messages)*0.0015 + perSecond*0.001 - perSecond*0.0006
+		want := math.Max(1-math.Exp(-messages/10), process/0.6) + math.Max(1-math.Exp(-perSecond/10), perSecond*0.001) + (1 - math.Exp(-1))
+		if math.Abs(b.Needs.VCPU-want) > 1e-9 {
+			t.Errorf("%+v: %v vCPU, want %v", tt, b.Needs.VCPU, want)
+		}
+	}
+}
+
 // TestShareByHand compares the lines of an app's use with arithmetic that a person can follow:
 // 864,000 events in requests of their own, and as many reads.
 func TestShareByHand(t *testing.T) {
@@ -300,7 +331,7 @@ func TestPricesHaveSources(t *testing.T) {
 // Every figure of this version says how and when it was measured, and the bill uses it.
 func TestFiguresHaveSources(t *testing.T) {
 	used := []float64{
-		plan.Now.RowBytes, plan.Now.BlockBytes, plan.Now.MessageCPU, plan.Now.EventCPU, plan.Now.ReadCPU,
+		plan.Now.RowBytes, plan.Now.BlockBytes, plan.Now.MessageCPU, plan.Now.RequestCPU, plan.Now.EventCPU, plan.Now.ReadCPU,
 		plan.Now.RecomputeUserCPU, plan.Now.RecomputeEventCPU, plan.Now.LineBytes,
 	}
 	all := plan.Measurements()

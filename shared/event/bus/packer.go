@@ -10,9 +10,14 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 )
 
+// Windows of a Packer: that of a deployment unless it says another, and the longest. Some
+// clients give up after two seconds, and Pub/Sub takes its time, too.
 const (
-	// packWait is how long a request may wait for others before it is published.
-	packWait = 5 * time.Millisecond
+	DefaultWindow = 5 * time.Millisecond
+	MaxWindow     = 500 * time.Millisecond
+)
+
+const (
 	// packEvents and packBytes bound what requests publish together, in events and in
 	// bytes of bodies and filters. A larger request gains nothing from company. So a
 	// message of several requests is one that process applies without marks.
@@ -20,9 +25,9 @@ const (
 	packBytes  = 128 << 10
 )
 
-// Packer publishes the requests of an app that arrive within packWait in one message,
+// Packer publishes the requests of an app that arrive within a window in one message,
 // because a message costs more than an event. A request waits only if another one of
-// its app and lane was published within packWait before it.
+// its app and lane was published within a window before it, and then for a window at most.
 //
 // The message is an ordinary one, as if one request held the events. Its time of receipt
 // is that at which it is made: after each of its requests has arrived, and before any is
@@ -33,10 +38,11 @@ const (
 type Packer struct {
 	publish func(context.Context, Message) error
 	now     func() time.Time
+	window  time.Duration
 
 	mu sync.Mutex
 	// open holds the requests that wait, and nil for a key under which one was published
-	// within packWait and none waits.
+	// within the window and none waits.
 	open map[packKey]*pack
 }
 
@@ -64,9 +70,10 @@ type request struct {
 	bytes  int
 }
 
-// NewPacker returns a Packer that publishes with publish. now is the clock of receipts.
-func NewPacker(publish func(context.Context, Message) error, now func() time.Time) *Packer {
-	return &Packer{publish: publish, now: now, open: map[packKey]*pack{}}
+// NewPacker returns a Packer that publishes with publish. now is the clock of receipts. With
+// a window of 0 each request is a message of its own.
+func NewPacker(publish func(context.Context, Message) error, now func() time.Time, window time.Duration) *Packer {
+	return &Packer{publish: publish, now: now, window: window, open: map[packKey]*pack{}}
 }
 
 // Publish publishes an accepted request, of which it takes the decoded events. It
@@ -74,7 +81,7 @@ func NewPacker(publish func(context.Context, Message) error, now func() time.Tim
 // that message. If ctx ends before, the request may be published or not.
 func (p *Packer) Publish(ctx context.Context, m Message, events []event.Event) error {
 	r := request{ctx, m, events, m.size()}
-	if !m.Resolved || len(events) >= packEvents || r.bytes >= packBytes {
+	if p.window <= 0 || !m.Resolved || len(events) >= packEvents || r.bytes >= packBytes {
 		return p.publish(ctx, m)
 	}
 	joined := p.join(packKey{m.App, m.Lane, m.Calls}, r)
@@ -96,7 +103,7 @@ func (p *Packer) join(key packKey, r request) *pack {
 	waiting, recent := p.open[key]
 	if !recent {
 		p.open[key] = nil
-		time.AfterFunc(packWait, func() { p.next(key) })
+		time.AfterFunc(p.window, func() { p.next(key) })
 		return nil
 	}
 	if waiting != nil && (waiting.events+len(r.events) > packEvents || waiting.bytes+r.bytes > packBytes) {
@@ -120,7 +127,7 @@ func (p *Packer) next(key packKey) {
 		delete(p.open, key)
 	} else {
 		p.open[key] = nil
-		time.AfterFunc(packWait, func() { p.next(key) })
+		time.AfterFunc(p.window, func() { p.next(key) })
 	}
 	p.mu.Unlock()
 	if waiting != nil {

@@ -18,6 +18,9 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 )
 
+// window is that of the tests.
+const window = DefaultWindow
+
 // published are the messages that a Packer publishes, as process decodes them. Each
 // waits for a value of gate, if there is one.
 type published struct {
@@ -110,16 +113,16 @@ func isAnswered(answer <-chan error) (error, bool) {
 func TestRequestsShareAMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &published{gate: make(chan error)}
-		p := NewPacker(out.publish, time.Now)
+		p := NewPacker(out.publish, time.Now, window)
 		ann := send(t.Context(), t, p, accepted("demo", "ann"))
 		bob := send(t.Context(), t, p, accepted("demo", "bob", "bea"))
-		time.Sleep(packWait / 2)
+		time.Sleep(window / 2)
 		received := time.Now().UnixMilli()
 		cid := send(t.Context(), t, p, accepted("demo", "cid"))
 		if got := out.users(t); !cmp.Equal(got, [][]string{{"ann"}}) {
 			t.Fatalf("published %q at once, want the first request alone", got)
 		}
-		time.Sleep(packWait)
+		time.Sleep(window)
 		if got := out.users(t); !cmp.Equal(got, [][]string{{"ann"}, {"bob", "bea", "cid"}}) {
 			t.Fatalf("published %q", got)
 		}
@@ -146,11 +149,11 @@ func TestRequestsShareAMessage(t *testing.T) {
 	})
 }
 
-// A request that comes when none was published within packWait does not wait.
+// A request that comes when none was published within window does not wait.
 func TestQuietRequestIsPublishedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &published{}
-		p := NewPacker(out.publish, time.Now)
+		p := NewPacker(out.publish, time.Now, window)
 		for i := range 3 {
 			began := time.Now()
 			m := accepted("demo", "ann")
@@ -160,7 +163,7 @@ func TestQuietRequestIsPublishedAtOnce(t *testing.T) {
 			if diff := cmp.Diff(m, out.messages[i]); diff != "" {
 				t.Errorf("(-sent +published):\n%s", diff)
 			}
-			time.Sleep(2 * packWait)
+			time.Sleep(2 * window)
 			synctest.Wait()
 		}
 		if len(p.open) > 0 {
@@ -169,11 +172,27 @@ func TestQuietRequestIsPublishedAtOnce(t *testing.T) {
 	})
 }
 
+// Without a window no request waits, and none shares a message.
+func TestNoWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		out := &published{}
+		p := NewPacker(out.publish, time.Now, 0)
+		for _, user := range []string{"ann", "bob", "cid"} {
+			if err, ok := isAnswered(send(t.Context(), t, p, accepted("demo", user))); err != nil || !ok {
+				t.Errorf("%s is answered: %v, %v", user, ok, err)
+			}
+		}
+		if got := out.users(t); !cmp.Equal(got, [][]string{{"ann"}, {"bob"}, {"cid"}}) {
+			t.Errorf("published %q", got)
+		}
+	})
+}
+
 // Neither apps nor lanes share a message, and unresolved or large requests share none.
 func TestRequestsThatShareNoMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &published{}
-		p := NewPacker(out.publish, time.Now)
+		p := NewPacker(out.publish, time.Now, window)
 		slow, unresolved, large := accepted("demo", "slow"), accepted("demo", "unresolved"), accepted("demo", "large")
 		slow.Lane, unresolved.Resolved = SlowLane, false
 		large.Objects.Put("shop", "of large", []Filter{{"color", strings.Repeat("x", packBytes)}})
@@ -184,7 +203,7 @@ func TestRequestsThatShareNoMessage(t *testing.T) {
 			}
 		}
 		bob, cid := send(t.Context(), t, p, accepted("demo", "bob")), send(t.Context(), t, p, accepted("other", "cid"))
-		time.Sleep(packWait)
+		time.Sleep(window)
 		for _, answer := range []<-chan error{bob, cid} {
 			if err, ok := isAnswered(answer); err != nil || !ok {
 				t.Errorf("answered: %v, %v", ok, err)
@@ -202,14 +221,14 @@ func TestRequestsThatShareNoMessage(t *testing.T) {
 func TestBoundsOfASharedMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &published{}
-		p := NewPacker(out.publish, time.Now)
+		p := NewPacker(out.publish, time.Now, window)
 		for i := range 1 + packEvents + 1 {
 			send(t.Context(), t, p, accepted("demo", fmt.Sprint("u", i)))
 		}
 		if got := out.users(t); len(got) != 2 || len(got[1]) != packEvents {
 			t.Errorf("%d messages before the wait is over, the second with %d events", len(got), len(got[len(got)-1]))
 		}
-		time.Sleep(packWait)
+		time.Sleep(window)
 		synctest.Wait()
 		var all []string
 		for _, users := range out.users(t) {
@@ -225,7 +244,7 @@ func TestBoundsOfASharedMessage(t *testing.T) {
 func TestFailureOfASharedMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &published{gate: make(chan error)}
-		p := NewPacker(out.publish, time.Now)
+		p := NewPacker(out.publish, time.Now, window)
 		ctx, gone := context.WithCancel(t.Context())
 		answers := map[string]<-chan error{"ann": send(t.Context(), t, p, accepted("demo", "ann"))}
 		out.gate <- nil
@@ -237,10 +256,10 @@ func TestFailureOfASharedMessage(t *testing.T) {
 		if err, ok := isAnswered(left); !ok || !errors.Is(err, context.Canceled) {
 			t.Errorf("a request whose client has gone is answered: %v, %v", ok, err)
 		}
-		time.Sleep(packWait)
+		time.Sleep(window)
 		failure := errors.New("no")
 		out.gate <- failure
-		time.Sleep(packWait)
+		time.Sleep(window)
 		answers["dan"] = send(t.Context(), t, p, accepted("demo", "dan"))
 		out.gate <- nil
 		want := map[string]error{"ann": nil, "bob": failure, "cid": failure, "dan": nil}
@@ -257,11 +276,11 @@ func TestFailureOfASharedMessage(t *testing.T) {
 func TestSharedMessageKeepsEqualEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &published{}
-		p := NewPacker(out.publish, time.Now)
+		p := NewPacker(out.publish, time.Now, window)
 		for range 3 {
 			send(t.Context(), t, p, accepted("demo", "ann"))
 		}
-		time.Sleep(packWait)
+		time.Sleep(window)
 		synctest.Wait()
 		seen := map[string]bool{}
 		for _, e := range decoded(t, out.messages[1]) {
@@ -282,10 +301,10 @@ func TestPanicFailsTheRequestsOfItsMessage(t *testing.T) {
 				panic("no room")
 			}
 			return nil
-		}, time.Now)
+		}, time.Now, window)
 		first := send(t.Context(), t, p, accepted("demo", "ann"))
 		bob, cid := send(t.Context(), t, p, accepted("demo", "bob")), send(t.Context(), t, p, accepted("demo", "cid"))
-		time.Sleep(packWait)
+		time.Sleep(window)
 		if err, ok := isAnswered(first); err != nil || !ok {
 			t.Errorf("the first request: answered %v, %v", ok, err)
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/affinityengine/affinity/shared/backend"
 	"github.com/affinityengine/affinity/shared/backend/jobrunner"
 	"github.com/affinityengine/affinity/shared/backend/jobs"
+	"github.com/affinityengine/affinity/shared/event/bus"
 	"github.com/affinityengine/affinity/shared/intake/enrich"
 	"github.com/affinityengine/affinity/shared/intake/recent"
 	"github.com/affinityengine/affinity/shared/intake/refused"
@@ -59,6 +60,8 @@ type Backends struct {
 	Sampled  *recent.Recorder
 	// Warehouse publishes rows for analysts; nil: none.
 	Warehouse *outbox.Outbox
+	// PackWindow is that of ingest.
+	PackWindow time.Duration
 }
 
 func newBackends(base backend.Base, cipher config.Cipher, o Options, messages messaging,
@@ -69,7 +72,7 @@ func newBackends(base backend.Base, cipher config.Cipher, o Options, messages me
 	b := &Backends{
 		Base: base, Below: config.Documents{Store: base.Documents}, Auth: keys(base.CachedConfig),
 		AuthSecured: keys(base.CachedConfig.WithCipher(cipher)), Cipher: cipher,
-		Bus: messages.bus, Queue: tasks,
+		Bus: messages.bus, Queue: tasks, PackWindow: cmp.Or(o.PackWindow, bus.DefaultWindow),
 		Profiles: profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log),
 		Refused:  refused.New(base.Buffered(), base.Now, base.Log),
 	}
@@ -120,7 +123,8 @@ func (b *Backends) flush() error {
 
 // ForIngest returns the backends of ingest.
 func (b *Backends) ForIngest() ingest.Backends {
-	return ingest.Backends{Base: b.Base, Auth: b.AuthSecured, Bus: b.Bus, Enricher: b.Enricher, Refused: b.Refused}
+	return ingest.Backends{Base: b.Base, Auth: b.AuthSecured, Bus: b.Bus, Enricher: b.Enricher, Refused: b.Refused,
+		PackWindow: b.PackWindow}
 }
 
 // ForImports returns the backends of imports.

@@ -97,6 +97,8 @@ type Options struct {
 	// Life is how long a request or a task may take at most. Zero: as long as its deployed
 	// function may, and with regions regionalLife at most.
 	Life time.Duration
+	// PackWindow is PACK_WINDOW of ingest. Zero: as deployed. Negative: none.
+	PackWindow time.Duration
 	// LateWrites is how long after its end a deleted app is looked for once more. Zero:
 	// half a minute, since no request of the stack runs as long.
 	LateWrites time.Duration

@@ -34,10 +34,11 @@ func StartStack(ctx context.Context, o Options) (RunningStack, error) {
 		Addr: o.Addr, Apps: apps, Now: o.Now, RetentionDays: o.RetentionDays, Layout: o.Layout,
 		Archive: o.Archive, Warehouse: o.Warehouse,
 		Data: o.Data, KeepRetention: o.Data != "" && o.KeepRetention,
-		Origins: o.Origins,
-		Regions: o.Regions,
-		Tables:  o.Tables,
-		Life:    o.RequestLimit, ConfigTTL: configTTL,
+		Origins:    o.Origins,
+		Regions:    o.Regions,
+		Tables:     o.Tables,
+		PackWindow: o.PackWindow,
+		Life:       o.RequestLimit, ConfigTTL: configTTL,
 		Operator: o.Operator, Log: o.Log})
 	if err != nil {
 		return nil, err

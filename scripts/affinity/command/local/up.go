@@ -20,6 +20,7 @@ import (
 	"github.com/affinityengine/affinity/scripts/affinity/command"
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/event/bus"
 	"github.com/affinityengine/affinity/shared/local/operator"
 	"github.com/affinityengine/affinity/shared/score/schema"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
@@ -42,6 +43,7 @@ type Options struct {
 	Regions       []string      // in which apps may live
 	Tables        []string      // sets of tables for isolated apps
 	RequestLimit  time.Duration // how long a request or a task may take; 0: as deployed, with regions half a minute
+	PackWindow    time.Duration // how long ingest waits for more requests of an app; 0: as deployed
 	Log           *slog.Logger
 }
 
@@ -60,6 +62,7 @@ type upFlags struct {
 	regions       []string
 	tables        []string
 	requestLimit  time.Duration
+	packWindow    time.Duration
 }
 
 // Up returns the command up, which starts an engine with start.
@@ -130,6 +133,8 @@ func (f *upFlags) add(cmd *cobra.Command) {
 	flags.DurationVar(&f.requestLimit, "request-limit", 0,
 		"how long a request or a task may take at most; each phase of a move waits as long (default: as in a "+
 			"deployment, 30s with --regions or --tables)")
+	flags.DurationVar(&f.packWindow, "pack-window", bus.DefaultWindow,
+		fmt.Sprintf("how long a request with events may wait for others of its app, to be processed with them: 1ms to %s", bus.MaxWindow))
 	f.LayoutFlags.Add(cmd)
 	for _, name := range []string{"url", "key"} { // options refuses them
 		flags.String(name, "", "")
@@ -162,6 +167,9 @@ func (f *upFlags) options(cmd *cobra.Command) (Options, error) {
 			return o, cli.Usagef("--now %q: %v", f.now, err)
 		}
 		o.Now = time.UnixMilli(now).UTC()
+	}
+	if o.PackWindow = f.packWindow; o.PackWindow < time.Millisecond || o.PackWindow > bus.MaxWindow {
+		return o, cli.Usagef("--pack-window %s: must be 1ms to %s", o.PackWindow, bus.MaxWindow)
 	}
 	if err := f.regionOptions(&o); err != nil {
 		return o, err

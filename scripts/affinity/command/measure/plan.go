@@ -19,7 +19,7 @@ type planFlags struct {
 
 // Plan returns the command plan.
 func Plan(t *command.Tool) *cobra.Command {
-	w := plan.Workload{EventsPerRequest: 4, Peak: 3, Clusters: 1, Compression: 1}
+	w := plan.Workload{EventsPerRequest: 4, Peak: 3, Clusters: 1, Compression: 1, PackWindowMs: 5}
 	figures, f := plan.Now, planFlags{}
 	cmd := &cobra.Command{
 		Use:   "plan --events-per-day N --users N --retention DAYS",
@@ -61,6 +61,8 @@ func Plan(t *command.Tool) *cobra.Command {
 	flags.Float64Var(&w.Customers, "customers", w.Customers,
 		"customers with a host and an app of their own, beside the default host")
 	flags.Float64Var(&w.Compression, "compression", w.Compression, "by what factor Bigtable compresses rows on disk")
+	flags.Float64Var(&w.PackWindowMs, "pack-window-ms", w.PackWindowMs,
+		"for how many milliseconds a request may wait for others of its app, to share a message (pack_window_ms of Terraform)")
 	flags.Float64Var(&w.WarehouseDays, "warehouse-days", 0,
 		"days for which BigQuery keeps a row of each event for analysts, without what their queries read (default: none)")
 	flags.Float64Var(&figures.RowBytes, "row-bytes", figures.RowBytes,
