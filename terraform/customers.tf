@@ -1,3 +1,9 @@
+variable "dns_zone" {
+  description = "Public zone of Cloud DNS in which Terraform creates the records of all hosts in its domain: its name, such as example-com, its domain, such as example.com, and its project if that is another one. Null: create the records that `terraform output dns_records` lists."
+  type        = object({ name = string, domain = string, project = optional(string) })
+  default     = null
+}
+
 variable "default_host" {
   description = "Host that serves every app, such as api.example.com. Null: only the customers' hosts are served. Without a host and without a customer, nothing can be reached from outside."
   type        = string

@@ -43,3 +43,22 @@ resource "google_logging_project_exclusion" "healthy" {
 
   depends_on = [terraform_data.project]
 }
+
+# Who read a key or a secret. The entries are few: functions read their secrets when they
+# start, and keep the key's answers.
+resource "google_project_iam_audit_config" "this" {
+  for_each = toset(var.audited_services)
+
+  project = var.project_id
+  service = each.key
+
+  audit_log_config {
+    log_type = "DATA_READ"
+  }
+
+  audit_log_config {
+    log_type = "DATA_WRITE"
+  }
+
+  depends_on = [terraform_data.project]
+}

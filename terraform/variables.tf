@@ -441,6 +441,18 @@ variable "pack_window_ms" {
   }
 }
 
+variable "audited_services" {
+  description = "Services whose reads and writes of data Cloud Audit Logs record, besides changes of the configuration, which Google always records. Each replaces what the project has set for the service. Bigtable's and Firestore's would log every request of the engine."
+  type        = set(string)
+  default     = ["cloudkms.googleapis.com", "secretmanager.googleapis.com"]
+  nullable    = false
+
+  validation {
+    condition     = alltrue([for s in var.audited_services : endswith(s, ".googleapis.com")])
+    error_message = "audited_services must be names such as cloudkms.googleapis.com, but has ${join(", ", [for s in var.audited_services : s if !endswith(s, ".googleapis.com")])}."
+  }
+}
+
 variable "request_log_sample" {
   description = "Share of Cloud Run's request logs that Logging keeps of requests that succeeded within a second, from 0 to 1. It keeps those of all other requests. The load balancer's log is a sample of its own."
   type        = number

@@ -177,6 +177,15 @@ run "logs_are_sampled" {
   }
 }
 
+run "audited" {
+  command = plan
+
+  assert {
+    condition     = alltrue([for c in google_project_iam_audit_config.this : toset([for l in c.audit_log_config : l.log_type]) == toset(["DATA_READ", "DATA_WRITE"])]) && keys(google_project_iam_audit_config.this) == ["cloudkms.googleapis.com", "secretmanager.googleapis.com"]
+    error_message = "Reads of keys and secrets are not logged: ${jsonencode(keys(google_project_iam_audit_config.this))}"
+  }
+}
+
 run "all_logs_are_kept" {
   command = plan
 

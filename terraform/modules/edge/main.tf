@@ -151,26 +151,18 @@ resource "google_compute_global_forwarding_rule" "https" {
   target                = google_compute_target_https_proxy.this.id
 }
 
-resource "google_compute_url_map" "redirect" {
-  name        = "${var.name_prefix}-redirect"
-  description = "Sends http to https. 308 keeps the method, so that an event that is posted stays one."
-
-  default_url_redirect {
-    https_redirect         = true
-    redirect_response_code = "PERMANENT_REDIRECT"
-    strip_query            = false
-  }
+# Nothing listens on port 80: by the time a redirect answers, a client has sent its key and its
+# events in the clear.
+resource "google_compute_global_address" "ipv6" {
+  name        = "${var.name_prefix}-edge-ipv6"
+  description = "Where the hosts of the engine point to, for clients with IPv6."
+  ip_version  = "IPV6"
 }
 
-resource "google_compute_target_http_proxy" "redirect" {
-  name    = "${var.name_prefix}-redirect"
-  url_map = google_compute_url_map.redirect.id
-}
-
-resource "google_compute_global_forwarding_rule" "http" {
-  name                  = "${var.name_prefix}-http"
+resource "google_compute_global_forwarding_rule" "ipv6" {
+  name                  = "${var.name_prefix}-https-ipv6"
   load_balancing_scheme = "EXTERNAL_MANAGED"
-  ip_address            = google_compute_global_address.this.id
-  port_range            = "80"
-  target                = google_compute_target_http_proxy.redirect.id
+  ip_address            = google_compute_global_address.ipv6.id
+  port_range            = "443"
+  target                = google_compute_target_https_proxy.this.id
 }

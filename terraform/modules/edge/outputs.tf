@@ -1,6 +1,6 @@
-output "address" {
-  description = "IPv4 address that every host must point to."
-  value       = google_compute_global_address.this.address
+output "addresses" {
+  description = "IPv4 and IPv6 address that every host must point to."
+  value       = { ipv4 = google_compute_global_address.this.address, ipv6 = google_compute_global_address.ipv6.address }
 }
 
 output "default_endpoint" {
@@ -19,15 +19,8 @@ output "endpoints" {
 }
 
 output "dns_records" {
-  description = "DNS records to create in the zones of the hosts: the address of each host, and the proof of ownership for its certificate."
-  value = { for host in keys(local.hosts) : host => [
-    { name = "${host}.", type = "A", data = google_compute_global_address.this.address },
-    {
-      name = try(google_certificate_manager_dns_authorization.this[host].dns_resource_record[0].name, null)
-      type = try(google_certificate_manager_dns_authorization.this[host].dns_resource_record[0].type, null)
-      data = try(google_certificate_manager_dns_authorization.this[host].dns_resource_record[0].data, null)
-    },
-  ] }
+  description = "DNS records to create in the zones of the hosts, but for those in dns_zone: the addresses of each host, and the proof of ownership for its certificate."
+  value       = { for host, records in local.records : host => records if !contains(local.zone_hosts, host) }
 }
 
 output "url_map" {

@@ -41,6 +41,17 @@ variable "default_host" {
   }
 }
 
+variable "dns_zone" {
+  description = "Public zone of Cloud DNS that holds the records of the hosts in its domain: the zone's name, such as example-com, and its domain, such as example.com; its project if that is another one. Null: the records of all hosts are created by hand."
+  type        = object({ name = string, domain = string, project = optional(string) })
+  default     = null
+
+  validation {
+    condition     = var.dns_zone == null || can(regex("^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\\.)+[a-z]{2,63}$", var.dns_zone.domain))
+    error_message = "dns_zone.domain must be a domain name in lower case without a dot at its end, such as example.com."
+  }
+}
+
 variable "default_rate_limit" {
   description = "Requests per minute that one address may send to the default host."
   type        = number

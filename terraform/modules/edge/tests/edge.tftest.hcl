@@ -14,6 +14,11 @@ mock_provider "google" {
   mock_resource "google_compute_global_address" {
     defaults = { address = "203.0.113.7" }
   }
+
+  override_resource {
+    target = google_compute_global_address.ipv6
+    values = { id = "ipv6", address = "2001:db8::7" }
+  }
 }
 
 variables {
@@ -294,32 +299,53 @@ run "certificates" {
 
 run "ports" {
   assert {
-    condition = (google_compute_global_forwarding_rule.https.port_range == "443" && google_compute_global_forwarding_rule.http.port_range == "80" &&
-      google_compute_global_forwarding_rule.https.ip_address == google_compute_global_address.this.id &&
-      google_compute_global_forwarding_rule.http.ip_address == google_compute_global_address.this.id &&
-      google_compute_global_forwarding_rule.https.target == google_compute_target_https_proxy.this.id &&
-      google_compute_global_forwarding_rule.http.target == google_compute_target_http_proxy.redirect.id &&
-      google_compute_target_https_proxy.this.url_map == google_compute_url_map.this.id &&
-    google_compute_target_http_proxy.redirect.url_map == google_compute_url_map.redirect.id)
-    error_message = "Port 443 does not lead to the URL map, port 80 not to the redirect, or they have two addresses."
+    condition = alltrue([for rule in [google_compute_global_forwarding_rule.https, google_compute_global_forwarding_rule.ipv6] :
+      rule.port_range == "443" && rule.target == google_compute_target_https_proxy.this.id
+    ]) && google_compute_target_https_proxy.this.url_map == google_compute_url_map.this.id
+    error_message = "Port 443 of an address does not lead to the URL map."
   }
 
   assert {
-    condition     = one(google_compute_url_map.redirect.default_url_redirect).https_redirect && one(google_compute_url_map.redirect.default_url_redirect).redirect_response_code == "PERMANENT_REDIRECT"
-    error_message = "HTTP is not redirected to HTTPS with the same method."
+    condition     = google_compute_global_forwarding_rule.https.ip_address == google_compute_global_address.this.id && google_compute_global_forwarding_rule.ipv6.ip_address == google_compute_global_address.ipv6.id && google_compute_global_address.ipv6.ip_version == "IPV6"
+    error_message = "The rules do not have an IPv4 and an IPv6 address."
+  }
+}
+
+# Terraform makes the records of the hosts in the zone, and lists the others.
+run "dns_zone" {
+  variables {
+    dns_zone = { name = "example-com", domain = "example.com", project = "dns-project" }
+  }
+
+  assert {
+    condition = { for key, r in google_dns_record_set.this : key => "${r.name} ${r.type} ${one(r.rrdatas)}" if r.managed_zone == "example-com" && r.project == "dns-project" } == {
+      "acme.example.com/address" = "acme.example.com. A 203.0.113.7"
+      "acme.example.com/ipv6"    = "acme.example.com. AAAA 2001:db8::7"
+      "acme.example.com/proof"   = "_acme-challenge.example.com. CNAME 1.authorize.certificatemanager.goog."
+      "api.example.com/address"  = "api.example.com. A 203.0.113.7"
+      "api.example.com/ipv6"     = "api.example.com. AAAA 2001:db8::7"
+      "api.example.com/proof"    = "_acme-challenge.example.com. CNAME 1.authorize.certificatemanager.goog."
+    }
+    error_message = "The records are wrong: ${jsonencode({ for key, r in google_dns_record_set.this : key => [r.name, r.type, r.rrdatas] })}"
+  }
+
+  assert {
+    condition     = keys(output.dns_records) == ["events.globex.example"]
+    error_message = "The records to create by hand are those of ${jsonencode(keys(output.dns_records))}."
   }
 }
 
 run "outputs" {
   assert {
     condition = (output.default_endpoint == "https://api.example.com" && output.endpoints.acme.url == "https://acme.example.com" &&
-    output.endpoints.globex.dedicated && output.endpoints.globex.rate_limit == 60000 && output.address == "203.0.113.7")
+    output.endpoints.globex.dedicated && output.endpoints.globex.rate_limit == 60000 && output.addresses.ipv4 == "203.0.113.7")
     error_message = "The endpoints in the outputs are wrong: ${jsonencode(output.endpoints)}"
   }
 
   assert {
     condition = output.dns_records["acme.example.com"] == [
       { name = "acme.example.com.", type = "A", data = "203.0.113.7" },
+      { name = "acme.example.com.", type = "AAAA", data = "2001:db8::7" },
       { name = "_acme-challenge.example.com.", type = "CNAME", data = "1.authorize.certificatemanager.goog." },
     ]
     error_message = "The DNS records of acme are wrong: ${jsonencode(output.dns_records)}"
@@ -359,7 +385,7 @@ run "console" {
   }
 
   assert {
-    condition     = google_certificate_manager_certificate_map_entry.this["console.example.com"].hostname == "console.example.com" && length(output.dns_records["console.example.com"]) == 2
+    condition     = google_certificate_manager_certificate_map_entry.this["console.example.com"].hostname == "console.example.com" && length(output.dns_records["console.example.com"]) == 3
     error_message = "The console's host has no certificate or no DNS records."
   }
 }
