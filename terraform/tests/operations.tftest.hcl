@@ -208,8 +208,9 @@ run "logs_are_sampled" {
   command = plan
 
   variables {
-    request_log_sample = 0.1
-    message_log_sample = 0
+    request_log_sample  = 0.1
+    message_log_sample  = 0
+    balancer_log_sample = 0.01
   }
 
   assert {
@@ -219,6 +220,11 @@ run "logs_are_sampled" {
       reads    = local.healthy_reads
     }
     error_message = "The samples do not apply: ${jsonencode({ for name, e in google_logging_project_exclusion.healthy : name => e.filter })}"
+  }
+
+  assert {
+    condition     = module.edge[0].log_sample_rates == [0.01]
+    error_message = "The load balancer logs other shares: ${jsonencode(module.edge[0].log_sample_rates)}"
   }
 }
 

@@ -49,3 +49,8 @@ output "ejects" {
   description = "Whether the load balancer leaves out a region that fails."
   value       = alltrue([for b in google_compute_backend_service.this : length(b.outlier_detection) > 0])
 }
+
+output "log_sample_rates" {
+  description = "Shares of the requests that the load balancer logs, one of each backend."
+  value       = distinct([for b in google_compute_backend_service.this : coalesce(one(b.log_config).sample_rate, 0)])
+}
