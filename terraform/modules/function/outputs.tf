@@ -14,8 +14,8 @@ output "image" {
 }
 
 output "revision" {
-  description = "The newest revision that serves, for the variable traffic."
-  value       = google_cloud_run_v2_service.this.latest_ready_revision
+  description = "Name of the newest revision that is ready, for the variable traffic."
+  value       = basename(google_cloud_run_v2_service.this.latest_ready_revision)
 }
 
 output "service_account_email" {

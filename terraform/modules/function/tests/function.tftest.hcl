@@ -5,6 +5,13 @@ mock_provider "google" {
       member = "serviceAccount:fn-ingest@affinity-test.iam.gserviceaccount.com"
     }
   }
+
+  # As Cloud Run names it.
+  mock_resource "google_cloud_run_v2_service" {
+    defaults = {
+      latest_ready_revision = "projects/affinity-test/locations/europe-west1/services/ingest/revisions/ingest-00007-abc"
+    }
+  }
 }
 
 variables {
@@ -144,6 +151,11 @@ run "public" {
   assert {
     condition     = google_cloud_run_v2_service.this.invoker_iam_disabled && length(google_cloud_run_v2_service_iam_member.invoker) == 0
     error_message = "The load balancer may not call the function, or a grant to everyone is needed."
+  }
+
+  assert {
+    condition     = output.revision == "ingest-00007-abc"
+    error_message = "The variable traffic does not take the revision ${output.revision}."
   }
 
   assert {
