@@ -8,11 +8,12 @@ module "bigtable" {
   project_id    = var.project_id
   instance_name = var.bigtable_instance
   clusters = { for id, c in var.clusters : id => {
-    zone       = coalesce(c.zone, "${var.region}-b")
-    serves     = c.serves
-    min_nodes  = c.min_nodes
-    max_nodes  = c.max_nodes
-    cpu_target = c.cpu_target
+    zone               = coalesce(c.zone, "${var.region}-b")
+    serves             = c.serves
+    min_nodes          = c.min_nodes
+    max_nodes          = c.max_nodes
+    cpu_target         = c.cpu_target
+    storage_target_gib = c.storage_target_gib
   } }
   primary_cluster        = coalesce(var.primary_cluster, keys(var.clusters)[0]) # null only where there is one
   tables                 = jsondecode(file("${path.module}/bigtable.json")).tables

@@ -34,11 +34,12 @@ module "regional_bigtable" {
   project_id    = var.project_id
   instance_name = local.instances[each.key]
   clusters = { for id, c in each.value.clusters : id => {
-    zone       = coalesce(c.zone, "${each.value.region}-b")
-    serves     = c.serves
-    min_nodes  = c.min_nodes
-    max_nodes  = c.max_nodes
-    cpu_target = c.cpu_target
+    zone               = coalesce(c.zone, "${each.value.region}-b")
+    serves             = c.serves
+    min_nodes          = c.min_nodes
+    max_nodes          = c.max_nodes
+    cpu_target         = c.cpu_target
+    storage_target_gib = c.storage_target_gib
   } }
   primary_cluster        = coalesce(each.value.primary_cluster, keys(each.value.clusters)[0]) # null only where there is one
   tables                 = jsondecode(file("${path.module}/bigtable.json")).tables
@@ -136,12 +137,8 @@ module "processing" {
   name        = each.value.key
   description = "Affinity: ${each.value.key} in ${each.value.data_region}"
   region      = each.value.region
-  entry_point = local.functions[each.value.of].entryPoint
+  function    = module.image[each.value.of].function
 
-  bucket                = google_storage_bucket.source.name
-  source_zip            = var.source_dir == null ? null : "${var.source_dir}/${each.value.of}.zip"
-  source_prefix         = "${each.value.region}-"
-  build_service_account = google_service_account.build.id
   service_account = {
     email  = module.function[each.value.key].service_account_email
     member = module.function[each.value.key].service_account_member
@@ -160,8 +157,9 @@ module "processing" {
   cpu             = local.size[each.value.key].cpu
   memory          = local.size[each.value.key].memory
   timeout_seconds = local.size[each.value.key].timeout_seconds
+  billing         = local.size[each.value.key].billing
+  traffic         = local.traffic[each.key]
 
-  ingress = "ALLOW_INTERNAL_ONLY"
   # Schedules call the worker of the region of the deployment only.
   invokers = { for label, member in local.invokers[local.functions[each.value.of].kind] : label => member if label != "scheduler" }
 }

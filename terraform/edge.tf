@@ -3,12 +3,13 @@ module "edge" {
   source = "./modules/edge"
   count  = var.default_host == null && length(var.customers) == 0 ? 0 : 1
 
-  region       = var.region
-  more_regions = var.serving_regions
-  default_host = var.default_host
-  dns_zone     = var.dns_zone
-  functions    = { for name in local.public : name => module.function[name].name if name != "console" }
-  console      = var.console_host == null ? null : { host = var.console_host, service = module.function["console"].name }
+  region          = var.region
+  more_regions    = var.serving_regions
+  default_host    = var.default_host
+  dns_zone        = var.dns_zone
+  log_sample_rate = var.balancer_log_sample
+  functions       = { for name in local.public : name => module.function[name].name if name != "console" }
+  console         = var.console_host == null ? null : { host = var.console_host, service = module.function["console"].name }
   customers = { for name, c in var.customers : name => {
     host       = c.host
     app_id     = c.app_id
@@ -52,4 +53,16 @@ module "monitoring" {
   hosts        = toset(concat(var.default_host[*], [for c in values(var.customers) : c.host]))
 
   depends_on = [terraform_data.project]
+}
+
+variable "balancer_log_sample" {
+  description = "Share of the requests that the load balancer logs, with the address of the client, from 0 to 1. Its metrics count all."
+  type        = number
+  default     = 0.1
+  nullable    = false
+
+  validation {
+    condition     = var.balancer_log_sample >= 0 && var.balancer_log_sample <= 1
+    error_message = "balancer_log_sample ${var.balancer_log_sample} must be from 0 to 1."
+  }
 }

@@ -28,7 +28,7 @@ locals {
   # of instances override both for their public functions, and a size in var.functions by
   # the name of their own function overrides everything.
   size = { for key, d in local.deployed : key => merge(
-    { min_instances = 0 },
+    { min_instances = 0, billing = "requests" },
     try(local.sizes[key], local.sizes[d.of]),
     { for k, v in try(var.functions[d.customer == null ? key : d.of], {}) : k => v if v != null },
     d.customer == null || !contains(local.dedicated_public, d.of) ? {} : {
@@ -89,16 +89,25 @@ locals {
   secret_ids = { CONSOLE_SECRET = var.console_secret }
   secrets    = { for key, d in local.deployed : key => merge(local.telemetry_secrets, { for v in try(local.functions[d.of].secrets, []) : v => local.secret_ids[v] }) }
 
+  # All services: those of this region, and those of other regions.
+  services = concat(keys(local.deployed), keys(local.serving), keys(local.processing))
+
+  # Without anything else said, the newest revision gets all requests.
+  traffic = merge({ for key in local.services : key => { latest = 100, revision = null } }, var.traffic)
+
   # The public functions in the other serving regions, each with the name that it has in the
   # region of the deployment.
   serving = merge([for region in var.serving_regions : {
     for key, d in local.deployed : "${key}/${region}" => { key = key, of = d.of, region = region } if contains(local.public, d.of)
   }]...)
 
-  # The callers of a function, by its kind. The load balancer sends no identity, so
-  # allUsers may invoke public functions; ingress admits only the load balancer.
+  # The load balancer sends no identity, so everyone may call public functions; ingress admits
+  # only the load balancer. While the engine is paused, nobody imports.
+  open = [for name in local.public : name if !var.paused || name != "imports"]
+
+  # The callers of a private function, by its kind.
   invokers = {
-    public    = { all = "allUsers" }
+    public    = {}
     pubsub    = { push = module.events.push_member }
     tasks     = { tasks = module.tasks.tasks_member, scheduler = module.tasks.scheduler_member }
     scheduler = { scheduler = module.tasks.scheduler_member }
@@ -112,11 +121,7 @@ module "function" {
   name        = each.key
   description = each.value.customer == null ? "Affinity: ${each.key}" : "Affinity: ${each.value.of} of the customer ${each.value.customer}"
   region      = var.region
-  entry_point = local.functions[each.value.of].entryPoint
-
-  bucket                = google_storage_bucket.source.name
-  source_zip            = var.source_dir == null ? null : "${var.source_dir}/${each.value.of}.zip"
-  build_service_account = google_service_account.build.id
+  function    = module.image[each.value.of].function
 
   variables        = local.functions[each.value.of].env
   environment      = local.environments[each.key]
@@ -130,11 +135,15 @@ module "function" {
   cpu             = local.size[each.key].cpu
   memory          = local.size[each.key].memory
   timeout_seconds = local.size[each.key].timeout_seconds
+  billing         = local.size[each.key].billing
+  traffic         = local.traffic[each.key]
 
-  ingress  = local.functions[each.value.of].kind == "public" ? "ALLOW_INTERNAL_AND_GCLB" : "ALLOW_INTERNAL_ONLY"
-  invokers = var.paused && each.value.of == "imports" ? {} : local.invokers[local.functions[each.value.of].kind]
+  ingress       = contains(local.public, each.value.of) ? "INGRESS_TRAFFIC_INTERNAL_LOAD_BALANCER" : "INGRESS_TRAFFIC_INTERNAL_ONLY"
+  public_access = contains(local.open, each.value.of) ? var.public_access : null
+  invokers      = local.invokers[local.functions[each.value.of].kind]
+  readiness     = contains(local.public, each.value.of) && length(var.serving_regions) > 0 && local.size[each.key].min_instances > 0
 
-  depends_on = [google_project_iam_member.build, google_project_service.secrets, terraform_data.project]
+  depends_on = [google_project_service.secrets, terraform_data.project]
 }
 
 # Google's load balancer sends a request to the nearest region. The functions there run as
@@ -146,12 +155,8 @@ module "serving" {
   name        = each.value.key
   description = "Affinity: ${each.value.key} in ${each.value.region}"
   region      = each.value.region
-  entry_point = local.functions[each.value.of].entryPoint
+  function    = module.image[each.value.of].function
 
-  bucket                = google_storage_bucket.source.name
-  source_zip            = var.source_dir == null ? null : "${var.source_dir}/${each.value.of}.zip"
-  source_prefix         = "${each.value.region}-"
-  build_service_account = google_service_account.build.id
   service_account = {
     email  = module.function[each.value.key].service_account_email
     member = module.function[each.value.key].service_account_member
@@ -169,7 +174,37 @@ module "serving" {
   cpu             = local.size[each.value.key].cpu
   memory          = local.size[each.value.key].memory
   timeout_seconds = local.size[each.value.key].timeout_seconds
+  billing         = local.size[each.value.key].billing
+  traffic         = local.traffic[each.key]
 
-  ingress  = "ALLOW_INTERNAL_AND_GCLB"
-  invokers = var.paused && each.value.of == "imports" ? {} : local.invokers.public
+  ingress       = "INGRESS_TRAFFIC_INTERNAL_LOAD_BALANCER"
+  public_access = contains(local.open, each.value.of) ? var.public_access : null
+  readiness     = local.size[each.value.key].min_instances > 0
+}
+
+variable "public_access" {
+  description = "How the load balancer, which sends no identity, may call the public functions. no_invoker_check: Cloud Run does not check their callers. all_users: allUsers have the role roles/run.invoker on them, where an organization permits such grants and requires the check. Either way only the load balancer reaches them, and they check keys."
+  type        = string
+  default     = "no_invoker_check"
+  nullable    = false
+
+  validation {
+    condition     = contains(["no_invoker_check", "all_users"], var.public_access)
+    error_message = "public_access \"${var.public_access}\" must be no_invoker_check or all_users."
+  }
+}
+
+variable "traffic" {
+  description = "For services that do not give all requests to their newest revision: the percentage that it gets, and the earlier revision that gets the others. By the keys of the output canary, which prints this variable for all services. README.md, \"Upgrade and rollback\"."
+  type = map(object({
+    latest   = number
+    revision = optional(string)
+  }))
+  default  = {}
+  nullable = false
+
+  validation {
+    condition     = length(setsubtract(keys(var.traffic), local.services)) == 0
+    error_message = "traffic names services that do not exist: ${join(", ", setsubtract(keys(var.traffic), local.services))}. Services: ${join(", ", local.services)}."
+  }
 }

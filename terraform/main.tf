@@ -12,7 +12,6 @@ resource "google_project_service" "this" {
     "bigtableadmin.googleapis.com",
     "certificatemanager.googleapis.com",
     "cloudbuild.googleapis.com",
-    "cloudfunctions.googleapis.com",
     "cloudscheduler.googleapis.com",
     "cloudtasks.googleapis.com",
     "compute.googleapis.com",
@@ -84,13 +83,22 @@ resource "google_service_account" "build" {
   depends_on = [terraform_data.project]
 }
 
-# The roles that Google documents for a build account of your own. The account reads
-# the project's storage because a build reads a bucket of Google's, into which the
-# source is copied.
+# What a build needs: it reads the source, writes the image and logs, and reaches no data.
 resource "google_project_iam_member" "build" {
-  for_each = toset(["roles/logging.logWriter", "roles/artifactregistry.writer", "roles/storage.objectViewer"])
-
   project = var.project_id
-  role    = each.key
+  role    = "roles/logging.logWriter"
   member  = google_service_account.build.member
+}
+
+resource "google_storage_bucket_iam_member" "build" {
+  bucket = google_storage_bucket.source.name
+  role   = "roles/storage.objectViewer"
+  member = google_service_account.build.member
+}
+
+resource "google_artifact_registry_repository_iam_member" "build" {
+  location   = google_artifact_registry_repository.images.location
+  repository = google_artifact_registry_repository.images.name
+  role       = "roles/artifactregistry.writer"
+  member     = google_service_account.build.member
 }

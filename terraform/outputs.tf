@@ -29,6 +29,16 @@ output "functions" {
   value       = { for key, f in module.function : key => f.uri }
 }
 
+output "canary" {
+  description = "The variable traffic, with which the revisions that serve now keep all requests at the next apply: `terraform output -raw canary > canary.tfvars.json`."
+  value = jsonencode({ traffic = {
+    for key, f in merge(module.function, module.serving, module.processing) : key => {
+      latest   = 0
+      revision = local.traffic[key].latest < 50 ? local.traffic[key].revision : f.revision
+    }
+  } })
+}
+
 output "service_accounts" {
   description = "Service account of each function."
   value       = { for key, f in module.function : key => f.service_account_email }

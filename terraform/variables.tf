@@ -60,11 +60,12 @@ variable "data_regions" {
   type = map(object({
     region = string
     clusters = optional(map(object({
-      zone       = optional(string)
-      serves     = optional(bool, true)
-      min_nodes  = optional(number, 1)
-      max_nodes  = optional(number, 1)
-      cpu_target = optional(number, 60)
+      zone               = optional(string)
+      serves             = optional(bool, true)
+      min_nodes          = optional(number, 1)
+      max_nodes          = optional(number, 1)
+      cpu_target         = optional(number, 60)
+      storage_target_gib = optional(number, 2560)
     })), { cluster-1 = {} })
     primary_cluster   = optional(string)
     bigtable_instance = optional(string)
@@ -138,16 +139,18 @@ variable "dedicated_tables" {
 variable "clusters" {
   description = <<-EOT
     Bigtable clusters by id. A cluster without a zone is in zone b of the region. Bigtable keeps between min_nodes and
-    max_nodes, so that CPU stays near cpu_target percent. Clusters serve stored profiles unless serves is false; the engine
+    max_nodes, so that CPU stays near cpu_target percent and a node stores no more than storage_target_gib GiB, up to 5120 with
+    SSD: a node that stores more costs less for each event, and caches less of its data. Clusters serve stored profiles unless serves is false; the engine
     writes to primary_cluster. Do not change the zone of a cluster: Terraform would replace the instance and lose its data. Add a
     cluster with a new id, fail over, and remove the old one.
   EOT
   type = map(object({
-    zone       = optional(string)
-    serves     = optional(bool, true)
-    min_nodes  = optional(number, 1)
-    max_nodes  = optional(number, 1)
-    cpu_target = optional(number, 60)
+    zone               = optional(string)
+    serves             = optional(bool, true)
+    min_nodes          = optional(number, 1)
+    max_nodes          = optional(number, 1)
+    cpu_target         = optional(number, 60)
+    storage_target_gib = optional(number, 2560)
   }))
   default  = { cluster-1 = {} }
   nullable = false
@@ -295,7 +298,7 @@ variable "source_dir" {
 }
 
 variable "functions" {
-  description = "Sizes of functions that differ from sizes.tf, by name, such as { profiles = { min_instances = 2 } }. A function ends a request itself after the timeout of sizes.tf, so a longer timeout_seconds changes nothing. A dedicated customer's functions have the same sizes, unless they are named, such as process-acme."
+  description = "Sizes of functions that differ from sizes.tf, by name, such as { profiles = { min_instances = 2 } }. billing = \"instances\" has a function billed by the instances that exist, without a fee for requests, which is cheaper from about ten requests a second on (COSTS.md). A function ends a request itself after the timeout of sizes.tf, so a longer timeout_seconds changes nothing. A dedicated customer's functions have the same sizes, unless they are named, such as process-acme."
   type = map(object({
     min_instances   = optional(number)
     max_instances   = optional(number)
@@ -303,6 +306,7 @@ variable "functions" {
     cpu             = optional(string)
     memory          = optional(string)
     timeout_seconds = optional(number)
+    billing         = optional(string)
   }))
   default  = {}
   nullable = false

@@ -26,6 +26,18 @@ func TestPlan(t *testing.T) {
 	if strings.Contains(got.out, "bigtable_nodes (a node-hour)") {
 		t.Errorf("a price that is given is unknown:\n%s", got.out)
 	}
+	// 50 reads a second cost more in fees than an instance, and three requests with events do not.
+	busy := append(workload, "--price", "bigtable_nodes=0.65", "--reads-per-second", "50")
+	got = affinity(t, "", busy...)
+	got.wants(t, 0, "these functions would cost less (--billing cheapest", "  profiles: 50.59 in place of ")
+	if strings.Contains(got.out, "  ingest: ") {
+		t.Errorf("ingest would cost less:\n%s", got.out)
+	}
+	got = affinity(t, "", append(busy, "--billing", "cheapest", "--before")...)
+	got.wants(t, 0, "CPU of ingest and process", "CPU of profiles")
+	if strings.Contains(got.out, "would cost less") {
+		t.Errorf("the cheapest is not chosen:\n%s", got.out)
+	}
 	got = affinity(t, "", append(workload, "--json", "--before", "--reads-per-second", "12")...)
 	got.wants(t, 0)
 	var answer plan.Comparison
@@ -49,6 +61,8 @@ func TestWrongPlan(t *testing.T) {
 		{"--events-per-day many --users 10 --retention 90", `invalid argument "many"`},
 		{"--events-per-day 1 --users 100 --retention 2", "more than the 2 events that are kept"},
 		{"--events-per-day 1e6 --users 10 --retention 90 --request-logs 2", "--request-logs 2: must be a number from 0 to 1"},
+		{"--events-per-day 1e6 --users 10 --retention 90 --billing both", "--billing both: must be requests, instances or cheapest"},
+		{"--events-per-day 1e6 --users 10 --retention 90 --storage-target-gib 9000", "--storage-target-gib 9000: must be a whole number from 2560 to 5120"},
 		{"--events-per-day 1e6 --users 10 --retention 90 --price gold=1", `there is no price "gold"`},
 		{"shop --events-per-day 1e6", "unknown command"},
 	} {

@@ -16,14 +16,14 @@ variables {
 run "deployed" {
   assert {
     condition = (
-      module.function["console"].ingress == "ALLOW_INTERNAL_AND_GCLB" && module.function["console"].invokers == tolist(["allUsers"]) &&
+      module.function["console"].ingress == "INGRESS_TRAFFIC_INTERNAL_LOAD_BALANCER" && module.function["console"].invokers == tolist(["everyone"]) &&
       local.size["console"].min_instances == 0 && output.console == "https://console.example.com"
     )
     error_message = "The console cannot be reached through the load balancer, or an instance stays warm."
   }
 
   assert {
-    condition     = sort(keys(module.function["console"].environment)) == sort(concat(local.functions["console"].env, ["GOMEMLIMIT"]))
+    condition     = sort(keys(module.function["console"].environment)) == sort(concat(local.functions["console"].env, ["FUNCTION_TARGET", "GOMEMLIMIT"]))
     error_message = "The console does not get exactly the variables that it reads."
   }
 

@@ -88,7 +88,7 @@ run "dedicated_functions" {
   }
 
   assert {
-    condition     = module.function["ingest-acme"].ingress == "ALLOW_INTERNAL_AND_GCLB"
+    condition     = module.function["ingest-acme"].ingress == "INGRESS_TRAFFIC_INTERNAL_LOAD_BALANCER"
     error_message = "A customer's own function is not behind the load balancer."
   }
 }
@@ -109,7 +109,7 @@ run "dedicated_topic_and_queues" {
     condition = (
       module.function["process-acme"].invokers == module.function["process"].invokers &&
       module.function["worker-acme"].invokers == module.function["worker"].invokers &&
-      module.function["worker-acme"].ingress == "ALLOW_INTERNAL_ONLY"
+      module.function["worker-acme"].ingress == "INGRESS_TRAFFIC_INTERNAL_ONLY"
     )
     error_message = "Others than Pub/Sub and Cloud Tasks may call the customer's process or worker."
   }

@@ -63,7 +63,7 @@ run "what_each_has" {
     condition = alltrue([for key, f in module.processing :
       f.service_account_email == module.function[f.name].service_account_email &&
       jsonencode(merge(f.environment, { REGION = "eu" })) == jsonencode(module.function[f.name].environment) &&
-      f.ingress == "ALLOW_INTERNAL_ONLY" &&
+      f.ingress == "INGRESS_TRAFFIC_INTERNAL_ONLY" &&
       join(",", f.invokers) == (startswith(f.name, "process") ? module.events.push_member : module.tasks.tasks_member)
     ])
     error_message = "A function in a data region differs from that of the same name, or others than Pub/Sub and Cloud Tasks may call it."

@@ -50,7 +50,7 @@ run "plan" {
   }
 
   assert {
-    condition     = alltrue([for name, f in local.functions : sort(keys(module.function[name].environment)) == sort(concat(f.env, ["GOMEMLIMIT"]))])
+    condition     = alltrue([for name, f in local.functions : sort(keys(module.function[name].environment)) == sort(concat(f.env, ["FUNCTION_TARGET", "GOMEMLIMIT"]))])
     error_message = "A function does not get exactly the variables that it reads, and its memory limit."
   }
 
@@ -70,7 +70,7 @@ run "plan" {
   }
 
   assert {
-    condition     = alltrue([for name, f in local.functions : module.function[name].ingress == (f.kind == "public" ? "ALLOW_INTERNAL_AND_GCLB" : "ALLOW_INTERNAL_ONLY")])
+    condition     = alltrue([for name, f in local.functions : module.function[name].ingress == (f.kind == "public" ? "INGRESS_TRAFFIC_INTERNAL_LOAD_BALANCER" : "INGRESS_TRAFFIC_INTERNAL_ONLY")])
     error_message = "A private function can be reached from outside, or a public one cannot."
   }
 
@@ -119,7 +119,7 @@ run "apply" {
   }
 
   assert {
-    condition     = alltrue([for name, f in local.functions : module.function[name].invokers == tolist(["allUsers"]) if f.kind == "public"])
+    condition     = alltrue([for name, f in local.functions : module.function[name].invokers == tolist(["everyone"]) if f.kind == "public"])
     error_message = "The load balancer cannot call every public function."
   }
 
@@ -156,6 +156,26 @@ run "apply" {
   assert {
     condition     = alltrue([for name, f in module.function : f.environment.BIGTABLE_ANALYSIS_APP_PROFILE == "" if name != "docs"])
     error_message = "A function uses Data Boost although nobody asked for it."
+  }
+}
+
+# One image for each zip, and a build that reaches nothing else.
+run "images" {
+  command = plan
+
+  assert {
+    condition     = toset(keys(module.image)) == toset(keys(local.functions)) && module.function["process-slow"].image == module.function["process"].image && module.function["process"].image == module.image["process"].function.image
+    error_message = "A service does not run the image of its function: ${jsonencode({ for key, f in module.function : key => f.image })}"
+  }
+
+  assert {
+    condition     = google_project_iam_member.build.role == "roles/logging.logWriter" && google_storage_bucket_iam_member.build.bucket == "affinity-test-affinity-source" && google_artifact_registry_repository_iam_member.build.repository == google_artifact_registry_repository.images.name
+    error_message = "The account that builds may do more than read the source and write the image and logs."
+  }
+
+  assert {
+    condition     = !contains(keys(google_project_service.this), "cloudfunctions.googleapis.com")
+    error_message = "Cloud Functions is switched on, which nothing uses."
   }
 }
 
@@ -335,7 +355,7 @@ run "least_privilege" {
   }
 
   assert {
-    condition     = toset(keys(module.function["docs"].environment)) == toset(["GOOGLE_CLOUD_PROJECT", "GOMEMLIMIT"]) && alltrue([for granted in [local.table_grants, local.users, local.viewers, local.publishers, local.enqueuers] : alltrue([for key in keys(granted) : !startswith(key, "docs")])])
+    condition     = toset(keys(module.function["docs"].environment)) == toset(["FUNCTION_TARGET", "GOOGLE_CLOUD_PROJECT", "GOMEMLIMIT"]) && alltrue([for granted in [local.table_grants, local.users, local.viewers, local.publishers, local.enqueuers] : alltrue([for key in keys(granted) : !startswith(key, "docs")])])
     error_message = "docs has access to a backend, or another variable than GOOGLE_CLOUD_PROJECT and its memory limit."
   }
 

@@ -108,7 +108,7 @@ run "paused" {
   }
 
   assert {
-    condition     = alltrue([for name in ["ingest", "profiles"] : module.function[name].invokers == tolist(["allUsers"])])
+    condition     = alltrue([for name in ["ingest", "profiles"] : module.function[name].invokers == tolist(["everyone"])])
     error_message = "Clients cannot send events or read profiles while paused."
   }
 
@@ -125,7 +125,7 @@ run "paused" {
 
 run "resumed" {
   assert {
-    condition     = module.events.push_endpoint == "${module.function["process"].uri}/" && module.events.slow_push_endpoint == "${module.function["process-slow"].uri}/" && length(module.tasks.waiting) == 0 && module.function["imports"].invokers == tolist(["allUsers"])
+    condition     = module.events.push_endpoint == "${module.function["process"].uri}/" && module.events.slow_push_endpoint == "${module.function["process-slow"].uri}/" && length(module.tasks.waiting) == 0 && module.function["imports"].invokers == tolist(["everyone"])
     error_message = "Something is still paused: ${jsonencode(module.tasks.waiting)}"
   }
 
@@ -159,12 +159,58 @@ run "sizes" {
   }
 }
 
+# An organization may permit grants to everyone and require the check of callers.
+run "all_users" {
+  variables {
+    public_access = "all_users"
+  }
+
+  assert {
+    condition     = alltrue([for name in local.public : module.function[name].invokers == tolist(["allUsers"])])
+    error_message = "Everyone is not granted access to every public function."
+  }
+}
+
+# Each function by itself, and a dedicated customer's as the common one.
+run "billing_by_instances" {
+  command = plan
+
+  variables {
+    functions = { ingest = { billing = "instances" } }
+    run_quota = { cpu = 40, memory_gib = 40 }
+    customers = { acme = { host = "acme.example.com", app_id = "acme_shop", dedicated = true } }
+  }
+
+  assert {
+    condition     = [for key, f in module.function : key if f.billing == "instances"] == ["ingest", "ingest-acme"]
+    error_message = "Other functions are billed by instances: ${jsonencode([for key, f in module.function : key if f.billing == "instances"])}"
+  }
+}
+
+# `terraform output -raw canary` of a deployment that was rolled back keeps the earlier revision.
+run "rolled_back" {
+  variables {
+    traffic = { ingest = { latest = 0, revision = "ingest-00007-abc" } }
+  }
+
+  assert {
+    condition     = module.function["ingest"].traffic == { ingest-00007-abc = 100 } && jsondecode(output.canary).traffic["ingest"] == { latest = 0, revision = "ingest-00007-abc" }
+    error_message = "The requests do not stay with the earlier revision: ${output.canary}"
+  }
+
+  assert {
+    condition     = keys(jsondecode(output.canary).traffic) == keys(module.function) && jsondecode(output.canary).traffic["rank"] == { latest = 0, revision = module.function["rank"].revision }
+    error_message = "The next apply would send requests to a new revision: ${output.canary}"
+  }
+}
+
 run "logs_are_sampled" {
   command = plan
 
   variables {
-    request_log_sample = 0.1
-    message_log_sample = 0
+    request_log_sample  = 0.1
+    message_log_sample  = 0
+    balancer_log_sample = 0.01
   }
 
   assert {
@@ -174,6 +220,11 @@ run "logs_are_sampled" {
       reads    = local.healthy_reads
     }
     error_message = "The samples do not apply: ${jsonencode({ for name, e in google_logging_project_exclusion.healthy : name => e.filter })}"
+  }
+
+  assert {
+    condition     = module.edge[0].log_sample_rates == [0.01]
+    error_message = "The load balancer logs other shares: ${jsonencode(module.edge[0].log_sample_rates)}"
   }
 }
 

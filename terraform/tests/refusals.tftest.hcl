@@ -160,6 +160,36 @@ run "size_of_unknown_function" {
   expect_failures = [var.functions]
 }
 
+run "unknown_public_access" {
+  command = plan
+
+  variables {
+    public_access = "nobody"
+  }
+
+  expect_failures = [var.public_access]
+}
+
+run "traffic_of_an_unknown_service" {
+  command = plan
+
+  variables {
+    traffic = { ingest-acme = { latest = 5, revision = "ingest-acme-00007-abc" } }
+  }
+
+  expect_failures = [var.traffic]
+}
+
+run "more_than_all_requests_of_the_balancer_logged" {
+  command = plan
+
+  variables {
+    balancer_log_sample = 10
+  }
+
+  expect_failures = [var.balancer_log_sample]
+}
+
 run "timeout_too_long" {
   command = plan
 

@@ -30,8 +30,9 @@ run "functions" {
       f.name == local.serving[key].key &&
       f.service_account_email == module.function[f.name].service_account_email &&
       f.environment == module.function[f.name].environment &&
+      f.image == module.function[f.name].image &&
       f.invokers == module.function[f.name].invokers &&
-      f.ingress == "ALLOW_INTERNAL_AND_GCLB"
+      f.ingress == "INGRESS_TRAFFIC_INTERNAL_LOAD_BALANCER"
     ])
     error_message = "A function in a serving region differs from that of the same name."
   }
@@ -42,13 +43,46 @@ run "functions" {
   }
 }
 
+# The load balancer leaves a region out whose warm instances are not ready.
+run "failover" {
+  command = plan
+
+  variables {
+    functions = { profiles = { min_instances = 1 } }
+  }
+
+  assert {
+    condition     = [for key, f in merge(module.function, module.serving) : key if f.ready] == ["profiles", "profiles/asia-northeast1", "profiles/us-central1"]
+    error_message = "Other services are asked whether they are ready: ${jsonencode([for key, f in merge(module.function, module.serving) : key if f.ready])}"
+  }
+
+  assert {
+    condition     = module.edge[0].ejects
+    error_message = "The load balancer goes on sending requests to a region that fails."
+  }
+}
+
+# A revision belongs to a service of one region.
+run "canary" {
+  command = plan
+
+  variables {
+    traffic = { "rank/us-central1" = { latest = 5, revision = "rank-00007-abc" } }
+  }
+
+  assert {
+    condition     = { for key, f in merge(module.function, module.serving) : key => f.traffic if f.traffic != { newest = 100 } } == { "rank/us-central1" = { newest = 5, rank-00007-abc = 95 } }
+    error_message = "Requests go to other revisions."
+  }
+}
+
 run "none" {
   variables {
     serving_regions = []
   }
 
   assert {
-    condition     = length(module.serving) == 0 && keys(module.edge[0].groups) == ["europe-west1"]
+    condition     = length(module.serving) == 0 && keys(module.edge[0].groups) == ["europe-west1"] && !module.edge[0].ejects
     error_message = "There are functions in other regions."
   }
 }

@@ -20,7 +20,9 @@ type Bill struct {
 	Workload Workload `json:"workload"`
 	Figures  Figures  `json:"figures"`
 	Needs    Needs    `json:"needs"`
-	Lines    []Line   `json:"lines"`
+	// Functions are those that clients and messages reach, with what Cloud Run asks for each.
+	Functions []Function `json:"functions"`
+	Lines     []Line     `json:"lines"`
 	// Sum is that of the lines with a price, in USD. Total is the same, nil while the price of
 	// the main item is unknown: nobody should take the rest for the cost.
 	Sum   float64  `json:"-"`
@@ -44,7 +46,7 @@ func Compute(w Workload, f Figures, p price.Prices, d Delivery) Bill {
 	}
 	b.needs()
 	b.storage(add)
-	b.compute(add, d)
+	b.compute(add, d, p)
 	add("two forwarding rules", 730, "lb_rules")
 	b.moved(add)
 	b.logs(add)
@@ -76,39 +78,6 @@ func (b *Bill) storage(add adder) {
 	add("rows of the event log", n.LogGiB*w.Clusters, "bigtable_ssd")
 	add("histories", n.HistoryGiB*w.Clusters, "bigtable_ssd")
 	add("users' rows", n.UsersGiB*w.Clusters, "bigtable_ssd")
-}
-
-// ingestShare is the part of the CPU of a message of one request that ingest takes.
-const ingestShare = 0.2
-
-// compute adds Cloud Run.
-func (b *Bill) compute(add adder, d Delivery) {
-	f := b.Figures
-	r := b.Workload.rates(f)
-	ingest, process, pushes := b.Workload.ingestCPU(f), b.Workload.processCPU(r, f)/r.messages, r.messages
-	served, cpu := instances, "run_cpu"
-	if d == Instances {
-		served, cpu = always, "run_cpu_instance"
-	}
-	in, read, applied := served(r.requests, ingest), served(r.reads, f.ReadCPU), served(r.messages, process)
-	b.Needs.VCPU = in + read + applied
-	if d == Pull {
-		pool := always(r.messages, process)
-		b.Needs.VCPU += pool - applied
-		applied, pushes = 0, 0
-		add("CPU of the worker pool in place of process", pool*monthSeconds, "run_cpu_instance")
-		add("its memory", pool*processMemory*monthSeconds, "run_memory")
-	}
-	gibs := in*ingestMemory + read*profilesMemory + applied*processMemory
-	add("CPU of ingest, profiles and process", (in+read+applied)*monthSeconds, cpu)
-	add("their memory", gibs*monthSeconds, "run_memory")
-	night := b.Needs.Recompute.CoreSeconds * MonthDays
-	add("CPU of worker, at night", night, "run_cpu")
-	add("its memory", night*workerMemory, "run_memory")
-	b.Needs.Requests = (r.requests + r.reads + pushes) * monthSeconds
-	if d != Instances {
-		add("requests and pushes", b.Needs.Requests/1e6, "run_requests")
-	}
 }
 
 // moved adds what messages and requests move.
@@ -148,7 +117,7 @@ func (b *Bill) logs(add adder) {
 	}
 	logged("log entries of requests and pushes", b.Needs.Requests/monthSeconds, f.RequestLogs, requestEntry)
 	logged("lines of process, one a message", r.messages, f.MessageLogs, f.LineBytes)
-	n := (r.requests + r.reads) * balancerShare * balancerEntry * monthSeconds / gib
+	n := (r.requests + r.reads) * f.BalancerLogs * balancerEntry * monthSeconds / gib
 	b.Needs.LoggedGiB += n
 	add("log entries of the load balancer, a sample", n, "logs")
 }

@@ -21,8 +21,8 @@ const costsFile = "../../../terraform/COSTS.md"
 
 // The workloads of COSTS.md.
 var (
-	shop   = plan.Workload{EventsPerDay: 1e6, Users: 100_000, RetentionDays: 90, EventsPerRequest: 4, ReadsPerSecond: 12, Peak: 3, Clusters: 1, Compression: 1, PackWindowMs: 5}
-	market = plan.Workload{EventsPerDay: 1e8, Users: 1e7, RetentionDays: 90, EventsPerRequest: 4, ReadsPerSecond: 500, Peak: 3, Clusters: 1, Compression: 1, PackWindowMs: 5}
+	shop   = plan.Workload{EventsPerDay: 1e6, Users: 100_000, RetentionDays: 90, EventsPerRequest: 4, ReadsPerSecond: 12, Peak: 3, Clusters: 1, Compression: 1, PackWindowMs: 5, NodeGiB: plan.NodeGiB}
+	market = plan.Workload{EventsPerDay: 1e8, Users: 1e7, RetentionDays: 90, EventsPerRequest: 4, ReadsPerSecond: 500, Peak: 3, Clusters: 1, Compression: 1, PackWindowMs: 5, NodeGiB: plan.NodeGiB}
 )
 
 // TestCostsPage compares the tables of terraform/COSTS.md with the model. -rewrite writes
@@ -33,7 +33,7 @@ func TestCostsPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := string(page)
-	for name, table := range map[string]string{"prices": pricesTable(), "figures": figuresTable(), "bills": billsTable(t), "delivery": deliveryTable(t), "log": logTable(t), "windows": windowsTable(t), "regions": regionsTable(t)} {
+	for name, table := range map[string]string{"prices": pricesTable(), "figures": figuresTable(), "bills": billsTable(t), "delivery": deliveryTable(t), "billing": billingTable(t), "levers": leversTable(t), "log": logTable(t), "windows": windowsTable(t), "regions": regionsTable(t)} {
 		part := regexp.MustCompile(`(?s)(<!-- ` + name + `: written by a test -->\n).*?(<!-- end -->)`)
 		if !part.MatchString(text) {
 			t.Fatalf("COSTS.md has no part %s", name)
@@ -130,7 +130,7 @@ func deliveryTable(t *testing.T) string {
 	prices := remembered(t)
 	var b strings.Builder
 	b.WriteString("| delivery | 1M a day: vCPU, requests | Cloud Run, USD | 100M a day: vCPU, requests | Cloud Run, USD |\n|---|---|---|---|---|\n")
-	for d, name := range []string{"push, as deployed", "pull by a worker pool in place of process", "push to instances that are billed while they exist"} {
+	for d, name := range []string{"push, as deployed", "pull by a worker pool in place of process", "push to instances that are billed while they exist", "push, to each function with the billing that costs less"} {
 		fmt.Fprintf(&b, "| %s |", name)
 		for _, w := range []plan.Workload{shop, market} {
 			bill := plan.Compute(w, plan.Now, prices, plan.Delivery(d))
@@ -145,6 +145,65 @@ func deliveryTable(t *testing.T) string {
 		b.WriteByte('\n')
 	}
 	return b.String()
+}
+
+// billingTable says what each function costs by requests and by instances.
+func billingTable(t *testing.T) string {
+	prices := remembered(t)
+	var b strings.Builder
+	b.WriteString("| function | 1M a day: requests a second | by requests, USD | by instances, USD | 100M a day: requests a second | by requests, USD | by instances, USD |\n|---|---|---|---|---|---|---|\n")
+	little, much := plan.Compute(shop, plan.Now, prices, plan.Push), plan.Compute(market, plan.Now, prices, plan.Push)
+	for i, fn := range little.Functions {
+		fmt.Fprintf(&b, "| %s |", fn.Name)
+		for _, fn := range []plan.Function{fn, much.Functions[i]} {
+			fmt.Fprintf(&b, " %s | %s | %s |", render.Quantity(fn.PerSecond()), render.Dollars(fn.ByRequests), render.Dollars(fn.ByInstances))
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// leversTable says what each setting saves a marketplace: alone, and after those above it.
+func leversTable(t *testing.T) string {
+	prices := remembered(t)
+	type setup struct {
+		w plan.Workload
+		f plan.Figures
+		d plan.Delivery
+	}
+	base := setup{market, plan.Now, plan.Push}
+	sum := func(s setup) float64 { return plan.Compute(s.w, s.f, prices, s.d).Sum }
+	all, before := base, sum(base)
+	var b strings.Builder
+	b.WriteString("| setting | alone, USD | after those above, USD | sum, USD | price of it |\n|---|---|---|---|---|\n")
+	fmt.Fprintf(&b, "| the defaults | | | %.2f | |\n", before)
+	for _, lever := range []struct {
+		name, price string
+		set         func(*setup)
+	}{
+		{"`billing = \"instances\"` of ingest, profiles and process", "an instance is billed for some minutes after its last request", func(s *setup) { s.d = plan.Cheapest }},
+		{"`storage_target_gib = 3072`", "two nodes in place of three; each caches less of its data", func(s *setup) { s.w.NodeGiB = 3072 }},
+		{"`balancer_log_sample = 0.01`", "one request in a hundred shows its client's address", func(s *setup) { s.f.BalancerLogs = 0.01 }},
+		{"`message_log_sample = 0.01`", "one line in a hundred says that an app's events have arrived; metrics count all", func(s *setup) { s.f.MessageLogs = 0.01 }},
+		{"`pack_window_ms = 50`", "answers and freshness up to 50 ms later", func(s *setup) { s.w.PackWindowMs = 50 }},
+	} {
+		alone := base
+		lever.set(&alone)
+		lever.set(&all)
+		now := sum(all)
+		fmt.Fprintf(&b, "| %s | %.2f | %.2f | %.2f | %s |\n", lever.name, sum(alone)-sum(base), now-before, now, lever.price)
+		before = now
+	}
+	return b.String()
+}
+
+// TestLeversReachTheirAim holds what the page promises of a marketplace's bill.
+func TestLeversReachTheirAim(t *testing.T) {
+	w := market
+	w.NodeGiB = 3072
+	if got := plan.Compute(w, plan.Now, remembered(t), plan.Cheapest).Sum; got >= 2500 {
+		t.Errorf("billing and storage target leave a bill of %.2f", got)
+	}
 }
 
 // windowsTable says what a window saves.

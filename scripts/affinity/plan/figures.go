@@ -27,10 +27,12 @@ type Figures struct {
 	RecomputeUserCPU  float64 `json:"recomputeUserCPU"`
 	RecomputeEventCPU float64 `json:"recomputeEventCPU"`
 	// RequestLogs and MessageLogs are the shares of healthy requests and messages whose
-	// log entry is kept; LineBytes is process's line.
-	RequestLogs float64 `json:"requestLogs"`
-	MessageLogs float64 `json:"messageLogs"`
-	LineBytes   float64 `json:"lineBytes"`
+	// log entry is kept, and BalancerLogs that of all requests in the load balancer's log; LineBytes is
+	// process's line.
+	RequestLogs  float64 `json:"requestLogs"`
+	MessageLogs  float64 `json:"messageLogs"`
+	BalancerLogs float64 `json:"balancerLogs"`
+	LineBytes    float64 `json:"lineBytes"`
 }
 
 // Before are the figures of the engine of 2026-11-22 before small histories moved into
@@ -53,7 +55,7 @@ var Before = Figures{
 	RowBytes: 608, BlockBytes: 52, UserBytes: 5000, RefreshRows: 5,
 	MessageCPU: 1.74e-3, RequestCPU: 1.74e-3, EventCPU: 30e-6, ReadCPU: 0.5e-3,
 	RecomputeUserCPU: 74e-6, RecomputeEventCPU: 0.16e-6,
-	RequestLogs: 1, MessageLogs: 1, LineBytes: 500,
+	RequestLogs: 1, MessageLogs: 1, BalancerLogs: 0.1, LineBytes: 500,
 }
 
 // Now are the figures of this version: Measured, and
@@ -62,13 +64,14 @@ var Before = Figures{
 //   - InlineEvents: a smaller history is a cell of the user's row.
 //   - RefreshRows: a new event is added to the stored profile, which is in the user's
 //     row.
-//   - RequestLogs: request_log_sample of terraform/variables.tf.
+//   - RequestLogs and BalancerLogs: request_log_sample and balancer_log_sample of Terraform.
 var Now = Figures{
 	RowBytes: Measured.Row.Value, BlockBytes: Measured.Block.Value, UserBytes: Before.UserBytes, InlineEvents: 64,
 	RefreshRows: 0,
-	MessageCPU:  Measured.Message.Value, RequestCPU: Measured.Request.Value, EventCPU: Measured.Event.Value, ReadCPU: Measured.Read.Value,
+	MessageCPU:  Measured.Message.Value, RequestCPU: Measured.Request.Value,
+	EventCPU: Measured.Event.Value, ReadCPU: Measured.Read.Value,
 	RecomputeUserCPU: Measured.RecomputeUser.Value, RecomputeEventCPU: Measured.RecomputeEvent.Value,
-	RequestLogs: 0, MessageLogs: 1, LineBytes: Measured.Line.Value,
+	RequestLogs: 0, MessageLogs: 1, BalancerLogs: 0.1, LineBytes: Measured.Line.Value,
 }
 
 // Check returns what is wrong with figures, in words, or nil.
@@ -82,6 +85,7 @@ func (f Figures) Check() error {
 		{"block-bytes", f.BlockBytes, 0, 1e6},
 		{"request-logs", f.RequestLogs, 0, 1},
 		{"message-logs", f.MessageLogs, 0, 1},
+		{"balancer-logs", f.BalancerLogs, 0, 1},
 	} {
 		if !(n.value >= n.low && n.value <= n.up) {
 			return fmt.Errorf("--%s %v: must be a number from %.0f to %.0f", n.name, n.value, n.low, n.up)
@@ -89,6 +93,10 @@ func (f Figures) Check() error {
 	}
 	return nil
 }
+
+// NodeGiB is how much a node of Bigtable stores unless storage_target_gib of Terraform says otherwise: half of
+// 5 TiB (https://cloud.google.com/bigtable/docs/autoscaling).
+const NodeGiB = 2560.0
 
 // What does not depend on the engine's version.
 const (
@@ -109,23 +117,19 @@ const (
 	acceptedBytes = 300.0
 	profileBytes  = 5000.0
 
-	// Bytes of a log entry, assumed: Cloud Run's of a request, the load balancer's. The
-	// load balancer logs one request in ten. unhealthy is the share of requests that
-	// fail or take more than a second, which are always logged.
+	// Bytes of a log entry, assumed: Cloud Run's of a request, the load balancer's. unhealthy
+	// is the share of requests that fail or take more than a second, which Cloud Run always logs.
 	requestEntry  = 1000.0
 	balancerEntry = 1200.0
-	balancerShare = 0.1
 	unhealthy     = 0.01
 
 	// Google's figures for a node with SSD, for rows of 1 kB
 	// (https://cloud.google.com/bigtable/docs/performance, read 2026-11-22), and the
-	// targets of autoscaling: cpu_target of terraform/variables.tf, and half of 5 TiB
-	// (https://cloud.google.com/bigtable/docs/autoscaling).
-	nodeReads   = 17000.0
-	nodeWrites  = 14000.0
-	nodeScan    = 220e6
-	cpuTarget   = 0.6
-	nodeStorage = 2560.0 // GiB
+	// target of autoscaling: cpu_target of terraform/variables.tf.
+	nodeReads  = 17000.0
+	nodeWrites = 14000.0
+	nodeScan   = 220e6
+	cpuTarget  = 0.6
 
 	// Cloud Run bills an instance while it serves at least one request, in steps of a
 	// tenth of a second, and adds instances above 60 % of CPU. Memory of an instance as

@@ -29,6 +29,8 @@ type Workload struct {
 	// PackWindowMs is for how many milliseconds a request may wait for others of its app, to share a message with
 	// them: pack_window_ms of Terraform. 0: each request is a message of its own.
 	PackWindowMs float64 `json:"packWindowMs"`
+	// NodeGiB is how much a node of Bigtable stores before there is another one: storage_target_gib of Terraform.
+	NodeGiB float64 `json:"nodeGiB"`
 	// WarehouseDays are the days for which BigQuery keeps a row of each event for analysts. 0: there is no warehouse.
 	WarehouseDays float64 `json:"warehouseDays,omitempty"`
 }
@@ -47,6 +49,7 @@ func (w Workload) Check() error {
 		{"customers", w.Customers, 0, 100000, true},
 		{"compression", w.Compression, 1, 20, false},
 		{"pack-window-ms", w.PackWindowMs, 0, 500, false},
+		{"storage-target-gib", w.NodeGiB, 2560, 5120, true},
 		{"warehouse-days", w.WarehouseDays, 0, 36500, true},
 	})
 	if err != nil {
@@ -100,6 +103,8 @@ const (
 	// Instances is Push to instances that are billed while they exist, at no charge for
 	// requests.
 	Instances
+	// Cheapest is Push, to each function with the billing that costs less.
+	Cheapest
 )
 
 // Nodes are Bigtable's nodes of a cluster.
@@ -135,10 +140,10 @@ type Recompute struct {
 // rates are numbers a second, on average.
 type rates struct{ events, requests, messages, reads float64 }
 
-// rates returns the rates of a workload. A request waits for others of its app in the same instance of ingest. The first
-// one of a quiet app opens a window and does not wait. Each window with requests gives a message and opens the next one,
-// and one without ends them. So, for requests that arrive independently, x of them on average in a window, a message has
-// x + exp(-x), if that many fit. The apps, one a customer and one more, have equal parts of the requests.
+// rates returns the rates of a workload. A request waits for others of its app in the same instance of ingest. The
+// first one of a quiet app opens a window and does not wait. Each window with requests gives a message and opens the
+// next one, and one without ends them. So, for requests that arrive independently, x of them on average in a window, a
+// message has x + exp(-x), if that many fit. The apps, one a customer and one more, have equal parts of the requests.
 func (w Workload) rates(f Figures) rates {
 	events := w.EventsPerDay / 86400
 	requests := events / w.EventsPerRequest
@@ -173,7 +178,7 @@ func (w Workload) nodes(f Figures) Nodes {
 	writes := r.events + r.requests*2
 	load := w.Peak * (reads/nodeReads + writes/nodeWrites) / cpuTarget
 	log, histories, users := w.storage(f)
-	stored := (log + histories + users) / nodeStorage
+	stored := (log + histories + users) / w.NodeGiB
 	return Nodes{load, stored, math.Max(1, math.Ceil(math.Max(load, stored)))}
 }
 

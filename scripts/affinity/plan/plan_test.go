@@ -15,11 +15,11 @@ import (
 
 // small is a workload with short numbers: 10 events a second in requests of their own,
 // and 10 reads.
-var small = plan.Workload{EventsPerDay: 864_000, Users: 1_000, RetentionDays: 10, EventsPerRequest: 1, ReadsPerSecond: 10, Peak: 2, Clusters: 1, Compression: 1}
+var small = plan.Workload{EventsPerDay: 864_000, Users: 1_000, RetentionDays: 10, EventsPerRequest: 1, ReadsPerSecond: 10, Peak: 2, Clusters: 1, Compression: 1, NodeGiB: 2560}
 
 var simple = plan.Figures{
 	RowBytes: 1000, BlockBytes: 100, UserBytes: 10_000, RefreshRows: 3, MessageCPU: 0.002, EventCPU: 0.001, ReadCPU: 0.001,
-	RecomputeUserCPU: 0.0001, RecomputeEventCPU: 1e-6, RequestLogs: 0.5, MessageLogs: 1, LineBytes: 500,
+	RecomputeUserCPU: 0.0001, RecomputeEventCPU: 1e-6, RequestLogs: 0.5, MessageLogs: 1, BalancerLogs: 0.1, LineBytes: 500,
 }
 
 // TestBillByHand compares each line with arithmetic that a person can follow. A month
@@ -214,25 +214,6 @@ func TestRecomputeReadsOneRowOfAnInlineHistory(t *testing.T) {
 	inline := plan.Compute(w, f, price.List(), plan.Push).Needs.Recompute.NodeSeconds
 	if want := 1e6 / 17000; math.Abs(apart-inline-want) > 1e-6 {
 		t.Errorf("an inline history saves %v node-seconds, want %v", apart-inline, want)
-	}
-}
-
-// Pull saves the pushes and pays for an instance that waits. Instances that are billed
-// while they exist pay nothing for requests.
-func TestDeliveries(t *testing.T) {
-	prices := price.List()
-	push, pull := plan.Compute(small, simple, prices, plan.Push), plan.Compute(small, simple, prices, plan.Pull)
-	instances := plan.Compute(small, simple, prices, plan.Instances)
-	if push.Needs.Requests != 30*2_628_000 || pull.Needs.Requests != 20*2_628_000 || instances.Needs.Requests != push.Needs.Requests {
-		t.Errorf("requests: push %v, pull %v, instances %v", push.Needs.Requests, pull.Needs.Requests, instances.Needs.Requests)
-	}
-	if i := slices.IndexFunc(instances.Lines, func(l plan.Line) bool { return l.Price == "run_requests" }); i >= 0 {
-		t.Errorf("instances pay for requests: %+v", instances.Lines[i])
-	}
-	for _, l := range pull.Lines {
-		if strings.HasPrefix(l.What, "CPU of the worker pool") && (l.Quantity != 2_628_000 || *l.USD != 47.30) {
-			t.Errorf("the worker pool costs %v for %v, want one vCPU all the time", *l.USD, l.Quantity)
-		}
 	}
 }
 

@@ -30,10 +30,10 @@ type Share struct {
 }
 
 // LeftOut says what a Share is and what it leaves out.
-const LeftOut = "An estimate, by list prices: what the counted events, reads, rows and bytes take of nodes and instances that all apps " +
-	"share. A node is taken to write 14,000 rows or to move 220 MB a second, and to be 60 % busy. Left out are nodes and instances " +
-	"that idle, peaks, users' rows, the CPU of jobs, whatever has a fixed price, free allotments, discounts, backups and taxes. " +
-	"The bill of a deployment is `affinity plan`'s."
+const LeftOut = "An estimate, by list prices: what the counted events, reads, rows and bytes take of nodes and instances " +
+	"that all apps share. A node is taken to write 14,000 rows or to move 220 MB a second, and to be 60 % busy. Left " +
+	"out are nodes and instances that idle, peaks, users' rows, the CPU of jobs, whatever has a fixed price, free " +
+	"allotments, discounts, backups and taxes. The bill of a deployment is `affinity plan`'s."
 
 // ShareOf returns what some use costs. The arithmetic is that of a month's bill, of the lines
 // that grow with use.

@@ -29,7 +29,7 @@ func TestRowsOfTheWarehouse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := plan.Workload{EventsPerDay: 1, Users: 1, RetentionDays: 1, EventsPerRequest: 1, Clusters: 1, Peak: 1, Compression: 1}
+	w := plan.Workload{EventsPerDay: 1, Users: 1, RetentionDays: 1, EventsPerRequest: 1, Clusters: 1, Peak: 1, Compression: 1, NodeGiB: plan.NodeGiB}
 	without := len(plan.Compute(w, plan.Now, price.List(), plan.Push).Lines)
 	w.WarehouseDays = 1
 	bill := plan.Compute(w, plan.Now, price.List(), plan.Push)

@@ -23,12 +23,12 @@ func Plan(out io.Writer, c plan.Comparison) error {
 		last = "before\t"
 	}
 	fmt.Fprintf(table, "a month\tprice\tUSD\t%s what\n", last)
-	for i, line := range c.Now.Lines {
+	for _, line := range c.Now.Lines {
 		if line.USD == nil {
 			continue
 		}
 		if c.Before != nil {
-			last = Dollars(c.Before.Lines[i].USD) + "\t"
+			last = before(c.Before, line.What) + "\t"
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s %s\n", Quantity(line.Quantity), line.Price, Dollars(line.USD), last, line.What)
 	}
@@ -43,9 +43,31 @@ func Plan(out io.Writer, c plan.Comparison) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
+	writeBilling(&text, c.Now)
 	writeUnknown(&text, c)
 	_, err := out.Write(text.Bytes())
 	return err
+}
+
+// before returns the cost of an item before, or a dash if it was part of another one.
+func before(b *plan.Bill, what string) string {
+	for _, line := range b.Lines {
+		if line.What == what {
+			return Dollars(line.USD)
+		}
+	}
+	return "-"
+}
+
+// writeBilling names the functions that would cost less by instances.
+func writeBilling(text *bytes.Buffer, b plan.Bill) {
+	title := "\nBilled by instances, these functions would cost less (--billing cheapest, and billing in Terraform):\n"
+	for _, fn := range b.Functions {
+		if fn.Saves() > 0 {
+			fmt.Fprintf(text, "%s  %s: %s in place of %s\n", title, fn.Name, Dollars(fn.ByInstances), Dollars(fn.ByRequests))
+			title = ""
+		}
+	}
 }
 
 // writeNeeds writes the workload, and what it takes beside money.

@@ -2,7 +2,8 @@
 // reads its settings from the environment and opens its backends at its first
 // request, not when its process starts. A function with wrong settings therefore
 // starts, answers 503, and logs everything that is wrong until it is corrected. The
-// answer names none of it: anybody can read it.
+// answer names none of it: anybody can read it. Cloud Run's probes are the first
+// requests of an instance, so a revision with wrong settings serves no client.
 package function
 
 import (
@@ -58,11 +59,17 @@ func newLazy[Settings any](log *slog.Logger, open Open[Settings]) *lazy[Settings
 	return &lazy[Settings]{log: log, open: open}
 }
 
+// readyPath is what the probes of terraform/modules/function ask for, without a key: 200 once the function has opened
+// its backends. It asks none of them, because no other instance would reach them either.
+const readyPath = "/ready"
+
 func (l *lazy[Settings]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h, err := l.opened()
 	if err != nil {
 		l.report(r.Context(), err)
 		h = unconfigured()
+	} else if r.URL.Path == readyPath && r.Method == http.MethodGet {
+		return
 	}
 	h.ServeHTTP(w, r)
 }

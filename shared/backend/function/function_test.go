@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -68,4 +70,36 @@ func TestFunctionOpensWhenItCan(t *testing.T) {
 	if opened != 2 {
 		t.Errorf("opened %d times, want 2", opened)
 	}
+}
+
+// Terraform's probes ask a function for one path, which it answers itself once its backends are open.
+func TestProbesAreAnsweredBeforeTheFunction(t *testing.T) {
+	text, err := os.ReadFile("../../../terraform/modules/function/main.tf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths := regexp.MustCompile(`path = "([^"]+)"`).FindAllSubmatch(text, -1)
+	if len(paths) != 2 {
+		t.Fatalf("modules/function has %d paths of probes, so it has another form", len(paths))
+	}
+	fault := errors.New("BIGTABLE_PROJECT is not set")
+	h := function.NewLazy(slog.New(slog.DiscardHandler), func(context.Context, *slog.Logger, struct{}) (http.Handler, error) {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }), fault
+	})
+	ask := func(method, path string, want int) {
+		t.Helper()
+		w := httptest.NewRecorder()
+		if h.ServeHTTP(w, httptest.NewRequest(method, path, nil)); w.Code != want {
+			t.Errorf("%s %s: %d, want %d", method, path, w.Code, want)
+		}
+	}
+	probe := string(paths[0][1])
+	if string(paths[1][1]) != probe {
+		t.Errorf("the probes ask for %s and %s", probe, paths[1][1])
+	}
+	ask("GET", probe, http.StatusServiceUnavailable)
+	fault = nil
+	ask("GET", probe, http.StatusOK)
+	ask("POST", probe, http.StatusTeapot)
+	ask("GET", "/", http.StatusTeapot)
 }

@@ -12,9 +12,10 @@ resource "google_bigtable_instance" "this" {
       storage_type = "SSD"
 
       autoscaling_config {
-        min_nodes  = cluster.value.min_nodes
-        max_nodes  = cluster.value.max_nodes
-        cpu_target = cluster.value.cpu_target
+        min_nodes      = cluster.value.min_nodes
+        max_nodes      = cluster.value.max_nodes
+        cpu_target     = cluster.value.cpu_target
+        storage_target = cluster.value.storage_target_gib
       }
     }
   }

@@ -17,13 +17,14 @@ variable "instance_name" {
 }
 
 variable "clusters" {
-  description = "Clusters by id. Each is in its own zone, which may be in another region. Bigtable keeps between min_nodes and max_nodes, so that CPU stays near cpu_target percent. serves: whether the cluster answers reads of stored profiles."
+  description = "Clusters by id. Each is in its own zone, which may be in another region. Bigtable keeps between min_nodes and max_nodes, so that CPU stays near cpu_target percent and a node stores no more than storage_target_gib GiB. serves: whether the cluster answers reads of stored profiles."
   type = map(object({
-    zone       = string
-    serves     = optional(bool, true)
-    min_nodes  = optional(number, 1)
-    max_nodes  = optional(number, 1)
-    cpu_target = optional(number, 60)
+    zone               = string
+    serves             = optional(bool, true)
+    min_nodes          = optional(number, 1)
+    max_nodes          = optional(number, 1)
+    cpu_target         = optional(number, 60)
+    storage_target_gib = optional(number, 2560)
   }))
   nullable = false
 
@@ -55,6 +56,11 @@ variable "clusters" {
   validation {
     condition     = alltrue([for c in values(var.clusters) : c.cpu_target >= 10 && c.cpu_target <= 80])
     error_message = "cpu_target must be 10 to 80 percent: ${join(", ", [for id, c in var.clusters : "${id} has ${c.cpu_target}" if c.cpu_target < 10 || c.cpu_target > 80])}."
+  }
+
+  validation {
+    condition     = alltrue([for c in values(var.clusters) : c.storage_target_gib >= 2560 && c.storage_target_gib <= 5120])
+    error_message = "storage_target_gib must be 2560 to 5120 GiB: ${join(", ", [for id, c in var.clusters : "${id} has ${c.storage_target_gib}" if c.storage_target_gib < 2560 || c.storage_target_gib > 5120])}."
   }
 }
 

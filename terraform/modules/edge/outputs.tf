@@ -37,3 +37,13 @@ output "groups" {
   description = "Cloud Run services that the load balancer reaches, by region."
   value       = { for region in concat([var.region], var.more_regions) : region => sort([for key, g in google_compute_region_network_endpoint_group.this : g.cloud_run[0].service if local.groups[key].region == region]) }
 }
+
+output "ejects" {
+  description = "Whether the load balancer leaves out a region that fails."
+  value       = alltrue([for b in google_compute_backend_service.this : length(b.outlier_detection) > 0])
+}
+
+output "log_sample_rates" {
+  description = "Shares of the requests that the load balancer logs, one of each backend."
+  value       = distinct([for b in google_compute_backend_service.this : coalesce(one(b.log_config).sample_rate, 0)])
+}

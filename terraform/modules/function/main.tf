@@ -6,9 +6,16 @@ locals {
   memory_mib       = try(tonumber(trimsuffix(var.memory, "Gi")) * 1024, tonumber(trimsuffix(var.memory, "Mi")), 0)
   memory_limit_mib = floor(local.memory_mib * 9 / 10)
 
-  # The object's name contains the hash of the zip, so Terraform deploys the function
-  # exactly when its source has changed.
-  object = "${var.source_prefix}${var.name}-${var.source_zip == null ? "unpackaged" : try(filesha256(var.source_zip), "missing")}.zip"
+  # The image may hold several functions, and its build names one. The variable does too, so that the service says itself
+  # which one it is.
+  environment = merge(
+    { for v in var.variables : v => lookup(var.environment, v, "") },
+    var.more_environment,
+    { GOMEMLIMIT = "${local.memory_limit_mib}MiB", FUNCTION_TARGET = var.function.entry_point },
+  )
+
+  # The base image of the runtime in the region of the service.
+  base_image = "${var.region}-docker.pkg.dev/serverless-runtimes/${replace(var.function.runtime, "/", "/runtimes/")}"
 }
 
 # A function in a serving region runs as that of the same name in the deployment's region.
@@ -19,77 +26,126 @@ resource "google_service_account" "this" {
   display_name = "Function ${var.name}"
 }
 
-moved {
-  from = google_service_account.this
-  to   = google_service_account.this[0]
-}
-
-resource "google_storage_bucket_object" "source" {
-  name    = local.object
-  bucket  = var.bucket
-  source  = var.source_zip
-  content = var.source_zip == null ? "unpackaged" : null
-
-  lifecycle {
-    # Terraform deletes the old source after the function has the new one.
-    create_before_destroy = true
-
-    precondition {
-      condition     = var.source_zip == null || try(fileexists(var.source_zip), false)
-      error_message = "Function ${var.name}: the file ${coalesce(var.source_zip, "zip")} does not exist. Run `go run ./scripts/package` in the repository first."
-    }
-  }
-}
-
-resource "google_cloudfunctions2_function" "this" {
+resource "google_cloud_run_v2_service" "this" {
   name        = var.name
   location    = var.region
   description = var.description
+  ingress     = var.ingress
 
+  # The load balancer sends no identity, which Cloud Run would ask for.
+  invoker_iam_disabled = var.public_access == "no_invoker_check"
+
+  # A function holds no data.
+  deletion_protection = false
+
+  # What makes the service a Cloud Run function. The module image has built the image.
   build_config {
-    runtime         = var.runtime
-    entry_point     = var.entry_point
-    service_account = var.build_service_account
+    function_target          = var.function.entry_point
+    source_location          = var.function.source
+    image_uri                = var.function.image
+    base_image               = local.base_image
+    enable_automatic_updates = true
+    environment_variables    = var.function.environment
+    service_account          = var.function.service_account
+  }
 
-    # go build reads it: the README says why.
-    environment_variables = { GOFLAGS = "-tags=disable_grpc_modules" }
+  # All revisions that get requests share these instances.
+  scaling {
+    min_instance_count = var.min_instances
+    max_instance_count = var.max_instances
+  }
 
-    # Google updates the base image without a build.
-    automatic_update_policy {}
+  template {
+    service_account                  = local.account
+    timeout                          = "${var.timeout_seconds}s"
+    max_instance_request_concurrency = var.concurrency
 
-    source {
-      storage_source {
-        bucket = google_storage_bucket_object.source.bucket
-        object = google_storage_bucket_object.source.name
+    # Without a number of its own a revision has at most 100.
+    scaling {
+      max_instance_count = var.max_instances
+    }
+
+    containers {
+      image          = var.function.image
+      base_image_uri = local.base_image
+
+      resources {
+        limits            = { cpu = var.cpu, memory = var.memory }
+        cpu_idle          = var.billing == "requests"
+        startup_cpu_boost = true
+      }
+
+      # An instance gets requests once it has opened its backends. A revision with wrong settings
+      # never does, and the apply fails while the old revision serves.
+      startup_probe {
+        period_seconds    = 2
+        timeout_seconds   = 2
+        failure_threshold = 30
+
+        http_get {
+          path = "/ready"
+        }
+      }
+
+      # Cloud Run counts the ready instances of a region, and the load balancer leaves a region out
+      # with too few of them.
+      dynamic "readiness_probe" {
+        for_each = var.readiness ? [1] : []
+
+        content {
+          period_seconds    = 10
+          timeout_seconds   = 2
+          failure_threshold = 3
+          success_threshold = 1
+
+          http_get {
+            path = "/ready"
+          }
+        }
+      }
+
+      dynamic "env" {
+        for_each = local.environment
+
+        content {
+          name  = env.key
+          value = env.value
+        }
+      }
+
+      dynamic "env" {
+        for_each = var.secrets
+
+        content {
+          name = env.key
+
+          value_source {
+            secret_key_ref {
+              secret  = env.value
+              version = "latest"
+            }
+          }
+        }
       }
     }
   }
 
-  service_config {
-    available_cpu                    = var.cpu
-    available_memory                 = var.memory
-    timeout_seconds                  = var.timeout_seconds
-    min_instance_count               = var.min_instances
-    max_instance_count               = var.max_instances
-    max_instance_request_concurrency = var.concurrency
-    ingress_settings                 = var.ingress
-    all_traffic_on_latest_revision   = true
-    service_account_email            = local.account
-    environment_variables = merge(
-      { for v in var.variables : v => lookup(var.environment, v, "") },
-      var.more_environment,
-      { GOMEMLIMIT = "${local.memory_limit_mib}MiB" },
-    )
+  dynamic "traffic" {
+    for_each = var.traffic.latest > 0 ? [var.traffic.latest] : []
 
-    dynamic "secret_environment_variables" {
-      for_each = var.secrets
+    content {
+      type    = "TRAFFIC_TARGET_ALLOCATION_TYPE_LATEST"
+      percent = traffic.value
+    }
+  }
 
-      content {
-        key        = secret_environment_variables.key
-        project_id = var.project_id
-        secret     = secret_environment_variables.value
-        version    = "latest"
-      }
+  dynamic "traffic" {
+    for_each = var.traffic.latest < 100 ? [var.traffic.revision] : []
+
+    content {
+      type     = "TRAFFIC_TARGET_ALLOCATION_TYPE_REVISION"
+      revision = traffic.value
+      percent  = 100 - var.traffic.latest
     }
   }
 
@@ -97,6 +153,9 @@ resource "google_cloudfunctions2_function" "this" {
   depends_on = [google_secret_manager_secret_iam_member.reader]
 
   lifecycle {
+    # gcloud and the console write their names here.
+    ignore_changes = [client, client_version]
+
     precondition {
       condition     = length(setsubtract(var.variables, keys(var.environment))) == 0
       error_message = "Function ${var.name} reads variables that the deployment does not set: ${join(", ", setsubtract(var.variables, keys(var.environment)))}."
@@ -113,13 +172,11 @@ resource "google_secret_manager_secret_iam_member" "reader" {
   member    = google_service_account.this[0].member
 }
 
-# A function of the second generation is a Cloud Run service of the same name. The
-# service checks run.invoker and ignores the invoker role of Cloud Functions.
-resource "google_cloud_run_service_iam_member" "invoker" {
-  for_each = var.invokers
+resource "google_cloud_run_v2_service_iam_member" "invoker" {
+  for_each = merge(var.invokers, var.public_access == "all_users" ? { all = "allUsers" } : {})
 
-  location = google_cloudfunctions2_function.this.location
-  service  = google_cloudfunctions2_function.this.name
+  location = google_cloud_run_v2_service.this.location
+  name     = google_cloud_run_v2_service.this.name
   role     = "roles/run.invoker"
   member   = each.value
 }

@@ -1,5 +1,5 @@
 variable "name" {
-  description = "Name of the function and of its Cloud Run service: \"ingest\", or \"ingest-acme\" for a dedicated customer's. Its service account is fn-<name>."
+  description = "Name of the function's Cloud Run service: \"ingest\", or \"ingest-acme\" for a dedicated customer's. Its service account is fn-<name>."
   type        = string
   nullable    = false
 
@@ -21,53 +21,23 @@ variable "region" {
   nullable    = false
 }
 
-variable "entry_point" {
-  description = "Name under which the code registers the function."
-  type        = string
-  nullable    = false
-}
-
-variable "runtime" {
-  description = "Runtime of the function. The code needs Go 1.26."
-  type        = string
-  default     = "go126"
-  nullable    = false
-
-  validation {
-    condition     = can(regex("^go1(2[6-9]|[3-9][0-9])$", var.runtime))
-    error_message = "runtime \"${var.runtime}\" must be go126 or newer."
-  }
-}
-
-variable "bucket" {
-  description = "Bucket for the source."
-  type        = string
-  nullable    = false
-}
-
-variable "source_zip" {
-  description = "Packaged source, such as ../dist/ingest.zip. Null: plan without it, to see what would be created. Such a plan cannot be applied."
-  type        = string
-  default     = null
-}
-
-variable "source_prefix" {
-  description = "What the names of the source's objects begin with. Two functions of one name need different ones."
-  type        = string
-  default     = ""
-  nullable    = false
+variable "function" {
+  description = "The function that the service runs, an output of the module image."
+  type = object({
+    image           = string
+    source          = string
+    entry_point     = string
+    runtime         = string
+    environment     = map(string)
+    service_account = string
+  })
+  nullable = false
 }
 
 variable "service_account" {
   description = "Account that the function runs as. Null: one of its own."
   type        = object({ email = string, member = string })
   default     = null
-}
-
-variable "build_service_account" {
-  description = "Account that Cloud Build builds the function as: projects/PROJECT/serviceAccounts/EMAIL."
-  type        = string
-  nullable    = false
 }
 
 variable "variables" {
@@ -152,8 +122,8 @@ variable "cpu" {
   nullable    = false
 
   validation {
-    condition     = can(tonumber(var.cpu)) && try(tonumber(var.cpu) > 0 && tonumber(var.cpu) <= 8, false)
-    error_message = "Function ${var.name}: cpu \"${var.cpu}\" must be a number above 0 and at most 8."
+    condition     = contains(["1", "2", "4", "6", "8"], var.cpu) || try(tonumber(var.cpu) >= 0.08 && tonumber(var.cpu) < 1, false)
+    error_message = "Function ${var.name}: cpu \"${var.cpu}\" must be 1, 2, 4, 6 or 8, or a number from 0.08 to less than 1."
   }
 }
 
@@ -181,15 +151,55 @@ variable "timeout_seconds" {
   }
 }
 
-variable "ingress" {
-  description = "Sources of traffic that the function accepts. ALLOW_INTERNAL_ONLY: Pub/Sub, Cloud Tasks and Cloud Scheduler of the project. ALLOW_INTERNAL_AND_GCLB: the load balancer too. No value admits clients past the load balancer."
+variable "billing" {
+  description = "What Cloud Run bills: requests (an instance while it serves a request, and a fee for each), or instances (every instance while it exists, and no fee)."
   type        = string
-  default     = "ALLOW_INTERNAL_ONLY"
+  default     = "requests"
   nullable    = false
 
   validation {
-    condition     = contains(["ALLOW_INTERNAL_ONLY", "ALLOW_INTERNAL_AND_GCLB"], var.ingress)
-    error_message = "Function ${var.name}: ingress \"${var.ingress}\" must be ALLOW_INTERNAL_ONLY or ALLOW_INTERNAL_AND_GCLB."
+    condition     = contains(["requests", "instances"], var.billing)
+    error_message = "Function ${var.name}: billing \"${var.billing}\" must be requests or instances."
+  }
+
+  validation {
+    condition     = var.billing != "instances" || try(tonumber(var.cpu) >= 1, false) && local.memory_mib >= 512
+    error_message = "Function ${var.name}: with billing by instances, Cloud Run wants at least 1 CPU and 512Mi, not ${var.cpu} and ${var.memory}."
+  }
+}
+
+variable "readiness" {
+  description = "Whether Cloud Run asks instances all the time whether they are ready, so that the load balancer leaves a region out whose instances are not. It needs a warm instance in each region, and Cloud Run bills the CPU of each answer."
+  type        = bool
+  default     = false
+  nullable    = false
+}
+
+variable "ingress" {
+  description = "Sources of traffic that the function accepts. INGRESS_TRAFFIC_INTERNAL_ONLY: Pub/Sub, Cloud Tasks and Cloud Scheduler of the project. INGRESS_TRAFFIC_INTERNAL_LOAD_BALANCER: the load balancer too. No value admits clients past the load balancer."
+  type        = string
+  default     = "INGRESS_TRAFFIC_INTERNAL_ONLY"
+  nullable    = false
+
+  validation {
+    condition     = contains(["INGRESS_TRAFFIC_INTERNAL_ONLY", "INGRESS_TRAFFIC_INTERNAL_LOAD_BALANCER"], var.ingress)
+    error_message = "Function ${var.name}: ingress \"${var.ingress}\" must be INGRESS_TRAFFIC_INTERNAL_ONLY or INGRESS_TRAFFIC_INTERNAL_LOAD_BALANCER."
+  }
+}
+
+variable "public_access" {
+  description = "How everyone whom ingress admits may call the function: no_invoker_check (Cloud Run does not check callers), or all_users (allUsers have the role of a caller). Null: only invokers may."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.public_access == null || contains(["no_invoker_check", "all_users"], coalesce(var.public_access, "-"))
+    error_message = "Function ${var.name}: public_access \"${coalesce(var.public_access, "null")}\" must be no_invoker_check or all_users."
+  }
+
+  validation {
+    condition     = var.public_access == null || var.ingress == "INGRESS_TRAFFIC_INTERNAL_LOAD_BALANCER"
+    error_message = "Function ${var.name}: everyone may not call a private function."
   }
 }
 
@@ -200,7 +210,27 @@ variable "invokers" {
   nullable    = false
 
   validation {
-    condition     = !contains(values(var.invokers), "allUsers") || var.ingress == "ALLOW_INTERNAL_AND_GCLB"
-    error_message = "Function ${var.name}: allUsers may not call a private function."
+    condition     = length(setintersection(values(var.invokers), ["allUsers", "allAuthenticatedUsers"])) == 0
+    error_message = "Function ${var.name}: public_access says whether everyone may call it, not invokers."
+  }
+}
+
+variable "traffic" {
+  description = "Percentage of the requests that the newest revision gets, and the earlier revision that gets the others."
+  type = object({
+    latest   = number
+    revision = optional(string)
+  })
+  default  = { latest = 100 }
+  nullable = false
+
+  validation {
+    condition     = var.traffic.latest >= 0 && var.traffic.latest <= 100 && floor(var.traffic.latest) == var.traffic.latest
+    error_message = "Function ${var.name}: the newest revision gets a whole number of percent from 0 to 100, not ${var.traffic.latest}."
+  }
+
+  validation {
+    condition     = var.traffic.latest == 100 || startswith(coalesce(var.traffic.revision, "-"), "${var.name}-")
+    error_message = "Function ${var.name}: the newest revision gets ${var.traffic.latest} % of the requests, so revision must name an earlier one of this service (`gcloud run revisions list --service ${var.name}`), not ${coalesce(var.traffic.revision, "null")}."
   }
 }

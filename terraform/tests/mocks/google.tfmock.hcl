@@ -15,9 +15,3 @@ mock_resource "google_service_account" {
     member = "serviceAccount:some-account@affinity-test.iam.gserviceaccount.com"
   }
 }
-
-mock_resource "google_cloudfunctions2_function" {
-  defaults = {
-    url = "https://europe-west1-affinity-test.cloudfunctions.net/some-function"
-  }
-}

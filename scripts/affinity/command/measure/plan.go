@@ -13,13 +13,14 @@ import (
 
 // planFlags are the flags of plan that its workload and figures do not hold.
 type planFlags struct {
-	prices command.PriceFlags
-	before bool
+	prices  command.PriceFlags
+	billing string
+	before  bool
 }
 
 // Plan returns the command plan.
 func Plan(t *command.Tool) *cobra.Command {
-	w := plan.Workload{EventsPerRequest: 4, Peak: 3, Clusters: 1, Compression: 1, PackWindowMs: 5}
+	w := plan.Workload{EventsPerRequest: 4, Peak: 3, Clusters: 1, Compression: 1, PackWindowMs: 5, NodeGiB: plan.NodeGiB}
 	figures, f := plan.Now, planFlags{}
 	cmd := &cobra.Command{
 		Use:   "plan --events-per-day N --users N --retention DAYS",
@@ -62,7 +63,9 @@ func Plan(t *command.Tool) *cobra.Command {
 		"customers with a host and an app of their own, beside the default host")
 	flags.Float64Var(&w.Compression, "compression", w.Compression, "by what factor Bigtable compresses rows on disk")
 	flags.Float64Var(&w.PackWindowMs, "pack-window-ms", w.PackWindowMs,
-		"for how many milliseconds a request may wait for others of its app, to share a message (pack_window_ms of Terraform)")
+		"milliseconds that a request may wait for others of its app, to share a message (pack_window_ms of Terraform)")
+	flags.Float64Var(&w.NodeGiB, "storage-target-gib", w.NodeGiB,
+		"GiB that a node of Bigtable stores before there is another one (storage_target_gib of Terraform)")
 	flags.Float64Var(&w.WarehouseDays, "warehouse-days", 0,
 		"days for which BigQuery keeps a row of each event for analysts, without what their queries read (default: none)")
 	flags.Float64Var(&figures.RowBytes, "row-bytes", figures.RowBytes,
@@ -72,6 +75,10 @@ func Plan(t *command.Tool) *cobra.Command {
 		"share of healthy requests whose log entry is kept (request_log_sample of Terraform)")
 	flags.Float64Var(&figures.MessageLogs, "message-logs", figures.MessageLogs,
 		"share of healthy messages whose line is kept (message_log_sample of Terraform)")
+	flags.Float64Var(&figures.BalancerLogs, "balancer-logs", figures.BalancerLogs,
+		"share of requests that the load balancer logs (balancer_log_sample of Terraform)")
+	flags.StringVar(&f.billing, "billing", "requests",
+		"what Cloud Run bills: requests, instances, or for each function the cheapest (billing in functions of Terraform)")
 	f.prices.Add(flags)
 	flags.BoolVar(&f.before, "before", false,
 		"show beside it what the same cost before small histories moved into the user's row")
@@ -86,15 +93,21 @@ func printPlan(t *command.Tool, w plan.Workload, figures plan.Figures, f planFla
 	if err := figures.Check(); err != nil {
 		return cli.Usagef("%v", err)
 	}
+	delivery, ok := map[string]plan.Delivery{
+		"requests": plan.Push, "instances": plan.Instances, "cheapest": plan.Cheapest,
+	}[f.billing]
+	if !ok {
+		return cli.Usagef("--billing %s: must be requests, instances or cheapest", f.billing)
+	}
 	prices, err := f.prices.List()
 	if err != nil {
 		return err
 	}
-	answer := plan.Comparison{Now: plan.Compute(w, figures, prices, plan.Push), Prices: prices}
+	answer := plan.Comparison{Now: plan.Compute(w, figures, prices, delivery), Prices: prices}
 	if f.before {
 		earlier := plan.Before
 		earlier.RowBytes = figures.RowBytes // the log has not changed
-		before := plan.Compute(w, earlier, prices, plan.Push)
+		before := plan.Compute(w, earlier, prices, delivery)
 		answer.Before = &before
 	}
 	if t.JSON {

@@ -157,7 +157,7 @@ run "app_profiles" {
 
   variables {
     clusters = {
-      cluster-1 = { zone = "europe-west1-b", min_nodes = 3, max_nodes = 30, cpu_target = 50 }
+      cluster-1 = { zone = "europe-west1-b", min_nodes = 3, max_nodes = 30, cpu_target = 50, storage_target_gib = 3072 }
       cluster-2 = { zone = "europe-west4-a" }
     }
     primary_cluster = "cluster-2"
@@ -185,7 +185,7 @@ run "app_profiles" {
   }
 
   assert {
-    condition     = google_bigtable_instance.this.cluster[0].autoscaling_config[0].max_nodes == 30 && google_bigtable_instance.this.cluster[0].autoscaling_config[0].cpu_target == 50
+    condition     = google_bigtable_instance.this.cluster[0].autoscaling_config[0].max_nodes == 30 && google_bigtable_instance.this.cluster[0].autoscaling_config[0].cpu_target == 50 && [for c in google_bigtable_instance.this.cluster : c.autoscaling_config[0].storage_target] == [3072, 2560]
     error_message = "A cluster does not have its maximum or CPU target."
   }
 }
@@ -320,6 +320,16 @@ run "min_above_max_nodes" {
 
   variables {
     clusters = { cluster-1 = { zone = "europe-west1-b", min_nodes = 3, max_nodes = 2 } }
+  }
+
+  expect_failures = [var.clusters]
+}
+
+run "storage_target_too_high" {
+  command = plan
+
+  variables {
+    clusters = { cluster-1 = { zone = "europe-west1-b", storage_target_gib = 8192 } }
   }
 
   expect_failures = [var.clusters]

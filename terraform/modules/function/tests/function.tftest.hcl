@@ -5,15 +5,27 @@ mock_provider "google" {
       member = "serviceAccount:fn-ingest@affinity-test.iam.gserviceaccount.com"
     }
   }
+
+  # As Cloud Run names it.
+  mock_resource "google_cloud_run_v2_service" {
+    defaults = {
+      latest_ready_revision = "projects/affinity-test/locations/europe-west1/services/ingest/revisions/ingest-00007-abc"
+    }
+  }
 }
 
 variables {
-  name                  = "ingest"
-  region                = "europe-west1"
-  entry_point           = "Ingest"
-  bucket                = "affinity-test-source"
-  build_service_account = "projects/affinity-test/serviceAccounts/fn-build@affinity-test.iam.gserviceaccount.com"
-  variables             = ["BIGTABLE_PROJECT", "FIRESTORE_PROJECT"]
+  name   = "ingest"
+  region = "europe-west1"
+  function = {
+    image           = "europe-west1-docker.pkg.dev/affinity-test/affinity/ingest:abc"
+    source          = "gs://affinity-test-source/ingest-abc.zip"
+    entry_point     = "Ingest"
+    runtime         = "google-24/go126"
+    environment     = { GOFLAGS = "-tags=disable_grpc_modules" }
+    service_account = "projects/affinity-test/serviceAccounts/fn-build@affinity-test.iam.gserviceaccount.com"
+  }
+  variables = ["BIGTABLE_PROJECT", "FIRESTORE_PROJECT"]
   environment = {
     BIGTABLE_PROJECT  = "affinity-test"
     FIRESTORE_PROJECT = "affinity-test"
@@ -25,28 +37,40 @@ run "private_by_default" {
   command = plan
 
   assert {
-    condition     = google_cloudfunctions2_function.this.service_config[0].ingress_settings == "ALLOW_INTERNAL_ONLY" && length(google_cloud_run_service_iam_member.invoker) == 0
+    condition     = google_cloud_run_v2_service.this.ingress == "INGRESS_TRAFFIC_INTERNAL_ONLY" && !google_cloud_run_v2_service.this.invoker_iam_disabled && length(google_cloud_run_v2_service_iam_member.invoker) == 0
     error_message = "A function can be called by default."
   }
 
   assert {
-    condition     = google_cloudfunctions2_function.this.service_config[0].environment_variables == tomap({ BIGTABLE_PROJECT = "affinity-test", FIRESTORE_PROJECT = "affinity-test", GOMEMLIMIT = "460MiB" })
-    error_message = "The function does not get exactly the variables that it reads, and a limit of nine tenths of its memory."
+    condition     = output.environment == { BIGTABLE_PROJECT = "affinity-test", FIRESTORE_PROJECT = "affinity-test", GOMEMLIMIT = "460MiB", FUNCTION_TARGET = "Ingest" }
+    error_message = "The function does not get exactly the variables that it reads, a limit of nine tenths of its memory, and its name: ${jsonencode(output.environment)}"
   }
 
   assert {
-    condition     = google_cloudfunctions2_function.this.build_config[0].environment_variables == tomap({ GOFLAGS = "-tags=disable_grpc_modules" })
-    error_message = "The function is not built as scripts/check and releases are."
+    condition = [for b in google_cloud_run_v2_service.this.build_config : [b.function_target, b.source_location, b.image_uri, b.base_image, b.enable_automatic_updates, b.environment_variables["GOFLAGS"], b.service_account]] == [[
+      "Ingest", var.function.source, var.function.image, "europe-west1-docker.pkg.dev/serverless-runtimes/google-24/runtimes/go126", true, "-tags=disable_grpc_modules", var.function.service_account,
+    ]]
+    error_message = "The service is not the function of the image: ${jsonencode(google_cloud_run_v2_service.this.build_config[0])}"
   }
 
   assert {
-    condition     = google_cloudfunctions2_function.this.build_config[0].runtime == "go126" && google_cloudfunctions2_function.this.build_config[0].entry_point == "Ingest"
-    error_message = "The function has another runtime or entry point."
+    condition     = google_cloud_run_v2_service.this.template[0].containers[0].image == var.function.image && google_cloud_run_v2_service.this.template[0].containers[0].base_image_uri == google_cloud_run_v2_service.this.build_config[0].base_image
+    error_message = "The service runs another image."
   }
 
   assert {
-    condition     = google_cloudfunctions2_function.this.service_config[0].min_instance_count == 0
-    error_message = "An instance stays warm by default."
+    condition     = google_cloud_run_v2_service.this.scaling[0].min_instance_count == 0 && google_cloud_run_v2_service.this.template[0].containers[0].resources[0].cpu_idle
+    error_message = "An instance stays warm, or is billed while it waits, by default."
+  }
+
+  assert {
+    condition     = google_cloud_run_v2_service.this.template[0].containers[0].resources[0].startup_cpu_boost && google_cloud_run_v2_service.this.template[0].containers[0].startup_probe[0].http_get[0].path == "/ready" && length(google_cloud_run_v2_service.this.template[0].containers[0].readiness_probe) == 0
+    error_message = "The function starts without more CPU or without a probe, or is asked all the time."
+  }
+
+  assert {
+    condition     = [for t in google_cloud_run_v2_service.this.traffic : [t.type, t.percent]] == [["TRAFFIC_TARGET_ALLOCATION_TYPE_LATEST", 100]]
+    error_message = "The newest revision does not get all requests: ${jsonencode(google_cloud_run_v2_service.this.traffic)}"
   }
 
   assert {
@@ -55,63 +79,101 @@ run "private_by_default" {
   }
 }
 
-run "memory_limit" {
+run "size" {
   command = plan
 
   variables {
-    memory = "2Gi"
+    memory          = "2Gi"
+    cpu             = "2"
+    concurrency     = 6
+    timeout_seconds = 600
+    min_instances   = 1
+    max_instances   = 4
+    billing         = "instances"
+    readiness       = true
   }
 
   assert {
-    condition     = google_cloudfunctions2_function.this.service_config[0].environment_variables["GOMEMLIMIT"] == "1843MiB"
+    condition     = output.environment.GOMEMLIMIT == "1843MiB"
     error_message = "The limit is not nine tenths of the memory."
+  }
+
+  assert {
+    condition     = google_cloud_run_v2_service.this.template[0].containers[0].resources[0].limits == tomap({ cpu = "2", memory = "2Gi" }) && google_cloud_run_v2_service.this.template[0].max_instance_request_concurrency == 6 && google_cloud_run_v2_service.this.template[0].timeout == "600s"
+    error_message = "An instance has another size."
+  }
+
+  assert {
+    condition     = google_cloud_run_v2_service.this.scaling[0].min_instance_count == 1 && google_cloud_run_v2_service.this.scaling[0].max_instance_count == 4 && google_cloud_run_v2_service.this.template[0].scaling[0].max_instance_count == 4
+    error_message = "The service has another number of instances: ${jsonencode(google_cloud_run_v2_service.this.scaling)}"
+  }
+
+  assert {
+    condition     = !google_cloud_run_v2_service.this.template[0].containers[0].resources[0].cpu_idle && google_cloud_run_v2_service.this.template[0].containers[0].readiness_probe[0].http_get[0].path == "/ready"
+    error_message = "The instances are not billed while they exist, or not asked whether they are ready."
+  }
+}
+
+run "canary" {
+  command = plan
+
+  variables {
+    traffic = { latest = 5, revision = "ingest-00007-abc" }
+  }
+
+  assert {
+    condition = [for t in google_cloud_run_v2_service.this.traffic : [t.type, coalesce(t.revision, "newest"), t.percent]] == [
+      ["TRAFFIC_TARGET_ALLOCATION_TYPE_LATEST", "newest", 5], ["TRAFFIC_TARGET_ALLOCATION_TYPE_REVISION", "ingest-00007-abc", 95],
+    ]
+    error_message = "The revisions have other shares: ${jsonencode(google_cloud_run_v2_service.this.traffic)}"
+  }
+}
+
+run "rollback" {
+  command = plan
+
+  variables {
+    traffic = { latest = 0, revision = "ingest-00007-abc" }
+  }
+
+  assert {
+    condition     = [for t in google_cloud_run_v2_service.this.traffic : [t.revision, t.percent]] == [["ingest-00007-abc", 100]]
+    error_message = "The earlier revision does not get all requests: ${jsonencode(google_cloud_run_v2_service.this.traffic)}"
   }
 }
 
 run "public" {
   variables {
-    ingress  = "ALLOW_INTERNAL_AND_GCLB"
-    invokers = { all = "allUsers" }
+    ingress       = "INGRESS_TRAFFIC_INTERNAL_LOAD_BALANCER"
+    public_access = "no_invoker_check"
   }
 
   assert {
-    condition     = google_cloud_run_service_iam_member.invoker["all"].role == "roles/run.invoker" && google_cloud_run_service_iam_member.invoker["all"].service == "ingest"
-    error_message = "The load balancer may not call the function."
+    condition     = google_cloud_run_v2_service.this.invoker_iam_disabled && length(google_cloud_run_v2_service_iam_member.invoker) == 0
+    error_message = "The load balancer may not call the function, or a grant to everyone is needed."
   }
 
   assert {
-    condition     = google_cloudfunctions2_function.this.service_config[0].service_account_email == "fn-ingest@affinity-test.iam.gserviceaccount.com"
+    condition     = output.revision == "ingest-00007-abc"
+    error_message = "The variable traffic does not take the revision ${output.revision}."
+  }
+
+  assert {
+    condition     = google_cloud_run_v2_service.this.template[0].service_account == "fn-ingest@affinity-test.iam.gserviceaccount.com"
     error_message = "The function runs as another account."
   }
 }
 
-# Any file serves as a zip here: the module uses only its name and hash.
-run "source" {
-  command = plan
-
+run "public_by_a_grant" {
   variables {
-    source_zip = "versions.tf"
+    ingress       = "INGRESS_TRAFFIC_INTERNAL_LOAD_BALANCER"
+    public_access = "all_users"
   }
 
   assert {
-    condition     = google_storage_bucket_object.source.name == "ingest-${filesha256("versions.tf")}.zip" && google_storage_bucket_object.source.source == "versions.tf"
-    error_message = "The object's name does not contain the hash of the zip: ${google_storage_bucket_object.source.name}"
+    condition     = !google_cloud_run_v2_service.this.invoker_iam_disabled && google_cloud_run_v2_service_iam_member.invoker["all"].role == "roles/run.invoker" && google_cloud_run_v2_service_iam_member.invoker["all"].member == "allUsers"
+    error_message = "The load balancer may not call the function, or Cloud Run does not check callers."
   }
-
-  assert {
-    condition     = google_cloudfunctions2_function.this.build_config[0].source[0].storage_source[0].object == google_storage_bucket_object.source.name
-    error_message = "The function is not built from the uploaded object."
-  }
-}
-
-run "missing_zip" {
-  command = plan
-
-  variables {
-    source_zip = "../dist/ingest.zip"
-  }
-
-  expect_failures = [google_storage_bucket_object.source]
 }
 
 run "unset_variable" {
@@ -121,10 +183,20 @@ run "unset_variable" {
     variables = ["BIGTABLE_PROJECT", "UNHEARD_OF"]
   }
 
-  expect_failures = [google_cloudfunctions2_function.this]
+  expect_failures = [google_cloud_run_v2_service.this]
 }
 
-run "private_function_for_all_users" {
+run "private_function_for_everyone" {
+  command = plan
+
+  variables {
+    public_access = "no_invoker_check"
+  }
+
+  expect_failures = [var.public_access]
+}
+
+run "everyone_as_an_invoker" {
   command = plan
 
   variables {
@@ -134,11 +206,52 @@ run "private_function_for_all_users" {
   expect_failures = [var.invokers]
 }
 
+run "instances_of_little_memory" {
+  command = plan
+
+  variables {
+    billing = "instances"
+    memory  = "256Mi"
+  }
+
+  expect_failures = [var.billing]
+}
+
+run "traffic_without_a_revision" {
+  command = plan
+
+  variables {
+    traffic = { latest = 5 }
+  }
+
+  expect_failures = [var.traffic]
+}
+
+run "traffic_to_another_service" {
+  command = plan
+
+  variables {
+    traffic = { latest = 5, revision = "process-00007-abc" }
+  }
+
+  expect_failures = [var.traffic]
+}
+
+run "three_cpus" {
+  command = plan
+
+  variables {
+    cpu = "3"
+  }
+
+  expect_failures = [var.cpu]
+}
+
 run "ingress_for_all" {
   command = plan
 
   variables {
-    ingress = "ALLOW_ALL"
+    ingress = "INGRESS_TRAFFIC_ALL"
   }
 
   expect_failures = [var.ingress]
@@ -162,16 +275,6 @@ run "min_above_max_instances" {
   }
 
   expect_failures = [var.min_instances]
-}
-
-run "old_runtime" {
-  command = plan
-
-  variables {
-    runtime = "go125"
-  }
-
-  expect_failures = [var.runtime]
 }
 
 run "name_too_long" {
@@ -204,12 +307,12 @@ run "secrets" {
   }
 
   assert {
-    condition     = google_cloudfunctions2_function.this.service_config[0].environment_variables["OTEL_SERVICE_NAME"] == "ingest" && length(google_cloudfunctions2_function.this.service_config[0].environment_variables) == 4
+    condition     = output.environment.OTEL_SERVICE_NAME == "ingest" && length(output.environment) == 5
     error_message = "The function does not get the variables of its libraries beside its own."
   }
 
   assert {
-    condition     = [for s in google_cloudfunctions2_function.this.service_config[0].secret_environment_variables : [s.key, s.secret, s.project_id, s.version]] == [["OTEL_EXPORTER_OTLP_HEADERS", "otlp-headers", "affinity-test", "latest"]]
+    condition     = output.secrets == { OTEL_EXPORTER_OTLP_HEADERS = "otlp-headers" }
     error_message = "The function does not get its secret."
   }
 
