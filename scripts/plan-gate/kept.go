@@ -12,18 +12,18 @@ import (
 // held says what goes with a resource that is destroyed. Other resources hold nothing that an
 // apply does not make again.
 var held = map[string]string{
-	"google_bigquery_dataset":          "its tables",
-	"google_bigquery_table":            "its rows",
-	"google_bigtable_instance":         "its tables and their backups",
-	"google_bigtable_table":            "its rows",
-	"google_cloud_tasks_queue":         "the tasks that wait, and reserves its name for a week",
-	"google_firestore_backup_schedule": "nothing yet, but ends the backups",
-	"google_firestore_database":        "its documents",
-	"google_kms_crypto_key":            "all its versions, and so what they encrypted",
-	"google_kms_key_ring":              "its keys from Terraform's care",
-	"google_pubsub_subscription":       "the messages that wait",
-	"google_pubsub_topic":              "the messages that it keeps for a replay",
-	"google_storage_bucket":            "its objects",
+	"google_bigquery_dataset":          "its tables go",
+	"google_bigquery_table":            "its rows go",
+	"google_bigtable_instance":         "its tables and their backups go",
+	"google_bigtable_table":            "its rows go",
+	"google_cloud_tasks_queue":         "tasks that wait go, and its name stays reserved for a week",
+	"google_firestore_backup_schedule": "no more backups are made",
+	"google_firestore_database":        "its documents go",
+	"google_kms_crypto_key":            "all its versions go, and so does what they encrypted",
+	"google_kms_key_ring":              "Terraform forgets it, and Google keeps its name",
+	"google_pubsub_subscription":       "messages that wait go",
+	"google_pubsub_topic":              "messages that it keeps for a replay go",
+	"google_storage_bucket":            "its objects go",
 }
 
 const (
@@ -36,6 +36,7 @@ type keeps struct {
 	path   string
 	what   string
 	absent time.Duration // what Google does without a value
+	empty  time.Duration // and with an empty text; 0: the same
 	unit   time.Duration // that of a plain number
 }
 
@@ -58,7 +59,7 @@ var kept = map[string][]keeps{
 	},
 	"google_pubsub_subscription": {
 		{path: "message_retention_duration", what: "waiting messages", absent: 7 * days},
-		{path: "expiration_policy.0.ttl", what: "an unused subscription", absent: forever},
+		{path: "expiration_policy.0.ttl", what: "an unused subscription", absent: 31 * days, empty: forever},
 	},
 	"google_pubsub_topic": {{path: "message_retention_duration", what: "applied messages"}},
 	"google_storage_bucket": {
@@ -91,7 +92,10 @@ func (c change) shorter() []string {
 
 func (k keeps) read(values map[string]any) (time.Duration, error) {
 	v := at(values, k.path)
-	if v == nil || v == "" {
+	switch {
+	case v == "" && k.empty > 0:
+		return k.empty, nil
+	case v == nil, v == "":
 		return k.absent, nil
 	}
 	d, err := duration(v, k.unit)

@@ -73,7 +73,7 @@ func (c change) reasons() []string {
 		if c.Deposed != "" {
 			how = "an object that it replaced before is destroyed"
 		}
-		reasons = append(reasons, how+", which deletes "+lost)
+		reasons = append(reasons, how+": "+lost)
 	}
 	if c.Change.Before == nil || c.Change.After == nil {
 		return reasons

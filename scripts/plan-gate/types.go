@@ -38,7 +38,7 @@ func (c change) removed(block, name, lost string) []string {
 	for _, before := range list(c.Change.Before, block) {
 		stays := func(after map[string]any) bool { return after[name] == before[name] }
 		if !slices.ContainsFunc(list(c.Change.After, block), stays) {
-			reasons = append(reasons, fmt.Sprintf("%s %v is removed, which deletes %s", block, before[name], lost))
+			reasons = append(reasons, fmt.Sprintf("%s %v is removed, and with it %s", block, before[name], lost))
 		}
 	}
 	return reasons
