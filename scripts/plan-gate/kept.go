@@ -64,7 +64,8 @@ var kept = map[string][]keeps{
 	"google_pubsub_topic": {{path: "message_retention_duration", what: "applied messages"}},
 	"google_storage_bucket": {
 		{path: "retention_policy.0.retention_period", what: "protected objects", unit: time.Second},
-		{path: "soft_delete_policy.0.retention_duration_seconds", what: "deleted objects", absent: 7 * days, unit: time.Second},
+		{path: "soft_delete_policy.0.retention_duration_seconds", what: "deleted objects", absent: 7 * days,
+			unit: time.Second},
 	},
 }
 
@@ -74,7 +75,8 @@ func (c change) shorter() []string {
 	for _, k := range kept[c.Type] {
 		before, err := k.read(c.Change.Before)
 		if err == nil && c.unknown(k.path) {
-			err = fmt.Errorf("%s is known only after the apply, and %s were kept for %s", k.path, k.what, span(before))
+			err = fmt.Errorf("%s is known only after the apply, and %s were kept for %s", k.path, k.what,
+				span(before))
 		}
 		var after time.Duration
 		if err == nil {
@@ -84,7 +86,8 @@ func (c change) shorter() []string {
 		case err != nil:
 			reasons = append(reasons, err.Error())
 		case after < before:
-			reasons = append(reasons, fmt.Sprintf("%s keeps %s for %s, before for %s", k.path, k.what, span(after), span(before)))
+			reasons = append(reasons, fmt.Sprintf("%s keeps %s for %s, before for %s", k.path, k.what,
+				span(after), span(before)))
 		}
 	}
 	return reasons

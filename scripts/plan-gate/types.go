@@ -20,7 +20,8 @@ func (c change) ofType() []string {
 	case "google_bigtable_table":
 		return c.removed("column_family", "family", "its cells")
 	case "google_kms_crypto_key":
-		if at(c.Change.Before, "rotation_period") != nil && at(c.Change.After, "rotation_period") == nil && !c.unknown("rotation_period") {
+		before, after := c.Change.Before["rotation_period"], c.Change.After["rotation_period"]
+		if before != nil && after == nil && !c.unknown("rotation_period") {
 			return []string{"the key is rotated no longer"}
 		}
 	case "google_storage_bucket":
@@ -142,7 +143,8 @@ func (c change) lifecycle() []string {
 	before := deletes(c.Change.Before)
 	for _, after := range deletes(c.Change.After) {
 		if !slices.ContainsFunc(before, func(b map[string]any) bool { return covers(b, after) }) {
-			reasons = append(reasons, "lifecycle_rule deletes objects that were kept: "+condition(after)+", before "+orNone(before))
+			reasons = append(reasons, fmt.Sprintf("lifecycle_rule deletes objects that were kept: %s, before %s",
+				condition(after), orNone(before)))
 		}
 	}
 	return reasons
