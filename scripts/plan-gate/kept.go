@@ -12,18 +12,19 @@ import (
 // held says what goes with a resource that is destroyed. Other resources hold nothing that an
 // apply does not make again.
 var held = map[string]string{
-	"google_bigquery_dataset":          "its tables go",
-	"google_bigquery_table":            "its rows go",
-	"google_bigtable_instance":         "its tables and their backups go",
-	"google_bigtable_table":            "its rows go",
-	"google_cloud_tasks_queue":         "tasks that wait go, and its name stays reserved for a week",
-	"google_firestore_backup_schedule": "no more backups are made",
-	"google_firestore_database":        "its documents go",
-	"google_kms_crypto_key":            "all its versions go, and so does what they encrypted",
-	"google_kms_key_ring":              "Terraform forgets it, and Google keeps its name",
-	"google_pubsub_subscription":       "messages that wait go",
-	"google_pubsub_topic":              "messages that it keeps for a replay go",
-	"google_storage_bucket":            "its objects go",
+	"google_artifact_registry_repository": "the images of all revisions go",
+	"google_bigquery_dataset":             "its tables go",
+	"google_bigquery_table":               "its rows go",
+	"google_bigtable_instance":            "its tables and their backups go",
+	"google_bigtable_table":               "its rows go",
+	"google_cloud_tasks_queue":            "tasks that wait go, and its name stays reserved for a week",
+	"google_firestore_backup_schedule":    "no more backups are made",
+	"google_firestore_database":           "its documents go",
+	"google_kms_crypto_key":               "all its versions go, and so does what they encrypted",
+	"google_kms_key_ring":                 "Terraform forgets it, and Google keeps its name",
+	"google_pubsub_subscription":          "messages that wait go",
+	"google_pubsub_topic":                 "messages that it keeps for a replay go",
+	"google_storage_bucket":               "its objects go",
 }
 
 const (
