@@ -21,11 +21,18 @@ locals {
     { for name in keys(var.data_regions) : "data_regions/${name}" => 1 },
     { for name in keys(var.dedicated_tables) : "dedicated_tables/${name}" => 1 },
     { for name, c in var.customers : "customers/${name}" => 1 if c.dedicated },
+    { "generation/${coalesce(var.generation, "-")}" = 1 },
   )
   forever = 1000000 # more days than a retention can have
 
-  # The objects of this apply. A customer who drains has nothing that must be kept.
-  applied = { for what, amount in local.keeps : "${what}/${amount}" => amount if amount > 0 && !try(var.customers[trimprefix(what, "customers/")].draining, false) }
+  # A customer who drains has nothing that must be kept, and a region that drains without protection.
+  released = concat(
+    [for name, c in var.customers : "customers/${name}" if c.draining],
+    [for name, r in var.data_regions : "data_regions/${name}" if r.draining && !var.deletion_protection],
+  )
+
+  # The objects of this apply.
+  applied = { for what, amount in local.keeps : "${what}/${amount}" => amount if amount > 0 && !contains(local.released, what) }
 
   # What earlier applies kept. After a failed apply two amounts may be there.
   applied_before = { for what, amounts in {
@@ -35,6 +42,7 @@ locals {
   # What this apply would lose, and the variables that would lose it.
   lost           = { for what, amount in local.applied_before : what => amount if amount > lookup(local.keeps, what, 0) }
   lost_variables = distinct([for what in keys(local.lost) : split("/", what)[0]])
+  allowable      = setsubtract(setintersection(local.lost_variables, keys(local.losses)), var.allow_loss)
 
   # The consequence for each variable that allow_loss may name.
   losses = {
@@ -45,16 +53,22 @@ locals {
     backup_days            = "later backups would be kept for a shorter time, or not be made"
     point_in_time_recovery = "Firestore would delete the earlier versions of its documents"
     secured_keys           = "Cloud KMS would destroy the key of all parents of secured keys (with deletion_protection only after an apply with deletion_protection = false)"
-    data_regions           = "the events and tasks that wait in the region would be deleted, and without deletion_protection its Bigtable instance"
     dedicated_tables       = "without deletion_protection the tables would be deleted"
-    customers              = "the events and tasks that wait for the dedicated customer would be deleted: set draining first"
   }
+
+  # Those that need another apply first: a protection would stop this one half-way.
+  steps = {
+    data_regions = "the region's data, and the events and tasks that wait there, would be deleted. Put it back with draining = true, move its apps away, and apply deletion_protection = false first"
+    customers    = "the events and tasks that wait for the dedicated customer would be deleted. Put the customer back with draining = true, and apply that first"
+    generation   = "the queues would be replaced, and the tasks that wait deleted. Only a new deployment may have another generation"
+  }
+
   amount_texts = { for what in ["point_in_time_recovery", "secured_keys"] : what => { "0" = "false", "1" = "true" } }
   lost_texts = [for what, amount in local.lost : "${what} ${
     strcontains(what, "/") ? "is gone" : "was ${
       amount == local.forever ? "0 (forever)" : try(local.amount_texts[what][tostring(amount)], amount)} and is ${
     try(local.amount_texts[what][tostring(local.keeps[what])], local.keeps[what])}"
-  }: ${local.losses[split("/", what)[0]]}" if !contains(var.allow_loss, split("/", what)[0])]
+  }: ${merge(local.losses, local.steps)[split("/", what)[0]]}" if !contains(var.allow_loss, split("/", what)[0])]
 }
 
 data "google_storage_bucket_objects" "applied" {
@@ -66,7 +80,7 @@ resource "terraform_data" "losses" {
   lifecycle {
     precondition {
       condition     = length(local.lost_texts) == 0
-      error_message = "This apply would lose data that the last one kept. Nothing was changed.\n${join("\n", [for text in local.lost_texts : "  ${text}."])}\nPut the lost line or the larger value back. If you mean the loss, plan and apply once with -var 'allow_loss=${jsonencode(setsubtract(local.lost_variables, var.allow_loss))}'. See \"What a smaller value deletes\" in terraform/README.md."
+      error_message = "This apply would lose data that the last one kept. Nothing was changed.\n${join("\n", [for text in local.lost_texts : "  ${text}."])}\nPut the lost line or the larger value back.${length(local.allowable) == 0 ? "" : " If you mean the loss, plan and apply once with -var 'allow_loss=${jsonencode(local.allowable)}'."} See \"What a smaller value deletes\" in terraform/README.md."
     }
 
     # A name that stays would allow the next loss, which nobody has seen.

@@ -18,6 +18,7 @@ module "bigtable" {
   primary_cluster        = coalesce(var.primary_cluster, keys(var.clusters)[0]) # null only where there is one
   tables                 = jsondecode(file("${path.module}/bigtable.json")).tables
   table_sets             = [for name, set in var.dedicated_tables : name if coalesce(set.region, local.home) == local.home]
+  role_ending            = var.generation
   longest_retention_days = local.longest_retention_days
   deletion_protection    = var.deletion_protection
   backup_days            = var.backup_days
@@ -62,6 +63,7 @@ module "events" {
   paused               = var.paused
   ack_deadline_seconds = min(600, local.size["process"].timeout_seconds + 30)
   replay_days          = var.replay_days
+  deletion_protection  = var.deletion_protection
   archive              = var.archive_days == 0 ? null : { bucket = "${var.project_id}-affinity-archive", location = var.region, days = var.archive_days, deletion_protection = var.deletion_protection }
 
   publishers = local.publishers
@@ -69,6 +71,7 @@ module "events" {
 
   dedicated = { for customer in keys(local.dedicated) : customer => {
     process_uri = module.function["process-${customer}"].uri
+    draining    = local.dedicated[customer].draining
     publishers  = { for key, member in local.publishers : key => member if local.deployed[key].customer == null || local.deployed[key].customer == customer }
   } }
 
@@ -97,8 +100,8 @@ module "tasks" {
 
   project_id     = var.project_id
   region         = var.region
-  queue          = local.deployment.queue
-  purge_queue    = local.deployment.purgeQueue
+  queue          = local.queue
+  purge_queue    = local.purge_queue
   refresh_queues = local.refresh_queues
   worker_uri     = module.function["worker"].uri
   paused         = var.paused
@@ -116,11 +119,13 @@ module "tasks" {
     time_zone = c.time_zone
   } if c.full_schedule != null }
 
-  enqueuers = local.enqueuers
+  enqueuers           = local.enqueuers
+  deletion_protection = var.deletion_protection
 
   dedicated = { for customer in keys(local.dedicated) : customer => {
     worker_uri     = module.function["worker-${customer}"].uri
     max_concurrent = local.size["worker-${customer}"].max_instances * local.size["worker-${customer}"].concurrency
+    draining       = local.dedicated[customer].draining
     enqueuers      = { for key, member in local.enqueuers : key => member if local.deployed[key].customer == null || local.deployed[key].customer == customer }
   } }
 

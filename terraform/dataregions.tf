@@ -9,7 +9,7 @@ locals {
   regional = length(var.data_regions) + length(var.dedicated_tables) > 0
   places = !local.regional ? [] : concat(
     [{ name = local.home, instance = module.bigtable.instance, location = var.region, worker = local.worker_url }],
-    [for name, r in var.data_regions : { name = name, instance = local.instances[name], location = r.region, worker = local.regional_worker_urls[name] }],
+    [for name, r in var.data_regions : merge({ name = name, instance = local.instances[name], location = r.region, worker = local.regional_worker_urls[name] }, [for d in [{ draining = true }] : d if r.draining]...)],
     [for name, set in var.dedicated_tables : { name = name, in = coalesce(set.region, local.home) }],
   )
   regions_json = !local.regional ? "" : jsonencode(local.places)
@@ -44,6 +44,7 @@ module "regional_bigtable" {
   primary_cluster        = coalesce(each.value.primary_cluster, keys(each.value.clusters)[0]) # null only where there is one
   tables                 = jsondecode(file("${path.module}/bigtable.json")).tables
   table_sets             = [for name, set in var.dedicated_tables : name if set.region == each.key]
+  role_ending            = var.generation
   longest_retention_days = local.longest_retention_days
   deletion_protection    = var.deletion_protection
   backup_days            = var.backup_days
@@ -72,6 +73,7 @@ module "regional_events" {
   paused               = var.paused
   ack_deadline_seconds = min(600, local.size["process"].timeout_seconds + 30)
   replay_days          = var.replay_days
+  deletion_protection  = var.deletion_protection
   archive              = var.archive_days == 0 ? null : { bucket = "${var.project_id}-affinity-archive-${each.key}", location = each.value.region, days = var.archive_days, deletion_protection = var.deletion_protection }
 
   publishers = local.publishers
@@ -79,6 +81,7 @@ module "regional_events" {
 
   dedicated = { for customer in keys(local.dedicated) : customer => {
     process_uri = module.processing["process-${customer}/${each.key}"].uri
+    draining    = local.dedicated[customer].draining
     publishers  = { for key, member in local.publishers : key => member if local.deployed[key].customer == null || local.deployed[key].customer == customer }
   } }
 
@@ -111,8 +114,8 @@ module "regional_tasks" {
 
   project_id     = var.project_id
   region         = each.value.region
-  queue          = local.deployment.queue
-  purge_queue    = local.deployment.purgeQueue
+  queue          = local.queue
+  purge_queue    = local.purge_queue
   refresh_queues = local.refresh_queues
   tasks_account  = { email = module.tasks.tasks_email }
   worker_uri     = module.processing["worker/${each.key}"].uri
@@ -121,9 +124,12 @@ module "regional_tasks" {
   nightly        = null
   enqueuers      = local.enqueuers
 
+  deletion_protection = var.deletion_protection
+
   dedicated = { for customer in keys(local.dedicated) : customer => {
     worker_uri     = module.processing["worker-${customer}/${each.key}"].uri
     max_concurrent = local.size["worker-${customer}"].max_instances * local.size["worker-${customer}"].concurrency
+    draining       = local.dedicated[customer].draining
     enqueuers      = { for key, member in local.enqueuers : key => member if local.deployed[key].customer == null || local.deployed[key].customer == customer }
   } }
 

@@ -40,7 +40,7 @@ module "monitoring" {
   )
   dead_letter_subscriptions = concat([local.deployment.topics.deadLetters.subscription], [for e in values(module.regional_events) : e.subscriptions.dead_letters])
   # Queues have the same names in each region.
-  queues             = concat([local.deployment.queue, local.deployment.purgeQueue], local.refresh_queues, module.tasks.dedicated_queues)
+  queues             = concat([local.queue, local.purge_queue], local.refresh_queues, module.tasks.dedicated_queues)
   bigtable_instances = concat([module.bigtable.instance], [for b in values(module.regional_bigtable) : b.instance])
   firestore_database = module.firestore.database
   security_policy    = one(module.edge[*].security_policy)

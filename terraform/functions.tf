@@ -1,8 +1,14 @@
 locals {
   deployment = jsondecode(file("${path.module}/functions.json"))
 
-  # The queues of the refreshes at the end of write windows.
-  refresh_queues = [for i in range(local.deployment.refreshQueues.count) : "${local.deployment.refreshQueues.name}-${i}"]
+  # The queues: of tasks, of purges, and of the refreshes at the end of write windows. Functions
+  # get their full names.
+  queue          = "${local.deployment.queue}${local.generation}"
+  purge_queue    = "${local.deployment.purgeQueue}${local.generation}"
+  refresh_queues = [for i in range(local.deployment.refreshQueues.count) : "${local.deployment.refreshQueues.name}${local.generation}-${i}"]
+
+  # Of names that Google keeps reserved after a destruction.
+  generation = var.generation == "" ? "" : "-${var.generation}"
 
   functions = { for f in local.deployment.functions : f.name => f if f.name != "console" || var.console_host != null }
 

@@ -1,9 +1,10 @@
 # The key that encrypts the texts of parents, of which customers' servers make
-# secured keys. Google never deletes a key ring, so none is created unless asked for.
+# secured keys. Google never deletes a key ring, so none is created unless asked for. The
+# next deployment in the project needs another generation.
 resource "google_kms_key_ring" "affinity" {
   count = var.secured_keys ? 1 : 0
 
-  name     = "affinity"
+  name     = "affinity${local.generation}"
   location = var.region
 
   depends_on = [google_project_service.kms]

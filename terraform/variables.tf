@@ -54,8 +54,9 @@ variable "data_regions" {
   description = <<-EOT
     Regions besides region in which apps may live, by the name that `affinity app create --region` and `app move --to` take: the region
     of Google Cloud, the clusters of its Bigtable instance as in clusters, and by function the instances of process, process-slow and
-    worker that wait. The instance is named affinity-NAME unless bigtable_instance says another name. Take a region out only
-    when no app lives there (`affinity app list`): the requests of an app whose region is missing fail.
+    worker that wait. The instance is named affinity-NAME unless bigtable_instance says another name. With draining no app can be
+    created there or move there. Take a region out only when it drains and no app lives there (`affinity app list`): the requests of an
+    app whose region is missing fail.
   EOT
   type = map(object({
     region = string
@@ -69,6 +70,7 @@ variable "data_regions" {
     })), { cluster-1 = {} })
     primary_cluster   = optional(string)
     bigtable_instance = optional(string)
+    draining          = optional(bool, false)
     min_instances     = optional(map(number), {})
   }))
   default  = {}
@@ -266,10 +268,22 @@ variable "allow_loss" {
 }
 
 variable "deletion_protection" {
-  description = "Whether Bigtable, Firestore and the key of parents refuse to be deleted. Set it to false, and apply, before a teardown."
+  description = "Whether Bigtable, Firestore, topics, subscriptions, queues and the key of parents refuse to be deleted. Set it to false, and apply, before a teardown."
   type        = bool
   default     = true
   nullable    = false
+}
+
+variable "generation" {
+  description = "Ending of the names that Google keeps reserved after a teardown: of the queues, of Bigtable's roles that connect, and of the key ring. Set another one to deploy again in the project of a former deployment, such as \"2\". It cannot change later."
+  type        = string
+  default     = ""
+  nullable    = false
+
+  validation {
+    condition     = can(regex("^[a-z0-9]{0,8}$", var.generation))
+    error_message = "generation \"${var.generation}\" must be at most 8 of a-z and 0-9."
+  }
 }
 
 variable "backup_days" {

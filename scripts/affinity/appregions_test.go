@@ -121,8 +121,10 @@ func TestAppMoveDeployed(t *testing.T) {
 	}, ends, move.Regions{First: "eu", Rows: map[string]*store.Store{"eu": eu, "us": us}}, engine, time.Minute, func(context.Context, config.App) error { return nil })
 
 	const regions = ` --regions [{"name":"eu","instance":"affinity","location":"europe-west1"},{"name":"us","instance":"affinity-us","location":"us-central1"}]`
+	draining := strings.Replace(regions, `"us-central1"`, `"us-central1","draining":true`, 1)
 	app("create shop --region us").wants(t, cli.ExitUsage, "--region us: give --regions, which `terraform output -raw regions` prints")
 	app("create shop --region asia"+regions).wants(t, cli.ExitUsage, `there is no region "asia": the regions are eu, us`)
+	app("create shop --region us"+draining).wants(t, cli.ExitUsage, "region us is draining, so no app can be created there or move there")
 	app("create shop --region us"+regions).wants(t, cli.ExitOK)
 	app("create old").wants(t, cli.ExitOK)
 	app("list").wants(t, cli.ExitOK, "  in region us\n")
@@ -140,10 +142,13 @@ func TestAppMoveDeployed(t *testing.T) {
 	app("move old --to asia --queue q"+regions).wants(t, cli.ExitFailed, `There is no region "asia"`)
 	app("move old --to us --dry-run"+regions).wants(t, cli.ExitOK, "app old can move from eu to us: 0 users, in 1h")
 	app("move old --to us"+regions).wants(t, cli.ExitUsage, "--queue is required")
+	app("move old --to us --dry-run"+draining).wants(t, cli.ExitFailed, "region us is draining")
+	app("move old --to us --queue q"+draining).wants(t, cli.ExitFailed, "region us is draining")
 	if a, err := apps.App(t.Context(), "old"); err != nil || a.Moving() {
 		t.Fatalf("the app moves without a job: %+v (%v)", a, err)
 	}
 	app("move old --to us --no-wait --queue q"+regions).wants(t, cli.ExitOK, "app old moves from eu to us")
+	app("move old --to us --no-wait --queue q"+draining).wants(t, cli.ExitOK, "app old moves from eu to us") // under way to it
 	if region, err := queueOf.Where(t.Context(), "shop"); err != nil || region != "us" || len(queueOf.Regions) != 2 {
 		t.Errorf("the task goes to region %q (%v)", region, err)
 	}

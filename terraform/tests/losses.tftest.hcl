@@ -19,6 +19,7 @@ override_data {
       "data_regions/us/1",
       "dedicated_tables/big/1",
       "customers/acme/1",
+      "generation/-/1",
     ] : { name = "applied/${name}", content_type = "", media_link = "", self_link = "", storage_class = "" }]
   }
 }
@@ -42,7 +43,7 @@ variables {
 
 run "unchanged" {
   assert {
-    condition     = keys(google_storage_bucket_object.applied) == ["archive_days/30", "backup_days/7", "customers/acme/1", "data_regions/us/1", "dedicated_tables/big/1", "longest_retention_days/365", "point_in_time_recovery/1", "replay_days/3", "secured_keys/1", "warehouse_days/400"]
+    condition     = keys(google_storage_bucket_object.applied) == ["archive_days/30", "backup_days/7", "customers/acme/1", "data_regions/us/1", "dedicated_tables/big/1", "generation/-/1", "longest_retention_days/365", "point_in_time_recovery/1", "replay_days/3", "secured_keys/1", "warehouse_days/400"]
     error_message = "The list of what this apply keeps is ${jsonencode(keys(google_storage_bucket_object.applied))}."
   }
 
@@ -163,6 +164,57 @@ run "lost_data_region" {
   expect_failures = [terraform_data.losses]
 }
 
+# While deletion_protection holds, an apply would stop at the region's tables, when its queues were gone.
+run "data_region_that_drains" {
+  command = plan
+
+  variables {
+    data_regions = { us = { region = "us-central1", draining = true } }
+  }
+
+  assert {
+    condition     = contains(keys(google_storage_bucket_object.applied), "data_regions/us/1") && strcontains(output.regions, "\"draining\":true")
+    error_message = "A protected region that drains may be taken out, or the engine does not know that it drains: ${output.regions}"
+  }
+}
+
+run "data_region_that_drains_without_protection" {
+  command = plan
+
+  variables {
+    data_regions        = { us = { region = "us-central1", draining = true } }
+    deletion_protection = false
+  }
+
+  assert {
+    condition     = length(local.lost) == 0 && !contains(keys(google_storage_bucket_object.applied), "data_regions/us/1")
+    error_message = "A region that drains without protection cannot be taken out."
+  }
+}
+
+run "data_region_without_protection_that_does_not_drain" {
+  command = plan
+
+  variables {
+    deletion_protection = false
+  }
+
+  assert {
+    condition     = contains(keys(google_storage_bucket_object.applied), "data_regions/us/1")
+    error_message = "A region that takes apps may be taken out."
+  }
+}
+
+run "another_generation" {
+  command = plan
+
+  variables {
+    generation = "2"
+  }
+
+  expect_failures = [terraform_data.losses]
+}
+
 run "lost_tables" {
   command = plan
 
@@ -242,6 +294,18 @@ run "loss_allowed_that_does_not_happen" {
   }
 
   expect_failures = [terraform_data.losses]
+}
+
+# Draining comes first, or a protection stops the apply half-way.
+run "lost_data_region_allowed" {
+  command = plan
+
+  variables {
+    data_regions = {}
+    allow_loss   = ["data_regions"]
+  }
+
+  expect_failures = [var.allow_loss]
 }
 
 run "loss_of_an_unknown_variable_allowed" {

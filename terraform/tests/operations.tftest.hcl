@@ -271,6 +271,24 @@ run "restored" {
   }
 }
 
+# The names that Google keeps reserved after a teardown are others.
+run "later_generation" {
+  command = plan
+
+  variables {
+    generation   = "2"
+    secured_keys = true
+  }
+
+  assert {
+    condition = (
+      [for v in ["TASKS_QUEUE", "TASKS_PURGE_QUEUE", "TASKS_REFRESH_QUEUES"] : [for name in split(",", module.function["worker"].environment[v]) : split("/", name)[5]]] == [["worker-2"], ["purges-2"], ["refreshes-2-0", "refreshes-2-1"]] &&
+      endswith(output.tasks_queue, "/queues/worker-2") && google_kms_key_ring.affinity[0].name == "affinity-2"
+    )
+    error_message = "The functions know other queues, or the key ring has the name of the former deployment."
+  }
+}
+
 # Where ingest and profiles keep an instance, the promises are stricter; where one of them does
 # not, as in dev, they are not.
 run "objectives_of_warm_functions" {

@@ -110,6 +110,16 @@ run "project_number_for_id" {
   expect_failures = [var.project_id]
 }
 
+run "generation_that_is_no_ending" {
+  command = plan
+
+  variables {
+    generation = "second-one"
+  }
+
+  expect_failures = [var.generation]
+}
+
 run "negative_retention" {
   command = plan
 

@@ -23,6 +23,9 @@ type Region struct {
 	// Empty: those of the process.
 	Location string `json:"location,omitempty"`
 	Worker   string `json:"worker,omitempty"`
+	// Draining says that the deployment will lose the region: no app is created there or moves
+	// there, and those that live there stay until they move away.
+	Draining bool `json:"draining,omitempty"`
 }
 
 // Regions are the regions of a deployment. Apps that name none live in the first one. A
@@ -45,6 +48,7 @@ func (r *Regions) UnmarshalText(text []byte) error {
 				return fmt.Errorf("regions: %q is in %q, which is no region before it", one.Name, one.In)
 			}
 			one.Instance, one.Location, one.Worker = given[at].Instance, given[at].Location, given[at].Worker
+			one.Draining = given[at].Draining
 			given[i] = one
 		}
 		u, err := url.Parse(one.Worker)
@@ -141,6 +145,17 @@ func (r Regions) Check(name string) error {
 		return fmt.Errorf("there is no region %q: this deployment has no regions", name)
 	}
 	return fmt.Errorf("there is no region %q: the regions are %s", name, strings.Join(r.Names(), ", "))
+}
+
+// Takes returns the error of Check, or one that says that the region takes no more apps.
+func (r Regions) Takes(name string) error {
+	if err := r.Check(name); err != nil {
+		return err
+	}
+	if one, _ := r.Find(name); one.Draining {
+		return fmt.Errorf("region %s is draining, so no app can be created there or move there", name)
+	}
+	return nil
 }
 
 // Place is that of the app, whose region is the first one if it names none.

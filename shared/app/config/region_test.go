@@ -43,6 +43,18 @@ func TestRegions(t *testing.T) {
 	}
 }
 
+func TestDrainingRegionsTakeNoApp(t *testing.T) {
+	var r config.Regions
+	if err := r.UnmarshalText([]byte(`[{"name":"eu","instance":"a"},{"name":"us","instance":"b","draining":true},{"name":"big","in":"us"}]`)); err != nil {
+		t.Fatal(err)
+	}
+	for region, want := range map[string]string{"": "", "eu": "", "us": "region us is draining", "big": "region big is draining", "asia": "there is no region"} {
+		if err := r.Takes(region); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("region %q: %v, want %q", region, err, want)
+		}
+	}
+}
+
 // A region within another one has everything of it but the tables.
 func TestRegionsWithin(t *testing.T) {
 	var r config.Regions

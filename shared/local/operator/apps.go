@@ -75,7 +75,7 @@ func handleApps(rt *httpapi.Router, s Store, defaults limit.Numbers, c config.Ci
 		if _, err := r.App.Prepare(); err != nil {
 			return nil, invalid(err)
 		}
-		if err := regions.Check(r.App.Region); err != nil {
+		if err := regions.Takes(r.App.Region); err != nil {
 			return nil, invalid(err)
 		}
 		return nil, s.CreateApp(ctx, r.App)

@@ -55,18 +55,36 @@ func statusOf(s move.Status, err error) (MoveStatus, error) {
 type Moves struct {
 	Runner   *move.Runner
 	Recorder *auditlog.Recorder
-	// Regions and Apps say where an app can be isolated.
+	// Regions and Apps say where an app can move to, and where it can be isolated.
 	Regions config.Regions
 	Apps    *config.Store
 }
 
 // Move begins the move of an app to another region, or resumes it.
 func (m Moves) Move(ctx context.Context, appID, to string) (MoveStatus, error) {
+	if err := m.takes(ctx, appID, to); err != nil {
+		return MoveStatus{}, err
+	}
 	return m.recorded(ctx, appID, "to "+to, func() (move.Status, error) { return m.Runner.Start(ctx, appID, to) })
+}
+
+// takes refuses a region that drains, but for an app that is under way to it.
+func (m Moves) takes(ctx context.Context, appID, to string) error {
+	if one, ok := m.Regions.Find(to); !ok || !one.Draining {
+		return nil // the runner refuses a region that is not there
+	}
+	app, err := m.Apps.App(ctx, appID)
+	if err != nil || app.Moving() && app.Move.To == to {
+		return err
+	}
+	return &move.Refused{Message: m.Regions.Takes(to).Error()}
 }
 
 // PlanMove returns what a move would do.
 func (m Moves) PlanMove(ctx context.Context, appID, to string) (move.Estimate, error) {
+	if err := m.takes(ctx, appID, to); err != nil {
+		return move.Estimate{}, err
+	}
 	return m.Runner.Estimate(ctx, appID, to)
 }
 

@@ -1,7 +1,7 @@
 # The client library pings the instance on each new connection, and fails without the
 # permission. A grant on a table does not include it.
 resource "google_project_iam_custom_role" "connect" {
-  role_id     = "${replace(var.instance_name, "-", "_")}_bigtable_connect"
+  role_id     = join("_", compact([replace(var.instance_name, "-", "_"), "bigtable_connect", var.role_ending]))
   title       = "Connect to the Bigtable instance ${var.instance_name}"
   description = "Opens connections, without reading or writing anything."
   permissions = ["bigtable.instances.ping"]

@@ -167,3 +167,10 @@ variable "grants" {
     error_message = "Grants on tables that do not exist: ${join(", ", [for label, g in var.grants : "${g.table} of ${label}" if !contains([for t in var.tables : t.name], g.table)])}."
   }
 }
+
+variable "role_ending" {
+  description = "Last part of the id of the role that connects, which Google keeps reserved after a destruction. Empty: none."
+  type        = string
+  default     = ""
+  nullable    = false
+}

@@ -46,7 +46,7 @@ resource "google_pubsub_subscription" "archive" {
   ack_deadline_seconds = 600 # at least max_duration
 
   # Messages wait while the bucket cannot be written, and never become dead letters:
-  # process has applied them.
+  # process has applied them. So nothing prevents a deletion, which ends the archive.
   message_retention_duration = "604800s"
   expiration_policy {
     ttl = ""

@@ -2,12 +2,14 @@ locals {
   # The account as which Pub/Sub calls process, the same in all regions.
   push = var.push_account == null ? google_service_account.push[0].email : var.push_account.email
 
+  deletion_policy = var.deletion_protection ? "PREVENT" : "DELETE"
+
   # The lanes of events, each with a consumer of its own: the events of apps that are
   # over their limit are slow, and must not wait before those of other apps.
   lanes = merge(
     {
-      events = { topic = "${var.events.name}${var.ending}", subscription = "${var.events.subscription}${var.ending}", uri = var.process_uri }
-      slow   = { topic = "${var.slow_events.name}${var.ending}", subscription = "${var.slow_events.subscription}${var.ending}", uri = var.process_slow_uri }
+      events = { topic = "${var.events.name}${var.ending}", subscription = "${var.events.subscription}${var.ending}", uri = var.process_uri, protected = var.deletion_protection }
+      slow   = { topic = "${var.slow_events.name}${var.ending}", subscription = "${var.slow_events.subscription}${var.ending}", uri = var.process_slow_uri, protected = var.deletion_protection }
     },
     # A dedicated customer's events never wait for another customer's, so they need no
     # slow lane.
@@ -15,6 +17,7 @@ locals {
       topic        = "${var.events.name}-${customer}${var.ending}"
       subscription = "${var.events.name}-${customer}-process${var.ending}"
       uri          = d.process_uri
+      protected    = var.deletion_protection && !d.draining
     } },
   )
 }
@@ -22,7 +25,8 @@ locals {
 resource "google_pubsub_topic" "lane" {
   for_each = local.lanes
 
-  name = each.value.topic
+  name            = each.value.topic
+  deletion_policy = each.value.protected ? "PREVENT" : "DELETE"
 
   # Pub/Sub keeps acknowledged messages for this long, so that they can be applied again.
   message_retention_duration = var.replay_days == 0 ? null : "${var.replay_days * 86400}s"
@@ -36,7 +40,8 @@ resource "google_pubsub_topic" "lane" {
 }
 
 resource "google_pubsub_topic" "dead_letters" {
-  name = "${var.dead_letters.name}${var.ending}"
+  name            = "${var.dead_letters.name}${var.ending}"
+  deletion_policy = local.deletion_policy
 
   dynamic "message_storage_policy" {
     for_each = var.storage_regions == null ? [] : [var.storage_regions]
@@ -59,6 +64,7 @@ resource "google_pubsub_subscription" "lane" {
   name                 = each.value.subscription
   topic                = google_pubsub_topic.lane[each.key].id
   ack_deadline_seconds = var.ack_deadline_seconds
+  deletion_policy      = each.value.protected ? "PREVENT" : "DELETE" # messages may wait
 
   # Waiting messages outlast an outage. The subscription itself never expires, even
   # if nothing uses it for a month.
@@ -95,6 +101,7 @@ resource "google_pubsub_subscription" "lane" {
 resource "google_pubsub_subscription" "dead_letters" {
   name                       = "${var.dead_letters.subscription}${var.ending}"
   topic                      = google_pubsub_topic.dead_letters.id
+  deletion_policy            = local.deletion_policy
   ack_deadline_seconds       = 60
   message_retention_duration = "2678400s" # 31 days, Pub/Sub's maximum
   expiration_policy {

@@ -74,8 +74,8 @@ variable "process_slow_uri" {
 }
 
 variable "dedicated" {
-  description = "Customers with a topic and a process of their own, by name: the run.app URL of that process, and the members that may publish to the topic, by any label."
-  type        = map(object({ process_uri = string, publishers = optional(map(string), {}) }))
+  description = "Customers with a topic and a process of their own, by name: the run.app URL of that process, the members that may publish to the topic, by any label, and whether it runs empty, so that it may be deleted."
+  type        = map(object({ process_uri = string, publishers = optional(map(string), {}), draining = optional(bool, false) }))
   default     = {}
   nullable    = false
 
@@ -83,6 +83,13 @@ variable "dedicated" {
     condition     = length(setintersection([for name in keys(var.dedicated) : "${var.events.name}-${name}"], [var.slow_events.name, var.dead_letters.name])) == 0
     error_message = "The topic of a dedicated customer is that of slow_events or dead_letters: ${join(", ", setintersection([for name in keys(var.dedicated) : "${var.events.name}-${name}"], [var.slow_events.name, var.dead_letters.name]))}."
   }
+}
+
+variable "deletion_protection" {
+  description = "Whether topics and subscriptions refuse to be deleted, but for those of a customer who is draining and those of the archive."
+  type        = bool
+  default     = true
+  nullable    = false
 }
 
 variable "paused" {

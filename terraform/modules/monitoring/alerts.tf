@@ -202,7 +202,7 @@ locals {
     nightly = {
       title    = "a nightly round did not begin"
       severity = "ERROR"
-      filter   = "resource.type=\"cloud_scheduler_job\" AND resource.labels.job_id=~\"^affinity-nightly\" AND severity>=ERROR"
+      filter   = "resource.type=\"cloud_scheduler_job\" AND resource.labels.job_id=~\"^affinity-(nightly|full)\" AND severity>=ERROR"
       labels   = { job = "EXTRACT(resource.labels.job_id)" }
       runbook  = "Check whether a later attempt succeeded: worker's line \"nightly round started\" after this one's time. If none did, read worker's lines \"request failed\" and the alert's line: 404 means that the app of a customer's schedule does not exist, 403 that a grant is missing. Fix the cause, then run `gcloud scheduler jobs run JOB --location REGION --project PROJECT` with the line's JOB. Starting a round twice does no harm: it creates the tasks that are missing. A round that began gives each app a task; if that fails, the alert that the worker fails again and again opens. Until then profiles stay right, but reads compute what the round would have computed."
     }

@@ -11,8 +11,8 @@ locals {
 
   # The workers and the endings of their queues' names and keys.
   workers = merge(
-    { "" = { uri = var.worker_uri, max_concurrent = var.max_concurrent } },
-    { for customer, d in var.dedicated : "-${customer}" => { uri = d.worker_uri, max_concurrent = d.max_concurrent } },
+    { "" = { uri = var.worker_uri, max_concurrent = var.max_concurrent, protected = var.deletion_protection } },
+    { for customer, d in var.dedicated : "-${customer}" => { uri = d.worker_uri, max_concurrent = d.max_concurrent, protected = var.deletion_protection && !d.draining } },
   )
 
   # How many tasks each queue of a worker dispatches at once. Together they are as many as
@@ -27,10 +27,10 @@ locals {
   # next event or read of the user does its work.
   queues = merge([for ending, w in local.workers : merge(
     {
-      "tasks${ending}"  = { name = "${var.queue}${ending}", uri = w.uri, at_once = max(1, local.others[ending] - local.purges[ending]), per_second = var.max_per_second, attempts = var.max_attempts }
-      "purges${ending}" = { name = "${var.purge_queue}${ending}", uri = w.uri, at_once = local.purges[ending], per_second = var.max_per_second, attempts = var.max_attempts }
+      "tasks${ending}"  = { name = "${var.queue}${ending}", uri = w.uri, protected = w.protected, at_once = max(1, local.others[ending] - local.purges[ending]), per_second = var.max_per_second, attempts = var.max_attempts }
+      "purges${ending}" = { name = "${var.purge_queue}${ending}", uri = w.uri, protected = w.protected, at_once = local.purges[ending], per_second = var.max_per_second, attempts = var.max_attempts }
     },
-    { for name in var.refresh_queues : "${name}${ending}" => { name = "${name}${ending}", uri = w.uri, at_once = local.refreshes[ending], per_second = 500, attempts = 5 } },
+    { for name in var.refresh_queues : "${name}${ending}" => { name = "${name}${ending}", uri = w.uri, protected = w.protected, at_once = local.refreshes[ending], per_second = 500, attempts = 5 } },
   )]...)
 
   # The keys of the queues that serve all apps.
@@ -43,6 +43,9 @@ resource "google_cloud_tasks_queue" "worker" {
   name          = each.value.name
   location      = var.region
   desired_state = var.paused ? "PAUSED" : "RUNNING"
+
+  # Tasks may wait, and the name stays reserved for a week.
+  deletion_policy = each.value.protected ? "PREVENT" : "DELETE"
 
   # Overrides the address and the account of every task.
   http_target {

@@ -53,8 +53,8 @@ variable "worker_uri" {
 }
 
 variable "dedicated" {
-  description = "Customers with a worker and queues of their own, by name: the worker's run.app URL, the maximum number of tasks that it runs at once, and the members that may enqueue tasks, by any label. Each member must be among the enqueuers, too."
-  type        = map(object({ worker_uri = string, max_concurrent = number, enqueuers = optional(map(string), {}) }))
+  description = "Customers with a worker and queues of their own, by name: the worker's run.app URL, the maximum number of tasks that it runs at once, the members that may enqueue tasks, by any label, and whether their queues run empty, so that they may be deleted. Each member must be among the enqueuers, too."
+  type        = map(object({ worker_uri = string, max_concurrent = number, enqueuers = optional(map(string), {}), draining = optional(bool, false) }))
   default     = {}
   nullable    = false
 }
@@ -63,6 +63,13 @@ variable "tasks_account" {
   description = "An account as which Cloud Tasks calls worker, and as which the enqueuers may act. Null: one is created."
   type        = object({ email = string })
   default     = null
+}
+
+variable "deletion_protection" {
+  description = "Whether the queues refuse to be deleted, but for those of a customer who is draining."
+  type        = bool
+  default     = true
+  nullable    = false
 }
 
 variable "paused" {

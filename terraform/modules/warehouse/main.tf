@@ -12,6 +12,8 @@ locals {
   # Names of the tables in the texts of SQL.
   names = { for name, t in google_bigquery_table.rows : name => "`${var.project_id}.${google_bigquery_dataset.this.dataset_id}.${t.table_id}`" }
 
+  deletion_policy = var.deletion_protection ? "PREVENT" : "DELETE"
+
   # Pub/Sub's own account in the project.
   agent = "serviceAccount:service-${var.project_number}@gcp-sa-pubsub.iam.gserviceaccount.com"
 }
@@ -57,7 +59,8 @@ resource "google_bigquery_table" "events" {
 resource "google_pubsub_topic" "rows" {
   for_each = local.tables
 
-  name = each.value.topic
+  name            = each.value.topic
+  deletion_policy = local.deletion_policy
 
   dynamic "message_storage_policy" {
     for_each = var.storage_regions == null ? [] : [var.storage_regions]
@@ -70,8 +73,9 @@ resource "google_pubsub_topic" "rows" {
 resource "google_pubsub_subscription" "rows" {
   for_each = local.tables
 
-  name  = "${each.value.topic}-bigquery"
-  topic = google_pubsub_topic.rows[each.key].id
+  name            = "${each.value.topic}-bigquery"
+  topic           = google_pubsub_topic.rows[each.key].id
+  deletion_policy = local.deletion_policy
 
   # Messages wait while BigQuery cannot be written, for a week.
   message_retention_duration = "604800s"
@@ -101,7 +105,8 @@ resource "google_pubsub_subscription" "rows" {
 
 # Rows that BigQuery does not take.
 resource "google_pubsub_topic" "dead_letters" {
-  name = "${var.topic}-dead-letter${var.ending}"
+  name            = "${var.topic}-dead-letter${var.ending}"
+  deletion_policy = local.deletion_policy
 
   dynamic "message_storage_policy" {
     for_each = var.storage_regions == null ? [] : [var.storage_regions]
@@ -115,6 +120,7 @@ resource "google_pubsub_topic" "dead_letters" {
 resource "google_pubsub_subscription" "dead_letters" {
   name                       = "${var.topic}-dead-letter${var.ending}"
   topic                      = google_pubsub_topic.dead_letters.id
+  deletion_policy            = local.deletion_policy
   ack_deadline_seconds       = 60
   message_retention_duration = "2678400s" # 31 days, Pub/Sub's maximum
   expiration_policy {

@@ -156,7 +156,7 @@ func (a *appTool) createCommand() *cobra.Command {
 			if region != "" && !config.ValidRegion(region) {
 				return cli.Usagef("--region %q: a region has 1 to 40 of a-z, 0-9 and -", region)
 			}
-			if err := a.regions.Check(region); err != nil && len(a.regions) > 0 {
+			if err := a.regions.Takes(region); err != nil && len(a.regions) > 0 {
 				return cli.Usagef("%v", err)
 			}
 			app := config.App{ID: args[0], RetentionDays: days, Log: layout, Region: region}

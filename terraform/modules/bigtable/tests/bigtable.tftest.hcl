@@ -251,6 +251,19 @@ run "access" {
   }
 }
 
+run "role_of_a_later_deployment" {
+  command = plan
+
+  variables {
+    role_ending = "2"
+  }
+
+  assert {
+    condition     = google_project_iam_custom_role.connect.role_id == "affinity_bigtable_connect_2"
+    error_message = "The role's id is that of a former deployment."
+  }
+}
+
 # A set has all tables, with their policies and backups, and the same grants.
 run "table_sets" {
   variables {

@@ -266,6 +266,36 @@ run "dedicated" {
   }
 }
 
+# Only what runs empty may be deleted.
+run "protected" {
+  variables {
+    dedicated = {
+      acme = { process_uri = "https://process-acme-abc-ew.a.run.app", draining = true }
+      big  = { process_uri = "https://process-big-abc-ew.a.run.app" }
+    }
+  }
+
+  assert {
+    condition = alltrue([for resources in [google_pubsub_topic.lane, google_pubsub_subscription.lane] :
+      { for key, r in resources : key => r.deletion_policy } == { events = "PREVENT", slow = "PREVENT", customer-big = "PREVENT", customer-acme = "DELETE" }
+    ]) && google_pubsub_topic.dead_letters.deletion_policy == "PREVENT" && google_pubsub_subscription.dead_letters.deletion_policy == "PREVENT"
+    error_message = "Topics or subscriptions in which messages wait may be deleted, or those of a customer who drains may not."
+  }
+}
+
+run "unprotected" {
+  command = plan
+
+  variables {
+    deletion_protection = false
+  }
+
+  assert {
+    condition     = alltrue([for r in concat(values(google_pubsub_topic.lane), [google_pubsub_topic.dead_letters]) : r.deletion_policy == "DELETE"]) && alltrue([for r in concat(values(google_pubsub_subscription.lane), [google_pubsub_subscription.dead_letters]) : r.deletion_policy == "DELETE"])
+    error_message = "Before a teardown topics and subscriptions are still protected."
+  }
+}
+
 run "topic_of_slow_events" {
   command = plan
 

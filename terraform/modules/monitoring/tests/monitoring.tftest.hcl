@@ -164,7 +164,7 @@ run "alert_conditions" {
   # Cloud Scheduler, not the engine, logs that a nightly round did not start.
   assert {
     condition = (
-      one(one(google_monitoring_alert_policy.matched["nightly"].conditions).condition_matched_log).filter == "resource.type=\"cloud_scheduler_job\" AND resource.labels.job_id=~\"^affinity-nightly\" AND severity>=ERROR" &&
+      one(one(google_monitoring_alert_policy.matched["nightly"].conditions).condition_matched_log).filter == "resource.type=\"cloud_scheduler_job\" AND resource.labels.job_id=~\"^affinity-(nightly|full)\" AND severity>=ERROR" &&
       one(one(google_monitoring_alert_policy.matched["denied"].conditions).condition_matched_log).filter == "${google_logging_metric.this["requests_denied"].filter} AND jsonPayload.requests>=600" &&
       one(one(google_monitoring_alert_policy.matched["task_dropped"].conditions).condition_matched_log).filter == google_logging_metric.this["tasks_dropped"].filter &&
       endswith(google_logging_metric.this["tasks_dropped"].filter, "jsonPayload.message=(\"task dropped\")")

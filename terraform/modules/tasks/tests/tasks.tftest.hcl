@@ -156,6 +156,34 @@ run "dedicated" {
   }
 }
 
+# Only what runs empty may be deleted.
+run "protected" {
+  variables {
+    dedicated = {
+      acme = { worker_uri = "https://worker-acme-abc-ew.a.run.app", max_concurrent = 20, draining = true }
+      big  = { worker_uri = "https://worker-big-abc-ew.a.run.app", max_concurrent = 20 }
+    }
+  }
+
+  assert {
+    condition     = alltrue([for key, q in google_cloud_tasks_queue.worker : q.deletion_policy == (endswith(key, "-acme") ? "DELETE" : "PREVENT")])
+    error_message = "Queues in which tasks wait may be deleted, or those of a customer who drains may not: ${jsonencode({ for key, q in google_cloud_tasks_queue.worker : key => q.deletion_policy })}"
+  }
+}
+
+run "unprotected" {
+  command = plan
+
+  variables {
+    deletion_protection = false
+  }
+
+  assert {
+    condition     = alltrue([for q in google_cloud_tasks_queue.worker : q.deletion_policy == "DELETE"])
+    error_message = "Before a teardown queues are still protected."
+  }
+}
+
 run "one_task_at_once" {
   command = plan
 

@@ -69,6 +69,11 @@ run "messages" {
     condition     = keys(google_pubsub_topic_iam_member.publisher) == ["deletions/process", "event_rows/process"]
     error_message = "The publishers may not publish to both topics."
   }
+
+  assert {
+    condition     = alltrue([for r in concat(values(google_pubsub_topic.rows), [google_pubsub_topic.dead_letters]) : r.deletion_policy == "PREVENT"]) && alltrue([for r in concat(values(google_pubsub_subscription.rows), [google_pubsub_subscription.dead_letters]) : r.deletion_policy == "PREVENT"])
+    error_message = "Topics or subscriptions in which rows wait may be deleted."
+  }
 }
 
 run "deletion" {
