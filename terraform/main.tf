@@ -84,13 +84,29 @@ resource "google_service_account" "build" {
   depends_on = [terraform_data.project]
 }
 
-# The roles that Google documents for a build account of your own. The account reads
-# the project's storage because a build reads a bucket of Google's, into which the
-# source is copied.
+# The roles that Google documents for a build account of your own. A build runs what it
+# downloads, and the project's other buckets hold the archive and the state. So the account
+# reads those alone that hold source: ours, and Google's, into which a build copies it.
+locals {
+  sources = ["${var.project_id}-affinity-source", "gcf-v2-sources-", "run-sources-"]
+}
+
 resource "google_project_iam_member" "build" {
-  for_each = toset(["roles/logging.logWriter", "roles/artifactregistry.writer", "roles/storage.objectViewer"])
+  for_each = {
+    "roles/logging.logWriter"       = []
+    "roles/artifactregistry.writer" = []
+    "roles/storage.objectViewer"    = local.sources
+  }
 
   project = var.project_id
   role    = each.key
   member  = google_service_account.build.member
+
+  dynamic "condition" {
+    for_each = length(each.value) == 0 ? [] : [each.value]
+    content {
+      title      = "Only buckets of source"
+      expression = join(" || ", [for bucket in condition.value : "resource.name.startsWith(\"projects/_/buckets/${bucket}\")"])
+    }
+  }
 }

@@ -339,6 +339,12 @@ run "least_privilege" {
     error_message = "docs has access to a backend, or another variable than GOOGLE_CLOUD_PROJECT and its memory limit."
   }
 
+  # The archive and the state are buckets of the project, too.
+  assert {
+    condition     = google_project_iam_member.build["roles/storage.objectViewer"].condition[0].expression == "resource.name.startsWith(\"projects/_/buckets/affinity-test-affinity-source\") || resource.name.startsWith(\"projects/_/buckets/gcf-v2-sources-\") || resource.name.startsWith(\"projects/_/buckets/run-sources-\")"
+    error_message = "The account that builds reads other buckets than those of source."
+  }
+
   assert {
     condition     = toset(keys(local.users)) == toset(["strategies", "catalog", "rank", "admin", "segments", "worker"]) && length(setintersection(keys(local.users), keys(local.viewers))) == 0
     error_message = "The functions that may change the configuration are not strategies, catalog, rank, admin, segments and worker: ${join(", ", keys(local.users))}"
