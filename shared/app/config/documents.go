@@ -22,7 +22,7 @@ type Documents struct{ Store, Keys documents.Store }
 // Forget deletes the documents below that of an app which has been deleted. After an error
 // some are left, and the next call continues.
 func (d Documents) Forget(ctx context.Context, app string) error {
-	// Whoever is about to write a key must not: see PutKey.
+	// A key that is about to be written must not be: see PutKey.
 	err := d.Keys.Commit(ctx, documents.Put(keyringPath(app), keyringDocument{ID: app}))
 	for _, s := range []documents.Store{d.Keys, d.Store} {
 		var names []string
