@@ -50,6 +50,25 @@ module "firestore" {
   depends_on = [google_storage_bucket_object.applied]
 }
 
+# The apps' keys. No function that others call may write them: a fault in one makes no key.
+# Operators write them with `affinity app key`.
+module "keys" {
+  source = "./modules/firestore"
+
+  project_id             = var.project_id
+  database               = var.firestore_keys_database
+  location               = var.region
+  point_in_time_recovery = var.point_in_time_recovery
+  deletion_protection    = var.deletion_protection
+  backup_days            = var.backup_days
+  unindexed              = {}
+
+  viewers = local.key_viewers
+  users   = local.key_users
+
+  depends_on = [google_storage_bucket_object.applied]
+}
+
 module "events" {
   source = "./modules/events"
 

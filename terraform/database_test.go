@@ -8,18 +8,22 @@ import (
 	"github.com/affinityengine/affinity/terraform"
 )
 
-// TestDatabaseIsTerraformDefault compares the constant that the command-line tool
-// uses with the default of Terraform's variable.
-func TestDatabaseIsTerraformDefault(t *testing.T) {
+// TestDatabasesAreTerraformDefaults compares the constants that the command-line tool
+// uses with the defaults of Terraform's variables.
+func TestDatabasesAreTerraformDefaults(t *testing.T) {
 	text, err := os.ReadFile("variables.tf")
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := regexp.MustCompile(`(?s)variable "firestore_database" \{[^}]*?\n  default     = "([^"]+)"\n`).FindSubmatch(text)
-	if m == nil {
-		t.Fatal("variables.tf has no default of firestore_database in the form that this test reads")
-	}
-	if got := string(m[1]); got != terraform.Database {
-		t.Errorf("Terraform creates database %q, but the command-line tool opens %q", got, terraform.Database)
+	for variable, want := range map[string]string{
+		"firestore_database": terraform.Database, "firestore_keys_database": terraform.KeysDatabase,
+	} {
+		m := regexp.MustCompile(`(?s)variable "` + variable + `" \{[^}]*?\n  default     = "([^"]+)"\n`).FindSubmatch(text)
+		if m == nil {
+			t.Fatalf("variables.tf has no default of %s in the form that this test reads", variable)
+		}
+		if got := string(m[1]); got != want {
+			t.Errorf("the default of Terraform's %s is %q, but the command-line tool opens %q", variable, got, want)
+		}
 	}
 }

@@ -43,6 +43,7 @@ module "monitoring" {
   queues             = concat([local.queue, local.purge_queue], local.refresh_queues, module.tasks.dedicated_queues)
   bigtable_instances = concat([module.bigtable.instance], [for b in values(module.regional_bigtable) : b.instance])
   firestore_database = module.firestore.database
+  keys_database      = module.keys.database
   security_policy    = one(module.edge[*].security_policy)
   thresholds         = var.alert_thresholds
   objectives         = var.objectives

@@ -64,6 +64,7 @@ locals {
     BIGTABLE_SERVING_APP_PROFILE = module.bigtable.app_profiles.serving
     FIRESTORE_PROJECT            = var.project_id
     FIRESTORE_DATABASE           = module.firestore.database
+    FIRESTORE_KEYS_DATABASE      = module.keys.database
     PUBSUB_PROJECT               = var.project_id
     PUBSUB_EVENTS_TOPIC          = local.deployment.topics.events.name
     PUBSUB_SLOW_TOPIC            = local.deployment.topics.slowEvents.name

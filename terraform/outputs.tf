@@ -100,7 +100,7 @@ output "next_steps" {
     ],
     [
       "Create an app and its first two keys, search and admin:",
-      "  go run ./scripts/affinity app create ${local.first_app} --project ${var.project_id} --database ${module.firestore.database}",
+      "  go run ./scripts/affinity app create ${local.first_app} --project ${var.project_id} --database ${module.firestore.database} --keys-database ${module.keys.database}",
       "Then send an event, with the key search:",
       "  curl -i https://${local.first_host}/1/events -H 'X-Algolia-Application-Id: ${local.first_app}' -H 'X-Algolia-API-Key: SEARCH_KEY' -d '{\"events\":[{\"eventType\":\"view\",\"eventName\":\"Product Viewed\",\"index\":\"products\",\"userToken\":\"user-1\",\"filters\":[\"color:Red\"]}]}'",
     ],

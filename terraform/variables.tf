@@ -195,6 +195,18 @@ variable "firestore_database" {
   nullable    = false
 }
 
+variable "firestore_keys_database" {
+  description = "Name of the Firestore database that holds the apps' keys. Change it only to restore a backup, as RESTORE.md says."
+  type        = string
+  default     = "affinity-keys"
+  nullable    = false
+
+  validation {
+    condition     = var.firestore_keys_database != var.firestore_database
+    error_message = "firestore_keys_database \"${var.firestore_keys_database}\" is also firestore_database: public functions write that one, and could make keys in it."
+  }
+}
+
 variable "longest_retention_days" {
   description = "Longest retention of all apps, in days. Bigtable drops events that are more than a day older, so raise it before you raise an app's retention. 0: an app keeps its events forever. Null: 90, only in the environment dev. A smaller value than that of the last apply needs allow_loss."
   type        = number

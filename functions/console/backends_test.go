@@ -18,7 +18,7 @@ import (
 // environment is what the deployment sets of the function.
 func environment() map[string]string {
 	return map[string]string{
-		"BIGTABLE_PROJECT": "p", "BIGTABLE_INSTANCE": "i", "FIRESTORE_PROJECT": "p", "PUBSUB_PROJECT": "p", "TASKS_QUEUE": "projects/p/locations/l/queues/worker",
+		"BIGTABLE_PROJECT": "p", "BIGTABLE_INSTANCE": "i", "FIRESTORE_PROJECT": "p", "FIRESTORE_KEYS_DATABASE": "k", "PUBSUB_PROJECT": "p", "TASKS_QUEUE": "projects/p/locations/l/queues/worker",
 		"WORKER_URL": "https://worker.example.com", "CUSTOMER_HOSTS": `{"shop.example.com":"shop"}`, "FORWARDED_ADDRESSES": "2",
 		"CONSOLE_API_URL": "https://api.example.com", "CONSOLE_SECRET": "q83vEjRWeJCrze8SNFZ4kKvN7xI0VniQq83vEjRWeJA=\n",
 	}

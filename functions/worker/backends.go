@@ -58,7 +58,7 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	all := jobs.Open(base, tasks, s.Jobs, profiles, messages)
 	rows := outbox.Over(topics, profiles.StatesOf, base.Now, log)
 	deletions := deletion.New(jobrunner.Open(base, tasks, s.Jobs, deletion.Collection), base.Config, base.Store.Rows,
-		outbox.Forgetting{Documents: config.Documents{Store: base.Documents}, Outbox: rows}, deletion.Late)
+		outbox.Forgetting{Documents: config.Documents{Store: base.Documents, Keys: base.Keys}, Outbox: rows}, deletion.Late)
 	return New(Backends{Base: base, Jobs: all, Deletions: deletions, Queue: tasks, Profiles: profiles,
 		Warehouse: rows}), nil
 }

@@ -63,7 +63,7 @@ func (c called) Commit(ctx context.Context, writes ...documents.Write) error {
 func calledBackends(tb testing.TB, s *stack.Stack, kept documents.Store, q queue.Queue, hook func() error) worker.Backends {
 	tb.Helper()
 	b, docs := s.Backends.ForWorker(), called{kept, hook}
-	b.Documents, b.Config = docs, config.New(docs, slog.New(slog.DiscardHandler))
+	b.Documents, b.Config = docs, config.New(docs, docs, slog.New(slog.DiscardHandler))
 	b.Queue = hooked{q, hook}
 	b.Jobs = jobs.Open(b.Base, b.Queue, job.Settings{ShardUsers: 100, Budget: time.Minute, Attempts: 3, Concurrency: 8}, b.Profiles, nil)
 	return b
@@ -118,7 +118,7 @@ func (q *names) nights(tb testing.TB) (apps []string, others int) {
 func fill(tb testing.TB, n int) (kept documents.Store, apps []string) {
 	tb.Helper()
 	kept = documents.NewMemory()
-	store := config.New(kept, slog.New(slog.DiscardHandler))
+	store := config.New(kept, kept, slog.New(slog.DiscardHandler))
 	for i := range n {
 		apps = append(apps, fmt.Sprintf("app-%05d", i))
 		must.Succeed(tb, store.CreateApp(tb.Context(), config.App{ID: apps[i], RetentionDays: 90}))

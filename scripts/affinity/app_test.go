@@ -28,7 +28,7 @@ func onDeployed(t *testing.T, store *config.Store, change func(*program)) func(l
 	return func(line string) ran {
 		t.Helper()
 		return affinityWith(t, t.Context(), "", func(tl *program) {
-			tl.open.Config = func(context.Context, string, string) (admin.ConfigStore, error) {
+			tl.open.Config = func(context.Context, admin.Databases) (admin.ConfigStore, error) {
 				return admin.ConfigStore{Store: store, Close: func() error { return nil }}, nil
 			}
 			change(tl)
@@ -45,12 +45,13 @@ func onLocal(t *testing.T, s *stack.Stack) func(line string) ran {
 func TestAppCommands(t *testing.T) {
 	t.Parallel()
 	store, log := config.NewMemory(), &memoryLog{}
-	var project, database, instance string
+	var opened admin.Databases
+	var instance string
 	app := onDeployed(t, store, func(tl *program) {
 		open := tl.open.Config
-		tl.open.Config = func(ctx context.Context, p, d string) (admin.ConfigStore, error) {
-			project, database = p, d
-			return open(ctx, p, d)
+		tl.open.Config = func(ctx context.Context, d admin.Databases) (admin.ConfigStore, error) {
+			opened = d
+			return open(ctx, d)
 		}
 		tl.open.Log = func(_ context.Context, cfg admin.Bigtables) (admin.ChangeLog, error) {
 			instance = cfg.Project + "/" + cfg.Instance
@@ -64,14 +65,14 @@ func TestAppCommands(t *testing.T) {
 	}
 	made := app("create shop --retention-days 30")
 	made.wants(t, cli.ExitOK, "events count for 30 days; wide, compact", "they are printed only once")
-	if project != "p" || database != "affinity" {
-		t.Errorf("opened database %q of project %q", database, project)
+	if opened != (admin.Databases{Project: "p", Configuration: "affinity", Keys: "affinity-keys"}) {
+		t.Errorf("opened %+v", opened)
 	}
 	holdsFirst(t, store, made)
 	app("create shop").wants(t, cli.ExitFailed, "app shop exists")
-	app("list --database other").wants(t, cli.ExitOK, "shop  events count for 30 days  wide, compact  strategy version 0")
-	if database != "other" {
-		t.Errorf("--database other opened %q", database)
+	app("list --database other --keys-database others").wants(t, cli.ExitOK, "shop  events count for 30 days  wide, compact  strategy version 0")
+	if opened != (admin.Databases{Project: "p", Configuration: "other", Keys: "others"}) {
+		t.Errorf("with other databases opened %+v", opened)
 	}
 
 	app("retention shop 0").wants(t, cli.ExitOK, "app shop: events count forever")

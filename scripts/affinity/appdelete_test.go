@@ -57,7 +57,7 @@ func TestAppDeleteDeployed(t *testing.T) {
 	t.Parallel()
 	store, jobs, created := config.NewMemory(), documents.NewMemory(), tasks{}
 	app := onDeployed(t, store, func(tl *program) {
-		tl.open.Config = func(context.Context, string, string) (admin.ConfigStore, error) {
+		tl.open.Config = func(context.Context, admin.Databases) (admin.ConfigStore, error) {
 			return admin.ConfigStore{Store: store, Documents: jobs, Close: func() error { return nil }}, nil
 		}
 		tl.open.Tasks = func(ctx context.Context, c taskqueue.Config) (queue.Queue, func() error, error) {

@@ -92,7 +92,7 @@ func TestAppMoveDeployed(t *testing.T) {
 		t.Helper()
 		return affinityWith(t, t.Context(), "", func(tl *program) {
 			tl.open = admin.Deployed()
-			tl.open.Config = func(context.Context, string, string) (admin.ConfigStore, error) {
+			tl.open.Config = func(context.Context, admin.Databases) (admin.ConfigStore, error) {
 				return admin.ConfigStore{Store: apps, Documents: jobs, Close: func() error { return nil }}, nil
 			}
 			tl.open.Tasks = func(ctx context.Context, c taskqueue.Config) (queue.Queue, func() error, error) {

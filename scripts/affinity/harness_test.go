@@ -41,7 +41,7 @@ func affinityWith(t *testing.T, ctx context.Context, stdin string, change func(*
 		Retry:      client.Retry{First: time.Millisecond, Max: 4 * time.Millisecond, Total: 10 * time.Second},
 		WatchEvery: 10 * time.Millisecond, ConfigTTL: 20 * time.Millisecond,
 	}, open: admin.Openers{
-		Config: func(context.Context, string, string) (admin.ConfigStore, error) {
+		Config: func(context.Context, admin.Databases) (admin.ConfigStore, error) {
 			return admin.ConfigStore{Store: config.NewMemory(), Close: func() error { return nil }}, nil
 		},
 		Usage: func(context.Context, admin.Bigtables) (admin.UsageTable, error) {

@@ -44,10 +44,12 @@ type RegionSettings struct {
 	Own string         `env:"REGION"`
 }
 
-// FirestoreSettings name the database of the configuration and of the jobs.
+// FirestoreSettings name the database of the configuration and of the jobs, and that of keys,
+// which hardly any function may write.
 type FirestoreSettings struct {
 	Project  string `env:"FIRESTORE_PROJECT,required"`
 	Database string `env:"FIRESTORE_DATABASE" envDefault:"(default)"`
+	Keys     string `env:"FIRESTORE_KEYS_DATABASE,required"`
 }
 
 // Base is what every function on the data works with.
@@ -70,9 +72,9 @@ type Base struct {
 	Life time.Duration
 	// Limits counts what apps ask of this process.
 	Limits *limit.Limiter
-	// Documents hold the configuration and the jobs.
-	Documents      documents.Store
-	closeDocuments func() error
+	// Documents hold the configuration and the jobs, Keys the keys.
+	Documents, Keys documents.Store
+	closeDocuments  func() error
 	// Regions are those of the deployment; none if it has one Bigtable instance.
 	Regions config.Regions
 }
@@ -113,13 +115,18 @@ func Open(ctx context.Context, log *slog.Logger, s Settings) (Base, error) {
 	if err != nil {
 		return Base{}, fmt.Errorf("open Firestore of %s: %w", s.Firestore.Project, err)
 	}
-	kept := documentdb.New(client)
-	b, err := openStores(ctx, log, s, config.New(kept, log))
+	keysClient, err := firestore.NewClientWithDatabase(ctx, s.Firestore.Project, s.Firestore.Keys, clients.Options()...)
 	if err != nil {
-		return Base{}, errors.Join(err, client.Close())
+		return Base{}, errors.Join(fmt.Errorf("open the keys in Firestore of %s: %w", s.Firestore.Project, err), client.Close())
+	}
+	kept, keys := documentdb.New(client), documentdb.New(keysClient)
+	closeBoth := func() error { return errors.Join(client.Close(), keysClient.Close()) }
+	b, err := openStores(ctx, log, s, config.New(kept, keys, log))
+	if err != nil {
+		return Base{}, errors.Join(err, closeBoth())
 	}
 	b.Store.LogTo(log)
-	b.Documents, b.closeDocuments = kept, client.Close
+	b.Documents, b.Keys, b.closeDocuments = kept, keys, closeBoth
 	b.CountUsage()
 	function.AtExit(func(context.Context) error { b.Usage.Close(); return nil })
 	return b, nil

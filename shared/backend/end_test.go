@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	b, err := backend.Open(context.Background(), slog.Default(), backend.Settings{
-		Store: place, Firestore: backend.FirestoreSettings{Project: "p", Database: "d"},
+		Store: place, Firestore: backend.FirestoreSettings{Project: "p", Database: "d", Keys: "k"},
 	})
 	if err != nil {
 		panic(err)

@@ -71,7 +71,7 @@ run "access" {
   }
 
   assert {
-    condition     = contains(keys(local.users), "console") && contains(keys(local.publishers), "console") && contains(keys(local.enqueuers), "console") && !contains(keys(local.buriers), "console") && !contains(keys(local.viewers), "console")
+    condition     = contains(keys(local.users), "console") && contains(keys(local.publishers), "console") && contains(keys(local.enqueuers), "console") && !contains(keys(local.buriers), "console") && !contains(keys(local.viewers), "console") && contains(keys(local.key_viewers), "console") && !contains(keys(local.key_users), "console")
     error_message = "The console cannot change the configuration, publish or enqueue, or it can bury messages."
   }
 }

@@ -355,13 +355,24 @@ run "least_privilege" {
   }
 
   assert {
-    condition     = toset(keys(module.function["docs"].environment)) == toset(["FUNCTION_TARGET", "GOOGLE_CLOUD_PROJECT", "GOMEMLIMIT"]) && alltrue([for granted in [local.table_grants, local.users, local.viewers, local.publishers, local.enqueuers] : alltrue([for key in keys(granted) : !startswith(key, "docs")])])
+    condition     = toset(keys(module.function["docs"].environment)) == toset(["FUNCTION_TARGET", "GOOGLE_CLOUD_PROJECT", "GOMEMLIMIT"]) && alltrue([for granted in [local.table_grants, local.users, local.viewers, local.key_users, local.key_viewers, local.publishers, local.enqueuers] : alltrue([for key in keys(granted) : !startswith(key, "docs")])])
     error_message = "docs has access to a backend, or another variable than GOOGLE_CLOUD_PROJECT and its memory limit."
   }
 
   assert {
     condition     = toset(keys(local.users)) == toset(["strategies", "catalog", "rank", "admin", "segments", "worker"]) && length(setintersection(keys(local.users), keys(local.viewers))) == 0
     error_message = "The functions that may change the configuration are not strategies, catalog, rank, admin, segments and worker: ${join(", ", keys(local.users))}"
+  }
+
+  # A fault in a function that others call makes no key.
+  assert {
+    condition     = keys(local.key_users) == ["worker"] && toset(keys(local.key_viewers)) == toset([for name in local.public : name if name != "docs"])
+    error_message = "Others than worker may change keys, or others than the public functions may read them: ${join(", ", concat(keys(local.key_users), keys(local.key_viewers)))}"
+  }
+
+  assert {
+    condition     = module.keys.database == "affinity-keys" && module.firestore.database == "affinity"
+    error_message = "Keys are in the database ${module.keys.database}, and the configuration in ${module.firestore.database}."
   }
 
   assert {

@@ -256,17 +256,18 @@ run "restored" {
   command = plan
 
   variables {
-    bigtable_instance  = "affinity-2"
-    firestore_database = "affinity-3"
+    bigtable_instance       = "affinity-2"
+    firestore_database      = "affinity-3"
+    firestore_keys_database = "affinity-4"
   }
 
   assert {
-    condition     = alltrue([for name, f in module.function : f.environment.BIGTABLE_INSTANCE == "affinity-2" && f.environment.FIRESTORE_DATABASE == "affinity-3" if name != "docs"])
+    condition     = alltrue([for name, f in module.function : f.environment.BIGTABLE_INSTANCE == "affinity-2" && f.environment.FIRESTORE_DATABASE == "affinity-3" && f.environment.FIRESTORE_KEYS_DATABASE == "affinity-4" if name != "docs"])
     error_message = "A function uses the old instance or database."
   }
 
   assert {
-    condition     = output.bigtable.instance == "affinity-2" && strcontains(output.next_steps, "--database affinity-3")
+    condition     = output.bigtable.instance == "affinity-2" && strcontains(output.next_steps, "--database affinity-3 --keys-database affinity-4")
     error_message = "The outputs name the old instance or database: ${output.next_steps}"
   }
 }

@@ -160,6 +160,16 @@ run "archive_days_too_large" {
   expect_failures = [var.archive_days]
 }
 
+run "keys_in_the_database_of_the_configuration" {
+  command = plan
+
+  variables {
+    firestore_keys_database = "affinity"
+  }
+
+  expect_failures = [var.firestore_keys_database]
+}
+
 run "size_of_unknown_function" {
   command = plan
 

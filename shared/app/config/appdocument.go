@@ -86,6 +86,10 @@ type (
 		// ChangedAt is set by Firestore's clock if it is zero.
 		ChangedAt time.Time `firestore:"changedAt,serverTimestamp"`
 	}
+	keyringDocument struct {
+		ID        string    `firestore:"id"`
+		ChangedAt time.Time `firestore:"changedAt,serverTimestamp"`
+	}
 	keyDocument struct {
 		Hash      string    `firestore:"hash"`
 		ACL       []string  `firestore:"acl"`

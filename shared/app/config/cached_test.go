@@ -91,7 +91,7 @@ func create(t *testing.T, s *config.Store) {
 func newWatched(t *testing.T) (*config.Cached, *watched, *clock) {
 	t.Helper()
 	inner, at := new(watched), new(clock)
-	inner.Store = config.New(lossy{documents.NewMemory(), &inner.failing}, slog.New(slog.DiscardHandler))
+	inner.Store = config.New(lossy{documents.NewMemory(), &inner.failing}, lossy{documents.NewMemory(), &inner.failing}, slog.New(slog.DiscardHandler))
 	create(t, inner.Store)
 	return config.NewCachedAt(inner, config.TTL, at.now), inner, at
 }

@@ -91,7 +91,7 @@ func (s *Store) Deletion(ctx context.Context, appID string) (Deletion, error) {
 
 // Deletions returns all deletions, sorted by app.
 func (s *Store) Deletions(ctx context.Context) ([]Deletion, error) {
-	all, err := list[Deletion](ctx, s, documents.Query{Collection: "deletions"})
+	all, err := list[Deletion](ctx, s.documents, documents.Query{Collection: "deletions"})
 	if err != nil {
 		return nil, fmt.Errorf("list deletions: %w", err)
 	}

@@ -15,8 +15,10 @@ import (
 // All documents below a deleted app are found and deleted: of collections that no
 // code names too, below documents that do not exist too, and none of another app.
 func testDocuments(t *testing.T) {
-	client := newClient(t, newProject())
-	store, documents := config.New(documentdb.New(client), slog.New(slog.DiscardHandler)), config.Documents{Store: documentdb.New(client)}
+	project := newProject()
+	client, keys := newClient(t, project), documentdb.New(newDatabase(t, project, "affinity-keys"))
+	store := config.New(documentdb.New(client), keys, slog.New(slog.DiscardHandler))
+	documents := config.Documents{Store: documentdb.New(client), Keys: keys}
 	holding := func(app string) []string {
 		t.Helper()
 		names, err := documents.Holding(t.Context(), app, 9)
@@ -34,6 +36,9 @@ func testDocuments(t *testing.T) {
 		if _, _, err := store.SetStrategy(t.Context(), app, strategy.Strategy{PersonalizationImpact: 70}); err != nil {
 			t.Fatal(err)
 		}
+		if err := store.PutKey(t.Context(), app, config.Key{Hash: strings.Repeat("a", 64)}); err != nil {
+			t.Fatal(err)
+		}
 		below := client.Doc(config.AppPath(app))
 		for i := range 3 {
 			for _, path := range []string{"recomputes/%d/shards/0", "recomputes/%d", "later/gone/deeper/%d", "later/%d"} {
@@ -47,14 +52,14 @@ func testDocuments(t *testing.T) {
 			}
 		}
 	}
-	if names := holding("shop"); !slices.Equal(names, []string{"later", "recomputes", "strategies", "the app's own document"}) {
+	if names := holding("shop"); !slices.Equal(names, []string{"keys", "later", "recomputes", "strategies", "the app's own document"}) {
 		t.Errorf("a living app has %q", names)
 	}
 	for _, app := range []string{"shop", "__shop"} {
 		if _, err := store.DeleteApp(t.Context(), app); err != nil {
 			t.Fatal(err)
 		}
-		if names := holding(app); !slices.Equal(names, []string{"later", "recomputes", "strategies"}) {
+		if names := holding(app); !slices.Equal(names, []string{"keys", "later", "recomputes", "strategies"}) {
 			t.Errorf("the deleted app %s has %q", app, names)
 		}
 		for range 2 {
@@ -66,7 +71,7 @@ func testDocuments(t *testing.T) {
 			t.Errorf("%q of app %s are left", names, app)
 		}
 	}
-	if names := holding("shop-"); len(names) != 4 {
+	if names := holding("shop-"); len(names) != 5 {
 		t.Errorf("the other app has %q", names)
 	}
 	if _, err := client.Doc("apps/shop-/later/gone/deeper/2").Get(t.Context()); err != nil {

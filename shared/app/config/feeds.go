@@ -97,7 +97,7 @@ func feedPath(appID, name string) string { return AppPath(appID) + "/feeds/" + d
 // Feed returns the feed of that name, or ErrNotFound.
 func (s *Store) Feed(ctx context.Context, appID, name string) (Feed, error) {
 	var d feedDocument
-	if err := s.read(ctx, feedPath(appID, name), &d); err != nil {
+	if err := read(ctx, s.documents, feedPath(appID, name), &d); err != nil {
 		return Feed{}, fmt.Errorf("read feed %q of app %q: %w", name, appID, err)
 	}
 	return Feed(d), nil

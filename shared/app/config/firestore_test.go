@@ -24,7 +24,7 @@ import (
 func TestFirestore(t *testing.T) {
 	t.Setenv("FIRESTORE_EMULATOR_HOST", gcloudtest.Firestore(t))
 	open := func(t *testing.T) *config.Store {
-		return config.New(documentdb.New(newClient(t, newProject())), slog.New(slog.DiscardHandler))
+		return openFirestore(t, newProject())
 	}
 	for name, test := range map[string]func(*testing.T){
 		"Plain": func(t *testing.T) { configtest.Run(t, open) },
@@ -33,7 +33,7 @@ func TestFirestore(t *testing.T) {
 		},
 		"Processes": func(t *testing.T) {
 			project := newProject()
-			configtest.RunShared(t, config.New(documentdb.New(newClient(t, project)), slog.New(slog.DiscardHandler)), config.New(documentdb.New(newClient(t, project)), slog.New(slog.DiscardHandler)))
+			configtest.RunShared(t, openFirestore(t, project), openFirestore(t, project))
 		},
 		"CorruptStrategy":      testCorruptStrategy,
 		"DamagedPrivateFacets": testDamagedPrivateFacets,
@@ -51,9 +51,21 @@ func TestFirestore(t *testing.T) {
 
 func newProject() string { return "affinity-" + strings.ToLower(rand.Text()) }
 
+// openFirestore opens a Store with its keys in a database of their own.
+func openFirestore(t *testing.T, project string) *config.Store {
+	t.Helper()
+	return config.New(documentdb.New(newClient(t, project)), documentdb.New(newDatabase(t, project, "affinity-keys")),
+		slog.New(slog.DiscardHandler))
+}
+
 func newClient(t *testing.T, project string) *firestore.Client {
 	t.Helper()
-	client, err := firestore.NewClient(t.Context(), project)
+	return newDatabase(t, project, firestore.DefaultDatabaseID)
+}
+
+func newDatabase(t *testing.T, project, database string) *firestore.Client {
+	t.Helper()
+	client, err := firestore.NewClientWithDatabase(t.Context(), project, database)
 	if err != nil {
 		t.Fatalf("open Firestore: %v", err)
 	}
@@ -68,7 +80,7 @@ func newClient(t *testing.T, project string) *firestore.Client {
 // A corrupt document is reported as a fault, not as a missing one.
 func testCorruptStrategy(t *testing.T) {
 	client := newClient(t, newProject())
-	store := config.New(documentdb.New(client), slog.New(slog.DiscardHandler))
+	store := config.New(documentdb.New(client), documentdb.New(client), slog.New(slog.DiscardHandler))
 	if err := store.CreateApp(t.Context(), config.App{ID: "shop"}); err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +106,7 @@ func testCorruptStrategy(t *testing.T) {
 // An app whose private facets cannot be read is a fault, not an app without any.
 func testDamagedPrivateFacets(t *testing.T) {
 	client := newClient(t, newProject())
-	store := config.New(documentdb.New(client), slog.New(slog.DiscardHandler))
+	store := config.New(documentdb.New(client), documentdb.New(client), slog.New(slog.DiscardHandler))
 	if err := store.CreateApp(t.Context(), config.App{ID: "shop"}); err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +122,7 @@ func testDamagedPrivateFacets(t *testing.T) {
 // fault.
 func testLogDocument(t *testing.T) {
 	client := newClient(t, newProject())
-	store := config.New(documentdb.New(client), slog.New(slog.DiscardHandler))
+	store := config.New(documentdb.New(client), documentdb.New(client), slog.New(slog.DiscardHandler))
 	document := client.Collection("apps").Doc("shop")
 	at := time.Date(2026, 3, 4, 5, 6, 7, 8000, time.UTC)
 	old := map[string]any{"id": "shop", "retentionDays": 30, "strategy": "", "strategyVersion": 0, "createdAt": at, "changedAt": at,

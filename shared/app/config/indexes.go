@@ -17,7 +17,7 @@ func indexPath(appID, index string) string { return AppPath(appID) + "/indexes/"
 // set.
 func (s *Store) IndexSettings(ctx context.Context, appID, index string) (settings catalog.Settings, err error) {
 	var d indexDocument
-	if err = s.read(ctx, indexPath(appID, index), &d); err == nil {
+	if err = read(ctx, s.documents, indexPath(appID, index), &d); err == nil {
 		settings, err = d.settings()
 	}
 	if err != nil {

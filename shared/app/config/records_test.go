@@ -18,13 +18,14 @@ import (
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
-func openStored(t *testing.T, r documents.Records) *config.Store {
+func openStored(t *testing.T, r, keys documents.Records) *config.Store {
 	t.Helper()
 	d, err := documents.NewStored(r)
-	if err != nil {
+	k, keysErr := documents.NewStored(keys)
+	if err := errors.Join(err, keysErr); err != nil {
 		t.Fatal(err)
 	}
-	return config.New(d, slog.New(slog.DiscardHandler))
+	return config.New(d, k, slog.New(slog.DiscardHandler))
 }
 
 // storedContent is what a store answers about the apps shop and gone.
@@ -87,14 +88,14 @@ func fill(t *testing.T, s *config.Store) {
 }
 
 func TestStoredConfigurationOutlivesTheProcess(t *testing.T) {
-	records := configtest.Records{}
-	first := openStored(t, records)
+	records, keys := configtest.Records{}, configtest.Records{}
+	first := openStored(t, records, keys)
 	fill(t, first)
 	want := contentOf(t, first)
 	if len(want.Versions) != 2 || len(want.Keys) != 1 || want.Gone.App != "gone" {
 		t.Fatalf("the test has not filled the store: %+v", want)
 	}
-	if diff := cmp.Diff(want, contentOf(t, openStored(t, records))); diff != "" {
+	if diff := cmp.Diff(want, contentOf(t, openStored(t, records, keys))); diff != "" {
 		t.Errorf("after a restart (-before +after):\n%s", diff)
 	}
 }
@@ -107,15 +108,18 @@ var errFull = errors.New("no space left")
 func (fullRecords) Save(...documents.Record) error { return errFull }
 
 func TestWhatIsNotSavedIsNotChanged(t *testing.T) {
-	records := configtest.Records{}
-	fill(t, openStored(t, records))
-	s := openStored(t, fullRecords{records})
+	records, keys := configtest.Records{}, configtest.Records{}
+	fill(t, openStored(t, records, keys))
+	s := openStored(t, fullRecords{records}, fullRecords{keys})
 	before := contentOf(t, s)
 	if err := s.SetRetention(context.Background(), "shop", 99); !errors.Is(err, errFull) {
 		t.Errorf("SetRetention: %v, want the fault of the disk", err)
 	}
 	if _, err := s.DeleteApp(context.Background(), "shop"); !errors.Is(err, errFull) {
 		t.Errorf("DeleteApp: %v, want the fault of the disk", err)
+	}
+	if err := s.PutKey(context.Background(), "shop", config.Key{Hash: strings.Repeat("1", 64)}); !errors.Is(err, errFull) {
+		t.Errorf("PutKey: %v, want the fault of the disk", err)
 	}
 	if diff := cmp.Diff(before, contentOf(t, s)); diff != "" {
 		t.Errorf("after failed changes (-before +after):\n%s", diff)

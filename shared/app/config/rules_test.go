@@ -53,7 +53,7 @@ func TestExpiredVersions(t *testing.T) {
 // The store in memory deletes what the rule lets it delete.
 func TestMemoryDeletesOldVersions(t *testing.T) {
 	kept := documents.NewMemory()
-	store := config.NewAfter(kept, slog.New(slog.DiscardHandler), 100)
+	store := config.NewAfter(kept, kept, slog.New(slog.DiscardHandler), 100)
 	if err := store.CreateApp(t.Context(), config.App{ID: "shop"}); err != nil {
 		t.Fatal(err)
 	}

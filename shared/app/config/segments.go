@@ -77,7 +77,7 @@ func segmentPath(appID, name string) string {
 // SavedSegment returns the segment of that name, or ErrNotFound.
 func (s *Store) SavedSegment(ctx context.Context, appID, name string) (SavedSegment, error) {
 	var d segmentDocument
-	if err := s.read(ctx, segmentPath(appID, name), &d); err != nil {
+	if err := read(ctx, s.documents, segmentPath(appID, name), &d); err != nil {
 		return SavedSegment{}, fmt.Errorf("read segment %q of app %q: %w", name, appID, err)
 	}
 	return d.segment(), nil
@@ -122,7 +122,7 @@ func (s *Store) SaveSegment(ctx context.Context, appID string, segment SavedSegm
 // DeleteSegment removes a segment. It returns ErrNotFound if the segment does not
 // exist.
 func (s *Store) DeleteSegment(ctx context.Context, appID, name string) error {
-	if err := s.delete(ctx, segmentPath(appID, name)); err != nil {
+	if err := remove(ctx, s.documents, segmentPath(appID, name)); err != nil {
 		return fmt.Errorf("delete segment %q of app %q: %w", name, appID, err)
 	}
 	return nil

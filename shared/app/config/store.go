@@ -19,7 +19,9 @@ import (
 // other than ErrNotFound and ErrExists is a fault of the backend, or reports a
 // malformed argument.
 //
-// It lies in documents. These are they and their fields:
+// It lies in two stores of documents, because everything that answers a request may change the
+// configuration, and nothing that does so may make a key. These are the documents of the
+// configuration and their fields:
 //
 //	apps/{app}                       id, retentionDays, strategy, strategyVersion, createdAt, changedAt, belowChangedAt,
 //	                                 consistency, browserRanking, scoringVersion, ranking,
@@ -29,14 +31,18 @@ import (
 //	                                 log {write, read, encoding, generation},
 //	                                 migration {id, from, to, phase, job, backfill, rate, undone, startedAt},
 //	                                 region, move {id, from, to, births, phase, back, job, startedAt, changedAt}
-//	apps/{app}/keys/{hash}           hash, acl, createdAt, name, description, validUntil, indexes, referers, addressRate,
-//	                                 hashTokens, parent
 //	apps/{app}/strategies/{version}  version, strategy, createdAt, scoringVersion, ranking, note
 //	apps/{app}/indexes/{index}       index, attributesForFaceting, numericBands, bandsVersion, version
 //	apps/{app}/feeds/{name}          name, version, index, date, definition
 //	apps/{app}/savedSegments/{name}  name, where, setAt
 //	apps/{app}/endedSessions/{id}    id, endsAt
 //	deletions/{app}                  id, region, startedAt, attempt, endedAt, reusableFrom, rows
+//
+// And these are the documents of keys:
+//
+//	apps/{app}/keys/{hash}           hash, acl, createdAt, name, description, validUntil, indexes, referers, addressRate,
+//	                                 hashTokens, parent
+//	keyrings/{app}                   id, changedAt
 //
 // A deleted app has its document in deletions and none in apps. The collections below its
 // former document remain until the job of its deletion deletes them.
@@ -57,32 +63,35 @@ import (
 // definition, where and attributesForFaceting are never queried and need no index.
 //
 // A change reads the app's document, and what else it depends on, and then writes on
-// condition that the app is as it was read; else it begins again. Changes of keys, feeds and
-// segments set belowChangedAt for that.
+// condition that the app is as it was read; else it begins again. Changes of feeds and
+// segments set belowChangedAt for that. A new key depends on its keyring: see PutKey.
 type Store struct {
 	documents documents.Store
+	keys      documents.Store
 	log       *slog.Logger
 	after     int64 // the first version is after+1
 }
 
-// New returns the Store that keeps the configuration in documents. It caches nothing, and
-// logs faults that it does not return.
-func New(d documents.Store, log *slog.Logger) *Store { return &Store{documents: d, log: log} }
+// New returns the Store that keeps the configuration in documents, and keys in others. Both may be
+// the same. It caches nothing, and logs faults that it does not return.
+func New(d, keys documents.Store, log *slog.Logger) *Store { return NewAfter(d, keys, log, 0) }
 
 // NewAfter is New, except that the versions of strategies, settings and feeds begin after
 // version. It is for a process whose data survive in an emulator and whose configuration
 // does not: what an earlier process computed under a version must not be taken for the
 // result of another strategy with the same version.
-func NewAfter(d documents.Store, log *slog.Logger, version int64) *Store {
-	return &Store{d, log, version}
+func NewAfter(d, keys documents.Store, log *slog.Logger, version int64) *Store {
+	return &Store{d, keys, log, version}
 }
 
 // NewMemory returns an empty Store that keeps everything in memory.
-func NewMemory() *Store { return New(documents.NewMemory(), slog.New(slog.DiscardHandler)) }
+func NewMemory() *Store {
+	return New(documents.NewMemory(), documents.NewMemory(), slog.New(slog.DiscardHandler))
+}
 
 // read decodes the document of a path.
-func (s *Store) read(ctx context.Context, path string, into any) error {
-	d, err := s.documents.Get(ctx, path)
+func read(ctx context.Context, s documents.Store, path string, into any) error {
+	d, err := s.Get(ctx, path)
 	if err != nil {
 		return err
 	}
@@ -96,8 +105,8 @@ func (s *Store) mustExist(ctx context.Context, appID string) error {
 }
 
 // list decodes the documents of a query.
-func list[D any](ctx context.Context, s *Store, q documents.Query) ([]D, error) {
-	found, err := s.documents.Find(ctx, q)
+func list[D any](ctx context.Context, s documents.Store, q documents.Query) ([]D, error) {
+	found, err := s.Find(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +122,7 @@ func list[D any](ctx context.Context, s *Store, q documents.Query) ([]D, error) 
 // below is list for a collection of an app. If it has no documents, the app must exist.
 func below[D any](ctx context.Context, s *Store, appID string, q documents.Query) ([]D, error) {
 	q.Collection = AppPath(appID) + "/" + q.Collection
-	all, err := list[D](ctx, s, q)
+	all, err := list[D](ctx, s.documents, q)
 	if err == nil && len(all) == 0 {
 		err = s.mustExist(ctx, appID)
 	}
@@ -220,7 +229,7 @@ func (s *Store) App(ctx context.Context, appID string) (App, error) {
 
 // Apps returns the ids of all apps, sorted.
 func (s *Store) Apps(ctx context.Context) ([]string, error) {
-	apps, err := list[appDocument](ctx, s, documents.Query{Collection: "apps", Only: []string{"id"}})
+	apps, err := list[appDocument](ctx, s.documents, documents.Query{Collection: "apps", Only: []string{"id"}})
 	if err != nil {
 		return nil, fmt.Errorf("list apps: %w", err)
 	}

@@ -57,7 +57,7 @@ func (s *Store) PublishStrategy(ctx context.Context, appID string, active strate
 // never existed or is no longer kept.
 func (s *Store) StrategyVersion(ctx context.Context, appID string, version int64) (kept strategy.Strategy, err error) {
 	var d strategyDocument
-	if err = s.read(ctx, strategyPath(appID, version), &d); err == nil {
+	if err = read(ctx, s.documents, strategyPath(appID, version), &d); err == nil {
 		kept, err = parseStrategy(d.Strategy, d.Ranking)
 	}
 	if err != nil {

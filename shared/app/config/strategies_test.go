@@ -19,7 +19,7 @@ import (
 // testOldVersions deletes versions that are neither among the newest nor young.
 func testOldVersions(t *testing.T) {
 	client := newClient(t, newProject())
-	store := config.New(documentdb.New(client), slog.New(slog.DiscardHandler))
+	store := config.New(documentdb.New(client), documentdb.New(client), slog.New(slog.DiscardHandler))
 	const n = config.KeptVersions + 5
 	for name, c := range map[string]struct{ old, gone int64 }{
 		"all are old": {n, 6}, "three are old": {3, 3}, "all are young": {0, 0},
@@ -64,7 +64,7 @@ func testOldVersions(t *testing.T) {
 // they stay.
 func testDamagedOldVersion(t *testing.T) {
 	client, log := newClient(t, newProject()), &bytes.Buffer{}
-	store := config.New(documentdb.New(client), slog.New(slog.NewTextHandler(log, nil)))
+	store := config.New(documentdb.New(client), documentdb.New(client), slog.New(slog.NewTextHandler(log, nil)))
 	if err := store.CreateApp(t.Context(), config.App{ID: "shop"}); err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ func TestMemory(t *testing.T) {
 
 // Every change of a stored configuration passes through its record.
 func TestStored(t *testing.T) {
-	configtest.Run(t, func(t *testing.T) *config.Store { return openStored(t, configtest.Records{}) })
+	configtest.Run(t, func(t *testing.T) *config.Store { return openStored(t, configtest.Records{}, configtest.Records{}) })
 }
 
 func TestCachedMemory(t *testing.T) {

@@ -122,7 +122,7 @@ func BenchmarkFirstAnswer(b *testing.B) {
 	program := build(b, "ingest")
 	var total time.Duration
 	for range b.N {
-		_, _, took := firstAnswer(b, io.Discard, program, "Ingest", "PUBSUB_PROJECT=p", "BIGTABLE_PROJECT=p", "BIGTABLE_INSTANCE=i", "FIRESTORE_PROJECT=p",
+		_, _, took := firstAnswer(b, io.Discard, program, "Ingest", "PUBSUB_PROJECT=p", "BIGTABLE_PROJECT=p", "BIGTABLE_INSTANCE=i", "FIRESTORE_PROJECT=p", "FIRESTORE_KEYS_DATABASE=k",
 			"BIGTABLE_EMULATOR_HOST=127.0.0.1:1", "PUBSUB_EMULATOR_HOST=127.0.0.1:1", "FIRESTORE_EMULATOR_HOST=127.0.0.1:1")
 		total += took
 	}

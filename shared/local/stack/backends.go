@@ -111,40 +111,44 @@ func (s *Stack) openBase(ctx context.Context, o Options) (backend.Base, error) {
 	if len(regions) == 0 {
 		s.onClose(stores[""].Close)
 		b := backend.New(o.Log, now, stores[""], db.config, ttl)
-		b.Documents = db.documents
+		b.Documents, b.Keys = db.documents, db.keys
 		return b, nil
 	}
 	b, err := backend.NewRegional(o.Log, now, backend.RegionSettings{All: regions}, stores, db.config, ttl)
 	if err == nil {
-		b.Documents = db.documents
+		b.Documents, b.Keys = db.documents, db.keys
 		s.onClose(b.Store.Close)
 	}
 	return b, err
 }
 
-// database keeps the configuration and the jobs.
+// database keeps the configuration and the jobs in documents, and the keys in others.
 type database struct {
-	config    *config.Store
-	documents documents.Store
+	config          *config.Store
+	documents, keys documents.Store
 }
 
 func (s *Stack) openConfig(ctx context.Context, log *slog.Logger) (database, error) {
 	if !emulated("FIRESTORE_EMULATOR_HOST") {
 		kept, err := documents.NewStored(s.disk.Records(spaceDocuments))
+		keys, keysErr := documents.NewStored(s.disk.Records(spaceKeys))
+		after := int64(0)
 		if emulated("BIGTABLE_EMULATOR_HOST") {
-			// It may hold what an earlier process computed.
-			return database{config.NewAfter(kept, log, time.Now().UnixMilli()), kept}, err
+			after = time.Now().UnixMilli() // it may hold what an earlier process computed
 		}
-		return database{config.New(kept, log), kept}, err
+		return database{config.NewAfter(kept, keys, log, after), kept, keys}, errors.Join(err, keysErr)
 	}
-	// The database that the commands of `affinity app` open.
-	client, err := firestore.NewClientWithDatabase(ctx, Project, terraform.Database, clients.Options()...)
-	if err != nil {
-		return database{}, fmt.Errorf("open Firestore: %w", err)
+	// The databases that the commands of `affinity app` open.
+	var opened [2]documents.Store
+	for i, name := range []string{terraform.Database, terraform.KeysDatabase} {
+		client, err := firestore.NewClientWithDatabase(ctx, Project, name, clients.Options()...)
+		if err != nil {
+			return database{}, fmt.Errorf("open the database %s of Firestore: %w", name, err)
+		}
+		s.onClose(client.Close)
+		opened[i] = documentdb.New(client)
 	}
-	s.onClose(client.Close)
-	kept := documentdb.New(client)
-	return database{config.New(kept, log), kept}, nil
+	return database{config.New(opened[0], opened[1], log), opened[0], opened[1]}, nil
 }
 
 // messaging holds the stack's clients of Pub/Sub.

@@ -23,6 +23,7 @@ import (
 // Spaces of the data folder, beside those of package rows.
 const (
 	spaceDocuments disk.Space = 'c'
+	spaceKeys      disk.Space = 'a'
 	spaceMessages  disk.Space = 'm'
 	spaceTasks     disk.Space = 'q'
 	spaceCipher    disk.Space = 'k'

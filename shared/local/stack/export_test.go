@@ -24,6 +24,6 @@ func (s *Stack) OpenLibrary(ctx context.Context) (*bigtable.Client, error) {
 // Metrics is the handler of /metrics.
 func (s *Stack) Metrics() http.Handler { return s.metrics }
 
-// DatabaseSpaces are the spaces of a data folder that hold what the database of a deployed
-// engine holds.
-var DatabaseSpaces = []disk.Space{spaceDocuments}
+// DatabaseSpaces are the spaces of a data folder that hold what the databases of a deployed
+// engine hold.
+var DatabaseSpaces = []disk.Space{spaceDocuments, spaceKeys}

@@ -70,7 +70,7 @@ func newBackends(base backend.Base, cipher config.Cipher, o Options, messages me
 		return auth.New(c, auth.Environment{Hosts: o.Hosts}, base.Usage.Key)
 	}
 	b := &Backends{
-		Base: base, Below: config.Documents{Store: base.Documents}, Auth: keys(base.CachedConfig),
+		Base: base, Below: config.Documents{Store: base.Documents, Keys: base.Keys}, Auth: keys(base.CachedConfig),
 		AuthSecured: keys(base.CachedConfig.WithCipher(cipher)), Cipher: cipher,
 		Bus: messages.bus, Queue: tasks, PackWindow: cmp.Or(o.PackWindow, bus.DefaultWindow),
 		Profiles: profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log),

@@ -5,7 +5,7 @@ variable "project_id" {
 }
 
 variable "database" {
-  description = "Database of apps, keys, strategies and jobs. It has a name, so that the project's (default) database stays free for other uses."
+  description = "Database of apps, strategies and jobs, or of keys. It has a name, so that the project's (default) database stays free for other uses."
   type        = string
   default     = "affinity"
   nullable    = false

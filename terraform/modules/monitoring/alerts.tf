@@ -10,7 +10,7 @@ locals {
   channels = [for c in google_monitoring_notification_channel.email : c.id]
 
   # How to reach the engine and get a key, for every runbook that calls it.
-  as_admin = "`--url https://HOST --app APP --key KEY`, where KEY is what `go run ./scripts/affinity app key add APP --acl admin,recommendation --project PROJECT --database ${var.firestore_database}` prints; remove it afterwards: `go run ./scripts/affinity app key list APP --project PROJECT --database ${var.firestore_database}` shows its HASH for `go run ./scripts/affinity app key remove APP HASH --project PROJECT --database ${var.firestore_database}`"
+  as_admin = "`--url https://HOST --app APP --key KEY`, where KEY is what `go run ./scripts/affinity app key add APP --acl admin,recommendation --project PROJECT --database ${var.firestore_database} --keys-database ${var.keys_database}` prints; remove it afterwards: `go run ./scripts/affinity app key list APP --project PROJECT --database ${var.firestore_database} --keys-database ${var.keys_database}` shows its HASH for `go run ./scripts/affinity app key remove APP HASH --project PROJECT --database ${var.firestore_database} --keys-database ${var.keys_database}`"
 
   # Alerts by metrics that Google keeps.
   measured = {
@@ -174,7 +174,7 @@ locals {
       severity = "WARNING"
       filter   = "${local.metrics["requests_denied"].filter} AND jsonPayload.requests>=${var.thresholds.denied_per_minute}"
       labels   = { app = "EXTRACT(jsonPayload.app)", status = "EXTRACT(jsonPayload.status)" }
-      runbook  = "The line counts the requests of one minute and one instance that name an app with credentials that permit nothing. 401: a stranger guesses keys, or a key was removed that a page still uses: `go run ./scripts/affinity app key list APP --project PROJECT --database ${var.firestore_database}` shows the keys. 403: a key is used for more than it may do, or from a page or host that is not its own; the line's `reason` says which. If the app's owner knows of no change, find the addresses in the load balancer's metrics by country and in Cloud Armor, and block them with a rule of the security policy. Guessing finds no key: keys have 32 random characters."
+      runbook  = "The line counts the requests of one minute and one instance that name an app with credentials that permit nothing. 401: a stranger guesses keys, or a key was removed that a page still uses: `go run ./scripts/affinity app key list APP --project PROJECT --database ${var.firestore_database} --keys-database ${var.keys_database}` shows the keys. 403: a key is used for more than it may do, or from a page or host that is not its own; the line's `reason` says which. If the app's owner knows of no change, find the addresses in the load balancer's metrics by country and in Cloud Armor, and block them with a rule of the security policy. Guessing finds no key: keys have 32 random characters."
     }
     manifest_damaged = {
       title    = "a manifest is damaged"

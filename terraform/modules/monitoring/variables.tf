@@ -86,6 +86,13 @@ variable "firestore_database" {
   nullable    = false
 }
 
+variable "keys_database" {
+  description = "Firestore database of keys that the commands of the runbooks name."
+  type        = string
+  default     = "affinity-keys"
+  nullable    = false
+}
+
 variable "bigtable_instances" {
   description = "Bigtable instances: one for each data region. The commands of the runbooks name the first."
   type        = list(string)

@@ -26,12 +26,12 @@ import (
 // appTool is what the commands of `affinity app` share.
 type appTool struct {
 	*command.Tool
-	open              Openers
-	project, database string
-	kmsKey            string // of parents
-	queue             string // of the worker
-	bigtable          store.Config
-	regions           config.Regions
+	open      Openers
+	databases Databases
+	kmsKey    string // of parents
+	queue     string // of the worker
+	bigtable  store.Config
+	regions   config.Regions
 }
 
 // App returns the command app. Commands on a deployed engine open it with open.
@@ -46,9 +46,12 @@ func App(t *command.Tool, open Openers) *cobra.Command {
 			"count only without AFFINITY_OPERATOR and --url.",
 	})
 	flags := group.PersistentFlags()
-	flags.StringVar(&a.project, "project", "",
+	flags.StringVar(&a.databases.Project, "project", "",
 		"Google Cloud project of a deployed engine (default: $GOOGLE_CLOUD_PROJECT)")
-	flags.StringVar(&a.database, "database", terraform.Database, "Firestore database, by Terraform's name for it")
+	flags.StringVar(&a.databases.Configuration, "database", terraform.Database,
+		"Firestore database, by Terraform's name for it")
+	flags.StringVar(&a.databases.Keys, "keys-database", terraform.KeysDatabase,
+		"Firestore database of keys, by Terraform's name for it")
 	flags.StringVar(&a.bigtable.Instance, "instance", "affinity",
 		"Bigtable instance of a deployed engine, which holds the audit log and what jobs say of users")
 	flags.StringVar(&a.bigtable.Profile, "app-profile", a.bigtable.Profile, "app profile of the instance")
@@ -89,7 +92,7 @@ func (a *appTool) completeApps(cmd *cobra.Command) {
 
 // with opens the store, calls do and closes it.
 func (a *appTool) with(cmd *cobra.Command, do func(engine) error) (err error) {
-	if a.project == "" && (os.Getenv(operator.Variable) != "" || cmd.Flags().Changed("url")) {
+	if a.databases.Project == "" && (os.Getenv(operator.Variable) != "" || cmd.Flags().Changed("url")) {
 		local, err := command.OperatorClient(a.Tool)
 		if err != nil {
 			return err
@@ -102,7 +105,9 @@ func (a *appTool) with(cmd *cobra.Command, do func(engine) error) (err error) {
 		return cli.Usagef("for a deployed engine give --project, or set GOOGLE_CLOUD_PROJECT or FIRESTORE_EMULATOR_HOST; "+
 			"for an engine of `affinity up` set %s to the operator's token that it printed", operator.Variable)
 	}
-	opened, err := a.open.Config(cmd.Context(), project, a.database)
+	databases := a.databases
+	databases.Project = project
+	opened, err := a.open.Config(cmd.Context(), databases)
 	if err != nil {
 		return err
 	}
@@ -130,7 +135,7 @@ func (a *appTool) with(cmd *cobra.Command, do func(engine) error) (err error) {
 
 // projectID returns the project of a deployed engine, "" if none is named.
 func (a *appTool) projectID() string {
-	project := cmp.Or(a.project, os.Getenv("GOOGLE_CLOUD_PROJECT"))
+	project := cmp.Or(a.databases.Project, os.Getenv("GOOGLE_CLOUD_PROJECT"))
 	if project == "" && os.Getenv("FIRESTORE_EMULATOR_HOST") != "" {
 		return "affinity-local"
 	}

@@ -99,7 +99,7 @@ func (*deployedStore) DefaultLimits(context.Context) (limit.Numbers, error) {
 
 // Openers open what a deployed engine consists of.
 type Openers struct {
-	Config  func(ctx context.Context, project, database string) (ConfigStore, error)
+	Config  func(ctx context.Context, d Databases) (ConfigStore, error)
 	Cipher  func(ctx context.Context, kmsKey string) (config.Cipher, error)
 	Usage   func(ctx context.Context, tables Bigtables) (UsageTable, error)
 	Details func(ctx context.Context, tables Bigtables) (JobDetails, error)
@@ -113,17 +113,26 @@ func Deployed() Openers {
 		Log: openAuditLog, Tasks: openTasks}
 }
 
+// Databases are those of a deployed engine in Firestore, by Terraform's names for them.
+type Databases struct{ Project, Configuration, Keys string }
+
 // openFirestore connects with the operator's Google credentials, or to the emulator
 // that FIRESTORE_EMULATOR_HOST names.
-func openFirestore(ctx context.Context, project, database string) (ConfigStore, error) {
-	client, err := firestore.NewClientWithDatabase(ctx, project, database)
-	if err != nil {
-		return ConfigStore{}, fmt.Errorf("connect to Firestore database %s of project %s: %w (get credentials with "+
-			"`gcloud auth application-default login`)",
-			database, project, err)
+func openFirestore(ctx context.Context, d Databases) (ConfigStore, error) {
+	var opened [2]*firestore.Client
+	for i, name := range []string{d.Configuration, d.Keys} {
+		client, err := firestore.NewClientWithDatabase(ctx, d.Project, name)
+		if err != nil {
+			return ConfigStore{}, fmt.Errorf("connect to Firestore database %s of project %s: %w (get credentials with "+
+				"`gcloud auth application-default login`)", name, d.Project, err)
+		}
+		opened[i] = client
 	}
-	d := documentdb.New(client)
-	return ConfigStore{Store: config.New(d, slog.Default()), Documents: d, Close: client.Close}, nil
+	kept := documentdb.New(opened[0])
+	return ConfigStore{
+		Store: config.New(kept, documentdb.New(opened[1]), slog.Default()), Documents: kept,
+		Close: func() error { return errors.Join(opened[0].Close(), opened[1].Close()) },
+	}, nil
 }
 
 // openKMS returns the Cipher of a Cloud KMS key, with the operator's Google

@@ -27,7 +27,7 @@ func (a *appTool) ticketsCommand() *cobra.Command {
 		Args:    idArgs("ID"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			cfg := a.bigtable
-			cfg.Project = cmp.Or(a.project, os.Getenv("GOOGLE_CLOUD_PROJECT"))
+			cfg.Project = cmp.Or(a.databases.Project, os.Getenv("GOOGLE_CLOUD_PROJECT"))
 			if cfg.Project == "" {
 				return cli.Usagef("give --project, or set GOOGLE_CLOUD_PROJECT")
 			}

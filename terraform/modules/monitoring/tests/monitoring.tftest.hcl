@@ -178,7 +178,7 @@ run "alert_conditions" {
     condition = alltrue([for text in values(output.alerts) :
       !strcontains(text, "`affinity ") &&
       alltrue([for c in ["recompute", "reenrich", "crowd", "schema", "audit", "explain"] : !strcontains(text, "`go run ./scripts/affinity ${c}") || strcontains(text, "--url https://HOST --app APP --key KEY")]) &&
-      alltrue([for c in regexall("`go run ./scripts/affinity (?:app|replay)[^`]*`", text) : strcontains(c, "--project PROJECT") && (strcontains(c, "replay") || strcontains(c, "--database affinity"))])
+      alltrue([for c in regexall("`go run ./scripts/affinity (?:app|replay)[^`]*`", text) : strcontains(c, "--project PROJECT") && (strcontains(c, "replay") || strcontains(c, "--database affinity") && (!strcontains(c, "app key") || strcontains(c, "--keys-database affinity-keys")))])
     ])
     error_message = "A command of a runbook does not run as it is printed: ${jsonencode(output.alerts)}"
   }
