@@ -5,9 +5,10 @@ locals {
   # The name of the region of the deployment, in which apps live that name none.
   home = coalesce(var.region_name, var.region)
 
-  # What config.Regions reads. The first is the region of the deployment.
+  # What config.Regions reads. The first is the region of the deployment. A condition would make
+  # texts of all values.
   regional = length(var.data_regions) + length(var.dedicated_tables) > 0
-  places = !local.regional ? [] : concat(
+  places = concat(
     [{ name = local.home, instance = module.bigtable.instance, location = var.region, worker = local.worker_url }],
     [for name, r in var.data_regions : merge({ name = name, instance = local.instances[name], location = r.region, worker = local.regional_worker_urls[name] }, [for d in [{ draining = true }] : d if r.draining]...)],
     [for name, set in var.dedicated_tables : { name = name, in = coalesce(set.region, local.home) }],
