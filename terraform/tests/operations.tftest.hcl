@@ -177,7 +177,7 @@ run "billing_by_instances" {
 
   variables {
     functions = { ingest = { billing = "instances" } }
-    run_quota = { cpu = 40, memory_gib = 40 }
+    run_quota = { cpu = 100, memory_gib = 100 }
     customers = { acme = { host = "acme.example.com", app_id = "acme_shop", dedicated = true } }
   }
 
@@ -223,7 +223,7 @@ run "logs_are_sampled" {
   }
 
   assert {
-    condition     = module.edge[0].log_sample_rates == [0.01]
+    condition     = module.edge[0].log_sample_rates == tolist([0.01])
     error_message = "The load balancer logs other shares: ${jsonencode(module.edge[0].log_sample_rates)}"
   }
 }
