@@ -11,6 +11,11 @@ import _ "embed" // for the files
 //go:embed bigtable.json
 var Bigtable string
 
+// Sizes is the text of sizes.tf: the size of an instance of each function, in the local sizes.
+//
+//go:embed sizes.tf
+var Sizes string
+
 // functions is the text of functions.json. ReadDeployment decodes it.
 //
 //go:embed functions.json

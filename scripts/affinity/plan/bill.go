@@ -74,7 +74,7 @@ func (b *Bill) needs() {
 
 func (b *Bill) storage(add adder) {
 	w, n := b.Workload, b.Needs
-	add("Bigtable's nodes", n.Nodes.Total*w.Clusters*730, "bigtable_nodes")
+	add("Bigtable's nodes", w.Kept.nodes(n.Nodes.Total, w.Clusters)*730, "bigtable_nodes")
 	add("rows of the event log", n.LogGiB*w.Clusters, "bigtable_ssd")
 	add("histories", n.HistoryGiB*w.Clusters, "bigtable_ssd")
 	add("users' rows", n.UsersGiB*w.Clusters, "bigtable_ssd")

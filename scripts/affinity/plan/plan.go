@@ -3,7 +3,7 @@
 //
 // The model is arithmetic on measured figures of the engine (Figures) and Google's
 // prices (package price). terraform/COSTS.md is written from it. It leaves out free
-// allotments, discounts, backups, warm instances and taxes. The package keeps no data.
+// allotments, discounts, backups and taxes, and warm instances unless a workload has them. The package keeps no data.
 package plan
 
 import (
@@ -26,6 +26,8 @@ type Workload struct {
 	Customers float64 `json:"customers"`
 	// Compression is by what factor Bigtable compresses rows on disk. 1: not at all.
 	Compression float64 `json:"compression"`
+	// Kept is what the deployment keeps whether the load needs it or not.
+	Kept Kept `json:"kept,omitzero"`
 	// PackWindowMs is for how many milliseconds a request may wait for others of its app, to share a message with
 	// them: pack_window_ms of Terraform. 0: each request is a message of its own.
 	PackWindowMs float64 `json:"packWindowMs"`

@@ -294,6 +294,7 @@ func TestPreviewsCostAsPlansDo(t *testing.T) {
 func TestPricesHaveSources(t *testing.T) {
 	used, all := map[string]bool{}, small
 	all.WarehouseDays = 400
+	all.Kept.Warm = []plan.Warm{{Function: "rank", Instances: 1, VCPU: 1, GiB: 1}}
 	for _, d := range []plan.Delivery{plan.Push, plan.Pull, plan.Instances} {
 		for _, line := range plan.Compute(all, plan.Now, price.List(), d).Lines {
 			used[line.Price] = true

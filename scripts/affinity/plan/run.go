@@ -82,7 +82,7 @@ func (b *Bill) functions(d Delivery, p price.Prices) []Function {
 	for i := range all {
 		fn := &all[i]
 		fn.ByRequests, fn.ByInstances, fn.Billing = fn.cost(requestsBilled, p), fn.cost(instancesBilled, p), requestsBilled
-		if d == Instances || d == Cheapest && fn.Saves() > 0 {
+		if b.Workload.Kept.Billing[fn.Name] == instancesBilled || d == Instances || d == Cheapest && fn.Saves() > 0 {
 			fn.Billing = instancesBilled
 		}
 	}
@@ -102,6 +102,7 @@ func (b *Bill) compute(add adder, d Delivery, p price.Prices) {
 	var fees float64 // requests that are billed
 	b.instances(add, requestsBilled, "run_cpu")
 	b.instances(add, instancesBilled, "run_cpu_instance")
+	b.warm(add)
 	night := b.Needs.Recompute.CoreSeconds * MonthDays
 	add("CPU of worker, at night", night, "run_cpu")
 	add("its memory", night*workerMemory, "run_memory")

@@ -2,12 +2,14 @@ package measure
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/scripts/affinity/command"
 	"github.com/affinityengine/affinity/scripts/affinity/plan"
+	"github.com/affinityengine/affinity/scripts/affinity/plan/tfvars"
 	"github.com/affinityengine/affinity/scripts/affinity/render"
 )
 
@@ -16,6 +18,7 @@ type planFlags struct {
 	prices  command.PriceFlags
 	billing string
 	before  bool
+	tfvars  string
 }
 
 // Plan returns the command plan.
@@ -34,6 +37,9 @@ func Plan(t *command.Tool) *cobra.Command {
 			"    --price bigtable_nodes=0.65 --price bigtable_ssd=0.17",
 		Args: cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.fill(cmd, &w); err != nil {
+				return err
+			}
 			for _, required := range [][2]string{
 				{"events-per-day", "how many events clients send on an average day"},
 				{"users", "how many users have an event in the retention"},
@@ -79,11 +85,46 @@ func Plan(t *command.Tool) *cobra.Command {
 		"share of requests that the load balancer logs (balancer_log_sample of Terraform)")
 	flags.StringVar(&f.billing, "billing", "requests",
 		"what Cloud Run bills: requests, instances, or for each function the cheapest (billing in functions of Terraform)")
+	flags.StringVar(&f.tfvars, "tfvars", "", "file of Terraform's variables: what it keeps, and its values in place of other flags' defaults")
 	f.prices.Add(flags)
 	flags.BoolVar(&f.before, "before", false,
 		"show beside it what the same cost before small histories moved into the user's row")
 	t.JSONFlag(cmd, command.JSONDocument)
 	return cmd
+}
+
+// fill takes from the file of Terraform's variables what the flags do not say.
+func (f planFlags) fill(cmd *cobra.Command, w *plan.Workload) error {
+	if f.tfvars == "" {
+		return nil
+	}
+	if cmd.Flags().Changed("clusters") {
+		return cli.Usagef("--clusters and --tfvars exclude each other: %s has the clusters", f.tfvars)
+	}
+	v, err := tfvars.Read(f.tfvars)
+	if err == nil {
+		w.Kept, err = v.Kept()
+	}
+	if err != nil {
+		return cli.Usagef("--tfvars %s: %v", f.tfvars, err)
+	}
+	clusters, customers := float64(len(v.Clusters)), float64(len(v.Customers))
+	if !v.Warehouse {
+		v.WarehouseDays = nil
+	}
+	for flag, value := range map[string]*float64{
+		"retention": v.LongestRetentionDays, "clusters": &clusters, "customers": &customers, "pack-window-ms": v.PackWindowMs,
+		"request-logs": v.RequestLogSample, "message-logs": v.MessageLogSample, "balancer-logs": v.BalancerLogSample,
+		"storage-target-gib": v.StorageTargetGiB, "warehouse-days": v.WarehouseDays,
+	} {
+		if value == nil || cmd.Flags().Changed(flag) {
+			continue
+		}
+		if err := cmd.Flags().Set(flag, strconv.FormatFloat(*value, 'f', -1, 64)); err != nil {
+			return fmt.Errorf("set --%s of %s: %w", flag, f.tfvars, err)
+		}
+	}
+	return nil
 }
 
 func printPlan(t *command.Tool, w plan.Workload, figures plan.Figures, f planFlags) error {
