@@ -69,7 +69,8 @@ func command() *cobra.Command {
 	flags.StringVar(&i.uri, "uri", "", "the image: REGION-docker.pkg.dev/PROJECT/REPOSITORY/NAME:TAG")
 	flags.StringVar(&i.source, "source", "", "the zip: gs://BUCKET/OBJECT")
 	flags.StringVar(&i.target, "target", "", "entry point of the function")
-	flags.StringVar(&i.base, "base", "", "Google's base image: REGION-docker.pkg.dev/serverless-runtimes/STACK/runtimes/RUNTIME")
+	flags.StringVar(&i.base, "base", "",
+		"Google's base image: REGION-docker.pkg.dev/serverless-runtimes/STACK/runtimes/RUNTIME")
 	flags.StringVar(&i.account, "account", "", "account of the build: projects/PROJECT/serviceAccounts/EMAIL")
 	flags.StringToStringVar(&i.variables, "variable", nil, "NAME=VALUE in the environment of the build")
 	flags.DurationVar(&wait, "wait", wait, "how long to wait for the build")

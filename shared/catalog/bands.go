@@ -124,7 +124,8 @@ func decodeBands(sent map[string]jsontext.Value) (Bands, error) {
 	}
 	var raw map[string][]jsontext.Value
 	if err := json.Unmarshal(value, &raw, lenient); err != nil {
-		return nil, refuse(fault.Invalid, `numericBands must be an object with a list of numbers for each facet, such as {"price":[0,50,100]}`)
+		return nil, refuse(fault.Invalid,
+			`numericBands must be an object with a list of numbers for each facet, such as {"price":[0,50,100]}`)
 	}
 	if len(raw) > MaxBandedFacets {
 		return nil, refuse(fault.Invalid, "numericBands has %d facets, at most %d are accepted", len(raw), MaxBandedFacets)

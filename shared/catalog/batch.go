@@ -151,7 +151,8 @@ func checkNoOperation(attributes []member) error {
 			return fmt.Errorf("attribute %q: %w", clip(m.name), err)
 		}
 		if find(inner, "_operation") != nil {
-			return refuse(fault.Invalid, "attribute %q uses a built-in _operation, which is not supported: send its new value", clip(m.name))
+			return refuse(fault.Invalid,
+				"attribute %q uses a built-in _operation, which is not supported: send its new value", clip(m.name))
 		}
 	}
 	return nil

@@ -177,9 +177,9 @@ func (a *appends) next(key appendKey) {
 	delete(a.queues, key)
 }
 
-// write writes the rows of a group. Its messages wait for it, so the end of the request
-// of one of them does not end it, as long as the request may send anything. No request recovers a panic of this goroutine, so write
-// does.
+// write writes the rows of a group. Its messages wait for it, so the end of the request of one of them
+// does not end it, as long as the request may send anything. No request recovers a panic of this
+// goroutine, so write does.
 func (a *appends) write(key appendKey, g *appendGroup) {
 	defer a.next(key)
 	defer close(g.done)

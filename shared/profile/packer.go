@@ -183,9 +183,9 @@ func (p *packer) write(ctx context.Context) error {
 	return nil
 }
 
-// finish writes the last blocks and returns the manifest that names all blocks, and the
-// cell of the inline one if the fold has packed one. next is the position of the first event that the fold did not pack. In the last
-// gap the last block ends with its last event, so that newer events are not late.
+// finish writes the last blocks and returns the manifest that names all blocks, and the cell of the
+// inline one if the fold has packed one. next is the position of the first event that the fold did not
+// pack. In the last gap the last block ends with its last event, so that newer events are not late.
 func (p *packer) finish(ctx context.Context, next history.Pos) (history.Manifest, []byte, error) {
 	to := p.last.Next()
 	if p.gap.To != history.End && p.gap.To.Compare(next) <= 0 {

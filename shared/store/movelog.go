@@ -47,12 +47,13 @@ func parseLogCopy(value []byte) (LogCopy, error) {
 	return LogCopy{}, fmt.Errorf("column %q: %x is no progress of a copy", familyState+":"+columnCopied, value)
 }
 
-// CopyLogFrom copies a user's events from the log in another region, in the schemas of the
-// layout. A copy stands behind what writers append, before or after: see Log.Copy. So they
-// may write to both regions in the meantime. It continues behind done, which must be of this
-// move and of the epoch of the user's row, and keeps its progress in the row of the other region after each page of so many
-// rows. Between two pages it asks more, and ends early if that returns false. Before the first page it copies the
-// remembered calls. It returns the number of rows that it copied, and whether all are copied.
+// CopyLogFrom copies a user's events from the log in another region, in the schemas of the layout. A
+// copy stands behind what writers append, before or after: see Log.Copy. So they may write to both
+// regions in the meantime. It continues behind done, which must be of this move and of the epoch of
+// the user's row, and keeps its progress in the row of the other region after each page of so many
+// rows. Between two pages it asks more, and ends early if that returns false. Before the first page it
+// copies the remembered calls. It returns the number of rows that it copied, and whether all are
+// copied.
 func (s Events) CopyLogFrom(ctx context.Context, from *Store, app string, l schema.Layout, user string,
 	done LogCopy, page int, more func() bool) (rows int, all bool, err error) {
 	if done.Schema == 0 && done.Last == "" {

@@ -40,7 +40,8 @@ var Measured = struct {
 	Request: Measurement{
 		Value: 0.6e-3, CPU: true, Of: "each other request of one event in a message",
 		Command: "affinity up --pack-window 50ms; affinity load --rate 500 --reads 0 --for 30s",
-		Take:    "CPU of `affinity up` in that time, by event, at 25 requests a message; 1,674 µs at 1.1, 970 at 3.2, 725 at 11", Date: "2026-11-29",
+		Take: "CPU of `affinity up` in that time, by event, at 25 requests a message; 1,674 µs at 1.1, 970 at 3.2, " +
+			"725 at 11", Date: "2026-11-29",
 	},
 	Event: Measurement{
 		Value: 30e-6, CPU: true, Of: "each event of a message of many",

@@ -71,10 +71,10 @@ type App struct {
 	// Move is the move to another region that is under way; zero if there is none.
 	Move      Move
 	CreatedAt time.Time // to the microsecond
-	// ChangedAt is when the app was created, or when its retention, its strategy, its region, the phase
-	// of its move, the schemas of its log, its dates, its numeric bands or its segments last changed. It is by the store's clock, to the
-	// millisecond. A job that needs the change to have reached every function waits
-	// until two TTLs after it.
+	// ChangedAt is when the app was created, or when its retention, its strategy, its region, the
+	// phase of its move, the schemas of its log, its dates, its numeric bands or its segments last
+	// changed. It is by the store's clock, to the millisecond. A job that needs the change to have
+	// reached every function waits until two TTLs after it.
 	ChangedAt time.Time
 }
 

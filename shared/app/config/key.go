@@ -81,7 +81,8 @@ func (k Key) Prepare() (Key, error) {
 		return Key{}, errors.New("the hash of the key is not a SHA-256 in lower-case hex")
 	}
 	if k.Name != "" && !validKeyName(k.Name) {
-		return Key{}, fmt.Errorf("key name %.100q: want 1 to 50 letters, digits, ., - and _, the first a letter or digit", k.Name)
+		return Key{}, fmt.Errorf(
+			"key name %.100q: want 1 to 50 letters, digits, ., - and _, the first a letter or digit", k.Name)
 	}
 	if len(k.Description) > maxDescription || !utf8.ValidString(k.Description) {
 		return Key{}, fmt.Errorf("description of the key: want a text of at most %d bytes", maxDescription)

@@ -30,8 +30,8 @@ const (
 	MaxTaken = MaxCost * copies
 )
 
-// Resolve returns the filters of every known object that the events name, and the
-// versions of their numeric bands. It reads all objects that are not cached in one request. If they, or the filters that
+// Resolve returns the filters of every known object that the events name, and the versions of their
+// numeric bands. It reads all objects that are not cached in one request. If they, or the filters that
 // the events count, cost more than MaxCost, it returns ErrTooMuch.
 //
 // It takes the bytes of the filters from the gate of the process, and a turn if they

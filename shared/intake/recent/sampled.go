@@ -4,10 +4,10 @@
 // them to the table recent of package store in the background. So no message waits for a
 // write or fails because of one, and what cannot be written is lost.
 //
-// The sample is personal data. The Recorder leaves out events of users who are deleted or
-// have opted out. Readers read the states of users and do so again, and the purge of a user
-// removes what was written before it, its second task what was written at the same time. It is a package of its own because process, which writes the sample, links
-// nothing of those who read it.
+// The sample is personal data. The Recorder leaves out events of users who are deleted or have opted
+// out. Readers read the states of users and do so again, and the purge of a user removes what was
+// written before it, its second task what was written at the same time. It is a package of its own
+// because process, which writes the sample, links nothing of those who read it.
 package recent
 
 import (

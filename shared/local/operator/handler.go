@@ -11,9 +11,9 @@ import (
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
-// Handler serves the paths that begin with /local. It answers a request that
-// comes from this machine and carries the operator's token. To a request from
-// elsewhere or from a web page there is no such path. now is the engine's clock, moves.Runner nil in an engine without regions.
+// Handler serves the paths that begin with /local. It answers a request that comes from this machine
+// and carries the operator's token. To a request from elsewhere or from a web page there is no such
+// path. now is the engine's clock, moves.Runner nil in an engine without regions.
 func Handler(log *slog.Logger, token string, place Place, apps Store, reader usage.Reader, now func() time.Time,
 	c config.Cipher, deletions Deletions,
 	regions config.Regions, moves Moves) http.Handler {

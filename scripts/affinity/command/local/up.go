@@ -134,7 +134,8 @@ func (f *upFlags) add(cmd *cobra.Command) {
 		"how long a request or a task may take at most; each phase of a move waits as long (default: as in a "+
 			"deployment, 30s with --regions or --tables)")
 	flags.DurationVar(&f.packWindow, "pack-window", bus.DefaultWindow,
-		fmt.Sprintf("how long a request with events may wait for others of its app, to be processed with them: 1ms to %s", bus.MaxWindow))
+		fmt.Sprintf("how long a request with events may wait for others of its app, to be processed with them: "+
+			"1ms to %s", bus.MaxWindow))
 	f.LayoutFlags.Add(cmd)
 	for _, name := range []string{"url", "key"} { // options refuses them
 		flags.String(name, "", "")

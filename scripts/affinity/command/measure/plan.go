@@ -85,7 +85,8 @@ func Plan(t *command.Tool) *cobra.Command {
 		"share of requests that the load balancer logs (balancer_log_sample of Terraform)")
 	flags.StringVar(&f.billing, "billing", "requests",
 		"what Cloud Run bills: requests, instances, or for each function the cheapest (billing in functions of Terraform)")
-	flags.StringVar(&f.tfvars, "tfvars", "", "file of Terraform's variables: what it keeps, and its values in place of other flags' defaults")
+	flags.StringVar(&f.tfvars, "tfvars", "",
+		"file of Terraform's variables: what it keeps, and its values in place of other flags' defaults")
 	f.prices.Add(flags)
 	flags.BoolVar(&f.before, "before", false,
 		"show beside it what the same cost before small histories moved into the user's row")

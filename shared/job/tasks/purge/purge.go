@@ -1,7 +1,8 @@
-// Package purge is the task that removes a deleted user's events from the log, and
-// from the refused and the recent events of the app, and the user from its hottest users.
-// The function profiles enqueues it and the worker runs it. The user counts as deleted before the task is enqueued. A second
-// task follows an hour later, because such events may wait in the memory of a process. The package keeps no data.
+// Package purge is the task that removes a deleted user's events from the log, and from the refused
+// and the recent events of the app, and the user from its hottest users. The function profiles
+// enqueues it and the worker runs it. The user counts as deleted before the task is enqueued. A second
+// task follows an hour later, because such events may wait in the memory of a process. The package
+// keeps no data.
 package purge
 
 import (
