@@ -82,8 +82,9 @@ func firstPage(pages, others http.Handler) http.Handler {
 }
 
 func privateFunctions(b *Backends, w Watch) http.Handler {
+	applied := w.function("process", process.New(b.ForProcess()))
 	return httpapi.Prefixes{
-		{Prefix: processPath, Handler: http.StripPrefix(processPath, root(w.function("process", process.New(b.ForProcess()))))},
+		{Prefix: processPath, Handler: http.StripPrefix(processPath, root(applied))},
 		{Prefix: workerPath, Handler: http.StripPrefix(workerPath, w.function("worker", worker.New(b.ForWorker())))},
 		{Prefix: "", Handler: httpapi.NewRouter(b.Log)},
 	}
