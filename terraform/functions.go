@@ -50,10 +50,26 @@ type Function struct {
 	// EntryPoint is the name under which the package registers it.
 	EntryPoint string `json:"entryPoint"`
 	Kind       Kind   `json:"kind"`
+	Access     Access `json:"access"`
 	// Env lists the environment variables that the deployment sets.
 	Env []string `json:"env"`
 	// Secrets lists those that it sets from Secret Manager.
 	Secrets []string `json:"secrets"`
+}
+
+// Access is what a function may access, besides enqueuing tasks and publishing rows for analysts: it may
+// where Env has the variables.
+type Access struct {
+	AppProfile string `json:"appProfile"` // of Bigtable
+	// Reads and Writes are tables; "*" is all. A function may also read those that it writes.
+	Reads  []string `json:"reads"`
+	Writes []string `json:"writes"`
+	// Configuration and Keys are roles on the databases of Firestore, without their service: viewer, user or none.
+	Configuration string `json:"configuration"`
+	Keys          string `json:"keys"`
+	// Publishes says that it publishes events, and Buries that it publishes dead letters.
+	Publishes bool `json:"publishes"`
+	Buries    bool `json:"buries"`
 }
 
 // Variables are all variables that the deployment sets.

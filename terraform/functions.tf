@@ -82,7 +82,7 @@ locals {
   }
 
   environments = { for key, d in local.deployed : key => merge(local.environment, {
-    BIGTABLE_APP_PROFILE = module.bigtable.app_profiles[local.access[d.of].app_profile]
+    BIGTABLE_APP_PROFILE = module.bigtable.app_profiles[local.access[d.of].appProfile]
     # Only dumps are long scans that may be late: README.md of the module bigtable.
     BIGTABLE_ANALYSIS_APP_PROFILE = d.of == "admin" ? lookup(module.bigtable.app_profiles, "analysis", "") : ""
     REGION                        = local.regional ? local.home : ""

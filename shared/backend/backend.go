@@ -117,7 +117,8 @@ func Open(ctx context.Context, log *slog.Logger, s Settings) (Base, error) {
 	}
 	keysClient, err := firestore.NewClientWithDatabase(ctx, s.Firestore.Project, s.Firestore.Keys, clients.Options()...)
 	if err != nil {
-		return Base{}, errors.Join(fmt.Errorf("open the keys in Firestore of %s: %w", s.Firestore.Project, err), client.Close())
+		err = fmt.Errorf("open the keys in Firestore of %s: %w", s.Firestore.Project, err)
+		return Base{}, errors.Join(err, client.Close())
 	}
 	kept, keys := documentdb.New(client), documentdb.New(keysClient)
 	closeBoth := func() error { return errors.Join(client.Close(), keysClient.Close()) }

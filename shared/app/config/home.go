@@ -23,7 +23,8 @@ type Home struct {
 // Homes returns all apps and the deleted ones whose ids are not free yet, sorted by app. It
 // makes two requests, however many there are.
 func (s *Store) Homes(ctx context.Context) ([]Home, error) {
-	apps, err := list[appDocument](ctx, s.documents, documents.Query{Collection: "apps", Only: []string{"id", "region", "move"}})
+	q := documents.Query{Collection: "apps", Only: []string{"id", "region", "move"}}
+	apps, err := list[appDocument](ctx, s.documents, q)
 	if err != nil {
 		return nil, fmt.Errorf("list where apps live: %w", err)
 	}

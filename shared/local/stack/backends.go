@@ -100,7 +100,7 @@ func (s *Stack) openBase(ctx context.Context, o Options) (backend.Base, error) {
 	if err != nil {
 		return backend.Base{}, err
 	}
-	db, err := s.openConfig(ctx, o.Log)
+	db, err := s.openConfig(ctx, o)
 	if err != nil {
 		return backend.Base{}, err
 	}
@@ -128,7 +128,7 @@ type database struct {
 	documents, keys documents.Store
 }
 
-func (s *Stack) openConfig(ctx context.Context, log *slog.Logger) (database, error) {
+func (s *Stack) openConfig(ctx context.Context, o Options) (database, error) {
 	if !emulated("FIRESTORE_EMULATOR_HOST") {
 		kept, err := documents.NewStored(s.disk.Records(spaceDocuments))
 		keys, keysErr := documents.NewStored(s.disk.Records(spaceKeys))
@@ -136,7 +136,10 @@ func (s *Stack) openConfig(ctx context.Context, log *slog.Logger) (database, err
 		if emulated("BIGTABLE_EMULATOR_HOST") {
 			after = time.Now().UnixMilli() // it may hold what an earlier process computed
 		}
-		return database{config.NewAfter(kept, keys, log, after), kept, keys}, errors.Join(err, keysErr)
+		if err := errors.Join(err, keysErr); err != nil {
+			return database{}, err
+		}
+		return newDatabase(o, after, kept, keys), nil
 	}
 	// The databases that the commands of `affinity app` open.
 	var opened [2]documents.Store
@@ -148,7 +151,14 @@ func (s *Stack) openConfig(ctx context.Context, log *slog.Logger) (database, err
 		s.onClose(client.Close)
 		opened[i] = documentdb.New(client)
 	}
-	return database{config.New(opened[0], opened[1], log), opened[0], opened[1]}, nil
+	return newDatabase(o, 0, opened[0], opened[1]), nil
+}
+
+func newDatabase(o Options, after int64, kept, keys documents.Store) database {
+	if watch := o.Watch.Documents; watch != nil {
+		kept, keys = watch(terraform.Database, kept), watch(terraform.KeysDatabase, keys)
+	}
+	return database{config.NewAfter(kept, keys, o.Log, after), kept, keys}
 }
 
 // messaging holds the stack's clients of Pub/Sub.
@@ -163,7 +173,7 @@ func (s *Stack) openPubSub(ctx context.Context, o Options, base backend.Base) (m
 	var opts []option.ClientOption
 	s.place.PubSub = os.Getenv("PUBSUB_EMULATOR_HOST")
 	if s.place.PubSub == "" {
-		server, err := emulator.StartPubSub(s.disk.Records(spaceMessages), s.guard()...)
+		server, err := emulator.StartPubSub(s.disk.Records(spaceMessages), slices.Concat(s.guard(), o.Watch.Services)...)
 		if err != nil {
 			return messaging{}, err
 		}
@@ -325,7 +335,7 @@ func (s *Stack) openTasks(ctx context.Context, o Options, base backend.Base, wor
 		}
 	}
 	server, err := emulator.StartTasks(emulator.TasksConfig{Queues: queues, Kept: s.keptTasks(workerURL, header),
-		Server: s.guard(), Log: o.Log})
+		Server: slices.Concat(s.guard(), o.Watch.Services), Log: o.Log})
 	if err != nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@ const localLife = 10 * time.Second
 
 // publicFunctions routes requests by the prefix of their path, as the load balancer
 // does.
-func publicFunctions(b *Backends, metrics, operator http.Handler, links *console.Links) http.Handler {
+func publicFunctions(b *Backends, w Watch, metrics, operator http.Handler, links *console.Links) http.Handler {
 	own := httpapi.NewRouter(b.Log)
 	own.Handle("GET /healthz", func(w http.ResponseWriter, _ *http.Request) error {
 		return httpapi.WriteJSON(w, http.StatusOK, api.Health{Status: http.StatusOK, Message: "OK", Version: api.Version})
@@ -46,10 +46,14 @@ func publicFunctions(b *Backends, metrics, operator http.Handler, links *console
 	})
 	own.Life, measured.Life = localLife, localLife
 	routes := console.API{
-		Ingest: ingest.New(b.ForIngest()), Imports: imports.New(b.ForImports()),
-		Profiles: profiles.New(b.ForProfiles()), Rank: rank.New(b.ForRank()),
-		Strategies: strategies.New(b.ForStrategies()), Catalog: catalog.New(b.ForCatalog()), Admin: admin.New(b.ForAdmin()),
-		Segments: segments.New(b.ForSegments()),
+		Ingest:     w.function("ingest", ingest.New(b.ForIngest())),
+		Imports:    w.function("imports", imports.New(b.ForImports())),
+		Profiles:   w.function("profiles", profiles.New(b.ForProfiles())),
+		Rank:       w.function("rank", rank.New(b.ForRank())),
+		Strategies: w.function("strategies", strategies.New(b.ForStrategies())),
+		Catalog:    w.function("catalog", catalog.New(b.ForCatalog())),
+		Admin:      w.function("admin", admin.New(b.ForAdmin())),
+		Segments:   w.function("segments", segments.New(b.ForSegments())),
 	}.Routes()
 	pages := console.New(console.Options{Log: b.Log, API: routes, Auth: b.Auth, Secret: console.NewSecret(),
 		Ended: b.Config, Now: b.Now, Links: links})
@@ -77,10 +81,11 @@ func firstPage(pages, others http.Handler) http.Handler {
 	})
 }
 
-func privateFunctions(b *Backends) http.Handler {
+func privateFunctions(b *Backends, w Watch) http.Handler {
+	applied := w.function("process", process.New(b.ForProcess()))
 	return httpapi.Prefixes{
-		{Prefix: processPath, Handler: http.StripPrefix(processPath, root(process.New(b.ForProcess())))},
-		{Prefix: workerPath, Handler: http.StripPrefix(workerPath, worker.New(b.ForWorker()))},
+		{Prefix: processPath, Handler: http.StripPrefix(processPath, root(applied))},
+		{Prefix: workerPath, Handler: http.StripPrefix(workerPath, w.function("worker", worker.New(b.ForWorker())))},
 		{Prefix: "", Handler: httpapi.NewRouter(b.Log)},
 	}
 }

@@ -31,6 +31,7 @@ import (
 	"github.com/affinityengine/affinity/functions/console"
 	"github.com/affinityengine/affinity/shared/app/auditlog"
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/app/documents"
 	"github.com/affinityengine/affinity/shared/app/limit"
 	"github.com/affinityengine/affinity/shared/event/bus"
 	"github.com/affinityengine/affinity/shared/job"
@@ -125,8 +126,28 @@ type Options struct {
 	// MoreJobs returns kinds of jobs beside the engine's own. It makes their runners with
 	// runner. Nil: none.
 	MoreJobs func(runner func(job.Collection) job.Runner) []job.Kind
+	// Watch sees what functions call, for tests.
+	Watch Watch
 	// Log is the logger of the functions. Nil: nothing is logged.
 	Log *slog.Logger
+}
+
+// Watch sees what functions call. Where a field is nil, nothing is watched.
+type Watch struct {
+	// Function returns what answers the requests of a function in place of h.
+	Function func(name string, h http.Handler) http.Handler
+	// Documents returns what keeps the documents of a database in place of s.
+	Documents func(database string, s documents.Store) documents.Store
+	// Services are server options of the in-process emulators of Pub/Sub and Cloud Tasks.
+	Services []grpc.ServerOption
+}
+
+// function returns what answers the requests of a function.
+func (w Watch) function(name string, h http.Handler) http.Handler {
+	if w.Function == nil {
+		return h
+	}
+	return w.Function(name, h)
 }
 
 // Stack is a running engine.
@@ -194,7 +215,7 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 	if err := s.checkClock(ctx, b); err != nil {
 		return errors.Join(err, private.Close())
 	}
-	s.serve(private, guard(token, privateFunctions(b)))
+	s.serve(private, guard(token, privateFunctions(b, o.Watch)))
 	if err := s.startBridges(ctx, o, pubsub, privateURL+processPath, authorization); err != nil {
 		return err
 	}
@@ -211,7 +232,7 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 	b.keysFor(public.Addr())
 	s.URL = "http://" + reachable(public.Addr())
 	s.links = console.NewLinks(time.Now)
-	functions := publicFunctions(b, s.metrics,
+	functions := publicFunctions(b, o.Watch, s.metrics,
 		operator.Handler(o.Log, s.Operator, s.place, operatedApps{auditlog.NewOperated(b.Config, b.Recorder()),
 			b.CachedConfig}, b.Store.Usage, b.Now, b.Cipher, b.Deletions, b.Regions,
 			operator.Moves{Runner: b.Moves, Recorder: b.Recorder(), Regions: b.Regions, Apps: b.Config}), s.links)
