@@ -3,7 +3,8 @@
 //
 // A zip holds the files of this module that the function links, and no others, so
 // a deployment updates only the functions that a change concerns. The command
-// packs the checkout that it runs in, into dist/.
+// packs the checkout that it runs in, into dist/, and says in release.json which
+// commit that is.
 package main
 
 import (
@@ -39,8 +40,8 @@ func command(out io.Writer) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "package [functions...]",
 		Short: "Make the zip of each function",
-		Long: "Write <function>.zip for the functions named, or for all. The same sources always give the " +
-			"same bytes.",
+		Long: "Write <function>.zip and its SPDX list for the functions named, or for all, and then release.json, which says of\n" +
+			"which commit the zips are. The same sources always give the same bytes.",
 		Args:          cobra.ArbitraryArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -108,12 +109,16 @@ func packAll(ctx context.Context, out io.Writer, dir string, names []string) err
 	}
 	for i, fn := range list {
 		path := zipPath(dir, fn.Name)
-		if err := os.WriteFile(path, zips[i], 0o644); err != nil {
+		if err := os.WriteFile(path, zips[i].data, 0o644); err != nil {
 			return fmt.Errorf("package %s: %w", fn.Name, err)
 		}
-		fmt.Fprintf(out, "%s: %d kB\n", path, (len(zips[i])+999)/1000)
+		fmt.Fprintf(out, "%s: %d kB\n", path, (len(zips[i].data)+999)/1000)
 	}
-	return nil
+	release, err := writeLists(ctx, root, dir, namesOf(list), zips, len(names) == 0)
+	if err == nil {
+		_, err = fmt.Fprintf(out, "release %s\n", release.identity())
+	}
+	return err
 }
 
 // checkAll checks every zip, also after a fault in another one.
