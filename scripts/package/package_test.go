@@ -34,7 +34,7 @@ var packOnce = sync.OnceValues(func() (map[string][]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	if err := packAll(context.Background(), io.Discard, dir, nil); err != nil {
+	if err := packAll(context.Background(), io.Discard, dir, "", nil); err != nil {
 		return nil, err
 	}
 	zips := map[string][]byte{}

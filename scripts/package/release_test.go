@@ -109,3 +109,34 @@ func TestReleaseOfCheckout(t *testing.T) {
 		t.Errorf("a folder of another checkout is %s", got)
 	}
 }
+
+// The zips of a commit are those that a checkout of it gives, whatever the checkout is now.
+func TestZipsOfCommit(t *testing.T) {
+	head, err := output(exec.CommandContext(t.Context(), "git", "rev-parse", "HEAD"))
+	if err != nil {
+		t.Skipf("the sources are not a checkout of Git: %v", err)
+	}
+	commit, elsewhere := strings.TrimSpace(string(head)), t.TempDir()
+	release, _, err := sourcesAt(t.Context(), "../..", commit, elsewhere)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if release.identity() != commit || release.Configuration != commit || release.Version == "" {
+		t.Errorf("the release is %+v, want that of %s", release, commit)
+	}
+	sources := filepath.Join(elsewhere, "functions")
+	if err := os.RemoveAll(filepath.Join(sources, "docs")); err != nil { // as before there was one
+		t.Fatal(err)
+	}
+	functions, _ := packed(t)
+	roots := split("../..", elsewhere, functions)
+	if got := strings.Join(roots["../.."], " "); got != "docs" || len(roots[elsewhere]) != len(functions)-1 {
+		t.Errorf("from the checkout are packed %q, and of the commit %q", got, roots[elsewhere])
+	}
+	if _, err := pack(t.Context(), elsewhere, "ingest"); err != nil {
+		t.Error(err)
+	}
+	if out, err := run(t, "--commit", "unknown-dirty", "--out", t.TempDir()); err == nil || !strings.Contains(err.Error(), "--commit unknown-dirty") {
+		t.Errorf("an unknown commit: %v; %s", err, out)
+	}
+}
