@@ -6,6 +6,7 @@ module "edge" {
   region       = var.region
   more_regions = var.serving_regions
   default_host = var.default_host
+  release      = local.release
   functions    = { for name in local.public : name => module.function[name].name if name != "console" }
   console      = var.console_host == null ? null : { host = var.console_host, service = module.function["console"].name }
   customers = { for name, c in var.customers : name => {

@@ -29,6 +29,20 @@ output "functions" {
   value       = { for key, f in module.function : key => f.uri }
 }
 
+output "release" {
+  description = "Commit of the functions that are deployed; null without zips. A failed apply leaves the former one."
+  value       = local.release
+
+  depends_on = [module.function, module.serving, module.processing]
+}
+
+output "checkout" {
+  description = "Commands that make the checkout and dist/ what is deployed, so that an apply changes settings only: terraform output -raw checkout."
+  value       = "git checkout ${try(local.packaged.configuration, "COMMIT")} && go run ./scripts/package --commit ${try(local.packaged.commit, "COMMIT")}\n"
+
+  depends_on = [module.function, module.serving, module.processing]
+}
+
 output "service_accounts" {
   description = "Service account of each function."
   value       = { for key, f in module.function : key => f.service_account_email }
