@@ -206,8 +206,8 @@ run "restored" {
   }
 
   assert {
-    condition     = output.bigtable.instance == "affinity-2" && strcontains(output.next_steps, "--database affinity-3")
-    error_message = "The outputs name the old instance or database: ${output.next_steps}"
+    condition     = output.bigtable.instance == "affinity-2" && output.cli.instance == "affinity-2" && output.cli.database == "affinity-3"
+    error_message = "The outputs name the old instance or database: ${jsonencode(output.cli)}"
   }
 }
 
