@@ -2,6 +2,8 @@ module github.com/affinityengine/affinity
 
 go 1.26.0
 
+toolchain go1.26.10
+
 require (
 	cloud.google.com/go/bigtable v1.58.0
 	cloud.google.com/go/cloudtasks v1.21.1

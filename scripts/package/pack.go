@@ -45,23 +45,18 @@ func pack(ctx context.Context, root string, functions ...string) ([]bundle, erro
 	if err != nil {
 		return nil, err
 	}
-	goroot, err := output(exec.CommandContext(ctx, "go", "env", "GOROOT"))
-	if err != nil {
-		return nil, err
-	}
 	zips := make([]bundle, len(functions))
 	for i, function := range functions {
 		s, ok := sources["functions/"+function]
 		if !ok {
 			return nil, fmt.Errorf("functions/%s: go list does not list it", function)
 		}
-		// Without a version of Go, which is not part of the source.
-		terms := []spdx.Terms{{Of: "Go", Dir: strings.TrimSpace(string(goroot))}}
+		var terms []spdx.Terms // without Go, which whoever builds the function adds
 		for _, m := range s.modules {
 			terms = append(terms, spdx.Terms{Of: m.Path, Dir: m.Dir})
 			zips[i].modules = append(zips[i].modules, &debug.Module{Path: m.Path, Version: m.Version, Sum: m.Sum})
 		}
-		licenses, err := spdx.Licenses("The function "+function, terms)
+		licenses, err := spdx.Licenses("The function "+function+" links", terms)
 		if err != nil {
 			return nil, err
 		}

@@ -139,7 +139,7 @@ func (b *builder) licenses(ctx context.Context, info *buildinfo.BuildInfo) ([]by
 		module, dir, _ := strings.Cut(strings.TrimSpace(line), "\t")
 		terms = append(terms, spdx.Terms{Of: module, Dir: dir})
 	}
-	return spdx.Licenses("affinity "+b.version, terms)
+	return spdx.Licenses("affinity "+b.version+" links Go and", terms)
 }
 
 // revision returns the commit of a binary, "" if it names none.

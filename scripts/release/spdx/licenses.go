@@ -21,10 +21,11 @@ var licenseFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents)([
 type Terms struct{ Of, Dir string }
 
 // Licenses returns the licences and notices of all that something links, after a line that
-// begins with its name: most of them ask that they go with it.
-func Licenses(name string, of []Terms) ([]byte, error) {
+// begins with what, such as "affinity 1.0.0 links Go and": most of them ask that they go with
+// it.
+func Licenses(what string, of []Terms) ([]byte, error) {
 	var out bytes.Buffer
-	fmt.Fprintf(&out, "%s links Go and the modules below. These are their licences and notices.\n", name)
+	fmt.Fprintf(&out, "%s the modules below. These are their licences and notices.\n", what)
 	for _, terms := range of {
 		entries, err := os.ReadDir(terms.Dir)
 		if err != nil {

@@ -51,8 +51,8 @@ resource "google_cloudfunctions2_function" "this" {
     entry_point     = var.entry_point
     service_account = var.build_service_account
 
-    # go build reads it: the README says why.
-    environment_variables = { GOFLAGS = "-tags=disable_grpc_modules" }
+    # go build reads the first: the README says why. The second is toolchain of go.mod.
+    environment_variables = { GOFLAGS = "-tags=disable_grpc_modules", GOOGLE_RUNTIME_VERSION = "1.26.10" }
 
     # Google updates the base image without a build.
     automatic_update_policy {}

@@ -35,7 +35,7 @@ run "private_by_default" {
   }
 
   assert {
-    condition     = google_cloudfunctions2_function.this.build_config[0].environment_variables == tomap({ GOFLAGS = "-tags=disable_grpc_modules" })
+    condition     = google_cloudfunctions2_function.this.build_config[0].environment_variables == tomap({ GOFLAGS = "-tags=disable_grpc_modules", GOOGLE_RUNTIME_VERSION = "1.26.10" })
     error_message = "The function is not built as scripts/check and releases are."
   }
 
