@@ -21,7 +21,8 @@ func contextCommand(t *command.Tool) *cobra.Command {
 	return cli.Group(&cobra.Command{
 		Use:   "context",
 		Short: "Name the engines that you work with, and choose one",
-		Long: "Name the engines that you work with: the URL, the app and the key of each, and the deployment of one that you operate, which\n" +
+		Long: "Name the engines that you work with: the URL, the app and the key of each, and the deployment of one " +
+			"that you operate, which\n" +
 			"affinity app and affinity replay work on. Commands speak to the current context, unless --url,\n" +
 			"--app, --key or --key-file, or a variable for one of them, is given: then they use no context at all, so a key never goes to\n" +
 			"another engine. --context chooses another one for a command. Keys are kept in the keyring of the operating system or, where\n" +
@@ -37,7 +38,8 @@ func addContextCommand(t *command.Tool) *cobra.Command {
 		Short: "Add a context, or replace it",
 		Long: "Add a context with the engine of --url, the app of --app and the key of --key-file, --key or their variables. The first one\n" +
 			"becomes the current one.\n\n" +
-			"With --from-terraform the context names the deployment of a folder with Terraform's state, and --url is that of its default\n" +
+			"With --from-terraform the context names the deployment of a folder with Terraform's state, and --url is " +
+			"that of its default\n" +
 			"host. Then --app and its key may be left out. Add the context again when the deployment has changed.",
 		Example: "  affinity context add prod --url https://affinity.example.com --app shop --key-file key\n" +
 			"  affinity context add prod --from-terraform terraform",
@@ -97,7 +99,8 @@ func addDeployment(cmd *cobra.Command, t *command.Tool, name, folder string) err
 	if _, err := t.Contexts.Add(name, c); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(t.Out, "context %s is the deployment in project %s: Firestore database %s, Bigtable instance %s, %s\n",
+	_, err = fmt.Fprintf(t.Out, "context %s is the deployment in project %s: Firestore database %s, Bigtable "+
+		"instance %s, %s\n",
 		name, d.Project, d.Database, d.Instance, cmp.Or(c.URL, "no host yet"))
 	return err
 }

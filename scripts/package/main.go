@@ -42,10 +42,13 @@ func command(out io.Writer) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "package [functions...]",
 		Short: "Make the zip of each function",
-		Long: "Write <function>.zip and its SPDX list for the functions named, or for all, and then release.json, which says of\n" +
+		Long: "Write <function>.zip and its SPDX list for the functions named, or for all, and then release.json, " +
+			"which says of\n" +
 			"which commit the zips are. The same sources always give the same bytes.\n\n" +
-			"With --commit the zips are of another commit than the checkout, whose Terraform configuration then deploys them: that\n" +
-			"of an upgrade before its functions, or of a release whose functions are rolled back. A function that the commit does\n" +
+			"With --commit the zips are of another commit than the checkout, whose Terraform configuration then deploys " +
+			"them: that\n" +
+			"of an upgrade before its functions, or of a release whose functions are rolled back. A function that the " +
+			"commit does\n" +
 			"not have is of the checkout.",
 		Args:          cobra.ArbitraryArgs,
 		SilenceErrors: true,

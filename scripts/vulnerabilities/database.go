@@ -53,7 +53,8 @@ func index(from, to string) (int, error) {
 	if len(paths) == 0 {
 		return 0, fmt.Errorf("%s has no entries", from)
 	}
-	if err := errors.Join(os.MkdirAll(filepath.Join(to, "ID"), 0o755), os.MkdirAll(filepath.Join(to, "index"), 0o755)); err != nil {
+	err = errors.Join(os.MkdirAll(filepath.Join(to, "ID"), 0o755), os.MkdirAll(filepath.Join(to, "index"), 0o755))
+	if err != nil {
 		return 0, err
 	}
 	modules, vulns, modified := map[string]moduleIndex{}, []vulnIndex{}, ""
@@ -88,7 +89,8 @@ func index(from, to string) (int, error) {
 		}
 	}
 	sorted := slices.SortedFunc(maps.Values(modules), func(a, b moduleIndex) int { return cmp.Compare(a.Path, b.Path) })
-	for name, content := range map[string]any{"db": map[string]string{"modified": modified}, "modules": sorted, "vulns": vulns} {
+	files := map[string]any{"db": map[string]string{"modified": modified}, "modules": sorted, "vulns": vulns}
+	for name, content := range files {
 		text, err := json.Marshal(content)
 		if err != nil {
 			return 0, err

@@ -79,11 +79,13 @@ func run(ctx context.Context, toolchain string) error {
 	var faults []error
 	for _, program := range programs {
 		fmt.Printf("%s:\n", filepath.Base(program))
-		cmd := exec.CommandContext(ctx, "go", "run", checker, "-db", "file://"+filepath.Join(dir, "db"), "-mode", "binary", program)
+		cmd := exec.CommandContext(ctx, "go", "run", checker, "-db", "file://"+filepath.Join(dir, "db"),
+			"-mode", "binary", program)
 		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 		cmd.Env = append(os.Environ(), "GOFLAGS=")
 		if err := cmd.Run(); err != nil {
-			faults = append(faults, fmt.Errorf("%s, built with %s, has known vulnerabilities, or could not be checked (%w): see above. "+
+			faults = append(faults, fmt.Errorf("%s, built with %s, has known vulnerabilities, or could not be checked "+
+				"(%w): see above. "+
 				"Raise the module, or toolchain in go.mod", filepath.Base(program), toolchain, err))
 		}
 	}
@@ -113,7 +115,8 @@ func newest(ctx context.Context) (string, error) {
 }
 
 // functions is a program with all functions, as the Go buildpack makes one of each.
-const functions = "package main\n\nimport (\n\t\"log\"\n\n%s\t\"github.com/GoogleCloudPlatform/functions-framework-go/funcframework\"\n)\n\n" +
+const functions = "package main\n\nimport " +
+	"(\n\t\"log\"\n\n%s\t\"github.com/GoogleCloudPlatform/functions-framework-go/funcframework\"\n)\n\n" +
 	"func main() { log.Fatal(funcframework.Start(\"8080\")) }\n"
 
 // build builds the programs into a folder.
@@ -132,7 +135,8 @@ func build(ctx context.Context, toolchain, dir string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	mapped, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(root, "scripts/vulnerabilities/all/main.go"): source}})
+	all := filepath.Join(root, "scripts", "vulnerabilities", "all", "main.go")
+	mapped, err := json.Marshal(map[string]any{"Replace": map[string]string{all: source}})
 	if err != nil {
 		return nil, err
 	}
@@ -142,8 +146,8 @@ func build(ctx context.Context, toolchain, dir string) ([]string, error) {
 	}
 	programs := []string{filepath.Join(dir, "affinity"), filepath.Join(dir, "functions")}
 	for i, pkg := range []string{"./scripts/affinity", "./scripts/vulnerabilities/all"} {
-		cmd := exec.CommandContext(ctx, "go", "build", "-overlay="+overlay, "-trimpath", "-tags=disable_grpc_modules", "-buildvcs=false",
-			"-o", programs[i], pkg)
+		cmd := exec.CommandContext(ctx, "go", "build", "-overlay="+overlay, "-trimpath",
+			"-tags=disable_grpc_modules", "-buildvcs=false", "-o", programs[i], pkg)
 		cmd.Env = append(os.Environ(), "GOTOOLCHAIN="+toolchain, "CGO_ENABLED=0", "GOFLAGS=")
 		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 		if err := cmd.Run(); err != nil {

@@ -40,9 +40,12 @@ func App(t *command.Tool, open Openers) *cobra.Command {
 		Use:   "app",
 		Short: "Create apps and their keys, in Firestore with your Google credentials or on a local engine",
 		Long: "Create apps and their keys. For a deployed engine the commands write Firestore, and the audit log in Bigtable, with\n" +
-			"your Google credentials (gcloud auth application-default login): those of the context that `affinity context add --from-terraform`\n" +
-			"made, or of --project, --database and --instance, which have no defaults. For an engine of `affinity up` at --url set\n" +
-			"AFFINITY_OPERATOR to the operator's token that it printed. --project takes precedence, then the context; GOOGLE_CLOUD_PROJECT\n" +
+			"your Google credentials (gcloud auth application-default login): those of the context that `affinity " +
+			"context add --from-terraform`\n" +
+			"made, or of --project, --database and --instance, which have no defaults. For an engine of `affinity up` at " +
+			"--url set\n" +
+			"AFFINITY_OPERATOR to the operator's token that it printed. --project takes precedence, then the context; " +
+			"GOOGLE_CLOUD_PROJECT\n" +
 			"and FIRESTORE_EMULATOR_HOST count only without AFFINITY_OPERATOR and --url.",
 	})
 	flags := group.PersistentFlags()
@@ -50,7 +53,8 @@ func App(t *command.Tool, open Openers) *cobra.Command {
 		"Google Cloud project of a deployed engine (default: that of the context, or $GOOGLE_CLOUD_PROJECT)")
 	flags.StringVar(&a.database, "database", "", "Firestore database of a deployed engine (default: that of the context)")
 	flags.StringVar(&a.bigtable.Instance, "instance", "",
-		"Bigtable instance of a deployed engine (default: that of the context), which holds the audit log and what jobs say of users")
+		"Bigtable instance of a deployed engine (default: that of the context), which holds the audit log and what "+
+			"jobs say of users")
 	flags.StringVar(&a.bigtable.Profile, "app-profile", a.bigtable.Profile, "app profile of the instance")
 	flags.Func("regions", "regions of a deployed engine that has some: terraform output -raw regions",
 		func(text string) error {

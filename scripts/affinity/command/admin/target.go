@@ -45,7 +45,8 @@ func (a *appTool) aim(cmd *cobra.Command) error {
 	}
 	if len(lacks) > 0 {
 		return cli.Usagef("give %s of the deployment in project %s: it has no default, because a restore changes it; or "+
-			"leave --project out and add a context with `affinity context add prod --from-terraform terraform`, which knows all of them",
+			"leave --project out and add a context with `affinity context add prod --from-terraform terraform`, which "+
+			"knows all of them",
 			strings.Join(lacks, " and "), a.project)
 	}
 	a.bigtable.Project = a.project
