@@ -51,7 +51,7 @@ func pack(ctx context.Context, root string, functions ...string) ([]bundle, erro
 		if !ok {
 			return nil, fmt.Errorf("functions/%s: go list does not list it", function)
 		}
-		var terms []spdx.Terms // without Go, which whoever builds the function adds
+		var terms []spdx.Terms // without Go, which the build of the function adds
 		for _, m := range s.modules {
 			terms = append(terms, spdx.Terms{Of: m.Path, Dir: m.Dir})
 			zips[i].modules = append(zips[i].modules, &debug.Module{Path: m.Path, Version: m.Version, Sum: m.Sum})

@@ -84,11 +84,11 @@ func toolchain(root string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	file, err := modfile.ParseLax(path, text, nil)
+	file, err := modfile.Parse(path, text, nil)
 	if err != nil {
 		return "", err
 	}
-	if file.Toolchain == nil {
+	if file.Toolchain == nil { // of a commit that named none
 		return "go" + file.Go.Version, nil
 	}
 	return file.Toolchain.Name, nil

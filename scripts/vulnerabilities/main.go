@@ -49,7 +49,7 @@ func run(ctx context.Context, toolchain string) error {
 		if err != nil {
 			return fmt.Errorf("run it at the root of the checkout: %w", err)
 		}
-		file, err := modfile.ParseLax("go.mod", text, nil)
+		file, err := modfile.Parse("go.mod", text, nil)
 		if err != nil {
 			return err
 		}
