@@ -2,6 +2,8 @@ module github.com/affinityengine/affinity
 
 go 1.26.0
 
+toolchain go1.26.10
+
 require (
 	cloud.google.com/go/bigtable v1.58.0
 	cloud.google.com/go/cloudtasks v1.21.1
@@ -20,7 +22,7 @@ require (
 	github.com/google/go-cmp v0.7.0
 	github.com/googleapis/gax-go/v2 v2.27.0
 	github.com/hashicorp/hcl/v2 v2.25.0
-	github.com/klauspost/compress v1.20.1
+	github.com/klauspost/compress v1.20.2
 	github.com/maypok86/otter/v2 v2.4.0
 	github.com/parquet-go/parquet-go v0.32.0
 	github.com/prometheus/client_golang v1.25.0

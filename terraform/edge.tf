@@ -7,6 +7,7 @@ module "edge" {
   more_regions    = var.serving_regions
   default_host    = var.default_host
   dns_zone        = var.dns_zone
+  release         = local.release
   log_sample_rate = var.balancer_log_sample
   functions       = { for name in local.public : name => module.function[name].name if name != "console" }
   console         = var.console_host == null ? null : { host = var.console_host, service = module.function["console"].name }

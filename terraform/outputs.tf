@@ -39,6 +39,35 @@ output "canary" {
   } })
 }
 
+output "release" {
+  description = "Commit of the functions that are deployed; null without zips. A failed apply leaves the former one."
+  value       = local.release
+
+  depends_on = [module.function, module.serving, module.processing]
+}
+
+output "checkout" {
+  description = "Commands that make the checkout and dist/ what is deployed, so that an apply changes settings only: terraform output -raw checkout."
+  value       = "git checkout ${try(local.packaged.configuration, "COMMIT")} && go run ./scripts/package --commit ${try(local.packaged.commit, "COMMIT")}\n"
+
+  depends_on = [module.function, module.serving, module.processing]
+}
+
+output "cli" {
+  description = "What commands of operators need to know of the deployment: `affinity context add prod --from-terraform terraform` keeps it."
+  value = {
+    url           = var.default_host == null ? "" : "https://${var.default_host}"
+    project       = var.project_id
+    database      = module.firestore.database
+    keys_database = module.keys.database
+    instance      = module.bigtable.instance
+    app_profile   = module.bigtable.app_profiles.batch
+    regions       = local.regions_json
+    queue         = module.tasks.queue
+    kms_key       = one(google_kms_crypto_key.parents[*].id)
+  }
+}
+
 output "service_accounts" {
   description = "Service account of each function."
   value       = { for key, f in module.function : key => f.service_account_email }
@@ -99,8 +128,9 @@ output "next_steps" {
       "Create the DNS records that `terraform output dns_records` lists; Google then issues the certificates within an hour.",
     ],
     [
-      "Create an app and its first two keys, search and admin:",
-      "  go run ./scripts/affinity app create ${local.first_app} --project ${var.project_id} --database ${module.firestore.database} --keys-database ${module.keys.database}",
+      "Keep the deployment in a context, and create an app and its first two keys, search and admin:",
+      "  go run ./scripts/affinity context add ${var.environment} --from-terraform terraform",
+      "  go run ./scripts/affinity app create ${local.first_app}",
       "Then send an event, with the key search:",
       "  curl -i https://${local.first_host}/1/events -H 'X-Algolia-Application-Id: ${local.first_app}' -H 'X-Algolia-API-Key: SEARCH_KEY' -d '{\"events\":[{\"eventType\":\"view\",\"eventName\":\"Product Viewed\",\"index\":\"products\",\"userToken\":\"user-1\",\"filters\":[\"color:Red\"]}]}'",
     ],

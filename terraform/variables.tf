@@ -323,6 +323,12 @@ variable "source_dir" {
   default     = "../dist"
 }
 
+variable "release" {
+  description = "Commit whose zips the plan deploys, as `go run ./scripts/package` prints it. Needed when it is not the one of the last apply, and for zips of a changed checkout. Give it with -var: in a file it would go on naming a former commit."
+  type        = string
+  default     = null
+}
+
 variable "functions" {
   description = "Sizes of functions that differ from sizes.tf, by name, such as { profiles = { min_instances = 2 } }. billing = \"instances\" has a function billed by the instances that exist, without a fee for requests, which is cheaper from about ten requests a second on (COSTS.md). A function ends a request itself after the timeout of sizes.tf, so a longer timeout_seconds changes nothing. A dedicated customer's functions have the same sizes, unless they are named, such as process-acme."
   type = map(object({

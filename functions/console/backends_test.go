@@ -77,7 +77,7 @@ func TestOpen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]int{"/": 401, "/console/login": 200, "/console/open?code=x": 403, "/1/usage": 404, "/1/events": 404, "/docs": 404, "/healthz": 404, "/local": 404} {
+	for path, want := range map[string]int{"/": 401, "/console/login": 200, "/console/open?code=x": 403, "/1/usage": 404, "/1/events": 404, "/docs": 404, "/health": 404, "/local": 404} {
 		w := httptest.NewRecorder()
 		r := httptest.NewRequest(http.MethodGet, path, nil)
 		r.Header.Set("X-Forwarded-Proto", "https") // as the platform does

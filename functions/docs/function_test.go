@@ -1,6 +1,7 @@
 package docs_test
 
 import (
+	"encoding/json"
 	"log/slog"
 	"net/http/httptest"
 	"os/exec"
@@ -8,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/affinityengine/affinity/functions/docs"
+	"github.com/affinityengine/affinity/shared/api"
 )
 
 func TestDocsNeedNoKey(t *testing.T) {
@@ -30,6 +32,22 @@ func TestDocsNeedNoKey(t *testing.T) {
 		}
 		if test.status == 200 && (w.Header().Get("Etag") == "" || w.Header().Get("Content-Security-Policy") == "") {
 			t.Errorf("%s %s: headers %v, want Etag and Content-Security-Policy", test.method, test.path, w.Header())
+		}
+	}
+}
+
+// The load balancer says which commit is deployed, because no function knows.
+func TestHealthNamesTheRelease(t *testing.T) {
+	for _, release := range []string{"", "0a1b2c"} {
+		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/health", nil)
+		r.Header.Set(api.ReleaseHeader, release)
+		docs.New(slog.New(slog.DiscardHandler)).ServeHTTP(w, r)
+		var got api.Health
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
+			t.Fatal(err)
+		}
+		if want := (api.Health{Status: 200, Message: "OK", Version: api.Version, Release: release}); got != want {
+			t.Errorf("the answer is %+v, want %+v", got, want)
 		}
 	}
 }

@@ -82,7 +82,7 @@ func TestDoctorWithoutAnAnswer(t *testing.T) {
 
 	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Date", time.Now().Add(3*time.Minute).UTC().Format(http.TimeFormat))
-		if r.URL.Path == "/healthz" {
+		if r.URL.Path == "/health" {
 			answer(w, http.StatusOK, api.Health{Status: 200, Version: "9.9.9"})
 			return
 		}

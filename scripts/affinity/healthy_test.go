@@ -37,12 +37,12 @@ func TestHealthyWaits(t *testing.T) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
-		answer(w, http.StatusOK, api.Health{Status: 200, Version: "9.9.9"})
+		answer(w, http.StatusOK, api.Health{Status: 200, Version: "9.9.9", Release: "0a1b2c"})
 	}))
 	defer server.Close()
 	affinity(t, "", "healthy", "--url", server.URL).wants(t, cli.ExitFailed)
 	asked = 0
-	affinity(t, "", "healthy", "--url", server.URL, "--wait", "1m").wants(t, cli.ExitOK, "version 9.9.9")
+	affinity(t, "", "healthy", "--url", server.URL, "--wait", "1m").wants(t, cli.ExitOK, "version 9.9.9, commit 0a1b2c\n")
 }
 
 // TestUpTakesTheAppOfTheEnvironment starts engines that other machines could reach

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -44,22 +45,15 @@ func describe(info *debug.BuildInfo) string {
 // commit returns the short hash of the commit that the program was built from,
 // or "". A build of changed sources says so.
 func commit(info *debug.BuildInfo) string {
-	if info == nil {
-		return ""
-	}
-	var hash, changed string
-	for _, s := range info.Settings {
-		switch {
-		case s.Key == "vcs.revision":
-			hash = s.Value[:min(len(s.Value), 12)]
-		case s.Key == "vcs.modified" && s.Value == "true":
-			changed = ", modified"
-		}
-	}
+	hash, dirty := strings.CutSuffix(api.Release(info), "-dirty")
 	if hash == "" {
 		return ""
 	}
-	return "commit " + hash + changed
+	hash = "commit " + hash[:min(len(hash), 12)]
+	if dirty {
+		hash += ", modified"
+	}
+	return hash
 }
 
 // module returns the version of the module that `go install` built, or "" if that

@@ -101,6 +101,9 @@ func unpack(data []byte, dir string) error {
 		if !filepath.IsLocal(f.Name) {
 			return fmt.Errorf("%q lies outside of the zip", f.Name)
 		}
+		if strings.HasSuffix(f.Name, "/") { // a folder, in an archive of Git's
+			continue
+		}
 		path := filepath.Join(dir, filepath.FromSlash(f.Name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			return err

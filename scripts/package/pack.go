@@ -13,8 +13,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
+
+	"github.com/affinityengine/affinity/scripts/release/spdx"
 )
 
 // rootFile is the package at the root of a function's sources, where the build
@@ -30,36 +33,58 @@ import (
 )
 `
 
+// bundle is a zip, and the modules that the function links.
+type bundle struct {
+	data    []byte
+	modules []*debug.Module
+}
+
 // pack returns the zips of functions from the module at root, in their order.
-func pack(ctx context.Context, root string, functions ...string) ([][]byte, error) {
+func pack(ctx context.Context, root string, functions ...string) ([]bundle, error) {
 	sources, err := sourcesOf(ctx, root, functions)
 	if err != nil {
 		return nil, err
 	}
-	zips := make([][]byte, len(functions))
+	zips := make([]bundle, len(functions))
 	for i, function := range functions {
 		s, ok := sources["functions/"+function]
 		if !ok {
 			return nil, fmt.Errorf("functions/%s: go list does not list it", function)
 		}
-		files := map[string][]byte{"function.go": fmt.Appendf(nil, rootFile, s.importPath)}
-		for _, path := range append(s.files, "go.mod", "go.sum") {
+		var terms []spdx.Terms // without Go, which the build of the function adds
+		for _, m := range s.modules {
+			terms = append(terms, spdx.Terms{Of: m.Path, Dir: m.Dir})
+			zips[i].modules = append(zips[i].modules, &debug.Module{Path: m.Path, Version: m.Version, Sum: m.Sum})
+		}
+		licenses, err := spdx.Licenses("The function "+function+" links", terms)
+		if err != nil {
+			return nil, err
+		}
+		files := map[string][]byte{"function.go": fmt.Appendf(nil, rootFile, s.importPath), spdx.LicensesName: licenses}
+		for _, path := range append(s.files, "go.mod", "go.sum", "LICENSE") {
 			if files[path], err = os.ReadFile(filepath.Join(root, filepath.FromSlash(path))); err != nil {
 				return nil, err
 			}
 		}
-		if zips[i], err = archive(files); err != nil {
+		if zips[i].data, err = archive(files); err != nil {
 			return nil, fmt.Errorf("package %s: %w", function, err)
 		}
 	}
 	return zips, nil
 }
 
-// source is a package of the module and the files from which the platform builds
-// it, as paths below the module's root: its own and those of what it links.
+// source is a package of the module, the files from which the platform builds it, as
+// paths below the module's root, its own and those of what it links, and the other
+// modules that it links, by path.
 type source struct {
 	importPath string
 	files      []string
+	modules    []module
+}
+
+type module struct {
+	Main                    bool
+	Path, Version, Sum, Dir string
 }
 
 // sourcesOf returns the packages that functions link, by folder. One go list for
@@ -79,10 +104,11 @@ func sourcesOf(ctx context.Context, root string, functions []string) (map[string
 		return nil, err
 	}
 	byFolder, own := map[string]source{}, map[string][]string{} // files of a package itself, by import path
+	modules := map[string]module{}                              // of packages of other modules
 	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
 		var p struct {
 			ImportPath, Dir                   string
-			Module                            *struct{ Main bool }
+			Module                            *module
 			GoFiles, SFiles, EmbedFiles, Deps []string
 		}
 		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
@@ -90,7 +116,11 @@ func sourcesOf(ctx context.Context, root string, functions []string) (map[string
 		} else if err != nil {
 			return nil, fmt.Errorf("decode what go list says: %w", err)
 		}
-		if p.Module == nil || !p.Module.Main {
+		if p.Module == nil {
+			continue
+		}
+		if !p.Module.Main {
+			modules[p.ImportPath] = *p.Module
 			continue
 		}
 		dir, err := filepath.Rel(root, p.Dir)
@@ -100,9 +130,15 @@ func sourcesOf(ctx context.Context, root string, functions []string) (map[string
 		for _, name := range slices.Concat(p.GoFiles, p.SFiles, p.EmbedFiles) {
 			own[p.ImportPath] = append(own[p.ImportPath], filepath.ToSlash(filepath.Join(dir, name)))
 		}
-		s := source{p.ImportPath, slices.Clone(own[p.ImportPath])}
+		s, linked := source{importPath: p.ImportPath, files: slices.Clone(own[p.ImportPath])}, map[string]module{}
 		for _, dep := range p.Deps { // listed before
 			s.files = append(s.files, own[dep]...)
+			if m, ok := modules[dep]; ok {
+				linked[m.Path] = m
+			}
+		}
+		for _, path := range slices.Sorted(maps.Keys(linked)) {
+			s.modules = append(s.modules, linked[path])
 		}
 		byFolder[filepath.ToSlash(dir)] = s
 	}

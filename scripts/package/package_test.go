@@ -34,7 +34,7 @@ var packOnce = sync.OnceValues(func() (map[string][]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	if err := packAll(context.Background(), io.Discard, dir, nil); err != nil {
+	if err := packAll(context.Background(), io.Discard, dir, "", nil); err != nil {
 		return nil, err
 	}
 	zips := map[string][]byte{}
@@ -61,7 +61,7 @@ func packed(t *testing.T) ([]terraform.Function, map[string][]byte) {
 	for _, fn := range deployment.Functions {
 		zips[fn.Name] = files[fn.Name+".zip"]
 	}
-	if len(files) != len(zips) {
+	if len(files) != 2*len(zips)+1 { // a list of each, and the release
 		t.Fatalf("%d files of %d functions", len(files), len(zips))
 	}
 	return deployment.Functions, zips
@@ -113,7 +113,7 @@ func TestZipsAreReproducible(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !bytes.Equal(again[0], zips[fn.Name]) {
+		if !bytes.Equal(again[0].data, zips[fn.Name]) {
 			t.Errorf("the zip of %s differs when it is made from its own files", fn.Name)
 		}
 	}
@@ -153,7 +153,7 @@ func TestChangedZips(t *testing.T) {
 	}
 	changed := map[string][]string{}
 	for i, fn := range functions {
-		before, after := contents(t, zips[fn.Name]), contents(t, again[i])
+		before, after := contents(t, zips[fn.Name]), contents(t, again[i].data)
 		folders := map[string]bool{}
 		for file := range after {
 			if before[file] != after[file] {
@@ -163,7 +163,7 @@ func TestChangedZips(t *testing.T) {
 		for folder := range folders {
 			changed[folder] = append(changed[folder], fn.Name)
 		}
-		if bytes.Equal(zips[fn.Name], again[i]) != (len(folders) == 0) || len(before) != len(after) {
+		if bytes.Equal(zips[fn.Name], again[i].data) != (len(folders) == 0) || len(before) != len(after) {
 			t.Errorf("%s: %d files, %d before; folders with changes: %v", fn.Name, len(after), len(before), folders)
 		}
 	}
@@ -225,9 +225,11 @@ func TestZipContents(t *testing.T) {
 		}
 		content := contents(t, zips[fn.Name])
 		parts := map[string]string{
-			"function.go": `_ "github.com/affinityengine/affinity/functions/` + fn.Name + `"`,
-			"go.mod":      "module github.com/affinityengine/affinity\n",
-			"go.sum":      "cloud.google.com/go/bigtable ",
+			"function.go":          `_ "github.com/affinityengine/affinity/functions/` + fn.Name + `"`,
+			"go.mod":               "module github.com/affinityengine/affinity\n",
+			"go.sum":               "cloud.google.com/go/bigtable ",
+			"LICENSE":              "Apache License",
+			"THIRD_PARTY_LICENSES": "github.com/GoogleCloudPlatform/functions-framework-go: LICENSE",
 		}
 		if needsVariables(fn) {
 			parts["terraform/bigtable.json"] = terraform.Bigtable // embedded

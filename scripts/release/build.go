@@ -10,11 +10,12 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/affinityengine/affinity/scripts/release/spdx"
 )
 
 // tool is the package of the command line tool.
@@ -57,9 +58,9 @@ func (b *builder) release(ctx context.Context, platform string) (map[string][]by
 	}
 	name := fmt.Sprintf("affinity_%s_%s_%s", b.version, goos, goarch)
 	files := map[string]file{
-		filepath.Base(path):    {binary, true},
-		"LICENSE":              {own, false},
-		"THIRD_PARTY_LICENSES": {licenses, false},
+		filepath.Base(path): {binary, true},
+		"LICENSE":           {own, false},
+		spdx.LicensesName:   {licenses, false},
 	}
 	for script, text := range b.completion {
 		files["completions/"+script] = file{text, false}
@@ -72,7 +73,8 @@ func (b *builder) release(ctx context.Context, platform string) (map[string][]by
 	if err != nil {
 		return nil, fmt.Errorf("write %s: %w", packed, err)
 	}
-	list, err := spdx(source{Archive: packed, SHA256: sha256Of(data), Version: b.version, At: b.at}, info)
+	list, err := spdx.List(spdx.Source{File: packed, SHA256: sha256Of(data), Version: b.version, Commit: revision(info),
+		At: b.at, Go: info.GoVersion, Modules: info.Deps})
 	if err != nil {
 		return nil, err
 	}
@@ -117,13 +119,14 @@ func (b *builder) completions(ctx context.Context) error {
 	return nil
 }
 
-// licenseFile matches the files of a module that say under which terms it may be
-// passed on.
-var licenseFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents)([.-].*)?$`)
-
 // licenses returns the licences and notices of Go and of every module that the
-// binary links: most of them ask that they go with it.
+// binary links.
 func (b *builder) licenses(ctx context.Context, info *buildinfo.BuildInfo) ([]byte, error) {
+	goroot, err := output(ctx, b.root, nil, "go", "env", "GOROOT")
+	if err != nil {
+		return nil, err
+	}
+	terms := []spdx.Terms{{Of: "Go " + info.GoVersion, Dir: strings.TrimSpace(string(goroot))}}
 	args := []string{"list", "-m", "-f", "{{.Path}}\t{{.Dir}}"}
 	for _, dep := range info.Deps {
 		args = append(args, dep.Path)
@@ -132,48 +135,21 @@ func (b *builder) licenses(ctx context.Context, info *buildinfo.BuildInfo) ([]by
 	if err != nil {
 		return nil, err
 	}
-	var out bytes.Buffer
-	fmt.Fprintf(&out, "affinity %s links Go and the modules below. These are their licences and notices.\n", b.version)
-	goroot, err := output(ctx, b.root, nil, "go", "env", "GOROOT")
-	if err != nil {
-		return nil, err
-	}
-	if err := addLicenses(&out, "Go "+info.GoVersion,
-		filepath.Join(strings.TrimSpace(string(goroot)), "LICENSE")); err != nil {
-		return nil, err
-	}
 	for line := range strings.Lines(string(list)) {
 		module, dir, _ := strings.Cut(strings.TrimSpace(line), "\t")
-		var paths []string
-		entries, err := os.ReadDir(dir)
-		if err != nil {
-			return nil, fmt.Errorf("%s: read its licence: %w", module, err)
-		}
-		for _, e := range entries {
-			if licenseFile.MatchString(e.Name()) && !e.IsDir() {
-				paths = append(paths, filepath.Join(dir, e.Name()))
-			}
-		}
-		if len(paths) == 0 {
-			return nil, fmt.Errorf("%s has no file with a licence in %s: nobody may pass it on", module, dir)
-		}
-		if err := addLicenses(&out, module, paths...); err != nil {
-			return nil, err
-		}
+		terms = append(terms, spdx.Terms{Of: module, Dir: dir})
 	}
-	return out.Bytes(), nil
+	return spdx.Licenses("affinity "+b.version+" links Go and", terms)
 }
 
-func addLicenses(out *bytes.Buffer, module string, paths ...string) error {
-	for _, path := range paths {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return fmt.Errorf("%s: read its licence: %w", module, err)
+// revision returns the commit of a binary, "" if it names none.
+func revision(info *buildinfo.BuildInfo) string {
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return s.Value
 		}
-		fmt.Fprintf(out, "\n%s\n%s: %s\n%[1]s\n\n%[4]s\n", strings.Repeat("=", 80), module, filepath.Base(path),
-			bytes.TrimRight(text, "\r\n "))
 	}
-	return nil
+	return ""
 }
 
 func sha256Of(data []byte) string {

@@ -5,6 +5,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -116,6 +117,32 @@ func checkArchive(t *testing.T, checkout string, files map[string][]byte) {
 		t.Errorf("no licences of Go and of cobra: %.200s", text)
 	}
 	checkList(t, files[name+".spdx.json"], files[name+".tar.gz"])
+}
+
+// checkList checks that the SPDX list of an archive is of it, and has the modules of the tool.
+func checkList(t *testing.T, text, archive []byte) {
+	t.Helper()
+	var list struct {
+		Packages []struct {
+			Name, VersionInfo, SourceInfo string
+			Checksums                     []struct{ ChecksumValue string }
+		}
+	}
+	if err := json.Unmarshal(text, &list); err != nil {
+		t.Fatal(err)
+	}
+	main, names := list.Packages[0], map[string]bool{}
+	for _, p := range list.Packages {
+		names[p.Name] = true
+	}
+	for _, name := range []string{modulePath, "stdlib", "github.com/spf13/cobra", "cloud.google.com/go/bigtable"} {
+		if !names[name] {
+			t.Errorf("the list lacks %s", name)
+		}
+	}
+	if main.Name != modulePath || main.VersionInfo != tag || main.Checksums[0].ChecksumValue != sha256Of(archive) || !strings.HasPrefix(main.SourceInfo, "commit ") {
+		t.Errorf("the list is of %+v, want the tool, its version, its commit and the hash of the archive", main)
+	}
 }
 
 func untar(t *testing.T, data []byte) map[string][]byte {

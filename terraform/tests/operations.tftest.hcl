@@ -267,8 +267,8 @@ run "restored" {
   }
 
   assert {
-    condition     = output.bigtable.instance == "affinity-2" && strcontains(output.next_steps, "--database affinity-3 --keys-database affinity-4")
-    error_message = "The outputs name the old instance or database: ${output.next_steps}"
+    condition     = output.bigtable.instance == "affinity-2" && output.cli.instance == "affinity-2" && output.cli.database == "affinity-3" && output.cli.keys_database == "affinity-4"
+    error_message = "The outputs name the old instance or database: ${jsonencode(output.cli)}"
   }
 }
 

@@ -53,10 +53,13 @@ type Tool struct {
 	JSON   bool          // of --json
 	rows   *bytes.Buffer // what a command prints that becomes CSV; nil: none
 
-	Contexts contexts.Store         // none: commands know no contexts
-	Context  string                 // of --context
-	given    bool                   // a flag or a variable gives url, app or key
-	readKey  func() (string, error) // of a context; nil: key has it
+	Contexts contexts.Store // none: commands know no contexts
+	Context  string         // of --context
+	// Deployment is that of the context, nil without one.
+	Deployment *contexts.Deployment
+
+	given   bool                   // a flag or a variable gives url, app or key
+	readKey func() (string, error) // of a context; nil: key has it
 
 	Retry      client.Retry  // of commands that wait for the engine
 	WatchEvery time.Duration // how often a job is asked for

@@ -23,13 +23,13 @@ func (t *Tool) CompleteContexts(_ *cobra.Command, args []string, _ string) ([]st
 	return slices.Sorted(maps.Keys(l.Contexts)), cobra.ShellCompDirectiveNoFileComp
 }
 
-// FromContext takes URL, app and key from the current context, or from the one of
-// --context, unless a flag or a variable gives one of the three.
+// FromContext takes URL, app, key and deployment from the current context, or from the one
+// of --context, unless a flag or a variable gives one of the first three.
 func (t *Tool) FromContext(given func(flag string) bool) error {
 	chosen := given("context")
-	for _, flag := range []string{"url", "app", "key", "key-file"} {
+	for _, flag := range []string{"url", "app", "key", "key-file", "project"} {
 		if chosen && given(flag) {
-			return cli.Usagef("--context and --%s cannot both be given: a context has a URL, an app and a key", flag)
+			return cli.Usagef("--context and --%s cannot both be given: a context names the engine, the app and the key", flag)
 		}
 	}
 	if !chosen && (t.given || t.Contexts == (contexts.Store{})) {
@@ -50,7 +50,7 @@ func (t *Tool) FromContext(given func(flag string) bool) error {
 	if !ok {
 		return cli.Usagef("--context %q: there is no such context; `affinity context list` lists all", name)
 	}
-	t.URL, t.App = c.URL, c.App
+	t.URL, t.App, t.Context, t.Deployment = c.URL, c.App, name, c.Deployment
 	t.readKey = func() (string, error) { return l.Key(name) }
 	return nil
 }

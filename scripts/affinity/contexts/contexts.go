@@ -1,5 +1,5 @@
-// Package contexts keeps the engines that a person works with by name: the URL, the app and
-// the key of each, and which one is current. URLs and apps are in the file contexts.json of
+// Package contexts keeps the engines that a person works with by name: the URL, the app, the
+// key and the deployment of each, and which one is current. URLs and apps are in the file contexts.json of
 // a folder. Keys are in the keyring of the operating system or, where there is none, in the
 // same file, which only its owner may read.
 package contexts
@@ -28,6 +28,21 @@ type Context struct {
 	App string `json:"app"`
 	// Key is the key if it is in the file, "" if it is in the keyring.
 	Key string `json:"key,omitempty"`
+	// Deployment is nil for an engine that the person does not operate.
+	Deployment *Deployment `json:"deployment,omitempty"`
+}
+
+// Deployment is a deployed engine, as Terraform's output cli names it.
+type Deployment struct {
+	URL          string `json:"url,omitempty"` // "" without a host
+	Project      string `json:"project"`
+	Database     string `json:"database"`      // of Firestore
+	KeysDatabase string `json:"keys_database"` // of Firestore, with the keys alone
+	Instance     string `json:"instance"`      // of Bigtable
+	AppProfile   string `json:"app_profile"`
+	Regions      string `json:"regions,omitempty"` // as config.Regions writes them
+	Queue        string `json:"queue"`             // of the worker
+	KMSKey       string `json:"kms_key,omitempty"` // of parents of secured keys
 }
 
 // List is all contexts, and the name of the current one, "" if none is.
@@ -60,9 +75,10 @@ func (s Store) Read() (List, error) {
 
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// Add adds or replaces a context. The first one becomes the current one. inFile reports
-// that the key is in the file, because the machine has no keyring that can be used.
-func (s Store) Add(name, url, app, key string) (inFile bool, err error) {
+// Add adds or replaces a context, whose Key may be "". The first one becomes the current one.
+// inFile reports that the key is in the file, because the machine has no keyring that can be
+// used.
+func (s Store) Add(name string, c Context) (inFile bool, err error) {
 	if !nameForm.MatchString(name) {
 		return false, fmt.Errorf("the name %.70q of a context must have 1 to 64 letters, digits, dots, - and _, and "+
 			"begin with a letter or a digit", name)
@@ -71,9 +87,10 @@ func (s Store) Add(name, url, app, key string) (inFile bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	c := Context{URL: url, App: app}
-	if failed := keyring.Set(service, name, key); failed != nil {
-		c.Key, inFile = key, true
+	if key := c.Key; key != "" {
+		if c.Key = ""; keyring.Set(service, name, key) != nil {
+			c.Key, inFile = key, true
+		}
 	}
 	l.Contexts[name] = c
 	if len(l.Contexts) == 1 {
@@ -105,7 +122,7 @@ func (s Store) Delete(name string) error {
 	if !ok {
 		return fmt.Errorf("%w: %q", ErrNotFound, name)
 	}
-	if c.Key == "" {
+	if c.Key == "" && c.App != "" {
 		if err := keyring.Delete(service, name); err != nil && !errors.Is(err, keyring.ErrNotFound) {
 			return fmt.Errorf("delete the key of context %q from the keyring: %w", name, err)
 		}
@@ -117,9 +134,9 @@ func (s Store) Delete(name string) error {
 	return s.write(l)
 }
 
-// key returns the key of the context of a name.
+// key returns the key of the context of a name, "" if it has none.
 func (c Context) key(name string) (string, error) {
-	if c.Key != "" {
+	if c.Key != "" || c.App == "" {
 		return c.Key, nil
 	}
 	key, err := keyring.Get(service, name)

@@ -99,7 +99,7 @@ func (c *Client) WithRetry(r Retry) *Client {
 // Health returns the version of the engine. Any key will do.
 func (c *Client) Health(ctx context.Context) (api.Health, error) {
 	var answer api.Health
-	err := c.call(ctx, always, http.MethodGet, "/healthz", nil, &answer)
+	err := c.call(ctx, always, http.MethodGet, "/health", nil, &answer)
 	return answer, err
 }
 

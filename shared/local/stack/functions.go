@@ -18,7 +18,6 @@ import (
 	"github.com/affinityengine/affinity/functions/segments"
 	"github.com/affinityengine/affinity/functions/strategies"
 	"github.com/affinityengine/affinity/functions/worker"
-	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
@@ -35,9 +34,6 @@ const localLife = 10 * time.Second
 // does.
 func publicFunctions(b *Backends, w Watch, metrics, operator http.Handler, links *console.Links) http.Handler {
 	own := httpapi.NewRouter(b.Log)
-	own.Handle("GET /healthz", func(w http.ResponseWriter, _ *http.Request) error {
-		return httpapi.WriteJSON(w, http.StatusOK, api.Health{Status: http.StatusOK, Message: "OK", Version: api.Version})
-	})
 	measured := httpapi.NewRouter(b.Log)
 	measured.OwnOrigin = true
 	measured.Handle("/", func(w http.ResponseWriter, r *http.Request) error {
@@ -62,10 +58,10 @@ func publicFunctions(b *Backends, w Watch, metrics, operator http.Handler, links
 		{Prefix: "/docs", Handler: docs.New(b.Log)},
 		{Prefix: "/client.js", Handler: docs.New(b.Log)},
 		{Prefix: "/client", Handler: docs.New(b.Log)},
+		{Prefix: "/health", Handler: docs.New(b.Log)},
 		{Prefix: "/local", Handler: operator},
 		{Prefix: "/metrics", Handler: measured},
 		{Prefix: "/console", Handler: pages},
-		{Prefix: "/healthz", Handler: own},
 		{Prefix: "", Handler: firstPage(pages, own)},
 	}...)
 }

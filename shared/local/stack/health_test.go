@@ -12,7 +12,7 @@ import (
 
 func TestHealthNamesTheVersion(t *testing.T) {
 	s := start(t, stack.Options{})
-	code, answer := call(t, s, "GET", "/healthz", "")
+	code, answer := call(t, s, "GET", "/health", "")
 	var got api.Health
 	if err := json.Unmarshal([]byte(answer), &got); err != nil {
 		t.Fatalf("answer %q: %v", answer, err)

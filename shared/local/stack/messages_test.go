@@ -85,7 +85,7 @@ func TestInvalidMessagesAreBuried(t *testing.T) {
 			t.Errorf("%s is buried for %q, want %q", data, got[data], reason)
 		}
 	}
-	if code, _ := call(t, s, "GET", "/healthz", ""); code != http.StatusOK {
+	if code, _ := call(t, s, "GET", "/health", ""); code != http.StatusOK {
 		t.Error("the engine does not answer afterwards")
 	}
 }

@@ -20,7 +20,7 @@ func TestCloseEndsUnusedConnections(t *testing.T) {
 	must.Succeed(t, err)
 	defer conn.Close()
 	// An answer on a later connection shows that the server has accepted this one.
-	wantStatus(t, s, http.StatusOK, "GET", "/healthz", "")
+	wantStatus(t, s, http.StatusOK, "GET", "/health", "")
 	began := time.Now()
 	must.Succeed(t, s.Close())
 	// Server.Shutdown alone takes more than five seconds.

@@ -111,6 +111,23 @@ resource "google_compute_url_map" "this" {
   description     = "A host and its path matcher for every customer; a path's function is the longest that fits."
   default_service = google_compute_backend_service.this["fn-${var.fallback_function}"].id
 
+  # Which commit answers: to clients, and to docs, which says it at /health.
+  dynamic "header_action" {
+    for_each = var.release[*]
+    content {
+      request_headers_to_add {
+        header_name  = "X-Affinity-Release"
+        header_value = header_action.value
+        replace      = true
+      }
+      response_headers_to_add {
+        header_name  = "X-Affinity-Release"
+        header_value = header_action.value
+        replace      = true
+      }
+    }
+  }
+
   dynamic "host_rule" {
     for_each = local.matchers
     content {

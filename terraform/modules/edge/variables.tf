@@ -113,7 +113,7 @@ variable "routes" {
     catalog    = ["/1/indexes", "/1/track-names"]
     admin      = ["/1/recomputes", "/1/reenrich", "/1/backtests", "/1/crowd", "/1/schema", "/1/audits", "/1/usage", "/1/audit-log", "/1/export", "/1/dump", "/1/app", "/1/imports"]
     segments   = ["/1/segments", "/1/values"]
-    docs       = ["/openapi.json", "/docs", "/client.js", "/client"]
+    docs       = ["/openapi.json", "/docs", "/client.js", "/client", "/health"]
   }
 
   validation {
@@ -202,4 +202,10 @@ variable "log_sample_rate" {
     condition     = var.log_sample_rate >= 0 && var.log_sample_rate <= 1
     error_message = "log_sample_rate ${var.log_sample_rate} must be from 0 to 1."
   }
+}
+
+variable "release" {
+  description = "Commit of the functions, for the header X-Affinity-Release of every answer. Null: no header."
+  type        = string
+  default     = null
 }

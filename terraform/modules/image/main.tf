@@ -1,8 +1,8 @@
 locals {
   zip = var.source_zip == null ? "unpackaged" : try(filesha256(var.source_zip), "missing")
 
-  # go build reads it: the README says why.
-  environment = { GOFLAGS = "-tags=disable_grpc_modules" }
+  # go build reads the first: the README says why. The second is toolchain of go.mod.
+  environment = { GOFLAGS = "-tags=disable_grpc_modules", GOOGLE_RUNTIME_VERSION = "1.26.10" }
 
   # The tag stands for the source and for how it is built. So the image of a tag never changes, and a service gets
   # another image exactly when its function has changed.

@@ -10,7 +10,7 @@ locals {
   channels = [for c in google_monitoring_notification_channel.email : c.id]
 
   # How to reach the engine and get a key, for every runbook that calls it.
-  as_admin = "`--url https://HOST --app APP --key KEY`, where KEY is what `go run ./scripts/affinity app key add APP --acl admin,recommendation --project PROJECT --database ${var.firestore_database} --keys-database ${var.keys_database}` prints; remove it afterwards: `go run ./scripts/affinity app key list APP --project PROJECT --database ${var.firestore_database} --keys-database ${var.keys_database}` shows its HASH for `go run ./scripts/affinity app key remove APP HASH --project PROJECT --database ${var.firestore_database} --keys-database ${var.keys_database}`"
+  as_admin = "`--url https://HOST --app APP --key KEY`, where KEY is what `go run ./scripts/affinity app key add APP --acl admin,recommendation --project PROJECT --database ${var.firestore_database} --keys-database ${var.keys_database} --instance ${var.bigtable_instances[0]}` prints; remove it afterwards: `go run ./scripts/affinity app key list APP --project PROJECT --database ${var.firestore_database} --keys-database ${var.keys_database} --instance ${var.bigtable_instances[0]}` shows its HASH for `go run ./scripts/affinity app key remove APP HASH --project PROJECT --database ${var.firestore_database} --keys-database ${var.keys_database} --instance ${var.bigtable_instances[0]}`"
 
   # Alerts by metrics that Google keeps.
   measured = {
@@ -90,7 +90,7 @@ locals {
       aligner  = "ALIGN_MEAN"
       reducer  = "REDUCE_MAX"
       by       = ["resource.label.instance", "resource.label.cluster"]
-      runbook  = "One node works much more than the others: rows that lie together are asked for very often. More nodes help only once Bigtable has split them. Key Visualizer in the console shows the keys, which begin with the app's id: `go run ./scripts/affinity app top --project PROJECT --database ${var.firestore_database} --instance ${var.bigtable_instances[0]}` names the apps that use the most, and its limits bound one: `go run ./scripts/affinity app limits APP --project PROJECT --database ${var.firestore_database}`."
+      runbook  = "One node works much more than the others: rows that lie together are asked for very often. More nodes help only once Bigtable has split them. Key Visualizer in the console shows the keys, which begin with the app's id: `go run ./scripts/affinity app top --project PROJECT --database ${var.firestore_database} --keys-database ${var.keys_database} --instance ${var.bigtable_instances[0]} --instance ${var.bigtable_instances[0]}` names the apps that use the most, and its limits bound one: `go run ./scripts/affinity app limits APP --project PROJECT --database ${var.firestore_database} --keys-database ${var.keys_database} --instance ${var.bigtable_instances[0]}`."
     }
     storage = {
       title    = "a Bigtable cluster is nearly full"
@@ -103,7 +103,7 @@ locals {
       aligner  = "ALIGN_MEAN"
       reducer  = "REDUCE_MAX"
       by       = ["resource.label.instance", "resource.label.cluster"]
-      runbook  = "Bigtable refuses writes when the disks of the nodes are full. Raise max_nodes of the cluster and apply: each node brings 5 TB. Then see whose data it is, `go run ./scripts/affinity app top --project PROJECT --database ${var.firestore_database} --instance ${var.bigtable_instances[0]}`, and whether a shorter retention does."
+      runbook  = "Bigtable refuses writes when the disks of the nodes are full. Raise max_nodes of the cluster and apply: each node brings 5 TB. Then see whose data it is, `go run ./scripts/affinity app top --project PROJECT --database ${var.firestore_database} --keys-database ${var.keys_database} --instance ${var.bigtable_instances[0]} --instance ${var.bigtable_instances[0]}`, and whether a shorter retention does."
     }
     replication = {
       title    = "a replica lags behind"
@@ -153,7 +153,7 @@ locals {
       severity = "ERROR"
       filter   = local.metrics["jobs_failed"].filter
       labels   = { app = "EXTRACT(jsonPayload.app)" }
-      runbook  = "The line's `reason` and the lines \"... of a shard failed\" before it say why. Fix the cause, then start the job again: `go run ./scripts/affinity recompute start`, `go run ./scripts/affinity reenrich`, `go run ./scripts/affinity crowd build`, or the step that `go run ./scripts/affinity schema status` names, each with ${local.as_admin}. Until then reads are right but slower, because they compute profiles of an older strategy themselves. Without a build of crowd statistics, rankings use those of before. A failed build of segments leaves the parts of before, or no answers after a new strategy: it runs again at night. A failed repair of date rows leaves objects out of feeds: it runs again at night, or when the feed is set again, `go run ./scripts/affinity feed set`. After a failed deletion of an app run it again, `go run ./scripts/affinity app delete APP --project PROJECT --database ${var.firestore_database} --queue QUEUE`, where `terraform output -raw tasks_queue` prints QUEUE."
+      runbook  = "The line's `reason` and the lines \"... of a shard failed\" before it say why. Fix the cause, then start the job again: `go run ./scripts/affinity recompute start`, `go run ./scripts/affinity reenrich`, `go run ./scripts/affinity crowd build`, or the step that `go run ./scripts/affinity schema status` names, each with ${local.as_admin}. Until then reads are right but slower, because they compute profiles of an older strategy themselves. Without a build of crowd statistics, rankings use those of before. A failed build of segments leaves the parts of before, or no answers after a new strategy: it runs again at night. A failed repair of date rows leaves objects out of feeds: it runs again at night, or when the feed is set again, `go run ./scripts/affinity feed set`. After a failed deletion of an app run it again, `go run ./scripts/affinity app delete APP --project PROJECT --database ${var.firestore_database} --keys-database ${var.keys_database} --instance ${var.bigtable_instances[0]} --queue QUEUE`, where `terraform output -raw tasks_queue` prints QUEUE."
     }
     audit = {
       title    = "an audit found a difference"
@@ -174,7 +174,7 @@ locals {
       severity = "WARNING"
       filter   = "${local.metrics["requests_denied"].filter} AND jsonPayload.requests>=${var.thresholds.denied_per_minute}"
       labels   = { app = "EXTRACT(jsonPayload.app)", status = "EXTRACT(jsonPayload.status)" }
-      runbook  = "The line counts the requests of one minute and one instance that name an app with credentials that permit nothing. 401: a stranger guesses keys, or a key was removed that a page still uses: `go run ./scripts/affinity app key list APP --project PROJECT --database ${var.firestore_database} --keys-database ${var.keys_database}` shows the keys. 403: a key is used for more than it may do, or from a page or host that is not its own; the line's `reason` says which. If the app's owner knows of no change, find the addresses in the load balancer's metrics by country and in Cloud Armor, and block them with a rule of the security policy. Guessing finds no key: keys have 32 random characters."
+      runbook  = "The line counts the requests of one minute and one instance that name an app with credentials that permit nothing. 401: a stranger guesses keys, or a key was removed that a page still uses: `go run ./scripts/affinity app key list APP --project PROJECT --database ${var.firestore_database} --keys-database ${var.keys_database} --instance ${var.bigtable_instances[0]}` shows the keys. 403: a key is used for more than it may do, or from a page or host that is not its own; the line's `reason` says which. If the app's owner knows of no change, find the addresses in the load balancer's metrics by country and in Cloud Armor, and block them with a rule of the security policy. Guessing finds no key: keys have 32 random characters."
     }
     manifest_damaged = {
       title    = "a manifest is damaged"

@@ -20,7 +20,6 @@ import (
 	"github.com/affinityengine/affinity/shared/score/schema"
 	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/web/auth"
-	"github.com/affinityengine/affinity/terraform"
 )
 
 // appTool is what the commands of `affinity app` share.
@@ -41,19 +40,24 @@ func App(t *command.Tool, open Openers) *cobra.Command {
 		Use:   "app",
 		Short: "Create apps and their keys, in Firestore with your Google credentials or on a local engine",
 		Long: "Create apps and their keys. For a deployed engine the commands write Firestore, and the audit log in Bigtable, with\n" +
-			"your Google credentials (gcloud auth application-default login): give --project. For an engine of `affinity up` at --url set AFFINITY_OPERATOR to\n" +
-			"the operator's token that it printed. --project takes precedence; GOOGLE_CLOUD_PROJECT and FIRESTORE_EMULATOR_HOST\n" +
-			"count only without AFFINITY_OPERATOR and --url.",
+			"your Google credentials (gcloud auth application-default login): those of the context that `affinity " +
+			"context add --from-terraform`\n" +
+			"made, or of --project, --database and --instance, which have no defaults. For an engine of `affinity up` at " +
+			"--url set\n" +
+			"AFFINITY_OPERATOR to the operator's token that it printed. --project takes precedence, then the context; " +
+			"GOOGLE_CLOUD_PROJECT\n" +
+			"and FIRESTORE_EMULATOR_HOST count only without AFFINITY_OPERATOR and --url.",
 	})
 	flags := group.PersistentFlags()
 	flags.StringVar(&a.databases.Project, "project", "",
-		"Google Cloud project of a deployed engine (default: $GOOGLE_CLOUD_PROJECT)")
-	flags.StringVar(&a.databases.Configuration, "database", terraform.Database,
-		"Firestore database, by Terraform's name for it")
-	flags.StringVar(&a.databases.Keys, "keys-database", terraform.KeysDatabase,
-		"Firestore database of keys, by Terraform's name for it")
-	flags.StringVar(&a.bigtable.Instance, "instance", "affinity",
-		"Bigtable instance of a deployed engine, which holds the audit log and what jobs say of users")
+		"Google Cloud project of a deployed engine (default: that of the context, or $GOOGLE_CLOUD_PROJECT)")
+	flags.StringVar(&a.databases.Configuration, "database", "",
+		"Firestore database of a deployed engine (default: that of the context)")
+	flags.StringVar(&a.databases.Keys, "keys-database", "",
+		"Firestore database of a deployed engine's keys (default: that of the context)")
+	flags.StringVar(&a.bigtable.Instance, "instance", "",
+		"Bigtable instance of a deployed engine (default: that of the context), which holds the audit log and what "+
+			"jobs say of users")
 	flags.StringVar(&a.bigtable.Profile, "app-profile", a.bigtable.Profile, "app profile of the instance")
 	flags.Func("regions", "regions of a deployed engine that has some: terraform output -raw regions",
 		func(text string) error {
@@ -92,7 +96,7 @@ func (a *appTool) completeApps(cmd *cobra.Command) {
 
 // with opens the store, calls do and closes it.
 func (a *appTool) with(cmd *cobra.Command, do func(engine) error) (err error) {
-	if a.databases.Project == "" && (os.Getenv(operator.Variable) != "" || cmd.Flags().Changed("url")) {
+	if a.databases.Project == "" && a.Deployment == nil && (os.Getenv(operator.Variable) != "" || cmd.Flags().Changed("url")) {
 		local, err := command.OperatorClient(a.Tool)
 		if err != nil {
 			return err
@@ -100,18 +104,13 @@ func (a *appTool) with(cmd *cobra.Command, do func(engine) error) (err error) {
 		fmt.Fprintf(a.Err, "on the local engine at %s\n", a.URL)
 		return do(engine{Store: local, operations: local, local: local, url: a.URL})
 	}
-	project := a.projectID()
-	if project == "" {
-		return cli.Usagef("for a deployed engine give --project, or set GOOGLE_CLOUD_PROJECT or FIRESTORE_EMULATOR_HOST; "+
-			"for an engine of `affinity up` set %s to the operator's token that it printed", operator.Variable)
+	if err := a.aim(cmd); err != nil {
+		return err
 	}
-	databases := a.databases
-	databases.Project = project
-	opened, err := a.open.Config(cmd.Context(), databases)
+	opened, err := a.open.Config(cmd.Context(), a.databases)
 	if err != nil {
 		return err
 	}
-	a.bigtable.Project = project
 	if err := a.checkRegion(cmd, opened.Store); err != nil {
 		return errors.Join(err, opened.Close())
 	}
@@ -127,19 +126,10 @@ func (a *appTool) with(cmd *cobra.Command, do func(engine) error) (err error) {
 		usage:  func(ctx context.Context) (UsageTable, error) { return a.open.Usage(ctx, tables) },
 	}
 	at := ""
-	if cmd.Flags().Changed("url") || os.Getenv(command.URLVariable) != "" {
+	if cmd.Flags().Changed("url") || os.Getenv(command.URLVariable) != "" || a.Deployment != nil {
 		at = a.URL
 	}
 	return do(engine{Store: s, operations: s, deployed: s, url: at})
-}
-
-// projectID returns the project of a deployed engine, "" if none is named.
-func (a *appTool) projectID() string {
-	project := cmp.Or(a.databases.Project, os.Getenv("GOOGLE_CLOUD_PROJECT"))
-	if project == "" && os.Getenv("FIRESTORE_EMULATOR_HOST") != "" {
-		return "affinity-local"
-	}
-	return project
 }
 
 func (a *appTool) createCommand() *cobra.Command {
@@ -151,7 +141,7 @@ func (a *appTool) createCommand() *cobra.Command {
 			"every permission. Each is printed once, after its name, and stored as a hash only.\n\n" +
 			"The command waits until the engine takes the keys, at most about 5 seconds. Of a deployed engine\n" +
 			"it does so if --url or AFFINITY_URL names it.",
-		Example: "  affinity app create shop --project my-project --retention-days 90 --schema narrow",
+		Example: "  affinity app create shop --retention-days 90 --schema narrow",
 		Args:    cli.Args("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			layout, err := log.Layout()
@@ -225,7 +215,7 @@ func (a *appTool) retentionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "retention ID DAYS",
 		Short:   "Set how many days the events of an app count, 0 for no limit",
-		Example: "  affinity app retention shop 365 --project my-project",
+		Example: "  affinity app retention shop 365",
 		Args:    cli.Args("ID", "DAYS"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id := args[0]
@@ -254,7 +244,7 @@ func (a *appTool) consistencyCommand() *cobra.Command {
 		Long: "Set how reads of an app's profiles see the clusters of the deployment, unless a request says otherwise. eventual reads\n" +
 			"the nearest cluster, which may lag behind by seconds: a profile may be shown after its user was deleted. strong reads\n" +
 			"the cluster that events and deletions are written to. With one cluster both are the same.",
-		Example: "  affinity app consistency shop strong --project my-project",
+		Example: "  affinity app consistency shop strong",
 		Args:    cli.Args("ID", "CONSISTENCY"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id := args[0]
@@ -279,7 +269,7 @@ func (a *appTool) encodingCommand() *cobra.Command {
 		Short: "Set the encoding of an app's new events: json or compact",
 		Long: "Set the encoding of an app's new events: json is legible in every tool, compact is smaller. Each value says how it is\n" +
 			"encoded, so the encoding can change at any time and older events stay as they are.",
-		Example: "  affinity app encoding shop compact --project my-project",
+		Example: "  affinity app encoding shop compact",
 		Args:    cli.Args("ID", "ENCODING"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id := args[0]

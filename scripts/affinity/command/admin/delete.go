@@ -35,9 +35,8 @@ func (a *appTool) deleteCommand() *cobra.Command {
 			"early, it may be repeated, and it starts a failed job again. Messages of the app that still wait in Pub/Sub are dropped.\n\n" +
 			"The id cannot be used again for 30 days. Dead letters, logs and backups keep what they hold until they expire: see\n" +
 			"\"Delete an app\" in terraform/README.md. --again repeats the deletion of a deleted app, as after a restore.",
-		Example: "  affinity app delete shop --project my-project --queue projects/my-project/locations/europe-west1/queues/worker\n" +
-			"  affinity app delete shop --yes",
-		Args: idArgs("ID"),
+		Example: "  affinity app delete shop\n  affinity app delete shop --yes",
+		Args:    idArgs("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd, func(s engine) error {
 				err := a.delete(cmd.Context(), s, args[0], o)

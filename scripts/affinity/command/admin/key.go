@@ -134,11 +134,11 @@ func (a *appTool) addKeyCommand() *cobra.Command {
 			"With --hash-tokens the calls of SDKs of Segment and RudderStack may come with any ids of users: the " +
 			"user token is the\nbase64url of the SHA-256 of userId or anonymousId, also of one that is a token. Who reads " +
 			"profiles or deletes users\ncomputes it too: see \"Ids that are no tokens\" in functions/README.md.",
-		Example: "  affinity app key add shop --name web --acl search --referers 'https://*.shop.example/*' --project my-project\n" +
-			"  affinity app key add shop --name loader --acl addObject,settings --indexes 'products*' --valid-for 720h --project my-project\n" +
+		Example: "  affinity app key add shop --name web --acl search --referers 'https://*.shop.example/*'\n" +
+			"  affinity app key add shop --name loader --acl addObject,settings --indexes 'products*' --valid-for 720h\n" +
 			"  affinity app key add shop --name segment --acl search --indexes products --hash-tokens " +
 			"--project my-project\n" +
-			"  affinity app key add shop --name server --acl search --parent --project my-project --kms-key projects/...",
+			"  affinity app key add shop --name server --acl search --parent",
 		Args: cli.Args("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			key, err := f.key(time.Now())
@@ -225,7 +225,7 @@ func (a *appTool) removeKeyCommand() *cobra.Command {
 		Short: "Revoke a key; it stops working within 5 seconds",
 		Long: "Revoke a key. HASH is its hash, or the first 12 digits of it, by which the audit log and the " +
 			"console name keys.",
-		Example: "  affinity app key remove shop --name web --project my-project\n  affinity app key remove shop 3f1c09ab27de --project my-project",
+		Example: "  affinity app key remove shop --name web\n  affinity app key remove shop 3f1c09ab27de",
 		Args:    cobra.MaximumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
@@ -298,7 +298,7 @@ func (a *appTool) rotateKeyCommand() *cobra.Command {
 		Long: "Add a key with the name, the permissions and the restrictions of another one, and print it once. The old key ends after\n" +
 			"--overlap, in which you put the new key in its place. An old key that was to end earlier still does, and the new key\n" +
 			"is valid for as long as the old one was made for. Secured keys of an old parent end with it.",
-		Example: "  affinity app key rotate shop web --project my-project\n  affinity app key rotate shop web --overlap 0s --project my-project",
+		Example: "  affinity app key rotate shop web\n  affinity app key rotate shop web --overlap 0s",
 		Args:    cli.Args("ID", "NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if remains < 0 {

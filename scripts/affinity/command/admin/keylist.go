@@ -28,7 +28,7 @@ func (a *appTool) listKeysCommand() *cobra.Command {
 			"use shows within seconds, and for %d days. A use of a secured key counts for its parent. For a deployed "+
 			"engine, last uses\n"+
 			"come from the Bigtable table usage; without access to it they are omitted, and the command says so.", usage.Keep),
-		Example: "  affinity app key list shop --project my-project",
+		Example: "  affinity app key list shop",
 		Args:    cli.Args("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withApp(cmd, args[0], func(s engine) error { return a.listKeys(cmd.Context(), s, args[0]) })

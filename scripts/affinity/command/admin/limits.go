@@ -43,9 +43,9 @@ func (a *appTool) limitsCommand() *cobra.Command {
 			"within five seconds. All instances of a function together permit the limit.\n\n" +
 			"With a write window the events of a user share one write of the profile at its end. Reads count each event at once, and\n" +
 			"compute the profile until then. A window saves writes of users who send many events, and costs a task for each.",
-		Example: "  affinity app limits shop --project my-project\n" +
-			"  affinity app limits shop --events-per-second 5000 --reads-per-second 1000 --project my-project\n" +
-			"  affinity app limits shop --write-window 2s --project my-project",
+		Example: "  affinity app limits shop\n" +
+			"  affinity app limits shop --events-per-second 5000 --reads-per-second 1000\n" +
+			"  affinity app limits shop --write-window 2s",
 		Args: idArgs("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			set := func(n *limit.Numbers) (changed bool) {

@@ -19,7 +19,7 @@ func (a *appTool) listCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List the apps",
-		Example: "  affinity app list --project my-project",
+		Example: "  affinity app list",
 		Args:    cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.with(cmd, func(s engine) error { return a.list(cmd.Context(), s) })

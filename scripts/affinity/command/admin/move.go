@@ -32,8 +32,8 @@ func (a *appTool) moveCommand() *cobra.Command {
 			"user; behind it the job deletes what the old region holds, which --wait waits for. If you interrupt it, run it again.\n\n" +
 			"Until the job begins to delete, --back undoes the move. Jobs over all users of the app wait until it has arrived.\n" +
 			"shared/profile/REGIONS.md says how users move, and what is where until when.",
-		Example: "  affinity app move shop --to us --dry-run\n  affinity app move shop --to us\n  affinity app move shop --back\n" +
-			"  affinity app move shop --to us --project my-project --regions \"$(terraform output -raw regions)\" --queue \"$(terraform output -raw tasks_queue)\"",
+		Example: "  affinity app move shop --to us --dry-run\n  affinity app move shop --to us\n  affinity app move " +
+			"shop --back",
 		Args: idArgs("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {

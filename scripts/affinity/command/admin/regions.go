@@ -28,7 +28,8 @@ import (
 const theOnly = "the-only"
 
 // needRegions is what an operator must give who names an app in a region.
-const needRegions = "give --regions, which `terraform output -raw regions` prints"
+const needRegions = "give --regions, which `terraform output -raw regions` prints, or add the context again " +
+	"with --from-terraform"
 
 // Bigtables is the Bigtable of a deployed engine: the instance of --instance or, with
 // --regions, those of all regions.

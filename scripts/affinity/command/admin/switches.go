@@ -29,8 +29,8 @@ func (a *appTool) rankingCommand() *cobra.Command {
 		Short: "Show or set whether web pages may ask for the order of objects for a user",
 		Long: "Show or set whether web pages may ask for the order of objects for a user. It is off in a new app. A change takes\n" +
 			"effect within five seconds.\n\n" + exposed,
-		Example: "  affinity app ranking shop --project my-project\n" +
-			"  affinity app ranking shop --browser on --project my-project",
+		Example: "  affinity app ranking shop\n" +
+			"  affinity app ranking shop --browser on",
 		Args: idArgs("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if browser != "" && browser != "on" && browser != "off" || browser == "" && cmd.Flags().Changed("browser") {
@@ -74,7 +74,7 @@ func (a *appTool) segmentsCommand() *cobra.Command {
 			"each refresh of a profile writes one small row more, and the engine keeps an index of the profiles. Turn them on when\n" +
 			"every function runs this version: an earlier one would change profiles and not say so. The first index is built once\n" +
 			"every function knows of the change.",
-		Example: "  affinity app segments shop on --project my-project",
+		Example: "  affinity app segments shop on",
 		Args: func(cmd *cobra.Command, args []string) error {
 			names := []string{"ID"}
 			if len(args) > 1 {

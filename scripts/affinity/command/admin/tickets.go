@@ -1,10 +1,8 @@
 package admin
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -23,15 +21,16 @@ func (a *appTool) ticketsCommand() *cobra.Command {
 		Short: "After the loss of a Bigtable cluster: advance the ticket counters of an app's users",
 		Long: "After the loss of a Bigtable cluster, advance the ticket counters of an app's users, so that no ticket is drawn\n" +
 			"twice. The engine must be paused. terraform/FAILOVER.md and terraform/RESTORE.md have the steps before and after.",
-		Example: "  affinity app raise-tickets shop --project my-project --instance affinity",
+		Example: "  affinity app raise-tickets shop",
 		Args:    idArgs("ID"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			cfg := a.bigtable
-			cfg.Project = cmp.Or(a.databases.Project, os.Getenv("GOOGLE_CLOUD_PROJECT"))
-			if cfg.Project == "" {
-				return cli.Usagef("give --project, or set GOOGLE_CLOUD_PROJECT")
+			if a.databases.Configuration == "" {
+				a.databases.Configuration, a.databases.Keys = "-", "-" // only the instance is opened
 			}
-			s, err := store.Open(cmd.Context(), cfg)
+			if err := a.aim(cmd); err != nil {
+				return err
+			}
+			s, err := store.Open(cmd.Context(), a.bigtable)
 			if err != nil {
 				return err
 			}

@@ -46,7 +46,7 @@ func (a *appTool) topCommand() *cobra.Command {
 			"bound: a process counts 100 users of an app. A deletion takes its user from the list. A hottest user such as\n" +
 			"undefined or 0 is marked: a page sends such a token where it knows no user, and all its visitors become one user.\n\n" +
 			"With --money, USD estimates what each app costs, by the prices of `affinity plan`.",
-		Example: "  affinity app top --project my-project\n  affinity app top --days 7 --by bytes --limit 5\n" +
+		Example: "  affinity app top\n  affinity app top --days 7 --by bytes --limit 5\n" +
 			"  affinity app top --days 30 --money --price bigtable_nodes=0.65 --price bigtable_ssd=0.17",
 		Args: cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {

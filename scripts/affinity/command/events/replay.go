@@ -26,7 +26,8 @@ func Replay(t *command.Tool) *cobra.Command {
 		Short: "Put dead letters back: messages of events that process could not apply",
 		Long: "Print each message of the dead-letter subscription and publish it on the events topic as it was. A message leaves\n" +
 			"the subscription only once the topic has it; events count once, however often they are put back.\n" +
-			"Exit 1 if a message failed again while the command ran. Without --project and PUBSUB_EMULATOR_HOST\n" +
+			"Exit 1 if a message failed again while the command ran. Without --project, a context with a deployment and " +
+			"PUBSUB_EMULATOR_HOST\n" +
 			"the command works on the engine of `affinity up` at --url, with its operator's token in\n" +
 			"AFFINITY_OPERATOR.",
 		Example: "  affinity replay --dry-run\n  affinity replay --project my-project",
@@ -48,7 +49,8 @@ func Replay(t *command.Tool) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&dryRun, "dry-run", false, "print the messages and leave them where they are")
-	flags.StringVar(&o.Project, "project", "", "Google Cloud project (default: the local stack at --url)")
+	flags.StringVar(&o.Project, "project", "", "Google Cloud project (default: that of the context, or the local "+
+		"stack at --url)")
 	flags.StringVar(&o.Topic, "topic", bus.EventsTopic, "topic to publish the messages on")
 	flags.StringVar(&o.Subscription, "dead-letter-subscription", bus.DeadLetterSubscription,
 		"subscription that holds the dead letters")
@@ -59,6 +61,9 @@ func Replay(t *command.Tool) *cobra.Command {
 // what the local stack answers.
 func openDeadLetters(cmd *cobra.Command, t *command.Tool, o deadletter.Options) (*deadletter.Queue, error) {
 	ctx := cmd.Context()
+	if t.Deployment != nil {
+		o.Project = cmp.Or(o.Project, t.Deployment.Project)
+	}
 	if o.Project != "" {
 		return deadletter.Open(ctx, o, t.Out)
 	}

@@ -113,7 +113,7 @@ func (d *diagnosis) engine(ctx context.Context, t *command.Tool) error {
 func (d *diagnosis) clock(ctx context.Context, url string) {
 	ctx, cancel := context.WithTimeout(ctx, clockTimeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimRight(url, "/")+"/healthz", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimRight(url, "/")+"/health", nil)
 	if err != nil {
 		d.add(checkClock, checkup.Unknown, err.Error(), "")
 		return

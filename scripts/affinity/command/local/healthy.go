@@ -17,7 +17,8 @@ func Healthy(t *command.Tool) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "healthy",
 		Short: "Ask the engine whether it is up; exit code 1 if not",
-		Long: "Ask the engine for its version. The exit code is 0 if it answers, and 1 if it does not. With --wait, ask until it\n" +
+		Long: "Ask the engine for its version and its commit. The exit code is 0 if it answers, and 1 if it does not. " +
+			"With --wait, ask until it\n" +
 			"answers, for that long at most: for scripts that start an engine, and for health checks of containers. No " +
 			"key is sent.",
 		Example: "  affinity healthy\n  affinity up --data affinity-data & affinity healthy --wait 1m && affinity import events.csv",
@@ -41,7 +42,11 @@ func Healthy(t *command.Tool) *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("the engine is not up: %w", err)
 			}
-			_, err = fmt.Fprintf(t.Out, "%s is up, version %s\n", t.URL, cli.Printable(health.Version))
+			release := ""
+			if health.Release != "" {
+				release = ", commit " + cli.Printable(health.Release)
+			}
+			_, err = fmt.Fprintf(t.Out, "%s is up, version %s%s\n", t.URL, cli.Printable(health.Version), release)
 			return err
 		},
 	}

@@ -72,6 +72,19 @@ run "hosts" {
   }
 }
 
+run "release" {
+  variables {
+    release = "0a1b2c"
+  }
+
+  assert {
+    condition = { for h in concat(one(google_compute_url_map.this.header_action).request_headers_to_add, one(google_compute_url_map.this.header_action).response_headers_to_add) : "${h.header_name}=${h.header_value}:${h.replace}" => true... } == {
+      "X-Affinity-Release=0a1b2c:true" = [true, true]
+    }
+    error_message = "Functions and clients do not learn the release: ${jsonencode(google_compute_url_map.this.header_action)}"
+  }
+}
+
 run "tls" {
   assert {
     condition     = google_compute_target_https_proxy.this.ssl_policy == google_compute_ssl_policy.this.id && google_compute_ssl_policy.this.min_tls_version == "TLS_1_2" && google_compute_ssl_policy.this.profile == "MODERN"
@@ -149,6 +162,8 @@ run "routes" {
       "/client.js/*"       = google_compute_backend_service.this["fn-docs"].id
       "/client"            = google_compute_backend_service.this["fn-docs"].id
       "/client/*"          = google_compute_backend_service.this["fn-docs"].id
+      "/health"            = google_compute_backend_service.this["fn-docs"].id
+      "/health/*"          = google_compute_backend_service.this["fn-docs"].id
     } if m.name != "customer-globex"])
     error_message = "A path of the default host or of acme leads to another function."
   }

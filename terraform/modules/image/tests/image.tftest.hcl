@@ -33,7 +33,7 @@ run "source" {
   }
 
   assert {
-    condition     = output.function.environment == { GOFLAGS = "-tags=disable_grpc_modules" } && output.function.runtime == "google-24/go126" && output.function.entry_point == "Ingest"
+    condition     = output.function.environment == { GOFLAGS = "-tags=disable_grpc_modules", GOOGLE_RUNTIME_VERSION = "1.26.10" } && output.function.runtime == "google-24/go126" && output.function.entry_point == "Ingest"
     error_message = "The function is not built as scripts/check and releases are, or with another runtime or entry point."
   }
 }

@@ -173,12 +173,12 @@ run "alert_conditions" {
   }
 
   # Operators run each command as it is printed: with go run, with a key if it calls
-  # the engine, and with the project and the database if it calls Google.
+  # the engine, and with the deployment if it calls Google.
   assert {
     condition = alltrue([for text in values(output.alerts) :
       !strcontains(text, "`affinity ") &&
       alltrue([for c in ["recompute", "reenrich", "crowd", "schema", "audit", "explain"] : !strcontains(text, "`go run ./scripts/affinity ${c}") || strcontains(text, "--url https://HOST --app APP --key KEY")]) &&
-      alltrue([for c in regexall("`go run ./scripts/affinity (?:app|replay)[^`]*`", text) : strcontains(c, "--project PROJECT") && (strcontains(c, "replay") || strcontains(c, "--database affinity") && (!strcontains(c, "app key") || strcontains(c, "--keys-database affinity-keys")))])
+      alltrue([for c in regexall("`go run ./scripts/affinity (?:app|replay)[^`]*`", text) : strcontains(c, "--project PROJECT") && (strcontains(c, "replay") || (strcontains(c, "--database affinity ") && strcontains(c, "--keys-database affinity-keys --instance affinity")))])
     ])
     error_message = "A command of a runbook does not run as it is printed: ${jsonencode(output.alerts)}"
   }

@@ -1,7 +1,6 @@
-package main
+package spdx
 
 import (
-	"debug/buildinfo"
 	"encoding/json"
 	"regexp"
 	"runtime/debug"
@@ -9,31 +8,6 @@ import (
 	"testing"
 	"time"
 )
-
-// checkList checks the SPDX list of an archive: the fields that the specification
-// requires, and that it has the modules of the tool.
-func checkList(t *testing.T, text, archive []byte) {
-	t.Helper()
-	var d document
-	if err := json.Unmarshal(text, &d); err != nil {
-		t.Fatal(err)
-	}
-	for _, fault := range faults(d) {
-		t.Error(fault)
-	}
-	main, names := d.Packages[0], map[string]bool{}
-	for _, p := range d.Packages {
-		names[p.Name] = true
-	}
-	for _, name := range []string{modulePath, "stdlib", "github.com/spf13/cobra", "cloud.google.com/go/bigtable"} {
-		if !names[name] {
-			t.Errorf("the list lacks %s", name)
-		}
-	}
-	if main.Name != modulePath || main.VersionInfo != tag || main.Checksums[0].Value != sha256Of(archive) || !strings.HasPrefix(main.SourceInfo, "commit ") {
-		t.Errorf("the list is of %+v, want the tool, its version, its commit and the hash of the archive", main)
-	}
-}
 
 var (
 	spdxID = regexp.MustCompile(`^SPDXRef-[a-zA-Z0-9.-]+$`)
@@ -85,11 +59,10 @@ func faults(d document) (list []string) {
 
 // TestFaultsOfALists finds each fault of a list once it is there.
 func TestFaultsOfALists(t *testing.T) {
-	info := &buildinfo.BuildInfo{GoVersion: "go1.26.0", Main: debug.Module{Path: modulePath},
-		Deps: []*debug.Module{{Path: "example.com/Some/module_a", Version: "v2.0.0+incompatible", Sum: "h1:abc="}}}
-	of := source{"affinity_1.tar.gz", strings.Repeat("0a", 32), "1.0.0", time.Unix(1_800_000_000, 0).UTC()}
+	of := Source{File: "affinity_1.tar.gz", SHA256: strings.Repeat("0a", 32), Version: "1.0.0", At: time.Unix(1_800_000_000, 0).UTC(),
+		Go: "go1.26.0", Modules: []*debug.Module{{Path: "example.com/Some/module_a", Version: "v2.0.0+incompatible", Sum: "h1:abc="}}}
 	made := func() (d document) {
-		text, err := spdx(of, info)
+		text, err := List(of)
 		if err != nil {
 			t.Fatal(err)
 		}

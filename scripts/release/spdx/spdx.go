@@ -1,7 +1,8 @@
-package main
+// Package spdx says what a file that is passed on holds: as an SPDX 2.3 list, and as the
+// licences and notices that go with it.
+package spdx
 
 import (
-	"debug/buildinfo"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -18,11 +19,14 @@ const releases = "https://github.com/affinityengine/affinity/releases/download"
 // noAssertion is SPDX's word for a fact that the list does not state.
 const noAssertion = "NOASSERTION"
 
-// source is what an SPDX list is of.
-type source struct {
-	Archive, SHA256 string
-	Version         string
-	At              time.Time
+// Source is the file that a list is of, and what is built into it or of it.
+type Source struct {
+	File, SHA256 string    // its name, and the sum of its bytes
+	Version      string    // of the engine, without v
+	Commit       string    // "" if it is not known
+	At           time.Time // of the list: the same source gives the same list
+	Go           string    // the version of the standard library, such as go1.26.0
+	Modules      []*debug.Module
 }
 
 // The parts of an SPDX document that the list uses, by the names of the
@@ -75,20 +79,25 @@ type (
 
 const documentID = "SPDXRef-DOCUMENT"
 
-// spdx returns the SPDX 2.3 list of an archive: the tool, Go's standard library and
-// every module that the binary says it was built from.
-func spdx(of source, info *buildinfo.BuildInfo) ([]byte, error) {
-	main := modulePackage(&debug.Module{Path: info.Main.Path, Version: "v" + of.Version})
-	main.PackageFileName, main.PrimaryPackagePurpose = of.Archive, "APPLICATION"
-	main.DownloadLocation = fmt.Sprintf("%s/v%s/%s", releases, of.Version, of.Archive)
+// modulePath is the module of the engine.
+const modulePath = "github.com/affinityengine/affinity"
+
+// List returns the SPDX 2.3 list of a file: the engine, Go's standard library and the
+// modules that are linked.
+func List(of Source) ([]byte, error) {
+	main := modulePackage(&debug.Module{Path: modulePath, Version: "v" + of.Version})
+	main.PackageFileName, main.PrimaryPackagePurpose = of.File, "APPLICATION"
+	main.DownloadLocation = fmt.Sprintf("%s/v%s/%s", releases, of.Version, of.File)
 	main.Checksums = []checksum{{"SHA256", of.SHA256}}
 	main.LicenseConcluded, main.LicenseDeclared = "Apache-2.0", "Apache-2.0"
-	main.SourceInfo = revision(info)
+	if of.Commit != "" {
+		main.SourceInfo = "commit " + of.Commit
+	}
 	// "stdlib" is the name by which vulnerability databases know it.
-	std := modulePackage(&debug.Module{Path: "stdlib", Version: strings.TrimPrefix(info.GoVersion, "go")})
+	std := modulePackage(&debug.Module{Path: "stdlib", Version: strings.TrimPrefix(of.Go, "go")})
 	std.LicenseDeclared = "BSD-3-Clause"
 	d := document{
-		SPDXVersion: "SPDX-2.3", DataLicense: "CC0-1.0", SPDXID: documentID, Name: of.Archive,
+		SPDXVersion: "SPDX-2.3", DataLicense: "CC0-1.0", SPDXID: documentID, Name: of.File,
 		DocumentNamespace: main.DownloadLocation + ".spdx.json/" + of.SHA256, // the hash makes it unique
 		CreationInfo: creationInfo{of.At.Format(time.RFC3339),
 			[]string{"Organization: Affinity", "Tool: affinity-release-" + api.Version}},
@@ -98,7 +107,7 @@ func spdx(of source, info *buildinfo.BuildInfo) ([]byte, error) {
 			{main.SPDXID, "DEPENDS_ON", std.SPDXID},
 		},
 	}
-	for _, dep := range info.Deps {
+	for _, dep := range of.Modules {
 		p := modulePackage(dep)
 		d.Packages = append(d.Packages, p)
 		d.Relationships = append(d.Relationships, relationship{main.SPDXID, "DEPENDS_ON", p.SPDXID})
@@ -113,7 +122,7 @@ func spdx(of source, info *buildinfo.BuildInfo) ([]byte, error) {
 var notInID = regexp.MustCompile(`[^a-zA-Z0-9.-]+`)
 
 // modulePackage returns the entry of a module. Its licence is not stated: the texts
-// are in the archive, and nobody has compared them.
+// are in the file, and nobody has compared them.
 func modulePackage(m *debug.Module) spdxPackage {
 	p := spdxPackage{
 		Name: m.Path, SPDXID: "SPDXRef-" + notInID.ReplaceAllString(m.Path+"-"+m.Version, "-"), VersionInfo: m.Version,
@@ -130,14 +139,4 @@ func modulePackage(m *debug.Module) spdxPackage {
 // packageURL names a module as https://github.com/package-url/purl-spec says.
 func packageURL(m *debug.Module) string {
 	return "pkg:golang/" + strings.ToLower(m.Path) + "@" + strings.ReplaceAll(m.Version, "+", "%2B")
-}
-
-// revision names the commit of a binary.
-func revision(info *buildinfo.BuildInfo) string {
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			return "commit " + s.Value
-		}
-	}
-	return ""
 }
