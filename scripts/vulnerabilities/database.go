@@ -20,7 +20,7 @@ type entry struct {
 	Affected  []struct {
 		Package struct{ Name string } `json:"package"`
 		Ranges  []struct {
-			Events []struct{ Fixed string } `json:"events"`
+			Events []struct{ Introduced, Fixed string } `json:"events"`
 		} `json:"ranges"`
 	} `json:"affected"`
 }

@@ -1,10 +1,12 @@
 // Command vulnerabilities looks for known vulnerabilities in what is released and deployed:
 // in the command line tool, and in a program with all functions.
 //
-// It builds both with the Go of go.mod's toolchain, as a release and as the functions'
-// builds do. The database of the Go project is a module, so all that it needs comes
-// by the module proxy. A vulnerability counts if its code is linked: the exit code is 1
-// then, and 0 if there is none.
+// It builds both with the Go at hand, and judges the standard library by the version that
+// go.mod's toolchain names, with which releases and functions are built: of another patch
+// than the one at hand it knows all that the database says, without compiling everything
+// once more. The database of the Go project is a module, so all that it needs comes by the
+// module proxy. A vulnerability counts if its code is linked: the exit code is 1 then, and 0
+// if there is none.
 package main
 
 import (
@@ -33,7 +35,7 @@ const (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	toolchain := flag.String("go", "", "build with this version of Go, such as go1.26.8 (default: that of go.mod)")
+	toolchain := flag.String("go", "", "judge this version of the standard library, such as go1.26.8 (default: toolchain of go.mod)")
 	flag.Parse()
 	err := run(ctx, *toolchain)
 	stop()
@@ -71,22 +73,32 @@ func run(ctx context.Context, toolchain string) error {
 	if err != nil {
 		return fmt.Errorf("read the database %s: %w", filepath.Base(module), err)
 	}
-	fmt.Printf("%s has %d entries; building with %s\n", filepath.Base(module), entries, toolchain)
-	programs, err := build(ctx, toolchain, dir)
+	fmt.Printf("%s has %d entries; the standard library is that of %s\n", filepath.Base(module), entries, toolchain)
+	programs, err := build(ctx, dir)
 	if err != nil {
 		return err
 	}
 	var faults []error
 	for _, program := range programs {
-		fmt.Printf("%s:\n", filepath.Base(program))
 		cmd := exec.CommandContext(ctx, "go", "run", checker, "-db", "file://"+filepath.Join(dir, "db"),
-			"-mode", "binary", program)
-		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+			"-mode", "binary", "-format", "json", program)
+		cmd.Stderr = os.Stderr
 		cmd.Env = append(os.Environ(), "GOFLAGS=")
-		if err := cmd.Run(); err != nil {
-			faults = append(faults, fmt.Errorf("%s, built with %s, has known vulnerabilities, or could not be checked "+
-				"(%w): see above. "+
-				"Raise the module, or toolchain in go.mod", filepath.Base(program), toolchain, err))
+		out, err := cmd.Output()
+		if err != nil {
+			return fmt.Errorf("check %s: %w", filepath.Base(program), err)
+		}
+		linked, err := linked(out, strings.TrimPrefix(toolchain, "go"))
+		if err != nil {
+			return fmt.Errorf("read the findings in %s: %w", filepath.Base(program), err)
+		}
+		fmt.Printf("%s: %d known vulnerabilities\n", filepath.Base(program), len(linked))
+		for _, what := range linked {
+			fmt.Printf("  %s\n", what)
+		}
+		if len(linked) > 0 {
+			faults = append(faults, fmt.Errorf("%s has %d known vulnerabilities: raise the modules, or toolchain in go.mod",
+				filepath.Base(program), len(linked)))
 		}
 	}
 	return errors.Join(faults...)
@@ -120,7 +132,7 @@ const functions = "package main\n\nimport " +
 	"func main() { log.Fatal(funcframework.Start(\"8080\")) }\n"
 
 // build builds the programs into a folder.
-func build(ctx context.Context, toolchain, dir string) ([]string, error) {
+func build(ctx context.Context, dir string) ([]string, error) {
 	deployment, err := terraform.ReadDeployment()
 	if err != nil {
 		return nil, err
@@ -148,10 +160,10 @@ func build(ctx context.Context, toolchain, dir string) ([]string, error) {
 	for i, pkg := range []string{"./scripts/affinity", "./scripts/vulnerabilities/all"} {
 		cmd := exec.CommandContext(ctx, "go", "build", "-overlay="+overlay, "-trimpath",
 			"-tags=disable_grpc_modules", "-buildvcs=false", "-o", programs[i], pkg)
-		cmd.Env = append(os.Environ(), "GOTOOLCHAIN="+toolchain, "CGO_ENABLED=0", "GOFLAGS=")
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
 		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 		if err := cmd.Run(); err != nil {
-			return nil, fmt.Errorf("build %s with %s: %w", pkg, toolchain, err)
+			return nil, fmt.Errorf("build %s: %w", pkg, err)
 		}
 	}
 	return programs, nil
