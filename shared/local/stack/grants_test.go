@@ -69,6 +69,12 @@ func (u *uses) saw(function, what string, writes bool) {
 	u.seen[access{function, what, writes}] = true
 }
 
+func (u *uses) hasSeen(a access) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.seen[a]
+}
+
 // function is that of stack.Watch.
 func (u *uses) function(name string, h http.Handler) http.Handler {
 	running := func(n int) {
@@ -317,7 +323,7 @@ func TestGrants(t *testing.T) {
 	for grant := range granted {
 		less := maps.Clone(granted)
 		delete(less, grant)
-		if u.seen[grant] && len(u.faults(less)) == 0 {
+		if u.hasSeen(grant) && len(u.faults(less)) == 0 {
 			t.Errorf("without the grant that %s this test would not fail", grant)
 		}
 	}
