@@ -32,7 +32,7 @@ func onDeployed(t *testing.T, store *config.Store, change func(*program)) func(l
 				return admin.ConfigStore{Store: store, Close: func() error { return nil }}, nil
 			}
 			change(tl)
-		}, strings.Fields("app --project p --database affinity --instance affinity "+line)...)
+		}, strings.Fields("app --project p --database affinity --keys-database affinity-keys --instance affinity "+line)...)
 	}
 }
 

@@ -101,7 +101,7 @@ func TestAppMoveDeployed(t *testing.T) {
 				}
 				return w, func() error { return nil }, nil
 			}
-		}, strings.Fields("app --project test --database affinity --instance affinity "+line)...)
+		}, strings.Fields("app --project test --database affinity --keys-database affinity-keys --instance affinity "+line)...)
 	}
 	engine := profile.New(eu, apps, config.NewCached(apps, 0), time.Now, slog.New(slog.DiscardHandler))
 	var ahead time.Duration

@@ -28,9 +28,9 @@ func applied(t *testing.T) string {
 	t.Setenv("CHECKPOINT_DISABLE", "1")
 	folder := t.TempDir()
 	state := `{"version": 4, "terraform_version": "1.9.0", "serial": 1, "lineage": "b6a1ad3e-9a43-4ecb-a6cf-9f4fdb0bd7f1", "resources": [],
-		"outputs": {"cli": {"value": {"url": "https://api.example.com", "project": "my-project", "database": "affinity", "instance": "affinity-2",
+		"outputs": {"cli": {"value": {"url": "https://api.example.com", "project": "my-project", "database": "affinity", "keys_database": "affinity-keys", "instance": "affinity-2",
 			"app_profile": "batch-2", "regions": "", "queue": "projects/my-project/locations/europe-west1/queues/worker", "kms_key": null},
-			"type": ["object", {"url": "string", "project": "string", "database": "string", "instance": "string", "app_profile": "string",
+			"type": ["object", {"url": "string", "project": "string", "database": "string", "keys_database": "string", "instance": "string", "app_profile": "string",
 			"regions": "string", "queue": "string", "kms_key": "string"}]}}}`
 	must(t, os.WriteFile(filepath.Join(folder, "terraform.tfstate"), []byte(state), 0o600))
 	return folder
@@ -49,8 +49,8 @@ func TestDeploymentOfContext(t *testing.T) {
 	run := func(line string) ran {
 		return affinityWith(t, t.Context(), "", func(tl *program) {
 			tl.Contexts = contexts.New(folder)
-			tl.open.Config = func(_ context.Context, project, database string) (admin.ConfigStore, error) {
-				opened = project + " " + database
+			tl.open.Config = func(_ context.Context, d admin.Databases) (admin.ConfigStore, error) {
+				opened = d.Project + " " + d.Configuration + " " + d.Keys
 				return admin.ConfigStore{Store: store, Close: func() error { return nil }}, nil
 			}
 			tl.open.Log = func(_ context.Context, b admin.Bigtables) (admin.ChangeLog, error) {
@@ -62,8 +62,8 @@ func TestDeploymentOfContext(t *testing.T) {
 	const contextHelp = "affinity context add prod --from-terraform terraform"
 	// Without a context nothing stands for a flag that was forgotten.
 	run("app list").wants(t, cli.ExitUsage, "give --project", contextHelp)
-	run("app list --project p").wants(t, cli.ExitUsage, "give --database and --instance of the deployment in project p", contextHelp)
-	run("app create shop --project p --database affinity").wants(t, cli.ExitUsage, "give --instance of the deployment")
+	run("app list --project p").wants(t, cli.ExitUsage, "give --database, --keys-database and --instance of the deployment in project p", contextHelp)
+	run("app create shop --project p --database affinity --keys-database k").wants(t, cli.ExitUsage, "give --instance of the deployment")
 	run("app raise-tickets shop --project p").wants(t, cli.ExitUsage, "give --instance of the deployment")
 	t.Setenv("GOOGLE_CLOUD_PROJECT", "another")
 	run("app list").wants(t, cli.ExitUsage, "in project another")
@@ -79,11 +79,11 @@ func TestDeploymentOfContext(t *testing.T) {
 		"on the deployment of context prod: project my-project, Firestore database affinity, Bigtable instance affinity-2\n")
 	must(t, store.CreateApp(t.Context(), config.App{ID: "shop", RetentionDays: 90}))
 	for line, want := range map[string]string{
-		"app retention shop 30":                                                 "my-project affinity my-project affinity-2 batch-2",
-		"app retention shop 30 --instance affinity-3":                           "my-project affinity my-project affinity-3 batch-2",
-		"app retention shop 30 --project p --database d --instance i":           "p d p i batch",
-		"app retention shop 30 --context prod":                                  "my-project affinity my-project affinity-2 batch-2",
-		"app retention shop 30 --context prod --app-profile x --database other": "my-project other my-project affinity-2 x",
+		"app retention shop 30":                                                         "my-project affinity affinity-keys my-project affinity-2 batch-2",
+		"app retention shop 30 --instance affinity-3":                                   "my-project affinity affinity-keys my-project affinity-3 batch-2",
+		"app retention shop 30 --project p --database d --keys-database k --instance i": "p d k p i batch",
+		"app retention shop 30 --context prod":                                          "my-project affinity affinity-keys my-project affinity-2 batch-2",
+		"app retention shop 30 --context prod --app-profile x --database other":         "my-project other affinity-keys my-project affinity-2 x",
 	} {
 		if run(line); opened != want {
 			t.Errorf("%s opened %q, want %q", line, opened, want)

@@ -257,7 +257,7 @@ var route = regexp.MustCompile(`\b(?:rt|own)\.Handle(?:Own)?\("([A-Z]+ /[^"]*)"`
 // TestDescribedRoutes compares the routes that the public functions register with
 // those of the document.
 func TestDescribedRoutes(t *testing.T) {
-	registered := []string{"GET /openapi.json", "GET /docs", "GET /docs/{resource}"}
+	registered := []string{"GET /openapi.json", "GET /docs", "GET /docs/{resource}", "GET /health"}
 	sources := []string{"../../local/stack/functions.go", "../../local/operator/handler.go", "../clientscript/clientscript.go"}
 	for _, function := range []string{"admin", "catalog", "imports", "ingest", "profiles", "rank", "segments", "strategies"} {
 		files, err := filepath.Glob("../../../functions/" + function + "/*.go")

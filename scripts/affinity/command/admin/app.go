@@ -42,8 +42,8 @@ func App(t *command.Tool, open Openers) *cobra.Command {
 		Long: "Create apps and their keys. For a deployed engine the commands write Firestore, and the audit log in Bigtable, with\n" +
 			"your Google credentials (gcloud auth application-default login): those of the context that `affinity " +
 			"context add --from-terraform`\n" +
-			"made, or of --project, --database and --instance, which have no defaults. For an engine of `affinity up` at " +
-			"--url set\n" +
+			"made, or of --project, --database, --keys-database and --instance, which have no defaults. For an engine of " +
+			"`affinity up` at --url set\n" +
 			"AFFINITY_OPERATOR to the operator's token that it printed. --project takes precedence, then the context; " +
 			"GOOGLE_CLOUD_PROJECT\n" +
 			"and FIRESTORE_EMULATOR_HOST count only without AFFINITY_OPERATOR and --url.",
