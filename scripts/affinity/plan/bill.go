@@ -131,7 +131,7 @@ func (b *Bill) rest(add adder) {
 	add("its rules, one a host and the last one", 2+w.Customers, "armor_rules")
 	add("requests that it checks", (r.requests+r.reads)*monthSeconds/1e6, "armor_requests")
 	add("certificates, one a host", 1+w.Customers, "certificates")
-	add("alerts", alerts, "alert_conditions")
+	add("conditions of alerts", alerts+1+w.Customers, "alert_conditions")
 	add("images of the functions", imagesGiB, "images")
 }
 

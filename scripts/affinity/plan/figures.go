@@ -145,6 +145,6 @@ const (
 	taskRequests = 2    // a task is created and delivered
 	replayDays   = 1    // replay_days of terraform/variables.tf
 	configEvery  = 5.0  // seconds for which functions cache an app's configuration
-	alerts       = 11   // of terraform/modules/monitoring
+	alerts       = 40   // conditions of alerts in terraform/modules/monitoring, and one more for each host
 	imagesGiB    = 2.0
 )

@@ -2,6 +2,10 @@ package plan_test
 
 import (
 	"math"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/affinityengine/affinity/scripts/affinity/plan"
@@ -37,5 +41,28 @@ func TestKeptByHand(t *testing.T) {
 		if math.Abs(got[line]-want) > 1e-6*want {
 			t.Errorf("%s: %v, want %v", line, got[line], want)
 		}
+	}
+}
+
+// The bill has as many conditions of alerts as Terraform makes, which its own test counts.
+func TestConditionsAreThoseOfTerraform(t *testing.T) {
+	text, err := os.ReadFile("../../../terraform/modules/monitoring/tests/monitoring.tftest.hcl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile(`output\.conditions == (\d+) \+ length\(var\.hosts\)`).FindSubmatch(text)
+	if m == nil {
+		t.Fatal("the test of modules/monitoring counts the conditions in another form")
+	}
+	made, err := strconv.Atoi(string(m[1]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := small
+	w.Customers = 2
+	lines := plan.Compute(w, simple, price.List(), plan.Push).Lines
+	i := slices.IndexFunc(lines, func(l plan.Line) bool { return l.Price == "alert_conditions" })
+	if i < 0 || lines[i].Quantity != float64(made+3) {
+		t.Errorf("the bill has %+v, and three hosts have %d conditions", lines[i], made+3)
 	}
 }

@@ -13,11 +13,18 @@ output "budget" {
   value       = one(google_billing_budget.this[*].display_name)
 }
 
+locals {
+  policies = concat(values(google_monitoring_alert_policy.measured), values(google_monitoring_alert_policy.matched), values(google_monitoring_alert_policy.burning), values(google_monitoring_alert_policy.stored), values(google_monitoring_alert_policy.unreachable), [google_monitoring_alert_policy.lag, google_monitoring_alert_policy.folds])
+}
+
 output "alerts" {
   description = "Runbook of each alert, by the alert's name."
-  value = { for p in concat(values(google_monitoring_alert_policy.measured), values(google_monitoring_alert_policy.matched), values(google_monitoring_alert_policy.burning), values(google_monitoring_alert_policy.stored), values(google_monitoring_alert_policy.unreachable), [google_monitoring_alert_policy.lag, google_monitoring_alert_policy.folds]) :
-    p.display_name => one(p.documentation).content
-  }
+  value       = { for p in local.policies : p.display_name => one(p.documentation).content }
+}
+
+output "conditions" {
+  description = "How many conditions the alerts have, each of which Google may charge for: one more for each host."
+  value       = sum([for p in local.policies : length(p.conditions)])
 }
 
 output "objectives" {

@@ -108,6 +108,12 @@ run "alert_parts" {
 }
 
 run "alert_conditions" {
+  # `go test ./scripts/affinity/plan` reads the number for the bill.
+  assert {
+    condition     = output.conditions == 40 + length(var.hosts)
+    error_message = "The alerts have ${output.conditions} conditions with ${length(var.hosts)} hosts."
+  }
+
   command = plan
 
   assert {
