@@ -85,12 +85,18 @@ type google struct {
 	images *artifactregistry.Service
 	run    *run.Service
 	builds *cloudbuild.Service
-	every  time.Duration // between two questions whether a build has ended
+	every  time.Duration // between two questions whether a build has ended, and between two tries to begin one
+	tries  int           // of a build that Google refuses to begin
 }
+
+// settle is how long a build is tried again that Google refuses: the account that builds and its grants are seconds old
+// at the first apply, and Google may take minutes to know them everywhere.
+const settle = 3 * time.Minute
 
 // dial connects to Google's services, or to those that the variables of Terraform's provider name.
 func dial(ctx context.Context) (*google, error) {
-	g := &google{every: 5 * time.Second}
+	const every = 5 * time.Second
+	g := &google{every: every, tries: int(settle / every)}
 	var err [3]error
 	g.images, err[0] = artifactregistry.NewService(ctx, options("GOOGLE_ARTIFACT_REGISTRY_CUSTOM_ENDPOINT", "v1/")...)
 	g.run, err[1] = run.NewService(ctx, options("GOOGLE_CLOUD_RUN_V2_CUSTOM_ENDPOINT", "v2/")...)
@@ -128,17 +134,37 @@ func (g *google) provide(ctx context.Context, i image) error {
 	} else if !errors.As(err, &missing) || missing.Code != http.StatusNotFound {
 		return fmt.Errorf("look for the image %s: %w", i.uri, err)
 	}
-	started, err := g.run.Projects.Locations.Builds.Submit(at.location(), &run.GoogleCloudRunV2SubmitBuildRequest{
+	operation, err := g.submit(ctx, at.location(), &run.GoogleCloudRunV2SubmitBuildRequest{
 		ImageUri: i.uri, ServiceAccount: i.account,
 		StorageSource: &run.GoogleCloudRunV2StorageSource{Bucket: bucket, Object: object},
 		BuildpackBuild: &run.GoogleCloudRunV2BuildpacksBuild{
 			FunctionTarget: i.target, BaseImage: i.base, EnableAutomaticUpdates: true, EnvironmentVariables: i.variables,
 		},
-	}).Context(ctx).Do()
+	})
 	if err != nil {
 		return fmt.Errorf("submit the build of %s: %w", i.uri, err)
 	}
-	return g.await(ctx, i, started.BuildOperation.Name)
+	return g.await(ctx, i, operation)
+}
+
+// submit begins a build and returns the name of its operation.
+func (g *google) submit(ctx context.Context, location string, build *run.GoogleCloudRunV2SubmitBuildRequest) (string, error) {
+	for try := 1; ; try++ {
+		started, err := g.run.Projects.Locations.Builds.Submit(location, build).Context(ctx).Do()
+		if err == nil {
+			return started.BuildOperation.Name, nil
+		}
+		refused := new(googleapi.Error)
+		again := errors.As(err, &refused) && (refused.Code == http.StatusForbidden || refused.Code == http.StatusNotFound)
+		if !again || try >= g.tries {
+			return "", err
+		}
+		select {
+		case <-ctx.Done():
+			return "", errors.Join(context.Cause(ctx), err)
+		case <-time.After(g.every):
+		}
+	}
 }
 
 // await returns when a build has ended, with its fault if it failed.

@@ -51,7 +51,7 @@ func answers(t *testing.T, by map[string][]string) (g *google, bodies map[string
 	}
 	g, err := dial(t.Context())
 	must.Succeed(t, err)
-	g.every = time.Millisecond
+	g.every, g.tries = time.Millisecond, 2
 	return g, bodies
 }
 
@@ -64,7 +64,7 @@ const (
 func TestAnImageIsBuiltAsAFunction(t *testing.T) {
 	g, bodies := answers(t, map[string][]string{
 		tag:    {""},
-		submit: {`{"buildOperation": {"name": "operations/build/my-project/1"}}`},
+		submit: {"", `{"buildOperation": {"name": "operations/build/my-project/1"}}`}, // the account is new at first
 		ask:    {`{"done": false}`, `{"done": true, "response": {}}`},
 	})
 	must.Succeed(t, g.provide(t.Context(), ingest))
@@ -90,7 +90,7 @@ func TestFaultsOfABuild(t *testing.T) {
 	submitted := []string{`{"buildOperation": {"name": "operations/build/my-project/1"}}`}
 	for want, by := range map[string]map[string][]string{
 		"look for the image":                            {tag: {`{`}},
-		"submit the build":                              {tag: {""}, submit: {""}},
+		"submit the build":                              {tag: {""}, submit: {"", ""}},
 		"ask for the build":                             {tag: {""}, submit: submitted, ask: {""}},
 		"failed: no Go file; its log is in Cloud Build": {tag: {""}, submit: submitted, ask: {`{"done": true, "error": {"message": "no Go file"}}`}},
 	} {
