@@ -148,7 +148,9 @@ func (g *google) provide(ctx context.Context, i image) error {
 }
 
 // submit begins a build and returns the name of its operation.
-func (g *google) submit(ctx context.Context, location string, build *run.GoogleCloudRunV2SubmitBuildRequest) (string, error) {
+func (g *google) submit(
+	ctx context.Context, location string, build *run.GoogleCloudRunV2SubmitBuildRequest,
+) (string, error) {
 	for try := 1; ; try++ {
 		started, err := g.run.Projects.Locations.Builds.Submit(location, build).Context(ctx).Do()
 		if err == nil {
