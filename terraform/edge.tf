@@ -39,7 +39,10 @@ module "monitoring" {
     [local.deployment.topics.events.subscription], values(module.events.dedicated_subscriptions),
     flatten([for e in values(module.regional_events) : concat([e.subscriptions.events], values(e.dedicated_subscriptions))]),
   )
-  dead_letter_subscriptions = concat([local.deployment.topics.deadLetters.subscription], [for e in values(module.regional_events) : e.subscriptions.dead_letters])
+  dead_letter_subscriptions = concat(
+    [local.deployment.topics.deadLetters.subscription], [for e in values(module.regional_events) : e.subscriptions.dead_letters],
+    module.warehouse[*].dead_letters, [for w in values(module.regional_warehouse) : w.dead_letters],
+  )
   # Queues have the same names in each region.
   queues             = concat([local.queue, local.purge_queue], local.refresh_queues, module.tasks.dedicated_queues)
   bigtable_instances = concat([module.bigtable.instance], [for b in values(module.regional_bigtable) : b.instance])

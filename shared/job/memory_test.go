@@ -17,7 +17,7 @@ func TestMemory(t *testing.T) {
 // its deletion.
 func TestMemories(t *testing.T) {
 	store := documents.NewMemory()
-	jobs := config.Documents{Store: store}
+	jobs := config.Documents{Store: store, Keys: documents.NewMemory()}
 	recomputes, moves := jobtest.Collection, job.NewCollection[jobtest.Params, jobtest.Counts]("moves")
 	deletions := job.NewCollection[jobtest.Params, jobtest.Counts]("deletionJobs").OfDeletion()
 	for _, c := range []job.Collection{recomputes, deletions} {

@@ -122,7 +122,7 @@ run "warehouse" {
   }
 
   assert {
-    condition     = module.warehouse[0].topic == "warehouse" && module.regional_warehouse["us"].topic == "warehouse.us" && local.environment.PUBSUB_WAREHOUSE_TOPIC == "warehouse"
+    condition     = module.warehouse[0].topic == "warehouse" && module.regional_warehouse["us"].topic == "warehouse.us" && module.regional_warehouse["us"].dead_letters == "warehouse-dead-letter.us" && local.environment.PUBSUB_WAREHOUSE_TOPIC == "warehouse"
     error_message = "The functions publish rows to other topics than those that exist."
   }
 

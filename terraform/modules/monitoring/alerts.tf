@@ -38,7 +38,7 @@ locals {
       aligner  = "ALIGN_MAX"
       reducer  = "REDUCE_MAX"
       by       = ["resource.label.subscription_id"]
-      runbook  = "Read the reason in process's line \"message went to the dead-letter topic\", or with `go run ./scripts/affinity replay --project PROJECT --dry-run`. Of a data region, such as us, add `--dead-letter-subscription events-dead-letter.us --topic events.us`. Fix the cause, then run `go run ./scripts/affinity replay --project PROJECT` before the subscription's retention of 31 days ends. Until then only these events are missing from profiles. `GET /1/usage` and the console's overview say how many messages of an app wait."
+      runbook  = "Read the reason in process's line \"message went to the dead-letter topic\", or with `go run ./scripts/affinity replay --project PROJECT --dry-run`. Of a data region, such as us, add `--dead-letter-subscription events-dead-letter.us --topic events.us`. Fix the cause, then run `go run ./scripts/affinity replay --project PROJECT` before the subscription's retention of 31 days ends. Until then only these events are missing from profiles. `GET /1/usage` and the console's overview say how many messages of an app wait. A subscription warehouse-dead-letter has rows for analysts that BigQuery did not take; profiles do not miss them. Its attribute CloudPubSubDeadLetterSourceDeliveryErrorMessage says why: `gcloud pubsub subscriptions pull warehouse-dead-letter --limit 10 --project PROJECT`."
     }
     errors = {
       title    = "a public function answers 5xx"

@@ -3,6 +3,11 @@ output "topic" {
   value       = google_pubsub_topic.rows["event_rows"].name
 }
 
+output "dead_letters" {
+  description = "Subscription of rows that BigQuery did not take."
+  value       = google_pubsub_subscription.dead_letters.name
+}
+
 output "dataset" {
   description = "ID of the dataset: the view events is for analysts."
   value       = google_bigquery_dataset.this.dataset_id
