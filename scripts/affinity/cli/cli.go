@@ -128,3 +128,12 @@ func PrintJSON(out io.Writer, v any) error {
 	_, err = fmt.Fprintf(out, "%s\n", document)
 	return err
 }
+
+// List returns words as a list: "a, b and c".
+func List(words []string) string {
+	last := len(words) - 1
+	if last < 1 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:last], ", ") + " and " + words[last]
+}

@@ -1,8 +1,7 @@
 package plan
 
 import (
-	"strings"
-
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/judge/price"
 )
 
@@ -132,15 +131,6 @@ func (b *Bill) instances(add adder, billing, price string) {
 		return
 	}
 	b.Needs.VCPU += vcpu
-	add("CPU of "+list(names), vcpu*monthSeconds, price)
+	add("CPU of "+cli.List(names), vcpu*monthSeconds, price)
 	add("their memory", gibs*monthSeconds, "run_memory")
-}
-
-// list returns names as words: "ingest, profiles and process".
-func list(names []string) string {
-	last := len(names) - 1
-	if last == 0 {
-		return names[0]
-	}
-	return strings.Join(names[:last], ", ") + " and " + names[last]
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -51,7 +50,7 @@ func (a *appTool) aim(cmd *cobra.Command) error {
 		return cli.Usagef("give %s of the deployment in project %s: it has no default, because a restore changes it; or "+
 			"leave --project out and add a context with `affinity context add prod --from-terraform terraform`, which "+
 			"knows all of them",
-			and(lacks), a.databases.Project)
+			cli.List(lacks), a.databases.Project)
 	}
 	a.bigtable.Project = a.databases.Project
 	return nil
@@ -84,13 +83,4 @@ func (a *appTool) aimAtContext(cmd *cobra.Command) error {
 	fmt.Fprintf(a.Err, "on the deployment of context %s: project %s, Firestore database %s, Bigtable instance %s\n",
 		cli.Printable(a.Context), a.databases.Project, a.databases.Configuration, a.bigtable.Instance)
 	return nil
-}
-
-// and returns words as a list: "a, b and c".
-func and(words []string) string {
-	last := len(words) - 1
-	if last < 1 {
-		return strings.Join(words, "")
-	}
-	return strings.Join(words[:last], ", ") + " and " + words[last]
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/scripts/affinity/command"
@@ -56,6 +57,20 @@ func Plan(t *command.Tool) *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
+	addWorkload(flags, &w, &figures)
+	flags.StringVar(&f.billing, "billing", "requests",
+		"what Cloud Run bills: requests, instances, or for each function the cheapest (billing in functions of Terraform)")
+	flags.StringVar(&f.tfvars, "tfvars", "",
+		"file of Terraform's variables: what it keeps, and its values in place of other flags' defaults")
+	f.prices.Add(flags)
+	flags.BoolVar(&f.before, "before", false,
+		"show beside it what the same cost before small histories moved into the user's row")
+	t.JSONFlag(cmd, command.JSONDocument)
+	return cmd
+}
+
+// addWorkload defines the flags of a workload and of figures that depend on it.
+func addWorkload(flags *pflag.FlagSet, w *plan.Workload, figures *plan.Figures) {
 	flags.Float64Var(&w.EventsPerDay, "events-per-day", 0, "events on an average day")
 	flags.Float64Var(&w.Users, "users", 0, "users with an event in the retention")
 	flags.Float64Var(&w.RetentionDays, "retention", 0, "days for which events are kept")
@@ -83,15 +98,6 @@ func Plan(t *command.Tool) *cobra.Command {
 		"share of healthy messages whose line is kept (message_log_sample of Terraform)")
 	flags.Float64Var(&figures.BalancerLogs, "balancer-logs", figures.BalancerLogs,
 		"share of requests that the load balancer logs (balancer_log_sample of Terraform)")
-	flags.StringVar(&f.billing, "billing", "requests",
-		"what Cloud Run bills: requests, instances, or for each function the cheapest (billing in functions of Terraform)")
-	flags.StringVar(&f.tfvars, "tfvars", "",
-		"file of Terraform's variables: what it keeps, and its values in place of other flags' defaults")
-	f.prices.Add(flags)
-	flags.BoolVar(&f.before, "before", false,
-		"show beside it what the same cost before small histories moved into the user's row")
-	t.JSONFlag(cmd, command.JSONDocument)
-	return cmd
 }
 
 // fill takes from the file of Terraform's variables what the flags do not say.
