@@ -100,7 +100,7 @@ func deletionHoles() []linkHole {
 // optOutHoles are forms of opt-outs.
 func optOutHoles() []linkHole {
 	A, K := uint8(tokenA), uint8(tokenK)
-	d0, d1 := delivery(0), delivery(1)
+	d0, d1, d2 := delivery(0), delivery(1), delivery(2)
 	return []linkHole{
 		{"an opt-out takes along by the ticket alone", linkRules{entriesUnseen: true},
 			secondLogin.linked(0, 0, optOutOf(K), d1), false},
@@ -116,6 +116,8 @@ func optOutHoles() []linkHole {
 			judged(loginEvents).unlinked(0, 0, d1).excludedBefore(K, 2, true), false},
 		{"a naming event is dropped by a read", linkRules{dropByRead: true},
 			judged(loginEvents).unlinked(0, 0, optInOf(K), d1, d1).excludedBefore(K, 1, true), false},
+		{"refused evidence stays", linkRules{refusedUnread: true},
+			judged(twoLogins).unlinked(0, 0, d2, after(0, d1)).excludedBefore(K, 1, true), false},
 		{"a drop does not mark", linkRules{dropUnmarked: true},
 			judged(loginEvents).unlinked(0, 0, d1, readOf(A)).excludedBefore(K, 2, true), false},
 		{"a drop does not mark another known token", linkRules{dropOthersUnmarked: true},

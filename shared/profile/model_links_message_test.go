@@ -178,7 +178,7 @@ func (t *linkTurn) drawOwn() {
 		p.step = ownProfile
 	case t.knownFirst && p.done != 0:
 		t.compute()
-	case ev.names != 0 && ev.names-1 != a && t.wantsLink(0):
+	case ev.names != 0 && ev.names-1 != a && (t.wantsLink(0) || !t.refusedUnread && t.namesUnserved()):
 		p.step = readsKnown
 	default:
 		p.step = serves
@@ -223,6 +223,18 @@ func (t *linkTurn) wantsLink(deleted uint8) bool {
 	return ev.time >= own.lateBefore()
 }
 
+// namesUnserved reports whether the event names a token that no entry makes the message serve:
+// its evidence is refused, but that token's row may exclude it.
+func (t *linkTurn) namesUnserved() bool {
+	own, ev := &t.p.own, t.ev()
+	for _, e := range own.cell.entries {
+		if e.known == ev.names && e.state == liveEntry && !own.ended(e) && e.holds(ev.time) {
+			return false
+		}
+	}
+	return !own.undone(ev)
+}
+
 // link makes the link of the event: the known token's list first, then the entry.
 func (t *linkTurn) link() {
 	p, a, ev := t.p, t.token(), t.ev()
@@ -241,7 +253,7 @@ func (t *linkTurn) link() {
 			if p.who, p.step = k, drawsNaming; t.dropByRead {
 				p.named, p.step = true, dropsNaming
 			}
-		case p.of.excludes(ev.time), isAnonymous, p.own.cell.role == known, t.full(&p.of.cell),
+		case p.of.excludes(ev.time), isAnonymous, !t.wantsLink(0), t.full(&p.of.cell),
 			t.rolesRead && p.own.cell.list != 0:
 			p.step = serves // refused
 		case t.entryFirst, !t.truthInKnown && p.of.cell.role == known && p.of.cell.list&^p.of.cell.shut&bitOf(a) != 0:

@@ -53,6 +53,7 @@ type linkRules struct {
 	optsAllIn          bool // it opts in who has opted out themselves
 	changeBlindly      bool // a change does not depend on its ticket
 	namingKept         bool // an event that names a token that is out stays
+	refusedUnread      bool // the row of a token is not read for evidence that is refused anyway
 	dropByRead         bool // it is dropped because of a row that was read without a ticket
 	dropUnmarked       bool // its own token is not marked when it is dropped
 	dropOthersUnmarked bool // ... nor are those that it is linked to

@@ -162,6 +162,7 @@ func optOutCases() []namedCase {
 			judged(loginEvents).unlinked(1, 0, optInOf(K), d1, d1, readOf(A)).excludedBefore(K, 1, true), true},
 		{"naming event of a token linked to another",
 			judged(loginEvents).linkedTo(tokenK2, 1, 0, d1, d1, readOf(tokenK2)).excludedBefore(K, 1, true), false},
+		{"late naming event while K is out", judged(twoLogins).unlinked(0, 0, d2, d1).excludedBefore(K, 1, true), false},
 		{"naming event, two users, deletion of the first",
 			judged(twoLogins).unlinked(0, 0, d1, d2, deletionOf(K, 4), readOf(tokenK2)), true},
 		{"naming event, fold, read",
