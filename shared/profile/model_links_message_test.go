@@ -284,16 +284,18 @@ func (t *linkTurn) link() {
 			p.step = listsOwn
 		}
 		if ev.time < row.deleted { // a deletion came between: it is as if the link had come first
-			t.heldGo(row.deleted)
+			t.heldGo()
 		}
 	}
 }
 
-// heldGo notes that a deletion may remove what the entries of the event's token hold.
-func (t *linkTurn) heldGo(until uint8) {
+// heldGo notes that a deletion may remove what the entries of the event's token hold: those of
+// a message that was slower than a deletion. The next deletion ends them by its own tombstone,
+// because none says which one came before the entry.
+func (t *linkTurn) heldGo() {
 	for e, ev := range t.events {
 		for _, en := range t.row(t.token()).cell.entries {
-			if ev.token == t.token() && en.known == t.ev().names && en.holds(ev.time) && ev.time < until {
+			if ev.token == t.token() && en.known == t.ev().names && en.holds(ev.time) {
 				t.s.law.mayGo |= bitOf(uint8(e))
 			}
 		}
