@@ -143,7 +143,7 @@ var layers = []layer{
 	{"shared/local/ports", "", ""},
 	{"shared/local/gcloudtest", "local/ports", anything},
 	{"shared/local/must", "", ""},
-	{"shared/local/chromium", "", ""},
+	{"shared/local/chromium", "local/must", ""},
 	{"shared/local/cpu", "", ""},
 	{"shared/local/race", "", ""},
 	{"shared/local/testmain", "local/race", ""},
