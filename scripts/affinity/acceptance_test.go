@@ -42,13 +42,14 @@ func (d realData) expected(t *testing.T) []realProfile {
 	return all[:len(all)/race.Or(1, 3)]
 }
 
-// eventsFile is the file of events to import: all events, or under the race
-// detector those of the compared users and one in 40 of the others.
+// eventsFile is the file of events to import: those of the compared users and some of the
+// others, or all events.
 func (d realData) eventsFile(t *testing.T, compared []realProfile) string {
 	t.Helper()
-	if !race.On {
+	if os.Getenv(wholeData) == "1" {
 		return d.file(t, realdata.EventsFile)
 	}
+	one := race.Or(10, 40)
 	wanted := map[string]bool{}
 	for _, p := range compared {
 		wanted[p.UserToken] = true
@@ -58,7 +59,7 @@ func (d realData) eventsFile(t *testing.T, compared []realProfile) string {
 	for line := range realdata.Lines(t, string(d), realdata.EventsFile) {
 		var e struct{ UserToken string }
 		must(t, json.Unmarshal(line, &e))
-		if wanted[e.UserToken] || i%40 == 0 {
+		if wanted[e.UserToken] || i%one == 0 {
 			b.Write(line)
 			b.WriteByte('\n')
 		}

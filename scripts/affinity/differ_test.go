@@ -23,7 +23,7 @@ func TestEngineEqualsModel(t *testing.T) {
 			t.Parallel()
 			var out bytes.Buffer
 			err := differ.Run(t.Context(), &out, differ.Options{
-				Engine: os.Args[0], Environment: []string{asTool + "=1"}, Seed: seed, Steps: 100,
+				Engine: os.Args[0], Environment: []string{asTool + "=1"}, Seed: seed, Steps: 60,
 				Memory: race.Or[int64](1, 4) * differ.DefaultMemory, // the race detector needs more
 			})
 			t.Log(out.String())

@@ -234,8 +234,9 @@ func TestImportArchiveUsage(t *testing.T) {
 	affinity(t, "", "import", "--archive", bad, "--without-users", bad).wants(t, cli.ExitFailed, bad+`:2: "bob smith" is no user token`)
 }
 
-// wholeArchive has TestRealArchiveRestores take all users of a data set and not some.
-const wholeArchive = "AFFINITY_WHOLE_ARCHIVE"
+// wholeData has TestRealArchiveRestores and TestRealDataImported take all users of a data set
+// and not some.
+const wholeData = "AFFINITY_WHOLE_DATA"
 
 // The archive of real events, sent as a shop sends them and some of them twice, restores
 // to equal profiles.
@@ -243,7 +244,7 @@ func TestRealArchiveRestores(t *testing.T) {
 	t.Parallel()
 	const set = realData("clickstream")
 	one := race.Or(60, 200)
-	if os.Getenv(wholeArchive) == "1" {
+	if os.Getenv(wholeData) == "1" {
 		one = 1
 	}
 	events := realdata.Decoded[realEvent](t, string(set), realdata.EventsFile)
