@@ -127,6 +127,10 @@ type process struct {
 // otherwise leave its emulator running.
 const leashed = `{ read -r _ <&3; kill -KILL -$$; } & exec "$@" 3<&-`
 
+// javaOptions are those of emulators in Java. They run for seconds, in which the second
+// compiler and collectors on several threads cost more than they save.
+const javaOptions = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
 // startOnce starts the emulator on one free port and waits until it accepts
 // connections.
 func startOnce(dir string, command []string) (*process, error) {
@@ -147,6 +151,7 @@ func startOnce(dir string, command []string) (*process, error) {
 
 	args := append([]string{"-c", leashed, "sh", "gcloud"}, command...)
 	cmd := exec.Command("sh", append(args, "--host-port="+addr)...)
+	cmd.Env = append(os.Environ(), "JAVA_TOOL_OPTIONS="+javaOptions)
 	cmd.Stdout, cmd.Stderr = output, output
 	cmd.ExtraFiles = []*os.File{end}
 	// gcloud leaves the process group it was started in, unless it leads a
