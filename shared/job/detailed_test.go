@@ -93,7 +93,6 @@ func wantDivided(t *testing.T, documents job.Jobs, w *jobtest.Harness) {
 // process. The job is done all the same, and counts every user once.
 func TestFaultAtEveryRequestOfDetails(t *testing.T) {
 	race.Skip(t, "TestFaultAtEveryCall has the same goroutines")
-	s := storetest.New(t)
 	for name, cause := range map[string]func(context.Context) jobtest.Fault{
 		"fails":                 func(context.Context) jobtest.Fault { return jobtest.FailBefore },
 		"fails, but was done":   func(context.Context) jobtest.Fault { return jobtest.FailAfter },
@@ -102,6 +101,7 @@ func TestFaultAtEveryRequestOfDetails(t *testing.T) {
 	} {
 		for inFlight := range 3 {
 			t.Run(fmt.Sprintf("%s, %d in flight", name, inFlight), func(t *testing.T) {
+				s := storetest.New(t) // of its own: each read of a row passes the deletions since its start
 				calls := inFlight + 1
 				for at := inFlight; at < calls; at += race.Or(3, 7) { // the three together at each
 					w, documents := divided(t, s, 5)
