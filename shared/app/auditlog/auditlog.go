@@ -46,6 +46,8 @@ const (
 	UsersRestore    Action = "users.restore"
 	OptOutSet       Action = "optout.set"
 	OptOutRemove    Action = "optout.remove"
+	IdentityLink    Action = "identity.link"
+	IdentityUnlink  Action = "identity.unlink"
 	RecomputeStart  Action = "recompute.start"
 	RecomputeCancel Action = "recompute.cancel"
 	ReenrichStart   Action = "reenrich.start"
@@ -69,6 +71,7 @@ const (
 	appConsistency Action = "app.consistency"
 	appRanking     Action = "app.ranking"
 	appSegments    Action = "app.segments"
+	appIdentity    Action = "app.identity"
 	appLimits      Action = "app.limits"
 	appEncoding    Action = "app.encoding"
 	AppTickets     Action = "app.tickets"
@@ -84,9 +87,10 @@ const (
 var Actions = []Action{
 	StrategySet, StrategyRestore, SettingsSet, IndexClear, FeedSet, FeedDelete, SegmentSet, SegmentDelete,
 	SegmentExport, SegmentRefresh, UserDelete, UserExport, UsersRestore, OptOutSet, OptOutRemove,
+	IdentityLink, IdentityUnlink,
 	RecomputeStart, RecomputeCancel, ReenrichStart, ReenrichCancel, CrowdStart, CrowdCancel, BacktestStart, BacktestCancel,
 	SchemaStart, SchemaBackfill, SchemaVerify, SchemaCutover, SchemaRollback, SchemaDrop,
-	appCreate, appRetention, appConsistency, appRanking, appSegments, appLimits, appEncoding, AppTickets, AppDump,
+	appCreate, appRetention, appConsistency, appRanking, appSegments, appIdentity, appLimits, appEncoding, AppTickets, AppDump,
 	AppMove, keyAdd, keyRotate, keyChange, keyRemove,
 }
 

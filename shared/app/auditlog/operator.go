@@ -107,6 +107,16 @@ func (o Operated) SetSegments(ctx context.Context, appID string, on bool) error 
 	})
 }
 
+// SetIdentity records app.identity.
+func (o Operated) SetIdentity(ctx context.Context, appID string, to config.Identity,
+	settle time.Duration) (app config.App, err error) {
+	err = o.existing(ctx, Change{App: appID, Action: appIdentity, Detail: to.String()}, func() error {
+		app, err = o.Store.SetIdentity(ctx, appID, to, settle)
+		return err
+	})
+	return app, err
+}
+
 // SetLimits records app.limits.
 func (o Operated) SetLimits(ctx context.Context, appID string, n limit.Numbers) error {
 	detail, err := json.Marshal(n)

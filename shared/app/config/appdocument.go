@@ -41,6 +41,8 @@ type (
 		PrivateFacets string `firestore:"privateFacets,omitempty"`
 		// NumericBands is JSON. Empty: there never were any.
 		NumericBands string `firestore:"numericBands,omitempty"`
+		// Identity is JSON. Empty: no token was ever linked.
+		Identity string `firestore:"identity,omitempty"`
 		// TrackNames is JSON. Empty: there are none.
 		TrackNames string `firestore:"trackNames,omitempty"`
 		// Dates is JSON. Empty: there are none.
@@ -169,6 +171,12 @@ func (d appDocument) app() (App, error) {
 			return App{}, fmt.Errorf("parse stored numeric bands: %w", err)
 		}
 	}
+	// An app whose links are unknown must not look like one without any.
+	if d.Identity != "" {
+		if err := json.Unmarshal([]byte(d.Identity), &a.Identity); err != nil {
+			return App{}, fmt.Errorf("parse stored identity: %w", err)
+		}
+	}
 	if d.TrackNames != "" {
 		if err := json.Unmarshal([]byte(d.TrackNames), &a.TrackNames); err != nil {
 			return App{}, fmt.Errorf("parse stored names of track calls: %w", err)
@@ -223,6 +231,7 @@ func newAppDocument(a App) (appDocument, error) {
 	}{
 		{&d.PrivateFacets, a.PrivateFacets, a.PrivateFacets != nil},
 		{&d.NumericBands, a.NumericBands, a.NumericBands != nil},
+		{&d.Identity, a.Identity, a.Identity != Identity{}},
 		{&d.TrackNames, a.TrackNames, a.TrackNames != nil},
 		{&d.Dates, a.Dates, a.Dates != nil},
 	} {

@@ -276,6 +276,12 @@ func (c *Cached) SetSegments(ctx context.Context, appID string, on bool) error {
 	return c.store.SetSegments(ctx, appID, on)
 }
 
+// SetIdentity is SetIdentity of the Store.
+func (c *Cached) SetIdentity(ctx context.Context, appID string, to Identity, settle time.Duration) (App, error) {
+	defer c.apps.Evict(appID)
+	return c.store.SetIdentity(ctx, appID, to, settle)
+}
+
 // SetLimits is SetLimits of the Store.
 func (c *Cached) SetLimits(ctx context.Context, appID string, n limit.Numbers) error {
 	defer c.apps.Evict(appID)

@@ -49,6 +49,8 @@ type App struct {
 	BrowserRanking bool
 	// Segments says whether users can be found by their affinities.
 	Segments Segments
+	// Identity says whether tokens of one person are linked.
+	Identity Identity
 	// Limits are what the app may ask for. A zero is the deployment's default.
 	Limits limit.Numbers
 	// PrivateFacets are the facets that no boost shows.

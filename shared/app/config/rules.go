@@ -28,10 +28,13 @@ func (a App) Prepare() (App, error) {
 	if err := a.Limits.Check(); err != nil {
 		return App{}, fmt.Errorf("app %q: %w", a.ID, err)
 	}
+	if err := a.Identity.Check(); err != nil {
+		return App{}, fmt.Errorf("app %q: %w", a.ID, err)
+	}
 	if a.Region != "" && !ValidRegion(a.Region) {
 		return App{}, fmt.Errorf("app %q: region %q: want 1 to 40 of a-z, 0-9 and -", a.ID, a.Region)
 	}
-	return App{ID: a.ID, RetentionDays: a.RetentionDays, Region: a.Region, Limits: a.Limits,
+	return App{ID: a.ID, RetentionDays: a.RetentionDays, Region: a.Region, Limits: a.Limits, Identity: a.Identity,
 		Log: cloneLayout(a.Log), CreatedAt: Stamp(a.CreatedAt), ChangedAt: Stamp(time.Time{})}, nil
 }
 

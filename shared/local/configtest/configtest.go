@@ -45,6 +45,7 @@ func run(t *testing.T, open func(*testing.T) store) {
 		{"Retention", testRetention},
 		{"Consistency", testConsistency},
 		{"BrowserRanking", testBrowserRanking},
+		{"Identity", testIdentity},
 		{"SegmentsSwitch", testSegmentsSwitch},
 		{"Limits", testLimits},
 		{"TrackNames", testTrackNames},
@@ -307,6 +308,10 @@ func testUnknown(t *testing.T, s store) {
 		"SetConsistency":    func() error { return s.SetConsistency(ctx, "shop", config.Strong) },
 		"SetBrowserRanking": func() error { return s.SetBrowserRanking(ctx, "shop", true) },
 		"SetSegments":       func() error { return s.SetSegments(ctx, "shop", true) },
+		"SetIdentity": func() error {
+			_, err := s.SetIdentity(ctx, "shop", config.Identity{Mode: config.IdentityCollect}, 0)
+			return err
+		},
 		"SetTrackNames": func() error {
 			_, err := s.SetTrackNames(ctx, "shop", config.TrackNames{"Mine": "view"})
 			return err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/app/limit"
@@ -23,6 +24,7 @@ const (
 	consistencyPath = "/local/apps/consistency"
 	rankingPath     = "/local/apps/ranking"
 	segmentsPath    = "/local/apps/segments"
+	identityPath    = "/local/apps/identity"
 	limitsPath      = "/local/apps/limits"
 	defaultsPath    = "/local/apps/limits/defaults"
 	encodingPath    = "/local/apps/encoding"
@@ -59,6 +61,7 @@ type Store interface {
 	SetConsistency(ctx context.Context, appID string, c config.Consistency) error
 	SetBrowserRanking(ctx context.Context, appID string, on bool) error
 	SetSegments(ctx context.Context, appID string, on bool) error
+	SetIdentity(ctx context.Context, appID string, to config.Identity, settle time.Duration) (config.App, error)
 	SetLimits(ctx context.Context, appID string, n limit.Numbers) error
 	SetEncoding(ctx context.Context, appID string, e schema.Encoding) (config.App, error)
 	Keys(ctx context.Context, appID string) ([]config.Key, error)
@@ -97,6 +100,13 @@ func handleApps(rt *httpapi.Router, s Store, defaults limit.Numbers, c config.Ci
 	})
 	handle(rt, segmentsPath, func(ctx context.Context, r request) (any, error) {
 		return nil, s.SetSegments(ctx, r.App.ID, r.On)
+	})
+	handle(rt, identityPath, func(ctx context.Context, r request) (any, error) {
+		app, err := s.SetIdentity(ctx, r.App.ID, r.App.Identity, config.IdentitySettle)
+		if _, ok := errors.AsType[*config.SettlingError](err); ok {
+			err = invalid(err)
+		}
+		return app, err
 	})
 	handle(rt, limitsPath, func(ctx context.Context, r request) (any, error) {
 		if err := r.App.Limits.Check(); err != nil {
@@ -202,6 +212,12 @@ func (c *Client) SetBrowserRanking(ctx context.Context, appID string, on bool) e
 func (c *Client) SetSegments(ctx context.Context, appID string, on bool) error {
 	_, err := post[any](ctx, c, segmentsPath, request{App: config.App{ID: appID}, On: on})
 	return err
+}
+
+// SetIdentity changes whether the tokens of one person are linked. When a change has settled, the engine says.
+func (c *Client) SetIdentity(ctx context.Context, appID string, to config.Identity,
+	_ time.Duration) (config.App, error) {
+	return post[config.App](ctx, c, identityPath, request{App: config.App{ID: appID, Identity: to}})
 }
 
 // SetLimits changes what an app may ask for.
