@@ -188,6 +188,9 @@ func (h handler) importAll(ctx context.Context, app config.App, events []event.E
 		ctx = admission.Exempt(ctx)
 		part := events[:n]
 		rows := enrich.LogEvents(part, known, receivedAt)
+		for i := range rows {
+			rows[i].Strong = true // an import needs a server's key
+		}
 		outcome, err := h.Profiles.Import(ctx, app, rows)
 		if err == nil {
 			err = h.publish(ctx, app, rows, outcome)

@@ -143,7 +143,7 @@ func (h handler) store(ctx context.Context, header http.Header, in request, body
 	}
 	httpapi.WriteLimit(header, left)
 	m := bus.Message{App: app, ReceivedAt: in.received.UnixMilli(), Ahead: event.MaxAhead.Milliseconds(),
-		Request: rand.Uint64(), Calls: in.unsure, Body: body}
+		Request: rand.Uint64(), Calls: in.unsure, Evidence: evidenceOf(in.grant, events), Body: body}
 	if slow {
 		m.Lane = bus.SlowLane
 	}
@@ -169,10 +169,27 @@ func (h handler) store(ctx context.Context, header http.Header, in request, body
 	return nil
 }
 
-// permitted returns an error if the key is not for all events of a request.
+// evidenceOf is how far the key of a request may say who has signed in under the tokens of its events: of
+// anybody, if it is a server's, and of its own user.
+func evidenceOf(grant auth.Grant, events []event.Event) bus.Evidence {
+	evidence := bus.NoEvidence
+	for i := range events {
+		switch signedIn := events[i].AuthenticatedUserToken; {
+		case signedIn == "":
+		case grant.Server() || grant.OwnUser() == signedIn:
+			evidence = bus.StrongEvidence
+		default:
+			return bus.WeakEvidence
+		}
+	}
+	return evidence
+}
+
+// permitted returns an error if the key is not for all events of a request. A key of one user is also for
+// the tokens under which this user has signed in.
 func permitted(grant auth.Grant, events []event.Event) error {
 	for i := range events {
-		if err := grant.User(events[i].UserToken); err != nil {
+		if err := grant.User(events[i].UserToken); err != nil && events[i].AuthenticatedUserToken != grant.OwnUser() {
 			return err
 		}
 		if events[i].Type == event.InstantSearch {

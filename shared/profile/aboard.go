@@ -18,7 +18,7 @@ import (
 // isNew reports whether a user has no history, and nobody is making one.
 func (run *bulkRun) isNew(u *bulkUser) bool {
 	return u.fault == nil && u.stale && u.row.Ticket > 0 && !u.damaged && len(u.manifest.Blocks) == 0 &&
-		u.manifest.Announced == nil && !u.sifted() && !run.unsettled(u.row)
+		u.manifest.Announced == nil && !u.sifted() && !run.linked(u.row) && !run.unsettled(u.row)
 }
 
 // drawNew draws tickets for the new users of a group. Their rows are then those of the tickets.
@@ -33,7 +33,7 @@ func (run *bulkRun) drawNew(ctx context.Context, gr *group) error {
 			continue
 		}
 		g.Go(func() error {
-			row, err := run.store.Users.TakeTicket(ctx, run.app.ID, u.token)
+			row, err := run.tickets.taker(run.app)(ctx, run.app.ID, u.token)
 			if err == nil {
 				run.setRowOf(ctx, run.app.ID, &u.user, row)
 				run.setReading(&u.user, u.window.Clock, u.window.Clock, run.app)

@@ -36,6 +36,10 @@ type own struct {
 	events []*store.LogEvent
 	// refused means that a row of the log may lack one of the events.
 	refused bool
+	// linked are events of anonymous tokens that count for the user, and mark means that a change
+	// of a link must end the validity of the stored profile.
+	linked []*store.LogEvent
+	mark   bool
 }
 
 // owns returns the events of a message by user token.
@@ -53,7 +57,8 @@ func owns(events []store.LogEvent, refused Faulty) map[string]own {
 
 // with returns the events of two messages.
 func (o own) with(other own) own {
-	return own{append(o.at, other.at...), append(o.events, other.events...), o.refused || other.refused}
+	return own{append(o.at, other.at...), append(o.events, other.events...), o.refused || other.refused,
+		append(o.linked, other.linked...), o.mark || other.mark}
 }
 
 // addition is a profile to which events were added.
@@ -87,7 +92,7 @@ func (d *adder) add(ctx context.Context, app config.App, c *affinity.Compiled, u
 		switch {
 		case u.fault != nil:
 			rest = append(rest, u)
-		case u.late || u.damaged || events[u.token].refused:
+		case u.late || u.damaged || events[u.token].refused || events[u.token].mark || len(events[u.token].linked) > 0:
 			d.counters.NotAddedLate.Add(1)
 			rest = append(rest, u)
 		case u.row.Version == 0:
@@ -153,12 +158,17 @@ func (d *adder) addTo(ctx context.Context, app config.App, c *affinity.Compiled,
 		d.counters.NotAddedNoBase.Add(1)
 		return addition{}, false
 	}
+	cell, err := linksOf(app.ID, u.token, u.row)
+	if err != nil {
+		d.counters.NotAddedNoBase.Add(1) // the computation reports it
+		return addition{}, false
+	}
 	at, arrivals := max(now, p.Anchor), make([]affinity.Arrival, 0, len(events.events))
 	for i, e := range events.events {
 		if u.row.Excludes(e.Type, e.Time, math.MaxInt64) {
 			continue // whatever its receipt
 		}
-		if u.row.Excludes(e.Type, e.Time, e.ReceivedAt()) {
+		if u.row.Excludes(e.Type, e.Time, e.ReceivedAt()) || cell.Dropped(e.Time, e.ReceivedAt()) {
 			// Another delivery of it may count, and has the filters of this one now.
 			d.counters.notAdded(affinity.Unclear)
 			return addition{}, false

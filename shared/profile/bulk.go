@@ -82,6 +82,7 @@ type bulk struct {
 	computer *computer
 	folder   *folder
 	orphans  *orphans
+	linker   *linker
 }
 
 func (b *bulk) recompute(ctx context.Context, app config.App, r store.Range, o RecomputeOptions,
@@ -234,6 +235,9 @@ func (run *bulkRun) next(ctx context.Context, r store.Range) (*group, error) {
 	return gr, err
 }
 
+// linked reports whether a row may say that tokens are linked.
+func (run *bulkRun) linked(row store.User) bool { return run.app.Identity.On() && len(row.Links) > 0 }
+
 // stored reports whether a row's profile is valid, and whether its user is known. For
 // Each a profile below the newest ticket is not: its writer may have logged an event and
 // not yet written the profile.
@@ -297,6 +301,11 @@ func (run *bulkRun) process(ctx context.Context, gr *group) error {
 		}
 	}
 	run.tickets.repair(ctx, run.app.ID, users)
+	if run.options.Maintain {
+		if err := run.tendLinks(ctx, gr); err != nil {
+			return err
+		}
+	}
 	var err error
 	if gr.result.Folded, err = run.folder.maintain(ctx, run.app, gr.users, run.options); err != nil {
 		return err
@@ -339,9 +348,9 @@ func (run *bulkRun) profiles(ctx context.Context, gr *group) error {
 		if !u.stale && !run.options.folds() || u.fault != nil {
 			continue
 		}
-		if u.stale && u.sifted() {
+		if u.stale && (u.sifted() || run.linked(u.row)) {
 			o.restarts, u.done = append(o.restarts, u), true
-			continue // their log is read with receipts and types
+			continue // their log is read with receipts and types, or with those of other tokens
 		}
 		blocks, gaps := u.parts()
 		for _, g := range gaps {

@@ -37,6 +37,7 @@ type computation struct {
 	sought     bool // a reading since the row was read has looked for events ahead
 	// at is the instant of the past that the profile is as of; nil: now.
 	at *instant
+	persons
 
 	scorer  *affinity.Scorer
 	pass    *affinity.Scorer // of a user who is computed alone
@@ -176,6 +177,9 @@ func (c *computer) score(ctx context.Context, w work, all []*computation) error 
 		if len(all) == 0 {
 			return nil
 		}
+		if err := c.join(ctx, w.app, all); err != nil {
+			return err
+		}
 		if err := c.readParts(ctx, w, all); err != nil {
 			return err
 		}
@@ -207,8 +211,9 @@ func (c *computer) score(ctx context.Context, w work, all []*computation) error 
 // lost, and the next attempt reads the log in its place.
 func (c *computer) prepare(ctx context.Context, appID string, u *computation, readRow rowReader) error {
 	missing := u.missing
+	u.joined = u.joined && len(missing) == 0 && !u.lacksBlocks()
 	if len(missing) == 0 {
-		return nil // a damaged block, which badBlocks holds already
+		return nil // a damaged block, which badBlocks holds already, or one of another token
 	}
 	if err := readRow(ctx, u.user); err != nil {
 		return err

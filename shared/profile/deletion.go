@@ -16,16 +16,45 @@ import (
 type deletion struct {
 	*env
 	logs    *logs
+	tickets *tickets
 	orphans *orphans
 	changes *changeList
+	linker  *linker
 }
 
 func (d *deletion) delete(ctx context.Context, app config.App, token string) (time.Time, error) {
-	t := d.tombstone()
-	if err := d.store.Users.AdvanceTombstone(ctx, app.ID, token, t); err != nil {
+	t, err := d.advance(ctx, app.ID, token)
+	if err != nil {
 		return time.Time{}, err
 	}
 	return time.UnixMilli(t.ReceivedUntil), d.forget(ctx, app.ID, token)
+}
+
+// advance raises the tombstone to now. That of a token with links is raised only while nobody has drawn a
+// ticket since the clock was read, and once what an earlier deletion of a known user left is done.
+func (d *deletion) advance(ctx context.Context, appID, token string) (affinity.Tombstone, error) {
+	app, err := d.logs.readCached(ctx, appID)
+	if err != nil {
+		return affinity.Tombstone{}, err
+	}
+	if !app.Identity.On() {
+		t := d.tombstone()
+		return t, d.store.Users.AdvanceTombstone(ctx, appID, token, t)
+	}
+	for range maxOptOuts {
+		row, err := d.take(ctx, appID, token)
+		if err != nil {
+			return affinity.Tombstone{}, err
+		}
+		if err := d.endEarlier(ctx, app, token, row); err != nil {
+			return affinity.Tombstone{}, err
+		}
+		t, done, err := d.store.Users.SetOptOut(ctx, appID, token, row.Ticket, row.OptedOut, d.tombstone())
+		if done || err != nil {
+			return t, err
+		}
+	}
+	return affinity.Tombstone{}, fmt.Errorf("delete %s,%s: messages drew tickets %d times", appID, token, maxOptOuts)
 }
 
 // forget drops what is derived from deleted events, leaves a marker, and lists the user
@@ -35,14 +64,17 @@ func (d *deletion) forget(ctx context.Context, appID, token string) error {
 	if err != nil {
 		return err
 	}
+	app, err := d.logs.readCached(ctx, appID)
+	if err != nil {
+		return err
+	}
+	if err := d.endLinks(ctx, app, token, row); err != nil {
+		return err
+	}
 	// The manifest is empty but has a version. Without one, a fold that found no
 	// manifest before the deletion would find the same now, and commit.
 	empty := history.Manifest{Version: version(row.Ticket, uncovered)}
 	if err := d.store.Users.ForgetUser(ctx, appID, token, row.Ticket, empty.AppendBinary(nil)); err != nil {
-		return err
-	}
-	app, err := d.logs.readCached(ctx, appID)
-	if err != nil {
 		return err
 	}
 	return d.changes.list(ctx, app, token)
@@ -69,6 +101,9 @@ func (d *deletion) setOptOut(ctx context.Context, appID, token string, types eve
 	for range maxOptOuts {
 		row, err := d.take(ctx, appID, token)
 		if err != nil {
+			return affinity.Tombstone{}, err
+		}
+		if err := d.endEarlierOf(ctx, appID, token, row); err != nil {
 			return affinity.Tombstone{}, err
 		}
 		if row.OptedOut == types && !row.Gone() {
@@ -140,6 +175,9 @@ func (d *deletion) purge(ctx context.Context, app config.App, token string, unti
 		return 0, err
 	}
 	if err := d.purgeTypes(ctx, app.ID, token); err != nil {
+		return 0, err
+	}
+	if err := d.purgeLinked(ctx, app.ID, token); err != nil {
 		return 0, err
 	}
 	blocks, err := d.store.Histories.ListBlocks(ctx, app.ID, token)

@@ -113,14 +113,16 @@ func newEngine(v *env, apps config.Source, cached *config.Cached) *Engine {
 	f := &folder{env: v, logs: l, tickets: t}
 	o := &orphans{env: v}
 	ch := &changeList{env: v}
+	ln := &linker{env: v, tickets: t, changes: ch}
 	e := &Engine{
 		env: v, logs: l, folder: f,
 		writer: &writer{env: v, logs: l, tickets: t, computer: c, folder: f, flights: newFlights(), changes: ch,
 			adder: &adder{env: v, bases: memory.Of[storedBase](v.recent)}, tails: memory.Of[*tail](v.recent),
-			refreshed: semaphore.NewWeighted(maxRefreshed), most: maxRefreshed},
+			refreshed: semaphore.NewWeighted(maxRefreshed), persons: semaphore.NewWeighted(maxRefreshed), most: maxRefreshed,
+			linker: ln},
 		reader:   &reader{env: v, logs: l, tickets: t, computer: c, folder: f, current: current},
-		bulk:     &bulk{env: v, logs: l, tickets: t, computer: c, folder: f, orphans: o},
-		deletion: &deletion{env: v, logs: l, orphans: o, changes: ch},
+		bulk:     &bulk{env: v, logs: l, tickets: t, computer: c, folder: f, orphans: o, linker: ln},
+		deletion: &deletion{env: v, logs: l, tickets: t, orphans: o, changes: ch, linker: ln},
 		sweeper:  &sweeper{env: v, logs: l},
 		sampler:  &sampler{env: v, logs: l},
 	}

@@ -91,12 +91,12 @@ type places struct {
 }
 
 // takePlaces waits for the places of a message of so many users.
-func (w *writer) takePlaces(ctx context.Context, users int) (*places, error) {
+func (w *writer) takePlaces(ctx context.Context, of *semaphore.Weighted, users int) (*places, error) {
 	n := int64(min(users, w.most))
-	if err := w.refreshed.Acquire(ctx, n); err != nil {
+	if err := of.Acquire(ctx, n); err != nil {
 		return nil, err
 	}
-	p := &places{of: w.refreshed}
+	p := &places{of: of}
 	p.left.Store(n)
 	return p, nil
 }

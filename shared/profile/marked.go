@@ -17,7 +17,10 @@ type Later func(ctx context.Context, app config.App, users []string)
 // their tickets. Until their refresh at the end of the window, reads compute them.
 func (w *writer) markLater(ctx context.Context, app config.App,
 	events []store.LogEvent) (map[string]store.User, error) {
-	users, err := w.tickets.markAll(ctx, app.ID, positions(events))
+	users, err := w.tickets.markAll(ctx, app, positions(events))
+	if err == nil {
+		err = w.followAll(ctx, app, users, events, w.deliverLater)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -214,7 +214,7 @@ func (e *Engine) owned(app config.App, logged bool, need map[string]int64, event
 // refreshOwned writes the profiles of users at their tickets.
 func refreshOwned(ctx context.Context, at *Engine, app config.App, users []*user,
 	events map[string]own) (map[string]store.User, error) {
-	places, err := at.writer.takePlaces(ctx, len(users))
+	places, err := at.writer.takePlaces(ctx, at.writer.refreshed, len(users))
 	if err != nil {
 		return nil, err
 	}

@@ -37,6 +37,8 @@ type reading struct {
 	tailBytes       int // of blocks for tails
 	// inMemory are the blocks that the tails of users hold.
 	inMemory []store.BlockName
+	// members are the tokens whose events count for persons, by token.
+	members map[string][]*member
 }
 
 // readParts reads blocks and log at the same time. It leaves each user scored, or
@@ -54,7 +56,10 @@ func (c *computer) readParts(ctx context.Context, w work, all []*computation) er
 	if all[0].pass != nil {
 		g.SetLimit(1) // both add to one scorer
 	}
-	if len(r.names)+len(r.inMemory)+len(r.inRows)+len(r.apart) > 0 {
+	if len(r.members) > 0 {
+		r.sifted, r.names = merged(r.sifted), distinctBlocks(r.names)
+	}
+	if len(r.names)+len(r.inMemory)+len(r.inRows)+len(r.apart)+len(r.members) > 0 {
 		g.Go(func() error { return r.readBlocks(gctx) })
 	}
 	if len(r.ranges)+len(r.sifted) > 0 {
@@ -68,7 +73,7 @@ func (c *computer) readParts(ctx context.Context, w work, all []*computation) er
 			u.scorer.Merge(ofLog)
 			ofLog.Reset(u.window) // gives back its memory
 		}
-		u.restart = u.restart || len(u.missing) > 0 || u.findAhead()
+		u.restart = u.restart || len(u.missing) > 0 || u.lacksBlocks() || u.findAhead()
 	}
 	return r.sessions(ctx, all)
 }
@@ -114,30 +119,33 @@ func (r *reading) plan(u *computation) {
 	u.unfolded, u.banded, u.rows, u.rowBytes, u.events, u.restart, u.hit = 0, 0, nil, 0, 0, false, false
 	u.blocks = nil
 	u.missing, u.mergeable = map[history.BlockID]bool{}, map[history.BlockID][]byte{}
+	u.planned = nil
 	r.byUser[u.token] = u
 	blocks, gaps := u.parts()
 	if u.at != nil {
 		blocks, gaps = u.at.before(blocks, gaps)
 	}
+	blocks, gaps = spare(&u.cell, blocks, gaps)
+	others, logged := r.planMembers(u)
 	if u.newest = nil; r.why >= forReading {
-		u.newest = newNewest(r.compiled, u.window, blocks, &r.limits)
+		u.newest = newNewest(r.compiled, u.window, append(others, locate(u.user, u.missing, blocks)...), &r.limits)
 	}
 	all := gaps
 	u.whole = r.tailed(u)
 	gaps = r.useTail(u, gaps)
 	for _, g := range gaps {
-		if gap := (store.UserRange{User: u.token, From: g.From, To: g.To}); u.row.OptedOut == 0 {
+		if gap := (store.UserRange{User: u.token, From: g.From, To: g.To}); u.row.OptedOut == 0 && !u.apart() {
 			r.ranges = append(r.ranges, gap)
 		} else {
-			r.sifted = append(r.sifted, gap)
+			r.sift(u, gap)
 		}
 	}
 	band, banded := u.band()
 	if banded {
-		r.sifted = append(r.sifted, band)
+		r.sift(u, band)
 	}
 	r.planBlocks(u, blocks, all)
-	if len(blocks) > 0 && (len(all) > 0 || banded) && u.pass == nil {
+	if len(blocks)+len(others) > 0 && (len(all) > 0 || banded || logged) && u.pass == nil {
 		r.logScorers[u.token] = r.newScorer(u)
 	} else {
 		r.logScorers[u.token] = u.scorer
@@ -190,6 +198,9 @@ func (r *reading) readBlocks(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := r.addInlineOfMembers(ctx); err != nil {
+		return err
+	}
 	if len(r.apart) > 0 {
 		err := r.store.Users.ReadInline(ctx, r.app.ID, r.apart, func(user string, cell []byte) error {
 			return r.addInline(ctx, r.byUser[user], cell)
@@ -204,6 +215,9 @@ func (r *reading) readBlocks(ctx context.Context) error {
 	return r.store.Histories.ReadBlocks(ctx, r.app.ID, r.names, func(name store.BlockName, value []byte) error {
 		if r.why == forRefresh { // a fold or a tail may keep it
 			value = slices.Clone(value)
+		}
+		if len(r.members) > 0 {
+			return r.takeShared(ctx, name, value)
 		}
 		return r.takeBlock(ctx, r.byUser[name.User], name.ID, value, nil)
 	})
@@ -221,7 +235,7 @@ func (r *reading) takeBlock(ctx context.Context, u *computation, id history.Bloc
 		n, err = r.blocks.Score(value, u.scorer)
 	}
 	if err == nil && u.newest != nil {
-		err = r.searchBlock(u, id, value)
+		err = r.searchBlock(u, store.BlockName{User: u.token, ID: id}, value)
 	}
 	if errors.Is(err, history.ErrUnread) {
 		return err
@@ -247,15 +261,11 @@ func (r *reading) readLog(ctx context.Context) error {
 	log := r.logs.of(r.app)
 	err := log.ReadWithObjects(ctx, r.sifted, r.compiled, func(token string, row store.LogRow) error {
 		u := r.byUser[token]
-		if u.fault != nil || row.Excluded(u.row) {
+		if len(r.members) > 0 || u.apart() {
+			r.scoreShared(token, row, scorer)
 			return nil
 		}
-		if row.Pos.Compare(u.foldStart()) < 0 {
-			u.banded++
-		} else {
-			u.unfolded++
-		}
-		r.score(u, row, scorer)
+		r.scoreSifted(u, row, scorer)
 		return nil
 	})
 	if err != nil {
@@ -292,6 +302,19 @@ func (r *reading) readLog(ctx context.Context) error {
 		r.byUser[token].unfolded = n
 	}
 	return err
+}
+
+// scoreSifted adds a row that may be excluded to a user.
+func (r *reading) scoreSifted(u *computation, row store.LogRow, scorer *store.LogScorer) {
+	if u.fault != nil || row.Excluded(u.row) {
+		return
+	}
+	if row.Pos.Compare(u.foldStart()) < 0 {
+		u.banded++
+	} else {
+		u.unfolded++
+	}
+	r.score(u, row, scorer)
 }
 
 // score adds a row of the log to a user.

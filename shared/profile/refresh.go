@@ -45,6 +45,10 @@ type writer struct {
 	flights  *flights
 	tails    memory.Values[*tail]
 	later    Later
+	linker   *linker
+	// persons counts the refreshes of known users that those of anonymous tokens wait for, apart
+	// from the others, which never wait for one.
+	persons *semaphore.Weighted
 	// refreshed counts the users of refreshes. A message takes its users before it
 	// joins a flight, so every flight that it waits for runs, and ends.
 	refreshed *semaphore.Weighted
@@ -52,6 +56,7 @@ type writer struct {
 }
 
 func (w *writer) apply(ctx context.Context, app config.App, events []store.LogEvent) (Outcome, error) {
+	events = w.linker.judge(ctx, app, events)
 	app, refused, err := w.logs.append(ctx, app, events)
 	if err != nil {
 		return Outcome{}, err
@@ -63,7 +68,7 @@ func (w *writer) apply(ctx context.Context, app config.App, events []store.LogEv
 		}
 		return w.outcome(ctx, app, events, rows, refused)
 	}
-	rows, err := w.refreshShared(ctx, app, owns(events, refused))
+	rows, err := w.refreshShared(ctx, app, owns(events, refused), w.refreshed)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -88,6 +93,7 @@ func (w *writer) outcome(ctx context.Context, app config.App, events []store.Log
 }
 
 func (w *writer) importEvents(ctx context.Context, app config.App, events []store.LogEvent) (Outcome, error) {
+	events = w.linker.judge(ctx, app, events)
 	app, refused, err := w.logs.append(ctx, app, events)
 	if err != nil {
 		return Outcome{}, err
@@ -102,7 +108,10 @@ func (w *writer) importEvents(ctx context.Context, app config.App, events []stor
 // mark leaves markers for the events' users at new tickets. It returns the rows at
 // these tickets.
 func (w *writer) mark(ctx context.Context, app config.App, events []store.LogEvent) (map[string]store.User, error) {
-	users, err := w.tickets.drawAll(ctx, app.ID, positions(events))
+	users, err := w.tickets.drawAll(ctx, app, positions(events))
+	if err == nil {
+		err = w.followAll(ctx, app, users, events, w.linker.deliverMark)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -135,10 +144,10 @@ func (w *writer) markDrawn(ctx context.Context, app config.App, users []*user) (
 
 // refreshShared refreshes users whose events are in the log. Each refresh is a
 // flight that other messages may share. It returns the rows at the flights'
-// tickets. While too many users are being refreshed, it waits.
+// tickets. While too many users are being refreshed, it waits for places.
 func (w *writer) refreshShared(ctx context.Context, app config.App,
-	events map[string]own) (map[string]store.User, error) {
-	places, err := w.takePlaces(ctx, len(events))
+	events map[string]own, of *semaphore.Weighted) (map[string]store.User, error) {
+	places, err := w.takePlaces(ctx, of, len(events))
 	if err != nil {
 		return nil, fmt.Errorf("wait for the refreshes of other messages of %s: %w", app.ID, err)
 	}
@@ -220,7 +229,7 @@ func (w *writer) run(ctx context.Context, app config.App, fs map[string]*flight,
 			end(&user{token: token}, cmp.Or(err, errCutShort))
 		}
 	}()
-	users, err := w.tickets.drawAll(ctx, app.ID, at)
+	users, err := w.tickets.drawEach(ctx, app.ID, at, w.takerOf(app, events))
 	if err != nil {
 		return
 	}
@@ -230,8 +239,10 @@ func (w *writer) run(ctx context.Context, app config.App, fs map[string]*flight,
 		}
 		return u.row.Gone()
 	})
-	draw := func(ctx context.Context, u *user) error { return w.tickets.draw(ctx, app.ID, u, events[u.token].at) }
+	draw := func(ctx context.Context, u *user) error { return w.tickets.draw(ctx, app, u, events[u.token].at) }
+	end, wait := w.alsoLinked(ctx, app, users, events, end)
 	err = w.refresh(ctx, app, users, events, draw, end)
+	wait()
 }
 
 // refresh writes the profiles of users at their tickets: their bases with the events, or
@@ -285,8 +296,11 @@ func (w *writer) refresh(ctx context.Context, app config.App, users []*user, eve
 func (w *writer) computations(app config.App, users []*user, events map[string]own) []*computation {
 	all := make([]*computation, len(users))
 	for i, u := range users {
-		at := events[u.token].at
-		all[i] = &computation{user: u, own: newestTime(at), first: slices.MinFunc(at, history.Pos.Compare)}
+		of := events[u.token]
+		all[i] = &computation{user: u, own: max(newestTime(of.at), newestOf(of.linked))}
+		if len(of.at) > 0 {
+			all[i].first = slices.MinFunc(of.at, history.Pos.Compare)
+		}
 		all[i].tail, _ = w.tails.Take(app.ID, u.token)
 	}
 	return all
@@ -349,8 +363,13 @@ func (w *writer) dropExcluded(ctx context.Context, app config.App, events []stor
 	var o Outcome
 	var dropped []store.LogEvent
 	now := w.now().UnixMilli()
+	dead := deadOf{}
 	for i := range events {
 		e, row := &events[i], rows[events[i].User]
+		if dead.add(app.ID, e, row) {
+			o.Deleted++
+			continue
+		}
 		later, covered := e.Time > now+w.reach(), row.Deleted().Covers(e.Time, e.ReceivedAt())
 		if later || covered && row.Settled {
 			o.Ahead++
@@ -367,6 +386,9 @@ func (w *writer) dropExcluded(ctx context.Context, app config.App, events []stor
 		dropped = append(dropped, *e)
 	}
 	err := w.logs.of(app).DropExcluded(ctx, dropped, func(user string) store.User { return rows[user] })
+	if err == nil {
+		err = dead.drop(ctx, w.logs.of(app))
+	}
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -376,7 +398,7 @@ func (w *writer) dropExcluded(ctx context.Context, app config.App, events []stor
 // abandon marks the users of events that may be in the log, and drops what does not
 // count.
 func (w *writer) abandon(ctx context.Context, app config.App, events []store.LogEvent) error {
-	rows, err := w.mark(ctx, app, events)
+	rows, err := w.mark(ctx, app, withoutEvidence(events))
 	faulty, ok := errors.AsType[Faulty](err)
 	if err != nil && !ok {
 		return err

@@ -24,7 +24,7 @@ const searchShare = 20
 type candidate struct {
 	row   store.LogRow
 	event affinity.Event
-	block *history.Block // nil for a row
+	block *located // nil for a row
 }
 
 // newest finds the events of a user's session in the reading that makes the
@@ -38,26 +38,44 @@ type newest struct {
 	kept []keptBlock
 	// searched are the blocks of this reading that hold the newest events, and rest
 	// are the older ones, newest first.
-	searched map[history.BlockID]*history.Block
-	rest     []history.Block
+	searched map[store.BlockName]*located
+	rest     []located
+}
+
+// located is a block of a reading with the user whose it is, and the blocks of that user that the
+// reading has not found yet.
+type located struct {
+	history.Block
+	of      *user
+	missing map[history.BlockID]bool
+}
+
+func (b *located) name() store.BlockName { return store.BlockName{User: b.of.token, ID: b.ID} }
+
+// locate returns the blocks of a user.
+func locate(of *user, missing map[history.BlockID]bool, blocks []history.Block) []located {
+	all := make([]located, len(blocks))
+	for i := range blocks {
+		all[i] = located{blocks[i], of, missing}
+	}
+	return all
 }
 
 // keptBlock is a block of a reading with its content.
 type keptBlock struct {
-	*history.Block
+	*located
 	value []byte
 }
 
 // newNewest divides the blocks of a reading for a session.
-func newNewest(c *affinity.Compiled, w affinity.Window, blocks []history.Block, l *limits) *newest {
+func newNewest(c *affinity.Compiled, w affinity.Window, blocks []located, l *limits) *newest {
 	limit := l.sessionEvents
 	n := &newest{
 		log: affinity.NewCollector[candidate](c, w, limit), blocks: affinity.NewCollector[candidate](c, w, limit),
-		searched: map[history.BlockID]*history.Block{},
+		searched: map[store.BlockName]*located{},
 	}
-	byAge := slices.SortedFunc(slices.Values(blocks), func(a, b history.Block) int {
-		return cmp.Compare(b.Newest, a.Newest)
-	})
+	byAge := blocks
+	slices.SortStableFunc(byAge, func(a, b located) int { return cmp.Compare(b.Newest, a.Newest) })
 	events := 0
 	for i := range byAge {
 		byAge[i].Newest = min(byAge[i].Newest, w.Now)        // events ahead do not count
@@ -65,7 +83,7 @@ func newNewest(c *affinity.Compiled, w affinity.Window, blocks []history.Block, 
 			n.rest = append(n.rest, byAge[i])
 			continue
 		}
-		n.searched[byAge[i].ID] = &byAge[i]
+		n.searched[byAge[i].name()] = &byAge[i]
 		events += byAge[i].Events
 	}
 	return n
@@ -84,8 +102,8 @@ func (u *computation) addRow(row store.LogRow, of *store.LogScorer) {
 
 // searchBlock keeps one of the newest blocks until the log is read. If the reading
 // keeps too much already, it adds the block's events at once.
-func (r *reading) searchBlock(u *computation, id history.BlockID, value []byte) error {
-	b := u.newest.searched[id]
+func (r *reading) searchBlock(u *computation, name store.BlockName, value []byte) error {
+	b := u.newest.searched[name]
 	if b == nil {
 		return nil
 	}
@@ -106,11 +124,11 @@ func (r *reading) searchKept(ctx context.Context, u *computation) error {
 		if u.restart || found.Full() && !found.WantsTime(b.Newest) {
 			return nil
 		}
-		switch err := r.addBlock(u, found, b.Block, b.value); {
+		switch err := r.addBlock(u, found, b.located, b.value); {
 		case errors.Is(err, history.ErrUnread):
 			return err
 		case err != nil:
-			r.addBadBlock(ctx, r.app.ID, u.user, b.ID, err)
+			r.addBadBlock(ctx, r.app.ID, b.of, b.ID, err)
 			u.restart = true
 		}
 	}
@@ -118,7 +136,7 @@ func (r *reading) searchKept(ctx context.Context, u *computation) error {
 }
 
 // addBlock adds the events of a block to a collector of the user.
-func (r *reading) addBlock(u *computation, to *affinity.Collector[candidate], b *history.Block, value []byte) error {
+func (r *reading) addBlock(u *computation, to *affinity.Collector[candidate], b *located, value []byte) error {
 	ordinal := 0
 	return r.blocks.Recent(value, u.window, r.limits.sessionEvents, func(ev affinity.Event) {
 		id := "" // a block holds no event IDs
@@ -195,22 +213,22 @@ func (r *reading) searchRest(ctx context.Context, u *computation) error {
 		if u.restart || found.Full() && !found.WantsTime(b.Newest) {
 			return nil
 		}
-		u.missing[b.ID] = true
-		name := []store.BlockName{{User: u.token, ID: b.ID}}
+		b.missing[b.ID] = true
+		name := []store.BlockName{b.name()}
 		err := r.store.Histories.ReadBlocks(ctx, r.app.ID, name, func(name store.BlockName, value []byte) error {
-			delete(u.missing, name.ID)
+			delete(b.missing, name.ID)
 			err := r.addBlock(u, found, b, value)
 			if err == nil || errors.Is(err, history.ErrUnread) {
 				return err
 			}
-			r.addBadBlock(ctx, r.app.ID, u.user, name.ID, err)
+			r.addBadBlock(ctx, r.app.ID, b.of, name.ID, err)
 			u.restart = true
 			return nil
 		})
 		if err != nil {
 			return err
 		}
-		u.restart = u.restart || len(u.missing) > 0
+		u.restart = u.restart || len(b.missing) > 0
 	}
 	return nil
 }

@@ -81,7 +81,7 @@ func (r *reading) useTail(u *computation, gaps []history.Range) []history.Range 
 // tailed reports whether a reading of a user uses and leaves a tail. Rows that a deletion
 // or an opt-out may exclude are read with receipts and types each time.
 func (r *reading) tailed(u *computation) bool {
-	return r.why == forRefresh && u.pass == nil && !u.damaged && len(u.badBlocks) == 0 && !u.sifted() &&
+	return r.why == forRefresh && u.pass == nil && !u.damaged && len(u.badBlocks) == 0 && !u.sifted() && !u.apart() &&
 		u.manifest.Complete != u.row.Ticket
 }
 

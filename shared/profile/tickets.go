@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/store"
@@ -48,17 +49,33 @@ type tickets struct{ *env }
 // drawAll draws a ticket for each user at which no block covers that user's events.
 // events holds their positions by user token. A user with a manifest of a newer
 // version has a ticket and a fault.
-func (t *tickets) drawAll(ctx context.Context, appID string, events map[string][]history.Pos) ([]*user, error) {
-	return t.drawEach(ctx, appID, events, t.store.Users.TakeTicket)
+func (t *tickets) drawAll(ctx context.Context, app config.App, events map[string][]history.Pos) ([]*user, error) {
+	return t.drawEach(ctx, app.ID, events, t.taker(app))
 }
 
 // markAll is drawAll with a mark in the request of each ticket.
-func (t *tickets) markAll(ctx context.Context, appID string, events map[string][]history.Pos) ([]*user, error) {
-	return t.drawEach(ctx, appID, events, t.store.Users.TakeMark)
+func (t *tickets) markAll(ctx context.Context, app config.App, events map[string][]history.Pos) ([]*user, error) {
+	return t.drawEach(ctx, app.ID, events, t.marker(app))
 }
 
 // taker draws a ticket.
 type taker func(ctx context.Context, appID, token string) (store.User, error)
+
+// taker returns what draws the tickets of an app: with the links of the token if it has any.
+func (t *tickets) taker(app config.App) taker {
+	if app.Identity.On() {
+		return t.store.Users.TakeLinked
+	}
+	return t.store.Users.TakeTicket
+}
+
+// marker returns what draws the tickets of an app with a mark.
+func (t *tickets) marker(app config.App) taker {
+	if app.Identity.On() {
+		return t.store.Users.TakeLinkedMark
+	}
+	return t.store.Users.TakeMark
+}
 
 func (t *tickets) drawEach(ctx context.Context, appID string, events map[string][]history.Pos,
 	take taker) ([]*user, error) {
@@ -90,8 +107,8 @@ func ofOne(err error) bool {
 // in a range that a block covers, or that a fold has announced, is late. draw then
 // uncovers the range and draws another ticket, because a reader sees the event
 // only from then on.
-func (t *tickets) draw(ctx context.Context, appID string, u *user, events []history.Pos) error {
-	return t.drawWith(ctx, appID, u, events, t.store.Users.TakeTicket)
+func (t *tickets) draw(ctx context.Context, app config.App, u *user, events []history.Pos) error {
+	return t.drawWith(ctx, app.ID, u, events, t.taker(app))
 }
 
 func (t *tickets) drawWith(ctx context.Context, appID string, u *user, events []history.Pos, take taker) error {

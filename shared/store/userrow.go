@@ -84,6 +84,8 @@ func (p *userParser) state(column string, value []byte) (err error) {
 		p.Marks, err = stateNumber(column, value)
 	case columnOwner:
 		p.Owner, err = parseOwner(value)
+	case columnLinks:
+		p.Links = value
 	case columnCopied:
 		p.Copied, err = parseLogCopy(value)
 	}

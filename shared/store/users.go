@@ -22,6 +22,7 @@ const (
 	columnMarks     = "k"
 	columnOwner     = "w"
 	columnCopied    = "y"
+	columnLinks     = "i"
 	columnProfile   = "p"
 	columnSummary   = "s"
 	columnSession   = "n"
@@ -54,6 +55,8 @@ type User struct {
 	Marks int64
 	// Owner says who owns the user. It is zero in a ticket that TakeTicket or TakeMark drew.
 	Owner Owner
+	// Links say which tokens are the same person's. TakeTicket and TakeMark do not read them.
+	Links []byte
 	// Copied says how far the log of a user who is Leaving has been copied.
 	Copied LogCopy
 	// Profile is the newest profile cell; empty means a marker. Summary is the same

@@ -68,6 +68,18 @@ const (
 	Reenriched Kind = "reenriched"
 )
 
+// Evidence is how far the events of a message may say that the person of their
+// authenticatedUserToken has used their userToken.
+type Evidence string
+
+// The strengths of evidence. NoEvidence is that of events without an authenticatedUserToken. Weak
+// evidence came with a key that stands in web pages, where anybody can read it.
+const (
+	NoEvidence     Evidence = ""
+	WeakEvidence   Evidence = "weak"
+	StrongEvidence Evidence = "strong"
+)
+
 // Lane is the way of a message to process.
 type Lane string
 
@@ -102,9 +114,11 @@ type Message struct {
 	Resolved bool `json:"resolved"`
 	// Calls says that the events are calls of an SDK with a messageId, of which other
 	// deliveries may have other times: process takes that of the first.
-	Calls   bool    `json:"calls,omitempty"`
-	Objects Objects `json:"objects,omitempty"`
-	Bands   Bands   `json:"numericBands,omitempty"`
+	Calls bool `json:"calls,omitempty"`
+	// Evidence is how far the key of the request may say who has signed in under a user token.
+	Evidence Evidence `json:"evidence,omitempty"`
+	Objects  Objects  `json:"objects,omitempty"`
+	Bands    Bands    `json:"numericBands,omitempty"`
 	// Body is {"events":[...]} as the client sent it, but for line breaks. In a
 	// reenriched message it is what Logged decodes.
 	Body []byte `json:"-"`

@@ -48,9 +48,10 @@ type Packer struct {
 
 // packKey selects the requests that may share a message.
 type packKey struct {
-	app   string
-	lane  Lane
-	calls bool
+	app      string
+	lane     Lane
+	calls    bool
+	evidence Evidence
 }
 
 // pack is the requests of one message.
@@ -84,7 +85,7 @@ func (p *Packer) Publish(ctx context.Context, m Message, events []event.Event) e
 	if p.window <= 0 || !m.Resolved || len(events) >= packEvents || r.bytes >= packBytes {
 		return p.publish(ctx, m)
 	}
-	joined := p.join(packKey{m.App, m.Lane, m.Calls}, r)
+	joined := p.join(packKey{m.App, m.Lane, m.Calls, m.Evidence}, r)
 	if joined == nil {
 		return p.publish(ctx, m)
 	}
@@ -155,7 +156,7 @@ func (all *pack) message(now time.Time) Message {
 	}
 	events, received := make([]event.Event, 0, all.events), now.UnixMilli()
 	m := Message{App: first.App, Lane: first.Lane, Ahead: first.Ahead, Request: first.Request, Resolved: true,
-		Calls: first.Calls}
+		Calls: first.Calls, Evidence: first.Evidence}
 	for _, r := range all.requests {
 		m.joinBands(r.m.Resolution())
 		received = max(received, r.m.ReceivedAt)

@@ -42,6 +42,9 @@ func (a *Applier) accepted(ctx context.Context, m bus.Message) (Result, error) {
 		return split, err
 	}
 	rows := enrich.LogEvents(events, m.Resolution(), m.Receipt())
+	for i := range rows {
+		rows[i].Strong = m.Evidence == bus.StrongEvidence
+	}
 	incomplete := enrich.Incomplete(events, m.Objects)
 	known, err := a.unknownInLog(ctx, app, incomplete)
 	if err != nil {

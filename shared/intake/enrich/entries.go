@@ -97,7 +97,8 @@ func (c *counter) logEvent(e *event.Event, user string, time int64, id string, r
 	named := schema.ObjectsOf(e)
 	return store.LogEvent{
 		User: user, Time: time, ID: id, Type: e.Type, Name: e.Name, Index: named.Index, ObjectIDs: named.ObjectIDs,
-		Counts: c.counts(e), Receipt: receivedAt, Original: original.Append(make([]byte, 0, len(e.Raw)+len(e.Index)+64)),
+		Known: e.AuthenticatedUserToken, Counts: c.counts(e), Receipt: receivedAt,
+		Original: original.Append(make([]byte, 0, len(e.Raw)+len(e.Index)+64)),
 	}
 }
 

@@ -82,6 +82,11 @@ func (g Grant) User(token string) error {
 // OwnUser returns the only user that the key is for, empty if it is for all.
 func (g Grant) OwnUser() string { return g.user }
 
+// Server reports whether the key is that of a server: it holds a permission that no key in a web page may hold.
+func (g Grant) Server() bool {
+	return slices.ContainsFunc(g.acl, func(held string) bool { return held != Search && held != OwnUser })
+}
+
 // matches reports whether a text matches a pattern, in which each * stands for
 // any characters.
 func matches(pattern, text string) bool {

@@ -1,0 +1,144 @@
+package profile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/profile/links"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// ErrNotLinked reports that two tokens are not linked, and were not before.
+var ErrNotLinked = errors.New("the tokens are not linked")
+
+// LinkRefused is the error of a link that is not made.
+type LinkRefused struct{ Reason links.Reason }
+
+// Error says why.
+func (e LinkRefused) Error() string { return "the tokens are not linked: " + string(e.Reason) }
+
+// Identities are the operations on links between the tokens of an app.
+type Identities struct{ engine *Engine }
+
+// IdentitiesOf returns those of an engine.
+func IdentitiesOf(e *Engine) Identities { return Identities{e} }
+
+// Link links an anonymous token to a known user as of now. by is the reason in the words of the
+// person who asks. If the tokens are linked it changes nothing. The error is of type LinkRefused if the
+// rows of the tokens do not allow the link.
+func (i Identities) Link(ctx context.Context, app config.App, token, known, by string) error {
+	at, err := i.engine.resting(app)
+	if err != nil {
+		return err
+	}
+	return at.writer.linker.linkNow(ctx, app, token, known, by)
+}
+
+// Unlink undoes the links of an anonymous token to a known user: both profiles are what they would
+// be without. Evidence that was received until the time that it returns links no more. The error is
+// ErrNotLinked if there is nothing to undo.
+func (i Identities) Unlink(ctx context.Context, app config.App, token, known string) (time.Time, error) {
+	at, err := i.engine.resting(app)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return at.writer.linker.unlink(ctx, app, token, known)
+}
+
+// Of returns what the row of a token says of links, and what it excludes.
+func (i Identities) Of(ctx context.Context, app config.App, token string) (links.Cell, links.Exclusion, error) {
+	at, err := i.engine.at(app)
+	if err != nil {
+		return links.Cell{}, links.Exclusion{}, err
+	}
+	row, err := at.env.store.Users.ReadPrimary(ctx, app.ID, token, store.UserState)
+	if err != nil {
+		return links.Cell{}, links.Exclusion{}, err
+	}
+	cell, err := linksOf(app.ID, token, row)
+	return cell, exclusionOf(row), err
+}
+
+// SetRefused sets what is called for evidence that makes no link. Call it before the engine
+// is used.
+func (i Identities) SetRefused(refused func(ctx context.Context, app config.App, r RefusedLink)) {
+	for _, at := range i.engine.all() {
+		at.writer.linker.refused = refused
+	}
+}
+
+func (l *linker) linkNow(ctx context.Context, app config.App, token, known, by string) error {
+	f := &following{linker: l, app: app, token: token, deliver: l.deliverMark}
+	for range maxLinkAttempts {
+		u := &user{token: token}
+		if err := l.tickets.drawWith(ctx, app.ID, u, nil, l.store.Users.TakeLinked); err != nil {
+			return err
+		}
+		var err error
+		if f.row = u.row; f.row.Gone() {
+			return LinkRefused{links.OptedOut}
+		}
+		if f.cell, err = linksOf(app.ID, token, f.row); err != nil {
+			return err
+		}
+		now := l.now().UnixMilli()
+		e := links.Evidence{Known: known, Time: now, Receipt: now, Source: links.FromRequest, By: by}
+		if exclusionOf(f.row).Covers(e.Time, e.Receipt) {
+			return LinkRefused{links.Deleted}
+		}
+		f.reason = ""
+		done, err := f.linkBy(ctx, e, links.Exclusion{})
+		if err == nil && done {
+			done, err = f.bring(ctx)
+		}
+		switch {
+		case err != nil:
+			return err
+		case f.reason != "":
+			return LinkRefused{f.reason}
+		case done:
+			return l.changes.list(ctx, app, token)
+		}
+	}
+	return fmt.Errorf("link %s,%s: its links changed %d times", app.ID, token, maxLinkAttempts)
+}
+
+func (l *linker) unlink(ctx context.Context, app config.App, token, known string) (time.Time, error) {
+	for range maxLinkAttempts {
+		u := &user{token: token}
+		if err := l.tickets.drawWith(ctx, app.ID, u, nil, l.store.Users.TakeLinked); err != nil {
+			return time.Time{}, err
+		}
+		row := u.row
+		cell, err := linksOf(app.ID, token, row)
+		if err != nil {
+			return time.Time{}, err
+		}
+		// The clock is read under the ticket: a process that links by evidence of before draws a later one.
+		received := l.now().Add(l.slack).UnixMilli()
+		if next, linked := cell.Unlink(known, received); linked {
+			value := next.Append(nil)
+			done, err := l.store.Users.SwapLinksAt(ctx, app.ID, token, row.Ticket, row.Links, value)
+			if err != nil {
+				return time.Time{}, err
+			}
+			if !done {
+				continue
+			}
+			cell, row.Links = next, value
+		}
+		until := cell.UnlinkedUntil(known)
+		if until == 0 {
+			return time.Time{}, ErrNotLinked
+		}
+		owed := links.Owed{Known: known}
+		if err := l.markOwed(ctx, app, token, row, func(o links.Owed) bool { return o == owed }); err != nil {
+			return time.Time{}, err
+		}
+		return time.UnixMilli(until), l.changes.list(ctx, app, token, known)
+	}
+	return time.Time{}, fmt.Errorf("unlink %s,%s: messages drew tickets %d times", app.ID, token, maxLinkAttempts)
+}

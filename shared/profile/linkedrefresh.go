@@ -1,0 +1,104 @@
+package profile
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// takerOf returns what draws the tickets of flights: with a mark for a known user whose stored
+// profile a change of a link ends.
+func (w *writer) takerOf(app config.App, events map[string]own) taker {
+	plain := w.tickets.taker(app)
+	if !app.Identity.On() {
+		return plain
+	}
+	return func(ctx context.Context, appID, token string) (store.User, error) {
+		if events[token].mark {
+			return w.store.Users.TakeLinkedMark(ctx, appID, token)
+		}
+		return plain(ctx, appID, token)
+	}
+}
+
+// alsoLinked brings the events of users, who have drawn their tickets, to the known users for whom
+// they count, beside the refreshes of the users themselves. A user's flight ends after both. The caller
+// calls wait when the refreshes have ended.
+func (w *writer) alsoLinked(ctx context.Context, app config.App, users []*user, events map[string]own,
+	end func(*user, error)) (both func(*user, error), wait func()) {
+	if !app.Identity.On() {
+		return end, func() {}
+	}
+	var mu sync.Mutex
+	var running sync.WaitGroup
+	halves := make(map[string]error, len(users)) // those that have ended, each with the error of its first half
+	half := func(u *user, err error) {
+		mu.Lock()
+		first, second := halves[u.token]
+		halves[u.token] = cmp.Or(first, err)
+		mu.Unlock()
+		if second {
+			end(u, cmp.Or(first, err))
+		}
+	}
+	refreshed := map[string]bool{}
+	both = func(u *user, err error) { // also called for a user who has ended before
+		mu.Lock()
+		was := refreshed[u.token]
+		refreshed[u.token] = true
+		mu.Unlock()
+		if !was {
+			half(u, err)
+		}
+	}
+	for _, u := range users {
+		at := *u // the refresh changes it
+		running.Go(func() { half(u, w.linker.follow(ctx, app, &at, events[at.token], w.deliverRefresh)) })
+	}
+	return both, running.Wait
+}
+
+// deliverRefresh is a delivery that refreshes the known user.
+func (w *writer) deliverRefresh(ctx context.Context, app config.App, known string, events own) (store.User, error) {
+	rows, err := w.refreshShared(ctx, app, map[string]own{known: events}, w.persons)
+	return rows[known], err
+}
+
+// followAll brings the events of users, who have drawn their tickets, to the known users for whom
+// they count, by marks: the next reader computes them.
+func (w *writer) followAll(ctx context.Context, app config.App, users []*user, events []store.LogEvent,
+	deliver delivery) error {
+	if !app.Identity.On() {
+		return nil
+	}
+	byUser := owns(events, nil)
+	for _, u := range users {
+		if u.fault != nil {
+			continue
+		}
+		if err := w.linker.follow(ctx, app, u, byUser[u.token], deliver); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deliverLater is a delivery at the end of the write window.
+func (w *writer) deliverLater(ctx context.Context, app config.App, known string, _ own) (store.User, error) {
+	row, err := w.linker.mark(ctx, app, known)
+	if err == nil && !row.Gone() {
+		w.later(ctx, app, []string{known})
+	}
+	return row, err
+}
+
+func newestOf(events []*store.LogEvent) int64 {
+	if len(events) == 0 {
+		return 0
+	}
+	return slices.MaxFunc(events, func(a, b *store.LogEvent) int { return cmp.Compare(a.Time, b.Time) }).Time
+}

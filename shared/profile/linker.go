@@ -1,0 +1,436 @@
+package profile
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/profile/links"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// maxLinkAttempts bounds how often a change of links starts again, because another one came first.
+const maxLinkAttempts = 50
+
+// linker links the tokens of persons by the evidence of events, and brings the events of anonymous
+// tokens to the known users for whom they count. The section "Links between tokens" of PROTOCOL.md
+// says why each step comes where it does.
+type linker struct {
+	*env
+	tickets *tickets
+	changes *changeList
+	// refused is called for evidence that makes no link; nil: nobody asks.
+	refused func(ctx context.Context, app config.App, r RefusedLink)
+}
+
+// RefusedLink is evidence that makes no link.
+type RefusedLink struct {
+	User, Known string
+	Time        int64 // of the evidence (ms)
+	Reason      links.Reason
+}
+
+// judge returns events without the evidence that no row need be read for to refuse it: tokens that name
+// nobody, and keys that may not say who has signed in.
+func (l *linker) judge(ctx context.Context, app config.App, events []store.LogEvent) []store.LogEvent {
+	if !app.Identity.On() {
+		return events
+	}
+	var judged []store.LogEvent
+	for i := range events {
+		e := &events[i]
+		var reason links.Reason
+		switch {
+		case e.Known == "":
+			continue
+		case links.NamesNobody(e.User) || links.NamesNobody(e.Known):
+			reason = links.BadValue
+		case !e.Strong && !app.Identity.TrustPages:
+			reason = links.WeakKey
+		default:
+			continue
+		}
+		if judged == nil {
+			judged = slices.Clone(events)
+		}
+		judged[i].Known = ""
+		if l.refused != nil && e.Known != e.User {
+			l.refused(ctx, app, RefusedLink{e.User, e.Known, e.Time, reason})
+		}
+	}
+	if judged == nil {
+		return events
+	}
+	return judged
+}
+
+// delivery brings events of other tokens to a known user: it draws their ticket after the caller
+// has drawn that of the events' own token, with a mark if asked, and returns their row at that ticket.
+type delivery func(ctx context.Context, app config.App, known string, events own) (store.User, error)
+
+// following is an anonymous token, or one that may be, whose events are brought to where they count.
+type following struct {
+	*linker
+	app     config.App
+	token   string
+	row     store.User // at the token's ticket
+	cell    links.Cell
+	events  []*store.LogEvent
+	deliver delivery
+	shut    []links.Listed // tokens that the limit has closed for one of the links
+	by      string         // the known user whose limit has
+	reason  links.Reason   // of the last evidence that made no link
+}
+
+// follow links a token by the evidence of its events, which are in the log, and brings them to
+// the known users for whom they count. row is that of a ticket drawn after the events were logged.
+func (l *linker) follow(ctx context.Context, app config.App, u *user, events own, deliver delivery) error {
+	if len(u.row.Links) == 0 && !slices.ContainsFunc(events.events, func(e *store.LogEvent) bool { return e.Known != "" }) {
+		return nil
+	}
+	f := &following{linker: l, app: app, token: u.token, row: u.row, deliver: deliver}
+	for range maxLinkAttempts {
+		var err error
+		if f.cell, err = linksOf(app.ID, f.token, f.row); err != nil {
+			return err
+		}
+		f.events = f.counting(events.events)
+		done, err := f.link(ctx)
+		if err == nil && done {
+			done, err = f.bring(ctx)
+		}
+		if done || err != nil {
+			return err
+		}
+		again := &user{token: f.token}
+		if err := l.tickets.draw(ctx, app, again, events.at); err != nil {
+			return err
+		}
+		f.row = again.row
+	}
+	return fmt.Errorf("link %s,%s: its links changed %d times", app.ID, f.token, maxLinkAttempts)
+}
+
+// counting returns the events that the token's row does not exclude, by time.
+func (f *following) counting(events []*store.LogEvent) []*store.LogEvent {
+	var kept []*store.LogEvent
+	for _, e := range events {
+		if !f.row.Excludes(e.Type, e.Time, e.ReceivedAt()) && !f.cell.Dropped(e.Time, e.ReceivedAt()) {
+			kept = append(kept, e)
+		}
+	}
+	slices.SortStableFunc(kept, func(a, b *store.LogEvent) int { return cmp.Compare(a.Time, b.Time) })
+	return kept
+}
+
+func evidenceOf(e *store.LogEvent) links.Evidence {
+	return links.Evidence{Known: e.Known, Time: e.Time, Receipt: e.ReceivedAt(), Source: links.FromEvent, By: e.ID,
+		Weak: !e.Strong}
+}
+
+// link makes the links that the events ask for. False means that the token's links have changed
+// since its ticket.
+func (f *following) link(ctx context.Context) (bool, error) {
+	for _, e := range f.events {
+		if e.Known == "" {
+			continue
+		}
+		if e.Known == f.token {
+			if done, err := f.beKnown(ctx); !done || err != nil {
+				return done, err
+			}
+			continue
+		}
+		if done, err := f.linkBy(ctx, evidenceOf(e), links.Exclusion{}); !done || err != nil {
+			return done, err
+		}
+	}
+	return true, nil
+}
+
+// beKnown gives a token without a role that of a known user.
+func (f *following) beKnown(ctx context.Context) (bool, error) {
+	if f.cell.Role != links.None {
+		return true, nil
+	}
+	next := f.cell
+	next.Role = links.Known
+	next.Number++
+	return f.swap(ctx, next)
+}
+
+// linkBy links the token by evidence, if it asks for a link. known is what the known user's row
+// excludes, as far as it has been read. False means that the token's links have changed.
+func (f *following) linkBy(ctx context.Context, e links.Evidence, known links.Exclusion) (bool, error) {
+	asks, reason := f.cell.Asks(e, exclusionOf(f.row), known)
+	if reason != "" {
+		f.refuse(ctx, e, reason)
+	}
+	if reason == links.Shared {
+		if next, open := f.cell.Shut("", e.Time); open {
+			return f.swap(ctx, next)
+		}
+	}
+	if !asks {
+		return true, nil
+	}
+	row, reason, err := f.admit(ctx, e)
+	if err != nil {
+		return false, err
+	}
+	if reason != "" {
+		f.refuse(ctx, e, reason)
+		return true, nil
+	}
+	return f.swap(ctx, f.cell.Link(e, exclusionOf(f.row), exclusionOf(row), f.app.Identity.Lookback.Milliseconds()))
+}
+
+func (f *following) refuse(ctx context.Context, e links.Evidence, reason links.Reason) {
+	if f.reason = reason; f.refused != nil {
+		f.refused(ctx, f.app, RefusedLink{f.token, e.Known, e.Time, reason})
+	}
+}
+
+// swap changes the links of the token, if they are those that it knows.
+func (f *following) swap(ctx context.Context, next links.Cell) (bool, error) {
+	value := next.Append(nil)
+	done, err := f.store.Users.SwapLinks(ctx, f.app.ID, f.token, f.row.Links, value)
+	if done {
+		f.cell, f.row.Links = next, value
+	}
+	return done, err
+}
+
+// admit makes the known user's row list the token, or returns why it refuses the evidence.
+func (f *following) admit(ctx context.Context, e links.Evidence) (store.User, links.Reason, error) {
+	for range maxLinkAttempts {
+		row, err := f.store.Users.ReadPrimary(ctx, f.app.ID, e.Known, store.UserState)
+		if err != nil {
+			return row, "", err
+		}
+		cell, err := linksOf(f.app.ID, e.Known, row)
+		if err != nil {
+			return row, "", err
+		}
+		if reason := cell.Admits(f.token, e, exclusionOf(row)); reason != "" || !cell.Lacks(f.token, e) {
+			return row, reason, nil
+		}
+		next := cell.Admit(f.token, e)
+		done, err := f.store.Users.SwapLinks(ctx, f.app.ID, e.Known, row.Links, next.Append(nil))
+		if err != nil {
+			return row, "", err
+		}
+		if done {
+			f.shut, f.by = newlyShut(cell, next), e.Known
+			return row, "", nil
+		}
+	}
+	return store.User{}, "", fmt.Errorf("link %s,%s: the list of the known user changed %d times", f.app.ID, f.token,
+		maxLinkAttempts)
+}
+
+func newlyShut(before, after links.Cell) []links.Listed {
+	var all []links.Listed
+	for _, l := range after.List {
+		if _, was := before.Lists(l.Token); l.Shut != 0 && !was {
+			all = append(all, l)
+		}
+	}
+	return all
+}
+
+// bring brings the events to the known users for whom they count, and marks those whom changes of
+// the token's links concern. False means that the token's links have changed.
+func (f *following) bring(ctx context.Context) (bool, error) {
+	x := exclusionOf(f.row)
+	for _, known := range f.concerned(x) {
+		if done, err := f.bringTo(ctx, known, x); !done || err != nil {
+			return done, err
+		}
+	}
+	for _, l := range f.shut {
+		if err := f.shutLink(ctx, f.app, l.Token, f.by, l.Shut); err != nil {
+			return false, err
+		}
+	}
+	f.shut = nil
+	return true, nil
+}
+
+// concerned returns the known users for whom one of the events counts, and those whom nobody has
+// marked for a change. Of a deleted one only the deletion knows whom it has marked.
+func (f *following) concerned(x links.Exclusion) []string {
+	var all []string
+	for _, o := range f.cell.Owes(x) {
+		if !o.Dead {
+			all = append(all, o.Known)
+		}
+	}
+	for _, e := range f.events {
+		all = append(all, f.cell.Holders(e.Time, x)...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// bringTo brings the events that count for a known user to them.
+func (f *following) bringTo(ctx context.Context, known string, x links.Exclusion) (bool, error) {
+	for range maxLinkAttempts {
+		events := own{mark: f.cell.Owing(known, x)}
+		for _, e := range f.events {
+			if slices.Contains(f.cell.Holders(e.Time, x), known) {
+				events.linked = append(events.linked, e)
+			}
+		}
+		row, err := f.deliver(ctx, f.app, known, events)
+		if err != nil {
+			return false, err
+		}
+		cell, err := linksOf(f.app.ID, known, row)
+		if err != nil {
+			return false, err
+		}
+		of := exclusionOf(row)
+		listed, shut := cell.Lists(f.token)
+		switch {
+		case len(events.linked) > 0 && len(f.cell.Intervals(known, x, of, links.Open)) == 0:
+			// The link is from before a deletion of the known user. Later evidence makes another one.
+			if linked, err := f.relink(ctx, known, of); linked || err != nil {
+				return false, err
+			}
+		case shut && f.cell.Open(known):
+			return false, f.shutLink(ctx, f.app, f.token, known, shutAt(cell, f.token))
+		case len(events.linked) > 0 && !listed:
+			// The row may have lost the token between the reading of its list and the link.
+			next := cell.Relist(f.token, events.linked[0].Time)
+			if _, err := f.store.Users.SwapLinks(ctx, f.app.ID, known, row.Links, next.Append(nil)); err != nil {
+				return false, err
+			}
+			continue
+		}
+		if events.mark {
+			if err := f.pay(ctx, links.Owed{Known: known}, x); err != nil {
+				return false, err
+			}
+		}
+		return true, nil
+	}
+	return false, fmt.Errorf("link %s,%s: the list of the known user changed %d times", f.app.ID, f.token, maxLinkAttempts)
+}
+
+func shutAt(cell links.Cell, token string) int64 {
+	for _, l := range cell.List {
+		if l.Token == token {
+			return l.Shut
+		}
+	}
+	return 0
+}
+
+// relink links the token by evidence that was received after the deletion of a known user. It
+// reports whether the token's links have changed, by this process or another.
+func (f *following) relink(ctx context.Context, known string, of links.Exclusion) (bool, error) {
+	for _, e := range f.events {
+		if e.Known != known || of.Covers(e.Time, e.ReceivedAt()) {
+			continue
+		}
+		before := f.row.Links
+		if done, err := f.linkBy(ctx, evidenceOf(e), of); !done || err != nil {
+			return true, err
+		}
+		return !bytes.Equal(before, f.row.Links), nil
+	}
+	return false, nil
+}
+
+// pay notes that a known user was marked. If the links have changed since, the process that changed them does.
+func (f *following) pay(ctx context.Context, o links.Owed, x links.Exclusion) error {
+	if next, changed := f.cell.Pay(o, x); changed {
+		_, err := f.swap(ctx, next)
+		return err
+	}
+	return nil
+}
+
+// shutLink ends the open link of a token to a known user, who has too many.
+func (l *linker) shutLink(ctx context.Context, app config.App, token, known string, at int64) error {
+	for range maxLinkAttempts {
+		row, err := l.store.Users.ReadPrimary(ctx, app.ID, token, store.UserState)
+		if err != nil {
+			return err
+		}
+		cell, err := linksOf(app.ID, token, row)
+		if err != nil {
+			return err
+		}
+		next, open := cell.Shut(known, at)
+		if open {
+			done, err := l.store.Users.SwapLinks(ctx, app.ID, token, row.Links, next.Append(nil))
+			if err != nil {
+				return err
+			}
+			if !done {
+				continue
+			}
+			row.Links = next.Append(nil)
+		}
+		return l.markOwed(ctx, app, token, row, func(o links.Owed) bool { return o == links.Owed{Known: known} })
+	}
+	return fmt.Errorf("close the link of %s,%s: it changed %d times", app.ID, token, maxLinkAttempts)
+}
+
+// markOwed marks the users whom changes of a token's links concern, as far as asked, and notes
+// it: the known ones, and the token itself where a known one was deleted. row is the token's.
+func (l *linker) markOwed(ctx context.Context, app config.App, token string, row store.User,
+	asked func(links.Owed) bool) error {
+	cell, err := linksOf(app.ID, token, row)
+	if err != nil {
+		return err
+	}
+	x := exclusionOf(row)
+	for _, o := range cell.Owes(x) {
+		if !asked(o) {
+			continue
+		}
+		marked := o.Known
+		if o.Dead {
+			marked = token
+		}
+		if _, err := l.mark(ctx, app, marked); err != nil {
+			return err
+		}
+		next, changed := cell.Pay(o, x)
+		if !changed {
+			continue
+		}
+		value := next.Append(nil)
+		done, err := l.store.Users.SwapLinks(ctx, app.ID, token, row.Links, value)
+		if err != nil {
+			return err
+		}
+		if !done {
+			return nil // the process that changed the links sees what is owed
+		}
+		cell, row.Links = next, value
+	}
+	return nil
+}
+
+// mark draws a ticket of a user with a mark, which ends the validity of the stored profile, and
+// lists the user as changed. It returns the row at the ticket.
+func (l *linker) mark(ctx context.Context, app config.App, token string) (store.User, error) {
+	u := &user{token: token}
+	err := l.tickets.drawWith(ctx, app.ID, u, nil, l.store.Users.TakeLinkedMark)
+	if err == nil {
+		err = l.changes.list(ctx, app, token)
+	}
+	return u.row, err
+}
+
+// deliverMark is a delivery that leaves the computation to the next reader.
+func (l *linker) deliverMark(ctx context.Context, app config.App, known string, _ own) (store.User, error) {
+	return l.mark(ctx, app, known)
+}

@@ -1,0 +1,94 @@
+package profile
+
+import (
+	"context"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/profile/links"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// maxReplay (ms) is for how long evidence may be delivered again: Pub/Sub keeps messages for 7 days.
+const maxReplay = concurrency + concurrency/7
+
+// tendLinks does the nightly work on the links of a group: it marks those whom a process that died
+// has not marked, and drops what nobody needs any more.
+func (run *bulkRun) tendLinks(ctx context.Context, gr *group) error {
+	if !run.app.Identity.On() {
+		return nil
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(maxFolds)
+	for _, u := range gr.users {
+		if len(u.row.Links) == 0 {
+			continue
+		}
+		token, row, from := u.token, u.row, u.windowStart().Time
+		g.Go(func() error { return run.linker.tend(ctx, run.app, token, row, from) })
+	}
+	return g.Wait()
+}
+
+// tend tends the links of a token. Entries whose interval ended before from (ms) are out of the
+// window.
+func (l *linker) tend(ctx context.Context, app config.App, token string, row store.User, from int64) error {
+	cell, err := linksOf(app.ID, token, row)
+	if err != nil {
+		return err
+	}
+	if cell.Role == links.Known {
+		return l.sweep(ctx, app, token)
+	}
+	if err := l.markOwed(ctx, app, token, row, func(links.Owed) bool { return true }); err != nil {
+		return err
+	}
+	if row, err = l.store.Users.ReadPrimary(ctx, app.ID, token, store.UserState); err != nil {
+		return err
+	}
+	if cell, err = linksOf(app.ID, token, row); err != nil {
+		return err
+	}
+	if next, changed := cell.Trim(exclusionOf(row), from, l.now().UnixMilli()-maxReplay); changed {
+		_, err = l.store.Users.SwapLinks(ctx, app.ID, token, row.Links, next.Append(nil))
+	}
+	return err
+}
+
+// sweep takes the tokens off the list of a known user that are no longer linked. It draws a ticket
+// first, and changes the list only while that is the newest: who links a token draws a later one, and
+// looks whether the list has the token.
+func (l *linker) sweep(ctx context.Context, app config.App, known string) error {
+	row, err := l.store.Users.TakeLinked(ctx, app.ID, known)
+	if err != nil {
+		return err
+	}
+	cell, err := linksOf(app.ID, known, row)
+	if err != nil || len(cell.List) == 0 {
+		return err
+	}
+	tokens := make([]string, len(cell.List))
+	for i, listed := range cell.List {
+		tokens[i] = listed.Token
+	}
+	rows, err := l.store.Users.ReadUserStates(ctx, app.ID, tokens)
+	if err != nil {
+		return err
+	}
+	next, spent := cell, false
+	for _, token := range tokens {
+		of, err := linksOf(app.ID, token, rows[token])
+		if err != nil {
+			return err
+		}
+		if of.Spent(known, exclusionOf(rows[token])) {
+			next, spent = next.Unlist(token), true
+		}
+	}
+	if !spent {
+		return nil
+	}
+	_, err = l.store.Users.SwapLinksAt(ctx, app.ID, known, row.Ticket, row.Links, next.Append(nil))
+	return err
+}
