@@ -15,6 +15,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/local/apicheck"
 	"github.com/affinityengine/affinity/shared/local/must"
@@ -52,6 +53,10 @@ func TestExamples(t *testing.T) {
 		must.CloseAtEnd(t, s)
 		if filepath.Base(path) == "10-segments" {
 			must.Succeed(t, s.Backends.Config.SetSegments(t.Context(), "demo", true))
+		}
+		if filepath.Base(path) == "12-identities" {
+			_, err := s.Backends.Config.SetIdentity(t.Context(), "demo", config.Identity{Mode: config.IdentityCollect, Lookback: time.Hour}, 0)
+			must.Succeed(t, err)
 		}
 		r := runner{url: apicheck.Proxy(t, s.URL), operator: s.Operator}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {

@@ -1,0 +1,34 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"github.com/affinityengine/affinity/shared/api"
+)
+
+// Link links an anonymous token to a known user, and returns the links of the token. If they are linked it
+// changes nothing. The error has the status 409 if the engine refuses the link. Requires a key with the permission
+// admin.
+func (c Profiles) Link(ctx context.Context, request api.LinkRequest) (api.Identity, error) {
+	var answer api.Identity
+	err := c.call(ctx, always, http.MethodPost, "/1/identities/link", request, &answer)
+	return answer, err
+}
+
+// Unlink undoes a link: both profiles are what they would be without. The error has the status 404 if there was no
+// link. Requires a key with the permission admin.
+func (c Profiles) Unlink(ctx context.Context, token, known string) (api.Unlinked, error) {
+	var answer api.Unlinked
+	path := "/1/identities/" + url.PathEscape(token) + "/links/" + url.PathEscape(known)
+	err := c.call(ctx, always, http.MethodDelete, path, nil, &answer)
+	return answer, err
+}
+
+// Identity returns the links of a token. Requires a key with the permission admin.
+func (c Profiles) Identity(ctx context.Context, token string) (api.Identity, error) {
+	var answer api.Identity
+	err := c.call(ctx, always, http.MethodGet, "/1/identities/"+url.PathEscape(token), nil, &answer)
+	return answer, err
+}

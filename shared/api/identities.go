@@ -1,0 +1,51 @@
+package api
+
+// LinkRequest is the body of POST /1/identities/link.
+type LinkRequest struct {
+	// UserToken is the anonymous token, AuthenticatedUserToken that of the user who has signed in under it.
+	UserToken              string `json:"userToken"`
+	AuthenticatedUserToken string `json:"authenticatedUserToken"`
+	// Reason is kept with the link; at most MaxLinkReason bytes.
+	Reason string `json:"reason,omitempty"`
+}
+
+// MaxLinkReason is the largest size of a reason, in bytes.
+const MaxLinkReason = 200
+
+// Identity is the answer of GET /1/identities/{userToken} and of POST /1/identities/link: what the
+// engine knows of the links of a token.
+type Identity struct {
+	UserToken string `json:"userToken"`
+	// Role is "anonymous", "known", or "none" for a token that no event has named beside another one.
+	// It never changes again.
+	Role string `json:"role"`
+	// Links are those of an anonymous token, oldest first, and of a known one those that name it.
+	Links []Link `json:"links"`
+}
+
+// Link says that the events of an anonymous token in an interval of time count for a known user.
+type Link struct {
+	UserToken              string `json:"userToken"`
+	AuthenticatedUserToken string `json:"authenticatedUserToken"`
+	// Since and To bound the times of the events: from Since on, before To. To is absent while the link is open.
+	Since Time  `json:"since"`
+	To    *Time `json:"to,omitempty"`
+	// From is when the user signed in: the time of the evidence.
+	From Time `json:"from"`
+	// State is "open", "closed" by another user's sign-in, "limit" if the known user had too many tokens,
+	// "unlinked", or "deleted" if a deletion or an opt-out of one of the two has ended it.
+	State string `json:"state"`
+	// Strength is "strong", or "weak" for evidence that came with a key which stands in web pages.
+	Strength string `json:"strength"`
+	// Event is the ID of the event that is the evidence; absent if a request asked for the link.
+	Event string `json:"event,omitempty"`
+	// Reason is that of the request.
+	Reason string `json:"reason,omitempty"`
+}
+
+// Unlinked is the answer of DELETE /1/identities/{userToken}/links/{authenticatedUserToken}.
+type Unlinked struct {
+	// UnlinkedUntil is the time of receipt up to which evidence links the tokens no more. What is received
+	// later may link them again.
+	UnlinkedUntil Time `json:"unlinkedUntil"`
+}
