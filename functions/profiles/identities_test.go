@@ -22,7 +22,7 @@ func bought(token, known, value string) string {
 
 func setIdentity(t *testing.T, s *stack.Stack, to config.Identity) {
 	t.Helper()
-	_, err := s.Backends.Config.SetIdentity(t.Context(), functiontest.App, to, 0)
+	_, err := s.Backends.CachedConfig.SetIdentity(t.Context(), functiontest.App, to, 0)
 	must.Succeed(t, err)
 }
 

@@ -15,7 +15,7 @@ func TestIdentityCommands(t *testing.T) {
 		return affinity(t, "", append(args, "--url", s.URL, "--app", "demo", "--key", "demokey")...)
 	}
 	run("identity", "link", "a1", "ann").wants(t, cli.ExitFailed, "affinity app identity APP --mode collect")
-	_, err := s.Backends.Config.SetIdentity(t.Context(), "demo", config.Identity{Mode: config.IdentityCollect, Lookback: time.Hour}, 0)
+	_, err := s.Backends.CachedConfig.SetIdentity(t.Context(), "demo", config.Identity{Mode: config.IdentityCollect, Lookback: time.Hour}, 0)
 	must(t, err)
 	run("identity", "link", "a1").wants(t, cli.ExitUsage, "want an anonymous token and the user")
 	run("identity", "show", "ann").wants(t, cli.ExitOK, "ann: role none, 0 links")
