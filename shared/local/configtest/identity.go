@@ -39,6 +39,7 @@ func testIdentity(t *testing.T, s store) {
 		t.Errorf("after link: %+v, %v", linking, err)
 	}
 	got, err := s.App(t.Context(), "shop")
+	linking.ChangedAt = got.ChangedAt // by the clock of the store, not the caller's
 	read(t, "app", got, err, linking)
 	kept, err := s.StrategyVersion(t.Context(), "shop", linking.StrategyVersion)
 	read(t, "kept strategy", kept, err, before.Strategy)
