@@ -26,7 +26,7 @@ import (
 
 // persons is how many random histories of linked tokens TestModelOfPersons runs:
 // go test ./shared/profile -run ModelOfPersons -persons 100000
-var persons = flag.Int("persons", race.Or(60, 30), "how many random histories of linked tokens TestModelOfPersons runs")
+var persons = flag.Int("persons", race.Or(30, 10), "how many random histories of linked tokens TestModelOfPersons runs")
 
 // tokens are those of the histories. The first two are anonymous, as long as no event names them as known.
 var tokens = []string{"a", "b", "k", "l"}
