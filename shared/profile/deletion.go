@@ -46,7 +46,7 @@ func (d *deletion) advance(ctx context.Context, appID, token string) (affinity.T
 		if err != nil {
 			return affinity.Tombstone{}, err
 		}
-		if err := d.endEarlier(ctx, app, token, row); err != nil {
+		if err := d.endEarlier(ctx, appID, token, row); err != nil {
 			return affinity.Tombstone{}, err
 		}
 		t, done, err := d.store.Users.SetOptOut(ctx, appID, token, row.Ticket, row.OptedOut, d.tombstone())
@@ -103,7 +103,7 @@ func (d *deletion) setOptOut(ctx context.Context, appID, token string, types eve
 		if err != nil {
 			return affinity.Tombstone{}, err
 		}
-		if err := d.endEarlierOf(ctx, appID, token, row); err != nil {
+		if err := d.endEarlier(ctx, appID, token, row); err != nil {
 			return affinity.Tombstone{}, err
 		}
 		if row.OptedOut == types && !row.Gone() {

@@ -134,8 +134,7 @@ func (l *linker) unlink(ctx context.Context, app config.App, token, known string
 		if until == 0 {
 			return time.Time{}, ErrNotLinked
 		}
-		owed := links.Owed{Known: known}
-		if err := l.markOwed(ctx, app, token, row, func(o links.Owed) bool { return o == owed }); err != nil {
+		if err := l.markOwed(ctx, app, token, row, only(links.Owed{Known: known})); err != nil {
 			return time.Time{}, err
 		}
 		return time.UnixMilli(until), l.changes.list(ctx, app, token, known)

@@ -2,7 +2,6 @@ package profile
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/affinityengine/affinity/shared/app/config"
@@ -28,7 +27,7 @@ func (d *deletion) endLinks(ctx context.Context, app config.App, token string, r
 		return d.linker.markOwed(ctx, app, token, row, func(o links.Owed) bool { return !o.Dead })
 	case links.Known:
 		for _, l := range cell.List {
-			if err := d.kill(ctx, app, l.Token, token, row.Deleted()); err != nil {
+			if err := d.linker.kill(ctx, app, l.Token, token, row.Deleted()); err != nil {
 				return err
 			}
 		}
@@ -38,52 +37,15 @@ func (d *deletion) endLinks(ctx context.Context, app config.App, token string, r
 
 // endEarlier does endLinks for the tombstone that the row of a known user has already. Otherwise a deletion
 // that died would be completed by a later one, whose tombstone takes along what other tokens did in between.
-func (d *deletion) endEarlier(ctx context.Context, app config.App, token string, row store.User) error {
+func (d *deletion) endEarlier(ctx context.Context, appID, token string, row store.User) error {
 	if row.DeletedUntil == 0 || len(row.Links) == 0 {
-		return nil
-	}
-	return d.endLinks(ctx, app, token, row)
-}
-
-// endEarlierOf is endEarlier for an app of which the caller knows the id alone.
-func (d *deletion) endEarlierOf(ctx context.Context, appID, token string, row store.User) error {
-	if len(row.Links) == 0 {
 		return nil
 	}
 	app, err := d.logs.readCached(ctx, appID)
 	if err != nil {
 		return err
 	}
-	return d.endEarlier(ctx, app, token, row)
-}
-
-// kill makes the intervals of a token dead that count for a known user whom t deletes, and marks
-// the token. It repeats what an earlier attempt has left.
-func (d *deletion) kill(ctx context.Context, app config.App, token, known string, t affinity.Tombstone) error {
-	for range maxLinkAttempts {
-		row, err := d.store.Users.ReadPrimary(ctx, app.ID, token, store.UserState)
-		if err != nil {
-			return err
-		}
-		cell, err := linksOf(app.ID, token, row)
-		if err != nil {
-			return err
-		}
-		if next, changed := cell.Kill(known, t, exclusionOf(row)); changed {
-			value := next.Append(nil)
-			done, err := d.store.Users.SwapLinks(ctx, app.ID, token, row.Links, value)
-			if err != nil {
-				return err
-			}
-			if !done {
-				continue
-			}
-			row.Links = value
-		}
-		owed := links.Owed{Known: known, Dead: true}
-		return d.linker.markOwed(ctx, app, token, row, func(o links.Owed) bool { return o == owed })
-	}
-	return fmt.Errorf("end the links of %s,%s: they changed %d times", app.ID, token, maxLinkAttempts)
+	return d.endLinks(ctx, app, token, row)
 }
 
 // purgeLinked removes what other tokens did in the intervals of a deleted known user. It ends the links once
@@ -105,7 +67,7 @@ func (d *deletion) purgeLinked(ctx context.Context, appID, token string) error {
 		return d.purgeDead(ctx, app, token)
 	}
 	for _, l := range cell.List {
-		if err := d.kill(ctx, app, l.Token, token, row.Deleted()); err != nil {
+		if err := d.linker.kill(ctx, app, l.Token, token, row.Deleted()); err != nil {
 			return err
 		}
 		if err := d.purgeDead(ctx, app, l.Token); err != nil {
@@ -127,14 +89,14 @@ func (d *deletion) purgeDead(ctx context.Context, app config.App, token string) 
 	if err != nil || len(dead) == 0 {
 		return err
 	}
-	var found deadOf
+	found := deadOf{}
 	ranges := make([]store.UserRange, len(dead))
 	for i, r := range dead {
 		ranges[i] = store.UserRange{User: token, From: history.Pos{Time: r.From}, To: history.Pos{Time: r.To}}
 	}
 	log := d.logs.of(app)
 	err = log.ReadObjects(ctx, ranges, func(_ string, r store.LogRow) error {
-		found.add(app.ID, &store.LogEvent{User: token, Time: r.Time, ID: r.ID, Receipt: max(r.Receipt(), 1)}, row)
+		found.add(&cell, &store.LogEvent{User: token, Time: r.Time, ID: r.ID, Receipt: max(r.Receipt(), 1)})
 		return nil
 	})
 	if err == nil {
@@ -151,21 +113,11 @@ func (d *deletion) purgeDead(ctx context.Context, app config.App, token string) 
 // deadOf are events that were deleted with a known user, by the deletion of that user.
 type deadOf map[affinity.Tombstone][]store.LogEvent
 
-// add adds an event if it was deleted so. row is that of its token.
-func (d *deadOf) add(appID string, e *store.LogEvent, row store.User) bool {
-	if len(row.Links) == 0 {
-		return false
-	}
-	cell, err := linksOf(appID, e.User, row)
-	if err != nil {
-		return false // the computation of the user reports it
-	}
+// add adds an event of a token with these links if it was deleted so.
+func (d deadOf) add(cell *links.Cell, e *store.LogEvent) bool {
 	t, dead := cell.DroppedBy(e.Time, e.ReceivedAt())
 	if dead {
-		if *d == nil {
-			*d = deadOf{}
-		}
-		(*d)[t] = append((*d)[t], *e)
+		d[t] = append(d[t], *e)
 	}
 	return dead
 }
@@ -179,13 +131,4 @@ func (d deadOf) drop(ctx context.Context, log store.Log) error {
 		}
 	}
 	return nil
-}
-
-// withoutEvidence returns the events of a message that is given up, which link nobody.
-func withoutEvidence(events []store.LogEvent) []store.LogEvent {
-	events = slices.Clone(events)
-	for i := range events {
-		events[i].Known = ""
-	}
-	return events
 }

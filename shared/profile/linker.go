@@ -206,30 +206,21 @@ func (f *following) swap(ctx context.Context, next links.Cell) (bool, error) {
 
 // admit makes the known user's row list the token, or returns why it refuses the evidence.
 func (f *following) admit(ctx context.Context, e links.Evidence) (store.User, links.Reason, error) {
-	for range maxLinkAttempts {
-		row, err := f.store.Users.ReadPrimary(ctx, f.app.ID, e.Known, store.UserState)
-		if err != nil {
-			return row, "", err
-		}
-		cell, err := linksOf(f.app.ID, e.Known, row)
-		if err != nil {
-			return row, "", err
-		}
-		if reason := cell.Admits(f.token, e, exclusionOf(row)); reason != "" || !cell.Lacks(f.token, e) {
-			return row, reason, nil
+	var reason links.Reason
+	var shut []links.Listed
+	row, err := f.changeLinks(ctx, f.app, e.Known, func(cell links.Cell, of links.Exclusion) (links.Cell, bool) {
+		shut, reason = nil, cell.Admits(f.token, e, of)
+		if reason != "" || !cell.Lacks(f.token, e) {
+			return cell, false
 		}
 		next := cell.Admit(f.token, e)
-		done, err := f.store.Users.SwapLinks(ctx, f.app.ID, e.Known, row.Links, next.Append(nil))
-		if err != nil {
-			return row, "", err
-		}
-		if done {
-			f.shut, f.by = newlyShut(cell, next), e.Known
-			return row, "", nil
-		}
+		shut = newlyShut(cell, next)
+		return next, true
+	})
+	if err == nil && len(shut) > 0 {
+		f.shut, f.by = shut, e.Known
 	}
-	return store.User{}, "", fmt.Errorf("link %s,%s: the list of the known user changed %d times", f.app.ID, f.token,
-		maxLinkAttempts)
+	return row, reason, err
 }
 
 func newlyShut(before, after links.Cell) []links.Listed {
@@ -353,84 +344,4 @@ func (f *following) pay(ctx context.Context, o links.Owed, x links.Exclusion) er
 		return err
 	}
 	return nil
-}
-
-// shutLink ends the open link of a token to a known user, who has too many.
-func (l *linker) shutLink(ctx context.Context, app config.App, token, known string, at int64) error {
-	for range maxLinkAttempts {
-		row, err := l.store.Users.ReadPrimary(ctx, app.ID, token, store.UserState)
-		if err != nil {
-			return err
-		}
-		cell, err := linksOf(app.ID, token, row)
-		if err != nil {
-			return err
-		}
-		next, open := cell.Shut(known, at)
-		if open {
-			done, err := l.store.Users.SwapLinks(ctx, app.ID, token, row.Links, next.Append(nil))
-			if err != nil {
-				return err
-			}
-			if !done {
-				continue
-			}
-			row.Links = next.Append(nil)
-		}
-		return l.markOwed(ctx, app, token, row, func(o links.Owed) bool { return o == links.Owed{Known: known} })
-	}
-	return fmt.Errorf("close the link of %s,%s: it changed %d times", app.ID, token, maxLinkAttempts)
-}
-
-// markOwed marks the users whom changes of a token's links concern, as far as asked, and notes
-// it: the known ones, and the token itself where a known one was deleted. row is the token's.
-func (l *linker) markOwed(ctx context.Context, app config.App, token string, row store.User,
-	asked func(links.Owed) bool) error {
-	cell, err := linksOf(app.ID, token, row)
-	if err != nil {
-		return err
-	}
-	x := exclusionOf(row)
-	for _, o := range cell.Owes(x) {
-		if !asked(o) {
-			continue
-		}
-		marked := o.Known
-		if o.Dead {
-			marked = token
-		}
-		if _, err := l.mark(ctx, app, marked); err != nil {
-			return err
-		}
-		next, changed := cell.Pay(o, x)
-		if !changed {
-			continue
-		}
-		value := next.Append(nil)
-		done, err := l.store.Users.SwapLinks(ctx, app.ID, token, row.Links, value)
-		if err != nil {
-			return err
-		}
-		if !done {
-			return nil // the process that changed the links sees what is owed
-		}
-		cell, row.Links = next, value
-	}
-	return nil
-}
-
-// mark draws a ticket of a user with a mark, which ends the validity of the stored profile, and
-// lists the user as changed. It returns the row at the ticket.
-func (l *linker) mark(ctx context.Context, app config.App, token string) (store.User, error) {
-	u := &user{token: token}
-	err := l.tickets.drawWith(ctx, app.ID, u, nil, l.store.Users.TakeLinkedMark)
-	if err == nil {
-		err = l.changes.list(ctx, app, token)
-	}
-	return u.row, err
-}
-
-// deliverMark is a delivery that leaves the computation to the next reader.
-func (l *linker) deliverMark(ctx context.Context, app config.App, known string, _ own) (store.User, error) {
-	return l.mark(ctx, app, known)
 }

@@ -44,15 +44,9 @@ func (l *linker) tend(ctx context.Context, app config.App, token string, row sto
 	if err := l.markOwed(ctx, app, token, row, func(links.Owed) bool { return true }); err != nil {
 		return err
 	}
-	if row, err = l.store.Users.ReadPrimary(ctx, app.ID, token, store.UserState); err != nil {
-		return err
-	}
-	if cell, err = linksOf(app.ID, token, row); err != nil {
-		return err
-	}
-	if next, changed := cell.Trim(exclusionOf(row), from, l.now().UnixMilli()-maxReplay); changed {
-		_, err = l.store.Users.SwapLinks(ctx, app.ID, token, row.Links, next.Append(nil))
-	}
+	_, err = l.changeLinks(ctx, app, token, func(cell links.Cell, x links.Exclusion) (links.Cell, bool) {
+		return cell.Trim(x, from, l.now().UnixMilli()-maxReplay)
+	})
 	return err
 }
 

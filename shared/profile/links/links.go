@@ -219,17 +219,6 @@ func (c *Cell) Open(known string) bool {
 	})
 }
 
-// OpenFor returns the known user for whom an entry is open, "" if there is none, and whether the
-// evidence was weak.
-func (c *Cell) OpenFor(x Exclusion) (known string, weak bool) {
-	for i := range c.Entries {
-		if e := &c.Entries[i]; e.To == Open && e.Counts(x, Exclusion{}) {
-			return e.Known, e.Weak
-		}
-	}
-	return "", false
-}
-
 // Lists reports whether the list holds a token, and whether the limit has shut it.
 func (c *Cell) Lists(token string) (listed, shut bool) {
 	for _, l := range c.List {
