@@ -25,3 +25,16 @@ func TestIdentityCommands(t *testing.T) {
 	run("identity", "show", "a1").wants(t, cli.ExitOK, "unlinked")
 	run("identity", "unlink", "a1", "bob").wants(t, cli.ExitFailed, "The tokens are not linked")
 }
+
+// The operator switches links on in two steps.
+func TestIdentityOfAnApp(t *testing.T) {
+	app := onLocal(t, startEngine(t, stack.Options{}))
+	app("create shop").wants(t, cli.ExitOK)
+	app("identity shop").wants(t, cli.ExitOK, "app shop: tokens are not linked; begin with: affinity app identity shop --mode collect")
+	app("identity shop --mode link").wants(t, cli.ExitFailed, `set the mode "collect" first`)
+	app("identity shop --mode merge").wants(t, cli.ExitUsage, `--mode "merge": must be off, collect or link`)
+	app("identity shop --mode collect --lookback 7d").wants(t, cli.ExitOK, "app shop: links are made since 20", "lookback 168h0m0s, evidence of the keys of servers")
+	app("identity shop --mode link").wants(t, cli.ExitFailed, `processes may not know the mode "collect" yet, try again at 20`)
+	app("identity shop --trust pages").wants(t, cli.ExitOK, "evidence of the keys of servers and pages")
+	app("identity nowhere").wants(t, cli.ExitFailed, "there is no such app")
+}

@@ -301,17 +301,14 @@ func testStrategyForms(t *testing.T, s store) {
 
 // Nothing can be read of, or added to, an app that does not exist.
 func testUnknown(t *testing.T, s store) {
-	ctx := t.Context()
+	ctx, collect := t.Context(), config.Identity{Mode: config.IdentityCollect}
 	calls := map[string]func() error{
 		"App":               func() error { _, err := s.App(ctx, "shop"); return err },
 		"SetRetention":      func() error { return s.SetRetention(ctx, "shop", 1) },
 		"SetConsistency":    func() error { return s.SetConsistency(ctx, "shop", config.Strong) },
 		"SetBrowserRanking": func() error { return s.SetBrowserRanking(ctx, "shop", true) },
 		"SetSegments":       func() error { return s.SetSegments(ctx, "shop", true) },
-		"SetIdentity": func() error {
-			_, err := s.SetIdentity(ctx, "shop", config.Identity{Mode: config.IdentityCollect}, 0)
-			return err
-		},
+		"SetIdentity":       func() error { _, err := s.SetIdentity(ctx, "shop", collect, 0); return err },
 		"SetTrackNames": func() error {
 			_, err := s.SetTrackNames(ctx, "shop", config.TrackNames{"Mine": "view"})
 			return err

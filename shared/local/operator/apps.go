@@ -121,6 +121,11 @@ func handleApps(rt *httpapi.Router, s Store, defaults limit.Numbers, c config.Ci
 		}
 		return s.SetEncoding(ctx, r.App.ID, e)
 	})
+	handleKeys(rt, s, c)
+}
+
+// handleKeys adds those on keys.
+func handleKeys(rt *httpapi.Router, s Store, c config.Cipher) {
 	handle(rt, keysPath, func(ctx context.Context, r request) (any, error) { return s.Keys(ctx, r.App.ID) })
 	handle(rt, putKeyPath, func(ctx context.Context, r request) (any, error) {
 		if _, err := r.Key.Prepare(); err != nil {
