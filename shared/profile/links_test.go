@@ -120,6 +120,37 @@ func TestSecondKnownUser(t *testing.T) {
 	})
 }
 
+// A message of both tokens ends, whichever request is the first to fail: the refresh of the anonymous token
+// waits for that of the known user, which must not wait for it.
+func TestFailedRefreshOfLinkedEnds(t *testing.T) {
+	onEveryLinked(t, func(t *testing.T, s *harness) {
+		s.apply(s.of("a", 1, "k"), s.of("k", 1, ""))
+		for fails := 0; ; fails++ {
+			a := newActor("message")
+			a.run(func(ctx context.Context) error {
+				_, err := s.eng.Apply(ctx, s.app(), []store.LogEvent{s.of("a", 2, ""), s.of("k", 2, "")})
+				return err
+			})
+			for requests, ended := 0, false; !ended; requests++ {
+				select {
+				case <-a.arrived:
+					if requests < fails {
+						a.verdict <- proceed
+					} else {
+						a.verdict <- crash
+					}
+				case <-a.ended:
+					ended = true
+				}
+			}
+			if a.err == nil {
+				break
+			}
+		}
+		s.counts("k", 4)
+	})
+}
+
 func TestDeletionsOfLinked(t *testing.T) {
 	onEveryLinked(t, func(t *testing.T, s *harness) {
 		s.apply(s.of("a", 1, ""), s.of("a", 2, "k"), s.of("k", 3, ""))

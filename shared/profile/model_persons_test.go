@@ -28,6 +28,9 @@ import (
 // go test ./shared/profile -run ModelOfPersons -persons 100000
 var persons = flag.Int("persons", race.Or(30, 10), "how many random histories of linked tokens TestModelOfPersons runs")
 
+// maxRequests bounds the requests of a history: processes that set each other back for ever make more.
+const maxRequests = 3_000
+
 // tokens are those of the histories. The first two are anonymous, as long as no event names them as known.
 var tokens = []string{"a", "b", "k", "l"}
 
@@ -45,6 +48,7 @@ type people struct {
 	events  []store.LogEvent
 	ops     []*operation // begun and not answered; a process that died left some
 	working []*actor
+	steps   int // requests that the processes have made
 	// settled says of each event, by token, whether it counts; absent while an operation may change it.
 	settled map[counting]bool
 	undone  map[[2]string]int64 // unlinks that were answered: receipts up to which evidence links no more
@@ -294,6 +298,9 @@ func (p *people) arrived(a *actor) bool {
 
 func (p *people) advance(i int, v verdict) {
 	a := p.working[i]
+	if p.steps++; p.steps > maxRequests {
+		p.t.Fatalf("%d requests, and %s goes on; %d operations are not answered, the first is %s", p.steps, a.name, len(p.ops), p.ops[0].name)
+	}
 	a.verdict <- v
 	if !p.arrived(a) {
 		p.working = slices.DeleteFunc(p.working, func(b *actor) bool { return a == b })

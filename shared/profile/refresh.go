@@ -241,7 +241,11 @@ func (w *writer) run(ctx context.Context, app config.App, fs map[string]*flight,
 	})
 	draw := func(ctx context.Context, u *user) error { return w.tickets.draw(ctx, app, u, events[u.token].at) }
 	end, wait := w.alsoLinked(ctx, app, users, events, end)
-	err = w.refresh(ctx, app, users, events, draw, end)
+	if err = w.refresh(ctx, app, users, events, draw, end); err != nil {
+		for _, u := range users {
+			end(u, err) // the flight of an anonymous token may wait for one of these
+		}
+	}
 	wait()
 }
 
