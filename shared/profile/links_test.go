@@ -1,6 +1,7 @@
 package profile_test
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"testing"
@@ -186,6 +187,52 @@ func TestDeletionsOfLinked(t *testing.T) {
 		s.counts("a", 2)
 		s.apply(s.of("a", 24, "k"))
 		s.counts("k", 1)
+	})
+}
+
+// Whose profile is served to an anonymous token, in an app that serves persons.
+func TestServedAsPerson(t *testing.T) {
+	onEveryLinked(t, func(t *testing.T, s *harness) {
+		s.apply(s.of("k", -5, ""), s.of("a", 1, ""))
+		app := s.app()
+		app.Identity.ServePersons = true
+		served := func(when, of string, events int) {
+			t.Helper()
+			var got [3]profile.Result
+			var err [3]error
+			i := profile.IdentitiesOf(s.eng)
+			got[0], err[0] = i.Read(ctx, app, "a", 0)
+			got[1], err[1] = i.ReadRanking(ctx, app, "a")
+			got[2], err[2] = i.ComputeRanking(ctx, app, "a", affinity.Compile(plain))
+			for n, r := range got {
+				if err[n] != nil || r.Of != of || red(r) != 30*float64(events) {
+					t.Errorf("%s, read %d: %v of %q, error %v; want %d events of %q", when, n, red(r), r.Of, err[n], events, of)
+				}
+			}
+			seen := 0
+			must.Succeed(t, s.eng.ObjectsOf(ctx, app, cmp.Or(of, "a"), affinity.Compile(plain), func(affinity.Event) error { seen++; return nil }))
+			if seen != events {
+				t.Errorf("%s: %d events of objects, want %d", when, seen, events)
+			}
+		}
+		served("before the login", "", 1)
+		weak := s.of("a", 2, "k")
+		weak.Strong = false
+		app.Identity.TrustPages = true
+		_, err := s.eng.Apply(ctx, app, []store.LogEvent{weak})
+		must.Succeed(t, err)
+		s.counts("k", 3)
+		served("by weak evidence", "", 2)
+		s.unlink("a", "k")
+		s.clock++
+		s.apply(s.of("a", 3, "k2"))
+		served("by strong evidence", "k2", 3)
+		s.apply(s.of("k2", 4, ""), s.of("a", 4, ""))
+		served("afterwards", "k2", 5)
+		s.clock++
+		_, err = s.eng.OptOut(ctx, appID, "k2")
+		must.Succeed(t, err)
+		served("after the opt-out of the user", "", 0)
 	})
 }
 
