@@ -137,7 +137,7 @@ func (p *people) step() {
 	token := rapid.SampledFrom(tokens).Draw(p.t, "of")
 	plain := func(name string, do func(context.Context) error) { p.run(name, do, nil) }
 	switch rapid.SampledFrom([]string{"advance", "advance", "advance", "advance", "advance", "advance", "advance", "advance", "message", "message",
-		"message", "retry", "import", "read", "fold", "round", "recompute", "unlink", "link", "delete", "time"}).Draw(p.t, "step") {
+		"message", "retry", "import", "read", "fold", "round", "recompute", "unlink", "link", "delete", "opt out", "opt in", "time"}).Draw(p.t, "step") {
 	case "advance":
 		if len(p.working) > 0 {
 			p.advance(rapid.IntRange(0, len(p.working)-1).Draw(p.t, "actor"),
@@ -178,7 +178,11 @@ func (p *people) step() {
 			return err
 		}, affects: func(n int, _ string) bool { return p.events[n].User == a }})
 	case "delete":
-		p.delete(token)
+		p.exclude("delete "+token, token, func(ctx context.Context) error { _, err := p.process().Delete(ctx, p.appID, token); return err })
+	case "opt out":
+		p.exclude("opt out "+token, token, func(ctx context.Context) error { _, err := p.process().OptOut(ctx, p.appID, token); return err })
+	case "opt in":
+		p.exclude("opt in "+token, token, func(ctx context.Context) error { _, err := p.process().OptIn(ctx, p.appID, token); return err })
 	case "time":
 		p.clock.Add(rapid.Int64Range(1, hour).Draw(p.t, "passes"))
 	}
@@ -224,12 +228,10 @@ func (p *people) unlink(a, k string) {
 	}})
 }
 
-func (p *people) delete(token string) {
+// exclude begins a deletion, or a change of an opt-out.
+func (p *people) exclude(name, token string, do func(context.Context) error) {
 	p.clock.Add(2)
-	p.begin(&operation{name: "delete " + token, do: func(ctx context.Context) error {
-		_, err := p.process().Delete(ctx, p.appID, token)
-		return err
-	}, affects: func(int, string) bool { return true }, then: func() {
+	p.begin(&operation{name: name, do: do, affects: func(int, string) bool { return true }, then: func() {
 		if rapid.Bool().Draw(p.t, "purge") {
 			until := p.now()
 			p.run("purge "+token, func(ctx context.Context) error {

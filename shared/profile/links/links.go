@@ -111,6 +111,8 @@ type Cell struct {
 	Number  int64    // of changes: no two values of the cell are equal
 	Entries []Entry  // of an anonymous token, by From
 	List    []Listed // of a known one
+	// OutBy is the known user whose opt-out has taken the anonymous token along; "": none has.
+	OutBy string
 }
 
 // Exclusion is what a user row excludes: the user's deletions and opt-out.
