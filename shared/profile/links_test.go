@@ -1,11 +1,12 @@
 package profile_test
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/event"
@@ -210,8 +211,11 @@ func TestServedAsPerson(t *testing.T) {
 					t.Errorf("%s, read %d: %v of %q, error %v; want %d events of %q", when, n, red(r), r.Of, err[n], events, of)
 				}
 			}
-			seen := 0
-			must.Succeed(t, s.eng.ObjectsOf(ctx, app, cmp.Or(of, "a"), affinity.Compile(plain), func(affinity.Event) error { seen++; return nil }))
+			seen, token := 0, of
+			if of == "" {
+				token = "a"
+			}
+			must.Succeed(t, s.eng.ObjectsOf(ctx, app, token, affinity.Compile(plain), func(affinity.Event) error { seen++; return nil }))
 			if seen != events {
 				t.Errorf("%s: %d events of objects, want %d", when, seen, events)
 			}
@@ -234,6 +238,30 @@ func TestServedAsPerson(t *testing.T) {
 		_, err = s.eng.OptOut(ctx, appID, "k2")
 		must.Succeed(t, err)
 		served("after the opt-out of the user", "", 0)
+	})
+}
+
+// A block may reach over the intervals of two known users, and over a time that nobody has signed in for.
+func TestBlocksAcrossIntervals(t *testing.T) {
+	onEveryLinked(t, func(t *testing.T, s *harness) {
+		s.apply(s.of("a", -11*24, ""), s.of("a", 1, ""), s.of("a", 2, "k"), s.of("a", 3, ""), s.of("a", 5, "k2"), s.of("a", 6, ""))
+		session := func(user string) affinity.Session {
+			t.Helper()
+			r, err := s.eng.Refresh(ctx, s.app(), user)
+			must.Succeed(t, err)
+			return r.Session
+		}
+		k, k2 := session("k"), session("k2")
+		s.foldUser("a")
+		for range 2 {
+			s.counts("k", 3)
+			s.counts("k2", 2)
+			s.counts("a", 6)
+			if diff := cmp.Diff([]affinity.Session{k, k2}, []affinity.Session{session("k"), session("k2")}); diff != "" {
+				t.Errorf("sessions (-log +block):\n%s", diff)
+			}
+			s.outdate()
+		}
 	})
 }
 

@@ -148,18 +148,13 @@ func (c *computer) inherit(ctx context.Context, appID string, m, old *member) {
 	}
 }
 
-// cut returns the parts of a log that lie in intervals of time. A block that reaches out of an
-// interval is not used there, the log is: nobody can tell which of its events are which.
+// cut returns the blocks that may hold events of intervals of time, and the parts of the log that lie
+// in them.
 func cut(blocks []history.Block, gaps []history.Range, intervals []links.Interval) ([]history.Block, []history.Range) {
 	var kept []history.Block
 	for _, b := range blocks {
-		within := slices.ContainsFunc(intervals, func(i links.Interval) bool {
-			return from(i).Compare(b.From) <= 0 && b.Newest < i.To
-		})
-		if within {
+		if slices.ContainsFunc(intervals, func(i links.Interval) bool { return b.From.Time < i.To && i.Since <= b.Newest }) {
 			kept = append(kept, b)
-		} else {
-			gaps = append(gaps, b.Range)
 		}
 	}
 	var ranges []history.Range
@@ -220,8 +215,8 @@ func (r *reading) planMembers(u *computation) (all []located, logged bool) {
 		if u.at != nil {
 			blocks, gaps = u.at.before(blocks, gaps)
 		}
-		blocks, gaps = cut(blocks, gaps, m.intervals)
 		blocks, gaps = spare(&m.cell, blocks, gaps)
+		blocks, gaps = cut(blocks, gaps, m.intervals)
 		if band, ok := m.band(); ok {
 			_, parts := cut(nil, []history.Range{{From: band.From, To: band.To}}, m.intervals)
 			gaps = append(gaps, parts...)
@@ -243,7 +238,11 @@ func (r *reading) planMembers(u *computation) (all []located, logged bool) {
 		}
 		r.members[m.token] = append(r.members[m.token], m)
 		r.sifted = append(r.sifted, m.planned...)
-		all, logged = append(all, locate(&m.user, m.missing, blocks)...), logged || len(gaps) > 0
+		located := locate(&m.user, m.missing, blocks)
+		for i := range located {
+			located[i].intervals = m.intervals
+		}
+		all, logged = append(all, located...), logged || len(gaps) > 0
 	}
 	return all, logged
 }
@@ -331,8 +330,10 @@ func (r *reading) takeOfMember(ctx context.Context, m *member, id history.BlockI
 		return nil
 	}
 	n, err := 0, damage
-	if err == nil {
-		n, err = r.blocks.Score(value, u.scorer)
+	for _, i := range m.intervals {
+		if err == nil {
+			n, err = r.blocks.ScoreBetween(value, u.scorer, i.Since, i.To)
+		}
 	}
 	if err == nil && u.newest != nil {
 		err = r.searchBlock(u, store.BlockName{User: m.token, ID: id}, value)

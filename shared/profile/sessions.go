@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/profile/links"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/store"
@@ -48,6 +49,8 @@ type located struct {
 	history.Block
 	of      *user
 	missing map[history.BlockID]bool
+	// intervals are those whose events the reading takes of a block of another token; nil: it takes all.
+	intervals []links.Interval
 }
 
 func (b *located) name() store.BlockName { return store.BlockName{User: b.of.token, ID: b.ID} }
@@ -56,7 +59,7 @@ func (b *located) name() store.BlockName { return store.BlockName{User: b.of.tok
 func locate(of *user, missing map[history.BlockID]bool, blocks []history.Block) []located {
 	all := make([]located, len(blocks))
 	for i := range blocks {
-		all[i] = located{blocks[i], of, missing}
+		all[i] = located{Block: blocks[i], of: of, missing: missing}
 	}
 	return all
 }
@@ -138,14 +141,27 @@ func (r *reading) searchKept(ctx context.Context, u *computation) error {
 // addBlock adds the events of a block to a collector of the user.
 func (r *reading) addBlock(u *computation, to *affinity.Collector[candidate], b *located, value []byte) error {
 	ordinal := 0
-	return r.blocks.Recent(value, u.window, r.limits.sessionEvents, func(ev affinity.Event) {
-		id := "" // a block holds no event IDs
-		if ev.Time == b.From.Time {
-			id = b.From.ID
+	add := func(w affinity.Window) error {
+		return r.blocks.Recent(value, w, r.limits.sessionEvents, func(ev affinity.Event) {
+			id := "" // a block holds no event IDs
+			if ev.Time == b.From.Time {
+				id = b.From.ID
+			}
+			ordinal++
+			to.Add(ev.Time, id, ordinal, candidate{event: detach(ev), block: b})
+		})
+	}
+	if b.intervals == nil {
+		return add(u.window)
+	}
+	for _, i := range b.intervals {
+		w := u.window
+		w.Since, w.Now = max(w.Since, i.Since), min(w.Now, i.To-1)
+		if err := add(w); err != nil {
+			return err
 		}
-		ordinal++
-		to.Add(ev.Time, id, ordinal, candidate{event: detach(ev), block: b})
-	})
+	}
+	return nil
 }
 
 // detach returns the event with texts of its own. All events of a block share one

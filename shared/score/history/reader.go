@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/affinityengine/affinity/shared/score/affinity"
@@ -58,6 +59,11 @@ var errStrategy = errors.New("the scorer and the reader have different strategie
 // has lost its dictionary (ErrNoDictionary). The scorer may then hold part of the
 // block and must be discarded.
 func (r *Reader) Score(block []byte, sc *affinity.Scorer) (events int, err error) {
+	return r.ScoreBetween(block, sc, math.MinInt64, math.MaxInt64)
+}
+
+// ScoreBetween is Score of the events of times from <= time < to (ms). It returns the number of events in the block.
+func (r *Reader) ScoreBetween(block []byte, sc *affinity.Scorer, from, to int64) (events int, err error) {
 	if sc.Compiled() != r.c {
 		return 0, errStrategy
 	}
@@ -68,19 +74,25 @@ func (r *Reader) Score(block []byte, sc *affinity.Scorer) (events int, err error
 	if err := r.bind(&f); err != nil {
 		return 0, fmt.Errorf("score block of %d bytes: %w", len(block), err)
 	}
-	if !r.score(&f, sc) {
+	if !r.score(&f, sc, from, to) {
 		return 0, damaged(block)
 	}
 	return f.events, nil
 }
 
-func (r *Reader) score(f *frame, sc *affinity.Scorer) bool {
+func (r *Reader) score(f *frame, sc *affinity.Scorer, from, to int64) bool {
 	n := f.events
 	r.times = resize(r.times, n)
 	if !f.readTimes(r.times) || !r.readNames(f) {
 		return false
 	}
-	lo, hi := sc.BeginRun(r.times)
+	first, end := 0, n
+	if n > 0 && (r.times[0] < from || r.times[n-1] >= to) {
+		first, _ = slices.BinarySearch(r.times, from)
+		end, _ = slices.BinarySearch(r.times, max(from, to))
+	}
+	lo, hi := sc.BeginRun(r.times[first:end])
+	lo, hi = lo+first, hi+first
 	if lo == hi {
 		return true
 	}

@@ -99,6 +99,31 @@ func TestBlocksAndLogEqualReference(t *testing.T) {
 	})
 }
 
+// TestScoreBetween scores the parts of blocks that lie between two times.
+func TestScoreBetween(t *testing.T) {
+	all := testLayouts()
+	rapid.Check(t, func(t *rapid.T) {
+		c, w := affinity.Compile(drawStrategy(t)), drawWindow(t)
+		events := drawLog(t, w)
+		from, to := drawTime(t, w), drawTime(t, w)
+		got, want := affinity.NewScorer(c, w), affinity.NewScorer(c, w)
+		r := history.NewReader(c, commonShelf)
+		for _, block := range pack(rapid.SampledFrom(all).Draw(t, "layout").Builder, events) {
+			if _, err := r.ScoreBetween(block, got, from, to); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, e := range events {
+			if from <= e.Time && e.Time < to {
+				want.AddEvent(e)
+			}
+		}
+		if diff := differ(got.Profile(), want.Profile()); diff != "" {
+			t.Fatalf("%d events, from %d to %d: %s", len(events), from, to, diff)
+		}
+	})
+}
+
 // TestWideBlocksEqualReference does the same with blocks that have many kinds,
 // facets and values, all at once.
 func TestWideBlocksEqualReference(t *testing.T) {
