@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -79,15 +80,17 @@ func newNewest(c *affinity.Compiled, w affinity.Window, blocks []located, l *lim
 	}
 	byAge := blocks
 	slices.SortStableFunc(byAge, func(a, b located) int { return cmp.Compare(b.Newest, a.Newest) })
-	events := 0
+	events, oldest := 0, int64(math.MaxInt64) // of those to search
 	for i := range byAge {
-		byAge[i].Newest = min(byAge[i].Newest, w.Now)        // events ahead do not count
-		if events >= searchShare*limit && !byAge[i].Inline { // that one is read in any case
-			n.rest = append(n.rest, byAge[i])
+		b := &byAge[i]
+		b.Newest = min(b.Newest, w.Now) // events ahead do not count
+		// Blocks of several tokens may hold events of one time. An inline block is read in any case.
+		if events >= searchShare*limit && b.Newest < oldest && !b.Inline {
+			n.rest = append(n.rest, *b)
 			continue
 		}
-		n.searched[byAge[i].name()] = &byAge[i]
-		events += byAge[i].Events
+		n.searched[b.name()] = b
+		events, oldest = events+b.Events, min(oldest, b.From.Time)
 	}
 	return n
 }
