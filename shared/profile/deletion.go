@@ -172,13 +172,18 @@ func (d *deletion) optedOut(ctx context.Context, app config.App, token string) (
 }
 
 func (d *deletion) purge(ctx context.Context, app config.App, token string, until time.Time) (int, error) {
+	if err := d.purgeLinked(ctx, app.ID, token); err != nil {
+		return 0, err
+	}
+	return d.purgeOwn(ctx, app, token, until)
+}
+
+// purgeOwn is purge of what lies under the token itself.
+func (d *deletion) purgeOwn(ctx context.Context, app config.App, token string, until time.Time) (int, error) {
 	if _, err := d.store.Segments.BlankSegmentToken(ctx, app.ID, token); err != nil {
 		return 0, err
 	}
 	if err := d.purgeTypes(ctx, app.ID, token); err != nil {
-		return 0, err
-	}
-	if err := d.purgeLinked(ctx, app.ID, token); err != nil {
 		return 0, err
 	}
 	blocks, err := d.store.Histories.ListBlocks(ctx, app.ID, token)

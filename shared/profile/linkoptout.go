@@ -95,12 +95,13 @@ func (d *deletion) setOwnOptOut(ctx context.Context, appID, token string, row st
 	return d.store.Users.SetOptOut(ctx, appID, token, row.Ticket, types, d.tombstone())
 }
 
-// purgeAlong purges a token that the opt-out of a known user may have taken along.
+// purgeAlong purges a token that the opt-out of a known user may have taken along. The lists of two tokens may name each
+// other, so it goes no further.
 func (d *deletion) purgeAlong(ctx context.Context, app config.App, token string) error {
 	row, err := d.store.Users.ReadPrimary(ctx, app.ID, token, store.UserState)
 	if err != nil || row.DeletedUntil == 0 {
 		return err
 	}
-	_, err = d.purge(ctx, app, token, time.UnixMilli(row.ReceivedUntil))
+	_, err = d.purgeOwn(ctx, app, token, time.UnixMilli(row.ReceivedUntil))
 	return err
 }
