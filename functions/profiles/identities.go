@@ -138,9 +138,12 @@ func renderLink(token string, e links.Entry, excluded links.Exclusion) api.Link 
 	if e.Weak {
 		l.Strength = "weak"
 	}
-	if e.Source == links.FromEvent {
+	switch e.Source {
+	case links.FromEvent:
 		l.Event = e.By
-	} else {
+	case links.FromCall:
+		l.MessageID = e.By
+	case links.FromRequest:
 		l.Reason = e.By
 	}
 	if e.To != links.Open {

@@ -37,8 +37,11 @@ type Link struct {
 	State string `json:"state"`
 	// Strength is "strong", or "weak" for evidence that came with a key which stands in web pages.
 	Strength string `json:"strength"`
-	// Event is the ID of the event that is the evidence; absent if a request asked for the link.
+	// Event is the ID of the event that is the evidence; absent if a request asked for the link, or a call of an
+	// SDK said who has signed in.
 	Event string `json:"event,omitempty"`
+	// MessageID is that of the call; absent of a call without one.
+	MessageID string `json:"messageId,omitempty"`
 	// Reason is that of the request.
 	Reason string `json:"reason,omitempty"`
 }

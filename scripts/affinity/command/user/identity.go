@@ -78,7 +78,10 @@ func showIdentity(t *command.Tool, i api.Identity) error {
 		if l.To != nil {
 			to = shortTime(*l.To)
 		}
-		if l.Event == "" {
+		switch {
+		case l.MessageID != "":
+			by = "call " + l.MessageID
+		case l.Event == "":
 			by = "request " + l.Reason
 		}
 		return []any{l.UserToken, l.AuthenticatedUserToken, shortTime(l.Since), to, shortTime(l.From), l.State,
