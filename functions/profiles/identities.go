@@ -140,11 +140,11 @@ func renderLink(token string, e links.Entry, excluded links.Exclusion) api.Link 
 	}
 	switch e.Source {
 	case links.FromEvent:
-		l.Event = e.By
+		l.By, l.Event = "event", e.By
 	case links.FromCall:
-		l.MessageID = e.By
+		l.By, l.MessageID = "call", e.By
 	case links.FromRequest:
-		l.Reason = e.By
+		l.By, l.Reason = "request", e.By
 	}
 	if e.To != links.Open {
 		to := api.AtMillis(e.To)
