@@ -67,7 +67,8 @@ func linksOf(v *visit, token string) (*userLinks, error) {
 	}
 	links := &userLinks{Known: answer.Role == "known"}
 	for _, l := range answer.Links {
-		row := linkRow{Link: l, Now: v.now(), Other: l.AuthenticatedUserToken, State: linkStates[l.State], Evidence: linkEvidence[l.By]}
+		row := linkRow{Link: l, Now: v.now(), Other: l.AuthenticatedUserToken, State: linkStates[l.State],
+			Evidence: linkEvidence[l.By]}
 		if links.Known {
 			row.Other = l.UserToken
 		}

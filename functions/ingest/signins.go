@@ -115,7 +115,8 @@ func (h handler) publishEvidence(ctx context.Context, header http.Header, in req
 		m.Lane = bus.SlowLane
 	}
 	if err := h.Bus.Publish(ctx, m); err != nil {
-		h.Log.LogAttrs(ctx, slog.LevelError, "sign-ins are not published", slog.String("app", in.app()), slog.Any("error", err))
+		h.Log.LogAttrs(ctx, slog.LevelError, "sign-ins are not published", slog.String("app", in.app()),
+			slog.Any("error", err))
 		return errNotStored
 	}
 	return nil
