@@ -81,12 +81,15 @@ func (h handler) renderApp(app config.App) api.AppSettings {
 }
 
 func renderIdentity(i config.Identity) api.AppIdentity {
-	shown := api.AppIdentity{Mode: string(i.Mode), Trust: "server"}
+	shown := api.AppIdentity{Mode: string(i.Mode), Trust: "server", Serve: "token"}
 	if !i.On() {
 		shown.Mode, i.Lookback = "off", cmp.Or(i.Lookback, config.DefaultLookback)
 	}
 	if i.TrustPages {
 		shown.Trust = "pages"
+	}
+	if i.ServePersons {
+		shown.Serve = "person"
 	}
 	const day = 24 * time.Hour
 	switch {

@@ -114,6 +114,9 @@ func identityOf(a api.AppSettings) setting {
 	if a.Identity.Mode != "off" && a.Identity.Trust == "pages" {
 		s.Hint += " Keys in web pages may say who has signed in: anybody can."
 	}
+	if a.Identity.Mode == "link" && a.Identity.Serve == "person" {
+		s.Hint += " A page that knows the anonymous token gets the order of the user."
+	}
 	return s
 }
 

@@ -86,4 +86,8 @@ func TestAppPageShowsIdentity(t *testing.T) {
 	s.shows(p.page(appPath), "Collected", "nothing counts by them yet", "affinity app identity shop --mode link")
 	s.link(true)
 	s.shows(p.page(appPath), "What a visitor did in the 36h before they signed in counts", "Keys in web pages may say who has signed in")
+	s.lacks(p.page(appPath), "gets the order of the user")
+	_, err = s.stack.Backends.CachedConfig.SetIdentity(t.Context(), "shop", config.Identity{Mode: config.IdentityLink, ServePersons: true}, 0)
+	s.must(err)
+	s.shows(p.page(appPath), "in the 0d before", "gets the order of the user")
 }

@@ -135,6 +135,6 @@ func identityLine(i api.AppIdentity) string {
 	if i.Mode == "off" {
 		return i.Mode
 	}
-	return fmt.Sprintf("%s, lookback %s, evidence of %s", i.Mode, i.Lookback,
-		choose(i.Trust == "pages", "servers and pages", "servers"))
+	return fmt.Sprintf("%s, lookback %s, evidence of %s%s", i.Mode, i.Lookback,
+		choose(i.Trust == "pages", "servers and pages", "servers"), also(i.Serve == "person", ", serves the person"))
 }
