@@ -170,8 +170,8 @@ func (h handler) store(ctx context.Context, header http.Header, in request, body
 }
 
 // errNotStored says that events may not be stored. What has failed may go on trying, so they may be all the same.
-var errNotStored = httpapi.Errorf(http.StatusServiceUnavailable, "The events may not have been stored, send them again: "+
-	"with a timestamp or a messageId they count once, others may count twice")
+var errNotStored = httpapi.Errorf(http.StatusServiceUnavailable, "The events may not have been stored, send them "+
+	"again: with a timestamp or a messageId they count once, others may count twice")
 
 // evidenceOf is how far the key of a request may say who has signed in under the tokens of its events: of
 // anybody, if it is a server's, and of its own user.

@@ -39,7 +39,8 @@ var ignored = map[string]string{
 }
 
 // short are the paths of calls of Segment's SDK for browsers: the first letters of their types.
-var short = map[string]string{"t": track.Track, "i": track.Identify, "p": "page", "s": "screen", "g": "group", "a": track.Alias}
+var short = map[string]string{"t": track.Track, "i": track.Identify, "p": "page", "s": "screen", "g": "group",
+	"a": track.Alias}
 
 // ignoredOther is the reason for calls of types that SDKs do not have.
 const ignoredOther = "Ignored: call of an unknown type"

@@ -66,8 +66,8 @@ type AppIdentity struct {
 	Lookback string `json:"lookback"`
 	// Trust is whose evidence links: "server", or "pages" for that of keys in web pages, too.
 	Trust string `json:"trust"`
-	// Serve is whose order a page gets that knows an anonymous token: that of the "token", or, where evidence is strong, of the
-	// "person" who has signed in under it.
+	// Serve is whose order a page gets that knows an anonymous token: that of the "token", or, where evidence is
+	// strong, of the "person" who has signed in under it.
 	Serve string `json:"serve"`
 }
 

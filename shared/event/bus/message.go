@@ -7,8 +7,9 @@
 // applying it twice changes nothing. An unresolved message holds no filters: process
 // reads them at each delivery. A reenriched message instead holds events that the
 // log already has, with the filters that the catalog has for their objects now
-// (see reenriched.go), and one of sign-ins holds no events (see signins.go). Messages are lines of JSON, so a person can read a dead letter,
-// and the archive is a file of lines. FORMAT.md describes them.
+// (see reenriched.go), and one of sign-ins holds no events (see signins.go). Messages are
+// lines of JSON, so a person can read a dead letter, and the archive is a file of lines.
+// FORMAT.md describes them.
 package bus
 
 import (
