@@ -70,7 +70,7 @@ func (h handler) renderApp(app config.App) api.AppSettings {
 		Dedicated:     queue.Of(h.Recompute.Queue, app.ID) != "",
 		RetentionDays: app.RetentionDays, Consistency: string(cmp.Or(app.Consistency, config.Eventual)),
 		BrowserRanking: app.BrowserRanking, TrackNames: app.TrackNames,
-		Segments: app.Segments.On(), StrategyVersion: app.StrategyVersion,
+		Segments: app.Segments.On(), Identity: renderIdentity(app.Identity), StrategyVersion: app.StrategyVersion,
 		Limits: api.AppLimits{
 			EventsPerSecond: n.EventsPerSecond, ImportsPerSecond: n.ImportsPerSecond, ReadsPerSecond: n.ReadsPerSecond,
 			JobsPerHour:       n.JobsPerHour,
@@ -78,6 +78,29 @@ func (h handler) renderApp(app config.App) api.AppSettings {
 		},
 		OwnLimits: ownLimits(app.Limits),
 	}
+}
+
+func renderIdentity(i config.Identity) api.AppIdentity {
+	shown := api.AppIdentity{Mode: string(i.Mode), Trust: "server", Serve: "token"}
+	if !i.On() {
+		shown.Mode, i.Lookback = "off", cmp.Or(i.Lookback, config.DefaultLookback)
+	}
+	if i.TrustPages {
+		shown.Trust = "pages"
+	}
+	if i.ServePersons {
+		shown.Serve = "person"
+	}
+	const day = 24 * time.Hour
+	switch {
+	case i.Lookback%day == 0:
+		shown.Lookback = fmt.Sprintf("%dd", i.Lookback/day)
+	case i.Lookback%time.Hour == 0:
+		shown.Lookback = fmt.Sprintf("%dh", i.Lookback/time.Hour)
+	default:
+		shown.Lookback = i.Lookback.String()
+	}
+	return shown
 }
 
 // whole returns the region that people know a region by. A region within another one is a

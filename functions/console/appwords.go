@@ -88,13 +88,36 @@ func settingsOf(a api.AppSettings) []setting {
 			Command: app("segments " + a.ID + " off"),
 		}, setting{Name: "Segments", Value: "Off", Hint: "Users cannot be found by what they like.",
 			Command: app("segments " + a.ID + " on")}))
-	all = append(all, namesOf(a.TrackNames))
+	all = append(all, identityOf(a), namesOf(a.TrackNames))
 	strategy := setting{Name: "Strategy", Value: "Version " + number(a.StrategyVersion) + " is active",
 		Path: "/console/strategy", Link: "See it"}
 	if a.StrategyVersion == 0 {
 		strategy.Value, strategy.Link = "None is set", "Set one"
 	}
 	return append(all, strategy)
+}
+
+// identityOf says whether the app links the tokens of a person.
+func identityOf(a api.AppSettings) setting {
+	set := "affinity app identity " + a.ID + " --mode "
+	s := setting{Name: "Links between tokens", Value: "Off",
+		Hint:    "What a visitor did before they signed in stays in the profile of their anonymous token.",
+		Command: set + "collect"}
+	switch a.Identity.Mode {
+	case "collect":
+		s.Value, s.Command = "Collected", set+"link"
+		s.Hint = "Links are made when users sign in, and nothing counts by them yet."
+	case "link":
+		s.Value, s.Command = "On", set+"collect"
+		s.Hint = "What a visitor did in the " + a.Identity.Lookback + " before they signed in counts for the user, too."
+	}
+	if a.Identity.Mode != "off" && a.Identity.Trust == "pages" {
+		s.Hint += " Keys in web pages may say who has signed in: anybody can."
+	}
+	if a.Identity.Mode == "link" && a.Identity.Serve == "person" {
+		s.Hint += " A page that knows the anonymous token gets the order of the user."
+	}
+	return s
 }
 
 // namesOf says which names of track calls the app has given a type.

@@ -231,6 +231,27 @@ func TestStoryOfAUser(t *testing.T) {
 	b.until(`document.querySelector(".user-bar[open] table")`)
 	b.picture("user")
 	b.accessible("an explanation")
+
+	s.link(false)
+	_, err := s.engine.Profiles().Link(t.Context(), api.LinkRequest{UserToken: "anonymous-1", AuthenticatedUserToken: known, Reason: "asked by mail"})
+	s.must(err)
+	for _, width := range []int64{390, 1280} {
+		b.look(width, "light")
+		b.open("/console/users/" + known)
+		b.keep("links-" + strconv.FormatInt(width, 10))
+		b.fits("a user with links")
+	}
+	b.accessible("links")
+	b.click("#links a.button", "Unlink")
+	b.sees("button.danger")
+	b.accessible("an unlink")
+	b.keep("unlink")
+	b.do(chromedp.Click("form button.danger"))
+	b.until(`document.querySelector("[role=status]")`)
+	if i, err := s.engine.Profiles().Identity(t.Context(), known); err != nil || len(i.Links) != 1 || i.Links[0].State != "unlinked" {
+		t.Errorf("after the unlink: %+v, %v", i, err)
+	}
+
 	b.click("a, button", "Delete")
 	b.sees("button.danger")
 	b.accessible("a deletion")

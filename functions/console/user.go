@@ -37,6 +37,8 @@ type userPage struct {
 	NotExplained string
 	// OptOut is nil if the session may not see it.
 	OptOut *api.OptOut
+	// Links are those of the token; nil if there are none, or the session may not see them.
+	Links *userLinks
 	// MayDelete, MayOptOut and MayExport say what the session may do with the user.
 	MayDelete, MayOptOut, MayExport bool
 	// HalfLifeQuery is the chosen half-life for other addresses.
@@ -70,6 +72,9 @@ func loadUser(v *visit, token string) (any, error) {
 			return nil, fmt.Errorf("read an opt-out: %w", err)
 		}
 		p.OptOut = &state
+	}
+	if p.Links, err = linksOf(v, token); err != nil {
+		return nil, err
 	}
 	if unknown {
 		v.status = http.StatusNotFound

@@ -1,7 +1,8 @@
 // Package ingest is the public function that accepts events.
 //
 // It authenticates and validates a request, looks up the filters of its
-// objects, and publishes one message with the time of receipt. Requests of an app that
+// objects, and publishes one message with the time of receipt. What calls of SDKs say of who has
+// signed in is a message of its own, where the app links tokens. Requests of an app that
 // arrive within PACK_WINDOW share a message (bus.Packer). Function process writes the events
 // to the log. Refused requests are counted and kept in the
 // table refused, because a browser's sendBeacon does not read the answer. They
@@ -37,11 +38,12 @@ const Timeout = time.Minute
 type handler struct {
 	Backends
 	packer *bus.Packer
+	recent recentSignIns
 }
 
 // New returns the function over its backends.
 func New(b Backends) http.Handler {
-	h := handler{b, bus.NewPacker(b.Bus.Publish, b.Now, b.PackWindow)}
+	h := handler{b, bus.NewPacker(b.Bus.Publish, b.Now, b.PackWindow), newRecentSignIns()}
 	rt := b.Router(Timeout)
 	rt.NotFound = "Path not supported by Insights REST API. Please have a look at " +
 		"[https://www.algolia.com/doc/rest-api/insights/](https://www.algolia.com/doc/rest-api/insights/) for the " +
@@ -161,13 +163,15 @@ func (h handler) store(ctx context.Context, header http.Header, in request, body
 	}
 	if err != nil {
 		h.Log.LogAttrs(ctx, slog.LevelError, "events are not published", slog.String("app", app), slog.Any("error", err))
-		// What has failed may go on trying, so the events may be stored all the same.
-		return httpapi.Errorf(http.StatusServiceUnavailable, "The events may not have been stored, send them again: "+
-			"with a timestamp or a messageId they count once, others may count twice")
+		return errNotStored
 	}
 	h.count(app, events, objects)
 	return nil
 }
+
+// errNotStored says that events may not be stored. What has failed may go on trying, so they may be all the same.
+var errNotStored = httpapi.Errorf(http.StatusServiceUnavailable, "The events may not have been stored, send them "+
+	"again: with a timestamp or a messageId they count once, others may count twice")
 
 // evidenceOf is how far the key of a request may say who has signed in under the tokens of its events: of
 // anybody, if it is a server's, and of its own user.
@@ -176,7 +180,7 @@ func evidenceOf(grant auth.Grant, events []event.Event) bus.Evidence {
 	for i := range events {
 		switch signedIn := events[i].AuthenticatedUserToken; {
 		case signedIn == "":
-		case grant.Server() || grant.OwnUser() == signedIn:
+		case mayName(grant, signedIn):
 			evidence = bus.StrongEvidence
 		default:
 			return bus.WeakEvidence
@@ -185,11 +189,15 @@ func evidenceOf(grant auth.Grant, events []event.Event) bus.Evidence {
 	return evidence
 }
 
+func mayName(grant auth.Grant, signedIn string) bool {
+	return grant.Server() || grant.OwnUser() == signedIn
+}
+
 // permitted returns an error if the key is not for all events of a request. A key of one user is also for
 // the tokens under which this user has signed in.
 func permitted(grant auth.Grant, events []event.Event) error {
 	for i := range events {
-		if err := grant.User(events[i].UserToken); err != nil && events[i].AuthenticatedUserToken != grant.OwnUser() {
+		if err := permittedUser(grant, events[i].UserToken, events[i].AuthenticatedUserToken); err != nil {
 			return err
 		}
 		if events[i].Type == event.InstantSearch {
@@ -200,6 +208,13 @@ func permitted(grant auth.Grant, events []event.Event) error {
 		}
 	}
 	return nil
+}
+
+func permittedUser(grant auth.Grant, token, signedIn string) error {
+	if signedIn == grant.OwnUser() {
+		return nil
+	}
+	return grant.User(token)
 }
 
 // count counts accepted events, by the filters of their objects too. A message that is
@@ -297,14 +312,14 @@ func (h handler) refused(w http.ResponseWriter, r *http.Request, app string) err
 	if err != nil {
 		return err
 	}
-	names, err := h.CachedConfig.TrackNames(r.Context(), app)
+	set, err := h.CachedConfig.Calls(r.Context(), app)
 	if err != nil {
 		return err
 	}
 	events := make([]api.RefusedEvent, len(list))
 	for i, l := range list {
 		events[i] = api.RefusedEvent{At: l.At, Reason: l.Reason, Field: l.Field, Event: l.Event, Sequence: l.Sequence,
-			Hint: hint(l, names)}
+			Hint: hint(l, set.Names)}
 	}
 	return httpapi.WriteJSON(w, http.StatusOK, api.RefusedEvents{Refused: events, Counts: counts})
 }

@@ -34,12 +34,13 @@ var (
 // ignored are the reasons under which calls are counted that are not about objects, by
 // their type.
 var ignored = map[string]string{
-	"identify": "Ignored: identify call", "page": "Ignored: page call", "screen": "Ignored: screen call",
-	"group": "Ignored: group call", "alias": "Ignored: alias call",
+	track.Identify: "Ignored: identify call", "page": "Ignored: page call", "screen": "Ignored: screen call",
+	"group": "Ignored: group call", track.Alias: "Ignored: alias call",
 }
 
 // short are the paths of calls of Segment's SDK for browsers: the first letters of their types.
-var short = map[string]string{"t": track.Track, "i": "identify", "p": "page", "s": "screen", "g": "group", "a": "alias"}
+var short = map[string]string{"t": track.Track, "i": track.Identify, "p": "page", "s": "screen", "g": "group",
+	"a": track.Alias}
 
 // ignoredOther is the reason for calls of types that SDKs do not have.
 const ignoredOther = "Ignored: call of an unknown type"
@@ -119,16 +120,20 @@ func (h handler) calls(w http.ResponseWriter, r *http.Request, in request, kind,
 	if index == "" {
 		index = in.grant.OnlyIndex()
 	}
-	names, err := h.CachedConfig.TrackNames(r.Context(), in.app())
+	set, err := h.CachedConfig.Calls(r.Context(), in.app())
 	if err != nil {
 		return err
 	}
-	outcome := outcome{rules: in.rules(), kind: kind, index: index, sentAt: sentAt, names: names,
-		hash: in.grant.HashTokens, ignored: map[string]int64{}}
+	outcome := outcome{rules: in.rules(), kind: kind, index: index, sentAt: sentAt, names: set.Names,
+		links: set.Links, hash: in.grant.HashTokens, ignored: map[string]int64{}}
 	for _, raw := range calls {
 		outcome.add(raw)
 	}
-	if err := permitted(in.grant, slices.Concat(outcome.events, outcome.unsure)); err != nil {
+	err = permitted(in.grant, slices.Concat(outcome.events, outcome.unsure))
+	if err == nil {
+		err = permittedSignIns(in.grant, outcome.signIns)
+	}
+	if err != nil {
 		return h.refuse(r.Context(), in.app(), in.received, err)
 	}
 	if err := h.storeAll(r.Context(), w.Header(), in, outcome.events); err != nil {
@@ -136,6 +141,9 @@ func (h handler) calls(w http.ResponseWriter, r *http.Request, in request, kind,
 	}
 	in.unsure = true
 	if err := h.storeAll(r.Context(), w.Header(), in, outcome.unsure); err != nil {
+		return err
+	}
+	if err := h.publishSignIns(r.Context(), w.Header(), in, outcome.signIns); err != nil {
 		return err
 	}
 	for reason, n := range outcome.ignored {
@@ -179,10 +187,12 @@ type outcome struct {
 	rules               event.Rules
 	kind, index, sentAt string            // of calls that do not say theirs
 	names               map[string]string // types of events that the app has given names of calls
+	links               bool              // calls that say who has signed in link tokens
 	hash                bool              // the ids of users are no user tokens yet
 
 	events  []event.Event
 	unsure  []event.Event // those of calls of which other deliveries may have another time
+	signIns []signIn
 	refused []store.Refused
 	ignored map[string]int64 // by reason
 }
@@ -197,9 +207,14 @@ func (o *outcome) add(raw []byte) {
 	if o.kind != "" {
 		call.Type = o.kind
 	}
-	switch err := call.TypeFault(); {
-	case call.Type == "" && err != nil:
+	if err := call.TypeFault(); call.Type == "" && err != nil {
 		o.refuse(err, nil)
+		return
+	}
+	call.SentAt = cmp.Or(call.SentAt, o.sentAt)
+	signsIn := o.links && o.addSignIn(call)
+	switch {
+	case call.Type != track.Track && signsIn:
 		return
 	case call.Type != track.Track:
 		o.ignored[cmp.Or(ignored[call.Type], ignoredOther)]++
@@ -210,10 +225,8 @@ func (o *outcome) add(raw []byte) {
 		o.ignored[reason]++
 		return
 	}
-	if o.hash && call.UserToken != "" {
-		call.UserToken = event.HashToken(call.UserToken)
-	}
-	call.Index, call.SentAt = cmp.Or(call.Index, o.index), cmp.Or(call.SentAt, o.sentAt)
+	call.UserToken = o.token(call.UserToken)
+	call.Index = cmp.Or(call.Index, o.index)
 	var events []api.Event
 	call, unsure, err := call.Received(o.rules.Now)
 	if err == nil {
@@ -243,6 +256,14 @@ func (o *outcome) add(raw []byte) {
 	} else {
 		o.events = append(o.events, accepted...)
 	}
+}
+
+// token returns the user token of the id in a call.
+func (o *outcome) token(id string) string {
+	if o.hash && id != "" {
+		return event.HashToken(id)
+	}
+	return id
 }
 
 func (o *outcome) refuse(cause error, raw []byte) {

@@ -24,6 +24,7 @@ import (
 	"github.com/affinityengine/affinity/shared/event/bus"
 	"github.com/affinityengine/affinity/shared/intake/apply"
 	"github.com/affinityengine/affinity/shared/intake/refused"
+	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/telemetry"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
@@ -42,7 +43,8 @@ func New(b Backends) http.Handler { return newHandler(b).router() }
 func newHandler(b Backends) handler {
 	return handler{b, &apply.Applier{
 		Config: b.CachedConfig, Catalog: b.Enricher, Bus: b.Bus, Store: b.Store, Profiles: b.Profiles,
-		Sample: b.Sampled.Record, Warehouse: b.Warehouse.Events, Uptime: b.Uptime,
+		Identities: profile.IdentitiesOf(b.Profiles),
+		Sample:     b.Sampled.Record, Warehouse: b.Warehouse.Events, Uptime: b.Uptime,
 	}}
 }
 
@@ -122,19 +124,29 @@ func (h handler) report(ctx context.Context, delivery bus.Push, result apply.Res
 			slog.Any("error", result.Reason))
 	case result.Fate == apply.Dropped:
 		h.Log.LogAttrs(ctx, slog.LevelInfo, "message of a deleted app dropped", slog.String("app", result.App))
-	case result.Fate != apply.Applied:
-	case result.Kind == bus.Reenriched:
+	case result.Fate == apply.Applied:
+		h.reportApplied(ctx, result)
+	}
+}
+
+// reportApplied logs and counts a message that was applied.
+func (h handler) reportApplied(ctx context.Context, result apply.Result) {
+	if result.Lane == bus.SlowLane {
+		h.Limits.Applied(result.App, time.UnixMilli(result.ReceivedAt))
+	}
+	lag := h.Now().Sub(time.UnixMilli(result.ReceivedAt))
+	switch result.Kind {
+	case bus.SignedIn:
+		h.Log.LogAttrs(ctx, slog.LevelInfo, "sign-ins applied", slog.String("app", result.App),
+			slog.Int64("lagMs", lag.Milliseconds()), rare("lane", string(result.Lane)))
+	case bus.Reenriched:
 		h.count(ctx, "reenriched", result)
 		h.Log.LogAttrs(ctx, slog.LevelInfo, "events reenriched", slog.String("app", result.App),
 			slog.Int("events", result.Events),
 			slog.Int("deleted", result.Deleted), slog.Int("refused", result.Refused), slog.Int("superseded", result.Superseded))
 	default:
-		if result.Lane == bus.SlowLane {
-			h.Limits.Applied(result.App, time.UnixMilli(result.ReceivedAt))
-		}
 		h.count(ctx, "applied", result)
 		h.Metrics.CountUnknownObjects(ctx, result.WithUnknownObjects)
-		lag := h.Now().Sub(time.UnixMilli(result.ReceivedAt))
 		h.Metrics.RecordLag(ctx, lag, result.Events+result.Deleted+result.Refused)
 		// The one line of a message. Fields of rare outcomes are left out where they are 0:
 		// Logging bills every byte.

@@ -138,10 +138,13 @@ func renderLink(token string, e links.Entry, excluded links.Exclusion) api.Link 
 	if e.Weak {
 		l.Strength = "weak"
 	}
-	if e.Source == links.FromEvent {
-		l.Event = e.By
-	} else {
-		l.Reason = e.By
+	switch e.Source {
+	case links.FromEvent:
+		l.By, l.Event = "event", e.By
+	case links.FromCall:
+		l.By, l.MessageID = "call", e.By
+	case links.FromRequest:
+		l.By, l.Reason = "request", e.By
 	}
 	if e.To != links.Open {
 		to := api.AtMillis(e.To)

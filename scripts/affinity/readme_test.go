@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
@@ -25,7 +26,7 @@ func TestGuides(t *testing.T) {
 	}
 	for _, page := range pages {
 		name := strings.TrimSuffix(filepath.Base(page), ".md")
-		if name == "README" || name == "algolia" || name == "web-page" || name == "warehouse" || name == "console" { // which is for a browser: see TestStory of functions/console
+		if name == "README" || name == "algolia" || name == "web-page" || name == "warehouse" || name == "sign-in" || name == "console" { // which is for a browser: see TestStory of functions/console
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
@@ -33,6 +34,17 @@ func TestGuides(t *testing.T) {
 			runGuide(t, page, "")
 		})
 	}
+}
+
+// TestGuidesSignIn runs the guide for apps with users who sign in, with an engine that links tokens already. The
+// lines of pages are run by scripts/clients.
+func TestGuidesSignIn(t *testing.T) {
+	s := startEngine(t, stack.Options{RetentionDays: 90})
+	for _, mode := range []config.IdentityMode{config.IdentityCollect, config.IdentityLink} {
+		_, err := s.Backends.CachedConfig.SetIdentity(t.Context(), "demo", config.Identity{Mode: mode, Lookback: config.DefaultLookback}, 0)
+		must(t, err)
+	}
+	runGuide(t, "../guides/sign-in.md", s.URL)
 }
 
 // TestGuidesWarehouse runs the guide for analysts, with the program that writes Parquet in the PATH.

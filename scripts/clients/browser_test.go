@@ -101,7 +101,11 @@ func pages(dir string) http.Handler {
 	mux.HandleFunc("/page", func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, `<!doctype html><title>shop</title><script src="/node_modules/%s/dist/umd/index.js"></script>
 <script type="importmap">{"imports":{"@segment/analytics-next":"/segment.mjs",
+"search-insights":"/node_modules/search-insights/dist/search-insights-browser.mjs",
 "@rudderstack/analytics-js/bundled":"/node_modules/@rudderstack/analytics-js/dist/npm/modern/bundled/esm/index.mjs"}}</script>`, r.FormValue("segment"))
+		if engine := r.FormValue("engine"); engine != "" {
+			fmt.Fprintf(w, `<script src="%s/client.js"></script>`, engine)
+		}
 	})
 	mux.HandleFunc("/segment.mjs", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/javascript")

@@ -56,7 +56,7 @@ func TestJavaScriptClients(t *testing.T) {
 		unavailable = t.Fatalf
 	}
 	dir := t.TempDir()
-	for _, name := range []string{"package.json", "package-lock.json", "clients.mjs", "segment.mjs", "both.mjs", "bothtest.mjs", "widgets.mjs", "segmentpage.mjs", "rudderpage.mjs", "pagetest.mjs", "wordpress.mjs"} {
+	for _, name := range []string{"package.json", "package-lock.json", "clients.mjs", "segment.mjs", "both.mjs", "bothtest.mjs", "widgets.mjs", "segmentpage.mjs", "rudderpage.mjs", "pagetest.mjs", "signintest.mjs", "wordpress.mjs"} {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
@@ -103,6 +103,7 @@ func TestJavaScriptClients(t *testing.T) {
 	})
 	t.Run("WordPress", func(t *testing.T) { testWordPress(t, dir) })
 	t.Run("pages", func(t *testing.T) { testPages(t, dir) })
+	t.Run("sign-ins", func(t *testing.T) { testSignIns(t, dir) })
 }
 
 // The documentation shows the modules that the tests run.

@@ -40,6 +40,8 @@ type AppSettings struct {
 	BrowserRanking bool `json:"browserRanking"`
 	// Segments is whether users can be found by their affinities.
 	Segments bool `json:"segments"`
+	// Identity is whether the tokens of one person are linked.
+	Identity AppIdentity `json:"identity"`
 	// TrackNames are the types of events that the app has given names of track calls; absent
 	// if there are none.
 	TrackNames map[string]string `json:"trackNames,omitempty"`
@@ -54,6 +56,19 @@ type AppSettings struct {
 	Keys []AppKey `json:"keys"`
 	// Cursor leads to the next page of keys; absent on the last one.
 	Cursor string `json:"cursor,omitempty"`
+}
+
+// AppIdentity says whether the events of an anonymous token count for the user who has signed in under it.
+type AppIdentity struct {
+	// Mode is "off", "collect" where links are made and do not count yet, or "link".
+	Mode string `json:"mode"`
+	// Lookback is how long before a sign-in the events of the anonymous token count, such as "30d" or "12h".
+	Lookback string `json:"lookback"`
+	// Trust is whose evidence links: "server", or "pages" for that of keys in web pages, too.
+	Trust string `json:"trust"`
+	// Serve is whose order a page gets that knows an anonymous token: that of the "token", or, where evidence is
+	// strong, of the "person" who has signed in under it.
+	Serve string `json:"serve"`
 }
 
 // AppLimits are what an app may send and ask for.

@@ -37,8 +37,12 @@ type Link struct {
 	State string `json:"state"`
 	// Strength is "strong", or "weak" for evidence that came with a key which stands in web pages.
 	Strength string `json:"strength"`
-	// Event is the ID of the event that is the evidence; absent if a request asked for the link.
+	// By is the evidence: "event" of both tokens, "call" of an SDK, or "request" of an admin.
+	By string `json:"by"`
+	// Event is the ID of the event.
 	Event string `json:"event,omitempty"`
+	// MessageID is that of the call, if it has one.
+	MessageID string `json:"messageId,omitempty"`
 	// Reason is that of the request.
 	Reason string `json:"reason,omitempty"`
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/app/config"
@@ -34,7 +35,11 @@ func (i Identities) Link(ctx context.Context, app config.App, token, known, by s
 	if err != nil {
 		return err
 	}
-	return at.writer.linker.linkNow(ctx, app, token, known, by)
+	l := at.writer.linker
+	return l.linkUnlogged(ctx, app, token, func() links.Evidence {
+		now := l.now().UnixMilli()
+		return links.Evidence{Known: known, Time: now, Receipt: now, Source: links.FromRequest, By: by}
+	})
 }
 
 // Unlink undoes the links of an anonymous token to a known user: both profiles are what they would
@@ -70,7 +75,8 @@ func (i Identities) SetRefused(refused func(ctx context.Context, app config.App,
 	}
 }
 
-func (l *linker) linkNow(ctx context.Context, app config.App, token, known, by string) error {
+// linkUnlogged links a token by evidence that is in no log. evidence is called under the token's ticket.
+func (l *linker) linkUnlogged(ctx context.Context, app config.App, token string, evidence func() links.Evidence) error {
 	f := &following{linker: l, app: app, token: token, deliver: l.deliverMark}
 	for range maxLinkAttempts {
 		u := &user{token: token}
@@ -84,13 +90,16 @@ func (l *linker) linkNow(ctx context.Context, app config.App, token, known, by s
 		if f.cell, err = linksOf(app.ID, token, f.row); err != nil {
 			return err
 		}
-		now := l.now().UnixMilli()
-		e := links.Evidence{Known: known, Time: now, Receipt: now, Source: links.FromRequest, By: by}
+		e := evidence()
 		if exclusionOf(f.row).Covers(e.Time, e.Receipt) {
 			return LinkRefused{links.Deleted}
 		}
 		f.reason = ""
-		done, err := f.linkBy(ctx, e, links.Exclusion{})
+		known, err := f.excludedBy(ctx, e)
+		if err != nil {
+			return err
+		}
+		done, err := f.linkBy(ctx, e, known)
 		if err == nil && done {
 			done, err = f.bring(ctx)
 		}
@@ -104,6 +113,16 @@ func (l *linker) linkNow(ctx context.Context, app config.App, token, known, by s
 		}
 	}
 	return fmt.Errorf("link %s,%s: its links changed %d times", app.ID, token, maxLinkAttempts)
+}
+
+// excludedBy returns what the row of the known user excludes, if an entry seems to satisfy the evidence: one from
+// before a deletion of the user does not. Where the evidence needs an entry, linkBy reads the row itself.
+func (f *following) excludedBy(ctx context.Context, e links.Evidence) (links.Exclusion, error) {
+	if !slices.Contains(f.cell.Holders(e.Time, exclusionOf(f.row)), e.Known) {
+		return links.Exclusion{}, nil
+	}
+	row, err := f.store.Users.ReadPrimary(ctx, f.app.ID, e.Known, store.UserState)
+	return exclusionOf(row), err
 }
 
 func (l *linker) unlink(ctx context.Context, app config.App, token, known string) (time.Time, error) {

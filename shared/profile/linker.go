@@ -43,29 +43,35 @@ func (l *linker) judge(ctx context.Context, app config.App, events []store.LogEv
 	var judged []store.LogEvent
 	for i := range events {
 		e := &events[i]
-		var reason links.Reason
-		switch {
-		case e.Known == "":
-			continue
-		case links.NamesNobody(e.User) || links.NamesNobody(e.Known):
-			reason = links.BadValue
-		case !e.Strong && !app.Identity.TrustPages:
-			reason = links.WeakKey
-		default:
+		if e.Known == "" || l.accepts(ctx, app, RefusedLink{User: e.User, Known: e.Known, Time: e.Time}, e.Strong) {
 			continue
 		}
 		if judged == nil {
 			judged = slices.Clone(events)
 		}
 		judged[i].Known = ""
-		if l.refused != nil && e.Known != e.User {
-			l.refused(ctx, app, RefusedLink{e.User, e.Known, e.Time, reason})
-		}
 	}
 	if judged == nil {
 		return events
 	}
 	return judged
+}
+
+// accepts reports whether evidence may ask rows for a link, by what its tokens and its key are. If not, it is
+// refused: r, which gets its reason.
+func (l *linker) accepts(ctx context.Context, app config.App, r RefusedLink, strong bool) bool {
+	switch {
+	case links.NamesNobody(r.User) || links.NamesNobody(r.Known):
+		r.Reason = links.BadValue
+	case !strong && !app.Identity.TrustPages:
+		r.Reason = links.WeakKey
+	default:
+		return true
+	}
+	if l.refused != nil && r.Known != r.User {
+		l.refused(ctx, app, r)
+	}
+	return false
 }
 
 // delivery brings events of other tokens to a known user: it draws their ticket after the caller

@@ -33,6 +33,12 @@ var (
 // which page they opened, and are not events of the engine.
 const Track = "track"
 
+// Identify and Alias are the types of calls that say who a user is.
+const (
+	Identify = "identify"
+	Alias    = "alias"
+)
+
 // Call is what the engine reads of a call.
 type Call struct {
 	// Type is Track, "identify", "page", "screen", "group", "alias", or what else the
@@ -62,6 +68,9 @@ type Call struct {
 	// the call does not say it: SDKs say it once for a batch.
 	SentAt string
 
+	anonymous, previous string // anonymousId and previousId
+	named               bool   // the call has a userId
+
 	corrected bool // Time is no longer by the clock of the device: Segment writes both times then
 
 	written string // the name as the sender wrote it, but for white space
@@ -86,6 +95,7 @@ func Parse(raw []byte) (Call, error) {
 		Event             word            `json:"event"`
 		UserID            value           `json:"userId"`
 		AnonymousID       value           `json:"anonymousId"`
+		PreviousID        value           `json:"previousId"`
 		MessageID         value           `json:"messageId"`
 		SentAt            instant         `json:"sentAt"`
 		Timestamp         instant         `json:"timestamp"`
@@ -101,6 +111,7 @@ func Parse(raw []byte) (Call, error) {
 	c := Call{Type: sent.Type.text, UserToken: cmp.Or(sent.UserID.text, sent.AnonymousID.text),
 		Time: cmp.Or(string(sent.Timestamp), string(sent.OriginalTimestamp)), MessageID: eventID(sent.MessageID.text),
 		SentAt: string(sent.SentAt)}
+	c.anonymous, c.previous, c.named = sent.AnonymousID.text, sent.PreviousID.text, sent.UserID.text != ""
 	c.corrected = sent.Timestamp != "" && sent.OriginalTimestamp != ""
 	c.wrong.note(ofCall, "", "type", aString, sent.Type.got)
 	if c.Type != Track && c.Type != "" {
@@ -176,6 +187,22 @@ func (c *Call) add(p product, path string, v1 bool, seen map[string]bool) {
 
 // TypeFault names the type of the call, if its value has the wrong type; else nil.
 func (c Call) TypeFault() error { return c.wrong[ofCall] }
+
+// SignIn returns the id under which the user of the call was anonymous before they signed in: the previousId of an
+// alias call, the anonymousId of an identify or track call. It is empty if the call says of no such id, or
+// names no user.
+func (c Call) SignIn() (anonymous string) {
+	switch c.Type {
+	case Alias:
+		anonymous = c.previous
+	case Identify, Track, "":
+		anonymous = c.anonymous
+	}
+	if !c.named || anonymous == c.UserToken {
+		return ""
+	}
+	return anonymous
+}
 
 // IndexFault names the index of the call, if its value has the wrong type; else nil.
 func (c Call) IndexFault() error { return c.wrong[ofIndex] }

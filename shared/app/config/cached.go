@@ -161,11 +161,16 @@ func (c *Cached) Limits(ctx context.Context, appID string) (limit.Numbers, error
 	return app.Limits, err
 }
 
-// TrackNames returns the types of events that an app has given names of track calls. It may
-// answer from five minutes ago, as Limits does.
-func (c *Cached) TrackNames(ctx context.Context, appID string) (TrackNames, error) {
+// Calls is what an app has set about the calls of SDKs.
+type Calls struct {
+	Names TrackNames // the types of events that it has given names of track calls
+	Links bool       // whether calls that say who has signed in link tokens
+}
+
+// Calls returns what an app has set about the calls of SDKs. It may answer from five minutes ago, as Limits does.
+func (c *Cached) Calls(ctx context.Context, appID string) (Calls, error) {
 	app, err := c.apps.getStale(ctx, appID, func(ctx context.Context) (App, error) { return c.source.App(ctx, appID) })
-	return app.TrackNames, err
+	return Calls{app.TrackNames, app.Identity.On()}, err
 }
 
 // Holds reports whether the last read of that key found one. It reads nothing.

@@ -271,3 +271,18 @@ func FuzzDecodeMessage(f *testing.F) {
 		}
 	})
 }
+
+func TestSignInsDecode(t *testing.T) {
+	m := exampleSignedIn(t)
+	got, err := sent(t, m).SignIns()
+	must.Succeed(t, err)
+	if len(got) != 1 || got[0].User != "anonymous-1" || got[0].Known != "ann" || got[0].MessageID != "m-1" {
+		t.Errorf("%+v", got)
+	}
+	for _, body := range []string{`{}`, `{"signIns":[]}`, `[]`, `{"signIns":5}`} {
+		m.Body = []byte(body)
+		if got, err := m.SignIns(); err == nil {
+			t.Errorf("%s: %+v, want an error", body, got)
+		}
+	}
+}

@@ -45,14 +45,22 @@ func exampleReenriched(t *testing.T) Message {
 	return m
 }
 
+func exampleSignedIn(t *testing.T) Message {
+	t.Helper()
+	m, err := NewSignIns("shop", time.UnixMilli(exampleReceived), StrongEvidence,
+		[]SignIn{{User: "anonymous-1", Known: "ann", Time: 1_795_255_200_000, MessageID: "m-1"}})
+	must.Succeed(t, err)
+	return m
+}
+
 // A message is byte by byte what the page says. A changed example is a new version of
 // the format, unless older readers ignore the change.
 func TestFormatIsThePages(t *testing.T) {
 	found := examples()
-	if len(found) != 2 {
-		t.Fatalf("the page has %d examples, want 2", len(found))
+	if len(found) != 3 {
+		t.Fatalf("the page has %d examples, want 3", len(found))
 	}
-	for i, m := range []Message{exampleAccepted(), exampleReenriched(t)} {
+	for i, m := range []Message{exampleAccepted(), exampleReenriched(t), exampleSignedIn(t)} {
 		data := encoded(t, m)
 		if diff := cmp.Diff(found[i], strings.TrimSuffix(string(data), "\n")); diff != "" {
 			t.Errorf("example %d (-page +code):\n%s", i+1, diff)
@@ -64,7 +72,7 @@ func TestFormatIsThePages(t *testing.T) {
 }
 
 func TestPageHasEveryMember(t *testing.T) {
-	for _, of := range []reflect.Type{reflect.TypeFor[head](), reflect.TypeFor[Message](), reflect.TypeFor[frame]()} {
+	for _, of := range []reflect.Type{reflect.TypeFor[head](), reflect.TypeFor[Message](), reflect.TypeFor[frame](), reflect.TypeFor[SignIn]()} {
 		for i := range of.NumField() {
 			name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
 			if name != "" && name != "-" && !strings.Contains(page, "`"+name+"`") {

@@ -7,8 +7,9 @@
 // applying it twice changes nothing. An unresolved message holds no filters: process
 // reads them at each delivery. A reenriched message instead holds events that the
 // log already has, with the filters that the catalog has for their objects now
-// (see reenriched.go). Messages are lines of JSON, so a person can read a dead letter,
-// and the archive is a file of lines. FORMAT.md describes them.
+// (see reenriched.go), and one of sign-ins holds no events (see signins.go). Messages are
+// lines of JSON, so a person can read a dead letter, and the archive is a file of lines.
+// FORMAT.md describes them.
 package bus
 
 import (
@@ -66,6 +67,7 @@ type Kind string
 const (
 	Accepted   Kind = ""
 	Reenriched Kind = "reenriched"
+	SignedIn   Kind = "signedIn"
 )
 
 // Evidence is how far the events of a message may say that the person of their
@@ -120,7 +122,7 @@ type Message struct {
 	Objects  Objects  `json:"objects,omitempty"`
 	Bands    Bands    `json:"numericBands,omitempty"`
 	// Body is {"events":[...]} as the client sent it, but for line breaks. In a
-	// reenriched message it is what Logged decodes.
+	// reenriched message it is what Logged decodes, in one of sign-ins what SignIns does.
 	Body []byte `json:"-"`
 }
 
@@ -202,7 +204,7 @@ func DecodeHead(line []byte) (Message, int, error) {
 	if h.App == "" || h.ReceivedAt <= 0 {
 		return Message{}, 0, errors.New("decode message: app and receivedAt must be there")
 	}
-	if h.Kind != Accepted && h.Kind != Reenriched {
+	if h.Kind != Accepted && h.Kind != Reenriched && h.Kind != SignedIn {
 		return Message{}, 0, fmt.Errorf("decode message: kind %q is not one this version knows; deploy the newer "+
 			"version and replay it", h.Kind)
 	}

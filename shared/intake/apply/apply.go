@@ -2,7 +2,7 @@
 // refreshes the profiles of their users.
 //
 // A message holds accepted events, or logged events with the filters of objects
-// that were unknown when the events were logged. Pub/Sub delivers a message
+// that were unknown when the events were logged, or sign-ins, which link tokens. Pub/Sub delivers a message
 // until it is acknowledged. It may deliver it more than once, in any order, to
 // several instances at a time. Applying it again changes nothing. A message
 // that can never be applied, or that has failed MaxAttempts times, is buried:
@@ -55,6 +55,11 @@ type Profiles interface {
 	Remember(ctx context.Context, app config.App, events []event.Event) error
 }
 
+// Identities links the tokens of persons.
+type Identities interface {
+	SignedIn(ctx context.Context, app config.App, signIns []profile.SignIn) error
+}
+
 // Applier applies messages. All of its exported fields but Sample, Warehouse and Uptime must be set. It is safe
 // for concurrent use.
 type Applier struct {
@@ -63,6 +68,8 @@ type Applier struct {
 	Bus      Bus
 	Store    *store.Store
 	Profiles Profiles
+	// Identities is given the sign-ins of calls.
+	Identities Identities
 	// Sample is given the rows of accepted events after they have been applied. excluded
 	// says that some are of users who are deleted or have opted out. It must not keep the
 	// rows, and must not wait.
@@ -138,8 +145,11 @@ func (a *Applier) apply(ctx context.Context, p bus.Push) (Result, error) {
 	if err != nil {
 		return Result{}, permanent{err}
 	}
-	if m.Kind == bus.Reenriched {
+	switch m.Kind {
+	case bus.Reenriched:
 		return a.reenriched(ctx, m)
+	case bus.SignedIn:
+		return a.signedIn(ctx, m)
 	}
 	return a.accepted(ctx, m)
 }

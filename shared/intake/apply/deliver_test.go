@@ -23,7 +23,7 @@ import (
 
 // process is an Applier as another process makes it.
 func (h *harness) process(profiles apply.Profiles) *apply.Applier {
-	return &apply.Applier{Config: h.Config, Catalog: h.Catalog, Bus: h.bus, Store: h.store, Profiles: profiles, Uptime: old}
+	return &apply.Applier{Config: h.Config, Catalog: h.Catalog, Bus: h.bus, Store: h.store, Profiles: profiles, Identities: h.Identities, Uptime: old}
 }
 
 // deadly is an engine that never returns, as if its process had been killed after

@@ -58,7 +58,7 @@ func newHarness(t testing.TB, dial ...grpc.DialOption) *harness {
 	h.check(err)
 	cached := config.NewCached(h.apps, 0)
 	h.profiles = profile.New(h.store, h.apps, cached, func() time.Time { return now }, slog.New(slog.DiscardHandler))
-	h.Applier = &apply.Applier{Config: cached, Catalog: h.enricher(), Bus: h.bus, Store: h.store, Profiles: h.profiles, Uptime: old}
+	h.Applier = &apply.Applier{Config: cached, Catalog: h.enricher(), Bus: h.bus, Store: h.store, Profiles: h.profiles, Identities: profile.IdentitiesOf(h.profiles), Uptime: old}
 	return h
 }
 

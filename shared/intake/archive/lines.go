@@ -19,8 +19,12 @@ type Line struct {
 }
 
 // Lines returns the events of a message as it wrote them to the log. They are without
-// filters if the message is unresolved: an import reads those from the catalog.
+// filters if the message is unresolved: an import reads those from the catalog. A message of sign-ins
+// has no events.
 func Lines(m bus.Message) ([]Line, error) {
+	if m.Kind == bus.SignedIn {
+		return nil, nil
+	}
 	unknown := map[enrich.Place]int{}
 	var rows []store.LogEvent
 	if m.Kind == bus.Reenriched {

@@ -123,9 +123,12 @@ func decodable(m bus.Message) (err error) {
 	if reason := fault.NotUTF8(m.Body); reason != "" {
 		return fault.New(fault.Malformed, "not valid UTF-8: %s", reason)
 	}
-	if m.Kind == bus.Reenriched {
+	switch m.Kind {
+	case bus.Reenriched:
 		_, err = m.Logged()
-	} else {
+	case bus.SignedIn:
+		_, err = m.SignIns()
+	default:
 		_, err = m.Events()
 	}
 	return err

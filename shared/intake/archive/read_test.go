@@ -42,6 +42,21 @@ func reenriched(t *testing.T, user string) string {
 	return encoded(t, m)
 }
 
+// signedIn is an archived message that holds no events.
+func signedIn(t *testing.T) string {
+	t.Helper()
+	m, err := bus.NewSignIns("demo", time.UnixMilli(received), bus.StrongEvidence, []bus.SignIn{{User: "a", Known: "bob", Time: received}})
+	must.Succeed(t, err)
+	return encoded(t, m)
+}
+
+func TestSignInsAreNoEvents(t *testing.T) {
+	users, faults := read(t, accepted(t, "ann")+signedIn(t)+reenriched(t, "joe"))
+	if !slices.Equal(users, []string{"ann", "ann", "joe"}) || len(faults) > 0 {
+		t.Errorf("users %q, faults in lines %v", users, faults)
+	}
+}
+
 // read returns the users of all events of a file, and the lines of its faults.
 func read(t *testing.T, text string) (users []string, faults []int) {
 	t.Helper()
@@ -70,7 +85,7 @@ func read(t *testing.T, text string) (users []string, faults []int) {
 // before it are read, and also those of a file that goes on after the torn line.
 func TestTornMessageIsNamed(t *testing.T) {
 	before, after := accepted(t, "ann"), reenriched(t, "joe")
-	for name, torn := range map[string]string{"accepted": accepted(t, "bob"), "reenriched": reenriched(t, "bob")} {
+	for name, torn := range map[string]string{"accepted": accepted(t, "bob"), "reenriched": reenriched(t, "bob"), "sign-ins": signedIn(t)} {
 		for cut := 1; cut < len(torn)-2; cut++ {
 			if users, faults := read(t, before+torn[:cut]); !slices.Equal(users, []string{"ann", "ann"}) || len(faults) != 1 || faults[0] < 3 {
 				t.Fatalf("%s, cut at %d: users %q, faults in lines %v", name, cut, users, faults)

@@ -71,6 +71,7 @@ type Source byte
 const (
 	FromEvent   Source = iota // an event with both tokens
 	FromRequest               // a request of an admin
+	FromCall                  // a call of an SDK that says who has signed in
 )
 
 // Entry is an interval of an anonymous token that a known user's login has opened.
@@ -82,7 +83,7 @@ type Entry struct {
 	// From and At are the time and the receipt of the evidence (ms).
 	From, At int64
 	Source   Source
-	By       string // the ID of the event, or the reason of the request
+	By       string // the ID of the event, the reason of the request, or the messageId of the call
 	Weak     bool   // the evidence came with a public key
 	Limited  bool   // closed because the known user had too many tokens
 	State    State

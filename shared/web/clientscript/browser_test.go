@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -225,7 +226,7 @@ func TestClientScript(t *testing.T) {
 		{"events go together", eventsGoTogether}, {"a beacon as the visitor leaves", beaconOnLeave},
 		{"events are sent again", eventsAreSentAgain}, {"a bad event takes no other one with it", badEventAlone},
 		{"storage after consent", storageAfterConsent}, {"who is signed in", signedIn},
-		{"order", order}, {"the given order", givenOrder}, {"feeds", feeds}, {"secured key", securedKey}, {"hostile arguments", hostileArguments},
+		{"order", order}, {"the given order", givenOrder}, {"feeds", feeds}, {"secured key", securedKey}, {"who was anonymous before", anonymousBefore}, {"hostile arguments", hostileArguments},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w.t = t
@@ -479,6 +480,66 @@ func securedKey(w *world) {
 	if got := eval[string](w, `shop.rank(["a"], { timeout: 1e4 }).then((o) => o.queryID ?? "")`); got == "" {
 		w.t.Error("the key gets no order")
 	}
+}
+
+// A client with a secured key says who the user was before: the token that a page of before has kept, or that the page gives.
+// It stays until the engine has answered.
+func anonymousBefore(w *world) {
+	var calls, status atomic.Int64
+	status.Store(http.StatusInternalServerError)
+	said := make(chan string, 10)
+	w.set(func(out http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path != "/v1/identify" {
+			return false
+		}
+		var call struct{ AnonymousID, UserID string }
+		if err := json.NewDecoder(r.Body).Decode(&call); err != nil || !strings.HasPrefix(call.AnonymousID, "anonymous-") || call.UserID != "ann" {
+			w.t.Errorf("%+v, %v", call, err)
+		}
+		calls.Add(1)
+		out.Header().Set("Access-Control-Allow-Origin", "*")
+		out.WriteHeader(int(status.Load()))
+		fmt.Fprint(out, `{"success":true}`)
+		said <- call.AnonymousID
+		return true
+	})
+	key := client.SecuredKey("demokey", client.Secured{UserToken: "ann", ValidUntil: time.Now().Add(time.Hour)})
+	signed := func(options, more string) string {
+		return fmt.Sprintf(`ann = affinity({ app: "demo", key: %q, index: "products"%s })%s, true`, key, options, more)
+	}
+	stored := func(what string, want int) {
+		w.t.Helper()
+		w.until(what, func() bool { return eval[int](w, `localStorage.length`) == want })
+	}
+	before := eval[string](w, `shop.consent(true), shop.view("a"), shop.userToken`)
+	eval[bool](w, signed("", ""))
+	for _, answer := range []int{http.StatusServiceUnavailable, http.StatusForbidden, http.StatusOK} {
+		stored("a token in storage", 1)
+		status.Store(int64(answer))
+		eval[bool](w, signed("", `, ann.consent(true)`))
+		if got := <-said; got != before {
+			w.t.Errorf("the client says %s, want %s", got, before)
+		}
+	}
+	stored("no token in storage", 0)
+	eval[bool](w, signed("", `, ann.consent(true), ann.view("b")`))
+	eval[bool](w, signed(`, anonymousToken: shop.userToken`, ""))
+	if got := <-said; got != before || calls.Load() != 4 {
+		w.t.Errorf("the client says %s with the call %d, want %s with the fourth", got, calls.Load(), before)
+	}
+	eval[bool](w, `affinity({ app: "demo", key: "pagekey", anonymousToken: shop.userToken }), shop.consent(true), ann.consent(false), true`)
+	stored("no token in storage", 0)
+	for _, s := range w.await(2) {
+		for _, e := range s.Events {
+			if want := map[string]string{"a": before, "b": "ann"}[e.ObjectIDs[0]]; e.UserToken != want || e.AuthenticatedUserToken != "" {
+				w.t.Errorf("%+v, want it of %s", e, want)
+			}
+		}
+	}
+	if calls.Load() != 4 {
+		w.t.Errorf("%d calls, want 4", calls.Load())
+	}
+	w.faultless()
 }
 
 func hostileArguments(w *world) {

@@ -62,7 +62,10 @@ export interface Client {
   rank(ids: IDs, options?: RankOptions): Promise<Order>;
   /** A page of a feed. */
   feed(name: string, options?: FeedOptions): Promise<FeedPage>;
-  /** true keeps the user token in localStorage, false removes it from there. Without a call nothing is stored. */
+  /**
+   * true keeps the user token in localStorage, false removes it from there. Without a call nothing is stored. With a secured
+   * key, true takes the token of before the user signed in as the option anonymousToken, and removes it from there.
+   */
   consent(given: boolean): void;
   /** Who is signed in: later events name them as authenticatedUserToken. null: nobody. The user token stays. */
   user(token: string | null): void;
@@ -80,6 +83,11 @@ export interface Options {
   index?: string;
   /** The user, if the page knows them. Default: the user of a secured key, else a random token. */
   userToken?: string;
+  /**
+   * Who the user of a secured key was before they signed in: the userToken of the client of before. An app that links
+   * tokens then counts what they did for the user, too.
+   */
+  anonymousToken?: string;
 }
 
 declare global {

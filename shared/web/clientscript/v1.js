@@ -15,9 +15,10 @@
   const userOf = (key) => quietly(() => new URLSearchParams(atob(key).slice(64)).get('userToken'));
 
   const affinity = (options) => {
-    const { app, key, url = origin, index, userToken } = options ?? {};
+    const { app, key, url = origin, index, userToken, anonymousToken } = options ?? {};
     const base = String(url).replace(/\/$/, '');
-    const fixed = userOf(key) || (userToken && String(userToken));
+    const owner = userOf(key);
+    const fixed = owner || (userToken && String(userToken));
     const kept = 'affinity-' + app; // where the token is, in localStorage
     let token = fixed || anonymous();
     let signedIn;
@@ -30,6 +31,13 @@
       if (!answer.ok) throw answer.status;
       return answer.json();
     };
+
+    const forget = () => quietly(() => localStorage.removeItem(kept));
+    // Says who the user of a secured key was before they signed in. If it fails, the next page says it.
+    const link = (anonymousId) => {
+      if (anonymousId) ask(1e4, '/v1/identify', {}, { anonymousId, userId: owner }).then(forget, () => {});
+    };
+    if (owner) link(anonymousToken);
 
     const queue = []; // events as JSON
     let size = most;
@@ -131,13 +139,12 @@
       },
       consent(given) {
         quietly(() => {
-          if (fixed) return;
           const stored = localStorage.getItem(kept);
+          if (!given) forget();
+          else if (owner) link(stored);
+          if (fixed) return;
           if (given) localStorage.setItem(kept, (token = /^[\w=/+-]{1,129}$/.test(stored ?? '') ? stored : token));
-          else {
-            localStorage.removeItem(kept);
-            if (stored) token = anonymous();
-          }
+          else if (stored) token = anonymous();
         });
       },
       user(signed) {

@@ -64,6 +64,7 @@ func printSettings(t *command.Tool, a api.AppSettings) error {
 	line("consistency", a.Consistency)
 	line("browser ranking", choose(a.BrowserRanking, "on", "off"))
 	line("segments", choose(a.Segments, "on", "off"))
+	line("links between tokens", identityLine(a.Identity))
 	line("strategy version", a.StrategyVersion)
 	line("names of track calls", cmp.Or(names(a.TrackNames), "none"))
 	limited("events per second", "eventsPerSecond", a.Limits.EventsPerSecond)
@@ -127,4 +128,13 @@ func choose(so bool, yes, no string) string {
 		return yes
 	}
 	return no
+}
+
+// identityLine says whether an app links tokens.
+func identityLine(i api.AppIdentity) string {
+	if i.Mode == "off" {
+		return i.Mode
+	}
+	return fmt.Sprintf("%s, lookback %s, evidence of %s%s", i.Mode, i.Lookback,
+		choose(i.Trust == "pages", "servers and pages", "servers"), also(i.Serve == "person", ", serves the person"))
 }

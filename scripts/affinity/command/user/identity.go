@@ -74,13 +74,11 @@ func showIdentity(t *command.Tool, i api.Identity) error {
 		return nil
 	}
 	return cli.Table(t.Out, "ANONYMOUS\tUSER\tSINCE\tTO\tSIGNED IN\tSTATE\tSTRENGTH\tBY", i.Links, func(l api.Link) []any {
-		to, by := "-", "event "+l.Event
+		to := "-"
 		if l.To != nil {
 			to = shortTime(*l.To)
 		}
-		if l.Event == "" {
-			by = "request " + l.Reason
-		}
+		by := l.By + " " + l.Event + l.MessageID + l.Reason // it has one of the three
 		return []any{l.UserToken, l.AuthenticatedUserToken, shortTime(l.Since), to, shortTime(l.From), l.State,
 			l.Strength, by}
 	})
