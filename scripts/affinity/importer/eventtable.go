@@ -109,8 +109,8 @@ func (t *eventTable) event(cells []string) ([]byte, error) {
 	}
 	r := record{
 		EventType: cell("eventType"), EventName: cell("eventName"), UserToken: wholeID(cell("userToken")),
-		Known: wholeID(cell("authenticatedUserToken")), Index: cell("index"), ObjectIDs: list("objectIDs", wholeID), Filters: list("filters", strings.Clone),
-		occurredAt: cell("timestamp"), EventID: cell("eventId"),
+		Known: wholeID(cell("authenticatedUserToken")), Index: cell("index"), ObjectIDs: list("objectIDs", wholeID),
+		Filters: list("filters", strings.Clone), occurredAt: cell("timestamp"), EventID: cell("eventId"),
 	}
 	if err := t.form.setType(&r); err != nil {
 		return nil, err

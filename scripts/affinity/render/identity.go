@@ -35,6 +35,23 @@ func Identity(out io.Writer, i api.BacktestIdentity, b api.Backtest, colors *Pal
 	return err
 }
 
+// LinkPreview writes which links the events of the last days would have made.
+func LinkPreview(out io.Writer, j api.IdentityPreview) error {
+	var text bytes.Buffer
+	fmt.Fprintf(&text, "%s of %s in %s\n", plural(j.Events, "event"), plural(j.Users, "user"),
+		plural(int64(j.Days), "day"))
+	switch l := j.Links; {
+	case l == nil || l.Evidence == 0:
+		fmt.Fprintln(&text, "no event has both tokens: nothing to link")
+	default:
+		writeLinkCounts(&text, l.LinkCounts)
+		fmt.Fprintf(&text, "%s of these tokens would count for the users, whose profiles and orders change\n",
+			plural(l.GainedEvents, "event"))
+	}
+	_, err := out.Write(text.Bytes())
+	return err
+}
+
 // writeLinked writes the judgement of all cases, and of those whose history changes.
 func writeLinked(text *bytes.Buffer, l api.BacktestLinked, among string, at int, colors *Palette) {
 	writePair := func(what string, p api.BacktestPair) {

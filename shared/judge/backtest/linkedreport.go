@@ -8,7 +8,8 @@ import (
 
 // Linked judges the strategies of the report again, with the histories of persons by links: it fills in what
 // changes. step is called before each part of the work; nil: it is not. The error is that of ctx.
-func (r *Report) Linked(ctx context.Context, given []Given, all []Link, step func(what string)) (api.BacktestIdentity, error) {
+func (r *Report) Linked(ctx context.Context, given []Given, all []Link,
+	step func(what string)) (api.BacktestIdentity, error) {
 	out := api.BacktestIdentity{}
 	if step == nil {
 		step = func(string) {}

@@ -31,7 +31,8 @@ func NewDryRun(lookback time.Duration) *DryRun {
 }
 
 // Take takes the evidence of an event under a token. It returns why the evidence makes no link, or "" if it
-// does, or need not, because the tokens are linked already or are equal. It counts. Evidence comes in the order of its times.
+// does, or need not, because the tokens are linked already or are equal. It counts. Evidence comes
+// in the order of its times.
 func (d *DryRun) Take(token string, e Evidence) Reason {
 	reason := d.take(token, e)
 	if e.Known == token {

@@ -24,7 +24,8 @@ func (o *backtestOptions) parseLive(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if o.identity {
-		return cli.Usagef("--identity judges files: leave out --url; `affinity identity preview` says what an engine's log would link")
+		return cli.Usagef("--identity judges files: leave out --url; `affinity identity preview` says what the log of an " +
+			"engine would link")
 	}
 	if err := o.logFiles.parseLive(args, "judges"); err != nil {
 		return err
