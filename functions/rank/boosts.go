@@ -50,7 +50,7 @@ func (h handler) boosts(w http.ResponseWriter, r *http.Request, app config.App, 
 	}
 	h.Usage.Reads(app.ID, 1)
 	// All affinities: the limit counts those that the engine can express.
-	read, err := h.Profiles.Read(r.Context(), app, user, 0)
+	read, err := profile.IdentitiesOf(h.Profiles).Read(r.Context(), app, user, 0)
 	if err != nil {
 		return fmt.Errorf("read profile: %w", err)
 	}
@@ -171,7 +171,7 @@ func (h handler) renderBoost(ctx context.Context, app config.App, r boost.Reques
 
 func boostView(user string, r boost.Request, read profile.Result, a boost.Answer) api.Boost {
 	view := api.Boost{
-		UserToken: user, Engine: r.Engine, Mode: a.Mode, StrategyVersion: read.App.StrategyVersion,
+		UserToken: user, Person: read.Of != "", Engine: r.Engine, Mode: a.Mode, StrategyVersion: read.App.StrategyVersion,
 		AsOf: api.AtMillis(read.Anchor), Impact: r.Impact,
 		Affinities: make([]api.BoostAffinity, len(a.Affinities)), Query: a.Query,
 		Dropped: make([]api.DroppedAffinity, len(a.Dropped)),

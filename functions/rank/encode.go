@@ -88,6 +88,7 @@ func render(a ranker.Answer, explain bool) api.RankAnswer {
 	if a.Fallback != "" {
 		view.Fallback = &a.Fallback
 	}
+	view.Person = a.Person
 	for i, item := range a.Items {
 		view.Items[i] = api.RankedItem{ObjectID: item.ObjectID, Score: item.Score}
 		if explain {

@@ -73,7 +73,7 @@ func (h handler) serveFeed(w http.ResponseWriter, r *http.Request, q *feedReques
 		return fmt.Errorf("read feed: %w", err)
 	}
 	if access != auth.FullAccess {
-		p.Fallback = "" // it would say whether the user is known
+		p.Fallback, p.Person = "", false // they would say whether the user is known
 	}
 	return h.writeFeed(w, r, *q, p)
 }
@@ -248,6 +248,9 @@ func (h handler) writeFeed(w http.ResponseWriter, r *http.Request, q feedRequest
 	b = appendOrNull(append(b, `,"cursor":`...), p.Cursor)
 	b = append(append(b, `,"asOf":`...), asOf...)
 	b = appendOrNull(append(b, `,"fallback":`...), p.Fallback)
+	if p.Person {
+		b = append(b, `,"person":true`...)
+	}
 	return httpapi.WriteEncoded(w, http.StatusOK, append(b, '}'))
 }
 

@@ -37,6 +37,8 @@ func TestIdentityOfAnApp(t *testing.T) {
 	app("identity shop --mode collect --lookback 7d").wants(t, cli.ExitOK, "app shop: links are made since 20", "lookback 168h0m0s, evidence of the keys of servers")
 	app("identity shop --mode link").wants(t, cli.ExitFailed, `processes may not know the mode "collect" yet, try again at 20`)
 	app("identity shop --trust pages").wants(t, cli.ExitOK, "evidence of the keys of servers and pages")
+	app("identity shop --serve person").wants(t, cli.ExitOK, "orders for anonymous tokens by those of the user who has signed in")
+	app("identity shop --serve everybody").wants(t, cli.ExitUsage, `--serve "everybody": must be token or person`)
 	app("identity nowhere").wants(t, cli.ExitFailed, "there is no such app")
 }
 

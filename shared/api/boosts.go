@@ -30,8 +30,10 @@ type BoostQuery struct {
 // to a search engine. Query is empty if the user has no profile.
 type Boost struct {
 	UserToken string `json:"userToken"`
-	Engine    string `json:"engine"`
-	Mode      string `json:"mode"`
+	// Person is true if the affinities are those of the user who has signed in under the userToken.
+	Person bool   `json:"person,omitempty"`
+	Engine string `json:"engine"`
+	Mode   string `json:"mode"`
 	// StrategyVersion is that of the active strategy.
 	StrategyVersion int64 `json:"strategyVersion"`
 	// AsOf is the instant of the scores.

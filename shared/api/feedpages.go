@@ -42,4 +42,6 @@ type FeedPage struct {
 	// Fallback is FallbackPopularity or FallbackCatalog if the order knows nothing of the
 	// user.
 	Fallback *string `json:"fallback"`
+	// Person is true if the order is that of the user who has signed in under the userToken.
+	Person bool `json:"person,omitempty"`
 }

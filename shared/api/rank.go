@@ -88,6 +88,8 @@ type RankAnswer struct {
 	// Fallback is FallbackPopularity or FallbackCatalog if the user has no event that
 	// counts, and null otherwise.
 	Fallback *string `json:"fallback"`
+	// Person is true if the order is that of the user who has signed in under the userToken.
+	Person bool `json:"person,omitempty"`
 	// Items are the candidates, the highest score first. Equal scores keep the
 	// order of their objectIDs.
 	Items []RankedItem `json:"items"`

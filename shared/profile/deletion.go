@@ -27,7 +27,7 @@ func (d *deletion) delete(ctx context.Context, app config.App, token string) (ti
 	if err != nil {
 		return time.Time{}, err
 	}
-	return time.UnixMilli(t.ReceivedUntil), d.forget(ctx, app.ID, token)
+	return time.UnixMilli(t.ReceivedUntil), d.forget(ctx, app.ID, token, d.endLinks)
 }
 
 // advance raises the tombstone to now. That of a token with links is raised only while nobody has drawn a
@@ -58,8 +58,9 @@ func (d *deletion) advance(ctx context.Context, appID, token string) (affinity.T
 }
 
 // forget drops what is derived from deleted events, leaves a marker, and lists the user
-// as changed. The tombstone must be in the row.
-func (d *deletion) forget(ctx context.Context, appID, token string) error {
+// as changed. The tombstone must be in the row. links does what is due to other tokens.
+func (d *deletion) forget(ctx context.Context, appID, token string,
+	links func(ctx context.Context, app config.App, token string, row store.User) error) error {
 	row, err := d.take(ctx, appID, token)
 	if err != nil {
 		return err
@@ -68,7 +69,7 @@ func (d *deletion) forget(ctx context.Context, appID, token string) error {
 	if err != nil {
 		return err
 	}
-	if err := d.endLinks(ctx, app, token, row); err != nil {
+	if err := links(ctx, app, token, row); err != nil {
 		return err
 	}
 	// The manifest is empty but has a version. Without one, a fold that found no
@@ -93,7 +94,7 @@ func (d *deletion) optOut(ctx context.Context, app config.App, token string, typ
 	if err != nil {
 		return time.Time{}, err
 	}
-	return time.UnixMilli(t.ReceivedUntil), d.forget(ctx, app.ID, token)
+	return time.UnixMilli(t.ReceivedUntil), d.forget(ctx, app.ID, token, d.optAlong)
 }
 
 // setOptOut sets the types, and returns the tombstone of the same instant.
@@ -111,7 +112,7 @@ func (d *deletion) setOptOut(ctx context.Context, appID, token string, types eve
 			// deleted: the user's events since then count.
 			return row.Deleted(), nil
 		}
-		t, done, err := d.store.Users.SetOptOut(ctx, appID, token, row.Ticket, types, d.tombstone())
+		t, done, err := d.setOwnOptOut(ctx, appID, token, row, types)
 		if done || err != nil {
 			return t, err
 		}
@@ -129,7 +130,7 @@ func (d *deletion) restore(ctx context.Context, app config.App, token string, ty
 	if err := d.addOptOut(ctx, app.ID, token, types, t); err != nil {
 		return err
 	}
-	return d.forget(ctx, app.ID, token)
+	return d.forget(ctx, app.ID, token, d.endLinks)
 }
 
 // addOptOut adds the types, and advances the tombstone.

@@ -113,7 +113,7 @@ func newEngine(v *env, apps config.Source, cached *config.Cached) *Engine {
 	f := &folder{env: v, logs: l, tickets: t}
 	o := &orphans{env: v}
 	ch := &changeList{env: v}
-	ln := &linker{env: v, tickets: t, changes: ch}
+	ln := &linker{env: v, logs: l, tickets: t, changes: ch}
 	e := &Engine{
 		env: v, logs: l, folder: f,
 		writer: &writer{env: v, logs: l, tickets: t, computer: c, folder: f, flights: newFlights(), changes: ch,

@@ -19,14 +19,18 @@ const concurrency = 7 * 24 * int64(time.Hour/time.Millisecond)
 // have opted out of: their users did either before these events were written, or while.
 // No profile counted them in between. An event stays if another delivery of it, received
 // later, has written its row.
-func (w *writer) dropExcluded(ctx context.Context, app config.App, events []store.LogEvent,
-	rows map[string]store.User) (Outcome, error) {
+func (w *writer) dropExcluded(ctx context.Context, app config.App, events []store.LogEvent, of drawn) (Outcome, error) {
+	rows := of.rows
 	var o Outcome
 	var dropped []store.LogEvent
 	now := w.now().UnixMilli()
 	dead, cells := deadOf{}, linkCells(app.ID, rows)
 	for i := range events {
 		e, row := &events[i], rows[events[i].User]
+		if out, dropped := of.named[e]; dropped {
+			o.countNamed(out)
+			continue
+		}
 		if cell := cells[e.User]; cell != nil && dead.add(cell, e) {
 			o.Deleted++
 			continue
@@ -59,12 +63,12 @@ func (w *writer) dropExcluded(ctx context.Context, app config.App, events []stor
 // abandon marks the users of events that may be in the log, and drops what does not
 // count.
 func (w *writer) abandon(ctx context.Context, app config.App, events []store.LogEvent) error {
-	rows, err := w.mark(ctx, app, withoutEvidence(events))
+	of, err := w.mark(ctx, app, withoutEvidence(events))
 	faulty, ok := errors.AsType[Faulty](err)
 	if err != nil && !ok {
 		return err
 	}
-	if _, err := w.dropExcluded(ctx, app, events, rows); err != nil {
+	if _, err := w.dropExcluded(ctx, app, events, of); err != nil {
 		return err
 	}
 	return faulty.orNil()

@@ -29,7 +29,9 @@ type flight struct {
 	own  // of all messages that joined it
 	done chan struct{}
 	row  store.User // at the flight's ticket, once done
-	err  error
+	// named are events of the flight that it has dropped because of the users whom they name.
+	named naming
+	err   error
 }
 
 func newFlights() *flights { return &flights{byUser: map[string]*queue{}} }

@@ -73,6 +73,9 @@ func (d *deletion) purgeLinked(ctx context.Context, appID, token string) error {
 		if err := d.purgeDead(ctx, app, l.Token); err != nil {
 			return err
 		}
+		if err := d.purgeAlong(ctx, app, l.Token); err != nil {
+			return err
+		}
 	}
 	return nil
 }

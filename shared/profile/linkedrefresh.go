@@ -27,9 +27,9 @@ func (w *writer) takerOf(app config.App, events map[string]own) taker {
 
 // alsoLinked brings the events of users, who have drawn their tickets, to the known users for whom
 // they count, beside the refreshes of the users themselves. A user's flight ends after both. The caller
-// calls wait when the refreshes have ended.
+// calls wait when the refreshes have ended. note takes the events that were dropped because of the users whom they name.
 func (w *writer) alsoLinked(ctx context.Context, app config.App, users []*user, events map[string]own,
-	end func(*user, error)) (both func(*user, error), wait func()) {
+	end func(*user, error), note func(token string, named naming)) (both func(*user, error), wait func()) {
 	if !app.Identity.On() {
 		return end, func() {}
 	}
@@ -57,34 +57,41 @@ func (w *writer) alsoLinked(ctx context.Context, app config.App, users []*user, 
 	}
 	for _, u := range users {
 		at := *u // the refresh changes it
-		running.Go(func() { half(u, w.linker.follow(ctx, app, &at, events[at.token], w.deliverRefresh)) })
+		running.Go(func() {
+			named, err := w.linker.follow(ctx, app, &at, events[at.token], w.deliverRefresh)
+			note(at.token, named)
+			half(u, err)
+		})
 	}
 	return both, running.Wait
 }
 
 // deliverRefresh is a delivery that refreshes the known user.
 func (w *writer) deliverRefresh(ctx context.Context, app config.App, known string, events own) (store.User, error) {
-	rows, err := w.refreshShared(ctx, app, map[string]own{known: events}, w.persons)
-	return rows[known], err
+	of, err := w.refreshShared(ctx, app, map[string]own{known: events}, w.persons)
+	return of.rows[known], err
 }
 
 // followAll brings the events of users, who have drawn their tickets, to the known users for whom
-// they count, by marks: the next reader computes them.
+// they count, by marks: the next reader computes them. It returns the events that were dropped because of the
+// users whom they name.
 func (w *writer) followAll(ctx context.Context, app config.App, users []*user, events []store.LogEvent,
-	deliver delivery) error {
+	deliver delivery) (all naming, err error) {
 	if !app.Identity.On() {
-		return nil
+		return nil, nil
 	}
 	byUser := owns(events, nil)
 	for _, u := range users {
 		if u.fault != nil {
 			continue
 		}
-		if err := w.linker.follow(ctx, app, u, byUser[u.token], deliver); err != nil {
-			return err
+		named, err := w.linker.follow(ctx, app, u, byUser[u.token], deliver)
+		if err != nil {
+			return nil, err
 		}
+		all = all.with(named)
 	}
-	return nil
+	return all, nil
 }
 
 // deliverLater is a delivery at the end of the write window.

@@ -20,6 +20,7 @@ const maxLinkAttempts = 50
 // says why each step comes where it does.
 type linker struct {
 	*env
+	logs    *logs
 	tickets *tickets
 	changes *changeList
 	// refused is called for evidence that makes no link; nil: nobody asks.
@@ -83,19 +84,21 @@ type following struct {
 	shut    []links.Listed // tokens that the limit has closed for one of the links
 	by      string         // the known user whose limit has
 	reason  links.Reason   // of the last evidence that made no link
+	named   naming
 }
 
 // follow links a token by the evidence of its events, which are in the log, and brings them to
-// the known users for whom they count. row is that of a ticket drawn after the events were logged.
-func (l *linker) follow(ctx context.Context, app config.App, u *user, events own, deliver delivery) error {
+// the known users for whom they count. The row of the user is that of a ticket drawn after the events were
+// logged. It returns the events that it has dropped because of the users whom they name.
+func (l *linker) follow(ctx context.Context, app config.App, u *user, events own, deliver delivery) (naming, error) {
 	if len(u.row.Links) == 0 && !slices.ContainsFunc(events.events, func(e *store.LogEvent) bool { return e.Known != "" }) {
-		return nil
+		return nil, nil
 	}
 	f := &following{linker: l, app: app, token: u.token, row: u.row, deliver: deliver}
 	for range maxLinkAttempts {
 		var err error
 		if f.cell, err = linksOf(app.ID, f.token, f.row); err != nil {
-			return err
+			return nil, err
 		}
 		f.events = f.counting(events.events)
 		done, err := f.link(ctx)
@@ -103,21 +106,24 @@ func (l *linker) follow(ctx context.Context, app config.App, u *user, events own
 			done, err = f.bring(ctx)
 		}
 		if done || err != nil {
-			return err
+			return f.named, err
 		}
 		again := &user{token: f.token}
 		if err := l.tickets.draw(ctx, app, again, events.at); err != nil {
-			return err
+			return nil, err
 		}
 		f.row = again.row
 	}
-	return fmt.Errorf("link %s,%s: its links changed %d times", app.ID, f.token, maxLinkAttempts)
+	return nil, fmt.Errorf("link %s,%s: its links changed %d times", app.ID, f.token, maxLinkAttempts)
 }
 
-// counting returns the events that the token's row does not exclude, by time.
+// counting returns the events that neither the token's row nor that of the user whom they name excludes, by time.
 func (f *following) counting(events []*store.LogEvent) []*store.LogEvent {
 	var kept []*store.LogEvent
 	for _, e := range events {
+		if _, dropped := f.named[e]; dropped {
+			continue
+		}
 		if !f.row.Excludes(e.Type, e.Time, e.ReceivedAt()) && !f.cell.Dropped(e.Time, e.ReceivedAt()) {
 			kept = append(kept, e)
 		}
@@ -134,8 +140,8 @@ func evidenceOf(e *store.LogEvent) links.Evidence {
 // link makes the links that the events ask for. False means that the token's links have changed
 // since its ticket.
 func (f *following) link(ctx context.Context) (bool, error) {
-	for _, e := range f.events {
-		if e.Known == "" {
+	for _, e := range slices.Clone(f.events) {
+		if _, dropped := f.named[e]; dropped || e.Known == "" {
 			continue
 		}
 		if e.Known == f.token {
@@ -144,7 +150,11 @@ func (f *following) link(ctx context.Context) (bool, error) {
 			}
 			continue
 		}
-		if done, err := f.linkBy(ctx, evidenceOf(e), links.Exclusion{}); !done || err != nil {
+		done, err := f.linkBy(ctx, evidenceOf(e), links.Exclusion{})
+		if err == nil && done && f.reason != "" {
+			done, err = f.dropRefused(ctx, e.Known)
+		}
+		if !done || err != nil {
 			return done, err
 		}
 	}
@@ -166,6 +176,7 @@ func (f *following) beKnown(ctx context.Context) (bool, error) {
 // excludes, as far as it has been read. False means that the token's links have changed.
 func (f *following) linkBy(ctx context.Context, e links.Evidence, known links.Exclusion) (bool, error) {
 	asks, reason := f.cell.Asks(e, exclusionOf(f.row), known)
+	f.reason = ""
 	if reason != "" {
 		f.refuse(ctx, e, reason)
 	}
@@ -273,6 +284,12 @@ func (f *following) bringTo(ctx context.Context, known string, x links.Exclusion
 		cell, err := linksOf(f.app.ID, known, row)
 		if err != nil {
 			return false, err
+		}
+		if len(f.naming(known, row)) > 0 {
+			// What it is given counts none of these.
+			if err := f.drop(ctx, known, row); err != nil {
+				return false, err
+			}
 		}
 		of := exclusionOf(row)
 		listed, shut := cell.Lists(f.token)

@@ -50,9 +50,9 @@ func (l *linker) tend(ctx context.Context, app config.App, token string, row sto
 	return err
 }
 
-// sweep takes the tokens off the list of a known user that are no longer linked. It draws a ticket
-// first, and changes the list only while that is the newest: who links a token draws a later one, and
-// looks whether the list has the token.
+// sweep completes the deletion of a known user, and takes the tokens off the list that are no longer
+// linked. It draws a ticket first, and changes the list only while that is the newest: who links a
+// token draws a later one, and looks whether the list has the token.
 func (l *linker) sweep(ctx context.Context, app config.App, known string) error {
 	row, err := l.store.Users.TakeLinked(ctx, app.ID, known)
 	if err != nil {
@@ -76,7 +76,13 @@ func (l *linker) sweep(ctx context.Context, app config.App, known string) error 
 		if err != nil {
 			return err
 		}
-		if of.Spent(known, exclusionOf(rows[token])) {
+		x := exclusionOf(rows[token])
+		if _, due := of.Kill(known, row.Deleted(), x); due {
+			// A deletion has died, or a message that was slower has linked the token since.
+			if err := l.kill(ctx, app, token, known, row.Deleted()); err != nil {
+				return err
+			}
+		} else if of.Spent(known, x) {
 			next, spent = next.Unlist(token), true
 		}
 	}

@@ -13,16 +13,16 @@ import (
 // called after their marks, and its errors are its own: no answer depends on it.
 type Later func(ctx context.Context, app config.App, users []string)
 
-// markLater marks the users of events that are in the log, and returns the rows of
-// their tickets. Until their refresh at the end of the window, reads compute them.
-func (w *writer) markLater(ctx context.Context, app config.App,
-	events []store.LogEvent) (map[string]store.User, error) {
+// markLater marks the users of events that are in the log. Until their refresh at the end of the window, reads
+// compute them.
+func (w *writer) markLater(ctx context.Context, app config.App, events []store.LogEvent) (drawn, error) {
 	users, err := w.tickets.markAll(ctx, app, positions(events))
-	if err == nil {
-		err = w.followAll(ctx, app, users, events, w.deliverLater)
-	}
 	if err != nil {
-		return nil, err
+		return drawn{}, err
+	}
+	named, err := w.followAll(ctx, app, users, events, w.deliverLater)
+	if err != nil {
+		return drawn{}, err
 	}
 	faulty, rows, marked := Faulty{}, make(map[string]store.User, len(users)), make([]string, 0, len(users))
 	for _, u := range users {
@@ -32,13 +32,13 @@ func (w *writer) markLater(ctx context.Context, app config.App,
 		}
 	}
 	if err := w.changes.list(ctx, app, slices.Collect(maps.Keys(rows))...); err != nil {
-		return nil, err
+		return drawn{}, err
 	}
 	w.counters.Marked.Add(int64(len(marked)))
 	if len(marked) > 0 {
 		w.later(ctx, app, marked)
 	}
-	return rows, faulty.orNil()
+	return drawn{rows, named}, faulty.orNil()
 }
 
 // refreshMarked computes and stores a profile unless a valid one is stored. It draws no

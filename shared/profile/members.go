@@ -102,23 +102,15 @@ func (c *computer) join(ctx context.Context, app config.App, all []*computation)
 
 // addMember adds a token to a person if any of its events may count for them.
 func (c *computer) addMember(ctx context.Context, appID string, u *computation, token string, row store.User) error {
-	m := &member{user: user{token: token}, of: u}
-	var err error
-	if m.cell, err = linksOf(appID, token, row); err != nil {
-		return err
-	}
-	own, of, until := exclusionOf(row), exclusionOf(u.row), links.Open
+	until := links.Open
 	if u.at != nil {
 		until = u.at.at
 	}
-	if m.intervals = m.cell.Intervals(u.token, own, of, until); len(m.intervals) == 0 {
-		return nil
-	}
-	both := own.With(of)
-	row.DeletedUntil, row.ReceivedUntil, row.OptedOut = both.DeletedUntil, both.ReceivedUntil, both.OptedOut
-	if err := c.setRow(ctx, appID, &m.user, row); err != nil {
+	m, err := c.memberOf(ctx, appID, u.user, token, row, until)
+	if m == nil || err != nil {
 		return err
 	}
+	m.of = u
 	for _, old := range u.before {
 		if old.token == token {
 			c.inherit(ctx, appID, m, old)
@@ -126,6 +118,24 @@ func (c *computer) addMember(ctx context.Context, appID string, u *computation, 
 	}
 	u.members = append(u.members, m)
 	return nil
+}
+
+// memberOf returns a token as a member of the person of a known user, by evidence of times up to
+// until. It returns nil if none of its events counts for them.
+func (v *env) memberOf(ctx context.Context, appID string, known *user, token string, row store.User,
+	until int64) (*member, error) {
+	m := &member{user: user{token: token}}
+	var err error
+	if m.cell, err = linksOf(appID, token, row); err != nil {
+		return nil, err
+	}
+	own, of := exclusionOf(row), exclusionOf(known.row)
+	if m.intervals = m.cell.Intervals(known.token, own, of, until); len(m.intervals) == 0 {
+		return nil, nil
+	}
+	both := own.With(of)
+	row.DeletedUntil, row.ReceivedUntil, row.OptedOut = both.DeletedUntil, both.ReceivedUntil, both.OptedOut
+	return m, v.setRow(ctx, appID, &m.user, row)
 }
 
 // inherit takes over what an earlier attempt has found of the blocks of a member.

@@ -55,12 +55,23 @@ func (f facts) counts(e store.LogEvent, receipt int64, token string) bool {
 	return e.User == token
 }
 
+// due reports whether the next pass of a deletion makes an event dead that counts for its token: a message that was
+// slower than the deletion of a known user has linked the token since.
+func (f facts) due(e store.LogEvent) bool {
+	return slices.ContainsFunc(f.cells[e.User].Entries, func(l links.Entry) bool {
+		return l.State == links.Live && l.Since <= e.Time && e.Time < l.To && l.At <= f.rows[l.Known].ReceivedUntil &&
+			l.At > f.rows[e.User].ReceivedUntil
+	})
+}
+
 // settle notes which events count by the law, where no operation may change it any more.
 func (p *people) settle() {
 	f := p.facts()
 	for n, e := range p.events {
 		for _, token := range tokens {
-			if !slices.ContainsFunc(p.ops, func(o *operation) bool { return o.affects(n, token) }) {
+			if f.due(e) {
+				delete(p.settled, counting{n, token})
+			} else if !slices.ContainsFunc(p.ops, func(o *operation) bool { return o.affects(n, token) }) {
 				p.settled[counting{n, token}] = f.counts(e, f.receipt[n], token)
 			}
 		}

@@ -28,6 +28,9 @@ import (
 // go test ./shared/profile -run ModelOfPersons -persons 100000
 var persons = flag.Int("persons", race.Or(30, 10), "how many random histories of linked tokens TestModelOfPersons runs")
 
+// maxRequests bounds the requests of a history: processes that set each other back for ever make more.
+const maxRequests = 3_000
+
 // tokens are those of the histories. The first two are anonymous, as long as no event names them as known.
 var tokens = []string{"a", "b", "k", "l"}
 
@@ -45,6 +48,7 @@ type people struct {
 	events  []store.LogEvent
 	ops     []*operation // begun and not answered; a process that died left some
 	working []*actor
+	steps   int // requests that the processes have made
 	// settled says of each event, by token, whether it counts; absent while an operation may change it.
 	settled map[counting]bool
 	undone  map[[2]string]int64 // unlinks that were answered: receipts up to which evidence links no more
@@ -133,7 +137,7 @@ func (p *people) step() {
 	token := rapid.SampledFrom(tokens).Draw(p.t, "of")
 	plain := func(name string, do func(context.Context) error) { p.run(name, do, nil) }
 	switch rapid.SampledFrom([]string{"advance", "advance", "advance", "advance", "advance", "advance", "advance", "advance", "message", "message",
-		"message", "retry", "import", "read", "fold", "round", "recompute", "unlink", "link", "delete", "time"}).Draw(p.t, "step") {
+		"message", "retry", "import", "read", "fold", "round", "recompute", "unlink", "link", "delete", "opt out", "opt in", "time"}).Draw(p.t, "step") {
 	case "advance":
 		if len(p.working) > 0 {
 			p.advance(rapid.IntRange(0, len(p.working)-1).Draw(p.t, "actor"),
@@ -174,7 +178,11 @@ func (p *people) step() {
 			return err
 		}, affects: func(n int, _ string) bool { return p.events[n].User == a }})
 	case "delete":
-		p.delete(token)
+		p.exclude("delete "+token, token, func(ctx context.Context) error { _, err := p.process().Delete(ctx, p.appID, token); return err })
+	case "opt out":
+		p.exclude("opt out "+token, token, func(ctx context.Context) error { _, err := p.process().OptOut(ctx, p.appID, token); return err })
+	case "opt in":
+		p.exclude("opt in "+token, token, func(ctx context.Context) error { _, err := p.process().OptIn(ctx, p.appID, token); return err })
 	case "time":
 		p.clock.Add(rapid.Int64Range(1, hour).Draw(p.t, "passes"))
 	}
@@ -220,12 +228,10 @@ func (p *people) unlink(a, k string) {
 	}})
 }
 
-func (p *people) delete(token string) {
+// exclude begins a deletion, or a change of an opt-out.
+func (p *people) exclude(name, token string, do func(context.Context) error) {
 	p.clock.Add(2)
-	p.begin(&operation{name: "delete " + token, do: func(ctx context.Context) error {
-		_, err := p.process().Delete(ctx, p.appID, token)
-		return err
-	}, affects: func(int, string) bool { return true }, then: func() {
+	p.begin(&operation{name: name, do: do, affects: func(int, string) bool { return true }, then: func() {
 		if rapid.Bool().Draw(p.t, "purge") {
 			until := p.now()
 			p.run("purge "+token, func(ctx context.Context) error {
@@ -294,6 +300,9 @@ func (p *people) arrived(a *actor) bool {
 
 func (p *people) advance(i int, v verdict) {
 	a := p.working[i]
+	if p.steps++; p.steps > maxRequests {
+		p.t.Fatalf("%d requests, and %s goes on; %d operations are not answered, the first is %s", p.steps, a.name, len(p.ops), p.ops[0].name)
+	}
 	a.verdict <- v
 	if !p.arrived(a) {
 		p.working = slices.DeleteFunc(p.working, func(b *actor) bool { return a == b })

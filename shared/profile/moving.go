@@ -115,7 +115,7 @@ func (e *Engine) visit(ctx context.Context, app config.App, v visit, do ownedWor
 	if err := e.forgetElsewhere(ctx, app, here, rows); err != nil {
 		return Outcome{}, err
 	}
-	outcome, err := e.writer.outcome(ctx, app, here, rows, refused)
+	outcome, err := e.writer.outcome(ctx, app, here, drawn{rows: rows}, refused)
 	if err == nil {
 		err = faulty.orNil()
 	}

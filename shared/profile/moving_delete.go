@@ -38,7 +38,7 @@ func (e *Engine) exclude(ctx context.Context, app config.App, token string, rais
 			return err
 		}
 		if done(row) {
-			return at.deletion.forget(ctx, app.ID, token)
+			return at.deletion.forget(ctx, app.ID, token, at.deletion.endLinks)
 		}
 	}
 	return fmt.Errorf("delete or opt out %s,%s: %w", app.ID, token, errHops)

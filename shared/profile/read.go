@@ -26,6 +26,9 @@ type Result struct {
 	Since int64
 	// Session is the session as of the profile's time. Only ReadRanking promises it.
 	Session affinity.Session
+	// Of is the known user whose profile it is, who has signed in under the token that was asked
+	// for; "": it is the profile of the token. Only reads of Identities set it.
+	Of string
 	// unfolded is how many events of a computed profile came from the log.
 	unfolded int
 }
@@ -44,15 +47,30 @@ type reader struct {
 // has the session.
 func (r *reader) read(ctx context.Context, app config.App, token string, parts store.UserParts,
 	limit int) (Result, error) {
-	read, written := r.store.Users.ReadServing, r.store.ServingIsAuthoritative()
-	if app.Consistency == config.Strong {
-		read, written = r.store.Users.ReadPrimary, true
-	}
+	read, written := r.rowReader(app)
 	row, err := read(ctx, app.ID, token, parts)
-	if err == nil {
-		err = r.admit(ctx, row, limit)
-	}
 	if err != nil {
+		return Result{}, err
+	}
+	return r.readFrom(ctx, app, token, row, written, parts, limit)
+}
+
+// rowReaderOf reads parts of a user row.
+type rowReaderOf func(ctx context.Context, app, user string, parts store.UserParts) (store.User, error)
+
+// rowReader returns how the rows of an app's users are read to answer a request, and whether from the cluster that is
+// written.
+func (r *reader) rowReader(app config.App) (read rowReaderOf, written bool) {
+	if app.Consistency == config.Strong {
+		return r.store.Users.ReadPrimary, true
+	}
+	return r.store.Users.ReadServing, r.store.ServingIsAuthoritative()
+}
+
+// readFrom reads a user of whose row these parts were read.
+func (r *reader) readFrom(ctx context.Context, app config.App, token string, row store.User, written bool,
+	parts store.UserParts, limit int) (Result, error) {
+	if err := r.admit(ctx, row, limit); err != nil {
 		return Result{}, err
 	}
 	result, ok, err := r.serve(ctx, &app, row, limit)

@@ -61,25 +61,29 @@ func (w *writer) apply(ctx context.Context, app config.App, events []store.LogEv
 	if err != nil {
 		return Outcome{}, err
 	}
+	var of drawn
 	if w.later != nil && app.Limits.WriteWindow() > 0 {
-		rows, err := w.markLater(ctx, app, events)
-		if err != nil {
-			return Outcome{}, err
-		}
-		return w.outcome(ctx, app, events, rows, refused)
+		of, err = w.markLater(ctx, app, events)
+	} else {
+		of, err = w.refreshShared(ctx, app, owns(events, refused), w.refreshed)
 	}
-	rows, err := w.refreshShared(ctx, app, owns(events, refused), w.refreshed)
 	if err != nil {
 		return Outcome{}, err
 	}
-	return w.outcome(ctx, app, events, rows, refused)
+	return w.outcome(ctx, app, events, of, refused)
+}
+
+// drawn is what a message knows of the users of its events once their tickets are drawn.
+type drawn struct {
+	rows  map[string]store.User // at the tickets
+	named naming
 }
 
 // outcome completes a message whose events are in the log, but for those of refused
 // users, of which it returns the errors.
-func (w *writer) outcome(ctx context.Context, app config.App, events []store.LogEvent, rows map[string]store.User,
+func (w *writer) outcome(ctx context.Context, app config.App, events []store.LogEvent, of drawn,
 	refused Faulty) (Outcome, error) {
-	done, err := w.dropExcluded(ctx, app, events, rows)
+	done, err := w.dropExcluded(ctx, app, events, of)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -98,24 +102,24 @@ func (w *writer) importEvents(ctx context.Context, app config.App, events []stor
 	if err != nil {
 		return Outcome{}, err
 	}
-	rows, err := w.mark(ctx, app, events)
+	of, err := w.mark(ctx, app, events)
 	if err != nil {
 		return Outcome{}, err
 	}
-	return w.outcome(ctx, app, events, rows, refused)
+	return w.outcome(ctx, app, events, of, refused)
 }
 
-// mark leaves markers for the events' users at new tickets. It returns the rows at
-// these tickets.
-func (w *writer) mark(ctx context.Context, app config.App, events []store.LogEvent) (map[string]store.User, error) {
+// mark leaves markers for the events' users at new tickets.
+func (w *writer) mark(ctx context.Context, app config.App, events []store.LogEvent) (of drawn, err error) {
 	users, err := w.tickets.drawAll(ctx, app, positions(events))
-	if err == nil {
-		err = w.followAll(ctx, app, users, events, w.linker.deliverMark)
-	}
 	if err != nil {
-		return nil, err
+		return drawn{}, err
 	}
-	return w.markDrawn(ctx, app, users)
+	if of.named, err = w.followAll(ctx, app, users, events, w.linker.deliverMark); err != nil {
+		return drawn{}, err
+	}
+	of.rows, err = w.markDrawn(ctx, app, users)
+	return of, err
 }
 
 // markDrawn leaves markers for users at their tickets, and returns their rows.
@@ -143,13 +147,12 @@ func (w *writer) markDrawn(ctx context.Context, app config.App, users []*user) (
 }
 
 // refreshShared refreshes users whose events are in the log. Each refresh is a
-// flight that other messages may share. It returns the rows at the flights'
-// tickets. While too many users are being refreshed, it waits for places.
+// flight that other messages may share. While too many users are being refreshed, it waits for places.
 func (w *writer) refreshShared(ctx context.Context, app config.App,
-	events map[string]own, of *semaphore.Weighted) (map[string]store.User, error) {
+	events map[string]own, of *semaphore.Weighted) (drawn, error) {
 	places, err := w.takePlaces(ctx, of, len(events))
 	if err != nil {
-		return nil, fmt.Errorf("wait for the refreshes of other messages of %s: %w", app.ID, err)
+		return drawn{}, fmt.Errorf("wait for the refreshes of other messages of %s: %w", app.ID, err)
 	}
 	var runs sync.WaitGroup
 	defer func() {
@@ -175,20 +178,21 @@ func (w *writer) refreshShared(ctx context.Context, app config.App,
 		}
 	}
 	runs.Go(func() { w.run(detached, app, owned, places) })
-	rows := make(map[string]store.User, len(all))
+	found := drawn{rows: make(map[string]store.User, len(all))}
 	var failed error
 	for token, f := range all {
 		select {
 		case <-f.done:
 		case <-ctx.Done():
-			return nil, fmt.Errorf("wait for the refresh of %s,%s: %w", app.ID, token, ctx.Err())
+			return drawn{}, fmt.Errorf("wait for the refresh of %s,%s: %w", app.ID, token, ctx.Err())
 		}
 		if f.err != nil {
 			failed = f.err
 		}
-		rows[token] = f.row
+		found.rows[token] = f.row
+		found.named = found.named.with(f.named)
 	}
-	return rows, failed
+	return found, failed
 }
 
 var errCutShort = errors.New("the refresh ended early")
@@ -240,8 +244,19 @@ func (w *writer) run(ctx context.Context, app config.App, fs map[string]*flight,
 		return u.row.Gone()
 	})
 	draw := func(ctx context.Context, u *user) error { return w.tickets.draw(ctx, app, u, events[u.token].at) }
-	end, wait := w.alsoLinked(ctx, app, users, events, end)
-	err = w.refresh(ctx, app, users, events, draw, end)
+	note := func(token string, named naming) {
+		mu.Lock()
+		defer mu.Unlock()
+		if f := fs[token]; f != nil {
+			f.named = named
+		}
+	}
+	end, wait := w.alsoLinked(ctx, app, users, events, end, note)
+	if err = w.refresh(ctx, app, users, events, draw, end); err != nil {
+		for _, u := range users {
+			end(u, err) // the flight of an anonymous token may wait for one of these
+		}
+	}
 	wait()
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/profile/links"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -135,7 +136,7 @@ func (s *sweeper) next(ctx context.Context, app config.App, r store.Range, w aff
 	return users, next, left, err
 }
 
-// objectsOf reads the objects of one user's events as of now.
+// objectsOf reads the objects of one user's events as of now, and of those of other tokens that count for them.
 func (s *sweeper) objectsOf(ctx context.Context, app config.App, token string, c *affinity.Compiled,
 	fn func(affinity.Event) error) error {
 	row, err := s.store.Users.ReadPrimary(ctx, app.ID, token, store.UserHistory)
@@ -146,13 +147,57 @@ func (s *sweeper) objectsOf(ctx context.Context, app config.App, token string, c
 	if err := s.setRow(ctx, app.ID, u, row); err != nil {
 		return err
 	}
-	u.setWindow(s.now().UnixMilli()+s.reach(), app) // events ahead count
-	sw := s.read(app, []*user{u}, c, func(_ string, e affinity.Event) error { return fn(e) })
+	users, counted, err := s.personOf(ctx, app, u)
+	if err != nil {
+		return err
+	}
+	for _, u := range users {
+		u.setWindow(s.now().UnixMilli()+s.reach(), app) // events ahead count
+	}
+	sw := s.read(app, users, c, func(of string, e affinity.Event) error {
+		if of != token && !slices.ContainsFunc(counted[of], func(i links.Interval) bool { return i.Holds(e.Time) }) {
+			return nil
+		}
+		return fn(e)
+	})
 	if err := sw.run(ctx); err != nil {
 		return err
 	}
 	sw.logLeft(ctx)
 	return s.logs.check(ctx, app)
+}
+
+// personOf returns a user, with the tokens whose events count for them, in the order of rows. It
+// returns the intervals in which the events of each token do.
+func (s *sweeper) personOf(ctx context.Context, app config.App, u *user) ([]*user, map[string][]links.Interval, error) {
+	users := []*user{u}
+	if !app.Identity.Counts() || len(u.row.Links) == 0 {
+		return users, nil, nil
+	}
+	cell, err := linksOf(app.ID, u.token, u.row)
+	if err != nil || len(cell.List) == 0 {
+		return users, nil, err
+	}
+	tokens := make([]string, len(cell.List))
+	for i, l := range cell.List {
+		tokens[i] = l.Token
+	}
+	rows, err := s.store.Users.ReadUserHistories(ctx, app.ID, distinct(tokens))
+	if err != nil {
+		return nil, nil, err
+	}
+	counted := make(map[string][]links.Interval, len(rows))
+	for token, row := range rows {
+		m, err := s.memberOf(ctx, app.ID, u, token, row, links.Open)
+		if err != nil {
+			return nil, nil, err
+		}
+		if m != nil {
+			users, counted[token] = append(users, &m.user), m.intervals
+		}
+	}
+	slices.SortFunc(users, func(a, b *user) int { return store.UserOrder(a.token, b.token) })
+	return users, counted, nil
 }
 
 func (s *sweeper) read(app config.App, users []*user, c *affinity.Compiled,
@@ -162,9 +207,14 @@ func (s *sweeper) read(app config.App, users []*user, c *affinity.Compiled,
 		compiled: c, fn: fn,
 		rows: make(chan []loose, 2), blocks: make(chan map[store.BlockName][]byte, 1),
 	}
+	linked := map[string]store.User{}
 	for _, u := range users {
 		sw.byUser[u.token] = u
+		if len(u.row.Links) > 0 {
+			linked[u.token] = u.row
+		}
 	}
+	sw.links = linkCells(app.ID, linked)
 	sw.reader.Strategy = c
 	return sw
 }

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/profile/links"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/store"
@@ -34,7 +35,8 @@ type sweepStream struct {
 	log      store.Log
 	users    []*user
 	byUser   map[string]*user
-	whole    *store.Range // that holds the users and no others; nil: there may be others
+	links    map[string]*links.Cell // of users who have any
+	whole    *store.Range           // that holds the users and no others; nil: there may be others
 	compiled *affinity.Compiled
 	fn       func(user string, e affinity.Event) error
 
@@ -79,7 +81,7 @@ func (sw *sweepStream) run(ctx context.Context) error {
 	sw.reader.Dictionaries = sw.dictionaries.Of(ctx, sw.app.ID)
 	var ranges []store.UserRange
 	for _, u := range sw.users {
-		parts := partsOf(u)
+		parts := sw.partsOf(u)
 		for _, p := range parts {
 			if p.block == nil {
 				ranges = append(ranges, store.UserRange{User: u.token, From: p.From, To: p.To})
@@ -114,8 +116,11 @@ func (sw *sweepStream) run(ctx context.Context) error {
 }
 
 // partsOf returns the parts of a user's log that hold the window, in order.
-func partsOf(u *user) []part {
+func (sw *sweepStream) partsOf(u *user) []part {
 	blocks, gaps := u.parts()
+	if cell := sw.links[u.token]; cell != nil {
+		blocks, gaps = spare(cell, blocks, gaps)
+	}
 	if band, ok := u.band(); ok {
 		gaps = append(gaps, history.Range{From: band.From, To: band.To})
 	}
@@ -227,7 +232,8 @@ func (sw *sweepStream) readRows(ctx context.Context, ranges []store.UserRange,
 // or that does not decode.
 func (sw *sweepStream) decode(user string, row store.LogRow) (affinity.Event, bool) {
 	of := sw.byUser[user].row
-	if of.Tombstone().Covers(row.Time, row.Receipt()) {
+	cell := sw.links[user]
+	if of.Tombstone().Covers(row.Time, row.Receipt()) || cell != nil && cell.Dropped(row.Time, row.Receipt()) {
 		return affinity.Event{}, false
 	}
 	e, err := row.Event()

@@ -74,7 +74,7 @@ func (s Users) AdvanceTombstone(ctx context.Context, app, user string, t affinit
 		if next.equal(old) {
 			return nil
 		}
-		done, err := s.swapExclusion(ctx, app, user, old, next)
+		done, err := s.swapExclusion(ctx, app, user, old, next, bigtable.NewMutation())
 		if done || err != nil {
 			return err
 		}
@@ -92,6 +92,12 @@ func (s Users) AdvanceTombstone(ctx context.Context, app, user string, t affinit
 // SwapManifest.
 func (s Users) SetOptOut(ctx context.Context, app, user string, ticket int64, types event.Types,
 	t affinity.Tombstone) (affinity.Tombstone, bool, error) {
+	return s.setOptOut(ctx, app, user, ticket, types, t, bigtable.NewMutation())
+}
+
+// setOptOut adds the cells to m, and applies it unless a cell passes one of the filters.
+func (s *Store) setOptOut(ctx context.Context, app, user string, ticket int64, types event.Types, t affinity.Tombstone,
+	m *bigtable.Mutation, unless ...bigtable.Filter) (affinity.Tombstone, bool, error) {
 	row, old, err := s.readExclusion(ctx, app, user)
 	if err != nil {
 		return affinity.Tombstone{}, false, fmt.Errorf("set opt-out of %s,%s: %w", app, user, err)
@@ -104,9 +110,16 @@ func (s Users) SetOptOut(ctx context.Context, app, user string, ticket int64, ty
 		next = advanced(next, affinity.Tombstone{DeletedUntil: next.ReceivedUntil + 1 - maxAhead,
 			ReceivedUntil: next.ReceivedUntil + 1})
 	}
-	done, err := s.swapExclusion(ctx, app, user, old, old.with(next, types), latest(columnCounter, nil, bigEndian(ticket)),
-		latest(columnCounter, bigEndian(ticket+1), nil))
+	unless = append(unless, latest(columnCounter, nil, bigEndian(ticket)), latest(columnCounter, bigEndian(ticket+1), nil))
+	done, err := s.swapExclusion(ctx, app, user, old, old.with(next, types), m, unless...)
 	return next, done, err
+}
+
+// SetOptOutLinked is SetOptOut, and replaces the links of the token in the same instant. It changes nothing unless
+// they are still old.
+func (s Users) SetOptOutLinked(ctx context.Context, app, user string, ticket int64, types event.Types,
+	t affinity.Tombstone, old, links []byte) (affinity.Tombstone, bool, error) {
+	return s.setOptOut(ctx, app, user, ticket, types, t, replace(columnLinks, links), differs(columnLinks, old)...)
 }
 
 // exclusion holds the values of the two cells.
@@ -134,7 +147,7 @@ func (e exclusion) with(t affinity.Tombstone, types event.Types) exclusion {
 func (s Users) SettleTombstone(ctx context.Context, app, user string, from, to affinity.Tombstone) error {
 	row, old, err := s.readExclusion(ctx, app, user)
 	if err == nil && row.Deleted() == from {
-		_, err = s.swapExclusion(ctx, app, user, old, old.with(to, row.OptedOut))
+		_, err = s.swapExclusion(ctx, app, user, old, old.with(to, row.OptedOut), bigtable.NewMutation())
 	}
 	if err != nil {
 		return fmt.Errorf("settle tombstone of %s,%s: %w", app, user, err)
@@ -168,15 +181,16 @@ func (s *Store) readExclusion(ctx context.Context, app, user string) (User, excl
 	return u, e, err
 }
 
-// swapExclusion sets the cells if they still have their old values, and no cell passes
+// swapExclusion sets the cells, with m, if they still have their old values, and no cell passes
 // one of the filters unless. False means that it did not, or that the first answer was
 // lost.
-func (s *Store) swapExclusion(ctx context.Context, app, user string, old, next exclusion,
+func (s *Store) swapExclusion(ctx context.Context, app, user string, old, next exclusion, m *bigtable.Mutation,
 	unless ...bigtable.Filter) (bool, error) {
 	// Drawing a ticket rewrites the cells (an empty append), which refreshes their
 	// timestamps. So the condition compares values.
 	changed := interleave(differs(columnDeleted, old.deleted), differs(columnExcluded, old.excluded), unless)
-	m := replace(columnDeleted, next.deleted)
+	m.DeleteCellsInColumn(familyState, columnDeleted)
+	m.Set(familyState, columnDeleted, bigtable.ServerTime, next.deleted)
 	m.DeleteCellsInColumn(familyState, columnExcluded)
 	m.Set(familyState, columnExcluded, bigtable.ServerTime, next.excluded)
 	return s.swap(ctx, app, user, bigtable.NewCondMutation(changed, nil, m), true)

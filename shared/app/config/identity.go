@@ -18,6 +18,9 @@ type Identity struct {
 	Lookback time.Duration
 	// TrustPages takes evidence of keys that stand in web pages, too: weak evidence.
 	TrustPages bool
+	// ServePersons gives a page that knows an anonymous token what it is given for the known user who has signed
+	// in under it, by strong evidence: orders, boosts and feeds.
+	ServePersons bool
 	// Since is when the mode last changed, by the clock of the engine that changed it, to the microsecond.
 	Since time.Time
 }
@@ -94,6 +97,9 @@ func (a App) WithIdentity(to Identity, settle time.Duration) (App, bool, error) 
 // Counts reports whether events count by links.
 func (i Identity) Counts() bool { return i.Mode == IdentityLink }
 
+// Serves reports whether an anonymous token is served as the known user who has signed in under it.
+func (i Identity) Serves() bool { return i.ServePersons && i.Counts() }
+
 // Check returns what is wrong with the setting.
 func (i Identity) Check() error {
 	switch {
@@ -112,7 +118,8 @@ func (i Identity) String() string {
 	if mode == IdentityOff {
 		mode = "off"
 	}
-	return fmt.Sprintf("mode %s, lookback %s, trust pages %t", mode, i.Lookback, i.TrustPages)
+	return fmt.Sprintf("mode %s, lookback %s, trust pages %t, serve persons %t", mode, i.Lookback, i.TrustPages,
+		i.ServePersons)
 }
 
 // SetIdentity changes whether the tokens of one person are linked, and returns the app afterwards.

@@ -258,6 +258,38 @@ func (c *Cell) Kill(known string, t affinity.Tombstone, anonymous Exclusion) (Ce
 	return next, found
 }
 
+// Along returns the row of a token that a change of the opt-out of a known user takes along, to these types, and
+// whether it does: out, if all entries that have not ended are theirs, and in, if their opt-out has taken
+// it along. anonymous is what the token's row excludes.
+func (c *Cell) Along(known string, types event.Types, anonymous Exclusion) (Cell, bool) {
+	next := c.changed()
+	if next.OutBy = known; types == 0 {
+		next.OutBy = ""
+	}
+	if c.OutBy == known {
+		return next, anonymous.OptedOut != types
+	}
+	named := false
+	for i := range c.Entries {
+		e := &c.Entries[i]
+		switch {
+		case e.State == Void || e.ended(anonymous):
+		case e.Known != known:
+			return *c, false
+		default:
+			named = named || e.State == Live
+		}
+	}
+	return next, named && types != 0 && anonymous.OptedOut == 0
+}
+
+// OptedApart returns the row of a token that has opted out, or in, by itself, and whether it has changed.
+func (c *Cell) OptedApart() (Cell, bool) {
+	next := c.changed()
+	next.OutBy = ""
+	return next, c.OutBy != ""
+}
+
 // Owed is a known user of whom an entry has changed since they were last marked. Of Dead ones the
 // anonymous token itself must be marked.
 type Owed struct {
@@ -326,10 +358,10 @@ func (c *Cell) Trim(x Exclusion, from, replayed int64) (Cell, bool) {
 	return next, len(next.Entries) < len(c.Entries)
 }
 
-// Spent reports whether no entry of the token names a known user as a link, or owes a mark: their
-// list need not name it. x is what the token's row excludes.
+// Spent reports whether no entry of the token names a known user as a link, or owes a mark, and their opt-out has not
+// taken it along: their list need not name it. x is what the token's row excludes.
 func (c *Cell) Spent(known string, x Exclusion) bool {
-	return !slices.ContainsFunc(c.Entries, func(e Entry) bool {
+	return c.OutBy != known && !slices.ContainsFunc(c.Entries, func(e Entry) bool {
 		return e.Known == known && (e.State == Live || e.undone(x))
 	})
 }

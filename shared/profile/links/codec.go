@@ -10,7 +10,7 @@ import (
 // format is the first byte of a cell.
 const format = 1
 
-// Append appends the stored form: format, role, number, entries, list, checksum. Times are varints
+// Append appends the stored form: format, role, number, entries, list, who has opted the token out, checksum. Times are varints
 // of milliseconds; an end that is Open is 0.
 func (c *Cell) Append(dst []byte) []byte {
 	start := len(dst)
@@ -25,7 +25,7 @@ func (c *Cell) Append(dst []byte) []byte {
 		dst = wire.AppendText(dst, l.Token)
 		dst = binary.AppendUvarint(binary.AppendUvarint(dst, uint64(l.At)), uint64(l.Shut))
 	}
-	return wire.Seal(dst, start)
+	return wire.Seal(wire.AppendText(dst, c.OutBy), start)
 }
 
 // Flags of an entry.
@@ -84,6 +84,7 @@ func Parse(value []byte) (Cell, error) {
 	for i := range c.List {
 		c.List[i] = Listed{Token: string(r.Text()), At: r.Number(), Shut: r.Number()}
 	}
+	c.OutBy = string(r.Text())
 	if err := r.End(); err != nil {
 		return Cell{}, fmt.Errorf("links: %w", err)
 	}

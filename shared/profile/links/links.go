@@ -111,6 +111,8 @@ type Cell struct {
 	Number  int64    // of changes: no two values of the cell are equal
 	Entries []Entry  // of an anonymous token, by From
 	List    []Listed // of a known one
+	// OutBy is the known user whose opt-out has taken the anonymous token along; "": none has.
+	OutBy string
 }
 
 // Exclusion is what a user row excludes: the user's deletions and opt-out.
@@ -185,6 +187,9 @@ func (c *Cell) DeadRanges() []DeadRange {
 // Interval is a stretch of an anonymous token's log that counts for a known user.
 type Interval struct{ Since, To int64 }
 
+// Holds reports whether the interval holds a time.
+func (i Interval) Holds(time int64) bool { return i.Since <= time && time < i.To }
+
 // Intervals returns the intervals of the token that count for a known user, ascending. until
 // bounds the times of the evidence; Open: all evidence counts.
 func (c *Cell) Intervals(known string, anonymous, of Exclusion, until int64) []Interval {
@@ -217,6 +222,17 @@ func (c *Cell) Open(known string) bool {
 	return slices.ContainsFunc(c.Entries, func(e Entry) bool {
 		return e.Known == known && e.State == Live && e.To == Open
 	})
+}
+
+// SignedIn returns the open entry of an anonymous token if its evidence is strong: that of the user whose profile
+// may be served to who holds the token, unless a deletion or an opt-out has ended the link.
+func (c *Cell) SignedIn() (Entry, bool) {
+	for _, e := range c.Entries {
+		if e.State == Live && e.To == Open && !e.Weak {
+			return e, true
+		}
+	}
+	return Entry{}, false
 }
 
 // Lists reports whether the list holds a token, and whether the limit has shut it.

@@ -87,6 +87,8 @@ type Page struct {
 	AsOf int64
 	// Fallback is that of the ranking: not empty if the order knows nothing of the user.
 	Fallback string
+	// Person reports that the order is that of the known user who has signed in under the token.
+	Person bool
 	// Total is the number of the walk's candidates.
 	Total int
 	// Stale is why the page was made from values that are older than they should be; nil:
@@ -328,6 +330,6 @@ func (p *pager) rank(ctx context.Context, limit int) ([]ranking.Item, error) {
 		p.log.LogAttrs(ctx, slog.LevelError, "rows of users cannot be read, suggested feeds go by popularity",
 			slog.String("app", p.app.ID), slog.Any("error", answer.Unread))
 	}
-	p.page.Fallback = answer.Fallback
+	p.page.Fallback, p.page.Person = answer.Fallback, answer.Person
 	return answer.Items, nil
 }

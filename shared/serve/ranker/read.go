@@ -1,6 +1,7 @@
 package ranker
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -77,13 +78,16 @@ func (o *Orderer) readUser(ctx context.Context, app config.App, r asked, in *inp
 }
 
 func (o *Orderer) readKnown(ctx context.Context, app config.App, r asked, in *input) error {
-	if r.Seen != ranking.Demote && r.Seen != ranking.Exclude {
+	asks := r.Seen == ranking.Demote || r.Seen == ranking.Exclude
+	if !asks || app.Identity.Serves() {
 		var err error
-		in.user, err = o.user(ctx, app, r)
+		if in.user, err = o.user(ctx, app, r); err == nil && asks {
+			in.seen, err = o.seen(ctx, app, r, cmp.Or(in.user.Of, r.User))
+		}
 		return err
 	}
 	g, group := errgroup.WithContext(ctx)
-	g.Go(func() (err error) { in.seen, err = o.seen(group, app, r); return err })
+	g.Go(func() (err error) { in.seen, err = o.seen(group, app, r, r.User); return err })
 	var err error
 	in.user, err = o.user(group, app, r)
 	g.Go(func() error { return err })
@@ -122,12 +126,13 @@ func dateOf(s strategy.Strategy) string {
 // another way than the active one, it computes them.
 // The App of the result has the strategy that ranks.
 func (o *Orderer) user(ctx context.Context, app config.App, r asked) (profile.Result, error) {
+	identities := profile.IdentitiesOf(o.profiles)
 	active, err := o.config.App(ctx, app.ID)
 	if err != nil {
 		return profile.Result{}, fmt.Errorf("read configuration of %s: %w", app.ID, err)
 	}
 	if r.active() || app.Strategy.SameScoring(active.Strategy) {
-		user, err := o.profiles.ReadRanking(ctx, active, r.User)
+		user, err := identities.ReadRanking(ctx, active, r.User)
 		switch {
 		case err != nil:
 			return profile.Result{}, fmt.Errorf("read profile: %w", err)
@@ -138,18 +143,18 @@ func (o *Orderer) user(ctx context.Context, app config.App, r asked) (profile.Re
 			return user, nil
 		} // else the strategy has just changed
 	}
-	user, err := o.profiles.ComputeRanking(ctx, app, r.User, o.prepare(app, r).scoring)
+	user, err := identities.ComputeRanking(ctx, app, r.User, o.prepare(app, r).scoring)
 	if err != nil {
 		return profile.Result{}, fmt.Errorf("compute profile under another strategy: %w", err)
 	}
 	return user, nil
 }
 
-// seen returns the objects of the index that the user's events name: events that
+// seen returns the objects of the index that a user's events name: events that
 // the strategy scores.
-func (o *Orderer) seen(ctx context.Context, app config.App, r asked) (map[string]bool, error) {
+func (o *Orderer) seen(ctx context.Context, app config.App, r asked, user string) (map[string]bool, error) {
 	named := map[string]bool{}
-	err := o.profiles.ObjectsOf(ctx, app, r.User, o.prepare(app, r).scoring, func(e affinity.Event) error {
+	err := o.profiles.ObjectsOf(ctx, app, user, o.prepare(app, r).scoring, func(e affinity.Event) error {
 		if e.Index == r.Index {
 			for _, id := range e.ObjectIDs {
 				named[id] = true

@@ -64,6 +64,8 @@ type Answer struct {
 	// Unread is why the order knows nothing of the user, if UserWait permits that; nil:
 	// it has read the user.
 	Unread error
+	// Person reports that the order is that of the known user who has signed in under the token.
+	Person bool
 }
 
 // Orderer orders candidates. It is safe for concurrent use.
@@ -149,6 +151,7 @@ func (o *Orderer) Order(ctx context.Context, app config.App, request Request) (A
 		Result: result, StrategyVersion: app.StrategyVersion, ScoringVersion: app.ScoringVersion,
 		CrowdAsOf: in.statistics.asOf,
 		Unread:    in.unread,
+		Person:    in.user.Of != "",
 	}, nil
 }
 

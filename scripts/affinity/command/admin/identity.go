@@ -15,7 +15,7 @@ import (
 )
 
 // identityFlags are the changes of an app's identity that a command line asks for.
-type identityFlags struct{ mode, lookback, trust string }
+type identityFlags struct{ mode, lookback, trust, serve string }
 
 func (a *appTool) identityCommand() *cobra.Command {
 	var f identityFlags
@@ -28,7 +28,10 @@ func (a *appTool) identityCommand() *cobra.Command {
 			"process can be at work that does not know them: some ten minutes later. The way back is the same.\n\n" +
 			"Evidence is an event with both tokens. By default it must come with a server's key, or with a secured key of the user who\n" +
 			"signed in: anybody can read a key in a web page and name any token. --trust pages takes evidence of such keys, too; these\n" +
-			"links are weak, and marked so.",
+			"links are weak, and marked so.\n\n" +
+			"By default an anonymous token is served by its own events alone, signed in or not. With --serve person its orders, boosts\n" +
+			"and feeds are those of the user who has signed in under it, by strong evidence, while the link is open. An answer then says\n" +
+			"\"person\": true, and does not name the user.",
 		Example: "  affinity app identity shop\n" +
 			"  affinity app identity shop --mode collect\n" +
 			"  affinity app identity shop --mode link --lookback 30d",
@@ -45,6 +48,7 @@ func (a *appTool) identityCommand() *cobra.Command {
 	flags.StringVar(&f.lookback, "lookback", "",
 		"how long before a sign-in the events of the anonymous token count, such as 30d or 12h (default 30d)")
 	flags.StringVar(&f.trust, "trust", "", "server or pages: whose evidence links (default server)")
+	flags.StringVar(&f.serve, "serve", "", "token or person: whom orders, boosts and feeds of an anonymous token go by (default token)")
 	return cmd
 }
 
@@ -76,6 +80,13 @@ func (f identityFlags) apply(to config.Identity) (config.Identity, bool, error) 
 		to.TrustPages = f.trust == "pages"
 	default:
 		return to, false, cli.Usagef("--trust %q: must be server or pages", f.trust)
+	}
+	switch f.serve {
+	case "":
+	case "token", "person":
+		to.ServePersons = f.serve == "person"
+	default:
+		return to, false, cli.Usagef("--serve %q: must be token or person", f.serve)
 	}
 	return to, f != identityFlags{}, nil
 }
@@ -119,6 +130,10 @@ func (a *appTool) identity(ctx context.Context, s operator.Store, id string, f i
 	if i.TrustPages {
 		keys = "servers and pages"
 	}
-	fmt.Fprintf(a.Out, "lookback %s, evidence of the keys of %s\n", i.Lookback, keys)
+	served := "their own events"
+	if i.ServePersons {
+		served = "those of the user who has signed in"
+	}
+	fmt.Fprintf(a.Out, "lookback %s, evidence of the keys of %s, orders for anonymous tokens by %s\n", i.Lookback, keys, served)
 	return nil
 }

@@ -1,0 +1,107 @@
+package profile
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/affinityengine/affinity/shared/score/history"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// An event that names a known user is theirs, too. If their row excludes it, it is dropped, whether or not it
+// links its token to them: so a user who is out, or was deleted, leaves nothing under the token of a device.
+
+// naming are events that were dropped because of the known users whom they name. The value says
+// whether the user has opted out, or was deleted.
+type naming map[*store.LogEvent]bool
+
+// with returns the events of both.
+func (n naming) with(more naming) naming {
+	if n == nil {
+		return more
+	}
+	maps.Copy(n, more)
+	return n
+}
+
+// countNamed counts such an event.
+func (o *Outcome) countNamed(out bool) {
+	if out {
+		o.Refused++
+	} else {
+		o.Deleted++
+	}
+}
+
+// naming returns the events that name a known user whose row excludes them. Evidence from before an
+// unlink of the two says nothing of the user any more.
+func (f *following) naming(known string, row store.User) []*store.LogEvent {
+	var all []*store.LogEvent
+	for _, e := range f.events {
+		if e.Known == known && row.Excludes(e.Type, e.Time, e.ReceivedAt()) && e.ReceivedAt() > f.cell.UnlinkedUntil(known) {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// dropRefused drops the events that name a known user, whose evidence was refused, if the row of that user excludes
+// them. The ticket of the user decides: a change of their opt-out comes before it, or reads the log after
+// it. False means that the token's links may have changed.
+func (f *following) dropRefused(ctx context.Context, known string) (bool, error) {
+	row, err := f.store.Users.ReadPrimary(ctx, f.app.ID, known, store.UserState)
+	if err != nil || len(f.naming(known, row)) == 0 {
+		return true, err
+	}
+	u := &user{token: known}
+	if err := f.tickets.drawWith(ctx, f.app.ID, u, nil, f.store.Users.TakeLinked); err != nil {
+		return false, err
+	}
+	return true, f.drop(ctx, known, u.row)
+}
+
+// drop removes the events that name a known user and that the row of a ticket of theirs excludes. A reader may have
+// counted one for its own token, or for another user that this is linked to, and a fold may have packed it. So
+// these are marked afterwards, and its place is uncovered.
+func (f *following) drop(ctx context.Context, known string, row store.User) error {
+	events := f.naming(known, row)
+	if len(events) == 0 {
+		return nil
+	}
+	dropped, at := make([]store.LogEvent, len(events)), make([]history.Pos, len(events))
+	for i, e := range events {
+		dropped[i], at[i] = *e, position(e)
+	}
+	if err := f.logs.of(f.app).DropExcluded(ctx, dropped, func(string) store.User { return row }); err != nil {
+		return err
+	}
+	own := &user{token: f.token}
+	if err := f.tickets.drawWith(ctx, f.app.ID, own, at, f.store.Users.TakeLinkedMark); err != nil {
+		return err
+	}
+	cell, err := linksOf(f.app.ID, f.token, own.row)
+	if err != nil {
+		return err
+	}
+	if err := f.changes.list(ctx, f.app, f.token); err != nil {
+		return err
+	}
+	var holders []string
+	for _, e := range events {
+		holders = append(holders, cell.Holders(e.Time, exclusionOf(own.row))...)
+	}
+	for _, holder := range distinct(holders) {
+		if _, err := f.mark(ctx, f.app, holder); err != nil {
+			return err
+		}
+	}
+	if f.named == nil {
+		f.named = naming{}
+	}
+	for _, e := range events {
+		f.named[e] = row.OptedOut.Has(e.Type)
+	}
+	f.events = slices.DeleteFunc(f.events, func(e *store.LogEvent) bool { return slices.Contains(events, e) })
+	return nil
+}

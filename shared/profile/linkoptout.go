@@ -1,0 +1,106 @@
+package profile
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/profile/links"
+	"github.com/affinityengine/affinity/shared/score/affinity"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// The opt-out of a known user takes along the anonymous tokens that nobody else has used: each by a
+// change of its own, which notes whose it is. On a token that others have used, only the user's intervals
+// are dead. The opt-in takes the same tokens along, and no token that has opted out by itself.
+
+// optAlong does what the change of an opt-out does to other tokens. row is that of a ticket drawn after the change.
+func (d *deletion) optAlong(ctx context.Context, app config.App, token string, row store.User) error {
+	cell, err := linksOf(app.ID, token, row)
+	if err != nil || cell.Role != links.Known {
+		return d.endLinks(ctx, app, token, row)
+	}
+	for _, l := range cell.List {
+		along, err := d.takeAlong(ctx, app, l.Token, token, row.OptedOut)
+		if err == nil && !along {
+			err = d.linker.kill(ctx, app, l.Token, token, row.Deleted())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeAlong changes the opt-out of a token with that of a known user, and reports whether it does.
+func (d *deletion) takeAlong(ctx context.Context, app config.App, token, known string, types event.Types) (bool, error) {
+	for range maxOptOuts {
+		row, err := d.store.Users.ReadPrimary(ctx, app.ID, token, store.UserState)
+		if err != nil {
+			return false, err
+		}
+		cell, err := linksOf(app.ID, token, row)
+		if err != nil {
+			return false, err
+		}
+		if _, changes := cell.Along(known, types, exclusionOf(row)); !changes {
+			if cell.OutBy != known {
+				return false, nil
+			}
+			return true, d.forget(ctx, app.ID, token, d.endLinks) // an earlier attempt may have ended before
+		}
+		done, err := d.tryAlong(ctx, app, token, known, types)
+		if err != nil {
+			return false, err
+		}
+		if done {
+			return true, d.forget(ctx, app.ID, token, d.endLinks)
+		}
+	}
+	return false, fmt.Errorf("set opt-out of %s,%s: messages drew tickets %d times", app.ID, token, maxOptOuts)
+}
+
+// tryAlong makes the change on condition of a ticket of the token, and of the entries that the ticket
+// has read. False: not now.
+func (d *deletion) tryAlong(ctx context.Context, app config.App, token, known string, types event.Types) (bool, error) {
+	row, err := d.take(ctx, app.ID, token)
+	if err != nil {
+		return false, err
+	}
+	cell, err := linksOf(app.ID, token, row)
+	if err != nil {
+		return false, err
+	}
+	next, changes := cell.Along(known, types, exclusionOf(row))
+	if !changes {
+		return false, nil
+	}
+	_, done, err := d.store.Users.SetOptOutLinked(ctx, app.ID, token, row.Ticket, types, d.tombstone(), row.Links,
+		next.Append(nil))
+	return done, err
+}
+
+// setOwnOptOut is SetOptOut of a token that changes its opt-out by itself. row is that of its ticket.
+func (d *deletion) setOwnOptOut(ctx context.Context, appID, token string, row store.User,
+	types event.Types) (affinity.Tombstone, bool, error) {
+	cell, err := linksOf(appID, token, row)
+	if err != nil {
+		return affinity.Tombstone{}, false, err
+	}
+	if next, apart := cell.OptedApart(); apart {
+		return d.store.Users.SetOptOutLinked(ctx, appID, token, row.Ticket, types, d.tombstone(), row.Links, next.Append(nil))
+	}
+	return d.store.Users.SetOptOut(ctx, appID, token, row.Ticket, types, d.tombstone())
+}
+
+// purgeAlong purges a token that the opt-out of a known user may have taken along.
+func (d *deletion) purgeAlong(ctx context.Context, app config.App, token string) error {
+	row, err := d.store.Users.ReadPrimary(ctx, app.ID, token, store.UserState)
+	if err != nil || row.DeletedUntil == 0 {
+		return err
+	}
+	_, err = d.purge(ctx, app, token, time.UnixMilli(row.ReceivedUntil))
+	return err
+}
