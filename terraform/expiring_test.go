@@ -13,6 +13,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job/kinds/backtests"
 	"github.com/affinityengine/affinity/shared/job/kinds/crowdbuild"
 	"github.com/affinityengine/affinity/shared/job/kinds/daterows"
+	"github.com/affinityengine/affinity/shared/job/kinds/linkpreview"
 	"github.com/affinityengine/affinity/shared/job/kinds/migration"
 	"github.com/affinityengine/affinity/shared/job/kinds/move"
 	"github.com/affinityengine/affinity/shared/job/kinds/recompute"
@@ -40,7 +41,7 @@ func TestExpiringMatchesJobs(t *testing.T) {
 		}
 		expiring = append(expiring, name)
 	}
-	want := []string{backtests.Collection.Name, crowdbuild.Collection.Name, daterows.Collection.Name, migration.Collection.Name, move.Collection.Name, recompute.Collection.Name, reenrich.Collection.Name, segmentbuild.Collection.Name, segmentexport.Collection.Name, "shards"}
+	want := []string{backtests.Collection.Name, crowdbuild.Collection.Name, daterows.Collection.Name, linkpreview.Collection.Name, migration.Collection.Name, move.Collection.Name, recompute.Collection.Name, reenrich.Collection.Name, segmentbuild.Collection.Name, segmentexport.Collection.Name, "shards"}
 	if slices.Sort(expiring); !slices.Equal(expiring, want) {
 		t.Errorf("documents of %q expire, but jobs and shards are in %q", expiring, want)
 	}

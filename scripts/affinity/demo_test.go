@@ -45,6 +45,7 @@ func TestDemoTour(t *testing.T) {
 		t.Errorf("the first products of the two are %q", firsts)
 	}
 	checkSearch(t, r.out)
+	checkEvening(t, r.out)
 	before, after, _ := strings.Cut(r.out, "strategy change:")
 	tops := func(text string) (tops []string) {
 		lines := strings.Split(text, "\n")
@@ -60,6 +61,21 @@ func TestDemoTour(t *testing.T) {
 	}
 	if got := tops(after); len(got) != 2 || got[0] != "brand:Stridewell" {
 		t.Errorf("the strongest affinities after the change are %s", got)
+	}
+}
+
+// checkEvening checks that the sign-in puts what the phone has liked first, and that the unlink gives the page of before.
+func checkEvening(t *testing.T, out string) {
+	t.Helper()
+	_, out, _ = strings.Cut(out, "the evening kept:")
+	lines := map[string]string{}
+	for _, when := range []string{"before", "signed in", "unlinked"} {
+		_, line, _ := strings.Cut(out, "  "+when)
+		line, _, _ = strings.Cut(line, "\n")
+		lines[when] = strings.TrimSpace(line)
+	}
+	if !strings.Contains(lines["before"], "0  Cairn") || !strings.Contains(lines["signed in"], "0  Ember & Oak") || lines["unlinked"] != lines["before"] {
+		t.Errorf("the page of the evening: %q", lines)
 	}
 }
 
@@ -124,8 +140,8 @@ func TestDemoGoesOn(t *testing.T) {
 			curl(t, line)
 		}
 	}
-	if typed != 4 {
-		t.Errorf("it proposes %d commands, want 4:\n%s", typed, text)
+	if typed != 5 {
+		t.Errorf("it proposes %d commands, want 5:\n%s", typed, text)
 	}
 	stop()
 	if r := <-ended; r.code != cli.ExitOK {

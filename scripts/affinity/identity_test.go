@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -39,4 +40,26 @@ func TestIdentityOfAnApp(t *testing.T) {
 	app("identity shop --serve person").wants(t, cli.ExitOK, "orders for anonymous tokens by those of the user who has signed in")
 	app("identity shop --serve everybody").wants(t, cli.ExitUsage, `--serve "everybody": must be token or person`)
 	app("identity nowhere").wants(t, cli.ExitFailed, "there is no such app")
+}
+
+// A preview says what would be linked, while links are off.
+func TestIdentityPreview(t *testing.T) {
+	s := startEngine(t, stack.Options{})
+	run := func(args ...string) ran {
+		return affinity(t, "", append(args, "--url", s.URL, "--app", "demo", "--key", "demokey")...)
+	}
+	run("identity", "preview").wants(t, cli.ExitOK, "no event has both tokens: nothing to link")
+	line := `{"eventType":"view","eventName":"Viewed","userToken":"a1","authenticatedUserToken":"%s","timestamp":%d,"filters":["brand:Acme"]}`
+	at := time.Now().UnixMilli()
+	events := file(t, "events.ndjson", fmt.Sprintf(line, "ann", at-3000), fmt.Sprintf(line, "bob", at-2000), fmt.Sprintf(line, "nobody-1", at-90*24*3600*1000),
+		fmt.Sprintf(line, "null", at-1000))
+	run("import", events).wants(t, cli.ExitOK)
+	run("identity", "preview").wants(t, cli.ExitOK, "3 events of 1 user in 30 days", "3 events of a userToken with another authenticatedUserToken: they link 1 token to 2 users",
+		"2 users with 1 token", "1 link closed by the sign-in of another user", "1 event refused as value, such as a1 with null", "3 events of these tokens would count for the users")
+	run("identity", "preview", "--days", "100", "--json").wants(t, cli.ExitOK, `"evidence": 4`, `"users": 3`)
+	run("identity", "preview", "--days", "0").wants(t, cli.ExitUsage, "--days 0: must be from 1 to 365")
+	run("identity", "preview", "list").wants(t, cli.ExitOK, "linkpreview-", "done", "100")
+	run("identity", "preview", "cancel", "none").wants(t, cli.ExitFailed, `No preview "none"`)
+	run("audit-log").wants(t, cli.ExitOK, "identity.preview", "100 days")
+	run("identity", "show", "ann").wants(t, cli.ExitOK, "ann: role none, 0 links")
 }

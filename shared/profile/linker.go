@@ -231,23 +231,13 @@ func (f *following) admit(ctx context.Context, e links.Evidence) (store.User, li
 			return cell, false
 		}
 		next := cell.Admit(f.token, e)
-		shut = newlyShut(cell, next)
+		shut = next.ShutSince(cell)
 		return next, true
 	})
 	if err == nil && len(shut) > 0 {
 		f.shut, f.by = shut, e.Known
 	}
 	return row, reason, err
-}
-
-func newlyShut(before, after links.Cell) []links.Listed {
-	var all []links.Listed
-	for _, l := range after.List {
-		if _, was := before.Lists(l.Token); l.Shut != 0 && !was {
-			all = append(all, l)
-		}
-	}
-	return all
 }
 
 // bring brings the events to the known users for whom they count, and marks those whom changes of

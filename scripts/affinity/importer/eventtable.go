@@ -15,6 +15,7 @@ type record struct {
 	EventType  string          `json:"eventType"`
 	EventName  string          `json:"eventName"`
 	UserToken  string          `json:"userToken"`
+	Known      string          `json:"authenticatedUserToken,omitempty"`
 	Index      string          `json:"index,omitempty"`
 	ObjectIDs  []string        `json:"objectIDs,omitempty"`
 	Filters    []string        `json:"filters,omitempty"`
@@ -108,15 +109,17 @@ func (t *eventTable) event(cells []string) ([]byte, error) {
 	}
 	r := record{
 		EventType: cell("eventType"), EventName: cell("eventName"), UserToken: wholeID(cell("userToken")),
-		Index: cell("index"), ObjectIDs: list("objectIDs", wholeID), Filters: list("filters", strings.Clone),
-		occurredAt: cell("timestamp"), EventID: cell("eventId"),
+		Known: wholeID(cell("authenticatedUserToken")), Index: cell("index"), ObjectIDs: list("objectIDs", wholeID),
+		Filters: list("filters", strings.Clone), occurredAt: cell("timestamp"), EventID: cell("eventId"),
 	}
 	if err := t.form.setType(&r); err != nil {
 		return nil, err
 	}
 	r.EventName = firstOf(r.EventName, r.EventType)
-	if t.form.HashTokens && r.UserToken != "" {
-		r.UserToken = event.HashToken(r.UserToken)
+	for _, token := range []*string{&r.UserToken, &r.Known} {
+		if t.form.HashTokens && *token != "" {
+			*token = event.HashToken(*token)
+		}
 	}
 	if r.occurredAt != "" {
 		ms, err := event.ParseTime(r.occurredAt)

@@ -40,17 +40,20 @@ type Form struct {
 
 // Fields are the fields of an event that a column or a path can hold. A column of several
 // objects or filters separates them by "|".
-var Fields = []string{"eventType", "eventName", "userToken", "index", "objectIDs", "filters", "timestamp", "eventId"}
+var Fields = []string{"eventType", "eventName", "userToken", "authenticatedUserToken", "index", "objectIDs", "filters",
+	"timestamp", "eventId"}
 
 // fields are the names with underscores.
 var fields = map[string]string{
 	"event_type": "eventType", "event_name": "eventName", "user_token": "userToken", "index_name": "index",
 	"object_ids": "objectIDs", "object_id": "objectIDs", "event_id": "eventId",
+	"authenticated_user_token": "authenticatedUserToken",
 }
 
 // signs are what an object with names of its own holds.
 var signs = [][]byte{[]byte(`"event_type"`), []byte(`"event_name"`), []byte(`"user_token"`),
-	[]byte(`"object_ids"`), []byte(`"object_id"`), []byte(`"app_id"`), []byte(`"event_id"`)}
+	[]byte(`"object_ids"`), []byte(`"object_id"`), []byte(`"app_id"`), []byte(`"event_id"`),
+	[]byte(`"authenticated_user_token"`)}
 
 // members are those of an object of JSON.
 type members map[string]json.RawMessage

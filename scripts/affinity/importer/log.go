@@ -28,6 +28,22 @@ type Files struct {
 	Now   time.Time // of reading: no event can be more than event.MaxAhead later
 	// Prepare may change the objects before the log takes them. Nil: they stay.
 	Prepare func([]backtest.Object)
+	// SignedIn is called for each event that names the user who had signed in, in the order of the files. Nil:
+	// nobody asks.
+	SignedIn func(SignIn)
+}
+
+// SignIn says that an event under a token names the user who had signed in.
+type SignIn struct {
+	UserToken, AuthenticatedUserToken string
+	Time                              int64 // ms
+	ID                                string
+}
+
+// logEvent is an event of a file.
+type logEvent struct {
+	backtest.Event
+	authenticatedUserToken string
 }
 
 // ReadLog reads files as an import takes them into a log for backtests, without
@@ -62,10 +78,14 @@ func ReadLog(ctx context.Context, f Files, progress io.Writer) (log *backtest.Lo
 	}
 	seen := map[[16]byte]struct{}{}
 	for _, src := range f.Events {
-		err := readLines(ctx, src, "events", progress, bad, f.parseEvent, func(e backtest.Event) {
+		err := readLines(ctx, src, "events", progress, bad, f.parseEvent, func(e logEvent) {
 			bad.once(remember(seen, keyOf(enrich.Place{User: e.User, Time: e.Time, ID: e.ID})))
-			if log != nil && e.Type != event.InstantSearch { // the engine drops such events
-				log.Add(e)
+			if log == nil || e.Type == event.InstantSearch { // the engine drops such events
+				return
+			}
+			log.Add(e.Event)
+			if known := e.authenticatedUserToken; known != "" && f.SignedIn != nil {
+				f.SignedIn(SignIn{e.User, known, e.Time, e.ID})
 			}
 		})
 		if err != nil {
@@ -156,7 +176,7 @@ func decodeObject(text []byte) (catalog.Action, error) {
 	return actions[0], nil
 }
 
-func (f Files) parseEvent(text []byte) (backtest.Event, error) {
+func (f Files) parseEvent(text []byte) (logEvent, error) {
 	e, err := event.Decode(text, event.Rules{Now: f.Now, Ahead: event.MaxAhead, History: true, Index: f.Index})
 	if err == nil && e.Received && e.Type != event.InstantSearch {
 		err = errors.New("timestamp is missing: a backtest needs the time of every event")
@@ -166,12 +186,12 @@ func (f Files) parseEvent(text []byte) (backtest.Event, error) {
 		err = errors.New(refusal.Message)
 	}
 	if err != nil {
-		return backtest.Event{}, err
+		return logEvent{}, err
 	}
-	return backtest.Event{
+	return logEvent{backtest.Event{
 		User: e.UserToken, Time: e.Time, ID: e.ID(), Type: e.Type, Name: e.Name,
 		Index: e.Index, ObjectIDs: e.ObjectIDs, Filters: e.Filters,
-	}, nil
+	}, e.AuthenticatedUserToken}, nil
 }
 
 // piece is some lines that are parsed together.

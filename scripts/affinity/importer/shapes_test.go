@@ -70,6 +70,7 @@ func TestIDsThatAreNumbers(t *testing.T) {
 		"of pandas":           {`{"eventType":"view","eventName":"V","userToken":71.0,"objectIDs":123.0,"eventId":5}`, `{"eventId":"5","eventName":"V","eventType":"view","objectIDs":["123"],"userToken":"71"}`},
 		"a fraction":          {`{"eventType":"view","eventName":"V","userToken":-1.5,"objectIDs":["a"]}`, `{"eventName":"V","eventType":"view","objectIDs":["a"],"userToken":"-1.5"}`},
 		"cells of pandas":     {"event_type,event_name,user_token,object_ids\nview,V,71.0,123.0|1.5|v1.0\n", `{"eventType":"view","eventName":"V","userToken":"71","objectIDs":["123","1.5","v1.0"]}`},
+		"who had signed in":   {"eventType,userToken,authenticatedUserToken,objectIDs\nview,u,71.0,a\n", `{"eventType":"view","eventName":"view","userToken":"u","authenticatedUserToken":"71","objectIDs":["a"]}`},
 		"texts stay":          {`{"eventType":"view","eventName":"V","userToken":"71","objectIDs":["123.0"]}`, `{"eventType":"view","eventName":"V","userToken":"71","objectIDs":["123.0"]}`},
 	} {
 		got := all(t, Form{}, c.text)
@@ -146,6 +147,8 @@ func TestTokensThatAreNone(t *testing.T) {
 			`{"event_type":"view","event_name":"V","user_token":"` + id + `","object_id":"1"}`,
 			`{"type":"track","event":"Product Viewed","userId":"` + id + `","properties":{"sku":"1"}}`,
 			"eventType,userToken,objectIDs\nview," + id + ",1\n",
+			"eventType,userToken,authenticated_user_token,objectIDs\nview,u," + id + ",1\n",
+			`{"eventType":"view","eventName":"V","userToken":"u","authenticated_user_token":"` + id + `","objectIDs":["1"]}`,
 		} {
 			if got := strings.Join(all(t, f, text), ";"); !strings.Contains(got, `ser`) || !strings.Contains(got, `"`+want+`"`) || strings.Contains(got, `"`+id+`"`) {
 				t.Errorf("%s: %s, want the token %s", text, got, want)

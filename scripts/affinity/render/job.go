@@ -31,6 +31,12 @@ func ReenrichProgress(j api.Reenrichment) Progress {
 	return Progress{State: j.State, Planned: j.PlannedUsers, Visited: j.VisitedUsers, Count: j.Events, Wait: j.Wait}
 }
 
+// PreviewProgress is how far a preview of links is.
+func PreviewProgress(j api.IdentityPreview) Progress {
+	return Progress{State: j.State, Planned: j.PlannedUsers, Visited: j.Users, Count: j.Events,
+		Wait: api.Wait{Place: j.Place}}
+}
+
 // CrowdProgress is how far a build of crowd statistics is. Once all users are
 // counted, it is the shards that merge.
 func CrowdProgress(j api.CrowdBuild) Progress {

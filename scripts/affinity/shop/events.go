@@ -12,13 +12,15 @@ const HistoryDays = 30
 
 // Event is an event as POST /1/events takes it.
 type Event struct {
-	EventType    string   `json:"eventType"`
-	EventSubtype string   `json:"eventSubtype,omitempty"`
-	EventName    string   `json:"eventName"`
-	Index        string   `json:"index"`
-	UserToken    string   `json:"userToken"`
-	Timestamp    int64    `json:"timestamp"` // ms since the epoch
-	ObjectIDs    []string `json:"objectIDs"`
+	EventType    string `json:"eventType"`
+	EventSubtype string `json:"eventSubtype,omitempty"`
+	EventName    string `json:"eventName"`
+	Index        string `json:"index"`
+	UserToken    string `json:"userToken"`
+	// AuthenticatedUserToken is who has signed in; empty: the event does not say.
+	AuthenticatedUserToken string   `json:"authenticatedUserToken,omitempty"`
+	Timestamp              int64    `json:"timestamp"` // ms since the epoch
+	ObjectIDs              []string `json:"objectIDs"`
 }
 
 // The steps of a visit.
@@ -50,10 +52,14 @@ func (s *Shop) History(now time.Time) []Event {
 	for _, p := range s.personas {
 		for n := range UsersPerPersona {
 			seen := map[string]bool{}
-			for _, ago := range sessions(r, n) {
+			for i, ago := range sessions(r, n) {
 				at := now.Add(-ago).Truncate(time.Millisecond)
 				taste := s.choices[tasteOf(p.ID, p.phaseAt(ago.Hours()/24), n)]
-				events = append(events, visit(r, taste, seen, UserToken(p.ID, n), at)...)
+				made := visit(r, taste, seen, UserToken(p.ID, n), at)
+				if n == phoneUser && i%2 == 0 {
+					onPhone(made, p.ID)
+				}
+				events = append(events, made...)
 			}
 		}
 	}
@@ -74,6 +80,15 @@ func (s *Shop) Live(now time.Time, count int) []Event {
 		events = append(events, oneOf(r).event(UserToken(p.ID, 0), at, taste.pick(r)))
 	}
 	return events
+}
+
+// onPhone makes a visit of the user of a persona who has a phone one on it: anonymous until its end, when they
+// sign in.
+func onPhone(events []Event, persona string) {
+	for i := range events {
+		events[i].UserToken = PhoneToken(persona)
+	}
+	events[len(events)-1].AuthenticatedUserToken = UserToken(persona, phoneUser)
 }
 
 // sessions returns how long ago each visit of a persona's user n was, the first one

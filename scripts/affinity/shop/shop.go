@@ -18,6 +18,9 @@ import (
 // prefer another brand or color of the same kind of product.
 const UsersPerPersona = 90
 
+// phoneUser is the user of each persona who visits the shop on a phone, too.
+const phoneUser = 1
+
 // Index is the index of the shop's objects and events.
 const Index = "products"
 
@@ -63,6 +66,9 @@ func (s *Shop) Persona(id string) (Persona, bool) {
 
 // UserToken is the token of a persona's user number n, counted from 0.
 func UserToken(personaID string, n int) string { return fmt.Sprintf("%s-%03d", personaID, n) }
+
+// PhoneToken is the anonymous token of the phone of the user of a persona who has one.
+func PhoneToken(personaID string) string { return "phone-of-" + personaID }
 
 // Each use of randomness has its own stream of the seed, so that one call never
 // changes the result of another.

@@ -126,6 +126,7 @@ func tally(s *shop.Shop, events []shop.Event) map[string]map[int]map[string]map[
 		for i := range p.Phases {
 			seen[p.ID][i] = map[string]map[string]int{}
 		}
+		owner[shop.PhoneToken(p.ID)] = p
 		for n := range shop.UsersPerPersona {
 			owner[shop.UserToken(p.ID, n)] = p
 		}
@@ -159,4 +160,26 @@ func most(counts map[string]int) string {
 		}
 	}
 	return best
+}
+
+// One user of each persona comes on a phone, too, and says so at the end of each visit there.
+func TestPhones(t *testing.T) {
+	s := shop.New(1)
+	signIns, anonymous := map[string]int{}, map[string]int{}
+	for _, e := range s.History(clock) {
+		if e.AuthenticatedUserToken == "" {
+			anonymous[e.UserToken]++
+		} else {
+			signIns[e.UserToken+" "+e.AuthenticatedUserToken]++
+		}
+	}
+	for _, p := range s.Personas() {
+		phone := shop.PhoneToken(p.ID)
+		if signIns[phone+" "+shop.UserToken(p.ID, 1)] == 0 || anonymous[phone] == 0 {
+			t.Errorf("the phone of the %s has %d events without a sign-in", p.ID, anonymous[phone])
+		}
+	}
+	if len(signIns) != len(s.Personas()) {
+		t.Errorf("sign-ins: %v, want one pair of tokens of each persona", signIns)
+	}
 }

@@ -31,37 +31,39 @@ type Action string
 // The actions of keys. Jobs that the engine starts by itself, single objects and
 // events have no entries: they would hide the changes that people make.
 const (
-	StrategySet     Action = "strategy.set"
-	StrategyRestore Action = "strategy.restore"
-	SettingsSet     Action = "settings.set"
-	IndexClear      Action = "index.clear"
-	FeedSet         Action = "feed.set"
-	FeedDelete      Action = "feed.delete"
-	SegmentSet      Action = "segment.set"
-	SegmentDelete   Action = "segment.delete"
-	SegmentExport   Action = "segment.export"
-	SegmentRefresh  Action = "segment.refresh"
-	UserDelete      Action = "user.delete"
-	UserExport      Action = "user.export"
-	UsersRestore    Action = "users.restore"
-	OptOutSet       Action = "optout.set"
-	OptOutRemove    Action = "optout.remove"
-	IdentityLink    Action = "identity.link"
-	IdentityUnlink  Action = "identity.unlink"
-	RecomputeStart  Action = "recompute.start"
-	RecomputeCancel Action = "recompute.cancel"
-	ReenrichStart   Action = "reenrich.start"
-	ReenrichCancel  Action = "reenrich.cancel"
-	CrowdStart      Action = "crowd.start"
-	CrowdCancel     Action = "crowd.cancel"
-	BacktestStart   Action = "backtest.start"
-	BacktestCancel  Action = "backtest.cancel"
-	SchemaStart     Action = "schema.start"
-	SchemaBackfill  Action = "schema.backfill"
-	SchemaVerify    Action = "schema.verify"
-	SchemaCutover   Action = "schema.cutover"
-	SchemaRollback  Action = "schema.rollback"
-	SchemaDrop      Action = "schema.drop"
+	StrategySet           Action = "strategy.set"
+	StrategyRestore       Action = "strategy.restore"
+	SettingsSet           Action = "settings.set"
+	IndexClear            Action = "index.clear"
+	FeedSet               Action = "feed.set"
+	FeedDelete            Action = "feed.delete"
+	SegmentSet            Action = "segment.set"
+	SegmentDelete         Action = "segment.delete"
+	SegmentExport         Action = "segment.export"
+	SegmentRefresh        Action = "segment.refresh"
+	UserDelete            Action = "user.delete"
+	UserExport            Action = "user.export"
+	UsersRestore          Action = "users.restore"
+	OptOutSet             Action = "optout.set"
+	OptOutRemove          Action = "optout.remove"
+	IdentityLink          Action = "identity.link"
+	IdentityUnlink        Action = "identity.unlink"
+	IdentityPreview       Action = "identity.preview"
+	IdentityPreviewCancel Action = "identity.previewCancel"
+	RecomputeStart        Action = "recompute.start"
+	RecomputeCancel       Action = "recompute.cancel"
+	ReenrichStart         Action = "reenrich.start"
+	ReenrichCancel        Action = "reenrich.cancel"
+	CrowdStart            Action = "crowd.start"
+	CrowdCancel           Action = "crowd.cancel"
+	BacktestStart         Action = "backtest.start"
+	BacktestCancel        Action = "backtest.cancel"
+	SchemaStart           Action = "schema.start"
+	SchemaBackfill        Action = "schema.backfill"
+	SchemaVerify          Action = "schema.verify"
+	SchemaCutover         Action = "schema.cutover"
+	SchemaRollback        Action = "schema.rollback"
+	SchemaDrop            Action = "schema.drop"
 )
 
 // The actions of the operator.
@@ -87,7 +89,7 @@ const (
 var Actions = []Action{
 	StrategySet, StrategyRestore, SettingsSet, IndexClear, FeedSet, FeedDelete, SegmentSet, SegmentDelete,
 	SegmentExport, SegmentRefresh, UserDelete, UserExport, UsersRestore, OptOutSet, OptOutRemove,
-	IdentityLink, IdentityUnlink,
+	IdentityLink, IdentityUnlink, IdentityPreview, IdentityPreviewCancel,
 	RecomputeStart, RecomputeCancel, ReenrichStart, ReenrichCancel, CrowdStart, CrowdCancel, BacktestStart, BacktestCancel,
 	SchemaStart, SchemaBackfill, SchemaVerify, SchemaCutover, SchemaRollback, SchemaDrop,
 	appCreate, appRetention, appConsistency, appRanking, appSegments, appIdentity, appLimits, appEncoding, AppTickets, AppDump,

@@ -14,6 +14,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job/kinds/backtests"
 	"github.com/affinityengine/affinity/shared/job/kinds/crowdbuild"
 	"github.com/affinityengine/affinity/shared/job/kinds/daterows"
+	"github.com/affinityengine/affinity/shared/job/kinds/linkpreview"
 	"github.com/affinityengine/affinity/shared/job/kinds/migration"
 	"github.com/affinityengine/affinity/shared/job/kinds/move"
 	"github.com/affinityengine/affinity/shared/job/kinds/recompute"
@@ -24,12 +25,13 @@ import (
 
 // Jobs are the runners of all kinds of jobs.
 type Jobs struct {
-	Recompute  *recompute.Runner
-	Migrations *migration.Migrator
-	Reenrich   *reenrich.Runner
-	Crowd      *crowdbuild.Runner
-	Backtests  *backtests.Runner
-	DateRows   *daterows.Runner
+	Recompute    *recompute.Runner
+	Migrations   *migration.Migrator
+	Reenrich     *reenrich.Runner
+	Crowd        *crowdbuild.Runner
+	Backtests    *backtests.Runner
+	DateRows     *daterows.Runner
+	LinkPreviews *linkpreview.Runner
 	segmentjobs.Segmenting
 	// Moves moves apps between regions; it is nil in a deployment without regions.
 	Moves *move.Runner
@@ -40,7 +42,8 @@ type Jobs struct {
 // Kinds returns the runners, of all kinds that this deployment has.
 func (all Jobs) Kinds() []job.Kind {
 	kinds := []job.Kind{
-		all.Recompute, all.Migrations, all.Reenrich, all.Crowd, all.Backtests, all.DateRows, all.Segments, all.Exports,
+		all.Recompute, all.Migrations, all.Reenrich, all.Crowd, all.Backtests, all.DateRows, all.LinkPreviews, all.Segments,
+		all.Exports,
 	}
 	if all.Moves != nil {
 		kinds = append(kinds, all.Moves)
@@ -76,6 +79,8 @@ func Open(b backend.Base, q queue.Queue, settings job.Settings, profiles *profil
 			Store: b.Store, Catalog: enrich.NewFresh(b.Store.Catalog, b.Config), Bus: publish, Config: b.Config,
 			Bands: b.Config, Queue: reenrichments.Queue, Now: b.Now, Log: b.Log,
 		}),
+		LinkPreviews: linkpreview.New(runner(linkpreview.Collection),
+			linkpreview.Work{Store: b.Store, Config: b.Config, Now: b.Now}),
 		DateRows: daterows.New(runner(daterows.Collection), b.Store, b.Config),
 		Crowd: crowdbuild.New(runner(crowdbuild.Collection),
 			crowdbuild.Work{Store: b.Store, Source: profiles, Settings: b.Config}),

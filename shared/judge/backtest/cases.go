@@ -29,6 +29,7 @@ type instant struct {
 	// past are the user's events before the instant, all of them: a place in
 	// Log.events and the end.
 	pastStart, pastEnd int32
+	person             []part // whose events are the past instead; nil: it is the user's
 	// seenStart and seenEnd delimit in Cases.history the objects of the user's
 	// earlier instants, which are not candidates.
 	seenStart, seenEnd int32

@@ -235,11 +235,9 @@ func compareScores(t rapid.TB, c *Cases, r *reference, s strategy.Strategy) {
 func compareLastInstants(t rapid.TB, got []string, r *reference, in referenceCase, s strategy.Strategy) {
 	var past []affinity.Event // as the log of the engine has them
 	var objects [][]string
-	for _, e := range r.events {
-		if e.User == in.user && e.Time < in.time {
-			past = append(past, affinity.Event{Time: e.Time, Type: e.Type, Name: e.Name, Index: e.Index, ObjectIDs: e.ObjectIDs})
-			objects = append(objects, r.known(e))
-		}
+	for _, e := range r.past(in) {
+		past = append(past, affinity.Event{Time: e.Time, Type: e.Type, Name: e.Name, Index: e.Index, ObjectIDs: e.ObjectIDs})
+		objects = append(objects, r.known(e))
 	}
 	want := lastObjects(past, objects, s)
 	if !slices.Equal(got, want) {

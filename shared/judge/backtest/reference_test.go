@@ -26,6 +26,7 @@ type reference struct {
 	paired  map[string]map[string]int // what pairs has returned
 	crowds  map[float64]crowdOf       // what crowd has returned
 	shown   []shownLine
+	links   []Link // by which the histories are those of persons
 }
 
 // shownLine is a line of the lists that were shown.
@@ -298,11 +299,9 @@ func (r *reference) query(c referenceCase, s strategy.Strategy) *ranking.Query {
 	window := affinity.Window{Now: c.time}
 	var past []affinity.Event
 	var objects [][]string
-	for _, e := range r.events {
-		if e.User == c.user && e.Time < c.time {
-			past = append(past, affinity.Event{Time: e.Time, Type: e.Type, Name: e.Name, Counts: r.counts(e)})
-			objects = append(objects, r.known(e))
-		}
+	for _, e := range r.past(c) {
+		past = append(past, affinity.Event{Time: e.Time, Type: e.Type, Name: e.Name, Counts: r.counts(e)})
+		objects = append(objects, r.known(e))
 	}
 	q := &ranking.Query{Now: c.time, Affinities: affinity.Reference(past, s, window).Affinities}
 	q.Session = affinity.ReferenceSession(past, s, window)
@@ -333,6 +332,30 @@ func (r *reference) query(c referenceCase, s strategy.Strategy) *ranking.Query {
 		})
 	}
 	return q
+}
+
+// past returns the events before a case of whom it regards.
+func (r *reference) past(c referenceCase) (past []Event) {
+	person := c.user
+	for _, l := range r.links {
+		if l.User == c.user && l.From <= c.time && c.time < l.To {
+			person = l.Known
+		}
+	}
+	counts := func(e Event) bool {
+		return e.User == person || slices.ContainsFunc(r.links, func(l Link) bool {
+			return l.Known == person && l.User == e.User && l.From <= c.time && l.Since <= e.Time && e.Time < l.To
+		})
+	}
+	for _, e := range r.events {
+		if e.Time < c.time && counts(e) {
+			past = append(past, e)
+		}
+	}
+	slices.SortStableFunc(past, func(a, b Event) int { // they are by user
+		return cmp.Or(cmp.Compare(a.Time, b.Time), strings.Compare(a.ID, b.ID))
+	})
+	return past
 }
 
 // crowd returns the statistics at the cut.

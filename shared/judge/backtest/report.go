@@ -53,13 +53,12 @@ func (l *Log) Judge(ctx context.Context, given []Given, o Options,
 	if len(given) == 0 {
 		return nil, refuse("a backtest needs a strategy")
 	}
-	var rows []Given
 	for _, g := range given {
 		if err := Check(g.Strategy); err != nil {
 			return nil, fmt.Errorf("%s: %w", g.Name, err)
 		}
-		rows = append(rows, Given{api.PlainPrefix + g.Name, Plain(g.Strategy)}, g)
 	}
+	rows := orders(given)
 	at, steps := 0, 1
 	tick := func(what string) {
 		if step != nil {

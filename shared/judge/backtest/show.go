@@ -63,7 +63,7 @@ func (c *Cases) query(in *instant, candidates []int32, s strategy.Strategy) *ran
 	}
 	var past, scored []affinity.Event
 	scorer := c.compile(s).ranker()
-	for i := in.pastStart; i < in.pastEnd; i++ {
+	for _, i := range l.past(in, nil) {
 		e := l.scoring(&l.events[i])
 		past = append(past, e)
 		if s.EventScore(e.Type, e.Name) > 0 {

@@ -21,6 +21,7 @@ type walk struct {
 	// of the scored ones lies at i modulo their number.
 	recent [affinity.MaxSessionEvents]int32
 	scored int
+	past   []int32 // of a person
 }
 
 func newWalk(p *compiled) walk {
@@ -31,42 +32,54 @@ func newWalk(p *compiled) walk {
 // from overflow and the exponents exact to the last digits.
 const maxAhead = 256
 
-// to adds the user's events before an instant.
+// to adds the events before an instant.
 func (w *walk) to(in *instant) {
-	if in.user != w.user || in.pastEnd < w.next {
-		w.restart(in)
+	if in.person != nil { // whose events may differ from case to case
+		w.restart(-1, 0)
+		w.past = w.cases.log.past(in, w.past)
+		for _, at := range w.past {
+			w.add(at)
+		}
+		return
 	}
-	l := w.cases.log
+	if in.user != w.user || in.pastEnd < w.next {
+		w.restart(in.user, in.pastStart)
+	}
 	for ; w.next < in.pastEnd; w.next++ {
-		e := &l.events[w.next]
-		points := w.points[e.kind]
-		if points == 0 {
-			continue
-		}
-		w.recent[w.scored%len(w.recent)] = w.next
-		w.scored++
-		if w.halfLife > 0 {
-			points *= math.Exp2(w.ahead(e.time))
-		}
-		w.addEvent(e, func(t int32) {
-			if !w.isKnown[t] {
-				w.isKnown[t] = true
-				w.known = append(w.known, t)
-			}
-			w.sums[t] += points * w.terms[t].weight
-		})
+		w.add(w.next)
 	}
 }
 
-// restart forgets all events.
-func (w *walk) restart(in *instant) {
+// add adds an event, a place in Log.events.
+func (w *walk) add(at int32) {
+	e := &w.cases.log.events[at]
+	points := w.points[e.kind]
+	if points == 0 {
+		return
+	}
+	if w.scored == 0 {
+		w.ref = float64(e.time)
+	}
+	w.recent[w.scored%len(w.recent)] = at
+	w.scored++
+	if w.halfLife > 0 {
+		points *= math.Exp2(w.ahead(e.time))
+	}
+	w.addEvent(e, func(t int32) {
+		if !w.isKnown[t] {
+			w.isKnown[t] = true
+			w.known = append(w.known, t)
+		}
+		w.sums[t] += points * w.terms[t].weight
+	})
+}
+
+// restart forgets all events. The next one of the user is at a place in Log.events.
+func (w *walk) restart(user, next int32) {
 	for _, t := range w.known {
 		w.sums[t], w.isKnown[t] = 0, false
 	}
-	w.user, w.next, w.known, w.scored = in.user, in.pastStart, w.known[:0], 0
-	if w.next < in.pastEnd {
-		w.ref = float64(w.cases.log.events[w.next].time)
-	}
+	w.user, w.next, w.known, w.scored = user, next, w.known[:0], 0
 }
 
 // ahead returns how many half-lives a time lies after ref, at most maxAhead: it

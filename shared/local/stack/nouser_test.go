@@ -26,6 +26,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job/kinds/backtests"
 	"github.com/affinityengine/affinity/shared/job/kinds/crowdbuild"
 	"github.com/affinityengine/affinity/shared/job/kinds/deletion"
+	"github.com/affinityengine/affinity/shared/job/kinds/linkpreview"
 	"github.com/affinityengine/affinity/shared/job/kinds/migration"
 	"github.com/affinityengine/affinity/shared/job/kinds/recompute"
 	"github.com/affinityengine/affinity/shared/job/kinds/reenrich"
@@ -67,7 +68,7 @@ func TestFirestoreNamesNoUser(t *testing.T) {
 }
 
 var collections = []job.Collection{recompute.Collection, backtests.Collection, crowdbuild.Collection, reenrich.Collection,
-	migration.Collection, segmentbuild.Collection, segmentexport.Collection}
+	linkpreview.Collection, migration.Collection, segmentbuild.Collection, segmentexport.Collection}
 
 // burdened is an engine whose jobs find what they can only say of a user by their token.
 type burdened struct {
@@ -142,6 +143,8 @@ func (b *burdened) run(t *testing.T, o stack.Options) *stack.Stack {
 	ended()
 	wantStatus(t, s, http.StatusOK, "POST", "/1/reenrich", "{}")
 	ended()
+	wantStatus(t, s, http.StatusOK, "POST", "/1/identities/preview", "")
+	ended()
 	for _, step := range []string{`start {"to":"narrow"}`, "backfill", "verify"} {
 		path, body, _ := strings.Cut(step, " ")
 		wantStatus(t, s, http.StatusOK, "POST", "/1/schema/"+path, body)
@@ -193,6 +196,7 @@ func (b *burdened) fill(t *testing.T, s *stack.Stack, client *bigtable.Client, a
 				token, user, time.Now().Add(time.Duration(i-9)*time.Hour).UnixMilli()))
 		}
 	}
+	events = append(events, fmt.Sprintf(`{"eventType":"view","eventName":"Seen","index":"i","userToken":"%s11","authenticatedUserToken":"%[1]s12","filters":["color:Red"]}`, token))
 	post("/1/events", `{"events":[`+strings.Join(events, ",")+`]}`)
 	idle(t, s)
 	m := bigtable.NewMutation()
@@ -222,12 +226,12 @@ func (b *burdened) wantDetails(t *testing.T, client *bigtable.Client) {
 		return true
 	})
 	must.Succeed(t, err)
-	for _, field := range []string{"from", "to", "next", "faults", "error"} {
+	for _, field := range []string{"from", "to", "next", "faults", "result", "error"} {
 		if !named[field] {
 			t.Errorf("no detail %s names a user", field)
 		}
 	}
-	for _, c := range []string{"recomputes", "crowds", "migrations", "reenrichments", "segmentBuilds", "deletionJobs"} {
+	for _, c := range []string{"recomputes", "crowds", "linkPreviews", "migrations", "reenrichments", "segmentBuilds", "deletionJobs"} {
 		if !in[c] {
 			t.Errorf("no detail of %s names a user", c)
 		}

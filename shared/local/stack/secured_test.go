@@ -52,6 +52,8 @@ func TestSecuredKeyByRoute(t *testing.T) {
 		case own[about]:
 			check(u, route.method, route.path, route.body, nil)
 			check(v, route.method, route.path, route.body, auth.ErrUser)
+		case strings.HasPrefix(route.path, "/1/identities/preview"):
+			check(u, route.method, route.path, route.body, auth.ErrSecured)
 		case strings.HasPrefix(route.path, "/1/profiles/"), strings.HasPrefix(route.path, "/1/usertokens"), strings.HasPrefix(route.path, "/1/optouts/"), strings.HasPrefix(route.path, "/1/identities/"), route.path == "/1/events/refused",
 			route.path == "/1/events/seen", route.path == "/1/events/recent",
 			strings.HasPrefix(route.path, "/1/feeds"):

@@ -77,6 +77,8 @@ type Options struct {
 	// Layout is the layout of the log of an app that is created. Zero:
 	// schema.Default(). An app that exists in an emulator keeps its own.
 	Layout schema.Layout
+	// Identity is that of an app that is created: no process knows it without, so nothing has to settle.
+	Identity config.Identity
 	// AppProfile and ServingAppProfile are as store.Config has them; Bigtable
 	// are server options of the in-process emulator.
 	AppProfile, ServingAppProfile string
@@ -353,7 +355,7 @@ func clock(start time.Time) func() time.Time {
 func createApps(ctx context.Context, apps *config.Store, c config.Cipher, o Options) error {
 	for _, a := range o.Apps {
 		err := apps.CreateApp(ctx, config.App{ID: a.ID, Region: a.Region, RetentionDays: o.RetentionDays,
-			Log: o.Layout, CreatedAt: time.Now()})
+			Log: o.Layout, Identity: o.Identity, CreatedAt: time.Now()})
 		if errors.Is(err, config.ErrExists) && o.KeepRetention {
 			err = nil
 		}

@@ -138,6 +138,17 @@ func (c *Cell) Admit(token string, e Evidence) Cell {
 	return next
 }
 
+// ShutSince returns the tokens of the list that the limit has closed since an earlier form of the row.
+func (c *Cell) ShutSince(before Cell) []Listed {
+	var all []Listed
+	for _, l := range c.List {
+		if _, was := before.Lists(l.Token); l.Shut != 0 && !was {
+			all = append(all, l)
+		}
+	}
+	return all
+}
+
 // Relist returns the row of a known user that lists a token again, which a computation would not read.
 func (c *Cell) Relist(token string, at int64) Cell {
 	next := c.changed()

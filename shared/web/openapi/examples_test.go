@@ -164,7 +164,7 @@ func (r *runner) wait(t *testing.T, path string) {
 
 var (
 	working  = regexp.MustCompile(`"state":"(planning|running)"|"settlesInMs":[1-9]`)
-	volatile = regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:.]+Z|(manual|export|backtest|reenrich[a-z-]*|migration|backfill|verify|drop)-\d{8}T\d{6}Z-[a-z0-9]+|import-\d{13}|127\.0\.0\.1:\d+|\d{16}-[0-9a-f]{16}|^[0-9a-f]{32}$|^[A-Z2-7]{26}$|^A[A-Za-z0-9_-]{20,}$`)
+	volatile = regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:.]+Z|(manual|export|backtest|linkpreview|reenrich[a-z-]*|migration|backfill|verify|drop)-\d{8}T\d{6}Z-[a-z0-9]+|import-\d{13}|127\.0\.0\.1:\d+|\d{16}-[0-9a-f]{16}|^[0-9a-f]{32}$|^[A-Z2-7]{26}$|^A[A-Za-z0-9_-]{20,}$`)
 )
 
 // sameAnswer reports whether two records agree, but for what differs between runs.

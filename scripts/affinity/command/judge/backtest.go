@@ -24,6 +24,7 @@ type backtestOptions struct {
 	strategies []string
 	plot       string
 	all        bool
+	identity   bool
 }
 
 // Backtest returns the command backtest.
@@ -41,8 +42,10 @@ func Backtest(t *command.Tool) *cobra.Command {
 			"--baseline adds what you really showed. scripts/guides/lift.md says what a lift means. plain:FILE is\n" +
 			"the order by affinities alone, FILE that of the strategy's own ranking. Events do not leave the\n" +
 			"window. A bad line ends the command, but for one whose time no event can have, such as 1970-01-01 or\n" +
-			"one of tomorrow: it is printed and left out (exit 3). With --url it judges on the log of a running\n" +
-			"engine instead, as a job; the key needs the permission admin.",
+			"one of tomorrow: it is printed and left out (exit 3). --identity judges the same cases once more, by the\n" +
+			"events of all tokens of a person, which those events link that name a userToken and the\n" +
+			"authenticatedUserToken of who had signed in. With --url it judges on the log of a running engine\n" +
+			"instead, as a job; the key needs the permission admin.",
 		Example: "  affinity backtest --index shoes --objects objects.ndjson.gz --strategy strategy.json events.ndjson.gz\n" +
 			"  affinity backtest --objects objects.ndjson --strategy now.json --strategy next.json --plot lift.svg 2026-*.gz\n" +
 			"  affinity backtest --url https://affinity.example.com --app shop --key KEY --index shoes --strategy next.json",
@@ -71,6 +74,8 @@ func Backtest(t *command.Tool) *cobra.Command {
 		"strategy to judge: a JSON file; give it again for more. The first one says which events count")
 	flags.StringVar(&o.plot, "plot", "", "write an SVG of the gains over the best list that everybody sees to this file")
 	flags.BoolVar(&o.all, "all", false, "with --url: judge all cases, and read up to 20 million events")
+	flags.BoolVar(&o.identity, "identity", false,
+		"say what it is worth to link the tokens of a person, by the events that have both tokens")
 	t.JSONFlag(cmd, command.JSONDocument)
 	return cmd
 }
@@ -95,6 +100,10 @@ func runBacktest(ctx context.Context, t *command.Tool, o backtestOptions) error 
 	if err != nil {
 		return err
 	}
+	var signIns signIns
+	if o.identity {
+		o.signIns = signIns.add
+	}
 	log, err := o.read(ctx, t, backtest.Dates(given))
 	if err != nil {
 		return err
@@ -104,15 +113,29 @@ func runBacktest(ctx context.Context, t *command.Tool, o backtestOptions) error 
 		return err
 	}
 	o.unmatched(t, log, report)
+	var identity *api.BacktestIdentity
+	if o.identity {
+		if identity, err = signIns.judge(ctx, t, report, given); err != nil {
+			return err
+		}
+	}
 	if o.plot != "" {
 		if err := writePlot(o.plot, report.API()); err != nil {
 			return err
 		}
 	}
 	if t.JSON {
-		return o.judged(cli.PrintJSON(t.Out, report.API()))
+		return o.judged(cli.PrintJSON(t.Out, struct {
+			api.Backtest
+			Identity *api.BacktestIdentity `json:"identity,omitempty"`
+		}{report.API(), identity}))
 	}
-	return o.judged(render.Backtest(t.Out, report.API(), render.NewPalette(cli.Colored(t.Out))))
+	colors := render.NewPalette(cli.Colored(t.Out))
+	err = render.Backtest(t.Out, report.API(), colors)
+	if err == nil && identity != nil {
+		err = render.Identity(t.Out, *identity, report.API(), colors)
+	}
+	return o.judged(err)
 }
 
 // readGiven reads strategy files and checks that each can rank.

@@ -23,6 +23,10 @@ func (o *backtestOptions) parseLive(cmd *cobra.Command, args []string) error {
 	if err := cli.Require(cmd, "strategy", "a JSON file, such as --strategy strategy.json"); err != nil {
 		return err
 	}
+	if o.identity {
+		return cli.Usagef("--identity judges files: leave out --url; `affinity identity preview` says what the log of an " +
+			"engine would link")
+	}
 	if err := o.logFiles.parseLive(args, "judges"); err != nil {
 		return err
 	}

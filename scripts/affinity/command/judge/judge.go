@@ -27,7 +27,8 @@ type logFiles struct {
 	baseline       string
 	events         []string
 	written        command.EventForm
-	leftOut        int // lines, whose events have a time that cannot be
+	leftOut        int                   // lines, whose events have a time that cannot be
+	signIns        func(importer.SignIn) // nil: nobody asks
 	// prepare may change the objects before events are read; nil: they stay.
 	prepare func([]backtest.Object)
 }
@@ -86,7 +87,7 @@ func (f *logFiles) read(ctx context.Context, t *command.Tool, dates []string) (l
 		return nil, err
 	}
 	files := importer.Files{Index: f.index, Objects: sources[0], Events: sources[1:], Dates: dates, Now: time.Now(),
-		Prepare: f.prepare}
+		Prepare: f.prepare, SignedIn: f.signIns}
 	files.Objects.AsObjects(f.written.Objects())
 	for _, src := range files.Events {
 		src.As(f.written.Events())

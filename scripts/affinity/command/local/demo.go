@@ -78,7 +78,8 @@ func Demo(t *command.Tool, start Starter) *cobra.Command {
 		Short: "Start the engine and show it with a simulated shop",
 		Long: "Start the engine and import a simulated shop with a month of its visitors' events. Say what to click and what to type,\n" +
 			"and serve until Ctrl-C. With --tour, print before it what the engine makes of the shop: two profiles, the same under\n" +
-			"another strategy, a page in the order for each of the two, and a search in the syntax of two search engines.\n" +
+			"another strategy, a page in the order for each of the two, a search in the syntax of two search engines, and what a\n" +
+			"sign-in does to the order of a page.\n" +
 			"The flags of up apply. With --data, a second demo shows the shop that the folder holds.",
 		Example: "  affinity demo\n  affinity demo --tour --seed 7 --once\n  affinity demo --data ./affinity-demo",
 		Args:    cli.Subcommand,
@@ -87,6 +88,7 @@ func Demo(t *command.Tool, start Starter) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			up.Links = true
 			return serve(cmd.Context(), t, start, up, func(ctx context.Context, stack RunningStack) error {
 				d, err := newDemo(t, stack.URL(), up, o)
 				if err != nil {
@@ -163,6 +165,9 @@ func (d *demo) show(ctx context.Context) error {
 			return err
 		}
 		if err := d.search(ctx); err != nil {
+			return err
+		}
+		if err := d.evening(ctx); err != nil {
 			return err
 		}
 	}

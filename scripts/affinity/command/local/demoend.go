@@ -30,6 +30,7 @@ func (d *demo) farewell() {
 	for _, line := range []string{
 		"profile " + visitor,
 		"rank --user " + visitor + " --index " + shop.Index + " P106 P306 P406",
+		"identity show " + shop.UserToken(eveningPersona, 1),
 		"segment query --where 'brand:Littlebee > 10000' --limit 3",
 		"tune --url " + d.c.URL() + " --index " + shop.Index + " --within categories.lvl0 --out tuned.json",
 	} {

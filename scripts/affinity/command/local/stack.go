@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
@@ -30,9 +31,14 @@ func StartStack(ctx context.Context, o Options) (RunningStack, error) {
 	for i, a := range o.Apps {
 		apps[i] = stack.App{ID: a.ID, Key: a.Key}
 	}
+	identity := config.Identity{}
+	if o.Links {
+		identity = config.Identity{Mode: config.IdentityLink, Lookback: config.DefaultLookback, Since: config.Stamp(o.Now)}
+	}
 	s, err := stack.Start(ctx, stack.Options{
 		Addr: o.Addr, Apps: apps, Now: o.Now, RetentionDays: o.RetentionDays, Layout: o.Layout,
-		Archive: o.Archive, Warehouse: o.Warehouse,
+		Identity: identity,
+		Archive:  o.Archive, Warehouse: o.Warehouse,
 		Data: o.Data, KeepRetention: o.Data != "" && o.KeepRetention,
 		Origins:    o.Origins,
 		Regions:    o.Regions,

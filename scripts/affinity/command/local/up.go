@@ -34,6 +34,7 @@ type Options struct {
 	Now           time.Time     // where the engine's clock starts; zero: the machine's clock
 	RetentionDays int           // of the apps; 0: no limit
 	Layout        schema.Layout // of the log of created apps
+	Links         bool          // created apps link the tokens of a person
 	Archive       string        // folder for files of accepted events; empty: none
 	Warehouse     string        // folder for rows for analysts; empty: none
 	Data          string        // folder in which everything outlives the process; empty: all is in memory

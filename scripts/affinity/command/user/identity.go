@@ -21,7 +21,7 @@ func Identity(t *command.Tool) *cobra.Command {
 		Short: "Show, make and undo the links between the tokens of a person",
 		Long: "Show, make and undo the links between the tokens of a person: the events of an anonymous token count for the user who has\n" +
 			"signed in under it. The operator switches links on with `affinity app identity`. Requires a key with the permission admin.",
-	}, showIdentityCommand(t), linkCommand(t), unlinkCommand(t))
+	}, showIdentityCommand(t), linkCommand(t), unlinkCommand(t), previewCommand(t))
 }
 
 func showIdentityCommand(t *command.Tool) *cobra.Command {
