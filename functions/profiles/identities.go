@@ -33,6 +33,7 @@ var refusals = map[links.Reason]string{
 	links.Shared:          fmt.Sprintf("%d users have signed in under the userToken within 30 days", links.MaxOpen),
 	links.Limit:           fmt.Sprintf("the authenticatedUserToken or the userToken has %d links", links.MaxEntries),
 	links.BadValue:        "one of the tokens stands for no user",
+	links.WeakKey:         "the key stands in web pages, and the app links by the keys of servers alone",
 }
 
 // identity answers with the links of a token.

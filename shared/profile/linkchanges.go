@@ -62,9 +62,9 @@ func (i Identities) Of(ctx context.Context, app config.App, token string) (links
 	return cell, exclusionOf(row), err
 }
 
-// SetRefused sets what is called for evidence that makes no link. Call it before the engine
-// is used.
-func (i Identities) SetRefused(refused func(ctx context.Context, app config.App, r RefusedLink)) {
+// SetRefused sets what is called for an event of an app that asks for a link and gets none: once for each
+// delivery of the event, or more often if other changes of the links come between. Call it before the engine is used.
+func (i Identities) SetRefused(refused func(app string, r store.RefusedLink)) {
 	for _, at := range i.engine.all() {
 		at.writer.linker.refused = refused
 	}

@@ -23,20 +23,13 @@ type linker struct {
 	logs    *logs
 	tickets *tickets
 	changes *changeList
-	// refused is called for evidence that makes no link; nil: nobody asks.
-	refused func(ctx context.Context, app config.App, r RefusedLink)
-}
-
-// RefusedLink is evidence that makes no link.
-type RefusedLink struct {
-	User, Known string
-	Time        int64 // of the evidence (ms)
-	Reason      links.Reason
+	// refused is called for an event that asks for a link and gets none; nil: nobody asks.
+	refused func(app string, r store.RefusedLink)
 }
 
 // judge returns events without the evidence that no row need be read for to refuse it: tokens that name
 // nobody, and keys that may not say who has signed in.
-func (l *linker) judge(ctx context.Context, app config.App, events []store.LogEvent) []store.LogEvent {
+func (l *linker) judge(app config.App, events []store.LogEvent) []store.LogEvent {
 	if !app.Identity.On() {
 		return events
 	}
@@ -59,7 +52,7 @@ func (l *linker) judge(ctx context.Context, app config.App, events []store.LogEv
 		}
 		judged[i].Known = ""
 		if l.refused != nil && e.Known != e.User {
-			l.refused(ctx, app, RefusedLink{e.User, e.Known, e.Time, reason})
+			l.refused(app.ID, refusedLink(e.User, evidenceOf(e), reason))
 		}
 	}
 	if judged == nil {
@@ -178,7 +171,7 @@ func (f *following) linkBy(ctx context.Context, e links.Evidence, known links.Ex
 	asks, reason := f.cell.Asks(e, exclusionOf(f.row), known)
 	f.reason = ""
 	if reason != "" {
-		f.refuse(ctx, e, reason)
+		f.refuse(e, reason)
 	}
 	if reason == links.Shared {
 		if next, open := f.cell.Shut("", e.Time); open {
@@ -193,16 +186,25 @@ func (f *following) linkBy(ctx context.Context, e links.Evidence, known links.Ex
 		return false, err
 	}
 	if reason != "" {
-		f.refuse(ctx, e, reason)
+		f.refuse(e, reason)
 		return true, nil
 	}
 	return f.swap(ctx, f.cell.Link(e, exclusionOf(f.row), exclusionOf(row), f.app.Identity.Lookback.Milliseconds()))
 }
 
-func (f *following) refuse(ctx context.Context, e links.Evidence, reason links.Reason) {
-	if f.reason = reason; f.refused != nil {
-		f.refused(ctx, f.app, RefusedLink{f.token, e.Known, e.Time, reason})
+// refuse notes why evidence makes no link. Who asks for a link by a request gets the reason in the answer.
+func (f *following) refuse(e links.Evidence, reason links.Reason) {
+	if f.reason = reason; f.refused != nil && e.Source == links.FromEvent {
+		f.refused(f.app.ID, refusedLink(f.token, e, reason))
 	}
+}
+
+// refusedLink names no user who was deleted or has opted out.
+func refusedLink(token string, e links.Evidence, reason links.Reason) store.RefusedLink {
+	if reason == links.Deleted || reason == links.OptedOut {
+		return store.RefusedLink{Reason: string(reason)}
+	}
+	return store.RefusedLink{User: token, Known: e.Known, Time: e.Time, Event: e.By, Reason: string(reason)}
 }
 
 // swap changes the links of the token, if they are those that it knows.
