@@ -74,9 +74,7 @@ func (c *computer) join(ctx context.Context, app config.App, all []*computation)
 			continue
 		}
 		if u.cell, u.fault = linksOf(app.ID, u.token, u.row); u.fault == nil && app.Identity.Counts() && !u.row.Gone() {
-			for _, l := range u.cell.List {
-				tokens = append(tokens, l.Token)
-			}
+			tokens = append(tokens, u.cell.Tokens()...)
 		}
 	}
 	var rows map[string]store.User
@@ -133,9 +131,7 @@ func (v *env) memberOf(ctx context.Context, appID string, known *user, token str
 	if m.intervals = m.cell.Intervals(known.token, own, of, until); len(m.intervals) == 0 {
 		return nil, nil
 	}
-	both := own.With(of)
-	row.DeletedUntil, row.ReceivedUntil, row.OptedOut = both.DeletedUntil, both.ReceivedUntil, both.OptedOut
-	return m, v.setRow(ctx, appID, &m.user, row)
+	return m, v.setRow(ctx, appID, &m.user, excluding(row, own.With(of)))
 }
 
 // inherit takes over what an earlier attempt has found of the blocks of a member.
