@@ -83,7 +83,7 @@ var layers = []layer{
 	{"shared/profile/memory", "", ""},
 	{"shared/profile/links", "score/affinity event wire", ""},
 	{"shared/profile", "admission score/affinity app/config deadline profile/dictionary event score/history profile/links profile/memory store wire", ""},
-	{"shared/profile/view", "score/affinity api app/config event profile score/strategy", ""},
+	{"shared/profile/view", "score/affinity api app/config event profile profile/links score/strategy", ""},
 	{"shared/intake/refused", "deadline store app/usage cache/writebehind", ""},
 	{"shared/intake/recent", "deadline score/schema store cache/writebehind", ""},
 	{"shared/intake/enrich", "admission score/affinity event/bus catalog app/config event score/history score/schema store cache", ""},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/profile/links"
@@ -11,13 +12,23 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// Person is a user with the anonymous tokens that have events which count for them, as their rows say at
-// one moment.
+// Person is what the rows of a token, and of those linked to it, say at one moment.
 type Person struct {
 	User string
-	// Others are the anonymous tokens, in the order of the user's list.
+	Role links.Role
+	// Links are those of the user: of an anonymous token the oldest first, of a known user in the order of their list.
+	Links []Link
+	// Others are the anonymous tokens with events that count for the user.
 	Others []Other
 	links  links.Cell
+}
+
+// Link is an entry of an anonymous token.
+type Link struct {
+	Token string
+	links.Entry
+	// Excluded is what the row of the token excludes.
+	Excluded links.Exclusion
 }
 
 // Other is an anonymous token with events that count for a known user.
@@ -28,39 +39,77 @@ type Other struct {
 	links     links.Cell
 }
 
-// Person returns the person of a user whose row has been read. Rows of other tokens are read after it, so that
-// a computation that follows knows every change of links that the person shows.
+// Of reads the row of a token, and returns the person.
+func (i Identities) Of(ctx context.Context, app config.App, token string) (Person, error) {
+	at, err := i.engine.at(app)
+	if err != nil {
+		return Person{}, err
+	}
+	row, err := at.env.store.Users.ReadPrimary(ctx, app.ID, token, store.UserState)
+	if err != nil {
+		return Person{}, err
+	}
+	return i.Person(ctx, app, token, row)
+}
+
+// Person returns the person of a token whose row has been read. The rows of other tokens are read after it, so
+// that a computation that follows knows every change of links that the person shows.
 func (i Identities) Person(ctx context.Context, app config.App, user string, row store.User) (Person, error) {
 	p := Person{User: user}
-	if !app.Identity.On() || len(row.Links) == 0 {
+	if len(row.Links) == 0 {
 		return p, nil
 	}
 	var err error
-	if p.links, err = linksOf(app.ID, user, row); err != nil || !app.Identity.Counts() || row.Gone() {
+	if p.links, err = linksOf(app.ID, user, row); err != nil {
 		return p, err
 	}
+	p.Role = p.links.Role
+	p.add(user, &p.links, exclusionOf(row), func(*links.Entry) bool { return true })
+	if len(p.links.List) == 0 {
+		return p, nil
+	}
 	at, err := i.engine.at(app)
-	if err != nil || len(p.links.List) == 0 {
+	if err != nil {
 		return p, err
 	}
 	rows, err := at.env.store.Users.ReadUserStates(ctx, app.ID, p.links.Tokens())
 	if err != nil {
 		return p, err
 	}
-	of := exclusionOf(row)
 	for _, token := range p.links.Tokens() {
 		o := Other{Token: token, row: rows[token]}
 		if o.links, err = linksOf(app.ID, token, o.row); err != nil {
 			return p, err
 		}
-		own := exclusionOf(o.row)
-		if o.intervals = o.links.Intervals(user, own, of, links.Open); len(o.intervals) == 0 {
+		own, of := exclusionOf(o.row), exclusionOf(row)
+		p.add(token, &o.links, own, func(e *links.Entry) bool { return e.Known == user })
+		if !app.Identity.Counts() {
 			continue
 		}
-		o.row = excluding(o.row, own.With(of))
-		p.Others = append(p.Others, o)
+		if o.intervals = o.links.Intervals(user, own, of, links.Open); len(o.intervals) > 0 {
+			o.row = excluding(o.row, own.With(of))
+			p.Others = append(p.Others, o)
+		}
 	}
 	return p, nil
+}
+
+// add adds the links of a token that are wanted.
+func (p *Person) add(token string, of *links.Cell, excluded links.Exclusion, wanted func(*links.Entry) bool) {
+	for i := range of.Entries {
+		if e := &of.Entries[i]; wanted(e) {
+			p.Links = append(p.Links, Link{token, *e, excluded})
+		}
+	}
+}
+
+// SameAs reports whether the same events of other tokens count for the user as in another reading.
+func (p *Person) SameAs(other Person) bool {
+	same := slices.Equal(p.links.DeadRanges(), other.links.DeadRanges())
+	return same && slices.EqualFunc(p.Others, other.Others, func(a, b Other) bool {
+		return a.Token == b.Token && slices.Equal(a.intervals, b.intervals) && exclusionOf(a.row) == exclusionOf(b.row) &&
+			slices.Equal(a.links.DeadRanges(), b.links.DeadRanges())
+	})
 }
 
 // excluding returns a row that excludes x.
