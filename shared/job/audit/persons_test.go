@@ -3,6 +3,7 @@ package audit_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +11,8 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/profile/links"
+	"github.com/affinityengine/affinity/shared/score/affinity"
+	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -66,6 +69,32 @@ func TestAuditOfPersons(t *testing.T) {
 	_, err = b.eng.OptOut(ctx, appID, "out")
 	b.must(err)
 	check(6 + 2 + 0 + 1 + 1 + 4 + 3)
+}
+
+// Blocks of a token hold events of types that the known user has opted out of.
+func TestAuditOfPersonWhoOptedOutOfTypes(t *testing.T) {
+	b := newLinkedBench(t)
+	b.apply(b.signIn("ann", 3, ""))
+	b.clock += hour
+	_, err := b.eng.OptOut(ctx, appID, "ann", event.Conversion)
+	b.must(err)
+	b.clock += 24 * hour
+	seen := b.signIn("a", 5, "ann")
+	seen.Type, seen.Name = event.View, "Seen"
+	b.apply(seen)
+	for n := range 2 { // blocks that are too large to be merged
+		b.clock += 30 * 24 * hour
+		e := b.signIn("a", 4, "")
+		for i := range 2000 {
+			e.Counts = append(e.Counts, affinity.Count{Facet: "size", Value: fmt.Sprint(strings.Repeat("x", 40), n, i), N: 1})
+		}
+		b.apply(e)
+		b.fold("a")
+	}
+	if m, err := history.ParseManifest(b.row("a").Manifest); err != nil || len(m.Blocks) < 2 {
+		t.Fatalf("%d blocks, %v, want several", len(m.Blocks), err)
+	}
+	b.wants("a ann")
 }
 
 // Random logins, events, unlinks and deletions leave nothing that an audit finds.
