@@ -108,13 +108,19 @@ func (h handler) tenantChange(r *http.Request, anyOf ...string) (auditlog.Change
 }
 
 func (h handler) writeIdentity(w http.ResponseWriter, r *http.Request, app config.App, token string) error {
-	person, err := profile.IdentitiesOf(h.Profiles).Of(r.Context(), app, token)
+	identities := profile.IdentitiesOf(h.Profiles)
+	person, err := identities.Of(r.Context(), app, token)
 	if err != nil {
 		return fmt.Errorf("read links: %w", err)
 	}
 	answer := api.Identity{UserToken: token, Role: person.Role.String(), Links: make([]api.Link, len(person.Links))}
 	for i, l := range person.Links {
+		n, more, err := identities.CountEvents(r.Context(), app, l, api.MaxLinkEvents)
+		if err != nil {
+			return fmt.Errorf("count the events of a link: %w", err)
+		}
 		answer.Links[i] = view.Link(l)
+		answer.Links[i].Events, answer.Links[i].MoreEvents = &n, more
 	}
 	return httpapi.WriteJSON(w, http.StatusOK, answer)
 }

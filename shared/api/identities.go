@@ -9,6 +9,9 @@ type LinkRequest struct {
 	Reason string `json:"reason,omitempty"`
 }
 
+// MaxLinkEvents is up to how many events of a link are counted.
+const MaxLinkEvents = 10_000
+
 // MaxLinkReason is the largest size of a reason, in bytes.
 const MaxLinkReason = 200
 
@@ -37,6 +40,10 @@ type Link struct {
 	State string `json:"state"`
 	// Strength is "strong", or "weak" for evidence that came with a key which stands in web pages.
 	Strength string `json:"strength"`
+	// Events is how many events within the retention count for the known user by the link, at most MaxLinkEvents;
+	// MoreEvents says that there are more. While links are only collected it is how many would. Absent in an export.
+	Events     *int `json:"events,omitempty"`
+	MoreEvents bool `json:"moreEvents,omitempty"`
 	// Event is the ID of the event that is the evidence; absent if a request asked for the link.
 	Event string `json:"event,omitempty"`
 	// Reason is that of the request.

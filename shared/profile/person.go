@@ -27,8 +27,16 @@ type Person struct {
 type Link struct {
 	Token string
 	links.Entry
-	// Excluded is what the row of the token excludes.
-	Excluded links.Exclusion
+	// Ended says that no event counts by it: it was undone, or one of the two tokens was deleted or has opted out.
+	Ended bool
+	of    *tokenRow
+	known links.Exclusion // of the row of the known user
+}
+
+// tokenRow is what the row of an anonymous token says.
+type tokenRow struct {
+	row  store.User
+	cell links.Cell
 }
 
 // Other is an anonymous token with events that count for a known user.
@@ -64,43 +72,56 @@ func (i Identities) Person(ctx context.Context, app config.App, user string, row
 		return p, err
 	}
 	p.Role = p.links.Role
-	p.add(user, &p.links, exclusionOf(row), func(*links.Entry) bool { return true })
-	if len(p.links.List) == 0 {
+	named := p.links.Tokens()
+	for _, e := range p.links.Entries {
+		named = append(named, e.Known)
+	}
+	if len(named) == 0 {
 		return p, nil
 	}
 	at, err := i.engine.at(app)
 	if err != nil {
 		return p, err
 	}
-	rows, err := at.env.store.Users.ReadUserStates(ctx, app.ID, p.links.Tokens())
+	rows, err := at.env.store.Users.ReadUserStates(ctx, app.ID, distinct(named))
 	if err != nil {
 		return p, err
 	}
-	for _, token := range p.links.Tokens() {
-		o := Other{Token: token, row: rows[token]}
-		if o.links, err = linksOf(app.ID, token, o.row); err != nil {
+	own := &tokenRow{row, p.links}
+	for _, e := range own.cell.Entries {
+		p.add(user, own, e, exclusionOf(rows[e.Known]))
+	}
+	for _, other := range p.links.Tokens() {
+		if err := p.join(app, other, row, rows[other]); err != nil {
 			return p, err
-		}
-		own, of := exclusionOf(o.row), exclusionOf(row)
-		p.add(token, &o.links, own, func(e *links.Entry) bool { return e.Known == user })
-		if !app.Identity.Counts() {
-			continue
-		}
-		if o.intervals = o.links.Intervals(user, own, of, links.Open); len(o.intervals) > 0 {
-			o.row = excluding(o.row, own.With(of))
-			p.Others = append(p.Others, o)
 		}
 	}
 	return p, nil
 }
 
-// add adds the links of a token that are wanted.
-func (p *Person) add(token string, of *links.Cell, excluded links.Exclusion, wanted func(*links.Entry) bool) {
-	for i := range of.Entries {
-		if e := &of.Entries[i]; wanted(e) {
-			p.Links = append(p.Links, Link{token, *e, excluded})
+// join adds a token of the user's list.
+func (p *Person) join(app config.App, name string, of, row store.User) error {
+	cell, err := linksOf(app.ID, name, row)
+	if err != nil {
+		return err
+	}
+	known, t := exclusionOf(of), &tokenRow{row, cell}
+	for _, e := range cell.Entries {
+		if e.Known == p.User {
+			p.add(name, t, e, known)
 		}
 	}
+	intervals := cell.Intervals(p.User, exclusionOf(row), known, links.Open)
+	if app.Identity.Counts() && len(intervals) > 0 {
+		both := excluding(row, exclusionOf(row).With(known))
+		p.Others = append(p.Others, Other{Token: name, intervals: intervals, row: both, links: cell})
+	}
+	return nil
+}
+
+func (p *Person) add(name string, of *tokenRow, e links.Entry, known links.Exclusion) {
+	ended := !e.Counts(exclusionOf(of.row), known)
+	p.Links = append(p.Links, Link{Token: name, Entry: e, Ended: ended, of: of, known: known})
 }
 
 // SameAs reports whether the same events of other tokens count for the user as in another reading.

@@ -27,7 +27,7 @@ func Link(of profile.Link) api.Link {
 	switch {
 	case of.State == links.Void:
 		l.State = "unlinked"
-	case of.State == links.Dead || !of.Counts(of.Excluded, links.Exclusion{}):
+	case of.Ended:
 		l.State = "deleted"
 	case of.Limited:
 		l.State = "limit"

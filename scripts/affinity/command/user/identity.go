@@ -122,7 +122,7 @@ func showIdentity(t *command.Tool, i api.Identity) error {
 	if len(i.Links) == 0 {
 		return nil
 	}
-	return cli.Table(t.Out, "ANONYMOUS\tUSER\tSINCE\tTO\tSIGNED IN\tSTATE\tSTRENGTH\tBY", i.Links, func(l api.Link) []any {
+	return cli.Table(t.Out, "ANONYMOUS\tUSER\tSINCE\tTO\tSIGNED IN\tSTATE\tSTRENGTH\tEVENTS\tBY", i.Links, func(l api.Link) []any {
 		to, by := "-", "event "+l.Event
 		if l.To != nil {
 			to = shortTime(*l.To)
@@ -131,8 +131,19 @@ func showIdentity(t *command.Tool, i api.Identity) error {
 			by = "request " + l.Reason
 		}
 		return []any{l.UserToken, l.AuthenticatedUserToken, shortTime(l.Since), to, shortTime(l.From), l.State,
-			l.Strength, by}
+			l.Strength, eventsOf(l), by}
 	})
+}
+
+// eventsOf is how many events count by a link, such as 12 or 10000+.
+func eventsOf(l api.Link) string {
+	switch {
+	case l.Events == nil:
+		return "-" // an engine of an earlier release
+	case l.MoreEvents:
+		return fmt.Sprintf("%d+", *l.Events)
+	}
+	return fmt.Sprint(*l.Events)
 }
 
 func shortTime(t api.Time) string { return t.UTC().Format(time.RFC3339) }
