@@ -31,7 +31,7 @@ func TestURLsWithTokensAreNotLogged(t *testing.T) {
 	tokens := 0
 	for _, path := range slices.Sorted(maps.Keys(document.Paths)) {
 		token := strings.Contains(path, "{userToken}") // of /1/usertokens the query alone may hold one
-		if url := "https://api.example.com" + strings.ReplaceAll(path, "{userToken}", "user-1"); excluded.MatchString(url) != token && path != "/1/profiles/batch" && path != "/1/identities/link" && !strings.HasPrefix(path, "/1/identities/preview") && path != "/1/usertokens/recent" {
+		if url := "https://api.example.com" + strings.ReplaceAll(path, "{userToken}", "user-1"); excluded.MatchString(url) != token && path != "/1/profiles/batch" && path != "/1/identities/link" && path != "/1/identities/refused" && !strings.HasPrefix(path, "/1/identities/preview") && path != "/1/usertokens/recent" {
 			t.Errorf("the URL of %s is logged: %v", path, token)
 		}
 		if token {

@@ -15,6 +15,8 @@ import (
 	"github.com/affinityengine/affinity/shared/app/limit"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/intake/export"
+	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/profile/view"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/store"
@@ -25,6 +27,8 @@ const (
 	// exportBytes is what an export takes from the process's gate: a profile of 10,000
 	// values and 1 MiB of names, its answer, and the rows that it reads ahead.
 	exportBytes = 24 << 20
+	// otherBytes is what it takes more for each log of another token that it reads beside the user's.
+	otherBytes = 1 << 20
 )
 
 // exportOf is an export that is under way.
@@ -34,6 +38,7 @@ type exportOf struct {
 	user    string
 	holder  *store.Store // of the user
 	row     store.User   // at the beginning
+	person  profile.Person
 	profile affinity.Profile
 	window  affinity.Window
 	out     *bufio.Writer
@@ -92,6 +97,12 @@ func (x *exportOf) begin(ctx context.Context, appID string) (err error) {
 	if x.row, err = x.holder.Users.ReadUser(ctx, appID, x.user); err != nil {
 		return fmt.Errorf("export a user: %w", err)
 	}
+	if x.person, err = profile.IdentitiesOf(x.Profiles).Person(ctx, x.app, x.user, x.row); err == nil {
+		err = admission.Take(ctx, otherBytes*int64(len(x.person.Others)))
+	}
+	if err != nil {
+		return fmt.Errorf("export a user: %w", err)
+	}
 	profiles, err := x.Profiles.Compute(ctx, x.app, []string{x.user}, affinity.Compile(x.app.Strategy))
 	if err != nil {
 		return fmt.Errorf("export a user: %w", err)
@@ -141,8 +152,14 @@ func (x *exportOf) sendAll(ctx context.Context) error {
 		return err
 	}
 	x.profile = affinity.Profile{}
-	window := store.UserRange{User: x.user, From: history.Pos{Time: x.window.From()}, To: history.End}
-	err := x.holder.Events.Log(x.app.ID, x.app.Log).ReadOriginals(ctx, []store.UserRange{window}, x.event)
+	for _, l := range x.person.Links {
+		link := view.Link(l)
+		if err := x.write(api.ExportLine{Link: &link}); err != nil {
+			return err
+		}
+	}
+	window := history.Range{From: history.Pos{Time: x.window.From()}, To: history.End}
+	err := x.person.ReadOriginals(ctx, x.holder.Events.Log(x.app.ID, x.app.Log), window, x.event)
 	if err != nil {
 		return fmt.Errorf("read the log: %w", err)
 	}
@@ -150,16 +167,22 @@ func (x *exportOf) sendAll(ctx context.Context) error {
 }
 
 // event sends the line of a row, unless it does not count.
-func (x *exportOf) event(_ string, row store.LogRow, original []byte) error {
+func (x *exportOf) event(token string, row store.LogRow, original []byte) error {
+	of, other := x.row, ""
+	if token != x.user {
+		of, other = store.User{}, token // the events of other tokens that are read count
+	} else if x.person.Dropped(row) {
+		return nil
+	}
 	if row.Time > x.window.Now {
 		return nil
 	}
-	text, err := lineOf(row, original, false, x.row, &x.end)
+	text, err := lineOf(row, original, false, of, &x.end)
 	if err == nil && text == nil { // it does not count
 		return nil
 	}
 	if err != nil {
-		return x.write(api.ExportLine{Fault: &api.ExportedFault{Time: row.Time, ID: row.ID}})
+		return x.write(api.ExportLine{Fault: &api.ExportedFault{UserToken: other, Time: row.Time, ID: row.ID}})
 	}
 	_, err = x.out.Write(text)
 	return err
@@ -190,7 +213,7 @@ func lineOf(row store.LogRow, original []byte, call bool, of store.User, sent *a
 }
 
 // unchanged refuses an export during which events were deleted or moved to another
-// schema: it may lack some that it should have.
+// schema, or links have changed: it may lack some events that it should have.
 func (x *exportOf) unchanged(ctx context.Context) error {
 	if err := x.Profiles.CheckSchema(ctx, x.app); err != nil {
 		return err
@@ -202,7 +225,11 @@ func (x *exportOf) unchanged(ctx context.Context) error {
 	if row.Deleted() != x.row.Deleted() || row.OptedOut != x.row.OptedOut {
 		return httpapi.Errorf(http.StatusConflict, "Events of the user were deleted during the export: ask again")
 	}
-	return nil
+	person, err := profile.IdentitiesOf(x.Profiles).Person(ctx, x.app, x.user, row)
+	if err == nil && !person.SameAs(x.person) {
+		err = httpapi.Errorf(http.StatusConflict, "The links of the user changed during the export: ask again")
+	}
+	return err
 }
 
 func (x *exportOf) write(l api.ExportLine) error {

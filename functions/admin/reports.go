@@ -83,11 +83,12 @@ func (h handler) usage(w http.ResponseWriter, r *http.Request, app string) error
 		c := counted[day]
 		total.Add(c)
 		answer.Days = append(answer.Days, api.UsageDay{
-			Day: day.String(), Events: c.Events, RefusedEvents: c.Refused, Reads: c.Reads, Rows: c.Rows, Bytes: c.Bytes,
+			Day: day.String(), Events: c.Events, RefusedEvents: c.Refused, RefusedLinks: c.RefusedLinks, Reads: c.Reads,
+			Rows: c.Rows, Bytes: c.Bytes,
 		})
 	}
-	answer.Total = api.UsageCounts{Events: total.Events, RefusedEvents: total.Refused, Reads: total.Reads,
-		Rows: total.Rows, Bytes: total.Bytes}
+	answer.Total = api.UsageCounts{Events: total.Events, RefusedEvents: total.Refused, RefusedLinks: total.RefusedLinks,
+		Reads: total.Reads, Rows: total.Rows, Bytes: total.Bytes}
 	return httpapi.WriteJSON(w, http.StatusOK, answer)
 }
 

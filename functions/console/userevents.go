@@ -46,7 +46,9 @@ func (userEvents) Most() int { return maxTimeline }
 
 // eventRow is an event of the table.
 type eventRow struct {
-	At                   time.Time
+	At time.Time
+	// By is the anonymous token of the event, if it is not one of the user's own.
+	By                   string
 	Type, Name, Index    string
 	Objects              []string
 	MoreObjects          int
@@ -68,7 +70,7 @@ func loadUserEvents(v *visit, token string) (any, error) {
 	if p.TooMany = p.Accepted > maxTimeline; p.TooMany {
 		return p, nil
 	}
-	lines := &eventLines{}
+	lines := &eventLines{token: token}
 	end, err := v.engine.Export(v.Context(), token, lines)
 	if err != nil {
 		return nil, fmt.Errorf("export a user: %w", err)
@@ -81,6 +83,7 @@ func loadUserEvents(v *visit, token string) (any, error) {
 
 // eventLines takes the lines of an export. It keeps the newest events whole.
 type eventLines struct {
+	token     string // of the user
 	halfLives []string
 	points    []point
 	rows      []eventRow // a ring of the newest
@@ -88,6 +91,7 @@ type eventLines struct {
 
 // sentEvent is what a client has sent.
 type sentEvent struct {
+	UserToken any      `json:"userToken"`
 	EventType string   `json:"eventType"`
 	EventName string   `json:"eventName"`
 	Index     string   `json:"index"`
@@ -119,6 +123,9 @@ func (l *eventLines) Write(line []byte) (int, error) {
 	at := time.UnixMilli(read.Event.Time)
 	row := eventRow{At: at, Type: sent.EventType, Name: sent.EventName, Index: sent.Index,
 		Unknown: read.Event.UnknownObjects}
+	if by, _ := sent.UserToken.(string); by != l.token {
+		row.By = by
+	}
 	if row.Index == "" {
 		row.Index = read.Event.Index
 	}

@@ -52,6 +52,9 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	refusals := refused.New(base.Buffered(), base.Now, log)
 	function.AtExit(refusals.Flush)
 	profiles := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
+	links := refused.NewLinks(base.Buffered(), base.Usage, base.Now, log)
+	function.AtExit(links.Flush)
+	profile.IdentitiesOf(profiles).SetRefused(links.Record)
 	return New(Backends{
 		Base: base, Auth: auth.New(base.CachedConfig, s.Auth, base.Usage.Key), Queue: tasks,
 		Enricher: enrich.New(base.Store.Catalog, base.CachedConfig),

@@ -11,6 +11,7 @@ import (
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/app/limit"
+	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/explain"
 	"github.com/affinityengine/affinity/shared/score/history"
@@ -40,37 +41,16 @@ func (h handler) explain(w http.ResponseWriter, r *http.Request, app config.App,
 		return err
 	}
 	defer leave()
-	holder, err := h.Profiles.StoreOf(r.Context(), app, user)
+	of := explained{app: app}
+	of.holder, err = h.Profiles.StoreOf(r.Context(), app, user)
 	if err == nil {
-		err = h.window(r.Context(), holder, app, user, &q)
+		err = h.window(r.Context(), &of, user, &q)
 	}
 	if err != nil {
 		return fmt.Errorf("explain profile: %w", err)
 	}
-	x, held, rows := explain.New(q), 0, 0
-	if err := admission.Take(r.Context(), explainBytes); err != nil {
-		return fmt.Errorf("explain profile: %w", err)
-	}
-	err = holder.Events.Log(app.ID, app.Log).ReadOriginals(r.Context(), []store.UserRange{{User: user, To: history.End}},
-		func(_ string, row store.LogRow, original []byte) error {
-			if rows++; rows == heavyRows {
-				if err := admission.AwaitTurn(r.Context(), admission.TurnWait); err != nil {
-					return err
-				}
-			}
-			e, err := row.Event()
-			if err == nil {
-				x.Add(e, row.Receipt(), original)
-			}
-			for ; err == nil && x.Held() > held; held += heldStep {
-				err = admission.Take(r.Context(), heldWeight*heldStep)
-			}
-			return err
-		})
-	if err == nil {
-		err = h.Profiles.CheckSchema(r.Context(), app)
-	}
-	if err != nil {
+	x := explain.New(q)
+	if err := h.addAll(r.Context(), of, x); err != nil {
 		return fmt.Errorf("explain profile: %w", err)
 	}
 	holders, err := h.holders(r.Context(), app.ID, x.Unknown())
@@ -78,6 +58,53 @@ func (h handler) explain(w http.ResponseWriter, r *http.Request, app config.App,
 		return fmt.Errorf("explain profile: %w", err)
 	}
 	return httpapi.WriteJSON(w, http.StatusOK, renderExplanation(user, q, x.Answer(holders)))
+}
+
+// explained is the user of an explanation.
+type explained struct {
+	app    config.App
+	holder *store.Store
+	row    store.User
+	person profile.Person
+}
+
+// read calls fn for the events of the user within a range, and for those of other tokens that count for them.
+func (e *explained) read(ctx context.Context, within history.Range,
+	fn func(token string, row store.LogRow, original []byte) error) error {
+	return e.person.ReadOriginals(ctx, e.holder.Events.Log(e.app.ID, e.app.Log), within, fn)
+}
+
+// addAll adds all events of the user to an explanation.
+func (h handler) addAll(ctx context.Context, of explained, x *explain.Explanation) error {
+	if err := admission.Take(ctx, explainBytes*int64(1+len(of.person.Others))); err != nil {
+		return err
+	}
+	held, rows := 0, 0
+	err := of.read(ctx, history.Range{To: history.End}, func(token string, row store.LogRow, original []byte) error {
+		if rows++; rows == heavyRows {
+			if err := admission.AwaitTurn(ctx, admission.TurnWait); err != nil {
+				return err
+			}
+		}
+		e, err := row.Event()
+		if err == nil {
+			l := explain.Logged{Event: e, Receipt: row.Receipt(), Original: original}
+			if token != of.person.User {
+				l.Token = token
+			} else {
+				l.Deleted = of.person.Dropped(row)
+			}
+			x.Add(l)
+		}
+		for ; err == nil && x.Held() > held; held += heldStep {
+			err = admission.Take(ctx, heldWeight*heldStep)
+		}
+		return err
+	})
+	if err == nil {
+		err = h.Profiles.CheckSchema(ctx, of.app)
+	}
+	return err
 }
 
 // maxHolders is in how many indexes an explanation looks for objects that the log calls unknown.
@@ -119,8 +146,8 @@ func (h handler) holders(ctx context.Context, app string,
 const (
 	// heavyRows is the number of events from which an explanation takes a turn.
 	heavyRows = 1_000
-	// explainBytes is what an explanation takes from the process's gate: the row of the
-	// log that it reads, and the names that it counts.
+	// explainBytes is what an explanation takes from the process's gate for each log that it
+	// reads: the row of the log, and the names that it counts.
 	explainBytes = 1 << 20
 	// heldWeight is how many bytes it takes for each byte of the contributions that it
 	// keeps, heldStep at a time: them, and the answer made of them.
@@ -128,14 +155,18 @@ const (
 	heldStep   = 64 << 10
 )
 
-// window sets the strategy and the instant of an explanation to those that a
-// read of the profile has now. A stored profile of a machine whose clock is
+// window reads who the user is, and sets the strategy and the instant of an explanation to those
+// that a read of the profile has now. A stored profile of a machine whose clock is
 // ahead is read as of its own time.
-func (h handler) window(ctx context.Context, holder *store.Store, app config.App, user string,
-	q *explain.Question) error {
-	row, err := holder.Users.ReadUser(ctx, app.ID, user)
+func (h handler) window(ctx context.Context, of *explained, user string, q *explain.Question) error {
+	app := of.app
+	row, err := of.holder.Users.ReadUser(ctx, app.ID, user)
 	if err == nil {
 		err = h.Profiles.Admit(ctx, row)
+	}
+	if err == nil {
+		of.row = row
+		of.person, err = profile.IdentitiesOf(h.Profiles).Person(ctx, app, user, row)
 	}
 	if err != nil {
 		return err
@@ -153,7 +184,7 @@ func (h handler) window(ctx context.Context, holder *store.Store, app config.App
 	now := h.Now().UnixMilli()
 	q.Window.Clock, q.Window.Ahead = now, h.Profiles.Reach().Milliseconds()
 	latest := now + q.Window.Ahead
-	if q.Window.Now, err = h.asOf(ctx, holder, app, user, row, now, latest); err != nil || row.Gone() {
+	if q.Window.Now, err = of.asOf(ctx, now, latest); err != nil || row.Gone() {
 		return err
 	}
 	if len(row.Profile) == 0 {
@@ -179,17 +210,16 @@ func (h handler) window(ctx context.Context, holder *store.Store, app config.App
 }
 
 // asOf returns the time (ms) of an explanation: now or, if one is later, the newest event
-// of the user that counts.
-func (h handler) asOf(ctx context.Context, holder *store.Store, app config.App, user string, of store.User, now,
-	latest int64) (int64, error) {
-	later := []store.UserRange{{User: user, From: history.Pos{Time: now + 1}, To: history.Pos{Time: latest + 1}}}
-	err := holder.Events.Log(app.ID, app.Log).ReadOriginals(ctx, later,
-		func(_ string, row store.LogRow, original []byte) error {
-			if e, err := row.Event(); err == nil && !of.Excludes(e.Type, row.Time, row.Receipt()) {
-				now = max(now, row.Time)
-			}
+// that counts.
+func (e *explained) asOf(ctx context.Context, now, latest int64) (int64, error) {
+	later := history.Range{From: history.Pos{Time: now + 1}, To: history.Pos{Time: latest + 1}}
+	err := e.read(ctx, later, func(token string, row store.LogRow, _ []byte) error {
+		if token == e.person.User && (row.Excluded(e.row) || e.person.Dropped(row)) {
 			return nil
-		})
+		}
+		now = max(now, row.Time)
+		return nil
+	})
 	return now, err
 }
 
@@ -224,7 +254,8 @@ func renderScore(q explain.Question, s explain.Score) *api.ScoreExplanation {
 			entry.EarlierEvents = &api.EarlierEvents{Events: c.Events, From: api.AtMillis(c.Time), To: api.AtMillis(c.Until)}
 		} else {
 			entry.ContributedEvent = &api.ContributedEvent{
-				Time: api.AtMillis(c.Time), Type: c.Type, Name: c.Name, Index: c.Index, ObjectIDs: c.ObjectIDs, QueryID: c.QueryID,
+				UserToken: c.Token, Time: api.AtMillis(c.Time), Type: c.Type, Name: c.Name, Index: c.Index,
+				ObjectIDs: c.ObjectIDs, QueryID: c.QueryID,
 				Values: c.Values, EventScore: c.EventScore, FacetScore: c.FacetScore, Weight: c.Weight(), Count: c.Count,
 				AgeDays: float64(c.Age) / (24 * 3_600_000), Decay: c.Decay,
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/profile/links"
+	"github.com/affinityengine/affinity/shared/profile/view"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
@@ -33,6 +34,7 @@ var refusals = map[links.Reason]string{
 	links.Shared:          fmt.Sprintf("%d users have signed in under the userToken within 30 days", links.MaxOpen),
 	links.Limit:           fmt.Sprintf("the authenticatedUserToken or the userToken has %d links", links.MaxEntries),
 	links.BadValue:        "one of the tokens stands for no user",
+	links.WeakKey:         "the key stands in web pages, and the app links by the keys of servers alone",
 }
 
 // identity answers with the links of a token.
@@ -107,58 +109,20 @@ func (h handler) tenantChange(r *http.Request, anyOf ...string) (auditlog.Change
 
 func (h handler) writeIdentity(w http.ResponseWriter, r *http.Request, app config.App, token string) error {
 	identities := profile.IdentitiesOf(h.Profiles)
-	cell, excluded, err := identities.Of(r.Context(), app, token)
+	person, err := identities.Of(r.Context(), app, token)
 	if err != nil {
 		return fmt.Errorf("read links: %w", err)
 	}
-	answer := api.Identity{UserToken: token, Role: cell.Role.String(), Links: []api.Link{}}
-	for _, e := range cell.Entries {
-		answer.Links = append(answer.Links, renderLink(token, e, excluded))
-	}
-	for _, l := range cell.List {
-		of, excluded, err := identities.Of(r.Context(), app, l.Token)
+	answer := api.Identity{UserToken: token, Role: person.Role.String(), Links: make([]api.Link, len(person.Links))}
+	for i, l := range person.Links {
+		n, more, err := identities.CountEvents(r.Context(), app, l, api.MaxLinkEvents)
 		if err != nil {
-			return fmt.Errorf("read links: %w", err)
+			return fmt.Errorf("count the events of a link: %w", err)
 		}
-		for _, e := range of.Entries {
-			if e.Known == token {
-				answer.Links = append(answer.Links, renderLink(l.Token, e, excluded))
-			}
-		}
+		answer.Links[i] = view.Link(l)
+		answer.Links[i].Events, answer.Links[i].MoreEvents = &n, more
 	}
 	return httpapi.WriteJSON(w, http.StatusOK, answer)
-}
-
-// renderLink renders an entry of a token whose row excludes what excluded says.
-func renderLink(token string, e links.Entry, excluded links.Exclusion) api.Link {
-	l := api.Link{
-		UserToken: token, AuthenticatedUserToken: e.Known, Since: api.AtMillis(e.Since), From: api.AtMillis(e.From),
-		State: "open", Strength: "strong",
-	}
-	if e.Weak {
-		l.Strength = "weak"
-	}
-	switch e.Source {
-	case links.FromEvent:
-		l.By, l.Event = "event", e.By
-	case links.FromCall:
-		l.By, l.MessageID = "call", e.By
-	case links.FromRequest:
-		l.By, l.Reason = "request", e.By
-	}
-	if e.To != links.Open {
-		to := api.AtMillis(e.To)
-		l.To, l.State = &to, "closed"
-	}
-	switch {
-	case e.State == links.Void:
-		l.State = "unlinked"
-	case e.State == links.Dead || !e.Counts(excluded, links.Exclusion{}):
-		l.State = "deleted"
-	case e.Limited:
-		l.State = "limit"
-	}
-	return l
 }
 
 // decodeLink reads a LinkRequest.

@@ -70,7 +70,7 @@ func TestIdentities(t *testing.T) {
 	}
 	functiontest.Check(t, h,
 		functiontest.Ask("admin", "GET", "/1/identities/ann", "", 200, `"role":"known","links":[{"userToken":"a","authenticatedUserToken":"ann"`),
-		functiontest.Ask("admin", "GET", "/1/identities/a", "", 200, `"state":"open","strength":"strong","by":"event","event":"`),
+		functiontest.Ask("admin", "GET", "/1/identities/a", "", 200, `"state":"open","strength":"strong","events":3,"by":"event","event":"`),
 		functiontest.Ask("admin", "POST", link, body("ann", "bob"), 409, "the userToken has been named as an authenticatedUserToken"),
 		functiontest.Ask("admin", "POST", link, body("b", "a"), 409, "the authenticatedUserToken has been linked as an anonymous token"),
 		functiontest.Ask("admin", "POST", link, body("a", "a"), 422, "are equal"),

@@ -20,11 +20,18 @@ func TestIdentityCommands(t *testing.T) {
 	must(t, err)
 	run("identity", "link", "a1").wants(t, cli.ExitUsage, "want an anonymous token and the user")
 	run("identity", "show", "ann").wants(t, cli.ExitOK, "ann: role none, 0 links")
-	run("identity", "link", "a1", "ann", "--reason", "by mail").wants(t, cli.ExitOK, "a1: role anonymous, 1 links", "open", "strong", "request by mail")
+	run("identity", "link", "a1", "ann", "--reason", "by mail").wants(t, cli.ExitOK, "a1: role anonymous, 1 links", "open", "strong", "0       request by mail")
 	run("identity", "show", "ann").wants(t, cli.ExitOK, "ann: role known, 1 links", "a1 ")
 	run("identity", "unlink", "a1", "ann").wants(t, cli.ExitOK, "unlinked; evidence received up to ")
 	run("identity", "show", "a1").wants(t, cli.ExitOK, "unlinked")
 	run("identity", "unlink", "a1", "bob").wants(t, cli.ExitFailed, "The tokens are not linked")
+	run("identity", "refused").wants(t, cli.ExitOK, "no link was refused in the last 30 days")
+	body := `{"events":[{"eventType":"view","eventName":"Viewed","index":"i","userToken":"undefined","authenticatedUserToken":"ann","objectIDs":["1"]}]}`
+	rawPost(t, s, "/1/events", body)
+	must(t, s.Idle(t.Context()))
+	run("identity", "refused").wants(t, cli.ExitOK, "DAY", " value   1", "value   undefined  ann")
+	run("identity", "refused", "--reason", "late").wants(t, cli.ExitOK, "no link was refused")
+	run("identity", "refused", "--reason", "bad").wants(t, cli.ExitFailed, "reason must be one of")
 }
 
 // The operator switches links on in two steps.

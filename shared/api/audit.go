@@ -69,10 +69,11 @@ type SegmentsDifference struct {
 type AuditDifference struct {
 	UserToken string `json:"userToken"`
 	// Which is what differs: the "stored" profile, the profile "computed" from
-	// blocks and log, or the user's "history", part of which cannot be used.
+	// blocks and log, the user's "history", part of which cannot be used, the "log", or the "links" between tokens.
 	Which string `json:"which"`
 	// What is wrong: "score"; "missing" or "surplus", an affinity that should
-	// or should not be listed; "lastEventAt"; "known"; "damaged".
+	// or should not be listed; "lastEventAt"; "known"; "damaged"; of links "overlap", two that hold the same instant,
+	// and "unlisted", one to a user who does not know of it.
 	What     string   `json:"what"`
 	Facet    string   `json:"facet,omitempty"`
 	Value    string   `json:"value,omitempty"`

@@ -45,6 +45,7 @@ type Explanation struct {
 // is in the first of Deleted, OutsideWindow, Ahead, NotInStrategy,
 // WithoutFilters, Ignored and Counted that holds, so these seven add up to Accepted.
 type ExplainedEvents struct {
+	// Accepted: in the log of the user, or in that of an anonymous token and counting for the user.
 	Accepted int `json:"accepted"`
 	// Deleted: before the user was deleted, and not yet removed from the log.
 	Deleted int `json:"deleted"`
@@ -104,6 +105,9 @@ type EarlierEvents struct {
 
 // ContributedEvent is an event that adds to a score.
 type ContributedEvent struct {
+	// UserToken is the anonymous token of the event, if its events count for the user who is explained; absent for
+	// an event of the user's own token.
+	UserToken string   `json:"userToken,omitempty"`
 	Time      Time     `json:"time"`
 	Type      string   `json:"type"`
 	Name      string   `json:"name"`

@@ -12,6 +12,7 @@ import (
 type ExportLine struct {
 	User    *ExportedUser  `json:"exportedUser,omitempty"`    // the first line
 	Profile *Profile       `json:"exportedProfile,omitempty"` // the second one
+	Link    *Link          `json:"exportedLink,omitempty"`    // of the tokens of the user; an import skips it
 	Event   *ExportedEvent `json:"exportedEvent,omitempty"`
 	Fault   *ExportedFault `json:"exportedFault,omitempty"` // in place of an event
 	End     *ExportEnd     `json:"exportEnd,omitempty"`     // the last line of a complete export
@@ -92,7 +93,7 @@ func (f *ExportedFilter) UnmarshalJSON(b []byte) error {
 
 // ExportedFault is an event of the log that cannot be read.
 type ExportedFault struct {
-	UserToken string `json:"userToken,omitempty"` // in a dump
+	UserToken string `json:"userToken,omitempty"` // in a dump, and of another token than the exported user's
 	Time      int64  `json:"time"`
 	ID        string `json:"id"`
 }

@@ -9,6 +9,9 @@ type LinkRequest struct {
 	Reason string `json:"reason,omitempty"`
 }
 
+// MaxLinkEvents is up to how many events of a link are counted.
+const MaxLinkEvents = 10_000
+
 // MaxLinkReason is the largest size of a reason, in bytes.
 const MaxLinkReason = 200
 
@@ -37,6 +40,10 @@ type Link struct {
 	State string `json:"state"`
 	// Strength is "strong", or "weak" for evidence that came with a key which stands in web pages.
 	Strength string `json:"strength"`
+	// Events is how many events within the retention count for the known user by the link, at most MaxLinkEvents;
+	// MoreEvents says that there are more. While links are only collected it is how many would. Absent in an export.
+	Events     *int `json:"events,omitempty"`
+	MoreEvents bool `json:"moreEvents,omitempty"`
 	// By is the evidence: "event" of both tokens, "call" of an SDK, or "request" of an admin.
 	By string `json:"by"`
 	// Event is the ID of the event.
@@ -52,4 +59,42 @@ type Unlinked struct {
 	// UnlinkedUntil is the time of receipt up to which evidence links the tokens no more. What is received
 	// later may link them again.
 	UnlinkedUntil Time `json:"unlinkedUntil"`
+}
+
+// Limits of GET /1/identities/refused.
+const (
+	MaxRefusedLinks     = 100 // of a page
+	MaxRefusedLinksDays = 30  // age of what is listed and counted
+)
+
+// RefusedLinks is the answer of GET /1/identities/refused: the events that asked for a link between their two
+// tokens and got none, in the last MaxRefusedLinksDays days. The events themselves count as ever.
+type RefusedLinks struct {
+	// Refused are the newest ones, the newest first: of each reason the last 10 at least. Users who were deleted or
+	// have opted out are not named.
+	Refused []RefusedLink `json:"refused"`
+	// Days count all of them, the newest day first; days without any are left out. An event that is delivered again
+	// to the engine counts again.
+	Days []RefusedLinksDay `json:"days"`
+	// Cursor asks for those before the ones of this answer; absent if there are no others.
+	Cursor string `json:"cursor,omitempty"`
+}
+
+// RefusedLink is an event that asked for a link.
+type RefusedLink struct {
+	// At is when the engine refused the link.
+	At Time `json:"at"`
+	// Reason is one word, such as late.
+	Reason                 string `json:"reason"`
+	UserToken              string `json:"userToken"`
+	AuthenticatedUserToken string `json:"authenticatedUserToken"`
+	// Time is that of the event, and Event its ID.
+	Time  Time   `json:"time"`
+	Event string `json:"event"`
+}
+
+// RefusedLinksDay counts the links that were refused in a day.
+type RefusedLinksDay struct {
+	Day    string           `json:"day"` // as 2026-11-22, in UTC
+	Counts map[string]int64 `json:"counts"`
 }

@@ -29,6 +29,7 @@ type UsageDay struct {
 	Day           string `json:"day"`
 	Events        int64  `json:"events"`
 	RefusedEvents int64  `json:"refusedEvents"`
+	RefusedLinks  int64  `json:"refusedLinks"`
 	Reads         int64  `json:"reads"`
 	Rows          int64  `json:"rows"`
 	Bytes         int64  `json:"bytes"`
@@ -41,6 +42,9 @@ type UsageCounts struct {
 	// RefusedEvents are requests of events that were refused for what they contain,
 	// each once however many events it had, and refused lines of imports.
 	RefusedEvents int64 `json:"refusedEvents"`
+	// RefusedLinks are accepted events that asked for a link between their two tokens and got none. An event that
+	// is delivered again to the engine counts again.
+	RefusedLinks int64 `json:"refusedLinks"`
 	// Reads are users whose profile a request asked for: each user of a batch, and
 	// one of a ranking or an explanation.
 	Reads int64 `json:"reads"`

@@ -72,6 +72,14 @@ func (b Buffered) RecordRefused(ctx context.Context, app string, at time.Time, r
 	return b.store.Refused.RecordRefused(ctx, app, at, r)
 }
 
+// RecordRefusedLinks is that of the Store.
+func (b Buffered) RecordRefusedLinks(ctx context.Context, app string, at time.Time, r store.Refusals) error {
+	if b.deleted(ctx, app) {
+		return nil
+	}
+	return b.store.Refused.RecordRefusedLinks(ctx, app, at, r)
+}
+
 // AddRecent is that of the Store.
 func (b Buffered) AddRecent(ctx context.Context, app string, events []store.RecentEvent) error {
 	if b.deleted(ctx, app) {

@@ -1,7 +1,6 @@
 package profile_test
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -10,11 +9,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/affinityengine/affinity/shared/app/config"
-	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/profile/links"
+	"github.com/affinityengine/affinity/shared/store"
 )
 
 // A dry run makes the links that the engine makes of the same events, of few tokens and users, so that every
@@ -24,7 +22,7 @@ func TestDryRunLinksAsTheEngine(t *testing.T) {
 	for seed := range uint64(6) {
 		s := newLinked(t, storetest.NewWithClient)
 		var refusal links.Reason
-		profile.IdentitiesOf(s.eng).SetRefused(func(_ context.Context, _ config.App, r profile.RefusedLink) { refusal = r.Reason })
+		profile.IdentitiesOf(s.eng).SetRefused(func(_ string, r store.RefusedLink) { refusal = links.Reason(r.Reason) })
 		random := rand.New(rand.NewPCG(seed, 1))
 		dry := links.NewDryRun(10 * 24 * time.Hour)
 		tokens := map[string]bool{}
@@ -52,10 +50,8 @@ func TestDryRunLinksAsTheEngine(t *testing.T) {
 		}
 		want := map[string][]links.Entry{}
 		for token := range tokens {
-			cell, _, err := profile.IdentitiesOf(s.eng).Of(ctx, s.app(), token)
-			must.Succeed(t, err)
-			if len(cell.Entries) > 0 {
-				want[token] = cell.Entries
+			if entries := s.cellOf(token).Entries; len(entries) > 0 {
+				want[token] = entries
 			}
 		}
 		got := map[string][]links.Entry{}

@@ -53,23 +53,9 @@ func (i Identities) Unlink(ctx context.Context, app config.App, token, known str
 	return at.writer.linker.unlink(ctx, app, token, known)
 }
 
-// Of returns what the row of a token says of links, and what it excludes.
-func (i Identities) Of(ctx context.Context, app config.App, token string) (links.Cell, links.Exclusion, error) {
-	at, err := i.engine.at(app)
-	if err != nil {
-		return links.Cell{}, links.Exclusion{}, err
-	}
-	row, err := at.env.store.Users.ReadPrimary(ctx, app.ID, token, store.UserState)
-	if err != nil {
-		return links.Cell{}, links.Exclusion{}, err
-	}
-	cell, err := linksOf(app.ID, token, row)
-	return cell, exclusionOf(row), err
-}
-
-// SetRefused sets what is called for evidence that makes no link. Call it before the engine
-// is used.
-func (i Identities) SetRefused(refused func(ctx context.Context, app config.App, r RefusedLink)) {
+// SetRefused sets what is called for an event of an app that asks for a link and gets none: once for each
+// delivery of the event, or more often if other changes of the links come between. Call it before the engine is used.
+func (i Identities) SetRefused(refused func(app string, r store.RefusedLink)) {
 	for _, at := range i.engine.all() {
 		at.writer.linker.refused = refused
 	}

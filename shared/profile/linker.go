@@ -23,27 +23,20 @@ type linker struct {
 	logs    *logs
 	tickets *tickets
 	changes *changeList
-	// refused is called for evidence that makes no link; nil: nobody asks.
-	refused func(ctx context.Context, app config.App, r RefusedLink)
-}
-
-// RefusedLink is evidence that makes no link.
-type RefusedLink struct {
-	User, Known string
-	Time        int64 // of the evidence (ms)
-	Reason      links.Reason
+	// refused is called for an event that asks for a link and gets none; nil: nobody asks.
+	refused func(app string, r store.RefusedLink)
 }
 
 // judge returns events without the evidence that no row need be read for to refuse it: tokens that name
 // nobody, and keys that may not say who has signed in.
-func (l *linker) judge(ctx context.Context, app config.App, events []store.LogEvent) []store.LogEvent {
+func (l *linker) judge(app config.App, events []store.LogEvent) []store.LogEvent {
 	if !app.Identity.On() {
 		return events
 	}
 	var judged []store.LogEvent
 	for i := range events {
 		e := &events[i]
-		if e.Known == "" || l.accepts(ctx, app, RefusedLink{User: e.User, Known: e.Known, Time: e.Time}, e.Strong) {
+		if e.Known == "" || l.accepts(app, e.User, evidenceOf(e)) {
 			continue
 		}
 		if judged == nil {
@@ -58,18 +51,19 @@ func (l *linker) judge(ctx context.Context, app config.App, events []store.LogEv
 }
 
 // accepts reports whether evidence may ask rows for a link, by what its tokens and its key are. If not, it is
-// refused: r, which gets its reason.
-func (l *linker) accepts(ctx context.Context, app config.App, r RefusedLink, strong bool) bool {
+// refused.
+func (l *linker) accepts(app config.App, token string, e links.Evidence) bool {
+	var reason links.Reason
 	switch {
-	case links.NamesNobody(r.User) || links.NamesNobody(r.Known):
-		r.Reason = links.BadValue
-	case !strong && !app.Identity.TrustPages:
-		r.Reason = links.WeakKey
+	case links.NamesNobody(token) || links.NamesNobody(e.Known):
+		reason = links.BadValue
+	case e.Weak && !app.Identity.TrustPages:
+		reason = links.WeakKey
 	default:
 		return true
 	}
-	if l.refused != nil && r.Known != r.User {
-		l.refused(ctx, app, r)
+	if l.refused != nil && e.Known != token {
+		l.refused(app.ID, refusedLink(token, e, reason))
 	}
 	return false
 }
@@ -184,7 +178,7 @@ func (f *following) linkBy(ctx context.Context, e links.Evidence, known links.Ex
 	asks, reason := f.cell.Asks(e, exclusionOf(f.row), known)
 	f.reason = ""
 	if reason != "" {
-		f.refuse(ctx, e, reason)
+		f.refuse(e, reason)
 	}
 	if reason == links.Shared {
 		if next, open := f.cell.Shut("", e.Time); open {
@@ -199,16 +193,25 @@ func (f *following) linkBy(ctx context.Context, e links.Evidence, known links.Ex
 		return false, err
 	}
 	if reason != "" {
-		f.refuse(ctx, e, reason)
+		f.refuse(e, reason)
 		return true, nil
 	}
 	return f.swap(ctx, f.cell.Link(e, exclusionOf(f.row), exclusionOf(row), f.app.Identity.Lookback.Milliseconds()))
 }
 
-func (f *following) refuse(ctx context.Context, e links.Evidence, reason links.Reason) {
-	if f.reason = reason; f.refused != nil {
-		f.refused(ctx, f.app, RefusedLink{f.token, e.Known, e.Time, reason})
+// refuse notes why evidence makes no link. Who asks for a link by a request gets the reason in the answer.
+func (f *following) refuse(e links.Evidence, reason links.Reason) {
+	if f.reason = reason; f.refused != nil && e.Source != links.FromRequest {
+		f.refused(f.app.ID, refusedLink(f.token, e, reason))
 	}
+}
+
+// refusedLink names no user who was deleted or has opted out.
+func refusedLink(token string, e links.Evidence, reason links.Reason) store.RefusedLink {
+	if reason == links.Deleted || reason == links.OptedOut {
+		return store.RefusedLink{Reason: string(reason)}
+	}
+	return store.RefusedLink{User: token, Known: e.Known, Time: e.Time, Event: e.By, Reason: string(reason)}
 }
 
 // swap changes the links of the token, if they are those that it knows.

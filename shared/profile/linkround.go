@@ -62,10 +62,7 @@ func (l *linker) sweep(ctx context.Context, app config.App, known string) error 
 	if err != nil || len(cell.List) == 0 {
 		return err
 	}
-	tokens := make([]string, len(cell.List))
-	for i, listed := range cell.List {
-		tokens[i] = listed.Token
-	}
+	tokens := cell.Tokens()
 	rows, err := l.store.Users.ReadUserStates(ctx, app.ID, tokens)
 	if err != nil {
 		return err

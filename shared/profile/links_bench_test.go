@@ -82,9 +82,13 @@ func (s *personsBench) fold() {
 	}
 }
 
-func (s *personsBench) read(user string) (profile.Result, error) { return s.eng.Read(ctx, s.app(), user, 0) }
+func (s *personsBench) read(user string) (profile.Result, error) {
+	return s.eng.Read(ctx, s.app(), user, 0)
+}
 
-func (s *personsBench) refresh(user string) (profile.Result, error) { return s.eng.Refresh(ctx, s.app(), user) }
+func (s *personsBench) refresh(user string) (profile.Result, error) {
+	return s.eng.Refresh(ctx, s.app(), user)
+}
 
 // compare reports the ratio of the medians of a person and the user.
 func (s *personsBench) compare(b *testing.B, person string, read func(string) (profile.Result, error)) {

@@ -387,7 +387,7 @@ func (s *harness) logOf(token string) []affinity.Event {
 func TestRefusedLinks(t *testing.T) {
 	onEveryLinked(t, func(t *testing.T, s *harness) {
 		var reasons []links.Reason
-		profile.IdentitiesOf(s.eng).SetRefused(func(_ context.Context, _ config.App, r profile.RefusedLink) { reasons = append(reasons, r.Reason) })
+		profile.IdentitiesOf(s.eng).SetRefused(func(_ string, r store.RefusedLink) { reasons = append(reasons, links.Reason(r.Reason)) })
 		refused := func(want links.Reason, e store.LogEvent) {
 			t.Helper()
 			reasons = nil

@@ -24,7 +24,9 @@ type member struct {
 	of        *computation
 	intervals []links.Interval
 	cell      links.Cell
-	missing   map[history.BlockID]bool
+	// types says that the person has opted out of types that the token has not: its blocks may hold such events.
+	types   bool
+	missing map[history.BlockID]bool
 	// planned are the ranges of the log that the reading takes of the token for this person.
 	planned []store.UserRange
 }
@@ -74,9 +76,7 @@ func (c *computer) join(ctx context.Context, app config.App, all []*computation)
 			continue
 		}
 		if u.cell, u.fault = linksOf(app.ID, u.token, u.row); u.fault == nil && app.Identity.Counts() && !u.row.Gone() {
-			for _, l := range u.cell.List {
-				tokens = append(tokens, l.Token)
-			}
+			tokens = append(tokens, u.cell.Tokens()...)
 		}
 	}
 	var rows map[string]store.User
@@ -133,9 +133,8 @@ func (v *env) memberOf(ctx context.Context, appID string, known *user, token str
 	if m.intervals = m.cell.Intervals(known.token, own, of, until); len(m.intervals) == 0 {
 		return nil, nil
 	}
-	both := own.With(of)
-	row.DeletedUntil, row.ReceivedUntil, row.OptedOut = both.DeletedUntil, both.ReceivedUntil, both.OptedOut
-	return m, v.setRow(ctx, appID, &m.user, row)
+	m.types = of.OptedOut&^own.OptedOut != 0
+	return m, v.setRow(ctx, appID, &m.user, excluding(row, own.With(of)))
 }
 
 // inherit takes over what an earlier attempt has found of the blocks of a member.
@@ -215,12 +214,7 @@ func (r *reading) planMembers(u *computation) (all []located, logged bool) {
 		if u.at != nil {
 			blocks, gaps = u.at.before(blocks, gaps)
 		}
-		blocks, gaps = spare(&m.cell, blocks, gaps)
-		blocks, gaps = cut(blocks, gaps, m.intervals)
-		if band, ok := m.band(); ok {
-			_, parts := cut(nil, []history.Range{{From: band.From, To: band.To}}, m.intervals)
-			gaps = append(gaps, parts...)
-		}
+		blocks, gaps = m.within(blocks, gaps)
 		for _, b := range blocks {
 			m.missing[b.ID] = true
 			if !b.Inline {
@@ -245,6 +239,24 @@ func (r *reading) planMembers(u *computation) (all []located, logged bool) {
 		all, logged = append(all, located...), logged || len(gaps) > 0
 	}
 	return all, logged
+}
+
+// within returns the blocks whose events of the intervals count for the person, and the ranges of the log that
+// hold the others, of the parts of the token's log.
+func (m *member) within(blocks []history.Block, gaps []history.Range) ([]history.Block, []history.Range) {
+	if m.types {
+		for _, b := range blocks {
+			gaps = append(gaps, b.Range)
+		}
+		blocks = nil
+	}
+	blocks, gaps = spare(&m.cell, blocks, gaps)
+	blocks, gaps = cut(blocks, gaps, m.intervals)
+	if band, ok := m.band(); ok {
+		_, parts := cut(nil, []history.Range{{From: band.From, To: band.To}}, m.intervals)
+		gaps = append(gaps, parts...)
+	}
+	return blocks, gaps
 }
 
 // sift adds a range of a user's own log whose events may be excluded to the reading.

@@ -56,7 +56,7 @@ type writer struct {
 }
 
 func (w *writer) apply(ctx context.Context, app config.App, events []store.LogEvent) (Outcome, error) {
-	events = w.linker.judge(ctx, app, events)
+	events = w.linker.judge(app, events)
 	app, refused, err := w.logs.append(ctx, app, events)
 	if err != nil {
 		return Outcome{}, err
@@ -97,7 +97,7 @@ func (w *writer) outcome(ctx context.Context, app config.App, events []store.Log
 }
 
 func (w *writer) importEvents(ctx context.Context, app config.App, events []store.LogEvent) (Outcome, error) {
-	events = w.linker.judge(ctx, app, events)
+	events = w.linker.judge(app, events)
 	app, refused, err := w.logs.append(ctx, app, events)
 	if err != nil {
 		return Outcome{}, err

@@ -43,13 +43,12 @@ func (i Identities) SignedIn(ctx context.Context, app config.App, signIns []Sign
 }
 
 func (l *linker) signIn(ctx context.Context, app config.App, s SignIn) error {
-	if s.User == s.Known || !l.accepts(ctx, app, RefusedLink{User: s.User, Known: s.Known, Time: s.Time}, s.Strong) {
+	e := links.Evidence{Known: s.Known, Time: s.Time, Receipt: s.Receipt, Source: links.FromCall, By: s.MessageID,
+		Weak: !s.Strong}
+	if s.User == s.Known || !l.accepts(app, s.User, e) {
 		return nil
 	}
-	err := l.linkUnlogged(ctx, app, s.User, func() links.Evidence {
-		return links.Evidence{Known: s.Known, Time: s.Time, Receipt: s.Receipt, Source: links.FromCall, By: s.MessageID,
-			Weak: !s.Strong}
-	})
+	err := l.linkUnlogged(ctx, app, s.User, func() links.Evidence { return e })
 	if _, refused := errors.AsType[LinkRefused](err); refused {
 		return nil
 	}

@@ -1,7 +1,6 @@
 package profile_test
 
 import (
-	"context"
 	"slices"
 	"sync"
 	"testing"
@@ -27,13 +26,15 @@ func (s *harness) signIn(calls ...profile.SignIn) {
 
 func (s *harness) refusals() *[]links.Reason {
 	reasons := &[]links.Reason{}
-	profile.IdentitiesOf(s.eng).SetRefused(func(_ context.Context, _ config.App, r profile.RefusedLink) { *reasons = append(*reasons, r.Reason) })
+	profile.IdentitiesOf(s.eng).SetRefused(func(_ string, r store.RefusedLink) { *reasons = append(*reasons, links.Reason(r.Reason)) })
 	return reasons
 }
 
 func (s *harness) cellOf(token string) links.Cell {
 	s.t.Helper()
-	cell, _, err := profile.IdentitiesOf(s.eng).Of(ctx, s.app(), token)
+	row, err := s.store.Users.ReadPrimary(ctx, appID, token, store.UserState)
+	must.Succeed(s.t, err)
+	cell, err := links.Parse(row.Links)
 	must.Succeed(s.t, err)
 	return cell
 }

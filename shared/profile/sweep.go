@@ -155,7 +155,8 @@ func (s *sweeper) objectsOf(ctx context.Context, app config.App, token string, c
 		u.setWindow(s.now().UnixMilli()+s.reach(), app) // events ahead count
 	}
 	sw := s.read(app, users, c, func(of string, e affinity.Event) error {
-		if of != token && !slices.ContainsFunc(counted[of], func(i links.Interval) bool { return i.Holds(e.Time) }) {
+		counts := func(i links.Interval) bool { return i.Holds(e.Time) && !row.OptedOut.Has(e.Type) }
+		if of != token && !slices.ContainsFunc(counted[of], counts) {
 			return nil
 		}
 		return fn(e)

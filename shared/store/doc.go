@@ -30,6 +30,7 @@
 //	dated    app,index,attribute,<MaxInt64 - ms %016x>,objectID   the objects of an index by date
 //	           o:f the object's filters and their settings version, cell time = when they were written
 //	refused  app,<n>                                   refused events of an app, spread over four rows
+//	         app,links,<n>                             events of an app that linked nobody, spread over four rows
 //	           c:<day>,<reason> and c:#,<reason> counters, r:<slot>,<reason> a ring for each reason
 //	crowd    app,                                      n:i time of the app's last import
 //	         app,index,                                n:n names of the index's generations of crowd statistics

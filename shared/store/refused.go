@@ -56,15 +56,22 @@ const (
 	ringColumn = "#"
 )
 
+// The rows of an app's refused events are app,<n>, those of refused links app,links,<n>.
 func refusedKey(app string, row int) string { return fmt.Sprintf("%s,%d", app, row) }
+
+func linksKey(app string, row int) string { return fmt.Sprintf("%s,links,%d", app, row) }
 
 // RecordRefused adds refusals of an app to those of a day, in one of the app's rows.
 // Counts that are recorded again after an error may count twice.
 func (s RefusedTable) RecordRefused(ctx context.Context, app string, at time.Time, r Refusals) error {
+	return s.record(ctx, app, refusedKey(app, rand.IntN(refusedRows)), at, r)
+}
+
+func (s RefusedTable) record(ctx context.Context, app, key string, at time.Time, r Refusals) error {
 	if len(r.Counts) == 0 {
 		return nil
 	}
-	key, table := refusedKey(app, rand.IntN(refusedRows)), s.tables.of(app, allUsers).refused
+	table := s.tables.of(app, allUsers).refused
 	events := map[string][][]byte{} // encoded before anything is counted
 	for _, e := range r.Events {
 		value, err := json.Marshal(e)
@@ -108,19 +115,42 @@ var newestCells = bigtable.RowFilter(bigtable.LatestNFilter(1))
 // all refusals by reason, of the last RefusedDays days. It returns at most MaxRefused
 // events, and of each reason as many as of the others, as long as it has them.
 func (s RefusedTable) ReadRefused(ctx context.Context, app string, now time.Time) ([]Refused, map[string]int64, error) {
+	within := bigtable.NewRange(app+",0", app+",:") // ':' follows the digits
+	ring, days, err := s.read(ctx, app, within, now)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read refused events of %s: %w", app, err)
+	}
+	counts := map[string]int64{}
+	for _, ofDay := range days {
+		for reason, n := range ofDay {
+			counts[reason] += n
+		}
+	}
+	return newestOfEach(ring), counts, nil
+}
+
+// read returns the refusals of the last RefusedDays days that rows of an app keep, by reason, and the number of
+// all of them by day and reason.
+func (s RefusedTable) read(ctx context.Context, app string, within bigtable.RowSet,
+	now time.Time) (map[string][]Refused, map[string]map[string]int64, error) {
 	oldest := now.AddDate(0, 0, -RefusedDays)
-	ring, counts := map[string][]Refused{}, map[string]int64{}
+	ring, days := map[string][]Refused{}, map[string]map[string]int64{}
 	var failed error
-	err := s.readRefused(ctx, app, func(row bigtable.Row) bool {
+	err := s.tables.of(app, allUsers).refused.ReadRows(ctx, within, func(row bigtable.Row) bool {
 		for column, n := range refusedCounts(row) {
-			if day, reason, _ := strings.Cut(column, ","); day >= oldest.UTC().Format(dayLayout) && day != ringColumn {
-				counts[reason] += n
+			day, reason, _ := strings.Cut(column, ",")
+			if day < oldest.UTC().Format(dayLayout) || day == ringColumn {
+				continue
 			}
+			if days[day] == nil {
+				days[day] = map[string]int64{}
+			}
+			days[day][reason] += n
 		}
 		for _, item := range row[familyRing] {
 			var r Refused
 			if failed = json.Unmarshal(item.Value, &r); failed != nil {
-				failed = fmt.Errorf("refused event %s: %w", item.Column, failed)
+				failed = fmt.Errorf("refusal %s: %w", item.Column, failed)
 				return false
 			}
 			if r.At.After(oldest) {
@@ -128,13 +158,11 @@ func (s RefusedTable) ReadRefused(ctx context.Context, app string, now time.Time
 			}
 		}
 		return true
-	})
-	if err = cmp.Or(failed, err); err != nil {
-		return nil, nil, fmt.Errorf("read refused events of %s: %w", app, err)
-	}
-	return newestOfEach(ring), counts, nil
+	}, newestCells)
+	return ring, days, cmp.Or(failed, err)
 }
 
+// readRefused reads the rows of refused events and of refused links.
 func (s *Store) readRefused(ctx context.Context, app string, do func(bigtable.Row) bool) error {
 	return s.tables.of(app, allUsers).refused.ReadRows(ctx, bigtable.PrefixRange(app+","), do, newestCells)
 }
@@ -167,7 +195,7 @@ func newestOfEach(ring map[string][]Refused) []Refused {
 	return list
 }
 
-// ForgetRefused removes the refused events of a user of an app, and those that are
+// ForgetRefused removes the refused events and links of a user of an app, and events that are
 // kept in part and name the user. It returns how many. The counts stay: they say
 // nothing about users.
 func (s RefusedTable) ForgetRefused(ctx context.Context, app, user string) (int, error) {

@@ -109,6 +109,7 @@ func testStore(t *testing.T, open func(*testing.T) fixture) {
 		{"RefusedByReason", testRefusedByReason},
 		{"RefusedExpire", testRefusedExpire},
 		{"RefusedOfUser", testRefusedOfUser},
+		{"RefusedLinks", testRefusedLinks},
 		{"Blocks", testBlocks},
 		{"ManyAndLargeBlocks", testManyAndLargeBlocks},
 		{"Users", testScanUsers},

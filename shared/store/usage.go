@@ -35,6 +35,7 @@ func usageKeysKey(app string) string { return app + ",keys" }
 var usageColumns = map[string]func(*usage.Counts) *int64{
 	"events":  func(c *usage.Counts) *int64 { return &c.Events },
 	"refused": func(c *usage.Counts) *int64 { return &c.Refused },
+	"links":   func(c *usage.Counts) *int64 { return &c.RefusedLinks },
 	"reads":   func(c *usage.Counts) *int64 { return &c.Reads },
 	"rows":    func(c *usage.Counts) *int64 { return &c.Rows },
 	"bytes":   func(c *usage.Counts) *int64 { return &c.Bytes },

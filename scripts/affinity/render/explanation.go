@@ -74,8 +74,12 @@ func drawScore(text *bytes.Buffer, x api.ScoreExplanation, colors *Palette) erro
 			fmt.Fprintf(table, "  %s\t%s until %s\t\t\t\t\t%s\n", timestamp(c.From), cli.Count(c.Events, "event"),
 				timestamp(c.To), number(c.Contribution))
 		case c.ContributedEvent != nil:
-			fmt.Fprintf(table, "  %s\t%s %s\t%s\t%d\t%d\t%.4g\t%s\n", timestamp(c.Time), cli.Printable(c.Type),
-				cli.Printable(strconv.Quote(c.Name)),
+			of := ""
+			if c.UserToken != "" {
+				of = " by " + cli.Printable(c.UserToken)
+			}
+			fmt.Fprintf(table, "  %s\t%s %s%s\t%s\t%d\t%d\t%.4g\t%s\n", timestamp(c.Time), cli.Printable(c.Type),
+				cli.Printable(strconv.Quote(c.Name)), of,
 				objects(*c.ContributedEvent), c.Weight, c.Count, c.Decay, number(c.Contribution))
 		}
 	}

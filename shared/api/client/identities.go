@@ -32,3 +32,18 @@ func (c Profiles) Identity(ctx context.Context, token string) (api.Identity, err
 	err := c.call(ctx, always, http.MethodGet, "/1/identities/"+url.PathEscape(token), nil, &answer)
 	return answer, err
 }
+
+// RefusedLinks returns a page of the events that asked for a link and got none, the newest first, and counts all of
+// them. reason "" is all reasons, cursor "" the first page. Requires a key with the permission admin.
+func (c Profiles) RefusedLinks(ctx context.Context, reason, cursor string) (api.RefusedLinks, error) {
+	query := url.Values{}
+	if reason != "" {
+		query.Set("reason", reason)
+	}
+	if cursor != "" {
+		query.Set("cursor", cursor)
+	}
+	var answer api.RefusedLinks
+	err := c.call(ctx, always, http.MethodGet, withQuery("/1/identities/refused", query), nil, &answer)
+	return answer, err
+}

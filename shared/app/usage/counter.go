@@ -98,6 +98,9 @@ func (c *Counter) Reads(app string, n int) { c.Add(app, Counts{Reads: int64(n)})
 // Refused counts refused requests of events, or refused lines.
 func (c *Counter) Refused(app string, n int) { c.Add(app, Counts{Refused: int64(n)}) }
 
+// RefusedLink counts an event that asked for a link and got none.
+func (c *Counter) RefusedLink(app string) { c.Add(app, Counts{RefusedLinks: 1}) }
+
 // Events counts n accepted events. user returns the token of the i-th event's user,
 // or "" for an event that no user is counted for. Tokens that name nobody are counted by
 // name, too.

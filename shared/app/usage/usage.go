@@ -18,6 +18,9 @@ type Counts struct {
 	// Refused are requests of events that were refused for their content, each once
 	// however many events it had, and the refused lines of imports.
 	Refused int64 `json:"refusedEvents"`
+	// RefusedLinks are accepted events that asked for a link between their two tokens and got none, each once for
+	// each delivery to the engine, at least.
+	RefusedLinks int64 `json:"refusedLinks"`
 	// Reads are users whose profile a request asked for: each user of a batch, and one
 	// of a ranking or an explanation.
 	Reads int64 `json:"reads"`
@@ -32,6 +35,7 @@ type Counts struct {
 func (c *Counts) Add(other Counts) {
 	c.Events += other.Events
 	c.Refused += other.Refused
+	c.RefusedLinks += other.RefusedLinks
 	c.Reads += other.Reads
 	c.Rows += other.Rows
 	c.Bytes += other.Bytes

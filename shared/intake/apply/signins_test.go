@@ -34,9 +34,13 @@ func (h *harness) entries(token string) []links.Entry {
 	h.t.Helper()
 	app, err := h.apps.App(h.t.Context(), appID)
 	h.check(err)
-	cell, _, err := profile.IdentitiesOf(h.profiles).Of(h.t.Context(), app, token)
+	p, err := profile.IdentitiesOf(h.profiles).Of(h.t.Context(), app, token)
 	h.check(err)
-	return cell.Entries
+	var all []links.Entry
+	for _, l := range p.Links {
+		all = append(all, l.Entry)
+	}
+	return all
 }
 
 // A message of a sign-in links the tokens at each delivery but those after an unlink.

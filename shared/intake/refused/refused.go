@@ -1,6 +1,7 @@
 // Package refused collects an app's refusals in memory and writes them to the store
 // at most once a second, so that a refused request costs no write and waits for none.
-// They are kept in the table refused of package store.
+// They are kept in the table refused of package store. Links between tokens that events
+// ask for and do not get are collected likewise.
 //
 // It is separate from the functions, because several refuse events. Memory is
 // bounded: beyond it refusals are counted without their events, and with more

@@ -21,7 +21,7 @@ const vanishing = 1e-290
 type Difference struct {
 	User string `json:"userToken"`
 	// Which names the part that differs: the "stored" profile as clients get
-	// it, the profile "computed" from blocks and log, the "history", or the "log".
+	// it, the profile "computed" from blocks and log, the "history", the "log", or the "links".
 	// A fault in the history only makes the user's profile slower to compute. A
 	// user with a fault in the log has no profile.
 	Which string `json:"which"`
@@ -29,7 +29,8 @@ type Difference struct {
 	// is not listed), "surplus" (an affinity should not be listed),
 	// "lastEventAt", "known", "total" (the number of values that events score) or
 	// "truncated" (it says that it leaves out values, and lists all, or it exceeds
-	// its bounds). In any part: "damaged". In a history: a block is "missing".
+	// its bounds). In any part: "damaged". In a history: a block is "missing". In links: "overlap" (two entries
+	// hold the same instant), "unlisted" (an entry names a user, in Value, whose list lacks the token).
 	What     string            `json:"what"`
 	Facet    string            `json:"facet,omitempty"`
 	Value    string            `json:"value,omitempty"`

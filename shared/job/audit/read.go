@@ -35,9 +35,9 @@ type faulty interface {
 	ByUser() map[string]error
 }
 
-// reading is one reading of a user. The audit reads the user row first, then
-// lets the engine compute the profile, then reads the log. So the log has every
-// event that the row and the profile count.
+// reading is one reading of a user. The audit reads the user row first, and those that its
+// links name, then lets the engine compute the profile, then reads the log. So the log has every
+// event that the rows and the profile count.
 type reading struct {
 	finding
 	row      store.User
@@ -68,6 +68,10 @@ func (r *run) read(ctx context.Context, users []string, earlier map[string]marks
 	if err != nil {
 		return nil, err
 	}
+	all, err := r.linkedTo(ctx, rows)
+	if err != nil {
+		return nil, err
+	}
 	computed, err := r.engine.Compute(ctx, app, users, r.compiled)
 	var some faulty
 	failed := map[string]error{}
@@ -81,6 +85,7 @@ func (r *run) read(ctx context.Context, users []string, earlier map[string]marks
 		return nil, err
 	}
 	byUser, ranges := make(map[string]*reading, len(users)), make([]store.UserRange, 0, len(users))
+	var persons []*reading
 	for _, user := range users {
 		if err := failed[user]; err != nil {
 			byUser[user] = &reading{finding: finding{user: user}}
@@ -90,14 +95,27 @@ func (r *run) read(ctx context.Context, users []string, earlier map[string]marks
 		if len(computed[user]) != 1 {
 			return nil, fmt.Errorf("no profile was computed for %s", user)
 		}
-		byUser[user] = r.begin(user, rows[user], computed[user][0], earlier)
-		ranges = append(ranges, store.UserRange{User: user, To: history.End})
+		rd := r.begin(user, rows[user], computed[user][0], earlier)
+		byUser[user] = rd
+		if _, of := all[user]; of {
+			persons = append(persons, rd)
+		} else {
+			ranges = append(ranges, store.UserRange{User: user, To: history.End})
+		}
+		if r.app.Identity.On() {
+			rd.checkLinks(all)
+		}
 	}
 	if err := r.checkHistories(ctx, byUser); err != nil {
 		return nil, err
 	}
 	if err := r.readLog(ctx, app.Log, ranges, byUser); err != nil {
 		return nil, err
+	}
+	for _, rd := range persons {
+		if err := r.readPerson(ctx, app.Log, rd, all); err != nil {
+			return nil, err
+		}
 	}
 	findings := make([]finding, len(users))
 	for i, user := range users {

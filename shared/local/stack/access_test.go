@@ -48,6 +48,7 @@ var routes = []struct {
 	{"PUT", "/1/optouts/u", `{"eventTypes":["click"]}`, []string{auth.DeleteObject}},
 	{"DELETE", "/1/optouts/u", "", []string{auth.DeleteObject}},
 	{"GET", "/1/identities/u", "", []string{auth.Admin}},
+	{"GET", "/1/identities/refused", "", []string{auth.Admin}},
 	{"POST", "/1/identities/link", `{"userToken":"a1","authenticatedUserToken":"u"}`, []string{auth.Admin}},
 	{"DELETE", "/1/identities/a1/links/u", "", []string{auth.Admin}},
 	{"POST", "/1/identities/preview", "", []string{auth.Admin}},

@@ -57,7 +57,9 @@ type Backends struct {
 	Orderer  *ranker.Orderer
 	Pages    *page.Reader
 	Refused  *refused.Recorder
-	Sampled  *recent.Recorder
+	// RefusedLinks collects what Profiles refuses.
+	RefusedLinks *refused.Links
+	Sampled      *recent.Recorder
 	// Warehouse publishes rows for analysts; nil: none.
 	Warehouse *outbox.Outbox
 	// PackWindow is that of ingest.
@@ -75,7 +77,10 @@ func newBackends(base backend.Base, cipher config.Cipher, o Options, messages me
 		Bus: messages.bus, Queue: tasks, PackWindow: cmp.Or(o.PackWindow, bus.DefaultWindow),
 		Profiles: profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log),
 		Refused:  refused.New(base.Buffered(), base.Now, base.Log),
+
+		RefusedLinks: refused.NewLinks(base.Buffered(), base.Usage, base.Now, base.Log),
 	}
+	profile.IdentitiesOf(b.Profiles).SetRefused(b.RefusedLinks.Record)
 	b.Warehouse = outbox.Over(messages.warehouse, b.Profiles.StatesOf, base.Now, base.Log)
 	b.Sampled = recent.New(base.Buffered(), b.Profiles.StatesOf, base.Now, base.Log)
 	refreshes := refresh.New(tasks, base.Now, base.Log)
@@ -118,7 +123,7 @@ func (b *Backends) resume(ctx context.Context) error {
 func (b *Backends) flush() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	return errors.Join(b.Refused.Flush(ctx), b.Sampled.Flush(ctx))
+	return errors.Join(b.Refused.Flush(ctx), b.RefusedLinks.Flush(ctx), b.Sampled.Flush(ctx))
 }
 
 // ForIngest returns the backends of ingest.

@@ -314,8 +314,8 @@ func (s *Stack) Idle(ctx context.Context) error {
 			return fmt.Errorf("wait for the archive: %w", err)
 		}
 	}
-	if err := s.Backends.Sampled.Flush(ctx); err != nil {
-		return fmt.Errorf("write recent events: %w", err)
+	if err := errors.Join(s.Backends.Sampled.Flush(ctx), s.Backends.RefusedLinks.Flush(ctx)); err != nil {
+		return fmt.Errorf("write recent events and refused links: %w", err)
 	}
 	if err := s.tasks.Idle(ctx); err != nil {
 		return fmt.Errorf("wait for tasks: %w", err)

@@ -236,6 +236,15 @@ func (c *Cell) SignedIn() (Entry, bool) {
 	return Entry{}, false
 }
 
+// Tokens returns the tokens of the list.
+func (c *Cell) Tokens() []string {
+	tokens := make([]string, len(c.List))
+	for i, l := range c.List {
+		tokens[i] = l.Token
+	}
+	return tokens
+}
+
 // Lists reports whether the list holds a token, and whether the limit has shut it.
 func (c *Cell) Lists(token string) (listed, shut bool) {
 	for _, l := range c.List {

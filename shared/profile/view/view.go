@@ -1,4 +1,4 @@
-// Package view encodes a profile as the HTTP API answers it. Functions profiles and
+// Package view encodes a profile, and the links between tokens, as the HTTP API answers them. Functions profiles and
 // recomputes answer profiles, and no other form of them exists.
 package view
 

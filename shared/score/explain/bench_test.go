@@ -28,6 +28,6 @@ func BenchmarkAdd(b *testing.B) {
 		`"userToken":"some-user-token","timestamp":%d,"objectIDs":["P1234"],"queryID":"43b15df305339e827f0ac0bdc5ebcaa7"}}`, now, now))
 	b.ReportAllocs()
 	for b.Loop() {
-		x.Add(e, e.Time, original)
+		x.Add(explain.Logged{Event: e, Receipt: e.Time, Original: original})
 	}
 }

@@ -83,6 +83,8 @@ type Explanation struct {
 
 // seen collects facts about the events for the reasons.
 type seen struct {
+	tokens      tally             // of the events in other logs
+	linked      int               // these events
 	kinds       tally             // types and names that do not score
 	facets      tally             // facets that do not score, in events of types and names that do
 	unscored    int               // events with no other facets
@@ -120,17 +122,32 @@ func New(q Question) *Explanation {
 	return x
 }
 
-// Add adds the next event, with its receipt (ms) and its original. It retains the originals of the
-// latest contributions only.
-func (x *Explanation) Add(e affinity.Event, receipt int64, original []byte) {
+// Logged is an event of a log.
+type Logged struct {
+	affinity.Event
+	Receipt  int64  // ms
+	Original []byte // as it was sent
+	// Token is that of the anonymous token whose log has the event; "": the log is that of the user.
+	Token string
+	// Deleted says that the event was deleted, whatever the tombstone of the user covers.
+	Deleted bool
+}
+
+// Add adds the next event. It retains the originals of the latest contributions only.
+func (x *Explanation) Add(l Logged) {
+	e, original := l.Event, l.Original
 	if x.events.Accepted == 0 {
 		x.first = e.Time
 	}
 	x.events.Accepted++
 	x.last = e.Time
+	if l.Token != "" {
+		x.seen.tokens.add(l.Token)
+		x.seen.linked++
+	}
 	w := x.q.Window
 	switch {
-	case w.Tombstone().Covers(e.Time, receipt), x.q.OptedOut.Has(e.Type):
+	case l.Deleted, w.Tombstone().Covers(e.Time, l.Receipt), x.q.OptedOut.Has(e.Type):
 		x.events.Deleted++
 	case e.Time > w.Now:
 		if x.events.Ahead++; x.events.Ahead == 1 {
@@ -140,12 +157,12 @@ func (x *Explanation) Add(e affinity.Event, receipt int64, original []byte) {
 		x.events.OutsideWindow++
 		x.seen.latestOld = e.Time
 	default:
-		x.addInWindow(e, original)
+		x.addInWindow(e, l.Token, original)
 	}
 }
 
 // addInWindow adds an event that is in the window.
-func (x *Explanation) addInWindow(e affinity.Event, original []byte) {
+func (x *Explanation) addInWindow(e affinity.Event, token string, original []byte) {
 	o, err := schema.ParseOriginal(original) // a damaged original is read in part
 	readable := err == nil
 	if o.UnknownObjects > 0 {
@@ -178,7 +195,7 @@ func (x *Explanation) addInWindow(e affinity.Event, original []byte) {
 			x.seen.bare++
 		}
 	default:
-		x.addFilters(e, points, original)
+		x.addFilters(e, points, token, original)
 	}
 }
 
@@ -216,7 +233,7 @@ func (x *Explanation) Unknown() []Object {
 
 // addFilters adds an event with filters, of a type and name that scores. It counts the
 // facets and values that score nothing.
-func (x *Explanation) addFilters(e affinity.Event, points int, original []byte) {
+func (x *Explanation) addFilters(e affinity.Event, points int, token string, original []byte) {
 	scores, s, of := false, &x.q.Strategy, &x.seen.event
 	*of = silent{of.facets[:0], of.ignored[:0], of.notAllowed[:0]}
 	for _, c := range e.Counts {
@@ -240,7 +257,7 @@ func (x *Explanation) addFilters(e affinity.Event, points int, original []byte) 
 	case scores:
 		x.events.Counted++
 		x.seen.lastCounted = e.Time
-		x.parts.add(e, points, original)
+		x.parts.add(e, points, token, original)
 	case len(of.ignored)+len(of.notAllowed) > 0:
 		x.events.Ignored++
 	default:

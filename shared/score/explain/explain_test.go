@@ -73,7 +73,7 @@ func explainScenario(t *testing.T, d *datadriven.TestData, s strategy.Strategy, 
 	x := explain.New(q)
 	for line := range strings.Lines(d.Input) {
 		e, original := parseEvent(t, strings.TrimSpace(line))
-		x.Add(e, e.Time, original)
+		x.Add(explain.Logged{Event: e, Receipt: e.Time, Original: original})
 	}
 	a := x.Answer(held(d, x))
 	checkSum(t, a.Events)
@@ -191,14 +191,14 @@ func checkSum(t interface {
 // A damaged original is reported, and counts as far as it can be read.
 func TestDamagedOriginals(t *testing.T) {
 	x := explain.New(explain.Question{Window: affinity.Window{Now: now}, StrategyVersion: 1})
-	x.Add(affinity.Event{Time: now}, now, []byte("{"))
-	x.Add(affinity.Event{Time: now}, now, []byte("{}"))
+	x.Add(explain.Logged{Event: affinity.Event{Time: now}, Receipt: now, Original: []byte("{")})
+	x.Add(explain.Logged{Event: affinity.Event{Time: now}, Receipt: now, Original: []byte("{}")})
 	a := x.Answer(nil)
 	checkSum(t, a.Events)
 	if !a.Known || !slices.Contains(a.Reasons, "the original of 2 events can no longer be read") {
 		t.Errorf("%+v", a)
 	}
-	x.Add(affinity.Event{Time: now}, now, []byte(`{"index":"i","unknownObjects":2,"event":{"eventType":"view"}}`)) // no receivedAt
+	x.Add(explain.Logged{Event: affinity.Event{Time: now}, Receipt: now, Original: []byte(`{"index":"i","unknownObjects":2,"event":{"eventType":"view"}}`)}) // no receivedAt
 	a = x.Answer(nil)
 	checkSum(t, a.Events)
 	if a.Events.WithUnknownObjects != 1 || !slices.Contains(a.Reasons, "the original of 3 events can no longer be read") {
@@ -210,7 +210,7 @@ func TestDamagedOriginals(t *testing.T) {
 func TestManyNamesUseBoundedMemory(t *testing.T) {
 	x := explain.New(explain.Question{Window: affinity.Window{Now: now}, StrategyVersion: 1})
 	for i := range 10_100 {
-		x.Add(affinity.Event{Time: now, Type: event.View, Name: fmt.Sprint("n", i), Counts: []affinity.Count{{Facet: "f", Value: "v", N: 1}}}, now, []byte("{}"))
+		x.Add(explain.Logged{Event: affinity.Event{Time: now, Type: event.View, Name: fmt.Sprint("n", i), Counts: []affinity.Count{{Facet: "f", Value: "v", N: 1}}}, Receipt: now, Original: []byte("{}")})
 	}
 	reasons := strings.Join(x.Answer(nil).Reasons, "\n")
 	if !strings.Contains(reasons, `view "n0" (1), view "n1" (1)`) || !strings.Contains(reasons, "and more than 9995 others") {

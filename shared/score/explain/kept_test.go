@@ -27,7 +27,7 @@ func TestKeptContributionsAreBounded(t *testing.T) {
 	for i := range events {
 		e := affinity.Event{Time: now - events + int64(i), Type: event.View, Name: "Seen", Counts: []affinity.Count{{Facet: "color", Value: "Red", N: 1}}}
 		original := fmt.Sprintf(`{"receivedAt":%d,"index":"i","event":{"eventType":"view","eventName":"Seen","index":"i","userToken":"u","objectIDs":[%s"%d"]}}`, now, ids, i)
-		if x.Add(e, now, []byte(original)); x.Held() > 16<<20 {
+		if x.Add(explain.Logged{Event: e, Receipt: now, Original: []byte(original)}); x.Held() > 16<<20 {
 			t.Fatalf("%d bytes are kept after %d events", x.Held(), i+1)
 		}
 	}

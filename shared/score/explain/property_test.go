@@ -70,7 +70,7 @@ func asLogged(x *explain.Explanation, e affinity.Event, unknown int) {
 	if len(e.Counts) == 0 {
 		e.Type, e.Name = "", ""
 	}
-	x.Add(e, e.Time, []byte(original))
+	x.Add(explain.Logged{Event: e, Receipt: e.Time, Original: []byte(original)})
 }
 
 // For any events the counts add up, the contributions add up to the score, bit

@@ -21,6 +21,8 @@ func (x *Explanation) reasons(score *Score, now map[Object][]string) []string {
 	}
 	e, w := x.events, x.q.Window
 	say(e.Accepted == 0, "no event of this user is in the log: none was ever accepted, or all have been removed")
+	say(x.seen.linked > 0, "%s of anonymous tokens under which the user has signed in: %s",
+		x.share(x.seen.linked, "is", "are"), &x.seen.tokens)
 	out := x.q.OptedOut
 	say(out == event.AllTypes, "the user has opted out: none of their events count")
 	say(out != 0 && out != event.AllTypes, "the user has opted out of some types of events, which do not count: %s", out)

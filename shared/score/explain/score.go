@@ -26,6 +26,8 @@ type Contribution struct {
 	Time   int64 // ms: of the event, or of the first of several
 	Until  int64 // ms: of the last of several
 
+	// Token is that of the log that has the event, "" for the user's.
+	Token             string
 	Type, Name, Index string
 	ObjectIDs         []string
 	QueryID           string
@@ -81,12 +83,13 @@ func newParts(q Question) parts {
 }
 
 // add adds the contribution of an event in the window, if it has one.
-func (p *parts) add(e affinity.Event, points int, original []byte) {
+func (p *parts) add(e affinity.Event, points int, token string, original []byte) {
 	if p.weight == 0 {
 		return
 	}
 	c := Contribution{
-		Time: e.Time, Type: string(e.Type), Name: e.Name, EventScore: points, FacetScore: p.weight, Age: p.now - e.Time,
+		Token: token, Time: e.Time, Type: string(e.Type), Name: e.Name,
+		EventScore: points, FacetScore: p.weight, Age: p.now - e.Time,
 	}
 	renamed := false
 	for _, n := range e.Counts {
@@ -118,7 +121,7 @@ func (p *parts) keep(c part) {
 	} else {
 		c.original = slices.Clone(c.original)
 	}
-	c.Type, c.Name = strings.Clone(c.Type), strings.Clone(c.Name)
+	c.Token, c.Type, c.Name = strings.Clone(c.Token), strings.Clone(c.Type), strings.Clone(c.Name)
 	for i, v := range c.Values {
 		c.Values[i] = strings.Clone(v)
 	}
@@ -149,7 +152,7 @@ func (p *parts) sumOldest() {
 
 // size is what a contribution keeps in memory: its texts, and itself.
 func (c *part) size() int {
-	size := 300 + len(c.original) + len(c.QueryID) + 8*len(c.Scores)
+	size := 300 + len(c.Token) + len(c.original) + len(c.QueryID) + 8*len(c.Scores)
 	for _, texts := range [][]string{c.ObjectIDs, c.Values} {
 		for _, text := range texts {
 			size += 16 + len(text)

@@ -3,6 +3,8 @@ package user
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,7 +23,7 @@ func Identity(t *command.Tool) *cobra.Command {
 		Short: "Show, make and undo the links between the tokens of a person",
 		Long: "Show, make and undo the links between the tokens of a person: the events of an anonymous token count for the user who has\n" +
 			"signed in under it. The operator switches links on with `affinity app identity`. Requires a key with the permission admin.",
-	}, showIdentityCommand(t), linkCommand(t), unlinkCommand(t), previewCommand(t))
+	}, showIdentityCommand(t), linkCommand(t), unlinkCommand(t), previewCommand(t), refusedLinksCommand(t))
 }
 
 func showIdentityCommand(t *command.Tool) *cobra.Command {
@@ -60,6 +62,53 @@ func unlinkCommand(t *command.Tool) *cobra.Command {
 	})
 }
 
+func refusedLinksCommand(t *command.Tool) *cobra.Command {
+	reason, cursor := "", ""
+	cmd := command.Show(t, &cobra.Command{
+		Use:   "refused",
+		Short: "List the events that asked for a link and got none, with the reason",
+		Long: "List how many events of the last days asked for a link between their two tokens and got none, by day and reason, and the\n" +
+			"latest ones of each reason. The API reference says what the reasons mean.",
+		Example: "  affinity identity refused\n  affinity identity refused --reason late",
+		Args:    cli.Subcommand,
+	}, "list refused links", func(ctx context.Context, c *client.Client, _ []string) (api.RefusedLinks, error) {
+		return c.Profiles().RefusedLinks(ctx, reason, cursor)
+	}, showRefusedLinks)
+	flags := cmd.Flags()
+	flags.StringVar(&reason, "reason", "", "only those of a reason, such as late")
+	flags.StringVar(&cursor, "cursor", "", "go on after those of an earlier call, which printed it")
+	return cmd
+}
+
+func showRefusedLinks(t *command.Tool, answer api.RefusedLinks) error {
+	if len(answer.Days) == 0 {
+		_, err := fmt.Fprintf(t.Out, "no link was refused in the last %s\n", cli.Count(api.MaxRefusedLinksDays, "day"))
+		return err
+	}
+	type count struct {
+		day, reason string
+		n           int64
+	}
+	var counts []count
+	for _, d := range answer.Days {
+		for _, reason := range slices.Sorted(maps.Keys(d.Counts)) {
+			counts = append(counts, count{d.Day, reason, d.Counts[reason]})
+		}
+	}
+	err := cli.Table(t.Out, "DAY\tREASON\tEVENTS", counts, func(c count) []any { return []any{c.day, c.reason, c.n} })
+	if err != nil || len(answer.Refused) == 0 {
+		return err
+	}
+	fmt.Fprintln(t.Out)
+	err = cli.Table(t.Out, "AT\tREASON\tANONYMOUS\tUSER\tTIME\tEVENT", answer.Refused, func(l api.RefusedLink) []any {
+		return []any{shortTime(l.At), l.Reason, l.UserToken, l.AuthenticatedUserToken, shortTime(l.Time), l.Event}
+	})
+	if err == nil && answer.Cursor != "" {
+		fmt.Fprintf(t.Err, "more follow: --cursor %s\n", answer.Cursor)
+	}
+	return err
+}
+
 // bothTokens takes an anonymous token and a user.
 func bothTokens(_ *cobra.Command, args []string) error {
 	if len(args) != 2 {
@@ -73,15 +122,26 @@ func showIdentity(t *command.Tool, i api.Identity) error {
 	if len(i.Links) == 0 {
 		return nil
 	}
-	return cli.Table(t.Out, "ANONYMOUS\tUSER\tSINCE\tTO\tSIGNED IN\tSTATE\tSTRENGTH\tBY", i.Links, func(l api.Link) []any {
+	return cli.Table(t.Out, "ANONYMOUS\tUSER\tSINCE\tTO\tSIGNED IN\tSTATE\tSTRENGTH\tEVENTS\tBY", i.Links, func(l api.Link) []any {
 		to := "-"
 		if l.To != nil {
 			to = shortTime(*l.To)
 		}
 		by := l.By + " " + l.Event + l.MessageID + l.Reason // it has one of the three
 		return []any{l.UserToken, l.AuthenticatedUserToken, shortTime(l.Since), to, shortTime(l.From), l.State,
-			l.Strength, by}
+			l.Strength, eventsOf(l), by}
 	})
+}
+
+// eventsOf is how many events count by a link, such as 12 or 10000+.
+func eventsOf(l api.Link) string {
+	switch {
+	case l.Events == nil:
+		return "-" // an engine of an earlier release
+	case l.MoreEvents:
+		return fmt.Sprintf("%d+", *l.Events)
+	}
+	return fmt.Sprint(*l.Events)
 }
 
 func shortTime(t api.Time) string { return t.UTC().Format(time.RFC3339) }
