@@ -27,7 +27,8 @@ func (w *writer) takerOf(app config.App, events map[string]own) taker {
 
 // alsoLinked brings the events of users, who have drawn their tickets, to the known users for whom
 // they count, beside the refreshes of the users themselves. A user's flight ends after both. The caller
-// calls wait when the refreshes have ended. note takes the events that were dropped because of the users whom they name.
+// calls wait when the refreshes have ended. note takes the events that were dropped because of the
+// users whom they name.
 func (w *writer) alsoLinked(ctx context.Context, app config.App, users []*user, events map[string]own,
 	end func(*user, error), note func(token string, named naming)) (both func(*user, error), wait func()) {
 	if !app.Identity.On() {

@@ -91,7 +91,8 @@ type following struct {
 // the known users for whom they count. The row of the user is that of a ticket drawn after the events were
 // logged. It returns the events that it has dropped because of the users whom they name.
 func (l *linker) follow(ctx context.Context, app config.App, u *user, events own, deliver delivery) (naming, error) {
-	if len(u.row.Links) == 0 && !slices.ContainsFunc(events.events, func(e *store.LogEvent) bool { return e.Known != "" }) {
+	evidence := func(e *store.LogEvent) bool { return e.Known != "" }
+	if len(u.row.Links) == 0 && !slices.ContainsFunc(events.events, evidence) {
 		return nil, nil
 	}
 	f := &following{linker: l, app: app, token: u.token, row: u.row, deliver: deliver}

@@ -35,7 +35,8 @@ func (d *deletion) optAlong(ctx context.Context, app config.App, token string, r
 }
 
 // takeAlong changes the opt-out of a token with that of a known user, and reports whether it does.
-func (d *deletion) takeAlong(ctx context.Context, app config.App, token, known string, types event.Types) (bool, error) {
+func (d *deletion) takeAlong(ctx context.Context, app config.App, token, known string,
+	types event.Types) (bool, error) {
 	for range maxOptOuts {
 		row, err := d.store.Users.ReadPrimary(ctx, app.ID, token, store.UserState)
 		if err != nil {
@@ -95,8 +96,8 @@ func (d *deletion) setOwnOptOut(ctx context.Context, appID, token string, row st
 	return d.store.Users.SetOptOut(ctx, appID, token, row.Ticket, types, d.tombstone())
 }
 
-// purgeAlong purges a token that the opt-out of a known user may have taken along. The lists of two tokens may name each
-// other, so it goes no further.
+// purgeAlong purges a token that the opt-out of a known user may have taken along. The lists of two
+// tokens may name each other, so it goes no further.
 func (d *deletion) purgeAlong(ctx context.Context, app config.App, token string) error {
 	row, err := d.store.Users.ReadPrimary(ctx, app.ID, token, store.UserState)
 	if err != nil || row.DeletedUntil == 0 {

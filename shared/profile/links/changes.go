@@ -199,7 +199,8 @@ func (c *Cell) Link(e Evidence, anonymous, known Exclusion, lookback int64) Cell
 		since = max(since, x.To)
 	}
 	next.Entries = append(next.Entries, Entry{
-		Known: e.Known, Since: since, To: Open, From: e.Time, At: e.Receipt, Source: e.Source, By: e.By, Weak: e.Weak, Was: Open,
+		Known: e.Known, Since: since, To: Open, Was: Open, From: e.Time, At: e.Receipt, Source: e.Source, By: e.By,
+		Weak: e.Weak,
 	})
 	return next
 }

@@ -10,7 +10,8 @@ import (
 // format is the first byte of a cell.
 const format = 1
 
-// Append appends the stored form: format, role, number, entries, list, who has opted the token out, checksum. Times are varints
+// Append appends the stored form: format, role, number, entries, list, who has opted the token out,
+// checksum. Times are varints
 // of milliseconds; an end that is Open is 0.
 func (c *Cell) Append(dst []byte) []byte {
 	start := len(dst)

@@ -48,7 +48,8 @@ func (a *appTool) identityCommand() *cobra.Command {
 	flags.StringVar(&f.lookback, "lookback", "",
 		"how long before a sign-in the events of the anonymous token count, such as 30d or 12h (default 30d)")
 	flags.StringVar(&f.trust, "trust", "", "server or pages: whose evidence links (default server)")
-	flags.StringVar(&f.serve, "serve", "", "token or person: whom orders, boosts and feeds of an anonymous token go by (default token)")
+	flags.StringVar(&f.serve, "serve", "",
+		"token or person: whom orders, boosts and feeds of an anonymous token go by (default token)")
 	return cmd
 }
 
@@ -124,7 +125,8 @@ func (a *appTool) identity(ctx context.Context, s operator.Store, id string, f i
 		fmt.Fprintf(a.Out, "app %s: tokens are linked since %s\n", id, i.Since.Format(time.RFC3339))
 	default:
 		fmt.Fprintf(a.Out, "app %s: links are made since %s, and do not count; "+
-			"from %s on: affinity app identity %s --mode link\n", id, i.Since.Format(time.RFC3339), i.Since.Add(config.IdentitySettle).Format(time.RFC3339), id)
+			"from %s on: affinity app identity %s --mode link\n", id, i.Since.Format(time.RFC3339),
+			i.Since.Add(config.IdentitySettle).Format(time.RFC3339), id)
 	}
 	keys := "servers"
 	if i.TrustPages {
@@ -134,6 +136,7 @@ func (a *appTool) identity(ctx context.Context, s operator.Store, id string, f i
 	if i.ServePersons {
 		served = "those of the user who has signed in"
 	}
-	fmt.Fprintf(a.Out, "lookback %s, evidence of the keys of %s, orders for anonymous tokens by %s\n", i.Lookback, keys, served)
+	fmt.Fprintf(a.Out, "lookback %s, evidence of the keys of %s, orders for anonymous tokens by %s\n", i.Lookback, keys,
+		served)
 	return nil
 }
