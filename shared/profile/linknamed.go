@@ -16,13 +16,14 @@ import (
 // whether the user has opted out, or was deleted.
 type naming map[*store.LogEvent]bool
 
-// with returns the events of both.
+// with returns the events of both, and changes neither: all messages of a flight read its naming.
 func (n naming) with(more naming) naming {
-	if n == nil {
+	if len(n) == 0 {
 		return more
 	}
-	maps.Copy(n, more)
-	return n
+	all := maps.Clone(n)
+	maps.Copy(all, more)
+	return all
 }
 
 // countNamed counts such an event.
