@@ -129,9 +129,9 @@ func (h handler) calls(w http.ResponseWriter, r *http.Request, in request, kind,
 	for _, raw := range calls {
 		outcome.add(raw)
 	}
-	err = permitted(in.grant, slices.Concat(outcome.events, outcome.unsure))
+	err = h.permitted(r.Context(), in.grant, slices.Concat(outcome.events, outcome.unsure))
 	if err == nil {
-		err = permittedSignIns(in.grant, outcome.signIns)
+		err = h.permittedSignIns(r.Context(), in.grant, outcome.signIns)
 	}
 	if err != nil {
 		return h.refuse(r.Context(), in.app(), in.received, err)
