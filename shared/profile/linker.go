@@ -85,6 +85,7 @@ type following struct {
 	by      string         // the known user whose limit has
 	reason  links.Reason   // of the last evidence that made no link
 	named   naming
+	changed bool // links of the token
 }
 
 // follow links a token by the evidence of its events, which are in the log, and brings them to
@@ -105,6 +106,9 @@ func (l *linker) follow(ctx context.Context, app config.App, u *user, events own
 		done, err := f.link(ctx)
 		if err == nil && done {
 			done, err = f.bring(ctx)
+		}
+		if done && err == nil && f.changed {
+			err = l.changes.list(ctx, app, f.token) // it may be another's now, or its own again
 		}
 		if done || err != nil {
 			return f.named, err
@@ -221,6 +225,7 @@ func (f *following) swap(ctx context.Context, next links.Cell) (bool, error) {
 	value := next.Append(nil)
 	done, err := f.store.Users.SwapLinks(ctx, f.app.ID, f.token, f.row.Links, value)
 	if done {
+		f.changed = true
 		f.cell, f.row.Links = next, value
 	}
 	return done, err

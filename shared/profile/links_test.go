@@ -194,6 +194,41 @@ func TestDeletionsOfLinked(t *testing.T) {
 	})
 }
 
+// A token that is linked is no user of its own where profiles are packed, until the link ends.
+func TestLinkedTokensAreNotPacked(t *testing.T) {
+	onEveryLinked(t, func(t *testing.T, s *harness) {
+		packed := func(want ...string) {
+			t.Helper()
+			var stored, changed, bulk []string
+			must.Succeed(t, s.eng.ReadStored(ctx, s.app(), []string{"a", "b", "k"}, func(user string, _ []byte) error { stored = append(stored, user); return nil }))
+			tickets := map[string]int64{}
+			for _, user := range []string{"a", "b", "k"} {
+				row, err := s.store.Users.ReadPrimary(ctx, appID, user, store.UserState)
+				must.Succeed(t, err)
+				tickets[user] = row.Ticket
+			}
+			must.Succeed(t, s.eng.ReadChanged(ctx, s.app(), tickets, func(user string, _ []byte, _ int64) error { changed = append(changed, user); return nil }))
+			_, err := s.eng.Recompute(ctx, s.app(), store.Range{}, profile.RecomputeOptions{OnlyStale: true, Each: func(user string, _ []byte) error { bulk = append(bulk, user); return nil }},
+				func(profile.Progress) error { return nil })
+			must.Succeed(t, err)
+			for _, got := range [][]string{stored, changed, bulk} {
+				slices.Sort(got)
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("(-want +packed):\n%s", diff)
+				}
+			}
+		}
+		s.apply(s.of("a", 1, ""), s.of("b", 1, ""), s.of("k", 1, ""))
+		packed("a", "b", "k")
+		s.apply(s.of("a", 2, "k"))
+		packed("b", "k")
+		s.apply(s.of("a", 3, ""))
+		packed("b", "k")
+		s.unlink("a", "k")
+		packed("a", "b", "k")
+	})
+}
+
 // Whose profile is served to an anonymous token, in an app that serves persons.
 func TestServedAsPerson(t *testing.T) {
 	onEveryLinked(t, func(t *testing.T, s *harness) {
