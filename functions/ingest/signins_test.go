@@ -139,6 +139,16 @@ func TestSignInsOfSecuredKeys(t *testing.T) {
 	}
 }
 
+// In an app that links no tokens a secured key writes the events of its own user, whoever else an event names.
+func TestSecuredKeysWithoutIdentity(t *testing.T) {
+	s, h := started(t)
+	ann := client.SecuredKey("all", client.Secured{UserToken: "ann"})
+	of := `{"events":[{"eventType":"view","eventName":"Seen","index":"products","userToken":"victim","authenticatedUserToken":"ann","objectIDs":["1"]}]}`
+	functiontest.Check(t, h, functiontest.Ask(ann, "POST", "/1/events", of, 403, "User token not allowed with this API key"))
+	link(t, s, functiontest.App, false)
+	functiontest.Check(t, h, functiontest.Ask(ann, "POST", "/1/events", of, 200, ""))
+}
+
 var anonymousID = regexp.MustCompile(`"anonymousId":"([^"]+)"`)
 
 // What SDKs send from pages links the anonymous id of the page to the user, and the aliases of a user who is known
