@@ -139,7 +139,7 @@ func TestSignInsOfSecuredKeys(t *testing.T) {
 	}
 }
 
-// In an app that links no tokens a secured key writes the events of its own user, whoever else an event names.
+// In an app that links no tokens a secured key writes the events of its own user, and of no other token that an event names.
 func TestSecuredKeysWithoutIdentity(t *testing.T) {
 	s, h := started(t)
 	ann := client.SecuredKey("all", client.Secured{UserToken: "ann"})
