@@ -2,6 +2,7 @@ package profile_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -506,5 +507,23 @@ func TestUnlinkedProfilesAreTheSame(t *testing.T) {
 				}
 			}
 		})
+	})
+}
+
+// Links that do not parse, as those of a newer release, concern their user alone: what is imported for others counts, and a
+// message that is given up is buried.
+func TestDamagedLinksAreOfOneUser(t *testing.T) {
+	onEveryLinked(t, func(t *testing.T, s *harness) {
+		_, err := s.store.Users.SwapLinks(ctx, appID, "damaged", nil, []byte("damaged"))
+		must.Succeed(t, err)
+		events := []store.LogEvent{s.of("damaged", 1, ""), s.of("good", 1, ""), s.of("a", 1, "damaged")}
+		_, imported := s.eng.Import(ctx, s.app(), events)
+		for name, err := range map[string]error{"import": imported, "abandon": s.eng.Abandon(ctx, s.app(), events)} {
+			var faulty profile.Faulty
+			if !errors.As(err, &faulty) || faulty["damaged"] == nil || faulty["good"] != nil {
+				t.Errorf("%s: %T %v", name, err, err)
+			}
+		}
+		s.counts("good", 1)
 	})
 }
