@@ -525,5 +525,13 @@ func TestDamagedLinksAreOfOneUser(t *testing.T) {
 			}
 		}
 		s.counts("good", 1)
+		// The list of a user who is linked names a token that is damaged: the round of the user ends, and the app's goes on.
+		_, err = s.store.Users.SwapLinks(ctx, appID, "k", nil, (&links.Cell{Role: links.Known, List: []links.Listed{{Token: "damaged", At: 1}}}).Append(nil))
+		must.Succeed(t, err)
+		s.apply(s.of("z", 1, ""))
+		p, err := s.eng.Recompute(ctx, s.app(), store.Range{}, profile.RecomputeOptions{OnlyStale: true, Fold: true, Maintain: true}, func(profile.Progress) error { return nil })
+		if err != nil || !p.Done {
+			t.Errorf("nightly: %+v, %v", p, err)
+		}
 	})
 }
