@@ -2,6 +2,7 @@ package profile_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -506,5 +507,31 @@ func TestUnlinkedProfilesAreTheSame(t *testing.T) {
 				}
 			}
 		})
+	})
+}
+
+// Links that do not parse, as those of a newer release, concern their user alone: what is imported for others counts, and a
+// message that is given up is buried.
+func TestDamagedLinksAreOfOneUser(t *testing.T) {
+	onEveryLinked(t, func(t *testing.T, s *harness) {
+		_, err := s.store.Users.SwapLinks(ctx, appID, "damaged", nil, []byte("damaged"))
+		must.Succeed(t, err)
+		events := []store.LogEvent{s.of("damaged", 1, ""), s.of("good", 1, ""), s.of("a", 1, "damaged")}
+		_, imported := s.eng.Import(ctx, s.app(), events)
+		for name, err := range map[string]error{"import": imported, "abandon": s.eng.Abandon(ctx, s.app(), events)} {
+			var faulty profile.Faulty
+			if !errors.As(err, &faulty) || faulty["damaged"] == nil || faulty["good"] != nil {
+				t.Errorf("%s: %T %v", name, err, err)
+			}
+		}
+		s.counts("good", 1)
+		// The list of a user who is linked names a token that is damaged: the round of the user ends, and the app's goes on.
+		_, err = s.store.Users.SwapLinks(ctx, appID, "k", nil, (&links.Cell{Role: links.Known, List: []links.Listed{{Token: "damaged", At: 1}}}).Append(nil))
+		must.Succeed(t, err)
+		s.apply(s.of("z", 1, ""))
+		p, err := s.eng.Recompute(ctx, s.app(), store.Range{}, profile.RecomputeOptions{OnlyStale: true, Fold: true, Maintain: true}, func(profile.Progress) error { return nil })
+		if err != nil || !p.Done {
+			t.Errorf("nightly: %+v, %v", p, err)
+		}
 	})
 }
