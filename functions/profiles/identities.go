@@ -43,7 +43,7 @@ func (h handler) identity(w http.ResponseWriter, r *http.Request, c auditlog.Cha
 	if err != nil {
 		return err
 	}
-	return h.writeIdentity(w, r, app, c.User)
+	return h.writeIdentity(w, r, app, c.User, true)
 }
 
 // link links two tokens because an admin says so.
@@ -67,7 +67,7 @@ func (h handler) link(w http.ResponseWriter, r *http.Request, c auditlog.Change)
 	if err != nil {
 		return fmt.Errorf("link: %w", err)
 	}
-	return h.writeIdentity(w, r, app, in.UserToken)
+	return h.writeIdentity(w, r, app, in.UserToken, false)
 }
 
 // unlink undoes a link.
@@ -107,7 +107,9 @@ func (h handler) tenantChange(r *http.Request, anyOf ...string) (auditlog.Change
 	return auditlog.Change{App: app.ID, Actor: key}, err
 }
 
-func (h handler) writeIdentity(w http.ResponseWriter, r *http.Request, app config.App, token string) error {
+// writeIdentity answers with the links of a token, counted or not: a script that links all users need not wait for that.
+func (h handler) writeIdentity(w http.ResponseWriter, r *http.Request, app config.App, token string,
+	counted bool) error {
 	identities := profile.IdentitiesOf(h.Profiles)
 	person, err := identities.Of(r.Context(), app, token)
 	if err != nil {
@@ -115,11 +117,14 @@ func (h handler) writeIdentity(w http.ResponseWriter, r *http.Request, app confi
 	}
 	answer := api.Identity{UserToken: token, Role: person.Role.String(), Links: make([]api.Link, len(person.Links))}
 	for i, l := range person.Links {
+		answer.Links[i] = view.Link(l)
+		if !counted {
+			continue
+		}
 		n, more, err := identities.CountEvents(r.Context(), app, l, api.MaxLinkEvents)
 		if err != nil {
 			return fmt.Errorf("count the events of a link: %w", err)
 		}
-		answer.Links[i] = view.Link(l)
 		answer.Links[i].Events, answer.Links[i].MoreEvents = &n, more
 	}
 	return httpapi.WriteJSON(w, http.StatusOK, answer)

@@ -41,7 +41,8 @@ type Link struct {
 	// Strength is "strong", or "weak" for evidence that came with a key which stands in web pages.
 	Strength string `json:"strength"`
 	// Events is how many events within the retention count for the known user by the link, at most MaxLinkEvents;
-	// MoreEvents says that there are more. While links are only collected it is how many would. Absent in an export.
+	// MoreEvents says that there are more. While links are only collected it is how many would. Absent in an export, and in the answer
+	// of POST /1/identities/link.
 	Events     *int `json:"events,omitempty"`
 	MoreEvents bool `json:"moreEvents,omitempty"`
 	// By is the evidence: "event" of both tokens, "call" of an SDK, or "request" of an admin.

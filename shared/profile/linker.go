@@ -187,6 +187,9 @@ func (f *following) linkBy(ctx context.Context, e links.Evidence, known links.Ex
 		}
 	}
 	if !asks {
+		if next, stronger := f.cell.Strengthen(e, exclusionOf(f.row)); stronger && reason == "" {
+			return f.swap(ctx, next)
+		}
 		return true, nil
 	}
 	row, reason, err := f.admit(ctx, e)

@@ -266,6 +266,8 @@ func TestServedAsPerson(t *testing.T) {
 		must.Succeed(t, err)
 		s.counts("k", 3)
 		served("by weak evidence", "", 2)
+		s.apply(s.of("a", 2, "k")) // strong, of the same time
+		served("by strong evidence of the same link", "k", 3)
 		s.unlink("a", "k")
 		s.clock++
 		s.apply(s.of("a", 3, "k2"))

@@ -79,6 +79,19 @@ func (c *Cell) Asks(e Evidence, anonymous, known Exclusion) (bool, Reason) {
 	return true, ""
 }
 
+// Strengthen returns the row whose entry that satisfies strong evidence is strong, and whether it has changed. Nobody need
+// be marked: what counts is the same.
+func (c *Cell) Strengthen(e Evidence, anonymous Exclusion) (Cell, bool) {
+	next, found := c.changed(), false
+	for i := range next.Entries {
+		x := &next.Entries[i]
+		if !e.Weak && x.Weak && x.Known == e.Known && x.Counts(anonymous, Exclusion{}) && x.holds(e.Time) {
+			x.Weak, found = false, true
+		}
+	}
+	return next, found
+}
+
 // Admits reports why the row of a known user refuses evidence of a token, "" if it does not. of is
 // what the row excludes.
 func (c *Cell) Admits(token string, e Evidence, of Exclusion) Reason {

@@ -58,7 +58,7 @@ func (p Params) since() int64 { return p.AsOf.AddDate(0, 0, -p.Days).UnixMilli()
 const (
 	maxEvents   = 20_000_000 // read; those of tokens with evidence take 8 bytes each
 	maxEvidence = 3_000_000  // events that name who had signed in, of 40 bytes each
-	maxTokens   = 300_000    // with such events, whose links take some 500 bytes each
+	maxTokens   = 300_000    // with such events, and of users, whose links take some 500 bytes each
 )
 
 // Work reads and links.
