@@ -76,7 +76,7 @@ func (h handler) accept(w http.ResponseWriter, r *http.Request) error {
 	}
 	events, err := event.DecodeBatch(in.body, in.rules())
 	if err == nil {
-		err = permitted(in.grant, events)
+		err = h.permitted(r.Context(), in.grant, events)
 	}
 	if err != nil {
 		return h.refuse(r.Context(), in.app(), in.received, err)
@@ -193,11 +193,11 @@ func mayName(grant auth.Grant, signedIn string) bool {
 	return grant.Server() || grant.OwnUser() == signedIn
 }
 
-// permitted returns an error if the key is not for all events of a request. A key of one user is also for
-// the tokens under which this user has signed in.
-func permitted(grant auth.Grant, events []event.Event) error {
+// permitted returns an error if the key is not for all events of a request. Where the app links tokens, a key of one user
+// is also for the tokens under which this user has signed in.
+func (h handler) permitted(ctx context.Context, grant auth.Grant, events []event.Event) error {
 	for i := range events {
-		if err := permittedUser(grant, events[i].UserToken, events[i].AuthenticatedUserToken); err != nil {
+		if err := h.permittedUser(ctx, grant, events[i].UserToken, events[i].AuthenticatedUserToken); err != nil {
 			return err
 		}
 		if events[i].Type == event.InstantSearch {
@@ -210,11 +210,16 @@ func permitted(grant auth.Grant, events []event.Event) error {
 	return nil
 }
 
-func permittedUser(grant auth.Grant, token, signedIn string) error {
-	if signedIn == grant.OwnUser() {
-		return nil
+func (h handler) permittedUser(ctx context.Context, grant auth.Grant, token, signedIn string) error {
+	refused := grant.User(token)
+	if refused == nil || signedIn != grant.OwnUser() {
+		return refused
 	}
-	return grant.User(token)
+	set, err := h.CachedConfig.Calls(ctx, grant.App)
+	if err != nil || set.Links {
+		return err
+	}
+	return refused
 }
 
 // count counts accepted events, by the filters of their objects too. A message that is

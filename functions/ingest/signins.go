@@ -72,9 +72,9 @@ func (o *outcome) timeOf(call track.Call) (int64, error) {
 }
 
 // permittedSignIns returns an error if the key is not for all sign-ins of a request.
-func permittedSignIns(grant auth.Grant, all []signIn) error {
+func (h handler) permittedSignIns(ctx context.Context, grant auth.Grant, all []signIn) error {
 	for _, s := range all {
-		if err := permittedUser(grant, s.User, s.Known); err != nil {
+		if err := h.permittedUser(ctx, grant, s.User, s.Known); err != nil {
 			return err
 		}
 	}

@@ -84,9 +84,9 @@ func TestCallsLinkTokens(t *testing.T) {
 	}
 	calls("all")
 	for token, by := range map[string]string{"a-identify": "id-a-identify", "a-track": "t-1", "a-alias": "alias-1"} {
-		wantLinks(t, s, token, `"role":"anonymous"`, `"authenticatedUserToken":"ann"`, `"state":"open","strength":"strong","by":"call","messageId":"`+by+`"`)
+		wantLinks(t, s, token, `"role":"anonymous"`, `"authenticatedUserToken":"ann"`, `"state":"open","strength":"strong","events":0,"by":"call","messageId":"`+by+`"`)
 	}
-	wantLinks(t, s, "17", `"state":"open","strength":"strong","by":"call"}`)
+	wantLinks(t, s, "17", `"state":"open","strength":"strong","events":0,"by":"call"}`)
 	wantLinks(t, s, "ann", `"role":"known"`, `"userToken":"17"`, `"userToken":"a-identify"`, `"userToken":"a-track"`, `"userToken":"a-alias"`)
 	wantLinks(t, s, "a-page", unlinked)
 	want["Ignored: page call"] = 3
@@ -137,6 +137,16 @@ func TestSignInsOfSecuredKeys(t *testing.T) {
 	for _, token := range []string{"a2", "victim", "eve"} {
 		wantLinks(t, s, token, unlinked)
 	}
+}
+
+// In an app that links no tokens a secured key writes the events of its own user, and of no other token that an event names.
+func TestSecuredKeysWithoutIdentity(t *testing.T) {
+	s, h := started(t)
+	ann := client.SecuredKey("all", client.Secured{UserToken: "ann"})
+	of := `{"events":[{"eventType":"view","eventName":"Seen","index":"products","userToken":"victim","authenticatedUserToken":"ann","objectIDs":["1"]}]}`
+	functiontest.Check(t, h, functiontest.Ask(ann, "POST", "/1/events", of, 403, "User token not allowed with this API key"))
+	link(t, s, functiontest.App, false)
+	functiontest.Check(t, h, functiontest.Ask(ann, "POST", "/1/events", of, 200, ""))
 }
 
 var anonymousID = regexp.MustCompile(`"anonymousId":"([^"]+)"`)

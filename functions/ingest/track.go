@@ -129,21 +129,22 @@ func (h handler) calls(w http.ResponseWriter, r *http.Request, in request, kind,
 	for _, raw := range calls {
 		outcome.add(raw)
 	}
-	err = permitted(in.grant, slices.Concat(outcome.events, outcome.unsure))
+	err = h.permitted(r.Context(), in.grant, slices.Concat(outcome.events, outcome.unsure))
 	if err == nil {
-		err = permittedSignIns(in.grant, outcome.signIns)
+		err = h.permittedSignIns(r.Context(), in.grant, outcome.signIns)
 	}
 	if err != nil {
 		return h.refuse(r.Context(), in.app(), in.received, err)
+	}
+	// Before the events: a sign-in that is sent again changes nothing, and an event without a time counts twice.
+	if err := h.publishSignIns(r.Context(), w.Header(), in, outcome.signIns); err != nil {
+		return err
 	}
 	if err := h.storeAll(r.Context(), w.Header(), in, outcome.events); err != nil {
 		return err
 	}
 	in.unsure = true
 	if err := h.storeAll(r.Context(), w.Header(), in, outcome.unsure); err != nil {
-		return err
-	}
-	if err := h.publishSignIns(r.Context(), w.Header(), in, outcome.signIns); err != nil {
 		return err
 	}
 	for reason, n := range outcome.ignored {

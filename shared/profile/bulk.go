@@ -39,7 +39,8 @@ type RecomputeOptions struct {
 	// stored one. Such a profile counts every event whose writer drew a ticket before
 	// the user's row was read. Each is not called for faulty users. It may keep the
 	// bytes. Each is called before progress counts the user, and its error ends the
-	// recompute. nil means that nobody asks.
+	// recompute. It is not called for anonymous tokens that are linked at the moment. nil means
+	// that nobody asks.
 	Each func(user string, profile []byte) error
 	// Until is the time after which the recompute starts no group. Zero means no
 	// limit.
@@ -112,7 +113,7 @@ func (b *bulk) recompute(ctx context.Context, app config.App, r store.Range, o R
 		if first.err != nil {
 			return total, first.err
 		}
-		if err := first.deliver(o.Each); err != nil {
+		if err := first.deliver(app, o.Each); err != nil {
 			return total, err
 		}
 		total.add(first.result)
@@ -253,12 +254,12 @@ func (run *bulkRun) stored(row store.User, now int64) (known, ok bool) {
 }
 
 // deliver passes the profiles of a group's known users to each, which may be nil.
-func (gr *group) deliver(each func(string, []byte) error) error {
+func (gr *group) deliver(app config.App, each func(string, []byte) error) error {
 	if each == nil {
 		return nil
 	}
 	for _, u := range gr.users {
-		if u.profile == nil {
+		if u.profile == nil || absorbed(app, u.token, u.row) {
 			continue
 		}
 		if err := each(u.token, u.profile); err != nil {

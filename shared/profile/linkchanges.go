@@ -80,7 +80,6 @@ func (l *linker) linkUnlogged(ctx context.Context, app config.App, token string,
 		if exclusionOf(f.row).Covers(e.Time, e.Receipt) {
 			return LinkRefused{links.Deleted}
 		}
-		f.reason = ""
 		known, err := f.excludedBy(ctx, e)
 		if err != nil {
 			return err
@@ -92,13 +91,25 @@ func (l *linker) linkUnlogged(ctx context.Context, app config.App, token string,
 		switch {
 		case err != nil:
 			return err
-		case f.reason != "":
-			return LinkRefused{f.reason}
+		case done && f.reason != "":
+			return f.refuseUnlogged(ctx, e)
 		case done:
 			return l.changes.list(ctx, app, token)
 		}
 	}
 	return fmt.Errorf("link %s,%s: its links changed %d times", app.ID, token, maxLinkAttempts)
+}
+
+// refuseUnlogged records that evidence was refused, and returns why.
+func (f *following) refuseUnlogged(ctx context.Context, e links.Evidence) error {
+	if e.Source != links.FromRequest {
+		row, err := f.store.Users.ReadPrimary(ctx, f.app.ID, e.Known, store.UserState)
+		if err != nil {
+			return err
+		}
+		f.refuse(e, exclusionOf(row))
+	}
+	return LinkRefused{f.reason}
 }
 
 // excludedBy returns what the row of the known user excludes, if an entry seems to satisfy the evidence: one from

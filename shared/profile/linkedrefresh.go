@@ -3,11 +3,13 @@ package profile
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"sync"
 
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/wire"
 )
 
 // takerOf returns what draws the tickets of flights: with a mark for a known user whose stored
@@ -87,6 +89,9 @@ func (w *writer) followAll(ctx context.Context, app config.App, users []*user, e
 			continue
 		}
 		named, err := w.linker.follow(ctx, app, u, byUser[u.token], deliver)
+		if errors.Is(err, wire.ErrDamaged) || errors.Is(err, wire.ErrNewer) {
+			u.fault, err = err, nil // links of this user's, or of those whom they name: the others are marked
+		}
 		if err != nil {
 			return nil, err
 		}

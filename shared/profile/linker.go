@@ -85,6 +85,7 @@ type following struct {
 	by      string         // the known user whose limit has
 	reason  links.Reason   // of the last evidence that made no link
 	named   naming
+	changed bool // links of the token
 }
 
 // follow links a token by the evidence of its events, which are in the log, and brings them to
@@ -105,6 +106,9 @@ func (l *linker) follow(ctx context.Context, app config.App, u *user, events own
 		done, err := f.link(ctx)
 		if err == nil && done {
 			done, err = f.bring(ctx)
+		}
+		if done && err == nil && f.changed {
+			err = l.changes.list(ctx, app, f.token) // it may be another's now, or its own again
 		}
 		if done || err != nil {
 			return f.named, err
@@ -153,7 +157,7 @@ func (f *following) link(ctx context.Context) (bool, error) {
 		}
 		done, err := f.linkBy(ctx, evidenceOf(e), links.Exclusion{})
 		if err == nil && done && f.reason != "" {
-			done, err = f.dropRefused(ctx, e.Known)
+			done, err = f.dropRefused(ctx, e)
 		}
 		if !done || err != nil {
 			return done, err
@@ -177,11 +181,7 @@ func (f *following) beKnown(ctx context.Context) (bool, error) {
 // excludes, as far as it has been read. False means that the token's links have changed.
 func (f *following) linkBy(ctx context.Context, e links.Evidence, known links.Exclusion) (bool, error) {
 	asks, reason := f.cell.Asks(e, exclusionOf(f.row), known)
-	f.reason = ""
-	if reason != "" {
-		f.refuse(e, reason)
-	}
-	if reason == links.Shared {
+	if f.reason = reason; reason == links.Shared {
 		if next, open := f.cell.Shut("", e.Time); open {
 			return f.swap(ctx, next)
 		}
@@ -193,18 +193,23 @@ func (f *following) linkBy(ctx context.Context, e links.Evidence, known links.Ex
 	if err != nil {
 		return false, err
 	}
-	if reason != "" {
-		f.refuse(e, reason)
+	if f.reason = reason; reason != "" {
 		return true, nil
 	}
 	return f.swap(ctx, f.cell.Link(e, exclusionOf(f.row), exclusionOf(row), f.app.Identity.Lookback.Milliseconds()))
 }
 
-// refuse notes why evidence makes no link. Who asks for a link by a request gets the reason in the answer.
-func (f *following) refuse(e links.Evidence, reason links.Reason) {
-	if f.reason = reason; f.refused != nil && e.Source != links.FromRequest {
-		f.refused(f.app.ID, refusedLink(f.token, e, reason))
+// refuse records why evidence has made no link, by what the known user's row excludes. Who asks for a link by a request
+// gets the reason in the answer.
+func (f *following) refuse(e links.Evidence, known links.Exclusion) {
+	if f.refused == nil || e.Source == links.FromRequest {
+		return
 	}
+	r := refusedLink(f.token, e, f.reason)
+	if known.OptedOut != 0 || known.Covers(e.Time, e.Receipt) {
+		r = store.RefusedLink{Reason: r.Reason}
+	}
+	f.refused(f.app.ID, r)
 }
 
 // refusedLink names no user who was deleted or has opted out.
@@ -220,6 +225,7 @@ func (f *following) swap(ctx context.Context, next links.Cell) (bool, error) {
 	value := next.Append(nil)
 	done, err := f.store.Users.SwapLinks(ctx, f.app.ID, f.token, f.row.Links, value)
 	if done {
+		f.changed = true
 		f.cell, f.row.Links = next, value
 	}
 	return done, err
@@ -348,6 +354,9 @@ func (f *following) relink(ctx context.Context, known string, of links.Exclusion
 		before := f.row.Links
 		if done, err := f.linkBy(ctx, evidenceOf(e), of); !done || err != nil {
 			return true, err
+		}
+		if f.reason != "" {
+			f.refuse(evidenceOf(e), of)
 		}
 		return !bytes.Equal(before, f.row.Links), nil
 	}

@@ -48,7 +48,10 @@ func (l *linker) shutLink(ctx context.Context, app config.App, token, known stri
 	if err != nil {
 		return err
 	}
-	return l.markOwed(ctx, app, token, row, only(links.Owed{Known: known}))
+	if err := l.markOwed(ctx, app, token, row, only(links.Owed{Known: known})); err != nil {
+		return err
+	}
+	return l.changes.list(ctx, app, token)
 }
 
 // kill makes the intervals of a token dead that count for a known user whom t deletes, and marks

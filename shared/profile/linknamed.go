@@ -16,13 +16,14 @@ import (
 // whether the user has opted out, or was deleted.
 type naming map[*store.LogEvent]bool
 
-// with returns the events of both.
+// with returns the events of both, and changes neither: all messages of a flight read its naming.
 func (n naming) with(more naming) naming {
-	if n == nil {
+	if len(n) == 0 {
 		return more
 	}
-	maps.Copy(n, more)
-	return n
+	all := maps.Clone(n)
+	maps.Copy(all, more)
+	return all
 }
 
 // countNamed counts such an event.
@@ -46,13 +47,18 @@ func (f *following) naming(known string, row store.User) []*store.LogEvent {
 	return all
 }
 
-// dropRefused drops the events that name a known user, whose evidence was refused, if the row of that user excludes
-// them. The ticket of the user decides: a change of their opt-out comes before it, or reads the log after
+// dropRefused records that the evidence of an event was refused, and drops the events that name the same user if the row of
+// that user excludes them. The ticket of the user decides: a change of their opt-out comes before it, or reads the log after
 // it. False means that the token's links may have changed.
-func (f *following) dropRefused(ctx context.Context, known string) (bool, error) {
+func (f *following) dropRefused(ctx context.Context, e *store.LogEvent) (bool, error) {
+	known := e.Known
 	row, err := f.store.Users.ReadPrimary(ctx, f.app.ID, known, store.UserState)
-	if err != nil || len(f.naming(known, row)) == 0 {
-		return true, err
+	if err != nil {
+		return false, err
+	}
+	f.refuse(evidenceOf(e), exclusionOf(row))
+	if len(f.naming(known, row)) == 0 {
+		return true, nil
 	}
 	u := &user{token: known}
 	if err := f.tickets.drawWith(ctx, f.app.ID, u, nil, f.store.Users.TakeLinked); err != nil {

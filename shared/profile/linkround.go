@@ -2,12 +2,14 @@ package profile
 
 import (
 	"context"
+	"errors"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/profile/links"
 	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/wire"
 )
 
 // maxReplay (ms) is for how long evidence may be delivered again: Pub/Sub keeps messages for 7 days.
@@ -26,7 +28,14 @@ func (run *bulkRun) tendLinks(ctx context.Context, gr *group) error {
 			continue
 		}
 		token, row, from := u.token, u.row, u.windowStart().Time
-		g.Go(func() error { return run.linker.tend(ctx, run.app, token, row, from) })
+		g.Go(func() error {
+			err := run.linker.tend(ctx, run.app, token, row, from)
+			if errors.Is(err, wire.ErrDamaged) || errors.Is(err, wire.ErrNewer) {
+				run.logFault(ctx, run.app.ID, token, err) // the other users' round goes on
+				return nil
+			}
+			return err
+		})
 	}
 	return g.Wait()
 }

@@ -2,6 +2,7 @@ package profile_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -191,6 +192,41 @@ func TestDeletionsOfLinked(t *testing.T) {
 		s.counts("a", 2)
 		s.apply(s.of("a", 24, "k"))
 		s.counts("k", 1)
+	})
+}
+
+// A token that is linked is no user of its own where profiles are packed, until the link ends.
+func TestLinkedTokensAreNotPacked(t *testing.T) {
+	onEveryLinked(t, func(t *testing.T, s *harness) {
+		packed := func(want ...string) {
+			t.Helper()
+			var stored, changed, bulk []string
+			must.Succeed(t, s.eng.ReadStored(ctx, s.app(), []string{"a", "b", "k"}, func(user string, _ []byte) error { stored = append(stored, user); return nil }))
+			tickets := map[string]int64{}
+			for _, user := range []string{"a", "b", "k"} {
+				row, err := s.store.Users.ReadPrimary(ctx, appID, user, store.UserState)
+				must.Succeed(t, err)
+				tickets[user] = row.Ticket
+			}
+			must.Succeed(t, s.eng.ReadChanged(ctx, s.app(), tickets, func(user string, _ []byte, _ int64) error { changed = append(changed, user); return nil }))
+			_, err := s.eng.Recompute(ctx, s.app(), store.Range{}, profile.RecomputeOptions{OnlyStale: true, Each: func(user string, _ []byte) error { bulk = append(bulk, user); return nil }},
+				func(profile.Progress) error { return nil })
+			must.Succeed(t, err)
+			for _, got := range [][]string{stored, changed, bulk} {
+				slices.Sort(got)
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("(-want +packed):\n%s", diff)
+				}
+			}
+		}
+		s.apply(s.of("a", 1, ""), s.of("b", 1, ""), s.of("k", 1, ""))
+		packed("a", "b", "k")
+		s.apply(s.of("a", 2, "k"))
+		packed("b", "k")
+		s.apply(s.of("a", 3, ""))
+		packed("b", "k")
+		s.unlink("a", "k")
+		packed("a", "b", "k")
 	})
 }
 
@@ -471,5 +507,31 @@ func TestUnlinkedProfilesAreTheSame(t *testing.T) {
 				}
 			}
 		})
+	})
+}
+
+// Links that do not parse, as those of a newer release, concern their user alone: what is imported for others counts, and a
+// message that is given up is buried.
+func TestDamagedLinksAreOfOneUser(t *testing.T) {
+	onEveryLinked(t, func(t *testing.T, s *harness) {
+		_, err := s.store.Users.SwapLinks(ctx, appID, "damaged", nil, []byte("damaged"))
+		must.Succeed(t, err)
+		events := []store.LogEvent{s.of("damaged", 1, ""), s.of("good", 1, ""), s.of("a", 1, "damaged")}
+		_, imported := s.eng.Import(ctx, s.app(), events)
+		for name, err := range map[string]error{"import": imported, "abandon": s.eng.Abandon(ctx, s.app(), events)} {
+			var faulty profile.Faulty
+			if !errors.As(err, &faulty) || faulty["damaged"] == nil || faulty["good"] != nil {
+				t.Errorf("%s: %T %v", name, err, err)
+			}
+		}
+		s.counts("good", 1)
+		// The list of a user who is linked names a token that is damaged: the round of the user ends, and the app's goes on.
+		_, err = s.store.Users.SwapLinks(ctx, appID, "k", nil, (&links.Cell{Role: links.Known, List: []links.Listed{{Token: "damaged", At: 1}}}).Append(nil))
+		must.Succeed(t, err)
+		s.apply(s.of("z", 1, ""))
+		p, err := s.eng.Recompute(ctx, s.app(), store.Range{}, profile.RecomputeOptions{OnlyStale: true, Fold: true, Maintain: true}, func(profile.Progress) error { return nil })
+		if err != nil || !p.Done {
+			t.Errorf("nightly: %+v, %v", p, err)
+		}
 	})
 }

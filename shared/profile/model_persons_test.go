@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/app/limit"
 	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/race"
 	"github.com/affinityengine/affinity/shared/local/storetest"
@@ -120,6 +121,7 @@ func (p *people) process() *profile.Engine {
 	e := profile.New(p.store, p.apps, config.NewCached(p.apps, 0), p.now, slog.New(slog.DiscardHandler))
 	e.SetLimits(p.small[0], p.small[1], p.small[2], p.small[3], 0)
 	e.SetMaxAdditions(p.adds)
+	e.SetLater(func(context.Context, config.App, []string) {}) // the task runs at any time, or never
 	return e
 }
 
@@ -137,7 +139,7 @@ func (p *people) step() {
 	token := rapid.SampledFrom(tokens).Draw(p.t, "of")
 	plain := func(name string, do func(context.Context) error) { p.run(name, do, nil) }
 	switch rapid.SampledFrom([]string{"advance", "advance", "advance", "advance", "advance", "advance", "advance", "advance", "message", "message",
-		"message", "retry", "import", "read", "fold", "round", "recompute", "unlink", "link", "delete", "opt out", "opt in", "time"}).Draw(p.t, "step") {
+		"message", "retry", "import", "read", "fold", "round", "recompute", "unlink", "link", "delete", "opt out", "opt in", "window", "marked", "time"}).Draw(p.t, "step") {
 	case "advance":
 		if len(p.working) > 0 {
 			p.advance(rapid.IntRange(0, len(p.working)-1).Draw(p.t, "actor"),
@@ -183,6 +185,11 @@ func (p *people) step() {
 		p.exclude("opt out "+token, token, func(ctx context.Context) error { _, err := p.process().OptOut(ctx, p.appID, token); return err })
 	case "opt in":
 		p.exclude("opt in "+token, token, func(ctx context.Context) error { _, err := p.process().OptIn(ctx, p.appID, token); return err })
+	case "window":
+		ms := rapid.SampledFrom([]int{0, 2000}).Draw(p.t, "window")
+		must.Succeed(p.t, p.apps.SetLimits(ctx, p.appID, limit.Numbers{WriteWindowMs: ms}))
+	case "marked":
+		plain("end of a window", func(ctx context.Context) error { _, err := e.RefreshMarked(ctx, app, token); return err })
 	case "time":
 		p.clock.Add(rapid.Int64Range(1, hour).Draw(p.t, "passes"))
 	}

@@ -22,6 +22,9 @@ func (r *reader) readChanged(ctx context.Context, app config.App, tickets map[st
 			rest = append(rest, token)
 		}
 	}
+	if app.Identity.Counts() { // a change of a token's links does not change its ticket
+		rest, known = append(rest, known...), nil
+	}
 	slices.SortFunc(known, store.UserOrder)
 	now, err := r.store.Users.ReadTickets(ctx, app.ID, known)
 	if err != nil {
@@ -87,7 +90,7 @@ func (r *reader) storedOf(ctx context.Context, app config.App, group []string,
 		}
 		tickets[token] = row.Ticket
 		switch _, ok := r.validAtTicket(row, app, r.now().UnixMilli()); {
-		case row.Gone() || row.Ticket == 0:
+		case row.Gone() || row.Ticket == 0 || absorbed(app, token, row):
 		case ok:
 			encoded[token] = row.Profile
 		default:

@@ -34,12 +34,16 @@ func (i Identities) SignedIn(ctx context.Context, app config.App, signIns []Sign
 	}
 	signIns = slices.Clone(signIns)
 	slices.SortStableFunc(signIns, func(a, b SignIn) int { return cmp.Compare(a.Time, b.Time) })
+	var failed []error // a user who cannot be read keeps nobody else from signing in: no log has what the message says
 	for _, s := range signIns {
 		if err := at.writer.linker.signIn(ctx, app, s); err != nil {
+			failed = append(failed, err)
+		}
+		if err := ctx.Err(); err != nil {
 			return err
 		}
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 func (l *linker) signIn(ctx context.Context, app config.App, s SignIn) error {

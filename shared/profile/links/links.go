@@ -225,6 +225,12 @@ func (c *Cell) Open(known string) bool {
 	})
 }
 
+// Absorbed reports whether the token is part of another person at the moment: an open entry counts, by what
+// the token's own row excludes.
+func (c *Cell) Absorbed(anonymous Exclusion) bool {
+	return slices.ContainsFunc(c.Entries, func(e Entry) bool { return e.To == Open && e.Counts(anonymous, Exclusion{}) })
+}
+
 // SignedIn returns the open entry of an anonymous token if its evidence is strong: that of the user whose profile
 // may be served to who holds the token, unless a deletion or an opt-out has ended the link.
 func (c *Cell) SignedIn() (Entry, bool) {
