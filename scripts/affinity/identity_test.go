@@ -2,6 +2,12 @@ package main
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,6 +38,64 @@ func TestIdentityCommands(t *testing.T) {
 	run("identity", "refused").wants(t, cli.ExitOK, "DAY", " value   1", "value   undefined  ann")
 	run("identity", "refused", "--reason", "late").wants(t, cli.ExitOK, "no link was refused")
 	run("identity", "refused", "--reason", "bad").wants(t, cli.ExitFailed, "reason must be one of")
+}
+
+// All links of a day are listed, and undone at once. What has failed is undone by the next call.
+func TestUnlinkADay(t *testing.T) {
+	s := startEngine(t, stack.Options{})
+	_, err := s.Backends.CachedConfig.SetIdentity(t.Context(), "demo", config.Identity{Mode: config.IdentityCollect, Lookback: time.Hour}, 0)
+	must(t, err)
+	broken := atomic.Bool{}
+	engine, err := url.Parse(s.URL)
+	must(t, err)
+	proxy := httputil.NewSingleHostReverseProxy(engine)
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodDelete && broken.Load() && strings.Contains(r.URL.Path, "/a3/") {
+			http.Error(w, `{"status":501,"message":"the row is broken"}`, http.StatusNotImplemented)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(front.Close)
+	answering := func(typed string, args ...string) ran {
+		return affinityWith(t, t.Context(), typed, func(p *program) { p.Retry.Total = time.Second / 20 },
+			append(args, "--url", front.URL, "--app", "demo", "--key", "demokey")...)
+	}
+	run := func(args ...string) ran { return answering("", args...) }
+	for _, link := range [][]string{{"a1", "ann"}, {"a1", "bob"}, {"a2", "ann"}, {"a3", "ann"}, {"a4", "eve"}} {
+		run("identity", "link", link[0], link[1]).wants(t, cli.ExitOK)
+	}
+	run("identity", "unlink", "a4", "eve").wants(t, cli.ExitOK)
+	now := time.Now().UTC()
+	if now.Add(time.Minute).Day() != now.Day() {
+		t.Skip("the day ends")
+	}
+	today, yesterday := now.Format(time.DateOnly), now.AddDate(0, 0, -1).Format(time.DateOnly)
+	run("identity", "list").wants(t, cli.ExitOK, "ANONYMOUS", "closed    strong", "unlinked  strong    request")
+	run("identity", "list", "--limit", "2").wants(t, cli.ExitOK, "more follow: --cursor a1")
+	run("identity", "list", "--cursor", "a3", "--json").wants(t, cli.ExitOK, `"userToken": "a4"`)
+	if out := run("identity", "list", "--day", today, "--by", "request", "--state", "open", "--cursor", "a1", "-o", "csv").out; strings.Count(out, "\n") != 3 {
+		t.Errorf("two open links behind a1, and a header: %s", out)
+	}
+	run("identity", "list", "--day", "today").wants(t, cli.ExitUsage, `--day "today": must be a day in UTC`)
+	run("identity", "list", "--state", "gone").wants(t, cli.ExitFailed, "state must be open, closed")
+	for _, args := range [][]string{{"--weak"}, {"--yes"}, {"a1", "ann", "--day", today}, {"--by", "call"}} {
+		run(append([]string{"identity", "unlink"}, args...)...).wants(t, cli.ExitUsage, "give --day, and no tokens")
+	}
+	run("identity", "unlink", "--day", yesterday).wants(t, cli.ExitOK, "0 of 0 links undone, of 0 users")
+	run("identity", "unlink", "--day", today, "--weak").wants(t, cli.ExitOK, "0 of 0 links undone")
+	answering("no\n", "identity", "unlink", "--day", today).wants(t, cli.ExitFailed, "This undoes 4 links of 2 users", "no link is undone: yes was not typed")
+	run("identity", "unlink", "--day", today).wants(t, cli.ExitFailed, "no link is undone")
+	broken.Store(true)
+	answering("yes\n", "identity", "unlink", "--day", today).wants(t, cli.ExitFailed, "3 of 4 links undone, of 2 users", "link of a3 to ann: ", "1 link not undone, run the command again")
+	run("identity", "show", "a3").wants(t, cli.ExitOK, "open")
+	broken.Store(false)
+	run("identity", "unlink", "--day", today, "--by", "request", "--yes", "--json").wants(t, cli.ExitOK, `"links": 1`, `"users": 1`, `"undone": 1`, `"failed": 0`)
+	run("identity", "unlink", "--day", today, "--yes").wants(t, cli.ExitOK, "0 of 0 links undone")
+	run("identity", "list", "--state", "open").wants(t, cli.ExitOK, "ANONYMOUS")
+	if out := run("audit-log").out; strings.Count(out, "identity.unlink") != 5 {
+		t.Errorf("4 links were undone by day, and one by its tokens: %s", out)
+	}
 }
 
 // The operator switches links on in two steps.

@@ -26,6 +26,35 @@ type Identity struct {
 	Links []Link `json:"links"`
 }
 
+// Limits of GET /1/identities.
+const (
+	DefaultLinks = 100
+	MaxLinks     = 1000
+)
+
+// LinksQuery are the query parameters of GET /1/identities. "" takes all links.
+type LinksQuery struct {
+	// Day is the UTC day on which the engine received the evidence, such as 2026-11-22.
+	Day string
+	// Strength, By and State are those of Link.
+	Strength, By, State string
+	// Limit is how many links a page lists, at most MaxLinks. 0: DefaultLinks.
+	Limit int
+	// Cursor is that of the page before. "": the first page.
+	Cursor string
+}
+
+// Links is the answer of GET /1/identities: links of an app, in the order in which their anonymous tokens are stored.
+type Links struct {
+	// Links are without Events. Those of a token are on one page, oldest first, which may have more than Limit for them.
+	Links []Link `json:"links"`
+	// Faulty are tokens whose links cannot be read.
+	Faulty []string `json:"faulty,omitempty"`
+	// Cursor leads to the next page; absent on the last one. A page may have fewer links than asked for, or none,
+	// and still a next one: a request looks at so many users at most.
+	Cursor string `json:"cursor,omitempty"`
+}
+
 // Link says that the events of an anonymous token in an interval of time count for a known user.
 type Link struct {
 	UserToken              string `json:"userToken"`
@@ -41,8 +70,8 @@ type Link struct {
 	// Strength is "strong", or "weak" for evidence that came with a key which stands in web pages.
 	Strength string `json:"strength"`
 	// Events is how many events within the retention count for the known user by the link, at most MaxLinkEvents;
-	// MoreEvents says that there are more. While links are only collected it is how many would. Absent in an export, and in the answer
-	// of POST /1/identities/link.
+	// MoreEvents says that there are more. While links are only collected it is how many would. Absent in an export,
+	// in Links, and in the answer of POST /1/identities/link.
 	Events     *int `json:"events,omitempty"`
 	MoreEvents bool `json:"moreEvents,omitempty"`
 	// By is the evidence: "event" of both tokens, "call" of an SDK, or "request" of an admin.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"strconv"
 
 	"github.com/affinityengine/affinity/shared/api"
 )
@@ -30,6 +31,24 @@ func (c Profiles) Unlink(ctx context.Context, token, known string) (api.Unlinked
 func (c Profiles) Identity(ctx context.Context, token string) (api.Identity, error) {
 	var answer api.Identity
 	err := c.call(ctx, always, http.MethodGet, "/1/identities/"+url.PathEscape(token), nil, &answer)
+	return answer, err
+}
+
+// Links returns a page of the links of the app. Requires a key with the permission admin.
+func (c Profiles) Links(ctx context.Context, q api.LinksQuery) (api.Links, error) {
+	query := url.Values{}
+	for name, value := range map[string]string{
+		"day": q.Day, "strength": q.Strength, "by": q.By, "state": q.State, "cursor": q.Cursor,
+	} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	if q.Limit > 0 {
+		query.Set("limit", strconv.Itoa(q.Limit))
+	}
+	var answer api.Links
+	err := c.call(ctx, always, http.MethodGet, withQuery("/1/identities", query), nil, &answer)
 	return answer, err
 }
 

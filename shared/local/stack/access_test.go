@@ -47,6 +47,7 @@ var routes = []struct {
 	{"GET", "/1/optouts/u", "", []string{auth.DeleteObject}},
 	{"PUT", "/1/optouts/u", `{"eventTypes":["click"]}`, []string{auth.DeleteObject}},
 	{"DELETE", "/1/optouts/u", "", []string{auth.DeleteObject}},
+	{"GET", "/1/identities", "", []string{auth.Admin}},
 	{"GET", "/1/identities/u", "", []string{auth.Admin}},
 	{"GET", "/1/identities/refused", "", []string{auth.Admin}},
 	{"POST", "/1/identities/link", `{"userToken":"a1","authenticatedUserToken":"u"}`, []string{auth.Admin}},

@@ -182,7 +182,7 @@ func TestCrossTenant(t *testing.T) {
 	public.Handle("/v1/", ingest.New(b.ForIngest()))
 	public.Handle("/1/events/refused", ingest.New(b.ForIngest()))
 	public.Handle("/1/events/seen", ingest.New(b.ForIngest()))
-	for _, path := range []string{"/1/events/recent", "/1/profiles/", "/1/explain/", "/1/usertokens", "/1/usertokens/", "/1/optouts/", "/1/identities/"} {
+	for _, path := range []string{"/1/events/recent", "/1/profiles/", "/1/explain/", "/1/usertokens", "/1/usertokens/", "/1/optouts/", "/1/identities", "/1/identities/"} {
 		public.Handle(path, profiles.New(b.ForProfiles()))
 	}
 	public.Handle("/1/rank", rank.New(b.ForRank()))

@@ -23,7 +23,7 @@ func Identity(t *command.Tool) *cobra.Command {
 		Short: "Show, make and undo the links between the tokens of a person",
 		Long: "Show, make and undo the links between the tokens of a person: the events of an anonymous token count for the user who has\n" +
 			"signed in under it. The operator switches links on with `affinity app identity`. Requires a key with the permission admin.",
-	}, showIdentityCommand(t), linkCommand(t), unlinkCommand(t), previewCommand(t), refusedLinksCommand(t))
+	}, showIdentityCommand(t), listLinksCommand(t), linkCommand(t), unlinkCommand(t), previewCommand(t), refusedLinksCommand(t))
 }
 
 func showIdentityCommand(t *command.Tool) *cobra.Command {
@@ -50,9 +50,25 @@ func linkCommand(t *command.Tool) *cobra.Command {
 }
 
 func unlinkCommand(t *command.Tool) *cobra.Command {
-	return command.Show(t, &cobra.Command{
-		Use: "unlink ANONYMOUS USER", Short: "Undo a link: both profiles are what they would be without", Args: bothTokens,
-		Example: "  affinity identity unlink anonymous-1 ann",
+	f, yes := linkFlags{}, false
+	cmd := command.Show(t, &cobra.Command{
+		Use:   "unlink [ANONYMOUS USER]",
+		Short: "Undo a link, or all of a day: the profiles are what they would be without",
+		Long: "Undo the links between two tokens. With --day and no tokens, undo those of all pairs of tokens that have a\n" +
+			"link, open or closed, by evidence that the engine received on this day. Both profiles are what they would be\n" +
+			"without; later evidence links again. The command says how many links it found, and asks. Ended early, it may\n" +
+			"be repeated: it goes on with those that are left. A link does not keep the name of its key: --weak takes\n" +
+			"those by keys that stand in pages.",
+		Args: func(_ *cobra.Command, args []string) error {
+			switch many := f != (linkFlags{}) || yes; {
+			case !many:
+				return bothTokens(nil, args)
+			case len(args) > 0 || f.day == "":
+				return cli.Usagef("--weak, --by and --yes are for the links of a day: give --day, and no tokens")
+			}
+			return nil
+		},
+		Example: "  affinity identity unlink anonymous-1 ann\n  affinity identity unlink --day 2026-11-22 --weak",
 	}, "link of %s", func(ctx context.Context, c *client.Client, args []string) (api.Unlinked, error) {
 		return c.Profiles().Unlink(ctx, args[0], args[1])
 	}, func(t *command.Tool, u api.Unlinked) error {
@@ -60,6 +76,18 @@ func unlinkCommand(t *command.Tool) *cobra.Command {
 			event.FormatTime(u.UnlinkedUntil.UnixMilli()))
 		return err
 	})
+	f.add(cmd)
+	cmd.Flags().BoolVar(&yes, "yes", false, "with --day: do not ask")
+	one, many := cmd.RunE, t.With(func(ctx context.Context, c *client.Client, _ []string) error {
+		return unlinkMany(ctx, t, c, f, yes)
+	})
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return many(cmd, args)
+		}
+		return one(cmd, args)
+	}
+	return cmd
 }
 
 func refusedLinksCommand(t *command.Tool) *cobra.Command {
@@ -123,15 +151,21 @@ func showIdentity(t *command.Tool, i api.Identity) error {
 		return nil
 	}
 	return cli.Table(t.Out, "ANONYMOUS\tUSER\tSINCE\tTO\tSIGNED IN\tSTATE\tSTRENGTH\tEVENTS\tBY", i.Links, func(l api.Link) []any {
-		to := "-"
-		if l.To != nil {
-			to = shortTime(*l.To)
-		}
-		by := l.By + " " + l.Event + l.MessageID + l.Reason // it has one of the three
-		return []any{l.UserToken, l.AuthenticatedUserToken, shortTime(l.Since), to, shortTime(l.From), l.State,
-			l.Strength, eventsOf(l), by}
+		return []any{l.UserToken, l.AuthenticatedUserToken, shortTime(l.Since), endOf(l), shortTime(l.From), l.State,
+			l.Strength, eventsOf(l), evidenceOf(l)}
 	})
 }
+
+// endOf is when a link ends, - while it is open.
+func endOf(l api.Link) string {
+	if l.To == nil {
+		return "-"
+	}
+	return shortTime(*l.To)
+}
+
+// evidenceOf is the kind of evidence, with its id or reason. It has one of the three.
+func evidenceOf(l api.Link) string { return l.By + " " + l.Event + l.MessageID + l.Reason }
 
 // eventsOf is how many events count by a link, such as 12 or 10000+.
 func eventsOf(l api.Link) string {
