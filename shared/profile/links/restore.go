@@ -41,8 +41,8 @@ func (e *Entry) crosses(o *Entry, anonymous Exclusion) bool {
 }
 
 // Restore returns the row of an anonymous token with the entries of a copy that it lacks, whether it has changed, and
-// how many entries are left out: those that cross one of the row, that somebody has unlinked here, of a known user
-// whose row cannot list the token, and those for which there is no room. An entry of the row stays as it is. x is
+// how many entries are left out: those that cross one of the row, that were unlinked here, of a known user whose row
+// does not list the token, and those for which there is no room. An entry of the row stays as it is. x is
 // what the row excludes.
 func (c *Cell) Restore(from Copy, x Exclusion, lists func(known string) bool) (next Cell, changed bool, left int) {
 	next = c.changed()
