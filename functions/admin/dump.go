@@ -36,7 +36,8 @@ type dumpPart string
 
 // The parts of a dump, in their order. Deletions are there twice: the first ones keep the
 // events of deleted users out of a copy from its beginning, and the last ones hold for
-// users who were deleted while the dump ran.
+// users who were deleted while the dump ran. Links are there once, with the last ones: two forms of
+// a link would contradict each other.
 const (
 	dumpSettings  dumpPart = ""
 	dumpObjects   dumpPart = "objects"
@@ -159,7 +160,7 @@ func (p *dumpPage) goOn(part dumpPart) { p.at = dumpCursor{Part: part, Sent: p.a
 func (p *dumpPage) settings(ctx context.Context) error {
 	err := p.add(api.ExportLine{App: &api.ExportedApp{
 		App: p.app.ID, AsOf: api.At(p.now), RetentionDays: p.app.RetentionDays, Segments: p.app.Segments.On(),
-		BrowserRanking: p.app.BrowserRanking, Consistency: string(p.app.Consistency),
+		BrowserRanking: p.app.BrowserRanking, Consistency: string(p.app.Consistency), Identity: p.identity(),
 	}})
 	if err != nil {
 		return err
@@ -185,6 +186,14 @@ func (p *dumpPage) settings(ctx context.Context) error {
 	}
 	p.goOn(dumpObjects)
 	return nil
+}
+
+func (p *dumpPage) identity() *api.AppIdentity {
+	if !p.app.Identity.On() {
+		return nil
+	}
+	shown := renderIdentity(p.app.Identity)
+	return &shown
 }
 
 func (p *dumpPage) indexSettings(ctx context.Context) error {
@@ -280,29 +289,6 @@ func (p *dumpPage) objects(ctx context.Context) error {
 		}
 	}
 	p.goOn(dumpDeletions)
-	return nil
-}
-
-// deletions adds who was deleted or has opted out.
-func (p *dumpPage) deletions(ctx context.Context) error {
-	read, after := 0, p.at.After
-	err := p.Store.Users.ScanUsers(ctx, p.app.ID, after, "", dumpUsers, store.UserState,
-		func(user string, row store.User) error {
-			read++
-			p.at.After = user
-			if user == after || row.DeletedUntil == 0 { // an opt-out raises it, too
-				return nil
-			}
-			return p.add(export.NewDeletion(user, row.Deleted(), row.OptedOut))
-		})
-	if err != nil || read == dumpUsers {
-		return err
-	}
-	if p.at.Part == dumpLater {
-		p.goOn(dumpEnd)
-	} else {
-		p.goOn(dumpEvents)
-	}
 	return nil
 }
 

@@ -83,11 +83,14 @@ func (h handler) run(w http.ResponseWriter, r *http.Request, app config.App, gra
 		return err
 	}
 	events, logged := lines.events, lines.logged()
-	if err := h.Charge(r.Context(), app.ID, limit.Imports, len(events)+len(logged)+len(lines.deletions)-1); err != nil {
+	if err := h.Charge(r.Context(), app.ID, limit.Imports, len(events)+len(logged)+len(lines.deletions)+len(lines.linked)-1); err != nil {
 		return err
 	}
 	if err := h.restoreDeletions(r.Context(), app.ID, grant.Key, lines.deletions); err != nil {
 		return fmt.Errorf("restore deletions: %w", err)
+	}
+	if err := h.restoreLinks(r.Context(), app, grant.Key, lines.linked, &answer); err != nil {
+		return fmt.Errorf("restore links: %w", err)
 	}
 	unknown, err := h.write(r.Context(), app, lines, rules.Now.UnixMilli(), &answer)
 	if err != nil {
@@ -255,6 +258,9 @@ func decode(body []byte, rules event.Rules, grant auth.Grant,
 				answer.Refused = append(answer.Refused, api.RefusedLine{Line: line, Message: message(err)})
 			} else if added && exported.Deletion != nil {
 				answer.UserDeletions++
+			} else if added && exported.Links != nil {
+				answer.UserLinks++
+				found.linked[len(found.linked)-1].line = line
 			} else if added {
 				answer.Accepted++
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/affinityengine/affinity/shared/intake/archive"
 	"github.com/affinityengine/affinity/shared/intake/export"
 	"github.com/affinityengine/affinity/shared/job/tasks/purge"
+	"github.com/affinityengine/affinity/shared/profile/links"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/web/auth"
@@ -42,6 +43,14 @@ type lines struct {
 	archived []archive.Event
 	// deletions are of users who were deleted or have opted out.
 	deletions []deletion
+	// linked are the links of tokens.
+	linked []linked
+}
+
+type linked struct {
+	line int
+	user string
+	from links.Copy
 }
 
 type deletion struct {
@@ -66,6 +75,9 @@ func (l *lines) logged() []store.LogEvent {
 func (l *lines) addExported(line api.ExportLine, now time.Time, grant auth.Grant, kept bool) (added bool, err error) {
 	if line.Deletion != nil {
 		return true, l.addDeletion(line.Deletion, now, grant, kept)
+	}
+	if line.Links != nil {
+		return true, l.addLinks(line.Links, now, grant, kept)
 	}
 	if line.Event == nil {
 		return false, export.Refusal(line)
@@ -103,6 +115,21 @@ func (l *lines) addDeletion(line *api.ExportedDeletion, now time.Time, grant aut
 	}
 	if err == nil {
 		l.deletions = append(l.deletions, deletion{line.UserToken, t, types})
+	}
+	return err
+}
+
+// addLinks adds a line that says how a token is linked. It is about all indexes.
+func (l *lines) addLinks(line *api.ExportedLinks, now time.Time, grant auth.Grant, kept bool) error {
+	if !kept {
+		return httpapi.Errorf(http.StatusUnprocessableEntity, "Links can only be imported with receipts=kept")
+	}
+	from, err := export.Links(line, now)
+	if err == nil {
+		err = grant.Index("")
+	}
+	if err == nil {
+		l.linked = append(l.linked, linked{user: line.UserToken, from: from})
 	}
 	return err
 }

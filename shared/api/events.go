@@ -121,6 +121,10 @@ type ImportAnswer struct {
 	// UserDeletions counts accepted lines of a dump that say that a user was deleted or
 	// has opted out.
 	UserDeletions int `json:"userDeletions,omitempty"`
+	// UserLinks counts accepted lines of a dump that say how a token is linked, and LinksLeftOut the links of these
+	// that were not restored, because they contradict links that the app has, or one of its limits.
+	UserLinks    int `json:"userLinks,omitempty"`
+	LinksLeftOut int `json:"linksLeftOut,omitempty"`
 	// UnknownObjects are the objects of accepted events that the catalog does not hold, by
 	// index, of at most MaxUnknownIndexes. Their events get filters by a re-enrichment once
 	// it does. Absent if it holds all.
@@ -163,6 +167,8 @@ func (a *ImportAnswer) AddCounts(further ImportAnswer) {
 	a.OptedOut += further.OptedOut
 	a.Present += further.Present
 	a.UserDeletions += further.UserDeletions
+	a.UserLinks += further.UserLinks
+	a.LinksLeftOut += further.LinksLeftOut
 	for _, u := range further.UnknownObjects {
 		a.addUnknown(u)
 	}

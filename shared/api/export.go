@@ -29,6 +29,7 @@ type ExportLine struct {
 	Segment    *ExportedSegment  `json:"exportedSegment,omitempty"`
 	Object     *ExportedObject   `json:"exportedObject,omitempty"`
 	Deletion   *ExportedDeletion `json:"exportedDeletion,omitempty"`
+	Links      *ExportedLinks    `json:"exportedLinks,omitempty"`
 	Next       *ExportNext       `json:"exportNext,omitempty"` // the last line of a page, unless it is the last page
 }
 

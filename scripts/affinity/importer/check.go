@@ -27,6 +27,8 @@ func checkEvents(lines []byte, rules event.Rules) api.ImportAnswer {
 			return taken(err, &answer.Accepted)
 		case exported.Deletion != nil:
 			return fault.New(fault.Invalid, "A deletion can only be imported with receipts=kept")
+		case exported.Links != nil:
+			return fault.New(fault.Invalid, "Links can only be imported with receipts=kept")
 		case exported.Event == nil:
 			return export.Refusal(exported)
 		}
@@ -45,6 +47,9 @@ func checkRestored(lines []byte, now time.Time) api.ImportAnswer {
 		case exported.Deletion != nil:
 			_, _, err = export.Deletion(exported.Deletion, now)
 			return taken(err, &answer.UserDeletions)
+		case exported.Links != nil:
+			_, err = export.Links(exported.Links, now)
+			return taken(err, &answer.UserLinks)
 		case exported.Event == nil:
 			return export.Refusal(exported)
 		}

@@ -65,7 +65,7 @@ func (im *Importer) restoreEvents(ctx context.Context, src *Source,
 	})
 }
 
-// settings restores the lines before the first one of an event or a deletion, which it
+// settings restores the lines before the first one of an event, a deletion, or links, which it
 // returns.
 func (d *dump) settings(ctx context.Context) (line, error) {
 	m := newMeter(d.im.progress, "objects", d.src)
@@ -120,9 +120,10 @@ func (d *dump) settings(ctx context.Context) (line, error) {
 	}
 }
 
-// isEvent reports whether a line is that of an event or a deletion.
+// isEvent reports whether a line is that of an event, a deletion, or links.
 func isEvent(text []byte) bool {
-	return bytes.HasPrefix(text, []byte(`{"exportedEvent":`)) || bytes.HasPrefix(text, []byte(`{"exportedDeletion":`))
+	return bytes.HasPrefix(text, []byte(`{"exportedEvent":`)) || bytes.HasPrefix(text, []byte(`{"exportedDeletion":`)) ||
+		bytes.HasPrefix(text, []byte(`{"exportedLinks":`))
 }
 
 // parse parses a line. The errors say what is wrong with it.
@@ -163,7 +164,7 @@ func (d *dump) apply(ctx context.Context, l api.ExportLine) (err error) {
 	return err
 }
 
-// next returns the next line of an event or a deletion.
+// next returns the next line of an event, a deletion, or links.
 func (d *dump) next() (line, error) {
 	for {
 		l, err := d.src.next()

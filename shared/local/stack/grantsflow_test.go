@@ -56,6 +56,8 @@ func everything() (flow [][3]string) {
 		{"POST", "/1/segments/red/export", ""}, wait, {"DELETE", "/1/usertokens/bob", ""}, {"DELETE", "/1/usertokens/big", ""}, wait,
 		{"POST", "/1/strategies/personalization", secondStrategy}, wait, {"DELETE", "/1/usertokens/ghost", ""},
 		{"POST", "/1/events/import?receipts=kept", `{"exportedDeletion":{"userToken":"carl","deletedUntil":"2025-11-20T10:00:00.000Z","receivedUntil":"2025-11-20T10:00:00.000Z"}}`},
+		{"POST", "/1/events/import?receipts=kept", `{"exportedLinks":{"userToken":"visitor","role":"anonymous","entries":[{"authenticatedUserToken":"ann","state":"live","since":"2025-11-20T10:00:00.000Z",` +
+			`"from":"2025-11-20T10:00:00.000Z","receivedAt":"2025-11-20T10:00:00.000Z","strength":"strong","by":"event","evidence":"yPk6o_-AeS8"}]}}`},
 	}...)
 	for _, r := range routes {
 		flow = append(flow, [3]string{r.method, r.path, r.body})

@@ -32,9 +32,9 @@ func Restore(t *command.Tool) *cobra.Command {
 		Use:   "restore FILE",
 		Short: "Restore a dump into the app",
 		Long: "Restore FILE, which `affinity dump` wrote, into the app (- for standard input; plain or gzip): the strategy, the settings of\n" +
-			"indexes, feeds, saved segments, objects, deletions and opt-outs of users, and the events with their ids, times of receipt and\n" +
-			"filters. The app may have another id than that of the dump, and data of its own: events that it has count once, and users who are\n" +
-			"deleted in one of the two are deleted.\n" +
+			"indexes, feeds, saved segments, objects, deletions and opt-outs of users, the events with their ids, times of receipt and filters,\n" +
+			"and the links of tokens. The app may have another id than that of the dump, and data of its own: events that it has count once,\n" +
+			"users who are deleted in one of the two are deleted, and links that contradict those of the app are left out.\n" +
 			"\n" +
 			"Running the same command again resumes a restore. --from-line skips what is restored; an error names the line. The key needs\n" +
 			"all permissions.",
@@ -89,6 +89,7 @@ func restoreDump(ctx context.Context, t *command.Tool, c *client.Client, o resto
 		cli.Count(done.Feeds, "feed"),
 		cli.Count(done.Segments, "segment"), cli.Count(done.Objects, "object"), cli.Count(a.Accepted, "event"), a.Present,
 		cli.Count(a.UserDeletions, "deletion or opt-out line"))
+	restoredLinks(t, done)
 	fmt.Fprintln(t.Out, tallied(im, "line", "that the log has, or with the objectID of another line"))
 	if a.Accepted > 0 {
 		ended, err := ending{tool: t, client: c, noWait: o.noWait}.follow(ctx)
@@ -109,6 +110,21 @@ func restoreDump(ctx context.Context, t *command.Tool, c *client.Client, o resto
 		return cli.WithCode(err, command.ExitLines)
 	}
 	return nil
+}
+
+// restoredLinks says what became of links, and how they count.
+func restoredLinks(t *command.Tool, done importer.Restored) {
+	if done.Events.UserLinks == 0 {
+		return
+	}
+	fmt.Fprintf(t.Out, "restored the links of %s\n", cli.Count(done.Events.UserLinks, "token"))
+	if n := done.Events.LinksLeftOut; n > 0 {
+		fmt.Fprintf(t.Err, "left out %s, which contradict links that the app has, or one of its limits\n", cli.Count(n, "link"))
+	}
+	if i := done.App.Identity; i != nil {
+		fmt.Fprintf(t.Err, "the app of the dump had links in the mode %s, with a lookback of %s: a dump does not set that; links count "+
+			"where the operator sets it with affinity app identity\n", cli.Printable(i.Mode), cli.Printable(i.Lookback))
+	}
 }
 
 // setDumped sets the strategy of a dump, but does not replace another one.
