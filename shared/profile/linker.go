@@ -320,9 +320,9 @@ func (f *following) bringTo(ctx context.Context, known string, x links.Exclusion
 			}
 		case shut && f.cell.Open(known):
 			return false, f.shutLink(ctx, f.app, f.token, known, shutAt(cell, f.token))
-		case len(events.linked) > 0 && !listed:
+		case !listed && len(f.cell.Intervals(known, x, of, links.Open)) > 0:
 			// The row may have lost the token between the reading of its list and the link.
-			next := cell.Relist(f.token, events.linked[0].Time)
+			next := cell.Relist(f.token, f.cell.Newest(known))
 			if _, err := f.store.Users.SwapLinks(ctx, f.app.ID, known, row.Links, next.Append(nil)); err != nil {
 				return false, err
 			}

@@ -157,6 +157,37 @@ func TestFailedRefreshOfLinkedEnds(t *testing.T) {
 	})
 }
 
+// The nightly round may take a token off a list before its link is there. Who links it lists it again.
+func TestLinkMeetsNightlyRound(t *testing.T) {
+	onEveryBigtable(t, func(t *testing.T, open opener) {
+		for before, met := 0, true; met; before++ {
+			s := newLinked(t, open)
+			s.apply(s.of("a", 1, ""), s.of("k", 1, ""), s.of("old", 1, "k"))
+			s.unlink("old", "k")
+			a := newActor("link")
+			a.run(func(ctx context.Context) error { return profile.IdentitiesOf(s.eng).Link(ctx, s.app(), "a", "k", "asked") })
+			met = false
+			for requests, ended := 0, false; !ended; {
+				select {
+				case <-a.arrived:
+					if requests == before {
+						met = true
+						_, err := s.eng.Recompute(ctx, s.app(), store.Range{}, profile.RecomputeOptions{OnlyStale: true, Maintain: true}, func(profile.Progress) error { return nil })
+						must.Succeed(t, err)
+					}
+					requests++
+					a.verdict <- proceed
+				case <-a.ended:
+					ended = true
+				}
+			}
+			must.Succeed(t, a.err)
+			s.outdate()
+			s.counts("k", 2)
+		}
+	})
+}
+
 func TestDeletionsOfLinked(t *testing.T) {
 	onEveryLinked(t, func(t *testing.T, s *harness) {
 		s.apply(s.of("a", 1, ""), s.of("a", 2, "k"), s.of("k", 3, ""))

@@ -251,6 +251,17 @@ func (c *Cell) Tokens() []string {
 	return tokens
 }
 
+// Newest returns the time of the newest evidence of a known user's links, 0 if there are none.
+func (c *Cell) Newest(known string) int64 {
+	var newest int64
+	for i := range c.Entries {
+		if e := &c.Entries[i]; e.Known == known && e.State == Live {
+			newest = max(newest, e.From)
+		}
+	}
+	return newest
+}
+
 // Lists reports whether the list holds a token, and whether the limit has shut it.
 func (c *Cell) Lists(token string) (listed, shut bool) {
 	for _, l := range c.List {
