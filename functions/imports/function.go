@@ -83,7 +83,8 @@ func (h handler) run(w http.ResponseWriter, r *http.Request, app config.App, gra
 		return err
 	}
 	events, logged := lines.events, lines.logged()
-	if err := h.Charge(r.Context(), app.ID, limit.Imports, len(events)+len(logged)+len(lines.deletions)+len(lines.linked)-1); err != nil {
+	n := len(events) + len(logged) + len(lines.deletions) + len(lines.linked)
+	if err := h.Charge(r.Context(), app.ID, limit.Imports, n-1); err != nil {
 		return err
 	}
 	if err := h.restoreDeletions(r.Context(), app.ID, grant.Key, lines.deletions); err != nil {

@@ -193,8 +193,8 @@ func mayName(grant auth.Grant, signedIn string) bool {
 	return grant.Server() || grant.OwnUser() == signedIn
 }
 
-// permitted returns an error if the key is not for all events of a request. Where the app links tokens, a key of one user
-// is also for the tokens under which this user has signed in.
+// permitted returns an error if the key is not for all events of a request. Where the app links tokens,
+// a key of one user is also for the tokens under which this user has signed in.
 func (h handler) permitted(ctx context.Context, grant auth.Grant, events []event.Event) error {
 	for i := range events {
 		if err := h.permittedUser(ctx, grant, events[i].UserToken, events[i].AuthenticatedUserToken); err != nil {

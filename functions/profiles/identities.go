@@ -107,7 +107,8 @@ func (h handler) tenantChange(r *http.Request, anyOf ...string) (auditlog.Change
 	return auditlog.Change{App: app.ID, Actor: key}, err
 }
 
-// writeIdentity answers with the links of a token, counted or not: a script that links all users need not wait for that.
+// writeIdentity answers with the links of a token, counted or not: a script that links all users need not
+// wait for that.
 func (h handler) writeIdentity(w http.ResponseWriter, r *http.Request, app config.App, token string,
 	counted bool) error {
 	identities := profile.IdentitiesOf(h.Profiles)

@@ -10,8 +10,8 @@ import (
 // lines of all pages together, one after the other, are a dump: the app's settings, the
 // objects of its indexes, who was deleted or has opted out, every event in the retention,
 // and once more who was deleted or has opted out, so that a dump that takes hours knows of
-// those who were deleted during that time. Beside these last ones are the links of tokens. The last line of each page says how to ask for the
-// next one, and the last line of a dump is an ExportEnd.
+// those who were deleted during that time. Beside these last ones are the links of tokens. The last
+// line of each page says how to ask for the next one, and the last line of a dump is an ExportEnd.
 
 // ExportedApp is the first line of a dump.
 type ExportedApp struct {

@@ -47,9 +47,9 @@ func (f *following) naming(known string, row store.User) []*store.LogEvent {
 	return all
 }
 
-// dropRefused records that the evidence of an event was refused, and drops the events that name the same user if the row of
-// that user excludes them. The ticket of the user decides: a change of their opt-out comes before it, or reads the log after
-// it. False means that the token's links may have changed.
+// dropRefused records that the evidence of an event was refused, and drops the events that name the same
+// user if the row of that user excludes them. The ticket of the user decides: a change of their opt-out
+// comes before it, or reads the log after it. False means that the token's links may have changed.
 func (f *following) dropRefused(ctx context.Context, e *store.LogEvent) (bool, error) {
 	known := e.Known
 	row, err := f.store.Users.ReadPrimary(ctx, f.app.ID, known, store.UserState)

@@ -165,7 +165,9 @@ func TestLinkMeetsNightlyRound(t *testing.T) {
 			s.apply(s.of("a", 1, ""), s.of("k", 1, ""), s.of("old", 1, "k"))
 			s.unlink("old", "k")
 			a := newActor("link")
-			a.run(func(ctx context.Context) error { return profile.IdentitiesOf(s.eng).Link(ctx, s.app(), "a", "k", "asked") })
+			a.run(func(ctx context.Context) error {
+				return profile.IdentitiesOf(s.eng).Link(ctx, s.app(), "a", "k", "asked")
+			})
 			met = false
 			for requests, ended := 0, false; !ended; {
 				select {

@@ -79,8 +79,8 @@ func (c *Cell) Asks(e Evidence, anonymous, known Exclusion) (bool, Reason) {
 	return true, ""
 }
 
-// Strengthen returns the row whose entry that satisfies strong evidence is strong, and whether it has changed. Nobody need
-// be marked: what counts is the same.
+// Strengthen returns the row whose entry that satisfies strong evidence is strong, and whether it has
+// changed. Nobody need be marked: what counts is the same.
 func (c *Cell) Strengthen(e Evidence, anonymous Exclusion) (Cell, bool) {
 	next, found := c.changed(), false
 	for i := range next.Entries {

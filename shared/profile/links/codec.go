@@ -11,8 +11,7 @@ import (
 const format = 1
 
 // Append appends the stored form: format, role, number, entries, list, who has opted the token out,
-// checksum. Times are varints
-// of milliseconds; an end that is Open is 0.
+// checksum. Times are varints of milliseconds; an end that is Open is 0.
 func (c *Cell) Append(dst []byte) []byte {
 	start := len(dst)
 	dst = append(dst, format, byte(c.Role))

@@ -106,7 +106,8 @@ func (t *task) bound() error {
 		return fault.New(fault.Invalid, "in the last %d days more than %d events name an authenticatedUserToken"+fewer,
 			t.params.Days, maxEvidence)
 	case len(t.known) > maxTokens:
-		return fault.New(fault.Invalid, "in the last %d days more than %d users have signed in"+fewer, t.params.Days, maxTokens)
+		return fault.New(fault.Invalid, "in the last %d days more than %d users have signed in"+fewer, t.params.Days,
+			maxTokens)
 	case len(t.times) > maxTokens:
 		return fault.New(fault.Invalid, "in the last %d days users have signed in under more than %d tokens"+fewer,
 			t.params.Days, maxTokens)
