@@ -26,7 +26,7 @@ func TestIdentityCommands(t *testing.T) {
 	must(t, err)
 	run("identity", "link", "a1").wants(t, cli.ExitUsage, "want an anonymous token and the user")
 	run("identity", "show", "ann").wants(t, cli.ExitOK, "ann: role none, 0 links")
-	run("identity", "link", "a1", "ann", "--reason", "by mail").wants(t, cli.ExitOK, "a1: role anonymous, 1 links", "open", "strong", "0       request by mail")
+	run("identity", "link", "a1", "ann", "--reason", "by mail").wants(t, cli.ExitOK, "a1: role anonymous, 1 links", "open", "strong", "-       request by mail")
 	run("identity", "show", "ann").wants(t, cli.ExitOK, "ann: role known, 1 links", "a1 ")
 	run("identity", "unlink", "a1", "ann").wants(t, cli.ExitOK, "unlinked; evidence received up to ")
 	run("identity", "show", "a1").wants(t, cli.ExitOK, "unlinked")

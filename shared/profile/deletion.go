@@ -58,9 +58,9 @@ func (d *deletion) advance(ctx context.Context, appID, token string) (affinity.T
 }
 
 // forget drops what is derived from deleted events, leaves a marker, and lists the user
-// as changed. The tombstone must be in the row. links does what is due to other tokens.
+// as changed. The tombstone must be in the row. others does what is due to other tokens.
 func (d *deletion) forget(ctx context.Context, appID, token string,
-	links func(ctx context.Context, app config.App, token string, row store.User) error) error {
+	others func(ctx context.Context, app config.App, token string, row store.User) error) error {
 	row, err := d.take(ctx, appID, token)
 	if err != nil {
 		return err
@@ -69,7 +69,7 @@ func (d *deletion) forget(ctx context.Context, appID, token string,
 	if err != nil {
 		return err
 	}
-	if err := links(ctx, app, token, row); err != nil {
+	if err := others(ctx, app, token, row); err != nil {
 		return err
 	}
 	// The manifest is empty but has a version. Without one, a fold that found no

@@ -118,7 +118,7 @@ func newEngine(v *env, apps config.Source, cached *config.Cached) *Engine {
 		env: v, logs: l, folder: f,
 		writer: &writer{env: v, logs: l, tickets: t, computer: c, folder: f, flights: newFlights(), changes: ch,
 			adder: &adder{env: v, bases: memory.Of[storedBase](v.recent)}, tails: memory.Of[*tail](v.recent),
-			refreshed: semaphore.NewWeighted(maxRefreshed), persons: semaphore.NewWeighted(maxRefreshed), most: maxRefreshed,
+			refreshed: semaphore.NewWeighted(maxRefreshed), refreshedPersons: semaphore.NewWeighted(maxRefreshed), most: maxRefreshed,
 			linker: ln},
 		reader:   &reader{env: v, logs: l, tickets: t, computer: c, folder: f, current: current},
 		bulk:     &bulk{env: v, logs: l, tickets: t, computer: c, folder: f, orphans: o, linker: ln},

@@ -71,7 +71,7 @@ func (w *writer) alsoLinked(ctx context.Context, app config.App, users []*user, 
 
 // deliverRefresh is a delivery that refreshes the known user.
 func (w *writer) deliverRefresh(ctx context.Context, app config.App, known string, events own) (store.User, error) {
-	of, err := w.refreshShared(ctx, app, map[string]own{known: events}, w.persons)
+	of, err := w.refreshShared(ctx, app, map[string]own{known: events}, w.refreshedPersons)
 	return of.rows[known], err
 }
 

@@ -146,3 +146,36 @@ func BenchmarkRecomputeOfPersons(b *testing.B) {
 	b.ReportMetric(median("unlinked")*1e3, "unlinked-ms")
 	b.ReportMetric(median("linked")/median("unlinked"), "linked/unlinked")
 }
+
+// BenchmarkLinkedApply applies events of a user and of a linked anonymous token in turns, and reports how much longer
+// the second takes until it is acknowledged, and so counts for the person, at the median and at the 99th of 100.
+//
+// go test ./shared/profile -run xxx -bench LinkedApply -benchtime 3000x
+func BenchmarkLinkedApply(b *testing.B) {
+	s := newPersonsBench(b)
+	s.token("user", "", 100)
+	s.person("person", 3, 33)
+	s.fold()
+	times := map[string][]time.Duration{}
+	n := 0
+	for b.Loop() {
+		for _, token := range []string{"user", "person-0"} {
+			n++
+			s.clock++
+			e := bought(token, s.clock)
+			e.ID, e.Strong = fmt.Sprintf("now-%09d", n), true
+			begin := time.Now()
+			_, err := s.eng.Apply(ctx, s.app(), []store.LogEvent{e})
+			must.Succeed(b, err)
+			times[token] = append(times[token], time.Since(begin))
+		}
+	}
+	at := func(token string, part float64) float64 {
+		slices.Sort(times[token])
+		return float64(times[token][int(part*float64(len(times[token])-1))])
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(at("user", 0.5)/1e3, "user-µs")
+	b.ReportMetric(at("person-0", 0.5)/at("user", 0.5), "linked/user-p50")
+	b.ReportMetric(at("person-0", 0.99)/at("user", 0.99), "linked/user-p99")
+}

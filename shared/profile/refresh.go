@@ -46,9 +46,9 @@ type writer struct {
 	tails    memory.Values[*tail]
 	later    Later
 	linker   *linker
-	// persons counts the refreshes of known users that those of anonymous tokens wait for, apart
+	// refreshedPersons counts the refreshes of known users that those of anonymous tokens wait for, apart
 	// from the others, which never wait for one.
-	persons *semaphore.Weighted
+	refreshedPersons *semaphore.Weighted
 	// refreshed counts the users of refreshes. A message takes its users before it
 	// joins a flight, so every flight that it waits for runs, and ends.
 	refreshed *semaphore.Weighted

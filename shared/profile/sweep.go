@@ -179,11 +179,7 @@ func (s *sweeper) personOf(ctx context.Context, app config.App, u *user) ([]*use
 	if err != nil || len(cell.List) == 0 {
 		return users, nil, err
 	}
-	tokens := make([]string, len(cell.List))
-	for i, l := range cell.List {
-		tokens[i] = l.Token
-	}
-	rows, err := s.store.Users.ReadUserHistories(ctx, app.ID, distinct(tokens))
+	rows, err := s.store.Users.ReadUserHistories(ctx, app.ID, distinct(cell.Tokens()))
 	if err != nil {
 		return nil, nil, err
 	}
