@@ -117,18 +117,24 @@ func (h handler) run(w http.ResponseWriter, r *http.Request, app config.App, gra
 		return "" // of type instantsearch
 	})
 	h.Usage.Refused(app.ID, len(answer.Refused))
-	window := affinity.Window{Now: rules.Now.UnixMilli(), RetentionDays: app.RetentionDays}
+	answer.OutsideRetention += outside(app, rules.Now, events, logged)
+	return httpapi.WriteJSON(w, http.StatusOK, answer)
+}
+
+// outside counts the events that are not in the retention of an app.
+func outside(app config.App, now time.Time, events []event.Event, logged []store.LogEvent) (n int) {
+	window := affinity.Window{Now: now.UnixMilli(), RetentionDays: app.RetentionDays}
 	for i := range events {
 		if !window.Contains(events[i].Time) {
-			answer.OutsideRetention++
+			n++
 		}
 	}
 	for i := range logged {
 		if !window.Contains(logged[i].Time) {
-			answer.OutsideRetention++
+			n++
 		}
 	}
-	return httpapi.WriteJSON(w, http.StatusOK, answer)
+	return n
 }
 
 // write writes the events of a request to the log, and adds their fates to the answer. It

@@ -52,6 +52,29 @@ func (a *actor) run(do func(context.Context) error) {
 	}()
 }
 
+// drive lets the actor run to its end. verdictOf says what becomes of its n-th request, from 0 on; requests that it
+// makes at once come one after the other.
+func (a *actor) drive(verdictOf func(n int) verdict) {
+	for n := 0; ; n++ {
+		select {
+		case <-a.arrived:
+			a.verdict <- verdictOf(n)
+		case <-a.ended:
+			return
+		}
+	}
+}
+
+// dying is the verdict on the requests of a process that dies after so many of them.
+func dying(after int) func(int) verdict {
+	return func(n int) verdict {
+		if n < after {
+			return proceed
+		}
+		return crash
+	}
+}
+
 func (a *actor) wait(method string) verdict {
 	a.arrived <- method[strings.LastIndexByte(method, '/')+1:]
 	return <-a.verdict

@@ -163,18 +163,7 @@ func TestRestoreOfLinksDies(t *testing.T) {
 			for _, token := range []string{"dead", "two"} {
 				a := newActor("restore")
 				a.run(func(ctx context.Context) error { return target.restoreLinks(ctx, token, source.dumped(token)) })
-				for requests, ended := 0, false; !ended; requests++ {
-					select {
-					case <-a.arrived:
-						if requests < fails {
-							a.verdict <- proceed
-						} else {
-							a.verdict <- crash
-						}
-					case <-a.ended:
-						ended = true
-					}
-				}
+				a.drive(dying(fails))
 				done = done && a.err == nil
 				must.Succeed(t, target.restoreLinks(ctx, token, source.dumped(token)))
 			}
