@@ -92,3 +92,35 @@ func (r *Runner) Elect(ctx context.Context, app string, compare func(a, b Job) i
 	}
 	return winner, nil
 }
+
+// StartAlone starts a job of an app that has one unfinished job of its kind at a time. create returns the new job. If
+// another one is unfinished, the oldest continues, and StartAlone returns it and busy. what names the kind to people.
+func (r *Runner) StartAlone(ctx context.Context, app config.App, what string, busy error,
+	create func() (Job, error)) (Job, error) {
+	elect := func() (Job, error) {
+		oldestFirst := func(a, b Job) int { return NewestFirst(b, a) }
+		return r.Elect(ctx, app.ID, oldestFirst, what+" %s is under way already")
+	}
+	if j, err := elect(); err == nil {
+		return j, errors.Join(busy, r.ResumeJob(ctx, j))
+	} else if !errors.Is(err, ErrNotFound) {
+		return Job{}, err
+	}
+	j, err := create()
+	if err == nil {
+		j, err = r.Create(ctx, j, 0)
+	}
+	if err != nil {
+		return Job{}, err
+	}
+	winner, err := elect()
+	switch {
+	case errors.Is(err, ErrNotFound): // cancelled already
+		return r.Jobs.Job(ctx, app.ID, j.ID)
+	case err != nil:
+		return Job{}, err
+	case winner.ID != j.ID:
+		return winner, busy
+	}
+	return j, r.EnqueuePlan(ctx, j, app, 0)
+}

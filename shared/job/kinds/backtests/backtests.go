@@ -201,43 +201,21 @@ func (r *Runner) Start(ctx context.Context, appID string, q Request) (job.Job, e
 	if err != nil {
 		return job.Job{}, fmt.Errorf("start backtest: %w", err)
 	}
-	if j, err := r.elect(ctx, appID); err == nil {
-		return j, errors.Join(ErrBusy, r.ResumeJob(ctx, j))
-	} else if !errors.Is(err, job.ErrNotFound) {
-		return job.Job{}, err
-	}
-	p := Params{
-		Index: q.Index, Protocol: string(cmp.Or(q.Options.Protocol, backtest.Last)),
-		At:     cmp.Or(q.Options.At, backtest.DefaultAt),
-		Within: q.Options.Within, Sample: q.Options.Sample, MaxEvents: MaxAllEvents, Trials: q.Trials,
-		AsOf: job.Stamp(r.Now().Truncate(time.Millisecond)), RetentionDays: app.RetentionDays,
-	}
-	if !q.All {
-		p.Sample, p.MaxEvents = min(cmp.Or(p.Sample, maxCases), maxCases), MaxEvents
-	}
-	if err := p.encode(q.Given); err != nil {
-		return job.Job{}, err
-	}
-	j, err := r.Create(ctx, job.Job{App: appID, ID: job.NewID("backtest", r.Now()), Params: p}, 0)
-	if err != nil {
-		return job.Job{}, err
-	}
-	winner, err := r.elect(ctx, appID)
-	switch {
-	case errors.Is(err, job.ErrNotFound): // cancelled already
-		return r.Jobs.Job(ctx, appID, j.ID)
-	case err != nil:
-		return job.Job{}, err
-	case winner.ID != j.ID:
-		return winner, ErrBusy
-	}
-	return j, r.EnqueuePlan(ctx, j, app, 0)
-}
-
-// elect keeps the app's oldest unfinished job and supersedes the others.
-func (r *Runner) elect(ctx context.Context, appID string) (job.Job, error) {
-	oldestFirst := func(a, b job.Job) int { return job.NewestFirst(b, a) }
-	return r.Elect(ctx, appID, oldestFirst, "backtest %s is under way already")
+	return r.StartAlone(ctx, app, "backtest", ErrBusy, func() (job.Job, error) {
+		p := Params{
+			Index: q.Index, Protocol: string(cmp.Or(q.Options.Protocol, backtest.Last)),
+			At:     cmp.Or(q.Options.At, backtest.DefaultAt),
+			Within: q.Options.Within, Sample: q.Options.Sample, MaxEvents: MaxAllEvents, Trials: q.Trials,
+			AsOf: job.Stamp(r.Now().Truncate(time.Millisecond)), RetentionDays: app.RetentionDays,
+		}
+		if !q.All {
+			p.Sample, p.MaxEvents = min(cmp.Or(p.Sample, maxCases), maxCases), MaxEvents
+		}
+		if err := p.encode(q.Given); err != nil {
+			return job.Job{}, err
+		}
+		return job.Job{App: appID, ID: job.NewID("backtest", r.Now()), Params: p}, nil
+	})
 }
 
 // Result is what a job has found.

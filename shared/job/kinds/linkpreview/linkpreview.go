@@ -95,40 +95,18 @@ func (r *Runner) Start(ctx context.Context, appID string, days int) (job.Job, er
 	if err != nil {
 		return job.Job{}, fmt.Errorf("start linkpreview: %w", err)
 	}
-	if j, err := r.elect(ctx, appID); err == nil {
-		return j, errors.Join(ErrBusy, r.ResumeJob(ctx, j))
-	} else if !errors.Is(err, job.ErrNotFound) {
-		return job.Job{}, err
-	}
-	lookback := config.DefaultLookback
-	if app.Identity.On() {
-		lookback = app.Identity.Lookback
-	}
-	p := Params{Days: days, AsOf: job.Stamp(r.Now().Truncate(time.Millisecond)), Lookback: lookback.Milliseconds(),
-		MaxEvents: maxEvents}
-	if app.RetentionDays > 0 {
-		p.Days = min(p.Days, app.RetentionDays)
-	}
-	j, err := r.Create(ctx, job.Job{App: appID, ID: job.NewID("linkpreview", r.Now()), Params: p}, 0)
-	if err != nil {
-		return job.Job{}, err
-	}
-	winner, err := r.elect(ctx, appID)
-	switch {
-	case errors.Is(err, job.ErrNotFound): // cancelled already
-		return r.Jobs.Job(ctx, appID, j.ID)
-	case err != nil:
-		return job.Job{}, err
-	case winner.ID != j.ID:
-		return winner, ErrBusy
-	}
-	return j, r.EnqueuePlan(ctx, j, app, 0)
-}
-
-// elect keeps the app's oldest unfinished job and supersedes the others.
-func (r *Runner) elect(ctx context.Context, appID string) (job.Job, error) {
-	oldestFirst := func(a, b job.Job) int { return job.NewestFirst(b, a) }
-	return r.Elect(ctx, appID, oldestFirst, "preview %s is under way already")
+	return r.StartAlone(ctx, app, "preview", ErrBusy, func() (job.Job, error) {
+		lookback := config.DefaultLookback
+		if app.Identity.On() {
+			lookback = app.Identity.Lookback
+		}
+		p := Params{Days: days, AsOf: job.Stamp(r.Now().Truncate(time.Millisecond)), Lookback: lookback.Milliseconds(),
+			MaxEvents: maxEvents}
+		if app.RetentionDays > 0 {
+			p.Days = min(p.Days, app.RetentionDays)
+		}
+		return job.Job{App: appID, ID: job.NewID("linkpreview", r.Now()), Params: p}, nil
+	})
 }
 
 // Result returns what a job has found, or job.ErrNotFound if it is not done, or what it has found is not stored any
