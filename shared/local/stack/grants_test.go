@@ -22,6 +22,7 @@ import (
 	"github.com/affinityengine/affinity/shared/app/documents"
 	"github.com/affinityengine/affinity/shared/app/limit"
 	"github.com/affinityengine/affinity/shared/event/bus"
+	"github.com/affinityengine/affinity/shared/intake/warehouse/outbox"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
@@ -97,7 +98,7 @@ func (u *uses) call(ctx context.Context, method string, request any) {
 		reads := slices.Contains([]string{"ReadRows", "SampleRowKeys"}, path.Base(method))
 		u.saw(from, "table "+path.Base(r.GetTableName()), !reads)
 	case interface{ GetTopic() string }:
-		if path.Base(method) == "Publish" {
+		if path.Base(method) == "Publish" && topicOf(path.Base(r.GetTopic())) != topicOf("warehouse") {
 			u.publish(path.Base(r.GetTopic()))
 		}
 	case interface{ GetParent() string }:
@@ -211,6 +212,31 @@ func (d watchedDocuments) Forget(ctx context.Context, collections ...string) err
 	return d.Store.Forget(ctx, collections...)
 }
 
+// watchedTopics record publishes of rows, which the client makes behind the requests of others, too.
+type watchedTopics struct {
+	outbox.Topics
+	*uses
+}
+
+func (w watchedTopics) record(ctx context.Context) {
+	w.saw(callerOf(metadata.FromOutgoingContext(ctx)), topicOf("warehouse"), true)
+}
+
+func (w watchedTopics) PublishEvents(ctx context.Context, app string, rows [][]byte) error {
+	w.record(ctx)
+	return w.Topics.PublishEvents(ctx, app, rows)
+}
+
+func (w watchedTopics) PublishDeletion(ctx context.Context, app string, row []byte) error {
+	w.record(ctx)
+	return w.Topics.PublishDeletion(ctx, app, row)
+}
+
+func (w watchedTopics) PublishEverywhere(ctx context.Context, row []byte) error {
+	w.record(ctx)
+	return w.Topics.PublishEverywhere(ctx, row)
+}
+
 // grantsOf returns what Terraform lets a function do.
 func grantsOf(t *testing.T, f terraform.Function) map[access]bool {
 	t.Helper()
@@ -289,6 +315,7 @@ func TestGrants(t *testing.T) {
 	s := start(t, stack.Options{
 		Bigtable: u.options(), ConfigTTL: time.Millisecond, LateWrites: time.Millisecond, Warehouse: t.TempDir(),
 		Watch: stack.Watch{Function: u.function, Services: u.options(),
+			Topics:    func(t outbox.Topics) outbox.Topics { return watchedTopics{t, u} },
 			Documents: func(name string, s documents.Store) documents.Store { return watchedDocuments{s, u, name} }},
 		Recompute: job.Settings{ShardUsers: 2, Budget: time.Minute, Attempts: 3, Concurrency: 2},
 	})

@@ -73,7 +73,7 @@ func useEverything(t *testing.T, s *stack.Stack, app string) {
 			idle(t, s)
 			continue
 		case newStrategy: // no recompute begins
-			_, _, err := s.Backends.Config.SetStrategy(t.Context(), app, strategy.Strategy{PersonalizationImpact: 7,
+			_, _, err := s.Backends.CachedConfig.SetStrategy(t.Context(), app, strategy.Strategy{PersonalizationImpact: 7,
 				EventsScoring: []strategy.EventScore{{EventName: "Seen", EventType: "view", Score: i + 1}},
 				FacetsScoring: []strategy.FacetScore{{FacetName: "color", Score: 9}}})
 			must.Succeed(t, err)

@@ -34,6 +34,7 @@ import (
 	"github.com/affinityengine/affinity/shared/app/documents"
 	"github.com/affinityengine/affinity/shared/app/limit"
 	"github.com/affinityengine/affinity/shared/event/bus"
+	"github.com/affinityengine/affinity/shared/intake/warehouse/outbox"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/local/disk"
 	"github.com/affinityengine/affinity/shared/local/emulator"
@@ -140,6 +141,8 @@ type Watch struct {
 	Function func(name string, h http.Handler) http.Handler
 	// Documents returns what keeps the documents of a database in place of s.
 	Documents func(database string, s documents.Store) documents.Store
+	// Topics returns what takes the rows for analysts in place of t.
+	Topics func(t outbox.Topics) outbox.Topics
 	// Services are server options of the in-process emulators of Pub/Sub and Cloud Tasks.
 	Services []grpc.ServerOption
 }
