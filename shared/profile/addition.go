@@ -6,10 +6,12 @@ import (
 	"hash/fnv"
 	"log/slog"
 	"math"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/profile/links"
 	"github.com/affinityengine/affinity/shared/profile/memory"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/history"
@@ -34,7 +36,7 @@ type storedBase struct {
 type own struct {
 	at     []history.Pos
 	events []*store.LogEvent
-	// refused means that a row of the log may lack one of the events.
+	// refused means that a row of the log may lack one of the events, or that one of an anonymous token was late.
 	refused bool
 	// linked are events of anonymous tokens that count for the user, and mark means that a change
 	// of a link must end the validity of the stored profile.
@@ -86,20 +88,24 @@ func (d *adder) add(ctx context.Context, app config.App, c *affinity.Compiled, u
 	if d.limits.maxAdditions == 0 {
 		return nil, users, nil
 	}
-	var ask []*user
+	var ask, linked []*user
+	var remembers []storedBase // of linked
 	for _, u := range users {
 		b, remembered := d.bases.Take(app.ID, u.token)
+		of := events[u.token]
 		switch {
 		case u.fault != nil:
 			rest = append(rest, u)
-		case u.late || u.damaged || events[u.token].refused || events[u.token].mark || len(events[u.token].linked) > 0:
+		case u.late || u.damaged || of.refused || of.mark:
 			d.counters.NotAddedLate.Add(1)
 			rest = append(rest, u)
 		case u.row.Version == 0:
 			d.counters.NotAddedNoBase.Add(1) // nobody has written a profile
 			rest = append(rest, u)
+		case remembered && b.ticket == u.row.Ticket-1 && len(of.linked) > 0:
+			linked, remembers = append(linked, u), append(remembers, b)
 		case remembered && b.ticket == u.row.Ticket-1:
-			if a, ok := d.addTo(ctx, app, c, u, b, events[u.token]); ok {
+			if a, ok := d.addTo(ctx, app, c, u, b, of, nil); ok {
 				d.counters.AddedFromMemory.Add(1)
 				added = append(added, a)
 			} else {
@@ -109,34 +115,68 @@ func (d *adder) add(ctx context.Context, app config.App, c *affinity.Compiled, u
 			ask = append(ask, u)
 		}
 	}
-	if len(ask) == 0 {
+	if len(ask)+len(linked) == 0 {
 		return added, rest, nil
 	}
-	tokens := make([]string, len(ask))
-	for i, u := range ask {
-		tokens[i] = u.token
-	}
-	// What does not fit is computed, within the memory of all computations.
-	rows, err := d.store.Users.ReadBases(ctx, app.ID, tokens, d.limits.groupBytes/maxScans)
+	pending := append(linked, ask...)
+	bases, others, err := d.readBases(ctx, app, ask, pending, events)
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, u := range ask {
-		row := rows[u.token]
-		b := storedBase{row.ProfileTicket, row.Profile, row.Session, row.Counted}
-		if a, ok := d.addTo(ctx, app, c, u, b, events[u.token]); ok {
-			added = append(added, a)
+	for i, u := range pending {
+		var b storedBase
+		if i < len(remembers) {
+			b = remembers[i]
 		} else {
+			row := bases[u.token]
+			b = storedBase{row.ProfileTicket, row.Profile, row.Session, row.Counted}
+		}
+		if a, ok := d.addTo(ctx, app, c, u, b, events[u.token], others); !ok {
 			rest = append(rest, u)
+		} else if added = append(added, a); i < len(remembers) {
+			d.counters.AddedFromMemory.Add(1)
 		}
 	}
 	return added, rest, nil
 }
 
-// addTo adds events to a base of the ticket before the user's, or of a later one. It
-// returns false if it cannot.
+// readBases reads the bases of users, and beside them the rows of the anonymous tokens with events for users, who have
+// all drawn their tickets.
+func (d *adder) readBases(ctx context.Context, app config.App, users, all []*user,
+	events map[string]own) (bases, others map[string]store.User, err error) {
+	g, ctx := errgroup.WithContext(ctx)
+	if len(users) > 0 {
+		g.Go(func() error {
+			tokens := make([]string, len(users))
+			for i, u := range users {
+				tokens[i] = u.token
+			}
+			// What does not fit is computed, within the memory of all computations.
+			var err error
+			bases, err = d.store.Users.ReadBases(ctx, app.ID, tokens, d.limits.groupBytes/maxScans)
+			return err
+		})
+	}
+	var anonymous []string
+	for _, u := range all {
+		for _, e := range events[u.token].linked {
+			anonymous = append(anonymous, e.User)
+		}
+	}
+	if len(anonymous) > 0 {
+		g.Go(func() error {
+			var err error
+			others, err = d.store.Users.ReadUserStates(ctx, app.ID, distinct(anonymous))
+			return err
+		})
+	}
+	return bases, others, g.Wait()
+}
+
+// addTo adds events to a base of the ticket before the user's, or of a later one. others are rows of the anonymous tokens
+// with events for the user, read after the ticket. It returns false if it cannot.
 func (d *adder) addTo(ctx context.Context, app config.App, c *affinity.Compiled, u *user, b storedBase,
-	events own) (addition, bool) {
+	events own, others map[string]store.User) (addition, bool) {
 	switch {
 	case len(b.profile) == 0 || len(b.session) == 0 || len(b.counted) == 0:
 		d.counters.NotAddedNoBase.Add(1)
@@ -163,25 +203,24 @@ func (d *adder) addTo(ctx context.Context, app config.App, c *affinity.Compiled,
 		d.counters.NotAddedNoBase.Add(1) // the computation reports it
 		return addition{}, false
 	}
-	at, arrivals := max(now, p.Anchor), make([]affinity.Arrival, 0, len(events.events))
-	for i, e := range events.events {
-		if u.row.Excludes(e.Type, e.Time, math.MaxInt64) {
-			continue // whatever its receipt
+	arrivals, clear := make([]affinity.Arrival, 0, len(events.events)+len(events.linked)), true
+	for _, e := range events.events {
+		if clear {
+			arrivals, clear = d.arrive(arrivals, u.row, &cell, e, now)
 		}
-		if u.row.Excludes(e.Type, e.Time, e.ReceivedAt()) || cell.Dropped(e.Time, e.ReceivedAt()) {
-			// Another delivery of it may count, and has the filters of this one now.
-			d.counters.notAdded(affinity.Unclear)
-			return addition{}, false
+	}
+	for _, e := range events.linked {
+		if clear {
+			arrivals, clear = d.arriveFrom(ctx, app.ID, arrivals, u, &cell, e, others[e.User], now)
 		}
-		time := events.at[i].Time
-		if time > now+d.reach() { // it may not count yet
-			d.counters.notAdded(affinity.Unclear)
-			return addition{}, false
-		}
-		at = max(at, time)
-		arrivals = append(arrivals, affinity.Arrival{ID: e.ID, Event: affinity.Event{
-			Time: time, Type: e.Type, Name: e.Name, Counts: e.Counts, Index: e.Index, ObjectIDs: e.ObjectIDs,
-		}})
+	}
+	if !clear {
+		d.counters.notAdded(affinity.Unclear)
+		return addition{}, false
+	}
+	at := max(now, p.Anchor)
+	for i := range arrivals {
+		at = max(at, arrivals[i].Time)
 	}
 	d.setReading(u, now, at, app)
 	next, why := base.Add(c, u.window, arrivals, d.limits.additions(u.token))
@@ -191,6 +230,43 @@ func (d *adder) addTo(ctx context.Context, app config.App, c *affinity.Compiled,
 	}
 	d.counters.Added.Add(1)
 	return addition{u, next, base.Counted.Additions}, true
+}
+
+// arrive appends an event that has arrived at a user's log, unless the row excludes it. It returns false if the row does
+// not tell, or it may not count yet.
+func (d *adder) arrive(to []affinity.Arrival, row store.User, cell *links.Cell, e *store.LogEvent,
+	now int64) ([]affinity.Arrival, bool) {
+	switch {
+	case row.Excludes(e.Type, e.Time, math.MaxInt64):
+		return to, true // whatever its receipt
+	case row.Excludes(e.Type, e.Time, e.ReceivedAt()) || cell.Dropped(e.Time, e.ReceivedAt()):
+		return to, false // another delivery of it may count, and has the filters of this one now
+	}
+	time := position(e).Time
+	if time > now+d.reach() {
+		return to, false
+	}
+	return append(to, affinity.Arrival{ID: e.ID, Event: affinity.Event{
+		Time: time, Type: e.Type, Name: e.Name, Counts: e.Counts, Index: e.Index, ObjectIDs: e.ObjectIDs,
+	}}), true
+}
+
+// arriveFrom is arrive of an event of an anonymous token whose row has been read after the ticket of the known user. It
+// returns false, too, if the event does not count for the user by that row, or a block covers it.
+func (d *adder) arriveFrom(ctx context.Context, appID string, to []affinity.Arrival, known *user, list *links.Cell,
+	e *store.LogEvent, row store.User, now int64) ([]affinity.Arrival, bool) {
+	if listed, shut := list.Lists(e.User); !listed || shut {
+		return to, false
+	}
+	m, err := d.memberOf(ctx, appID, known, e.User, row, links.Open)
+	if m == nil || err != nil || m.damaged {
+		return to, false // the computation reports it
+	}
+	holds := slices.ContainsFunc(m.intervals, func(i links.Interval) bool { return i.Holds(e.Time) })
+	if _, covered := uncover(m.manifest, m.row.Tombstone(), []history.Pos{position(e)}); !holds || covered {
+		return to, false
+	}
+	return d.arrive(to, m.row, &m.cell, e, now)
 }
 
 // additions returns how much the bases of a user list, and when they are computed again.

@@ -75,11 +75,13 @@ type delivery func(ctx context.Context, app config.App, known string, events own
 // following is an anonymous token, or one that may be, whose events are brought to where they count.
 type following struct {
 	*linker
-	app     config.App
-	token   string
-	row     store.User // at the token's ticket
-	cell    links.Cell
-	events  []*store.LogEvent
+	app    config.App
+	token  string
+	row    store.User // at the token's ticket
+	cell   links.Cell
+	events []*store.LogEvent
+	// unsure says that one of the events was late, or a row of the log may lack it.
+	unsure  bool
 	deliver delivery
 	shut    []links.Listed // tokens that the limit has closed for one of the links
 	by      string         // the known user whose limit has
@@ -96,7 +98,7 @@ func (l *linker) follow(ctx context.Context, app config.App, u *user, events own
 	if len(u.row.Links) == 0 && !slices.ContainsFunc(events.events, evidence) {
 		return nil, nil
 	}
-	f := &following{linker: l, app: app, token: u.token, row: u.row, deliver: deliver}
+	f := &following{linker: l, app: app, token: u.token, row: u.row, unsure: u.late || events.refused, deliver: deliver}
 	for range maxLinkAttempts {
 		var err error
 		if f.cell, err = linksOf(app.ID, f.token, f.row); err != nil {
@@ -117,7 +119,7 @@ func (l *linker) follow(ctx context.Context, app config.App, u *user, events own
 		if err := l.tickets.draw(ctx, app, again, events.at); err != nil {
 			return nil, err
 		}
-		f.row = again.row
+		f.row, f.unsure = again.row, f.unsure || again.late
 	}
 	return nil, fmt.Errorf("link %s,%s: its links changed %d times", app.ID, f.token, maxLinkAttempts)
 }
@@ -290,7 +292,7 @@ func (f *following) concerned(x links.Exclusion) []string {
 // bringTo brings the events that count for a known user to them.
 func (f *following) bringTo(ctx context.Context, known string, x links.Exclusion) (bool, error) {
 	for range maxLinkAttempts {
-		events := own{mark: f.cell.Owing(known, x)}
+		events := own{mark: f.cell.Owing(known, x), refused: f.unsure}
 		for _, e := range f.events {
 			if slices.Contains(f.cell.Holders(e.Time, x), known) {
 				events.linked = append(events.linked, e)
