@@ -236,10 +236,10 @@ func (d *adder) addTo(ctx context.Context, app config.App, c *affinity.Compiled,
 // not tell, or it may not count yet.
 func (d *adder) arrive(to []affinity.Arrival, row store.User, cell *links.Cell, e *store.LogEvent,
 	now int64) ([]affinity.Arrival, bool) {
-	switch {
-	case row.Excludes(e.Type, e.Time, math.MaxInt64):
+	if row.Excludes(e.Type, e.Time, math.MaxInt64) {
 		return to, true // whatever its receipt
-	case row.Excludes(e.Type, e.Time, e.ReceivedAt()) || cell.Dropped(e.Time, e.ReceivedAt()):
+	}
+	if receipt := e.ReceivedAt(); row.Excludes(e.Type, e.Time, receipt) || cell.Dropped(e.Time, receipt) {
 		return to, false // another delivery of it may count, and has the filters of this one now
 	}
 	time := position(e).Time

@@ -27,29 +27,28 @@ func (w *writer) takerOf(app config.App, events map[string]own) taker {
 	}
 }
 
-// alsoLinked brings the events of users, who have drawn their tickets, to the known users for whom
-// they count, beside the refreshes of the users themselves. A user's flight ends after both. The caller
-// calls wait when the refreshes have ended. note takes the events that were dropped because of the
-// users whom they name.
-func (w *writer) alsoLinked(ctx context.Context, app config.App, users []*user, events map[string]own,
-	end func(*user, error), note func(token string, named naming)) (both func(*user, error), wait func()) {
-	if !app.Identity.On() {
-		return end, func() {}
-	}
+// refreshLinked is refresh in an app that links tokens. Beside it, it brings the events of the users to the known users
+// for whom they count. A user's flight ends after both.
+func (w *writer) refreshLinked(ctx context.Context, app config.App, users []*user, events map[string]own, draw rowReader,
+	end func(*user, error)) error {
 	var mu sync.Mutex
 	var running sync.WaitGroup
 	halves := make(map[string]error, len(users)) // those that have ended, each with the error of its first half
+	dropped := make(map[string]naming)
 	half := func(u *user, err error) {
 		mu.Lock()
 		first, second := halves[u.token]
 		halves[u.token] = cmp.Or(first, err)
+		if second {
+			u.named = dropped[u.token]
+		}
 		mu.Unlock()
 		if second {
 			end(u, cmp.Or(first, err))
 		}
 	}
 	refreshed := map[string]bool{}
-	both = func(u *user, err error) { // also called for a user who has ended before
+	ended := func(u *user, err error) { // also called for a user who has ended before
 		mu.Lock()
 		was := refreshed[u.token]
 		refreshed[u.token] = true
@@ -62,11 +61,22 @@ func (w *writer) alsoLinked(ctx context.Context, app config.App, users []*user, 
 		at := *u // the refresh changes it
 		running.Go(func() {
 			named, err := w.linker.follow(ctx, app, &at, events[at.token], w.deliverRefresh)
-			note(at.token, named)
+			if len(named) > 0 {
+				mu.Lock()
+				dropped[u.token] = named
+				mu.Unlock()
+			}
 			half(u, err)
 		})
 	}
-	return both, running.Wait
+	err := w.refresh(ctx, app, users, events, draw, ended)
+	if err != nil {
+		for _, u := range users {
+			ended(u, err) // the flight of an anonymous token may wait for one of these
+		}
+	}
+	running.Wait()
+	return err
 }
 
 // deliverRefresh is a delivery that refreshes the known user.

@@ -224,6 +224,7 @@ func (w *writer) run(ctx context.Context, app config.App, fs map[string]*flight,
 			w.logFault(ctx, app.ID, u.token, u.fault)
 			err = u.fault
 		}
+		f.named = u.named
 		w.flights.end(app.ID+","+u.token, f, u.row, err)
 		places.leave(1)
 	}
@@ -244,20 +245,11 @@ func (w *writer) run(ctx context.Context, app config.App, fs map[string]*flight,
 		return u.row.Gone()
 	})
 	draw := func(ctx context.Context, u *user) error { return w.tickets.draw(ctx, app, u, events[u.token].at) }
-	note := func(token string, named naming) {
-		mu.Lock()
-		defer mu.Unlock()
-		if f := fs[token]; f != nil {
-			f.named = named
-		}
+	if app.Identity.On() {
+		err = w.refreshLinked(ctx, app, users, events, draw, end)
+	} else {
+		err = w.refresh(ctx, app, users, events, draw, end)
 	}
-	end, wait := w.alsoLinked(ctx, app, users, events, end, note)
-	if err = w.refresh(ctx, app, users, events, draw, end); err != nil {
-		for _, u := range users {
-			end(u, err) // the flight of an anonymous token may wait for one of these
-		}
-	}
-	wait()
 }
 
 // refresh writes the profiles of users at their tickets: their bases with the events, or

@@ -29,6 +29,8 @@ type user struct {
 	// engine reads the log in their place.
 	badBlocks map[history.BlockID]bool
 	window    affinity.Window
+	// named are events of the user that were dropped because of the users whom they name.
+	named naming
 	// fault is why the user cannot be computed. It does not concern other users.
 	fault error
 }

@@ -34,6 +34,7 @@ type Options struct {
 	Duration time.Duration
 	Users    int
 	Preload  int // events of each user before the measurement
+	Persons  int // of 100 users have an anonymous token, too, with half of their events
 	Index    string
 	Batch    int // events per request
 	// Candidates is how many objects a rank request or a feed orders. Run puts as many
@@ -64,6 +65,10 @@ func (o Options) Check() error {
 		return fmt.Errorf("--users %d: must be 1 or more", o.Users)
 	case o.Preload < 0 || o.Preload > maxPreload:
 		return fmt.Errorf("--preload %d: must be 0 to %d events of each user", o.Preload, maxPreload)
+	case o.Persons < 0 || o.Persons > 100:
+		return fmt.Errorf("--persons %d: must be 0 to 100 of 100 users", o.Persons)
+	case o.Persons > 0 && o.Preload == 0:
+		return errors.New("--persons needs --preload 1 or more: the first events link the tokens")
 	case o.Batch < 1 || o.Batch > api.MaxEvents:
 		return fmt.Errorf("--batch %d: must be 1 to %d", o.Batch, api.MaxEvents)
 	case o.Index == "":
@@ -73,7 +78,7 @@ func (o Options) Check() error {
 }
 
 const (
-	samplesPerSecond = 20               // events whose lag is measured, half of them of new users
+	samplesPerSecond = 20               // events whose lag is measured, as many of each kind
 	sampleTimeout    = 30 * time.Second // a sampled event that takes longer counts as never seen
 	// concurrency bounds the requests in flight, so that a stuck engine does not
 	// exhaust this machine. Requests beyond it count as not sent.
@@ -125,7 +130,7 @@ type loader struct {
 	mu                                sync.Mutex
 	accepted, refused, failed, unsent int64 // events
 	firstError                        string
-	lag, lagNew                       *samples // of the users of the run, and of users without earlier events
+	lag, lagNew, lagLinked            *samples // of the users of the run, users without earlier events, and anonymous tokens
 	unknown                           int64    // reads
 	reads, ranks, feeds               *stream
 	walks                             map[string]walk // by user
@@ -154,7 +159,7 @@ func newLoader(c *client.Client, o Options, m *mix) *loader {
 	return &loader{
 		c: c, o: o, mix: m, name: fmt.Sprintf("load-%08x", rand.Uint32()),
 		slots: make(chan struct{}, concurrency), lag: &samples{took: histogram()},
-		lagNew: &samples{took: histogram()}, reads: &stream{took: histogram()}, ranks: &stream{took: histogram()},
+		lagNew: &samples{took: histogram()}, lagLinked: &samples{took: histogram()}, reads: &stream{took: histogram()}, ranks: &stream{took: histogram()},
 		feeds: &stream{took: histogram()}, walks: map[string]walk{},
 	}
 }
@@ -199,11 +204,12 @@ func (l *loader) run(ctx context.Context) {
 	pacers.Go(func() {
 		pace(ctx, requests, l.o.Duration, func(n int, due time.Time) {
 			var to *samples
-			switch n % (2 * sampleEvery) {
-			case 0:
-				to = l.lag
-			case sampleEvery:
-				to = l.lagNew
+			kinds := []*samples{l.lag, l.lagNew}
+			if l.persons() > 0 {
+				kinds = append(kinds, l.lagLinked)
+			}
+			if n%sampleEvery == 0 {
+				to = kinds[n/sampleEvery%len(kinds)]
 			}
 			l.start(func() { l.send(ctx, n, due, to) }, func() { l.unsent += int64(l.o.Batch) })
 		})
@@ -275,10 +281,23 @@ func (l *loader) send(ctx context.Context, n int, due time.Time, to *samples) {
 	at := time.Now().Add(l.ahead)
 	events := make([]api.Event, l.o.Batch)
 	for i := range events {
-		events[i] = l.mix.event(l.user(rand.IntN(l.o.Users)), at)
+		user := rand.IntN(l.o.Users)
+		events[i] = l.mix.event(l.user(user), at)
+		if user < l.persons() && rand.IntN(2) == 0 {
+			events[i].UserToken = anonymous(l.user(user))
+		}
 	}
-	if to == l.lagNew {
-		events[0].UserToken = fmt.Sprintf("%s-s%d", l.name, n)
+	whose := events[0].UserToken
+	switch to {
+	case l.lag: // of users without another token, if there are any
+		whose = l.user(min(l.persons(), l.o.Users-1) + rand.IntN(max(1, l.o.Users-l.persons())))
+		events[0].UserToken = whose
+	case l.lagNew:
+		whose = fmt.Sprintf("%s-s%d", l.name, n)
+		events[0].UserToken = whose
+	case l.lagLinked:
+		whose = l.user(rand.IntN(l.persons()))
+		events[0].UserToken = anonymous(whose)
 	}
 	if err := l.c.Events().Send(ctx, events...); err != nil {
 		l.fault(ctx, err, func() {
@@ -293,18 +312,24 @@ func (l *loader) send(ctx context.Context, n int, due time.Time, to *samples) {
 	}
 	l.count(func() { l.accepted += int64(len(events)) })
 	if to != nil {
-		l.running.Go(func() { l.watch(ctx, events[0], due, to) })
+		l.running.Go(func() { l.watch(ctx, whose, events[0], due, to) })
 	}
 }
 
 func (l *loader) user(n int) string { return fmt.Sprintf("%s-u%d", l.name, n) }
 
-// watch measures the time from due until the profile is as new as the event: until its
+// persons is how many users, the first ones, have an anonymous token, too.
+func (l *loader) persons() int { return l.o.Users * l.o.Persons / 100 }
+
+// anonymous returns the anonymous token of a user.
+func anonymous(user string) string { return user + "-anonymous" }
+
+// watch measures the time from due until the profile of a user is as new as the event: until its
 // lastEventAt is at least the event's time. A later event of the same user that counts
 // first ends the wait, too.
-func (l *loader) watch(ctx context.Context, event api.Event, due time.Time, to *samples) {
+func (l *loader) watch(ctx context.Context, user string, event api.Event, due time.Time, to *samples) {
 	err := cli.Poll(ctx, sampleTimeout, func() (bool, error) {
-		p, err := l.c.Profiles().Get(ctx, event.UserToken, api.ProfileQuery{})
+		p, err := l.c.Profiles().Get(ctx, user, api.ProfileQuery{})
 		return err == nil && p.LastEventAt.UnixMilli() >= event.Timestamp, nil // a failed read may succeed next time
 	})
 	took := time.Since(due)

@@ -60,6 +60,11 @@ func (l *loader) introduce(ctx context.Context, c *client.Client) error {
 		for k := range l.o.Preload {
 			events = append(events, l.mix.event(l.user(n), now.Add(-time.Duration(k)*time.Minute)))
 		}
+		if n < l.persons() {
+			signedIn := l.mix.event(anonymous(l.user(n)), now)
+			signedIn.AuthenticatedUserToken = l.user(n)
+			events = append(events, signedIn)
+		}
 	}
 	requests := slices.Collect(slices.Chunk(events, preloadRate/2))
 	for n, some := range requests {
@@ -84,6 +89,22 @@ func (l *loader) introduce(ctx context.Context, c *client.Client) error {
 		if err != nil {
 			return fmt.Errorf("wait for the first events of the users: %w", err)
 		}
+	}
+	if l.persons() > 0 {
+		return l.findLink(ctx, c)
+	}
+	return nil
+}
+
+// findLink waits until a person has its anonymous token.
+func (l *loader) findLink(ctx context.Context, c *client.Client) error {
+	err := cli.Poll(ctx, sampleTimeout, func() (bool, error) {
+		person, err := c.Profiles().Identity(ctx, l.user(0))
+		return err == nil && len(person.Links) > 0, err
+	})
+	if err != nil {
+		return fmt.Errorf("wait for a link of %s: with --persons the app must link tokens, see `affinity app identity`: %w",
+			l.user(0), err)
 	}
 	return nil
 }

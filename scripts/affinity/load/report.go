@@ -11,18 +11,20 @@ import (
 
 // Report is the outcome of a run. --json prints it as it is.
 type Report struct {
-	Rate       float64 `json:"rate"` // events per second that were asked for
-	Seconds    float64 `json:"seconds"`
-	Users      int     `json:"users"`
-	Preload    int     `json:"preload"` // events of each user before
-	Batch      int     `json:"batch"`
-	Events     Events  `json:"events"`
-	Lag        Lag     `json:"lag"`    // of the users of the run
-	LagNew     Lag     `json:"lagNew"` // of users without earlier events
-	Reads      Reads   `json:"reads"`
-	Ranks      Reads   `json:"ranks"`
-	Feeds      Feeds   `json:"feeds"`
-	FirstError string  `json:"firstError,omitempty"`
+	Rate    float64 `json:"rate"` // events per second that were asked for
+	Seconds float64 `json:"seconds"`
+	Users   int     `json:"users"`
+	Preload int     `json:"preload"` // events of each user before
+	Batch   int     `json:"batch"`
+	Events  Events  `json:"events"`
+	Lag     Lag     `json:"lag"`    // of the users of the run
+	LagNew  Lag     `json:"lagNew"` // of users without earlier events
+	// LagLinked is that of events of anonymous tokens, until the profile of the person is as new.
+	LagLinked  *Lag   `json:"lagLinked,omitempty"`
+	Reads      Reads  `json:"reads"`
+	Ranks      Reads  `json:"ranks"`
+	Feeds      Feeds  `json:"feeds"`
+	FirstError string `json:"firstError,omitempty"`
 }
 
 // Events counts the events of a run.
@@ -89,8 +91,13 @@ func (l *loader) report() Report {
 	}
 	profiles := reads(l.reads)
 	profiles.Unknown = l.unknown
+	var linked *Lag
+	if l.persons() > 0 {
+		linked = new(lag(l.lagLinked))
+	}
 	return Report{
-		Rate: l.o.Rate, Seconds: l.took.Seconds(), Users: l.o.Users, Preload: l.o.Preload, Batch: l.o.Batch,
+		LagLinked: linked,
+		Rate:      l.o.Rate, Seconds: l.took.Seconds(), Users: l.o.Users, Preload: l.o.Preload, Batch: l.o.Batch,
 		Events: Events{Accepted: l.accepted, PerSecond: rate(l.accepted), Refused: l.refused, Errors: l.failed,
 			NotSent: l.unsent},
 		Lag: lag(l.lag), LagNew: lag(l.lagNew), Reads: profiles, Ranks: reads(l.ranks),
@@ -108,6 +115,9 @@ func (r Report) Print(out io.Writer) {
 		r.Events.Refused, cli.Count(r.Events.Errors, "error"), r.Events.NotSent)
 	r.Lag.print(out, "lag", "these users")
 	r.LagNew.print(out, "lag", "new users")
+	if r.LagLinked != nil {
+		r.LagLinked.print(out, "lag", "anonymous tokens of persons")
+	}
 	r.Reads.print(out, "reads")
 	if r.Reads.Unknown > 0 {
 		fmt.Fprintf(out, "        of users without events, which cost less: %s\n", cli.Count(r.Reads.Unknown, "read"))

@@ -26,9 +26,11 @@ func Load(t *command.Tool) *cobra.Command {
 			"--rate 500 have ten a second. Before the measurement each user gets --preload events, 800 a second in all, so that\n" +
 			"reads find them: a read of a user without events costs less, and is counted apart. Events have the names and facets of the app's strategy, which does not change. With --ranks it puts objects\n" +
 			"into the index, load-0, load-1 and so on, and asks for the best 20 of them. With --feeds it sets a feed of them, which is\n" +
-			"named load, and reads its suggested order in walks of five pages. Events, objects and the feed stay in the app: measure\n" +
-			"with an app of its own.",
+			"named load, and reads its suggested order in walks of five pages. With --persons it measures, too, when the profile of a\n" +
+			"user is as new as an event of an anonymous token of theirs: the app must link tokens (`affinity app identity`). Events,\n" +
+			"objects and the feed stay in the app: measure with an app of its own.",
 		Example: "  affinity load --rate 500 --for 30s\n  affinity load --rate 500 --users 50 --for 15s\n  affinity load --rate 2000 --batch 10 --reads 0 --for 1m --json\n" +
+			"  affinity load --rate 500 --persons 20 --for 30s\n" +
 			"  affinity load --rate 100 --ranks 200 --candidates 1000 --for 30s\n" +
 			"  affinity load --feeds 500 --candidates 1000",
 		Args: cli.Subcommand,
@@ -57,6 +59,7 @@ func Load(t *command.Tool) *cobra.Command {
 	flags.IntVar(&o.Candidates, "candidates", 100, "how many objects a rank request or the feed orders")
 	flags.IntVar(&o.Users, "users", 1000, "how many users have the events")
 	flags.IntVar(&o.Preload, "preload", 3, "events of each user before the measurement")
+	flags.IntVar(&o.Persons, "persons", 0, "of 100 users, so many have half of their events under an anonymous token that is linked to them")
 	flags.StringVar(&o.Index, "index", command.DefaultIndex, "index of the events")
 	flags.IntVar(&o.Batch, "batch", 1, "events per request")
 	t.JSONFlag(cmd, command.JSONDocument)
