@@ -46,21 +46,21 @@ type Rules struct {
 // the first bad event. The events' Raw and strings share the body's memory: the
 // body must not be modified.
 func DecodeBatch(body []byte, r Rules) ([]Event, error) {
-	return decode(body, r, (*parser).batch)
+	return decode(body, r, min(len(body)/typicalEvent+1, MaxBatch), (*parser).batch)
 }
 
 // Decode decodes one event. Every error is a *Refusal. The event's Raw and strings
 // share raw's memory: raw must not be modified.
 func Decode(raw []byte, r Rules) (Event, error) {
-	events, err := decode(raw, r, func(p *parser) error { return p.event(0) })
+	events, err := decode(raw, r, 1, func(p *parser) error { return p.event(0) })
 	if err != nil {
 		return Event{}, err
 	}
 	return events[0], nil
 }
 
-// decode reads one JSON value with read and refuses any data behind it.
-func decode(body []byte, r Rules, read func(*parser) error) ([]Event, error) {
+// decode reads one JSON value of about so many events with read and refuses any data behind it.
+func decode(body []byte, r Rules, expected int, read func(*parser) error) ([]Event, error) {
 	if len(body) > MaxBody && !r.AnySize {
 		return nil, &Refusal{Kind: fault.TooLarge, Message: msgTooLarge, Position: -1}
 	}
@@ -69,7 +69,8 @@ func decode(body []byte, r Rules, read func(*parser) error) ([]Event, error) {
 		refusal.Message += ": " + reason
 		return nil, refusal
 	}
-	p := newParser(body, r)
+	p := newParser(body, r, expected)
+	defer p.close()
 	if err := read(p); err != nil {
 		return nil, asRefusal(err, len(body))
 	}

@@ -3,6 +3,7 @@ package event
 import (
 	"bytes"
 	"strings"
+	"sync"
 	"unsafe"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -28,20 +29,31 @@ type parser struct {
 // typicalEvent estimates an event's size in bytes, to preallocate the results.
 const typicalEvent = 150
 
+// parsers are kept for the next bodies: one takes more memory than a small event.
+var parsers = sync.Pool{New: func() any { return &parser{dec: jsontext.NewDecoder(nothing)} }}
+
+// lenient: names may repeat (the last one counts). An escape may be half a surrogate pair: JavaScript writes that for a
+// string cut within a character. The caller has checked that the bytes of the body are UTF-8.
+var lenient = []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
+
+var nothing = strings.NewReader("")
+
+// close gives the parser back.
+func (p *parser) close() {
+	p.dec.Reset(nothing)
+	*p = parser{dec: p.dec} // lets go of the body
+	parsers.Put(p)
+}
+
 // newParser returns a parser of a body that nobody modifies from then on: the
 // decoder reads a bytes.Buffer in place without writing into it, and the strings of
 // the events share the body's memory, which a copy would double.
-func newParser(body []byte, r Rules) *parser {
-	// Names may repeat (the last one counts). An escape may be half a surrogate
-	// pair: JavaScript writes that for a string cut within a character. The
-	// caller has checked that the bytes of the body are UTF-8.
-	dec := jsontext.NewDecoder(bytes.NewBuffer(body),
-		jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	expected := min(len(body)/typicalEvent+1, MaxBatch)
-	return &parser{
-		dec: dec, body: body, text: unsafe.String(unsafe.SliceData(body), len(body)), rules: r,
-		strings: make([]string, 0, expected), events: make([]Event, 0, expected),
-	}
+func newParser(body []byte, r Rules, expected int) *parser {
+	p := parsers.Get().(*parser)
+	p.dec.Reset(bytes.NewBuffer(body), lenient...)
+	p.body, p.text, p.rules = body, unsafe.String(unsafe.SliceData(body), len(body)), r
+	p.strings, p.events = make([]string, 0, expected), make([]Event, 0, expected)
+	return p
 }
 
 // object reads the next value, an object. It calls field with the name of each

@@ -10,7 +10,7 @@ import (
 
 // Of a Disk in memory. A block in the cache is there twice: compressed in its file, and not.
 const (
-	memoryCacheBytes    = 16 << 20
+	memoryCacheBytes    = 32 << 20
 	memoryMemTableBytes = 16 << 20
 )
 

@@ -27,19 +27,38 @@ func compare(a, b cell) int {
 }
 
 // sameColumn reports whether two cells of a row are versions of one column.
-func sameColumn(a, b cell) bool { return a.family == b.family && a.qualifier == b.qualifier }
+func sameColumn(a, b *cell) bool { return a.family == b.family && a.qualifier == b.qualifier }
 
-// columns calls f with the cells of each column, the newest first, and returns what f
-// leaves of them.
-func columns(cells []cell, f func([]cell) []cell) []cell {
-	var left []cell
+// eachColumn calls f with the cells of each column, the newest first.
+func eachColumn(cells []cell, f func([]cell)) {
 	for len(cells) > 0 {
-		n := slices.IndexFunc(cells, func(c cell) bool { return !sameColumn(c, cells[0]) })
-		if n < 0 {
-			n = len(cells)
+		n := 1
+		for n < len(cells) && sameColumn(&cells[n], &cells[0]) {
+			n++
 		}
-		left = append(left, f(cells[:n:n])...)
+		f(cells[:n:n])
 		cells = cells[n:]
+	}
+}
+
+// columns returns what f leaves of each column: a part of what it is called with, the newest cell first. It may return
+// cells itself.
+func columns(cells []cell, f func([]cell) []cell) []cell {
+	whole := 0 // so many cells at the beginning are left as they are
+	var left []cell
+	eachColumn(cells, func(column []cell) {
+		kept := f(column)
+		if left == nil && len(kept) == len(column) {
+			whole += len(column)
+			return
+		}
+		if left == nil {
+			left = append(make([]cell, 0, len(cells)), cells[:whole]...)
+		}
+		left = append(left, kept...)
+	})
+	if left == nil {
+		return cells
 	}
 	return left
 }
@@ -63,7 +82,7 @@ func encode(cells []cell) []byte {
 		size += len(c.qualifier) + len(c.value) + 20
 	}
 	b := make([]byte, 0, size)
-	columns(cells, func(column []cell) []cell {
+	eachColumn(cells, func(column []cell) {
 		b = binary.AppendUvarint(b, uint64(len(column[0].qualifier)))
 		b = append(b, column[0].qualifier...)
 		b = binary.AppendUvarint(b, uint64(len(column)))
@@ -72,15 +91,36 @@ func encode(cells []cell) []byte {
 			b = binary.AppendUvarint(b, uint64(len(c.value)))
 			b = append(b, c.value...)
 		}
-		return nil
 	})
 	return b
 }
 
 var errDamaged = errors.New("the data folder holds a damaged row")
 
+// count returns how many cells decode will find, as far as nothing is damaged.
+func count(b []byte) (cells int) {
+	skip := func(n uint64, size int) {
+		if size <= 0 || n > uint64(len(b)-size) {
+			n, size = 0, len(b)
+		}
+		b = b[size+int(n):]
+	}
+	for len(b) > 0 {
+		skip(binary.Uvarint(b))
+		n, size := binary.Uvarint(b)
+		for skip(0, size); n > 0 && len(b) > 0; n-- {
+			_, size := binary.Uvarint(b)
+			skip(0, size)
+			skip(binary.Uvarint(b))
+			cells++
+		}
+	}
+	return cells
+}
+
 // decode adds the cells of a family to cells. They share the memory of b.
 func decode(cells []cell, f *family, b []byte) ([]cell, error) {
+	cells = slices.Grow(cells, count(b))
 	bad := false
 	number := func() uint64 {
 		n, size := binary.Uvarint(b)

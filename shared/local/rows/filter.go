@@ -68,23 +68,23 @@ func compileCells(f *btpb.RowFilter) (filter, error) {
 		return rowKey(match), err
 	case *btpb.RowFilter_FamilyNameRegexFilter:
 		match, err := matcher("family_name_regex_filter", []byte(f.FamilyNameRegexFilter))
-		return each(func(c cell) bool { return match([]byte(c.family.Name)) }), err
+		return each(func(c *cell) bool { return match([]byte(c.family.Name)) }), err
 	case *btpb.RowFilter_ColumnQualifierRegexFilter:
 		match, err := matcher("column_qualifier_regex_filter", f.ColumnQualifierRegexFilter)
-		return each(func(c cell) bool { return match([]byte(c.qualifier)) }), err
+		return each(func(c *cell) bool { return match([]byte(c.qualifier)) }), err
 	case *btpb.RowFilter_ValueRegexFilter:
 		match, err := matcher("value_regex_filter", f.ValueRegexFilter)
-		return each(func(c cell) bool { return match(c.value) }), err
+		return each(func(c *cell) bool { return match(c.value) }), err
 	case *btpb.RowFilter_ColumnRangeFilter:
 		in := columnRange(f.ColumnRangeFilter)
 		name := f.ColumnRangeFilter.GetFamilyName()
-		return each(func(c cell) bool { return c.family.Name == name && in([]byte(c.qualifier)) }), nil
+		return each(func(c *cell) bool { return c.family.Name == name && in([]byte(c.qualifier)) }), nil
 	case *btpb.RowFilter_ValueRangeFilter:
 		in := valueRange(f.ValueRangeFilter)
-		return each(func(c cell) bool { return in(c.value) }), nil
+		return each(func(c *cell) bool { return in(c.value) }), nil
 	case *btpb.RowFilter_TimestampRangeFilter:
 		from, to := f.TimestampRangeFilter.GetStartTimestampMicros(), f.TimestampRangeFilter.GetEndTimestampMicros()
-		return each(func(c cell) bool { return c.ts >= from && (to == 0 || c.ts < to) }), nil
+		return each(func(c *cell) bool { return c.ts >= from && (to == 0 || c.ts < to) }), nil
 	case *btpb.RowFilter_StripValueTransformer:
 		return change(func(c *cell) { c.value = nil }), nil
 	case *btpb.RowFilter_ApplyLabelTransformer:
@@ -135,7 +135,7 @@ func chain(filters []*btpb.RowFilter) (filter, error) {
 func interleave(filters []*btpb.RowFilter) (filter, error) {
 	strands, err := all("Interleave", filters)
 	return func(key []byte, cells []cell) []cell {
-		var left []cell
+		left := make([]cell, 0, len(cells))
 		for _, f := range strands {
 			left = append(left, f(key, cells)...)
 		}
@@ -195,12 +195,19 @@ func rowKey(match func([]byte) bool) filter {
 	}
 }
 
-func each(keep func(cell) bool) filter {
+func each(keep func(*cell) bool) filter {
 	return func(_ []byte, cells []cell) []cell {
+		dropped := 0
+		for dropped < len(cells) && keep(&cells[dropped]) {
+			dropped++
+		}
+		if dropped == len(cells) {
+			return cells
+		}
 		var left []cell
-		for _, c := range cells {
-			if keep(c) {
-				left = append(left, c)
+		for i := range cells {
+			if i < dropped || i > dropped && keep(&cells[i]) {
+				left = append(left, cells[i])
 			}
 		}
 		return left

@@ -85,7 +85,11 @@ func (s *staged) set(change *btpb.Mutation_SetCell, origin btpb.Mutation_Timesta
 	if _, ok := s.full[f]; ok {
 		cells = s.full
 	}
-	cells[f] = set(cells[f], cell{family: f, qualifier: string(change.GetColumnQualifier()), ts: ts,
+	all, some := cells[f]
+	if !some {
+		all = make([]cell, 0, rowCells)
+	}
+	cells[f] = set(all, cell{family: f, qualifier: string(change.GetColumnQualifier()), ts: ts,
 		value: change.GetValue()})
 	return nil
 }
@@ -121,6 +125,9 @@ func (s *staged) clear(f *family) {
 	s.full[f] = nil
 	delete(s.new, f)
 }
+
+// rowCells is how many cells of a family most changes set.
+const rowCells = 4
 
 // unit is the precision of times, in microseconds.
 const unit = 1000

@@ -200,6 +200,9 @@ func (t *table) scan(v disk.View, in interval, f func(key []byte, cells []cell) 
 	return emit()
 }
 
+// commits ends each row of an answer.
+var commits = &btpb.ReadRowsResponse_CellChunk_CommitRow{CommitRow: true}
+
 // errLimit ends a read that has as many rows as it asked for.
 var errLimit = errors.New("enough rows")
 
@@ -221,21 +224,24 @@ func (a *answer) row(key []byte, cells []cell) error {
 	if cells = a.through(key, cells); len(cells) == 0 {
 		return a.stream.Context().Err()
 	}
-	for i, c := range cells {
-		chunk := &btpb.ReadRowsResponse_CellChunk{TimestampMicros: c.ts, Value: c.value, Labels: c.labels}
+	chunks := make([]btpb.ReadRowsResponse_CellChunk, len(cells))
+	a.resp.Chunks = slices.Grow(a.resp.Chunks, len(cells))
+	for i := range cells {
+		c, chunk := &cells[i], &chunks[i]
+		chunk.TimestampMicros, chunk.Value, chunk.Labels = c.ts, c.value, c.labels
 		if i == 0 {
 			chunk.RowKey = key
 		}
 		if i == 0 || c.family != cells[i-1].family {
 			chunk.FamilyName = &wrapperspb.StringValue{Value: c.family.Name}
 		}
-		if i == 0 || !sameColumn(c, cells[i-1]) {
+		if i == 0 || !sameColumn(c, &cells[i-1]) {
 			chunk.Qualifier = &wrapperspb.BytesValue{Value: []byte(c.qualifier)}
 		}
 		a.resp.Chunks = append(a.resp.Chunks, chunk)
 		a.bytes += len(c.value) + len(c.qualifier) + len(key)
 	}
-	a.resp.Chunks[len(a.resp.Chunks)-1].RowStatus = &btpb.ReadRowsResponse_CellChunk_CommitRow{CommitRow: true}
+	a.resp.Chunks[len(a.resp.Chunks)-1].RowStatus = commits
 	if a.rows++; a.rows == a.limit {
 		return errLimit
 	}

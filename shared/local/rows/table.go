@@ -237,10 +237,10 @@ func (f *family) collected(cells []cell, now time.Time) []cell {
 		return cells
 	}
 	return columns(cells, func(column []cell) []cell {
-		kept := column[:0:0]
-		for i, c := range column {
-			if keeps(f.rule, i, c.ts, now) {
-				kept = append(kept, c)
+		kept := column[:0]
+		for i := range column {
+			if keeps(f.rule, i, column[i].ts, now) {
+				kept = append(kept, column[i])
 			}
 		}
 		return kept

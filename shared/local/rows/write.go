@@ -119,9 +119,15 @@ func (w *writer) add(f *family, row []byte, cells []cell) error {
 	key := string(f.key(row))
 	_, known := w.content[key]
 	if f.rule == nil && !known {
-		for _, c := range cells {
-			w.added[key] = set(w.added[key], c)
+		all, more := w.added[key]
+		if !more {
+			w.added[key] = cells
+			return nil
 		}
+		for _, c := range cells {
+			all = set(all, c)
+		}
+		w.added[key] = all
 		return nil
 	}
 	old, err := w.load(f, row)
@@ -251,7 +257,7 @@ func (s *service) ReadModifyWriteRow(_ context.Context,
 			if err != nil {
 				return err
 			}
-			written = slices.DeleteFunc(written, func(other cell) bool { return sameColumn(c, other) })
+			written = slices.DeleteFunc(written, func(other cell) bool { return sameColumn(&c, &other) })
 			written = set(written, c)
 		}
 		return nil
@@ -274,7 +280,7 @@ func (w *writer) modify(row []byte, rule *btpb.ReadModifyWriteRule) (cell, error
 	}
 	c := cell{family: f, qualifier: string(rule.GetColumnQualifier()), ts: w.now.UnixMilli() * unit}
 	var old []byte
-	if i := slices.IndexFunc(cells, func(other cell) bool { return sameColumn(c, other) }); i >= 0 {
+	if i := slices.IndexFunc(cells, func(other cell) bool { return sameColumn(&c, &other) }); i >= 0 {
 		// A cell of the future stays the newest.
 		old, c.ts = cells[i].value, max(c.ts, cells[i].ts)
 	}
