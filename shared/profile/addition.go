@@ -173,8 +173,8 @@ func (d *adder) readBases(ctx context.Context, app config.App, users, all []*use
 	return bases, others, g.Wait()
 }
 
-// addTo adds events to a base of the ticket before the user's, or of a later one. others are rows of the anonymous tokens
-// with events for the user, read after the ticket. It returns false if it cannot.
+// addTo adds events to a base of the ticket before the user's, or of a later one. others are rows of the anonymous
+// tokens with events for the user, read after the ticket. It returns false if it cannot.
 func (d *adder) addTo(ctx context.Context, app config.App, c *affinity.Compiled, u *user, b storedBase,
 	events own, others map[string]store.User) (addition, bool) {
 	switch {
@@ -232,8 +232,8 @@ func (d *adder) addTo(ctx context.Context, app config.App, c *affinity.Compiled,
 	return addition{u, next, base.Counted.Additions}, true
 }
 
-// arrive appends an event that has arrived at a user's log, unless the row excludes it. It returns false if the row does
-// not tell, or it may not count yet.
+// arrive appends an event that has arrived at a user's log, unless the row excludes it. It returns false if the row
+// does not tell, or it may not count yet.
 func (d *adder) arrive(to []affinity.Arrival, row store.User, cell *links.Cell, e *store.LogEvent,
 	now int64) ([]affinity.Arrival, bool) {
 	if row.Excludes(e.Type, e.Time, math.MaxInt64) {

@@ -29,8 +29,8 @@ func (w *writer) takerOf(app config.App, events map[string]own) taker {
 
 // refreshLinked is refresh in an app that links tokens. Beside it, it brings the events of the users to the known users
 // for whom they count. A user's flight ends after both.
-func (w *writer) refreshLinked(ctx context.Context, app config.App, users []*user, events map[string]own, draw rowReader,
-	end func(*user, error)) error {
+func (w *writer) refreshLinked(ctx context.Context, app config.App, users []*user, events map[string]own,
+	draw rowReader, end func(*user, error)) error {
 	var mu sync.Mutex
 	var running sync.WaitGroup
 	halves := make(map[string]error, len(users)) // those that have ended, each with the error of its first half

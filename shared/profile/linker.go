@@ -98,7 +98,8 @@ func (l *linker) follow(ctx context.Context, app config.App, u *user, events own
 	if len(u.row.Links) == 0 && !slices.ContainsFunc(events.events, evidence) {
 		return nil, nil
 	}
-	f := &following{linker: l, app: app, token: u.token, row: u.row, unsure: u.late || events.refused, deliver: deliver}
+	f := &following{linker: l, app: app, token: u.token, row: u.row, deliver: deliver}
+	f.unsure = u.late || events.refused
 	for range maxLinkAttempts {
 		var err error
 		if f.cell, err = linksOf(app.ID, f.token, f.row); err != nil {

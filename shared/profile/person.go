@@ -17,7 +17,7 @@ import (
 type Person struct {
 	User string
 	Role links.Role
-	// Links are those of the user, in the order in which the engine was told of them, and then of the tokens.
+	// Links are those of the user, ordered by when the engine was told of them, then by token.
 	Links []Link
 	// Others are the anonymous tokens with events that count for the user.
 	Others []Other
@@ -97,7 +97,9 @@ func (i Identities) Person(ctx context.Context, app config.App, user string, row
 			return p, err
 		}
 	}
-	slices.SortStableFunc(p.Links, func(a, b Link) int { return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Token, b.Token)) })
+	slices.SortStableFunc(p.Links, func(a, b Link) int {
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Token, b.Token))
+	})
 	return p, nil
 }
 

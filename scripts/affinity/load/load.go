@@ -130,7 +130,8 @@ type loader struct {
 	mu                                sync.Mutex
 	accepted, refused, failed, unsent int64 // events
 	firstError                        string
-	lag, lagNew, lagLinked            *samples // of the users of the run, users without earlier events, and anonymous tokens
+	lag, lagNew                       *samples // of the users of the run, and of users without earlier events
+	lagLinked                         *samples // of anonymous tokens
 	unknown                           int64    // reads
 	reads, ranks, feeds               *stream
 	walks                             map[string]walk // by user
@@ -159,7 +160,8 @@ func newLoader(c *client.Client, o Options, m *mix) *loader {
 	return &loader{
 		c: c, o: o, mix: m, name: fmt.Sprintf("load-%08x", rand.Uint32()),
 		slots: make(chan struct{}, concurrency), lag: &samples{took: histogram()},
-		lagNew: &samples{took: histogram()}, lagLinked: &samples{took: histogram()}, reads: &stream{took: histogram()}, ranks: &stream{took: histogram()},
+		lagNew: &samples{took: histogram()}, lagLinked: &samples{took: histogram()},
+		reads: &stream{took: histogram()}, ranks: &stream{took: histogram()},
 		feeds: &stream{took: histogram()}, walks: map[string]walk{},
 	}
 }

@@ -20,16 +20,20 @@ func Load(t *command.Tool) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "load --rate R --for D",
 		Short: "Send events, read profiles and rank at a fixed rate, and measure",
-		Long: "Send R events per second for D and read as many profiles, whether the engine keeps up or not, and print what it took.\n" +
-			"Lag is the time from when an event was due until its user's profile is as new as it. It is measured for about ten\n" +
-			"events per second of the run's users, and for as many of new users. The fewer --users, the more events each has: 50 at\n" +
-			"--rate 500 have ten a second. Before the measurement each user gets --preload events, 800 a second in all, so that\n" +
-			"reads find them: a read of a user without events costs less, and is counted apart. Events have the names and facets of the app's strategy, which does not change. With --ranks it puts objects\n" +
-			"into the index, load-0, load-1 and so on, and asks for the best 20 of them. With --feeds it sets a feed of them, which is\n" +
-			"named load, and reads its suggested order in walks of five pages. With --persons it measures, too, when the profile of a\n" +
-			"user is as new as an event of an anonymous token of theirs: the app must link tokens (`affinity app identity`). Events,\n" +
-			"objects and the feed stay in the app: measure with an app of its own.",
-		Example: "  affinity load --rate 500 --for 30s\n  affinity load --rate 500 --users 50 --for 15s\n  affinity load --rate 2000 --batch 10 --reads 0 --for 1m --json\n" +
+		Long: "Send R events per second for D and read as many profiles, whether the engine keeps up or not, and print\n" +
+			"what it took. Lag is the time from when an event was due until its user's profile is as new as it. It is\n" +
+			"measured for about ten events per second of the run's users, and for as many of new users. The fewer\n" +
+			"--users, the more events each has: 50 at --rate 500 have ten a second. Before the measurement each user\n" +
+			"gets --preload events, 800 a second in all, so that reads find them: a read of a user without events\n" +
+			"costs less, and is counted apart. Events have the names and facets of the app's strategy, which does not\n" +
+			"change. With --ranks it puts objects into the index, load-0, load-1 and so on, and asks for the best 20\n" +
+			"of them. With --feeds it sets a feed of them, which is named load, and reads its suggested order in\n" +
+			"walks of five pages. With --persons it measures, too, when the profile of a user is as new as an event\n" +
+			"of an anonymous token of theirs: the app must link tokens (`affinity app identity`). Events, objects and\n" +
+			"the feed stay in the app: measure with an app of its own.",
+		Example: "  affinity load --rate 500 --for 30s\n" +
+			"  affinity load --rate 500 --users 50 --for 15s\n" +
+			"  affinity load --rate 2000 --batch 10 --reads 0 --for 1m --json\n" +
 			"  affinity load --rate 500 --persons 20 --for 30s\n" +
 			"  affinity load --rate 100 --ranks 200 --candidates 1000 --for 30s\n" +
 			"  affinity load --feeds 500 --candidates 1000",
@@ -59,7 +63,7 @@ func Load(t *command.Tool) *cobra.Command {
 	flags.IntVar(&o.Candidates, "candidates", 100, "how many objects a rank request or the feed orders")
 	flags.IntVar(&o.Users, "users", 1000, "how many users have the events")
 	flags.IntVar(&o.Preload, "preload", 3, "events of each user before the measurement")
-	flags.IntVar(&o.Persons, "persons", 0, "of 100 users, so many have half of their events under an anonymous token that is linked to them")
+	flags.IntVar(&o.Persons, "persons", 0, "how many of 100 users have half of their events under a linked token")
 	flags.StringVar(&o.Index, "index", command.DefaultIndex, "index of the events")
 	flags.IntVar(&o.Batch, "batch", 1, "events per request")
 	t.JSONFlag(cmd, command.JSONDocument)
