@@ -67,7 +67,10 @@ func TestSQLOnDuckDB(t *testing.T) {
 	d.create(t, "event_rows", "event_rows.json")
 	d.create(t, "deletions", "deletions.json")
 	d.query(t, "CREATE VIEW events AS %s", sql(t, "view.sql"))
-	now := time.Now().UTC().Truncate(time.Millisecond)
+	now := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+	// The deletion runs at the same time as the law, however long the test takes.
+	at := now.Format("TIMESTAMPTZ '2006-01-02 15:04:05-07:00'")
+	deletion := strings.ReplaceAll(sql(t, "delete.sql"), "CURRENT_TIMESTAMP", at)
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		d.query(t, "DELETE FROM event_rows")
@@ -79,7 +82,7 @@ func TestSQLOnDuckDB(t *testing.T) {
 			old := now.Add(-90 * time.Minute)
 			w.rows = slices.DeleteFunc(w.rows, func(e warehouse.Event) bool { return w.covered(e) && e.WrittenAt.Before(old) })
 			for range 2 {
-				d.query(t, "%s", sql(t, "delete.sql"))
+				d.query(t, "%s", deletion)
 				if n := d.number(t, "SELECT count(*) FROM event_rows"); n != len(w.rows) {
 					t.Fatalf("seed %d: %d rows are left, want %d", seed, n, len(w.rows))
 				}
@@ -88,7 +91,7 @@ func TestSQLOnDuckDB(t *testing.T) {
 		}
 		// A day later nothing of a deleted user is there.
 		d.query(t, "UPDATE event_rows SET written_at = written_at - INTERVAL 1 DAY")
-		d.query(t, "%s", sql(t, "delete.sql"))
+		d.query(t, "%s", deletion)
 		w.rows = slices.DeleteFunc(w.rows, w.covered)
 		if n := d.number(t, "SELECT count(*) FROM event_rows"); n != len(w.rows) {
 			t.Fatalf("seed %d: %d rows are left in the end, want %d", seed, n, len(w.rows))
