@@ -17,7 +17,7 @@ import (
 type Person struct {
 	User string
 	Role links.Role
-	// Links are those of the user, ordered by when the engine was told of them, then by token.
+	// Links are those of the user, ordered by when the engine received their evidence, then by token.
 	Links []Link
 	// Others are the anonymous tokens with events that count for the user.
 	Others []Other
