@@ -226,6 +226,7 @@ run "least_privilege" {
       "profiles/histories"         = "reader"
       "profiles/dictionaries"      = "reader"
       "profiles/recent"            = "reader"
+      "profiles/refused"           = "reader"
       "profiles/users"             = "user"
       "profiles/changes"           = "user"
       "profiles/usage"             = "user"

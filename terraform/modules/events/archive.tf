@@ -38,6 +38,17 @@ resource "google_storage_bucket_iam_member" "archive" {
   depends_on = [google_pubsub_topic.lane["events"]]
 }
 
+# Pub/Sub refuses a subscription until Google knows these grants everywhere.
+resource "terraform_data" "archive_grants" {
+  count = var.archive == null ? 0 : 1
+
+  triggers_replace = [for role, grant in google_storage_bucket_iam_member.archive : grant.id]
+
+  provisioner "local-exec" {
+    command = "sleep ${var.grant_seconds}"
+  }
+}
+
 resource "google_pubsub_subscription" "archive" {
   for_each = var.archive == null ? {} : local.lanes
 
@@ -63,5 +74,5 @@ resource "google_pubsub_subscription" "archive" {
     max_bytes                = 268435456 # 256 MiB
   }
 
-  depends_on = [google_storage_bucket_iam_member.archive]
+  depends_on = [terraform_data.archive_grants]
 }

@@ -159,3 +159,9 @@ variable "archive" {
     error_message = "archive.days ${try(var.archive.days, "null")} must be a whole number from 1 to 30: files hold users who were deleted since."
   }
 }
+
+variable "grant_seconds" {
+  description = "Seconds that an apply waits after grants to Pub/Sub's own account, before what needs them. Tests wait for none."
+  type        = number
+  default     = 60
+}

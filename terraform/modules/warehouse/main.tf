@@ -70,6 +70,15 @@ resource "google_pubsub_topic" "rows" {
   }
 }
 
+# Pub/Sub refuses a subscription until Google knows these grants everywhere.
+resource "terraform_data" "grants" {
+  triggers_replace = [for name, grant in google_bigquery_table_iam_member.writer : grant.id]
+
+  provisioner "local-exec" {
+    command = "sleep ${var.grant_seconds}"
+  }
+}
+
 resource "google_pubsub_subscription" "rows" {
   for_each = local.tables
 
@@ -100,7 +109,7 @@ resource "google_pubsub_subscription" "rows" {
     max_delivery_attempts = 100
   }
 
-  depends_on = [google_bigquery_table_iam_member.writer]
+  depends_on = [terraform_data.grants]
 }
 
 # Rows that BigQuery does not take.

@@ -75,3 +75,9 @@ variable "service_account" {
   type        = object({ email = string })
   default     = null
 }
+
+variable "grant_seconds" {
+  description = "Seconds that an apply waits after grants to Pub/Sub's own account, before what needs them. Tests wait for none."
+  type        = number
+  default     = 60
+}

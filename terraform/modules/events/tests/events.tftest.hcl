@@ -9,6 +9,7 @@ mock_provider "google" {
 }
 
 variables {
+  grant_seconds  = 0
   project_number = "123456789012"
   events         = { name = "events", subscription = "events-process" }
   dead_letters   = { name = "events-dead-letter", subscription = "events-dead-letter" }

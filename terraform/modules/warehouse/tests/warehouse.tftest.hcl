@@ -9,6 +9,7 @@ mock_provider "google" {
 }
 
 variables {
+  grant_seconds  = 0
   project_id     = "affinity-test"
   project_number = "123456789012"
   location       = "europe-west1"
