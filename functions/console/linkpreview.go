@@ -66,3 +66,8 @@ func (p *linkPreview) Several() []api.LargestUser {
 	}
 	return list
 }
+
+// Share returns a number of users as a part, in percent, of those whose orders were compared.
+func (p *linkPreview) Share(users int) float64 {
+	return 100 * float64(users) / float64(max(1, p.Links.Orders.Users))
+}
