@@ -12,8 +12,8 @@ import (
 )
 
 // The tests of this file and of holes_links_test.go follow the traces by which each rule of links was found: one process stands
-// before each of its requests in turn, and others act meanwhile. PROTOCOL.md says what the rules are, and
-// model_links_holes_test.go has the naive forms.
+// before each of its requests in turn, while others act. PROTOCOL.md has the rules, and
+// model_links_holes_test.go the naive forms.
 
 // process is what an actor does, with an engine of its own and the app as it was when the actor began.
 type process func(ctx context.Context, e *profile.Engine, app config.App) error
@@ -183,9 +183,9 @@ func TestChangeOfLinksMarks(t *testing.T) {
 	})
 }
 
-// A process that dies after it has changed the entries has told nobody, and the next one that sees them marks: a redelivery of the
-// login, or any other event.
-func TestUntoldChangeIsTold(t *testing.T) {
+// A process that dies after it has changed the entries has marked nobody, and the next one that sees them marks: a redelivery of
+// the login, or any other event.
+func TestUnmarkedChangeIsMarked(t *testing.T) {
 	for name, next := range map[string]func(s *harness, login store.LogEvent) process{
 		"redelivery":    func(_ *harness, login store.LogEvent) process { return applying(login) },
 		"another event": func(s *harness, login store.LogEvent) process { return applying(login, s.of("a", 7, "")) },
@@ -207,7 +207,7 @@ func TestUntoldChangeIsTold(t *testing.T) {
 	}
 }
 
-// A tombstone of A is part of what K must be told.
+// A tombstone of A is a change for which K is marked.
 func TestDeletionOfATokenMarks(t *testing.T) {
 	t.Parallel()
 	onEveryLinked(t, func(_ *testing.T, s *harness) {
@@ -270,7 +270,7 @@ func TestLoginMeetsNightlyRound(t *testing.T) {
 	})
 }
 
-// The nightly round takes no token off the list of whom nobody has told a deletion: the next attempt at it would not find it.
+// The nightly round takes no token off the list that a deletion has not marked yet: the next attempt at it would not find it.
 func TestRoundMeetsDeadDeletion(t *testing.T) {
 	eachStop(t, func(s *harness, stop func(*actor) bool) {
 		s.apply(s.of("a", -11*24, ""), s.of("a", 1, "k"), s.of("a", 2, ""), s.of("k", 1, ""))

@@ -22,9 +22,11 @@ func Identity(t *command.Tool) *cobra.Command {
 	return cli.Group(&cobra.Command{
 		Use:   "identity",
 		Short: "Show, make and undo the links between the tokens of a person",
-		Long: "Show, make and undo the links between the tokens of a person: the events of an anonymous token count for the user who has\n" +
-			"signed in under it. The operator switches links on with `affinity app identity`. Requires a key with the permission admin.",
-	}, showIdentityCommand(t), listLinksCommand(t), linkCommand(t), unlinkCommand(t), previewCommand(t), refusedLinksCommand(t))
+		Long: "Show, make and undo the links between the tokens of a person: the events of an anonymous token count for\n" +
+			"the user who has signed in under it. The operator switches links on with `affinity app identity`. Requires\n" +
+			"a key with the permission admin.",
+	}, showIdentityCommand(t), listLinksCommand(t), linkCommand(t), unlinkCommand(t), previewCommand(t),
+		refusedLinksCommand(t))
 }
 
 func showIdentityCommand(t *command.Tool) *cobra.Command {
@@ -55,11 +57,10 @@ func unlinkCommand(t *command.Tool) *cobra.Command {
 	cmd := command.Show(t, &cobra.Command{
 		Use:   "unlink [ANONYMOUS USER]",
 		Short: "Undo a link, or all of a day, a key or a source: the profiles are what they would be without",
-		Long: "Undo the links between two tokens. With flags and no tokens, undo those of all pairs of tokens that have a link,\n" +
-			"open or closed, that the flags choose: by evidence of a day, of a key, of a source. Both profiles are what they\n" +
-			"would be without; later evidence links again. So take the key away first, if nobody should use it any more. The\n" +
-			"command says how many links it found, and asks. Ended early, it may be repeated: it goes on with those that\n" +
-			"are left.",
+		Long: "Undo the links between two tokens. With flags and no tokens, undo those of all pairs of tokens that have a\n" +
+			"link, open or closed, that the flags choose: by evidence of a day, of a key, of a source. Both profiles are\n" +
+			"what they would be without; later evidence links again, so take a stolen key away first. The command says how\n" +
+			"many links it found, and asks. Ended early, it may be repeated: it goes on with those that are left.",
 		Args: func(_ *cobra.Command, args []string) error {
 			switch many := f != (linkFlags{}) || yes; {
 			case !many:
@@ -97,8 +98,8 @@ func refusedLinksCommand(t *command.Tool) *cobra.Command {
 	cmd := command.Show(t, &cobra.Command{
 		Use:   "refused",
 		Short: "List the events that asked for a link and got none, with the reason",
-		Long: "List how many events of the last days asked for a link between their two tokens and got none, by day and reason, and the\n" +
-			"latest ones of each reason. The API reference says what the reasons mean.",
+		Long: "List how many events of the last days asked for a link between their two tokens and got none, by day and\n" +
+			"reason, and the latest ones of each reason. The API reference says what the reasons mean.",
 		Example: "  affinity identity refused\n  affinity identity refused --reason late",
 		Args:    cli.Subcommand,
 	}, "list refused links", func(ctx context.Context, c *client.Client, _ []string) (api.RefusedLinks, error) {
@@ -152,7 +153,8 @@ func showIdentity(t *command.Tool, i api.Identity) error {
 	if len(i.Links) == 0 {
 		return nil
 	}
-	return cli.Table(t.Out, "ANONYMOUS\tUSER\tSINCE\tTO\tSIGNED IN\tSTATE\tSTRENGTH\tKEY\tEVENTS\tBY", i.Links, func(l api.Link) []any {
+	const header = "ANONYMOUS\tUSER\tSINCE\tTO\tSIGNED IN\tSTATE\tSTRENGTH\tKEY\tEVENTS\tBY"
+	return cli.Table(t.Out, header, i.Links, func(l api.Link) []any {
 		return []any{l.UserToken, l.AuthenticatedUserToken, shortTime(l.Since), endOf(l), shortTime(l.From), l.State,
 			l.Strength, keyOf(l), eventsOf(l), evidenceOf(l)}
 	})

@@ -54,8 +54,8 @@ func listLinksCommand(t *command.Tool) *cobra.Command {
 	cmd := command.ShowAll(t, &cobra.Command{
 		Use:   "list",
 		Short: "List the links of the app, or those of a day or a key",
-		Long: "List the links of the app, in the order in which their anonymous tokens are stored. --weak lists those by keys that\n" +
-			"stand in pages, and leaves out those by keys of servers.",
+		Long: "List the links of the app, in the order in which their anonymous tokens are stored. --weak lists those by\n" +
+			"keys that stand in pages, and leaves out those by keys of servers.",
 		Example: "  affinity identity list --day 2026-11-22 --weak --state open\n" +
 			"  affinity identity list --limit 100000 -o csv > links.csv",
 		Args:    cli.Subcommand,

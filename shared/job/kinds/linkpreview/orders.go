@@ -24,8 +24,11 @@ const (
 	maxUserEvents = 100_000
 )
 
-// sampleMemory bounds the values of a user of the sample, free those of each of the two profiles.
-var sampleMemory, freeMemory = affinity.Hold{Values: 400_000, Bytes: 64 << 20}, affinity.Hold{Values: 20_000, Bytes: 4 << 20}
+// sampleMemory bounds the values of a user of the sample above freeMemory, which each of the two profiles may have.
+var (
+	sampleMemory = affinity.Hold{Values: 400_000, Bytes: 64 << 20}
+	freeMemory   = affinity.Hold{Values: 20_000, Bytes: 4 << 20}
+)
 
 // orders compares, for a sample of the users who would be linked, the order of objects by their own events with that
 // by the events of their tokens as well. It returns nil if there is nothing to order by, or nobody to compare.
@@ -90,7 +93,8 @@ func newComparison(t *task, ranked *preview.Ranked) *comparison {
 	c := affinity.Compile(t.app.Strategy)
 	w := affinity.Window{Now: t.params.AsOf.UnixMilli(), RetentionDays: t.app.RetentionDays}
 	n := &comparison{task: t, ranked: ranked, compiled: c, events: store.NewLogScorer(c),
-		share: affinity.NewMemory(sampleMemory, freeMemory).Share(), own: affinity.NewScorer(c, w), linked: affinity.NewScorer(c, w)}
+		share: affinity.NewMemory(sampleMemory, freeMemory).Share(),
+		own:   affinity.NewScorer(c, w), linked: affinity.NewScorer(c, w)}
 	n.own.Hold(n.share)
 	n.linked.Hold(n.share)
 	return n
@@ -105,8 +109,8 @@ func (c *comparison) add(ctx context.Context, known string, tokens []store.UserR
 	c.own.Reset(w)
 	c.linked.Reset(w)
 	ranges := append([]store.UserRange{{User: known, To: history.Pos{Time: w.Now + 1}}}, tokens...)
-	n := 0
-	err := c.Store.Events.Log(c.app.ID, c.app.Log).ReadFor(ctx, ranges, c.compiled, func(user string, row store.LogRow) error {
+	n, log := 0, c.Store.Events.Log(c.app.ID, c.app.Log)
+	err := log.ReadFor(ctx, ranges, c.compiled, func(user string, row store.LogRow) error {
 		n++
 		if n > maxUserEvents || user == known && c.events.Score(row, c.own) != nil || c.events.Score(row, c.linked) != nil {
 			return errLeftOut
