@@ -9,7 +9,6 @@ import (
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/local/must"
-	"github.com/affinityengine/affinity/shared/local/race"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/profile/links"
 	"github.com/affinityengine/affinity/shared/score/affinity"
@@ -172,35 +171,6 @@ func TestLoginsAtTheLimitMeet(t *testing.T) {
 		}
 		s.apply(s.of("old", 21, ""))
 		s.counts("k", links.MaxOpen+len(s.cellOf("old").Entries)) // not what the oldest did after it was closed
-	})
-}
-
-// An event of A is never added to K's stored profile by what A's ticket knew: an unlink and a reader, who stores a base without
-// the link, come before K's ticket.
-func TestAdditionMeetsUnlink(t *testing.T) {
-	if race.On {
-		t.Skip("refreshes of the race detector's build are computed alike")
-	}
-	t.Parallel()
-	onEveryLinked(t, func(t *testing.T, s *harness) {
-		atEvery(func(requests int) bool {
-			s.clear()
-			e, app := s.adding(), s.app()
-			s.applyTo(e, s.of("a", 1, "k"), s.of("k", 1, ""))
-			s.applyTo(e, s.of("k", 2, "")) // is added
-			next := s.of("a", 3, "")
-			m := s.start("message", func(ctx context.Context) error {
-				_, err := e.Apply(ctx, app, []store.LogEvent{next})
-				return err
-			})
-			goesOn := s.upTo(m, requests)
-			s.unlink("a", "k")
-			s.read("k")
-			s.finish(m)
-			s.counts("k", 2)
-			s.counts("a", 2)
-			return goesOn
-		})
 	})
 }
 
