@@ -69,30 +69,37 @@ func TestDeletionOfATokenDies(t *testing.T) {
 	})
 }
 
-// A deletion of K marks A, and nobody but who does that notes it: a message of A meets the deletion, of which an answer is lost.
-func TestDeletionOfAUserMeetsMessage(t *testing.T) {
-	for _, lost := range []verdict{proceed, lose} {
-		t.Run(fmt.Sprint("verdict ", lost), func(t *testing.T) {
-			eachStop(t, func(s *harness, stop func(*actor) bool) {
-				s.apply(s.of("a", -11*24, ""), s.of("a", 1, "k"), s.of("k", 1, ""))
-				late := s.of("a", 2, "") // received before the deletion, and delivered after
-				s.counts("a", 2)
-				s.clock++
-				d := s.begin("deletion", deleting("k"))
-				if stop(d) {
-					s.answer(d, lost)
-				}
-				s.bring(applying(late))
-				s.read("a")
-				for d.before != "" {
-					s.step(d, 1)
-				}
-				s.bring(deleting("k")) // if its answer was lost
-				s.counts("a", 1)
-				s.counts("k", 0)
+// A deletion of K marks A, and nobody but who does that notes it: an answer of the deletion is lost, and an import of A, which sees
+// what the deletion has done, dies. An import takes one step after the other.
+func TestDeletionOfAUserMeetsImport(t *testing.T) {
+	t.Parallel()
+	onEveryLinked(t, func(_ *testing.T, s *harness) {
+		atEveryPair(func(first, second int) (deletionGoesOn, importGoesOn bool) {
+			s.clear()
+			s.apply(s.of("a", -11*24, ""), s.of("a", 1, "k"), s.of("k", 1, ""))
+			late := s.of("a", 2, "") // received before the deletion, and delivered after
+			s.counts("a", 2)         // and stores it
+			s.clock++
+			d := s.begin("deletion", deleting("k"))
+			if deletionGoesOn = s.upTo(d, first); deletionGoesOn {
+				s.answer(d, lose)
+			}
+			m := s.begin("import", func(ctx context.Context, e *profile.Engine, app config.App) error {
+				_, err := e.Import(ctx, app, []store.LogEvent{late})
+				return err
 			})
+			importGoesOn = s.upTo(m, second)
+			s.kill(m)
+			for s.upTo(d, 1) {
+			}
+			if d.err != nil {
+				s.bring(deleting("k"))
+			}
+			s.counts("a", 1)
+			s.counts("k", 0)
+			return deletionGoesOn, importGoesOn
 		})
-	}
+	})
 }
 
 // What A did for K is gone with K, also after the purge, and if an event of it is delivered once more.
