@@ -111,6 +111,9 @@ func identityOf(a api.AppSettings) setting {
 		s.Value, s.Command = "On", set+"collect"
 		s.Hint = "What a visitor did in the " + a.Identity.Lookback + " before they signed in counts for the user, too."
 	}
+	if a.Identity.Mode != "off" {
+		s.Path, s.Link = refusedLinksPath, "See refused links"
+	}
 	if a.Identity.Mode != "off" && a.Identity.Trust == "pages" {
 		s.Hint += " Keys in web pages may say who has signed in: anybody can."
 	}

@@ -243,7 +243,7 @@ func TestLook(t *testing.T) {
 		fill func(*site)
 	}{
 		{"empty", func(*site) {}},
-		{"full", func(s *site) { s.fill(150); s.fillKeys(30); s.pack(); s.save() }},
+		{"full", func(s *site) { s.fill(150); s.fillKeys(30); s.pack(); s.save(); s.signIns() }},
 		{"hostile", func(s *site) { s.fillHostile(); s.pack() }},
 	} {
 		t.Run(filling.name, func(t *testing.T) {
@@ -254,7 +254,7 @@ func TestLook(t *testing.T) {
 			b.enter()
 			paths := sections
 			if filling.name == "full" {
-				paths = append([]string{"/console/users/" + known, "/console/segments/stridewell-not-red", "/console/segments/query?where=" + url.QueryEscape(nestedSegment)}, paths...)
+				paths = append([]string{"/console/refusedlinks", s.login(key).previewed(), "/console/users/" + known, "/console/segments/stridewell-not-red", "/console/segments/query?where=" + url.QueryEscape(nestedSegment)}, paths...)
 			} else if filling.name == "hostile" {
 				paths = append([]string{"/console/users/attacked", "/console/segments/query?facet=brand&value=" + url.QueryEscape(hostile[1])}, paths...)
 			}

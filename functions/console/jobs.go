@@ -32,6 +32,7 @@ const (
 	kindReenrich  = "reenrich"
 	kindBacktest  = "backtest"
 	kindTune      = "tune"
+	kindLinks     = "links"
 )
 
 // jobLine is a job of any kind.
@@ -200,21 +201,23 @@ func loadJobs(v *visit) (any, error) {
 	var reenrichments part[api.Reenrichments]
 	var segments part[api.Segments]
 	var backtests part[api.Backtests]
+	var previews part[api.IdentityPreviews]
 	ask(a, &recomputes, func() (api.Recomputes, error) { return v.engine.Jobs().Recomputes(ctx) })
 	ask(a, &found.Statistics, func() (api.Crowd, error) { return v.engine.Jobs().Crowd(ctx) })
 	ask(a, &reenrichments, func() (api.Reenrichments, error) { return v.engine.Jobs().Reenrichments(ctx) })
 	ask(a, &segments, func() (api.Segments, error) { return v.engine.Segments().List(ctx) })
 	ask(a, &backtests, func() (api.Backtests, error) { return v.engine.Jobs().Backtests(ctx) })
+	ask(a, &previews, func() (api.IdentityPreviews, error) { return v.engine.Jobs().IdentityPreviews(ctx) })
 	a.wait()
 	var err error
-	if found.Missing, err = firstMissing(recomputes, found.Statistics, reenrichments, segments,
-		backtests); err != nil && v.Header.Get("Hx-Request") != "" {
+	if found.Missing, err = firstMissing(recomputes, found.Statistics, reenrichments, segments, backtests,
+		previews); err != nil && v.Header.Get("Hx-Request") != "" {
 		return nil, err // the page keeps what it shows
 	}
 	all := slices.Concat(
 		jobLines(recomputes.Got.Recomputes, recomputeJob), jobLines(found.Statistics.Got.Builds, crowdJob),
 		jobLines(reenrichments.Got.Reenrichments, reenrichJob), jobLines(segments.Got.Builds, segmentJob),
-		jobLines(backtests.Got.Backtests, backtestJob),
+		jobLines(backtests.Got.Backtests, backtestJob), jobLines(previews.Got.Previews, linksJob),
 	)
 	for _, g := range found.Statistics.Got.Generations {
 		found.Indexes = append(found.Indexes, g.Index)
@@ -244,6 +247,11 @@ func startJob(v *visit) (any, error) {
 		_, err = v.engine.Segments().Refresh(ctx)
 	case kindReenrich:
 		_, err = v.engine.Jobs().StartReenrichment(ctx, api.ReenrichRequest{})
+	case kindLinks:
+		var started api.IdentityPreview
+		if started, err = v.engine.Jobs().StartIdentityPreview(ctx, api.IdentityPreviewRequest{}); err == nil {
+			return nil, done(linksPath(started.ID), "started")
+		}
 	case kindBacktest, kindTune:
 		request := api.BacktestRequest{Index: index}
 		if kind == kindTune {
@@ -277,6 +285,8 @@ func cancelJob(v *visit) (any, error) {
 		_, err = v.engine.Jobs().CancelReenrichment(ctx, id)
 	case kindBacktest, kindTune:
 		_, err = v.engine.Jobs().CancelBacktest(ctx, id)
+	case kindLinks:
+		_, err = v.engine.Jobs().CancelIdentityPreview(ctx, id)
 	default:
 		err = &api.Error{Status: http.StatusUnprocessableEntity, Message: "A job of this kind cannot be cancelled"}
 	}

@@ -194,6 +194,12 @@ func (o *overview) Urgent() bool {
 // Most is the number of events of the busiest day.
 func (o *overview) Most() int64 { return slices.Max(append([]int64{0}, o.Days...)) }
 
+// Links reports whether the app is known to link tokens.
+func (o *overview) Links() bool {
+	mode := o.Settings.Got.Identity.Mode
+	return o.Settings.OK && mode != "" && mode != "off"
+}
+
 // Change says how many events there are against a week ago.
 func (o *overview) Change() string {
 	switch {

@@ -82,6 +82,7 @@ func (h handler) run(w http.ResponseWriter, r *http.Request, app config.App, gra
 	if err != nil {
 		return err
 	}
+	lines.keyID = grant.KeyID()
 	events, logged := lines.events, lines.logged()
 	n := len(events) + len(logged) + len(lines.deletions) + len(lines.linked)
 	if err := h.Charge(r.Context(), app.ID, limit.Imports, n-1); err != nil {
@@ -141,7 +142,7 @@ func outside(app config.App, now time.Time, events []event.Event, logged []store
 // counts the events with objects that the catalog does not know.
 func (h handler) write(ctx context.Context, app config.App, l lines, receivedAt int64,
 	answer *api.ImportAnswer) (unknown int, err error) {
-	unknown, outcome, err := h.importAll(ctx, app, l.events, receivedAt, answer)
+	unknown, outcome, err := h.importAll(ctx, app, l, receivedAt, answer)
 	if err != nil {
 		return 0, fmt.Errorf("import events of %s: %w", app.ID, err)
 	}
@@ -183,11 +184,11 @@ func (h handler) write(ctx context.Context, app config.App, l lines, receivedAt 
 // Before it writes the first of several parts, it takes the memory of the largest. A
 // later part takes none, so an import that is partly written never ends because the
 // process is full: sent again, its events without a timestamp would count twice.
-func (h handler) importAll(ctx context.Context, app config.App, events []event.Event, receivedAt int64,
+func (h handler) importAll(ctx context.Context, app config.App, l lines, receivedAt int64,
 	answer *api.ImportAnswer) (unknown int, all profile.Outcome, err error) {
 	ctx, leave := admission.Process().Enter(ctx)
 	defer leave()
-	for len(events) > 0 {
+	for events := l.events; len(events) > 0; {
 		known, n, err := h.Enricher.ResolveFirst(ctx, app.ID, events)
 		if err == nil && n < len(events) {
 			err = admission.Take(ctx, enrich.MaxTaken)
@@ -199,7 +200,7 @@ func (h handler) importAll(ctx context.Context, app config.App, events []event.E
 		part := events[:n]
 		rows := enrich.LogEvents(part, known, receivedAt)
 		for i := range rows {
-			rows[i].Strong = true // an import needs a server's key
+			rows[i].Strong, rows[i].KeyID = true, l.keyID // an import needs a server's key
 		}
 		outcome, err := h.Profiles.Import(ctx, app, rows)
 		if err == nil {

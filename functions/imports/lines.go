@@ -45,6 +45,7 @@ type lines struct {
 	deletions []deletion
 	// linked are the links of tokens.
 	linked []linked
+	keyID  string // of the request
 }
 
 type linked struct {

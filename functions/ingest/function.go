@@ -146,6 +146,9 @@ func (h handler) store(ctx context.Context, header http.Header, in request, body
 	httpapi.WriteLimit(header, left)
 	m := bus.Message{App: app, ReceivedAt: in.received.UnixMilli(), Ahead: event.MaxAhead.Milliseconds(),
 		Request: rand.Uint64(), Calls: in.unsure, Evidence: evidenceOf(in.grant, events), Body: body}
+	if m.Evidence != bus.NoEvidence {
+		m.Key = in.grant.KeyID()
+	}
 	if slow {
 		m.Lane = bus.SlowLane
 	}

@@ -107,7 +107,7 @@ func (h handler) publishEvidence(ctx context.Context, header http.Header, in req
 		return err
 	}
 	httpapi.WriteLimit(header, left)
-	m, err := bus.NewSignIns(in.app(), in.received, evidence, signIns)
+	m, err := bus.NewSignIns(in.app(), in.received, evidence, in.grant.KeyID(), signIns)
 	if err != nil {
 		return err
 	}

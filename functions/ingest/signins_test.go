@@ -86,7 +86,7 @@ func TestCallsLinkTokens(t *testing.T) {
 	for token, by := range map[string]string{"a-identify": "id-a-identify", "a-track": "t-1", "a-alias": "alias-1"} {
 		wantLinks(t, s, token, `"role":"anonymous"`, `"authenticatedUserToken":"ann"`, `"state":"open","strength":"strong","events":0,"by":"call","messageId":"`+by+`"`)
 	}
-	wantLinks(t, s, "17", `"state":"open","strength":"strong","events":0,"by":"call"}`)
+	wantLinks(t, s, "17", `"state":"open","strength":"strong","events":0,"by":"call","key":"`)
 	wantLinks(t, s, "ann", `"role":"known"`, `"userToken":"17"`, `"userToken":"a-identify"`, `"userToken":"a-track"`, `"userToken":"a-alias"`)
 	wantLinks(t, s, "a-page", unlinked)
 	want["Ignored: page call"] = 3

@@ -65,7 +65,7 @@ func newBounded(b Backends, maxAnswer int) http.Handler {
 	rt.HandleOwn("PUT /1/optouts/{userToken}", auth.Serve(h.changedUser, h.optOut, auth.DeleteObject))
 	rt.HandleOwn("DELETE /1/optouts/{userToken}", auth.Serve(h.changedUser, h.optIn, auth.DeleteObject))
 	rt.HandleOwn("GET /1/identities", auth.Serve(h.Auth.Tenant, h.links, auth.Admin), "day", "strength", "by", "state",
-		"limit", "cursor")
+		"key", "limit", "cursor")
 	rt.HandleOwn("POST /1/identities/link", auth.Serve(h.tenantChange, h.link, auth.Admin))
 	rt.HandleOwn("GET /1/identities/refused", auth.Serve(h.Auth.Tenant, h.refusedLinks, auth.Admin), "reason", "cursor")
 	rt.HandleOwn("GET /1/identities/{userToken}", auth.Serve(h.changedUser, h.identity, auth.Admin))

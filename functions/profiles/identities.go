@@ -23,20 +23,6 @@ import (
 var errIdentityOff = httpapi.Errorf(http.StatusConflict,
 	"Tokens are not linked for this app. Its operator switches links on: affinity app identity APP --mode collect")
 
-// refusals are the reasons for which a link is refused, in words.
-var refusals = map[links.Reason]string{
-	links.TokenIsKnown:    "the userToken has been named as an authenticatedUserToken before, and is no anonymous one",
-	links.UserIsAnonymous: "the authenticatedUserToken has been linked as an anonymous token before",
-	links.TooLate:         "the userToken has been linked by later evidence",
-	links.Unlinked:        "the tokens were unlinked after this evidence was received",
-	links.Deleted:         "one of the two was deleted after this evidence was received",
-	links.OptedOut:        "one of the two has opted out of all events",
-	links.Shared:          fmt.Sprintf("%d users have signed in under the userToken within 30 days", links.MaxOpen),
-	links.Limit:           fmt.Sprintf("the authenticatedUserToken or the userToken has %d links", links.MaxEntries),
-	links.BadValue:        "one of the tokens stands for no user",
-	links.WeakKey:         "the key stands in web pages, and the app links by the keys of servers alone",
-}
-
 // identity answers with the links of a token.
 func (h handler) identity(w http.ResponseWriter, r *http.Request, c auditlog.Change) error {
 	app, err := h.CachedConfig.App(r.Context(), c.App)
@@ -60,7 +46,7 @@ func (h handler) link(w http.ResponseWriter, r *http.Request, c auditlog.Change)
 	err = h.Recorder().Do(r.Context(), c, func() (end auditlog.End, err error) {
 		err = profile.IdentitiesOf(h.Profiles).Link(r.Context(), app, in.UserToken, in.AuthenticatedUserToken, in.Reason)
 		if refused, ok := errors.AsType[profile.LinkRefused](err); ok {
-			err = httpapi.Errorf(http.StatusConflict, "The tokens are not linked: %s", refusals[refused.Reason])
+			err = httpapi.Errorf(http.StatusConflict, "The tokens are not linked: %s", refused.Reason.Words())
 		}
 		return end, err
 	})

@@ -2,6 +2,7 @@ package profiles
 
 import (
 	"net/http"
+	"regexp"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/api"
@@ -21,17 +22,21 @@ var sources = map[string]links.Source{
 	"event": links.FromEvent, "call": links.FromCall, "request": links.FromRequest,
 }
 
+// keyID is the form of the ID of a key.
+var keyID = regexp.MustCompile(`^[0-9a-f]{12}$`)
+
 // linksQuery is what a request for a page of links asks for.
 type linksQuery struct {
-	after, strength, by, state string
-	from, to                   int64 // of the receipt of the evidence (ms); to is 0 for all
-	limit                      int
+	after, strength, by, state, key string
+	from, to                        int64 // of the receipt of the evidence (ms); to is 0 for all
+	limit                           int
 }
 
 func readLinksQuery(r *http.Request) (linksQuery, error) {
 	values := r.URL.Query()
 	q := linksQuery{
 		after: values.Get("cursor"), strength: values.Get("strength"), by: values.Get("by"), state: values.Get("state"),
+		key: values.Get("key"),
 	}
 	bad := func(message string) (linksQuery, error) {
 		return q, httpapi.Errorf(http.StatusUnprocessableEntity, "%s", message)
@@ -45,6 +50,9 @@ func readLinksQuery(r *http.Request) (linksQuery, error) {
 	}
 	if _, exists := sources[q.by]; !exists && q.by != "" {
 		return bad("by must be event, call or request")
+	}
+	if q.key != "" && !keyID.MatchString(q.key) {
+		return bad("key must be the ID of a key: 12 hexadecimal digits")
 	}
 	switch q.strength {
 	case "", "strong", "weak":
@@ -67,7 +75,7 @@ func readLinksQuery(r *http.Request) (linksQuery, error) {
 // wants reports whether the query asks for the link of an entry, in whatever state.
 func (q *linksQuery) wants(e *links.Entry) bool {
 	return (q.to == 0 || q.from <= e.At && e.At < q.to) && (q.by == "" || e.Source == sources[q.by]) &&
-		(q.strength == "" || e.Weak == (q.strength == "weak"))
+		(q.strength == "" || e.Weak == (q.strength == "weak")) && (q.key == "" || e.Key == q.key)
 }
 
 // links answers a page of the links of an app.

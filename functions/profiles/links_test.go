@@ -12,7 +12,11 @@ import (
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
 	"github.com/affinityengine/affinity/shared/local/must"
+	"github.com/affinityengine/affinity/shared/web/auth"
 )
+
+// keyID is the ID of a key of the app.
+func keyID(key string) string { return config.Key{Hash: auth.Hash(key)}.ID() }
 
 // The list has every link that the filters take, each once, whatever the size of its pages.
 func TestLinks(t *testing.T) {
@@ -78,6 +82,10 @@ func TestLinks(t *testing.T) {
 		"state=limit":                 nil,
 		"state=open&strength=strong":  {a, c, e},
 		"state=open&day=" + yesterday: nil,
+		"key=" + keyID("search"):      {ab, b},
+		"key=" + keyID("all"):         {aa, a, c},
+		"key=0123456789ab":            nil,
+		"state=open&key=" + keyID("all") + "&day=" + today: {a, c},
 	} {
 		for _, limit := range []string{"1", "2", "3", "1000"} {
 			if got := list(query, limit); !slices.Equal(got, want) {
@@ -93,7 +101,8 @@ func TestLinks(t *testing.T) {
 		functiontest.Ask("admin", "GET", "/1/identities?by=page", "", 422, "by must be event, call or request"),
 		functiontest.Ask("admin", "GET", "/1/identities?strength=strongest", "", 422, "strength must be strong or weak"),
 		functiontest.Ask("admin", "GET", "/1/identities?state=closing", "", 422, "state must be open, closed, limit, unlinked or deleted"),
+		functiontest.Ask("admin", "GET", "/1/identities?key=K123456789ab", "", 422, "key must be the ID of a key: 12 hexadecimal digits"),
 		functiontest.Ask("admin", "GET", "/1/identities?cursor=,", "", 422, "cursor must be the cursor of another answer"),
-		functiontest.Ask("admin", "GET", "/1/identities?key=k", "", 422, "this route takes day, strength, by, state, limit, cursor"),
+		functiontest.Ask("admin", "GET", "/1/identities?page=2", "", 422, "this route takes day, strength, by, state, key, limit, cursor"),
 	)
 }

@@ -18,7 +18,7 @@ import (
 func (h handler) refusedLinks(w http.ResponseWriter, r *http.Request, app config.App) error {
 	query := r.URL.Query()
 	reason := query.Get("reason")
-	if _, exists := refusals[links.Reason(reason)]; query.Has("reason") && !exists {
+	if query.Has("reason") && links.Reason(reason).Words() == "" {
 		return httpapi.Errorf(http.StatusUnprocessableEntity, "reason must be one of %s", reasonNames())
 	}
 	before, err := parseRefusedCursor(query.Get("cursor"))
@@ -48,11 +48,11 @@ func (h handler) refusedLinks(w http.ResponseWriter, r *http.Request, app config
 }
 
 func reasonNames() string {
-	names := make([]string, 0, len(refusals))
-	for reason := range refusals {
-		names = append(names, strconv.Quote(string(reason)))
+	all := links.Reasons()
+	names := make([]string, len(all))
+	for i, reason := range all {
+		names[i] = strconv.Quote(string(reason))
 	}
-	slices.Sort(names)
 	return strings.Join(names, ", ")
 }
 

@@ -21,9 +21,9 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/judge/preview"
 	"github.com/affinityengine/affinity/shared/profile"
-	"github.com/affinityengine/affinity/shared/rank/ranking"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/strategy"
+	"github.com/affinityengine/affinity/shared/serve/ranker"
 	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
@@ -38,6 +38,8 @@ const (
 	// valueBytes what a value holds until the preview ends.
 	affinityBytes = 512
 	valueBytes    = 256
+	// comparedObjects is how many objects a preview orders for each user.
+	comparedObjects = 20
 )
 
 // preview reports what a strategy would change, and changes nothing.
@@ -69,7 +71,7 @@ func (h handler) preview(w http.ResponseWriter, r *http.Request, app config.App)
 		}
 		users, from = sample.Users, chosenFrom(sample)
 	}
-	index, candidates, err := h.candidates(ctx, app.ID)
+	index, candidates, err := ranker.SampleCandidates(ctx, h.Store.Catalog, app.ID, comparedObjects)
 	if err != nil {
 		return fmt.Errorf("preview strategy: %w", err)
 	}
@@ -176,54 +178,6 @@ func (c *comparison) compareSome(ctx context.Context, users []string) error {
 		}
 	}
 	return nil
-}
-
-const (
-	// comparedObjects is how many objects a preview orders for each user. They are chosen
-	// evenly from the first readObjects of the index.
-	comparedObjects = 20
-	readObjects     = 2_000
-	// candidateBytes bounds the filters of these objects.
-	candidateBytes = 4 << 20
-)
-
-// errRead ends a reading of objects.
-var errRead = errors.New("as many objects are read as are needed")
-
-// candidates returns objects of the first index of the catalog that has some, as candidates
-// of a ranking.
-func (h handler) candidates(ctx context.Context, app string) (index string, chosen []ranking.Candidate, err error) {
-	indexes, err := h.Store.Catalog.CatalogIndexes(ctx, app)
-	if err != nil || len(indexes) == 0 {
-		return "", nil, err
-	}
-	index = slices.Min(indexes)
-	var ids []string
-	err = h.Store.Catalog.ScanObjectIDs(ctx, app, index, func(id string) error {
-		if ids = append(ids, id); len(ids) == readObjects {
-			return errRead
-		}
-		return nil
-	})
-	if err != nil && !errors.Is(err, errRead) {
-		return "", nil, err
-	}
-	refs := make([]store.ObjectRef, min(len(ids), comparedObjects))
-	for i := range refs {
-		refs[i] = store.ObjectRef{Index: index, ID: ids[i*len(ids)/len(refs)]}
-	}
-	filters, err := h.Store.Catalog.ReadFilters(ctx, app, refs)
-	if err != nil {
-		return "", nil, err
-	}
-	size := 0
-	for _, ref := range refs {
-		if size += filters[ref].Size(); size > candidateBytes {
-			break
-		}
-		chosen = append(chosen, ranking.Candidate{ObjectID: ref.ID, Object: ranking.Compile(filters[ref].Filters)})
-	}
-	return index, chosen, admission.Take(ctx, int64(2*size))
 }
 
 // previewRequest is a decoded request for a preview.

@@ -14,6 +14,7 @@ import (
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/local/stack"
+	"github.com/affinityengine/affinity/shared/web/auth"
 )
 
 func TestIdentityCommands(t *testing.T) {
@@ -71,7 +72,7 @@ func TestUnlinkADay(t *testing.T) {
 		t.Skip("the day ends")
 	}
 	today, yesterday := now.Format(time.DateOnly), now.AddDate(0, 0, -1).Format(time.DateOnly)
-	run("identity", "list").wants(t, cli.ExitOK, "ANONYMOUS", "closed    strong", "unlinked  strong    request")
+	run("identity", "list").wants(t, cli.ExitOK, "ANONYMOUS", "closed    strong", "unlinked  strong    -    request")
 	run("identity", "list", "--limit", "2").wants(t, cli.ExitOK, "more follow: --cursor a1")
 	run("identity", "list", "--cursor", "a3", "--json").wants(t, cli.ExitOK, `"userToken": "a4"`)
 	if out := run("identity", "list", "--day", today, "--by", "request", "--state", "open", "--cursor", "a1", "-o", "csv").out; strings.Count(out, "\n") != 3 {
@@ -79,9 +80,10 @@ func TestUnlinkADay(t *testing.T) {
 	}
 	run("identity", "list", "--day", "today").wants(t, cli.ExitUsage, `--day "today": must be a day in UTC`)
 	run("identity", "list", "--state", "gone").wants(t, cli.ExitFailed, "state must be open, closed")
-	for _, args := range [][]string{{"--weak"}, {"--yes"}, {"a1", "ann", "--day", today}, {"--by", "call"}} {
-		run(append([]string{"identity", "unlink"}, args...)...).wants(t, cli.ExitUsage, "give --day, and no tokens")
+	for _, args := range [][]string{{"--yes"}, {"a1", "ann", "--day", today}, {"a1", "ann", "--by-key", "5b1f0a9c77de"}} {
+		run(append([]string{"identity", "unlink"}, args...)...).wants(t, cli.ExitUsage, "--weak choose many links, and --yes undoes them: give no tokens")
 	}
+	run("identity", "unlink", "--by", "call").wants(t, cli.ExitOK, "0 of 0 links undone")
 	run("identity", "unlink", "--day", yesterday).wants(t, cli.ExitOK, "0 of 0 links undone, of 0 users")
 	run("identity", "unlink", "--day", today, "--weak").wants(t, cli.ExitOK, "0 of 0 links undone")
 	answering("no\n", "identity", "unlink", "--day", today).wants(t, cli.ExitFailed, "This undoes 4 links of 2 users", "no link is undone: yes was not typed")
@@ -96,6 +98,29 @@ func TestUnlinkADay(t *testing.T) {
 	if out := run("audit-log").out; strings.Count(out, "identity.unlink") != 5 {
 		t.Errorf("4 links were undone by day, and one by its tokens: %s", out)
 	}
+}
+
+// The links of a key are listed, and undone at once.
+func TestUnlinkAKey(t *testing.T) {
+	s := startEngine(t, stack.Options{})
+	run := func(args ...string) ran {
+		return affinity(t, "", append(args, "--url", s.URL, "--app", "demo", "--key", "demokey")...)
+	}
+	_, err := s.Backends.CachedConfig.SetIdentity(t.Context(), "demo", config.Identity{Mode: config.IdentityCollect, Lookback: time.Hour}, 0)
+	must(t, err)
+	rawPost(t, s, "/1/events", `{"events":[{"eventType":"view","eventName":"Viewed","index":"i","userToken":"a1","authenticatedUserToken":"ann","objectIDs":["1"]}]}`)
+	at := time.Now().UnixMilli()
+	run("import", file(t, "events.ndjson", fmt.Sprintf(`{"eventType":"view","eventName":"Viewed","userToken":"a2","authenticatedUserToken":"ann","timestamp":%d,"filters":["brand:Acme"]}`, at))).
+		wants(t, cli.ExitOK)
+	must(t, s.Idle(t.Context()))
+	run("identity", "link", "a3", "ann").wants(t, cli.ExitOK)
+	key := config.Key{Hash: auth.Hash("demokey")}.ID()
+	run("identity", "show", "ann").wants(t, cli.ExitOK, "KEY", "strong    "+key+"  1       event", "strong    -             0       request")
+	run("identity", "list", "--by-key", key, "--json").wants(t, cli.ExitOK, `"userToken": "a1"`, `"userToken": "a2"`, `"key": "`+key+`"`)
+	run("identity", "unlink", "--by-key", "mine", "--yes").wants(t, cli.ExitFailed, "key must be the ID of a key")
+	run("identity", "unlink", "--by-key", "0123456789ab", "--yes").wants(t, cli.ExitOK, "0 of 0 links undone")
+	run("identity", "unlink", "--by-key", key, "--yes").wants(t, cli.ExitOK, "2 of 2 links undone, of 1 user")
+	run("identity", "list", "--state", "open", "-o", "csv").wants(t, cli.ExitOK, "a3")
 }
 
 // The operator switches links on in two steps.
@@ -127,6 +152,10 @@ func TestIdentityPreview(t *testing.T) {
 	run("import", events).wants(t, cli.ExitOK)
 	run("identity", "preview").wants(t, cli.ExitOK, "3 events of 1 user in 30 days", "3 events of a userToken with another authenticatedUserToken: they link 1 token to 2 users",
 		"2 users with 1 token", "1 link closed by the sign-in of another user", "1 event refused as value, such as a1 with null", "3 events of these tokens would count for the users")
+	run("catalog", "import", "--index", "products", file(t, "objects.ndjson", `{"objectID":"1","brand":"Zeta"}`, `{"objectID":"2","brand":"Acme"}`)).wants(t, cli.ExitOK)
+	run("strategy", "set", file(t, "strategy.json", `{"eventsScoring":[{"eventName":"Viewed","eventType":"view","score":1}],"facetsScoring":[{"facetName":"brand","score":100}],
+		"personalizationImpact":100}`)).wants(t, cli.ExitOK)
+	run("identity", "preview").wants(t, cli.ExitOK, "of 2 such users at random, 2 get another first object and 2 another order of the first ten, of 2 objects of products")
 	run("identity", "preview", "--days", "100", "--json").wants(t, cli.ExitOK, `"evidence": 4`, `"users": 3`)
 	run("identity", "preview", "--days", "0").wants(t, cli.ExitUsage, "--days 0: must be from 1 to 365")
 	run("identity", "preview", "list").wants(t, cli.ExitOK, "linkpreview-", "done", "100")

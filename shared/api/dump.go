@@ -89,6 +89,8 @@ type ExportedLinkEntry struct {
 	Strength string `json:"strength"`
 	By       string `json:"by"`
 	Evidence string `json:"evidence,omitempty"`
+	// Key is the ID of the key that the evidence came with.
+	Key string `json:"key,omitempty"`
 	// Limited says that the link was closed because the user had too many tokens.
 	Limited bool `json:"limited,omitempty"`
 	// DeletedUntil and ReceivedUntil are, of a dead one, those of the user's deletion. Evidence of a void one that was

@@ -36,8 +36,8 @@ const (
 type LinksQuery struct {
 	// Day is the UTC day on which the engine received the evidence, such as 2026-11-22.
 	Day string
-	// Strength, By and State are those of Link.
-	Strength, By, State string
+	// Strength, By, State and Key are those of Link.
+	Strength, By, State, Key string
 	// Limit is how many links a page lists, at most MaxLinks. 0: DefaultLinks.
 	Limit int
 	// Cursor is that of the page before. "": the first page.
@@ -82,6 +82,9 @@ type Link struct {
 	MessageID string `json:"messageId,omitempty"`
 	// Reason is that of the request.
 	Reason string `json:"reason,omitempty"`
+	// Key is the ID of the key that the event or the call came with, as AppKey has it: of a secured key that of its
+	// parent. The audit log names the key of a request.
+	Key string `json:"key,omitempty"`
 }
 
 // Unlinked is the answer of DELETE /1/identities/{userToken}/links/{authenticatedUserToken}.

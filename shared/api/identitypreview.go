@@ -44,6 +44,29 @@ type LinkPreview struct {
 	// GainedEvents counts the events of the tokens that would count for the users, so that their profiles and
 	// orders change.
 	GainedEvents int64 `json:"gainedEvents"`
+	// Orders says for how many users of a sample the links change the order of objects. Absent without a strategy, and
+	// without objects in the catalog.
+	Orders *LinkPreviewOrders `json:"orders,omitempty"`
+}
+
+// MaxLinkPreviewUsers is how many users LinkPreviewOrders compares at most.
+const MaxLinkPreviewUsers = 200
+
+// LinkPreviewOrders counts users of a sample for whom the same objects come in another order by the events of all their
+// tokens than by their own events alone. POST /1/rank orders them so under the active strategy for users without a
+// session, in an index without statistics.
+type LinkPreviewOrders struct {
+	// Users is how many users were compared: at random, of those who would be linked and have events that count. Users
+	// with very many events are left out.
+	Users int `json:"users"`
+	// Index has the objects, Objects is their number.
+	Index   string `json:"index"`
+	Objects int    `json:"objects"`
+	// TopChanged counts those with another first object, TopTenChanged with others or another order within the first
+	// ten, and Changed at any place.
+	TopChanged    int `json:"topChanged"`
+	TopTenChanged int `json:"topTenChanged"`
+	Changed       int `json:"changed"`
 }
 
 // IdentityPreviews is the answer of GET /1/identities/preview: the latest, the newest first, at most

@@ -142,7 +142,7 @@ func (f *following) counting(events []*store.LogEvent) []*store.LogEvent {
 
 func evidenceOf(e *store.LogEvent) links.Evidence {
 	return links.Evidence{Known: e.Known, Time: e.Time, Receipt: e.ReceivedAt(), Source: links.FromEvent, By: e.ID,
-		Weak: !e.Strong}
+		Weak: !e.Strong, Key: e.KeyID}
 }
 
 // link makes the links that the events ask for. False means that the token's links have changed

@@ -17,6 +17,7 @@ type SignIn struct {
 	MessageID     string // of the call; may be empty
 	// Strong means that it came with a key which may say so of anybody, or of Known.
 	Strong bool
+	KeyID  string // of that key
 }
 
 // SignedIn links tokens by sign-ins, as events with both tokens do. A second delivery changes nothing. If the app
@@ -48,7 +49,7 @@ func (i Identities) SignedIn(ctx context.Context, app config.App, signIns []Sign
 
 func (l *linker) signIn(ctx context.Context, app config.App, s SignIn) error {
 	e := links.Evidence{Known: s.Known, Time: s.Time, Receipt: s.Receipt, Source: links.FromCall, By: s.MessageID,
-		Weak: !s.Strong}
+		Weak: !s.Strong, Key: s.KeyID}
 	if s.User == s.Known || !l.accepts(app, s.User, e) {
 		return nil
 	}

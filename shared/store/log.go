@@ -49,9 +49,10 @@ type LogEvent struct {
 	Original []byte
 	// Known is the token of the user who had signed in, if the event names one: it is evidence that
 	// the person of Known used User. Strong means that it came with a key which may say so of anybody,
-	// or of this user. Neither is in the row.
+	// or of this user, and KeyID is the ID of that key. None is in the row.
 	Known  string
 	Strong bool
+	KeyID  string
 	// Call is the ID of the call that the event is part of, if the call is remembered. It is
 	// not in the row. The one who drops the event forgets the call.
 	Call string

@@ -47,6 +47,11 @@ func LinkPreview(out io.Writer, j api.IdentityPreview) error {
 		writeLinkCounts(&text, l.LinkCounts)
 		fmt.Fprintf(&text, "%s of these tokens would count for the users, whose profiles and orders change\n",
 			plural(l.GainedEvents, "event"))
+		if o := l.Orders; o != nil {
+			fmt.Fprintf(&text, "of %s at random, %d get another first object and %d another order of the first ten, ",
+				plural(int64(o.Users), "such user"), o.TopChanged, o.TopTenChanged)
+			fmt.Fprintf(&text, "of %s of %s\n", plural(int64(o.Objects), "object"), cli.Printable(o.Index))
+		}
 	}
 	_, err := out.Write(text.Bytes())
 	return err

@@ -38,7 +38,8 @@ func (c Profiles) Identity(ctx context.Context, token string) (api.Identity, err
 func (c Profiles) Links(ctx context.Context, q api.LinksQuery) (api.Links, error) {
 	query := url.Values{}
 	for name, value := range map[string]string{
-		"day": q.Day, "strength": q.Strength, "by": q.By, "state": q.State, "cursor": q.Cursor,
+		"day": q.Day, "strength": q.Strength, "by": q.By, "state": q.State, "key": q.Key,
+		"cursor": q.Cursor,
 	} {
 		if value != "" {
 			query.Set(name, value)

@@ -47,7 +47,7 @@ func exampleReenriched(t *testing.T) Message {
 
 func exampleSignedIn(t *testing.T) Message {
 	t.Helper()
-	m, err := NewSignIns("shop", time.UnixMilli(exampleReceived), StrongEvidence,
+	m, err := NewSignIns("shop", time.UnixMilli(exampleReceived), StrongEvidence, "5b1f0a9c77de",
 		[]SignIn{{User: "anonymous-1", Known: "ann", Time: 1_795_255_200_000, MessageID: "m-1"}})
 	must.Succeed(t, err)
 	return m

@@ -119,8 +119,10 @@ type Message struct {
 	Calls bool `json:"calls,omitempty"`
 	// Evidence is how far the key of the request may say who has signed in under a user token.
 	Evidence Evidence `json:"evidence,omitempty"`
-	Objects  Objects  `json:"objects,omitempty"`
-	Bands    Bands    `json:"numericBands,omitempty"`
+	// Key is the ID of that key. A message without evidence has none.
+	Key     string  `json:"key,omitempty"`
+	Objects Objects `json:"objects,omitempty"`
+	Bands   Bands   `json:"numericBands,omitempty"`
 	// Body is {"events":[...]} as the client sent it, but for line breaks. In a
 	// reenriched message it is what Logged decodes, in one of sign-ins what SignIns does.
 	Body []byte `json:"-"`

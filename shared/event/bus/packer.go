@@ -52,6 +52,7 @@ type packKey struct {
 	lane     Lane
 	calls    bool
 	evidence Evidence
+	key      string
 }
 
 // pack is the requests of one message.
@@ -85,7 +86,7 @@ func (p *Packer) Publish(ctx context.Context, m Message, events []event.Event) e
 	if p.window <= 0 || !m.Resolved || len(events) >= packEvents || r.bytes >= packBytes {
 		return p.publish(ctx, m)
 	}
-	joined := p.join(packKey{m.App, m.Lane, m.Calls, m.Evidence}, r)
+	joined := p.join(packKey{m.App, m.Lane, m.Calls, m.Evidence, m.Key}, r)
 	if joined == nil {
 		return p.publish(ctx, m)
 	}
@@ -156,7 +157,7 @@ func (all *pack) message(now time.Time) Message {
 	}
 	events, received := make([]event.Event, 0, all.events), now.UnixMilli()
 	m := Message{App: first.App, Lane: first.Lane, Ahead: first.Ahead, Request: first.Request, Resolved: true,
-		Calls: first.Calls, Evidence: first.Evidence}
+		Calls: first.Calls, Evidence: first.Evidence, Key: first.Key}
 	for _, r := range all.requests {
 		m.joinBands(r.m.Resolution())
 		received = max(received, r.m.ReceivedAt)

@@ -142,7 +142,7 @@ func (m Message) Part(events []event.Event, first int) Message {
 	p := Message{
 		App: m.App, Lane: m.Lane, ReceivedAt: m.ReceivedAt, Ahead: m.Ahead, PublishedAt: m.PublishedAt,
 		Request: m.Request, Ordinal: m.Ordinal + first, Resolved: m.Resolved, Calls: m.Calls,
-		Evidence: m.Evidence, Bands: m.Bands,
+		Evidence: m.Evidence, Key: m.Key, Bands: m.Bands,
 	}
 	for i := range events {
 		p.copyObjects(&events[i], m.Objects)

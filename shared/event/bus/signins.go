@@ -21,14 +21,14 @@ type signIns struct {
 	SignIns []SignIn `json:"signIns"`
 }
 
-// NewSignIns returns a message of sign-ins, which came with a key whose evidence has one strength.
-func NewSignIns(app string, received time.Time, evidence Evidence, all []SignIn) (Message, error) {
+// NewSignIns returns a message of sign-ins, which came with a key, named by its ID, whose evidence has one strength.
+func NewSignIns(app string, received time.Time, evidence Evidence, key string, all []SignIn) (Message, error) {
 	body, err := json.Marshal(signIns{all})
 	if err != nil {
 		return Message{}, fmt.Errorf("encode sign-ins: %w", err)
 	}
-	return Message{Kind: SignedIn, App: app, ReceivedAt: received.UnixMilli(), Evidence: evidence, Resolved: true,
-		Body: body}, nil
+	return Message{Kind: SignedIn, App: app, ReceivedAt: received.UnixMilli(), Evidence: evidence, Key: key,
+		Resolved: true, Body: body}, nil
 }
 
 // SignIns decodes a message of sign-ins.

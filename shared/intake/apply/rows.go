@@ -43,7 +43,7 @@ func (a *Applier) accepted(ctx context.Context, m bus.Message) (Result, error) {
 	}
 	rows := enrich.LogEvents(events, m.Resolution(), m.Receipt())
 	for i := range rows {
-		rows[i].Strong = m.Evidence == bus.StrongEvidence
+		rows[i].Strong, rows[i].KeyID = m.Evidence == bus.StrongEvidence, m.Key
 	}
 	incomplete := enrich.Incomplete(events, m.Objects)
 	known, err := a.unknownInLog(ctx, app, incomplete)

@@ -20,7 +20,7 @@ func (a *Applier) signedIn(ctx context.Context, m bus.Message) (Result, error) {
 	signIns := make([]profile.SignIn, len(all))
 	for i, s := range all {
 		signIns[i] = profile.SignIn{User: s.User, Known: s.Known, Time: s.Time, Receipt: m.Receipt(), MessageID: s.MessageID,
-			Strong: m.Evidence == bus.StrongEvidence}
+			Strong: m.Evidence == bus.StrongEvidence, KeyID: m.Key}
 	}
 	if err := a.Identities.SignedIn(ctx, app, signIns); err != nil {
 		return Result{}, err

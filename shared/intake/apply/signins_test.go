@@ -25,7 +25,7 @@ func (h *harness) link() {
 // login is a message of a call that says that a user has signed in under an anonymous token.
 func (h *harness) login(token, known string, evidence bus.Evidence) bus.Message {
 	h.t.Helper()
-	m, err := bus.NewSignIns(appID, received, evidence, []bus.SignIn{{User: token, Known: known, Time: received.UnixMilli(), MessageID: "m-1"}})
+	m, err := bus.NewSignIns(appID, received, evidence, "5b1f0a9c77de", []bus.SignIn{{User: token, Known: known, Time: received.UnixMilli(), MessageID: "m-1"}})
 	h.check(err)
 	return m
 }

@@ -45,7 +45,7 @@ func reenriched(t *testing.T, user string) string {
 // signedIn is an archived message that holds no events.
 func signedIn(t *testing.T) string {
 	t.Helper()
-	m, err := bus.NewSignIns("demo", time.UnixMilli(received), bus.StrongEvidence, []bus.SignIn{{User: "a", Known: "bob", Time: received}})
+	m, err := bus.NewSignIns("demo", time.UnixMilli(received), bus.StrongEvidence, "5b1f0a9c77de", []bus.SignIn{{User: "a", Known: "bob", Time: received}})
 	must.Succeed(t, err)
 	return encoded(t, m)
 }

@@ -1,6 +1,7 @@
 package export
 
 import (
+	"regexp"
 	"slices"
 	"time"
 
@@ -42,7 +43,7 @@ func newLinkEntry(e links.Entry) api.ExportedLinkEntry {
 	l := api.ExportedLinkEntry{
 		AuthenticatedUserToken: e.Known, State: linkStates[e.State], Since: api.AtMillis(e.Since),
 		To: unless(e.To, links.Open), From: api.AtMillis(e.From), ReceivedAt: api.AtMillis(e.At), Strength: "strong",
-		By: linkSources[e.Source], Evidence: e.By, Limited: e.Limited, Was: unless(e.Was, links.Open),
+		By: linkSources[e.Source], Evidence: e.By, Key: e.Key, Limited: e.Limited, Was: unless(e.Was, links.Open),
 	}
 	if e.Weak {
 		l.Strength = "weak"
@@ -70,6 +71,9 @@ func millis(t *api.Time, none int64) int64 {
 }
 
 const maxEvidence = 1000 // bytes of what evidence is by
+
+// keyForm is that of the ID of a key.
+var keyForm = regexp.MustCompile(`^([0-9a-f]{12})?$`)
 
 // Links returns what a line says that is restored now. The errors say what is wrong with the line.
 func Links(l *api.ExportedLinks, now time.Time) (links.Copy, error) {
@@ -124,12 +128,13 @@ func within(latest int64, times ...int64) bool {
 // linkEntry returns the entry of a line, and whether it can be one.
 func linkEntry(l *api.ExportedLinkEntry, latest int64) (links.Entry, bool) {
 	state, source := slices.Index(linkStates[:], l.State), slices.Index(linkSources[:], l.By)
-	if state < 0 || source < 0 || l.Strength != "strong" && l.Strength != "weak" || len(l.Evidence) > maxEvidence {
+	if state < 0 || source < 0 || l.Strength != "strong" && l.Strength != "weak" || len(l.Evidence) > maxEvidence ||
+		!keyForm.MatchString(l.Key) {
 		return links.Entry{}, false
 	}
 	e := links.Entry{
 		Known: l.AuthenticatedUserToken, Since: l.Since.UnixMilli(), To: millis(l.To, links.Open), From: l.From.UnixMilli(),
-		At: l.ReceivedAt.UnixMilli(), Source: links.Source(source), By: l.Evidence, Weak: l.Strength == "weak",
+		At: l.ReceivedAt.UnixMilli(), Source: links.Source(source), By: l.Evidence, Weak: l.Strength == "weak", Key: l.Key,
 		Limited: l.Limited, State: links.State(state), Was: millis(l.Was, links.Open),
 		Until: affinity.Tombstone{DeletedUntil: millis(l.DeletedUntil, 0), ReceivedUntil: millis(l.ReceivedUntil, 0)},
 	}

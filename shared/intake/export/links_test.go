@@ -20,7 +20,7 @@ func TestLinksOfLines(t *testing.T) {
 	at := now.UnixMilli()
 	tombstone := affinity.Tombstone{DeletedUntil: at - 50, ReceivedUntil: at - 40}
 	anonymous := links.Cell{Role: links.Anonymous, OutBy: "out", Entries: []links.Entry{
-		{Known: "k", Since: 0, To: at - 900, Was: links.Open, From: at - 950, At: at - 940, By: "q3Zt0_8mKfA", Weak: true, Limited: true},
+		{Known: "k", Since: 0, To: at - 900, Was: links.Open, From: at - 950, At: at - 940, By: "q3Zt0_8mKfA", Key: "5b1f0a9c77de", Weak: true, Limited: true},
 		{Known: "k", Since: at - 900, To: at - 800, Was: links.Open, From: at - 850, At: at - 840, Source: links.FromCall, By: "m", State: links.Void,
 			Until: affinity.Tombstone{DeletedUntil: at - 10, ReceivedUntil: at - 10}},
 		{Known: "l", Since: at - 800, To: at - 700, Was: at - 600, From: at - 750, At: at - 740, Source: links.FromRequest, By: "by <mail>", State: links.Dead, Until: tombstone},

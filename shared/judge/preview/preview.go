@@ -46,6 +46,7 @@ type filter struct{ facet, value string }
 type Orders struct {
 	Changed  int // at any place
 	TopFive  int // other ones are among the first five, or these have another order
+	TopTen   int // the same of the first ten
 	TopOne   int // another one is the first
 	Compared int // users whose orders were compared
 }
@@ -58,6 +59,9 @@ func (o *Orders) add(before, after []int) {
 	}
 	if !slices.Equal(first(before, 5), first(after, 5)) {
 		o.TopFive++
+	}
+	if !slices.Equal(first(before, 10), first(after, 10)) {
+		o.TopTen++
 	}
 	if !slices.Equal(first(before, 1), first(after, 1)) {
 		o.TopOne++

@@ -34,7 +34,7 @@ func TestReport(t *testing.T) {
 	if r.Sampled != 5 || r.Known != 4 || r.Changed != 2 || r.Unchanged != 2 {
 		t.Errorf("sampled %d, known %d, changed %d, unchanged %d", r.Sampled, r.Known, r.Changed, r.Unchanged)
 	}
-	if want := (preview.Orders{Changed: 2, TopFive: 2, TopOne: 2, Compared: 4}); r.Values != want {
+	if want := (preview.Orders{Changed: 2, TopFive: 2, TopTen: 2, TopOne: 2, Compared: 4}); r.Values != want {
 		t.Errorf("orders %+v, want %+v", r.Values, want)
 	}
 	if r.Scale == nil || *r.Scale != 26./26 {
@@ -149,7 +149,7 @@ func TestOrdersOfObjects(t *testing.T) {
 	r.Add(profileOf(90, 10), profileOf(10, 90)) // red before acme, and then acme before red
 	r.Add(profileOf(90, 10), profileOf(45, 5))
 	r.Add(affinity.Profile{}, affinity.Profile{})
-	if got, want := r.Orders(), (preview.Orders{Changed: 1, TopFive: 1, TopOne: 1, Compared: 2}); got != want {
+	if got, want := r.Orders(), (preview.Orders{Changed: 1, TopFive: 1, TopTen: 1, TopOne: 1, Compared: 2}); got != want {
 		t.Errorf("orders %+v, want %+v", got, want)
 	}
 	none := preview.NewRanked(of(1, 1), of(1, 1), nil)

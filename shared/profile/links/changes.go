@@ -16,6 +16,7 @@ type Evidence struct {
 	Source        Source
 	By            string
 	Weak          bool
+	Key           string // the ID of the key that it came with; of a request none
 }
 
 // Reason is why evidence makes no link. The API answers with these words.
@@ -86,7 +87,7 @@ func (c *Cell) Strengthen(e Evidence, anonymous Exclusion) (Cell, bool) {
 	for i := range next.Entries {
 		x := &next.Entries[i]
 		if !e.Weak && x.Weak && x.Known == e.Known && x.Counts(anonymous, Exclusion{}) && x.holds(e.Time) {
-			x.Weak, found = false, true
+			x.Weak, x.Key, found = false, e.Key, true
 		}
 	}
 	return next, found
@@ -213,7 +214,7 @@ func (c *Cell) Link(e Evidence, anonymous, known Exclusion, lookback int64) Cell
 	}
 	next.Entries = append(next.Entries, Entry{
 		Known: e.Known, Since: since, To: Open, Was: Open, From: e.Time, At: e.Receipt, Source: e.Source, By: e.By,
-		Weak: e.Weak,
+		Weak: e.Weak, Key: e.Key,
 	})
 	return next
 }

@@ -2,13 +2,14 @@ package links
 
 import (
 	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 
 	"github.com/affinityengine/affinity/shared/wire"
 )
 
 // format is the first byte of a cell.
-const format = 1
+const format = 2
 
 // Append appends the stored form: format, role, number, entries, list, who has opted the token out,
 // checksum. Times are varints of milliseconds; an end that is Open is 0.
@@ -46,7 +47,11 @@ func (e *Entry) append(dst []byte) []byte {
 	for _, n := range [...]int64{e.Since, end(e.To), e.From, e.At, e.Until.DeletedUntil, e.Until.ReceivedUntil, end(e.Was)} {
 		dst = binary.AppendUvarint(dst, uint64(n))
 	}
-	return binary.LittleEndian.AppendUint64(wire.AppendText(dst, e.By), e.Done)
+	key, err := hex.DecodeString(e.Key)
+	if err != nil { // no key has such an ID
+		key = nil
+	}
+	return binary.LittleEndian.AppendUint64(wire.AppendText(wire.AppendText(dst, e.By), string(key)), e.Done)
 }
 
 func end(to int64) int64 {
@@ -57,7 +62,7 @@ func end(to int64) int64 {
 }
 
 const (
-	minEntry  = 20 // bytes of the stored form, at least
+	minEntry  = 21 // bytes of the stored form, at least
 	minListed = 3
 )
 
@@ -104,6 +109,7 @@ func (e *Entry) read(r *wire.Reader) {
 		}
 	}
 	e.By = string(r.Text())
+	e.Key = hex.EncodeToString(r.Text())
 	if done := r.Take(8); done != nil {
 		e.Done = binary.LittleEndian.Uint64(done)
 	}

@@ -85,6 +85,7 @@ type Entry struct {
 	Source   Source
 	By       string // the ID of the event, the reason of the request, or the messageId of the call
 	Weak     bool   // the evidence came with a public key
+	Key      string // the ID of the key, in hexadecimal digits; of a request none
 	Limited  bool   // closed because the known user had too many tokens
 	State    State
 	// Until is, of a Void entry, the receipt up to which evidence links no more, and, of a Dead
@@ -209,7 +210,7 @@ func (c *Cell) Intervals(known string, anonymous, of Exclusion, until int64) []I
 func (e *Entry) fingerprint(x Exclusion) uint64 {
 	h := fnv.New64a()
 	bare := *e
-	bare.Done, bare.Weak = 0, false
+	bare.Done, bare.Weak, bare.Key = 0, false, ""
 	h.Write(bare.append(nil))
 	fmt.Fprint(h, x.DeletedUntil, x.ReceivedUntil, x.OptedOut)
 	return max(h.Sum64(), 1)

@@ -216,3 +216,25 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// An entry keeps the key of its evidence, and strong evidence of the link brings its own. Nobody is marked for that.
+func TestKeyOfEvidence(t *testing.T) {
+	weak := evidence("ann", 1000)
+	weak.Weak, weak.Key = true, "5b1f0a9c77de"
+	var c links.Cell
+	c = c.Link(weak, links.Exclusion{}, links.Exclusion{}, 100)
+	c, _ = c.Pay(links.Owed{Known: "ann"}, links.Exclusion{})
+	strong := evidence("ann", 2000)
+	strong.Key = "000000000001"
+	next, changed := c.Strengthen(strong, links.Exclusion{})
+	if !changed || c.Entries[0].Key != weak.Key || next.Entries[0].Key != strong.Key || next.Entries[0].Weak || len(next.Owes(links.Exclusion{})) > 0 {
+		t.Errorf("%+v, then %+v, changed %t", c.Entries, next.Entries, changed)
+	}
+	parsed, err := links.Parse(next.Append(nil))
+	if err != nil || parsed.Entries[0] != next.Entries[0] {
+		t.Errorf("%+v, %v", parsed.Entries, err)
+	}
+	if grown := len(c.Append(nil)) - len((&links.Cell{Role: c.Role, Number: c.Number, Entries: func() []links.Entry { e := c.Entries[0]; e.Key = ""; return []links.Entry{e} }()}).Append(nil)); grown > 8 {
+		t.Errorf("a key takes %d bytes", grown)
+	}
+}

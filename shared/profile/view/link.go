@@ -10,7 +10,7 @@ import (
 func Link(of profile.Link) api.Link {
 	l := api.Link{
 		UserToken: of.Token, AuthenticatedUserToken: of.Known, Since: api.AtMillis(of.Since), From: api.AtMillis(of.From),
-		State: "open", Strength: "strong",
+		State: "open", Strength: "strong", Key: of.Key,
 	}
 	if of.Weak {
 		l.Strength = "weak"

@@ -26,6 +26,9 @@ type Grant struct {
 // name, so Key does not say.
 func (g Grant) Is(k config.Key) bool { return g.hash == k.Hash }
 
+// KeyID is the ID of the key, and of a secured key that of its parent.
+func (g Grant) KeyID() string { return config.Key{Hash: g.hash}.ID() }
+
 // Require returns ErrForbidden if the key holds none of the ACLs. It needs no ACL
 // if none is named. Where OwnUser is one of them, a hint names the way for a page.
 func (g Grant) Require(anyOf ...string) error {

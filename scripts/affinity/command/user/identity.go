@@ -1,6 +1,7 @@
 package user
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -21,9 +22,11 @@ func Identity(t *command.Tool) *cobra.Command {
 	return cli.Group(&cobra.Command{
 		Use:   "identity",
 		Short: "Show, make and undo the links between the tokens of a person",
-		Long: "Show, make and undo the links between the tokens of a person: the events of an anonymous token count for the user who has\n" +
-			"signed in under it. The operator switches links on with `affinity app identity`. Requires a key with the permission admin.",
-	}, showIdentityCommand(t), listLinksCommand(t), linkCommand(t), unlinkCommand(t), previewCommand(t), refusedLinksCommand(t))
+		Long: "Show, make and undo the links between the tokens of a person: the events of an anonymous token count for\n" +
+			"the user who has signed in under it. The operator switches links on with `affinity app identity`. Requires\n" +
+			"a key with the permission admin.",
+	}, showIdentityCommand(t), listLinksCommand(t), linkCommand(t), unlinkCommand(t), previewCommand(t),
+		refusedLinksCommand(t))
 }
 
 func showIdentityCommand(t *command.Tool) *cobra.Command {
@@ -53,22 +56,22 @@ func unlinkCommand(t *command.Tool) *cobra.Command {
 	f, yes := linkFlags{}, false
 	cmd := command.Show(t, &cobra.Command{
 		Use:   "unlink [ANONYMOUS USER]",
-		Short: "Undo a link, or all of a day: the profiles are what they would be without",
-		Long: "Undo the links between two tokens. With --day and no tokens, undo those of all pairs of tokens that have a\n" +
-			"link, open or closed, by evidence that the engine received on this day. Both profiles are what they would be\n" +
-			"without; later evidence links again. The command says how many links it found, and asks. Ended early, it may\n" +
-			"be repeated: it goes on with those that are left. A link does not keep the name of its key: --weak takes\n" +
-			"those by keys that stand in pages.",
+		Short: "Undo a link, or all of a day, a key or a source: the profiles are what they would be without",
+		Long: "Undo the links between two tokens. With flags and no tokens, undo those of all pairs of tokens that have a\n" +
+			"link, open or closed, that the flags choose: by evidence of a day, of a key, of a source. Both profiles are\n" +
+			"what they would be without; later evidence links again, so take a stolen key away first. The command says how\n" +
+			"many links it found, and asks. Ended early, it may be repeated: it goes on with those that are left.",
 		Args: func(_ *cobra.Command, args []string) error {
 			switch many := f != (linkFlags{}) || yes; {
 			case !many:
 				return bothTokens(nil, args)
-			case len(args) > 0 || f.day == "":
-				return cli.Usagef("--weak, --by and --yes are for the links of a day: give --day, and no tokens")
+			case len(args) > 0 || f == (linkFlags{}):
+				return cli.Usagef("--day, --by-key, --by and --weak choose many links, and --yes undoes them: give no tokens")
 			}
 			return nil
 		},
-		Example: "  affinity identity unlink anonymous-1 ann\n  affinity identity unlink --day 2026-11-22 --weak",
+		Example: "  affinity identity unlink anonymous-1 ann\n  affinity identity unlink --day 2026-11-22 --weak\n" +
+			"  affinity identity unlink --by-key 5b1f0a9c77de",
 	}, "link of %s", func(ctx context.Context, c *client.Client, args []string) (api.Unlinked, error) {
 		return c.Profiles().Unlink(ctx, args[0], args[1])
 	}, func(t *command.Tool, u api.Unlinked) error {
@@ -77,7 +80,7 @@ func unlinkCommand(t *command.Tool) *cobra.Command {
 		return err
 	})
 	f.add(cmd)
-	cmd.Flags().BoolVar(&yes, "yes", false, "with --day: do not ask")
+	cmd.Flags().BoolVar(&yes, "yes", false, "with many links: do not ask")
 	one, many := cmd.RunE, t.With(func(ctx context.Context, c *client.Client, _ []string) error {
 		return unlinkMany(ctx, t, c, f, yes)
 	})
@@ -95,8 +98,8 @@ func refusedLinksCommand(t *command.Tool) *cobra.Command {
 	cmd := command.Show(t, &cobra.Command{
 		Use:   "refused",
 		Short: "List the events that asked for a link and got none, with the reason",
-		Long: "List how many events of the last days asked for a link between their two tokens and got none, by day and reason, and the\n" +
-			"latest ones of each reason. The API reference says what the reasons mean.",
+		Long: "List how many events of the last days asked for a link between their two tokens and got none, by day and\n" +
+			"reason, and the latest ones of each reason. The API reference says what the reasons mean.",
 		Example: "  affinity identity refused\n  affinity identity refused --reason late",
 		Args:    cli.Subcommand,
 	}, "list refused links", func(ctx context.Context, c *client.Client, _ []string) (api.RefusedLinks, error) {
@@ -150,9 +153,10 @@ func showIdentity(t *command.Tool, i api.Identity) error {
 	if len(i.Links) == 0 {
 		return nil
 	}
-	return cli.Table(t.Out, "ANONYMOUS\tUSER\tSINCE\tTO\tSIGNED IN\tSTATE\tSTRENGTH\tEVENTS\tBY", i.Links, func(l api.Link) []any {
+	const header = "ANONYMOUS\tUSER\tSINCE\tTO\tSIGNED IN\tSTATE\tSTRENGTH\tKEY\tEVENTS\tBY"
+	return cli.Table(t.Out, header, i.Links, func(l api.Link) []any {
 		return []any{l.UserToken, l.AuthenticatedUserToken, shortTime(l.Since), endOf(l), shortTime(l.From), l.State,
-			l.Strength, eventsOf(l), evidenceOf(l)}
+			l.Strength, keyOf(l), eventsOf(l), evidenceOf(l)}
 	})
 }
 
@@ -166,6 +170,9 @@ func endOf(l api.Link) string {
 
 // evidenceOf is the kind of evidence, with its id or reason. It has one of the three.
 func evidenceOf(l api.Link) string { return l.By + " " + l.Event + l.MessageID + l.Reason }
+
+// keyOf is the ID of the key of the evidence, - of a request.
+func keyOf(l api.Link) string { return cmp.Or(l.Key, "-") }
 
 // eventsOf is how many events count by a link, such as 12 or 10000+.
 func eventsOf(l api.Link) string {

@@ -23,8 +23,8 @@ import (
 
 // linkFlags choose links of the app.
 type linkFlags struct {
-	day, by string
-	weak    bool
+	day, by, key string
+	weak         bool
 }
 
 func (f *linkFlags) add(cmd *cobra.Command) {
@@ -32,12 +32,14 @@ func (f *linkFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.day, "day", "",
 		"only links by evidence that the engine received on this day in UTC, such as 2026-11-22")
 	flags.BoolVar(&f.weak, "weak", false, "only links by keys that stand in pages")
+	flags.StringVar(&f.key, "by-key", "",
+		"only links by events and calls with this key: its ID, as `affinity app key list` shows it")
 	flags.StringVar(&f.by, "by", "", "only links by this evidence: event, call or request")
 }
 
 // query returns the query for the links.
 func (f *linkFlags) query() (api.LinksQuery, error) {
-	q := api.LinksQuery{Day: f.day, By: f.by}
+	q := api.LinksQuery{Day: f.day, By: f.by, Key: f.key}
 	if f.weak {
 		q.Strength = "weak"
 	}
@@ -51,9 +53,9 @@ func listLinksCommand(t *command.Tool) *cobra.Command {
 	f, state, limit, cursor := linkFlags{}, "", api.DefaultLinks, ""
 	cmd := command.ShowAll(t, &cobra.Command{
 		Use:   "list",
-		Short: "List the links of the app, or those of a day",
-		Long: "List the links of the app, in the order in which their anonymous tokens are stored. A link does not keep the\n" +
-			"name of its key: --weak lists those by keys that stand in pages, and leaves out those by keys of servers.",
+		Short: "List the links of the app, or those of a day or a key",
+		Long: "List the links of the app, in the order in which their anonymous tokens are stored. --weak lists those by\n" +
+			"keys that stand in pages, and leaves out those by keys of servers.",
 		Example: "  affinity identity list --day 2026-11-22 --weak --state open\n" +
 			"  affinity identity list --limit 100000 -o csv > links.csv",
 		Args:    cli.Subcommand,
@@ -88,10 +90,10 @@ func readLinks(ctx context.Context, c *client.Client, q api.LinksQuery, wanted i
 }
 
 func printLinks(t *command.Tool, list api.Links) error {
-	const header = "ANONYMOUS\tUSER\tSINCE\tTO\tSIGNED IN\tSTATE\tSTRENGTH\tBY"
+	const header = "ANONYMOUS\tUSER\tSINCE\tTO\tSIGNED IN\tSTATE\tSTRENGTH\tKEY\tBY"
 	err := cli.Table(t.Out, header, list.Links, func(l api.Link) []any {
 		return []any{l.UserToken, l.AuthenticatedUserToken, shortTime(l.Since), endOf(l), shortTime(l.From), l.State,
-			l.Strength, evidenceOf(l)}
+			l.Strength, keyOf(l), evidenceOf(l)}
 	})
 	if err != nil {
 		return err

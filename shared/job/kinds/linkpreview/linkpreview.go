@@ -3,7 +3,8 @@
 //
 // A job is one shard over all users. Its task reads the log of these days, keeps in memory which events name
 // the user who had signed in, links by them in the order of their times, and stores the counts as the result
-// of the shard. A task that ends early starts again from the beginning. Package job runs the jobs, which lie in
+// of the shard. Of some users it also compares the order of objects with links and without, by the events of the
+// whole log. A task that ends early starts again from the beginning. Package job runs the jobs, which lie in
 // a collection of this package:
 //
 //	apps/{app}/linkPreviews/{id}

@@ -35,7 +35,12 @@ func (w Work) Process(ctx context.Context, j job.Job, app config.App, shard job.
 	if err != nil {
 		return job.Progress{}, err
 	}
-	result, err := json.Marshal(t.link())
+	found, run := t.link()
+	t.evidence, t.times, t.known = nil, nil, nil // the sample needs the room
+	if found.Orders, err = t.orders(ctx, j.ID, run); err != nil {
+		return job.Progress{}, fmt.Errorf("compare orders: %w", err)
+	}
+	result, err := json.Marshal(found)
 	if err != nil {
 		return job.Progress{}, fmt.Errorf("encode the links: %w", err)
 	}
@@ -197,7 +202,7 @@ func (t *task) endUser() {
 }
 
 // link links by the evidence.
-func (t *task) link() api.LinkPreview {
+func (t *task) link() (api.LinkPreview, *links.DryRun) {
 	slices.SortStableFunc(t.evidence, func(a, b evidence) int { return cmp.Compare(a.time, b.time) })
 	run := links.NewDryRun(time.Duration(t.params.Lookback) * time.Millisecond)
 	for _, e := range t.evidence {
@@ -212,5 +217,5 @@ func (t *task) link() api.LinkPreview {
 			result.GainedEvents += int64(to - from)
 		}
 	}
-	return result
+	return result, run
 }

@@ -19,7 +19,9 @@ import (
 	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/schema"
+	"github.com/affinityengine/affinity/shared/score/strategy"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -125,5 +127,62 @@ func TestPreviewFails(t *testing.T) {
 		func(job.Progress) error { return nil })
 	if !errors.Is(err, profile.ErrSchemaChanged) || errors.Is(err, job.ErrFailed) {
 		t.Errorf("a migrated log: %v", err)
+	}
+}
+
+// viewed adds an event of a user with a brand, some time ago.
+func (l *log) viewed(user, brand string, ago time.Duration) {
+	l.t.Helper()
+	at := now.Add(-ago).UnixMilli()
+	l.n++
+	e := store.LogEvent{User: user, Time: at, ID: fmt.Sprintf("%011d", l.n), Type: event.View, Name: "Viewed", Receipt: at,
+		Counts:   []affinity.Count{{Facet: "brand", Value: brand, N: 1}},
+		Original: schema.Original{ReceivedAt: at, Index: "products", Event: fmt.Appendf(nil, `{"eventType":"view","eventName":"Viewed","userToken":%q}`, user)}.Append(nil)}
+	must.Succeed(l.t, l.store.Events.Log(l.app.ID, l.app.Log).Append(l.t.Context(), []store.LogEvent{e}))
+}
+
+// A preview compares the orders of those who would be linked: by their own events, and by those of their tokens in the
+// time of the links.
+func TestPreviewOrders(t *testing.T) {
+	l := newLog(t)
+	l.add("a", "ann", 2*day)
+	got, _, err := l.preview(100)
+	must.Succeed(t, err)
+	if got.Orders != nil {
+		t.Errorf("orders without a strategy: %+v", got.Orders)
+	}
+	l.app.StrategyVersion = 1
+	l.app.Strategy, err = strategy.Decode([]byte(`{"eventsScoring":[{"eventName":"Viewed","eventType":"view","score":10}],
+		"facetsScoring":[{"facetName":"brand","score":100}],"personalizationImpact":100}`))
+	must.Succeed(t, err)
+	if got, _, err = l.preview(100); err != nil || got.Orders != nil {
+		t.Errorf("orders without objects: %+v, %v", got.Orders, err)
+	}
+	for i := range 12 {
+		o := store.Object{ID: fmt.Sprintf("o%02d", i), Filters: store.ObjectFilters{Filters: []event.Filter{{Facet: "brand", Value: fmt.Sprint("Brand", i)}}}}
+		must.Succeed(t, l.store.Catalog.PutObjects(t.Context(), l.app.ID, "products", []store.Object{o}))
+	}
+	l.viewed("a", "Brand3", 3*day) // ann's first object becomes another one
+	l.viewed("ann", "Brand5", 40*day)
+	l.viewed("ann", "Brand5", 41*day)
+	l.viewed("a", "Brand3", 4*day)
+	l.viewed("a", "Brand3", 4*day)
+	l.viewed("a", "Brand7", 9*day) // before the lookback: it would be among the first
+	l.add("b", "bob", 2*day)       // nothing of bob's scores, with the link or without
+	l.add("bob", "", 2*day)
+	l.add("c", "carol", 2*day) // carol has the same with the link
+	l.viewed("carol", "Brand1", day)
+	l.viewed("c", "Brand1", day)
+	l.add("d", "dora", 2*day) // the eleventh place changes
+	for i := range 10 {
+		l.viewed("dora", fmt.Sprint("Brand", i), day)
+	}
+	l.viewed("dora", "Brand0", day)
+	l.viewed("d", "Brand11", 2*day)
+	got, _, err = l.preview(100)
+	must.Succeed(t, err)
+	want := &api.LinkPreviewOrders{Users: 4, Index: "products", Objects: 12, TopChanged: 1, TopTenChanged: 1, Changed: 2}
+	if diff := cmp.Diff(want, got.Orders); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
