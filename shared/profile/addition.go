@@ -57,6 +57,22 @@ func owns(events []store.LogEvent, refused Faulty) map[string]own {
 	return byUser
 }
 
+// without returns the events of the user without some that were dropped.
+func (o own) without(named naming) own {
+	if len(named) == 0 {
+		return o
+	}
+	var at []history.Pos
+	var events []*store.LogEvent
+	for _, e := range o.events {
+		if _, dropped := named[e]; !dropped {
+			at, events = append(at, position(e)), append(events, e)
+		}
+	}
+	o.at, o.events = at, events
+	return o
+}
+
 // with returns the events of two messages.
 func (o own) with(other own) own {
 	return own{append(o.at, other.at...), append(o.events, other.events...), o.refused || other.refused,

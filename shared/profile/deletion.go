@@ -23,59 +23,67 @@ type deletion struct {
 }
 
 func (d *deletion) delete(ctx context.Context, app config.App, token string) (time.Time, error) {
-	t, err := d.advance(ctx, app.ID, token)
+	t, err := d.advance(ctx, app, token)
 	if err != nil {
 		return time.Time{}, err
 	}
-	return time.UnixMilli(t.ReceivedUntil), d.forget(ctx, app.ID, token, d.endLinks)
+	return time.UnixMilli(t.ReceivedUntil), d.forget(ctx, app, token, d.endLinks)
+}
+
+// whole returns the configuration of an app. Callers of an engine without regions know its id alone.
+func (d *deletion) whole(ctx context.Context, app config.App) (config.App, error) {
+	if app.Moving() {
+		return app, nil
+	}
+	return d.logs.readCached(ctx, app.ID)
 }
 
 // advance raises the tombstone to now. That of a token with links is raised only while nobody has drawn a
 // ticket since the clock was read, and once what an earlier deletion of a known user left is done.
-func (d *deletion) advance(ctx context.Context, appID, token string) (affinity.Tombstone, error) {
-	app, err := d.logs.readCached(ctx, appID)
+func (d *deletion) advance(ctx context.Context, app config.App, token string) (affinity.Tombstone, error) {
+	app, err := d.whole(ctx, app)
 	if err != nil {
 		return affinity.Tombstone{}, err
 	}
 	if !app.Identity.On() {
 		t := d.tombstone()
-		return t, d.store.Users.AdvanceTombstone(ctx, appID, token, t)
+		return t, d.store.Users.AdvanceTombstone(ctx, app.ID, token, t)
 	}
 	for range maxOptOuts {
-		row, err := d.take(ctx, appID, token)
+		of, err := d.take(ctx, app, token)
 		if err != nil {
 			return affinity.Tombstone{}, err
 		}
-		if err := d.endEarlier(ctx, appID, token, row); err != nil {
+		if err := d.endEarlier(ctx, app, token, of); err != nil {
 			return affinity.Tombstone{}, err
 		}
-		t, done, err := d.store.Users.SetOptOut(ctx, appID, token, row.Ticket, row.OptedOut, d.tombstone())
+		t, done, err := of.at.env.store.Users.SetOptOut(ctx, app.ID, token, of.row, of.row.OptedOut, d.tombstone())
 		if done || err != nil {
 			return t, err
 		}
 	}
-	return affinity.Tombstone{}, fmt.Errorf("delete %s,%s: messages drew tickets %d times", appID, token, maxOptOuts)
+	return affinity.Tombstone{}, fmt.Errorf("delete %s,%s: messages drew tickets %d times", app.ID, token, maxOptOuts)
 }
 
 // forget drops what is derived from deleted events, leaves a marker, and lists the user
 // as changed. The tombstone must be in the row. others does what is due to other tokens.
-func (d *deletion) forget(ctx context.Context, appID, token string,
-	others func(ctx context.Context, app config.App, token string, row store.User) error) error {
-	row, err := d.take(ctx, appID, token)
+func (d *deletion) forget(ctx context.Context, app config.App, token string,
+	others func(ctx context.Context, app config.App, token string, of place) error) error {
+	app, err := d.whole(ctx, app)
 	if err != nil {
 		return err
 	}
-	app, err := d.logs.readCached(ctx, appID)
+	of, err := d.take(ctx, app, token)
 	if err != nil {
 		return err
 	}
-	if err := others(ctx, app, token, row); err != nil {
+	if err := others(ctx, app, token, of); err != nil {
 		return err
 	}
 	// The manifest is empty but has a version. Without one, a fold that found no
 	// manifest before the deletion would find the same now, and commit.
-	empty := history.Manifest{Version: version(row.Ticket, uncovered)}
-	if err := d.store.Users.ForgetUser(ctx, appID, token, row.Ticket, empty.AppendBinary(nil)); err != nil {
+	empty := history.Manifest{Version: version(of.row.Ticket, uncovered)}
+	if err := of.at.env.store.Users.ForgetUser(ctx, app.ID, token, of.row.Ticket, empty.AppendBinary(nil)); err != nil {
 		return err
 	}
 	return d.changes.list(ctx, app, token)
@@ -90,34 +98,35 @@ const maxOptOuts = 100
 // before this ticket and this clock. So the tombstone covers what it has dropped, or has
 // written.
 func (d *deletion) optOut(ctx context.Context, app config.App, token string, types event.Types) (time.Time, error) {
-	t, err := d.setOptOut(ctx, app.ID, token, types)
+	t, err := d.setOptOut(ctx, app, token, types)
 	if err != nil {
 		return time.Time{}, err
 	}
-	return time.UnixMilli(t.ReceivedUntil), d.forget(ctx, app.ID, token, d.optAlong)
+	return time.UnixMilli(t.ReceivedUntil), d.forget(ctx, app, token, d.optAlong)
 }
 
 // setOptOut sets the types, and returns the tombstone of the same instant.
-func (d *deletion) setOptOut(ctx context.Context, appID, token string, types event.Types) (affinity.Tombstone, error) {
+func (d *deletion) setOptOut(ctx context.Context, app config.App, token string,
+	types event.Types) (affinity.Tombstone, error) {
 	for range maxOptOuts {
-		row, err := d.take(ctx, appID, token)
+		of, err := d.take(ctx, app, token)
 		if err != nil {
 			return affinity.Tombstone{}, err
 		}
-		if err := d.endEarlier(ctx, appID, token, row); err != nil {
+		if err := d.endEarlier(ctx, app, token, of); err != nil {
 			return affinity.Tombstone{}, err
 		}
-		if row.OptedOut == types && !row.Gone() {
+		if of.row.OptedOut == types && !of.row.Gone() {
 			// An earlier attempt may have ended before it dropped what is derived. Nothing is
 			// deleted: the user's events since then count.
-			return row.Deleted(), nil
+			return of.row.Deleted(), nil
 		}
-		t, done, err := d.setOwnOptOut(ctx, appID, token, row, types)
+		t, done, err := d.setOwnOptOut(ctx, app.ID, token, of, types)
 		if done || err != nil {
 			return t, err
 		}
 	}
-	return affinity.Tombstone{}, fmt.Errorf("set opt-out of %s,%s: messages drew tickets %d times", appID, token,
+	return affinity.Tombstone{}, fmt.Errorf("set opt-out of %s,%s: messages drew tickets %d times", app.ID, token,
 		maxOptOuts)
 }
 
@@ -127,33 +136,35 @@ func (d *deletion) setOptOut(ctx context.Context, appID, token string, types eve
 // on its way, as that of optOut does.
 func (d *deletion) restore(ctx context.Context, app config.App, token string, types event.Types,
 	t affinity.Tombstone) error {
-	if err := d.addOptOut(ctx, app.ID, token, types, t); err != nil {
+	if err := d.addOptOut(ctx, app, token, types, t); err != nil {
 		return err
 	}
-	return d.forget(ctx, app.ID, token, d.endLinks)
+	return d.forget(ctx, app, token, d.endLinks)
 }
 
 // addOptOut adds the types, and advances the tombstone.
-func (d *deletion) addOptOut(ctx context.Context, appID, token string, types event.Types, t affinity.Tombstone) error {
+func (d *deletion) addOptOut(ctx context.Context, app config.App, token string, types event.Types,
+	t affinity.Tombstone) error {
 	for range maxOptOuts {
-		row, err := d.take(ctx, appID, token)
+		of, err := d.take(ctx, app, token)
 		if err != nil {
 			return err
 		}
-		if types&^row.OptedOut == 0 {
-			return d.store.Users.AdvanceTombstone(ctx, appID, token, t)
+		users := of.at.env.store.Users
+		if types&^of.row.OptedOut == 0 {
+			return users.AdvanceTombstone(ctx, app.ID, token, t)
 		}
-		_, done, err := d.store.Users.SetOptOut(ctx, appID, token, row.Ticket, row.OptedOut|types, t)
+		_, done, err := users.SetOptOut(ctx, app.ID, token, of.row, of.row.OptedOut|types, t)
 		if done || err != nil {
 			return err
 		}
 	}
-	return fmt.Errorf("restore opt-out of %s,%s: messages drew tickets %d times", appID, token, maxOptOuts)
+	return fmt.Errorf("restore opt-out of %s,%s: messages drew tickets %d times", app.ID, token, maxOptOuts)
 }
 
 // optIn is optOut of no types. It writes nothing for a user who was never out.
 func (d *deletion) optIn(ctx context.Context, app config.App, token string) (time.Time, error) {
-	row, err := d.store.Users.ReadPrimary(ctx, app.ID, token, store.UserState)
+	row, err := d.rowOf(ctx, app, token)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -172,7 +183,7 @@ func (d *deletion) optedOut(ctx context.Context, app config.App, token string) (
 }
 
 func (d *deletion) purge(ctx context.Context, app config.App, token string, until time.Time) (int, error) {
-	if err := d.purgeLinked(ctx, app.ID, token); err != nil {
+	if err := d.purgeLinked(ctx, app, token); err != nil {
 		return 0, err
 	}
 	return d.purgeOwn(ctx, app, token, until)

@@ -51,6 +51,7 @@ type env struct {
 	// without regions.
 	region  string
 	regions *regions
+	engine  *Engine // of the store
 }
 
 // MinSlack and MaxSlack bound the slack of deletions: how much later than its own clock
@@ -127,6 +128,7 @@ func newEngine(v *env, apps config.Source, cached *config.Cached) *Engine {
 		sampler:  &sampler{env: v, logs: l},
 	}
 	e.home = &home{e.writer, e.reader, e.deletion}
+	v.engine = e
 	return e
 }
 

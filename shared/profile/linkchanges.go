@@ -31,7 +31,7 @@ func IdentitiesOf(e *Engine) Identities { return Identities{e} }
 // person who asks. If the tokens are linked it changes nothing. The error is of type LinkRefused if the
 // rows of the tokens do not allow the link.
 func (i Identities) Link(ctx context.Context, app config.App, token, known, by string) error {
-	at, err := i.engine.resting(app)
+	at, err := i.engine.at(app)
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (i Identities) Link(ctx context.Context, app config.App, token, known, by s
 // be without. Evidence that was received until the time that it returns links no more. The error is
 // ErrNotLinked if there is nothing to undo.
 func (i Identities) Unlink(ctx context.Context, app config.App, token, known string) (time.Time, error) {
-	at, err := i.engine.resting(app)
+	at, err := i.engine.at(app)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -65,12 +65,11 @@ func (i Identities) SetRefused(refused func(app string, r store.RefusedLink)) {
 func (l *linker) linkUnlogged(ctx context.Context, app config.App, token string, evidence func() links.Evidence) error {
 	f := &following{linker: l, app: app, token: token, deliver: l.deliverMark}
 	for range maxLinkAttempts {
-		u := &user{token: token}
-		if err := l.tickets.drawWith(ctx, app.ID, u, nil, l.store.Users.TakeLinked); err != nil {
+		var err error
+		if f.place, err = l.drawLinked(ctx, app, token, false, nil); err != nil {
 			return err
 		}
-		var err error
-		if f.row = u.row; f.row.Gone() {
+		if f.row.Gone() {
 			return LinkRefused{links.OptedOut}
 		}
 		if f.cell, err = linksOf(app.ID, token, f.row); err != nil {
@@ -103,7 +102,7 @@ func (l *linker) linkUnlogged(ctx context.Context, app config.App, token string,
 // refuseUnlogged records that evidence was refused, and returns why.
 func (f *following) refuseUnlogged(ctx context.Context, e links.Evidence) error {
 	if e.Source != links.FromRequest {
-		row, err := f.store.Users.ReadPrimary(ctx, f.app.ID, e.Known, store.UserState)
+		row, err := f.rowOf(ctx, f.app, e.Known)
 		if err != nil {
 			return err
 		}
@@ -118,18 +117,17 @@ func (f *following) excludedBy(ctx context.Context, e links.Evidence) (links.Exc
 	if !slices.Contains(f.cell.Holders(e.Time, exclusionOf(f.row)), e.Known) {
 		return links.Exclusion{}, nil
 	}
-	row, err := f.store.Users.ReadPrimary(ctx, f.app.ID, e.Known, store.UserState)
+	row, err := f.rowOf(ctx, f.app, e.Known)
 	return exclusionOf(row), err
 }
 
 func (l *linker) unlink(ctx context.Context, app config.App, token, known string) (time.Time, error) {
 	for range maxLinkAttempts {
-		u := &user{token: token}
-		if err := l.tickets.drawWith(ctx, app.ID, u, nil, l.store.Users.TakeLinked); err != nil {
+		of, err := l.drawLinked(ctx, app, token, false, nil)
+		if err != nil {
 			return time.Time{}, err
 		}
-		row := u.row
-		cell, err := linksOf(app.ID, token, row)
+		cell, err := linksOf(app.ID, token, of.row)
 		if err != nil {
 			return time.Time{}, err
 		}
@@ -137,20 +135,20 @@ func (l *linker) unlink(ctx context.Context, app config.App, token, known string
 		received := l.now().Add(l.slack).UnixMilli()
 		if next, linked := cell.Unlink(known, received); linked {
 			value := next.Append(nil)
-			done, err := l.store.Users.SwapLinksAt(ctx, app.ID, token, row.Ticket, row.Links, value)
+			done, err := of.at.env.store.Users.SwapLinksAt(ctx, app.ID, token, of.row, value)
 			if err != nil {
 				return time.Time{}, err
 			}
 			if !done {
 				continue
 			}
-			cell, row.Links = next, value
+			cell, of.row.Links = next, value
 		}
 		until := cell.UnlinkedUntil(known)
 		if until == 0 {
 			return time.Time{}, ErrNotLinked
 		}
-		if err := l.markOwed(ctx, app, token, row, only(links.Owed{Known: known})); err != nil {
+		if err := l.markOwed(ctx, app, token, of, only(links.Owed{Known: known})); err != nil {
 			return time.Time{}, err
 		}
 		return time.UnixMilli(until), l.changes.list(ctx, app, token, known)

@@ -60,7 +60,7 @@ func (w *writer) refreshLinked(ctx context.Context, app config.App, users []*use
 	for _, u := range users {
 		at := *u // the refresh changes it
 		running.Go(func() {
-			named, err := w.linker.follow(ctx, app, &at, events[at.token], w.deliverRefresh)
+			named, err := w.linker.follow(ctx, app, &at, events[at.token], w.deliverRefresh, w.linker.drawHere(app))
 			if len(named) > 0 {
 				mu.Lock()
 				dropped[u.token] = named
@@ -80,27 +80,26 @@ func (w *writer) refreshLinked(ctx context.Context, app config.App, users []*use
 }
 
 // deliverRefresh is a delivery that refreshes the known user.
-func (w *writer) deliverRefresh(ctx context.Context, app config.App, known string, events own) (store.User, error) {
+func (w *writer) deliverRefresh(ctx context.Context, app config.App, known string, events own) (place, error) {
 	of, err := w.refreshShared(ctx, app, map[string]own{known: events}, w.refreshedPersons)
-	return of.rows[known], err
+	return place{at: w.engine, row: of.rows[known]}, err
 }
 
 // followAll brings the events of users, who have drawn their tickets, to the known users for whom
 // they count, by marks: the next reader computes them. It returns the events that were dropped because of the
-// users whom they name.
-func (w *writer) followAll(ctx context.Context, app config.App, users []*user, events []store.LogEvent,
-	deliver delivery) (all naming, err error) {
+// users whom they name. A user who is owned in another region has a fault of type elsewhere.
+func (w *writer) followAll(ctx context.Context, app config.App, users []*user, byUser map[string]own,
+	deliver delivery, draw redraw) (all naming, err error) {
 	if !app.Identity.On() {
 		return nil, nil
 	}
-	byUser := owns(events, nil)
 	for _, u := range users {
 		if u.fault != nil {
 			continue
 		}
-		named, err := w.linker.follow(ctx, app, u, byUser[u.token], deliver)
-		if errors.Is(err, wire.ErrDamaged) || errors.Is(err, wire.ErrNewer) {
-			u.fault, err = err, nil // links of this user's, or of those whom they name: the others are marked
+		named, err := w.linker.follow(ctx, app, u, byUser[u.token], deliver, draw)
+		if _, moved := errors.AsType[elsewhere](err); moved || errors.Is(err, wire.ErrDamaged) || errors.Is(err, wire.ErrNewer) {
+			u.fault, err = err, nil // of this user alone, or links of this user's, or of those whom they name: the others are marked
 		}
 		if err != nil {
 			return nil, err
@@ -111,12 +110,12 @@ func (w *writer) followAll(ctx context.Context, app config.App, users []*user, e
 }
 
 // deliverLater is a delivery at the end of the write window.
-func (w *writer) deliverLater(ctx context.Context, app config.App, known string, _ own) (store.User, error) {
-	row, err := w.linker.mark(ctx, app, known)
-	if err == nil && !row.Gone() {
+func (w *writer) deliverLater(ctx context.Context, app config.App, known string, _ own) (place, error) {
+	of, err := w.linker.mark(ctx, app, known)
+	if err == nil && !of.row.Gone() {
 		w.later(ctx, app, []string{known})
 	}
-	return row, err
+	return of, err
 }
 
 func newestOf(events []*store.LogEvent) int64 {

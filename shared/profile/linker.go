@@ -70,14 +70,25 @@ func (l *linker) accepts(app config.App, token string, e links.Evidence) bool {
 
 // delivery brings events of other tokens to a known user: it draws their ticket after the caller
 // has drawn that of the events' own token, with a mark if asked, and returns their row at that ticket.
-type delivery func(ctx context.Context, app config.App, known string, events own) (store.User, error)
+type delivery func(ctx context.Context, app config.App, known string, events own) (place, error)
+
+// redraw draws another ticket of a token for events of a message.
+type redraw func(ctx context.Context, token string, events own) (*user, error)
+
+// drawHere is a redraw of an app that rests.
+func (l *linker) drawHere(app config.App) redraw {
+	return func(ctx context.Context, token string, events own) (*user, error) {
+		u := &user{token: token}
+		return u, l.tickets.draw(ctx, app, u, events.at)
+	}
+}
 
 // following is an anonymous token, or one that may be, whose events are brought to where they count.
 type following struct {
 	*linker
+	place  // at the token's ticket
 	app    config.App
 	token  string
-	row    store.User // at the token's ticket
 	cell   links.Cell
 	events []*store.LogEvent
 	// unsure says that one of the events was late, or a row of the log may lack it.
@@ -92,13 +103,15 @@ type following struct {
 
 // follow links a token by the evidence of its events, which are in the log, and brings them to
 // the known users for whom they count. The row of the user is that of a ticket drawn after the events were
-// logged. It returns the events that it has dropped because of the users whom they name.
-func (l *linker) follow(ctx context.Context, app config.App, u *user, events own, deliver delivery) (naming, error) {
+// logged. It returns the events that it has dropped because of the users whom they name. An error of type elsewhere
+// says that the token is owned in another region.
+func (l *linker) follow(ctx context.Context, app config.App, u *user, events own, deliver delivery,
+	draw redraw) (naming, error) {
 	evidence := func(e *store.LogEvent) bool { return e.Known != "" }
 	if len(u.row.Links) == 0 && !slices.ContainsFunc(events.events, evidence) {
 		return nil, nil
 	}
-	f := &following{linker: l, app: app, token: u.token, row: u.row, deliver: deliver}
+	f := &following{linker: l, place: place{at: l.engine, row: u.row}, app: app, token: u.token, deliver: deliver}
 	f.unsure = u.late || events.refused
 	for range maxLinkAttempts {
 		var err error
@@ -116,8 +129,8 @@ func (l *linker) follow(ctx context.Context, app config.App, u *user, events own
 		if done || err != nil {
 			return f.named, err
 		}
-		again := &user{token: f.token}
-		if err := l.tickets.draw(ctx, app, again, events.at); err != nil {
+		again, err := draw(ctx, f.token, events.without(f.named))
+		if err != nil {
 			return nil, err
 		}
 		f.row, f.unsure = again.row, f.unsure || again.late
@@ -195,14 +208,14 @@ func (f *following) linkBy(ctx context.Context, e links.Evidence, known links.Ex
 		}
 		return true, nil
 	}
-	row, reason, err := f.admit(ctx, e)
+	to, reason, err := f.admit(ctx, e)
 	if err != nil {
 		return false, err
 	}
 	if f.reason = reason; reason != "" {
 		return true, nil
 	}
-	return f.swap(ctx, f.cell.Link(e, exclusionOf(f.row), exclusionOf(row), f.app.Identity.Lookback.Milliseconds()))
+	return f.swap(ctx, f.cell.Link(e, exclusionOf(f.row), exclusionOf(to.row), f.app.Identity.Lookback.Milliseconds()))
 }
 
 // refuse records why evidence has made no link, by what the known user's row excludes. Who asks for a link by a request
@@ -226,10 +239,10 @@ func refusedLink(token string, e links.Evidence, reason links.Reason) store.Refu
 	return store.RefusedLink{User: token, Known: e.Known, Time: e.Time, Event: e.By, Reason: string(reason)}
 }
 
-// swap changes the links of the token, if they are those that it knows.
+// swap changes the links of the token, if they are those that it knows and the row still counts.
 func (f *following) swap(ctx context.Context, next links.Cell) (bool, error) {
 	value := next.Append(nil)
-	done, err := f.store.Users.SwapLinks(ctx, f.app.ID, f.token, f.row.Links, value)
+	done, err := f.at.env.store.Users.SwapLinks(ctx, f.app.ID, f.token, f.row, value)
 	if done {
 		f.changed = true
 		f.cell, f.row.Links = next, value
@@ -238,10 +251,10 @@ func (f *following) swap(ctx context.Context, next links.Cell) (bool, error) {
 }
 
 // admit makes the known user's row list the token, or returns why it refuses the evidence.
-func (f *following) admit(ctx context.Context, e links.Evidence) (store.User, links.Reason, error) {
+func (f *following) admit(ctx context.Context, e links.Evidence) (place, links.Reason, error) {
 	var reason links.Reason
 	var shut []links.Listed
-	row, err := f.changeLinks(ctx, f.app, e.Known, func(cell links.Cell, of links.Exclusion) (links.Cell, bool) {
+	to, err := f.changeLinks(ctx, f.app, e.Known, func(cell links.Cell, of links.Exclusion) (links.Cell, bool) {
 		shut, reason = nil, cell.Admits(f.token, e, of)
 		if reason != "" || !cell.Lacks(f.token, e) {
 			return cell, false
@@ -253,7 +266,7 @@ func (f *following) admit(ctx context.Context, e links.Evidence) (store.User, li
 	if err == nil && len(shut) > 0 {
 		f.shut, f.by = shut, e.Known
 	}
-	return row, reason, err
+	return to, reason, err
 }
 
 // bring brings the events to the known users for whom they count, and marks those whom changes of
@@ -299,21 +312,21 @@ func (f *following) bringTo(ctx context.Context, known string, x links.Exclusion
 				events.linked = append(events.linked, e)
 			}
 		}
-		row, err := f.deliver(ctx, f.app, known, events)
+		to, err := f.deliver(ctx, f.app, known, events)
 		if err != nil {
 			return false, err
 		}
-		cell, err := linksOf(f.app.ID, known, row)
+		cell, err := linksOf(f.app.ID, known, to.row)
 		if err != nil {
 			return false, err
 		}
-		if len(f.naming(known, row)) > 0 {
+		if len(f.naming(known, to.row)) > 0 {
 			// What it is given counts none of these.
-			if err := f.drop(ctx, known, row); err != nil {
+			if err := f.drop(ctx, known, to.row); err != nil {
 				return false, err
 			}
 		}
-		of := exclusionOf(row)
+		of := exclusionOf(to.row)
 		listed, shut := cell.Lists(f.token)
 		switch {
 		case len(events.linked) > 0 && len(f.cell.Intervals(known, x, of, links.Open)) == 0:
@@ -326,7 +339,7 @@ func (f *following) bringTo(ctx context.Context, known string, x links.Exclusion
 		case !listed && len(f.cell.Intervals(known, x, of, links.Open)) > 0:
 			// The row may have lost the token between the reading of its list and the link.
 			next := cell.Relist(f.token, f.cell.Newest(known))
-			if _, err := f.store.Users.SwapLinks(ctx, f.app.ID, known, row.Links, next.Append(nil)); err != nil {
+			if _, err := to.at.env.store.Users.SwapLinks(ctx, f.app.ID, known, to.row, next.Append(nil)); err != nil {
 				return false, err
 			}
 			continue

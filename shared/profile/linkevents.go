@@ -19,13 +19,10 @@ func (i Identities) CountEvents(ctx context.Context, app config.App, l Link,
 	if l.Ended {
 		return 0, false, nil
 	}
-	at, err := i.engine.at(app)
-	if err != nil {
-		return 0, false, err
-	}
+	at := l.of.at
 	own := exclusionOf(l.of.row)
 	m := &member{user: user{token: l.Token}, cell: l.of.cell, types: l.known.OptedOut&^own.OptedOut != 0}
-	if err := at.env.setRow(ctx, app.ID, &m.user, excluding(l.of.row, own.With(l.known))); err != nil {
+	if err = at.env.setRow(ctx, app.ID, &m.user, excluding(l.of.row, own.With(l.known))); err != nil {
 		return 0, false, err
 	}
 	t := m.row.Tombstone()

@@ -26,10 +26,10 @@ type LinkPage struct {
 
 // ListLinks returns links by the entries that wanted takes, of the tokens behind after, "" for all. The page ends with
 // the token with which it has limit links, after so many rows, or after some seconds: it may be empty, and others may
-// follow.
+// follow. It waits while the app moves.
 func (i Identities) ListLinks(ctx context.Context, app config.App, after string, rows, limit int,
 	wanted func(*links.Entry) bool) (LinkPage, error) {
-	at, err := i.engine.at(app)
+	at, err := i.engine.resting(app)
 	if err != nil {
 		return LinkPage{}, err
 	}
@@ -40,7 +40,7 @@ func (i Identities) ListLinks(ctx context.Context, app config.App, after string,
 				return nil
 			}
 			read++
-			page.add(app.ID, token, row, wanted)
+			page.add(app.ID, token, place{at: at, row: row}, wanted)
 			if page.Next = token; read == rows || len(page.Links) >= limit || time.Since(began) > listTime {
 				return errPageFull
 			}
@@ -59,16 +59,16 @@ func (i Identities) ListLinks(ctx context.Context, app config.App, after string,
 var errPageFull = errors.New("the page is full")
 
 // add adds the links of a row.
-func (p *LinkPage) add(appID, token string, row store.User, wanted func(*links.Entry) bool) {
-	if len(row.Links) == 0 {
+func (p *LinkPage) add(appID, token string, at place, wanted func(*links.Entry) bool) {
+	if len(at.row.Links) == 0 {
 		return
 	}
-	cell, err := linksOf(appID, token, row)
+	cell, err := linksOf(appID, token, at.row)
 	if err != nil {
 		p.Faulty = append(p.Faulty, token)
 		return
 	}
-	of := &tokenRow{row, cell}
+	of := &tokenRow{at, cell}
 	for i := range cell.Entries {
 		if wanted(&cell.Entries[i]) {
 			p.Links = append(p.Links, Link{Token: token, Entry: cell.Entries[i], of: of})

@@ -7,48 +7,47 @@ import (
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/profile/links"
 	"github.com/affinityengine/affinity/shared/score/affinity"
-	"github.com/affinityengine/affinity/shared/store"
 )
 
-// changeLinks changes the links of a token by a function of them and of what the row excludes, which
-// returns false if there is nothing to change. It returns the row of the token afterwards.
+// changeLinks changes the links of a token, where it is owned, by a function of them and of what the row excludes,
+// which returns false if there is nothing to change. It returns the row of the token afterwards.
 func (l *linker) changeLinks(ctx context.Context, app config.App, token string,
-	change func(links.Cell, links.Exclusion) (links.Cell, bool)) (store.User, error) {
+	change func(links.Cell, links.Exclusion) (links.Cell, bool)) (place, error) {
 	for range maxLinkAttempts {
-		row, err := l.store.Users.ReadPrimary(ctx, app.ID, token, store.UserState)
+		of, err := l.rowToChange(ctx, app, token)
 		if err != nil {
-			return row, err
+			return of, err
 		}
-		cell, err := linksOf(app.ID, token, row)
+		cell, err := linksOf(app.ID, token, of.row)
 		if err != nil {
-			return row, err
+			return of, err
 		}
-		next, changes := change(cell, exclusionOf(row))
+		next, changes := change(cell, exclusionOf(of.row))
 		if !changes {
-			return row, nil
+			return of, nil
 		}
 		value := next.Append(nil)
-		done, err := l.store.Users.SwapLinks(ctx, app.ID, token, row.Links, value)
+		done, err := of.at.env.store.Users.SwapLinks(ctx, app.ID, token, of.row, value)
 		if err != nil {
-			return row, err
+			return of, err
 		}
 		if done {
-			row.Links = value
-			return row, nil
+			of.row.Links = value
+			return of, nil
 		}
 	}
-	return store.User{}, fmt.Errorf("change the links of %s,%s: they changed %d times", app.ID, token, maxLinkAttempts)
+	return place{}, fmt.Errorf("change the links of %s,%s: they changed %d times", app.ID, token, maxLinkAttempts)
 }
 
 // shutLink ends the open link of a token to a known user, who has too many.
 func (l *linker) shutLink(ctx context.Context, app config.App, token, known string, at int64) error {
-	row, err := l.changeLinks(ctx, app, token, func(cell links.Cell, _ links.Exclusion) (links.Cell, bool) {
+	of, err := l.changeLinks(ctx, app, token, func(cell links.Cell, _ links.Exclusion) (links.Cell, bool) {
 		return cell.Shut(known, at)
 	})
 	if err != nil {
 		return err
 	}
-	if err := l.markOwed(ctx, app, token, row, only(links.Owed{Known: known})); err != nil {
+	if err := l.markOwed(ctx, app, token, of, only(links.Owed{Known: known})); err != nil {
 		return err
 	}
 	return l.changes.list(ctx, app, token)
@@ -57,27 +56,27 @@ func (l *linker) shutLink(ctx context.Context, app config.App, token, known stri
 // kill makes the intervals of a token dead that count for a known user whom t deletes, and marks
 // the token. It repeats what an earlier attempt has left.
 func (l *linker) kill(ctx context.Context, app config.App, token, known string, t affinity.Tombstone) error {
-	row, err := l.changeLinks(ctx, app, token, func(cell links.Cell, x links.Exclusion) (links.Cell, bool) {
+	of, err := l.changeLinks(ctx, app, token, func(cell links.Cell, x links.Exclusion) (links.Cell, bool) {
 		return cell.Kill(known, t, x)
 	})
 	if err != nil {
 		return err
 	}
-	return l.markOwed(ctx, app, token, row, only(links.Owed{Known: known, Dead: true}))
+	return l.markOwed(ctx, app, token, of, only(links.Owed{Known: known, Dead: true}))
 }
 
 // only asks for one mark.
 func only(one links.Owed) func(links.Owed) bool { return func(o links.Owed) bool { return o == one } }
 
 // markOwed marks the users whom changes of a token's links concern, as far as asked, and notes
-// it: the known ones, and the token itself where a known one was deleted. row is the token's.
-func (l *linker) markOwed(ctx context.Context, app config.App, token string, row store.User,
+// it: the known ones, and the token itself where a known one was deleted. of has the token's row.
+func (l *linker) markOwed(ctx context.Context, app config.App, token string, of place,
 	asked func(links.Owed) bool) error {
-	cell, err := linksOf(app.ID, token, row)
+	cell, err := linksOf(app.ID, token, of.row)
 	if err != nil {
 		return err
 	}
-	x := exclusionOf(row)
+	x := exclusionOf(of.row)
 	for _, o := range cell.Owes(x) {
 		if !asked(o) {
 			continue
@@ -94,30 +93,29 @@ func (l *linker) markOwed(ctx context.Context, app config.App, token string, row
 			continue
 		}
 		value := next.Append(nil)
-		done, err := l.store.Users.SwapLinks(ctx, app.ID, token, row.Links, value)
+		done, err := of.at.env.store.Users.SwapLinks(ctx, app.ID, token, of.row, value)
 		if err != nil {
 			return err
 		}
 		if !done {
-			return nil // the process that changed the links sees what is owed
+			return nil // the process that changed the links, or that meets them in the other region, sees what is owed
 		}
-		cell, row.Links = next, value
+		cell, of.row.Links = next, value
 	}
 	return nil
 }
 
 // mark draws a ticket of a user with a mark, which ends the validity of the stored profile, and
 // lists the user as changed. It returns the row at the ticket.
-func (l *linker) mark(ctx context.Context, app config.App, token string) (store.User, error) {
-	u := &user{token: token}
-	err := l.tickets.drawWith(ctx, app.ID, u, nil, l.store.Users.TakeLinkedMark)
+func (l *linker) mark(ctx context.Context, app config.App, token string) (place, error) {
+	of, err := l.drawLinked(ctx, app, token, true, nil)
 	if err == nil {
 		err = l.changes.list(ctx, app, token)
 	}
-	return u.row, err
+	return of, err
 }
 
 // deliverMark is a delivery that leaves the computation to the next reader.
-func (l *linker) deliverMark(ctx context.Context, app config.App, known string, _ own) (store.User, error) {
+func (l *linker) deliverMark(ctx context.Context, app config.App, known string, _ own) (place, error) {
 	return l.mark(ctx, app, known)
 }

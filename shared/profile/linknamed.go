@@ -52,7 +52,7 @@ func (f *following) naming(known string, row store.User) []*store.LogEvent {
 // comes before it, or reads the log after it. False means that the token's links may have changed.
 func (f *following) dropRefused(ctx context.Context, e *store.LogEvent) (bool, error) {
 	known := e.Known
-	row, err := f.store.Users.ReadPrimary(ctx, f.app.ID, known, store.UserState)
+	row, err := f.rowOf(ctx, f.app, known)
 	if err != nil {
 		return false, err
 	}
@@ -60,11 +60,43 @@ func (f *following) dropRefused(ctx context.Context, e *store.LogEvent) (bool, e
 	if len(f.naming(known, row)) == 0 {
 		return true, nil
 	}
-	u := &user{token: known}
-	if err := f.tickets.drawWith(ctx, f.app.ID, u, nil, f.store.Users.TakeLinked); err != nil {
+	to, err := f.drawLinked(ctx, f.app, known, false, nil)
+	if err != nil {
 		return false, err
 	}
-	return true, f.drop(ctx, known, u.row)
+	return true, f.drop(ctx, known, to.row)
+}
+
+// errLeaving reports that an event must be dropped from a log that is being copied. Another delivery drops it once the
+// token has arrived.
+var errLeaving error = leaving{}
+
+type leaving struct{}
+
+func (leaving) Error() string {
+	return "the token is about to move to another region, where an event of it is dropped; try again"
+}
+
+// Transient says that another delivery may succeed.
+func (leaving) Transient() bool { return true }
+
+// dropNamed removes events of the token that row excludes, while its log is not being copied: the row of the token says
+// nothing of them, so nobody would remove what a copy has brought back. The log of the region that the token has left
+// may hold them, too.
+func (f *following) dropNamed(ctx context.Context, events []store.LogEvent, row store.User) error {
+	if f.row.Owner.State == store.Leaving {
+		return errLeaving
+	}
+	both, err := bothOf(f.app, f.at)
+	if err != nil {
+		return err
+	}
+	for _, at := range both {
+		if err := at.logs.of(f.app).DropExcluded(ctx, events, func(string) store.User { return row }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // drop removes the events that name a known user and that the row of a ticket of theirs excludes. A reader may have
@@ -79,12 +111,15 @@ func (f *following) drop(ctx context.Context, known string, row store.User) erro
 	for i, e := range events {
 		dropped[i], at[i] = *e, position(e)
 	}
-	if err := f.logs.of(f.app).DropExcluded(ctx, dropped, func(string) store.User { return row }); err != nil {
+	if err := f.dropNamed(ctx, dropped, row); err != nil {
 		return err
 	}
-	own := &user{token: f.token}
-	if err := f.tickets.drawWith(ctx, f.app.ID, own, at, f.store.Users.TakeLinkedMark); err != nil {
+	own, err := f.drawLinked(ctx, f.app, f.token, true, at)
+	if err != nil {
 		return err
+	}
+	if own.at != f.at || own.row.Owner != f.row.Owner {
+		return errLeaving // a copy of the log may have begun before the drop
 	}
 	cell, err := linksOf(f.app.ID, f.token, own.row)
 	if err != nil {

@@ -9,23 +9,22 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/profile/links"
 	"github.com/affinityengine/affinity/shared/score/affinity"
-	"github.com/affinityengine/affinity/shared/store"
-)
+	)
 
 // The opt-out of a known user takes along the anonymous tokens that nobody else has used: each by a
 // change of its own, which notes whose it is. On a token that others have used, only the user's intervals
 // are dead. The opt-in takes the same tokens along, and no token that has opted out by itself.
 
-// optAlong does what the change of an opt-out does to other tokens. row is that of a ticket drawn after the change.
-func (d *deletion) optAlong(ctx context.Context, app config.App, token string, row store.User) error {
-	cell, err := linksOf(app.ID, token, row)
+// optAlong does what the change of an opt-out does to other tokens. of has the row of a ticket drawn after the change.
+func (d *deletion) optAlong(ctx context.Context, app config.App, token string, of place) error {
+	cell, err := linksOf(app.ID, token, of.row)
 	if err != nil || cell.Role != links.Known {
-		return d.endLinks(ctx, app, token, row)
+		return d.endLinks(ctx, app, token, of)
 	}
 	for _, l := range cell.List {
-		along, err := d.takeAlong(ctx, app, l.Token, token, row.OptedOut)
+		along, err := d.takeAlong(ctx, app, l.Token, token, of.row.OptedOut)
 		if err == nil && !along {
-			err = d.linker.kill(ctx, app, l.Token, token, row.Deleted())
+			err = d.linker.kill(ctx, app, l.Token, token, of.row.Deleted())
 		}
 		if err != nil {
 			return err
@@ -38,7 +37,7 @@ func (d *deletion) optAlong(ctx context.Context, app config.App, token string, r
 func (d *deletion) takeAlong(ctx context.Context, app config.App, token, known string,
 	types event.Types) (bool, error) {
 	for range maxOptOuts {
-		row, err := d.store.Users.ReadPrimary(ctx, app.ID, token, store.UserState)
+		row, err := d.rowOf(ctx, app, token)
 		if err != nil {
 			return false, err
 		}
@@ -50,14 +49,14 @@ func (d *deletion) takeAlong(ctx context.Context, app config.App, token, known s
 			if cell.OutBy != known {
 				return false, nil
 			}
-			return true, d.forget(ctx, app.ID, token, d.endLinks) // an earlier attempt may have ended before
+			return true, d.forget(ctx, app, token, d.endLinks) // an earlier attempt may have ended before
 		}
 		done, err := d.tryAlong(ctx, app, token, known, types)
 		if err != nil {
 			return false, err
 		}
 		if done {
-			return true, d.forget(ctx, app.ID, token, d.endLinks)
+			return true, d.forget(ctx, app, token, d.endLinks)
 		}
 	}
 	return false, fmt.Errorf("set opt-out of %s,%s: messages drew tickets %d times", app.ID, token, maxOptOuts)
@@ -66,43 +65,51 @@ func (d *deletion) takeAlong(ctx context.Context, app config.App, token, known s
 // tryAlong makes the change on condition of a ticket of the token, and of the entries that the ticket
 // has read. False: not now.
 func (d *deletion) tryAlong(ctx context.Context, app config.App, token, known string, types event.Types) (bool, error) {
-	row, err := d.take(ctx, app.ID, token)
+	of, err := d.take(ctx, app, token)
 	if err != nil {
 		return false, err
 	}
-	cell, err := linksOf(app.ID, token, row)
+	cell, err := linksOf(app.ID, token, of.row)
 	if err != nil {
 		return false, err
 	}
-	next, changes := cell.Along(known, types, exclusionOf(row))
+	next, changes := cell.Along(known, types, exclusionOf(of.row))
 	if !changes {
 		return false, nil
 	}
-	_, done, err := d.store.Users.SetOptOutLinked(ctx, app.ID, token, row.Ticket, types, d.tombstone(), row.Links,
-		next.Append(nil))
+	_, done, err := of.at.env.store.Users.SetOptOutLinked(ctx, app.ID, token, of.row, types, d.tombstone(), next.Append(nil))
 	return done, err
 }
 
-// setOwnOptOut is SetOptOut of a token that changes its opt-out by itself. row is that of its ticket.
-func (d *deletion) setOwnOptOut(ctx context.Context, appID, token string, row store.User,
+// setOwnOptOut is SetOptOut of a token that changes its opt-out by itself. of has the row of its ticket.
+func (d *deletion) setOwnOptOut(ctx context.Context, appID, token string, of place,
 	types event.Types) (affinity.Tombstone, bool, error) {
-	cell, err := linksOf(appID, token, row)
+	users := of.at.env.store.Users
+	cell, err := linksOf(appID, token, of.row)
 	if err != nil {
 		return affinity.Tombstone{}, false, err
 	}
 	if next, apart := cell.OptedApart(); apart {
-		return d.store.Users.SetOptOutLinked(ctx, appID, token, row.Ticket, types, d.tombstone(), row.Links, next.Append(nil))
+		return users.SetOptOutLinked(ctx, appID, token, of.row, types, d.tombstone(), next.Append(nil))
 	}
-	return d.store.Users.SetOptOut(ctx, appID, token, row.Ticket, types, d.tombstone())
+	return users.SetOptOut(ctx, appID, token, of.row, types, d.tombstone())
 }
 
 // purgeAlong purges a token that the opt-out of a known user may have taken along. The lists of two
 // tokens may name each other, so it goes no further.
 func (d *deletion) purgeAlong(ctx context.Context, app config.App, token string) error {
-	row, err := d.store.Users.ReadPrimary(ctx, app.ID, token, store.UserState)
+	row, err := d.rowOf(ctx, app, token)
 	if err != nil || row.DeletedUntil == 0 {
 		return err
 	}
-	_, err = d.purgeOwn(ctx, app, token, time.UnixMilli(row.ReceivedUntil))
+	until := time.UnixMilli(row.ReceivedUntil)
+	if app.Moving() {
+		entry, err := d.entry(app)
+		if err == nil {
+			_, err = enRoute{entry}.purgeOwn(ctx, app, token, until)
+		}
+		return err
+	}
+	_, err = d.purgeOwn(ctx, app, token, until)
 	return err
 }

@@ -44,7 +44,7 @@ func (l *linker) restoreEntries(ctx context.Context, app config.App, token strin
 		return 0, err
 	}
 	left, refused := 0, false
-	row, err := l.changeLinks(ctx, app, token, func(cell links.Cell, x links.Exclusion) (links.Cell, bool) {
+	of, err := l.changeLinks(ctx, app, token, func(cell links.Cell, x links.Exclusion) (links.Cell, bool) {
 		if refused = cell.Role == links.Known; refused {
 			return cell, false
 		}
@@ -59,7 +59,7 @@ func (l *linker) restoreEntries(ctx context.Context, app config.App, token strin
 		return 0, LinkRefused{links.TokenIsKnown}
 	}
 	// Also what an attempt before this one has left.
-	if err := l.markOwed(ctx, app, token, row, func(links.Owed) bool { return true }); err != nil {
+	if err := l.markOwed(ctx, app, token, of, func(links.Owed) bool { return true }); err != nil {
 		return 0, err
 	}
 	_, again, err := l.relist(ctx, app, token, from)

@@ -50,7 +50,7 @@ func (l *linker) tend(ctx context.Context, app config.App, token string, row sto
 	if cell.Role == links.Known {
 		return l.sweep(ctx, app, token)
 	}
-	if err := l.markOwed(ctx, app, token, row, func(links.Owed) bool { return true }); err != nil {
+	if err := l.markOwed(ctx, app, token, place{at: l.engine, row: row}, func(links.Owed) bool { return true }); err != nil {
 		return err
 	}
 	_, err = l.changeLinks(ctx, app, token, func(cell links.Cell, x links.Exclusion) (links.Cell, bool) {
@@ -72,7 +72,7 @@ func (l *linker) sweep(ctx context.Context, app config.App, known string) error 
 		return err
 	}
 	tokens := cell.Tokens()
-	rows, err := l.store.Users.ReadUserStates(ctx, app.ID, tokens)
+	rows, err := l.store.Users.ReadUserStates(ctx, app.ID, tokens) // the round waits while the app moves
 	if err != nil {
 		return err
 	}
@@ -95,6 +95,6 @@ func (l *linker) sweep(ctx context.Context, app config.App, known string) error 
 	if !spent {
 		return nil
 	}
-	_, err = l.store.Users.SwapLinksAt(ctx, app.ID, known, row.Ticket, row.Links, next.Append(nil))
+	_, err = l.store.Users.SwapLinksAt(ctx, app.ID, known, row, next.Append(nil))
 	return err
 }

@@ -261,7 +261,7 @@ func TestRefusedLinks(t *testing.T) {
 // message that is given up is buried.
 func TestDamagedLinksAreOfOneUser(t *testing.T) {
 	onEveryLinked(t, func(t *testing.T, s *harness) {
-		_, err := s.store.Users.SwapLinks(ctx, appID, "damaged", nil, []byte("damaged"))
+		_, err := s.store.Users.SwapLinks(ctx, appID, "damaged", store.User{}, []byte("damaged"))
 		must.Succeed(t, err)
 		events := []store.LogEvent{s.of("damaged", 1, ""), s.of("good", 1, ""), s.of("a", 1, "damaged")}
 		_, imported := s.eng.Import(ctx, s.app(), events)
@@ -273,7 +273,7 @@ func TestDamagedLinksAreOfOneUser(t *testing.T) {
 		}
 		s.counts("good", 1)
 		// The list of a user who is linked names a token that is damaged: the round of the user ends, and the app's goes on.
-		_, err = s.store.Users.SwapLinks(ctx, appID, "k", nil, (&links.Cell{Role: links.Known, List: []links.Listed{{Token: "damaged", At: 1}}}).Append(nil))
+		_, err = s.store.Users.SwapLinks(ctx, appID, "k", store.User{}, (&links.Cell{Role: links.Known, List: []links.Listed{{Token: "damaged", At: 1}}}).Append(nil))
 		must.Succeed(t, err)
 		s.apply(s.of("z", 1, ""))
 		p, err := s.eng.Recompute(ctx, s.app(), store.Range{}, profile.RecomputeOptions{OnlyStale: true, Fold: true, Maintain: true}, func(profile.Progress) error { return nil })

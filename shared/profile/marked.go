@@ -20,7 +20,7 @@ func (w *writer) markLater(ctx context.Context, app config.App, events []store.L
 	if err != nil {
 		return drawn{}, err
 	}
-	named, err := w.followAll(ctx, app, users, events, w.deliverLater)
+	named, err := w.followAll(ctx, app, users, owns(events, nil), w.deliverLater, w.linker.drawHere(app))
 	if err != nil {
 		return drawn{}, err
 	}

@@ -15,7 +15,7 @@ import (
 
 // A person is a known user with the anonymous tokens whose events count for them. Their
 // computation reads the row of the known user first, then the rows of the tokens that it lists,
-// then blocks and logs of all. So a process that changes a link and marks the known user afterwards finds
+// then blocks and logs of all. While the app moves, each row and each log is read where the token is owned. So a process that changes a link and marks the known user afterwards finds
 // a computation that has read the change, or one whose profile the mark makes invalid.
 
 // member is an anonymous token of a person. Its row excludes what that of the person does, too.
@@ -25,7 +25,10 @@ type member struct {
 	intervals []links.Interval
 	cell      links.Cell
 	// types says that the person has opted out of types that the token has not: its blocks may hold such events.
-	types   bool
+	types bool
+	// apart is the region that owns the token, if that of the person is another one; otherwise nil. Of its log alone the
+	// reading takes the token's events: blocks stay with their region.
+	apart   *Engine
 	missing map[history.BlockID]bool
 	// planned are the ranges of the log that the reading takes of the token for this person.
 	planned []store.UserRange
@@ -75,7 +78,7 @@ func exclusionOf(row store.User) links.Exclusion {
 }
 
 // join reads the links of users of an app that has any, and the rows of the tokens that their rows
-// list, in one request. The rows of the users have been read before.
+// list, in one request if the app rests. The rows of the users have been read before.
 func (c *computer) join(ctx context.Context, app config.App, all []*computation) error {
 	if !app.Identity.On() {
 		return nil
@@ -89,10 +92,10 @@ func (c *computer) join(ctx context.Context, app config.App, all []*computation)
 			tokens = append(tokens, u.cell.Tokens()...)
 		}
 	}
-	var rows map[string]store.User
+	var rows map[string]place
 	if len(tokens) > 0 {
 		var err error
-		if rows, err = c.store.Users.ReadUserHistories(ctx, app.ID, distinct(tokens)); err != nil {
+		if rows, err = c.placesOf(ctx, app, tokens, store.UserHistory); err != nil {
 			return err
 		}
 	}
@@ -102,8 +105,8 @@ func (c *computer) join(ctx context.Context, app config.App, all []*computation)
 		}
 		u.joined, u.before, u.members = true, u.members, nil
 		for _, l := range u.cell.List {
-			if row, ok := rows[l.Token]; ok && u.fault == nil {
-				u.fault = c.addMember(ctx, app.ID, u, l.Token, row)
+			if of, ok := rows[l.Token]; ok && u.fault == nil {
+				u.fault = c.addMember(ctx, app.ID, u, l.Token, of)
 			}
 		}
 	}
@@ -111,16 +114,19 @@ func (c *computer) join(ctx context.Context, app config.App, all []*computation)
 }
 
 // addMember adds a token to a person if any of its events may count for them.
-func (c *computer) addMember(ctx context.Context, appID string, u *computation, token string, row store.User) error {
+func (c *computer) addMember(ctx context.Context, appID string, u *computation, token string, from place) error {
 	until := links.Open
 	if u.at != nil {
 		until = u.at.at
 	}
-	m, err := c.memberOf(ctx, appID, u.user, token, row, until)
+	m, err := c.memberOf(ctx, appID, u.user, token, from.row, until)
 	if m == nil || err != nil {
 		return err
 	}
 	m.of = u
+	if from.at != c.engine {
+		m.apart = from.at
+	}
 	for _, old := range u.before {
 		if old.token == token {
 			c.inherit(ctx, appID, m, old)
@@ -238,10 +244,14 @@ func (r *reading) planMembers(u *computation) (all []located, logged bool) {
 			continue
 		}
 		if r.members == nil {
-			r.members = map[string][]*member{}
+			r.members, r.elsewhere = map[string][]*member{}, map[*Engine][]store.UserRange{}
 		}
 		r.members[m.token] = append(r.members[m.token], m)
-		r.sifted = append(r.sifted, m.planned...)
+		if m.apart == nil {
+			r.sifted = append(r.sifted, m.planned...)
+		} else {
+			r.elsewhere[m.apart] = append(r.elsewhere[m.apart], m.planned...)
+		}
 		located := locate(&m.user, m.missing, blocks)
 		for i := range located {
 			located[i].intervals = m.intervals
@@ -254,7 +264,7 @@ func (r *reading) planMembers(u *computation) (all []located, logged bool) {
 // within returns the blocks whose events of the intervals count for the person, and the ranges of the log that
 // hold the others, of the parts of the token's log.
 func (m *member) within(blocks []history.Block, gaps []history.Range) ([]history.Block, []history.Range) {
-	if m.types {
+	if m.types || m.apart != nil {
 		for _, b := range blocks {
 			gaps = append(gaps, b.Range)
 		}
@@ -312,13 +322,14 @@ func within(ranges []store.UserRange, at history.Pos) bool {
 	})
 }
 
-// scoreShared adds a row of the log to each user for whom the reading takes it.
-func (r *reading) scoreShared(token string, row store.LogRow, scorer *store.LogScorer) {
-	if u := r.byUser[token]; u != nil && within(u.planned, row.Pos) && !u.cell.Dropped(row.Time, row.Receipt()) {
+// scoreShared adds a row of the log in the region of the engine at, nil: that of the reading, to each user for whom the
+// reading takes it.
+func (r *reading) scoreShared(at *Engine, token string, row store.LogRow, scorer *store.LogScorer) {
+	if u := r.byUser[token]; at == nil && u != nil && within(u.planned, row.Pos) && !u.cell.Dropped(row.Time, row.Receipt()) {
 		r.scoreSifted(u, row, scorer)
 	}
 	for _, m := range r.members[token] {
-		if m.of.fault == nil && within(m.planned, row.Pos) && !row.Excluded(m.row) &&
+		if m.apart == at && m.of.fault == nil && within(m.planned, row.Pos) && !row.Excluded(m.row) &&
 			!m.cell.Dropped(row.Time, row.Receipt()) {
 			m.of.banded++ // no fold of the person takes it
 			r.score(m.of, row, scorer)

@@ -240,7 +240,7 @@ func (e *Engine) reconcile(ctx context.Context, app config.App, token string, fr
 		return 0, err
 	}
 	take := func(ctx context.Context, _, token string) (store.User, error) {
-		return e.takeOwned(ctx, app, token, 0, nil)
+		return e.takeOwned(ctx, app, token, 0, nil, e.env.store.Users.TakeOwned)
 	}
 	users, err := e.writer.tickets.drawEach(ctx, app.ID, map[string][]history.Pos{token: missing}, take)
 	if err != nil {

@@ -3,6 +3,8 @@ package profile
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/affinityengine/affinity/shared/app/config"
@@ -23,18 +25,18 @@ type visit struct {
 // ownedWork does the work of a message for users who are owned in a region, at tickets that count.
 // A user of whom another ticket says that they have moved on has a fault of type elsewhere.
 type ownedWork func(ctx context.Context, at *Engine, app config.App, users []*user,
-	events map[string]own) (map[string]store.User, error)
+	events map[string]own) (drawn, error)
 
 func (e enRoute) apply(ctx context.Context, app config.App, events []store.LogEvent) (Outcome, error) {
-	return e.write(ctx, app, events, true, refreshOwned)
+	return e.write(ctx, app, e.writer.linker.judge(app, events), true, refreshOwned)
 }
 
 func (e enRoute) importEvents(ctx context.Context, app config.App, events []store.LogEvent) (Outcome, error) {
-	return e.write(ctx, app, events, true, markOwned)
+	return e.write(ctx, app, e.writer.linker.judge(app, events), true, markOwned)
 }
 
 func (e enRoute) abandon(ctx context.Context, app config.App, events []store.LogEvent) error {
-	_, err := e.write(ctx, app, events, false, markOwned)
+	_, err := e.write(ctx, app, withoutEvidence(events), false, markCopied)
 	return err
 }
 
@@ -87,7 +89,7 @@ func (e *Engine) visit(ctx context.Context, app config.App, v visit, do ownedWor
 		return Outcome{}, err
 	}
 	moved := map[string]elsewhere{}
-	rows, err := do(ctx, e, app, withoutMoved(users, moved), events)
+	of, err := do(ctx, e, app, withoutMoved(users, moved), events)
 	faulty, ok := errors.AsType[Faulty](err)
 	if err != nil && !ok {
 		return Outcome{}, err
@@ -98,24 +100,29 @@ func (e *Engine) visit(ctx context.Context, app config.App, v visit, do ownedWor
 			delete(faulty, token)
 		}
 	}
-	var here []store.LogEvent
-	for _, ev := range v.events {
+	here := make([]store.LogEvent, 0, len(v.events))
+	done := drawn{of.rows, naming{}}
+	for i := range v.events {
+		ev := &v.events[i]
 		if m, gone := moved[ev.User]; gone {
 			delete(refused, ev.User) // the other region decides
-			if err := e.sendOn(next, v, ev, m); err != nil {
+			if err := e.sendOn(next, v, *ev, m); err != nil {
 				return Outcome{}, err
 			}
 		} else if faulty[ev.User] == nil {
-			here = append(here, ev)
+			here = append(here, *ev)
+			if out, dropped := of.named[ev]; dropped {
+				done.named[&here[len(here)-1]] = out
+			}
 		}
 	}
-	if err := e.dropBoth(ctx, app, here, rows); err != nil {
+	if err := e.dropBoth(ctx, app, here, of.rows); err != nil {
 		return Outcome{}, err
 	}
-	if err := e.forgetElsewhere(ctx, app, here, rows); err != nil {
+	if err := e.forgetElsewhere(ctx, app, here, of.rows); err != nil {
 		return Outcome{}, err
 	}
-	outcome, err := e.writer.outcome(ctx, app, here, drawn{rows: rows}, refused)
+	outcome, err := e.writer.outcome(ctx, app, here, done, refused)
 	if err == nil {
 		err = faulty.orNil()
 	}
@@ -156,11 +163,15 @@ func (e *Engine) copyOn(ctx context.Context, app config.App, v visit, events map
 }
 
 // dropBoth removes events that are excluded from the log of the region to which their users
-// are about to move. They may have been written there before they were excluded.
+// are about to move. They may have been written there before they were excluded. Those that are dead it removes from
+// the log of the other region, wherever their users move.
 func (e *Engine) dropBoth(ctx context.Context, app config.App, events []store.LogEvent,
 	rows map[string]store.User) error {
-	excluded := map[string][]store.LogEvent{}
+	excluded, dead, cells := map[string][]store.LogEvent{}, deadOf{}, linkCells(app.ID, rows)
 	for _, ev := range events {
+		if cell := cells[ev.User]; cell != nil && dead.add(cell, &ev) {
+			continue
+		}
 		if row := rows[ev.User]; row.Owner.State == store.Leaving && row.Excludes(ev.Type, ev.Time, ev.ReceivedAt()) {
 			excluded[row.Owner.Region] = append(excluded[row.Owner.Region], ev)
 		}
@@ -174,7 +185,14 @@ func (e *Engine) dropBoth(ctx context.Context, app config.App, events []store.Lo
 			return err
 		}
 	}
-	return nil
+	if len(dead) == 0 {
+		return nil
+	}
+	to, err := e.env.other(app)
+	if err != nil {
+		return err
+	}
+	return dead.drop(ctx, to.logs.of(app))
 }
 
 // withoutMoved takes out the users who are owned elsewhere, and adds them to moved.
@@ -207,16 +225,32 @@ func (e *Engine) owned(app config.App, logged bool, need map[string]int64, event
 		if !logged {
 			log = e.relogCopies(app, token, events[token].events)
 		}
-		return e.takeOwned(ctx, app, token, need[token], log)
+		take := e.env.store.Users.TakeOwned
+		if app.Identity.On() {
+			take = e.env.store.Users.TakeOwnedLinks
+		}
+		return e.takeOwned(ctx, app, token, need[token], log, take)
 	}
+}
+
+// follow brings the events of users to the known users for whom they count, by marks: the next reader computes these.
+// A user may be owned in another region by then.
+func (e *Engine) follow(ctx context.Context, app config.App, users []*user, events map[string]own,
+	logged bool) (naming, error) {
+	draw := func(ctx context.Context, token string, events own) (*user, error) {
+		u := &user{token: token}
+		take := e.owned(app, logged, nil, map[string]own{token: events})
+		return u, e.writer.tickets.drawWith(ctx, app.ID, u, events.at, take)
+	}
+	return e.writer.followAll(ctx, app, users, events, e.writer.linker.deliverMark, draw)
 }
 
 // refreshOwned writes the profiles of users at their tickets.
 func refreshOwned(ctx context.Context, at *Engine, app config.App, users []*user,
-	events map[string]own) (map[string]store.User, error) {
+	events map[string]own) (drawn, error) {
 	places, err := at.writer.takePlaces(ctx, at.writer.refreshed, len(users))
 	if err != nil {
-		return nil, err
+		return drawn{}, err
 	}
 	defer places.leave(int64(at.writer.most))
 	rows, faulty := make(map[string]store.User, len(users)), Faulty{}
@@ -227,6 +261,20 @@ func refreshOwned(ctx context.Context, at *Engine, app config.App, users []*user
 			living = append(living, u)
 		}
 	}
+	named, err := at.follow(ctx, app, living, events, true)
+	if err != nil {
+		return drawn{}, err
+	}
+	if len(named) > 0 {
+		events = maps.Clone(events)
+		for token, own := range events {
+			events[token] = own.without(named)
+		}
+	}
+	living = slices.DeleteFunc(living, func(u *user) bool {
+		_, moved := errors.AsType[elsewhere](u.fault)
+		return moved && faulty.note(u)
+	})
 	var mu sync.Mutex // of rows and faulty
 	take := at.owned(app, true, nil, events)
 	draw := func(ctx context.Context, u *user) error {
@@ -244,11 +292,26 @@ func refreshOwned(ctx context.Context, at *Engine, app config.App, users []*user
 	if err == nil {
 		err = faulty.orNil()
 	}
-	return rows, err
+	return drawn{rows, named}, err
 }
 
 // markOwned leaves markers for users at their tickets.
 func markOwned(ctx context.Context, at *Engine, app config.App, users []*user,
-	_ map[string]own) (map[string]store.User, error) {
-	return at.writer.markDrawn(ctx, app, users)
+	events map[string]own) (drawn, error) {
+	return markFollowed(ctx, at, app, users, events, true)
+}
+
+// markCopied is markOwned of a message that is given up.
+func markCopied(ctx context.Context, at *Engine, app config.App, users []*user,
+	events map[string]own) (drawn, error) {
+	return markFollowed(ctx, at, app, users, events, false)
+}
+
+func markFollowed(ctx context.Context, at *Engine, app config.App, users []*user, events map[string]own,
+	logged bool) (of drawn, err error) {
+	if of.named, err = at.follow(ctx, app, users, events, logged); err != nil {
+		return drawn{}, err
+	}
+	of.rows, err = at.writer.markDrawn(ctx, app, users)
+	return of, err
 }

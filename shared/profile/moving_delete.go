@@ -26,7 +26,7 @@ func (e *Engine) exclude(ctx context.Context, app config.App, token string, rais
 		if err := raise(at); err != nil {
 			return err
 		}
-		row, err := at.takeOwned(ctx, app, token, need, nil)
+		row, err := at.takeOwned(ctx, app, token, need, nil, at.env.store.Users.TakeOwned)
 		if m, moved := errors.AsType[elsewhere](err); moved {
 			if at, err = at.env.in(m.region); err != nil {
 				return err
@@ -38,13 +38,18 @@ func (e *Engine) exclude(ctx context.Context, app config.App, token string, rais
 			return err
 		}
 		if done(row) {
-			return at.deletion.forget(ctx, app.ID, token, at.deletion.endLinks)
+			return at.deletion.forget(ctx, app, token, at.deletion.endLinks)
 		}
 	}
 	return fmt.Errorf("delete or opt out %s,%s: %w", app.ID, token, errHops)
 }
 
+// delete of an app with identity depends on a ticket and on the owner, so that it needs no look afterwards. So does a
+// change of an opt-out of any app.
 func (e enRoute) delete(ctx context.Context, app config.App, token string) (time.Time, error) {
+	if app.Identity.On() {
+		return e.deletion.delete(ctx, app, token)
+	}
 	t := e.deletion.tombstone()
 	return time.UnixMilli(t.ReceivedUntil), e.raise(ctx, app, token, t)
 }
@@ -55,16 +60,7 @@ func (e enRoute) raise(ctx context.Context, app config.App, token string, t affi
 }
 
 func (e enRoute) optOut(ctx context.Context, app config.App, token string, types event.Types) (time.Time, error) {
-	var until time.Time
-	set := func(at *Engine) error {
-		t, err := at.deletion.setOptOut(ctx, app.ID, token, types)
-		until = time.UnixMilli(t.ReceivedUntil)
-		return err
-	}
-	err := e.exclude(ctx, app, token, set, func(row store.User) bool {
-		return row.OptedOut == types && row.ReceivedUntil >= until.UnixMilli()
-	})
-	return until, err
+	return e.deletion.optOut(ctx, app, token, types)
 }
 
 func (e enRoute) optIn(ctx context.Context, app config.App, token string) (time.Time, error) {
@@ -77,7 +73,7 @@ func (e enRoute) optIn(ctx context.Context, app config.App, token string) (time.
 
 func (e enRoute) restore(ctx context.Context, app config.App, token string, types event.Types,
 	t affinity.Tombstone) error {
-	add := func(at *Engine) error { return at.deletion.addOptOut(ctx, app.ID, token, types, t) }
+	add := func(at *Engine) error { return at.deletion.addOptOut(ctx, app, token, types, t) }
 	return e.exclude(ctx, app, token, add, func(row store.User) bool { return row.Covers(t) && types&^row.OptedOut == 0 })
 }
 
@@ -93,6 +89,14 @@ func (e enRoute) optedOut(ctx context.Context, app config.App, token string) (ev
 // of the owner decides in both, because the row that the user has left says nothing of later
 // deletions.
 func (e enRoute) purge(ctx context.Context, app config.App, token string, until time.Time) (int, error) {
+	if err := e.deletion.purgeLinked(ctx, app, token); err != nil {
+		return 0, err
+	}
+	return e.purgeOwn(ctx, app, token, until)
+}
+
+// purgeOwn is purge of what lies under the token itself.
+func (e enRoute) purgeOwn(ctx context.Context, app config.App, token string, until time.Time) (int, error) {
 	other, err := e.env.other(app)
 	if err != nil {
 		return 0, err
@@ -105,7 +109,7 @@ func (e enRoute) purge(ctx context.Context, app config.App, token string, until 
 	for _, at := range []*Engine{e.Engine, other} {
 		n := 0
 		if at == owner.at {
-			n, err = at.deletion.purge(ctx, app, token, until)
+			n, err = at.deletion.purgeOwn(ctx, app, token, until)
 		} else {
 			n, err = e.purgeLeftovers(ctx, app, at, token, until, owner.row)
 		}
@@ -183,27 +187,26 @@ func (e *Engine) purgeLeftTypes(ctx context.Context, app config.App, at *Engine,
 
 // takeAnywhere draws a ticket where the user is owned.
 func (e *Engine) takeAnywhere(ctx context.Context, app config.App, token string) (store.User, error) {
-	at, need := e, int64(0)
-	for range maxHops {
-		row, err := at.takeOwned(ctx, app, token, need, nil)
-		m, moved := errors.AsType[elsewhere](err)
-		if !moved {
-			return row, err
-		}
-		if at, err = at.env.in(m.region); err != nil {
-			return row, err
-		}
-		need = m.epoch
-	}
-	return store.User{}, errHops
+	var row store.User
+	err := e.env.anywhere(app, func(at *Engine, need int64) (err error) {
+		row, err = at.takeOwned(ctx, app, token, need, nil, at.env.store.Users.TakeOwned)
+		return err
+	})
+	return row, err
 }
 
 // purgeArrived removes from the log of the region of e, which owns the user, what the row
 // excludes: a copy may have brought it after a purge had ended.
 func (e *Engine) purgeArrived(ctx context.Context, app config.App, token string) error {
 	row, err := e.env.store.Users.ReadPrimary(ctx, app.ID, token, store.UserState)
-	if err != nil || row.DeletedUntil == 0 || !row.Owner.Here() { // an opt-out sets it, too
+	if err != nil || !row.Owner.Here() {
 		return err
+	}
+	if _, err := e.deletion.dropDead(ctx, app, token, row); err != nil {
+		return err
+	}
+	if row.DeletedUntil == 0 { // an opt-out sets it, too
+		return nil
 	}
 	if err := e.deletion.purgeTypes(ctx, app.ID, token); err != nil {
 		return err

@@ -271,8 +271,12 @@ func (e enRoute) readChanged(ctx context.Context, app config.App, known map[stri
 
 func (e enRoute) stored(ctx context.Context, app config.App, token string, known int64) (storedForm, error) {
 	found, err := e.locate(ctx, app, token, store.UserProfile)
-	if err != nil || found.at == nil || found.row.Gone() || found.row.Ticket == 0 {
+	if err != nil || found.at == nil || found.row.Gone() || found.row.Ticket == 0 ||
+		absorbed(app, token, found.row) {
 		return storedForm{}, err
+	}
+	if app.Identity.Counts() { // a change of a token's links does not change its ticket
+		known = 0
 	}
 	v := storedForm{ticket: found.row.Ticket, same: known > 0 && known == found.row.Ticket}
 	if v.same {

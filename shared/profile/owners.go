@@ -23,12 +23,13 @@ type relog func(ctx context.Context, to *Engine, row store.User) error
 // takeOwned draws a user's ticket in the region of e. log brings the events that are in
 // the log here to another one, too; nil if the ticket is of no events. need is the epoch that
 // the row must have reached, of the row that named this region. An error of type elsewhere
-// names another region: the caller logs the events there, and draws the ticket there.
-func (e *Engine) takeOwned(ctx context.Context, app config.App, token string, need int64,
-	log relog) (store.User, error) {
+// names another region: the caller logs the events there, and draws the ticket there. take is
+// one that reads the owner.
+func (e *Engine) takeOwned(ctx context.Context, app config.App, token string, need int64, log relog,
+	take taker) (store.User, error) {
 	both := log == nil // the events are in the logs of both regions
 	for range maxOwnerChanges {
-		row, err := e.env.store.Users.TakeOwned(ctx, app.ID, token)
+		row, err := take(ctx, app.ID, token)
 		if err != nil {
 			return row, err
 		}

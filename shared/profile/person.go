@@ -34,9 +34,9 @@ type Link struct {
 	known links.Exclusion // of the row of the known user
 }
 
-// tokenRow is what the row of an anonymous token says.
+// tokenRow is what the row of an anonymous token says, and where it is.
 type tokenRow struct {
-	row  store.User
+	place
 	cell links.Cell
 }
 
@@ -46,6 +46,7 @@ type Other struct {
 	intervals []links.Interval
 	row       store.User // excludes what the rows of both exclude
 	links     links.Cell
+	apart     *store.Log // that of another region, which has the events; nil: they are in the log of the user's region
 }
 
 // Of reads the row of a token, and returns the person.
@@ -54,7 +55,7 @@ func (i Identities) Of(ctx context.Context, app config.App, token string) (Perso
 	if err != nil {
 		return Person{}, err
 	}
-	row, err := at.env.store.Users.ReadPrimary(ctx, app.ID, token, store.UserState)
+	row, err := at.env.rowOf(ctx, app, token)
 	if err != nil {
 		return Person{}, err
 	}
@@ -81,19 +82,22 @@ func (i Identities) Person(ctx context.Context, app config.App, user string, row
 		return p, nil
 	}
 	at, err := i.engine.at(app)
+	if err == nil {
+		at, err = at.holding(ctx, app, user)
+	}
 	if err != nil {
 		return p, err
 	}
-	rows, err := at.env.store.Users.ReadUserStates(ctx, app.ID, distinct(named))
+	rows, err := at.env.placesOf(ctx, app, named, store.UserState)
 	if err != nil {
 		return p, err
 	}
-	own := &tokenRow{row, p.links}
+	own := &tokenRow{place{at: at, row: row}, p.links}
 	for _, e := range own.cell.Entries {
-		p.add(user, own, e, exclusionOf(rows[e.Known]))
+		p.add(user, own, e, exclusionOf(rows[e.Known].row))
 	}
 	for _, other := range p.links.Tokens() {
-		if err := p.join(app, other, row, rows[other]); err != nil {
+		if err := p.join(app, other, own.place, rows[other]); err != nil {
 			return p, err
 		}
 	}
@@ -103,13 +107,14 @@ func (i Identities) Person(ctx context.Context, app config.App, user string, row
 	return p, nil
 }
 
-// join adds a token of the user's list.
-func (p *Person) join(app config.App, name string, of, row store.User) error {
+// join adds a token of the user's list. of is where the user is, and other the token.
+func (p *Person) join(app config.App, name string, of, other place) error {
+	row := other.row
 	cell, err := linksOf(app.ID, name, row)
 	if err != nil {
 		return err
 	}
-	known, t := exclusionOf(of), &tokenRow{row, cell}
+	known, t := exclusionOf(of.row), &tokenRow{other, cell}
 	for _, e := range cell.Entries {
 		if e.Known == p.User {
 			p.add(name, t, e, known)
@@ -117,8 +122,12 @@ func (p *Person) join(app config.App, name string, of, row store.User) error {
 	}
 	intervals := cell.Intervals(p.User, exclusionOf(row), known, links.Open)
 	if app.Identity.Counts() && len(intervals) > 0 {
-		both := excluding(row, exclusionOf(row).With(known))
-		p.Others = append(p.Others, Other{Token: name, intervals: intervals, row: both, links: cell})
+		o := Other{Token: name, intervals: intervals, row: excluding(row, exclusionOf(row).With(known)), links: cell}
+		if other.at != of.at {
+			log := other.at.logs.of(app)
+			o.apart = &log
+		}
+		p.Others = append(p.Others, o)
 	}
 	return nil
 }
@@ -147,7 +156,8 @@ func excluding(row store.User, x links.Exclusion) store.User {
 func (p *Person) Dropped(row store.LogRow) bool { return p.links.Dropped(row.Time, row.Receipt()) }
 
 // ReadOriginals calls fn for the events of a range of time, in the order of time: all those in the user's own
-// log, and those of other tokens that count for the user. token is that of the log which has the event.
+// log, and those of other tokens that count for the user. token is that of the log which has the event. log is that of
+// the region that holds the user.
 func (p *Person) ReadOriginals(ctx context.Context, log store.Log, within history.Range,
 	fn func(token string, row store.LogRow, original []byte) error) error {
 	own := []store.UserRange{{User: p.User, From: within.From, To: within.To}}
@@ -158,7 +168,11 @@ func (p *Person) ReadOriginals(ctx context.Context, log store.Log, within histor
 	defer cancel()
 	heads := []*head{begin(events(ctx, log, own, func(store.LogRow) bool { return true }))}
 	for i := range p.Others {
-		heads = append(heads, begin(events(ctx, log, p.Others[i].ranges(within), p.Others[i].counts)))
+		o, from := &p.Others[i], log
+		if o.apart != nil {
+			from = *o.apart
+		}
+		heads = append(heads, begin(events(ctx, from, o.ranges(within), o.counts)))
 	}
 	defer func() {
 		for _, h := range heads {

@@ -39,6 +39,8 @@ type reading struct {
 	inMemory []store.BlockName
 	// members are the tokens whose events count for persons, by token.
 	members map[string][]*member
+	// elsewhere are the ranges of logs in other regions that the reading takes of them.
+	elsewhere map[*Engine][]store.UserRange
 }
 
 // readParts reads blocks and log at the same time. It leaves each user scored, or
@@ -62,7 +64,7 @@ func (c *computer) readParts(ctx context.Context, w work, all []*computation) er
 	if len(r.names)+len(r.inMemory)+len(r.inRows)+len(r.apart)+len(r.members) > 0 {
 		g.Go(func() error { return r.readBlocks(gctx) })
 	}
-	if len(r.ranges)+len(r.sifted) > 0 {
+	if len(r.ranges)+len(r.sifted)+len(r.elsewhere) > 0 {
 		g.Go(func() error { return r.readLog(gctx) })
 	}
 	if err := g.Wait(); err != nil {
@@ -262,13 +264,16 @@ func (r *reading) readLog(ctx context.Context) error {
 	err := log.ReadWithObjects(ctx, r.sifted, r.compiled, func(token string, row store.LogRow) error {
 		u := r.byUser[token]
 		if len(r.members) > 0 || u.apart() {
-			r.scoreShared(token, row, scorer)
+			r.scoreShared(nil, token, row, scorer)
 			return nil
 		}
 		r.scoreSifted(u, row, scorer)
 		return nil
 	})
 	if err != nil {
+		return err
+	}
+	if err := r.readElsewhere(ctx, scorer); err != nil {
 		return err
 	}
 	unfolded := make(map[string]int, len(r.byUser))
@@ -302,6 +307,20 @@ func (r *reading) readLog(ctx context.Context) error {
 		r.byUser[token].unfolded = n
 	}
 	return err
+}
+
+// readElsewhere scores events of members that are owned in another region than the person.
+func (r *reading) readElsewhere(ctx context.Context, scorer *store.LogScorer) error {
+	for at, ranges := range r.elsewhere {
+		err := at.logs.of(r.app).ReadWithObjects(ctx, merged(ranges), r.compiled, func(token string, row store.LogRow) error {
+			r.scoreShared(at, token, row, scorer)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // scoreSifted adds a row that may be excluded to a user.

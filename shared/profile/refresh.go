@@ -115,7 +115,8 @@ func (w *writer) mark(ctx context.Context, app config.App, events []store.LogEve
 	if err != nil {
 		return drawn{}, err
 	}
-	if of.named, err = w.followAll(ctx, app, users, events, w.linker.deliverMark); err != nil {
+	if of.named, err = w.followAll(ctx, app, users, owns(events, nil), w.linker.deliverMark,
+		w.linker.drawHere(app)); err != nil {
 		return drawn{}, err
 	}
 	of.rows, err = w.markDrawn(ctx, app, users)

@@ -40,6 +40,12 @@ func (i Identities) ComputeRanking(ctx context.Context, app config.App, token st
 	if err != nil {
 		return Result{}, err
 	}
+	if app.Moving() {
+		result, of, err := enRoute{at}.servedBy(ctx, app, token, func(of string) (Result, error) {
+			return enRoute{at}.ask(ctx, app, of, question{compiled: c, why: forReading})
+		})
+		return result.servedTo(token, of), err
+	}
 	of, row, err := at.reader.standIn(ctx, app, token, store.UserHistory, at.env.store.Users.ReadPrimary)
 	if err != nil {
 		return Result{}, err
@@ -48,12 +54,17 @@ func (i Identities) ComputeRanking(ctx context.Context, app config.App, token st
 	return result.servedTo(token, of), err
 }
 
-// readServed reads from the engine of the app's region: an app that links tokens does not move.
 func (i Identities) readServed(ctx context.Context, app config.App, token string, parts store.UserParts,
 	limit int) (Result, error) {
 	at, err := i.engine.at(app)
 	if err != nil {
 		return Result{}, err
+	}
+	if app.Moving() {
+		result, of, err := enRoute{at}.servedBy(ctx, app, token, func(of string) (Result, error) {
+			return enRoute{at}.read(ctx, app, of, parts, limit)
+		})
+		return result.servedTo(token, of), err
 	}
 	read, written := at.reader.rowReader(app)
 	of, row, err := at.reader.standIn(ctx, app, token, parts, read)
@@ -62,6 +73,20 @@ func (i Identities) readServed(ctx context.Context, app config.App, token string
 	}
 	result, err := at.reader.readFrom(ctx, app, of, row, written, parts, limit)
 	return result.servedTo(token, of), err
+}
+
+// servedBy calls read with the user whose profile is served to a token, or with the token itself.
+func (e enRoute) servedBy(ctx context.Context, app config.App, token string,
+	read func(of string) (Result, error)) (result Result, of string, err error) {
+	row := func(ctx context.Context, _, user string, parts store.UserParts) (store.User, error) {
+		found, err := e.locate(ctx, app, user, parts)
+		return found.row, err
+	}
+	if of, _, err = e.reader.standIn(ctx, app, token, store.UserState, row); err != nil {
+		return Result{}, "", err
+	}
+	result, err = read(of)
+	return result, of, err
 }
 
 // servedTo says whose profile is served to a token.

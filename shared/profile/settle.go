@@ -59,18 +59,6 @@ func (v *env) tombstone() affinity.Tombstone {
 	return affinity.Tombstone{DeletedUntil: now, ReceivedUntil: now + v.slack.Milliseconds()}
 }
 
-// take draws a ticket for a user whose tombstone is not ahead of this clock, and reads the links.
-func (v *env) take(ctx context.Context, appID, token string) (store.User, error) {
-	row, err := v.store.Users.TakeLinked(ctx, appID, token)
-	if err != nil || !v.unsettled(row) {
-		return row, err
-	}
-	if err := v.settle(ctx, appID, token, row); err != nil {
-		return row, err
-	}
-	return v.store.Users.TakeLinked(ctx, appID, token)
-}
-
 // Settle settles the deletions and opt-outs of an app that a clock which was ahead of this
 // one has made, and returns how many they are.
 func (e *Engine) Settle(ctx context.Context, app config.App) (int, error) {

@@ -29,7 +29,7 @@ func (i Identities) SignedIn(ctx context.Context, app config.App, signIns []Sign
 	if !app.Identity.On() {
 		return nil
 	}
-	at, err := i.engine.resting(app)
+	at, err := i.engine.at(app)
 	if err != nil {
 		return err
 	}

@@ -149,7 +149,7 @@ func TestSignInAfterAnUnfinishedDeletion(t *testing.T) {
 // A token whose row cannot be read fails alone.
 func TestSignInsBesideADamagedRow(t *testing.T) {
 	onEveryLinked(t, func(t *testing.T, s *harness) {
-		_, err := s.store.Users.SwapLinks(ctx, appID, "damaged", nil, []byte("damaged"))
+		_, err := s.store.Users.SwapLinks(ctx, appID, "damaged", store.User{}, []byte("damaged"))
 		must.Succeed(t, err)
 		err = profile.IdentitiesOf(s.eng).SignedIn(ctx, s.app(), []profile.SignIn{s.call("damaged", 1, "x"), s.call("a", 2, "k")})
 		if cell := s.cellOf("a"); err == nil || len(cell.Entries) != 1 {

@@ -3,6 +3,7 @@ package profile
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -151,27 +152,31 @@ func (s *sweeper) objectsOf(ctx context.Context, app config.App, token string, c
 	if err != nil {
 		return err
 	}
-	for _, u := range users {
+	for _, u := range slices.Concat(slices.Collect(maps.Values(users))...) {
 		u.setWindow(s.now().UnixMilli()+s.reach(), app) // events ahead count
 	}
-	sw := s.read(app, users, c, func(of string, e affinity.Event) error {
+	give := func(of string, e affinity.Event) error {
 		counts := func(i links.Interval) bool { return i.Holds(e.Time) && !row.OptedOut.Has(e.Type) }
 		if of != token && !slices.ContainsFunc(counted[of], counts) {
 			return nil
 		}
 		return fn(e)
-	})
-	if err := sw.run(ctx); err != nil {
-		return err
 	}
-	sw.logLeft(ctx)
+	for at, users := range users {
+		sw := at.sweeper.read(app, users, c, give)
+		if err := sw.run(ctx); err != nil {
+			return err
+		}
+		sw.logLeft(ctx)
+	}
 	return s.logs.check(ctx, app)
 }
 
-// personOf returns a user, with the tokens whose events count for them, in the order of rows. It
-// returns the intervals in which the events of each token do.
-func (s *sweeper) personOf(ctx context.Context, app config.App, u *user) ([]*user, map[string][]links.Interval, error) {
-	users := []*user{u}
+// personOf returns a user, with the tokens whose events count for them, by the region that owns each, in the order of
+// rows. It returns the intervals in which the events of each token do.
+func (s *sweeper) personOf(ctx context.Context, app config.App,
+	u *user) (map[*Engine][]*user, map[string][]links.Interval, error) {
+	users := map[*Engine][]*user{s.engine: {u}}
 	if !app.Identity.Counts() || len(u.row.Links) == 0 {
 		return users, nil, nil
 	}
@@ -179,21 +184,23 @@ func (s *sweeper) personOf(ctx context.Context, app config.App, u *user) ([]*use
 	if err != nil || len(cell.List) == 0 {
 		return users, nil, err
 	}
-	rows, err := s.store.Users.ReadUserHistories(ctx, app.ID, distinct(cell.Tokens()))
+	rows, err := s.placesOf(ctx, app, cell.Tokens(), store.UserHistory)
 	if err != nil {
 		return nil, nil, err
 	}
 	counted := make(map[string][]links.Interval, len(rows))
-	for token, row := range rows {
-		m, err := s.memberOf(ctx, app.ID, u, token, row, links.Open)
+	for token, of := range rows {
+		m, err := of.at.env.memberOf(ctx, app.ID, u, token, of.row, links.Open)
 		if err != nil {
 			return nil, nil, err
 		}
 		if m != nil {
-			users, counted[token] = append(users, &m.user), m.intervals
+			users[of.at], counted[token] = append(users[of.at], &m.user), m.intervals
 		}
 	}
-	slices.SortFunc(users, func(a, b *user) int { return store.UserOrder(a.token, b.token) })
+	for _, some := range users {
+		slices.SortFunc(some, func(a, b *user) int { return store.UserOrder(a.token, b.token) })
+	}
 	return users, counted, nil
 }
 

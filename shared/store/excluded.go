@@ -86,23 +86,24 @@ func (s Users) AdvanceTombstone(ctx context.Context, app, user string, t affinit
 // tombstone in the same instant. The new tombstone differs from the one before. SetOptOut
 // returns the new tombstone.
 //
-// It changes nothing unless ticket is the newest one. A process that dropped an event
+// It changes nothing unless the ticket of row, which the caller has drawn, is the newest one, and the owner is the one of
+// that ticket. A process that dropped an event
 // because of the former types drew its ticket earlier. So a caller that draws the ticket
 // before it reads its clock covers that event. SetOptOut returns false in the cases of
 // SwapManifest.
-func (s Users) SetOptOut(ctx context.Context, app, user string, ticket int64, types event.Types,
+func (s Users) SetOptOut(ctx context.Context, app, user string, row User, types event.Types,
 	t affinity.Tombstone) (affinity.Tombstone, bool, error) {
-	return s.setOptOut(ctx, app, user, ticket, types, t, bigtable.NewMutation())
+	return s.setOptOut(ctx, app, user, row, types, t, bigtable.NewMutation())
 }
 
 // setOptOut adds the cells to m, and applies it unless a cell passes one of the filters.
-func (s *Store) setOptOut(ctx context.Context, app, user string, ticket int64, types event.Types, t affinity.Tombstone,
+func (s *Store) setOptOut(ctx context.Context, app, user string, at User, types event.Types, t affinity.Tombstone,
 	m *bigtable.Mutation, unless ...bigtable.Filter) (affinity.Tombstone, bool, error) {
 	row, old, err := s.readExclusion(ctx, app, user)
 	if err != nil {
 		return affinity.Tombstone{}, false, fmt.Errorf("set opt-out of %s,%s: %w", app, user, err)
 	}
-	if row.Ticket != ticket {
+	if row.Ticket != at.Ticket {
 		return affinity.Tombstone{}, false, nil
 	}
 	next := advanced(row.Deleted(), t)
@@ -110,16 +111,16 @@ func (s *Store) setOptOut(ctx context.Context, app, user string, ticket int64, t
 		next = advanced(next, affinity.Tombstone{DeletedUntil: next.ReceivedUntil + 1 - maxAhead,
 			ReceivedUntil: next.ReceivedUntil + 1})
 	}
-	unless = append(unless, latest(columnCounter, nil, bigEndian(ticket)), latest(columnCounter, bigEndian(ticket+1), nil))
+	unless = append(append(unless, newest(at.Ticket)...), at.Owner.unchanged()...)
 	done, err := s.swapExclusion(ctx, app, user, old, old.with(next, types), m, unless...)
 	return next, done, err
 }
 
 // SetOptOutLinked is SetOptOut, and replaces the links of the token in the same instant. It changes nothing unless
-// they are still old.
-func (s Users) SetOptOutLinked(ctx context.Context, app, user string, ticket int64, types event.Types,
-	t affinity.Tombstone, old, links []byte) (affinity.Tombstone, bool, error) {
-	return s.setOptOut(ctx, app, user, ticket, types, t, replace(columnLinks, links), differs(columnLinks, old)...)
+// they are still those of row.
+func (s Users) SetOptOutLinked(ctx context.Context, app, user string, row User, types event.Types,
+	t affinity.Tombstone, links []byte) (affinity.Tombstone, bool, error) {
+	return s.setOptOut(ctx, app, user, row, types, t, replace(columnLinks, links), differs(columnLinks, row.Links)...)
 }
 
 // exclusion holds the values of the two cells.

@@ -278,7 +278,7 @@ func (s Events) LeaveUser(ctx context.Context, app, user string) error {
 	m.DeleteCellsInFamily(familyProfile)
 	m.DeleteCellsInFamily(familyInline)
 	for _, column := range []string{columnCounter, columnManifest, columnDeleted, columnExcluded, columnVersion,
-		columnMarks, columnCopied} {
+		columnMarks, columnCopied, columnLinks} {
 		m.DeleteCellsInColumn(familyState, column)
 	}
 	if err := s.tables.of(app, user).users.Apply(ctx, userKey(app, user), m); err != nil {

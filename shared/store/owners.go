@@ -80,6 +80,15 @@ func parseOwner(value []byte) (Owner, error) {
 	return o, nil
 }
 
+// unchanged returns filters that pass a cell unless the row still has the owner with which the caller has read it as one
+// that counts. A row that was read without an owner gives none.
+func (o Owner) unchanged() []bigtable.Filter {
+	if o == (Owner{}) {
+		return nil
+	}
+	return differs(columnOwner, o.appendBinary(nil))
+}
+
 // SetOwner changes who owns a user if the row of this region says so far that it is from.
 // It returns false if the row says something else, or if the first answer was lost; then the
 // owner may have been changed. How far the log has been copied is forgotten, because a copy
@@ -98,8 +107,8 @@ func (s Users) SetOwner(ctx context.Context, app, user string, from, to Owner) (
 // Arrival is a user row as it begins in the region that the user has moved to.
 type Arrival struct {
 	Epoch int64 // of the owner's state, which becomes Own
-	// Row has the ticket, the deletions, the opt-out and the marks with which the row begins,
-	// and the profile and session that are valid at that ticket. Without a profile the row has
+	// Row has the ticket, the deletions, the opt-out, the marks and the links with which the row
+	// begins, and the profile and session that are valid at that ticket. Without a profile the row has
 	// a marker.
 	Row User
 	// Manifest names no block. Its version is one that no manifest of the user has had.
@@ -118,6 +127,10 @@ func (s Users) Arrive(ctx context.Context, app, user string, a Arrival) (bool, e
 	} {
 		m.DeleteCellsInColumn(familyState, column)
 		m.Set(familyState, column, bigtable.ServerTime, value)
+	}
+	m.DeleteCellsInColumn(familyState, columnLinks)
+	if len(a.Row.Links) > 0 {
+		m.Set(familyState, columnLinks, bigtable.ServerTime, a.Row.Links)
 	}
 	DropInline()(m)
 	at := bigtable.Timestamp(a.Row.Ticket * microsPerTicket)

@@ -81,7 +81,7 @@ func testArrivals(t *testing.T, s fixture) {
 		ticket(t, s, user)
 	}
 	write(t, s, store.ProfileWrite{User: user, Row: store.User{Ticket: 9}, Value: []byte("other"), Summary: []byte("o"), Session: []byte("s"), Version: 7})
-	if _, _, err := s.Users.SetOptOut(ctx, app, user, 3, event.AllTypes, affinity.Tombstone{DeletedUntil: 9000, ReceivedUntil: 9000}); err != nil {
+	if _, _, err := s.Users.SetOptOut(ctx, app, user, store.User{Ticket: 3}, event.AllTypes, affinity.Tombstone{DeletedUntil: 9000, ReceivedUntil: 9000}); err != nil {
 		t.Fatal(err)
 	}
 	from := "left"
@@ -89,7 +89,7 @@ func testArrivals(t *testing.T, s fixture) {
 	if _, err := s.Users.TakeMark(ctx, app, from); err != nil {
 		t.Fatal(err)
 	}
-	if _, done, err := s.Users.SetOptOut(ctx, app, from, 1, event.Views, affinity.Tombstone{DeletedUntil: 70, ReceivedUntil: 80}); !done || err != nil {
+	if _, done, err := s.Users.SetOptOut(ctx, app, from, store.User{Ticket: 1}, event.Views, affinity.Tombstone{DeletedUntil: 70, ReceivedUntil: 80}); !done || err != nil {
 		t.Fatal(done, err)
 	}
 	row := read(t, s, from)

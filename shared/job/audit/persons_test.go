@@ -152,7 +152,7 @@ func TestDamagedLinksAreReported(t *testing.T) {
 		cell, err := links.Parse(row.Links)
 		b.must(err)
 		change(&cell)
-		if done, err := b.store.Users.SwapLinks(ctx, appID, token, row.Links, cell.Append(nil)); err != nil || !done {
+		if done, err := b.store.Users.SwapLinks(ctx, appID, token, row, cell.Append(nil)); err != nil || !done {
 			t.Fatal(done, err)
 		}
 	}
