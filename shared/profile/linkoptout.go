@@ -9,7 +9,7 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/profile/links"
 	"github.com/affinityengine/affinity/shared/score/affinity"
-	)
+)
 
 // The opt-out of a known user takes along the anonymous tokens that nobody else has used: each by a
 // change of its own, which notes whose it is. On a token that others have used, only the user's intervals

@@ -23,13 +23,14 @@ func (p *people) facts() facts {
 	f := facts{map[string]store.User{}, map[string]links.Cell{}, map[int]int64{}}
 	app := p.app()
 	for _, token := range tokens {
-		row, err := p.store.Users.ReadPrimary(ctx, p.appID, token, store.UserState)
+		at := p.home(token)
+		row, err := at.Users.ReadPrimary(ctx, p.appID, token, store.UserState)
 		must.Succeed(p.t, err)
 		f.rows[token] = row
 		f.cells[token], err = links.Parse(row.Links)
 		must.Succeed(p.t, err)
 		all := []store.UserRange{{User: token, To: history.End}}
-		must.Succeed(p.t, p.store.Events.Log(p.appID, app.Log).ReadObjects(ctx, all, func(_ string, r store.LogRow) error {
+		must.Succeed(p.t, at.Events.Log(p.appID, app.Log).ReadObjects(ctx, all, func(_ string, r store.LogRow) error {
 			f.receipt[slices.IndexFunc(p.events, func(e store.LogEvent) bool { return e.ID == r.ID })] = r.Receipt()
 			return nil
 		}))
@@ -82,7 +83,7 @@ func (p *people) settle() {
 // computation, and compares what counts with what has settled.
 func (p *people) check(when string) {
 	p.checkCells(when)
-	app, unseen := p.app(), context.WithValue(context.Background(), actorKey{}, onlooker{})
+	app, unseen := p.known(), context.WithValue(context.Background(), actorKey{}, onlooker{})
 	computed, err := p.engine.Compute(unseen, app, tokens, affinity.Compile(app.Strategy))
 	must.Succeed(p.t, err)
 	for _, token := range tokens {

@@ -38,6 +38,7 @@ var tokens = []string{"a", "b", "k", "l"}
 // people is one random history of tokens that are linked, deleted and unlinked while processes work
 // on them and die. Each event has a value of its own, so a profile shows which events it counts.
 type people struct {
+	travel
 	t       *rapid.T
 	store   *store.Store
 	apps    *config.Store
@@ -63,7 +64,7 @@ type counting struct {
 // operation is a message, an unlink, a link or a deletion.
 type operation struct {
 	name    string
-	do      func(context.Context) error
+	do      func(context.Context, config.App, *profile.Engine) error
 	affects func(event int, token string) bool
 	then    func() // after the answer
 	running bool
@@ -78,7 +79,7 @@ func TestModelOfPersons(t *testing.T) {
 	var histories atomic.Int64
 	must.Succeed(t, flag.Set("rapid.checks", fmt.Sprint(*persons)))
 	rapid.Check(t, func(t *rapid.T) {
-		p := newPeople(t, rapid.SampledFrom(stores).Draw(t, "store"), fmt.Sprint("app", histories.Add(1)))
+		p := newPeople(t, rapid.SampledFrom(stores).Draw(t, "store"), fmt.Sprint("app", histories.Add(1)), nil)
 		for range rapid.IntRange(5, 60).Draw(t, "steps") {
 			p.step()
 		}
@@ -86,8 +87,9 @@ func TestModelOfPersons(t *testing.T) {
 	})
 }
 
-func newPeople(t *rapid.T, s *store.Store, appID string) *people {
+func newPeople(t *rapid.T, s *store.Store, appID string, us *store.Store) *people {
 	p := &people{t: t, store: s, apps: config.NewMemory(), appID: appID, settled: map[counting]bool{}, undone: map[[2]string]int64{}}
+	p.us = us
 	p.clock.Store(1_700_000_000_000)
 	for i, most := range []int{4, 4, 3, 6} {
 		p.small[i] = rapid.IntRange(1, most).Draw(t, "limit")
@@ -101,7 +103,7 @@ func newPeople(t *rapid.T, s *store.Store, appID string) *people {
 		_, err := p.apps.SetIdentity(ctx, appID, config.Identity{Mode: mode, Lookback: lookback}, 0)
 		must.Succeed(t, err)
 	}
-	p.engine = p.process()
+	p.begun()
 	for n := range 10 {
 		e := bought(rapid.SampledFrom([]string{"a", "a", "a", "b", "b", "k", "l"}).Draw(t, "token"),
 			p.clock.Load()-rapid.Int64Range(0, 20).Draw(t, "hours ago")*hour)
@@ -118,7 +120,14 @@ func newPeople(t *rapid.T, s *store.Store, appID string) *people {
 func (p *people) now() time.Time { return time.UnixMilli(p.clock.Load()) }
 
 func (p *people) process() *profile.Engine {
-	e := profile.New(p.store, p.apps, config.NewCached(p.apps, 0), p.now, slog.New(slog.DiscardHandler))
+	if p.us != nil {
+		return p.joined()
+	}
+	return p.open(p.store, config.NewCached(p.apps, 0))
+}
+
+func (p *people) open(s *store.Store, cached *config.Cached) *profile.Engine {
+	e := profile.New(s, p.apps, cached, p.now, slog.New(slog.DiscardHandler))
 	e.SetLimits(p.small[0], p.small[1], p.small[2], p.small[3], 0)
 	e.SetMaxAdditions(p.adds)
 	e.SetLater(func(context.Context, config.App, []string) {}) // the task runs at any time, or never
@@ -132,12 +141,16 @@ func (p *people) app() config.App {
 }
 
 func (p *people) anonymous() string { return rapid.SampledFrom(tokens[:2]).Draw(p.t, "anonymous") }
-func (p *people) known() string     { return rapid.SampledFrom(tokens[2:]).Draw(p.t, "known") }
+func (p *people) signedIn() string  { return rapid.SampledFrom(tokens[2:]).Draw(p.t, "known") }
 
 func (p *people) step() {
-	app, e := p.app(), p.process()
+	app, e := p.known(), p.process()
 	token := rapid.SampledFrom(tokens).Draw(p.t, "of")
 	plain := func(name string, do func(context.Context) error) { p.run(name, do, nil) }
+	if p.us != nil && rapid.IntRange(0, 5).Draw(p.t, "move") == 0 {
+		p.move()
+		return
+	}
 	switch rapid.SampledFrom([]string{"advance", "advance", "advance", "advance", "advance", "advance", "advance", "advance", "message", "message",
 		"message", "retry", "import", "read", "fold", "round", "recompute", "unlink", "link", "delete", "opt out", "opt in", "window", "marked", "time"}).Draw(p.t, "step") {
 	case "advance":
@@ -146,9 +159,9 @@ func (p *people) step() {
 				rapid.SampledFrom([]verdict{proceed, proceed, proceed, proceed, proceed, proceed, proceed, proceed, crash, lose}).Draw(p.t, "verdict"))
 		}
 	case "message":
-		p.deliver(e.Apply)
+		p.deliver((*profile.Engine).Apply)
 	case "import":
-		p.deliver(e.Import)
+		p.deliver((*profile.Engine).Import)
 	case "retry":
 		if idle := p.idle(); len(idle) > 0 {
 			p.try(rapid.SampledFrom(idle).Draw(p.t, "operation"))
@@ -169,25 +182,28 @@ func (p *people) step() {
 			return err
 		})
 	case "unlink":
-		p.unlink(p.anonymous(), p.known())
+		p.unlink(p.anonymous(), p.signedIn())
 	case "link":
-		a, k := p.anonymous(), p.known()
-		p.begin(&operation{name: "link " + a + " to " + k, do: func(ctx context.Context) error {
-			err := profile.IdentitiesOf(p.process()).Link(ctx, app, a, k, "asked")
+		a, k := p.anonymous(), p.signedIn()
+		p.begin(&operation{name: "link " + a + " to " + k, do: func(ctx context.Context, app config.App, e *profile.Engine) error {
+			err := profile.IdentitiesOf(e).Link(ctx, app, a, k, "asked")
 			if _, refused := errors.AsType[profile.LinkRefused](err); refused {
 				return nil
 			}
 			return err
 		}, affects: func(n int, _ string) bool { return p.events[n].User == a }})
 	case "delete":
-		p.exclude("delete "+token, token, func(ctx context.Context) error { _, err := p.process().Delete(ctx, p.appID, token); return err })
+		p.exclude("delete "+token, token, (*profile.Engine).Delete)
 	case "opt out":
-		p.exclude("opt out "+token, token, func(ctx context.Context) error { _, err := p.process().OptOut(ctx, p.appID, token); return err })
+		p.exclude("opt out "+token, token, func(e *profile.Engine, ctx context.Context, app, token string) (time.Time, error) {
+			return e.OptOut(ctx, app, token)
+		})
 	case "opt in":
-		p.exclude("opt in "+token, token, func(ctx context.Context) error { _, err := p.process().OptIn(ctx, p.appID, token); return err })
+		p.exclude("opt in "+token, token, (*profile.Engine).OptIn)
 	case "window":
 		ms := rapid.SampledFrom([]int{0, 2000}).Draw(p.t, "window")
 		must.Succeed(p.t, p.apps.SetLimits(ctx, p.appID, limit.Numbers{WriteWindowMs: ms}))
+		p.changed()
 	case "marked":
 		plain("end of a window", func(ctx context.Context) error { _, err := e.RefreshMarked(ctx, app, token); return err })
 	case "time":
@@ -195,8 +211,8 @@ func (p *people) step() {
 	}
 }
 
-func (p *people) deliver(apply func(context.Context, config.App, []store.LogEvent) (profile.Outcome, error)) {
-	app, received := p.app(), p.clock.Add(2)
+func (p *people) deliver(apply func(*profile.Engine, context.Context, config.App, []store.LogEvent) (profile.Outcome, error)) {
+	received := p.clock.Add(2)
 	ids := rapid.SliceOfNDistinct(rapid.IntRange(0, len(p.events)-1), 1, 3, rapid.ID[int]).Draw(p.t, "events")
 	events := make([]store.LogEvent, len(ids))
 	for i, n := range ids {
@@ -204,12 +220,12 @@ func (p *people) deliver(apply func(context.Context, config.App, []store.LogEven
 		events[i].Receipt = received
 	}
 	first := apply
-	p.begin(&operation{name: fmt.Sprint("message ", ids), do: func(ctx context.Context) error {
+	p.begin(&operation{name: fmt.Sprint("message ", ids), do: func(ctx context.Context, app config.App, e *profile.Engine) error {
 		apply := first
 		if first = nil; apply == nil { // another delivery meets another process
-			apply = p.process().Apply
+			apply = (*profile.Engine).Apply
 		}
-		_, err := apply(ctx, app, events)
+		_, err := apply(e, ctx, app, events)
 		return err
 	}, affects: func(n int, token string) bool {
 		return slices.ContainsFunc(ids, func(m int) bool {
@@ -219,10 +235,9 @@ func (p *people) deliver(apply func(context.Context, config.App, []store.LogEven
 }
 
 func (p *people) unlink(a, k string) {
-	app := p.app()
 	var until time.Time
-	p.begin(&operation{name: "unlink " + a + " from " + k, do: func(ctx context.Context) error {
-		at, err := profile.IdentitiesOf(p.process()).Unlink(ctx, app, a, k)
+	p.begin(&operation{name: "unlink " + a + " from " + k, do: func(ctx context.Context, app config.App, e *profile.Engine) error {
+		at, err := profile.IdentitiesOf(e).Unlink(ctx, app, a, k)
 		if errors.Is(err, profile.ErrNotLinked) {
 			return nil
 		}
@@ -236,13 +251,17 @@ func (p *people) unlink(a, k string) {
 }
 
 // exclude begins a deletion, or a change of an opt-out.
-func (p *people) exclude(name, token string, do func(context.Context) error) {
+func (p *people) exclude(name, token string,
+	do func(e *profile.Engine, ctx context.Context, app, token string) (time.Time, error)) {
 	p.clock.Add(2)
-	p.begin(&operation{name: name, do: do, affects: func(int, string) bool { return true }, then: func() {
+	p.begin(&operation{name: name, do: func(ctx context.Context, _ config.App, e *profile.Engine) error {
+		_, err := do(e, ctx, p.appID, token)
+		return err
+	}, affects: func(int, string) bool { return true }, then: func() {
 		if rapid.Bool().Draw(p.t, "purge") {
-			until := p.now()
+			until, e := p.now(), p.process()
 			p.run("purge "+token, func(ctx context.Context) error {
-				_, err := p.process().Purge(ctx, p.appID, token, until)
+				_, err := e.Purge(ctx, p.appID, token, until)
 				return err
 			}, nil)
 		}
@@ -268,8 +287,9 @@ func (p *people) begin(o *operation) {
 // try lets a process try an operation.
 func (p *people) try(o *operation) {
 	o.running = true
+	app, e := p.known(), p.process()
 	var err error
-	p.run(o.name, func(ctx context.Context) error { err = o.do(ctx); return err }, func() {
+	p.run(o.name, func(ctx context.Context) error { err = o.do(ctx, app, e); return err }, func() {
 		if o.running = false; err != nil {
 			return
 		}
@@ -298,7 +318,11 @@ func (p *people) arrived(a *actor) bool {
 		if a.after != nil {
 			a.after()
 		}
-		if c := grpcCode(a.err); a.err != nil && c != codes.FailedPrecondition && c != codes.Unavailable {
+		t, ok := errors.AsType[interface {
+			error
+			Transient() bool
+		}](a.err)
+		if c := grpcCode(a.err); a.err != nil && c != codes.FailedPrecondition && c != codes.Unavailable && !(ok && t.Transient()) {
 			p.t.Fatalf("%s: %v", a.name, a.err)
 		}
 		return false
@@ -327,8 +351,12 @@ func (p *people) finish() {
 		for len(p.working) > 0 {
 			p.advance(0, proceed)
 		}
+		if p.app().Moving() {
+			p.move() // a message may have to wait for it
+		}
 	}
 	p.check("at the end")
+	p.endMove()
 	for range 2 {
 		_, err := p.process().Recompute(ctx, p.app(), store.Range{}, profile.RecomputeOptions{OnlyStale: true, Maintain: true}, func(profile.Progress) error { return nil })
 		must.Succeed(p.t, err)

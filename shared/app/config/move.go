@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"regexp"
 	"time"
-
-	"github.com/affinityengine/affinity/shared/fault"
 )
 
 // Move is the move of an app from one region to another that is under way. It is zero if
@@ -186,10 +184,6 @@ func (a App) WithMove(change func(*App) error) (App, bool, error) {
 	}
 	if err := to.checkMove(); err != nil {
 		return App{}, false, err
-	}
-	if to.Moving() && !a.Moving() && a.Identity.On() {
-		return App{}, false, fault.New(fault.Invalid,
-			"app %q links tokens of one person: set its identity to off before it moves to another region", a.ID)
 	}
 	if to.places() != a.places() { // Place follows from them
 		to.ChangedAt = Stamp(time.Time{})
