@@ -60,7 +60,7 @@
 //
 // Engine hands an operation on users to home or, while the app moves, to enRoute (ways.go),
 // whose parts are owners.go, moving.go, moving_read.go and moving_delete.go. moveuser.go has
-// the steps of the mover.
+// the steps of the mover, and owned.go finds the tokens of a person in both regions.
 //
 // tickets, flights, orphans and changeList use no other part. The computer finds sessions
 // in sessions.go.

@@ -10,6 +10,7 @@ import (
 	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/profile/links"
+	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -121,6 +122,47 @@ func TestPersonInTwoRegions(t *testing.T) {
 			tr.counts("k", 6)
 			tr.apply(tr.of("a", 7, ""), tr.of("k", 8, ""))
 			tr.counts("k", 8)
+		})
+	}
+}
+
+// What is shown of a person, exported and listed comes from both regions, and an app that serves tokens as their persons
+// does so.
+func TestPersonIsShownFromTwoRegions(t *testing.T) {
+	for name, moving := range map[string][]string{"at home": nil, "the token": {"a"}, "the known user": {"k"}, "both": {"a", "k"}} {
+		t.Run(name, func(t *testing.T) {
+			tr := newLinkedMoving(t)
+			tr.moves(moving...)
+			app, identities := tr.app(), profile.IdentitiesOf(tr.eng)
+			p, err := identities.Of(ctx, app, "k")
+			tr.must(err)
+			if len(p.Links) != 1 || len(p.Others) != 1 {
+				t.Fatalf("%+v", p)
+			}
+			if n, _, err := identities.CountEvents(ctx, app, p.Links[0], 100); n != 2 || err != nil {
+				t.Errorf("%d events by the link, %v", n, err)
+			}
+			objects, originals := 0, 0
+			tr.must(tr.eng.ObjectsOf(ctx, app, "k", nil, func(affinity.Event) error { objects++; return nil }))
+			holder, err := tr.eng.StoreOf(ctx, app, "k")
+			tr.must(err)
+			tr.must(p.ReadOriginals(ctx, holder.Events.Log(appID, app.Log), history.Range{To: history.End},
+				func(string, store.LogRow, []byte) error { originals++; return nil }))
+			if objects != 3 || originals != 3 {
+				t.Errorf("%d objects and %d originals, want 3", objects, originals)
+			}
+			page, err := identities.ListLinks(ctx, app, "", 100, 100, func(*links.Entry) bool { return true })
+			if err != nil || len(page.Links) != 1 || page.Links[0].Ended || page.Next != "" {
+				t.Errorf("%+v, %v", page, err)
+			}
+			app.Identity.ServePersons = true
+			served, err := identities.Read(ctx, app, "a", 0)
+			tr.must(err)
+			ranked, err := identities.ReadRanking(ctx, app, "a")
+			tr.must(err)
+			if served.Of != "k" || red(served) != 90 || red(ranked) != 90 {
+				t.Errorf("served as %q: %v and %v, want 90", served.Of, red(served), red(ranked))
+			}
 		})
 	}
 }

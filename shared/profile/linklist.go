@@ -26,33 +26,32 @@ type LinkPage struct {
 
 // ListLinks returns links by the entries that wanted takes, of the tokens behind after, "" for all. The page ends with
 // the token with which it has limit links, after so many rows, or after some seconds: it may be empty, and others may
-// follow. It waits while the app moves.
+// follow.
 func (i Identities) ListLinks(ctx context.Context, app config.App, after string, rows, limit int,
 	wanted func(*links.Entry) bool) (LinkPage, error) {
-	at, err := i.engine.resting(app)
+	at, err := i.engine.at(app)
 	if err != nil {
 		return LinkPage{}, err
 	}
 	page, began, read := LinkPage{}, time.Now(), 0
-	err = at.env.store.Users.ScanUsers(ctx, app.ID, after, "", rows+1, store.UserState,
-		func(token string, row store.User) error {
-			if token == after {
-				return nil
-			}
-			read++
-			page.add(app.ID, token, place{at: at, row: row}, wanted)
-			if page.Next = token; read == rows || len(page.Links) >= limit || time.Since(began) > listTime {
-				return errPageFull
-			}
+	err = at.scanRows(ctx, app, after, rows+1, func(token string, of place) error {
+		if token == after {
 			return nil
-		})
+		}
+		read++
+		page.add(app.ID, token, of, wanted)
+		if page.Next = token; read == rows || len(page.Links) >= limit || time.Since(began) > listTime {
+			return errPageFull
+		}
+		return nil
+	})
 	switch {
 	case err == nil:
 		page.Next = ""
 	case !errors.Is(err, errPageFull):
 		return LinkPage{}, err
 	}
-	return page, at.env.endLinks(ctx, app.ID, page.Links)
+	return page, at.env.endLinks(ctx, app, page.Links)
 }
 
 // errPageFull ends the scan of a page.
@@ -77,7 +76,7 @@ func (p *LinkPage) add(appID, token string, at place, wanted func(*links.Entry) 
 }
 
 // endLinks reads the rows of the known users of links, and completes the links.
-func (v *env) endLinks(ctx context.Context, appID string, all []Link) error {
+func (v *env) endLinks(ctx context.Context, app config.App, all []Link) error {
 	known := make([]string, len(all))
 	for i := range all {
 		known[i] = all[i].Known
@@ -85,13 +84,13 @@ func (v *env) endLinks(ctx context.Context, appID string, all []Link) error {
 	if len(known) == 0 {
 		return nil
 	}
-	rows, err := v.store.Users.ReadUserStates(ctx, appID, distinct(known))
+	rows, err := v.placesOf(ctx, app, known, store.UserState)
 	if err != nil {
 		return fmt.Errorf("read the known users of links: %w", err)
 	}
 	for i := range all {
 		l := &all[i]
-		l.known = exclusionOf(rows[l.Known])
+		l.known = exclusionOf(rows[l.Known].row)
 		l.Ended = !l.Counts(exclusionOf(l.of.row), l.known)
 	}
 	return nil

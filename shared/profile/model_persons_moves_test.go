@@ -4,6 +4,8 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -172,10 +174,23 @@ func (p *people) move() {
 		p.changeMove(func(a *config.App) error { a.AdvanceMove(); return nil })
 	case !p.moving:
 		p.startWork(app)
-	case len(p.working) > 0:
-		p.advance(rapid.IntRange(0, len(p.working)-1).Draw(p.t, "actor"), proceed)
+	default:
+		p.hurry()
 	}
 }
+
+// hurry lets the process that works on the phase make some requests in a row, while the others stand still.
+func (p *people) hurry() {
+	for range rapid.IntRange(1, 30).Draw(p.t, "requests") {
+		i := slices.IndexFunc(p.working, func(a *actor) bool { return strings.HasPrefix(a.name, phaseWork) })
+		if i < 0 {
+			return
+		}
+		p.advance(i, proceed)
+	}
+}
+
+const phaseWork = "work of phase "
 
 // wait waits as a job does before it begins a phase: caches have expired, and who began earlier has ended.
 func (p *people) wait() {
@@ -200,7 +215,7 @@ func (p *people) startWork(app config.App) {
 	e, id := p.process(), len(p.configs)
 	p.moving = true
 	done := false
-	p.run("work of phase "+string(app.Move.Phase), func(ctx context.Context) error {
+	p.run(phaseWork+string(app.Move.Phase), func(ctx context.Context) error {
 		for _, token := range tokens {
 			if err := p.work(ctx, e, app, token); err != nil {
 				return err

@@ -152,7 +152,7 @@ func (p *people) step() {
 		return
 	}
 	switch rapid.SampledFrom([]string{"advance", "advance", "advance", "advance", "advance", "advance", "advance", "advance", "message", "message",
-		"message", "retry", "import", "read", "fold", "round", "recompute", "unlink", "link", "delete", "opt out", "opt in", "window", "marked", "time"}).Draw(p.t, "step") {
+		"message", "retry", "import", "read", "fold", "round", "recompute", "unlink", "link", "sign in", "abandon", "delete", "opt out", "opt in", "window", "marked", "time"}).Draw(p.t, "step") {
 	case "advance":
 		if len(p.working) > 0 {
 			p.advance(rapid.IntRange(0, len(p.working)-1).Draw(p.t, "actor"),
@@ -192,6 +192,13 @@ func (p *people) step() {
 			}
 			return err
 		}, affects: func(n int, _ string) bool { return p.events[n].User == a }})
+	case "sign in":
+		p.signIn(p.anonymous(), p.signedIn())
+	case "abandon":
+		if given := slices.DeleteFunc(slices.Clone(p.events), func(e store.LogEvent) bool { return e.Known != "" }); len(given) > 0 {
+			given = []store.LogEvent{rapid.SampledFrom(given).Draw(p.t, "given up")}
+			plain("abandon", func(ctx context.Context) error { return e.Abandon(ctx, app, given) })
+		}
 	case "delete":
 		p.exclude("delete "+token, token, (*profile.Engine).Delete)
 	case "opt out":
@@ -232,6 +239,15 @@ func (p *people) deliver(apply func(*profile.Engine, context.Context, config.App
 			return m == n || p.events[m].Known != "" && p.events[m].User == p.events[n].User
 		})
 	}})
+}
+
+// signIn delivers the call of an SDK that says who has signed in under a token.
+func (p *people) signIn(a, k string) {
+	s := profile.SignIn{User: a, Known: k, Time: p.clock.Add(2), MessageID: "call", Strong: true}
+	s.Receipt = s.Time
+	p.begin(&operation{name: "sign in " + a + " as " + k, do: func(ctx context.Context, app config.App, e *profile.Engine) error {
+		return profile.IdentitiesOf(e).SignedIn(ctx, app, []profile.SignIn{s})
+	}, affects: func(n int, _ string) bool { return p.events[n].User == a }})
 }
 
 func (p *people) unlink(a, k string) {

@@ -46,7 +46,8 @@ type Other struct {
 	intervals []links.Interval
 	row       store.User // excludes what the rows of both exclude
 	links     links.Cell
-	apart     *store.Log // that of another region, which has the events; nil: they are in the log of the user's region
+	// log has the events while the app moves: the token may be in another region than the user. nil: the user's has them.
+	log *store.Log
 }
 
 // Of reads the row of a token, and returns the person.
@@ -97,7 +98,7 @@ func (i Identities) Person(ctx context.Context, app config.App, user string, row
 		p.add(user, own, e, exclusionOf(rows[e.Known].row))
 	}
 	for _, other := range p.links.Tokens() {
-		if err := p.join(app, other, own.place, rows[other]); err != nil {
+		if err := p.join(app, other, row, rows[other]); err != nil {
 			return p, err
 		}
 	}
@@ -107,14 +108,14 @@ func (i Identities) Person(ctx context.Context, app config.App, user string, row
 	return p, nil
 }
 
-// join adds a token of the user's list. of is where the user is, and other the token.
-func (p *Person) join(app config.App, name string, of, other place) error {
+// join adds a token of the user's list. of is the row of the user, and other where the token is.
+func (p *Person) join(app config.App, name string, of store.User, other place) error {
 	row := other.row
 	cell, err := linksOf(app.ID, name, row)
 	if err != nil {
 		return err
 	}
-	known, t := exclusionOf(of.row), &tokenRow{other, cell}
+	known, t := exclusionOf(of), &tokenRow{other, cell}
 	for _, e := range cell.Entries {
 		if e.Known == p.User {
 			p.add(name, t, e, known)
@@ -123,9 +124,9 @@ func (p *Person) join(app config.App, name string, of, other place) error {
 	intervals := cell.Intervals(p.User, exclusionOf(row), known, links.Open)
 	if app.Identity.Counts() && len(intervals) > 0 {
 		o := Other{Token: name, intervals: intervals, row: excluding(row, exclusionOf(row).With(known)), links: cell}
-		if other.at != of.at {
+		if app.Moving() {
 			log := other.at.logs.of(app)
-			o.apart = &log
+			o.log = &log
 		}
 		p.Others = append(p.Others, o)
 	}
@@ -169,8 +170,8 @@ func (p *Person) ReadOriginals(ctx context.Context, log store.Log, within histor
 	heads := []*head{begin(events(ctx, log, own, func(store.LogRow) bool { return true }))}
 	for i := range p.Others {
 		o, from := &p.Others[i], log
-		if o.apart != nil {
-			from = *o.apart
+		if o.log != nil {
+			from = *o.log
 		}
 		heads = append(heads, begin(events(ctx, from, o.ranges(within), o.counts)))
 	}
