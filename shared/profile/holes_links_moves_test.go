@@ -205,6 +205,20 @@ func TestDeletedPersonInTwoRegions(t *testing.T) {
 	}
 }
 
+// A mover has read the log of a token when the known user is deleted and purged, and writes its copy afterwards.
+func TestCopyBringsNoDeadEvents(t *testing.T) {
+	tr := newLinkedMoving(t)
+	m := tr.moverOf("a", store.Leaving)
+	tr.stepTo(m, "MutateRows")
+	tr.clock += hour
+	tr.must(deleteAndPurge(ctx, tr.eng, "k"))
+	tr.finish(m)
+	tr.counts("a", 0)
+	if n := tr.logged("eu", "a") + tr.logged("us", "a"); n > 0 {
+		t.Errorf("the logs have %d events of a", n)
+	}
+}
+
 // An event that names a user who is out is dropped in no log that is being copied: a copy would bring it back. Another
 // delivery drops it in both.
 func TestNamedEventMeetsCopy(t *testing.T) {
