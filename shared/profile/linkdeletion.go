@@ -98,8 +98,8 @@ func (d *deletion) purgeDead(ctx context.Context, app config.App, token string) 
 	return nil
 }
 
-// purgeDeadOf removes the dead events of a token from the region of d: the rows of the log, and the blocks that may hold
-// some. Nobody reads these any more. row is that of the owner.
+// purgeDeadOf removes the dead events of a token from the region of d: the rows of the log, and the blocks that may
+// hold some. Nobody reads these any more. row is that of the owner.
 func (d *deletion) purgeDeadOf(ctx context.Context, app config.App, token string, row store.User) error {
 	dead, err := d.dropDead(ctx, app, token, row)
 	if err != nil || len(dead) == 0 {

@@ -98,8 +98,9 @@ func (w *writer) followAll(ctx context.Context, app config.App, users []*user, b
 			continue
 		}
 		named, err := w.linker.follow(ctx, app, u, byUser[u.token], deliver, draw)
-		if _, moved := errors.AsType[elsewhere](err); moved || errors.Is(err, wire.ErrDamaged) || errors.Is(err, wire.ErrNewer) {
-			u.fault, err = err, nil // of this user alone, or links of this user's, or of those whom they name: the others are marked
+		_, moved := errors.AsType[elsewhere](err)
+		if moved || errors.Is(err, wire.ErrDamaged) || errors.Is(err, wire.ErrNewer) {
+			u.fault, err = err, nil // of this user, or links of theirs, or of those whom they name: the others are marked
 		}
 		if err != nil {
 			return nil, err

@@ -77,7 +77,8 @@ func (d *deletion) tryAlong(ctx context.Context, app config.App, token, known st
 	if !changes {
 		return false, nil
 	}
-	_, done, err := of.at.env.store.Users.SetOptOutLinked(ctx, app.ID, token, of.row, types, d.tombstone(), next.Append(nil))
+	users := of.at.env.store.Users
+	_, done, err := users.SetOptOutLinked(ctx, app.ID, token, of.row, types, d.tombstone(), next.Append(nil))
 	return done, err
 }
 

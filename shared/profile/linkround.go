@@ -50,7 +50,8 @@ func (l *linker) tend(ctx context.Context, app config.App, token string, row sto
 	if cell.Role == links.Known {
 		return l.sweep(ctx, app, token)
 	}
-	if err := l.markOwed(ctx, app, token, place{at: l.engine, row: row}, func(links.Owed) bool { return true }); err != nil {
+	all := func(links.Owed) bool { return true }
+	if err := l.markOwed(ctx, app, token, place{at: l.engine, row: row}, all); err != nil {
 		return err
 	}
 	_, err = l.changeLinks(ctx, app, token, func(cell links.Cell, x links.Exclusion) (links.Cell, bool) {

@@ -15,7 +15,8 @@ import (
 
 // A person is a known user with the anonymous tokens whose events count for them. Their
 // computation reads the row of the known user first, then the rows of the tokens that it lists,
-// then blocks and logs of all. While the app moves, each row and each log is read where the token is owned. So a process that changes a link and marks the known user afterwards finds
+// then blocks and logs of all. While the app moves, each row and each log is read where the token is owned. So a
+// process that changes a link and marks the known user afterwards finds
 // a computation that has read the change, or one whose profile the mark makes invalid.
 
 // member is an anonymous token of a person. Its row excludes what that of the person does, too.
@@ -325,7 +326,8 @@ func within(ranges []store.UserRange, at history.Pos) bool {
 // scoreShared adds a row of the log in the region of the engine at, nil: that of the reading, to each user for whom the
 // reading takes it.
 func (r *reading) scoreShared(at *Engine, token string, row store.LogRow, scorer *store.LogScorer) {
-	if u := r.byUser[token]; at == nil && u != nil && within(u.planned, row.Pos) && !u.cell.Dropped(row.Time, row.Receipt()) {
+	u := r.byUser[token]
+	if at == nil && u != nil && within(u.planned, row.Pos) && !u.cell.Dropped(row.Time, row.Receipt()) {
 		r.scoreSifted(u, row, scorer)
 	}
 	for _, m := range r.members[token] {

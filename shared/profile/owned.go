@@ -10,9 +10,9 @@ import (
 )
 
 // The rows of linked tokens may be in different regions while their app moves, and each may leave its region at any
-// time. This file draws tickets and reads rows where each token is owned. Who then changes the links of a row does so on
-// condition that the owner is still the one that the row named. So the row counts at that instant, and what it holds is
-// carried along when the token moves afterwards.
+// time. This file draws tickets and reads rows where each token is owned. Who then changes the links of a row does so
+// on condition that the owner is still the one that the row named. So the row counts at that instant, and what it holds
+// is carried along when the token moves afterwards.
 
 // entry returns the engine of the region whose row of a user is asked first.
 func (v *env) entry(app config.App) (*Engine, error) {
@@ -72,7 +72,8 @@ func (v *env) drawLinked(ctx context.Context, app config.App, token string, mark
 	return found, err
 }
 
-// take draws a ticket for a user whose tombstone is not ahead of this clock where the user is owned, and reads the links.
+// take draws a ticket for a user whose tombstone is not ahead of this clock, where the user is owned, and reads the
+// links.
 func (v *env) take(ctx context.Context, app config.App, token string) (found place, err error) {
 	err = v.anywhere(app, func(at *Engine, need int64) error {
 		take := at.linkTaker(app, false, need)

@@ -86,8 +86,8 @@ func (s Users) AdvanceTombstone(ctx context.Context, app, user string, t affinit
 // tombstone in the same instant. The new tombstone differs from the one before. SetOptOut
 // returns the new tombstone.
 //
-// It changes nothing unless the ticket of row, which the caller has drawn, is the newest one, and the owner is the one of
-// that ticket. A process that dropped an event
+// It changes nothing unless the ticket of row, which the caller has drawn, is the newest one, and the owner is the one
+// of that ticket. A process that dropped an event
 // because of the former types drew its ticket earlier. So a caller that draws the ticket
 // before it reads its clock covers that event. SetOptOut returns false in the cases of
 // SwapManifest.

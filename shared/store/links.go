@@ -50,7 +50,8 @@ func (s Users) SwapLinksAt(ctx context.Context, app, user string, row User, next
 
 // newest returns filters that pass the counter unless a ticket is the newest one.
 func newest(ticket int64) []bigtable.Filter {
-	return []bigtable.Filter{latest(columnCounter, nil, bigEndian(ticket)), latest(columnCounter, bigEndian(ticket+1), nil)}
+	before, after := bigEndian(ticket), bigEndian(ticket+1)
+	return []bigtable.Filter{latest(columnCounter, nil, before), latest(columnCounter, after, nil)}
 }
 
 func (s *Store) swapLinks(ctx context.Context, app, user string, next []byte, unless []bigtable.Filter) (bool, error) {

@@ -80,8 +80,8 @@ func parseOwner(value []byte) (Owner, error) {
 	return o, nil
 }
 
-// unchanged returns filters that pass a cell unless the row still has the owner with which the caller has read it as one
-// that counts. A row that was read without an owner gives none.
+// unchanged returns filters that pass a cell unless the row still has the owner with which the caller has read it as
+// one that counts. A row that was read without an owner gives none.
 func (o Owner) unchanged() []bigtable.Filter {
 	if o == (Owner{}) {
 		return nil
