@@ -172,11 +172,11 @@ func atEvery(run func(requests int) (goesOn bool)) {
 
 // atEveryPair calls run with every pair of numbers of requests that two actors make before they
 // meet. run reports whether each of them has more. Under the race detector, to which the pairs
-// are alike, it calls run with every third pair.
+// are alike, it calls run with every seventh pair.
 func atEveryPair(run func(first, second int) (firstGoesOn, secondGoesOn bool)) {
 	atEvery(func(first int) (firstGoesOn bool) {
 		atEvery(func(second int) (secondGoesOn bool) {
-			if race.On && (first+second)%3 != 0 {
+			if race.On && (first+second)%7 != 0 {
 				return true
 			}
 			firstGoesOn, secondGoesOn = run(first, second)

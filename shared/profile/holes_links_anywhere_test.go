@@ -12,7 +12,7 @@ import (
 )
 
 // meetings is at how many requests one of which a token moves.
-var meetings = race.Or(4, 12)
+var meetings = race.Or(16, 48)
 
 // linkWork is what a process does with the links of moving tokens, and how many events count afterwards. Before, a is
 // linked to k and has two events, k and b have one.
