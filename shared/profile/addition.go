@@ -104,10 +104,10 @@ func (d *adder) add(ctx context.Context, app config.App, c *affinity.Compiled, u
 	if d.limits.maxAdditions == 0 {
 		return nil, users, nil
 	}
-	var ask, linked []*user
-	var remembers []storedBase // of linked
+	var waiting []waitingUser
 	for _, u := range users {
 		b, remembered := d.bases.Take(app.ID, u.token)
+		remembered = remembered && b.ticket == u.row.Ticket-1
 		of := events[u.token]
 		switch {
 		case u.fault != nil:
@@ -118,9 +118,7 @@ func (d *adder) add(ctx context.Context, app config.App, c *affinity.Compiled, u
 		case u.row.Version == 0:
 			d.counters.NotAddedNoBase.Add(1) // nobody has written a profile
 			rest = append(rest, u)
-		case remembered && b.ticket == u.row.Ticket-1 && len(of.linked) > 0:
-			linked, remembers = append(linked, u), append(remembers, b)
-		case remembered && b.ticket == u.row.Ticket-1:
+		case remembered && len(of.linked) == 0:
 			if a, ok := d.addTo(ctx, app, c, u, b, of, nil); ok {
 				d.counters.AddedFromMemory.Add(1)
 				added = append(added, a)
@@ -128,65 +126,77 @@ func (d *adder) add(ctx context.Context, app config.App, c *affinity.Compiled, u
 				rest = append(rest, u)
 			}
 		default:
-			ask = append(ask, u)
+			waiting = append(waiting, waitingUser{u, b, remembered})
 		}
 	}
-	if len(ask)+len(linked) == 0 {
+	if len(waiting) == 0 {
 		return added, rest, nil
 	}
-	pending := append(linked, ask...)
-	bases, others, err := d.readBases(ctx, app, ask, pending, events)
+	others, err := d.readFor(ctx, app, waiting, events)
 	if err != nil {
 		return nil, nil, err
 	}
-	for i, u := range pending {
-		var b storedBase
-		if i < len(remembers) {
-			b = remembers[i]
-		} else {
-			row := bases[u.token]
-			b = storedBase{row.ProfileTicket, row.Profile, row.Session, row.Counted}
-		}
-		if a, ok := d.addTo(ctx, app, c, u, b, events[u.token], others); !ok {
-			rest = append(rest, u)
-		} else if added = append(added, a); i < len(remembers) {
+	for _, u := range waiting {
+		if a, ok := d.addTo(ctx, app, c, u.user, u.base, events[u.token], others); !ok {
+			rest = append(rest, u.user)
+		} else if added = append(added, a); u.remembered {
 			d.counters.AddedFromMemory.Add(1)
 		}
 	}
 	return added, rest, nil
 }
 
-// readBases reads the bases of users, and beside them the rows of the anonymous tokens with events for users, who have
-// all drawn their tickets.
-func (d *adder) readBases(ctx context.Context, app config.App, users, all []*user,
-	events map[string]own) (bases, others map[string]store.User, err error) {
-	g, ctx := errgroup.WithContext(ctx)
-	if len(users) > 0 {
-		g.Go(func() error {
-			tokens := make([]string, len(users))
-			for i, u := range users {
-				tokens[i] = u.token
-			}
-			// What does not fit is computed, within the memory of all computations.
-			var err error
-			bases, err = d.store.Users.ReadBases(ctx, app.ID, tokens, d.limits.groupBytes/maxScans)
-			return err
-		})
-	}
+// waitingUser is a user for whom something has to be read: their base, if this process does not remember it, or the
+// rows of anonymous tokens.
+type waitingUser struct {
+	*user
+	base       storedBase
+	remembered bool
+}
+
+// readFor completes users, who have all drawn their tickets, by their bases, and beside that reads the rows of the
+// anonymous tokens with events for them.
+func (d *adder) readFor(ctx context.Context, app config.App, users []waitingUser,
+	events map[string]own) (others map[string]store.User, err error) {
 	var anonymous []string
-	for _, u := range all {
+	for _, u := range users {
 		for _, e := range events[u.token].linked {
 			anonymous = append(anonymous, e.User)
 		}
 	}
-	if len(anonymous) > 0 {
-		g.Go(func() error {
-			var err error
-			others, err = d.store.Users.ReadUserStates(ctx, app.ID, distinct(anonymous))
-			return err
-		})
+	if len(anonymous) == 0 {
+		return nil, d.readBases(ctx, app, users)
 	}
-	return bases, others, g.Wait()
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return d.readBases(ctx, app, users) })
+	g.Go(func() (err error) {
+		others, err = d.store.Users.ReadUserStates(ctx, app.ID, distinct(anonymous))
+		return err
+	})
+	err = g.Wait()
+	return others, err
+}
+
+// readBases completes users by the bases that this process does not remember.
+func (d *adder) readBases(ctx context.Context, app config.App, users []waitingUser) error {
+	var tokens []string
+	for _, u := range users {
+		if !u.remembered {
+			tokens = append(tokens, u.token)
+		}
+	}
+	if len(tokens) == 0 {
+		return nil
+	}
+	// What does not fit is computed, within the memory of all computations.
+	rows, err := d.store.Users.ReadBases(ctx, app.ID, tokens, d.limits.groupBytes/maxScans)
+	for i := range users {
+		if u := &users[i]; !u.remembered {
+			row := rows[u.token]
+			u.base = storedBase{row.ProfileTicket, row.Profile, row.Session, row.Counted}
+		}
+	}
+	return err
 }
 
 // addTo adds events to a base of the ticket before the user's, or of a later one. others are rows of the anonymous

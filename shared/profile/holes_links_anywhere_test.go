@@ -178,11 +178,7 @@ func (tr *travels) meet(w linkWork, token string, until store.OwnerState, dies b
 // which it moves. A token that has no owner yet moves nowhere.
 func (tr *travels) moverUntil(token string, until store.OwnerState) *actor {
 	tr.t.Helper()
-	app, e := tr.app(), tr.process(tr.apps)
-	a := tr.start("mover of "+token, func(ctx context.Context) error {
-		_, err := e.MoveUser(ctx, app, token, endless)
-		return err
-	})
+	a := tr.startMover(token)
 	for a.before != "" && (until == store.Own || tr.rowOf("eu", token).Owner.State != until) {
 		tr.step(a, 1)
 	}

@@ -56,14 +56,18 @@ func (tr *travels) rowOf(region, token string) store.User {
 	return row
 }
 
-// moverOf is a mover of a token that has given the row in eu a state.
-func (tr *travels) moverOf(token string, s store.OwnerState) *actor {
-	tr.t.Helper()
+func (tr *travels) startMover(token string) *actor {
 	app, e := tr.app(), tr.process(tr.apps)
-	a := tr.start("mover of "+token, func(ctx context.Context) error {
+	return tr.start("mover of "+token, func(ctx context.Context) error {
 		_, err := e.MoveUser(ctx, app, token, endless)
 		return err
 	})
+}
+
+// moverOf is a mover of a token that has given the row in eu a state.
+func (tr *travels) moverOf(token string, s store.OwnerState) *actor {
+	tr.t.Helper()
+	a := tr.startMover(token)
 	for tr.rowOf("eu", token).Owner.State != s {
 		tr.step(a, 1)
 	}

@@ -63,21 +63,6 @@ func linksOf(appID, token string, row store.User) (links.Cell, error) {
 	return c, nil
 }
 
-// absorbed reports whether a token is no user of its own for now, because it is part of a known one. Links that
-// do not parse make none.
-func absorbed(app config.App, token string, row store.User) bool {
-	if !app.Identity.Counts() || len(row.Links) == 0 {
-		return false
-	}
-	cell, err := linksOf(app.ID, token, row)
-	return err == nil && cell.Absorbed(exclusionOf(row))
-}
-
-// exclusionOf is what a row excludes.
-func exclusionOf(row store.User) links.Exclusion {
-	return links.Exclusion{Tombstone: row.Deleted(), OptedOut: row.OptedOut}
-}
-
 // join reads the links of users of an app that has any, and the rows of the tokens that their rows
 // list, in one request if the app rests. The rows of the users have been read before.
 func (c *computer) join(ctx context.Context, app config.App, all []*computation) error {

@@ -147,6 +147,21 @@ func (p *Person) SameAs(other Person) bool {
 	})
 }
 
+// absorbed reports whether a token is no user of its own for now, because it is part of a known one. Links that
+// do not parse make none.
+func absorbed(app config.App, token string, row store.User) bool {
+	if !app.Identity.Counts() || len(row.Links) == 0 {
+		return false
+	}
+	cell, err := linksOf(app.ID, token, row)
+	return err == nil && cell.Absorbed(exclusionOf(row))
+}
+
+// exclusionOf is what a row excludes.
+func exclusionOf(row store.User) links.Exclusion {
+	return links.Exclusion{Tombstone: row.Deleted(), OptedOut: row.OptedOut}
+}
+
 // excluding returns a row that excludes x.
 func excluding(row store.User, x links.Exclusion) store.User {
 	row.DeletedUntil, row.ReceivedUntil, row.OptedOut = x.DeletedUntil, x.ReceivedUntil, x.OptedOut
