@@ -31,7 +31,6 @@ var layers = []layer{
 	{"shared/wire", "", ""},
 	{"shared/telemetry", "", "http"},
 	{"shared/telemetry/export", "telemetry", ""},
-	{"shared/telemetry/clients", "telemetry", ""},
 
 	// Domain: what events, objects, strategies, profiles, orders and apps are. Only the parts that
 	// domain does not list below reach a network.
@@ -69,10 +68,10 @@ var layers = []layer{
 	// Engine: it reaches Bigtable through store, and nothing else does. Edges lie between: queue
 	// leads to Pub/Sub and Cloud Tasks, web to HTTP.
 	{"shared/store/rowstream", "", "bigtable grpc"},
-	{"shared/store", "score/affinity app/auditlog catalog rank/crowd deadline event score/history score/schema rank/segment store/rowstream telemetry/clients terraform app/usage wire", "bigtable grpc"},
-	{"shared/queue/pubsub", "event/bus app/config telemetry telemetry/clients", "pubsub grpc"},
+	{"shared/store", "score/affinity app/auditlog catalog rank/crowd deadline event score/history score/schema rank/segment store/rowstream terraform app/usage wire", "bigtable grpc"},
+	{"shared/queue/pubsub", "event/bus app/config telemetry", "pubsub grpc"},
 	{"shared/queue", "", ""},
-	{"shared/queue/taskqueue", "app/config queue telemetry telemetry/clients", "tasks grpc"},
+	{"shared/queue/taskqueue", "app/config queue telemetry", "tasks grpc"},
 	{"shared/web/auth", "app/config fault app/limit", "http"},
 	{"shared/web/httpapi", "admission deadline fault app/limit telemetry", "http"},
 	{"shared/web/clientscript", "web/httpapi", "http"},
@@ -116,7 +115,7 @@ var layers = []layer{
 
 	// What functions are made of.
 	{"shared/backend/function", "deadline web/httpapi telemetry", "http"},
-	{"shared/backend", "app/documents app/auditlog app/config app/documents/documentdb deadline backend/function web/httpapi app/limit store telemetry telemetry/clients telemetry/export app/usage", "firestore grpc http"},
+	{"shared/backend", "app/documents app/auditlog app/config app/documents/documentdb deadline backend/function web/httpapi app/limit store telemetry telemetry/export app/usage", "firestore grpc http"},
 	{"shared/backend/jobrunner", "app/documents/documentdb backend job queue", ""},
 	{"shared/backend/answers", "api app/auditlog backend job serve/query web/httpapi", "http"},
 	{"shared/backend/segmentjobs", "app/config backend job job/kinds/segmentbuild job/kinds/segmentexport profile serve/query", ""},
@@ -188,7 +187,7 @@ var domain = []string{
 }
 
 // all are the packages under shared/ that every function on the data links.
-const all = "wire cache/writebehind admission app/documents cache score/affinity app/auditlog backend catalog app/config app/documents/documentdb rank/crowd deadline event fault backend/function score/history web/httpapi app/limit score/schema rank/segment store store/rowstream score/strategy telemetry telemetry/clients telemetry/export app/usage"
+const all = "wire cache/writebehind admission app/documents cache score/affinity app/auditlog backend catalog app/config app/documents/documentdb rank/crowd deadline event fault backend/function score/history web/httpapi app/limit score/schema rank/segment store store/rowstream score/strategy telemetry telemetry/export app/usage"
 
 // links are the packages under shared/ that a function's zip holds. A function
 // is deployed again when one of them changes.

@@ -26,7 +26,6 @@ import (
 	"github.com/affinityengine/affinity/shared/deadline"
 	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/telemetry"
-	"github.com/affinityengine/affinity/shared/telemetry/clients"
 	"github.com/affinityengine/affinity/shared/telemetry/export"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
@@ -111,11 +110,11 @@ func Open(ctx context.Context, log *slog.Logger, s Settings) (Base, error) {
 	if err := startExporters(); err != nil {
 		return Base{}, err
 	}
-	client, err := firestore.NewClientWithDatabase(ctx, s.Firestore.Project, s.Firestore.Database, clients.Options()...)
+	client, err := firestore.NewClientWithDatabase(ctx, s.Firestore.Project, s.Firestore.Database, export.ClientOptions()...)
 	if err != nil {
 		return Base{}, fmt.Errorf("open Firestore of %s: %w", s.Firestore.Project, err)
 	}
-	keysClient, err := firestore.NewClientWithDatabase(ctx, s.Firestore.Project, s.Firestore.Keys, clients.Options()...)
+	keysClient, err := firestore.NewClientWithDatabase(ctx, s.Firestore.Project, s.Firestore.Keys, export.ClientOptions()...)
 	if err != nil {
 		err = fmt.Errorf("open the keys in Firestore of %s: %w", s.Firestore.Project, err)
 		return Base{}, errors.Join(err, client.Close())

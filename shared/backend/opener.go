@@ -7,6 +7,8 @@ import (
 	"log/slog"
 
 	"google.golang.org/api/option"
+
+	"github.com/affinityengine/affinity/shared/telemetry/export"
 )
 
 // Opener opens what a function needs, one service after the other. Once one cannot be opened
@@ -40,7 +42,7 @@ func Use[C Regional[C], T io.Closer](ctx context.Context, o *Opener, cfg C,
 	if o.err != nil {
 		return service
 	}
-	opened, err := open(ctx, cfg.In(o.RegionOf))
+	opened, err := open(ctx, cfg.In(o.RegionOf), export.ClientOptions()...)
 	if err != nil {
 		o.err = err
 		return service

@@ -8,12 +8,13 @@ import (
 
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/telemetry/export"
 )
 
 // openStores opens the Bigtable of each region.
 func openStores(ctx context.Context, log *slog.Logger, s Settings, c *config.Store) (Base, error) {
 	if len(s.Regions.All) == 0 {
-		opened, err := store.Open(ctx, s.Store)
+		opened, err := store.Open(ctx, s.Store, export.ClientOptions()...)
 		return New(log, time.Now, opened, c, config.TTL), err
 	}
 	return OpenRegional(ctx, log, s.Store, s.Regions, c)
@@ -26,7 +27,7 @@ func OpenRegional(ctx context.Context, log *slog.Logger, cfg store.Config, r Reg
 	stores := map[string]*store.Store{}
 	for _, region := range r.All {
 		cfg.Instance, cfg.Suffix = region.Instance, region.Suffix()
-		opened, err := store.Open(ctx, cfg, store.Unreachable(log, region.Instance))
+		opened, err := store.Open(ctx, cfg, append(export.ClientOptions(), store.Unreachable(log, region.Instance))...)
 		if err != nil {
 			for _, at := range stores {
 				err = errors.Join(err, at.Close())

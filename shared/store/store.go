@@ -14,7 +14,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/affinityengine/affinity/shared/store/rowstream"
-	"github.com/affinityengine/affinity/shared/telemetry/clients"
 )
 
 // Config names the Bigtable instance and the ways into it.
@@ -134,7 +133,7 @@ func (c client) table(name string) *bigtable.Table { return c.Open(name + c.suff
 
 func newClient(ctx context.Context, cfg Config, profile string, m *meter, opts []option.ClientOption) (client, error) {
 	conns := rowstream.NewConns()
-	opts = slices.Concat(m.options(conns), clients.Options(), opts)
+	opts = slices.Concat(m.options(conns), opts)
 	// For its own metrics the client would look for a metadata server at every start.
 	// The engine has other metrics. Requests in sessions pass by the interceptors that
 	// count rows. Releases and functions are built without DirectPath.

@@ -75,6 +75,7 @@ func (c *client) open(ctx context.Context) (err error) {
 	}
 	opts = []option.ClientOption{
 		option.WithEndpoint(c.server.Addr), option.WithGRPCConnectionPool(1), option.WithoutAuthentication(),
+		option.WithTelemetryDisabled(), // as a function opens it
 		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())),
 		option.WithGRPCDialOption(grpc.WithStatsHandler(c.traffic)),
 	}

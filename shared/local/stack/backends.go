@@ -35,7 +35,7 @@ import (
 	buspubsub "github.com/affinityengine/affinity/shared/queue/pubsub"
 	"github.com/affinityengine/affinity/shared/queue/taskqueue"
 	"github.com/affinityengine/affinity/shared/store"
-	"github.com/affinityengine/affinity/shared/telemetry/clients"
+	"github.com/affinityengine/affinity/shared/telemetry/export"
 	"github.com/affinityengine/affinity/terraform"
 )
 
@@ -80,7 +80,7 @@ func (s *Stack) openBigtable(ctx context.Context, o Options, regions config.Regi
 			Project: Project, Instance: region.Instance, Suffix: region.Suffix(), Profile: o.AppProfile,
 			ServingProfile: o.ServingAppProfile, FilterColumns: 6,
 		}
-		opened, err := store.Open(ctx, cfg, opts...)
+		opened, err := store.Open(ctx, cfg, append(opts, export.ClientOptions()...)...)
 		if err != nil {
 			return nil, err
 		}
@@ -144,7 +144,7 @@ func (s *Stack) openConfig(ctx context.Context, o Options) (database, error) {
 	// The databases that the commands of `affinity app` open.
 	var opened [2]documents.Store
 	for i, name := range []string{terraform.Database, terraform.KeysDatabase} {
-		client, err := firestore.NewClientWithDatabase(ctx, Project, name, clients.Options()...)
+		client, err := firestore.NewClientWithDatabase(ctx, Project, name, export.ClientOptions()...)
 		if err != nil {
 			return database{}, fmt.Errorf("open the database %s of Firestore: %w", name, err)
 		}
@@ -217,6 +217,7 @@ func (s *Stack) openPubSub(ctx context.Context, o Options, base backend.Base) (m
 	cfg := buspubsub.Config{Project: Project, Events: EventsTopic, Slow: slowTopic, DeadLetters: deadLetterTopic,
 		Dedicated: dedicated,
 		Regions:   base.Regions, Where: base.RegionOf}
+	opts = append(opts, export.ClientOptions()...)
 	opened, err := buspubsub.Open(ctx, cfg, opts...)
 	if err != nil {
 		return messaging{}, err
@@ -341,7 +342,7 @@ func (s *Stack) openTasks(ctx context.Context, o Options, base backend.Base, wor
 	}
 	s.tasks, s.place.Tasks = server, server.Addr
 	s.onClose(func() error { server.Close(); return nil })
-	client, err := cloudtasks.NewClient(ctx, append(s.local(server.Addr), clients.Options()...)...)
+	client, err := cloudtasks.NewClient(ctx, append(s.local(server.Addr), export.ClientOptions()...)...)
 	if err != nil {
 		return nil, fmt.Errorf("open Cloud Tasks: %w", err)
 	}

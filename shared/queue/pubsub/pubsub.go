@@ -17,7 +17,6 @@ import (
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/event/bus"
 	"github.com/affinityengine/affinity/shared/telemetry"
-	"github.com/affinityengine/affinity/shared/telemetry/clients"
 )
 
 // Config names the project and topics.
@@ -55,7 +54,7 @@ type Bus struct {
 func Open(ctx context.Context, cfg Config, opts ...option.ClientOption) (*Bus, error) {
 	// With it the client writes the span of a publish into the message.
 	tracing := &pubsub.ClientConfig{EnableOpenTelemetryTracing: telemetry.Recording()}
-	client, err := pubsub.NewClientWithConfig(ctx, cfg.Project, tracing, append(clients.Options(), opts...)...)
+	client, err := pubsub.NewClientWithConfig(ctx, cfg.Project, tracing, opts...)
 	if err != nil {
 		return nil, fmt.Errorf("open Pub/Sub of %s: %w", cfg.Project, err)
 	}

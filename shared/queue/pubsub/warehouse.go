@@ -10,7 +10,6 @@ import (
 	"google.golang.org/api/option"
 
 	"github.com/affinityengine/affinity/shared/app/config"
-	"github.com/affinityengine/affinity/shared/telemetry/clients"
 )
 
 // WarehouseConfig names the topics of the rows for analysts.
@@ -44,7 +43,7 @@ func OpenWarehouse(ctx context.Context, cfg WarehouseConfig, opts ...option.Clie
 	if cfg.Topic == "" {
 		return nil, nil
 	}
-	client, err := pubsub.NewClient(ctx, cfg.Project, append(clients.Options(), opts...)...)
+	client, err := pubsub.NewClient(ctx, cfg.Project, opts...)
 	if err != nil {
 		return nil, fmt.Errorf("open Pub/Sub of %s: %w", cfg.Project, err)
 	}

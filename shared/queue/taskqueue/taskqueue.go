@@ -25,7 +25,6 @@ import (
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/queue"
 	"github.com/affinityengine/affinity/shared/telemetry"
-	"github.com/affinityengine/affinity/shared/telemetry/clients"
 )
 
 // Config names the queue and the worker.
@@ -101,7 +100,7 @@ func Open(ctx context.Context, cfg Config, opts ...option.ClientOption) (*Client
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("open the task queue: %w", err)
 	}
-	client, err := cloudtasks.NewClient(ctx, append(clients.Options(), opts...)...)
+	client, err := cloudtasks.NewClient(ctx, opts...)
 	if err != nil {
 		return nil, fmt.Errorf("open the task queue %s: %w", cfg.Queue, err)
 	}
