@@ -27,7 +27,6 @@ var layers = []layer{
 	{"shared/deadline", "", ""},
 	{"shared/admission", "", ""},
 	{"shared/cache", "deadline", ""},
-	{"shared/cache/writebehind", "deadline", ""},
 	{"shared/wire", "", ""},
 	{"shared/telemetry", "", "http"},
 	{"shared/telemetry/export", "telemetry", ""},
@@ -52,7 +51,7 @@ var layers = []layer{
 	{"shared/rank/ranking", "score/affinity event score/strategy", ""},
 	{"shared/rank/feed", "catalog fault rank/ranking score/strategy wire", ""},
 	{"shared/rank/boost", "score/affinity fault", ""},
-	{"shared/app/usage", "deadline cache/writebehind event", ""},
+	{"shared/app/usage", "deadline cache event", ""},
 	{"shared/app/limit", "deadline cache", ""},
 	{"shared/app/documents", "", ""},
 	{"shared/app/documents/documentdb", "app/documents", "firestore grpc"},
@@ -79,12 +78,11 @@ var layers = []layer{
 	{"shared/web/openapi", "web/httpapi web/openapi/internal/tree", "http"},
 	{"shared/web/openapi/spec", "web/openapi/internal/tree", anything},
 	{"shared/profile/dictionary", "score/affinity score/history cache", ""},
-	{"shared/profile/memory", "", ""},
 	{"shared/profile/links", "score/affinity event wire", ""},
-	{"shared/profile", "admission score/affinity app/config deadline profile/dictionary event score/history profile/links profile/memory store wire", ""},
+	{"shared/profile", "admission score/affinity app/config cache deadline profile/dictionary event score/history profile/links store wire", ""},
 	{"shared/profile/view", "score/affinity api app/config event profile profile/links score/strategy", ""},
-	{"shared/intake/refused", "deadline store app/usage cache/writebehind", ""},
-	{"shared/intake/recent", "deadline score/schema store cache/writebehind", ""},
+	{"shared/intake/refused", "deadline store app/usage cache", ""},
+	{"shared/intake/recent", "deadline score/schema store cache", ""},
 	{"shared/intake/enrich", "admission score/affinity event/bus catalog app/config event score/history score/schema store cache", ""},
 	{"shared/intake/warehouse", "score/affinity event score/schema", ""},
 	{"shared/intake/warehouse/outbox", "score/affinity app/config intake/warehouse store", ""},
@@ -187,23 +185,23 @@ var domain = []string{
 }
 
 // all are the packages under shared/ that every function on the data links.
-const all = "wire cache/writebehind admission app/documents cache score/affinity app/auditlog backend catalog app/config app/documents/documentdb rank/crowd deadline event fault backend/function score/history web/httpapi app/limit score/schema rank/segment store store/rowstream score/strategy telemetry telemetry/export app/usage"
+const all = "wire admission app/documents cache score/affinity app/auditlog backend catalog app/config app/documents/documentdb rank/crowd deadline event fault backend/function score/history web/httpapi app/limit score/schema rank/segment store store/rowstream score/strategy telemetry telemetry/export app/usage"
 
 // links are the packages under shared/ that a function's zip holds. A function
 // is deployed again when one of them changes.
 var links = map[string]string{
 	"ingest":     all + " api web/auth event/bus queue/pubsub intake/enrich intake/refused api/track app/config/kmscipher",
-	"imports":    all + " api intake/archive web/auth event/bus intake/enrich intake/export job/tasks/afterimport profile job/tasks/purge queue queue/pubsub queue/taskqueue intake/refused intake/warehouse intake/warehouse/outbox profile/links profile/memory profile/dictionary",
-	"profiles":   all + " api web/auth score/explain profile profile/view job/tasks/purge queue queue/taskqueue app/config/kmscipher profile/links profile/memory profile/dictionary intake/recent",
-	"rank":       all + " api web/auth backend/jobrunner rank/boost app/config/kmscipher rank/feed serve/page job job/kinds/daterows profile queue queue/taskqueue rank/ranking serve/ranker profile/links profile/memory profile/dictionary",
-	"segments":   all + " api web/auth backend/answers backend/jobrunner backend/segmentjobs job job/kinds/segmentbuild job/kinds/segmentexport profile serve/query queue queue/taskqueue profile/links profile/memory profile/dictionary",
-	"strategies": all + " api web/auth backend/jobrunner job job/kinds/recompute judge/preview judge/price judge/suggest profile queue queue/taskqueue rank/ranking serve/ranker profile/links profile/memory profile/dictionary",
+	"imports":    all + " api intake/archive web/auth event/bus intake/enrich intake/export job/tasks/afterimport profile job/tasks/purge queue queue/pubsub queue/taskqueue intake/refused intake/warehouse intake/warehouse/outbox profile/links profile/dictionary",
+	"profiles":   all + " api web/auth score/explain profile profile/view job/tasks/purge queue queue/taskqueue app/config/kmscipher profile/links profile/dictionary intake/recent",
+	"rank":       all + " api web/auth backend/jobrunner rank/boost app/config/kmscipher rank/feed serve/page job job/kinds/daterows profile queue queue/taskqueue rank/ranking serve/ranker profile/links profile/dictionary",
+	"segments":   all + " api web/auth backend/answers backend/jobrunner backend/segmentjobs job job/kinds/segmentbuild job/kinds/segmentexport profile serve/query queue queue/taskqueue profile/links profile/dictionary",
+	"strategies": all + " api web/auth backend/jobrunner job job/kinds/recompute judge/preview judge/price judge/suggest profile queue queue/taskqueue rank/ranking serve/ranker profile/links profile/dictionary",
 	"catalog":    all + " api web/auth job/tasks/afterimport job/tasks/bands queue queue/taskqueue",
 	"docs":       "admission api catalog deadline event score/strategy cache fault backend/function web/clientscript web/httpapi app/limit web/openapi web/openapi/internal/tree telemetry",
-	"console":    all + " intake/warehouse intake/warehouse/outbox api intake/archive job/audit web/auth web/clientscript backend/answers backend/jobrunner backend/jobs backend/segmentjobs judge/backtest job/tasks/bands rank/boost event/bus queue/pubsub api/client app/config/kmscipher profile/dictionary profile/links intake/enrich score/explain intake/export rank/feed serve/page job/tasks/afterimport job job/kinds/backtests job/kinds/crowdbuild job/kinds/daterows job/kinds/linkpreview job/kinds/migration job/kinds/recompute job/kinds/reenrich job/kinds/move job/kinds/segmentbuild job/kinds/segmentexport judge/preview judge/price profile profile/view job/tasks/purge queue queue/taskqueue rank/ranking profile/memory intake/refused serve/ranker intake/recent serve/query api/track api/checkup judge/suggest judge/tune catalog/vocabulary",
-	"process":    all + " intake/warehouse intake/warehouse/outbox intake/apply event/bus queue/pubsub intake/enrich job/tasks/refresh profile queue queue/taskqueue intake/refused profile/links profile/memory profile/dictionary intake/recent",
-	"admin":      all + " api web/auth job/audit backend/answers backend/jobrunner backend/jobs backend/segmentjobs judge/backtest judge/preview judge/price serve/ranker job/tasks/bands event/bus intake/enrich intake/export job job/kinds/backtests job/kinds/crowdbuild job/kinds/daterows job/kinds/linkpreview job/kinds/migration job/kinds/recompute job/kinds/reenrich job/kinds/move job/kinds/segmentbuild job/kinds/segmentexport profile profile/view serve/query queue queue/taskqueue rank/ranking judge/suggest judge/tune profile/links profile/memory profile/dictionary",
-	"worker":     all + " intake/warehouse intake/warehouse/outbox api job/audit backend/jobrunner backend/jobs backend/segmentjobs judge/backtest judge/preview judge/price serve/ranker job/tasks/bands event/bus queue/pubsub intake/enrich job/tasks/afterimport job/tasks/night job/tasks/refresh job job/kinds/backtests job/kinds/crowdbuild job/kinds/daterows job/kinds/deletion job/kinds/linkpreview job/kinds/migration job/kinds/recompute job/kinds/reenrich job/kinds/move job/kinds/segmentbuild job/kinds/segmentexport profile profile/view serve/query job/tasks/purge queue queue/taskqueue rank/ranking judge/suggest judge/tune profile/links profile/memory profile/dictionary",
+	"console":    all + " intake/warehouse intake/warehouse/outbox api intake/archive job/audit web/auth web/clientscript backend/answers backend/jobrunner backend/jobs backend/segmentjobs judge/backtest job/tasks/bands rank/boost event/bus queue/pubsub api/client app/config/kmscipher profile/dictionary profile/links intake/enrich score/explain intake/export rank/feed serve/page job/tasks/afterimport job job/kinds/backtests job/kinds/crowdbuild job/kinds/daterows job/kinds/linkpreview job/kinds/migration job/kinds/recompute job/kinds/reenrich job/kinds/move job/kinds/segmentbuild job/kinds/segmentexport judge/preview judge/price profile profile/view job/tasks/purge queue queue/taskqueue rank/ranking intake/refused serve/ranker intake/recent serve/query api/track api/checkup judge/suggest judge/tune catalog/vocabulary",
+	"process":    all + " intake/warehouse intake/warehouse/outbox intake/apply event/bus queue/pubsub intake/enrich job/tasks/refresh profile queue queue/taskqueue intake/refused profile/links profile/dictionary intake/recent",
+	"admin":      all + " api web/auth job/audit backend/answers backend/jobrunner backend/jobs backend/segmentjobs judge/backtest judge/preview judge/price serve/ranker job/tasks/bands event/bus intake/enrich intake/export job job/kinds/backtests job/kinds/crowdbuild job/kinds/daterows job/kinds/linkpreview job/kinds/migration job/kinds/recompute job/kinds/reenrich job/kinds/move job/kinds/segmentbuild job/kinds/segmentexport profile profile/view serve/query queue queue/taskqueue rank/ranking judge/suggest judge/tune profile/links profile/dictionary",
+	"worker":     all + " intake/warehouse intake/warehouse/outbox api job/audit backend/jobrunner backend/jobs backend/segmentjobs judge/backtest judge/preview judge/price serve/ranker job/tasks/bands event/bus queue/pubsub intake/enrich job/tasks/afterimport job/tasks/night job/tasks/refresh job job/kinds/backtests job/kinds/crowdbuild job/kinds/daterows job/kinds/deletion job/kinds/linkpreview job/kinds/migration job/kinds/recompute job/kinds/reenrich job/kinds/move job/kinds/segmentbuild job/kinds/segmentexport profile profile/view serve/query job/tasks/purge queue queue/taskqueue rank/ranking judge/suggest judge/tune profile/links profile/dictionary",
 }
 
 const module = "github.com/affinityengine/affinity/"

@@ -1,6 +1,7 @@
 // Package cache keeps in the memory of a process what it has read or computed. A Map is
 // bounded and holds values. A Reads also reads them: once for all calls that wait, and again
-// before they are too old. Older values serve while the store is slow.
+// before they are too old. Older values serve while the store is slow. A Memory holds what was
+// lately read or written of users. A Writer writes what a process collects, later.
 //
 // The library otter holds the entries, and decides which leave. No other package imports it.
 // Only the objects of rankings lie in a table of our own: one request looks up thousands.

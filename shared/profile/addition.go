@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/cache"
 	"github.com/affinityengine/affinity/shared/profile/links"
-	"github.com/affinityengine/affinity/shared/profile/memory"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/store"
@@ -23,7 +23,7 @@ import (
 // neither blocks nor log.
 type adder struct {
 	*env
-	bases memory.Values[storedBase]
+	bases cache.Values[storedBase]
 }
 
 // storedBase is a base as it is written at a ticket.

@@ -9,9 +9,9 @@ import (
 
 	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/cache"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/profile/dictionary"
-	"github.com/affinityengine/affinity/shared/profile/memory"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -44,7 +44,7 @@ type env struct {
 	memory *affinity.Memory
 	serial chan struct{} // an item for each user who is computed alone
 	// recent is what refreshes keep of users for the next ones.
-	recent *memory.Memory
+	recent *cache.Memory
 	// dictionaries are those that blocks name.
 	dictionaries *dictionary.Cache
 	// region is that of the store, and regions has the engines of all; nil in a deployment
@@ -87,7 +87,7 @@ func New(s *store.Store, apps config.Source, cached *config.Cached, now func() t
 	v := &env{
 		store: s, now: now, log: log, limits: defaultLimits, slack: MinSlack,
 		memory: affinity.NewMemory(heldWithin(admission.MemoryLimit()), heldFree), serial: make(chan struct{}, maxSerial),
-		recent:       memory.New(Recent(admission.MemoryLimit())),
+		recent:       cache.NewMemory(Recent(admission.MemoryLimit())),
 		dictionaries: dictionary.NewCache(s.Dictionaries, Dictionaries(admission.MemoryLimit()), now, log),
 		counters:     &Counters{},
 	}
@@ -118,7 +118,7 @@ func newEngine(v *env, apps config.Source, cached *config.Cached) *Engine {
 	e := &Engine{
 		env: v, logs: l, folder: f,
 		writer: &writer{env: v, logs: l, tickets: t, computer: c, folder: f, flights: newFlights(), changes: ch,
-			adder: &adder{env: v, bases: memory.Of[storedBase](v.recent)}, tails: memory.Of[*tail](v.recent),
+			adder: &adder{env: v, bases: cache.ValuesOf[storedBase](v.recent)}, tails: cache.ValuesOf[*tail](v.recent),
 			refreshed: semaphore.NewWeighted(maxRefreshed), refreshedPersons: semaphore.NewWeighted(maxRefreshed),
 			most: maxRefreshed, linker: ln},
 		reader:   &reader{env: v, logs: l, tickets: t, computer: c, folder: f, current: current},

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/affinityengine/affinity/shared/app/config"
-	"github.com/affinityengine/affinity/shared/profile/memory"
+	"github.com/affinityengine/affinity/shared/cache"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -137,7 +137,7 @@ func (e *Engine) SetCurrent(current func(primary, replica store.User) (store.Use
 }
 
 // WithoutTails makes refreshes keep nothing that they have read.
-func (e *Engine) WithoutTails() { e.writer.tails = memory.Of[*tail](memory.New(0)) }
+func (e *Engine) WithoutTails() { e.writer.tails = cache.ValuesOf[*tail](cache.NewMemory(0)) }
 
 // WithoutFlights returns an engine whose messages share no refresh with those of e, and all
 // else.

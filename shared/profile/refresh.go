@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/cache"
 	"github.com/affinityengine/affinity/shared/deadline"
-	"github.com/affinityengine/affinity/shared/profile/memory"
 	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -43,7 +43,7 @@ type writer struct {
 	adder    *adder
 	changes  *changeList
 	flights  *flights
-	tails    memory.Values[*tail]
+	tails    cache.Values[*tail]
 	later    Later
 	linker   *linker
 	// refreshedPersons counts the refreshes of known users that those of anonymous tokens wait for, apart

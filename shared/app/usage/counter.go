@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/affinityengine/affinity/shared/cache/writebehind"
+	"github.com/affinityengine/affinity/shared/cache"
 	"github.com/affinityengine/affinity/shared/deadline"
 	"github.com/affinityengine/affinity/shared/event"
 )
@@ -237,8 +237,8 @@ func (c *Counter) Flush(ctx context.Context) error {
 	defer cancel()
 	defer c.forget(ctx)
 	return errors.Join(
-		writebehind.Each(c.snapshot(), func(at appDay, e *entry) error { return c.store(ctx, at, e) }),
-		writebehind.Each(c.unstored(), func(app string, days map[string]Day) error { return c.storeKeys(ctx, app, days) }),
+		cache.WriteEach(c.snapshot(), func(at appDay, e *entry) error { return c.store(ctx, at, e) }),
+		cache.WriteEach(c.unstored(), func(app string, days map[string]Day) error { return c.storeKeys(ctx, app, days) }),
 	)
 }
 

@@ -18,7 +18,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/affinityengine/affinity/shared/cache/writebehind"
+	"github.com/affinityengine/affinity/shared/cache"
 	"github.com/affinityengine/affinity/shared/score/schema"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -64,7 +64,7 @@ type Recorder struct {
 	states States
 	log    *slog.Logger
 	now    func() time.Time
-	writer *writebehind.Writer
+	writer *cache.Writer
 
 	mu         sync.Mutex
 	second     int64          // since 1970, in which taken counts
@@ -89,7 +89,7 @@ func New(s Table, states States, now func() time.Time, log *slog.Logger) *Record
 		store: s, states: states, log: log, now: now, taken: map[string]int{}, waiting: map[string][]waiting{},
 		dropped: map[string]int64{},
 	}
-	r.writer = writebehind.New(writebehind.Options{
+	r.writer = cache.NewWriter(cache.WriterOptions{
 		What: "recent events", Every: every, Longest: writeTime, Write: r.write, Waits: r.waits, Failed: r.say, Now: now,
 	})
 	return r
@@ -201,7 +201,7 @@ func (r *Recorder) write(ctx context.Context) error {
 	apps := r.waiting
 	r.waiting, r.held = map[string][]waiting{}, 0
 	r.mu.Unlock()
-	return writebehind.Each(apps, func(app string, events []waiting) error { return r.writeApp(ctx, app, events) })
+	return cache.WriteEach(apps, func(app string, events []waiting) error { return r.writeApp(ctx, app, events) })
 }
 
 // writeApp writes events of an app, without those that are excluded. Once a minute it drops

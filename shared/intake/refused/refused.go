@@ -17,7 +17,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/affinityengine/affinity/shared/cache/writebehind"
+	"github.com/affinityengine/affinity/shared/cache"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -59,7 +59,7 @@ type Recorder struct {
 	store  Table
 	log    *slog.Logger
 	now    func() time.Time
-	writer *writebehind.Writer
+	writer *cache.Writer
 
 	mu      sync.Mutex
 	waiting map[key]*refusals
@@ -79,7 +79,7 @@ type refusals struct {
 // New returns a Recorder that writes in the background.
 func New(s Table, now func() time.Time, log *slog.Logger) *Recorder {
 	r := &Recorder{store: s, log: log, now: now, waiting: map[key]*refusals{}}
-	r.writer = writebehind.New(writebehind.Options{
+	r.writer = cache.NewWriter(cache.WriterOptions{
 		What: "refusals", Every: every, Longest: writeTime, Write: r.write, Waits: r.waits, Now: now,
 	})
 	return r
@@ -152,7 +152,7 @@ func (r *Recorder) write(ctx context.Context) error {
 	if lost > 0 {
 		r.log.LogAttrs(ctx, slog.LevelError, "refusals are lost: too many reasons wait", slog.Int64("refusals", lost))
 	}
-	return writebehind.Each(apps, func(app string, list store.Refusals) error {
+	return cache.WriteEach(apps, func(app string, list store.Refusals) error {
 		err := r.store.RecordRefused(ctx, app, r.now(), list)
 		if err != nil {
 			r.putBack(app, list)

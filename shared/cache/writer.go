@@ -1,6 +1,4 @@
-// Package writebehind writes what a process collects in its memory some time after it came: so
-// no request waits for the write, and many requests share one. The callers hold what waits.
-package writebehind
+package cache
 
 import (
 	"cmp"
@@ -15,14 +13,14 @@ import (
 )
 
 const (
-	// atOnce is how many writes of Each run at a time.
+	// atOnce is how many writes of WriteEach run at a time.
 	atOnce = 8
 	// maxDoubled is how often the time between two writes doubles while they fail.
 	maxDoubled = 5
 )
 
-// Options say what a Writer writes, and when.
-type Options struct {
+// WriterOptions say what a Writer writes, and when.
+type WriterOptions struct {
 	What string // that is collected, for errors
 	// Every is the time between two writes. What comes after it is written at once. While
 	// writes fail, the time doubles, up to 32 times.
@@ -41,10 +39,11 @@ type Options struct {
 	After func(time.Duration, func())
 }
 
-// Writer writes at most once in a period, and one write at a time. It is safe for concurrent
-// use.
+// Writer writes what a process collects in its memory some time after it came: so no request
+// waits for the write, and many requests share one. Its callers hold what waits. It writes at most
+// once in a period, and one write at a time. It is safe for concurrent use.
 type Writer struct {
-	Options
+	WriterOptions
 	writing chan struct{} // holds a value during a write
 
 	mu    sync.Mutex
@@ -53,8 +52,10 @@ type Writer struct {
 	began time.Time
 }
 
-// New returns a Writer that begins nothing before the first Add.
-func New(o Options) *Writer { return &Writer{Options: o, writing: make(chan struct{}, 1)} }
+// NewWriter returns a Writer that begins nothing before the first Add.
+func NewWriter(o WriterOptions) *Writer {
+	return &Writer{WriterOptions: o, writing: make(chan struct{}, 1)}
+}
 
 // Add says that something waits. A write of it begins within Every.
 func (w *Writer) Add() {
@@ -112,9 +113,9 @@ func (w *Writer) Flush(ctx context.Context) error {
 	return err
 }
 
-// Each writes parts of what waits, some at a time, whether others fail or not. The error has
+// WriteEach writes parts of what waits, some at a time, whether others fail or not. The error has
 // the number of those that failed, and wraps the first.
-func Each[K comparable, V any](parts map[K]V, write func(K, V) error) error {
+func WriteEach[K comparable, V any](parts map[K]V, write func(K, V) error) error {
 	var mu sync.Mutex
 	var first error
 	var failed int

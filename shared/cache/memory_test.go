@@ -1,4 +1,4 @@
-package memory_test
+package cache_test
 
 import (
 	"fmt"
@@ -6,14 +6,14 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/affinityengine/affinity/shared/profile/memory"
+	"github.com/affinityengine/affinity/shared/cache"
 )
 
 const app = "shop"
 
 func TestValuesAreTakenOnce(t *testing.T) {
-	m := memory.New(1 << 20)
-	texts, numbers := memory.Of[string](m), memory.Of[int](m)
+	m := cache.NewMemory(1 << 20)
+	texts, numbers := cache.ValuesOf[string](m), cache.ValuesOf[int](m)
 	texts.Put(app, "u", "first", 5)
 	texts.Put(app, "u", "second", 6)
 	numbers.Put(app, "u", 7, 8)
@@ -35,8 +35,8 @@ func TestValuesAreTakenOnce(t *testing.T) {
 
 func TestMemoryDropsTheOldest(t *testing.T) {
 	const bytes = 1000
-	m := memory.New(10 * bytes)
-	v := memory.Of[int](m)
+	m := cache.NewMemory(10 * bytes)
+	v := cache.ValuesOf[int](m)
 	for i := range 20 {
 		v.Put(app, fmt.Sprint(i), i, bytes/2)
 		v.Put(app, "0", 0, bytes/2) // always the youngest
@@ -53,23 +53,23 @@ func TestMemoryDropsTheOldest(t *testing.T) {
 
 // A value that would displace those of many users is not kept, nor what it replaces.
 func TestLargeValueIsNotKept(t *testing.T) {
-	m := memory.New(8000)
-	v := memory.Of[int](m)
+	m := cache.NewMemory(8000)
+	v := cache.ValuesOf[int](m)
 	if !v.Put(app, "u", 1, 100) || v.Put(app, "u", 2, 1000) {
 		t.Error("a value of an eighth of the memory is kept")
 	}
 	if got, ok := v.Take(app, "u"); ok {
 		t.Errorf("took %d, which was replaced", got)
 	}
-	var none memory.Memory
-	if memory.Of[int](&none).Put(app, "u", 1, 0) {
+	var none cache.Memory
+	if cache.ValuesOf[int](&none).Put(app, "u", 1, 0) {
 		t.Error("the zero value keeps something")
 	}
 }
 
 func TestOneOfManyTakes(t *testing.T) {
-	m := memory.New(1 << 20)
-	v := memory.Of[int](m)
+	m := cache.NewMemory(1 << 20)
+	v := cache.ValuesOf[int](m)
 	v.Put(app, "u", 1, 100)
 	var wg sync.WaitGroup
 	var taken atomic.Int32

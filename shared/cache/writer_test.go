@@ -1,4 +1,4 @@
-package writebehind_test
+package cache_test
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/affinityengine/affinity/shared/cache/writebehind"
+	"github.com/affinityengine/affinity/shared/cache"
 )
 
 // box collects numbers, and takes them out to write them.
@@ -48,7 +48,7 @@ func (b *box) waits() bool {
 	return b.waiting > 0
 }
 
-func (b *box) add(w *writebehind.Writer) {
+func (b *box) add(w *cache.Writer) {
 	b.mu.Lock()
 	b.waiting++
 	b.mu.Unlock()
@@ -61,10 +61,10 @@ func (b *box) set(change func()) {
 	change()
 }
 
-func bubble(t *testing.T, test func(t *testing.T, b *box, w *writebehind.Writer)) {
+func bubble(t *testing.T, test func(t *testing.T, b *box, w *cache.Writer)) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &box{start: time.Now()}
-		w := writebehind.New(writebehind.Options{
+		w := cache.NewWriter(cache.WriterOptions{
 			What: "numbers", Every: time.Second, Longest: 3 * time.Second, Write: b.write, Waits: b.waits, Now: time.Now,
 		})
 		time.Sleep(time.Minute) // the process has been idle
@@ -79,7 +79,7 @@ func bubble(t *testing.T, test func(t *testing.T, b *box, w *writebehind.Writer)
 
 // The first addition is written at once, and those of the next second together.
 func TestOneWriteInAPeriod(t *testing.T) {
-	bubble(t, func(t *testing.T, b *box, w *writebehind.Writer) {
+	bubble(t, func(t *testing.T, b *box, w *cache.Writer) {
 		for range 25 { // for 2.5 s
 			b.add(w)
 			time.Sleep(100 * time.Millisecond)
@@ -100,7 +100,7 @@ func TestOneWriteInAPeriod(t *testing.T) {
 
 // What comes during a write is written by the next one, and no two run at a time.
 func TestAdditionsDuringAWrite(t *testing.T) {
-	bubble(t, func(t *testing.T, b *box, w *writebehind.Writer) {
+	bubble(t, func(t *testing.T, b *box, w *cache.Writer) {
 		b.set(func() { b.slow = 1500 * time.Millisecond })
 		b.add(w)
 		time.Sleep(time.Second)
@@ -126,7 +126,7 @@ func TestAdditionsDuringAWrite(t *testing.T) {
 
 // While writes fail, the time between them doubles, up to a bound. Nothing is lost.
 func TestFailingWrites(t *testing.T) {
-	bubble(t, func(t *testing.T, b *box, w *writebehind.Writer) {
+	bubble(t, func(t *testing.T, b *box, w *cache.Writer) {
 		b.set(func() { b.err = errors.New("away") })
 		b.add(w)
 		time.Sleep(2 * time.Minute)
@@ -145,14 +145,14 @@ func TestFailingWrites(t *testing.T) {
 	})
 }
 
-func TestEach(t *testing.T) {
+func TestWriteEach(t *testing.T) {
 	parts, first := map[int]string{}, errors.New("odd")
 	for i := range 100 {
 		parts[i] = "x"
 	}
 	var mu sync.Mutex
 	running, most, done := 0, 0, 0
-	err := writebehind.Each(parts, func(i int, _ string) error {
+	err := cache.WriteEach(parts, func(i int, _ string) error {
 		mu.Lock()
 		running++
 		most = max(most, running)
@@ -170,7 +170,7 @@ func TestEach(t *testing.T) {
 	if !errors.Is(err, first) || done != 100 || most > 8 {
 		t.Errorf("%v; %d writes, up to %d at a time", err, done, most)
 	}
-	if err := writebehind.Each(map[int]int{}, func(int, int) error { return first }); err != nil {
+	if err := cache.WriteEach(map[int]int{}, func(int, int) error { return first }); err != nil {
 		t.Error(err)
 	}
 }

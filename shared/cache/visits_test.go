@@ -1,4 +1,4 @@
-package memory
+package cache
 
 import (
 	"cmp"
@@ -6,7 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/affinityengine/affinity/shared/cache"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/local/realdata"
 )
@@ -20,15 +19,15 @@ func BenchmarkVisits(b *testing.B) {
 		events := slices.Collect(realdata.Events(b, set))
 		slices.SortStableFunc(events, func(x, y event.Event) int { return cmp.Compare(x.Time, y.Time) })
 		for _, room := range []int{100, 500, 2000} {
-			m := Of[int](New(int64(room * (bytes + entryBytes + 20))))
+			m := ValuesOf[int](NewMemory(int64(room * (bytes + EntryBytes + 20))))
 			measure(b, fmt.Sprintf("memory/%s/room=%d", set, room), events, func(user string) bool {
 				_, found := m.Take("shop", user)
 				m.Put("shop", user, 1, bytes)
 				return found
 			})
-			lib := cache.NewSized(room*(bytes+cache.EntryBytes+20), func(key, int) int { return bytes + 20 })
+			lib := NewSized(room*(bytes+EntryBytes+20), func(userKey, int) int { return bytes + 20 })
 			measure(b, fmt.Sprintf("library/%s/room=%d", set, room), events, func(user string) bool {
-				k := key{app: "shop", user: user}
+				k := userKey{app: "shop", user: user}
 				_, found := lib.Delete(k)
 				lib.Set(k, 1)
 				return found
