@@ -16,6 +16,7 @@ import (
 	"github.com/affinityengine/affinity/shared/backend/answers"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/kinds/crowdbuild"
+	"github.com/affinityengine/affinity/shared/rank/crowd"
 	"github.com/affinityengine/affinity/shared/web/auth"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 	"github.com/affinityengine/affinity/shared/wire"
@@ -145,7 +146,7 @@ func (h handler) currentCrowd(ctx context.Context, app string) ([]api.CrowdGener
 	}
 	var current []api.CrowdGeneration
 	for _, index := range indexes {
-		m, _, err := h.Store.Crowd.ReadCrowdManifest(ctx, app, index)
+		m, _, err := crowd.ReadManifest(ctx, h.Store.Crowd, h.Log, app, index)
 		if errors.Is(err, wire.ErrNewer) {
 			continue // rankings by this version have none
 		}

@@ -123,13 +123,13 @@ func (b boutique) statistics(t *testing.T, generation string) {
 		must.Succeed(t, w.Frequencies(0, cell))
 	}
 	for id, o := range pairs {
-		must.Succeed(t, w.Object(id, o))
+		must.Succeed(t, w.Object(id, o.AppendBinary(nil)))
 	}
 	must.Succeed(t, w.Flush())
-	_, stored, err := b.Backends.Store.Crowd.ReadCrowdManifest(t.Context(), functiontest.App, "i")
+	stored, err := b.Backends.Store.Crowd.ReadCrowdManifest(t.Context(), functiontest.App, "i")
 	must.Succeed(t, err)
 	m := crowd.Manifest{Current: crowd.Generation{Name: generation, AsOf: b.began.Add(-day).UnixMilli(), Objects: 5, Share: 1}}
-	if swapped, err := b.Backends.Store.Crowd.SwapCrowdManifest(t.Context(), functiontest.App, "i", stored, m); err != nil || !swapped {
+	if swapped, err := crowd.SwapManifest(t.Context(), b.Backends.Store.Crowd, functiontest.App, "i", stored, m); err != nil || !swapped {
 		t.Fatalf("swapped %v, error %v", swapped, err)
 	}
 }

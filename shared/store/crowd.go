@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math"
 	"net/url"
 	"slices"
@@ -15,8 +14,6 @@ import (
 	"cloud.google.com/go/bigtable"
 
 	"github.com/affinityengine/affinity/shared/event"
-	"github.com/affinityengine/affinity/shared/rank/crowd"
-	"github.com/affinityengine/affinity/shared/wire"
 )
 
 const (
@@ -34,26 +31,14 @@ const (
 	crowdRun         = "r"
 )
 
-// ReadCrowdManifest reads the manifest of an index's statistics and its stored
-// bytes, for SwapCrowdManifest. An index without statistics has an empty
-// manifest. A damaged manifest is an empty one too, so that the next build replaces it. The error is
-// wire.ErrNewer if a newer version of the engine wrote the manifest.
-func (s Crowd) ReadCrowdManifest(ctx context.Context, app, index string) (crowd.Manifest, []byte, error) {
+// ReadCrowdManifest reads the stored manifest of an index's statistics, for crowd.ReadManifest. It
+// is nil for an index without statistics.
+func (s Crowd) ReadCrowdManifest(ctx context.Context, app, index string) ([]byte, error) {
 	value, err := s.readCrowdCell(ctx, app, indexPrefix(app, index), columnGenerations)
 	if err != nil {
-		return crowd.Manifest{}, nil, fmt.Errorf("read crowd statistics of %s/%s: %w", app, index, err)
+		return nil, fmt.Errorf("read crowd statistics of %s/%s: %w", app, index, err)
 	}
-	m, err := crowd.ParseManifest(value)
-	if err != nil && !errors.Is(err, wire.ErrNewer) {
-		s.logger().LogAttrs(ctx, slog.LevelError,
-			"the manifest of crowd statistics is damaged: the index has none until its next build",
-			slog.String("app", app), slog.String("index", index), slog.Any("error", err))
-		return crowd.Manifest{}, value, nil
-	}
-	if err != nil {
-		return m, value, fmt.Errorf("read crowd statistics of %s/%s: %w", app, index, err)
-	}
-	return m, value, nil
+	return value, nil
 }
 
 // readCrowdCell reads a cell of the family of pointers, nil if it does not
@@ -73,12 +58,7 @@ func (s *Store) readCrowdCell(ctx context.Context, app, key, column string) ([]b
 // SwapCrowdManifest replaces the manifest of an index if its stored bytes are
 // still those of ReadCrowdManifest. It returns false if they are not, or if the
 // first answer was lost; in the second case it may have replaced them.
-func (s Crowd) SwapCrowdManifest(ctx context.Context, app, index string, stored []byte,
-	m crowd.Manifest) (bool, error) {
-	value, err := m.Encode()
-	if err != nil {
-		return false, err
-	}
+func (s Crowd) SwapCrowdManifest(ctx context.Context, app, index string, stored, value []byte) (bool, error) {
 	set := bigtable.NewMutation()
 	set.DeleteCellsInColumn(familyPointer, columnGenerations)
 	set.Set(familyPointer, columnGenerations, bigtable.ServerTime, value)
@@ -91,7 +71,7 @@ func (s Crowd) SwapCrowdManifest(ctx context.Context, app, index string, stored 
 		cond, inverse = bigtable.NewCondMutation(current([]byte{0}, nil), nil, set), true
 	}
 	var matched bool
-	err = retryAtomic(ctx, func() error {
+	err := retryAtomic(ctx, func() error {
 		return s.tables.of(app, allUsers).crowd.Apply(ctx, indexPrefix(app, index), cond,
 			bigtable.GetCondMutationResult(&matched))
 	})

@@ -3,6 +3,7 @@ package store_test
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -20,7 +21,7 @@ import (
 
 func testCrowdSwaps(t *testing.T, s fixture) {
 	ctx := t.Context()
-	none, stored, err := s.Crowd.ReadCrowdManifest(ctx, app, "shoes")
+	none, stored, err := crowd.ReadManifest(ctx, s.Crowd, slog.New(slog.DiscardHandler), app, "shoes")
 	if err != nil || none.Current.Name != "" || stored != nil {
 		t.Fatalf("manifest of a new index %+v, %q, %v", none, stored, err)
 	}
@@ -28,14 +29,14 @@ func testCrowdSwaps(t *testing.T, s fixture) {
 	second := crowd.Manifest{Format: 1, Current: crowd.Generation{Name: "g2", Share: 0.5}, Previous: "g1"}
 	swap := func(stored []byte, m crowd.Manifest, want bool) {
 		t.Helper()
-		if ok, err := s.Crowd.SwapCrowdManifest(ctx, app, "shoes", stored, m); ok != want || err != nil {
+		if ok, err := crowd.SwapManifest(ctx, s.Crowd, app, "shoes", stored, m); ok != want || err != nil {
 			t.Errorf("swap to %s = %v, %v; want %v", m.Current.Name, ok, err, want)
 		}
 	}
 	swap([]byte("{}"), first, false)
 	swap(nil, first, true)
 	swap(nil, second, false)
-	got, stored, err := s.Crowd.ReadCrowdManifest(ctx, app, "shoes")
+	got, stored, err := crowd.ReadManifest(ctx, s.Crowd, slog.New(slog.DiscardHandler), app, "shoes")
 	if diff := cmp.Diff(first, got); diff != "" || err != nil {
 		t.Errorf("manifest %v (-written +read):\n%s", err, diff)
 	}
@@ -43,10 +44,10 @@ func testCrowdSwaps(t *testing.T, s fixture) {
 	swap(append(slices.Clone(stored), ' '), second, false)
 	swap(stored, second, true)
 	swap(stored, first, false)
-	if got, _, err = s.Crowd.ReadCrowdManifest(ctx, app, "shoes"); err != nil || got.Current.Name != "g2" || got.Previous != "g1" || !got.Current.Sampled() {
+	if got, _, err = crowd.ReadManifest(ctx, s.Crowd, slog.New(slog.DiscardHandler), app, "shoes"); err != nil || got.Current.Name != "g2" || got.Previous != "g1" || !got.Current.Sampled() {
 		t.Errorf("manifest %+v, %v; want the second", got, err)
 	}
-	if got, _, err = s.Crowd.ReadCrowdManifest(ctx, app, "sho"); err != nil || got.Current.Name != "" {
+	if got, _, err = crowd.ReadManifest(ctx, s.Crowd, slog.New(slog.DiscardHandler), app, "sho"); err != nil || got.Current.Name != "" {
 		t.Errorf("manifest of another index %+v, %v", got, err)
 	}
 }
@@ -69,7 +70,7 @@ func testCrowdGenerations(t *testing.T, s fixture) {
 				counts = append(counts, crowd.Counted{ObjectID: id, Count: n})
 				want.Counts[id], want.Highest = n, max(want.Highest, n)
 				objects[id] = crowd.Object{Events: int64(i), Pairs: []crowd.Pair{{ObjectID: "x", Count: int64(bucket)}}}
-				must.Succeed(t, w.Object(id, objects[id]))
+				must.Succeed(t, w.Object(id, objects[id].AppendBinary(nil)))
 			}
 			must.Succeed(t, w.Counts(bucket, slices.Collect(crowd.PackCounts(counts))))
 			must.Succeed(t, w.RunParts(bucket, "run1", [][]byte{[]byte(fmt.Sprint(bucket)), []byte("more")}))
@@ -86,15 +87,20 @@ func testCrowdGenerations(t *testing.T, s fixture) {
 	write(ref)
 	write(ref) // a task that runs twice leaves the same rows
 
-	got, err := s.Crowd.ReadCrowdIndex(ctx, app, ref.Index, crowd.Generation{Name: "g2", HalfLife: 9, Objects: 3, Events: 2, Users: 1, Share: 1}, 10<<10)
+	scan := func(counts, frequencies func([]byte) error) error {
+		return s.Crowd.ReadCrowdIndex(ctx, ref, counts, frequencies)
+	}
+	got, err := crowd.Generation{Name: "g2", HalfLife: 9, Objects: 3, Events: 2, Users: 1, Share: 1}.ReadIndex(10<<10, scan)
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("statistics %v (-written +read):\n%s", err, diff)
 	}
-	_, err = s.Crowd.ReadCrowdIndex(ctx, app, ref.Index, crowd.Generation{Name: "g2"}, want.Size()-1)
-	if !errors.Is(err, store.ErrCrowdTooLarge) {
+	_, err = crowd.Generation{Name: "g2"}.ReadIndex(want.Size()-1, scan)
+	if !errors.Is(err, crowd.ErrTooLarge) {
 		t.Errorf("a read within less memory: %v", err)
 	}
-	pairs, err := s.Crowd.ReadCrowdObjects(ctx, ref, []string{"sku,2-4", "missing", "sku,0-0"})
+	stored, err := s.Crowd.ReadCrowdObjects(ctx, ref, []string{"sku,2-4", "missing", "sku,0-0"})
+	must.Succeed(t, err)
+	pairs, err := crowd.ParseObjects(stored)
 	wantPairs := map[string]crowd.Object{"sku,2-4": objects["sku,2-4"], "sku,0-0": objects["sku,0-0"]}
 	if diff := cmp.Diff(wantPairs, pairs); diff != "" || err != nil {
 		t.Errorf("pairs %v (-written +read):\n%s", err, diff)

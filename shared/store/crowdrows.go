@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	"cloud.google.com/go/bigtable"
-
-	"github.com/affinityengine/affinity/shared/rank/crowd"
 )
 
 // CrowdRef names a generation of the statistics of an index.
@@ -24,55 +22,36 @@ func (r CrowdRef) rows(kind string) bigtable.RowRange { return bigtable.PrefixRa
 // String returns the form in which errors and log lines name statistics.
 func (r CrowdRef) String() string { return r.App + "/" + r.Index + " " + r.Generation }
 
-// ErrCrowdTooLarge means that the statistics of an index exceed the memory that
-// the reader has for them.
-var ErrCrowdTooLarge = errors.New("larger than the memory for the statistics of an index")
-
-// ReadCrowdIndex reads the statistics of all objects of an index: counts and
-// document frequencies. They lie in cells of some crowd.PackedBytes. The error is
-// ErrCrowdTooLarge if they take more than maxBytes in memory; the read then ends
-// at the latest an eighth above them.
-func (s Crowd) ReadCrowdIndex(ctx context.Context, app, index string, g crowd.Generation,
-	maxBytes int) (crowd.Index, error) {
-	x, ref := g.Index(), CrowdRef{app, index, g.Name}
-	for kind, add := range map[string]func([]byte) error{crowdCounts: x.AddCounts, crowdFrequencies: x.AddFrequencies} {
-		sized := 0 // entries when the size was last taken, which visits them all
-		err := s.scanCrowd(ctx, ref, ref.rows(kind), func(_ string, cells []bigtable.ReadItem) error {
+// ReadCrowdIndex streams the statistics of all objects of a generation: the cells of counts, then those
+// of document frequencies. It returns the first error of either function.
+func (s Crowd) ReadCrowdIndex(ctx context.Context, ref CrowdRef, counts, frequencies func(cell []byte) error) error {
+	for _, part := range []struct {
+		kind string
+		add  func([]byte) error
+	}{{crowdCounts, counts}, {crowdFrequencies, frequencies}} {
+		err := s.scanCrowd(ctx, ref, ref.rows(part.kind), func(_ string, cells []bigtable.ReadItem) error {
 			for _, cell := range cells {
-				if err := add(cell.Value); err != nil {
+				if err := part.add(cell.Value); err != nil {
 					return err
-				}
-				if n := len(x.Counts) + len(x.Frequencies); n-sized > sized/8 {
-					if sized = n; x.Size() > maxBytes {
-						return ErrCrowdTooLarge
-					}
 				}
 			}
 			return nil
 		})
 		if err != nil {
-			return crowd.Index{}, err
+			return err
 		}
 	}
-	if x.Size() > maxBytes {
-		return crowd.Index{}, fmt.Errorf("read crowd statistics of %s: %w", ref, ErrCrowdTooLarge)
-	}
-	return x, nil
+	return nil
 }
 
 // ReadCrowdObjects reads the pairs of objects in one request. It returns no entry
 // for an object without statistics.
-func (s Crowd) ReadCrowdObjects(ctx context.Context, ref CrowdRef,
-	objectIDs []string) (map[string]crowd.Object, error) {
-	found, byKey := make(map[string]crowd.Object, len(objectIDs)), make(map[string]string, len(objectIDs))
+func (s Crowd) ReadCrowdObjects(ctx context.Context, ref CrowdRef, objectIDs []string) (map[string][]byte, error) {
+	found, byKey := make(map[string][]byte, len(objectIDs)), make(map[string]string, len(objectIDs))
 	for _, keys := range keyChunks(objectIDs, func(id string) string { return ref.key(crowdObject, id) }, byKey) {
 		err := s.scanCrowd(ctx, ref, keys, func(key string, cells []bigtable.ReadItem) error {
 			for _, cell := range cells {
-				o, err := crowd.ParseObject(cell.Value)
-				if err != nil {
-					return err
-				}
-				found[byKey[key]] = o
+				found[byKey[key]] = cell.Value
 			}
 			return nil
 		})
@@ -131,8 +110,8 @@ func (w *CrowdWriter) write(kind, name string, cells [][]byte) error {
 }
 
 // Object writes the pairs of an object.
-func (w *CrowdWriter) Object(id string, o crowd.Object) error {
-	return w.write(crowdObject, id, [][]byte{o.AppendBinary(nil)})
+func (w *CrowdWriter) Object(id string, pairs []byte) error {
+	return w.write(crowdObject, id, [][]byte{pairs})
 }
 
 // Counts writes the packed counts of the objects of a bucket.
@@ -210,7 +189,7 @@ func (s Crowd) DropCrowdRuns(ctx context.Context, ref CrowdRef) error {
 }
 
 // DropCrowd deletes the generations of an index that obsolete selects, with all
-// of their rows.
+// of their rows. crowd.ValidGeneration says what names one.
 func (s Crowd) DropCrowd(ctx context.Context, app, index string, obsolete func(generation string) bool) error {
 	prefix := indexPrefix(app, index)
 	from, end := prefix+"\x00", prefixEnd(prefix) // behind the manifest
@@ -229,7 +208,7 @@ func (s Crowd) DropCrowd(ctx context.Context, app, index string, obsolete func(g
 		generation, _, _ := strings.Cut(strings.TrimPrefix(next, prefix), ",")
 		of := prefix + generation + ","
 		from = prefixEnd(of)
-		if !crowd.ValidGeneration(generation) || !obsolete(generation) {
+		if !obsolete(generation) {
 			continue
 		}
 		if err := s.dropCrowd(ctx, CrowdRef{app, index, generation}, bigtable.PrefixRange(of)); err != nil {

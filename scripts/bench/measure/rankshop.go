@@ -119,7 +119,7 @@ func (s *rankShop) loadStatistics(ctx context.Context, to *store.Store) error {
 		for n := range min(crowd.Best, len(s.objects)-1) {
 			x.Pairs = append(x.Pairs, crowd.Pair{ObjectID: s.objects[(i+n*n+1)%len(s.objects)].ID, Count: int64(100 - n)})
 		}
-		if err := w.Object(o.ID, x); err != nil {
+		if err := w.Object(o.ID, x.AppendBinary(nil)); err != nil {
 			return err
 		}
 	}
@@ -142,7 +142,7 @@ func (s *rankShop) loadStatistics(ctx context.Context, to *store.Store) error {
 	}
 	m := crowd.Manifest{Current: crowd.Generation{Name: shopGeneration, AsOf: window.Now, Objects: len(s.objects),
 		Share: 1}}
-	_, err := to.Crowd.SwapCrowdManifest(ctx, appID, rankIndex, nil, m)
+	_, err := crowd.SwapManifest(ctx, to.Crowd, appID, rankIndex, nil, m)
 	return err
 }
 

@@ -103,11 +103,15 @@ func work(t *testing.T, s *stack.Stack, path, body string) string {
 func wantCrowd(t *testing.T, s *stack.Stack, users map[string][]crowd.Event) {
 	t.Helper()
 	ctx := t.Context()
-	m, _, err := s.Backends.Store.Crowd.ReadCrowdManifest(ctx, "demo", "products")
+	rows := s.Backends.Store.Crowd
+	m, _, err := crowd.ReadManifest(ctx, rows, s.Backends.Log, "demo", "products")
 	if err != nil || m.Current.Name == "" {
 		t.Fatalf("manifest %+v, %v", m, err)
 	}
-	x, err := s.Backends.Store.Crowd.ReadCrowdIndex(ctx, "demo", "products", m.Current, 1<<30)
+	ref := store.CrowdRef{App: "demo", Index: "products", Generation: m.Current.Name}
+	x, err := m.Current.ReadIndex(1<<30, func(counts, frequencies func([]byte) error) error {
+		return rows.ReadCrowdIndex(ctx, ref, counts, frequencies)
+	})
 	must.Succeed(t, err)
 	var all [][]crowd.Event
 	events := 0
@@ -126,7 +130,9 @@ func wantCrowd(t *testing.T, s *stack.Stack, users map[string][]crowd.Event) {
 	for id := range want {
 		ids = append(ids, id)
 	}
-	got, err := s.Backends.Store.Crowd.ReadCrowdObjects(ctx, store.CrowdRef{App: "demo", Index: "products", Generation: m.Current.Name}, ids)
+	stored, err := rows.ReadCrowdObjects(ctx, ref, ids)
+	must.Succeed(t, err)
+	got, err := crowd.ParseObjects(stored)
 	must.Succeed(t, err)
 	for id, o := range want {
 		o.Pairs = o.Pairs[:min(len(o.Pairs), crowd.Best)]

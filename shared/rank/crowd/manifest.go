@@ -86,9 +86,9 @@ func (m Manifest) Encode() ([]byte, error) {
 	return b, nil
 }
 
-// ParseManifest decodes what Encode wrote; nothing is an empty manifest. The
+// parseManifest decodes what Encode wrote; nothing is an empty manifest. The
 // error is wire.ErrNewer if a newer version of the engine wrote it.
-func ParseManifest(b []byte) (Manifest, error) {
+func parseManifest(b []byte) (Manifest, error) {
 	if len(b) == 0 {
 		return Manifest{}, nil
 	}

@@ -65,10 +65,27 @@ type indexes struct {
 	slots cache.Map[indexName, *slot]
 }
 
-// indexSource reads statistics. store.Crowd is one.
+// indexSource reads statistics.
 type indexSource interface {
-	ReadCrowdManifest(ctx context.Context, app, index string) (crowd.Manifest, []byte, error)
-	ReadCrowdIndex(ctx context.Context, app, index string, g crowd.Generation, maxBytes int) (crowd.Index, error)
+	manifest(ctx context.Context, name indexName) (crowd.Manifest, error)
+	index(ctx context.Context, ref store.CrowdRef, g crowd.Generation, maxBytes int) (crowd.Index, error)
+}
+
+// stored reads the statistics of a store.
+type stored struct {
+	store.Crowd
+	log *slog.Logger
+}
+
+func (s stored) manifest(ctx context.Context, name indexName) (crowd.Manifest, error) {
+	m, _, err := crowd.ReadManifest(ctx, s.Crowd, s.log, name.app, name.index)
+	return m, err
+}
+
+func (s stored) index(ctx context.Context, ref store.CrowdRef, g crowd.Generation, maxBytes int) (crowd.Index, error) {
+	return g.ReadIndex(maxBytes, func(counts, frequencies func([]byte) error) error {
+		return s.ReadCrowdIndex(ctx, ref, counts, frequencies)
+	})
 }
 
 // slot is what an instance knows of an index.
@@ -175,7 +192,7 @@ func (x *indexes) refresh(ctx context.Context, name indexName, s *slot) {
 		if got.ref.Generation != "" {
 			s.refused = ""
 		}
-	case errors.Is(err, store.ErrCrowdTooLarge):
+	case errors.Is(err, crowd.ErrTooLarge):
 		s.held, s.refused, s.next, s.retry = indexStatistics{}, got.ref.Generation, began.Add(checkEvery), 0
 	default:
 		s.retry = min(max(2*s.retry, retryFirst), retryLast)
@@ -191,13 +208,13 @@ func (x *indexes) refresh(ctx context.Context, name indexName, s *slot) {
 }
 
 // current returns the current statistics of an index: held, if they still are.
-// The error is store.ErrCrowdTooLarge, with the generation, if they are too large
+// The error is crowd.ErrTooLarge, with the generation, if they are too large
 // for the memory. A refused generation is not read again.
 func (x *indexes) current(ctx context.Context, name indexName, held indexStatistics,
 	refused string) (indexStatistics, error) {
 	short, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	m, _, err := x.source.ReadCrowdManifest(short, name.app, name.index)
+	m, err := x.source.manifest(short, name)
 	g := m.Current
 	switch {
 	case err != nil:
@@ -212,7 +229,7 @@ func (x *indexes) current(ctx context.Context, name indexName, held indexStatist
 	long, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	ref := store.CrowdRef{App: name.app, Index: name.index, Generation: g.Name}
-	i, err := x.source.ReadCrowdIndex(long, name.app, name.index, g, x.maxBytes)
+	i, err := x.source.index(long, ref, g, x.maxBytes)
 	if err != nil {
 		return indexStatistics{ref: ref}, err
 	}

@@ -36,14 +36,14 @@ func (f *fakeSource) set(change func()) {
 	change()
 }
 
-func (f *fakeSource) ReadCrowdManifest(context.Context, string, string) (crowd.Manifest, []byte, error) {
+func (f *fakeSource) manifest(context.Context, indexName) (crowd.Manifest, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.manifests++
-	return crowd.Manifest{Current: crowd.Generation{Name: f.generation, AsOf: 7}}, nil, nil
+	return crowd.Manifest{Current: crowd.Generation{Name: f.generation, AsOf: 7}}, nil
 }
 
-func (f *fakeSource) ReadCrowdIndex(ctx context.Context, _, index string, g crowd.Generation, maxBytes int) (crowd.Index, error) {
+func (f *fakeSource) index(ctx context.Context, ref store.CrowdRef, g crowd.Generation, maxBytes int) (crowd.Index, error) {
 	var slow time.Duration
 	f.set(func() { f.reads++; f.together++; f.most = max(f.most, f.together); slow = f.slow })
 	defer f.set(func() { f.together-- })
@@ -59,11 +59,11 @@ func (f *fakeSource) ReadCrowdIndex(ctx context.Context, _, index string, g crow
 	}
 	x := g.Index()
 	x.Counts = map[string]float64{}
-	for i := range max(f.objects[index], 1) {
+	for i := range max(f.objects[ref.Index], 1) {
 		x.Counts[fmt.Sprint(i)] = 1
 	}
 	if x.Size() > maxBytes {
-		return crowd.Index{}, store.ErrCrowdTooLarge
+		return crowd.Index{}, crowd.ErrTooLarge
 	}
 	return x, nil
 }

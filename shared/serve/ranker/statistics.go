@@ -64,7 +64,7 @@ type statistics struct {
 
 func newStatistics(s *store.Store, log *slog.Logger, now func() time.Time) *statistics {
 	return &statistics{
-		indexes: newIndexes(s.Crowd, indexBytes, log, now), store: s,
+		indexes: newIndexes(stored{s.Crowd, log}, indexBytes, log, now), store: s,
 		pairs: cache.NewReads(cache.Options[pairsKey, crowd.Object]{
 			Bytes: pairBytes, Size: pairsSize, Fresh: cache.Forever, Now: now,
 			Own: func(k pairsKey) pairsKey { k.id = strings.Clone(k.id); return k },
@@ -160,7 +160,11 @@ func (s *statistics) readPairs(ctx context.Context, keys []pairsKey) (map[pairsK
 	for i, k := range keys {
 		ids[i] = k.id
 	}
-	objects, err := s.store.Crowd.ReadCrowdObjects(ctx, keys[0].CrowdRef, ids)
+	stored, err := s.store.Crowd.ReadCrowdObjects(ctx, keys[0].CrowdRef, ids)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := crowd.ParseObjects(stored)
 	found := make(map[pairsKey]crowd.Object, len(objects))
 	for id, o := range objects {
 		found[pairsKey{keys[0].CrowdRef, id}] = o

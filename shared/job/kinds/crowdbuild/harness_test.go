@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -202,18 +203,23 @@ func (h *harness) read(index string) (crowd.Manifest, crowd.Index, map[string]cr
 	gate := h.Gate
 	h.Gate = nil
 	defer func() { h.Gate = gate }()
-	m, _, err := h.store.Crowd.ReadCrowdManifest(h.t.Context(), app, index)
+	m, _, err := crowd.ReadManifest(h.t.Context(), h.store.Crowd, slog.New(slog.DiscardHandler), app, index)
 	must.Succeed(h.t, err)
 	if m.Current.Name == "" {
 		return m, crowd.Index{}, nil
 	}
-	x, err := h.store.Crowd.ReadCrowdIndex(h.t.Context(), app, index, m.Current, 1<<30)
+	ref := store.CrowdRef{App: app, Index: index, Generation: m.Current.Name}
+	x, err := m.Current.ReadIndex(1<<30, func(counts, frequencies func([]byte) error) error {
+		return h.store.Crowd.ReadCrowdIndex(h.t.Context(), ref, counts, frequencies)
+	})
 	must.Succeed(h.t, err)
 	ids := make([]string, 40)
 	for i := range ids {
 		ids[i] = objectID(i)
 	}
-	objects, err := h.store.Crowd.ReadCrowdObjects(h.t.Context(), store.CrowdRef{App: app, Index: index, Generation: m.Current.Name}, ids)
+	stored, err := h.store.Crowd.ReadCrowdObjects(h.t.Context(), ref, ids)
+	must.Succeed(h.t, err)
+	objects, err := crowd.ParseObjects(stored)
 	must.Succeed(h.t, err)
 	return m, x, objects
 }

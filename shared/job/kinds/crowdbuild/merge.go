@@ -18,7 +18,7 @@ import (
 // replaced reports whether an index has statistics of a newer generation. Its
 // build may already have dropped the rows of this one.
 func (t *task) replaced(ctx context.Context, index string) (bool, error) {
-	m, _, err := t.Store.Crowd.ReadCrowdManifest(ctx, t.app.ID, index)
+	m, _, err := crowd.ReadManifest(ctx, t.Store.Crowd, t.runner.Log, t.app.ID, index)
 	if errors.Is(err, wire.ErrNewer) {
 		return true, nil // by a newer version of the engine, since the job began
 	}
@@ -93,7 +93,7 @@ func (m *merger) endBucket() error {
 	err := eachObject(m.cells, func(id string, parts []crowd.Partial) error {
 		count, o := crowd.Merge(parts)
 		counts = append(counts, crowd.Counted{ObjectID: id, Count: count})
-		return m.writer.Object(id, o)
+		return m.writer.Object(id, o.AppendBinary(nil))
 	})
 	if err != nil {
 		return err
@@ -264,7 +264,7 @@ func (t *task) swap(ctx context.Context) (job.Progress, error) {
 
 func (t *task) swapIndex(ctx context.Context, index string, totals job.Totals) error {
 	for range maxSwaps {
-		m, stored, err := t.Store.Crowd.ReadCrowdManifest(ctx, t.app.ID, index)
+		m, stored, err := crowd.ReadManifest(ctx, t.Store.Crowd, t.runner.Log, t.app.ID, index)
 		switch {
 		case errors.Is(err, wire.ErrNewer): // see replaced
 			return nil
@@ -279,7 +279,7 @@ func (t *task) swapIndex(ctx context.Context, index string, totals job.Totals) e
 		if err != nil {
 			return err
 		}
-		if _, err := t.Store.Crowd.SwapCrowdManifest(ctx, t.app.ID, index, stored,
+		if _, err := crowd.SwapManifest(ctx, t.Store.Crowd, t.app.ID, index, stored,
 			crowd.Manifest{Current: current, Previous: m.Current.Name}); err != nil {
 			return err
 		}
@@ -317,7 +317,7 @@ func (t *task) drop(ctx context.Context, index string, m crowd.Manifest) error {
 	dropped := 0
 	err := t.Store.Crowd.DropCrowd(ctx, t.app.ID, index, func(generation string) bool {
 		// Newer ones are being built.
-		obsolete := generation < m.Current.Name && generation != m.Previous
+		obsolete := crowd.ValidGeneration(generation) && generation < m.Current.Name && generation != m.Previous
 		if obsolete {
 			dropped++
 		}

@@ -65,7 +65,7 @@ const maxKnown = 100_000
 // tenth more objects than they know. So a catalog in steady change leaves builds to the night.
 // It is idempotent. The job is empty if no build is needed. ErrBusy: ask again later.
 func (r *Runner) StartLoad(ctx context.Context, app, index string, at time.Time, ended bool) (job.Job, error) {
-	m, _, err := r.work.Store.Crowd.ReadCrowdManifest(ctx, app, index)
+	m, _, err := crowd.ReadManifest(ctx, r.work.Store.Crowd, r.Log, app, index)
 	if errors.Is(err, wire.ErrNewer) {
 		return job.Job{}, nil
 	}
@@ -224,7 +224,7 @@ func (r *Runner) share(ctx context.Context, app string, indexes []string) (left 
 	read := 0.0
 	var newer error
 	for _, index := range indexes {
-		m, _, err := r.work.Store.Crowd.ReadCrowdManifest(ctx, app, index)
+		m, _, err := crowd.ReadManifest(ctx, r.work.Store.Crowd, r.Log, app, index)
 		if errors.Is(err, wire.ErrNewer) {
 			r.Log.LogAttrs(ctx, slog.LevelWarn, "no build of an index, a newer version of the engine has built it",
 				slog.String("app", app), slog.String("index", index), slog.Any("error", err))
