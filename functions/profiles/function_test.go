@@ -137,7 +137,7 @@ func TestFaultyUserOfABatch(t *testing.T) {
 	functiontest.Do(t, imports.New(s.Backends.ForImports()), "admin", "POST", "/1/events/import", lines.String())
 	for _, user := range []string{"u150", "u229"} {
 		newer := []byte{250, 1, 2} // a manifest of a newer version
-		if swapped, err := b.Store.Users.SwapManifest(t.Context(), functiontest.App, user, 0, newer); err != nil || !swapped {
+		if swapped, err := b.Store.Users.SwapManifest(t.Context(), functiontest.App, user, [2][]byte{}, newer); err != nil || !swapped {
 			t.Fatalf("%v, %v", swapped, err)
 		}
 	}

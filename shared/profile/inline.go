@@ -30,7 +30,7 @@ func (v *env) swap(ctx context.Context, appID, token string, from, next history.
 	case had && (!has || is.ID != was.ID):
 		changes = append(changes, store.DropInline())
 	}
-	return v.store.Users.SwapManifest(ctx, appID, token, from.Version, next.AppendBinary(nil), changes...)
+	return v.store.Users.SwapManifest(ctx, appID, token, history.OfVersion(from.Version), next.AppendBinary(nil), changes...)
 }
 
 // owned returns the manifest that a fold commits by its ticket. A fold of an older ticket

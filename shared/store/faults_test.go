@@ -55,7 +55,7 @@ func testLostAnswers(t *testing.T, s fixture, l *loss) {
 		t.Errorf("ticket %d, want 2: ticket 1 was drawn, and its answer was lost", row.Ticket)
 	}
 	l.left.Store(1)
-	if done, err := s.Users.SwapManifest(ctx, app, "u", 0, manifest(5)); done || err != nil {
+	if done, err := s.Users.SwapManifest(ctx, app, "u", history.OfVersion(0), manifest(5)); done || err != nil {
 		t.Errorf("swap: %v, %v; want false: the store cannot know which attempt succeeded", done, err)
 	}
 	if row := read(t, s, "u"); !bytes.Equal(row.Manifest, manifest(5)) {
@@ -76,7 +76,7 @@ func testLostAnswers(t *testing.T, s fixture, l *loss) {
 	}
 	for what, do := range map[string]func(context.Context) error{
 		"swap": func(ctx context.Context) error {
-			_, err := s.Users.SwapManifest(ctx, app, "w", 0, manifest(8))
+			_, err := s.Users.SwapManifest(ctx, app, "w", history.OfVersion(0), manifest(8))
 			return err
 		},
 		"commit": func(ctx context.Context) error {
@@ -150,7 +150,7 @@ func TestWritersDoNotDisturbReaders(t *testing.T) {
 			return s.Users.AdvanceTombstone(context.Background(), app, "u", affinity.Tombstone{DeletedUntil: n})
 		},
 		"swaps": func(s *store.Store, _ store.User, n int64) error {
-			_, err := s.Users.SwapManifest(context.Background(), app, "u", n-2, manifest(n-1))
+			_, err := s.Users.SwapManifest(context.Background(), app, "u", history.OfVersion(n-2), manifest(n-1))
 			return err
 		},
 	} {

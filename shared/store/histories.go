@@ -8,7 +8,7 @@ import (
 
 	"cloud.google.com/go/bigtable"
 
-	"github.com/affinityengine/affinity/shared/score/history"
+	"github.com/affinityengine/affinity/shared/score/schema"
 	"github.com/affinityengine/affinity/shared/store/rowstream"
 )
 
@@ -17,12 +17,12 @@ const columnBlock = "b"
 // BlockName names a block of a user.
 type BlockName struct {
 	User string
-	ID   history.BlockID
+	ID   schema.BlockID
 }
 
 // BlockWrite is a block to write.
 type BlockWrite struct {
-	ID     history.BlockID
+	ID     schema.BlockID
 	Newest int64 // time of its latest event in ms, which becomes the cell's time
 	Value  []byte
 }
@@ -47,7 +47,7 @@ func parseBlockKey(key []byte) (BlockName, error) {
 	if err != nil {
 		return BlockName{}, fmt.Errorf("block key %q: %w", key, err)
 	}
-	return BlockName{user, history.BlockID{Ticket: t, N: int(i)}}, nil
+	return BlockName{user, schema.BlockID{Ticket: t, N: int(i)}}, nil
 }
 
 // WriteBlocks writes blocks of a user. No reader uses a block before a manifest
@@ -118,8 +118,8 @@ func (s Histories) ScanBlockKeys(ctx context.Context, app, from, to string, fn f
 
 // ListBlocks returns the blocks of a user by ticket and number, including blocks
 // that no manifest names.
-func (s Histories) ListBlocks(ctx context.Context, app, user string) ([]history.BlockID, error) {
-	var ids []history.BlockID
+func (s Histories) ListBlocks(ctx context.Context, app, user string) ([]schema.BlockID, error) {
+	var ids []schema.BlockID
 	prefix := userKey(app, user)
 	rows := bigtable.NewRange(prefix, prefixEnd(prefix))
 	addID := func(name BlockName, _ []byte) error {
@@ -134,7 +134,7 @@ func (s Histories) ListBlocks(ctx context.Context, app, user string) ([]history.
 }
 
 // DeleteBlocks deletes blocks of a user. An id that does not exist is not an error.
-func (s Histories) DeleteBlocks(ctx context.Context, app, user string, ids []history.BlockID) error {
+func (s Histories) DeleteBlocks(ctx context.Context, app, user string, ids []schema.BlockID) error {
 	b := newBulk(ctx)
 	for _, id := range ids {
 		m := bigtable.NewMutation()

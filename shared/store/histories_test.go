@@ -96,7 +96,7 @@ func testSwaps(t *testing.T, s fixture) {
 	ctx := context.Background()
 	swap := func(was, now int64, want bool) {
 		t.Helper()
-		if done, err := s.Users.SwapManifest(ctx, app, "u", was, manifest(now)); done != want || err != nil {
+		if done, err := s.Users.SwapManifest(ctx, app, "u", history.OfVersion(was), manifest(now)); done != want || err != nil {
 			t.Errorf("swap of %d for %d: %v, %v; want %v", was, now, done, err, want)
 		}
 	}
@@ -118,12 +118,12 @@ func testSwaps(t *testing.T, s fixture) {
 		t.Errorf("%x, want version 9", row.Manifest)
 	}
 	ticket(t, s, "v") // leaves an empty cell
-	if done, err := s.Users.SwapManifest(ctx, app, "v", 0, manifest(1)); !done || err != nil {
+	if done, err := s.Users.SwapManifest(ctx, app, "v", history.OfVersion(0), manifest(1)); !done || err != nil {
 		t.Errorf("an empty manifest is none: %v, %v", done, err)
 	}
 	// After a deletion it is not none any more.
 	must.Succeed(t, s.Users.ForgetUser(ctx, app, "w", ticket(t, s, "w").Ticket, manifest(12)))
-	if done, err := s.Users.SwapManifest(ctx, app, "w", 0, manifest(13)); done || err != nil {
+	if done, err := s.Users.SwapManifest(ctx, app, "w", history.OfVersion(0), manifest(13)); done || err != nil {
 		t.Errorf("a swap across a deletion: %v, %v", done, err)
 	}
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/score/affinity"
-	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/score/schema"
 )
 
@@ -286,7 +285,7 @@ func (s Events) EventsOf(ctx context.Context, app, user string, types event.Type
 	var found []LogEvent
 	for _, n := range schema.Names {
 		l := s.Events.Log(app, schema.Layout{Read: n})
-		err := l.ReadObjects(ctx, []UserRange{{User: user, To: history.End}}, func(_ string, row LogRow) error {
+		err := l.ReadObjects(ctx, []UserRange{{User: user, To: schema.End}}, func(_ string, row LogRow) error {
 			if o, _ := row.Objects(); row.fault == nil && types.Has(o.Type) {
 				found = append(found, LogEvent{User: user, Time: row.Time, ID: row.ID, Receipt: row.receipt})
 			}
@@ -301,7 +300,7 @@ func (s Events) EventsOf(ctx context.Context, app, user string, types event.Type
 
 // purgeReceived deletes the events after a tombstone that were received by then.
 func (l Log) purgeReceived(ctx context.Context, user string, t affinity.Tombstone) (int, error) {
-	band := []UserRange{{User: user, From: history.Pos{Time: t.DeletedUntil + 1}, To: history.Pos{Time: t.Alive()}}}
+	band := []UserRange{{User: user, From: schema.Pos{Time: t.DeletedUntil + 1}, To: schema.Pos{Time: t.Alive()}}}
 	var covered []LogEvent
 	err := l.ReadObjects(ctx, band, func(_ string, row LogRow) error {
 		if row.fault == nil && t.Covers(row.Time, row.receipt) {
@@ -319,7 +318,7 @@ func (l Log) purgeReceived(ctx context.Context, user string, t affinity.Tombston
 // schemas, if their receipts are later than latest, which it calls once it has read them: the
 // clocks that stamped them were wrong. It leaves a row to which a later receipt has come.
 func (s Events) DropAhead(ctx context.Context, app, user string, after, until int64, latest func() int64) error {
-	ahead := []UserRange{{User: user, From: history.Pos{Time: after + 1}, To: history.Pos{Time: until + 1}}}
+	ahead := []UserRange{{User: user, From: schema.Pos{Time: after + 1}, To: schema.Pos{Time: until + 1}}}
 	for _, n := range schema.Names {
 		l := s.Events.Log(app, schema.Layout{Read: n})
 		var rows []LogRow

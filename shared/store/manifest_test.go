@@ -32,7 +32,7 @@ func testOlderVersions(t *testing.T, s fixture) {
 	ctx, first, second := context.Background(), time.UnixMilli(1000), time.UnixMilli(2000)
 	swap := func(user string, was int64, want bool) {
 		t.Helper()
-		if done, err := s.Users.SwapManifest(ctx, app, user, was, manifest(9)); done != want || err != nil {
+		if done, err := s.Users.SwapManifest(ctx, app, user, history.OfVersion(was), manifest(9)); done != want || err != nil {
 			t.Errorf("%s: swap of %d: %v, %v; want %v", user, was, done, err, want)
 		}
 	}
@@ -74,7 +74,7 @@ func testLaterClock(t *testing.T, s fixture) {
 	inline := bigtable.NewMutation()
 	inline.Set("h", "h", bigtable.Time(ahead.Truncate(time.Millisecond)), []byte("older"))
 	must.Succeed(t, s.client.Open(store.TableUsers).Apply(ctx, app+",u,", inline))
-	if done, err := s.Users.SwapManifest(ctx, app, "u", 5, manifest(6), store.SetInline([]byte("newer"))); !done || err != nil {
+	if done, err := s.Users.SwapManifest(ctx, app, "u", history.OfVersion(5), manifest(6), store.SetInline([]byte("newer"))); !done || err != nil {
 		t.Fatalf("%v, %v", done, err)
 	}
 	if row, err := s.Users.ReadPrimary(ctx, app, "u", store.UserHistory); string(row.Inline) != "newer" || err != nil {
@@ -97,7 +97,7 @@ func testOneSwapOfMany(t *testing.T, s fixture) {
 		var swaps atomic.Int64
 		for range 8 {
 			wg.Go(func() {
-				done, err := s.Users.SwapManifest(context.Background(), app, "u", was, manifest(was+1))
+				done, err := s.Users.SwapManifest(context.Background(), app, "u", history.OfVersion(was), manifest(was+1))
 				if err != nil {
 					t.Error(err)
 				}
@@ -168,7 +168,7 @@ func testInlineChangesWithManifest(t *testing.T, s fixture) {
 	}
 	swap := func(from int64, to []byte, want bool, changes ...store.RowChange) {
 		t.Helper()
-		if done, err := s.Users.SwapManifest(ctx, app, "u", from, to, changes...); done != want || err != nil {
+		if done, err := s.Users.SwapManifest(ctx, app, "u", history.OfVersion(from), to, changes...); done != want || err != nil {
 			t.Fatalf("swap of version %d: %v, %v", from, done, err)
 		}
 	}

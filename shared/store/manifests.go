@@ -7,7 +7,6 @@ import (
 
 	"cloud.google.com/go/bigtable"
 
-	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/store/rowstream"
 )
 
@@ -69,13 +68,17 @@ func latest(column string, from, to []byte) bigtable.Filter {
 		bigtable.ValueRangeFilter(from, to))
 }
 
-// SwapManifest replaces a user's manifest, with more changes of the row, if it still has
-// the given version. Version 0 means that the user has no manifest. It returns false if
-// the manifest has another version, or if the first answer was lost. In the second case
-// the manifest may have been replaced.
-func (s Users) SwapManifest(ctx context.Context, app, user string, version int64, manifest []byte,
+// SwapManifest replaces a user's manifest, with more changes of the row, if the stored one lies from
+// the first value of was on and before the second: see history.OfVersion. Values of nil mean that
+// the user has no manifest. It returns false if the stored one lies elsewhere, or if the first answer was
+// lost. In the second case the manifest may have been replaced.
+func (s Users) SwapManifest(ctx context.Context, app, user string, was [2][]byte, manifest []byte,
 	changes ...RowChange) (bool, error) {
-	return s.swap(ctx, app, user, ifVersion(version, changed(manifest, changes)), version == 0)
+	m := changed(manifest, changes)
+	if was[0] == nil { // the cell is absent or empty if it has no first byte
+		return s.swap(ctx, app, user, bigtable.NewCondMutation(latest(columnManifest, []byte{0}, nil), nil, m), true)
+	}
+	return s.swap(ctx, app, user, bigtable.NewCondMutation(latest(columnManifest, was[0], was[1]), m, nil), false)
 }
 
 // CommitFold sets a user's manifest, with more changes of the row, if ticket is the
@@ -92,25 +95,6 @@ func changed(manifest []byte, changes []RowChange) *bigtable.Mutation {
 		change(m)
 	}
 	return m
-}
-
-// ifVersion makes a mutation one for a manifest of a version. For version 0, no manifest,
-// the mutation is that of a condition that does not hold.
-func ifVersion(version int64, m *bigtable.Mutation) *bigtable.Mutation {
-	if version == 0 {
-		// The cell is absent or empty if it has no first byte.
-		return bigtable.NewCondMutation(latest(columnManifest, []byte{0}, nil), nil, m)
-	}
-	// No two manifests of a user have the same version, in either format.
-	var formats []bigtable.Filter
-	for _, blocks := range [][]history.Block{nil, {{Inline: true}}} {
-		from := history.Manifest{Version: version, Blocks: blocks}.AppendPrefix(nil)
-		to := history.Manifest{Version: version + 1, Blocks: blocks}.AppendPrefix(nil)
-		formats = append(formats, bigtable.ValueRangeFilter(from, to))
-	}
-	newest := bigtable.ChainFilters(column(familyState, columnManifest), bigtable.LatestNFilter(1),
-		bigtable.InterleaveFilters(formats...))
-	return bigtable.NewCondMutation(newest, m, nil)
 }
 
 // swap runs a conditional mutation. It reports whether the predicate matched or,

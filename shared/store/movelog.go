@@ -12,7 +12,6 @@ import (
 
 	"cloud.google.com/go/bigtable"
 
-	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/score/schema"
 )
 
@@ -105,7 +104,7 @@ func (s *Store) copyLogPage(ctx context.Context, from *Store, app string, n sche
 
 // CopyEventsFrom copies some events of a user from the log in another region.
 func (s Events) CopyEventsFrom(ctx context.Context, from *Store, app string, l schema.Layout, user string,
-	events []history.Pos) error {
+	events []schema.Pos) error {
 	for _, n := range from.Events.Log(app, l).written() {
 		for some := range slices.Chunk(events, copyPage) {
 			keys := make(bigtable.RowList, len(some))
@@ -194,14 +193,14 @@ func countedCells(r bigtable.Row) map[string]bigtable.ReadItem {
 // in another region holds and this one lacks. It reads both logs side by side, and holds
 // neither.
 func (s Events) MissingInLog(ctx context.Context, from *Store, app string, l schema.Layout, user string,
-	first history.Pos) ([]history.Pos, error) {
+	first schema.Pos) ([]schema.Pos, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	there, stop := iter.Pull2(from.positions(ctx, app, l.Read, user, first))
 	defer stop()
 	here, stop := iter.Pull2(s.positions(ctx, app, l.Read, user, first))
 	defer stop()
-	var missing []history.Pos
+	var missing []schema.Pos
 	own, err, more := here()
 	for {
 		wanted, failed, ok := there()
@@ -221,17 +220,17 @@ func (s Events) MissingInLog(ctx context.Context, from *Store, app string, l sch
 
 // positions lists a user's events in a log, in order. An error is the last item.
 func (s *Store) positions(ctx context.Context, app string, n schema.Name, user string,
-	first history.Pos) iter.Seq2[history.Pos, error] {
-	return func(yield func(history.Pos, error) bool) {
+	first schema.Pos) iter.Seq2[schema.Pos, error] {
+	return func(yield func(schema.Pos, error) bool) {
 		rows, on := bigtable.NewRange(logKey(app, user, first.Time, first.ID), prefixEnd(userKey(app, user))), true
 		err := s.tables.of(app, user).logs[n].ReadRows(ctx, rows, func(r bigtable.Row) bool {
 			if _, _, ms, id, err := parseLogKey(r.Key()); err == nil {
-				on = yield(history.Pos{Time: ms, ID: strings.Clone(id)}, nil)
+				on = yield(schema.Pos{Time: ms, ID: strings.Clone(id)}, nil)
 			}
 			return on
 		}, keysOnly)
 		if err != nil && on {
-			yield(history.Pos{}, fmt.Errorf("list log of %s,%s, %s: %w", app, user, n, err))
+			yield(schema.Pos{}, fmt.Errorf("list log of %s,%s, %s: %w", app, user, n, err))
 		}
 	}
 }

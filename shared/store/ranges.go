@@ -6,7 +6,7 @@ import (
 
 	"cloud.google.com/go/bigtable"
 
-	"github.com/affinityengine/affinity/shared/score/history"
+	"github.com/affinityengine/affinity/shared/score/schema"
 )
 
 // Range is a range of an app's users, or of its log, in the order of their keys:
@@ -72,16 +72,16 @@ func usersBetween(app, from, to string) bigtable.RowRange {
 }
 
 // UserRange is a range of one user's log. It includes From and excludes To.
-// history.End lies after every event. A range that does not end after its start is
+// schema.End lies after every event. A range that does not end after its start is
 // empty.
 type UserRange struct {
 	User     string
-	From, To history.Pos
+	From, To schema.Pos
 }
 
 // keys returns the keys that the range starts at and ends before.
 func (r UserRange) keys(app string) (from, to string) {
-	key := func(p history.Pos) string {
+	key := func(p schema.Pos) string {
 		switch { // a key can hold the time of every event
 		case p.Time < 0:
 			return userKey(app, r.User)

@@ -10,7 +10,6 @@ import (
 	"cloud.google.com/go/bigtable"
 
 	"github.com/affinityengine/affinity/shared/score/affinity"
-	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/score/schema"
 )
 
@@ -124,7 +123,7 @@ func (l Log) readRows(ctx context.Context, n schema.Name, rows bigtable.RowSet, 
 		if u != user {
 			user = strings.Clone(u)
 		}
-		row := logRow(r, history.Pos{Time: ms, ID: id})
+		row := logRow(r, schema.Pos{Time: ms, ID: id})
 		row.fault = err // Score and Event return it
 		failed = fn(user, row, r)
 		return failed == nil

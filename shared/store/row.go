@@ -8,14 +8,13 @@ import (
 
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/score/affinity"
-	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/score/schema"
 )
 
 // LogRow is an event read from the log, with the filters that the read asked for.
 // The caller may keep it.
 type LogRow struct {
-	history.Pos
+	schema.Pos
 	key     string
 	filters []bigtable.ReadItem
 	objects []byte // schema.Objects; nil if it was not read
@@ -225,7 +224,7 @@ func (ls *LogScorer) column(item bigtable.ReadItem, sc *affinity.Scorer) (*score
 
 // logRow returns the newest cells of a row. Older cells do not count: they belong to
 // a copy (see Copy) below an appended row.
-func logRow(r bigtable.Row, at history.Pos) LogRow {
+func logRow(r bigtable.Row, at schema.Pos) LogRow {
 	row := LogRow{Pos: at, key: r.Key()}
 	newest := bigtable.Timestamp(-1)
 	cells, same := 0, true

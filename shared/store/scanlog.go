@@ -12,7 +12,6 @@ import (
 
 	"cloud.google.com/go/bigtable"
 
-	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/score/schema"
 )
 
@@ -103,7 +102,7 @@ func (l Log) scan(ctx context.Context, n schema.Name, rows bigtable.RowSet, filt
 		if u != user {
 			user = strings.Clone(u)
 		}
-		e.User, e.LogRow, e.Fault = user, logRow(r, history.Pos{Time: ms, ID: id}), err
+		e.User, e.LogRow, e.Fault = user, logRow(r, schema.Pos{Time: ms, ID: id}), err
 		failed = fn(e)
 		return failed == nil
 	}, bigtable.RowFilter(filter))

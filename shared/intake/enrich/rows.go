@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/affinityengine/affinity/shared/app/config"
-	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/score/schema"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -52,7 +51,7 @@ func holdersOf(ctx context.Context, h Holder, app config.App,
 func Rows(ctx context.Context, h Holder, app config.App, places iter.Seq[Place]) (map[Place]Row, error) {
 	byUser := map[string][]store.UserRange{}
 	for at := range places {
-		from, to := history.Pos{Time: at.Time, ID: at.ID}, history.Pos{Time: at.Time, ID: at.ID + "\x00"}
+		from, to := schema.Pos{Time: at.Time, ID: at.ID}, schema.Pos{Time: at.Time, ID: at.ID + "\x00"}
 		byUser[at.User] = append(byUser[at.User], store.UserRange{User: at.User, From: from, To: to})
 	}
 	holders, err := holdersOf(ctx, h, app, byUser)

@@ -117,7 +117,7 @@ func (b *harness) moveOut(user string) {
 	next.Blocks, next.Version = slices.Clone(m.Blocks), m.Version+1
 	next.Blocks[0].Inline = false
 	b.writeBlock(user, value)
-	if ok, err := b.store.Users.SwapManifest(ctx, appID, user, m.Version, next.AppendBinary(nil), store.DropInline()); err != nil || !ok {
+	if ok, err := b.store.Users.SwapManifest(ctx, appID, user, history.OfVersion(m.Version), next.AppendBinary(nil), store.DropInline()); err != nil || !ok {
 		b.t.Fatal(ok, err)
 	}
 }
@@ -146,7 +146,7 @@ func TestDamagedInlineBlockIsReported(t *testing.T) {
 		b.must(err)
 		next := m
 		next.Version++
-		if ok, err := b.store.Users.SwapManifest(ctx, appID, what, m.Version, next.AppendBinary(nil), spoil(block)); err != nil || !ok {
+		if ok, err := b.store.Users.SwapManifest(ctx, appID, what, history.OfVersion(m.Version), next.AppendBinary(nil), spoil(block)); err != nil || !ok {
 			t.Fatal(ok, err)
 		}
 		r := b.run(what)
@@ -164,7 +164,7 @@ func TestDamagedManifestIsReported(t *testing.T) {
 	b.must(err)
 	broken := m.AppendBinary(nil)
 	broken[len(broken)-1] ^= 1
-	if ok, err := b.store.Users.SwapManifest(ctx, appID, "u", m.Version, broken); err != nil || !ok {
+	if ok, err := b.store.Users.SwapManifest(ctx, appID, "u", history.OfVersion(m.Version), broken); err != nil || !ok {
 		t.Fatal(ok, err)
 	}
 	r := b.run("u")

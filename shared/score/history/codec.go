@@ -52,7 +52,7 @@ var errDamaged = errors.New("damaged, though its checksum matches")
 // AppendBinary appends the stored form of the manifest to dst.
 func (m Manifest) AppendBinary(dst []byte) []byte {
 	start := len(dst)
-	dst = m.AppendPrefix(dst)
+	dst = appendPrefix(dst, m.Version)
 	dst = append(dst, 0, 0, 0, 0)
 	dst = binary.AppendVarint(dst, m.Complete)
 	w := posWriter{dst: dst}
@@ -70,10 +70,19 @@ func (m Manifest) AppendBinary(dst []byte) []byte {
 	return dst
 }
 
-// AppendPrefix appends the first PrefixSize bytes of the stored form, which tell one
+// appendPrefix appends the first PrefixSize bytes of the stored form, which tell one
 // manifest of a user from another.
-func (m Manifest) AppendPrefix(dst []byte) []byte {
-	return binary.BigEndian.AppendUint64(append(dst, manifestFormat), uint64(m.Version))
+func appendPrefix(dst []byte, version int64) []byte {
+	return binary.BigEndian.AppendUint64(append(dst, manifestFormat), uint64(version))
+}
+
+// OfVersion says where the stored form of a manifest of a version lies: from the first value on and
+// before the second. Both are nil for version 0, no manifest.
+func OfVersion(version int64) (stored [2][]byte) {
+	if version != 0 {
+		stored = [2][]byte{appendPrefix(nil, version), appendPrefix(nil, version+1)}
+	}
+	return stored
 }
 
 // manifestSum returns the checksum of a stored manifest, which covers all bytes

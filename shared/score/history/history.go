@@ -17,32 +17,13 @@
 // and when. Package store keeps the blocks, and the manifest in the user row.
 package history
 
-import (
-	"cmp"
-	"math"
-	"strings"
-)
+import "github.com/affinityengine/affinity/shared/score/schema"
 
-// Pos is a position in a user's log, which is ordered by time, then event id.
-type Pos struct {
-	Time int64  // ms since the epoch
-	ID   string // event id; "" precedes all events of that ms
-}
+// Pos is a position in a user's log.
+type Pos = schema.Pos
 
 // End is the position after every event.
-var End = Pos{Time: math.MaxInt64}
-
-// Compare returns -1 if p precedes q, 0 if they are equal, and 1 if p follows
-// q.
-func (p Pos) Compare(q Pos) int {
-	if c := cmp.Compare(p.Time, q.Time); c != 0 {
-		return c
-	}
-	return strings.Compare(p.ID, q.ID)
-}
-
-// Next returns the first position after p.
-func (p Pos) Next() Pos { return Pos{Time: p.Time, ID: p.ID + "\x00"} }
+var End = schema.End
 
 // Range is the half-open range [From, To) of a log.
 type Range struct{ From, To Pos }

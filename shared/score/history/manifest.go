@@ -3,13 +3,12 @@ package history
 import (
 	"slices"
 	"sort"
+
+	"github.com/affinityengine/affinity/shared/score/schema"
 )
 
 // BlockID names a block of a user.
-type BlockID struct {
-	Ticket int64 // of the fold that wrote it
-	N      int   // number of the block within the fold
-}
+type BlockID = schema.BlockID
 
 // Block is a manifest's entry for one block, which holds every event of its
 // range of the log.

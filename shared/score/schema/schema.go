@@ -13,6 +13,8 @@
 // m:event, the event as the app sent it (see Original), and m:o, the kind of the
 // event and its objects in short (see Objects).
 //
+// Pos and BlockID are what keys of a user's rows name.
+//
 // The package is separate from the store because it does not use Bigtable: it
 // works in memory and keeps nothing.
 package schema
