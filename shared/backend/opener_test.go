@@ -44,9 +44,9 @@ func TestOpener(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var calls []string
-			open := func(_ context.Context, p placed, _ ...option.ClientOption) (*service, error) {
-				if calls = append(calls, "open "+p.name); p.where == nil {
-					t.Errorf("service %s does not know where apps live", p.name)
+			open := func(_ context.Context, p placed, options ...option.ClientOption) (*service, error) {
+				if calls = append(calls, "open "+p.name); p.where == nil || len(options) != 1 {
+					t.Errorf("service %s knows where apps live: %v, options %v", p.name, p.where != nil, options)
 				}
 				return &service{p.name, &calls}, p.err
 			}

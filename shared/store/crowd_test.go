@@ -17,6 +17,7 @@ import (
 	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/rank/crowd"
 	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/wire"
 )
 
 func testCrowdSwaps(t *testing.T, s fixture) {
@@ -46,6 +47,15 @@ func testCrowdSwaps(t *testing.T, s fixture) {
 	swap(stored, first, false)
 	if got, _, err = crowd.ReadManifest(ctx, s.Crowd, slog.New(slog.DiscardHandler), app, "shoes"); err != nil || got.Current.Name != "g2" || got.Previous != "g1" || !got.Current.Sampled() {
 		t.Errorf("manifest %+v, %v; want the second", got, err)
+	}
+	for value, want := range map[string]error{"{": nil, `{"format":250}`: wire.ErrNewer} {
+		if ok, err := s.Crowd.SwapCrowdManifest(ctx, app, value, nil, []byte(value)); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		got, stored, err := crowd.ReadManifest(ctx, s.Crowd, slog.New(slog.DiscardHandler), app, value)
+		if got != (crowd.Manifest{}) || string(stored) != value || !errors.Is(err, want) {
+			t.Errorf("manifest %s: %+v, %q, %v; want an empty one, and %v", value, got, stored, err, want)
+		}
 	}
 	if got, _, err = crowd.ReadManifest(ctx, s.Crowd, slog.New(slog.DiscardHandler), app, "sho"); err != nil || got.Current.Name != "" {
 		t.Errorf("manifest of another index %+v, %v", got, err)

@@ -36,10 +36,10 @@ import (
 // not change: the store compares them to see whether a manifest has changed.
 const (
 	manifestFormat = 2
-	// PrefixSize is the number of leading bytes of a stored manifest that hold
+	// prefixSize is the number of leading bytes of a stored manifest that hold
 	// its format and version.
-	PrefixSize     = 9
-	manifestHeader = PrefixSize + 4
+	prefixSize     = 9
+	manifestHeader = prefixSize + 4
 	minBlock       = 8 // minimum bytes of an entry
 
 	flagAnnounced = 1
@@ -66,11 +66,11 @@ func (m Manifest) AppendBinary(dst []byte) []byte {
 	}
 	w.blocks(m.Blocks)
 	dst = w.dst
-	binary.LittleEndian.PutUint32(dst[start+PrefixSize:], manifestSum(dst[start:]))
+	binary.LittleEndian.PutUint32(dst[start+prefixSize:], manifestSum(dst[start:]))
 	return dst
 }
 
-// appendPrefix appends the first PrefixSize bytes of the stored form, which tell one
+// appendPrefix appends the first prefixSize bytes of the stored form, which tell one
 // manifest of a user from another.
 func appendPrefix(dst []byte, version int64) []byte {
 	return binary.BigEndian.AppendUint64(append(dst, manifestFormat), uint64(version))
@@ -88,7 +88,7 @@ func OfVersion(version int64) (stored [2][]byte) {
 // manifestSum returns the checksum of a stored manifest, which covers all bytes
 // except the checksum.
 func manifestSum(b []byte) uint32 {
-	return wire.Checksum(b[:PrefixSize], b[manifestHeader:])
+	return wire.Checksum(b[:prefixSize], b[manifestHeader:])
 }
 
 // posWriter writes positions, each as the difference from the previous one.
@@ -150,7 +150,7 @@ func parseManifest(b []byte) (Manifest, error) {
 	if b[0] != manifestFormat || len(b) < manifestHeader {
 		return Manifest{}, errors.New("not a manifest")
 	}
-	if manifestSum(b) != binary.LittleEndian.Uint32(b[PrefixSize:]) {
+	if manifestSum(b) != binary.LittleEndian.Uint32(b[prefixSize:]) {
 		return Manifest{}, errors.New("checksum does not match")
 	}
 	r := posReader{cursor: cursor{B: b, Next: manifestHeader}, text: string(b)}
