@@ -67,7 +67,7 @@ var layers = []layer{
 	// Engine: it reaches Bigtable through store, and nothing else does. Edges lie between: queue
 	// leads to Pub/Sub and Cloud Tasks, web to HTTP.
 	{"shared/store/rowstream", "", "bigtable grpc"},
-	{"shared/store", "score/affinity app/auditlog catalog deadline event score/schema rank/segment store/rowstream terraform app/usage wire", "bigtable grpc"},
+	{"shared/store", "score/affinity catalog deadline event score/schema rank/segment store/rowstream terraform app/usage wire", "bigtable grpc"},
 	{"shared/queue/pubsub", "event/bus app/config telemetry", "pubsub grpc"},
 	{"shared/queue", "", ""},
 	{"shared/queue/taskqueue", "app/config queue telemetry", "tasks grpc"},
@@ -113,7 +113,7 @@ var layers = []layer{
 
 	// What functions are made of.
 	{"shared/backend/function", "deadline web/httpapi telemetry", "http"},
-	{"shared/backend", "app/documents app/auditlog app/config app/documents/documentdb deadline backend/function web/httpapi app/limit store telemetry telemetry/export app/usage", "firestore grpc http"},
+	{"shared/backend", "app/documents app/config app/documents/documentdb deadline backend/function web/httpapi app/limit store telemetry telemetry/export app/usage", "firestore grpc http"},
 	{"shared/backend/jobrunner", "app/documents/documentdb backend job queue", ""},
 	{"shared/backend/answers", "api app/auditlog backend job serve/query web/httpapi", "http"},
 	{"shared/backend/segmentjobs", "app/config backend job job/kinds/segmentbuild job/kinds/segmentexport profile serve/query", ""},
@@ -185,22 +185,22 @@ var domain = []string{
 }
 
 // all are the packages under shared/ that every function on the data links.
-const all = "wire admission app/documents cache score/affinity app/auditlog backend catalog app/config app/documents/documentdb deadline event fault backend/function web/httpapi app/limit score/schema rank/segment store store/rowstream score/strategy telemetry telemetry/export app/usage"
+const all = "wire admission app/documents cache score/affinity backend catalog app/config app/documents/documentdb deadline event fault backend/function web/httpapi app/limit score/schema rank/segment store store/rowstream score/strategy telemetry telemetry/export app/usage"
 
 // links are the packages under shared/ that a function's zip holds. A function
 // is deployed again when one of them changes.
 var links = map[string]string{
 	"ingest":     all + " api web/auth event/bus queue/pubsub intake/enrich intake/refused api/track app/config/kmscipher",
-	"imports":    all + " score/history api intake/archive web/auth event/bus intake/enrich intake/export job/tasks/afterimport profile job/tasks/purge queue queue/pubsub queue/taskqueue intake/refused intake/warehouse intake/warehouse/outbox profile/links profile/dictionary",
-	"profiles":   all + " score/history api web/auth score/explain profile profile/view job/tasks/purge queue queue/taskqueue app/config/kmscipher profile/links profile/dictionary intake/recent",
-	"rank":       all + " score/history rank/crowd api web/auth backend/jobrunner rank/boost app/config/kmscipher rank/feed serve/page job job/kinds/daterows profile queue queue/taskqueue rank/ranking serve/ranker profile/links profile/dictionary",
-	"segments":   all + " score/history api web/auth backend/answers backend/jobrunner backend/segmentjobs job job/kinds/segmentbuild job/kinds/segmentexport profile serve/query queue queue/taskqueue profile/links profile/dictionary",
-	"strategies": all + " score/history rank/crowd api web/auth backend/jobrunner job job/kinds/recompute judge/preview judge/price judge/suggest profile queue queue/taskqueue rank/ranking serve/ranker profile/links profile/dictionary",
-	"catalog":    all + " api web/auth job/tasks/afterimport job/tasks/bands queue queue/taskqueue",
+	"imports":    all + " app/auditlog score/history api intake/archive web/auth event/bus intake/enrich intake/export job/tasks/afterimport profile job/tasks/purge queue queue/pubsub queue/taskqueue intake/refused intake/warehouse intake/warehouse/outbox profile/links profile/dictionary",
+	"profiles":   all + " app/auditlog score/history api web/auth score/explain profile profile/view job/tasks/purge queue queue/taskqueue app/config/kmscipher profile/links profile/dictionary intake/recent",
+	"rank":       all + " app/auditlog score/history rank/crowd api web/auth backend/jobrunner rank/boost app/config/kmscipher rank/feed serve/page job job/kinds/daterows profile queue queue/taskqueue rank/ranking serve/ranker profile/links profile/dictionary",
+	"segments":   all + " app/auditlog score/history api web/auth backend/answers backend/jobrunner backend/segmentjobs job job/kinds/segmentbuild job/kinds/segmentexport profile serve/query queue queue/taskqueue profile/links profile/dictionary",
+	"strategies": all + " app/auditlog score/history rank/crowd api web/auth backend/jobrunner job job/kinds/recompute judge/preview judge/price judge/suggest profile queue queue/taskqueue rank/ranking serve/ranker profile/links profile/dictionary",
+	"catalog":    all + " app/auditlog api web/auth job/tasks/afterimport job/tasks/bands queue queue/taskqueue",
 	"docs":       "admission api catalog deadline event score/strategy cache fault backend/function web/clientscript web/httpapi app/limit web/openapi web/openapi/internal/tree telemetry",
-	"console":    all + " score/history rank/crowd intake/warehouse intake/warehouse/outbox api intake/archive job/audit web/auth web/clientscript backend/answers backend/jobrunner backend/jobs backend/segmentjobs judge/backtest job/tasks/bands rank/boost event/bus queue/pubsub api/client app/config/kmscipher profile/dictionary profile/links intake/enrich score/explain intake/export rank/feed serve/page job/tasks/afterimport job job/kinds/backtests job/kinds/crowdbuild job/kinds/daterows job/kinds/linkpreview job/kinds/migration job/kinds/recompute job/kinds/reenrich job/kinds/move job/kinds/segmentbuild job/kinds/segmentexport judge/preview judge/price profile profile/view job/tasks/purge queue queue/taskqueue rank/ranking intake/refused serve/ranker intake/recent serve/query api/track api/checkup judge/suggest judge/tune catalog/vocabulary",
+	"console":    all + " app/auditlog score/history rank/crowd intake/warehouse intake/warehouse/outbox api intake/archive job/audit web/auth web/clientscript backend/answers backend/jobrunner backend/jobs backend/segmentjobs judge/backtest job/tasks/bands rank/boost event/bus queue/pubsub api/client app/config/kmscipher profile/dictionary profile/links intake/enrich score/explain intake/export rank/feed serve/page job/tasks/afterimport job job/kinds/backtests job/kinds/crowdbuild job/kinds/daterows job/kinds/linkpreview job/kinds/migration job/kinds/recompute job/kinds/reenrich job/kinds/move job/kinds/segmentbuild job/kinds/segmentexport judge/preview judge/price profile profile/view job/tasks/purge queue queue/taskqueue rank/ranking intake/refused serve/ranker intake/recent serve/query api/track api/checkup judge/suggest judge/tune catalog/vocabulary",
 	"process":    all + " score/history intake/warehouse intake/warehouse/outbox intake/apply event/bus queue/pubsub intake/enrich job/tasks/refresh profile queue queue/taskqueue intake/refused profile/links profile/dictionary intake/recent",
-	"admin":      all + " score/history rank/crowd api web/auth job/audit backend/answers backend/jobrunner backend/jobs backend/segmentjobs judge/backtest judge/preview judge/price serve/ranker job/tasks/bands event/bus intake/enrich intake/export job job/kinds/backtests job/kinds/crowdbuild job/kinds/daterows job/kinds/linkpreview job/kinds/migration job/kinds/recompute job/kinds/reenrich job/kinds/move job/kinds/segmentbuild job/kinds/segmentexport profile profile/view serve/query queue queue/taskqueue rank/ranking judge/suggest judge/tune profile/links profile/dictionary",
+	"admin":      all + " app/auditlog score/history rank/crowd api web/auth job/audit backend/answers backend/jobrunner backend/jobs backend/segmentjobs judge/backtest judge/preview judge/price serve/ranker job/tasks/bands event/bus intake/enrich intake/export job job/kinds/backtests job/kinds/crowdbuild job/kinds/daterows job/kinds/linkpreview job/kinds/migration job/kinds/recompute job/kinds/reenrich job/kinds/move job/kinds/segmentbuild job/kinds/segmentexport profile profile/view serve/query queue queue/taskqueue rank/ranking judge/suggest judge/tune profile/links profile/dictionary",
 	"worker":     all + " score/history rank/crowd intake/warehouse intake/warehouse/outbox api job/audit backend/jobrunner backend/jobs backend/segmentjobs judge/backtest judge/preview judge/price serve/ranker job/tasks/bands event/bus queue/pubsub intake/enrich job/tasks/afterimport job/tasks/night job/tasks/refresh job job/kinds/backtests job/kinds/crowdbuild job/kinds/daterows job/kinds/deletion job/kinds/linkpreview job/kinds/migration job/kinds/recompute job/kinds/reenrich job/kinds/move job/kinds/segmentbuild job/kinds/segmentexport profile profile/view serve/query job/tasks/purge queue queue/taskqueue rank/ranking judge/suggest judge/tune profile/links profile/dictionary",
 }
 

@@ -111,7 +111,7 @@ func (h handler) dump(w http.ResponseWriter, r *http.Request, app config.App, ke
 	}
 	if at.Part == dumpSettings { // a dump begins
 		change := auditlog.Change{App: app.ID, Actor: key, Action: auditlog.AppDump}
-		err = h.Recorder().Do(ctx, change, func() (auditlog.End, error) { return auditlog.End{}, p.read(ctx) })
+		err = auditlog.New(h.AuditLog()).Do(ctx, change, func() (auditlog.End, error) { return auditlog.End{}, p.read(ctx) })
 	} else {
 		err = p.read(ctx)
 	}

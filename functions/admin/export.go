@@ -66,7 +66,7 @@ func (h handler) export(w http.ResponseWriter, r *http.Request, app config.App, 
 		return err
 	}
 	change := auditlog.Change{App: app.ID, Actor: key, Action: auditlog.UserExport, User: x.user}
-	err = h.Recorder().Do(ctx, change, func() (auditlog.End, error) {
+	err = auditlog.New(h.AuditLog()).Do(ctx, change, func() (auditlog.End, error) {
 		err := x.send(ctx, w)
 		return auditlog.End{Detail: fmt.Sprintf("%d events", x.end.Events)}, err
 	})

@@ -195,7 +195,7 @@ func (h handler) refreshUser(w http.ResponseWriter, r *http.Request, app config.
 	}
 	var result profile.Result
 	change := auditlog.Change{App: app.ID, Actor: key, Action: auditlog.RecomputeStart, User: user, Detail: "one user"}
-	err := h.Recorder().Do(r.Context(), change, func() (end auditlog.End, err error) {
+	err := auditlog.New(h.AuditLog()).Do(r.Context(), change, func() (end auditlog.End, err error) {
 		result, err = h.Profiles.Refresh(r.Context(), app, user)
 		return end, err
 	})

@@ -25,7 +25,7 @@ func (h handler) auditLog(w http.ResponseWriter, r *http.Request, app string) er
 		}
 		query.User = auditlog.Hash(salt, user)
 	}
-	entries, next, err := h.Store.AuditLog.AuditLog(r.Context(), app, query)
+	entries, next, err := auditlog.Read(r.Context(), h.Store.AuditLog, app, query)
 	if err != nil {
 		return auditLogError(err)
 	}

@@ -95,7 +95,7 @@ func schemaStep[T any](h handler, action auditlog.Action, decode func([]byte) (T
 			return err
 		}
 		var s migration.Status
-		err = h.Recorder().Do(r.Context(), auditlog.Change{App: app.ID, Actor: key, Action: action},
+		err = auditlog.New(h.AuditLog()).Do(r.Context(), auditlog.Change{App: app.ID, Actor: key, Action: action},
 			func() (end auditlog.End, err error) {
 				s, err = run(r.Context(), app.ID, arg)
 				if end.Subject = s.Migration.ID; end.Subject != "" {

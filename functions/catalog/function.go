@@ -150,7 +150,7 @@ func (h handler) applyRecorded(ctx context.Context, grant auth.Grant, index stri
 		App: grant.App, Actor: grant.Key, Action: auditlog.IndexClear, Subject: index,
 		Detail: fmt.Sprintf("in a batch of %d actions", len(actions)),
 	}
-	err = h.Recorder().Do(ctx, change, func() (auditlog.End, error) { return auditlog.End{}, do() })
+	err = auditlog.New(h.AuditLog()).Do(ctx, change, func() (auditlog.End, error) { return auditlog.End{}, do() })
 	return left, err
 }
 
@@ -225,7 +225,7 @@ func (h handler) setSettings(w http.ResponseWriter, r *http.Request, grant auth.
 func (h handler) setFaceting(ctx context.Context, grant auth.Grant, index string, c catalog.Change) error {
 	change := auditlog.Change{App: grant.App, Actor: grant.Key, Action: auditlog.SettingsSet, Subject: index,
 		Detail: detail(c)}
-	return h.Recorder().Do(ctx, change, func() (auditlog.End, error) {
+	return auditlog.New(h.AuditLog()).Do(ctx, change, func() (auditlog.End, error) {
 		set, err := h.CachedConfig.SetIndexSettings(ctx, grant.App, index, c)
 		if err == nil && c.NumericBands != nil {
 			h.startBands(ctx, grant.App, index, set.BandsVersion)
@@ -269,7 +269,7 @@ func (h handler) setPrivate(ctx context.Context, grant auth.Grant, index string,
 		App: grant.App, Actor: grant.Key, Action: auditlog.SettingsSet, Subject: index,
 		Detail: "privateFacets " + strings.Join(facets, ","),
 	}
-	return h.Recorder().Do(ctx, change, func() (auditlog.End, error) {
+	return auditlog.New(h.AuditLog()).Do(ctx, change, func() (auditlog.End, error) {
 		return auditlog.End{}, h.CachedConfig.SetPrivateFacets(ctx, grant.App, index, facets)
 	})
 }

@@ -34,7 +34,7 @@ func (h handler) setTrackNames(w http.ResponseWriter, r *http.Request, app confi
 		return err
 	}
 	var all config.TrackNames
-	err = h.Recorder().Do(r.Context(), auditlog.Change{
+	err = auditlog.New(h.AuditLog()).Do(r.Context(), auditlog.Change{
 		App: app.ID, Actor: key, Action: auditlog.SettingsSet, Detail: "trackNames " + namesDetail(change),
 	}, func() (auditlog.End, error) {
 		all, err = h.CachedConfig.SetTrackNames(r.Context(), app.ID, change)

@@ -47,7 +47,7 @@ func TestTrackNames(t *testing.T) {
 		functiontest.Ask("settings", "PUT", path, `{"names":{`+strings.Join(many, ",")+`}}`, 422, "names: an app may give 200 names a type, and these are 202"),
 		functiontest.Ask("settings", "GET", path, "", 200, `{"names":{"Recipe Opened":"view","Recipe Saved":"conversion"}}`),
 	)
-	entries, _, err := s.Backends.Store.AuditLog.AuditLog(t.Context(), functiontest.App, auditlog.Query{Limit: 10})
+	entries, _, err := auditlog.Read(t.Context(), s.Backends.Store.AuditLog, functiontest.App, auditlog.Query{Limit: 10})
 	must.Succeed(t, err)
 	var details []string
 	for _, e := range entries {

@@ -146,7 +146,7 @@ func (h handler) restoreDeletions(ctx context.Context, app, key string, all []de
 	}
 	change := auditlog.Change{App: app, Actor: key, Action: auditlog.UsersRestore,
 		Detail: fmt.Sprintf("deletions of %d users", len(all))}
-	return h.Recorder().Do(ctx, change, func() (auditlog.End, error) {
+	return auditlog.New(h.AuditLog()).Do(ctx, change, func() (auditlog.End, error) {
 		group, ctx := errgroup.WithContext(ctx)
 		group.SetLimit(deletionsAtOnce)
 		for _, d := range all {

@@ -33,7 +33,7 @@ func (h handler) restoreLinks(ctx context.Context, app config.App, key string, a
 	}
 	change := auditlog.Change{App: app.ID, Actor: key, Action: auditlog.UsersRestore,
 		Detail: fmt.Sprintf("links of %d tokens", len(all))}
-	return h.Recorder().Do(ctx, change, func() (auditlog.End, error) {
+	return auditlog.New(h.AuditLog()).Do(ctx, change, func() (auditlog.End, error) {
 		group, ctx := errgroup.WithContext(ctx)
 		group.SetLimit(deletionsAtOnce)
 		var mu sync.Mutex

@@ -336,7 +336,7 @@ func (h handler) deleteUserToken(w http.ResponseWriter, r *http.Request, c audit
 // client may repeat the request after an error.
 func (h handler) delete(r *http.Request, c auditlog.Change) (until time.Time, err error) {
 	c.Action = auditlog.UserDelete
-	err = h.Recorder().Do(r.Context(), c, func() (end auditlog.End, err error) {
+	err = auditlog.New(h.AuditLog()).Do(r.Context(), c, func() (end auditlog.End, err error) {
 		until, err = h.forget(r.Context(), c.App, c.User)
 		return end, err
 	})

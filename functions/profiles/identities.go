@@ -43,7 +43,7 @@ func (h handler) link(w http.ResponseWriter, r *http.Request, c auditlog.Change)
 		return err
 	}
 	c.Action, c.User, c.Detail = auditlog.IdentityLink, in.UserToken, "to "+in.AuthenticatedUserToken
-	err = h.Recorder().Do(r.Context(), c, func() (end auditlog.End, err error) {
+	err = auditlog.New(h.AuditLog()).Do(r.Context(), c, func() (end auditlog.End, err error) {
 		err = profile.IdentitiesOf(h.Profiles).Link(r.Context(), app, in.UserToken, in.AuthenticatedUserToken, in.Reason)
 		if refused, ok := errors.AsType[profile.LinkRefused](err); ok {
 			err = httpapi.Errorf(http.StatusConflict, "The tokens are not linked: %s", refused.Reason.Words())
@@ -65,7 +65,7 @@ func (h handler) unlink(w http.ResponseWriter, r *http.Request, c auditlog.Chang
 	}
 	var until time.Time
 	c.Action, c.Detail = auditlog.IdentityUnlink, "from "+known
-	err = h.Recorder().Do(r.Context(), c, func() (end auditlog.End, err error) {
+	err = auditlog.New(h.AuditLog()).Do(r.Context(), c, func() (end auditlog.End, err error) {
 		until, err = profile.IdentitiesOf(h.Profiles).Unlink(r.Context(), app, c.User, known)
 		if errors.Is(err, profile.ErrNotLinked) {
 			err = httpapi.Errorf(http.StatusNotFound, "The tokens are not linked")

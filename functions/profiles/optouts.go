@@ -40,7 +40,7 @@ func (h handler) optIn(w http.ResponseWriter, r *http.Request, c auditlog.Change
 // client may repeat the request after an error.
 func (h handler) changeOptOut(w http.ResponseWriter, r *http.Request, c auditlog.Change,
 	do func(context.Context) (time.Time, error)) error {
-	err := h.Recorder().Do(r.Context(), c, func() (end auditlog.End, err error) {
+	err := auditlog.New(h.AuditLog()).Do(r.Context(), c, func() (end auditlog.End, err error) {
 		until, err := do(r.Context())
 		if err == nil && !until.IsZero() {
 			err = h.enqueuePurge(r.Context(), c.App, c.User, until)

@@ -49,7 +49,7 @@ func (h handler) setFeed(w http.ResponseWriter, r *http.Request, grant auth.Gran
 	var backfill job.Job
 	change := auditlog.Change{App: grant.App, Actor: grant.Key, Action: auditlog.FeedSet, Subject: d.Name,
 		Detail: string(stored)}
-	err = h.Recorder().Do(r.Context(), change, func() (auditlog.End, error) {
+	err = auditlog.New(h.AuditLog()).Do(r.Context(), change, func() (auditlog.End, error) {
 		if f, _, err = h.CachedConfig.SetFeed(r.Context(), grant.App, f, h.Now()); err != nil {
 			return auditlog.End{}, fmt.Errorf("set feed: %w", err)
 		}
@@ -148,7 +148,7 @@ func (h handler) deleteFeed(w http.ResponseWriter, r *http.Request, grant auth.G
 	}
 	change := auditlog.Change{App: grant.App, Actor: grant.Key, Action: auditlog.FeedDelete, Subject: d.Name,
 		Detail: "index " + d.Index}
-	err = h.Recorder().Do(r.Context(), change, func() (auditlog.End, error) {
+	err = auditlog.New(h.AuditLog()).Do(r.Context(), change, func() (auditlog.End, error) {
 		return auditlog.End{}, h.CachedConfig.DeleteFeed(r.Context(), grant.App, d.Name, h.Now())
 	})
 	if errors.Is(err, config.ErrNotFound) {

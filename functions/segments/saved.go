@@ -41,7 +41,7 @@ func (h handler) save(w http.ResponseWriter, r *http.Request, app config.App, by
 	s := config.SavedSegment{Name: name, Where: string(where), SetAt: h.Now()}
 	change := auditlog.Change{App: app.ID, Actor: by.key, Action: auditlog.SegmentSet, Subject: name}
 	change.Detail = string(where)
-	err = h.Recorder().Do(r.Context(), change, func() (auditlog.End, error) {
+	err = auditlog.New(h.AuditLog()).Do(r.Context(), change, func() (auditlog.End, error) {
 		s, _, err = h.CachedConfig.SaveSegment(r.Context(), app.ID, s, create)
 		return auditlog.End{}, err
 	})
@@ -110,7 +110,7 @@ func (h handler) delete(w http.ResponseWriter, r *http.Request, app config.App, 
 		return err
 	}
 	change := auditlog.Change{App: app.ID, Actor: by.key, Action: auditlog.SegmentDelete, Subject: s.Name}
-	err = h.Recorder().Do(r.Context(), change, func() (auditlog.End, error) {
+	err = auditlog.New(h.AuditLog()).Do(r.Context(), change, func() (auditlog.End, error) {
 		// Sizes first: after a crash in between, the client deletes again.
 		if err := h.Store.Segments.DeleteSegmentSizes(r.Context(), app.ID, s.Name); err != nil {
 			return auditlog.End{}, err

@@ -115,7 +115,7 @@ func checkIfVersion(n *int64) error {
 // activate makes a strategy the active one and records the change.
 func (h handler) activate(w http.ResponseWriter, r *http.Request, c auditlog.Change, s strategy.Strategy,
 	p config.Publication) error {
-	err := h.Recorder().Do(r.Context(), c, func() (end auditlog.End, err error) {
+	err := auditlog.New(h.AuditLog()).Do(r.Context(), c, func() (end auditlog.End, err error) {
 		end.Detail, err = h.makeActive(r.Context(), c.App, s, p)
 		return end, err
 	})

@@ -165,7 +165,7 @@ func TestAppMoveDeployed(t *testing.T) {
 			}
 		}
 	}
-	entries, _, err := us.AuditLog.AuditLog(t.Context(), "old", auditlog.Query{Limit: 10})
+	entries, _, err := auditlog.Read(t.Context(), us.AuditLog, "old", auditlog.Query{Limit: 10})
 	if err != nil || len(entries) < 4 || entries[1].Action != auditlog.AppMove || entries[1].Detail != "to us" || entries[1].Outcome != auditlog.Done {
 		t.Errorf("audit log %+v (%v)", entries, err)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"sync"
 
@@ -14,14 +15,18 @@ type memoryLog struct {
 	changes []string
 }
 
-func (l *memoryLog) BeginEntry(_ context.Context, app string, e auditlog.Entry) error {
+func (l *memoryLog) BeginEntry(_ context.Context, app, _ string, entry []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	var e auditlog.Entry
+	if err := json.Unmarshal(entry, &e); err != nil {
+		return err
+	}
 	l.changes = append(l.changes, fmt.Sprintf("%s %s %s %s", app, e.Actor, e.Action, e.Subject))
 	return nil
 }
 
-func (l *memoryLog) EndEntry(context.Context, string, string, auditlog.End) error { return nil }
+func (l *memoryLog) EndEntry(context.Context, string, string, []byte) error { return nil }
 
 func (l *memoryLog) AuditSalt(context.Context, string) ([]byte, error) { return nil, nil }
 

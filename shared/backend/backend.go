@@ -16,7 +16,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/affinityengine/affinity/shared/app/auditlog"
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/app/documents"
 	"github.com/affinityengine/affinity/shared/app/documents/documentdb"
@@ -167,9 +166,10 @@ func transient(err error) bool {
 	return false
 }
 
-// Recorder returns a Recorder that writes the audit log.
-func (b Base) Recorder() *auditlog.Recorder {
-	return auditlog.New(b.Store.AuditLog, b.Now, b.Log, telemetry.TraceID)
+// AuditLog returns what auditlog.New takes, for a Recorder of the changes that the function makes.
+func (b Base) AuditLog() (log store.AuditLog, now func() time.Time, lines *slog.Logger,
+	trace func(context.Context) string) {
+	return b.Store.AuditLog, b.Now, b.Log, telemetry.TraceID
 }
 
 // Longest returns how long a request or a task may use Bigtable.

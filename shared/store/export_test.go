@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/affinityengine/affinity/shared/app/auditlog"
 	"github.com/affinityengine/affinity/shared/score/schema"
 )
 
@@ -30,11 +29,6 @@ var Families = map[string][]string{
 	TableChanges:      {familyChange},
 	TableJobs:         {familyOpen, familyEnded},
 	TableRecent:       {familyRecent},
-}
-
-// ScanAuditLog is AuditLog with another number of entries that it reads at most.
-func (s *Store) ScanAuditLog(ctx context.Context, app string, q auditlog.Query, maxScan int) ([]auditlog.Entry, string, error) {
-	return s.auditLog(ctx, app, q, maxScan)
 }
 
 // ListDatedOf is ListDated with another number of rows that it reads at most.

@@ -150,21 +150,6 @@ type Query struct {
 	User   string
 }
 
-// Matches reports whether a query selects an entry, wherever it stands.
-func (q Query) Matches(e Entry) bool {
-	return (q.Action == "" || q.Action == e.Action) && (q.User == "" || q.User == e.User)
-}
-
-// Log stores the entries of all apps.
-type Log interface {
-	// BeginEntry stores an entry that has not ended.
-	BeginEntry(ctx context.Context, app string, e Entry) error
-	// EndEntry stores how the entry with that ID ended.
-	EndEntry(ctx context.Context, app, id string, end End) error
-	// AuditSalt returns the app's secret for hashes of users. The first call makes it.
-	AuditSalt(ctx context.Context, app string) ([]byte, error)
-}
-
 // maxMicros is 16 digits, the microsecond of an ID that sorts before all others.
 const maxMicros = 9_999_999_999_999_999
 
@@ -180,8 +165,8 @@ func NewID(at time.Time) string {
 // ValidID reports whether s has the form of an ID.
 func ValidID(s string) bool { return idForm.MatchString(s) }
 
-// TimeOf returns the time of an ID, which must be valid.
-func TimeOf(id string) time.Time {
+// timeOf returns the time of an ID, which must be valid.
+func timeOf(id string) time.Time {
 	var rest int64
 	_, _ = fmt.Sscanf(id[:16], "%d", &rest)
 	return time.UnixMicro(maxMicros - rest).UTC()
@@ -248,7 +233,7 @@ func (r *Recorder) Do(ctx context.Context, c Change, do func() (End, error)) err
 	// The client may be gone by now.
 	ctx, cancel := deadline.Detach(ctx, endTime)
 	defer cancel()
-	if err := r.log.EndEntry(ctx, c.App, e.ID, end); err != nil {
+	if err := Finish(ctx, r.log, c.App, e.ID, end); err != nil {
 		r.lines.LogAttrs(ctx, slog.LevelError, "the audit log does not say how a change ended", slog.String("app", c.App),
 			slog.String("entry", e.ID), slog.String("outcome", string(end.Outcome)), slog.Any("error", err))
 	}
@@ -263,7 +248,7 @@ func (r *Recorder) begin(ctx context.Context, c Change, e Entry) error {
 		}
 		e.User = Hash(salt, c.User)
 	}
-	return r.log.BeginEntry(ctx, c.App, e)
+	return Begin(ctx, r.log, c.App, e)
 }
 
 // cut returns the start of a text that is too long for an entry.

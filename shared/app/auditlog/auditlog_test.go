@@ -16,49 +16,72 @@ import (
 	"github.com/affinityengine/affinity/shared/app/auditlog"
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/app/limit"
+	"github.com/affinityengine/affinity/shared/local/must"
 )
 
 var now = time.Date(2026, 11, 22, 12, 0, 0, 123_456_789, time.UTC)
 
 var errDown = errors.New("the table is down")
 
+type row struct {
+	id           string
+	begun, ended []byte
+}
+
 // memory is a Log that fails on demand.
 type memory struct {
 	mu             sync.Mutex
-	entries        []auditlog.Entry
+	rows           []row
 	noBegin, noEnd bool
 	apps           []string
 }
 
-func (m *memory) BeginEntry(_ context.Context, app string, e auditlog.Entry) error {
+func (m *memory) BeginEntry(_ context.Context, app, id string, entry []byte) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.noBegin {
 		return errDown
 	}
-	e.Outcome = auditlog.Unknown
-	m.entries, m.apps = append(m.entries, e), append(m.apps, app)
+	m.rows, m.apps = append(m.rows, row{id: id, begun: entry}), append(m.apps, app)
 	return nil
 }
 
-func (m *memory) EndEntry(ctx context.Context, _, id string, end auditlog.End) error {
+func (m *memory) EndEntry(ctx context.Context, _, id string, end []byte) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.noEnd || ctx.Err() != nil {
 		return errDown
 	}
-	for i := range m.entries {
-		if e := &m.entries[i]; e.ID == id {
-			e.Outcome = end.Outcome
-			if end.Subject != "" {
-				e.Subject = end.Subject
-			}
-			if end.Detail != "" {
-				e.Detail = end.Detail
-			}
+	for i := range m.rows {
+		if m.rows[i].id == id {
+			m.rows[i].ended = end
 		}
 	}
 	return nil
+}
+
+// ScanEntries is that of a Log of one app.
+func (m *memory) ScanEntries(_ context.Context, _, after string, limit int, fn func(id string, begun, ended []byte) bool) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	rows := slices.SortedFunc(slices.Values(m.rows), func(a, b row) int { return strings.Compare(a.id, b.id) })
+	rows = slices.DeleteFunc(rows, func(r row) bool { return r.id <= after })
+	for _, r := range rows[:min(limit, len(rows))] {
+		if !fn(r.id, r.begun, r.ended) {
+			break
+		}
+	}
+	return nil
+}
+
+// entries returns all that m holds, in the order in which they were written.
+func (m *memory) entries(t *testing.T) []auditlog.Entry {
+	t.Helper()
+	all, _, err := auditlog.Read(t.Context(), m, "shop", auditlog.Query{Limit: 1000})
+	must.Succeed(t, err)
+	written := func(e auditlog.Entry) int { return slices.IndexFunc(m.rows, func(r row) bool { return r.id == e.ID }) }
+	slices.SortFunc(all, func(a, b auditlog.Entry) int { return written(a) - written(b) })
+	return all
 }
 
 func (m *memory) AuditSalt(_ context.Context, app string) ([]byte, error) {
@@ -77,8 +100,8 @@ func TestChangeIsRecorded(t *testing.T) {
 	ctx, gone := context.WithCancel(t.Context())
 	err := recorder(m, new(strings.Builder)).Do(ctx, auditlog.Change{App: "shop", Actor: "admin", Action: auditlog.UserDelete, User: "ann@shop"},
 		func() (auditlog.End, error) {
-			if len(m.entries) != 1 || m.entries[0].Outcome != auditlog.Unknown {
-				t.Errorf("during the change the log is %+v", m.entries)
+			if all := m.entries(t); len(all) != 1 || all[0].Outcome != auditlog.Unknown {
+				t.Errorf("during the change the log is %+v", all)
 			}
 			gone() // the client goes away; the end is recorded all the same
 			return auditlog.End{Detail: strings.Repeat("x", 10_000)}, nil
@@ -86,9 +109,9 @@ func TestChangeIsRecorded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := m.entries[0]
+	got := m.entries(t)[0]
 	want := auditlog.Entry{
-		ID: got.ID, At: now, Actor: "admin", Action: auditlog.UserDelete, User: auditlog.Hash([]byte("salt of shop"), "ann@shop"),
+		ID: got.ID, At: now.Truncate(time.Microsecond), Actor: "admin", Action: auditlog.UserDelete, User: auditlog.Hash([]byte("salt of shop"), "ann@shop"),
 		Detail: strings.Repeat("x", 500) + "...", Outcome: auditlog.Done, Trace: "trace",
 	}
 	if diff := cmp.Diff(want, got); diff != "" || strings.Contains(fmt.Sprint(got), "ann") {
@@ -117,8 +140,8 @@ func TestLostEndStaysUnknown(t *testing.T) {
 	if err := recorder(m, lines).Do(t.Context(), auditlog.Change{App: "shop"}, func() (auditlog.End, error) { return auditlog.End{}, nil }); err != nil {
 		t.Error(err)
 	}
-	if m.entries[0].Outcome != auditlog.Unknown || !strings.Contains(lines.String(), "does not say how a change ended") {
-		t.Errorf("%+v, logged %s", m.entries[0], lines)
+	if e := m.entries(t)[0]; e.Outcome != auditlog.Unknown || !strings.Contains(lines.String(), "does not say how a change ended") {
+		t.Errorf("%+v, logged %s", e, lines)
 	}
 }
 
@@ -128,8 +151,28 @@ func TestFailedChangeKeepsNoErrorText(t *testing.T) {
 	err := recorder(m, new(strings.Builder)).Do(t.Context(), auditlog.Change{App: "shop"}, func() (auditlog.End, error) {
 		return auditlog.End{Detail: "version 1 to 2"}, failed
 	})
-	if e := m.entries[0]; !errors.Is(err, failed) || e.Outcome != auditlog.Failed || e.Detail != "version 1 to 2" {
+	if e := m.entries(t)[0]; !errors.Is(err, failed) || e.Outcome != auditlog.Failed || e.Detail != "version 1 to 2" {
 		t.Errorf("%+v, %v", e, err)
+	}
+}
+
+// A query that reads as much as it may says where to go on.
+func TestReadsOfALongLog(t *testing.T) {
+	m := &memory{}
+	var ids []string
+	for i, action := range []auditlog.Action{auditlog.StrategySet, auditlog.UserDelete, auditlog.IndexClear} {
+		e := auditlog.Entry{ID: auditlog.NewID(now.Add(time.Duration(i) * time.Second)), Action: action}
+		must.Succeed(t, auditlog.Begin(t.Context(), m, "shop", e))
+		ids = append(ids, e.ID)
+	}
+	first := auditlog.Query{Limit: 5, Action: auditlog.StrategySet}
+	got, next, err := auditlog.ReadOf(t.Context(), m, "shop", first, 2)
+	if err != nil || len(got) != 0 || next != ids[1] {
+		t.Errorf("two entries read: %v, next %q, %v", got, next, err)
+	}
+	first.After = next
+	if got, next, err = auditlog.ReadOf(t.Context(), m, "shop", first, 2); err != nil || len(got) != 1 || got[0].ID != ids[0] || next != "" {
+		t.Errorf("the rest: %v, next %q, %v", got, next, err)
 	}
 }
 
@@ -206,7 +249,7 @@ func TestOperatorIsRecorded(t *testing.T) {
 		"app.encoding  encoding json",
 	}
 	var got []string
-	for _, e := range m.entries {
+	for _, e := range m.entries(t) {
 		got = append(got, fmt.Sprintf("%s %s %s", e.Action, e.Subject, e.Detail))
 		if e.Actor != auditlog.Operator || e.Outcome != auditlog.Done || !slices.Contains(auditlog.Actions, e.Action) {
 			t.Errorf("%+v", e)
@@ -231,8 +274,8 @@ func TestOperatorIsRecorded(t *testing.T) {
 	if err := s.CreateApp(ctx, config.App{ID: "shop"}); !errors.Is(err, config.ErrExists) {
 		t.Error(err)
 	}
-	if len(m.entries) != len(want) {
-		t.Errorf("%d entries after changes that were not made", len(m.entries)-len(want))
+	if len(m.rows) != len(want) {
+		t.Errorf("%d entries after changes that were not made", len(m.rows)-len(want))
 	}
 }
 
@@ -252,13 +295,13 @@ func TestNoEntryOfADeletedApp(t *testing.T) {
 	if err := s.SetRetention(t.Context(), "shop", 1); !errors.Is(err, config.ErrNotFound) {
 		t.Errorf("change it: %v", err)
 	}
-	if len(m.entries) != 0 {
-		t.Errorf("entries %+v of a deleted app", m.entries)
+	if len(m.rows) != 0 {
+		t.Errorf("entries %+v of a deleted app", m.rows)
 	}
 	if _, err := apps.UpdateDeletion(t.Context(), "shop", func(d *config.Deletion) error { d.End(time.Now().Add(-config.Reserved), 0); return nil }); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.CreateApp(t.Context(), config.App{ID: "shop"}); err != nil || len(m.entries) != 1 {
-		t.Errorf("create it after 30 days: %v, %d entries", err, len(m.entries))
+	if err := s.CreateApp(t.Context(), config.App{ID: "shop"}); err != nil || len(m.rows) != 1 {
+		t.Errorf("create it after 30 days: %v, %d entries", err, len(m.rows))
 	}
 }

@@ -21,7 +21,7 @@ type Jobs struct {
 
 // Record starts or cancels a job, and records it under the job's id.
 func (a Jobs) Record(ctx context.Context, c auditlog.Change, do func() (job.Job, error)) (j job.Job, err error) {
-	err = a.Base.Recorder().Do(ctx, c, func() (auditlog.End, error) {
+	err = auditlog.New(a.Base.AuditLog()).Do(ctx, c, func() (auditlog.End, error) {
 		j, err = do()
 		return auditlog.End{Subject: j.ID}, err
 	})

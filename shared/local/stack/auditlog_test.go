@@ -34,7 +34,7 @@ func describeEntries(log api.AuditLog) []string {
 // the key, and the token of a deleted user is in none.
 func TestChangesAreInTheAuditLog(t *testing.T) {
 	s := start(t, stack.Options{})
-	c := auditlog.NewOperated(s.Backends.Config, s.Backends.Recorder())
+	c := auditlog.NewOperated(s.Backends.Config, auditlog.New(s.Backends.AuditLog()))
 	keys, err := s.Backends.Config.Keys(t.Context(), "demo")
 	must.Succeed(t, err)
 	renamed := keys[0]

@@ -119,11 +119,11 @@ func openAuditLog(ctx context.Context, tables Bigtables) (ChangeLog, error) {
 // nothing need no access to Bigtable.
 type laterLog struct{ later[ChangeLog] }
 
-func (l *laterLog) BeginEntry(ctx context.Context, app string, e auditlog.Entry) error {
-	return l.with(ctx, func(log ChangeLog) error { return log.BeginEntry(ctx, app, e) })
+func (l *laterLog) BeginEntry(ctx context.Context, app, id string, entry []byte) error {
+	return l.with(ctx, func(log ChangeLog) error { return log.BeginEntry(ctx, app, id, entry) })
 }
 
-func (l *laterLog) EndEntry(ctx context.Context, app, id string, end auditlog.End) error {
+func (l *laterLog) EndEntry(ctx context.Context, app, id string, end []byte) error {
 	return l.with(ctx, func(log ChangeLog) error { return log.EndEntry(ctx, app, id, end) })
 }
 

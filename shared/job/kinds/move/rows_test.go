@@ -46,7 +46,7 @@ func (s *shop) act() {
 		w.must(w.rows.Refused.RecordRefused(ctx, app, time.Now(), store.Refusals{Counts: map[string]int64{"late": 1}}))
 	case 4:
 		e := auditlog.Entry{ID: auditlog.NewID(time.Now()), Actor: "key", Action: "strategy.set"}
-		w.must(w.rows.AuditLog.BeginEntry(ctx, app, e))
+		w.must(auditlog.Begin(ctx, w.rows.AuditLog, app, e))
 		s.entries = append(s.entries, e.ID)
 	case 5:
 		salt, err := w.rows.AuditLog.AuditSalt(ctx, app)
@@ -92,7 +92,7 @@ func (s *shop) check(when string, rest bool) {
 	if n := days[day].Events + days[day-1].Events; n != s.events || refused["late"] != s.events {
 		w.t.Errorf("%s: %d events and %d refusals, want %d", when, n, refused["late"], s.events)
 	}
-	entries, _, err := w.rows.AuditLog.AuditLog(ctx, app, auditlog.Query{Limit: 1000})
+	entries, _, err := auditlog.Read(ctx, w.rows.AuditLog, app, auditlog.Query{Limit: 1000})
 	w.must(err)
 	found := map[string]bool{}
 	for _, e := range entries {
