@@ -229,7 +229,7 @@ func (s *summed) compute(i int) map[string]affinity.Profile {
 	return profiles
 }
 
-// undo undoes all links. Nothing of them is left, unless somebody was deleted or opted out: then the tokens of a person have
+// undo undoes all links. Nothing of them is left, unless a token was deleted or opted out: then the tokens of a person have
 // lost what was theirs.
 func (s *summed) undo() {
 	if s.excluded {
