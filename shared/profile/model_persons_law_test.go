@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/profile/links"
 	"github.com/affinityengine/affinity/shared/score/affinity"
@@ -19,19 +20,20 @@ type facts struct {
 	receipt map[int]int64 // of the events that are in the log
 }
 
-func (p *people) facts() facts {
+func (p *people) facts() facts { return readFacts(p.t, p.app(), p.home, tokens, p.events) }
+
+func readFacts(t must.Test, app config.App, home func(token string) *store.Store, tokens []string, events []store.LogEvent) facts {
 	f := facts{map[string]store.User{}, map[string]links.Cell{}, map[int]int64{}}
-	app := p.app()
 	for _, token := range tokens {
-		at := p.home(token)
-		row, err := at.Users.ReadPrimary(ctx, p.appID, token, store.UserState)
-		must.Succeed(p.t, err)
+		at := home(token)
+		row, err := at.Users.ReadPrimary(ctx, app.ID, token, store.UserState)
+		must.Succeed(t, err)
 		f.rows[token] = row
 		f.cells[token], err = links.Parse(row.Links)
-		must.Succeed(p.t, err)
+		must.Succeed(t, err)
 		all := []store.UserRange{{User: token, To: history.End}}
-		must.Succeed(p.t, at.Events.Log(p.appID, app.Log).ReadObjects(ctx, all, func(_ string, r store.LogRow) error {
-			f.receipt[slices.IndexFunc(p.events, func(e store.LogEvent) bool { return e.ID == r.ID })] = r.Receipt()
+		must.Succeed(t, at.Events.Log(app.ID, app.Log).ReadObjects(ctx, all, func(_ string, r store.LogRow) error {
+			f.receipt[slices.IndexFunc(events, func(e store.LogEvent) bool { return e.ID == r.ID })] = r.Receipt()
 			return nil
 		}))
 	}

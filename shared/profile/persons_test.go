@@ -2,13 +2,11 @@ package profile_test
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/event"
@@ -235,51 +233,5 @@ func TestOptOutTakesTokensAlong(t *testing.T) {
 		if !out("phone") {
 			t.Error("the phone has opted out by itself, and is in by the opt-in of another")
 		}
-	})
-}
-
-// A user who was never linked, and one whose links were undone, have the very bits that they have in an app without links.
-func TestUnlinkedProfilesAreTheSame(t *testing.T) {
-	onEveryBigtable(t, func(t *testing.T, open opener) {
-		off := newFixtureOn(t, open, 90, decaying)
-		on := newFixtureOn(t, open, 90, decaying)
-		on.setIdentity(config.IdentityCollect)
-		on.setIdentity(config.IdentityLink)
-		rapid.Check(t, func(t *rapid.T) {
-			users := []string{fmt.Sprint("a", rapid.Int64().Draw(t, "user")), fmt.Sprint("k", rapid.Int64().Draw(t, "user"))}
-			var events []store.LogEvent
-			for i := range rapid.IntRange(1, 20).Draw(t, "events") {
-				e := bought(rapid.SampledFrom(users).Draw(t, "of"), on.clock-rapid.Int64Range(0, 20*day).Draw(t, "age"))
-				e.ID, e.Strong, e.Receipt = fmt.Sprintf("%09d", i), true, on.clock
-				if e.User == users[0] {
-					e.Known = rapid.SampledFrom([]string{"", users[1]}).Draw(t, "known")
-				}
-				events = append(events, e)
-			}
-			linked := slices.ContainsFunc(events, func(e store.LogEvent) bool { return e.Known != "" })
-			for _, f := range []*fixture{off, on} {
-				_, err := f.eng.Import(ctx, f.app(), events)
-				must.Succeed(t, err)
-			}
-			if rapid.Bool().Draw(t, "fold") {
-				for _, f := range []*fixture{off, on} {
-					_, err := f.eng.Fold(ctx, f.app(), users[0])
-					must.Succeed(t, err)
-				}
-			}
-			if linked {
-				_, err := profile.IdentitiesOf(on.eng).Unlink(ctx, on.app(), users[0], users[1])
-				must.Succeed(t, err)
-			}
-			for _, user := range users {
-				want, err := off.eng.Refresh(ctx, off.app(), user)
-				must.Succeed(t, err)
-				got, err := on.eng.Refresh(ctx, on.app(), user)
-				must.Succeed(t, err)
-				if diff := cmp.Diff(want.Affinities, got.Affinities); diff != "" {
-					t.Fatalf("%s (-off +unlinked):\n%s", user, diff)
-				}
-			}
-		})
 	})
 }

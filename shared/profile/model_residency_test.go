@@ -1,0 +1,430 @@
+package profile_test
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A model of where a person lives: one token, two regions and the location row, which says in which region the token
+// lives. It visits every state of small cases: messages that bring a token to life, readers, deletions, movers, cleaners
+// and forgetters, processes that die, answers that are lost, and caches that hold an older location. A step is one
+// request to one row; a log is read one event a step. What follows from the rows of two regions alone is that of an app
+// that moves, and was visited before: see REGIONS.md.
+//
+// The protocol:
+//   - A location has a region and an instant, and its row lies in the home region. Who brings a token to life creates
+//     it, if there is none, and nobody keeps in memory that there is none. A token whose row at home says something lives
+//     at home: it is from before locations. A deletion of a token that nobody knows brings it to life.
+//   - A row that is nobody's gets an owner only after another look at the location, past the cache. A reader looks
+//     again, too, before it answers that it knows nobody.
+//   - A mover first gives such a row an owner. Then it moves the token as an app's move does, and changes the location
+//     after the arrival, whatever instant it has. It moves nobody back to a region where anything is left.
+//   - A cleaner waits until nobody acts on the earlier location, drops what was left, waits again, and erases the row.
+//   - An event that names a known user of another region moves its token there before it is logged.
+//   - A forgetter makes the empty row of a token that was deleted long ago gone, waits, drops what messages have logged that
+//     wait since, removes the location, waits, and erases the row.
+
+const (
+	placeRegions = 2
+	placeEvents  = 2
+	placeProcs   = 5
+)
+
+type placeState uint8
+
+const (
+	unowned placeState = iota
+	ownedHere
+	leavingHere // for the other region
+	movedAway
+	goneRow // about to be forgotten: messages wait
+)
+
+var placeStates = [...]string{"nobody's", "own", "leaving", "moved", "gone"}
+
+// placeRow is the row of the token in one region.
+type placeRow struct {
+	state                  placeState
+	epoch, ticket, deleted uint8
+	stored                 bool
+	at, counts, under      uint8 // of the stored profile: its ticket, events by bits, and the tombstone that it knew
+}
+
+// here reports whether the row counts.
+func (r *placeRow) here() bool { return r.state == ownedHere || r.state == leavingHere }
+
+// location is the location row. Each has a stamp of its own.
+type location struct{ region, stamp uint8 } // stamp 0: there is none
+
+type placeKind uint8
+
+const (
+	placeNobody placeKind = iota
+	placeMessage
+	placeReader
+	placeDeleter
+	placeMover
+	placeForgetter
+	placeCaches // become fresh
+)
+
+var placeKinds = [...]string{"nobody", "message", "reader", "deleter", "mover", "forgetter", "caches"}
+
+type placeStep uint8
+
+const (
+	placeBegins placeStep = iota
+	placeEnded
+	placeLocates
+	placeLooksAtHome // for a token from before locations
+	placeIsBorn
+	placeLogsHere
+	placeDraws
+	placeLogsThere
+	placeHelpsRead
+	placeHelpsArrive
+	placeLooksAgain
+	placeAdopts
+	placeReadsEvents
+	placeStores
+	placeAnswers
+	placeReadsRow
+	placeRaises
+	placePurges
+	moverReads
+	moverClaims
+	moverLeaves
+	moverCopies
+	moverFences
+	moverReadsOld
+	moverArrives
+	moverRelocates
+	moverWaits
+	moverLooks
+	moverDrops
+	moverWaitsAgain
+	moverErases
+	forgetterReads
+	forgetterFences
+	forgetterWaits
+	forgetterDrops
+	forgetterUnlocates
+	forgetterWaitsAgain
+	forgetterErases
+	cleanerReads
+)
+
+// placeProc is a process: what it does, and what it has seen.
+type placeProc struct {
+	kind       placeKind
+	event      uint8 // of a message; of a deletion: it covers the events before
+	rule       uint8 // the region in which the token begins, if this process brings it to life
+	to         uint8 // of a mover, and of a message that needs the token in a region
+	must       bool  // the message needs the token there: it names a known user who lives there
+	after      uint8 // it begins when the process of this number, minus 1, has ended
+	step, back placeStep
+	region     uint8
+	found      location
+	row, old   placeRow
+	both       bool
+	next       uint8 // event to read or to copy
+	counts     uint8
+	acked      uint8 // events that were acknowledged when a reader began
+	deleted    uint8 // and what was deleted
+	late       bool  // it began with a location that is no longer cached
+	departed   bool
+}
+
+func (p *placeProc) end() {
+	*p = placeProc{kind: p.kind, event: p.event, rule: p.rule, to: p.to, must: p.must, after: p.after, step: placeEnded}
+}
+
+type placeWorld struct {
+	log            [placeRegions][placeEvents]bool
+	rows           [placeRegions]placeRow
+	where, before  location // before: what caches may hold
+	stale          bool
+	stamps         uint8
+	acked          uint8
+	tried, deleted uint8 // deletions begun and answered
+	crashes, lost  uint8
+	procs          [placeProcs]placeProc
+}
+
+// placeRules are forms that are simpler than the protocol; without any it is the protocol.
+type placeRules struct {
+	bornByRule     bool // no location row decides: who brings a token to life does
+	adoptsBlindly  bool // nobody looks at the location again before a row gets an owner
+	movesUnborn    bool // a mover changes the location of a token whose row is nobody's
+	locatesFirst   bool // a mover changes the location before the token has arrived
+	noWait         bool // a mover drops and erases at once
+	wakesTooEarly  bool // a mover waits for caches, and not for those who began by them
+	movesBack      bool // onto what was left
+	unlocatesFirst bool // a forgetter removes the location before the row is gone
+	revivesGone    bool // a message gives a row that is gone an owner
+	deletesNobody  bool // a deletion of a token without a location writes nothing
+	trustsCache    bool // a reader that finds nobody does not look at the location again
+	homeUnseen     bool // nobody looks for a row from before locations
+}
+
+type placeModel struct {
+	placeRules
+	start placeWorld
+	rest  bool // all movers have cleaned at the end: nothing lies elsewhere
+}
+
+// placeTurn is one step of one process.
+type placeTurn struct {
+	*placeModel
+	w       *placeWorld
+	p       *placeProc
+	n       int
+	said    string
+	atomic  bool // its answer may be lost
+	blocked bool
+	bad     string
+}
+
+func (w *placeWorld) relocate(l location) {
+	if w.where != l {
+		w.before, w.where, w.stale = w.where, l, true
+	}
+}
+
+// settled reports whether nobody acts on an earlier location any more.
+func (t *placeTurn) settled() bool {
+	if t.noWait {
+		return true
+	}
+	if t.w.stale {
+		return false
+	}
+	for n := range t.w.procs {
+		if n != t.n && t.w.procs[n].late && !t.wakesTooEarly {
+			return false
+		}
+	}
+	return true
+}
+
+func (t *placeTurn) say(format string, args ...any) { t.said = fmt.Sprintf(format, args...) }
+
+func (t *placeTurn) step() {
+	p := t.p
+	switch {
+	case p.kind == placeCaches:
+		t.refreshCaches()
+	case t.find():
+	case p.kind == placeForgetter:
+		t.forget()
+	case t.move():
+	case p.kind == placeReader:
+		t.read()
+	default:
+		t.write()
+	}
+}
+
+func (t *placeTurn) refreshCaches() {
+	if t.blocked = !t.w.stale; t.blocked {
+		return
+	}
+	t.w.stale = false
+	for n := range t.w.procs {
+		if q := &t.w.procs[n]; q.step != placeBegins && q.step != placeEnded && q.kind != placeCaches &&
+			!strings.Contains(placeKinds[q.kind], "mover") && q.kind != placeForgetter {
+			q.late = true
+		}
+	}
+	t.say("are fresh")
+}
+
+// arrive says where a process goes on that knows the location.
+func (t *placeTurn) arrive() {
+	p := t.p
+	p.region, p.row, p.both, p.departed = p.found.region, placeRow{}, false, false
+	switch p.kind {
+	case placeMessage:
+		p.step = placeLogsHere
+		if p.must && p.region != p.to {
+			p.step, p.back = moverReads, placeLogsHere
+		}
+	case placeReader:
+		p.step = placeReadsRow
+	case placeDeleter:
+		p.step = placeRaises
+	case placeMover:
+		if p.step = moverReads; p.region == p.to {
+			p.region, p.step = 1-p.to, cleanerReads
+		}
+	case placeForgetter:
+		p.step = forgetterReads
+	}
+}
+
+// find makes the steps that find a token, or bring it to life.
+func (t *placeTurn) find() bool {
+	w, p := t.w, t.p
+	switch p.step {
+	case placeBegins:
+		p.acked, p.deleted = w.acked, w.deleted
+		if p.kind == placeDeleter {
+			w.tried = max(w.tried, p.event)
+		}
+		p.step = placeLocates
+		t.say("begins")
+	case placeLocates:
+		p.found = w.where
+		t.say("reads the location %+v", w.where)
+		switch {
+		case w.where.stamp != 0:
+			t.arrive()
+		case p.kind == placeMover || p.kind == placeForgetter:
+			p.end()
+		case t.homeUnseen && p.kind == placeReader:
+			t.answer(0)
+		case t.homeUnseen:
+			p.step = placeIsBorn
+		default:
+			p.step = placeLooksAtHome
+		}
+	case placeLooksAtHome:
+		row := w.rows[0]
+		t.say("reads the row at home: %s", placeStates[row.state])
+		lives := row.state != unowned && row.state != goneRow || row.ticket > 0 && row.state == unowned
+		switch {
+		case p.kind == placeReader && !lives:
+			t.answer(0)
+		case p.kind == placeReader:
+			p.found = location{}
+			p.region, p.step = 0, placeReadsRow
+		case lives:
+			p.rule, p.step = 0, placeIsBorn
+		default:
+			p.step = placeIsBorn
+		}
+		if p.kind == placeDeleter && !lives && t.deletesNobody {
+			w.deleted = max(w.deleted, p.event)
+			p.end()
+		}
+	case placeIsBorn:
+		rule := p.rule
+		if p.must {
+			rule = p.to
+		}
+		if t.bornByRule {
+			p.found = location{rule, 1}
+			t.say("begins in %d by its rule", rule)
+			t.arrive()
+			break
+		}
+		t.atomic = true
+		if took := w.where.stamp == 0; took {
+			w.stamps++
+			w.where = location{rule, w.stamps} // nobody caches that there is none
+			t.say("sets the location %+v", w.where)
+			p.found = w.where
+			t.arrive()
+		} else {
+			p.step = placeLocates
+			t.say("another location is set")
+		}
+	case placeLooksAgain:
+		p.found = w.where
+		t.say("reads the location again: %+v", w.where)
+		switch row := p.row; {
+		case w.where.stamp == 0:
+			p.step = placeLooksAtHome
+		case w.where.region != p.region:
+			t.arrive()
+		case p.kind == placeReader:
+			t.answer(0)
+		case row.state == goneRow && !t.revivesGone:
+			t.say("waits until the token is forgotten")
+			p.end()
+		default:
+			p.step = placeAdopts
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// answer checks what a reader answers.
+func (t *placeTurn) answer(counts uint8) {
+	for e := range uint8(placeEvents) {
+		if counts&bitOf(e) != 0 && e < t.p.deleted {
+			t.bad = fmt.Sprintf("event %d was deleted, and counts", e)
+		}
+		if counts&bitOf(e) == 0 && t.p.acked&bitOf(e) != 0 && e >= t.w.tried {
+			t.bad = fmt.Sprintf("event %d was acknowledged, and does not count", e)
+		}
+	}
+	t.p.end()
+}
+
+// scan reads an event of the log, and reports whether it was the last one.
+func (t *placeTurn) scan() bool {
+	p := t.p
+	if p.next >= p.row.deleted && t.w.log[p.region][p.next] {
+		p.counts |= bitOf(p.next)
+	}
+	p.next++
+	return p.next == placeEvents
+}
+
+func (t *placeTurn) scanned() { t.p.next, t.p.counts = 0, 0 }
+
+func (t *placeTurn) read() {
+	w, p := t.w, t.p
+	switch p.step {
+	case placeReadsRow:
+		row := w.rows[p.region]
+		t.say("reads the row in %d: %s %d", p.region, placeStates[row.state], row.epoch)
+		if p.row.state == movedAway && row.epoch < p.row.epoch { // it has not arrived: the row before has everything
+			p.region, p.departed = 1-p.region, true
+			t.serve()
+			return
+		}
+		switch p.row = row; {
+		case row.here():
+			t.serve()
+		case row.state == movedAway:
+			p.region = 1 - p.region
+		case row.state == unowned && row.ticket > 0 && p.region == 0: // from before locations
+			t.serve()
+		case t.trustsCache:
+			t.answer(0)
+		default:
+			p.step = placeLooksAgain
+		}
+	case placeReadsEvents:
+		last := t.scan()
+		t.say("reads the log in %d", p.region)
+		if !last {
+			return
+		}
+		p.step = placeAnswers
+	case placeAnswers: // looks at the row again, which may have been left
+		row := w.rows[p.region]
+		t.say("looks at the row again: %s", placeStates[row.state])
+		if row.state != p.row.state || row.epoch != p.row.epoch {
+			p.row, p.departed = placeRow{}, false
+			p.step = placeLocates
+			return
+		}
+		t.answer(p.counts)
+	}
+}
+
+// serve answers from the stored profile, or computes.
+func (t *placeTurn) serve() {
+	p := t.p
+	if r := &p.row; r.stored && r.under == r.deleted && r.at == r.ticket {
+		t.answer(r.counts)
+		return
+	}
+	t.scanned()
+	p.step = placeReadsEvents
+}

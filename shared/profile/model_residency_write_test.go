@@ -1,0 +1,302 @@
+package profile_test
+
+// write makes the steps of a message and of a deletion at the rows of the token.
+func (t *placeTurn) write() {
+	w, p := t.w, t.p
+	row := &w.rows[p.region]
+	switch p.step {
+	case placeLogsHere:
+		w.log[p.region][p.event] = true
+		p.step = placeDraws
+		t.say("logs event %d in %d", p.event, p.region)
+	case placeLogsThere:
+		w.log[1-p.region][p.event] = true
+		p.both, p.step = true, placeDraws
+		t.say("logs event %d in %d, too", p.event, 1-p.region)
+	case placeRaises:
+		row.deleted = max(row.deleted, p.event)
+		p.step = placeDraws
+		t.say("raises the tombstone in %d to %d", p.region, p.event)
+	case placeDraws:
+		t.draw(row)
+	case placeHelpsRead:
+		p.old = w.rows[1-p.region]
+		p.step = placeHelpsArrive
+		if p.old.state != movedAway || p.old.epoch != p.row.epoch {
+			p.step = placeDraws
+		}
+		t.say("reads the row in %d", 1-p.region)
+	case placeHelpsArrive:
+		w.arriveRow(p.region, p.old)
+		p.step = placeDraws
+		if p.kind == placeDeleter {
+			p.step = placeRaises
+		}
+		t.say("completes the arrival in %d", p.region)
+	case placeAdopts:
+		t.atomic = true
+		if row.state == unowned || row.state == goneRow && t.revivesGone {
+			row.state, row.epoch = ownedHere, row.epoch+1
+		}
+		p.step = placeDraws
+		t.say("gives the row in %d an owner: %s", p.region, placeStates[row.state])
+	case placeReadsEvents:
+		if p.event < p.row.deleted && p.next == 0 { // deleted: the message drops its event
+			w.log[p.region][p.event] = false
+			if p.both {
+				w.log[1-p.region][p.event] = false
+			}
+		}
+		if t.scan() {
+			p.step = placeStores
+		}
+		t.say("reads the log in %d", p.region)
+	case placeStores:
+		if row.at <= p.row.ticket {
+			row.stored, row.at, row.counts, row.under = true, p.row.ticket, p.counts, p.row.deleted
+		}
+		if p.step = placeAnswers; p.kind == placeDeleter {
+			p.step = placePurges
+			p.next = 0
+			w.deleted = max(w.deleted, p.event)
+		}
+		t.say("stores in %d at ticket %d", p.region, p.row.ticket)
+	case placeAnswers:
+		w.acked |= bitOf(p.event)
+		t.say("acknowledges event %d", p.event)
+		p.end()
+	case placePurges:
+		e, region := p.next%placeEvents, p.next/placeEvents
+		if e < p.event {
+			w.log[region][e] = false
+		}
+		if p.next++; p.next == placeEvents*placeRegions {
+			p.end()
+		}
+		t.say("purges")
+	}
+}
+
+// draw placeDraws a ticket, and goes where the row leads.
+func (t *placeTurn) draw(row *placeRow) {
+	p := t.p
+	row.ticket++
+	t.atomic = true
+	seen := p.row
+	p.row = *row
+	t.scanned()
+	t.say("draws ticket %d in %d: %s %d", row.ticket, p.region, placeStates[row.state], row.epoch)
+	switch {
+	case seen.state == movedAway && row.epoch < seen.epoch: // it has not arrived
+		p.row, p.step = seen, placeHelpsRead
+	case row.state == movedAway:
+		p.region, p.both = 1-p.region, false
+		if p.step = placeLogsHere; p.kind == placeDeleter {
+			p.step = placeRaises
+		}
+		if p.must && p.region != p.to { // it moved away again
+			p.step = placeLocates
+		}
+	case row.state == unowned && t.adoptsBlindly:
+		p.step = placeAdopts
+	case row.state == unowned, row.state == goneRow:
+		p.step = placeLooksAgain
+	case row.state == leavingHere && p.kind == placeMessage && !p.both:
+		p.step = placeLogsThere
+	case p.kind == placeDeleter && row.deleted < p.event:
+		p.step = placeRaises
+	default:
+		p.step = placeReadsEvents
+	}
+}
+
+// arriveRow makes the row of a region count, if it has not reached the epoch of the row that was left.
+func (w *placeWorld) arriveRow(region uint8, old placeRow) {
+	if r := &w.rows[region]; r.epoch < old.epoch {
+		*r = placeRow{state: ownedHere, epoch: old.epoch, ticket: old.ticket + 1, deleted: old.deleted}
+	}
+}
+
+// move makes the steps of a mover, and of a message that needs the token in another region.
+func (t *placeTurn) move() bool {
+	w, p := t.w, t.p
+	from := p.region
+	row := &w.rows[from]
+	switch p.step {
+	case cleanerReads: // the token has moved already, by a message or by a mover that died
+		p.old, p.next = *row, 0
+		t.say("reads the row that was left: %s", placeStates[row.state])
+		if p.step = moverWaits; row.state != movedAway {
+			p.end()
+		}
+	case moverReads:
+		p.row = *row
+		t.say("reads the row to move in %d: %s %d", from, placeStates[row.state], row.epoch)
+		switch {
+		case row.state == ownedHere && w.rows[1-from].state == movedAway && !t.movesBack:
+			t.giveUp("waits until what was left is cleaned")
+		case row.state == ownedHere:
+			p.step = moverLeaves
+		case row.state == leavingHere:
+			p.step, p.next = moverCopies, 0
+		case row.state == movedAway:
+			p.step = moverReadsOld
+		case row.state == goneRow:
+			t.giveUp("the token is gone")
+		case t.movesUnborn:
+			p.step = moverRelocates
+		default:
+			p.step = moverClaims
+		}
+	case moverClaims: // as a message that brings it to life
+		if t.atomic = true; row.state == unowned && w.where == p.found {
+			row.state, row.epoch = ownedHere, row.epoch+1
+		}
+		p.step = moverReads
+		if w.where != p.found {
+			p.step = placeLocates
+		}
+		t.say("gives the row in %d an owner", from)
+	case moverLeaves:
+		t.atomic = true
+		p.step = moverReads
+		if row.state == ownedHere && row.epoch == p.row.epoch {
+			row.state, row.epoch = leavingHere, row.epoch+1
+		}
+		t.say("row in %d: %s", from, placeStates[row.state])
+	case moverCopies:
+		if w.log[from][p.next] {
+			w.log[1-from][p.next] = true
+		}
+		if p.next++; p.next == placeEvents {
+			p.step = moverFences
+		}
+		t.say("copies event %d", p.next-1)
+	case moverFences:
+		t.atomic = true
+		p.step = moverReads
+		if row.state == leavingHere && row.epoch == p.row.epoch {
+			row.state, row.epoch = movedAway, row.epoch+1
+			if t.locatesFirst {
+				w.stamps++
+				w.relocate(location{1 - from, w.stamps})
+			}
+		}
+		t.say("row in %d: %s", from, placeStates[row.state])
+	case moverReadsOld:
+		p.old = *row
+		p.step = moverArrives
+		t.say("reads the row that was left")
+	case moverArrives:
+		t.atomic = true
+		w.arriveRow(1-from, p.old)
+		p.step = moverRelocates
+		t.say("row in %d: %s", 1-from, placeStates[w.rows[1-from].state])
+	case moverRelocates:
+		t.atomic = true
+		if w.where != p.found && w.where.region == from { // it was forgotten, and has begun again
+			p.found = w.where
+			t.say("reads the location %+v", w.where)
+			break
+		}
+		if w.where == p.found {
+			w.stamps++
+			w.relocate(location{1 - from, w.stamps})
+		}
+		t.say("the location is %+v", w.where)
+		if p.kind == placeMessage {
+			p.row, p.region, p.step = placeRow{}, 1-from, placeLogsHere
+			break
+		}
+		p.step = moverWaits
+	case moverWaits, moverWaitsAgain:
+		if t.blocked = !t.settled(); !t.blocked {
+			p.step++
+			p.next = 0
+			t.say("has waited")
+		}
+	case moverLooks:
+		if p.step = moverDrops; row.state != movedAway || row.epoch != p.old.epoch {
+			p.end()
+		}
+		t.say("looks at the row that was left: %s", placeStates[row.state])
+	case moverDrops:
+		w.log[from][p.next] = false
+		if p.next++; p.next == placeEvents {
+			p.step = moverWaitsAgain
+		}
+		t.say("drops event %d in %d", p.next-1, from)
+	case moverErases:
+		t.atomic = true
+		if row.state == movedAway && row.epoch == p.old.epoch {
+			*row = placeRow{}
+		}
+		t.say("erases the row in %d", from)
+		p.end()
+	default:
+		return false
+	}
+	return true
+}
+
+// giveUp ends a mover. A message is delivered again, later.
+func (t *placeTurn) giveUp(why string) {
+	t.say("%s", why)
+	t.p.end()
+}
+
+// forget makes the steps of who forgets a token that was deleted so long ago that no message from before may come.
+func (t *placeTurn) forget() {
+	w, p := t.w, t.p
+	row := &w.rows[p.region]
+	switch p.step {
+	case forgetterReads:
+		p.row = *row
+		t.say("reads the row in %d: %s", p.region, placeStates[row.state])
+		switch {
+		case row.state == goneRow:
+			p.step, p.next = forgetterWaits, 0
+		case row.state != ownedHere || row.deleted < placeEvents-1 || w.log[p.region] != [placeEvents]bool{} || w.rows[1-p.region].state != unowned:
+			p.end()
+		case t.unlocatesFirst:
+			p.step = forgetterUnlocates
+		default:
+			p.step = forgetterFences
+		}
+	case forgetterFences:
+		t.atomic = true
+		if p.step = forgetterReads; row.state == ownedHere && row.epoch == p.row.epoch && row.ticket == p.row.ticket {
+			row.state, row.epoch = goneRow, row.epoch+1
+			p.row = *row
+			p.step, p.next = forgetterWaits, 0
+		}
+		t.say("row in %d: %s", p.region, placeStates[row.state])
+	case forgetterWaits, forgetterWaitsAgain:
+		if t.blocked = !t.settled(); !t.blocked {
+			p.step++
+			t.say("has waited")
+		}
+	case forgetterDrops: // what messages have logged that found the row gone
+		if row.state == goneRow {
+			w.log[p.region][p.next] = false
+		}
+		if p.next++; p.next == placeEvents {
+			p.step = forgetterUnlocates
+		}
+		t.say("drops event %d", p.next-1)
+	case forgetterUnlocates:
+		if t.atomic = true; w.where == p.found {
+			w.relocate(location{})
+		}
+		if p.step = forgetterWaitsAgain; p.row.state == ownedHere {
+			p.step = forgetterFences
+		}
+		t.say("the location is %+v", w.where)
+	case forgetterErases:
+		if t.atomic = true; row.state == goneRow && row.epoch == p.row.epoch {
+			*row = placeRow{}
+		}
+		t.say("erases the row in %d", p.region)
+		p.end()
+	}
+}
