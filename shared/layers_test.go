@@ -89,7 +89,7 @@ var layers = []layer{
 	{"shared/intake/enrich", "admission score/affinity event/bus catalog app/config event score/history score/schema store cache", ""},
 	{"shared/intake/warehouse", "score/affinity event score/schema", ""},
 	{"shared/intake/warehouse/outbox", "score/affinity app/config intake/warehouse store", ""},
-	{"shared/intake/export", "score/affinity api event fault profile/links score/schema store", ""},
+	{"shared/intake/export", "score/affinity api intake/enrich event fault profile/links score/schema store", ""},
 	{"shared/intake/apply", "admission event/bus app/config deadline intake/enrich event score/history profile score/schema store", ""},
 	{"shared/intake/archive", "admission score/affinity api event/bus app/config intake/enrich event intake/export fault profile store", ""},
 	{"shared/serve/ranker", "admission score/affinity catalog app/config rank/crowd deadline event fault profile rank/ranking store score/strategy cache", ""},
