@@ -373,7 +373,10 @@ func (p *dumpPage) addEvent(e *store.Entry, call bool, excluded map[string]store
 		p.at.Sent.Faults++
 		return p.add(fault)
 	}
-	text, err := lineOf(e.LogRow, e.Original, call, excluded[e.User], &p.at.Sent)
+	text, err := lineOf(e.LogRow, e.Original, excluded[e.User], &p.at.Sent, func(l *api.ExportedEvent) {
+		l.Call = call
+		export.Short(l)
+	})
 	if err != nil {
 		return p.add(fault)
 	}

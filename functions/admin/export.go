@@ -177,7 +177,7 @@ func (x *exportOf) event(token string, row store.LogRow, original []byte) error 
 	if row.Time > x.window.Now {
 		return nil
 	}
-	text, err := lineOf(row, original, false, of, &x.end)
+	text, err := lineOf(row, original, of, &x.end, func(*api.ExportedEvent) {})
 	if err == nil && text == nil { // it does not count
 		return nil
 	}
@@ -189,8 +189,9 @@ func (x *exportOf) event(token string, row store.LogRow, original []byte) error 
 }
 
 // lineOf returns the line of a row, nil if the user's row excludes the event, and counts it
-// in sent. call says that it is a call whose time is remembered. The error says that the row cannot be read; sent counts that too.
-func lineOf(row store.LogRow, original []byte, call bool, of store.User, sent *api.ExportEnd) ([]byte, error) {
+// in sent. form completes the event. The error says that the row cannot be read; sent counts that too.
+func lineOf(row store.LogRow, original []byte, of store.User, sent *api.ExportEnd,
+	form func(*api.ExportedEvent)) ([]byte, error) {
 	e, err := row.Event()
 	if err == nil && of.Excludes(e.Type, row.Time, row.Receipt()) {
 		return nil, nil
@@ -201,7 +202,7 @@ func lineOf(row store.LogRow, original []byte, call bool, of store.User, sent *a
 	}
 	var text []byte
 	if err == nil {
-		line.Event.Call = call
+		form(line.Event)
 		text, err = export.Encode(line)
 	}
 	if err != nil {

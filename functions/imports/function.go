@@ -84,7 +84,7 @@ func (h handler) run(w http.ResponseWriter, r *http.Request, app config.App, gra
 	}
 	lines.keyID = grant.KeyID()
 	events, logged := lines.events, lines.logged()
-	n := len(events) + len(logged) + len(lines.deletions) + len(lines.linked)
+	n := len(events) + logged + len(lines.deletions) + len(lines.linked)
 	if err := h.Charge(r.Context(), app.ID, limit.Imports, n-1); err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (h handler) run(w http.ResponseWriter, r *http.Request, app config.App, gra
 	if err != nil {
 		return err
 	}
-	if len(events)+len(logged)-answer.Present > 0 {
+	if len(events)+logged-answer.Present > 0 {
 		h.note(r.Context(), app.ID)
 	}
 	if unknown > 0 {
@@ -112,26 +112,26 @@ func (h handler) run(w http.ResponseWriter, r *http.Request, app config.App, gra
 		switch at := i - len(events); {
 		case at < 0:
 			return events[i].UserToken
-		case at < len(logged):
-			return logged[at].User
+		case at < logged:
+			return lines.row(at).User
 		}
 		return "" // of type instantsearch
 	})
 	h.Usage.Refused(app.ID, len(answer.Refused))
-	answer.OutsideRetention += outside(app, rules.Now, events, logged)
+	answer.OutsideRetention += outside(app, rules.Now, &lines)
 	return httpapi.WriteJSON(w, http.StatusOK, answer)
 }
 
 // outside counts the events that are not in the retention of an app.
-func outside(app config.App, now time.Time, events []event.Event, logged []store.LogEvent) (n int) {
+func outside(app config.App, now time.Time, l *lines) (n int) {
 	window := affinity.Window{Now: now.UnixMilli(), RetentionDays: app.RetentionDays}
-	for i := range events {
-		if !window.Contains(events[i].Time) {
+	for i := range l.events {
+		if !window.Contains(l.events[i].Time) {
 			n++
 		}
 	}
-	for i := range logged {
-		if !window.Contains(logged[i].Time) {
+	for i := range l.logged() {
+		if !window.Contains(l.row(i).Time) {
 			n++
 		}
 	}
@@ -151,19 +151,17 @@ func (h handler) write(ctx context.Context, app config.App, l lines, receivedAt 
 		if err != nil {
 			return 0, fmt.Errorf("import exported events of %s: %w", app.ID, err)
 		}
-		if err := h.publish(ctx, app, l.exported, more); err != nil {
+		if err := h.written(ctx, app, l.exported, more); err != nil {
 			return 0, err
 		}
-		h.countNames(app.ID, l.exported)
 		outcome.Add(more)
 	}
 	if len(l.archived) > 0 {
-		restorer := archive.Restorer{Catalog: h.Enricher, Store: h.Store, Profiles: h.Profiles, Written: h.publish}
+		restorer := archive.Restorer{Catalog: h.Enricher, Store: h.Store, Profiles: h.Profiles, Written: h.written}
 		more, err := restorer.Restore(ctx, app, l.archived)
 		if err != nil {
 			return 0, fmt.Errorf("restore events of %s: %w", app.ID, err)
 		}
-		h.countNames(app.ID, l.logged())
 		outcome.Add(more.Outcome)
 		answer.Present = more.Present
 	}
@@ -204,22 +202,29 @@ func (h handler) importAll(ctx context.Context, app config.App, l lines, receive
 		}
 		outcome, err := h.Profiles.Import(ctx, app, rows)
 		if err == nil {
-			err = h.publish(ctx, app, rows, outcome)
+			err = h.written(ctx, app, rows, outcome)
 		}
 		if err != nil {
 			return 0, all, err
 		}
-		h.countNames(app.ID, rows)
 		all.Add(outcome)
 		unknown, events = unknown+noteUnknown(part, known.Objects, answer), events[n:]
 	}
 	return unknown, all, nil
 }
 
-// publish publishes rows that are in the log to the warehouse. After an error the client sends them again.
-func (h handler) publish(ctx context.Context, app config.App, rows []store.LogEvent, o profile.Outcome) error {
+// written publishes rows that are in the log to the warehouse, and counts them by their kinds and
+// facets. After an error the client sends them again.
+func (h handler) written(ctx context.Context, app config.App, rows []store.LogEvent, o profile.Outcome) error {
 	err := h.Warehouse.Events(ctx, app, rows, o.Deleted+o.Refused > 0)
 	if err == nil {
+		h.Usage.Named(app.ID, len(rows), func(i int) usage.Kind {
+			return usage.Kind{Type: string(rows[i].Type), Name: rows[i].Name}
+		}, func(i int, add func(facet string)) {
+			for _, c := range rows[i].Counts {
+				add(c.Facet)
+			}
+		})
 		return nil
 	}
 	h.Log.LogAttrs(ctx, slog.LevelError, "imported events are not published to the warehouse", slog.String("app", app.ID),
@@ -227,19 +232,6 @@ func (h handler) publish(ctx context.Context, app config.App, rows []store.LogEv
 	return httpapi.Errorf(http.StatusServiceUnavailable,
 		"The events count, but the warehouse did not take them all, send them again: "+
 			"with a timestamp they count once, others may count twice")
-}
-
-// countNames counts events that are in the log by their kinds and facets.
-func (h handler) countNames(app string, rows []store.LogEvent) {
-	h.Usage.Named(app, len(rows), func(i int) usage.Kind {
-		return usage.Kind{Type: string(rows[i].Type),
-			Name: rows[i].Name}
-	},
-		func(i int, add func(facet string)) {
-			for _, c := range rows[i].Counts {
-				add(c.Facet)
-			}
-		})
 }
 
 // decode decodes each line. The answer lists the lines that are refused.

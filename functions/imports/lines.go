@@ -60,16 +60,14 @@ type deletion struct {
 	types     event.Types
 }
 
-// logged returns the rows of the events that have one.
-func (l *lines) logged() []store.LogEvent {
-	if len(l.archived) == 0 {
-		return l.exported
+// logged returns of how many events row returns the rows.
+func (l *lines) logged() int { return len(l.exported) + len(l.archived) }
+
+func (l *lines) row(i int) *store.LogEvent {
+	if i < len(l.exported) {
+		return &l.exported[i]
 	}
-	rows := make([]store.LogEvent, len(l.archived))
-	for i := range rows {
-		rows[i] = l.archived[i].Row
-	}
-	return rows
+	return &l.archived[i-len(l.exported)].Row
 }
 
 // addExported adds a line of an export. It skips the lines of one that have no data.

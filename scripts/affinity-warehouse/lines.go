@@ -163,9 +163,9 @@ func (s *stream) takeSegment(g *api.ExportedSegment) error {
 func (s *stream) takeEvent(e *api.ExportedEvent) error {
 	original := schema.Original{ReceivedAt: e.ReceivedAt.UnixMilli(), Index: e.Index, UnknownObjects: e.UnknownObjects,
 		LeftOutObjects: e.LeftOutObjects, Event: e.Event}
-	counts := make([]affinity.Count, len(e.Filters))
-	for i, f := range e.Filters {
-		counts[i] = affinity.Count{Facet: f.Facet, Value: f.Value, N: f.N}
+	var counts []affinity.Count
+	for _, f := range e.Filters {
+		counts = append(counts, affinity.Count{Facet: f.Facet, Value: f.Value, N: f.N})
 	}
 	row, err := warehouse.EventOf(warehouse.Logged{App: s.app, Time: e.Time, ID: e.ID, Counts: counts,
 		Original: original.Append(nil)}, s.asOf)

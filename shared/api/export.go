@@ -1,8 +1,12 @@
 package api
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // ExportLine is a line of GET /1/export/{userToken}, or of GET /1/dump. One member is
@@ -65,8 +69,8 @@ type ExportedEvent struct {
 	// Call says that the event is a call of an SDK, and that an import with receipts=kept
 	// remembers its time: later deliveries of the call take it.
 	Call bool `json:"call,omitempty"`
-	// Filters are what the event counts for.
-	Filters []ExportedFilter `json:"filters"`
+	// Filters are what the event counts for. nil: those that the event itself names.
+	Filters []ExportedFilter `json:"filters,omitzero"`
 	// Event is the event as the client sent it.
 	Event json.RawMessage `json:"event"`
 }
@@ -85,12 +89,33 @@ func (f ExportedFilter) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads the list.
 func (f *ExportedFilter) UnmarshalJSON(b []byte) error {
-	items := []any{&f.Facet, &f.Value, &f.N}
-	if err := json.Unmarshal(b, &items); err != nil || len(items) != 3 {
-		return errors.New(`a filter must be a list ["facet","value",number]`)
+	return f.UnmarshalJSONFrom(jsontext.NewDecoder(bytes.NewBuffer(b)))
+}
+
+// UnmarshalJSONFrom reads the list.
+func (f *ExportedFilter) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	for i, kind := range []jsontext.Kind(`[""0]`) {
+		token, err := d.ReadToken()
+		if err == nil && token.Kind() != kind {
+			err = errFilter
+		}
+		switch {
+		case err != nil:
+			return err
+		case i == 1:
+			f.Facet = token.String()
+		case i == 2:
+			f.Value = token.String()
+		case i == 3:
+			if f.N, err = strconv.Atoi(token.String()); err != nil {
+				return errFilter
+			}
+		}
 	}
 	return nil
 }
+
+var errFilter = errors.New(`a filter must be a list ["facet","value",number]`)
 
 // ExportedFault is an event of the log that cannot be read.
 type ExportedFault struct {

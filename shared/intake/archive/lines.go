@@ -59,6 +59,7 @@ func Lines(m bus.Message) ([]Line, error) {
 			l.Event.Unresolved, l.Event.UnknownObjects = true, 0
 		}
 		l.Event.Call = row.Call != ""
+		export.Short(l.Event)
 		at := enrich.PlaceOf(row)
 		lines[i] = Line{at, Rank{unknown[at], m.ReceivedAt}, l.Event}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/admission"
@@ -35,12 +36,16 @@ func Decode(l *api.ExportedEvent, now time.Time) (Event, error) {
 		return Event{}, err
 	}
 	restored := Event{Row: row, unknown: l.UnknownObjects}
+	if !l.Unresolved && !l.Call {
+		return restored, nil
+	}
+	decoded := e // on the heap, where few events are
 	if l.Unresolved {
-		restored.unresolved, restored.unknown = &e, len(e.ObjectIDs)
+		restored.unresolved, restored.unknown = &decoded, len(e.ObjectIDs)
 	}
 	if l.Call {
-		e.Time, e.Received = l.Time, false
-		restored.call = &e
+		decoded.Time, decoded.Received = l.Time, false
+		restored.call = &decoded
 	}
 	return restored, nil
 }
@@ -53,6 +58,7 @@ type Catalog interface {
 // Profiles writes the log and keeps profiles consistent with it.
 type Profiles interface {
 	enrich.Holder
+	States(ctx context.Context, app config.App, users []string) (map[string]store.User, error)
 	Import(ctx context.Context, app config.App, events []store.LogEvent) (profile.Outcome, error)
 	Abandon(ctx context.Context, app config.App, events []store.LogEvent) error
 	CheckSchema(ctx context.Context, app config.App) error
@@ -84,23 +90,19 @@ func (r *Restorer) Restore(ctx context.Context, app config.App, events []Event) 
 		return all, err
 	}
 	events = best(events)
-	rows, err := enrich.Rows(ctx, r.Profiles, app, places(events))
-	if err == nil {
-		err = r.Profiles.CheckSchema(ctx, app)
-	}
+	rows, err := r.present(ctx, app, events)
 	if err != nil {
 		return all, fmt.Errorf("read events in the log of %s: %w", app.ID, err)
 	}
-	var missing []Event
 	var present []store.LogEvent
-	for _, e := range events {
+	missing := slices.DeleteFunc(events, func(e Event) bool {
 		row, ok := rows[enrich.PlaceOf(&e.Row)]
-		if ok && !row.Damaged && row.UnknownObjects <= e.unknown {
+		ok = ok && !row.Damaged && row.UnknownObjects <= e.unknown
+		if ok {
 			present = append(present, e.Row)
-		} else {
-			missing = append(missing, e)
 		}
-	}
+		return ok
+	})
 	all.Present = given - len(missing)
 	// The request that wrote these rows may have ended before it marked their users.
 	if len(present) > 0 {
@@ -132,6 +134,31 @@ func (r *Restorer) Restore(ctx context.Context, app config.App, events []Event) 
 		missing = missing[n:]
 	}
 	return all, nil
+}
+
+// present returns the rows of events that the log has. It looks for those of users who have a
+// row: every event that was acknowledged has drawn a ticket there. An event of another user whose
+// writer died before that is as if it never was.
+func (r *Restorer) present(ctx context.Context, app config.App, events []Event) (map[enrich.Place]enrich.Row, error) {
+	users := make(map[string]struct{}, len(events))
+	for i := range events {
+		users[events[i].Row.User] = struct{}{}
+	}
+	known, err := r.Profiles.States(ctx, app, slices.Collect(maps.Keys(users)))
+	if err != nil || len(known) == 0 {
+		return nil, err
+	}
+	rows, err := enrich.Rows(ctx, r.Profiles, app, func(yield func(enrich.Place) bool) {
+		for i := range events {
+			if _, ok := known[events[i].Row.User]; ok && !yield(enrich.PlaceOf(&events[i].Row)) {
+				return
+			}
+		}
+	})
+	if err == nil {
+		err = r.Profiles.CheckSchema(ctx, app)
+	}
+	return rows, err
 }
 
 // remember moves the events of calls to the times of the first deliveries of these calls.
@@ -196,8 +223,7 @@ func (r *Restorer) resolve(ctx context.Context, app string, events []Event) (int
 
 // best returns each event once, in the write that knows most of its objects.
 func best(events []Event) []Event {
-	at := make(map[enrich.Place]int, len(events))
-	var all []Event
+	at, all := make(map[enrich.Place]int, len(events)), make([]Event, 0, len(events))
 	for _, e := range events {
 		place := enrich.PlaceOf(&e.Row)
 		if i, ok := at[place]; !ok {
@@ -208,12 +234,4 @@ func best(events []Event) []Event {
 		}
 	}
 	return all
-}
-
-func places(events []Event) func(func(enrich.Place) bool) {
-	all := make(map[enrich.Place]struct{}, len(events))
-	for i := range events {
-		all[enrich.PlaceOf(&events[i].Row)] = struct{}{}
-	}
-	return maps.Keys(all)
 }

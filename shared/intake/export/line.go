@@ -15,7 +15,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
+	"slices"
+	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -25,6 +27,7 @@ import (
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/fault"
+	"github.com/affinityengine/affinity/shared/intake/enrich"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/schema"
 	"github.com/affinityengine/affinity/shared/store"
@@ -47,6 +50,28 @@ func NewEvent(e affinity.Event, id, original []byte) (api.ExportLine, error) {
 	return api.ExportLine{Event: l}, nil
 }
 
+// Short leaves out of an event what the event itself says: its index and, unless it names
+// objects, its filters.
+func Short(l *api.ExportedEvent) {
+	rules := event.Rules{Now: l.ReceivedAt.Time, AnySize: true}
+	e, err := event.Decode(l.Event, rules)
+	if err == nil && e.Index == l.Index {
+		l.Index = ""
+	} else if err != nil { // perhaps it names no index
+		rules.Index = l.Index
+		e, err = event.Decode(l.Event, rules)
+	}
+	if err != nil || len(e.ObjectIDs) > 0 || len(e.Filters) != len(l.Filters) {
+		return
+	}
+	for _, f := range e.Filters { // each is there once
+		if !slices.Contains(l.Filters, api.ExportedFilter{Facet: f.Facet, Value: f.Value, N: 1}) {
+			return
+		}
+	}
+	l.Filters = nil
+}
+
 // prefix begins the names of all members of lines. An event may have such a member
 // too, which nobody reads: a line of an export has no other.
 const prefix = `"export`
@@ -55,40 +80,118 @@ const prefix = `"export`
 var asSent = jsonv2.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
 // Parse reads a line of an export. own is false if the line is
-// a plain event, as a client sends it.
+// a plain event, as a client sends it. The event of the line shares the text's memory.
 func Parse(text []byte) (line api.ExportLine, own bool, err error) {
 	rest, ok := bytes.CutPrefix(bytes.TrimSpace(text), []byte("{"))
 	if !ok || !bytes.HasPrefix(bytes.TrimSpace(rest), []byte(prefix)) {
-		return line, false, nil
+		return api.ExportLine{}, false, nil
 	}
 	if reason := fault.NotUTF8(text); reason != "" {
-		return line, true, fault.New(fault.Malformed, "The line of an export is not valid UTF-8: %s", reason)
+		return api.ExportLine{}, true, fault.New(fault.Malformed, "The line of an export is not valid UTF-8: %s", reason)
 	}
-	if !oneMember(text) {
-		return line, false, nil
+	d := decoders.Get().(*jsontext.Decoder)
+	defer func() {
+		d.Reset(nothing)
+		decoders.Put(d)
+	}()
+	d.Reset(bytes.NewBuffer(text), asSent)
+	if e := oneEvent(d, text); e != nil {
+		return api.ExportLine{Event: e}, true, nil
 	}
+	d.Reset(bytes.NewBuffer(text), asSent)
+	if !oneMember(d) {
+		return api.ExportLine{}, false, nil
+	}
+	return parse(text)
+}
+
+func parse(text []byte) (line api.ExportLine, own bool, err error) {
 	if err := jsonv2.Unmarshal(text, &line, asSent, jsonv2.RejectUnknownMembers(true)); err != nil {
 		return line, true, fault.New(fault.Invalid, "The line of an export cannot be read: %v", err)
 	}
 	return line, true, nil
 }
 
-// oneMember reports whether a text is an object of one member.
-func oneMember(text []byte) bool {
-	d := jsontext.NewDecoder(bytes.NewBuffer(text), asSent)
-	for range 2 { // the brace and the name
-		if _, err := d.ReadToken(); err != nil {
-			return false
+// decoders are kept for the next lines.
+var decoders = sync.Pool{New: func() any { return jsontext.NewDecoder(nothing) }}
+
+var nothing = strings.NewReader("")
+
+// oneEvent reads a line of an event, as almost all lines are, without a second look at its text. It
+// returns nil for all others, and for what parse refuses.
+func oneEvent(d *jsontext.Decoder, text []byte) *api.ExportedEvent {
+	if !next(d, jsontext.KindBeginObject) {
+		return nil
+	}
+	if name, err := d.ReadValue(); err != nil || string(name) != `"exportedEvent"` || !next(d, jsontext.KindBeginObject) {
+		return nil
+	}
+	e := &api.ExportedEvent{}
+	for d.PeekKind() == jsontext.KindString {
+		name, err := d.ReadValue()
+		if err != nil {
+			return nil
+		}
+		if string(name) == `"event"` {
+			value, err := d.ReadValue()
+			if err != nil {
+				return nil
+			}
+			end := int(d.InputOffset())
+			e.Event = text[end-len(value) : end : end]
+		} else if of := member(e, string(name)); of == nil || jsonv2.UnmarshalDecode(d, of) != nil {
+			return nil
 		}
 	}
-	if d.SkipValue() != nil || d.PeekKind() != '}' {
-		return false
+	if !next(d, jsontext.KindEndObject) || !ends(d) {
+		return nil
 	}
-	if _, err := d.ReadToken(); err != nil {
+	return e
+}
+
+// member returns the place of a member of an event, nil for names that none has.
+func member(e *api.ExportedEvent, quoted string) any {
+	switch quoted {
+	case `"time"`:
+		return &e.Time
+	case `"id"`:
+		return &e.ID
+	case `"receivedAt"`:
+		return &e.ReceivedAt
+	case `"index"`:
+		return &e.Index
+	case `"unknownObjects"`:
+		return &e.UnknownObjects
+	case `"leftOutObjects"`:
+		return &e.LeftOutObjects
+	case `"unresolved"`:
+		return &e.Unresolved
+	case `"call"`:
+		return &e.Call
+	case `"filters"`:
+		return &e.Filters
+	}
+	return nil
+}
+
+// next reports whether a token of a kind comes next, and reads it.
+func next(d *jsontext.Decoder, kind jsontext.Kind) bool {
+	token, err := d.ReadToken()
+	return err == nil && token.Kind() == kind
+}
+
+// ends reports whether the object that a decoder reads ends, and the text with it.
+func ends(d *jsontext.Decoder) bool {
+	if !next(d, jsontext.KindEndObject) {
 		return false
 	}
 	_, err := d.ReadToken()
 	return errors.Is(err, io.EOF)
+}
+
+// oneMember reports whether a text is an object of one member.
+func oneMember(d *jsontext.Decoder) bool {
+	return next(d, jsontext.KindBeginObject) && next(d, jsontext.KindString) && d.SkipValue() == nil && ends(d)
 }
 
 const (
@@ -96,9 +199,19 @@ const (
 	// maxFilters is more than an event of any version counts.
 	maxFilters = maxObjects * event.MaxCounted
 	maxText    = 100_000 // bytes of a facet, and of a value: those of a record
+	few        = 16      // filters: to compare each with the others costs less than a map
 )
 
-var idForm = regexp.MustCompile(`^[A-Za-z0-9_-]{11}$`)
+// validID reports whether a text has the form of the id of an event: 11 characters of base64url.
+func validID(id string) bool {
+	for i := range len(id) {
+		c := id[i]
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_' {
+			return false
+		}
+	}
+	return len(id) == 11
+}
 
 // LogEvent returns the row of an exported event that is imported at a time, which is
 // that of its receipt. The errors say what is wrong with the line.
@@ -130,7 +243,10 @@ func logEvent(l *api.ExportedEvent, now time.Time, received int64) (store.LogEve
 	if err != nil {
 		return store.LogEvent{}, e, err
 	}
-	counts, err := counts(l.Filters)
+	counts := enrich.Counts(&e, nil)
+	if l.Filters != nil {
+		counts, err = countsOf(l.Filters)
+	}
 	if err != nil {
 		return store.LogEvent{}, e, err
 	}
@@ -141,7 +257,7 @@ func logEvent(l *api.ExportedEvent, now time.Time, received int64) (store.LogEve
 	}
 	return store.LogEvent{
 		User: e.UserToken, Time: l.Time, ID: l.ID, Type: e.Type, Name: e.Name, Index: named.Index, ObjectIDs: named.ObjectIDs,
-		Counts: counts, Receipt: received, Original: original.Append(nil),
+		Counts: counts, Receipt: received, Original: original.Append(make([]byte, 0, len(e.Raw)+len(e.Index)+64)),
 	}, e, nil
 }
 
@@ -150,7 +266,7 @@ func check(l *api.ExportedEvent, e *event.Event, now time.Time) error {
 	switch {
 	case e.Type == event.InstantSearch:
 		return fault.New(fault.Invalid, "An exported event cannot be of type instantsearch")
-	case !idForm.MatchString(l.ID):
+	case !validID(l.ID):
 		return fault.New(fault.Invalid, "The id of an exported event must have 11 characters of base64url")
 	case l.Time < event.MinTime || l.Time > now.Add(event.MaxAhead).UnixMilli():
 		return fault.New(fault.Invalid, "The time of an exported event must not be in the future, or before 1980")
@@ -160,21 +276,31 @@ func check(l *api.ExportedEvent, e *event.Event, now time.Time) error {
 	return nil
 }
 
-// counts checks the filters of an exported event. A filter that is there twice would
+// countsOf checks the filters of an exported event. A filter that is there twice would
 // count twice.
-func counts(filters []api.ExportedFilter) ([]affinity.Count, error) {
+func countsOf(filters []api.ExportedFilter) ([]affinity.Count, error) {
 	if len(filters) > maxFilters {
 		return nil, fault.New(fault.Invalid, "An exported event can have at most %d filters", maxFilters)
 	}
-	counts, seen := make([]affinity.Count, len(filters)), make(map[[2]string]bool, len(filters))
+	counts := make([]affinity.Count, len(filters))
+	var seen map[[2]string]bool // of many
+	if len(filters) > few {
+		seen = make(map[[2]string]bool, len(filters))
+	}
 	for i, f := range filters {
 		of := [2]string{f.Facet, f.Value}
-		if f.Facet == "" || len(f.Facet) > maxText || len(f.Value) > maxText || !utf8.ValidString(f.Facet+f.Value) ||
-			f.N < 1 || f.N > maxObjects || seen[of] {
+		twice := seen[of]
+		if seen == nil {
+			twice = slices.ContainsFunc(counts[:i], func(c affinity.Count) bool { return of == [2]string{c.Facet, c.Value} })
+		} else {
+			seen[of] = true
+		}
+		if f.Facet == "" || len(f.Facet) > maxText || len(f.Value) > maxText || !utf8.ValidString(f.Facet) ||
+			!utf8.ValidString(f.Value) || f.N < 1 || f.N > maxObjects || twice {
 			return nil, fault.New(fault.Invalid, "Filter %d of an exported event must have a facet, a number of "+
 				"objects from 1 to %d, and be there once", i+1, maxObjects)
 		}
-		seen[of], counts[i] = true, affinity.Count{Facet: f.Facet, Value: f.Value, N: f.N}
+		counts[i] = affinity.Count{Facet: f.Facet, Value: f.Value, N: f.N}
 	}
 	return counts, nil
 }

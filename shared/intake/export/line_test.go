@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/affinityengine/affinity/shared/intake/export"
 	"github.com/affinityengine/affinity/shared/local/must"
@@ -42,6 +43,45 @@ func TestRowIsRestored(t *testing.T) {
 	o, err := schema.ParseOriginal(got.Original)
 	if err != nil || o.UnknownObjects != 1 || o.LeftOutObjects != 2 || o.Index != "shoes" || o.ReceivedAt != now.UnixMilli() {
 		t.Errorf("original %s, %v", got.Original, err)
+	}
+}
+
+// A line without what the event itself says becomes the same row as the whole line.
+func TestShortRowIsRestored(t *testing.T) {
+	for name, c := range map[string]struct {
+		index, event string
+		counts       []affinity.Count
+		short, named bool // whether filters and the index are left out
+	}{
+		"filters in another order": {"i", `{"index":"i","filters":["b:2","a:1"]}`, []affinity.Count{{Facet: "a", Value: "1", N: 1}, {Facet: "b", Value: "2", N: 1}}, true, true},
+		"no index":                 {"i", `{"filters":["a%3A1"]}`, []affinity.Count{{Facet: "a", Value: "1", N: 1}}, true, false},
+		"more than it names":       {"i", `{"index":"i","filters":["a:1"]}`, []affinity.Count{{Facet: "a", Value: "1", N: 1}, {Facet: "a", Value: "2", N: 1}}, false, true},
+		"others":                   {"i", `{"index":"i","filters":["a:1"]}`, []affinity.Count{{Facet: "a", Value: "2", N: 1}}, false, true},
+		"twice":                    {"i", `{"index":"i","filters":["a:1"]}`, []affinity.Count{{Facet: "a", Value: "1", N: 2}}, false, true},
+		"objects":                  {"i", `{"index":"i","objectIDs":["1"]}`, nil, false, true},
+		"another index":            {"j", `{"index":"i","objectIDs":["1"]}`, nil, false, false},
+		"none":                     {"i", `{"index":"i","filters":["a:1"]}`, nil, false, true},
+	} {
+		sent := strings.Replace(c.event, "{", `{"eventType":"view","eventName":"Seen","userToken":"ann",`, 1)
+		original := schema.Original{ReceivedAt: 1_700_000_000_000, Index: c.index, Event: json.RawMessage(sent)}
+		line, err := export.NewEvent(affinity.Event{Time: 1_700_000_000_001, Counts: c.counts}, []byte("AAAAAAAAAA_"), original.Append(nil))
+		must.Succeed(t, err)
+		want, err := export.LogEvent(line.Event, now)
+		must.Succeed(t, err)
+		export.Short(line.Event)
+		if line.Event.Filters == nil != c.short || line.Event.Index == "" != c.named {
+			t.Errorf("%s: the short line has the index %q and the filters %v", name, line.Event.Index, line.Event.Filters)
+		}
+		text, err := export.Encode(line)
+		must.Succeed(t, err)
+		parsed, _, err := export.Parse(text)
+		must.Succeed(t, err)
+		got, err := export.LogEvent(parsed.Event, now)
+		must.Succeed(t, err)
+		byFacet := cmpopts.SortSlices(func(a, b affinity.Count) bool { return a.Facet < b.Facet })
+		if diff := cmp.Diff(want, got, byFacet, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s, (-whole +short):\n%s", name, diff)
+		}
 	}
 }
 

@@ -101,8 +101,8 @@ type Logged struct {
 	App      string
 	Time     int64 // ms
 	ID       string
-	Counts   []affinity.Count
-	Original []byte // schema.Original
+	Counts   []affinity.Count // none: those of the filters that the original names
+	Original []byte           // schema.Original
 }
 
 // EventOf returns the row of an event that is made now.
@@ -119,12 +119,17 @@ func EventOf(l Logged, now time.Time) (Event, error) {
 		App: l.App, UserToken: sent.UserToken, Time: at(l.Time), ID: l.ID, ReceivedAt: at(original.ReceivedAt),
 		WrittenAt: at(now.UnixMilli()), Type: string(sent.Type), Subtype: sent.Subtype, Name: sent.Name, Index: sent.Index,
 		AuthenticatedUserToken: sent.AuthenticatedUserToken, QueryID: sent.QueryID,
-		ObjectIDs: append([]string{}, sent.ObjectIDs...), Filters: make([]Filter, len(l.Counts)),
+		ObjectIDs: append([]string{}, sent.ObjectIDs...), Filters: []Filter{},
 		UnknownObjects: int64(original.UnknownObjects), LeftOutObjects: int64(original.LeftOutObjects),
 		Event: string(original.Event),
 	}
-	for i, c := range l.Counts {
-		row.Filters[i] = Filter{c.Facet, c.Value, int64(c.N)}
+	for _, c := range l.Counts {
+		row.Filters = append(row.Filters, Filter{c.Facet, c.Value, int64(c.N)})
+	}
+	if len(l.Counts) == 0 {
+		for _, f := range sent.Filters {
+			row.Filters = append(row.Filters, Filter{f.Facet, f.Value, 1})
+		}
 	}
 	slices.SortFunc(row.Filters, Filter.compare)
 	return row, nil

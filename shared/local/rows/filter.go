@@ -97,6 +97,27 @@ func compileCells(f *btpb.RowFilter) (filter, error) {
 	}
 }
 
+// sees returns the families of which a filter looks at cells, nil if it may be all. The others need not be read.
+func sees(f *btpb.RowFilter) []string {
+	switch f := f.GetFilter().(type) {
+	case *btpb.RowFilter_ColumnRangeFilter:
+		return []string{f.ColumnRangeFilter.GetFamilyName()}
+	case *btpb.RowFilter_Chain_:
+		return sees(f.Chain.GetFilters()[0]) // it decides what the others see
+	case *btpb.RowFilter_Interleave_:
+		var families []string
+		for _, strand := range f.Interleave.GetFilters() {
+			of := sees(strand)
+			if of == nil {
+				return nil
+			}
+			families = append(families, of...)
+		}
+		return families
+	}
+	return nil
+}
+
 var label = regexp.MustCompile(`^[a-z0-9\-]{1,15}$`)
 
 func passAll(_ []byte, cells []cell) []cell { return cells }

@@ -103,18 +103,22 @@ func (s *service) ReadRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_ReadR
 		return err
 	}
 	a := &answer{stream: stream, through: through, limit: req.GetRowsLimit()}
-	if err := s.readRows(t, in, a); err != nil && !errors.Is(err, errLimit) {
+	if err := s.readRows(t, in, sees(req.GetFilter()), a); err != nil && !errors.Is(err, errLimit) {
 		return err
 	}
 	return a.flush()
 }
 
-func (s *service) readRows(t *table, in []interval, a *answer) (err error) {
+// readRows reads the cells of some families, nil for all.
+func (s *service) readRows(t *table, in []interval, of []string, a *answer) (err error) {
 	// Families do not change while they are read. The view then holds what they had.
 	t.change.RLock()
 	families, view := t.Families, s.tables.disk.View()
 	t.change.RUnlock()
 	defer func() { err = errors.Join(err, fault(view.Close())) }()
+	if of != nil {
+		families = slices.DeleteFunc(slices.Clone(families), func(f *family) bool { return !slices.Contains(of, f.Name) })
+	}
 	frozen := &table{ID: t.ID, Families: families}
 	for _, i := range in {
 		if i.single {
@@ -187,7 +191,7 @@ func (t *table) scan(v disk.View, in interval, f func(key []byte, cells []cell) 
 		id, _ := binary.Uvarint(c.Key()[end+2:])
 		fam := t.familyByID(id)
 		if fam == nil {
-			continue // of a family that is being dropped
+			continue // of a family that nobody asks for, or that is being dropped
 		}
 		value, err := c.Value()
 		if err == nil {

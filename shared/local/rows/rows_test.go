@@ -118,6 +118,38 @@ func TestDroppedFamilyLosesItsCells(t *testing.T) {
 	s.wants(t, "with a new family of the name", `"r" a:"q" @1000 "stays" []`+"\n")
 }
 
+// A family that a later filter of a chain leaves out counts for the ones before it.
+func TestFiltersSeeWhatTheFirstOnePasses(t *testing.T) {
+	s := start(t)
+	s.set(t, "r", "a", "q", 1000, "first")
+	s.set(t, "r", "b", "q", 1000, "second")
+	first := &btpb.RowFilter{Filter: &btpb.RowFilter_CellsPerRowLimitFilter{CellsPerRowLimitFilter: 1}}
+	of := func(family string) *btpb.RowFilter {
+		return &btpb.RowFilter{Filter: &btpb.RowFilter_ColumnRangeFilter{ColumnRangeFilter: &btpb.ColumnRange{FamilyName: family}}}
+	}
+	chain := func(f ...*btpb.RowFilter) *btpb.RowFilter {
+		return &btpb.RowFilter{Filter: &btpb.RowFilter_Chain_{Chain: &btpb.RowFilter_Chain{Filters: f}}}
+	}
+	either := func(f ...*btpb.RowFilter) *btpb.RowFilter {
+		return &btpb.RowFilter{Filter: &btpb.RowFilter_Interleave_{Interleave: &btpb.RowFilter_Interleave{Filters: f}}}
+	}
+	const a, b = `"r" a:"q" @1000 "first" []` + "\n", `"r" b:"q" @1000 "second" []` + "\n"
+	for _, c := range []struct {
+		name   string
+		filter *btpb.RowFilter
+		want   string
+	}{
+		{"a family", of("b"), b}, {"the first cell, of a family", chain(first, of("b")), ""}, {"the first cell of a family", chain(of("b"), first), b},
+		{"two families", either(of("b"), of("a")), a + b}, {"the first cell, or a family", either(of("b"), first), a + b}, {"no family", of("x"), ""},
+	} {
+		for _, rows := range []*btpb.RowSet{nil, {RowKeys: [][]byte{[]byte("r")}}} {
+			if got := s.read(&btpb.ReadRowsRequest{Rows: rows, Filter: c.filter}); got != c.want {
+				t.Errorf("%s of %v: %q, want %q", c.name, rows, got, c.want)
+			}
+		}
+	}
+}
+
 func TestDeletedTableLosesItsRows(t *testing.T) {
 	s := start(t)
 	s.set(t, "r", "a", "q", 1000, "v")
