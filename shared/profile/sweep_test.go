@@ -224,7 +224,7 @@ func (w *sweepWorld) compare(asOf time.Time, st *affinity.Compiled, counts bool)
 func TestSweepEqualsTheLog(t *testing.T) {
 	t.Parallel()
 	var packed int64
-	for seed := range uint64(6) {
+	for seed := range race.Or[uint64](6, 2) { // the two schemas
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			w := newSweepWorld(t, seed)
 			for range 50 {
@@ -238,7 +238,7 @@ func TestSweepEqualsTheLog(t *testing.T) {
 			}
 		})
 	}
-	if packed < race.Or[int64](1_000, 250) {
+	if packed < race.Or[int64](1_000, 80) {
 		t.Errorf("%d events came from blocks: too few to show anything", packed)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"slices"
 	"sync"
@@ -70,7 +69,7 @@ func StartTasks(cfg TasksConfig) (*Tasks, error) {
 			return nil, fmt.Errorf("start the Cloud Tasks emulator: %w", err)
 		}
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := listen()
 	if err != nil {
 		t.service.close()
 		return nil, fmt.Errorf("start the Cloud Tasks emulator: %w", err)
