@@ -6,7 +6,7 @@
 // users, s.Catalog objects and their lists by date. views.go lists them. A view is a value
 // without a state of its own, so callers pass the one that they need.
 //
-// There are sixteen tables. Every key begins with the app id and a comma:
+// There are seventeen tables. Every key begins with the app id and a comma:
 //
 //	events   app,user,2019-05-28T00:04:34.000Z,<id>   the log, the truth: one row an event
 //	           e:<type>,<name>,<facet>   the event's filters of one facet (see shared/score/schema)
@@ -57,6 +57,8 @@
 //	           may have changed in the slot of ten seconds (see changes.go)
 //	jobs     app,collection,job,<shard %07d>           what a job or a shard says of users; Firestore has the rest (see shared/job)
 //	           o:<version> while it may change, e:<version> after its end; the document names the version
+//	locations
+//	         app,<keyed hash of the user, %x>          l:r the region in which the user lives, and since when
 //	recent   app,<99999999 - minute>                   a sample of the events of the last minutes (see shared/intake/recent)
 //	           e:<9999999999999 - receipt in ms>,user,<id> an event in short, cell time = when it was written
 //

@@ -24,6 +24,7 @@ var Families = map[string][]string{
 	TableSegments:     {familyManifest, familyPart, familyPostings, familySizes, familyExport},
 	TableUsage:        {familyCounts, familyBatches, familyNames, familyHot, familyKeys},
 	TableRates:        {familySaid},
+	TableLocations:    {familyLocation},
 	TableAuditLog:     {familyEntry, familySecret},
 	TableCalls:        {familyCall},
 	TableChanges:      {familyChange},

@@ -255,6 +255,18 @@ func (s Events) ForgetLeft(ctx context.Context, app, user string, owner Owner) e
 	return s.Histories.DeleteBlocks(ctx, app, user, ids)
 }
 
+// LogIsEmpty reports whether a region has no event of a user, in the log of any schema.
+func (s Events) LogIsEmpty(ctx context.Context, app, user string) (bool, error) {
+	prefix := userKey(app, user)
+	for _, n := range schema.Names {
+		keys, err := scanKeys(ctx, s.tables.of(app, user).logs[n], bigtable.NewRange(prefix, prefixEnd(prefix)), 1)
+		if err != nil || len(keys) > 0 {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
 // LeaveUser deletes what a region holds of a user who has moved away, but for who owns them
 // now: events, blocks, and the rest of their row. The caller knows that nobody reads or
 // writes these any more.

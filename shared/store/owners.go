@@ -143,3 +143,12 @@ func (s Users) Arrive(ctx context.Context, app, user string, a Arrival) (bool, e
 	reached := latest(columnOwner, bigEndian(a.Epoch), nil)
 	return s.swap(ctx, app, user, bigtable.NewCondMutation(reached, nil, m), true)
 }
+
+// EraseMoved deletes the row of a user who has moved away, if it still says of the owner what the caller has read.
+func (s Users) EraseMoved(ctx context.Context, app, user string, owner Owner) error {
+	m, now := bigtable.NewMutation(), owner.appendBinary(nil)
+	m.DeleteRow()
+	_, err := s.swap(ctx, app, user, bigtable.NewCondMutation(latest(columnOwner, now,
+		append(bytes.Clone(now), 0)), m, nil), false)
+	return err
+}

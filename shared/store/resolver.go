@@ -59,6 +59,7 @@ type tableSet struct {
 	changes               *bigtable.Table // the list of changed users
 	jobs                  *bigtable.Table // details of jobs
 	recent                *bigtable.Table // the sample of recent events
+	locations             *bigtable.Table
 }
 
 func openLogs(c client) map[schema.Name]*bigtable.Table {
@@ -67,23 +68,24 @@ func openLogs(c client) map[schema.Name]*bigtable.Table {
 
 func openTables(client, serving client) tables {
 	t := &tableSet{
-		logs:     openLogs(client),
-		users:    client.table(TableUsers),
-		serving:  serving.table(TableUsers),
-		blocks:   client.table(TableHistories),
-		terms:    client.table(TableDictionaries),
-		objects:  client.table(TableObjects),
-		dated:    client.table(TableDated),
-		refused:  client.table(TableRefused),
-		crowd:    client.table(TableCrowd),
-		segments: client.table(TableSegments),
-		usage:    client.table(TableUsage),
-		rates:    client.table(TableRates),
-		auditLog: client.table(TableAuditLog),
-		calls:    client.table(TableCalls),
-		changes:  client.table(TableChanges),
-		jobs:     client.table(TableJobs),
-		recent:   client.table(TableRecent),
+		logs:      openLogs(client),
+		users:     client.table(TableUsers),
+		serving:   serving.table(TableUsers),
+		blocks:    client.table(TableHistories),
+		terms:     client.table(TableDictionaries),
+		objects:   client.table(TableObjects),
+		dated:     client.table(TableDated),
+		refused:   client.table(TableRefused),
+		crowd:     client.table(TableCrowd),
+		segments:  client.table(TableSegments),
+		usage:     client.table(TableUsage),
+		rates:     client.table(TableRates),
+		auditLog:  client.table(TableAuditLog),
+		calls:     client.table(TableCalls),
+		changes:   client.table(TableChanges),
+		jobs:      client.table(TableJobs),
+		recent:    client.table(TableRecent),
+		locations: client.table(TableLocations),
 	}
 	for parts, filter := range userFilters {
 		t.userRows[parts] = rowstream.NewPoint(client.conns, t.users, filter)

@@ -57,6 +57,7 @@ type Store struct {
 	Jobs         Jobs
 	AuditLog     AuditLog
 	Rows         Rows
+	Locations    Locations
 
 	client, serving *bigtable.Client
 	analysis        *bigtable.Client // nil: none of its own

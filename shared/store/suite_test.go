@@ -86,6 +86,8 @@ func testStore(t *testing.T, open func(*testing.T) fixture) {
 		{"Tombstones", testTombstones},
 		{"Forgetting", testForgetting},
 		{"Owners", testOwners},
+		{"Locations", testLocations},
+		{"EraseMoved", testEraseMoved},
 		{"Arrivals", testArrivals},
 		{"DamagedOwner", testDamagedOwner},
 		{"Sessions", testSessions},

@@ -35,6 +35,7 @@ const (
 	TableChanges      = "changes"
 	TableJobs         = "jobs"
 	TableRecent       = "recent"
+	TableLocations    = "locations"
 )
 
 // Column families. They are single letters because every cell of an answer carries
@@ -77,6 +78,8 @@ const (
 	familyEnded = "e"
 	// The family of the sample of recent events.
 	familyRecent = "e"
+	// The family of locations.
+	familyLocation = "l"
 )
 
 // Table is one table with its families.

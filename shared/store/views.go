@@ -33,6 +33,8 @@ type (
 	Jobs struct{ *db }
 	// AuditLog are the changes that people have made.
 	AuditLog struct{ *db }
+	// Locations say in which region a person lives.
+	Locations struct{ *db }
 	// Rows are all rows of an app, whatever their table: for a deletion or a move.
 	Rows struct{ *db }
 )
@@ -46,5 +48,6 @@ func (s *Store) view() *Store {
 		Dictionaries{s}, Calls{s}, Changes{s}
 	s.Catalog, s.Crowd, s.Segments, s.Refused, s.Recent = Catalog{s}, Crowd{s}, Segments{s}, RefusedTable{s}, Recent{s}
 	s.Usage, s.Rates, s.Jobs, s.AuditLog, s.Rows = Usage{s}, Rates{s}, Jobs{s}, AuditLog{s}, Rows{s}
+	s.Locations = Locations{s}
 	return s
 }
