@@ -43,6 +43,8 @@ type (
 		NumericBands string `firestore:"numericBands,omitempty"`
 		// Identity is JSON. Empty: no token was ever linked.
 		Identity string `firestore:"identity,omitempty"`
+		// Residency is JSON. Empty: all users live in Region.
+		Residency string `firestore:"residency,omitempty"`
 		// TrackNames is JSON. Empty: there are none.
 		TrackNames string `firestore:"trackNames,omitempty"`
 		// Dates is JSON. Empty: there are none.
@@ -177,6 +179,12 @@ func (d appDocument) app() (App, error) {
 			return App{}, fmt.Errorf("parse stored identity: %w", err)
 		}
 	}
+	// Nor may one whose users may live elsewhere look like one of a single region.
+	if d.Residency != "" {
+		if err := json.Unmarshal([]byte(d.Residency), &a.Residency); err != nil {
+			return App{}, fmt.Errorf("parse stored residency: %w", err)
+		}
+	}
 	if d.TrackNames != "" {
 		if err := json.Unmarshal([]byte(d.TrackNames), &a.TrackNames); err != nil {
 			return App{}, fmt.Errorf("parse stored names of track calls: %w", err)
@@ -232,6 +240,7 @@ func newAppDocument(a App) (appDocument, error) {
 		{&d.PrivateFacets, a.PrivateFacets, a.PrivateFacets != nil},
 		{&d.NumericBands, a.NumericBands, a.NumericBands != nil},
 		{&d.Identity, a.Identity, a.Identity != Identity{}},
+		{&d.Residency, a.Residency, a.Residency.On()},
 		{&d.TrackNames, a.TrackNames, a.TrackNames != nil},
 		{&d.Dates, a.Dates, a.Dates != nil},
 	} {

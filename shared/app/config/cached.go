@@ -287,6 +287,12 @@ func (c *Cached) SetIdentity(ctx context.Context, appID string, to Identity, set
 	return c.store.SetIdentity(ctx, appID, to, settle)
 }
 
+// SetResidency is SetResidency of the Store.
+func (c *Cached) SetResidency(ctx context.Context, appID string, to Residency, settle time.Duration) (App, error) {
+	defer c.apps.Evict(appID)
+	return c.store.SetResidency(ctx, appID, to, settle)
+}
+
 // SetLimits is SetLimits of the Store.
 func (c *Cached) SetLimits(ctx context.Context, appID string, n limit.Numbers) error {
 	defer c.apps.Evict(appID)

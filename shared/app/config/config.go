@@ -51,6 +51,8 @@ type App struct {
 	Segments Segments
 	// Identity says whether tokens of one person are linked.
 	Identity Identity
+	// Residency says whether each user of the app has a region of their own.
+	Residency Residency
 	// Limits are what the app may ask for. A zero is the deployment's default.
 	Limits limit.Numbers
 	// PrivateFacets are the facets that no boost shows.

@@ -52,13 +52,14 @@ const IdentitySettle = 2*TTL + 10*time.Minute + 10*time.Second
 // SettlingError reports that a change of the mode must wait, because processes may still know the
 // one before.
 type SettlingError struct {
-	Mode  IdentityMode
-	Until time.Time
+	Setting string // "identity" or "residency"
+	Mode    string
+	Until   time.Time
 }
 
 // Error says until when.
 func (e *SettlingError) Error() string {
-	return fmt.Sprintf("identity: processes may not know the mode %q yet, try again at %s", e.Mode,
+	return fmt.Sprintf("%s: processes may not know the mode %q yet, try again at %s", e.Setting, e.Mode,
 		e.Until.UTC().Format(time.RFC3339))
 }
 
@@ -82,7 +83,7 @@ func (a App) WithIdentity(to Identity, settle time.Duration) (App, bool, error) 
 		return a, false, fault.New(fault.Invalid, `identity: set the mode "collect" first, and "%s" when that is settled`,
 			cmp.Or(to.Mode, "off"))
 	case was.Mode == IdentityCollect && now.Before(was.Since.Add(settle)):
-		return a, false, &SettlingError{was.Mode, was.Since.Add(settle)}
+		return a, false, &SettlingError{"identity", string(was.Mode), was.Since.Add(settle)}
 	default:
 		to.Since = now
 	}

@@ -107,6 +107,7 @@ func (a App) Place() Place {
 var (
 	ErrMoving    = errors.New("the app is moving to another region")
 	ErrMigrating = errors.New("finish that, or roll it back, first")
+	ErrResidency = errors.New("each user of the app has a region")
 	ErrNoWayBack = errors.New("the move cannot be undone any more")
 )
 
@@ -115,6 +116,8 @@ func (a *App) StartMove(id, to string, now time.Time) error {
 	switch {
 	case a.Moving():
 		return fmt.Errorf("app %q moves from %s to %s, phase %s: %w", a.ID, a.Move.From, a.Move.To, a.Move.Phase, ErrMoving)
+	case a.Residency.On():
+		return fmt.Errorf("app %q: its users have regions of their own, move them: %w", a.ID, ErrResidency)
 	case !ValidRegion(a.Region) || !ValidRegion(to) || a.Region == to:
 		return fmt.Errorf("app %q is in region %q: it cannot move to %q", a.ID, a.Region, to)
 	case len(a.Log.Write) > 1:

@@ -46,6 +46,7 @@ func run(t *testing.T, open func(*testing.T) store) {
 		{"Consistency", testConsistency},
 		{"BrowserRanking", testBrowserRanking},
 		{"Identity", testIdentity},
+		{"Residency", testResidency},
 		{"SegmentsSwitch", testSegmentsSwitch},
 		{"Limits", testLimits},
 		{"TrackNames", testTrackNames},
@@ -309,6 +310,10 @@ func testUnknown(t *testing.T, s store) {
 		"SetBrowserRanking": func() error { return s.SetBrowserRanking(ctx, "shop", true) },
 		"SetSegments":       func() error { return s.SetSegments(ctx, "shop", true) },
 		"SetIdentity":       func() error { _, err := s.SetIdentity(ctx, "shop", collect, 0); return err },
+		"SetResidency": func() error {
+			_, err := s.SetResidency(ctx, "shop", residence(config.ResidencyPrepare), 0)
+			return err
+		},
 		"SetTrackNames": func() error {
 			_, err := s.SetTrackNames(ctx, "shop", config.TrackNames{"Mine": "view"})
 			return err

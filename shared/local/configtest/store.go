@@ -31,6 +31,7 @@ type (
 		SetBrowserRanking(ctx context.Context, appID string, on bool) error
 		SetSegments(ctx context.Context, appID string, on bool) error
 		SetIdentity(ctx context.Context, appID string, to config.Identity, settle time.Duration) (config.App, error)
+		SetResidency(ctx context.Context, appID string, to config.Residency, settle time.Duration) (config.App, error)
 		SetLimits(ctx context.Context, appID string, n limit.Numbers) error
 		SetTrackNames(ctx context.Context, appID string, change config.TrackNames) (config.TrackNames, error)
 		UpdateLog(ctx context.Context, appID string, change func(*config.App) error) (config.App, error)
