@@ -214,8 +214,9 @@ func (run *bulkRun) next(ctx context.Context, r store.Range) (*group, error) {
 			gr.next, gr.end, gr.last = token, token, false
 			return nil
 		}
-		u := &bulkUser{user: user{token: token}, stale: row.Ticket > 0 && !row.Gone()}
-		if run.options.OnlyStale {
+		here := row.Owner.State != store.Moved // else the row is what a user has left who lives in another region now
+		u := &bulkUser{user: user{token: token}, stale: here && row.Ticket > 0 && !row.Gone()}
+		if run.options.OnlyStale && here {
 			known, ok := run.stored(row, now)
 			if u.stale = u.stale && !ok; ok && known {
 				gr.result.Known++

@@ -80,9 +80,11 @@ func (e *Engine) forgetElsewhere(ctx context.Context, app config.App, events []s
 	if !slices.ContainsFunc(events, func(ev store.LogEvent) bool { return ev.Call != "" }) {
 		return nil
 	}
-	other, err := e.env.other(app)
-	if err != nil {
-		return err
+	others, err := e.env.others(app)
+	for _, other := range others {
+		if err == nil {
+			err = other.env.store.Calls.ForgetExcluded(ctx, app.ID, events, func(user string) store.User { return rows[user] })
+		}
 	}
-	return other.env.store.Calls.ForgetExcluded(ctx, app.ID, events, func(user string) store.User { return rows[user] })
+	return err
 }

@@ -32,7 +32,7 @@ func (d *deletion) delete(ctx context.Context, app config.App, token string) (ti
 
 // whole returns the configuration of an app. Callers of an engine without regions know its id alone.
 func (d *deletion) whole(ctx context.Context, app config.App) (config.App, error) {
-	if app.Moving() {
+	if app.Owned() {
 		return app, nil
 	}
 	return d.logs.readCached(ctx, app.ID)

@@ -15,7 +15,12 @@ import (
 // change of the manifest came first.
 func (e *Engine) Fold(ctx context.Context, app config.App, user string) (bool, error) {
 	at, err := e.resting(app)
-	if err != nil {
+	if err == nil && app.Residency.On() {
+		var found place
+		found, err = e.locate(ctx, app, user, store.UserState)
+		at = found.at
+	}
+	if err != nil || at == nil {
 		return false, err
 	}
 	return at.folder.fold(ctx, app, user)

@@ -158,3 +158,6 @@ func (e *Engine) WithoutGroups() *Engine {
 
 // DefaultInlineEvents is the largest number of events of a block in the user's row.
 const DefaultInlineEvents = inlineEvents
+
+// RememberAs lets an engine know the locations of users that another one remembers.
+func (e *Engine) RememberAs(other *Engine) { e.env.regions.locations = other.env.regions.locations }

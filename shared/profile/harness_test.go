@@ -60,7 +60,7 @@ func (s *harness) engine() *profile.Engine {
 func (s *harness) clear() {
 	s.t.Helper()
 	for _, name := range []string{store.TableEvents, store.TableUsers, store.TableHistories, store.TableDictionaries, store.TableCalls,
-		store.TableChanges} {
+		store.TableChanges, store.TableLocations} {
 		table := s.client.Open(name)
 		gone := bigtable.NewMutation()
 		gone.DeleteRow()

@@ -64,6 +64,9 @@ func (i Identities) SetRefused(refused func(app string, r store.RefusedLink)) {
 // linkUnlogged links a token by evidence that is in no log. evidence is called under the token's ticket.
 func (l *linker) linkUnlogged(ctx context.Context, app config.App, token string, evidence func() links.Evidence) error {
 	f := &following{linker: l, app: app, token: token, deliver: l.deliverMark}
+	if err := l.gather(ctx, app, token, evidence().Known); err != nil {
+		return err
+	}
 	for range maxLinkAttempts {
 		var err error
 		if f.place, err = l.drawLinked(ctx, app, token, false, nil); err != nil {

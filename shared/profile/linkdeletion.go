@@ -86,7 +86,7 @@ func (d *deletion) purgeDead(ctx context.Context, app config.App, token string) 
 	if err != nil {
 		return err
 	}
-	both, err := bothOf(app, of.at)
+	both, err := logsAnywhere(app, of.at)
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (d *deletion) purgeDeadOf(ctx context.Context, app config.App, token string
 	switch {
 	case err != nil:
 		return err
-	case here.Owner.Here(), !app.Moving():
+	case here.Owner.Here(), !app.Owned():
 		return d.tickets.removeBlocks(ctx, app.ID, token, func(b history.Block) bool {
 			return slices.ContainsFunc(dead, func(r links.DeadRange) bool { return b.From.Time < r.To && r.From <= b.Newest })
 		})

@@ -87,7 +87,7 @@ func (f *following) dropNamed(ctx context.Context, events []store.LogEvent, row 
 	if f.row.Owner.State == store.Leaving {
 		return errLeaving
 	}
-	both, err := bothOf(f.app, f.at)
+	both, err := logsAnywhere(f.app, f.at)
 	if err != nil {
 		return err
 	}

@@ -104,8 +104,8 @@ func (d *deletion) purgeAlong(ctx context.Context, app config.App, token string)
 		return err
 	}
 	until := time.UnixMilli(row.ReceivedUntil)
-	if app.Moving() {
-		entry, err := d.entry(app)
+	if app.Owned() {
+		entry, err := d.in(app.Region)
 		if err == nil {
 			_, err = enRoute{entry}.purgeOwn(ctx, app, token, until)
 		}

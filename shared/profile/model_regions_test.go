@@ -29,6 +29,9 @@ type regional struct {
 	moves    int
 	waited   bool // nobody acts on a configuration before the newest
 	worked   bool // the work of the phase is done
+	// resident: the user has a region of their own. rememberers remember where that was.
+	resident    bool
+	rememberers []*profile.Engine
 }
 
 // TestModelOfMoves is TestModel with an app that moves between two regions, and back,
@@ -66,6 +69,7 @@ func (w *simulation) joined(open func(*store.Store, *config.Cached) *profile.Eng
 	cached := config.NewCached(w.cache(), 0)
 	eu, us := open(w.store, cached), open(w.us, cached)
 	must.Succeed(w.t, profile.Join("eu", map[string]*profile.Engine{"eu": eu, "us": us}))
+	profile.ResidentsOf(eu).SetSecret([]byte("secret"))
 	return eu
 }
 
@@ -257,8 +261,10 @@ func (w *simulation) finishRegional() {
 }
 
 // checkElsewhereEmpty checks that only the region of the app holds anything of it.
-func (w *simulation) checkElsewhereEmpty() {
-	other := map[string]string{"eu": "us", "us": "eu"}[w.app().Region]
+func (w *simulation) checkElsewhereEmpty() { w.checkOnlyIn(w.app().Region) }
+
+func (w *simulation) checkOnlyIn(region string) {
+	other := map[string]string{"eu": "us", "us": "eu"}[region]
 	s := w.in(other)
 	if row := w.rowIn(other); row.Exists {
 		w.t.Fatalf("%s still has the row of the user: %+v", other, row)

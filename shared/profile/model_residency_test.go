@@ -19,7 +19,7 @@ import (
 //     again, too, before it answers that it knows nobody.
 //   - A mover first gives such a row an owner. Then it moves the token as an app's move does, and changes the location
 //     after the arrival, whatever instant it has. It moves nobody back to a region where anything is left.
-//   - A cleaner waits until nobody acts on the earlier location, drops what was left, waits again, and erases the row.
+//   - A cleaner waits until nobody acts on the earlier location, drops what was left, and erases the row.
 //   - An event that names a known user of another region moves its token there before it is logged.
 //   - A forgetter makes the empty row of a token that was deleted long ago gone, waits, drops what messages have logged that
 //     wait since, removes the location, waits, and erases the row.
@@ -102,7 +102,6 @@ const (
 	moverWaits
 	moverLooks
 	moverDrops
-	moverWaitsAgain
 	moverErases
 	forgetterReads
 	forgetterFences

@@ -209,7 +209,7 @@ func (t *placeTurn) move() bool {
 			break
 		}
 		p.step = moverWaits
-	case moverWaits, moverWaitsAgain:
+	case moverWaits:
 		if t.blocked = !t.settled(); !t.blocked {
 			p.step++
 			p.next = 0
@@ -223,7 +223,7 @@ func (t *placeTurn) move() bool {
 	case moverDrops:
 		w.log[from][p.next] = false
 		if p.next++; p.next == placeEvents {
-			p.step = moverWaitsAgain
+			p.step = moverErases
 		}
 		t.say("drops event %d in %d", p.next-1, from)
 	case moverErases:

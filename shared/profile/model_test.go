@@ -108,7 +108,15 @@ func (w *simulation) skew() int64 {
 
 // process returns the engine of a new process. Processes share only the store: the
 // clock of each is its own.
-func (w *simulation) process() *profile.Engine { return w.processAt(w.skew()) }
+func (w *simulation) process() *profile.Engine {
+	e := w.processAt(w.skew())
+	if n := len(w.rememberers); n > 0 && rapid.Bool().Draw(w.t, "remembers") {
+		e.RememberAs(w.rememberers[rapid.IntRange(0, n-1).Draw(w.t, "process")])
+	} else if w.resident {
+		w.rememberers = append(w.rememberers, e)
+	}
+	return e
+}
 
 func (w *simulation) processAt(skew int64) *profile.Engine {
 	clock := func() time.Time { return time.UnixMilli(w.clock.Load() + skew) }

@@ -45,7 +45,11 @@ func (e enRoute) abandon(ctx context.Context, app config.App, events []store.Log
 // engine of the entry is asked first for all of them.
 func (e enRoute) write(ctx context.Context, app config.App, events []store.LogEvent, log bool,
 	do ownedWork) (Outcome, error) {
-	visits, total, failed := map[*Engine]visit{e.Engine: {events: events, log: log}}, Outcome{}, Faulty{}
+	visits, err := e.firstVisits(ctx, app, events, log)
+	if err != nil {
+		return Outcome{}, err
+	}
+	total, failed := Outcome{}, Faulty{}
 	for range maxHops {
 		next := map[*Engine]visit{}
 		for at, v := range visits {
@@ -150,13 +154,15 @@ func (e *Engine) copyOn(ctx context.Context, app config.App, v visit, events map
 	if len(v.need) == 0 {
 		return nil
 	}
-	from, err := e.env.other(app)
+	others, err := e.env.others(app)
 	if err != nil {
 		return err
 	}
-	for token, own := range events {
-		if err := from.relogCopies(app, token, own.events)(ctx, e, store.User{}); err != nil {
-			return err
+	for _, from := range others {
+		for token, own := range events {
+			if err := from.relogCopies(app, token, own.events)(ctx, e, store.User{}); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -188,11 +194,13 @@ func (e *Engine) dropBoth(ctx context.Context, app config.App, events []store.Lo
 	if len(dead) == 0 {
 		return nil
 	}
-	to, err := e.env.other(app)
-	if err != nil {
-		return err
+	others, err := e.env.others(app)
+	for _, to := range others {
+		if err == nil {
+			err = dead.drop(ctx, to.logs.of(app))
+		}
 	}
-	return dead.drop(ctx, to.logs.of(app))
+	return err
 }
 
 // withoutMoved takes out the users who are owned elsewhere, and adds them to moved.

@@ -21,7 +21,11 @@ import (
 // a row of which done is true. Then it drops what is derived from deleted events.
 func (e *Engine) exclude(ctx context.Context, app config.App, token string, raise func(at *Engine) error,
 	done func(store.User) bool) error {
-	at, need := e, int64(0)
+	at, err := e.env.entry(ctx, app, token)
+	if err != nil {
+		return err
+	}
+	need := int64(0)
 	for range maxHops {
 		if err := raise(at); err != nil {
 			return err
@@ -85,7 +89,7 @@ func (e enRoute) optedOut(ctx context.Context, app config.App, token string) (ev
 	return found.row.OptedOut, time.UnixMilli(found.row.ReceivedUntil), nil
 }
 
-// purge removes what a deletion covers in both regions: a copy may hold it, too. The row
+// purge removes what a deletion covers in all regions of the app: a copy may hold it, too. The row
 // of the owner decides in both, because the row that the user has left says nothing of later
 // deletions.
 func (e enRoute) purge(ctx context.Context, app config.App, token string, until time.Time) (int, error) {
@@ -97,7 +101,7 @@ func (e enRoute) purge(ctx context.Context, app config.App, token string, until 
 
 // purgeOwn is purge of what lies under the token itself.
 func (e enRoute) purgeOwn(ctx context.Context, app config.App, token string, until time.Time) (int, error) {
-	other, err := e.env.other(app)
+	all, err := logsAnywhere(app, e.Engine)
 	if err != nil {
 		return 0, err
 	}
@@ -106,7 +110,7 @@ func (e enRoute) purgeOwn(ctx context.Context, app config.App, token string, unt
 		return 0, err
 	}
 	purged := 0
-	for _, at := range []*Engine{e.Engine, other} {
+	for _, at := range all {
 		n := 0
 		if at == owner.at {
 			n, err = at.deletion.purgeOwn(ctx, app, token, until)
@@ -188,7 +192,7 @@ func (e *Engine) purgeLeftTypes(ctx context.Context, app config.App, at *Engine,
 // takeAnywhere draws a ticket where the user is owned.
 func (e *Engine) takeAnywhere(ctx context.Context, app config.App, token string) (store.User, error) {
 	var row store.User
-	err := e.env.anywhere(app, func(at *Engine, need int64) (err error) {
+	err := e.env.anywhere(ctx, app, token, func(at *Engine, need int64) (err error) {
 		row, err = at.takeOwned(ctx, app, token, need, nil, at.env.store.Users.TakeOwned)
 		return err
 	})

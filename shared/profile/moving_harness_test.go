@@ -51,6 +51,7 @@ func (tr *travels) process(apps config.Source) *profile.Engine {
 		engines[region] = e
 	}
 	must.Succeed(tr.t, profile.Join("eu", engines))
+	profile.ResidentsOf(engines["eu"]).SetSecret([]byte("secret"))
 	return engines["eu"]
 }
 

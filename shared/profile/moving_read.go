@@ -16,8 +16,8 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// Reads of users whose app moves. They read the cluster that is written, because a replica
-// may lack what makes a row count.
+// Reads of users whose app moves, or has users with regions of their own. They read the cluster that is written,
+// because a replica may lack what makes a row count.
 
 // place is where a user is, with the row that counts. Without at there is no such user.
 type place struct {
@@ -31,6 +31,9 @@ type place struct {
 // locate finds the row of a user that counts, from that of the entry on. e is the engine of
 // the entry.
 func (e *Engine) locate(ctx context.Context, app config.App, token string, parts store.UserParts) (place, error) {
+	if app.Residency.On() {
+		return e.locateResident(ctx, app, token, parts)
+	}
 	row, err := e.env.store.Users.ReadPrimary(ctx, app.ID, token, parts)
 	if err != nil {
 		return place{}, err

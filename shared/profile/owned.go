@@ -14,18 +14,23 @@ import (
 // on condition that the owner is still the one that the row named. So the row counts at that instant, and what it holds
 // is carried along when the token moves afterwards.
 
-// entry returns the engine of the region whose row of a user is asked first.
-func (v *env) entry(app config.App) (*Engine, error) {
-	if !app.Moving() {
-		return v.engine, nil
+// entry returns the engine of the region whose row of a token is asked first. A token that is new to an app whose users
+// have regions of their own begins in that of the app.
+func (v *env) entry(ctx context.Context, app config.App, token string) (*Engine, error) {
+	switch {
+	case app.Residency.On():
+		return v.regions.home(ctx, app, token, app.Residency.Home)
+	case app.Moving():
+		return v.in(app.Region)
 	}
-	return v.in(app.Region)
+	return v.engine, nil
 }
 
 // anywhere calls draw with the engine of the region that owns a token: it draws tickets there. need is the epoch that
 // the row must have reached.
-func (v *env) anywhere(app config.App, draw func(at *Engine, need int64) error) error {
-	at, err := v.entry(app)
+func (v *env) anywhere(ctx context.Context, app config.App, token string,
+	draw func(at *Engine, need int64) error) error {
+	at, err := v.entry(ctx, app, token)
 	if err != nil {
 		return err
 	}
@@ -51,7 +56,7 @@ func (e *Engine) linkTaker(app config.App, mark bool, need int64) taker {
 	if mark {
 		resting, owned = users.TakeLinkedMark, users.TakeOwnedMark
 	}
-	if !app.Moving() {
+	if !app.Owned() {
 		return resting
 	}
 	return func(ctx context.Context, _, token string) (store.User, error) {
@@ -63,7 +68,7 @@ func (e *Engine) linkTaker(app config.App, mark bool, need int64) taker {
 // events, with a mark if asked.
 func (v *env) drawLinked(ctx context.Context, app config.App, token string, mark bool,
 	events []history.Pos) (found place, err error) {
-	err = v.anywhere(app, func(at *Engine, need int64) error {
+	err = v.anywhere(ctx, app, token, func(at *Engine, need int64) error {
 		u := &user{token: token}
 		err := at.writer.tickets.drawWith(ctx, app.ID, u, events, at.linkTaker(app, mark, need))
 		found = place{at: at, row: u.row}
@@ -75,7 +80,7 @@ func (v *env) drawLinked(ctx context.Context, app config.App, token string, mark
 // take draws a ticket for a user whose tombstone is not ahead of this clock, where the user is owned, and reads the
 // links.
 func (v *env) take(ctx context.Context, app config.App, token string) (found place, err error) {
-	err = v.anywhere(app, func(at *Engine, need int64) error {
+	err = v.anywhere(ctx, app, token, func(at *Engine, need int64) error {
 		take := at.linkTaker(app, false, need)
 		row, err := take(ctx, app.ID, token)
 		if err == nil && at.env.unsettled(row) {
@@ -92,7 +97,7 @@ func (v *env) take(ctx context.Context, app config.App, token string) (found pla
 // rowToChange reads the row of a token that counts. It completes an arrival that a mover has left halfway, and a token
 // that has no row begins where new users do.
 func (v *env) rowToChange(ctx context.Context, app config.App, token string) (place, error) {
-	if !app.Moving() {
+	if !app.Owned() {
 		row, err := v.store.Users.ReadPrimary(ctx, app.ID, token, store.UserState)
 		return place{at: v.engine, row: row}, err
 	}
@@ -109,7 +114,7 @@ func (v *env) rowToChange(ctx context.Context, app config.App, token string) (pl
 
 // rowOf reads the row of a token that counts, or that has all that was acknowledged until another one does.
 func (v *env) rowOf(ctx context.Context, app config.App, token string) (store.User, error) {
-	if !app.Moving() {
+	if !app.Owned() {
 		return v.store.Users.ReadPrimary(ctx, app.ID, token, store.UserState)
 	}
 	entry, err := v.in(app.Region)
@@ -124,7 +129,7 @@ func (v *env) rowOf(ctx context.Context, app config.App, token string) (store.Us
 func (v *env) placesOf(ctx context.Context, app config.App, tokens []string,
 	parts store.UserParts) (map[string]place, error) {
 	found := make(map[string]place, len(tokens))
-	if !app.Moving() {
+	if !app.Owned() {
 		read := v.store.Users.ReadUserStates
 		if parts == store.UserHistory {
 			read = v.store.Users.ReadUserHistories
@@ -149,11 +154,11 @@ func (v *env) placesOf(ctx context.Context, app config.App, tokens []string,
 	return found, err
 }
 
-// bothOf returns the engines of the regions whose logs may hold events of a token that is in at, that one first.
-func bothOf(app config.App, at *Engine) ([]*Engine, error) {
-	if !app.Moving() {
+// logsAnywhere returns the engines of the regions whose logs may hold events of a token that is in at, that one first.
+func logsAnywhere(app config.App, at *Engine) ([]*Engine, error) {
+	if !app.Owned() {
 		return []*Engine{at}, nil
 	}
-	other, err := at.env.other(app)
-	return []*Engine{at, other}, err
+	others, err := at.env.others(app)
+	return append([]*Engine{at}, others...), err
 }

@@ -2,6 +2,7 @@ package profile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/affinityengine/affinity/shared/app/config"
@@ -53,6 +54,9 @@ func (e *Engine) takeOwned(ctx context.Context, app config.App, token string, ne
 			if born, err = e.assignOwner(ctx, app, token); born {
 				return row, nil
 			}
+			if _, away := errors.AsType[elsewhere](err); away {
+				return row, err
+			}
 		}
 		if err != nil {
 			return row, err
@@ -69,6 +73,9 @@ const birthEpoch = 1
 // to another region was sent there by a row with an epoch. It reports whether the owner is
 // this region; otherwise the caller draws a ticket again, which says who it is.
 func (e *Engine) assignOwner(ctx context.Context, app config.App, token string) (bool, error) {
+	if app.Residency.On() {
+		return e.adopt(ctx, app, token)
+	}
 	births, err := e.env.in(app.Births())
 	if err != nil {
 		return false, err
@@ -128,17 +135,26 @@ func (e *Engine) relogCopies(app config.App, token string, events []*store.LogEv
 // says that the user has moved here. Whatever was acknowledged is in the log of this region
 // by then. Anyone may do it at any time: the row arrives once.
 func (e *Engine) complete(ctx context.Context, app config.App, token string) error {
-	other, err := e.env.other(app)
+	others, err := e.env.others(app)
 	if err != nil {
 		return err
 	}
-	// The row is read after it has become Moved: what it holds now nobody changes any more
-	// who counts.
-	old, err := other.env.store.Users.ReadPrimary(ctx, app.ID, token, store.UserSession)
-	if err != nil || old.Owner.State != store.Moved || old.Owner.Region != e.env.region {
-		return err
+	var last store.User
+	for _, other := range others {
+		// The row is read after it has become Moved: what it holds now nobody changes any more
+		// who counts.
+		old, err := other.env.store.Users.ReadPrimary(ctx, app.ID, token, store.UserSession)
+		if err != nil {
+			return err
+		}
+		if old.Owner.State == store.Moved && old.Owner.Region == e.env.region && old.Owner.Epoch > last.Owner.Epoch {
+			last = old
+		}
 	}
-	_, err = e.env.store.Users.Arrive(ctx, app.ID, token, e.arrival(old))
+	if last.Owner.Epoch == 0 {
+		return nil
+	}
+	_, err = e.env.store.Users.Arrive(ctx, app.ID, token, e.arrival(last))
 	return err
 }
 

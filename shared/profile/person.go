@@ -124,7 +124,7 @@ func (p *Person) join(app config.App, name string, of store.User, other place) e
 	intervals := cell.Intervals(p.User, exclusionOf(row), known, links.Open)
 	if app.Identity.Counts() && len(intervals) > 0 {
 		o := Other{Token: name, intervals: intervals, row: excluding(row, exclusionOf(row).With(known)), links: cell}
-		if app.Moving() {
+		if app.Owned() {
 			log := other.at.logs.of(app)
 			o.log = &log
 		}

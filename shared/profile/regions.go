@@ -26,8 +26,9 @@ func (moving) Transient() bool { return true }
 
 // regions are the engines of a process, one for each region whose Bigtable it reaches.
 type regions struct {
-	first   string // of apps that name none
-	engines map[string]*Engine
+	first     string // of apps that name none
+	engines   map[string]*Engine
+	locations *locations // nil: no app has users in regions of their own
 }
 
 // Join makes the engines of a process know each other, by the names of their regions.
@@ -48,7 +49,7 @@ func Join(first string, engines map[string]*Engine) error {
 }
 
 func join(first string, engines map[string]*Engine) {
-	r := &regions{first, engines}
+	r := &regions{first: first, engines: engines}
 	for name, e := range engines {
 		e.env.regions, e.env.region = r, name
 	}
@@ -79,7 +80,7 @@ func (e *Engine) StoreOf(ctx context.Context, app config.App, user string) (*sto
 // holding returns the engine of the region that holds a user, e's if none does. e is that of
 // the app's region.
 func (e *Engine) holding(ctx context.Context, app config.App, user string) (*Engine, error) {
-	if !app.Moving() {
+	if !app.Owned() {
 		return e, nil
 	}
 	found, err := e.locate(ctx, app, user, store.UserState)
@@ -118,6 +119,24 @@ func (e *Engine) resting(app config.App) (*Engine, error) {
 		return nil, fmt.Errorf("app %s: %w", app.ID, errMoving)
 	}
 	return e.at(app)
+}
+
+// others returns the engines of the other regions in which users of the app may be: of the other region of a move, or
+// of all others in which the app lets users live.
+func (v *env) others(app config.App) ([]*Engine, error) {
+	regions := app.Residency.Regions
+	if app.Moving() {
+		regions = []string{app.Move.From, app.Move.To}
+	}
+	var all []*Engine
+	for _, region := range regions {
+		if at, err := v.in(region); err != nil {
+			return nil, err
+		} else if at.env != v {
+			all = append(all, at)
+		}
+	}
+	return all, nil
 }
 
 // other returns the engine of the other region of a move.

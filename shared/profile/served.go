@@ -40,7 +40,7 @@ func (i Identities) ComputeRanking(ctx context.Context, app config.App, token st
 	if err != nil {
 		return Result{}, err
 	}
-	if app.Moving() {
+	if app.Owned() {
 		result, of, err := enRoute{at}.servedBy(ctx, app, token, func(of string) (Result, error) {
 			return enRoute{at}.ask(ctx, app, of, question{compiled: c, why: forReading})
 		})
@@ -60,7 +60,7 @@ func (i Identities) readServed(ctx context.Context, app config.App, token string
 	if err != nil {
 		return Result{}, err
 	}
-	if app.Moving() {
+	if app.Owned() {
 		result, of, err := enRoute{at}.servedBy(ctx, app, token, func(of string) (Result, error) {
 			return enRoute{at}.read(ctx, app, of, parts, limit)
 		})

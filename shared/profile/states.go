@@ -17,7 +17,7 @@ func (e *Engine) States(ctx context.Context, app config.App, users []string) (ma
 		return nil, err
 	}
 	users = distinct(users)
-	if !app.Moving() {
+	if !app.Owned() {
 		slices.SortFunc(users, store.UserOrder)
 		return at.env.store.Users.ReadUserStates(ctx, app.ID, users)
 	}

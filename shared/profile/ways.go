@@ -48,8 +48,8 @@ type home struct {
 	*deletion
 }
 
-// enRoute does them for an app that moves: each user is in one region or the other. The
-// engine is that of the entry.
+// enRoute does them for an app that moves, or whose users have regions of their own: each user is in one region or
+// another. The engine is that of the entry.
 type enRoute struct{ *Engine }
 
 var (
@@ -65,7 +65,7 @@ func (e *Engine) operations(app config.App) (operations, error) {
 	if err != nil {
 		return nil, err
 	}
-	if app.Moving() {
+	if app.Owned() {
 		return enRoute{at}, nil
 	}
 	return at.home, nil
@@ -81,7 +81,7 @@ func (e *Engine) exclusions(ctx context.Context, appID string) (config.App, excl
 	if err != nil {
 		return app, nil, err
 	}
-	if app.Moving() {
+	if app.Owned() {
 		return app, enRoute{at}, nil
 	}
 	return app, at.home, nil
