@@ -336,9 +336,12 @@ func TestGrants(t *testing.T) {
 	}
 	idle(t, s)
 	must.Succeed(t, errors.Join(s.Backends.Usage.Flush(t.Context()), s.Backends.Refused.Flush(t.Context())))
-	dictionaries, m := bigtableOf(t, s).Open("dictionaries"), bigtable.NewMutation()
-	m.Set("d", "later", 0, nil) // no user of this test has enough blocks
-	must.Succeed(t, dictionaries.Apply(t.Context(), "demo,", m))
+	// No user of this test has enough blocks for a dictionary, or a region of their own.
+	for table, family := range map[string]string{"dictionaries": "d", "locations": "l"} {
+		m := bigtable.NewMutation()
+		m.Set(family, "later", 0, nil)
+		must.Succeed(t, bigtableOf(t, s).Open(table).Apply(t.Context(), "demo,", m))
+	}
 	for _, app := range []string{"demo", "thin"} {
 		_, err := s.Backends.Deletions.Delete(t.Context(), app, false)
 		must.Succeed(t, err)
