@@ -20,10 +20,11 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// outside are the tables of segments, which this app does not have, and of jobs, whose details
-// name some users at some times: see TestDatabaseNamesNoUser.
+// outside are the tables of segments, which this app does not have, of jobs, whose details
+// name some users at some times: see TestDatabaseNamesNoUser, and of locations, whose keys hold a
+// keyed hash: all users of this app live in its region.
 func outside(table string) bool {
-	return table == store.TableSegments || table == store.TableChanges || table == store.TableJobs
+	return table == store.TableSegments || table == store.TableChanges || table == store.TableJobs || table == store.TableLocations
 }
 
 // What an engine writes is what terraform/bigtable.json describes: each column has a
