@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/affinityengine/affinity/shared/local/race"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/score/schema"
 	"github.com/affinityengine/affinity/shared/store"
@@ -86,7 +87,7 @@ func (a *analysed) scan(long bool, r store.Range, most, bytes, users int) (keys 
 // for analysis sees.
 func TestScanLong(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(20) {
+	for seed := range uint64(race.Or(20, 4)) {
 		a, r := newAnalysed(t), rand.New(rand.NewPCG(seed, 1))
 		users := []string{"a", "b", "b+", "b0", "c", "d"}
 		for range 30 {
