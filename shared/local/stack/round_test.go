@@ -1,12 +1,15 @@
 package stack_test
 
 import (
+	"fmt"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/affinityengine/affinity/functions/worker"
 	"github.com/affinityengine/affinity/shared/job/kinds/recompute"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
@@ -38,20 +41,19 @@ func TestAppsOfTheNightlyRound(t *testing.T) {
 			if w.Code != test.code || !strings.Contains(w.Body.String(), test.words) {
 				t.Errorf("%d %s", w.Code, w.Body)
 			}
-			idle(t, s)
-			var has []string
-			for _, app := range []string{"a", "b", "c"} {
-				jobs, err := s.Backends.JobStore(recompute.Collection).List(t.Context(), app, 1)
-				if err != nil {
-					t.Fatal(err)
+			idle(t, s) // which waits for no task of later
+			poll(t, time.Minute, func() (string, bool) {
+				var has []string
+				for _, app := range []string{"a", "b", "c"} {
+					jobs, err := s.Backends.JobStore(recompute.Collection).List(t.Context(), app, 1)
+					must.Succeed(t, err)
+					if len(jobs) == 1 {
+						has = append(has, app)
+					}
 				}
-				if len(jobs) == 1 {
-					has = append(has, app)
-				}
-			}
-			if got := strings.Join(has, " "); got != test.apps {
-				t.Errorf("jobs of %q, want of %q", got, test.apps)
-			}
+				got := strings.Join(has, " ")
+				return fmt.Sprintf("jobs of %q, want of %q", got, test.apps), got == test.apps
+			})
 		})
 	}
 }
