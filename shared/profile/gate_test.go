@@ -93,6 +93,11 @@ func nameOf(method string, req any) string {
 
 const entryRequest = "list the user"
 
+// gates let actors stop before each request of a store.
+func gates() []grpc.DialOption {
+	return []grpc.DialOption{grpc.WithChainUnaryInterceptor(gateUnary), grpc.WithChainStreamInterceptor(gateStream)}
+}
+
 func gateUnary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	if _, ok := ctx.Value(actorKey{}).(onlooker); ok {
 		return errCrash

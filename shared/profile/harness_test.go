@@ -39,7 +39,7 @@ func onEveryBigtable(t *testing.T, test func(*testing.T, opener)) {
 // newHarness makes a harness on a Bigtable of the test's choice.
 func newHarness(t *testing.T, open opener) *harness {
 	t.Helper()
-	s := &harness{newFixtureOn(t, open, 90, plain, grpc.WithChainUnaryInterceptor(gateUnary), grpc.WithChainStreamInterceptor(gateStream))}
+	s := &harness{newFixtureOn(t, open, 90, plain, gates()...)}
 	s.eng = s.engine()
 	return s
 }

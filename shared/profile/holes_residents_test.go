@@ -47,6 +47,18 @@ func (r residents) live(user, region string) error {
 	return profile.ResidentsOf(r.fresh()).Move(ctx, r.app(), user, region, endless)
 }
 
+// movingAt starts a mover to us, and stops it when the row in eu says so.
+func (r residents) movingAt(state store.OwnerState) *actor {
+	r.t.Helper()
+	m := r.start("move", func(ctx context.Context) error {
+		return profile.ResidentsOf(r.fresh()).Move(ctx, r.app(), "u", "us", endless)
+	})
+	for r.row("eu").Owner.State != state {
+		r.step(m, 1)
+	}
+	return m
+}
+
 // clean cleans a region after the wait.
 func (r residents) clean(user, region string) bool {
 	r.t.Helper()
@@ -169,12 +181,7 @@ func TestUserFromBeforeMoves(t *testing.T) {
 func TestCopyOfAResidentIsCleaned(t *testing.T) {
 	r := newResidents(t)
 	r.apply(r.at(1))
-	m := r.start("move", func(ctx context.Context) error {
-		return profile.ResidentsOf(r.fresh()).Move(ctx, r.app(), "u", "us", endless)
-	})
-	for r.row("eu").Owner.State != store.Leaving {
-		r.step(m, 1)
-	}
+	m := r.movingAt(store.Leaving)
 	r.stepTo(m, "CheckAndMutateRow") // it has copied the log
 	r.kill(m)
 	must.Succeed(t, r.live("u", "eu"))
@@ -219,19 +226,19 @@ func TestTokensLiveWhereTheirUserDoes(t *testing.T) {
 func TestResidentIsFoundWithoutTheStub(t *testing.T) {
 	r := newResidents(t)
 	r.apply(r.at(1))
-	stale := r.eng
+	reader, writer := r.fresh(), r.fresh()
+	for _, stale := range []*profile.Engine{reader, writer} {
+		_, err := stale.Read(ctx, r.app(), "u", 0)
+		must.Succeed(t, err)
+	}
 	must.Succeed(t, r.live("u", "us"))
 	r.clock++
 	gone, err := profile.ResidentsOf(r.fresh()).Clean(ctx, r.app(), "u", "eu", 0)
 	if err != nil || !gone {
 		t.Fatalf("clean: %v, %v", gone, err)
 	}
-	if got, err := stale.Read(ctx, r.app(), "u", 0); err != nil || red(got) != 30 {
+	if got, err := reader.Read(ctx, r.app(), "u", 0); err != nil || red(got) != 30 {
 		t.Errorf("read %v, %v; want 30", red(got), err)
-	}
-	reader, writer := r.fresh(), r.fresh()
-	for _, e := range []*profile.Engine{reader, writer} {
-		e.RememberAs(stale)
 	}
 	_, err = writer.Apply(ctx, r.app(), []store.LogEvent{r.at(2)})
 	must.Succeed(t, err)
@@ -246,12 +253,7 @@ func TestResidentIsFoundWithoutTheStub(t *testing.T) {
 func TestResidentArrivesBeforeTheLocation(t *testing.T) {
 	r := newResidents(t)
 	r.apply(r.at(1))
-	m := r.start("move", func(ctx context.Context) error {
-		return profile.ResidentsOf(r.fresh()).Move(ctx, r.app(), "u", "us", endless)
-	})
-	for r.row("eu").Owner.State != store.Moved {
-		r.step(m, 1)
-	}
+	m := r.movingAt(store.Moved)
 	r.kill(m)
 	r.expect(1)
 	must.Succeed(t, r.live("u", "us"))

@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"google.golang.org/grpc"
 	"pgregory.net/rapid"
 
 	"github.com/affinityengine/affinity/shared/app/config"
@@ -38,9 +37,8 @@ type travel struct {
 // processes are at work that know an older configuration: each token moves for itself, and any of them may die. A
 // history takes as long as five of the other test, so there are a quarter as many.
 func TestModelOfPersonsOnTheMove(t *testing.T) {
-	gated := []grpc.DialOption{grpc.WithChainUnaryInterceptor(gateUnary), grpc.WithChainStreamInterceptor(gateStream)}
-	eu, _ := storetest.NewWithClient(t, gated...)
-	us, _ := storetest.NewDeployed(t, gated...)
+	eu, _ := storetest.NewWithClient(t, gates()...)
+	us, _ := storetest.NewDeployed(t, gates()...)
 	var histories atomic.Int64
 	must.Succeed(t, flag.Set("rapid.checks", fmt.Sprint((*persons+3)/4)))
 	rapid.Check(t, func(t *rapid.T) {

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"pgregory.net/rapid"
 
@@ -73,7 +72,7 @@ type operation struct {
 func TestModelOfPersons(t *testing.T) {
 	stores := []*store.Store{}
 	for _, open := range []opener{storetest.NewWithClient, storetest.NewDeployed} {
-		s, _ := open(t, grpc.WithChainUnaryInterceptor(gateUnary), grpc.WithChainStreamInterceptor(gateStream))
+		s, _ := open(t, gates()...)
 		stores = append(stores, s)
 	}
 	var histories atomic.Int64

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"cloud.google.com/go/bigtable"
-	"google.golang.org/grpc"
 	"pgregory.net/rapid"
 
 	"github.com/affinityengine/affinity/shared/app/config"
@@ -38,9 +37,8 @@ type regional struct {
 // while processes are at work that know an older configuration. It runs half as many
 // histories.
 func TestModelOfMoves(t *testing.T) {
-	gated := []grpc.DialOption{grpc.WithChainUnaryInterceptor(gateUnary), grpc.WithChainStreamInterceptor(gateStream)}
-	eu, euClient := storetest.NewWithClient(t, gated...)
-	us, usClient := storetest.NewDeployed(t, gated...)
+	eu, euClient := storetest.NewWithClient(t, gates()...)
+	us, usClient := storetest.NewDeployed(t, gates()...)
 	var histories atomic.Int64
 	must.Succeed(t, flag.Set("rapid.checks", fmt.Sprint((*campaign+1)/2)))
 	rapid.Check(t, func(t *rapid.T) {

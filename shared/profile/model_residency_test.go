@@ -1,9 +1,6 @@
 package profile_test
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // A model of where a person lives: one token, two regions and the location row, which says in which region the token
 // lives. It visits every state of small cases: messages that bring a token to life, readers, deletions, movers, cleaners
@@ -230,8 +227,9 @@ func (t *placeTurn) refreshCaches() {
 	}
 	t.w.stale = false
 	for n := range t.w.procs {
-		if q := &t.w.procs[n]; q.step != placeBegins && q.step != placeEnded && q.kind != placeCaches &&
-			!strings.Contains(placeKinds[q.kind], "mover") && q.kind != placeForgetter {
+		q := &t.w.procs[n]
+		if running := q.step != placeBegins && q.step != placeEnded; running &&
+			(q.kind == placeMessage || q.kind == placeReader || q.kind == placeDeleter) {
 			q.late = true
 		}
 	}
@@ -348,82 +346,4 @@ func (t *placeTurn) find() bool {
 		return false
 	}
 	return true
-}
-
-// answer checks what a reader answers.
-func (t *placeTurn) answer(counts uint8) {
-	for e := range uint8(placeEvents) {
-		if counts&bitOf(e) != 0 && e < t.p.deleted {
-			t.bad = fmt.Sprintf("event %d was deleted, and counts", e)
-		}
-		if counts&bitOf(e) == 0 && t.p.acked&bitOf(e) != 0 && e >= t.w.tried {
-			t.bad = fmt.Sprintf("event %d was acknowledged, and does not count", e)
-		}
-	}
-	t.p.end()
-}
-
-// scan reads an event of the log, and reports whether it was the last one.
-func (t *placeTurn) scan() bool {
-	p := t.p
-	if p.next >= p.row.deleted && t.w.log[p.region][p.next] {
-		p.counts |= bitOf(p.next)
-	}
-	p.next++
-	return p.next == placeEvents
-}
-
-func (t *placeTurn) scanned() { t.p.next, t.p.counts = 0, 0 }
-
-func (t *placeTurn) read() {
-	w, p := t.w, t.p
-	switch p.step {
-	case placeReadsRow:
-		row := w.rows[p.region]
-		t.say("reads the row in %d: %s %d", p.region, placeStates[row.state], row.epoch)
-		if p.row.state == movedAway && row.epoch < p.row.epoch { // it has not arrived: the row before has everything
-			p.region, p.departed = 1-p.region, true
-			t.serve()
-			return
-		}
-		switch p.row = row; {
-		case row.here():
-			t.serve()
-		case row.state == movedAway:
-			p.region = 1 - p.region
-		case row.state == unowned && row.ticket > 0 && p.region == 0: // from before locations
-			t.serve()
-		case t.trustsCache:
-			t.answer(0)
-		default:
-			p.step = placeLooksAgain
-		}
-	case placeReadsEvents:
-		last := t.scan()
-		t.say("reads the log in %d", p.region)
-		if !last {
-			return
-		}
-		p.step = placeAnswers
-	case placeAnswers: // looks at the row again, which may have been left
-		row := w.rows[p.region]
-		t.say("looks at the row again: %s", placeStates[row.state])
-		if row.state != p.row.state || row.epoch != p.row.epoch {
-			p.row, p.departed = placeRow{}, false
-			p.step = placeLocates
-			return
-		}
-		t.answer(p.counts)
-	}
-}
-
-// serve answers from the stored profile, or computes.
-func (t *placeTurn) serve() {
-	p := t.p
-	if r := &p.row; r.stored && r.under == r.deleted && r.at == r.ticket {
-		t.answer(r.counts)
-		return
-	}
-	t.scanned()
-	p.step = placeReadsEvents
 }

@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"google.golang.org/grpc"
 	"pgregory.net/rapid"
 
 	"github.com/affinityengine/affinity/shared/app/config"
@@ -21,9 +20,8 @@ import (
 // TestModelOfResidents is TestModelOfMoves with an app whose user has a region of their own, and moves from one to the
 // other while processes are at work that remember where the user lived. It runs half as many histories.
 func TestModelOfResidents(t *testing.T) {
-	gated := []grpc.DialOption{grpc.WithChainUnaryInterceptor(gateUnary), grpc.WithChainStreamInterceptor(gateStream)}
-	eu, euClient := storetest.NewWithClient(t, gated...)
-	us, usClient := storetest.NewDeployed(t, gated...)
+	eu, euClient := storetest.NewWithClient(t, gates()...)
+	us, usClient := storetest.NewDeployed(t, gates()...)
 	var histories atomic.Int64
 	must.Succeed(t, flag.Set("rapid.checks", fmt.Sprint((*campaign+1)/2)))
 	rapid.Check(t, func(t *rapid.T) {

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"cloud.google.com/go/bigtable"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"pgregory.net/rapid"
 
@@ -82,7 +81,7 @@ func TestModel(t *testing.T) {
 	}
 	var stores []opened
 	for _, open := range []opener{storetest.NewWithClient, storetest.NewDeployed} {
-		s, client := open(t, grpc.WithChainUnaryInterceptor(gateUnary), grpc.WithChainStreamInterceptor(gateStream))
+		s, client := open(t, gates()...)
 		stores = append(stores, opened{s, client})
 	}
 	var histories atomic.Int64

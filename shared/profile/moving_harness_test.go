@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/grpc"
-
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/storetest"
@@ -25,7 +23,7 @@ type travels struct {
 func newTravels(t *testing.T) *travels {
 	t.Helper()
 	tr := &travels{harness: newHarness(t, storetest.NewWithClient)}
-	tr.us, _ = storetest.NewWithClient(t, grpc.WithChainUnaryInterceptor(gateUnary), grpc.WithChainStreamInterceptor(gateStream))
+	tr.us, _ = storetest.NewWithClient(t, gates()...)
 	tr.change(func(a *config.App) error { a.Region = "eu"; return nil })
 	tr.eng = tr.process(tr.apps)
 	return tr

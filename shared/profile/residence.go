@@ -82,7 +82,13 @@ func (r *regions) find(ctx context.Context, app config.App, token string) (store
 // the region of the app if a row there says anything of it, and else begins in another one that the rule names. An
 // app that is being prepared has all tokens in its region.
 func (r *regions) home(ctx context.Context, app config.App, token, rule string) (*Engine, error) {
-	found, err := r.find(ctx, app, token)
+	return r.homeBy(ctx, app, token, rule, r.find)
+}
+
+// homeBy is home of a location that find finds.
+func (r *regions) homeBy(ctx context.Context, app config.App, token, rule string,
+	find func(context.Context, config.App, string) (store.Location, error)) (*Engine, error) {
+	found, err := find(ctx, app, token)
 	for err == nil && found == (store.Location{}) {
 		_, err = r.begin(ctx, app, token, rule)
 		if err == nil {
@@ -144,10 +150,7 @@ func (e *Engine) adopt(ctx context.Context, app config.App, token string) (bool,
 
 // livesIn is home of what the row of the location says now.
 func (e *Engine) livesIn(ctx context.Context, app config.App, token, rule string) (*Engine, error) {
-	if _, err := e.env.regions.look(ctx, app, token); err != nil {
-		return nil, err
-	}
-	return e.env.regions.home(ctx, app, token, rule)
+	return e.env.regions.homeBy(ctx, app, token, rule, e.env.regions.look)
 }
 
 // locateResident finds the row of a token that counts, from the region on in which it lives. It brings nobody to

@@ -66,7 +66,7 @@ func (left) Transient() bool { return true }
 // The tokens that are linked to a known user move with them. A token that is linked itself lives where they do.
 func (r Residents) Move(ctx context.Context, app config.App, token, region string, until time.Time) error {
 	if !app.Identity.On() || app.Residency.Mode != config.ResidencyOn {
-		return r.engine.move1(ctx, app, token, region, until)
+		return r.engine.moveAlone(ctx, app, token, region, until)
 	}
 	cell, err := r.cell(ctx, app, token)
 	if err != nil {
@@ -82,7 +82,7 @@ func (r Residents) Move(ctx context.Context, app config.App, token, region strin
 			return ResidenceRefused{fmt.Sprintf("%s is linked to %s, and lives where that user does: move them", token, l.Known)}
 		}
 	}
-	if err := r.engine.move1(ctx, app, token, region, until); err != nil {
+	if err := r.engine.moveAlone(ctx, app, token, region, until); err != nil {
 		return err
 	}
 	for _, l := range cell.List {
@@ -93,7 +93,7 @@ func (r Residents) Move(ctx context.Context, app config.App, token, region strin
 		if slices.ContainsFunc(other.Entries, func(e links.Entry) bool { return e.State == links.Live && e.Known != token }) {
 			continue // it lives where the other user does
 		}
-		if err := r.engine.move1(ctx, app, l.Token, region, until); err != nil {
+		if err := r.engine.moveAlone(ctx, app, l.Token, region, until); err != nil {
 			return err
 		}
 	}
@@ -123,11 +123,11 @@ func (v *env) gather(ctx context.Context, app config.App, token, known string) e
 	if err != nil {
 		return err
 	}
-	return v.engine.move1(ctx, app, token, at.env.region, v.now().Add(gatherTime))
+	return v.engine.moveAlone(ctx, app, token, at.env.region, v.now().Add(gatherTime))
 }
 
-// move1 is Move of a token alone.
-func (e *Engine) move1(ctx context.Context, app config.App, token, region string, until time.Time) error {
+// moveAlone is Move of a token alone.
+func (e *Engine) moveAlone(ctx context.Context, app config.App, token, region string, until time.Time) error {
 	switch {
 	case app.Residency.Mode != config.ResidencyOn:
 		return ResidenceRefused{fmt.Sprintf("all users of app %s live in its region: residency is not on", app.ID)}

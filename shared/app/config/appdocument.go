@@ -162,39 +162,22 @@ func (d appDocument) app() (App, error) {
 		d.Move.StartedAt = d.Move.StartedAt.UTC()
 		a.Move = Move(*d.Move)
 	}
-	// An app whose private facets are unknown must not look like one without any.
-	if d.PrivateFacets != "" {
-		if err := json.Unmarshal([]byte(d.PrivateFacets), &a.PrivateFacets); err != nil {
-			return App{}, fmt.Errorf("parse stored private facets: %w", err)
-		}
-	}
-	if d.NumericBands != "" {
-		if err := json.Unmarshal([]byte(d.NumericBands), &a.NumericBands); err != nil {
-			return App{}, fmt.Errorf("parse stored numeric bands: %w", err)
-		}
-	}
-	// An app whose links are unknown must not look like one without any.
-	if d.Identity != "" {
-		if err := json.Unmarshal([]byte(d.Identity), &a.Identity); err != nil {
-			return App{}, fmt.Errorf("parse stored identity: %w", err)
-		}
-	}
-	// Nor may one whose users may live elsewhere look like one of a single region.
-	if d.Residency != "" {
-		if err := json.Unmarshal([]byte(d.Residency), &a.Residency); err != nil {
-			return App{}, fmt.Errorf("parse stored residency: %w", err)
-		}
-	}
-	if d.TrackNames != "" {
-		if err := json.Unmarshal([]byte(d.TrackNames), &a.TrackNames); err != nil {
-			return App{}, fmt.Errorf("parse stored names of track calls: %w", err)
-		}
-	}
-	// Nor one whose dates are unknown: its objects would leave the feeds.
 	a.FeedVersion = d.FeedVersion
-	if d.Dates != "" {
-		if err := json.Unmarshal([]byte(d.Dates), &a.Dates); err != nil {
-			return App{}, fmt.Errorf("parse stored dates: %w", err)
+	// An app of which one of these is unknown must not look like one without it: its private facets would be shown,
+	// its links and the regions of its users forgotten, and its objects would leave the feeds.
+	for _, part := range []struct {
+		name, text string
+		value      any
+	}{
+		{"private facets", d.PrivateFacets, &a.PrivateFacets}, {"numeric bands", d.NumericBands, &a.NumericBands},
+		{"identity", d.Identity, &a.Identity}, {"residency", d.Residency, &a.Residency},
+		{"names of track calls", d.TrackNames, &a.TrackNames}, {"dates", d.Dates, &a.Dates},
+	} {
+		if part.text == "" {
+			continue
+		}
+		if err := json.Unmarshal([]byte(part.text), part.value); err != nil {
+			return App{}, fmt.Errorf("parse stored %s: %w", part.name, err)
 		}
 	}
 	if d.StrategyVersion == 0 {

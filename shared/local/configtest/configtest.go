@@ -302,7 +302,7 @@ func testStrategyForms(t *testing.T, s store) {
 
 // Nothing can be read of, or added to, an app that does not exist.
 func testUnknown(t *testing.T, s store) {
-	ctx, collect := t.Context(), config.Identity{Mode: config.IdentityCollect}
+	ctx, collect, prepare := t.Context(), config.Identity{Mode: config.IdentityCollect}, residence(config.ResidencyPrepare)
 	calls := map[string]func() error{
 		"App":               func() error { _, err := s.App(ctx, "shop"); return err },
 		"SetRetention":      func() error { return s.SetRetention(ctx, "shop", 1) },
@@ -310,10 +310,7 @@ func testUnknown(t *testing.T, s store) {
 		"SetBrowserRanking": func() error { return s.SetBrowserRanking(ctx, "shop", true) },
 		"SetSegments":       func() error { return s.SetSegments(ctx, "shop", true) },
 		"SetIdentity":       func() error { _, err := s.SetIdentity(ctx, "shop", collect, 0); return err },
-		"SetResidency": func() error {
-			_, err := s.SetResidency(ctx, "shop", residence(config.ResidencyPrepare), 0)
-			return err
-		},
+		"SetResidency":      func() error { _, err := s.SetResidency(ctx, "shop", prepare, 0); return err },
 		"SetTrackNames": func() error {
 			_, err := s.SetTrackNames(ctx, "shop", config.TrackNames{"Mine": "view"})
 			return err
@@ -342,8 +339,7 @@ func testUnknown(t *testing.T, s store) {
 		"Feed":  func() error { _, err := s.Feed(ctx, "shop", "news"); return err },
 		"Feeds": func() error { _, err := s.Feeds(ctx, "shop"); return err },
 		"SetFeed": func() error {
-			_, _, err := s.SetFeed(ctx, "shop", config.Feed{Name: "news"},
-				time.Now())
+			_, _, err := s.SetFeed(ctx, "shop", config.Feed{Name: "news"}, time.Now())
 			return err
 		},
 		"DeleteFeed":    func() error { return s.DeleteFeed(ctx, "shop", "news", time.Now()) },
