@@ -1,8 +1,8 @@
 package emulator
 
 import (
-	"errors"
 	"fmt"
+	"net"
 	"slices"
 
 	"cloud.google.com/go/bigtable/bttest"
@@ -30,7 +30,7 @@ func StartBigtable(d *disk.Disk, opts ...grpc.ServerOption) (*Bigtable, error) {
 	if err := rows.Register(server, d); err != nil {
 		return nil, fmt.Errorf("start the Bigtable emulator: %w", err)
 	}
-	listener, err := listen()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("start the Bigtable emulator: %w", err)
 	}
@@ -44,23 +44,18 @@ func StartBigtable(d *disk.Disk, opts ...grpc.ServerOption) (*Bigtable, error) {
 // Bigtable does, some time after the write: about once a second it walks every row under a
 // lock that reads wait for.
 func StartBttest(opts ...grpc.ServerOption) (*Bigtable, error) {
-	listener, err := listen()
+	server, err := bttest.NewServer("127.0.0.1:0", slices.Concat(opts, new(columns).options(), transport())...)
 	if err != nil {
 		return nil, fmt.Errorf("start the Bigtable emulator: %w", err)
 	}
-	server, err := bttest.NewServerWithListener(listener, slices.Concat(opts, new(columns).options(), transport())...)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("start the Bigtable emulator: %w", err), listener.Close())
-	}
-	// The server does not close the listener, and waits until it is closed.
-	return &Bigtable{Addr: server.Addr, close: func() { _ = listener.Close(); server.Close() }}, nil
+	return &Bigtable{Addr: server.Addr, close: server.Close}, nil
 }
 
 // Conn returns a connection for option.WithGRPCConn. The caller closes it. It
 // accepts rows as large as the server sends, which a client's default limit
 // would refuse.
 func (b *Bigtable) Conn() (*grpc.ClientConn, error) {
-	conn, err := grpc.NewClient(b.Addr, Dial(),
+	conn, err := grpc.NewClient(b.Addr,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxRPC), grpc.MaxCallSendMsgSize(maxRPC)))
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"time"
 
@@ -59,7 +60,7 @@ func StartPubSub(records disk.Records, opts ...grpc.ServerOption) (*PubSub, erro
 
 func startPubSub(records disk.Records, sweepEvery int, now func() time.Time,
 	opts ...grpc.ServerOption) (*PubSub, error) {
-	listener, err := listen()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("start the Pub/Sub emulator: %w", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"slices"
 	"sync"
@@ -69,7 +70,7 @@ func StartTasks(cfg TasksConfig) (*Tasks, error) {
 			return nil, fmt.Errorf("start the Cloud Tasks emulator: %w", err)
 		}
 	}
-	listener, err := listen()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.service.close()
 		return nil, fmt.Errorf("start the Cloud Tasks emulator: %w", err)

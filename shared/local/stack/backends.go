@@ -43,7 +43,7 @@ import (
 func (s *Stack) local(addr string) []option.ClientOption {
 	return []option.ClientOption{
 		option.WithEndpoint(addr), option.WithoutAuthentication(),
-		option.WithGRPCDialOption(emulator.WithToken(s.place.Token)), option.WithGRPCDialOption(emulator.Dial()),
+		option.WithGRPCDialOption(emulator.WithToken(s.place.Token)),
 		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())), option.WithGRPCConnectionPool(1),
 	}
 }

@@ -114,7 +114,7 @@ func open(tb testing.TB, addr string, cfg store.Config, dial []grpc.DialOption) 
 	cfg.Project, cfg.FilterColumns = "test", filterColumns
 	ctx := context.Background()
 	opts := []option.ClientOption{option.WithEndpoint(addr), option.WithoutAuthentication(),
-		option.WithGRPCConnectionPool(1), option.WithTelemetryDisabled(), option.WithGRPCDialOption(emulator.Dial()),
+		option.WithGRPCConnectionPool(1), option.WithTelemetryDisabled(),
 		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials()))}
 	admin, err := bigtable.NewAdminClient(ctx, cfg.Project, cfg.Instance, opts...)
 	must.Succeed(tb, err)
