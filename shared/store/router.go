@@ -118,6 +118,18 @@ func (s *Store) Regions() (stores map[string]*Store, first string) {
 	return s.tables.router.stores, s.tables.router.first
 }
 
+// In returns the store of one region, for rows that name users who live there. An empty name, and a store of one
+// Bigtable, return s itself. The requests of a region that this deployment does not have fail.
+func (s *Store) In(region string) *Store {
+	if s.tables.router == nil || region == "" {
+		return s
+	}
+	if at := s.tables.router.stores[region]; at != nil {
+		return at
+	}
+	return s.tables.router.nowhere
+}
+
 // all calls do with the stores of all regions until it fails.
 func (r *router) all(do func(*Store) error) error {
 	for _, name := range slices.Sorted(maps.Keys(r.stores)) {

@@ -87,6 +87,18 @@ func (a App) WithResidency(to Residency, settle time.Duration) (App, bool, error
 	return a, true, nil
 }
 
+// Everywhere returns the regions in which users of the app live, that of the app first. It is one alone, whose name may
+// be empty, unless each user has a region of their own.
+func (a App) Everywhere() []string {
+	all := []string{a.Region}
+	for _, region := range a.Residency.Regions {
+		if region != a.Region {
+			all = append(all, region)
+		}
+	}
+	return all
+}
+
 // In returns the app as work over all users of one of its regions takes it.
 func (a App) In(region string) App {
 	a.Region = region
