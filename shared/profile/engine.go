@@ -12,6 +12,7 @@ import (
 	"github.com/affinityengine/affinity/shared/cache"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/profile/dictionary"
+	"github.com/affinityengine/affinity/shared/profile/location"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -102,7 +103,7 @@ func New(s *store.Store, apps config.Source, cached *config.Cached, now func() t
 			Dictionaries(admission.MemoryLimit())/int64(len(all)), now, log)
 		engines[name] = newEngine(&there, apps, cached)
 	}
-	join(first, engines)
+	join(first, engines, location.New(s.In, s.Home(), now))
 	return engines[first]
 }
 

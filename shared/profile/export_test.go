@@ -9,6 +9,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/cache"
+	"github.com/affinityengine/affinity/shared/profile/location"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -159,5 +160,17 @@ func (e *Engine) WithoutGroups() *Engine {
 // DefaultInlineEvents is the largest number of events of a block in the user's row.
 const DefaultInlineEvents = inlineEvents
 
+// InRegion makes the process of an engine one of a region.
+func (e *Engine) InRegion(region string) {
+	r := e.env.regions
+	r.finder = location.New(func(name string) *store.Store { return r.engines[name].env.store }, region, e.env.now)
+}
+
+// Located reports whether a user has a location.
+func (r Residents) Located(ctx context.Context, app config.App, token string) (bool, error) {
+	found, err := r.engine.env.regions.finder.Look(ctx, app, token)
+	return found.Region != "", err
+}
+
 // RememberAs lets an engine know the locations of users that another one remembers.
-func (e *Engine) RememberAs(other *Engine) { e.env.regions.locations = other.env.regions.locations }
+func (e *Engine) RememberAs(other *Engine) { e.env.regions.finder = other.env.regions.finder }

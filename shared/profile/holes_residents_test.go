@@ -62,7 +62,7 @@ func (r residents) movingAt(state store.OwnerState) *actor {
 // clean cleans a region after the wait.
 func (r residents) clean(user, region string) bool {
 	r.t.Helper()
-	r.clock += 10 * minute
+	r.clock += 11 * minute
 	gone, err := profile.ResidentsOf(r.fresh()).Clean(ctx, r.app(), user, region, 5*time.Minute)
 	must.Succeed(r.t, err)
 	return gone
@@ -220,6 +220,38 @@ func TestTokensLiveWhereTheirUserDoes(t *testing.T) {
 	}
 	r.eng = r.fresh()
 	r.counts("k", 3)
+}
+
+// A slow process writes the copy of an earlier location over that of a later one. What was left is not removed until
+// the copy is right, and those who have read the wrong one are done: an event that comes by it is written to the region
+// that was left.
+func TestResidentIsCleanedOnceTheCopyIsRight(t *testing.T) {
+	r := newResidents(t)
+	birth := r.start("apply", func(ctx context.Context) error {
+		_, err := r.fresh().Apply(ctx, r.app(), []store.LogEvent{r.at(1)})
+		return err
+	})
+	for r.upTo(birth, 1) {
+		if lives, err := profile.ResidentsOf(r.fresh()).Located(ctx, r.app(), "u"); err != nil || lives {
+			must.Succeed(t, err)
+			break
+		}
+	}
+	must.Succeed(t, r.live("u", "us"))
+	r.finish(birth)
+	if r.clean("u", "eu") {
+		t.Fatal("cleaned, and the copy says that the user lives in eu")
+	}
+	there := r.process(r.apps)
+	there.InRegion("us")
+	_, err := there.Apply(ctx, r.app(), []store.LogEvent{r.at(2)})
+	must.Succeed(t, err)
+	if !r.clean("u", "eu") {
+		t.Fatal("the region is not clean after the wait")
+	}
+	r.livesOnlyIn("u", "us")
+	r.eng = there
+	r.expect(2)
 }
 
 // A process that remembers the region of before, although the wait is over and the stub is gone, looks again.

@@ -67,7 +67,7 @@ func (w *simulation) joined(open func(*store.Store, *config.Cached) *profile.Eng
 	cached := config.NewCached(w.cache(), 0)
 	eu, us := open(w.store, cached), open(w.us, cached)
 	must.Succeed(w.t, profile.Join("eu", map[string]*profile.Engine{"eu": eu, "us": us}))
-	profile.ResidentsOf(eu).SetSecret([]byte("secret"))
+	eu.InRegion(rapid.SampledFrom([]string{"eu", "us"}).Draw(w.t, "region of the process"))
 	return eu
 }
 

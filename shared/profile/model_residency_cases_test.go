@@ -45,14 +45,23 @@ func (m *placeModel) next(w *placeWorld, n int, each func(next *placeWorld, vari
 		dead.procs[n] = again
 		each(&dead, 2, "dies, and another one begins", "")
 	}
-	if cached := w.before; p.step == placeBegins && w.stale && cached.stamp != 0 && p.kind != placeMover && p.kind != placeForgetter {
+	if p.step != placeBegins || p.kind != placeMessage && p.kind != placeReader && p.kind != placeDeleter {
+		return
+	}
+	begin := func(variant uint8, l location) {
 		old := *w
 		q := &old.procs[n]
 		t := placeTurn{placeModel: m, w: &old, p: q, n: n}
 		t.find() // begins
-		q.found = cached
+		q.found = l
 		t.arrive()
-		each(&old, 3, fmt.Sprintf("begins with the location %+v", cached), "")
+		each(&old, variant, fmt.Sprintf("begins with the location %+v", l), "")
+	}
+	if cached := w.before; w.stale && cached.stamp != 0 {
+		begin(3, cached)
+	}
+	if w.copied != 0 && (w.where.stamp == 0 || w.copied != w.where.region+1) {
+		begin(4, location{region: w.copied - 1})
 	}
 }
 
@@ -157,7 +166,7 @@ func (m *placeModel) search(most int) (states int, way string, done bool) {
 // locations. The last process makes caches fresh.
 func living(procs ...placeProc) placeWorld {
 	w := unborn(procs...)
-	w.where, w.stamps = location{0, 1}, 1
+	w.where, w.stamps, w.copied = location{0, 1}, 1, 1
 	w.rows[0] = placeRow{state: ownedHere, epoch: 1, ticket: 1, stored: true, at: 1, counts: 1}
 	w.log[0][0], w.acked = true, 1
 	return w
@@ -172,7 +181,7 @@ func unborn(procs ...placeProc) placeWorld {
 
 func early(procs ...placeProc) placeWorld {
 	w := living(procs...)
-	w.where, w.stamps = location{}, 0
+	w.where, w.stamps, w.copied = location{}, 0, 0
 	w.rows[0].state, w.rows[0].epoch = unowned, 0
 	return w
 }
@@ -279,6 +288,8 @@ func TestModelOfResidencyFindsHoles(t *testing.T) {
 			start: unborn(arrivesBy(0, 0), deletesTo(1, 0), readsPlace), placeRules: placeRules{deletesNobody: true}},
 		"a reader trusts a cached location": {
 			start: living(movesTo(1), readsPlace), placeRules: placeRules{trustsCache: true, wakesTooEarly: true}},
+		"the copy changes after the location, and nobody looks at it": {
+			start: living(movesTo(1), arrivesBy(1, 0)).dying(1, 0), rest: true, placeRules: placeRules{copiesLater: true, trustsCopies: true}},
 		"nobody looks for a row from before locations": {
 			start: early(arrivesBy(1, 1), readsPlace), placeRules: placeRules{homeUnseen: true}},
 	} {

@@ -12,11 +12,14 @@ import "fmt"
 //   - A location has a region and an instant, and its row lies in the home region. Who brings a token to life creates
 //     it, if there is none, and nobody keeps in memory that there is none. A token whose row at home says something lives
 //     at home: it is from before locations. A deletion of a token that nobody knows brings it to life.
+//   - The other region has a copy, which processes there read. Who changes the location writes the copy first, so that
+//     from the instant of the location on no copy says the earlier one, but for what a slow process writes.
 //   - A row that is nobody's gets an owner only after another look at the location, past the cache. A reader looks
 //     again, too, before it answers that it knows nobody.
 //   - A mover first gives such a row an owner. Then it moves the token as an app's move does, and changes the location
 //     after the arrival, whatever instant it has. It moves nobody back to a region where anything is left.
-//   - A cleaner waits until nobody acts on the earlier location, drops what was left, and erases the row.
+//   - A cleaner waits until nobody acts on the earlier location, nor on a copy that a slow process has written. If the
+//     copy is another then, it writes it, and waits from now on. Else it drops what was left, and erases the row.
 //   - An event that names a known user of another region moves its token there before it is logged.
 //   - A forgetter makes the empty row of a token that was deleted long ago gone, waits, drops what messages have logged that
 //     wait since, removes the location, waits, and erases the row.
@@ -75,6 +78,7 @@ const (
 	placeLocates
 	placeLooksAtHome // for a token from before locations
 	placeIsBorn
+	placeCopies
 	placeLogsHere
 	placeDraws
 	placeLogsThere
@@ -95,8 +99,13 @@ const (
 	moverFences
 	moverReadsOld
 	moverArrives
+	moverCopiesPlace
 	moverRelocates
 	moverWaits
+	moverWaitsAgain
+	moverChecks
+	moverRepairs
+	moverTouches
 	moverLooks
 	moverDrops
 	moverErases
@@ -139,6 +148,7 @@ type placeWorld struct {
 	log            [placeRegions][placeEvents]bool
 	rows           [placeRegions]placeRow
 	where, before  location // before: what caches may hold
+	copied         uint8    // the region of the copy, plus 1
 	stale          bool
 	stamps         uint8
 	acked          uint8
@@ -161,6 +171,8 @@ type placeRules struct {
 	deletesNobody  bool // a deletion of a token without a location writes nothing
 	trustsCache    bool // a reader that finds nobody does not look at the location again
 	homeUnseen     bool // nobody looks for a row from before locations
+	copiesLater    bool // a mover writes the copy after the location
+	trustsCopies   bool // a cleaner does not look at the copy
 }
 
 type placeModel struct {
@@ -226,14 +238,19 @@ func (t *placeTurn) refreshCaches() {
 		return
 	}
 	t.w.stale = false
-	for n := range t.w.procs {
-		q := &t.w.procs[n]
+	t.w.late()
+	t.say("are fresh")
+}
+
+// late marks those for whom a cleaner waits.
+func (w *placeWorld) late() {
+	for n := range w.procs {
+		q := &w.procs[n]
 		if running := q.step != placeBegins && q.step != placeEnded; running &&
-			(q.kind == placeMessage || q.kind == placeReader || q.kind == placeDeleter) {
+			(q.kind == placeMessage || q.kind == placeReader || q.kind == placeDeleter || q.step == moverCopiesPlace) {
 			q.late = true
 		}
 	}
-	t.say("are fresh")
 }
 
 // arrive says where a process goes on that knows the location.
@@ -320,12 +337,15 @@ func (t *placeTurn) find() bool {
 			w.stamps++
 			w.where = location{rule, w.stamps} // nobody caches that there is none
 			t.say("sets the location %+v", w.where)
-			p.found = w.where
-			t.arrive()
+			p.found, p.step = w.where, placeCopies
 		} else {
 			p.step = placeLocates
 			t.say("another location is set")
 		}
+	case placeCopies:
+		w.copied = p.found.region + 1
+		t.say("copies the location %+v", p.found)
+		t.arrive()
 	case placeLooksAgain:
 		p.found = w.where
 		t.say("reads the location again: %+v", w.where)

@@ -144,7 +144,7 @@ func (t *placeTurn) move() bool {
 		case row.state == goneRow:
 			t.giveUp("the token is gone")
 		case t.movesUnborn:
-			p.step = moverRelocates
+			p.step = moverCopiesPlace
 		default:
 			p.step = moverClaims
 		}
@@ -190,8 +190,16 @@ func (t *placeTurn) move() bool {
 	case moverArrives:
 		t.atomic = true
 		w.arriveRow(1-from, p.old)
-		p.step = moverRelocates
+		if p.step = moverCopiesPlace; t.copiesLater {
+			p.step = moverRelocates
+		}
 		t.say("row in %d: %s", 1-from, placeStates[w.rows[1-from].state])
+	case moverCopiesPlace:
+		w.copied, p.late = 1-from+1, false
+		t.say("copies the location: %d", 1-from)
+		if p.step = moverRelocates; t.copiesLater {
+			t.relocated()
+		}
 	case moverRelocates:
 		t.atomic = true
 		if w.where != p.found && w.where.region == from { // it was forgotten, and has begun again
@@ -204,17 +212,35 @@ func (t *placeTurn) move() bool {
 			w.relocate(location{1 - from, w.stamps})
 		}
 		t.say("the location is %+v", w.where)
-		if p.kind == placeMessage {
-			p.row, p.region, p.step = placeRow{}, 1-from, placeLogsHere
-			break
+		if p.step = moverCopiesPlace; !t.copiesLater {
+			t.relocated()
 		}
-		p.step = moverWaits
-	case moverWaits:
+	case moverWaits, moverWaitsAgain:
 		if t.blocked = !t.settled(); !t.blocked {
+			if p.step == moverWaits { // as long again: for those who have read what a slow process has copied
+				w.late()
+			}
 			p.step++
 			p.next = 0
 			t.say("has waited")
 		}
+	case moverChecks:
+		p.found = w.where
+		t.say("looks at the copy of %+v: %d", w.where, int(w.copied)-1)
+		if p.step = moverLooks; w.copied != 0 && w.copied != w.where.region+1 && !t.trustsCopies {
+			p.step = moverRepairs
+		}
+	case moverRepairs:
+		w.copied = p.found.region + 1
+		p.step = moverTouches
+		t.say("copies the location %+v", p.found)
+	case moverTouches:
+		t.atomic = true
+		if p.step = moverWaits; w.where == p.found {
+			w.stamps++
+			w.relocate(location{p.found.region, w.stamps})
+		}
+		t.say("the location is %+v", w.where)
 	case moverLooks:
 		if p.step = moverDrops; row.state != movedAway || row.epoch != p.old.epoch {
 			p.end()
@@ -237,6 +263,14 @@ func (t *placeTurn) move() bool {
 		return false
 	}
 	return true
+}
+
+// relocated goes on after the location of the token has changed.
+func (t *placeTurn) relocated() {
+	p := t.p
+	if p.step = moverWaits; p.kind == placeMessage {
+		p.row, p.region, p.step = placeRow{}, 1-p.region, placeLogsHere
+	}
 }
 
 // giveUp ends a mover. A message is delivered again, later.

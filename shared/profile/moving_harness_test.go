@@ -49,7 +49,6 @@ func (tr *travels) process(apps config.Source) *profile.Engine {
 		engines[region] = e
 	}
 	must.Succeed(tr.t, profile.Join("eu", engines))
-	profile.ResidentsOf(engines["eu"]).SetSecret([]byte("secret"))
 	return engines["eu"]
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/profile/location"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -26,9 +27,9 @@ func (moving) Transient() bool { return true }
 
 // regions are the engines of a process, one for each region whose Bigtable it reaches.
 type regions struct {
-	first     string // of apps that name none
-	engines   map[string]*Engine
-	locations *locations // nil: no app has users in regions of their own
+	first   string // of apps that name none
+	engines map[string]*Engine
+	finder  *location.Finder // of users in regions of their own
 }
 
 // Join makes the engines of a process know each other, by the names of their regions.
@@ -44,12 +45,13 @@ func Join(first string, engines map[string]*Engine) error {
 			return fmt.Errorf("region %q: want 1 to 40 of a-z, 0-9 and -", name)
 		}
 	}
-	join(first, engines)
+	in := func(region string) *store.Store { return engines[region].env.store }
+	join(first, engines, location.New(in, first, engines[first].env.now))
 	return nil
 }
 
-func join(first string, engines map[string]*Engine) {
-	r := &regions{first: first, engines: engines}
+func join(first string, engines map[string]*Engine, finder *location.Finder) {
+	r := &regions{first: first, engines: engines, finder: finder}
 	for name, e := range engines {
 		e.env.regions, e.env.region = r, name
 	}

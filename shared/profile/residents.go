@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/app/config"
-	"github.com/affinityengine/affinity/shared/cache"
 	"github.com/affinityengine/affinity/shared/profile/links"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -19,21 +18,12 @@ type Residents struct{ engine *Engine }
 // ResidentsOf returns what an engine does with where users live.
 func ResidentsOf(e *Engine) Residents { return Residents{e} }
 
-// SetSecret sets the secret of the deployment under which the rows of locations hold a hash of each user. Call it
-// before the engine is used; without it no app can have users in regions of their own.
-func (r Residents) SetSecret(secret []byte) {
-	if all := r.engine.env.regions; all != nil {
-		known := cache.New[appUser, foundLocation](maxLocations)
-		all.locations = &locations{secret: secret, now: r.engine.env.now, known: known}
-	}
-}
-
 // Region returns the region in which a user lives; that of the app for a user whom nobody knows.
 func (r Residents) Region(ctx context.Context, app config.App, token string) (string, error) {
 	if !app.Residency.On() {
 		return app.Region, nil
 	}
-	found, err := r.engine.env.regions.look(ctx, app, token)
+	found, err := r.engine.env.regions.finder.Look(ctx, app, token)
 	if found.Region == "" {
 		found.Region = app.Residency.Home
 	}
@@ -198,17 +188,18 @@ func (e *Engine) relocate(ctx context.Context, app config.App, token string, gon
 	if err != nil {
 		return err
 	}
-	found, err := e.env.regions.look(ctx, app, token)
+	found, err := e.env.regions.finder.Look(ctx, app, token)
 	if err != nil || found.Region != e.env.region {
 		return err
 	}
-	_, err = e.env.regions.touch(ctx, app, token, found, gone.Region)
+	_, err = e.env.regions.finder.Touch(ctx, app, token, found, gone.Region)
 	return err
 }
 
 // Clean removes what a region still holds of a user who lives elsewhere, and reports whether nothing is left. It
-// may not before settle has passed since the user lives there: until then a process may act on the earlier
-// location, or copy the log here.
+// may not before settle has passed twice since the user lives there. Settle is how long a process may act on what it
+// has read: on the earlier location, on a copy of it that a slow process wrote in that time, or on the log that it
+// copies here. If a copy of the location still says something else, the wait begins now.
 //
 // A move that was given up, or a message that met it, may leave events in a region whose row says nothing. Nobody may
 // move there while they are removed. So the row says first that the user has moved away, as of now.
@@ -219,7 +210,7 @@ func (r Residents) Clean(ctx context.Context, app config.App, token, region stri
 	if err != nil {
 		return false, err
 	}
-	found, err := e.env.regions.look(ctx, app, token)
+	found, err := e.env.regions.finder.Look(ctx, app, token)
 	if err != nil || found == (store.Location{}) {
 		return err == nil, err
 	}
@@ -233,8 +224,15 @@ func (r Residents) Clean(ctx context.Context, app config.App, token, region stri
 		return true, nil
 	case row.Owner.State == store.Nobodys || row.Owner.State == store.Moved && row.Owner.Epoch == closing:
 		return here.closeLeft(ctx, app, token, row, found)
-	case row.Owner.State != store.Moved || e.env.now().Before(time.UnixMicro(found.Since).Add(settle)):
+	case row.Owner.State != store.Moved || e.env.now().Before(time.UnixMicro(found.Since).Add(2*settle)):
 		return false, nil
+	}
+	finder := e.env.regions.finder
+	if copied, err := finder.Copied(ctx, app, token, found); err != nil || !copied {
+		if err == nil {
+			_, err = finder.Touch(ctx, app, token, found, found.Region)
+		}
+		return false, err
 	}
 	if err := here.env.store.Events.LeaveUser(ctx, app.ID, token); err != nil {
 		return false, err
@@ -266,7 +264,7 @@ func (e *Engine) closeLeft(ctx context.Context, app config.App, token string, ro
 	} else {
 		away = row.Owner
 	}
-	if took, err := e.env.regions.touch(ctx, app, token, found, found.Region); err != nil || !took {
+	if took, err := e.env.regions.finder.Touch(ctx, app, token, found, found.Region); err != nil || !took {
 		return false, err
 	}
 	_, err := users.SetOwner(ctx, app.ID, token, away, store.Owner{Epoch: closed, State: store.Moved, Region: found.Region})

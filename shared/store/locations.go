@@ -2,7 +2,10 @@ package store
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"cloud.google.com/go/bigtable"
@@ -24,7 +27,20 @@ const columnRegion = "r"
 
 const locationHead = 8 // bytes before the region
 
-func locationKey(app string, hash []byte) string { return fmt.Sprintf("%s,%x", app, hash) }
+// errNoSecret reports that a deployment cannot have users in regions of their own.
+var errNoSecret = errors.New("the users of the app have regions of their own, and this deployment has no secret of " +
+	"locations: set LOCATION_SECRET")
+
+// locationKey returns the key of the row of a user. The hash is that of one app: nobody can tell that two apps have
+// the same user.
+func (s *Store) locationKey(app, user string) (string, error) {
+	if s.locationSecret == "" {
+		return "", fmt.Errorf("app %s: %w", app, errNoSecret)
+	}
+	mac := hmac.New(sha256.New, []byte(s.locationSecret))
+	fmt.Fprintf(mac, "%s,%s", app, user)
+	return fmt.Sprintf("%s,%x", app, mac.Sum(nil)), nil
+}
 
 func (l Location) appendBinary(dst []byte) []byte {
 	return append(binary.BigEndian.AppendUint64(dst, uint64(l.Since)), l.Region...)
@@ -37,9 +53,13 @@ func parseLocation(value []byte) (Location, error) {
 	return Location{string(value[locationHead:]), int64(binary.BigEndian.Uint64(value))}, nil
 }
 
-// Find returns the location of a user, whose keyed hash is given, or the zero value.
-func (s Locations) Find(ctx context.Context, app string, hash []byte) (Location, error) {
-	row, err := s.tables.of(app, allUsers).locations.ReadRow(ctx, locationKey(app, hash), newestCells)
+// Find returns the location of a user, or the zero value.
+func (s Locations) Find(ctx context.Context, app, user string) (Location, error) {
+	key, err := s.locationKey(app, user)
+	if err != nil {
+		return Location{}, err
+	}
+	row, err := s.tables.of(app, allUsers).locations.ReadRow(ctx, key, newestCells)
 	if err != nil {
 		return Location{}, fmt.Errorf("read a location of app %s: %w", app, err)
 	}
@@ -49,27 +69,47 @@ func (s Locations) Find(ctx context.Context, app string, hash []byte) (Location,
 	return Location{}, nil
 }
 
-// Change replaces a location if it is still from; the zero value is that there is none. It returns false if the row
-// says something else, or if the first answer was lost; then it may have been changed.
-func (s Locations) Change(ctx context.Context, app string, hash []byte, from, to Location) (bool, error) {
+// write returns the mutation that makes a row say a location, or deletes it for the zero value.
+func (l Location) write() *bigtable.Mutation {
 	m := bigtable.NewMutation()
-	if to == (Location{}) {
+	if l == (Location{}) {
 		m.DeleteRow()
-	} else {
-		m.DeleteCellsInColumn(familyLocation, columnRegion)
-		m.Set(familyLocation, columnRegion, bigtable.Timestamp(to.Since).TruncateToMilliseconds(), to.appendBinary(nil))
+		return m
+	}
+	m.DeleteCellsInColumn(familyLocation, columnRegion)
+	m.Set(familyLocation, columnRegion, bigtable.Timestamp(l.Since).TruncateToMilliseconds(), l.appendBinary(nil))
+	return m
+}
+
+// Copy writes a location of a user over what the row says, or deletes the row for the zero value.
+func (s Locations) Copy(ctx context.Context, app, user string, to Location) error {
+	key, err := s.locationKey(app, user)
+	if err == nil {
+		err = s.tables.of(app, allUsers).locations.Apply(ctx, key, to.write())
+	}
+	if err != nil {
+		return fmt.Errorf("copy a location of app %s: %w", app, err)
+	}
+	return nil
+}
+
+// Change replaces the location of a user if it is still from; the zero value is that there is none. It returns false if
+// the row says something else, or if the first answer was lost; then it may have been changed.
+func (s Locations) Change(ctx context.Context, app, user string, from, to Location) (bool, error) {
+	key, err := s.locationKey(app, user)
+	if err != nil {
+		return false, err
 	}
 	cell := []bigtable.Filter{bigtable.ColumnFilter(columnRegion), bigtable.LatestNFilter(1)}
-	change := bigtable.NewCondMutation(bigtable.ChainFilters(cell...), nil, m)
+	change := bigtable.NewCondMutation(bigtable.ChainFilters(cell...), nil, to.write())
 	if from != (Location{}) {
 		now := from.appendBinary(nil)
 		cell = append(cell, bigtable.ValueRangeFilter(now, append(now[:len(now):len(now)], 0)))
-		change = bigtable.NewCondMutation(bigtable.ChainFilters(cell...), m, nil)
+		change = bigtable.NewCondMutation(bigtable.ChainFilters(cell...), to.write(), nil)
 	}
 	var matched bool
-	err := retryAtomic(ctx, func() error {
-		return s.tables.of(app, allUsers).locations.Apply(ctx, locationKey(app, hash), change,
-			bigtable.GetCondMutationResult(&matched))
+	err = retryAtomic(ctx, func() error {
+		return s.tables.of(app, allUsers).locations.Apply(ctx, key, change, bigtable.GetCondMutationResult(&matched))
 	})
 	if err != nil {
 		return false, fmt.Errorf("change a location of app %s: %w", app, err)

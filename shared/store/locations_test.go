@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"bytes"
 	"context"
 	"strings"
 	"testing"
@@ -13,16 +12,15 @@ import (
 // A location changes only from what it is. Its row has no token.
 func testLocations(t *testing.T, s fixture) {
 	ctx := context.Background()
-	hash := bytes.Repeat([]byte{7}, 32)
 	find := func(want store.Location) {
 		t.Helper()
-		if got, err := s.Locations.Find(ctx, app, hash); err != nil || got != want {
+		if got, err := s.Locations.Find(ctx, app, "ann"); err != nil || got != want {
 			t.Errorf("found %+v, %v; want %+v", got, err, want)
 		}
 	}
 	change := func(from, to store.Location, want bool) {
 		t.Helper()
-		if took, err := s.Locations.Change(ctx, app, hash, from, to); err != nil || took != want {
+		if took, err := s.Locations.Change(ctx, app, "ann", from, to); err != nil || took != want {
 			t.Errorf("from %+v to %+v: %v, %v; want %v", from, to, took, err, want)
 		}
 	}

@@ -30,7 +30,8 @@ type Place struct {
 // router sends what is asked of a Store to those of the regions: a deployment has a Bigtable
 // instance for each. A nil router is that of a Store of one.
 type router struct {
-	home    *Store // of the process: holds what belongs to no app
+	own     string // the region of the process
+	home    *Store // that of own: holds what belongs to no app
 	first   string // where apps live that name no region
 	stores  map[string]*Store
 	place   func(app string) (Place, error)
@@ -59,7 +60,7 @@ func Regional(home, first string, stores map[string]*Store, place func(app strin
 		return nil, err
 	}
 	s := &Store{
-		tables: tables{router: &router{at, first, stores, place, nowhere}}, separateServing: at.separateServing,
+		tables: tables{router: &router{home, at, first, stores, place, nowhere}}, separateServing: at.separateServing,
 		filterColumns: at.filterColumns, meter: at.meter, log: at.log,
 	}
 	return s.view(), nil
@@ -107,6 +108,14 @@ func (s *Store) each(app string, do func(*Store) error) error {
 		}
 	}
 	return nil
+}
+
+// Home returns the name of the region of the process; empty for a store of one.
+func (s *Store) Home() string {
+	if s.tables.router == nil {
+		return ""
+	}
+	return s.tables.router.own
 }
 
 // Regions returns the stores of all regions by name, and the name of the first one; nil

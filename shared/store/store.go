@@ -37,6 +37,9 @@ type Config struct {
 	// rows. The best value depends on the server: an emulator copies a row once for
 	// every column.
 	FilterColumns int `env:"BIGTABLE_FILTER_COLUMNS" envDefault:"150"`
+	// LocationSecret is the secret of the deployment under which the keys of locations hold a hash of each user.
+	// Empty: no app can have users in regions of their own.
+	LocationSecret string `env:"LOCATION_SECRET"`
 }
 
 // Store reads and writes the tables, each through its own view. It is safe for concurrent use.
@@ -65,6 +68,7 @@ type Store struct {
 	separateServing bool
 	filterColumns   int
 	meter           *meter
+	locationSecret  string
 	log             *slog.Logger     // nil: none
 	clock           func() time.Time // of date rows; tests replace it
 }
@@ -103,7 +107,8 @@ func Open(ctx context.Context, cfg Config, opts ...option.ClientOption) (*Store,
 	if err != nil {
 		return nil, err
 	}
-	s := (&Store{client: primary.Client, serving: primary.Client, filterColumns: cfg.FilterColumns, meter: m}).view()
+	s := (&Store{client: primary.Client, serving: primary.Client, filterColumns: cfg.FilterColumns, meter: m,
+		locationSecret: cfg.LocationSecret}).view()
 	serving := primary
 	if cfg.ServingProfile != "" && cfg.ServingProfile != cfg.Profile {
 		s.separateServing = true

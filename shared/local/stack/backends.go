@@ -79,6 +79,7 @@ func (s *Stack) openBigtable(ctx context.Context, o Options, regions config.Regi
 		cfg := store.Config{
 			Project: Project, Instance: region.Instance, Suffix: region.Suffix(), Profile: o.AppProfile,
 			ServingProfile: o.ServingAppProfile, FilterColumns: 6,
+			LocationSecret: locationSecret,
 		}
 		opened, err := store.Open(ctx, cfg, append(opts, export.ClientOptions()...)...)
 		if err != nil {
@@ -385,3 +386,6 @@ func (o operatedApps) PutKey(ctx context.Context, appID string, key config.Key) 
 	defer o.cached.Forget(appID, key.Hash)
 	return o.Operated.PutKey(ctx, appID, key)
 }
+
+// locationSecret is that of every local engine: who can read a folder's locations can read its users, too.
+const locationSecret = "a local engine"

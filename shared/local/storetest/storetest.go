@@ -111,7 +111,7 @@ func OpenInstance(tb testing.TB, addr, instance string, dial ...grpc.DialOption)
 // open opens the instance and the app profiles of cfg.
 func open(tb testing.TB, addr string, cfg store.Config, dial []grpc.DialOption) (*store.Store, *bigtable.Client) {
 	tb.Helper()
-	cfg.Project, cfg.FilterColumns = "test", filterColumns
+	cfg.Project, cfg.FilterColumns, cfg.LocationSecret = "test", filterColumns, "secret"
 	ctx := context.Background()
 	opts := []option.ClientOption{option.WithEndpoint(addr), option.WithoutAuthentication(),
 		option.WithGRPCConnectionPool(1), option.WithTelemetryDisabled(),
