@@ -106,6 +106,7 @@ type (
 		Referers    []string  `firestore:"referers,omitempty"`
 		AddressRate int       `firestore:"addressRate,omitempty"`
 		HashTokens  bool      `firestore:"hashTokens,omitempty"`
+		Region      string    `firestore:"region,omitempty"`
 		Parent      []byte    `firestore:"parent,omitempty"`
 	}
 	strategyDocument struct {

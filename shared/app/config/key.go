@@ -39,6 +39,9 @@ type Key struct {
 	// HashTokens says that event.HashToken makes a user token of each id of a user in the
 	// calls of SDKs that come with the key, also of an id that is a token.
 	HashTokens bool
+	// Region is where users begin whose first event comes with the key, in an app whose residency goes by keys.
+	// Empty: in the region of the app.
+	Region string
 	// Parent is the text of the key, encrypted by a Cipher. A key with it is a parent
 	// of secured keys; see package auth.
 	Parent []byte
@@ -90,6 +93,9 @@ func (k Key) Prepare() (Key, error) {
 	if k.AddressRate < 0 || k.AddressRate > maxAddressRate {
 		return Key{}, fmt.Errorf("requests a minute from an address: want 0 (no limit) to %d, got %d", maxAddressRate,
 			k.AddressRate)
+	}
+	if k.Region != "" && !ValidRegion(k.Region) {
+		return Key{}, fmt.Errorf("region of the key %q: want 1 to 40 of a-z, 0-9 and -", k.Region)
 	}
 	if len(k.Parent) > maxSealed {
 		return Key{}, fmt.Errorf("encrypted text of the key: want at most %d bytes, got %d", maxSealed, len(k.Parent))

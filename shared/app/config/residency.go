@@ -3,6 +3,8 @@ package config
 import (
 	"context"
 	"fmt"
+	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +21,14 @@ type Residency struct {
 	Home string
 	// Regions are where users may live, that of the app among them.
 	Regions []string
+	// Rule says in which region a user begins whom nobody knows.
+	Rule ResidencyRule
+	// Header names the header of requests that says the country of a client, and Map the region of each country, in
+	// the form of the header. Both are those of the rule ByHeader.
+	Header string
+	Map    map[string]string
+	// Leave names regions that users leave, and for each the region to which they move. Nobody begins there.
+	Leave map[string]string
 	// Since is when the mode last changed, by the clock of the engine that changed it, to the microsecond.
 	Since time.Time
 }
@@ -34,8 +44,27 @@ const (
 	ResidencyOn      ResidencyMode = "on"      // users begin where the rule says, and may move
 )
 
-// maxResidencyRegions bounds Regions.
-const maxResidencyRegions = 8
+// ResidencyRule says who names the region in which a user begins.
+type ResidencyRule string
+
+// The rules. Where one names no region, the user begins in that of the app.
+const (
+	ByApp    ResidencyRule = ""       // the app alone
+	ByKey    ResidencyRule = "key"    // the key that sends the first event
+	ByHeader ResidencyRule = "header" // a header that the edge sets
+)
+
+// DefaultResidencyHeader is the header that the load balancer of a deployment sets.
+const DefaultResidencyHeader = "X-Client-Geo-Region"
+
+// Bounds of a setting.
+const (
+	maxResidencyRegions   = 8
+	maxResidencyCountries = 300
+	maxCountry            = 40 // bytes
+)
+
+var headerForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,99}$`)
 
 // On reports whether each user has a location.
 func (r Residency) On() bool { return r.Mode != ResidencyOff }
@@ -47,7 +76,27 @@ func (a App) Owned() bool { return a.Moving() || a.Residency.On() }
 // Equal reports whether two settings are the same.
 func (r Residency) Equal(other Residency) bool {
 	return r.Mode == other.Mode && r.Home == other.Home && r.Since.Equal(other.Since) &&
-		slices.Equal(r.Regions, other.Regions)
+		slices.Equal(r.Regions, other.Regions) && r.Rule == other.Rule && r.Header == other.Header &&
+		maps.Equal(r.Map, other.Map) && maps.Equal(r.Leave, other.Leave)
+}
+
+// Birth returns the region in which a user begins whom nobody knows: by the region of the key of the request, and its
+// header of a name. What they say of other regions than those of the setting does not count.
+func (r Residency) Birth(key string, header func(name string) string) string {
+	region := ""
+	switch r.Rule {
+	case ByKey:
+		region = key
+	case ByHeader:
+		region = r.Map[header(r.Header)]
+	}
+	if to := r.Leave[region]; to != "" {
+		region = to
+	}
+	if !slices.Contains(r.Regions, region) {
+		return r.Home
+	}
+	return region
 }
 
 // WithResidency returns the app with a setting of residency, and reports whether that changes the app. A mode follows
@@ -59,6 +108,9 @@ func (a App) WithResidency(to Residency, settle time.Duration) (App, bool, error
 	if to.Home = was.Home; to.On() && to.Home == "" {
 		to.Home = a.Region
 	}
+	if to.Rule == ByHeader && to.Header == "" {
+		to.Header = DefaultResidencyHeader
+	}
 	if to.Equal(was) {
 		return a, false, nil
 	}
@@ -69,10 +121,8 @@ func (a App) WithResidency(to Residency, settle time.Duration) (App, bool, error
 	case a.Moving():
 		return a, false, fmt.Errorf("app %q, a change of residency: %w", a.ID, ErrMoving)
 	case was.Mode == ResidencyOn:
-		for _, region := range was.Regions {
-			if to.Mode != ResidencyOn || !slices.Contains(to.Regions, region) {
-				return a, false, fault.New(fault.Invalid, "residency: users may live in %q; it cannot be taken out", region)
-			}
+		if err := to.keeps(was); err != nil {
+			return a, false, err
 		}
 	case to.Mode == was.Mode:
 	case to.Mode == ResidencyOn && was.Mode != ResidencyPrepare:
@@ -105,8 +155,24 @@ func (a App) In(region string) App {
 	return a
 }
 
+// keeps returns an error if a setting takes out a region in which users may live.
+func (r Residency) keeps(was Residency) error {
+	if r.Mode != ResidencyOn {
+		return fault.New(fault.Invalid, "residency: users may live in %s, so it stays on", strings.Join(was.Regions, ", "))
+	}
+	for _, region := range was.Regions {
+		if !slices.Contains(r.Regions, region) && was.Leave[region] == "" {
+			return fault.New(fault.Invalid, "residency: users may live in %q; let them leave it before it is taken out", region)
+		}
+	}
+	return nil
+}
+
 // check returns what is wrong with the setting.
 func (r Residency) check() error {
+	if err := r.checkRule(); err != nil {
+		return err
+	}
 	switch {
 	case r.Mode != ResidencyOff && r.Mode != ResidencyPrepare && r.Mode != ResidencyOn:
 		return fault.New(fault.Invalid, `residency mode %q: must be "off", "prepare" or "on"`, r.Mode)
@@ -133,6 +199,36 @@ func (r Residency) check() error {
 	return nil
 }
 
+// checkRule returns what is wrong with the rule, or with what users leave.
+func (r Residency) checkRule() error {
+	switch {
+	case r.Rule != ByApp && r.Rule != ByKey && r.Rule != ByHeader:
+		return fault.New(fault.Invalid, `residency rule %q: must be "app", "key" or "header"`, r.Rule)
+	case !r.On() && (r.Rule != ByApp || len(r.Leave) > 0):
+		return fault.New(fault.Invalid, "residency is off, and has a rule")
+	case r.Rule == ByHeader && (len(r.Map) == 0 || !headerForm.MatchString(r.Header)):
+		return fault.New(fault.Invalid, "residency: the rule names the header %q, and the regions of %d countries; want "+
+			"the name of a header, and one country or more", r.Header, len(r.Map))
+	case r.Rule != ByHeader && (r.Header != "" || len(r.Map) > 0):
+		return fault.New(fault.Invalid, `residency: the regions of countries are for the rule "header"`)
+	case len(r.Map) > maxResidencyCountries:
+		return fault.New(fault.Invalid, "residency: %d countries, want at most %d", len(r.Map), maxResidencyCountries)
+	}
+	for country, region := range r.Map {
+		if country == "" || len(country) > maxCountry || !slices.Contains(r.Regions, region) {
+			return fault.New(fault.Invalid, "residency: %q is for users from %q, and users live in %s", region, country,
+				strings.Join(r.Regions, ", "))
+		}
+	}
+	for region, to := range r.Leave {
+		if region == r.Home || r.Leave[to] != "" || !slices.Contains(r.Regions, region) || !slices.Contains(r.Regions, to) {
+			return fault.New(fault.Invalid, "residency: users cannot leave %q for %q: they live in %s, the region of the app "+
+				"is %q, and stays", region, to, strings.Join(r.Regions, ", "), r.Home)
+		}
+	}
+	return nil
+}
+
 // SetResidency changes whether each user of an app has a region of their own, and returns the app afterwards. It
 // returns ErrNotFound if the app does not exist, or what App.WithResidency refuses.
 func (s *Store) SetResidency(ctx context.Context, appID string, to Residency,
@@ -145,4 +241,15 @@ func (s *Store) SetResidency(ctx context.Context, appID string, to Residency,
 		return App{}, fmt.Errorf("set residency of app %q: %w", appID, err)
 	}
 	return app, nil
+}
+
+// Resident returns an app, and whether each of its users has a region of their own. For other apps it may answer from
+// five minutes ago, as Limits does, and returns no app.
+func (c *Cached) Resident(ctx context.Context, appID string) (App, bool, error) {
+	app, err := c.apps.getStale(ctx, appID, func(ctx context.Context) (App, error) { return c.source.App(ctx, appID) })
+	if err != nil || !app.Residency.On() {
+		return App{}, false, err
+	}
+	app, err = c.App(ctx, appID)
+	return app, app.Residency.On(), err
 }

@@ -166,8 +166,8 @@ func testKeys(t *testing.T, s store) {
 		Hash: hash("a"), ACL: []string{"search"}, CreatedAt: created, Name: "web", Description: "the shop's pages",
 		ValidUntil: created.Add(time.Hour),
 		Indexes:    []string{"products", "news_*"}, Referers: []string{"https://*.shop.example/*"}, AddressRate: 60,
-		HashTokens: true,
-		Parent:     []byte("sealed"),
+		HashTokens: true, Region: "us",
+		Parent: []byte("sealed"),
 	}
 	b := config.Key{Hash: hash("b"), CreatedAt: created}
 	for _, key := range []config.Key{b, a} {

@@ -2,6 +2,7 @@ package configtest
 
 import (
 	"errors"
+	"net/http"
 	"testing"
 	"time"
 
@@ -10,6 +11,12 @@ import (
 
 func residence(mode config.ResidencyMode, regions ...string) config.Residency {
 	return config.Residency{Mode: mode, Regions: append([]string{"eu", "us"}, regions...)}
+}
+
+// ruled is a setting of preparation with a rule.
+func ruled(r config.Residency) config.Residency {
+	r.Mode, r.Regions = config.ResidencyPrepare, []string{"eu", "us"}
+	return r
 }
 
 // A mode follows the one beside it, and only when that is settled. No region in which users may live is taken out,
@@ -25,13 +32,20 @@ func testResidency(t *testing.T, s store) {
 		t.Fatal(err)
 	}
 	for name, refused := range map[string]config.Residency{
-		"on at once":              residence(config.ResidencyOn),
-		"an unknown mode":         residence("here"),
-		"one region":              {Mode: config.ResidencyPrepare, Regions: []string{"eu"}},
-		"not that of the app":     {Mode: config.ResidencyPrepare, Regions: []string{"us", "asia"}},
-		"a region twice":          residence(config.ResidencyPrepare, "us"),
-		"no name of a region":     residence(config.ResidencyPrepare, "Asia"),
-		"regions while it is off": residence(config.ResidencyOff),
+		"on at once":                        residence(config.ResidencyOn),
+		"an unknown mode":                   residence("here"),
+		"one region":                        {Mode: config.ResidencyPrepare, Regions: []string{"eu"}},
+		"not that of the app":               {Mode: config.ResidencyPrepare, Regions: []string{"us", "asia"}},
+		"a region twice":                    residence(config.ResidencyPrepare, "us"),
+		"no name of a region":               residence(config.ResidencyPrepare, "Asia"),
+		"regions while it is off":           residence(config.ResidencyOff),
+		"an unknown rule":                   ruled(config.Residency{Rule: "weather"}),
+		"a rule that names no region":       ruled(config.Residency{Rule: config.ByHeader}),
+		"an unknown region of a rule":       ruled(config.Residency{Rule: config.ByHeader, Map: map[string]string{"US": "asia"}}),
+		"a table for another rule":          ruled(config.Residency{Rule: config.ByKey, Map: map[string]string{"US": "us"}}),
+		"no name of a header":               ruled(config.Residency{Rule: config.ByHeader, Header: "a b", Map: map[string]string{"US": "us"}}),
+		"users leave the region of the app": ruled(config.Residency{Leave: map[string]string{"eu": "us"}}),
+		"users leave for nowhere":           ruled(config.Residency{Leave: map[string]string{"us": "asia"}}),
 	} {
 		if _, err := s.SetResidency(ctx, "shop", refused, 0); err == nil {
 			t.Errorf("%s is accepted: %+v", name, refused)
@@ -64,6 +78,21 @@ func testResidency(t *testing.T, s store) {
 	more, err := s.SetResidency(ctx, "shop", residence(config.ResidencyOn, "asia"), time.Hour)
 	if err != nil || len(more.Residency.Regions) != 3 {
 		t.Errorf("another region: %+v, %v", more.Residency, err)
+	}
+	left := more.Residency
+	left.Rule, left.Map, left.Leave = config.ByHeader, map[string]string{"US": "us", "JP": "asia"}, map[string]string{"asia": "us"}
+	with, err := s.SetResidency(ctx, "shop", left, time.Hour)
+	if err != nil || with.Residency.Header != config.DefaultResidencyHeader {
+		t.Errorf("users leave asia: %+v, %v", with.Residency, err)
+	}
+	for country, want := range map[string]string{"US": "us", "JP": "us", "FR": "eu", "": "eu"} {
+		header := http.Header{config.DefaultResidencyHeader: {country}}
+		if got := with.Residency.Birth("asia", header.Get); got != want {
+			t.Errorf("a user from %q begins in %q, want %q", country, got, want)
+		}
+	}
+	if _, err := s.SetResidency(ctx, "shop", residence(config.ResidencyOn), time.Hour); err != nil {
+		t.Errorf("users have left asia, and it cannot be taken out: %v", err)
 	}
 	_, err = s.UpdateMove(ctx, "shop", func(a *config.App) error { return a.StartMove("m", "us", time.Now()) })
 	if !errors.Is(err, config.ErrResidency) {

@@ -269,7 +269,7 @@ func (a *Authenticator) permit(r Request, now time.Time, key config.Key, only re
 		}
 		return Grant{}, a.why
 	}
-	g := Grant{App: r.App, Key: key.Called(), HashTokens: key.HashTokens, hash: key.Hash,
+	g := Grant{App: r.App, Key: key.Called(), HashTokens: key.HashTokens, Region: key.Region, hash: key.Hash,
 		acl: r.permissions(key.ACL), user: only.user}
 	for _, patterns := range [][]string{key.Indexes, only.indexes} {
 		if len(patterns) > 0 {

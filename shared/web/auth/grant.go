@@ -15,6 +15,8 @@ type Grant struct {
 	Key string
 	// HashTokens says that the ids of users in calls of SDKs are hashed: see config.Key.
 	HashTokens bool
+	// Region is that of the key: see config.Key.
+	Region string
 
 	hash    string // of the key; of a secured key that of its parent
 	acl     []string
