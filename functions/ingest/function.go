@@ -27,6 +27,7 @@ import (
 	"github.com/affinityengine/affinity/shared/event/bus"
 	"github.com/affinityengine/affinity/shared/fault"
 	"github.com/affinityengine/affinity/shared/intake/enrich"
+	"github.com/affinityengine/affinity/shared/profile/location"
 	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/web/auth"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
@@ -37,13 +38,15 @@ const Timeout = time.Minute
 
 type handler struct {
 	Backends
-	packer *bus.Packer
-	recent recentSignIns
+	packer    *bus.Packer
+	recent    recentSignIns
+	locations *location.Finder
 }
 
 // New returns the function over its backends.
 func New(b Backends) http.Handler {
-	h := handler{b, bus.NewPacker(b.Bus.Publish, b.Now, b.PackWindow), newRecentSignIns()}
+	h := handler{b, bus.NewPacker(b.Bus.Publish, b.Now, b.PackWindow), newRecentSignIns(),
+		location.New(b.Store.In, b.Store.Home(), b.Now)}
 	rt := b.Router(Timeout)
 	rt.NotFound = "Path not supported by Insights REST API. Please have a look at " +
 		"[https://www.algolia.com/doc/rest-api/insights/](https://www.algolia.com/doc/rest-api/insights/) for the " +
@@ -93,6 +96,7 @@ type request struct {
 	limits   limit.Numbers
 	received time.Time
 	body     []byte
+	header   http.Header
 	unsure   bool // its events are calls of an SDK of which other deliveries may have another time
 }
 
@@ -121,7 +125,7 @@ func (h handler) admit(r *http.Request) (request, error) {
 	if err != nil {
 		return request{}, err
 	}
-	in := request{grant: grant, received: h.Now()}
+	in := request{grant: grant, received: h.Now(), header: r.Header}
 	if in.limits, err = h.CachedConfig.Limits(r.Context(), in.app()); err != nil {
 		return request{}, err
 	}
@@ -159,17 +163,22 @@ func (h handler) store(ctx context.Context, header http.Header, in request, body
 	}
 	h.resolve(ctx, &m, events)
 	objects := m.Objects
-	err = h.packer.Publish(ctx, m, events)
-	if errors.As(err, &bus.TooLarge{}) {
-		m.Resolved, m.Objects = false, nil
-		err = h.Bus.Publish(ctx, m)
-	}
-	if err != nil {
+	if err := h.publishAll(ctx, in, m, events); err != nil {
 		h.Log.LogAttrs(ctx, slog.LevelError, "events are not published", slog.String("app", app), slog.Any("error", err))
 		return errNotStored
 	}
 	h.count(app, events, objects)
 	return nil
+}
+
+// publish publishes a message with its decoded events. If an event does not fit with its filters, process reads these.
+func (h handler) publish(ctx context.Context, m bus.Message, events []event.Event) error {
+	err := h.packer.Publish(ctx, m, events)
+	if errors.As(err, &bus.TooLarge{}) {
+		m.Resolved, m.Objects = false, nil
+		err = h.Bus.Publish(ctx, m)
+	}
+	return err
 }
 
 // errNotStored says that events may not be stored. What has failed may go on trying, so they may be all the same.

@@ -107,14 +107,21 @@ func (h handler) publishEvidence(ctx context.Context, header http.Header, in req
 		return err
 	}
 	httpapi.WriteLimit(header, left)
-	m, err := bus.NewSignIns(in.app(), in.received, evidence, in.grant.KeyID(), signIns)
+	at, err := h.signInsByRegion(ctx, in, signIns)
+	for region, there := range at {
+		if err != nil {
+			break
+		}
+		var m bus.Message
+		if m, err = bus.NewSignIns(in.app(), in.received, evidence, in.grant.KeyID(), there); err != nil {
+			return err
+		}
+		if m.Region = region; slow {
+			m.Lane = bus.SlowLane
+		}
+		err = h.Bus.Publish(ctx, m)
+	}
 	if err != nil {
-		return err
-	}
-	if slow {
-		m.Lane = bus.SlowLane
-	}
-	if err := h.Bus.Publish(ctx, m); err != nil {
 		h.Log.LogAttrs(ctx, slog.LevelError, "sign-ins are not published", slog.String("app", in.app()),
 			slog.Any("error", err))
 		return errNotStored

@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,17 @@ func (r Residents) Region(ctx context.Context, app config.App, token string) (st
 		found.Region = app.Residency.Home
 	}
 	return found.Region, err
+}
+
+// RegionOf returns the region in which a user lives, by what the process knows; that of the app for a user without a
+// location. It is empty in an app whose users all live in its region.
+func (e *Engine) RegionOf(ctx context.Context, appID, token string) (string, error) {
+	app, err := e.appOf(ctx, appID)
+	if err != nil || !app.Residency.On() {
+		return "", err
+	}
+	found, err := e.env.regions.finder.Find(ctx, app, token)
+	return cmp.Or(found.Region, app.Residency.Home), err
 }
 
 // ResidenceRefused reports that a user cannot live in a region.

@@ -47,6 +47,7 @@ const (
 const (
 	AttrApp    = "app"    // the app id, for an operator who looks at a queue
 	AttrLane   = "lane"   // SlowLane, or missing
+	AttrRegion = "region" // in which the users of the message live, if each user of the app has a region
 	AttrReason = "reason" // of a dead letter: why it could not be applied
 	// AttrPublished is when Pub/Sub first took a message that was published again
 	// unchanged (ms): a dead letter, and its replay.
@@ -98,8 +99,11 @@ type Message struct {
 	Kind Kind   `json:"kind,omitempty"`
 	App  string `json:"app"`
 	// Lane is where the message was published. Its parts take the same one.
-	Lane       Lane  `json:"lane,omitempty"`
-	ReceivedAt int64 `json:"receivedAt"` // ms; of a reenriched message when it was made
+	Lane Lane `json:"lane,omitempty"`
+	// Region is that to whose topics the message goes, if each user of the app has a region of their own. Empty: to
+	// those of the app's region. Its parts go there, too.
+	Region     string `json:"region,omitempty"`
+	ReceivedAt int64  `json:"receivedAt"` // ms; of a reenriched message when it was made
 	// Ahead is how long (ms) after ReceivedAt the timestamps of events may lie.
 	Ahead int64 `json:"ahead,omitempty"`
 	// PublishedAt is when Pub/Sub first took the events (ms). Only a message whose

@@ -49,6 +49,7 @@ type Packer struct {
 // packKey selects the requests that may share a message.
 type packKey struct {
 	app      string
+	region   string
 	lane     Lane
 	calls    bool
 	evidence Evidence
@@ -86,7 +87,7 @@ func (p *Packer) Publish(ctx context.Context, m Message, events []event.Event) e
 	if p.window <= 0 || !m.Resolved || len(events) >= packEvents || r.bytes >= packBytes {
 		return p.publish(ctx, m)
 	}
-	joined := p.join(packKey{m.App, m.Lane, m.Calls, m.Evidence, m.Key}, r)
+	joined := p.join(packKey{m.App, m.Region, m.Lane, m.Calls, m.Evidence, m.Key}, r)
 	if joined == nil {
 		return p.publish(ctx, m)
 	}
@@ -156,7 +157,7 @@ func (all *pack) message(now time.Time) Message {
 		return first
 	}
 	events, received := make([]event.Event, 0, all.events), now.UnixMilli()
-	m := Message{App: first.App, Lane: first.Lane, Ahead: first.Ahead, Request: first.Request, Resolved: true,
+	m := Message{App: first.App, Region: first.Region, Lane: first.Lane, Ahead: first.Ahead, Request: first.Request, Resolved: true,
 		Calls: first.Calls, Evidence: first.Evidence, Key: first.Key}
 	for _, r := range all.requests {
 		m.joinBands(r.m.Resolution())

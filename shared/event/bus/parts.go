@@ -140,7 +140,7 @@ func encodedSize(v any) int {
 // the position of the first of them in m.
 func (m Message) Part(events []event.Event, first int) Message {
 	p := Message{
-		App: m.App, Lane: m.Lane, ReceivedAt: m.ReceivedAt, Ahead: m.Ahead, PublishedAt: m.PublishedAt,
+		App: m.App, Lane: m.Lane, Region: m.Region, ReceivedAt: m.ReceivedAt, Ahead: m.Ahead, PublishedAt: m.PublishedAt,
 		Request: m.Request, Ordinal: m.Ordinal + first, Resolved: m.Resolved, Calls: m.Calls,
 		Evidence: m.Evidence, Key: m.Key, Bands: m.Bands,
 	}
@@ -169,7 +169,9 @@ func bodyOf(events []event.Event) []byte {
 
 // LoggedPart returns a message of some events of a reenriched message.
 func (m Message) LoggedPart(events []Logged) (Message, error) {
-	return NewReenriched(m.App, time.UnixMilli(m.ReceivedAt), events, m.Resolution())
+	part, err := NewReenriched(m.App, time.UnixMilli(m.ReceivedAt), events, m.Resolution())
+	part.Region = m.Region
+	return part, err
 }
 
 // copyObjects gives m the known objects of an event.

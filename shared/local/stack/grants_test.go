@@ -222,14 +222,14 @@ func (w watchedTopics) record(ctx context.Context) {
 	w.saw(callerOf(metadata.FromOutgoingContext(ctx)), topicOf("warehouse"), true)
 }
 
-func (w watchedTopics) PublishEvents(ctx context.Context, app string, rows [][]byte) error {
+func (w watchedTopics) PublishEvents(ctx context.Context, app, region string, rows [][]byte) error {
 	w.record(ctx)
-	return w.Topics.PublishEvents(ctx, app, rows)
+	return w.Topics.PublishEvents(ctx, app, region, rows)
 }
 
-func (w watchedTopics) PublishDeletion(ctx context.Context, app string, row []byte) error {
+func (w watchedTopics) PublishDeletion(ctx context.Context, app, region string, row []byte) error {
 	w.record(ctx)
-	return w.Topics.PublishDeletion(ctx, app, row)
+	return w.Topics.PublishDeletion(ctx, app, region, row)
 }
 
 func (w watchedTopics) PublishEverywhere(ctx context.Context, row []byte) error {

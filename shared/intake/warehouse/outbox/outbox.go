@@ -17,33 +17,37 @@ import (
 
 // Topics take the rows. The errors leave open how many they have taken.
 type Topics interface {
-	PublishEvents(ctx context.Context, app string, rows [][]byte) error
-	PublishDeletion(ctx context.Context, app string, row []byte) error
+	// Those of users go to a region; empty: to that of the app.
+	PublishEvents(ctx context.Context, app, region string, rows [][]byte) error
+	PublishDeletion(ctx context.Context, app, region string, row []byte) error
 	// PublishEverywhere publishes a deletion in all regions.
 	PublishEverywhere(ctx context.Context, row []byte) error
 }
 
-// States reads the states of users of an app. Users without one are missing.
-type States func(ctx context.Context, app string, users []string) (map[string]store.User, error)
+// Users say what an Outbox asks of users: StatesOf their states, of which every deletion and opt-out that was answered
+// before must be known, and RegionOf the region in which each lives; empty if all live in that of the app.
+type Users interface {
+	StatesOf(ctx context.Context, app string, users []string) (map[string]store.User, error)
+	RegionOf(ctx context.Context, app, user string) (string, error)
+}
 
 // Outbox publishes rows. It is safe for concurrent use.
 type Outbox struct {
 	topics Topics
-	states States
+	users  Users
 	now    func() time.Time
 	log    *slog.Logger
 }
 
-// Over returns an Outbox, or nil if there are no topics. states must know every deletion and opt-out that was
-// answered before.
+// Over returns an Outbox, or nil if there are no topics.
 func Over[T interface {
 	Topics
 	comparable
-}](t T, states States, now func() time.Time, log *slog.Logger) *Outbox {
+}](t T, users Users, now func() time.Time, log *slog.Logger) *Outbox {
 	if t == *new(T) {
 		return nil
 	}
-	return &Outbox{t, states, now, log}
+	return &Outbox{t, users, now, log}
 }
 
 // partBytes bounds the rows that are in memory at a time, but for one that is larger.
@@ -62,12 +66,11 @@ func (o *Outbox) Events(ctx context.Context, app config.App, events []store.LogE
 			users[i] = events[i].User
 		}
 		var err error
-		if states, err = o.states(ctx, app.ID, users); err != nil {
+		if states, err = o.users.StatesOf(ctx, app.ID, users); err != nil {
 			return err
 		}
 	}
-	var part [][]byte
-	size := 0
+	parts := map[string]*part{}
 	for i := range events {
 		e := &events[i]
 		receipt := e.Receipt
@@ -88,18 +91,35 @@ func (o *Outbox) Events(ctx context.Context, app config.App, events []store.LogE
 		if states[e.User].Excludes(e.Type, e.Time, receipt) {
 			continue
 		}
-		if size+len(text) > partBytes && len(part) > 0 {
-			if err := o.topics.PublishEvents(ctx, app.ID, part); err != nil {
+		region, err := o.users.RegionOf(ctx, app.ID, e.User)
+		if err != nil {
+			return err
+		}
+		p := parts[region]
+		if p == nil {
+			p = &part{}
+			parts[region] = p
+		}
+		if p.size+len(text) > partBytes && len(p.rows) > 0 {
+			if err := o.topics.PublishEvents(ctx, app.ID, region, p.rows); err != nil {
 				return err
 			}
-			part, size = nil, 0
+			*p = part{}
 		}
-		part, size = append(part, text), size+len(text)
+		p.rows, p.size = append(p.rows, text), p.size+len(text)
 	}
-	if len(part) == 0 {
-		return nil
+	for region, p := range parts {
+		if err := o.topics.PublishEvents(ctx, app.ID, region, p.rows); err != nil {
+			return err
+		}
 	}
-	return o.topics.PublishEvents(ctx, app.ID, part)
+	return nil
+}
+
+// part is rows that are published together.
+type part struct {
+	rows [][]byte
+	size int
 }
 
 // Deletion publishes what a user's deletions and opt-outs cover by now.
@@ -107,7 +127,7 @@ func (o *Outbox) Deletion(ctx context.Context, app, user string) error {
 	if o == nil {
 		return nil
 	}
-	states, err := o.states(ctx, app, []string{user})
+	states, err := o.users.StatesOf(ctx, app, []string{user})
 	if err != nil {
 		return err
 	}
@@ -119,7 +139,11 @@ func (o *Outbox) Deletion(ctx context.Context, app, user string) error {
 	if err != nil {
 		return err
 	}
-	return o.topics.PublishDeletion(ctx, app, text)
+	region, err := o.users.RegionOf(ctx, app, user)
+	if err != nil {
+		return err
+	}
+	return o.topics.PublishDeletion(ctx, app, region, text)
 }
 
 // AppDeletion publishes that nothing of an app that was received until now counts.

@@ -23,11 +23,12 @@ import (
 // topics record what they take, or fail.
 type topics struct {
 	parts     [][]string // the IDs of the events of each call
+	regions   []string   // of the calls
 	deletions []string
 	err       error
 }
 
-func (r *topics) PublishEvents(_ context.Context, _ string, rows [][]byte) error {
+func (r *topics) PublishEvents(_ context.Context, _, region string, rows [][]byte) error {
 	var ids []string
 	for _, text := range rows {
 		var row warehouse.Event
@@ -36,11 +37,12 @@ func (r *topics) PublishEvents(_ context.Context, _ string, rows [][]byte) error
 		}
 		ids = append(ids, row.ID)
 	}
-	r.parts = append(r.parts, ids)
+	r.parts, r.regions = append(r.parts, ids), append(r.regions, region)
 	return r.err
 }
 
-func (r *topics) PublishDeletion(_ context.Context, _ string, row []byte) error {
+func (r *topics) PublishDeletion(_ context.Context, _, region string, row []byte) error {
+	r.regions = append(r.regions, region)
 	r.deletions = append(r.deletions, string(row))
 	return r.err
 }
@@ -59,11 +61,47 @@ func row(user, id string, at int64, padding int) store.LogEvent {
 	return store.LogEvent{User: user, ID: id, Time: at, Type: event.View, Receipt: at + 10, Original: original.Append(nil)}
 }
 
+// users are known by their states and regions.
+type users struct {
+	states  map[string]store.User
+	regions map[string]string
+	asked   *int
+}
+
+func (u users) StatesOf(context.Context, string, []string) (map[string]store.User, error) {
+	*u.asked++
+	return u.states, nil
+}
+
+func (u users) RegionOf(_ context.Context, _, user string) (string, error) {
+	return u.regions[user], nil
+}
+
 func newOutbox(r *topics, states map[string]store.User, asked *int) *outbox.Outbox {
-	return outbox.Over(r, func(_ context.Context, _ string, users []string) (map[string]store.User, error) {
-		*asked++
-		return states, nil
-	}, func() time.Time { return time.UnixMilli(5_000) }, slog.New(slog.DiscardHandler))
+	return outboxOf(r, users{states: states, asked: asked})
+}
+
+func outboxOf(r *topics, u users) *outbox.Outbox {
+	return outbox.Over(r, u, func() time.Time { return time.UnixMilli(5_000) }, slog.New(slog.DiscardHandler))
+}
+
+// What names a user goes to the region in which they live.
+func TestRowsGoWhereUsersLive(t *testing.T) {
+	r, asked := &topics{}, 0
+	o := outboxOf(r, users{map[string]store.User{"bob": {DeletedUntil: 1, ReceivedUntil: 2}},
+		map[string]string{"ann": "eu", "bob": "us"}, &asked})
+	must.Succeed(t, o.Events(t.Context(), app, []store.LogEvent{row("ann", "1", 1, 0), row("bob", "2", 1, 0), row("ann", "3", 1, 0)}, false))
+	at := map[string][]string{}
+	for i, region := range r.regions {
+		at[region] = append(at[region], r.parts[i]...)
+	}
+	if len(r.parts) != 2 || !slices.Equal(at["eu"], []string{"1", "3"}) || !slices.Equal(at["us"], []string{"2"}) {
+		t.Errorf("published %v", at)
+	}
+	must.Succeed(t, o.Deletion(t.Context(), app.ID, "bob"))
+	if last := r.regions[len(r.regions)-1]; last != "us" {
+		t.Errorf("the deletion of bob goes to %q", last)
+	}
 }
 
 // Events of users who are deleted or have opted out are left out, and the states are read only if there may be some.
