@@ -59,6 +59,9 @@ func (a App) WithResidency(to Residency, settle time.Duration) (App, bool, error
 	if to.Home = was.Home; to.On() && to.Home == "" {
 		to.Home = a.Region
 	}
+	// Jobs go over the regions in their order: a new one is the last.
+	place := func(region string) int { return slices.Index(slices.Concat(was.Regions, []string{region}), region) }
+	to.Regions = slices.SortedStableFunc(slices.Values(to.Regions), func(a, b string) int { return place(a) - place(b) })
 	if to.Equal(was) {
 		return a, false, nil
 	}

@@ -205,7 +205,8 @@ func New(t T, c job.Collection, users int, cfg job.Settings) *Harness {
 // Parts returns a runner of the harness without name and work.
 func (h *Harness) Parts(cfg job.Settings) job.Runner {
 	return job.Runner{
-		Settings: cfg, Jobs: gatedJobs{h, h.Jobs}, Config: gatedConfig{h}, Queue: gatedQueue{h}, Users: gatedUsers{h},
+		Settings: cfg, Jobs: gatedJobs{h, h.Jobs}, Config: gatedConfig{h}, Queue: gatedQueue{h}, Users: gatedUsers{h, ""},
+		UsersIn:     func(region string) job.Users { return gatedUsers{h, region} },
 		Propagation: 10 * time.Second, Now: func() time.Time { return h.Now }, Log: slog.New(slog.DiscardHandler),
 		CheckpointEvery: -1, Clock: func() time.Time { return h.Clock() },
 	}
