@@ -47,8 +47,7 @@ func NewRegional(log *slog.Logger, now func() time.Time, r RegionSettings, store
 		home = r.All.First()
 	}
 	all, err := store.Regional(home, r.All.First(), stores, func(appID string) (store.Place, error) {
-		at, err := placeOf(cached, r.All, appID)
-		return store.Place{Read: at.Read, Write: at.Write}, err
+		return placeOf(cached, r.All, appID)
 	})
 	if err != nil {
 		for _, at := range stores {
@@ -65,11 +64,16 @@ func NewRegional(log *slog.Logger, now func() time.Time, r RegionSettings, store
 // the configuration of the app before.
 const placeTimeout = 10 * time.Second
 
-func placeOf(cached *config.Cached, all config.Regions, appID string) (config.Place, error) {
+func placeOf(cached *config.Cached, all config.Regions, appID string) (store.Place, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), placeTimeout)
 	defer cancel()
 	app, err := appOf(ctx, cached, appID)
-	return all.Place(app), err
+	at := all.Place(app)
+	place := store.Place{Read: at.Read, Write: at.Write}
+	if app.Residency.On() {
+		place.Users = app.Everywhere()
+	}
+	return place, err
 }
 
 // RegionOf returns the region where new users of an app begin, to which its messages and

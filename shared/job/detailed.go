@@ -58,7 +58,8 @@ func put[T divided[T]](ctx context.Context, d Details, app, row string, document
 		return document, "", fmt.Errorf("encode the details of %s: %w", row, err)
 	}
 	version := newVersion()
-	return document.with(details{}, version), version, d.PutJobDetails(ctx, app, row, version, document.over(), value)
+	err = d.PutJobDetails(ctx, app, document.region(), row, version, document.over(), value)
+	return document.with(details{}, version), version, err
 }
 
 // readOne reads a document until its details are there too.
@@ -190,17 +191,17 @@ func (c *changing[T]) attempt(ctx context.Context, document *T) error {
 // tidy deletes the versions that no document names any more. What it leaves after an error
 // goes with the end of the row, or with age.
 func (c *changing[T]) tidy(ctx context.Context, ended bool) {
-	unnamed := map[string]bool{c.before: true}
+	region, unnamed := c.result.region(), map[string]bool{c.before: true}
 	for _, version := range c.stored {
 		unnamed[version] = true
 	}
 	delete(unnamed, "")
 	if ended && len(unnamed) > 0 {
-		_ = c.apart.DropOpenJobDetails(ctx, c.app, c.name)
+		_ = c.apart.DropOpenJobDetails(ctx, c.app, region, c.name)
 	}
 	delete(unnamed, c.after)
 	if len(unnamed) > 0 && (!ended || len(c.stored) > 1) {
-		_ = c.apart.DropJobDetails(ctx, c.app, c.name, slices.Sorted(maps.Keys(unnamed))...)
+		_ = c.apart.DropJobDetails(ctx, c.app, region, c.name, slices.Sorted(maps.Keys(unnamed))...)
 	}
 }
 
@@ -218,7 +219,7 @@ func create[T divided[T]](ctx context.Context, d Details, app, row string, docum
 	// The document may be that of an attempt whose answer was lost.
 	if there, failed := read(); failed == nil {
 		if _, named := there.details(); named != version {
-			_ = d.DropJobDetails(ctx, app, row, version)
+			_ = d.DropJobDetails(ctx, app, document.region(), row, version)
 		}
 	}
 	return err

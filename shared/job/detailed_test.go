@@ -40,21 +40,21 @@ type gatedDetails struct {
 	store.Jobs
 }
 
-func (g gatedDetails) PutJobDetails(ctx context.Context, app, row, version string, ended bool, details []byte) error {
-	return g.Call(ctx, "put details", func() error { return g.Jobs.PutJobDetails(ctx, app, row, version, ended, details) })
+func (g gatedDetails) PutJobDetails(ctx context.Context, app, region, row, version string, ended bool, details []byte) error {
+	return g.Call(ctx, "put details", func() error { return g.Jobs.PutJobDetails(ctx, app, region, row, version, ended, details) })
 }
 
-func (g gatedDetails) JobDetails(ctx context.Context, app string, versions map[string]string) (found map[string][]byte, err error) {
-	err = g.Call(ctx, "details", func() (err error) { found, err = g.Jobs.JobDetails(ctx, app, versions); return err })
+func (g gatedDetails) JobDetails(ctx context.Context, app, region string, versions map[string]string) (found map[string][]byte, err error) {
+	err = g.Call(ctx, "details", func() (err error) { found, err = g.Jobs.JobDetails(ctx, app, region, versions); return err })
 	return found, err
 }
 
-func (g gatedDetails) DropJobDetails(ctx context.Context, app, row string, versions ...string) error {
-	return g.Call(ctx, "drop details", func() error { return g.Jobs.DropJobDetails(ctx, app, row, versions...) })
+func (g gatedDetails) DropJobDetails(ctx context.Context, app, region, row string, versions ...string) error {
+	return g.Call(ctx, "drop details", func() error { return g.Jobs.DropJobDetails(ctx, app, region, row, versions...) })
 }
 
-func (g gatedDetails) DropOpenJobDetails(ctx context.Context, app, row string) error {
-	return g.Call(ctx, "drop open details", func() error { return g.Jobs.DropOpenJobDetails(ctx, app, row) })
+func (g gatedDetails) DropOpenJobDetails(ctx context.Context, app, region, row string) error {
+	return g.Call(ctx, "drop open details", func() error { return g.Jobs.DropOpenJobDetails(ctx, app, region, row) })
 }
 
 // divided returns a harness whose store of jobs is divided. Every request to either half
@@ -196,12 +196,12 @@ type superseding struct {
 	before func()
 }
 
-func (s *superseding) JobDetails(ctx context.Context, app string, versions map[string]string) (map[string][]byte, error) {
+func (s *superseding) JobDetails(ctx context.Context, app, region string, versions map[string]string) (map[string][]byte, error) {
 	if do := s.before; do != nil {
 		s.before = nil
 		do()
 	}
-	return s.Jobs.JobDetails(ctx, app, versions)
+	return s.Jobs.JobDetails(ctx, app, region, versions)
 }
 
 // A reader whose version is superseded reads the document again.

@@ -5,24 +5,25 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
 
-// Details keeps what jobs and shards say of users, in the region of their app. A row is a
+// Details keeps what jobs and shards say of users, in a region: that of their app if the name is empty. A row is a
 // job or a shard. It has versions, of which its document names the valid one.
 type Details interface {
 	// PutJobDetails stores a version of the details of a row. ended says that the row does
 	// not change any more.
-	PutJobDetails(ctx context.Context, app, row, version string, ended bool, details []byte) error
+	PutJobDetails(ctx context.Context, app, region, row, version string, ended bool, details []byte) error
 	// JobDetails returns one version of the details of each row, by row. It leaves out
 	// rows that do not have the version.
-	JobDetails(ctx context.Context, app string, versions map[string]string) (map[string][]byte, error)
+	JobDetails(ctx context.Context, app, region string, versions map[string]string) (map[string][]byte, error)
 	// DropJobDetails deletes versions of a row.
-	DropJobDetails(ctx context.Context, app, row string, versions ...string) error
+	DropJobDetails(ctx context.Context, app, region, row string, versions ...string) error
 	// DropOpenJobDetails deletes the versions of a row that were not stored as ended.
-	DropOpenJobDetails(ctx context.Context, app, row string) error
-	// ForgetJobDetails deletes the rows of an app whose names begin with a prefix.
+	DropOpenJobDetails(ctx context.Context, app, region, row string) error
+	// ForgetJobDetails deletes the rows of an app whose names begin with a prefix, in all its regions.
 	ForgetJobDetails(ctx context.Context, app, prefix string) error
 }
 
@@ -49,6 +50,8 @@ type divided[T any] interface {
 	details() (details, string)
 	// with returns the document with other details and another version.
 	with(d details, version string) T
+	// region is where the details lie.
+	region() string
 	over() bool
 	// lost returns what is left without details, false if that is of no use.
 	lost() (T, bool)
@@ -63,6 +66,8 @@ func (j Job) with(d details, version string) Job {
 	j.Error, j.Details = d.Error, version
 	return j
 }
+
+func (j Job) region() string { return j.Region }
 
 func (j Job) over() bool { return j.State.Ended() }
 
@@ -84,6 +89,8 @@ func (s Shard) with(d details, version string) Shard {
 	return s
 }
 
+func (s Shard) region() string { return s.Region }
+
 func (s Shard) over() bool { return s.State != ShardOpen }
 
 func (s Shard) lost() (Shard, bool) {
@@ -100,17 +107,22 @@ func newVersion() string { return strings.ToLower(rand.Text()) }
 // version is not stored.
 func joined[T divided[T]](ctx context.Context, d Details, app string, row func(T) string,
 	documents []T) (all []T, missing []int, err error) {
-	versions := map[string]string{}
+	versions := map[string]map[string]string{} // of rows, by region
 	for _, document := range documents {
 		if _, version := document.details(); version != "" {
-			versions[row(document)] = version
+			if versions[document.region()] == nil {
+				versions[document.region()] = map[string]string{}
+			}
+			versions[document.region()][row(document)] = version
 		}
 	}
-	var found map[string][]byte
-	if len(versions) > 0 {
-		if found, err = d.JobDetails(ctx, app, versions); err != nil {
+	found := map[string][]byte{}
+	for region, rows := range versions {
+		there, err := d.JobDetails(ctx, app, region, rows)
+		if err != nil {
 			return nil, nil, err
 		}
+		maps.Copy(found, there)
 	}
 	all = make([]T, len(documents))
 	for i, document := range documents {

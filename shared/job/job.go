@@ -20,6 +20,9 @@
 // keeps them apart, in a table of Bigtable in the region of the app, and a document names
 // the version of its details. A write stores a new version first, and then the document.
 //
+// If each user of the app lives in a region of their own, a shard is of one region, and a job goes over the regions one
+// after the other. The details of a shard, its tasks, and the error of a job that failed with it are in that region.
+//
 // Firestore's TTL deletes jobs and shards some months after they have ended
 // (see Kept), at the time expiresAt in their documents. Documents of unfinished
 // jobs and shards have no such field, so TTL never deletes them. TTL is
@@ -158,6 +161,8 @@ type Job struct {
 	ExpiresAt time.Time `firestore:"expiresAt,omitempty"`
 	// Error is why a job failed or was superseded.
 	Error string `firestore:"error"`
+	// Region is that of the users whom Error may name; empty: that of the app.
+	Region string `firestore:"region,omitempty"`
 	// Details names the version of the details that Detailed keeps apart. It is empty
 	// everywhere else.
 	Details string `firestore:"details,omitempty"`
@@ -169,6 +174,8 @@ type Shard struct {
 	// Part names what the shard works on if that is not a range of users, in words of the
 	// Work.
 	Part string `firestore:"part,omitempty"`
+	// Region is where the users of the shard live; empty: in that of the app.
+	Region string `firestore:"region,omitempty"`
 	// From and To bound the user tokens, [From, To); empty means unbounded. Those of a part
 	// are places in a format of the Work.
 	From  string     `firestore:"from"`

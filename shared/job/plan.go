@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -32,6 +34,9 @@ func (r *Runner) Plan(ctx context.Context, t PlanTask, retries int) (Outcome, er
 		return r.drop(ctx, t.App, t.Job, "step %d is not %d, the current one", t.Step, job.PlanStep), nil
 	}
 	o, err := r.plan(ctx, job, app)
+	if at, ok := errors.AsType[regionError](err); ok {
+		job.Region = at.region
+	}
 	switch {
 	case errors.Is(err, errOvertaken), errors.Is(err, ErrEnded):
 		return r.Plan(ctx, t, retries) // the job has changed: decide again what to do
@@ -78,15 +83,14 @@ func (r *Runner) plan(ctx context.Context, job Job, app config.App) (Outcome, er
 	if r.waits(app) {
 		return r.nextPlanStep(ctx, job, movingPause)
 	}
-	switch err := r.cutAll(ctx, job, r.Now().Add(r.Budget)); {
+	switch err := r.cutAll(ctx, job, app, r.Now().Add(r.Budget)); {
 	case errors.Is(err, errBudget):
 		return r.nextPlanStep(ctx, job, 0)
 	case err != nil:
 		return Outcome{}, fmt.Errorf("plan %s %s: %w", r.Name, job.ID, err)
 	}
 	if preparing, ok := r.Work.(Preparing); ok {
-		starts := func(ctx context.Context) ([]string, error) { return r.starts(ctx, job) }
-		if err := preparing.Prepare(ctx, job, app, starts); err != nil {
+		if err := r.prepare(ctx, preparing, job, app); err != nil {
 			return Outcome{}, fmt.Errorf("prepare %s %s: %w", r.Name, job.ID, err)
 		}
 	}
@@ -103,23 +107,55 @@ func (r *Runner) plan(ctx context.Context, job Job, app config.App) (Outcome, er
 // maxStarts is of how many shards Prepare learns the first users.
 const maxStarts = 32
 
-// starts returns the first users of some of the job's shards.
-func (r *Runner) starts(ctx context.Context, job Job) ([]string, error) {
+// prepare prepares the work in each region in which users of the app live.
+func (r *Runner) prepare(ctx context.Context, work Preparing, job Job, app config.App) error {
+	regions := regionsOf(app)
+	for i, region := range regions {
+		at := app
+		if region != "" {
+			at = app.In(region)
+		}
+		starts := func(ctx context.Context) ([]string, error) { return r.starts(ctx, job, regions, i) }
+		if err := work.Prepare(ctx, job, at, starts); err != nil {
+			return regionError{region, err}
+		}
+	}
+	return nil
+}
+
+// starts returns the first users of some of the job's shards of the region at an index.
+func (r *Runner) starts(ctx context.Context, job Job, regions []string, at int) ([]string, error) {
 	last, err := r.Jobs.LastShard(ctx, job.App, job.ID)
 	if err != nil {
 		return nil, err
 	}
-	all := last.N + 1
-	n := min(all, maxStarts)
+	// The shards of a region follow those of the one before it.
+	behind := func(at int) int {
+		return sort.Search(last.N+1, func(n int) bool {
+			shard, failed := r.Jobs.Shard(ctx, job.App, job.ID, n)
+			if failed != nil {
+				err = failed
+			}
+			return slices.Index(regions, shard.Region) > at
+		})
+	}
+	first, end := 0, last.N+1
+	if at > 0 {
+		first = behind(at - 1)
+	}
+	if at < len(regions)-1 {
+		end = behind(at)
+	}
+	n := min(end-first, maxStarts)
 	starts := make([]string, n)
 	for i := range starts {
-		shard, err := r.Jobs.Shard(ctx, job.App, job.ID, i*all/n)
-		if err != nil {
-			return nil, err
+		shard, failed := r.Jobs.Shard(ctx, job.App, job.ID, first+i*(end-first)/n)
+		if failed != nil {
+			err = failed
 		}
 		starts[i] = shard.From
 	}
-	return starts, nil
+	return starts, err
 }
 
 // nextPlanStep ends the current plan step and enqueues the task of the next
@@ -144,12 +180,29 @@ var (
 	errOvertaken = errors.New("another delivery of the task wrote first")
 )
 
-// cutAll cuts the users after the last stored shard into shards, in key order.
+// regionError is the error of work over the users of a region, whom it may name.
+type regionError struct {
+	region string
+	error
+}
+
+func (e regionError) Unwrap() error { return e.error }
+
+// regionsOf returns the regions over which a job goes; one without a name unless each user of the app has a region of
+// their own.
+func regionsOf(app config.App) []string {
+	if !app.Residency.On() {
+		return []string{""}
+	}
+	return app.Everywhere()
+}
+
+// cutAll cuts the users after the last stored shard into shards, in key order, region after region.
 // If another delivery of the task plans at the same time, the first shard that
 // is stored under a number counts.
-func (r *Runner) cutAll(ctx context.Context, job Job, until time.Time) error {
+func (r *Runner) cutAll(ctx context.Context, job Job, app config.App, until time.Time) error {
 	for r.Users != nil {
-		c := cutter{r: r, job: job}
+		c := cutter{r: r, job: job, regions: regionsOf(app)}
 		switch last, err := r.Jobs.LastShard(ctx, job.App, job.ID); {
 		case errors.Is(err, ErrNotFound):
 		case err != nil:
@@ -157,12 +210,17 @@ func (r *Runner) cutAll(ctx context.Context, job Job, until time.Time) error {
 		default:
 			// The plan task that stored this shard may have died before it
 			// enqueued the shard's task.
-			if err := r.enqueuePlanned(ctx, job, last); err != nil || last.To == "" {
+			if err := r.enqueuePlanned(ctx, job, last); err != nil {
 				return err
 			}
 			c.n, c.from = last.N+1, last.To
+			// A shard of no region was cut before users lived in regions of their own: they lived in that of the app.
+			c.regions = c.regions[max(0, slices.Index(c.regions, last.Region)):]
+			if last.To == "" {
+				c.regions = c.regions[1:]
+			}
 		}
-		err := c.cutUsers(ctx, until)
+		err := c.cutRegions(ctx, until)
 		if !errors.Is(err, errOvertaken) {
 			return err
 		}
@@ -172,15 +230,29 @@ func (r *Runner) cutAll(ctx context.Context, job Job, until time.Time) error {
 
 // cutter cuts a stream of users into shards.
 type cutter struct {
-	r     *Runner
-	job   Job
-	n     int    // number of the current shard
-	from  string // its first token
-	users int    // in it so far
+	r       *Runner
+	job     Job
+	regions []string // that of the current shard, and those after it
+	n       int      // number of the current shard
+	from    string   // its first token
+	users   int      // in it so far
 }
 
-func (c *cutter) cutUsers(ctx context.Context, until time.Time) error {
-	err := c.r.Users.ScanUserKeys(ctx, c.job.App, c.from, "", func(user string) error {
+func (c *cutter) cutRegions(ctx context.Context, until time.Time) error {
+	for ; len(c.regions) > 0; c.regions = c.regions[1:] {
+		users := c.r.Users
+		if c.regions[0] != "" {
+			users = c.r.UsersIn(c.regions[0])
+		}
+		if err := c.cutUsers(ctx, users, until); err != nil {
+			return regionError{c.regions[0], err}
+		}
+	}
+	return nil
+}
+
+func (c *cutter) cutUsers(ctx context.Context, users Users, until time.Time) error {
+	err := users.ScanUserKeys(ctx, c.job.App, c.from, "", func(user string) error {
 		if c.users == c.r.ShardUsers {
 			// The stream may reuse the memory of the token.
 			if err := c.cut(ctx, strings.Clone(user)); err != nil {
@@ -204,7 +276,7 @@ func (c *cutter) cutUsers(ctx context.Context, until time.Time) error {
 
 // cut stores the shard that ends before the user to, and enqueues its task.
 func (c *cutter) cut(ctx context.Context, to string) error {
-	shard := Shard{N: c.n, From: c.from, To: to, State: ShardOpen, Next: c.from, PlannedUsers: int64(c.users)}
+	shard := Shard{N: c.n, Region: c.regions[0], From: c.from, To: to, State: ShardOpen, Next: c.from, PlannedUsers: int64(c.users)}
 	if c.users == 0 {
 		// Without users the shard is done: users who arrive later get the new
 		// configuration.
@@ -216,7 +288,7 @@ func (c *cutter) cut(ctx context.Context, to string) error {
 		if err != nil {
 			return err
 		}
-		if written.From != shard.From || written.To != shard.To {
+		if written.Region != shard.Region || written.From != shard.From || written.To != shard.To {
 			return errOvertaken
 		}
 		shard = written

@@ -86,7 +86,9 @@ type Runner struct {
 	Queue  queue.Queue
 	// Users are nil if the jobs are not over users.
 	Users Users
-	Work  Work
+	// UsersIn returns the users of one region, of an app whose users live in regions of their own.
+	UsersIn func(region string) Users
+	Work    Work
 	// StaleText describes the users or rows that Verify counts, as in "3
 	// StaleText after 2 more passes". Default: rows are still stale.
 	StaleText string
@@ -190,14 +192,14 @@ func (r *Runner) Cancel(ctx context.Context, app, id string) (Job, error) {
 }
 
 // end ends a job and stores the totals of its shards. A job that has ended
-// stays as it is. end returns the stored job.
+// stays as it is. end returns the stored job. The reason may name users of the region that job names.
 func (r *Runner) end(ctx context.Context, job Job, state State, reason string) (Job, error) {
 	totals, err := r.Jobs.Totals(ctx, job.App, job.ID)
 	if err != nil {
 		return job, fmt.Errorf("end %s %s: %w", r.Name, job.ID, err)
 	}
 	ended, err := r.Jobs.Update(ctx, job.App, job.ID, func(j *Job) error {
-		j.State, j.Error, j.Totals, j.FinishedAt, j.ExpiresAt = state, reason, totals, r.Now(), r.expiry()
+		j.State, j.Error, j.Region, j.Totals, j.FinishedAt, j.ExpiresAt = state, reason, job.Region, totals, r.Now(), r.expiry()
 		return nil
 	})
 	if errors.Is(err, ErrEnded) {
@@ -268,6 +270,7 @@ func (r *Runner) finish(ctx context.Context, app, id string) error {
 		return fmt.Errorf("finish %s: %w", r.Name, err)
 	}
 	if len(failed) > 0 {
+		job.Region = failed[0].Region
 		_, err = r.end(ctx, job, Failed, failed[0].Error)
 		return err
 	}

@@ -44,6 +44,9 @@ func (r *Runner) shard(ctx context.Context, t ShardTask, retries int, until time
 	case t.Step != shard.Step:
 		return r.drop(ctx, t.App, t.Job, "step %d of shard %d is not %d, the current one", t.Step, t.Shard, shard.Step), nil
 	}
+	if shard.Region != "" {
+		app = app.In(shard.Region)
+	}
 	w := &worker{Runner: r, job: job, app: app, shard: shard, until: until}
 	work := w.attempt
 	if r.waits(app) {

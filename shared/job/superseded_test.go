@@ -18,12 +18,12 @@ type overtaken struct {
 	by func()
 }
 
-func (o *overtaken) JobDetails(ctx context.Context, app string, versions map[string]string) (map[string][]byte, error) {
+func (o *overtaken) JobDetails(ctx context.Context, app, region string, versions map[string]string) (map[string][]byte, error) {
 	if do := o.by; do != nil {
 		o.by = nil
 		do()
 	}
-	return o.Jobs.JobDetails(ctx, app, versions)
+	return o.Jobs.JobDetails(ctx, app, region, versions)
 }
 
 // A change whose document is superseded before its details are read is made to the document

@@ -77,6 +77,7 @@ func (r *Runner) enqueueShard(ctx context.Context, job Job, s Shard) error {
 	if err != nil {
 		return err
 	}
+	task.Region = s.Region // the body names users who live there
 	return r.Queue.Create(ctx, task)
 }
 

@@ -23,8 +23,8 @@ type Task struct {
 	// App is the app that the task is for. A dedicated customer's tasks wait in queues
 	// of their own.
 	App string
-	// Region is that of the app, if the caller knows it: then nobody looks it up. Empty: it is
-	// looked up.
+	// Region is that of the users whom the body names, or of the app, if the caller knows it: then nobody looks it up.
+	// Empty: that of the app is looked up.
 	Region string
 	// Path is where on the worker the task goes, beginning with a slash.
 	Path string

@@ -49,12 +49,14 @@ func (r AppRows) set() (bigtable.RowRangeList, bool) {
 
 // DeleteRows deletes the rows of a range. After each request that deletes some it
 // calls progress with their number and the last of their keys, and returns the
-// error that progress returns. A store of several regions deletes them in each; a caller that
-// goes on behind a key looks at all once more.
+// error that progress returns. A store of several regions deletes them in each. It calls progress without a key, which
+// may name a user of any region; a caller that goes on looks at all once more.
 func (s Rows) DeleteRows(ctx context.Context, r AppRows, progress func(rows int, last string) error) error {
 	if all := s.tables.router; all != nil {
 		r.After = ""
-		return all.all(func(s *Store) error { return s.Rows.DeleteRows(ctx, r, progress) })
+		return all.all(func(s *Store) error {
+			return s.Rows.DeleteRows(ctx, r, func(rows int, _ string) error { return progress(rows, "") })
+		})
 	}
 	table := s.tables.named(r.App, r.Table)
 	for {

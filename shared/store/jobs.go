@@ -21,36 +21,47 @@ import (
 
 func jobsKey(app, row string) string { return app + "," + row }
 
+// Details of a shard that names users of one region of an app whose users live in regions of their own lie in that
+// region. The region is empty for all others: they lie where the app's own rows do.
+
+// at calls do with the stores of a region of an app.
+func (s Jobs) at(app, region string, do func(*Store) error) error {
+	if region == "" {
+		return s.each(app, do)
+	}
+	return do(s.In(region))
+}
+
 // PutJobDetails stores a version of the details of a row. ended says that it is the last.
-func (s Jobs) PutJobDetails(ctx context.Context, app, row, version string, ended bool, details []byte) error {
+func (s Jobs) PutJobDetails(ctx context.Context, app, region, row, version string, ended bool, details []byte) error {
 	family, m := familyOpen, bigtable.NewMutation()
 	if ended {
 		family = familyEnded
 	}
 	m.Set(family, version, bigtable.Now(), details)
-	return s.changeJobDetails(ctx, app, row, m)
+	return s.changeJobDetails(ctx, app, region, row, m)
 }
 
 // DropJobDetails deletes versions of the details of a row.
-func (s Jobs) DropJobDetails(ctx context.Context, app, row string, versions ...string) error {
+func (s Jobs) DropJobDetails(ctx context.Context, app, region, row string, versions ...string) error {
 	m := bigtable.NewMutation()
 	for _, version := range versions {
 		m.DeleteCellsInColumn(familyOpen, version)
 		m.DeleteCellsInColumn(familyEnded, version)
 	}
-	return s.changeJobDetails(ctx, app, row, m)
+	return s.changeJobDetails(ctx, app, region, row, m)
 }
 
 // DropOpenJobDetails deletes the versions of a row that are not the last, once the last
 // is the valid one.
-func (s Jobs) DropOpenJobDetails(ctx context.Context, app, row string) error {
+func (s Jobs) DropOpenJobDetails(ctx context.Context, app, region, row string) error {
 	m := bigtable.NewMutation()
 	m.DeleteCellsInFamily(familyOpen)
-	return s.changeJobDetails(ctx, app, row, m)
+	return s.changeJobDetails(ctx, app, region, row, m)
 }
 
-func (s *Store) changeJobDetails(ctx context.Context, app, row string, m *bigtable.Mutation) error {
-	return s.each(app, func(s *Store) error {
+func (s Jobs) changeJobDetails(ctx context.Context, app, region, row string, m *bigtable.Mutation) error {
+	return s.at(app, region, func(s *Store) error {
 		if err := s.tables.of(app, allUsers).jobs.Apply(ctx, jobsKey(app, row), m); err != nil {
 			return fmt.Errorf("write details of job %s of %s: %w", row, app, err)
 		}
@@ -63,8 +74,9 @@ const jobRows = 500
 
 // JobDetails returns one version of the details of each row, by row. It leaves out rows
 // that do not have the version.
-func (s Jobs) JobDetails(ctx context.Context, app string, versions map[string]string) (map[string][]byte, error) {
-	found := map[string][]byte{}
+func (s Jobs) JobDetails(ctx context.Context, app, region string,
+	versions map[string]string) (map[string][]byte, error) {
+	table, found := s.In(region).tables.of(app, allUsers).jobs, map[string][]byte{}
 	take := func(r bigtable.Row) bool {
 		row := strings.TrimPrefix(r.Key(), jobsKey(app, ""))
 		for family, cells := range r {
@@ -81,16 +93,17 @@ func (s Jobs) JobDetails(ctx context.Context, app string, versions map[string]st
 		for i, row := range rows {
 			keys[i] = jobsKey(app, row)
 		}
-		if err := s.tables.of(app, allUsers).jobs.ReadRows(ctx, keys, take, newestCells); err != nil {
+		if err := table.ReadRows(ctx, keys, take, newestCells); err != nil {
 			return nil, fmt.Errorf("read details of jobs of %s: %w", app, err)
 		}
 	}
 	return found, nil
 }
 
-// ForgetJobDetails deletes the rows of an app whose names begin with a prefix.
+// ForgetJobDetails deletes the rows of an app whose names begin with a prefix, in all regions in which its users may
+// be.
 func (s Jobs) ForgetJobDetails(ctx context.Context, app, prefix string) error {
-	return s.each(app, func(s *Store) error { return s.forgetJobDetails(ctx, app, prefix) })
+	return s.everywhere(app, func(s *Store) error { return s.forgetJobDetails(ctx, app, prefix) })
 }
 
 func (s *Store) forgetJobDetails(ctx context.Context, app, prefix string) error {

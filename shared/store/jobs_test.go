@@ -16,7 +16,7 @@ func testJobDetails(t *testing.T, s fixture) {
 	ctx := t.Context()
 	put := func(app, row, version string, ended bool) {
 		t.Helper()
-		must.Succeed(t, s.Jobs.PutJobDetails(ctx, app, row, version, ended, []byte(app+"/"+row+"/"+version)))
+		must.Succeed(t, s.Jobs.PutJobDetails(ctx, app, "", row, version, ended, []byte(app+"/"+row+"/"+version)))
 	}
 	wants := func(what, app string, versions map[string]string, rows ...string) {
 		t.Helper()
@@ -24,7 +24,7 @@ func testJobDetails(t *testing.T, s fixture) {
 		for _, row := range rows {
 			want[row] = app + "/" + row + "/" + versions[row]
 		}
-		found, err := s.Jobs.JobDetails(ctx, app, versions)
+		found, err := s.Jobs.JobDetails(ctx, app, "", versions)
 		got := map[string]string{}
 		for row, value := range found {
 			got[row] = string(value)
@@ -43,12 +43,12 @@ func testJobDetails(t *testing.T, s fixture) {
 	row, every := "moves,job-1,0000001", map[string]string{"moves,job-1,0000001": "v2", "moves,job-2,": "v1", "moves,job-3,": "v1"}
 	wants("several rows", "shop", every, row, "moves,job-2,")
 	wants("of none", "shop", nil)
-	must.Succeed(t, s.Jobs.DropJobDetails(ctx, "shop", row, "v2", "v9"))
+	must.Succeed(t, s.Jobs.DropJobDetails(ctx, "shop", "", row, "v2", "v9"))
 	wants("a version that is dropped", "shop", every, "moves,job-2,")
 	for _, version := range []string{"v1", "v3", "v4"} {
 		wants("another version", "shop", map[string]string{row: version}, row)
 	}
-	must.Succeed(t, s.Jobs.DropOpenJobDetails(ctx, "shop", row))
+	must.Succeed(t, s.Jobs.DropOpenJobDetails(ctx, "shop", "", row))
 	for version, left := range map[string][]string{"v1": nil, "v3": nil, "v4": {row}} {
 		wants("after the end, "+version, "shop", map[string]string{row: version}, left...)
 	}
@@ -66,10 +66,10 @@ func testManyJobDetails(t *testing.T, s fixture) {
 	for n := range 1203 {
 		row := fmt.Sprintf("moves,job-1,%07d", n)
 		versions[row] = "v"
-		must.Succeed(t, s.Jobs.PutJobDetails(ctx, "shop", row, "v", false, nil))
+		must.Succeed(t, s.Jobs.PutJobDetails(ctx, "shop", "", row, "v", false, nil))
 	}
 	for _, want := range []int{len(versions), 0} {
-		if got, err := s.Jobs.JobDetails(ctx, "shop", versions); len(got) != want || err != nil {
+		if got, err := s.Jobs.JobDetails(ctx, "shop", "", versions); len(got) != want || err != nil {
 			t.Errorf("%d rows, %v; want %d", len(got), err, want)
 		}
 		must.Succeed(t, s.Jobs.ForgetJobDetails(ctx, "shop", "moves,job-1,"))

@@ -25,6 +25,8 @@ type Place struct {
 	Read string
 	// Write are the regions into which what clients change is written, in this order.
 	Write []string
+	// Users are the regions in which users of the app may be, if they are others than those of Write.
+	Users []string
 }
 
 // router sends what is asked of a Store to those of the regions: a deployment has a Bigtable
@@ -116,6 +118,23 @@ func (s *Store) Home() string {
 		return ""
 	}
 	return s.tables.router.own
+}
+
+// everywhere calls do with the stores of all regions in which users of an app may be, until it fails.
+func (s *Store) everywhere(app string, do func(*Store) error) error {
+	if s.tables.router == nil {
+		return do(s)
+	}
+	place, err := s.tables.router.place(app)
+	if err != nil || len(place.Users) == 0 {
+		return s.each(app, do)
+	}
+	for _, region := range place.Users {
+		if err := do(s.In(region)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Regions returns the stores of all regions by name, and the name of the first one; nil

@@ -52,7 +52,7 @@ func (s Users) ScanUserKeys(ctx context.Context, app, from, to string, fn func(u
 // Rows remain of users without events: they are among them.
 func (s Users) ListUsers(ctx context.Context, app, prefix, after string, limit int) ([]string, error) {
 	var users []string
-	err := s.each(app, func(s *Store) error { // the users of an app that moves are in two regions
+	err := s.everywhere(app, func(s *Store) error { // the users of an app that moves are in two regions, too
 		there, err := s.listUsers(ctx, app, prefix, after, limit)
 		users = append(users, there...)
 		return err

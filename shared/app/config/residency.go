@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -17,7 +18,8 @@ import (
 // app.
 type Residency struct {
 	Mode ResidencyMode
-	// Home is the region of the app. Its rows of locations decide.
+	// Home is the region of the app, whose rows of locations decide. A setting that changes has it only for an app that
+	// names no region.
 	Home string
 	// Regions are where users may live, that of the app among them.
 	Regions []string
@@ -105,12 +107,15 @@ func (r Residency) Birth(key string, header func(name string) string) string {
 func (a App) WithResidency(to Residency, settle time.Duration) (App, bool, error) {
 	was, now := a.Residency, Stamp(time.Time{})
 	to.Since = was.Since
-	if to.Home = was.Home; to.On() && to.Home == "" {
-		to.Home = a.Region
+	if to.On() {
+		to.Home = cmp.Or(was.Home, a.Region, to.Home)
 	}
 	if to.Rule == ByHeader && to.Header == "" {
 		to.Header = DefaultResidencyHeader
 	}
+	// Jobs go over the regions in their order: a new one is the last.
+	place := func(region string) int { return slices.Index(slices.Concat(was.Regions, []string{region}), region) }
+	to.Regions = slices.SortedStableFunc(slices.Values(to.Regions), func(a, b string) int { return place(a) - place(b) })
 	if to.Equal(was) {
 		return a, false, nil
 	}
@@ -140,9 +145,12 @@ func (a App) WithResidency(to Residency, settle time.Duration) (App, bool, error
 // Everywhere returns the regions in which users of the app live, that of the app first. It is one alone, whose name may
 // be empty, unless each user has a region of their own.
 func (a App) Everywhere() []string {
-	all := []string{a.Region}
+	if !a.Residency.On() {
+		return []string{a.Region}
+	}
+	all := []string{a.Residency.Home}
 	for _, region := range a.Residency.Regions {
-		if region != a.Region {
+		if region != a.Residency.Home {
 			all = append(all, region)
 		}
 	}

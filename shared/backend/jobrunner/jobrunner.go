@@ -16,6 +16,7 @@ func Open(b backend.Base, q queue.Queue, c job.Settings, collection job.Collecti
 	return job.Runner{
 		Collection: collection, Settings: c, Jobs: job.Detailed(job.In(b.Documents, collection), b.Store.Jobs,
 			collection), Config: b.Config, Queue: q, Users: b.Store.Users,
+		UsersIn:     func(region string) job.Users { return b.Store.In(region).Users },
 		Propagation: b.Propagation, Now: b.Now, Log: b.Log,
 	}
 }

@@ -8,13 +8,16 @@ import (
 	"github.com/affinityengine/affinity/shared/job"
 )
 
-type gatedUsers struct{ *Harness }
+type gatedUsers struct {
+	*Harness
+	region string // "": all
+}
 
 func (w gatedUsers) ScanUserKeys(ctx context.Context, id, from, to string, fn func(string) error) error {
 	if id != App {
 		return nil // other apps have no users
 	}
-	for _, name := range w.Within(from, to) {
+	for _, name := range w.within(w.region, from, to) {
 		w.Now = w.Now.Add(time.Second)
 		if err := fn(name); err != nil {
 			return err

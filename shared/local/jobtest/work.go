@@ -13,6 +13,8 @@ import (
 
 // User is a user of a harness.
 type User struct {
+	// Region is where they live, if each user has a region of their own.
+	Region  string
 	Known   bool
 	Events  int64
 	Version int64
@@ -58,7 +60,12 @@ func (c *Counts) add(u *User, written bool) {
 // Step does the work on the next user before to: it sets the user's version,
 // and a second passes.
 func (h *Harness) Step(version int64, to string, onlyStale bool, p *job.Progress) error {
-	names := h.Within(p.Next, to)
+	return h.step(version, "", to, onlyStale, p)
+}
+
+// step is Step of the users of a region.
+func (h *Harness) step(version int64, region, to string, onlyStale bool, p *job.Progress) error {
+	names := h.within(region, p.Next, to)
 	if len(names) == 0 {
 		p.Done = true
 		return nil
@@ -87,10 +94,13 @@ func (h *Harness) Step(version int64, to string, onlyStale bool, p *job.Progress
 }
 
 // Within returns the users in [from, to) in their order.
-func (h *Harness) Within(from, to string) []string {
+func (h *Harness) Within(from, to string) []string { return h.within("", from, to) }
+
+// within is Within of the users of a region, "" of all.
+func (h *Harness) within(region, from, to string) []string {
 	var names []string
-	for name := range h.Users {
-		if name >= from && (to == "" || name < to) {
+	for name, u := range h.Users {
+		if (region == "" || u.Region == region) && name >= from && (to == "" || name < to) {
 			names = append(names, name)
 		}
 	}
@@ -101,7 +111,12 @@ func (h *Harness) Within(from, to string) []string {
 // Verify counts the users from a place on who have another version. Each takes
 // VerifyTakes.
 func (h *Harness) Verify(version int64, from, to string, until time.Time) (v job.Verified) {
-	for i, name := range h.Within(from, to) {
+	return h.verify(version, "", from, to, until)
+}
+
+// verify is Verify of the users of a region.
+func (h *Harness) verify(version int64, region, from, to string, until time.Time) (v job.Verified) {
+	for i, name := range h.within(region, from, to) {
 		if i > 0 && !h.Now.Before(until) {
 			v.Next = name
 			break
@@ -145,7 +160,7 @@ func (w gatedWork) Process(ctx context.Context, j job.Job, _ config.App, s job.S
 	params := job.ParamsOf[Params](j)
 	p := job.Progress{Next: s.Next}
 	for !p.Done && (p.Next == s.Next || w.Now.Before(until)) {
-		step := func() error { return w.Step(params.Version, s.To, params.OnlyStale || s.Pass > 0, &p) }
+		step := func() error { return w.step(params.Version, s.Region, s.To, params.OnlyStale || s.Pass > 0, &p) }
 		if err := w.Call(ctx, "work", step); err != nil {
 			return p, err
 		}
@@ -159,7 +174,7 @@ func (w gatedWork) Process(ctx context.Context, j job.Job, _ config.App, s job.S
 func (w gatedWork) Verify(ctx context.Context, j job.Job, _ config.App, s job.Shard,
 	until time.Time) (v job.Verified, err error) {
 	err = w.Call(ctx, "verify", func() error {
-		v = w.Harness.Verify(job.ParamsOf[Params](j).Version, s.Next, s.To, until)
+		v = w.verify(job.ParamsOf[Params](j).Version, s.Region, s.Next, s.To, until)
 		return nil
 	})
 	return v, err

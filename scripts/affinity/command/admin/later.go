@@ -73,22 +73,23 @@ func (l *later[T]) with(ctx context.Context, do func(T) error) error {
 type laterDetails struct{ later[JobDetails] }
 
 // PutJobDetails is that of job.Details, as are the following.
-func (l *laterDetails) PutJobDetails(ctx context.Context, app, row, version string, ended bool, details []byte) error {
-	return l.with(ctx, func(d JobDetails) error { return d.PutJobDetails(ctx, app, row, version, ended, details) })
+func (l *laterDetails) PutJobDetails(ctx context.Context, app, region, row, version string, ended bool,
+	details []byte) error {
+	return l.with(ctx, func(d JobDetails) error { return d.PutJobDetails(ctx, app, region, row, version, ended, details) })
 }
 
-func (l *laterDetails) JobDetails(ctx context.Context, app string,
+func (l *laterDetails) JobDetails(ctx context.Context, app, region string,
 	versions map[string]string) (found map[string][]byte, err error) {
-	err = l.with(ctx, func(d JobDetails) (err error) { found, err = d.JobDetails(ctx, app, versions); return err })
+	err = l.with(ctx, func(d JobDetails) (err error) { found, err = d.JobDetails(ctx, app, region, versions); return err })
 	return found, err
 }
 
-func (l *laterDetails) DropJobDetails(ctx context.Context, app, row string, versions ...string) error {
-	return l.with(ctx, func(d JobDetails) error { return d.DropJobDetails(ctx, app, row, versions...) })
+func (l *laterDetails) DropJobDetails(ctx context.Context, app, region, row string, versions ...string) error {
+	return l.with(ctx, func(d JobDetails) error { return d.DropJobDetails(ctx, app, region, row, versions...) })
 }
 
-func (l *laterDetails) DropOpenJobDetails(ctx context.Context, app, row string) error {
-	return l.with(ctx, func(d JobDetails) error { return d.DropOpenJobDetails(ctx, app, row) })
+func (l *laterDetails) DropOpenJobDetails(ctx context.Context, app, region, row string) error {
+	return l.with(ctx, func(d JobDetails) error { return d.DropOpenJobDetails(ctx, app, region, row) })
 }
 
 func (l *laterDetails) ForgetJobDetails(ctx context.Context, app, prefix string) error {

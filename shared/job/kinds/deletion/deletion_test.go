@@ -83,21 +83,21 @@ type details struct {
 	store.Jobs
 }
 
-func (d details) PutJobDetails(ctx context.Context, app, row, version string, ended bool, value []byte) error {
-	return d.h.Call(ctx, "put details", func() error { return d.Jobs.PutJobDetails(ctx, app, row, version, ended, value) })
+func (d details) PutJobDetails(ctx context.Context, app, region, row, version string, ended bool, value []byte) error {
+	return d.h.Call(ctx, "put details", func() error { return d.Jobs.PutJobDetails(ctx, app, region, row, version, ended, value) })
 }
 
-func (d details) JobDetails(ctx context.Context, app string, versions map[string]string) (found map[string][]byte, err error) {
-	err = d.h.Call(ctx, "details", func() (err error) { found, err = d.Jobs.JobDetails(ctx, app, versions); return err })
+func (d details) JobDetails(ctx context.Context, app, region string, versions map[string]string) (found map[string][]byte, err error) {
+	err = d.h.Call(ctx, "details", func() (err error) { found, err = d.Jobs.JobDetails(ctx, app, region, versions); return err })
 	return found, err
 }
 
-func (d details) DropJobDetails(ctx context.Context, app, row string, versions ...string) error {
-	return d.h.Call(ctx, "drop details", func() error { return d.Jobs.DropJobDetails(ctx, app, row, versions...) })
+func (d details) DropJobDetails(ctx context.Context, app, region, row string, versions ...string) error {
+	return d.h.Call(ctx, "drop details", func() error { return d.Jobs.DropJobDetails(ctx, app, region, row, versions...) })
 }
 
-func (d details) DropOpenJobDetails(ctx context.Context, app, row string) error {
-	return d.h.Call(ctx, "drop open details", func() error { return d.Jobs.DropOpenJobDetails(ctx, app, row) })
+func (d details) DropOpenJobDetails(ctx context.Context, app, region, row string) error {
+	return d.h.Call(ctx, "drop open details", func() error { return d.Jobs.DropOpenJobDetails(ctx, app, region, row) })
 }
 
 func (d details) ForgetJobDetails(ctx context.Context, app, prefix string) error {
