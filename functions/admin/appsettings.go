@@ -70,7 +70,8 @@ func (h handler) renderApp(app config.App) api.AppSettings {
 		Dedicated:     queue.Of(h.Recompute.Queue, app.ID) != "",
 		RetentionDays: app.RetentionDays, Consistency: string(cmp.Or(app.Consistency, config.Eventual)),
 		BrowserRanking: app.BrowserRanking, TrackNames: app.TrackNames,
-		Segments: app.Segments.On(), Identity: renderIdentity(app.Identity), StrategyVersion: app.StrategyVersion,
+		Segments: app.Segments.On(), Identity: renderIdentity(app.Identity), Residency: renderResidency(app.Residency),
+		StrategyVersion: app.StrategyVersion,
 		Limits: api.AppLimits{
 			EventsPerSecond: n.EventsPerSecond, ImportsPerSecond: n.ImportsPerSecond, ReadsPerSecond: n.ReadsPerSecond,
 			JobsPerHour:       n.JobsPerHour,
@@ -78,6 +79,14 @@ func (h handler) renderApp(app config.App) api.AppSettings {
 		},
 		OwnLimits: ownLimits(app.Limits),
 	}
+}
+
+func renderResidency(r config.Residency) *api.AppResidency {
+	if !r.On() {
+		return nil
+	}
+	return &api.AppResidency{Mode: string(r.Mode), Regions: r.Regions, Home: r.Home,
+		Rule: string(cmp.Or(r.Rule, "app")), Header: r.Header, Countries: r.Map, Leave: r.Leave}
 }
 
 func renderIdentity(i config.Identity) api.AppIdentity {
@@ -189,7 +198,7 @@ func renderKey(k config.Key, current bool) api.AppKey {
 	key := api.AppKey{
 		ID: k.ID(), Name: k.Name, Description: k.Description, ACL: list(k.ACL), CreatedAt: api.At(k.CreatedAt),
 		Indexes: list(k.Indexes), Referers: list(k.Referers),
-		AddressRate: k.AddressRate, HashTokens: k.HashTokens, Parent: len(k.Parent) > 0, Current: current,
+		AddressRate: k.AddressRate, HashTokens: k.HashTokens, Region: k.Region, Parent: len(k.Parent) > 0, Current: current,
 	}
 	if !k.ValidUntil.IsZero() {
 		until := api.At(k.ValidUntil)

@@ -88,7 +88,7 @@ func settingsOf(a api.AppSettings) []setting {
 			Command: app("segments " + a.ID + " off"),
 		}, setting{Name: "Segments", Value: "Off", Hint: "Users cannot be found by what they like.",
 			Command: app("segments " + a.ID + " on")}))
-	all = append(all, identityOf(a), namesOf(a.TrackNames))
+	all = append(all, identityOf(a), residencyOf(a), namesOf(a.TrackNames))
 	strategy := setting{Name: "Strategy", Value: "Version " + number(a.StrategyVersion) + " is active",
 		Path: "/console/strategy", Link: "See it"}
 	if a.StrategyVersion == 0 {
@@ -119,6 +119,32 @@ func identityOf(a api.AppSettings) setting {
 	}
 	if a.Identity.Mode == "link" && a.Identity.Serve == "person" {
 		s.Hint += " A page that knows the anonymous token gets the order of the user."
+	}
+	return s
+}
+
+// residencyOf says where the users of the app live.
+func residencyOf(a api.AppSettings) setting {
+	set := "affinity app residency " + a.ID
+	s := setting{Name: "Where users live", Value: "In the region of the app", Command: set + " --mode prepare --live-in REGION,REGION",
+		Hint: "In a deployment with several regions each user can have a region of their own."}
+	r := a.Residency
+	switch {
+	case r == nil:
+		return s
+	case r.Mode != "on":
+		s.Value, s.Command = "In "+r.Home+", others are prepared", set+" --mode on"
+		s.Hint = "Each user has a location, which is still the region of the app."
+		return s
+	}
+	s.Value, s.Command = "In "+strings.Join(r.Regions, ", "), set
+	s.Hint = map[string]string{
+		"app":    "A new user begins in " + r.Home + ".",
+		"key":    "A new user begins in the region of the key that sends their first event, or else in " + r.Home + ".",
+		"header": "A new user begins in the region of the country in the header " + r.Header + ", or else in " + r.Home + ".",
+	}[r.Rule]
+	for region, to := range r.Leave {
+		s.Hint += " Users leave " + region + " for " + to + "."
 	}
 	return s
 }
@@ -252,6 +278,9 @@ func alike(app string, k keyCard) string {
 	}
 	if k.HashTokens {
 		b.WriteString(" --hash-tokens")
+	}
+	if k.Region != "" {
+		b.WriteString(" --in " + k.Region)
 	}
 	if k.Parent {
 		b.WriteString(" --parent")

@@ -64,6 +64,8 @@ func newBounded(b Backends, maxAnswer int) http.Handler {
 	rt.HandleOwn("GET /1/optouts/{userToken}", auth.Serve(h.changedUser, h.getOptOut, auth.DeleteObject))
 	rt.HandleOwn("PUT /1/optouts/{userToken}", auth.Serve(h.changedUser, h.optOut, auth.DeleteObject))
 	rt.HandleOwn("DELETE /1/optouts/{userToken}", auth.Serve(h.changedUser, h.optIn, auth.DeleteObject))
+	rt.HandleOwn("GET /1/users/{userToken}/region", auth.Serve(h.changedUser, h.getRegion, auth.Admin))
+	rt.HandleOwn("PUT /1/users/{userToken}/region", auth.Serve(h.changedUser, h.setRegion, auth.Admin))
 	rt.HandleOwn("GET /1/identities", auth.Serve(h.Auth.Tenant, h.links, auth.Admin), "day", "strength", "by", "state",
 		"key", "limit", "cursor")
 	rt.HandleOwn("POST /1/identities/link", auth.Serve(h.tenantChange, h.link, auth.Admin))
@@ -364,5 +366,9 @@ func (h handler) forget(ctx context.Context, app, user string) (time.Time, error
 }
 
 func (h handler) enqueuePurge(ctx context.Context, appID, user string, until time.Time) error {
-	return purge.Enqueue(ctx, h.Queue, purge.Request{App: appID, User: user, DeletedUntil: until.UnixMilli()})
+	region, err := h.Profiles.RegionOf(ctx, appID, user)
+	if err != nil {
+		return err
+	}
+	return purge.Enqueue(ctx, h.Queue, region, purge.Request{App: appID, User: user, DeletedUntil: until.UnixMilli()})
 }

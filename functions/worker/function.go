@@ -25,6 +25,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job/tasks/night"
 	"github.com/affinityengine/affinity/shared/job/tasks/purge"
 	"github.com/affinityengine/affinity/shared/job/tasks/refresh"
+	"github.com/affinityengine/affinity/shared/job/tasks/relocate"
 	"github.com/affinityengine/affinity/shared/queue"
 	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
@@ -55,6 +56,7 @@ func New(b Backends) http.Handler {
 	serve(h, rt, bands.Kind, h.banded)
 	serve(h, rt, refresh.Kind, h.refresh)
 	serve(h, rt, purge.Kind, h.purge)
+	serve(h, rt, relocate.Kind, h.relocate)
 	return rt
 }
 
@@ -127,7 +129,11 @@ func (h handler) purge(ctx context.Context, request purge.Request, _ int) (map[s
 	}
 	if !request.Last {
 		request.Last = true
-		if err := purge.Enqueue(ctx, h.Queue, request); err != nil {
+		region, err := h.Profiles.RegionOf(ctx, request.App, request.User)
+		if err == nil {
+			err = purge.Enqueue(ctx, h.Queue, region, request)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}

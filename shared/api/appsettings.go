@@ -42,6 +42,8 @@ type AppSettings struct {
 	Segments bool `json:"segments"`
 	// Identity is whether the tokens of one person are linked.
 	Identity AppIdentity `json:"identity"`
+	// Residency says where users live; absent if they all live in the region of the app.
+	Residency *AppResidency `json:"residency,omitempty"`
 	// TrackNames are the types of events that the app has given names of track calls; absent
 	// if there are none.
 	TrackNames map[string]string `json:"trackNames,omitempty"`
@@ -69,6 +71,23 @@ type AppIdentity struct {
 	// Serve is whose order a page gets that knows an anonymous token: that of the "token", or, where evidence is
 	// strong, of the "person" who has signed in under it.
 	Serve string `json:"serve"`
+}
+
+// AppResidency says in which regions the users of an app live.
+type AppResidency struct {
+	// Mode is "prepare" where each user has a location, which is still the region of the app, or "on".
+	Mode string `json:"mode"`
+	// Regions are those in which users may live, and Home is that of the app.
+	Regions []string `json:"regions"`
+	Home    string   `json:"home"`
+	// Rule is what names the region in which a user begins: the "app", the "key" that sends the first event, or a
+	// "header".
+	Rule string `json:"rule"`
+	// Header names the country of a client, and Countries has the regions of countries; for the rule "header".
+	Header    string            `json:"header,omitempty"`
+	Countries map[string]string `json:"countries,omitempty"`
+	// Leave has the regions that users leave now, each with the one to which they move.
+	Leave map[string]string `json:"leave,omitempty"`
 }
 
 // AppLimits are what an app may send and ask for.
@@ -114,6 +133,8 @@ type AppKey struct {
 	// HashTokens is whether a hash takes the place of each id of a user in the calls of SDKs
 	// that come with the key.
 	HashTokens bool `json:"hashTokens"`
+	// Region is where users begin whose first event comes with the key; absent if it names none.
+	Region string `json:"region,omitempty"`
 	// Parent is whether secured keys can be made of the key.
 	Parent bool `json:"parent"`
 	// Current is whether this request was made with the key.

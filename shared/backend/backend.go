@@ -180,6 +180,10 @@ func (b Base) Longest() time.Duration {
 	return deadline.Longest
 }
 
+// Settle returns how long a process may act on what it has read: on a cached configuration or location, and then in
+// a request or task. The rest is for clocks.
+func (b Base) Settle() time.Duration { return b.Propagation + b.Longest() + 10*time.Second }
+
 // CountUsage makes the store count, and starts to store the counts.
 func (b Base) CountUsage() {
 	b.Store.CountIn(b.Usage)

@@ -36,7 +36,7 @@ func (w *writer) markLater(ctx context.Context, app config.App, events []store.L
 	}
 	w.counters.Marked.Add(int64(len(marked)))
 	if len(marked) > 0 {
-		w.later(ctx, app, marked)
+		w.later(ctx, app.In(w.env.region), marked)
 	}
 	return drawn{rows, named}, faulty.orNil()
 }

@@ -21,14 +21,20 @@ func ResidentsOf(e *Engine) Residents { return Residents{e} }
 
 // Region returns the region in which a user lives; that of the app for a user whom nobody knows.
 func (r Residents) Region(ctx context.Context, app config.App, token string) (string, error) {
+	region, _, err := r.Lives(ctx, app, token)
+	return region, err
+}
+
+// Lives is Region, with the instant from which on the user lives there; zero for a user without a location.
+func (r Residents) Lives(ctx context.Context, app config.App, token string) (string, time.Time, error) {
 	if !app.Residency.On() {
-		return app.Region, nil
+		return app.Region, time.Time{}, nil
 	}
 	found, err := r.engine.env.regions.finder.Look(ctx, app, token)
-	if found.Region == "" {
-		found.Region = app.Residency.Home
+	if err != nil || found.Region == "" {
+		return app.Residency.Home, time.Time{}, err
 	}
-	return found.Region, err
+	return found.Region, time.UnixMicro(found.Since), nil
 }
 
 // RegionOf returns the region in which a user lives, by what the process knows; that of the app for a user without a
@@ -48,8 +54,8 @@ type ResidenceRefused struct{ reason string }
 // Error says why.
 func (r ResidenceRefused) Error() string { return r.reason }
 
-// errLeft reports that a user cannot move to a region yet.
-var errLeft error = left{}
+// ErrLeft reports that a user cannot move to a region yet, which they have left.
+var ErrLeft error = left{}
 
 type left struct{}
 
@@ -177,7 +183,7 @@ func (e *Engine) moveTo(ctx context.Context, app config.App, token string, to *E
 		return err
 	}
 	if there.Owner.State == store.Moved {
-		return errLeft
+		return ErrLeft
 	}
 	move := app.In(e.env.region)
 	move.Move = config.Move{ID: "resident", From: e.env.region, To: to.env.region, Births: to.env.region,
@@ -250,6 +256,19 @@ func (r Residents) Clean(ctx context.Context, app config.App, token, region stri
 		return false, err
 	}
 	return true, here.env.store.Users.EraseMoved(ctx, app.ID, token, row.Owner)
+}
+
+// CleanAll is Clean of all regions of the app in which the user does not live.
+func (r Residents) CleanAll(ctx context.Context, app config.App, token string, settle time.Duration) (bool, error) {
+	all := true
+	for _, region := range app.Residency.Regions {
+		gone, err := r.Clean(ctx, app, token, region, settle)
+		if err != nil {
+			return false, err
+		}
+		all = all && gone
+	}
+	return all, nil
 }
 
 // closing and closed are the epochs of a row that says nothing but that nobody may move here. Those of a row that a token

@@ -46,6 +46,7 @@ const (
 	UsersRestore          Action = "users.restore"
 	OptOutSet             Action = "optout.set"
 	OptOutRemove          Action = "optout.remove"
+	UserRegion            Action = "user.region"
 	IdentityLink          Action = "identity.link"
 	IdentityUnlink        Action = "identity.unlink"
 	IdentityPreview       Action = "identity.preview"
@@ -74,6 +75,7 @@ const (
 	appRanking     Action = "app.ranking"
 	appSegments    Action = "app.segments"
 	appIdentity    Action = "app.identity"
+	appResidency   Action = "app.residency"
 	appLimits      Action = "app.limits"
 	appEncoding    Action = "app.encoding"
 	AppTickets     Action = "app.tickets"
@@ -89,10 +91,10 @@ const (
 var Actions = []Action{
 	StrategySet, StrategyRestore, SettingsSet, IndexClear, FeedSet, FeedDelete, SegmentSet, SegmentDelete,
 	SegmentExport, SegmentRefresh, UserDelete, UserExport, UsersRestore, OptOutSet, OptOutRemove,
-	IdentityLink, IdentityUnlink, IdentityPreview, IdentityPreviewCancel,
+	UserRegion, IdentityLink, IdentityUnlink, IdentityPreview, IdentityPreviewCancel,
 	RecomputeStart, RecomputeCancel, ReenrichStart, ReenrichCancel, CrowdStart, CrowdCancel, BacktestStart, BacktestCancel,
 	SchemaStart, SchemaBackfill, SchemaVerify, SchemaCutover, SchemaRollback, SchemaDrop,
-	appCreate, appRetention, appConsistency, appRanking, appSegments, appIdentity, appLimits, appEncoding, AppTickets, AppDump,
+	appCreate, appRetention, appConsistency, appRanking, appSegments, appIdentity, appResidency, appLimits, appEncoding, AppTickets, AppDump,
 	AppMove, keyAdd, keyRotate, keyChange, keyRemove,
 }
 

@@ -117,6 +117,16 @@ func (o Operated) SetIdentity(ctx context.Context, appID string, to config.Ident
 	return app, err
 }
 
+// SetResidency records app.residency.
+func (o Operated) SetResidency(ctx context.Context, appID string, to config.Residency,
+	settle time.Duration) (app config.App, err error) {
+	err = o.existing(ctx, Change{App: appID, Action: appResidency, Detail: to.String()}, func() error {
+		app, err = o.Store.SetResidency(ctx, appID, to, settle)
+		return err
+	})
+	return app, err
+}
+
 // SetLimits records app.limits.
 func (o Operated) SetLimits(ctx context.Context, appID string, n limit.Numbers) error {
 	detail, err := json.Marshal(n)
@@ -181,6 +191,9 @@ func describe(k config.Key) string {
 	}
 	if k.HashTokens {
 		parts = append(parts, "hashes tokens")
+	}
+	if k.Region != "" {
+		parts = append(parts, "users begin in "+k.Region)
 	}
 	if len(k.Parent) > 0 {
 		parts = append(parts, "parent")

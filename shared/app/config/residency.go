@@ -75,6 +75,30 @@ func (r Residency) On() bool { return r.Mode != ResidencyOff }
 // region of their own.
 func (a App) Owned() bool { return a.Moving() || a.Residency.On() }
 
+// String describes the setting.
+func (r Residency) String() string {
+	if !r.On() {
+		return "off"
+	}
+	text := fmt.Sprintf("%s, regions %s, rule %s", r.Mode, strings.Join(r.Regions, " "), cmp.Or(r.Rule, "app"))
+	if r.Rule == ByHeader {
+		text += fmt.Sprintf(" %s: %s", r.Header, pairs(r.Map))
+	}
+	if len(r.Leave) > 0 {
+		text += ", users leave " + pairs(r.Leave)
+	}
+	return text
+}
+
+// pairs lists a map in the order of its keys.
+func pairs(m map[string]string) string {
+	all := slices.Sorted(maps.Keys(m))
+	for i, key := range all {
+		all[i] = key + "=" + m[key]
+	}
+	return strings.Join(all, " ")
+}
+
 // Equal reports whether two settings are the same.
 func (r Residency) Equal(other Residency) bool {
 	return r.Mode == other.Mode && r.Home == other.Home && r.Since.Equal(other.Since) &&

@@ -25,6 +25,7 @@ const (
 	rankingPath     = "/local/apps/ranking"
 	segmentsPath    = "/local/apps/segments"
 	identityPath    = "/local/apps/identity"
+	residencyPath   = "/local/apps/residency"
 	limitsPath      = "/local/apps/limits"
 	defaultsPath    = "/local/apps/limits/defaults"
 	encodingPath    = "/local/apps/encoding"
@@ -62,6 +63,7 @@ type Store interface {
 	SetBrowserRanking(ctx context.Context, appID string, on bool) error
 	SetSegments(ctx context.Context, appID string, on bool) error
 	SetIdentity(ctx context.Context, appID string, to config.Identity, settle time.Duration) (config.App, error)
+	SetResidency(ctx context.Context, appID string, to config.Residency, settle time.Duration) (config.App, error)
 	SetLimits(ctx context.Context, appID string, n limit.Numbers) error
 	SetEncoding(ctx context.Context, appID string, e schema.Encoding) (config.App, error)
 	Keys(ctx context.Context, appID string) ([]config.Key, error)
@@ -103,6 +105,17 @@ func handleApps(rt *httpapi.Router, s Store, defaults limit.Numbers, c config.Ci
 	})
 	handle(rt, identityPath, func(ctx context.Context, r request) (any, error) {
 		app, err := s.SetIdentity(ctx, r.App.ID, r.App.Identity, config.IdentitySettle)
+		if _, ok := errors.AsType[*config.SettlingError](err); ok {
+			err = invalid(err)
+		}
+		return app, err
+	})
+	handle(rt, residencyPath, func(ctx context.Context, r request) (any, error) {
+		to, err := ResidencyIn(regions, r.App.Residency)
+		if err != nil {
+			return nil, invalid(err)
+		}
+		app, err := s.SetResidency(ctx, r.App.ID, to, config.IdentitySettle)
 		if _, ok := errors.AsType[*config.SettlingError](err); ok {
 			err = invalid(err)
 		}
@@ -223,6 +236,31 @@ func (c *Client) SetSegments(ctx context.Context, appID string, on bool) error {
 func (c *Client) SetIdentity(ctx context.Context, appID string, to config.Identity,
 	_ time.Duration) (config.App, error) {
 	return post[config.App](ctx, c, identityPath, request{App: config.App{ID: appID, Identity: to}})
+}
+
+// SetResidency changes whether each user of an app has a region of their own. When a change has settled, the engine
+// says.
+func (c *Client) SetResidency(ctx context.Context, appID string, to config.Residency,
+	_ time.Duration) (config.App, error) {
+	return post[config.App](ctx, c, residencyPath, request{App: config.App{ID: appID, Residency: to}})
+}
+
+// ResidencyIn returns a setting of residency for a deployment, or an error if it names regions that are not there. An
+// app that names no region lives in the first one.
+func ResidencyIn(regions config.Regions, to config.Residency) (config.Residency, error) {
+	for _, region := range to.Regions {
+		if err := regions.Takes(region); err != nil {
+			return to, err
+		}
+		if one, _ := regions.Find(region); one.In != "" {
+			return to, fmt.Errorf("region %s is a set of tables within %s, which an app has to itself: name %s", region,
+				one.In, one.In)
+		}
+	}
+	if to.On() && to.Home == "" {
+		to.Home = regions.First()
+	}
+	return to, nil
 }
 
 // SetLimits changes what an app may ask for.

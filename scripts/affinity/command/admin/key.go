@@ -34,6 +34,7 @@ func (a *appTool) keyCommand() *cobra.Command {
 type keyFlags struct {
 	validity
 	name, description      string
+	region                 string
 	acl, indexes, referers []string
 	perAddress             int
 	parent, hashTokens     bool
@@ -52,6 +53,8 @@ func (f *keyFlags) add(cmd *cobra.Command) {
 	flags.BoolVar(&f.parent, "parent", false, "make the key a parent of secured keys")
 	flags.BoolVar(&f.hashTokens, "hash-tokens", false,
 		"put a hash in the place of each id of a user in calls of SDKs, such as an e-mail address")
+	flags.StringVar(&f.region, "in", "", "region in which users begin whose first event comes with the key, by affinity app "+
+		"residency --rule key")
 	flags.IntVar(&f.perAddress, "per-address", 0, "requests a minute that one address may send, 0 for no limit")
 }
 
@@ -75,6 +78,7 @@ func (f *keyFlags) key(now time.Time) (config.Key, error) {
 	key := config.Key{
 		ACL: f.acl, CreatedAt: now, Name: f.name, Description: f.description, Indexes: f.indexes,
 		Referers: f.referers, AddressRate: f.perAddress, HashTokens: f.hashTokens,
+		Region: f.region,
 	}
 	var err error
 	if key.ValidUntil, err = f.end(now); err != nil {

@@ -48,6 +48,7 @@ type listedKey struct {
 	Referers    []string  `json:"referers"`
 	AddressRate int       `json:"addressRate"`
 	HashTokens  bool      `json:"hashTokens"`
+	Region      string    `json:"region,omitempty"`
 	Parent      bool      `json:"parent"`
 	CreatedAt   time.Time `json:"createdAt"`
 	ValidUntil  time.Time `json:"validUntil,omitzero"`
@@ -57,7 +58,7 @@ func printKeys(out io.Writer, keys []config.Key) error {
 	listed := make([]listedKey, len(keys))
 	for i, k := range keys {
 		listed[i] = listedKey{k.Name, k.Hash, k.ACL, k.Description, k.Indexes, k.Referers, k.AddressRate,
-			k.HashTokens, len(k.Parent) > 0, k.CreatedAt.UTC(), k.ValidUntil.UTC()}
+			k.HashTokens, k.Region, len(k.Parent) > 0, k.CreatedAt.UTC(), k.ValidUntil.UTC()}
 	}
 	return cli.PrintJSON(out, map[string]any{"keys": listed})
 }

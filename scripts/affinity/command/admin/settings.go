@@ -65,6 +65,9 @@ func printSettings(t *command.Tool, a api.AppSettings) error {
 	line("browser ranking", choose(a.BrowserRanking, "on", "off"))
 	line("segments", choose(a.Segments, "on", "off"))
 	line("links between tokens", identityLine(a.Identity))
+	if a.Residency != nil {
+		line("users live in", residencyLine(*a.Residency))
+	}
 	line("strategy version", a.StrategyVersion)
 	line("names of track calls", cmp.Or(names(a.TrackNames), "none"))
 	limited("events per second", "eventsPerSecond", a.Limits.EventsPerSecond)
@@ -81,7 +84,8 @@ func printSettings(t *command.Tool, a api.AppSettings) error {
 	return cli.Table(t.Out, "KEY\tNAME\tRIGHTS\tCREATED\tENDS\tONLY FOR\tDESCRIPTION", a.Keys, func(k api.AppKey) []any {
 		return []any{
 			k.ID + also(k.Current, " *"), cmp.Or(k.Name, "-"),
-			strings.Join(k.ACL, ",") + also(k.HashTokens, " (hashes tokens)") + also(k.Parent, " (parent)"),
+			strings.Join(k.ACL, ",") + also(k.HashTokens, " (hashes tokens)") +
+				also(k.Region != "", " (users begin in "+k.Region+")") + also(k.Parent, " (parent)"),
 			k.CreatedAt.UTC().Format(time.DateOnly),
 			keyEnd(k, time.Now()), keyBounds(k), cmp.Or(k.Description, "-"),
 		}
@@ -128,6 +132,14 @@ func choose(so bool, yes, no string) string {
 		return yes
 	}
 	return no
+}
+
+// residencyLine says where the users of an app live.
+func residencyLine(r api.AppResidency) string {
+	if r.Mode != "on" {
+		return r.Home + ", others are prepared"
+	}
+	return strings.Join(r.Regions, ", ") + ", and begin by the " + r.Rule
 }
 
 // identityLine says whether an app links tokens.

@@ -46,9 +46,10 @@ func Task(r Request) (queue.Task, error) {
 	return task, err
 }
 
-// Enqueue enqueues the task of a request.
-func Enqueue(ctx context.Context, q queue.Queue, r Request) error {
+// Enqueue enqueues the task of a request in the region in which the user lives; empty: in that of the app.
+func Enqueue(ctx context.Context, q queue.Queue, region string, r Request) error {
 	task, err := Task(r)
+	task.Region = region
 	if err == nil {
 		err = q.Create(ctx, task)
 	}

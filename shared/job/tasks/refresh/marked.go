@@ -85,7 +85,7 @@ func New(q queue.Queue, now func() time.Time, log *slog.Logger) *Enqueuer {
 	return &Enqueuer{queue: q, now: now, log: log, newer: map[string]bool{}}
 }
 
-// Enqueue creates the tasks of users who have just been marked. The clock is read here,
+// Enqueue creates the tasks of users who have just been marked, of an app as in the region of these users. The clock is read here,
 // after the marks, so a task is due after them. An error is logged and counted: the user
 // stays without a stored profile until the next read, event or nightly round.
 func (e *Enqueuer) Enqueue(ctx context.Context, app config.App, users []string) {
@@ -120,6 +120,9 @@ func (e *Enqueuer) enqueue(ctx context.Context, app config.App, user string) err
 	}
 	if e.known(task.Name) {
 		return nil
+	}
+	if app.Residency.On() {
+		task.Region = app.Region // of these users
 	}
 	if err := e.queue.Create(ctx, task); err != nil {
 		return err
