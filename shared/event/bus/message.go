@@ -47,6 +47,7 @@ const (
 const (
 	AttrApp    = "app"    // the app id, for an operator who looks at a queue
 	AttrLane   = "lane"   // SlowLane, or missing
+	AttrRegion = "region" // that of the message, if it has one
 	AttrReason = "reason" // of a dead letter: why it could not be applied
 	// AttrPublished is when Pub/Sub first took a message that was published again
 	// unchanged (ms): a dead letter, and its replay.
@@ -97,6 +98,8 @@ const (
 type Message struct {
 	Kind Kind   `json:"kind,omitempty"`
 	App  string `json:"app"`
+	// Region is where the users of the events live, whose topics take the message; empty: in that of the app.
+	Region string `json:"-"`
 	// Lane is where the message was published. Its parts take the same one.
 	Lane       Lane  `json:"lane,omitempty"`
 	ReceivedAt int64 `json:"receivedAt"` // ms; of a reenriched message when it was made

@@ -90,7 +90,7 @@ func (b *Bus) Close() error {
 // message's lane. It makes one part at a time. On nil, Pub/Sub holds all of it. On an error, it may hold a
 // part; the client's retry sends all of it again, and events are idempotent.
 func (b *Bus) Publish(ctx context.Context, m bus.Message) error {
-	region, err := b.region(ctx, m.App)
+	region, err := b.region(ctx, m.App, m.Region)
 	if err != nil {
 		return fmt.Errorf("publish events of %s: %w", m.App, err)
 	}
@@ -101,6 +101,9 @@ func (b *Bus) Publish(ctx context.Context, m bus.Message) error {
 		attrs := map[string]string{bus.AttrApp: m.App}
 		if m.Lane != bus.FastLane {
 			attrs[bus.AttrLane] = string(m.Lane)
+		}
+		if m.Region != "" {
+			attrs[bus.AttrRegion] = m.Region
 		}
 		for _, to := range b.of(m, region) {
 			// A deployment makes and opens a topic beside the functions, which may be
@@ -116,12 +119,14 @@ func (b *Bus) Publish(ctx context.Context, m bus.Message) error {
 	return nil
 }
 
-// region returns the region to whose topics the messages of an app go.
-func (b *Bus) region(ctx context.Context, app string) (string, error) {
+// region returns the region to whose topics a message of an app goes, which may name one.
+func (b *Bus) region(ctx context.Context, app, region string) (_ string, err error) {
 	if b.cfg.Where == nil || len(b.cfg.Regions) == 0 {
 		return "", nil
 	}
-	region, err := b.cfg.Where(ctx, app)
+	if region == "" {
+		region, err = b.cfg.Where(ctx, app)
+	}
 	if err == nil {
 		err = b.cfg.Regions.Check(region)
 	}
@@ -156,7 +161,7 @@ func (b *Bus) Return(ctx context.Context, p bus.Push) error {
 	attrs := again(p)
 	attrs[bus.AttrReturns] = fmt.Sprint(p.Returns() + 1)
 	m := bus.Message{App: attrs[bus.AttrApp], Lane: bus.Lane(attrs[bus.AttrLane])}
-	region, err := b.region(ctx, m.App)
+	region, err := b.region(ctx, m.App, attrs[bus.AttrRegion])
 	if err != nil {
 		return fmt.Errorf("return a message of %s: %w", m.App, err)
 	}
@@ -188,7 +193,7 @@ func (b *Bus) Bury(ctx context.Context, p bus.Push, reason string) error {
 	attrs[bus.AttrBuried] = p.BuriedAs()
 	attrs["messageId"] = p.Message.MessageID
 	attrs["deliveryAttempt"] = fmt.Sprint(p.DeliveryAttempt)
-	region, err := b.region(ctx, attrs[bus.AttrApp])
+	region, err := b.region(ctx, attrs[bus.AttrApp], attrs[bus.AttrRegion])
 	if err != nil {
 		return fmt.Errorf("bury a message of %s: %w", attrs[bus.AttrApp], err)
 	}

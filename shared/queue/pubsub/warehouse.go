@@ -73,7 +73,7 @@ func (w *Warehouse) Close() error {
 // PublishEvents publishes rows of events of an app. On nil, Pub/Sub holds all of them; on an error, perhaps some:
 // publish all again.
 func (w *Warehouse) PublishEvents(ctx context.Context, app string, rows [][]byte) error {
-	region, err := w.bus.region(ctx, app)
+	region, err := w.bus.region(ctx, app, "")
 	if err != nil {
 		return fmt.Errorf("publish rows of %s: %w", app, err)
 	}
@@ -82,7 +82,7 @@ func (w *Warehouse) PublishEvents(ctx context.Context, app string, rows [][]byte
 
 // PublishDeletion publishes the row of a deletion of a user of an app. The error is as that of PublishEvents.
 func (w *Warehouse) PublishDeletion(ctx context.Context, app string, row []byte) error {
-	region, err := w.bus.region(ctx, app)
+	region, err := w.bus.region(ctx, app, "")
 	if err != nil {
 		return fmt.Errorf("publish a deletion of %s: %w", app, err)
 	}
