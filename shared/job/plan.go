@@ -109,7 +109,7 @@ const maxStarts = 32
 
 // prepare prepares the work in each region in which users of the app live.
 func (r *Runner) prepare(ctx context.Context, work Preparing, job Job, app config.App) error {
-	regions := regionsOf(app)
+	regions := r.regionsOf(app)
 	for i, region := range regions {
 		at := app
 		if region != "" {
@@ -188,10 +188,14 @@ type regionError struct {
 
 func (e regionError) Unwrap() error { return e.error }
 
+// Abroad marks an error of work over the users of a region, whom it may name. A shard that is not of that region says
+// no more than which one it is.
+func Abroad(region string, err error) error { return regionError{region, err} }
+
 // regionsOf returns the regions over which a job goes; one without a name unless each user of the app has a region of
 // their own.
-func regionsOf(app config.App) []string {
-	if !app.Residency.On() {
+func (r *Runner) regionsOf(app config.App) []string {
+	if !app.Residency.On() || r.Whole {
 		return []string{""}
 	}
 	return app.Everywhere()
@@ -202,7 +206,7 @@ func regionsOf(app config.App) []string {
 // is stored under a number counts.
 func (r *Runner) cutAll(ctx context.Context, job Job, app config.App, until time.Time) error {
 	for r.Users != nil {
-		c := cutter{r: r, job: job, regions: regionsOf(app)}
+		c := cutter{r: r, job: job, app: app, regions: r.regionsOf(app)}
 		switch last, err := r.Jobs.LastShard(ctx, job.App, job.ID); {
 		case errors.Is(err, ErrNotFound):
 		case err != nil:
@@ -232,6 +236,7 @@ func (r *Runner) cutAll(ctx context.Context, job Job, app config.App, until time
 type cutter struct {
 	r       *Runner
 	job     Job
+	app     config.App
 	regions []string // that of the current shard, and those after it
 	n       int      // number of the current shard
 	from    string   // its first token
@@ -243,9 +248,26 @@ func (c *cutter) cutRegions(ctx context.Context, until time.Time) error {
 		users := c.r.Users
 		if c.regions[0] != "" {
 			users = c.r.UsersIn(c.regions[0])
+		} else if c.app.Residency.On() {
+			users = usersOf{c.r, c.app.Everywhere()}
 		}
 		if err := c.cutUsers(ctx, users, until); err != nil {
 			return regionError{c.regions[0], err}
+		}
+	}
+	return nil
+}
+
+// usersOf are the users of several regions, one after the other.
+type usersOf struct {
+	r       *Runner
+	regions []string
+}
+
+func (u usersOf) ScanUserKeys(ctx context.Context, app, from, to string, fn func(user string) error) error {
+	for _, region := range u.regions {
+		if err := u.r.UsersIn(region).ScanUserKeys(ctx, app, from, to, fn); err != nil {
+			return Abroad(region, err)
 		}
 	}
 	return nil

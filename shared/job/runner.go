@@ -88,7 +88,10 @@ type Runner struct {
 	Users Users
 	// UsersIn returns the users of one region, of an app whose users live in regions of their own.
 	UsersIn func(region string) Users
-	Work    Work
+	// Whole says that a job is one shard over the users of all regions. It may say nothing of users who do not live in
+	// the region of the app: see Abroad.
+	Whole bool
+	Work  Work
 	// StaleText describes the users or rows that Verify counts, as in "3
 	// StaleText after 2 more passes". Default: rows are still stale.
 	StaleText string

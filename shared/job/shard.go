@@ -250,7 +250,11 @@ func (w *worker) nextStep(ctx context.Context, pause time.Duration) (Outcome, er
 func (w *worker) fail(ctx context.Context, cause error) (Outcome, error) {
 	w.Log.LogAttrs(ctx, slog.LevelError, w.Name+" of a shard failed", slog.String("app", w.job.App),
 		slog.String(w.Name, w.job.ID), slog.Int("shard", w.shard.N), slog.Any("error", cause))
-	err := w.write(ctx, func(s *Shard) { s.State, s.Error = ShardFailed, errorText(cause) })
+	text := errorText(cause)
+	if at, ok := errors.AsType[regionError](cause); ok && at.region != w.app.Region {
+		text = fmt.Sprintf("the work on users of region %s failed, as a line of the log says", at.region)
+	}
+	err := w.write(ctx, func(s *Shard) { s.State, s.Error = ShardFailed, text })
 	if err != nil && !errors.Is(err, ErrEnded) {
 		return Outcome{}, errors.Join(cause, err)
 	}

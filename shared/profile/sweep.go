@@ -120,7 +120,8 @@ func (s *sweeper) next(ctx context.Context, app config.App, r store.Range, w aff
 			next = token
 			return nil
 		}
-		if row.Ticket == 0 || row.Gone() || only != nil && !only(token) {
+		away := app.Residency.On() && row.Owner.State == store.Moved
+		if row.Ticket == 0 || row.Gone() || away || only != nil && !only(token) {
 			return nil
 		}
 		u := &user{token: token}

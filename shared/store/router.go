@@ -122,19 +122,33 @@ func (s *Store) Home() string {
 
 // everywhere calls do with the stores of all regions in which users of an app may be, until it fails.
 func (s *Store) everywhere(app string, do func(*Store) error) error {
-	if s.tables.router == nil {
-		return do(s)
-	}
-	place, err := s.tables.router.place(app)
-	if err != nil || len(place.Users) == 0 {
+	all := s.residences(app)
+	if len(all) == 1 {
 		return s.each(app, do)
 	}
-	for _, region := range place.Users {
-		if err := do(s.In(region)); err != nil {
+	for _, at := range all {
+		if err := do(at); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// residences returns the stores of the regions in which users of an app live, if each has a region of their own; s alone
+// otherwise.
+func (s *Store) residences(app string) []*Store {
+	if s.tables.router == nil {
+		return []*Store{s}
+	}
+	place, err := s.tables.router.place(app)
+	if err != nil || len(place.Users) == 0 {
+		return []*Store{s}
+	}
+	all := make([]*Store, len(place.Users))
+	for i, region := range place.Users {
+		all[i] = s.In(region)
+	}
+	return all
 }
 
 // Regions returns the stores of all regions by name, and the name of the first one; nil

@@ -115,7 +115,7 @@ type Sample struct {
 	// Read is how many users the sample was chosen from. All reports that these are
 	// all users of the app. Otherwise they are a stretch in the order of their rows,
 	// from the user First to the user Last; it may go on after the app's last user with
-	// the first.
+	// the first. Of users who live in several regions there is a stretch in each, and First and Last are empty.
 	Read        int
 	All         bool
 	First, Last string
@@ -123,8 +123,24 @@ type Sample struct {
 
 // SampleUsers returns up to n random users. It starts at a random key among those
 // at which Bigtable splits the table, reads up to maxRead users, and continues after
-// the app's last user with the first. Each user that it reads has the same chance.
+// the app's last user with the first. Each user that it reads has the same chance. If users live in several regions, it
+// does so in each, and no region takes the place of another one.
 func (s Users) SampleUsers(ctx context.Context, app string, n, maxRead int, rnd *rand.Rand) (Sample, error) {
+	homes, r, all := s.residences(app), &Reservoir{Size: n, Rand: rnd}, true
+	for i, at := range homes {
+		most := r.seen + (maxRead-r.seen)/(len(homes)-i)
+		sample, err := at.sampleUsers(ctx, app, most, r)
+		if err != nil || len(homes) == 1 {
+			return sample, err
+		}
+		all = all && sample.All
+	}
+	users := slices.Compact(slices.Sorted(slices.Values(r.Users))) // one may have moved in between
+	return Sample{Users: users, Read: r.seen, All: all}, nil
+}
+
+// sampleUsers shows users of a region to a reservoir until it has seen most.
+func (s *Store) sampleUsers(ctx context.Context, app string, most int, r *Reservoir) (Sample, error) {
 	cuts, err := s.tables.of(app, allUsers).users.SampleRowKeys(ctx)
 	if err != nil {
 		return Sample{}, fmt.Errorf("sample users of %s: %w", app, err)
@@ -136,14 +152,14 @@ func (s Users) SampleUsers(ctx context.Context, app string, n, maxRead int, rnd 
 			starts = append(starts, cut)
 		}
 	}
-	start := starts[rnd.IntN(len(starts))]
-	sample, r := Sample{All: true}, Reservoir{Size: n, Rand: rnd}
+	start := starts[r.Rand.IntN(len(starts))]
+	sample, before := Sample{All: true}, r.seen
 	add := func(user string) error {
-		if r.seen == maxRead {
+		if r.seen == most {
 			sample.All = false // one user more than it may read
 			return nil
 		}
-		if r.seen == 0 {
+		if r.seen == before {
 			sample.First = strings.Clone(user)
 		}
 		sample.Last = user
@@ -155,7 +171,7 @@ func (s Users) SampleUsers(ctx context.Context, app string, n, maxRead int, rnd 
 		if !sample.All {
 			break
 		}
-		if err := s.scanUserKeys(ctx, app, part, add, bigtable.LimitRows(int64(maxRead-r.seen+1))); err != nil {
+		if err := s.scanUserKeys(ctx, app, part, add, bigtable.LimitRows(int64(most-r.seen+1))); err != nil {
 			return Sample{}, fmt.Errorf("sample users of %s: %w", app, err)
 		}
 	}

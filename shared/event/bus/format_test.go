@@ -80,7 +80,7 @@ func TestPageHasEveryMember(t *testing.T) {
 			}
 		}
 	}
-	for _, attribute := range []string{AttrApp, AttrLane, AttrReason, AttrPublished} {
+	for _, attribute := range []string{AttrApp, AttrLane, AttrRegion, AttrReason, AttrPublished} {
 		if !strings.Contains(page, "`"+attribute+"`") {
 			t.Errorf("the page does not describe the attribute %q", attribute)
 		}

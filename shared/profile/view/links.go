@@ -47,8 +47,39 @@ func Links(d *links.DryRun) api.LinkCounts {
 		c.Refused = append(c.Refused, api.RefusedEvidence{Reason: string(reason), Count: r.Count, UserToken: r.User,
 			AuthenticatedUserToken: r.Known})
 	}
-	slices.SortFunc(c.Refused, func(a, b api.RefusedEvidence) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(a.Reason, b.Reason))
+	slices.SortFunc(c.Refused, byCount)
+	return c
+}
+
+func byCount(a, b api.RefusedEvidence) int {
+	return cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(a.Reason, b.Reason))
+}
+
+// Sum returns what two dry runs over different users have found.
+func Sum(a, b api.LinkCounts) api.LinkCounts {
+	c := api.LinkCounts{Evidence: a.Evidence + b.Evidence, Tokens: a.Tokens + b.Tokens, Users: a.Users + b.Users,
+		Limited: a.Limited + b.Limited, Closed: a.Closed + b.Closed, PerUser: []api.TokensPerUser{},
+		Refused: []api.RefusedEvidence{}}
+	perUser := map[int64]int64{}
+	for _, n := range slices.Concat(a.PerUser, b.PerUser) {
+		perUser[n.Tokens] += n.Users
+	}
+	for _, n := range slices.Sorted(maps.Keys(perUser)) {
+		c.PerUser = append(c.PerUser, api.TokensPerUser{Tokens: n, Users: perUser[n]})
+	}
+	largest := slices.SortedFunc(slices.Values(slices.Concat(a.Largest, b.Largest)), func(a, b api.LargestUser) int {
+		return cmp.Or(cmp.Compare(len(b.UserTokens), len(a.UserTokens)),
+			strings.Compare(a.AuthenticatedUserToken, b.AuthenticatedUserToken))
 	})
+	c.Largest = append([]api.LargestUser{}, largest[:min(len(largest), api.MaxLargestUsers)]...)
+	for _, r := range slices.Concat(a.Refused, b.Refused) {
+		i := slices.IndexFunc(c.Refused, func(of api.RefusedEvidence) bool { return of.Reason == r.Reason })
+		if i < 0 {
+			c.Refused = append(c.Refused, r)
+			continue
+		}
+		c.Refused[i].Count += r.Count
+	}
+	slices.SortFunc(c.Refused, byCount)
 	return c
 }

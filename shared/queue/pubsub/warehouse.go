@@ -70,8 +70,8 @@ func (w *Warehouse) Close() error {
 	return w.bus.Close()
 }
 
-// PublishEvents publishes rows of events of users of an app who live in a region; empty: in that of the app. On nil, Pub/Sub holds all of them; on an error, perhaps some:
-// publish all again.
+// PublishEvents publishes rows of events of users of an app who live in a region; empty: in that of the app. On nil,
+// Pub/Sub holds all of them; on an error, perhaps some: publish all again.
 func (w *Warehouse) PublishEvents(ctx context.Context, app, region string, rows [][]byte) error {
 	region, err := w.bus.region(ctx, app, region)
 	if err != nil {
@@ -80,7 +80,8 @@ func (w *Warehouse) PublishEvents(ctx context.Context, app, region string, rows 
 	return w.publish(ctx, w.cfg.Regions.Named(w.cfg.Topic, region), rows)
 }
 
-// PublishDeletion publishes the row of a deletion of a user of an app, as PublishEvents does. The error is as that of PublishEvents.
+// PublishDeletion publishes the row of a deletion of a user of an app, where PublishEvents publishes theirs. The error is
+// as that of PublishEvents.
 func (w *Warehouse) PublishDeletion(ctx context.Context, app, region string, row []byte) error {
 	region, err := w.bus.region(ctx, app, region)
 	if err != nil {

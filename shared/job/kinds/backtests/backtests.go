@@ -1,7 +1,7 @@
 // Package backtests judges strategies on the log of a live app (package
 // backtest), and searches for a better one there (package tune).
 //
-// A job is one shard over all users. Its task reads the events of the users, or
+// A job is one shard over all users, of all regions. Its task reads the events of the users, or
 // of a sample of them, and the objects of the index into memory, judges, and
 // stores the report as the result of the shard. It writes nothing else. A task
 // that ends early starts again from the beginning.
@@ -125,7 +125,7 @@ type Runner struct{ *job.Runner }
 // New returns the runner of backtests. It sets the name, the work and the size
 // of the shards of r.
 func New(r job.Runner, work Work) *Runner {
-	r.Name, r.Work, r.ShardUsers = "backtest", work, math.MaxInt
+	r.Name, r.Work, r.ShardUsers, r.Whole = "backtest", work, math.MaxInt, true
 	return &Runner{job.New(r)}
 }
 

@@ -200,15 +200,13 @@ func (t *task) read(ctx context.Context, given []backtest.Given, objects []backt
 	if err != nil {
 		return nil, err
 	}
-	app := t.app
-	app.RetentionDays = t.params.RetentionDays
 	options := profile.SweepOptions{AsOf: t.params.AsOf, Strategy: affinity.Compile(scored(given)), Counts: true,
 		Until: t.until}
 	if share < 1 {
 		options.Only = func(user string) bool { return backtest.Selects(user, share) }
 	}
 	user, ordinal, events := "", 0, int64(0)
-	t.counts = Counts{}
+	t.counts, t.faults = Counts{}, nil
 	add := func(token string, e affinity.Event) error {
 		// A group of users may have any number.
 		if events++; events > t.params.MaxEvents {
@@ -224,10 +222,31 @@ func (t *task) read(ctx context.Context, given []backtest.Given, objects []backt
 		})
 		return nil
 	}
-	end, err := t.Source.SweepObjects(ctx, app, store.Range{From: t.shard.From, To: t.shard.To}, options, add,
+	for _, region := range t.app.Everywhere() {
+		if err := t.readRegion(ctx, region, options, add); err != nil {
+			return nil, err
+		}
+	}
+	return log, nil
+}
+
+// readRegion reads the events of the users of a region. The shard lies in the region of the app, so it names nobody of
+// another one.
+func (t *task) readRegion(ctx context.Context, region string, o profile.SweepOptions,
+	add func(token string, e affinity.Event) error) error {
+	app := t.app.In(region)
+	app.RetentionDays = t.params.RetentionDays
+	before, faults := t.counts, t.faults
+	end, err := t.Source.SweepObjects(ctx, app, store.Range{From: t.shard.From, To: t.shard.To}, o, add,
 		func(p profile.SweepProgress) error {
-			t.counts = Counts{Users: p.Users, Events: p.Events, Faulty: p.Faulty}
-			t.faults = slices.DeleteFunc(slices.Clone(p.Faults), func(f string) bool { // an earlier attempt has named it
+			t.counts = Counts{Users: before.Users + p.Users, Events: before.Events + p.Events, Faulty: before.Faulty + p.Faulty}
+			if region != t.app.Region {
+				p.Next = region
+				if p.Faulty > 0 {
+					p.Faults = []string{"there are users in " + region + " whose events could not be read"}
+				}
+			}
+			t.faults = slices.DeleteFunc(slices.Concat(faults, p.Faults), func(f string) bool { // an earlier attempt has named it
 				return slices.Contains(t.shard.Faults, f)
 			})
 			return t.progress(job.Progress{Next: p.Next, Counts: t.counted(), Faults: t.faults})
@@ -237,9 +256,12 @@ func (t *task) read(ctx context.Context, given []backtest.Given, objects []backt
 		if t.params.MaxEvents > MaxEvents {
 			advice = "judge without all"
 		}
-		err = fault.New(fault.Invalid, "the task's time ended after %d events: %s", end.Events, advice)
+		return fault.New(fault.Invalid, "the task's time ended after %d events: %s", t.counts.Events, advice)
 	}
-	return log, err
+	if err != nil && region != t.app.Region {
+		err = job.Abroad(region, err)
+	}
+	return err
 }
 
 // filtersOf returns the filters of an event by filters. It names each once.

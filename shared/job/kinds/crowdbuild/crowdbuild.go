@@ -10,7 +10,8 @@
 // The package is separate from recompute because it reads other parts of events
 // and must not delay profiles. A crash at any point leaves the statistics of
 // before: nothing reads a generation that no manifest names. What a crash leaves
-// behind is dropped by the next build. Statistics lie in the table crowd. Package
+// behind is dropped by the next build. Statistics lie in the table crowd. The header of a run names users, and lies in
+// the region in which they live. Package
 // job runs the jobs, which lie in a collection of this package:
 //
 //	apps/{app}/crowds/{id}

@@ -311,20 +311,26 @@ func (t *task) generation(ctx context.Context, index string, totals job.Totals) 
 // drop deletes what the current generation no longer needs: its runs, and
 // generations before the previous one.
 func (t *task) drop(ctx context.Context, index string, m crowd.Manifest) error {
-	if err := t.Store.Crowd.DropCrowdRuns(ctx, t.params.ref(t.app.ID, index)); err != nil {
-		return err
-	}
 	dropped := 0
-	err := t.Store.Crowd.DropCrowd(ctx, t.app.ID, index, func(generation string) bool {
-		// Newer ones are being built.
-		obsolete := crowd.ValidGeneration(generation) && generation < m.Current.Name && generation != m.Previous
-		if obsolete {
-			dropped++
+	for _, region := range t.app.Everywhere() {
+		at := t.Store.In(region).Crowd
+		if err := at.DropCrowdRuns(ctx, t.params.ref(t.app.ID, index)); err != nil {
+			return err
 		}
-		return obsolete
-	})
+		err := at.DropCrowd(ctx, t.app.ID, index, func(generation string) bool {
+			// Newer ones are being built.
+			obsolete := crowd.ValidGeneration(generation) && generation < m.Current.Name && generation != m.Previous
+			if obsolete {
+				dropped++
+			}
+			return obsolete
+		})
+		if err != nil {
+			return err
+		}
+	}
 	t.runner.Log.LogAttrs(ctx, slog.LevelInfo, "crowd statistics swapped", slog.String("app", t.app.ID),
 		slog.String("index", index),
 		slog.Int("objects", m.Current.Objects), slog.Int64("events", m.Current.Events), slog.Int("dropped", dropped))
-	return err
+	return nil
 }

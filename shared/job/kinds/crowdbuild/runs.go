@@ -46,9 +46,13 @@ type runs map[string]runHeader
 // that covers the users of each shard once is right. objects is the size of the
 // catalog, -1 if no shard has counted it yet.
 func (t *task) runs(ctx context.Context, index string) (chosen runs, objects int, err error) {
-	headers, err := t.Store.Crowd.CrowdRunHeaders(ctx, t.params.ref(t.app.ID, index))
-	if err != nil {
-		return nil, 0, err
+	headers := map[string][]byte{}
+	for _, region := range t.app.Everywhere() {
+		there, err := t.Store.In(region).Crowd.CrowdRunHeaders(ctx, t.params.ref(t.app.ID, index))
+		if err != nil {
+			return nil, 0, err
+		}
+		maps.Copy(headers, there)
 	}
 	catalog := catalogHeader{Objects: -1}
 	byShard := map[int]runs{}

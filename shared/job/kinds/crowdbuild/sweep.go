@@ -284,6 +284,8 @@ func (s *sweep) writeRun(ctx context.Context, to string) error {
 			byBucket[b] = append(byBucket[b], part)
 		}
 		w := s.Store.Crowd.NewCrowdWriter(ctx, s.params.ref(s.app.ID, x.name))
+		// The header names users.
+		headers := s.Store.In(s.app.Region).Crowd.NewCrowdWriter(ctx, s.params.ref(s.app.ID, x.name))
 		for b := range buckets {
 			if len(byBucket[b]) == 0 {
 				continue
@@ -292,7 +294,10 @@ func (s *sweep) writeRun(ctx context.Context, to string) error {
 				return err
 			}
 		}
-		if err := w.RunHeader(name, header); err != nil {
+		if err := w.Flush(); err != nil {
+			return err
+		}
+		if err := headers.RunHeader(name, header); err != nil {
 			return err
 		}
 	}

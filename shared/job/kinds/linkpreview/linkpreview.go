@@ -1,7 +1,8 @@
 // Package linkpreview says which links between the tokens of persons the events of an app would have made
 // in the last days, if the app had linked tokens: a dry run, which changes nothing.
 //
-// A job is one shard over all users. Its task reads the log of these days, keeps in memory which events name
+// A job is one shard over all users, or one for each region in which users of the app live: the tokens of a person are
+// in one region. Its task reads the log of these days, keeps in memory which events name
 // the user who had signed in, links by them in the order of their times, and stores the counts as the result
 // of the shard. Of some users it also compares the order of objects with links and without, by the events of the
 // whole log. A task that ends early starts again from the beginning. Package job runs the jobs, which lie in
@@ -11,6 +12,7 @@
 package linkpreview
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -117,18 +119,42 @@ func (r *Runner) Result(ctx context.Context, j job.Job) (api.LinkPreview, error)
 	if j.State != job.Done {
 		return result, fmt.Errorf("result of %s: %w", j.ID, job.ErrNotFound)
 	}
+	result.LinkCounts = view.Links(links.NewDryRun(0))
 	if j.Totals.PlannedUsers == 0 {
-		return api.LinkPreview{LinkCounts: view.Links(links.NewDryRun(0))}, nil
+		return result, nil
 	}
-	shard, err := r.Jobs.Shard(ctx, j.App, j.ID, 0)
-	if err == nil && shard.Result == "" {
-		err = fmt.Errorf("result of %s: %w", j.ID, job.ErrNotFound)
-	}
-	if err != nil {
-		return result, err
-	}
-	if err := json.Unmarshal([]byte(shard.Result), &result); err != nil {
-		return result, fmt.Errorf("decode the result of %s: %w", j.ID, err)
+	for n := range j.Totals.Shards {
+		shard, err := r.Jobs.Shard(ctx, j.App, j.ID, n)
+		if err != nil {
+			return result, err
+		}
+		if shard.PlannedUsers == 0 {
+			continue // of a region without users
+		}
+		if shard.Result == "" {
+			return result, fmt.Errorf("result of %s: %w", j.ID, job.ErrNotFound)
+		}
+		var of api.LinkPreview
+		if err := json.Unmarshal([]byte(shard.Result), &of); err != nil {
+			return result, fmt.Errorf("decode the result of %s: %w", j.ID, err)
+		}
+		result = sum(result, of)
 	}
 	return result, nil
+}
+
+// sum returns what previews of two regions have found.
+func sum(a, b api.LinkPreview) api.LinkPreview {
+	a.LinkCounts, a.GainedEvents = view.Sum(a.LinkCounts, b.LinkCounts), a.GainedEvents+b.GainedEvents
+	if a.Orders == nil || b.Orders == nil {
+		a.Orders = cmp.Or(a.Orders, b.Orders)
+		return a
+	}
+	o := *a.Orders
+	o.Users += b.Orders.Users
+	o.TopChanged += b.Orders.TopChanged
+	o.TopTenChanged += b.Orders.TopTenChanged
+	o.Changed += b.Orders.Changed
+	a.Orders = &o
+	return a
 }

@@ -109,7 +109,7 @@ func (c *comparison) add(ctx context.Context, known string, tokens []store.UserR
 	c.own.Reset(w)
 	c.linked.Reset(w)
 	ranges := append([]store.UserRange{{User: known, To: history.Pos{Time: w.Now + 1}}}, tokens...)
-	n, log := 0, c.Store.Events.Log(c.app.ID, c.app.Log)
+	n, log := 0, c.Store.In(c.app.Region).Events.Log(c.app.ID, c.app.Log)
 	err := log.ReadFor(ctx, ranges, c.compiled, func(user string, row store.LogRow) error {
 		n++
 		if n > maxUserEvents || user == known && c.events.Score(row, c.own) != nil || c.events.Score(row, c.linked) != nil {

@@ -81,7 +81,7 @@ const stepRows = 10_000
 func (t *task) read(ctx context.Context) error {
 	since := t.params.since()
 	rows := store.Range{From: t.shard.From, To: t.shard.To}
-	err := t.Store.Events.Log(t.app.ID, t.app.Log).ScanOriginals(ctx, rows, since, func(e store.Entry) error {
+	err := t.Store.In(t.app.Region).Events.Log(t.app.ID, t.app.Log).ScanOriginals(ctx, rows, since, func(e store.Entry) error {
 		t.counts.Events++
 		if err := t.row(e); err != nil {
 			t.counts.Faulty++

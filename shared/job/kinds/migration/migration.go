@@ -207,7 +207,22 @@ func (m *Migrator) isExpired(ctx context.Context, s Status, app config.App) (boo
 	if s.Propagation > 0 || m.Now().Sub(app.Migration.StartedAt) < job.Kept-24*time.Hour {
 		return false, nil
 	}
-	return m.logs.Events.Log(app.ID, app.Log).Empty(ctx, removed)
+	return m.empty(ctx, app, removed)
+}
+
+// empty reports whether an app has no rows in a schema, in any region in which its users live.
+func (m *Migrator) empty(ctx context.Context, app config.App, n schema.Name) (bool, error) {
+	regions := []string{""}
+	if app.Residency.On() {
+		regions = app.Everywhere()
+	}
+	for _, region := range regions {
+		empty, err := m.logs.In(region).Events.Log(app.ID, app.Log).Empty(ctx, n)
+		if err != nil || !empty {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // compareWindows checks whether the window has grown since the backfill, so

@@ -37,7 +37,7 @@ func (m *Migrator) Start(ctx context.Context, appID string, to schema.Name) (Sta
 		return s, outOfOrder("The app moves from region %s to %s (%s): it must arrive, or go back, first",
 			app.Move.From, app.Move.To, app.Move.Phase)
 	}
-	empty, err := m.logs.Events.Log(appID, app.Log).Empty(ctx, to)
+	empty, err := m.empty(ctx, app, to)
 	if err != nil {
 		return s, err
 	}

@@ -43,8 +43,10 @@ func (w *work) Process(ctx context.Context, j job.Job, app config.App, s job.Sha
 	if err != nil {
 		return job.Progress{}, fmt.Errorf("%w: %w", job.ErrFailed, err)
 	}
+	here := *w
+	here.store = w.store.In(app.Region)
 	p := &pass{
-		work: w, job: j, params: params, app: app, log: w.store.Events.Log(app.ID, app.Log), from: from, to: from.Other(),
+		work: &here, job: j, params: params, app: app, log: here.store.Events.Log(app.ID, app.Log), from: from, to: from.Other(),
 		rows: store.Range{From: s.Next, To: s.To}, until: until, progress: progress, result: job.Progress{Next: s.Next},
 	}
 	switch j.Kind {

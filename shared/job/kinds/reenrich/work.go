@@ -110,7 +110,7 @@ func (w Work) Process(ctx context.Context, j job.Job, app config.App, shard job.
 	rows := store.Range{From: shard.Next, To: shard.To}
 	s.user = rows.Within() // an earlier task has counted this user
 	since := p.SinceMillis()
-	err := w.Store.Events.Log(app.ID, app.Log).ScanOriginals(ctx, rows, since, func(e store.Entry) error {
+	err := w.Store.In(app.Region).Events.Log(app.ID, app.Log).ScanOriginals(ctx, rows, since, func(e store.Entry) error {
 		return s.row(ctx, e)
 	})
 	if errors.Is(err, errTime) {
@@ -273,6 +273,7 @@ func (s *pass) publish(ctx context.Context, events []bus.Logged, known bus.Resol
 	if err != nil {
 		return 0, err
 	}
+	m.Region = s.shard.Region
 	err = s.Bus.Publish(ctx, m)
 	if !errors.As(err, &bus.TooLarge{}) {
 		return len(events), err
