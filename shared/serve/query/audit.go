@@ -270,7 +270,11 @@ func (a *segmentAudit) held(ctx context.Context, q *segment.Query, users []strin
 	at int64) (map[string]float64, error) {
 	held := make(map[string]float64, len(users))
 	var l segment.Lookup
-	err := a.profiles.ReadStored(ctx, a.app, users, func(user string, stored []byte) error {
+	unread := make(map[string]int64, len(users)) // at no ticket
+	for _, user := range users {
+		unread[user] = 0
+	}
+	err := a.profiles.ReadChanged(ctx, a.app, unread, func(user string, stored []byte, _ int64) error {
 		p, err := l.Find(q, stored, at)
 		if err != nil {
 			return err

@@ -84,7 +84,7 @@ type Reader struct {
 // New returns a Reader.
 func New(s *store.Store, profiles *profile.Engine, builds Builds, now func() time.Time, log *slog.Logger) *Reader {
 	return &Reader{store: s, profiles: profiles, builds: builds, now: now, log: log,
-		rows: newRowCache(s, CacheBytes), views: map[string]*view{}}
+		rows: newRowCache(CacheBytes), views: map[string]*view{}}
 }
 
 // Page is a page of the users who meet a condition.
