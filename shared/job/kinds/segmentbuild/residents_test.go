@@ -48,25 +48,33 @@ func newResidents(h jobtest.T, tb testing.TB) *residents {
 	profile.ResidentsOf(r.engine).SetSecret([]byte("secret"))
 	_, err := r.Config.UpdateMove(h.Context(), app, func(a *config.App) error { a.Region = "eu"; return nil })
 	must.Succeed(tb, err)
-	for _, mode := range []config.ResidencyMode{config.ResidencyPrepare, config.ResidencyOn} {
-		_, err := r.Config.SetResidency(h.Context(), app, config.Residency{Mode: mode, Regions: regions}, 0)
-		must.Succeed(tb, err)
-	}
 	return r
+}
+
+// newSpread makes residents of whom some have a region of their own.
+func newSpread(h jobtest.T, tb testing.TB, users, spread int) *residents {
+	r := newResidents(h, tb)
+	r.reside(config.ResidencyPrepare)
+	r.reside(config.ResidencyOn)
+	if users > 0 {
+		r.fill(users)
+	}
+	for i := 0; i < spread; i += 2 {
+		must.Succeed(r.T, r.moves(r.T.Context(), token(i), "us"))
+	}
+	r.cleanAll(spread)
+	return r
+}
+
+func (r *residents) reside(mode config.ResidencyMode) {
+	r.T.Helper()
+	_, err := r.Config.SetResidency(r.T.Context(), app, config.Residency{Mode: mode, Regions: regions}, 0)
+	must.Succeed(r.T, err)
 }
 
 // moves moves a user.
 func (r *residents) moves(ctx context.Context, user, region string) error {
 	return profile.ResidentsOf(r.engine).Move(ctx, r.app(), user, region, r.Now.AddDate(1, 0, 0))
-}
-
-// spread lets every second user of some live in us.
-func (r *residents) spread(users int) {
-	r.T.Helper()
-	for i := 0; i < users; i += 2 {
-		must.Succeed(r.T, r.moves(r.T.Context(), token(i), "us"))
-	}
-	r.cleanAll(users)
 }
 
 func (r *residents) cleanAll(users int) {
@@ -92,21 +100,54 @@ func (r *residents) clean(ctx context.Context, user string) {
 // wantApart checks that no row of a region names a user who lives elsewhere.
 func (r *residents) wantApart(users int) {
 	r.T.Helper()
-	for region, names := range map[string]map[string]bool{"eu": r.named("eu"), "us": r.named("us")} {
-		for i := range users {
-			lives, err := profile.ResidentsOf(r.engine).Region(r.T.Context(), r.app(), token(i))
-			must.Succeed(r.T, err)
-			if lives != region && names[token(i)] {
-				r.T.Errorf("%s names %s, who lives in %s", region, token(i), lives)
-			}
+	for _, region := range regions {
+		r.wantNamed(region, r.named(region), users)
+	}
+}
+
+// wantNamed checks that a region names nobody of some users who lives elsewhere.
+func (r *residents) wantNamed(region string, names map[string]bool, users int) {
+	r.T.Helper()
+	for i := range users {
+		lives, err := profile.ResidentsOf(r.engine).Region(r.T.Context(), r.app(), token(i))
+		must.Succeed(r.T, err)
+		if lives != region && names[token(i)] {
+			r.T.Errorf("%s names %s, who lives in %s", region, token(i), lives)
 		}
 	}
+}
+
+// packed returns the tokens in the parts of a region that count.
+func (r *residents) packed(region string) map[string]bool {
+	r.T.Helper()
+	names, named := map[string]bool{}, ""
+	for _, p := range r.manifestIn(region).Parts {
+		named += app + ",p," + p.ID.String() + ","
+	}
+	err := r.tables[region].Open(store.TableSegments).ReadRows(r.T.Context(), bigtable.InfiniteRange(""), func(row bigtable.Row) bool {
+		if part, _, tokens := strings.Cut(row.Key(), "t,"); tokens && strings.Contains(named, part) {
+			for _, cells := range row {
+				for _, cell := range cells {
+					tokens, err := segment.ParseTokens(cell.Value)
+					must.Succeed(r.T, err)
+					for i := range tokens.Len() {
+						if token, kept := tokens.At(i); kept {
+							names[token] = true
+						}
+					}
+				}
+			}
+		}
+		return true
+	})
+	must.Succeed(r.T, err)
+	return names
 }
 
 // named returns the users of the harness whom keys or values in a region name.
 func (r *residents) named(region string) map[string]bool {
 	r.T.Helper()
-	names := map[string]bool{}
+	names := r.packed(region)
 	find := func(text string) {
 		for at := 0; at+4 <= len(text); at++ {
 			if digits := text[at+1 : at+4]; text[at] == 'u' && strings.Trim(digits, "0123456789") == "" {
@@ -125,16 +166,7 @@ func (r *residents) named(region string) map[string]bool {
 			for _, cells := range row {
 				for _, cell := range cells {
 					find(cell.Column)
-					if table != store.TableSegments || !strings.Contains(row.Key(), ",t,") {
-						find(string(cell.Value))
-						continue
-					}
-					tokens, err := segment.ParseTokens(cell.Value) // they are packed
-					must.Succeed(r.T, err)
-					for i := range tokens.Len() {
-						token, _ := tokens.At(i)
-						find(token)
-					}
+					find(string(cell.Value))
 				}
 			}
 			return true
@@ -147,21 +179,19 @@ func (r *residents) named(region string) map[string]bool {
 // Segments of users who live in two regions answer as those of one, after builds, changes, moves and deltas, and each
 // region names its own users.
 func TestResidents(t *testing.T) {
-	r := newResidents(t, t)
-	r.fill(60)
-	r.spread(40)
+	r := newSpread(t, t, 40, 20)
 	j := r.build()
 	r.WantState(j.ID, job.Done, "")
 	r.wantExact("built")
 	r.run()
 	for _, region := range regions {
-		if m := r.manifestIn(region); m.Version == 0 || m.Job != j.ID || len(m.Parts) < 20/8 {
+		if m := r.manifestIn(region); m.Version == 0 || m.Job != j.ID || len(m.Parts) < 10/8 {
 			t.Errorf("manifest of %s: %+v", region, m)
 		}
 	}
-	for step := range 6 {
+	for step := range 4 {
 		for i := range 4 {
-			r.apply(r.seen(token(7*i+step), "c1", time.Hour), r.seen(token(60+4*step+i), "c2", time.Hour))
+			r.apply(r.seen(token(7*i+step), "c1", time.Hour), r.seen(token(40+4*step+i), "c2", time.Hour))
 		}
 		r.wantExact("changed")
 		for i := range 4 {
@@ -171,10 +201,18 @@ func TestResidents(t *testing.T) {
 		_, err := r.engine.Delete(t.Context(), app, token(3*step))
 		must.Succeed(t, err)
 		r.wantExact("deleted")
-		r.order()
-		r.wantExact("delta")
-		r.cleanAll(90)
-		r.wantExact("cleaned")
+		for turn := range 2 {
+			if turn == step%2 {
+				r.order()
+				r.wantExact("delta")
+				continue
+			}
+			r.cleanAll(60)
+			r.wantExact("cleaned")
+			for _, region := range regions {
+				r.wantNamed(region, r.packed(region), 60)
+			}
+		}
 	}
 	r.build()
 	r.wantExact("built again")
@@ -182,19 +220,51 @@ func TestResidents(t *testing.T) {
 	r.Now = r.Now.Add(time.Hour)
 	must.Succeed(t, r.runner.Clean(t.Context(), segmentbuild.Request{App: app}))
 	r.wantExact("cleaned")
-	r.wantApart(90)
-	if len(r.named("us")) < 10 || len(r.named("eu")) < 10 {
-		t.Errorf("eu names %d users, us %d; the test finds nobody", len(r.named("eu")), len(r.named("us")))
+	r.wantApart(60)
+	if eu, us := len(r.named("eu")), len(r.named("us")); eu < 10 || us < 10 {
+		t.Errorf("eu names %d users, us %d", eu, us)
 	}
+}
+
+// Users from before residency live in the region of the app, and have no owner before a build. Queries need no lists of
+// other regions before anybody lives there.
+func TestResidencyBegins(t *testing.T) {
+	r := newResidents(t, t)
+	r.fill(20)
+	r.build()
+	r.reside(config.ResidencyPrepare)
+	r.wantExact("prepared")
+	r.build()
+	r.wantExact("prepared and built")
+	r.reside(config.ResidencyOn)
+	r.wantExact("on")
+	must.Succeed(t, r.moves(t.Context(), token(3), "us"))
+	must.Succeed(t, r.moves(t.Context(), "u099", "us"))
+	r.apply(r.seen("u099", "c0", time.Hour))
+	r.wantExact("moved")
+	r.order()
+	r.wantExact("delta")
+	r.build()
+	r.wantExact("built")
+}
+
+// A process that takes a user to live where they have lived long ago may draw a ticket there. Nobody counts the row.
+func TestRowOfNobodyIsNotPacked(t *testing.T) {
+	r := newSpread(t, t, 12, 6)
+	eu := r.store.In("eu")
+	must.Succeed(t, eu.Events.Log(app, r.app().Log).Append(t.Context(), []store.LogEvent{r.seen(token(2), "c0", time.Hour)}))
+	_, err := eu.Users.TakeTicket(t.Context(), app, token(2))
+	must.Succeed(t, err)
+	r.build()
+	r.wantExact("built")
+	r.wantNamed("eu", r.packed("eu"), 12)
 }
 
 // Whatever request a mover dies at, each user is in one answer, before and after builds and deltas.
 func TestMoveOfAResidentDies(t *testing.T) {
 	for _, f := range []jobtest.Fault{jobtest.FailBefore, jobtest.FailAfter} {
-		for at := 0; ; at += race.Or(1, 5) {
-			r := newResidents(t, t)
-			r.fill(12)
-			r.spread(6)
+		for at := 0; ; at += race.Or(4, 17) {
+			r := newSpread(t, t, 12, 6)
 			r.build()
 			calls := r.DieAt(at, f)
 			err := r.moves(jobtest.Process(t.Context()), token(5), "us")
@@ -223,10 +293,8 @@ func TestMoveOfAResidentDies(t *testing.T) {
 // A user moves between any two requests of a build, or of a delta.
 func TestListsMeetAMove(t *testing.T) {
 	for _, kind := range []string{"build", "delta"} {
-		for at := 0; ; at += race.Or(3, 17) {
-			r := newResidents(t, t)
-			r.fill(12)
-			r.spread(6)
+		for at := 0; ; at += race.Or(13, 37) {
+			r := newSpread(t, t, 12, 6)
 			r.build()
 			r.run()
 			r.apply(r.seen(token(3), "c1", time.Hour), r.seen(token(4), "c1", time.Hour))
@@ -267,7 +335,7 @@ func TestListsMeetAMove(t *testing.T) {
 func TestModelOfResidents(t *testing.T) {
 	must.Succeed(t, flag.Set("rapid.checks", fmt.Sprint(*campaign)))
 	rapid.Check(t, func(of *rapid.T) {
-		r := newResidents(of, t)
+		r := newSpread(of, t, 0, 0)
 		r.history(of, map[string]func(*rapid.T){
 			"move": func(of *rapid.T) {
 				for range rapid.IntRange(1, 4).Draw(of, "users") {
