@@ -333,7 +333,7 @@ func TestListsMeetAMove(t *testing.T) {
 // TestModelOfResidents is TestModel with users who live in two regions, and move at any time. A mover may die, and who
 // cleans behind it, too.
 func TestModelOfResidents(t *testing.T) {
-	must.Succeed(t, flag.Set("rapid.checks", fmt.Sprint(*campaign)))
+	must.Succeed(t, flag.Set("rapid.checks", fmt.Sprint((*campaign+2)/3)))
 	rapid.Check(t, func(of *rapid.T) {
 		r := newSpread(of, t, 0, 0)
 		r.history(of, map[string]func(*rapid.T){
