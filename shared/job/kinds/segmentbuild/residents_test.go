@@ -45,7 +45,6 @@ func newResidents(h jobtest.T, tb testing.TB) *residents {
 		must.Succeed(tb, err)
 		return both, nil
 	}, small)
-	profile.ResidentsOf(r.engine).SetSecret([]byte("secret"))
 	_, err := r.Config.UpdateMove(h.Context(), app, func(a *config.App) error { a.Region = "eu"; return nil })
 	must.Succeed(tb, err)
 	return r
