@@ -208,7 +208,7 @@ func (a *segmentAudit) differences(ctx context.Context, where segment.Condition,
 	seed, seen := maphash.MakeSeed(), map[uint64]bool{} // a hash of each user, of 64 bits
 	within, end := admission.Part(ctx)
 	defer end()
-	total, asOf, err := a.each(ctx, a.app, where, func(u User) error {
+	total, asOf, err := a.each(ctx, a.app, where, nil, func(u User) error {
 		n++
 		h := maphash.String(seed, u.Token)
 		if seen[h] {
@@ -220,9 +220,9 @@ func (a *segmentAudit) differences(ctx context.Context, where segment.Condition,
 		if a.sample[u.Token] || look[u.Token] {
 			listed[strings.Clone(u.Token)] = u.Score
 		} else if at := a.rnd.IntN(n); len(others) < auditOthers {
-			others = append(others, User{strings.Clone(u.Token), u.Score})
+			others = append(others, User{Token: strings.Clone(u.Token), Score: u.Score})
 		} else if at < auditOthers {
-			others[at] = User{strings.Clone(u.Token), u.Score}
+			others[at] = User{Token: strings.Clone(u.Token), Score: u.Score}
 		}
 		return nil
 	})

@@ -3,11 +3,13 @@ package query
 import (
 	"context"
 	"maps"
+	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/rank/segment"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -21,8 +23,7 @@ type room struct {
 	store    *store.Store
 	region   string
 	manifest segment.Manifest
-	// from and to bound its parts among those of the view.
-	from, to int
+	to       int              // the end of its parts among those of the view
 	since    store.ChangeSlot // no part lacks a change of an earlier slot
 	newest   store.ChangeSlot // the cut of the newest delta, 0 without one
 	latest   store.ChangeSlot // the latest cut of any part
@@ -65,7 +66,7 @@ func (r *Reader) readRooms(ctx context.Context, app config.App) ([]room, error) 
 
 // begin sets what the parts of a room say, which begin at a place among those of the view.
 func (of *room) begin(at int) {
-	of.from, of.to, of.since = at, at+len(of.manifest.Parts), -1
+	of.to, of.since = at+len(of.manifest.Parts), -1
 	for _, p := range of.manifest.Parts {
 		of.latest = max(of.latest, store.ChangeSlot(p.Cut))
 		if p.Delta {
@@ -88,6 +89,28 @@ func (of *room) cut(user string) store.ChangeSlot {
 	return of.since
 }
 
+// roomOf returns the room of a part.
+func (v *view) roomOf(part int) int {
+	return slices.IndexFunc(v.rooms, func(of room) bool { return part < of.to })
+}
+
+// maxLooks is how many locations of users are read at a time.
+const maxLooks = 32
+
+// regions returns the regions in which users live.
+func (r *Reader) regions(ctx context.Context, app config.App, users []segment.User) ([]string, error) {
+	lives, residents := make([]string, len(users)), profile.ResidentsOf(r.profiles)
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(maxLooks)
+	for i, u := range users {
+		g.Go(func() (err error) {
+			lives[i], err = residents.Region(ctx, app, u.Token)
+			return err
+		})
+	}
+	return lives, g.Wait()
+}
+
 // atOnce calls do with the numbers below n, all at a time.
 func atOnce(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
 	if n == 1 {
@@ -106,15 +129,13 @@ func fromRooms[T any, K comparable, V any](ctx context.Context, v *view, wanted 
 	if len(v.rooms) == 1 {
 		return read(ctx, v.rooms[0].store, wanted)
 	}
-	roomOf := make(map[segment.PartID]int, len(v.parts))
-	for i, of := range v.rooms {
-		for _, p := range of.manifest.Parts {
-			roomOf[p.ID] = i
-		}
+	rooms := make(map[segment.PartID]int, len(v.parts))
+	for i, p := range v.parts {
+		rooms[p.ID] = v.roomOf(i)
 	}
 	byRoom := make([][]T, len(v.rooms))
 	for _, w := range wanted {
-		i := roomOf[part(w)]
+		i := rooms[part(w)]
 		byRoom[i] = append(byRoom[i], w)
 	}
 	var mu sync.Mutex
