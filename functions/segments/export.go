@@ -68,9 +68,13 @@ func (h handler) file(w http.ResponseWriter, r *http.Request, j job.Job) error {
 	if err != nil {
 		return err
 	}
-	chunks, _, complete, err := h.Store.Segments.Export(r.Context(), j.App, result.File)
-	if err != nil {
-		return err
+	chunks, complete := make([]int, len(result.Regions)), true
+	for i, region := range result.Regions {
+		n, _, whole, err := h.Store.In(region).Segments.Export(r.Context(), j.App, result.File)
+		if err != nil {
+			return err
+		}
+		chunks[i], complete = n, complete && whole
 	}
 	if !complete || !h.Now().Before(j.FinishedAt.Add(segmentexport.Kept)) {
 		return httpapi.Errorf(http.StatusNotFound, "The file of export %s is gone: the engine keeps it for 7 days", j.ID)
@@ -78,16 +82,18 @@ func (h handler) file(w http.ResponseWriter, r *http.Request, j job.Job) error {
 	// If it fails after the first bytes, the connection ends, and the client knows that
 	// lines are missing.
 	return httpapi.SendLines(w, func(out *bufio.Writer) error {
-		for n := range chunks {
-			chunk, err := h.Store.Segments.ReadExportChunk(r.Context(), j.App, result.File, n)
-			if err == nil && chunk == nil {
-				err = io.ErrUnexpectedEOF
-			}
-			if err == nil {
-				_, err = out.Write(chunk)
-			}
-			if err != nil {
-				return err
+		for i, region := range result.Regions {
+			for n := range chunks[i] {
+				chunk, err := h.Store.In(region).Segments.ReadExportChunk(r.Context(), j.App, result.File, n)
+				if err == nil && chunk == nil {
+					err = io.ErrUnexpectedEOF
+				}
+				if err == nil {
+					_, err = out.Write(chunk)
+				}
+				if err != nil {
+					return err
+				}
 			}
 		}
 		return nil

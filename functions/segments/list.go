@@ -86,24 +86,29 @@ func (h handler) list(w http.ResponseWriter, r *http.Request, app config.App, by
 			return err
 		}
 	}
-	m, err := h.Store.Segments.ReadSegmentManifest(r.Context(), app.ID)
-	if err != nil {
-		return fmt.Errorf("list segments: %w", err)
+	for _, region := range app.UserRegions() {
+		m, err := h.Store.In(region).Segments.ReadSegmentManifest(r.Context(), app.ID)
+		if err != nil {
+			return fmt.Errorf("list segments: %w", err)
+		}
+		answer.Lists = listsView(answer.Lists, m)
 	}
-	answer.Lists = listsView(m)
 	if answer.Builds, err = h.builds(r.Context(), app.ID); err != nil {
 		return err
 	}
 	return httpapi.WriteJSON(w, http.StatusOK, answer)
 }
 
-// listsView describes the lists of a manifest, nil if it has none.
-func listsView(m segment.Manifest) *api.SegmentLists {
+// listsView adds the lists of a manifest to those of other regions, nil if they have none.
+func listsView(others *api.SegmentLists, m segment.Manifest) *api.SegmentLists {
 	if m.Generation == "" {
-		return nil
+		return others
 	}
-	lists := &api.SegmentLists{BuiltAt: api.At(time.UnixMilli(m.BuiltAt)), ScoringVersion: m.ScoringVersion,
-		RetentionDays: m.RetentionDays}
+	lists := others
+	if lists == nil {
+		lists = &api.SegmentLists{BuiltAt: api.At(time.UnixMilli(m.BuiltAt)), ScoringVersion: m.ScoringVersion,
+			RetentionDays: m.RetentionDays}
+	}
 	for _, p := range m.Parts {
 		if p.Delta {
 			lists.Updates++

@@ -233,6 +233,9 @@ func (run *bulkRun) next(ctx context.Context, r store.Range) (*group, error) {
 		return nil
 	}
 	err := run.store.Users.ScanUsers(ctx, run.app.ID, r.From, r.To, bulkUsers+1, parts, addUser)
+	if err == nil && run.app.Residency.On() && run.options.Each != nil {
+		err = run.keepResidents(ctx, gr)
+	}
 	gr.result.Users = int64(len(gr.users))
 	return gr, err
 }

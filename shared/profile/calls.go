@@ -29,14 +29,9 @@ func (e *Engine) Remember(ctx context.Context, app config.App, events []event.Ev
 	if len(calls) == 0 {
 		return nil
 	}
-	memories, err := e.memories(app)
+	err := e.remember(ctx, app, calls)
 	if err != nil {
 		return err
-	}
-	for _, at := range memories {
-		if err := at.env.store.Calls.Remember(ctx, app.ID, calls); err != nil {
-			return err
-		}
 	}
 	for i := range events {
 		if ev := &events[i]; ev.Call != "" {
@@ -44,6 +39,23 @@ func (e *Engine) Remember(ctx context.Context, app config.App, events []event.Ev
 			if *ev, err = ev.At(calls[at[key{ev.UserToken, call}]-1].Time); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// remember sets the times of calls to those that are remembered.
+func (e *Engine) remember(ctx context.Context, app config.App, calls []store.Call) error {
+	if app.Residency.On() {
+		return e.rememberResidents(ctx, app, calls)
+	}
+	memories, err := e.memories(app)
+	if err != nil {
+		return err
+	}
+	for _, at := range memories {
+		if err := at.env.store.Calls.Remember(ctx, app.ID, calls); err != nil {
+			return err
 		}
 	}
 	return nil

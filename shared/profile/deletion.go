@@ -86,7 +86,7 @@ func (d *deletion) forget(ctx context.Context, app config.App, token string,
 	if err := of.at.env.store.Users.ForgetUser(ctx, app.ID, token, of.row.Ticket, empty.AppendBinary(nil)); err != nil {
 		return err
 	}
-	return d.changes.list(ctx, app, token)
+	return of.list(ctx, app, token)
 }
 
 // maxOptOuts bounds how often a change of an opt-out starts again, because a message

@@ -254,7 +254,8 @@ func (e *Engine) ReadEach(ctx context.Context, app config.App, users []string, l
 // each once: of the stored one if it is valid and of the last ticket of its row, and
 // otherwise of one that it computes and stores. So each counts every event whose writer
 // had drawn a ticket. It leaves out users who have no row or are deleted, and anonymous tokens that are
-// linked at the moment: these are part of the known users. An error of type
+// linked at the moment: these are part of the known users. Of an app whose users have regions of their own it leaves
+// out those who do not live in app.Region. An error of type
 // Faulty names others that it left out; an error of fn ends the reads.
 func (e *Engine) ReadStored(ctx context.Context, app config.App, users []string,
 	fn func(user string, stored []byte) error) error {

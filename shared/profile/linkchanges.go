@@ -96,7 +96,7 @@ func (l *linker) linkUnlogged(ctx context.Context, app config.App, token string,
 		case done && f.reason != "":
 			return f.refuseUnlogged(ctx, e)
 		case done:
-			return l.changes.list(ctx, app, token)
+			return f.list(ctx, app, token)
 		}
 	}
 	return fmt.Errorf("link %s,%s: its links changed %d times", app.ID, token, maxLinkAttempts)
@@ -154,7 +154,11 @@ func (l *linker) unlink(ctx context.Context, app config.App, token, known string
 		if err := l.markOwed(ctx, app, token, of, only(links.Owed{Known: known})); err != nil {
 			return time.Time{}, err
 		}
-		return time.UnixMilli(until), l.changes.list(ctx, app, token, known)
+		changed := []string{token, known}
+		if app.Residency.On() {
+			changed = changed[:1] // the known user may live elsewhere, and is listed with their mark
+		}
+		return time.UnixMilli(until), of.list(ctx, app, changed...)
 	}
 	return time.Time{}, fmt.Errorf("unlink %s,%s: messages drew tickets %d times", app.ID, token, maxLinkAttempts)
 }

@@ -124,7 +124,7 @@ func (l *linker) follow(ctx context.Context, app config.App, u *user, events own
 			done, err = f.bring(ctx)
 		}
 		if done && err == nil && f.changed {
-			err = l.changes.list(ctx, app, f.token) // it may be another's now, or its own again
+			err = f.list(ctx, app, f.token) // it may be another's now, or its own again
 		}
 		if done || err != nil {
 			return f.named, err

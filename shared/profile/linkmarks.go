@@ -50,7 +50,7 @@ func (l *linker) shutLink(ctx context.Context, app config.App, token, known stri
 	if err := l.markOwed(ctx, app, token, of, only(links.Owed{Known: known})); err != nil {
 		return err
 	}
-	return l.changes.list(ctx, app, token)
+	return of.list(ctx, app, token)
 }
 
 // kill makes the intervals of a token dead that count for a known user whom t deletes, and marks
@@ -110,7 +110,7 @@ func (l *linker) markOwed(ctx context.Context, app config.App, token string, of 
 func (l *linker) mark(ctx context.Context, app config.App, token string) (place, error) {
 	of, err := l.drawLinked(ctx, app, token, true, nil)
 	if err == nil {
-		err = l.changes.list(ctx, app, token)
+		err = of.list(ctx, app, token)
 	}
 	return of, err
 }

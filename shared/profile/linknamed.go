@@ -125,7 +125,7 @@ func (f *following) drop(ctx context.Context, known string, row store.User) erro
 	if err != nil {
 		return err
 	}
-	if err := f.changes.list(ctx, f.app, f.token); err != nil {
+	if err := own.list(ctx, f.app, f.token); err != nil {
 		return err
 	}
 	var holders []string

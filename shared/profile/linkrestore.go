@@ -71,7 +71,7 @@ func (l *linker) restoreEntries(ctx context.Context, app config.App, token strin
 			return 0, err
 		}
 	}
-	return left, l.changes.list(ctx, app, token)
+	return left, of.list(ctx, app, token)
 }
 
 // relist lists a token in the rows of the known users who need it. It returns which of these rows list it, and which

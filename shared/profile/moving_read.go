@@ -241,7 +241,12 @@ func (e enRoute) passStored(ctx context.Context, app config.App, group []string,
 	part, end := admission.Part(ctx)
 	defer end()
 	found := make(map[string]storedForm, len(group))
-	read := func(ctx context.Context, token string) (storedForm, error) { return e.stored(ctx, app, token, 0) }
+	read := func(ctx context.Context, token string) (storedForm, error) {
+		if here, err := e.holds(ctx, app, token); err != nil || !here {
+			return storedForm{}, err
+		}
+		return e.stored(ctx, app, token, 0)
+	}
 	err := each(part, group, read, func(token string, v storedForm) error {
 		found[token] = v
 		return admission.Take(part, int64(len(v.profile)))

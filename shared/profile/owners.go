@@ -140,6 +140,7 @@ func (e *Engine) complete(ctx context.Context, app config.App, token string) err
 		return err
 	}
 	var last store.User
+	var left *Engine
 	for _, other := range others {
 		// The row is read after it has become Moved: what it holds now nobody changes any more
 		// who counts.
@@ -148,14 +149,16 @@ func (e *Engine) complete(ctx context.Context, app config.App, token string) err
 			return err
 		}
 		if old.Owner.State == store.Moved && old.Owner.Region == e.env.region && old.Owner.Epoch > last.Owner.Epoch {
-			last = old
+			last, left = old, other
 		}
 	}
 	if last.Owner.Epoch == 0 {
 		return nil
 	}
-	_, err = e.env.store.Users.Arrive(ctx, app.ID, token, e.arrival(last))
-	return err
+	return e.listed(ctx, app, token, left, func() error {
+		_, err := e.env.store.Users.Arrive(ctx, app.ID, token, e.arrival(last))
+		return err
+	})
 }
 
 // arrival returns the row with which a user arrives who had the row old. Its ticket is one

@@ -186,7 +186,7 @@ func (e *Engine) moveTo(ctx context.Context, app config.App, token string, to *E
 		return ErrLeft
 	}
 	move := app.In(e.env.region)
-	move.Move = config.Move{ID: "resident", From: e.env.region, To: to.env.region, Births: to.env.region,
+	move.Move = config.Move{ID: residentMove, From: e.env.region, To: to.env.region, Births: to.env.region,
 		Phase: config.MoveUsers}
 	move.Residency = config.Residency{}
 	_, err = e.MoveUser(ctx, move, token, until)
@@ -250,6 +250,9 @@ func (r Residents) Clean(ctx context.Context, app config.App, token, region stri
 		if err == nil {
 			_, err = finder.Touch(ctx, app, token, found, found.Region)
 		}
+		return false, err
+	}
+	if err := here.unname(ctx, app, token); err != nil {
 		return false, err
 	}
 	if err := here.env.store.Events.LeaveUser(ctx, app.ID, token); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math"
 
 	"cloud.google.com/go/bigtable"
 	"golang.org/x/sync/errgroup"
@@ -147,6 +148,11 @@ func (s Calls) scan(ctx context.Context, app string, rows bigtable.RowSet, fn fu
 		return fmt.Errorf("read the calls of %s: %w", app, err)
 	}
 	return nil
+}
+
+// ForgetUser forgets all calls of a user.
+func (s Calls) ForgetUser(ctx context.Context, app, user string) error {
+	return s.purge(ctx, app, user, math.MaxInt64)
 }
 
 // purge forgets the calls of a user up to a time. A call that is remembered again in between

@@ -146,7 +146,7 @@ func (s Recent) DropRecent(ctx context.Context, app string, now time.Time) error
 // ForgetRecent removes the events of a user from the sample of an app, of which excluded
 // is true.
 func (s Recent) ForgetRecent(ctx context.Context, app, user string, excluded func(RecentEvent) bool) error {
-	return s.each(app, func(s *Store) error { return s.forgetRecent(ctx, app, user, excluded) })
+	return s.everywhere(app, func(s *Store) error { return s.forgetRecent(ctx, app, user, excluded) })
 }
 
 func (s *Store) forgetRecent(ctx context.Context, app, user string, excluded func(RecentEvent) bool) error {

@@ -200,7 +200,7 @@ func newestOfEach(ring map[string][]Refused) []Refused {
 // nothing about users.
 func (s RefusedTable) ForgetRefused(ctx context.Context, app, user string) (int, error) {
 	forgotten := 0
-	err := s.each(app, func(s *Store) error {
+	err := s.everywhere(app, func(s *Store) error {
 		n, err := s.forgetRefused(ctx, app, user)
 		forgotten = max(forgotten, n)
 		return err

@@ -16,7 +16,7 @@ import (
 // it. Ordinals stay. It returns the number of parts that had it.
 func (s Segments) BlankSegmentToken(ctx context.Context, app, user string) (int, error) {
 	most := 0
-	err := s.each(app, func(s *Store) error {
+	err := s.everywhere(app, func(s *Store) error {
 		blanked, err := s.blankToken(ctx, app, user)
 		most = max(most, blanked)
 		return err

@@ -158,7 +158,7 @@ const deletedColumn = "deleted"
 // ForgetHotUser removes a user of an app from the hot users, and says in the table up to which
 // time their events are deleted, for the processes that still hold some in memory.
 func (s Usage) ForgetHotUser(ctx context.Context, app, user string, now, until time.Time) error {
-	err := s.each(app, func(s *Store) error { return s.forgetHotUser(ctx, app, user, now, until) })
+	err := s.everywhere(app, func(s *Store) error { return s.forgetHotUser(ctx, app, user, now, until) })
 	if err != nil {
 		return fmt.Errorf("remove a user of %s from the hot users: %w", app, err)
 	}
@@ -172,6 +172,12 @@ func (s *Store) forgetHotUser(ctx context.Context, app, user string, now, until 
 	if err := table.Apply(ctx, deletedUserKey(app, user), m); err != nil {
 		return err
 	}
+	return s.Usage.DropHotUser(ctx, app, user, now)
+}
+
+// DropHotUser removes a user of an app from the hot users of one region.
+func (s Usage) DropHotUser(ctx context.Context, app, user string, now time.Time) error {
+	table := s.tables.of(app, allUsers).usage
 	found := map[string]*bigtable.Mutation{}
 	var failed error
 	// Bigtable may drop a cell some days after its time.

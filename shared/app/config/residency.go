@@ -181,6 +181,15 @@ func (a App) Everywhere() []string {
 	return all
 }
 
+// UserRegions returns the regions over which the rows that name users are spread, for store.Store.In. It is one without a
+// name, for the store as it is, unless each user has a region of their own.
+func (a App) UserRegions() []string {
+	if !a.Residency.On() {
+		return []string{""}
+	}
+	return a.Everywhere()
+}
+
 // In returns the app as work over all users of one of its regions takes it.
 func (a App) In(region string) App {
 	a.Region = region

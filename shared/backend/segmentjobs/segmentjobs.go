@@ -39,6 +39,7 @@ func New(b backend.Base, runner func(collection job.Collection) job.Runner, prof
 	reader = query.New(b.Store, profiles, builds, b.Now, b.Log)
 	return Segmenting{
 		Segments: builds, Query: reader,
-		Exports: segmentexport.New(runner(segmentexport.Collection), reader, b.Store.Segments),
+		Exports: segmentexport.New(runner(segmentexport.Collection), reader,
+			func(region string) segmentexport.Files { return b.Store.In(region).Segments }),
 	}
 }

@@ -24,7 +24,8 @@ type User struct {
 // Candidates returns the users who can be on a page of limit users: hits by part, and
 // others whose profiles were read. Their tokens decide between equal Orders, so the
 // caller looks up the Tokens and calls Page. Of one Order there are at most limit users
-// of each delta, and limit of all base parts, whose users are in the order of tokens.
+// of each delta, and limit of all base parts, whose users are in the order of tokens. Where parts are those of several
+// regions, which each begin with a part that begins with the first of all tokens, it is limit of the base parts of each.
 func Candidates(parts []Part, hits [][]Hit, read []User, limit int) []User {
 	all := slices.Clone(read)
 	for i, of := range hits {
@@ -42,10 +43,15 @@ func Candidates(parts []Part, hits [][]Hit, read []User, limit int) []User {
 	for all[before].Order > last {
 		before++
 	}
-	kept, based := before, 0
+	kept, based, next := before, 0, 0
 	for _, u := range all[before:] {
 		if u.Order < last {
 			break
+		}
+		for ; next <= u.Part; next++ {
+			if !parts[next].Delta && parts[next].From == "" {
+				based = 0
+			}
 		}
 		if u.Part >= 0 && !parts[u.Part].Delta { // parts are in the order of tokens
 			if based++; based > limit-before {

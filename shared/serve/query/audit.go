@@ -208,7 +208,7 @@ func (a *segmentAudit) differences(ctx context.Context, where segment.Condition,
 	seed, seen := maphash.MakeSeed(), map[uint64]bool{} // a hash of each user, of 64 bits
 	within, end := admission.Part(ctx)
 	defer end()
-	total, asOf, err := a.each(ctx, a.app, where, func(u User) error {
+	total, asOf, err := a.each(ctx, a.app, where, nil, func(u User) error {
 		n++
 		h := maphash.String(seed, u.Token)
 		if seen[h] {
@@ -220,9 +220,9 @@ func (a *segmentAudit) differences(ctx context.Context, where segment.Condition,
 		if a.sample[u.Token] || look[u.Token] {
 			listed[strings.Clone(u.Token)] = u.Score
 		} else if at := a.rnd.IntN(n); len(others) < auditOthers {
-			others = append(others, User{strings.Clone(u.Token), u.Score})
+			others = append(others, User{Token: strings.Clone(u.Token), Score: u.Score})
 		} else if at < auditOthers {
-			others[at] = User{strings.Clone(u.Token), u.Score}
+			others[at] = User{Token: strings.Clone(u.Token), Score: u.Score}
 		}
 		return nil
 	})
@@ -270,7 +270,11 @@ func (a *segmentAudit) held(ctx context.Context, q *segment.Query, users []strin
 	at int64) (map[string]float64, error) {
 	held := make(map[string]float64, len(users))
 	var l segment.Lookup
-	err := a.profiles.ReadStored(ctx, a.app, users, func(user string, stored []byte) error {
+	unread := make(map[string]int64, len(users)) // at no ticket
+	for _, user := range users {
+		unread[user] = 0
+	}
+	err := a.profiles.ReadChanged(ctx, a.app, unread, func(user string, stored []byte, _ int64) error {
 		p, err := l.Find(q, stored, at)
 		if err != nil {
 			return err

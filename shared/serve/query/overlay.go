@@ -84,25 +84,34 @@ func (e *evaluation) setOutExpired(expired [][]uint16) []position {
 	return users
 }
 
-// changed returns the users who are listed since their part was cut.
+// changed returns the users who are listed since their part was cut, in any room.
 func (e *evaluation) changed(ctx context.Context, most int) ([]string, error) {
+	listed, more := make([]map[string]store.ChangeSlot, len(e.rooms)), make([]bool, len(e.rooms))
 	// Of parts that were cut at different times, the list names some users too many.
-	listed, more, err := e.store.Changes.List(ctx, e.appID, e.since, 2*most)
+	err := atOnce(ctx, len(e.rooms), func(ctx context.Context, i int) (err error) {
+		listed[i], more[i], err = e.rooms[i].store.Changes.List(ctx, e.appID, e.rooms[i].since, 2*most)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	if more {
+	if slices.Contains(more, true) {
 		return nil, e.tooMany(ctx, most)
 	}
-	e.listed = listed
+	e.listed = listed[0]
 	var changed []string
-	for user, slot := range listed {
-		if slot >= e.cut(user) {
-			changed = append(changed, user)
+	for i, of := range listed {
+		for user, slot := range of {
+			if slot >= e.rooms[i].cut(user) {
+				changed = append(changed, user)
+			}
+			if i > 0 {
+				e.listed[user] = max(e.listed[user], slot)
+			}
 		}
 	}
 	slices.Sort(changed)
-	return changed, nil
+	return slices.Compact(changed), nil
 }
 
 // find returns the places of users in all parts that have them.
@@ -149,9 +158,8 @@ func (e *evaluation) search(ctx context.Context, users []string, found map[strin
 	var candidates []candidate
 	var rows []store.SegmentRow
 	for _, user := range users {
-		base := e.base(user)
 		for i, p := range e.parts {
-			if i != base && !p.Delta {
+			if !p.Delta && !p.Covers(user) {
 				continue
 			}
 			if n := indexes[i].Row(user); n >= 0 {
@@ -160,7 +168,7 @@ func (e *evaluation) search(ctx context.Context, users []string, found map[strin
 			}
 		}
 	}
-	tokens, err := e.rows.tokens(ctx, e.appID, rows)
+	tokens, err := e.rows.tokens(ctx, e.view, rows)
 	if err != nil {
 		return err
 	}
@@ -188,7 +196,7 @@ func (e *evaluation) ordinalsAfter(ctx context.Context, after *segment.Cursor) (
 			continue // all its tokens follow
 		}
 		row := store.SegmentRow{Part: p.ID, Kind: segment.Tokens, N: n}
-		rows, err := e.rows.tokens(ctx, e.appID, []store.SegmentRow{row})
+		rows, err := e.rows.tokens(ctx, e.view, []store.SegmentRow{row})
 		if err != nil {
 			return nil, err
 		}
@@ -223,7 +231,7 @@ func (e *evaluation) tokensAt(ctx context.Context, users []position) (map[positi
 	for i, u := range users {
 		rows[i] = store.SegmentRow{Part: e.parts[u.part].ID, Kind: segment.Tokens, N: int(u.ordinal) / segment.TokensPerRow}
 	}
-	tokens, err := e.rows.tokens(ctx, e.appID, rows)
+	tokens, err := e.rows.tokens(ctx, e.view, rows)
 	if err != nil {
 		return nil, err
 	}

@@ -84,7 +84,7 @@ type Reader struct {
 // New returns a Reader.
 func New(s *store.Store, profiles *profile.Engine, builds Builds, now func() time.Time, log *slog.Logger) *Reader {
 	return &Reader{store: s, profiles: profiles, builds: builds, now: now, log: log,
-		rows: newRowCache(s, CacheBytes), views: map[string]*view{}}
+		rows: newRowCache(CacheBytes), views: map[string]*view{}}
 }
 
 // Page is a page of the users who meet a condition.
@@ -99,6 +99,8 @@ type Page struct {
 type User struct {
 	Token string
 	Score float64
+	// Region is where the user lives, of an app whose users have regions of their own. Each alone sets it.
+	Region string
 }
 
 // Page returns a page of at most limit users, behind a cursor if it is not empty. A
@@ -147,7 +149,7 @@ func (r *Reader) Page(ctx context.Context, app config.App, where segment.Conditi
 		page.Cursor = next.String()
 	}
 	for _, u := range users {
-		page.Users = append(page.Users, User{u.Token, q.Score(u.Order, at)})
+		page.Users = append(page.Users, User{Token: u.Token, Score: q.Score(u.Order, at)})
 	}
 	return page, nil
 }
@@ -156,12 +158,18 @@ func (r *Reader) Page(ctx context.Context, app config.App, where segment.Conditi
 // instant (ms) as of which they do. Its errors are those of Page, and that of fn.
 func (r *Reader) Each(ctx context.Context, app config.App, where segment.Condition,
 	fn func(User) error) (asOf int64, err error) {
-	_, asOf, err = r.each(ctx, app, where, fn)
+	regions := r.regions
+	if !app.Residency.On() {
+		regions = nil
+	}
+	_, asOf, err = r.each(ctx, app, where, regions, fn)
 	return asOf, err
 }
 
-// each is Each. It also returns how many users meet the condition, as a page counts them.
+// each is Each. It also returns how many users meet the condition, as a page counts them. regions finds the regions of
+// users whose profiles were read; nil: nobody asks.
 func (r *Reader) each(ctx context.Context, app config.App, where segment.Condition,
+	regions func(context.Context, config.App, []segment.User) ([]string, error),
 	fn func(User) error) (total int, asOf int64, err error) {
 	q, err := where.Compile(app.Strategy)
 	if err != nil {
@@ -175,8 +183,14 @@ func (r *Reader) each(ctx context.Context, app config.App, where segment.Conditi
 	if err := e.scan(ctx, segment.MaxUsers, nil); err != nil {
 		return 0, 0, err
 	}
-	for _, u := range e.read {
-		if err := fn(User{u.Token, q.Score(u.Order, at)}); err != nil {
+	lives := make([]string, len(e.read))
+	if regions != nil {
+		if lives, err = regions(ctx, app, e.read); err != nil {
+			return 0, 0, err
+		}
+	}
+	for i, u := range e.read {
+		if err := fn(User{u.Token, q.Score(u.Order, at), lives[i]}); err != nil {
 			return 0, 0, err
 		}
 	}
@@ -196,7 +210,7 @@ func (r *Reader) each(ctx context.Context, app config.App, where segment.Conditi
 				if tokens[i] == "" {
 					continue // deleted since
 				}
-				if err := fn(User{tokens[i], q.Score(hit.Order, at)}); err != nil {
+				if err := fn(User{tokens[i], q.Score(hit.Order, at), e.rooms[e.roomOf(part)].region}); err != nil {
 					return 0, 0, err
 				}
 			}

@@ -19,8 +19,7 @@ import (
 // of a deleted user changes a row of a part: it takes a token away, of a user whom the list
 // of changes sets out.
 type rowCache struct {
-	store *store.Store
-	kept  cache.Map[rowKey, kept]
+	kept cache.Map[rowKey, kept]
 }
 
 // rowKey names what is kept: a row, the list of a filter under a half-life, or the
@@ -46,8 +45,8 @@ type kept struct {
 	ticket  int64            // of the row when it was read
 }
 
-func newRowCache(s *store.Store, bytes int) *rowCache {
-	return &rowCache{s, cache.NewSized(bytes, func(k rowKey, v kept) int {
+func newRowCache(bytes int) *rowCache {
+	return &rowCache{cache.NewSized(bytes, func(k rowKey, v kept) int {
 		return len(k.app) + len(k.user) + len(k.facet) + len(k.value) + v.bytes
 	})}
 }
@@ -61,9 +60,9 @@ func cellBytes(cells []segment.Cell) (n int) {
 }
 
 // read returns rows, of which parse makes what is kept.
-func (c *rowCache) read(ctx context.Context, app string, rows []store.SegmentRow,
+func (c *rowCache) read(ctx context.Context, v *view, rows []store.SegmentRow,
 	parse func([]segment.Cell) (kept, error)) (map[store.SegmentRow]kept, error) {
-	found, missing := make(map[store.SegmentRow]kept, len(rows)), []store.SegmentRow(nil)
+	app, found, missing := v.appID, make(map[store.SegmentRow]kept, len(rows)), []store.SegmentRow(nil)
 	asked := map[store.SegmentRow]bool{}
 	for _, row := range rows {
 		if _, done := found[row]; done || asked[row] {
@@ -79,7 +78,10 @@ func (c *rowCache) read(ctx context.Context, app string, rows []store.SegmentRow
 	if len(missing) == 0 {
 		return found, nil
 	}
-	cells, err := c.store.Segments.ReadSegmentRows(ctx, app, missing)
+	cells, err := fromRooms(ctx, v, missing, func(row store.SegmentRow) segment.PartID { return row.Part },
+		func(ctx context.Context, s *store.Store, rows []store.SegmentRow) (map[store.SegmentRow][]segment.Cell, error) {
+			return s.Segments.ReadSegmentRows(ctx, app, rows)
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -98,9 +100,9 @@ func (c *rowCache) read(ctx context.Context, app string, rows []store.SegmentRow
 }
 
 // tokens returns rows of tokens.
-func (c *rowCache) tokens(ctx context.Context, app string,
+func (c *rowCache) tokens(ctx context.Context, v *view,
 	rows []store.SegmentRow) (map[store.SegmentRow]segment.TokenRow, error) {
-	found, err := c.read(ctx, app, rows, func(cells []segment.Cell) (v kept, err error) {
+	found, err := c.read(ctx, v, rows, func(cells []segment.Cell) (v kept, err error) {
 		if v.tokens, err = segment.ParseTokens(only(cells)); err == nil {
 			v.bytes = v.tokens.Size()
 		}
@@ -130,7 +132,7 @@ func (c *rowCache) indexes(ctx context.Context, v *view) ([]segment.TokenIndex, 
 	for i, p := range v.parts {
 		rows[i] = store.SegmentRow{Part: p.ID, Kind: segment.Index}
 	}
-	found, err := c.read(ctx, v.appID, rows, func(cells []segment.Cell) (v kept, err error) {
+	found, err := c.read(ctx, v, rows, func(cells []segment.Cell) (v kept, err error) {
 		if v.index, err = segment.ParseIndex(only(cells)); err == nil {
 			v.bytes = v.index.Size()
 		}
@@ -162,7 +164,10 @@ func (c *rowCache) expired(ctx context.Context, v *view, at int64) ([][]uint16, 
 		}
 	}
 	if len(missing) > 0 {
-		read, err := c.store.Segments.ReadSegmentUntils(ctx, v.appID, missing, at)
+		read, err := fromRooms(ctx, v, missing, func(id segment.PartID) segment.PartID { return id },
+			func(ctx context.Context, s *store.Store, ids []segment.PartID) (map[segment.PartID][]segment.Cell, error) {
+				return s.Segments.ReadSegmentUntils(ctx, v.appID, ids, at)
+			})
 		if err != nil {
 			return nil, err
 		}
@@ -226,8 +231,11 @@ func (c *rowCache) list(ctx context.Context, v *view, lists [][][]segment.Cell, 
 	if len(missing) == 0 {
 		return nil
 	}
-	read, err := c.store.Segments.ReadSegmentLists(ctx, v.appID,
-		store.SegmentList{Term: term, Threshold: threshold, Parts: missing})
+	read, err := fromRooms(ctx, v, missing, func(p segment.Part) segment.PartID { return p.ID },
+		func(ctx context.Context, s *store.Store, parts []segment.Part) (map[segment.PartID][]segment.Cell, error) {
+			return s.Segments.ReadSegmentLists(ctx, v.appID,
+				store.SegmentList{Term: term, Threshold: threshold, Parts: parts})
+		})
 	if err != nil {
 		return err
 	}
@@ -256,7 +264,7 @@ func (c *rowCache) bucketed(ctx context.Context, v *view, q *segment.Query, list
 			}
 		}
 	}
-	found, err := c.read(ctx, v.appID, rows, func(cells []segment.Cell) (kept, error) {
+	found, err := c.read(ctx, v, rows, func(cells []segment.Cell) (kept, error) {
 		return kept{cells: cells, bytes: cellBytes(cells)}, nil
 	})
 	if err != nil {

@@ -35,14 +35,8 @@ func (r *Reader) Values(ctx context.Context, app config.App, facet string, limit
 	if err != nil {
 		return Values{}, err
 	}
-	var parts []segment.PartID
-	for _, p := range v.parts {
-		if !p.Delta {
-			parts = append(parts, p.ID)
-		}
-	}
 	holders := map[string]int{}
-	err = r.store.Segments.ScanSegmentValues(ctx, app.ID, parts, func(_ segment.PartID, cell []byte) error {
+	count := func(_ segment.PartID, cell []byte) error {
 		return segment.EachValue(cell, func(f, value string, n int) error {
 			if f != facet {
 				return nil
@@ -56,9 +50,17 @@ func (r *Reader) Values(ctx context.Context, app config.App, facet string, limit
 			holders[value] += n
 			return nil
 		})
-	})
-	if err != nil {
-		return Values{}, err
+	}
+	for _, of := range v.rooms {
+		var parts []segment.PartID
+		for _, p := range of.manifest.Parts {
+			if !p.Delta {
+				parts = append(parts, p.ID)
+			}
+		}
+		if err := of.store.Segments.ScanSegmentValues(ctx, app.ID, parts, count); err != nil {
+			return Values{}, err
+		}
 	}
 	all := Values{Total: len(holders), AsOf: v.builtAt}
 	for value, n := range holders {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -14,17 +15,17 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// view is a manifest with what a process has learned about its parts.
+// view is a manifest with what a process has learned about its parts. If each user of the app has a region of their own,
+// it is of the manifests of all regions: the parts of one follow those of another.
 type view struct {
 	appID   string
 	readAt  time.Time
-	version int64
 	builtAt int64 // ms
+	rooms   []room
 	parts   []segment.Part
-	since   store.ChangeSlot // no part lacks a change of an earlier slot
-	newest  store.ChangeSlot // the cut of the newest delta, 0 without one
-	latest  store.ChangeSlot // the latest cut of any part
-	setOut  [][]uint16       // by part: the users whom a newer part has
+	setOut  [][]uint16 // by part: the users whom a newer part has
+	// since is such that no part lacks a change of an earlier slot.
+	since store.ChangeSlot
 
 	order   sync.Once // an update of the lists is ordered once
 	ordered bool      // behind order: it is
@@ -55,28 +56,21 @@ func (r *Reader) view(ctx context.Context, app config.App) (*view, error) {
 	if v != nil && now.Sub(v.readAt) < manifestAge && now.Sub(v.readAt) >= 0 {
 		return v, r.checkReach(ctx, app, v, now)
 	}
-	m, err := r.store.Segments.ReadSegmentManifest(ctx, app.ID)
+	rooms, err := r.readRooms(ctx, app)
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case m.Version == 0 || m.Generation == "" || m.Since != app.Segments.Since.UnixMilli():
-		return nil, r.notReady(ctx, app, "The lists of the app's segments are not built yet. "+later)
-	case !app.ScoresAs(m.ScoringVersion) || m.RetentionDays != app.RetentionDays:
-		return nil, r.notReady(ctx, app, scoringChanged)
-	}
-	if v != nil && v.version == m.Version {
+	if v != nil && slices.EqualFunc(v.rooms, rooms, room.same) {
 		// What is known of the parts stays known.
-		next := &view{appID: v.appID, readAt: now, version: v.version, builtAt: v.builtAt, parts: v.parts,
-			since: v.since, newest: v.newest, latest: v.latest, setOut: v.setOut}
+		next := &view{appID: v.appID, readAt: now, builtAt: v.builtAt, rooms: v.rooms, parts: v.parts, since: v.since,
+			setOut: v.setOut}
 		v.mu.Lock()
 		next.places = v.places
 		v.mu.Unlock()
 		return r.keep(next), r.checkReach(ctx, app, next, now)
 	}
-	v = &view{appID: app.ID, readAt: now, version: m.Version, builtAt: m.BuiltAt, parts: m.Parts,
-		places: map[string][]position{}}
-	if err := v.load(ctx, r.store); err != nil {
+	v = &view{appID: app.ID, readAt: now, rooms: rooms, places: map[string][]position{}}
+	if err := v.load(ctx); err != nil {
 		return nil, err
 	}
 	return r.keep(v), r.checkReach(ctx, app, v, now)
@@ -85,7 +79,7 @@ func (r *Reader) view(ctx context.Context, app config.App) (*view, error) {
 // checkReach returns the error that no query can be answered because the list of changes
 // has lost entries that the parts lack. It orders an update.
 func (r *Reader) checkReach(ctx context.Context, app config.App, v *view, now time.Time) error {
-	if store.ChangesReach(v.since, v.latest, now) {
+	if !slices.ContainsFunc(v.rooms, func(of room) bool { return !store.ChangesReach(of.since, of.latest, now) }) {
 		return nil
 	}
 	r.update(ctx, v)
@@ -101,54 +95,43 @@ func (r *Reader) keep(v *view) *view {
 }
 
 // load reads which users the deltas set out of older parts.
-func (v *view) load(ctx context.Context, s *store.Store) error {
-	var deltas []segment.PartID
-	v.since = -1
-	for _, p := range v.parts {
-		v.latest = max(v.latest, store.ChangeSlot(p.Cut))
-		if p.Delta {
-			deltas = append(deltas, p.ID)
-			v.newest = max(v.newest, store.ChangeSlot(p.Cut))
-		} else if v.since < 0 || store.ChangeSlot(p.Cut) < v.since {
-			v.since = store.ChangeSlot(p.Cut)
+func (v *view) load(ctx context.Context) error {
+	v.builtAt = math.MaxInt64
+	for i := range v.rooms {
+		of := &v.rooms[i]
+		v.builtAt = min(v.builtAt, of.manifest.BuiltAt)
+		of.begin(len(v.parts))
+		if i == 0 {
+			v.parts = slices.Clip(of.manifest.Parts)
+		} else {
+			v.parts = append(v.parts, of.manifest.Parts...)
 		}
+		v.since = max(v.since, of.since)
 	}
-	v.since = max(v.since, v.newest)
 	v.setOut = make([][]uint16, len(v.parts))
+	deltas := slices.DeleteFunc(slices.Clone(v.parts), func(p segment.Part) bool { return !p.Delta })
 	if len(deltas) == 0 {
 		return nil
 	}
-	out, err := s.Segments.ReadSetOuts(ctx, v.appID, deltas)
+	out, err := fromRooms(ctx, v, deltas, func(p segment.Part) segment.PartID { return p.ID },
+		func(ctx context.Context, s *store.Store, of []segment.Part) (map[segment.PartID]map[segment.PartID][]uint16, error) {
+			ids := make([]segment.PartID, len(of))
+			for i, p := range of {
+				ids[i] = p.ID
+			}
+			return s.Segments.ReadSetOuts(ctx, v.appID, ids)
+		})
 	if err != nil {
 		return err
 	}
 	for i, p := range v.parts {
 		for _, delta := range deltas {
-			v.setOut[i] = append(v.setOut[i], out[delta][p.ID]...)
+			v.setOut[i] = append(v.setOut[i], out[delta.ID][p.ID]...)
 		}
 		slices.Sort(v.setOut[i])
 		v.setOut[i] = slices.Compact(v.setOut[i])
 	}
 	return nil
-}
-
-// base returns the base part whose range holds a user, or -1.
-func (v *view) base(user string) int {
-	for i, p := range v.parts {
-		if !p.Delta && p.Covers(user) {
-			return i
-		}
-	}
-	return -1
-}
-
-// cut returns the slot from which the parts lack changes of a user. A delta has all
-// users whose changes the parts before it lacked, so its cut is that of all users.
-func (v *view) cut(user string) store.ChangeSlot {
-	if i := v.base(user); i >= 0 {
-		return max(store.ChangeSlot(v.parts[i].Cut), v.newest)
-	}
-	return v.since
 }
 
 const (

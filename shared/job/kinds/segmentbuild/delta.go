@@ -30,7 +30,8 @@ type Outcome struct {
 // stays taken after it has run.
 const orderEvery = time.Minute
 
-// Order orders a delta for the app's manifest, if it has one and deltas need not wait. It
+// Order orders a delta for the app's manifest, if it has one and deltas need not wait, or one for that of each region
+// in which users of the app live. It
 // reports whether it has. Orders of the same minute are one.
 func (r *Runner) Order(ctx context.Context, app string) (bool, error) {
 	now, err := r.Config.App(ctx, app)
@@ -40,7 +41,20 @@ func (r *Runner) Order(ctx context.Context, app string) (bool, error) {
 	if r.copied(now) {
 		return false, nil
 	}
-	m, err := r.work.Store.Segments.ReadSegmentManifest(ctx, app)
+	ordered := false
+	for _, there := range regional(now) {
+		done, err := r.orderIn(ctx, there)
+		if err != nil {
+			return false, fmt.Errorf("order a delta of segments: %w", err)
+		}
+		ordered = ordered || done
+	}
+	return ordered, nil
+}
+
+// orderIn orders a delta for the manifest of a region.
+func (r *Runner) orderIn(ctx context.Context, app config.App) (bool, error) {
+	m, err := r.work.storeOf(app).Segments.ReadSegmentManifest(ctx, app.ID)
 	if errors.Is(err, wire.ErrNewer) || err == nil && m.Version == 0 {
 		return false, nil
 	}
@@ -48,15 +62,16 @@ func (r *Runner) Order(ctx context.Context, app string) (bool, error) {
 		return false, err
 	}
 	minute := r.Now().UnixMilli() / orderEvery.Milliseconds()
-	task, err := Deltas.Task(app, Request{App: app, Version: m.Version}, 0, "segments-delta", app,
-		strconv.FormatInt(m.Version, 10), strconv.FormatInt(minute, 10))
+	request := Request{App: app.ID, Version: m.Version}
+	name := []string{"segments-delta", app.ID, strconv.FormatInt(m.Version, 10), strconv.FormatInt(minute, 10)}
+	if app.Residency.On() {
+		request.Region, name = app.Region, append(name, app.Region)
+	}
+	task, err := Deltas.Task(app.ID, request, 0, name...)
 	if err != nil {
 		return false, err
 	}
-	if err := r.Queue.Create(ctx, task); err != nil {
-		return false, fmt.Errorf("order a delta of segments: %w", err)
-	}
-	return true, nil
+	return true, r.Queue.Create(ctx, task)
 }
 
 // copied reports whether the rows of an app's segments are being copied to the region to which
@@ -90,14 +105,21 @@ func (r *Runner) Delta(ctx context.Context, request Request) (Outcome, error) {
 	if r.copied(app) {
 		return Outcome{}, nil // queries order another one
 	}
-	m, err := r.work.Store.Segments.ReadSegmentManifest(ctx, app.ID)
+	all := app
+	if request.Region != "" {
+		if !app.Residency.On() {
+			return Outcome{}, nil
+		}
+		app = app.In(request.Region)
+	}
+	m, err := r.work.storeOf(app).Segments.ReadSegmentManifest(ctx, app.ID)
 	if errors.Is(err, wire.ErrNewer) {
 		return Outcome{}, nil
 	}
 	if err != nil || m.Version != request.Version || !serves(m, app) {
 		return Outcome{}, err
 	}
-	d := &delta{Work: r.work, app: app, manifest: m, cut: r.work.cut(), at: r.Now().UnixMilli()}
+	d := &delta{Work: r.work, app: app, all: all, manifest: m, cut: r.work.cut(), at: r.Now().UnixMilli()}
 	outcome, err := d.make(ctx)
 	if err != nil || !outcome.Build {
 		return outcome, err
@@ -112,7 +134,8 @@ const movingFactor = 8
 // delta is one call of Delta.
 type delta struct {
 	*Work
-	app      config.App
+	app      config.App // as work over the users of the manifest's region takes it
+	all      config.App
 	manifest segment.Manifest
 	cut      int64
 	at       int64 // ms
@@ -128,7 +151,7 @@ func (d *delta) make(ctx context.Context) (o Outcome, err error) {
 			deltas, inDeltas = append(deltas, p.ID), inDeltas+p.Users
 		}
 	}
-	if d.out, err = d.Store.Segments.ReadSetOuts(ctx, d.app.ID, deltas); err != nil {
+	if d.out, err = d.storeOf(d.app).Segments.ReadSetOuts(ctx, d.app.ID, deltas); err != nil {
 		return o, err
 	}
 	users, tooMany, err := d.changed(ctx)
@@ -152,14 +175,14 @@ func (d *delta) make(ctx context.Context) (o Outcome, err error) {
 	}
 	next := d.manifest
 	next.Parts = append(d.remaining(), parts...)
-	ok, err := d.Store.Segments.SwapSegmentManifest(ctx, d.app.ID, d.manifest.Version, next)
+	ok, err := d.storeOf(d.app).Segments.SwapSegmentManifest(ctx, d.app.ID, d.manifest.Version, next)
 	if err != nil || !ok {
 		return Outcome{Build: o.Build}, err
 	}
 	o.Users, o.Joined = len(users), len(d.joins)
 	d.runner.Log.LogAttrs(ctx, slog.LevelInfo, "delta of segments added", slog.String("app", d.app.ID),
 		slog.Int("users", o.Users), slog.Int("joined", o.Joined))
-	return o, d.runner.measure(ctx, d.app)
+	return o, d.runner.measure(ctx, d.all)
 }
 
 // remaining returns the parts that the new delta does not replace.
@@ -188,7 +211,7 @@ func (d *delta) changed(ctx context.Context) (users []string, tooMany bool, err 
 	if !store.ChangesReach(store.ChangeSlot(since), store.ChangeSlot(latest), d.runner.Now()) {
 		return nil, true, nil
 	}
-	listed, tooMany, err := d.Store.Changes.List(ctx, d.app.ID, store.ChangeSlot(since), most)
+	listed, tooMany, err := d.storeOf(d.app).Changes.List(ctx, d.app.ID, store.ChangeSlot(since), most)
 	if err != nil || tooMany {
 		return nil, tooMany, err
 	}
@@ -220,7 +243,7 @@ func (d *delta) expired(ctx context.Context) (users []string, err error) {
 	for i, p := range d.manifest.Parts {
 		ids[i] = p.ID
 	}
-	cells, err := d.Store.Segments.ReadSegmentUntils(ctx, d.app.ID, ids, d.at)
+	cells, err := d.storeOf(d.app).Segments.ReadSegmentUntils(ctx, d.app.ID, ids, d.at)
 	if err != nil {
 		return nil, err
 	}
@@ -289,7 +312,7 @@ func (d *delta) pack(ctx context.Context, users []string) (parts []segment.Part,
 	begin := func() {
 		id := d.newPart()
 		packer.Begin(id, true, d.runner.Now().UnixMilli())
-		writer = d.Store.Segments.NewSegmentWriter(ctx, d.app.ID, id)
+		writer = d.storeOf(d.app).Segments.NewSegmentWriter(ctx, d.app.ID, id)
 	}
 	end := func() error {
 		part, err := packer.Finish(d.runner.Now().UnixMilli(), writer.Write)
@@ -351,5 +374,5 @@ func (d *delta) setOut(ctx context.Context, users []string, parts []segment.Part
 			out[p.ID] = ordinals
 		}
 	}
-	return d.Store.Segments.WriteSetOuts(ctx, d.app.ID, parts[0].ID, out)
+	return d.storeOf(d.app).Segments.WriteSetOuts(ctx, d.app.ID, parts[0].ID, out)
 }

@@ -91,10 +91,12 @@ func (h *harness) walk(where segment.Condition) (found []string, total int) {
 // describe describes the manifest for an error.
 func (h *harness) describe() string {
 	var b strings.Builder
-	m := h.manifest()
-	fmt.Fprintf(&b, "manifest %d of %s\n", m.Version, m.Generation)
-	for _, p := range m.Parts {
-		fmt.Fprintf(&b, "  %s delta %v [%s, %s) %d users, cut %d\n", p.ID, p.Delta, p.From, p.To, p.Users, p.Cut)
+	for _, region := range h.app().UserRegions() {
+		m := h.manifestIn(region)
+		fmt.Fprintf(&b, "manifest %d of %s %s\n", m.Version, m.Generation, region)
+		for _, p := range m.Parts {
+			fmt.Fprintf(&b, "  %s delta %v [%s, %s) %d users, cut %d\n", p.ID, p.Delta, p.From, p.To, p.Users, p.Cut)
+		}
 	}
 	return b.String()
 }

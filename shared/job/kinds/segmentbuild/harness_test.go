@@ -54,6 +54,7 @@ func newHarness(t jobtest.T, open opener, work segmentbuild.Work) *harness {
 	h.engine.SetLater(func(context.Context, config.App, []string) {}) // who wants its task runs it
 	parts := h.Parts(settings)
 	parts.Users, parts.Queue = h.store.Users, besideQueue{h, parts.Queue}
+	parts.UsersIn = func(region string) job.Users { return h.store.In(region).Users }
 	h.runner = segmentbuild.New(parts, work)
 	h.Runner = h.runner.Runner
 	return h
@@ -182,9 +183,12 @@ func (h *harness) order() []segmentbuild.Outcome {
 	return h.run()
 }
 
-func (h *harness) manifest() segment.Manifest {
+func (h *harness) manifest() segment.Manifest { return h.manifestIn("") }
+
+// manifestIn returns the manifest of a region of an app whose users have regions of their own.
+func (h *harness) manifestIn(region string) segment.Manifest {
 	h.T.Helper()
-	m, err := h.store.Segments.ReadSegmentManifest(h.T.Context(), app)
+	m, err := h.store.In(region).Segments.ReadSegmentManifest(h.T.Context(), app)
 	must.Succeed(h.T, err)
 	return m
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"maps"
 	"math"
 	"testing"
 	"time"
@@ -33,16 +34,18 @@ func TestModel(t *testing.T) {
 	if err := flag.Set("rapid.checks", fmt.Sprint(*campaign)); err != nil {
 		t.Fatal(err)
 	}
-	rapid.Check(t, func(r *rapid.T) { history(t, r) })
+	rapid.Check(t, func(r *rapid.T) {
+		h := newHarness(r, func(dial ...grpc.DialOption) (*store.Store, *bigtable.Client) {
+			return storetest.NewWithClient(t, dial...)
+		}, small)
+		h.history(r, nil)
+	})
 }
 
-func history(t *testing.T, r *rapid.T) {
-	h := newHarness(r, func(dial ...grpc.DialOption) (*store.Store, *bigtable.Client) {
-		return storetest.NewWithClient(t, dial...)
-	}, small)
+// history makes one of random steps, and of further ones.
+func (h *harness) history(r *rapid.T, further map[string]func(*rapid.T)) {
 	h.fill(rapid.IntRange(1, 40).Draw(r, "users"))
-	user := rapid.Custom(func(r *rapid.T) string { return token(rapid.IntRange(0, 45).Draw(r, "user")) })
-	r.Repeat(map[string]func(*rapid.T){
+	steps := map[string]func(*rapid.T){
 		"events": func(r *rapid.T) {
 			for range rapid.IntRange(1, 5).Draw(r, "events") {
 				ago := time.Duration(rapid.SampledFrom([]int{0, 1, 30, 89*24 + 23, 120 * 24}).Draw(r, "hours ago")) * time.Hour
@@ -109,8 +112,13 @@ func history(t *testing.T, r *rapid.T) {
 				h.wantExact("step")
 			}
 		},
-	})
+	}
+	maps.Copy(steps, further)
+	r.Repeat(steps)
 }
+
+// user is one of those who may have events.
+var user = rapid.Custom(func(r *rapid.T) string { return token(rapid.IntRange(0, 45).Draw(r, "user")) })
 
 // work delivers some of the waiting tasks. A process may die, and a task of a delta may be
 // lost or come twice.
@@ -135,8 +143,15 @@ func (h *harness) work(r *rapid.T) {
 // served reports whether queries read the manifest.
 func (h *harness) served() bool {
 	h.T.Helper()
-	m, a := h.manifest(), h.app()
-	return m.Version > 0 && a.ScoresAs(m.ScoringVersion) && m.Since == a.Segments.Since.UnixMilli() && store.ChangesReach(cutOf(m), latestCut(m), h.Now)
+	a := h.app()
+	for _, region := range a.UserRegions() {
+		m := h.manifestIn(region)
+		if m.Version == 0 || !a.ScoresAs(m.ScoringVersion) || m.Since != a.Segments.Since.UnixMilli() ||
+			!store.ChangesReach(cutOf(m), latestCut(m), h.Now) {
+			return false
+		}
+	}
+	return true
 }
 
 // latestCut returns the latest slot at which a part of a manifest was cut.

@@ -73,7 +73,7 @@ func (t *task) pack(ctx context.Context, users store.Range, o profile.RecomputeO
 func (p *packing) begin() {
 	p.part, p.split = p.newPart(), false
 	p.packer.Begin(p.part, false, p.runner.Now().UnixMilli())
-	p.writer = p.Store.Segments.NewSegmentWriter(p.ctx, p.app.ID, p.part)
+	p.writer = p.storeOf(p.app).Segments.NewSegmentWriter(p.ctx, p.app.ID, p.part)
 }
 
 // full reports whether the part takes fewer than room more users.
@@ -105,7 +105,7 @@ func (p *packing) end(next string) error {
 		return err
 	}
 	part.Generation, part.From, part.To, part.Cut = p.params.Generation, p.from, next, p.cut
-	if err := p.Store.Segments.WriteBuiltPart(p.ctx, p.app.ID, part); err != nil {
+	if err := p.storeOf(p.app).Segments.WriteBuiltPart(p.ctx, p.app.ID, part); err != nil {
 		return err
 	}
 	p.counts.Parts++

@@ -12,6 +12,10 @@
 // drawn a ticket, and a row is packed only with the profile of its last ticket. Queries
 // read the profiles of the users who are listed from the cut on.
 //
+// If each user of the app has a region of their own, each region has a manifest, parts and a list of changes of the users
+// who live there. A build makes the parts of all regions, and a delta those of one. Who has moved is listed in both
+// regions, and nobody but the one in which they live has them in a part that was made since.
+//
 // A crash at any point leaves the manifest of before, or the next one: nothing reads a
 // part that no manifest names. What a crash leaves behind is dropped by the task that
 // cleans up after the next build. Parts lie in the table segments. Package job runs the
@@ -187,6 +191,26 @@ func (w *Work) Process(ctx context.Context, j job.Job, app config.App, shard job
 		return t.swap(ctx, until, progress)
 	}
 	return t.pack(ctx, store.Range{From: shard.Next, To: shard.To}, computing(until), progress)
+}
+
+// storeOf returns the store that holds the parts of an app, or of the users of the region in which the app takes work.
+func (w *Work) storeOf(app config.App) *store.Store {
+	if !app.Residency.On() {
+		return w.Store
+	}
+	return w.Store.In(app.Region)
+}
+
+// regional returns an app as work over the users of each of its regions takes it.
+func regional(app config.App) []config.App {
+	if !app.Residency.On() {
+		return []config.App{app}
+	}
+	var all []config.App
+	for _, region := range app.Everywhere() {
+		all = append(all, app.In(region))
+	}
+	return all
 }
 
 // task is one call of Process.

@@ -16,19 +16,24 @@ import (
 // maxSwaps bounds the attempts to swap a manifest that deltas keep changing.
 const maxSwaps = 10
 
-// swap puts the parts of the build into the manifest, in place of all others.
+// swap puts the parts of the build into the manifest, in place of all others: in each region in which users of the app
+// live, also in one that the app has got since the build was planned.
 func (t *task) swap(ctx context.Context, until time.Time, progress func(job.Progress) error) (job.Progress, error) {
-	done := job.Progress{Done: true}
-	parts, err := t.whole(ctx, until)
-	if err != nil {
-		return job.Progress{}, err
-	}
-	if parts == nil { // the time is over
-		return job.Progress{}, nil
-	}
-	mine, err := t.swapTo(ctx, parts)
-	if err != nil {
-		return job.Progress{}, err
+	done, mine := job.Progress{Done: true}, false
+	for _, app := range regional(t.app) {
+		there := &task{Work: t.Work, job: t.job, app: app, params: t.params}
+		parts, err := there.whole(ctx, until)
+		if err != nil {
+			return job.Progress{}, err
+		}
+		if parts == nil { // the time is over
+			return job.Progress{}, nil
+		}
+		swapped, err := there.swapTo(ctx, parts)
+		if err != nil {
+			return job.Progress{}, err
+		}
+		mine = mine || swapped
 	}
 	if mine {
 		if err := t.after(ctx); err != nil {
@@ -44,7 +49,7 @@ func (t *task) swap(ctx context.Context, until time.Time, progress func(job.Prog
 // that.
 func (t *task) whole(ctx context.Context, until time.Time) ([]segment.Part, error) {
 	for {
-		built, err := t.Store.Segments.BuiltParts(ctx, t.app.ID, t.params.Generation)
+		built, err := t.storeOf(t.app).Segments.BuiltParts(ctx, t.app.ID, t.params.Generation)
 		if err != nil {
 			return nil, err
 		}
@@ -92,7 +97,7 @@ func (t *task) swapTo(ctx context.Context, parts []segment.Part) (bool, error) {
 		return false, fmt.Errorf("read the totals of %s: %w", t.job.ID, err)
 	}
 	for range maxSwaps {
-		m, err := t.Store.Segments.ReadSegmentManifest(ctx, t.app.ID)
+		m, err := t.storeOf(t.app).Segments.ReadSegmentManifest(ctx, t.app.ID)
 		switch {
 		case errors.Is(err, wire.ErrNewer), err == nil && m.Generation > t.params.Generation:
 			return false, nil
@@ -116,7 +121,7 @@ func (t *task) swapTo(ctx context.Context, parts []segment.Part) (bool, error) {
 		}
 		// The deltas of before are not among them: the list of changes has their users
 		// since the cuts of the new parts.
-		if _, err := t.Store.Segments.SwapSegmentManifest(ctx, t.app.ID, m.Version, next); err != nil {
+		if _, err := t.storeOf(t.app).Segments.SwapSegmentManifest(ctx, t.app.ID, m.Version, next); err != nil {
 			return false, err
 		}
 	}

@@ -45,7 +45,7 @@ func (d *delta) ordinals(ctx context.Context, p segment.Part, users []string) (o
 		return nil, nil
 	}
 	index := store.SegmentRow{Part: p.ID, Kind: segment.Index}
-	rows, err := d.Store.Segments.ReadSegmentRows(ctx, d.app.ID, []store.SegmentRow{index})
+	rows, err := d.storeOf(d.app).Segments.ReadSegmentRows(ctx, d.app.ID, []store.SegmentRow{index})
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func eachRow[T any](ctx context.Context, d *delta, p segment.Part, wanted map[in
 		for i, n := range numbers {
 			rows[i] = store.SegmentRow{Part: p.ID, Kind: segment.Tokens, N: n}
 		}
-		cells, err := d.Store.Segments.ReadSegmentRows(ctx, d.app.ID, rows)
+		cells, err := d.storeOf(d.app).Segments.ReadSegmentRows(ctx, d.app.ID, rows)
 		if err != nil {
 			return err
 		}

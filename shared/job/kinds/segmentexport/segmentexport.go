@@ -1,6 +1,7 @@
 // Package segmentexport writes the users of a saved segment to a file: a line of JSON
 // for each, with their token and the score of the first filter. The file lies in pieces
-// in the table segments, whose rows Bigtable drops after 7 days.
+// in the table segments, whose rows Bigtable drops after 7 days. If each user of the app has a region of their own, each
+// region has a file of the users who lived there, of the same name.
 //
 // A job is one shard, whose task finds all users as of one instant and writes a file of
 // its own: two deliveries of the task may run at once. The result of the job names the
@@ -56,6 +57,8 @@ type Result struct {
 	AsOf  time.Time `json:"asOf"`
 	// File names the file in the store.
 	File string `json:"file"`
+	// Regions are those that have a file, for store.Store.In, in the order in which they are read.
+	Regions []string `json:"regions"`
 }
 
 // Source finds the users of a segment.
@@ -77,8 +80,8 @@ var (
 // Runner starts exports and runs their tasks. It is safe for concurrent use.
 type Runner struct{ *job.Runner }
 
-// New returns the runner. It sets the name, the work and the users of r.
-func New(r job.Runner, source Source, files Files) *Runner {
+// New returns the runner. files returns what keeps the files of a region. It sets the name, the work and the users of r.
+func New(r job.Runner, source Source, files func(region string) Files) *Runner {
 	r.Name, r.Work, r.Users = "segmentexport", work{source: source, files: files}, nil
 	return &Runner{job.New(r)}
 }
@@ -120,7 +123,7 @@ const part = "segment"
 type work struct {
 	job.Plain
 	source Source
-	files  Files
+	files  func(region string) Files
 }
 
 var _ job.Continued = work{}
@@ -137,14 +140,26 @@ func (work) Following(_ context.Context, _ job.Job, last job.Shard) ([]job.Shard
 // error, so that the task is tried again: the lists may be under way.
 func (w work) Process(ctx context.Context, j job.Job, app config.App, shard job.Shard, _ time.Time,
 	progress func(job.Progress) error) (job.Progress, error) {
-	file := &file{files: w.files, app: j.App, name: j.ID + "-" + strings.ToLower(rand.Text()[:12])}
+	name, lines := j.ID+"-"+strings.ToLower(rand.Text()[:12]), 0
+	regions, files := app.UserRegions(), map[string]*file{}
+	for _, region := range regions {
+		files[region] = &file{files: w.files(region), app: j.App, name: name}
+	}
 	where, err := segment.Parse([]byte(job.ParamsOf[Params](j).Where))
 	var asOf int64
 	if err == nil {
-		asOf, err = w.source.Each(ctx, app, where, func(u query.User) error { return file.add(ctx, u) })
+		asOf, err = w.source.Each(ctx, app, where, func(u query.User) error {
+			if files[u.Region] == nil { // the app has got it since
+				return fmt.Errorf("a user lives in the region %q, and the app had %v at the start", u.Region, regions)
+			}
+			return files[u.Region].add(ctx, u)
+		})
 	}
-	if err == nil {
-		err = file.end(ctx)
+	for _, region := range regions {
+		if err == nil {
+			err = files[region].end(ctx)
+		}
+		lines += files[region].lines
 	}
 	var refused *fault.Error
 	if errors.As(err, &refused) || errors.Is(err, query.ErrOff) {
@@ -153,16 +168,16 @@ func (w work) Process(ctx context.Context, j job.Job, app config.App, shard job.
 	if err != nil {
 		return job.Progress{}, fmt.Errorf("export the users of a segment: %w", err)
 	}
-	result, err := json.Marshal(Result{int64(file.lines), time.UnixMilli(asOf).UTC(), file.name})
+	result, err := json.Marshal(Result{int64(lines), time.UnixMilli(asOf).UTC(), name, regions})
 	if err != nil {
 		return job.Progress{}, err
 	}
-	p := job.Progress{Done: true, Counts: job.Count(Counts{Users: int64(file.lines)}).Minus(shard.Counts),
+	p := job.Progress{Done: true, Counts: job.Count(Counts{Users: int64(lines)}).Minus(shard.Counts),
 		Result: string(result)}
 	return p, progress(p)
 }
 
-// file is a file that is being written.
+// file is a file of a region that is being written.
 type file struct {
 	files         Files
 	app, name     string

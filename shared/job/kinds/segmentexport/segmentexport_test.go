@@ -38,7 +38,7 @@ func newHarness(t *testing.T, users ...int) *harness {
 	settings := job.Settings{ShardUsers: 1, Budget: time.Minute, Attempts: 100}
 	h := &harness{Harness: jobtest.New(t, segmentexport.Collection, 0, settings), users: users}
 	h.store, _ = storetest.NewWithClient(t, h.Dial()...)
-	h.runner = segmentexport.New(h.Parts(settings), h, h.store.Segments)
+	h.runner = segmentexport.New(h.Parts(settings), h, func(region string) segmentexport.Files { return h.store.In(region).Segments })
 	h.Runner = h.runner.Runner
 	return h
 }
