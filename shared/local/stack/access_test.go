@@ -44,6 +44,8 @@ var routes = []struct {
 	{"GET", "/1/usertokens", "", []string{auth.Admin}},
 	{"GET", "/1/usertokens/recent", "", []string{auth.Admin}},
 	{"DELETE", "/1/usertokens/u", "", []string{auth.DeleteObject}},
+	{"GET", "/1/users/u/region", "", []string{auth.Admin}},
+	{"PUT", "/1/users/u/region", `{"region":"us"}`, []string{auth.Admin}},
 	{"GET", "/1/optouts/u", "", []string{auth.DeleteObject}},
 	{"PUT", "/1/optouts/u", `{"eventTypes":["click"]}`, []string{auth.DeleteObject}},
 	{"DELETE", "/1/optouts/u", "", []string{auth.DeleteObject}},

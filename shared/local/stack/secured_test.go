@@ -54,7 +54,7 @@ func TestSecuredKeyByRoute(t *testing.T) {
 			check(v, route.method, route.path, route.body, auth.ErrUser)
 		case strings.HasPrefix(route.path, "/1/identities/preview"):
 			check(u, route.method, route.path, route.body, auth.ErrSecured)
-		case strings.HasPrefix(route.path, "/1/profiles/"), strings.HasPrefix(route.path, "/1/usertokens"), strings.HasPrefix(route.path, "/1/optouts/"), strings.HasPrefix(route.path, "/1/identities"), route.path == "/1/events/refused",
+		case strings.HasPrefix(route.path, "/1/profiles/"), strings.HasPrefix(route.path, "/1/usertokens"), strings.HasPrefix(route.path, "/1/optouts/"), strings.HasPrefix(route.path, "/1/users/"), strings.HasPrefix(route.path, "/1/identities"), route.path == "/1/events/refused",
 			route.path == "/1/events/seen", route.path == "/1/events/recent",
 			strings.HasPrefix(route.path, "/1/feeds"):
 			check(u, route.method, route.path, route.body, auth.ErrAnyUser)

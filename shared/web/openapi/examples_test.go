@@ -47,6 +47,8 @@ func TestExamples(t *testing.T) {
 			o.ConfigTTL = time.Hour // jobs do not begin
 		case "4-schema":
 			o.Layout = schema.Of(schema.Narrow)
+		case "14-residency":
+			o.Regions, o.Apps[0].Region = []string{"eu", "us"}, "eu"
 		}
 		s, err := stack.Start(t.Context(), o)
 		must.Succeed(t, err)
@@ -57,6 +59,13 @@ func TestExamples(t *testing.T) {
 		if filepath.Base(path) == "12-identities" {
 			_, err := s.Backends.Config.SetIdentity(t.Context(), "demo", config.Identity{Mode: config.IdentityCollect, Lookback: time.Hour}, 0)
 			must.Succeed(t, err)
+		}
+		if filepath.Base(path) == "14-residency" {
+			for _, mode := range []config.ResidencyMode{config.ResidencyPrepare, config.ResidencyOn} {
+				to := config.Residency{Mode: mode, Regions: []string{"eu", "us"}}
+				_, err := s.Backends.CachedConfig.SetResidency(t.Context(), "demo", to, 0)
+				must.Succeed(t, err)
+			}
 		}
 		r := runner{url: apicheck.Proxy(t, s.URL), operator: s.Operator}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {

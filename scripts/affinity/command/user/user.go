@@ -21,8 +21,8 @@ import (
 func Command(t *command.Tool) *cobra.Command {
 	return cli.Group(&cobra.Command{
 		Use:   "user",
-		Short: "List users, find some by their tokens or by what they just did, and delete one",
-	}, listUsersCommand(t), recentUsersCommand(t), deleteUserCommand(t))
+		Short: "List users, find some by their tokens or by what they just did, move one to another region, and delete one",
+	}, listUsersCommand(t), recentUsersCommand(t), regionCommand(t), deleteUserCommand(t))
 }
 
 func recentUsersCommand(t *command.Tool) *cobra.Command {
