@@ -25,6 +25,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job/tasks/night"
 	"github.com/affinityengine/affinity/shared/job/tasks/purge"
 	"github.com/affinityengine/affinity/shared/job/tasks/refresh"
+	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/queue"
 	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
@@ -127,7 +128,7 @@ func (h handler) purge(ctx context.Context, request purge.Request, _ int) (map[s
 	}
 	if !request.Last {
 		request.Last = true
-		if err := purge.Enqueue(ctx, h.Queue, request); err != nil {
+		if err := purge.Enqueue(ctx, h.Queue, profile.ResidentsOf(h.Profiles), request); err != nil {
 			return nil, err
 		}
 	}

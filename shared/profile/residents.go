@@ -40,6 +40,19 @@ func (r Residents) Region(ctx context.Context, app config.App, token string) (st
 	return found.Region, err
 }
 
+// HomeOf returns the region in which a user lives; empty unless each user of the app has a region of their own, and for an
+// app that does not exist.
+func (r Residents) HomeOf(ctx context.Context, appID, token string) (string, error) {
+	app, err := r.engine.appOf(ctx, appID)
+	if errors.Is(err, config.ErrNotFound) || err == nil && !app.Residency.On() {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return r.Region(ctx, app, token)
+}
+
 // ResidenceRefused reports that a user cannot live in a region.
 type ResidenceRefused struct{ reason string }
 

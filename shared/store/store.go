@@ -66,6 +66,7 @@ type Store struct {
 	filterColumns   int
 	meter           *meter
 	log             *slog.Logger     // nil: none
+	region          string           // of a store of one of several regions
 	clock           func() time.Time // of date rows; tests replace it
 }
 

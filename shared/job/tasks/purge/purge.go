@@ -46,9 +46,18 @@ func Task(r Request) (queue.Task, error) {
 	return task, err
 }
 
+// Homes say where users live whom tasks name: profile.Residents does.
+type Homes interface {
+	// HomeOf returns the region in which a user lives; empty unless each user of the app has a region of their own.
+	HomeOf(ctx context.Context, app, user string) (string, error)
+}
+
 // Enqueue enqueues the task of a request.
-func Enqueue(ctx context.Context, q queue.Queue, r Request) error {
+func Enqueue(ctx context.Context, q queue.Queue, homes Homes, r Request) error {
 	task, err := Task(r)
+	if err == nil {
+		task.Region, err = homes.HomeOf(ctx, r.App, r.User)
+	}
 	if err == nil {
 		err = q.Create(ctx, task)
 	}
