@@ -91,7 +91,7 @@ type Runner struct {
 	// Whole says that a job is one shard over the users of all regions. It may say nothing of users who do not live in
 	// the region of the app: see Abroad.
 	Whole bool
-	Work    Work
+	Work  Work
 	// StaleText describes the users or rows that Verify counts, as in "3
 	// StaleText after 2 more passes". Default: rows are still stale.
 	StaleText string

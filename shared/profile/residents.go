@@ -181,6 +181,9 @@ func (e *Engine) moveAlone(ctx context.Context, app config.App, token, region st
 	return fmt.Errorf("move %s,%s to %s: %w", app.ID, token, region, errHops)
 }
 
+// residentMove begins the id of the move of a resident.
+const residentMove = "resident-"
+
 // moveTo moves a token that is owned in the region of e, up to its arrival.
 func (e *Engine) moveTo(ctx context.Context, app config.App, token string, to *Engine, until time.Time) error {
 	there, err := to.env.store.Users.ReadPrimary(ctx, app.ID, token, store.UserState)
@@ -191,7 +194,8 @@ func (e *Engine) moveTo(ctx context.Context, app config.App, token string, to *E
 		return errLeft
 	}
 	move := app.In(e.env.region)
-	move.Move = config.Move{ID: "resident", From: e.env.region, To: to.env.region, Births: to.env.region,
+	// A copy that began in other schemas of the log begins again.
+	move.Move = config.Move{ID: fmt.Sprint(residentMove, app.Log.Generation), From: e.env.region, To: to.env.region, Births: to.env.region,
 		Phase: config.MoveUsers}
 	move.Residency = config.Residency{}
 	_, err = e.MoveUser(ctx, move, token, until)

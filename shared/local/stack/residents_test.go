@@ -32,7 +32,9 @@ type residents struct {
 const residentUsers = 14
 
 // residentToken returns the token of a user, which says where they live in demo.
-func residentToken(i int) string { return fmt.Sprintf("%s-inhabitant-%02d", []string{"eu", "us"}[i%2], i) }
+func residentToken(i int) string {
+	return fmt.Sprintf("%s-inhabitant-%02d", []string{"eu", "us"}[i%2], i)
+}
 
 func newResidents(t *testing.T) residents {
 	t.Helper()
