@@ -2,6 +2,7 @@ package admin
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -51,6 +52,8 @@ const (
 type dumpCursor struct {
 	Part  dumpPart `json:"part"`
 	Index string   `json:"index,omitempty"` // of objects
+	// Region is where the users of the page live, if each user of the app lives in a region of their own; "" is that of the app.
+	Region string `json:"region,omitempty"`
 	// After is the last object, user or event before the page; "" before the first one.
 	// That of an event is a place of package store.
 	After string        `json:"after,omitempty"`
@@ -151,6 +154,26 @@ func (p *dumpPage) add(l api.ExportLine) error {
 	text, err := export.Encode(l)
 	p.lines = append(p.lines, text...)
 	return err
+}
+
+// here returns the store of the users of the page.
+func (p *dumpPage) here() *store.Store {
+	if !p.app.Residency.On() {
+		return p.Store
+	}
+	return p.Store.In(cmp.Or(p.at.Region, p.app.Region))
+}
+
+// endUsers ends the users of a region: those of the next one follow, or another part.
+func (p *dumpPage) endUsers(part dumpPart) {
+	if p.app.Residency.On() {
+		regions := p.app.Everywhere()
+		if next := max(0, slices.Index(regions, p.at.Region)) + 1; next < len(regions) {
+			p.at.Region, p.at.After = regions[next], ""
+			return
+		}
+	}
+	p.goOn(part)
 }
 
 // goOn begins a part.
@@ -297,7 +320,7 @@ func (p *dumpPage) events(ctx context.Context) error {
 	window := affinity.Window{Now: p.now.UnixMilli(), RetentionDays: p.app.RetentionDays}
 	var entries []store.Entry
 	size := len(p.lines)
-	log := p.Store.Events.Log(p.app.ID, p.app.Log)
+	log := p.here().Events.Log(p.app.ID, p.app.Log)
 	scan := log.ScanLong
 	if p.app.ChangedAt.After(p.now.Add(-store.AnalysisLag)) {
 		scan = log.Scan // perhaps the layout has changed
@@ -323,7 +346,7 @@ func (p *dumpPage) events(ctx context.Context) error {
 	if full {
 		p.at.After = entries[len(entries)-1].After()
 	} else {
-		p.goOn(dumpLater)
+		p.endUsers(dumpLater)
 	}
 	return nil
 }
@@ -333,7 +356,7 @@ func (p *dumpPage) addEvents(ctx context.Context, entries []store.Entry) error {
 		return nil
 	}
 	excluded := map[string]store.User{}
-	err := p.Store.Users.ScanExcluded(ctx, p.app.ID, entries[0].User, entries[len(entries)-1].User,
+	err := p.here().Users.ScanExcluded(ctx, p.app.ID, entries[0].User, entries[len(entries)-1].User,
 		func(user string, row store.User) error {
 			excluded[user] = row
 			return nil
@@ -345,7 +368,7 @@ func (p *dumpPage) addEvents(ctx context.Context, entries []store.Entry) error {
 	for i := range entries {
 		calls[i] = callOf(&entries[i])
 	}
-	known, err := p.Store.Calls.Known(ctx, p.app.ID, slices.DeleteFunc(slices.Clone(calls),
+	known, err := p.here().Calls.Known(ctx, p.app.ID, slices.DeleteFunc(slices.Clone(calls),
 		func(c store.Call) bool { return c.ID == "" }))
 	for i := 0; err == nil && i < len(entries); i++ {
 		err = p.addEvent(&entries[i], known[calls[i]], excluded)

@@ -12,7 +12,7 @@ import (
 // deletions adds who was deleted or has opted out and, after the events, how tokens are linked.
 func (p *dumpPage) deletions(ctx context.Context) error {
 	read, after := 0, p.at.After
-	err := p.Store.Users.ScanUsers(ctx, p.app.ID, after, "", dumpUsers, store.UserState,
+	err := p.here().Users.ScanUsers(ctx, p.app.ID, after, "", dumpUsers, store.UserState,
 		func(user string, row store.User) error {
 			read++
 			p.at.After = user
@@ -34,14 +34,17 @@ func (p *dumpPage) deletions(ctx context.Context) error {
 		return err
 	}
 	if p.at.Part == dumpLater {
-		p.goOn(dumpEnd)
+		p.endUsers(dumpEnd)
 	} else {
-		p.goOn(dumpEvents)
+		p.endUsers(dumpEvents)
 	}
 	return nil
 }
 
 func (p *dumpPage) addUser(user string, row store.User) error {
+	if p.app.Residency.On() && row.Owner.State == store.Moved {
+		return nil // the region in which the user lives says it
+	}
 	if row.DeletedUntil != 0 { // an opt-out raises it, too
 		if err := p.add(export.NewDeletion(user, row.Deleted(), row.OptedOut)); err != nil {
 			return err

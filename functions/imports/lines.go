@@ -158,13 +158,5 @@ func (h handler) restoreDeletion(ctx context.Context, app string, d deletion) er
 	if err := h.Profiles.RestoreDeletion(ctx, app, d.user, d.tombstone, d.types); err != nil {
 		return err
 	}
-	return h.enqueuePurge(ctx, purge.Request{App: app, User: d.user, DeletedUntil: d.tombstone.ReceivedUntil})
-}
-
-func (h handler) enqueuePurge(ctx context.Context, r purge.Request) error {
-	region, err := h.Profiles.RegionOf(ctx, r.App, r.User)
-	if err != nil {
-		return err
-	}
-	return purge.Enqueue(ctx, h.Queue, region, r)
+	return purge.Enqueue(ctx, h.Queue, h.Profiles, purge.Request{App: app, User: d.user, DeletedUntil: d.tombstone.ReceivedUntil})
 }

@@ -70,7 +70,7 @@ func (h handler) restoreLinked(ctx context.Context, app config.App, l linked) (i
 		if e.State != links.Dead {
 			continue
 		}
-		err := h.enqueuePurge(ctx, purge.Request{App: app.ID, User: e.Known, DeletedUntil: e.Until.ReceivedUntil})
+		err := purge.Enqueue(ctx, h.Queue, h.Profiles, purge.Request{App: app.ID, User: e.Known, DeletedUntil: e.Until.ReceivedUntil})
 		if err != nil {
 			return 0, err
 		}

@@ -366,9 +366,5 @@ func (h handler) forget(ctx context.Context, app, user string) (time.Time, error
 }
 
 func (h handler) enqueuePurge(ctx context.Context, appID, user string, until time.Time) error {
-	region, err := h.Profiles.RegionOf(ctx, appID, user)
-	if err != nil {
-		return err
-	}
-	return purge.Enqueue(ctx, h.Queue, region, purge.Request{App: appID, User: user, DeletedUntil: until.UnixMilli()})
+	return purge.Enqueue(ctx, h.Queue, h.Profiles, purge.Request{App: appID, User: user, DeletedUntil: until.UnixMilli()})
 }

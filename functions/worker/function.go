@@ -129,11 +129,7 @@ func (h handler) purge(ctx context.Context, request purge.Request, _ int) (map[s
 	}
 	if !request.Last {
 		request.Last = true
-		region, err := h.Profiles.RegionOf(ctx, request.App, request.User)
-		if err == nil {
-			err = purge.Enqueue(ctx, h.Queue, region, request)
-		}
-		if err != nil {
+		if err := purge.Enqueue(ctx, h.Queue, h.Profiles, request); err != nil {
 			return nil, err
 		}
 	}

@@ -68,6 +68,8 @@ type SegmentsDifference struct {
 // AuditDifference is one difference between a profile and the log.
 type AuditDifference struct {
 	UserToken string `json:"userToken"`
+	// Region is where the user is, if each user of the app lives in a region of their own.
+	Region string `json:"region,omitempty"`
 	// Which is what differs: the "stored" profile, the profile "computed" from
 	// blocks and log, the user's "history", part of which cannot be used, the "log", or the "links" between tokens.
 	Which string `json:"which"`

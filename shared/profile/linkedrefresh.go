@@ -114,7 +114,11 @@ func (w *writer) followAll(ctx context.Context, app config.App, users []*user, b
 func (w *writer) deliverLater(ctx context.Context, app config.App, known string, _ own) (place, error) {
 	of, err := w.linker.mark(ctx, app, known)
 	if err == nil && !of.row.Gone() {
-		w.later(ctx, app.In(w.env.region), []string{known})
+		at := w
+		if of.at != nil {
+			at = of.at.writer
+		}
+		at.refreshLater(ctx, app, []string{known})
 	}
 	return of, err
 }

@@ -36,9 +36,17 @@ func (w *writer) markLater(ctx context.Context, app config.App, events []store.L
 	}
 	w.counters.Marked.Add(int64(len(marked)))
 	if len(marked) > 0 {
-		w.later(ctx, app.In(w.env.region), marked)
+		w.refreshLater(ctx, app, marked)
 	}
 	return drawn{rows, named}, faulty.orNil()
+}
+
+// refreshLater makes sure that users who are owned here are refreshed at the end of the window. The tasks name them.
+func (w *writer) refreshLater(ctx context.Context, app config.App, tokens []string) {
+	if app.Residency.On() {
+		app = app.In(w.region)
+	}
+	w.later(ctx, app, tokens)
 }
 
 // refreshMarked computes and stores a profile unless a valid one is stored. It draws no

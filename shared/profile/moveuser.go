@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/app/config"
@@ -83,6 +84,9 @@ func (e *Engine) MoveUser(ctx context.Context, app config.App, user string, unti
 			if copied, err = copied+rows, failed; err == nil && !all {
 				err = ErrUnfinished
 			}
+			if err == nil && strings.HasPrefix(app.Move.ID, residentMove) {
+				err = e.checkLayout(ctx, app)
+			}
 			if err == nil {
 				_, err = from.env.store.Users.SetOwner(ctx, app.ID, user, o,
 					store.Owner{Epoch: o.Epoch + 1, State: store.Moved, Region: to.env.region})
@@ -95,6 +99,16 @@ func (e *Engine) MoveUser(ctx context.Context, app config.App, user string, unti
 		}
 	}
 	return copied, fmt.Errorf("move %s,%s: the owner of the user changed %d times", app.ID, user, maxOwnerChanges)
+}
+
+// checkLayout returns ErrSchemaChanged if the schemas of the log have changed since a copy began. A migration may have
+// passed the region of the copy before its rows came. An app that moves does not migrate.
+func (e *Engine) checkLayout(ctx context.Context, app config.App) error {
+	now, err := e.logs.readFresh(ctx, app.ID)
+	if err == nil && now.Log.Generation != app.Log.Generation {
+		err = fmt.Errorf("copy log of %s to another region: %w", app.ID, ErrSchemaChanged)
+	}
+	return err
 }
 
 // arrive completes the hand-over. A purge may have ended before the copy brought the

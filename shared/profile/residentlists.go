@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 
@@ -15,9 +16,6 @@ import (
 // calls, and what Clean removes of a user who has moved away. No list names a user who lives elsewhere, but for what is
 // left of those who have moved.
 
-// residentMove is the ID of the move of one user.
-const residentMove = "resident"
-
 // list lists tokens that live where the place is, after a change of their profiles.
 func (p place) list(ctx context.Context, app config.App, tokens ...string) error {
 	return p.at.writer.changes.list(ctx, app, tokens...)
@@ -27,7 +25,7 @@ func (p place) list(ctx context.Context, app config.App, tokens ...string) error
 // token has left, whose row has moved by then: so who reads a part of either region that was made before the arrival
 // finds the token in a list, and who makes a later one there leaves the token out.
 func (e *Engine) listed(ctx context.Context, app config.App, token string, left *Engine, arrive func() error) error {
-	if !app.Segments.On() || !app.Residency.On() && app.Move.ID != residentMove {
+	if !app.Segments.On() || !app.Residency.On() && !strings.HasPrefix(app.Move.ID, residentMove) {
 		return arrive()
 	}
 	app.Move = config.Move{} // each engine lists in its own region alone

@@ -38,10 +38,13 @@ func (r Residents) Lives(ctx context.Context, app config.App, token string) (str
 }
 
 // RegionOf returns the region in which a user lives, by what the process knows; that of the app for a user without a
-// location. It is empty in an app whose users all live in its region.
+// location. It is empty in an app whose users all live in its region, and for one that does not exist.
 func (e *Engine) RegionOf(ctx context.Context, appID, token string) (string, error) {
 	app, err := e.appOf(ctx, appID)
-	if err != nil || !app.Residency.On() {
+	if errors.Is(err, config.ErrNotFound) || err == nil && !app.Residency.On() {
+		return "", nil
+	}
+	if err != nil {
 		return "", err
 	}
 	found, err := e.env.regions.finder.Find(ctx, app, token)
@@ -176,6 +179,9 @@ func (e *Engine) moveAlone(ctx context.Context, app config.App, token, region st
 	return fmt.Errorf("move %s,%s to %s: %w", app.ID, token, region, errHops)
 }
 
+// residentMove begins the id of the move of a resident.
+const residentMove = "resident-"
+
 // moveTo moves a token that is owned in the region of e, up to its arrival.
 func (e *Engine) moveTo(ctx context.Context, app config.App, token string, to *Engine, until time.Time) error {
 	there, err := to.env.store.Users.ReadPrimary(ctx, app.ID, token, store.UserState)
@@ -186,7 +192,8 @@ func (e *Engine) moveTo(ctx context.Context, app config.App, token string, to *E
 		return ErrLeft
 	}
 	move := app.In(e.env.region)
-	move.Move = config.Move{ID: residentMove, From: e.env.region, To: to.env.region, Births: to.env.region,
+	// A copy that began in other schemas of the log begins again.
+	move.Move = config.Move{ID: fmt.Sprint(residentMove, app.Log.Generation), From: e.env.region, To: to.env.region, Births: to.env.region,
 		Phase: config.MoveUsers}
 	move.Residency = config.Residency{}
 	_, err = e.MoveUser(ctx, move, token, until)

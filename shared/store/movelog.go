@@ -46,7 +46,8 @@ func parseLogCopy(value []byte) (LogCopy, error) {
 	return LogCopy{}, fmt.Errorf("column %q: %x is no progress of a copy", familyState+":"+columnCopied, value)
 }
 
-// CopyLogFrom copies a user's events from the log in another region, in the schemas of the layout. A
+// CopyLogFrom copies a user's events from the log in another region, in the schemas of the layout: those in the
+// schema that readers use to all, because only that one surely has them while the log migrates. A
 // copy stands behind what writers append, before or after: see Log.Copy. So they may write to both
 // regions in the meantime. It continues behind done, which must be of this move and of the epoch of
 // the user's row, and keeps its progress in the row of the other region after each page of so many
@@ -68,7 +69,11 @@ func (s Events) CopyLogFrom(ctx context.Context, from *Store, app string, l sche
 			done.Schema, done.Last = byte(i), ""
 		}
 		for {
-			count, last, err := s.copyLogPage(ctx, from, app, n, user, done.Last, page)
+			copied := func() (int, string, error) { return s.copyLogPage(ctx, from, app, n, user, done.Last, page) }
+			if n != l.Read { // the log migrates to it, or from it, and may lack rows there
+				copied = func() (int, string, error) { return s.rewritePage(ctx, from, app, l, n, user, done.Last, page) }
+			}
+			count, last, err := copied()
 			rows += count
 			if err != nil {
 				return rows, false, fmt.Errorf("copy log of %s,%s, %s: %w", app, user, n, err)

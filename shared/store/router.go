@@ -56,6 +56,9 @@ func Regional(home, first string, stores map[string]*Store, place func(app strin
 				slices.Sorted(maps.Keys(stores)))
 		}
 	}
+	for name, at := range stores {
+		at.region = name
+	}
 	at := stores[home]
 	nowhere, err := openNowhere()
 	if err != nil {
@@ -171,6 +174,10 @@ func (s *Store) In(region string) *Store {
 	}
 	return s.tables.router.nowhere
 }
+
+// Region returns the name of the region whose store s is; empty for a store of one Bigtable, and for one of several
+// regions.
+func (s *Store) Region() string { return s.region }
 
 // all calls do with the stores of all regions until it fails.
 func (r *router) all(do func(*Store) error) error {

@@ -70,6 +70,7 @@ type Store struct {
 	meter           *meter
 	locationSecret  string
 	log             *slog.Logger     // nil: none
+	region          string           // of a store of one of several regions
 	clock           func() time.Time // of date rows; tests replace it
 }
 

@@ -70,6 +70,8 @@ func RowsOf(s *store.Store) Rows {
 // Engine computes profiles as reads do, and stores nothing. An error that has a
 // method ByUser() map[string]error names users who are not among the profiles.
 type Engine interface {
+	// StoreOf returns the Bigtable that holds a user.
+	StoreOf(ctx context.Context, app config.App, user string) (*store.Store, error)
 	Compute(ctx context.Context, app config.App, users []string,
 		strategies ...*affinity.Compiled) (map[string][]affinity.Profile, error)
 }
@@ -124,8 +126,11 @@ func (a *Auditor) Sample(ctx context.Context, app config.App, n int) (Report, er
 // ctx reaches its deadline, Run returns the report so far, without an error.
 func (a *Auditor) Run(ctx context.Context, app config.App, users []string) (Report, error) {
 	r := &run{
-		Auditor: a, app: app, compiled: affinity.Compile(app.Strategy), readings: make(chan struct{}, maxReadings),
+		Auditor: a, store: a.store, app: app, compiled: affinity.Compile(app.Strategy), readings: make(chan struct{}, maxReadings),
 		result: Report{Sampled: len(users), Differences: []Difference{}},
+	}
+	if app.Residency.On() {
+		r.store = spread{a.store, a.engine, app}
 	}
 	r.unbound = r.compiled.Within(affinity.Bounds{})
 	r.memory = affinity.NewMemory(affinity.Hold{}, a.held)
@@ -145,7 +150,28 @@ func (a *Auditor) Run(ctx context.Context, app config.App, users []string) (Repo
 		return Report{}, fmt.Errorf("audit %s: %w", app.ID, err)
 	}
 	slices.SortStableFunc(r.result.Differences, func(a, b Difference) int { return store.UserOrder(a.User, b.User) })
+	if app.Residency.On() {
+		if err := r.nameRegions(ctx); err != nil && !timeIsUp(ctx, err) {
+			return Report{}, fmt.Errorf("audit %s: %w", app.ID, err)
+		}
+	}
 	return r.result, nil
+}
+
+// nameRegions sets where the users of the differences are held.
+func (r *run) nameRegions(ctx context.Context) error {
+	for i, d := range r.result.Differences {
+		if i > 0 && r.result.Differences[i-1].User == d.User {
+			r.result.Differences[i].Region = r.result.Differences[i-1].Region
+			continue
+		}
+		at, err := r.engine.StoreOf(ctx, r.app, d.User)
+		if err != nil {
+			return err
+		}
+		r.result.Differences[i].Region = at.Region()
+	}
+	return nil
 }
 
 // timeIsUp reports whether an error only means that ctx has reached its
@@ -161,6 +187,7 @@ func timeIsUp(ctx context.Context, err error) bool {
 // run is one audit.
 type run struct {
 	*Auditor
+	store    Rows
 	app      config.App
 	compiled *affinity.Compiled
 	unbound  *affinity.Compiled // the same without bounds

@@ -20,6 +20,8 @@ const vanishing = 1e-290
 // Difference is one disagreement of a profile or history with the log.
 type Difference struct {
 	User string `json:"userToken"`
+	// Region is where the user is, if each user of the app lives in a region of their own.
+	Region string `json:"region,omitempty"`
 	// Which names the part that differs: the "stored" profile as clients get
 	// it, the profile "computed" from blocks and log, the "history", the "log", or the "links".
 	// A fault in the history only makes the user's profile slower to compute. A

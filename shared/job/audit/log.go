@@ -14,7 +14,7 @@ func (r Report) Log(ctx context.Context, log *slog.Logger, m *telemetry.Metrics,
 		log.LogAttrs(ctx, slog.LevelError, "audit found a difference", slog.String("app", app),
 			slog.String("user", d.User), slog.String("which", d.Which), slog.String("what", d.What),
 			slog.String("facet", d.Facet), slog.String("value", d.Value), slog.String("halfLife", d.HalfLife.String()),
-			slog.Any("want", d.Want), slog.Any("got", d.Got))
+			slog.Any("want", d.Want), slog.Any("got", d.Got), slog.String("region", d.Region))
 	}
 	log.LogAttrs(ctx, slog.LevelInfo, "audited", slog.String("app", app), slog.Int("sampled", r.Sampled),
 		slog.Int("compared", r.Compared), slog.Int("stored", r.Stored), slog.Int("events", r.Events),

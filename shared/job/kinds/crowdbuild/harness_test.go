@@ -79,7 +79,9 @@ func objectID(i int) string { return fmt.Sprintf("sku,%02d", i) }
 func (h *harness) SweepObjects(_ context.Context, app config.App, users store.Range, o profile.SweepOptions,
 	fn func(string, affinity.Event) error, progress func(profile.SweepProgress) error) (p profile.SweepProgress, err error) {
 	window := affinity.Window{Now: o.AsOf.UnixMilli(), RetentionDays: app.RetentionDays}
-	within := h.Within(users.From, users.To)
+	within := slices.DeleteFunc(h.Within(users.From, users.To), func(user string) bool {
+		return app.Residency.On() && h.Users[user].Region != app.Region
+	})
 	for i, user := range within {
 		if begins := i%max(h.group, 1) == 0; begins && i > 0 && !h.Now.Before(o.Until) {
 			return p, nil

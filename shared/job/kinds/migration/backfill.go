@@ -135,11 +135,11 @@ func (p *pass) readBatches(ctx context.Context, limiter *rate.Limiter, ordered c
 // copies of deleted events, because the purge may have passed before the copies
 // existed.
 func (p *pass) copy(ctx context.Context, b *batch) error {
-	d := newDecoder()
+	d := store.NewLogDecoder()
 	events := make([]store.LogEvent, 0, len(b.entries))
 	keys := make([]string, 0, len(b.entries))
 	for i := range b.entries {
-		ev, err := d.event(b.entries[i])
+		ev, err := d.Written(b.entries[i])
 		if err != nil {
 			b.counts.Faulty++
 			b.faults = addFault(b.faults, "does not decode: %v", err)

@@ -44,7 +44,7 @@ func (p *pass) verify(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	v := &verification{
-		pass: p, decoder: newDecoder(),
+		pass: p, decoder: store.NewLogDecoder(),
 		users:   store.Reservoir{Size: sampled, Rand: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))},
 		oldRows: p.stream(ctx, p.from), newRows: p.stream(ctx, p.to), user: p.rows.Within(),
 	}
@@ -108,7 +108,7 @@ func (st *stream) pop() { st.chunk = st.chunk[1:] }
 // verification is one comparison of a range.
 type verification struct {
 	*pass
-	decoder          *decoder
+	decoder          *store.LogDecoder
 	oldRows, newRows *stream
 	counts           Counts
 	suspects         []string // keys of rows that differed at the first look
@@ -184,11 +184,11 @@ func (v *verification) passed(ctx context.Context, row *store.Entry) error {
 
 // diff describes how the two rows of an event differ; "" if they are the same.
 func (v *verification) diff(a, b *store.Entry) string {
-	x, err := v.decoder.event(*a)
+	x, err := v.decoder.Written(*a)
 	if err != nil {
 		return fmt.Sprintf("%s does not decode: %v", v.from, err)
 	}
-	y, err := v.decoder.event(*b)
+	y, err := v.decoder.Written(*b)
 	if err != nil {
 		return fmt.Sprintf("%s does not decode: %v", v.to, err)
 	}
@@ -264,7 +264,7 @@ func (v *verification) reread(ctx context.Context) (map[string]string, error) {
 			found[key] = v.diff(&a, &b)
 		case inFrom && !stones.cover(a.Written()):
 			found[key] = fmt.Sprintf("only in %s", v.from)
-			if _, err := v.decoder.event(a); err != nil {
+			if _, err := v.decoder.Written(a); err != nil {
 				found[key] = fmt.Sprintf("only in %s, where it does not decode: %v", v.from, err)
 			}
 		case inTo && stones.cover(b.Written()):
@@ -295,7 +295,7 @@ func (v *verification) repair(ctx context.Context, key string) (string, error) {
 		}
 		var current *store.LogEvent
 		if row != nil {
-			ev, err := v.decoder.event(*row)
+			ev, err := v.decoder.Written(*row)
 			if err != nil {
 				return "which is left unchanged", nil
 			}

@@ -46,10 +46,18 @@ func Task(r Request) (queue.Task, error) {
 	return task, err
 }
 
-// Enqueue enqueues the task of a request in the region in which the user lives; empty: in that of the app.
-func Enqueue(ctx context.Context, q queue.Queue, region string, r Request) error {
+// Homes say where users live whom tasks name: a profile.Engine does.
+type Homes interface {
+	// RegionOf returns the region in which a user lives; empty unless each user of the app has a region of their own.
+	RegionOf(ctx context.Context, app, user string) (string, error)
+}
+
+// Enqueue enqueues the task of a request.
+func Enqueue(ctx context.Context, q queue.Queue, homes Homes, r Request) error {
 	task, err := Task(r)
-	task.Region = region
+	if err == nil {
+		task.Region, err = homes.RegionOf(ctx, r.App, r.User)
+	}
 	if err == nil {
 		err = q.Create(ctx, task)
 	}

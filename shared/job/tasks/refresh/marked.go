@@ -118,6 +118,9 @@ func (e *Enqueuer) enqueue(ctx context.Context, app config.App, user string) err
 	if err != nil {
 		return err
 	}
+	if app.Residency.On() {
+		task.Region = app.Region // that of the users, whom the body names
+	}
 	if e.known(task.Name) {
 		return nil
 	}
