@@ -40,8 +40,8 @@ func (r Residents) Region(ctx context.Context, app config.App, token string) (st
 	return found.Region, err
 }
 
-// HomeOf returns the region in which a user lives; empty unless each user of the app has a region of their own, and for an
-// app that does not exist.
+// HomeOf returns the region in which a user lives; empty unless each user of the app has a region of their own, and for
+// an app that does not exist.
 func (r Residents) HomeOf(ctx context.Context, appID, token string) (string, error) {
 	app, err := r.engine.appOf(ctx, appID)
 	if errors.Is(err, config.ErrNotFound) || err == nil && !app.Residency.On() {
@@ -195,8 +195,8 @@ func (e *Engine) moveTo(ctx context.Context, app config.App, token string, to *E
 	}
 	move := app.In(e.env.region)
 	// A copy that began in other schemas of the log begins again.
-	move.Move = config.Move{ID: fmt.Sprint(residentMove, app.Log.Generation), From: e.env.region, To: to.env.region, Births: to.env.region,
-		Phase: config.MoveUsers}
+	move.Move = config.Move{ID: fmt.Sprint(residentMove, app.Log.Generation), From: e.env.region, To: to.env.region,
+		Births: to.env.region, Phase: config.MoveUsers}
 	move.Residency = config.Residency{}
 	_, err = e.MoveUser(ctx, move, token, until)
 	return err
